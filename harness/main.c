@@ -5,6 +5,7 @@
 #include "harness/live/terminal_guard.h"
 #include "harness/measure/environment.h"
 #include "workloads/image/codec.h"
+#include "workloads/sample/sample.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -225,7 +226,9 @@ int main(int argc, char **argv)
 	set_up_signals();
 	set_up_limits();
 	atomic_store(&wants_json, find_json(argc, argv));
-	const int status = codecs_check(&err) ? EXIT_STATUS_FAILED : dispatch(argc, argv, &err);
+	const int status = codecs_check(&err) || sample_kinds_check(&err)
+				   ? EXIT_STATUS_FAILED
+				   : dispatch(argc, argv, &err);
 	log_progress_end();
 	if (status && err.text[0])
 		log_error("%s", err.text);

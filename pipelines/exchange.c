@@ -57,9 +57,9 @@ static int exchange_open_slots(struct exchange *x)
 		slot->index = i;
 		slot->batch = UINT64_MAX;
 		slot->data = o->slot_memory + i * o->slot_bytes;
-		slot->labels = o->label_memory + (size_t)i * o->slot_samples;
-		if (o->picture_memory)
-			slot->pictures = o->picture_memory + (size_t)i * o->slot_samples;
+		slot->labels = o->label_memory + (size_t)i * o->slot_samples * o->label_bytes;
+		if (o->note_memory)
+			slot->notes = o->note_memory + (size_t)i * o->slot_samples * o->note_bytes;
 	}
 	return 0;
 }

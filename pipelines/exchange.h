@@ -98,12 +98,12 @@ struct exchange_options {
 	const struct sample
 		*samples; /* (sampler.count), asked for their sizes; NULL without large ones */
 	uint32_t slots, prefetch_depth;
-	uint8_t *slot_memory;   /* slots x slot_bytes */
-	uint32_t *label_memory; /* slots x slot_samples */
-	/* slots x slot_samples; NULL: slots hold finished samples */
-	struct batch_picture *picture_memory;
+	uint8_t *slot_memory;  /* slots x slot_bytes */
+	uint8_t *label_memory; /* slots x slot_samples x label_bytes */
+	/* slots x slot_samples x note_bytes; NULL: slots hold finished samples */
+	uint8_t *note_memory;
 	uint32_t slot_samples;
-	size_t slot_bytes;
+	size_t slot_bytes, label_bytes, note_bytes;
 	bool in_order;
 	unsigned lanes; /* devices; 0 is one */
 	unsigned workers, readers, read_depth, cores;

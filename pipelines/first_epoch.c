@@ -6,9 +6,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int first_epoch_open(struct first_epoch *first, uint64_t batches, size_t sample_bytes, bool verify)
+int first_epoch_open(struct first_epoch *first, uint64_t batches, const struct sample_ops *kind,
+	const struct sample_sizes *sizes, bool verify)
 {
-	*first = (struct first_epoch){.batches = batches, .sample_bytes = sample_bytes};
+	*first = (struct first_epoch){.batches = batches, .kind = kind, .sizes = *sizes};
 	if (!verify)
 		return 0;
 	first->hashes = calloc(batches, sizeof *first->hashes);
@@ -21,31 +22,15 @@ void first_epoch_close(struct first_epoch *first)
 	first->hashes = NULL;
 }
 
-/* Of what was decoded, wherever it lies in the slot. */
-static uint64_t hash_pictures(const struct slot *slot)
-{
-	uint64_t hash = slot->size;
-	for (uint32_t i = 0; i < slot->size; i++) {
-		struct batch_picture picture = slot->pictures[i];
-		const uint8_t *const pixels = slot->data + picture.offset;
-		picture.offset = 0;
-		hash = hash_bytes(&picture, sizeof picture, hash);
-		if (!picture.bad)
-			hash = hash_bytes(pixels, 3ULL * picture.width * picture.height, hash);
-	}
-	return hash;
-}
-
 void first_epoch_hash(struct first_epoch *first, const struct slot *slot)
 {
 	if (!first->hashes || slot->batch >= first->batches)
 		return;
-	const uint64_t pixels =
-		slot->pictures
-			? hash_pictures(slot)
-			: hash_bytes(slot->data, slot->size * first->sample_bytes, slot->size);
+	const uint64_t samples =
+		slot->notes ? first->kind->device->hash(slot->notes, slot->data, slot->size)
+			    : hash_bytes(slot->data, slot->size * first->sizes.bytes, slot->size);
 	first->hashes[slot->batch] =
-		hash_bytes(slot->labels, slot->size * sizeof *slot->labels, pixels);
+		hash_bytes(slot->labels, slot->size * first->sizes.label_bytes, samples);
 }
 
 bool first_epoch_step(struct first_epoch *first, const struct slot *slot)

@@ -12,14 +12,15 @@
 
 struct first_epoch {
 	uint64_t batches; /* in it */
-	size_t sample_bytes;
+	const struct sample_ops *kind;
+	struct sample_sizes sizes;
 	uint64_t *hashes; /* (batches), NULL without run.verify; owned */
 	atomic_uint_least64_t stepped, good;
 };
 
-int first_epoch_open(struct first_epoch *first, uint64_t batches, size_t sample_bytes,
-	bool verify);                              /* 0, -ENOMEM */
-void first_epoch_close(struct first_epoch *first); /* safe on {0} */
+int first_epoch_open(struct first_epoch *first, uint64_t batches, const struct sample_ops *kind,
+	const struct sample_sizes *sizes, bool verify); /* 0, -ENOMEM */
+void first_epoch_close(struct first_epoch *first);      /* safe on {0} */
 
 /* A thread that has the batch's bytes, each batch once, before first_epoch_step. */
 void first_epoch_hash(struct first_epoch *first, const struct slot *slot);

@@ -1,4 +1,4 @@
-/* Filling the picture. */
+/* Filling the view. */
 #include "pipelines/live_feed.h"
 
 #include "harness/base/clock.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-	LEAST_NS = 100000000, /* between two pictures */
+	LEAST_NS = 100000000, /* between two views */
 	MOST_NS = 1000000000,
 	RATES_NS = 1000000000, /* that rates are over: a second, or so many steps */
 	RATES_STEPS = 8,
@@ -154,7 +154,7 @@ static void live_feed_fill_stage(const struct edge *edge, enum stage_id id, stru
 	const struct thread_times *times = &edge->stages[id];
 	const bool told = edge->accounted[id] && id != STAGE_SYNC;
 	for (int k = 0; k < THREAD_STATES; k++)
-		/* Devices may take back what an earlier picture had (state_clock_move). */
+		/* Devices may take back what an earlier view had (state_clock_move). */
 		out->seconds[k] = fmax(out->seconds[k], live_feed_seconds_of(times->state_ns[k]));
 	out->items = times->items;
 	out->cpu_seconds = told ? live_feed_seconds_of(times->cpu_ns) : NAN;

@@ -1,6 +1,6 @@
-/* What the control thread of a repetition shows while it goes on (harness/measure/live.h): a picture at each edge of a
+/* What the control thread of a repetition shows while it goes on (harness/measure/live.h): a view at each edge of a
  * window, ten a second at most, and one a second where windows are longer.  It costs the control thread some microseconds a
- * picture, and the other threads nothing. */
+ * view, and the other threads nothing. */
 #ifndef MLBENCH_PIPELINES_LIVE_FEED_H
 #define MLBENCH_PIPELINES_LIVE_FEED_H
 
@@ -42,7 +42,7 @@ void live_feed_tell(struct live_feed *feed, uint64_t now_ns, bool edge);
 /* The threads were told to stop: those that it shows are waited for. */
 void live_feed_end(struct live_feed *feed);
 
-/* Another phase, which has no pictures of its own: publishes. */
+/* Another phase, which has no views of its own: publishes. */
 void live_feed_phase(struct live_feed *feed, enum live_phase phase);
 
 #endif

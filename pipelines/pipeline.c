@@ -114,14 +114,8 @@ static int open_exchange(struct run *run, struct error *err)
 {
 	const struct pipeline_plan *plan = &run->plan;
 	const struct sampler_options sampler = plan_sampler(run->config, run->dataset);
-	/* Batches, then pictures, then labels: each aligned as what is before it. */
 	uint8_t *const slots = run->slot_block.data;
-	uint8_t *const pictures = slots + plan->slots * plan->batch_bytes;
 	const uint32_t slot_samples = plan_slot_samples(&sampler);
-	const bool decoded_only = plan->picture_bytes > 0;
-	uint8_t *const labels = pictures + (decoded_only ? (size_t)plan->slots * slot_samples *
-								   sizeof(struct batch_picture)
-							 : 0);
 	const struct exchange_options options = {
 		.sampler = sampler,
 		.blobs = plan->blobs,
@@ -135,10 +129,14 @@ static int open_exchange(struct run *run, struct error *err)
 		.slots = plan->slots,
 		.prefetch_depth = (uint32_t)config_integer(run->config, KEY_PREFETCH_DEPTH),
 		.slot_memory = slots,
-		.label_memory = (uint32_t *)(void *)labels,
-		.picture_memory = decoded_only ? (void *)pictures : NULL,
+		.label_memory = slots + plan_labels_at(plan, plan->slots, slot_samples),
+		.note_memory = plan->sample.note_bytes > 0
+				       ? slots + plan_notes_at(plan, plan->slots)
+				       : NULL,
 		.slot_samples = slot_samples,
 		.slot_bytes = plan->batch_bytes,
+		.label_bytes = plan->sample.label_bytes,
+		.note_bytes = plan->sample.note_bytes,
 		.in_order = config_integer(run->config, KEY_BATCH_ORDER) == BATCH_ORDER_IN_ORDER,
 		.lanes = plan->devices,
 		.workers = plan->decode_workers,
@@ -208,8 +206,8 @@ static int choose_backend(struct run *run, struct error *err)
 
 static int open_first_epoch(struct run *run, struct error *err)
 {
-	return first_epoch_open(&run->first_epoch, run->plan.batches_per_epoch,
-		       run->plan.sample_bytes, config_on(run->config, KEY_RUN_VERIFY))
+	return first_epoch_open(&run->first_epoch, run->plan.batches_per_epoch, run->plan.kind,
+		       &run->plan.sample, config_on(run->config, KEY_RUN_VERIFY))
 		       ? no_memory(err)
 		       : 0;
 }

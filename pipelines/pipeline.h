@@ -18,6 +18,7 @@
 #include "harness/record/measurement.h"
 #include "harness/record/trace.h"
 #include "workloads/dataset/dataset.h"
+#include "workloads/sample/sample.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -44,10 +45,9 @@ struct pipeline_plan {
 	uint32_t slots, staging_slots;
 	unsigned devices; /* that step; slots are for all of them, staging_slots for each */
 	struct workload_facts facts;
-	uint64_t sample_bytes; /* of a finished sample */
-	/* Room of a batch; and where the device makes the samples (augment.device = gpu), of one picture in it,
-	 * 0 elsewhere. */
-	uint64_t batch_bytes, picture_bytes;
+	const struct sample_ops *kind;
+	struct sample_sizes sample;
+	uint64_t batch_bytes; /* room of a batch */
 	uint64_t blob_pool_bytes, slot_pool_bytes, staging_bytes, source_bytes, scratch_bytes,
 		backend_bytes;
 	uint64_t timeline_entries, timeline_bytes; /* trace.schedule; 0: none */

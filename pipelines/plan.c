@@ -10,7 +10,7 @@
 #include "pipelines/slot.h"
 #include "pipelines/timeline_wiring.h"
 #include "workloads/backend/backend.h"
-#include "workloads/image/transform.h"
+#include "workloads/sample/sample.h"
 #include "workloads/source/source.h"
 
 #include <errno.h>
@@ -149,31 +149,15 @@ static void add_spare_blobs(struct pipeline_plan *plan)
 	plan->pool_bytes += d->spare_bytes;
 }
 
-/* Room for any picture of the data set, 0 where workers make the samples. */
-static uint64_t largest_picture(const struct config *config, const struct dataset *dataset)
-{
-	uint64_t most = 0;
-	if (config_integer(config, KEY_AUGMENT_DEVICE) != AUGMENT_DEVICE_GPU)
-		return 0;
-	for (size_t i = 0; i < dataset->count; i++) {
-		const uint64_t bytes = transform_picture_bytes(
-			config, dataset->samples[i].width, dataset->samples[i].height);
-		most = bytes > most ? bytes : most;
-	}
-	return slot_picture_room(most);
-}
-
-static void size_batches(const struct config *config, const struct sampler_options *sampler,
-	const struct dataset *dataset, struct pipeline_plan *plan)
+static void size_batches(const struct sampler_options *sampler, struct pipeline_plan *plan)
 {
 	const uint32_t slot_samples = plan_slot_samples(sampler);
-	plan->sample_bytes = transform_sample_bytes(config);
-	plan->picture_bytes = largest_picture(config, dataset);
 	plan->batch_bytes =
-		slot_samples * (plan->picture_bytes > 0 ? plan->picture_bytes : plan->sample_bytes);
-	uint64_t slot_bytes = plan->batch_bytes + slot_samples * sizeof(uint32_t);
-	if (plan->picture_bytes > 0)
-		slot_bytes += slot_samples * sizeof(struct batch_picture);
+		sample_room(slot_samples * (plan->sample.raw_bytes > 0 ? plan->sample.raw_bytes
+								       : plan->sample.bytes));
+	const uint64_t slot_bytes =
+		plan->batch_bytes +
+		slot_samples * (plan->sample.note_bytes + plan->sample.label_bytes);
 	plan->slot_pool_bytes = plan->slots * slot_bytes;
 	/* On a device they are in its memory. */
 	plan->staging_bytes =
@@ -201,16 +185,20 @@ static void count_parts(
 }
 
 /* The keys of the largest part, to say what to turn down. */
-static const char *largest_part(const struct pipeline_plan *plan)
+static void largest_part(const struct pipeline_plan *plan, char *out, size_t room)
 {
+	const char *const size_key = plan->kind->size_key;
+	char slots[128] = "batch.size and prefetch.depth";
+	if (plan->sample.raw_bytes > 0)
+		(void)snprintf(slots, sizeof slots, "batch.size and prefetch.depth, or set %s",
+			plan->kind->device->off);
+	else if (size_key)
+		(void)snprintf(slots, sizeof slots, "batch.size, prefetch.depth and %s", size_key);
 	const struct {
 		uint64_t bytes;
 		const char *keys;
 	} parts[] = {
-		{plan->slot_pool_bytes,
-			plan->picture_bytes > 0
-				? "batch.size and prefetch.depth, or set augment.device = cpu"
-				: "batch.size, prefetch.depth and augment.size"},
+		{plan->slot_pool_bytes, slots},
 		{plan->blob_pool_bytes, "read.threads, read.depth and decode.queue"},
 		{plan->staging_bytes, "upload.depth and batch.size"},
 		{plan->source_bytes, "read.engine = memory"},
@@ -222,19 +210,7 @@ static const char *largest_part(const struct pipeline_plan *plan)
 	for (size_t i = 1; i < sizeof parts / sizeof *parts; i++)
 		if (parts[i].bytes > parts[most].bytes)
 			most = i;
-	return parts[most].keys;
-}
-
-/* What every worker's scratch has room for. */
-static const struct sample *largest_sample(const struct dataset *dataset)
-{
-	const struct sample *most = dataset->samples;
-	for (size_t i = 1; i < dataset->count; i++) {
-		const struct sample *const one = &dataset->samples[i];
-		if ((uint64_t)one->width * one->height > (uint64_t)most->width * most->height)
-			most = one;
-	}
-	return most;
+	(void)snprintf(out, room, "%s", parts[most].keys);
 }
 
 static int plan_check_memory(
@@ -245,16 +221,17 @@ static int plan_check_memory(
 		return 0;
 	char needed[UNITS_BYTES];
 	char room[UNITS_BYTES];
-	char advice[256];
-	const char *const keys = largest_part(plan);
+	char advice[320];
+	char keys[128];
+	largest_part(plan, keys, sizeof keys);
 	(void)snprintf(advice, sizeof advice, "turn down %s", keys);
 	if (strcmp(keys, SCRATCH_KEYS) == 0) {
-		const struct sample *const most = largest_sample(dataset);
-		(void)snprintf(advice, sizeof advice,
-			"%s'%.100s', of %u x %u pixels, which each decode worker has room for",
+		char largest[192];
+		sample_describe_largest(plan->kind, dataset, largest, sizeof largest);
+		(void)snprintf(advice, sizeof advice, "%s%s, which each decode worker has room for",
 			plan->decode_workers > 1 ? "turn down " SCRATCH_KEYS ", or take out "
 						 : "take out ",
-			most->path, most->width, most->height);
+			largest);
 	}
 	return error_set(err, -EINVAL,
 		"pools of %s do not fit into 90%% of this machine's memory, %s: %s",
@@ -263,20 +240,34 @@ static int plan_check_memory(
 }
 
 /* As config_validate has it of backends that are named.  The null step wants no samples. */
-static int check_augment(const struct config *config, const struct backend_ops *ops,
-	const char *why_not, struct error *err)
+static int check_device_makes(const struct config *config, const struct pipeline_plan *plan,
+	const struct backend_ops *ops, const char *why_not, struct error *err)
 {
-	if (config_integer(config, KEY_AUGMENT_DEVICE) != AUGMENT_DEVICE_GPU)
+	if (plan->sample.raw_bytes == 0)
 		return 0;
+	const struct sample_device_ops *const device = plan->kind->device;
 	if (!backend_is_device(ops) && !ops->null)
 		return error_set(err, -ENOTSUP,
-			"augment.device = gpu: the step's backend is '%s' here, which makes no samples (%s): set augment.device = cpu",
-			ops->name, why_not);
+			"%s: the step's backend is '%s' here, which makes no samples (%s): set %s",
+			device->on, ops->name, why_not, device->off);
 	if (!backend_is_device(ops) && config_integer(config, KEY_UPLOAD_MODE) == UPLOAD_MODE_COPY)
 		return error_set(err, -EINVAL,
-			"augment.device = gpu does not go with upload.mode = copy where step.backend = %s",
-			ops->name);
+			"%s does not go with upload.mode = copy where step.backend = %s",
+			device->on, ops->name);
 	return 0;
+}
+
+/* A backend that computes takes a class for each sample; others do not look at batches. */
+static int check_step_takes(
+	const struct pipeline_plan *plan, const struct backend_ops *ops, struct error *err)
+{
+	if (ops->null || ops->emulated)
+		return 0;
+	if (plan->sample.label_bytes == sizeof(uint32_t) && plan->sample.shape.type != BATCH_INT32)
+		return 0;
+	return error_set(err, -EINVAL,
+		"step.backend = %s computes on float32 or uint8 and one class for each sample, and sample.kind = %s has others: set step.backend = emulated or null",
+		ops->name, plan->kind->name);
 }
 
 static int plan_describe_step_here(
@@ -291,8 +282,10 @@ static int plan_describe_step_here(
 		(void)ops->outline(config, outline, sizeof outline);
 	(void)snprintf(plan->step_description, sizeof plan->step_description, "%s: %.200s",
 		ops->name, *outline ? outline : ops->summary);
-	const int code = backend_validate(config, err);
-	return code ? code : check_augment(config, ops, why_not, err);
+	int code = backend_validate(config, err);
+	if (!code)
+		code = check_step_takes(plan, ops, err);
+	return code ? code : check_device_makes(config, plan, ops, why_not, err);
 }
 
 /* Not one batch an epoch, or not one for each device. */
@@ -362,8 +355,12 @@ int pipeline_plan(const struct config *config, const struct dataset *dataset,
 	*plan = (struct pipeline_plan){0};
 	const struct sampler_options sampler = plan_sampler(config, dataset);
 	int code = check_data(&sampler, dataset, err);
+	if (!code)
+		code = sample_validate(config, err);
 	if (code)
 		return code;
+	plan->kind = sample_kind_of(config);
+	sample_sizes_of(config, dataset, &plan->sample);
 	char why_not[128] = "";
 	const struct source_ops *source = source_choose(config, why_not, sizeof why_not, err);
 	if (!source)
@@ -378,13 +375,10 @@ int pipeline_plan(const struct config *config, const struct dataset *dataset,
 	if (code)
 		return code;
 	size_blobs(dataset, plan);
-	size_batches(config, &sampler, dataset, plan);
-	plan->scratch_bytes = plan->decode_workers * transform_bytes(config, &dataset->extents);
-	const size_t element =
-		config_integer(config, KEY_AUGMENT_TYPE) == AUGMENT_TYPE_UINT8 ? 1 : 4;
+	size_batches(&sampler, plan);
+	plan->scratch_bytes = plan->decode_workers * sample_scratch_bytes(config, dataset);
 	plan->backend_bytes =
-		plan->devices * backend_bytes(config, (uint32_t)(plan->sample_bytes / element),
-					(uint32_t)dataset->class_count);
+		plan->devices * backend_bytes(config, plan->sample.values, plan->sample.classes);
 	timeline_wiring_plan(config, plan);
 	plan->pool_bytes = plan->blob_pool_bytes + plan->slot_pool_bytes + plan->staging_bytes +
 			   plan->source_bytes + plan->scratch_bytes + plan->backend_bytes +

@@ -1,8 +1,8 @@
 /* What the wiring needs of a configuration besides the plan.
  *
  * Memory is what pipeline_plan says: blobs, slots, staging, the source's own, scratch of the
- * workers, the backend's. Scratch is sized by the largest picture of each format that is there
- * (workloads/image/formats.h). Where a few files would make every blob large, these few are read
+ * workers, the backend's. How large a sample, its labels and scratch are is its kind's to say
+ * (workloads/sample/sample.h). Where a few files would make every blob large, these few are read
  * into large buffers of their own, handed out in ticket order (pipelines/plan.c, exchange.h). All
  * of it is mapped and touched before the clock starts. The bound that is printed before a run
  * (harness/command/run_plan.h) is of whatever will run, the stages alone included, which have their
@@ -18,6 +18,7 @@
 #define MLBENCH_PIPELINES_PLAN_H
 
 #include "harness/config/config.h"
+#include "pipelines/pipeline.h"
 #include "pipelines/sampler.h"
 #include "workloads/dataset/dataset.h"
 
@@ -25,5 +26,17 @@ struct sampler_options plan_sampler(const struct config *config, const struct da
 
 /* Samples that a slot has room for: batch.size, or the whole data set if that is smaller. */
 uint32_t plan_slot_samples(const struct sampler_options *sampler);
+
+/* A block of batches: their samples, then their notes, then their labels.  Where the latter two begin. */
+static inline size_t plan_notes_at(const struct pipeline_plan *plan, uint32_t batches)
+{
+	return batches * plan->batch_bytes;
+}
+static inline size_t plan_labels_at(
+	const struct pipeline_plan *plan, uint32_t batches, uint32_t slot_samples)
+{
+	return plan_notes_at(plan, batches) +
+	       (size_t)batches * slot_samples * plan->sample.note_bytes;
+}
 
 #endif

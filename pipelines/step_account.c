@@ -11,9 +11,7 @@ struct batch_view stepper_view(const struct stepper *s, const struct slot *slot)
 {
 	const struct stepper_options *o = &s->options;
 	const bool uploaded = o->upload && backend_is_device(s->backend->ops);
-	return slot_view(slot, o->sample_bytes,
-		(enum augment_type)config_integer(o->config, KEY_AUGMENT_TYPE),
-		uploaded ? (int)slot->index : BATCH_ON_HOST);
+	return slot_view(slot, &o->sizes, uploaded ? (int)slot->index : BATCH_ON_HOST);
 }
 
 static void account_meter(

@@ -40,12 +40,10 @@ static void enter_phase(void *context, enum group_phase phase, uint64_t at_ns)
 static int open_backend(struct stepper *s, struct error *err)
 {
 	const struct stepper_options *o = &s->options;
-	const size_t element =
-		config_integer(o->config, KEY_AUGMENT_TYPE) == AUGMENT_TYPE_UINT8 ? 1 : 4;
 	const int code = backend_open(&s->backend,
 		&(const struct backend_options){.config = o->config,
-			.sample_elements = (uint32_t)(o->sample_bytes / element),
-			.class_count = (uint32_t)o->dataset->class_count,
+			.sample_elements = o->sizes.values,
+			.class_count = o->sizes.classes,
 			.stop = &o->crew->stopping,
 			.choosing = &o->crew->choosing,
 			.device_index = o->lane,

@@ -40,7 +40,7 @@ struct stepper_options {
 		*sync_meter; /* of the device in the stage sync; NULL: not timed, or alone */
 	struct timeline_log *device_timeline; /* what the device does; NULL: no timeline */
 	uint64_t segment_ns;
-	size_t sample_bytes;
+	struct sample_sizes sizes;
 	uint64_t warmup_ns;
 };
 

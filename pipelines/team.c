@@ -9,7 +9,7 @@
 #include "harness/base/clock.h"
 #include "harness/measure/span.h"
 #include "workloads/backend/backend.h"
-#include "workloads/image/transform.h"
+#include "workloads/sample/sample.h"
 
 #include <errno.h>
 #include <omp.h>
@@ -20,7 +20,6 @@
 enum {
 	SAMPLED_VISITS =
 		8, /* untimed, every so many visits are timed to learn how tiny samples are */
-	PICTURE_CHANNELS = 3,
 };
 
 struct team {
@@ -35,52 +34,14 @@ struct worker {
 	struct team *team;
 	unsigned index;
 	struct thread_meter *meter;
-	struct transform *transform;
+	struct sample_maker maker;
+	struct sample_task task; /* of the sample that is being made */
 	uint64_t start_ns;
 	uint64_t visits;
 	uint64_t visit_ns; /* when it took what it decodes; 0: not timed */
 };
 
-static void zero_place(const struct worker *w, struct blob *blob)
-{
-	const struct team_options *o = &w->team->options;
-	const struct slot *const slot = blob->slot;
-	blob->bad = true;
-	if (slot->pictures)
-		slot->pictures[blob->ticket.place] = (struct batch_picture){.bad = 1};
-	else
-		memset(slot->data + blob->ticket.place * o->sample_bytes, 0, o->sample_bytes);
-}
-
-/* The device will make the sample: its picture takes a place of its own in the slot. */
-static int decode_picture(struct worker *w, const struct blob *blob, struct error *err)
-{
-	struct slot *const slot = blob->slot;
-	struct batch_picture *const picture = &slot->pictures[blob->ticket.place];
-	const struct read_request *const request = &blob->request;
-	const int code = transform_choose(
-		w->transform, request->data, request->size, blob->ticket.seed, picture, err);
-	if (code)
-		return code;
-	const size_t bytes = PICTURE_CHANNELS * (size_t)picture->width * picture->height;
-	if (bytes > w->team->options.picture_bytes)
-		return error_set(err, -EINVAL,
-			"the picture is larger than any was when the data set was opened");
-	picture->offset = slot_place_picture(slot, bytes);
-	return transform_decode(w->transform, slot->data + picture->offset, err);
-}
-
-static int decode_sample(struct worker *w, const struct blob *blob, struct error *err)
-{
-	const struct read_request *const request = &blob->request;
-	if (blob->slot->pictures)
-		return decode_picture(w, blob, err);
-	uint8_t *const out = blob->slot->data + blob->ticket.place * w->team->options.sample_bytes;
-	return transform_sample(
-		w->transform, request->data, request->size, blob->ticket.seed, out, NULL, err);
-}
-
-/* A picture that the end of the run broke off is neither good nor bad.  One that took this long by
+/* A sample that the end of the run broke off is neither good nor bad.  One that took this long by
  * then may be why there are so few others: it is named. */
 static void break_off(struct worker *w, struct blob *blob)
 {
@@ -92,24 +53,46 @@ static void break_off(struct worker *w, struct blob *blob)
 	w->visit_ns = now_ns; /* the others that it had taken are not to blame */
 }
 
+/* Where it comes from, and where it goes. */
+static void set_task(struct worker *w, const struct blob *blob)
+{
+	const struct team_options *o = &w->team->options;
+	const struct sample_sizes *const sizes = &o->sizes;
+	struct slot *const slot = blob->slot;
+	const size_t place = blob->ticket.place;
+	struct sample_task *const task = &w->task;
+	task->bytes = blob->request.data;
+	task->size = blob->request.size;
+	task->seed = blob->ticket.seed;
+	task->sample = &o->dataset->samples[blob->ticket.sample];
+	task->labels = slot->labels + place * sizes->label_bytes;
+	task->out = slot->data + place * sizes->bytes;
+	if (!slot->notes)
+		return;
+	task->note = slot->notes + place * sizes->note_bytes;
+	task->raw = slot->data;
+	task->raw_used = &slot->used;
+}
+
 static void decode(struct worker *w, struct blob *blob)
 {
 	const struct team_options *o = &w->team->options;
 	const struct read_request *request = &blob->request;
-	blob->slot->labels[blob->ticket.place] = o->dataset->samples[blob->ticket.sample].label;
-	blob->bad = false;
+	set_task(w, blob);
+	blob->bad = request->status != 0;
 	if (request->status) {
-		zero_place(w, blob);
+		w->maker.blank(&w->task);
 		bad_samples_add_unread(o->bad, blob->ticket.sample, -request->status);
 		return;
 	}
 	struct error err;
 	err.text[0] = '\0';
-	const int code = decode_sample(w, blob, &err);
+	const int code = w->maker.make(w->maker.worker, &w->task, &err);
 	if (code == -EINTR) {
 		break_off(w, blob);
 	} else if (code) {
-		zero_place(w, blob);
+		blob->bad = true;
+		w->maker.blank(&w->task);
 		bad_samples_add(o->bad, blob->ticket.sample, err.text);
 	}
 }
@@ -238,15 +221,17 @@ static void run_worker(struct worker *w)
 	struct error err = {0};
 	(void)placement_bind(o->placement, o->first_place + w->index, 1);
 	span_thread_begin(STAGE_DECODE, w->meter);
-	const int code = transform_open(
-		&w->transform, o->config, &o->dataset->extents, &o->crew->stopping, &err);
+	const struct sample_options options = {
+		.config = o->config, .dataset = o->dataset, .stop = &o->crew->stopping};
+	w->task.sizes = &o->sizes;
+	const int code = sample_maker_open(&w->maker, &options, &o->sizes, &err);
 	if (code)
 		crew_fail(o->crew, code, &err);
 	if (crew_arrive(o->crew, &w->start_ns)) {
 		span_thread_start(w->meter, THREAD_STARVED, w->start_ns, o->segment_ns);
 		work(w);
 	}
-	transform_close(w->transform);
+	sample_maker_close(&w->maker);
 	span_thread_end(w->meter);
 }
 

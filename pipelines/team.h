@@ -24,8 +24,7 @@ struct team_options {
 	struct thread_meter *meters; /* (workers), or NULL: not timed */
 	uint64_t segment_ns;
 	unsigned workers;
-	size_t sample_bytes;
-	size_t picture_bytes; /* room that a slot has for a picture; 0: slots hold finished samples */
+	struct sample_sizes sizes;
 };
 
 struct team;

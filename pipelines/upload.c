@@ -184,8 +184,9 @@ int upload_start(struct upload **out, const struct upload_options *options, stru
 		if (options->device)
 			continue;
 		u->staging[i].data =
-			options->memory + i * options->slot_samples * options->sample_bytes;
-		u->staging[i].labels = options->labels + i * options->slot_samples;
+			options->memory + i * options->slot_samples * options->sizes.bytes;
+		u->staging[i].labels =
+			options->labels + i * options->slot_samples * options->sizes.label_bytes;
 	}
 	code = pthread_create(&u->thread, NULL, upload_run, u);
 	if (code)

@@ -29,13 +29,12 @@ struct upload_options {
 	unsigned place;
 	struct thread_meter *meter; /* or NULL: not timed */
 	uint64_t segment_ns;
-	unsigned depth;   /* batches that may wait for the step */
-	bool device;      /* upload_use gives the backend that copies */
-	uint8_t *memory;  /* (depth + 1) x slot_samples x sample_bytes; NULL with a device */
-	uint32_t *labels; /* (depth + 1) x slot_samples; likewise */
+	unsigned depth;  /* batches that may wait for the step */
+	bool device;     /* upload_use gives the backend that copies */
+	uint8_t *memory; /* (depth + 1) x slot_samples x bytes of a sample; NULL with a device */
+	uint8_t *labels; /* (depth + 1) x slot_samples x label_bytes; likewise */
 	uint32_t slot_samples;
-	size_t sample_bytes;
-	enum augment_type type;
+	struct sample_sizes sizes;
 	/* Of the timeline: the queue of uploaded batches, and what the device copies; NULL: none. */
 	struct timeline_log *queue_timeline, *device_timeline;
 };

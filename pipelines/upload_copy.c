@@ -8,8 +8,8 @@
 
 static void copy(const struct upload *u, struct slot *to, const struct slot *from)
 {
-	memcpy(to->data, from->data, from->size * u->options.sample_bytes);
-	memcpy(to->labels, from->labels, from->size * sizeof *from->labels);
+	memcpy(to->data, from->data, from->size * u->options.sizes.bytes);
+	memcpy(to->labels, from->labels, from->size * u->options.sizes.label_bytes);
 	upload_label(to, from);
 }
 
@@ -23,7 +23,7 @@ void upload_by_copying(struct upload *u, uint64_t start_ns)
 		struct slot *to = from ? upload_take_place(u, number, true, &now) : NULL;
 		if (!to)
 			break;
-		const size_t bytes = from->size * o->sample_bytes;
+		const size_t bytes = from->size * o->sizes.bytes;
 		const uint64_t began_ns = now;
 		const uint64_t copied_ns = injection_begin_copy(o->injection);
 		const bool shown = timeline_is_on();

@@ -39,7 +39,7 @@ static bool upload_device_begin(
 	const struct upload_options *o = &u->options;
 	first_epoch_hash(o->first, from);
 	upload_label(to, from);
-	const struct batch_view view = slot_view(from, o->sample_bytes, o->type, (int)to->index);
+	const struct batch_view view = slot_view(from, &o->sizes, (int)to->index);
 	c->from[to->index] = from;
 	c->begun_ns[to->index] = clock_now_ns();
 	struct error err = {0};
@@ -67,7 +67,7 @@ static void upload_device_judge(struct copies *c, const struct slot *from,
 	if (!known)
 		took_ns = end_ns > free_ns ? end_ns - free_ns : 0;
 	out->batch = from->batch;
-	out->bytes = slot_view(from, o->sample_bytes, o->type, 0).bytes;
+	out->bytes = slot_view(from, &o->sizes, 0).bytes;
 	if (c->late) {
 		const uint64_t began_ns = end_ns - took_ns;
 		took_ns = injection_copy_ns(o->injection, began_ns, took_ns, out->bytes);

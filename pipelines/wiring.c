@@ -2,6 +2,7 @@
 #include "pipelines/wiring.h"
 
 #include "harness/base/clock.h"
+#include "pipelines/plan.h"
 #include "pipelines/timeline_wiring.h"
 
 enum { JOIN_PATIENCE = 20 }; /* steps that one may take to end */
@@ -36,8 +37,7 @@ static int start_team(struct run *run, struct error *err)
 		.meters = run->stages[STAGE_DECODE].meters,
 		.segment_ns = run->segment_ns,
 		.workers = run->plan.decode_workers,
-		.sample_bytes = run->plan.sample_bytes,
-		.picture_bytes = run->plan.picture_bytes,
+		.sizes = run->plan.sample,
 	};
 	return team_start(&run->team, &options, err);
 }
@@ -74,12 +74,11 @@ static int start_upload(struct run *run, unsigned device, struct error *err)
 		.depth = run->plan.staging_slots - 1,
 		.device = run->plan.facts.step_has_memory,
 		.memory = memory,
-		.labels = memory ? (uint32_t *)(void *)(memory + run->plan.staging_slots *
-									 run->plan.batch_bytes)
+		.labels = memory ? memory + plan_labels_at(&run->plan, run->plan.staging_slots,
+						    run->exchange.options.slot_samples)
 				 : NULL,
 		.slot_samples = run->exchange.options.slot_samples,
-		.sample_bytes = run->plan.sample_bytes,
-		.type = (enum augment_type)config_integer(run->config, KEY_AUGMENT_TYPE),
+		.sizes = run->plan.sample,
 		.queue_timeline = timeline_wiring_queue(run, "uploaded", device),
 		.device_timeline = run->plan.facts.step_has_memory
 					   ? timeline_wiring_stream(run, "device upload", device)
@@ -114,7 +113,7 @@ static int start_stepper(struct run *run, unsigned device, struct error *err)
 		.sync_meter = meter_of(run, STAGE_SYNC, device),
 		.device_timeline = timeline_wiring_stream(run, "device step", device),
 		.segment_ns = run->segment_ns,
-		.sample_bytes = run->plan.sample_bytes,
+		.sizes = run->plan.sample,
 		.warmup_ns = run->warmup_ns,
 	};
 	return stepper_start(&run->devices.steppers[device], &options, err);

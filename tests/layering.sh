@@ -11,6 +11,7 @@ declare -A may=(
 	[harness/measure]="harness/base harness/record harness/measure"
 	[workloads/dataset]="harness/base harness/config harness/record harness/measure workloads"
 	[workloads/image]="harness/base harness/config harness/record harness/measure workloads"
+	[workloads/sample]="harness/base harness/config harness/record harness/measure workloads"
 	[workloads/source]="harness/base harness/config harness/record harness/measure workloads"
 	[workloads/model]="harness/base harness/config harness/record harness/measure workloads"
 	[workloads/backend]="harness/base harness/config harness/record harness/measure workloads"
@@ -68,6 +69,16 @@ stages='read|decode|upload|step|sync|prefetch'
 judged=$(grep -nE "strn?cmp\\([^;]*\"($stages)\"|\\{\"($stages)\", [\"{]" harness/*/*.[ch] harness/report/html/*.c pipelines/*.[ch] | grep -v PAGE_TEXT)
 if [ -n "$judged" ]; then
 	printf 'layering: names of stages are not from record/measurement.h:\n%s\n' "$judged"
+	failed=$((failed + 1))
+else
+	passed=$((passed + 1))
+fi
+# What a sample is, its kind knows (workloads/sample/sample.h), and the pipeline does not.
+judged=$(grep -nE '"workloads/image/|KEY_(AUGMENT|CODEC)_|sample_image' pipelines/*.[ch]
+	grep -niwE '(images?|pictures?|pixels?)' pipelines/*.[ch]
+	grep -nE '"workloads/image/|[^"]sample_image' workloads/sample/sample.[ch])
+if [ -n "$judged" ]; then
+	printf 'layering: the pipeline knows of images (workloads/sample/sample.h):\n%s\n' "$judged"
 	failed=$((failed + 1))
 else
 	passed=$((passed + 1))

@@ -15,6 +15,7 @@
 #include "workloads/backend/cuda_load.h"
 #include "workloads/image/codec.h"
 #include "workloads/model/model.h"
+#include "workloads/sample/sample.h"
 #include "workloads/source/source.h"
 
 #include <errno.h>
@@ -52,6 +53,12 @@ static void list_codecs(struct listing *listing)
 		for (const struct codec_ops *codec = codecs[format]; codec; codec = codec->other)
 			listing_add(listing, codec->name, codec->unavailable, codec->summary);
 	listing_add(listing, codec_null.name, NULL, codec_null.summary);
+}
+
+static void list_kinds(struct listing *listing)
+{
+	for (size_t i = 0; sample_kinds[i]; i++)
+		listing_add(listing, sample_kinds[i]->name, NULL, sample_kinds[i]->summary);
 }
 
 static void list_backends(struct listing *listing)
@@ -203,6 +210,7 @@ static const struct topic {
 } topics[] = {
 	{"sources", "engines that read files (read.engine)", list_sources},
 	{"codecs", "codecs", list_codecs},
+	{"kinds", "kinds of samples (sample.kind)", list_kinds},
 	{"backends", "backends that compute a step (step.backend)", list_backends},
 	{"models", "models (step.model)", list_models},
 	{"devices",
@@ -230,7 +238,7 @@ static int find_topic(const char *name, const struct topic **topic, struct error
 	if (near)
 		return error_set(err, -EINVAL, "cannot list '%s' (did you mean '%s'?)", name, near);
 	return error_set(err, -EINVAL,
-		"cannot list '%s': sources, codecs, backends, models, devices, formats, parts, configs or keys",
+		"cannot list '%s': sources, codecs, kinds, backends, models, devices, formats, parts, configs or keys",
 		name);
 }
 

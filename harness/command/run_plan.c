@@ -549,10 +549,10 @@ static void describe_memory(const struct plan *plan, struct buffer *out)
 			units_format_size(alone, pools));
 	buffer_format(out, ", and %s for the program\n",
 		units_format_size(bound - (alone > bytes ? alone : bytes), pools));
-	if (plan->largest.picture_bytes > 0)
-		buffer_format(out,
-			"           each slot of a batch holds a decoded picture of up to %s\n",
-			units_format_size((double)plan->largest.picture_bytes, pools));
+	if (plan->largest.sample.raw_bytes > 0)
+		buffer_format(out, "           each slot of a batch holds %s of up to %s\n",
+			plan->largest.kind->device->called,
+			units_format_size((double)plan->largest.sample.raw_bytes, pools));
 }
 
 static void describe_timeline(const struct plan *plan, struct buffer *out)

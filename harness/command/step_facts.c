@@ -3,8 +3,8 @@
 
 #include "pipelines/pipeline.h"
 #include "workloads/backend/backend.h"
-#include "workloads/image/transform.h"
 #include "workloads/model/model.h"
+#include "workloads/sample/sample.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -81,10 +81,9 @@ void step_facts_products(const struct config *config, uint32_t class_count, stru
 	const struct model *model = pipeline_facts(config).step_null
 					    ? NULL
 					    : model_find(config_text(config, KEY_STEP_MODEL));
-	const size_t element =
-		config_integer(config, KEY_AUGMENT_TYPE) == AUGMENT_TYPE_UINT8 ? 1 : sizeof(float);
-	const struct model_shape shape = {
-		(uint32_t)(transform_sample_bytes(config) / element), class_count};
+	struct sample_sizes sizes;
+	sample_sizes_of(config, NULL, &sizes);
+	const struct model_shape shape = {sizes.values, class_count};
 	step->product_count = 0;
 	for (size_t i = 0; model && i < model->gemm_count; i++) {
 		const struct model_gemm gemm = model_gemm_at(model, i, shape);

@@ -490,6 +490,27 @@ static enum key_id group_name(const struct config *config, const struct config_a
 	return least;
 }
 
+bool config_is_default(const struct config *config, enum key_id key)
+{
+	struct config_value fallback;
+	if (value_parse(key, config_keys[key].fallback, &fallback, NULL))
+		return false;
+	const bool equal = value_equal(key, &config->values[key], &fallback);
+	value_release(&fallback);
+	return equal;
+}
+
+/* Keys that were not there when results were first kept: at their defaults they leave the hashes of those
+ * as they are. */
+static bool came_late(enum key_id key)
+{
+	static const enum key_id late[] = {KEY_SAMPLE_KIND};
+	for (size_t i = 0; i < sizeof late / sizeof late[0]; i++)
+		if (late[i] == key)
+			return true;
+	return false;
+}
+
 void config_hash(const struct config *config, char out[17])
 {
 	struct buffer text = {0};
@@ -497,6 +518,8 @@ void config_hash(const struct config *config, char out[17])
 		/* Names, and how a file is packed, change nothing; the links of the axes stand for the zip
 		 * text. */
 		if (key == KEY_RUN_NAME || key == KEY_TRACE_COMPRESS || key == KEY_SWEEP_ZIP)
+			continue;
+		if (came_late((enum key_id)key) && config_is_default(config, (enum key_id)key))
 			continue;
 		const struct config_axis *axis = assign_axis(config, (enum key_id)key);
 		buffer_format(&text, "%s.%s=", config_keys[key].section, config_keys[key].name);

@@ -182,6 +182,8 @@ const char *config_format_value(
  * reads back to the same values and axes; free it.  NULL without memory. */
 char *config_dump(const struct config *config);
 
+bool config_is_default(const struct config *config, enum key_id key);
+
 /* 16 hex digits over every resolved key and axis that can change a measurement (not run.name; not
  * the order of keys in a file, nor how a value was spelled). */
 void config_hash(const struct config *config, char out[17]);

@@ -18,6 +18,9 @@ static const char codec_choices[] =
 #undef CODEC
 #define CODEC_CHOICES (codec_choices + 1)
 
+static const char sample_choices[] = SAMPLE_KINDS(SAMPLE_KIND_CHOICE);
+#define SAMPLE_CHOICES (sample_choices + 1)
+
 #define SECTION(name, doc)
 #define KEY(id, section, name, type, ...) \
 	[KEY_##id] = {section, name, KEY_TYPE_##type, __VA_ARGS__},

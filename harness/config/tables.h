@@ -1,4 +1,4 @@
-/* The choices that are tables of other folders: read engines, backends, and the formats of codecs.def.  Apart from
+/* The choices that are tables of other folders: read engines, kinds of samples, backends, and the formats of codecs.def.  Apart from
  * config.h, so that a further engine or backend compiles only those files anew that know the tables. */
 #ifndef MLBENCH_CONFIG_TABLES_H
 #define MLBENCH_CONFIG_TABLES_H
@@ -11,6 +11,12 @@
 #define READ_ENGINE_ID(ID, name) READ_ENGINE_##ID,
 #define READ_ENGINE_CHOICE(ID, name) "|" #name
 enum read_engine { READ_ENGINE_AUTO, READ_ENGINES(READ_ENGINE_ID) };
+
+/* What a file becomes, likewise: sample_NAME is a kind's table (sample.h). */
+#define SAMPLE_KINDS(X) X(IMAGE, image)
+#define SAMPLE_KIND_ID(ID, name) SAMPLE_KIND_##ID,
+#define SAMPLE_KIND_CHOICE(ID, name) "|" #name
+enum sample_kind { SAMPLE_KINDS(SAMPLE_KIND_ID) };
 
 /* The backends likewise: NAME_backend_ops is a backend's table (backend.h). */
 #define STEP_BACKENDS(X)      \

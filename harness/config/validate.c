@@ -120,6 +120,8 @@ static int epoch_has_a_batch(const struct config *config, struct error *err)
 
 static int batches_fit_in_memory(const struct config *config, struct error *err)
 {
+	if (config_integer(config, KEY_SAMPLE_KIND) != SAMPLE_KIND_IMAGE)
+		return 0;
 	const double edge = config_real(config, KEY_AUGMENT_SIZE);
 	const bool is_float = config_integer(config, KEY_AUGMENT_TYPE) == AUGMENT_TYPE_FLOAT32;
 	const double batch = config_real(config, KEY_BATCH_SIZE) * edge * edge * CHANNELS *

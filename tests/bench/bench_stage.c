@@ -32,11 +32,11 @@ static void *run_loop(void *context)
 	const struct dataset *dataset = &loop->f->dataset;
 	if (transform_open(&transform, &loop->f->config, &dataset->extents, NULL, &err))
 		fixture_die(err.text);
-	const size_t places = loop->plan.slots * (loop->plan.batch_bytes / loop->plan.sample_bytes);
+	const size_t places = loop->plan.slots * (loop->plan.batch_bytes / loop->plan.sample.bytes);
 	size_t i;
 	while ((i = atomic_fetch_add(&loop->next, 1)) < loop->count) {
 		const struct ticket *ticket = &loop->tickets[i];
-		uint8_t *out = (uint8_t *)loop->slots.data + i % places * loop->plan.sample_bytes;
+		uint8_t *out = (uint8_t *)loop->slots.data + i % places * loop->plan.sample.bytes;
 		if (transform_sample(transform, loop->files[ticket->sample],
 			    loop->sizes[ticket->sample], ticket->seed, out, NULL, &err))
 			fixture_die(err.text);

@@ -1,4 +1,4 @@
-# The recipes at the heads of source.h, codec.h, backend.h, chart.h and command.h hold: tests/recipes has what each of them
+# The recipes at the heads of source.h, codec.h, sample.h, backend.h, chart.h and command.h hold: tests/recipes has what each of them
 # leads to, touches no more files than it says, and builds and works in a copy of the tree.
 . "$CLI/lib.sh"
 objects=$(dirname "$MLBENCH")
@@ -30,6 +30,7 @@ PY
 }
 touches source 1 harness/config/tables.h
 touches codec 1 harness/config/codecs.def
+touches kind 1 harness/config/tables.h
 touches backend 1 harness/config/tables.h
 touches chart 2 harness/report/html/charts.def
 touches command 1 harness/command/command.h harness/main.c
@@ -40,7 +41,7 @@ mkdir tree
 	tar cf - -T - build/npm/charts.js) | tar xf - -C tree || fail "the tree cannot be copied"
 (cd "$ROOT" && tar cf - build/release/{harness,workloads,pipelines,generated,with,libmeasuring.a,libreading.a}) |
 	tar xf - -C tree || fail "the objects cannot be copied"
-for name in source codec backend chart command; do
+for name in source codec kind backend chart command; do
 	(cd tree && patch -s -p1 <"$ROOT/tests/recipes/$name.patch") >out 2>err || fail "$name.patch does not apply"
 done
 (unset MAKEFLAGS MAKELEVEL MFLAGS && cd tree &&
@@ -96,6 +97,22 @@ cp -r pictures damaged
 truncate -s 1000 damaged/1/3.ff
 "$MLBENCH" check tiny.ini --set dataset.recipe=none --set dataset.path=damaged >out 2>err
 cat out err | grep -q '1/3.ff' || fail "a farbfeld that is cut off is not told"
+
+# The kind: other samples of the same files, the same ones whoever reads them; keys of images are refused.
+expect 0 "$MLBENCH" list kinds
+prints "bytes"
+expect 2 "$MLBENCH" "${run[@]}" "${checked[@]}" --set sample.kind=bytes --out refused
+says "'augment.size' is about sample.kind = image, and has no effect on bytes"
+taken=("${checked[@]}" --set sample.kind=bytes --set augment.size=224)
+for engine in pread stdio; do
+	expect_measured "$MLBENCH" "${run[@]}" "${taken[@]}" --set read.engine=$engine --out "bytes-$engine"
+done
+sum=$(first bytes-pread 'r["checksum"]')
+[ "${#sum}" -eq 16 ] && [ "$(first bytes-stdio 'r["checksum"]')" = "$sum" ] || fail "bytes are not the same twice"
+[ "$sum" != "$(first pread 'r["checksum"]')" ] || fail "bytes are images"
+[ "$(first bytes-pread 'r["bad_samples"]')" = 0 ] || fail "some files gave no bytes"
+expect_measured "$MLBENCH" "${run[@]}" --set sample.kind=bytes --set augment.size=224 --set measure.limits=on --out bytes-limits
+expect_measured "$MLBENCH" diagnose bytes-limits
 
 # The backend steps, the chart is on the page, and the command is listed and runs.
 expect 0 "$MLBENCH" list backends

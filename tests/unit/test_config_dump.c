@@ -79,7 +79,8 @@ static void set_random(struct config *config, enum key_id id, struct rng *rng)
 		const double at = key->min + (key->max - key->min) * rng_uniform(rng);
 		struct config_value value = {.integer = (int64_t)at, .real = at};
 		if (key->type == KEY_TYPE_BOOLEAN || key->type == KEY_TYPE_CHOICE)
-			value.integer = (int64_t)rng_below(rng, 2);
+			value.integer = (int64_t)rng_below(
+				rng, *key->choices && !strchr(key->choices, '|') ? 1 : 2);
 		config_format_value(id, &value, text, sizeof text);
 	}
 	if (config_set_key(config, id, text, &err))

@@ -241,8 +241,8 @@ static void who_makes_no_samples_is_refused(void **state)
 	assert_int_equal(config_validate(&f.config, &err), 0);
 	assert_int_equal(pipeline_plan(&f.config, &f.dataset, &plan, &err), 0);
 	/* 28 x 22 pixels at most, and as many bytes as 64 go into */
-	assert_int_equal(plan.picture_bytes, (28 * 22 * 3 + 63) / 64 * 64);
-	assert_int_equal(plan.batch_bytes, BATCH * plan.picture_bytes);
+	assert_int_equal(plan.sample.raw_bytes, (28 * 22 * 3 + 63) / 64 * 64);
+	assert_int_equal(plan.batch_bytes, BATCH * plan.sample.raw_bytes);
 	assert_int_equal(plan.staging_bytes, 0);
 	const char *backends[] = {"emulated", "openblas"};
 	for (int i = 0; i < 2; i++) {

@@ -114,7 +114,8 @@ static void *play_worker(void *context)
 		for (size_t i = 0; i < n; i++) {
 			const struct ticket *ticket = &items[i]->ticket;
 			check_buffer(g, items[i]);
-			items[i]->slot->labels[ticket->place] = ticket->sample;
+			memcpy(items[i]->slot->labels + ticket->place * sizeof ticket->sample,
+				&ticket->sample, sizeof ticket->sample);
 			memcpy(items[i]->slot->data + ticket->place * sizeof ticket->number,
 				&ticket->number, sizeof ticket->number);
 			items[i]->bad = ticket->sample % 5 == 0;
@@ -140,9 +141,11 @@ static void check_batch(struct game *g, const struct slot *slot, uint64_t count,
 	uint32_t bad = 0;
 	for (uint32_t i = 0; i < slot->size; i++) {
 		uint64_t number;
+		uint32_t label;
 		memcpy(&number, slot->data + i * sizeof number, sizeof number);
+		memcpy(&label, slot->labels + i * sizeof label, sizeof label);
 		expect(g, number == first + i);
-		bad += slot->labels[i] % 5 == 0;
+		bad += label % 5 == 0;
 	}
 	expect(g, slot->bad == bad);
 }
@@ -247,7 +250,8 @@ static void open_game(struct game *g, uint64_t seed)
 		.slots = g->slots,
 		.prefetch_depth = 1,
 		.slot_memory = g->slot_memory,
-		.label_memory = g->labels,
+		.label_memory = (uint8_t *)g->labels,
+		.label_bytes = sizeof *g->labels,
 		.slot_samples = g->batch,
 		.slot_bytes = g->batch * sizeof(uint64_t),
 		.in_order = g->in_order,
@@ -383,7 +387,8 @@ static void a_sleeper_is_told_apart_while_it_sleeps(void **state)
 		.slots = 1,
 		.prefetch_depth = 1,
 		.slot_memory = g.slot_memory,
-		.label_memory = g.labels,
+		.label_memory = (uint8_t *)g.labels,
+		.label_bytes = sizeof *g.labels,
 		.slot_samples = 1,
 		.slot_bytes = sizeof(uint64_t),
 		.in_order = true,
@@ -485,7 +490,8 @@ static void a_crowd_is_woken_by_one_another(void **state)
 		.slots = 2,
 		.prefetch_depth = 1,
 		.slot_memory = bytes,
-		.label_memory = labels,
+		.label_memory = (uint8_t *)labels,
+		.label_bytes = sizeof *labels,
 		.slot_samples = CROWD,
 		.slot_bytes = CROWD,
 		.in_order = true,

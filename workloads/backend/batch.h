@@ -20,18 +20,34 @@ struct batch_picture {
 
 enum { BATCH_ON_HOST = -1 };
 
-/* (B, 3, H, W) or (B, H, W, 3), float or uint8; or pictures. */
+/* What the numbers of a batch are; the first two are augment.type's. */
+enum batch_type {
+	BATCH_FLOAT32 = AUGMENT_TYPE_FLOAT32,
+	BATCH_UINT8 = AUGMENT_TYPE_UINT8,
+	BATCH_INT32,
+};
+
+static inline size_t batch_type_bytes(enum batch_type type)
+{
+	return type == BATCH_UINT8 ? 1 : 4;
+}
+
+/* B samples of the shape that their kind says (workloads/sample/sample.h): images are (B, 3, H, W) or
+ * (B, H, W, 3), float or uint8, and their labels (B).  Or what the device makes them of. */
 struct batch_view {
 	const void *data;       /* in host memory; ignored when it was uploaded */
-	const uint32_t *labels; /* (B), host memory; likewise */
-	const struct batch_picture
-		*pictures;      /* (B), host memory; NULL: data are finished samples */
-	size_t bytes;           /* of data in use */
-	uint32_t size;          /* B; the last of an epoch may be smaller */
-	size_t sample_bytes;    /* of a finished sample */
-	enum augment_type type; /* of finished samples */
-	uint64_t index;         /* of the batch since the run began */
-	int place;              /* staging place that it was uploaded to, or BATCH_ON_HOST */
+	const uint32_t *labels; /* (B, label_bytes), host memory; likewise */
+	union {                 /* (B), host memory; NULL: data are finished samples */
+		const void *notes;
+		const struct batch_picture *pictures; /* of images */
+	};
+	size_t bytes;        /* of data in use */
+	uint32_t size;       /* B; the last of an epoch may be smaller */
+	size_t sample_bytes; /* of a finished sample */
+	uint32_t type;       /* of finished samples: enum batch_type */
+	uint64_t index;      /* of the batch since the run began */
+	int place;           /* staging place that it was uploaded to, or BATCH_ON_HOST */
+	size_t label_bytes;  /* of a sample's labels; 4 where it has a class */
 };
 
 /* Times on the monotonic clock, ns. */

@@ -6,6 +6,7 @@
 #include "harness/base/units.h"
 #include "workloads/backend/backends.h"
 #include "workloads/model/model.h"
+#include "workloads/sample/sample.h"
 
 #include <ctype.h>
 #include <dlfcn.h>
@@ -211,8 +212,6 @@ const char *cuda_describe_node(const struct cuda_found *found, char *out, size_t
 
 /* --- the backend --------------------------------------------------------------------------------- */
 
-enum { CHANNELS = 3, FLOAT_BYTES = 4 };
-
 struct cuda {
 	struct backend backend;
 	const struct cuda_plugin *plugin;
@@ -251,14 +250,14 @@ enum step_precision cuda_precision(const struct config *config)
 static struct cuda_options cuda_options_from(
 	const struct config *config, uint32_t sample_elements, uint32_t class_count)
 {
-	const bool uint8 = config_integer(config, KEY_AUGMENT_TYPE) == AUGMENT_TYPE_UINT8;
+	const enum batch_type type = sample_type_of(config);
 	const uint32_t batch_size = (uint32_t)config_integer(config, KEY_BATCH_SIZE);
 	return (struct cuda_options){
 		.model = config_text(config, KEY_STEP_MODEL),
 		.batch_size = batch_size,
 		.sample_elements = sample_elements,
 		.class_count = class_count,
-		.type = (enum augment_type)config_integer(config, KEY_AUGMENT_TYPE),
+		.type = (enum augment_type)type,
 		.channels_last = config_integer(config, KEY_AUGMENT_LAYOUT) == AUGMENT_LAYOUT_HWC,
 		.precision = cuda_precision(config),
 		.rule = (enum step_optimizer)config_integer(config, KEY_STEP_OPTIMIZER),
@@ -269,7 +268,7 @@ static struct cuda_options cuda_options_from(
 		.ahead = (unsigned)config_integer(config, KEY_STEP_AHEAD),
 		.statistics = (unsigned)config_integer(config, KEY_STEP_STATISTICS),
 		.graph = config_on(config, KEY_STEP_GRAPH),
-		.batch_room = (size_t)batch_size * sample_elements * (uint8 ? 1 : FLOAT_BYTES),
+		.batch_room = (size_t)batch_size * sample_elements * batch_type_bytes(type),
 		.augments = config_integer(config, KEY_AUGMENT_DEVICE) == AUGMENT_DEVICE_GPU,
 		.antialias = config_on(config, KEY_AUGMENT_ANTIALIAS),
 		.picture_size = (uint32_t)config_integer(config, KEY_AUGMENT_SIZE),
@@ -335,8 +334,9 @@ static int cuda_validate(const struct config *config, struct error *err)
 		code = cuda_check_devices(config, &found->node, err);
 	if (code)
 		return code;
-	const uint32_t edge = (uint32_t)config_integer(config, KEY_AUGMENT_SIZE);
-	const struct cuda_options options = cuda_options_from(config, CHANNELS * edge * edge, 1);
+	struct sample_sizes sizes;
+	sample_sizes_of(config, NULL, &sizes);
+	const struct cuda_options options = cuda_options_from(config, sizes.values, 1);
 	const uint64_t needed = found->plugin->device_bytes(&options);
 	const size_t devices = (size_t)config_integer(config, KEY_STEP_DEVICES);
 	for (size_t i = 0; i < devices && !code; i++)

@@ -4,6 +4,7 @@
 #include "workloads/backend/backends.h"
 #include "workloads/backend/blas.h"
 #include "workloads/backend/network.h"
+#include "workloads/sample/sample.h"
 
 #include <errno.h>
 #include <math.h>
@@ -44,7 +45,7 @@ static struct network_options openblas_options_from(
 		.model = model_find(config_text(config, KEY_STEP_MODEL)),
 		.shape = {sample_elements, class_count},
 		.batch_size = (uint32_t)config_integer(config, KEY_BATCH_SIZE),
-		.type = (enum augment_type)config_integer(config, KEY_AUGMENT_TYPE),
+		.type = (enum augment_type)sample_type_of(config),
 		.rule = (enum step_optimizer)config_integer(config, KEY_STEP_OPTIMIZER),
 		.learning_rate = (float)config_real(config, KEY_STEP_LEARNING_RATE),
 		.threads = (int)config_integer(config, KEY_STEP_THREADS),

@@ -8,6 +8,7 @@
 #include "workloads/dataset/scan.h"
 #include "workloads/dataset/site.h"
 #include "workloads/dataset/threads.h"
+#include "workloads/sample/sample.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -37,10 +38,12 @@ static int dataset_open_folder(const struct config *config, const struct dataset
 	struct dataset *dataset, struct error *err)
 {
 	const char *path = config_text(config, KEY_DATASET_PATH);
+	struct dataset_control own = control ? *control : (struct dataset_control){0};
+	own.kind = sample_kind_of(config);
 	int code = check_folder(path, err);
 	if (!code)
 		code = scan_folder(path, (uint64_t)config_integer(config, KEY_DATASET_SAMPLES),
-			control, dataset, err);
+			&own, dataset, err);
 	return code;
 }
 

@@ -17,7 +17,7 @@ struct sample {
 	const char *path;       /* relative to the root: "class/name.jpg"; memory of the dataset */
 	uint64_t bytes;         /* file size */
 	uint64_t checksum;      /* XXH3 of the file; 0 when not known (a scanned folder) */
-	uint32_t width, height; /* pixels */
+	uint32_t width, height; /* pixels; of other kinds of samples than images what they like */
 	uint32_t label;         /* index of its class */
 	uint8_t format;         /* enum image_format */
 };
@@ -73,6 +73,7 @@ struct dataset_effort {
 enum { DATASET_DEPTH = 64 };
 
 struct storage_calls;
+struct sample_ops;
 
 struct dataset_control {
 	dataset_progress *progress; /* may be NULL */
@@ -80,6 +81,8 @@ struct dataset_control {
 	const atomic_bool *stop; /* may be NULL; true: give up soon with -EINTR */
 	unsigned threads;        /* 0: as many as cores */
 	/* Of a user's folder only. */
+	const struct sample_ops *kind; /* of its samples (sample.h); NULL: image; dataset_open: the
+					* configuration's */
 	/* Requests in flight at most; 0: DATASET_DEPTH.  Fewer where few files may be open. */
 	unsigned depth;
 	enum dataset_way way;

@@ -2,7 +2,7 @@
 #include "workloads/dataset/inspect_file.h"
 
 #include "workloads/dataset/manifest.h"
-#include "workloads/image/codec.h"
+#include "workloads/sample/sample.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -119,11 +119,10 @@ static int judge_head(struct inspection *inspection, struct error *err)
 {
 	const struct inspect_job *const job = inspection->job;
 	struct found *const file = inspection->file;
-	struct image_info info = {0};
+	struct sample said;
 	struct error why = {"unreadable"};
-	int code = image_read_info(inspection->head, inspection->got, &info, &why);
-	if (!code)
-		code = image_check_bytes(&info, file->bytes, &why);
+	int code = sample_look(
+		job->scan->kind, inspection->head, inspection->got, file->bytes, &said, &why);
 	if (code == -EAGAIN && inspection->got < file->bytes && inspection->got == job->room) {
 		file->cut = job->room < HEAD_MAX;
 		if (file->cut)
@@ -134,9 +133,9 @@ static int judge_head(struct inspection *inspection, struct error *err)
 		(void)error_set(&why, -EINVAL, "cut short within its header");
 	}
 	file->passing = code == -ENOMEM;
-	file->width = info.width;
-	file->height = info.height;
-	file->format = (uint8_t)info.format;
+	file->width = said.width;
+	file->height = said.height;
+	file->format = said.format;
 	return keep_finding(inspection, code ? why.text : NULL, err);
 }
 

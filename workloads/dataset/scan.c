@@ -5,6 +5,7 @@
 #include "workloads/dataset/inspect.h"
 #include "workloads/dataset/manifest.h"
 #include "workloads/dataset/scan_cache.h"
+#include "workloads/sample/sample.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +29,7 @@ bool scan_stopped(const struct folder_scan *scan)
 
 /* ---- which files become samples ------------------------------------------------------------- */
 
-/* Files whose header can say that they are pictures, or has said so: how many, and where there
+/* Files whose header can say that they are samples, or has said so: how many, and where there
  * is room, which. */
 static size_t find_candidates(const struct walk *walk, size_t *which)
 {
@@ -189,16 +190,18 @@ static int scan_fill(
 	return code;
 }
 
-static int no_pictures(
-	const char *root, const struct dataset *dataset, const char *skipped, struct error *err)
+static int no_samples(const struct folder_scan *scan, const struct dataset *dataset,
+	const char *skipped, struct error *err)
 {
-	char endings[IMAGE_ENDINGS_BYTES];
+	const struct sample_file_ops *const files = scan->kind->files;
+	char endings[SAMPLE_ENDINGS_BYTES] = "";
 	if (dataset->bad_count == 0)
-		return error_set(err, -ENODATA, "no %s file in '%s'%s%s",
-			image_list_endings(endings), root, *skipped ? "; not decoded: " : "",
-			skipped);
-	return error_set(err, -ENODATA, "none of the %zu pictures in '%s' can be used; '%s': %s",
-		dataset->bad_count, root, dataset->bad[0].path, dataset->bad[0].reason);
+		return error_set(err, -ENODATA, "no %s%sfile in '%s'%s%s",
+			files ? files->endings(endings) : "", files ? " " : "", scan->root,
+			*skipped ? "; not decoded: " : "", skipped);
+	return error_set(err, -ENODATA, "none of the %zu %s in '%s' can be used; '%s': %s",
+		dataset->bad_count, files ? files->called : "files", scan->root,
+		dataset->bad[0].path, dataset->bad[0].reason);
 }
 
 /* ---- the scan -------------------------------------------------------------------------------- */
@@ -217,7 +220,7 @@ static int scan_walk(struct folder_scan *scan, uint64_t wanted, struct walk *wal
 	if (!code)
 		code = scan_fill(walk, scan->arena, dataset, err);
 	if (!code && dataset->count == 0)
-		code = no_pictures(scan->root, dataset, walk->skipped, err);
+		code = no_samples(scan, dataset, walk->skipped, err);
 	if (code)
 		return code;
 	dataset->scanned_now = scan->effort.headers > headers;
@@ -249,6 +252,7 @@ int scan_folder(const char *root, uint64_t wanted, const struct dataset_control 
 	struct folder_scan scan = {.root = root, .control = control ? control : &none};
 	struct walk walk = {0};
 	*dataset = (struct dataset){0};
+	scan.kind = scan.control->kind ? scan.control->kind : sample_kinds[0];
 	scan.calls = scan.control->calls ? scan.control->calls : &storage_system;
 	scan.root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (scan.root_fd < 0)

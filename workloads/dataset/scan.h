@@ -50,6 +50,7 @@ struct folder_scan {
 	int root_fd;
 	struct arena *arena;                   /* for paths and reasons; one thread at a time */
 	const struct dataset_control *control; /* never NULL */
+	const struct sample_ops *kind;         /* of the samples; never NULL */
 	const struct storage_calls *calls;
 	unsigned depth; /* requests in flight at most, which is also files open at once */
 	bool ring;      /* io_uring may be used, and can be had */
@@ -65,7 +66,7 @@ enum found_kind {
 	FOUND_OTHER,
 };
 
-/* One file or thing with a picture's extension, as the walk found it: 48 bytes and its path,
+/* One file or thing with a sample's extension, as the walk found it: 48 bytes and its path,
  * which is what a scan keeps of each file in the folder. */
 struct found {
 	char *path; /* relative to the root; the arena's */
@@ -92,7 +93,7 @@ struct walk {
 };
 
 /* Lists the folder, following links (a link back up is listed as bad), many folders at once.
- * Takes files with an ending of a codec, in any case.  Whether a name is
+ * Takes files with an ending of the kind (of a codec, in any case).  Whether a name is
  * a file is asked only where the listing does not say it: sizes and times of files are not known
  * afterwards.  -EINTR: stopped. */
 int walk_folder(struct folder_scan *scan, struct walk *walk, struct error *err);
@@ -106,7 +107,7 @@ const char *walk_class(const char *path, size_t *length);
  * through the order of classes, so that each class keeps its share; 0: all.  Only what may
  * become one is looked at: bad files among them are replaced, by the same stride over those that
  * were not looked at, until there are enough.  What the cached manifest knows of unchanged files
- * is not read again. -ENODATA: no usable picture. */
+ * is not read again. -ENODATA: no usable file. */
 int scan_folder(const char *root, uint64_t wanted, const struct dataset_control *control,
 	struct dataset *dataset, struct error *err);
 

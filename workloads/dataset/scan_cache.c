@@ -6,6 +6,7 @@
 #include "harness/base/log.h"
 #include "workloads/dataset/inspect.h"
 #include "workloads/dataset/manifest.h"
+#include "workloads/sample/sample.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -20,14 +21,20 @@
  * by then are not believed. */
 enum { PROBE_VERSION = 2, LISTING_BYTES = 17 };
 
+/* Of another kind than image the same folder has another manifest. */
+static uint64_t kind_seed(const struct sample_ops *kind, uint64_t some)
+{
+	return kind == sample_kinds[0] ? some : hash_bytes(kind->name, strlen(kind->name), some);
+}
+
 /* ${XDG_CACHE_HOME:-~/.cache}/mlbench/<hash of the folder's real path>.jsonl; NULL: no place for
  * it. */
-static char *cache_path(const char *root, uint64_t some, bool make)
+static char *cache_path(const struct folder_scan *scan, uint64_t some, bool make)
 {
 	const char *cache = getenv("XDG_CACHE_HOME");
 	const bool given = cache && cache[0] == '/';
 	const char *home = given ? cache : getenv("HOME");
-	char *real = realpath(root, NULL);
+	char *real = realpath(scan->root, NULL);
 	char *path = NULL;
 	char *folder = NULL;
 	if (real && home && home[0] == '/')
@@ -36,7 +43,7 @@ static char *cache_path(const char *root, uint64_t some, bool make)
 	if (folder && make && files_make_folder(folder, &err))
 		log_detail("no cached manifest: %s", err.text);
 	if (folder && asprintf(&path, "%s/%016" PRIx64 ".jsonl", folder,
-			      hash_bytes(real, strlen(real), some)) < 0)
+			      hash_bytes(real, strlen(real), kind_seed(scan->kind, some))) < 0)
 		path = NULL;
 	free(folder);
 	free(real);
@@ -139,12 +146,12 @@ static int size_known(struct folder_scan *scan, struct walk *walk, struct error 
 	return code;
 }
 
-static bool scan_cache_read_manifest(
-	const char *root, uint64_t some, struct dataset *cached, char listing[LISTING_BYTES])
+static bool scan_cache_read_manifest(const struct folder_scan *scan, uint64_t some,
+	struct dataset *cached, char listing[LISTING_BYTES])
 {
 	struct error err;
 	json_t *header;
-	char *const path = cache_path(root, some, false);
+	char *const path = cache_path(scan, some, false);
 	const int code = path ? manifest_read(path, cached, &header, &err) : -ENOENT;
 	free(path);
 	if (code && code != -ENOENT)
@@ -165,7 +172,7 @@ int scan_cache_take(struct folder_scan *scan, uint64_t some, struct walk *walk, 
 	struct dataset cached = {0};
 	char there[LISTING_BYTES];
 	char here[LISTING_BYTES];
-	if (!scan_cache_read_manifest(scan->root, some, &cached, there))
+	if (!scan_cache_read_manifest(scan, some, &cached, there))
 		return 0;
 	mark_known(&cached, walk);
 	int code = some ? size_known(scan, walk, err)
@@ -202,16 +209,16 @@ static struct dataset lasting(
 	return kept;
 }
 
-static void write_manifest(
-	const char *root, uint64_t some, const char *listing, const struct dataset *dataset)
+static void write_manifest(const struct folder_scan *scan, uint64_t some, const char *listing,
+	const struct dataset *dataset)
 {
 	struct error err;
-	char *const path = cache_path(root, some, true);
+	char *const path = cache_path(scan, some, true);
 	json_t *const header = json_object();
 	(void)json_object_set_new(header, LISTING_KEY, json_string(listing));
 	if (!path)
-		log_detail(
-			"no cached manifest of '%s': neither XDG_CACHE_HOME nor HOME is set", root);
+		log_detail("no cached manifest of '%s': neither XDG_CACHE_HOME nor HOME is set",
+			scan->root);
 	else if (manifest_write(path, header, dataset, &err))
 		log_detail("no cached manifest: %s", err.text);
 	json_decref(header);
@@ -233,6 +240,6 @@ void scan_cache_keep(
 	if (!bad || hash_listing(scan, walk, some, listing, &err))
 		return;
 	const struct dataset kept = lasting(dataset, walk, bad);
-	write_manifest(scan->root, some, listing, &kept);
+	write_manifest(scan, some, listing, &kept);
 	free(bad);
 }

@@ -4,7 +4,7 @@
 #include "workloads/dataset/inspect.h"
 #include "workloads/dataset/manifest.h"
 #include "workloads/dataset/threads.h"
-#include "workloads/image/codec.h"
+#include "workloads/sample/sample.h"
 
 #include "harness/base/buffer.h"
 
@@ -129,14 +129,13 @@ static bool is_above_itself(const struct folder *folder)
 	return false;
 }
 
-/* Pictures, those that nothing decodes, and what may be a folder. */
-static bool is_wanted(unsigned char type, const char *name)
+/* What may become a sample, what would where it could be read, and what may be a folder. */
+static bool is_wanted(const struct sample_ops *kind, unsigned char type, const char *name)
 {
 	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
 		return false;
 	return type == DT_DIR || type == DT_LNK || type == DT_UNKNOWN ||
-	       image_format_of_name(name) != IMAGE_FORMAT_UNKNOWN ||
-	       image_ending_without_codec(name);
+	       sample_takes_name(kind, name) || sample_leaves_name(kind, name);
 }
 
 static int read_names(struct folder_scan *scan, DIR *entries, struct folder *folder)
@@ -146,7 +145,7 @@ static int read_names(struct folder_scan *scan, DIR *entries, struct folder *fol
 		const struct dirent *const entry = scan->calls->readdir(entries);
 		if (!entry || scan_stopped(scan))
 			return entry ? 0 : -errno;
-		if (!is_wanted(entry->d_type, entry->d_name))
+		if (!is_wanted(scan->kind, entry->d_type, entry->d_name))
 			continue;
 		buffer_add(&folder->names, &entry->d_type, 1);
 		buffer_add(&folder->names, entry->d_name, strlen(entry->d_name) + 1);
@@ -246,17 +245,17 @@ static void count_skipped(struct skipped *skipped, const char *ending)
 	skipped->kinds[i].count++;
 }
 
-/* What is no folder: a picture by name is kept, and counted where nothing decodes it.  Its path
+/* What is no folder: a sample by name is kept, and counted where nothing reads it.  Its path
  * is copied. */
 static bool take_found(struct listing *listing, const struct found *found)
 {
 	const char *const slash = strrchr(found->path, '/');
 	const char *const name = slash ? slash + 1 : found->path;
 	const char *const ending =
-		found->kind == FOUND_FILE ? image_ending_without_codec(name) : NULL;
+		found->kind == FOUND_FILE ? sample_leaves_name(listing->scan->kind, name) : NULL;
 	if (ending)
 		count_skipped(&listing->skipped, ending);
-	return image_format_of_name(name) == IMAGE_FORMAT_UNKNOWN || keep_found(listing, found);
+	return !sample_takes_name(listing->scan->kind, name) || keep_found(listing, found);
 }
 
 /* A name that is asked what it is, together with the others of the round. */

@@ -1,0 +1,215 @@
+/* The table of kinds, and what follows from it: the check that no hook was forgotten, sizes, and what
+ * a worker calls. */
+#include "workloads/sample/sample.h"
+
+#include "harness/base/units.h"
+#include "harness/config/tables.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SAMPLE_DECLARE(ID, name) extern const struct sample_ops sample_##name;
+SAMPLE_KINDS(SAMPLE_DECLARE)
+#undef SAMPLE_DECLARE
+
+#define SAMPLE_ENTRY(ID, name) &sample_##name,
+const struct sample_ops *const sample_kinds[] = {SAMPLE_KINDS(SAMPLE_ENTRY) NULL};
+
+static const struct sample_ops *replacement;
+
+void sample_replace_kind(const struct sample_ops *kind)
+{
+	replacement = kind;
+}
+
+const struct sample_ops *sample_kind_of(const struct config *config)
+{
+	return replacement ? replacement : sample_kinds[config_integer(config, KEY_SAMPLE_KIND)];
+}
+
+/* ---- checks ------------------------------------------------------------------------------- */
+
+static const char *sample_device_lacks(const struct sample_device_ops *device)
+{
+	if (!device->on || !device->off || !device->called)
+		return "not all of .on, .off and .called of its .device";
+	if (!device->room || !device->make || !device->blank || !device->hash)
+		return "not all of .room, .make, .blank and .hash of its .device";
+	return device->note_bytes > 0 && device->note_bytes % sizeof(uint64_t) == 0
+		       ? NULL
+		       : "no .note_bytes of its .device that are a multiple of 8";
+}
+
+static const char *sample_lacks(const struct sample_ops *kind)
+{
+	if (!kind->summary)
+		return "no .summary";
+	if (!kind->shape)
+		return "no .shape";
+	if (!kind->label_bytes)
+		return "no .label_bytes";
+	if (!kind->make)
+		return "no .make";
+	if (!kind->open != !kind->close)
+		return "one of .open and .close";
+	if (kind->scratch_bytes && !kind->open)
+		return ".scratch_bytes without .open";
+	if (!kind->keys != !kind->key_count)
+		return "one of .keys and .key_count";
+	const struct sample_file_ops *const files = kind->files;
+	if (files && !(files->called && files->takes && files->endings && files->look))
+		return "not all of .called, .takes, .endings and .look of its .files";
+	return kind->device ? sample_device_lacks(kind->device) : NULL;
+}
+
+int sample_kind_check(const struct sample_ops *kind, struct error *err)
+{
+	const char *const lacks = kind->name ? sample_lacks(kind) : "no .name";
+	return lacks ? error_set(err, -EINVAL, "bug: the table of the sample kind '%s' has %s",
+			       kind->name ? kind->name : "without a .name", lacks)
+		     : 0;
+}
+
+int sample_kinds_check(struct error *err)
+{
+	int code = 0;
+	for (size_t i = 0; sample_kinds[i] && !code; i++)
+		code = sample_kind_check(sample_kinds[i], err);
+	return code;
+}
+
+static bool sample_has_key(const struct sample_ops *kind, enum key_id key)
+{
+	for (size_t i = 0; i < kind->key_count; i++)
+		if (kind->keys[i] == key)
+			return true;
+	return false;
+}
+
+/* One that has its default may have been read from a result, which keeps all keys. */
+int sample_validate(const struct config *config, struct error *err)
+{
+	const struct sample_ops *const own = sample_kind_of(config);
+	for (size_t i = 0; sample_kinds[i]; i++)
+		for (size_t k = 0; k < sample_kinds[i]->key_count; k++) {
+			const enum key_id key = sample_kinds[i]->keys[k];
+			if (sample_has_key(own, key) || config_is_default(config, key))
+				continue;
+			return error_set(err, -EINVAL,
+				"'%s.%s' is about sample.kind = %s, and has no effect on %s: leave it out",
+				config_keys[key].section, config_keys[key].name,
+				sample_kinds[i]->name, own->name);
+		}
+	return 0;
+}
+
+/* ---- sizes -------------------------------------------------------------------------------- */
+
+void sample_sizes_of(
+	const struct config *config, const struct dataset *dataset, struct sample_sizes *out)
+{
+	const struct sample_ops *const kind = sample_kind_of(config);
+	*out = (struct sample_sizes){.values = 1, .label_bytes = kind->label_bytes(config)};
+	kind->shape(config, &out->shape);
+	for (uint32_t i = 0; i < out->shape.dimensions; i++)
+		out->values *= out->shape.of[i];
+	out->bytes = (size_t)out->values * batch_type_bytes(out->shape.type);
+	if (!dataset)
+		return;
+	out->classes =
+		kind->classes ? kind->classes(config, dataset) : (uint32_t)dataset->class_count;
+	const size_t raw = kind->device ? kind->device->room(config, dataset) : 0;
+	out->raw_bytes = sample_room(raw);
+	out->note_bytes = raw > 0 ? kind->device->note_bytes : 0;
+}
+
+enum batch_type sample_type_of(const struct config *config)
+{
+	struct sample_shape shape;
+	sample_kind_of(config)->shape(config, &shape);
+	return shape.type;
+}
+
+uint64_t sample_scratch_bytes(const struct config *config, const struct dataset *dataset)
+{
+	const struct sample_ops *const kind = sample_kind_of(config);
+	return kind->scratch_bytes ? kind->scratch_bytes(config, dataset) : 0;
+}
+
+void sample_describe_largest(
+	const struct sample_ops *kind, const struct dataset *dataset, char *out, size_t room)
+{
+	const struct sample *most = dataset->samples;
+	char bytes[UNITS_BYTES];
+	if (kind->describe_largest) {
+		kind->describe_largest(dataset, out, room);
+		return;
+	}
+	for (size_t i = 1; i < dataset->count; i++)
+		most = dataset->samples[i].bytes > most->bytes ? &dataset->samples[i] : most;
+	(void)snprintf(out, room, "'%.100s', of %s", most->path,
+		units_format_size((double)most->bytes, bytes));
+}
+
+/* ---- files -------------------------------------------------------------------------------- */
+
+bool sample_takes_name(const struct sample_ops *kind, const char *name)
+{
+	return kind->files ? kind->files->takes(name) : name[0] != '.';
+}
+
+const char *sample_leaves_name(const struct sample_ops *kind, const char *name)
+{
+	return kind->files && kind->files->leaves ? kind->files->leaves(name) : NULL;
+}
+
+int sample_look(const struct sample_ops *kind, const void *head, size_t size, uint64_t file_bytes,
+	struct sample *out, struct error *err)
+{
+	*out = (struct sample){.bytes = file_bytes};
+	return kind->files ? kind->files->look(head, size, file_bytes, out, err) : 0;
+}
+
+/* ---- a worker ----------------------------------------------------------------------------- */
+
+static void sample_blank_zero(const struct sample_task *task)
+{
+	memset(task->out, 0, task->sizes->bytes);
+	memset(task->labels, 0, task->sizes->label_bytes);
+}
+
+/* codec.name = null. */
+static int sample_make_nothing(void *worker, const struct sample_task *task, struct error *err)
+{
+	(void)worker;
+	(void)err;
+	if (task->sizes->label_bytes == sizeof task->sample->label)
+		sample_put_class(task);
+	return 0;
+}
+
+int sample_maker_open(struct sample_maker *maker, const struct sample_options *options,
+	const struct sample_sizes *sizes, struct error *err)
+{
+	const struct sample_ops *const kind = sample_kind_of(options->config);
+	const struct sample_device_ops *const device = sizes->raw_bytes > 0 ? kind->device : NULL;
+	const bool makes = config_integer(options->config, KEY_CODEC_NAME) != CODEC_NAME_NULL;
+	*maker = (struct sample_maker){
+		.make = device  ? device->make
+			: makes ? kind->make
+				: sample_make_nothing,
+		.blank = device        ? device->blank
+			 : kind->blank ? kind->blank
+				       : sample_blank_zero,
+		.kind = kind,
+	};
+	return kind->open ? kind->open(&maker->worker, options, err) : 0;
+}
+
+void sample_maker_close(struct sample_maker *maker)
+{
+	if (maker->kind && maker->kind->close)
+		maker->kind->close(maker->worker);
+	*maker = (struct sample_maker){0};
+}

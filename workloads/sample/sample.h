@@ -1,0 +1,202 @@
+/* What a sample is: what becomes of a file's bytes, and what a batch of it looks like.  The pipeline
+ * knows a kind by its table alone; image is the kind that crops, resizes and normalises pictures.
+ *
+ * To add a kind, say tokens: one new file and one line.
+ *   1. workloads/sample/sample_tokens.c includes "workloads/sample/sample.h" and ends with
+ *        const struct sample_ops sample_tokens = {
+ *        	.name = "tokens", .summary = …,   what `mlbench list kinds` prints
+ *        	.shape = tokens_shape,            of one finished sample: (T) int32
+ *        	.label_bytes = tokens_labels,     of one sample: T numbers of 4 bytes
+ *        	.make = tokens_make,              a file's bytes into its place of the batch
+ *        };
+ *      and with open and close where a worker needs memory of its own.
+ *   2. harness/config/tables.h: X(TOKENS, tokens) at the end of SAMPLE_KINDS.  sample.kind has the choice
+ *      tokens from then on, and `mlbench list kinds`, help and the man pages show it.
+ * tests/recipes/kind.patch is a whole example.  The program refuses to start, and test_sample fails,
+ * when a table lacks a hook (sample_kinds_check).  Keys of its own (harness/config/keys.def) are named
+ * in .keys: they are refused where another kind was chosen.
+ *
+ * codec.name = null asks for no samples at all: workers then call no hook but open and close, and
+ * stages are measured alone so. */
+#ifndef MLBENCH_WORKLOADS_SAMPLE_SAMPLE_H
+#define MLBENCH_WORKLOADS_SAMPLE_SAMPLE_H
+
+#include "harness/base/error.h"
+#include "harness/config/config.h"
+#include "workloads/backend/batch.h"
+#include "workloads/dataset/dataset.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SAMPLE_DIMENSIONS_MAX = 4, SAMPLE_ALIGN_BYTES = 64, SAMPLE_ENDINGS_BYTES = 256 };
+
+/* One finished sample in a batch, which is (B, of[0], of[1], …). */
+struct sample_shape {
+	enum batch_type type;
+	uint32_t dimensions;
+	uint32_t of[SAMPLE_DIMENSIONS_MAX];
+};
+
+/* What a kind answers for a configuration and a data set. */
+struct sample_sizes {
+	struct sample_shape shape;
+	uint32_t values;    /* in a sample: what a model's input has */
+	size_t bytes;       /* of a finished sample */
+	size_t label_bytes; /* of its labels; 0: it has none */
+	uint32_t classes;   /* values that a label may have */
+	/* Where the device finishes the samples: room of the largest unfinished one in a batch, and of the
+	 * note beside each, which says what to do with it.  0: workers finish them. */
+	size_t raw_bytes, note_bytes;
+};
+
+/* One file that becomes a sample.  A worker keeps the task and sets what changes. */
+struct sample_task {
+	const void *bytes; /* the file */
+	size_t size;
+	uint64_t seed; /* of everything random: of the run, the epoch and the sample */
+	const struct sample *sample; /* what the data set knows of it */
+	uint8_t *labels;             /* sizes->label_bytes */
+	const struct sample_sizes *sizes;
+	uint8_t *out; /* sizes->bytes; not where the device finishes it, but: */
+	/* sizes->note_bytes; and the bytes of all unfinished samples of the batch, in any order, of which
+	 * sample_take_room hands out */
+	void *note;
+	uint8_t *raw;
+	atomic_size_t *raw_used;
+};
+
+/* Bytes that an unfinished sample takes, and a place for it: where it begins in task->raw.  Any number of
+ * workers at once.  There is room for as many as the batch has samples, of sizes->raw_bytes each. */
+static inline size_t sample_room(size_t bytes)
+{
+	return (bytes + SAMPLE_ALIGN_BYTES - 1) / SAMPLE_ALIGN_BYTES * SAMPLE_ALIGN_BYTES;
+}
+static inline size_t sample_take_room(const struct sample_task *task, size_t bytes)
+{
+	return atomic_fetch_add_explicit(task->raw_used, sample_room(bytes), memory_order_relaxed);
+}
+
+/* The label of a kind that has one: the class of its file. */
+static inline void sample_put_class(const struct sample_task *task)
+{
+	*(uint32_t *)(void *)task->labels = task->sample->label;
+}
+
+/* What a worker is opened with. */
+struct sample_options {
+	const struct config *config;
+	const struct dataset *dataset;
+	const atomic_bool *stop; /* true: give up the sample soon, with -EINTR; may be NULL */
+};
+
+/* Makes a sample.  0; -EINTR (which needs no reason); or another negative errno with the reason, where the
+ * file is bad: what was written means nothing then.  worker: what open gave, NULL without one. */
+typedef int sample_make(void *worker, const struct sample_task *task, struct error *err);
+
+/* A sample that could not be read or made. */
+typedef void sample_blank(const struct sample_task *task);
+
+/* Where a device can make the samples of what workers only prepare. */
+struct sample_device_ops {
+	const char *on, *off; /* the setting that asks for it, and the one that does not */
+	const char *called;   /* what a batch then holds, "a decoded picture" */
+	size_t note_bytes;    /* a multiple of 8 */
+	/* Room of the largest one of the data set; 0: the configuration does not ask for it. */
+	uint64_t (*room)(const struct config *config, const struct dataset *dataset);
+	sample_make *make; /* fills task->note, and bytes in room that it takes */
+	sample_blank *blank;
+	/* Of a batch's unfinished samples, wherever they lie in raw. */
+	uint64_t (*hash)(const void *notes, const uint8_t *raw, uint32_t count);
+};
+
+/* Which files of a user's folder become samples. */
+struct sample_file_ops {
+	const char *called;              /* several of them, "pictures" */
+	bool (*takes)(const char *name); /* is a file one, by its name? */
+	/* The ending of one that is, and that nothing here reads ("gif"); else NULL.  Optional. */
+	const char *(*leaves)(const char *name);
+	const char *(*endings)(char out[SAMPLE_ENDINGS_BYTES]); /* of names, ".jpg or .png" */
+	/* What the beginning of a file says of it, in width, height and format.  -EAGAIN: more of it is
+	 * needed; another negative errno, with the reason: it is none. */
+	int (*look)(const void *head, size_t size, uint64_t file_bytes, struct sample *out,
+		struct error *err);
+};
+
+/* Those up to make are needed. */
+struct sample_ops {
+	const char *name, *summary;
+
+	/* Functions of the configuration alone. */
+	void (*shape)(const struct config *config, struct sample_shape *out);
+	size_t (*label_bytes)(const struct config *config);
+
+	/* A worker's: one thread calls them, for file after file, from many threads at once. */
+	sample_make *make;
+	sample_blank *blank; /* NULL: zeros, labels too */
+	/* Upper estimate of what open allocates; NULL: nothing. */
+	uint64_t (*scratch_bytes)(const struct config *config, const struct dataset *dataset);
+	int (*open)(void **worker, const struct sample_options *options, struct error *err);
+	void (*close)(void *worker); /* fine on NULL */
+
+	/* Values that a label may have; NULL: the classes of the data set. */
+	uint32_t (*classes)(const struct config *config, const struct dataset *dataset);
+	/* The file that scratch is so large for: "'a.jpg', of 10 x 10 pixels"; NULL: the largest file. */
+	void (*describe_largest)(const struct dataset *dataset, char *out, size_t room);
+
+	const enum key_id *keys; /* that say something of this kind alone, without codec.name */
+	size_t key_count;
+	const char *size_key; /* that makes samples smaller, "augment.size"; NULL: none */
+
+	const struct sample_device_ops *device; /* NULL: workers make the samples */
+	/* NULL: every file, but those that are empty or hidden. */
+	const struct sample_file_ops *files;
+};
+
+extern const struct sample_ops *const sample_kinds[]; /* by enum sample_kind; NULL-terminated */
+
+/* The kind that sample.kind asks for. */
+const struct sample_ops *sample_kind_of(const struct config *config);
+
+/* For tests, before any thread asks: stands for whatever sample.kind says; NULL: no more. */
+void sample_replace_kind(const struct sample_ops *kind);
+
+/* -EINVAL with the name of a kind and what its table lacks: a fault of the program. */
+int sample_kind_check(const struct sample_ops *kind, struct error *err);
+int sample_kinds_check(struct error *err);
+
+/* -EINVAL: a key of another kind is set, or the backend of a step takes no such samples. */
+int sample_validate(const struct config *config, struct error *err);
+
+/* dataset: NULL where none is known; classes, raw_bytes and note_bytes are 0 then. */
+void sample_sizes_of(
+	const struct config *config, const struct dataset *dataset, struct sample_sizes *out);
+
+/* What a model's input is made of. */
+enum batch_type sample_type_of(const struct config *config);
+
+uint64_t sample_scratch_bytes(const struct config *config, const struct dataset *dataset);
+void sample_describe_largest(
+	const struct sample_ops *kind, const struct dataset *dataset, char *out, size_t room);
+
+/* As the kind's files say. */
+bool sample_takes_name(const struct sample_ops *kind, const char *name);
+const char *sample_leaves_name(const struct sample_ops *kind, const char *name);
+int sample_look(const struct sample_ops *kind, const void *head, size_t size, uint64_t file_bytes,
+	struct sample *out, struct error *err);
+
+/* What makes the samples of one worker. */
+struct sample_maker {
+	sample_make *make;
+	sample_blank *blank;
+	void *worker;
+	const struct sample_ops *kind;
+};
+/* {0} before.  Samples of sizes, which were given for the same options. */
+int sample_maker_open(struct sample_maker *maker, const struct sample_options *options,
+	const struct sample_sizes *sizes, struct error *err);
+void sample_maker_close(struct sample_maker *maker); /* fine on {0} */
+
+#endif
