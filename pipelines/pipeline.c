@@ -101,13 +101,16 @@ static int open_pools(struct run *run, struct error *err)
 {
 	const struct pipeline_plan *plan = &run->plan;
 	const bool huge = config_on(run->config, KEY_READ_HUGE_PAGES);
-	if (plan->blob_pool_bytes > 0 && memory_map(&run->blob_block, plan->blob_pool_bytes, huge))
-		return no_memory(err);
-	if (memory_map(&run->slot_block, plan->slot_pool_bytes, false))
-		return no_memory(err);
-	if (plan->staging_bytes > 0 && memory_map(&run->staging_block, plan->staging_bytes, false))
-		return no_memory(err);
-	return 0;
+	struct placement *const p = &run->placement;
+	int code = 0;
+	if (plan->blob_pool_bytes > 0)
+		code = placement_map(p, POOL_BLOBS, &run->blob_block, plan->blob_pool_bytes, huge);
+	if (!code)
+		code = placement_map(p, POOL_SLOTS, &run->slot_block, plan->slot_pool_bytes, false);
+	if (!code && plan->staging_bytes > 0)
+		code = placement_map(
+			p, POOL_STAGING, &run->staging_block, plan->staging_bytes, false);
+	return code ? no_memory(err) : 0;
 }
 
 static int open_exchange(struct run *run, struct error *err)
@@ -224,8 +227,15 @@ static int open_run(struct run *run, struct error *err)
 	run->injection_is_open = true;
 	code = injection_open(&run->injection, run->config, err);
 	if (!code)
-		code = placement_open(&run->placement,
-			(enum affinity)config_integer(run->config, KEY_RUN_AFFINITY), err);
+		code = placement_open(&run->placement, run->config,
+			&(const struct placement_threads){
+				.decode = run->plan.decode_workers,
+				.read = run->plan.reader_threads,
+				.devices = run->plan.devices,
+				.step = run->plan.step_threads,
+				.has_upload = run->plan.staging_slots > 0,
+			},
+			err);
 	if (!code)
 		code = open_crew(run, err);
 	if (!code) {
@@ -386,9 +396,7 @@ static int pipeline_finish(
 		.interrupted = interrupted,
 	};
 	measurement_note(m, "step: %s", recorded.step->description);
-	placement_note(&run->placement,
-		(enum affinity)config_integer(run->config, KEY_RUN_AFFINITY),
-		run->plan.decode_workers, run->plan.reader_threads, run->plan.step_threads, m);
+	placement_note(&run->placement, m);
 	keep_read_points(run);
 	if (collect(&recorded, m, traces))
 		return no_memory(err);
