@@ -21,14 +21,14 @@ struct place {
 	hwloc_obj_t node;                 /* that it is local to; NULL: none that may be used */
 };
 
-/* --- threads --------------------------------------------------------------------------------------------- */
+/* --- threads --------------------------------------------------------------------------------- */
 
 static unsigned place_node(const struct place *place)
 {
 	return place->node ? place->node->logical_index : UINT_MAX;
 }
 
-static int by_core(const void *a, const void *b)
+static int placement_by_core(const void *a, const void *b)
 {
 	const struct place *x = a;
 	const struct place *y = b;
@@ -40,7 +40,7 @@ static int by_core(const void *a, const void *b)
 }
 
 /* The first one: where a package has several kinds of memory, that is its ordinary one. */
-static hwloc_obj_t node_of(hwloc_topology_t topology, hwloc_obj_t pu)
+static hwloc_obj_t placement_node_of(hwloc_topology_t topology, hwloc_obj_t pu)
 {
 	hwloc_obj_t node = NULL;
 	while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)))
@@ -49,7 +49,7 @@ static hwloc_obj_t node_of(hwloc_topology_t topology, hwloc_obj_t pu)
 	return node;
 }
 
-static unsigned list_places(hwloc_topology_t topology, struct place *places)
+static unsigned placement_list_places(hwloc_topology_t topology, struct place *places)
 {
 	unsigned count = 0;
 	hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
@@ -65,7 +65,7 @@ static unsigned list_places(hwloc_topology_t topology, struct place *places)
 			.os_index = pu->os_index,
 			.sibling = core ? pu->sibling_rank : 0,
 			.core = core ? core->logical_index : pu->logical_index,
-			.node = node_of(topology, pu),
+			.node = placement_node_of(topology, pu),
 		};
 	}
 	hwloc_bitmap_free(allowed);
@@ -74,7 +74,7 @@ static unsigned list_places(hwloc_topology_t topology, struct place *places)
 
 /* Spreading sorts by a core's rank within its own node, so neighbours in the list are on different
  * nodes. */
-static void rank_in_nodes(struct place *places, size_t count)
+static void placement_rank_in_nodes(struct place *places, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		unsigned rank = 0;
@@ -94,10 +94,10 @@ int placement_use(struct placement *p, hwloc_topology_t topology, struct error *
 		placement_close(p);
 		return error_set(err, -ENOMEM, "out of memory");
 	}
-	p->count = list_places(topology, p->places);
+	p->count = placement_list_places(topology, p->places);
 	if (p->affinity == AFFINITY_SPREAD)
-		rank_in_nodes(p->places, p->count);
-	qsort(p->places, p->count, sizeof *p->places, by_core);
+		placement_rank_in_nodes(p->places, p->count);
+	qsort(p->places, p->count, sizeof *p->places, placement_by_core);
 	return 0;
 }
 
@@ -168,9 +168,9 @@ bool placement_bind(const struct placement *placement, unsigned first, unsigned 
 	return done;
 }
 
-/* --- pools ----------------------------------------------------------------------------------------------- */
+/* --- pools ----------------------------------------------------------------------------------- */
 
-static void add_nodes(
+static void placement_add_nodes(
 	const struct placement *p, unsigned first, unsigned width, hwloc_nodeset_t nodes)
 {
 	const bool anywhere = p->affinity == AFFINITY_NONE || p->numa == NUMA_INTERLEAVE;
@@ -192,17 +192,17 @@ void placement_nodes(
 		return;
 	switch (pool) {
 	case POOL_BLOBS:
-		add_nodes(p, 0, t->decode + t->read, nodes);
+		placement_add_nodes(p, 0, t->decode + t->read, nodes);
 		break;
 	case POOL_SLOTS:
 		for (unsigned i = 0; i < t->devices; i++)
 			if (t->has_upload)
-				add_nodes(p, steps + i, 1, nodes);
+				placement_add_nodes(p, steps + i, 1, nodes);
 			else
-				add_nodes(p, steps + i * t->step, t->step, nodes);
+				placement_add_nodes(p, steps + i * t->step, t->step, nodes);
 		break;
 	case POOL_STAGING:
-		add_nodes(p, steps + device * t->step, t->step, nodes);
+		placement_add_nodes(p, steps + device * t->step, t->step, nodes);
 		break;
 	}
 }
@@ -250,7 +250,7 @@ __attribute__((format(printf, 2, 3))) static void tell_pool(
 	va_end(args);
 }
 
-static int by_number(const void *a, const void *b)
+static int placement_by_number(const void *a, const void *b)
 {
 	const int x = *(const int *)a;
 	const int y = *(const int *)b;
@@ -258,11 +258,11 @@ static int by_number(const void *a, const void *b)
 }
 
 /* Pages of the fullest node. */
-static size_t fullest_node(int *nodes, size_t count)
+static size_t placement_fullest_node(int *nodes, size_t count)
 {
 	size_t most = 0;
 	size_t run = 0;
-	qsort(nodes, count, sizeof *nodes, by_number);
+	qsort(nodes, count, sizeof *nodes, placement_by_number);
 	for (size_t i = 0; i < count; i++) {
 		run = i > 0 && nodes[i] == nodes[i - 1] ? run + 1 : 1;
 		most = nodes[i] >= 0 && run > most ? run : most;
@@ -295,7 +295,7 @@ static void look_at_pool(const struct mapped_pool *map, const struct memory_bloc
 	tell_pool(map->placement, " (%.0f %% of sampled pages there", percent * (double)there);
 	if (hwloc_bitmap_weight(map->all) > 1)
 		tell_pool(map->placement, ", %.0f %% on the fullest node",
-			percent * (double)fullest_node(nodes, PAGES_LOOKED_AT));
+			percent * (double)placement_fullest_node(nodes, PAGES_LOOKED_AT));
 	tell_pool(map->placement, ")");
 }
 
@@ -343,9 +343,9 @@ int placement_map(struct placement *p, enum placement_pool pool, struct memory_b
 	return code;
 }
 
-/* --- notes ----------------------------------------------------------------------------------------------- */
+/* --- notes ----------------------------------------------------------------------------------- */
 
-static const char *list(
+static const char *placement_list(
 	const struct placement *placement, unsigned first, unsigned width, char out[LIST_BYTES])
 {
 	size_t used = 0;
@@ -366,8 +366,9 @@ void placement_note(const struct placement *p, struct measurement *m)
 		measurement_note(m,
 			"affinity %s on %u hardware threads: decode on %s, read on %s, step on %s",
 			p->affinity == AFFINITY_COMPACT ? "compact" : "spread", p->count,
-			list(p, 0, t->decode, decode), list(p, t->decode, t->read, read),
-			list(p, t->decode + t->read, t->step, step));
+			placement_list(p, 0, t->decode, decode),
+			placement_list(p, t->decode, t->read, read),
+			placement_list(p, t->decode + t->read, t->step, step));
 	if (p->pools[0])
 		measurement_note(m, "NUMA: %s", p->pools);
 	else if (p->topology && p->has_policy && p->numa == NUMA_AUTO)

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* SYNC is no thread's: what of their steps the devices spend in exchanging gradients (rounds.h). */
+/* SYNC is no thread's: what of their steps the devices spend in exchanging gradients (devices.h). */
 enum stage_id {
 	STAGE_READ,
 	STAGE_DECODE,
