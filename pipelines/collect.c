@@ -1,20 +1,28 @@
-/* Filling the measurement.
+/* From what was recorded to a struct measurement: finds the cut, takes differences between the cut and the end, and
+ * says in words what is missing.
  *
  *   throughput   good samples / seconds, between the first completed step at or after the cut and the
  *                last one, and standstills before and after (completions.h)
  *   states       thread-seconds between the edge at the cut and the last edge
  *   capacity     samples / working thread-seconds x workers; of an emulated step samples / nominal
  *                device seconds.  A reader's working time is all time that it was not blocked, since the
- *                source was at work then with all the files in flight that it may have. */
-#include "pipelines/collect.h"
+ *                source was at work then with all the files in flight that it may have.
+ *
+ * and of a device
+ *
+ *   step, sync         sums of the device's own times over the steps between the span's completions
+ *   upload             likewise of the copies that ended between its edges; where there is no upload stage,
+ *                      of the copies that the steps began with
+ *   utilisation        FLOPs of the steps / time between the completions / published peak */
+#include "pipelines/wiring.h"
 
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
+#include "harness/measure/nvml.h"
 #include "harness/measure/proc_text.h"
 #include "harness/measure/steady.h"
-#include "pipelines/collect_device.h"
-#include "pipelines/collect_traces.h"
 #include "pipelines/plan.h"
+#include "workloads/source/source.h"
 
 #include <errno.h>
 #include <math.h>
@@ -23,6 +31,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The part that is measured: between the edge at the cut and the last one. */
+struct span {
+	const struct edge *from, *to;
+	double seconds;
+	struct completion steps; /* between completions, from this time on */
+	uint64_t completed_from_ns;
+	uint64_t completions;
+};
+
 enum {
 	STANDSTILL_NS = 100000000
 }; /* longer than a busy machine keeps a thread waiting, and the conductor's look */
@@ -30,18 +47,24 @@ enum {
 /* A stage that was not held up by others for at least this share of its time showed its limit. */
 static const double SHOWS_ITS_LIMIT = 0.5;
 
-/* --- the cut ---------------------------------------------------------------------------------------- */
+/* What is the same of all devices. */
+static const struct step_account *first_step(const struct run *r)
+{
+	return stepper_account(r->devices.steppers[0]);
+}
+
+/* --- the cut --------------------------------------------------------------------------------- */
 
 /* Rates on the grid of windows, as far as completions reach. */
-static size_t window_rates(const struct recorded *r, double *rates)
+static size_t window_rates(const struct run *r, double *rates)
 {
-	const uint64_t window_ns = r->monitor->window_ns;
-	const uint64_t last_ns = r->rounds->completions.last.t_ns;
+	const uint64_t window_ns = r->monitor.window_ns;
+	const uint64_t last_ns = r->rounds.completions.last.t_ns;
 	size_t count = 0;
 	double before = 0;
 	while (count < WINDOWS_MAX && (count + 1) * window_ns <= last_ns) {
 		const double after =
-			completions_samples_at(&r->rounds->completions, (count + 1) * window_ns);
+			completions_samples_at(&r->rounds.completions, (count + 1) * window_ns);
 		rates[count++] = (after - before) * (double)NS_PER_S / (double)window_ns;
 		before = after;
 	}
@@ -57,14 +80,14 @@ static const struct edge *edge_at(const struct monitor *monitor, uint64_t t_ns)
 }
 
 /* Until a moment of the clock, whatever goes on then; else until all epochs are over. */
-static bool by_time(const struct recorded *r)
+static bool measured_by_time(const struct run *r)
 {
 	return config_integer(r->config, KEY_MEASURE_EPOCHS) == 0 && !r->interrupted;
 }
 
-static struct span span_from(const struct recorded *r, uint64_t cut_ns)
+static struct span span_from(const struct run *r, uint64_t cut_ns)
 {
-	const struct monitor *monitor = r->monitor;
+	const struct monitor *monitor = &r->monitor;
 	struct span span = {
 		.from = edge_at(monitor, cut_ns),
 		.to = &monitor->edges[monitor->count - 1],
@@ -73,17 +96,17 @@ static struct span span_from(const struct recorded *r, uint64_t cut_ns)
 	const uint64_t from_ns = monitor->timed ? span.from->t_ns : cut_ns;
 	span.completed_from_ns = from_ns;
 	span.completions =
-		completions_between(&r->rounds->completions, from_ns, span.to->t_ns, &span.steps);
-	if (by_time(r))
-		completions_add_standstill(&r->rounds->completions, from_ns, span.to->t_ns,
-			STANDSTILL_NS, &span.steps);
+		completions_between(&r->rounds.completions, from_ns, span.to->t_ns, &span.steps);
+	if (measured_by_time(r))
+		completions_add_standstill(
+			&r->rounds.completions, from_ns, span.to->t_ns, STANDSTILL_NS, &span.steps);
 	return span;
 }
 
 /* The configured warm-up, or less of a run that was shorter than twice that. */
-static uint64_t least_cut(const struct recorded *r, struct measurement *m)
+static uint64_t least_cut(const struct run *r, struct measurement *m)
 {
-	const struct monitor *monitor = r->monitor;
+	const struct monitor *monitor = &r->monitor;
 	const uint64_t end_ns = monitor->edges[monitor->count - 1].t_ns;
 	if (r->warmup_ns <= end_ns / 2 || config_integer(r->config, KEY_MEASURE_EPOCHS) == 0)
 		return r->warmup_ns;
@@ -94,11 +117,11 @@ static uint64_t least_cut(const struct recorded *r, struct measurement *m)
 }
 
 /* All devices' of one step end together. */
-static size_t steps_from(const struct recorded *r, uint64_t from_ns)
+static size_t steps_from(const struct run *r, uint64_t from_ns)
 {
 	struct completion steps;
 	(void)completions_between(
-		&r->rounds->completions, from_ns, r->rounds->completions.last.t_ns, &steps);
+		&r->rounds.completions, from_ns, r->rounds.completions.last.t_ns, &steps);
 	return (size_t)(steps.batches / (uint64_t)config_integer(r->config, KEY_STEP_DEVICES));
 }
 
@@ -112,9 +135,9 @@ static void judge_steadiness(const struct steady *steady, struct measurement *m)
 	}
 }
 
-static struct span choose_span(const struct recorded *r, struct measurement *m)
+static struct span choose_span(const struct run *r, struct measurement *m)
 {
-	const uint64_t window_ns = r->monitor->window_ns;
+	const uint64_t window_ns = r->monitor.window_ns;
 	const uint64_t least_ns = least_cut(r, m);
 	const uint64_t min_batches = (uint64_t)config_integer(r->config, KEY_MEASURE_MIN_BATCHES);
 	double rates[WINDOWS_MAX];
@@ -129,7 +152,7 @@ static struct span choose_span(const struct recorded *r, struct measurement *m)
 			steady_find(rates, windows, minimum, steps_from(r, minimum * window_ns));
 		const struct span settled = span_from(r, steady.cut * window_ns);
 		/* Without the profiler there is no edge at a later cut. */
-		if (r->monitor->timed && settled.steps.batches >= min_batches)
+		if (r->monitor.timed && settled.steps.batches >= min_batches)
 			span = settled;
 		judge_steadiness(&steady, m);
 	} else {
@@ -145,7 +168,7 @@ static struct span choose_span(const struct recorded *r, struct measurement *m)
 	return span;
 }
 
-/* --- stages and queues ------------------------------------------------------------------------------- */
+/* --- stages and queues ----------------------------------------------------------------------- */
 
 /* By the device's own time. */
 static double device_capacity(const struct span *span, enum stage_id id, unsigned devices)
@@ -164,34 +187,27 @@ static double device_capacity(const struct span *span, enum stage_id id, unsigne
 	       (double)upload_ns;
 }
 
-static bool is_device(const struct recorded *r, enum stage_id id)
-{
-	if (id == STAGE_STEP || id == STAGE_SYNC)
-		return r->step->emulated || r->step->on_device;
-	return id == STAGE_UPLOAD && r->step->on_device;
-}
-
-static double capacity(const struct recorded *r, const struct span *span, enum stage_id id,
+static double stage_capacity(const struct run *r, const struct span *span, enum stage_id id,
 	const struct stage_measurement *stage)
 {
 	const double batch = span->steps.batches > 0
 				     ? (double)span->steps.samples / (double)span->steps.batches
 				     : NAN;
 	const double working = stage->seconds[THREAD_WORKING];
-	if (is_device(r, id) && id != STAGE_SYNC)
-		return device_capacity(span, id, r->plan->devices);
+	if (devices_do_stage(&r->devices, id) && id != STAGE_SYNC)
+		return device_capacity(span, id, r->plan.devices);
 	if (working <= 0 || stage->items == 0)
 		return NAN;
 	const double samples = (double)stage->items * (stage->per_batch ? batch : 1);
 	return samples / working * stage->workers;
 }
 
-static void merge_service(const struct recorded *r, const struct span *span, enum stage_id id,
+static void merge_service(const struct run *r, const struct span *span, enum stage_id id,
 	struct stage_measurement *out)
 {
-	const struct stage *stage = &r->monitor->stages[id];
+	const struct stage *stage = &r->monitor.stages[id];
 	/* The first edge is taken a moment after the start. */
-	const uint64_t cut_ns = span->from == r->monitor->edges ? 0 : span->from->t_ns;
+	const uint64_t cut_ns = span->from == r->monitor.edges ? 0 : span->from->t_ns;
 	for (unsigned i = 0; i < stage->workers; i++)
 		service_log_merge(&stage->meters[i].service, cut_ns, &out->service);
 	/* A run of few items may have none that began after the rounded-up cut. */
@@ -205,10 +221,10 @@ static double seconds_between(uint64_t from_ns, uint64_t to_ns)
 }
 
 /* Where the threads' time went, as the kernel and the locks say. */
-static void fill_split(const struct recorded *r, const struct span *span, enum stage_id id,
+static void fill_split(const struct run *r, const struct span *span, enum stage_id id,
 	struct stage_measurement *out, struct measurement *m)
 {
-	const char *name = r->monitor->stages[id].name;
+	const char *name = r->monitor.stages[id].name;
 	const struct thread_times *from = &span->from->stages[id];
 	const struct thread_times *to = &span->to->stages[id];
 	if (id == STAGE_SYNC) {
@@ -228,7 +244,7 @@ static void fill_split(const struct recorded *r, const struct span *span, enum s
 		no_delays ? (double)NAN : seconds_between(from->io_wait_ns, to->io_wait_ns);
 	if (no_delays)
 		measurement_note(m, "I/O wait of threads unknown: %s", no_delays);
-	else if (id == STAGE_READ && r->source->waits_as_io)
+	else if (id == STAGE_READ && r->source->ops->waits_as_io)
 		measurement_note(m,
 			"read: since Linux 6.6 any wait at a ring counts as I/O wait, which is no "
 			"evidence of a slow disk");
@@ -237,21 +253,21 @@ static void fill_split(const struct recorded *r, const struct span *span, enum s
 }
 
 static void collect_fill_stage(
-	const struct recorded *r, const struct span *span, enum stage_id id, struct measurement *m)
+	const struct run *r, const struct span *span, enum stage_id id, struct measurement *m)
 {
-	const struct stage *stage = &r->monitor->stages[id];
+	const struct stage *stage = &r->monitor.stages[id];
 	const struct thread_times *from = &span->from->stages[id];
 	const struct thread_times *to = &span->to->stages[id];
 	struct stage_measurement *out = &m->stages[m->stage_count++];
 	(void)snprintf(out->name, sizeof out->name, "%s", stage->name);
 	out->workers = stage->workers;
 	out->per_batch = stage->per_batch;
-	out->device = is_device(r, id);
+	out->device = devices_do_stage(&r->devices, id);
 	out->items = to->items - from->items;
 	for (int k = 0; k < THREAD_STATES; k++)
 		out->seconds[k] = seconds_between(from->state_ns[k], to->state_ns[k]);
 	fill_split(r, span, id, out, m);
-	out->capacity = capacity(r, span, id, out);
+	out->capacity = stage_capacity(r, span, id, out);
 	const double total = stage->workers * span->seconds;
 	out->capacity_is_lower_bound =
 		id == STAGE_READ && out->seconds[THREAD_WORKING] < SHOWS_ITS_LIMIT * total;
@@ -272,12 +288,12 @@ static void fill_queue(const struct span *span, enum queue_id id, const char *na
 	out->full_share = (double)(to->full_ns - from->full_ns) / time;
 }
 
-static void fill_stages(const struct recorded *r, const struct span *span, struct measurement *m)
+static void fill_stages(const struct run *r, const struct span *span, struct measurement *m)
 {
 	double states = 0;
 	double wall = 0;
 	for (int id = 0; id < STAGE_IDS; id++) {
-		if (r->monitor->stages[id].workers == 0)
+		if (r->monitor.stages[id].workers == 0)
 			continue;
 		collect_fill_stage(r, span, (enum stage_id)id, m);
 		const struct stage_measurement *stage = &m->stages[m->stage_count - 1];
@@ -289,27 +305,104 @@ static void fill_stages(const struct recorded *r, const struct span *span, struc
 				stage->seconds[THREAD_STARVED] / span->seconds / stage->workers;
 	}
 	m->accounted = states / wall;
-	fill_queue(span, QUEUE_SAMPLES, "samples", r->plan->blobs, m);
+	fill_queue(span, QUEUE_SAMPLES, "samples", r->plan.blobs, m);
 	fill_queue(span, QUEUE_BATCHES, "batches",
 		(uint32_t)config_integer(r->config, KEY_PREFETCH_DEPTH), m);
-	if (r->plan->staging_slots > 0)
+	if (r->plan.staging_slots > 0)
 		fill_queue(span, QUEUE_UPLOADED, "uploaded",
-			(r->plan->staging_slots - 1) * r->plan->devices, m);
+			(r->plan.staging_slots - 1) * r->plan.devices, m);
 }
 
-/* --- the rest ------------------------------------------------------------------------------------------ */
+/* --- devices --------------------------------------------------------------------------------- */
 
-static double longest_oversleep(const struct recorded *r)
+static void fill_copies(const struct run *r, const struct span *span, unsigned device,
+	const struct completion *steps, struct device_measurement *out)
+{
+	const bool by_stage = r->plan.staging_slots > 0;
+	const struct upload_totals *const from = &span->from->uploads[device];
+	const struct upload_totals *const to = &span->to->uploads[device];
+	out->upload_seconds =
+		seconds_between(0, by_stage ? to->device_ns - from->device_ns : steps->copy_ns);
+	out->upload_bytes = (double)(by_stage ? to->bytes - from->bytes : steps->copy_bytes);
+}
+
+static void fill_flops(const struct step_account *step, const struct completion *steps,
+	uint32_t batch_size, struct device_measurement *out)
+{
+	const double flops = step->flops_per_sample * (double)steps->stepped;
+	if (!(out->flops_per_step > 0))
+		out->flops_per_step = step->flops_per_sample * batch_size;
+	if (!(flops > 0))
+		return;
+	if (steps->device_ns > 0)
+		out->achieved_flops = flops / seconds_between(0, steps->device_ns);
+	if (steps->t_ns > 0)
+		out->model_utilisation = flops / seconds_between(0, steps->t_ns) / out->peak_flops;
+}
+
+/* Of the exchanges in the rounds that were complete by then.  Rounds are complete later than a device's own step, so at the
+ * edges of a span their sums are of other steps than a device's: only the share is taken from them. */
+static double waiting_share(const struct round_sums *from, const struct round_sums *to)
+{
+	const uint64_t waiting_ns = to->waiting_ns - from->waiting_ns;
+	const uint64_t all_ns = waiting_ns + to->exchange_ns - from->exchange_ns;
+	return all_ns > 0 ? (double)waiting_ns / (double)all_ns : 0;
+}
+
+static void collect_device(const struct run *r, const struct span *span, unsigned device,
+	const struct step_account *step, struct device_measurement *out)
+{
+	struct completion own;
+	const struct completion *const steps = &own;
+	const uint64_t from_ns = span->completed_from_ns;
+	(void)completions_between(&step->completions, from_ns, span->to->t_ns, &own);
+	*out = step->device;
+	out->step_seconds = seconds_between(0, steps->device_ns);
+	out->sync_seconds = seconds_between(0, steps->sync_ns);
+	out->sync_wait_seconds = out->sync_seconds * waiting_share(&span->from->rounds[device],
+							     &span->to->rounds[device]);
+	if (!step->on_device)
+		return;
+	fill_copies(r, span, device, steps, out);
+	fill_flops(step, steps, (uint32_t)config_integer(r->config, KEY_BATCH_SIZE), out);
+	if (steps->idle_of_ns > 0)
+		out->idle_share = (double)steps->idle_ns / (double)steps->idle_of_ns;
+	if (steps->batches > 0)
+		out->launch_ns = (double)steps->launch_ns / (double)steps->batches;
+}
+
+static void fill_devices(const struct run *r, const struct span *span, struct measurement *m)
+{
+	for (unsigned i = 0; i < r->devices.count; i++) {
+		const struct step_account *step = stepper_account(r->devices.steppers[i]);
+		if (!step->described)
+			continue;
+		collect_device(r, span, i, step, &m->devices[m->device_count++]);
+		if (step->not_pinned[0])
+			measurement_note(m,
+				"upload.memory = pinned was refused, memory is pageable: %s",
+				step->not_pinned);
+	}
+	if (r->monitor.nvml)
+		nvml_watch_fill(r->monitor.nvml, r->monitor.start_ns + span->from->t_ns,
+			r->monitor.start_ns + span->to->t_ns, m);
+	for (size_t i = 0; i < m->device_count && !r->monitor.nvml; i++)
+		nvml_forget(&m->devices[i]);
+}
+
+/* --- the rest -------------------------------------------------------------------------------- */
+
+static double longest_oversleep(const struct run *r)
 {
 	uint64_t longest_ns = 0;
-	for (unsigned i = 0; i < r->devices->count; i++) {
-		const uint64_t own_ns = stepper_account(r->devices->steppers[i])->oversleep_max_ns;
+	for (unsigned i = 0; i < r->devices.count; i++) {
+		const uint64_t own_ns = stepper_account(r->devices.steppers[i])->oversleep_max_ns;
 		longest_ns = own_ns > longest_ns ? own_ns : longest_ns;
 	}
 	return (double)longest_ns;
 }
 
-static void note_left_out(const struct recorded *r, struct measurement *m)
+static void note_left_out(const struct run *r, struct measurement *m)
 {
 	const struct sampler_options all = plan_sampler(r->config, r->dataset);
 	struct sampler_options alone = all;
@@ -321,8 +414,7 @@ static void note_left_out(const struct recorded *r, struct measurement *m)
 			left_out, all.devices);
 }
 
-static void fill_throughput(
-	const struct recorded *r, const struct span *span, struct measurement *m)
+static void fill_throughput(const struct run *r, const struct span *span, struct measurement *m)
 {
 	const struct completion *steps = &span->steps;
 	const double seconds = (double)steps->t_ns / (double)NS_PER_S;
@@ -332,20 +424,20 @@ static void fill_throughput(
 	m->measured_seconds = seconds;
 	m->samples = steps->samples;
 	m->batches = steps->batches;
-	m->epochs = r->rounds->sum.batches / r->plan->batches_per_epoch;
+	m->epochs = r->rounds.sum.batches / r->plan.batches_per_epoch;
 	m->bad_share =
 		steps->stepped > 0 ? 1 - (double)steps->samples / (double)steps->stepped : NAN;
 	m->throughput = any ? (double)steps->samples / seconds : NAN;
 	m->step_utilisation =
-		any ? (double)steps->device_ns / (double)steps->t_ns / r->plan->devices : NAN;
+		any ? (double)steps->device_ns / (double)steps->t_ns / r->plan.devices : NAN;
 	note_left_out(r, m);
-	m->loss_first = r->step->loss_first;
-	m->loss_last = r->step->loss_last;
-	m->oversleep_mean_ns = any && r->step->emulated
+	m->loss_first = first_step(r)->loss_first;
+	m->loss_last = first_step(r)->loss_last;
+	m->oversleep_mean_ns = any && first_step(r)->emulated
 				       ? (double)steps->oversleep_ns / (double)steps->batches
 				       : NAN;
-	m->oversleep_max_ns = r->step->emulated ? longest_oversleep(r) : NAN;
-	m->has_checksum = first_epoch_checksum(r->first_epoch, &m->checksum);
+	m->oversleep_max_ns = first_step(r)->emulated ? longest_oversleep(r) : NAN;
+	m->has_checksum = first_epoch_checksum(&r->first_epoch, &m->checksum);
 	if (config_on(r->config, KEY_RUN_VERIFY) && !m->has_checksum)
 		measurement_note(m, "no checksum: the run ended before its first epoch did");
 }
@@ -353,10 +445,10 @@ static void fill_throughput(
 /* Not all file systems count what they fetch: none at all, while the pages cannot all have been there
  * before, is no count. */
 static bool counts_fetches(
-	const struct recorded *r, const struct span *span, const struct measurement *m)
+	const struct run *r, const struct span *span, const struct measurement *m)
 {
-	const struct edge *start = &r->monitor->edges[0];
-	if (!data_store_counts_fetches(&r->monitor->store))
+	const struct edge *start = &r->monitor.edges[0];
+	if (!data_store_counts_fetches(&r->monitor.store))
 		return false;
 	const bool none = span->to->usage.disk_bytes - start->usage.disk_bytes <= 0;
 	const bool must = config_on(r->config, KEY_READ_DIRECT) || m->resident_before < 0.5;
@@ -364,17 +456,17 @@ static bool counts_fetches(
 }
 
 static void fill_cache_share(
-	const struct recorded *r, const struct span *span, double disk_bytes, struct measurement *m)
+	const struct run *r, const struct span *span, double disk_bytes, struct measurement *m)
 {
 	m->page_cache_share = NAN;
-	if (r->emulates_storage) {
+	if (source_emulates_storage(r->source)) {
 		/* What there is to know of the files' real home would only mislead. */
 		m->resident_before = 0;
 		measurement_note(m,
 			"injected: the storage is emulated, and so is its cache, empty at the start: what is said of the page cache and of bytes fetched is of these");
 		if (m->bytes_read > 0)
 			m->page_cache_share = fmax(0, 1 - disk_bytes / (double)m->bytes_read);
-	} else if (r->plan->facts.reads_memory) {
+	} else if (r->plan.facts.reads_memory) {
 		measurement_note(
 			m, "page cache: no file is read while measuring (read.engine = memory)");
 	} else if (isnan(disk_bytes)) {
@@ -409,10 +501,10 @@ static size_t choose_quota(const struct monitor *monitor, const struct span *spa
 }
 
 /* Without a period in which the group wanted anything, nothing was throttled. */
-static void fill_quota(const struct recorded *r, const struct span *span, struct measurement *m)
+static void fill_quota(const struct run *r, const struct span *span, struct measurement *m)
 {
-	const struct cpu_quotas *quotas = &r->monitor->quotas;
-	const size_t chosen = choose_quota(r->monitor, span);
+	const struct cpu_quotas *quotas = &r->monitor.quotas;
+	const size_t chosen = choose_quota(&r->monitor, span);
 	m->quota_cores = m->throttled_share = m->throttled_seconds = NAN;
 	if (chosen == quotas->count) {
 		if (quotas->unknown[0])
@@ -434,12 +526,12 @@ static void fill_quota(const struct recorded *r, const struct span *span, struct
 }
 
 /* What there is to know of the files' real home would only mislead where it is not what is read. */
-static void fill_store(const struct recorded *r, const struct span *span, struct measurement *m)
+static void fill_store(const struct run *r, const struct span *span, struct measurement *m)
 {
-	const struct data_store *store = &r->monitor->store;
+	const struct data_store *store = &r->monitor.store;
 	struct cgroup_read_limits now;
-	if (r->emulates_storage || r->plan->facts.reads_memory) {
-		store_measurement_init(&m->store, r->emulates_storage
+	if (source_emulates_storage(r->source) || r->plan.facts.reads_memory) {
+		store_measurement_init(&m->store, source_emulates_storage(r->source)
 							  ? "the storage is emulated"
 							  : "no file is read while measuring");
 		return;
@@ -454,12 +546,12 @@ static void fill_store(const struct recorded *r, const struct span *span, struct
 			m, "a control group's limit on reads changed during the run: none is told");
 }
 
-static void fill_usage(const struct recorded *r, const struct span *span, struct measurement *m)
+static void fill_usage(const struct run *r, const struct span *span, struct measurement *m)
 {
 	const struct process_usage *from = &span->from->usage;
 	const struct process_usage *to = &span->to->usage;
 	const double disk_bytes =
-		r->emulates_storage
+		source_emulates_storage(r->source)
 			? (double)(span->to->read.stored_bytes - span->from->read.stored_bytes)
 			: to->disk_bytes - from->disk_bytes;
 	m->bytes_read = span->to->read.bytes - span->from->read.bytes;
@@ -479,8 +571,8 @@ static void fill_usage(const struct recorded *r, const struct span *span, struct
 	const double growth = to->resident_bytes - from->resident_bytes;
 	m->rss_growth_bytes = growth > 0 ? (uint64_t)growth : 0;
 	m->rss_peak_bytes = memory_resident_peak_bytes();
-	m->pool_bytes = r->plan->pool_bytes;
-	(void)snprintf(m->engine, sizeof m->engine, "%s", r->source->name);
+	m->pool_bytes = r->plan.pool_bytes;
+	(void)snprintf(m->engine, sizeof m->engine, "%s", r->source->ops->name);
 	m->dataset_samples = r->dataset->count;
 	m->file_bytes_mean = (double)r->dataset->total_bytes / (double)r->dataset->count;
 }
@@ -534,9 +626,9 @@ static void fill_window(const struct edge *edge, const struct monitor *monitor, 
 		out->queue_depth[id] = edge->queue_depth[id];
 }
 
-static int fill_windows(const struct recorded *r, const struct span *span, struct measurement *m)
+static int fill_windows(const struct run *r, const struct span *span, struct measurement *m)
 {
-	const struct monitor *monitor = r->monitor;
+	const struct monitor *monitor = &r->monitor;
 	const size_t chosen = choose_quota(monitor, span);
 	const size_t quota = chosen < monitor->quotas.count ? chosen : CPU_QUOTAS_MAX;
 	m->window_seconds = (double)monitor->window_ns / (double)NS_PER_S;
@@ -548,32 +640,83 @@ static int fill_windows(const struct recorded *r, const struct span *span, struc
 		struct window *window = &m->windows[m->window_count++];
 		fill_window(&monitor->edges[i], monitor, window);
 		fill_window_load(&monitor->edges[i], monitor->edges, quota, window);
-		device_watch_window(r->nvml, monitor->start_ns + monitor->edges[i].t_ns, window);
+		monitor_device_window(monitor, monitor->start_ns + monitor->edges[i].t_ns, window);
 	}
 	return 0;
 }
 
-static int fill_traces(const struct recorded *r, const struct span *span, struct traces *traces)
+/* --- traces ---------------------------------------------------------------------------------- */
+
+enum which_log { LOG_STAGE, LOG_DEVICE, LOG_RAMP };
+
+static const struct trace_log *trace_log_of(const struct thread_meter *meter, enum which_log which)
 {
-	const uint64_t start_ns = r->monitor->start_ns;
-	const struct trace_span part = {
-		.start_ns = start_ns,
-		.begin_ns = start_ns + span->from->t_ns,
-		.end_ns = start_ns + span->to->t_ns,
-	};
-	return collect_traces(r->monitor->stages, &part, traces);
+	switch (which) {
+	case LOG_DEVICE:
+		return &meter->device;
+	case LOG_RAMP:
+		return &meter->ramp;
+	case LOG_STAGE:
+		break;
+	}
+	return &meter->trace;
 }
 
-int collect(const struct recorded *r, struct measurement *m, struct traces *traces)
+/* What the stage's threads did, or devices did for them, or the first of it; nothing where there is no such log. */
+static int gather_trace(const struct run *r, const struct span *span, enum stage_id id,
+	enum which_log which, struct traces *traces)
+{
+	const struct stage *const stage = &r->stages[id];
+	if (stage->workers == 0 || !stage->meters || trace_log_of(stage->meters, which)->room == 0)
+		return 0;
+	const struct trace_log **logs = malloc(stage->workers * sizeof(const struct trace_log *));
+	if (!logs)
+		return -ENOMEM;
+	for (unsigned i = 0; i < stage->workers; i++)
+		logs[i] = trace_log_of(&stage->meters[i], which);
+	char name[NAME_BYTES];
+	(void)snprintf(name, sizeof name, "%s%s", which == LOG_DEVICE ? TRACE_DEVICE_PREFIX : "",
+		which == LOG_RAMP ? TRACE_READ_RAMP : stage->name);
+	const uint64_t start_ns = r->monitor.start_ns;
+	const struct trace_source source = {
+		.stage = name,
+		.kind = id == STAGE_READ     ? TRACE_READ
+			: id == STAGE_DECODE ? TRACE_DECODE
+					     : TRACE_BATCH,
+		.logs = logs,
+		.count = stage->workers,
+		.start_ns = start_ns,
+		.begin_ns = which == LOG_RAMP ? start_ns : start_ns + span->from->t_ns,
+		.end_ns = start_ns + span->to->t_ns,
+	};
+	const int code = trace_gather(&traces->stages[traces->stage_count], &source);
+	traces->stage_count += code == 0;
+	free(logs);
+	return code;
+}
+
+static int fill_traces(const struct run *r, const struct span *span, struct traces *traces)
+{
+	int code = 0;
+	traces->begin_s = seconds_between(0, span->from->t_ns);
+	traces->end_s = seconds_between(0, span->to->t_ns);
+	for (int id = 0; id < STAGE_IDS && !code; id++)
+		code = gather_trace(r, span, (enum stage_id)id, LOG_STAGE, traces);
+	for (int id = 0; id < STAGE_IDS && !code; id++)
+		code = gather_trace(r, span, (enum stage_id)id, LOG_DEVICE, traces);
+	return code ? code : gather_trace(r, span, STAGE_READ, LOG_RAMP, traces);
+}
+
+/* --- all of it ------------------------------------------------------------------------------- */
+
+int collect(const struct run *r, struct measurement *m, struct traces *traces)
 {
 	m->status = r->interrupted ? MEASUREMENT_INTERRUPTED : MEASUREMENT_OK;
 	const struct span span = choose_span(r, m);
 	fill_throughput(r, &span, m);
 	fill_usage(r, &span, m);
-	collect_devices(r, &span, m);
-	device_watch_fill(r->nvml, r->monitor->start_ns + span.from->t_ns,
-		r->monitor->start_ns + span.to->t_ns, m);
-	if (!r->monitor->timed) {
+	fill_devices(r, &span, m);
+	if (!r->monitor.timed) {
 		measurement_note(m,
 			"measure.profiler is off: throughput only, no states, queues or windows");
 		return 0;

@@ -1,10 +1,15 @@
-/* The gate, the first failure, and the end. */
+/* The gate, the first failure, the end; and parking on a futex word. */
 #include "pipelines/crew.h"
 
 #include "harness/base/clock.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <linux/futex.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { GATHER_POLL_NS = 50000000 };
 
@@ -76,7 +81,7 @@ void crew_finish(struct crew *crew)
 	(void)pthread_mutex_unlock(&crew->lock);
 }
 
-static void wait_until(struct crew *crew, uint64_t deadline_ns)
+static void crew_wait_until(struct crew *crew, uint64_t deadline_ns)
 {
 	const struct timespec deadline = {
 		.tv_sec = (time_t)(deadline_ns / NS_PER_S),
@@ -105,7 +110,7 @@ bool crew_gather(struct crew *crew, const atomic_bool *stop, crew_choosing *choo
 	while (crew->arrived < crew->expected && crew->phase == CREW_GATHERING &&
 		!(stop && atomic_load(stop))) {
 		tell_choosing(crew, &told, choosing, context);
-		wait_until(crew, clock_now_ns() + GATHER_POLL_NS);
+		crew_wait_until(crew, clock_now_ns() + GATHER_POLL_NS);
 	}
 	const bool complete = crew->arrived >= crew->expected && crew->phase == CREW_GATHERING;
 	(void)pthread_mutex_unlock(&crew->lock);
@@ -126,7 +131,7 @@ bool crew_wait(struct crew *crew, uint64_t deadline_ns)
 {
 	(void)pthread_mutex_lock(&crew->lock);
 	while (!crew->finished && crew->phase == CREW_RUNNING && clock_now_ns() < deadline_ns)
-		wait_until(crew, deadline_ns);
+		crew_wait_until(crew, deadline_ns);
 	const bool over = crew->finished || crew->phase == CREW_ENDING;
 	(void)pthread_mutex_unlock(&crew->lock);
 	return over;
@@ -141,9 +146,9 @@ void crew_stop(struct crew *crew)
 }
 
 /* A join that waits by the monotonic clock is unknown to ThreadSanitizer: there one looks, with pauses. */
-#ifdef __SANITIZE_THREAD__
-static int join_until(pthread_t thread, uint64_t deadline_ns)
+bool crew_join(pthread_t thread, uint64_t deadline_ns)
 {
+#ifdef __SANITIZE_THREAD__
 	enum { PAUSE_LEAST_NS = 50000, PAUSE_MOST_NS = 2000000 };
 	uint64_t pause_ns = PAUSE_LEAST_NS;
 	int code;
@@ -151,20 +156,74 @@ static int join_until(pthread_t thread, uint64_t deadline_ns)
 		clock_sleep_until_ns(clock_now_ns() + pause_ns);
 		pause_ns = pause_ns < PAUSE_MOST_NS ? 2 * pause_ns : pause_ns;
 	}
-	return code;
-}
+	return code == 0;
 #else
-static int join_until(pthread_t thread, uint64_t deadline_ns)
-{
 	const struct timespec deadline = {
 		.tv_sec = (time_t)(deadline_ns / NS_PER_S),
 		.tv_nsec = (long)(deadline_ns % NS_PER_S),
 	};
-	return pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &deadline);
-}
+	return pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &deadline) == 0;
 #endif
+}
 
-bool crew_join(pthread_t thread, uint64_t deadline_ns)
+/* --- parking --------------------------------------------------------------------------------- */
+
+enum { TOKEN_SLEEPING = -1, TOKEN_NONE = 0, TOKEN_GIVEN = 1 };
+
+static void parker_relax(void)
 {
-	return join_until(thread, deadline_ns) == 0;
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#else
+	atomic_signal_fence(memory_order_seq_cst);
+#endif
+}
+
+void parker_wait(struct parker *parker, unsigned spins)
+{
+	for (unsigned i = 0; i < spins; i++) {
+		if (atomic_load_explicit(&parker->token, memory_order_acquire) == TOKEN_GIVEN)
+			break;
+		parker_relax();
+	}
+	int expected = TOKEN_NONE;
+	if (atomic_compare_exchange_strong(&parker->token, &expected, TOKEN_SLEEPING))
+		while (atomic_load_explicit(&parker->token, memory_order_acquire) == TOKEN_SLEEPING)
+			(void)syscall(SYS_futex, &parker->token, FUTEX_WAIT_PRIVATE, TOKEN_SLEEPING,
+				NULL, NULL, 0);
+	atomic_store_explicit(&parker->token, TOKEN_NONE, memory_order_relaxed);
+}
+
+/* The futex's own deadline: a relative wait would begin anew after each false alarm. */
+static void parker_sleep_until(struct parker *parker, uint64_t until_ns)
+{
+	const struct timespec until = {
+		.tv_sec = (time_t)(until_ns / NS_PER_S),
+		.tv_nsec = (long)(until_ns % NS_PER_S),
+	};
+	(void)syscall(SYS_futex, &parker->token, FUTEX_WAIT_BITSET_PRIVATE, TOKEN_SLEEPING, &until,
+		NULL, FUTEX_BITSET_MATCH_ANY);
+}
+
+bool parker_wait_until(struct parker *parker, uint64_t until_ns)
+{
+	int expected = TOKEN_NONE;
+	if (atomic_compare_exchange_strong(&parker->token, &expected, TOKEN_SLEEPING)) {
+		while (atomic_load_explicit(&parker->token, memory_order_acquire) ==
+				TOKEN_SLEEPING &&
+			clock_now_ns() < until_ns)
+			parker_sleep_until(parker, until_ns);
+		expected = TOKEN_SLEEPING;
+		if (atomic_compare_exchange_strong(&parker->token, &expected, TOKEN_NONE))
+			return false;
+	}
+	atomic_store_explicit(&parker->token, TOKEN_NONE, memory_order_relaxed);
+	return true;
+}
+
+void parker_wake(struct parker *parker)
+{
+	if (atomic_exchange_explicit(&parker->token, TOKEN_GIVEN, memory_order_acq_rel) ==
+		TOKEN_SLEEPING)
+		(void)syscall(SYS_futex, &parker->token, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }

@@ -2,7 +2,7 @@
  * that is slow from one that is full: with d files in flight each takes d / X on either.  Where throughput follows the
  * depth the store is slow, and where it stays it is full.
  *
- * A state machine in virtual time: the control thread shows it what the readers have done (conduct.c), and it says how many
+ * A state machine in virtual time: the control thread shows it what the readers have done (pipeline.c), and it says how many
  * files may be in flight from now on.  In order:
  *   ramp     the set depth, until twice as many files are read (the first ones find an idle store: TRACE_READ_RAMP)
  *   look     the same for a moment: where no blob was free most of the time, or the readers computed most of it, depth

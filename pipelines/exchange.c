@@ -163,19 +163,19 @@ void exchange_start_meters(struct exchange *x, uint64_t now_ns)
 
 /* --- who can go on, and who is woken ----------------------------------------------------------------- */
 
-static bool stopping(const struct exchange *x)
+static bool exchange_stopping(const struct exchange *x)
 {
 	return atomic_load_explicit(x->options.stopping, memory_order_relaxed);
 }
 
-static struct seat *pop(struct seat **list)
+static struct seat *seat_pop(struct seat **list)
 {
 	struct seat *seat = *list;
 	*list = seat->next;
 	return seat;
 }
 
-static void push(struct seat **list, struct seat *seat)
+static void seat_push(struct seat **list, struct seat *seat)
 {
 	seat->next = *list;
 	*list = seat;
@@ -183,7 +183,7 @@ static void push(struct seat **list, struct seat *seat)
 
 static void exchange_move(struct seat **from, struct seat **to)
 {
-	push(to, pop(from));
+	seat_push(to, seat_pop(from));
 }
 
 /* All idle workers are in `state` from now on. */
@@ -282,22 +282,22 @@ static void exchange_unlock(struct exchange *x, int calls, uint64_t now_ns)
 	struct seat *wake = exchange_settle(x, calls, now_ns);
 	(void)pthread_mutex_unlock(&x->lock.mutex);
 	while (wake)
-		parker_wake(&pop(&wake)->parker);
+		parker_wake(&seat_pop(&wake)->parker);
 }
 
 /* With tiny samples and a core for each, the next piece of work comes sooner than a sleep would end. */
-static unsigned spins(const struct exchange *x)
+static unsigned exchange_spins(const struct exchange *x)
 {
 	const bool cores_to_spare = x->options.workers + x->options.readers <= x->options.cores;
 	return x->flow.chunk > 1 && cores_to_spare ? SPINS : 0;
 }
 
 /* Sleeps in a list; the lock is held before and after. */
-static void sleep_in(
+static void exchange_sleep_in(
 	struct exchange *x, struct seat **list, struct seat *seat, int calls, uint64_t *now_ns)
 {
-	const unsigned looks = spins(x);
-	push(list, seat);
+	const unsigned looks = exchange_spins(x);
+	seat_push(list, seat);
 	exchange_unlock(x, calls, *now_ns);
 	parker_wait(&seat->parker, looks);
 	if (*now_ns > 0)
@@ -307,14 +307,14 @@ static void sleep_in(
 	timed_lock_enter(&x->lock, seat->lock, &woken_ns);
 }
 
-static void enter_state(const struct seat *seat, enum thread_state state, uint64_t now_ns)
+static void seat_enter_state(const struct seat *seat, enum thread_state state, uint64_t now_ns)
 {
 	if (seat->clock)
 		state_clock_enter(seat->clock, state, now_ns);
 }
 
 /* Takes a seat out of a list; false: it was taken out already, and is being woken. */
-static bool withdraw(struct seat **list, const struct seat *seat)
+static bool seat_withdraw(struct seat **list, const struct seat *seat)
 {
 	while (*list && *list != seat)
 		list = &(*list)->next;
@@ -325,10 +325,10 @@ static bool withdraw(struct seat **list, const struct seat *seat)
 }
 
 /* The same until until_ns at most, in the state that the seat's clock has.  Whether it was woken. */
-static bool doze_in(struct exchange *x, struct seat **list, struct seat *seat, uint64_t until_ns,
-	uint64_t *now_ns)
+static bool exchange_doze_in(struct exchange *x, struct seat **list, struct seat *seat,
+	uint64_t until_ns, uint64_t *now_ns)
 {
-	push(list, seat);
+	seat_push(list, seat);
 	exchange_unlock(x, CALLS_OF_CONSUMER, *now_ns);
 	bool woken = parker_wait_until(&seat->parker, until_ns);
 	if (*now_ns > 0)
@@ -336,7 +336,7 @@ static bool doze_in(struct exchange *x, struct seat **list, struct seat *seat, u
 	uint64_t woken_ns = *now_ns;
 	timed_lock_enter(&x->lock, seat->lock, &woken_ns);
 	/* Whoever took it out wakes it after leaving the lock: that token must not be left. */
-	if (!woken && !withdraw(list, seat)) {
+	if (!woken && !seat_withdraw(list, seat)) {
 		parker_wait(&seat->parker, 0);
 		woken = true;
 	}
@@ -394,7 +394,7 @@ static size_t exchange_take_blobs(struct exchange *x, struct blob **taken, size_
 }
 
 /* Of `room` more files, as many as the reader's share of the depth allows. */
-static size_t allowed(
+static size_t exchange_allowed(
 	const struct exchange *x, const struct seat *seat, size_t room, size_t in_flight)
 {
 	if (!x->shares)
@@ -410,18 +410,19 @@ size_t exchange_read(struct exchange *x, struct seat *seat, struct blob *const *
 	size_t n = 0;
 	timed_lock_enter(&x->lock, seat->lock, now_ns);
 	put_read(x, done, n_done);
-	while (!stopping(x)) {
-		const size_t want = allowed(x, seat, room, in_flight);
+	while (!exchange_stopping(x)) {
+		const size_t want = exchange_allowed(x, seat, room, in_flight);
 		n = exchange_take_blobs(x, taken, want);
 		seat->is_short = n < want;
 		if (n > 0 || in_flight > 0 || flow_exhausted(&x->flow))
 			break;
-		enter_state(seat, want > 0 ? THREAD_BLOCKED : THREAD_STARVED, *now_ns);
-		sleep_in(x, want > 0 ? &x->idle_readers : &x->paused_readers, seat, CALLS, now_ns);
+		seat_enter_state(seat, want > 0 ? THREAD_BLOCKED : THREAD_STARVED, *now_ns);
+		exchange_sleep_in(
+			x, want > 0 ? &x->idle_readers : &x->paused_readers, seat, CALLS, now_ns);
 		x->flow.readers_woken = 0;
 	}
 	if (n > 0)
-		enter_state(seat, THREAD_WORKING, *now_ns);
+		seat_enter_state(seat, THREAD_WORKING, *now_ns);
 	exchange_unlock(x, CALLS, *now_ns);
 	return n;
 }
@@ -438,7 +439,7 @@ void exchange_set_depth(struct exchange *x, uint32_t depth, uint64_t now_ns)
 	x->paused_readers = NULL;
 	exchange_unlock(x, CALLS, now_ns);
 	while (paused)
-		parker_wake(&pop(&paused)->parker);
+		parker_wake(&seat_pop(&paused)->parker);
 }
 
 void exchange_keep_depth(struct exchange *x)
@@ -469,7 +470,7 @@ static void free_large(struct exchange *x, struct blob *blob)
 }
 
 /* Neighbours are mostly of one batch. */
-static void give_back(struct exchange *x, struct blob *const *items, size_t n_done)
+static void exchange_give_back(struct exchange *x, struct blob *const *items, size_t n_done)
 {
 	for (size_t i = 0; i < n_done;) {
 		struct slot *slot = items[i]->slot;
@@ -484,7 +485,7 @@ static void give_back(struct exchange *x, struct blob *const *items, size_t n_do
 }
 
 /* The slot of a batch, which its first sample makes ready for it. */
-static struct slot *slot_of(struct exchange *x, uint64_t batch)
+static struct slot *exchange_slot_of(struct exchange *x, uint64_t batch)
 {
 	struct slot *slot = &x->slots[flow_slot_of(&x->flow, batch)];
 	if (slot->batch != batch) {
@@ -504,26 +505,26 @@ static size_t exchange_take_ready(struct exchange *x, struct blob **items)
 	while (n < share && flow_lack(&x->flow) == FLOW_LACKS_NOTHING) {
 		struct blob *blob = &x->blobs[flow_hand(&x->flow)];
 		if (!slot || slot->batch != blob->ticket.batch)
-			slot = slot_of(x, blob->ticket.batch);
+			slot = exchange_slot_of(x, blob->ticket.batch);
 		blob->slot = slot;
 		items[n++] = blob;
 	}
 	return n;
 }
 
-static void park(struct exchange *x, struct seat *seat, uint64_t *now_ns)
+static void exchange_park(struct exchange *x, struct seat *seat, uint64_t *now_ns)
 {
 	const enum thread_state state = x->flow.ready_count > 0 ? THREAD_BLOCKED : THREAD_STARVED;
 	turn_parked(x, state, *now_ns);
 	if (seat->clock && seat->clock->timeline) {
 		x->shown = true;
-		enter_state(seat, state, *now_ns);
+		seat_enter_state(seat, state, *now_ns);
 	} else if (seat->clock) {
 		state_clock_park(seat->clock, &x->parked, *now_ns);
 		x->parked_ns = *now_ns > x->parked_ns ? *now_ns : x->parked_ns;
 	}
 	x->flow.workers_idle++;
-	sleep_in(x, &x->idle_workers, seat, CALLS, now_ns);
+	exchange_sleep_in(x, &x->idle_workers, seat, CALLS, now_ns);
 	if (x->flow.workers_woken > 0)
 		x->flow.workers_woken--;
 }
@@ -533,16 +534,16 @@ size_t exchange_decode(struct exchange *x, struct seat *seat, struct blob **item
 {
 	size_t n = 0;
 	timed_lock_enter(&x->lock, seat->lock, now_ns);
-	give_back(x, items, n_done);
+	exchange_give_back(x, items, n_done);
 	if (service_ns > 0)
 		flow_learn(&x->flow, (double)service_ns);
-	while (!stopping(x)) {
+	while (!exchange_stopping(x)) {
 		n = exchange_take_ready(x, items);
 		if (n > 0 || flow_all_handed(&x->flow))
 			break;
-		park(x, seat, now_ns);
+		exchange_park(x, seat, now_ns);
 	}
-	enter_state(seat, n > 0 ? THREAD_WORKING : THREAD_STARVED, *now_ns);
+	seat_enter_state(seat, n > 0 ? THREAD_WORKING : THREAD_STARVED, *now_ns);
 	/* Waking others is part of the time that its samples take: the state clock counts it as work, and
 	 * rate x service time must agree with that clock. */
 	exchange_unlock(x, CALLS, *now_ns);
@@ -557,16 +558,16 @@ static void exchange_free_slot(struct exchange *x, const struct slot *used)
 		flow_release(&x->flow, used->index);
 }
 
-static struct slot *deliver(struct exchange *x, unsigned lane)
+static struct slot *exchange_deliver(struct exchange *x, unsigned lane)
 {
 	const uint32_t slot = flow_deliver(&x->flow, lane);
 	return slot == FLOW_NONE ? NULL : &x->slots[slot];
 }
 
 /* Whether the lane may expect another batch. */
-static bool goes_on(const struct exchange *x, unsigned lane)
+static bool exchange_goes_on(const struct exchange *x, unsigned lane)
 {
-	return !stopping(x) && x->flow.delivered[lane] < x->lane_batches;
+	return !exchange_stopping(x) && x->flow.delivered[lane] < x->lane_batches;
 }
 
 static void consumer_came(struct exchange *x)
@@ -581,15 +582,15 @@ struct slot *exchange_next_batch(
 	struct slot *slot = NULL;
 	timed_lock_enter(&x->lock, seat->lock, now_ns);
 	exchange_free_slot(x, used);
-	while (goes_on(x, lane)) {
-		slot = deliver(x, lane);
+	while (exchange_goes_on(x, lane)) {
+		slot = exchange_deliver(x, lane);
 		if (slot)
 			break;
-		enter_state(seat, THREAD_STARVED, *now_ns);
-		sleep_in(x, &x->idle_consumers[lane], seat, CALLS_OF_CONSUMER, now_ns);
+		seat_enter_state(seat, THREAD_STARVED, *now_ns);
+		exchange_sleep_in(x, &x->idle_consumers[lane], seat, CALLS_OF_CONSUMER, now_ns);
 		consumer_came(x);
 	}
-	enter_state(seat, slot ? THREAD_WORKING : THREAD_STARVED, *now_ns);
+	seat_enter_state(seat, slot ? THREAD_WORKING : THREAD_STARVED, *now_ns);
 	exchange_unlock(x, CALLS_OF_CONSUMER, *now_ns);
 	return slot;
 }
@@ -600,16 +601,16 @@ struct slot *exchange_try_batch(struct exchange *x, unsigned lane, struct seat *
 	struct slot *slot = NULL;
 	timed_lock_enter(&x->lock, seat->lock, now_ns);
 	exchange_free_slot(x, used);
-	while (goes_on(x, lane)) {
-		slot = deliver(x, lane);
+	while (exchange_goes_on(x, lane)) {
+		slot = exchange_deliver(x, lane);
 		if (slot || until_ns == 0 || clock_now_ns() >= until_ns)
 			break;
-		if (doze_in(x, &x->idle_consumers[lane], seat, until_ns, now_ns))
+		if (exchange_doze_in(x, &x->idle_consumers[lane], seat, until_ns, now_ns))
 			consumer_came(x);
 	}
-	*over = !slot && !goes_on(x, lane);
+	*over = !slot && !exchange_goes_on(x, lane);
 	if (slot)
-		enter_state(seat, THREAD_WORKING, *now_ns);
+		seat_enter_state(seat, THREAD_WORKING, *now_ns);
 	exchange_unlock(x, CALLS_OF_CONSUMER, *now_ns);
 	return slot;
 }
@@ -638,7 +639,7 @@ void exchange_wake_all(struct exchange *x)
 			exchange_move(&x->idle_consumers[lane], &wake);
 	(void)pthread_mutex_unlock(&x->lock.mutex);
 	while (wake)
-		parker_wake(&pop(&wake)->parker);
+		parker_wake(&seat_pop(&wake)->parker);
 }
 
 void exchange_read_queues(struct exchange *x, uint64_t now_ns, struct exchange_queues *out)

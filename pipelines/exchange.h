@@ -2,7 +2,7 @@
  * other, behind one lock: blobs, tickets, ready files, slots.  Who gets what, and who is woken, is decided by
  * harness/flow/flow.h, which the replay follows, too.  A thread comes with what it has done and
  * leaves with what is next, in one visit: two visits a sample at most, and one per 32 when samples are
- * tiny.  Sleepers are woken by name, as many as there is work for (parker.h).
+ * tiny.  Sleepers are woken by name, as many as there is work for (crew.h).
  *
  * It cannot deadlock.  Tickets are taken in order, each together with a free blob, so a ticket that was
  * taken never waits for a blob.  Suppose that no thread can go on: nothing is being read or decoded.
@@ -50,7 +50,7 @@
 #include "harness/flow/flow.h"
 #include "harness/measure/state_clock.h"
 #include "harness/measure/timed_lock.h"
-#include "pipelines/parker.h"
+#include "pipelines/crew.h"
 #include "pipelines/sampler.h"
 #include "pipelines/slot.h"
 #include "workloads/dataset/dataset.h"

@@ -8,12 +8,18 @@
 #include "harness/config/shape.h"
 #include "harness/measure/timed_lock.h"
 #include "harness/record/measurement.h"
-#include "pipelines/hogs.h"
 #include "pipelines/sampler.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
+
+/* Processes that burn CPU time or stream through memory; they end with this one. */
+struct hogs {
+	pid_t *pids; /* owned */
+	unsigned count;
+};
 
 struct injection {
 	double decode_factor, slow_worker, lock_share, slow_share, slow_factor;

@@ -3,7 +3,6 @@
 
 #include "harness/base/clock.h"
 #include "harness/measure/proc_text.h"
-#include "pipelines/device_watch.h"
 #include "pipelines/wiring.h"
 
 #include <math.h>
@@ -34,8 +33,7 @@ static void describe_stage(const struct run *run, enum stage_id id, struct live_
 		.workers = stage->workers,
 		.per_batch = stage->per_batch,
 		.emulated = steps && step->emulated,
-		.device = (steps && step->emulated) ||
-			  ((steps || id == STAGE_UPLOAD) && step->on_device),
+		.device = devices_do_stage(&run->devices, id),
 		.cpu_seconds = NAN,
 		.run_queue_seconds = NAN,
 		.io_wait_seconds = NAN,
@@ -175,7 +173,7 @@ static void fill_states(const struct run *run, const struct edge *edge, struct l
 		view->queues[i].depth = edge->queue_depth[i];
 }
 
-static struct live_mark mark_of(const struct edge *edge, uint64_t now_ns)
+static struct live_mark live_feed_mark_of(const struct edge *edge, uint64_t now_ns)
 {
 	return (struct live_mark){.t_ns = now_ns,
 		.samples = edge->samples,
@@ -259,7 +257,7 @@ static void fill_totals(struct live_feed *feed, const struct edge *edge)
 static void fill_device(const struct run *run, uint64_t now_ns, struct live_view *view)
 {
 	struct window window;
-	device_watch_window(run->nvml, now_ns, &window);
+	monitor_device_window(&run->monitor, now_ns, &window);
 	view->device_clock_mhz = window.device_clock_mhz;
 	view->device_power_w = window.device_power_w;
 	view->device_temperature_c = window.device_temperature_c;
@@ -284,7 +282,7 @@ static void fill_time(struct live_feed *feed, uint64_t now_ns)
 
 static void live_feed_fill(struct live_feed *feed, const struct edge *edge, uint64_t now_ns)
 {
-	const struct live_mark mark = mark_of(edge, now_ns);
+	const struct live_mark mark = live_feed_mark_of(edge, now_ns);
 	note_progress(feed, edge, now_ns);
 	fill_totals(feed, edge);
 	if (feed->view.timed) {

@@ -3,6 +3,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
+#include "harness/measure/nvml.h"
 
 #include <errno.h>
 #include <math.h>
@@ -23,8 +24,9 @@ int monitor_open(struct monitor *m, const char *data)
 
 void monitor_close(struct monitor *m)
 {
+	nvml_watch_free(m->nvml);
 	free(m->edges);
-	m->edges = NULL;
+	*m = (struct monitor){0};
 }
 
 uint64_t monitor_window(uint64_t window_ns, uint64_t planned_ns)
@@ -101,7 +103,7 @@ static void sample_queues(const struct monitor *m, uint64_t now_ns, struct edge 
 }
 
 /* Every second edge stays, the start (0) among them. */
-static void thin(struct monitor *m)
+static void monitor_thin(struct monitor *m)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < m->count; i += 2)
@@ -162,7 +164,7 @@ static void see_new_quotas(struct monitor *m, const struct edge *e)
 void monitor_sample(struct monitor *m)
 {
 	if (m->count == EDGES_MAX)
-		thin(m);
+		monitor_thin(m);
 	struct edge *e = &m->edges[m->count];
 	monitor_take(m, m->count > 0 ? e - 1 : NULL, e);
 	m->count++;
@@ -179,6 +181,44 @@ uint64_t monitor_next_ns(const struct monitor *m)
 	const uint64_t last = m->count > 0 ? m->edges[m->count - 1].t_ns : 0;
 	/* Edges stay on the grid; one that was missed is left out. */
 	return m->start_ns + (last / m->window_ns + 1) * m->window_ns;
+}
+
+void monitor_watch_devices(struct monitor *m, const struct config *config, struct measurement *out)
+{
+	const uint64_t least_ns = NVML_PERIOD_MS * NS_PER_MS;
+	struct nvml_watch_options options = {
+		.period_ns = m->window_ns > least_ns ? m->window_ns : least_ns,
+		.pcie_period_ns = NVML_PCIE_PERIOD_MS * NS_PER_MS,
+	};
+	for (unsigned i = 0; i < m->devices->count; i++) {
+		const struct step_account *const step = stepper_account(m->devices->steppers[i]);
+		if (step->described && !step->device.emulated && step->device.bus[0])
+			(void)snprintf(options.buses[options.count++], sizeof options.buses[0],
+				"%s", step->device.bus);
+	}
+	struct error err = {0};
+	if (options.count == 0)
+		return;
+	if (!config_on(config, KEY_MEASURE_DEVICE) || !config_on(config, KEY_MEASURE_PROFILER))
+		(void)error_set(&err, -ENOTSUP, "measure.%s is off",
+			config_on(config, KEY_MEASURE_DEVICE) ? "profiler" : "device");
+	else if (!nvml_watch_start(&m->nvml, &options, &err))
+		return;
+	measurement_note(out, "clocks, power, temperature and throttling of the device unknown: %s",
+		err.text);
+}
+
+void monitor_stop_watching(struct monitor *m)
+{
+	if (m->nvml)
+		nvml_watch_stop(m->nvml, NVML_STOP_PATIENCE_MS * NS_PER_MS);
+}
+
+void monitor_device_window(const struct monitor *m, uint64_t t_ns, struct window *window)
+{
+	window->device_clock_mhz = window->device_power_w = window->device_temperature_c = NAN;
+	if (m->nvml)
+		nvml_watch_window(m->nvml, t_ns, window);
 }
 
 static const char *monitor_state_name(enum thread_state state)

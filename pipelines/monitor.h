@@ -8,11 +8,22 @@
 #include "harness/measure/data_store.h"
 #include "harness/measure/proc_text.h"
 #include "harness/measure/state_clock.h"
+#include "harness/measure/thread_meter.h"
+#include "harness/record/measurement.h"
 #include "pipelines/devices.h"
 #include "pipelines/exchange.h"
-#include "pipelines/rounds.h"
-#include "pipelines/stage_meters.h"
 #include "workloads/source/source.h"
+
+/* A stage of a repetition as the instrument sees it, whatever its threads do; a stage that the run does not have has no workers. */
+struct stage {
+	const char *name;
+	unsigned workers;
+	bool per_batch;
+	/* (workers); owned by who opened it; NULL with the profiler off */
+	struct thread_meter *meters;
+};
+
+enum queue_id { QUEUE_SAMPLES, QUEUE_BATCHES, QUEUE_UPLOADED, QUEUE_IDS };
 
 /* Everything that is known at one moment, cumulative since the start. */
 struct edge {
@@ -43,6 +54,7 @@ struct monitor {
 	struct data_store store;
 	struct edge *edges; /* (EDGES_MAX); owned */
 	size_t count;
+	struct nvml_watch *nvml; /* of the devices that compute (nvml.h); NULL: none is watched */
 };
 
 enum { EDGES_MAX = WINDOWS_MAX + 1 };
@@ -58,6 +70,15 @@ uint64_t monitor_window(uint64_t window_ns, uint64_t planned_ns);
 void monitor_sample(struct monitor *monitor);
 /* What it would be now, kept by nobody.  After the first one. */
 void monitor_peek(const struct monitor *monitor, struct edge *edge);
+
+/* Begins to watch, on threads of its own, the real devices, whose backends are open by now and have said what they compute
+ * on.  Where measure.device or measure.profiler is off, or it cannot, a note says so. */
+void monitor_watch_devices(
+	struct monitor *monitor, const struct config *config, struct measurement *m);
+/* Within a second, whatever the driver does. */
+void monitor_stop_watching(struct monitor *monitor);
+/* The first device at a moment; unknown where none is watched. */
+void monitor_device_window(const struct monitor *monitor, uint64_t t_ns, struct window *window);
 
 /* The time of the next edge. */
 uint64_t monitor_next_ns(const struct monitor *monitor);

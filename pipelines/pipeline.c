@@ -4,11 +4,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
-#include "harness/measure/nvml.h"
 #include "harness/measure/timeline.h"
-#include "pipelines/cache_state.h"
-#include "pipelines/collect.h"
-#include "pipelines/conduct.h"
 #include "pipelines/dither.h"
 #include "pipelines/live_feed.h"
 #include "pipelines/plan.h"
@@ -16,6 +12,7 @@
 #include "pipelines/wiring.h"
 #include "workloads/backend/backend.h"
 #include "workloads/source/limiter.h"
+#include "workloads/source/residency.h"
 
 #include <errno.h>
 #include <math.h>
@@ -38,7 +35,7 @@ static int no_memory(struct error *err)
 	return error_set(err, -ENOMEM, "out of memory for the pools of the pipeline");
 }
 
-/* --- opening ------------------------------------------------------------------------------------------ */
+/* --- opening --------------------------------------------------------------------------------- */
 
 static void choose_times(struct run *run)
 {
@@ -101,13 +98,16 @@ static int open_pools(struct run *run, struct error *err)
 {
 	const struct pipeline_plan *plan = &run->plan;
 	const bool huge = config_on(run->config, KEY_READ_HUGE_PAGES);
-	if (plan->blob_pool_bytes > 0 && memory_map(&run->blob_block, plan->blob_pool_bytes, huge))
-		return no_memory(err);
-	if (memory_map(&run->slot_block, plan->slot_pool_bytes, false))
-		return no_memory(err);
-	if (plan->staging_bytes > 0 && memory_map(&run->staging_block, plan->staging_bytes, false))
-		return no_memory(err);
-	return 0;
+	struct placement *const p = &run->placement;
+	int code = 0;
+	if (plan->blob_pool_bytes > 0)
+		code = placement_map(p, POOL_BLOBS, &run->blob_block, plan->blob_pool_bytes, huge);
+	if (!code)
+		code = placement_map(p, POOL_SLOTS, &run->slot_block, plan->slot_pool_bytes, false);
+	if (!code && plan->staging_bytes > 0)
+		code = placement_map(
+			p, POOL_STAGING, &run->staging_block, plan->staging_bytes, false);
+	return code ? no_memory(err) : 0;
 }
 
 static int open_exchange(struct run *run, struct error *err)
@@ -173,10 +173,70 @@ static int open_crew(struct run *run, struct error *err)
 	return 0;
 }
 
+enum { CACHE_FILES_MAX = 100000 }; /* looked at: some 10 us a file */
+static const double COLD_BELOW = 0.01, WARM_ABOVE = 0.99;
+
+static double cache_state_share(const struct residency *residency)
+{
+	return residency->total_pages > 0
+		       ? (double)residency->resident_pages / (double)residency->total_pages
+		       : 0;
+}
+
+static int cache_state_check(enum read_cache wanted, double resident, struct error *err)
+{
+	if (wanted == READ_CACHE_COLD && resident >= COLD_BELOW)
+		return error_set(err, -EBUSY,
+			"read.cache = cold, but %.2f %% of the data set is in the page cache",
+			resident * 100);
+	if (wanted == READ_CACHE_WARM && resident < WARM_ABOVE)
+		return error_set(err, -EBUSY,
+			"read.cache = warm, but only %.2f %% of the data set is in the page cache",
+			resident * 100);
+	return 0;
+}
+
+/* As it is: knowing how much is resident is good, but no reason to fail or to wait long. */
+static void cache_state_look(const struct dataset *dataset, struct measurement *m)
+{
+	struct error why;
+	struct residency residency;
+	if (dataset->count > CACHE_FILES_MAX)
+		measurement_note(m,
+			"page cache before: not measured, the data set has more than %d files",
+			CACHE_FILES_MAX);
+	else if (residency_measure(dataset, &residency, &why))
+		measurement_note(m, "page cache before: not measured, %.160s", why.text);
+	else
+		m->resident_before = cache_state_share(&residency);
+}
+
+/* read.cache: brings the page cache into the state that was asked for, and proves it; before the clock starts.  -EBUSY: cold
+ * (warm) was asked for and more than 1 % (less than 99 %) was resident. */
+static int cache_state_prepare(const struct run *run, struct error *err)
+{
+	const enum read_cache wanted = (enum read_cache)config_integer(run->config, KEY_READ_CACHE);
+	const struct dataset *const dataset = run->dataset;
+	struct measurement *const m = run->m;
+	m->resident_before = NAN;
+	if (run->plan.facts.reads_memory)
+		return 0;
+	if (wanted == READ_CACHE_AS_IS) {
+		cache_state_look(dataset, m);
+		return 0;
+	}
+	struct residency after = {0};
+	const int code = wanted == READ_CACHE_COLD ? residency_evict(dataset, &after, err)
+						   : residency_warm(dataset, &after, err);
+	if (code)
+		return code;
+	m->resident_before = cache_state_share(&after);
+	return cache_state_check(wanted, m->resident_before, err);
+}
+
 static int open_source(struct run *run, struct error *err)
 {
-	int code = cache_state_prepare(
-		run->config, run->dataset, run->plan.facts.reads_memory, run->m, err);
+	int code = cache_state_prepare(run, err);
 	if (code)
 		return code;
 	struct depth_plan *const depths = &run->plan.depths;
@@ -222,8 +282,15 @@ static int open_run(struct run *run, struct error *err)
 	run->injection_is_open = true;
 	code = injection_open(&run->injection, run->config, err);
 	if (!code)
-		code = placement_open(&run->placement,
-			(enum affinity)config_integer(run->config, KEY_RUN_AFFINITY), err);
+		code = placement_open(&run->placement, run->config,
+			&(const struct placement_threads){
+				.decode = run->plan.decode_workers,
+				.read = run->plan.reader_threads,
+				.devices = run->plan.devices,
+				.step = run->plan.step_threads,
+				.has_upload = run->plan.staging_slots > 0,
+			},
+			err);
 	if (!code)
 		code = open_crew(run, err);
 	if (!code) {
@@ -248,102 +315,7 @@ static int open_run(struct run *run, struct error *err)
 	return code;
 }
 
-/* --- running -------------------------------------------------------------------------------------------- */
-
-/* That planted conditions make anything wait for: standing still so long is no fault. */
-static uint64_t slowest_wait(const struct run *run)
-{
-	const double bandwidth = config_real(run->config, KEY_INJECT_READ_BANDWIDTH);
-	const double transfer_ns =
-		bandwidth > 0 ? (double)run->dataset->max_bytes * (double)NS_PER_S / bandwidth : 0;
-	const double read_ns = config_real(run->config, KEY_INJECT_READ_FACTOR) *
-			       (transfer_ns + config_real(run->config, KEY_INJECT_READ_LATENCY));
-	const bool some_slow = config_real(run->config, KEY_INJECT_SLOW_SHARE) > 0;
-	const double slow = some_slow ? config_real(run->config, KEY_INJECT_SLOW_FACTOR) : 1;
-	const double decode_ns = slow * config_real(run->config, KEY_INJECT_DECODE_FACTOR) *
-				 config_real(run->config, KEY_INJECT_SLOW_WORKER) *
-				 config_real(run->config, KEY_INJECT_DECODE_WAIT);
-	const double rate = config_real(run->config, KEY_INJECT_UPLOAD_BANDWIDTH);
-	const double copy_ns = rate > 0 ? config_real(run->config, KEY_INJECT_UPLOAD_FACTOR) *
-						  (double)run->plan.batch_bytes * (double)NS_PER_S /
-						  rate
-					: 0;
-	const double step_ns = config_real(run->config, KEY_INJECT_STEP_LAUNCH) +
-			       config_real(run->config, KEY_INJECT_STEP_FACTOR) *
-				       (double)devices_progress(&run->devices).last_step_ns;
-	return (uint64_t)(read_ns + decode_ns + copy_ns + step_ns);
-}
-
-/* The backends are open by now, and have said what they compute on. */
-static void watch_devices(struct run *run)
-{
-	const struct device_measurement *described[DEVICES_MAX];
-	size_t count = 0;
-	for (unsigned i = 0; i < run->devices.count; i++) {
-		const struct step_account *step = stepper_account(run->devices.steppers[i]);
-		if (step->described)
-			described[count++] = &step->device;
-	}
-	run->nvml = device_watch_start(run->config, described, count, run->window_ns, run->m);
-}
-
-/* The last edge of a window by which depths of reads must have been tried. */
-static uint64_t latest_warm_ns(const struct run *run)
-{
-	const uint64_t latest_ns = run->warmup_ns + run->plan.depths.longer_ns;
-	const uint64_t edge_ns = latest_ns / run->window_ns * run->window_ns;
-	return edge_ns > run->warmup_ns ? edge_ns : run->warmup_ns;
-}
-
-static bool conduct(struct run *run, const struct pipeline_control *control,
-	const struct pipeline_limits *limits)
-{
-	struct monitor *monitor = &run->monitor;
-	monitor->stages = run->stages;
-	monitor->exchange = &run->exchange;
-	monitor->devices = &run->devices;
-	monitor->rounds = &run->rounds;
-	monitor->source = run->source;
-	monitor->timed = run->timed;
-	monitor->window_ns = run->window_ns;
-	watch_devices(run);
-	monitor->start_ns = clock_now_ns();
-	if (run->timed) {
-		exchange_start_meters(&run->exchange, monitor->start_ns);
-		devices_start_meters(&run->devices, monitor->start_ns);
-	}
-	timeline_wiring_start(run, monitor->start_ns);
-	monitor_sample(monitor);
-	run->rounds.start_ns = monitor->start_ns;
-	run->rounds.live = !run->plan.facts.step_has_memory;
-	injection_start(&run->injection, monitor->start_ns);
-	source_start(run->source, monitor->start_ns);
-	if (control && control->live)
-		live_feed_begin(control->live, run);
-	crew_start(&run->crew, monitor->start_ns);
-	if (run->plan.depths.longer_ns > 0)
-		run->dither = (struct dither){
-			.plan = &run->plan.depths,
-			.warmup_ns = run->warmup_ns,
-			.latest_ns = latest_warm_ns(run),
-		};
-	const struct conduct options = {
-		.dither = run->plan.depths.longer_ns > 0 ? &run->dither : NULL,
-		.crew = &run->crew,
-		.monitor = monitor,
-		.control = control,
-		.warmup_ns = run->warmup_ns,
-		.duration_ns = run->duration_ns,
-		.min_batches = (uint64_t)config_integer(run->config, KEY_MEASURE_MIN_BATCHES),
-		.no_progress_ns = limits->no_progress_ns,
-		.slowest_wait_ns = slowest_wait(run),
-	};
-	const bool interrupted = conduct_run(&options, &run->warmup_ns);
-	if (control && control->live)
-		live_feed_end(control->live);
-	device_watch_stop(run->nvml);
-	return interrupted;
-}
+/* --- running --------------------------------------------------------------------------------- */
 
 static void keep_read_points(const struct run *run)
 {
@@ -357,8 +329,7 @@ static void keep_read_points(const struct run *run)
 	m->read_point_count = dither->point_count;
 }
 
-static int pipeline_finish(
-	struct run *run, bool interrupted, struct traces *traces, struct error *err)
+static int pipeline_finish(struct run *run, struct traces *traces, struct error *err)
 {
 	struct measurement *m = run->m;
 	if (run->crew.code) {
@@ -367,28 +338,10 @@ static int pipeline_finish(
 			       ? bad_samples_name_first(&run->bad, run->dataset, err)
 			       : run->crew.code;
 	}
-	const struct recorded recorded = {
-		.config = run->config,
-		.plan = &run->plan,
-		.monitor = &run->monitor,
-		.step = stepper_account(run->devices.steppers[0]),
-		.devices = &run->devices,
-		.rounds = &run->rounds,
-		.first_epoch = &run->first_epoch,
-		.warmup_ns = run->warmup_ns,
-		.cores = run->cores,
-		.emulates_storage = source_emulates_storage(run->source),
-		.source = run->source->ops,
-		.dataset = run->dataset,
-		.nvml = run->nvml,
-		.interrupted = interrupted,
-	};
-	measurement_note(m, "step: %s", recorded.step->description);
-	placement_note(&run->placement,
-		(enum affinity)config_integer(run->config, KEY_RUN_AFFINITY),
-		run->plan.decode_workers, run->plan.reader_threads, run->plan.step_threads, m);
+	measurement_note(m, "step: %s", stepper_account(run->devices.steppers[0])->description);
+	placement_note(&run->placement, m);
 	keep_read_points(run);
-	if (collect(&recorded, m, traces))
+	if (collect(run, m, traces))
 		return no_memory(err);
 	bad_samples_report(&run->bad, run->dataset, m);
 	return bad_samples_judge(&run->bad, run->dataset, run->rounds.sum.stepped, m, err);
@@ -398,30 +351,29 @@ static int pipeline_finish(
 static void show_choosing(void *context, unsigned chosen, unsigned products)
 {
 	const struct pipeline_control *control = context;
-	if (control && control->choosing)
+	if (control->choosing)
 		control->choosing(control->context, chosen, products);
-	if (control && control->live)
+	if (control->live)
 		live_feed_phase(control->live, LIVE_CHOOSING);
 }
 
 static int run_threads(struct run *run, const struct pipeline_control *control,
 	const struct pipeline_limits *limits, bool *joined, struct error *err)
 {
-	const atomic_bool *stop = control ? control->stop : NULL;
-	bool interrupted = false;
 	if (!memory_reset_peak())
 		measurement_note(run->m,
 			"peak of memory is since the program's start: it cannot be reset here");
 	log_set_wait("the reads and the steps that are under way");
 	wiring_start_threads(run);
-	const bool gathered = crew_gather(&run->crew, stop, show_choosing, (void *)control);
+	const bool gathered =
+		crew_gather(&run->crew, control->stop, show_choosing, (void *)control);
 	if (gathered)
-		interrupted = conduct(run, control, limits);
+		conduct(run, control, limits);
 	else
 		crew_stop(&run->crew);
 	*joined = wiring_join_threads(run, limits);
 	log_set_wait(NULL);
-	if (gathered && control && control->live)
+	if (gathered && control->live)
 		live_feed_phase(control->live, LIVE_BETWEEN);
 	if (!*joined)
 		return error_set(err, -ETIMEDOUT, "a thread does not end: %.300s",
@@ -430,8 +382,8 @@ static int run_threads(struct run *run, const struct pipeline_control *control,
 		run->m->status = MEASUREMENT_INTERRUPTED;
 		return 0;
 	}
-	const int code = pipeline_finish(run, interrupted, control ? control->traces : NULL, err);
-	if (!code && control)
+	const int code = pipeline_finish(run, control->traces, err);
+	if (!code)
 		timeline_wiring_hand_over(run, control->timeline);
 	return code;
 }
@@ -450,7 +402,6 @@ static void close_run(struct run *run)
 	memory_unmap(&run->slot_block);
 	memory_unmap(&run->blob_block);
 	monitor_close(&run->monitor);
-	nvml_watch_free(run->nvml);
 	for (int i = 0; i < STAGE_IDS; i++)
 		thread_meters_close(run->stages[i].meters, run->stages[i].workers);
 	if (run->bad_is_open)
@@ -503,12 +454,14 @@ int pipeline_run_limited(const struct config *config, const struct dataset *data
 	const struct pipeline_control *control, const struct pipeline_limits *limits,
 	struct measurement *out, struct error *err)
 {
+	static const struct pipeline_control nothing_wanted;
 	struct error local = {0};
 	err = err ? err : &local;
+	control = control ? control : &nothing_wanted;
 	*out = unmeasured();
-	if (control && control->traces)
+	if (control->traces)
 		*control->traces = (struct traces){0};
-	if (control && control->timeline)
+	if (control->timeline)
 		*control->timeline = NULL;
 	out->started = clock_utc_seconds();
 	struct run *run = calloc(1, sizeof *run);
@@ -519,7 +472,7 @@ int pipeline_run_limited(const struct config *config, const struct dataset *data
 		run->dataset = dataset;
 		run->m = out;
 		run->timed = config_on(config, KEY_MEASURE_PROFILER);
-		run->wants_timeline = control && control->timeline;
+		run->wants_timeline = control->timeline;
 		run->cores = placement_cores();
 		choose_times(run);
 		code = pipeline_plan(config, dataset, &run->plan, err);
@@ -533,7 +486,7 @@ int pipeline_run_limited(const struct config *config, const struct dataset *data
 	}
 	if (code)
 		pipeline_fail(out, err);
-	if (code && control && control->traces)
+	if (code && control->traces)
 		traces_release(control->traces);
 	return code;
 }

@@ -72,6 +72,9 @@ struct workload_facts pipeline_facts(const struct config *config);
 typedef void pipeline_progress(
 	void *context, double seconds, double planned_seconds, double samples_per_s);
 
+/* A repetition without measure.min_batches goes on for so many times its duration. */
+enum { PIPELINE_EXTENSION = 4 };
+
 struct live_feed;
 
 struct timeline;
@@ -100,5 +103,15 @@ struct pipeline_control {
  * and dataset included. */
 int pipeline_run(const struct config *config, const struct dataset *dataset,
 	const struct pipeline_control *control, struct measurement *out, struct error *err);
+
+struct pipeline_limits {
+	uint64_t no_progress_ns; /* fails when nothing moves for so long, and 20 steps */
+	uint64_t join_ns;        /* gives threads up that do not end in so long, and 20 steps */
+};
+
+/* pipeline_run with its time limits as parameters, for tests of what happens when a thread hangs. */
+int pipeline_run_limited(const struct config *config, const struct dataset *dataset,
+	const struct pipeline_control *control, const struct pipeline_limits *limits,
+	struct measurement *out, struct error *err);
 
 #endif

@@ -90,7 +90,7 @@ static void readers_set_state(struct one_reader *r, enum thread_state state)
 
 /* Waits for completions; being short of blobs meanwhile is being blocked, since the source could have
  * more to do. */
-static size_t reap(struct one_reader *r, bool is_short)
+static size_t readers_reap(struct one_reader *r, bool is_short)
 {
 	struct reader *const reader = r->reader;
 	if (!is_short) {
@@ -118,7 +118,7 @@ static void readers_show(const struct blob *blob)
 		request->opened_ns, blob->ticket.number, 0);
 }
 
-static void meter(struct thread_meter *meter, const struct blob *blob, uint64_t now_ns)
+static void readers_meter(struct thread_meter *meter, const struct blob *blob, uint64_t now_ns)
 {
 	const struct read_request *request = &blob->request;
 	const uint64_t service_ns = request->done_ns - request->submitted_ns;
@@ -145,7 +145,7 @@ static size_t readers_collect(struct one_reader *r, size_t n, uint64_t now_ns)
 	for (size_t i = 0; i < n; i++) {
 		r->done[i] = &x->blobs[r->reaped[i]->ticket];
 		if (r->meter)
-			meter(r->meter, r->done[i], now_ns);
+			readers_meter(r->meter, r->done[i], now_ns);
 	}
 	r->in_flight -= (unsigned)n;
 	return n;
@@ -164,7 +164,7 @@ static void read_files(struct one_reader *r, uint64_t start_ns)
 			break;
 		backend_mark(backend, STAGE_READ_NAME);
 		readers_submit(r, n);
-		const size_t n_reaped = reap(r, r->seat.is_short);
+		const size_t n_reaped = readers_reap(r, r->seat.is_short);
 		backend_mark(backend, NULL);
 		if (r->meter)
 			now = clock_now_ns();

@@ -1,72 +1,201 @@
 /* The step thread.  The backend is opened, used and closed here, since threads of a BLAS library belong
  * to the thread that first called it. */
-#include "pipelines/stepper_parts.h"
+#include "pipelines/stepper.h"
 
 #include "harness/base/clock.h"
 #include "harness/measure/span.h"
+#include "pipelines/devices.h"
+#include "workloads/backend/backend.h"
 
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { COMPLETIONS_ROOM = 16384 };
+enum {
+	STEPPER_COMPLETIONS = 16384,
+	LOOKS_PER_STEP = 16, /* at a device that is at a step */
+	LOOK_LEAST_NS = 50000,
+	LOOK_MOST_NS = 1000000,
+};
 
-/* A refusal is no failure: copies are then those from pageable memory, and the run says so. */
-static void pin(struct stepper *s)
+struct stepper {
+	struct stepper_options options;
+	pthread_t thread;
+	bool started;
+	struct seat seat;
+	struct backend *backend;
+	struct step_account account;
+	struct completion sum;
+	struct group_watch watch;
+	uint64_t start_ns;
+	atomic_uint_least64_t samples, batches, last_step_ns;
+};
+
+/* A step that is over.  Times are monotonic. */
+struct step_record {
+	uint64_t seen_ns; /* the thread saw that it was */
+	uint64_t ended_ns;
+	uint64_t service_ns; /* as a trace has it */
+	uint64_t host_ns;    /* that delayed the device */
+	uint64_t took_ns;    /* from the batch to the end, as the thread saw it */
+	uint64_t copy_bytes; /* that the step itself copied to a device */
+};
+
+/* --- the account of what came through -------------------------------------------------------- */
+
+static struct batch_view stepper_view(const struct stepper *s, const struct slot *slot)
 {
 	const struct stepper_options *o = &s->options;
-	if (!o->pin_memory || config_integer(o->config, KEY_UPLOAD_MEMORY) != UPLOAD_MEMORY_PINNED)
+	const bool uploaded = o->upload && backend_is_device(s->backend->ops);
+	return slot_view(slot, &o->sizes, uploaded ? (int)slot->index : BATCH_ON_HOST);
+}
+
+static void stepper_meter(
+	struct thread_meter *meter, const struct slot *slot, const struct step_record *r)
+{
+	const struct trace_entry item = {
+		.number = slot->batch,
+		.end_ns = r->ended_ns,
+		.service_ns = (float)r->service_ns,
+		.host_ns = (float)r->host_ns,
+	};
+	span_item(meter, r->ended_ns, r->service_ns, &item);
+}
+
+/* A device may not tell it of every step. */
+static void stepper_keep_loss(struct step_account *account, double loss)
+{
+	if (account->on_device && isnan(loss))
 		return;
-	struct error err = {0};
-	if (s->backend->ops->pin(s->backend, o->pin_memory, o->pin_bytes, &err))
-		(void)snprintf(
-			s->account.not_pinned, sizeof s->account.not_pinned, "%.250s", err.text);
+	if (isnan(account->loss_first))
+		account->loss_first = loss;
+	account->loss_last = loss;
 }
 
-/* The device's thread, as its step goes on. */
-static void enter_phase(void *context, enum group_phase phase, uint64_t at_ns)
+static void stepper_add_device_times(struct completion *sum, const struct step_result *result)
 {
-	const struct stepper *s = context;
-	const bool computes = phase == GROUP_COMPUTES;
-	if (s->options.sync_meter)
-		state_clock_enter(&s->options.sync_meter->clock,
-			phase == GROUP_EXCHANGES ? THREAD_WORKING : THREAD_STARVED, at_ns);
-	state_clock_enter(
-		&s->options.meter->clock, computes ? THREAD_WORKING : THREAD_BLOCKED, at_ns);
+	sum->launch_ns += result->launch_ns;
+	sum->copy_ns += result->copy_ns;
+	if (isnan(result->idle_share))
+		return;
+	sum->idle_ns += (uint64_t)(result->idle_share * (double)result->device_ns);
+	sum->idle_of_ns += result->device_ns;
 }
 
-static int open_backend(struct stepper *s, struct error *err)
+/* The newest that was sampled. */
+static void stepper_keep_statistics(
+	struct device_measurement *device, const struct step_result *result)
 {
-	const struct stepper_options *o = &s->options;
-	const int code = backend_open(&s->backend,
-		&(const struct backend_options){.config = o->config,
-			.sample_elements = o->sizes.values,
-			.class_count = o->sizes.classes,
-			.stop = &o->crew->stopping,
-			.choosing = &o->crew->choosing,
-			.device_index = o->lane,
-			.device_count = o->devices,
-			.group = o->group,
-			.watch = o->group && o->meter ? &s->watch : NULL,
-			.staging_places = o->staging_places,
-			.batch_room = o->batch_room},
-		err);
-	if (code)
-		return code;
-	s->account.emulated = s->backend->emulated;
-	s->account.on_device = backend_is_device(s->backend->ops);
-	s->account.flops_per_sample = s->backend->flops_per_sample;
-	(void)snprintf(s->account.description, sizeof s->account.description, "%s",
-		s->backend->description);
-	atomic_store(&s->last_step_ns, (uint64_t)s->backend->nominal_step_ns);
-	if (s->account.on_device)
-		pin(s);
-	if (o->upload)
-		upload_use(o->upload, s->backend);
-	return 0;
+	if (isnan(result->gradient_norm) && isnan(result->nonfinite_share))
+		return;
+	device->gradient_norm = result->gradient_norm;
+	device->nonfinite_share = result->nonfinite_share;
+	device->activation_mean = result->activation_mean;
+	device->activation_deviation = result->activation_deviation;
 }
+
+/* An emulated device is a clock: its times are nominal ones. */
+static void stepper_show_device(
+	const struct stepper *s, uint64_t batch, const struct step_result *result)
+{
+	struct timeline_log *const log = s->options.device_timeline;
+	if (!log || result->end_ns == 0)
+		return;
+	const uint64_t computed_ns =
+		result->sync_ns > 0 ? result->end_ns - result->sync_ns : result->end_ns;
+	struct timeline_entry entry = {.begin_ns = result->begin_ns,
+		.end_ns = computed_ns,
+		.number = batch,
+		.kind = TIMELINE_DEVICE_STEP};
+	timeline_put(log, &entry);
+	entry.begin_ns = computed_ns;
+	entry.end_ns = result->end_ns;
+	entry.kind = TIMELINE_DEVICE_SYNC;
+	if (result->sync_ns > 0)
+		timeline_put(log, &entry);
+}
+
+/* The step's thread has seen its end: the next one begins. */
+static void stepper_show_end(const struct stepper *s, const struct slot *slot, uint64_t seen_ns)
+{
+	struct timeline_log *const log = s->options.meter ? s->options.meter->clock.timeline : NULL;
+	if (log)
+		timeline_step(log, slot->batch, seen_ns);
+}
+
+static void stepper_fail(const struct stepper *s, int code, struct error *err)
+{
+	if (s->options.devices > 1)
+		(void)error_prefix(err, code, "device %u", s->options.lane);
+	crew_fail(s->options.crew, code, err);
+}
+
+/* What of the step the device spent with others is known only now: its thread was counted as working. */
+static void stepper_move_sync(const struct stepper *s, const struct step_result *result)
+{
+	if (s->options.meter && s->account.on_device && result->sync_ns > 0)
+		state_clock_move(&s->options.meter->clock, THREAD_WORKING, THREAD_BLOCKED,
+			result->sync_ns, clock_now_ns());
+}
+
+static void stepper_add_round(struct stepper *s, const struct slot *slot,
+	const struct step_result *result, const struct step_record *record)
+{
+	const struct round_step step = {
+		.batch = slot->batch,
+		.ended_ns = record->ended_ns,
+		.samples = slot->size - slot->bad,
+		.stepped = slot->size,
+		.compute_ns = result->device_ns - result->sync_ns,
+		.oversleep_ns = result->oversleep_ns,
+		.sync_begin_ns = result->sync_begin_ns,
+		.sync_ns = result->sync_ns,
+	};
+	rounds_add(s->options.rounds, s->options.lane, &step);
+}
+
+static bool stepper_count(struct stepper *s, const struct slot *slot,
+	const struct step_result *result, const struct step_record *record)
+{
+	s->sum.t_ns = record->ended_ns - s->start_ns;
+	s->sum.samples += slot->size - slot->bad;
+	s->sum.batches++;
+	s->sum.device_ns += result->device_ns;
+	s->sum.oversleep_ns += result->oversleep_ns;
+	s->sum.stepped += slot->size;
+	s->sum.sync_ns += result->sync_ns;
+	s->sum.copy_bytes += record->copy_bytes;
+	if (s->account.on_device) {
+		stepper_add_device_times(&s->sum, result);
+		stepper_keep_statistics(&s->account.device, result);
+	}
+	completions_add(&s->account.completions, &s->sum);
+	stepper_move_sync(s, result);
+	stepper_add_round(s, slot, result, record);
+	if (s->sum.t_ns >= s->options.warmup_ns &&
+		result->oversleep_ns > s->account.oversleep_max_ns)
+		s->account.oversleep_max_ns = result->oversleep_ns;
+	stepper_keep_loss(&s->account, result->loss);
+	if (s->options.meter)
+		stepper_meter(s->options.meter, slot, record);
+	stepper_show_end(s, slot, record->seen_ns);
+	atomic_store_explicit(&s->samples, s->sum.samples, memory_order_relaxed);
+	atomic_store_explicit(&s->batches, s->sum.batches, memory_order_relaxed);
+	atomic_store_explicit(&s->last_step_ns, record->took_ns, memory_order_relaxed);
+	if (first_epoch_step(s->options.first, slot))
+		return true;
+	struct error err;
+	crew_fail(s->options.crew,
+		error_set(&err, -EBADMSG,
+			"not one sample of the first epoch could be read and decoded"),
+		&err);
+	return false;
+}
+
+/* --- one step after another, by the thread itself -------------------------------------------- */
 
 static struct slot *stepper_next_batch(struct stepper *s, struct slot *used, uint64_t *now_ns)
 {
@@ -90,7 +219,7 @@ static int stepper_compute(struct stepper *s, const struct batch_view *view, dou
 }
 
 /* False: the repetition is over. */
-static bool step(struct stepper *s, const struct slot *slot, uint64_t *now_ns)
+static bool stepper_step(struct stepper *s, const struct slot *slot, uint64_t *now_ns)
 {
 	const struct stepper_options *o = &s->options;
 	const struct batch_view view = stepper_view(s, slot);
@@ -128,23 +257,297 @@ static bool step(struct stepper *s, const struct slot *slot, uint64_t *now_ns)
 	return stepper_count(s, slot, &result, &record);
 }
 
-static void step_in_turn(struct stepper *s)
+static void stepper_step_in_turn(struct stepper *s)
 {
 	uint64_t now_ns = s->start_ns;
 	/* Untimed, the time is kept here alone: the exchange then keeps none. */
 	uint64_t untimed_ns = 0;
 	uint64_t *const visit_ns = s->options.meter ? &now_ns : &untimed_ns;
 	struct slot *slot = NULL;
-	while ((slot = stepper_next_batch(s, slot, visit_ns)) && step(s, slot, &now_ns))
+	while ((slot = stepper_next_batch(s, slot, visit_ns)) && stepper_step(s, slot, &now_ns))
 		continue;
 }
 
-static void run_steps(struct stepper *s)
+/* --- steps launched on a device -------------------------------------------------------------- */
+
+/* On a device that works by itself the thread launches the next steps while the device is at
+ * one, at most 1 + step.ahead of them, and finishes them in their order.
+ *
+ * While any is in flight it waits for whichever comes first, a batch or the end of the oldest step: for
+ * the batch in the queue where it would be woken, with a look at the device now and then.  That the end
+ * is seen a little late costs nothing, since there is no batch to launch, and no truth, since the end is
+ * what the device's clock says.
+ *
+ * A planted slow-down keeps a clock of the steps as they should have been: each begins when the device
+ * began it, or when the one before it ended, and is counted, and its slot given back, when it ends. */
+
+/* A step that was launched. */
+struct flight {
+	struct slot *slot;
+	uint64_t had_ns;     /* the thread had the batch */
+	uint64_t launch_ns;  /* host time of launching it */
+	double factor;       /* planted */
+	uint64_t copy_bytes; /* of a batch that was not uploaded before */
+};
+
+struct flights {
+	struct stepper *stepper;
+	struct flight *list; /* ring of (room) */
+	unsigned room;
+	uint64_t launched, finished;
+	uint64_t last_end_ns; /* of the newest that was finished, as planted */
+	uint64_t look_ns;     /* between looks at the device */
+	bool over;            /* no batch will come */
+};
+
+static bool flights_report(const struct stepper *s, int code, const struct error *err)
+{
+	struct error named = *err;
+	if (code && !crew_stopping(s->options.crew))
+		stepper_fail(s, code, &named);
+	return code == 0;
+}
+
+static bool flights_launch(struct flights *f, struct slot *slot)
+{
+	struct stepper *s = f->stepper;
+	const struct stepper_options *o = &s->options;
+	const struct batch_view view = stepper_view(s, slot);
+	struct flight *const flight = &f->list[f->launched % f->room];
+	if (view.place == BATCH_ON_HOST)
+		first_epoch_hash(o->first, slot);
+	*flight = (struct flight){
+		.slot = slot,
+		.had_ns = clock_now_ns(),
+		.copy_bytes = view.place == BATCH_ON_HOST ? view.bytes : 0,
+	};
+	const struct span span = span_begin(STAGE_STEP, s->backend->ops->mark);
+	flight->factor = injection_begin_step(o->injection, o->lane, &o->crew->stopping);
+	struct error err = {0};
+	const int code = s->backend->ops->launch(s->backend, &view, &err);
+	flight->launch_ns = clock_now_ns() - flight->had_ns;
+	span_end(&span, TIMELINE_LAUNCH, slot->batch, slot->size);
+	f->launched++;
+	return flights_report(s, code, &err);
+}
+
+static uint64_t flights_later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* When the device was at it, by its own clock where that is known, never after now; as planted. */
+static struct step_record flights_judge(
+	struct flights *f, const struct flight *flight, struct step_result *result, uint64_t now_ns)
+{
+	const bool known = result->end_ns > 0 && result->end_ns < now_ns;
+	const uint64_t real_end_ns = known ? result->end_ns : now_ns;
+	const uint64_t free_ns = flights_later(f->last_end_ns, flight->had_ns);
+	uint64_t began_ns =
+		result->begin_ns > 0 ? result->begin_ns : real_end_ns - result->device_ns;
+	began_ns = flights_later(began_ns, f->last_end_ns);
+	/* Nothing is planted in what it spends with other devices. */
+	const uint64_t own_ns = result->device_ns - result->sync_ns;
+	const uint64_t took_ns = (uint64_t)(flight->factor * (double)own_ns) + result->sync_ns;
+	/* The rest of a gap is waiting for the copy of the batch. */
+	const uint64_t gap_ns = began_ns > free_ns ? began_ns - free_ns : 0;
+	const bool planted = flight->factor > 1 || f->last_end_ns > real_end_ns;
+	const uint64_t end_ns = planted ? began_ns + took_ns : real_end_ns;
+	result->device_ns = took_ns;
+	result->launch_ns = flight->launch_ns;
+	const struct step_record record = {
+		.seen_ns = now_ns,
+		.ended_ns = flights_later(end_ns, f->last_end_ns),
+		.service_ns = took_ns - result->sync_ns,
+		.host_ns = gap_ns < flight->launch_ns ? gap_ns : flight->launch_ns,
+		.took_ns = now_ns - flight->had_ns,
+		.copy_bytes = flight->copy_bytes,
+	};
+	f->last_end_ns = record.ended_ns;
+	return record;
+}
+
+static void flights_choose_look(struct flights *f, uint64_t service_ns)
+{
+	const uint64_t share_ns = service_ns / LOOKS_PER_STEP;
+	f->look_ns = share_ns < LOOK_LEAST_NS  ? LOOK_LEAST_NS
+		     : share_ns < LOOK_MOST_NS ? share_ns
+					       : LOOK_MOST_NS;
+}
+
+static void flights_trace(const struct stepper *s, uint64_t batch, const struct step_result *result)
+{
+	const struct trace_entry item = {
+		.number = batch,
+		.end_ns = result->end_ns,
+		.service_ns = (float)(result->end_ns - result->begin_ns),
+		.host_ns = (float)result->launch_ns,
+	};
+	if (result->end_ns > 0)
+		span_device(s->options.meter, NULL, TIMELINE_DEVICE_STEP, result->begin_ns, &item);
+}
+
+/* Waits for the oldest step; its slot is free again.  NULL: the run is over. */
+static struct slot *flights_finish(struct flights *f, uint64_t *now_ns)
+{
+	struct stepper *s = f->stepper;
+	const struct stepper_options *o = &s->options;
+	if (o->upload)
+		upload_wait_copy(o->upload, &s->seat, f->finished, now_ns);
+	if (crew_stopping(o->crew))
+		return NULL;
+	const struct flight *const flight = &f->list[f->finished % f->room];
+	struct step_result result = {.loss = NAN,
+		.idle_share = NAN,
+		.gradient_norm = NAN,
+		.nonfinite_share = NAN,
+		.activation_mean = NAN,
+		.activation_deviation = NAN};
+	struct error err = {0};
+	const uint64_t shown_ns = timeline_mark();
+	const int code = s->backend->ops->finish(s->backend, &result, &err);
+	(void)timeline_end(TIMELINE_STEP_WAIT, shown_ns, flight->slot->batch);
+	/* A step that was cut short by the end of the run does not count. */
+	if (!flights_report(s, code, &err) || crew_stopping(o->crew))
+		return NULL;
+	struct step_record record = flights_judge(f, flight, &result, clock_now_ns());
+	flights_trace(s, flight->slot->batch, &result);
+	stepper_show_device(s, flight->slot->batch, &result);
+	injection_hold(record.ended_ns, &o->crew->stopping);
+	if (crew_stopping(o->crew))
+		return NULL;
+	flights_choose_look(f, record.service_ns);
+	f->finished++;
+	if (s->options.meter)
+		record.seen_ns = clock_now_ns();
+	return stepper_count(s, flight->slot, &result, &record) ? flight->slot : NULL;
+}
+
+/* The next batch, giving a slot back (or NULL) on the way. */
+static struct slot *flights_next_batch(struct flights *f, struct slot *used, uint64_t *now_ns)
+{
+	struct stepper *s = f->stepper;
+	const struct stepper_options *o = &s->options;
+	struct slot *slot;
+	if (f->launched == f->finished) {
+		slot = stepper_next_batch(s, used, now_ns);
+		f->over = !slot;
+		return slot;
+	}
+	const uint64_t until_ns =
+		s->backend->ops->finished(s->backend) ? 0 : clock_now_ns() + f->look_ns;
+	return o->upload ? upload_try_batch(o->upload, &s->seat, used, f->finished, until_ns,
+				   &f->over, now_ns)
+			 : exchange_try_batch(o->exchange, o->lane, &s->seat, used, until_ns,
+				   &f->over, now_ns);
+}
+
+static void flights_go_on(struct flights *f)
+{
+	struct stepper *s = f->stepper;
+	const struct backend_ops *const ops = s->backend->ops;
+	uint64_t now_ns = s->options.meter ? s->start_ns : 0;
+	struct slot *used = NULL;
+	bool going = true;
+	while (going && !crew_stopping(s->options.crew)) {
+		const uint64_t in_flight = f->launched - f->finished;
+		struct slot *slot = NULL;
+		if (used || (!f->over && in_flight < f->room))
+			slot = flights_next_batch(f, used, &now_ns);
+		used = NULL;
+		if (slot)
+			going = flights_launch(f, slot);
+		else if (in_flight > 0 &&
+			 (f->over || in_flight == f->room || ops->finished(s->backend)))
+			going = (used = flights_finish(f, &now_ns)) != NULL;
+		else if (f->over)
+			going = false;
+		if (s->options.meter)
+			now_ns = clock_now_ns();
+	}
+}
+
+static void flights_run(struct stepper *s)
+{
+	struct flights f = {
+		.stepper = s,
+		.room = 1 + (unsigned)config_integer(s->options.config, KEY_STEP_AHEAD),
+		.last_end_ns = s->start_ns,
+		.look_ns = LOOK_LEAST_NS,
+	};
+	f.list = calloc(f.room, sizeof *f.list);
+	if (f.list) {
+		flights_go_on(&f);
+	} else {
+		struct error err;
+		crew_fail(s->options.crew, error_set(&err, -ENOMEM, "out of memory"), &err);
+	}
+	free(f.list);
+}
+
+/* --- the thread ------------------------------------------------------------------------------ */
+
+/* A refusal is no failure: copies are then those from pageable memory, and the run says so. */
+static void stepper_pin(struct stepper *s)
+{
+	const struct stepper_options *o = &s->options;
+	if (!o->pin_memory || config_integer(o->config, KEY_UPLOAD_MEMORY) != UPLOAD_MEMORY_PINNED)
+		return;
+	struct error err = {0};
+	if (s->backend->ops->pin(s->backend, o->pin_memory, o->pin_bytes, &err))
+		(void)snprintf(
+			s->account.not_pinned, sizeof s->account.not_pinned, "%.250s", err.text);
+}
+
+/* The device's thread, as its step goes on. */
+static void stepper_enter_phase(void *context, enum group_phase phase, uint64_t at_ns)
+{
+	const struct stepper *s = context;
+	const bool computes = phase == GROUP_COMPUTES;
+	if (s->options.sync_meter)
+		state_clock_enter(&s->options.sync_meter->clock,
+			phase == GROUP_EXCHANGES ? THREAD_WORKING : THREAD_STARVED, at_ns);
+	state_clock_enter(
+		&s->options.meter->clock, computes ? THREAD_WORKING : THREAD_BLOCKED, at_ns);
+}
+
+static int stepper_open_backend(struct stepper *s, struct error *err)
+{
+	const struct stepper_options *o = &s->options;
+	const int code = backend_open(&s->backend,
+		&(const struct backend_options){.config = o->config,
+			.sample_elements = o->sizes.values,
+			.class_count = o->sizes.classes,
+			.stop = &o->crew->stopping,
+			.choosing = &o->crew->choosing,
+			.device_index = o->lane,
+			.device_count = o->devices,
+			.group = o->group,
+			.watch = o->group && o->meter ? &s->watch : NULL,
+			.staging_places = o->staging_places,
+			.batch_room = o->batch_room},
+		err);
+	if (code)
+		return code;
+	s->account.emulated = s->backend->emulated;
+	s->account.on_device = backend_is_device(s->backend->ops);
+	s->account.flops_per_sample = s->backend->flops_per_sample;
+	(void)snprintf(s->account.description, sizeof s->account.description, "%s",
+		s->backend->description);
+	atomic_store(&s->last_step_ns, (uint64_t)s->backend->nominal_step_ns);
+	if (s->account.on_device)
+		stepper_pin(s);
+	if (o->upload)
+		upload_use(o->upload, s->backend);
+	return 0;
+}
+
+static void stepper_run_steps(struct stepper *s)
 {
 	if (s->account.on_device)
-		step_by_device(s);
+		flights_run(s);
 	else
-		step_in_turn(s);
+		stepper_step_in_turn(s);
 	if (s->options.meter)
 		state_clock_enter(&s->options.meter->clock, THREAD_STARVED, clock_now_ns());
 	crew_finish(s->options.crew);
@@ -168,7 +571,7 @@ static void stepper_describe_device(struct stepper *s)
 }
 
 /* The uploader uses the backend, too. */
-static void close_backend(struct stepper *s)
+static void stepper_close_backend(struct stepper *s)
 {
 	struct backend *const backend = s->backend;
 	if (s->options.upload)
@@ -179,7 +582,7 @@ static void close_backend(struct stepper *s)
 }
 
 /* It has no thread of its own: what this one allocates is the step's. */
-static void start_sync(const struct stepper *s)
+static void stepper_start_sync(const struct stepper *s)
 {
 	struct thread_meter *const meter = s->options.sync_meter;
 	service_log_start(&meter->service, s->start_ns, s->options.segment_ns);
@@ -193,7 +596,7 @@ static void *stepper_run(void *context)
 	struct error err = {0};
 	(void)placement_bind(o->placement, o->first_place, o->places);
 	span_thread_begin(STAGE_STEP, o->meter);
-	const int code = open_backend(s, &err);
+	const int code = stepper_open_backend(s, &err);
 	if (code)
 		stepper_fail(s, code, &err);
 	else if (s->backend->ops->describe)
@@ -202,20 +605,20 @@ static void *stepper_run(void *context)
 	if (crew_arrive(o->crew, &s->start_ns)) {
 		span_thread_start(o->meter, THREAD_STARVED, s->start_ns, o->segment_ns);
 		if (o->sync_meter)
-			start_sync(s);
-		run_steps(s);
+			stepper_start_sync(s);
+		stepper_run_steps(s);
 	}
-	close_backend(s);
+	stepper_close_backend(s);
 	span_thread_end(o->meter);
 	return NULL;
 }
 
-static int open_account(struct stepper *s)
+static int stepper_open_account(struct stepper *s)
 {
 	s->account.loss_first = NAN;
 	s->account.loss_last = NAN;
 	device_measurement_init(&s->account.device);
-	return completions_open(&s->account.completions, COMPLETIONS_ROOM);
+	return completions_open(&s->account.completions, STEPPER_COMPLETIONS);
 }
 
 int stepper_start(struct stepper **out, const struct stepper_options *options, struct error *err)
@@ -226,10 +629,10 @@ int stepper_start(struct stepper **out, const struct stepper_options *options, s
 	memset(s, 0, sizeof *s);
 	*out = s;
 	s->options = *options;
-	s->watch = (struct group_watch){enter_phase, s};
+	s->watch = (struct group_watch){stepper_enter_phase, s};
 	s->seat.clock = options->meter ? &options->meter->clock : NULL;
 	s->seat.lock = options->meter ? &options->meter->lock : NULL;
-	int code = open_account(s);
+	int code = stepper_open_account(s);
 	if (code)
 		return error_set(err, code, "out of memory");
 	code = pthread_create(&s->thread, NULL, stepper_run, s);

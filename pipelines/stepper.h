@@ -11,9 +11,10 @@
 #include "pipelines/first_epoch.h"
 #include "pipelines/injection.h"
 #include "pipelines/placement.h"
-#include "pipelines/rounds.h"
 #include "pipelines/upload.h"
 #include "workloads/dataset/dataset.h"
+
+struct rounds;
 
 struct stepper_options {
 	const struct config *config;

@@ -20,7 +20,7 @@ enum {
 	QUEUES = 2, /* beside one of uploaded batches for each device */
 };
 
-static bool wants(const struct config *config, struct step_schedule *schedule)
+static bool timeline_wanted(const struct config *config, struct step_schedule *schedule)
 {
 	const char *text = config_text(config, KEY_TRACE_SCHEDULE);
 	return *text && !step_schedule_parse(text, schedule) &&
@@ -38,7 +38,7 @@ static uint64_t entries_for(const struct step_schedule *schedule, uint64_t per_s
 void timeline_wiring_plan(const struct config *config, struct pipeline_plan *plan)
 {
 	struct step_schedule schedule;
-	if (!wants(config, &schedule))
+	if (!timeline_wanted(config, &schedule))
 		return;
 	const unsigned uploads = plan->staging_slots > 0 ? plan->devices : 0;
 	const unsigned threads = plan->reader_threads + plan->decode_workers + uploads +
@@ -77,7 +77,7 @@ static void timeline_wiring_describe(struct run *run)
 int timeline_wiring_open(struct run *run)
 {
 	struct step_schedule schedule;
-	if (!run->wants_timeline || !wants(run->config, &schedule))
+	if (!run->wants_timeline || !timeline_wanted(run->config, &schedule))
 		return 0;
 	const int code = timeline_open(
 		&run->timeline, &schedule, run->plan.timeline_entries, run->plan.timeline_logs);

@@ -1,4 +1,4 @@
-/* One repetition's parts and how its threads are started on them: pipeline.c's, in two files. */
+/* One repetition's parts, and what pipeline.c has done with them by others: wiring.c, conduct.c, collect.c. */
 #ifndef MLBENCH_PIPELINES_WIRING_H
 #define MLBENCH_PIPELINES_WIRING_H
 
@@ -14,9 +14,6 @@
 #include "pipelines/pipeline.h"
 #include "pipelines/placement.h"
 #include "pipelines/readers.h"
-#include "pipelines/rounds.h"
-#include "pipelines/run.h"
-#include "pipelines/stage_meters.h"
 #include "pipelines/team.h"
 
 /* Everything one repetition owns. */
@@ -28,6 +25,7 @@ struct run {
 	struct measurement *m;
 	bool timed;
 	bool wants_timeline;
+	bool interrupted;
 	unsigned cores;
 	uint64_t warmup_ns; /* configured; when conducted: as it was */
 	uint64_t duration_ns, window_ns, segment_ns;
@@ -48,7 +46,6 @@ struct run {
 	struct rounds rounds;
 	struct devices devices;
 	struct monitor monitor;
-	struct nvml_watch *nvml;   /* NULL: no device is watched */
 	struct timeline *timeline; /* NULL: none */
 };
 
@@ -57,5 +54,13 @@ void wiring_start_threads(struct run *run);
 
 /* False: a thread hangs in the kernel; what it may still touch must stay. */
 bool wiring_join_threads(struct run *run, const struct pipeline_limits *limits);
+
+/* From the start of the threads' work to the last edge; then everybody was told to stop.  run->warmup_ns is as long as it
+ * was, run->interrupted says whether *control->stop ended it. */
+void conduct(struct run *run, const struct pipeline_control *control,
+	const struct pipeline_limits *limits);
+
+/* After the threads have ended: sets m's status to OK, UNSTEADY or INTERRUPTED.  traces may be NULL.  0 or -ENOMEM. */
+int collect(const struct run *run, struct measurement *m, struct traces *traces);
 
 #endif

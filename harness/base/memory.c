@@ -75,7 +75,7 @@ static bool try_map_aligned(struct memory_block *block, size_t size)
 
 static bool try_map_huge(struct memory_block *block, size_t size)
 {
-	if (try_map(block, size, MAP_HUGETLB | MAP_POPULATE)) {
+	if (try_map(block, size, MAP_HUGETLB)) {
 		block->pages = MEMORY_PAGES_HUGE;
 		return true;
 	}
@@ -86,16 +86,24 @@ static bool try_map_huge(struct memory_block *block, size_t size)
 	return true;
 }
 
-int memory_map(struct memory_block *block, size_t size, bool want_huge)
+int memory_map_bound(
+	struct memory_block *block, size_t size, bool want_huge, memory_bind *bind, void *context)
 {
 	*block = (struct memory_block){0};
 	const bool huge = want_huge && size >= HUGE_LEAST_BYTES;
 	if (!(huge ? try_map_huge(block, round_up_to(size, HUGE_PAGE_BYTES))
 		   : try_map(block, round_up_to(size > 0 ? size : 1, PAGE_BYTES), 0)))
 		return -ENOMEM;
+	if (bind)
+		bind(context, block->data, block->size);
 	touch(block->data, block->size);
 	atomic_fetch_add(&mapped_bytes, block->size);
 	return 0;
+}
+
+int memory_map(struct memory_block *block, size_t size, bool want_huge)
+{
+	return memory_map_bound(block, size, want_huge, NULL, NULL);
 }
 
 void memory_unmap(struct memory_block *block)

@@ -26,6 +26,12 @@ struct memory_block {
  * plain pages; block->pages says which it was.  A block of 256 KiB or more then takes whole pages of
  * 2 MiB.  0 or -ENOMEM. */
 int memory_map(struct memory_block *block, size_t size, bool want_huge);
+
+/* The same.  Before a page is touched, bind may say on which nodes its pages are to lie. */
+typedef void memory_bind(void *context, void *data, size_t size);
+int memory_map_bound(
+	struct memory_block *block, size_t size, bool want_huge, memory_bind *bind, void *context);
+
 void memory_unmap(struct memory_block *block); /* safe on {0} */
 const char *memory_pages_name(enum memory_pages pages);
 

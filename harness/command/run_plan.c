@@ -14,7 +14,7 @@
 #include "harness/record/config_json.h"
 #include "harness/record/fields.h"
 #include "harness/report/report.h"
-#include "pipelines/conduct.h"
+#include "pipelines/pipeline.h"
 #include "pipelines/dither.h"
 #include "workloads/backend/backend.h"
 #include "workloads/backend/cuda_load.h"
@@ -69,7 +69,7 @@ static void note_short(
 	cost->short_worst.duration_s = duration_s;
 	cost->short_worst.batch_s = batch_s;
 	cost->short_worst.batches_least = least;
-	cost->short_worst.hopeless = CONDUCT_EXTENSION * duration_s < (least + 1) * batch_s;
+	cost->short_worst.hopeless = PIPELINE_EXTENSION * duration_s < (least + 1) * batch_s;
 }
 
 static void plan_cost_add_time(struct plan_cost *cost, const struct config *config)
@@ -84,7 +84,7 @@ static void plan_cost_add_time(struct plan_cost *cost, const struct config *conf
 	if (config_integer(config, KEY_MEASURE_EPOCHS) > 0)
 		return;
 	if (wanted_s > duration_s) /* not where it is NAN */
-		measured_s = fmin(wanted_s, CONDUCT_EXTENSION * duration_s);
+		measured_s = fmin(wanted_s, PIPELINE_EXTENSION * duration_s);
 	note_short(cost, config, duration_s, batch_s);
 	const double seconds = plan_seconds_of(config, KEY_MEASURE_WARMUP) + longer_s + measured_s;
 	cost->seconds_sum += seconds;
@@ -495,7 +495,7 @@ static void describe_short(const struct plan *plan, struct buffer *out)
 		"measurement needs, at %s per batch: a repetition takes up to %d times as "
 		"long%s; measure.duration=%.0fs is enough\n",
 		clock_format_span(duration_s, duration, sizeof duration), duration_s / batch_s,
-		least, clock_format_span(batch_s, batch, sizeof batch), CONDUCT_EXTENSION,
+		least, clock_format_span(batch_s, batch, sizeof batch), PIPELINE_EXTENSION,
 		cost->short_worst.hopeless ? ", and even then measures too few" : "",
 		ceil((least + 1) * batch_s));
 }

@@ -504,7 +504,7 @@ bool config_is_default(const struct config *config, enum key_id key)
  * as they are. */
 static bool came_late(enum key_id key)
 {
-	static const enum key_id late[] = {KEY_SAMPLE_KIND};
+	static const enum key_id late[] = {KEY_SAMPLE_KIND, KEY_RUN_NUMA};
 	for (size_t i = 0; i < sizeof late / sizeof late[0]; i++)
 		if (late[i] == key)
 			return true;

@@ -15,7 +15,7 @@
  * the process, and what share it covers is printed. Threads tell their stage in their entry
  * functions (flame_thread_begin); those of libraries belong to the stage whose threads have their
  * name, which they inherit. Only what comes after measure.warmup counts (flame_count, in
- * pipelines/conduct.c).
+ * pipelines/pipeline.c).
  *
  * - perf_event: one software CPU-clock event per core, inherited by all threads, 397 Hz, a ring
  *   per core; what a sample costs is mostly the timer's interrupt, and more of them than this

@@ -20,7 +20,7 @@
 /* The stages of a pipeline, in the order of a sample's way: the one table of them.  A record has a stage's role by these names, and
  * whoever judges compares with these alone. */
 
-/* SYNC is no thread's: what of their steps the devices spend in exchanging gradients (rounds.h). */
+/* SYNC is no thread's: what of their steps the devices spend in exchanging gradients (devices.h). */
 enum stage_id {
 	STAGE_READ,
 	STAGE_DECODE,

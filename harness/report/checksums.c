@@ -21,7 +21,7 @@
  * repetitions uncompared at worst. */
 static bool leaves_batches_alone(const char *name)
 {
-	static const char *const patterns[] = {"run.name", "run.verify", "run.affinity", "run.node",
+	static const char *const patterns[] = {"run.name", "run.verify", "run.affinity", "run.numa", "run.node",
 		"dataset.generate", "read.engine", "read.threads", "read.depth", "read.direct",
 		"read.cache", "read.huge_pages", "read.linked", "read.registered", "decode.*",
 		"batch.order", "prefetch.*", "upload.*", "sync.*", "measure.*", "trace.*",

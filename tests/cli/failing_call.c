@@ -23,6 +23,8 @@ static const struct call {
 	{"io_uring_setup", SYS_io_uring_setup, ANY_ARGUMENT},
 	{"flock", SYS_flock, ANY_ARGUMENT},
 	{"fcntl_lock", SYS_fcntl, F_SETLK},
+	{"mbind", SYS_mbind, ANY_ARGUMENT},
+	{"move_pages", SYS_move_pages, ANY_ARGUMENT},
 };
 
 static const struct {

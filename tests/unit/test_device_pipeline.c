@@ -11,7 +11,7 @@
 #include "tests/measuring.h"
 #include "tests/pipeline_fixture.h"
 
-#include "pipelines/run.h"
+#include "pipelines/pipeline.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { SANITIZED = 1 };

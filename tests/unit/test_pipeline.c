@@ -13,7 +13,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
-#include "pipelines/run.h"
+#include "pipelines/pipeline.h"
 #include "workloads/source/source.h"
 
 #include <errno.h>

@@ -11,7 +11,7 @@
 #include "tests/measuring.h"
 #include "tests/pipeline_fixture.h"
 
-#include "pipelines/run.h"
+#include "pipelines/pipeline.h"
 #include "workloads/backend/emulated.h"
 
 /* 12 batches an epoch: whole rounds of 1 to 4 devices. */
