@@ -174,6 +174,7 @@ static const struct rule key_rules[] = {
 	{"dataset.generate", COMPARE_HARMLESS},
 	{"dataset.classes", COMPARE_MINOR}, /* folders */
 	{"dataset.*", COMPARE_REFUSED},
+	{"sample.kind", COMPARE_REFUSED},
 	{"augment.size", COMPARE_REFUSED},
 	{"codec.name", COMPARE_STRONG},
 	{"step.backend", COMPARE_SETTING}, /* of what it stood for, record.step says more */

@@ -9,15 +9,18 @@
  *        	.label_bytes = tokens_labels,     of one sample: T numbers of 4 bytes
  *        	.make = tokens_make,              a file's bytes into its place of the batch
  *        };
- *      and with open and close where a worker needs memory of its own.
+ *      and with open and close where a worker needs memory of its own, .files where not every file of a
+ *      folder is a sample.
  *   2. harness/config/tables.h: X(TOKENS, tokens) at the end of SAMPLE_KINDS.  sample.kind has the choice
  *      tokens from then on, and `mlbench list kinds`, help and the man pages show it.
  * tests/recipes/kind.patch is a whole example.  The program refuses to start, and test_sample fails,
  * when a table lacks a hook (sample_kinds_check).  Keys of its own (harness/config/keys.def) are named
  * in .keys: they are refused where another kind was chosen.
  *
- * codec.name = null asks for no samples at all: workers then call no hook but open and close, and
- * stages are measured alone so. */
+ * sample.kind is a key even while image is its one choice, so that a kind is chosen as engines and
+ * backends are; at its default it leaves the hash of a configuration as it was (config_hash).
+ * codec.name = null asks for no samples at all: workers then call no hook but open, close and blank, and
+ * stages are measured alone so. A backend that computes takes one class a sample, of float32 or uint8. */
 #ifndef MLBENCH_WORKLOADS_SAMPLE_SAMPLE_H
 #define MLBENCH_WORKLOADS_SAMPLE_SAMPLE_H
 
