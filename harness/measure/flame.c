@@ -681,7 +681,7 @@ static int flame_signals_open(struct flame *flame, struct error *err)
 		return 0;
 	flame_signals_stop(flame);
 	flame_signals_close(flame);
-	return error_set(err, -ENOTSUP, "a thread's CPU clock gives no timer here");
+	return error_set(err, -ENOTSUP, "this kernel has no timers on threads' CPU clocks");
 }
 
 /* --- the drain -------------------------------------------------------------------------------- */
@@ -777,7 +777,7 @@ int flame_open(struct flame **out, const struct flame_options *options, struct e
 #if !defined(__x86_64__)
 	(void)options;
 	*out = NULL;
-	return error_set(err, -ENOTSUP, "flame graphs are known to x86-64 only");
+	return error_set(err, -ENOTSUP, "flame graphs need an x86-64 processor");
 #else
 	struct flame *flame = calloc(1, sizeof *flame);
 	*out = NULL;
@@ -794,7 +794,7 @@ int flame_open(struct flame **out, const struct flame_options *options, struct e
 	if (!atomic_compare_exchange_strong(&current, &none, flame)) {
 		(void)pthread_mutex_destroy(&flame->lock);
 		free(flame);
-		return error_set(err, -EBUSY, "the CPU time is being sampled already");
+		return error_set(err, -EBUSY, "CPU time is already being sampled");
 	}
 	const int code = open_sampler(flame, err);
 	if (code)
