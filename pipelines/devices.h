@@ -1,42 +1,35 @@
-/* The devices of a repetition, a step thread each and an uploader where there is that stage: what all of them
- * have done so far, as one.
+/* The devices of a repetition as one: a step thread each, and an uploader if there is that stage.
  *
- * step.devices = N trains on N devices of the node, as data-parallel training does: one process,
- * readers and decoders shared, and for each device a step thread and, where there is that stage,
- * an uploader. All of them compute a batch each, then sum their gradients,
- * then begin the next step: a round.
+ * step.devices = N trains on N devices of the node, as data-parallel training does, in one process
+ * with shared readers and decoders. In each round every device computes a batch, then all sum their
+ * gradients.
  *
- * - Lanes. Each device is a lane at the exchange. In order, batch b goes to device b mod N, so
- *   what a device computes depends on the seed alone. As completed, a device gets whatever is
- *   complete when it asks, but not its next before every device has had as many. Either way all
- *   make the same number of steps. An epoch's last round that is not full is left out, as a
- *   distributed sampler with drop_last does it, and a note counts the samples. run.verify has one
- *   checksum for any N that leaves nothing out. pipelines/exchange.h extends the argument that it
- *   cannot deadlock.
- * - Buffers. A slot more for each device, and staging places of its own; prefetch.depth is
- *   shared, and a round takes N batches at once, so it wants to be N or more. The bound on memory
- *   counts all of it, and the backend N times.
- * - Rounds (below) count when the last device's step of that round is over.
- *   Throughput is all devices' samples between two rounds.
- * - The exchange is a stage of its own, sync. It begins when the last device has its gradients.
- *   Emulated devices meet at a barrier and then take the time of a ring all-reduce of the model's
- *   parameters over links of sync.bandwidth and sync.latency (harness/config/shape.h, which
- *   predictions use, too). CUDA devices sum through NCCL on their own streams, between two events
- *   of each (the first exchange, at which NCCL connects the devices and starts its helper
- *   threads, is made of zeros when the sessions open, before anything is timed); all their times
- *   lie on one clock, so when the last one began is known. sync is working while gradients are
- *   exchanged. The step's thread is blocked from when its own gradients are there until they are
- *   exchanged; the difference of the two is waiting for one another.
+ * - Lanes. Each device is a lane of the exchange. In order, batch b goes to device b mod N, so that
+ *   the seed alone decides what a device computes. As completed, a device gets whatever is complete
+ *   when it asks, but not its next batch before every device has had as many. An epoch's last
+ *   round is left out if it is not full, like a distributed sampler with drop_last; a note counts
+ *   the samples. run.verify has one checksum for any N that leaves nothing out.
+ *   pipelines/exchange.h says why lanes cannot deadlock.
+ * - Buffers. Each device adds a slot and staging places of its own. prefetch.depth is shared and
+ *   should be N or more, because a round takes N batches at once.
+ * - Rounds (below) end with the last device's step. Throughput is that of all devices,
+ *   between two rounds.
+ * - The gradient exchange is a stage of its own, sync, which begins when the last device has its
+ *   gradients. Emulated devices meet at a barrier and then take the time of a ring all-reduce over
+ *   links of sync.bandwidth and sync.latency (harness/config/shape.h). CUDA devices sum through
+ *   NCCL on their own streams, between two events of each; all times lie on one clock. The first
+ *   exchange, which connects the devices, is made of zeros before anything is timed. A step's
+ *   thread is blocked from when its gradients are ready until they are exchanged; what of that is
+ *   not the exchange is waiting for other devices.
  * - Ends. A device that fails ends the repetition, and the message names it. Nobody hangs: the
- *   emulated barrier and every wait in the CUDA group look at the stop flag, NCCL is asked not to
- *   block, and who leaves waits for the others, then aborts what is still under way
+ *   emulated barrier and every wait in the CUDA group look at the stop flag, NCCL is non-blocking,
+ *   and a device that leaves waits for the others, then aborts what is still in flight
  *   (workloads/backend/cuda/device_group.h).
- * - The model. The replay has N step servers that meet, and one cost more (sync/exchange); a
- *   device that is slower by more than chance has a factor, as a slow worker has. Step and
- *   exchange take turns on the same devices: where "busy" decides, either counts as taken for as
- *   long as both (binding_taken). step.devices and the keys of sync can be altered where the
- *   exchange's time is known, that is for emulated devices. Verdicts: sync/exchange, and
- *   step/imbalance for one slow device. */
+ * - The model. The replay has N step servers that meet, and one more cost (sync/exchange); a
+ *   straggler device has a factor, like a straggler worker. Step and exchange take turns on the
+ *   same devices, so where "busy" decides, each counts as taken for both (binding_taken).
+ *   step.devices and the keys of sync can be altered for emulated devices, whose exchange time is
+ *   known. Verdicts: sync/exchange, and step/imbalance for one straggler device. */
 #ifndef MLBENCH_PIPELINES_DEVICES_H
 #define MLBENCH_PIPELINES_DEVICES_H
 

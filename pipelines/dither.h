@@ -1,29 +1,28 @@
-/* Reads at half and at twice the depth that is set, for a moment of the warm-up.  One operating point cannot tell a store
- * that is slow from one that is full: with d files in flight each takes d / X on either.  Where throughput follows the
- * depth the store is slow, and where it stays it is full.
+/* Reads at half and at twice the set depth, each for a moment of the warm-up (measure.depths): at
+ * one depth a slow store and a saturated one look alike, because with d files in flight each takes
+ * d / X on either.  If throughput follows the depth the store is slow; if not, it is saturated.
  *
- * A state machine in virtual time: the control thread shows it what the readers have done (pipeline.c), and it says how many
- * files may be in flight from now on.  In order:
- *   ramp     the set depth, until twice as many files are read (the first ones find an idle store: TRACE_READ_RAMP)
- *   look     the same for a moment: where no blob was free most of the time, or the readers computed most of it, depth
- *            is not what limits reads, and nothing is tried
- *   settle   another depth, until all that was in flight before is done, and as many files as are in flight now
- *   count    a point: 64 files and half a second at least, and more where the warm-up has the time and the rate is not sure
+ * A state machine in virtual time: the control thread shows it what the readers have done
+ * (pipeline.c), and it says how many files may be in flight from now on.  In order:
+ *   ramp     the set depth, until twice as many files are read (the first ones find an idle store:
+ *            TRACE_READ_RAMP)
+ *   look     the same for a moment: nothing is tried if no blob was free most of the time, or if
+ *            the readers' own CPU time is what reads take (page cache)
+ *   settle   another depth, until all that was in flight before is done, and as many files as are
+ *            in flight now
+ *   count    a point: at least 64 files and half a second, more if the warm-up has the time and the
+ *            rate is uncertain
  *   return   the set depth, until it has settled again
- * All of it may lengthen the warm-up by 4 % of the repetition, 10 s at most: points get shorter, then are left out.
+ * All of it may lengthen the warm-up by 4 % of the repetition, at most 10 s: points get shorter,
+ * then are left out.
  *
- * In the warm-up, reads go for a moment at half and at twice the depth that is set
- * (measure.depths): with files in flight at one depth alone, a slow store and a full one look the
- * same. The control thread changes the depth under the exchange's lock, which readers visit
- * anyway: each has its share of it, and one whose share is none pauses. Tickets stay in order, so
- * batches are the same. Twice the depth has spare buffers, which are in the printed bound and of
- * no use at any other time; where they would add a quarter to all pools, it is left out. A depth
- * counts once all that was in flight before is done, and the measured part begins once nothing of
- * another depth is in flight; files read at another depth are in no histogram and no trace. All
- * of it may lengthen the warm-up by 4 % of the repetition, 10 s at most. The result's read_points
- * have rate, latency, the rate's error from eight blocks, and how long no buffer was free; a note
- * says why one is missing. Nothing is tried where no buffer was free most of the time, or where
- * the readers' own CPU time is what reads take (page cache). */
+ * The depth changes under the exchange's lock, which readers visit anyway; each reader has a share
+ * of it, and one whose share is 0 pauses.  Tickets stay in order, so batches are the same.  Twice
+ * the depth needs spare buffers, which the printed bound includes; if they would add a quarter to
+ * all pools, that point is left out.  The measured part begins once no file of another depth is in
+ * flight, and files read at another depth are in no histogram and no trace.  The result's
+ * read_points have rate, latency, the rate's error from eight blocks, and how long no buffer was
+ * free; a note says why one is missing. */
 #ifndef MLBENCH_PIPELINES_DITHER_H
 #define MLBENCH_PIPELINES_DITHER_H
 

@@ -1,19 +1,16 @@
-/* What the wiring needs of a configuration besides the plan.
+/* What a pipeline needs of a configuration: pool sizes and memory.
  *
- * Memory is what pipeline_plan says: blobs, slots, staging, the source's own, scratch of the
- * workers, the backend's. How large a sample, its labels and scratch are is its kind's to say
- * (workloads/sample/sample.h). Where a few files would make every blob large, these few are read
- * into large buffers of their own, handed out in ticket order (pipelines/plan.c, exchange.h). All
- * of it is mapped and touched before the clock starts. The bound that is printed before a run
- * (harness/command/run_plan.h) is of whatever will run, the stages alone included, which have their
- * inputs in memory, and counts what is resident already (libraries, the plug-in's too), threads
- * and OpenBLAS's buffers; tests/cli/55_check.sh holds real runs to it.
+ * pipeline_plan says how large all pools are: blobs, slots, staging, the source's own memory,
+ * scratch of the workers, the backend's memory. They are mapped and touched before the clock
+ * starts. How large a sample, its labels and scratch are is its kind's to say
+ * (workloads/sample/sample.h). If a few files would make every blob large, these are read into large buffers of their own, handed out
+ * in ticket order (pipelines/plan.c, exchange.h). The bound that is printed before a run
+ * (harness/command/run_plan.h) covers whatever will run, single stages included, and what is
+ * already resident (libraries, threads, OpenBLAS's buffers); tests/cli/55_check.sh checks it
+ * against real runs.
  *
  * There are prefetch.depth slots, one for each batch that the workers fill at once
- * (ceil(decode.workers / batch.size)), and the one that the step holds. Readers, workers and the
- * consumer of batches meet under one lock (pipelines/exchange.h); each hands in what is done and
- * takes the next in one visit. Tiny samples are taken in chunks, so that a lock and a clock read
- * serve many. */
+ * (ceil(decode.workers / batch.size)), and the one that the step holds. */
 #ifndef MLBENCH_PIPELINES_PLAN_H
 #define MLBENCH_PIPELINES_PLAN_H
 

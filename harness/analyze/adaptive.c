@@ -1,6 +1,6 @@
 /* The order in which an adaptive sweep measures. */
 #include "harness/analyze/adaptive.h"
-#include "harness/base/order.h"
+#include "harness/base/array.h"
 
 #include <math.h>
 #include <stdlib.h>

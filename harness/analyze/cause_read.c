@@ -1,23 +1,24 @@
 /* Why reading is slow: a cache that holds a part of the data, the CPU, storage that stalls, storage
- * that is full (of bytes, of requests, of files served at once), or the latency of each file with
- * too few in flight.
+ * that is saturated (bandwidth, IOPS, files served at once), or the latency of each file with too
+ * few in flight.
  *
- * Stalls and outages: it looks in the windows for times in which nothing comes in though files
- * are in flight and nobody is blocked: stalls, or one outage of seconds. They are a verdict when
- * the step starves for them, and when reading would keep up without.
+ * Limits that the system states come first. If a control group limits reads, and the group read 90
+ * to 110 % of that by the kernel's own count, the limit is the cause: bandwidth or iops, named with
+ * the group, at a confidence of 0.97 from 97 % on, 0.85 below, and 0.7 if other depths show that
+ * more in flight reads more. A memory limit (memory.max, memory.high, v1 memory.limit_in_bytes, of
+ * the group or one above) that is below the data set and the resident peak together is named if
+ * files are read again and the page cache does not serve all of them; with read/cache it is the
+ * advice. FUSE, virtiofs and 9p count nothing in /proc/self/io, so there such a limit, beside a
+ * bimodal read latency, stands in for the unknown share of the page cache.
  *
- * What the system itself knows comes before all that. A limit of a control group on reads, of
- * which the group read 90 to 110 % by the kernel's own count, is the cause: bandwidth or iops,
- * named with the group, at 0.97 from 97 % on, 0.85 below, 0.7 where other depths say that more in
- * flight reads more. The mount, its options and the disk are a line of evidence. A disk that is
- * idle half the time under a full store, without page-cache hits, says that the limit is above
- * it. One that is busy all the time says nothing and changes no confidence: an NVMe drive or an
- * array serves many requests at once, and a virtual disk calls itself rotational. A memory limit
- * (memory.max, memory.high, v1 memory.limit_in_bytes, of the group or one above) below the data
- * set and the resident peak together is named where files are read again through the page cache
- * and it does not serve all of them; with read/cache it is the advice. FUSE, virtiofs and 9p
- * count nothing in /proc/self/io, so the page cache's share is not known there: then such a limit
- * stands in for it, beside two populations of service times. */
+ * The mount, its options and the disk are evidence. A disk that is idle half the time under a
+ * saturated store, without page-cache hits, shows that the limit is above it. A busy disk shows
+ * nothing: NVMe drives and arrays serve many requests at once, and virtual disks call themselves
+ * rotational.
+ *
+ * Stalls and outages are windows in which no file completes although some are in flight and nobody
+ * is blocked. They are the verdict if the step starves because of them and reading would keep up
+ * without. */
 #include "harness/analyze/verdict.h"
 
 #include "harness/analyze/storage_capacity.h"

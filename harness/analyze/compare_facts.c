@@ -3,6 +3,7 @@
 #include "harness/analyze/compare_facts.h"
 
 #include "harness/analyze/point_model.h"
+#include "harness/base/array.h"
 #include "harness/config/tables.h"
 #include "harness/measure/environment.h"
 
@@ -151,8 +152,6 @@ void point_match_release(struct point_match *match)
 }
 
 /* --- what configurations and nodes differ in -------------------------------------------------- */
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 struct rule {
 	const char *pattern; /* as of a shell */

@@ -1,6 +1,7 @@
 /* The grammar of gates, and their outcomes. */
 #include "harness/analyze/compare_gate.h"
 
+#include "harness/base/array.h"
 #include "harness/base/text.h"
 #include "harness/base/units.h"
 
@@ -13,8 +14,6 @@
 /* --- figures by name -------------------------------------------------------------------------- */
 
 /* Figures of a repetition by name. */
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 static double ratio(double part, double whole)
 {
@@ -230,10 +229,9 @@ int metric_find(const char *name, struct metric *metric, struct error *err)
 		}
 	}
 	const char *near = suggest_nearest(name, names, count);
-	return error_set(err, -EINVAL, "no metric '%.60s'%s%s%s", name,
-		near ? " (did you mean '"
-		     : "; they are throughput, step_time, decode.capacity, ...",
-		near ? near : "", near ? "'?)" : "");
+	return error_set(err, -EINVAL, "unknown metric '%.60s'; %s%s%s", name,
+		near ? "did you mean '" : "metrics are throughput, step_time, decode.capacity, ...",
+		near ? near : "", near ? "'?" : "");
 }
 
 double metric_value(const struct metric *metric, const struct measurement *m)
@@ -330,7 +328,7 @@ static int gate_refuse_value(const struct gate *gate, const char *value, struct 
 	static const char *const examples[] = {
 		"1200", "3ms", "0.9", "512MiB", "1GiB/s", "0.5", "1400", "300", "80"};
 	return error_set(err, -EINVAL,
-		"condition '%s': '%.40s' is no value of %s (as '%s', or a change as '-5%%')",
+		"condition '%s': '%.40s' is not a value of %s; write it as '%s', or a change as '-5%%'",
 		gate->text, value, gate->metric.name, examples[gate->metric.kind->unit]);
 }
 
@@ -359,7 +357,7 @@ static int parse_absolute(struct gate *gate, const char *text, struct error *err
 		return gate_refuse_value(gate, text, err);
 	if (metric_is_ratio(&gate->metric) && gate->value <= 0)
 		return error_set(err, -EINVAL,
-			"condition '%s': %s is above 0; a change has '%%', as '%s %s%%'",
+			"condition '%s': %s is always above 0; a change needs '%%', as '%s %s%%'",
 			gate->text, gate->metric.name, gate->above != gate->required ? ">" : "<",
 			text);
 	return 0;
@@ -374,7 +372,7 @@ static int parse_relative(struct gate *gate, char *text, struct error *err)
 	gate->relative = true;
 	gate->value = percent / 100;
 	if (gate->value <= -1)
-		return error_set(err, -EINVAL, "condition '%s': nothing falls by 100 %% or more",
+		return error_set(err, -EINVAL, "condition '%s': nothing can fall by 100 %% or more",
 			gate->text);
 	return 0;
 }
@@ -404,7 +402,7 @@ int gate_parse(const char *text, bool required, struct gate *gate, struct error 
 	const char *rest = text + length + strspn(text + length, blanks);
 	if (length == 0 || (*rest != '<' && *rest != '>'))
 		return error_set(err, -EINVAL,
-			"condition '%s': expected METRIC < VALUE or METRIC > VALUE, as 'throughput < -5%%'",
+			"condition '%s': expected METRIC < VALUE or METRIC > VALUE, for example 'throughput < -5%%'",
 			gate->text);
 	(void)snprintf(name, sizeof name, "%.*s", (int)length, text);
 	int code = metric_find(name, &gate->metric, err);

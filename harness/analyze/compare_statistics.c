@@ -2,7 +2,7 @@
  * says why it is these. */
 #include "harness/analyze/compare_statistics.h"
 
-#include "harness/base/order.h"
+#include "harness/base/array.h"
 #include "harness/base/rng.h"
 
 #include <errno.h>

@@ -2,6 +2,8 @@
  * that lie on the device itself. */
 #include "harness/analyze/device_summary.h"
 
+#include "harness/base/array.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,8 +176,6 @@ static const size_t range_members[] = {
 	offsetof(struct device_measurement, pcie_to_device_bytes_per_s),
 	offsetof(struct device_measurement, pcie_from_device_bytes_per_s),
 };
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 static double member(const struct device_measurement *device, size_t offset)
 {

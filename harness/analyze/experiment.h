@@ -1,36 +1,29 @@
-/* Experiments that test a diagnosis. A stage is replaced by ready-made outputs, slowed down by a
- * known factor, or the recommended keys are set, and the throughput is compared with the
- * prediction. Baseline A and variant B run in blocks ABBA or BAAB, which cancels a linear drift of
- * the node; each block yields one number, the log ratio of B to A. Pure functions: planning and
- * statistics; harness/command/verify.c runs them.
+/* Experiments that test a diagnosis (diagnose --verify): a stage is replaced by ready-made outputs,
+ * slowed by 5 and 10 %, or the recommended keys are set, and the throughput is compared with the
+ * prediction. Pure functions, for planning and statistics; harness/command/experiments.c derives
+ * the configurations and harness/command/verify.c runs them.
  *
- * The interval of a mean of n log ratios is Student's t with a moderated variance (Smyth 2004): the
- * blocks of all experiments share most of their noise, so each variance is drawn towards the pooled
- * one, s~^2 = (d0 s0^2 + (n-1) s^2) / (d0 + n-1). A percentile bootstrap of so few blocks covers
- * far less than it claims (for 2 blocks it is their range, 50 %).
+ * Blocks. Baseline A and variant B run as ABBA or BAAB, by a seeded coin, which cancels a linear
+ * drift of the node. A block yields one log ratio of B to A and two baseline rates. If a baseline
+ * run is off the median of all by 5 % and 5 robust deviations, its block is set aside and measured
+ * again, at most twice per experiment (verification_set_aside). Every experiment gets two blocks in
+ * random order, four if it contradicts its prediction. Then the least certain one gets the next,
+ * until all are certain enough or the budget is spent.
  *
- * Proof (diagnose --verify). harness/command/experiments.c derives the configurations: each
- * stage replaced by ready-made outputs (substitute.c, which the limits use, too), each stage
- * slowed by 5 and 10 %, and the recommended setting. verify.c runs them against the configuration
- * as it is in blocks ABBA or BAAB, by a seeded coin, so that a linear drift cancels; what is kept
- * of a block is one log ratio and the two baseline rates. What is called measured is the rate of
- * the experiment's own runs, beside its own baseline's; a prediction is a ratio. A block with a
- * baseline run further from the median of all than 5 % and 5 robust deviations is set aside and
- * measured again, twice at most for each experiment (verification_set_aside). Every experiment
- * gets two blocks in random order, one that speaks against its prediction four, then the one that
- * is least sure beside what it is needed for, until all are sure enough or the budget is spent.
- * Interval of a mean: Student's t with a variance drawn towards what the experiments share
- * (moderation, G. Smyth 2004: harness/analyze/statistics.h), because a percentile bootstrap of
- * two to four blocks covers half of what it claims; simulated coverage is 88 to 93 % of 90
- * (test_experiment.c). A measured elasticity is the least-squares slope through the origin over
- * both slow-downs; their sum says whether anything that binds is in no stage. A prediction is
- * confirmed inside its 90 % interval, failed where the measurement's own interval does not reach
- * it either, unclear between, and where the baseline among the experiments has moved away from
- * what was diagnosed by as much. Odds of the verdict fall by 4 for each failure about the stage
- * that it names (or the setting), by 1.5 for any other, and its confidence to 0.2 when another
- * stage's measured elasticity is above its own beyond both intervals. verification.json keeps
- * predictions, ratios and the confidence that is left; everything else is weighed again when it
- * is shown. */
+ * Interval of a mean: Student's t with a moderated variance (G. Smyth, 2004): the experiments share
+ * most of their noise, so each variance is drawn towards the pooled one, s~^2 = (d0 s0^2 + (n-1)
+ * s^2) / (d0 + n-1). Simulated coverage is 88 to 93 % of 90 (test_experiment.c); a percentile
+ * bootstrap of two to four blocks covers half of what it claims. A measured elasticity is the
+ * least-squares slope through the origin over both slow-downs. The sum of elasticities shows
+ * whether something that limits belongs to no stage.
+ *
+ * Outcome. A prediction is confirmed if the measurement is inside its 90 % interval, failed if the
+ * measurement's own interval does not reach it either, else unclear; it is also unclear if the
+ * baseline has drifted by as much since the diagnosis. Each failed prediction divides the odds that
+ * the verdict is right by 4 (same stage, or the setting) or 1.5 (other stage). The confidence falls
+ * to 0.2 if another stage's measured elasticity exceeds that of the bottleneck beyond both
+ * intervals. verification.json keeps predictions, ratios and the remaining confidence; the rest is
+ * computed again when it is shown. */
 #ifndef MLBENCH_ANALYZE_EXPERIMENT_H
 #define MLBENCH_ANALYZE_EXPERIMENT_H
 

@@ -4,7 +4,7 @@
 
 #include "harness/analyze/statistics.h"
 #include "harness/analyze/summary.h"
-#include "harness/base/order.h"
+#include "harness/base/array.h"
 
 #include <math.h>
 #include <stddef.h>

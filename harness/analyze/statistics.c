@@ -3,7 +3,7 @@
 #include "harness/analyze/statistics.h"
 
 #include "harness/analyze/point_model.h"
-#include "harness/base/order.h"
+#include "harness/base/array.h"
 #include "harness/base/rng.h"
 
 #include <math.h>

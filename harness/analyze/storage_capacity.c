@@ -2,7 +2,7 @@
  * there is, whether its files wait for each other. */
 #include "harness/analyze/storage_capacity.h"
 
-#include "harness/base/order.h"
+#include "harness/base/array.h"
 
 #include <math.h>
 #include <stdlib.h>

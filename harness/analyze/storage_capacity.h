@@ -1,45 +1,38 @@
-/* Storage as one station of a closed loop: base latency, capacity, and what limits it.
+/* Storage as one station of a closed loop: base latency, capacity, and which of them limits reads.
+ * Pure functions.
  *
- * With N files in flight on average (Little's law: rate x response time) a station gives
+ * Model. With N files in flight on average (Little's law: rate x response time) a station gives
  *
- *     X(N) = N / L  as long as that is below its capacity C, and C from then on
+ *     X(N) = min(N / L, C)
  *
- * (asymptotic bounds of operational analysis: P. Denning and J. Buzen, 1978), with the corner
- * rounded by variance. At one operating point a slow station (large L) and a saturated one (small
- * C) look alike: N in flight, each taking N / X. So the corner, k = C L files in flight, is
- * searched with all operating points there are: other depths in the warm-up, other points of the
- * sweep, the node's probe, and the first files of a run, which met an idle station. Its
- * distribution is computed on a grid from a prior that is even in ln k and holds "full" and "not
- * full" to be equally likely; each observation may, with a small probability, be about something
- * else, so that no single one decides alone. Pure functions.
+ * with latency L and capacity C (asymptotic bounds: P. Denning and J. Buzen, 1978) and a rounded
+ * corner at k = C L. At one operating point a slow station (large L) and a saturated one (small C)
+ * look alike: each file takes N / X. So the corner is fitted to all operating points: half and
+ * twice the depth in the warm-up (measure.depths), the measured part, points of the same sweep that
+ * differ in read.depth or read.threads alone, the node's probe, and the first files of each
+ * repetition, which met an idle store (trace "read ramp"). Readers that are blocked most of the
+ * time say nothing about the store.
  *
- * Storage is one station (storage_capacity.h), fitted to all operating points there are: half and
- * twice the depth in the warm-up (measure.depths), the measured part, points of the same sweep
- * that differ in read.depth or read.threads alone, the node's probe, and the first files of each
- * repetition, which met an idle store (trace "read ramp"). Readers that what comes after them
- * holds back most of the time tell nothing of the store. In a closed loop with N files in flight
- * (by Little's law, whatever the depth allowed) it gives X(N) = min(N / L, C) with a rounded
- * corner at k = C L (asymptotic bounds: Denning and Buzen, 1978). A grid over k and over how
- * round the corner is gives the probability that the store is full (twice as many in flight would
- * gain less than 15 %), L and C with intervals, and whether C was seen at all or only bounded by
- * the best that was observed. The prior holds full and not full to be equally likely, and every
- * observation may with a small probability be of something else, so no single one decides beyond
- * doubt: first files alone go to 0.80, points below the set depth alone to 0.85 for latency. With
- * one operating point the probability is 0.5, the verdict is read/unknown at 0.5, and it says
- * what to run; unless the order in which files come back shows that they queue for one server:
- * then it is 0.80 for a full store, unless the first files say otherwise. In a part of a run
- * whose limit changed there is no other depth, and the first files are not of it. The model then
- * hides no more behind latency than was observed: a service of 1 / (best rate observed), so that
- * the interval of a prediction for more files in flight than were ever observed reaches down to
- * no further gain. Depth and reader threads are recommended only where the store is neither full
- * nor shared, and at most to twice what was observed in flight.
+ * Fit. A grid over k and over how round the corner is gives the probability that the store is
+ * saturated (twice the queue depth would gain less than 15 %), L and C with intervals, and whether
+ * C was seen or only bounded by the best rate observed. The prior is even in ln k and holds both
+ * cases to be equally likely. Every observation may, with a small probability, be about something
+ * else, so that no single one decides: first files alone reach 0.80, points below the set depth
+ * alone 0.85 for latency. One operating point gives 0.5, and the verdict read/unknown says what to
+ * run; if the order in which files complete shows that they queue for one server, it gives 0.80 for
+ * a saturated store, unless the first files contradict. A phase of a run whose bottleneck changed
+ * has no other depth and no first files.
  *
- * A store that others use serves all files in turn: of capacity C, with d of ours and N of others
- * in flight, C d / (d + N) are ours. The first of ours waits N / C though none of ours is before
- * it, and the next come 1 / C apart. read/shared is told where N from that wait, N from the rate,
- * and N from the elasticity between two depths agree (storage_find_others); of a latency the
- * first two differ by d. Behind FUSE the last may be as with 12 in flight, which is what the
- * kernel lets through to a server that does not ask for more. No gain is promised there. */
+ * Use. The model hides no more behind latency than was observed: a service time of 1 / (best rate),
+ * so that the interval of a prediction for more files in flight reaches down to no further gain.
+ * More depth or reader threads are recommended only if the store is neither saturated nor shared,
+ * and at most twice what was observed in flight.
+ *
+ * Shared stores. With d files of ours and N of others in flight, C d / (d + N) is ours. The first
+ * of our files waits N / C, the next follow 1 / C apart. The verdict is read/shared if N from that
+ * wait, N from the rate, and N from the elasticity between two depths agree (storage_find_others);
+ * with pure latency the first two differ by d. FUSE lets 12 requests through by default, which may
+ * look the same; no gain is promised there. */
 #ifndef MLBENCH_ANALYZE_STORAGE_CAPACITY_H
 #define MLBENCH_ANALYZE_STORAGE_CAPACITY_H
 

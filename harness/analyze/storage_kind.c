@@ -19,7 +19,7 @@
 #include "harness/analyze/storage_capacity.h"
 
 #include "harness/analyze/verdict.h"
-#include "harness/base/order.h"
+#include "harness/base/array.h"
 
 #include <math.h>
 #include <stdlib.h>

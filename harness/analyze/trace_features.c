@@ -3,7 +3,7 @@
 #include "harness/analyze/trace_features.h"
 
 #include "harness/analyze/statistics.h"
-#include "harness/base/order.h"
+#include "harness/base/array.h"
 
 #include <math.h>
 #include <stdlib.h>

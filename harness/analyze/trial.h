@@ -1,28 +1,21 @@
 /* Settings that were measured beside the one that is diagnosed: other points of its sweep, and what
- * --follow set from it.  What was measured stands above any prediction of the same setting, and
- * above going on in a direction in which nothing was gained.  Pure functions on saved results.
+ * --follow measured (trials.json), as changes of keys with a rate and its interval
+ * (harness/report/trials.c). Pure functions on saved results.
  *
- * What was measured stands above what is predicted. A diagnosis knows what was measured
- * beside its point: the other points of its sweep, or what --follow set from it (trials.json), as
- * changes of keys with a rate and its interval (harness/report/trials.c). Of each turn of a key
- * the last step that was measured in its direction, all other keys as they are there, is looked
- * at: at most 5 % means that no more of the key is recommended, and a line of the evidence says
- * so; an interval that reaches down to 5 % takes the prediction's interval down to no gain.
- * read.depth and read.threads count as one means against anything but CPU time. A recommended
- * setting that was measured carries what was measured, and is left out where that is no gain.
- * Each prediction of the verdict that did not come true divides its odds by 4 (weigh_failures).
+ * What was measured overrides what is predicted. For each change of a key, the last measured step
+ * in that direction counts, with all other keys as they are there. If it gained at most 5 %, no
+ * more of the key is recommended, and the evidence says so; if its interval reaches down to 5 %,
+ * the prediction's interval is widened down to no gain. read.depth and read.threads count as one
+ * means, except against CPU time. A recommended setting that was measured carries the measured
+ * figure, and is dropped if that is no gain. Each failed prediction of the verdict divides its odds
+ * by 4 (weigh_failures).
  *
- * Advice that is taken (diagnose --follow: follow.c). A recommendation is set, measured, and held
- * against its 90 % interval by the rules of an experiment: confirmed, failed, unclear. An
- * interval that reaches down to no gain would be confirmed by nothing: of one, as of the setting
- * that --verify tries, half of the promised gain (of its logarithm) is asked for
- * (experiment_promise). A setting stays where the interval of its gain is above 0; where the
- * prediction does not hold, only above 5 %, what a key is worth turning for. Otherwise it is
- * undone, and the way goes on from the setting before. A failure divides the odds of the verdict
- * that predicted it by 4. trials.json beside the result keeps each setting that was measured,
- * from where the diagnosis is made again: what failed is not advised again, and the next place
- * knows what was measured on the way. Failed predictions make the exit status 1. test_follow.c
- * goes the way in a world without time. */
+ * diagnose --follow (harness/command/follow.c) sets a recommendation, measures it, and judges its
+ * 90 % interval like an experiment: confirmed, failed, or unclear. An interval that reaches down to
+ * no gain would confirm anything, so half of the promised gain (of its logarithm) is required
+ * (experiment_promise). A setting stays if the interval of its gain is above 0, or above 5 % if the
+ * prediction failed; else it is undone. Failed predictions make the exit status 1. trials.json
+ * keeps each measured setting, so that what failed is not recommended again. */
 #ifndef MLBENCH_ANALYZE_TRIAL_H
 #define MLBENCH_ANALYZE_TRIAL_H
 

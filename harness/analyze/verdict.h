@@ -1,30 +1,33 @@
 /* The steps of a verdict, shared by the files that make it: the gate, which stage is the bottleneck
- * (bottleneck.c), which resource it lacks (cause.c, cause_read.c), the words (verdict.c, verdict.c).
+ * (bottleneck.c), which resource it lacks (cause.c, cause_read.c), and the words (verdict.c).
  * Internal to analyze; summary.h and diagnose.h are the ways in.
  *
- * Stage: the arrow rule on wait states and the elasticities, cross-checked; stages
- * whose intervals overlap are a pair, and so are two whose capacities cannot be told apart: one
- * is named alone only where the other's is more than 5 % above it with a probability of 0.9,
- * given how their busy shares vary against each other between repeats and within them
- * (margin_noise) and what the replay leaves unexplained. That probability is a factor of the
- * confidence. Resource: rules on the time split, the operating points of reading, the traces and
- * the node's ceilings (mlbench probe). A gate comes first (steadiness, flow conservation,
- * Little's law, accounting): what contradicts itself is not diagnosed. Each refusal, and each run
- * that is too short, says which key to set to what (summary.h), from the rate that was seen;
- * diagnose CONFIG measures more repetitions by itself while those can lead to a verdict, four
- * times measure.repeats at most. A run whose limit changes is cut at change points, with a
- * verdict for each phase. Of a change that lasted, repetitions before it are like its first phase
- * and those after it like its last, and the last phase's verdict stands on these whole
- * repetitions; a repetition that an outage or stalls made unsteady counts for the verdict, though
- * not for the figures. Where the verdict would be read/unknown, diagnose CONFIG measures one
- * repetition more, with a warm-up of 5 to 30 s in which other depths have time; where it would be
- * read/full, as many again; once each.
+ * Gate: a measurement that contradicts itself (steadiness, flow conservation, Little's law,
+ * accounting) is not diagnosed. Each refusal says which key to set to what.
  *
- * An emulated device computes as long as its nominal time says (step_utilisation). Its thread is
- * counted as working until it wakes up, which may be late where cores are taken; what goes beyond
- * the nominal time, and beyond what its thread works before each step (step/launch from a fifth
- * of a step on), is told apart in the evidence, lowers the confidence, and changes the advice
- * (step_is_late). Of a run in progress only the thread's state is known, and the words say so. */
+ * Stage: wait states and elasticities must agree. Two stages whose capacities cannot be told apart
+ * are named as a pair: one is named alone only if the other's capacity is more than 5 % higher with
+ * a probability of 0.9, given how their busy shares vary within and between repetitions
+ * (margin_noise) and what the replay leaves unexplained. That probability is a factor of the
+ * confidence.
+ *
+ * Resource: rules on the time split, the operating points of reading, the traces and the node's
+ * ceilings (mlbench probe).
+ *
+ * A run whose bottleneck changes is cut into phases, each with a verdict. If the change lasted,
+ * repetitions before it belong to its first phase and those after it to its last, whose verdict
+ * rests on these whole repetitions. A repetition that an outage or stalls made unsteady counts for
+ * the verdict, but not for the figures.
+ *
+ * diagnose CONFIG repeats as long as that can lead to a verdict, at most four times
+ * measure.repeats. For read/unknown it adds one repetition with a warm-up of 5 to 30 s, in which
+ * other depths have time; for read/full it doubles the repetitions; once each.
+ *
+ * An emulated device computes for its nominal time (step_utilisation). Its thread counts as working
+ * until it wakes up, which may be late if the cores are busy. Lateness and launch time (step/launch
+ * from a fifth of a step) are separate evidence, lower the confidence and change the advice
+ * (step_is_late). While a run is in progress only the thread's state is known, and the words say
+ * so. */
 #ifndef MLBENCH_ANALYZE_VERDICT_H
 #define MLBENCH_ANALYZE_VERDICT_H
 

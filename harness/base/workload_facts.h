@@ -6,11 +6,11 @@
 #include <stdbool.h>
 
 struct workload_facts {
-	bool reads_memory; /* the source has the bytes itself: a file is a pointer */
-	bool reads_block;  /* one file at a time per reader thread, whatever read.depth says */
-	bool step_null;    /* nothing is computed */
-	bool step_emulated; /* its time is given, or published, and waited for */
-	bool step_on_cores; /* step.threads of this node's cores compute it */
+	bool reads_memory;    /* the source has the bytes itself: a file is a pointer */
+	bool reads_block;     /* one file at a time per reader thread, whatever read.depth says */
+	bool step_null;       /* nothing is computed */
+	bool step_emulated;   /* its time is given, or published, and waited for */
+	bool step_on_cores;   /* step.threads of this node's cores compute it */
 	bool step_has_memory; /* its device has memory of its own: batches are copied to it */
 };
 

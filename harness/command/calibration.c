@@ -1,8 +1,8 @@
 /* Loading what a model is calibrated from: measurements, traces, and facts of the node. */
 #include "harness/command/calibration.h"
 
+#include "harness/base/array.h"
 #include "harness/base/buffer.h"
-#include "harness/base/order.h"
 #include "harness/command/step_facts.h"
 #include "harness/record/config_json.h"
 #include "harness/report/material.h"

@@ -18,11 +18,10 @@ const struct command command_run = {
 		"value with --set. The limits of the single stages are measured only if "
 		"measure.limits is set explicitly.\n\n"
 		"--flame samples the stacks of all threads while they use CPU time, in all "
-		"repetitions but not in their warm-up. It uses perf_event_open where it may look "
-		"into the kernel (root, CAP_PERFMON, or kernel.perf_event_paranoid <= 1), and "
-		"otherwise a signal from each thread's own CPU clock. The output says which "
-		"method it used and why, what was lost, what the sampling cost, and which "
-		"functions took most. flame.svg opens in any browser; flamegraph.pl, inferno and "
+		"repetitions but not in their warm-up. Each thread's CPU clock sends it a signal, "
+		"which needs no privileges; time in the kernel counts for the call that entered "
+		"it. The output says what was lost, what the sampling cost, and which functions "
+		"took most. flame.svg opens in any browser; flamegraph.pl, inferno and "
 		"speedscope read flame.folded.",
 	.example = "mlbench run configs/null.ini --set decode.workers=1",
 	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_DATA) | OPTION_BIT(OPTION_OUT) |

@@ -5,33 +5,12 @@
 #include "harness/base/log.h"
 #include "harness/report/flame_report.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-static int choose_method(enum flame_method *method, struct error *err)
-{
-	const char *const wanted = getenv("MLBENCH_FLAME");
-	*method = FLAME_AUTO;
-	if (!wanted || !*wanted)
-		return 0;
-	if (strcmp(wanted, "perf") == 0)
-		*method = FLAME_PERF;
-	else if (strcmp(wanted, "signals") == 0)
-		*method = FLAME_SIGNALS;
-	else
-		return error_set(err, -EINVAL,
-			"MLBENCH_FLAME = '%.60s': it must be perf or signals", wanted);
-	return 0;
-}
-
 int flame_run_start(struct flame_run *run, const struct invocation *invocation, struct error *err)
 {
-	struct flame_options options = {0};
-	if (!options_given(&invocation->options, OPTION_FLAME))
-		return 0;
-	const int code = choose_method(&options.method, err);
-	return code ? code : flame_open(&run->flame, &options, err);
+	const struct flame_options options = {0};
+	return options_given(&invocation->options, OPTION_FLAME)
+		       ? flame_open(&run->flame, &options, err)
+		       : 0;
 }
 
 void flame_run_note(const struct flame_run *run, struct measurement *m)
@@ -40,9 +19,9 @@ void flame_run_note(const struct flame_run *run, struct measurement *m)
 	if (!run->flame)
 		return;
 	flame_facts(run->flame, &facts);
-	measurement_note(m, "CPU time was sampled during the run: %s, %.0f Hz of CPU time%s%.120s",
-		flame_method_name(facts.method), (double)NS_PER_S / (double)facts.period_ns,
-		facts.why_not_perf[0] ? "; not perf_event: " : "", facts.why_not_perf);
+	measurement_note(m,
+		"CPU time was sampled during the run: clock signals, %.0f Hz of CPU time",
+		(double)NS_PER_S / (double)facts.period_ns);
 }
 
 int flame_run_finish(struct flame_run *run, const struct record *record, struct error *err)

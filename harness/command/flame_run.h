@@ -14,7 +14,7 @@ struct flame_run {
 	bool finished;
 };
 
-/* Before the first repetition.  MLBENCH_FLAME=perf or signals asks for a method. */
+/* Before the first repetition. */
 int flame_run_start(struct flame_run *run, const struct invocation *invocation, struct error *err);
 /* A repetition that was sampled says so in its record. */
 void flame_run_note(const struct flame_run *run, struct measurement *m);

@@ -1,308 +1,138 @@
-/* The sampler: which threads are whose, what counts, the thread that takes samples in, and the tree that they end in. */
-#include "harness/measure/flame_parts.h"
+/* The sampler: a timer on each thread's CPU clock sends it SIGPROF.  The handler copies registers and
+ * the end of the stack into a ring of the thread, and does nothing else: no lock, no allocation, no
+ * call but clock_gettime.  A thread of the sampler's own, the drain, finds threads that nobody
+ * registered, empties the rings, unwinds what is in them and says whose it is.
+ *
+ * perf_event would show kernel frames, but may do so only with perf_event_paranoid <= 1 or
+ * CAP_PERFMON, which workstations, clusters and containers rarely grant. */
+#include "harness/measure/flame.h"
 
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
+#include "harness/measure/flame_unwind.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
 enum {
-	NODES_FIRST = 1 << 12,
-	NODES_MAX = 1 << 20,
-	NAMES_FIRST = 1 << 8,
+	FLAME_RATE_HZ = 397, /* at most; prime: in step with nothing */
+	FLAME_STACK_BYTES = 24 << 10,
+	FLAME_STACK_BYTES_MAX = 48 << 10,
+	FLAME_THREADS_MAX = 512,
+	FLAME_WINDOWS_KEPT = 16, /* samples come at most a moment late */
+	FLAME_KNOWN = 1 << 10,
 };
 
-static size_t mix_hash(uint64_t value, uint64_t parent)
-{
-	uint64_t x = (value ^ (parent * 0x9E3779B97F4A7C15ULL)) * 0xD6E8FEB86659FD93ULL;
-	x ^= x >> 32;
-	return (size_t)(x * 0xD6E8FEB86659FD93ULL >> 20);
-}
+enum {
+	RING_BYTES_MANY = 128 << 10, /* of each thread after the first LARGE_RINGS */
+	RING_BYTES_FEW = 512 << 10,
+	LARGE_RINGS = 128,
+	WAIT_MS = 10, /* the smaller rings hold 20 */
+	LOOKS = 10,   /* of them one at the threads in any case */
+	/* A thread's clock by its number, as the kernel reads it (posix-timers.h): a thread's, of the scheduler's kind. */
+	CLOCK_OF_THREAD = 4 | 2,
+	CLOCK_SHIFT = 3,
+};
 
-/* --- the tree of addresses ------------------------------------------------------------------------------------------- */
+/* ThreadSanitizer delivers them when it sees fit, to another stack. */
+#if defined(__SANITIZE_THREAD__)
+static const bool signals_are_late = true;
+#else
+static const bool signals_are_late = false;
+#endif
 
-static void close_tree(struct flame_tree *tree)
-{
-	free(tree->nodes);
-	free(tree->slots);
-	*tree = (struct flame_tree){0};
-}
+/* One writer, the thread's handler; one reader, the drain.  Positions only grow. */
+struct flame_ring {
+	uint8_t *data; /* (bytes) a power of two */
+	size_t bytes;
+	bool is_main; /* its stack does not end at its thread block */
+	atomic_uint_least64_t head, tail;
+	atomic_uint_least64_t lost;
+};
 
-static int open_tree(struct flame_tree *tree)
-{
-	*tree = (struct flame_tree){.room = NODES_FIRST, .slot_count = 2 * NODES_FIRST};
-	tree->nodes = calloc(tree->room, sizeof *tree->nodes);
-	tree->slots = calloc(tree->slot_count, sizeof *tree->slots);
-	if (!tree->nodes || !tree->slots) {
-		close_tree(tree);
-		return -ENOMEM;
-	}
-	tree->count = FLAME_STAGES_MAX;
-	for (uint32_t i = 0; i < FLAME_STAGES_MAX; i++)
-		tree->nodes[i].parent = FLAME_ROOT;
-	return 0;
-}
+/* Before the stack's bytes in a ring. */
+struct flame_entry {
+	uint64_t time_ns, weight, ip, sp, bp, size;
+};
 
-/* Where such a node's number is, or would be; slots keep the number + 1, stages are never looked for. */
-static uint32_t *find_node(const struct flame_tree *tree, uint32_t parent, uint64_t pc, bool kernel)
-{
-	const size_t mask = tree->slot_count - 1;
-	size_t i = mix_hash(pc, 2 * (uint64_t)parent + kernel) & mask;
-	for (; tree->slots[i]; i = (i + 1) & mask) {
-		const struct flame_node *node = &tree->nodes[tree->slots[i] - 1];
-		if (node->pc == pc && node->parent == parent && node->kernel == kernel)
-			break;
-	}
-	return &tree->slots[i];
-}
+struct flame_signals {
+	struct sigaction before;
+	bool handles;
+	nlink_t links;  /* of the folder of threads, when it was last looked into */
+	unsigned looks; /* since */
+	uint64_t scratch[(sizeof(struct flame_entry) + FLAME_STACK_BYTES_MAX) / sizeof(uint64_t)];
+};
 
-static bool grow_tree(struct flame_tree *tree)
-{
-	struct flame_tree next = *tree;
-	if (tree->room >= NODES_MAX)
-		return false;
-	next.room = 2 * tree->room;
-	next.slot_count = 2 * next.room;
-	next.slots = calloc(next.slot_count, sizeof *next.slots);
-	if (!next.slots)
-		return false;
-	next.nodes = realloc(tree->nodes, next.room * sizeof *next.nodes);
-	if (!next.nodes) {
-		free(next.slots);
-		return false;
-	}
-	for (uint32_t i = FLAME_STAGES_MAX; i < next.count; i++)
-		*find_node(&next, next.nodes[i].parent, next.nodes[i].pc, next.nodes[i].kernel) =
-			i + 1;
-	free(tree->slots);
-	*tree = next;
-	return true;
-}
+/* Read by handlers. */
+static atomic_bool sampling;
+static atomic_uint inside;       /* handlers that run */
+static uintptr_t main_stack_end; /* the highest address of the first thread's stack */
+static size_t copied_bytes;
 
-/* The frame below parent; FLAME_ROOT without room for it. */
-static uint32_t step_in_tree(struct flame_tree *tree, uint32_t parent, uint64_t pc, bool kernel)
-{
-	uint32_t *slot = find_node(tree, parent, pc, kernel);
-	if (*slot)
-		return *slot - 1;
-	if (tree->count == tree->room) {
-		if (!grow_tree(tree))
-			return FLAME_ROOT;
-		slot = find_node(tree, parent, pc, kernel);
-	}
-	const uint32_t number = (uint32_t)tree->count++;
-	tree->nodes[number] = (struct flame_node){.pc = pc, .parent = parent, .kernel = kernel};
-	*slot = number + 1;
-	return number;
-}
+/* A thread that is known, with its timer and its ring. */
+struct flame_thread {
+	pid_t tid; /* 0: free */
+	uint32_t stage;
+	bool registered; /* it said its stage itself, in the function whose frame holds base */
+	uint64_t base;   /* 0: not known */
+	bool ended,
+		leaving; /* it has; and what it left behind is being drained, after which the slot is free */
+	bool has_timer;
+	timer_t timer;
+	struct flame_ring *ring;
+};
 
-/* --- from addresses to names ------------------------------------------------------------------------------------------------- */
+struct flame_known {
+	pid_t tid;
+	uint32_t stage;
+	uint64_t base;
+};
 
-/* Frames of the profile while it is built: hashes over its frames and over its names. */
-struct naming {
-	struct flame_profile *out;
+struct flame {
+	struct flame_options options;
+	struct flame_profile profile; /* facts so far; no frames */
+	pid_t pid;
+
+	/* Under lock: threads, stages, windows. */
+	pthread_mutex_t lock;
+	struct flame_thread threads[FLAME_THREADS_MAX];
+	size_t thread_count; /* slots in use or used once */
+	uint64_t generation; /* grows with each thread that registers */
+	const char *stages[FLAME_STAGES_MAX];
+	uint32_t stage_count;
+	uint64_t windows[FLAME_WINDOWS_KEPT][2]; /* from, to (UINT64_MAX: it goes on) */
+	uint64_t window_count;
+	uint64_t window_cpu_ns; /* the process' when the last one began */
+
+	/* The drain's own. */
+	pthread_t drain;
+	bool drains;
+	atomic_bool stopping;
 	struct flame_unwinder *unwinder;
-	struct flame_kernel *kernel;
-	size_t frame_room, name_room;
-	uint32_t *frame_slots, *name_slots; /* number + 1 */
-	size_t frame_slot_count, name_slot_count;
-	bool failed;
+	struct flame_tree tree;
+	struct flame_known known[FLAME_KNOWN]; /* a cache of threads' stages, by number */
+	uint64_t known_generation;
+	uint64_t copied[FLAME_WINDOWS_KEPT][2]; /* of windows */
+	uint64_t copied_count;
+
+	struct flame_signals *signals;
 };
-
-static uint32_t *find_name(const struct naming *n, const char *name)
-{
-	uint64_t hash = 0xCBF29CE484222325ULL;
-	for (const char *c = name; *c; c++)
-		hash = (hash ^ (uint8_t)*c) * 0x100000001B3ULL;
-	const size_t mask = n->name_slot_count - 1;
-	size_t i = mix_hash(hash, 0) & mask;
-	while (n->name_slots[i] && strcmp(n->out->names[n->name_slots[i] - 1], name) != 0)
-		i = (i + 1) & mask;
-	return &n->name_slots[i];
-}
-
-static bool grow_names(struct naming *n)
-{
-	const size_t room = n->name_room ? 2 * n->name_room : NAMES_FIRST;
-	uint32_t *const slots = calloc(2 * room, sizeof *slots);
-	char **const names = realloc(n->out->names, room * sizeof *names);
-	if (names)
-		n->out->names = names;
-	if (!slots || !names) {
-		free(slots);
-		return false;
-	}
-	free(n->name_slots);
-	n->name_slots = slots;
-	n->name_slot_count = 2 * room;
-	n->name_room = room;
-	for (size_t i = 0; i < n->out->name_count; i++)
-		*find_name(n, names[i]) = (uint32_t)i + 1;
-	return true;
-}
-
-static uint32_t intern_name(struct naming *n, const char *name)
-{
-	if ((!n->name_slots || n->out->name_count == n->name_room) && !grow_names(n)) {
-		n->failed = true;
-		return 0;
-	}
-	uint32_t *const slot = find_name(n, name);
-	if (*slot)
-		return *slot - 1;
-	char *const copy = strdup(name);
-	if (!copy) {
-		n->failed = true;
-		return 0;
-	}
-	n->out->names[n->out->name_count++] = copy;
-	*slot = (uint32_t)n->out->name_count;
-	return *slot - 1;
-}
-
-static uint32_t *find_profile_frame(
-	const struct naming *n, uint32_t parent, uint32_t name, bool kernel)
-{
-	const size_t mask = n->frame_slot_count - 1;
-	size_t i = mix_hash(name, 2 * (uint64_t)parent + kernel) & mask;
-	for (; n->frame_slots[i]; i = (i + 1) & mask) {
-		const struct flame_frame *frame = &n->out->frames[n->frame_slots[i] - 1];
-		if (frame->parent == parent && frame->name == name && frame->kernel == kernel)
-			break;
-	}
-	return &n->frame_slots[i];
-}
-
-static bool grow_frames(struct naming *n)
-{
-	const size_t room = n->frame_room ? 2 * n->frame_room : NODES_FIRST;
-	uint32_t *const slots = calloc(2 * room, sizeof *slots);
-	struct flame_frame *const frames = realloc(n->out->frames, room * sizeof *frames);
-	if (frames)
-		n->out->frames = frames;
-	if (!slots || !frames) {
-		free(slots);
-		return false;
-	}
-	free(n->frame_slots);
-	n->frame_slots = slots;
-	n->frame_slot_count = 2 * room;
-	n->frame_room = room;
-	for (size_t i = 0; i < n->out->frame_count; i++)
-		*find_profile_frame(n, frames[i].parent, frames[i].name, frames[i].kernel) =
-			(uint32_t)i + 1;
-	return true;
-}
-
-static uint32_t frame_below(struct naming *n, uint32_t parent, const char *text, bool kernel)
-{
-	const uint32_t name = intern_name(n, text);
-	if (n->failed ||
-		((!n->frame_slots || n->out->frame_count == n->frame_room) && !grow_frames(n))) {
-		n->failed = true;
-		return 0;
-	}
-	uint32_t *const slot = find_profile_frame(n, parent, name, kernel);
-	if (*slot)
-		return *slot - 1;
-	n->out->frames[n->out->frame_count++] =
-		(struct flame_frame){.parent = parent, .name = name, .kernel = kernel};
-	*slot = (uint32_t)n->out->frame_count;
-	return *slot - 1;
-}
-
-/* What starts every thread and every program says nothing: its callees stand below the stage. */
-static bool is_start(const char *name)
-{
-	static const char *const starts[] = {"clone3", "__clone3", "clone", "__clone",
-		"start_thread", "_start", "__libc_start_main", "__libc_start_main_impl",
-		"__libc_start_main@@GLIBC_2.34", "__libc_start_call_main"};
-	for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
-		if (strcmp(name, starts[i]) == 0)
-			return true;
-	return false;
-}
-
-/* Functions without names that call each other are one: a pile of "[libx.so]" says no more than one does. */
-static bool is_same_module(const struct naming *n, uint32_t parent, const char *name)
-{
-	const struct flame_frame *const frame = &n->out->frames[parent];
-	return name[0] == '[' && frame->parent != FLAME_ROOT &&
-	       strcmp(n->out->names[frame->name], name) == 0;
-}
-
-static uint32_t name_node(struct naming *n, const struct flame_node *node, uint32_t parent)
-{
-	if (node->pc == FLAME_PC_TRUNCATED)
-		return frame_below(n, parent, FLAME_TRUNCATED, false);
-	if (node->kernel)
-		return frame_below(n, parent, flame_kernel_name(n->kernel, node->pc), true);
-	char names[FLAME_INLINED_MAX][FLAME_NAME_BYTES];
-	const size_t count = flame_user_names(n->unwinder, node->pc, names, FLAME_INLINED_MAX);
-	const bool top = n->out->frames[parent].parent == FLAME_ROOT;
-	for (size_t i = 0; i < count && !n->failed; i++)
-		if (!(top && is_start(names[i])) && !is_same_module(n, parent, names[i]))
-			parent = frame_below(n, parent, names[i], false);
-	return parent;
-}
-
-static int name_all(struct naming *n, const struct flame_tree *tree, const char *const *stages)
-{
-	uint32_t *const frames = calloc(tree->count, sizeof *frames); /* of each node */
-	if (!frames)
-		return -ENOMEM;
-	for (size_t i = 0; i < tree->count && !n->failed; i++) {
-		const struct flame_node *node = &tree->nodes[i];
-		if (node->parent != FLAME_ROOT)
-			frames[i] = name_node(n, node, frames[node->parent]);
-		else if (stages[i])
-			frames[i] = frame_below(n, FLAME_ROOT, stages[i], false);
-		else
-			continue;
-		if (!n->failed)
-			n->out->frames[frames[i]].self += node->self;
-	}
-	free(frames);
-	return n->failed ? -ENOMEM : 0;
-}
-
-static void add_up_frames(struct flame_profile *out)
-{
-	for (size_t i = out->frame_count; i-- > 0;) {
-		struct flame_frame *frame = &out->frames[i];
-		frame->total += frame->self;
-		if (frame->parent != FLAME_ROOT)
-			out->frames[frame->parent].total += frame->total;
-	}
-}
-
-static bool has_kernel(const struct flame_tree *tree)
-{
-	for (size_t i = 0; i < tree->count; i++)
-		if (tree->nodes[i].kernel)
-			return true;
-	return false;
-}
-
-/* From addresses to names; -ENOMEM. */
-static int name_tree(const struct flame_tree *tree, const char *const *stages,
-	struct flame_unwinder *unwinder, struct flame_profile *out)
-{
-	struct naming n = {.out = out, .unwinder = unwinder};
-	n.kernel = has_kernel(tree) ? flame_kernel_open() : NULL;
-	const int code = name_all(&n, tree, stages);
-	flame_kernel_close(n.kernel);
-	free(n.frame_slots);
-	free(n.name_slots);
-	if (!code)
-		add_up_frames(out);
-	return code;
-}
 
 void flame_profile_release(struct flame_profile *profile)
 {
@@ -324,14 +154,139 @@ static pid_t own_tid(void)
 	return (pid_t)syscall(SYS_gettid);
 }
 
-const char *flame_method_name(enum flame_method method)
+/* --- SIGPROF: in the handler ------------------------------------------------------------------ */
+
+/* Stacks are read whole, other functions' red zones included: neither checked nor turned into memcpy, which would be. */
+__attribute__((no_sanitize("address", "thread", "undefined"))) static void copy_words(
+	struct flame_ring *ring, uint64_t at, const volatile uint64_t *from, size_t bytes)
 {
-	return method == FLAME_PERF ? "perf_event" : "clock signals";
+	volatile uint64_t *const data = (volatile uint64_t *)(void *)ring->data;
+	const size_t mask = ring->bytes / sizeof *data - 1;
+	size_t word = (size_t)(at / sizeof *data) & mask;
+	for (size_t i = 0; i < bytes / sizeof *from; i++) {
+		data[word] = from[i];
+		word = (word + 1) & mask;
+	}
 }
 
-/* --- threads, under the lock ------------------------------------------------------------------------------ */
+/* Bytes from sp upwards that may be read: glibc puts a thread's own block at the end of its stack. */
+static size_t readable_stack(const struct flame_ring *ring, uintptr_t sp)
+{
+	const uintptr_t end = ring->is_main ? main_stack_end : (uintptr_t)pthread_self();
+	const size_t most = copied_bytes;
+	if (sp % sizeof(uint64_t) != 0 || sp >= end)
+		return 0;
+	const size_t size = end - sp;
+	/* Farther away than a stack is large, it is another stack. */
+	return size > (size_t)1 << 30 ? 0
+	       : size < most          ? size / sizeof(uint64_t) * sizeof(uint64_t)
+				      : most;
+}
 
-struct flame_thread *flame_thread_slot(struct flame *flame, pid_t tid)
+__attribute__((no_sanitize("address", "thread", "undefined"))) static void take_signal(
+	struct flame_ring *ring, uint64_t weight, const ucontext_t *context)
+{
+	const greg_t *const registers = context->uc_mcontext.gregs;
+	struct flame_entry entry = {
+		.time_ns = clock_now_ns(),
+		.weight = weight,
+		.ip = (uint64_t)registers[REG_RIP],
+		.sp = (uint64_t)registers[REG_RSP],
+		.bp = (uint64_t)registers[REG_RBP],
+	};
+	entry.size = signals_are_late ? 0 : readable_stack(ring, entry.sp);
+	const uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+	const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
+	if (ring->bytes - (head - tail) < sizeof entry + entry.size) {
+		atomic_fetch_add_explicit(&ring->lost, weight, memory_order_relaxed);
+		return;
+	}
+	copy_words(ring, head, (const volatile uint64_t *)(const void *)&entry, sizeof entry);
+	copy_words(ring, head + sizeof entry, (const volatile uint64_t *)entry.sp, entry.size);
+	atomic_store_explicit(&ring->head, head + sizeof entry + entry.size, memory_order_release);
+}
+
+static void on_sigprof(int number, siginfo_t *info, void *context)
+{
+	(void)number;
+	const int saved = errno;
+	if (info->si_code == SI_TIMER) {
+		atomic_fetch_add(&inside, 1);
+		if (atomic_load(&sampling))
+			take_signal(info->si_value.sival_ptr,
+				1 + (uint64_t)(unsigned)info->si_overrun, context);
+		atomic_fetch_sub(&inside, 1);
+	}
+	errno = saved;
+}
+
+/* --- SIGPROF: threads ------------------------------------------------------------------------- */
+
+static struct flame_ring *make_ring(const struct flame *flame)
+{
+	struct flame_ring *ring = calloc(1, sizeof *ring);
+	if (!ring)
+		return NULL;
+	ring->bytes = flame->options.ring_bytes            ? flame->options.ring_bytes
+		      : flame->thread_count <= LARGE_RINGS ? RING_BYTES_FEW
+							   : RING_BYTES_MANY;
+	void *const data =
+		mmap(NULL, ring->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (data == MAP_FAILED) {
+		free(ring);
+		return NULL;
+	}
+	ring->data = data;
+	return ring;
+}
+
+static int set_timer(const struct flame *flame, struct flame_thread *thread)
+{
+	const unsigned clock =
+		((~(unsigned)thread->tid) << CLOCK_SHIFT) | (unsigned)CLOCK_OF_THREAD;
+	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF};
+	event.sigev_value.sival_ptr = thread->ring;
+	event.sigev_notify_thread_id = thread->tid;
+	if (timer_create((clockid_t)clock, &event, &thread->timer))
+		return -errno;
+	thread->has_timer = true;
+	const struct timespec period = {.tv_nsec = (long)flame->profile.period_ns};
+	const struct itimerspec setting = {.it_interval = period, .it_value = period};
+	return timer_settime(thread->timer, 0, &setting, NULL) ? -errno : 0;
+}
+
+static void flame_signals_disarm(struct flame_thread *thread)
+{
+	if (thread->has_timer)
+		(void)timer_delete(thread->timer);
+	thread->has_timer = false;
+}
+
+static bool is_gone(const struct flame *flame, pid_t tid)
+{
+	return syscall(SYS_tgkill, flame->pid, tid, 0) != 0 && errno == ESRCH;
+}
+
+static void flame_signals_arm(struct flame *flame, struct flame_thread *thread)
+{
+	if (thread->has_timer || !atomic_load(&sampling))
+		return;
+	if (!thread->ring)
+		thread->ring = make_ring(flame);
+	if (thread->ring)
+		thread->ring->is_main = thread->tid == flame->pid;
+	if (!thread->ring || set_timer(flame, thread)) {
+		flame_signals_disarm(thread);
+		/* One that was found in /proc may have ended since: nothing of it is missed. */
+		if (!is_gone(flame, thread->tid))
+			flame->profile.unsampled_threads++;
+	}
+}
+
+/* --- threads, under the lock ------------------------------------------------------------------ */
+
+/* A slot for tid under the lock: its own, or a free one; NULL: there is none. */
+static struct flame_thread *flame_thread_slot(struct flame *flame, pid_t tid)
 {
 	struct flame_thread *unused = NULL;
 	for (size_t i = 0; i < flame->thread_count; i++) {
@@ -369,8 +324,7 @@ static void register_sampled(struct flame *flame, const char *stage, uint64_t ba
 		thread->registered = true;
 		thread->ended = thread->leaving = false;
 		flame->generation++;
-		if (flame->signals)
-			flame_signals_arm(flame, thread);
+		flame_signals_arm(flame, thread);
 	} else {
 		flame->profile.unsampled_threads++;
 	}
@@ -385,8 +339,7 @@ static void end_thread(struct flame *flame)
 		struct flame_thread *const thread = &flame->threads[i];
 		if (thread->tid != tid)
 			continue;
-		if (flame->signals)
-			flame_signals_disarm(flame, thread);
+		flame_signals_disarm(thread);
 		thread->ended = true;
 	}
 	(void)pthread_mutex_unlock(&flame->lock);
@@ -416,7 +369,7 @@ void flame_thread_end(void)
 	(void)pthread_mutex_unlock(&gate);
 }
 
-/* --- whose a sample is: the drain --------------------------------------------------------------------------- */
+/* --- whose a sample is: the drain ------------------------------------------------------------- */
 
 static void read_comm(pid_t tid, char out[COMM_BYTES])
 {
@@ -473,61 +426,52 @@ static bool is_counted(const struct flame *flame, uint64_t time_ns)
 	return false;
 }
 
-static uint32_t step_down(
-	struct flame *flame, uint32_t node, const uint64_t *pcs, size_t count, bool kernel)
-{
-	while (count-- > 0 && node != FLAME_ROOT)
-		node = step_in_tree(&flame->tree, node, pcs[count], kernel);
-	return node;
-}
-
-static size_t kernel_depth(const struct flame_raw *raw)
-{
-	return raw->kernel_count < FLAME_DEPTH_MAX ? raw->kernel_count : FLAME_DEPTH_MAX;
-}
-
 /* Before anything counts stacks are unwound all the same: tables are read in the warm-up, and not in what is measured. */
-bool flame_take(struct flame *flame, const struct flame_raw *raw)
+static void flame_take(
+	struct flame *flame, pid_t tid, const struct flame_entry *entry, const uint8_t *stack)
 {
 	uint64_t pcs[FLAME_DEPTH_MAX];
-	const bool counted = is_counted(flame, raw->time_ns);
+	const bool counted = is_counted(flame, entry->time_ns);
 	if (!counted) {
-		flame->profile.outside += raw->weight;
+		flame->profile.outside += entry->weight;
 		if (flame->copied_count > 0)
-			return true;
+			return;
 	}
-	const struct flame_known *const thread = known_thread(flame, raw->tid);
-	struct flame_raw based = *raw;
-	based.base = thread->base;
+	const struct flame_known *const thread = known_thread(flame, tid);
+	const struct flame_raw raw = {
+		.ip = entry->ip,
+		.sp = entry->sp,
+		.bp = entry->bp,
+		.base = thread->base,
+		.stack = stack,
+		.size = entry->size,
+	};
 	bool whole = true;
-	const size_t count =
-		raw->has_user ? flame_unwind(flame->unwinder, &based, pcs, FLAME_DEPTH_MAX, &whole)
-			      : 0;
+	size_t count = flame_unwind(flame->unwinder, &raw, pcs, FLAME_DEPTH_MAX, &whole);
 	if (!counted)
-		return whole;
+		return;
 	uint32_t node = thread->stage;
 	if (!whole)
-		node = step_in_tree(&flame->tree, node, FLAME_PC_TRUNCATED, false);
-	node = step_down(flame, node, pcs, count, false);
-	node = step_down(flame, node, raw->kernel, kernel_depth(raw), true);
+		node = flame_tree_step(&flame->tree, node, FLAME_PC_TRUNCATED);
+	while (count-- > 0 && node != FLAME_ROOT)
+		node = flame_tree_step(&flame->tree, node, pcs[count]);
 	if (node == FLAME_ROOT) {
-		flame->profile.lost += raw->weight;
-		return whole;
+		flame->profile.lost += entry->weight;
+		return;
 	}
-	flame->tree.nodes[node].self += raw->weight;
-	flame->profile.samples += raw->weight;
-	flame->profile.truncated += whole ? 0 : raw->weight;
-	return whole;
+	flame->tree.nodes[node].self += entry->weight;
+	flame->profile.samples += entry->weight;
+	flame->profile.truncated += whole ? 0 : entry->weight;
 }
 
 /* When they were lost is known to a moment: it counts if anything did. */
-void flame_lose(struct flame *flame, uint64_t count)
+static void flame_lose(struct flame *flame, uint64_t count)
 {
 	if (flame->copied_count > 0)
 		flame->profile.lost += count;
 }
 
-/* --- what counts ----------------------------------------------------------------------------------------------- */
+/* --- what counts ------------------------------------------------------------------------------ */
 
 static void begin_window(struct flame *flame, uint64_t now_ns)
 {
@@ -571,7 +515,176 @@ void flame_count(bool on)
 	(void)pthread_mutex_unlock(&gate);
 }
 
-/* --- the drain --------------------------------------------------------------------------------------------------- */
+/* --- SIGPROF: the drain ----------------------------------------------------------------------- */
+
+static void copy_out(const struct flame_ring *ring, uint64_t at, void *out, size_t size)
+{
+	const size_t from = at & (ring->bytes - 1);
+	const size_t first = size < ring->bytes - from ? size : ring->bytes - from;
+	memcpy(out, ring->data + from, first);
+	memcpy((uint8_t *)out + first, ring->data, size - first);
+}
+
+static void drain_signal_ring(struct flame *flame, pid_t tid, struct flame_ring *ring)
+{
+	uint8_t *const scratch = (uint8_t *)flame->signals->scratch;
+	const uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
+	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+	while (tail < head) {
+		struct flame_entry entry;
+		copy_out(ring, tail, &entry, sizeof entry);
+		copy_out(ring, tail + sizeof entry, scratch, entry.size);
+		tail += sizeof entry + entry.size;
+		atomic_store_explicit(&ring->tail, tail, memory_order_release);
+		flame_take(flame, tid, &entry, scratch);
+	}
+	flame_lose(flame, atomic_exchange(&ring->lost, 0));
+}
+
+static void find_threads(struct flame *flame)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	const struct dirent *entry;
+	while (tasks && (entry = readdir(tasks))) {
+		const pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+		struct flame_thread *const thread = tid > 0 ? flame_thread_slot(flame, tid) : NULL;
+		if (thread && !thread->ended)
+			flame_signals_arm(flame, thread);
+	}
+	if (tasks)
+		(void)closedir(tasks);
+}
+
+static void flame_signals_drain(struct flame *flame)
+{
+	(void)pthread_mutex_lock(&flame->lock);
+	const size_t count = flame->thread_count;
+	(void)pthread_mutex_unlock(&flame->lock);
+	for (size_t i = 0; i < count; i++) {
+		(void)pthread_mutex_lock(&flame->lock);
+		const struct flame_thread thread = flame->threads[i];
+		(void)pthread_mutex_unlock(&flame->lock);
+		if (thread.tid && thread.ring)
+			drain_signal_ring(flame, thread.tid, thread.ring);
+	}
+}
+
+/* There is a link for each thread, so that a look into the folder is rarely needed; one may end and another begin. */
+static bool threads_changed(struct flame_signals *signals)
+{
+	struct stat st = {0};
+	(void)stat("/proc/self/task", &st);
+	if (st.st_nlink == signals->links && ++signals->looks < LOOKS)
+		return false;
+	signals->links = st.st_nlink;
+	signals->looks = 0;
+	return true;
+}
+
+static void flame_signals_wait(struct flame *flame)
+{
+	clock_sleep_until_ns(clock_now_ns() + WAIT_MS * NS_PER_MS);
+	if (!threads_changed(flame->signals))
+		return;
+	(void)pthread_mutex_lock(&flame->lock);
+	for (size_t i = 0; i < flame->thread_count; i++)
+		if (flame->threads[i].tid && is_gone(flame, flame->threads[i].tid))
+			flame->threads[i].ended = true; /* libraries' threads end without a word */
+	find_threads(flame);
+	(void)pthread_mutex_unlock(&flame->lock);
+}
+
+/* --- SIGPROF: opening and the end ------------------------------------------------------------- */
+
+/* The kernel looks at CPU clocks at its tick: more often than that, a timer only overruns.  A little less often, it is not in step. */
+static uint64_t choose_period(void)
+{
+	struct timespec tick = {0};
+	(void)clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+	const uint64_t tick_ns = (uint64_t)tick.tv_nsec;
+	const uint64_t wanted_ns = NS_PER_S / FLAME_RATE_HZ;
+	return tick_ns >= wanted_ns / 2 ? tick_ns + tick_ns / 97 : wanted_ns;
+}
+
+static void find_main_stack(void)
+{
+	pthread_attr_t attributes;
+	void *base = NULL;
+	size_t size = 0;
+	main_stack_end = 0;
+	/* Of whatever thread this is: only the first thread's is asked for, by its number. */
+	if (pthread_getattr_np(pthread_self(), &attributes))
+		return;
+	if (getpid() == (pid_t)syscall(SYS_gettid) &&
+		pthread_attr_getstack(&attributes, &base, &size) == 0)
+		main_stack_end = (uintptr_t)base + size;
+	(void)pthread_attr_destroy(&attributes);
+}
+
+static void flame_signals_stop(struct flame *flame)
+{
+	(void)pthread_mutex_lock(&flame->lock);
+	atomic_store(&sampling, false); /* no timer is set from now on */
+	for (size_t i = 0; i < flame->thread_count; i++)
+		flame_signals_disarm(&flame->threads[i]);
+	(void)pthread_mutex_unlock(&flame->lock);
+	while (atomic_load(&inside) > 0) /* as long as a copy takes */
+		clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
+}
+
+static void flame_signals_close(struct flame *flame)
+{
+	struct flame_signals *const signals = flame->signals;
+	if (!signals)
+		return;
+	if (signals->handles) {
+		/* What is still on its way is dropped by the first; its usual effect would be to end the program. */
+		const struct sigaction ignore = {.sa_handler = SIG_IGN};
+		(void)sigaction(SIGPROF, &ignore, NULL);
+		(void)sigaction(SIGPROF, &signals->before, NULL);
+	}
+	for (size_t i = 0; i < flame->thread_count; i++) {
+		struct flame_ring *const ring = flame->threads[i].ring;
+		if (!ring)
+			continue;
+		(void)munmap(ring->data, ring->bytes);
+		free(ring);
+		flame->threads[i].ring = NULL;
+	}
+	free(signals);
+	flame->signals = NULL;
+}
+
+static int flame_signals_open(struct flame *flame, struct error *err)
+{
+	flame->signals = calloc(1, sizeof *flame->signals);
+	if (!flame->signals)
+		return error_set(err, -ENOMEM, "out of memory");
+	flame->profile.period_ns = choose_period();
+	find_main_stack();
+	copied_bytes = flame->options.stack_bytes;
+	struct sigaction action = {.sa_sigaction = on_sigprof, .sa_flags = SA_SIGINFO | SA_RESTART};
+	(void)sigemptyset(&action.sa_mask);
+	if (sigaction(SIGPROF, &action, &flame->signals->before)) {
+		const int code = errno;
+		flame_signals_close(flame);
+		return error_set_errno(err, code, "cannot handle SIGPROF");
+	}
+	flame->signals->handles = true;
+	atomic_store(&sampling, true);
+	(void)pthread_mutex_lock(&flame->lock);
+	find_threads(flame);
+	struct flame_thread *const self = flame_thread_slot(flame, (pid_t)syscall(SYS_gettid));
+	const bool works = self && self->has_timer;
+	(void)pthread_mutex_unlock(&flame->lock);
+	if (works)
+		return 0;
+	flame_signals_stop(flame);
+	flame_signals_close(flame);
+	return error_set(err, -ENOTSUP, "this kernel has no timers on threads' CPU clocks");
+}
+
+/* --- the drain -------------------------------------------------------------------------------- */
 
 static void copy_state(struct flame *flame)
 {
@@ -594,8 +707,7 @@ static void free_thread_slots(struct flame *flame)
 		struct flame_thread *const thread = &flame->threads[i];
 		if (!thread->leaving)
 			continue;
-		if (flame->signals)
-			flame_signals_disarm(flame, thread);
+		flame_signals_disarm(thread);
 		*thread = (struct flame_thread){.ring = thread->ring};
 		flame->generation++;
 	}
@@ -605,10 +717,7 @@ static void free_thread_slots(struct flame *flame)
 static void drain_samples(struct flame *flame)
 {
 	copy_state(flame);
-	if (flame->perf)
-		flame_perf_drain(flame);
-	else
-		flame_signals_drain(flame);
+	flame_signals_drain(flame);
 	free_thread_slots(flame);
 }
 
@@ -617,41 +726,17 @@ static void *drain_main(void *context)
 	struct flame *const flame = context;
 	register_sampled(flame, FLAME_SAMPLER, 0);
 	while (!atomic_load(&flame->stopping)) {
-		if (flame->perf)
-			flame_perf_wait(flame);
-		else
-			flame_signals_wait(flame);
+		flame_signals_wait(flame);
 		drain_samples(flame);
 	}
 	end_thread(flame);
 	return NULL;
 }
 
-/* --- opening and the end -------------------------------------------------------------------------------------- */
-
-static int open_method(struct flame *flame, struct error *err)
-{
-	struct error why = {0};
-	flame->profile.period_ns = NS_PER_S / FLAME_RATE_HZ;
-	const enum flame_method wanted = flame->options.method;
-	if (wanted != FLAME_SIGNALS) {
-		flame->profile.method = FLAME_PERF;
-		const int code = flame_perf_open(flame, wanted == FLAME_PERF ? err : &why);
-		if (!code || wanted == FLAME_PERF)
-			return code;
-	} else {
-		(void)snprintf(why.text, sizeof why.text, "signals were asked for");
-	}
-	flame->profile.method = FLAME_SIGNALS;
-	(void)snprintf(flame->profile.why_not_perf, sizeof flame->profile.why_not_perf, "%.*s",
-		FLAME_WHY_BYTES - 1, why.text);
-	return flame_signals_open(flame, err);
-}
+/* --- opening and the end ---------------------------------------------------------------------- */
 
 static void stop_sampling(struct flame *flame)
 {
-	if (flame->perf)
-		flame_perf_stop(flame);
 	if (flame->signals)
 		flame_signals_stop(flame);
 	if (!flame->drains)
@@ -660,19 +745,17 @@ static void stop_sampling(struct flame *flame)
 	(void)pthread_join(flame->drain, NULL);
 	flame->drains = false;
 	drain_samples(flame); /* what came between its last look and the stop */
-	if (flame->perf)
-		flame_perf_lose_rest(flame);
 }
 
 static int open_sampler(struct flame *flame, struct error *err)
 {
-	int code = open_tree(&flame->tree);
+	int code = flame_tree_open(&flame->tree);
 	if (code)
 		return error_set(err, code, "out of memory");
 	code = flame_unwinder_open(&flame->unwinder, err);
 	if (code)
 		return code;
-	code = open_method(flame, err);
+	code = flame_signals_open(flame, err);
 	if (code)
 		return error_prefix(err, -ENOTSUP, "cannot sample the CPU time");
 	code = pthread_create(&flame->drain, NULL, drain_main, flame);
@@ -694,7 +777,7 @@ int flame_open(struct flame **out, const struct flame_options *options, struct e
 #if !defined(__x86_64__)
 	(void)options;
 	*out = NULL;
-	return error_set(err, -ENOTSUP, "flame graphs are known to x86-64 only");
+	return error_set(err, -ENOTSUP, "flame graphs need an x86-64 processor");
 #else
 	struct flame *flame = calloc(1, sizeof *flame);
 	*out = NULL;
@@ -711,7 +794,7 @@ int flame_open(struct flame **out, const struct flame_options *options, struct e
 	if (!atomic_compare_exchange_strong(&current, &none, flame)) {
 		(void)pthread_mutex_destroy(&flame->lock);
 		free(flame);
-		return error_set(err, -EBUSY, "the CPU time is being sampled already");
+		return error_set(err, -EBUSY, "CPU time is already being sampled");
 	}
 	const int code = open_sampler(flame, err);
 	if (code)
@@ -724,9 +807,7 @@ int flame_open(struct flame **out, const struct flame_options *options, struct e
 
 void flame_facts(const struct flame *flame, struct flame_profile *out)
 {
-	*out = (struct flame_profile){
-		.method = flame->profile.method, .period_ns = flame->profile.period_ns};
-	memcpy(out->why_not_perf, flame->profile.why_not_perf, sizeof out->why_not_perf);
+	*out = (struct flame_profile){.period_ns = flame->profile.period_ns};
 }
 
 int flame_finish(struct flame *flame, struct flame_profile *out, struct error *err)
@@ -735,7 +816,7 @@ int flame_finish(struct flame *flame, struct flame_profile *out, struct error *e
 	set_counting(flame, false);
 	stop_sampling(flame);
 	struct flame_profile profile = flame->profile;
-	const int code = name_tree(&flame->tree, flame->stages, flame->unwinder, &profile);
+	const int code = flame_tree_name(&flame->tree, flame->stages, flame->unwinder, &profile);
 	*out = profile;
 	return code ? error_set(err, code, "out of memory for the names of what was sampled") : 0;
 }
@@ -748,10 +829,9 @@ void flame_close(struct flame *flame)
 	(void)pthread_mutex_lock(&gate);
 	atomic_store(&current, NULL);
 	(void)pthread_mutex_unlock(&gate);
-	flame_perf_close(flame);
 	flame_signals_close(flame);
 	flame_unwinder_close(flame->unwinder);
-	close_tree(&flame->tree);
+	flame_tree_close(&flame->tree);
 	(void)pthread_mutex_destroy(&flame->lock);
 	free(flame);
 }

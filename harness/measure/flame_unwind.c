@@ -1,7 +1,7 @@
 /* From addresses to callers and names.  Copies of stacks are unwound by the tables that compilers leave in .eh_frame, read
  * by libdw.  Where the caller's frame and its frame pointer are holds for a range of addresses, mostly the body of a
  * function: it is looked up once and kept, since looking takes as long as unwinding some stacks. */
-#include "harness/measure/flame_parts.h"
+#include "harness/measure/flame_unwind.h"
 
 #include "harness/base/clock.h"
 #include "harness/base/program.h"
@@ -12,6 +12,14 @@
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+enum {
+	NODES_FIRST = 1 << 12,
+	NODES_MAX = 1 << 20,
+	NAMES_FIRST = 1 << 8,
+	FLAME_INLINED_MAX = 8,
+	FLAME_NAME_BYTES = 256,
+};
 
 #if defined(MLBENCH_WITH_libdw)
 #include <dwarf.h>
@@ -474,7 +482,9 @@ static size_t functions_at(
 	return count;
 }
 
-size_t flame_user_names(
+/* Names of an address, outermost first (functions that were inlined there follow), at most room; at
+ * least 1. */
+static size_t flame_user_names(
 	struct flame_unwinder *unwinder, uint64_t pc, char (*names)[FLAME_NAME_BYTES], size_t room)
 {
 	Dwfl_Module *const module = find_module(unwinder, pc);
@@ -514,7 +524,7 @@ size_t flame_unwind(struct flame_unwinder *u, const struct flame_raw *raw, uint6
 	return 0;
 }
 
-size_t flame_user_names(
+static size_t flame_user_names(
 	struct flame_unwinder *unwinder, uint64_t pc, char (*names)[FLAME_NAME_BYTES], size_t room)
 {
 	(void)unwinder;
@@ -526,111 +536,271 @@ size_t flame_user_names(
 
 #endif
 
-/* --- names of the kernel ---------------------------------------------------------------------- */
-
-enum { KERNEL_SYMBOLS_MAX = 1 << 20, KERNEL_LINE_BYTES = 512 };
-
-struct kernel_symbol {
-	uint64_t address;
-	size_t name; /* into text */
-};
-
-struct flame_kernel {
-	struct kernel_symbol *symbols; /* (count), by address */
-	size_t count, room;
-	char *text;
-	size_t text_size, text_room;
-};
-
-static void *grow_symbols(void *data, size_t wanted, size_t *room, size_t each)
+static size_t mix_hash(uint64_t value, uint64_t parent)
 {
-	if (wanted <= *room)
-		return data;
-	const size_t next = wanted * 2;
-	void *const grown = realloc(data, next * each);
-	if (grown)
-		*room = next;
-	return grown;
+	uint64_t x = (value ^ (parent * 0x9E3779B97F4A7C15ULL)) * 0xD6E8FEB86659FD93ULL;
+	x ^= x >> 32;
+	return (size_t)(x * 0xD6E8FEB86659FD93ULL >> 20);
 }
 
-static bool add_symbol(struct flame_kernel *k, uint64_t address, const char *name)
+/* --- the tree of addresses -------------------------------------------------------------------- */
+
+void flame_tree_close(struct flame_tree *tree)
 {
-	const size_t size = strlen(name) + 1;
-	struct kernel_symbol *const symbols =
-		grow_symbols(k->symbols, k->count + 1, &k->room, sizeof *symbols);
-	if (!symbols)
+	free(tree->nodes);
+	free(tree->slots);
+	*tree = (struct flame_tree){0};
+}
+
+int flame_tree_open(struct flame_tree *tree)
+{
+	*tree = (struct flame_tree){.room = NODES_FIRST, .slot_count = 2 * NODES_FIRST};
+	tree->nodes = calloc(tree->room, sizeof *tree->nodes);
+	tree->slots = calloc(tree->slot_count, sizeof *tree->slots);
+	if (!tree->nodes || !tree->slots) {
+		flame_tree_close(tree);
+		return -ENOMEM;
+	}
+	tree->count = FLAME_STAGES_MAX;
+	for (uint32_t i = 0; i < FLAME_STAGES_MAX; i++)
+		tree->nodes[i].parent = FLAME_ROOT;
+	return 0;
+}
+
+/* Where such a node's number is, or would be; slots keep the number + 1, stages are never looked for. */
+static uint32_t *find_node(const struct flame_tree *tree, uint32_t parent, uint64_t pc)
+{
+	const size_t mask = tree->slot_count - 1;
+	size_t i = mix_hash(pc, parent) & mask;
+	for (; tree->slots[i]; i = (i + 1) & mask) {
+		const struct flame_node *node = &tree->nodes[tree->slots[i] - 1];
+		if (node->pc == pc && node->parent == parent)
+			break;
+	}
+	return &tree->slots[i];
+}
+
+static bool grow_tree(struct flame_tree *tree)
+{
+	struct flame_tree next = *tree;
+	if (tree->room >= NODES_MAX)
 		return false;
-	k->symbols = symbols;
-	char *const text = grow_symbols(k->text, k->text_size + size, &k->text_room, 1);
-	if (!text)
+	next.room = 2 * tree->room;
+	next.slot_count = 2 * next.room;
+	next.slots = calloc(next.slot_count, sizeof *next.slots);
+	if (!next.slots)
 		return false;
-	k->text = text;
-	memcpy(text + k->text_size, name, size);
-	k->symbols[k->count++] = (struct kernel_symbol){address, k->text_size};
-	k->text_size += size;
+	next.nodes = realloc(tree->nodes, next.room * sizeof *next.nodes);
+	if (!next.nodes) {
+		free(next.slots);
+		return false;
+	}
+	for (uint32_t i = FLAME_STAGES_MAX; i < next.count; i++)
+		*find_node(&next, next.nodes[i].parent, next.nodes[i].pc) = i + 1;
+	free(tree->slots);
+	*tree = next;
 	return true;
 }
 
-static int by_address(const void *a, const void *b)
+uint32_t flame_tree_step(struct flame_tree *tree, uint32_t parent, uint64_t pc)
 {
-	const uint64_t left = ((const struct kernel_symbol *)a)->address;
-	const uint64_t right = ((const struct kernel_symbol *)b)->address;
-	return (left > right) - (left < right);
+	uint32_t *slot = find_node(tree, parent, pc);
+	if (*slot)
+		return *slot - 1;
+	if (tree->count == tree->room) {
+		if (!grow_tree(tree))
+			return FLAME_ROOT;
+		slot = find_node(tree, parent, pc);
+	}
+	const uint32_t number = (uint32_t)tree->count++;
+	tree->nodes[number] = (struct flame_node){.pc = pc, .parent = parent};
+	*slot = number + 1;
+	return number;
 }
 
-/* "ffffffff81000000 T _stext\t[module]"; all addresses are 0 for who may not see them. */
-static void read_symbols(struct flame_kernel *k, FILE *file)
+/* --- from addresses to names ------------------------------------------------------------------ */
+
+/* Frames of the profile while it is built: hashes over its frames and over its names. */
+struct naming {
+	struct flame_profile *out;
+	struct flame_unwinder *unwinder;
+	size_t frame_room, name_room;
+	uint32_t *frame_slots, *name_slots; /* number + 1 */
+	size_t frame_slot_count, name_slot_count;
+	bool failed;
+};
+
+static uint32_t *find_name(const struct naming *n, const char *name)
 {
-	char line[KERNEL_LINE_BYTES];
-	while (k->count < KERNEL_SYMBOLS_MAX && fgets(line, sizeof line, file)) {
-		char *end;
-		const uint64_t address = strtoull(line, &end, 16);
-		if (address == 0 || end[0] != ' ' || !end[1] || !strchr("tTwW", end[1]) ||
-			end[2] != ' ')
-			continue;
-		char *const name = end + 3;
-		name[strcspn(name, " \t\n")] = '\0';
-		if (!add_symbol(k, address, name))
+	uint64_t hash = 0xCBF29CE484222325ULL;
+	for (const char *c = name; *c; c++)
+		hash = (hash ^ (uint8_t)*c) * 0x100000001B3ULL;
+	const size_t mask = n->name_slot_count - 1;
+	size_t i = mix_hash(hash, 0) & mask;
+	while (n->name_slots[i] && strcmp(n->out->names[n->name_slots[i] - 1], name) != 0)
+		i = (i + 1) & mask;
+	return &n->name_slots[i];
+}
+
+static bool grow_names(struct naming *n)
+{
+	const size_t room = n->name_room ? 2 * n->name_room : NAMES_FIRST;
+	uint32_t *const slots = calloc(2 * room, sizeof *slots);
+	char **const names = realloc(n->out->names, room * sizeof *names);
+	if (names)
+		n->out->names = names;
+	if (!slots || !names) {
+		free(slots);
+		return false;
+	}
+	free(n->name_slots);
+	n->name_slots = slots;
+	n->name_slot_count = 2 * room;
+	n->name_room = room;
+	for (size_t i = 0; i < n->out->name_count; i++)
+		*find_name(n, names[i]) = (uint32_t)i + 1;
+	return true;
+}
+
+static uint32_t intern_name(struct naming *n, const char *name)
+{
+	if ((!n->name_slots || n->out->name_count == n->name_room) && !grow_names(n)) {
+		n->failed = true;
+		return 0;
+	}
+	uint32_t *const slot = find_name(n, name);
+	if (*slot)
+		return *slot - 1;
+	char *const copy = strdup(name);
+	if (!copy) {
+		n->failed = true;
+		return 0;
+	}
+	n->out->names[n->out->name_count++] = copy;
+	*slot = (uint32_t)n->out->name_count;
+	return *slot - 1;
+}
+
+static uint32_t *find_profile_frame(const struct naming *n, uint32_t parent, uint32_t name)
+{
+	const size_t mask = n->frame_slot_count - 1;
+	size_t i = mix_hash(name, parent) & mask;
+	for (; n->frame_slots[i]; i = (i + 1) & mask) {
+		const struct flame_frame *frame = &n->out->frames[n->frame_slots[i] - 1];
+		if (frame->parent == parent && frame->name == name)
 			break;
 	}
+	return &n->frame_slots[i];
 }
 
-struct flame_kernel *flame_kernel_open(void)
+static bool grow_frames(struct naming *n)
 {
-	FILE *file = fopen("/proc/kallsyms", "re");
-	struct flame_kernel *k = file ? calloc(1, sizeof *k) : NULL;
-	if (k)
-		read_symbols(k, file);
-	if (file)
-		(void)fclose(file);
-	if (k && k->count == 0) {
-		flame_kernel_close(k);
-		return NULL;
+	const size_t room = n->frame_room ? 2 * n->frame_room : NODES_FIRST;
+	uint32_t *const slots = calloc(2 * room, sizeof *slots);
+	struct flame_frame *const frames = realloc(n->out->frames, room * sizeof *frames);
+	if (frames)
+		n->out->frames = frames;
+	if (!slots || !frames) {
+		free(slots);
+		return false;
 	}
-	if (k)
-		qsort(k->symbols, k->count, sizeof *k->symbols, by_address);
-	return k;
+	free(n->frame_slots);
+	n->frame_slots = slots;
+	n->frame_slot_count = 2 * room;
+	n->frame_room = room;
+	for (size_t i = 0; i < n->out->frame_count; i++)
+		*find_profile_frame(n, frames[i].parent, frames[i].name) = (uint32_t)i + 1;
+	return true;
 }
 
-void flame_kernel_close(struct flame_kernel *k)
+static uint32_t frame_below(struct naming *n, uint32_t parent, const char *text)
 {
-	if (!k)
-		return;
-	free(k->symbols);
-	free(k->text);
-	free(k);
+	const uint32_t name = intern_name(n, text);
+	if (n->failed ||
+		((!n->frame_slots || n->out->frame_count == n->frame_room) && !grow_frames(n))) {
+		n->failed = true;
+		return 0;
+	}
+	uint32_t *const slot = find_profile_frame(n, parent, name);
+	if (*slot)
+		return *slot - 1;
+	n->out->frames[n->out->frame_count++] =
+		(struct flame_frame){.parent = parent, .name = name};
+	*slot = (uint32_t)n->out->frame_count;
+	return *slot - 1;
 }
 
-const char *flame_kernel_name(const struct flame_kernel *k, uint64_t pc)
+/* What starts every thread and every program says nothing: its callees stand below the stage. */
+static bool is_start(const char *name)
 {
-	size_t low = 0;
-	size_t high = k ? k->count : 0;
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (k->symbols[middle].address <= pc)
-			low = middle + 1;
+	static const char *const starts[] = {"clone3", "__clone3", "clone", "__clone",
+		"start_thread", "_start", "__libc_start_main", "__libc_start_main_impl",
+		"__libc_start_main@@GLIBC_2.34", "__libc_start_call_main"};
+	for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+		if (strcmp(name, starts[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Functions without names that call each other are one: a pile of "[libx.so]" says no more than one does. */
+static bool is_same_module(const struct naming *n, uint32_t parent, const char *name)
+{
+	const struct flame_frame *const frame = &n->out->frames[parent];
+	return name[0] == '[' && frame->parent != FLAME_ROOT &&
+	       strcmp(n->out->names[frame->name], name) == 0;
+}
+
+static uint32_t name_node(struct naming *n, const struct flame_node *node, uint32_t parent)
+{
+	if (node->pc == FLAME_PC_TRUNCATED)
+		return frame_below(n, parent, FLAME_TRUNCATED);
+	char names[FLAME_INLINED_MAX][FLAME_NAME_BYTES];
+	const size_t count = flame_user_names(n->unwinder, node->pc, names, FLAME_INLINED_MAX);
+	const bool top = n->out->frames[parent].parent == FLAME_ROOT;
+	for (size_t i = 0; i < count && !n->failed; i++)
+		if (!(top && is_start(names[i])) && !is_same_module(n, parent, names[i]))
+			parent = frame_below(n, parent, names[i]);
+	return parent;
+}
+
+static int name_all(struct naming *n, const struct flame_tree *tree, const char *const *stages)
+{
+	uint32_t *const frames = calloc(tree->count, sizeof *frames); /* of each node */
+	if (!frames)
+		return -ENOMEM;
+	for (size_t i = 0; i < tree->count && !n->failed; i++) {
+		const struct flame_node *node = &tree->nodes[i];
+		if (node->parent != FLAME_ROOT)
+			frames[i] = name_node(n, node, frames[node->parent]);
+		else if (stages[i])
+			frames[i] = frame_below(n, FLAME_ROOT, stages[i]);
 		else
-			high = middle;
+			continue;
+		if (!n->failed)
+			n->out->frames[frames[i]].self += node->self;
 	}
-	return low > 0 ? k->text + k->symbols[low - 1].name : "[kernel]";
+	free(frames);
+	return n->failed ? -ENOMEM : 0;
+}
+
+static void add_up_frames(struct flame_profile *out)
+{
+	for (size_t i = out->frame_count; i-- > 0;) {
+		struct flame_frame *frame = &out->frames[i];
+		frame->total += frame->self;
+		if (frame->parent != FLAME_ROOT)
+			out->frames[frame->parent].total += frame->total;
+	}
+}
+
+int flame_tree_name(const struct flame_tree *tree, const char *const *stages,
+	struct flame_unwinder *unwinder, struct flame_profile *out)
+{
+	struct naming n = {.out = out, .unwinder = unwinder};
+	const int code = name_all(&n, tree, stages);
+	free(n.frame_slots);
+	free(n.name_slots);
+	if (!code)
+		add_up_frames(out);
+	return code;
 }

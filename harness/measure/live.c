@@ -67,7 +67,7 @@ static int live_folder_open(const char *base, uid_t uid, bool make, struct error
 	char path[FOLDER_ROOM];
 	if ((size_t)snprintf(path, sizeof path, "%s/mlbench-%u", base, (unsigned)uid) >=
 		sizeof path)
-		return error_set(err, -ENAMETOOLONG, "'%.100s...' is too long a name", base);
+		return error_set(err, -ENAMETOOLONG, "the name '%.100s...' is too long", base);
 	if (make && mkdir(path, 0700) && errno != EEXIST)
 		return error_set_errno(err, errno, "cannot make '%s'", path);
 	const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -77,7 +77,7 @@ static int live_folder_open(const char *base, uid_t uid, bool make, struct error
 	if (fstat(fd, &st) == 0 && st.st_uid == uid && (st.st_mode & 077) == 0)
 		return fd;
 	(void)close(fd);
-	return error_set(err, -EPERM, "'%s' is not this user's alone", path);
+	return error_set(err, -EPERM, "'%s' is not private to this user", path);
 }
 
 /* The first that this user can have, made where it is not there. */
@@ -201,7 +201,7 @@ static bool is_process_of(const struct live_head *head, int32_t pid)
 static int check_live_head(const struct live_head *head, bool whole, off_t bytes, struct error *err)
 {
 	if (!whole || memcmp(head->magic, MAGIC, sizeof MAGIC) != 0)
-		return error_set(err, -EPROTO, "what it shows is no picture of a run");
+		return error_set(err, -EPROTO, "what it shows is not a picture of a run");
 	if (bytes != (off_t)sizeof(struct live_file))
 		return error_set(err, -EPROTO,
 			"its picture is of another version of mlbench (%.*s), and this one reads its own: %s",
@@ -364,7 +364,7 @@ static int find_picture(int32_t pid, uid_t uid, struct live_head *head, struct e
 	}
 	if (found == -ENOENT)
 		return error_set(err, -ESRCH,
-			"process %d shows no picture: it is no run of mlbench, or found no folder to show it in",
+			"process %d shows no picture: it is not a run of mlbench, or it found no folder to show it in",
 			pid);
 	return error_set(err, found, "process %d: %.400s", pid, why.text);
 }
@@ -396,7 +396,7 @@ int live_board_attach(struct live_board **out, int32_t pid, struct error *err)
 		return error_set(err, -ESRCH, "there is no process %d", pid);
 	if (owner != geteuid() && geteuid() != 0)
 		return error_set(err, -EACCES,
-			"process %d is another user's: only they can look at it", pid);
+			"process %d belongs to another user, who alone can look at it", pid);
 	const int fd = find_picture(pid, owner, &head, err);
 	if (fd < 0)
 		return fd;
@@ -404,7 +404,7 @@ int live_board_attach(struct live_board **out, int32_t pid, struct error *err)
 		return attach(out, fd, err);
 	(void)close(fd);
 	return error_set(err, -ESRCH,
-		"process %d is no run of mlbench: an earlier one of that number was", pid);
+		"process %d is not a run of mlbench; an earlier process with that number was", pid);
 }
 
 void live_board_close(struct live_board *board)

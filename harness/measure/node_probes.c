@@ -1,10 +1,10 @@
 /* Probes of a node's ceilings that need no workload, and what all probes share: rounds, medians and crews. */
 #include "harness/measure/node_probes.h"
 
+#include "harness/base/array.h"
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/hash.h"
-#include "harness/base/order.h"
 #include "harness/base/units.h"
 #include "harness/measure/cgroup.h"
 #include "harness/measure/proc_text.h"

@@ -2,6 +2,7 @@
  * in their name are looked up first, the older ones second. */
 #include "harness/measure/nvml.h"
 
+#include "harness/base/array.h"
 #include "harness/base/clock.h"
 
 #include <ctype.h>
@@ -15,7 +16,6 @@
 #include <string.h>
 
 #define NVML_FILE "libnvidia-ml.so.1"
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
 #define AT(member) offsetof(struct nvml_library, member)
 
 static const struct symbol {

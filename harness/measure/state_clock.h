@@ -1,32 +1,27 @@
-/* The state clock of one thread: at any moment it is in exactly one state, and the time spent in each
- * adds up to the time since it was started.  A transition costs one clock read of the caller's and a
- * few stores; another thread can read a consistent picture at any moment, the running state included.
+/* The state clock of one thread: at any moment the thread is starved, working or blocked, and the
+ * time in each state adds up to its wall time, which the run checks and prints (accounted). A
+ * transition costs one clock read of the caller's and a few stores. Any thread can take a
+ * consistent snapshot at any moment, the running state included. A reader that waits for files in
+ * flight is working, because its device is.
  *
- * Threads that sleep for the same reason park together: while parked, a thread is in whatever state the clock of its
- * group is, so that one transition turns them all.
+ * Threads that sleep for the same reason park together: while parked, a thread is in whatever state
+ * the clock of its group is, so that one transition turns them all.
  *
  * One writer at a time: the thread itself, or, while it is parked, whoever holds the lock it parked
  * under.  Readers retry (a sequence lock in atomics only, so that thread sanitizers follow it).
  *
- * Every stage thread owns a struct state_clock: at any moment it is starved, working or blocked;
- * a transition is one clock read. A snapshot can be taken from outside at any time. The control
- * thread samples all of them, the queues, the kernel's accounting (schedstat) and memory once per
- * window. The states of a thread sum to its wall time; the run checks that and prints it
- * (accounted). A reader that waits for files in flight is working: its device is.
+ * Once per window the control thread samples all clocks, queues, the kernel's accounting and
+ * memory. At the edges of windows, working time is split: on a core and ready to run (schedstat),
+ * blocked for I/O (delay accounting, if kernel.task_delayacct is on; not meaningful for a ring, see
+ * proc_text.h), and waiting for a lock of ours (timed_lock.h). Locks and cores overlap: a thread
+ * that waits for a lock may spin on a core. Memory is split into anonymous and file pages, malloc's
+ * used and free bytes, and what each stage's threads allocated through our own code
+ * (memory_account_add), not inside libraries.
  *
- * Working time is split, at the edges of windows only: on a core and ready to run (schedstat),
- * blocked for I/O (the kernel's delay accounting, where kernel.task_delayacct is on;
- * harness/measure/proc_text.h says why it means nothing of a ring), waiting for a lock of ours
- * (harness/measure/timed_lock.h: who finds it free reads no clock). Locks and cores overlap: who
- * waits for a lock may look again on a core. Memory is split into anonymous and file pages,
- * malloc's used and free bytes, and what the threads of each stage allocated while they ran, as
- * far as our own code does it (memory_account_add): allocations inside libraries are not seen.
- *
- * Throughput is counted between completions of steps, not between clock ticks, so that a large
- * batch does not quantise it; a standstill at either end (longer than twice the longest time
- * between two, and 0.1 s) counts as time. Items, states and CPU time are counted between windows,
- * up to a step longer: rates of these are divided by measurement_counted_seconds. Steadiness is
- * tested on rates per window, or per as many windows as a step takes. */
+ * Throughput is counted between completions of steps, so that a large batch does not quantise it; a
+ * standstill at either end (longer than 0.1 s and twice the longest gap) counts as time. Items,
+ * states and CPU time are counted between windows: divide by measurement_counted_seconds for their
+ * rates. Steadiness is tested on rates per window, or per as many windows as a step takes. */
 #ifndef MLBENCH_MEASURE_STATE_CLOCK_H
 #define MLBENCH_MEASURE_STATE_CLOCK_H
 

@@ -2,7 +2,7 @@
  * change of level whose noise is taken from differences and inflated for first-order
  * autocorrelation, so that the ordinary slow wobble of a pipeline is no alarm. */
 #include "harness/measure/steady.h"
-#include "harness/base/order.h"
+#include "harness/base/array.h"
 
 #include <math.h>
 #include <stdio.h>

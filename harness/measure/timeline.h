@@ -1,54 +1,38 @@
-/* The timeline of a repetition: what every thread and every device did when, for trace.json.  (Not to be mixed up with
- * the service times that a replay is fed with: those are thread_meter.h's.)
- *
- * Each thread, device stream and queue writes into a log of its own, one writer at a time, as a state clock has it: its
- * state clock's transitions as they are, so that they cover its time without a gap, and spans inside them.  Logs take
- * chunks of one pool that is mapped before the clock starts; the pool is the bound on memory.
- *
- * Which steps are recorded is a schedule's matter (step_schedule.h), which the step thread of the first device drives.
- * Outside of its windows a thread looks at one word that hardly ever changes.  When the pool is used up, what is lost is
- * cut off by whole steps, for all threads alike.
+/* The timeline of a repetition (trace.json): what every thread, device stream and queue did when.
+ * (Not the service times that a replay is fed with, which the code calls traces: thread_meter.h.)
  *
  * trace.schedule = skip,wait,warmup,active,repeat chooses steps, as torch.profiler.schedule does
- * (harness/base/step_schedule.h; all five numbers, so that none is guessed; several devices:
- * rounds). What every thread, device stream and queue did in them goes into trace.json, which
- * Perfetto and chrome://tracing open: trace.json of a run, trace-p00012.json of each point of a
- * sweep, always of the point's first repetition, .gz with trace.compress. In the code it is
- * called timeline, because traces are the service times that a replay is fed with; neither knows
- * of the other.
+ * (harness/base/step_schedule.h; with several devices: rounds). Perfetto and chrome://tracing open
+ * the result: trace.json of a run, trace-p00012.json of each point of a sweep, always of the
+ * point's first repetition, .gz with trace.compress.
  *
- * - Recording. A log per thread, stream and queue, each with one
- *   writer at a time, as its state clock or lock has it. Entries of 32 bytes go into chunks of
- *   one pool, which is mapped before the clock starts and counted in pool_bytes (40 bytes an
- *   entry, with the room to sort them; a generous number of entries a sample, 40 MiB at most).
- *   State clocks tell their log of each state that ends (state_clock.timeline), so states cover a
+ * - Recording. A log per thread, stream and queue, each with one writer at a time, like its state
+ *   clock or lock. Entries of 32 bytes go into chunks of one pool that is mapped before the clock
+ *   starts and counted in pool_bytes (40 bytes an entry, with room to sort; at most 40 MiB). State
+ *   clocks tell their log of each state that ends (state_clock.timeline), so states cover a
  *   thread's time without a gap; on the step's thread they are cut at the ends of steps. Spans
- *   inside states go to the calling thread's log (timeline_mark, timeline_end), which outside of
- *   the schedule's windows is a look at two words, and so is a state that ends; there is never
- *   one per byte. Interleaved sub-stages (rows of a JPEG, then resizing, and so on) are added up
- *   and marked "interleaved": true; where a library does several things at once, the name says
- *   all of them.
- * - Windows begin and end with steps of the first device. The step before one is recorded and
- *   left out, so that a thread which was held up for a moment is in it from its beginning. Where
- *   the pool is used up, everything is cut at the last step before the first loss; later steps
- *   are counted in dropped, in a note and in a warning.
- * - Truth. otherData.threads says what the state clock of each thread counted within the windows,
- *   by the clock's own sums, which travel with the entries; tests/timeline_check.py holds the
- *   slices to it within 1 %, state by state, and checks that slices nest, arrows arrive, and
- *   counters go forward. Slices are pairs of events rather than lengths, because viewers add in
- *   doubles. What a window cuts is marked "clipped": true.
- * - Writing (harness/report/timeline_save.c and what it calls). After the repetition, streamed
- *   through zlib, one event a line, renamed into place before the repetition's line is appended.
- *   Some 250 bytes an entry; a full pool makes 250 MB, 15 MB packed. When it cannot be written,
- *   one warning says so and the run goes on.
+ *   inside states go to the calling thread's log (timeline_mark, timeline_end). Outside of the
+ *   schedule's windows both are a look at two words. Interleaved sub-stages (rows of a JPEG, then
+ *   resizing, ...) are added up and marked "interleaved": true.
+ * - Windows begin and end with steps of the first device. The step before a window is recorded and
+ *   left out, so that a thread that was held up for a moment is in the window from its beginning.
+ *   If the pool is used up, all threads are cut at the last step before the first loss; later
+ *   steps are counted in dropped, in a note and in a warning.
+ * - Truth. otherData.threads says what each thread's state clock counted within the windows;
+ *   tests/timeline_check.py holds the slices to it within 1 %, state by state, and checks that
+ *   slices nest, arrows arrive, and counters go forward. Slices are pairs of events rather than
+ *   lengths, because viewers add in doubles. What a window cuts is marked "clipped": true.
+ * - Writing (harness/report/timeline_save.c). After the repetition, streamed through zlib, one
+ *   event a line, renamed into place before the repetition's line is appended. Some 250 bytes an
+ *   entry; a full pool makes 250 MB, 15 MB packed. If it cannot be written, one warning says so.
  * - Contents. Threads: epoch > step > state > compute, launch, wait (step's); state > sample >
  *   sub-stage (decode's); state > submit, wait, or open, read, close (read's). Devices: steps,
  *   copies, exchanges, by their own clock (emulated ones: nominal, and named so). Files in flight
- *   and the life of each batch are asynchronous slices; an arrow leads from where a file was seen
- *   to be there to its sample, the copy of its batch and its step; only samples whose step is in
- *   the same windows have one. Counters: queues, files in flight, resident memory.
+ *   and the life of each batch are asynchronous slices; an arrow leads from a completed file to its
+ *   sample, the copy of its batch and its step, if that step is in the same windows. Counters:
+ *   queues, files in flight, resident memory.
  * - mlbench top (harness/report/operations.h) reads the file back a line at a time and gives self
- *   and total time per operation; without one it says so and shows the stages.
+ *   and total time per operation.
  *
  * A new span: a line in enum timeline_kind (of two that begin and end together the lower one
  * holds the other), its name in timeline.c, and timeline_mark and timeline_end around the work;

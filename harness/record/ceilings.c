@@ -1,6 +1,7 @@
 /* A node's data sheet: its life, looking into it, and as JSON. */
 #include "harness/record/ceilings.h"
 
+#include "harness/base/array.h"
 #include "harness/base/clock.h"
 #include "harness/record/fields.h"
 #include "harness/record/record.h"
@@ -228,7 +229,6 @@ bool ceilings_stale(const struct ceilings *ceilings, double now, unsigned cores,
 
 /* --- as JSON ---------------------------------------------------------------------------------- */
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
 /* A member of a range that is a member, under a name of its own. */
 #define PART(type, member, part, name, kind)                                                      \
 	{                                                                                         \
@@ -459,8 +459,8 @@ static int list_from_json(
 {
 	char *entries = (char *)owner + list->offset;
 	if (!json_is_array(array) || json_array_size(array) > list->most)
-		return error_set(
-			err, -EINVAL, "'%s' is no list of at most %zu", list->name, list->most);
+		return error_set(err, -EINVAL, "'%s' is not a list of at most %zu entries",
+			list->name, list->most);
 	size_t i;
 	const json_t *object;
 	int code = 0;
@@ -478,7 +478,7 @@ static int lines_from_json(
 	const json_t *array, char (*lines)[NOTE_BYTES], size_t *count, struct error *err)
 {
 	if (!json_is_array(array) || json_array_size(array) > NOTES_MAX)
-		return error_set(err, -EINVAL, "no list of at most %d lines", NOTES_MAX);
+		return error_set(err, -EINVAL, "expected a list of at most %d lines", NOTES_MAX);
 	size_t i;
 	const json_t *line;
 	json_array_foreach(array, i, line)
@@ -496,7 +496,7 @@ static int read_device_ceilings(struct ceilings *ceilings, const json_t *object,
 	if (!object || json_is_null(object))
 		return 0;
 	if (!json_is_object(object))
-		return error_set(err, -EINVAL, "'device' is no object");
+		return error_set(err, -EINVAL, "'device' is not an object");
 	struct device_ceiling *device = &ceilings->device;
 	int code = fields_decode(object, device_fields, COUNT(device_fields), device, err);
 	for (size_t i = 0; i < COUNT(device_lists) && !code; i++)
@@ -511,7 +511,7 @@ int ceilings_from_json(struct ceilings *ceilings, const json_t *object, struct e
 	const char *schema = json_string_value(json_object_get(object, "schema"));
 	ceilings_init(ceilings);
 	if (!schema || strcmp(schema, CEILINGS_SCHEMA) != 0)
-		return error_set(err, -EINVAL, "schema '%s' is not '%s'",
+		return error_set(err, -EINVAL, "schema is '%s', expected '%s'",
 			schema ? schema : "(none)", CEILINGS_SCHEMA);
 	int code = fields_decode(object, head_fields, COUNT(head_fields), ceilings, err);
 	for (size_t i = 0; i < COUNT(lists) && !code; i++)

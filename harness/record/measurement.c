@@ -1,6 +1,7 @@
 /* A repetition: what it owns, its notes, and as JSON.  One table of members per structure serves both directions. */
 #include "harness/record/measurement.h"
 
+#include "harness/base/array.h"
 #include "harness/record/fields.h"
 
 #include <errno.h>
@@ -135,10 +136,6 @@ const struct stage_measurement *measurement_stage(const struct measurement *m, e
 
 /* --- devices ---------------------------------------------------------------------------------- */
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
 static const struct field device_fields[] = {
 	FIELD(device_measurement, index, FIELD_UINT32),
 	FIELD(device_measurement, name, FIELD_TEXT),
@@ -236,7 +233,7 @@ static int range_from_json(
 	if (!value || json_is_null(value))
 		return 0;
 	if (!json_is_array(value) || json_array_size(value) != 3)
-		return error_set(err, -EINVAL, "'%s' of a device is no range", name);
+		return error_set(err, -EINVAL, "'%s' of a device is not a range", name);
 	range->low = fields_real(json_array_get(value, 0));
 	range->mean = fields_real(json_array_get(value, 1));
 	range->high = fields_real(json_array_get(value, 2));
@@ -249,14 +246,14 @@ static int throttles_from_json(
 	size_t i;
 	const json_t *pair;
 	if (json_array_size(throttles) > THROTTLES_MAX)
-		return error_set(err, -EINVAL, "%zu throttle reasons, more than %d",
+		return error_set(err, -EINVAL, "%zu throttle reasons; at most %d are possible",
 			json_array_size(throttles), THROTTLES_MAX);
 	json_array_foreach(throttles, i, pair)
 	{
 		const char *reason = json_string_value(json_array_get(pair, 0));
 		const double share = fields_real(json_array_get(pair, 1));
 		if (!reason || isnan(share))
-			return error_set(err, -EINVAL, "a throttle reason is no pair");
+			return error_set(err, -EINVAL, "a throttle reason is not a pair");
 		(void)snprintf(device->throttles[i].reason, sizeof device->throttles[i].reason,
 			"%s", reason);
 		device->throttles[i].share = share;
@@ -269,7 +266,7 @@ static int read_device_object(
 	struct device_measurement *device, const json_t *object, struct error *err)
 {
 	if (!json_is_object(object))
-		return error_set(err, -EINVAL, "a device is no object");
+		return error_set(err, -EINVAL, "a device is not an object");
 	int code = fields_decode(object, device_fields, COUNT(device_fields), device, err);
 	for (size_t i = 0; i < DEVICE_RANGES && !code; i++) {
 		void *range = (char *)device + device_ranges[i].offset;
@@ -282,9 +279,9 @@ static int read_device_object(
 static int read_devices(struct measurement *m, const json_t *devices, struct error *err)
 {
 	if (devices && !json_is_array(devices))
-		return error_set(err, -EINVAL, "'devices' is no list");
+		return error_set(err, -EINVAL, "'devices' is not a list");
 	if (json_array_size(devices) > DEVICES_MAX)
-		return error_set(err, -EINVAL, "%zu devices, more than %d",
+		return error_set(err, -EINVAL, "%zu devices; at most %d are possible",
 			json_array_size(devices), DEVICES_MAX);
 	m->device_count = json_array_size(devices);
 	int code = 0;
@@ -455,13 +452,13 @@ static int check_rows(const json_t *names, const json_t *rows, struct error *err
 	size_t i;
 	const json_t *row;
 	if (json_array_size(rows) > WINDOWS_MAX)
-		return error_set(err, -EINVAL, "%zu windows, more than %d", json_array_size(rows),
-			WINDOWS_MAX);
+		return error_set(err, -EINVAL, "%zu windows; at most %d are possible",
+			json_array_size(rows), WINDOWS_MAX);
 	json_array_foreach(rows, i, row)
 	{
 		if (!json_is_array(row) || json_array_size(row) != json_array_size(names))
-			return error_set(err, -EINVAL, "window %zu has %zu columns, not %zu", i,
-				json_array_size(row), json_array_size(names));
+			return error_set(err, -EINVAL, "window %zu has %zu columns, expected %zu",
+				i, json_array_size(row), json_array_size(names));
 	}
 	return 0;
 }
@@ -652,7 +649,7 @@ static int histogram_from_json(struct histogram *h, const json_t *object, struct
 		const json_int_t index = json_integer_value(json_array_get(pair, 0));
 		const json_int_t count = json_integer_value(json_array_get(pair, 1));
 		if (index < 0 || index >= HISTOGRAM_BUCKETS || count < 0 || count > UINT32_MAX)
-			return error_set(err, -EINVAL, "a histogram has a bucket that cannot be");
+			return error_set(err, -EINVAL, "a histogram has an invalid bucket");
 		h->buckets[index] = (uint32_t)count;
 	}
 	return 0;
@@ -814,7 +811,8 @@ static int status_from_json(struct measurement *m, const json_t *value, struct e
 			m->status = (enum measurement_status)i;
 			return 0;
 		}
-	return error_set(err, -EINVAL, "no repetition: 'status' is '%s'", text ? text : "missing");
+	return error_set(
+		err, -EINVAL, "not a repetition: 'status' is '%s'", text ? text : "missing");
 }
 
 static int parts_from_json(struct measurement *m, const json_t *object, struct error *err)
@@ -866,7 +864,7 @@ int measurement_from_json(struct measurement *m, const json_t *object, struct er
 	memset(m, 0, sizeof *m);
 	int code = status_from_json(m, json_object_get(object, "status"), err);
 	if (!code && !json_is_integer(json_object_get(object, "point")))
-		code = error_set(err, -EINVAL, "no repetition: 'point' is missing");
+		code = error_set(err, -EINVAL, "not a repetition: 'point' is missing");
 	if (!code)
 		code = fields_decode(object, measurement_fields, COUNT(measurement_fields), m, err);
 	if (!code)

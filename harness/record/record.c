@@ -41,7 +41,7 @@ static int lock_points(struct record *record, const char *path, int flags, struc
 	const int fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC | flags, 0666);
 	if (fd < 0 && errno == EEXIST)
 		return error_set(err, -EEXIST,
-			"'%s' holds a run already: continue it with --resume, or name another folder",
+			"'%s' already holds a run; continue it with --resume, or name another folder",
 			record->folder);
 	if (fd < 0)
 		return error_set_errno(err, errno, "cannot write '%s'", path);
@@ -61,7 +61,8 @@ static int append_text(struct record *record, const char *text, struct error *er
 		return -ENOMEM;
 	int code = 0;
 	if (record->torn && truncate(path, (off_t)record->whole_bytes) != 0)
-		code = error_set_errno(err, errno, "cannot cut the torn last line of '%s'", path);
+		code = error_set_errno(
+			err, errno, "cannot remove the incomplete last line of '%s'", path);
 	if (!code) {
 		const size_t size = strlen(text);
 		code = files_append(path, text, size, err);
@@ -247,7 +248,7 @@ int record_load(const struct record *record, size_t entry, struct measurement *m
 	json_t *object = json_loads(record->entries[entry].line, 0, &wrong);
 	if (!object) {
 		*m = (struct measurement){0};
-		return error_set(err, -EINVAL, "no JSON: %s", wrong.text);
+		return error_set(err, -EINVAL, "not JSON: %s", wrong.text);
 	}
 	const int code = measurement_from_json(m, object, err);
 	if (!code && !measurement_json_has_facts(object))
@@ -259,7 +260,7 @@ int record_load(const struct record *record, size_t entry, struct measurement *m
 int record_append_limit(struct record *record, const struct stage_limit *limit, struct error *err)
 {
 	if (record->limit_count == RECORD_LIMITS_MAX)
-		return error_set(err, -ENOSPC, "more than %d limits", RECORD_LIMITS_MAX);
+		return error_set(err, -ENOSPC, "more than %d stage limits", RECORD_LIMITS_MAX);
 	record->limits[record->limit_count++] = *limit;
 	return append_json(record, record_limit_to_json(limit), err);
 }
@@ -308,7 +309,7 @@ static int read_repetition(struct record *record, const json_t *object, const ch
 		return error_set(err, -ENOMEM, "out of memory for results");
 	int code = measurement_from_json(m, object, err);
 	if (!code && m->point >= record->grid.points)
-		code = error_set(err, -EINVAL, "point %u is not of this sweep", m->point);
+		code = error_set(err, -EINVAL, "point %u is not in this sweep", m->point);
 	if (!code)
 		code = keep_entry(record, m, strndup(text, size), err);
 	measurement_release(m);
@@ -340,7 +341,7 @@ static int read_record_line(struct record *record, const char *text, size_t size
 	json_error_t wrong;
 	json_t *object = json_loadb(text, size, 0, &wrong);
 	if (!object)
-		return error_set(err, -EINVAL, "no JSON: %s", wrong.text);
+		return error_set(err, -EINVAL, "not JSON: %s", wrong.text);
 	const int code = read_record_object(record, object, text, size, err);
 	json_decref(object);
 	return code;
@@ -363,7 +364,7 @@ static int read_record_lines(
 	record->whole_bytes = at;
 	record->torn = at < size;
 	if (!record->header)
-		return error_set(err, -EINVAL, "'%s' holds no whole line", path);
+		return error_set(err, -EINVAL, "'%s' has no complete line", path);
 	return 0;
 }
 
@@ -497,16 +498,16 @@ static int parse_traces_file(struct traces *traces, const struct record_entry *e
 	json_error_t wrong;
 	json_t *object = json_loadb(text, size, 0, &wrong);
 	if (!object)
-		return error_set(err, -EINVAL, "no JSON: %s", wrong.text);
+		return error_set(err, -EINVAL, "not JSON: %s", wrong.text);
 	const int code = traces_from_json(traces, &ended, object, err);
 	json_decref(object);
 	if (code)
 		return code;
 	if (traces->point != entry->point || traces->repeat != entry->repeat)
-		return error_set(err, -EINVAL, "it is of point %" PRIu32 ", repeat %" PRIu32,
+		return error_set(err, -EINVAL, "it belongs to point %" PRIu32 ", repeat %" PRIu32,
 			traces->point, traces->repeat);
 	if (!(fabs(ended - entry->ended) <= SAME_MOMENT_S))
-		return error_set(err, -ENOENT, "it is of another attempt at this repetition");
+		return error_set(err, -ENOENT, "it belongs to another attempt at this repetition");
 	return 0;
 }
 
@@ -516,7 +517,7 @@ static int load_traces_file(struct traces *traces, const struct record_entry *en
 	char *text = NULL;
 	size_t size = 0;
 	if (access(path, F_OK) != 0)
-		return error_set(err, -ENOENT, "no traces were saved: '%s' is not there", path);
+		return error_set(err, -ENOENT, "no traces were saved: '%s' does not exist", path);
 	int code = files_read(path, TRACES_LIMIT_BYTES, &text, &size, err);
 	if (code)
 		return code;
@@ -692,10 +693,11 @@ int record_find_newest(const char *root, char **folder, struct error *err)
 		*folder = path;
 		return 0;
 	}
-	const int code = S_ISDIR(st.st_mode)
-				 ? newest_below(path, folder, err)
-				 : error_set(err, -ENOENT,
-					   "'%s' is no result (no points.jsonl beside it)", root);
+	const int code =
+		S_ISDIR(st.st_mode)
+			? newest_below(path, folder, err)
+			: error_set(err, -ENOENT,
+				  "'%s' is not a result: there is no points.jsonl beside it", root);
 	free(path);
 	return code;
 }

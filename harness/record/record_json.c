@@ -1,6 +1,7 @@
 /* Header, limit and end lines of a record. */
 #include "harness/record/record_json.h"
 
+#include "harness/base/array.h"
 #include "harness/record/ceilings.h"
 #include "harness/record/config_json.h"
 #include "harness/record/fields.h"
@@ -11,8 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 static const struct field step_fields[] = {
 	FIELD(step_info, backend, FIELD_TEXT),
@@ -161,7 +160,8 @@ static int products_from_json(struct step_info *step, const json_t *array, struc
 	int code = 0;
 	step->product_count = 0;
 	if (json_array_size(array) > STEP_PRODUCTS_MAX)
-		return error_set(err, -EINVAL, "'products' has more than %d", STEP_PRODUCTS_MAX);
+		return error_set(
+			err, -EINVAL, "'products' has more than %d entries", STEP_PRODUCTS_MAX);
 	json_array_foreach(array, i, object)
 	{
 		code = code ? code
@@ -220,10 +220,11 @@ static int refuse_schema(const json_t *header, struct error *err)
 {
 	const char *schema = json_string_value(json_object_get(header, "schema"));
 	if (!schema)
-		return error_set(err, -EINVAL, "no result of mlbench: it has no 'schema'");
+		return error_set(err, -EINVAL, "not a result of mlbench: 'schema' is missing");
 	return strcmp(schema, POINTS_SCHEMA) == 0
 		       ? 0
-		       : error_set(err, -EINVAL, "schema '%s' is not '%s'", schema, POINTS_SCHEMA);
+		       : error_set(err, -EINVAL, "schema is '%s', expected '%s'", schema,
+				 POINTS_SCHEMA);
 }
 
 /* The resolved file reads back to the same configuration; keys that it does not have yet are at

@@ -192,7 +192,7 @@ static int read_column(
 	const json_t *values = json_object_get(object, column->name);
 	const bool array = json_is_array(values);
 	if (array && json_array_size(values) != trace->count)
-		return error_set(err, -EINVAL, "'%s' of stage '%s' has %zu values, not %zu",
+		return error_set(err, -EINVAL, "'%s' of stage '%s' has %zu values, expected %zu",
 			column->name, trace->stage, json_array_size(values), trace->count);
 	for (size_t i = 0; i < trace->count; i++)
 		if (!set(column, &trace->items[i], array ? json_array_get(values, i) : values))
@@ -217,12 +217,12 @@ static int read_stage(struct trace *trace, const json_t *object, struct error *e
 	const json_int_t block = json_integer_value(json_object_get(object, "block"));
 	const json_int_t count = json_integer_value(json_object_get(object, "count"));
 	if (!stage || strlen(stage) >= sizeof trace->stage)
-		return error_set(err, -EINVAL, "a stage has no name, or one that cannot be");
+		return error_set(err, -EINVAL, "a stage has no name or an invalid one");
 	(void)snprintf(trace->stage, sizeof trace->stage, "%s", stage);
 	measurement_json_take_role(object, trace->stage, sizeof trace->stage);
 	if (count < 0 || count > TRACE_ITEMS_MAX || block < 0 || block > UINT32_MAX)
-		return error_set(err, -EINVAL,
-			"stage '%s' has more items or larger blocks than there can be", stage);
+		return error_set(
+			err, -EINVAL, "stage '%s' has too many items or too large blocks", stage);
 	trace->block = (uint32_t)block;
 	trace->items = calloc(count > 0 ? (size_t)count : 1, sizeof *trace->items);
 	if (!trace->items)
@@ -245,7 +245,7 @@ static int read_traces_head(
 	};
 	const char *text = json_string_value(json_object_get(object, "schema"));
 	if (!text || strcmp(text, schema) != 0)
-		return error_set(err, -EINVAL, "its schema is '%.60s', not %s",
+		return error_set(err, -EINVAL, "its schema is '%.60s', expected %s",
 			text ? text : "missing", schema);
 	*ended = fields_real(json_object_get(object, "ended"));
 	return fields_decode(object, fields, sizeof fields / sizeof *fields, traces, err);

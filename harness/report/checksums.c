@@ -2,6 +2,7 @@
 #include "harness/report/checksums.h"
 
 #include "harness/analyze/compare_facts.h"
+#include "harness/base/array.h"
 #include "harness/base/buffer.h"
 #include "harness/base/hash.h"
 #include "harness/record/config_json.h"
@@ -12,8 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 /* --- what decides on the batches ---------------------------------------------------------------------------- */
 

@@ -1,5 +1,6 @@
 /* A comparison in the terminal, the answer first, what makes it doubtful next, then the figures; and as Markdown for a
  * pull request's comment.  Both print the same tables. */
+#include "harness/base/array.h"
 #include "harness/report/compare.h"
 
 #include "harness/base/text.h"
@@ -23,8 +24,6 @@ struct compare_table {
 };
 
 enum { VALUE_MOST = 40, FACT_MOST = 400 };
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 /* Text of a configuration or a node; most: bytes. */
 static void table_add_plain(struct table *table, const char *text, int most)

@@ -1,4 +1,5 @@
 /* The diagnosis as one document, mlbench.diagnosis/1. */
+#include "harness/base/array.h"
 #include "harness/record/fields.h"
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/part.h"
@@ -54,8 +55,6 @@ static const struct field measured_fields[] = {
 	{"measured", FIELD_REAL, offsetof(struct point_summary, median), sizeof(double)},
 	{"measured_95", FIELD_RANGE, offsetof(struct point_summary, ci95), sizeof(struct interval)},
 };
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static json_t *diagnosis_members(const struct field *fields, size_t count, const void *from)
 {

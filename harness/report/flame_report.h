@@ -16,7 +16,6 @@ enum { FLAME_TOP = 8, FLAME_SVG_BYTES_MAX = 480 << 10 };
 /* What a function of a stage took by itself, wherever it was called. */
 struct flame_top {
 	uint32_t stage, name; /* a frame that is a stage; of profile->names */
-	bool kernel;
 	uint64_t self;
 };
 
@@ -26,7 +25,7 @@ size_t flame_top(const struct flame_profile *profile, struct flame_top *out, siz
 /* The stage that a frame belongs to, by number. */
 uint32_t flame_stage_of(const struct flame_profile *profile, uint32_t frame);
 
-/* "perf_event, 397 Hz of CPU time, 12,345 samples, 3 lost, ..."; one paragraph, each fact with its reason. */
+/* "clock signals, 247 Hz of CPU time, 12,345 samples, 3 lost, ..."; one paragraph, each fact with its reason. */
 void flame_describe(const struct flame_profile *profile, struct buffer *out);
 
 void flame_folded(const struct flame_profile *profile, struct buffer *out);

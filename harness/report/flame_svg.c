@@ -210,8 +210,7 @@ static void add_title(const struct drawing *d, uint32_t number)
 	const struct flame_frame *const stage = &p->frames[flame_stage_of(p, number)];
 	buffer_text(d->out, "<title>");
 	add_escaped(p->names[frame->name], NAME_LETTERS, d->out);
-	buffer_format(d->out, "%s\n%s samples, ", frame->kernel ? " (kernel)" : "",
-		units_format_count((double)frame->total, text));
+	buffer_format(d->out, "\n%s samples, ", units_format_count((double)frame->total, text));
 	buffer_format(d->out, "%.2f%% of all", 100 * flame_svg_share(frame->total, p->samples));
 	if (frame != stage) {
 		buffer_format(
@@ -258,8 +257,8 @@ static void add_frame(const struct drawing *d, uint32_t number)
 	const double width = to_x(d, d->left[number] + (double)frame->total) - x;
 	const double y = TOP + d->depth[number] * ROW;
 	const bool is_stage = frame->parent == FLAME_ROOT;
-	buffer_format(d->out, "<g class=\"f s%u %s%u%s\">", d->stage[number] % PALETTE_COUNT,
-		is_stage ? "b" : "t", is_stage ? 0 : tint_of(name), frame->kernel ? " k" : "");
+	buffer_format(d->out, "<g class=\"f s%u %s%u\">", d->stage[number] % PALETTE_COUNT,
+		is_stage ? "b" : "t", is_stage ? 0 : tint_of(name));
 	add_title(d, number);
 	add_box(d, x, y, width);
 	add_label(d, name, x, y, width);
@@ -319,7 +318,6 @@ static void add_style(struct buffer *out)
 		".f{cursor:pointer}.f:hover rect{stroke:currentColor}.f rect{stroke-width:1}\n"
 		".t0 rect{fill-opacity:.28}.t1 rect{fill-opacity:.38}.t2 rect{fill-opacity:.48}\n"
 		".b0 text{font-weight:600}.b0 rect{fill-opacity:.75}\n"
-		".k text{font-style:italic}.k rect{fill-opacity:.14}\n"
 		".m rect{fill:#888;fill-opacity:.25}\n"
 		".hit rect{fill:#d5008f;fill-opacity:.75}\n");
 	for (size_t i = 0; i < PALETTE_COUNT; i++)

@@ -28,9 +28,7 @@ static int by_function(const void *a, const void *b)
 	const struct flame_top *const y = b;
 	if (x->stage != y->stage)
 		return x->stage < y->stage ? -1 : 1;
-	if (x->name != y->name)
-		return x->name < y->name ? -1 : 1;
-	return (x->kernel > y->kernel) - (x->kernel < y->kernel);
+	return (x->name > y->name) - (x->name < y->name);
 }
 
 static int by_self(const void *a, const void *b)
@@ -61,8 +59,8 @@ size_t flame_top(const struct flame_profile *profile, struct flame_top *out, siz
 	for (uint32_t i = 0; list && i < profile->frame_count; i++) {
 		const struct flame_frame *frame = &profile->frames[i];
 		if (frame->self > 0)
-			list[count++] = (struct flame_top){flame_stage_of(profile, i), frame->name,
-				frame->kernel, frame->self};
+			list[count++] = (struct flame_top){
+				flame_stage_of(profile, i), frame->name, frame->self};
 	}
 	if (count > 0) {
 		qsort(list, count, sizeof *list, by_function);
@@ -88,7 +86,7 @@ static void add_clean(const char *text, struct buffer *out)
 }
 
 /* ';' parts frames, a line break lines, and a frame without a name would be none. */
-static void add_folded(const char *name, bool kernel, struct buffer *out)
+static void add_folded(const char *name, struct buffer *out)
 {
 	struct buffer clean = {0};
 	add_clean(name[0] ? name : "[unnamed]", &clean);
@@ -96,8 +94,6 @@ static void add_folded(const char *name, bool kernel, struct buffer *out)
 		buffer_add(out, clean.data[i] == ';' ? ":" : &clean.data[i], 1);
 	out->failed |= clean.failed;
 	buffer_release(&clean);
-	if (kernel)
-		buffer_text(out, "_[k]");
 }
 
 static void add_stack(const struct flame_profile *profile, uint32_t frame, struct buffer *out)
@@ -109,7 +105,7 @@ static void add_stack(const struct flame_profile *profile, uint32_t frame, struc
 		stack[depth++] = frame;
 	for (size_t i = depth; i-- > 0;) {
 		const struct flame_frame *at = &profile->frames[stack[i]];
-		add_folded(profile->names[at->name], at->kernel, out);
+		add_folded(profile->names[at->name], out);
 		buffer_text(out, i > 0 ? ";" : "");
 	}
 	buffer_format(out, " %llu\n", (unsigned long long)self);
@@ -158,8 +154,8 @@ void flame_describe(const struct flame_profile *profile, struct buffer *out)
 {
 	char count[UNITS_BYTES];
 	char share[UNITS_BYTES];
-	buffer_format(out, "%s, %.0f Hz of CPU time, %s samples",
-		flame_method_name(profile->method), (double)NS_PER_S / (double)profile->period_ns,
+	buffer_format(out, "clock signals, %.0f Hz of CPU time, %s samples",
+		(double)NS_PER_S / (double)profile->period_ns,
 		flame_format_count(profile->samples, count));
 	if (profile->windows > 1)
 		buffer_format(out, " of %u repetitions", profile->windows);
@@ -174,8 +170,6 @@ void flame_describe(const struct flame_profile *profile, struct buffer *out)
 	if (profile->unsampled_threads > 0)
 		buffer_format(out, "; threads that could not be sampled: %s",
 			flame_format_count(profile->unsampled_threads, count));
-	buffer_text(out, profile->why_not_perf[0] ? "; not perf_event: " : "");
-	add_clean(profile->why_not_perf, out);
 }
 
 /* --- the table ---------------------------------------------------------------------------------------------------- */
@@ -195,7 +189,7 @@ static void flame_add_row(
 	const struct flame_frame *const stage = &profile->frames[top->stage];
 	table_add(table, INK_PLAIN, "%s", profile->names[stage->name]);
 	struct buffer name = {0};
-	add_folded(profile->names[top->name], top->kernel, &name);
+	add_folded(profile->names[top->name], &name);
 	table_add(table, INK_PLAIN, "%.60s", name.data ? name.data : "");
 	buffer_release(&name);
 	table_add(table, INK_PLAIN, "%s",
@@ -292,25 +286,22 @@ static json_t *functions_json(const struct flame_profile *profile)
 	for (size_t i = 0; i < count; i++) {
 		const struct flame_frame *stage = &profile->frames[tops[i].stage];
 		(void)json_array_append_new(
-			array, json_pack("{s:o, s:o, s:b, s:I}", "stage",
+			array, json_pack("{s:o, s:o, s:I}", "stage",
 				       fields_text(profile->names[stage->name]), "function",
-				       fields_text(profile->names[tops[i].name]), "kernel",
-				       tops[i].kernel, "self", (json_int_t)tops[i].self));
+				       fields_text(profile->names[tops[i].name]), "self",
+				       (json_int_t)tops[i].self));
 	}
 	return array;
 }
 
 json_t *flame_json(const struct flame_profile *profile, const char *name)
 {
-	json_t *why = profile->why_not_perf[0] ? fields_text(profile->why_not_perf) : json_null();
-	return json_pack(
-		"{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o, s:o}",
-		"schema", "mlbench.flame/1", "name", fields_text(name), "method",
-		flame_method_name(profile->method), "why_not_perf", why, "period_ns",
-		(json_int_t)profile->period_ns, "samples", (json_int_t)profile->samples, "lost",
-		(json_int_t)profile->lost, "truncated", (json_int_t)profile->truncated, "outside",
-		(json_int_t)profile->outside, "unsampled_threads",
-		(json_int_t)profile->unsampled_threads, "repetitions", (json_int_t)profile->windows,
-		"cpu_s", profile->cpu_s, "seconds", profile->seconds, "stages",
-		flame_stages_json(profile), "functions", functions_json(profile));
+	return json_pack("{s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o, s:o}",
+		"schema", "mlbench.flame/1", "name", fields_text(name), "method", "clock signals",
+		"period_ns", (json_int_t)profile->period_ns, "samples",
+		(json_int_t)profile->samples, "lost", (json_int_t)profile->lost, "truncated",
+		(json_int_t)profile->truncated, "outside", (json_int_t)profile->outside,
+		"unsampled_threads", (json_int_t)profile->unsampled_threads, "repetitions",
+		(json_int_t)profile->windows, "cpu_s", profile->cpu_s, "seconds", profile->seconds,
+		"stages", flame_stages_json(profile), "functions", functions_json(profile));
 }

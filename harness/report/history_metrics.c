@@ -1,6 +1,7 @@
 /* Metrics of points over time. */
 #include "harness/report/history_metrics.h"
 
+#include "harness/base/array.h"
 #include "harness/base/text.h"
 #include "harness/base/units.h"
 #include "harness/record/fields.h"
@@ -9,8 +10,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 enum { NAMES_MAX = 128 };
 

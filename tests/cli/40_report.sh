@@ -71,7 +71,7 @@ broken() { # NAME SAYS: of the file on stdin
 	[ ! -e "$1/report.html" ] || fail "$1 left a page"
 	[ "$(wc -l <err)" -eq 1 ] || fail "$1 is refused in more than one line"
 }
-sed 's#mlbench.points/1#mlbench.points/0#' 'a "sweep"/points.jsonl' | broken older "schema 'mlbench.points/0'"
+sed 's#mlbench.points/1#mlbench.points/0#' 'a "sweep"/points.jsonl' | broken older "schema is 'mlbench.points/0'"
 : | broken zero "no whole line"
 head -c 200 'a "sweep"/points.jsonl' | broken half "no whole line"
 head -c 100000 /dev/urandom | broken noise "noise/points.jsonl"

@@ -1,4 +1,4 @@
-# run --flame: files that other tools read, sums and shares that hold, both methods, and what is refused.
+# run --flame: files that other tools read, sums and shares that hold, and what is refused.
 . "$CLI/lib.sh"
 name="a <b> & \"c\"; d"
 cat >"$name.ini" <<'INI'
@@ -35,16 +35,15 @@ limits = off
 INI
 expect 0 "$MLBENCH" gen "$name.ini"
 
-sampled() { # FOLDER METHOD: what a run left there
-	python3 - "$1" "$2" <<'PY' || fail "$1: see above"
+sampled() { # FOLDER: what a run left there
+	python3 - "$1" <<'PY' || fail "$1: see above"
 import json, os, re, sys
 import xml.etree.ElementTree as tree
-folder, method = sys.argv[1:]
+folder = sys.argv[1]
 facts = json.load(open(folder + "/flame.json"))
-assert facts["schema"] == "mlbench.flame/1" and facts["method"] == method, facts
+assert facts["schema"] == "mlbench.flame/1" and facts["method"] == "clock signals", facts
 assert facts["name"] == 'a <b> & "c"; d', facts["name"]
 assert facts["repetitions"] == 2, facts
-assert (facts["why_not_perf"] is None) == (method == "perf_event"), facts
 
 # Folded: "frame;frame;... count", and no more of it than samples.
 stages, total, functions = {}, 0, set()
@@ -63,7 +62,7 @@ for function in ("transform_sample", "openblas_step"):
 
 # Slices add up to the CPU time of the process by the kernel's account.
 sampled = (total + facts["lost"]) * facts["period_ns"] / 1e9
-print(method, total, "samples,", facts["lost"], "lost,", facts["truncated"], "truncated:", round(sampled, 3), "s of",
+print(total, "samples,", facts["lost"], "lost,", facts["truncated"], "truncated:", round(sampled, 3), "s of",
       round(facts["cpu_s"], 3))
 assert not os.environ.get("MLBENCH_MEASURING") or abs(sampled / facts["cpu_s"] - 1) < 0.15, (sampled, facts["cpu_s"])
 assert facts["truncated"] <= 0.25 * total, facts
@@ -106,37 +105,19 @@ for name in cpu:
 PY
 }
 
-methods=0
-for method in perf signals; do
-	MLBENCH_FLAME=$method "$MLBENCH" run "$name.ini" --flame --out "$method" >out 2>err
-	status=$?
-	if [ $method = perf ] && [ $status -eq 3 ] && grep -q 'perf_event_open' err; then
-		echo "perf_event is left out: $(tail -n 1 err)"
-		continue
-	fi
-	[ $status -eq 0 ] || [ $status -eq 3 ] || fail "$method: exit $status"
-	methods=$((methods + 1))
-	prints "CPU time by function"
-	prints "CPU time was sampled during the run"
-	case $method in
-	perf) sampled perf perf_event ;;
-	signals)
-		tr -s '\n ' ' ' <out | grep -qF "not perf_event: signals were asked for" || fail "why it was not perf_event"
-		sampled signals "clock signals"
-		;;
-	esac
-	shares $method
-done
-[ $methods -ge 1 ] || fail "no method was tried"
+expect_measured "$MLBENCH" run "$name.ini" --flame --out signals
+prints "CPU time by function"
+prints "CPU time was sampled during the run"
+sampled signals
+shares signals
 
-# Without the right to sample the kernel, signals are used and the reason is said.
-if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -ge 2 ]; then
+# It takes no privilege.
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	chmod 755 . .. && mkdir -m 777 free && chmod -R a+rX data
 	if setpriv --reuid=65534 --clear-groups --bounding-set=-all test -x "$MLBENCH" -a -r "$name.ini"; then
 		expect_measured env HOME="$PWD/free" XDG_CACHE_HOME="$PWD/free" setpriv --reuid=65534 --clear-groups --bounding-set=-all \
 			"$MLBENCH" run "$name.ini" --flame --out free/result
 		prints "clock signals"
-		prints "perf_event_paranoid = "
 	else
 		echo "an unprivileged user cannot reach the program here: left out"
 	fi
@@ -156,5 +137,3 @@ expect_measured "$MLBENCH" run "$name.ini" --out plain --set measure.repeats=1
 expect 2 "$MLBENCH" sweep "$name.ini" --flame
 says "option '--flame' is not one of this command"
 [ "$(wc -l <err)" -eq 1 ] || fail "more than one line"
-MLBENCH_FLAME=gprof expect 2 "$MLBENCH" run "$name.ini" --flame
-says "MLBENCH_FLAME = 'gprof'"

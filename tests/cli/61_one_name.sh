@@ -29,6 +29,6 @@ done
 refused=0
 for i in 1 2 3 4; do
 	wait "${runs[i - 1]}"
-	[ $? -ne 2 ] || { refused=$((refused + 1)) && grep -q "'one' holds a run already" "err.$i" || fail "run $i: no reason"; }
+	[ $? -ne 2 ] || { refused=$((refused + 1)) && grep -q "'one' already holds a run" "err.$i" || fail "run $i: no reason"; }
 done
 [ "$refused" -eq 3 ] || fail "$refused of four were refused, not three"

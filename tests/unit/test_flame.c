@@ -1,4 +1,4 @@
-/* Sampling against work whose shares are known, by both methods: what is asked for, and that nothing is lost
+/* Sampling against work whose shares are known: what is asked for, and that nothing is lost
  * unsaid.  Bounds are six standard deviations of a binomial count, and the shares far enough apart to fall outside. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,15 +24,10 @@ enum { CYCLE_MS = 17, CYCLES = 36, SPREADS = 6 };
 
 /* It delivers signals late, so their stacks are not copied, and of two that come meanwhile it drops one. */
 #if defined(__SANITIZE_THREAD__)
-static const bool no_stacks = true;
+static const bool has_stacks = false;
 #else
-static const bool no_stacks = false;
+static const bool has_stacks = true;
 #endif
-
-static bool has_stacks(enum flame_method method)
-{
-	return method == FLAME_PERF || !no_stacks;
-}
 
 /* --- work ------------------------------------------------------------------------------------------------------ */
 
@@ -158,19 +153,11 @@ static void check_share(uint64_t part, uint64_t whole, double expected)
 
 /* --- opening ------------------------------------------------------------------------------------------------------ */
 
-static const enum flame_method methods[] = {FLAME_PERF, FLAME_SIGNALS};
-
-/* NULL: it cannot be done here, which is said. */
 static struct flame *open_flame(const struct flame_options *options)
 {
 	struct flame *flame = NULL;
 	struct error err = {""};
-	const int code = flame_open(&flame, options, &err);
-	if (code == -ENOTSUP && options->method == FLAME_PERF) {
-		print_message("%s: left out\n", err.text);
-		return NULL;
-	}
-	if (code)
+	if (flame_open(&flame, options, &err))
 		fail_msg("%s", err.text);
 	return flame;
 }
@@ -233,12 +220,9 @@ static void run(struct thread *threads, size_t count)
 }
 
 static struct flame_profile sample(
-	const struct flame_options *options, struct thread *threads, size_t count, bool *done)
+	const struct flame_options *options, struct thread *threads, size_t count)
 {
 	struct flame *flame = open_flame(options);
-	*done = flame != NULL;
-	if (!flame)
-		return (struct flame_profile){0};
 	flame_count(true);
 	run(threads, count);
 	flame_count(false);
@@ -248,167 +232,133 @@ static struct flame_profile sample(
 static void three_to_one(void **state)
 {
 	(void)state;
-	for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
-		struct thread threads[] = {{.stage = "alpha", .cycles = CYCLES}};
-		const struct flame_options options = {.method = methods[m]};
-		bool done;
-		struct flame_profile p = sample(&options, threads, 1, &done);
-		if (!done)
-			continue;
-		assert_int_equal(p.method, methods[m]);
-		const uint64_t three = below(&p, "alpha", "burn_three");
-		const uint64_t one = below(&p, "alpha", "burn_one");
-		if (has_stacks(methods[m])) {
-			check_share(three, three + one, 0.75);
-			assert_int_equal(below(&p, "alpha", "burn_cycles"), three + one);
-		}
-		/* The slices add up to the time that was asked for, and to the kernel's account of the process. */
-		const uint64_t stage = below(&p, "alpha", "alpha");
-		const double asked_s = CYCLES * CYCLE_MS * 1e-3;
-		const double found_s = (double)(stage + p.lost) * (double)p.period_ns * 1e-9;
-		const double sampled_s = (double)(p.samples + p.lost) * (double)p.period_ns * 1e-9;
-		assert_true(found_s > 0 && sampled_s / p.cpu_s < 1.15);
-		if (has_stacks(methods[m]))
-			assert_true(found_s > 0.9 * asked_s && sampled_s / p.cpu_s > 0.85);
-		flame_profile_release(&p);
+	struct thread threads[] = {{.stage = "alpha", .cycles = CYCLES}};
+	const struct flame_options options = {0};
+	struct flame_profile p = sample(&options, threads, 1);
+	const uint64_t three = below(&p, "alpha", "burn_three");
+	const uint64_t one = below(&p, "alpha", "burn_one");
+	if (has_stacks) {
+		check_share(three, three + one, 0.75);
+		assert_int_equal(below(&p, "alpha", "burn_cycles"), three + one);
 	}
+	/* The slices add up to the time that was asked for, and to the kernel's account of the process. */
+	const uint64_t stage = below(&p, "alpha", "alpha");
+	const double asked_s = CYCLES * CYCLE_MS * 1e-3;
+	const double found_s = (double)(stage + p.lost) * (double)p.period_ns * 1e-9;
+	const double sampled_s = (double)(p.samples + p.lost) * (double)p.period_ns * 1e-9;
+	assert_true(found_s > 0 && sampled_s / p.cpu_s < 1.15);
+	if (has_stacks)
+		assert_true(found_s > 0.9 * asked_s && sampled_s / p.cpu_s > 0.85);
+	flame_profile_release(&p);
 }
 
 static void stages_are_told_apart(void **state)
 {
 	(void)state;
-	for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
-		/* The third has the second's name, as libraries' threads have that of who made them; the last nobody's. */
-		struct thread threads[] = {{.stage = "alpha", .cycles = 8},
-			{.stage = "beta", .name = "beta's", .cycles = 24},
-			{.name = "beta's", .cycles = 8}, {.name = "nobody's", .cycles = 8}};
-		const struct flame_options options = {.method = methods[m]};
-		bool done;
-		struct flame_profile p = sample(&options, threads, 4, &done);
-		if (!done)
-			continue;
-		const uint64_t alpha = below(&p, "alpha", "alpha");
-		const uint64_t beta = below(&p, "beta", "beta");
-		const uint64_t other = below(&p, FLAME_OTHER, FLAME_OTHER);
-		const uint64_t all = alpha + beta + other;
-		check_share(alpha, all, 8. / 48);
-		check_share(beta, all, 32. / 48);
-		assert_true(below(&p, FLAME_SAMPLER, FLAME_SAMPLER) < all / 4);
-		flame_profile_release(&p);
-	}
+	/* The third has the second's name, as libraries' threads have that of who made them; the last nobody's. */
+	struct thread threads[] = {{.stage = "alpha", .cycles = 8},
+		{.stage = "beta", .name = "beta's", .cycles = 24}, {.name = "beta's", .cycles = 8},
+		{.name = "nobody's", .cycles = 8}};
+	const struct flame_options options = {0};
+	struct flame_profile p = sample(&options, threads, 4);
+	const uint64_t alpha = below(&p, "alpha", "alpha");
+	const uint64_t beta = below(&p, "beta", "beta");
+	const uint64_t other = below(&p, FLAME_OTHER, FLAME_OTHER);
+	const uint64_t all = alpha + beta + other;
+	check_share(alpha, all, 8. / 48);
+	check_share(beta, all, 32. / 48);
+	assert_true(below(&p, FLAME_SAMPLER, FLAME_SAMPLER) < all / 4);
+	flame_profile_release(&p);
 }
 
 static void stacks_end_where_threads_registered(void **state)
 {
 	(void)state;
-	for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
-		struct thread threads[] = {{.stage = "alpha", .cycles = 8}};
-		const struct flame_options options = {.method = methods[m]};
-		bool done;
-		struct flame_profile p = sample(&options, threads, 1, &done);
-		if (!done || !has_stacks(methods[m])) {
-			flame_profile_release(&p);
-			continue;
-		}
-		uint64_t right = 0;
-		for (size_t i = 0; i < p.frame_count; i++)
-			if (p.frames[i].parent != FLAME_ROOT &&
-				strcmp(name_of(&p, i), "work") == 0 &&
-				p.frames[p.frames[i].parent].parent == FLAME_ROOT)
-				right += p.frames[i].total;
-		/* But for a page of the stack that had to be touched first, and the thread's first and last moments. */
-		assert_true(right + right / 10 + 3 >= below(&p, "alpha", "alpha"));
+	struct thread threads[] = {{.stage = "alpha", .cycles = 8}};
+	const struct flame_options options = {0};
+	struct flame_profile p = sample(&options, threads, 1);
+	if (!has_stacks) {
 		flame_profile_release(&p);
+		return;
 	}
+	uint64_t right = 0;
+	for (size_t i = 0; i < p.frame_count; i++)
+		if (p.frames[i].parent != FLAME_ROOT && strcmp(name_of(&p, i), "work") == 0 &&
+			p.frames[p.frames[i].parent].parent == FLAME_ROOT)
+			right += p.frames[i].total;
+	/* But for a page of the stack that had to be touched first, and the thread's first and last moments. */
+	assert_true(right + right / 10 + 3 >= below(&p, "alpha", "alpha"));
+	flame_profile_release(&p);
 }
 
 static void popped_registers_are_followed(void **state)
 {
 	(void)state;
-	for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
-		struct thread threads[] = {{.stage = "alpha", .cycles = 8, .popped = true}};
-		const struct flame_options options = {.method = methods[m]};
-		bool done;
-		struct flame_profile p = sample(&options, threads, 1, &done);
-		if (done && has_stacks(methods[m])) {
-			uint64_t whole = 0;
-			for (size_t i = 0; i < p.frame_count; i++)
-				if (strcmp(name_of(&p, i), "popped") == 0 &&
-					strcmp(name_of(&p, p.frames[i].parent), "burn_popped") == 0)
-					whole += p.frames[i].total;
-			assert_true(whole > 0 && whole == below(&p, "alpha", "popped"));
-		}
-		flame_profile_release(&p);
+	struct thread threads[] = {{.stage = "alpha", .cycles = 8, .popped = true}};
+	const struct flame_options options = {0};
+	struct flame_profile p = sample(&options, threads, 1);
+	if (has_stacks) {
+		uint64_t whole = 0;
+		for (size_t i = 0; i < p.frame_count; i++)
+			if (strcmp(name_of(&p, i), "popped") == 0 &&
+				strcmp(name_of(&p, p.frames[i].parent), "burn_popped") == 0)
+				whole += p.frames[i].total;
+		assert_true(whole > 0 && whole == below(&p, "alpha", "popped"));
 	}
+	flame_profile_release(&p);
 }
 
 static void short_copies_are_counted(void **state)
 {
 	(void)state;
-	for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
-		struct thread threads[] = {{.stage = "alpha", .cycles = 8, .deep = true}};
-		const struct flame_options options = {.method = methods[m], .stack_bytes = 4 << 10};
-		bool done;
-		struct flame_profile p = sample(&options, threads, 1, &done);
-		if (!done)
-			continue;
-		const uint64_t stage = below(&p, "alpha", "alpha");
-		const uint64_t cut = below(&p, "alpha", FLAME_TRUNCATED);
-		assert_true(stage > 0 && cut >= stage * 9 / 10 && p.truncated >= cut);
-		flame_profile_release(&p);
-	}
+	struct thread threads[] = {{.stage = "alpha", .cycles = 8, .deep = true}};
+	const struct flame_options options = {.stack_bytes = 4 << 10};
+	struct flame_profile p = sample(&options, threads, 1);
+	const uint64_t stage = below(&p, "alpha", "alpha");
+	const uint64_t cut = below(&p, "alpha", FLAME_TRUNCATED);
+	assert_true(stage > 0 && cut >= stage * 9 / 10 && p.truncated >= cut);
+	flame_profile_release(&p);
 }
 
 static void full_rings_are_counted(void **state)
 {
 	(void)state;
-	for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
-		struct thread threads[] = {{.stage = "alpha", .cycles = 12, .deep = true}};
-		/* No room for even one of the thread's stacks; for one, where the kernel gives no less. */
-		const struct flame_options options = {
-			.method = methods[m], .stack_bytes = 48 << 10, .ring_bytes = 16 << 10};
-		bool done;
-		struct flame_profile p = sample(&options, threads, 1, &done);
-		if (!done || !has_stacks(methods[m])) {
-			flame_profile_release(&p);
-			continue;
-		}
-		/* A drain that is quick enough loses nothing of the kernel's: one stack has room. */
-		assert_true(p.lost > 0 || methods[m] == FLAME_PERF);
-		const double asked_s = 12 * CYCLE_MS * 1e-3;
-		assert_true(
-			(double)(p.samples + p.lost) * (double)p.period_ns * 1e-9 > 0.8 * asked_s);
-		if (methods[m] == FLAME_SIGNALS)
-			assert_int_equal(below(&p, "alpha", "alpha"), 0);
+	struct thread threads[] = {{.stage = "alpha", .cycles = 12, .deep = true}};
+	/* No room for even one of the thread's stacks. */
+	const struct flame_options options = {.stack_bytes = 48 << 10, .ring_bytes = 16 << 10};
+	struct flame_profile p = sample(&options, threads, 1);
+	if (!has_stacks) {
 		flame_profile_release(&p);
+		return;
 	}
+	assert_true(p.lost > 0);
+	const double asked_s = 12 * CYCLE_MS * 1e-3;
+	assert_true((double)(p.samples + p.lost) * (double)p.period_ns * 1e-9 > 0.8 * asked_s);
+	assert_int_equal(below(&p, "alpha", "alpha"), 0);
+	flame_profile_release(&p);
 }
 
 static void only_windows_count(void **state)
 {
 	(void)state;
-	for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
-		const struct flame_options options = {.method = methods[m]};
-		struct flame *flame = open_flame(&options);
-		if (!flame)
-			continue;
-		burn(100 * NS_PER_MS);
-		for (int i = 0; i < 2; i++) {
-			flame_count(true);
-			flame_count(true); /* once is enough */
-			burn_one();
-			flame_count(false);
-			burn(50 * NS_PER_MS);
-		}
-		struct flame_profile p = finish(flame);
-		assert_int_equal(p.windows, 2);
-		assert_true(p.outside > p.samples);
-		const double in_s = 2 * CYCLE_MS / 4 * 1e-3;
-		assert_true(p.cpu_s >= in_s && p.cpu_s < 0.15);
-		/* A signal brings the slices of a tick that came late, some from before its window; outside were 200 ms. */
-		assert_true((double)p.samples * (double)p.period_ns * 1e-9 < p.cpu_s + 0.05);
-		flame_profile_release(&p);
+	const struct flame_options options = {0};
+	struct flame *flame = open_flame(&options);
+	burn(100 * NS_PER_MS);
+	for (int i = 0; i < 2; i++) {
+		flame_count(true);
+		flame_count(true); /* once is enough */
+		burn_one();
+		flame_count(false);
+		burn(50 * NS_PER_MS);
 	}
+	struct flame_profile p = finish(flame);
+	assert_int_equal(p.windows, 2);
+	assert_true(p.outside > p.samples);
+	const double in_s = 2 * CYCLE_MS / 4 * 1e-3;
+	assert_true(p.cpu_s >= in_s && p.cpu_s < 0.15);
+	/* A signal brings the slices of a tick that came late, some from before its window; outside were 200 ms. */
+	assert_true((double)p.samples * (double)p.period_ns * 1e-9 < p.cpu_s + 0.05);
+	flame_profile_release(&p);
 }
 
 static void one_at_a_time_and_none_is_nothing(void **state)
@@ -419,7 +369,7 @@ static void one_at_a_time_and_none_is_nothing(void **state)
 	flame_count(false);
 	flame_thread_end();
 	flame_close(NULL);
-	const struct flame_options options = {.method = FLAME_SIGNALS};
+	const struct flame_options options = {0};
 	for (int i = 0; i < 3; i++) {
 		struct flame *flame = open_flame(&options);
 		struct flame *other = NULL;
@@ -436,32 +386,28 @@ static void one_at_a_time_and_none_is_nothing(void **state)
 static void threads_come_and_go(void **state)
 {
 	(void)state;
-	for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
-		const struct flame_options options = {.method = methods[m]};
-		struct flame *flame = open_flame(&options);
-		if (!flame)
-			continue;
-		flame_count(true);
-		for (int i = 0; i < 300; i++) {
-			struct thread threads[] = {
-				{.stage = "alpha"}, {.stage = "beta"}, {0}, {.stage = "alpha"}};
-			run(threads, 4);
-		}
-		struct thread last[] = {{.stage = "alpha", .cycles = 8}};
-		run(last, 1);
-		flame_count(false);
-		struct flame_profile p = finish(flame);
-		assert_true(below(&p, "alpha", "alpha") > 0);
-		assert_int_equal(p.unsampled_threads, 0);
-		flame_profile_release(&p);
+	const struct flame_options options = {0};
+	struct flame *flame = open_flame(&options);
+	flame_count(true);
+	for (int i = 0; i < 300; i++) {
+		struct thread threads[] = {
+			{.stage = "alpha"}, {.stage = "beta"}, {0}, {.stage = "alpha"}};
+		run(threads, 4);
 	}
+	struct thread last[] = {{.stage = "alpha", .cycles = 8}};
+	run(last, 1);
+	flame_count(false);
+	struct flame_profile p = finish(flame);
+	assert_true(below(&p, "alpha", "alpha") > 0);
+	assert_int_equal(p.unsampled_threads, 0);
+	flame_profile_release(&p);
 }
 
 /* Sleeps and reads that a signal reaches go on, and signals come only from a thread's own CPU time. */
 static void sleeps_are_not_cut_short(void **state)
 {
 	(void)state;
-	const struct flame_options options = {.method = FLAME_SIGNALS};
+	const struct flame_options options = {0};
 	struct flame *flame = open_flame(&options);
 	flame_count(true);
 	for (int i = 0; i < 20; i++) {

@@ -248,11 +248,11 @@ static void foreign_files(void **state)
 {
 	(void)state;
 	refuse("points.jsonl", "{\"schema\": \"mlbench.points/9\"}\n", "mlbench.points/9");
-	refuse("points.jsonl", "{\"a\": 1}\n", "no 'schema'");
-	refuse("points.jsonl", "hello\n", "points.jsonl:1: no JSON");
+	refuse("points.jsonl", "{\"a\": 1}\n", "'schema' is missing");
+	refuse("points.jsonl", "hello\n", "points.jsonl:1: not JSON");
 	refuse("points.jsonl", "{\"schema\": \"mlbench.points/1\"}\n", "'resolved'");
-	refuse("points.jsonl", "", "no whole line");
-	refuse("points.jsonl", "{\"schema\": \"mlbench.points/1\"", "no whole line");
+	refuse("points.jsonl", "", "no complete line");
+	refuse("points.jsonl", "{\"schema\": \"mlbench.points/1\"", "no complete line");
 }
 
 /* Damage in the middle is no torn line: it is told with its line. */

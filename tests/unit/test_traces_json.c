@@ -257,7 +257,7 @@ static void files_are_told_apart(void **state)
 	assert_int_equal(rename(from, to), 0);
 	expect(&record, -EINVAL, "point 7");
 	write_file("{\"schema\":\"mlbench.traces/1\",\"point\":12,\"rep");
-	expect(&record, -EINVAL, "no JSON");
+	expect(&record, -EINVAL, "not JSON");
 	write_file("");
 	expect(&record, -EINVAL, "p00012-r1.json");
 	write_file("{\"schema\":\"mlbench.traces/9\"}");

@@ -1,8 +1,8 @@
 /* The shared part of the device's benches. */
 #include "tests/bench/device/device_bench.h"
 
+#include "harness/base/array.h"
 #include "harness/base/clock.h"
-#include "harness/base/order.h"
 #include "harness/base/rng.h"
 
 #include <errno.h>

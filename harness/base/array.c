@@ -1,4 +1,5 @@
-#include "harness/base/order.h"
+/* Sorting numbers. */
+#include "harness/base/array.h"
 
 #include <stdlib.h>
 
