@@ -91,6 +91,9 @@ static void test_lines_of_before(void **state)
 	json_decref(header);
 	arena_close(dataset.arena);
 
+	/* The number of a format that there is not, in one digit. */
+	write_lines("scan.jsonl", lines_of_scan, "[\"a.jpg\",9,8,7,0,\"\",9]\n[\"b\",\"c\"]\n");
+	expect_refused("scan.jsonl", "a line is not as mlbench writes it");
 	write_lines("recipe.jsonl", lines_of_recipe, lines_of_files);
 	expect_refused("recipe.jsonl", "a line is not as mlbench writes it");
 }

@@ -103,7 +103,7 @@ static uint64_t take_number(struct cursor *cursor, uint64_t most)
 	uint64_t value = 0;
 	for (; cursor->at < cursor->end && *cursor->at >= '0' && *cursor->at <= '9'; cursor->at++) {
 		const uint64_t digit = (uint64_t)(*cursor->at - '0');
-		if (value > (most - digit) / 10)
+		if (digit > most || value > (most - digit) / 10)
 			cursor->failed = true;
 		value = value * 10 + digit;
 	}
@@ -503,12 +503,12 @@ static int manifest_take_text(const struct manifest_file *file, char *text, size
 	return 0;
 }
 
-/* The next string of the block; NULL where it ends before, or the string is empty. */
+/* The next string of the block; NULL where the block ends before. */
 static const char *manifest_next_text(const char **at, const char *end)
 {
 	const char *const start = *at;
 	const char *const stop = start < end ? memchr(start, '\0', (size_t)(end - start)) : NULL;
-	if (!stop || stop == start)
+	if (!stop)
 		return NULL;
 	*at = stop + 1;
 	return start;
@@ -530,7 +530,7 @@ static bool manifest_place_names(struct dataset *dataset, const char *at, size_t
 static int manifest_take_body(const struct manifest_file *file, const json_t *header,
 	struct dataset *dataset, struct error *err)
 {
-	enum { LEAST_TEXT = 2, LEAST_BAD = 2 * LEAST_TEXT }; /* strings of one byte */
+	enum { LEAST_TEXT = 1, LEAST_BAD = 2 * LEAST_TEXT }; /* empty strings */
 	const size_t left = file->size - file->header_size;
 	const size_t text_size = header_number(header, "text");
 	int code = manifest_take_counts(
