@@ -8,6 +8,7 @@
 #include "workloads/dataset/scan.h"
 #include "workloads/dataset/site.h"
 #include "workloads/dataset/threads.h"
+#include "workloads/source/store.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -37,7 +38,7 @@ static int dataset_open_folder(const struct config *config, const struct dataset
 	struct dataset *dataset, struct error *err)
 {
 	const char *path = config_text(config, KEY_DATASET_PATH);
-	int code = check_folder(path, err);
+	int code = store_find(path)->local ? check_folder(path, err) : 0;
 	if (!code)
 		code = scan_folder(path, (uint64_t)config_integer(config, KEY_DATASET_SAMPLES),
 			control, dataset, err);

@@ -6,6 +6,7 @@
 #include "harness/base/log.h"
 #include "workloads/dataset/inspect.h"
 #include "workloads/dataset/manifest.h"
+#include "workloads/source/store.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -27,7 +28,7 @@ static char *cache_path(const char *root, uint64_t some, bool make)
 	const char *cache = getenv("XDG_CACHE_HOME");
 	const bool given = cache && cache[0] == '/';
 	const char *home = given ? cache : getenv("HOME");
-	char *real = realpath(root, NULL);
+	char *real = store_find(root)->local ? realpath(root, NULL) : strdup(root);
 	char *path = NULL;
 	char *folder = NULL;
 	if (real && home && home[0] == '/')
