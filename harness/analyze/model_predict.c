@@ -166,7 +166,8 @@ enum {
 	ELASTICITY_SEED = 733,
 	ELASTICITY_SAMPLES = 100000,
 	ELASTICITY_SAMPLES_LEAST = 600,
-	ELASTICITY_SAMPLES_MOST = 8000
+	ELASTICITY_SAMPLES_MOST = 8000,
+	ELASTICITY_SAMPLES_SKETCH = 3000, /* to begin with, where few draws are asked for */
 };
 
 /* Half the difference of ln(cost). */
@@ -207,8 +208,8 @@ static int elasticity_of_cost(const struct model *model, int cost,
 /* What is drawn for each cost: values by resample, and how many there are. */
 struct elasticity_draws {
 	const struct model *model;
-	size_t samples; /* in a replay */
 	double weight;
+	size_t samples[COSTS]; /* in a replay */
 	double values[COSTS][RESAMPLES_MOST];
 	unsigned drawn[COSTS];
 };
@@ -233,7 +234,7 @@ static int draw_more(struct elasticity_draws *draws, const enum replay_cost *cos
 		const enum replay_cost cost = jobs[i].cost;
 		const unsigned r = jobs[i].resample;
 		const struct replay_options options =
-			model_resample(draws->model, draws->samples, ELASTICITY_SEED + r);
+			model_resample(draws->model, draws->samples[cost], ELASTICITY_SEED + r);
 		struct error why = {0};
 		double value = NAN;
 		const int code = elasticity_of_cost(draws->model, cost, &options, &value, &why);
@@ -255,7 +256,7 @@ static struct elasticity elasticity_drawn(
 	const size_t count = draws->drawn[cost];
 	memcpy(values, draws->values[cost], count * sizeof *values);
 	const double mean = statistics_mean(values, count);
-	const double width = sqrt((double)draws->samples / (double)draws->model->recorded);
+	const double width = sqrt((double)draws->samples[cost] / (double)draws->model->recorded);
 	const double low = statistics_quantile(values, count, 0.05);
 	const double high = statistics_quantile(values, count, 0.95);
 	return (struct elasticity){.cost = cost,
@@ -282,22 +283,30 @@ int model_elasticities(
 		if (costs_anything(model, c))
 			costs[count++] = (enum replay_cost)c;
 	const size_t share = count > 0 ? ELASTICITY_SAMPLES / (2 * count) : 0;
+	const size_t whole = share < ELASTICITY_SAMPLES_LEAST  ? ELASTICITY_SAMPLES_LEAST
+			     : share > ELASTICITY_SAMPLES_MOST ? ELASTICITY_SAMPLES_MOST
+							       : share;
+	const bool sketch = resamples < RESAMPLES_FIRST && whole > ELASTICITY_SAMPLES_SKETCH;
 	/* Of the measured time between batches, so much is in the replay. */
 	const double explained = exp(-model->unmodelled);
-	struct elasticity_draws draws = {.model = model,
-		.samples = share < ELASTICITY_SAMPLES_LEAST  ? ELASTICITY_SAMPLES_LEAST
-			   : share > ELASTICITY_SAMPLES_MOST ? ELASTICITY_SAMPLES_MOST
-							     : share,
-		.weight = explained};
+	struct elasticity_draws draws = {.model = model, .weight = explained};
 	*out = (struct elasticities){.unmodelled = 1 - explained};
-	for (int c = 0; c < COSTS; c++)
+	for (int c = 0; c < COSTS; c++) {
 		out->costs[c].cost = (enum replay_cost)c;
+		draws.samples[c] = sketch ? ELASTICITY_SAMPLES_SKETCH : whole;
+	}
 	int code = draw_more(&draws, costs, count, first, err);
 	enum replay_cost open[COSTS];
 	size_t open_count = 0;
-	for (size_t i = 0; i < count && !code; i++)
-		if (!is_drawn_enough(&draws, costs[i]))
-			open[open_count++] = costs[i];
+	for (size_t i = 0; i < count && !code; i++) {
+		if (is_drawn_enough(&draws, costs[i]))
+			continue;
+		open[open_count++] = costs[i];
+		if (!sketch)
+			continue;
+		draws.samples[costs[i]] = whole; /* anew */
+		draws.drawn[costs[i]] = 0;
+	}
 	if (!code)
 		code = draw_more(&draws, open, open_count, resamples, err);
 	for (size_t i = 0; i < count && !code; i++) {
