@@ -160,14 +160,18 @@ int model_predict(
 
 enum {
 	RESAMPLES_MOST = 64,
+	RESAMPLES_FIRST = 4,
 	ELASTICITY_SEED = 733,
 	ELASTICITY_SAMPLES = 100000,
 	ELASTICITY_SAMPLES_LEAST = 600,
-	ELASTICITY_SAMPLES_MOST = 8000
+	ELASTICITY_SAMPLES_MOST = 8000,
+	ELASTICITY_SAMPLES_SKETCH = 3000, /* to begin with, where few draws are asked for */
 };
 
 /* Half the difference of ln(cost). */
 static const double ELASTICITY_STEP = 0.03;
+/* An interval that is no wider is below what is printed, and below what a verdict takes for equal. */
+static const double ELASTICITY_WIDTH_ENOUGH = 0.01;
 
 static bool costs_anything(const struct model *model, int cost)
 {
@@ -199,26 +203,70 @@ static int elasticity_of_cost(const struct model *model, int cost,
 	return code;
 }
 
-static int fill_cost(const struct model *model, int cost, unsigned resamples, size_t samples,
-	double weight, struct elasticity *out, struct error *err)
+/* What is drawn for each cost: values by resample, and how many there are. */
+struct elasticity_draws {
+	const struct model *model;
+	double weight;
+	size_t samples[COSTS]; /* in a replay */
+	double values[COSTS][RESAMPLES_MOST];
+	unsigned drawn[COSTS];
+};
+
+/* Draws until those costs have so many; each replay is on its own, so the cores share them. */
+static int draw_more(struct elasticity_draws *draws, const enum replay_cost *costs, size_t count,
+	unsigned resamples, struct error *err)
+{
+	struct {
+		enum replay_cost cost;
+		unsigned resample;
+	} jobs[COSTS * RESAMPLES_MOST];
+	int job_count = 0;
+	int failed = 0;
+	for (size_t i = 0; i < count; i++)
+		for (; draws->drawn[costs[i]] < resamples; job_count++) {
+			jobs[job_count].cost = costs[i];
+			jobs[job_count].resample = draws->drawn[costs[i]]++;
+		}
+#pragma omp parallel for schedule(dynamic) shared(failed)
+	for (int i = 0; i < job_count; i++) {
+		const enum replay_cost cost = jobs[i].cost;
+		const unsigned r = jobs[i].resample;
+		const struct replay_options options =
+			model_resample(draws->model, draws->samples[cost], ELASTICITY_SEED + r);
+		struct error why = {0};
+		double value = NAN;
+		const int code = elasticity_of_cost(draws->model, cost, &options, &value, &why);
+		draws->values[cost][r] = value * draws->weight;
+		if (!code)
+			continue;
+#pragma omp critical(model_elasticities_failed)
+		if (!failed)
+			failed = error_set(err, code, "%s", why.text);
+	}
+	return failed;
+}
+
+/* The 90 % interval, as wide as draws of as many items as were recorded would be. */
+static struct elasticity elasticity_drawn(
+	const struct elasticity_draws *draws, enum replay_cost cost)
 {
 	double values[RESAMPLES_MOST];
-	for (unsigned r = 0; r < resamples; r++) {
-		const struct replay_options options =
-			model_resample(model, samples, ELASTICITY_SEED + r);
-		const int code = elasticity_of_cost(model, cost, &options, &values[r], err);
-		if (code)
-			return code;
-		values[r] *= weight;
-	}
-	out->value = statistics_mean(values, resamples);
-	/* As wide as draws of as many items as were recorded would be. */
-	const double width = sqrt((double)samples / (double)model->recorded);
-	const double low = statistics_quantile(values, resamples, 0.05);
-	const double high = statistics_quantile(values, resamples, 0.95);
-	out->interval = (struct interval){
-		out->value + width * (low - out->value), out->value + width * (high - out->value)};
-	return 0;
+	const size_t count = draws->drawn[cost];
+	memcpy(values, draws->values[cost], count * sizeof *values);
+	const double mean = statistics_mean(values, count);
+	const double width = sqrt((double)draws->samples[cost] / (double)draws->model->recorded);
+	const double low = statistics_quantile(values, count, 0.05);
+	const double high = statistics_quantile(values, count, 0.95);
+	return (struct elasticity){.cost = cost,
+		.value = mean,
+		.interval = {mean + width * (low - mean), mean + width * (high - mean)}};
+}
+
+/* The first few draws of a cost that hardly differ say what more of them would. */
+static bool is_drawn_enough(const struct elasticity_draws *draws, enum replay_cost cost)
+{
+	const struct elasticity e = elasticity_drawn(draws, cost);
+	return e.interval.high - e.interval.low <= ELASTICITY_WIDTH_ENOUGH;
 }
 
 int model_elasticities(
@@ -226,27 +274,44 @@ int model_elasticities(
 {
 	const unsigned asked = effort < 1 ? 1 : effort;
 	const unsigned resamples = asked < RESAMPLES_MOST ? asked : RESAMPLES_MOST;
-	size_t costs = 0;
+	const unsigned first = resamples < RESAMPLES_FIRST ? resamples : RESAMPLES_FIRST;
+	enum replay_cost costs[COSTS];
+	size_t count = 0;
 	for (int c = 0; c < COSTS; c++)
-		costs += costs_anything(model, c);
-	const size_t share = costs > 0 ? ELASTICITY_SAMPLES / (2 * costs) : 0;
-	const size_t samples = share < ELASTICITY_SAMPLES_LEAST  ? ELASTICITY_SAMPLES_LEAST
-			       : share > ELASTICITY_SAMPLES_MOST ? ELASTICITY_SAMPLES_MOST
-								 : share;
+		if (costs_anything(model, c))
+			costs[count++] = (enum replay_cost)c;
+	const size_t share = count > 0 ? ELASTICITY_SAMPLES / (2 * count) : 0;
+	const size_t whole = share < ELASTICITY_SAMPLES_LEAST  ? ELASTICITY_SAMPLES_LEAST
+			     : share > ELASTICITY_SAMPLES_MOST ? ELASTICITY_SAMPLES_MOST
+							       : share;
+	const bool sketch = resamples < RESAMPLES_FIRST && whole > ELASTICITY_SAMPLES_SKETCH;
 	/* Of the measured time between batches, so much is in the replay. */
 	const double explained = exp(-model->unmodelled);
+	struct elasticity_draws draws = {.model = model, .weight = explained};
 	*out = (struct elasticities){.unmodelled = 1 - explained};
 	for (int c = 0; c < COSTS; c++) {
-		struct elasticity *e = &out->costs[c];
-		e->cost = (enum replay_cost)c;
-		if (!costs_anything(model, c))
-			continue;
-		const int code = fill_cost(model, c, resamples, samples, explained, e, err);
-		if (code)
-			return code;
-		out->sum += e->value;
+		out->costs[c].cost = (enum replay_cost)c;
+		draws.samples[c] = sketch ? ELASTICITY_SAMPLES_SKETCH : whole;
 	}
-	return 0;
+	int code = draw_more(&draws, costs, count, first, err);
+	enum replay_cost open[COSTS];
+	size_t open_count = 0;
+	for (size_t i = 0; i < count && !code; i++) {
+		if (is_drawn_enough(&draws, costs[i]))
+			continue;
+		open[open_count++] = costs[i];
+		if (!sketch)
+			continue;
+		draws.samples[costs[i]] = whole; /* anew */
+		draws.drawn[costs[i]] = 0;
+	}
+	if (!code)
+		code = draw_more(&draws, open, open_count, resamples, err);
+	for (size_t i = 0; i < count && !code; i++) {
+		out->costs[costs[i]] = elasticity_drawn(&draws, costs[i]);
+		out->sum += out->costs[costs[i]].value;
+	}
+	return code;
 }
 
 enum replay_cost model_limiting_cost(const struct elasticities *e)

@@ -4,7 +4,8 @@
  *   bench_scan make FOLDER [FILES [BYTES]]   20,000 pictures of 24 KiB in 20 classes
  *   bench_scan memory FOLDER                 in the page cache, against the plain scan
  *   bench_scan calls FOLDER MS               each call sleeps so long
- *   bench_scan slow FOLDER                   as it lies on slow storage, each way once */
+ *   bench_scan slow FOLDER                   as it lies on slow storage, each way once
+ *   bench_scan manifest FOLDER [SAMPLES]     writing and reading a manifest, of 1,000,000 samples without files */
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/config/config.h"
@@ -15,6 +16,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 enum { ROUNDS = 9, FILES = 20000, BYTES = 24 * 1024, CLASSES = 20, SOME = 100, WIDTH = 64 };
 
@@ -213,6 +216,109 @@ static void show_slow_folder(const char *folder)
 		reference_seconds(folder, team_threads(0)));
 }
 
+/* ---- manifests ------------------------------------------------------------------------------- */
+
+enum { MANIFEST_SAMPLES = 1000000, MANIFEST_CLASSES = 1000 };
+
+/* Aimed at: 200 ns of CPU time for a sample, and 1.5 times the bytes of what is asked for. */
+static const double MANIFEST_SAMPLE_S = 200e-9, MANIFEST_MEMORY_BAR = 1.5;
+
+static void make_manifest(const char *path, size_t count)
+{
+	struct dataset dataset = {.count = count, .class_count = MANIFEST_CLASSES};
+	struct error err;
+	struct arena *const arena = dataset.arena = arena_open();
+	char name[64];
+	dataset.samples = arena_take(arena, count * sizeof *dataset.samples);
+	dataset.class_names = arena_take(arena, MANIFEST_CLASSES * sizeof *dataset.class_names);
+	for (int i = 0; i < MANIFEST_CLASSES; i++)
+		dataset.class_names[i] = arena_text(
+			arena, name, (size_t)snprintf(name, sizeof name, "class_%04d", i));
+	for (size_t i = 0; i < count; i++) {
+		const int length = snprintf(
+			name, sizeof name, "class_%04zu/%08zu.jpg", i % MANIFEST_CLASSES, i);
+		dataset.samples[i] = (struct sample){
+			.path = arena_text(arena, name, (size_t)length),
+			.bytes = 100000 + i % 9999,
+			.checksum = i * 0x9e3779b97f4a7c15,
+			.width = 500,
+			.height = 375,
+			.label = (uint32_t)(i % MANIFEST_CLASSES),
+			.format = (uint8_t)image_format_of_name(name),
+		};
+	}
+	manifest_total(&dataset);
+	json_t *const header = json_object();
+	if (manifest_write(path, header, &dataset, &err))
+		die(err.text);
+	json_decref(header);
+	arena_close(arena);
+}
+
+/* In a process of its own, so that its memory can be told. */
+static void read_manifest(const char *path, double *cpu_ms, double *mib, double *needed_mib)
+{
+	struct {
+		double cpu_ms, mib, needed_mib;
+	} told;
+	int ends[2];
+	if (pipe(ends))
+		die("no pipe");
+	(void)fflush(stdout);
+	if (fork() == 0) {
+		struct rusage before, after;
+		struct dataset dataset = {0};
+		struct error err;
+		json_t *header;
+		(void)getrusage(RUSAGE_SELF, &before);
+		const uint64_t begun_ns = clock_thread_cpu_ns();
+		if (manifest_read(path, &dataset, &header, &err))
+			die(err.text);
+		told.cpu_ms = (double)(clock_thread_cpu_ns() - begun_ns) / (double)NS_PER_MS;
+		(void)getrusage(RUSAGE_SELF, &after);
+		told.mib = (double)(after.ru_maxrss - before.ru_maxrss) / 1024;
+		size_t needed = dataset.count * sizeof *dataset.samples;
+		for (size_t i = 0; i < dataset.count; i++)
+			needed += strlen(dataset.samples[i].path) + 1;
+		told.needed_mib = (double)needed / (1024 * 1024);
+		_exit(write(ends[1], &told, sizeof told) == sizeof told ? 0 : 1);
+	}
+	if (read(ends[0], &told, sizeof told) != sizeof told)
+		die("the manifest could not be read");
+	(void)wait(NULL);
+	(void)close(ends[0]);
+	(void)close(ends[1]);
+	*cpu_ms = told.cpu_ms;
+	*mib = told.mib;
+	*needed_mib = told.needed_mib;
+}
+
+static bool show_manifest(const char *folder, size_t count)
+{
+	char *const path = files_join(folder, MANIFEST_NAME);
+	struct stat st;
+	double cpu[ROUNDS], memory[ROUNDS], needed = 0;
+	const uint64_t begun_ns = clock_now_ns();
+	make_manifest(path, count);
+	const double made_s = (double)(clock_now_ns() - begun_ns) / (double)NS_PER_S;
+	if (stat(path, &st))
+		die("no manifest");
+	printf("a manifest of %zu samples: %.1f MB, made in %.2f s; read %d times, medians [least-most]\n",
+		count, (double)st.st_size / 1e6, made_s, ROUNDS);
+	for (int i = 0; i < ROUNDS; i++)
+		read_manifest(path, &cpu[i], &memory[i], &needed);
+	const double ms = print_spread("CPU time", cpu, "ms");
+	const double mib = print_spread("memory at most", memory, "MiB");
+	printf("  %-34s %7.3f MiB\n", "samples and their names", needed);
+	const bool met = ms * 1e-3 <= MANIFEST_SAMPLE_S * (double)count &&
+			 mib <= MANIFEST_MEMORY_BAR * needed;
+	printf("  bar <= %.0f ns a sample, <= %.1f times that memory: %s\n",
+		MANIFEST_SAMPLE_S * 1e9, MANIFEST_MEMORY_BAR, met ? "met" : "MISSED");
+	(void)unlink(path);
+	free(path);
+	return met;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 3)
@@ -229,8 +335,11 @@ int main(int argc, char **argv)
 	} else if (strcmp(argv[1], "calls") == 0 && argc > 3) {
 		call_ns = strtoull(argv[3], NULL, 10) * NS_PER_MS;
 		met = show_slow_calls(argv[2]);
+	} else if (strcmp(argv[1], "manifest") == 0) {
+		met = show_manifest(
+			argv[2], argc > 3 ? strtoull(argv[3], NULL, 10) : MANIFEST_SAMPLES);
 	} else {
-		die("make, memory, calls or slow?");
+		die("make, memory, calls, slow or manifest?");
 	}
 	return met ? EXIT_SUCCESS : EXIT_FAILURE;
 }

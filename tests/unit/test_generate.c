@@ -574,6 +574,55 @@ static void test_damaged_manifest(void **state)
 	config_release(&config);
 }
 
+/* A set of an earlier version, whose manifest has lines, is as complete as it was. */
+static void test_manifest_of_lines(void **state)
+{
+	(void)state;
+	struct config config;
+	struct dataset dataset;
+	struct dataset_generated out;
+	struct dataset_verified verified;
+	struct error err;
+	struct buffer lines = {0}, file = {0};
+	char path[FIXTURE_PATH], hex[17];
+	json_t *header;
+	configure(&config, "lines", NULL);
+	must_generate(&config, 1, &out);
+	dataset = (struct dataset){0};
+	assert_int_equal(
+		manifest_read(fixture_path("lines/" MANIFEST_NAME, path), &dataset, &header, &err),
+		0);
+	for (size_t i = 0; i < dataset.count; i++) {
+		const struct sample *sample = &dataset.samples[i];
+		buffer_format(&lines, "[\"%s\",%llu,%u,%u,%u,\"%016llx\"]\n", sample->path,
+			(unsigned long long)sample->bytes, sample->width, sample->height,
+			sample->label, (unsigned long long)sample->checksum);
+	}
+	(void)snprintf(hex, sizeof hex, "%016llx",
+		(unsigned long long)hash_bytes(lines.data, lines.size, 0));
+	(void)json_object_set_new(header, "schema", json_string(MANIFEST_SCHEMA_LINES));
+	(void)json_object_set_new(header, "body", json_string(hex));
+	(void)json_object_del(header, "text");
+	char *first = json_dumps(header, JSON_COMPACT);
+	buffer_format(&file, "%s\n", first);
+	buffer_add(&file, lines.data, lines.size);
+	fixture_write("lines/" MANIFEST_NAME, file.data, file.size);
+	arena_close(dataset.arena);
+	assert_int_equal(dataset_open(&config, NULL, &dataset, &err), 0);
+	assert_int_equal(dataset.count, SAMPLES);
+	dataset_close(&dataset);
+	assert_int_equal(dataset_verify(&config, NULL, &verified, &err), 0);
+	assert_int_equal(verified.good, SAMPLES);
+	must_generate(&config, 1, &out);
+	assert_int_equal(out.made, 0);
+	assert_int_equal(out.kept, SAMPLES);
+	free(first);
+	json_decref(header);
+	buffer_release(&lines);
+	buffer_release(&file);
+	config_release(&config);
+}
+
 /* In a child: RLIMIT_FSIZE makes every write of a larger file fail. */
 static void test_write_error(void **state)
 {
@@ -735,6 +784,7 @@ int main(void)
 		cmocka_unit_test(test_foreign_folder_is_refused),
 		cmocka_unit_test(test_two_at_once),
 		cmocka_unit_test(test_damaged_manifest),
+		cmocka_unit_test(test_manifest_of_lines),
 		cmocka_unit_test(test_write_error),
 		cmocka_unit_test(test_disk_full),
 		cmocka_unit_test(test_no_permission),

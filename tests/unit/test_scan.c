@@ -9,6 +9,7 @@
 #include "workloads/dataset/inspect.h"
 #include "workloads/dataset/manifest.h"
 #include "workloads/image/encode.h"
+#include "workloads/source/store.h"
 
 #include <pthread.h>
 #include <sys/resource.h>
@@ -854,6 +855,231 @@ static void a_stop_whichever_way(void **state)
 		}
 }
 
+/* ---- a store that is no folder ---------------------------------------------------------------- */
+
+enum { HELD_MOST = 200 };
+
+/* The files of a folder, held in memory. */
+struct held_file {
+	char *path, *bytes;
+	size_t size;
+};
+
+struct held_store {
+	struct store base;
+	struct held_file files[HELD_MOST]; /* by path */
+	size_t count;
+	bool unkind;               /* listings do not say what a name is */
+	const char *broken, *gone; /* files that cannot be read, and opened */
+	atomic_uint listings, opened, open;
+};
+
+static const struct held_file *held_find(const struct held_store *store, const char *path)
+{
+	for (size_t i = 0; i < store->count; i++)
+		if (strcmp(store->files[i].path, path) == 0)
+			return &store->files[i];
+	return NULL;
+}
+
+/* What of a path comes behind a folder; NULL where it lies elsewhere. */
+static const char *held_below(const char *path, const char *folder)
+{
+	const size_t length = strlen(folder);
+	if (length == 0)
+		return path;
+	return strncmp(path, folder, length) == 0 && path[length] == '/' ? path + length + 1 : NULL;
+}
+
+static int held_list(struct store *base, const char *folder, const struct store_visit *visit)
+{
+	struct held_store *const store = (struct held_store *)base;
+	const struct store_stat self = {.kind = STORE_FOLDER}; /* it has no inodes */
+	char before[FIXTURE_PATH] = "", name[FIXTURE_PATH];
+	int code = visit->folder ? visit->folder(visit->context, &self) : 0;
+	bool found = false;
+	atomic_fetch_add(&store->listings, 1);
+	for (size_t i = 0; i < store->count && !code; i++) {
+		const char *const below = held_below(store->files[i].path, folder);
+		if (!below)
+			continue;
+		found = true;
+		const size_t length = strcspn(below, "/");
+		(void)snprintf(name, sizeof name, "%.*s", (int)length, below);
+		if (strcmp(name, before) != 0)
+			code = visit->name(visit->context, name,
+				store->unkind   ? STORE_UNKNOWN
+				: below[length] ? STORE_FOLDER
+						: STORE_FILE);
+		(void)snprintf(before, sizeof before, "%s", name);
+	}
+	return code || found ? code : -ENOENT;
+}
+
+static int held_stat(
+	struct store *base, const char *path, const union store_file *file, struct store_stat *out)
+{
+	const struct held_store *const store = (const struct held_store *)base;
+	const struct held_file *const held = held_find(store, path);
+	(void)file;
+	*out = (struct store_stat){.kind = held ? STORE_FILE : STORE_FOLDER,
+		.bytes = held ? held->size : 0,
+		.modified_ns = 1};
+	for (size_t i = 0; i < store->count && !held; i++)
+		if (held_below(store->files[i].path, path))
+			return 0;
+	return held ? 0 : -ENOENT;
+}
+
+static int held_file_open(struct store *base, const char *path, bool direct, union store_file *out)
+{
+	struct held_store *const store = (struct held_store *)base;
+	(void)direct;
+	if (store->gone && strcmp(path, store->gone) == 0)
+		return -EACCES;
+	out->handle = (void *)(uintptr_t)held_find(store, path);
+	atomic_fetch_add(&store->open, 1);
+	atomic_fetch_add(&store->opened, 1);
+	return out->handle ? 0 : -ENOENT;
+}
+
+/* Short reads, as of a network. */
+static ssize_t held_read(
+	struct store *base, union store_file file, uint64_t offset, void *buffer, size_t size)
+{
+	enum { PACKET = 1500 };
+	const struct held_store *const store = (const struct held_store *)base;
+	const struct held_file *const held = file.handle;
+	if (store->broken && strcmp(held->path, store->broken) == 0)
+		return -EIO;
+	if (offset >= held->size)
+		return 0;
+	const size_t left = held->size - (size_t)offset;
+	const size_t most = size < PACKET ? size : PACKET;
+	const size_t count = left < most ? left : most;
+	memcpy(buffer, held->bytes + offset, count);
+	return (ssize_t)count;
+}
+
+static void held_file_close(struct store *base, union store_file file)
+{
+	(void)file;
+	atomic_fetch_sub(&((struct held_store *)base)->open, 1);
+}
+
+static const struct store_ops held_ops = {
+	.name = "held",
+	.summary = "files in memory",
+	.prefix = "held:",
+	.size = sizeof(struct held_store),
+	.list = held_list,
+	.stat = held_stat,
+	.file_open = held_file_open,
+	.read = held_read,
+	.file_close = held_file_close,
+};
+
+static int held_by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct held_file *)a)->path, ((const struct held_file *)b)->path);
+}
+
+static void held_take(struct held_store *store, const char *name)
+{
+	char root[FIXTURE_PATH];
+	char *const roots[] = {root, NULL};
+	struct error err;
+	(void)fixture_path(name, root);
+	FTS *const tree = fts_open(roots, FTS_PHYSICAL, NULL);
+	assert_non_null(tree);
+	for (FTSENT *entry; (entry = fts_read(tree));) {
+		if (entry->fts_info != FTS_F)
+			continue;
+		assert_true(store->count < HELD_MOST);
+		struct held_file *const held = &store->files[store->count++];
+		held->path = strdup(entry->fts_path + strlen(root) + 1);
+		assert_int_equal(
+			files_read(entry->fts_path, 1 << 24, &held->bytes, &held->size, &err), 0);
+	}
+	(void)fts_close(tree);
+	qsort(store->files, store->count, sizeof *store->files, held_by_path);
+	store->base = (struct store){.ops = &held_ops, .address = "held:set", .root_fd = -1};
+}
+
+static void expect_held(struct held_store *store, const struct dataset *folder, uint64_t wanted)
+{
+	for (int round = 0; round < 2; round++) {
+		const struct dataset_control control = {.depth = round ? 1 : 0};
+		struct dataset dataset;
+		struct error err = {""};
+		if (scan_store(&store->base, wanted, &control, &dataset, &err))
+			fail_msg("%s", err.text);
+		expect_same(folder, &dataset);
+		assert_int_equal(store->open, 0);
+		arena_close(dataset.arena);
+	}
+}
+
+/* What a store lists, asks and reads comes to what the folder of the same files comes to. */
+static void a_store_that_is_no_folder(void **state)
+{
+	(void)state;
+	static struct held_store store;
+	struct dataset folder;
+	struct dataset_effort effort;
+	const struct dataset_control control = {0};
+	use_cache(NULL);
+	put_many("held", 60, 4);
+	fixture_folder("held/c1/deep/er");
+	put_raw("held/c1/deep/er/x.ppm", 5, 7);
+	put_raw("held/top.PPM", 3, 3);
+	put_long_header("held/c2/long.jpg", 2);
+	fixture_write("held/c2/empty.png", NULL, 0);
+	fixture_write("held/c2/text.jpg", "no picture", 10);
+	fixture_write("held/c3/a.gif", "GIF", 3);
+	fixture_write("held/c3/notes.txt", "no", 2);
+	held_take(&store, "held");
+	expect_scan("held", 0, &control, &folder, &effort);
+	assert_int_equal(folder.count, 63);
+	assert_int_equal(folder.bad_count, 2);
+	expect_held(&store, &folder, 0);
+	store.unkind = true;
+	expect_held(&store, &folder, 0);
+	assert_int_equal(store.listings, 4 * 7);
+	arena_close(folder.arena);
+
+	expect_scan("held", 7, &control, &folder, &effort);
+	store.unkind = false;
+	store.opened = 0;
+	expect_held(&store, &folder, 7);
+	assert_int_equal(store.opened, 2 * effort.headers);
+	arena_close(folder.arena);
+
+	/* What cannot be read is told, and does not end the scan. */
+	store.broken = "c0/00003.ppm";
+	store.gone = "c0/00004.ppm";
+	struct dataset dataset;
+	struct error err = {""};
+	assert_int_equal(scan_store(&store.base, 0, &control, &dataset, &err), 0);
+	assert_int_equal(dataset.count, 61);
+	assert_non_null(strstr(reason_of(&dataset, "c0/00003.ppm"), "Input/output error"));
+	assert_non_null(strstr(reason_of(&dataset, "c0/00004.ppm"), "Permission denied"));
+	assert_int_equal(store.open, 0);
+	arena_close(dataset.arena);
+
+	atomic_bool stop = true;
+	const struct dataset_control stopped = {.stop = &stop};
+	assert_int_equal(scan_store(&store.base, 0, &stopped, &dataset, &err), -EINTR);
+	for (size_t i = 0; i < store.count; i++) {
+		free(store.files[i].path);
+		free(store.files[i].bytes);
+	}
+	store.count = 0;
+	assert_int_equal(scan_store(&store.base, 0, &control, &dataset, &err), -ENOENT);
+	assert_string_equal(
+		err.text, "cannot read the folder 'held:set': No such file or directory");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -870,6 +1096,7 @@ int main(void)
 		cmocka_unit_test(an_endless_folder_can_be_stopped),
 		cmocka_unit_test(a_stop_in_the_middle),
 		cmocka_unit_test(a_stop_whichever_way),
+		cmocka_unit_test(a_store_that_is_no_folder),
 	};
 	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

@@ -192,20 +192,19 @@ static int blob_stat(
 	const int pack = blob_find(path);
 	if (pack < 0)
 		return pack;
-	*out = (struct store_stat){.bytes = store->begin[pack + 1] - store->begin[pack]};
+	*out = (struct store_stat){
+		.kind = STORE_FILE, .bytes = store->begin[pack + 1] - store->begin[pack]};
 	return 0;
 }
 
-static int blob_list(struct store *store, const char *folder, store_visit *visit, void *context)
+static int blob_list(struct store *store, const char *folder, const struct store_visit *visit)
 {
+	(void)store;
 	int code = *folder ? -ENOENT : 0;
 	for (int p = 0; p < PACKS && !code; p++) {
 		char name[32];
-		struct store_stat what;
 		(void)snprintf(name, sizeof name, "pack%d.bin", p);
-		code = blob_stat(store, name, NULL, &what);
-		if (!code)
-			code = visit(context, name, &what);
+		code = visit->name(visit->context, name, STORE_UNKNOWN);
 	}
 	return code;
 }
@@ -366,37 +365,52 @@ static void test_blob_refused(void **state)
 /* --- listing and asking --------------------------------------------------------------------------- */
 
 struct seen {
-	unsigned files, folders;
+	struct store *store;
+	unsigned files, folders, selves;
 	uint64_t bytes;
 	unsigned most;
 };
 
-static int see(void *context, const char *name, const struct store_stat *what)
+static int see_self(void *context, const struct store_stat *what)
 {
 	struct seen *const seen = context;
+	assert_int_equal(what->kind, STORE_FOLDER);
+	assert_int_equal(seen->files + seen->folders, 0);
+	seen->selves++;
+	return seen->most ? 0 : -EBUSY;
+}
+
+static int see(void *context, const char *name, enum store_kind kind)
+{
+	struct seen *const seen = context;
+	struct store_stat what;
 	assert_true(name[0] != '.');
-	seen->folders += what->folder;
-	seen->files += !what->folder;
-	seen->bytes += what->folder ? 0 : what->bytes;
+	assert_int_equal(seen->store->ops->stat(seen->store, name, NULL, &what), 0);
+	assert_true(kind == STORE_UNKNOWN || kind == what.kind);
+	seen->folders += what.kind == STORE_FOLDER;
+	seen->files += what.kind == STORE_FILE;
+	seen->bytes += what.kind == STORE_FILE ? what.bytes : 0;
 	return seen->most && seen->files == seen->most ? -ECANCELED : 0;
 }
 
 static void check_store(struct store *store, const struct packed *packed)
 {
-	struct seen seen = {0};
-	assert_int_equal(store->ops->list(store, "", see, &seen), 0);
+	struct seen seen = {.store = store};
+	const struct store_visit all = {.name = see, .context = &seen};
+	assert_int_equal(store->ops->list(store, "", &all), 0);
 	assert_int_equal(seen.files, PACKS);
 	assert_int_equal(seen.bytes, packed->bytes[0] + packed->bytes[1] + packed->bytes[2]);
-	struct seen one = {.most = 1};
-	assert_int_equal(store->ops->list(store, "", see, &one), -ECANCELED);
+	struct seen one = {.store = store, .most = 1};
+	const struct store_visit first = {.name = see, .context = &one};
+	assert_int_equal(store->ops->list(store, "", &first), -ECANCELED);
 	assert_int_equal(one.files, 1);
-	assert_true(store->ops->list(store, "none", see, &seen) < 0);
+	assert_true(store->ops->list(store, "none", &all) < 0);
 	union store_file file;
 	struct store_stat what;
 	assert_int_equal(store->ops->file_open(store, "pack1.bin", false, &file), 0);
 	assert_int_equal(store->ops->stat(store, "pack1.bin", &file, &what), 0);
 	assert_int_equal(what.bytes, packed->bytes[1]);
-	assert_false(what.folder);
+	assert_int_equal(what.kind, STORE_FILE);
 	uint8_t bytes[64];
 	assert_int_equal(store->ops->read(store, file, packed->bytes[1] - 10, bytes, 64), 10);
 	assert_memory_equal(bytes, packed->packs[1] + packed->bytes[1] - 10, 10);
@@ -425,7 +439,12 @@ static void test_both_stores_answer_alike(void **state)
 	check_store(local, &packed);
 	struct store_stat what;
 	assert_int_equal(local->ops->stat(local, "c1", NULL, &what), 0);
-	assert_true(what.folder);
+	assert_int_equal(what.kind, STORE_FOLDER);
+	struct seen self = {.store = local};
+	const struct store_visit refused = {.folder = see_self, .name = see, .context = &self};
+	assert_int_equal(local->ops->list(local, "", &refused), -EBUSY);
+	assert_int_equal(self.selves, 1);
+	assert_int_equal(self.files, 0);
 	assert_int_equal(local->ops->evict(local, "pack0.bin", true), 0);
 	assert_int_equal(local->ops->evict(local, "missing", true), -ENOENT);
 	store_close(local);

@@ -66,6 +66,7 @@ static char *arena_cut(struct arena *arena, size_t size)
 
 void *arena_take(struct arena *arena, size_t size)
 {
+	size = size ? size : 1;
 	/* Texts may have left the free part unaligned. */
 	const size_t skew = (uintptr_t)arena->at % ALIGNMENT;
 	const size_t skip = skew ? ALIGNMENT - skew : 0;
@@ -75,7 +76,7 @@ void *arena_take(struct arena *arena, size_t size)
 	} else {
 		arena->room = 0;
 	}
-	return arena_cut(arena, size ? size : 1);
+	return arena_cut(arena, size);
 }
 
 char *arena_text(struct arena *arena, const char *text, size_t length)

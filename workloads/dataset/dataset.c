@@ -9,6 +9,7 @@
 #include "workloads/dataset/site.h"
 #include "workloads/dataset/threads.h"
 #include "workloads/sample/sample.h"
+#include "workloads/source/store.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -40,7 +41,7 @@ static int dataset_open_folder(const struct config *config, const struct dataset
 	const char *path = config_text(config, KEY_DATASET_PATH);
 	struct dataset_control own = control ? *control : (struct dataset_control){0};
 	own.kind = sample_kind_of(config);
-	int code = check_folder(path, err);
+	int code = store_find(path)->local ? check_folder(path, err) : 0;
 	if (!code)
 		code = scan_folder(path, (uint64_t)config_integer(config, KEY_DATASET_SAMPLES),
 			&own, dataset, err);

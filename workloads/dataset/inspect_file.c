@@ -205,7 +205,49 @@ int inspect_answer(struct inspection *inspection, int result, struct error *err)
 	return code;
 }
 
+/* Asks a store for its size and time, as a statx would answer. */
+static int inspect_stat_in_store(struct inspection *inspection)
+{
+	static const mode_t modes[] = {
+		[STORE_FILE] = S_IFREG, [STORE_FOLDER] = S_IFDIR, [STORE_OTHER] = S_IFCHR};
+	struct store *const store = inspection->job->scan->store;
+	struct store_stat what;
+	const int code = store->ops->stat(store, inspection->file->path, NULL, &what);
+	if (code)
+		return code;
+	inspection->st = (struct statx){.stx_mode = (uint16_t)modes[what.kind],
+		.stx_size = what.bytes,
+		.stx_mtime = {.tv_sec = what.modified_ns / 1000000000,
+			.tv_nsec = (uint32_t)(what.modified_ns % 1000000000)}};
+	return 0;
+}
+
 /* The result, or a negative errno. */
+static int inspect_in_store(struct inspection *inspection)
+{
+	struct store *const store = inspection->job->scan->store;
+	switch (inspection->request) {
+	case INSPECT_STAT:
+		return inspect_stat_in_store(inspection);
+	case INSPECT_LSTAT: /* it has no links */
+		return -ENOENT;
+	case INSPECT_OPEN:
+		return store->ops->file_open(
+			store, inspection->file->path, false, &inspection->opened);
+	case INSPECT_READ:
+		return (int)store->ops->read(store, inspection->opened, inspection->got,
+			inspection->head + inspection->got,
+			inspection->job->room - inspection->got);
+	case INSPECT_CLOSE:
+		store->ops->file_close(store, inspection->opened);
+		return 0;
+	case INSPECT_DONE:
+		break;
+	}
+	return 0;
+}
+
+/* The same of a local store, by the system's calls. */
 static int perform(struct inspection *inspection)
 {
 	const struct storage_calls *const calls = inspection->job->scan->calls;
@@ -240,7 +282,9 @@ int inspect_plainly(struct inspection *inspection, struct error *err)
 {
 	int code = 0;
 	while (inspection->request != INSPECT_DONE) {
-		const int next = inspect_answer(inspection, perform(inspection), err);
+		const bool local = inspection->job->scan->store->ops->local;
+		const int result = local ? perform(inspection) : inspect_in_store(inspection);
+		const int next = inspect_answer(inspection, result, err);
 		code = code ? code : next;
 	}
 	return code;

@@ -5,6 +5,7 @@
 #define MLBENCH_WORKLOADS_DATASET_INSPECT_FILE_H
 
 #include "workloads/dataset/inspect.h"
+#include "workloads/source/store.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -45,6 +46,7 @@ struct inspection {
 	struct found *file;
 	enum inspect_request request; /* to be performed next */
 	int fd;
+	union store_file opened; /* where the store is not local */
 	size_t got;
 	char *head; /* (job->room) */
 	struct statx st;

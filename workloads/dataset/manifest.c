@@ -1,17 +1,33 @@
-/* Reading and writing manifests.  The header goes through jansson; the lines of samples are read by
- * a strict parser of our own shape, in place, because there may be millions of them. */
+/* Reading and writing manifests.  The header goes through jansson.  What follows it may be millions of
+ * samples: fixed-size rows and one block of text, read in pieces straight to where they stay.  Reads
+ * and no mapping: a file that is cut short meanwhile is a damaged manifest and no SIGBUS.  The lines
+ * of manifests of earlier versions are read by a strict parser, in place. */
 #include "workloads/dataset/manifest.h"
 
 #include "harness/base/files.h"
 #include "harness/base/hash.h"
 
+#include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-/* 1,281,167 samples take about 100 MB. */
+/* Bounds what a hostile file can make of memory; 1,281,167 samples take about 80 MB. */
 static const size_t MANIFEST_BYTES_MAX = (size_t)16 << 30;
+static const size_t MANIFEST_HEADER_MAX = (size_t)256 << 20; /* millions of classes */
+
+enum { MANIFEST_PIECE_ROWS = 1024, MANIFEST_PIECE_BYTES = 256 * 1024 };
+
+/* A sample in the file: little-endian, without holes. */
+struct manifest_row {
+	uint64_t bytes, checksum;
+	uint32_t width, height, label, format;
+};
+_Static_assert(sizeof(struct manifest_row) == 32, "rows are written as they lie in memory");
 
 static bool is_plain(unsigned char c)
 {
@@ -87,7 +103,7 @@ static uint64_t take_number(struct cursor *cursor, uint64_t most)
 	uint64_t value = 0;
 	for (; cursor->at < cursor->end && *cursor->at >= '0' && *cursor->at <= '9'; cursor->at++) {
 		const uint64_t digit = (uint64_t)(*cursor->at - '0');
-		if (value > (most - digit) / 10)
+		if (digit > most || value > (most - digit) / 10)
 			cursor->failed = true;
 		value = value * 10 + digit;
 	}
@@ -209,28 +225,6 @@ json_t *manifest_parse_header(
 	return NULL;
 }
 
-static void format_body(struct buffer *body, const struct dataset *dataset)
-{
-	for (size_t i = 0; i < dataset->count; i++) {
-		const struct sample *sample = &dataset->samples[i];
-		buffer_text(body, "[");
-		add_name(body, sample->path);
-		buffer_format(body, ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",",
-			sample->bytes, sample->width, sample->height, sample->label);
-		add_hex(body, sample->checksum);
-		if (sample->format != image_format_of_name(sample->path))
-			buffer_format(body, ",%u", sample->format);
-		buffer_text(body, "]\n");
-	}
-	for (size_t i = 0; i < dataset->bad_count; i++) {
-		buffer_text(body, "[");
-		add_name(body, dataset->bad[i].path);
-		buffer_text(body, ",");
-		add_name(body, dataset->bad[i].reason);
-		buffer_text(body, "]\n");
-	}
-}
-
 static json_t *class_list(const struct dataset *dataset)
 {
 	json_t *classes = json_array();
@@ -245,17 +239,18 @@ static json_t *class_list(const struct dataset *dataset)
 }
 
 /* The first line; NULL without memory. */
-static char *format_header(
-	const json_t *given, const struct dataset *dataset, const struct buffer *body)
+static char *format_header(const json_t *given, const struct dataset *dataset, const char *body,
+	size_t size, size_t text_size)
 {
 	char hex[17];
-	(void)snprintf(hex, sizeof(hex), "%016" PRIx64, hash_bytes(body->data, body->size, 0));
+	(void)snprintf(hex, sizeof(hex), "%016" PRIx64, hash_bytes(body, size, 0));
 	json_t *header = json_object();
 	(void)json_object_set_new(header, "schema", json_string(MANIFEST_SCHEMA));
 	(void)json_object_update(header, (json_t *)(uintptr_t)given);
 	(void)json_object_set_new(header, "count", json_integer((json_int_t)dataset->count));
 	(void)json_object_set_new(header, "bad", json_integer((json_int_t)dataset->bad_count));
 	(void)json_object_set_new(header, "bytes", json_integer((json_int_t)dataset->total_bytes));
+	(void)json_object_set_new(header, "text", json_integer((json_int_t)text_size));
 	(void)json_object_set_new(header, "body", json_string(hex));
 	(void)json_object_set_new(header, "classes", class_list(dataset));
 	char *text = json_array_size(json_object_get(header, "classes")) == dataset->class_count
@@ -265,26 +260,62 @@ static char *format_header(
 	return text;
 }
 
+static size_t manifest_text_size(const struct dataset *dataset)
+{
+	size_t size = 0;
+	for (size_t i = 0; i < dataset->count; i++)
+		size += strlen(dataset->samples[i].path) + 1;
+	for (size_t i = 0; i < dataset->bad_count; i++)
+		size += strlen(dataset->bad[i].path) + strlen(dataset->bad[i].reason) + 2;
+	return size;
+}
+
+/* Rows, then the names of samples, then those of bad files with their reasons. */
+static void manifest_fill_body(char *at, const struct dataset *dataset)
+{
+	for (size_t i = 0; i < dataset->count; i++, at += sizeof(struct manifest_row)) {
+		const struct sample *sample = &dataset->samples[i];
+		const struct manifest_row row = {
+			.bytes = htole64(sample->bytes),
+			.checksum = htole64(sample->checksum),
+			.width = htole32(sample->width),
+			.height = htole32(sample->height),
+			.label = htole32(sample->label),
+			.format = htole32(sample->format),
+		};
+		memcpy(at, &row, sizeof row);
+	}
+	for (size_t i = 0; i < dataset->count; i++)
+		at = stpcpy(at, dataset->samples[i].path) + 1;
+	for (size_t i = 0; i < dataset->bad_count; i++) {
+		at = stpcpy(at, dataset->bad[i].path) + 1;
+		at = stpcpy(at, dataset->bad[i].reason) + 1;
+	}
+}
+
 int manifest_write(
 	const char *path, const json_t *header, const struct dataset *dataset, struct error *err)
 {
-	struct buffer body = {0}, file = {0};
-	buffer_text(&body, "");
-	format_body(&body, dataset);
-	char *first = body.failed ? NULL : format_header(header, dataset, &body);
-	if (first) {
-		buffer_text(&file, first);
-		buffer_text(&file, "\n");
-		buffer_add(&file, body.data, body.size);
-	}
+	const size_t text_size = manifest_text_size(dataset);
+	const size_t size = dataset->count * sizeof(struct manifest_row) + text_size;
+	char *file = malloc(size + 1);
+	if (file)
+		manifest_fill_body(file, dataset);
+	char *first = file ? format_header(header, dataset, file, size, text_size) : NULL;
+	const size_t length = first ? strlen(first) : 0;
+	char *whole = first ? realloc(file, length + 1 + size) : NULL;
 	int code;
-	if (!first || file.failed)
+	if (whole) {
+		file = whole;
+		memmove(file + length + 1, file, size);
+		memcpy(file, first, length);
+		file[length] = '\n';
+		code = files_write_atomic(path, file, length + 1 + size, err);
+	} else {
 		code = error_set(err, -ENOMEM, "no memory for the manifest");
-	else
-		code = files_write_atomic(path, file.data, file.size, err);
+	}
 	free(first);
-	buffer_release(&body);
-	buffer_release(&file);
+	free(file);
 	return code;
 }
 
@@ -337,62 +368,276 @@ static uint64_t header_number(const json_t *header, const char *key)
 	return value < 0 ? 0 : (uint64_t)value;
 }
 
-/* The text is the arena's; names point into it. */
-static int parse(
-	char *text, size_t size, struct dataset *dataset, json_t **header, struct error *err)
+static int manifest_take_counts(struct dataset *dataset, const json_t *header, size_t sample_bytes,
+	size_t bad_bytes, size_t left, struct error *err)
 {
-	enum {
-		LEAST_LINE = 8
-	}; /* bytes of the shortest line: bounds the counts that a header can claim */
-	char *body = memchr(text, '\n', size);
-	if (!body)
-		return error_set(err, -EBADMSG, "it has no header");
-	*header = manifest_parse_header(text, (size_t)(body - text), MANIFEST_SCHEMA, err);
-	if (!*header)
-		return -EBADMSG;
-	body++;
-	const size_t left = size - (size_t)(body - text);
-	const char *sum = json_string_value(json_object_get(*header, "body"));
-	if (!sum || strtoull(sum, NULL, 16) != hash_bytes(body, left, 0))
-		return error_set(err, -EBADMSG, "it is cut short or changed");
-	dataset->count = header_number(*header, "count");
-	dataset->bad_count = header_number(*header, "bad");
-	if (dataset->count > left / LEAST_LINE || dataset->bad_count > left / LEAST_LINE)
+	dataset->count = header_number(header, "count");
+	dataset->bad_count = header_number(header, "bad");
+	if (dataset->count > left / sample_bytes || dataset->bad_count > left / bad_bytes)
 		return error_set(err, -EBADMSG, "its counts are wrong");
 	dataset->samples = arena_take(dataset->arena, dataset->count * sizeof(*dataset->samples));
 	dataset->bad = arena_take(dataset->arena, dataset->bad_count * sizeof(*dataset->bad));
 	if (!dataset->samples || !dataset->bad)
 		return error_set(err, -ENOMEM, "no memory for %zu samples", dataset->count);
-	if (!read_classes(dataset, *header) || !read_lines(dataset, body, text + size))
+	return 0;
+}
+
+static bool manifest_is_sum(const json_t *header, uint64_t sum)
+{
+	char hex[17];
+	const char *there = json_string_value(json_object_get(header, "body"));
+	(void)snprintf(hex, sizeof hex, "%016" PRIx64, sum);
+	return there && strcmp(there, hex) == 0;
+}
+
+/* Of the earlier version: a line for each sample.  The text is the arena's; names point into it. */
+static int manifest_parse_lines(
+	char *text, size_t size, const json_t *header, struct dataset *dataset, struct error *err)
+{
+	enum { LEAST_LINE = 8 }; /* bytes of the shortest line */
+	if (!manifest_is_sum(header, hash_bytes(text, size, 0)))
+		return error_set(err, -EBADMSG, "it is cut short or changed");
+	const int code = manifest_take_counts(dataset, header, LEAST_LINE, LEAST_LINE, size, err);
+	if (code)
+		return code;
+	if (!read_lines(dataset, text, text + size))
 		return error_set(err, -EBADMSG, "a line is not as mlbench writes it");
-	manifest_total(dataset);
+	return 0;
+}
+
+/* ---- reading from the file ------------------------------------------------------------------- */
+
+struct manifest_file {
+	int fd;
+	size_t size, header_size; /* with its newline */
+};
+
+/* Exactly so many bytes; -EBADMSG: there are fewer. */
+static int manifest_read_exactly(int fd, char *to, size_t size)
+{
+	while (size > 0) {
+		const ssize_t n = read(fd, to, size);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EBADMSG;
+		to += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+static int manifest_explain(int code, const char *what, struct error *err)
+{
+	return code == -EBADMSG ? error_set(err, code, "it was cut short while it was read")
+				: error_set_errno(err, -code, "cannot read its %s", what);
+}
+
+/* The first line, and the file's position behind it. */
+static int manifest_read_first_line(
+	struct manifest_file *file, struct buffer *line, struct error *err)
+{
+	const char *end = NULL;
+	while (!end && line->size < file->size && line->size < MANIFEST_HEADER_MAX) {
+		char piece[16 * 1024];
+		const size_t left = file->size - line->size;
+		const size_t size = left < sizeof piece ? left : sizeof piece;
+		const int code = manifest_read_exactly(file->fd, piece, size);
+		if (code)
+			return manifest_explain(code, "header", err);
+		end = memchr(piece, '\n', size);
+		buffer_add(line, piece, end ? (size_t)(end - piece) : size);
+	}
+	if (line->failed)
+		return error_set(err, -ENOMEM, "no memory for its header");
+	file->header_size = line->size + 1;
+	if (!end || lseek(file->fd, (off_t)file->header_size, SEEK_SET) < 0)
+		return error_set(err, -EBADMSG, "it has no header");
+	return 0;
+}
+
+static int manifest_take_rows(const struct manifest_file *file, struct dataset *dataset,
+	struct hash_pieces *sum, struct error *err)
+{
+	struct manifest_row rows[MANIFEST_PIECE_ROWS];
+	for (size_t done = 0; done < dataset->count;) {
+		const size_t left = dataset->count - done;
+		const size_t count = left < MANIFEST_PIECE_ROWS ? left : MANIFEST_PIECE_ROWS;
+		const int code =
+			manifest_read_exactly(file->fd, (char *)rows, count * sizeof *rows);
+		if (code)
+			return manifest_explain(code, "samples", err);
+		hash_add(sum, rows, count * sizeof *rows);
+		for (size_t i = 0; i < count; i++, done++) {
+			const struct manifest_row *row = &rows[i];
+			dataset->samples[done] = (struct sample){
+				.bytes = le64toh(row->bytes),
+				.checksum = le64toh(row->checksum),
+				.width = le32toh(row->width),
+				.height = le32toh(row->height),
+				.label = le32toh(row->label),
+				.format = (uint8_t)le32toh(row->format),
+			};
+			if (le32toh(row->label) >= dataset->class_count ||
+				le32toh(row->format) >= IMAGE_FORMATS)
+				return error_set(err, -EBADMSG,
+					"sample %zu has a class or a format that there is not",
+					done);
+		}
+	}
+	return 0;
+}
+
+static int manifest_take_text(const struct manifest_file *file, char *text, size_t size,
+	struct hash_pieces *sum, struct error *err)
+{
+	for (size_t done = 0; done < size;) {
+		const size_t left = size - done;
+		const size_t piece = left < MANIFEST_PIECE_BYTES ? left : MANIFEST_PIECE_BYTES;
+		const int code = manifest_read_exactly(file->fd, text + done, piece);
+		if (code)
+			return manifest_explain(code, "names", err);
+		hash_add(sum, text + done, piece);
+		done += piece;
+	}
+	return 0;
+}
+
+/* The next string of the block; NULL where the block ends before. */
+static const char *manifest_next_text(const char **at, const char *end)
+{
+	const char *const start = *at;
+	const char *const stop = start < end ? memchr(start, '\0', (size_t)(end - start)) : NULL;
+	if (!stop)
+		return NULL;
+	*at = stop + 1;
+	return start;
+}
+
+static bool manifest_place_names(struct dataset *dataset, const char *at, size_t size)
+{
+	const char *const end = at + size;
+	for (size_t i = 0; i < dataset->count; i++)
+		if (!(dataset->samples[i].path = manifest_next_text(&at, end)))
+			return false;
+	for (size_t i = 0; i < dataset->bad_count; i++)
+		if (!(dataset->bad[i].path = manifest_next_text(&at, end)) ||
+			!(dataset->bad[i].reason = manifest_next_text(&at, end)))
+			return false;
+	return at == end;
+}
+
+static int manifest_take_body(const struct manifest_file *file, const json_t *header,
+	struct dataset *dataset, struct error *err)
+{
+	enum { LEAST_TEXT = 1, LEAST_BAD = 2 * LEAST_TEXT }; /* empty strings */
+	const size_t left = file->size - file->header_size;
+	const size_t text_size = header_number(header, "text");
+	int code = manifest_take_counts(
+		dataset, header, sizeof(struct manifest_row) + LEAST_TEXT, LEAST_BAD, left, err);
+	if (code)
+		return code;
+	if (text_size > left || left - text_size != dataset->count * sizeof(struct manifest_row))
+		return error_set(err, -EBADMSG, "it is cut short or changed");
+	char *text = arena_take(dataset->arena, text_size);
+	struct hash_pieces *const sum = hash_begin(0);
+	if (!text || !sum)
+		code = error_set(err, -ENOMEM, "no memory for %zu samples", dataset->count);
+	if (!code)
+		code = manifest_take_rows(file, dataset, sum, err);
+	if (!code)
+		code = manifest_take_text(file, text, text_size, sum, err);
+	const uint64_t found = sum ? hash_end(sum) : 0;
+	if (code)
+		return code;
+	if (!manifest_is_sum(header, found))
+		return error_set(err, -EBADMSG, "it is cut short or changed");
+	if (!manifest_place_names(dataset, text, text_size))
+		return error_set(err, -EBADMSG, "its names are not as mlbench writes them");
+	return 0;
+}
+
+static int manifest_take_lines(const struct manifest_file *file, const json_t *header,
+	struct dataset *dataset, struct error *err)
+{
+	const size_t size = file->size - file->header_size;
+	char *text = arena_take(dataset->arena, size + 1);
+	if (!text)
+		return error_set(err, -ENOMEM, "no memory for a manifest of %zu bytes", size);
+	const int code = manifest_read_exactly(file->fd, text, size);
+	if (code)
+		return manifest_explain(code, "samples", err);
+	text[size] = '\0';
+	return manifest_parse_lines(text, size, header, dataset, err);
+}
+
+static int manifest_take_file(
+	struct manifest_file *file, struct dataset *dataset, json_t **header, struct error *err)
+{
+	struct buffer line = {0};
+	struct error ignored;
+	bool lines = false;
+	int code = manifest_read_first_line(file, &line, err);
+	if (!code) {
+		*header = manifest_parse_header(
+			line.data ? line.data : "", line.size, MANIFEST_SCHEMA, err);
+		if (!*header && (*header = manifest_parse_header(line.data ? line.data : "",
+					 line.size, MANIFEST_SCHEMA_LINES, &ignored)))
+			lines = true;
+		code = *header ? 0 : -EBADMSG;
+	}
+	buffer_release(&line);
+	if (!code && !read_classes(dataset, *header))
+		code = error_set(err, -EBADMSG, "its classes are not as mlbench writes them");
+	if (!code)
+		code = lines ? manifest_take_lines(file, *header, dataset, err)
+			     : manifest_take_body(file, *header, dataset, err);
+	if (!code)
+		manifest_total(dataset);
+	return code;
+}
+
+static int manifest_open_file(const char *path, struct manifest_file *file, struct error *err)
+{
+	struct stat st;
+	/* Not to wait for a pipe's other end. */
+	file->fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (file->fd < 0 || fstat(file->fd, &st) != 0)
+		return error_set_errno(err, errno, "cannot open '%s'", path);
+	if (S_ISDIR(st.st_mode))
+		return error_set_errno(err, EISDIR, "cannot read '%s'", path);
+	if (!S_ISREG(st.st_mode))
+		return error_set(err, -EBADMSG, "'%s' is not a regular file", path);
+	if (st.st_size < 0 || (uint64_t)st.st_size > MANIFEST_BYTES_MAX)
+		return error_set(
+			err, -EOVERFLOW, "'%s' is larger than %zu bytes", path, MANIFEST_BYTES_MAX);
+	file->size = (size_t)st.st_size;
 	return 0;
 }
 
 int manifest_read(const char *path, struct dataset *dataset, json_t **header, struct error *err)
 {
-	char *text;
-	size_t size;
+	struct manifest_file file = {.fd = -1};
 	*header = NULL;
-	int code = files_read(path, MANIFEST_BYTES_MAX, &text, &size, err);
-	if (code)
-		return code;
-	struct arena *arena = arena_open();
-	if (!arena || !arena_own(arena, text)) {
-		if (!arena)
-			free(text);
-		arena_close(arena);
-		return error_set(err, -ENOMEM, "no memory to read '%s'", path);
+	int code = manifest_open_file(path, &file, err);
+	if (!code) {
+		dataset->arena = arena_open();
+		code = dataset->arena ? manifest_take_file(&file, dataset, header, err)
+				      : error_set(err, -ENOMEM, "no memory");
+		if (code)
+			code = error_prefix(err, code, "%s '%s'",
+				code == -EBADMSG ? "damaged manifest" : "cannot read manifest",
+				path);
 	}
-	dataset->arena = arena;
-	code = parse(text, size, dataset, header, err);
+	if (file.fd >= 0)
+		(void)close(file.fd);
 	if (!code)
 		return 0;
 	json_decref(*header);
+	arena_close(dataset->arena);
 	*header = NULL;
-	arena_close(arena);
-	dataset->arena = NULL;
-	return error_prefix(err, code, "damaged manifest '%s'", path);
+	*dataset = (struct dataset){0};
+	return code;
 }
 
 void manifest_total(struct dataset *dataset)

@@ -1,11 +1,17 @@
-/* Manifests: what is in a data set, as JSON lines.  The first line is an object,
- *   {"schema": "mlbench.manifest/1", "recipe": {…}, "detail": …, "listing": "…", "count": N, "bad":
- * M, "bytes": …, "body": "16 hex digits of XXH3 over the lines below", "classes": ["…"]} then N
- * lines ["class/name.jpg", bytes, width, height, label, "16 hex digits of XXH3 or empty"], with the
- * number of its format (enum image_format) behind that where its name promises another, and M lines
- * ["path", "reason"].  Bytes of a name outside printable ASCII, and " \ %, are written as %XX, so
- * any file name survives.  A generated set's journal has the same header and lines [id, bytes,
- * width, height, "checksum"]. */
+/* Manifests: what is in a data set.  The first line is a JSON object,
+ *   {"schema": "mlbench.manifest/2", "recipe": {…}, "detail": …, "listing": "…", "count": N,
+ *    "bad": M, "bytes": …, "text": T, "body": "16 hex digits of XXH3 over all below", "classes": ["…"]}
+ * In names of classes, bytes outside printable ASCII, and " \ %, are written as %XX, so any file name
+ * survives.  Behind its newline are N rows of 32 bytes, little-endian,
+ *   u64 bytes, u64 XXH3 of the file or 0, u32 width, u32 height, u32 label, u32 enum image_format
+ * and T bytes of text: N times "class/name.jpg\0", then M times "path\0reason\0".  So a million
+ * samples cost a read and no parsing.
+ *
+ * "mlbench.manifest/1" had lines in place of the rows, ["class/name.jpg", bytes, width, height, label,
+ * "16 hex digits of XXH3 or empty"], with the number of the format behind that where the name promises
+ * another, and M lines ["path", "reason"].  It is read for ever: of a generated set nothing else says
+ * what is complete.  A generated set's journal has the same header and lines [id, bytes, width, height,
+ * "checksum"]. */
 #ifndef MLBENCH_WORKLOADS_DATASET_MANIFEST_H
 #define MLBENCH_WORKLOADS_DATASET_MANIFEST_H
 
@@ -21,7 +27,8 @@
 #define MANIFEST_NAME "mlbench-manifest.jsonl"
 #define MANIFEST_JOURNAL "mlbench-partial.jsonl"
 #define MANIFEST_PREFIX "mlbench-"
-#define MANIFEST_SCHEMA "mlbench.manifest/1"
+#define MANIFEST_SCHEMA "mlbench.manifest/2"
+#define MANIFEST_SCHEMA_LINES "mlbench.manifest/1" /* read, not written any more */
 #define MANIFEST_JOURNAL_SCHEMA "mlbench.journal/1"
 
 /* Memory that lives as long as a data set: blocks in a list. */

@@ -6,9 +6,9 @@
 #include "workloads/dataset/manifest.h"
 #include "workloads/dataset/scan_cache.h"
 #include "workloads/sample/sample.h"
+#include "workloads/source/store.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -245,27 +245,28 @@ static unsigned depth_allowed(int root_fd, unsigned wanted)
 	return limit.rlim_cur - taken < wanted ? (unsigned)(limit.rlim_cur - taken) : wanted;
 }
 
-int scan_folder(const char *root, uint64_t wanted, const struct dataset_control *control,
+int scan_store(struct store *store, uint64_t wanted, const struct dataset_control *control,
 	struct dataset *dataset, struct error *err)
 {
 	static const struct dataset_control none = {0};
-	struct folder_scan scan = {.root = root, .control = control ? control : &none};
+	struct folder_scan scan = {.root = store->address,
+		.store = store,
+		.root_fd = store->root_fd,
+		.control = control ? control : &none};
 	struct walk walk = {0};
 	*dataset = (struct dataset){0};
 	scan.kind = scan.control->kind ? scan.control->kind : sample_kinds[0];
 	scan.calls = scan.control->calls ? scan.control->calls : &storage_system;
-	scan.root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (scan.root_fd < 0)
-		return error_set_errno(err, errno, "cannot read the folder '%s'", root);
-	scan.depth = depth_allowed(
-		scan.root_fd, scan.control->depth ? scan.control->depth : DATASET_DEPTH);
-	scan.ring = !scan.control->calls && scan.control->way != DATASET_WAY_THREADS &&
-		    inspect_ring_works();
+	store->calls = scan.calls;
+	scan.depth = scan.control->depth ? scan.control->depth : DATASET_DEPTH;
+	if (store->ops->local)
+		scan.depth = depth_allowed(scan.root_fd, scan.depth);
+	scan.ring = store->ops->local && !scan.control->calls &&
+		    scan.control->way != DATASET_WAY_THREADS && inspect_ring_works();
 	scan.arena = arena_open();
 	int code = scan.arena ? scan_walk(&scan, wanted, &walk, dataset, err)
-			      : error_set(err, -ENOMEM, "no memory to scan '%s'", root);
+			      : error_set(err, -ENOMEM, "no memory to scan '%s'", scan.root);
 	walk_release(&walk);
-	(void)close(scan.root_fd);
 	if (scan.control->effort)
 		*scan.control->effort = scan.effort;
 	dataset->arena = scan.arena;
@@ -273,5 +274,17 @@ int scan_folder(const char *root, uint64_t wanted, const struct dataset_control 
 		return 0;
 	arena_close(scan.arena);
 	*dataset = (struct dataset){0};
+	return code;
+}
+
+int scan_folder(const char *root, uint64_t wanted, const struct dataset_control *control,
+	struct dataset *dataset, struct error *err)
+{
+	struct store *store;
+	*dataset = (struct dataset){0};
+	int code = store_open(&store, root, err);
+	if (!code)
+		code = scan_store(store, wanted, control, dataset, err);
+	store_close(store);
 	return code;
 }

@@ -4,7 +4,7 @@
  * those, and keeps a manifest outside the folder. What it finds is a function of the folder and
  * of dataset.samples alone: not of threads, of the way, or of how much is in flight.
  *
- * - Names (walk.c). Threads list up to 64 folders at once; one thread puts together what they
+ * - Names (walk.c) come from the store (workloads/source/store.h). Threads list up to 64 folders at once; one thread puts together what they
  *   found. The kind of an entry comes with its name, so that only links, and names on file
  *   systems that do not say it, are asked with a statx. Order is by class, then by path, bytes
  *   compared. Links are followed; a folder that is above itself, by device and inode, is listed
@@ -43,11 +43,13 @@
 #include <stdint.h>
 
 struct arena;
+struct store;
 
 /* What the scan of one folder shares. */
 struct folder_scan {
 	const char *root;
-	int root_fd;
+	struct store *store;
+	int root_fd;                           /* of a local store; else -1 */
 	struct arena *arena;                   /* for paths and reasons; one thread at a time */
 	const struct dataset_control *control; /* never NULL */
 	const struct sample_ops *kind;         /* of the samples; never NULL */
@@ -109,6 +111,10 @@ const char *walk_class(const char *path, size_t *length);
  * were not looked at, until there are enough.  What the cached manifest knows of unchanged files
  * is not read again. -ENODATA: no usable file. */
 int scan_folder(const char *root, uint64_t wanted, const struct dataset_control *control,
+	struct dataset *dataset, struct error *err);
+
+/* The same of a store that is open. */
+int scan_store(struct store *store, uint64_t wanted, const struct dataset_control *control,
 	struct dataset *dataset, struct error *err);
 
 #endif

@@ -7,6 +7,7 @@
 #include "workloads/dataset/inspect.h"
 #include "workloads/dataset/manifest.h"
 #include "workloads/sample/sample.h"
+#include "workloads/source/store.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -34,7 +35,8 @@ static char *cache_path(const struct folder_scan *scan, uint64_t some, bool make
 	const char *cache = getenv("XDG_CACHE_HOME");
 	const bool given = cache && cache[0] == '/';
 	const char *home = given ? cache : getenv("HOME");
-	char *real = realpath(scan->root, NULL);
+	char *real =
+		store_find(scan->root)->local ? realpath(scan->root, NULL) : strdup(scan->root);
 	char *path = NULL;
 	char *folder = NULL;
 	if (real && home && home[0] == '/')

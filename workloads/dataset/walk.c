@@ -5,16 +5,15 @@
 #include "workloads/dataset/manifest.h"
 #include "workloads/dataset/threads.h"
 #include "workloads/sample/sample.h"
+#include "workloads/source/store.h"
 
 #include "harness/base/buffer.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 
 enum {
 	KINDS_MAX = 8,
@@ -30,7 +29,7 @@ struct folder {
 	size_t users; /* itself until it is listed, and folders below */
 	uint64_t device, inode;
 	char *path;          /* "" for the root */
-	struct buffer names; /* a type (DT_*) before each, a NUL behind */
+	struct buffer names; /* an enum store_kind before each, a NUL behind */
 	size_t asked;        /* of them, for what they are */
 	int code;            /* -errno of the listing; -ELOOP: it is above itself */
 };
@@ -130,51 +129,38 @@ static bool is_above_itself(const struct folder *folder)
 }
 
 /* What may become a sample, what would where it could be read, and what may be a folder. */
-static bool is_wanted(const struct sample_ops *kind, unsigned char type, const char *name)
+static bool is_wanted(const struct sample_ops *kind, enum store_kind what, const char *name)
 {
-	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-		return false;
-	return type == DT_DIR || type == DT_LNK || type == DT_UNKNOWN ||
-	       sample_takes_name(kind, name) || sample_leaves_name(kind, name);
+	return what == STORE_FOLDER || what == STORE_UNKNOWN || sample_takes_name(kind, name) ||
+	       sample_leaves_name(kind, name);
 }
 
-static int read_names(struct folder_scan *scan, DIR *entries, struct folder *folder)
+/* A folder that is being listed. */
+struct listing_visit {
+	const struct folder_scan *scan;
+	struct folder *folder;
+};
+
+static int walk_see_folder(void *context, const struct store_stat *what)
 {
-	for (;;) {
-		errno = 0;
-		const struct dirent *const entry = scan->calls->readdir(entries);
-		if (!entry || scan_stopped(scan))
-			return entry ? 0 : -errno;
-		if (!is_wanted(scan->kind, entry->d_type, entry->d_name))
-			continue;
-		buffer_add(&folder->names, &entry->d_type, 1);
-		buffer_add(&folder->names, entry->d_name, strlen(entry->d_name) + 1);
-	}
+	struct folder *const folder = ((const struct listing_visit *)context)->folder;
+	folder->device = what->device;
+	folder->inode = what->inode;
+	return (what->device || what->inode) && is_above_itself(folder) ? -ELOOP : 0;
 }
 
-static int open_and_read(struct folder_scan *scan, struct folder *folder)
+/* Once stopped, what was listed is not looked at. */
+static int walk_see_name(void *context, const char *name, enum store_kind kind)
 {
-	const struct storage_calls *const calls = scan->calls;
-	struct statx st;
-	const int file = calls->openat(scan->root_fd, *folder->path ? folder->path : ".",
-		O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
-	if (file < 0)
-		return -errno;
-	int code = calls->statx(file, "", AT_EMPTY_PATH, STATX_INO, &st) ? -errno : 0;
-	folder->device = makedev(st.stx_dev_major, st.stx_dev_minor);
-	folder->inode = st.stx_ino;
-	if (!code && is_above_itself(folder))
-		code = -ELOOP;
-	DIR *const entries = code ? NULL : fdopendir(file);
-	if (!code && !entries)
-		code = -errno;
-	if (!entries) {
-		(void)calls->close(file);
-		return code;
+	const struct listing_visit *const visit = context;
+	const char byte = (char)kind;
+	if (scan_stopped(visit->scan))
+		return -EINTR;
+	if (is_wanted(visit->scan->kind, kind, name)) {
+		buffer_add(&visit->folder->names, &byte, 1);
+		buffer_add(&visit->folder->names, name, strlen(name) + 1);
 	}
-	code = read_names(scan, entries, folder);
-	(void)closedir(entries);
-	return code;
+	return 0;
 }
 
 static int walk_list_folder(void *context, unsigned worker, uint64_t index, struct error *err)
@@ -182,7 +168,12 @@ static int walk_list_folder(void *context, unsigned worker, uint64_t index, stru
 	const struct listing *const listing = context;
 	struct folder *const folder = listing->round[index];
 	(void)worker;
-	folder->code = open_and_read(listing->scan, folder);
+	struct listing_visit seen = {.scan = listing->scan, .folder = folder};
+	const struct store_visit visit = {
+		.folder = walk_see_folder, .name = walk_see_name, .context = &seen};
+	folder->code = listing->scan->store->ops->list(listing->scan->store, folder->path, &visit);
+	if (folder->code == -EINTR && scan_stopped(listing->scan))
+		folder->code = 0;
 	return folder->names.failed ? error_set(err, -ENOMEM, "no memory for the names in a folder")
 				    : 0;
 }
@@ -270,16 +261,16 @@ static bool ask_name(struct listing *listing, struct folder *folder, const char 
 }
 
 static bool walk_take_name(
-	struct listing *listing, struct folder *folder, unsigned char type, const char *name)
+	struct listing *listing, struct folder *folder, enum store_kind kind, const char *name)
 {
 	char *const path = join_path(listing, folder, name);
 	if (!path)
 		return false;
-	if (type == DT_DIR)
+	if (kind == STORE_FOLDER)
 		return add_folder(listing, folder, path);
-	if (type == DT_LNK || type == DT_UNKNOWN)
+	if (kind == STORE_UNKNOWN)
 		return ask_name(listing, folder, path);
-	const bool file = type == DT_REG;
+	const bool file = kind == STORE_FILE;
 	const struct found found = {.path = path,
 		.kind = file ? FOUND_FILE : FOUND_OTHER,
 		.reason = file ? NULL : "not a regular file"};
@@ -307,7 +298,7 @@ static int walk_take_folder(struct listing *listing, struct folder *folder, stru
 	if (folder->code)
 		taken = keep_found(listing, &bad);
 	while (!folder->code && taken && at < end && !scan_stopped(listing->scan)) {
-		taken = walk_take_name(listing, folder, (unsigned char)at[0], at + 1);
+		taken = walk_take_name(listing, folder, (enum store_kind)at[0], at + 1);
 		at += 1 + strlen(at + 1) + 1;
 	}
 	buffer_release(&folder->names);

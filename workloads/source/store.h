@@ -6,7 +6,8 @@
  *   1. workloads/source/store_NAME.c: a struct that begins with struct store, the functions below, and at
  *      the end `const struct store_ops store_NAME`.  prefix says which addresses are its own ("nfs://").
  *   2. store.c: `&store_NAME,` in store_list, before the local folder, which takes any address.
- * All engines but those with needs_local then read it. */
+ * All engines but those with needs_local then read it, and a scan (workloads/dataset/scan.h) finds what is
+ * in it. */
 #ifndef MLBENCH_WORKLOADS_SOURCE_STORE_H
 #define MLBENCH_WORKLOADS_SOURCE_STORE_H
 
@@ -26,13 +27,28 @@ union store_file {
 	void *handle;
 };
 
-struct store_stat {
-	uint64_t bytes;
-	bool folder;
+enum store_kind {
+	STORE_UNKNOWN, /* of a name in a listing: ask stat */
+	STORE_FILE,
+	STORE_FOLDER,
+	STORE_OTHER,
 };
 
-/* One name in a folder; name is the store's until the visit returns.  Nonzero: the listing ends with it. */
-typedef int store_visit(void *context, const char *name, const struct store_stat *what);
+struct store_stat {
+	enum store_kind kind;
+	uint64_t bytes;
+	int64_t modified_ns;    /* since 1970; 0: not known */
+	uint64_t device, inode; /* which it is, for links that lead back up; 0, 0: there are none */
+};
+
+/* What a listing tells.  Nonzero: the listing ends with it. */
+struct store_visit {
+	int (*folder)(void *context,
+		const struct store_stat *what); /* the folder itself, first; may be NULL */
+	/* Each name in it, which is the store's until the call returns; "." and ".." are none. */
+	int (*name)(void *context, const char *name, enum store_kind kind);
+	void *context;
+};
 
 /* Paths are relative to the store's address.  Any thread may call anything but open and close, at the
  * same time.  Functions return 0 or a negative errno. */
@@ -43,7 +59,8 @@ struct store_ops {
 	size_t size; /* of the implementation's struct, which begins with struct store */
 	int (*open)(struct store *store, struct error *err);
 	void (*close)(struct store *store);
-	int (*list)(struct store *store, const char *folder, store_visit *visit, void *context);
+	/* folder: "" is the root.  Names come with their kind where that costs no request of its own. */
+	int (*list)(struct store *store, const char *folder, const struct store_visit *visit);
 	/* file: that path, open; NULL: it is not (a store may be faster with it). */
 	int (*stat)(struct store *store, const char *path, const union store_file *file,
 		struct store_stat *out);
@@ -64,6 +81,8 @@ struct store {
 	const struct store_ops *ops;
 	const char *address; /* dataset.path; not owned */
 	int root_fd;         /* of a local store: its folder; else -1 */
+	const struct storage_calls
+		*calls; /* by which a local store lists; tests put others there */
 };
 
 /* Which store an address belongs to. */

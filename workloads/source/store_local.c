@@ -1,4 +1,5 @@
 /* The local store: a folder of a mounted file system. */
+#include "workloads/dataset/storage.h"
 #include "workloads/source/residency.h"
 #include "workloads/source/store.h"
 
@@ -8,10 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 static int local_open(struct store *store, struct error *err)
 {
+	store->calls = &storage_system;
 	store->root_fd = open(store->address, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return store->root_fd >= 0
 		       ? 0
@@ -23,45 +26,71 @@ static void local_close(struct store *store)
 	(void)close(store->root_fd);
 }
 
-static void local_fill(const struct stat *st, struct store_stat *out)
+static enum store_kind local_kind(mode_t mode)
 {
-	*out = (struct store_stat){.bytes = st->st_size > 0 ? (uint64_t)st->st_size : 0,
-		.folder = S_ISDIR(st->st_mode)};
+	return S_ISREG(mode) ? STORE_FILE : S_ISDIR(mode) ? STORE_FOLDER : STORE_OTHER;
 }
 
-/* Names that vanish meanwhile, and links that lead nowhere, are passed over. */
-static int local_visit_all(DIR *entries, store_visit *visit, void *context)
+/* The kind that a listing says; links are followed, so they are to be asked. */
+static enum store_kind local_kind_listed(unsigned char type)
+{
+	switch (type) {
+	case DT_REG:
+		return STORE_FILE;
+	case DT_DIR:
+		return STORE_FOLDER;
+	case DT_LNK:
+	case DT_UNKNOWN:
+		return STORE_UNKNOWN;
+	default:
+		return STORE_OTHER;
+	}
+}
+
+static int local_visit_all(struct store *store, DIR *entries, const struct store_visit *visit)
 {
 	for (;;) {
 		errno = 0;
-		const struct dirent *const entry = readdir(entries);
+		const struct dirent *const entry = store->calls->readdir(entries);
 		if (!entry)
 			return -errno;
-		struct stat st;
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-			fstatat(dirfd(entries), entry->d_name, &st, 0) != 0)
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
-		struct store_stat what;
-		local_fill(&st, &what);
-		const int code = visit(context, entry->d_name, &what);
+		const int code = visit->name(
+			visit->context, entry->d_name, local_kind_listed(entry->d_type));
 		if (code)
 			return code;
 	}
 }
 
-static int local_list(struct store *store, const char *folder, store_visit *visit, void *context)
+static int local_visit_folder(struct store *store, int fd, const struct store_visit *visit)
 {
-	const int fd = openat(store->root_fd, *folder ? folder : ".",
+	struct statx st;
+	if (!visit->folder)
+		return 0;
+	if (store->calls->statx(fd, "", AT_EMPTY_PATH, STATX_INO, &st) != 0)
+		return -errno;
+	const struct store_stat what = {.kind = STORE_FOLDER,
+		.device = makedev(st.stx_dev_major, st.stx_dev_minor),
+		.inode = st.stx_ino};
+	return visit->folder(visit->context, &what);
+}
+
+static int local_list(struct store *store, const char *folder, const struct store_visit *visit)
+{
+	const int fd = store->calls->openat(store->root_fd, *folder ? folder : ".",
 		O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;
-	DIR *const entries = fdopendir(fd);
+	int code = local_visit_folder(store, fd, visit);
+	DIR *const entries = code ? NULL : fdopendir(fd);
+	if (!code && !entries)
+		code = -errno;
 	if (!entries) {
-		const int code = -errno;
-		(void)close(fd);
+		(void)store->calls->close(fd);
 		return code;
 	}
-	const int code = local_visit_all(entries, visit, context);
+	code = local_visit_all(store, entries, visit);
 	(void)closedir(entries);
 	return code;
 }
@@ -72,7 +101,11 @@ static int local_stat(
 	struct stat st;
 	if ((file ? fstat(file->fd, &st) : fstatat(store->root_fd, path, &st, 0)) != 0)
 		return -errno;
-	local_fill(&st, out);
+	*out = (struct store_stat){.kind = local_kind(st.st_mode),
+		.bytes = st.st_size > 0 ? (uint64_t)st.st_size : 0,
+		.modified_ns = st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec,
+		.device = st.st_dev,
+		.inode = st.st_ino};
 	return 0;
 }
 
