@@ -6,7 +6,7 @@
 #include "harness/measure/ceilings_node.h"
 #include "harness/measure/probe.h"
 #include "harness/record/ceilings.h"
-#include "workloads/backend/probe_gemm.h"
+#include "workloads/backend/probe_compute.h"
 #include "workloads/dataset/dataset.h"
 #include "workloads/source/probe_read.h"
 

@@ -1,6 +1,6 @@
-/* Several updates against double, and against workloads/backend/layers.c. */
+/* Several updates against double, and against workloads/backend/network.c. */
 #include "tests/device/kernel_fixture.h"
-#include "workloads/backend/layers.h"
+#include "workloads/backend/network.h"
 
 enum { STEPS = 5, BEFORE = 3 /* adam's updates before the first one here */ };
 
@@ -167,7 +167,7 @@ static void test_updates(void **state)
 			}
 }
 
-/* Weights as workloads/backend/layers.c leaves them. */
+/* Weights as workloads/backend/network.c leaves them. */
 static void compare_with_host(bool is_adam)
 {
 	enum { COUNT = 1000 };

@@ -1,6 +1,6 @@
 /* The list of backends, the choice among them, and the null one. */
 #include "workloads/backend/backend.h"
-#include "workloads/backend/cuda_load.h"
+#include "workloads/backend/cuda.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* The loader of the CUDA plug-in against files that are none, plug-ins of other builds, and nodes without devices: small
  * libraries compiled here.  Each failure must name what is missing. */
 #include "workloads/backend/backend.h"
-#include "workloads/backend/cuda_load.h"
+#include "workloads/backend/cuda.h"
 
 #include <dlfcn.h>
 #include <errno.h>

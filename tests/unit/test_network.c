@@ -2,7 +2,6 @@
  * differences, the chain's links and attention by directional derivatives, the update rules, the
  * loss. */
 #include "harness/base/rng.h"
-#include "workloads/backend/layers.h"
 #include "workloads/backend/network.h"
 
 #include <errno.h>

@@ -3,8 +3,7 @@
 
 #include "harness/base/suggest.h"
 #include "harness/config/all_reduce.h"
-#include "workloads/backend/backends.h"
-#include "workloads/backend/cuda_load.h"
+#include "workloads/backend/cuda.h"
 #include "workloads/model/model.h"
 
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* NVIDIA GPUs: finding the plug-in (dlopen, so that one build runs on nodes with and without CUDA, and what is missing is
  * said by name), and the backend's functions as calls of the plug-in's.  Nothing here knows CUDA. */
-#include "workloads/backend/cuda_load.h"
+#include "workloads/backend/cuda.h"
 
 #include "harness/base/program.h"
 #include "harness/base/units.h"
-#include "workloads/backend/backends.h"
+#include "workloads/backend/backend.h"
 #include "workloads/model/model.h"
 
 #include <ctype.h>

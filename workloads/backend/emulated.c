@@ -8,7 +8,6 @@
 #include "harness/base/rng.h"
 #include "harness/base/units.h"
 #include "workloads/backend/backend.h"
-#include "workloads/backend/backends.h"
 #include "workloads/model/model.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #ifndef MLBENCH_WORKLOADS_BACKEND_EMULATED_H
 #define MLBENCH_WORKLOADS_BACKEND_EMULATED_H
 
-#include "workloads/backend/group.h"
+#include "workloads/backend/backend.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

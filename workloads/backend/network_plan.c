@@ -1,6 +1,6 @@
 /* The plan of a network: which layers, which strides between them, where in memory.  Nothing is
  * copied between layers; a pair of row strides makes the output of one the input of the next. */
-#include "workloads/backend/network_plan.h"
+#include "workloads/backend/network.h"
 
 #include "harness/base/rng.h"
 

@@ -35,7 +35,7 @@ struct model {
 	uint32_t published_elements; /* the sample that the published figures are for */
 	uint32_t published_classes;  /* likewise the width of the last layer */
 
-	/* Norms, biases, embeddings: in no GEMM; summed up in the table's file. */
+	/* Norms, biases, embeddings: in no GEMM; summed up beside the table. */
 	uint64_t other_parameters;
 
 	/* A backend computes every operation (biases, ReLU), not the GEMMs alone.  Biases are then
@@ -74,5 +74,21 @@ struct model_walk {
 	bool begun;
 };
 bool model_walk_next(const struct model *model, struct model_walk *walk);
+
+/* The distinct matrix products of a model's forward pass over a batch, those with most FLOPs first: what a probe measures of
+ * a model that is too large to measure whole. */
+struct model_product {
+	long long m, n,
+		k;    /* m: rows of the whole batch where there are weights, else of one product */
+	double share; /* of the model's forward FLOPs, over all layers that it stands for */
+	const char *name; /* of the first such layer */
+};
+
+/* Fills at most `room` and returns how many. */
+size_t model_products(const struct model *model, struct model_shape shape, uint32_t batch,
+	struct model_product *out, size_t room);
+
+/* The most rows whose product is within so many FLOPs and whose operands are within so many elements each; at least 1. */
+long long model_product_rows(const struct model_product *product, double flops, double elements);
 
 #endif

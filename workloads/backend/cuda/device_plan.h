@@ -146,7 +146,4 @@ const struct device_view *device_plan_watched(const struct device_plan *plan);
  * other precisions. */
 float device_plan_loss_scale(const struct device_plan *plan);
 
-/* For device_plan_open: gives everything its place. */
-void device_plan_place(struct device_plan *plan);
-
 #endif

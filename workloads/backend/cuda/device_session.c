@@ -124,8 +124,8 @@ static void close_flight(struct flight *flight)
 
 static int check_options(const struct cuda_options *options, struct error *err)
 {
-	if (options->streams < 1 || options->streams > TRAIN_STREAMS_MAX)
-		return error_set(err, -EINVAL, "step.streams: 1 to %d", TRAIN_STREAMS_MAX);
+	if (options->streams < 1 || options->streams > DEVICE_STREAMS_MAX)
+		return error_set(err, -EINVAL, "step.streams: 1 to %d", DEVICE_STREAMS_MAX);
 	if (!model_find(options->model))
 		return error_set(err, -EINVAL, "cuda: unknown model '%s'", options->model);
 	if (options->batch_size == 0 || options->accumulate == 0 || options->batch_room == 0)
@@ -221,7 +221,7 @@ static bool drain(const struct cuda_session *session)
 {
 	const uint64_t until_ns = clock_now_ns() + DRAIN_NS;
 	bool ended = drain_stream(session->staging.stream, until_ns);
-	for (size_t i = 0; i < TRAIN_STREAMS_MAX; i++)
+	for (size_t i = 0; i < DEVICE_STREAMS_MAX; i++)
 		ended = drain_stream(session->streams[i], until_ns) && ended;
 	return ended;
 }
@@ -234,7 +234,7 @@ static void free_all(struct cuda_session *session)
 	device_clock_close(&session->clock);
 	for (unsigned i = 0; session->flights && i < session->room; i++)
 		close_flight(&session->flights[i]);
-	for (size_t i = 0; i < TRAIN_STREAMS_MAX; i++)
+	for (size_t i = 0; i < DEVICE_STREAMS_MAX; i++)
 		if (session->streams[i])
 			(void)cudaStreamDestroy(session->streams[i]);
 	if (session->statistics)

@@ -50,7 +50,7 @@ struct step_plan {
 struct cuda_session {
 	struct cuda_options options;
 	char device_name[64];
-	cudaStream_t streams[TRAIN_STREAMS_MAX]; /* (options.streams) */
+	cudaStream_t streams[DEVICE_STREAMS_MAX]; /* (options.streams) */
 	struct device_clock clock;
 	struct staging staging;
 	struct train *train;

@@ -136,7 +136,7 @@ size_t kernel_quantise_scratch(const struct quantise_task *task);
 /* --- parameters (kernels_optimizer.cu) ------------------------------------------------------------------ */
 
 /* One launch over all parameters of the model, which lie in one array of `count`.  Rules as in
- * workloads/backend/layers.h: sgd v <- 0.9 v + g, w <- w - rate v; adam with the corrections given.  The gradient is
+ * workloads/backend/network.h: sgd v <- 0.9 v + g, w <- w - rate v; adam with the corrections given.  The gradient is
  * multiplied by gradient_factor first (1 / loss scale / steps accumulated).  With skip (may be NULL), *skip != 0 leaves
  * everything as it is. */
 struct optimizer_task {

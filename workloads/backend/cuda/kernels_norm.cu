@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#define NORM_EPSILON 1e-6f /* as workloads/backend/layers.c has it */
+#define NORM_EPSILON 1e-6f /* as workloads/backend/network.c has it */
 
 enum { FORWARD_HELD = 32, BACKWARD_HELD = 16 }; /* elements of a thread in registers */
 

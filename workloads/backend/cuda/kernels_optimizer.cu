@@ -1,5 +1,5 @@
 /* Update rules over all parameters at once, bound by memory: every array is read and written once, 16 bytes at a time.
- * The rules are those of workloads/backend/layers.c. */
+ * The rules are those of workloads/backend/network.c. */
 #include "workloads/backend/cuda/rows.h"
 
 #include <math.h>

@@ -7,7 +7,6 @@
 #include "harness/base/error.h"
 #include "harness/config/config.h"
 #include "workloads/backend/batch.h"
-#include "workloads/backend/choosing.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -37,6 +36,8 @@ struct cuda_node {
 	struct cuda_device_facts devices[CUDA_DEVICES_MAX];
 };
 
+struct step_choosing;
+
 struct cuda_options {
 	unsigned device;   /* as the driver counts */
 	const char *model; /* of workloads/model */
@@ -57,7 +58,7 @@ struct cuda_options {
 	struct cuda_group *group; /* NULL: alone */
 	unsigned rank, devices;   /* of that group; devices below 2: alone */
 	const atomic_bool *stop;  /* waiting gives up soon after it becomes true; may be NULL */
-	struct step_choosing *choosing; /* told while it opens; may be NULL */
+	struct step_choosing *choosing; /* backend.h; told while it opens; may be NULL */
 };
 
 struct cuda_session; /* one device at work */

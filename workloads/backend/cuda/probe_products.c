@@ -6,7 +6,7 @@
 #include "workloads/backend/cuda/gemm.h"
 #include "workloads/backend/cuda/probe_formats.h"
 #include "workloads/backend/cuda/probe_parts.h"
-#include "workloads/model/products.h"
+#include "workloads/model/model.h"
 
 #include "harness/base/clock.h"
 
