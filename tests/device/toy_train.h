@@ -3,7 +3,7 @@
 #define MLBENCH_TESTS_DEVICE_TOY_TRAIN_H
 
 #include "tests/device/toy.h"
-#include "workloads/backend/cuda/fail.h"
+#include "workloads/backend/cuda/runtime.h"
 #include "workloads/backend/cuda/train.h"
 
 #include <cuda_runtime_api.h>

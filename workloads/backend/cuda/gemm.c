@@ -7,7 +7,7 @@
  * quickly. */
 #include "workloads/backend/cuda/gemm.h"
 
-#include "workloads/backend/cuda/fail.h"
+#include "workloads/backend/cuda/runtime.h"
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
@@ -182,6 +182,16 @@ void gemm_context_lend(struct gemm_context *context, void *memory, size_t bytes)
 }
 
 /* --- a problem in the library's words ------------------------------------------------------------------- */
+
+const char *gemm_precision_name(enum step_precision precision)
+{
+	static const char *const names[] = {[STEP_PRECISION_FP32] = "fp32",
+		[STEP_PRECISION_TF32] = "tf32",
+		[STEP_PRECISION_BF16] = "bf16",
+		[STEP_PRECISION_FP16] = "fp16",
+		[STEP_PRECISION_FP8] = "fp8"};
+	return names[precision];
+}
 
 static cudaDataType_t gemm_data_type(enum element type)
 {

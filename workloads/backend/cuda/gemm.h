@@ -55,6 +55,8 @@ struct gemm_problem {
 	bool fast_sums;
 };
 
+const char *gemm_precision_name(enum step_precision precision); /* "bf16" */
+
 struct gemm_context; /* a cuBLASLt handle, its workspace, a stream to time on: one device, one thread */
 struct gemm_plan;
 

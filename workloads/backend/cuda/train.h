@@ -6,8 +6,8 @@
 #define MLBENCH_WORKLOADS_BACKEND_CUDA_TRAIN_H
 
 #include "workloads/backend/cuda/device_plan.h"
-#include "workloads/backend/cuda/fail.h"
 #include "workloads/backend/cuda/plugin.h"
+#include "workloads/backend/cuda/runtime.h"
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
