@@ -3,7 +3,7 @@
  *
  * The same .cu files are compiled twice: by nvcc for devices, and as C++ by the host's compiler for the test
  * double (tests/device/double/), which runs them thread by thread on the CPU.  Hence: launches go
- * through CUDA_LAUNCH of cuda/launch.h; no warp intrinsics, no textures, no inline PTX; __syncthreads() is
+ * through CUDA_LAUNCH of kernels_common.h; no warp intrinsics, no textures, no inline PTX; __syncthreads() is
  * reached by all threads of a block or by none; shared memory is declared by CUDA_SHARED.
  *
  * All results are the same bits for the same input on the same device: sums are taken in a fixed order, and no
@@ -53,7 +53,7 @@ struct device_rows {
 	size_t ld, sample_stride;
 };
 
-/* --- input: a batch into the first layer's rows (kernels_input.cu) ---------------------------------------- */
+/* --- input: a batch into the first layer's rows (kernels_copy.cu) ---------------------------------------- */
 
 /* Each sample's elements in order, repeated from the start or cut to `wanted`.  uint8 becomes
  * (x / 255 - mean[c]) / deviation[c] of ImageNet, the channel by the layout: the values that the host's float32
@@ -69,7 +69,7 @@ struct input_task {
 };
 int kernel_input(cuda_stream stream, const struct input_task *task);
 
-/* --- layers (kernels_layers.cu, kernels_norm.cu, kernels_copy.cu) ------------------------------------------ */
+/* --- layers (kernels_layers.cu, kernels_copy.cu) ------------------------------------------ */
 
 /* x <- x / sqrt(mean(x^2) + 1e-6), row by row in place; scales (samples * rows) float keeps the factors. */
 int kernel_norm_forward(cuda_stream stream, const struct device_rows *x, float *scales);
@@ -112,7 +112,7 @@ int kernel_join_heads(cuda_stream stream, const struct heads_task *task, const v
 
 /* logits (samples, rows, columns) are overwritten by scale times the gradient of
  * -ln softmax(row)[label of the sample modulo columns]; losses (samples * rows) float gets that per row, and
- * loss[0] their mean, in a fixed order.  kernels_loss.cu */
+ * loss[0] their mean, in a fixed order. */
 int kernel_softmax_cross_entropy(cuda_stream stream, const struct device_rows *logits,
 	const uint32_t *labels, float scale, float *losses, float *loss);
 
@@ -161,7 +161,7 @@ int kernel_adam(cuda_stream stream, const struct optimizer_task *task);
 int kernel_find_nonfinite(
 	cuda_stream stream, const float *gradients, size_t count, uint32_t *skip, float *partials);
 
-/* --- statistics (kernels_statistics.cu) ------------------------------------------------------------------ */
+/* --- statistics (kernels_optimizer.cu) ------------------------------------------------------------------ */
 
 size_t kernel_reduce_partials(size_t count); /* floats of scratch for a reduction over count */
 /* out[0] <- sum of squares of the finite, out[1] <- number of non-finite; in double. */
@@ -195,7 +195,7 @@ struct augment_task {
 };
 int kernel_augment(cuda_stream stream, const struct augment_task *task);
 
-/* --- probe (kernels_probe.cu) ------------------------------------------------------------------------------ */
+/* --- probe (kernels_copy.cu) ------------------------------------------------------------------------------ */
 
 int kernel_nothing(cuda_stream stream);
 int kernel_memory_copy(

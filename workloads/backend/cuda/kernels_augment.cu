@@ -6,8 +6,7 @@
  * from the operations of workloads/image/resample.c in the same order, each rounded to double: the samples are the
  * host's, to the bit. */
 #include "workloads/backend/batch.h"
-#include "workloads/backend/cuda/normalise.h"
-#include "workloads/backend/cuda/rows.h"
+#include "workloads/backend/cuda/kernels_common.h"
 
 #include <math.h>
 

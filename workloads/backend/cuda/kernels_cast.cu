@@ -1,7 +1,7 @@
 /* Quantising to fp8 with delayed scaling: the tensor is read once, by tiles that go out as they lie and, through shared
  * memory, transposed; its largest magnitude is collected on the way.  A first launch does nothing but where there is no
  * magnitude from before; a last one, of one block, leaves the scale and the magnitude for the next time. */
-#include "workloads/backend/cuda/rows.h"
+#include "workloads/backend/cuda/kernels_common.h"
 
 #include <float.h>
 #include <math.h>
