@@ -411,14 +411,6 @@ static bool cuda_finished(struct backend *backend)
 	return cuda->plugin->finished(cuda->session);
 }
 
-/* For who wants one step and no more at a time. */
-static int cuda_step(struct backend *backend, const struct batch_view *batch,
-	struct step_result *out, struct error *err)
-{
-	const int code = cuda_launch(backend, batch, err);
-	return code ? code : cuda_finish(backend, out, err);
-}
-
 static int cuda_upload(
 	struct backend *backend, unsigned place, const struct batch_view *batch, struct error *err)
 {
@@ -509,7 +501,6 @@ const struct backend_ops cuda_backend_ops = {
 	.details = cuda_details,
 	.outline = cuda_outline,
 	.open = cuda_open,
-	.step = cuda_step,
 	.close = cuda_close,
 	.validate = cuda_validate,
 	.launch = cuda_launch,

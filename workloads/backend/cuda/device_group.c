@@ -269,7 +269,7 @@ static void group_abort_rank(struct cuda_group *group, unsigned rank)
 	r->comm = NULL;
 }
 
-/* A failure is everybody's; to be group_cancelled is not. */
+/* A failure is everybody's; to be cancelled is not. */
 static int group_give_up(struct cuda_group *group, unsigned rank, ncclResult_t result,
 	const char *what, struct error *err)
 {

@@ -434,7 +434,7 @@ static int probing_plug(struct probing *probing, unsigned copies, struct error *
 	return code;
 }
 
-/* valid: the device was still behind the probing_plug when the host had launched everything. */
+/* valid: the device was still behind the plug when the host had launched everything. */
 static int probing_behind_plug_ns(struct probing *probing, unsigned copies, probing_work *work,
 	unsigned count, bool *valid, double *ns, struct error *err)
 {
@@ -462,7 +462,7 @@ static int probing_behind_plug_ns(struct probing *probing, unsigned copies, prob
 	return code;
 }
 
-/* NAN: the probing_plug was too short, as far as it may grow. */
+/* NAN: the plug was too short, as far as it may grow. */
 static int probing_on_device_ns(struct probing *probing, probing_work *work, unsigned count,
 	double *value, struct error *err)
 {

@@ -33,8 +33,7 @@ enum {
 
 struct gemm_choice {
 	cublasLtMatmulAlgo_t algorithm;
-	size_t workspace_bytes; /* that it needs */
-	double ns;              /* of a run; NAN: untimed */
+	double ns; /* of a run; NAN: untimed */
 	bool deterministic;
 };
 
@@ -231,8 +230,6 @@ static cublasLtEpilogue_t gemm_epilogue_of(enum gemm_epilogue epilogue)
 		return CUBLASLT_EPILOGUE_RELU_AUX_BIAS;
 	case GEMM_RELU_BACKWARD:
 		return CUBLASLT_EPILOGUE_DRELU;
-	case GEMM_RELU_BACKWARD_BIAS:
-		return CUBLASLT_EPILOGUE_DRELU_BGRAD;
 	case GEMM_BIAS_BACKWARD:
 		return CUBLASLT_EPILOGUE_BGRADA; /* of the library's A: our B */
 	case GEMM_PLAIN:
@@ -248,8 +245,7 @@ static bool gemm_has_bias(enum gemm_epilogue epilogue)
 
 static bool gemm_has_mask(enum gemm_epilogue epilogue)
 {
-	return epilogue == GEMM_BIAS_RELU_MASK || epilogue == GEMM_RELU_BACKWARD ||
-	       epilogue == GEMM_RELU_BACKWARD_BIAS;
+	return epilogue == GEMM_BIAS_RELU_MASK || epilogue == GEMM_RELU_BACKWARD;
 }
 
 static int gemm_refuse(const struct gemm_problem *problem, const char *why, struct error *err)
@@ -534,7 +530,6 @@ static void gemm_keep_choice(
 {
 	plan->choice = (struct gemm_choice){
 		.algorithm = chosen->algo,
-		.workspace_bytes = chosen->workspaceSize,
 		.ns = ns,
 		.deterministic = gemm_is_deterministic(&chosen->algo),
 	};
@@ -657,7 +652,7 @@ static int gemm_tune(struct gemm_plan *plan, unsigned candidates, struct error *
 	if (result < 0)
 		return result;
 	if (count == 0)
-		return gemm_refuse(&plan->problem, "its heuristics gemm_propose none", err);
+		return gemm_refuse(&plan->problem, "its heuristics propose none", err);
 	if (candidates > 1)
 		return gemm_choose_fastest(plan, found, count, err);
 	gemm_keep_choice(plan, &found[0], NAN);
@@ -827,21 +822,9 @@ int gemm_run(const struct gemm_plan *plan, const struct gemm_operands *operands,
 		(unsigned long long)plan->problem.k);
 }
 
-size_t gemm_workspace_bytes(const struct gemm_plan *plan)
-{
-	return plan->choice.workspace_bytes;
-}
-
 double gemm_plan_ns(const struct gemm_plan *plan)
 {
 	return plan->choice.ns;
-}
-
-double gemm_plan_flops(const struct gemm_plan *plan)
-{
-	const struct gemm_problem *problem = &plan->problem;
-	return 2.0 * (double)problem->m * (double)problem->n * (double)problem->k *
-	       gemm_batch(problem);
 }
 
 bool gemm_plan_deterministic(const struct gemm_plan *plan)

@@ -89,14 +89,11 @@ size_t kernel_bias_scratch(const struct device_rows *gradient); /* floats */
 int kernel_average_rows(cuda_stream stream, const struct device_rows *x, void *averaged);
 int kernel_spread_rows(
 	cuda_stream stream, const void *averaged, const struct device_rows *gradient);
-/* to <- from, converting; shapes and counts are the same, strides are each one's own.  factor multiplies. */
-int kernel_copy_rows(cuda_stream stream, const struct device_rows *from,
-	const struct device_rows *to, float factor);
-/* Every element of `count` at data <- value; and a seeded uniform in [-amplitude, amplitude]: a hash of
- * (seed, index), for the constants in gaps. */
+/* to <- from, converting; shapes and counts are the same, strides are each one's own. */
+int kernel_copy_rows(
+	cuda_stream stream, const struct device_rows *from, const struct device_rows *to);
+/* Every element of `count` at data <- value. */
 int kernel_fill(cuda_stream stream, void *data, enum element type, size_t count, float value);
-int kernel_fill_uniform(cuda_stream stream, void *data, enum element type, size_t count,
-	float amplitude, uint64_t seed);
 
 /* (samples, rows, 3 heads width) as (q | k | v) -> three tensors (samples * heads, rows, width), one after the
  * other; and back (gradients, all three).  And (samples * heads, rows, width) -> (samples, rows, heads width). */
@@ -136,7 +133,7 @@ size_t kernel_quantise_scratch(const struct quantise_task *task);
 /* --- parameters (kernels_optimizer.cu) ------------------------------------------------------------------ */
 
 /* One launch over all parameters of the model, which lie in one array of `count`.  Rules as in
- * workloads/backend/network.h: sgd v <- 0.9 v + g, w <- w - rate v; adam with the corrections given.  The gradient is
+ * workloads/backend/network.h: sgd v <- 0.9 v + g, w <- w - rate v; adam with its corrections.  The gradient is
  * multiplied by gradient_factor first (1 / loss scale / steps accumulated).  With skip (may be NULL), *skip != 0 leaves
  * everything as it is. */
 struct optimizer_task {
@@ -148,10 +145,8 @@ struct optimizer_task {
 	enum element type;
 	size_t count;
 	float learning_rate, gradient_factor;
-	float first_correction, second_correction;
-	/* On the device, so that a recorded graph can be launched again for step after step: the number of adam's
-	 * updates so far.  The corrections are computed from it, and unless the update is skipped it is counted up by
-	 * one, in a launch of its own.  NULL: the two above. */
+	/* Adam: the number of updates so far, on the device, so that a recorded graph can be launched again for step after step.
+	 * The corrections are computed from it, and unless the update is skipped it is counted up by one, in a launch of its own. */
 	uint32_t *step;
 	const uint32_t *skip;
 };

@@ -10,15 +10,11 @@ template <class FROM, class TO> struct copy_rows {
 	const FROM *from;
 	TO *to;
 	struct row_places from_places, to_places;
-	float factor;
 
 	template <int N> __device__ void at(uint32_t row, size_t column) const
 	{
 		float values[N];
 		load_floats<N>(from + row_offset(from_places, row) + column, values);
-		CUDA_UNROLL
-		for (int i = 0; i < N; i++)
-			values[i] *= factor;
 		store_floats<N>(to + row_offset(to_places, row) + column, values);
 	}
 };
@@ -32,8 +28,8 @@ static bool begins_access(const struct device_rows *x, bool joined, int width)
 }
 
 template <class FROM, class TO>
-static int run_copy_rows(cuda_stream stream, const struct device_rows *from,
-	const struct device_rows *to, float factor)
+static int run_copy_rows(
+	cuda_stream stream, const struct device_rows *from, const struct device_rows *to)
 {
 	constexpr int WIDTH =
 		wide<FROM>::COUNT > wide<TO>::COUNT ? wide<FROM>::COUNT : wide<TO>::COUNT;
@@ -45,28 +41,27 @@ static int run_copy_rows(cuda_stream stream, const struct device_rows *from,
 	work.to = (TO *)to->data;
 	work.from_places = row_places(from);
 	work.to_places = row_places(to);
-	work.factor = factor;
 	if (begins_access(from, joined, WIDTH) && begins_access(to, joined, WIDTH))
 		return map_rows<WIDTH>(stream, work, rows, columns);
 	return map_rows<1>(stream, work, rows, columns);
 }
 
 template <class FROM>
-static int copy_rows_from(cuda_stream stream, const struct device_rows *from,
-	const struct device_rows *to, float factor)
+static int copy_rows_from(
+	cuda_stream stream, const struct device_rows *from, const struct device_rows *to)
 {
-	FOR_ELEMENT(to->type, run_copy_rows<FROM, T>(stream, from, to, factor));
+	FOR_ELEMENT(to->type, run_copy_rows<FROM, T>(stream, from, to));
 }
 
-int kernel_copy_rows(cuda_stream stream, const struct device_rows *from,
-	const struct device_rows *to, float factor)
+int kernel_copy_rows(
+	cuda_stream stream, const struct device_rows *from, const struct device_rows *to)
 {
 	const bool fits =
 		(uint64_t)from->samples * from->rows == (uint64_t)to->samples * to->rows &&
 		from->columns == to->columns;
 	if (!fits || !count_rows(from) || !count_rows(to))
 		return (int)cudaErrorInvalidValue;
-	FOR_ELEMENT(from->type, copy_rows_from<T>(stream, from, to, factor));
+	FOR_ELEMENT(from->type, copy_rows_from<T>(stream, from, to));
 }
 
 /* --- constants ---------------------------------------------------------------------------------------- */
@@ -85,48 +80,14 @@ template <class T> struct fill {
 	}
 };
 
-/* Of index and seed; the finaliser of MurmurHash3 (Appleby, public domain) behind a Weyl sequence. */
-CUDA_FUNCTION uint64_t hash_index(uint64_t seed, uint64_t index)
-{
-	uint64_t hash = seed + (index + 1) * 0x9e3779b97f4a7c15u;
-	hash = (hash ^ (hash >> 33)) * 0xff51afd7ed558ccdu;
-	hash = (hash ^ (hash >> 33)) * 0xc4ceb9fe1a85ec53u;
-	return hash ^ (hash >> 33);
-}
-
-template <class T> struct fill_uniform {
-	T *data;
-	float amplitude;
-	uint64_t seed;
-
-	template <int N> __device__ void at(uint32_t, size_t column) const
-	{
-		float values[N];
-		CUDA_UNROLL
-		for (int i = 0; i < N; i++) {
-			/* 24 bits are exact in a float: [0, 2^24) to [-1, 1). */
-			const float bits =
-				(float)(uint32_t)(hash_index(seed, column + (size_t)i) >> 40);
-			values[i] = amplitude * (bits * (1.0f / (1 << 23)) - 1);
-		}
-		store_floats<N>(data + column, values);
-	}
-};
-
-template <class T, class WORK>
-static int map_array(cuda_stream stream, WORK work, T *data, size_t count)
-{
-	work.data = data;
-	if (is_aligned(data, ACCESS_BYTES))
-		return map_rows<wide<T>::COUNT>(stream, work, 1, count);
-	return map_rows<1>(stream, work, 1, count);
-}
-
 template <class T> static int run_fill(cuda_stream stream, T *data, size_t count, float value)
 {
 	struct fill<T> work;
+	work.data = data;
 	work.value = value;
-	return map_array(stream, work, data, count);
+	if (is_aligned(data, ACCESS_BYTES))
+		return map_rows<wide<T>::COUNT>(stream, work, 1, count);
+	return map_rows<1>(stream, work, 1, count);
 }
 
 int kernel_fill(cuda_stream stream, void *data, enum element type, size_t count, float value)
@@ -134,24 +95,6 @@ int kernel_fill(cuda_stream stream, void *data, enum element type, size_t count,
 	if (!data || count == 0)
 		return (int)cudaErrorInvalidValue;
 	FOR_ELEMENT(type, run_fill<T>(stream, (T *)data, count, value));
-}
-
-template <class T>
-static int run_fill_uniform(
-	cuda_stream stream, T *data, size_t count, float amplitude, uint64_t seed)
-{
-	struct fill_uniform<T> work;
-	work.amplitude = amplitude;
-	work.seed = seed;
-	return map_array(stream, work, data, count);
-}
-
-int kernel_fill_uniform(cuda_stream stream, void *data, enum element type, size_t count,
-	float amplitude, uint64_t seed)
-{
-	if (!data || count == 0)
-		return (int)cudaErrorInvalidValue;
-	FOR_ELEMENT(type, run_fill_uniform<T>(stream, (T *)data, count, amplitude, seed));
 }
 
 /* --- heads ---------------------------------------------------------------------------------------------- */

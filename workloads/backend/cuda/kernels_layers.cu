@@ -670,7 +670,7 @@ struct soft_sum {
 };
 
 /* Factor of a sum that was taken against `from`, when `to` is the largest: no more than 1.  Elements that are all minus
- * infinity, or none, have nothing to soft_sum_rescale. */
+ * infinity, or none, have nothing to rescale. */
 CUDA_FUNCTION float soft_sum_rescale(float from, float to)
 {
 	return from == to ? 1.0f : expf(from - to);

@@ -57,8 +57,7 @@ template <class T> struct update_arrays {
 	T *computed; /* NULL: none */
 	size_t count;
 	float learning_rate, gradient_factor;
-	float first_correction, second_correction;
-	const uint32_t *step; /* NULL: corrections as given */
+	const uint32_t *step; /* adam: updates so far */
 	const uint32_t *skip; /* NULL: never */
 };
 
@@ -96,15 +95,12 @@ __global__ void CUDA_THREADS(UPDATE_THREADS) update_kernel(struct update_arrays<
 		return;
 	struct update_factors factors;
 	factors.rate = arrays.learning_rate;
-	factors.second_correction = arrays.second_correction;
+	factors.second_correction = 1;
 	factors.gradient_factor = arrays.gradient_factor;
-	float first_correction = arrays.first_correction;
-	if (RULE::STATES > 1 && arrays.step) {
-		first_correction = correction_at(ADAM_LN_BETA1, *arrays.step + 1);
+	if (RULE::STATES > 1) {
+		factors.rate *= correction_at(ADAM_LN_BETA1, *arrays.step + 1);
 		factors.second_correction = correction_at(ADAM_LN_BETA2, *arrays.step + 1);
 	}
-	if (RULE::STATES > 1)
-		factors.rate *= first_correction;
 	const size_t stride = (size_t)gridDim.x * UPDATE_THREADS * N;
 	const size_t begin = ((size_t)blockIdx.x * UPDATE_THREADS + threadIdx.x) * N;
 	const size_t whole = arrays.count - arrays.count % N;
@@ -135,8 +131,6 @@ static int run_update(
 	arrays.count = task->count;
 	arrays.learning_rate = task->learning_rate;
 	arrays.gradient_factor = task->gradient_factor;
-	arrays.first_correction = task->first_correction;
-	arrays.second_correction = task->second_correction;
 	arrays.step = task->step;
 	arrays.skip = task->skip;
 	constexpr int WIDTH = wide<float>::COUNT;
@@ -179,10 +173,10 @@ static int start_adam(cuda_stream stream, const struct optimizer_task *task)
 
 int kernel_adam(cuda_stream stream, const struct optimizer_task *task)
 {
-	if (!is_complete(task) || !task->first || !task->second)
+	if (!is_complete(task) || !task->first || !task->second || !task->step)
 		return (int)cudaErrorInvalidValue;
 	const int result = start_adam(stream, task);
-	if (result || !task->step)
+	if (result)
 		return result;
 	return CUDA_LAUNCH(count_step_kernel, dim3(1), dim3(1), stream, task->step, task->skip);
 }

@@ -316,7 +316,7 @@ static int pins_register(struct pinned **out, void *memory, size_t bytes, struct
 	struct pinned *pinned = malloc(sizeof *pinned);
 	if (!pinned)
 		return error_set(err, -ENOMEM, "cuda: out of memory");
-	/* Portable: for pins_all devices of the process. */
+	/* Portable: for all devices of the process. */
 	const cudaError_t code = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
 	if (code != cudaSuccess) {
 		char size[UNITS_BYTES];

@@ -327,8 +327,7 @@ static int train_fill_gaps(
 	int result = CUDA_TRY(err, cudaMemcpyAsync(initial->device_gaps, initial->gaps,
 					   train_gap_floats(&plan->network, i) * sizeof(float),
 					   cudaMemcpyHostToDevice, train->streams[0]));
-	return result < 0 ? result
-			  : CUDA_TRY(err, kernel_copy_rows(train->streams[0], &from, &to, 1));
+	return result < 0 ? result : CUDA_TRY(err, kernel_copy_rows(train->streams[0], &from, &to));
 }
 
 static int train_fill_layer(
@@ -369,7 +368,7 @@ static int train_copy_weights(struct train *train, struct error *err)
 	to.type = plan->type;
 	if (!to.data)
 		return 0;
-	return CUDA_TRY(err, kernel_copy_rows(train->streams[0], &from, &to, 1));
+	return CUDA_TRY(err, kernel_copy_rows(train->streams[0], &from, &to));
 }
 
 static int train_initialise(struct train *train, struct error *err)
@@ -554,14 +553,4 @@ double train_flops_per_sample(const struct train *train)
 bool train_deterministic(const struct train *train)
 {
 	return train->deterministic;
-}
-
-double train_products_ns(const struct train *train)
-{
-	double ns = 0;
-	for (size_t i = 0; i < train->plan.layer_count; i++)
-		for (enum device_product product = 0; product < DEVICE_PRODUCTS; product++)
-			if (train->layers[i].products[product].plan)
-				ns += gemm_plan_ns(train->layers[i].products[product].plan);
-	return ns;
 }

@@ -101,8 +101,6 @@ double train_flops_per_sample(const struct train *train);
 bool train_deterministic(const struct train *train);
 /* The GEMMs of a step alone, in their order, without any other kernel: for the bench of their sum. */
 int train_products(struct train *train, struct error *err);
-/* The sum of the same GEMMs, each timed alone when its plan was chosen; NAN where one was not. */
-double train_products_ns(const struct train *train);
 /* Runs one of the products: beta multiplies what its output holds.  For steps and benches. */
 int train_run(struct train *train, size_t layer, enum device_product product, float beta,
 	unsigned stream, struct error *err);

@@ -130,7 +130,7 @@ static int train_finish_output(struct train *train, size_t i, struct error *err)
 				     layer->packed ? &stand_in : &output, bias, layer->relu));
 	if (result == 0 && layer->packed)
 		result = CUDA_TRY(
-			err, kernel_copy_rows(train_main_stream(train), &stand_in, &output, 1));
+			err, kernel_copy_rows(train_main_stream(train), &stand_in, &output));
 	return result;
 }
 
@@ -255,7 +255,7 @@ static int train_finish_gradient(struct train *train, size_t i, float carry, str
 			layer->gradient_transposed, &layer->gradient_scale, err);
 	else if (result == 0 && layer->packed)
 		result = CUDA_TRY(
-			err, kernel_copy_rows(train_main_stream(train), &gradient, &stand_in, 1));
+			err, kernel_copy_rows(train_main_stream(train), &gradient, &stand_in));
 	return result;
 }
 
