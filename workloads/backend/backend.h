@@ -3,7 +3,7 @@
  *
  * To add a backend (null.c is the smallest, openblas.c one that computes):
  *   1. workloads/backend/NAME.c: a struct that begins with struct backend, if it has any state, the
- *      functions that it needs of struct backend_ops (open and step are the least), and at the end
+ *      functions that it needs of struct backend_ops (at least open, and step or launch), and at the end
  *      `const struct backend_ops NAME_backend_ops`, with .name, .summary, .size, and the facts that are
  *      true of it: .null computes nothing, .emulated waits for a time that is given or published,
  *      .on_cores computes on step.threads of this node's cores; one that has launch has a device with
@@ -28,8 +28,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* For how many of a step's products kernels are chosen, of all devices that open: counted up by who opens, read by any thread.
- * products 0: there is nothing to choose, or not yet. */
+/* Progress of opening: for how many of a step's products kernels have been chosen, over all devices that open.  Counted up by
+ * the opening threads, read by any thread.  products 0: nothing to choose, or not yet. */
 struct step_choosing {
 	atomic_uint chosen, products;
 };
@@ -100,7 +100,7 @@ struct backend_group {
 	void *own; /* the backend's: what its group_open made */
 };
 
-/* What a device does in its step, as the thread that steps it tells its watcher; at the end of a step it is computing. */
+/* What a device does in its step, reported to its watcher by the thread that steps it; at the end of a step it is computing. */
 enum group_phase {
 	GROUP_COMPUTES,
 	GROUP_WAITS,     /* its gradients are there, another device's are not */
@@ -119,13 +119,13 @@ struct backend {
 	const struct config *config;
 	uint32_t batch_size, sample_elements, class_count;
 	const atomic_bool *stop; /* a step gives up soon after it becomes true; may be NULL */
-	struct step_choosing *choosing;      /* told while it opens; may be NULL */
+	struct step_choosing *choosing;      /* counted up while it opens; may be NULL */
 	unsigned device_index, device_count; /* of step.devices that train together */
 	const struct backend_group *group;   /* of those; NULL: alone */
-	const struct group_watch *watch;     /* told of the phases of a step; NULL: nobody */
+	const struct group_watch *watch;     /* called in each phase of a step; may be NULL */
 	unsigned staging_places; /* uploaded batches at once; 0: launch copies (or step reads) */
 	size_t batch_room;       /* bytes of the largest batch that is uploaded or stepped */
-	/* Emulated: the next steps, and exchanges of gradients, take so many times as long; 1 at first. */
+	/* Emulated: factors of the time that the next steps, and exchanges of gradients, take; 1 at first. */
 	double slowdown, exchange_slowdown;
 
 	/* Filled by open. */
@@ -225,7 +225,7 @@ double backend_exchange_ns(const struct config *config);
 
 /* --- for the backends themselves, and tests --- */
 
-/* The published step of a device by the name that its driver has for it, in words.  False: there is none. */
+/* The published step of a device by its driver's name for it, in words.  False: none is published. */
 bool emulated_reference(const char *device, const struct config *config, char *out, size_t room);
 
 /* The first key that is set and that an emulated step ignores; KEY_COUNT: none. */
@@ -234,12 +234,12 @@ enum key_id emulated_ignores(const struct config *config);
 /* For tests, before any thread chooses a backend: stands where cuda's would; NULL: cuda's again. */
 void backend_replace_device(const struct backend_ops *ops);
 
-/* Fills err with "step.KIND: unknown KIND 'word'", the nearest of names or else all of them;
+/* Fills err with "step.KIND = WORD: unknown KIND", the nearest of names or else all of them;
  * -EINVAL. */
 int backend_refuse_name(struct error *err, const char *kind, const char *word,
 	const char *const *names, size_t count);
 
-/* For backends that compute: refuses a step.model that is none of ours; -EINVAL. */
+/* For backends that compute: refuses a step.model that model_find does not know; -EINVAL. */
 int backend_check_model(const struct config *config, struct error *err);
 
 /* Adds name to names (room of them) unless it is there; the new count. */

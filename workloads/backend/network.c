@@ -420,7 +420,8 @@ int network_open(struct network *network, const struct network_options *options,
 		const size_t bytes = network_place(network, NULL);
 		result = memory_map(&network->memory, bytes, true);
 		if (result < 0)
-			(void)error_set(err, result, "no memory for '%s': %zu bytes",
+			(void)error_set(err, result,
+				"out of memory for model '%s': it needs %zu bytes",
 				options->model->name, bytes);
 	}
 	if (result < 0) {
@@ -506,7 +507,7 @@ static void network_spread_gradient(
 			gradient[r * layer->ld_out + j] = share * averaged[j];
 }
 
-/* A step of a large model takes many seconds: who ends a run does not want to wait for it. */
+/* A step of a large model takes many seconds: ending a run must not wait for it. */
 static bool network_stopped(const struct network *network)
 {
 	const atomic_bool *const stop = network->options.stop;
@@ -558,8 +559,8 @@ static int network_check_batch(
 	if (batch->type != options->type ||
 		batch->sample_bytes != size * options->shape.sample_elements)
 		return error_set(err, -EINVAL,
-			"a batch of %zu-byte samples for a step on %zu bytes", batch->sample_bytes,
-			size * options->shape.sample_elements);
+			"batch with samples of %zu bytes: the step takes samples of %zu bytes",
+			batch->sample_bytes, size * options->shape.sample_elements);
 	return 0;
 }
 

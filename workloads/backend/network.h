@@ -145,7 +145,7 @@ struct network_options {
 struct network_link {
 	size_t floats;   /* per sample */
 	bool gaps;       /* the next input has places that no output fills */
-	bool dead;       /* some outputs are read by nobody: their gradient is zero */
+	bool dead;       /* some outputs are never read: their gradient is zero */
 	float *averaged; /* (k of the next layer): the mean of the output's rows, or NULL */
 };
 

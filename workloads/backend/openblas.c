@@ -87,7 +87,8 @@ static bool blas_try_library(const char *path)
 		if (blas_library.functions.get_parallel() == PARALLEL_OPENMP)
 			return true;
 		(void)snprintf(blas_library.why, sizeof blas_library.why,
-			"%s is not the OpenMP flavour (Debian: libopenblas0-openmp)", path);
+			"%s is not built with OpenMP (on Debian, install libopenblas0-openmp)",
+			path);
 	}
 	(void)dlclose(handle);
 	return false;
@@ -131,8 +132,8 @@ int blas_check_room(int threads, struct error *err)
 		mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (trial == MAP_FAILED)
 		return error_set(err, -ENOMEM,
-			"OpenBLAS needs about %zu MiB of address space for %d thread%s, and there is less "
-			"(see ulimit -v)",
+			"OpenBLAS needs about %zu MiB of address space for %d thread%s, which is not available "
+			"(raise ulimit -v)",
 			bytes >> 20, threads, threads == 1 ? "" : "s");
 	(void)munmap(trial, bytes);
 	return 0;
@@ -171,7 +172,7 @@ const char *openblas_describe(char *out, size_t room)
 	const int parallel = blas->get_parallel();
 	(void)snprintf(out, room, "%s; kernels for %s%s; %s; %d processors", blas->get_config(),
 		blas->get_corename(),
-		getenv("OPENBLAS_CORETYPE") ? ", as OPENBLAS_CORETYPE says" : "",
+		getenv("OPENBLAS_CORETYPE") ? " (set by OPENBLAS_CORETYPE)" : "",
 		parallel >= 0 && parallel <= 2 ? threading[parallel] : "unknown threading",
 		blas->get_num_procs());
 	return out;
@@ -198,16 +199,16 @@ static int openblas_validate(const struct config *config, struct error *err)
 	const int64_t precision = config_integer(config, KEY_STEP_PRECISION);
 	if (precision != STEP_PRECISION_FP32 && precision != STEP_PRECISION_AUTO)
 		return error_set(err, -EINVAL,
-			"step.precision: openblas computes in fp32; other precisions need step.backend = cuda");
+			"step.precision: openblas computes in fp32 only; use step.backend = cuda for other precisions");
 	if (config_integer(config, KEY_STEP_ACCUMULATE) > 1)
 		return error_set(err, -EINVAL,
-			"step.accumulate: openblas updates the weights in every step; it needs step.backend = cuda");
+			"step.accumulate: openblas updates the weights in every step; use step.backend = cuda");
 	if (config_integer(config, KEY_STEP_STATISTICS) > 0)
 		return error_set(err, -EINVAL,
-			"step.statistics: openblas takes none; they need step.backend = cuda");
+			"step.statistics: openblas takes none; use step.backend = cuda");
 	if (config_on(config, KEY_STEP_GRAPH))
 		return error_set(err, -EINVAL,
-			"step.graph: a CUDA graph needs step.backend = cuda, not openblas");
+			"step.graph: openblas has no CUDA graphs; use step.backend = cuda");
 	return backend_check_model(config, err);
 }
 

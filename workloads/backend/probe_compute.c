@@ -134,7 +134,7 @@ static void probe_gemm_multiply(const struct sweep *sweep, long long m, long lon
 		(blasint)n);
 }
 
-/* The first and the last element; sums of so many equal terms are exact in float. */
+/* The first and the last element; sums of that many equal terms are exact in float. */
 static bool probe_gemm_is_right(const struct sweep *sweep, const struct cell *cell)
 {
 	static const double TOLERANCE = 1e-5;
@@ -242,8 +242,8 @@ static void probe_gemm_keep(const struct sweep *sweep, struct ceilings *out)
 			"are cut to fewer rows",
 			plan->model->name, plan->batch, plan->call_flops_most * 1e-9);
 	if (unseen > 0 && !probe_stopped(sweep->control))
-		ceilings_lack(out, "gemm: %zu of %zu shapes, for want of time", unseen,
-			sweep->cell_count);
+		ceilings_lack(
+			out, "gemm: %zu of %zu shapes: out of time", unseen, sweep->cell_count);
 }
 
 int probe_gemm(const struct probe_gemm_plan *plan, const struct probe_control *control,
@@ -409,9 +409,10 @@ static void probe_device_note(
 {
 	if (found->plugin->test_double)
 		ceilings_note(out,
-			"device: a test double computed on the CPU; none of its figures means anything");
+			"device: simulated on the CPU by a test double; its figures are meaningless");
 	if (found->node.count > 1)
-		ceilings_note(out, "device: %u of %zu was probed", plan->device, found->node.count);
+		ceilings_note(out, "device: only device %u of %zu was probed", plan->device,
+			found->node.count);
 }
 
 int probe_device(const struct probe_device_plan *plan, const struct probe_control *control,

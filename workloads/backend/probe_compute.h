@@ -39,7 +39,7 @@ struct probe_device_plan {
 	unsigned shapes_most;
 };
 
-/* Fills the device's section.  -ENODEV: there is no device, with the reason; the section then says that there is none. */
+/* Fills the device's section.  -ENODEV: no device, with the reason; the section then says so. */
 int probe_device(const struct probe_device_plan *plan, const struct probe_control *control,
 	struct ceilings *out, struct error *err);
 

@@ -42,8 +42,8 @@ double model_forward_flops_at(const struct model *model, struct model_shape shap
 
 double model_training_flops_at(const struct model *model, struct model_shape shape)
 {
-	/* Forward and two backward products of the same size; nobody needs the gradient of the
-	 * data. */
+	/* Forward and two backward products of the same size; the gradient of the data is
+	 * not needed. */
 	struct model_gemm first = model_gemm_at(model, 0, shape);
 	first.repeat = 1;
 	return 3 * model_forward_flops_at(model, shape) - model_gemm_flops(&first);

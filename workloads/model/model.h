@@ -15,13 +15,13 @@ struct model_gemm {
 	const char *name; /* "conv1", "layer2.0.conv3", "attn.qkv" */
 	uint32_t m;       /* rows per sample */
 	uint32_t n, k;    /* output and input features; weights are (k, n) */
-	uint32_t repeat;  /* so many of them in the model */
+	uint32_t repeat;  /* how many of them the model has */
 	uint32_t batched; /* products per sample (attention heads); 1 otherwise */
 	bool weights;     /* has weights (false: attention's products of activations) */
 };
 
 /* The table is in the order of the forward pass; neighbours with the same repeat > 1 are one block
- * that is run so many times (model_walk).  In a model with input_elements = 0, k = 0 stands for the
+ * that is run that many times (model_walk).  In a model with input_elements = 0, k = 0 stands for the
  * elements of a sample and n = 0 for the number of classes. */
 
 struct model {
@@ -53,8 +53,7 @@ double model_forward_flops(const struct model *model);
 double model_training_flops(const struct model *model);
 uint64_t model_parameters(const struct model *model);
 
-/* For a sample of so many elements and a head of so many classes; they matter only where
- * input_elements is 0. */
+/* The elements of a sample and the classes of the head; they matter only where input_elements is 0. */
 struct model_shape {
 	uint32_t sample_elements, class_count;
 };
@@ -88,7 +87,7 @@ struct model_product {
 size_t model_products(const struct model *model, struct model_shape shape, uint32_t batch,
 	struct model_product *out, size_t room);
 
-/* The most rows whose product is within so many FLOPs and whose operands are within so many elements each; at least 1. */
+/* The most rows whose product has at most `flops` FLOPs and whose operands have at most `elements` each; at least 1. */
 long long model_product_rows(const struct model_product *product, double flops, double elements);
 
 #endif

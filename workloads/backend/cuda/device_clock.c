@@ -136,7 +136,7 @@ int device_clock_open(struct device_clock *clock, struct error *err)
 	clock->error_ns = NAN;
 	const int no_lock = pthread_mutex_init(&clock->lock, NULL);
 	if (no_lock)
-		return error_set_errno(err, no_lock, "cuda: cannot make a lock");
+		return error_set_errno(err, no_lock, "cuda: cannot create a lock");
 	clock->has_lock = true;
 	int code = CUDA_TRY(err, cudaStreamCreateWithFlags(&clock->stream, cudaStreamNonBlocking));
 	for (size_t i = 0; i < DEVICE_CLOCK_STAMPS && !code; i++)
@@ -149,13 +149,10 @@ int device_clock_open(struct device_clock *clock, struct error *err)
 void device_clock_close(struct device_clock *clock)
 {
 	for (size_t i = 0; i < DEVICE_CLOCK_STAMPS; i++)
-		if (clock->stamps[i].event)
-			(void)cudaEventDestroy(clock->stamps[i].event);
+		release_event(clock->stamps[i].event);
 	for (size_t i = 0; i < 2; i++)
-		if (clock->tries[i])
-			(void)cudaEventDestroy(clock->tries[i]);
-	if (clock->stream)
-		(void)cudaStreamDestroy(clock->stream);
+		release_event(clock->tries[i]);
+	release_stream(clock->stream);
 	if (clock->has_lock)
 		(void)pthread_mutex_destroy(&clock->lock);
 	*clock = (struct device_clock){0};
@@ -178,7 +175,7 @@ static void clock_map_span(struct device_clock *clock, double begin_ns, struct d
 	const double end_ns = begin_ns + (double)out->device_ns;
 	out->begin_ns = clock_map_host_ns(&clock->map, begin_ns, &begin_error);
 	out->end_ns = clock_map_host_ns(&clock->map, end_ns, &end_error);
-	/* fmax gives the other one where one is NAN. */
+	/* fmax ignores a NAN. */
 	clock->error_ns = fmax(clock->error_ns, fmax(begin_error, end_error));
 }
 

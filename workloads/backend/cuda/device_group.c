@@ -18,7 +18,7 @@
 
 enum {
 	LOOK_NS = 20 * 1000 * 1000,    /* between looks at the stop flag */
-	LEAVE_NS = 2000 * 1000 * 1000, /* that who leaves waits for the others */
+	LEAVE_NS = 2000 * 1000 * 1000, /* that a leaving rank waits for the others */
 	POLL_LEAST_NS = 2000,          /* between looks at what NCCL is doing */
 	POLL_MOST_NS = 1000 * 1000,
 };
@@ -155,7 +155,7 @@ static int group_open_locks(struct cuda_group *group, struct error *err)
 		if (code)
 			(void)pthread_cond_destroy(&group->changed);
 	}
-	return code ? error_set_errno(err, code, "cuda: cannot make a group of devices") : 0;
+	return code ? error_set_errno(err, code, "cuda: cannot create a group of devices") : 0;
 }
 
 int group_open(struct cuda_group **out, unsigned count, struct error *err)
@@ -163,7 +163,7 @@ int group_open(struct cuda_group **out, unsigned count, struct error *err)
 	char why[ERROR_TEXT_BYTES / 2];
 	*out = NULL;
 	if (count < 2 || count > CUDA_DEVICES_MAX)
-		return error_set(err, -EINVAL, "cuda: a group of %u devices: 2 to %d can be one",
+		return error_set(err, -EINVAL, "cuda: cannot group %u devices: a group has 2 to %d",
 			count, CUDA_DEVICES_MAX);
 	const struct nccl *nccl = nccl_find(why, sizeof why);
 	if (!nccl)
@@ -171,7 +171,7 @@ int group_open(struct cuda_group **out, unsigned count, struct error *err)
 			count, why);
 	struct cuda_group *group = calloc(1, sizeof *group);
 	if (!group)
-		return error_set(err, -ENOMEM, "cuda: no memory for a group of devices");
+		return error_set(err, -ENOMEM, "cuda: out of memory for a group of devices");
 	group->nccl = nccl;
 	group->count = count;
 	const ncclResult_t result = nccl->get_unique_id(&group->id);
@@ -219,7 +219,7 @@ static void group_wait_a_while(struct cuda_group *group)
 
 static int group_cancelled(struct error *err, const struct cuda_group *group, const char *what)
 {
-	return error_set(err, -ECANCELED, "cuda: %s was given up: %s", what,
+	return error_set(err, -ECANCELED, "cuda: %s was cancelled: %s", what,
 		atomic_load(&group->failed) ? "another device failed" : "the run was stopped");
 }
 
@@ -263,13 +263,13 @@ static ncclResult_t group_settle(struct cuda_group *group, unsigned rank, ncclRe
 static void group_abort_rank(struct cuda_group *group, unsigned rank)
 {
 	struct rank *const r = &group->ranks[rank];
-	/* Whatever it says, there is nothing left to do with it. */
+	/* Its result does not matter: nothing can be done about it. */
 	if (r->comm)
 		(void)group->nccl->comm_abort(r->comm);
 	r->comm = NULL;
 }
 
-/* A failure is everybody's; to be cancelled is not. */
+/* A failure ends the whole group; a cancellation does not. */
 static int group_give_up(struct cuda_group *group, unsigned rank, ncclResult_t result,
 	const char *what, struct error *err)
 {
@@ -328,7 +328,7 @@ int group_warm_up(struct cuda_group *group, unsigned rank, float *data, size_t c
 {
 	static const char what[] = "the first exchange between devices";
 	int code = group_all_reduce(group, rank, data, count, stream, err);
-	/* Not in the runtime: another rank may fail, and only who is not inside can leave. */
+	/* Polled, not waited for in the runtime: another rank may fail, and a thread inside the runtime could not leave. */
 	while (!code) {
 		const cudaError_t asked = cudaStreamQuery(stream);
 		if (asked == cudaSuccess)

@@ -64,7 +64,7 @@ struct nccl {
 /* The library, opened once for the process; NULL: why (room bytes) says what is missing.  Any thread. */
 const struct nccl *nccl_find(char *why, size_t room);
 
-/* "2.28.9", or why there is none. */
+/* "2.28.9", or why NCCL cannot be used. */
 void nccl_version(char *out, size_t room);
 
 #endif

@@ -141,11 +141,12 @@ static int device_plan_settle_layer(struct device_plan *plan, size_t i, struct e
 			      layer[1].kind == LAYER_DENSE && !layer[1].normalised &&
 			      device_plan_same_rows(&layer->output, &layer[1].input);
 	if (!device_plan_is_contiguous(&layer->input))
-		return error_set(err, -EINVAL, "model '%s': the rows of layer %zu are scattered",
+		return error_set(err, -EINVAL,
+			"model '%s': the rows of layer %zu are not contiguous in memory",
 			plan->options.model->name, i);
 	if (layer->normalised && i > 0 && plan->network.links[i - 1].gaps)
 		return error_set(err, -EINVAL,
-			"model '%s': layer %zu would normalise constants again and again",
+			"model '%s': layer %zu would normalise its constant inputs in every step",
 			plan->options.model->name, i);
 	return 0;
 }
@@ -182,7 +183,7 @@ static int device_plan_open_layers(struct device_plan *plan, struct error *err)
 	plan->layer_count = plan->network.layer_count;
 	plan->layers = calloc(plan->layer_count, sizeof *plan->layers);
 	if (!plan->layers)
-		return error_set(err, -ENOMEM, "no memory for %zu layers", plan->layer_count);
+		return error_set(err, -ENOMEM, "out of memory for %zu layers", plan->layer_count);
 	for (size_t i = 0; i < plan->layer_count; i++)
 		plan->layers[i] = device_plan_layer_from(&first[i]);
 	plan->layers[0].input = device_plan_view_of(plan, first->m, first->k,
@@ -318,7 +319,7 @@ static void device_plan_place_layer(struct device_plan *plan, size_t i)
 		device_plan_place_fp8(plan, layer);
 }
 
-/* Gradients take turns in a few buffers.  Where some outputs are read by nobody their gradient is zero and stays so: such a
+/* Gradients take turns in a few buffers.  Where some outputs are never read, their gradient is zero and stays so: such a
  * gradient has a place of its own, zeroed once.  The last one overwrites the logits. */
 static void device_plan_place_gradients(struct device_plan *plan)
 {
@@ -354,7 +355,7 @@ static void device_plan_place_gradients(struct device_plan *plan)
 	}
 }
 
-/* For kernels that say what scratch they need: they look at the shape, but rows without an address are none to them. */
+/* For kernels that report the scratch they need: they look at the shape alone, but refuse rows without an address. */
 static struct device_rows device_plan_shape_of(
 	const struct device_plan *plan, const struct device_view *view)
 {
@@ -479,8 +480,8 @@ int device_plan_open(
 		.slots = (options->streams > 1 ? options->streams : 1) + 1,
 	};
 	if (options->batch == 0 || options->streams > DEVICE_STREAMS_MAX)
-		return error_set(err, -EINVAL, "a batch of %u on %u streams", options->batch,
-			options->streams);
+		return error_set(err, -EINVAL, "cannot plan a batch of %u samples on %u streams",
+			options->batch, options->streams);
 	int result = network_plan(&plan->network, err);
 	if (result == 0)
 		result = device_plan_open_layers(plan, err);

@@ -17,7 +17,7 @@ enum { REPEATS_LEAST = 3, RUNS_MOST = 2000 };
 
 static const double SLOT_LEAST_NS = 5e5;
 static const double SLOT_MOST_NS = 5e7;
-static const double PATIENCE = 2.5; /* after so many times plan->seconds, rounds end */
+static const double PATIENCE = 2.5; /* rounds end after this multiple of plan->seconds */
 
 /* --- for all parts ----------------------------------------------------------------------------------- */
 
@@ -36,7 +36,8 @@ void probing_lack(struct probing *probing, const char *format, ...)
 struct quantity *probing_add(struct probing *probing, const char *format, ...)
 {
 	if (probing->quantity_count == PROBING_QUANTITIES_MAX) {
-		probing_lack(probing, "more than %d quantities", PROBING_QUANTITIES_MAX);
+		probing_lack(
+			probing, "quantities beyond the first %d: no room", PROBING_QUANTITIES_MAX);
 		return NULL;
 	}
 	struct quantity *quantity = &probing->quantities[probing->quantity_count++];
@@ -108,9 +109,9 @@ int probing_slot_ns(struct probing *probing, probing_clock *clock, probing_work 
 
 enum {
 	SIZE_FACTOR = 4,
-	CACHES = 8,           /* a copy inside the device is so many times its L2 */
-	CACHES_LEAST = 4,     /* below it, a line says that the L2 may have helped */
-	COPIES_OF_MEMORY = 4, /* ... and at most so many times copy_most */
+	CACHES = 8,           /* size of a copy inside the device, in multiples of its L2 */
+	CACHES_LEAST = 4,     /* below this multiple, a line says that the L2 may have helped */
+	COPIES_OF_MEMORY = 4, /* ... and at most, in multiples of copy_most */
 	SHARE_OF_FREE = 4,    /* of what is free on the device, one part */
 	PAGE_BYTES = 4096,
 	COPY_ALIGN = 256,
@@ -171,7 +172,7 @@ static void probing_add_host_copies(struct probing *probing)
 			break;
 	}
 	if (bytes <= plan->copy_most)
-		probing_lack(probing, "copies of more than %zu bytes: too little memory is free",
+		probing_lack(probing, "copies of more than %zu bytes: not enough free memory",
 			probing->host_bytes);
 }
 
@@ -209,8 +210,8 @@ static void probing_add_memory(struct probing *probing, size_t cache)
 	struct cuda_probe_series *const series[] = {
 		&probing->memory_by_kernel, &probing->memory_by_engine};
 	for (size_t i = 0; i < 2; i++) {
-		struct quantity *quantity = probing_add(probing, "memory of the device, by %s",
-			i == 0 ? "a kernel" : "cudaMemcpyAsync");
+		struct quantity *quantity = probing_add(
+			probing, "device memory, by %s", i == 0 ? "a kernel" : "cudaMemcpyAsync");
 		if (!quantity)
 			return;
 		quantity->visit = probing_visit_memory;
@@ -218,7 +219,7 @@ static void probing_add_memory(struct probing *probing, size_t cache)
 	}
 	if (probing->memory_bytes < CACHES_LEAST * cache)
 		probing_lack(probing,
-			"memory of the device: copies of %zu bytes may have been helped by its L2 of %zu",
+			"device memory: copies of %zu bytes may have hit in its L2 cache of %zu bytes",
 			probing->memory_bytes, cache);
 }
 
@@ -331,7 +332,7 @@ static int probing_check_ways(struct probing *probing, struct error *err)
 		code = CUDA_TRY(err, cudaStreamSynchronize(probing->stream));
 	if (code == 0 && memcmp(kept, probing->pageable, bytes) != 0)
 		code = error_set(err, -EIO,
-			"cuda: a copy of %zu bytes to the device and back gave other bytes", bytes);
+			"cuda: a copy of %zu bytes to the device and back changed the data", bytes);
 	free(kept);
 	return code;
 }
@@ -578,7 +579,7 @@ static bool probing_time_over(const struct probing *probing)
 	return probing_stopped(probing) || clock_now_ns() >= probing->deadline_ns;
 }
 
-/* What fails is left out from then on: the rest may be had all the same. */
+/* A quantity that fails is left out from then on: the others may still work. */
 static void probing_visit(struct probing *probing, struct quantity *quantity)
 {
 	struct cuda_probe_series *series = quantity->series;
@@ -616,7 +617,7 @@ static void probing_say_unseen(struct probing *probing)
 		first = quantity->name;
 	}
 	if (unseen > 0 && !probing_stopped(probing))
-		probing_lack(probing, "%zu of %zu quantities, for want of time: %s%s", unseen,
+		probing_lack(probing, "%zu of %zu quantities: out of time: %s%s", unseen,
 			probing->quantity_count, first, unseen > 1 ? " ..." : "");
 }
 
@@ -642,23 +643,17 @@ static int probing_open_stream(struct probing *probing, struct error *err)
 	return code ? code : CUDA_TRY(err, cudaEventCreate(&probing->end));
 }
 
-/* Nothing can be done about a failure here. */
 static void probing_release(struct probing *probing)
 {
 	probing_close_products(probing);
 	probing_close_launches(probing);
 	for (int i = 0; i < 2; i++)
-		if (probing->device[i])
-			(void)cudaFree(probing->device[i]);
-	if (probing->pinned)
-		(void)cudaFreeHost(probing->pinned);
+		release_device(probing->device[i]);
+	release_host(probing->pinned);
 	free(probing->pageable);
-	if (probing->begin)
-		(void)cudaEventDestroy(probing->begin);
-	if (probing->end)
-		(void)cudaEventDestroy(probing->end);
-	if (probing->stream)
-		(void)cudaStreamDestroy(probing->stream);
+	release_event(probing->begin);
+	release_event(probing->end);
+	release_stream(probing->stream);
 	(void)cudaGetLastError();
 }
 

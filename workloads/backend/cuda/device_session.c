@@ -20,7 +20,7 @@ enum {
 	MINOR_FACTOR = 10,
 };
 
-/* A device that has not ended by then hangs: what it may still write to is left where it is. */
+/* A device that is still busy by then hangs: the memory that it may write to is left allocated. */
 #define DRAIN_NS (10 * NS_PER_S)
 enum { DRAIN_PAUSE_NS = 1000000 };
 
@@ -48,7 +48,7 @@ static int session_check_memory(const struct cuda_options *options, struct error
 		return code;
 	char sizes[3][UNITS_BYTES];
 	return error_set(err, -ENOMEM,
-		"cuda: %s with batches of %u needs %s of device memory, and %s of %s are free: turn down batch.size or upload.depth",
+		"cuda: %s with batches of %u needs %s of device memory, but %s of %s are free: reduce batch.size or upload.depth",
 		options->model, options->batch_size, units_format_size((double)needed, sizes[0]),
 		units_format_size((double)available, sizes[1]),
 		units_format_size((double)total, sizes[2]));
@@ -62,7 +62,7 @@ static int session_allocate(struct cuda_session *session, struct error *err)
 	session->statistics = memory;
 	if (!code && samples > 0)
 		code = CUDA_TRY(err, cudaMalloc(&session->augmented, samples));
-	/* What a smaller batch leaves unwritten is computed with, though it counts for nothing. */
+	/* The part that a smaller batch leaves unwritten is computed too, though its results are ignored. */
 	if (!code && samples > 0)
 		code = CUDA_TRY(err, cudaMemset(session->augmented, 0, samples));
 	memory = NULL;
@@ -115,8 +115,7 @@ static void session_close_flight(struct flight *flight)
 	const cudaEvent_t events[] = {flight->begin, flight->copied, flight->sync_begin,
 		flight->sync_end, flight->end, flight->done};
 	for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
-		if (events[i])
-			(void)cudaEventDestroy(events[i]);
+		release_event(events[i]);
 }
 
 /* --- the exchange of gradients between devices: this session's part (device_group.h does it, through NCCL) ------------------ */
@@ -164,11 +163,11 @@ static bool exchange_deterministic(const struct cuda_session *session)
 static int session_check_options(const struct cuda_options *options, struct error *err)
 {
 	if (options->streams < 1 || options->streams > DEVICE_STREAMS_MAX)
-		return error_set(err, -EINVAL, "step.streams: 1 to %d", DEVICE_STREAMS_MAX);
+		return error_set(err, -EINVAL, "step.streams: must be 1 to %d", DEVICE_STREAMS_MAX);
 	if (!model_find(options->model))
 		return error_set(err, -EINVAL, "cuda: unknown model '%s'", options->model);
 	if (options->batch_size == 0 || options->accumulate == 0 || options->batch_room == 0)
-		return error_set(err, -EINVAL, "cuda: a session of empty batches");
+		return error_set(err, -EINVAL, "cuda: batches cannot be empty");
 	return 0;
 }
 
@@ -274,14 +273,10 @@ static void session_free_all(struct cuda_session *session)
 	for (unsigned i = 0; session->flights && i < session->room; i++)
 		session_close_flight(&session->flights[i]);
 	for (size_t i = 0; i < DEVICE_STREAMS_MAX; i++)
-		if (session->streams[i])
-			(void)cudaStreamDestroy(session->streams[i]);
-	if (session->statistics)
-		(void)cudaFree(session->statistics);
-	if (session->augmented)
-		(void)cudaFree(session->augmented);
-	if (session->readbacks)
-		(void)cudaFreeHost(session->readbacks);
+		release_stream(session->streams[i]);
+	release_device(session->statistics);
+	release_device(session->augmented);
+	release_host(session->readbacks);
 	pins_release(&session->pins);
 	free(session->flights);
 	free(session);
@@ -295,11 +290,11 @@ void session_close(struct cuda_session *session)
 	if (session->timer_slack_ns > 0)
 		(void)prctl(PR_SET_TIMERSLACK, session->timer_slack_ns, 0, 0, 0);
 	(void)cudaSetDevice((int)session->options.device);
-	/* Not earlier: whoever steps has said by now what went wrong, and the others' "another failed" comes after it. */
+	/* Not earlier: by now the step has reported what went wrong, so the others' "another device failed" comes after it. */
 	if (session->broken)
 		exchange_fail(session);
 	exchange_leave(session);
-	/* Freeing waits for the device: one that hangs is left alone, with its memory. */
+	/* Freeing waits for the device: a hanging one keeps its memory. */
 	if (session_drain(session))
 		session_free_all(session);
 }

@@ -26,8 +26,8 @@ enum {
 	RUNS_MAX = 20, /* of one candidate in a round */
 };
 
-#define ROUND_NS 200e3 /* that a candidate's runs in one round take, about */
-#define LONG_NS 20e6   /* a run so long is timed once */
+#define ROUND_NS 200e3 /* about how long a candidate's runs in one round take */
+#define LONG_NS 20e6   /* a run of at least this is timed once */
 #define FASTER 0.99    /* of the time before: else the heuristics' order stands, against noise */
 #define NS_PER_MS 1e6
 
@@ -98,7 +98,7 @@ static int gemm_fill_ones(struct gemm_context *context, struct error *err)
 	return result < 0 ? result : CUDA_TRY(err, cudaStreamSynchronize(context->stream));
 }
 
-/* The first device of this node that is equal to that one: what is the fastest on the one is on the other. */
+/* The first device of this node that is equal to this one: the same algorithm is the fastest on both. */
 static int gemm_first_equal(int device)
 {
 	struct cudaDeviceProp own;
@@ -141,7 +141,7 @@ int gemm_context_open(struct gemm_context **out, size_t workspace_bytes, struct 
 {
 	struct gemm_context *context = calloc(1, sizeof *context);
 	if (!context)
-		return error_set(err, -ENOMEM, "no memory for a product's context");
+		return error_set(err, -ENOMEM, "out of memory for a product's context");
 	context->workspace_bytes = workspace_bytes;
 	const int result = gemm_context_fill(context, err);
 	if (result < 0) {
@@ -152,21 +152,16 @@ int gemm_context_open(struct gemm_context **out, size_t workspace_bytes, struct 
 	return 0;
 }
 
-/* Nothing can be done about a failure here, and the next call would tell of it. */
+/* Nothing can be done about a failure here, and the next call would report it. */
 void gemm_context_close(struct gemm_context *context)
 {
 	if (!context)
 		return;
-	if (context->ones)
-		(void)cudaFree(context->ones);
-	if (context->workspace)
-		(void)cudaFree(context->workspace);
-	if (context->begin)
-		(void)cudaEventDestroy(context->begin);
-	if (context->end)
-		(void)cudaEventDestroy(context->end);
-	if (context->stream)
-		(void)cudaStreamDestroy(context->stream);
+	release_device(context->ones);
+	release_device(context->workspace);
+	release_event(context->begin);
+	release_event(context->end);
+	release_stream(context->stream);
 	if (context->preference)
 		(void)cublasLtMatmulPreferenceDestroy(context->preference);
 	if (context->handle)
@@ -251,29 +246,30 @@ static bool gemm_has_mask(enum gemm_epilogue epilogue)
 static int gemm_refuse(const struct gemm_problem *problem, const char *why, struct error *err)
 {
 	return error_set(err, -ENOTSUP,
-		"cuda: cuBLASLt has no product of (%llu x %llu) by (%llu x %llu)%s: %s",
+		"cuda: cuBLASLt cannot multiply (%llu x %llu) by (%llu x %llu)%s: %s",
 		(unsigned long long)problem->m, (unsigned long long)problem->k,
 		(unsigned long long)problem->k, (unsigned long long)problem->n,
-		problem->epilogue == GEMM_PLAIN ? "" : " with what is fused behind it", why);
+		problem->epilogue == GEMM_PLAIN ? "" : " with this epilogue", why);
 }
 
-/* What the documentation of cublasLtMatmul rules out, where the library might only say so when it runs. */
+/* What the documentation of cublasLtMatmul rules out, though the library might report it only when it runs. */
 static int gemm_check_problem(const struct gemm_problem *problem, struct error *err)
 {
 	if (gemm_has_mask(problem->epilogue) &&
 		(problem->aux_ld % GEMM_MASK_BITS != 0 || problem->aux_ld < problem->n))
-		return gemm_refuse(problem, "a mask's rows are multiples of 128 bits", err);
+		return gemm_refuse(
+			problem, "the rows of a mask must be multiples of 128 bits", err);
 	if (!gemm_is_fp8(problem))
 		return 0;
 	if (problem->a_transposed || !problem->b_transposed)
-		return gemm_refuse(problem, "fp8 takes A as it is and B transposed", err);
+		return gemm_refuse(problem, "fp8 needs A not transposed and B transposed", err);
 	if (problem->a_type == ELEMENT_E5M2 && problem->b_type == ELEMENT_E5M2)
 		return gemm_refuse(problem, "both operands are e5m2", err);
 	if ((problem->m | problem->n | problem->k | problem->lda | problem->ldb | problem->ldd) %
 		GEMM_FP8_MULTIPLE)
-		return gemm_refuse(problem, "fp8 takes multiples of 16", err);
+		return gemm_refuse(problem, "fp8 needs dimensions that are multiples of 16", err);
 	if (gemm_has_bias(problem->epilogue) && problem->d_type != ELEMENT_BF16)
-		return gemm_refuse(problem, "fp8 with float results has no float bias", err);
+		return gemm_refuse(problem, "fp8 with float results supports no bias", err);
 	return 0;
 }
 
@@ -545,8 +541,7 @@ static int gemm_choose_fastest(struct gemm_plan *plan, const cublasLtMatmulHeuri
 		plan, gemm_place_operands(plan, NULL, NULL), &own, &operands, err);
 	if (result == 0)
 		result = gemm_time_all(plan, found, count, &operands, ns, err);
-	if (own)
-		(void)cudaFree(own);
+	release_device(own);
 	if (result < 0)
 		return result;
 	size_t best = count;
@@ -554,7 +549,7 @@ static int gemm_choose_fastest(struct gemm_plan *plan, const cublasLtMatmulHeuri
 		if (!isnan(ns[i]) && (best == count || ns[i] < FASTER * ns[best]))
 			best = i;
 	if (best == count)
-		return gemm_refuse(&plan->problem, "none of its candidates runs", err);
+		return gemm_refuse(&plan->problem, "none of the proposed algorithms runs", err);
 	gemm_keep_choice(plan, &found[best], ns[best]);
 	return 0;
 }
@@ -621,7 +616,7 @@ static int gemm_propose(struct gemm_plan *plan, uint32_t schemes, unsigned wante
 		cublasLtMatmulAlgoGetHeuristic(context->handle, plan->operation, plan->a, plan->b,
 			plan->d, plan->d, context->preference, (int)wanted, found, &returned);
 	if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE)
-		return 0; /* either is said of a combination that it does not have */
+		return 0; /* the library returns either for a combination that it lacks */
 	if (status != CUBLAS_STATUS_SUCCESS)
 		return fail_cublas(err, (int)status, "cublasLtMatmulAlgoGetHeuristic");
 	for (int i = 0; i < returned; i++)
@@ -652,7 +647,7 @@ static int gemm_tune(struct gemm_plan *plan, unsigned candidates, struct error *
 	if (result < 0)
 		return result;
 	if (count == 0)
-		return gemm_refuse(&plan->problem, "its heuristics propose none", err);
+		return gemm_refuse(&plan->problem, "its heuristics propose no algorithm", err);
 	if (candidates > 1)
 		return gemm_choose_fastest(plan, found, count, err);
 	gemm_keep_choice(plan, &found[0], NAN);
@@ -752,7 +747,7 @@ static int gemm_plan_fill(struct gemm_plan *plan, unsigned candidates, struct er
 		result = gemm_describe(plan, err);
 	if (result < 0)
 		return result;
-	/* One at a time: who comes second to a problem takes what the first has chosen. */
+	/* One at a time: the second to open a problem takes what the first has chosen. */
 	(void)pthread_mutex_lock(&gemm_choosing);
 	if (!gemm_choice_find(&key, &plan->choice)) {
 		result = gemm_tune(plan, candidates, err);
@@ -774,7 +769,7 @@ int gemm_plan_open(struct gemm_plan **out, struct gemm_context *context,
 		}
 	struct gemm_plan *plan = calloc(1, sizeof *plan);
 	if (!plan)
-		return error_set(err, -ENOMEM, "no memory for a product's plan");
+		return error_set(err, -ENOMEM, "out of memory for a product's plan");
 	plan->context = context;
 	plan->users = 1;
 	plan->problem = *problem;
@@ -784,8 +779,8 @@ int gemm_plan_open(struct gemm_plan **out, struct gemm_context *context,
 		plan, candidates < GEMM_CANDIDATES_MAX ? candidates : GEMM_CANDIDATES_MAX, err);
 	if (result < 0) {
 		gemm_plan_free(plan);
-		/* Whatever a library says of a fused form that it lacks, the plain product stands in; of a lost device that
-		 * will say so, too. */
+		/* For any error about a fused form the plain product stands in; if the device is lost, that fails as
+		 * well and says so. */
 		return problem->epilogue != GEMM_PLAIN && result != -ENOMEM ? -ENOTSUP : result;
 	}
 	plan->next = context->plans;
@@ -809,7 +804,8 @@ int gemm_run(const struct gemm_plan *plan, const struct gemm_operands *operands,
 	struct error *err)
 {
 	if (operands->beta != 0 && !plan->problem.adds)
-		return error_set(err, -EINVAL, "cuda: a product that does not add was asked to");
+		return error_set(err, -EINVAL,
+			"cuda: beta is not 0 in a product that was planned without adding");
 	const int result = gemm_set_pointers(plan, operands, err);
 	if (result < 0)
 		return result;

@@ -62,7 +62,7 @@ struct input_task {
 	const void *batch; /* (samples, elements) float or uint8, on the device */
 	bool is_bytes, channels_last;
 	uint32_t samples, elements, wanted;
-	/* Where rows of so many elements, which divide wanted, are to begin at multiples of ld: zeros fill the gaps.  0: one row. */
+	/* Rows of `columns` elements, which divides wanted, begin at multiples of ld: zeros fill the gaps.  0: one row. */
 	uint32_t columns, ld;
 	void *out; /* (samples, wanted), or (samples, wanted / columns, ld) */
 	enum element type;
@@ -167,7 +167,7 @@ int kernel_activation_statistics(
 	cuda_stream stream, const struct device_rows *x, double *out, float *partials);
 
 /* What both leave, in the words of struct step_result: out (4) <- norm of the gradient, times gradient_factor; share of
- * non-finite gradients; mean and standard deviation of the finite activations (NAN where there are none). */
+ * non-finite gradients; mean and standard deviation of the finite activations (NAN without any). */
 struct statistics_task {
 	const double *gradient, *activation; /* (2), (3): as above */
 	double gradient_count, activation_count, gradient_factor;

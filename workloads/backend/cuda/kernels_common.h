@@ -71,7 +71,7 @@ CUDA_FUNCTION void set_element(__half *to, float value)
 	*to = __float2half_rn(value);
 }
 
-/* The word that moves so many bytes at once, and how many of them. */
+/* The word that moves BYTES at once, and how many of them it takes. */
 template <int BYTES> struct access_word {
 	typedef uint4 type;
 	static constexpr int COUNT = BYTES / ACCESS_BYTES;
@@ -247,7 +247,7 @@ CUDA_FUNCTION float normalised(uint8_t level, unsigned channel)
 enum {
 	MAP_THREADS = 256,
 	MAP_BLOCKS_MAX = 1 << 15,
-	MAP_RESIDENT = 5,  /* blocks on a multiprocessor that registers must do for */
+	MAP_RESIDENT = 5,  /* blocks on a multiprocessor that the registers must suffice for */
 	ROW_THREADS = 128, /* a block for each row */
 	ROW_BLOCKS_MAX = 1 << 15,
 	SUM_LANES = 16,

@@ -19,7 +19,7 @@ template <class FROM, class TO> struct copy_rows {
 	}
 };
 
-/* Whether rows begin where accesses of `width` elements may: as wide as they are, or 16 bytes. */
+/* Whether rows are aligned for accesses of `width` elements: to their width, or to 16 bytes. */
 static bool begins_access(const struct device_rows *x, bool joined, int width)
 {
 	const size_t bytes = element_bytes(x->type) * (size_t)width;
@@ -142,7 +142,7 @@ static int run_move_heads(cuda_stream stream, const struct heads_task *task,
 	return map_rows<1>(stream, work, count_rows(packed), packed->columns);
 }
 
-/* The packed side as rows, with no columns where the task is senseless. */
+/* The packed side as rows, with no columns where the task makes no sense. */
 static struct device_rows packed_rows(
 	const struct heads_task *task, const void *packed, unsigned parts)
 {
@@ -245,7 +245,7 @@ template <class FROM, class TO> struct spaced_rows {
 	}
 };
 
-/* Whether accesses of `width` elements of so many bytes begin where they may, in rows of `row` elements. */
+/* Whether accesses of `width` elements of `element` bytes are aligned, in rows of `row` elements. */
 static bool access_is_aligned(const void *data, size_t element, size_t width, size_t row)
 {
 	const size_t bytes = least<size_t>(element * width, ACCESS_BYTES);

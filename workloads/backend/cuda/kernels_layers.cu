@@ -88,7 +88,7 @@ template <class T> struct relu_backward {
 	}
 };
 
-/* Compact matrices are one long row, so that the end of each row needs no care. */
+/* Compact matrices are one long row, so that only one row has an end to handle. */
 static uint32_t join_rows(const struct device_rows *a, const struct device_rows *b, size_t *columns)
 {
 	const uint32_t rows = count_rows(a);
@@ -146,7 +146,7 @@ struct column_slices {
 	uint32_t column_tiles;
 };
 
-/* A function of the shape alone, so that sums are the same whatever the alignment. */
+/* A function of the shape alone, so that sums are the same for any alignment. */
 static struct column_slices slice_columns(const struct device_rows *gradient)
 {
 	const uint32_t rows = count_rows(gradient);
@@ -779,7 +779,7 @@ __global__ void CUDA_THREADS(LOSS_THREADS) loss_kernel(struct loss_task<T> task)
 		gradient.label = task.labels[r / task.rows_per_sample] % task.columns;
 		gradient.scale = task.scale;
 		const float score = to_float(row[gradient.label]);
-		/* Behind the first barrier nobody reads the score: the row may be overwritten. */
+		/* No thread reads the score behind the first barrier: the row may be overwritten. */
 		const struct soft_sum total =
 			soft_sum_block(soft_sum_own<N>(row, task.columns), slots, lanes);
 		gradient.largest = total.largest;

@@ -392,7 +392,7 @@ int kernel_activation_statistics(
 	FOR_ELEMENT(x->type, run_reduce<true, T>(stream, &source, (uint32_t *)partials, &moments));
 }
 
-/* --- from the sums to what a reader is told, on the device: nobody waits for them -------------------------- */
+/* --- from the sums to the reported statistics, on the device, so that the host need not wait -------------------------- */
 
 static __global__ void finish_statistics_kernel(struct statistics_task task)
 {

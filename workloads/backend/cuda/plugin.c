@@ -91,7 +91,7 @@ static int plugin_refuse_old_devices(const struct cuda_node *node, struct error 
 		if (plugin_capability(&node->devices[i]) >= CAPABILITY_LEAST)
 			return 0;
 	return error_set(err, -ENODEV,
-		"no device that can be used: %s is sm_%u, and the plug-in is built for sm_%d and newer",
+		"no usable device: %s is sm_%u, but the plug-in needs sm_%d or newer",
 		node->devices[0].name, plugin_capability(&node->devices[0]), CAPABILITY_LEAST);
 }
 
@@ -103,10 +103,10 @@ static int plugin_refuse_node(const struct cuda_node *node, cudaError_t code, st
 	(void)cudaGetLastError();
 	if (node->driver == 0)
 		return error_set(err, -ENOTSUP,
-			"no NVIDIA driver (libcuda.so.1 is not there, or the kernel's module is not loaded)");
+			"no NVIDIA driver (libcuda.so.1 is missing, or the kernel module is not loaded)");
 	if (code == cudaErrorInsufficientDriver)
 		return error_set(err, -ENOTSUP,
-			"the NVIDIA driver is too old: it supports CUDA %d.%d, and the plug-in needs %d.%d",
+			"the NVIDIA driver is too old: it supports CUDA %d.%d, but the plug-in needs %d.%d",
 			driver.major, driver.minor, runtime.major, runtime.minor);
 	if (code == cudaErrorNoDevice || code == cudaSuccess)
 		return error_set(err, -ENODEV, "no device: the driver (CUDA %d.%d) finds none",

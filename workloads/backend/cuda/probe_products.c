@@ -1,6 +1,6 @@
 /* Matrix products through cuBLASLt: squares in every precision, and a model's largest products in one.
  *
- * Operands are random: zeros hardly switch a transistor, and the clocks that they allow are not those of training.  One
+ * Operands are random: zeros draw less power and allow higher clocks than training does.  One
  * pattern a type, of a prime number of elements, is repeated over the operands, so that what a product should give is known
  * without copying them back; two elements of each are held to a sum in double. */
 #include "workloads/backend/cuda/device_probe.h"
@@ -88,7 +88,7 @@ enum {
 	EDGE_MOST = 8192,
 	SQUARES = 2, /* the largest edge, and half of it */
 	PRODUCT_CANDIDATES = 8,
-	PADDING = 16, /* rows begin at multiples of so many elements */
+	PADDING = 16, /* elements that the beginning of a row is a multiple of */
 	PRODUCT_SHARE_OF_FREE = 4,
 	PRODUCTS_LISTED = 256,
 };
@@ -227,7 +227,7 @@ static int product_check_element(struct probing *probing, const struct product *
 	if (fabs(value - sum) <= product_tolerance(problem->precision) * absolute)
 		return 0;
 	return error_set(err, -EIO,
-		"cuda: a product of %llu x %llu x %llu in %s gave %.9g where %.9g is right",
+		"cuda: a product of %llu x %llu x %llu in %s gave %.9g instead of %.9g",
 		(unsigned long long)problem->m, (unsigned long long)problem->n,
 		(unsigned long long)problem->k, gemm_precision_name(problem->precision), value,
 		sum);
@@ -302,17 +302,14 @@ static int product_open_operands(
 
 static void product_close_operands(struct probing_products *all, enum element type)
 {
-	if (all->left[type])
-		(void)cudaFree(all->left[type]);
-	if (all->right[type])
-		(void)cudaFree(all->right[type]);
+	release_device(all->left[type]);
+	release_device(all->right[type]);
 	all->left[type] = all->right[type] = NULL;
 }
 
 static int product_open_result(struct probing_products *all, size_t elements, struct error *err)
 {
-	if (all->result)
-		(void)cudaFree(all->result);
+	release_device(all->result);
 	all->result = NULL;
 	all->operand_elements = elements;
 	return CUDA_TRY(err, cudaMalloc(&all->result, elements * sizeof(float)));
@@ -331,7 +328,7 @@ static int product_open_plan(
 			      candidates, err);
 }
 
-/* A quantity more; what the library has not is a line of missing. */
+/* Adds a quantity; a product that the library lacks becomes a line of missing. */
 static void product_add(
 	struct probing *probing, const struct gemm_problem *problem, const char *layer)
 {
@@ -438,7 +435,7 @@ static void product_add_layers(struct probing *probing, uint64_t edge)
 	struct model_product *list = calloc(PRODUCTS_LISTED, sizeof *list);
 	unsigned large = 0;
 	if (plan->model && !model)
-		probing_lack(probing, "'%.40s' is no model whose products are known", plan->model);
+		probing_lack(probing, "the products of model '%.40s' are unknown", plan->model);
 	const size_t count = model && list ? model_products(model, shape, plan->batch_size, list,
 						     PRODUCTS_LISTED)
 					   : 0;
@@ -452,7 +449,7 @@ static void product_add_layers(struct probing *probing, uint64_t edge)
 	}
 	if (large > 0)
 		probing_lack(probing,
-			"%u products of %s: larger than squares of %llu, the largest measured here",
+			"%u products of %s: larger than the largest square measured here, %llu",
 			large, model->name, (unsigned long long)edge);
 	free(list);
 }
@@ -480,10 +477,8 @@ void probing_close_products(struct probing *probing)
 		product_close_operands(all, (enum element)type);
 		free(all->patterns[type]);
 	}
-	if (all->result)
-		(void)cudaFree(all->result);
-	if (all->one)
-		(void)cudaFree(all->one);
+	release_device(all->result);
+	release_device(all->one);
 	free(all);
 	probing->products = NULL;
 }

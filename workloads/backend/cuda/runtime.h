@@ -26,13 +26,36 @@ int fail_cublas(struct error *err, int status, const char *format, ...)
 #define CUDA_TRY(err, call) fail_check((err), (int)(call), #call)
 int fail_check(struct error *err, int code, const char *call);
 
+/* --- closing: each takes what was never made, too, and can do nothing about a failure --- */
+
+static inline void release_device(void *memory)
+{
+	if (memory)
+		(void)cudaFree(memory);
+}
+static inline void release_host(void *memory)
+{
+	if (memory)
+		(void)cudaFreeHost(memory);
+}
+static inline void release_event(cudaEvent_t event)
+{
+	if (event)
+		(void)cudaEventDestroy(event);
+}
+static inline void release_stream(cudaStream_t stream)
+{
+	if (stream)
+		(void)cudaStreamDestroy(stream);
+}
+
 /* --- waiting --- */
 
 /* cudaSuccess, cudaErrorNotReady, or the failure of anything that the device did before. */
 cudaError_t wait_look(cudaEvent_t event);
 
 /* Returns cudaSuccess when the event has come, a failure, or cudaErrorNotReady when *stop became true (stop may be NULL) or
- * the monotonic clock is past until_ns.  expected_ns: on the monotonic clock, when it will hardly have come yet (it sleeps till
+ * the monotonic clock is past until_ns.  expected_ns: on the monotonic clock, before which it is not expected (it sleeps until
  * then); 0: not known.  Sees the end at most 1/64 of the time waited, and at least 10 us, late. */
 cudaError_t wait_for(
 	cudaEvent_t event, uint64_t expected_ns, uint64_t until_ns, const atomic_bool *stop);

@@ -14,7 +14,7 @@
 
 enum { WORDS_ALIGN = 256, CHANNELS = 3, FLOAT_BYTES = 4 };
 
-/* Of the time that the copy before took, so much is slept before the first look. */
+/* Share of the time of the copy before that is slept before the first look. */
 static const double COPY_EXPECTED_SHARE = 0.9;
 
 static size_t staging_align(size_t bytes)
@@ -74,7 +74,7 @@ static int staging_open_place(
 		code = staging_allocate(&memory, words, "labels", err);
 	place->words = memory;
 	memory = NULL;
-	/* What a smaller batch leaves unwritten is computed with, though it counts for nothing. */
+	/* The part that a smaller batch leaves unwritten is computed too, though its results are ignored. */
 	if (!code)
 		code = CUDA_TRY(
 			err, cudaMemset(place->data, 0, staging_align(options->batch_room)));
@@ -114,22 +114,17 @@ static void staging_close_place(struct staging_place *place)
 {
 	const cudaEvent_t events[] = {place->begin, place->end, place->used};
 	for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
-		if (events[i])
-			(void)cudaEventDestroy(events[i]);
-	if (place->host_words)
-		(void)cudaFreeHost(place->host_words);
-	if (place->words)
-		(void)cudaFree(place->words);
-	if (place->data)
-		(void)cudaFree(place->data);
+		release_event(events[i]);
+	release_host(place->host_words);
+	release_device(place->words);
+	release_device(place->data);
 }
 
 void staging_close(struct staging *staging)
 {
 	for (unsigned i = 0; staging->places && i < staging->count; i++)
 		staging_close_place(&staging->places[i]);
-	if (staging->stream)
-		(void)cudaStreamDestroy(staging->stream);
+	release_stream(staging->stream);
 	free(staging->places);
 	*staging = (struct staging){0};
 }
@@ -147,12 +142,13 @@ static int staging_check_pictures(
 			continue;
 		if (bytes == 0 || bytes > batch->bytes || picture->offset > batch->bytes - bytes)
 			return error_set(err, -EINVAL,
-				"cuda: picture %u of batch %llu (%u x %u) is not inside of it", i,
-				(unsigned long long)batch->index, picture->width, picture->height);
+				"cuda: picture %u of batch %llu (%u x %u) lies outside of the batch",
+				i, (unsigned long long)batch->index, picture->width,
+				picture->height);
 	}
 	if (batch->bytes > options->batch_room)
 		return error_set(err, -EINVAL,
-			"cuda: batch %llu has %zu bytes; there is room for %zu",
+			"cuda: batch %llu has %zu bytes, but a staging place holds %zu",
 			(unsigned long long)batch->index, batch->bytes, options->batch_room);
 	return 0;
 }
@@ -161,7 +157,7 @@ int staging_check(const struct staging *staging, const struct batch_view *batch,
 {
 	const struct cuda_options *options = staging->options;
 	if (batch->size == 0 || batch->size > options->batch_size)
-		return error_set(err, -EINVAL, "a batch of %u samples for a step of at most %u",
+		return error_set(err, -EINVAL, "batch of %u samples: the step takes 1 to %u",
 			batch->size, options->batch_size);
 	if (options->augments != (batch->pictures != NULL))
 		return error_set(err, -EINVAL, "cuda: batch %llu has %s",
@@ -173,8 +169,7 @@ int staging_check(const struct staging *staging, const struct batch_view *batch,
 	const size_t sample_bytes = staging_sample_bytes(options);
 	if (batch->type != options->type || batch->sample_bytes != sample_bytes ||
 		batch->size * sample_bytes > options->batch_room)
-		return error_set(err, -EINVAL,
-			"cuda: a sample of %zu bytes for a model that takes %zu",
+		return error_set(err, -EINVAL, "cuda: samples of %zu bytes: the model takes %zu",
 			batch->sample_bytes, sample_bytes);
 	return 0;
 }
@@ -223,7 +218,7 @@ static int staging_prefix(const struct staging_place *place, int code, struct er
 	return error_prefix(err, code, "upload of batch %llu", (unsigned long long)place->batch);
 }
 
-/* A copy will hardly take less, by the one before it; a larger one is not taken to be slower, since a small one's time is
+/* The least that a copy is expected to take, by the one before it; a larger one is not taken to be slower, since a small one's time is
  * mostly latency. */
 static uint64_t staging_least_ns(const struct staging *staging, size_t bytes)
 {
@@ -266,7 +261,7 @@ int staging_upload_finish(
 	const cudaError_t came =
 		wait_for(at->end, at->expected_ns, UINT64_MAX, staging->options->stop);
 	if (came == cudaErrorNotReady)
-		return error_set(err, -ECANCELED, "cuda: stopped while a batch was uploaded");
+		return error_set(err, -ECANCELED, "cuda: stopped during an upload");
 	if (came != cudaSuccess)
 		return staging_prefix(at, fail_cuda(err, (int)came, "copy to the device"), err);
 	struct device_span span;

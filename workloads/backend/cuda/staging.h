@@ -44,7 +44,7 @@ unsigned staging_count(const struct cuda_options *options);
 uint64_t staging_bytes(const struct cuda_options *options); /* of device memory that open takes */
 size_t staging_sample_bytes(const struct cuda_options *options); /* of a finished sample */
 
-/* -EINVAL: the batch is none that this session can take (size, type, bytes, a picture outside of them). */
+/* -EINVAL: this session cannot take the batch (size, type, bytes, a picture outside of them). */
 int staging_check(const struct staging *staging, const struct batch_view *batch, struct error *err);
 
 /* Enqueues the copy of a checked batch to a place. */

@@ -8,7 +8,7 @@
  * The share of a step in which no kernel ran is 1 - (what its kernels take) / (the step's device time).  What they take is the time
  * of the step as a graph, less, for each node, the period of a graph of empty kernels: the shortest time from one kernel's begin to
  * the next one's.  An empty kernel's own run is in that period, so the share is an upper bound (with several streams, whose kernels'
- * pauses overlap, a looser one).  Nothing is said of steps whose kind was never seen as a graph.
+ * pauses overlap, a looser one).  The share of steps whose kind never ran as a graph is unknown.
  *
  * A GPU works by itself. To launch a kernel or a copy is to put a note into a queue (a stream) that
  * the device empties in its own time; the call returns in microseconds, whatever the work takes:
@@ -17,8 +17,8 @@
  *   device       |------ step 1 ------|------ step 2 ------|
  *
  * A clock around the launch measures the writing of a note. A clock around launch and wait measures
- * the wait: whatever else was in the queue, the wake-up of the thread, and nothing of where the
- * device stood still. Three times are therefore taken apart, and never one for another:
+ * everything else in the queue and the wake-up of the thread, and does not show where the device
+ * stood still. Three times are therefore taken apart, and never one for another:
  * - Device time (step_ms, upload, sync). An event is a note in the same queue that makes the
  *   device write down its own clock when it comes to it. A step lies between two events on its
  *   stream, the copy of a batch between two on the upload's, the exchange of gradients between
@@ -40,8 +40,7 @@
  * two; so a step may be launched whose batch is not there yet. While the device has nothing else
  * to do, that is no work: the step is starved until the copy has ended. The uploader is working
  * while any copy is under way, blocked while there is no place on the device. A stage whose
- * device is true counts the device's time as its work, and the time split by the kernel's
- * accounting is not told of it. */
+ * device is true counts the device's time as its work, and the kernel's accounting of its thread does not include it. */
 #include "workloads/backend/cuda/device_session.h"
 
 #include "harness/base/clock.h"
@@ -61,7 +60,7 @@ enum {
 
 static const double SMOOTHING = 0.25; /* weight of the newest */
 
-/* Of the shorter of the last two steps, so much is slept before the first look at the device. */
+/* Share of the shorter of the last two steps that is slept before the first look at the device. */
 static const double STEP_EXPECTED_SHARE = 0.9;
 
 /* What is taken of this batch. */
@@ -270,7 +269,7 @@ int records_open(struct cuda_session *session, struct error *err)
 	records->list = calloc((size_t)records->places * RECORD_KINDS, sizeof *records->list);
 	if (!records->list)
 		return error_set(err, -ENOMEM, "cuda: out of memory");
-	/* Without it, times between kernels are not told; a device that is lost is found by what follows. */
+	/* Without it the idle share is unknown; a lost device is found by what follows. */
 	struct error why;
 	if (record_measure_gap(session, &why))
 		records->gap_ns = NAN;
@@ -292,7 +291,7 @@ void records_close(struct records *records)
 	*records = (struct records){0};
 }
 
-/* --- which steps, and what they tell --------------------------------------------------------------------------------- */
+/* --- which steps run as graphs, and what follows from them --------------------------------------------------------------------------------- */
 
 static bool record_is_due(uint64_t candidate)
 {
@@ -479,7 +478,7 @@ static int step_check_place(
 		session->staging.places[batch->place].size == batch->size)
 		return 0;
 	return error_set(err, -EINVAL,
-		"cuda: batch %llu, of %u, was not uploaded to place %d of %u",
+		"cuda: batch %llu of %u samples was not uploaded to staging place %d of %u",
 		(unsigned long long)batch->index, batch->size, batch->place, places);
 }
 
@@ -553,7 +552,7 @@ static uint64_t step_later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* When the step will hardly be done yet. */
+/* Until then the step is not expected to be done. */
 static uint64_t step_expected_end(const struct cuda_session *session, const struct flight *flight)
 {
 	const uint64_t *last = session->last_ns;
@@ -637,7 +636,7 @@ static int step_wait_and_collect(struct cuda_session *session, const struct flig
 	const cudaError_t came = wait_for(flight->done, step_expected_end(session, flight),
 		UINT64_MAX, session->options.stop);
 	if (came == cudaErrorNotReady)
-		return error_set(err, -ECANCELED, "cuda: stopped within a step");
+		return error_set(err, -ECANCELED, "cuda: stopped during a step");
 	return came == cudaSuccess ? step_collect(session, flight, out, err)
 				   : fail_cuda(err, (int)came, "computing");
 }

@@ -147,7 +147,7 @@ static struct gemm_operands train_operands_of(
 	}
 }
 
-/* Timing a model's products on a first GPU takes minutes. */
+/* Progress for the user: timing a model's products on a first GPU takes minutes. */
 static void train_tell_products(const struct train *train, unsigned more)
 {
 	if (train->options.choosing)
@@ -276,8 +276,7 @@ static void train_free_initial(struct initial *initial)
 {
 	free(initial->weights);
 	free(initial->gaps);
-	if (initial->device_gaps)
-		(void)cudaFree(initial->device_gaps);
+	release_device(initial->device_gaps);
 }
 
 static size_t train_gap_floats(const struct network *network, size_t i)
@@ -298,7 +297,7 @@ static int train_open_initial(struct initial *initial, const struct train *train
 	*initial = (struct initial){.weights = calloc(weights, sizeof(float)),
 		.gaps = gaps > 0 ? calloc(gaps, sizeof(float)) : NULL};
 	if (!initial->weights || (gaps > 0 && !initial->gaps))
-		return error_set(err, -ENOMEM, "no memory for the first weights");
+		return error_set(err, -ENOMEM, "out of memory for the initial weights");
 	if (gaps == 0)
 		return 0;
 	return CUDA_TRY(err, cudaMalloc(&initial->device_gaps, gaps * sizeof(float)));
@@ -411,7 +410,7 @@ static unsigned train_count_streams(const struct cuda_options *options)
 	return options->streams > 1 ? options->streams : 1;
 }
 
-/* Of the block: the plan, and a workspace for each stream but the first, whose is the context's. */
+/* The block holds the plan, and a workspace for each stream but the first, which uses the context's. */
 static size_t train_block_bytes(const struct device_plan *plan, unsigned streams)
 {
 	return plan->bytes + (streams - 1) * (size_t)TRAIN_WORKSPACE_BYTES;
@@ -436,7 +435,7 @@ static int train_allocate(struct train *train, struct error *err)
 	const cudaError_t code = cudaMalloc((void **)&train->memory, bytes);
 	if (code == cudaSuccess)
 		return 0;
-	return fail_cuda(err, (int)code, "%.2f GiB for '%s' with batches of %u",
+	return fail_cuda(err, (int)code, "allocating %.2f GiB for '%s' with batches of %u",
 		(double)bytes / (double)(1 << 30), train->plan.options.model->name,
 		train->plan.options.batch);
 }
@@ -469,7 +468,7 @@ static int train_fill(struct train *train, struct error *err)
 {
 	train->layers = calloc(train->plan.layer_count, sizeof *train->layers);
 	if (!train->layers)
-		return error_set(err, -ENOMEM, "no memory for the step's layers");
+		return error_set(err, -ENOMEM, "out of memory for the step's layers");
 	int result = train_allocate(train, err);
 	if (result == 0)
 		result = gemm_context_open(&train->context, TRAIN_WORKSPACE_BYTES, err);
@@ -488,7 +487,7 @@ int train_open_model(struct train **out, const struct cuda_options *options,
 	const struct device_plan_options wanted = train_plan_options(options, model);
 	struct train *train = calloc(1, sizeof *train);
 	if (!train)
-		return error_set(err, -ENOMEM, "no memory for a step");
+		return error_set(err, -ENOMEM, "out of memory for a step");
 	train->options = *options;
 	train->stream_count = train_count_streams(options);
 	train->deterministic = true;
@@ -514,25 +513,21 @@ int train_open(struct train **out, const struct cuda_options *options, cuda_stre
 {
 	const struct model *model = model_find(options->model);
 	if (!model)
-		return error_set(err, -EINVAL, "no model '%s'", options->model);
+		return error_set(err, -EINVAL, "unknown model '%s'", options->model);
 	return train_open_model(out, options, model, streams, err);
 }
 
-/* Nothing can be done about a failure here. */
 void train_close(struct train *train)
 {
 	if (!train)
 		return;
 	train_close_products(train);
 	for (size_t i = 0; train->layers && i < train->plan.layer_count; i++) {
-		if (train->layers[i].ready)
-			(void)cudaEventDestroy(train->layers[i].ready);
-		if (train->layers[i].done)
-			(void)cudaEventDestroy(train->layers[i].done);
+		release_event(train->layers[i].ready);
+		release_event(train->layers[i].done);
 	}
 	gemm_context_close(train->context);
-	if (train->memory)
-		(void)cudaFree(train->memory);
+	release_device(train->memory);
 	free(train->layers);
 	device_plan_close(&train->plan);
 	free(train);

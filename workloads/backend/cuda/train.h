@@ -16,7 +16,7 @@
 
 enum { TRAIN_WORKSPACE_BYTES = 32 << 20 }; /* of a stream: what cuBLAS takes itself on sm_90 */
 
-/* A product with its places; beta and workspace are said when it runs. */
+/* A product with its operands; beta and workspace are given when it runs. */
 struct train_product {
 	struct gemm_plan *plan;
 	struct gemm_operands operands;
@@ -95,7 +95,7 @@ const float *train_loss(const struct train *train);
  * steps: whose gradients are added up so far, times devices if they were summed over these already. */
 int train_statistics(struct train *train, unsigned steps, double *out, struct error *err);
 
-/* What is to be said about the products, "" or such as "2 of 9 products in bf16". */
+/* A remark about the products for the description, such as "2 of 9 products in bf16"; "": none. */
 const char *train_note(const struct train *train);
 double train_flops_per_sample(const struct train *train);
 bool train_deterministic(const struct train *train);

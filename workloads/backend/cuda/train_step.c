@@ -408,10 +408,11 @@ int train_gradients(
 	struct train *train, const struct train_batch *batch, float carry, struct error *err)
 {
 	if (batch->size == 0 || batch->size > train->plan.options.batch)
-		return error_set(err, -EINVAL, "a batch of %u samples for a step on %u",
+		return error_set(err, -EINVAL, "batch of %u samples: the step takes 1 to %u",
 			batch->size, train->plan.options.batch);
 	if (carry != 0 && train->options.accumulate <= 1)
-		return error_set(err, -EINVAL, "gradients add up where step.accumulate says so");
+		return error_set(
+			err, -EINVAL, "gradients accumulate only with step.accumulate above 1");
 	const bool with_weights = carry == 0 || !train->quantised;
 	train->last_size = batch->size;
 	int result = train_take_input(train, batch, err);
