@@ -141,7 +141,7 @@ $(GENERATED_B)/%.o: $(GENERATED_B)/%.c Makefile
 	$(call say,CC,$<)
 	$(Q)$(CC) $(filter-out $(WARNINGS) -Werror,$(CFLAGS_ALL)) -w -c -o $@ $<
 $(B)/harness/report/tensorboard_events.o: | $(GENERATED)
-$(B)/workloads/backend/blas.o: CFLAGS_ALL += -DMLBENCH_OPENBLAS_FOLDER='"$(OPENBLAS_DIR)"'
+$(B)/workloads/backend/openblas.o: CFLAGS_ALL += -DMLBENCH_OPENBLAS_FOLDER='"$(OPENBLAS_DIR)"'
 
 # The runbook and the glossary are in the program (runbook.c and glossary.c take them in).
 $(B)/harness/report/runbook.o: docs/runbook.md

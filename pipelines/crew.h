@@ -4,7 +4,7 @@
 #define MLBENCH_PIPELINES_CREW_H
 
 #include "harness/base/error.h"
-#include "workloads/backend/choosing.h"
+#include "workloads/backend/backend.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

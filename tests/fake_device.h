@@ -7,7 +7,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/hash.h"
 #include "harness/base/rng.h"
-#include "workloads/backend/backends.h"
+#include "workloads/backend/backend.h"
 
 #include <errno.h>
 #include <math.h>

@@ -12,7 +12,7 @@
 #include "harness/report/html/page.h"
 #include "harness/report/table.h"
 #include "workloads/backend/backend.h"
-#include "workloads/backend/cuda_load.h"
+#include "workloads/backend/cuda.h"
 #include "workloads/image/codec.h"
 #include "workloads/model/model.h"
 #include "workloads/sample/sample.h"

@@ -7,7 +7,7 @@
 #include "harness/report/ceilings_cache.h"
 #include "harness/report/ceilings_sheet.h"
 #include "harness/report/style.h"
-#include "workloads/backend/cuda_load.h"
+#include "workloads/backend/cuda.h"
 
 #include <errno.h>
 #include <limits.h>

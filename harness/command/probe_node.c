@@ -4,7 +4,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "harness/base/units.h"
-#include "workloads/backend/probe_device.h"
+#include "workloads/backend/probe_compute.h"
 #include "workloads/dataset/probe_pictures.h"
 #include "workloads/image/probe_decode.h"
 #include "workloads/model/model.h"

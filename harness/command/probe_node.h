@@ -5,7 +5,7 @@
 #include "harness/config/config.h"
 #include "harness/measure/node_probes.h"
 #include "harness/record/ceilings.h"
-#include "workloads/backend/probe_gemm.h"
+#include "workloads/backend/probe_compute.h"
 #include "workloads/dataset/dataset.h"
 #include "workloads/source/probe_read.h"
 

@@ -9,7 +9,7 @@
 #include "harness/record/config_json.h"
 #include "harness/report/ceilings_cache.h"
 #include "workloads/backend/backend.h"
-#include "workloads/backend/cuda_load.h"
+#include "workloads/backend/cuda.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -17,7 +17,7 @@
 #include "pipelines/pipeline.h"
 #include "pipelines/dither.h"
 #include "workloads/backend/backend.h"
-#include "workloads/backend/cuda_load.h"
+#include "workloads/backend/cuda.h"
 #include "workloads/model/model.h"
 #include "workloads/source/source.h"
 

@@ -48,7 +48,7 @@ says "step.learning_rate is swept"
 expect 2 "$MLBENCH" check tiny.ini --set sweep.step.precision=fp32,bf16
 says "step.precision has no effect on an emulated step"
 expect 0 "$MLBENCH" check tiny.ini --set step.backend=auto --set step.precision=bf16
-prints "no real device, so that step.precision has no effect: "
+prints "no real device, so step.precision has no effect: "
 expect 3 "$MLBENCH" check tiny.ini --set step.backend=auto --set sweep.step.precision=fp32,bf16
 says "step.precision is swept"
 # One duration over swept batches is no comparison, and is marked so; as a line it is one.

@@ -21,8 +21,8 @@ wide="--set read.engine=pread --set read.threads=64"
 status=$?
 [ "$status" -eq 0 ] || [ "$status" -eq 3 ] || fail "exit $status with a small soft limit of open files"
 expect 3 bash -c 'ulimit -n 40 && exec "$0" run tiny.ini "$@"' "$MLBENCH" $ONE $wide --out few
-says "64 files are read at once (read.threads = 64): that needs"
-says "open files, and the limit is 40 (ulimit -n)"
+says "read.threads = 64 keeps 64 files open at once and needs"
+says "descriptors, but the limit is 40: raise ulimit -n"
 # A limit on the size of files: words and not a signal; what was measured before is kept, printed and readable.
 expect 1 bash -c 'ulimit -f 24 && exec "$0" sweep tiny.ini --set measure.repeats=30 --out large' "$MLBENCH"
 says "File too large (the limit is 24576 bytes: ulimit -f)"
@@ -41,5 +41,5 @@ grep -q 'openblas *not here: OpenBLAS needs about .* address space' out || fail 
 small check tiny.ini --set step.backend=openblas --set step.model=mlp
 status=$?
 [ "$status" -eq 3 ] || fail "a step on OpenBLAS without room for it exits $status"
-grep -q "step.backend: 'openblas' cannot be used: OpenBLAS needs about" err || fail "it does not say why: $(tail -n 1 err)"
+grep -q "step.backend = openblas: cannot be used here: OpenBLAS needs about" err || fail "it does not say why: $(tail -n 1 err)"
 if ldd "$MLBENCH" | grep -i openblas; then fail "the program is linked with OpenBLAS"; fi

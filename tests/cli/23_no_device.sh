@@ -13,7 +13,7 @@ esac
 
 for command in run check sweep diagnose; do
 	expect 3 "$MLBENCH" $command tiny.ini $ONE --set step.backend=cuda
-	says "step.backend: 'cuda' cannot be used: $reason"
+	says "step.backend = cuda: cannot be used here: $reason"
 	[ "$(grep -c . err)" -eq 1 ] || fail "$command says it in more than one line"
 	[ ! -e data ] || fail "$command generated a data set that nothing can be measured with"
 done

@@ -46,7 +46,7 @@ done
 
 # What this device cannot do is the node's lack; what nobody can, the file's mistake.
 expect 3 "$MLBENCH" run tiny.ini $cuda --set step.devices=2
-says "step.devices = 2: this node has 1 device"
+says "step.devices = 2: this node has only 1 device"
 MLBENCH_DOUBLE_CAPABILITY=80 expect 3 "$MLBENCH" run tiny.ini $cuda --set step.precision=fp8
 says "step.precision = fp8: the device does not compute in it"
 MLBENCH_DOUBLE_MEMORY=1000000 expect 3 "$MLBENCH" run tiny.ini $cuda
@@ -54,7 +54,7 @@ says "of device memory"
 expect 2 "$MLBENCH" run tiny.ini $cuda --set step.model=mlq
 says "did you mean 'mlp'?"
 MLBENCH_DOUBLE_DRIVER=12040 expect 3 "$MLBENCH" run tiny.ini $cuda
-says "the NVIDIA driver is too old: it supports CUDA 12.4, and the plug-in needs 13.0"
+says "the NVIDIA driver is too old: it supports CUDA 12.4, but the plug-in needs 13.0"
 MLBENCH_DOUBLE_DRIVER=0 expect 3 "$MLBENCH" run tiny.ini $cuda
 says "no NVIDIA driver"
 MLBENCH_DOUBLE_DEVICES=0 expect 3 "$MLBENCH" run tiny.ini $cuda

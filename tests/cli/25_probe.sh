@@ -111,6 +111,6 @@ prints "ceilings: none"
 says "ignoring the ceilings in"
 XDG_CACHE_HOME=/proc/none expect 0 "$MLBENCH" probe --quick --path /proc
 says "not kept for later runs"
-prints "storage: no scratch file in '/proc'"
+prints "storage: cannot create a scratch file in '/proc'"
 prints "triad"
 prints "lock hand-off"

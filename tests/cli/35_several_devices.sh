@@ -7,9 +7,9 @@ group=(--set decode.workers=1 --set batch.size=8 --set step.time=10ms --set step
 
 # A backend that has one device, a data set that has fewer batches than devices, a link without a size to carry.
 expect 2 "$MLBENCH" run tiny.ini --set decode.workers=1 --set batch.size=8 --set step.devices=2 --set step.backend=null
-says "step.devices = 2: the 'null' backend has one device"
+says "step.devices = 2: the null backend has one device"
 expect 2 "$MLBENCH" check tiny.ini --set decode.workers=1 --set batch.size=8 --set step.devices=2 --set step.backend=openblas
-says "step.devices = 2: the 'openblas' backend has one device"
+says "step.devices = 2: the openblas backend has one device"
 expect 2 "$MLBENCH" run tiny.ini --set decode.workers=1 --set batch.size=8 --set step.devices=13
 says "step.devices = 13 is more than the data set's 12 batches"
 expect 2 "$MLBENCH" check tiny.ini --set step.devices=2 --set step.model=cosmoflow --set sync.bandwidth=1GB/s

@@ -163,7 +163,7 @@ static inline void product_free(struct product *product)
 static inline bool takes_mask(const struct product *product)
 {
 	return product->problem.epilogue >= GEMM_BIAS_RELU_MASK &&
-	       product->problem.epilogue <= GEMM_RELU_BACKWARD_BIAS;
+	       product->problem.epilogue <= GEMM_RELU_BACKWARD;
 }
 
 /* NULL: the library does not have it.  The double has everything but masks in fp8. */

@@ -1,6 +1,6 @@
 /* Kernels of launches.h. */
 #include "tests/device/launches.h"
-#include "workloads/backend/cuda/launch.h"
+#include "workloads/backend/cuda/kernels_common.h"
 
 static __global__ void add(float *data, float value, unsigned count)
 {

@@ -160,7 +160,7 @@ static void memory_is_what_was_said(void **state)
 		struct cuda_options options = fixture_options(
 			model_find("mlp"), STEP_PRECISION_FP16, STEP_OPTIMIZER_ADAM);
 		options.streams = streams;
-		cudaStream_t own[TRAIN_STREAMS_MAX];
+		cudaStream_t own[DEVICE_STREAMS_MAX];
 		struct train *train = NULL;
 		struct error err = {""};
 		for (unsigned i = 0; i < streams; i++)

@@ -128,13 +128,13 @@ static void biases_and_relu_are_fused(void **state)
 }
 
 /* The bits' order is the library's affair: what counts is that the backward product takes them as they were written. */
-static void check_mask(const struct kind *kind, bool with_bias)
+static void check_mask(const struct kind *kind)
 {
 	enum { M = 64, N = 48, K = 80, MASK_LD = GEMM_MASK_BITS };
 	struct gemm_problem forward = problem_of(kind, M, N, K, false, is_fp8(kind), 16, 1);
 	struct gemm_problem backward = problem_of(kind, M, N, 32, false, true, 16, 1);
 	forward.epilogue = GEMM_BIAS_RELU_MASK;
-	backward.epilogue = with_bias ? GEMM_RELU_BACKWARD_BIAS : GEMM_RELU_BACKWARD;
+	backward.epilogue = GEMM_RELU_BACKWARD;
 	forward.aux_ld = backward.aux_ld = MASK_LD;
 	struct product first = product_of(kind, &forward), second = product_of(kind, &backward);
 	struct device_array mask = device_array(ELEMENT_E4M3, (size_t)M * MASK_LD / 8);
@@ -144,11 +144,8 @@ static void check_mask(const struct kind *kind, bool with_bias)
 		size_t zeros = 0;
 		run(&first, first_plan);
 		check_result(&first);
-		device_array_poison(&second.bias);
 		run(&second, second_plan);
-		device_array_down(&second.bias);
-		for (size_t j = 0; j < N; j++) {
-			double column = 0, column_tolerance = 0;
+		for (size_t j = 0; j < N; j++)
 			for (size_t i = 0; i < M; i++) {
 				double sizes = 0;
 				const double y =
@@ -158,15 +155,7 @@ static void check_mask(const struct kind *kind, bool with_bias)
 					device_array_get(&second.d, d_index(&second, 0, i, j));
 				zeros += y == 0;
 				assert_true(fabs(got - dy) <= tolerance(&second, dy, sizes));
-				column += dy;
-				column_tolerance += tolerance(&second, dy, sizes);
 			}
-			if (with_bias)
-				assert_true(fabs(device_array_get(&second.bias, j) - column) <=
-					    column_tolerance +
-						    value_roundoff(kind->d) * fabs(column) +
-						    M * 0x1p-23);
-		}
 		assert_true(zeros > M * N / 4 && zeros < M * N * 3 / 4);
 	}
 	gemm_plan_close(first_plan);
@@ -184,8 +173,7 @@ static void masks_go_from_forward_to_backward(void **state)
 		const bool backward = is_fp8(&kinds[i]) && kinds[i].a != kinds[i].b;
 		if (!device_has(&kinds[i]) || !has_activations(&kinds[i]) || backward)
 			continue;
-		check_mask(&kinds[i], false);
-		check_mask(&kinds[i], true);
+		check_mask(&kinds[i]);
 	}
 }
 
@@ -263,10 +251,8 @@ static void identical_problems_share_a_plan(void **state)
 	DEVICE_OK(gemm_plan_open(&other, context, &problem, 1, &err));
 	assert_ptr_equal(first, second);
 	assert_ptr_not_equal(first, other);
-	assert_true(gemm_plan_flops(first) == 2.0 * 32 * 16 * 48);
 	assert_true(gemm_plan_ns(first) > 0);
 	assert_true(isnan(gemm_plan_ns(other)));
-	assert_true(gemm_workspace_bytes(first) <= WORKSPACE);
 	gemm_plan_close(first);
 	gemm_plan_close(other);
 	struct product product = product_of(&kinds[0], &(struct gemm_problem){.m = 32,

@@ -10,7 +10,6 @@
 #include "harness/base/clock.h"
 #include "harness/base/rng.h"
 #include "workloads/backend/cuda/device_group.h"
-#include "workloads/backend/cuda/nccl.h"
 
 #include <errno.h>
 #include <pthread.h>

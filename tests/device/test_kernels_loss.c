@@ -1,6 +1,6 @@
 /* Softmax and cross-entropy against double, and against the host's own. */
 #include "tests/device/kernel_fixture.h"
-#include "workloads/backend/layers.h"
+#include "workloads/backend/network.h"
 
 struct loss_case {
 	struct matrix logits;

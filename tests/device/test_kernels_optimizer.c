@@ -1,6 +1,6 @@
-/* Several updates against double, and against workloads/backend/layers.c. */
+/* Several updates against double, and against workloads/backend/network.c. */
 #include "tests/device/kernel_fixture.h"
-#include "workloads/backend/layers.h"
+#include "workloads/backend/network.h"
 
 enum { STEPS = 5, BEFORE = 3 /* adam's updates before the first one here */ };
 
@@ -9,28 +9,17 @@ enum { STEPS = 5, BEFORE = 3 /* adam's updates before the first one here */ };
 
 struct update_case {
 	struct optimizer_task task;
-	bool is_adam, counts; /* counts: adam's step count is on the device */
+	bool is_adam;
 	struct matrix weights, gradients, first, second, computed;
 	struct buffer *step, *skip;
 };
-
-/* An update with the corrections of its number, as a caller without a count on the device gives them. */
-static int update_once(const struct update_case *c, unsigned done)
-{
-	struct optimizer host = {.rule = STEP_OPTIMIZER_ADAM, .steps = done};
-	optimizer_begin(&host);
-	struct optimizer_task task = c->task;
-	task.first_correction = host.first_correction;
-	task.second_correction = host.second_correction;
-	return c->is_adam ? kernel_adam(NULL, &task) : kernel_sgd(NULL, &task);
-}
 
 static int run_updates(void *argument)
 {
 	const struct update_case *const c = argument;
 	int result = 0;
 	for (unsigned i = 0; i < STEPS && result == 0; i++)
-		result = update_once(c, BEFORE + i);
+		result = c->is_adam ? kernel_adam(NULL, &c->task) : kernel_sgd(NULL, &c->task);
 	return result;
 }
 
@@ -77,7 +66,7 @@ static void begin_updates(struct fixture *fixture, struct update_case *c, uint32
 		.count = count,
 		.learning_rate = RATE,
 		.gradient_factor = FACTOR,
-		.step = c->counts ? (uint32_t *)c->step->device : NULL,
+		.step = (uint32_t *)c->step->device,
 		.skip = (const uint32_t *)c->skip->device,
 	};
 }
@@ -132,18 +121,17 @@ static void check_element(const struct update_case *c, size_t i)
 			    rounded_to(c->task.type, result_element(&c->weights, i)));
 }
 
-static void check_updates(
-	bool is_adam, bool counts, uint32_t count, uint32_t offset, const enum element *copy)
+static void check_updates(bool is_adam, uint32_t count, uint32_t offset, const enum element *copy)
 {
 	struct fixture fixture;
-	struct update_case c = {.is_adam = is_adam, .counts = counts};
+	struct update_case c = {.is_adam = is_adam};
 	begin_updates(&fixture, &c, count, offset, copy);
 	run_twice(&fixture, run_updates, &c);
 	for (size_t i = 0; i < count; i++)
 		check_element(&c, i);
 	assert_unchanged(c.gradients.buffer);
 	assert_unchanged(c.skip);
-	assert_int_equal(get_count(c.step), counts && is_adam ? BEFORE + STEPS : BEFORE);
+	assert_int_equal(get_count(c.step), is_adam ? BEFORE + STEPS : BEFORE);
 	if (!is_adam)
 		assert_unchanged(c.second.buffer);
 	if (!copy)
@@ -158,21 +146,20 @@ static void test_updates(void **state)
 	(void)state;
 	static const uint32_t counts[] = {1, 3, 5, 1024, 4099};
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-		for (int adam = 0; adam < 2; adam++)
-			for (int device = 0; device < 2; device++) {
-				check_updates(adam, device, counts[i], 0, NULL);
-				check_updates(adam, device, counts[i], 1, &kernel_types[i % TYPES]);
-				for (size_t t = 0; t < TYPES; t++)
-					check_updates(adam, device, counts[i], 0, &kernel_types[t]);
-			}
+		for (int adam = 0; adam < 2; adam++) {
+			check_updates(adam, counts[i], 0, NULL);
+			check_updates(adam, counts[i], 1, &kernel_types[i % TYPES]);
+			for (size_t t = 0; t < TYPES; t++)
+				check_updates(adam, counts[i], 0, &kernel_types[t]);
+		}
 }
 
-/* Weights as workloads/backend/layers.c leaves them. */
+/* Weights as workloads/backend/network.c leaves them. */
 static void compare_with_host(bool is_adam)
 {
 	enum { COUNT = 1000 };
 	struct fixture fixture;
-	struct update_case c = {.is_adam = is_adam, .counts = true};
+	struct update_case c = {.is_adam = is_adam};
 	begin_updates(&fixture, &c, COUNT, 0, NULL);
 	run_twice(&fixture, run_updates, &c);
 	static float weights[COUNT], gradients[COUNT], first[COUNT], second[COUNT];
@@ -210,7 +197,7 @@ static void test_agrees_with_the_host(void **state)
 static void check_corrections(uint32_t done)
 {
 	struct fixture fixture;
-	struct update_case c = {.is_adam = true, .counts = true};
+	struct update_case c = {.is_adam = true};
 	begin_updates(&fixture, &c, 1, 0, NULL);
 	put_count(c.step, done);
 	set_initial(&c.weights, 0, 0);
@@ -238,7 +225,7 @@ static void test_corrections(void **state)
 static void check_skip(bool is_adam)
 {
 	struct fixture fixture;
-	struct update_case c = {.is_adam = is_adam, .counts = true};
+	struct update_case c = {.is_adam = is_adam};
 	begin_updates(&fixture, &c, 1000, 0, &kernel_types[1]);
 	put_count(c.skip, 7);
 	run_twice(&fixture, run_updates, &c);

@@ -3,7 +3,6 @@
 #include "tests/device/fixture.h"
 #include "tests/measuring.h"
 #include "workloads/backend/cuda/device_probe.h"
-#include "workloads/backend/cuda/probe_formats.h"
 
 #include "harness/base/clock.h"
 

@@ -480,7 +480,7 @@ static void what_cannot_be_is_refused(void **state)
 	assert_int_equal(session_launch(session, &view, &err), -EINVAL);
 	session_close(session);
 	struct cuda_options wrong = options;
-	wrong.streams = TRAIN_STREAMS_MAX + 1;
+	wrong.streams = DEVICE_STREAMS_MAX + 1;
 	assert_int_equal(session_open(&session, &wrong, &err), -EINVAL);
 	wrong = options;
 	wrong.model = "unheard of";

@@ -1,6 +1,6 @@
 /* Kernels of toy.h. */
 #include "tests/device/toy.h"
-#include "workloads/backend/cuda/launch.h"
+#include "workloads/backend/cuda/kernels_common.h"
 
 CUDA_FUNCTION float element(const toy &t, uint32_t index)
 {

@@ -3,17 +3,23 @@
 #define MLBENCH_TESTS_DEVICE_TOY_TRAIN_H
 
 #include "tests/device/toy.h"
-#include "workloads/backend/cuda/fail.h"
+#include "workloads/backend/cuda/runtime.h"
 #include "workloads/backend/cuda/train.h"
 
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
-struct train {
+/* What a struct train is here. */
+struct toy_train {
 	struct toy toy;
 	cuda_stream stream;
 	float *memory; /* weights, gradients, loss */
 };
+
+static inline struct toy_train *toy_of(const struct train *train)
+{
+	return (struct toy_train *)(void *)(uintptr_t)train;
+}
 
 static uint32_t toy_rounds; /* of the next sessions */
 
@@ -31,15 +37,15 @@ void train_close(struct train *train)
 {
 	if (!train)
 		return;
-	if (train->memory)
-		(void)cudaFree(train->memory);
+	if (toy_of(train)->memory)
+		(void)cudaFree(toy_of(train)->memory);
 	free(train);
 }
 
 int train_open(struct train **out, const struct cuda_options *options, cuda_stream const *streams,
 	struct error *err)
 {
-	struct train *train = calloc(1, sizeof *train);
+	struct toy_train *train = calloc(1, sizeof *train);
 	if (!train)
 		return error_set(err, -1, "out of memory");
 	void *memory = NULL;
@@ -48,7 +54,7 @@ int train_open(struct train **out, const struct cuda_options *options, cuda_stre
 	if (!code)
 		code = CUDA_TRY(err, cudaMemset(memory, 0, toy_bytes(options)));
 	if (code) {
-		train_close(train);
+		train_close((struct train *)train);
 		return code;
 	}
 	train->stream = streams[0];
@@ -60,47 +66,48 @@ int train_open(struct train **out, const struct cuda_options *options, cuda_stre
 		.loss = train->memory + 2 * (size_t)options->sample_elements,
 		.rounds = toy_rounds,
 	};
-	*out = train;
+	*out = (struct train *)train;
 	return 0;
 }
 
 int train_gradients(
 	struct train *train, const struct train_batch *batch, float carry, struct error *err)
 {
-	struct toy toy = train->toy;
+	struct toy toy = toy_of(train)->toy;
 	toy.data = batch->data;
 	toy.labels = batch->labels;
 	toy.size = batch->size;
-	const int code = toy_gradients(train->stream, &toy, carry);
+	const int code = toy_gradients(toy_of(train)->stream, &toy, carry);
 	return code ? fail_cuda(err, code, "gradients") : 0;
 }
 
 float *train_gradient_array(const struct train *train, size_t *count)
 {
-	*count = train->toy.elements;
-	return train->toy.gradients;
+	*count = toy_of(train)->toy.elements;
+	return toy_of(train)->toy.gradients;
 }
 
 int train_update(struct train *train, unsigned steps, struct error *err)
 {
-	const int code = toy_update(train->stream, &train->toy, (float)steps);
+	const int code = toy_update(toy_of(train)->stream, &toy_of(train)->toy, (float)steps);
 	return code ? fail_cuda(err, code, "update") : 0;
 }
 
 const float *train_loss(const struct train *train)
 {
-	return train->toy.loss;
+	return toy_of(train)->toy.loss;
 }
 
 int train_statistics(struct train *train, unsigned steps, double *out, struct error *err)
 {
-	const int code = toy_statistics(train->stream, &train->toy, (float)steps, out);
+	const int code =
+		toy_statistics(toy_of(train)->stream, &toy_of(train)->toy, (float)steps, out);
 	return code ? fail_cuda(err, code, "statistics") : 0;
 }
 
 double train_flops_per_sample(const struct train *train)
 {
-	return 2.0 * train->toy.elements;
+	return 2.0 * toy_of(train)->toy.elements;
 }
 
 bool train_deterministic(const struct train *train)

@@ -4,7 +4,7 @@
 
 #include "tests/device/device_models.h"
 #include "tests/device/device_values.h"
-#include "workloads/backend/cuda/train_private.h"
+#include "workloads/backend/cuda/train.h"
 #include "workloads/backend/network.h"
 
 enum { FIXTURE_SEED = 7, FIXTURE_BATCH = 16, FIXTURE_CLASSES = 10, FIXTURE_ELEMENTS = 48 };
@@ -13,7 +13,7 @@ struct fixture {
 	const struct model *model;
 	struct cuda_options options;
 	struct train *train;
-	cudaStream_t streams[TRAIN_STREAMS_MAX];
+	cudaStream_t streams[DEVICE_STREAMS_MAX];
 	float *data;      /* (batch, elements) on the host */
 	uint32_t *labels; /* (batch) */
 	void *device_data;
@@ -46,7 +46,7 @@ static inline struct fixture fixture_open(
 	struct fixture fixture = {.model = model, .options = *options};
 	const size_t elements = (size_t)options->batch_size * options->sample_elements;
 	struct error err = {""};
-	for (unsigned i = 0; i < TRAIN_STREAMS_MAX; i++)
+	for (unsigned i = 0; i < DEVICE_STREAMS_MAX; i++)
 		DEVICE_OK(cudaStreamCreateWithFlags(&fixture.streams[i], cudaStreamNonBlocking));
 	fixture.data = malloc(elements * sizeof(float));
 	fixture.labels = malloc(options->batch_size * sizeof(uint32_t));
@@ -62,7 +62,7 @@ static inline struct fixture fixture_open(
 static inline void fixture_close(struct fixture *fixture)
 {
 	train_close(fixture->train);
-	for (unsigned i = 0; i < TRAIN_STREAMS_MAX; i++)
+	for (unsigned i = 0; i < DEVICE_STREAMS_MAX; i++)
 		DEVICE_OK(cudaStreamDestroy(fixture->streams[i]));
 	DEVICE_OK(cudaFree(fixture->device_data));
 	DEVICE_OK(cudaFree(fixture->device_labels));

@@ -1,6 +1,6 @@
 /* The device's clock in the host's: plain arithmetic on anchors, checked against clocks whose drift is known.  The file is the
  * plug-in's, so it is taken in here. */
-#include "workloads/backend/cuda/clock_map.c"
+#include "workloads/backend/cuda/clock_map.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

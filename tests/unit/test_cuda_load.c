@@ -1,7 +1,7 @@
 /* The loader of the CUDA plug-in against files that are none, plug-ins of other builds, and nodes without devices: small
  * libraries compiled here.  Each failure must name what is missing. */
 #include "workloads/backend/backend.h"
-#include "workloads/backend/cuda_load.h"
+#include "workloads/backend/cuda.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -124,10 +124,11 @@ static void what_is_no_plugin_is_refused_by_name(void **state)
 	expect_refusal("missing.so", -ENOENT, "cannot be opened", "missing.so");
 	expect_refusal("garbage.so", -ENOENT, "cannot be opened", "garbage.so");
 	expect_refusal("needs.so", -ENOENT, "cannot be opened", "libgone.so.7");
-	expect_refusal("other.so", -ENOTSUP, "no plug-in of this program", "mlbench_cuda_plugin");
-	expect_refusal("abi.so", -ENOTSUP, "interface 99", "one build");
+	expect_refusal(
+		"other.so", -ENOTSUP, "not a plug-in of this program", "mlbench_cuda_plugin");
+	expect_refusal("abi.so", -ENOTSUP, "interface 99", "of this build");
 	expect_refusal("version.so", -ENOTSUP, "version 0.0.9", MLBENCH_VERSION);
-	expect_refusal("empty.so", -ENOTSUP, "no table", "empty.so");
+	expect_refusal("empty.so", -ENOTSUP, "no function table", "empty.so");
 }
 
 static void a_named_file_is_taken_and_no_other(void **state)
@@ -223,13 +224,13 @@ static void a_configuration_is_held_against_the_node(void **state)
 		const char *value, *back, *says;
 		int code;
 	} cases[] = {
-		{KEY_STEP_DEVICES, "2", "1", "step.devices = 2: this node has 1 device", -ENOTSUP},
-		{KEY_STEP_PRECISION, "fp8", "fp32",
-			"step.precision = fp8: the device does not compute in it (Tiny, sm_90)",
+		{KEY_STEP_DEVICES, "2", "1", "step.devices = 2: this node has only 1 device",
 			-ENOTSUP},
+		{KEY_STEP_PRECISION, "fp8", "fp32",
+			"step.precision = fp8: Tiny (sm_90) does not support it", -ENOTSUP},
 		{KEY_STEP_MODEL, "resnet5", "resnet50", "did you mean 'resnet50'?", -EINVAL},
 		{KEY_BATCH_SIZE, "2048", "64",
-			"needs at least 2.00 MiB of device memory, and Tiny has 1.00 MiB",
+			"needs at least 2.00 MiB of device memory, but Tiny has 1.00 MiB",
 			-ENOTSUP},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

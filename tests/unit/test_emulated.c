@@ -207,15 +207,15 @@ static void unknown_names_and_pairs_are_refused(void **state)
 	check_refusal(&(struct settings){.device = "h10"}, "did you mean 'h100'?");
 	check_refusal(&(struct settings){.model = "resnet5"}, "did you mean 'resnet50'?");
 	check_refusal(&(struct settings){.model = "vit_b6"}, "did you mean 'vit_b16'?");
-	check_refusal(
-		&(struct settings){.device = "xxxxxxxx"}, "there are: v100 a100 h100 b200 mi355");
+	check_refusal(&(struct settings){.device = "xxxxxxxx"}, "known: v100 a100 h100 b200 mi355");
 	check_refusal(&(struct settings){.model = "vit_b16"},
-		"no published step time of 'vit_b16' on 'h100'");
-	check_refusal(&(struct settings){.device = "custom"}, "unknown device 'custom'");
+		"step.model = vit_b16: no step time is published for it on h100");
+	check_refusal(
+		&(struct settings){.device = "custom"}, "step.device = custom: unknown device");
 	check_refusal(&(struct settings){.device = "h10"}, "step.time = 106ms@64,61ms@32");
 	check_refusal(&(struct settings){.model = "vit_b16"}, "step.time = 106ms@64,61ms@32");
 	check_refusal(&(struct settings){.batch_size = "1", .time = "9ms@4,29ms@8"},
-		"below 0 at batch.size = 1");
+		"a negative time at batch.size = 1");
 }
 
 static void each_published_step_is_taken_as_it_is(void **state)

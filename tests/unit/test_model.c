@@ -1,7 +1,6 @@
 /* The models' tables: FLOPs and parameters against what was published, and the order of execution.
  */
 #include "workloads/model/model.h"
-#include "workloads/model/products.h"
 
 #include <math.h>
 #include <setjmp.h>

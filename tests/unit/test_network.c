@@ -2,7 +2,6 @@
  * differences, the chain's links and attention by directional derivatives, the update rules, the
  * loss. */
 #include "harness/base/rng.h"
-#include "workloads/backend/layers.h"
 #include "workloads/backend/network.h"
 
 #include <errno.h>
@@ -318,7 +317,7 @@ static void layers_that_do_not_fit_are_refused(void **state)
 	struct error err = {""};
 	const struct network_options options = options_of(&bad, 21, 2, 1);
 	assert_int_equal(network_open(&network, &options, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "do not fit"));
+	assert_non_null(strstr(err.text, "do not match"));
 	assert_int_equal(network_bytes(&options), 0);
 	const struct network_options alone = options_of(&lone, 21, 2, 1);
 	assert_int_equal(network_open(&network, &alone, &err), -EINVAL);

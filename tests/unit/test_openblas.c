@@ -3,7 +3,7 @@
 #include "harness/base/memory.h"
 #include "harness/base/rng.h"
 #include "workloads/backend/backend.h"
-#include "workloads/backend/blas.h"
+#include "workloads/backend/openblas.h"
 #include "workloads/model/model.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "harness/measure/node_probes.h"
 #include "tests/measuring.h"
 #include "tests/unit/child.h"
-#include "workloads/backend/probe_gemm.h"
+#include "workloads/backend/probe_compute.h"
 #include "workloads/dataset/probe_pictures.h"
 #include "workloads/image/probe_decode.h"
 #include "workloads/source/probe_read.h"
@@ -277,7 +277,7 @@ static void reads_by_threads(void **state)
 	assert_int_equal(probe_read(&plan, &brief, &sheet, &err), 0);
 	check_reads(&plan);
 	assert_string_equal(sheet.engine, "pread");
-	assert_true(says(sheet.notes, sheet.note_count, "threads of pread"));
+	assert_true(says(sheet.notes, sheet.note_count, "threads that call pread"));
 }
 
 /* Every block is read once before any is read again, and a slot that must not wrap ends there. */
@@ -368,7 +368,7 @@ static void reads_end_in_time(void **state)
 	control.deadline_ns = clock_now_ns() + NS_PER_S;
 	assert_int_equal(probe_read(&plan, &control, &sheet, &err), 0);
 	assert_measured(clock_now_ns() < control.deadline_ns + 2 * NS_PER_S);
-	assert_measured(says(sheet.missing, sheet.missing_count, "for want of time"));
+	assert_measured(says(sheet.missing, sheet.missing_count, "out of time"));
 }
 
 static void no_place_for_the_file(void **state)
@@ -620,8 +620,8 @@ static void one_part_fails_and_the_rest_is_there(void **state)
 	assert_int_equal(node_identify("/proc", &target.node, &err), 0);
 	assert_int_equal(probe_node(&target, &bounds, NULL, &sheet), 0);
 	assert_int_equal(sheet.read_count, 0);
-	assert_true(
-		says(sheet.missing, sheet.missing_count, "storage: no scratch file in '/proc'"));
+	assert_true(says(sheet.missing, sheet.missing_count,
+		"storage: cannot create a scratch file in '/proc'"));
 	assert_true(says(sheet.missing, sheet.missing_count, "gemm: the shapes of model 'custom'"));
 	assert_true(sheet.gemm_count > 0 && sheet.decode_count > 0);
 	config_release(&config);

@@ -1,6 +1,6 @@
 /* What the program makes of a plug-in's series: medians and ranges, the best square of each precision, what is missing; and
  * the reason when there is no device. */
-#include "workloads/backend/probe_device.h"
+#include "workloads/backend/probe_compute.h"
 
 #include <errno.h>
 #include <math.h>

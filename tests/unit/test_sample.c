@@ -9,7 +9,6 @@
 
 #include "tests/pipeline_fixture.h"
 
-#include "workloads/backend/backends.h"
 #include "workloads/sample/sample.h"
 
 #include <errno.h>

@@ -308,7 +308,7 @@ static void test_blob(void **state)
 			assert_int_equal(store.open_files, 0);
 			if (e == 2 && source_list[2]->needs_local)
 				assert_non_null(strstr(loop.notes,
-					"io_uring: it reads files of this node alone, and not from a blob in memory"));
+					"io_uring: it reads only files of this node, not from a blob in memory"));
 		}
 	free(blob);
 	packed_close(&packed);
@@ -357,7 +357,7 @@ static void test_blob_refused(void **state)
 		-ENOTSUP);
 	assert_null(source);
 	assert_string_equal(err.text,
-		"read.engine = io_uring cannot be used here: it reads files of this node alone, and not from a blob in memory");
+		"read.engine = io_uring cannot be used here: it reads only files of this node, not from a blob in memory");
 	free(blob);
 	packed_close(&packed);
 }

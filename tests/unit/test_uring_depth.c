@@ -340,7 +340,7 @@ static void test_depth_where_files_wait(void **state)
 		skip();
 	}
 	assert_true(good);
-	assert_non_null(strstr(report, "opens and reads by kernel threads"));
+	assert_non_null(strstr(report, "opens and reads run on kernel threads"));
 }
 
 int main(void)

@@ -3,8 +3,7 @@
 
 #include "harness/base/text.h"
 #include "harness/config/shape.h"
-#include "workloads/backend/backends.h"
-#include "workloads/backend/cuda_load.h"
+#include "workloads/backend/cuda.h"
 #include "workloads/model/model.h"
 
 #include <errno.h>
@@ -33,7 +32,7 @@ static const char *backend_why_emulate(const struct config *config, char *reason
 		return missing;
 	const char *model = config_text(config, KEY_STEP_MODEL);
 	if (config_integer(config, KEY_STEP_TIME) > 0)
-		return "step.time is set, and only an emulated device has one";
+		return "step.time is set, which applies to emulated devices only";
 	if (model_find(model))
 		return NULL;
 	(void)snprintf(reason, room, "step.model = %s can only be emulated", model);
@@ -49,7 +48,7 @@ static const struct backend_ops *backend_choose_real_or_emulated(
 		return &cuda_backend_ops;
 	const enum key_id ignored = emulated_ignores(config);
 	if (why_not && room > 0 && ignored != KEY_COUNT)
-		(void)snprintf(why_not, room, "no real device, so that step.%s has no effect: %s",
+		(void)snprintf(why_not, room, "no real device, so step.%s has no effect: %s",
 			config_keys[ignored].name, why);
 	else if (why_not && room > 0)
 		(void)snprintf(why_not, room, "no real device: %s", why);
@@ -70,7 +69,8 @@ const struct backend_ops *backend_choose(
 	const char *missing = ops->unavailable ? ops->unavailable(reason, sizeof reason) : NULL;
 	if (!missing)
 		return ops;
-	(void)error_set(err, -ENOTSUP, "step.backend: '%s' cannot be used: %s", ops->name, missing);
+	(void)error_set(
+		err, -ENOTSUP, "step.backend = %s: cannot be used here: %s", ops->name, missing);
 	return NULL;
 }
 
@@ -89,7 +89,7 @@ int backend_validate(const struct config *config, struct error *err)
 	const int64_t devices = config_integer(config, KEY_STEP_DEVICES);
 	if (devices > 1 && !ops->group_open)
 		return error_set(err, -EINVAL,
-			"step.devices = %lld: the '%s' backend has one device; emulated and cuda can have several",
+			"step.devices = %lld: the %s backend has one device; set it to 1, or use step.backend = emulated or cuda",
 			(long long)devices, ops->name);
 	return ops->validate ? ops->validate(config, err) : 0;
 }
@@ -110,7 +110,7 @@ int backend_open(struct backend **out, const struct backend_options *options, st
 	const struct backend_ops *ops = backend_choose(config, NULL, 0, err);
 	struct backend *backend = calloc(1, ops->size);
 	if (!backend)
-		return error_set(err, -ENOMEM, "no memory for the '%s' backend", ops->name);
+		return error_set(err, -ENOMEM, "out of memory for the %s backend", ops->name);
 	backend->ops = ops;
 	backend->config = config;
 	backend->batch_size = (uint32_t)config_integer(config, KEY_BATCH_SIZE);
@@ -140,7 +140,7 @@ int backend_step(struct backend *backend, const struct batch_view *batch, struct
 {
 	*out = (struct step_result){.loss = NAN};
 	if (batch->size == 0 || batch->size > backend->batch_size)
-		return error_set(err, -EINVAL, "a batch of %u samples for a step of at most %u",
+		return error_set(err, -EINVAL, "batch of %u samples: the step takes 1 to %u",
 			batch->size, backend->batch_size);
 	return backend->ops->step(backend, batch, out, err);
 }
@@ -181,16 +181,16 @@ int backend_refuse_name(struct error *err, const char *kind, const char *word,
 {
 	const char *near = suggest_nearest(word, names, count);
 	if (near)
-		return error_set(err, -EINVAL, "step.%s: unknown %s '%s', did you mean '%s'?", kind,
-			kind, word, near);
+		return error_set(err, -EINVAL, "step.%s = %s: unknown %s; did you mean '%s'?", kind,
+			word, kind, near);
 	char known[REASON_BYTES] = "";
 	for (size_t i = 0, at = 0; i < count && at < sizeof known; i++)
 		at += (size_t)snprintf(known + at, sizeof known - at, " %s", names[i]);
 	return error_set(
-		err, -EINVAL, "step.%s: unknown %s '%s'; there are:%s", kind, kind, word, known);
+		err, -EINVAL, "step.%s = %s: unknown %s; known:%s", kind, word, kind, known);
 }
 
-/* --- groups of devices, whatever the backend ----------------------------------------------------- */
+/* --- groups of devices, for every backend ----------------------------------------------------- */
 
 enum { PARAMETER_BYTES = 4 };
 
@@ -207,7 +207,7 @@ int backend_group_open(struct backend_group **out, const struct config *config, 
 		return code;
 	struct backend_group *group = calloc(1, sizeof *group);
 	if (!group)
-		return error_set(err, -ENOMEM, "no memory for a group of %u devices", count);
+		return error_set(err, -ENOMEM, "out of memory for a group of %u devices", count);
 	group->ops = backend_choose(config, NULL, 0, err);
 	group->count = count;
 	code = group->ops->group_open(&group->own, config, count, err);

@@ -3,7 +3,7 @@
  *
  * To add a backend (null.c is the smallest, openblas.c one that computes):
  *   1. workloads/backend/NAME.c: a struct that begins with struct backend, if it has any state, the
- *      functions that it needs of struct backend_ops (open and step are the least), and at the end
+ *      functions that it needs of struct backend_ops (at least open, and step or launch), and at the end
  *      `const struct backend_ops NAME_backend_ops`, with .name, .summary, .size, and the facts that are
  *      true of it: .null computes nothing, .emulated waits for a time that is given or published,
  *      .on_cores computes on step.threads of this node's cores; one that has launch has a device with
@@ -19,15 +19,20 @@
 
 #include "harness/base/error.h"
 #include "harness/config/config.h"
+#include "harness/config/tables.h"
 #include "harness/record/measurement.h"
 #include "workloads/backend/batch.h"
-#include "workloads/backend/choosing.h"
-#include "workloads/backend/group.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Progress of opening: for how many of a step's products kernels have been chosen, over all devices that open.  Counted up by
+ * the opening threads, read by any thread.  products 0: nothing to choose, or not yet. */
+struct step_choosing {
+	atomic_uint chosen, products;
+};
 
 struct backend;
 
@@ -86,6 +91,27 @@ struct backend_ops {
 	void (*mark)(const char *name);
 };
 
+/* Devices that train together in one process: after each step all of them exchange their gradients, so none begins its
+ * next step before the slowest has computed this one (synchronous data-parallel training).  What a group is depends on
+ * the backend: emulated devices meet at a barrier (emulated.h), CUDA devices through NCCL. */
+struct backend_group {
+	const struct backend_ops *ops;
+	unsigned count;
+	void *own; /* the backend's: what its group_open made */
+};
+
+/* What a device does in its step, reported to its watcher by the thread that steps it; at the end of a step it is computing. */
+enum group_phase {
+	GROUP_COMPUTES,
+	GROUP_WAITS,     /* its gradients are there, another device's are not */
+	GROUP_EXCHANGES, /* all are */
+};
+struct group_watch {
+	/* On the step's thread; at_ns, on the monotonic clock, may lie a moment back. */
+	void (*enter)(void *context, enum group_phase phase, uint64_t at_ns);
+	void *context;
+};
+
 /* open, step and close are called on the step thread: they set its timer slack, its floating-point
  * mode and its OpenMP thread count (and put them back). */
 struct backend {
@@ -93,13 +119,13 @@ struct backend {
 	const struct config *config;
 	uint32_t batch_size, sample_elements, class_count;
 	const atomic_bool *stop; /* a step gives up soon after it becomes true; may be NULL */
-	struct step_choosing *choosing;      /* told while it opens; may be NULL */
+	struct step_choosing *choosing;      /* counted up while it opens; may be NULL */
 	unsigned device_index, device_count; /* of step.devices that train together */
 	const struct backend_group *group;   /* of those; NULL: alone */
-	const struct group_watch *watch;     /* told of the phases of a step; NULL: nobody */
+	const struct group_watch *watch;     /* called in each phase of a step; may be NULL */
 	unsigned staging_places; /* uploaded batches at once; 0: launch copies (or step reads) */
 	size_t batch_room;       /* bytes of the largest batch that is uploaded or stepped */
-	/* Emulated: the next steps, and exchanges of gradients, take so many times as long; 1 at first. */
+	/* Emulated: factors of the time that the next steps, and exchanges of gradients, take; 1 at first. */
 	double slowdown, exchange_slowdown;
 
 	/* Filled by open. */
@@ -110,6 +136,9 @@ struct backend {
 	double nominal_step_ns;  /* emulated: per full batch; 0 otherwise */
 };
 
+#define BACKEND_DECLARE(ID, name) extern const struct backend_ops name##_backend_ops;
+STEP_BACKENDS(BACKEND_DECLARE)
+#undef BACKEND_DECLARE
 extern const struct backend_ops *const backend_list[]; /* NULL-terminated */
 
 enum { BACKEND_WHY_BYTES = 400 }; /* room for why_not that cuts no reason short */
@@ -178,5 +207,44 @@ struct emulated_step {
 };
 extern const struct emulated_step emulated_steps[];
 extern const size_t emulated_step_count;
+
+/* --- devices that train together --- */
+
+/* Opens the group of step.devices for the backend that step.backend chooses; before the backends, on any thread.
+ * *out is NULL for one device.  -EINVAL: the backend has one device only; -ENOTSUP: it cannot exchange (err: why). */
+int backend_group_open(struct backend_group **out, const struct config *config, struct error *err);
+/* After all its backends were closed; NULL is fine. */
+void backend_group_close(struct backend_group *group);
+
+/* Bytes of gradients that step.model exchanges, 4 for each parameter; 0: its size is not known here. */
+double backend_gradient_bytes(const struct config *config);
+
+/* Emulated devices: ns of one exchange among step.devices of them, a ring all-reduce of the gradients over links of
+ * sync.bandwidth and sync.latency (harness/config/all_reduce.h); 0 for one device. */
+double backend_exchange_ns(const struct config *config);
+
+/* --- for the backends themselves, and tests --- */
+
+/* The published step of a device by its driver's name for it, in words.  False: none is published. */
+bool emulated_reference(const char *device, const struct config *config, char *out, size_t room);
+
+/* The first key that is set and that an emulated step ignores; KEY_COUNT: none. */
+enum key_id emulated_ignores(const struct config *config);
+
+/* For tests, before any thread chooses a backend: stands where cuda's would; NULL: cuda's again. */
+void backend_replace_device(const struct backend_ops *ops);
+
+/* Fills err with "step.KIND = WORD: unknown KIND", the nearest of names or else all of them;
+ * -EINVAL. */
+int backend_refuse_name(struct error *err, const char *kind, const char *word,
+	const char *const *names, size_t count);
+
+/* For backends that compute: refuses a step.model that model_find does not know; -EINVAL. */
+int backend_check_model(const struct config *config, struct error *err);
+
+/* Adds name to names (room of them) unless it is there; the new count. */
+size_t backend_add_name(const char **names, size_t count, size_t room, const char *name);
+
+enum { BACKEND_NAMES_MAX = 64 };
 
 #endif

@@ -55,7 +55,7 @@ struct step_result {
 	uint64_t device_ns; /* time the device was at work: nominal for emulated (less when it was
 			     * stopped early), measured for a real one */
 	uint64_t oversleep_ns; /* emulated: return after the deadline */
-	double loss;           /* NaN where there is none */
+	double loss;           /* NaN: the backend computes none */
 
 	/* Devices that work by themselves; 0 elsewhere, but for the first two where the device is emulated. */
 	uint64_t begin_ns, end_ns; /* of the step on the device; emulated: as its clock has it */

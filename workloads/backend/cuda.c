@@ -1,10 +1,10 @@
 /* NVIDIA GPUs: finding the plug-in (dlopen, so that one build runs on nodes with and without CUDA, and what is missing is
  * said by name), and the backend's functions as calls of the plug-in's.  Nothing here knows CUDA. */
-#include "workloads/backend/cuda_load.h"
+#include "workloads/backend/cuda.h"
 
 #include "harness/base/program.h"
 #include "harness/base/units.h"
-#include "workloads/backend/backends.h"
+#include "workloads/backend/backend.h"
 #include "workloads/model/model.h"
 #include "workloads/sample/sample.h"
 
@@ -26,14 +26,15 @@ static int cuda_check_versions(
 	const struct cuda_plugin *plugin, const char *path, struct error *err)
 {
 	if (!plugin)
-		return error_set(err, -ENOTSUP, "'%s' gives no table of functions", path);
+		return error_set(err, -ENOTSUP,
+			"'%s' is not a working CUDA plug-in: it returns no function table", path);
 	if (plugin->abi != CUDA_PLUGIN_ABI)
 		return error_set(err, -ENOTSUP,
-			"'%s' has interface %u, this program needs %d: both must come from one build",
+			"'%s' has plug-in interface %u, but this program needs %d: use the plug-in of this build",
 			path, plugin->abi, CUDA_PLUGIN_ABI);
 	if (strcmp(plugin->version, MLBENCH_VERSION) != 0)
 		return error_set(err, -ENOTSUP,
-			"'%s' is of version %.32s, this program of %s: both must come from one build",
+			"'%s' has version %.32s, but this program has %s: use the plug-in of this build",
 			path, plugin->version, MLBENCH_VERSION);
 	return 0;
 }
@@ -52,8 +53,9 @@ int cuda_open_plugin(const struct cuda_plugin **out, const char *path, struct er
 	*(void **)&entry = dlsym(library, CUDA_PLUGIN_ENTRY);
 	int code = 0;
 	if (!entry)
-		code = error_set(err, -ENOTSUP, "'%s' is no plug-in of this program: it has no %s",
-			path, CUDA_PLUGIN_ENTRY);
+		code = error_set(err, -ENOTSUP,
+			"'%s' is not a plug-in of this program: it does not export %s", path,
+			CUDA_PLUGIN_ENTRY);
 	const struct cuda_plugin *plugin = entry ? entry() : NULL;
 	if (!code)
 		code = cuda_check_versions(plugin, path, err);
@@ -115,7 +117,7 @@ static bool cuda_choose_file(struct cuda_found *found, const char *folder)
 	if (cuda_find_file(found, folder))
 		return cuda_has_driver(found);
 	(void)snprintf(found->why, sizeof found->why,
-		"this build has no CUDA plug-in (%s is not in '%.200s', nor in ../lib/mlbench or ../lib), %s",
+		"this build has no CUDA plug-in (%s is not in '%.200s', ../lib/mlbench or ../lib), %s",
 		CUDA_PLUGIN_FILE, folder, cuda_visible_device());
 	return false;
 }
@@ -194,7 +196,7 @@ const char *cuda_describe_node(const struct cuda_found *found, char *out, size_t
 	const struct cuda_node *node = &found->node;
 	const struct cuda_plugin *plugin = found->plugin;
 	out[0] = '\0';
-	/* Not opened for want of a driver: it can say at least what it is. */
+	/* Without a driver it was not opened: its build can be reported all the same. */
 	if (!plugin && (!found->path[0] || cuda_open_plugin(&plugin, found->path, NULL) != 0))
 		return out;
 	cuda_add_version(out, room, "driver", node->driver);
@@ -283,8 +285,8 @@ static int cuda_check_devices(
 	const size_t wanted = (size_t)config_integer(config, KEY_STEP_DEVICES);
 	if (wanted <= node->count)
 		return 0;
-	return error_set(err, -ENOTSUP, "step.devices = %zu: this node has %zu device%s", wanted,
-		node->count, node->count == 1 ? "" : "s");
+	return error_set(err, -ENOTSUP, "step.devices = %zu: this node has only %zu device%s",
+		wanted, node->count, node->count == 1 ? "" : "s");
 }
 
 static const char *cuda_precision_name(const struct config *config, char out[CONFIG_VALUE_BYTES])
@@ -314,12 +316,12 @@ static int cuda_check_device(const struct config *config, const struct cuda_devi
 	char room[UNITS_BYTES];
 	if (!device->precisions[options->precision])
 		return error_set(err, -ENOTSUP,
-			"step.precision = %s: the device does not compute in it (%s, sm_%u%u)",
+			"step.precision = %s: %s (sm_%u%u) does not support it",
 			cuda_precision_name(config, name), device->name, device->major,
 			device->minor);
 	if (device->memory_bytes > 0 && needed > device->memory_bytes)
 		return error_set(err, -ENOTSUP,
-			"step.model = %s with batch.size = %u needs at least %s of device memory, and %s has %s",
+			"step.model = %s with batch.size = %u needs at least %s of device memory, but %s has %s",
 			options->model, options->batch_size,
 			units_format_size((double)needed, need), device->name,
 			units_format_size((double)device->memory_bytes, room));
@@ -409,14 +411,6 @@ static bool cuda_finished(struct backend *backend)
 {
 	const struct cuda *cuda = (const struct cuda *)backend;
 	return cuda->plugin->finished(cuda->session);
-}
-
-/* For who wants one step and no more at a time. */
-static int cuda_step(struct backend *backend, const struct batch_view *batch,
-	struct step_result *out, struct error *err)
-{
-	const int code = cuda_launch(backend, batch, err);
-	return code ? code : cuda_finish(backend, out, err);
 }
 
 static int cuda_upload(
@@ -509,7 +503,6 @@ const struct backend_ops cuda_backend_ops = {
 	.details = cuda_details,
 	.outline = cuda_outline,
 	.open = cuda_open,
-	.step = cuda_step,
 	.close = cuda_close,
 	.validate = cuda_validate,
 	.launch = cuda_launch,

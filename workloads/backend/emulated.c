@@ -8,7 +8,6 @@
 #include "harness/base/rng.h"
 #include "harness/base/units.h"
 #include "workloads/backend/backend.h"
-#include "workloads/backend/backends.h"
 #include "workloads/model/model.h"
 
 #include <errno.h>
@@ -135,7 +134,7 @@ static uint64_t deadline_wait(struct deadline *deadline, uint64_t deadline_ns, u
 	const uint64_t wake_ns = deadline_ns - deadline_margin(deadline, nominal_ns);
 	if (now < wake_ns) {
 		/* A core that slept for long is in a deeper idle state: wake it early once, so that
-		 * the lateness that counts is that of a short sleep, whatever the step's time. */
+		 * the lateness that matters is that of a short sleep, however long the step is. */
 		if (now + 2 * APPROACH_NS < wake_ns)
 			now = deadline_sleep_in_slices(now, wake_ns - APPROACH_NS, stop);
 		now = deadline_sleep_in_slices(now, wake_ns, stop);
@@ -314,7 +313,7 @@ static int emulated_refuse_device(const char *word, struct error *err)
 	struct error refusal;
 	const int code = backend_refuse_name(&refusal, "device", word, names, count);
 	return error_set(err, code,
-		"%.300s; a device of any name can be emulated by its own step times: step.time = 106ms@64,61ms@32",
+		"%.300s; or emulate any device by its step times: step.time = 106ms@64,61ms@32",
 		refusal.text);
 }
 
@@ -338,7 +337,7 @@ static const struct emulated_step *emulated_find_step(const char *device, const 
 	return NULL;
 }
 
-/* "NVIDIA A100-SXM4-80GB" is a100; a part of a device (MIG) is no device of the table. */
+/* "NVIDIA A100-SXM4-80GB" is a100; a slice of a device (MIG) is not in the table. */
 static bool emulated_is_named(const char *full, const char *device)
 {
 	bool named = false;
@@ -378,7 +377,7 @@ static int emulated_refuse_pair(const char *device, const char *model, struct er
 			at += (size_t)snprintf(
 				others + at, sizeof others - at, " %s", emulated_steps[i].model);
 	return error_set(err, -EINVAL,
-		"step.model: no published step time of '%s' on '%s'; give its own (step.time = 106ms@64,61ms@32), or take one of:%s",
+		"step.model = %s: no step time is published for it on %s; set step.time = 106ms@64,61ms@32, or use one of:%s",
 		model, device, others);
 }
 
@@ -389,11 +388,11 @@ static int emulated_exchange_is_known(const struct config *config, struct error 
 		config_real(config, KEY_SYNC_BANDWIDTH) <= 0 || backend_gradient_bytes(config) > 0)
 		return 0;
 	return error_set(err, -EINVAL,
-		"sync.bandwidth: how many parameters the model '%s' has is not known here, so its gradients have no size; set sync.latency alone, or take one of `mlbench list models`",
+		"sync.bandwidth: the size of the gradients of model '%s' is unknown; set sync.latency alone, or use a model of `mlbench list models`",
 		config_text(config, KEY_STEP_MODEL));
 }
 
-/* Keys of a real device's step: a clock takes as long whatever they are.  The first that is set; KEY_COUNT: none. */
+/* Keys that change a real device's step but not an emulated one.  The first that is set; KEY_COUNT: none. */
 enum key_id emulated_ignores(const struct config *config)
 {
 	if (config_integer(config, KEY_STEP_PRECISION) != STEP_PRECISION_AUTO)
@@ -415,7 +414,7 @@ static int emulated_validate(const struct config *config, struct error *err)
 	const enum key_id ignored = emulated_ignores(config);
 	if (ignored != KEY_COUNT && config_integer(config, KEY_STEP_BACKEND) != STEP_BACKEND_AUTO)
 		return error_set(err, -EINVAL,
-			"step.%s has no effect on an emulated step; leave it out, or compute the step (step.backend = cuda)",
+			"step.%s has no effect on an emulated step; remove it, or set step.backend = cuda",
 			config_keys[ignored].name);
 	if (!timed && !emulated_is_device(device))
 		return emulated_refuse_device(device, err);
@@ -425,7 +424,7 @@ static int emulated_validate(const struct config *config, struct error *err)
 		return emulated_refuse_pair(device, model, err);
 	if (timed && !(config_step_time(config, config_real(config, KEY_BATCH_SIZE)) >= 1))
 		return error_set(err, -EINVAL,
-			"step.time = %s: the line through these points is below 0 at batch.size = %lld; add a point near there",
+			"step.time = %s: these points give a negative time at batch.size = %lld; add a point near that size",
 			config_text(config, KEY_STEP_TIME),
 			(long long)config_integer(config, KEY_BATCH_SIZE));
 	return emulated_exchange_is_known(config, err);

@@ -2,7 +2,7 @@
 #ifndef MLBENCH_WORKLOADS_BACKEND_EMULATED_H
 #define MLBENCH_WORKLOADS_BACKEND_EMULATED_H
 
-#include "workloads/backend/group.h"
+#include "workloads/backend/backend.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -61,7 +61,7 @@ int emulated_group_open(struct emulated_group **out, unsigned count);
 void emulated_group_close(struct emulated_group *group); /* NULL is fine */
 
 /* A device, once a step: its gradients are ready at computed_ns, which may be to come, and exchanging them takes
- * exchange_ns (of what the devices say, the longest counts).  Returns when all devices have said theirs, with the times at
+ * exchange_ns (the longest that any device announces counts).  Returns when all devices have said theirs, with the times at
  * which the exchange begins and ends, which may be to come; or false, within 20 ms of
  * *stop becoming true (may be NULL).  Tells the watch (may be NULL) when computed_ns has passed meanwhile. */
 struct emulated_exchange {

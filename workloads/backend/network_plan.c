@@ -1,6 +1,6 @@
 /* The plan of a network: which layers, which strides between them, where in memory.  Nothing is
  * copied between layers; a pair of row strides makes the output of one the input of the next. */
-#include "workloads/backend/network_plan.h"
+#include "workloads/backend/network.h"
 
 #include "harness/base/rng.h"
 
@@ -78,7 +78,7 @@ static int plan_add_layer(struct network *network, const struct model_gemm *gemm
 	} else if (before && plan_is_context_of(gemm, before)) {
 		return 0; /* the second product of the layer that is there */
 	} else {
-		return error_set(err, -EINVAL, "model '%s': '%s' is no attention product",
+		return error_set(err, -EINVAL, "model '%s': '%s' is not a product of attention",
 			network->options.model->name, gemm->name);
 	}
 	network->layer_count++;
@@ -127,7 +127,7 @@ static int plan_link_all(struct network *network, struct error *err)
 		one_row = one_row && layer->m == 1;
 		if (i < last && plan_link_layers(layer, layer + 1, &network->links[i]) < 0)
 			return error_set(err, -EINVAL,
-				"model '%s': layers %zu and %zu do not fit together",
+				"model '%s': the shapes of layers %zu and %zu do not match",
 				network->options.model->name, i, i + 1);
 	}
 	network->layers[last].relu = false;
@@ -149,7 +149,7 @@ int network_plan(struct network *network, struct error *err)
 	network->layers = calloc(count, sizeof *network->layers);
 	network->links = calloc(count, sizeof *network->links);
 	if (!network->layers || !network->links)
-		return error_set(err, -ENOMEM, "no memory for the layers of '%s'", model->name);
+		return error_set(err, -ENOMEM, "out of memory for the layers of '%s'", model->name);
 	for (struct model_walk walk = {0}; model_walk_next(model, &walk);) {
 		const struct model_gemm gemm =
 			model_gemm_at(model, walk.index, network->options.shape);

@@ -1,5 +1,5 @@
 /* A step that does nothing, to measure everything in front of it. */
-#include "workloads/backend/backends.h"
+#include "workloads/backend/backend.h"
 
 #include <stdio.h>
 

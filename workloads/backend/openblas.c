@@ -1,17 +1,158 @@
-/* A training step computed on the CPU: the model's GEMMs on OpenBLAS, see network.h for what is and
- * what is not computed. */
+/* OpenBLAS: finding the library, and the backend that computes a training step on it, on this node's cores.  network.h says
+ * what is computed and what is not. */
+#include "workloads/backend/openblas.h"
+
 #include "harness/base/clock.h"
-#include "workloads/backend/backends.h"
-#include "workloads/backend/blas.h"
+#include "harness/base/program.h"
+#include "workloads/backend/backend.h"
 #include "workloads/backend/network.h"
 #include "workloads/sample/sample.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <omp.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <xmmintrin.h>
+
+#ifndef MLBENCH_OPENBLAS_FOLDER
+#define MLBENCH_OPENBLAS_FOLDER ""
+#endif
+
+enum { WHY_BYTES = 384, PARALLEL_OPENMP = 2 };
+
+/* Of 0.3.21, measured: 40 MB for itself, 128 MB for each thread and its stack. */
+static const size_t BLAS_OWN_BYTES = (size_t)64 << 20, BLAS_THREAD_BYTES = (size_t)140 << 20;
+
+static struct {
+	pthread_once_t once;
+	struct blas functions;
+	bool found;
+	char why[WHY_BYTES];
+} blas_library = {.once = PTHREAD_ONCE_INIT};
+
+const struct blas *blas;
+
+/* A pointer to a function is not one to data in C: it is copied byte by byte. */
+static bool blas_look_up_all(void *handle, const char *path)
+{
+	struct blas *f = &blas_library.functions;
+	const struct {
+		const char *name;
+		void *function;
+	} wanted[] = {
+		{"cblas_sgemm", &f->sgemm},
+		{"cblas_sdot", &f->sdot},
+		{"openblas_set_num_threads", &f->set_num_threads},
+		{"openblas_get_num_threads", &f->get_num_threads},
+		{"openblas_get_num_procs", &f->get_num_procs},
+		{"openblas_get_config", &f->get_config},
+		{"openblas_get_corename", &f->get_corename},
+		{"openblas_get_parallel", &f->get_parallel},
+	};
+	for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+		void *const symbol = dlsym(handle, wanted[i].name);
+		memcpy(wanted[i].function, &symbol, sizeof symbol);
+		if (!symbol) {
+			(void)snprintf(blas_library.why, sizeof blas_library.why, "%s has no %s",
+				path, wanted[i].name);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* The first reason is kept: it is about the library that was meant. */
+static void blas_keep_reason(const char *path)
+{
+	const char *const reason = dlerror();
+	if (!blas_library.why[0])
+		(void)snprintf(blas_library.why, sizeof blas_library.why, "no OpenBLAS: %.320s",
+			reason ? reason : path);
+}
+
+static bool blas_try_library(const char *path)
+{
+	void *const handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!handle) {
+		blas_keep_reason(path);
+		return false;
+	}
+	if (blas_look_up_all(handle, path)) {
+		if (blas_library.functions.get_parallel() == PARALLEL_OPENMP)
+			return true;
+		(void)snprintf(blas_library.why, sizeof blas_library.why,
+			"%s is not built with OpenMP (on Debian, install libopenblas0-openmp)",
+			path);
+	}
+	(void)dlclose(handle);
+	return false;
+}
+
+static void blas_find_library(void)
+{
+	char beside[PATH_MAX];
+	struct error err = {""};
+	if (blas_check_room(omp_get_num_procs(), &err) < 0) {
+		(void)snprintf(
+			blas_library.why, sizeof blas_library.why, "%.*s", WHY_BYTES - 1, err.text);
+		return;
+	}
+	if (program_beside("../lib/libopenblas.so.0", beside, sizeof beside))
+		blas_library.found = blas_try_library(beside);
+	if (!blas_library.found && MLBENCH_OPENBLAS_FOLDER[0] != '\0')
+		blas_library.found = blas_try_library(MLBENCH_OPENBLAS_FOLDER "/libopenblas.so.0");
+	if (!blas_library.found)
+		blas_library.found = blas_try_library("libopenblas.so.0");
+	blas = blas_library.found ? &blas_library.functions : NULL;
+}
+
+const struct blas *blas_find(char *why, size_t room)
+{
+	(void)pthread_once(&blas_library.once, blas_find_library);
+	if (!blas && room > 0)
+		(void)snprintf(why, room, "%s", blas_library.why);
+	return blas;
+}
+
+void blas_replace(const struct blas *functions)
+{
+	blas = functions ? functions : blas_library.found ? &blas_library.functions : NULL;
+}
+
+int blas_check_room(int threads, struct error *err)
+{
+	const size_t bytes = BLAS_OWN_BYTES + (size_t)threads * BLAS_THREAD_BYTES;
+	void *const trial =
+		mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (trial == MAP_FAILED)
+		return error_set(err, -ENOMEM,
+			"OpenBLAS needs about %zu MiB of address space for %d thread%s, which is not available "
+			"(raise ulimit -v)",
+			bytes >> 20, threads, threads == 1 ? "" : "s");
+	(void)munmap(trial, bytes);
+	return 0;
+}
+
+int blas_set_threads(int threads, struct error *err)
+{
+	const int code = threads > blas->get_num_threads() ? blas_check_room(threads, err) : 0;
+	if (code < 0)
+		return code;
+	blas->set_num_threads(threads);
+	if (blas->get_num_threads() == threads && omp_get_max_threads() == threads)
+		return 0;
+	return error_set(err, -ENOTSUP, "OpenBLAS was built for %d threads, not %d",
+		blas->get_num_threads(), threads);
+}
+
+/* --- the backend --------------------------------------------------------------------------------- */
 
 /* MXCSR: flush denormal results to zero, and take denormal operands as zero.  Vanishing gradients
  * would otherwise cost a hundred cycles each. */
@@ -32,7 +173,7 @@ const char *openblas_describe(char *out, size_t room)
 	const int parallel = blas->get_parallel();
 	(void)snprintf(out, room, "%s; kernels for %s%s; %s; %d processors", blas->get_config(),
 		blas->get_corename(),
-		getenv("OPENBLAS_CORETYPE") ? ", as OPENBLAS_CORETYPE says" : "",
+		getenv("OPENBLAS_CORETYPE") ? " (set by OPENBLAS_CORETYPE)" : "",
 		parallel >= 0 && parallel <= 2 ? threading[parallel] : "unknown threading",
 		blas->get_num_procs());
 	return out;
@@ -59,16 +200,16 @@ static int openblas_validate(const struct config *config, struct error *err)
 	const int64_t precision = config_integer(config, KEY_STEP_PRECISION);
 	if (precision != STEP_PRECISION_FP32 && precision != STEP_PRECISION_AUTO)
 		return error_set(err, -EINVAL,
-			"step.precision: openblas computes in fp32; other precisions need step.backend = cuda");
+			"step.precision: openblas computes in fp32 only; use step.backend = cuda for other precisions");
 	if (config_integer(config, KEY_STEP_ACCUMULATE) > 1)
 		return error_set(err, -EINVAL,
-			"step.accumulate: openblas updates the weights in every step; it needs step.backend = cuda");
+			"step.accumulate: openblas updates the weights in every step; use step.backend = cuda");
 	if (config_integer(config, KEY_STEP_STATISTICS) > 0)
 		return error_set(err, -EINVAL,
-			"step.statistics: openblas takes none; they need step.backend = cuda");
+			"step.statistics: openblas takes none; use step.backend = cuda");
 	if (config_on(config, KEY_STEP_GRAPH))
 		return error_set(err, -EINVAL,
-			"step.graph: a CUDA graph needs step.backend = cuda, not openblas");
+			"step.graph: openblas has no CUDA graphs; use step.backend = cuda");
 	return backend_check_model(config, err);
 }
 
@@ -91,20 +232,6 @@ static uint64_t openblas_bytes(
 	return options.model ? network_bytes(&options) : 0;
 }
 
-/* The count is a property of the calling thread (OpenMP's), so it is set from the step's own
- * thread. */
-static int openblas_set_threads(int threads, struct error *err)
-{
-	const int code = threads > blas->get_num_threads() ? blas_check_room(threads, err) : 0;
-	if (code < 0)
-		return code;
-	blas->set_num_threads(threads);
-	if (blas->get_num_threads() == threads && omp_get_max_threads() == threads)
-		return 0;
-	return error_set(err, -EINVAL, "step.threads: openblas was built for %d threads, not %d",
-		blas->get_num_threads(), threads);
-}
-
 static void openblas_restore_thread(const struct openblas *openblas)
 {
 	blas->set_num_threads(openblas->saved_threads);
@@ -121,7 +248,9 @@ static int openblas_open(struct backend *backend, struct error *err)
 	openblas->saved_mode = _mm_getcsr();
 	/* Before the first product: BLAS's own threads inherit the mode when they start. */
 	_mm_setcsr(openblas->saved_mode | FLUSH_DENORMALS);
-	int result = openblas_set_threads(options.threads, err);
+	int result = blas_set_threads(options.threads, err);
+	if (result == -ENOTSUP)
+		result = error_prefix(err, -EINVAL, "step.threads = %d", options.threads);
 	if (result == 0)
 		result = network_open(&openblas->network, &options, err);
 	if (result < 0) {

@@ -118,7 +118,7 @@ int image_read_info(const void *bytes, size_t size, struct image_info *info, str
 	}
 	const struct codec_ops *const codec = codecs[info->format];
 	if (codec->unavailable)
-		return error_set(err, -EINVAL, "a %s picture, and %s", format_names[info->format],
+		return error_set(err, -EINVAL, "%s picture: %s", format_names[info->format],
 			codec->unavailable);
 	const int result = codec->read_info(bytes, size, info, err);
 	return result ? result : image_check_size(info->width, info->height, err);
@@ -129,7 +129,7 @@ int image_check_bytes(const struct image_info *info, uint64_t bytes, struct erro
 	if (bytes >= info->least_bytes)
 		return 0;
 	return error_set(err, -EINVAL,
-		"claims %u x %u pixels, which take %llu bytes at least: the file has %llu",
+		"the header says %u x %u pixels, which need at least %llu bytes, but the file has %llu",
 		info->width, info->height, (unsigned long long)info->least_bytes,
 		(unsigned long long)bytes);
 }
@@ -140,8 +140,8 @@ int image_check_size(uint32_t width, uint32_t height, struct error *err)
 		return error_set(err, -EINVAL, "picture of %u x %u pixels", width, height);
 	if ((uint64_t)width * height > IMAGE_PIXELS_MAX)
 		return error_set(err, -EINVAL,
-			"claims %u x %u pixels, more than the %d million allowed", width, height,
-			IMAGE_PIXELS_MAX / 1000000);
+			"the header says %u x %u pixels, more than the %d million allowed", width,
+			height, IMAGE_PIXELS_MAX / 1000000);
 	return 0;
 }
 
@@ -262,7 +262,7 @@ int decoder_open(struct decoder **out, const struct codec_ops *codec,
 	struct decoder *const decoder = calloc(1, sizeof *decoder + codec->state_bytes);
 	*out = NULL;
 	if (!decoder)
-		return error_set(err, -ENOMEM, "no memory for the %s decoder", codec->name);
+		return error_set(err, -ENOMEM, "out of memory for the %s decoder", codec->name);
 	decoder->codec = codec;
 	decoder->options = *options;
 	const int result = codec->decode
@@ -348,7 +348,7 @@ int scratch_reserve(struct scratch *scratch, size_t size, struct error *err)
 		return 0;
 	uint8_t *const data = aligned_alloc(SCRATCH_ALIGN_BYTES, needed);
 	if (!data)
-		return error_set(err, -ENOMEM, "no memory for %zu bytes of pixels", needed);
+		return error_set(err, -ENOMEM, "out of memory for %zu bytes of pixels", needed);
 	memset(data, 0, needed); /* touched now, so that page faults stay out of what is measured */
 	if (scratch->data)
 		log_detail("a picture larger than expected: scratch grows from %zu to %zu bytes",

@@ -91,7 +91,7 @@ static int jpeg_least_bytes(
 	uint32_t across[SOF_COMPONENTS_MAX], down[SOF_COMPONENTS_MAX];
 	uint32_t most_across = 1, most_down = 1;
 	if (count < 1 || count > SOF_COMPONENTS_MAX)
-		return error_set(err, -EINVAL, "jpeg of %u components", count);
+		return error_set(err, -EINVAL, "jpeg: %u components are not supported", count);
 	for (uint32_t i = 0; i < count; i++) {
 		const uint8_t factors = components[i * SOF_COMPONENT_BYTES + 1];
 		across[i] = factors >> 4;
@@ -113,10 +113,11 @@ static int jpeg_read_frame(
 	const uint8_t *segment, uint8_t marker, struct image_info *info, struct error *err)
 {
 	if (!jpeg_frame_is_supported(marker))
-		return error_set(
-			err, -EINVAL, "jpeg process %d is not supported", marker - JPEG_SOF0);
+		return error_set(err, -EINVAL, "jpeg: coding process %d is not supported",
+			marker - JPEG_SOF0);
 	if (segment[2] != 8)
-		return error_set(err, -EINVAL, "jpeg of %d bits a sample", segment[2]);
+		return error_set(
+			err, -EINVAL, "jpeg: %d bits per sample are not supported", segment[2]);
 	info->height = bytes_be16(segment + 3);
 	info->width = bytes_be16(segment + 5);
 	return jpeg_least_bytes(segment, marker, info, err);
@@ -338,7 +339,8 @@ static int jpeg_check_scans(const struct jpeg *jpeg, struct error *err)
 	const uint64_t pixels = (uint64_t)libjpeg->image_width * libjpeg->image_height;
 	if (scans <= SCANS_MAX && scans * pixels <= SCAN_PIXELS_MAX)
 		return 0;
-	return error_set(err, -EINVAL, "jpeg: %llu scans of %u x %u pixels, more than are allowed",
+	return error_set(err, -EINVAL,
+		"jpeg: %llu scans of %u x %u pixels are more than the limit allows",
 		(unsigned long long)scans, libjpeg->image_width, libjpeg->image_height);
 }
 
@@ -513,7 +515,7 @@ static void jpeg_out_start(j_compress_ptr libjpeg)
 	libjpeg->dest->free_in_buffer = encoder->room;
 }
 
-/* The whole buffer is full when this is called, whatever free_in_buffer says. */
+/* The whole buffer is full when this is called; free_in_buffer does not count. */
 static boolean jpeg_out_more(j_compress_ptr libjpeg)
 {
 	struct encoder *const encoder = jpeg_encoder_of((j_common_ptr)libjpeg)->encoder;

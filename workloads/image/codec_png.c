@@ -98,17 +98,18 @@ static int png_read_ihdr(
 	struct png_chunks *chunks, const struct png_chunk *chunk, struct error *err)
 {
 	if (!png_chunk_is(chunk, "IHDR") || chunk->size != IHDR_BYTES)
-		return error_set(err, -EINVAL, "png without an IHDR chunk in front");
+		return error_set(err, -EINVAL, "png: the first chunk is not IHDR");
 	chunks->width = bytes_be32(chunk->data);
 	chunks->height = bytes_be32(chunk->data + 4);
 	chunks->bit_depth = chunk->data[8];
 	chunks->color_type = chunk->data[9];
 	chunks->interlace = chunk->data[12];
 	if (!png_depth_is_allowed(chunks->color_type, chunks->bit_depth))
-		return error_set(err, -EINVAL, "png of colour type %u with %u bits",
+		return error_set(err, -EINVAL, "png: colour type %u with %u bits is not valid",
 			chunks->color_type, chunks->bit_depth);
 	if (chunk->data[10] != 0 || chunk->data[11] != 0 || chunks->interlace > 1)
-		return error_set(err, -EINVAL, "png of unknown compression, filter or interlace");
+		return error_set(
+			err, -EINVAL, "png: unknown compression, filter or interlace method");
 	return image_check_size(chunks->width, chunks->height, err);
 }
 
@@ -117,14 +118,15 @@ static int png_read_palette(
 {
 	const uint32_t entries = chunk->size / RGB_BYTES;
 	if (chunks->palette || chunks->idat_at)
-		return error_set(err, -EINVAL, "png with a palette out of place");
+		return error_set(err, -EINVAL, "png: misplaced palette");
 	if (entries == 0 || entries > PALETTE_ENTRIES || chunk->size % RGB_BYTES)
-		return error_set(err, -EINVAL, "png palette of %u bytes", chunk->size);
+		return error_set(
+			err, -EINVAL, "png: invalid palette size of %u bytes", chunk->size);
 	if (chunks->color_type == PNG_KIND_GRAY || chunks->color_type == PNG_KIND_GRAY_ALPHA)
-		return error_set(err, -EINVAL, "grey png with a palette");
+		return error_set(err, -EINVAL, "png: greyscale picture with a palette");
 	if (chunks->color_type == PNG_KIND_INDEXED && entries > 1U << chunks->bit_depth)
-		return error_set(err, -EINVAL, "png palette of %u colours for %u bits", entries,
-			chunks->bit_depth);
+		return error_set(err, -EINVAL, "png: palette of %u colours for pixels of %u bits",
+			entries, chunks->bit_depth);
 	chunks->palette = chunk->data;
 	chunks->palette_entries = entries;
 	return 0;
@@ -135,9 +137,9 @@ static int png_read_idat(
 	struct png_chunks *chunks, const struct png_chunk *chunk, bool is_next, struct error *err)
 {
 	if (chunks->color_type == PNG_KIND_INDEXED && !chunks->palette)
-		return error_set(err, -EINVAL, "png without its palette");
+		return error_set(err, -EINVAL, "png: the palette is missing");
 	if (chunks->idat_at && !is_next)
-		return error_set(err, -EINVAL, "png with data in two places");
+		return error_set(err, -EINVAL, "png: the image data is not contiguous");
 	if (!chunks->idat_at)
 		chunks->idat_at = (size_t)(chunk->data - chunks->bytes) - CHUNK_DATA_AT;
 	chunks->idat_bytes += chunk->size;
@@ -152,7 +154,7 @@ static int png_read_chunk(struct png_chunks *chunks, const struct png_chunk *chu
 	if (png_chunk_is(chunk, "PLTE"))
 		return png_read_palette(chunks, chunk, err);
 	if (png_chunk_is_critical(chunk))
-		return error_set(err, -EINVAL, "png with an unknown or repeated critical chunk");
+		return error_set(err, -EINVAL, "png: unknown or repeated critical chunk");
 	return 0;
 }
 
@@ -164,7 +166,7 @@ static int png_check_room(const struct png_chunks *chunks, struct error *err)
 		return error_set(err, -EINVAL, "png: %zu bytes of data cannot hold %u x %u pixels",
 			chunks->idat_bytes, chunks->width, chunks->height);
 	if (chunks->idat_bytes > UINT32_MAX)
-		return error_set(err, -EINVAL, "png of more than 4 GiB");
+		return error_set(err, -EINVAL, "png: larger than 4 GiB");
 	return 0;
 }
 
@@ -187,7 +189,7 @@ int png_chunks_read(struct png_chunks *chunks, const void *bytes, size_t size, s
 		follows_data = png_chunk_is(&chunk, "IDAT");
 	}
 	if (!result && !chunks->idat_at)
-		return error_set(err, -EINVAL, "png without data");
+		return error_set(err, -EINVAL, "png: no image data");
 	return result ? result : png_check_room(chunks, err);
 }
 
@@ -236,10 +238,10 @@ static int png_read_info(
 	if (size < HEADER_BYTES)
 		return error_set(err, -EAGAIN, "png header is not complete");
 	if (memcmp(bytes + 12, "IHDR", 4) != 0)
-		return error_set(err, -EINVAL, "png without an IHDR chunk in front");
+		return error_set(err, -EINVAL, "png: the first chunk is not IHDR");
 	if (bytes_be32(bytes + 8) != IHDR_BYTES || crc32_gzip_refl(0, bytes + 12, 4 + IHDR_BYTES) !=
 							   bytes_be32(bytes + 16 + IHDR_BYTES))
-		return error_set(err, -EINVAL, "png with a damaged IHDR chunk");
+		return error_set(err, -EINVAL, "png: damaged IHDR chunk");
 	info->width = bytes_be32(bytes + 16);
 	info->height = bytes_be32(bytes + 20);
 	if (info->width > DIMENSION_MAX || info->height > DIMENSION_MAX)
@@ -305,7 +307,7 @@ static int png_open(void *state, const struct decoder_options *options, struct e
 	png->inflate = calloc(1, sizeof *png->inflate);
 	png->libpng = calloc(1, codec_png_libpng.state_bytes);
 	if (!png->inflate || !png->libpng)
-		return error_set(err, -ENOMEM, "no memory for the png decoder");
+		return error_set(err, -ENOMEM, "out of memory for the png decoder");
 	int result = codec_png_libpng.open(png->libpng, options, err);
 	if (!result)
 		result = scratch_reserve(

@@ -173,7 +173,7 @@ static int libpng_begin(
 	png->info = png->libpng ? png_create_info_struct(png->libpng) : NULL;
 	if (!png->info) {
 		libpng_drop(png);
-		return error_set(err, -ENOMEM, "no memory for libpng");
+		return error_set(err, -ENOMEM, "out of memory for libpng");
 	}
 	result = libpng_guard(png, libpng_step_begin, err);
 	*info = (struct image_info){.width = png->chunks.width, .height = png->chunks.height};
@@ -399,7 +399,7 @@ static int png_encode(struct encoder *encoder, const uint8_t *rgb, uint32_t widt
 	if (row > own->row_room) {
 		uint8_t *larger = realloc(own->row, row);
 		if (!larger)
-			return error_set(err, -ENOMEM, "no memory to encode a PNG");
+			return error_set(err, -ENOMEM, "out of memory to encode a PNG");
 		own->row = larger;
 		own->row_room = row;
 	}
@@ -410,7 +410,7 @@ static int png_encode(struct encoder *encoder, const uint8_t *rgb, uint32_t widt
 	png_infop info = png ? png_create_info_struct(png) : NULL;
 	if (!info) {
 		png_destroy_write_struct(&png, NULL);
-		return error_set(err, -ENOMEM, "no memory to encode a PNG");
+		return error_set(err, -ENOMEM, "out of memory to encode a PNG");
 	}
 	if (setjmp(own->escape)) {
 		png_destroy_write_struct(&png, &info);

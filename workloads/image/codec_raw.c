@@ -56,7 +56,8 @@ static int raw_read_header(const uint8_t *bytes, size_t size, struct image_info 
 			result == -EAGAIN ? "ppm header is not complete"
 					  : "bad number in ppm header");
 	if (maxval != MAXVAL)
-		return error_set(err, -EINVAL, "ppm with a maximum of %u, not 255", maxval);
+		return error_set(
+			err, -EINVAL, "ppm: a maximum of %u is not supported, only 255", maxval);
 	if (!isspace(bytes[at]))
 		return error_set(err, -EINVAL, "no white space after the ppm header");
 	*pixels_at = at + 1;
@@ -183,7 +184,7 @@ static int raw_encode(struct encoder *encoder, const uint8_t *rgb, uint32_t widt
 	enum { HEADER_MAX = 40 };
 	const size_t pixels = (size_t)width * height * RGB_BYTES;
 	if (!encoder_grow(encoder, pixels + HEADER_MAX))
-		return error_set(err, -ENOMEM, "no memory for a raw picture");
+		return error_set(err, -ENOMEM, "out of memory for a raw picture");
 	const int header =
 		snprintf((char *)encoder->bytes, HEADER_MAX, "P6\n%u %u\n255\n", width, height);
 	memcpy(encoder->bytes + header, rgb, pixels);

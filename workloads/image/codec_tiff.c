@@ -1,4 +1,4 @@
-/* TIFF through libtiff: the first picture of a file, decoded as a whole to RGBA, whatever its layout
+/* TIFF through libtiff: the first picture of a file, decoded as a whole to RGBA from any layout
  * and compression; the alpha has been multiplied in by then, and is left out. */
 #include "workloads/image/codec.h"
 
@@ -48,7 +48,7 @@ static int tiff_read_info(
 	if (size < HEADER_BYTES)
 		return error_set(err, -EAGAIN, "tiff header is not complete");
 	if (tiff_number16(bytes + 2, is_little) != VERSION)
-		return error_set(err, -EINVAL, "a BigTIFF, or none");
+		return error_set(err, -EINVAL, "not a TIFF, or a BigTIFF, which is not supported");
 	const size_t at = tiff_number32(bytes + 4, is_little);
 	if (at + 2 > size)
 		return error_set(err, -EAGAIN, "tiff directory is not complete");
@@ -142,7 +142,7 @@ static int tiff_open(struct tiff *tiff, struct error *err)
 {
 	TIFFOpenOptions *const options = TIFFOpenOptionsAlloc();
 	if (!options)
-		return error_set(err, -ENOMEM, "no memory for libtiff");
+		return error_set(err, -ENOMEM, "out of memory for libtiff");
 	TIFFOpenOptionsSetMaxSingleMemAlloc(options, MEMORY_MAX);
 	TIFFOpenOptionsSetErrorHandlerExtR(options, tiff_fail, tiff);
 	TIFFOpenOptionsSetWarningHandlerExtR(options, tiff_ignore, tiff);

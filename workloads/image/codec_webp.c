@@ -1,4 +1,4 @@
-/* WebP through libwebp: the picture is decoded as a whole, whatever the crop, since pixels beside a
+/* WebP through libwebp: the picture is decoded as a whole for any crop, since pixels beside a
  * crop's edge would be others than in the whole.  Its alpha is left out, as PNG's is. */
 #include "workloads/image/codec.h"
 
@@ -29,9 +29,9 @@ static int webp_read_info(
 	if (status == VP8_STATUS_NOT_ENOUGH_DATA)
 		return error_set(err, -EAGAIN, "webp header is not complete");
 	if (status != VP8_STATUS_OK)
-		return error_set(err, -EINVAL, "webp with a damaged header");
+		return error_set(err, -EINVAL, "webp: damaged header");
 	if (features.has_animation)
-		return error_set(err, -EINVAL, "an animated webp");
+		return error_set(err, -EINVAL, "webp: animations are not supported");
 	info->width = (uint32_t)features.width;
 	info->height = (uint32_t)features.height;
 	return 0;
@@ -48,7 +48,7 @@ static int webp_decode(const struct decode_task *task, struct error *err)
 	WebPIDecoder *const decoder =
 		WebPINewRGB(MODE_RGB, task->pixels, stride * task->info.height, (int)stride);
 	if (!decoder)
-		return error_set(err, -ENOMEM, "no memory for the webp decoder");
+		return error_set(err, -ENOMEM, "out of memory for the webp decoder");
 	VP8StatusCode status = VP8_STATUS_SUSPENDED;
 	bool stopped = false;
 	for (size_t given = 0; status == VP8_STATUS_SUSPENDED && given < task->size && !stopped;) {
@@ -61,10 +61,10 @@ static int webp_decode(const struct decode_task *task, struct error *err)
 	if (stopped)
 		return error_set(err, -EINTR, "webp: stopped");
 	if (status == VP8_STATUS_OUT_OF_MEMORY)
-		return error_set(err, -ENOMEM, "no memory for a webp picture");
+		return error_set(err, -ENOMEM, "out of memory for a webp picture");
 	if (status != VP8_STATUS_OK)
 		return error_set(err, -EINVAL, "webp: %s",
-			status == VP8_STATUS_SUSPENDED ? "the file is cut short" : "damaged data");
+			status == VP8_STATUS_SUSPENDED ? "truncated" : "damaged data");
 	return 0;
 }
 

@@ -44,7 +44,7 @@ int encoder_open(struct encoder **out, const struct encode_options *options, str
 		encoder->ops = ops;
 	if (!encoder || !encoder_grow(encoder, FIRST_ROOM)) {
 		encoder_close(encoder);
-		return error_set(err, -ENOMEM, "no memory for an encoder");
+		return error_set(err, -ENOMEM, "out of memory for an encoder");
 	}
 	encoder->options = *options;
 	const int code = ops->open ? ops->open(encoder, err) : 0;
@@ -69,7 +69,7 @@ int encoder_encode(struct encoder *encoder, const uint8_t *rgb, uint32_t width, 
 	const uint8_t **bytes, size_t *size, struct error *err)
 {
 	if (width == 0 || height == 0)
-		return error_set(err, -EINVAL, "cannot encode a picture without pixels");
+		return error_set(err, -EINVAL, "cannot encode an empty picture");
 	const int code = encoder->ops->encode(encoder, rgb, width, height, err);
 	if (code)
 		return code;
@@ -88,7 +88,8 @@ int encoder_encode_planes(struct encoder *encoder, const struct picture_planes *
 	uint32_t width, uint32_t height, const uint8_t **bytes, size_t *size, struct error *err)
 {
 	if (!encoder_takes_planes(&encoder->options))
-		return error_set(err, -EINVAL, "only a JPEG with 4:2:0 is made from planes");
+		return error_set(err, -EINVAL,
+			"only a JPEG with 4:2:0 subsampling can be encoded from planes");
 	const int code = encoder->ops->encode_planes(encoder, planes, width, height, err);
 	if (code)
 		return code;

@@ -30,7 +30,7 @@ struct encoder {
 	_Alignas(max_align_t) unsigned char state[];
 };
 
-/* Room for so many bytes at encoder->bytes, which may move; false without memory. */
+/* Room for `room` bytes at encoder->bytes, which may move; false: out of memory. */
 bool encoder_grow(struct encoder *encoder, size_t room);
 
 enum { ENCODER_KEYS_MAX = 4 };

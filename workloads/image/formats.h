@@ -23,7 +23,7 @@ enum { IMAGE_PIXELS_MAX = 64 * 1000 * 1000 };
 struct image_info {
 	enum image_format format;
 	uint32_t width, height;
-	/* No whole file with this header is smaller, whatever the picture shows; 0: not known. */
+	/* No whole file with this header is smaller, for any picture; 0: not known. */
 	uint64_t least_bytes;
 };
 
@@ -44,7 +44,7 @@ const char *image_list_endings(char out[IMAGE_ENDINGS_BYTES]);
  * first 64 KiB of a file are nearly always enough: -EAGAIN when more of it is needed. */
 int image_read_info(const void *bytes, size_t size, struct image_info *info, struct error *err);
 
-/* 0, or -EINVAL with the reason: a file of so many bytes cannot hold the picture that its header
+/* 0, or -EINVAL with the reason: a file of `bytes` cannot hold the picture that its header
  * claims, so that one of the two is damaged. */
 int image_check_bytes(const struct image_info *info, uint64_t bytes, struct error *err);
 

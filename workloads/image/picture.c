@@ -272,7 +272,7 @@ static struct picture_tone tone_about_middle(int gain, int shift)
 }
 
 /* How strongly the fine texture shows.  Up to the natural detail some parts have much of it and
- * others hardly any; what is asked for beyond that comes nearly evenly everywhere, as in pictures
+ * others almost none; the detail that is asked for beyond that is spread nearly evenly, as in pictures
  * of gravel or leaves, rather than as noise in a few places.  local: 128 is the mean. */
 static int16_t fine_gain(uint32_t detail, uint32_t strength, uint32_t local, bool smooth)
 {

@@ -453,7 +453,7 @@ int picture_atlas_open(struct picture_atlas **out, uint64_t seed, struct error *
 	struct picture_atlas *atlas = calloc(1, sizeof(*atlas));
 	if (!atlas || memory_map(&atlas->block, picture_atlas_bytes(), true)) {
 		free(atlas);
-		return error_set(err, -ENOMEM, "no memory for the texture atlas");
+		return error_set(err, -ENOMEM, "out of memory for the texture atlas");
 	}
 	atlas->seed = seed;
 	uint8_t *at = atlas->block.data;
@@ -481,7 +481,7 @@ int picture_atlas_paint(struct picture_atlas *atlas, unsigned tile, struct error
 	/* Mapped: a heap that once held it would keep it, and a run would be resident with it. */
 	struct memory_block block;
 	if (memory_map(&block, sizeof(int16_t) * CANVAS_PLANES * TILE_PIXELS, false))
-		return error_set(err, -ENOMEM, "no memory to paint a texture");
+		return error_set(err, -ENOMEM, "out of memory to paint a texture");
 	int16_t *const planes = block.data;
 	struct canvas canvas = {
 		.luma = planes,

@@ -1,7 +1,7 @@
 /* What the two PNG decoders share.
  *
  * The chunks of a file (ISO/IEC 15948) are checked as a whole before any decoder sees them: order,
- * lengths and every CRC up to IEND.  So a damaged file is bad whatever crop is drawn from it, and
+ * lengths and every CRC up to IEND.  So a damaged file is bad for every crop drawn from it, and
  * both decoders refuse the same files. */
 #ifndef MLBENCH_WORKLOADS_IMAGE_PNG_H
 #define MLBENCH_WORKLOADS_IMAGE_PNG_H

@@ -1,5 +1,5 @@
 /* Decoding on more and more cores.  Threads go where the kernel puts them, as the workers of a run do;
- * each has pictures of its own turn and times itself, so nobody waits for anybody. */
+ * each takes pictures in its own order and times itself, so that none waits for another. */
 #include "workloads/image/probe_decode.h"
 
 #include "harness/base/clock.h"

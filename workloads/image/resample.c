@@ -28,7 +28,7 @@ static double filter_support(const struct filter_axis *axis)
 	return axis->antialias && scale > 1 ? scale : 1;
 }
 
-/* An interval of 2 x support covers at most so many pixel centres, and no more than there are. */
+/* The most pixel centres that an interval of 2 x support covers, and no more than exist. */
 static uint32_t filter_count_taps(const struct filter_axis *axis)
 {
 	const double most = fmin(ceil(2 * filter_support(axis)), axis->limit);
@@ -61,7 +61,8 @@ static int filter_reserve(struct filter *filter, uint32_t size, uint32_t taps, s
 		filter->weights_room = filter->weights ? room : 0;
 	}
 	if (!filter->first || !filter->weights)
-		return error_set(err, -ENOMEM, "no memory for a resize filter of %u taps", taps);
+		return error_set(
+			err, -ENOMEM, "out of memory for a resize filter of %u taps", taps);
 	filter->size = size;
 	filter->taps = taps;
 	return 0;
@@ -113,7 +114,7 @@ static void filter_set_weights(int16_t *weights, const struct filter_window *win
 	*last = (int16_t)(*last + FILTER_ONE - before);
 }
 
-/* The taps of an output are all inside the axis, where it has so many: at its end they begin with
+/* The taps of an output are all inside the axis, if it has that many: at its end they begin with
  * zeros instead of passing it. */
 static void filter_build_output(
 	struct filter *filter, const struct filter_axis *axis, uint32_t output)
@@ -326,7 +327,7 @@ int resampler_open(struct resampler **out, const struct resample_options *option
 	struct resampler *const resampler = calloc(1, sizeof *resampler);
 	*out = resampler;
 	if (!resampler)
-		return error_set(err, -ENOMEM, "no memory for a resampler");
+		return error_set(err, -ENOMEM, "out of memory for a resampler");
 	resampler->options = *options;
 	if (!options->kernels)
 		resampler->options.kernels = resample_kernels_best();

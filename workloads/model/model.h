@@ -15,13 +15,13 @@ struct model_gemm {
 	const char *name; /* "conv1", "layer2.0.conv3", "attn.qkv" */
 	uint32_t m;       /* rows per sample */
 	uint32_t n, k;    /* output and input features; weights are (k, n) */
-	uint32_t repeat;  /* so many of them in the model */
+	uint32_t repeat;  /* how many of them the model has */
 	uint32_t batched; /* products per sample (attention heads); 1 otherwise */
 	bool weights;     /* has weights (false: attention's products of activations) */
 };
 
 /* The table is in the order of the forward pass; neighbours with the same repeat > 1 are one block
- * that is run so many times (model_walk).  In a model with input_elements = 0, k = 0 stands for the
+ * that is run that many times (model_walk).  In a model with input_elements = 0, k = 0 stands for the
  * elements of a sample and n = 0 for the number of classes. */
 
 struct model {
@@ -35,7 +35,7 @@ struct model {
 	uint32_t published_elements; /* the sample that the published figures are for */
 	uint32_t published_classes;  /* likewise the width of the last layer */
 
-	/* Norms, biases, embeddings: in no GEMM; summed up in the table's file. */
+	/* Norms, biases, embeddings: in no GEMM; summed up beside the table. */
 	uint64_t other_parameters;
 
 	/* A backend computes every operation (biases, ReLU), not the GEMMs alone.  Biases are then
@@ -53,8 +53,7 @@ double model_forward_flops(const struct model *model);
 double model_training_flops(const struct model *model);
 uint64_t model_parameters(const struct model *model);
 
-/* For a sample of so many elements and a head of so many classes; they matter only where
- * input_elements is 0. */
+/* The elements of a sample and the classes of the head; they matter only where input_elements is 0. */
 struct model_shape {
 	uint32_t sample_elements, class_count;
 };
@@ -74,5 +73,21 @@ struct model_walk {
 	bool begun;
 };
 bool model_walk_next(const struct model *model, struct model_walk *walk);
+
+/* The distinct matrix products of a model's forward pass over a batch, those with most FLOPs first: what a probe measures of
+ * a model that is too large to measure whole. */
+struct model_product {
+	long long m, n,
+		k;    /* m: rows of the whole batch where there are weights, else of one product */
+	double share; /* of the model's forward FLOPs, over all layers that it stands for */
+	const char *name; /* of the first such layer */
+};
+
+/* Fills at most `room` and returns how many. */
+size_t model_products(const struct model *model, struct model_shape shape, uint32_t batch,
+	struct model_product *out, size_t room);
+
+/* The most rows whose product has at most `flops` FLOPs and whose operands have at most `elements` each; at least 1. */
+long long model_product_rows(const struct model_product *product, double flops, double elements);
 
 #endif

@@ -182,7 +182,7 @@ bool limiter_wanted(const struct config *config)
 	       config_real(config, KEY_INJECT_READ_FACTOR) > 1;
 }
 
-/* At least 1: a rate of 0 is none. */
+/* At least 1: a rate of 0 would mean no limit. */
 static uint64_t limiter_slowed_rate(const struct config *config, double factor)
 {
 	const double rate = config_real(config, KEY_INJECT_READ_BANDWIDTH);

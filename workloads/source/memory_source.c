@@ -90,7 +90,7 @@ static int memory_open(struct source *base, struct error *err)
 	struct memory_source *const source = (struct memory_source *)base;
 	const int code = memory_allocate(source);
 	if (code)
-		return error_set(err, code, "no memory for a copy of the data set (%llu bytes)",
+		return error_set(err, code, "out of memory for a copy of the data set (%llu bytes)",
 			(unsigned long long)memory_bytes(base->dataset));
 	sample_walk(base->dataset, 0, memory_load, source);
 	source_note(base, "data set in memory on %s", memory_pages_name(source->arena.pages));

@@ -1,6 +1,6 @@
 /* The read probe: its scratch files, two ways to keep requests in flight, and its cells (cache state x
  * request size x depth), visited in a new random order in every round.  The ring's submission calls
- * carry whatever came back since the last, so a device that completes in bursts is refilled in bursts. */
+ * refill all that came back since the last, so a device that completes in bursts is refilled in bursts. */
 #include "workloads/source/probe_read.h"
 
 #include "harness/base/clock.h"
@@ -27,7 +27,7 @@
 enum {
 	CHUNK_BYTES = 1 << 20,
 	SYNC_CHUNKS = 8, /* written between two looks at the disk's pace */
-	FREE_SHARE = 10, /* one part in so many of the free space is taken */
+	FREE_SHARE = 10, /* the scratch file takes one part in this many of the free space */
 	NAME_TRIES = 100,
 	PATH_BYTES = 4096,
 };
@@ -65,7 +65,7 @@ static int scratch_create(struct scratch_file *file, const char *folder, struct 
 			break;
 	}
 	if (file->fd < 0)
-		return error_set_errno(err, errno, "no scratch file in '%s'", folder);
+		return error_set_errno(err, errno, "cannot create a scratch file in '%s'", folder);
 	file->direct_fd = open(path, O_RDONLY | O_DIRECT | O_NOFOLLOW | O_CLOEXEC);
 	if (file->direct_fd < 0)
 		file->direct_fd = -errno;
@@ -124,8 +124,8 @@ static int scratch_refuse(
 		return error_set(err, code, "stopped");
 	if (code == 0)
 		return error_set(err, -ETIMEDOUT,
-			"only %s of a scratch file could be written to '%s' in the time allowed",
-			size, folder);
+			"wrote only %s of a scratch file to '%s' in the time allowed", size,
+			folder);
 	return error_set_errno(
 		err, -code, "cannot write a scratch file to '%s' beyond %s", folder, size);
 }
@@ -151,7 +151,7 @@ static int scratch_open(struct scratch_file *file, const char *folder, uint64_t 
 	*file = (struct scratch_file){.fd = -1, .direct_fd = -EBADF};
 	if (room < least)
 		return error_set(err, -ENOSPC,
-			"no room for a scratch file in '%s': %s may be taken, a tenth of what is free",
+			"not enough space for a scratch file in '%s': it may take %s, a tenth of what is free",
 			folder, units_format_size((double)room, size));
 	int code = scratch_create(file, folder, err);
 	if (!code) {
@@ -173,8 +173,8 @@ enum {
 	WAIT_MS = 100,          /* between two looks at the stop flag */
 	STUCK_MS = 5000,        /* without a completion: lost */
 	STUCK_STOPPED_MS = 500, /* likewise when asked to stop */
-	REQUESTS_LEAST = 8,     /* a slot goes on until so many came back ... */
-	SLOT_TIMES = 4,         /* ... for at most so many times its length */
+	REQUESTS_LEAST = 8,     /* a slot goes on until this many came back ... */
+	SLOT_TIMES = 4,         /* ... for at most this multiple of its length */
 };
 
 /* Room for PROBE_DEPTH_MOST requests of `each` bytes; borrowed. */
@@ -549,7 +549,7 @@ static int reads_open_files(struct reads *reads, struct error *err)
 		reads_give_up(reads, STATE_WARM, err->text);
 	if (reads->cold.direct_fd < 0) {
 		char why[WHY_BYTES];
-		(void)snprintf(why, sizeof why, "the file system has no O_DIRECT (%s)",
+		(void)snprintf(why, sizeof why, "the file system does not support O_DIRECT (%s)",
 			strerror(-reads->cold.direct_fd));
 		reads_give_up(reads, STATE_DIRECT, why);
 	}
@@ -598,8 +598,8 @@ static void reads_choose_engine(struct reads *reads)
 	if (!lack && read_ring_open(&reads->ring, &reads->buffers, &err))
 		lack = err.text;
 	if (lack)
-		ceilings_note(
-			reads->out, "reads: by threads of pread; io_uring: %.*s", WHY_BYTES, lack);
+		ceilings_note(reads->out, "reads: by threads that call pread; io_uring: %.*s",
+			WHY_BYTES, lack);
 	(void)snprintf(reads->out->engine, sizeof reads->out->engine, "%s",
 		reads->ring ? source_io_uring.name : source_pread.name);
 	reads->out->reads_block = !reads->ring;
@@ -650,7 +650,8 @@ static int reads_make_warm(struct reads *reads, struct error *err)
 		code = error_set(err, -ENOMEM, "out of memory");
 	for (uint64_t at = 0; at < file->bytes && !code; at += READ_BYTES) {
 		if (probe_time_over(reads->control))
-			code = error_set(err, -EINTR, "no time was left to read it in");
+			code = error_set(err, -EINTR,
+				"out of time to read the scratch file into the page cache");
 		else if (pread(file->fd, bytes, READ_BYTES, (off_t)at) < 0)
 			code = error_set_errno(err, errno, "reading the scratch file");
 	}
@@ -778,10 +779,10 @@ static void reads_keep(struct reads *reads)
 		return;
 	if (unseen > 0)
 		ceilings_lack(reads->out,
-			"reads: %zu of %zu combinations of cache, size and depth, for want of time",
+			"reads: %zu of %zu combinations of cache, size and depth: out of time",
 			unseen, reads->cell_count);
 	if (least < reads->control->rounds)
-		ceilings_note(reads->out, "reads: some have %u repeats, not %u, for want of time",
+		ceilings_note(reads->out, "reads: some have %u repeats instead of %u: out of time",
 			least, reads->control->rounds);
 }
 

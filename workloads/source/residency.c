@@ -236,7 +236,7 @@ static int residency_begin(struct work *work, const struct dataset *dataset, str
 	if (code || work->store->ops->local)
 		return code;
 	char where[WHERE_BYTES];
-	(void)error_set(err, -ENOTSUP, "the page cache of this node has no part in reading %s",
+	(void)error_set(err, -ENOTSUP, "the page cache of this node is not used for reading %s",
 		work->store->ops->describe(work->store, where, sizeof where));
 	store_close(work->store);
 	return -ENOTSUP;

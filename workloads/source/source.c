@@ -31,7 +31,7 @@ static const char *source_why_not(
 	const struct source_ops *ops, const struct store_ops *store, char *reason, size_t room)
 {
 	if (ops->needs_local && !store->local) {
-		(void)snprintf(reason, room, "it reads files of this node alone, and not from %s",
+		(void)snprintf(reason, room, "it reads only files of this node, not from %s",
 			store->summary);
 		return reason;
 	}
@@ -63,7 +63,7 @@ static const struct source_ops *source_choose_for(const struct config *config,
 		if (*why && room > 0 && !why_not[0])
 			(void)snprintf(why_not, room, "%s: %s", ops->name, why);
 	}
-	(void)error_set(err, -ENOTSUP, "no engine can read here");
+	(void)error_set(err, -ENOTSUP, "no read engine works here");
 	return NULL;
 }
 
@@ -193,14 +193,14 @@ int source_check_open_files(const struct source *source, unsigned at_once, struc
 	struct rlimit limit;
 	const int next = dup(source->store->root_fd);
 	if (next < 0)
-		return error_set_errno(err, errno, "no file of the data set can be opened");
+		return error_set_errno(err, errno, "cannot open the files of the data set");
 	(void)close(next);
 	const unsigned needed = (unsigned)next + at_once + OPEN_FILES_SPARE;
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed)
 		return 0;
 	return error_set(err, -EMFILE,
-		"%u files are read at once (read.threads = %u): that needs %u open files, and the limit is %ju (ulimit -n)",
-		at_once, source->threads, needed, (uintmax_t)limit.rlim_cur);
+		"read.threads = %u keeps %u files open at once and needs %u descriptors, but the limit is %ju: raise ulimit -n, or reduce read.threads",
+		source->threads, at_once, needed, (uintmax_t)limit.rlim_cur);
 }
 
 bool source_direct_works(struct source *source)
@@ -216,7 +216,8 @@ bool source_direct_works(struct source *source)
 			return true;
 		}
 		if (code == -EINVAL) {
-			source_note(source, "direct: no: the file system of '%s' refuses O_DIRECT",
+			source_note(source,
+				"direct reads: off: the file system of '%s' refuses O_DIRECT",
 				path);
 			return false;
 		}
@@ -344,7 +345,7 @@ int source_reader_open(
 	return 0;
 }
 
-/* Lets the engine finish, past the limiter: what it holds is in nobody's hands but its own. */
+/* Lets the engine finish, past the limiter: only the engine knows what it still holds. */
 static void source_drain(struct reader *reader)
 {
 	size_t left = reader->in_flight;

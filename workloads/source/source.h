@@ -67,7 +67,7 @@ struct reader;
 struct source_ops {
 	const char *name, *summary;
 	bool immediate; /* submit completes without I/O: not worth a time stamp each (one per reaped batch) */
-	bool blocking; /* submit returns when the file is read: one at a time per reader, whatever read.depth says */
+	bool blocking; /* submit returns when the file is read: one at a time per reader, for any read.depth */
 	bool automatic; /* read.engine = auto may take it: the last of the list that can be had here */
 	bool needs_local; /* opens files itself, by paths under store->root_fd: no other store will do */
 	bool waits_as_io; /* the kernel counts any wait of a reader as I/O wait: it is no evidence of a slow disk */
@@ -144,7 +144,7 @@ const struct source_ops *source_choose(
 
 /* blob_memory: where all request buffers will be (may be NULL with the memory engine), but for a few that are used now
  * and then.  depth_most: how many requests a reader will have in flight at most, 0: read.depth of them; less is got where
- * not so many files can be open at once (source_reader_depth_most). */
+ * that many files cannot be open at once (source_reader_depth_most). */
 int source_open(struct source **out, const struct config *config, const struct dataset *dataset,
 	uint8_t *blob_memory, size_t blob_bytes, unsigned depth_most, struct error *err);
 /* The same on a store that is open, and stays so until after source_close. */

@@ -21,7 +21,7 @@
  * thread to come round.
  *
  * Where an open or a read may wait (uring_may_wait), kernel threads do both: in the submission they would
- * wait one behind the other, whatever the depth.  Not everywhere, since on warm local files that takes
+ * wait one behind the other at any depth.  Not everywhere, since on warm local files that takes
  * twice to three times the CPU with one in flight, half as much again with eight. */
 #include "workloads/source/uring.h"
 
@@ -70,7 +70,7 @@ void uring_explain(int code, uint64_t disabled, char *why, size_t room)
 		break;
 	case -ENOMEM:
 		(void)snprintf(why, room,
-			"no memory for a ring; on old kernels the memlock limit counts (ENOMEM)");
+			"out of memory for a ring; on old kernels raise the memlock limit, ulimit -l (ENOMEM)");
 		break;
 	default:
 		(void)snprintf(why, room, "io_uring_setup: %s", strerror(-code));
@@ -111,14 +111,14 @@ const char *uring_unavailable(char *why, size_t room)
 	io_uring_queue_exit(&ring);
 	if (missing)
 		(void)snprintf(
-			why, room, "the kernel's io_uring has no %s (needs Linux 5.11)", missing);
+			why, room, "the kernel's io_uring lacks %s (needs Linux 5.11)", missing);
 	else if (!timed_waits)
 		(void)snprintf(
-			why, room, "the kernel's io_uring has no timed waits (needs Linux 5.11)");
+			why, room, "the kernel's io_uring lacks timed waits (needs Linux 5.11)");
 	return missing || !timed_waits ? why : NULL;
 }
 
-/* --- trials on a scratch ring of what no probe of the kernel tells ------------------------------- */
+/* --- trials on a scratch ring of what no probe of the kernel reports ------------------------------- */
 
 enum { TRIAL_ENTRIES = 4, TRIAL_READ_BYTES = 64, TRIAL_STEPS = 3, TRIAL_UNSET = 1 };
 
@@ -143,7 +143,7 @@ static int trial_open(struct trial *trial)
 	return registered;
 }
 
-/* Submits what is prepared and collects so many completions, for a second each at most. */
+/* Submits what is prepared and collects that many completions, waiting a second for each at most. */
 static void trial_run(struct trial *trial, unsigned completions)
 {
 	struct __kernel_timespec second = {.tv_sec = 1};
@@ -286,7 +286,7 @@ static void ring_say_unregistered(char lack[URING_REASON_BYTES], int code, size_
 		return;
 	}
 	ring_say(lack,
-		"registered buffers: no: the memlock limit of %s is too small for %s a reader (ulimit -l)",
+		"registered buffers: off: the memlock limit of %s (ulimit -l) is below the %s that a reader needs",
 		units_format_size((double)limit.rlim_cur, allowed),
 		units_format_size((double)bytes, wanted));
 }
@@ -707,19 +707,22 @@ static int uring_try_out(struct uring_source *source, struct error *err)
 	if (wanted_linked && !options->linked)
 		source_note(base, "the kernel cannot link an open with a read (needs Linux 5.18)");
 	if (options->async)
-		source_note(base, "opens and reads by kernel threads: this file system may wait");
+		source_note(base,
+			"opens and reads run on kernel threads, because this file system may block");
 	if (options->registered)
 		source_note(base, "registered buffers: on");
 	if (!direct_open)
-		source_note(base, "direct descriptors: no: the kernel has none (needs Linux 5.15)");
+		source_note(
+			base, "direct descriptors: off: the kernel lacks them (needs Linux 5.15)");
 	if (lack[0])
 		source_note(base, "%s", lack);
 	if (!(ring.setup_flags & IORING_SETUP_DEFER_TASKRUN))
-		source_note(base, "no deferred task work (needs Linux 6.1): more CPU per file");
+		source_note(base,
+			"deferred task work: off: the kernel lacks it (needs Linux 6.1), which costs CPU per file");
 	return 0;
 }
 
-/* A direct descriptor is none of the process. */
+/* A direct descriptor does not count among the process's own. */
 static int uring_check_open_files(
 	const struct uring_source *source, unsigned depth, struct error *err)
 {
@@ -826,7 +829,7 @@ static bool uring_may_retry(int code)
 	return code >= 0 || code == -EINTR || code == -EAGAIN || code == -EBUSY || code == -ETIME;
 }
 
-/* Submits what is prepared and waits for so many completions (0: none) at most wait_ns.  False: a
+/* Submits what is prepared and waits for that many completions (0: none), for at most wait_ns.  False: a
  * signal came, or the ring is lost. */
 static bool uring_enter(struct uring_reader *reader, unsigned wanted, uint64_t wait_ns)
 {

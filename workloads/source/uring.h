@@ -22,7 +22,7 @@ struct uring_source {
 	struct source base;
 	struct uring_options options;
 	/* Held to open and close rings and to add notes.  Rings of one thread come to lie where another's
-	 * were, and only this tells a race detector that the two never overlap in time. */
+	 * were, and only this shows a race detector that the two never overlap in time. */
 	pthread_mutex_t lock;
 };
 

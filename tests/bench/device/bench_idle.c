@@ -1,5 +1,5 @@
 /* How much of a step's device time no kernel runs, with step.graph on: the median over rounds of the mean that the steps report
- * (workloads/backend/cuda/step_graph.h: nodes of the graph times the period of empty kernels, over the step's device time: an upper
+ * (workloads/backend/cuda/step.c: nodes of the graph times the period of empty kernels, over the step's device time: an upper
  * bound, because an empty kernel's own run is in that period).
  *
  * Beside it, without a bar: the device's time between steps, 1 - (sum of the steps' device times) / (wall time) with the batch

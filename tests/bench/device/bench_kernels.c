@@ -2,6 +2,7 @@
  * in its time by the device's events, as a share of what a plain copy moves.  Matrices are larger than caches.  In rounds that
  * visit all of them; no bar. */
 #include "tests/bench/device/device_bench.h"
+#include "workloads/backend/cuda/device_probe.h"
 #include "workloads/backend/cuda/kernels.h"
 
 #include <cuda_runtime_api.h>
@@ -117,7 +118,7 @@ static int run_copy_rows(const struct arena *arena, double *bytes)
 	to.data = arena->arrays[1];
 	to.type = ELEMENT_BF16;
 	*bytes = 1.5 * (double)arena->bytes;
-	return kernel_copy_rows(arena->stream, &from, &to, 1);
+	return kernel_copy_rows(arena->stream, &from, &to);
 }
 
 static int run_split_heads(const struct arena *arena, double *bytes)
@@ -164,8 +165,7 @@ static struct optimizer_task update(const struct arena *arena)
 		.count = floats(arena),
 		.learning_rate = 0,
 		.gradient_factor = 1,
-		.first_correction = 1,
-		.second_correction = 1,
+		.step = arena->scratch,
 	};
 }
 
@@ -294,12 +294,16 @@ static void open_arena(struct device_bench *bench, struct arena *arena)
 	arena->labels = memory[1];
 	arena->pictures = memory[2];
 	arena->amax = memory[3];
+	void *numbers = malloc(arena->bytes);
+	must(bench, "memory", numbers ? 0 : (int)cudaErrorMemoryAllocation);
+	formats_fill(ELEMENT_BF16, numbers, arena->bytes / 2);
 	for (unsigned i = 0; i < ARRAYS; i++) {
 		must(bench, "memory", (int)cudaMalloc(&arena->arrays[i], arena->bytes));
 		must(bench, "filling",
-			kernel_fill_uniform(
-				NULL, arena->arrays[i], ELEMENT_BF16, arena->bytes / 2, 1, i));
+			(int)cudaMemcpy(
+				arena->arrays[i], numbers, arena->bytes, cudaMemcpyHostToDevice));
 	}
+	free(numbers);
 	must(bench, "filling",
 		kernel_fill(NULL, arena->arrays[ARRAYS - 1], ELEMENT_F32, floats(arena), 1));
 	make_pictures(bench, arena);

@@ -5,7 +5,7 @@
  *
  * Beside it, without a bar: the sum that plans were chosen by, and the whole step with all that is no product. */
 #include "tests/bench/device/device_bench.h"
-#include "workloads/backend/cuda/train_private.h"
+#include "workloads/backend/cuda/train.h"
 
 #include "harness/base/clock.h"
 
@@ -27,7 +27,7 @@ struct graph {
 struct subject {
 	struct device_bench *bench;
 	struct train *train;
-	cudaStream_t streams[TRAIN_STREAMS_MAX];
+	cudaStream_t streams[DEVICE_STREAMS_MAX];
 	cudaEvent_t begin, end;
 	struct train_batch batch;
 };

@@ -5,7 +5,7 @@
  * Beside it, without a bar: the same uploads from pageable memory, and what a batch of uint8 takes against one of float. */
 #include "tests/bench/device/device_bench.h"
 
-#include "workloads/backend/cuda/fail.h"
+#include "workloads/backend/cuda/runtime.h"
 
 #include <cuda_runtime_api.h>
 #include <math.h>

@@ -2,8 +2,7 @@
 #include "workloads/backend/cuda/device_clock.h"
 
 #include "harness/base/clock.h"
-#include "workloads/backend/cuda/fail.h"
-#include "workloads/backend/cuda/wait.h"
+#include "workloads/backend/cuda/runtime.h"
 
 #include <errno.h>
 #include <math.h>
@@ -32,14 +31,14 @@ struct bracket {
 	uint64_t begin_ns, end_ns;
 };
 
-static uint64_t width(const struct bracket *bracket)
+static uint64_t clock_bracket_width(const struct bracket *bracket)
 {
 	return bracket->end_ns - bracket->begin_ns;
 }
 
 /* 0; -EAGAIN: the device did not answer in time. */
-static int bracket_event(const struct device_clock *clock, cudaEvent_t event, uint64_t patience_ns,
-	struct bracket *out, struct error *err)
+static int clock_bracket_event(const struct device_clock *clock, cudaEvent_t event,
+	uint64_t patience_ns, struct bracket *out, struct error *err)
 {
 	out->begin_ns = clock_now_ns();
 	const int code = CUDA_TRY(err, cudaEventRecord(event, clock->stream));
@@ -59,17 +58,17 @@ static int bracket_event(const struct device_clock *clock, cudaEvent_t event, ui
 }
 
 /* The narrowest of several brackets, its event in tries[0]; -EAGAIN: none came in time. */
-static int take_bracket(struct device_clock *clock, const struct effort *effort,
+static int clock_take_bracket(struct device_clock *clock, const struct effort *effort,
 	struct bracket *best, struct error *err)
 {
-	int code = bracket_event(clock, clock->tries[0], effort->patience_ns, best, err);
+	int code = clock_bracket_event(clock, clock->tries[0], effort->patience_ns, best, err);
 	const uint64_t until_ns = best->end_ns + effort->trying_ns;
 	for (int i = 1; i < effort->tries && !code && clock_now_ns() < until_ns; i++) {
 		struct bracket next;
-		code = bracket_event(clock, clock->tries[1], effort->patience_ns, &next, err);
+		code = clock_bracket_event(clock, clock->tries[1], effort->patience_ns, &next, err);
 		if (code == -EAGAIN)
 			return 0;
-		if (code || width(&next) >= width(best))
+		if (code || clock_bracket_width(&next) >= clock_bracket_width(best))
 			continue;
 		cudaEvent_t better = clock->tries[1];
 		clock->tries[1] = clock->tries[0];
@@ -80,7 +79,7 @@ static int take_bracket(struct device_clock *clock, const struct effort *effort,
 }
 
 /* Since the first stamp, by the last one. */
-static int chain(const struct device_clock *clock, double *device_ns, struct error *err)
+static int clock_chain(const struct device_clock *clock, double *device_ns, struct error *err)
 {
 	*device_ns = 0;
 	if (clock->newest == 0)
@@ -93,12 +92,13 @@ static int chain(const struct device_clock *clock, double *device_ns, struct err
 	return code;
 }
 
-static void publish(struct device_clock *clock, const struct bracket *bracket, double device_ns)
+static void clock_publish(
+	struct device_clock *clock, const struct bracket *bracket, double device_ns)
 {
 	const struct clock_anchor anchor = {
 		.device_ns = device_ns,
-		.host_ns = bracket->begin_ns + width(bracket) / 2,
-		.error_ns = (double)width(bracket) / 2,
+		.host_ns = bracket->begin_ns + clock_bracket_width(bracket) / 2,
+		.error_ns = (double)clock_bracket_width(bracket) / 2,
 	};
 	(void)pthread_mutex_lock(&clock->lock);
 	const uint64_t number = ++clock->newest;
@@ -112,22 +112,23 @@ static void publish(struct device_clock *clock, const struct bracket *bracket, d
 	(void)pthread_mutex_unlock(&clock->lock);
 }
 
-static int take_stamp(struct device_clock *clock, const struct effort *effort, struct error *err)
+static int clock_take_stamp(
+	struct device_clock *clock, const struct effort *effort, struct error *err)
 {
 	struct bracket bracket = {0};
 	double device_ns;
-	int code = take_bracket(clock, effort, &bracket, err);
+	int code = clock_take_bracket(clock, effort, &bracket, err);
 	if (!code)
-		code = chain(clock, &device_ns, err);
+		code = clock_chain(clock, &device_ns, err);
 	if (!code)
-		publish(clock, &bracket, device_ns);
+		clock_publish(clock, &bracket, device_ns);
 	clock->next_ns = clock_now_ns() + NS_PER_S;
 	return code == -EAGAIN ? 0 : code;
 }
 
 int device_clock_keep(struct device_clock *clock, struct error *err)
 {
-	return clock_now_ns() < clock->next_ns ? 0 : take_stamp(clock, &between_steps, err);
+	return clock_now_ns() < clock->next_ns ? 0 : clock_take_stamp(clock, &between_steps, err);
 }
 
 int device_clock_open(struct device_clock *clock, struct error *err)
@@ -135,26 +136,23 @@ int device_clock_open(struct device_clock *clock, struct error *err)
 	clock->error_ns = NAN;
 	const int no_lock = pthread_mutex_init(&clock->lock, NULL);
 	if (no_lock)
-		return error_set_errno(err, no_lock, "cuda: cannot make a lock");
+		return error_set_errno(err, no_lock, "cuda: cannot create a lock");
 	clock->has_lock = true;
 	int code = CUDA_TRY(err, cudaStreamCreateWithFlags(&clock->stream, cudaStreamNonBlocking));
 	for (size_t i = 0; i < DEVICE_CLOCK_STAMPS && !code; i++)
 		code = CUDA_TRY(err, cudaEventCreate(&clock->stamps[i].event));
 	for (size_t i = 0; i < 2 && !code; i++)
 		code = CUDA_TRY(err, cudaEventCreate(&clock->tries[i]));
-	return code ? code : take_stamp(clock, &at_the_beginning, err);
+	return code ? code : clock_take_stamp(clock, &at_the_beginning, err);
 }
 
 void device_clock_close(struct device_clock *clock)
 {
 	for (size_t i = 0; i < DEVICE_CLOCK_STAMPS; i++)
-		if (clock->stamps[i].event)
-			(void)cudaEventDestroy(clock->stamps[i].event);
+		release_event(clock->stamps[i].event);
 	for (size_t i = 0; i < 2; i++)
-		if (clock->tries[i])
-			(void)cudaEventDestroy(clock->tries[i]);
-	if (clock->stream)
-		(void)cudaStreamDestroy(clock->stream);
+		release_event(clock->tries[i]);
+	release_stream(clock->stream);
 	if (clock->has_lock)
 		(void)pthread_mutex_destroy(&clock->lock);
 	*clock = (struct device_clock){0};
@@ -170,14 +168,14 @@ uint64_t device_clock_stamp(struct device_clock *clock)
 	return newest;
 }
 
-static void map_span(struct device_clock *clock, double begin_ns, struct device_span *out)
+static void clock_map_span(struct device_clock *clock, double begin_ns, struct device_span *out)
 {
 	double begin_error;
 	double end_error;
 	const double end_ns = begin_ns + (double)out->device_ns;
 	out->begin_ns = clock_map_host_ns(&clock->map, begin_ns, &begin_error);
 	out->end_ns = clock_map_host_ns(&clock->map, end_ns, &end_error);
-	/* fmax gives the other one where one is NAN. */
+	/* fmax ignores a NAN. */
 	clock->error_ns = fmax(clock->error_ns, fmax(begin_error, end_error));
 }
 
@@ -195,8 +193,8 @@ int device_clock_span(struct device_clock *clock, uint64_t stamp, cudaEvent_t be
 	if (kept)
 		code = CUDA_TRY(err, cudaEventElapsedTime(&ms, clock->stamps[slot].event, begin));
 	if (kept && !code)
-		map_span(clock, clock->stamps[slot].device_ns + (double)ms * NS_PER_MILLISECOND,
-			out);
+		clock_map_span(clock,
+			clock->stamps[slot].device_ns + (double)ms * NS_PER_MILLISECOND, out);
 	(void)pthread_mutex_unlock(&clock->lock);
 	return code;
 }

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* So many are kept.  What began under a stamp is finished before so many newer ones: one is made a second at most, and one
+/* Stamps that are kept.  What began under a stamp is finished before as many newer ones exist: one is made a second at most, and one
  * for each step that is finished at most. */
 enum { DEVICE_CLOCK_STAMPS = 16 };
 

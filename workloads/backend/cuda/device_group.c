@@ -3,18 +3,22 @@
 #include "workloads/backend/cuda/device_group.h"
 
 #include "harness/base/clock.h"
-#include "workloads/backend/cuda/nccl.h"
 #include "workloads/backend/cuda/plugin.h"
 
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
 	LOOK_NS = 20 * 1000 * 1000,    /* between looks at the stop flag */
-	LEAVE_NS = 2000 * 1000 * 1000, /* that who leaves waits for the others */
+	LEAVE_NS = 2000 * 1000 * 1000, /* that a leaving rank waits for the others */
 	POLL_LEAST_NS = 2000,          /* between looks at what NCCL is doing */
 	POLL_MOST_NS = 1000 * 1000,
 };
@@ -36,9 +40,108 @@ struct cuda_group {
 	struct rank ranks[CUDA_DEVICES_MAX]; /* each used by its own thread */
 };
 
+/* --- NCCL ---------------------------------------------------------------------------------------------------------
+ *
+ * The library stays open: its threads and those of the driver that it starts do not end with a repetition. */
+
+enum { NCCL_WHY_BYTES = 192, NCCL_WHAT_BYTES = 192 };
+
+static const char nccl_library_name[] = "libnccl.so.2";
+
+static struct {
+	pthread_once_t once;
+	struct nccl functions;
+	const struct nccl *found; /* NULL: why */
+	char why[NCCL_WHY_BYTES];
+} nccl_library = {.once = PTHREAD_ONCE_INIT};
+
+/* A pointer to a function is not one to data in C: it is copied byte by byte. */
+static bool nccl_look_up(void *handle, const char *name, void *function, size_t size)
+{
+	void *const symbol = dlsym(handle, name);
+	memcpy(function, &symbol, size);
+	if (symbol)
+		return true;
+	(void)snprintf(nccl_library.why, sizeof nccl_library.why, "%s is too old: it has no %s",
+		nccl_library_name, name);
+	return false;
+}
+
+static bool nccl_look_up_all(void *handle)
+{
+	struct nccl *f = &nccl_library.functions;
+	const struct {
+		const char *name;
+		void *function;
+	} wanted[] = {
+		{"ncclGetVersion", &f->get_version},
+		{"ncclGetUniqueId", &f->get_unique_id},
+		{"ncclCommInitRankConfig", &f->comm_init_rank_config},
+		{"ncclCommGetAsyncError", &f->comm_get_async_error},
+		{"ncclCommAbort", &f->comm_abort},
+		{"ncclAllReduce", &f->all_reduce},
+		{"ncclGetErrorString", &f->get_error_string},
+	};
+	for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+		if (!nccl_look_up(handle, wanted[i].name, wanted[i].function, sizeof(void *)))
+			return false;
+	return true;
+}
+
+static void nccl_open_library(void)
+{
+	void *const handle = dlopen(nccl_library_name, RTLD_NOW | RTLD_LOCAL);
+	if (!handle) {
+		const char *const reason = dlerror();
+		(void)snprintf(nccl_library.why, sizeof nccl_library.why, "no NCCL: %.160s",
+			reason ? reason : nccl_library_name);
+		return;
+	}
+	if (nccl_look_up_all(handle))
+		nccl_library.found = &nccl_library.functions;
+}
+
+const struct nccl *nccl_find(char *why, size_t room)
+{
+	(void)pthread_once(&nccl_library.once, nccl_open_library);
+	if (!nccl_library.found && room > 0)
+		(void)snprintf(why, room, "%s", nccl_library.why);
+	return nccl_library.found;
+}
+
+void nccl_version(char *out, size_t room)
+{
+	enum { NEW_FROM = 10000, NEW_MAJOR = 10000, OLD_MAJOR = 1000, MINOR = 100 };
+	const struct nccl *nccl = nccl_find(out, room);
+	int version = 0;
+	if (!nccl)
+		return;
+	if (nccl->get_version(&version) != ncclSuccess) {
+		(void)snprintf(out, room, "unknown");
+		return;
+	}
+	/* As NCCL_VERSION of nccl.h, which counts otherwise from 2.9 on. */
+	const int major = version < NEW_FROM ? OLD_MAJOR : NEW_MAJOR;
+	(void)snprintf(
+		out, room, "%d.%d.%d", version / major, version % major / MINOR, version % MINOR);
+}
+
+/* "cuda: all-reduce of 102 MB: unhandled cuda error (NCCL)": a negative errno. */
+__attribute__((format(printf, 4, 5))) static int nccl_fail(
+	struct error *err, const struct nccl *nccl, ncclResult_t result, const char *format, ...)
+{
+	char what[NCCL_WHAT_BYTES];
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(what, sizeof what, format, args);
+	va_end(args);
+	const char *const text = nccl->get_error_string(result);
+	return error_set(err, -EIO, "cuda: %s: %s (NCCL)", what, text ? text : "unknown error");
+}
+
 /* --- opening ---------------------------------------------------------------------------------------------------- */
 
-static int open_locks(struct cuda_group *group, struct error *err)
+static int group_open_locks(struct cuda_group *group, struct error *err)
 {
 	pthread_condattr_t attributes;
 	int code = pthread_condattr_init(&attributes);
@@ -52,7 +155,7 @@ static int open_locks(struct cuda_group *group, struct error *err)
 		if (code)
 			(void)pthread_cond_destroy(&group->changed);
 	}
-	return code ? error_set_errno(err, code, "cuda: cannot make a group of devices") : 0;
+	return code ? error_set_errno(err, code, "cuda: cannot create a group of devices") : 0;
 }
 
 int group_open(struct cuda_group **out, unsigned count, struct error *err)
@@ -60,7 +163,7 @@ int group_open(struct cuda_group **out, unsigned count, struct error *err)
 	char why[ERROR_TEXT_BYTES / 2];
 	*out = NULL;
 	if (count < 2 || count > CUDA_DEVICES_MAX)
-		return error_set(err, -EINVAL, "cuda: a group of %u devices: 2 to %d can be one",
+		return error_set(err, -EINVAL, "cuda: cannot group %u devices: a group has 2 to %d",
 			count, CUDA_DEVICES_MAX);
 	const struct nccl *nccl = nccl_find(why, sizeof why);
 	if (!nccl)
@@ -68,7 +171,7 @@ int group_open(struct cuda_group **out, unsigned count, struct error *err)
 			count, why);
 	struct cuda_group *group = calloc(1, sizeof *group);
 	if (!group)
-		return error_set(err, -ENOMEM, "cuda: no memory for a group of devices");
+		return error_set(err, -ENOMEM, "cuda: out of memory for a group of devices");
 	group->nccl = nccl;
 	group->count = count;
 	const ncclResult_t result = nccl->get_unique_id(&group->id);
@@ -76,7 +179,7 @@ int group_open(struct cuda_group **out, unsigned count, struct error *err)
 					 : nccl_fail(err, nccl, result,
 						   "identifying a group of %u devices", count);
 	if (!code)
-		code = open_locks(group, err);
+		code = group_open_locks(group, err);
 	if (code) {
 		free(group);
 		return code;
@@ -96,7 +199,7 @@ void group_close(struct cuda_group *group)
 
 /* --- waiting ---------------------------------------------------------------------------------------------------- */
 
-static bool is_over(const struct cuda_group *group, unsigned rank)
+static bool group_is_over(const struct cuda_group *group, unsigned rank)
 {
 	const atomic_bool *const stop = group->ranks[rank].stop;
 	return atomic_load(&group->failed) ||
@@ -104,7 +207,7 @@ static bool is_over(const struct cuda_group *group, unsigned rank)
 }
 
 /* The lock is held. */
-static void wait_a_while(struct cuda_group *group)
+static void group_wait_a_while(struct cuda_group *group)
 {
 	const uint64_t until_ns = clock_now_ns() + LOOK_NS;
 	const struct timespec until = {
@@ -114,9 +217,9 @@ static void wait_a_while(struct cuda_group *group)
 	(void)pthread_cond_timedwait(&group->changed, &group->lock, &until);
 }
 
-static int cancelled(struct error *err, const struct cuda_group *group, const char *what)
+static int group_cancelled(struct error *err, const struct cuda_group *group, const char *what)
 {
-	return error_set(err, -ECANCELED, "cuda: %s was given up: %s", what,
+	return error_set(err, -ECANCELED, "cuda: %s was cancelled: %s", what,
 		atomic_load(&group->failed) ? "another device failed" : "the run was stopped");
 }
 
@@ -128,14 +231,14 @@ void group_fail(struct cuda_group *group)
 	(void)pthread_mutex_unlock(&group->lock);
 }
 
-static bool pass_gate(struct cuda_group *group, unsigned rank)
+static bool group_pass_gate(struct cuda_group *group, unsigned rank)
 {
 	(void)pthread_mutex_lock(&group->lock);
 	group->arrived++;
 	(void)pthread_cond_broadcast(&group->changed);
-	while (group->arrived < group->count && !is_over(group, rank))
-		wait_a_while(group);
-	const bool complete = group->arrived >= group->count && !is_over(group, rank);
+	while (group->arrived < group->count && !group_is_over(group, rank))
+		group_wait_a_while(group);
+	const bool complete = group->arrived >= group->count && !group_is_over(group, rank);
 	(void)pthread_mutex_unlock(&group->lock);
 	return complete;
 }
@@ -144,7 +247,7 @@ static bool pass_gate(struct cuda_group *group, unsigned rank)
 static ncclResult_t group_settle(struct cuda_group *group, unsigned rank, ncclResult_t result)
 {
 	uint64_t pause_ns = POLL_LEAST_NS;
-	while (result == ncclInProgress && !is_over(group, rank)) {
+	while (result == ncclInProgress && !group_is_over(group, rank)) {
 		clock_sleep_until_ns(clock_now_ns() + pause_ns);
 		pause_ns = pause_ns < POLL_MOST_NS / 2 ? 2 * pause_ns : POLL_MOST_NS;
 		const ncclResult_t asked =
@@ -157,21 +260,21 @@ static ncclResult_t group_settle(struct cuda_group *group, unsigned rank, ncclRe
 
 /* --- joining, exchanging, leaving --------------------------------------------------------------------------------- */
 
-static void abort_rank(struct cuda_group *group, unsigned rank)
+static void group_abort_rank(struct cuda_group *group, unsigned rank)
 {
 	struct rank *const r = &group->ranks[rank];
-	/* Whatever it says, there is nothing left to do with it. */
+	/* Its result does not matter: nothing can be done about it. */
 	if (r->comm)
 		(void)group->nccl->comm_abort(r->comm);
 	r->comm = NULL;
 }
 
-/* A failure is everybody's; to be cancelled is not. */
+/* A failure ends the whole group; a cancellation does not. */
 static int group_give_up(struct cuda_group *group, unsigned rank, ncclResult_t result,
 	const char *what, struct error *err)
 {
-	if (result == ncclInProgress || is_over(group, rank))
-		return cancelled(err, group, what);
+	if (result == ncclInProgress || group_is_over(group, rank))
+		return group_cancelled(err, group, what);
 	group_fail(group);
 	return nccl_fail(err, group->nccl, result, "%s", what);
 }
@@ -182,8 +285,8 @@ int group_join(struct cuda_group *group, unsigned rank, int device, const atomic
 	static const char what[] = "joining the group of devices";
 	struct rank *const r = &group->ranks[rank];
 	r->stop = stop;
-	if (!pass_gate(group, rank))
-		return cancelled(err, group, what);
+	if (!group_pass_gate(group, rank))
+		return group_cancelled(err, group, what);
 	const cudaError_t current = cudaSetDevice(device);
 	if (current != cudaSuccess) {
 		group_fail(group);
@@ -197,7 +300,7 @@ int group_join(struct cuda_group *group, unsigned rank, int device, const atomic
 	const ncclResult_t result = group_settle(group, rank, begun);
 	if (result != ncclSuccess) {
 		const int code = group_give_up(group, rank, result, what, err);
-		abort_rank(group, rank);
+		group_abort_rank(group, rank);
 		return code;
 	}
 	(void)pthread_mutex_lock(&group->lock);
@@ -211,8 +314,8 @@ int group_all_reduce(struct cuda_group *group, unsigned rank, float *data, size_
 {
 	static const char what[] = "the exchange of gradients";
 	const struct rank *const r = &group->ranks[rank];
-	if (is_over(group, rank))
-		return cancelled(err, group, what);
+	if (group_is_over(group, rank))
+		return group_cancelled(err, group, what);
 	const ncclResult_t begun =
 		group->nccl->all_reduce(data, data, count, ncclFloat, ncclSum, r->comm, stream);
 	/* Until it says so, what is put on the stream next might come before it. */
@@ -225,14 +328,14 @@ int group_warm_up(struct cuda_group *group, unsigned rank, float *data, size_t c
 {
 	static const char what[] = "the first exchange between devices";
 	int code = group_all_reduce(group, rank, data, count, stream, err);
-	/* Not in the runtime: another rank may fail, and only who is not inside can leave. */
+	/* Polled, not waited for in the runtime: another rank may fail, and a thread inside the runtime could not leave. */
 	while (!code) {
 		const cudaError_t asked = cudaStreamQuery(stream);
 		if (asked == cudaSuccess)
 			break;
 		(void)cudaGetLastError(); /* it may be kept, and a launch would find it */
-		if (is_over(group, rank))
-			return cancelled(err, group, what);
+		if (group_is_over(group, rank))
+			return group_cancelled(err, group, what);
 		if (asked != cudaErrorNotReady) {
 			group_fail(group);
 			code = error_set(
@@ -251,9 +354,9 @@ void group_leave(struct cuda_group *group, unsigned rank)
 	(void)pthread_cond_broadcast(&group->changed);
 	/* What one device has sent may lie in its memory until another has read it. */
 	while (group->left < group->joined && clock_now_ns() < deadline_ns)
-		wait_a_while(group);
+		group_wait_a_while(group);
 	(void)pthread_mutex_unlock(&group->lock);
-	abort_rank(group, rank);
+	group_abort_rank(group, rank);
 }
 
 bool group_is_deterministic(const struct cuda_group *group)

@@ -9,6 +9,7 @@
 
 #include "harness/base/error.h"
 #include "workloads/backend/cuda/kernels.h"
+#include "workloads/backend/cuda/nccl_abi.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -46,5 +47,24 @@ void group_leave(struct cuda_group *group, unsigned rank);
 /* Whether the same gradients give the same bits: the sum of two does in any order; of more, NCCL chooses the order and
  * promises nothing. */
 bool group_is_deterministic(const struct cuda_group *group);
+
+/* NCCL, opened at run time: a node with one device needs none.  Only the functions that are used. */
+struct nccl {
+	ncclResult_t (*get_version)(int *version);
+	ncclResult_t (*get_unique_id)(ncclUniqueId *id);
+	ncclResult_t (*comm_init_rank_config)(
+		ncclComm_t *comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t *config);
+	ncclResult_t (*comm_get_async_error)(ncclComm_t comm, ncclResult_t *result);
+	ncclResult_t (*comm_abort)(ncclComm_t comm);
+	ncclResult_t (*all_reduce)(const void *from, void *to, size_t count, ncclDataType_t type,
+		ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
+	const char *(*get_error_string)(ncclResult_t result);
+};
+
+/* The library, opened once for the process; NULL: why (room bytes) says what is missing.  Any thread. */
+const struct nccl *nccl_find(char *why, size_t room);
+
+/* "2.28.9", or why NCCL cannot be used. */
+void nccl_version(char *out, size_t room);
 
 #endif

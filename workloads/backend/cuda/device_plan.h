@@ -17,7 +17,7 @@
 enum {
 	DEVICE_ALIGN_BYTES = 256, /* workspaces ask for it */
 	/* Elements: parameters of a layer begin at multiples of it, 256 bytes in fp32 and 128 in bf16; and rows of weights,
-	 * of scores and of a batch's copy at multiples of the second, 16 bytes in bf16: a library may lack kernels for others. */
+	 * of scores and of a batch's copy at multiples of the second, 16 bytes in bf16: a library may lack kernels for other alignments. */
 	DEVICE_PARAMETER_ALIGN = 64,
 	DEVICE_ROW_ALIGN = 8,
 	DEVICE_STREAMS_MAX = 8,
@@ -94,7 +94,7 @@ struct device_plan {
 	enum element type; /* of activations, their gradients, and the weights that products take */
 
 	size_t parameters; /* elements of each array of them, the gaps that align included */
-	size_t trained;    /* of which so many are parameters */
+	size_t trained;    /* how many of those are parameters */
 	size_t weights, gradients; /* fp32 */
 	size_t velocity, first, second;
 	size_t computed;             /* the weights in `type`; DEVICE_NOWHERE where that is fp32 */
@@ -145,8 +145,5 @@ const struct device_view *device_plan_watched(const struct device_plan *plan);
  * then between 4 and 8 at most, so that neither a thousandth of it is denormal nor thousands of them added overflow.  1 in
  * other precisions. */
 float device_plan_loss_scale(const struct device_plan *plan);
-
-/* For device_plan_open: gives everything its place. */
-void device_plan_place(struct device_plan *plan);
 
 #endif

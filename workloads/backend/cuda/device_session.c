@@ -4,9 +4,8 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
-#include "workloads/backend/cuda/fail.h"
-#include "workloads/backend/cuda/gradients.h"
-#include "workloads/backend/cuda/wait.h"
+#include "workloads/backend/cuda/device_group.h"
+#include "workloads/backend/cuda/runtime.h"
 #include "workloads/model/model.h"
 
 #include <errno.h>
@@ -21,13 +20,13 @@ enum {
 	MINOR_FACTOR = 10,
 };
 
-/* A device that has not ended by then hangs: what it may still write to is left where it is. */
+/* A device that is still busy by then hangs: the memory that it may write to is left allocated. */
 #define DRAIN_NS (10 * NS_PER_S)
 enum { DRAIN_PAUSE_NS = 1000000 };
 
 /* --- memory -------------------------------------------------------------------------------------------------------------- */
 
-static uint64_t samples_bytes(const struct cuda_options *options)
+static uint64_t session_samples_bytes(const struct cuda_options *options)
 {
 	return options->augments ? (uint64_t)options->batch_size * staging_sample_bytes(options)
 				 : 0;
@@ -36,7 +35,7 @@ static uint64_t samples_bytes(const struct cuda_options *options)
 uint64_t session_device_bytes(const struct cuda_options *options)
 {
 	const uint64_t train = train_bytes(options);
-	return train == 0 ? 0 : train + staging_bytes(options) + samples_bytes(options);
+	return train == 0 ? 0 : train + staging_bytes(options) + session_samples_bytes(options);
 }
 
 static int session_check_memory(const struct cuda_options *options, struct error *err)
@@ -49,7 +48,7 @@ static int session_check_memory(const struct cuda_options *options, struct error
 		return code;
 	char sizes[3][UNITS_BYTES];
 	return error_set(err, -ENOMEM,
-		"cuda: %s with batches of %u needs %s of device memory, and %s of %s are free: turn down batch.size or upload.depth",
+		"cuda: %s with batches of %u needs %s of device memory, but %s of %s are free: reduce batch.size or upload.depth",
 		options->model, options->batch_size, units_format_size((double)needed, sizes[0]),
 		units_format_size((double)available, sizes[1]),
 		units_format_size((double)total, sizes[2]));
@@ -57,13 +56,13 @@ static int session_check_memory(const struct cuda_options *options, struct error
 
 static int session_allocate(struct cuda_session *session, struct error *err)
 {
-	const uint64_t samples = samples_bytes(&session->options);
+	const uint64_t samples = session_samples_bytes(&session->options);
 	void *memory = NULL;
 	int code = CUDA_TRY(err, cudaMalloc(&memory, STATISTICS * sizeof *session->statistics));
 	session->statistics = memory;
 	if (!code && samples > 0)
 		code = CUDA_TRY(err, cudaMalloc(&session->augmented, samples));
-	/* What a smaller batch leaves unwritten is computed with, though it counts for nothing. */
+	/* The part that a smaller batch leaves unwritten is computed too, though its results are ignored. */
 	if (!code && samples > 0)
 		code = CUDA_TRY(err, cudaMemset(session->augmented, 0, samples));
 	memory = NULL;
@@ -77,7 +76,7 @@ static int session_allocate(struct cuda_session *session, struct error *err)
 
 /* --- streams and events -------------------------------------------------------------------------------------------------------- */
 
-static int open_streams(struct cuda_session *session, struct error *err)
+static int session_open_streams(struct cuda_session *session, struct error *err)
 {
 	int code = 0;
 	for (unsigned i = 0; i < session->options.streams && !code; i++)
@@ -86,7 +85,7 @@ static int open_streams(struct cuda_session *session, struct error *err)
 	return code;
 }
 
-static int open_flight(struct flight *flight, struct error *err)
+static int session_open_flight(struct flight *flight, struct error *err)
 {
 	cudaEvent_t *const timed[] = {&flight->begin, &flight->copied, &flight->sync_begin,
 		&flight->sync_end, &flight->end};
@@ -98,7 +97,7 @@ static int open_flight(struct flight *flight, struct error *err)
 			      err, cudaEventCreateWithFlags(&flight->done, cudaEventDisableTiming));
 }
 
-static int open_flights(struct cuda_session *session, struct error *err)
+static int session_open_flights(struct cuda_session *session, struct error *err)
 {
 	int code = 0;
 	session->flights = calloc(session->room, sizeof *session->flights);
@@ -106,34 +105,73 @@ static int open_flights(struct cuda_session *session, struct error *err)
 		return error_set(err, -ENOMEM, "cuda: out of memory");
 	for (unsigned i = 0; i < session->room && !code; i++) {
 		session->flights[i].readback = &session->readbacks[i];
-		code = open_flight(&session->flights[i], err);
+		code = session_open_flight(&session->flights[i], err);
 	}
 	return code;
 }
 
-static void close_flight(struct flight *flight)
+static void session_close_flight(struct flight *flight)
 {
 	const cudaEvent_t events[] = {flight->begin, flight->copied, flight->sync_begin,
 		flight->sync_end, flight->end, flight->done};
 	for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
-		if (events[i])
-			(void)cudaEventDestroy(events[i]);
+		release_event(events[i]);
+}
+
+/* --- the exchange of gradients between devices: this session's part (device_group.h does it, through NCCL) ------------------ */
+
+/* Joins options.group, where there is one, and exchanges once what a step will, so that no timed step is the first; all its
+ * sessions at the same time, their gradients zeros. */
+static int exchange_join(struct cuda_session *session, struct error *err)
+{
+	const struct cuda_options *options = &session->options;
+	if (!options->group)
+		return 0;
+	const int code =
+		group_join(options->group, options->rank, (int)options->device, options->stop, err);
+	session->joined = code == 0;
+	if (code)
+		return code;
+	size_t count;
+	float *gradients = train_gradient_array(session->train, &count);
+	return group_warm_up(
+		options->group, options->rank, gradients, count, session->streams[0], err);
+}
+
+/* This session will not go on: the others need not wait for it. */
+static void exchange_fail(struct cuda_session *session)
+{
+	if (session->options.group)
+		group_fail(session->options.group);
+}
+
+/* Before anything is freed or waited for. */
+static void exchange_leave(struct cuda_session *session)
+{
+	if (session->joined)
+		group_leave(session->options.group, session->options.rank);
+	session->joined = false;
+}
+
+static bool exchange_deterministic(const struct cuda_session *session)
+{
+	return !session->joined || group_is_deterministic(session->options.group);
 }
 
 /* --- opening -------------------------------------------------------------------------------------------------------------------- */
 
-static int check_options(const struct cuda_options *options, struct error *err)
+static int session_check_options(const struct cuda_options *options, struct error *err)
 {
-	if (options->streams < 1 || options->streams > TRAIN_STREAMS_MAX)
-		return error_set(err, -EINVAL, "step.streams: 1 to %d", TRAIN_STREAMS_MAX);
+	if (options->streams < 1 || options->streams > DEVICE_STREAMS_MAX)
+		return error_set(err, -EINVAL, "step.streams: must be 1 to %d", DEVICE_STREAMS_MAX);
 	if (!model_find(options->model))
 		return error_set(err, -EINVAL, "cuda: unknown model '%s'", options->model);
 	if (options->batch_size == 0 || options->accumulate == 0 || options->batch_room == 0)
-		return error_set(err, -EINVAL, "cuda: a session of empty batches");
+		return error_set(err, -EINVAL, "cuda: batches cannot be empty");
 	return 0;
 }
 
-static int name_device(struct cuda_session *session, struct error *err)
+static int session_name_device(struct cuda_session *session, struct error *err)
 {
 	struct cudaDeviceProp properties;
 	const int code =
@@ -149,15 +187,15 @@ static int session_open_parts(struct cuda_session *session, struct error *err)
 	const struct cuda_options *options = &session->options;
 	int code = CUDA_TRY(err, cudaSetDevice((int)options->device));
 	if (!code)
-		code = name_device(session, err);
+		code = session_name_device(session, err);
 	if (!code)
 		code = session_check_memory(options, err);
 	if (!code)
-		code = open_streams(session, err);
+		code = session_open_streams(session, err);
 	if (!code)
 		code = session_allocate(session, err);
 	if (!code)
-		code = open_flights(session, err);
+		code = session_open_flights(session, err);
 	if (!code)
 		code = device_clock_open(&session->clock, err);
 	if (!code)
@@ -172,7 +210,7 @@ static int session_open_parts(struct cuda_session *session, struct error *err)
 int session_open(struct cuda_session **out, const struct cuda_options *options, struct error *err)
 {
 	*out = NULL;
-	int code = check_options(options, err);
+	int code = session_check_options(options, err);
 	if (code)
 		return code;
 	struct cuda_session *session = calloc(1, sizeof *session);
@@ -203,7 +241,7 @@ int session_open(struct cuda_session **out, const struct cuda_options *options, 
 /* --- closing -------------------------------------------------------------------------------------------------------------------- */
 
 /* False: the device still runs after a long time. */
-static bool drain_stream(cudaStream_t stream, uint64_t until_ns)
+static bool session_drain_stream(cudaStream_t stream, uint64_t until_ns)
 {
 	cudaError_t code = cudaSuccess;
 	while (stream && (code = cudaStreamQuery(stream)) == cudaErrorNotReady) {
@@ -217,32 +255,28 @@ static bool drain_stream(cudaStream_t stream, uint64_t until_ns)
 	return code != cudaErrorNotReady;
 }
 
-static bool drain(const struct cuda_session *session)
+static bool session_drain(const struct cuda_session *session)
 {
 	const uint64_t until_ns = clock_now_ns() + DRAIN_NS;
-	bool ended = drain_stream(session->staging.stream, until_ns);
-	for (size_t i = 0; i < TRAIN_STREAMS_MAX; i++)
-		ended = drain_stream(session->streams[i], until_ns) && ended;
+	bool ended = session_drain_stream(session->staging.stream, until_ns);
+	for (size_t i = 0; i < DEVICE_STREAMS_MAX; i++)
+		ended = session_drain_stream(session->streams[i], until_ns) && ended;
 	return ended;
 }
 
-static void free_all(struct cuda_session *session)
+static void session_free_all(struct cuda_session *session)
 {
 	records_close(&session->records);
 	train_close(session->train);
 	staging_close(&session->staging);
 	device_clock_close(&session->clock);
 	for (unsigned i = 0; session->flights && i < session->room; i++)
-		close_flight(&session->flights[i]);
-	for (size_t i = 0; i < TRAIN_STREAMS_MAX; i++)
-		if (session->streams[i])
-			(void)cudaStreamDestroy(session->streams[i]);
-	if (session->statistics)
-		(void)cudaFree(session->statistics);
-	if (session->augmented)
-		(void)cudaFree(session->augmented);
-	if (session->readbacks)
-		(void)cudaFreeHost(session->readbacks);
+		session_close_flight(&session->flights[i]);
+	for (size_t i = 0; i < DEVICE_STREAMS_MAX; i++)
+		release_stream(session->streams[i]);
+	release_device(session->statistics);
+	release_device(session->augmented);
+	release_host(session->readbacks);
 	pins_release(&session->pins);
 	free(session->flights);
 	free(session);
@@ -256,22 +290,16 @@ void session_close(struct cuda_session *session)
 	if (session->timer_slack_ns > 0)
 		(void)prctl(PR_SET_TIMERSLACK, session->timer_slack_ns, 0, 0, 0);
 	(void)cudaSetDevice((int)session->options.device);
-	/* Not earlier: whoever steps has said by now what went wrong, and the others' "another failed" comes after it. */
+	/* Not earlier: by now the step has reported what went wrong, so the others' "another device failed" comes after it. */
 	if (session->broken)
 		exchange_fail(session);
 	exchange_leave(session);
-	/* Freeing waits for the device: one that hangs is left alone, with its memory. */
-	if (drain(session))
-		free_all(session);
+	/* Freeing waits for the device: a hanging one keeps its memory. */
+	if (session_drain(session))
+		session_free_all(session);
 }
 
 /* --- the rest ---------------------------------------------------------------------------------------------------------------------- */
-
-static const char *session_precision_name(enum step_precision precision)
-{
-	static const char *const names[] = {"fp32", "tf32", "bf16", "fp16", "fp8"};
-	return names[precision];
-}
 
 void session_describe(const struct cuda_session *session, struct cuda_description *out)
 {
@@ -294,7 +322,7 @@ void session_describe(const struct cuda_session *session, struct cuda_descriptio
 		runtime / MAJOR_FACTOR, runtime % MAJOR_FACTOR / MINOR_FACTOR, options->model,
 		model_find(options->model)->complete ? "training step" : "GEMMs of a training step",
 		options->rule == STEP_OPTIMIZER_ADAM ? "adam" : "sgd",
-		session_precision_name(options->precision), options->graph ? ", graph" : "", extras,
+		gemm_precision_name(options->precision), options->graph ? ", graph" : "", extras,
 		*note ? "; " : "", note);
 }
 

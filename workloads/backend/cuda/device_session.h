@@ -1,20 +1,39 @@
-/* One device at work: what the parts of a session share.  session.c opens and closes, step.c launches and finishes, enqueue.c is
- * the sequence of a step on the stream, record.c keeps steps as graphs, staging.c has the uploads. */
+/* One device at work: what the parts of a session share.  device_session.c opens and closes it and is its part in a group of
+ * devices, step.c launches and finishes steps, staging.c has the uploads. */
 #ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_DEVICE_SESSION_H
 #define MLBENCH_WORKLOADS_BACKEND_CUDA_DEVICE_SESSION_H
 
+#include "harness/base/error.h"
 #include "workloads/backend/cuda/device_clock.h"
-#include "workloads/backend/cuda/pins.h"
 #include "workloads/backend/cuda/plugin.h"
 #include "workloads/backend/cuda/staging.h"
-#include "workloads/backend/cuda/step_graph.h"
 #include "workloads/backend/cuda/train.h"
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { STATISTICS = 4 };
+
+/* Bits of a step's kind: it adds to gradients that are there; it changes the weights. */
+enum record_kind { RECORD_START, RECORD_ADDS = 1, RECORD_UPDATES = 2, RECORD_KINDS = 4 };
+
+struct record {
+	cudaGraphExec_t exec;
+	size_t nodes;
+};
+
+struct records {
+	struct record *list; /* (places, RECORD_KINDS); owned */
+	unsigned places;
+	struct record update;    /* alone: behind an exchange */
+	bool refused;            /* a step could not be recorded */
+	double gap_ns;           /* period of empty kernels; NAN: not known */
+	bool seen[RECORD_KINDS]; /* ran kernel by kernel once, so that all of them are loaded */
+	uint64_t candidates[RECORD_KINDS]; /* full batches at the first place */
+	double busy_ns[RECORD_KINDS];      /* what the kernels take, smoothed; 0: not known */
+};
 
 /* What comes back from a step: pinned, written by the device. */
 struct readback {
@@ -37,20 +56,10 @@ struct flight {
 	enum record_kind kind;
 };
 
-/* What is taken of this batch. */
-struct step_plan {
-	struct staging_place *place;
-	unsigned place_index;
-	bool on_host;    /* the launch copies it */
-	bool updates;    /* the weights change */
-	bool statistics; /* are taken */
-	float carry;     /* see train_gradients */
-};
-
 struct cuda_session {
 	struct cuda_options options;
 	char device_name[64];
-	cudaStream_t streams[TRAIN_STREAMS_MAX]; /* (options.streams) */
+	cudaStream_t streams[DEVICE_STREAMS_MAX]; /* (options.streams) */
 	struct device_clock clock;
 	struct staging staging;
 	struct train *train;
@@ -88,12 +97,8 @@ int session_upload_finish(
 	struct cuda_session *session, unsigned place, struct upload_result *out, struct error *err);
 bool session_upload_finished(struct cuda_session *session, unsigned place);
 
-/* enqueue.c: all of a step on the first stream, events included. */
-int enqueue_step(struct cuda_session *session, struct flight *flight, const struct step_plan *plan,
-	const struct batch_view *batch, struct error *err);
-/* The pieces of it that a graph may hold: samples made of pictures where that is asked for, then the gradients; the update. */
-int enqueue_gradients(struct cuda_session *session, const struct staging_place *place,
-	uint32_t size, float carry, struct error *err);
-int enqueue_update(struct cuda_session *session, struct error *err);
+/* step.c: steps kept as graphs.  On an idle device; measures the period of empty kernels. */
+int records_open(struct cuda_session *session, struct error *err);
+void records_close(struct records *records); /* safe on {0} */
 
 #endif

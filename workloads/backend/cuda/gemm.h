@@ -24,14 +24,13 @@ enum {
 };
 
 /* Fused behind the product.  GEMM_BIAS_RELU_MASK also writes which outputs were positive (aux, bits); GEMM_RELU_BACKWARD
- * multiplies by that mask, and GEMM_RELU_BACKWARD_BIAS also sums the bias gradient, over the rows of D. */
+ * multiplies by that mask. */
 enum gemm_epilogue {
 	GEMM_PLAIN,
 	GEMM_BIAS,
 	GEMM_BIAS_RELU,
 	GEMM_BIAS_RELU_MASK,
 	GEMM_RELU_BACKWARD,
-	GEMM_RELU_BACKWARD_BIAS,
 	GEMM_BIAS_BACKWARD, /* sums op(B) over k beside the product: with dW = X^T dY, the bias gradient */
 };
 
@@ -54,6 +53,8 @@ struct gemm_problem {
 	 * do forward, not backward. */
 	bool fast_sums;
 };
+
+const char *gemm_precision_name(enum step_precision precision); /* "bf16" */
 
 struct gemm_context; /* a cuBLASLt handle, its workspace, a stream to time on: one device, one thread */
 struct gemm_plan;
@@ -86,9 +87,7 @@ struct gemm_operands {
 int gemm_run(const struct gemm_plan *plan, const struct gemm_operands *operands, cuda_stream stream,
 	struct error *err);
 
-size_t gemm_workspace_bytes(const struct gemm_plan *plan);
-double gemm_plan_ns(const struct gemm_plan *plan);    /* of the kept one when it was timed; NAN */
-double gemm_plan_flops(const struct gemm_plan *plan); /* of one run */
+double gemm_plan_ns(const struct gemm_plan *plan); /* of the kept one when it was timed; NAN */
 /* Whether the same input gives the same bits each time (no split-K that adds up in the output). */
 bool gemm_plan_deterministic(const struct gemm_plan *plan);
 

@@ -3,7 +3,7 @@
  *
  * The same .cu files are compiled twice: by nvcc for devices, and as C++ by the host's compiler for the test
  * double (tests/device/double/), which runs them thread by thread on the CPU.  Hence: launches go
- * through CUDA_LAUNCH of cuda/launch.h; no warp intrinsics, no textures, no inline PTX; __syncthreads() is
+ * through CUDA_LAUNCH of kernels_common.h; no warp intrinsics, no textures, no inline PTX; __syncthreads() is
  * reached by all threads of a block or by none; shared memory is declared by CUDA_SHARED.
  *
  * All results are the same bits for the same input on the same device: sums are taken in a fixed order, and no
@@ -53,7 +53,7 @@ struct device_rows {
 	size_t ld, sample_stride;
 };
 
-/* --- input: a batch into the first layer's rows (kernels_input.cu) ---------------------------------------- */
+/* --- input: a batch into the first layer's rows (kernels_copy.cu) ---------------------------------------- */
 
 /* Each sample's elements in order, repeated from the start or cut to `wanted`.  uint8 becomes
  * (x / 255 - mean[c]) / deviation[c] of ImageNet, the channel by the layout: the values that the host's float32
@@ -62,14 +62,14 @@ struct input_task {
 	const void *batch; /* (samples, elements) float or uint8, on the device */
 	bool is_bytes, channels_last;
 	uint32_t samples, elements, wanted;
-	/* Where rows of so many elements, which divide wanted, are to begin at multiples of ld: zeros fill the gaps.  0: one row. */
+	/* Rows of `columns` elements, which divides wanted, begin at multiples of ld: zeros fill the gaps.  0: one row. */
 	uint32_t columns, ld;
 	void *out; /* (samples, wanted), or (samples, wanted / columns, ld) */
 	enum element type;
 };
 int kernel_input(cuda_stream stream, const struct input_task *task);
 
-/* --- layers (kernels_layers.cu, kernels_norm.cu, kernels_copy.cu) ------------------------------------------ */
+/* --- layers (kernels_layers.cu, kernels_copy.cu) ------------------------------------------ */
 
 /* x <- x / sqrt(mean(x^2) + 1e-6), row by row in place; scales (samples * rows) float keeps the factors. */
 int kernel_norm_forward(cuda_stream stream, const struct device_rows *x, float *scales);
@@ -89,14 +89,11 @@ size_t kernel_bias_scratch(const struct device_rows *gradient); /* floats */
 int kernel_average_rows(cuda_stream stream, const struct device_rows *x, void *averaged);
 int kernel_spread_rows(
 	cuda_stream stream, const void *averaged, const struct device_rows *gradient);
-/* to <- from, converting; shapes and counts are the same, strides are each one's own.  factor multiplies. */
-int kernel_copy_rows(cuda_stream stream, const struct device_rows *from,
-	const struct device_rows *to, float factor);
-/* Every element of `count` at data <- value; and a seeded uniform in [-amplitude, amplitude]: a hash of
- * (seed, index), for the constants in gaps. */
+/* to <- from, converting; shapes and counts are the same, strides are each one's own. */
+int kernel_copy_rows(
+	cuda_stream stream, const struct device_rows *from, const struct device_rows *to);
+/* Every element of `count` at data <- value. */
 int kernel_fill(cuda_stream stream, void *data, enum element type, size_t count, float value);
-int kernel_fill_uniform(cuda_stream stream, void *data, enum element type, size_t count,
-	float amplitude, uint64_t seed);
 
 /* (samples, rows, 3 heads width) as (q | k | v) -> three tensors (samples * heads, rows, width), one after the
  * other; and back (gradients, all three).  And (samples * heads, rows, width) -> (samples, rows, heads width). */
@@ -112,7 +109,7 @@ int kernel_join_heads(cuda_stream stream, const struct heads_task *task, const v
 
 /* logits (samples, rows, columns) are overwritten by scale times the gradient of
  * -ln softmax(row)[label of the sample modulo columns]; losses (samples * rows) float gets that per row, and
- * loss[0] their mean, in a fixed order.  kernels_loss.cu */
+ * loss[0] their mean, in a fixed order. */
 int kernel_softmax_cross_entropy(cuda_stream stream, const struct device_rows *logits,
 	const uint32_t *labels, float scale, float *losses, float *loss);
 
@@ -136,7 +133,7 @@ size_t kernel_quantise_scratch(const struct quantise_task *task);
 /* --- parameters (kernels_optimizer.cu) ------------------------------------------------------------------ */
 
 /* One launch over all parameters of the model, which lie in one array of `count`.  Rules as in
- * workloads/backend/layers.h: sgd v <- 0.9 v + g, w <- w - rate v; adam with the corrections given.  The gradient is
+ * workloads/backend/network.h: sgd v <- 0.9 v + g, w <- w - rate v; adam with its corrections.  The gradient is
  * multiplied by gradient_factor first (1 / loss scale / steps accumulated).  With skip (may be NULL), *skip != 0 leaves
  * everything as it is. */
 struct optimizer_task {
@@ -148,10 +145,8 @@ struct optimizer_task {
 	enum element type;
 	size_t count;
 	float learning_rate, gradient_factor;
-	float first_correction, second_correction;
-	/* On the device, so that a recorded graph can be launched again for step after step: the number of adam's
-	 * updates so far.  The corrections are computed from it, and unless the update is skipped it is counted up by
-	 * one, in a launch of its own.  NULL: the two above. */
+	/* Adam: the number of updates so far, on the device, so that a recorded graph can be launched again for step after step.
+	 * The corrections are computed from it, and unless the update is skipped it is counted up by one, in a launch of its own. */
 	uint32_t *step;
 	const uint32_t *skip;
 };
@@ -161,7 +156,7 @@ int kernel_adam(cuda_stream stream, const struct optimizer_task *task);
 int kernel_find_nonfinite(
 	cuda_stream stream, const float *gradients, size_t count, uint32_t *skip, float *partials);
 
-/* --- statistics (kernels_statistics.cu) ------------------------------------------------------------------ */
+/* --- statistics (kernels_optimizer.cu) ------------------------------------------------------------------ */
 
 size_t kernel_reduce_partials(size_t count); /* floats of scratch for a reduction over count */
 /* out[0] <- sum of squares of the finite, out[1] <- number of non-finite; in double. */
@@ -172,7 +167,7 @@ int kernel_activation_statistics(
 	cuda_stream stream, const struct device_rows *x, double *out, float *partials);
 
 /* What both leave, in the words of struct step_result: out (4) <- norm of the gradient, times gradient_factor; share of
- * non-finite gradients; mean and standard deviation of the finite activations (NAN where there are none). */
+ * non-finite gradients; mean and standard deviation of the finite activations (NAN without any). */
 struct statistics_task {
 	const double *gradient, *activation; /* (2), (3): as above */
 	double gradient_count, activation_count, gradient_factor;
@@ -195,7 +190,7 @@ struct augment_task {
 };
 int kernel_augment(cuda_stream stream, const struct augment_task *task);
 
-/* --- probe (kernels_probe.cu) ------------------------------------------------------------------------------ */
+/* --- probe (kernels_copy.cu) ------------------------------------------------------------------------------ */
 
 int kernel_nothing(cuda_stream stream);
 int kernel_memory_copy(

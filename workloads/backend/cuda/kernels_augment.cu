@@ -6,8 +6,7 @@
  * from the operations of workloads/image/resample.c in the same order, each rounded to double: the samples are the
  * host's, to the bit. */
 #include "workloads/backend/batch.h"
-#include "workloads/backend/cuda/normalise.h"
-#include "workloads/backend/cuda/rows.h"
+#include "workloads/backend/cuda/kernels_common.h"
 
 #include <math.h>
 
@@ -19,7 +18,7 @@ enum {
 	OWN = TILE / DOWN, /* rows of a thread */
 	AUGMENT_THREADS = TILE * DOWN,
 	AUGMENT_BLOCKS_MAX = 1 << 16,
-	AUGMENT_RESIDENT = 3,  /* blocks on a multiprocessor that registers must do for */
+	AUGMENT_RESIDENT = 3,  /* blocks on a multiprocessor that the registers must suffice for */
 	ACROSS_TAPS_ALIGN = 4, /* as in workloads/image/resample.c: it bounds the taps */
 	DOWN_TAPS_ALIGN = 2,
 	WEIGHT_BITS = 14, /* workloads/image/resample.h */
@@ -370,7 +369,7 @@ static __global__ void CUDA_THREADS(AUGMENT_THREADS, AUGMENT_RESIDENT)
 	for (uint64_t index = blockIdx.x; index < tiles; index += gridDim.x) {
 		const struct tile tile = tile_at(index, task.size);
 		const struct batch_picture picture = task.pictures[tile.sample];
-		const bool usable = is_usable(picture); /* for all threads alike */
+		const bool usable = is_usable(picture); /* the same for all threads */
 		struct pixel_sums sums[OWN] = {};
 		if (usable) {
 			__syncthreads(); /* the windows before were read by all */

@@ -1,7 +1,7 @@
 /* Quantising to fp8 with delayed scaling: the tensor is read once, by tiles that go out as they lie and, through shared
- * memory, transposed; its largest magnitude is collected on the way.  A first launch does nothing but where there is no
- * magnitude from before; a last one, of one block, leaves the scale and the magnitude for the next time. */
-#include "workloads/backend/cuda/rows.h"
+ * memory, transposed; its largest magnitude is collected on the way.  A first launch does nothing
+ * unless there is no magnitude from before; a last one, of one block, leaves the scale and the magnitude for the next time. */
+#include "workloads/backend/cuda/kernels_common.h"
 
 #include <float.h>
 #include <math.h>
@@ -16,7 +16,7 @@ enum {
 		68, /* bytes from column to column of a tile in shared memory: whole words, few conflicts */
 	CAST_THREADS = 256,
 	CAST_BLOCKS_MAX = 1 << 10,
-	CAST_RESIDENT = 5, /* blocks on a multiprocessor that registers must do for */
+	CAST_RESIDENT = 5, /* blocks on a multiprocessor that the registers must suffice for */
 	COLUMN_PIECE =
 		TILE * TILE / CAST_THREADS, /* rows that a thread writes of a transposed column */
 };
@@ -234,7 +234,7 @@ __global__ void CUDA_THREADS(CAST_THREADS, CAST_RESIDENT) quantise_kernel(struct
 	CUDA_SHARED(float, lanes, SUM_LANES);
 	CUDA_SHARED(uint32_t, shared, TILE * TILE_PITCH / 4);
 	float amax = *task.amax;
-	if (!(amax > 0)) /* for all threads alike */
+	if (!(amax > 0)) /* the same for all threads */
 		amax = maximum_of(task.own_first, gridDim.x, slots, lanes);
 	const float scale = scale_of<E5M2>(amax);
 	float own = 0;

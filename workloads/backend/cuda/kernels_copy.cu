@@ -1,5 +1,8 @@
-/* Moving tensors: between element types and strides, constants, and the orders of attention's heads. */
-#include "workloads/backend/cuda/rows.h"
+/* Moving tensors: a batch into the first layer's rows, between element types and strides, constants, the orders of attention's
+ * heads; and what a device can do at best: a kernel that does nothing, and a copy at the speed of its memory. */
+#include "workloads/backend/cuda/kernels_common.h"
+
+enum { MEMORY_THREADS = 256, MEMORY_AHEAD = 4, MEMORY_BLOCKS_MAX = 1 << 16 };
 
 /* --- copies ------------------------------------------------------------------------------------------ */
 
@@ -7,20 +10,16 @@ template <class FROM, class TO> struct copy_rows {
 	const FROM *from;
 	TO *to;
 	struct row_places from_places, to_places;
-	float factor;
 
 	template <int N> __device__ void at(uint32_t row, size_t column) const
 	{
 		float values[N];
 		load_floats<N>(from + row_offset(from_places, row) + column, values);
-		CUDA_UNROLL
-		for (int i = 0; i < N; i++)
-			values[i] *= factor;
 		store_floats<N>(to + row_offset(to_places, row) + column, values);
 	}
 };
 
-/* Whether rows begin where accesses of `width` elements may: as wide as they are, or 16 bytes. */
+/* Whether rows are aligned for accesses of `width` elements: to their width, or to 16 bytes. */
 static bool begins_access(const struct device_rows *x, bool joined, int width)
 {
 	const size_t bytes = element_bytes(x->type) * (size_t)width;
@@ -29,8 +28,8 @@ static bool begins_access(const struct device_rows *x, bool joined, int width)
 }
 
 template <class FROM, class TO>
-static int run_copy_rows(cuda_stream stream, const struct device_rows *from,
-	const struct device_rows *to, float factor)
+static int run_copy_rows(
+	cuda_stream stream, const struct device_rows *from, const struct device_rows *to)
 {
 	constexpr int WIDTH =
 		wide<FROM>::COUNT > wide<TO>::COUNT ? wide<FROM>::COUNT : wide<TO>::COUNT;
@@ -42,28 +41,27 @@ static int run_copy_rows(cuda_stream stream, const struct device_rows *from,
 	work.to = (TO *)to->data;
 	work.from_places = row_places(from);
 	work.to_places = row_places(to);
-	work.factor = factor;
 	if (begins_access(from, joined, WIDTH) && begins_access(to, joined, WIDTH))
 		return map_rows<WIDTH>(stream, work, rows, columns);
 	return map_rows<1>(stream, work, rows, columns);
 }
 
 template <class FROM>
-static int copy_rows_from(cuda_stream stream, const struct device_rows *from,
-	const struct device_rows *to, float factor)
+static int copy_rows_from(
+	cuda_stream stream, const struct device_rows *from, const struct device_rows *to)
 {
-	FOR_ELEMENT(to->type, run_copy_rows<FROM, T>(stream, from, to, factor));
+	FOR_ELEMENT(to->type, run_copy_rows<FROM, T>(stream, from, to));
 }
 
-int kernel_copy_rows(cuda_stream stream, const struct device_rows *from,
-	const struct device_rows *to, float factor)
+int kernel_copy_rows(
+	cuda_stream stream, const struct device_rows *from, const struct device_rows *to)
 {
 	const bool fits =
 		(uint64_t)from->samples * from->rows == (uint64_t)to->samples * to->rows &&
 		from->columns == to->columns;
 	if (!fits || !count_rows(from) || !count_rows(to))
 		return (int)cudaErrorInvalidValue;
-	FOR_ELEMENT(from->type, copy_rows_from<T>(stream, from, to, factor));
+	FOR_ELEMENT(from->type, copy_rows_from<T>(stream, from, to));
 }
 
 /* --- constants ---------------------------------------------------------------------------------------- */
@@ -82,48 +80,14 @@ template <class T> struct fill {
 	}
 };
 
-/* Of index and seed; the finaliser of MurmurHash3 (Appleby, public domain) behind a Weyl sequence. */
-CUDA_FUNCTION uint64_t hash_index(uint64_t seed, uint64_t index)
-{
-	uint64_t hash = seed + (index + 1) * 0x9e3779b97f4a7c15u;
-	hash = (hash ^ (hash >> 33)) * 0xff51afd7ed558ccdu;
-	hash = (hash ^ (hash >> 33)) * 0xc4ceb9fe1a85ec53u;
-	return hash ^ (hash >> 33);
-}
-
-template <class T> struct fill_uniform {
-	T *data;
-	float amplitude;
-	uint64_t seed;
-
-	template <int N> __device__ void at(uint32_t, size_t column) const
-	{
-		float values[N];
-		CUDA_UNROLL
-		for (int i = 0; i < N; i++) {
-			/* 24 bits are exact in a float: [0, 2^24) to [-1, 1). */
-			const float bits =
-				(float)(uint32_t)(hash_index(seed, column + (size_t)i) >> 40);
-			values[i] = amplitude * (bits * (1.0f / (1 << 23)) - 1);
-		}
-		store_floats<N>(data + column, values);
-	}
-};
-
-template <class T, class WORK>
-static int map_array(cuda_stream stream, WORK work, T *data, size_t count)
-{
-	work.data = data;
-	if (is_aligned(data, ACCESS_BYTES))
-		return map_rows<wide<T>::COUNT>(stream, work, 1, count);
-	return map_rows<1>(stream, work, 1, count);
-}
-
 template <class T> static int run_fill(cuda_stream stream, T *data, size_t count, float value)
 {
 	struct fill<T> work;
+	work.data = data;
 	work.value = value;
-	return map_array(stream, work, data, count);
+	if (is_aligned(data, ACCESS_BYTES))
+		return map_rows<wide<T>::COUNT>(stream, work, 1, count);
+	return map_rows<1>(stream, work, 1, count);
 }
 
 int kernel_fill(cuda_stream stream, void *data, enum element type, size_t count, float value)
@@ -131,24 +95,6 @@ int kernel_fill(cuda_stream stream, void *data, enum element type, size_t count,
 	if (!data || count == 0)
 		return (int)cudaErrorInvalidValue;
 	FOR_ELEMENT(type, run_fill<T>(stream, (T *)data, count, value));
-}
-
-template <class T>
-static int run_fill_uniform(
-	cuda_stream stream, T *data, size_t count, float amplitude, uint64_t seed)
-{
-	struct fill_uniform<T> work;
-	work.amplitude = amplitude;
-	work.seed = seed;
-	return map_array(stream, work, data, count);
-}
-
-int kernel_fill_uniform(cuda_stream stream, void *data, enum element type, size_t count,
-	float amplitude, uint64_t seed)
-{
-	if (!data || count == 0)
-		return (int)cudaErrorInvalidValue;
-	FOR_ELEMENT(type, run_fill_uniform<T>(stream, (T *)data, count, amplitude, seed));
 }
 
 /* --- heads ---------------------------------------------------------------------------------------------- */
@@ -196,7 +142,7 @@ static int run_move_heads(cuda_stream stream, const struct heads_task *task,
 	return map_rows<1>(stream, work, count_rows(packed), packed->columns);
 }
 
-/* The packed side as rows, with no columns where the task is senseless. */
+/* The packed side as rows, with no columns where the task makes no sense. */
 static struct device_rows packed_rows(
 	const struct heads_task *task, const void *packed, unsigned parts)
 {
@@ -229,4 +175,200 @@ int kernel_join_heads(cuda_stream stream, const struct heads_task *task, const v
 		return (int)cudaErrorInvalidValue;
 	FOR_ELEMENT(
 		task->type, run_move_heads<false>(stream, task, &rows, (T *)(uintptr_t)parts_data));
+}
+
+/* --- a batch into the first layer's rows: cut or repeated, converted, bytes normalised on the way ---------- */
+
+/* Where an element of a sample comes from: its own index in the batch, and its channel. */
+struct input_shape {
+	uint32_t elements, plane; /* plane: elements of a channel, where channels come first */
+	bool channels_last;
+};
+
+CUDA_FUNCTION unsigned channel_of(const struct input_shape &shape, uint32_t index)
+{
+	if (shape.channels_last)
+		return index % CHANNELS;
+	return (index >= shape.plane) + (index >= 2 * shape.plane);
+}
+
+CUDA_FUNCTION float input_value(const struct input_shape &, uint32_t, float value)
+{
+	return value;
+}
+CUDA_FUNCTION float input_value(const struct input_shape &shape, uint32_t index, uint8_t level)
+{
+	return normalised(level, channel_of(shape, index));
+}
+
+template <class FROM, class TO> struct input_rows {
+	const FROM *batch;
+	TO *out;
+	uint32_t wanted;
+	struct input_shape shape;
+
+	/* With N > 1, elements is a multiple of N: no access crosses the end of a sample. */
+	template <int N> __device__ void at(uint32_t sample, size_t column) const
+	{
+		const uint32_t index = (uint32_t)column % shape.elements;
+		const packet<FROM, N> in =
+			load_packet<N>(batch + (size_t)sample * shape.elements + index);
+		float values[N];
+		CUDA_UNROLL
+		for (int i = 0; i < N; i++)
+			values[i] = input_value(shape, index + (uint32_t)i, in.values[i]);
+		store_floats<N>(out + (size_t)sample * wanted + column, values);
+	}
+};
+
+/* Rows with gaps: of a sample's elements that are repeated, each row takes the next ones. */
+template <class FROM, class TO> struct spaced_rows {
+	const FROM *batch;
+	TO *out;
+	uint32_t columns, ld, rows; /* rows: of a sample */
+	struct input_shape shape;
+
+	template <int N> __device__ void at(uint32_t row, size_t column) const
+	{
+		const uint32_t sample = row / rows;
+		const FROM *const from = batch + (size_t)sample * shape.elements;
+		uint32_t index =
+			((row - sample * rows) * columns + (uint32_t)column) % shape.elements;
+		float values[N];
+		CUDA_UNROLL
+		for (int i = 0; i < N; i++) {
+			const bool is_gap = column + (size_t)i >= columns;
+			values[i] = is_gap ? 0 : input_value(shape, index, from[index]);
+			index = index + 1 < shape.elements ? index + 1 : 0;
+		}
+		store_floats<N>(out + (size_t)row * ld + column, values);
+	}
+};
+
+/* Whether accesses of `width` elements of `element` bytes are aligned, in rows of `row` elements. */
+static bool access_is_aligned(const void *data, size_t element, size_t width, size_t row)
+{
+	const size_t bytes = least<size_t>(element * width, ACCESS_BYTES);
+	return is_aligned(data, bytes) && row * element % bytes == 0;
+}
+
+static struct input_shape input_shape_of(const struct input_task *task)
+{
+	struct input_shape shape;
+	shape.elements = task->elements;
+	shape.plane = (task->elements - 1) / CHANNELS + 1;
+	shape.channels_last = task->channels_last;
+	return shape;
+}
+
+template <class FROM, class TO>
+static int run_spaced(cuda_stream stream, const struct input_task *task)
+{
+	constexpr int WIDTH = wide<TO>::COUNT;
+	struct spaced_rows<FROM, TO> work;
+	work.batch = (const FROM *)task->batch;
+	work.out = (TO *)task->out;
+	work.columns = task->columns;
+	work.ld = task->ld;
+	work.rows = task->wanted / task->columns;
+	work.shape = input_shape_of(task);
+	const uint64_t rows = (uint64_t)task->samples * work.rows;
+	if (rows > INT32_MAX)
+		return (int)cudaErrorInvalidValue;
+	if (access_is_aligned(task->out, sizeof(TO), WIDTH, task->ld))
+		return map_rows<WIDTH>(stream, work, (uint32_t)rows, task->ld);
+	return map_rows<1>(stream, work, (uint32_t)rows, task->ld);
+}
+
+template <class FROM, class TO>
+static int run_input(cuda_stream stream, const struct input_task *task)
+{
+	constexpr int WIDTH = wide<TO>::COUNT;
+	if (task->ld > task->columns)
+		return run_spaced<FROM, TO>(stream, task);
+	struct input_rows<FROM, TO> work;
+	work.batch = (const FROM *)task->batch;
+	work.out = (TO *)task->out;
+	work.wanted = task->wanted;
+	work.shape = input_shape_of(task);
+	const bool is_wide = task->elements % WIDTH == 0 &&
+			     access_is_aligned(task->batch, sizeof(FROM), WIDTH, task->elements) &&
+			     access_is_aligned(task->out, sizeof(TO), WIDTH, task->wanted);
+	if (is_wide)
+		return map_rows<WIDTH>(stream, work, task->samples, task->wanted);
+	return map_rows<1>(stream, work, task->samples, task->wanted);
+}
+
+template <class TO> static int run_input_to(cuda_stream stream, const struct input_task *task)
+{
+	if (task->is_bytes)
+		return run_input<uint8_t, TO>(stream, task);
+	return run_input<float, TO>(stream, task);
+}
+
+int kernel_input(cuda_stream stream, const struct input_task *task)
+{
+	if (!task->batch || !task->out || task->samples == 0 || task->elements == 0 ||
+		task->wanted == 0 || task->elements > INT32_MAX || task->wanted > INT32_MAX ||
+		task->samples > INT32_MAX || task->ld < task->columns ||
+		(task->ld > 0 && (task->columns == 0 || task->wanted % task->columns != 0)))
+		return (int)cudaErrorInvalidValue;
+	FOR_ELEMENT(task->type, run_input_to<T>(stream, task));
+}
+
+/* --- for the probe -------------------------------------------------------------------------------------- */
+
+static __global__ void nothing_kernel()
+{
+}
+
+int kernel_nothing(cuda_stream stream)
+{
+	return CUDA_LAUNCH(nothing_kernel, dim3(1), dim3(1), stream);
+}
+
+/* Each thread has MEMORY_AHEAD loads in flight, a block's width apart. */
+template <class WORD>
+__global__ void CUDA_THREADS(MEMORY_THREADS)
+	memory_copy_kernel(const WORD *__restrict__ from, WORD *__restrict__ to, size_t count)
+{
+	const size_t tile = (size_t)MEMORY_THREADS * MEMORY_AHEAD;
+	const size_t tiles = (count + tile - 1) / tile;
+	for (size_t t = blockIdx.x; t < tiles; t += gridDim.x) {
+		const size_t first = t * tile + threadIdx.x;
+		WORD words[MEMORY_AHEAD];
+		CUDA_UNROLL
+		for (int i = 0; i < MEMORY_AHEAD; i++)
+			if (first + (size_t)i * MEMORY_THREADS < count)
+				words[i] = from[first + (size_t)i * MEMORY_THREADS];
+		CUDA_UNROLL
+		for (int i = 0; i < MEMORY_AHEAD; i++)
+			if (first + (size_t)i * MEMORY_THREADS < count)
+				to[first + (size_t)i * MEMORY_THREADS] = words[i];
+	}
+}
+
+template <class WORD>
+static int run_memory_copy(cuda_stream stream, const void *from, void *to, size_t count)
+{
+	const size_t tiles = (count - 1) / ((size_t)MEMORY_THREADS * MEMORY_AHEAD) + 1;
+	const dim3 blocks((unsigned)least<size_t>(tiles, MEMORY_BLOCKS_MAX)),
+		threads(MEMORY_THREADS);
+	return CUDA_LAUNCH(memory_copy_kernel<WORD>, blocks, threads, stream, (const WORD *)from,
+		(WORD *)to, count);
+}
+
+int kernel_memory_copy(cuda_stream stream, const void *from, void *to, size_t bytes)
+{
+	if (!from || !to || bytes == 0)
+		return (int)cudaErrorInvalidValue;
+	if (!is_aligned(from, ACCESS_BYTES) || !is_aligned(to, ACCESS_BYTES))
+		return run_memory_copy<uint8_t>(stream, from, to, bytes);
+	const size_t rest = bytes % ACCESS_BYTES, whole = bytes - rest;
+	const int result =
+		whole ? run_memory_copy<uint4>(stream, from, to, whole / ACCESS_BYTES) : 0;
+	if (result || rest == 0)
+		return result;
+	return run_memory_copy<uint8_t>(
+		stream, (const char *)from + whole, (char *)to + whole, rest);
 }

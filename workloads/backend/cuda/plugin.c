@@ -4,13 +4,13 @@
 #include "workloads/backend/cuda/device_group.h"
 #include "workloads/backend/cuda/device_probe.h"
 #include "workloads/backend/cuda/device_session.h"
-#include "workloads/backend/cuda/fail.h"
-#include "workloads/backend/cuda/nccl.h"
-#include "workloads/backend/cuda/nvtx.h"
+#include "workloads/backend/cuda/runtime.h"
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <errno.h>
+#include <nvtx3/nvToolsExt.h>
+#include <pthread.h>
 #include <stdio.h>
 
 enum {
@@ -35,12 +35,12 @@ struct version {
 	int major, minor;
 };
 
-static struct version version_of(int number)
+static struct version plugin_version_of(int number)
 {
 	return (struct version){number / MAJOR_FACTOR, number % MAJOR_FACTOR / MINOR_FACTOR};
 }
 
-static void add_cublas(struct cuda_node *node)
+static void plugin_add_cublas(struct cuda_node *node)
 {
 	const size_t version = cublasLtGetVersion();
 	(void)snprintf(node->cublas, sizeof node->cublas, "%zu.%zu.%zu",
@@ -50,17 +50,17 @@ static void add_cublas(struct cuda_node *node)
 
 /* --- devices -------------------------------------------------------------------------------------------------------------- */
 
-static unsigned capability(const struct cuda_device_facts *facts)
+static unsigned plugin_capability(const struct cuda_device_facts *facts)
 {
 	return facts->major * CAPABILITY_FACTOR + facts->minor;
 }
 
-static void set_precisions(struct cuda_device_facts *facts)
+static void plugin_set_precisions(struct cuda_device_facts *facts)
 {
-	const bool usable = capability(facts) >= CAPABILITY_LEAST;
+	const bool usable = plugin_capability(facts) >= CAPABILITY_LEAST;
 	for (size_t i = 0; i <= STEP_PRECISION_FP8; i++)
 		facts->precisions[i] = usable;
-	facts->precisions[STEP_PRECISION_FP8] = capability(facts) >= CAPABILITY_FP8;
+	facts->precisions[STEP_PRECISION_FP8] = plugin_capability(facts) >= CAPABILITY_FP8;
 }
 
 static int plugin_describe_device(struct cuda_device_facts *facts, int device, struct error *err)
@@ -81,32 +81,32 @@ static int plugin_describe_device(struct cuda_device_facts *facts, int device, s
 		(void)cudaGetLastError();
 		facts->bus[0] = '\0';
 	}
-	set_precisions(facts);
+	plugin_set_precisions(facts);
 	return 0;
 }
 
-static int refuse_old_devices(const struct cuda_node *node, struct error *err)
+static int plugin_refuse_old_devices(const struct cuda_node *node, struct error *err)
 {
 	for (size_t i = 0; i < node->count; i++)
-		if (capability(&node->devices[i]) >= CAPABILITY_LEAST)
+		if (plugin_capability(&node->devices[i]) >= CAPABILITY_LEAST)
 			return 0;
 	return error_set(err, -ENODEV,
-		"no device that can be used: %s is sm_%u, and the plug-in is built for sm_%d and newer",
-		node->devices[0].name, capability(&node->devices[0]), CAPABILITY_LEAST);
+		"no usable device: %s is sm_%u, but the plug-in needs sm_%d or newer",
+		node->devices[0].name, plugin_capability(&node->devices[0]), CAPABILITY_LEAST);
 }
 
 /* Why there is no device, with both versions where they are the reason. */
-static int refuse_node(const struct cuda_node *node, cudaError_t code, struct error *err)
+static int plugin_refuse_node(const struct cuda_node *node, cudaError_t code, struct error *err)
 {
-	const struct version driver = version_of(node->driver);
-	const struct version runtime = version_of(node->runtime);
+	const struct version driver = plugin_version_of(node->driver);
+	const struct version runtime = plugin_version_of(node->runtime);
 	(void)cudaGetLastError();
 	if (node->driver == 0)
 		return error_set(err, -ENOTSUP,
-			"no NVIDIA driver (libcuda.so.1 is not there, or the kernel's module is not loaded)");
+			"no NVIDIA driver (libcuda.so.1 is missing, or the kernel module is not loaded)");
 	if (code == cudaErrorInsufficientDriver)
 		return error_set(err, -ENOTSUP,
-			"the NVIDIA driver is too old: it supports CUDA %d.%d, and the plug-in needs %d.%d",
+			"the NVIDIA driver is too old: it supports CUDA %d.%d, but the plug-in needs %d.%d",
 			driver.major, driver.minor, runtime.major, runtime.minor);
 	if (code == cudaErrorNoDevice || code == cudaSuccess)
 		return error_set(err, -ENODEV, "no device: the driver (CUDA %d.%d) finds none",
@@ -115,24 +115,53 @@ static int refuse_node(const struct cuda_node *node, cudaError_t code, struct er
 		cudaGetErrorName(code));
 }
 
-static int read_node(struct cuda_node *out, struct error *err)
+static int plugin_read_node(struct cuda_node *out, struct error *err)
 {
 	*out = (struct cuda_node){0};
 	/* Where they fail, what they were to fill stays 0: not known. */
 	(void)cudaDriverGetVersion(&out->driver);
 	(void)cudaRuntimeGetVersion(&out->runtime);
-	add_cublas(out);
+	plugin_add_cublas(out);
 	nccl_version(out->nccl, sizeof out->nccl);
 	int count = 0;
 	const cudaError_t counted = cudaGetDeviceCount(&count);
 	if (counted != cudaSuccess || count <= 0)
-		return refuse_node(out, counted, err);
+		return plugin_refuse_node(out, counted, err);
 	int code = 0;
 	for (int i = 0; i < count && i < CUDA_DEVICES_MAX && !code; i++) {
 		code = plugin_describe_device(&out->devices[i], i, err);
 		out->count = code ? 0 : (size_t)i + 1;
 	}
-	return code ? code : refuse_old_devices(out, err);
+	return code ? code : plugin_refuse_old_devices(out, err);
+}
+
+/* --- ranges for Nsight Systems, in a domain of our own ----------------------------------------------------------------
+ *
+ * NVTX is a header: it looks for a profiler at the first call; without one a mark is one look at a pointer. */
+
+static nvtxDomainHandle_t nvtx_domain;
+
+static void nvtx_create_domain(void)
+{
+	nvtx_domain = nvtxDomainCreateA("mlbench");
+}
+
+/* Any thread: opens a range of the calling thread; NULL ends the one that was opened last. */
+static void plugin_mark(const char *name)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	(void)pthread_once(&once, nvtx_create_domain);
+	if (!name) {
+		(void)nvtxDomainRangePop(nvtx_domain);
+		return;
+	}
+	const nvtxEventAttributes_t attributes = {
+		.version = NVTX_VERSION,
+		.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
+		.messageType = NVTX_MESSAGE_TYPE_ASCII,
+		.message.ascii = name,
+	};
+	(void)nvtxDomainRangePushEx(nvtx_domain, &attributes);
 }
 
 /* --- the table --------------------------------------------------------------------------------------------------------------- */
@@ -144,7 +173,7 @@ static struct cuda_plugin plugin = {
 	.version = MLBENCH_VERSION,
 	.built = built,
 	.test_double = IS_TEST_DOUBLE,
-	.node = read_node,
+	.node = plugin_read_node,
 	.open = session_open,
 	.close = session_close,
 	.describe = session_describe,
@@ -159,12 +188,12 @@ static struct cuda_plugin plugin = {
 	.group_open = group_open,
 	.group_close = group_close,
 	.probe = probing_run,
-	.mark = nvtx_mark,
+	.mark = plugin_mark,
 };
 
 const struct cuda_plugin *mlbench_cuda_plugin(void)
 {
-	const struct version toolkit = version_of(CUDART_VERSION);
+	const struct version toolkit = plugin_version_of(CUDART_VERSION);
 	(void)snprintf(built, sizeof built, "CUDA %d.%d; %s", toolkit.major, toolkit.minor,
 		MLBENCH_CUDA_TARGETS);
 	return &plugin;

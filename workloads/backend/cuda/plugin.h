@@ -7,14 +7,13 @@
 #include "harness/base/error.h"
 #include "harness/config/config.h"
 #include "workloads/backend/batch.h"
-#include "workloads/backend/choosing.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CUDA_PLUGIN_ABI = 1, CUDA_DEVICES_MAX = 16, CUDA_GROUP_ID_BYTES = 128 };
+enum { CUDA_PLUGIN_ABI = 1, CUDA_DEVICES_MAX = 16 };
 
 /* The only symbol that is looked up, and the file's name. */
 #define CUDA_PLUGIN_ENTRY "mlbench_cuda_plugin"
@@ -32,10 +31,12 @@ struct cuda_device_facts {
 struct cuda_node {
 	int driver, runtime; /* what the driver supports; what the plug-in was linked with */
 	char cublas[32];     /* "13.0.2" */
-	char nccl[64];       /* "2.27.7", or why there is none */
+	char nccl[64];       /* "2.27.7", or why it cannot be used */
 	size_t count;
 	struct cuda_device_facts devices[CUDA_DEVICES_MAX];
 };
+
+struct step_choosing;
 
 struct cuda_options {
 	unsigned device;   /* as the driver counts */
@@ -57,7 +58,7 @@ struct cuda_options {
 	struct cuda_group *group; /* NULL: alone */
 	unsigned rank, devices;   /* of that group; devices below 2: alone */
 	const atomic_bool *stop;  /* waiting gives up soon after it becomes true; may be NULL */
-	struct step_choosing *choosing; /* told while it opens; may be NULL */
+	struct step_choosing *choosing; /* backend.h; counted up while it opens; may be NULL */
 };
 
 struct cuda_session; /* one device at work */
@@ -139,7 +140,7 @@ struct cuda_plugin {
 	uint32_t abi;        /* CUDA_PLUGIN_ABI */
 	const char *version; /* MLBENCH_VERSION */
 	const char *built;   /* "CUDA 13.0; sm_80 sm_90 sm_100, PTX compute_100" */
-	bool test_double; /* computes on the CPU, for tests: must be said wherever its figures are */
+	bool test_double; /* computes on the CPU, for tests: every output with its figures must say so */
 
 	/* -ENODEV: no device, with the reason; -ENOTSUP: the driver is missing or too old, both versions said. */
 	int (*node)(struct cuda_node *out, struct error *err);

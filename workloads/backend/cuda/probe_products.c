@@ -1,14 +1,14 @@
 /* Matrix products through cuBLASLt: squares in every precision, and a model's largest products in one.
  *
- * Operands are random: zeros hardly switch a transistor, and the clocks that they allow are not those of training.  One
+ * Operands are random: zeros draw less power and allow higher clocks than training does.  One
  * pattern a type, of a prime number of elements, is repeated over the operands, so that what a product should give is known
  * without copying them back; two elements of each are held to a sum in double. */
-#include "workloads/backend/cuda/gemm.h"
-#include "workloads/backend/cuda/probe_formats.h"
-#include "workloads/backend/cuda/probe_parts.h"
-#include "workloads/model/products.h"
+#include "workloads/backend/cuda/device_probe.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/rng.h"
+#include "workloads/backend/cuda/gemm.h"
+#include "workloads/model/model.h"
 
 #include <errno.h>
 #include <math.h>
@@ -16,15 +16,80 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* --- element types as bits: all are a sign, an exponent and a fraction, so one function serves them ------- */
+
+enum { EXPONENTS = 4, BYTE_BITS = 8 };
+
+struct format {
+	unsigned bytes, fraction_bits, exponent_bits;
+	int bias;
+};
+
+static struct format formats_of(enum element type)
+{
+	switch (type) {
+	case ELEMENT_BF16:
+		return (struct format){2, 7, 8, 127};
+	case ELEMENT_F16:
+		return (struct format){2, 10, 5, 15};
+	case ELEMENT_E4M3:
+		return (struct format){1, 3, 4, 7};
+	case ELEMENT_E5M2:
+		return (struct format){1, 2, 5, 15};
+	case ELEMENT_F32:
+	default:
+		return (struct format){4, 23, 8, 127};
+	}
+}
+
+void formats_fill(enum element type, void *elements, size_t count)
+{
+	const struct format format = formats_of(type);
+	struct rng rng;
+	rng_init(&rng, (uint64_t)type, count);
+	for (size_t i = 0; i < count; i++) {
+		const uint64_t random = rng_next(&rng);
+		const uint32_t fraction =
+			(uint32_t)(random >> 8) & ((1U << format.fraction_bits) - 1);
+		const uint32_t exponent =
+			(uint32_t)format.bias - 1 - (uint32_t)(random % EXPONENTS);
+		const uint32_t sign = (uint32_t)(random >> 63) << (BYTE_BITS * format.bytes - 1);
+		const uint32_t bits = sign | exponent << format.fraction_bits | fraction;
+		memcpy((char *)elements + i * format.bytes, &bits,
+			format.bytes); /* little-endian */
+	}
+}
+
+double formats_value(enum element type, const void *elements, size_t index)
+{
+	const struct format format = formats_of(type);
+	uint32_t bits = 0;
+	memcpy(&bits, (const char *)elements + index * format.bytes, format.bytes);
+	const uint32_t most = (1U << format.exponent_bits) - 1;
+	const uint32_t fraction = bits & ((1U << format.fraction_bits) - 1);
+	const uint32_t exponent = bits >> format.fraction_bits & most;
+	const double sign = bits >> (BYTE_BITS * format.bytes - 1) & 1 ? -1 : 1;
+	const double part = ldexp((double)fraction, -(int)format.fraction_bits);
+	if (exponent == 0)
+		return sign * ldexp(part, 1 - format.bias);
+	if (exponent == most && type != ELEMENT_E4M3) /* which has no infinities */
+		return fraction ? NAN : sign * INFINITY;
+	if (exponent == most && fraction == (1U << format.fraction_bits) - 1)
+		return NAN;
+	return sign * ldexp(1 + part, (int)exponent - format.bias);
+}
+
+/* --- products ---------------------------------------------------------------------------------------- */
+
 enum {
 	TYPES = ELEMENT_E4M3 + 1,
 	PATTERN = 1048573, /* a prime */
 	EDGE_LEAST = 64,
 	EDGE_MOST = 8192,
 	SQUARES = 2, /* the largest edge, and half of it */
-	CANDIDATES = 8,
-	PADDING = 16, /* rows begin at multiples of so many elements */
-	SHARE_OF_FREE = 4,
+	PRODUCT_CANDIDATES = 8,
+	PADDING = 16, /* elements that the beginning of a row is a multiple of */
+	PRODUCT_SHARE_OF_FREE = 4,
 	PRODUCTS_LISTED = 256,
 };
 
@@ -49,7 +114,7 @@ struct probing_products {
 	size_t count;
 };
 
-static enum element operand_type(enum step_precision precision)
+static enum element product_operand_type(enum step_precision precision)
 {
 	static const enum element types[] = {[STEP_PRECISION_FP32] = ELEMENT_F32,
 		[STEP_PRECISION_TF32] = ELEMENT_F32,
@@ -59,49 +124,39 @@ static enum element operand_type(enum step_precision precision)
 	return types[precision];
 }
 
-static enum element result_type(enum step_precision precision)
+static enum element product_result_type(enum step_precision precision)
 {
-	return precision == STEP_PRECISION_FP8 ? ELEMENT_BF16 : operand_type(precision);
+	return precision == STEP_PRECISION_FP8 ? ELEMENT_BF16 : product_operand_type(precision);
 }
 
-static const char *probe_products_precision_name(enum step_precision precision)
-{
-	static const char *const names[] = {[STEP_PRECISION_FP32] = "fp32",
-		[STEP_PRECISION_TF32] = "tf32",
-		[STEP_PRECISION_BF16] = "bf16",
-		[STEP_PRECISION_FP16] = "fp16",
-		[STEP_PRECISION_FP8] = "fp8"};
-	return names[precision];
-}
-
-static uint64_t padded(uint64_t elements)
+static uint64_t product_padded(uint64_t elements)
 {
 	return (elements + PADDING - 1) / PADDING * PADDING;
 }
 
 /* fp8 has one form only, and dimensions in multiples of 16. */
-static struct gemm_problem problem_of(
+static struct gemm_problem product_problem(
 	enum step_precision precision, uint64_t m, uint64_t n, uint64_t k)
 {
 	const bool fp8 = precision == STEP_PRECISION_FP8;
-	struct gemm_problem problem = {.m = fp8 ? padded(m) : m,
-		.n = fp8 ? padded(n) : n,
-		.k = fp8 ? padded(k) : k,
+	struct gemm_problem problem = {.m = fp8 ? product_padded(m) : m,
+		.n = fp8 ? product_padded(n) : n,
+		.k = fp8 ? product_padded(k) : k,
 		.b_transposed = fp8,
-		.a_type = operand_type(precision),
-		.b_type = operand_type(precision),
-		.d_type = result_type(precision),
+		.a_type = product_operand_type(precision),
+		.b_type = product_operand_type(precision),
+		.d_type = product_result_type(precision),
 		.precision = precision,
 		.batch = 1,
 		.epilogue = GEMM_PLAIN,
 		.fast_sums = fp8};
-	problem.lda = padded(problem.k);
-	problem.ldb = padded(fp8 ? problem.k : problem.n);
-	problem.ldd = padded(problem.n);
+	problem.lda = product_padded(problem.k);
+	problem.ldb = product_padded(fp8 ? problem.k : problem.n);
+	problem.ldd = product_padded(problem.n);
 	return problem;
 }
 
-static int run_product(struct probing *probing, const void *what, struct error *err)
+static int product_run(struct probing *probing, const void *what, struct error *err)
 {
 	const struct product *product = what;
 	const struct probing_products *all = probing->products;
@@ -121,13 +176,13 @@ static double product_flops(const struct product *product)
 	       (double)product->problem.k;
 }
 
-static int visit_product(
+static int product_visit(
 	struct probing *probing, const struct quantity *quantity, double *value, struct error *err)
 {
 	const struct product *product = quantity->what;
 	double ns = NAN;
 	const int code =
-		probing_slot_ns(probing, probing_device_ns, run_product, product, &ns, err);
+		probing_slot_ns(probing, probing_device_ns, product_run, product, &ns, err);
 	*value = ns > 0 ? product_flops(product) * (double)NS_PER_S / ns : NAN;
 	return code;
 }
@@ -135,7 +190,7 @@ static int visit_product(
 /* --- are they right? --------------------------------------------------------------------------------- */
 
 /* Of the sum of the absolute products: the rounding of the result, and of sums inside a tensor core. */
-static double tolerance(enum step_precision precision)
+static double product_tolerance(enum step_precision precision)
 {
 	static const double of[] = {[STEP_PRECISION_FP32] = 1e-5,
 		[STEP_PRECISION_TF32] = 2e-3,
@@ -145,8 +200,8 @@ static double tolerance(enum step_precision precision)
 	return of[precision];
 }
 
-static int check_element(struct probing *probing, const struct product *product, uint64_t row,
-	uint64_t column, struct error *err)
+static int product_check_element(struct probing *probing, const struct product *product,
+	uint64_t row, uint64_t column, struct error *err)
 {
 	const struct probing_products *all = probing->products;
 	const struct gemm_problem *problem = &product->problem;
@@ -169,13 +224,13 @@ static int check_element(struct probing *probing, const struct product *product,
 	if (code)
 		return code;
 	const double value = formats_value(problem->d_type, &bits, 0);
-	if (fabs(value - sum) <= tolerance(problem->precision) * absolute)
+	if (fabs(value - sum) <= product_tolerance(problem->precision) * absolute)
 		return 0;
 	return error_set(err, -EIO,
-		"cuda: a product of %llu x %llu x %llu in %s gave %.9g where %.9g is right",
+		"cuda: a product of %llu x %llu x %llu in %s gave %.9g instead of %.9g",
 		(unsigned long long)problem->m, (unsigned long long)problem->n,
-		(unsigned long long)problem->k, probe_products_precision_name(problem->precision),
-		value, sum);
+		(unsigned long long)problem->k, gemm_precision_name(problem->precision), value,
+		sum);
 }
 
 int probing_check_products(struct probing *probing, struct error *err)
@@ -192,20 +247,21 @@ int probing_check_products(struct probing *probing, struct error *err)
 				     problem->m * problem->ldd * element_bytes(problem->d_type),
 				     probing->stream)); /* NAN in every type */
 		if (code == 0)
-			code = run_product(probing, product, err);
+			code = product_run(probing, product, err);
 		if (code == 0)
 			code = CUDA_TRY(err, cudaStreamSynchronize(probing->stream));
 		if (code == 0)
-			code = check_element(probing, product, 0, 0, err);
+			code = product_check_element(probing, product, 0, 0, err);
 		if (code == 0)
-			code = check_element(probing, product, problem->m - 1, problem->n - 1, err);
+			code = product_check_element(
+				probing, product, problem->m - 1, problem->n - 1, err);
 	}
 	return code;
 }
 
 /* --- operands ---------------------------------------------------------------------------------------- */
 
-static int repeat_pattern(struct probing *probing, void *operand, enum element type,
+static int product_repeat_pattern(struct probing *probing, void *operand, enum element type,
 	size_t elements, struct error *err)
 {
 	const struct probing_products *all = probing->products;
@@ -223,7 +279,7 @@ static int repeat_pattern(struct probing *probing, void *operand, enum element t
 	return code ? code : CUDA_TRY(err, cudaStreamSynchronize(probing->stream));
 }
 
-static int open_operands(
+static int product_open_operands(
 	struct probing *probing, enum element type, size_t elements, struct error *err)
 {
 	struct probing_products *all = probing->products;
@@ -240,24 +296,20 @@ static int open_operands(
 	if (code == 0)
 		code = CUDA_TRY(err, cudaMalloc(&all->right[type], bytes));
 	if (code == 0)
-		code = repeat_pattern(probing, all->left[type], type, elements, err);
-	return code ? code : repeat_pattern(probing, all->right[type], type, elements, err);
+		code = product_repeat_pattern(probing, all->left[type], type, elements, err);
+	return code ? code : product_repeat_pattern(probing, all->right[type], type, elements, err);
 }
 
-static void close_operands(struct probing_products *all, enum element type)
+static void product_close_operands(struct probing_products *all, enum element type)
 {
-	if (all->left[type])
-		(void)cudaFree(all->left[type]);
-	if (all->right[type])
-		(void)cudaFree(all->right[type]);
+	release_device(all->left[type]);
+	release_device(all->right[type]);
 	all->left[type] = all->right[type] = NULL;
 }
 
-static int probe_products_open_result(
-	struct probing_products *all, size_t elements, struct error *err)
+static int product_open_result(struct probing_products *all, size_t elements, struct error *err)
 {
-	if (all->result)
-		(void)cudaFree(all->result);
+	release_device(all->result);
 	all->result = NULL;
 	all->operand_elements = elements;
 	return CUDA_TRY(err, cudaMalloc(&all->result, elements * sizeof(float)));
@@ -265,18 +317,19 @@ static int probe_products_open_result(
 
 /* --- which ------------------------------------------------------------------------------------------- */
 
-static int probe_products_open_plan(
+static int product_open_plan(
 	struct probing *probing, struct product *product, unsigned candidates, struct error *err)
 {
 	const enum element type = product->problem.a_type;
-	const int code = open_operands(probing, type, probing->products->operand_elements, err);
+	const int code =
+		product_open_operands(probing, type, probing->products->operand_elements, err);
 	return code ? code
 		    : gemm_plan_open(&product->plan, probing->products->context, &product->problem,
 			      candidates, err);
 }
 
-/* A quantity more; what the library has not is a line of missing. */
-static void probe_products_add_product(
+/* Adds a quantity; a product that the library lacks becomes a line of missing. */
+static void product_add(
 	struct probing *probing, const struct gemm_problem *problem, const char *layer)
 {
 	struct probing_products *all = probing->products;
@@ -286,9 +339,9 @@ static void probe_products_add_product(
 		return;
 	struct product *product = &all->list[all->count];
 	*product = (struct product){.problem = *problem, .out = &out->gemms[all->count]};
-	if (probe_products_open_plan(probing, product, CANDIDATES, &err)) {
+	if (product_open_plan(probing, product, PRODUCT_CANDIDATES, &err)) {
 		probing_lack(probing, "%s in %s: %.180s", layer,
-			probe_products_precision_name(problem->precision), err.text);
+			gemm_precision_name(problem->precision), err.text);
 		return;
 	}
 	all->count++;
@@ -298,61 +351,62 @@ static void probe_products_add_product(
 		.n = (uint32_t)problem->n,
 		.k = (uint32_t)problem->k};
 	(void)snprintf(product->out->layer, sizeof product->out->layer, "%s", layer);
-	struct quantity *quantity = probing_add(
-		probing, "%s in %s", layer, probe_products_precision_name(problem->precision));
+	struct quantity *quantity =
+		probing_add(probing, "%s in %s", layer, gemm_precision_name(problem->precision));
 	if (!quantity)
 		return;
-	quantity->visit = visit_product;
+	quantity->visit = product_visit;
 	quantity->what = product;
 	quantity->series = &product->out->flops;
 }
 
 /* Time of one square product in fp32, the second of two. */
-static int time_square(struct probing *probing, uint64_t edge, double *ns, struct error *err)
+static int product_time_square(
+	struct probing *probing, uint64_t edge, double *ns, struct error *err)
 {
-	struct product product = {.problem = problem_of(STEP_PRECISION_FP32, edge, edge, edge)};
-	int code = probe_products_open_result(probing->products, (size_t)(edge * edge), err);
+	struct product product = {
+		.problem = product_problem(STEP_PRECISION_FP32, edge, edge, edge)};
+	int code = product_open_result(probing->products, (size_t)(edge * edge), err);
 	if (code == 0)
-		code = probe_products_open_plan(probing, &product, 1, err);
+		code = product_open_plan(probing, &product, 1, err);
 	if (code == 0)
-		code = probing_device_ns(probing, run_product, &product, 1, ns, err);
+		code = probing_device_ns(probing, product_run, &product, 1, ns, err);
 	if (code == 0)
-		code = probing_device_ns(probing, run_product, &product, 1, ns, err);
+		code = probing_device_ns(probing, product_run, &product, 1, ns, err);
 	gemm_plan_close(product.plan);
-	close_operands(probing->products, ELEMENT_F32);
+	product_close_operands(probing->products, ELEMENT_F32);
 	return code;
 }
 
 /* Twice as large as long as one run stays short and the operands of all types fit: two of 4 + 2 + 2 + 1 bytes an element,
  * and a result of 4. */
-static int choose_edge(struct probing *probing, uint64_t *edge, struct error *err)
+static int product_choose_edge(struct probing *probing, uint64_t *edge, struct error *err)
 {
 	enum { BYTES_AN_ELEMENT = 2 * (4 + 2 + 2 + 1) + 4 };
 	size_t is_free = 0;
 	size_t total = 0;
 	double ns = NAN;
 	int code = CUDA_TRY(err, cudaMemGetInfo(&is_free, &total));
-	const double room = (double)is_free / SHARE_OF_FREE;
+	const double room = (double)is_free / PRODUCT_SHARE_OF_FREE;
 	for (*edge = EDGE_LEAST; code == 0; *edge *= 2) {
-		code = time_square(probing, *edge, &ns, err);
+		code = product_time_square(probing, *edge, &ns, err);
 		const double next = 4.0 * (double)*edge * (double)*edge * BYTES_AN_ELEMENT;
 		if (*edge == EDGE_MOST || GROWTH * ns > RUN_MOST_NS || next > room ||
 			probing_stopped(probing))
 			break;
 	}
-	return code ? code
-		    : probe_products_open_result(probing->products, (size_t)(*edge * *edge), err);
+	return code ? code : product_open_result(probing->products, (size_t)(*edge * *edge), err);
 }
 
-static void add_squares(struct probing *probing, uint64_t edge)
+static void product_add_squares(struct probing *probing, uint64_t edge)
 {
 	for (int precision = STEP_PRECISION_FP32; precision <= STEP_PRECISION_FP8; precision++)
 		for (unsigned i = SQUARES; i-- > 0;) {
 			const uint64_t side = edge >> i;
 			const struct gemm_problem problem =
-				problem_of((enum step_precision)precision, side, side, side);
+				product_problem((enum step_precision)precision, side, side, side);
 			const size_t before = probing->products->count;
-			probe_products_add_product(probing, &problem, "square");
+			product_add(probing, &problem, "square");
 			if (probing->products->count == before)
 				break; /* nor will it have the next */
 		}
@@ -360,11 +414,11 @@ static void add_squares(struct probing *probing, uint64_t edge)
 
 /* Rows are cut so that a product takes no longer than the largest square, and fits with the padding of its rows.  0: its
  * weights alone are too large. */
-static uint64_t probe_products_rows_of(const struct model_product *product, uint64_t edge)
+static uint64_t product_rows(const struct model_product *product, uint64_t edge)
 {
 	const struct model_product wide = {.m = product->m,
-		.n = (long long)padded((uint64_t)product->n),
-		.k = (long long)padded((uint64_t)product->k)};
+		.n = (long long)product_padded((uint64_t)product->n),
+		.k = (long long)product_padded((uint64_t)product->k)};
 	const double widest = (double)(wide.n > wide.k ? wide.n : wide.k);
 	const double room = (double)edge * (double)edge;
 	if ((double)wide.n * (double)wide.k > room || widest * 2 * PADDING > room)
@@ -373,7 +427,7 @@ static uint64_t probe_products_rows_of(const struct model_product *product, uint
 		&wide, 2 * room * (double)edge, room - widest * PADDING);
 }
 
-static void add_layers(struct probing *probing, uint64_t edge)
+static void product_add_layers(struct probing *probing, uint64_t edge)
 {
 	const struct cuda_probe_plan *plan = probing->plan;
 	const struct model *model = plan->model ? model_find(plan->model) : NULL;
@@ -381,26 +435,26 @@ static void add_layers(struct probing *probing, uint64_t edge)
 	struct model_product *list = calloc(PRODUCTS_LISTED, sizeof *list);
 	unsigned large = 0;
 	if (plan->model && !model)
-		probing_lack(probing, "'%.40s' is no model whose products are known", plan->model);
+		probing_lack(probing, "the products of model '%.40s' are unknown", plan->model);
 	const size_t count = model && list ? model_products(model, shape, plan->batch_size, list,
 						     PRODUCTS_LISTED)
 					   : 0;
 	for (size_t i = 0; i < count && i < plan->shapes_most; i++) {
-		const uint64_t m = probe_products_rows_of(&list[i], edge);
+		const uint64_t m = product_rows(&list[i], edge);
 		large += m == 0;
-		const struct gemm_problem problem =
-			problem_of(plan->precision, m, (uint64_t)list[i].n, (uint64_t)list[i].k);
+		const struct gemm_problem problem = product_problem(
+			plan->precision, m, (uint64_t)list[i].n, (uint64_t)list[i].k);
 		if (m > 0)
-			probe_products_add_product(probing, &problem, list[i].name);
+			product_add(probing, &problem, list[i].name);
 	}
 	if (large > 0)
 		probing_lack(probing,
-			"%u products of %s: larger than squares of %llu, the largest measured here",
+			"%u products of %s: larger than the largest square measured here, %llu",
 			large, model->name, (unsigned long long)edge);
 	free(list);
 }
 
-static int open_context(struct probing *probing, struct error *err)
+static int product_open_context(struct probing *probing, struct error *err)
 {
 	const float one = 1;
 	struct probing_products *all = probing->products;
@@ -420,13 +474,11 @@ void probing_close_products(struct probing *probing)
 		gemm_plan_close(all->list[i].plan);
 	gemm_context_close(all->context);
 	for (int type = 0; type < TYPES; type++) {
-		close_operands(all, (enum element)type);
+		product_close_operands(all, (enum element)type);
 		free(all->patterns[type]);
 	}
-	if (all->result)
-		(void)cudaFree(all->result);
-	if (all->one)
-		(void)cudaFree(all->one);
+	release_device(all->result);
+	release_device(all->one);
 	free(all);
 	probing->products = NULL;
 }
@@ -439,15 +491,15 @@ int probing_add_products(struct probing *probing, struct error *err)
 	probing->products = calloc(1, sizeof *probing->products);
 	if (!probing->products)
 		return error_set(err, -ENOMEM, "cuda: out of memory for products");
-	int code = open_context(probing, &why);
+	int code = product_open_context(probing, &why);
 	if (code == 0)
-		code = choose_edge(probing, &edge, &why);
+		code = product_choose_edge(probing, &edge, &why);
 	if (code) {
 		probing_lack(probing, "products: %.200s", why.text);
 		return 0;
 	}
-	add_squares(probing, edge);
+	product_add_squares(probing, edge);
 	if (!probing_stopped(probing))
-		add_layers(probing, edge);
+		product_add_layers(probing, edge);
 	return 0;
 }

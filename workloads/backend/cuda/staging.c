@@ -4,33 +4,34 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
-#include "workloads/backend/cuda/fail.h"
-#include "workloads/backend/cuda/wait.h"
+#include "workloads/backend/cuda/runtime.h"
 
+#include <cuda_runtime_api.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { WORDS_ALIGN = 256, CHANNELS = 3, FLOAT_BYTES = 4 };
 
-/* Of the time that the copy before took, so much is slept before the first look. */
-static const double EXPECTED_SHARE = 0.9;
+/* Share of the time of the copy before that is slept before the first look. */
+static const double COPY_EXPECTED_SHARE = 0.9;
 
-static size_t aligned(size_t bytes)
+static size_t staging_align(size_t bytes)
 {
 	return (bytes + WORDS_ALIGN - 1) / WORDS_ALIGN * WORDS_ALIGN;
 }
 
-static size_t labels_room(const struct cuda_options *options)
+static size_t staging_labels_room(const struct cuda_options *options)
 {
-	return aligned(options->batch_size * sizeof(uint32_t));
+	return staging_align(options->batch_size * sizeof(uint32_t));
 }
 
-static size_t words_room(const struct cuda_options *options)
+static size_t staging_words_room(const struct cuda_options *options)
 {
 	const size_t pictures =
 		options->augments ? options->batch_size * sizeof(struct batch_picture) : 0;
-	return labels_room(options) + aligned(pictures);
+	return staging_labels_room(options) + staging_align(pictures);
 }
 
 unsigned staging_count(const struct cuda_options *options)
@@ -41,7 +42,7 @@ unsigned staging_count(const struct cuda_options *options)
 uint64_t staging_bytes(const struct cuda_options *options)
 {
 	return (uint64_t)staging_count(options) *
-	       (aligned(options->batch_room) + words_room(options));
+	       (staging_align(options->batch_room) + staging_words_room(options));
 }
 
 size_t staging_sample_bytes(const struct cuda_options *options)
@@ -61,20 +62,22 @@ static int staging_allocate(void **out, size_t bytes, const char *what, struct e
 					     units_format_size((double)bytes, size), what);
 }
 
-static int open_place(
+static int staging_open_place(
 	struct staging_place *place, const struct cuda_options *options, struct error *err)
 {
-	const size_t words = words_room(options);
+	const size_t words = staging_words_room(options);
 	void *memory = NULL;
 	place->batch = UINT64_MAX;
-	int code = staging_allocate(&place->data, aligned(options->batch_room), "a batch", err);
+	int code =
+		staging_allocate(&place->data, staging_align(options->batch_room), "a batch", err);
 	if (!code)
 		code = staging_allocate(&memory, words, "labels", err);
 	place->words = memory;
 	memory = NULL;
-	/* What a smaller batch leaves unwritten is computed with, though it counts for nothing. */
+	/* The part that a smaller batch leaves unwritten is computed too, though its results are ignored. */
 	if (!code)
-		code = CUDA_TRY(err, cudaMemset(place->data, 0, aligned(options->batch_room)));
+		code = CUDA_TRY(
+			err, cudaMemset(place->data, 0, staging_align(options->batch_room)));
 	if (!code)
 		code = CUDA_TRY(err, cudaMemset(place->words, 0, words));
 	if (!code)
@@ -96,37 +99,32 @@ int staging_open(struct staging *staging, const struct cuda_options *options,
 	staging->options = options;
 	staging->clock = clock;
 	staging->count = staging_count(options);
-	staging->pictures_at = labels_room(options);
+	staging->pictures_at = staging_labels_room(options);
 	staging->places = calloc(staging->count, sizeof *staging->places);
 	if (!staging->places)
 		return error_set(err, -ENOMEM, "cuda: out of memory");
 	int code =
 		CUDA_TRY(err, cudaStreamCreateWithFlags(&staging->stream, cudaStreamNonBlocking));
 	for (unsigned i = 0; i < staging->count && !code; i++)
-		code = open_place(&staging->places[i], options, err);
+		code = staging_open_place(&staging->places[i], options, err);
 	return code;
 }
 
-static void close_place(struct staging_place *place)
+static void staging_close_place(struct staging_place *place)
 {
 	const cudaEvent_t events[] = {place->begin, place->end, place->used};
 	for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
-		if (events[i])
-			(void)cudaEventDestroy(events[i]);
-	if (place->host_words)
-		(void)cudaFreeHost(place->host_words);
-	if (place->words)
-		(void)cudaFree(place->words);
-	if (place->data)
-		(void)cudaFree(place->data);
+		release_event(events[i]);
+	release_host(place->host_words);
+	release_device(place->words);
+	release_device(place->data);
 }
 
 void staging_close(struct staging *staging)
 {
 	for (unsigned i = 0; staging->places && i < staging->count; i++)
-		close_place(&staging->places[i]);
-	if (staging->stream)
-		(void)cudaStreamDestroy(staging->stream);
+		staging_close_place(&staging->places[i]);
+	release_stream(staging->stream);
 	free(staging->places);
 	*staging = (struct staging){0};
 }
@@ -134,7 +132,7 @@ void staging_close(struct staging *staging)
 /* --- batches ------------------------------------------------------------------------------------------------------- */
 
 /* What a kernel would read outside of the batch would end the whole context. */
-static int check_pictures(
+static int staging_check_pictures(
 	const struct cuda_options *options, const struct batch_view *batch, struct error *err)
 {
 	for (uint32_t i = 0; i < batch->size; i++) {
@@ -144,12 +142,13 @@ static int check_pictures(
 			continue;
 		if (bytes == 0 || bytes > batch->bytes || picture->offset > batch->bytes - bytes)
 			return error_set(err, -EINVAL,
-				"cuda: picture %u of batch %llu (%u x %u) is not inside of it", i,
-				(unsigned long long)batch->index, picture->width, picture->height);
+				"cuda: picture %u of batch %llu (%u x %u) lies outside of the batch",
+				i, (unsigned long long)batch->index, picture->width,
+				picture->height);
 	}
 	if (batch->bytes > options->batch_room)
 		return error_set(err, -EINVAL,
-			"cuda: batch %llu has %zu bytes; there is room for %zu",
+			"cuda: batch %llu has %zu bytes, but a staging place holds %zu",
 			(unsigned long long)batch->index, batch->bytes, options->batch_room);
 	return 0;
 }
@@ -158,7 +157,7 @@ int staging_check(const struct staging *staging, const struct batch_view *batch,
 {
 	const struct cuda_options *options = staging->options;
 	if (batch->size == 0 || batch->size > options->batch_size)
-		return error_set(err, -EINVAL, "a batch of %u samples for a step of at most %u",
+		return error_set(err, -EINVAL, "batch of %u samples: the step takes 1 to %u",
 			batch->size, options->batch_size);
 	if (options->augments != (batch->pictures != NULL))
 		return error_set(err, -EINVAL, "cuda: batch %llu has %s",
@@ -166,12 +165,11 @@ int staging_check(const struct staging *staging, const struct batch_view *batch,
 			options->augments ? "samples instead of pictures"
 					  : "pictures instead of samples");
 	if (options->augments)
-		return check_pictures(options, batch, err);
+		return staging_check_pictures(options, batch, err);
 	const size_t sample_bytes = staging_sample_bytes(options);
 	if (batch->type != options->type || batch->sample_bytes != sample_bytes ||
 		batch->size * sample_bytes > options->batch_room)
-		return error_set(err, -EINVAL,
-			"cuda: a sample of %zu bytes for a model that takes %zu",
+		return error_set(err, -EINVAL, "cuda: samples of %zu bytes: the model takes %zu",
 			batch->sample_bytes, sample_bytes);
 	return 0;
 }
@@ -215,18 +213,18 @@ static int staging_enqueue(struct staging *staging, struct staging_place *place,
 	return code;
 }
 
-static int prefix(const struct staging_place *place, int code, struct error *err)
+static int staging_prefix(const struct staging_place *place, int code, struct error *err)
 {
 	return error_prefix(err, code, "upload of batch %llu", (unsigned long long)place->batch);
 }
 
-/* A copy will hardly take less, by the one before it; a larger one is not taken to be slower, since a small one's time is
+/* The least that a copy is expected to take, by the one before it; a larger one is not taken to be slower, since a small one's time is
  * mostly latency. */
-static uint64_t least_ns(const struct staging *staging, size_t bytes)
+static uint64_t staging_least_ns(const struct staging *staging, size_t bytes)
 {
 	const double share =
 		staging->last_bytes > bytes ? (double)bytes / (double)staging->last_bytes : 1;
-	return (uint64_t)(EXPECTED_SHARE * share * (double)staging->last_ns);
+	return (uint64_t)(COPY_EXPECTED_SHARE * share * (double)staging->last_ns);
 }
 
 int staging_upload(
@@ -241,12 +239,12 @@ int staging_upload(
 	at->batch = batch->index;
 	code = CUDA_TRY(err, cudaSetDevice((int)staging->options->device));
 	if (code)
-		return prefix(at, code, err);
+		return staging_prefix(at, code, err);
 	at->stamp = device_clock_stamp(staging->clock);
 	code = staging_enqueue(staging, at, batch, err);
 	if (code)
-		return prefix(at, code, err);
-	at->expected_ns = clock_now_ns() + least_ns(staging, at->bytes);
+		return staging_prefix(at, code, err);
+	at->expected_ns = clock_now_ns() + staging_least_ns(staging, at->bytes);
 	return 0;
 }
 
@@ -259,17 +257,17 @@ int staging_upload_finish(
 	struct staging_place *at = &staging->places[place];
 	int code = CUDA_TRY(err, cudaSetDevice((int)staging->options->device));
 	if (code)
-		return prefix(at, code, err);
+		return staging_prefix(at, code, err);
 	const cudaError_t came =
 		wait_for(at->end, at->expected_ns, UINT64_MAX, staging->options->stop);
 	if (came == cudaErrorNotReady)
-		return error_set(err, -ECANCELED, "cuda: stopped while a batch was uploaded");
+		return error_set(err, -ECANCELED, "cuda: stopped during an upload");
 	if (came != cudaSuccess)
-		return prefix(at, fail_cuda(err, (int)came, "copy to the device"), err);
+		return staging_prefix(at, fail_cuda(err, (int)came, "copy to the device"), err);
 	struct device_span span;
 	code = device_clock_span(staging->clock, at->stamp, at->begin, at->end, &span, err);
 	if (code)
-		return prefix(at, code, err);
+		return staging_prefix(at, code, err);
 	*out = (struct upload_result){span.begin_ns, span.end_ns, span.device_ns};
 	staging->last_ns = span.device_ns;
 	staging->last_bytes = at->bytes;
@@ -281,4 +279,93 @@ bool staging_upload_finished(struct staging *staging, unsigned place)
 	if (place >= staging->count)
 		return true;
 	return wait_look(staging->places[place].end) != cudaErrorNotReady;
+}
+
+/* --- pinned memory: a count of holders for each piece, behind one lock ---------------------------------- */
+
+struct pinned {
+	void *memory;
+	size_t bytes;
+	unsigned holders;
+	struct pinned *next;
+};
+
+struct pin {
+	struct pinned *pinned;
+	struct pin *next;
+};
+
+static pthread_mutex_t pins_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct pinned *pins_all;
+
+static struct pinned *pins_find(const void *memory, size_t bytes)
+{
+	for (struct pinned *pinned = pins_all; pinned; pinned = pinned->next)
+		if (pinned->memory == memory && pinned->bytes == bytes)
+			return pinned;
+	return NULL;
+}
+
+static int pins_register(struct pinned **out, void *memory, size_t bytes, struct error *err)
+{
+	struct pinned *pinned = malloc(sizeof *pinned);
+	if (!pinned)
+		return error_set(err, -ENOMEM, "cuda: out of memory");
+	/* Portable: for all devices of the process. */
+	const cudaError_t code = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
+	if (code != cudaSuccess) {
+		char size[UNITS_BYTES];
+		free(pinned);
+		return fail_cuda(err, (int)code, "cudaHostRegister of %s",
+			units_format_size((double)bytes, size));
+	}
+	*pinned = (struct pinned){.memory = memory, .bytes = bytes, .next = pins_all};
+	pins_all = pinned;
+	*out = pinned;
+	return 0;
+}
+
+int pins_add(struct pin **list, void *memory, size_t bytes, struct error *err)
+{
+	struct pin *pin = malloc(sizeof *pin);
+	if (!pin)
+		return error_set(err, -ENOMEM, "cuda: out of memory");
+	(void)pthread_mutex_lock(&pins_lock);
+	struct pinned *pinned = pins_find(memory, bytes);
+	const int code = pinned ? 0 : pins_register(&pinned, memory, bytes, err);
+	if (pinned)
+		pinned->holders++;
+	(void)pthread_mutex_unlock(&pins_lock);
+	if (code) {
+		free(pin);
+		return code;
+	}
+	*pin = (struct pin){.pinned = pinned, .next = *list};
+	*list = pin;
+	return 0;
+}
+
+static void pins_leave(struct pinned *pinned)
+{
+	if (--pinned->holders > 0)
+		return;
+	struct pinned **at = &pins_all;
+	while (*at != pinned)
+		at = &(*at)->next;
+	*at = pinned->next;
+	if (cudaHostUnregister(pinned->memory) != cudaSuccess)
+		(void)cudaGetLastError();
+	free(pinned);
+}
+
+void pins_release(struct pin **list)
+{
+	(void)pthread_mutex_lock(&pins_lock);
+	while (*list) {
+		struct pin *pin = *list;
+		*list = pin->next;
+		pins_leave(pin->pinned);
+		free(pin);
+	}
+	(void)pthread_mutex_unlock(&pins_lock);
 }

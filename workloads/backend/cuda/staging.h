@@ -9,6 +9,7 @@
 #include "workloads/backend/cuda/plugin.h"
 
 #include <cuda_runtime_api.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct staging_place {
@@ -43,7 +44,7 @@ unsigned staging_count(const struct cuda_options *options);
 uint64_t staging_bytes(const struct cuda_options *options); /* of device memory that open takes */
 size_t staging_sample_bytes(const struct cuda_options *options); /* of a finished sample */
 
-/* -EINVAL: the batch is none that this session can take (size, type, bytes, a picture outside of them). */
+/* -EINVAL: this session cannot take the batch (size, type, bytes, a picture outside of them). */
 int staging_check(const struct staging *staging, const struct batch_view *batch, struct error *err);
 
 /* Enqueues the copy of a checked batch to a place. */
@@ -66,5 +67,15 @@ int staging_upload(
 int staging_upload_finish(
 	struct staging *staging, unsigned place, struct upload_result *out, struct error *err);
 bool staging_upload_finished(struct staging *staging, unsigned place);
+
+/* Host memory that devices copy from directly.  Several sessions share the pipeline's pools, and memory can be registered once in
+ * a process: the first to ask registers, the last to leave gives it up. */
+struct pin; /* one session's hold on one piece of memory */
+
+/* Any thread.  *list: what a session holds; the new one is put in front.  A refusal (a limit on locked memory, memory that
+ * cannot be pinned) changes nothing: copies from there work all the same, only slower. */
+int pins_add(struct pin **list, void *memory, size_t bytes, struct error *err);
+/* Ends all of the list's holds. */
+void pins_release(struct pin **list);
 
 #endif

@@ -1,14 +1,454 @@
-/* Launching and finishing steps: which batch goes how, and what the device's events say of it afterwards. */
-#include "harness/base/clock.h"
+/* Launching and finishing steps: which batch goes how, the sequence of a step on the first stream, and what the device's events
+ * say of it afterwards.
+ *
+ * Steps are kept as CUDA graphs: recorded once from the same calls that enqueue them, then launched as a whole.  With step.graph that
+ * is how full batches run.  Without it, a few steps still do, now and then, because a step that was launched at once shows how long
+ * its kernels take when the host is not in their way.
+ *
+ * The share of a step in which no kernel ran is 1 - (what its kernels take) / (the step's device time).  What they take is the time
+ * of the step as a graph, less, for each node, the period of a graph of empty kernels: the shortest time from one kernel's begin to
+ * the next one's.  An empty kernel's own run is in that period, so the share is an upper bound (with several streams, whose kernels'
+ * pauses overlap, a looser one).  The share of steps whose kind never ran as a graph is unknown.
+ *
+ * A GPU works by itself. To launch a kernel or a copy is to put a note into a queue (a stream) that
+ * the device empties in its own time; the call returns in microseconds, whatever the work takes:
+ *
+ *   host     |launch step 1|launch step 2|...wait...................|
+ *   device       |------ step 1 ------|------ step 2 ------|
+ *
+ * A clock around the launch measures the writing of a note. A clock around launch and wait measures
+ * everything else in the queue and the wake-up of the thread, and does not show where the device
+ * stood still. Three times are therefore taken apart, and never one for another:
+ * - Device time (step_ms, upload, sync). An event is a note in the same queue that makes the
+ *   device write down its own clock when it comes to it. A step lies between two events on its
+ *   stream, the copy of a batch between two on the upload's, the exchange of gradients between
+ *   two more (here and in workloads/backend/cuda/staging.c). Only differences
+ *   of two events are known, and they are free of the host.
+ * - Launch time (launch_us) is the host's: how long the thread was busy handing a step to the
+ *   queue. A launch that takes longer than its step leaves the device idle however fast it is;
+ *   step.graph = on hands over a whole step as one note.
+ * - Idle inside a step (idle_share): between two kernels of a step the device may wait for the
+ *   host. No event can tell that without slowing the step, so it is inferred: now and then a step
+ *   runs as a graph, which the host cannot hold up, and what its kernels take is that time less,
+ *   for each of them, the shortest pause between two kernels, measured with empty ones. The share
+ *   is an upper bound; of a step that was never seen as a graph
+ *   it is null.
+ *
+ * States. The step's thread is working while a step of its own is on the device, though it sleeps
+ * then: its device is at work. It launches up to step.ahead steps beyond the one that computes,
+ * and the uploader hands it a batch as soon as the copy is begun, since the device orders the
+ * two; so a step may be launched whose batch is not there yet. While the device has nothing else
+ * to do, that is no work: the step is starved until the copy has ended. The uploader is working
+ * while any copy is under way, blocked while there is no place on the device. A stage whose
+ * device is true counts the device's time as its work, and the kernel's accounting of its thread does not include it. */
 #include "workloads/backend/cuda/device_session.h"
-#include "workloads/backend/cuda/fail.h"
-#include "workloads/backend/cuda/wait.h"
+
+#include "harness/base/clock.h"
+#include "workloads/backend/cuda/device_group.h"
+#include "workloads/backend/cuda/runtime.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
-/* Of the shorter of the last two steps, so much is slept before the first look at the device. */
-static const double EXPECTED_SHARE = 0.9;
+enum {
+	EMPTY_KERNELS = 128,
+	EMPTY_REPEATS = 5,
+	SAMPLE_EVERY = 256, /* of candidates, after the first ones: powers of two */
+	PATIENCE_NS = 1000000000,
+};
+
+static const double SMOOTHING = 0.25; /* weight of the newest */
+
+/* Share of the shorter of the last two steps that is slept before the first look at the device. */
+static const double STEP_EXPECTED_SHARE = 0.9;
+
+/* What is taken of this batch. */
+struct step_plan {
+	struct staging_place *place;
+	unsigned place_index;
+	bool on_host;    /* the launch copies it */
+	bool updates;    /* the weights change */
+	bool statistics; /* are taken */
+	float carry;     /* see train_gradients */
+};
+
+static int step_mark(cudaEvent_t event, const struct cuda_session *session, struct error *err)
+{
+	return CUDA_TRY(err, cudaEventRecord(event, session->streams[0]));
+}
+
+/* --- pieces that a graph may hold ------------------------------------------------------------------------------------- */
+
+static int step_make_samples(struct cuda_session *session, const struct staging_place *place,
+	uint32_t size, struct error *err)
+{
+	const struct cuda_options *options = &session->options;
+	const struct augment_task task = {
+		.bytes = place->data,
+		.pictures = staging_pictures(&session->staging, place),
+		.count = size,
+		.size = options->picture_size,
+		.antialias = options->antialias,
+		.is_float = options->type == AUGMENT_TYPE_FLOAT32,
+		.channels_last = options->channels_last,
+		.out = session->augmented,
+	};
+	const int code = kernel_augment(session->streams[0], &task);
+	return code ? fail_cuda(err, code, "augmentation") : 0;
+}
+
+static int enqueue_gradients(struct cuda_session *session, const struct staging_place *place,
+	uint32_t size, float carry, struct error *err)
+{
+	const bool augments = session->options.augments;
+	if (augments) {
+		const int code = step_make_samples(session, place, size, err);
+		if (code)
+			return code;
+	}
+	const struct train_batch batch = {
+		.data = augments ? session->augmented : place->data,
+		.labels = staging_labels(place),
+		.size = size,
+	};
+	return train_gradients(session->train, &batch, carry, err);
+}
+
+static int enqueue_update(struct cuda_session *session, struct error *err)
+{
+	return train_update(session->train, session->options.accumulate * session->devices, err);
+}
+
+/* --- steps as graphs: recording -------------------------------------------------------------------------------------- */
+
+typedef int record_enqueuer(struct cuda_session *session, const void *what, struct error *err);
+
+static int record_instantiate(struct record *record, cudaGraph_t graph, struct error *err)
+{
+	const int code = CUDA_TRY(err, cudaGraphGetNodes(graph, NULL, &record->nodes));
+	return code ? code : CUDA_TRY(err, cudaGraphInstantiate(&record->exec, graph, 0));
+}
+
+/* Whatever went wrong, the stream must not stay a recording one. */
+static cudaError_t record_end_capture(cudaStream_t stream, cudaGraph_t *graph)
+{
+	const cudaError_t ended = cudaStreamEndCapture(stream, graph);
+	enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+	if (ended != cudaSuccess && cudaStreamIsCapturing(stream, &status) == cudaSuccess &&
+		status != cudaStreamCaptureStatusNone)
+		(void)cudaStreamEndCapture(stream, graph);
+	return ended;
+}
+
+/* Other threads upload meanwhile, so only this one's calls are held to what a recording allows. */
+static int record_capture(struct cuda_session *session, struct record *record,
+	record_enqueuer *enqueue, const void *what, struct error *err)
+{
+	cudaGraph_t graph = NULL;
+	cudaStream_t stream = session->streams[0];
+	int code = CUDA_TRY(err, cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+	if (code)
+		return code;
+	code = enqueue(session, what, err);
+	const cudaError_t ended = record_end_capture(stream, &graph);
+	if (!code && ended != cudaSuccess)
+		code = fail_cuda(err, (int)ended, "recording a step");
+	if (!code)
+		code = record_instantiate(record, graph, err);
+	if (graph)
+		(void)cudaGraphDestroy(graph);
+	(void)cudaGetLastError();
+	return code;
+}
+
+static int record_run(struct cuda_session *session, struct record *record, record_enqueuer *enqueue,
+	const void *what, struct error *err)
+{
+	if (!record->exec && record_capture(session, record, enqueue, what, err)) {
+		session->records.refused = true;
+		return error_prefix(err, -ENOTSUP, "a step cannot be recorded as a graph");
+	}
+	return CUDA_TRY(err, cudaGraphLaunch(record->exec, session->streams[0]));
+}
+
+struct record_part {
+	enum record_kind kind;
+	unsigned place;
+};
+
+static int record_enqueue_part(struct cuda_session *session, const void *what, struct error *err)
+{
+	const struct record_part *part = what;
+	const float carry = part->kind & RECORD_ADDS ? 1.0F : 0.0F;
+	const int code = enqueue_gradients(session, &session->staging.places[part->place],
+		session->options.batch_size, carry, err);
+	return code || !(part->kind & RECORD_UPDATES) ? code : enqueue_update(session, err);
+}
+
+static int record_enqueue_update(struct cuda_session *session, const void *what, struct error *err)
+{
+	(void)what;
+	return enqueue_update(session, err);
+}
+
+/* Launches the gradients of a full batch at a place (and the update, where the kind has it), or the update alone; records it
+ * first where that was not done.  -ENOTSUP: it cannot be recorded, and nothing was enqueued. */
+static int records_run(
+	struct cuda_session *session, enum record_kind kind, unsigned place, struct error *err)
+{
+	const struct record_part part = {kind, place};
+	struct record *record = &session->records.list[place * RECORD_KINDS + (unsigned)kind];
+	return record_run(session, record, record_enqueue_part, &part, err);
+}
+
+static int records_run_update(struct cuda_session *session, struct error *err)
+{
+	return record_run(session, &session->records.update, record_enqueue_update, NULL, err);
+}
+
+/* --- the period of empty kernels ------------------------------------------------------------------------------------ */
+
+static int record_enqueue_empty(struct cuda_session *session, const void *what, struct error *err)
+{
+	const unsigned *count = what;
+	for (unsigned i = 0; i < *count; i++) {
+		const int code = kernel_nothing(session->streams[0]);
+		if (code)
+			return fail_cuda(err, code, "an empty kernel");
+	}
+	return 0;
+}
+
+static int record_time_launch(
+	struct cuda_session *session, const struct record *record, uint64_t *ns, struct error *err)
+{
+	const struct flight *flight = &session->flights[0];
+	cudaStream_t stream = session->streams[0];
+	int code = CUDA_TRY(err, cudaEventRecord(flight->begin, stream));
+	if (!code)
+		code = CUDA_TRY(err, cudaGraphLaunch(record->exec, stream));
+	if (!code)
+		code = CUDA_TRY(err, cudaEventRecord(flight->end, stream));
+	if (code)
+		return code;
+	const cudaError_t came =
+		wait_for(flight->end, 0, clock_now_ns() + PATIENCE_NS, session->options.stop);
+	if (came != cudaSuccess)
+		return fail_cuda(err, (int)came, "a graph of empty kernels");
+	return device_clock_between(flight->begin, flight->end, ns, err);
+}
+
+static int record_measure_gap(struct cuda_session *session, struct error *err)
+{
+	static const unsigned one = 1;
+	static const unsigned many = EMPTY_KERNELS;
+	struct record record = {0};
+	uint64_t least_ns = UINT64_MAX;
+	int code = record_enqueue_empty(session, &one, err);
+	if (!code)
+		code = record_capture(session, &record, record_enqueue_empty, &many, err);
+	for (int i = 0; i < EMPTY_REPEATS && !code; i++) {
+		uint64_t ns = 0;
+		code = record_time_launch(session, &record, &ns, err);
+		if (!code && ns < least_ns)
+			least_ns = ns;
+	}
+	if (!code)
+		session->records.gap_ns = (double)least_ns / EMPTY_KERNELS;
+	if (record.exec)
+		(void)cudaGraphExecDestroy(record.exec);
+	return code;
+}
+
+int records_open(struct cuda_session *session, struct error *err)
+{
+	struct records *records = &session->records;
+	records->gap_ns = NAN;
+	records->places = session->staging.count;
+	records->list = calloc((size_t)records->places * RECORD_KINDS, sizeof *records->list);
+	if (!records->list)
+		return error_set(err, -ENOMEM, "cuda: out of memory");
+	/* Without it the idle share is unknown; a lost device is found by what follows. */
+	struct error why;
+	if (record_measure_gap(session, &why))
+		records->gap_ns = NAN;
+	return 0;
+}
+
+static void record_close(struct record *record)
+{
+	if (record->exec)
+		(void)cudaGraphExecDestroy(record->exec);
+}
+
+void records_close(struct records *records)
+{
+	for (size_t i = 0; records->list && i < (size_t)records->places * RECORD_KINDS; i++)
+		record_close(&records->list[i]);
+	record_close(&records->update);
+	free(records->list);
+	*records = (struct records){0};
+}
+
+/* --- which steps run as graphs, and what follows from them --------------------------------------------------------------------------------- */
+
+static bool record_is_due(uint64_t candidate)
+{
+	return (candidate & (candidate - 1)) == 0 || candidate % SAMPLE_EVERY == 0;
+}
+
+/* Whether the next step, of a full batch, runs as a graph. */
+static bool records_wanted(struct cuda_session *session, enum record_kind kind, unsigned place)
+{
+	struct records *records = &session->records;
+	/* The first one loads the kernels, which a recording may not. */
+	if (!records->seen[kind]) {
+		records->seen[kind] = true;
+		return false;
+	}
+	if (session->options.graph)
+		return true;
+	if (records->refused || place != 0 || isnan(records->gap_ns))
+		return false;
+	return record_is_due(++records->candidates[kind]);
+}
+
+/* Nodes of all that a step of this kind launches. */
+static size_t records_count_nodes(const struct cuda_session *session, enum record_kind kind)
+{
+	const struct records *records = &session->records;
+	size_t nodes = 0;
+	for (unsigned place = 0; place < records->places && nodes == 0; place++)
+		nodes = records->list[place * RECORD_KINDS + (unsigned)kind].nodes;
+	if (nodes > 0 || !(kind & RECORD_UPDATES))
+		return nodes;
+	/* The update is apart, behind the exchange. */
+	nodes = records_count_nodes(session, (enum record_kind)(kind & ~(unsigned)RECORD_UPDATES));
+	return nodes > 0 ? nodes + records->update.nodes : 0;
+}
+
+/* A step of a full batch was finished: work_ns of device time without copy and exchange.  The share of device_ns in which no
+ * kernel ran, waiting for others in the exchange not counted; NAN: not known. */
+static double records_idle_share(struct cuda_session *session, enum record_kind kind,
+	bool was_recorded, double work_ns, double device_ns)
+{
+	struct records *records = &session->records;
+	if (isnan(records->gap_ns) || device_ns <= 0)
+		return NAN;
+	if (was_recorded) {
+		const double gaps_ns = (double)records_count_nodes(session, kind) * records->gap_ns;
+		const double busy_ns = fmax(work_ns - gaps_ns, 0);
+		const double before = records->busy_ns[kind];
+		records->busy_ns[kind] =
+			before > 0 ? before + SMOOTHING * (busy_ns - before) : busy_ns;
+		return fmin(gaps_ns, work_ns) / device_ns;
+	}
+	if (records->busy_ns[kind] <= 0)
+		return NAN;
+	return fmax(work_ns - records->busy_ns[kind], 0) / device_ns;
+}
+
+/* --- the sequence of a step on the first stream; nothing here waits ---------------------------------------------------- */
+
+/* The sum over all devices in place of each one's gradients, between the flight's two events. */
+static int exchange_enqueue(
+	struct cuda_session *session, const struct flight *flight, struct error *err)
+{
+	const struct cuda_options *options = &session->options;
+	cudaStream_t stream = session->streams[0];
+	size_t count;
+	float *gradients = train_gradient_array(session->train, &count);
+	int code = CUDA_TRY(err, cudaEventRecord(flight->sync_begin, stream));
+	if (!code)
+		code = group_all_reduce(
+			options->group, options->rank, gradients, count, stream, err);
+	return code ? code : CUDA_TRY(err, cudaEventRecord(flight->sync_end, stream));
+}
+
+static int step_bring_batch(struct cuda_session *session, const struct flight *flight,
+	const struct step_plan *plan, const struct batch_view *batch, struct error *err)
+{
+	int code = 0;
+	/* Before the step begins: it is the upload's time, not the step's. */
+	if (!plan->on_host)
+		code = CUDA_TRY(err, cudaStreamWaitEvent(session->streams[0], plan->place->end, 0));
+	if (!code)
+		code = step_mark(flight->begin, session, err);
+	if (code || !plan->on_host)
+		return code;
+	code = staging_copy(&session->staging, plan->place, batch, session->streams[0], err);
+	return code ? code : step_mark(flight->copied, session, err);
+}
+
+static int step_compute_directly(struct cuda_session *session, const struct flight *flight,
+	const struct step_plan *plan, struct error *err)
+{
+	int code = enqueue_gradients(session, plan->place, flight->size, plan->carry, err);
+	if (!code && flight->syncs)
+		code = exchange_enqueue(session, flight, err);
+	if (!code && plan->statistics)
+		code = train_statistics(session->train,
+			(session->accumulated + 1) * (flight->syncs ? session->devices : 1),
+			session->statistics, err);
+	return code || !plan->updates ? code : enqueue_update(session, err);
+}
+
+/* A step that cannot be recorded runs kernel by kernel, unless graphs were asked for. */
+static bool step_goes_without_graph(const struct cuda_session *session, int code)
+{
+	return code == -ENOTSUP && !session->options.graph;
+}
+
+static int step_compute_recorded(struct cuda_session *session, struct flight *flight,
+	const struct step_plan *plan, struct error *err)
+{
+	const unsigned apart = flight->syncs ? RECORD_UPDATES : 0;
+	int code = records_run(
+		session, (enum record_kind)(flight->kind & ~apart), plan->place_index, err);
+	if (step_goes_without_graph(session, code)) {
+		flight->recorded = false;
+		return step_compute_directly(session, flight, plan, err);
+	}
+	if (code || !flight->syncs)
+		return code;
+	code = exchange_enqueue(session, flight, err);
+	if (!code)
+		code = records_run_update(session, err);
+	if (!step_goes_without_graph(session, code))
+		return code;
+	flight->recorded = false;
+	return enqueue_update(session, err);
+}
+
+static int step_read_back(struct cuda_session *session, const struct flight *flight,
+	const struct step_plan *plan, struct error *err)
+{
+	cudaStream_t stream = session->streams[0];
+	int code = CUDA_TRY(
+		err, cudaMemcpyAsync(&flight->readback->loss, train_loss(session->train),
+			     sizeof flight->readback->loss, cudaMemcpyDeviceToHost, stream));
+	if (!code && plan->statistics)
+		code = CUDA_TRY(
+			err, cudaMemcpyAsync(flight->readback->statistics, session->statistics,
+				     sizeof flight->readback->statistics, cudaMemcpyDeviceToHost,
+				     stream));
+	if (!code)
+		code = step_mark(flight->done, session, err);
+	return code ? code : step_mark(plan->place->used, session, err);
+}
+
+static int enqueue_step(struct cuda_session *session, struct flight *flight,
+	const struct step_plan *plan, const struct batch_view *batch, struct error *err)
+{
+	int code = step_bring_batch(session, flight, plan, batch, err);
+	if (!code)
+		code = flight->recorded ? step_compute_recorded(session, flight, plan, err)
+					: step_compute_directly(session, flight, plan, err);
+	if (!code)
+		code = step_mark(flight->end, session, err);
+	return code ? code : step_read_back(session, flight, plan, err);
+}
 
 /* What is on the device is unknown from now on. */
 static int step_give_up(struct cuda_session *session, uint64_t batch, int code, struct error *err)
@@ -17,7 +457,7 @@ static int step_give_up(struct cuda_session *session, uint64_t batch, int code, 
 	return error_prefix(err, code, "step of batch %llu", (unsigned long long)batch);
 }
 
-static int use_device(struct cuda_session *session, uint64_t batch, struct error *err)
+static int step_use_device(struct cuda_session *session, uint64_t batch, struct error *err)
 {
 	if (session->broken)
 		return error_set(err, -EIO, "cuda: an earlier step failed");
@@ -27,7 +467,7 @@ static int use_device(struct cuda_session *session, uint64_t batch, struct error
 
 /* --- launching -------------------------------------------------------------------------------------------------------- */
 
-static int check_place(
+static int step_check_place(
 	const struct cuda_session *session, const struct batch_view *batch, struct error *err)
 {
 	const unsigned places = session->options.staging_places;
@@ -38,11 +478,11 @@ static int check_place(
 		session->staging.places[batch->place].size == batch->size)
 		return 0;
 	return error_set(err, -EINVAL,
-		"cuda: batch %llu, of %u, was not uploaded to place %d of %u",
+		"cuda: batch %llu of %u samples was not uploaded to staging place %d of %u",
 		(unsigned long long)batch->index, batch->size, batch->place, places);
 }
 
-static struct step_plan make_plan(
+static struct step_plan step_make_plan(
 	const struct cuda_session *session, const struct batch_view *batch)
 {
 	const struct cuda_options *options = &session->options;
@@ -59,7 +499,7 @@ static struct step_plan make_plan(
 	return plan;
 }
 
-static void begin_flight(struct cuda_session *session, struct flight *flight,
+static void step_begin_flight(struct cuda_session *session, struct flight *flight,
 	const struct step_plan *plan, const struct batch_view *batch)
 {
 	flight->batch = batch->index;
@@ -80,8 +520,8 @@ static int step_launch_kernels(
 {
 	struct flight *flight = &session->flights[session->launched % session->room];
 	flight->launched_ns = clock_now_ns();
-	const struct step_plan plan = make_plan(session, batch);
-	begin_flight(session, flight, &plan, batch);
+	const struct step_plan plan = step_make_plan(session, batch);
+	step_begin_flight(session, flight, &plan, batch);
 	const int code = enqueue_step(session, flight, &plan, batch, err);
 	if (code)
 		return step_give_up(session, batch->index, code, err);
@@ -93,12 +533,12 @@ static int step_launch_kernels(
 
 int session_launch(struct cuda_session *session, const struct batch_view *batch, struct error *err)
 {
-	int code = use_device(session, batch->index, err);
+	int code = step_use_device(session, batch->index, err);
 	/* What was uploaded was checked then; its host memory may hold another batch by now. */
 	if (!code && batch->place == BATCH_ON_HOST)
 		code = staging_check(&session->staging, batch, err);
 	if (!code)
-		code = check_place(session, batch, err);
+		code = step_check_place(session, batch, err);
 	if (!code && session->launched - session->finished >= session->room)
 		code = error_set(
 			err, -EINVAL, "cuda: %u steps are in flight already", session->room);
@@ -112,17 +552,17 @@ static uint64_t step_later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* When the step will hardly be done yet. */
-static uint64_t expected_end(const struct cuda_session *session, const struct flight *flight)
+/* Until then the step is not expected to be done. */
+static uint64_t step_expected_end(const struct cuda_session *session, const struct flight *flight)
 {
 	const uint64_t *last = session->last_ns;
 	const double shorter = (double)(last[0] < last[1] ? last[0] : last[1]);
 	const double share = (double)flight->size / session->options.batch_size;
 	return step_later(flight->launched_ns, session->last_end_ns) +
-	       (uint64_t)(EXPECTED_SHARE * share * shorter);
+	       (uint64_t)(STEP_EXPECTED_SHARE * share * shorter);
 }
 
-static void read_values(const struct flight *flight, struct step_result *out)
+static void step_read_values(const struct flight *flight, struct step_result *out)
 {
 	out->loss = (double)flight->readback->loss;
 	if (!flight->has_statistics)
@@ -134,7 +574,7 @@ static void read_values(const struct flight *flight, struct step_result *out)
 	out->activation_deviation = statistics[3];
 }
 
-static int read_sync(struct cuda_session *session, const struct flight *flight,
+static int step_read_sync(struct cuda_session *session, const struct flight *flight,
 	struct step_result *out, struct error *err)
 {
 	struct device_span span;
@@ -145,7 +585,7 @@ static int read_sync(struct cuda_session *session, const struct flight *flight,
 	return code;
 }
 
-static int read_times(struct cuda_session *session, const struct flight *flight,
+static int step_read_times(struct cuda_session *session, const struct flight *flight,
 	struct step_result *out, struct error *err)
 {
 	struct device_span span;
@@ -154,7 +594,7 @@ static int read_times(struct cuda_session *session, const struct flight *flight,
 	if (!code && flight->copies)
 		code = device_clock_between(flight->begin, flight->copied, &out->copy_ns, err);
 	if (!code && flight->syncs)
-		code = read_sync(session, flight, out, err);
+		code = step_read_sync(session, flight, out, err);
 	if (code)
 		return code;
 	out->device_ns = span.device_ns;
@@ -165,7 +605,7 @@ static int read_times(struct cuda_session *session, const struct flight *flight,
 	return 0;
 }
 
-static void judge_idle(
+static void step_judge_idle(
 	struct cuda_session *session, const struct flight *flight, struct step_result *out)
 {
 	const uint64_t other_ns = out->copy_ns + out->sync_ns;
@@ -178,11 +618,11 @@ static void judge_idle(
 static int step_collect(struct cuda_session *session, const struct flight *flight,
 	struct step_result *out, struct error *err)
 {
-	const int code = read_times(session, flight, out, err);
+	const int code = step_read_times(session, flight, out, err);
 	if (code)
 		return code;
-	read_values(flight, out);
-	judge_idle(session, flight, out);
+	step_read_values(flight, out);
+	step_judge_idle(session, flight, out);
 	session->last_end_ns = out->end_ns;
 	session->last_ns[1] = session->last_ns[0];
 	session->last_ns[0] =
@@ -190,13 +630,13 @@ static int step_collect(struct cuda_session *session, const struct flight *fligh
 	return device_clock_keep(&session->clock, err);
 }
 
-static int wait_and_collect(struct cuda_session *session, const struct flight *flight,
+static int step_wait_and_collect(struct cuda_session *session, const struct flight *flight,
 	struct step_result *out, struct error *err)
 {
-	const cudaError_t came = wait_for(
-		flight->done, expected_end(session, flight), UINT64_MAX, session->options.stop);
+	const cudaError_t came = wait_for(flight->done, step_expected_end(session, flight),
+		UINT64_MAX, session->options.stop);
 	if (came == cudaErrorNotReady)
-		return error_set(err, -ECANCELED, "cuda: stopped within a step");
+		return error_set(err, -ECANCELED, "cuda: stopped during a step");
 	return came == cudaSuccess ? step_collect(session, flight, out, err)
 				   : fail_cuda(err, (int)came, "computing");
 }
@@ -214,10 +654,10 @@ int session_finish(struct cuda_session *session, struct step_result *out, struct
 	if (session->launched == session->finished)
 		return error_set(err, -EINVAL, "cuda: no step is in flight");
 	const struct flight *flight = &session->flights[session->finished % session->room];
-	int code = use_device(session, flight->batch, err);
+	int code = step_use_device(session, flight->batch, err);
 	if (code)
 		return code;
-	code = wait_and_collect(session, flight, out, err);
+	code = step_wait_and_collect(session, flight, out, err);
 	if (code == -ECANCELED)
 		return code;
 	if (code)

@@ -1,19 +1,67 @@
-/* A model in the device's memory and its training step as a sequence of launches.  The function computed is that of
+/* A model in the device's memory and its training step as a sequence of launches.  It computes the function of
  * workloads/backend/network.h (the reference), over the whole batch at once.  Nothing here waits for the device, allocates
- * after open, or depends on the values of a batch: a step can be recorded as a graph. */
+ * after open, or depends on the values of a batch: a step can be recorded as a graph.  train.c opens it: memory, first
+ * weights, plans of the products; train_step.c launches steps. */
 #ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_TRAIN_H
 #define MLBENCH_WORKLOADS_BACKEND_CUDA_TRAIN_H
 
-#include "workloads/backend/cuda/kernels.h"
+#include "workloads/backend/cuda/device_plan.h"
 #include "workloads/backend/cuda/plugin.h"
+#include "workloads/backend/cuda/runtime.h"
 
+#include <cuda_runtime_api.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TRAIN_STREAMS_MAX = 8 };
+enum { TRAIN_WORKSPACE_BYTES = 32 << 20 }; /* of a stream: what cuBLAS takes itself on sm_90 */
 
-struct train;
+/* A product with its operands; beta and workspace are given when it runs. */
+struct train_product {
+	struct gemm_plan *plan;
+	struct gemm_operands operands;
+	enum gemm_epilogue epilogue;
+};
+
+struct train_layer {
+	struct train_product products[DEVICE_PRODUCTS];
+	/* streams > 1: the gradient of the output is there; the gradient of the weights is. */
+	cudaEvent_t ready, done;
+};
+
+struct train {
+	struct cuda_options options;
+	struct device_plan plan;
+	struct gemm_context *context;
+	char *memory; /* plan.bytes, then a workspace for each stream but the first */
+	struct train_layer *layers;
+	cuda_stream streams[DEVICE_STREAMS_MAX];
+	unsigned stream_count;
+	float loss_scale;
+	bool deterministic;
+	bool quantised;     /* fp8: the weights are, since open */
+	uint32_t last_size; /* of the last batch */
+	const void *input;  /* of this step: the plan's, or the batch where it lies */
+	char note[128];
+};
+
+/* NULL for DEVICE_NOWHERE. */
+static inline void *train_at(const struct train *train, size_t offset)
+{
+	return offset == DEVICE_NOWHERE ? NULL : train->memory + offset;
+}
+
+static inline struct device_rows train_rows(
+	const struct train *train, const struct device_view *view)
+{
+	return (struct device_rows){.data = train_at(train, view->offset),
+		.type = view->type,
+		.samples = train->plan.options.batch,
+		.rows = view->rows,
+		.columns = view->columns,
+		.ld = view->ld,
+		.sample_stride = view->sample_stride};
+}
 
 /* streams: (options->streams), the first is where a step begins and ends.  The device is current. */
 int train_open(struct train **out, const struct cuda_options *options, cuda_stream const *streams,
@@ -21,7 +69,6 @@ int train_open(struct train **out, const struct cuda_options *options, cuda_stre
 void train_close(struct train *train); /* NULL is fine */
 
 /* Likewise, of a model that may be in no list; options->model is not looked at. */
-struct model;
 int train_open_model(struct train **out, const struct cuda_options *options,
 	const struct model *model, cuda_stream const *streams, struct error *err);
 
@@ -48,13 +95,14 @@ const float *train_loss(const struct train *train);
  * steps: whose gradients are added up so far, times devices if they were summed over these already. */
 int train_statistics(struct train *train, unsigned steps, double *out, struct error *err);
 
-/* What is to be said about the products, "" or such as "2 of 9 products in bf16". */
+/* A remark about the products for the description, such as "2 of 9 products in bf16"; "": none. */
 const char *train_note(const struct train *train);
 double train_flops_per_sample(const struct train *train);
 bool train_deterministic(const struct train *train);
 /* The GEMMs of a step alone, in their order, without any other kernel: for the bench of their sum. */
 int train_products(struct train *train, struct error *err);
-/* The sum of the same GEMMs, each timed alone when its plan was chosen; NAN where one was not. */
-double train_products_ns(const struct train *train);
+/* Runs one of the products: beta multiplies what its output holds.  For steps and benches. */
+int train_run(struct train *train, size_t layer, enum device_product product, float beta,
+	unsigned stream, struct error *err);
 
 #endif

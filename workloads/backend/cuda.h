@@ -1,6 +1,6 @@
 /* Finding and opening the CUDA plug-in, once in a process, and the exact reason when no device can be had. */
-#ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_LOAD_H
-#define MLBENCH_WORKLOADS_BACKEND_CUDA_LOAD_H
+#ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_H
+#define MLBENCH_WORKLOADS_BACKEND_CUDA_H
 
 #include "harness/base/error.h"
 #include "workloads/backend/cuda/plugin.h"

@@ -1,7 +1,7 @@
 /* OpenBLAS, opened when the first step or probe needs it: opening takes 300 MB of address space and starts threads, which a
  * command that multiplies nothing does without. */
-#ifndef MLBENCH_WORKLOADS_BACKEND_BLAS_H
-#define MLBENCH_WORKLOADS_BACKEND_BLAS_H
+#ifndef MLBENCH_WORKLOADS_BACKEND_OPENBLAS_H
+#define MLBENCH_WORKLOADS_BACKEND_OPENBLAS_H
 
 #include "harness/base/error.h"
 
@@ -30,6 +30,10 @@ extern const struct blas *blas;
 /* Whether `threads` threads of it will find their buffers.  It never stops asking for memory that it does not get, so this
  * is asked first.  -ENOMEM: not. */
 int blas_check_room(int threads, struct error *err);
+
+/* For the products of the calling thread (the count is OpenMP's, a property of it).  -ENOMEM as above; -ENOTSUP: the library
+ * was built for fewer. */
+int blas_set_threads(int threads, struct error *err);
 
 /* For tests, which look at the calls; NULL: the library's own again. */
 void blas_replace(const struct blas *functions);

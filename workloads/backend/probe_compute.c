@@ -1,11 +1,11 @@
-/* sgemm of OpenBLAS over shapes and threads, every cell once a round.  Operands are constants whose
- * product is known, and a cell that computes anything else is an error. */
-#include "workloads/backend/probe_gemm.h"
+/* sgemm of OpenBLAS over shapes and threads, every cell once a round.  Operands are constants whose product is known, and a
+ * cell that computes anything else is an error.  A device is measured by the plug-in: medians, the best shapes and words are
+ * made here. */
+#include "workloads/backend/probe_compute.h"
 
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
-#include "workloads/backend/blas.h"
-#include "workloads/model/products.h"
+#include "workloads/backend/openblas.h"
 
 #include <errno.h>
 #include <math.h>
@@ -42,7 +42,7 @@ static double probe_gemm_cell_flops(const struct cell *cell)
 	return 2.0 * (double)cell->m * (double)cell->n * (double)cell->k;
 }
 
-/* --- what to measure ----------------------------------------------------------------------------- */
+/* --- cores: what to measure ----------------------------------------------------------------------------- */
 
 static void probe_gemm_add_squares(struct sweep *sweep, unsigned threads)
 {
@@ -125,20 +125,7 @@ static int probe_gemm_open_operands(struct sweep *sweep, struct error *err)
 	return code ? code : probe_gemm_fill(&sweep->c, c, 0, err);
 }
 
-/* --- measuring ----------------------------------------------------------------------------------- */
-
-static int probe_gemm_set_threads(unsigned threads, struct error *err)
-{
-	const int code =
-		(int)threads > blas->get_num_threads() ? blas_check_room((int)threads, err) : 0;
-	if (code < 0)
-		return code;
-	blas->set_num_threads((int)threads);
-	if (blas->get_num_threads() == (int)threads)
-		return 0;
-	return error_set(err, -ENOTSUP, "openblas was built for %d threads, not %u",
-		blas->get_num_threads(), threads);
-}
+/* --- cores: measuring ----------------------------------------------------------------------------------- */
 
 static void probe_gemm_multiply(const struct sweep *sweep, long long m, long long n, long long k)
 {
@@ -147,7 +134,7 @@ static void probe_gemm_multiply(const struct sweep *sweep, long long m, long lon
 		(blasint)n);
 }
 
-/* The first and the last element; sums of so many equal terms are exact in float. */
+/* The first and the last element; sums of that many equal terms are exact in float. */
 static bool probe_gemm_is_right(const struct sweep *sweep, const struct cell *cell)
 {
 	static const double TOLERANCE = 1e-5;
@@ -160,7 +147,7 @@ static bool probe_gemm_is_right(const struct sweep *sweep, const struct cell *ce
 
 static int probe_gemm_measure_cell(struct sweep *sweep, struct cell *cell, struct error *err)
 {
-	const int code = probe_gemm_set_threads(cell->threads, err);
+	const int code = blas_set_threads((int)cell->threads, err);
 	if (code)
 		return code;
 	/* After another thread count the threads have to be woken first. */
@@ -195,7 +182,7 @@ static int probe_gemm_measure_rounds(struct sweep *sweep, struct error *err)
 	return code;
 }
 
-/* --- results ------------------------------------------------------------------------------------- */
+/* --- cores: results ------------------------------------------------------------------------------------- */
 
 static void probe_gemm_keep_cell(const struct cell *cell, struct ceilings *out)
 {
@@ -255,8 +242,8 @@ static void probe_gemm_keep(const struct sweep *sweep, struct ceilings *out)
 			"are cut to fewer rows",
 			plan->model->name, plan->batch, plan->call_flops_most * 1e-9);
 	if (unseen > 0 && !probe_stopped(sweep->control))
-		ceilings_lack(out, "gemm: %zu of %zu shapes, for want of time", unseen,
-			sweep->cell_count);
+		ceilings_lack(
+			out, "gemm: %zu of %zu shapes: out of time", unseen, sweep->cell_count);
 }
 
 int probe_gemm(const struct probe_gemm_plan *plan, const struct probe_control *control,
@@ -287,4 +274,175 @@ int probe_gemm(const struct probe_gemm_plan *plan, const struct probe_control *c
 	free(sweep);
 	blas->set_num_threads(threads_before);
 	return probe_stopped(control) ? -EINTR : code;
+}
+
+/* --- the device -------------------------------------------------------------------------------- */
+
+static const size_t COPY_LEAST = 4096;
+
+_Static_assert((int)CUDA_PROBE_COPIES_MAX <= (int)CEILING_COPIES_MAX, "copies of a probe");
+_Static_assert((int)CUDA_PROBE_GEMMS_MAX <= (int)CEILING_GEMMS_MAX, "products of a probe");
+
+static double probe_device_keep_series(
+	const struct cuda_probe_series *series, struct ceiling_range *range)
+{
+	struct probe_values values = {0};
+	for (unsigned i = 0; i < series->count && i < CUDA_PROBE_REPEATS_MAX; i++)
+		probe_add(&values, series->values[i]);
+	return probe_median(&values, range);
+}
+
+static void probe_device_keep_copies(const struct cuda_probe *probe, struct device_ceiling *device)
+{
+	for (size_t i = 0; i < probe->copy_count && i < CUDA_PROBE_COPIES_MAX; i++) {
+		const struct cuda_probe_copy *from = &probe->copies[i];
+		struct copy_ceiling copy = {.to_device = from->direction == CUDA_COPY_TO_DEVICE,
+			.pinned = from->pinned,
+			.bytes = (double)from->bytes};
+		copy.bytes_per_s = probe_device_keep_series(&from->bytes_per_s, &copy.range);
+		if (copy.range.repeats > 0)
+			device->copies[device->copy_count++] = copy;
+	}
+}
+
+/* --- the device: products ------------------------------------------------------------------------------------ */
+
+static bool probe_device_is_square(const struct cuda_probe_gemm *gemm)
+{
+	return strcmp(gemm->layer, "square") == 0;
+}
+
+static void probe_device_add_gemm(const struct cuda_probe_gemm *from, struct device_ceiling *device)
+{
+	struct device_gemm_ceiling gemm = {.m = from->m,
+		.n = from->n,
+		.k = from->k,
+		.is_best = probe_device_is_square(from),
+		.efficiency = NAN};
+	const struct config_value precision = {.integer = from->precision};
+	gemm.flops = probe_device_keep_series(&from->flops, &gemm.range);
+	(void)snprintf(gemm.name, sizeof gemm.name, "%s", from->layer);
+	(void)config_format_value(
+		KEY_STEP_PRECISION, &precision, gemm.precision, sizeof gemm.precision);
+	device->gemms[device->gemm_count++] = gemm;
+}
+
+/* The best square of a precision; NULL: none was measured. */
+static const struct cuda_probe_gemm *probe_device_best_square(
+	const struct cuda_probe *probe, enum step_precision precision)
+{
+	const struct cuda_probe_gemm *best = NULL;
+	double most = -INFINITY;
+	for (size_t i = 0; i < probe->gemm_count; i++) {
+		const struct cuda_probe_gemm *gemm = &probe->gemms[i];
+		const double flops = probe_device_keep_series(&gemm->flops, NULL);
+		if (gemm->precision == precision && probe_device_is_square(gemm) && flops > most) {
+			most = flops;
+			best = gemm;
+		}
+	}
+	return best;
+}
+
+static void probe_device_keep_gemms(const struct cuda_probe *probe, struct ceilings *out)
+{
+	struct device_ceiling *device = &out->device;
+	for (int precision = STEP_PRECISION_FP32; precision <= STEP_PRECISION_FP8; precision++) {
+		const struct cuda_probe_gemm *best =
+			probe_device_best_square(probe, (enum step_precision)precision);
+		if (best)
+			probe_device_add_gemm(best, device);
+	}
+	for (size_t i = 0; i < probe->gemm_count; i++)
+		if (!probe_device_is_square(&probe->gemms[i]) && probe->gemms[i].flops.count > 0)
+			probe_device_add_gemm(&probe->gemms[i], device);
+	for (size_t i = 0; i < device->gemm_count; i++)
+		device->gemms[i].efficiency =
+			device->gemms[i].flops /
+			ceilings_device_flops(out, device->gemms[i].precision);
+}
+
+/* --- the device ------------------------------------------------------------------------------------ */
+
+static void probe_device_keep_facts(
+	const struct cuda_found *found, unsigned index, struct device_ceiling *device)
+{
+	device->index = index;
+	device->count = (unsigned)found->node.count;
+	device->test_double = found->plugin && found->plugin->test_double;
+	if (index < found->node.count && index < CUDA_DEVICES_MAX) {
+		const struct cuda_device_facts *facts = &found->node.devices[index];
+		(void)snprintf(device->name, sizeof device->name, "%s", facts->name);
+		(void)snprintf(device->capability, sizeof device->capability, "%u.%u",
+			facts->major % 100, facts->minor % 100);
+		device->memory_bytes = (double)facts->memory_bytes;
+		device->cache_bytes = (double)facts->l2_bytes;
+	}
+	(void)snprintf(device->versions, sizeof device->versions,
+		"driver for CUDA %d.%d, runtime %d.%d, cuBLAS %s", found->node.driver / 1000,
+		found->node.driver % 1000 / 10, found->node.runtime / 1000,
+		found->node.runtime % 1000 / 10, found->node.cublas);
+}
+
+void probe_device_keep(const struct cuda_probe *probe, const struct cuda_found *found,
+	unsigned index, struct ceilings *out)
+{
+	struct device_ceiling *device = &out->device;
+	out->has_device = true;
+	probe_device_keep_facts(found, index, device);
+	device->memory_bytes_per_s =
+		probe_device_keep_series(&probe->memory_bytes_per_s, &device->memory_range);
+	device->launch_ns = probe_device_keep_series(&probe->launch_ns, &device->launch_range);
+	device->kernel_ns = probe_device_keep_series(&probe->kernel_ns, &device->kernel_range);
+	device->graph_kernel_ns =
+		probe_device_keep_series(&probe->graph_launch_ns, &device->graph_kernel_range);
+	device->round_trip_ns =
+		probe_device_keep_series(&probe->round_trip_ns, &device->round_trip_range);
+	probe_device_keep_copies(probe, device);
+	probe_device_keep_gemms(probe, out);
+	for (size_t i = 0; i < probe->missing_count; i++)
+		ceilings_lack(out, "device: %.240s", probe->missing[i]);
+}
+
+static void probe_device_note(
+	const struct cuda_found *found, const struct probe_device_plan *plan, struct ceilings *out)
+{
+	if (found->plugin->test_double)
+		ceilings_note(out,
+			"device: simulated on the CPU by a test double; its figures are meaningless");
+	if (found->node.count > 1)
+		ceilings_note(out, "device: only device %u of %zu was probed", plan->device,
+			found->node.count);
+}
+
+int probe_device(const struct probe_device_plan *plan, const struct probe_control *control,
+	struct ceilings *out, struct error *err)
+{
+	const struct cuda_found *found = cuda_find();
+	if (!found->ready)
+		return error_set(err, -ENODEV, "%s", found->why);
+	struct cuda_probe *probe = calloc(1, sizeof *probe);
+	if (!probe)
+		return error_set(err, -ENOMEM, "out of memory");
+	const struct cuda_probe_plan asked = {.device = plan->device,
+		.repeats = control->rounds,
+		.seconds = (double)plan->most_ns / (double)NS_PER_S,
+		.copy_least = COPY_LEAST,
+		.copy_most = plan->copy_most,
+		.model = plan->model ? plan->model->name : NULL,
+		.batch_size = plan->batch,
+		.sample_elements = plan->shape.sample_elements,
+		.class_count = plan->shape.class_count,
+		.precision = plan->precision,
+		.shapes_most = plan->shapes_most,
+		.stop = control->stop};
+	const uint64_t begin = clock_now_ns();
+	const int code = found->plugin->probe(&asked, probe, err);
+	if (code == 0 || code == -EINTR) {
+		probe_device_keep(probe, found, plan->device, out);
+		out->device.seconds = (double)(clock_now_ns() - begin) / (double)NS_PER_S;
+		probe_device_note(found, plan, out);
+	}
+	free(probe);
+	return code;
 }
