@@ -101,7 +101,7 @@ void column_cell(const struct table_column *column, const json_t *row, struct bu
 	const size_t before = out->size;
 	const json_t *value = column->text_of ? NULL : column_value(row, column->path);
 	if (column->text_of) {
-		column->text_of(row, out);
+		column->text_of(column, row, out);
 	} else if (cell_is_range(value)) {
 		cell_number(column, json_number_value(json_array_get(value, 0)), out);
 		buffer_text(out, "-");
@@ -109,7 +109,7 @@ void column_cell(const struct table_column *column, const json_t *row, struct bu
 	} else if (json_is_number(value)) {
 		cell_number(column, json_number_value(value), out);
 	} else if (json_is_boolean(value)) {
-		buffer_text(out, json_is_true(value) ? "yes" : "no");
+		buffer_text(out, json_is_true(value) ? "on" : "off");
 	} else if (json_is_string(value)) {
 		buffer_text(out, json_string_value(value));
 	}
@@ -126,7 +126,8 @@ void columns_table(
 	{
 		for (size_t i = 0; i < count; i++) {
 			const struct table_column *column = &columns[i];
-			const enum ink ink = column->ink_of ? column->ink_of(row) : column->ink;
+			const enum ink ink =
+				column->ink_of ? column->ink_of(column, row) : column->ink;
 			struct buffer text = {0};
 			if (column->head)
 				column_cell(column, row, &text);
@@ -155,7 +156,7 @@ static void csv_cell(const struct table_column *column, const json_t *row, struc
 	const json_t *value = column->text_of ? NULL : column_value(row, column->path);
 	struct buffer text = {0};
 	if (column->text_of)
-		column->text_of(row, &text);
+		column->text_of(column, row, &text);
 	else if (json_is_integer(value))
 		buffer_format(&text, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 	else if (json_is_real(value))

@@ -12,7 +12,7 @@ enum { TABLE_COLUMNS_MAX = 32 };
 
 /* How the value of a cell is written. */
 enum column_unit {
-	COLUMN_TEXT,    /* as it is; a number as JSON has it, a boolean as yes or no */
+	COLUMN_TEXT,    /* as it is; a number as JSON has it, a boolean as on or off */
 	COLUMN_COUNT,   /* 1,234 */
 	COLUMN_SHARE,   /* 0.125: 12.5% */
 	COLUMN_BYTES,   /* 1.50 MiB */
@@ -35,9 +35,11 @@ struct table_column {
 	const char *after; /* "x" */
 	double scale;      /* the value is multiplied by it; 0: it is not */
 	enum ink ink;
-	enum ink (*ink_of)(const json_t *row);                  /* instead of .ink */
-	void (*text_of)(const json_t *row, struct buffer *out); /* instead of .path and .unit */
-	const char *csv; /* name of the column in CSV; NULL: not there */
+	/* Instead of .path with .unit, and of .ink, with what is in the column: appends nothing where there is nothing. */
+	void (*text_of)(const struct table_column *column, const json_t *row, struct buffer *out);
+	enum ink (*ink_of)(const struct table_column *column, const json_t *row);
+	const void *context; /* theirs */
+	const char *csv;     /* name of the column in CSV; NULL: not there */
 };
 
 enum { TABLE_BAR_COLUMNS = 16 };

@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void verdict_of_row(const json_t *row, struct buffer *out)
+static void verdict_of_row(const struct table_column *column, const json_t *row, struct buffer *out)
 {
+	(void)column;
 	buffer_format(out, "%s / %s", column_text(row, "verdict.stage"),
 		column_text(row, "verdict.resource"));
 }
