@@ -415,19 +415,19 @@ static void add_verdict(const struct status *s, const struct style *style, struc
 /* --- threads ------------------------------------------------------------------------------------ */
 
 static const struct table_column staged[] = {
-	{"stage", true, 0, false, false},
-	{"thread", false, 0, false, false},
-	{"does", true, 0, false, false},
-	{"since", false, 1, false, false},
-	{"items", false, 2, false, false},
-	{"last one", false, 3, false, false},
-	{"the kernel says", true, 0, true, false},
+	{.head = "stage", .left = true},
+	{.head = "thread"},
+	{.head = "does", .left = true},
+	{.head = "since", .keep = 1},
+	{.head = "items", .keep = 2},
+	{.head = "last one", .keep = 3},
+	{.head = "the kernel says", .left = true, .wraps = true},
 };
 
 static const struct table_column plain_threads[] = {
-	{"thread", false, 0, false, false},
-	{"name", true, 0, false, false},
-	{"the kernel says", true, 0, true, false},
+	{.head = "thread"},
+	{.head = "name", .left = true},
+	{.head = "the kernel says", .left = true, .wraps = true},
 };
 
 static void status_add_cell(struct table *table, enum ink ink, const char *text)
@@ -508,14 +508,14 @@ void status_text(const struct status *s, const struct style *style, struct buffe
 /* --- a list ------------------------------------------------------------------------------------- */
 
 static const struct table_column listed[] = {
-	{"process", false, 0, false, false},
-	{"command", true, 3, false, false},
-	{"name", true, 0, false, false},
-	{"phase", true, 0, false, false},
-	{"done", false, 1, false, false},
-	{"samples/s", false, 0, false, false},
-	{"to go", false, 2, false, false},
-	{"health", true, 0, true, false},
+	{.head = "process"},
+	{.head = "command", .left = true, .keep = 3},
+	{.head = "name", .left = true},
+	{.head = "phase", .left = true},
+	{.head = "done", .keep = 1},
+	{.head = "samples/s"},
+	{.head = "to go", .keep = 2},
+	{.head = "health", .left = true, .wraps = true},
 };
 
 static void add_run(const struct status *s, struct table *table)
