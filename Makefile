@@ -156,7 +156,7 @@ THREAD_TESTS := read_depths timeline timeline_pipeline live live_feed listen fla
 THREAD_TEST_PROGRAMS := $(filter $(THREAD_TESTS:%=$(B)/tests/test_%),$(TESTS))
 THREAD_DEVICE_TESTS := runtime graphs session double_nccl group
 THREAD_DEVICE_PROGRAMS := $(if $(CUDA_HEADERS),$(THREAD_DEVICE_TESTS:%=$(B)/double/test_%))
-THREAD_ABOVE := live/listen.c live/look.c live/metrics.c live/stall.c report/openmetrics.c report/openmetrics_names.c report/timeline_index.c command/probe_node.c
+THREAD_ABOVE := live/listen.c live/look.c live/stall.c report/openmetrics.c report/openmetrics_names.c report/timeline_index.c command/probe_node.c
 THREAD_SOURCES := $(MEASURING) $(filter $(THREAD_ABOVE:%=harness/%),$(SOURCES))
 ON_THREADS_LIBRARY := $(if $(filter thread,$(SAN)),$(THREAD_TEST_PROGRAMS) $(THREAD_DEVICE_PROGRAMS))
 $(ON_THREADS_LIBRARY): $(B)/libthreads.a

@@ -34,16 +34,8 @@ static void look_at_all(struct status *out)
 
 static void status_judge(struct status *out)
 {
-	struct thread_look waits;
-	const bool still = out->whole && stall_wants_still(&out->view, out->now_ns) &&
-			   look_stands_still(out->pid, &waits);
-	const struct stall_input input = {.view = out->whole ? &out->view : NULL,
-		.process = &out->process,
-		.threads = out->threads,
-		.thread_count = out->by_stage ? out->thread_count : 0,
-		.still = still ? &waits : NULL,
-		.now_ns = out->now_ns};
-	stall_find(&input, &out->stall);
+	stall_look(out->pid, out->whole ? &out->view : NULL, out->threads,
+		out->by_stage ? out->thread_count : 0, out->now_ns, &out->stall);
 	if (out->whole)
 		live_verdict_of(&out->view.warm, &out->view, &out->verdict);
 }
@@ -63,7 +55,6 @@ int status_look(int32_t pid, bool threads, struct status *out, struct error *err
 	out->seen = code != -EAGAIN;
 	if (!out->seen)
 		(void)snprintf(out->why, sizeof out->why, "it has published nothing yet");
-	look_at_process(pid, &out->process);
 	if (threads && out->whole && out->view.thread_count > 0)
 		look_at_stages(out);
 	else if (threads)
