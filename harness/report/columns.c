@@ -96,7 +96,8 @@ static bool cell_is_range(const json_t *value)
 	       json_is_number(json_array_get(value, 1));
 }
 
-void column_cell(const struct table_column *column, const json_t *row, struct buffer *out)
+/* False, and nothing appended: there is nothing. */
+static bool cell_add(const struct table_column *column, const json_t *row, struct buffer *out)
 {
 	const size_t before = out->size;
 	const json_t *value = column->text_of ? NULL : column_value(row, column->path);
@@ -107,13 +108,38 @@ void column_cell(const struct table_column *column, const json_t *row, struct bu
 		buffer_text(out, "-");
 		cell_number(column, json_number_value(json_array_get(value, 1)), out);
 	} else if (json_is_number(value)) {
-		cell_number(column, json_number_value(value), out);
+		if (!column->positive || json_number_value(value) > 0)
+			cell_number(column, json_number_value(value), out);
 	} else if (json_is_boolean(value)) {
 		buffer_text(out, json_is_true(value) ? "on" : "off");
 	} else if (json_is_string(value)) {
 		buffer_text(out, json_string_value(value));
 	}
-	buffer_text(out, out->size == before ? "-" : column->after ? column->after : "");
+	if (out->size == before)
+		return false;
+	buffer_text(out, column->after ? column->after : "");
+	return true;
+}
+
+void column_cell(const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	if (!cell_add(column, row, out))
+		buffer_text(out, "-");
+}
+
+void columns_phrase(
+	const struct table_column *columns, size_t count, const json_t *row, struct buffer *out)
+{
+	for (size_t i = 0; i < count; i++) {
+		const char *head = columns[i].head;
+		struct buffer cell = {0};
+		if (out->size == 0)
+			head += strspn(head, ";, ");
+		if (cell_add(&columns[i], row, &cell))
+			buffer_format(out, "%s%s", head, cell.data ? cell.data : "");
+		out->failed = out->failed || cell.failed;
+		buffer_release(&cell);
+	}
 }
 
 void columns_table(

@@ -28,6 +28,11 @@ const char *column_text(const json_t *row, const char *path);
 /* A cell's text; "-" for null and for nothing.  Two numbers in an array are a range: "941-1,046". */
 void column_cell(const struct table_column *column, const json_t *row, struct buffer *out);
 
+/* Values in a sentence, "accounted 100%; resident 2 MiB": head, cell and after of each column that has something.  What
+ * separates it from those before stands at the beginning of its head, and is left out where the text begins. */
+void columns_phrase(
+	const struct table_column *columns, size_t count, const json_t *row, struct buffer *out);
+
 /* rows: an array.  Opens the table; the caller closes it. */
 void columns_table(
 	const struct table_column *columns, size_t count, const json_t *rows, struct table *table);

@@ -4,9 +4,7 @@
 #include "harness/base/units.h"
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/export.h"
-#include "harness/report/points_table.h"
-#include "harness/report/stage_table.h"
-#include "harness/report/table.h"
+#include "harness/report/summary_tables.h"
 
 #include <math.h>
 #include <string.h>
@@ -91,60 +89,28 @@ static void export_add_best(const struct report *report, struct buffer *out)
 		export_add_fact(out, "advice", v->advice);
 }
 
-static void export_add_points(const struct report *report, struct buffer *out)
-{
-	struct points_table points;
-	points_table_open(&points, report, true, POINTS_SHOWN_MAX);
-	buffer_text(out, "\n### Points\n\n");
-	table_markdown(&points.table, out);
-	table_close(&points.table);
-	if (report->record->grid.points > POINTS_SHOWN_MAX)
-		buffer_format(out, "\nThe first %d of %zu points; points.csv has all of them.\n",
-			POINTS_SHOWN_MAX, report->record->grid.points);
-}
-
-static void export_add_stages(const struct report *report, struct buffer *out)
-{
-	struct table stages;
-	stage_table_open(&stages, report->points[report->best]);
-	buffer_text(out, "\n### Where the time went at the best point\n\n");
-	table_markdown(&stages, out);
-	table_close(&stages);
-}
-
-static void export_add_limits(const struct record *record, struct buffer *out)
-{
-	static const struct table_column columns[] = {{.head = "stage", .left = true},
-		{.head = "samples/s"}, {.head = "how", .left = true}};
-	char number[UNITS_BYTES];
-	struct table table;
-	if (record->limit_count == 0)
-		return;
-	table_open(&table, columns, sizeof columns / sizeof *columns);
-	for (size_t i = 0; i < record->limit_count; i++) {
-		const struct stage_limit *limit = &record->limits[i];
-		table_add(&table, INK_PLAIN, "%s", limit->stage);
-		table_add(&table, INK_PLAIN, "%s",
-			isfinite(limit->capacity) ? units_format_count(limit->capacity, number)
-						  : "-");
-		table_add(&table, INK_PLAIN, "%s", limit->how);
-	}
-	buffer_text(out, "\n### Limits of this node, each stage alone\n\n");
-	table_markdown(&table, out);
-	table_close(&table);
-}
-
 static int write_markdown(const struct report *report, struct buffer *out, struct error *err)
 {
 	(void)err;
 	const bool any = report->best < report->record->grid.points;
+	struct medium medium = medium_markdown(out);
 	export_add_head(report, out);
 	if (any)
 		export_add_best(report, out);
-	export_add_points(report, out);
-	if (any)
-		export_add_stages(report, out);
-	export_add_limits(report->record, out);
+	medium_heading(&medium, "points");
+	summary_points(&medium, report, POINTS_SHOWN_MAX);
+	if (any) {
+		json_t *point = report_point_json(report, report->best);
+		medium_heading(&medium, "where the time went at the best point");
+		summary_stages(&medium, point);
+		json_decref(point);
+	}
+	if (report->record->limit_count > 0) {
+		json_t *limits = report_limits_json(report->record);
+		medium_heading(&medium, "limits of this node, each stage alone");
+		summary_limits(&medium, limits);
+		json_decref(limits);
+	}
 	return 0;
 }
 

@@ -514,12 +514,12 @@ int report_write_files(const struct report *report, struct error *err)
 {
 	json_t *json = report_summary_json(report);
 	char *text = json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) : NULL;
-	json_decref(json);
 	int code = text ? report_write_file(report, "summary.json", text, strlen(text), err)
 			: error_set(err, -ENOMEM, "out of memory for 'summary.json'");
 	free(text);
 	struct buffer csv = {0};
-	report_csv(report, &csv);
+	report_csv(report, json_object_get(json, "points"), &csv);
+	json_decref(json);
 	if (!code)
 		code = csv.failed
 			       ? error_set(err, -ENOMEM, "out of memory for 'points.csv'")

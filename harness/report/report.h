@@ -103,7 +103,11 @@ const char *report_emulation_warning(const struct config *config, bool emulated)
 
 /* summary.json; NULL without memory. */
 json_t *report_summary_json(const struct report *report);
-void report_csv(const struct report *report, struct buffer *out);
+/* One of its points; the stages' limits. */
+json_t *report_limits_json(const struct record *record);
+json_t *report_point_json(const struct report *report, size_t point);
+/* points: of summary.json. */
+void report_csv(const struct report *report, const json_t *points, struct buffer *out);
 void report_terminal(
 	const struct report *report, const struct style *style, bool verbose, struct buffer *out);
 

@@ -34,6 +34,7 @@ struct table_column {
 	int decimals;
 	const char *after; /* "x" */
 	double scale;      /* the value is multiplied by it; 0: it is not */
+	bool positive;     /* zero is nothing, too */
 	enum ink ink;
 	/* Instead of .path with .unit, and of .ink, with what is in the column: appends nothing where there is nothing. */
 	void (*text_of)(const struct table_column *column, const json_t *row, struct buffer *out);

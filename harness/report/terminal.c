@@ -6,16 +6,13 @@
 #include "harness/base/utf8.h"
 #include "harness/measure/node_name.h"
 #include "harness/record/config_json.h"
-#include "harness/report/device_report.h"
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/heatmap.h"
 #include "harness/report/layout.h"
-#include "harness/report/points_table.h"
 #include "harness/report/read_points.h"
 #include "harness/report/report.h"
 #include "harness/report/scaling.h"
-#include "harness/report/stage_table.h"
-#include "harness/report/table.h"
+#include "harness/report/summary_tables.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -104,37 +101,6 @@ static void render_head(const struct report *report, const struct style *style, 
 	render_conditions(report, style, out);
 }
 
-static void render_points(
-	const struct report *report, const struct style *style, struct buffer *out)
-{
-	const size_t count = report->record->grid.points;
-	struct points_table points;
-	points_table_open(&points, report, style->utf8, POINTS_SHOWN_MAX);
-	buffer_text(out, "\n");
-	table_render(&points.table, style, LAYOUT_INDENT, true, out);
-	table_close(&points.table);
-	if (count > POINTS_SHOWN_MAX)
-		buffer_format(
-			out, "  and %zu more points: see points.csv\n", count - POINTS_SHOWN_MAX);
-}
-
-/* Full bars stand for this: three times the least limit, so that the stages that matter differ to the
- * eye; what is above it is cut off, as the head says. */
-static double bar_scale(const struct record *record)
-{
-	static const double LEAST_TIMES = 3;
-	double least = INFINITY;
-	double most = 0;
-	for (size_t i = 0; i < record->limit_count; i++) {
-		const double capacity = record->limits[i].capacity;
-		if (!isfinite(capacity) || capacity <= 0)
-			continue;
-		least = fmin(least, capacity);
-		most = fmax(most, capacity);
-	}
-	return most > 0 ? fmin(most, LEAST_TIMES * least) : 1;
-}
-
 static void render_exceeded(
 	const struct report *report, const struct style *style, struct buffer *out)
 {
@@ -149,33 +115,13 @@ static void render_exceeded(
 static void render_limits(
 	const struct report *report, const struct style *style, struct buffer *out)
 {
-	const struct record *record = report->record;
-	if (record->limit_count == 0)
+	struct medium medium = medium_terminal(style, out);
+	if (report->record->limit_count == 0)
 		return;
-	const double full = bar_scale(record);
-	char number[UNITS_BYTES];
-	char head[CONFIG_VALUE_BYTES];
-	(void)snprintf(head, sizeof head, "0 to %s", units_format_count(full, number));
-	const struct table_column columns[] = {
-		{.head = "stage", .left = true},
-		{.head = "samples/s"},
-		{.head = head, .bar = true, .keep = 1},
-		{.head = "how", .left = true, .wraps = true},
-	};
-	struct table table;
-	table_open(&table, columns, sizeof columns / sizeof columns[0]);
-	for (size_t i = 0; i < record->limit_count; i++) {
-		const struct stage_limit *limit = &record->limits[i];
-		const bool known = isfinite(limit->capacity);
-		table_add(&table, INK_PLAIN, "%s", limit->stage);
-		table_add(&table, INK_BOLD, "%s",
-			known ? units_format_count(limit->capacity, number) : "-");
-		table_add(&table, INK_ACCENT, "%.4f", known ? limit->capacity / full : 0);
-		table_add(&table, INK_DIM, "%s", limit->how);
-	}
-	layout_heading(style, "limits of this node, each stage alone", out);
-	table_render(&table, style, LAYOUT_INDENT, true, out);
-	table_close(&table);
+	json_t *limits = report_limits_json(report->record);
+	medium_heading(&medium, "limits of this node, each stage alone");
+	summary_limits(&medium, limits);
+	json_decref(limits);
 	render_exceeded(report, style, out);
 }
 
@@ -347,6 +293,7 @@ static void render_read_points(
 static void render_stages(
 	const struct report *report, const struct style *style, bool verbose, struct buffer *out)
 {
+	struct medium medium = medium_terminal(style, out);
 	const bool one = report->record->config.axis_count == 0;
 	for (size_t i = 0; i < report->record->grid.points; i++) {
 		const struct point_summary *p = report->points[i];
@@ -360,9 +307,12 @@ static void render_stages(
 		}
 		layout_heading(style, title.data ? title.data : "", out);
 		buffer_release(&title);
-		stage_table_render(p, style, LAYOUT_INDENT, out);
+		json_t *point = report_point_json(report, i);
+		summary_stages(&medium, point);
+		summary_totals(&medium, point);
 		render_read_points(report, i, style, out);
-		device_text_render(p, style, out);
+		summary_devices(&medium, point);
+		json_decref(point);
 		if (verbose && !one)
 			render_model(report, i, false, style, out);
 	}
@@ -372,8 +322,10 @@ void report_terminal(
 	const struct report *report, const struct style *style, bool verbose, struct buffer *out)
 {
 	const size_t points = report->record->grid.points;
+	struct medium medium = medium_terminal(style, out);
 	render_head(report, style, out);
-	render_points(report, style, out);
+	buffer_text(out, "\n");
+	summary_points(&medium, report, POINTS_SHOWN_MAX);
 	struct buffer map = {0};
 	if (heatmap_render(report, style, &map)) {
 		buffer_text(out, "\n");
