@@ -198,27 +198,42 @@ static void csv_cell(const struct table_column *column, const json_t *row, struc
 	buffer_release(&text);
 }
 
-void columns_csv(const struct table_column *columns, size_t count, const json_t *rows, bool heads,
-	struct buffer *out)
+static void csv_put_comma(struct buffer *out)
+{
+	if (out->size > 0 && out->data[out->size - 1] != '\n')
+		buffer_text(out, ",");
+}
+
+void columns_csv_heads(
+	const struct table_column *columns, size_t count, const char *prefix, struct buffer *out)
+{
+	for (size_t i = 0; i < count; i++)
+		if (columns[i].csv) {
+			csv_put_comma(out);
+			buffer_format(out, "%s%s", prefix, columns[i].csv);
+		}
+}
+
+void columns_csv_cells(
+	const struct table_column *columns, size_t count, const json_t *row, struct buffer *out)
+{
+	for (size_t i = 0; i < count; i++)
+		if (columns[i].csv) {
+			csv_put_comma(out);
+			csv_cell(&columns[i], row, out);
+		}
+}
+
+void columns_csv(
+	const struct table_column *columns, size_t count, const json_t *rows, struct buffer *out)
 {
 	size_t at;
 	const json_t *row;
-	const char *comma = "";
-	for (size_t i = 0; heads && i < count; i++)
-		if (columns[i].csv) {
-			buffer_format(out, "%s%s", comma, columns[i].csv);
-			comma = ",";
-		}
-	buffer_text(out, heads ? "\n" : "");
+	columns_csv_heads(columns, count, "", out);
+	buffer_text(out, "\n");
 	json_array_foreach(rows, at, row)
 	{
-		comma = "";
-		for (size_t i = 0; i < count; i++)
-			if (columns[i].csv) {
-				buffer_text(out, comma);
-				csv_cell(&columns[i], row, out);
-				comma = ",";
-			}
+		columns_csv_cells(columns, count, row, out);
 		buffer_text(out, "\n");
 	}
 }

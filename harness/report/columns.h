@@ -9,7 +9,7 @@
  *		{.head = "bottleneck", .left = true, .text_of = verdict_cell, .ink_of = verdict_ink},
  *	};
  *	columns_table(columns, COUNT(columns), rows, &table);  // then table_render, table_markdown, table_close
- *	columns_csv(columns, COUNT(columns), rows, true, &out);
+ *	columns_csv(columns, COUNT(columns), rows, &out);
  *
  * medium.h writes a whole document, tables among it, to a terminal, Markdown or HTML. */
 #ifndef MLBENCH_REPORT_COLUMNS_H
@@ -37,8 +37,13 @@ void columns_phrase(
 void columns_table(
 	const struct table_column *columns, size_t count, const json_t *rows, struct table *table);
 
-/* The columns that have a name in CSV, whole numbers with all digits; empty for null.  heads: with their line. */
-void columns_csv(const struct table_column *columns, size_t count, const json_t *rows, bool heads,
-	struct buffer *out);
+/* The columns that have a name in CSV, a line of heads and one per row; whole numbers with all digits, null empty. */
+void columns_csv(
+	const struct table_column *columns, size_t count, const json_t *rows, struct buffer *out);
+/* Pieces of its lines, where columns depend on the document; prefix: of the names.  Each goes on where the line ends. */
+void columns_csv_heads(
+	const struct table_column *columns, size_t count, const char *prefix, struct buffer *out);
+void columns_csv_cells(
+	const struct table_column *columns, size_t count, const json_t *row, struct buffer *out);
 
 #endif

@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -564,21 +563,24 @@ static void csv_throttled(const struct table_column *column, const json_t *row, 
 	const json_t *throttles = column_value(row, column->path);
 	if (json_array_size(throttles) > 0)
 		buffer_format(out, "%.9g", column_number(throttles, "0.1"));
-	else if (column_number(row, "devices.0.samples") > 0)
+	else if (column_number(row, "samples") > 0)
 		buffer_text(out, "0");
+}
+
+/* At a path of the point, or, where that is NULL, the names with the path before them. */
+static void csv_put(const struct table_column *columns, size_t count, const char *path,
+	const json_t *point, struct buffer *out)
+{
+	if (point)
+		columns_csv_cells(columns, count, column_value(point, path), out);
+	else
+		columns_csv_heads(columns, count, path, out);
 }
 
 /* In columns of its own, so that no reader takes it for a measurement. */
 static void csv_predicted(const struct table_column *column, const json_t *row, struct buffer *out)
 {
 	buffer_text(out, json_is_true(column_value(row, column->path)) ? "true" : "false");
-}
-
-/* A row is read apart from its file: it says itself what computed the step, and what was planted. */
-static void csv_same(const struct table_column *column, const json_t *row, struct buffer *out)
-{
-	(void)row;
-	buffer_text(out, column->context);
 }
 
 static const struct table_column csv_first[] = {
@@ -598,22 +600,29 @@ static const struct table_column csv_figures[] = {
 	{.csv = "accounted", .path = "accounted"},
 	{.csv = "bad_samples", .path = "bad_samples"},
 };
-/* Of each stage. */
-static const char *const csv_stage[] = {
-	"busy", "starved", "blocked", "capacity", "cpu", "run_queue", "io_wait", "lock_wait"};
+static const struct table_column csv_stage[] = {
+	{.csv = "busy", .path = "busy"},
+	{.csv = "starved", .path = "starved"},
+	{.csv = "blocked", .path = "blocked"},
+	{.csv = "capacity", .path = "capacity"},
+	{.csv = "cpu", .path = "cpu"},
+	{.csv = "run_queue", .path = "run_queue"},
+	{.csv = "io_wait", .path = "io_wait"},
+	{.csv = "lock_wait", .path = "lock_wait"},
+};
 /* Of the first device, where any point has one. */
 static const struct table_column csv_device[] = {
-	{.csv = "device.name", .path = "devices.0.name"},
-	{.csv = "device.step_ms", .path = "devices.0.step_ms"},
-	{.csv = "device.step_share", .path = "devices.0.step_share"},
-	{.csv = "device.idle_share", .path = "devices.0.idle_share"},
-	{.csv = "device.launch_us", .path = "devices.0.launch_us"},
-	{.csv = "device.upload_bytes_per_s", .path = "devices.0.upload_bytes_per_s"},
-	{.csv = "device.peak_share", .path = "devices.0.peak_share"},
-	{.csv = "device.model_utilisation", .path = "devices.0.model_utilisation"},
-	{.csv = "device.sm_clock_mhz", .path = "devices.0.sm_clock_mhz.1"},
-	{.csv = "device.power_w", .path = "devices.0.power_w.1"},
-	{.csv = "device.throttled", .path = "devices.0.throttles", .text_of = csv_throttled},
+	{.csv = "name", .path = "name"},
+	{.csv = "step_ms", .path = "step_ms"},
+	{.csv = "step_share", .path = "step_share"},
+	{.csv = "idle_share", .path = "idle_share"},
+	{.csv = "launch_us", .path = "launch_us"},
+	{.csv = "upload_bytes_per_s", .path = "upload_bytes_per_s"},
+	{.csv = "peak_share", .path = "peak_share"},
+	{.csv = "model_utilisation", .path = "model_utilisation"},
+	{.csv = "sm_clock_mhz", .path = "sm_clock_mhz.1"},
+	{.csv = "power_w", .path = "power_w.1"},
+	{.csv = "throttled", .path = "throttles", .text_of = csv_throttled},
 };
 static const struct table_column csv_verdict[] = {
 	{.csv = "verdict_stage", .path = "verdict.stage", .text_of = point_if_measured},
@@ -628,96 +637,57 @@ static const struct table_column csv_last[] = {
 	{.csv = "predicted_high", .path = "prediction.interval90.1"},
 };
 
-/* Columns with texts of their own: of keys and of stages. */
-struct csv_sheet {
-	struct table_column *columns;
-	char (*texts)[NAME_COLUMN_BYTES]; /* a name and a path for each */
-	size_t count;
-};
-
-static void csv_put(struct csv_sheet *sheet, const struct table_column *columns, size_t count)
+/* Of one point, or the heads where it is NULL.  stages: of the first measured point: all have the same. */
+static void csv_put_line(const struct report *report, const json_t *stages, bool devices,
+	const json_t *point, struct buffer *out)
 {
-	memcpy(sheet->columns + sheet->count, columns, count * sizeof *columns);
-	sheet->count += count;
+	const struct config *config = &report->record->config;
+	size_t i;
+	const json_t *stage;
+	csv_put(csv_first, COUNT(csv_first), "", point, out);
+	for (size_t axis = 0; axis < config->axis_count; axis++) {
+		char name[CONFIG_NAME_BYTES];
+		char value[CONFIG_VALUE_BYTES];
+		buffer_text(out, ",");
+		csv_text(out,
+			point ? report_setting(report, point_id(point), axis, value, sizeof value)
+			      : config_key_name(config->axes[axis].key, name));
+	}
+	csv_put(csv_figures, COUNT(csv_figures), "", point, out);
+	json_array_foreach(stages, i, stage)
+	{
+		char path[NAME_COLUMN_BYTES];
+		(void)snprintf(
+			path, sizeof path, point ? "stages.%s" : "%s.", column_text(stage, "name"));
+		csv_put(csv_stage, COUNT(csv_stage), path, point, out);
+	}
+	csv_put(csv_device, devices ? COUNT(csv_device) : 0, point ? "devices.0" : "device.", point,
+		out);
+	csv_put(csv_verdict, COUNT(csv_verdict), "", point, out);
+	/* A row is read apart from its file: it says itself what computed the step, and what was planted. */
+	struct buffer injected = {0};
+	report_injected_text(config, "; ", &injected);
+	buffer_text(out, ",");
+	csv_text(out, point ? report->record->step.backend : "step_backend");
+	buffer_text(out, ",");
+	csv_text(out, !point ? "injected" : injected.data ? injected.data : "");
+	buffer_release(&injected);
+	csv_put(csv_last, COUNT(csv_last), "", point, out);
+	buffer_text(out, "\n");
 }
 
-static struct table_column *csv_put_named(
-	struct csv_sheet *sheet, const char *name, const char *path)
-{
-	struct table_column *column = &sheet->columns[sheet->count];
-	char *texts = sheet->texts[2 * sheet->count++];
-	(void)snprintf(texts, NAME_COLUMN_BYTES, "%s", name);
-	(void)snprintf(texts + NAME_COLUMN_BYTES, NAME_COLUMN_BYTES, "%s", path);
-	*column = (struct table_column){.csv = texts, .path = texts + NAME_COLUMN_BYTES};
-	return column;
-}
-
-/* Stages of the first measured point: all points have the same. */
-static const json_t *csv_stages(const json_t *points, bool *devices)
+void report_csv(const struct report *report, const json_t *points, struct buffer *out)
 {
 	const json_t *stages = NULL;
+	bool devices = false;
 	size_t i;
 	const json_t *point;
 	json_array_foreach(points, i, point)
 	{
 		const json_t *mine = column_value(point, "stages");
-		*devices = *devices || column_value(point, "devices.0");
+		devices = devices || column_value(point, "devices.0");
 		stages = stages || json_array_size(mine) == 0 ? stages : mine;
 	}
-	return stages;
-}
-
-void report_csv(const struct report *report, const json_t *points, struct buffer *out)
-{
-	const struct config *config = &report->record->config;
-	bool devices = false;
-	const json_t *stages = csv_stages(points, &devices);
-	const size_t most = COUNT(csv_first) + config->axis_count + COUNT(csv_figures) +
-			    json_array_size(stages) * COUNT(csv_stage) + COUNT(csv_device) +
-			    COUNT(csv_verdict) + 2 + COUNT(csv_last);
-	struct csv_sheet sheet = {
-		calloc(most, sizeof *sheet.columns), calloc(2 * most, sizeof *sheet.texts), 0};
-	struct points_context contexts[CONFIG_AXES_MAX];
-	struct buffer injected = {0};
-	size_t i;
-	const json_t *stage;
-	report_injected_text(config, "; ", &injected);
-	out->failed = out->failed || !sheet.columns || !sheet.texts || injected.failed;
-	if (!out->failed) {
-		csv_put(&sheet, csv_first, COUNT(csv_first));
-		for (size_t axis = 0; axis < config->axis_count; axis++) {
-			char name[CONFIG_NAME_BYTES];
-			contexts[axis] = (struct points_context){.report = report, .axis = axis};
-			struct table_column *column = csv_put_named(
-				&sheet, config_key_name(config->axes[axis].key, name), "");
-			column->text_of = point_setting;
-			column->context = &contexts[axis];
-		}
-		csv_put(&sheet, csv_figures, COUNT(csv_figures));
-		json_array_foreach(stages, i, stage) for (size_t k = 0; k < COUNT(csv_stage); k++)
-		{
-			const char *name = column_text(stage, "name");
-			char text[NAME_COLUMN_BYTES];
-			char path[NAME_COLUMN_BYTES];
-			(void)snprintf(text, sizeof text, "%s.%s", name, csv_stage[k]);
-			(void)snprintf(path, sizeof path, "stages.%s.%s", name, csv_stage[k]);
-			(void)csv_put_named(&sheet, text, path);
-		}
-		csv_put(&sheet, csv_device, devices ? COUNT(csv_device) : 0);
-		csv_put(&sheet, csv_verdict, COUNT(csv_verdict));
-		const struct table_column same[] = {
-			{.csv = "step_backend",
-				.text_of = csv_same,
-				.context = report->record->step.backend},
-			{.csv = "injected",
-				.text_of = csv_same,
-				.context = injected.data ? injected.data : ""},
-		};
-		csv_put(&sheet, same, COUNT(same));
-		csv_put(&sheet, csv_last, COUNT(csv_last));
-		columns_csv(sheet.columns, sheet.count, points, true, out);
-	}
-	buffer_release(&injected);
-	free(sheet.columns);
-	free(sheet.texts);
+	csv_put_line(report, stages, devices, NULL, out);
+	json_array_foreach(points, i, point) csv_put_line(report, stages, devices, point, out);
 }

@@ -75,7 +75,7 @@ static void test_csv_of_rows(void **state)
 	(void)state;
 	struct buffer out = {0};
 	json_t *rows = rows_of_test();
-	columns_csv(columns, COLUMNS, rows, true, &out);
+	columns_csv(columns, COLUMNS, rows, &out);
 	assert_string_equal(out.data, "decode.workers,name,samples_per_s,ci95_low,decode.busy\n"
 				      "2,\"a,<b>|?\",1234.25,1200,0.95\n"
 				      "4,,,,\n");
