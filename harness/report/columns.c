@@ -84,6 +84,9 @@ static void cell_number(const struct table_column *column, double plain, struct 
 	case COLUMN_FIXED:
 		buffer_format(out, "%.*f", column->decimals, value);
 		break;
+	case COLUMN_RATIO:
+		buffer_format(out, "%.3g", value);
+		break;
 	case COLUMN_TEXT:
 		buffer_format(out, "%.9g", value);
 		break;
@@ -105,7 +108,7 @@ static bool cell_add(const struct table_column *column, const json_t *row, struc
 		column->text_of(column, row, out);
 	} else if (cell_is_range(value)) {
 		cell_number(column, json_number_value(json_array_get(value, 0)), out);
-		buffer_text(out, "-");
+		buffer_text(out, column->unit == COLUMN_FIXED ? " to " : "-");
 		cell_number(column, json_number_value(json_array_get(value, 1)), out);
 	} else if (json_is_number(value)) {
 		if (!column->positive || json_number_value(value) > 0)

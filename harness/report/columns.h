@@ -25,7 +25,8 @@ double column_number(const json_t *row, const char *path);
 /* Of a text; "" where there is none. */
 const char *column_text(const json_t *row, const char *path);
 
-/* A cell's text; "-" for null and for nothing.  Two numbers in an array are a range: "941-1,046". */
+/* A cell's text; "-" for null and for nothing.  Two numbers in an array are a range: "941-1,046", of
+ * COLUMN_FIXED, which may be negative, "-0.01 to 0.03". */
 void column_cell(const struct table_column *column, const json_t *row, struct buffer *out);
 
 /* Values in a sentence, "accounted 100%; resident 2 MiB": head, cell and after of each column that has something.  What

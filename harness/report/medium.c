@@ -33,6 +33,30 @@ void medium_end(struct medium *medium)
 	medium_set_facts(medium, false);
 }
 
+void medium_title(struct medium *medium, const char *name, const char *beside)
+{
+	const struct style *style = medium->style;
+	if (style) {
+		buffer_format(medium->out, "%s%s%s%s", style_ink(style, INK_BOLD), name,
+			style_end(style), *beside ? "  " : "\n");
+		if (*beside)
+			style_wrap(style, beside, LAYOUT_INDENT + LAYOUT_LABEL,
+				style_columns(name) + 2, medium->out);
+	} else if (!medium->page) {
+		buffer_text(medium->out, "## ");
+		markdown_escape(name, medium->out);
+		buffer_text(medium->out, "\n\n");
+		medium_fact_text(medium, INK_PLAIN, "", beside);
+	}
+}
+
+void medium_space(struct medium *medium)
+{
+	medium_set_facts(medium, false);
+	if (medium->out)
+		buffer_text(medium->out, "\n");
+}
+
 void medium_heading(struct medium *medium, const char *text)
 {
 	struct buffer words = {0};

@@ -25,6 +25,10 @@ struct medium medium_markdown(struct buffer *out);
 struct medium medium_page(struct page *page);
 void medium_end(struct medium *medium);
 
+/* Its name, and what stands beside it. */
+void medium_title(struct medium *medium, const char *name, const char *beside);
+/* An empty line in the terminal, where facts follow a table. */
+void medium_space(struct medium *medium);
 /* Above what follows it; the medium gives it a capital where it has them. */
 void medium_heading(struct medium *medium, const char *text);
 /* "  verdict  Bottleneck: ...", "- **verdict:** ...": nothing of an empty text.  Releases the buffer. */

@@ -76,15 +76,17 @@ static void point_interval(const struct table_column *column, const json_t *row,
 		buffer_format(out, "%.1f%%", 100 * wide / rate);
 }
 
-/* What belongs to a measurement, of a point that has one. */
-static void point_if_measured(
-	const struct table_column *column, const json_t *row, struct buffer *out)
+/* The value at the column's path where that of another path, the context, is a number above 0. */
+static void cell_if(const struct table_column *column, const json_t *row, struct buffer *out)
 {
 	struct table_column plain = *column;
 	plain.text_of = NULL;
-	if (isfinite(column_number(row, "throughput.median")))
+	plain.after = NULL;
+	if (column_number(row, column->context) > 0)
 		column_cell(&plain, row, out);
 }
+
+static const char MEASURED[] = "throughput.median";
 
 /* Why a point that ran has no figure. */
 static const char *point_why_nothing(const json_t *row)
@@ -178,7 +180,8 @@ void summary_points(struct medium *medium, const struct report *report, size_t m
 			.path = "verdict.confidence",
 			.unit = COLUMN_FIXED,
 			.decimals = 2,
-			.text_of = point_if_measured,
+			.text_of = cell_if,
+			.context = MEASURED,
 			.ink = INK_DIM},
 		{.head = "bottleneck",
 			.left = true,
@@ -284,6 +287,8 @@ static const struct table_column queue_columns[] = {
 	{.head = ", full ", .path = "full_share", .unit = COLUMN_SHARE, .after = ")"},
 };
 
+static const char DISK_READ[] = "store.read_ns";
+
 static const struct table_column total_columns[] = {
 	{.head = "accounted ",
 		.path = "accounted",
@@ -302,13 +307,22 @@ static const struct table_column total_columns[] = {
 		.after = " of it from the page cache"},
 	{.head = "; disk ", .path = "store.device"},
 	{.head = " ", .path = "store.reads_per_s", .unit = COLUMN_COUNT, .after = " reads/s"},
-	{.head = ", ", .path = "store.bytes_per_s", .unit = COLUMN_RATE, .positive = true},
 	{.head = ", ",
-		.path = "store.read_ns",
+		.path = "store.bytes_per_s",
+		.unit = COLUMN_RATE,
+		.text_of = cell_if,
+		.context = DISK_READ},
+	{.head = ", ",
+		.path = DISK_READ,
 		.unit = COLUMN_SECONDS,
 		.scale = 1e-9,
+		.positive = true,
 		.after = " each"},
-	{.head = ", busy ", .path = "store.busy_share", .unit = COLUMN_SHARE, .positive = true},
+	{.head = ", busy ",
+		.path = "store.busy_share",
+		.unit = COLUMN_SHARE,
+		.text_of = cell_if,
+		.context = DISK_READ},
 };
 
 /* What control groups let through. */
@@ -625,9 +639,15 @@ static const struct table_column csv_device[] = {
 	{.csv = "throttled", .path = "throttles", .text_of = csv_throttled},
 };
 static const struct table_column csv_verdict[] = {
-	{.csv = "verdict_stage", .path = "verdict.stage", .text_of = point_if_measured},
-	{.csv = "verdict_resource", .path = "verdict.resource", .text_of = point_if_measured},
-	{.csv = "verdict_confidence", .path = "verdict.confidence", .text_of = point_if_measured},
+	{.csv = "verdict_stage", .path = "verdict.stage", .text_of = cell_if, .context = MEASURED},
+	{.csv = "verdict_resource",
+		.path = "verdict.resource",
+		.text_of = cell_if,
+		.context = MEASURED},
+	{.csv = "verdict_confidence",
+		.path = "verdict.confidence",
+		.text_of = cell_if,
+		.context = MEASURED},
 };
 static const struct table_column csv_last[] = {
 	{.csv = "error", .path = "error"},

@@ -19,6 +19,7 @@ enum column_unit {
 	COLUMN_RATE,    /* bytes a second: 1.50 MiB/s */
 	COLUMN_SECONDS, /* 1.25 ms; .scale for others: 1e-6 of microseconds */
 	COLUMN_FIXED,   /* .decimals behind the point, then .after */
+	COLUMN_RATIO,   /* three digits that count: 3.96 */
 };
 
 struct table_column {

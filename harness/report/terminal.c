@@ -229,8 +229,13 @@ static void render_model(const struct report *report, size_t point, bool always,
 	const struct style *style, struct buffer *out)
 {
 	const struct diagnosis *d = diagnosis_at(report, point);
-	if (d && (always || d->modelled || d->phase_count > 1))
-		diagnosis_model_text(d, report->points[point]->median, style, out);
+	struct medium medium = medium_terminal(style, out);
+	if (!d || (!always && !d->modelled && d->phase_count <= 1))
+		return;
+	json_t *parts = diagnosis_parts_json(d);
+	diagnosis_put_model(&medium, parts, report->points[point]->median);
+	diagnosis_put_recommendations(&medium, column_value(parts, "recommendations"));
+	json_decref(parts);
 }
 
 static void render_notes(
