@@ -65,6 +65,10 @@ static void cell_number(const struct table_column *column, double plain, struct 
 {
 	char text[UNITS_BYTES];
 	const double value = fpclassify(column->scale) == FP_ZERO ? plain : plain * column->scale;
+	if (column->bar) {
+		buffer_format(out, "%.4f", value);
+		return;
+	}
 	switch (column->unit) {
 	case COLUMN_COUNT:
 		buffer_text(out, units_format_count(value, text));
@@ -155,8 +159,9 @@ void columns_table(
 	{
 		for (size_t i = 0; i < count; i++) {
 			const struct table_column *column = &columns[i];
-			const enum ink ink =
-				column->ink_of ? column->ink_of(column, row) : column->ink;
+			const enum ink ink = column->ink_of ? column->ink_of(column, row)
+					     : column->bar  ? INK_ACCENT
+							    : column->ink;
 			struct buffer text = {0};
 			if (column->head)
 				column_cell(column, row, &text);

@@ -323,13 +323,7 @@ void diagnosis_put_elasticities(struct medium *medium, const json_t *parts)
 			.unit = COLUMN_FIXED,
 			.decimals = 3,
 			.ink = INK_BOLD},
-		{.head = "",
-			.bar = true,
-			.keep = 1,
-			.path = "value",
-			.unit = COLUMN_FIXED,
-			.decimals = 4,
-			.ink = INK_ACCENT},
+		{.head = "", .bar = true, .keep = 1, .path = "value"},
 		{.head = "90 % CI",
 			.path = "interval",
 			.unit = COLUMN_FIXED,
@@ -374,10 +368,7 @@ static void diagnosis_put_ladder(struct medium *medium, const json_t *rungs)
 			.bar = true,
 			.keep = 1,
 			.path = "throughput",
-			.unit = COLUMN_FIXED,
-			.decimals = 4,
-			.scale = most > 0 ? 1 / most : 1,
-			.ink = INK_ACCENT},
+			.scale = most > 0 ? 1 / most : 1},
 	};
 	if (json_array_size(rungs) == 0)
 		return;

@@ -528,6 +528,21 @@ int report_write_files(const struct report *report, struct error *err)
 	return code ? code : saved_diagnoses_write(report, err);
 }
 
+void report_data_text(const struct record *record, struct buffer *out)
+{
+	const struct fact *samples = fact_find(&record->environment, "dataset", "samples");
+	const struct fact *bytes = fact_find(&record->environment, "dataset", "bytes");
+	const struct fact *path = fact_find(&record->environment, "data", "path");
+	char text[UNITS_BYTES];
+	if (!samples || samples->kind != FACT_NUMBER)
+		return;
+	buffer_format(out, "%s samples", units_format_count(samples->number, text));
+	if (bytes && bytes->kind == FACT_NUMBER)
+		buffer_format(out, ", %s", units_format_size(bytes->number, text));
+	if (path && path->kind == FACT_TEXT)
+		buffer_format(out, " in %s", path->text);
+}
+
 void report_bad_text(const struct report *report, struct buffer *out)
 {
 	uint64_t bad = 0;

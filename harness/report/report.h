@@ -58,6 +58,9 @@ int report_finish(struct record *record, struct error *err);
 int report_facts(const struct report *report, size_t point, const struct workload_facts *workload,
 	struct point_facts *facts, struct error *err);
 
+/* "1,024 samples, 12.5 MiB in /data/set"; nothing where no data set was counted. */
+void report_data_text(const struct record *record, struct buffer *out);
+
 /* One line on samples that could not be read or decoded; nothing where there were none. */
 void report_bad_text(const struct report *report, struct buffer *out);
 

@@ -233,13 +233,7 @@ static enum ink stage_ink(const struct table_column *column, const json_t *row)
 static const struct table_column stage_columns[] = {
 	{.head = "stage", .left = true, .path = "name", .ink_of = stage_ink},
 	{.head = "threads", .path = "workers"},
-	{.head = "",
-		.bar = true,
-		.keep = 4,
-		.path = "busy",
-		.unit = COLUMN_FIXED,
-		.decimals = 4,
-		.ink_of = stage_ink},
+	{.head = "", .bar = true, .keep = 4, .path = "busy", .ink_of = stage_ink},
 	{.head = "busy", .path = "busy", .unit = COLUMN_SHARE},
 	{.head = "starved", .path = "starved", .unit = COLUMN_SHARE},
 	{.head = "blocked", .path = "blocked", .unit = COLUMN_SHARE},
@@ -551,14 +545,7 @@ void summary_limits(struct medium *medium, const json_t *limits)
 	const struct table_column columns[] = {
 		{.head = "stage", .left = true, .path = "stage"},
 		{.head = "samples/s", .path = "capacity", .unit = COLUMN_COUNT, .ink = INK_BOLD},
-		{.head = head,
-			.bar = true,
-			.keep = 1,
-			.path = "capacity",
-			.unit = COLUMN_FIXED,
-			.decimals = 4,
-			.scale = 1 / full,
-			.ink = INK_ACCENT},
+		{.head = head, .bar = true, .keep = 1, .path = "capacity", .scale = 1 / full},
 		{.head = "how", .left = true, .wraps = true, .path = "how", .ink = INK_DIM},
 	};
 	medium_table(medium, columns, COUNT(columns), limits, "Each stage alone");

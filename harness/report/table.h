@@ -27,7 +27,7 @@ struct table_column {
 	bool left;        /* numbers stand to the right */
 	int keep;         /* 0: never left out; larger: left out earlier */
 	bool wraps;       /* the last column: broken over lines instead of cut */
-	bool bar;         /* cells are shares ("0.731"), drawn as bars */
+	bool bar; /* cells are shares ("0.731"), drawn as bars; needs no unit, and has an ink */
 
 	/* Of tables made from JSON (columns.h); those filled by table_add need none of it. */
 	const char *path; /* into a row: "verdict.stage", "stages.decode.busy", "ci95.0" */

@@ -331,7 +331,7 @@ static void verification_put_elasticities(struct medium *medium, const json_t *a
 			.unit = COLUMN_FIXED,
 			.decimals = 3,
 			.ink = INK_BOLD},
-		{.head = "", .bar = true, .keep = 2, .text_of = stage_bar, .ink = INK_ACCENT},
+		{.head = "", .bar = true, .keep = 2, .text_of = stage_bar},
 		{.head = "90 % CI",
 			.path = "interval",
 			.unit = COLUMN_FIXED,

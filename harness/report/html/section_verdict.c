@@ -64,21 +64,6 @@ static double verdict_step_takes(const struct point_summary *p)
 
 /* --- where, when, on what ------------------------------------------------------------------------- */
 
-static void facts_add_data(const struct record *record, struct buffer *out)
-{
-	const struct fact *samples = fact_find(&record->environment, "dataset", "samples");
-	const struct fact *bytes = fact_find(&record->environment, "dataset", "bytes");
-	const struct fact *path = fact_find(&record->environment, "data", "path");
-	char text[UNITS_BYTES];
-	if (!samples || samples->kind != FACT_NUMBER)
-		return;
-	buffer_format(out, " · %s samples", units_format_count(samples->number, text));
-	if (bytes && bytes->kind == FACT_NUMBER)
-		buffer_format(out, ", %s", units_format_size(bytes->number, text));
-	if (path && path->kind == FACT_TEXT)
-		buffer_format(out, " in %s", path->text);
-}
-
 void section_facts(const struct record *record, struct buffer *out)
 {
 	const char *node = fact_node_name(&record->environment);
@@ -90,7 +75,10 @@ void section_facts(const struct record *record, struct buffer *out)
 	buffer_format(out, "%s, %u core%s · %s",
 		cpu && cpu->kind == FACT_TEXT ? cpu->text : "CPU model unknown", record->cores,
 		record->cores == 1 ? "" : "s", when);
-	facts_add_data(record, out);
+	struct buffer data = {0};
+	report_data_text(record, &data);
+	buffer_format(out, "%s%s", data.size > 0 ? " · " : "", data.data ? data.data : "");
+	buffer_release(&data);
 	buffer_format(out, " · step: %s", record->step.description);
 }
 
