@@ -69,6 +69,7 @@ bool diagnosis_is_modelled(const json_t *parts); /* it has elasticities */
 /* document: of diagnosis_json. */
 void verification_put(struct medium *medium, const struct verification *verification,
 	const struct verdict *verdict, const json_t *document);
+enum ink outcome_ink(const char *outcome); /* of an experiment or a trial, as JSON has it */
 /* Its experiments as a table; experiments: of verification_experiments_json. */
 void verification_put_experiments(struct medium *medium, const json_t *experiments);
 /* Why not every experiment has what it needs, "" if it has; how many blocks were repeated, "" if none. */

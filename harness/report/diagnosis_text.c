@@ -234,14 +234,6 @@ static enum ink follow_ink(const struct table_column *column, const json_t *row)
 	return !follow_kept(row) ? INK_DIM : column->wraps ? INK_PLAIN : INK_BOLD;
 }
 
-static enum ink outcome_ink(const char *outcome)
-{
-	return strcmp(outcome, "failed") == 0      ? INK_BAD
-	       : strcmp(outcome, "confirmed") == 0 ? INK_GOOD
-	       : strcmp(outcome, "unclear") == 0   ? INK_WARN
-						   : INK_DIM;
-}
-
 /* What came of each prediction. */
 static void follow_put_trials(struct medium *medium, const json_t *follow, const json_t *steps)
 {
@@ -290,8 +282,7 @@ static void diagnosis_put_follow(struct medium *medium, const json_t *follow)
 		{.head = "confi-\ndence",
 			.keep = 4,
 			.path = "confidence",
-			.unit = COLUMN_FIXED,
-			.decimals = 2,
+			COLUMN_DECIMALS(2),
 			.ink = INK_DIM},
 		{.head = "set",
 			.left = true,
@@ -318,17 +309,9 @@ void diagnosis_put_elasticities(struct medium *medium, const json_t *parts)
 {
 	static const struct table_column columns[] = {
 		{.head = "cost", .left = true, .text_of = pair_cell},
-		{.head = "elasticity",
-			.path = "value",
-			.unit = COLUMN_FIXED,
-			.decimals = 3,
-			.ink = INK_BOLD},
+		{.head = "elasticity", .path = "value", COLUMN_DECIMALS(3), .ink = INK_BOLD},
 		{.head = "", .bar = true, .keep = 1, .path = "value"},
-		{.head = "90 % CI",
-			.path = "interval",
-			.unit = COLUMN_FIXED,
-			.decimals = 3,
-			.ink = INK_DIM},
+		{.head = "90 % CI", .path = "interval", COLUMN_DECIMALS(3), .ink = INK_DIM},
 	};
 	static const char title[] =
 		"elasticity (predicted): throughput gained, in %, when a cost falls by 1 %";
@@ -379,19 +362,14 @@ static void diagnosis_put_ladder(struct medium *medium, const json_t *rungs)
 void diagnosis_put_phases(struct medium *medium, const json_t *phases)
 {
 	static const struct table_column columns[] = {
-		{.head = "from",
-			.path = "begin_s",
-			.unit = COLUMN_FIXED,
-			.decimals = 2,
-			.after = " s"},
-		{.head = "to", .path = "end_s", .unit = COLUMN_FIXED, .decimals = 2, .after = " s"},
+		{.head = "from", .path = "begin_s", COLUMN_DECIMALS(2), .after = " s"},
+		{.head = "to", .path = "end_s", COLUMN_DECIMALS(2), .after = " s"},
 		{.head = "samples/s", .path = "throughput", .unit = COLUMN_COUNT, .ink = INK_BOLD},
 		{.head = "bottleneck", .left = true, .text_of = pair_cell},
 		{.head = "confi-\ndence",
 			.keep = 1,
 			.path = "confidence",
-			.unit = COLUMN_FIXED,
-			.decimals = 2,
+			COLUMN_DECIMALS(2),
 			.ink = INK_DIM},
 	};
 	if (json_array_size(phases) < 2)

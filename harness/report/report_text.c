@@ -268,7 +268,8 @@ static void text_put_notes(struct sheet_of_report *sheet)
 {
 	const size_t most = sheet->verbose ? NOTES_MAX : NOTES_SHOWN_MAX;
 	for (size_t i = 0; sheet->best && i < sheet->best->note_count && i < most; i++)
-		medium_fact_text(&sheet->medium, INK_DIM, i ? "" : "notes", sheet->best->notes[i]);
+		medium_fact_text(&sheet->medium, INK_DIM, sheet->medium.style && i ? "" : "notes",
+			sheet->best->notes[i]);
 	if (sheet->best && sheet->best->note_count > most)
 		medium_fact_text(
 			&sheet->medium, INK_DIM, "", "more with --verbose, or in summary.json");

@@ -178,8 +178,7 @@ void summary_points(struct medium *medium, const struct report *report, size_t m
 		{.head = "confi-\ndence",
 			.keep = 2,
 			.path = "verdict.confidence",
-			.unit = COLUMN_FIXED,
-			.decimals = 2,
+			COLUMN_DECIMALS(2),
 			.text_of = cell_if,
 			.context = MEASURED,
 			.ink = INK_DIM},
@@ -275,7 +274,7 @@ static void stage_add_split(const json_t *stage, struct buffer *text)
 
 static const struct table_column queue_columns[] = {
 	{.head = "", .path = "name"},
-	{.head = " ", .path = "mean_depth", .unit = COLUMN_FIXED, .decimals = 1},
+	{.head = " ", .path = "mean_depth", COLUMN_DECIMALS(1)},
 	{.head = " of ", .path = "capacity"},
 	{.head = " (empty ", .path = "empty_share", .unit = COLUMN_SHARE},
 	{.head = ", full ", .path = "full_share", .unit = COLUMN_SHARE, .after = ")"},
@@ -584,43 +583,38 @@ static void csv_predicted(const struct table_column *column, const json_t *row, 
 	buffer_text(out, json_is_true(column_value(row, column->path)) ? "true" : "false");
 }
 
-static const struct table_column csv_first[] = {
-	{.csv = "id", .path = "id"},
-	{.csv = "status", .path = "status"},
-};
+/* Named as in JSON. */
+#define SAME(name)                            \
+	{                                     \
+		.csv = (name), .path = (name) \
+	}
+
+static const struct table_column csv_first[] = {SAME("id"), SAME("status")};
 static const struct table_column csv_figures[] = {
 	{.csv = "samples_per_s", .path = "throughput.median"},
 	{.csv = "ci95_low", .path = "throughput.ci95.0"},
 	{.csv = "ci95_high", .path = "throughput.ci95.1"},
 	{.csv = "repeats", .path = "throughput.repeats", .text_of = csv_repeats},
-	{.csv = "step_utilisation", .path = "step_utilisation"},
-	{.csv = "step_wait_share", .path = "step_wait_share"},
-	{.csv = "bytes_read_per_s", .path = "bytes_read_per_s"},
-	{.csv = "page_cache_share", .path = "page_cache_share"},
-	{.csv = "rss_peak_bytes", .path = "rss_peak_bytes"},
-	{.csv = "accounted", .path = "accounted"},
-	{.csv = "bad_samples", .path = "bad_samples"},
+	SAME("step_utilisation"),
+	SAME("step_wait_share"),
+	SAME("bytes_read_per_s"),
+	SAME("page_cache_share"),
+	SAME("rss_peak_bytes"),
+	SAME("accounted"),
+	SAME("bad_samples"),
 };
-static const struct table_column csv_stage[] = {
-	{.csv = "busy", .path = "busy"},
-	{.csv = "starved", .path = "starved"},
-	{.csv = "blocked", .path = "blocked"},
-	{.csv = "capacity", .path = "capacity"},
-	{.csv = "cpu", .path = "cpu"},
-	{.csv = "run_queue", .path = "run_queue"},
-	{.csv = "io_wait", .path = "io_wait"},
-	{.csv = "lock_wait", .path = "lock_wait"},
-};
+static const struct table_column csv_stage[] = {SAME("busy"), SAME("starved"), SAME("blocked"),
+	SAME("capacity"), SAME("cpu"), SAME("run_queue"), SAME("io_wait"), SAME("lock_wait")};
 /* Of the first device, where any point has one. */
 static const struct table_column csv_device[] = {
-	{.csv = "name", .path = "name"},
-	{.csv = "step_ms", .path = "step_ms"},
-	{.csv = "step_share", .path = "step_share"},
-	{.csv = "idle_share", .path = "idle_share"},
-	{.csv = "launch_us", .path = "launch_us"},
-	{.csv = "upload_bytes_per_s", .path = "upload_bytes_per_s"},
-	{.csv = "peak_share", .path = "peak_share"},
-	{.csv = "model_utilisation", .path = "model_utilisation"},
+	SAME("name"),
+	SAME("step_ms"),
+	SAME("step_share"),
+	SAME("idle_share"),
+	SAME("launch_us"),
+	SAME("upload_bytes_per_s"),
+	SAME("peak_share"),
+	SAME("model_utilisation"),
 	{.csv = "sm_clock_mhz", .path = "sm_clock_mhz.1"},
 	{.csv = "power_w", .path = "power_w.1"},
 	{.csv = "throttled", .path = "throttles", .text_of = csv_throttled},
@@ -637,7 +631,7 @@ static const struct table_column csv_verdict[] = {
 		.context = MEASURED},
 };
 static const struct table_column csv_last[] = {
-	{.csv = "error", .path = "error"},
+	SAME("error"),
 	{.csv = "predicted", .path = "predicted", .text_of = csv_predicted},
 	{.csv = "predicted_samples_per_s", .path = "prediction.throughput"},
 	{.csv = "predicted_low", .path = "prediction.interval90.0"},

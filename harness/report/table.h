@@ -22,6 +22,9 @@ enum column_unit {
 	COLUMN_RATIO,   /* three digits that count: 3.96 */
 };
 
+/* Of a column, "0.983". */
+#define COLUMN_DECIMALS(digits) .unit = COLUMN_FIXED, .decimals = (digits)
+
 struct table_column {
 	const char *head; /* "samples/s", or two lines: "decode\nworkers"; NULL: in no table */
 	bool left;        /* numbers stand to the right */

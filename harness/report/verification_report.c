@@ -230,14 +230,17 @@ static const char *with_interval(double value, struct interval interval, char ou
 	return out;
 }
 
+enum ink outcome_ink(const char *outcome)
+{
+	return strcmp(outcome, "failed") == 0      ? INK_BAD
+	       : strcmp(outcome, "confirmed") == 0 ? INK_GOOD
+	       : strcmp(outcome, "unclear") == 0   ? INK_WARN
+						   : INK_DIM;
+}
+
 static enum ink experiment_ink(const struct table_column *column, const json_t *row)
 {
-	const char *outcome = column_text(row, "outcome");
-	(void)column;
-	return strcmp(outcome, "confirmed") == 0 ? INK_GOOD
-	       : strcmp(outcome, "failed") == 0  ? INK_BAD
-	       : strcmp(outcome, "unclear") == 0 ? INK_WARN
-						 : INK_DIM;
+	return outcome_ink(column_text(row, column->path));
 }
 
 static void experiment_outcome(
@@ -326,22 +329,13 @@ static void verification_put_elasticities(struct medium *medium, const json_t *a
 {
 	static const struct table_column columns[] = {
 		{.head = "stage", .left = true, .path = "stage"},
-		{.head = "measured",
-			.path = "value",
-			.unit = COLUMN_FIXED,
-			.decimals = 3,
-			.ink = INK_BOLD},
+		{.head = "measured", .path = "value", COLUMN_DECIMALS(3), .ink = INK_BOLD},
 		{.head = "", .bar = true, .keep = 2, .text_of = stage_bar},
-		{.head = "90 % CI",
-			.path = "interval",
-			.unit = COLUMN_FIXED,
-			.decimals = 3,
-			.ink = INK_DIM},
+		{.head = "90 % CI", .path = "interval", COLUMN_DECIMALS(3), .ink = INK_DIM},
 		{.head = "predicted",
 			.keep = 1,
 			.path = "replayed",
-			.unit = COLUMN_FIXED,
-			.decimals = 3,
+			COLUMN_DECIMALS(3),
 			.ink = INK_DIM},
 	};
 	if (json_array_size(column_value(all, "stages")) == 0)

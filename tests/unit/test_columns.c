@@ -134,7 +134,7 @@ static void test_markdown(void **state)
 		"| --: | :-- | --: | --: | --: | --: | --: | :-- |\n"
 		"| 2 | a,&lt;b\\>\\|  | 1,234 | 1,200-1,300 | 95.0% | 1.50 ms | 1.50x | decode / cpu |\n"
 		"| 4 | - | - | - | - | - | - | none / unknown |\n"
-		"- **verdict:** decode &amp; step\n"
+		"\n- **verdict:** decode &amp; step\n"
 		"- **evidence:** first \\*one\\*\n- **evidence:** second &lt;two\\>\n"
 		"\nand so on\n");
 	buffer_release(&out);
