@@ -65,6 +65,10 @@ static void cell_number(const struct table_column *column, double plain, struct 
 {
 	char text[UNITS_BYTES];
 	const double value = fpclassify(column->scale) == FP_ZERO ? plain : plain * column->scale;
+	if (column->bar) {
+		buffer_format(out, "%.4f", value);
+		return;
+	}
 	switch (column->unit) {
 	case COLUMN_COUNT:
 		buffer_text(out, units_format_count(value, text));
@@ -84,6 +88,9 @@ static void cell_number(const struct table_column *column, double plain, struct 
 	case COLUMN_FIXED:
 		buffer_format(out, "%.*f", column->decimals, value);
 		break;
+	case COLUMN_RATIO:
+		buffer_format(out, "%.3g", value);
+		break;
 	case COLUMN_TEXT:
 		buffer_format(out, "%.9g", value);
 		break;
@@ -96,7 +103,8 @@ static bool cell_is_range(const json_t *value)
 	       json_is_number(json_array_get(value, 1));
 }
 
-void column_cell(const struct table_column *column, const json_t *row, struct buffer *out)
+/* False, and nothing appended: there is nothing. */
+static bool cell_add(const struct table_column *column, const json_t *row, struct buffer *out)
 {
 	const size_t before = out->size;
 	const json_t *value = column->text_of ? NULL : column_value(row, column->path);
@@ -104,16 +112,41 @@ void column_cell(const struct table_column *column, const json_t *row, struct bu
 		column->text_of(column, row, out);
 	} else if (cell_is_range(value)) {
 		cell_number(column, json_number_value(json_array_get(value, 0)), out);
-		buffer_text(out, "-");
+		buffer_text(out, column->unit == COLUMN_FIXED ? " to " : "-");
 		cell_number(column, json_number_value(json_array_get(value, 1)), out);
 	} else if (json_is_number(value)) {
-		cell_number(column, json_number_value(value), out);
+		if (!column->positive || json_number_value(value) > 0)
+			cell_number(column, json_number_value(value), out);
 	} else if (json_is_boolean(value)) {
 		buffer_text(out, json_is_true(value) ? "on" : "off");
 	} else if (json_is_string(value)) {
 		buffer_text(out, json_string_value(value));
 	}
-	buffer_text(out, out->size == before ? "-" : column->after ? column->after : "");
+	if (out->size == before)
+		return false;
+	buffer_text(out, column->after ? column->after : "");
+	return true;
+}
+
+void column_cell(const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	if (!cell_add(column, row, out))
+		buffer_text(out, "-");
+}
+
+void columns_phrase(
+	const struct table_column *columns, size_t count, const json_t *row, struct buffer *out)
+{
+	for (size_t i = 0; i < count; i++) {
+		const char *head = columns[i].head;
+		struct buffer cell = {0};
+		if (out->size == 0)
+			head += strspn(head, ";, ");
+		if (cell_add(&columns[i], row, &cell))
+			buffer_format(out, "%s%s", head, cell.data ? cell.data : "");
+		out->failed = out->failed || cell.failed;
+		buffer_release(&cell);
+	}
 }
 
 void columns_table(
@@ -126,8 +159,9 @@ void columns_table(
 	{
 		for (size_t i = 0; i < count; i++) {
 			const struct table_column *column = &columns[i];
-			const enum ink ink =
-				column->ink_of ? column->ink_of(column, row) : column->ink;
+			const enum ink ink = column->ink_of ? column->ink_of(column, row)
+					     : column->bar  ? INK_ACCENT
+							    : column->ink;
 			struct buffer text = {0};
 			if (column->head)
 				column_cell(column, row, &text);
@@ -172,27 +206,42 @@ static void csv_cell(const struct table_column *column, const json_t *row, struc
 	buffer_release(&text);
 }
 
-void columns_csv(const struct table_column *columns, size_t count, const json_t *rows, bool heads,
-	struct buffer *out)
+static void csv_put_comma(struct buffer *out)
+{
+	if (out->size > 0 && out->data[out->size - 1] != '\n')
+		buffer_text(out, ",");
+}
+
+void columns_csv_heads(
+	const struct table_column *columns, size_t count, const char *prefix, struct buffer *out)
+{
+	for (size_t i = 0; i < count; i++)
+		if (columns[i].csv) {
+			csv_put_comma(out);
+			buffer_format(out, "%s%s", prefix, columns[i].csv);
+		}
+}
+
+void columns_csv_cells(
+	const struct table_column *columns, size_t count, const json_t *row, struct buffer *out)
+{
+	for (size_t i = 0; i < count; i++)
+		if (columns[i].csv) {
+			csv_put_comma(out);
+			csv_cell(&columns[i], row, out);
+		}
+}
+
+void columns_csv(
+	const struct table_column *columns, size_t count, const json_t *rows, struct buffer *out)
 {
 	size_t at;
 	const json_t *row;
-	const char *comma = "";
-	for (size_t i = 0; heads && i < count; i++)
-		if (columns[i].csv) {
-			buffer_format(out, "%s%s", comma, columns[i].csv);
-			comma = ",";
-		}
-	buffer_text(out, heads ? "\n" : "");
+	columns_csv_heads(columns, count, "", out);
+	buffer_text(out, "\n");
 	json_array_foreach(rows, at, row)
 	{
-		comma = "";
-		for (size_t i = 0; i < count; i++)
-			if (columns[i].csv) {
-				buffer_text(out, comma);
-				csv_cell(&columns[i], row, out);
-				comma = ",";
-			}
+		columns_csv_cells(columns, count, row, out);
 		buffer_text(out, "\n");
 	}
 }

@@ -9,7 +9,7 @@
  *		{.head = "bottleneck", .left = true, .text_of = verdict_cell, .ink_of = verdict_ink},
  *	};
  *	columns_table(columns, COUNT(columns), rows, &table);  // then table_render, table_markdown, table_close
- *	columns_csv(columns, COUNT(columns), rows, true, &out);
+ *	columns_csv(columns, COUNT(columns), rows, &out);
  *
  * medium.h writes a whole document, tables among it, to a terminal, Markdown or HTML. */
 #ifndef MLBENCH_REPORT_COLUMNS_H
@@ -25,15 +25,26 @@ double column_number(const json_t *row, const char *path);
 /* Of a text; "" where there is none. */
 const char *column_text(const json_t *row, const char *path);
 
-/* A cell's text; "-" for null and for nothing.  Two numbers in an array are a range: "941-1,046". */
+/* A cell's text; "-" for null and for nothing.  Two numbers in an array are a range: "941-1,046", of
+ * COLUMN_FIXED, which may be negative, "-0.01 to 0.03". */
 void column_cell(const struct table_column *column, const json_t *row, struct buffer *out);
+
+/* Values in a sentence, "accounted 100%; resident 2 MiB": head, cell and after of each column that has something.  What
+ * separates it from those before stands at the beginning of its head, and is left out where the text begins. */
+void columns_phrase(
+	const struct table_column *columns, size_t count, const json_t *row, struct buffer *out);
 
 /* rows: an array.  Opens the table; the caller closes it. */
 void columns_table(
 	const struct table_column *columns, size_t count, const json_t *rows, struct table *table);
 
-/* The columns that have a name in CSV, whole numbers with all digits; empty for null.  heads: with their line. */
-void columns_csv(const struct table_column *columns, size_t count, const json_t *rows, bool heads,
-	struct buffer *out);
+/* The columns that have a name in CSV, a line of heads and one per row; whole numbers with all digits, null empty. */
+void columns_csv(
+	const struct table_column *columns, size_t count, const json_t *rows, struct buffer *out);
+/* Pieces of its lines, where columns depend on the document; prefix: of the names.  Each goes on where the line ends. */
+void columns_csv_heads(
+	const struct table_column *columns, size_t count, const char *prefix, struct buffer *out);
+void columns_csv_cells(
+	const struct table_column *columns, size_t count, const json_t *row, struct buffer *out);
 
 #endif

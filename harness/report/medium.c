@@ -25,12 +25,39 @@ static void medium_set_facts(struct medium *medium, bool in_facts)
 		page_terms_begin(medium->page);
 	else if (medium->page && !in_facts && medium->in_facts)
 		page_terms_end(medium->page);
+	else if (in_facts && medium->after_table)
+		buffer_text(medium->out, "\n");
 	medium->in_facts = in_facts;
+	medium->after_table = false;
 }
 
 void medium_end(struct medium *medium)
 {
 	medium_set_facts(medium, false);
+}
+
+void medium_title(struct medium *medium, const char *name, const char *beside)
+{
+	const struct style *style = medium->style;
+	if (style) {
+		buffer_format(medium->out, "%s%s%s%s", style_ink(style, INK_BOLD), name,
+			style_end(style), *beside ? "  " : "\n");
+		if (*beside)
+			style_wrap(style, beside, LAYOUT_INDENT + LAYOUT_LABEL,
+				style_columns(name) + 2, medium->out);
+	} else if (!medium->page) {
+		buffer_text(medium->out, "## ");
+		markdown_escape(name, medium->out);
+		buffer_text(medium->out, "\n\n");
+		medium_fact_text(medium, INK_PLAIN, "", beside);
+	}
+}
+
+void medium_space(struct medium *medium)
+{
+	medium_set_facts(medium, false);
+	if (medium->out)
+		buffer_text(medium->out, "\n");
 }
 
 void medium_heading(struct medium *medium, const char *text)
@@ -52,6 +79,7 @@ void medium_heading(struct medium *medium, const char *text)
 
 void medium_fact_text(struct medium *medium, enum ink ink, const char *term, const char *text)
 {
+	const bool goes_on = medium->in_facts && !*term;
 	if (!*text)
 		return;
 	medium_set_facts(medium, true);
@@ -60,7 +88,7 @@ void medium_fact_text(struct medium *medium, enum ink ink, const char *term, con
 	} else if (medium->page) {
 		page_term(medium->page, term, text);
 	} else {
-		buffer_format(medium->out, *term ? "- **%s:** " : "- %s", term);
+		buffer_format(medium->out, *term ? "- **%s:** " : goes_on ? "  %s" : "- %s", term);
 		markdown_escape(text, medium->out);
 		buffer_text(medium->out, "\n");
 	}
@@ -121,5 +149,6 @@ void medium_table(struct medium *medium, const struct table_column *columns, siz
 		table_render(&table, medium->style, LAYOUT_INDENT, true, medium->out);
 	else
 		table_markdown(&table, medium->out);
+	medium->after_table = medium->out && !medium->style;
 	table_close(&table);
 }

@@ -17,7 +17,7 @@ struct medium {
 	const struct style *style; /* of a terminal */
 	struct page *page;         /* of HTML; neither: Markdown */
 	struct buffer *out;
-	bool in_facts;
+	bool in_facts, after_table; /* of HTML; of Markdown, where an empty line ends a table */
 };
 
 struct medium medium_terminal(const struct style *style, struct buffer *out);
@@ -25,9 +25,14 @@ struct medium medium_markdown(struct buffer *out);
 struct medium medium_page(struct page *page);
 void medium_end(struct medium *medium);
 
+/* Its name, and what stands beside it. */
+void medium_title(struct medium *medium, const char *name, const char *beside);
+/* An empty line in the terminal, where facts follow a table. */
+void medium_space(struct medium *medium);
 /* Above what follows it; the medium gives it a capital where it has them. */
 void medium_heading(struct medium *medium, const char *text);
-/* "  verdict  Bottleneck: ...", "- **verdict:** ...": nothing of an empty text.  Releases the buffer. */
+/* "  verdict  Bottleneck: ...", "- **verdict:** ...": nothing of an empty text.  Without a term the fact before it goes on.
+ * Releases the buffer. */
 void medium_fact(struct medium *medium, enum ink ink, const char *term, struct buffer *text);
 void medium_fact_text(struct medium *medium, enum ink ink, const char *term, const char *text);
 /* Texts of an array from `first` on, under one term. */

@@ -19,14 +19,18 @@ enum column_unit {
 	COLUMN_RATE,    /* bytes a second: 1.50 MiB/s */
 	COLUMN_SECONDS, /* 1.25 ms; .scale for others: 1e-6 of microseconds */
 	COLUMN_FIXED,   /* .decimals behind the point, then .after */
+	COLUMN_RATIO,   /* three digits that count: 3.96 */
 };
+
+/* Of a column, "0.983". */
+#define COLUMN_DECIMALS(digits) .unit = COLUMN_FIXED, .decimals = (digits)
 
 struct table_column {
 	const char *head; /* "samples/s", or two lines: "decode\nworkers"; NULL: in no table */
 	bool left;        /* numbers stand to the right */
 	int keep;         /* 0: never left out; larger: left out earlier */
 	bool wraps;       /* the last column: broken over lines instead of cut */
-	bool bar;         /* cells are shares ("0.731"), drawn as bars */
+	bool bar; /* cells are shares ("0.731"), drawn as bars; needs no unit, and has an ink */
 
 	/* Of tables made from JSON (columns.h); those filled by table_add need none of it. */
 	const char *path; /* into a row: "verdict.stage", "stages.decode.busy", "ci95.0" */
@@ -34,6 +38,7 @@ struct table_column {
 	int decimals;
 	const char *after; /* "x" */
 	double scale;      /* the value is multiplied by it; 0: it is not */
+	bool positive;     /* zero is nothing, too */
 	enum ink ink;
 	/* Instead of .path with .unit, and of .ink, with what is in the column: appends nothing where there is nothing. */
 	void (*text_of)(const struct table_column *column, const json_t *row, struct buffer *out);

@@ -75,7 +75,7 @@ static void test_csv_of_rows(void **state)
 	(void)state;
 	struct buffer out = {0};
 	json_t *rows = rows_of_test();
-	columns_csv(columns, COLUMNS, rows, true, &out);
+	columns_csv(columns, COLUMNS, rows, &out);
 	assert_string_equal(out.data, "decode.workers,name,samples_per_s,ci95_low,decode.busy\n"
 				      "2,\"a,<b>|?\",1234.25,1200,0.95\n"
 				      "4,,,,\n");
@@ -134,7 +134,7 @@ static void test_markdown(void **state)
 		"| --: | :-- | --: | --: | --: | --: | --: | :-- |\n"
 		"| 2 | a,&lt;b\\>\\|  | 1,234 | 1,200-1,300 | 95.0% | 1.50 ms | 1.50x | decode / cpu |\n"
 		"| 4 | - | - | - | - | - | - | none / unknown |\n"
-		"- **verdict:** decode &amp; step\n"
+		"\n- **verdict:** decode &amp; step\n"
 		"- **evidence:** first \\*one\\*\n- **evidence:** second &lt;two\\>\n"
 		"\nand so on\n");
 	buffer_release(&out);

@@ -337,7 +337,7 @@ static void page_put_row(struct page *page, const struct table_column *column, c
 	const double scale = fpclassify(column->scale) == FP_ZERO ? 1 : column->scale;
 	char number[PAGE_NUMBER_BYTES];
 	struct buffer text = {0};
-	if (json_is_number(value) && column->unit != COLUMN_FIXED && column->unit != COLUMN_TEXT)
+	if (json_is_number(value) && column->unit < COLUMN_FIXED && column->unit > COLUMN_TEXT)
 		buffer_text(&text, page_number(formats[column->unit],
 					   scale * json_number_value(value), number));
 	else
