@@ -3,12 +3,10 @@
 #include "harness/command/what_if.h"
 #include "harness/record/config_json.h"
 #include "harness/record/fields.h"
-#include "harness/report/layout.h"
 #include "harness/report/medium.h"
 #include "harness/report/report.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -316,9 +314,9 @@ static void what_if_table(
 		columns[i] = (struct table_column){.head = heads[i], .path = paths[i]};
 	}
 	memcpy(columns + keys, fixed, sizeof fixed);
-	buffer_text(medium->out, "\n");
+	medium_space(medium);
 	medium_table(medium, columns, keys + ANSWER_COLUMNS, answers, "predicted settings");
-	buffer_text(medium->out, "\n");
+	medium_space(medium);
 }
 
 /* Each note of a table once. */
@@ -396,7 +394,7 @@ static void what_if_add_fleet(const struct fleet *of, const json_t *fleet, struc
 	medium_heading(medium, "a fleet of such nodes, predicted");
 	medium_table(medium, columns, sizeof columns / sizeof *columns,
 		json_object_get(fleet, "points"), "a fleet");
-	buffer_text(medium->out, "\n");
+	medium_space(medium);
 	what_if_add_first("the file server", column_value(fleet, "first_limits.file_server"),
 		isfinite(of->storage_bytes_per_s), medium);
 	what_if_add_first("the network", column_value(fleet, "first_limits.network"),
@@ -412,13 +410,10 @@ void what_if_text(const struct what_if *what_if, const json_t *document, const s
 	const json_t *answers = json_object_get(document, "alternatives");
 	struct medium medium = medium_terminal(style, out);
 	struct buffer words = {0};
-	buffer_format(out, "%s%s%s  ", style_ink(style, INK_BOLD), what_if->record.name,
-		style_end(style));
 	buffer_format(&words,
 		"predicted by the model from recorded service times; nothing was run; %s step",
 		what_if->record.step.backend);
-	style_wrap(style, words.data ? words.data : "", LAYOUT_INDENT + LAYOUT_LABEL,
-		style_columns(what_if->record.name) + LAYOUT_INDENT, out);
+	medium_title(&medium, what_if->record.name, words.data ? words.data : "");
 	buffer_release(&words);
 	report_injected_text(&what_if->asked, ", ", &words);
 	medium_fact(&medium, INK_WARN, "injected", &words);

@@ -330,13 +330,15 @@ static void add_rates(const struct status *s, const struct style *style, struct 
 	char now[UNITS_BYTES];
 	char all[UNITS_BYTES];
 	char samples[UNITS_BYTES];
+	char batches[UNITS_BYTES];
 	struct buffer text = {0};
 	buffer_format(&text,
-		"%s samples/s over the last %.1f s, %s since the warm-up; %s samples in %llu batch%s",
+		"%s samples/s over the last %.1f s, %s since the warm-up; %s samples in %s batch%s",
 		units_or_dash(units_format_count, v->throughput_window, now), v->window_s,
 		units_or_dash(units_format_count, v->throughput, all),
 		units_or_dash(units_format_count, (double)v->samples, samples),
-		(unsigned long long)v->batches, v->batches == 1 ? "" : "es");
+		units_or_dash(units_format_count, (double)v->batches, batches),
+		v->batches == 1 ? "" : "es");
 	if (v->bad_samples > 0)
 		buffer_format(&text, ", %llu of them bad", (unsigned long long)v->bad_samples);
 	buffer_text(&text, v->step_emulated ? " (the step is emulated)" : "");
@@ -438,7 +440,8 @@ static void status_add_threads(const struct status *s, const json_t *threads,
 	struct medium medium = medium_terminal(style, out);
 	for (size_t i = 0; i < s->thread_count && i < THREADS_SHOWN; i++)
 		(void)json_array_append(shown, json_array_get(threads, i));
-	buffer_text(out, s->thread_count > 0 ? "\n" : "");
+	if (s->thread_count > 0)
+		medium_space(&medium);
 	medium_table(&medium, s->by_stage ? staged : unstaged,
 		s->by_stage ? sizeof staged / sizeof *staged : sizeof unstaged / sizeof *unstaged,
 		shown, "threads");

@@ -268,7 +268,8 @@ int record_header_from_json(struct record *record, json_t *header, struct error 
 	if (!code)
 		ceilings_from_header(record, header);
 	if (!code)
-		record_environment_from_json(&record->environment, json_object_get(header, "environment"),
+		record_environment_from_json(&record->environment,
+			json_object_get(header, "environment"),
 			json_object_get(header, "environment_units"));
 	return code;
 }

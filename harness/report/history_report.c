@@ -22,7 +22,6 @@ enum {
 	HASH_DIGITS = 8,
 	MINUTE_BYTES = 16,
 	SERIES_SHOWN_MAX = 12,
-	LIST_COLUMNS_MAX = 11,
 	VERDICT_COLUMNS = 464,
 };
 
@@ -59,16 +58,16 @@ void history_node_words(const struct table_column *column, const json_t *row, st
 	buffer_text(out, *host ? host : column_text(row, "cpu"));
 }
 
-/* At most so many characters (.decimals of the column), without control characters. */
-static void history_cut(const struct table_column *column, const char *text, struct buffer *out)
+/* At most so many characters, none that controls. */
+static void history_cut(const char *text, int most, struct buffer *out)
 {
 	struct buffer plain = {0};
 	utf8_add_plain(&plain, text, "?");
 	const char *at = plain.data ? plain.data : "";
-	if (style_columns(at) <= column->decimals) {
+	if (style_columns(at) <= most) {
 		buffer_text(out, at);
 	} else {
-		for (int kept = 0; kept < column->decimals - 2 && *at; kept++) {
+		for (int kept = 0; kept < most - 2 && *at; kept++) {
 			const size_t size = utf8_character(at);
 			buffer_add(out, at, size);
 			at += size;
@@ -81,14 +80,15 @@ static void history_cut(const struct table_column *column, const char *text, str
 static void history_path_cell(
 	const struct table_column *column, const json_t *row, struct buffer *out)
 {
-	history_cut(column, column_text(row, column->path), out);
+	history_cut(column_text(row, column->path), column->decimals, out);
 }
 
 static void history_name_cell(
 	const struct table_column *column, const json_t *row, struct buffer *out)
 {
 	const char *name = column_text(row, "name");
-	history_cut(column, *name ? name : column_text(row, "folder"), out);
+	(void)column;
+	history_cut(*name ? name : column_text(row, "folder"), NAME_COLUMNS, out);
 }
 
 static void history_node_cell(
@@ -96,7 +96,7 @@ static void history_node_cell(
 {
 	struct buffer words = {0};
 	history_node_words(column, row, &words);
-	history_cut(column, words.data ? words.data : "", out);
+	history_cut(words.data ? words.data : "", NODE_COLUMNS, out);
 	buffer_release(&words);
 }
 
@@ -105,7 +105,7 @@ static void history_verdict_cell(
 {
 	struct buffer words = {0};
 	history_verdict_words(column, row, &words);
-	history_cut(column, words.data ? words.data : "", out);
+	history_cut(words.data ? words.data : "", VERDICT_COLUMNS, out);
 	buffer_release(&words);
 }
 
@@ -196,73 +196,37 @@ static struct listed listed_of(const struct history *history)
 	return listed;
 }
 
+/* Less than the rest; most: characters of a text. */
+#define DIM_COLUMN(title, member, cell, most, kept)                                              \
+	{                                                                                        \
+		.head = (title), .left = true, .keep = (kept), .ink = INK_DIM, .path = (member), \
+		.text_of = (cell), .decimals = (most)                                            \
+	}
+#define METRIC_CELL(what) .ink = INK_BOLD, .text_of = history_metric_cell, .context = (what)
+#define VERDICT_CELL .left = true, .text_of = history_verdict_cell, .ink_of = ink_of_verdict
+#define STATUS_CELL .left = true, .path = "status", .ink_of = ink_of_status
+
 static void history_render_list(const struct history_report *report, const json_t *results,
 	const struct style *style, struct buffer *out)
 {
 	const struct listed listed = listed_of(report->history);
 	const struct history_metric *metric = extra_metric(report->plot);
-	struct table_column columns[LIST_COLUMNS_MAX] = {
-		{.head = "started (UTC)",
-			.left = true,
-			.keep = 2,
-			.ink = INK_DIM,
-			.path = "started",
-			.text_of = history_time_cell},
-		{.head = "name",
-			.left = true,
-			.text_of = history_name_cell,
-			.decimals = NAME_COLUMNS},
-		{.head = "config",
-			.left = true,
-			.keep = 5,
-			.ink = INK_DIM,
-			.path = "config_hash",
-			.text_of = history_path_cell,
-			.decimals = HASH_DIGITS + 2},
-		{.head = "node",
-			.left = true,
-			.keep = listed.many_nodes ? 1 : 6,
-			.ink = INK_DIM,
-			.text_of = history_node_cell,
-			.decimals = NODE_COLUMNS},
-		{.head = "version",
-			.left = true,
-			.keep = 7,
-			.ink = INK_DIM,
-			.path = "version",
-			.text_of = history_path_cell,
-			.decimals = HASH_DIGITS},
+	const char *wide = style->utf8 ? "±95 %" : "+-95 %";
+	const char *swept = listed.swept ? "at" : NULL; /* without a head: in no table */
+	const struct table_column columns[] = {
+		DIM_COLUMN("started (UTC)", "started", history_time_cell, 0, 2),
+		{.head = "name", .left = true, .text_of = history_name_cell},
+		DIM_COLUMN("config", "config_hash", history_path_cell, HASH_DIGITS + 2, 5),
+		DIM_COLUMN("node", NULL, history_node_cell, 0, listed.many_nodes ? 1 : 6),
+		DIM_COLUMN("version", "version", history_path_cell, HASH_DIGITS, 7),
 		{.head = "samples/s", .ink = INK_BOLD, .text_of = history_rate_cell},
-		{.head = style->utf8 ? "±95 %" : "+-95 %",
-			.keep = 3,
-			.ink = INK_DIM,
-			.text_of = history_interval_cell},
+		{.head = wide, .keep = 3, .ink = INK_DIM, .text_of = history_interval_cell},
+		{.head = metric ? metric->name : NULL, METRIC_CELL(metric)},
+		DIM_COLUMN(swept, "settings", history_path_cell, SETTINGS_COLUMNS, 4),
+		{.head = "status", .keep = 1, STATUS_CELL},
+		{.head = "bottleneck", .wraps = report->history->unreadable > 0, VERDICT_CELL},
 	};
-	size_t count = 7;
-	if (metric)
-		columns[count++] = (struct table_column){.head = metric->name,
-			.ink = INK_BOLD,
-			.text_of = history_metric_cell,
-			.context = metric};
-	if (listed.swept)
-		columns[count++] = (struct table_column){.head = "at",
-			.left = true,
-			.keep = 4,
-			.ink = INK_DIM,
-			.path = "settings",
-			.text_of = history_path_cell,
-			.decimals = SETTINGS_COLUMNS};
-	columns[count++] = (struct table_column){.head = "status",
-		.left = true,
-		.keep = 1,
-		.path = "status",
-		.ink_of = ink_of_status};
-	columns[count++] = (struct table_column){.head = "bottleneck",
-		.left = true,
-		.wraps = report->history->unreadable > 0,
-		.text_of = history_verdict_cell,
-		.decimals = VERDICT_COLUMNS,
-		.ink_of = ink_of_verdict};
+	const size_t count = sizeof columns / sizeof *columns;
 	struct table table;
 	columns_table(columns, count, results, &table);
 	table_render(&table, style, LAYOUT_INDENT, true, out);
@@ -685,6 +649,5 @@ void history_csv(const struct history_report *report, const json_t *document, st
 	memcpy(columns, fixed, sizeof fixed);
 	if (metric)
 		columns[FIXED] = (struct table_column){.csv = metric->name, .path = metric->name};
-	columns_csv(columns, metric ? FIXED + 1 : FIXED, json_object_get(document, "results"), true,
-		out);
+	columns_csv(columns, metric ? FIXED + 1 : FIXED, json_object_get(document, "results"), out);
 }
