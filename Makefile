@@ -4,7 +4,7 @@
 #   make bank      plant every bottleneck, have it diagnosed, score the answers (half an hour)
 #   make bank-real the same with real conditions: FUSE, cgroups, a shaped link, hogs (root; an hour a half)
 # The others: make, make install PREFIX=, dist, dist-device, device (what tests/device/run.sh needs on a machine with a GPU), bench, bank-quick, format, lint, clean; DEV=1, SAN=address,undefined, SAN=thread.
-# WITHOUT="libdw sqlite3" builds without some of the optional libraries, as if they were not installed.
+# WITHOUT="libdw ncursesw" builds without some of the optional libraries, as if they were not installed.
 # CUDA=0 leaves the plug-in for NVIDIA devices out, CUDA=1 insists on it; CUDA_HOME=/usr/local/cuda is where the toolkit is;
 # CUDA_ARCHS=80,90 names the devices that it is for (native: those here; all: what dist and device take).
 
@@ -25,9 +25,9 @@ VARIANT := $(if $(SAN),san-$(subst $(comma),-,$(SAN)),$(if $(DEV),dev,release))$
 B := build/$(VARIANT)
 
 PACKAGES := liburing libpng libjpeg inih jansson hwloc libisal libxxhash
-# Libraries that the program does without where they are not installed, and says so (harness/base/program.c); WITHOUT="libdw sqlite3"
+# Libraries that the program does without where they are not installed, and says so (harness/base/program.c); WITHOUT="libdw ncursesw"
 # leaves some out.  Code sees MLBENCH_WITH_<package>.
-OPTIONAL := libwebp libtiff-4 sqlite3 ncursesw libmicrohttpd libdw libprotobuf-c
+OPTIONAL := libwebp libtiff-4 ncursesw libmicrohttpd libdw libprotobuf-c
 wanted_libtiff-4 := >= 4.5
 WITH := $(foreach package,$(filter-out $(WITHOUT),$(OPTIONAL)),$(shell pkg-config --exists '$(package) $(wanted_$(package))' 2>/dev/null && echo $(package)))
 ifeq ($(shell command -v protoc-c),)
@@ -63,14 +63,9 @@ LIBS := -Wl,--as-needed $(PKG_LIBS) -lz -lm -ldl
 
 # --- sources: every .c of the three folders; main.c apart, so that tests link the rest ------------
 SOURCES := $(sort $(wildcard harness/*/*.c harness/report/html/*.c workloads/*/*.c pipelines/*.c))
-# Without SQLite there is no history (harness/command/cmd_history.c says so).
-ifeq ($(filter sqlite3,$(WITH)),)
-  SOURCES := $(filter-out harness/report/history%,$(SOURCES))
-endif
 OBJECTS := $(SOURCES:%.c=$(B)/%.o)
 TEST_SOURCES := $(sort $(wildcard tests/unit/test_*.c))
 # The tests of what this build is without: none of them can be linked.
-test_of_sqlite3 := history
 test_of_libmicrohttpd := listen
 test_of_ncursesw := terminal
 test_of_libdw := flame
@@ -96,7 +91,7 @@ no-plugin: # of an earlier build, which the program would find
 
 # What measures, and what reads: the first links without the second, and without its libraries (tests/measuring_alone.c).
 MEASURING := $(filter harness/base/% harness/config/% harness/record/% harness/flow/% harness/measure/% workloads/% pipelines/%,$(SOURCES))
-READING_PACKAGES := sqlite3 ncursesw libmicrohttpd libprotobuf-c
+READING_PACKAGES := ncursesw libmicrohttpd libprotobuf-c
 MEASURING_LIBS = -Wl,--as-needed $(shell pkg-config --libs $(filter-out $(READING_PACKAGES),$(PACKAGES)) 2>/dev/null) -lz -lm -ldl
 LIBRARIES := $(B)/libreading.a $(B)/libmeasuring.a
 $(B)/libmeasuring.a: $(MEASURING:%.c=$(B)/%.o)
@@ -161,7 +156,7 @@ THREAD_TESTS := sample read_depths timeline timeline_pipeline live live_feed lis
 THREAD_TEST_PROGRAMS := $(filter $(THREAD_TESTS:%=$(B)/tests/test_%),$(TESTS))
 THREAD_DEVICE_TESTS := runtime graphs session double_nccl group
 THREAD_DEVICE_PROGRAMS := $(if $(CUDA_HEADERS),$(THREAD_DEVICE_TESTS:%=$(B)/double/test_%))
-THREAD_ABOVE := live/listen.c live/look.c live/metrics.c live/stall.c report/openmetrics.c report/openmetrics_names.c report/timeline_index.c command/probe_node.c
+THREAD_ABOVE := live/listen.c live/look.c live/stall.c report/openmetrics.c report/openmetrics_names.c report/timeline_index.c command/probe_node.c
 THREAD_SOURCES := $(MEASURING) $(filter $(THREAD_ABOVE:%=harness/%),$(SOURCES))
 ON_THREADS_LIBRARY := $(if $(filter thread,$(SAN)),$(THREAD_TEST_PROGRAMS) $(THREAD_DEVICE_PROGRAMS))
 $(ON_THREADS_LIBRARY): $(B)/libthreads.a

@@ -58,11 +58,6 @@ static const struct {
 		WITHOUT("libdw", "libdw-dev")
 #endif
 	},
-	[PART_HISTORY] = {"history", "all results over time: mlbench history",
-#if !defined(MLBENCH_WITH_sqlite3)
-		WITHOUT("SQLite", "libsqlite3-dev")
-#endif
-	},
 	[PART_TENSORBOARD] = {"TensorBoard", "event files: export --format tensorboard",
 #if !defined(MLBENCH_WITH_libprotobuf_c)
 		WITHOUT("protobuf-c", "libprotobuf-c-dev and protobuf-c-compiler")

@@ -1,19 +1,15 @@
 /* mlbench history: all results below a folder, and what became of them over time. */
 #include "harness/base/log.h"
-#include "harness/base/program.h"
 #include "harness/base/text.h"
 #include "harness/base/units.h"
 #include "harness/command/command.h"
 #include "harness/command/product.h"
-#include "harness/report/history_filter.h"
 #include "harness/report/history_report.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#if defined(MLBENCH_WITH_sqlite3)
 
 #define RESULTS_FOLDER "results"
 
@@ -88,17 +84,6 @@ static int parse_request(const struct options *options, struct request *request,
 	return code;
 }
 
-static int make_filter(const struct history *history, const struct options *options,
-	const struct request *request, struct history_filter *filter, struct error *err)
-{
-	int code = 0;
-	for (size_t i = 0; i < options->condition_count && !code; i++)
-		code = history_filter_add(filter, &history->db, options->conditions[i], err);
-	if (!code && request->since > 0)
-		code = history_filter_since(filter, request->since, err);
-	return code;
-}
-
 static void conditions_text(const struct options *options, struct buffer *out)
 {
 	for (size_t i = 0; i < options->condition_count; i++)
@@ -109,39 +94,37 @@ static void conditions_text(const struct options *options, struct buffer *out)
 }
 
 static int history_print_json(
-	const struct invocation *invocation, const struct history_report *report, struct error *err)
+	const struct invocation *invocation, json_t *document, struct error *err)
 {
 	const char *out = options_value(&invocation->options, OPTION_OUT);
-	json_t *document = history_json(report);
 	if (!out || strcmp(out, "-") == 0)
-		return command_print_json(invocation, document, err);
-	char *line = document ? json_dumps(document, JSON_INDENT(1)) : NULL;
+		return command_print_json(invocation, json_incref(document), err);
+	char *line = json_dumps(document, JSON_INDENT(1));
 	struct buffer text = {.failed = !line};
 	buffer_text(&text, line ? line : "");
 	buffer_text(&text, "\n");
 	const int status = product_write(out, file_names[FORMAT_JSON], &text, err);
 	buffer_release(&text);
 	free(line);
-	json_decref(document);
 	return status;
 }
 
 static int print_report(const struct invocation *invocation, const struct request *request,
-	const struct history_report *report, struct error *err)
+	const struct history_report *report, json_t *document, struct error *err)
 {
 	const char *out = options_value(&invocation->options, OPTION_OUT);
 	struct style style = command_style(invocation);
 	struct buffer text = {0};
 	int code = 0;
 	if (request->format == FORMAT_JSON)
-		return history_print_json(invocation, report, err);
+		return history_print_json(invocation, document, err);
 	style.colour = style.colour && !out;
 	if (request->format == FORMAT_HTML)
-		code = history_page(report, &text, err);
+		code = history_page(report, document, &text, err);
 	else if (request->format == FORMAT_CSV)
-		history_csv(report, &text);
+		history_csv(report, document, &text);
 	else
-		history_text(report, &style, &text);
+		history_text(report, document, &style, &text);
 	const int status = code ? command_status(code)
 				: product_write(out, file_names[request->format], &text, err);
 	buffer_release(&text);
@@ -149,33 +132,25 @@ static int print_report(const struct invocation *invocation, const struct reques
 }
 
 static int report_on(const struct invocation *invocation, const struct request *request,
-	const struct history *history, const struct history_filter *filter, struct error *err)
+	const struct history *history, struct error *err)
 {
-	struct history_rows rows = {0};
-	struct history_rows all = {0};
 	struct history_plot plot = {0};
 	struct buffer conditions = {0};
-	const struct history_metric *metric = request->plots ? &request->metric : NULL;
-	int status = EXIT_STATUS_FAILED;
-	int code = history_select(history, filter, metric, false, &rows, err);
-	if (!code && metric)
-		code = history_select(history, filter, metric, true, &all, err);
-	if (!code && metric)
-		code = history_plot_make(&plot, &all, metric, request->significance, err);
+	const int code = request->plots ? history_plot_make(&plot, history, &request->metric,
+						  request->significance, err)
+					: 0;
 	conditions_text(&invocation->options, &conditions);
-	if (!code) {
-		const struct history_report report = {.history = history,
-			.rows = &rows,
-			.plot = metric ? &plot : NULL,
-			.conditions = conditions.data ? conditions.data : ""};
-		status = print_report(invocation, request, &report, err);
-	} else {
-		status = command_status(code);
-	}
+	const struct history_report report = {.history = history,
+		.plot = request->plots ? &plot : NULL,
+		.conditions = conditions.data ? conditions.data : ""};
+	json_t *document = code ? NULL : history_json(&report);
+	const int status =
+		code || !document
+			? command_status(code ? code : error_set(err, -ENOMEM, "out of memory"))
+			: print_report(invocation, request, &report, document, err);
+	json_decref(document);
 	buffer_release(&conditions);
 	history_plot_release(&plot);
-	history_rows_release(&all);
-	history_rows_release(&rows);
 	return status;
 }
 
@@ -187,27 +162,18 @@ static int history_run(const struct invocation *invocation, struct error *err)
 	struct history history = {0};
 	struct history_filter filter = {0};
 	int code = parse_request(options, &request, err);
+	for (size_t i = 0; i < options->condition_count && !code; i++)
+		code = history_filter_add(&filter, options->conditions[i], err);
+	filter.since = request.since;
 	if (!code)
-		code = history_open(&history, root, options_given(options, OPTION_REBUILD),
+		code = history_read(&history, root, &filter, request.plots ? &request.metric : NULL,
 			invocation->stop, err);
-	if (!code)
-		code = make_filter(&history, options, &request, &filter, err);
-	const int status = code ? command_status(code)
-				: report_on(invocation, &request, &history, &filter, err);
+	const int status =
+		code ? command_status(code) : report_on(invocation, &request, &history, err);
 	history_filter_release(&filter);
 	history_close(&history);
 	return status;
 }
-
-#else
-
-static int history_run(const struct invocation *invocation, struct error *err)
-{
-	(void)invocation;
-	return command_status(part_require(PART_HISTORY, err));
-}
-
-#endif
 
 const struct command command_history = {
 	.name = "history",
@@ -227,12 +193,11 @@ const struct command command_history = {
 		"repeats; a metric; a key of the configuration (of a sweep, the points with that "
 		"value count); or a fact of the environment, as 'kernel.release'.\n\n"
 		"--format is text, html (a page with charts), json or csv; --out names a file "
-		"for it. The index RESULTS_DIR/history.sqlite remembers what was read. You can "
-		"delete it at any time, and --rebuild makes it again.",
+		"for it.",
 	.example = "mlbench history --metric throughput --where name=imagenet_like --since 30d",
 	.options = OPTION_BIT(OPTION_WHERE) | OPTION_BIT(OPTION_SINCE) | OPTION_BIT(OPTION_METRIC) |
 		   OPTION_BIT(OPTION_SIGNIFICANCE) | OPTION_BIT(OPTION_FORMAT) |
-		   OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_REBUILD) | OPTION_BIT(OPTION_JSON),
+		   OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_JSON),
 	.arguments_max = 1,
 	.run = history_run,
 };

@@ -20,13 +20,13 @@ static int status_of(int code)
 
 static int what_if_print(const struct what_if *what_if, struct error *err)
 {
-	if (command_wants_json(what_if->invocation))
-		return command_print_json(what_if->invocation, what_if_json(what_if), err);
+	json_t *document = what_if_json(what_if);
+	if (command_wants_json(what_if->invocation) || !document)
+		return command_print_json(what_if->invocation, document, err);
 	const struct style style = command_style(what_if->invocation);
 	struct buffer text = {0};
-	what_if_text(what_if, &style, &text);
-	if (what_if->fleet)
-		what_if_fleet_text(what_if, &style, &text);
+	what_if_text(what_if, document, &style, &text);
+	json_decref(document);
 	const int status = command_print(&text, err);
 	buffer_release(&text);
 	return status;

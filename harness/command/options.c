@@ -91,7 +91,6 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 		"Only results for which this holds, as 'name=imagenet_like'. May be repeated; all "
 		"must hold."},
 	[OPTION_SINCE] = {"since", 0, "TIME", "Only results since then, as '2026-11-01' or '7d'."},
-	[OPTION_REBUILD] = {"rebuild", 0, NULL, "Delete the index, and read every result again."},
 	[OPTION_NODE] = {"node", 0, "NAME",
 		"Name of this node in results, history and metrics. Default: the first of "
 		"SLURMD_NODENAME, NODE_NAME and the host's name that is set."},

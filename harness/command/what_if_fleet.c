@@ -2,9 +2,6 @@
 #include "harness/base/units.h"
 #include "harness/command/step_facts.h"
 #include "harness/command/what_if.h"
-#include "harness/record/fields.h"
-#include "harness/report/layout.h"
-#include "harness/report/table.h"
 
 #include <errno.h>
 #include <math.h>
@@ -13,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COUNT_BYTES = 64, FLEET_EFFORT = 8 };
+enum { FLEET_EFFORT = 8 };
 
 /* --- options ------------------------------------------------------------------------------------ */
 
@@ -316,121 +313,4 @@ int what_if_fleet(struct what_if *what_if, struct error *err)
 		answer->network_binds = fleet_first(fleet, FLEET_LIMIT_NETWORK);
 	}
 	return code;
-}
-
-/* --- out ---------------------------------------------------------------------------------------- */
-
-static const char *what_if_limit_words(enum fleet_limit limit)
-{
-	static const char *const words[] = {
-		[FLEET_LIMIT_INPUT] = "the node's own input",
-		[FLEET_LIMIT_STEP] = "the node's own step",
-		[FLEET_LIMIT_STORAGE] = "the file server",
-		[FLEET_LIMIT_NETWORK] = "the network",
-	};
-	return words[limit];
-}
-
-static void what_if_fleet_add_point(const struct fleet_point *point, struct table *table)
-{
-	char text[UNITS_BYTES];
-	table_add(table, INK_PLAIN, "%u", point->nodes);
-	table_add(table, INK_BOLD, "~%s", units_format_count(point->samples_per_s, text));
-	table_add(table, INK_PLAIN, "%.1f%%", 100 * point->efficiency);
-	if (point->exchange_seconds > 0)
-		table_add(table, INK_DIM, "%s %s", fleet_exchange_name(point->exchange),
-			units_format_duration(point->exchange_seconds * 1e9, text));
-	else
-		table_add(table, INK_DIM, "-");
-	table_add(table, INK_PLAIN, "%.1f%%", 100 * point->storage_share);
-	table_add(table, INK_PLAIN, "%s", what_if_limit_words(point->limit));
-}
-
-static void say_first(
-	const struct style *style, const char *what, unsigned nodes, bool there, struct buffer *out)
-{
-	struct buffer text = {0};
-	if (!there)
-		return;
-	if (nodes > 0)
-		buffer_format(&text, "%s is the bottleneck from %u node%s on", what, nodes,
-			nodes == 1 ? "" : "s");
-	else
-		buffer_format(
-			&text, "%s is not the bottleneck up to %d nodes", what, FLEET_NODES_MAX);
-	layout_labelled_buffer(style, INK_BOLD, "first", &text, out);
-}
-
-void what_if_fleet_text(
-	const struct what_if *what_if, const struct style *style, struct buffer *out)
-{
-	static const struct table_column columns[] = {
-		{.head = "nodes"},
-		{.head = "predicted\nsamples/s"},
-		{.head = "effi-\nciency"},
-		{.head = "exchange", .keep = 2},
-		{.head = "file\nserver", .keep = 3},
-		{.head = "bottleneck", .left = true},
-	};
-	const struct fleet_answer *answer = what_if->fleet;
-	struct table table;
-	layout_heading(style, "a fleet of such nodes, predicted", out);
-	table_open(&table, columns, sizeof columns / sizeof columns[0]);
-	for (size_t i = 0; i < answer->count; i++)
-		what_if_fleet_add_point(&answer->points[i], &table);
-	table_render(&table, style, LAYOUT_INDENT, true, out);
-	table_close(&table);
-	buffer_text(out, "\n");
-	say_first(style, "the file server", answer->storage_binds,
-		isfinite(answer->fleet.storage_bytes_per_s), out);
-	say_first(style, "the network", answer->network_binds,
-		answer->fleet.gradient_bytes > 0 && (isfinite(answer->fleet.network_bytes_per_s) ||
-							    answer->fleet.network_latency_s > 0),
-		out);
-	for (size_t i = 0; i < answer->note_count; i++)
-		layout_labelled(style, INK_DIM, i ? "" : "assumed", answer->notes[i], out);
-}
-
-static json_t *point_json(const struct fleet_point *point)
-{
-	static const char *const limits[] = {
-		[FLEET_LIMIT_INPUT] = "input",
-		[FLEET_LIMIT_STEP] = STAGE_STEP_NAME,
-		[FLEET_LIMIT_STORAGE] = "file server",
-		[FLEET_LIMIT_NETWORK] = "network",
-	};
-	return json_pack("{s:i, s:f, s:f, s:s?, s:f, s:f, s:f, s:s}", "nodes", (int)point->nodes,
-		"throughput", point->samples_per_s, "efficiency", point->efficiency, "exchange",
-		point->exchange_seconds > 0 ? fleet_exchange_name(point->exchange) : NULL,
-		"exchange_seconds", point->exchange_seconds, "exposed_seconds",
-		point->exposed_seconds, "file_server_share", point->storage_share, "limit",
-		limits[point->limit]);
-}
-
-static json_t *first_json(unsigned nodes)
-{
-	return nodes > 0 ? json_integer(nodes) : json_null();
-}
-
-json_t *what_if_fleet_json(const struct what_if *what_if)
-{
-	const struct fleet_answer *answer = what_if->fleet;
-	const struct fleet *fleet = &answer->fleet;
-	json_t *points = json_array();
-	json_t *notes = json_array();
-	for (size_t i = 0; i < answer->count; i++)
-		(void)json_array_append_new(points, point_json(&answer->points[i]));
-	for (size_t i = 0; i < answer->note_count; i++)
-		(void)json_array_append_new(notes, fields_text(answer->notes[i]));
-	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:f, s:f, s:o}",
-		"predicted", 1, "node_samples_per_s", fields_number(fleet->node_samples_per_s),
-		"input_samples_per_s", fields_number(fleet->input_samples_per_s), "step_seconds",
-		fields_number(fleet->step_seconds), "bytes_per_sample",
-		fields_number(fleet->bytes_per_sample), "storage_bytes_per_s",
-		fields_number(fleet->storage_bytes_per_s), "network_bytes_per_s",
-		fields_number(fleet->network_bytes_per_s), "gradient_bytes", fleet->gradient_bytes,
-		"points", points, "network_latency_s", fleet->network_latency_s, "overlap",
-		fleet->overlap, "first_limits",
-		json_pack("{s:o, s:o, s:o}", "file_server", first_json(answer->storage_binds),
-			"network", first_json(answer->network_binds), "notes", notes));
 }

@@ -8,6 +8,103 @@
 #include <stdio.h>
 #include <string.h>
 
+/* --- what is kept of the last seconds --------------------------------------------------------------- */
+
+enum { SPACING_NS = 240000000 }; /* between two pictures that are kept */
+
+static const double VERDICT_S = 10, STATES_S = 2;
+
+static void keep_sums(struct recent *h, const struct live_view *view)
+{
+	if (h->begun_ns != view->begun_ns)
+		h->sum_count = 0;
+	h->begun_ns = view->begun_ns;
+	if (h->sum_count == RECENT_SUMS)
+		memmove(h->sums, h->sums + 1, --h->sum_count * sizeof h->sums[0]);
+	live_sums_of(view, &h->sums[h->sum_count++]);
+}
+
+static void keep_values(struct recent *h, const double values[RECENT_SERIES])
+{
+	if (h->value_count == RECENT_VALUES) {
+		for (size_t s = 0; s < RECENT_SERIES; s++)
+			memmove(h->values[s], h->values[s] + 1,
+				(RECENT_VALUES - 1) * sizeof h->values[s][0]);
+		h->value_count--;
+	}
+	for (size_t s = 0; s < RECENT_SERIES; s++) {
+		h->values[s][h->value_count] = (float)values[s];
+		if (isfinite(values[s]) && values[s] > h->most[s])
+			h->most[s] = values[s];
+	}
+	h->value_count++;
+}
+
+void recent_add(struct recent *h, const struct live_view *view)
+{
+	static const double gap[RECENT_SERIES] = {NAN, NAN, NAN, NAN};
+	if (view->updated_ns < h->last_ns + SPACING_NS)
+		return;
+	h->last_ns = view->updated_ns;
+	if (isnan(view->period_s)) {
+		/* One gap stands for a pause, however long. */
+		if (h->value_count > 0 && !isnan(h->values[RECENT_MEMORY][h->value_count - 1]))
+			keep_values(h, gap);
+		return;
+	}
+	const double values[RECENT_SERIES] = {
+		[RECENT_THROUGHPUT] = view->throughput_window,
+		[RECENT_STEP] = view->step_utilisation_window,
+		[RECENT_READ] = view->bytes_read_per_s,
+		[RECENT_MEMORY] = (double)view->resident_bytes,
+	};
+	keep_sums(h, view);
+	keep_values(h, values);
+}
+
+const struct live_sums *recent_before(
+	const struct recent *h, const struct live_view *view, double seconds, uint64_t least_ns)
+{
+	const uint64_t back_ns = (uint64_t)(seconds * (double)NS_PER_S);
+	const uint64_t until_ns = view->updated_ns > back_ns ? view->updated_ns - back_ns : 0;
+	const struct live_sums *found = NULL;
+	if (h->begun_ns != view->begun_ns)
+		return NULL;
+	for (size_t i = 0; i < h->sum_count; i++)
+		if (h->sums[i].t_ns >= least_ns && (!found || h->sums[i].t_ns <= until_ns))
+			found = &h->sums[i];
+	return found;
+}
+
+void recent_verdict(const struct recent *h, const struct live_view *view, struct live_verdict *out)
+{
+	const struct live_sums *from =
+		view->warm.t_ns > 0 ? recent_before(h, view, VERDICT_S, view->warm.t_ns) : NULL;
+	const bool long_ago = view->updated_ns > view->warm.t_ns + (uint64_t)(VERDICT_S * NS_PER_S);
+	live_verdict_of(from && long_ago ? from : &view->warm, view, out);
+}
+
+bool recent_states(const struct recent *h, const struct live_view *view, size_t stage,
+	double shares[THREAD_STATES], double *items_per_s)
+{
+	const struct live_sums *from = recent_before(h, view, STATES_S, 0);
+	const struct live_stage *now = &view->stages[stage];
+	double total = 0;
+	if (!view->timed || !from || from->t_ns >= view->updated_ns)
+		return false;
+	for (size_t k = 0; k < THREAD_STATES; k++) {
+		shares[k] = fmax(now->seconds[k] - from->stages[stage].seconds[k], 0);
+		total += shares[k];
+	}
+	for (size_t k = 0; k < THREAD_STATES; k++)
+		shares[k] = total > 0 ? shares[k] / total : 0;
+	*items_per_s = (double)(now->items - from->stages[stage].items) * (double)NS_PER_S /
+		       (double)(view->updated_ns - from->t_ns);
+	return total > 0;
+}
+
+/* --- drawing --------------------------------------------------------------------------------------- */
+
 enum {
 	NAME_COLUMNS = 12,  /* of a row's name */
 	VALUE_COLUMNS = 18, /* of the figure beside a graph */
@@ -238,7 +335,7 @@ static void draw_stage(struct pen *pen, size_t stage)
 	const int width = c->columns - NAME_COLUMNS - 1 - tail_columns(c);
 	(void)canvas_format(c, pen->row, 0, NAME_COLUMNS, INK_PLAIN, "%.7s x%u%s", live->name,
 		live->workers, live->emulated ? " e" : "");
-	const bool known = history_states(s->history, s->view, stage, shares, &items);
+	const bool known = recent_states(s->history, s->view, stage, shares, &items);
 	if (!known) {
 		(void)canvas_text(c, pen->row, NAME_COLUMNS + 1, width, INK_DIM,
 			s->view->timed ? "unknown so far" : "unknown: measure.profiler is off");
@@ -304,9 +401,9 @@ static void draw_queues(struct pen *pen)
 /* --- over time ---------------------------------------------------------------------------------- */
 
 static void draw_graph(struct pen *pen, int rows, const char *name, const char *value,
-	enum history_series series, double most)
+	enum recent_series series, double most)
 {
-	const struct history *h = pen->scene->history;
+	const struct recent *h = pen->scene->history;
 	struct canvas *c = pen->canvas;
 	if (!has_room(pen, rows))
 		return;
@@ -331,18 +428,18 @@ static void draw_graphs(struct pen *pen)
 	draw_graph(pen, high, "samples/s",
 		units_or_dash(units_format_count, draw_runs(v) ? v->throughput_window : (double)NAN,
 			value),
-		HISTORY_THROUGHPUT, most[HISTORY_THROUGHPUT]);
+		RECENT_THROUGHPUT, most[RECENT_THROUGHPUT]);
 	if (v->timed && draw_runs(v) && !isnan(v->step_utilisation_window)) {
 		(void)snprintf(value, sizeof value, "%.0f %%", v->step_utilisation_window * 100);
 		draw_graph(pen, high, v->step_emulated ? "step (emul.)" : "step busy", value,
-			HISTORY_STEP, 1);
+			RECENT_STEP, 1);
 	}
 	if (draw_runs(v) && !isnan(v->bytes_read_per_s))
 		draw_graph(pen, 1, "read", units_format_rate(v->bytes_read_per_s, value),
-			HISTORY_READ, most[HISTORY_READ]);
+			RECENT_READ, most[RECENT_READ]);
 	if (draw_runs(v) && v->resident_bytes > 0)
 		draw_graph(pen, 1, "memory", units_format_size((double)v->resident_bytes, value),
-			HISTORY_MEMORY, most[HISTORY_MEMORY]);
+			RECENT_MEMORY, most[RECENT_MEMORY]);
 }
 
 static void draw_facts(struct pen *pen)

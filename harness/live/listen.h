@@ -5,6 +5,7 @@
 
 #include "harness/base/error.h"
 #include "harness/measure/live.h"
+#include "harness/report/openmetrics.h"
 
 #include <stdint.h>
 
@@ -20,5 +21,17 @@ uint16_t listener_port(const struct listener *listener);
 
 /* "9477" -> 9477; NULL: the default.  -EINVAL. */
 int listener_parse_port(const char *text, uint16_t *port, struct error *err);
+
+/* The moment that it is asked for, by two clocks. */
+struct metrics_time {
+	uint64_t now_ns; /* monotonic */
+	double now;      /* seconds since the epoch */
+};
+struct metrics_time metrics_now(void);
+
+/* A picture of a run as metrics (harness/report/openmetrics_names.h).  Counters are of the repetition that runs, and begin
+ * anew with the next; what is not known, or not true between two repetitions, is left out.  stuck: 1 or 0; NAN: not known. */
+void metrics_write(const struct live_view *view, struct metrics_time time, double stuck,
+	enum openmetrics_dialect dialect, struct buffer *out);
 
 #endif

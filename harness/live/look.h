@@ -20,7 +20,7 @@
  * connections, 5 s). --watch draws it from a thread of its own (harness/live/watch.c): draw.c
  * fills a canvas of any size, terminal.c shows it through ncurses. The run never waits for a
  * terminal: it is opened, written and left by that thread, which is left behind when it does not
- * come back; stderr goes into memory that cannot grow (chatter.c). terminal_guard.c keeps the
+ * come back; stderr goes into memory that cannot grow. terminal_guard.c has that, and keeps the
  * bytes and modes that give the terminal back where a signal's handler can use them.
  *
  * The verdict as it forms (harness/analyze/bottleneck.c) is the difference of two pictures,

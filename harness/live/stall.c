@@ -169,8 +169,8 @@ static void say_chain(struct stall *out)
 	for (size_t i = 0; i < out->chain_count && used < sizeof text; i++)
 		used += (size_t)snprintf(
 			text + used, sizeof text - used, "%s%s", i ? " <- " : "", out->chain[i]);
-	say(out, STALL_WAITING, "no progress for %s: %.440s", stall_format_seconds(out->still_s, time),
-		text);
+	say(out, STALL_WAITING, "no progress for %s: %.440s",
+		stall_format_seconds(out->still_s, time), text);
 }
 
 /* --- the whole ---------------------------------------------------------------------------------- */
@@ -241,7 +241,8 @@ static bool is_idle(const struct stall_input *in, struct stall *out)
 	add_link(out, "%s thread %d: %s", name_of(view, in->still), in->still->tid,
 		look_words(in->still, words));
 	say(out, STALL_WAITING, "%s for %s, and no thread of it runs: %s",
-		live_phase_name(view->phase), stall_format_seconds(out->still_s, time), out->chain[0]);
+		live_phase_name(view->phase), stall_format_seconds(out->still_s, time),
+		out->chain[0]);
 	return true;
 }
 
@@ -277,4 +278,21 @@ void stall_find(const struct stall_input *in, struct stall *out)
 		follow_chain(in, out);
 		say_chain(out);
 	}
+}
+
+void stall_look(int32_t pid, const struct live_view *view, const struct thread_look *threads,
+	size_t count, uint64_t now_ns, struct stall *out)
+{
+	struct process_look process;
+	struct thread_look waits;
+	look_at_process(pid, &process);
+	const bool still =
+		view && stall_wants_still(view, now_ns) && look_stands_still(pid, &waits);
+	const struct stall_input input = {.view = view,
+		.process = &process,
+		.threads = threads,
+		.thread_count = count,
+		.still = still ? &waits : NULL,
+		.now_ns = now_ns};
+	stall_find(&input, out);
 }

@@ -45,6 +45,9 @@ bool stall_wants_still(const struct live_view *view, uint64_t now_ns);
 /* It needs attention: nothing comes through, or nothing can. */
 bool stall_is_stuck(const struct stall *stall);
 void stall_find(const struct stall_input *input, struct stall *out);
+/* The same of what the kernel says of the process now.  view may be NULL; threads: (count) of the view, as they were looked at. */
+void stall_look(int32_t pid, const struct live_view *view, const struct thread_look *threads,
+	size_t count, uint64_t now_ns, struct stall *out);
 const char *stall_kind_name(enum stall_kind kind); /* "moving", "waiting", ... */
 
 #endif

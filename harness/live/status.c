@@ -5,7 +5,8 @@
 #include "harness/base/text.h"
 #include "harness/base/units.h"
 #include "harness/record/fields.h"
-#include "harness/report/table.h"
+#include "harness/report/layout.h"
+#include "harness/report/medium.h"
 
 #include <errno.h>
 #include <math.h>
@@ -33,16 +34,8 @@ static void look_at_all(struct status *out)
 
 static void status_judge(struct status *out)
 {
-	struct thread_look waits;
-	const bool still = out->whole && stall_wants_still(&out->view, out->now_ns) &&
-			   look_stands_still(out->pid, &waits);
-	const struct stall_input input = {.view = out->whole ? &out->view : NULL,
-		.process = &out->process,
-		.threads = out->threads,
-		.thread_count = out->by_stage ? out->thread_count : 0,
-		.still = still ? &waits : NULL,
-		.now_ns = out->now_ns};
-	stall_find(&input, &out->stall);
+	stall_look(out->pid, out->whole ? &out->view : NULL, out->threads,
+		out->by_stage ? out->thread_count : 0, out->now_ns, &out->stall);
 	if (out->whole)
 		live_verdict_of(&out->view.warm, &out->view, &out->verdict);
 }
@@ -62,7 +55,6 @@ int status_look(int32_t pid, bool threads, struct status *out, struct error *err
 	out->seen = code != -EAGAIN;
 	if (!out->seen)
 		(void)snprintf(out->why, sizeof out->why, "it has published nothing yet");
-	look_at_process(pid, &out->process);
 	if (threads && out->whole && out->view.thread_count > 0)
 		look_at_stages(out);
 	else if (threads)
@@ -215,7 +207,7 @@ static void add_view(json_t *out, const struct status *s)
 	SET("total", json_integer(v->total));
 	SET("elapsed_seconds", fields_number(v->elapsed_s));
 	SET("planned_seconds", v->planned_s > 0 ? json_real(v->planned_s) : json_null());
-	SET("rest_seconds", fields_number(v->rest_s));
+	SET("rest_seconds", v->total > 0 ? fields_number(v->rest_s) : json_null());
 	SET("profiler", json_boolean(v->timed));
 	SET("samples", json_integer((json_int_t)v->samples));
 	SET("batches", json_integer((json_int_t)v->batches));
@@ -264,12 +256,7 @@ json_t *status_json(const struct status *list, size_t count)
 
 /* --- lines for people: whatever came from configurations or from the kernel loses its control characters ---- */
 
-enum { LABEL_COLUMNS = 9, INDENT = 2, LINES_MOST = 64, EVIDENCE_SHOWN = 2 };
-
-static enum ink state_ink(unsigned state)
-{
-	return state == THREAD_WORKING ? INK_GOOD : state == THREAD_BLOCKED ? INK_WARN : INK_DIM;
-}
+enum { THREADS_SHOWN = 64, EVIDENCE_SHOWN = 2 };
 
 static double age_s(const struct status *s, uint64_t then_ns)
 {
@@ -284,25 +271,15 @@ static const char *duration(double seconds, char out[UNITS_BYTES])
 
 /* --- one run ---------------------------------------------------------------------------------- */
 
-static void line(
-	const struct style *style, const char *label, const struct buffer *text, struct buffer *out)
+/* Releases text. */
+static void status_line(const struct style *style, enum ink ink, const char *label,
+	struct buffer *text, struct buffer *out)
 {
 	struct buffer plain = {0};
 	utf8_add_plain(&plain, text->data ? text->data : "", "?");
-	buffer_repeat(out, " ", INDENT);
-	style_field(style, INK_DIM, label, LABEL_COLUMNS, out);
-	style_wrap(style, plain.data ? plain.data : "", INDENT + LABEL_COLUMNS,
-		INDENT + LABEL_COLUMNS, out);
-	buffer_release(&plain);
+	layout_labelled_buffer(style, ink, label, &plain, out);
+	buffer_release(text);
 }
-
-#define LINE(style, label, out, ...)                \
-	do {                                        \
-		struct buffer text_ = {0};          \
-		buffer_format(&text_, __VA_ARGS__); \
-		line(style, label, &text_, out);    \
-		buffer_release(&text_);             \
-	} while (0)
 
 static void status_add_head(const struct status *s, const struct style *style, struct buffer *out)
 {
@@ -330,7 +307,6 @@ static void add_phase(const struct status *s, const struct style *style, struct 
 	const struct live_view *v = &s->view;
 	char since[UNITS_BYTES];
 	char total[UNITS_BYTES];
-	char rest[UNITS_BYTES];
 	struct buffer text = {0};
 	buffer_format(&text, "%s for %s", live_phase_name(v->phase),
 		duration(age_s(s, v->phase_ns), since));
@@ -338,14 +314,14 @@ static void add_phase(const struct status *s, const struct style *style, struct 
 		buffer_format(&text, "; %s of %s of this repetition", duration(v->elapsed_s, since),
 			duration(v->planned_s, total));
 	if (!isnan(v->rest_s) && v->total > 0)
-		buffer_format(&text, "; about %s left", duration(v->rest_s, rest));
-	line(style, "phase", &text, out);
-	buffer_release(&text);
+		buffer_format(&text, "; about %s left", duration(v->rest_s, since));
+	status_line(style, INK_DIM, "phase", &text, out);
 	if (v->total > 0)
-		LINE(style, v->limit ? "limit" : "point", out, "%u of %u: %s",
-			v->done < v->total ? v->done + 1 : v->total, v->total, v->label);
-	if (v->folder[0])
-		LINE(style, "results", out, "%s", v->folder);
+		buffer_format(&text, "%u of %u: %s", v->done < v->total ? v->done + 1 : v->total,
+			v->total, v->label);
+	status_line(style, INK_DIM, v->limit ? "limit" : "point", &text, out);
+	buffer_text(&text, v->folder);
+	status_line(style, INK_DIM, "results", &text, out);
 }
 
 static void add_rates(const struct status *s, const struct style *style, struct buffer *out)
@@ -354,134 +330,125 @@ static void add_rates(const struct status *s, const struct style *style, struct 
 	char now[UNITS_BYTES];
 	char all[UNITS_BYTES];
 	char samples[UNITS_BYTES];
+	char batches[UNITS_BYTES];
 	struct buffer text = {0};
 	buffer_format(&text,
-		"%s samples/s over the last %.1f s, %s since the warm-up; %s samples in %llu batches",
+		"%s samples/s over the last %.1f s, %s since the warm-up; %s samples in %s batch%s",
 		units_or_dash(units_format_count, v->throughput_window, now), v->window_s,
 		units_or_dash(units_format_count, v->throughput, all),
 		units_or_dash(units_format_count, (double)v->samples, samples),
-		(unsigned long long)v->batches);
+		units_or_dash(units_format_count, (double)v->batches, batches),
+		v->batches == 1 ? "" : "es");
 	if (v->bad_samples > 0)
 		buffer_format(&text, ", %llu of them bad", (unsigned long long)v->bad_samples);
-	if (v->step_emulated)
-		buffer_text(&text, " (the step is emulated)");
-	line(style, "through", &text, out);
-	buffer_release(&text);
+	buffer_text(&text, v->step_emulated ? " (the step is emulated)" : "");
+	status_line(style, INK_DIM, "rate", &text, out);
 	if (!isnan(v->bytes_read_per_s))
-		LINE(style, "read", out, "%s, %u files in flight",
-			units_format_rate(v->bytes_read_per_s, now), v->files_in_flight);
-	LINE(style, "memory", out, "%s resident, pools of %s",
+		buffer_format(&text, "%s, %u file%s in flight",
+			units_format_rate(v->bytes_read_per_s, now), v->files_in_flight,
+			v->files_in_flight == 1 ? "" : "s");
+	status_line(style, INK_DIM, "read", &text, out);
+	buffer_format(&text, "%s resident, %s in pools",
 		units_format_size((double)v->resident_bytes, now),
 		units_format_size((double)v->pool_bytes, all));
+	status_line(style, INK_DIM, "memory", &text, out);
 	if (!isnan(v->device_clock_mhz))
-		LINE(style, "device", out, "%.0f MHz, %.0f W, %.0f C", v->device_clock_mhz,
+		buffer_format(&text, "%.0f MHz, %.0f W, %.0f C", v->device_clock_mhz,
 			v->device_power_w, v->device_temperature_c);
-}
-
-static void status_add_queues(const struct status *s, const struct style *style, struct buffer *out)
-{
-	struct buffer text = {0};
-	for (uint32_t i = 0; i < s->view.queue_count; i++)
-		buffer_format(&text, "%s%s %u of %u", i ? ", " : "", s->view.queues[i].name,
-			s->view.queues[i].depth, s->view.queues[i].capacity);
-	line(style, "queues", &text, out);
-	buffer_release(&text);
+	status_line(style, INK_DIM, "device", &text, out);
+	for (uint32_t i = 0; v->timed && i < v->queue_count; i++)
+		buffer_format(&text, "%s%s %u of %u", i ? ", " : "", v->queues[i].name,
+			v->queues[i].depth, v->queues[i].capacity);
+	status_line(style, INK_DIM, "queues", &text, out);
 }
 
 static void add_health(const struct status *s, const struct style *style, struct buffer *out)
 {
-	struct buffer words = {0};
-	const bool stuck = status_is_stuck(s);
-	utf8_add_plain(&words, s->stall.words, "?");
-	buffer_repeat(out, " ", INDENT);
-	style_field(style, INK_DIM, "health", LABEL_COLUMNS, out);
-	buffer_text(out, style_ink(style, stuck ? INK_BAD : INK_GOOD));
-	buffer_text(out, stall_kind_name(s->stall.kind));
-	buffer_text(out, style_end(style));
-	const int used = INDENT + LABEL_COLUMNS + style_columns(stall_kind_name(s->stall.kind)) + 2;
-	buffer_text(out, ": ");
-	style_wrap(style, words.data ? words.data : "", INDENT + LABEL_COLUMNS, used, out);
-	buffer_release(&words);
+	struct buffer text = {0};
+	if (s->seen)
+		buffer_format(&text, "%s: %s", stall_kind_name(s->stall.kind), s->stall.words);
+	else
+		buffer_text(&text, s->why);
+	status_line(style, status_is_stuck(s) ? INK_BAD : INK_GOOD, "health", &text, out);
 }
 
 static void add_verdict(const struct status *s, const struct style *style, struct buffer *out)
 {
-	LINE(style, "verdict", out, "%s", s->verdict.words);
-	for (size_t i = 0; i < s->verdict.verdict.evidence_count && i < EVIDENCE_SHOWN; i++)
-		if (s->verdict.told)
-			LINE(style, "", out, "%s", s->verdict.verdict.evidence[i]);
+	const size_t known = s->verdict.told ? s->verdict.verdict.evidence_count : 0;
+	struct buffer text = {0};
+	buffer_text(&text, s->verdict.words);
+	status_line(style, INK_DIM, "verdict", &text, out);
+	for (size_t i = 0; i < known && i < EVIDENCE_SHOWN; i++) {
+		buffer_text(&text, s->verdict.verdict.evidence[i]);
+		status_line(style, INK_DIM, "", &text, out);
+	}
 }
 
-/* --- threads ---------------------------------------------------------------------------------- */
+/* --- tables, of the document --------------------------------------------------------------------- */
 
-static const struct table_column staged[] = {
-	{"stage", true, 0, false, false},
-	{"thread", false, 0, false, false},
-	{"does", true, 0, false, false},
-	{"since", false, 1, false, false},
-	{"items", false, 2, false, false},
-	{"last one", false, 3, false, false},
-	{"the kernel says", true, 0, true, false},
-};
-
-static const struct table_column plain_threads[] = {
-	{"thread", false, 0, false, false},
-	{"name", true, 0, false, false},
-	{"the kernel says", true, 0, true, false},
-};
-
-static void status_add_cell(struct table *table, enum ink ink, const char *text)
+static void plain_cell(const struct table_column *column, const json_t *row, struct buffer *out)
 {
-	struct buffer plain = {0};
-	utf8_add_plain(&plain, text, "?");
-	table_add(table, ink, "%s", plain.data ? plain.data : "");
-	buffer_release(&plain);
+	utf8_add_plain(out, column_text(row, column->path), "?");
 }
 
-static void add_staged(const struct status *s, size_t i, struct table *table)
+static void kernel_cell(const struct table_column *column, const json_t *row, struct buffer *out)
 {
-	const struct live_thread *t = &s->view.threads[i];
-	char words[LOOK_WORDS_BYTES];
-	char text[UNITS_BYTES];
-	status_add_cell(table, INK_PLAIN, s->view.stages[t->stage].name);
-	if (t->tid > 0)
-		table_add(table, INK_PLAIN, "%d", t->tid);
+	if (json_is_object(json_object_get(row, "kernel")))
+		plain_cell(column, row, out);
 	else
-		table_add(table, INK_DIM, "-");
-	table_add(table, state_ink(t->state), "%s", status_state_name(t->state));
-	table_add(table, INK_PLAIN, "%s", duration(age_s(s, t->since_ns), text));
-	table_add(table, INK_PLAIN, "%s", units_format_count((double)t->items, text));
-	table_add(table, INK_PLAIN, "%s ago", duration(age_s(s, t->moved_ns), text));
-	status_add_cell(table, INK_PLAIN,
-		t->tid > 0 ? look_words(&s->threads[i], words) : "no thread of its own");
+		buffer_text(out, "no thread of its own");
 }
 
-static void add_plain(const struct status *s, size_t i, struct table *table)
+static enum ink state_ink(const struct table_column *column, const json_t *row)
 {
-	char words[LOOK_WORDS_BYTES];
-	table_add(table, INK_PLAIN, "%d", s->threads[i].tid);
-	status_add_cell(table, INK_PLAIN, s->threads[i].name);
-	status_add_cell(table, INK_PLAIN, look_words(&s->threads[i], words));
+	const char *state = column_text(row, column->path);
+	return strcmp(state, status_state_name(THREAD_WORKING)) == 0   ? INK_GOOD
+	       : strcmp(state, status_state_name(THREAD_BLOCKED)) == 0 ? INK_WARN
+								       : INK_DIM;
 }
 
-static void add_threads(const struct status *s, const struct style *style, struct buffer *out)
+static void status_add_threads(const struct status *s, const json_t *threads,
+	const struct style *style, struct buffer *out)
 {
-	const size_t shown = s->thread_count < LINES_MOST ? s->thread_count : LINES_MOST;
-	struct table table;
-	if (shown == 0)
-		return;
-	if (s->by_stage)
-		table_open(&table, staged, sizeof staged / sizeof staged[0]);
-	else
-		table_open(&table, plain_threads, sizeof plain_threads / sizeof plain_threads[0]);
-	for (size_t i = 0; i < shown; i++)
-		(s->by_stage ? add_staged : add_plain)(s, i, &table);
-	buffer_text(out, "\n");
-	table_render(&table, style, INDENT, true, out);
-	table_close(&table);
-	if (s->thread_count > shown)
-		buffer_format(out, "  and %zu more\n", s->thread_count - shown);
-	if (!s->by_stage && s->whole && runs(&s->view))
+	static const struct table_column staged[] = {
+		{.head = "stage", .left = true, .path = "stage", .text_of = plain_cell},
+		{.head = "thread", .path = "thread"},
+		{.head = "state", .left = true, .path = "state", .ink_of = state_ink},
+		{.head = "for", .path = "state_seconds", .unit = COLUMN_SECONDS, .keep = 1},
+		{.head = "items", .path = "items", .unit = COLUMN_COUNT, .keep = 2},
+		{.head = "last item",
+			.path = "seconds_since_item",
+			.unit = COLUMN_SECONDS,
+			.after = " ago",
+			.keep = 3},
+		{.head = "in the kernel",
+			.left = true,
+			.wraps = true,
+			.path = "kernel.words",
+			.text_of = kernel_cell},
+	};
+	static const struct table_column unstaged[] = {
+		{.head = "thread", .path = "thread"},
+		{.head = "name", .left = true, .path = "kernel.name", .text_of = plain_cell},
+		{.head = "in the kernel",
+			.left = true,
+			.wraps = true,
+			.path = "kernel.words",
+			.text_of = kernel_cell},
+	};
+	json_t *shown = json_array();
+	struct medium medium = medium_terminal(style, out);
+	for (size_t i = 0; i < s->thread_count && i < THREADS_SHOWN; i++)
+		(void)json_array_append(shown, json_array_get(threads, i));
+	if (s->thread_count > 0)
+		medium_space(&medium);
+	medium_table(&medium, s->by_stage ? staged : unstaged,
+		s->by_stage ? sizeof staged / sizeof *staged : sizeof unstaged / sizeof *unstaged,
+		shown, "threads");
+	json_decref(shown);
+	if (s->thread_count > THREADS_SHOWN)
+		buffer_format(out, "  and %zu more\n", s->thread_count - THREADS_SHOWN);
+	if (s->thread_count > 0 && !s->by_stage && s->whole && runs(&s->view))
 		buffer_text(out,
 			"  which stage they belong to and what they do is unknown: measure.profiler = "
 			"off\n");
@@ -489,63 +456,69 @@ static void add_threads(const struct status *s, const struct style *style, struc
 
 void status_text(const struct status *s, const struct style *style, struct buffer *out)
 {
+	json_t *threads = threads_json(s);
 	status_add_head(s, style, out);
 	if (s->whole)
 		add_phase(s, style, out);
-	if (s->seen)
-		add_health(s, style, out);
-	else
-		LINE(style, "health", out, "%s", s->why);
+	add_health(s, style, out);
 	if (s->whole && runs(&s->view)) {
 		add_rates(s, style, out);
-		if (s->view.timed)
-			status_add_queues(s, style, out);
 		add_verdict(s, style, out);
 	}
-	add_threads(s, style, out);
+	status_add_threads(s, threads, style, out);
+	json_decref(threads);
 }
 
 /* --- a list ----------------------------------------------------------------------------------- */
 
-static const struct table_column listed[] = {
-	{"process", false, 0, false, false},
-	{"command", true, 3, false, false},
-	{"name", true, 0, false, false},
-	{"phase", true, 0, false, false},
-	{"done", false, 1, false, false},
-	{"samples/s", false, 0, false, false},
-	{"to go", false, 2, false, false},
-	{"health", true, 0, true, false},
-};
-
-static void add_run(const struct status *s, struct table *table)
+static void done_cell(const struct table_column *column, const json_t *row, struct buffer *out)
 {
-	const struct live_view *v = &s->view;
-	char text[UNITS_BYTES];
-	table_add(table, INK_PLAIN, "%d", s->pid);
-	status_add_cell(table, INK_PLAIN, v->command);
-	status_add_cell(table, INK_BOLD, v->name);
-	table_add(table, INK_PLAIN, "%s", s->whole ? live_phase_name(v->phase) : "unknown");
-	table_add(table, INK_PLAIN, "%u/%u", v->done, v->total);
-	table_add(table, INK_PLAIN, "%s",
-		units_or_dash(units_format_count, v->throughput_window, text));
-	table_add(table, INK_PLAIN, "%s",
-		isnan(v->rest_s) || v->total == 0 ? "-" : duration(v->rest_s, text));
-	table_add(table, status_is_stuck(s) ? INK_BAD : INK_GOOD, "%s",
-		s->seen ? stall_kind_name(s->stall.kind) : "starting");
+	(void)column;
+	if (json_is_object(json_object_get(row, "picture")))
+		buffer_format(out, "%.0f/%.0f", column_number(row, "picture.done"),
+			column_number(row, "picture.total"));
+}
+
+static enum ink health_ink(const struct table_column *column, const json_t *row)
+{
+	(void)column;
+	return json_is_true(column_value(row, "health.stuck")) ? INK_BAD : INK_GOOD;
 }
 
 void status_list_text(
 	const struct status *list, size_t count, const struct style *style, struct buffer *out)
 {
+	static const struct table_column columns[] = {
+		{.head = "process", .path = "pid"},
+		{.head = "command",
+			.left = true,
+			.path = "command",
+			.text_of = plain_cell,
+			.keep = 3},
+		{.head = "name",
+			.left = true,
+			.path = "name",
+			.text_of = plain_cell,
+			.ink = INK_BOLD},
+		{.head = "phase", .left = true, .path = "picture.phase"},
+		{.head = "done", .text_of = done_cell, .keep = 1},
+		{.head = "samples/s", .path = "picture.throughput_window", .unit = COLUMN_COUNT},
+		{.head = "left", .path = "picture.rest_seconds", .unit = COLUMN_SECONDS, .keep = 2},
+		{.head = "health",
+			.left = true,
+			.wraps = true,
+			.path = "health.kind",
+			.ink_of = health_ink},
+	};
+	json_t *document = status_json(list, count);
 	struct table table;
-	if (count == 0) {
+	if (count == 0)
 		buffer_text(out, "no runs of yours in progress\n");
-		return;
-	}
-	table_open(&table, listed, sizeof listed / sizeof listed[0]);
-	for (size_t i = 0; i < count; i++)
-		add_run(&list[i], &table);
-	table_render(&table, style, 0, true, out);
+	columns_table(columns, sizeof columns / sizeof *columns, json_object_get(document, "runs"),
+		&table);
+	if (count > 0)
+		table_render(&table, style, 0, true, out);
+	out->failed = out->failed || !document;
 	table_close(&table);
+	json_decref(document);
 }

@@ -16,7 +16,6 @@ struct status {
 	bool whole;                 /* and it could be read */
 	char why[ERROR_TEXT_BYTES]; /* it has shown nothing yet */
 	struct live_view view;
-	struct process_look process;
 	struct thread_look threads[LIVE_THREADS_MAX]; /* those of the view, else of the process */
 	size_t thread_count;
 	bool by_stage; /* threads are those of the view */

@@ -15,13 +15,21 @@ void terminal_guard_disarm(void);
 /* A view has the terminal. */
 bool terminal_guard_is_armed(void);
 
-/* What was written to stderr meanwhile, written to its real place; called by restore, by a handler, too.  NULL: nothing. */
-void terminal_guard_on_restore(void (*write_rest)(void));
-
 /* Any thread: output that the user stopped (Ctrl-S) goes on. */
 void terminal_guard_let_go(void);
 
-/* Any thread, any signal handler; once. */
+/* Any thread, any signal handler; once.  What was written to stderr meanwhile follows. */
 void terminal_guard_restore(void);
+
+/* What the process writes to stderr while a view has the screen: kept in bounded memory, without ever blocking who writes,
+ * shown in the view, and written to stderr when the view is over (by terminal_guard_restore, too).  One at a time. */
+enum { CHATTER_BYTES = 1 << 20 };
+
+/* 0, or -errno: stderr stays as it is. */
+int chatter_begin(void);
+void chatter_end(void); /* harmless when it was not begun */
+
+/* The last lines: up to `room` bytes, whole lines where that goes, with a NUL.  Returns the bytes. */
+size_t chatter_tail(char *out, size_t room);
 
 #endif

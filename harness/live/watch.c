@@ -3,7 +3,6 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/program.h"
-#include "harness/live/chatter.h"
 #include "harness/live/draw.h"
 #include "harness/live/screen.h"
 #include "harness/live/terminal_guard.h"
@@ -46,7 +45,7 @@ struct watch {
 	/* The thread's own. */
 	struct canvas canvas;
 	struct live_view view;
-	struct history history;
+	struct recent history;
 	struct live_verdict verdict;
 	struct stall stall;
 	struct thread_look looks[LIVE_THREADS_MAX];
@@ -73,22 +72,12 @@ static size_t watch_look_at_threads(struct watch *w, uint64_t now_ns)
 
 static void watch_judge(struct watch *w, uint64_t now_ns)
 {
-	struct process_look process;
 	if (now_ns < w->judged_ns + JUDGED_NS)
 		return;
 	w->judged_ns = now_ns;
-	look_at_process(w->options.pid, &process);
-	struct thread_look waits;
-	const bool still =
-		stall_wants_still(&w->view, now_ns) && look_stands_still(w->options.pid, &waits);
-	const struct stall_input input = {.view = &w->view,
-		.process = &process,
-		.threads = w->looks,
-		.thread_count = watch_look_at_threads(w, now_ns),
-		.still = still ? &waits : NULL,
-		.now_ns = now_ns};
-	stall_find(&input, &w->stall);
-	history_verdict(&w->history, &w->view, &w->verdict);
+	stall_look(w->options.pid, &w->view, w->looks, watch_look_at_threads(w, now_ns), now_ns,
+		&w->stall);
+	recent_verdict(&w->history, &w->view, &w->verdict);
 	const bool other_now = !w->options.own && w->seen &&
 			       live_process_start(w->options.pid) != w->view.process_start;
 	w->over = w->stall.kind == STALL_ENDED || other_now;
@@ -100,7 +89,7 @@ static void watch_look(struct watch *w, uint64_t now_ns)
 		return;
 	if (!live_board_read(w->options.board, &w->view)) {
 		w->seen = true;
-		history_add(&w->history, &w->view);
+		recent_add(&w->history, &w->view);
 	}
 	if (w->seen)
 		watch_judge(w, now_ns);

@@ -109,7 +109,7 @@ static void fact_from_json(struct fact_list *list, const char *group, const char
 		fact_missing(list, group, name, "%s", why ? why : "not known");
 }
 
-static void environment_from_json(struct fact_list *list, json_t *root, const json_t *units)
+void record_environment_from_json(struct fact_list *list, json_t *root, const json_t *units)
 {
 	const char *group;
 	const char *name;
@@ -269,7 +269,8 @@ int record_header_from_json(struct record *record, json_t *header, struct error 
 	if (!code)
 		ceilings_from_header(record, header);
 	if (!code)
-		environment_from_json(&record->environment, json_object_get(header, "environment"),
+		record_environment_from_json(&record->environment,
+			json_object_get(header, "environment"),
 			json_object_get(header, "environment_units"));
 	return code;
 }

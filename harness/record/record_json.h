@@ -21,6 +21,8 @@ void record_end_from_json(struct record *record, const json_t *object);
 
 /* {group: {name: value | {"missing": why}}} and {"group.name": unit}. */
 json_t *record_environment_to_json(const struct fact_list *environment);
+/* units may be NULL. */
+void record_environment_from_json(struct fact_list *list, json_t *root, const json_t *units);
 json_t *record_units_to_json(const struct fact_list *environment);
 json_t *record_step_to_json(const struct step_info *step);
 

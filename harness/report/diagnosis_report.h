@@ -7,7 +7,7 @@
 #include "harness/analyze/experiment.h"
 #include "harness/analyze/trial.h"
 #include "harness/base/buffer.h"
-#include "harness/report/style.h"
+#include "harness/report/medium.h"
 
 #include <jansson.h>
 
@@ -60,11 +60,18 @@ void diagnosis_sentence(const struct diagnosis_view *view, struct buffer *out);
 
 void diagnosis_text(
 	const struct diagnosis_view *view, const struct style *style, struct buffer *out);
-/* Parts of it: what stands below the verdict. */
-void diagnosis_model_text(const struct diagnosis *diagnosis, double measured,
-	const struct style *style, struct buffer *out);
-void verification_text(const struct verification *verification, const struct verdict *verdict,
-	const struct style *style, struct buffer *out);
+/* Parts of it, from the values of diagnosis_parts_json: what stands below the verdict, and pieces of that. */
+void diagnosis_put_model(struct medium *medium, const json_t *parts, double measured);
+void diagnosis_put_elasticities(struct medium *medium, const json_t *parts);
+void diagnosis_put_phases(struct medium *medium, const json_t *phases);
+void diagnosis_put_recommendations(struct medium *medium, const json_t *recommendations);
+bool diagnosis_is_modelled(const json_t *parts); /* it has elasticities */
+/* document: of diagnosis_json. */
+void verification_put(struct medium *medium, const struct verification *verification,
+	const struct verdict *verdict, const json_t *document);
+enum ink outcome_ink(const char *outcome); /* of an experiment or a trial, as JSON has it */
+/* Its experiments as a table; experiments: of verification_experiments_json. */
+void verification_put_experiments(struct medium *medium, const json_t *experiments);
 /* Why not every experiment has what it needs, "" if it has; how many blocks were repeated, "" if none. */
 void verification_incomplete(const struct verification *verification, struct buffer *out);
 void verification_repeated(const struct verification *verification, struct buffer *out);

@@ -6,13 +6,13 @@
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
 #include "harness/record/fields.h"
-#include "harness/report/layout.h"
 #include "harness/report/part.h"
-#include "harness/report/table.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* --- the sentence ----------------------------------------------------------------------------- */
 
@@ -151,95 +151,11 @@ void diagnosis_sentence(const struct diagnosis_view *view, struct buffer *out)
 
 /* --- --follow --------------------------------------------------------------------------------- */
 
-enum { CELL_BYTES = 2 * UNITS_BYTES };
-
-static void follow_interval_text(struct interval interval, char out[CELL_BYTES])
-{
-	char low[UNITS_BYTES];
-	char high[UNITS_BYTES];
-	if (isnan(interval.low) || isnan(interval.high))
-		(void)snprintf(out, CELL_BYTES, "-");
-	else
-		(void)snprintf(out, CELL_BYTES, "%s-%s", units_format_count(interval.low, low),
-			units_format_count(interval.high, high));
-}
-
-static void follow_add_step(const struct follow *follow, size_t i, struct table *table)
-{
-	const struct follow_step *step = &follow->steps[i];
-	const struct trial *trial = &step->trial;
-	const double first = follow->steps[0].measured;
-	char text[CELL_BYTES];
-	char number[UNITS_BYTES];
-	table_add(table, INK_DIM, "%zu", i);
-	table_add(table, trial->kept ? INK_BOLD : INK_DIM, "%s",
-		units_or_dash(units_format_count, step->measured, number));
-	table_add(table, INK_DIM, isnan(step->measured / first) ? "-" : "%.2fx",
-		step->measured / first);
-	table_add(table, INK_PLAIN, "%s",
-		units_or_dash(units_format_count, trial->predicted, number));
-	follow_interval_text(trial->predicted_90, text);
-	table_add(table, INK_DIM, "%s", text);
-	table_add(table, INK_PLAIN, "%s%s%s", step->stage[0] ? step->stage : "-",
-		step->resource[0] ? " / " : "", step->resource);
-	table_add(table, INK_DIM, "%.2f", step->confidence);
-	table_add(table, trial->kept ? INK_PLAIN : INK_DIM, "%s%s",
-		trial->set[0] ? trial->set : "unchanged", trial->kept ? "" : " (undone)");
-}
-
-/* What came of each prediction. */
-static void render_trials(
-	const struct follow *follow, const struct style *style, struct buffer *out)
-{
-	char label[UNITS_BYTES];
-	char words[TRIAL_WORDS_BYTES];
-	struct buffer text = {0};
-	for (size_t i = 1; i < follow->count; i++) {
-		const struct trial *trial = &follow->steps[i].trial;
-		(void)snprintf(label, sizeof label, "%zu", i);
-		buffer_format(&text, "%s: %s", trial->set, trial_words(trial, words));
-		layout_labelled_buffer(style,
-			trial->outcome == EXPERIMENT_FAILED      ? INK_BAD
-			: trial->outcome == EXPERIMENT_CONFIRMED ? INK_GOOD
-								 : INK_DIM,
-			label, &text, out);
-	}
-	if (follow->count > 1)
-		buffer_format(&text, "%zu of %zu predictions came true, %zu failed",
-			follow->came_true, follow->count - 1, follow->failed);
-	layout_labelled_buffer(style, follow->failed > 0 ? INK_BAD : INK_GOOD, "tried", &text, out);
-}
-
-static void follow_text(const struct follow *follow, const struct style *style, struct buffer *out)
-{
-	const struct table_column columns[] = {
-		{.head = "step"},
-		{.head = "measured"},
-		{.head = "gain", .keep = 2},
-		{.head = "predicted"},
-		{.head = "90 % CI", .keep = 3},
-		{.head = "bottleneck", .left = true, .keep = 1},
-		{.head = "confi-\ndence", .keep = 4},
-		{.head = "set", .left = true, .wraps = true},
-	};
-	struct table table;
-	layout_heading(style, "advice, followed step by step, samples/s", out);
-	table_open(&table, columns, sizeof columns / sizeof columns[0]);
-	for (size_t i = 0; i < follow->count; i++)
-		follow_add_step(follow, i, &table);
-	table_render(&table, style, LAYOUT_INDENT, true, out);
-	table_close(&table);
-	buffer_text(out, "\n");
-	render_trials(follow, style, out);
-	layout_labelled(style, INK_DIM, "end", follow->end, out);
-	if (follow->set[0])
-		layout_labelled(style, INK_GOOD, "set", follow->set, out);
-}
-
 static json_t *step_json(const struct follow_step *step)
 {
 	struct part part = part_open();
 	const struct trial *trial = &step->trial;
+	char words[TRIAL_WORDS_BYTES];
 	part_put(&part, "set", fields_text(trial->set));
 	part_put(&part, "measured", fields_number(step->measured));
 	part_put(&part, "measured_95", fields_range(step->measured_95.low, step->measured_95.high));
@@ -251,6 +167,7 @@ static json_t *step_json(const struct follow_step *step)
 	part_put(&part, "confidence", fields_number(step->confidence));
 	part_put(&part, "gain_90", fields_range(trial->gain_90.low, trial->gain_90.high));
 	part_put(&part, "outcome", json_string(experiment_outcome_name(trial->outcome)));
+	part_put(&part, "words", fields_text(trial_words(trial, words)));
 	part_put(&part, "kept", json_boolean(trial->kept));
 	return part_close(&part);
 }
@@ -270,262 +187,346 @@ json_t *follow_json(const struct follow *follow)
 	return part_close(&part);
 }
 
-/* --- the diagnosis ---------------------------------------------------------------------------- */
+/* --- columns ---------------------------------------------------------------------------------- */
 
-enum { RANGE_BYTES = 3 * UNITS_BYTES, COST_BYTES = 2 * NAME_BYTES };
-
-/* An elasticity below this, whose interval does not reach above it, is not worth a line. */
-static const double ELASTICITY_SHOWN = 0.005;
-
-static const char *diagnosis_range_text(struct interval interval, char out[RANGE_BYTES])
+/* "decode / cpu" */
+static void pair_cell(const struct table_column *column, const json_t *row, struct buffer *out)
 {
-	char low[UNITS_BYTES];
-	char high[UNITS_BYTES];
-	if (isnan(interval.low) || isnan(interval.high))
-		(void)snprintf(out, RANGE_BYTES, "no interval");
-	else
-		(void)snprintf(out, RANGE_BYTES, "%s-%s", units_format_count(interval.low, low),
-			units_format_count(interval.high, high));
-	return out;
+	const char *stage = column_text(row, "stage");
+	(void)column;
+	if (*stage && strcmp(stage, "none") != 0)
+		buffer_format(out, "%s / %s", stage, column_text(row, "resource"));
 }
 
-/* --- the sentence ----------------------------------------------------------------------------- */
-
-static void diagnosis_render_head(
-	const struct diagnosis_view *view, const struct style *style, struct buffer *out)
+/* The place of a row in the array that context is, from decimals on. */
+static void place_cell(const struct table_column *column, const json_t *row, struct buffer *out)
 {
-	buffer_format(out, "%s%s%s\n", style_ink(style, INK_BOLD), view->name, style_end(style));
-	if (view->settings[0] == '\0')
+	size_t at = 0;
+	while (json_array_get(column->context, at) && json_array_get(column->context, at) != row)
+		at++;
+	buffer_format(out, "%zu", at + (size_t)column->decimals);
+}
+
+/* --- what the advice led to ------------------------------------------------------------------- */
+
+static bool follow_kept(const json_t *step)
+{
+	return json_is_true(column_value(step, "kept"));
+}
+
+static void follow_gain(const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	const double gain =
+		column_number(row, "measured") / column_number(column->context, "0.measured");
+	if (isfinite(gain))
+		buffer_format(out, "%.2fx", gain);
+}
+
+static void follow_set(const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	const char *set = column_text(row, "set");
+	(void)column;
+	buffer_format(out, "%s%s", *set ? set : "unchanged", follow_kept(row) ? "" : " (undone)");
+}
+
+static enum ink follow_ink(const struct table_column *column, const json_t *row)
+{
+	return !follow_kept(row) ? INK_DIM : column->wraps ? INK_PLAIN : INK_BOLD;
+}
+
+/* What came of each prediction. */
+static void follow_put_trials(struct medium *medium, const json_t *follow, const json_t *steps)
+{
+	const size_t tried = json_array_size(steps) - 1;
+	const long long failed = json_integer_value(column_value(follow, "failed"));
+	struct buffer text = {0};
+	for (size_t i = 1; i <= tried; i++) {
+		const json_t *step = json_array_get(steps, i);
+		const char *outcome = column_text(step, "outcome");
+		char label[UNITS_BYTES];
+		(void)snprintf(label, sizeof label, "%zu", i);
+		buffer_format(
+			&text, "%s: %s", column_text(step, "set"), column_text(step, "words"));
+		medium_fact(medium,
+			strcmp(outcome, "unclear") == 0 ? INK_DIM : outcome_ink(outcome), label,
+			&text);
+	}
+	if (tried > 0)
+		buffer_format(&text, "%lld of %zu predictions came true, %lld failed",
+			(long long)json_integer_value(column_value(follow, "came_true")), tried,
+			failed);
+	medium_fact(medium, failed > 0 ? INK_BAD : INK_GOOD, "tried", &text);
+}
+
+static void diagnosis_put_follow(struct medium *medium, const json_t *follow)
+{
+	const json_t *steps = column_value(follow, "steps");
+	const struct table_column columns[] = {
+		{.head = "step", .text_of = place_cell, .context = steps, .ink = INK_DIM},
+		{.head = "measured",
+			.path = "measured",
+			.unit = COLUMN_COUNT,
+			.ink_of = follow_ink},
+		{.head = "gain",
+			.keep = 2,
+			.text_of = follow_gain,
+			.context = steps,
+			.ink = INK_DIM},
+		{.head = "predicted", .path = "predicted", .unit = COLUMN_COUNT},
+		{.head = "90 % CI",
+			.keep = 3,
+			.path = "predicted_90",
+			.unit = COLUMN_COUNT,
+			.ink = INK_DIM},
+		{.head = "bottleneck", .left = true, .keep = 1, .text_of = pair_cell},
+		{.head = "confi-\ndence",
+			.keep = 4,
+			.path = "confidence",
+			COLUMN_DECIMALS(2),
+			.ink = INK_DIM},
+		{.head = "set",
+			.left = true,
+			.wraps = true,
+			.text_of = follow_set,
+			.ink_of = follow_ink},
+	};
+	if (json_array_size(steps) == 0)
 		return;
-	struct buffer text = {0};
-	buffer_format(&text, "%zu, %s", view->point, view->settings);
-	if (view->is_best)
-		buffer_format(&text, " (the fastest of %zu; --point N for another)", view->points);
-	layout_labelled_buffer(style, INK_DIM, "point", &text, out);
-}
-
-static void diagnosis_render_verdict(
-	const struct diagnosis_view *view, const struct style *style, struct buffer *out)
-{
-	const struct verdict *v = &view->diagnosis->verdict;
-	const bool tells = diagnosis_tells(view);
-	struct buffer text = {0};
-	diagnosis_sentence(view, &text);
-	layout_labelled_buffer(style, tells ? INK_BOLD : INK_WARN, "verdict", &text, out);
-	const size_t first = !tells; /* it is in the sentence */
-	for (size_t i = first; i < v->evidence_count; i++)
-		layout_labelled(style, INK_DIM, i == first ? "evidence" : "", v->evidence[i], out);
-	/* With recommendations, or without a verdict, it says what the sentence says. */
-	if (v->advice[0] && tells && view->diagnosis->recommendation_count == 0)
-		layout_labelled(style, INK_BOLD, "advice", v->advice, out);
+	medium_heading(medium, "advice, followed step by step, samples/s");
+	medium_table(medium, columns, COUNT(columns), steps, "Advice, followed step by step");
+	medium_space(medium);
+	follow_put_trials(medium, follow, steps);
+	medium_fact_text(medium, INK_DIM, "end", column_text(follow, "end"));
+	medium_fact_text(medium, INK_GOOD, "set", column_text(follow, "set"));
 }
 
 /* --- the model -------------------------------------------------------------------------------- */
 
-static bool diagnosis_is_shown(const struct elasticity *e)
-{
-	return fabs(e->value) >= ELASTICITY_SHOWN || e->interval.high >= 2 * ELASTICITY_SHOWN;
-}
+/* An elasticity below this, whose interval does not reach above it, is not worth a line. */
+static const double ELASTICITY_SHOWN = 0.005;
 
-static void diagnosis_render_elasticities(
-	const struct elasticities *all, const struct style *style, struct buffer *out)
+void diagnosis_put_elasticities(struct medium *medium, const json_t *parts)
 {
-	const struct table_column columns[] = {
-		{.head = "cost", .left = true},
-		{.head = "elasticity"},
-		{.head = "", .bar = true, .keep = 1},
-		{.head = "90 % CI"},
+	static const struct table_column columns[] = {
+		{.head = "cost", .left = true, .text_of = pair_cell},
+		{.head = "elasticity", .path = "value", COLUMN_DECIMALS(3), .ink = INK_BOLD},
+		{.head = "", .bar = true, .keep = 1, .path = "value"},
+		{.head = "90 % CI", .path = "interval", COLUMN_DECIMALS(3), .ink = INK_DIM},
 	};
-	struct table table;
-	layout_heading(style,
-		"elasticity (predicted): throughput gained, in %, when a cost falls by 1 %", out);
-	table_open(&table, columns, sizeof columns / sizeof columns[0]);
-	for (int cost = 0; cost < COSTS; cost++) {
-		const struct elasticity *e = &all->costs[cost];
-		if (!diagnosis_is_shown(e))
-			continue;
-		table_add(&table, INK_PLAIN, "%s / %s", replay_cost_stage(e->cost),
-			replay_cost_resource(e->cost));
-		table_add(&table, INK_BOLD, "%.3f", e->value);
-		table_add(&table, INK_ACCENT, "%.4f", e->value);
-		table_add(&table, INK_DIM, isnan(e->interval.low) ? "-" : "%.3f to %.3f",
-			e->interval.low, e->interval.high);
-	}
-	table_render(&table, style, LAYOUT_INDENT, true, out);
-	table_close(&table);
+	static const char title[] =
+		"elasticity (predicted): throughput gained, in %, when a cost falls by 1 %";
+	json_t *rows = json_array();
+	size_t i;
+	json_t *row;
+	json_array_foreach(column_value(parts, "elasticities"), i,
+		row) if (fabs(column_number(row, "value")) >= ELASTICITY_SHOWN ||
+			 column_number(row, "interval.1") >= 2 * ELASTICITY_SHOWN)(void)
+		json_array_append(rows, row);
+	if (!medium->page)
+		medium_heading(medium, title);
+	medium_table(medium, columns, COUNT(columns), rows, title);
+	json_decref(rows);
 	struct buffer text = {0};
 	buffer_format(&text,
-		"%.3f (1.00: the model explains everything); %.1f %% of batch time is "
-		"unexplained",
-		all->sum, 100 * all->unmodelled);
-	layout_labelled_buffer(style, INK_DIM, "total", &text, out);
+		"%.3f (1.00: the model explains everything); %.1f %% of batch time is unexplained",
+		column_number(parts, "elasticity_sum"), 100 * column_number(parts, "unmodelled"));
+	medium_fact(medium, INK_DIM, "total", &text);
 }
 
-static void render_ladder(
-	const struct ladder *ladder, const struct style *style, struct buffer *out)
+static void diagnosis_put_ladder(struct medium *medium, const json_t *rungs)
 {
-	const struct table_column columns[] = {
-		{.head = ""},
-		{.head = "limit", .left = true},
-		{.head = "samples/s"},
-		{.head = "", .bar = true, .keep = 1},
-	};
-	if (ladder->count == 0)
-		return;
-	struct table table;
-	char number[UNITS_BYTES];
 	double most = 0;
-	for (size_t i = 0; i < ladder->count; i++)
-		most = fmax(most,
-			isfinite(ladder->rungs[i].throughput) ? ladder->rungs[i].throughput : 0);
-	layout_heading(style, "bottlenecks in order: throughput once those above are removed", out);
-	table_open(&table, columns, sizeof columns / sizeof columns[0]);
-	for (size_t i = 0; i < ladder->count; i++) {
-		const struct ladder_rung *rung = &ladder->rungs[i];
-		table_add(&table, INK_DIM, "%zu", i + 1);
-		table_add(&table, INK_PLAIN, "%s / %s", rung->stage, rung->resource);
-		table_add(&table, INK_BOLD, "%s", units_format_count(rung->throughput, number));
-		table_add(&table, INK_ACCENT, "%.4f", most > 0 ? rung->throughput / most : 0);
-	}
-	table_render(&table, style, LAYOUT_INDENT, true, out);
-	table_close(&table);
-}
-
-static void render_recommendation(const struct recommendation *r, size_t number,
-	const struct style *style, struct buffer *out)
-{
-	char label[UNITS_BYTES];
-	char range[RANGE_BYTES];
-	char count[UNITS_BYTES];
-	struct buffer text = {0};
-	(void)snprintf(label, sizeof label, "%zu", number);
-	for (size_t i = 0; i < r->setting_count; i++)
-		buffer_format(&text, "%s--set %s", i ? " " : "", r->settings[i]);
-	layout_labelled_buffer(style, INK_GOOD, label, &text, out);
-	if (r->measured > 0)
-		buffer_format(
-			&text, "measured: %s samples/s (", units_format_count(r->measured, count));
-	buffer_format(&text, "predicted %s samples/s (90 %% CI %s)%s",
-		units_format_count(r->predicted, count), diagnosis_range_text(r->interval, range),
-		r->measured > 0 ? ")" : "");
-	if (r->words[0])
-		buffer_format(&text, ": %s", r->words);
-	else if (r->next_stage[0])
-		buffer_format(&text, "; then the bottleneck is %s / %s", r->next_stage,
-			r->next_resource[0] ? r->next_resource : "unknown");
-	layout_labelled_buffer(style, INK_PLAIN, "", &text, out);
-}
-
-static void render_recommendations(
-	const struct diagnosis *d, const struct style *style, struct buffer *out)
-{
-	if (d->recommendation_count == 0)
+	size_t i;
+	const json_t *rung;
+	json_array_foreach(rungs, i, rung) most = fmax(most, column_number(rung, "throughput"));
+	const struct table_column columns[] = {
+		{.head = "",
+			.text_of = place_cell,
+			.context = rungs,
+			.decimals = 1,
+			.ink = INK_DIM},
+		{.head = "limit", .left = true, .text_of = pair_cell},
+		{.head = "samples/s", .path = "throughput", .unit = COLUMN_COUNT, .ink = INK_BOLD},
+		{.head = "",
+			.bar = true,
+			.keep = 1,
+			.path = "throughput",
+			.scale = most > 0 ? 1 / most : 1},
+	};
+	if (json_array_size(rungs) == 0)
 		return;
-	layout_heading(style, "what to do, best first", out);
-	for (size_t i = 0; i < d->recommendation_count; i++)
-		render_recommendation(&d->recommendations[i], i + 1, style, out);
+	medium_heading(medium, "bottlenecks in order: throughput once those above are removed");
+	medium_table(medium, columns, COUNT(columns), rungs, "Bottlenecks in order");
 }
 
-/* --- the rest --------------------------------------------------------------------------------- */
-
-static void render_replay(
-	const struct diagnosis *d, double measured, const struct style *style, struct buffer *out)
+void diagnosis_put_phases(struct medium *medium, const json_t *phases)
 {
-	char replayed[UNITS_BYTES];
-	char number[UNITS_BYTES];
+	static const struct table_column columns[] = {
+		{.head = "from", .path = "begin_s", COLUMN_DECIMALS(2), .after = " s"},
+		{.head = "to", .path = "end_s", COLUMN_DECIMALS(2), .after = " s"},
+		{.head = "samples/s", .path = "throughput", .unit = COLUMN_COUNT, .ink = INK_BOLD},
+		{.head = "bottleneck", .left = true, .text_of = pair_cell},
+		{.head = "confi-\ndence",
+			.keep = 1,
+			.path = "confidence",
+			COLUMN_DECIMALS(2),
+			.ink = INK_DIM},
+	};
+	if (json_array_size(phases) < 2)
+		return;
+	if (!medium->page)
+		medium_heading(medium, "the bottleneck changes during the run");
+	medium_table(
+		medium, columns, COUNT(columns), phases, "The bottleneck changed during the run");
+}
+
+/* "941-1,046" */
+static const struct table_column interval_column = {.path = "interval", .unit = COLUMN_COUNT};
+
+void diagnosis_put_recommendations(struct medium *medium, const json_t *recommendations)
+{
+	size_t i;
+	size_t k;
+	const json_t *r;
+	const json_t *setting;
+	if (json_array_size(recommendations) > 0)
+		medium_heading(medium, "what to do, best first");
+	json_array_foreach(recommendations, i, r)
+	{
+		const double measured = column_number(r, "measured");
+		const char *next = column_text(r, "next_resource");
+		char label[UNITS_BYTES];
+		char count[UNITS_BYTES];
+		struct buffer text = {0};
+		(void)snprintf(label, sizeof label, "%zu", i + 1);
+		json_array_foreach(column_value(r, "settings"), k, setting) buffer_format(
+			&text, "%s--set %s", k ? " " : "", json_string_value(setting));
+		medium_fact(medium, INK_GOOD, label, &text);
+		if (isfinite(measured))
+			buffer_format(&text, "measured: %s samples/s (",
+				units_format_count(measured, count));
+		buffer_format(&text, "predicted %s samples/s (90 %% CI ",
+			units_format_count(column_number(r, "predicted"), count));
+		column_cell(&interval_column, r, &text);
+		buffer_text(&text, isfinite(measured) ? "))" : ")");
+		if (*column_text(r, "words"))
+			buffer_format(&text, ": %s", column_text(r, "words"));
+		else if (*column_text(r, "next_stage"))
+			buffer_format(&text, "; then the bottleneck is %s / %s",
+				column_text(r, "next_stage"), *next ? next : "unknown");
+		medium_fact(medium, INK_PLAIN, "", &text);
+	}
+}
+
+static void diagnosis_put_replay(struct medium *medium, const json_t *parts, double measured)
+{
+	const double replayed = column_number(parts, "replayed");
+	const double workers = column_number(parts, "knee.workers");
+	const char *why = column_text(parts, "not_modelled");
+	char first[UNITS_BYTES];
+	char second[UNITS_BYTES];
 	struct buffer text = {0};
-	if (d->modelled)
+	const bool modelled = isfinite(replayed);
+	if (modelled)
 		buffer_format(&text,
 			"predicts %s samples/s for this configuration, %s measured (model error "
 			"%+.1f %%)",
-			units_format_count(d->replayed, replayed),
-			units_format_count(measured, number), 100 * (d->replayed / measured - 1));
+			units_format_count(replayed, first), units_format_count(measured, second),
+			100 * (replayed / measured - 1));
 	else
-		buffer_format(
-			&text, "none: %s", d->why_not[0] ? d->why_not : "it was not asked for");
-	layout_labelled_buffer(style, d->modelled ? INK_DIM : INK_WARN, "model", &text, out);
-	if (d->knee.workers > 0)
+		buffer_format(&text, "none: %s", *why ? why : "it was not asked for");
+	medium_fact(medium, modelled ? INK_DIM : INK_WARN, "model", &text);
+	if (workers > 0)
 		buffer_format(&text,
-			"%u decode worker%s: predicted %s samples/s; with twice as many, %s",
-			d->knee.workers, d->knee.workers == 1 ? "" : "s",
-			units_format_count(d->knee.throughput, number),
-			units_format_count(d->knee.doubled, replayed));
-	layout_labelled_buffer(style, INK_DIM, "knee", &text, out);
+			"%.0f decode worker%s: predicted %s samples/s; with twice as many, %s",
+			workers, workers > 1 ? "s" : "",
+			units_format_count(column_number(parts, "knee.throughput"), first),
+			units_format_count(column_number(parts, "knee.doubled"), second));
+	medium_fact(medium, INK_DIM, "knee", &text);
 }
 
-static void diagnosis_render_memory(
-	const struct memory_finding *memory, const struct style *style, struct buffer *out)
+static void diagnosis_put_memory(struct medium *medium, const json_t *memory)
 {
-	char rate[UNITS_BYTES];
-	char time[UNITS_BYTES];
+	const bool leaks = json_is_true(column_value(memory, "leaks"));
+	const char *words = column_text(memory, "words");
+	const char *stage = column_text(memory, "stage");
+	const double rate = column_number(memory, "bytes_per_s");
+	const double left = column_number(memory, "seconds_to_full");
+	char number[UNITS_BYTES];
 	struct buffer text = {0};
-	if (memory->words[0])
-		buffer_text(&text, memory->words);
-	else if (memory->leaks)
-		buffer_format(&text, "memory leaks %s%s%s",
-			units_format_rate(memory->bytes_per_s, rate),
-			memory->stage[0] ? " in " : "", memory->stage);
-	else if (isnan(memory->bytes_per_s))
+	if (*words)
+		buffer_text(&text, words);
+	else if (leaks)
+		buffer_format(&text, "memory leaks %s%s%s", units_format_rate(rate, number),
+			*stage ? " in " : "", stage);
+	else if (isnan(rate))
 		buffer_text(&text, "unknown: the run was too short");
 	else
 		buffer_text(&text, "memory does not grow beyond its pools");
-	if (memory->leaks && !memory->words[0] && isfinite(memory->seconds_to_full))
+	if (leaks && !*words && isfinite(left))
 		buffer_format(&text, "; full in %s",
-			units_format_duration(memory->seconds_to_full * (double)NS_PER_S, time));
-	layout_labelled_buffer(style, memory->leaks ? INK_BAD : INK_DIM, "growth", &text, out);
+			units_format_duration(left * (double)NS_PER_S, number));
+	medium_fact(medium, leaks ? INK_BAD : INK_DIM, "growth", &text);
 }
 
-static void render_phases(const struct diagnosis *d, const struct style *style, struct buffer *out)
+void diagnosis_put_model(struct medium *medium, const json_t *parts, double measured)
 {
-	const struct table_column columns[] = {
-		{.head = "from"},
-		{.head = "to"},
-		{.head = "samples/s"},
-		{.head = "bottleneck", .left = true},
-		{.head = "confi-\ndence", .keep = 1},
-	};
-	if (d->phase_count < 2)
-		return;
-	struct table table;
-	char number[UNITS_BYTES];
-	layout_heading(style, "the bottleneck changes during the run", out);
-	table_open(&table, columns, sizeof columns / sizeof columns[0]);
-	for (size_t i = 0; i < d->phase_count; i++) {
-		const struct phase *phase = &d->phases[i];
-		table_add(&table, INK_PLAIN, "%.2f s", phase->begin_s);
-		table_add(&table, INK_PLAIN, "%.2f s", phase->end_s);
-		table_add(&table, INK_BOLD, "%s", units_format_count(phase->throughput, number));
-		table_add(&table, INK_PLAIN, "%s / %s", phase->stage, phase->resource);
-		table_add(&table, INK_DIM, "%.2f", phase->confidence);
+	diagnosis_put_replay(medium, parts, measured);
+	diagnosis_put_memory(medium, column_value(parts, "memory"));
+	diagnosis_put_phases(medium, column_value(parts, "phases"));
+	if (diagnosis_is_modelled(parts)) {
+		diagnosis_put_elasticities(medium, parts);
+		diagnosis_put_ladder(medium, column_value(parts, "ladder"));
 	}
-	table_render(&table, style, LAYOUT_INDENT, true, out);
-	table_close(&table);
 }
 
-void diagnosis_model_text(
-	const struct diagnosis *d, double measured, const struct style *style, struct buffer *out)
+bool diagnosis_is_modelled(const json_t *parts)
 {
-	render_replay(d, measured, style, out);
-	diagnosis_render_memory(&d->memory, style, out);
-	render_phases(d, style, out);
-	if (d->modelled && d->samples_needed == 0) {
-		diagnosis_render_elasticities(&d->elasticities, style, out);
-		render_ladder(&d->ladder, style, out);
-	}
-	render_recommendations(d, style, out);
+	return json_array_size(column_value(parts, "elasticities")) > 0 &&
+	       json_integer_value(column_value(parts, "samples_needed")) == 0;
+}
+
+/* --- the document ----------------------------------------------------------------------------- */
+
+static void diagnosis_put_head(struct medium *medium, const struct diagnosis_view *view)
+{
+	struct buffer text = {0};
+	medium_title(medium, view->name, "");
+	if (view->settings[0])
+		buffer_format(&text, "%zu, %s", view->point, view->settings);
+	if (view->settings[0] && view->is_best)
+		buffer_format(&text, " (the fastest of %zu; --point N for another)", view->points);
+	medium_fact(medium, INK_DIM, "point", &text);
+}
+
+static void diagnosis_put_verdict(struct medium *medium, const json_t *document)
+{
+	const bool tells = json_is_null(column_value(document, "cannot_tell"));
+	medium_fact_text(
+		medium, tells ? INK_BOLD : INK_WARN, "verdict", column_text(document, "sentence"));
+	/* Without a verdict the first is in the sentence. */
+	medium_list(
+		medium, INK_DIM, "evidence", column_value(document, "verdict.evidence"), !tells);
+	/* With recommendations, or without a verdict, it says what the sentence says. */
+	if (tells && json_array_size(column_value(document, "recommendations")) == 0)
+		medium_fact_text(
+			medium, INK_BOLD, "advice", column_text(document, "verdict.advice"));
 }
 
 void diagnosis_text(
 	const struct diagnosis_view *view, const struct style *style, struct buffer *out)
 {
-	const struct diagnosis *d = view->diagnosis;
-	diagnosis_render_head(view, style, out);
-	diagnosis_render_verdict(view, style, out);
-	diagnosis_model_text(d, view->summary->median, style, out);
+	struct medium medium = medium_terminal(style, out);
+	json_t *document = diagnosis_json(view);
+	out->failed = out->failed || !document;
+	diagnosis_put_head(&medium, view);
+	diagnosis_put_verdict(&medium, document);
+	diagnosis_put_model(&medium, document, column_number(document, "measured"));
+	diagnosis_put_recommendations(&medium, column_value(document, "recommendations"));
 	if (view->verification)
-		verification_text(view->verification, &d->verdict, style, out);
-	if (view->follow)
-		follow_text(view->follow, style, out);
-	buffer_text(out, "\n");
-	layout_labelled(style, INK_DIM, "results", view->folder, out);
+		verification_put(&medium, view->verification, &view->diagnosis->verdict, document);
+	diagnosis_put_follow(&medium, column_value(document, "follow"));
+	medium_space(&medium);
+	medium_fact_text(&medium, INK_DIM, "results", view->folder);
+	json_decref(document);
 }

@@ -57,9 +57,12 @@ const char *export_file_name(const char *text, char *out, size_t room)
 
 static int write_csv(const struct report *report, struct buffer *out, struct error *err)
 {
-	(void)err;
-	report_csv(report, out);
-	return 0;
+	json_t *json = report_summary_json(report);
+	if (json)
+		report_csv(report, json_object_get(json, "points"), out);
+	const bool made = json;
+	json_decref(json);
+	return made ? 0 : error_set(err, -ENOMEM, "out of memory for the points");
 }
 
 const struct export_ops export_csv = {

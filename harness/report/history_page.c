@@ -1,6 +1,7 @@
 /* The history as a page: what changed, a chart per series, and the list of results. */
 #include "harness/base/clock.h"
 #include "harness/record/fields.h"
+#include "harness/report/columns.h"
 #include "harness/report/history_report.h"
 #include "harness/report/html/chart.h"
 #include "harness/report/html/page.h"
@@ -11,11 +12,6 @@
 #include <string.h>
 
 enum { SERIES_SHOWN_MAX = 24, ROWS_SHOWN_MAX = 2000, HASH_DIGITS = 8 };
-
-static json_t *history_page_text_or_null(const char *text)
-{
-	return text ? fields_text(text) : json_null();
-}
 
 static json_t *time_of(double seconds)
 {
@@ -60,8 +56,8 @@ static json_t *chart_row(const struct history_series *series, size_t i, bool wid
 		fields_number(wide ? row->high : (double)NAN), "level",
 		fields_number(history_series_level(series, i)), "change",
 		*size ? json_string(size) : json_null(), "version",
-		history_page_text_or_null(row->version), "result",
-		history_page_text_or_null(row->folder));
+		json_incref(json_object_get(row->json, "version")), "result",
+		fields_text(row->folder));
 }
 
 static json_t *chart_rows(const struct history_series *series, bool wide)
@@ -97,16 +93,13 @@ static void history_page_describe(
 {
 	const struct history_metric *metric = &plot->metric;
 	const struct history_row *row = series->rows[0];
-	char before[HISTORY_NUMBER_BYTES];
-	char after[HISTORY_NUMBER_BYTES];
-	char size[HISTORY_NUMBER_BYTES];
 	buffer_format(out, "%zu result%s", series->count, series->count == 1 ? "" : "s");
 	if (row->settings && *row->settings)
 		buffer_format(out, " at %s", row->settings);
 	buffer_format(out, ", config %.*s, node %s%s", HASH_DIGITS, row->hash ? row->hash : "-",
-		row->host && *row->host ? row->host
-		: row->cpu              ? row->cpu
-					: "unknown",
+		row->host  ? row->host
+		: row->cpu ? row->cpu
+			   : "unknown",
 		row->emulated ? "; the step was emulated" : "");
 	if (series->count < LEVEL_VALUES_MIN)
 		buffer_format(out, ". Finding changes takes %d results.", LEVEL_VALUES_MIN);
@@ -114,18 +107,8 @@ static void history_page_describe(
 		buffer_format(out, ". No change of level at %.3g %% significance.",
 			100 * plot->significance);
 	for (size_t i = 0; i < series->change_count; i++) {
-		const struct level_change *change = &series->changes[i];
-		struct buffer facts = {0};
-		char when[CLOCK_UTC_BYTES];
-		clock_format_utc(series->rows[change->at]->started, when);
-		history_change_facts(series, i, &facts);
-		buffer_format(out, ". From %s on: %s, before %s (%s, p %s %.2g)%s%s", when,
-			history_unit_format(metric->unit, change->after, after),
-			history_unit_format(metric->unit, change->before, before),
-			history_change_size(series, i, size),
-			change->p <= LEVEL_P_LEAST ? "<=" : "=", change->p,
-			facts.data ? "; also changed: " : "", facts.data ? facts.data : "");
-		buffer_release(&facts);
+		buffer_text(out, i ? "; " : ". Changes: ");
+		history_change_words(series, i, metric, out);
 	}
 	if (series->change_count > 0)
 		buffer_text(out, ".");
@@ -165,54 +148,42 @@ static int add_series(struct page *page, const struct history_plot *plot, size_t
 
 /* --- the list --------------------------------------------------------------------------------------- */
 
-static json_t *list_row(const struct history_row *row)
+static void history_step_cell(
+	const struct table_column *column, const json_t *row, struct buffer *out)
 {
-	struct buffer verdict = {0};
-	history_verdict_words(row, &verdict);
-	json_t *object = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-		"started", time_of(row->started), "name", history_page_text_or_null(row->name),
-		"hash", history_page_text_or_null(row->hash), "node",
-		history_page_text_or_null(row->host && *row->host ? row->host : row->cpu), "rate",
-		fields_number(row->throughput), "low", fields_number(row->low), "high",
-		fields_number(row->high), "step",
-		json_string(row->emulated  ? "emulated"
-			    : row->backend ? row->backend
-					   : "-"),
-		"status", history_page_text_or_null(row->status), "verdict",
-		fields_text(verdict.data ? verdict.data : ""), "result",
-		history_page_text_or_null(row->folder));
-	buffer_release(&verdict);
-	return object;
+	(void)column;
+	buffer_text(out, json_is_true(column_value(row, "emulated"))
+				 ? "emulated"
+				 : column_text(row, "step_backend"));
 }
 
-static int add_list(struct page *page, const struct history_rows *rows)
+static int add_list(struct page *page, const json_t *results)
 {
-	static const struct page_column columns[] = {
-		{"started", "started (UTC)", PAGE_TEXT},
-		{"name", "name", PAGE_TEXT},
-		{"hash", "config", PAGE_TEXT},
-		{"node", "node", PAGE_TEXT},
-		{"rate", "samples/s", PAGE_REAL},
-		{"low", "low (95 %)", PAGE_REAL},
-		{"high", "high (95 %)", PAGE_REAL},
-		{"step", "step", PAGE_TEXT},
-		{"status", "status", PAGE_TEXT},
-		{"verdict", "bottleneck", PAGE_TEXT},
-		{"result", "result", PAGE_TEXT},
+	static const struct table_column columns[] = {
+		{.head = "started (UTC)", .left = true, .path = "started"},
+		{.head = "name", .left = true, .path = "name"},
+		{.head = "config", .left = true, .path = "config_hash"},
+		{.head = "node", .left = true, .text_of = history_node_words},
+		{.head = "samples/s", .path = "throughput", .unit = COLUMN_COUNT},
+		{.head = "low (95 %)", .path = "ci95_low", .unit = COLUMN_COUNT},
+		{.head = "high (95 %)", .path = "ci95_high", .unit = COLUMN_COUNT},
+		{.head = "step", .left = true, .text_of = history_step_cell},
+		{.head = "status", .left = true, .path = "status"},
+		{.head = "bottleneck", .left = true, .text_of = history_verdict_words},
+		{.head = "result", .left = true, .path = "folder"},
 	};
-	const size_t skipped = rows->count > ROWS_SHOWN_MAX ? rows->count - ROWS_SHOWN_MAX : 0;
-	struct page_table table = {.columns = columns,
-		.column_count = sizeof columns / sizeof *columns,
-		.rows = json_array()};
+	const size_t count = json_array_size(results);
+	const size_t skipped = count > ROWS_SHOWN_MAX ? count - ROWS_SHOWN_MAX : 0;
+	json_t *shown = json_array();
 	char caption[96];
 	int bad = 0;
-	for (size_t i = skipped; i < rows->count; i++)
-		bad |= json_array_append_new(table.rows, list_row(&rows->rows[i]));
+	for (size_t i = skipped; i < count; i++)
+		bad |= json_array_append(shown, json_array_get(results, i));
 	(void)snprintf(caption, sizeof caption, "%s%zu results, the best point of each",
-		skipped ? "The last " : "", rows->count - skipped);
+		skipped ? "The last " : "", count - skipped);
 	if (!bad)
-		page_table(page, &table, caption);
-	json_decref(table.rows);
+		page_rows(page, columns, sizeof columns / sizeof *columns, shown, caption);
+	json_decref(shown);
 	return bad ? -ENOMEM : 0;
 }
 
@@ -222,7 +193,7 @@ static void lead_of(const struct history_report *report, struct buffer *out)
 	size_t changes = 0;
 	for (size_t i = 0; plot && i < plot->count; i++)
 		changes += plot->series[i].change_count;
-	buffer_format(out, "%zu of %zu results", report->rows->count, report->history->total);
+	buffer_format(out, "%zu of %zu results", report->history->results, report->history->total);
 	if (*report->conditions)
 		buffer_format(out, " with %s", report->conditions);
 	if (plot)
@@ -252,7 +223,8 @@ static int add_plot(struct page *page, const struct history_plot *plot)
 	return code;
 }
 
-int history_page(const struct history_report *report, struct buffer *out, struct error *err)
+int history_page(const struct history_report *report, const json_t *document, struct buffer *out,
+	struct error *err)
 {
 	struct buffer lead = {0};
 	lead_of(report, &lead);
@@ -263,7 +235,7 @@ int history_page(const struct history_report *report, struct buffer *out, struct
 	int code = report->plot ? add_plot(page, report->plot) : 0;
 	if (!code) {
 		page_heading(page, 2, "results", "Results");
-		code = add_list(page, report->rows);
+		code = add_list(page, json_object_get(document, "results"));
 	}
 	if (!code)
 		return page_end(page, out, err);

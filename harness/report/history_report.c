@@ -1,21 +1,19 @@
-/* The history: a line per result and the plots on a terminal, one JSON document, comma-separated values. */
+/* The history: a line per result and plots on a terminal, one JSON document, comma-separated values. */
 #include "harness/report/history_report.h"
 
 #include "harness/base/clock.h"
 #include "harness/base/text.h"
-#include "harness/base/units.h"
 #include "harness/record/fields.h"
-#include "harness/report/csv.h"
-#include "harness/report/history_plot.h"
+#include "harness/report/columns.h"
 #include "harness/report/layout.h"
 #include "harness/report/part.h"
-#include "harness/report/table.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* --- on a terminal ---------------------------------------------------------------------------- */
+/* --- the list --------------------------------------------------------------------------------- */
 
 enum {
 	NAME_COLUMNS = 28,
@@ -24,97 +22,147 @@ enum {
 	HASH_DIGITS = 8,
 	MINUTE_BYTES = 16,
 	SERIES_SHOWN_MAX = 12,
-	FIXED_COLUMNS = 7,
-	CELL_BYTES = 480,
+	VERDICT_COLUMNS = 464,
 };
 
-void history_verdict_words(const struct history_row *row, struct buffer *out)
+static bool row_is(const json_t *row, const char *member, const char *text)
 {
-	if (row->problem) {
-		buffer_format(out, "unreadable: %s", row->problem);
-		return;
-	}
-	const bool unsteady = row->point_status && strcmp(row->point_status, "unsteady") == 0;
-	if (!row->settings)
-		return;
-	buffer_text(out, row->contaminated ? "other load; " : "");
-	buffer_text(out, unsteady ? "unsteady; " : "");
-	if (row->point_status && strcmp(row->point_status, "failed") == 0)
-		buffer_text(out, "failed");
-	else if (!row->stage || !*row->stage || strcmp(row->stage, "none") == 0)
-		buffer_text(out, "inconclusive");
-	else
-		buffer_format(out, "%s%s%s / %s", row->stage, row->also && *row->also ? " + " : "",
-			row->also ? row->also : "", row->resource ? row->resource : "");
+	return strcmp(column_text(row, member), text) == 0;
 }
 
-/* A cell of at most `columns`, without control characters. */
-static void history_add_plain(struct table *table, enum ink ink, const char *text, int columns)
+void history_verdict_words(const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	const char *problem = column_text(row, "problem");
+	const char *stage = column_text(row, "verdict.stage");
+	const char *also = column_text(row, "verdict.also");
+	(void)column;
+	if (*problem)
+		buffer_format(out, "unreadable: %s", problem);
+	if (*problem || !json_is_string(column_value(row, "settings")))
+		return;
+	buffer_text(out, json_is_true(column_value(row, "contaminated")) ? "other load; " : "");
+	buffer_text(out, row_is(row, "point_status", "unsteady") ? "unsteady; " : "");
+	if (row_is(row, "point_status", "failed"))
+		buffer_text(out, "failed");
+	else if (!*stage || strcmp(stage, "none") == 0)
+		buffer_text(out, "inconclusive");
+	else
+		buffer_format(out, "%s%s%s / %s", stage, *also ? " + " : "", also,
+			column_text(row, "verdict.resource"));
+}
+
+void history_node_words(const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	(void)column;
+	const char *host = column_text(row, "host");
+	buffer_text(out, *host ? host : column_text(row, "cpu"));
+}
+
+/* At most so many characters, none that controls. */
+static void history_cut(const char *text, int most, struct buffer *out)
 {
 	struct buffer plain = {0};
-	char cut[CELL_BYTES] = "";
-	utf8_add_plain(&plain, text ? text : "", "?");
-	if (plain.data && style_columns(plain.data) > columns) {
-		int kept = 0;
-		size_t at = 0;
-		while (kept < columns - 2 && at + 8 < sizeof cut) {
-			const size_t size = utf8_character(plain.data + at);
-			memcpy(cut + at, plain.data + at, size);
+	utf8_add_plain(&plain, text, "?");
+	const char *at = plain.data ? plain.data : "";
+	if (style_columns(at) <= most) {
+		buffer_text(out, at);
+	} else {
+		for (int kept = 0; kept < most - 2 && *at; kept++) {
+			const size_t size = utf8_character(at);
+			buffer_add(out, at, size);
 			at += size;
-			kept++;
 		}
-		(void)snprintf(cut + at, sizeof cut - at, "..");
-	} else if (plain.data) {
-		(void)snprintf(cut, sizeof cut, "%s", plain.data);
+		buffer_text(out, "..");
 	}
-	table_add(table, ink, "%s", cut);
 	buffer_release(&plain);
 }
 
-static void add_time(struct table *table, const struct history_row *row)
+static void history_path_cell(
+	const struct table_column *column, const json_t *row, struct buffer *out)
 {
-	char when[CLOCK_UTC_BYTES] = "-";
-	if (isfinite(row->started)) {
-		clock_format_utc(row->started, when);
-		when[MINUTE_BYTES] = '\0';
-		when[10] = ' ';
-	}
-	table_add(table, INK_DIM, "%s", when);
+	history_cut(column_text(row, column->path), column->decimals, out);
 }
 
-static void history_add_rate(struct table *table, const struct history_row *row)
+static void history_name_cell(
+	const struct table_column *column, const json_t *row, struct buffer *out)
 {
-	char number[UNITS_BYTES];
-	const bool known = isfinite(row->throughput) && row->throughput > 0;
-	table_add(table, INK_BOLD, "%s%s",
-		known ? units_format_count(row->throughput, number) : "-",
-		known && row->emulated ? " e" : "");
+	const char *name = column_text(row, "name");
+	(void)column;
+	history_cut(*name ? name : column_text(row, "folder"), NAME_COLUMNS, out);
+}
+
+static void history_node_cell(
+	const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	struct buffer words = {0};
+	history_node_words(column, row, &words);
+	history_cut(words.data ? words.data : "", NODE_COLUMNS, out);
+	buffer_release(&words);
+}
+
+static void history_verdict_cell(
+	const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	struct buffer words = {0};
+	history_verdict_words(column, row, &words);
+	history_cut(words.data ? words.data : "", VERDICT_COLUMNS, out);
+	buffer_release(&words);
+}
+
+static void history_time_cell(
+	const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	const char *when = column_text(row, column->path);
+	if (strlen(when) > MINUTE_BYTES)
+		buffer_format(out, "%.10s %.5s", when, when + 11);
+}
+
+static void history_rate_cell(
+	const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	const double rate = column_number(row, "throughput");
+	char number[HISTORY_NUMBER_BYTES];
+	(void)column;
+	if (rate > 0)
+		buffer_format(out, "%s%s", history_unit_format(HISTORY_RATE, rate, number),
+			json_is_true(column_value(row, "emulated")) ? " e" : "");
+}
+
+static void history_interval_cell(
+	const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	const double rate = column_number(row, "throughput");
 	const double wide =
-		fmax(row->high - row->throughput, row->throughput - row->low) / row->throughput;
-	if (known && isfinite(wide))
-		table_add(table, INK_DIM, "%.1f%%", 100 * wide);
-	else
-		table_add(table, INK_DIM, "-");
+		fmax(column_number(row, "ci95_high") - rate, rate - column_number(row, "ci95_low"));
+	(void)column;
+	if (rate > 0 && isfinite(wide))
+		buffer_format(out, "%.1f%%", 100 * wide / rate);
 }
 
-static enum ink history_ink_of(const char *status)
+/* column->context: the metric. */
+static void history_metric_cell(
+	const struct table_column *column, const json_t *row, struct buffer *out)
 {
-	if (strcmp(status, "complete") == 0)
+	const struct history_metric *metric = column->context;
+	char number[HISTORY_NUMBER_BYTES];
+	buffer_text(
+		out, history_unit_format(metric->unit, column_number(row, metric->name), number));
+}
+
+static enum ink ink_of_status(const struct table_column *column, const json_t *row)
+{
+	(void)column;
+	if (row_is(row, "status", "complete"))
 		return INK_PLAIN;
-	return strcmp(status, "failed") == 0 || strcmp(status, "unreadable") == 0 ? INK_BAD
-										  : INK_WARN;
+	return row_is(row, "status", "failed") || row_is(row, "status", "unreadable") ? INK_BAD
+										      : INK_WARN;
 }
 
-static const char *node_words(const struct history_row *row)
+static enum ink ink_of_verdict(const struct table_column *column, const json_t *row)
 {
-	return row->host && *row->host ? row->host : row->cpu;
+	(void)column;
+	return json_is_string(column_value(row, "problem")) ? INK_BAD : INK_PLAIN;
 }
-
-/* Columns that not every list has. */
-struct listed {
-	const struct history_metric *metric;
-	bool swept;
-};
 
 /* A metric that is no column anyway; NULL: none. */
 static const struct history_metric *extra_metric(const struct history_plot *plot)
@@ -122,120 +170,270 @@ static const struct history_metric *extra_metric(const struct history_plot *plot
 	return plot && strcmp(plot->metric.name, "throughput") != 0 ? &plot->metric : NULL;
 }
 
-static void history_add_row(
-	struct table *table, const struct history_row *row, const struct listed *listed)
+static const char *node_of_row(const struct history_row *row)
 {
-	char number[HISTORY_NUMBER_BYTES];
-	struct buffer verdict = {0};
-	const char *status = row->status ? row->status : "-";
-	add_time(table, row);
-	history_add_plain(table, INK_PLAIN, row->name ? row->name : row->folder, NAME_COLUMNS);
-	history_add_plain(table, INK_DIM, row->hash, HASH_DIGITS + 2);
-	history_add_plain(table, INK_DIM, node_words(row), NODE_COLUMNS);
-	history_add_plain(table, INK_DIM, row->version, HASH_DIGITS);
-	history_add_rate(table, row);
-	if (listed->metric)
-		table_add(table, INK_BOLD, "%s",
-			history_unit_format(listed->metric->unit, row->value, number));
-	if (listed->swept)
-		history_add_plain(table, INK_DIM, row->settings, SETTINGS_COLUMNS);
-	history_add_plain(table, history_ink_of(status), status, NODE_COLUMNS);
-	history_verdict_words(row, &verdict);
-	history_add_plain(table, row->problem ? INK_BAD : INK_PLAIN, verdict.data, CELL_BYTES - 16);
-	buffer_release(&verdict);
+	return row->host ? row->host : row->cpu ? row->cpu : "";
 }
 
-static bool any_emulated(const struct history_rows *rows)
-{
-	for (size_t i = 0; i < rows->count; i++)
-		if (rows->rows[i].emulated)
-			return true;
-	return false;
-}
+/* What the columns depend on. */
+struct listed {
+	bool emulated, swept, many_nodes;
+};
 
-static bool are_many_nodes(const struct history_rows *rows)
+static struct listed listed_of(const struct history *history)
 {
-	for (size_t i = 1; i < rows->count; i++) {
-		const char *a = node_words(&rows->rows[0]);
-		const char *b = node_words(&rows->rows[i]);
-		if (strcmp(a ? a : "", b ? b : "") != 0)
-			return true;
+	struct listed listed = {0};
+	const struct history_row *first = NULL;
+	for (size_t i = 0; i < history->count; i++) {
+		const struct history_row *row = &history->rows[i];
+		if (!row->best)
+			continue;
+		first = first ? first : row;
+		listed.emulated |= row->emulated;
+		listed.swept |= row->settings && *row->settings;
+		listed.many_nodes |= strcmp(node_of_row(first), node_of_row(row)) != 0;
 	}
-	return false;
+	return listed;
 }
 
-static bool any_swept(const struct history_rows *rows)
-{
-	for (size_t i = 0; i < rows->count; i++)
-		if (rows->rows[i].settings && *rows->rows[i].settings)
-			return true;
-	return false;
-}
+/* Less than the rest; most: characters of a text. */
+#define DIM_COLUMN(title, member, cell, most, kept)                                              \
+	{                                                                                        \
+		.head = (title), .left = true, .keep = (kept), .ink = INK_DIM, .path = (member), \
+		.text_of = (cell), .decimals = (most)                                            \
+	}
+#define METRIC_CELL(what) .ink = INK_BOLD, .text_of = history_metric_cell, .context = (what)
+#define VERDICT_CELL .left = true, .text_of = history_verdict_cell, .ink_of = ink_of_verdict
+#define STATUS_CELL .left = true, .path = "status", .ink_of = ink_of_status
 
-static void history_render_list(
-	const struct history_report *report, const struct style *style, struct buffer *out)
+static void history_render_list(const struct history_report *report, const json_t *results,
+	const struct style *style, struct buffer *out)
 {
-	const struct listed listed = {
-		.metric = extra_metric(report->plot), .swept = any_swept(report->rows)};
-	struct table_column columns[] = {
-		{.head = "started (UTC)", .left = true, .keep = 2},
-		{.head = "name", .left = true},
-		{.head = "config", .left = true, .keep = 5},
-		{.head = "node", .left = true, .keep = are_many_nodes(report->rows) ? 1 : 6},
-		{.head = "version", .left = true, .keep = 7},
-		{.head = "samples/s"},
-		{.head = style->utf8 ? "±95 %" : "+-95 %", .keep = 3},
-		{0},
-		{0},
-		{0},
-		{0},
+	const struct listed listed = listed_of(report->history);
+	const struct history_metric *metric = extra_metric(report->plot);
+	const char *wide = style->utf8 ? "±95 %" : "+-95 %";
+	const char *swept = listed.swept ? "at" : NULL; /* without a head: in no table */
+	const struct table_column columns[] = {
+		DIM_COLUMN("started (UTC)", "started", history_time_cell, 0, 2),
+		{.head = "name", .left = true, .text_of = history_name_cell},
+		DIM_COLUMN("config", "config_hash", history_path_cell, HASH_DIGITS + 2, 5),
+		DIM_COLUMN("node", NULL, history_node_cell, 0, listed.many_nodes ? 1 : 6),
+		DIM_COLUMN("version", "version", history_path_cell, HASH_DIGITS, 7),
+		{.head = "samples/s", .ink = INK_BOLD, .text_of = history_rate_cell},
+		{.head = wide, .keep = 3, .ink = INK_DIM, .text_of = history_interval_cell},
+		{.head = metric ? metric->name : NULL, METRIC_CELL(metric)},
+		DIM_COLUMN(swept, "settings", history_path_cell, SETTINGS_COLUMNS, 4),
+		{.head = "status", .keep = 1, STATUS_CELL},
+		{.head = "bottleneck", .wraps = report->history->unreadable > 0, VERDICT_CELL},
 	};
-	size_t count = FIXED_COLUMNS;
-	if (listed.metric)
-		columns[count++] = (struct table_column){.head = listed.metric->name};
-	if (listed.swept)
-		columns[count++] = (struct table_column){.head = "at", .left = true, .keep = 4};
-	columns[count++] = (struct table_column){.head = "status", .left = true, .keep = 1};
-	columns[count++] = (struct table_column){
-		.head = "bottleneck", .left = true, .wraps = report->history->unreadable > 0};
+	const size_t count = sizeof columns / sizeof *columns;
 	struct table table;
-	table_open(&table, columns, count);
-	for (size_t i = 0; i < report->rows->count; i++)
-		history_add_row(&table, &report->rows->rows[i], &listed);
+	columns_table(columns, count, results, &table);
 	table_render(&table, style, LAYOUT_INDENT, true, out);
 	table_close(&table);
-	if (any_emulated(report->rows))
+	if (listed.emulated)
 		layout_labelled(style, INK_DIM, "e", "the step was emulated", out);
 }
 
-static void history_add_change(const struct history_series *series, size_t change,
+/* --- a series as a small plot of characters ----------------------------------------------------- */
+
+/* Values in the order of time, a column each (or several in one where there are more than columns): a mark for the value, a bar
+ * for its interval, a line for the level, a broken line where the level changes. */
+enum { ROWS = 9, AXIS_COLUMNS = 12, STEP_MAX = 4, COLUMNS_MAX = STYLE_WIDTH_MOST, DAY_BYTES = 10 };
+
+enum cell { CELL_EMPTY, CELL_CHANGE, CELL_LEVEL, CELL_BAR, CELL_VALUE };
+
+struct canvas {
+	unsigned char cells[ROWS][COLUMNS_MAX];
+	int columns;
+	double low, high;
+};
+
+static void history_plot_put(struct canvas *canvas, int row, int column, enum cell cell)
+{
+	if (row >= 0 && row < ROWS && column >= 0 && column < canvas->columns &&
+		cell > canvas->cells[row][column])
+		canvas->cells[row][column] = (unsigned char)cell;
+}
+
+static int row_of(const struct canvas *canvas, double value)
+{
+	const double share = (value - canvas->low) / (canvas->high - canvas->low);
+	return (int)lround((1 - share) * (ROWS - 1));
+}
+
+static bool has_interval(const struct history_row *row, const struct history_metric *metric)
+{
+	return metric->has_interval && isfinite(row->low) && isfinite(row->high);
+}
+
+static void find_range(const struct history_series *series, const struct history_metric *metric,
+	struct canvas *canvas)
+{
+	canvas->low = INFINITY;
+	canvas->high = -INFINITY;
+	for (size_t i = 0; i < series->count; i++) {
+		const struct history_row *row = series->rows[i];
+		const bool wide = has_interval(row, metric);
+		canvas->low = fmin(canvas->low, wide ? row->low : row->value);
+		canvas->high = fmax(canvas->high, wide ? row->high : row->value);
+	}
+	const double least = fmax(fabs(canvas->high) * 0.02, 1e-9);
+	if (canvas->high - canvas->low < least) {
+		canvas->low -= least;
+		canvas->high += least;
+	}
+}
+
+/* Columns between two values, so that few values are no heap at the left. */
+static int column_of(const struct canvas *canvas, const struct history_series *series, size_t i)
+{
+	const size_t count = series->count;
+	const size_t room = (size_t)canvas->columns;
+	if (count * STEP_MAX <= room)
+		return (int)(i * STEP_MAX + STEP_MAX / 2);
+	return (int)(i * (room - 1) / (count > 1 ? count - 1 : 1));
+}
+
+static void history_plot_draw(const struct history_series *series,
+	const struct history_metric *metric, struct canvas *canvas)
+{
+	for (size_t i = 0; i < series->count; i++) {
+		const struct history_row *row = series->rows[i];
+		const int column = column_of(canvas, series, i);
+		const int next =
+			i + 1 < series->count ? column_of(canvas, series, i + 1) : column + 1;
+		const int level = row_of(canvas, history_series_level(series, i));
+		for (int c = column; c < next; c++)
+			history_plot_put(canvas, level, c, CELL_LEVEL);
+		if (has_interval(row, metric))
+			for (int r = row_of(canvas, row->high); r <= row_of(canvas, row->low); r++)
+				history_plot_put(canvas, r, column, CELL_BAR);
+		history_plot_put(canvas, row_of(canvas, row->value), column, CELL_VALUE);
+	}
+	for (size_t c = 0; c < series->change_count; c++) {
+		const int before = column_of(canvas, series, series->changes[c].at - 1);
+		const int after = column_of(canvas, series, series->changes[c].at);
+		const int column = after - before > 1 ? (before + after + 1) / 2 : after;
+		for (int r = 0; r < ROWS; r++) {
+			if (canvas->cells[r][column] == CELL_LEVEL)
+				canvas->cells[r][column] = CELL_EMPTY;
+			history_plot_put(canvas, r, column, CELL_CHANGE);
+		}
+	}
+}
+
+static void history_plot_add_cell(const struct style *style, enum cell cell, struct buffer *out)
+{
+	static const struct {
+		const char *utf8, *ascii;
+		enum ink ink;
+	} looks[] = {
+		[CELL_EMPTY] = {" ", " ", INK_PLAIN},
+		[CELL_CHANGE] = {"┊", ":", INK_BAD},
+		[CELL_LEVEL] = {"─", "-", INK_DIM},
+		[CELL_BAR] = {"│", "|", INK_DIM},
+		[CELL_VALUE] = {"●", "o", INK_ACCENT},
+	};
+	const char *glyph = style_glyph(style, looks[cell].utf8, looks[cell].ascii);
+	if (looks[cell].ink == INK_PLAIN)
+		buffer_text(out, glyph);
+	else
+		buffer_format(
+			out, "%s%s%s", style_ink(style, looks[cell].ink), glyph, style_end(style));
+}
+
+static void render_row(const struct canvas *canvas, const struct history_metric *metric, int row,
+	const struct style *style, struct buffer *out)
+{
+	char label[HISTORY_NUMBER_BYTES] = "";
+	if (row == 0)
+		(void)history_unit_format(metric->unit, canvas->high, label);
+	else if (row == ROWS / 2)
+		(void)history_unit_format(metric->unit, (canvas->low + canvas->high) / 2, label);
+	else if (row == ROWS - 1)
+		(void)history_unit_format(metric->unit, canvas->low, label);
+	buffer_repeat(out, " ", LAYOUT_INDENT);
+	style_field(style, INK_DIM, label, -AXIS_COLUMNS, out);
+	buffer_format(out, " %s%s%s", style_ink(style, INK_DIM),
+		style_glyph(style, *label ? "┤" : "│", *label ? "+" : "|"), style_end(style));
+	int last = canvas->columns;
+	while (last > 0 && canvas->cells[row][last - 1] == CELL_EMPTY)
+		last--;
+	for (int c = 0; c < last; c++)
+		history_plot_add_cell(style, (enum cell)canvas->cells[row][c], out);
+	buffer_text(out, "\n");
+}
+
+/* The day of the first result and of the last one, below the axis. */
+static void render_days(const struct history_series *series, const struct canvas *canvas,
+	const struct style *style, struct buffer *out)
+{
+	char first[CLOCK_UTC_BYTES];
+	char last[CLOCK_UTC_BYTES];
+	clock_format_utc(series->rows[0]->started, first);
+	clock_format_utc(series->rows[series->count - 1]->started, last);
+	first[DAY_BYTES] = last[DAY_BYTES] = '\0';
+	const int end = column_of(canvas, series, series->count - 1) + 1;
+	const int gap = end - 2 * DAY_BYTES;
+	buffer_repeat(out, " ", LAYOUT_INDENT + AXIS_COLUMNS + 2);
+	buffer_format(out, "%s%s", style_ink(style, INK_DIM), first);
+	if (strcmp(first, last) != 0) {
+		buffer_repeat(out, " ", gap > 1 ? gap : 1);
+		buffer_text(out, last);
+	}
+	buffer_format(out, "%s\n", style_end(style));
+}
+
+static void history_plot_render(const struct history_series *series,
 	const struct history_metric *metric, const struct style *style, struct buffer *out)
+{
+	struct canvas canvas = {.columns = style->width - LAYOUT_INDENT - AXIS_COLUMNS - 2};
+	find_range(series, metric, &canvas);
+	history_plot_draw(series, metric, &canvas);
+	for (int row = 0; row < ROWS; row++)
+		render_row(&canvas, metric, row, style, out);
+	render_days(series, &canvas, style, out);
+}
+
+/* --- on a terminal ---------------------------------------------------------------------------- */
+
+void history_change_words(const struct history_series *series, size_t change,
+	const struct history_metric *metric, struct buffer *out)
 {
 	const struct level_change *c = &series->changes[change];
 	char before[HISTORY_NUMBER_BYTES];
 	char after[HISTORY_NUMBER_BYTES];
 	char size[HISTORY_NUMBER_BYTES];
 	char when[CLOCK_UTC_BYTES];
-	struct buffer text = {0};
 	struct buffer facts = {0};
 	clock_format_utc(series->rows[c->at]->started, when);
-	const bool worse = metric->better * (c->after - c->before) < 0;
-	buffer_format(&text, "from %s on: %s -> %s (%s), p %s %.3g", when,
+	buffer_format(out, "from %s on: %s -> %s (%s), p %s %.3g", when,
 		history_unit_format(metric->unit, c->before, before),
 		history_unit_format(metric->unit, c->after, after),
 		history_change_size(series, change, size), c->p <= LEVEL_P_LEAST ? "<=" : "=",
 		c->p);
 	history_change_facts(series, change, &facts);
-	if (facts.data) {
-		buffer_text(&text, "; also changed: ");
-		utf8_add_plain(&text, facts.data, "?");
-	}
+	buffer_format(
+		out, "%s%s", facts.data ? "; also changed: " : "", facts.data ? facts.data : "");
 	buffer_release(&facts);
+}
+
+static void history_add_change(const struct history_series *series, size_t change,
+	const struct history_metric *metric, const struct style *style, struct buffer *out)
+{
+	const struct level_change *c = &series->changes[change];
+	const bool worse = metric->better * (c->after - c->before) < 0;
+	struct buffer words = {0};
+	struct buffer plain = {0};
+	history_change_words(series, change, metric, &words);
+	utf8_add_plain(&plain, words.data ? words.data : "", "?");
+	buffer_release(&words);
 	layout_labelled_buffer(style,
 		metric->better == 0 ? INK_WARN
 		: worse             ? INK_BAD
 				    : INK_GOOD,
-		"change", &text, out);
+		"change", &plain, out);
 }
 
 static void render_title(const struct history_series *series, const struct history_metric *metric,
@@ -250,8 +448,8 @@ static void render_title(const struct history_series *series, const struct histo
 	if (row->settings && *row->settings)
 		buffer_format(&raw, " at %s", row->settings);
 	buffer_format(&raw, ", config %.*s, node %s%s%s%s", HASH_DIGITS,
-		row->hash ? row->hash : "-", node_words(row) ? node_words(row) : "-",
-		row->host && *row->host ? "" : " ", row->host && *row->host ? "" : row->node,
+		row->hash ? row->hash : "-", *node_of_row(row) ? node_of_row(row) : "-",
+		row->host ? "" : " ", row->host ? "" : row->node,
 		row->emulated ? ", emulated step" : "");
 	utf8_add_plain(&title, raw.data ? raw.data : "", "?");
 	layout_heading(style, title.data ? title.data : "", out);
@@ -298,14 +496,14 @@ static void render_plot(
 			plot->count - SERIES_SHOWN_MAX);
 }
 
-void history_text(
-	const struct history_report *report, const struct style *style, struct buffer *out)
+void history_text(const struct history_report *report, const json_t *document,
+	const struct style *style, struct buffer *out)
 {
 	const struct history *history = report->history;
 	struct buffer text = {0};
-	if (report->rows->count > 0)
-		history_render_list(report, style, out);
-	buffer_format(&text, "%zu of %zu results in ", report->rows->count, history->total);
+	if (history->results > 0)
+		history_render_list(report, json_object_get(document, "results"), style, out);
+	buffer_format(&text, "%zu of %zu results in ", history->results, history->total);
 	utf8_add_plain(&text, history->root, "?");
 	if (*report->conditions) {
 		buffer_text(&text, " with ");
@@ -314,7 +512,7 @@ void history_text(
 	if (history->unreadable > 0)
 		buffer_format(&text, "; %zu cannot be read", history->unreadable);
 	layout_labelled_buffer(style, INK_DIM, "history", &text, out);
-	if (report->plot && report->rows->count > 0)
+	if (report->plot && history->results > 0)
 		render_plot(report, style, out);
 }
 
@@ -333,48 +531,6 @@ static const char *time_text(double seconds, char out[CLOCK_UTC_BYTES])
 	return out;
 }
 
-static json_t *history_verdict_of(const struct history_row *row)
-{
-	struct part verdict = part_open();
-	history_put_text(&verdict, "stage", row->stage);
-	history_put_text(&verdict, "also", row->also && *row->also ? row->also : NULL);
-	history_put_text(&verdict, "resource", row->resource);
-	part_put(&verdict, "confidence", fields_number(row->confidence));
-	return part_close(&verdict);
-}
-
-static json_t *result_of(const struct history_row *row, const struct history_metric *metric)
-{
-	char when[CLOCK_UTC_BYTES];
-	struct part result = part_open();
-	history_put_text(&result, "folder", row->folder);
-	history_put_text(&result, "status", row->status);
-	history_put_text(&result, "problem", row->problem);
-	history_put_text(&result, "name", row->name);
-	history_put_text(&result, "config_hash", row->hash);
-	history_put_text(&result, "node", row->node);
-	history_put_text(&result, "host", row->host && *row->host ? row->host : NULL);
-	history_put_text(&result, "cpu", row->cpu);
-	history_put_text(&result, "version", row->version);
-	history_put_text(&result, "started", time_text(row->started, when));
-	history_put_text(&result, "finished", time_text(row->finished, when));
-	history_put_text(&result, "step_backend", row->backend);
-	part_put(&result, "emulated", json_boolean(row->emulated));
-	part_put(&result, "points", json_integer(row->points));
-	part_put(&result, "point", row->settings ? json_integer(row->point) : json_null());
-	history_put_text(&result, "settings", row->settings);
-	history_put_text(&result, "point_status", row->point_status);
-	part_put(&result, "contaminated",
-		row->settings ? json_boolean(row->contaminated) : json_null());
-	part_put(&result, "throughput", fields_number(row->throughput));
-	part_put(&result, "ci95_low", fields_number(row->low));
-	part_put(&result, "ci95_high", fields_number(row->high));
-	part_put(&result, "verdict", row->settings ? history_verdict_of(row) : json_null());
-	if (metric)
-		part_put(&result, metric->name, fields_number(row->value));
-	return part_close(&result);
-}
-
 static json_t *history_value_of(const struct history_series *series, size_t i)
 {
 	const struct history_row *row = series->rows[i];
@@ -382,7 +538,8 @@ static json_t *history_value_of(const struct history_series *series, size_t i)
 	struct part value = part_open();
 	history_put_text(&value, "started", time_text(row->started, when));
 	history_put_text(&value, "folder", row->folder);
-	history_put_text(&value, "version", row->version);
+	history_put_text(
+		&value, "version", json_string_value(json_object_get(row->json, "version")));
 	part_put(&value, "value", fields_number(row->value));
 	part_put(&value, "level", fields_number(history_series_level(series, i)));
 	return part_close(&value);
@@ -422,7 +579,7 @@ static json_t *history_series_of(const struct history_series *series)
 	history_put_text(&object, "name", row->name);
 	history_put_text(&object, "config_hash", row->hash);
 	history_put_text(&object, "node", row->node);
-	history_put_text(&object, "host", row->host && *row->host ? row->host : NULL);
+	history_put_text(&object, "host", row->host);
 	history_put_text(&object, "settings", row->settings);
 	part_put(&object, "left_out", json_integer((json_int_t)series->left_out));
 	part_put(&object, "values", values);
@@ -448,10 +605,9 @@ json_t *history_json(const struct history_report *report)
 	const struct history *history = report->history;
 	json_t *results = json_array();
 	struct part object = part_open();
-	for (size_t i = 0; i < report->rows->count; i++)
-		object.bad |= json_array_append_new(
-			results, result_of(&report->rows->rows[i],
-					 report->plot ? &report->plot->metric : NULL));
+	for (size_t i = 0; i < history->count; i++)
+		if (history->rows[i].best)
+			object.bad |= json_array_append(results, history->rows[i].json);
 	part_put(&object, "schema", json_string("mlbench.history/1"));
 	history_put_text(&object, "root", history->root);
 	part_put(&object, "total", json_integer((json_int_t)history->total));
@@ -462,38 +618,36 @@ json_t *history_json(const struct history_report *report)
 	return part_close(&object);
 }
 
-static void history_add_text(struct buffer *out, const char *text)
+void history_csv(const struct history_report *report, const json_t *document, struct buffer *out)
 {
-	buffer_text(out, ",");
-	csv_text(out, text ? text : "");
-}
-
-void history_csv(const struct history_report *report, struct buffer *out)
-{
-	const struct history_metric *metric = report->plot ? &report->plot->metric : NULL;
-	const bool extra = metric && strcmp(metric->name, "throughput") != 0;
-	buffer_text(out,
-		"started,folder,status,name,config_hash,node,host,cpu,version,step_backend,"
-		"emulated,settings,point_status,verdict_stage,verdict_also,verdict_resource,"
-		"problem,samples_per_s,ci95_low,ci95_high,verdict_confidence");
-	buffer_format(out, "%s%s\n", extra ? "," : "", extra ? metric->name : "");
-	for (size_t i = 0; i < report->rows->count; i++) {
-		const struct history_row *row = &report->rows->rows[i];
-		const char *const texts[] = {row->folder, row->status, row->name, row->hash,
-			row->node, row->host, row->cpu, row->version, row->backend,
-			row->emulated ? "true" : "false", row->settings, row->point_status,
-			row->stage, row->also, row->resource, row->problem};
-		char when[CLOCK_UTC_BYTES] = "";
-		const char *started = time_text(row->started, when);
-		buffer_text(out, started ? started : "");
-		for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
-			history_add_text(out, texts[t]);
-		csv_number(out, row->throughput);
-		csv_number(out, row->low);
-		csv_number(out, row->high);
-		csv_number(out, row->confidence);
-		if (extra)
-			csv_number(out, row->value);
-		buffer_text(out, "\n");
-	}
+	static const struct table_column fixed[] = {
+		{.csv = "started", .path = "started"},
+		{.csv = "folder", .path = "folder"},
+		{.csv = "status", .path = "status"},
+		{.csv = "name", .path = "name"},
+		{.csv = "config_hash", .path = "config_hash"},
+		{.csv = "node", .path = "node"},
+		{.csv = "host", .path = "host"},
+		{.csv = "cpu", .path = "cpu"},
+		{.csv = "version", .path = "version"},
+		{.csv = "step_backend", .path = "step_backend"},
+		{.csv = "emulated", .path = "emulated"},
+		{.csv = "settings", .path = "settings"},
+		{.csv = "point_status", .path = "point_status"},
+		{.csv = "verdict_stage", .path = "verdict.stage"},
+		{.csv = "verdict_also", .path = "verdict.also"},
+		{.csv = "verdict_resource", .path = "verdict.resource"},
+		{.csv = "problem", .path = "problem"},
+		{.csv = "samples_per_s", .path = "throughput"},
+		{.csv = "ci95_low", .path = "ci95_low"},
+		{.csv = "ci95_high", .path = "ci95_high"},
+		{.csv = "verdict_confidence", .path = "verdict.confidence"},
+	};
+	enum { FIXED = sizeof fixed / sizeof *fixed };
+	const struct history_metric *metric = extra_metric(report->plot);
+	struct table_column columns[FIXED + 1];
+	memcpy(columns, fixed, sizeof fixed);
+	if (metric)
+		columns[FIXED] = (struct table_column){.csv = metric->name, .path = metric->name};
+	columns_csv(columns, metric ? FIXED + 1 : FIXED, json_object_get(document, "results"), out);
 }

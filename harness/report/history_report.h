@@ -3,26 +3,31 @@
 #ifndef MLBENCH_REPORT_HISTORY_REPORT_H
 #define MLBENCH_REPORT_HISTORY_REPORT_H
 
-#include "harness/report/history_series.h"
+#include "harness/report/history.h"
 #include "harness/report/style.h"
-
-#include <jansson.h>
+#include "harness/report/table.h"
 
 struct history_report {
 	const struct history *history;
-	const struct history_rows *rows; /* one per result */
 	const struct history_plot *plot; /* NULL: none was asked for */
 	const char *conditions;          /* as they were given; "" */
 };
 
-void history_text(
-	const struct history_report *report, const struct style *style, struct buffer *out);
-json_t *history_json(
-	const struct history_report *report); /* "mlbench.history/1"; NULL without memory */
-void history_csv(const struct history_report *report, struct buffer *out);
-int history_page(const struct history_report *report, struct buffer *out, struct error *err);
+/* "mlbench.history/1", which the others are written from; NULL without memory. */
+json_t *history_json(const struct history_report *report);
+void history_text(const struct history_report *report, const json_t *document,
+	const struct style *style, struct buffer *out);
+void history_csv(const struct history_report *report, const json_t *document, struct buffer *out);
+int history_page(const struct history_report *report, const json_t *document, struct buffer *out,
+	struct error *err);
 
-/* "decode + step / cpu", "unsteady; ...", "unreadable: ..."; "" when nothing was measured. */
-void history_verdict_words(const struct history_row *row, struct buffer *out);
+/* "from 2026-10-01T14:13:20Z on: 1,700 -> 1,360 (-20.0 %), p <= 0.0005; also changed: kernel.release 6.1.0 -> 6.6.1" */
+void history_change_words(const struct history_series *series, size_t change,
+	const struct history_metric *metric, struct buffer *out);
+
+/* Cells of columns of rows of results: "decode + step / cpu", "unsteady; ...", "unreadable: ..."; the host or its CPU. */
+void history_verdict_words(
+	const struct table_column *column, const json_t *row, struct buffer *out);
+void history_node_words(const struct table_column *column, const json_t *row, struct buffer *out);
 
 #endif

@@ -514,18 +514,33 @@ int report_write_files(const struct report *report, struct error *err)
 {
 	json_t *json = report_summary_json(report);
 	char *text = json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) : NULL;
-	json_decref(json);
 	int code = text ? report_write_file(report, "summary.json", text, strlen(text), err)
 			: error_set(err, -ENOMEM, "out of memory for 'summary.json'");
 	free(text);
 	struct buffer csv = {0};
-	report_csv(report, &csv);
+	report_csv(report, json_object_get(json, "points"), &csv);
+	json_decref(json);
 	if (!code)
 		code = csv.failed
 			       ? error_set(err, -ENOMEM, "out of memory for 'points.csv'")
 			       : report_write_file(report, "points.csv", csv.data, csv.size, err);
 	buffer_release(&csv);
 	return code ? code : saved_diagnoses_write(report, err);
+}
+
+void report_data_text(const struct record *record, struct buffer *out)
+{
+	const struct fact *samples = fact_find(&record->environment, "dataset", "samples");
+	const struct fact *bytes = fact_find(&record->environment, "dataset", "bytes");
+	const struct fact *path = fact_find(&record->environment, "data", "path");
+	char text[UNITS_BYTES];
+	if (!samples || samples->kind != FACT_NUMBER)
+		return;
+	buffer_format(out, "%s samples", units_format_count(samples->number, text));
+	if (bytes && bytes->kind == FACT_NUMBER)
+		buffer_format(out, ", %s", units_format_size(bytes->number, text));
+	if (path && path->kind == FACT_TEXT)
+		buffer_format(out, " in %s", path->text);
 }
 
 void report_bad_text(const struct report *report, struct buffer *out)

@@ -58,6 +58,9 @@ int report_finish(struct record *record, struct error *err);
 int report_facts(const struct report *report, size_t point, const struct workload_facts *workload,
 	struct point_facts *facts, struct error *err);
 
+/* "1,024 samples, 12.5 MiB in /data/set"; nothing where no data set was counted. */
+void report_data_text(const struct record *record, struct buffer *out);
+
 /* One line on samples that could not be read or decoded; nothing where there were none. */
 void report_bad_text(const struct report *report, struct buffer *out);
 
@@ -103,7 +106,11 @@ const char *report_emulation_warning(const struct config *config, bool emulated)
 
 /* summary.json; NULL without memory. */
 json_t *report_summary_json(const struct report *report);
-void report_csv(const struct report *report, struct buffer *out);
+/* One of its points; the stages' limits. */
+json_t *report_limits_json(const struct record *record);
+json_t *report_point_json(const struct report *report, size_t point);
+/* points: of summary.json. */
+void report_csv(const struct report *report, const json_t *points, struct buffer *out);
 void report_terminal(
 	const struct report *report, const struct style *style, bool verbose, struct buffer *out);
 

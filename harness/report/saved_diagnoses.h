@@ -15,8 +15,4 @@ bool saved_diagnoses_take(struct report *report);
 /* Writes them; nothing where the report was not diagnosed, or a file that they are made from cannot be read. */
 int saved_diagnoses_write(const struct report *report, struct error *err);
 
-/* Takes over the verdicts alone that a summary.json has, by whichever version: to diagnose every point of every result anew
- * takes minutes.  false: it is not of the measurements that are there now, and nothing has changed. */
-bool saved_verdicts_take(struct report *report);
-
 #endif

@@ -285,7 +285,7 @@ static void put_read_points(
 		  : usual);
 }
 
-static json_t *summary_point_json(const struct report *report, size_t point)
+json_t *report_point_json(const struct report *report, size_t point)
 {
 	static const struct point_summary unmeasured = {
 		.status = POINT_INTERRUPTED,
@@ -346,11 +346,11 @@ static json_t *summary_points_json(const struct report *report)
 	json_t *array = json_array();
 	int bad = 0;
 	for (size_t i = 0; i < report->record->grid.points; i++)
-		bad |= json_array_append_new(array, summary_point_json(report, i));
+		bad |= json_array_append_new(array, report_point_json(report, i));
 	return part_list(array, bad);
 }
 
-static json_t *limits_json(const struct record *record)
+json_t *report_limits_json(const struct record *record)
 {
 	json_t *array = json_array();
 	int bad = 0;
@@ -399,7 +399,7 @@ json_t *report_summary_json(const struct report *report)
 	part_put(&part, "step", record_step_to_json(&record->step));
 	part_put(&part, "checksums", summary_checksums_json(&report->checksum_check));
 	part_put(&part, "points", summary_points_json(report));
-	part_put(&part, "limits", limits_json(record));
+	part_put(&part, "limits", report_limits_json(record));
 	part_put(&part, "scaling", scaling_to_json(report));
 	return part_close(&part);
 }

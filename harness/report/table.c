@@ -99,6 +99,8 @@ static int head_width(const struct table_column *column)
 
 static int natural_width(const struct table *table, size_t column, bool heads)
 {
+	if (!table->columns[column].head)
+		return -1;
 	if (table->columns[column].bar)
 		return TABLE_BAR_COLUMNS;
 	int width = heads ? head_width(&table->columns[column]) : 0;
@@ -277,16 +279,25 @@ void markdown_escape(const char *text, struct buffer *out)
 	}
 }
 
+bool table_column_is_words(const struct table_column *column)
+{
+	return column->head && !column->bar;
+}
+
+void table_column_words(const struct table_column *column, struct buffer *out)
+{
+	const bool broken = strstr(column->head, "-\n");
+	for (const char *at = column->head; *at; at++)
+		if (*at == '\n')
+			buffer_text(out, broken ? "" : " ");
+		else if (!broken || *at != '-')
+			buffer_add(out, at, 1);
+}
+
 static void markdown_add_head(const struct table_column *column, struct buffer *out)
 {
-	const size_t size = strlen(column->head);
-	const bool broken = strchr(column->head, '-') && strstr(column->head, "-\n");
 	struct buffer text = {0};
-	for (size_t i = 0; i < size; i++)
-		if (column->head[i] == '\n')
-			buffer_text(&text, broken ? "" : " ");
-		else if (!broken || column->head[i] != '-')
-			buffer_add(&text, &column->head[i], 1);
+	table_column_words(column, &text);
 	markdown_escape(text.data ? text.data : "", out);
 	buffer_release(&text);
 }
@@ -295,7 +306,7 @@ static void markdown_add_row(const struct table *table, size_t row, struct buffe
 {
 	buffer_text(out, "|");
 	for (size_t i = 0; i < table->column_count; i++) {
-		if (table->columns[i].bar)
+		if (!table_column_is_words(&table->columns[i]))
 			continue;
 		buffer_text(out, " ");
 		markdown_escape(table_text(table, row, i), out);
@@ -311,7 +322,7 @@ void table_markdown(const struct table *table, struct buffer *out)
 		return;
 	buffer_text(out, "|");
 	for (size_t i = 0; i < table->column_count; i++) {
-		if (table->columns[i].bar)
+		if (!table_column_is_words(&table->columns[i]))
 			continue;
 		buffer_text(out, " ");
 		markdown_add_head(&table->columns[i], out);
@@ -319,7 +330,7 @@ void table_markdown(const struct table *table, struct buffer *out)
 	}
 	buffer_text(out, "\n|");
 	for (size_t i = 0; i < table->column_count; i++)
-		if (!table->columns[i].bar)
+		if (table_column_is_words(&table->columns[i]))
 			buffer_text(out, table->columns[i].left ? " :-- |" : " --: |");
 	buffer_text(out, "\n");
 	for (size_t row = 0; row < table_rows(table); row++)

@@ -4,9 +4,7 @@
 #include "harness/base/files.h"
 #include "harness/base/units.h"
 #include "harness/record/fields.h"
-#include "harness/report/layout.h"
 #include "harness/report/part.h"
-#include "harness/report/table.h"
 
 #include <errno.h>
 #include <math.h>
@@ -232,76 +230,75 @@ static const char *with_interval(double value, struct interval interval, char ou
 	return out;
 }
 
-static enum ink verification_ink_of(enum experiment_outcome outcome)
+enum ink outcome_ink(const char *outcome)
 {
-	switch (outcome) {
-	case EXPERIMENT_CONFIRMED:
-		return INK_GOOD;
-	case EXPERIMENT_FAILED:
-		return INK_BAD;
-	case EXPERIMENT_UNCLEAR:
-		return INK_WARN;
-	default:
-		return INK_DIM;
-	}
+	return strcmp(outcome, "failed") == 0      ? INK_BAD
+	       : strcmp(outcome, "confirmed") == 0 ? INK_GOOD
+	       : strcmp(outcome, "unclear") == 0   ? INK_WARN
+						   : INK_DIM;
 }
 
-static const char *verification_word_of(enum experiment_outcome outcome)
+static enum ink experiment_ink(const struct table_column *column, const json_t *row)
 {
-	return outcome == EXPERIMENT_CONFIRMED ? "confirmed"
-	       : outcome == EXPERIMENT_FAILED  ? "FAILED"
-					       : experiment_outcome_name(outcome);
+	return outcome_ink(column_text(row, column->path));
 }
 
-static void add_ratio(enum ink ink, double value, struct interval interval, struct table *table)
+static void experiment_outcome(
+	const struct table_column *column, const json_t *row, struct buffer *out)
 {
-	table_add(table, ink, isnan(value) ? "-" : "%.3gx", value);
-	table_add(table, INK_DIM, isnan(interval.low) || isnan(interval.high) ? "-" : "%.3g-%.3g",
-		interval.low, interval.high);
+	const char *outcome = column_text(row, column->path);
+	buffer_text(out, strcmp(outcome, "failed") == 0 ? "FAILED" : outcome);
 }
 
-static void verification_add_rate(enum ink ink, double rate, struct table *table)
+static void experiment_blocks(
+	const struct table_column *column, const json_t *row, struct buffer *out)
 {
-	char number[UNITS_BYTES];
-	table_add(table, ink, "%s", units_or_dash(units_format_count, rate, number));
+	buffer_format(out, "%zu", json_array_size(column_value(row, column->path)));
 }
 
-static void add_experiment(const struct experiment *e, struct table *table)
+void verification_put_experiments(struct medium *medium, const json_t *experiments)
 {
-	table_add(table, verification_ink_of(e->outcome), "%s", verification_word_of(e->outcome));
-	add_ratio(INK_PLAIN, e->predicted, e->predicted_90, table);
-	add_ratio(INK_BOLD, e->measured, e->measured_90, table);
-	verification_add_rate(INK_BOLD, e->throughput, table);
-	verification_add_rate(INK_PLAIN, e->baseline, table);
-	table_add(table, INK_DIM, "%zu", e->blocks);
-	table_add(table, INK_PLAIN, "%s", e->what);
-}
-
-static void render_experiments(
-	const struct verification *v, const struct style *style, struct buffer *out)
-{
-	const struct table_column columns[] = {
-		{.head = "", .left = true},
-		{.head = "predicted"},
-		{.head = "90 % CI", .keep = 4},
-		{.head = "measured"},
-		{.head = "90 % CI", .keep = 3},
-		{.head = "samples/s", .keep = 1},
-		{.head = "baseline", .keep = 2},
-		{.head = "blocks", .keep = 5},
-		{.head = "experiment", .left = true, .wraps = true},
+	static const struct table_column columns[] = {
+		{.head = "",
+			.left = true,
+			.path = "outcome",
+			.text_of = experiment_outcome,
+			.ink_of = experiment_ink},
+		{.head = "predicted", .path = "predicted", .unit = COLUMN_RATIO, .after = "x"},
+		{.head = "90 % CI",
+			.keep = 4,
+			.path = "predicted_90",
+			.unit = COLUMN_RATIO,
+			.ink = INK_DIM},
+		{.head = "measured",
+			.path = "measured",
+			.unit = COLUMN_RATIO,
+			.after = "x",
+			.ink = INK_BOLD},
+		{.head = "90 % CI",
+			.keep = 3,
+			.path = "measured_90",
+			.unit = COLUMN_RATIO,
+			.ink = INK_DIM},
+		{.head = "samples/s",
+			.keep = 1,
+			.path = "measured_throughput",
+			.unit = COLUMN_COUNT,
+			.ink = INK_BOLD},
+		{.head = "baseline", .keep = 2, .path = "baseline", .unit = COLUMN_COUNT},
+		{.head = "blocks",
+			.keep = 5,
+			.path = "log_ratios",
+			.text_of = experiment_blocks,
+			.ink = INK_DIM},
+		{.head = "experiment", .left = true, .wraps = true, .path = "what"},
 	};
-	struct table table;
-	table_open(&table, columns, sizeof columns / sizeof columns[0]);
-	for (size_t i = 0; i < v->count; i++)
-		add_experiment(&v->experiments[i], &table);
-	table_render(&table, style, LAYOUT_INDENT, true, out);
-	table_close(&table);
+	medium_table(medium, columns, sizeof columns / sizeof columns[0], experiments,
+		"Throughput relative to the baseline (the unchanged configuration), in ABBA blocks");
 }
 
 /* Both figures of each failed prediction, and why something was not measured or predicted. */
-static void render_remarks(
-	const struct verification *v, const struct style *style, struct buffer *out)
+static void verification_put_remarks(struct medium *medium, const struct verification *v)
 {
 	for (size_t i = 0; i < v->count; i++) {
 		const struct experiment *e = &v->experiments[i];
@@ -315,43 +312,43 @@ static void render_remarks(
 		else if (e->why[0])
 			buffer_format(&text, "%s: %s", e->what, e->why);
 		const bool failed = e->outcome == EXPERIMENT_FAILED;
-		layout_labelled_buffer(
-			style, failed ? INK_BAD : INK_DIM, failed ? "FAILED" : "", &text, out);
+		medium_fact(medium, failed ? INK_BAD : INK_DIM, failed ? "FAILED" : "", &text);
 	}
 }
 
-static void verification_render_elasticities(
-	const struct verification *v, const struct style *style, struct buffer *out)
+static void stage_bar(const struct table_column *column, const json_t *row, struct buffer *out)
 {
-	if (v->elasticity_count == 0)
-		return;
-	const struct table_column columns[] = {
-		{.head = "stage", .left = true},
-		{.head = "measured"},
-		{.head = "", .bar = true, .keep = 2},
-		{.head = "90 % CI"},
-		{.head = "predicted", .keep = 1},
+	const double value = column_number(row, "value");
+	(void)column;
+	if (isfinite(value) && strcmp(column_text(row, "stage"), "total") != 0)
+		buffer_format(out, "%.4f", value);
+}
+
+/* A row per stage, and their sum. */
+static void verification_put_elasticities(struct medium *medium, const json_t *all)
+{
+	static const struct table_column columns[] = {
+		{.head = "stage", .left = true, .path = "stage"},
+		{.head = "measured", .path = "value", COLUMN_DECIMALS(3), .ink = INK_BOLD},
+		{.head = "", .bar = true, .keep = 2, .text_of = stage_bar},
+		{.head = "90 % CI", .path = "interval", COLUMN_DECIMALS(3), .ink = INK_DIM},
+		{.head = "predicted",
+			.keep = 1,
+			.path = "replayed",
+			COLUMN_DECIMALS(3),
+			.ink = INK_DIM},
 	};
-	struct table table;
-	char number[UNITS_BYTES];
-	layout_heading(style, "elasticity, measured by slowing each stage down", out);
-	table_open(&table, columns, sizeof columns / sizeof columns[0]);
-	for (size_t i = 0; i <= v->elasticity_count; i++) {
-		const bool is_sum = i == v->elasticity_count;
-		const struct measured_elasticity *e = &v->elasticities[is_sum ? 0 : i];
-		const double value = is_sum ? v->elasticity_sum : e->value;
-		const struct interval interval = is_sum ? v->elasticity_sum_90 : e->interval;
-		const double replayed = is_sum ? v->replayed_sum : e->replayed;
-		table_add(&table, is_sum ? INK_BOLD : INK_PLAIN, "%s", is_sum ? "total" : e->stage);
-		table_add(&table, INK_BOLD, isnan(value) ? "-" : "%.3f", value);
-		table_add(&table, INK_ACCENT, "%.4f", is_sum || isnan(value) ? 0 : value);
-		table_add(&table, INK_DIM, isnan(interval.low) ? "-" : "%.3f to %.3f", interval.low,
-			interval.high);
-		(void)snprintf(number, sizeof number, isnan(replayed) ? "-" : "%.3f", replayed);
-		table_add(&table, INK_DIM, "%s", number);
-	}
-	table_render(&table, style, LAYOUT_INDENT, true, out);
-	table_close(&table);
+	if (json_array_size(column_value(all, "stages")) == 0)
+		return;
+	json_t *rows = json_copy(json_object_get(all, "stages"));
+	(void)json_array_append_new(rows, json_pack("{s:s, s:O, s:O, s:O}", "stage", "total",
+						  "value", json_object_get(all, "sum"), "interval",
+						  json_object_get(all, "sum_interval"), "replayed",
+						  json_object_get(all, "replayed_sum")));
+	medium_heading(medium, "elasticity, measured by slowing each stage down");
+	medium_table(medium, columns, sizeof columns / sizeof columns[0], rows,
+		"Elasticity, measured by slowing each stage down");
+	json_decref(rows);
 }
 
 /* The baseline runs again what was diagnosed: samples/s over all experiments; NAN: none was run. */
@@ -367,8 +364,7 @@ static double baseline_of(const struct verification *v)
 	return blocks > 0 ? exp(sum / (double)blocks) : NAN;
 }
 
-static void render_baseline(
-	const struct verification *v, const struct style *style, struct buffer *out)
+static void verification_put_baseline(struct medium *medium, const struct verification *v)
 {
 	const double baseline = baseline_of(v);
 	char now[UNITS_BYTES];
@@ -379,7 +375,7 @@ static void render_baseline(
 			"the baseline reached %s samples/s during the experiments, but %s when it was "
 			"diagnosed: the node has changed, or short runs differ from long ones",
 			units_format_count(baseline, now), units_format_count(v->throughput, then));
-	layout_labelled_buffer(style, INK_WARN, "note", &text, out);
+	medium_fact(medium, INK_WARN, "note", &text);
 }
 
 void verification_incomplete(const struct verification *v, struct buffer *out)
@@ -404,8 +400,8 @@ void verification_repeated(const struct verification *v, struct buffer *out)
 			v->repeated == 1 ? "it" : "them");
 }
 
-static void render_conclusion(const struct verification *v, const struct verdict *verdict,
-	const struct style *style, struct buffer *out)
+static void verification_put_conclusion(
+	struct medium *medium, const struct verification *v, const struct verdict *verdict)
 {
 	struct buffer text = {0};
 	const double after = verification_confidence(v, verdict);
@@ -417,17 +413,17 @@ static void render_conclusion(const struct verification *v, const struct verdict
 			&text, "; confidence falls from %.2f to %.2f", verdict->confidence, after);
 	else
 		buffer_format(&text, "; confidence stays %.2f", after);
-	layout_labelled_buffer(style, v->failed ? INK_BAD : INK_GOOD, "verified", &text, out);
+	medium_fact(medium, v->failed ? INK_BAD : INK_GOOD, "verified", &text);
 	verification_incomplete(v, &text);
-	layout_labelled_buffer(style, INK_WARN, "partly", &text, out);
+	medium_fact(medium, INK_WARN, "partly", &text);
 	verification_repeated(v, &text);
-	layout_labelled_buffer(style, INK_WARN, "note", &text, out);
+	medium_fact(medium, INK_WARN, "note", &text);
 	if (other)
 		buffer_format(&text,
 			"slowing %s down costs more than slowing %s down: the experiments say that the "
 			"bottleneck is %s",
 			other->stage, verdict->stage, other->stage);
-	layout_labelled_buffer(style, INK_BAD, "but", &text, out);
+	medium_fact(medium, INK_BAD, "but", &text);
 	const struct interval *sum = &v->elasticity_sum_90;
 	if (v->elasticity_count > 0 && sum->high < SUM_LOW)
 		buffer_format(&text,
@@ -439,12 +435,12 @@ static void render_conclusion(const struct verification *v, const struct verdict
 			"the measured elasticities add up to %.2f: the stages are nearly balanced, and "
 			"slowing any of them down makes it the bottleneck",
 			v->elasticity_sum);
-	layout_labelled_buffer(style, INK_WARN, "note", &text, out);
-	render_baseline(v, style, out);
+	medium_fact(medium, INK_WARN, "note", &text);
+	verification_put_baseline(medium, v);
 }
 
-void verification_text(const struct verification *v, const struct verdict *verdict,
-	const struct style *style, struct buffer *out)
+void verification_put(struct medium *medium, const struct verification *v,
+	const struct verdict *verdict, const json_t *document)
 {
 	char spent[UNITS_BYTES];
 	struct buffer head = {0};
@@ -452,11 +448,11 @@ void verification_text(const struct verification *v, const struct verdict *verdi
 		"experiments: throughput relative to the baseline (the unchanged "
 		"configuration), in ABBA blocks of %d runs, %s in total",
 		EXPERIMENT_RUNS, units_format_duration(v->spent_s * 1e9, spent));
-	layout_heading(style, head.data ? head.data : "", out);
+	medium_heading(medium, head.data ? head.data : "");
 	buffer_release(&head);
-	render_experiments(v, style, out);
-	verification_render_elasticities(v, style, out);
-	buffer_text(out, "\n");
-	render_conclusion(v, verdict, style, out);
-	render_remarks(v, style, out);
+	verification_put_experiments(medium, column_value(document, "verification"));
+	verification_put_elasticities(medium, column_value(document, "measured_elasticities"));
+	medium_space(medium);
+	verification_put_conclusion(medium, v, verdict);
+	verification_put_remarks(medium, v);
 }

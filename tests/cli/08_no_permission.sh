@@ -28,13 +28,13 @@ says "closed"
 chmod 000 tiny.ini
 expect 2 "${as[@]}" ./mlbench check tiny.ini
 says "tiny.ini"
-# Why a result could not be read may have passed the next time, and is kept in no index.
+# Why a result could not be read may have passed the next time.
 chmod 644 tiny.ini && chmod 777 .
 "${as[@]}" ./mlbench run tiny.ini $ONE --out results/a >out 2>err
-chmod 000 results/a/points.jsonl
+chmod 000 results/a/{points.jsonl,summary.json}
 expect 0 "${as[@]}" ./mlbench history
 prints "1 cannot be read"
-chmod 644 results/a/points.jsonl
+chmod 644 results/a/{points.jsonl,summary.json}
 expect 0 "${as[@]}" ./mlbench history
 prints "1 of 1 results"
 ! grep -q "cannot be read" out || fail "a result that can be read is not"

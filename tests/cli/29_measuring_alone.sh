@@ -7,7 +7,7 @@ sed -i '/^\[sweep\]/,$d' tiny.ini
 expect 0 "$alone" tiny.ini left
 repetitions left 1 || fail "no repetition is recorded"
 libraries=$(ldd "$alone")
-for needless in ncurses sqlite microhttpd protobuf tinfo gnutls; do
+for needless in ncurses microhttpd protobuf tinfo gnutls; do
 	case $libraries in *lib"$needless"*) fail "what measures needs lib$needless" ;; esac
 done
 "$MLBENCH" show left >out 2>err || [ $? -eq 3 ] || fail "its record cannot be read"
@@ -17,12 +17,12 @@ prints "samples/s"
 bare=$(dirname "$MLBENCH")/bare/mlbench
 [ -x "$bare" ] || skip "it runs elsewhere; make all first, for the program without the optional libraries"
 libraries=$(ldd "$bare")
-for optional in webp tiff sqlite ncurses tinfo microhttpd gnutls dw elf protobuf; do
+for optional in webp tiff ncurses tinfo microhttpd gnutls dw elf protobuf; do
 	case $libraries in *"lib$optional"[-.w0-9]*) fail "the program without the optional libraries needs lib$optional" ;; esac
 done
 expect_measured "$bare" run tiny.ini --out bare
 [ -s bare/report.html ] || fail "no report"
-for command in "show bare" "diagnose bare" "top bare" "compare left bare" "export bare --format markdown"; do
+for command in "show bare" "diagnose bare" "top bare" "compare left bare" "history ." "export bare --format markdown"; do
 	# shellcheck disable=SC2086
 	"$bare" $command >out 2>err || [ $? -eq 3 ] || fail "without the optional libraries, '$command' fails: $(cat err)"
 done
@@ -33,7 +33,6 @@ without() {
 	expect 3 "$bare" "${@:2}"
 	says "built without $1"
 }
-without SQLite history .
 without libdw run tiny.ini --flame --out flamed
 without libmicrohttpd run tiny.ini --listen --out served
 without protobuf-c export bare --format tensorboard
@@ -41,7 +40,7 @@ expect 0 "$bare" list parts --json
 python3 - <<'PY' || fail "the list of parts"
 import json
 rows = {row["name"]: row["unavailable"] for row in json.load(open("out"))["parts"]}
-assert set(rows) == {"live view", "metrics server", "flame graphs", "history", "TensorBoard", "charts"}, rows
+assert set(rows) == {"live view", "metrics server", "flame graphs", "TensorBoard", "charts"}, rows
 assert all(why for name, why in rows.items() if name != "charts"), rows
 PY
 expect 0 "$bare" list codecs

@@ -13,18 +13,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define ANY_ARGUMENT (-1)
-
 static const struct call {
 	const char *name;
 	long number;
-	long second; /* only with this second argument */
 } calls[] = {
-	{"io_uring_setup", SYS_io_uring_setup, ANY_ARGUMENT},
-	{"flock", SYS_flock, ANY_ARGUMENT},
-	{"fcntl_lock", SYS_fcntl, F_SETLK},
-	{"mbind", SYS_mbind, ANY_ARGUMENT},
-	{"move_pages", SYS_move_pages, ANY_ARGUMENT},
+	{"io_uring_setup", SYS_io_uring_setup},
+	{"flock", SYS_flock},
+	{"mbind", SYS_mbind},
+	{"move_pages", SYS_move_pages},
 };
 
 static const struct {
@@ -42,12 +38,9 @@ static const struct {
 static int forbid(const struct call *call, int error)
 {
 	const unsigned failure = SECCOMP_RET_ERRNO | (unsigned)error;
-	const int any = call->second == ANY_ARGUMENT;
 	struct sock_filter filter[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)call->number, 0, 3),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)call->second, 0, any ? 0 : 1),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)call->number, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, failure),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};

@@ -115,14 +115,14 @@ static void write_all(struct report *report)
 	struct buffer text = {0};
 	struct error err = {0};
 	report_terminal(report, &style, true, &text);
-	report_csv(report, &text);
 	for (size_t i = 0; export_list[i]; i++)
 		if (export_list[i]->text && export_list[i]->text(report, &text, &err))
 			require(*err.text, "a refused export without a message");
-	buffer_release(&text);
 	json_t *summary = report_summary_json(report);
 	char *dump = summary ? json_dumps(summary, 0) : NULL;
 	require(dump != NULL, "a summary that is no JSON");
+	report_csv(report, json_object_get(summary, "points"), &text);
+	buffer_release(&text);
 	free(dump);
 	json_decref(summary);
 }

@@ -1,6 +1,7 @@
 /* A device over repetitions, and what is said of it: figures by hand, never a zero for what is not known. */
 #include "harness/record/measurement.h"
 #include "harness/report/device_report.h"
+#include "harness/report/summary_tables.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -142,10 +143,17 @@ static struct point_summary *summarised(void)
 
 static const char *text_of(const struct point_summary *point)
 {
+	static const char *const same[] = {[SAME_YES] = "same", [SAME_NO] = "different"};
 	static char copy[8192];
 	static const struct style style = {.width = 400, .utf8 = true};
 	struct buffer out = {0};
-	device_text_render(point, &style, &out);
+	struct medium medium = medium_terminal(&style, &out);
+	json_t *json = json_pack("{s:o}", "devices", device_summaries_to_json(point));
+	assert_non_null(json);
+	if (same[point->same_results])
+		json_object_set_new(json, "first_losses", json_string(same[point->same_results]));
+	summary_devices(&medium, json);
+	json_decref(json);
 	(void)snprintf(copy, sizeof copy, "%s", out.data ? out.data : "");
 	buffer_release(&out);
 	return copy;

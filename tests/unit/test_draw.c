@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 static struct live_view *view;
-static struct history *history;
+static struct recent *history;
 static struct live_verdict verdict;
 static struct stall stall;
 static struct canvas canvas;
@@ -81,7 +81,7 @@ static int make(void **state)
 	(void)snprintf(view->label, sizeof view->label, "decode.workers=4 batch.size=50");
 	for (int i = 0; i <= 40; i++) {
 		at(i * 0.25);
-		history_add(history, view);
+		recent_add(history, view);
 	}
 	verdict = (struct live_verdict){.told = true};
 	(void)snprintf(verdict.words, sizeof verdict.words, "forming: decode / cpu, so far");
@@ -265,42 +265,41 @@ static void test_history(void **state)
 	double shares[THREAD_STATES];
 	double rate;
 	assert_int_equal(history->value_count, 41);
-	assert_true(history_states(history, view, 1, shares, &rate));
+	assert_true(recent_states(history, view, 1, shares, &rate));
 	assert_float_equal(shares[THREAD_WORKING], 0.9, 1e-6);
 	assert_float_equal(rate, 1000, 1);
-	const struct live_sums *old = history_before(history, view, 2, 0);
+	const struct live_sums *old = recent_before(history, view, 2, 0);
 	assert_int_equal(old->t_ns, view->updated_ns - 2 * NS_PER_S);
 	/* Pictures that come too fast are one. */
 	at(10.01);
-	history_add(history, view);
+	recent_add(history, view);
 	assert_int_equal(history->value_count, 41);
 	/* A long run stays within bounds, and forgets the oldest. */
 	for (int i = 41; i < 2000; i++) {
 		at(i * 0.25);
-		history_add(history, view);
+		recent_add(history, view);
 	}
-	assert_int_equal(history->value_count, HISTORY_VALUES);
-	assert_int_equal(history->sum_count, HISTORY_SUMS);
-	assert_int_equal(
-		history_before(history, view, 2, 0)->t_ns, view->updated_ns - 2 * NS_PER_S);
+	assert_int_equal(history->value_count, RECENT_VALUES);
+	assert_int_equal(history->sum_count, RECENT_SUMS);
+	assert_int_equal(recent_before(history, view, 2, 0)->t_ns, view->updated_ns - 2 * NS_PER_S);
 	/* A pause is one gap; the next repetition has nothing of the one before. */
 	view->period_s = NAN;
 	for (int i = 0; i < 5; i++) {
 		view->updated_ns += NS_PER_S;
-		history_add(history, view);
+		recent_add(history, view);
 	}
-	assert_true(isnan(history->values[HISTORY_MEMORY][history->value_count - 1]));
-	const float before = history->values[HISTORY_MEMORY][history->value_count - 2];
+	assert_true(isnan(history->values[RECENT_MEMORY][history->value_count - 1]));
+	const float before = history->values[RECENT_MEMORY][history->value_count - 2];
 	assert_true(before > 0);
 	view->period_s = 0.2;
 	view->begun_ns = view->updated_ns;
 	at(0.25);
-	assert_null(history_before(history, view, 2, 0));
-	assert_false(history_states(history, view, 1, shares, &rate));
-	history_add(history, view);
+	assert_null(recent_before(history, view, 2, 0));
+	assert_false(recent_states(history, view, 1, shares, &rate));
+	recent_add(history, view);
 	at(0.5);
-	history_add(history, view);
-	assert_true(history_states(history, view, 1, shares, &rate));
+	recent_add(history, view);
+	assert_true(recent_states(history, view, 1, shares, &rate));
 	assert_float_equal(shares[THREAD_WORKING], 0.9, 1e-6);
 }
 

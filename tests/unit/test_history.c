@@ -1,81 +1,116 @@
-/* Conditions, times and metrics of the history, and rows of a real index that they choose. */
+/* Conditions, times and metrics of the history, and results that they choose. */
+#include "harness/base/files.h"
 #include "harness/report/csv.h"
 #include "harness/report/history.h"
 #include "harness/report/history_filter.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 enum { CHOSEN_BYTES = 600 };
 
-static struct history history;
+/* Three results: two with a summary, newer than the points, that says all; one that cannot be read. */
+static const struct {
+	const char *folder, *summary;
+} results[] = {
+	{"a/1", "{\"schema\":\"mlbench.summary/1\",\"name\":\"alpha\",\"config_hash\":\"abcdef01\","
+		"\"started\":\"1970-01-01T00:16:40Z\",\"finished\":\"1970-01-01T00:18:20Z\","
+		"\"status\":\"complete\",\"version\":\"0.1.0\","
+		"\"step\":{\"backend\":\"emulated\",\"emulated\":true},"
+		"\"config\":{\"batch\":{\"size\":64},\"read\":{\"engine\":\"auto\"},"
+		"\"decode\":{\"workers\":1},\"measure\":{\"duration\":\"2s\",\"limits\":false}},"
+		"\"environment\":{\"kernel\":{\"release\":\"6.1.0\"},\"memory\":{\"total\":17179869184},"
+		"\"cpu\":{\"model\":\"EPYC 9000\",\"allowed\":4},\"node\":{\"name\":\"h1\"}},"
+		"\"points\":["
+		"{\"id\":0,\"status\":\"ok\",\"settings\":{\"decode.workers\":2},"
+		"\"throughput\":{\"median\":900,\"ci95\":[880,920],\"repeats\":[900,900,900]},"
+		"\"verdict\":{\"stage\":\"decode\",\"resource\":\"cpu\",\"confidence\":0.9},"
+		"\"step_utilisation\":0.5,"
+		"\"stages\":[{\"name\":\"read\",\"service_us\":{\"p99\":2000}}]},"
+		"{\"id\":1,\"status\":\"ok\",\"settings\":{\"decode.workers\":4},"
+		"\"throughput\":{\"median\":1800,\"ci95\":[1700,1900],\"repeats\":[1800,1800,1800]},"
+		"\"verdict\":{\"stage\":\"step\",\"resource\":\"compute\",\"confidence\":0.8},"
+		"\"step_utilisation\":0.9,"
+		"\"stages\":[{\"name\":\"read\",\"service_us\":{\"p99\":4000}}]},"
+		"{\"id\":2,\"status\":\"interrupted\",\"settings\":{\"decode.workers\":9},"
+		"\"stages\":[]}]}"},
+	{"b/2", "{\"schema\":\"mlbench.summary/1\",\"name\":\"it's \\\"b\\\"; DROP TABLE results;--\","
+		"\"config_hash\":\"00ff\",\"started\":\"1970-01-01T00:33:20Z\","
+		"\"finished\":\"1970-01-01T00:35:00Z\",\"status\":\"interrupted\",\"version\":\"0.2.0\","
+		"\"step\":{\"backend\":\"cuda\",\"emulated\":false},"
+		"\"config\":{\"batch\":{\"size\":32},\"decode\":{\"workers\":4},"
+		"\"measure\":{\"duration\":\"500ms\",\"limits\":true}},"
+		"\"environment\":{\"cpu\":{\"model\":\"i7\",\"allowed\":8}},"
+		"\"points\":[{\"id\":0,\"status\":\"ok\",\"settings\":{},"
+		"\"throughput\":{\"median\":500,\"ci95\":[490,510],\"repeats\":[500,500]},"
+		"\"verdict\":{\"stage\":\"read\",\"resource\":\"latency\",\"confidence\":0.7},"
+		"\"rss_peak_bytes\":1048576}]}"},
+	{"c/3", "{\"schema\": \"mlben"},
+};
 
-/* Three results: two with a point, one that cannot be read. */
-static const char rows_sql[] =
-	"INSERT INTO results (folder, mtime, size, running, problem, name, hash, node, host, cpu, cores,"
-	" version, started, finished, status, backend, emulated, points, config, facts) VALUES "
-	"('a/1',1,1,0,NULL,'alpha','abcdef01','n1','h1','EPYC 9000',4,'0.1.0',1000,1100,'complete',"
-	" 'emulated',1,2,'{\"batch.size\":64,\"read.block\":4096,\"read.engine\":\"auto\","
-	"\"decode.workers\":1}','{\"kernel.release\":\"6.1.0\",\"memory.total\":17179869184}'),"
-	"('b/2',1,1,0,NULL,'it''s \"b\"; DROP TABLE results;--','00ff','n2','','i7',8,'0.2.0',2000,2100,"
-	" 'interrupted','cuda',0,1,'{\"batch.size\":32,\"decode.workers\":4}','{}'),"
-	"('c/3',1,1,0,'torn',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'unreadable',NULL,NULL,NULL,"
-	" NULL,NULL);"
-	"INSERT INTO points (result, point, status, settings, swept, throughput, low, high, repeats,"
-	" stage, also, resource, confidence, metrics) VALUES "
-	"(1,0,'ok','decode.workers=2','{\"decode.workers\":2}',900,880,920,3,'decode','','cpu',0.9,"
-	" '{\"read.p99\":0.002,\"step_utilisation\":0.5}'),"
-	"(1,1,'ok','decode.workers=4','{\"decode.workers\":4}',1800,1700,1900,3,'step','','compute',0.8,"
-	" '{\"read.p99\":0.004,\"step_utilisation\":0.9}'),"
-	"(2,0,'ok','','{}',500,490,510,2,'read','','latency',0.7,'{\"rss_peak_bytes\":1048576}');";
+static char root[] = "/tmp/mlbench-test-history-XXXXXX";
 
 static int set_up(void **state)
 {
-	struct error err = {0};
 	(void)state;
-	history = (struct history){0};
-	if (history_database_open(&history.db, NULL, false, &err))
+	if (!mkdtemp(root))
 		return -1;
-	return history_database_run(&history.db, rows_sql) == SQLITE_OK ? 0 : -1;
+	for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
+		char path[PATH_MAX];
+		(void)snprintf(path, sizeof path, "%s/%.1s", root, results[i].folder);
+		(void)mkdir(path, 0755);
+		(void)snprintf(path, sizeof path, "%s/%s", root, results[i].folder);
+		(void)mkdir(path, 0755);
+		(void)snprintf(path, sizeof path, "%s/%s/points.jsonl", root, results[i].folder);
+		if (files_write_atomic(path, "torn", 4, NULL))
+			return -1;
+		(void)snprintf(path, sizeof path, "%s/%s/summary.json", root, results[i].folder);
+		if (files_write_atomic(path, results[i].summary, strlen(results[i].summary), NULL))
+			return -1;
+	}
+	return 0;
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	history_close(&history);
-	return 0;
+	return files_remove_tree(root, NULL);
 }
 
 /* Folders of the rows that meet the conditions, "a/1 b/2"; the settings of the first one behind '@'. */
 static const char *chosen(const char *const *conditions, char out[CHOSEN_BYTES])
 {
 	struct history_filter filter = {0};
-	struct history_rows rows = {0};
+	struct history history = {0};
 	struct error err = {0};
-	for (size_t i = 0; conditions[i]; i++) {
-		const int code = history_filter_add(&filter, &history.db, conditions[i], &err);
-		if (code) {
-			(void)snprintf(out, CHOSEN_BYTES, "refused: %s", err.text);
-			history_filter_release(&filter);
-			return out;
-		}
-	}
-	assert_int_equal(history_select(&history, &filter, NULL, false, &rows, &err), 0);
+	int code = 0;
+	for (size_t i = 0; conditions[i] && !code; i++)
+		code = history_filter_add(&filter, conditions[i], &err);
+	if (!code)
+		code = history_read(&history, root, &filter, NULL, NULL, &err);
 	size_t used = 0;
 	out[0] = '\0';
-	for (size_t i = 0; i < rows.count; i++)
-		used += (size_t)snprintf(
-			out + used, CHOSEN_BYTES - used, "%s%s", i ? " " : "", rows.rows[i].folder);
-	if (rows.count > 0 && rows.rows[0].settings)
-		(void)snprintf(out + used, CHOSEN_BYTES - used, "@%s", rows.rows[0].settings);
-	history_rows_release(&rows);
+	for (size_t i = 0; i < history.count && !code; i++) {
+		assert_true(history.rows[i].best);
+		used += (size_t)snprintf(out + used, CHOSEN_BYTES - used, "%s%s", i ? " " : "",
+			history.rows[i].folder);
+	}
+	if (code)
+		(void)snprintf(out, CHOSEN_BYTES, "refused: %s", err.text);
+	else if (history.count > 0 && history.rows[0].settings)
+		(void)snprintf(out + used, CHOSEN_BYTES - used, "@%s", history.rows[0].settings);
+	history_close(&history);
 	history_filter_release(&filter);
 	return out;
 }
@@ -98,10 +133,15 @@ static void test_columns(void **state)
 	assert_string_equal(CHOSEN("verdict=read/latency"), "b/2@");
 	assert_string_equal(CHOSEN("started<1970-01-01T00:30"), "a/1@decode.workers=4");
 	assert_string_equal(CHOSEN("name=alpha", "cores=8"), "");
+	assert_string_equal(CHOSEN("host=h1"), "a/1@decode.workers=4");
+	assert_string_equal(CHOSEN("version!=0.1.0"), "b/2@");
+	assert_string_equal(CHOSEN("points=3"), "a/1@decode.workers=4");
+	assert_string_equal(CHOSEN("repeats<3"), "b/2@");
+	assert_string_equal(CHOSEN("finished>=1970-01-01T00:35"), "b/2@");
 }
 
 /* What a user writes is a value, whatever it looks like. */
-static void test_no_sql(void **state)
+static void test_any_text(void **state)
 {
 	char text[CHOSEN_BYTES];
 	(void)state;
@@ -129,6 +169,8 @@ static void test_config_and_metrics(void **state)
 	assert_string_equal(CHOSEN("read.p99<3ms"), "a/1@decode.workers=2");
 	assert_string_equal(CHOSEN("step_utilisation>=90%"), "a/1@decode.workers=4");
 	assert_string_equal(CHOSEN("rss_peak_bytes=1MiB"), "b/2@");
+	assert_string_equal(CHOSEN("measure.duration<1s"), "b/2@");
+	assert_string_equal(CHOSEN("measure.limits=on"), "b/2@");
 	assert_string_equal(CHOSEN("kernel.release=6.1.0"), "a/1@decode.workers=4");
 	assert_string_equal(CHOSEN("memory.total>16000000000"), "a/1@decode.workers=4");
 }
@@ -168,7 +210,7 @@ static void test_refused(void **state)
 	struct error err = {0};
 	int code = 0;
 	for (int i = 0; i <= HISTORY_CONDITIONS_MAX && !code; i++)
-		code = history_filter_add(&filter, &history.db, "decode.workers=1", &err);
+		code = history_filter_add(&filter, "decode.workers=1", &err);
 	assert_int_equal(code, -EINVAL);
 	assert_non_null(strstr(err.text, "more than"));
 	history_filter_release(&filter);
@@ -229,7 +271,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_columns),
-		cmocka_unit_test(test_no_sql),
+		cmocka_unit_test(test_any_text),
 		cmocka_unit_test(test_config_and_metrics),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_times),

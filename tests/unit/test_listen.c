@@ -1,7 +1,6 @@
 /* Metrics of a run over HTTP: scraped by several while the picture changes, on both loopback addresses; what is refused. */
 #include "harness/base/clock.h"
 #include "harness/live/listen.h"
-#include "harness/live/metrics.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -336,7 +336,6 @@ static void test_hostile_names(void **state)
 	s->pid = 7;
 	s->seen = s->whole = s->by_stage = true;
 	s->view = *view;
-	s->process = process;
 	s->now_ns = now_ns;
 	s->thread_count = THREADS;
 	memcpy(s->threads, looks, sizeof looks);

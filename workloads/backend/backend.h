@@ -220,7 +220,7 @@ void backend_group_close(struct backend_group *group);
 double backend_gradient_bytes(const struct config *config);
 
 /* Emulated devices: ns of one exchange among step.devices of them, a ring all-reduce of the gradients over links of
- * sync.bandwidth and sync.latency (harness/config/all_reduce.h); 0 for one device. */
+ * sync.bandwidth and sync.latency (harness/config/shape.h); 0 for one device. */
 double backend_exchange_ns(const struct config *config);
 
 /* --- for the backends themselves, and tests --- */

@@ -4,6 +4,7 @@
 
 #include "harness/base/hash.h"
 #include "harness/base/units.h"
+#include "harness/report/columns.h"
 #include "harness/report/html/assets.h"
 #include "harness/report/html/html.h"
 #include "harness/report/html/palette.h"
@@ -297,15 +298,20 @@ static void page_put_head(struct page *page, const struct page_table *table)
 	page_put(page, "\n<tbody>\n");
 }
 
-void page_table(struct page *page, const struct page_table *table, const char *caption)
+static void page_put_caption_of_table(struct page *page, const char *caption)
 {
-	size_t at;
-	const json_t *row;
 	page_put(page, "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"");
 	page_put_text(page, caption);
 	page_put(page, "\"><table><caption>");
 	page_put_text(page, caption);
 	page_put(page, "</caption>");
+}
+
+void page_table(struct page *page, const struct page_table *table, const char *caption)
+{
+	size_t at;
+	const json_t *row;
+	page_put_caption_of_table(page, caption);
 	page_put_head(page, table);
 	json_array_foreach(table->rows, at, row)
 	{
@@ -313,6 +319,60 @@ void page_table(struct page *page, const struct page_table *table, const char *c
 		for (size_t i = 0; i < table->column_count; i++)
 			page_put_cell(page, &table->columns[i],
 				json_object_get(row, table->columns[i].field));
+		page_put(page, "\n");
+	}
+	page_put(page, "</table></div>\n");
+}
+
+/* A number as this page has it, a text as all media do. */
+static void page_put_row(struct page *page, const struct table_column *column, const json_t *row)
+{
+	static const enum page_format formats[] = {[COLUMN_COUNT] = PAGE_COUNT,
+		[COLUMN_SHARE] = PAGE_SHARE,
+		[COLUMN_BYTES] = PAGE_BYTES,
+		[COLUMN_RATE] = PAGE_RATE,
+		[COLUMN_SECONDS] = PAGE_SECONDS};
+	const struct page_column mine = {.format = column->left ? PAGE_TEXT : PAGE_REAL};
+	const json_t *value = column->text_of ? NULL : column_value(row, column->path);
+	const double scale = fpclassify(column->scale) == FP_ZERO ? 1 : column->scale;
+	char number[PAGE_NUMBER_BYTES];
+	struct buffer text = {0};
+	if (json_is_number(value) && column->unit < COLUMN_FIXED && column->unit > COLUMN_TEXT)
+		buffer_text(&text, page_number(formats[column->unit],
+					   scale * json_number_value(value), number));
+	else
+		column_cell(column, row, &text);
+	json_t *cell =
+		strcmp(text.data ? text.data : "-", "-") == 0 ? NULL : json_string(text.data);
+	page_put_cell(page, &mine, cell);
+	page->failed = page->failed || text.failed;
+	json_decref(cell);
+	buffer_release(&text);
+}
+
+void page_rows(struct page *page, const struct table_column *columns, size_t count,
+	const json_t *rows, const char *caption)
+{
+	size_t at;
+	const json_t *row;
+	page_put_caption_of_table(page, caption);
+	page_put(page, "<thead><tr>");
+	for (size_t i = 0; i < count; i++) {
+		struct buffer words = {0};
+		if (!table_column_is_words(&columns[i]))
+			continue;
+		table_column_words(&columns[i], &words);
+		page_put(page, columns[i].left ? "<th scope=col>" : "<th scope=col class=n>");
+		page_put_text(page, words.data ? words.data : "");
+		buffer_release(&words);
+	}
+	page_put(page, "\n<tbody>\n");
+	json_array_foreach(rows, at, row)
+	{
+		page_put(page, "<tr>");
+		for (size_t i = 0; i < count; i++)
+			if (table_column_is_words(&columns[i]))
+				page_put_row(page, &columns[i], row);
 		page_put(page, "\n");
 	}
 	page_put(page, "</table></div>\n");

@@ -34,6 +34,7 @@
 
 #include "harness/base/buffer.h"
 #include "harness/base/error.h"
+#include "harness/report/table.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -126,6 +127,9 @@ void page_list_end(struct page *page);
 /* Said so that nobody can miss it: planted conditions, an interrupted sweep. */
 void page_notice(struct page *page, const char *label, const char *text);
 void page_table(struct page *page, const struct page_table *table, const char *caption);
+/* The same of columns that other media have, too (columns.h). */
+void page_rows(struct page *page, const struct table_column *columns, size_t count,
+	const json_t *rows, const char *caption);
 void page_chart(struct page *page, const struct chart *chart);
 /* One thing to do, said so that it is seen first: "read.depth=4", "992 samples/s predicted", what follows from it. */
 void page_action(struct page *page, const char *what, const char *gain, const char *text);

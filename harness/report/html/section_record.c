@@ -10,6 +10,7 @@
 #include "harness/record/fields.h"
 #include "harness/report/ceilings_sheet.h"
 #include "harness/report/part.h"
+#include "harness/report/summary_tables.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -388,31 +389,16 @@ static void context_put_ceilings(const struct record *record, struct page *page)
 	page_fold_end(page);
 }
 
-static const struct page_column limit_columns[] = {
-	{"stage", "stage", PAGE_TEXT},
-	{"capacity", "samples/s", PAGE_COUNT},
-	{"how", "how", PAGE_TEXT},
-};
-
 static void context_put_limits(const struct record *record, struct page *page)
 {
-	struct page_table table = {
-		.columns = limit_columns, .column_count = 3, .rows = json_array()};
-	if (record->limit_count == 0) {
-		json_decref(table.rows);
+	struct medium medium = medium_page(page);
+	if (record->limit_count == 0)
 		return;
-	}
-	for (size_t i = 0; i < record->limit_count; i++) {
-		struct part part = part_open();
-		part_put(&part, "stage", fields_text(record->limits[i].stage));
-		part_put(&part, "capacity", fields_number(record->limits[i].capacity));
-		part_put(&part, "how", fields_text(record->limits[i].how));
-		(void)json_array_append_new(table.rows, part_close(&part));
-	}
+	json_t *limits = report_limits_json(record);
 	page_fold_begin(page, "Limits: each stage alone on this node, and mlbench itself");
-	page_table(page, &table, "Each stage alone");
+	summary_limits(&medium, limits);
 	page_fold_end(page);
-	json_decref(table.rows);
+	json_decref(limits);
 }
 
 static void context_put_configuration(const struct record *record, struct page *page)

@@ -64,21 +64,6 @@ static double verdict_step_takes(const struct point_summary *p)
 
 /* --- where, when, on what --------------------------------------------------------------------- */
 
-static void facts_add_data(const struct record *record, struct buffer *out)
-{
-	const struct fact *samples = fact_find(&record->environment, "dataset", "samples");
-	const struct fact *bytes = fact_find(&record->environment, "dataset", "bytes");
-	const struct fact *path = fact_find(&record->environment, "data", "path");
-	char text[UNITS_BYTES];
-	if (!samples || samples->kind != FACT_NUMBER)
-		return;
-	buffer_format(out, " · %s samples", units_format_count(samples->number, text));
-	if (bytes && bytes->kind == FACT_NUMBER)
-		buffer_format(out, ", %s", units_format_size(bytes->number, text));
-	if (path && path->kind == FACT_TEXT)
-		buffer_format(out, " in %s", path->text);
-}
-
 void section_facts(const struct record *record, struct buffer *out)
 {
 	const char *node = fact_node_name(&record->environment);
@@ -90,7 +75,10 @@ void section_facts(const struct record *record, struct buffer *out)
 	buffer_format(out, "%s, %u core%s · %s",
 		cpu && cpu->kind == FACT_TEXT ? cpu->text : "CPU model unknown", record->cores,
 		record->cores == 1 ? "" : "s", when);
-	facts_add_data(record, out);
+	struct buffer data = {0};
+	report_data_text(record, &data);
+	buffer_format(out, "%s%s", data.size > 0 ? " · " : "", data.data ? data.data : "");
+	buffer_release(&data);
 	buffer_format(out, " · step: %s", record->step.description);
 }
 
@@ -489,101 +477,7 @@ static void evidence_put_replay(const struct diagnosis *d, double measured, stru
 	section_put_text(page, &text);
 }
 
-static const struct page_column elasticity_columns[] = {
-	{"cost", "cost", PAGE_TEXT},
-	{"value", "elasticity", PAGE_FRACTION},
-	{"low", "90 %: from", PAGE_FRACTION},
-	{"high", "to", PAGE_FRACTION},
-};
-
-static void evidence_put_elasticities(const struct elasticities *all, struct page *page)
-{
-	static const double SHOWN = 0.005;
-	struct page_table table = {
-		.columns = elasticity_columns, .column_count = 4, .rows = json_array()};
-	for (int cost = 0; cost < COSTS; cost++) {
-		const struct elasticity *e = &all->costs[cost];
-		char name[PAIR_BYTES + 2];
-		struct part part = part_open();
-		if (!(fabs(e->value) >= SHOWN)) {
-			json_decref(part_close(&part));
-			continue;
-		}
-		(void)snprintf(name, sizeof name, "%s / %s", replay_cost_stage(e->cost),
-			replay_cost_resource(e->cost));
-		part_put(&part, "cost", json_string(name));
-		part_put(&part, "value", fields_number(e->value));
-		part_put(&part, "low", fields_number(e->interval.low));
-		part_put(&part, "high", fields_number(e->interval.high));
-		(void)json_array_append_new(table.rows, part_close(&part));
-	}
-	if (json_array_size(table.rows) > 0)
-		page_table(page, &table,
-			"Elasticity (predicted): throughput gained, in %, when a cost falls by 1 %; total 1.00: the model explains everything");
-	json_decref(table.rows);
-}
-
-static const struct page_column phase_columns[] = {
-	{"begin", "from", PAGE_SECONDS},
-	{"end", "to", PAGE_SECONDS},
-	{"rate", "samples/s", PAGE_COUNT},
-	{"limit", "bottleneck", PAGE_TEXT},
-	{"confidence", "confidence", PAGE_FRACTION},
-};
-
-static void evidence_put_phases(const struct diagnosis *d, struct page *page)
-{
-	struct page_table table = {
-		.columns = phase_columns, .column_count = 5, .rows = json_array()};
-	for (size_t i = 0; d->phase_count > 1 && i < d->phase_count; i++) {
-		const struct phase *phase = &d->phases[i];
-		char limit[PAIR_BYTES + 2];
-		struct part part = part_open();
-		(void)snprintf(limit, sizeof limit, "%s / %s", phase->stage, phase->resource);
-		part_put(&part, "begin", fields_number(phase->begin_s));
-		part_put(&part, "end", fields_number(phase->end_s));
-		part_put(&part, "rate", fields_number(phase->throughput));
-		part_put(&part, "limit", json_string(limit));
-		part_put(&part, "confidence", fields_number(phase->confidence));
-		(void)json_array_append_new(table.rows, part_close(&part));
-	}
-	if (json_array_size(table.rows) > 0)
-		page_table(page, &table, "The bottleneck changed during the run");
-	json_decref(table.rows);
-}
-
-/* --- experiments ------------------------------------------------------------------------------ */
-
-static const struct page_column experiment_columns[] = {
-	{"what", "experiment", PAGE_TEXT},
-	{"outcome", "outcome", PAGE_TEXT},
-	{"predicted", "predicted ratio", PAGE_REAL},
-	{"predicted_low", "90 %: from", PAGE_REAL},
-	{"predicted_high", "to", PAGE_REAL},
-	{"measured", "measured ratio", PAGE_REAL},
-	{"measured_low", "90 %: from", PAGE_REAL},
-	{"measured_high", "to", PAGE_REAL},
-	{"throughput", "samples/s", PAGE_COUNT},
-	{"baseline", "baseline, samples/s", PAGE_COUNT},
-	{"blocks", "blocks", PAGE_COUNT},
-};
-
-static json_t *evidence_experiment_row(const struct experiment *e)
-{
-	struct part part = part_open();
-	part_put(&part, "what", fields_text(e->what));
-	part_put(&part, "outcome", json_string(experiment_outcome_name(e->outcome)));
-	part_put(&part, "predicted", fields_number(e->predicted));
-	part_put(&part, "predicted_low", fields_number(e->predicted_90.low));
-	part_put(&part, "predicted_high", fields_number(e->predicted_90.high));
-	part_put(&part, "measured", fields_number(e->measured));
-	part_put(&part, "measured_low", fields_number(e->measured_90.low));
-	part_put(&part, "measured_high", fields_number(e->measured_90.high));
-	part_put(&part, "throughput", fields_number(e->throughput));
-	part_put(&part, "baseline", fields_number(e->baseline));
-	part_put(&part, "blocks", json_integer((json_int_t)e->blocks));
-	return part_close(&part);
-}
+/* --- experiments ----------------------------------------------------------------------------------- */
 
 static void evidence_put_conclusion(
 	const struct verification *v, const struct verdict *verdict, struct page *page)
@@ -618,17 +512,24 @@ static void evidence_put_conclusion(
 static void evidence_put_verification(
 	const struct verification *v, const struct verdict *verdict, struct page *page)
 {
-	struct page_table table = {.columns = experiment_columns,
-		.column_count = sizeof experiment_columns / sizeof experiment_columns[0],
-		.rows = json_array()};
-	for (size_t i = 0; i < v->count; i++)
-		(void)json_array_append_new(
-			table.rows, evidence_experiment_row(&v->experiments[i]));
+	struct medium medium = medium_page(page);
+	json_t *experiments = verification_experiments_json(v);
 	page_heading(page, 3, "verification", "Experiments");
 	evidence_put_conclusion(v, verdict, page);
-	page_table(page, &table,
-		"Throughput relative to the baseline (the unchanged configuration), in ABBA blocks");
-	json_decref(table.rows);
+	verification_put_experiments(&medium, experiments);
+	json_decref(experiments);
+}
+
+/* The model, and what changed during the run. */
+static void evidence_put_model(const struct diagnosis *d, struct page *page)
+{
+	struct medium medium = medium_page(page);
+	json_t *parts = diagnosis_parts_json(d);
+	diagnosis_put_phases(&medium, column_value(parts, "phases"));
+	if (diagnosis_is_modelled(parts))
+		diagnosis_put_elasticities(&medium, parts);
+	medium_end(&medium);
+	json_decref(parts);
 }
 
 void section_evidence(const struct chart_input *input, struct page *page)
@@ -645,9 +546,7 @@ void section_evidence(const struct chart_input *input, struct page *page)
 	evidence_put_meaning(&p->verdict, page);
 	if (d) {
 		evidence_put_replay(d, p->median, page);
-		evidence_put_phases(d, page);
-		if (d->modelled && d->samples_needed == 0)
-			evidence_put_elasticities(&d->elasticities, page);
+		evidence_put_model(d, page);
 	}
 	if (input->verification) {
 		evidence_put_verification(input->verification, &p->verdict, page);

@@ -1,0 +1,345 @@
+/* The report that people read, in the order of their questions: what was run, where and on what (and whether its step is
+ * emulated), the verdict, what to do, where the time went, the evidence, all points with their map, and the rest.  A
+ * terminal and Markdown have the same. */
+#include "harness/analyze/verdict.h"
+#include "harness/base/clock.h"
+#include "harness/base/units.h"
+#include "harness/base/text.h"
+#include "harness/measure/environment.h"
+#include "harness/record/config_json.h"
+#include "harness/report/diagnosis_report.h"
+#include "harness/report/export.h"
+#include "harness/report/heatmap.h"
+#include "harness/report/read_points.h"
+#include "harness/report/report.h"
+#include "harness/report/scaling.h"
+#include "harness/report/summary_tables.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+	POINTS_SHOWN_MAX = 100,
+	POINTS_MARKDOWN_MAX = 1000,
+	NOTES_SHOWN_MAX = 8,
+	AGE_BYTES = 64,
+};
+
+static const double NEAR_BEST_SHARE = 0.05;
+
+struct sheet_of_report {
+	const struct report *report;
+	const struct point_summary *best; /* NULL: nothing has a figure */
+	const struct diagnosis *d;        /* of it; NULL: none */
+	bool swept, verbose;
+	struct medium medium;
+};
+
+/* --- host, date, data ------------------------------------------------------------------------- */
+
+static void text_put_run(struct sheet_of_report *sheet)
+{
+	const struct record *record = sheet->report->record;
+	const struct fact *cpu = fact_find(&record->environment, "cpu", "model");
+	const char *node = fact_node_name(&record->environment);
+	const double seconds = fmax(0, record->finished - record->started);
+	const size_t repeats = record_repeats(record);
+	char when[CLOCK_UTC_BYTES];
+	char took[UNITS_BYTES];
+	char age[AGE_BYTES];
+	struct buffer text = {0};
+	clock_format_utc(record->started, when);
+	buffer_format(&text, "%zu point%s x %zu repetition%s, started %s, took %s, config %s",
+		record->grid.points, record->grid.points == 1 ? "" : "s", repeats,
+		repeats == 1 ? "" : "s", when,
+		units_format_duration(seconds * (double)NS_PER_S, took), record->config_hash);
+	medium_fact(&sheet->medium, INK_DIM, "run", &text);
+	if (node) {
+		utf8_add_plain(&text, node, "?");
+		buffer_text(&text, ": ");
+	}
+	buffer_format(&text, "%s, %u core%s usable; ceilings: %s",
+		cpu && cpu->kind == FACT_TEXT ? cpu->text : "CPU model unknown", record->cores,
+		record->cores == 1 ? "" : "s",
+		record->has_ceilings ? ceilings_age(&record->ceilings, record->started, "before",
+					       age, sizeof age)
+				     : "none (mlbench probe)");
+	medium_fact(&sheet->medium, INK_DIM, "node", &text);
+	report_data_text(record, &text);
+	medium_fact(&sheet->medium, INK_DIM, "data", &text);
+}
+
+static void text_put_conditions(struct sheet_of_report *sheet)
+{
+	const struct record *record = sheet->report->record;
+	const char *warning = report_emulation_warning(&record->config, record->step.emulated);
+	const size_t all =
+		record->grid.points * (size_t)config_integer(&record->config, KEY_MEASURE_REPEATS);
+	struct buffer text = {0};
+	report_injected_text(&record->config, ", ", &text);
+	medium_fact(&sheet->medium, INK_WARN, "injected", &text);
+	medium_fact_text(&sheet->medium, INK_WARN, "warning", warning ? warning : "");
+	if (record->interrupted)
+		buffer_format(&text,
+			"interrupted: %zu of %s%zu repetitions measured; measure the rest with: "
+			"mlbench sweep --resume %s",
+			record->entry_count, record_is_adaptive(&record->config) ? "at most " : "",
+			all, record->folder);
+	medium_fact(&sheet->medium, INK_WARN, "status", &text);
+}
+
+static void text_put_head(struct sheet_of_report *sheet)
+{
+	const struct record *record = sheet->report->record;
+	struct buffer text = {0};
+	buffer_format(&text, "step: %s", record->step.description);
+	medium_title(&sheet->medium, record->name, text.data ? text.data : "");
+	buffer_release(&text);
+	if (record->step.reference[0])
+		buffer_format(&text, "reference: %s", record->step.reference);
+	medium_fact(&sheet->medium, INK_DIM, "", &text);
+	text_put_run(sheet);
+	text_put_conditions(sheet);
+}
+
+/* --- the verdict, and what to do -------------------------------------------------------------- */
+
+static void text_add_rate(const struct report *report, size_t point, struct buffer *text)
+{
+	char number[UNITS_BYTES];
+	buffer_format(
+		text, "%s samples/s", units_format_count(report->points[point]->median, number));
+	if (report->record->config.axis_count == 0)
+		return;
+	buffer_text(text, " at ");
+	report_settings(report, point, text);
+}
+
+/* "measured 9 of 60 points, predicted 51 (90 % intervals within 5.0 %)", and how far to trust that. */
+static void text_put_predicted(struct sheet_of_report *sheet)
+{
+	const struct report *report = sheet->report;
+	const struct forecast_errors *errors = &report->forecast_errors;
+	struct buffer text = {0};
+	if (!report->forecasts)
+		return;
+	buffer_format(&text, "measured %zu of %zu points, predicted %zu",
+		report->good + report->unsteady, report->record->grid.points, report->predicted);
+	if (report->predicted > 0)
+		buffer_format(&text, " (90 %% intervals within %.1f %%; marked ~)",
+			100 * report_forecast_width(report));
+	if (errors->count > 0)
+		buffer_format(&text,
+			"; model error, each measured point predicted from the others: median %.1f %%, "
+			"worst %.1f %%; %zu of %zu outside their interval",
+			100 * errors->median, 100 * errors->worst, report->missed, errors->count);
+	medium_fact(&sheet->medium, INK_BOLD, "adaptive", &text);
+}
+
+static void text_put_verdict(struct sheet_of_report *sheet)
+{
+	const struct verdict *v = &sheet->best->verdict;
+	struct buffer text = {0};
+	if (v->stage[0] && strcmp(v->stage, "none") != 0) {
+		diagnosis_bottleneck(sheet->best, v->confidence, &text);
+		buffer_text(&text, ".");
+	} else {
+		buffer_text(&text, "Inconclusive: the bottleneck is unknown.");
+	}
+	medium_fact(&sheet->medium, INK_BOLD, "verdict", &text);
+	text_add_rate(sheet->report, sheet->report->best, &text);
+	medium_fact(&sheet->medium, INK_GOOD, "best", &text);
+	if (sheet->d && sheet->d->memory.leaks)
+		medium_fact_text(&sheet->medium, INK_BAD, "memory", sheet->d->memory.words);
+}
+
+static void text_put_advice(struct sheet_of_report *sheet, const json_t *parts)
+{
+	const struct verdict *v = &sheet->best->verdict;
+	const size_t enough = report_smallest_within(sheet->report, NEAR_BEST_SHARE);
+	char pair[PAIR_BYTES];
+	struct buffer text = {0};
+	/* What the best recommendation says below. */
+	if (json_array_size(column_value(parts, "recommendations")) == 0)
+		medium_fact_text(&sheet->medium, INK_BOLD, "advice", v->advice);
+	if (enough != sheet->report->best && sheet->swept) {
+		text_add_rate(sheet->report, enough, &text);
+		buffer_text(&text, ": the smallest setting within 5 % of the best");
+	}
+	medium_fact(&sheet->medium, INK_GOOD, "enough", &text);
+	if (limit_kind_find(v->stage, v->resource))
+		buffer_format(
+			&text, "mlbench explain %s", limit_kind_pair(v->stage, v->resource, pair));
+	medium_fact(&sheet->medium, INK_DIM, "more", &text);
+	diagnosis_put_recommendations(&sheet->medium, column_value(parts, "recommendations"));
+}
+
+/* --- where the time went ---------------------------------------------------------------------- */
+
+static void text_put_stages(struct sheet_of_report *sheet, size_t at)
+{
+	const struct report *report = sheet->report;
+	struct buffer text = {0};
+	json_t *point = report_point_json(report, at);
+	buffer_text(&text, "where the time went");
+	if (sheet->swept) {
+		buffer_text(&text, at == report->best ? " at the best point, " : ", ");
+		report_settings(report, at, &text);
+	}
+	medium_heading(&sheet->medium, text.data ? text.data : "");
+	buffer_release(&text);
+	summary_stages(&sheet->medium, point);
+	summary_totals(&sheet->medium, point);
+	read_points_text(report, at, &text);
+	medium_fact(&sheet->medium, INK_DIM, "reads", &text);
+	summary_devices(&sheet->medium, point);
+	json_decref(point);
+}
+
+/* What the replay of a point says; of one without, that there is none only where it is asked for. */
+static void text_put_model(struct sheet_of_report *sheet, size_t at, bool always)
+{
+	const struct diagnosis *d = sheet->report->diagnoses ? sheet->report->diagnoses[at] : NULL;
+	if (!d || (!always && !d->modelled && d->phase_count <= 1))
+		return;
+	json_t *parts = diagnosis_parts_json(d);
+	diagnosis_put_model(&sheet->medium, parts, sheet->report->points[at]->median);
+	if (at != sheet->report->best)
+		diagnosis_put_recommendations(
+			&sheet->medium, column_value(parts, "recommendations"));
+	json_decref(parts);
+}
+
+static void text_put_other_points(struct sheet_of_report *sheet)
+{
+	for (size_t i = 0; i < sheet->report->record->grid.points; i++) {
+		const struct point_summary *p = sheet->report->points[i];
+		if (!p || p->status == POINT_FAILED || i == sheet->report->best)
+			continue;
+		text_put_stages(sheet, i);
+		text_put_model(sheet, i, false);
+	}
+}
+
+static void text_put_evidence(struct sheet_of_report *sheet)
+{
+	json_t *verdict = verdict_to_json(&sheet->best->verdict);
+	medium_space(&sheet->medium);
+	medium_list(&sheet->medium, INK_DIM, "evidence", column_value(verdict, "evidence"), 0);
+	json_decref(verdict);
+	if (!sheet->swept || sheet->verbose)
+		text_put_model(sheet, sheet->report->best, !sheet->swept);
+}
+
+/* --- all points, and the rest ----------------------------------------------------------------- */
+
+static void text_put_points(struct sheet_of_report *sheet)
+{
+	struct medium *medium = &sheet->medium;
+	struct buffer map = {0};
+	medium_heading(medium, sheet->swept ? "all points" : "throughput");
+	summary_points(
+		medium, sheet->report, medium->style ? POINTS_SHOWN_MAX : POINTS_MARKDOWN_MAX);
+	if (medium->style && heatmap_render(sheet->report, medium->style, &map)) {
+		medium_space(medium);
+		buffer_add(medium->out, map.data, map.size);
+	}
+	medium->out->failed = medium->out->failed || map.failed;
+	buffer_release(&map);
+}
+
+static void text_put_limits(struct sheet_of_report *sheet)
+{
+	struct buffer text = {0};
+	if (sheet->report->record->limit_count == 0)
+		return;
+	json_t *limits = report_limits_json(sheet->report->record);
+	medium_heading(&sheet->medium, "limits of this node, each stage alone");
+	summary_limits(&sheet->medium, limits);
+	json_decref(limits);
+	if (sheet->best)
+		report_exceeded_text(sheet->report, sheet->best, "", &text);
+	medium_fact(&sheet->medium, INK_WARN, "note", &text);
+}
+
+static void text_put_notes(struct sheet_of_report *sheet)
+{
+	const size_t most = sheet->verbose ? NOTES_MAX : NOTES_SHOWN_MAX;
+	for (size_t i = 0; sheet->best && i < sheet->best->note_count && i < most; i++)
+		medium_fact_text(&sheet->medium, INK_DIM, sheet->medium.style && i ? "" : "notes",
+			sheet->best->notes[i]);
+	if (sheet->best && sheet->best->note_count > most)
+		medium_fact_text(
+			&sheet->medium, INK_DIM, "", "more with --verbose, or in summary.json");
+}
+
+static void text_put_rest(struct sheet_of_report *sheet)
+{
+	const struct checksum_check *check = &sheet->report->checksum_check;
+	struct medium *medium = &sheet->medium;
+	struct buffer text = {0};
+	medium_space(medium);
+	scaling_describe(sheet->report, &text);
+	medium_fact(medium, INK_DIM, "scaling", &text);
+	text_put_notes(sheet);
+	report_contaminated_text(sheet->report, &text);
+	medium_fact(medium, INK_WARN, "load", &text);
+	if (check->checked > 0)
+		medium_fact_text(medium, check->differ ? INK_BAD : INK_DIM, "verify", check->words);
+	report_left_out_text(sheet->report, &text);
+	medium_fact(medium, INK_WARN, "left out", &text);
+	report_bad_text(sheet->report, &text);
+	medium_fact(medium, INK_WARN, "bad", &text);
+	medium_fact_text(medium, INK_DIM, "results", sheet->report->record->folder);
+	medium_end(medium);
+}
+
+static void text_put_all(const struct report *report, bool verbose, struct medium medium)
+{
+	const bool any = report->best < report->record->grid.points;
+	struct sheet_of_report sheet = {.report = report,
+		.best = any ? report->points[report->best] : NULL,
+		.d = any && report->diagnoses ? report->diagnoses[report->best] : NULL,
+		.swept = report->record->config.axis_count > 0,
+		.verbose = verbose,
+		.medium = medium};
+	text_put_head(&sheet);
+	if (any || report->forecasts)
+		medium_space(&sheet.medium);
+	text_put_predicted(&sheet);
+	if (any) {
+		json_t *parts = sheet.d ? diagnosis_parts_json(sheet.d) : NULL;
+		text_put_verdict(&sheet);
+		text_put_advice(&sheet, parts);
+		text_put_stages(&sheet, report->best);
+		text_put_evidence(&sheet);
+		json_decref(parts);
+	}
+	text_put_points(&sheet);
+	if (any && verbose)
+		text_put_other_points(&sheet);
+	text_put_limits(&sheet);
+	text_put_rest(&sheet);
+}
+
+void report_terminal(
+	const struct report *report, const struct style *style, bool verbose, struct buffer *out)
+{
+	text_put_all(report, verbose, medium_terminal(style, out));
+}
+
+static int write_markdown(const struct report *report, struct buffer *out, struct error *err)
+{
+	(void)err;
+	text_put_all(report, false, medium_markdown(out));
+	return 0;
+}
+
+const struct export_ops export_markdown = {
+	.name = "markdown",
+	.summary = "the report's tables and verdict, as GitHub shows them",
+	.extension = ".md",
+	.text = write_markdown,
+};
