@@ -340,8 +340,9 @@ static void fill_flops(const struct step_account *step, const struct completion 
 		out->model_utilisation = flops / seconds_between(0, steps->t_ns) / out->peak_flops;
 }
 
-/* Of the exchanges in the rounds that were complete by then.  Rounds are complete later than a device's own step, so at the
- * edges of a span their sums are of other steps than a device's: only the share is taken from them. */
+/* Of the exchanges in the rounds that were complete by then.  Rounds are complete later than a
+ * device's own step, so at the edges of a span their sums are of other steps than a device's: only
+ * the share is taken from them. */
 static double waiting_share(const struct round_sums *from, const struct round_sums *to)
 {
 	const uint64_t waiting_ns = to->waiting_ns - from->waiting_ns;
@@ -442,8 +443,8 @@ static void fill_throughput(const struct run *r, const struct span *span, struct
 		measurement_note(m, "no checksum: the run ended before its first epoch did");
 }
 
-/* Not all file systems count what they fetch: none at all, while the pages cannot all have been there
- * before, is no count. */
+/* Not all file systems count what they fetch: none at all, while the pages cannot all have been
+ * there before, is no count. */
 static bool counts_fetches(
 	const struct run *r, const struct span *span, const struct measurement *m)
 {
@@ -481,7 +482,8 @@ static void fill_cache_share(
 	}
 }
 
-/* Of several groups with a quota, the one that throttled most in the span, else the tightest; count: there is none. */
+/* Of several groups with a quota, the one that throttled most in the span, else the tightest;
+ * count: there is none. */
 static size_t choose_quota(const struct monitor *monitor, const struct span *span)
 {
 	const struct cpu_quotas *quotas = &monitor->quotas;
@@ -662,7 +664,8 @@ static const struct trace_log *trace_log_of(const struct thread_meter *meter, en
 	return &meter->trace;
 }
 
-/* What the stage's threads did, or devices did for them, or the first of it; nothing where there is no such log. */
+/* What the stage's threads did, or devices did for them, or the first of it; nothing where there
+ * is no such log. */
 static int gather_trace(const struct run *r, const struct span *span, enum stage_id id,
 	enum which_log which, struct traces *traces)
 {

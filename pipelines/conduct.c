@@ -1,4 +1,5 @@
-/* The control thread's part of a repetition: its start, the edges of windows, progress, the end, and the watchdog. */
+/* The control thread's part of a repetition: its start, the edges of windows, progress, the end,
+ * and the watchdog. */
 #include "pipelines/wiring.h"
 
 #include "harness/base/clock.h"
@@ -128,7 +129,8 @@ static void conduct_look_at_readers(
 	}
 }
 
-/* Up to an edge of the grid that windows end on, so that what is measured stays as long as it is asked for. */
+/* Up to an edge of the grid that windows end on, so that what is measured stays as long as it is
+ * asked for. */
 static void conduct_lengthen(struct conducting *s, uint64_t until_ns)
 {
 	const uint64_t window_ns = s->run->monitor.window_ns;

@@ -52,13 +52,15 @@ struct devices {
 /* Samples and batches of all; the longest last step. */
 struct step_progress devices_progress(const struct devices *devices);
 
-/* Whether they, emulated or real, do the work of a stage, and not its threads.  After their backends were opened. */
+/* Whether they, emulated or real, do the work of a stage, and not its threads.  After their
+ * backends were opened. */
 bool devices_do_stage(const struct devices *devices, enum stage_id id);
 
 /* Copies of each: (count). */
 void devices_read_uploads(const struct devices *devices, struct upload_totals *out);
 
-/* The queues of uploaded batches as one: depths add up, shares of time are means.  The depth now. */
+/* The queues of uploaded batches as one: depths add up, shares of time are means.  The depth
+ * now. */
 void devices_start_meters(const struct devices *devices, uint64_t now_ns);
 uint32_t devices_read_queues(
 	const struct devices *devices, uint64_t now_ns, struct queue_integrals *out);
@@ -76,8 +78,8 @@ void devices_free(struct devices *devices);                   /* after devices_j
  * device spent before that, it waited for others.  From that comes the stage "sync": working while gradients
  * are exchanged, starved else. */
 
-/* Rounds that can be open at once: devices launch up to 8 steps ahead (step.ahead), and none ends a step that another
- * has not computed. */
+/* Rounds that can be open at once: devices launch up to 8 steps ahead (step.ahead), and none ends
+ * a step that another has not computed. */
 enum { ROUNDS_OPEN_MAX = 16 };
 
 /* One device's step, as it counts in its round.  Times are monotonic, ns. */

@@ -1,7 +1,7 @@
-/* Planted conditions.  Work is stretched by spinning for a multiple of the time it took, waiting by
- * waiting longer; the lock is held for whole items, every 1/share-th ticket, so that one worker alone
- * loses nothing by it.  A hog lives in its own process, so that the job's CPU time and memory do not
- * contain it, as those of another job on the node would not. */
+/* Planted conditions.  Work is stretched by spinning for a multiple of the time it took, waiting
+ * by waiting longer; the lock is held for whole items, every 1/share-th ticket, so that one worker
+ * alone loses nothing by it.  A hog lives in its own process, so that the job's CPU time and
+ * memory do not contain it, as those of another job on the node would not. */
 #include "pipelines/injection.h"
 
 #include "harness/base/clock.h"
@@ -321,7 +321,8 @@ void injection_end_step(double factor, uint64_t began_ns, const atomic_bool *sto
 
 enum planted_unit { PLANTED_FACTOR, PLANTED_SHARE, PLANTED_RATE, PLANTED_DURATION, PLANTED_COUNT };
 
-/* "injected: BEFORE value AFTER (inject.key)", where the value is not the one that plants nothing. */
+/* "injected: BEFORE value AFTER (inject.key)", where the value is not the one that plants
+ * nothing. */
 static const struct planted {
 	enum key_id key;
 	enum planted_unit unit;

@@ -1,6 +1,6 @@
-/* What the control thread looks at, window by window: a snapshot of every cumulative count at each edge
- * of a window.  All rates and shares are differences of two edges, so the warm-up can be cut at any edge
- * after the run. */
+/* What the control thread looks at, window by window: a snapshot of every cumulative count at each
+ * edge of a window.  All rates and shares are differences of two edges, so the warm-up can be cut
+ * at any edge after the run. */
 #ifndef MLBENCH_PIPELINES_MONITOR_H
 #define MLBENCH_PIPELINES_MONITOR_H
 
@@ -14,7 +14,8 @@
 #include "pipelines/exchange.h"
 #include "workloads/source/source.h"
 
-/* A stage of a repetition as the instrument sees it, whatever its threads do; a stage that the run does not have has no workers. */
+/* A stage of a repetition as the instrument sees it, whatever its threads do; a stage that the run
+ * does not have has no workers. */
 struct stage {
 	const char *name;
 	unsigned workers;
@@ -71,8 +72,9 @@ void monitor_sample(struct monitor *monitor);
 /* What it would be now, kept by nobody.  After the first one. */
 void monitor_peek(const struct monitor *monitor, struct edge *edge);
 
-/* Begins to watch, on threads of its own, the real devices, whose backends are open by now and have said what they compute
- * on.  Where measure.device or measure.profiler is off, or it cannot, a note says so. */
+/* Begins to watch, on threads of its own, the real devices, whose backends are open by now and
+ * have said what they compute on.  Where measure.device or measure.profiler is off, or it cannot,
+ * a note says so. */
 void monitor_watch_devices(
 	struct monitor *monitor, const struct config *config, struct measurement *m);
 /* Within a second, whatever the driver does. */

@@ -1,5 +1,5 @@
-/* The wiring of a repetition: opens everything in order, starts the threads, conducts, and takes it all
- * down again, from wherever it got to. */
+/* The wiring of a repetition: opens everything in order, starts the threads, conducts, and takes
+ * it all down again, from wherever it got to. */
 #include "pipelines/pipeline.h"
 
 #include "harness/base/clock.h"
@@ -211,8 +211,9 @@ static void cache_state_look(const struct dataset *dataset, struct measurement *
 		m->resident_before = cache_state_share(&residency);
 }
 
-/* read.cache: brings the page cache into the state that was asked for, and proves it; before the clock starts.  -EBUSY: cold
- * (warm) was asked for and more than 1 % (less than 99 %) was resident. */
+/* read.cache: brings the page cache into the state that was asked for, and proves it; before the
+ * clock starts. -EBUSY: cold (warm) was asked for and more than 1 % (less than 99 %) was
+ * resident. */
 static int cache_state_prepare(const struct run *run, struct error *err)
 {
 	const enum read_cache wanted = (enum read_cache)config_integer(run->config, KEY_READ_CACHE);

@@ -101,7 +101,8 @@ int placement_use(struct placement *p, hwloc_topology_t topology, struct error *
 	return 0;
 }
 
-/* Reading the topology takes some 10 ms, which a repetition that needs none of it shall not wait for. */
+/* Reading the topology takes some 10 ms, which a repetition that needs none of it shall not wait
+ * for. */
 static bool machine_has_one_node(void)
 {
 	char nodes[LIST_BYTES];

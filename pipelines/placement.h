@@ -1,7 +1,8 @@
-/* Which cores the threads of a repetition run on (run.affinity), and which NUMA nodes its pools lie on
- * (run.numa): those of the threads that use them.  Any reader and any decode worker may get any read
- * buffer; any worker writes to any batch, but one thread per device takes it: the uploader, or the step.
- * So a pool that threads on several nodes use is interleaved over these. */
+/* Which cores the threads of a repetition run on (run.affinity), and which NUMA nodes its pools
+ * lie on (run.numa): those of the threads that use them.  Any reader and any decode worker may get
+ * any read buffer; any worker writes to any batch, but one thread per device takes it: the
+ * uploader, or the step.  So a pool that threads on several nodes use is interleaved over
+ * these. */
 #ifndef MLBENCH_PIPELINES_PLACEMENT_H
 #define MLBENCH_PIPELINES_PLACEMENT_H
 
@@ -39,20 +40,22 @@ int placement_open(struct placement *placement, const struct config *config,
 int placement_use(struct placement *placement, hwloc_topology_t topology, struct error *err);
 void placement_close(struct placement *placement); /* safe on {0} */
 
-/* Binds the calling thread to `width` places from number `first` on, wrapping round.  Nothing with affinity
- * none.  False when the kernel refused. */
+/* Binds the calling thread to `width` places from number `first` on, wrapping round.  Nothing with
+ * affinity none.  False when the kernel refused. */
 bool placement_bind(const struct placement *placement, unsigned first, unsigned width);
 
-/* The nodes that a pool is to lie on, or its part for a device (staging).  Empty: wherever the kernel puts it. */
+/* The nodes that a pool is to lie on, or its part for a device (staging).  Empty: wherever the
+ * kernel puts it. */
 void placement_nodes(const struct placement *placement, enum placement_pool pool, unsigned device,
 	hwloc_nodeset_t nodes);
 
-/* memory_map for a pool, of which each device has an equal part where it is staging.  That the kernel will not
- * place it is no failure: placement->pools says it. */
+/* memory_map for a pool, of which each device has an equal part where it is staging.  That the
+ * kernel will not place it is no failure: placement->pools says it. */
 int placement_map(struct placement *placement, enum placement_pool pool, struct memory_block *block,
 	size_t size, bool want_huge);
 
-/* "affinity compact on 8 hardware threads: decode on 0 1, read on 2, step on 3", and where the pools lie */
+/* "affinity compact on 8 hardware threads: decode on 0 1, read on 2, step on 3", and where the
+ * pools lie */
 void placement_note(const struct placement *placement, struct measurement *m);
 
 /* Cores that this process may use now. */

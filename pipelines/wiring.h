@@ -1,4 +1,5 @@
-/* One repetition's parts, and what pipeline.c has done with them by others: wiring.c, conduct.c, collect.c. */
+/* One repetition's parts, and what pipeline.c has done with them by others: wiring.c, conduct.c,
+ * collect.c. */
 #ifndef MLBENCH_PIPELINES_WIRING_H
 #define MLBENCH_PIPELINES_WIRING_H
 
@@ -49,18 +50,20 @@ struct run {
 	struct timeline *timeline; /* NULL: none */
 };
 
-/* Starts all threads; a failure goes to the crew.  They end in any case once the crew is stopped. */
+/* Starts all threads; a failure goes to the crew.  They end in any case once the crew is
+ * stopped. */
 void wiring_start_threads(struct run *run);
 
 /* False: a thread hangs in the kernel; what it may still touch must stay. */
 bool wiring_join_threads(struct run *run, const struct pipeline_limits *limits);
 
-/* From the start of the threads' work to the last edge; then everybody was told to stop.  run->warmup_ns is as long as it
- * was, run->interrupted says whether *control->stop ended it. */
+/* From the start of the threads' work to the last edge; then everybody was told to stop.
+ * run->warmup_ns is as long as it was, run->interrupted says whether *control->stop ended it. */
 void conduct(struct run *run, const struct pipeline_control *control,
 	const struct pipeline_limits *limits);
 
-/* After the threads have ended: sets m's status to OK, UNSTEADY or INTERRUPTED.  traces may be NULL.  0 or -ENOMEM. */
+/* After the threads have ended: sets m's status to OK, UNSTEADY or INTERRUPTED. traces may be
+ * NULL. 0 or -ENOMEM. */
 int collect(const struct run *run, struct measurement *m, struct traces *traces);
 
 #endif

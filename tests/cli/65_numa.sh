@@ -1,5 +1,6 @@
-# run.numa: where the buffers lie is in the notes, and a kernel that will not place them fails no run.  A machine of two nodes is
-# told to hwloc, since few machines that test have them: what the kernel then does is this machine's own.
+# run.numa: where the buffers lie is in the notes, and a kernel that will not place them fails no run.
+# A machine of two nodes is told to hwloc, since few machines that test have them: what the kernel then
+# does is this machine's own.
 . "$CLI/lib.sh"
 write_config
 expect 0 "$MLBENCH" gen tiny.ini

@@ -1,5 +1,5 @@
-/* Which nodes pools are to lie on, decided on topologies that this machine need not have; and what the kernel
- * makes of it, on the one that it has. */
+/* Which nodes pools are to lie on, decided on topologies that this machine need not have; and what
+ * the kernel makes of it, on the one that it has. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
