@@ -8,7 +8,7 @@
 #ifndef MLBENCH_PIPELINES_ROUNDS_H
 #define MLBENCH_PIPELINES_ROUNDS_H
 
-#include "harness/measure/completions.h"
+#include "harness/measure/steady.h"
 #include "harness/measure/thread_meter.h"
 
 #include <pthread.h>
