@@ -2,7 +2,7 @@
  * says in words what is missing.
  *
  *   throughput   good samples / seconds, between the first completed step at or after the cut and the
- *                last one, and standstills before and after (completions.h)
+ *                last one, and standstills before and after (steady.h)
  *   states       thread-seconds between the edge at the cut and the last edge
  *   capacity     samples / working thread-seconds x workers; of an emulated step samples / nominal
  *                device seconds.  A reader's working time is all time that it was not blocked, since the

@@ -33,7 +33,7 @@
 #ifndef MLBENCH_PIPELINES_DEVICES_H
 #define MLBENCH_PIPELINES_DEVICES_H
 
-#include "harness/measure/completions.h"
+#include "harness/measure/steady.h"
 #include "harness/measure/thread_meter.h"
 #include "harness/record/measurement.h"
 #include "pipelines/stepper.h"

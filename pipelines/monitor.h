@@ -4,7 +4,6 @@
 #ifndef MLBENCH_PIPELINES_MONITOR_H
 #define MLBENCH_PIPELINES_MONITOR_H
 
-#include "harness/measure/cgroup.h"
 #include "harness/measure/data_store.h"
 #include "harness/measure/proc_text.h"
 #include "harness/measure/state_clock.h"

@@ -4,7 +4,7 @@
 #ifndef MLBENCH_PIPELINES_STEPPER_H
 #define MLBENCH_PIPELINES_STEPPER_H
 
-#include "harness/measure/completions.h"
+#include "harness/measure/steady.h"
 #include "harness/measure/thread_meter.h"
 #include "pipelines/crew.h"
 #include "pipelines/exchange.h"

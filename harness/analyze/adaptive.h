@@ -1,23 +1,93 @@
-/* Which point of a grid to measure next, and when to stop. First a few points that span the grid;
- * then always the one with the least certain prediction, until every prediction is as certain as
- * asked; then the point that would be recommended, so that no recommendation rests on a prediction.
- * Pure functions of the measurements and of the forecasts that follow from them, so a killed sweep
- * continues as it would have.
- *
- * An adaptive sweep (adaptive.h, sweep.mode = adaptive) measures the centre and the corners of
- * the grid (a fraction of them in three dimensions and more), then always the setting that is
- * predicted least surely, until every 90 % interval is within sweep.error; then what would be
- * recommended, if it is predicted 1 % above the best that is measured. A measurement outside its
- * interval is said, and the loop goes on. Every decision is a function of the record, so a killed
- * sweep goes on as it would have; predictions are made anew each time, stand in columns of their
- * own, and are never read back. */
+/* Points of a grid that were not measured: predicted from those that were (forecast), and chosen to
+ * be measured next (adaptive sweeps). */
 #ifndef MLBENCH_ANALYZE_ADAPTIVE_H
 #define MLBENCH_ANALYZE_ADAPTIVE_H
 
-#include "harness/analyze/forecast.h"
+#include "harness/analyze/statistics.h"
+#include "harness/base/error.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+/* --- forecasts -------------------------------------------------------------------------------- */
+
+/* Throughput at settings that were not measured, from those that were: each measured point is a
+ * calibrated model, the nearest ones predict, and what they are known to be wrong by widens the
+ * interval.  Pure functions; who predicts is a function pointer (harness/analyze/point_model.h in
+ * the program).
+ *
+ * With y_i = ln of what calibration i predicts, s_i the deviation of its interval, d_i its
+ * distance in log2 of the keys, over the FORECAST_NEAREST nearest:
+ *
+ *   w_i       = (1 / d_i^2) / sum of them          nearer ones count more
+ *   mean      = sum w_i y_i
+ *   between   = max(0, sum w_i (y_i - mean)^2 - sum w_i (1 - w_i) s_i^2)
+ *   deviation = c sqrt(sum w_i s_i^2 + between)
+ *
+ * The calibrations share the model's errors, so that their own deviations do not average out.
+ * Where they disagree by more than independent errors of s_i would make them (R. DerSimonian, N.
+ * Laird, Controlled Clinical Trials 7(3), 1986, treat studies alike), the rest is added.  c is
+ * what the measurements say about such intervals: every measured point j is predicted from the
+ * others, with error e_j and deviation d_j by the formula above with c = 1;
+ *
+ *   c^2 = (n0 + sum (e_j / d_j)^2) / (n0 + count)   with n0 = 2 prior errors of one deviation
+ *
+ * and at least 1: intervals are widened on evidence and never narrowed. */
+
+enum { FORECAST_NEAREST = 4, FORECAST_WHY_BYTES = 240 };
+
+/* Where the points are: log2 of what can be measured in numbers, an index where it is a choice. */
+struct forecast_space {
+	size_t points, dimensions;
+	const double *at;      /* (points, dimensions) */
+	const bool *is_choice; /* (dimensions): different is a distance of 1 */
+};
+
+double forecast_distance(const struct forecast_space *space, size_t a, size_t b);
+
+/* What a calibration predicts of a point. */
+struct forecast_guess {
+	double throughput;        /* samples/s, > 0 */
+	struct interval interval; /* 90 % */
+};
+
+/* 0, or a negative errno with the reason why this calibration says nothing about that point. */
+typedef int (*forecast_predict)(
+	void *context, size_t from, size_t to, struct forecast_guess *out, struct error *err);
+
+struct forecast_input {
+	struct forecast_space space;
+	const double *measured; /* (points): samples/s; NAN: not measured */
+	const bool *calibrated; /* (points): predict can start from there */
+	size_t nearest; /* calibrations of a forecast, at most FORECAST_NEAREST; 0: that many */
+	forecast_predict predict; /* asked often for the same pair: should remember */
+	void *context;
+};
+
+struct forecast {
+	bool known; /* else why says why not */
+	double throughput;
+	struct interval interval; /* 90 % */
+	double half_width;        /* of the interval, in shares of throughput; HUGE_VAL: unknown */
+	uint32_t from[FORECAST_NEAREST]; /* the calibrations, nearest first */
+	size_t from_count;
+	char why[FORECAST_WHY_BYTES];
+};
+
+/* The errors of predicting measured points from the others. */
+struct forecast_errors {
+	size_t count;
+	double widening;      /* c */
+	double median, worst; /* |predicted - measured| / measured; NAN: none */
+};
+void forecast_errors_find(const struct forecast_input *input, struct forecast_errors *out);
+
+/* From all calibrations but that of the point itself. */
+void forecast_point(const struct forecast_input *input, const struct forecast_errors *errors,
+	size_t point, struct forecast *out);
+
+/* --- adaptive sweeps -------------------------------------------------------------------------- */
 
 enum { ADAPTIVE_DESIGN_MAX = 9, ADAPTIVE_POINTS_MAX = 1000 };
 

@@ -4,7 +4,7 @@
  * guessing.  Reading has its rules in cause_read.c.
  *
  * What keeps threads off the cores, asked in this order. quota: a control group's CPU quota, the
- * job's own or one above it (harness/measure/cgroup.h finds them in v1, v2 and containers; per
+ * job's own or one above it (harness/measure/data_store.h finds them in v1, v2 and containers; per
  * window it reads cpu.stat of each). Throttled share = nr_throttled / nr_periods of the group
  * over the span: periods whose quota was used up, of those in which the group wanted any.
  * throttled_time is recorded, too, but is a sum over run queues, so no share of anything. From

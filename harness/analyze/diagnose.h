@@ -3,9 +3,9 @@
 #ifndef MLBENCH_ANALYZE_DIAGNOSE_H
 #define MLBENCH_ANALYZE_DIAGNOSE_H
 
+#include "harness/analyze/experiment.h"
 #include "harness/analyze/point_model.h"
 #include "harness/analyze/summary.h"
-#include "harness/analyze/trial.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
-/* Settings, some of them measured, and what the measured ones predict of all (harness/analyze/forecast.h):
+/* Settings, some of them measured, and what the measured ones predict of all (harness/analyze/adaptive.h):
  * keeps the calibrated models and every prediction once made. */
 #ifndef MLBENCH_COMMAND_FORECASTER_H
 #define MLBENCH_COMMAND_FORECASTER_H
 
-#include "harness/analyze/forecast.h"
+#include "harness/analyze/adaptive.h"
 #include "harness/command/calibration.h"
 #include "harness/record/record.h"
 
@@ -26,7 +26,7 @@ struct forecaster {
 	const struct record *record;
 	double contention; /* between cores; NAN: not known */
 	unsigned effort;   /* of a prediction, as in model.h */
-	size_t nearest;    /* calibrations of a forecast (forecast.h); 0: as many as ever */
+	size_t nearest;    /* calibrations of a forecast (adaptive.h); 0: as many as ever */
 	struct forecaster_item *items; /* (count) */
 	size_t count, room;
 	enum key_id keys[FORECASTER_KEYS_MAX]; /* that differ among the items */

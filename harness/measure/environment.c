@@ -3,7 +3,6 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
-#include "harness/measure/cgroup.h"
 #include "harness/measure/data_store.h"
 #include "harness/measure/nvml.h"
 #include "harness/measure/proc_text.h"

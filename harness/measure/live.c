@@ -177,7 +177,7 @@ static bool proc_is_there(void)
 	return live_process_start(getpid()) > 0;
 }
 
-/* --- files -------------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------------ */
 
 static struct live_file *map_file(int fd)
 {
@@ -271,7 +271,7 @@ static struct live_file *make_live_file(int folder, const char *name, struct err
 	return file;
 }
 
-/* --- boards ------------------------------------------------------------------------------------- */
+/* --- boards ----------------------------------------------------------------------------------- */
 
 static struct live_file *make_private(void)
 {
@@ -424,7 +424,7 @@ void live_board_close(struct live_board *board)
 	free(board);
 }
 
-/* --- pictures ----------------------------------------------------------------------------------- */
+/* --- pictures --------------------------------------------------------------------------------- */
 
 /* The view's bytes as words; the last one may be of fewer. */
 static uint64_t live_word(const struct live_view *view, size_t i)
@@ -546,7 +546,7 @@ void live_sums_of(const struct live_view *view, struct live_sums *sums)
 	memcpy(sums->stages, view->stages, sizeof sums->stages);
 }
 
-/* --- a list of them ----------------------------------------------------------------------------- */
+/* --- a list of them --------------------------------------------------------------------------- */
 
 struct listing {
 	int32_t *pids;

@@ -5,7 +5,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/units.h"
-#include "harness/measure/cgroup.h"
+#include "harness/measure/data_store.h"
 #include "harness/measure/environment.h"
 #include "harness/measure/proc_text.h"
 

@@ -6,7 +6,7 @@
 #include "harness/base/files.h"
 #include "harness/base/hash.h"
 #include "harness/base/units.h"
-#include "harness/measure/cgroup.h"
+#include "harness/measure/data_store.h"
 #include "harness/measure/proc_text.h"
 
 #include <ctype.h>

@@ -4,7 +4,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/memory.h"
-#include "harness/measure/cgroup.h"
+#include "harness/measure/data_store.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,14 +1,67 @@
-/* Where the warm-up ends, and whether what follows is steady.  Pure functions on a series of rates
- * per window.
- *
- * Service times go to log-linear histograms per thread and time segment, so that the warm-up is
- * sliced off after it was recorded. steady_find (MSER-5, then a test of the rest) says where the
- * cut is and whether the run was steady at all. */
+/* Which part of a repetition counts: between which completions of steps throughput is taken, and from
+ * when it is steady. */
 #ifndef MLBENCH_MEASURE_STEADY_H
 #define MLBENCH_MEASURE_STEADY_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+/* --- completions of steps --------------------------------------------------------------------- */
+
+/* When steps were completed, and what had come through by then.  Throughput is taken between two
+ * completions, not between two moments of the clock: with N completions of b samples between times t_1
+ * and t_N it is the samples after the first up to the last, over t_N - t_1.  A clock that starts and stops anywhere
+ * would be wrong by up to a batch at each end.
+ *
+ * The memory is fixed: when it is full, every other entry is dropped and from then on only every second
+ * (fourth, ...) completion is kept; entries are cumulative, so those that are kept stay exact. */
+
+/* Cumulative since the start. */
+struct completion {
+	uint64_t t_ns; /* since the start */
+	uint64_t samples, batches;
+	uint64_t device_ns;
+	uint64_t oversleep_ns;
+	/* Of steps on a device that works by itself; 0 elsewhere. */
+	uint64_t stepped; /* samples that were computed, bad ones included */
+	uint64_t launch_ns, sync_ns;
+	uint64_t copy_ns, copy_bytes; /* of batches that the step itself copied to the device */
+	uint64_t idle_ns,
+		idle_of_ns; /* no kernel ran; of so much device time in which that was measured */
+};
+
+struct completions {
+	struct completion *entries; /* (room); owned */
+	size_t count, room;
+	uint64_t stride;        /* every so many completions are kept */
+	struct completion last; /* the newest, kept or not */
+};
+
+/* room: even, at least 4.  0 or -ENOMEM. */
+int completions_open(struct completions *completions, size_t room);
+void completions_close(struct completions *completions); /* safe on {0} */
+
+/* One writer. */
+void completions_add(struct completions *completions, const struct completion *now);
+
+/* After the run.  The part between the first completion at cut_ns or later and the last one up to
+ * end_ns: their difference in *out (t_ns: its length).  The number of completions in it, the first one
+ * included: nothing can be said with fewer than 2. */
+uint64_t completions_between(const struct completions *completions, uint64_t cut_ns,
+	uint64_t end_ns, struct completion *out);
+
+/* Makes *out, as completions_between left it, longer by a standstill at either end: from cut_ns to the first completion, or from
+ * the last to end_ns, where that is more than twice the longest time between two of the part, and more than least_ns.  Without it
+ * a run whose store dies in the middle has the rate that it had before. */
+void completions_add_standstill(const struct completions *completions, uint64_t cut_ns,
+	uint64_t end_ns, uint64_t least_ns, struct completion *out);
+
+/* Samples through the step at t_ns, interpolated between completions (from 0 at the start; flat after
+ * the last). */
+double completions_samples_at(const struct completions *completions, uint64_t t_ns);
+
+/* --- the steady part -------------------------------------------------------------------------- */
 
 /* Below this many windows after the minimum nothing can be said. */
 enum { STEADY_WINDOWS_MIN = 8 };

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- what decides on the batches ---------------------------------------------------------------------------- */
+/* --- what decides on the batches -------------------------------------------------------------- */
 
 /* Keys that say how fast the batches come, not what is in them.  What is not here counts: a new key then leaves two
  * repetitions uncompared at worst. */
@@ -86,7 +86,7 @@ void checksums_release(struct checksums *sums)
 	*sums = (struct checksums){0};
 }
 
-/* --- whether they agree ---------------------------------------------------------------------------------------- */
+/* --- whether they agree ----------------------------------------------------------------------- */
 
 struct placed {
 	struct checksum sum;

@@ -5,7 +5,6 @@
 
 #include "harness/analyze/diagnose.h"
 #include "harness/analyze/experiment.h"
-#include "harness/analyze/trial.h"
 #include "harness/base/buffer.h"
 #include "harness/report/medium.h"
 

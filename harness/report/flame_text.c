@@ -13,7 +13,7 @@
 
 enum { DEPTH_MAX = 2048 };
 
-/* --- functions ------------------------------------------------------------------------------------------------ */
+/* --- functions -------------------------------------------------------------------------------- */
 
 uint32_t flame_stage_of(const struct flame_profile *profile, uint32_t frame)
 {
@@ -74,7 +74,7 @@ size_t flame_top(const struct flame_profile *profile, struct flame_top *out, siz
 	return count;
 }
 
-/* --- folded ------------------------------------------------------------------------------------------------------ */
+/* --- folded ----------------------------------------------------------------------------------- */
 
 /* Symbols are ASCII but for those that somebody made to be otherwise; a terminal obeys some of the rest. */
 static void add_clean(const char *text, struct buffer *out)
@@ -118,7 +118,7 @@ void flame_folded(const struct flame_profile *profile, struct buffer *out)
 			add_stack(profile, i, out);
 }
 
-/* --- how ------------------------------------------------------------------------------------------------------- */
+/* --- how -------------------------------------------------------------------------------------- */
 
 static const char *flame_format_count(uint64_t count, char out[UNITS_BYTES])
 {
@@ -172,7 +172,7 @@ void flame_describe(const struct flame_profile *profile, struct buffer *out)
 			flame_format_count(profile->unsampled_threads, count));
 }
 
-/* --- the table ---------------------------------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 static const struct table_column columns[] = {
 	{.head = "stage", .left = true},
@@ -220,7 +220,7 @@ void flame_table(const struct flame_profile *profile, const struct style *style,
 	buffer_release(&how);
 }
 
-/* --- the files ---------------------------------------------------------------------------------------------------- */
+/* --- the files -------------------------------------------------------------------------------- */
 
 static int write_one(
 	const char *folder, const char *name, const struct buffer *text, struct error *err)

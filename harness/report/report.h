@@ -3,7 +3,7 @@
 #ifndef MLBENCH_REPORT_REPORT_H
 #define MLBENCH_REPORT_REPORT_H
 
-#include "harness/analyze/forecast.h"
+#include "harness/analyze/adaptive.h"
 #include "harness/analyze/summary.h"
 #include "harness/base/buffer.h"
 #include "harness/record/record.h"

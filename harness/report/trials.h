@@ -2,7 +2,7 @@
 #ifndef MLBENCH_REPORT_TRIALS_H
 #define MLBENCH_REPORT_TRIALS_H
 
-#include "harness/analyze/trial.h"
+#include "harness/analyze/experiment.h"
 #include "harness/report/report.h"
 
 #define TRIALS_FILE "trials.json"

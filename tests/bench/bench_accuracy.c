@@ -4,9 +4,9 @@
  *   bench_accuracy FOLDER [POINT,POINT,... [EFFORT]]   default: six points spread over the grid
  *   bench_accuracy --pairs FOLDER                      every point from every other alone
  *
- * Each held-out point is predicted by the calibrations nearest to it (forecast.h), as in an adaptive
+ * Each held-out point is predicted by the calibrations nearest to it (adaptive.h), as in an adaptive
  * sweep. */
-#include "harness/analyze/forecast.h"
+#include "harness/analyze/adaptive.h"
 #include "harness/analyze/point_model.h"
 #include "harness/base/clock.h"
 #include "harness/record/record.h"

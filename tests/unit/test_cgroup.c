@@ -1,5 +1,5 @@
 /* Control groups as trees of files: v1, v2, both, containers, limits on a parent, and what is missing. */
-#include "harness/measure/cgroup.h"
+#include "harness/measure/data_store.h"
 
 #include <errno.h>
 #include <math.h>

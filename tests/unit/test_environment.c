@@ -2,7 +2,7 @@
  * this one, and nothing that a missing path can break. */
 #include "harness/measure/environment.h"
 
-#include "harness/measure/cgroup.h"
+#include "harness/measure/data_store.h"
 #include "harness/measure/node_checks.h"
 #include "harness/measure/proc_text.h"
 

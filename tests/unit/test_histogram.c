@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "harness/base/rng.h"
-#include "harness/measure/completions.h"
 #include "harness/measure/state_clock.h"
+#include "harness/measure/steady.h"
 #include "harness/measure/thread_meter.h"
 #include "harness/record/histogram.h"
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "harness/base/memory.h"
-#include "harness/measure/completions.h"
+#include "harness/measure/steady.h"
 #include "harness/measure/thread_meter.h"
 
 #include <stdlib.h>

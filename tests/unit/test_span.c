@@ -128,7 +128,7 @@ static void sampled_stacks_end_in_the_thread(void **state)
 	(void)state;
 	struct error err = {""};
 	struct flame *flame;
-	const struct flame_options options = {.method = FLAME_AUTO};
+	const struct flame_options options = {0};
 	if (flame_open(&flame, &options, &err))
 		skip(); /* this kernel lets nothing be sampled */
 	flame_count(true);
