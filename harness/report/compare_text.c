@@ -382,7 +382,7 @@ static void compare_put_title(struct medium *medium, const struct comparison *c)
 		out->size -= out->size > 0; /* the ink ends before the newline */
 		buffer_format(out, "%s\n", style_end(style));
 	} else {
-		buffer_text(out, "### ");
+		buffer_text(out, "## ");
 		markdown_escape(c->b.report->record->name, out);
 		buffer_text(out, " compared with ");
 		markdown_escape(c->a.report->record->name, out);
