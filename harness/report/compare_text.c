@@ -6,7 +6,7 @@
 #include "harness/base/text.h"
 #include "harness/record/config_json.h"
 #include "harness/report/layout.h"
-#include "harness/report/table.h"
+#include "harness/report/medium.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -283,104 +283,68 @@ static void compare_facts_table(
 
 enum { LISTED_MOST = 8 };
 
-struct compare_sheet {
-	const struct style *style; /* of a terminal; NULL: Markdown */
-	struct buffer *out;
-};
-
-/* layout_labelled_buffer of text that may hold names of files and values of keys. */
-static void labelled(const struct style *style, enum ink ink, const char *label,
-	struct buffer *text, struct buffer *out)
+/* A fact that may hold names of files and values of keys. */
+static void compare_fact(
+	struct medium *medium, enum ink ink, const char *label, struct buffer *text)
 {
 	struct buffer plain = {0};
-	if (text->data && text->size > 0)
+	if (text->size > 0)
 		utf8_add_plain(&plain, text->data, "?");
 	plain.failed = plain.failed || text->failed;
 	buffer_release(text);
-	layout_labelled_buffer(style, ink, label, &plain, out);
-}
-
-/* Releases text. */
-static void markdown_line(struct buffer *text, const char *before, struct buffer *out)
-{
-	if (text->data && text->size > 0) {
-		buffer_text(out, before);
-		markdown_escape(text->data, out);
-		buffer_text(out, "\n");
-	}
-	out->failed = out->failed || text->failed;
-	buffer_release(text);
-}
-
-/* "  label    text", or "- label: text"; releases text. */
-static void sheet_item(
-	const struct compare_sheet *sheet, enum ink ink, const char *label, struct buffer *text)
-{
-	if (sheet->style) {
-		labelled(sheet->style, ink, label, text, sheet->out);
-		return;
-	}
-	char before[COMPARE_WORDS_BYTES];
-	(void)snprintf(before, sizeof before, "- %s: ", label);
-	markdown_line(text, before, sheet->out);
+	medium_fact(medium, ink, label, &plain);
 }
 
 /* The table under its heading, unless it is empty; closes it. */
-static void sheet_table(
-	const struct compare_sheet *sheet, const char *heading, struct compare_table *table)
+static void compare_put_table(
+	struct medium *medium, const char *heading, struct compare_table *table)
 {
 	struct buffer words = {0};
-	if (table_rows(&table->table) > 0 && sheet->style) {
+	if (table_rows(&table->table) > 0) {
 		utf8_add_plain(&words, heading, "?");
-		layout_heading(sheet->style, words.data ? words.data : "", sheet->out);
-		table_render(&table->table, sheet->style, LAYOUT_INDENT, true, sheet->out);
-	} else if (table_rows(&table->table) > 0) {
-		buffer_sentence(&words, heading);
-		buffer_text(sheet->out, "\n#### ");
-		markdown_escape(words.data ? words.data : "", sheet->out);
-		buffer_text(sheet->out, "\n\n");
-		table_markdown(&table->table, sheet->out);
+		medium_heading(medium, words.data ? words.data : "");
+		medium_put_table(medium, &table->table);
 	}
 	buffer_release(&words);
 	table_close(&table->table);
 	*table = (struct compare_table){0};
 }
 
-static void sheet_subjects(const struct compare_sheet *sheet, const struct comparison *c)
+static void compare_put_subjects(struct medium *medium, const struct comparison *c)
 {
 	struct buffer text = {0};
 	const struct record *a = c->a.report->record;
 	const struct record *b = c->b.report->record;
 	record_describe(a, &text);
-	buffer_format(&text, ", config %s%s", a->config_hash, sheet->style ? " (baseline)" : "");
-	sheet_item(sheet, INK_DIM, sheet->style ? "A" : "A (baseline)", &text);
+	buffer_format(&text, ", config %s%s", a->config_hash, medium->style ? " (baseline)" : "");
+	compare_fact(medium, INK_DIM, medium->style ? "A" : "A (baseline)", &text);
 	record_describe(b, &text);
 	buffer_format(&text, ", config %s", b->config_hash);
-	sheet_item(sheet, INK_DIM, "B", &text);
+	compare_fact(medium, INK_DIM, "B", &text);
 	buffer_text(&text, a->step.description);
-	sheet_item(sheet, INK_DIM, "step", &text);
+	compare_fact(medium, INK_DIM, "step", &text);
 }
 
-static void sheet_reasons(const struct compare_sheet *sheet, const struct comparison *c)
+static void compare_put_reasons(struct medium *medium, const struct comparison *c)
 {
 	struct buffer text = {0};
 	compare_explanation_words(c, &text);
-	sheet_item(sheet, INK_BOLD, "because", &text);
+	compare_fact(medium, INK_BOLD, "because", &text);
 	compare_binding_words(c, &text);
-	sheet_item(sheet, INK_PLAIN, "verdict", &text);
+	compare_fact(medium, INK_PLAIN, "verdict", &text);
 }
 
-static void sheet_remarks(const struct compare_sheet *sheet, const struct comparison *c)
+static void compare_put_remarks(struct medium *medium, const struct comparison *c)
 {
 	struct buffer text = {0};
 	for (size_t i = 0; i < c->remark_count; i++) {
 		buffer_text(&text, c->remarks[i]);
-		sheet_item(sheet, INK_WARN, sheet->style ? "note" : "**note**", &text);
+		compare_fact(medium, INK_WARN, "note", &text);
 	}
 }
 
 /* Of the focus; and what else differs. */
-static void sheet_focus(const struct compare_sheet *sheet, const struct comparison *c, bool verbose)
+static void compare_put_focus(struct medium *medium, const struct comparison *c, bool verbose)
 {
 	struct compare_table table = {0};
 	struct buffer heading = {0};
@@ -390,31 +354,46 @@ static void sheet_focus(const struct compare_sheet *sheet, const struct comparis
 		compare_settings(c, c->focus, &heading);
 	}
 	compare_stages_table(c, &table);
-	sheet_table(sheet, heading.data ? heading.data : "stages", &table);
+	compare_put_table(medium, heading.data ? heading.data : "stages", &table);
 	buffer_release(&heading);
 	compare_figures_table(c, verbose, &table);
-	sheet_table(
-		sheet, verbose ? "all figures there" : "other figures that differ there", &table);
+	compare_put_table(
+		medium, verbose ? "all figures there" : "other figures that differ there", &table);
 	compare_facts_table(c, verbose, &table);
-	sheet_table(sheet, "what else differs", &table);
+	compare_put_table(medium, "what else differs", &table);
 }
 
-/* --- in the terminal -------------------------------------------------------------------------- */
+/* --- the document ----------------------------------------------------------------------------- */
 
-static void sentence(const struct comparison *c, const struct style *style, struct buffer *out)
+static void compare_put_title(struct medium *medium, const struct comparison *c)
 {
-	struct buffer text = {0};
 	const enum ink ink = compare_ink(&c->metrics[0], &c->overall[0]);
+	const struct style *style = medium->style;
+	struct buffer *out = medium->out;
+	struct buffer text = {0};
 	compare_sentence(c, &text);
-	buffer_repeat(out, " ", LAYOUT_INDENT);
-	buffer_text(out, style_ink(style, ink == INK_DIM ? INK_BOLD : ink));
-	style_wrap(style, text.data ? text.data : "", LAYOUT_INDENT, LAYOUT_INDENT, out);
-	out->size -= out->size > 0; /* the ink ends before the newline */
-	buffer_format(out, "%s\n", style_end(style));
+	if (style) {
+		compare_put_subjects(medium, c);
+		medium_space(medium);
+		buffer_repeat(out, " ", LAYOUT_INDENT);
+		buffer_text(out, style_ink(style, ink == INK_DIM ? INK_BOLD : ink));
+		style_wrap(style, text.data ? text.data : "", LAYOUT_INDENT, LAYOUT_INDENT, out);
+		out->size -= out->size > 0; /* the ink ends before the newline */
+		buffer_format(out, "%s\n", style_end(style));
+	} else {
+		buffer_text(out, "## ");
+		markdown_escape(c->b.report->record->name, out);
+		buffer_text(out, " compared with ");
+		markdown_escape(c->a.report->record->name, out);
+		buffer_text(out, "\n\n**");
+		markdown_escape(text.data ? text.data : "", out);
+		buffer_text(out, ".**\n\n");
+		compare_put_subjects(medium, c);
+	}
 	buffer_release(&text);
 }
 
-static void text_unlike(const struct comparison *c, const struct style *style, struct buffer *out)
+static void compare_put_unlike(struct medium *medium, const struct comparison *c)
 {
 	struct buffer text = {0};
 	const size_t strong = compare_facts_count(&c->facts, COMPARE_STRONG);
@@ -425,11 +404,11 @@ static void text_unlike(const struct comparison *c, const struct style *style, s
 	if (strong > LISTED_MOST)
 		buffer_format(&text, " and %zu more", strong - LISTED_MOST);
 	buffer_format(&text, " differ%s, and may be the whole cause", strong == 1 ? "s" : "");
-	labelled(style, INK_WARN, "unlike", &text, out);
+	compare_fact(medium, INK_WARN, "unlike", &text);
 }
 
-static void text_gates(const struct compare_document *document, const struct comparison *c,
-	const struct style *style, struct buffer *out)
+static void compare_put_gates(
+	const struct compare_document *document, const struct comparison *c, struct medium *medium)
 {
 	struct buffer text = {0};
 	for (size_t i = 0; i < document->gate_count; i++) {
@@ -440,13 +419,12 @@ static void text_gates(const struct compare_document *document, const struct com
 									    : INK_GOOD;
 		buffer_format(&text, "%s: ", compare_gate_label(gate, result));
 		compare_gate_words(gate, result, c, &text);
-		labelled(style, ink, "gate", &text, out);
+		compare_fact(medium, ink, "gate", &text);
 	}
 }
 
-static void text_list_points(const struct comparison *c, const struct report *report,
-	const char *label, const size_t *list, size_t count, const struct style *style,
-	struct buffer *out)
+static void compare_list_points(struct medium *medium, const struct comparison *c,
+	const struct report *report, const char *label, const size_t *list, size_t count)
 {
 	struct buffer text = {0};
 	if (count == 0)
@@ -458,19 +436,17 @@ static void text_list_points(const struct comparison *c, const struct report *re
 	}
 	if (count > LISTED_MOST)
 		buffer_format(&text, "; and %zu more", count - LISTED_MOST);
-	labelled(style, INK_DIM, label, &text, out);
+	compare_fact(medium, INK_DIM, label, &text);
 }
 
-static void text_unmatched(
-	const struct comparison *c, const struct style *style, struct buffer *out)
+static void compare_put_unmatched(struct medium *medium, const struct comparison *c)
 {
 	struct buffer text = {0};
-	if (c->match.only_a_count + c->match.only_b_count + c->unmeasured_count > 0)
-		layout_heading(style, "not compared", out);
-	text_list_points(
-		c, c->a.report, "A only", c->match.only_a, c->match.only_a_count, style, out);
-	text_list_points(
-		c, c->b.report, "B only", c->match.only_b, c->match.only_b_count, style, out);
+	const struct point_match *match = &c->match;
+	if (match->only_a_count + match->only_b_count + c->unmeasured_count > 0)
+		medium_heading(medium, "not compared");
+	compare_list_points(medium, c, c->a.report, "A only", match->only_a, match->only_a_count);
+	compare_list_points(medium, c, c->b.report, "B only", match->only_b, match->only_b_count);
 	if (c->unmeasured_count == 0)
 		return;
 	buffer_format(&text, "%zu: ", c->unmeasured_count);
@@ -479,128 +455,55 @@ static void text_unmatched(
 		compare_point_settings(c, c->a.report, c->unmeasured[i].a, &text);
 	}
 	buffer_text(&text, " (failed or not measured in one of them)");
-	labelled(style, INK_DIM, "neither", &text, out);
+	compare_fact(medium, INK_DIM, "neither", &text);
 }
 
-static void text_one(const struct compare_document *document, const struct comparison *c,
-	const struct style *style, struct buffer *out)
+static void compare_put(
+	const struct compare_document *document, const struct comparison *c, struct medium *medium)
 {
-	const struct compare_sheet sheet = {style, out};
 	const size_t harmless = compare_facts_count(&c->facts, COMPARE_HARMLESS);
 	struct compare_table table = {0};
 	struct buffer text = {0};
 	char heading[COMPARE_WORDS_BYTES];
-	sheet_subjects(&sheet, c);
-	buffer_text(out, "\n");
-	sentence(c, style, out);
-	sheet_remarks(&sheet, c);
-	text_unlike(c, style, out);
-	sheet_reasons(&sheet, c);
-	text_gates(document, c, style, out);
+	compare_put_title(medium, c);
+	compare_put_remarks(medium, c);
+	compare_put_unlike(medium, c);
+	compare_put_reasons(medium, c);
+	compare_put_gates(document, c, medium);
 	(void)snprintf(heading, sizeof heading, "throughput, %g %% confidence intervals",
 		100 * (1 - c->significance));
 	compare_points_table(c, &table);
-	sheet_table(&sheet, heading, &table);
+	compare_put_table(medium, heading, &table);
 	if (c->pair_count > COMPARE_POINTS_SHOWN)
-		buffer_format(out, "  ... and %zu more points (--format json has all)\n",
+		buffer_format(&text, "... and %zu more points (--format json has all)",
 			c->pair_count - COMPARE_POINTS_SHOWN);
-	text_unmatched(c, style, out);
-	sheet_focus(&sheet, c, document->verbose);
+	medium_note(medium, &text);
+	compare_put_unmatched(medium, c);
+	compare_put_focus(medium, c, document->verbose);
 	if (harmless > 0 && !document->verbose)
-		buffer_format(out,
-			"  %sand %zu difference%s in names, places, times (--verbose)%s\n",
-			style_ink(style, INK_DIM), harmless, harmless == 1 ? "" : "s",
-			style_end(style));
-	buffer_text(out, "\n");
+		buffer_format(&text, "and %zu difference%s in names, places, times (--verbose)",
+			harmless, harmless == 1 ? "" : "s");
+	medium_note(medium, &text);
+	medium_space(medium);
 	compare_method_words(c, &text);
-	labelled(style, INK_DIM, "method", &text, out);
+	compare_fact(medium, INK_DIM, "method", &text);
 }
 
 void compare_text(
 	const struct compare_document *document, const struct style *style, struct buffer *out)
 {
 	for (size_t i = 0; i < document->count; i++) {
+		struct medium medium = medium_terminal(style, out);
 		buffer_text(out, i ? "\n" : "");
-		text_one(document, &document->comparisons[i], style, out);
+		compare_put(document, &document->comparisons[i], &medium);
 	}
-}
-
-/* --- Markdown --------------------------------------------------------------------------------- */
-
-static void markdown_gates(
-	const struct compare_document *document, const struct comparison *c, struct buffer *out)
-{
-	struct buffer text = {0};
-	for (size_t i = 0; i < document->gate_count; i++) {
-		compare_gate_words(&document->gates[i], &c->gates[i], c, &text);
-		buffer_format(out, c->gates[i].outcome == GATE_WITHIN ? "- %s: " : "- **%s**: ",
-			compare_gate_label(&document->gates[i], &c->gates[i]));
-		markdown_line(&text, "", out);
-	}
-}
-
-static void markdown_list_points(const struct comparison *c, const struct report *report,
-	const char *label, const size_t *list, size_t count, struct buffer *out)
-{
-	struct buffer text = {0};
-	for (size_t i = 0; i < count; i++) {
-		buffer_format(&text, "%s: ", label);
-		compare_point_settings(c, report, list[i], &text);
-		markdown_line(&text, "- ", out);
-	}
-}
-
-static void markdown_unmatched(const struct comparison *c, struct buffer *out)
-{
-	struct buffer text = {0};
-	if (c->match.only_a_count + c->match.only_b_count + c->unmeasured_count > 0)
-		buffer_text(out, "\n#### Not compared\n\n");
-	markdown_list_points(
-		c, c->a.report, "only in A", c->match.only_a, c->match.only_a_count, out);
-	markdown_list_points(
-		c, c->b.report, "only in B", c->match.only_b, c->match.only_b_count, out);
-	for (size_t i = 0; i < c->unmeasured_count; i++) {
-		buffer_text(&text, "not measured in one of them: ");
-		compare_point_settings(c, c->a.report, c->unmeasured[i].a, &text);
-		markdown_line(&text, "- ", out);
-	}
-}
-
-static void markdown_one(
-	const struct compare_document *document, const struct comparison *c, struct buffer *out)
-{
-	const struct compare_sheet sheet = {NULL, out};
-	struct compare_table table = {0};
-	struct buffer text = {0};
-	buffer_text(out, "### ");
-	markdown_escape(c->b.report->record->name, out);
-	buffer_text(out, " compared with ");
-	markdown_escape(c->a.report->record->name, out);
-	buffer_text(out, "\n\n**");
-	compare_sentence(c, &text);
-	markdown_escape(text.data ? text.data : "", out);
-	buffer_release(&text);
-	buffer_text(out, ".**\n\n");
-	sheet_subjects(&sheet, c);
-	sheet_reasons(&sheet, c);
-	sheet_remarks(&sheet, c);
-	markdown_gates(document, c, out);
-	compare_points_table(c, &table);
-	sheet_table(&sheet, "throughput", &table);
-	if (c->pair_count > COMPARE_POINTS_SHOWN)
-		buffer_format(out, "\n%zu more points are not listed.\n",
-			c->pair_count - COMPARE_POINTS_SHOWN);
-	markdown_unmatched(c, out);
-	sheet_focus(&sheet, c, document->verbose);
-	buffer_text(out, "\n");
-	compare_method_words(c, &text);
-	markdown_line(&text, "Method: ", out);
 }
 
 void compare_markdown(const struct compare_document *document, struct buffer *out)
 {
 	for (size_t i = 0; i < document->count; i++) {
+		struct medium medium = medium_markdown(out);
 		buffer_text(out, i ? "\n" : "");
-		markdown_one(document, &document->comparisons[i], out);
+		compare_put(document, &document->comparisons[i], &medium);
 	}
 }

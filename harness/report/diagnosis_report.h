@@ -65,12 +65,11 @@ void diagnosis_put_elasticities(struct medium *medium, const json_t *parts);
 void diagnosis_put_phases(struct medium *medium, const json_t *phases);
 void diagnosis_put_recommendations(struct medium *medium, const json_t *recommendations);
 bool diagnosis_is_modelled(const json_t *parts); /* it has elasticities */
-/* document: of diagnosis_json. */
+void diagnosis_put_replay(struct medium *medium, const json_t *parts, double measured);
+/* Its experiments as tables, and what follows from them. */
 void verification_put(struct medium *medium, const struct verification *verification,
-	const struct verdict *verdict, const json_t *document);
+	const struct verdict *verdict);
 enum ink outcome_ink(const char *outcome); /* of an experiment or a trial, as JSON has it */
-/* Its experiments as a table; experiments: of verification_experiments_json. */
-void verification_put_experiments(struct medium *medium, const json_t *experiments);
 /* Why not every experiment has what it needs, "" if it has; how many blocks were repeated, "" if none. */
 void verification_incomplete(const struct verification *verification, struct buffer *out);
 void verification_repeated(const struct verification *verification, struct buffer *out);

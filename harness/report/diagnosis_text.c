@@ -418,7 +418,7 @@ void diagnosis_put_recommendations(struct medium *medium, const json_t *recommen
 	}
 }
 
-static void diagnosis_put_replay(struct medium *medium, const json_t *parts, double measured)
+void diagnosis_put_replay(struct medium *medium, const json_t *parts, double measured)
 {
 	const double replayed = column_number(parts, "replayed");
 	const double workers = column_number(parts, "knee.workers");
@@ -524,7 +524,7 @@ void diagnosis_text(
 	diagnosis_put_model(&medium, document, column_number(document, "measured"));
 	diagnosis_put_recommendations(&medium, column_value(document, "recommendations"));
 	if (view->verification)
-		verification_put(&medium, view->verification, &view->diagnosis->verdict, document);
+		verification_put(&medium, view->verification, &view->diagnosis->verdict);
 	diagnosis_put_follow(&medium, column_value(document, "follow"));
 	medium_space(&medium);
 	medium_fact_text(&medium, INK_DIM, "results", view->folder);

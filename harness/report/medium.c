@@ -133,22 +133,31 @@ void medium_note(struct medium *medium, struct buffer *text)
 	buffer_release(text);
 }
 
+void medium_put_table(struct medium *medium, const struct table *table)
+{
+	medium_set_facts(medium, false);
+	if (medium->style)
+		table_render(table, medium->style, LAYOUT_INDENT, true, medium->out);
+	else
+		table_markdown(table, medium->out);
+	medium->after_table = !medium->style;
+}
+
 void medium_table(struct medium *medium, const struct table_column *columns, size_t count,
 	const json_t *rows, const char *caption)
 {
 	struct table table;
-	medium_set_facts(medium, false);
 	if (json_array_size(rows) == 0)
 		return;
 	if (medium->page) {
-		page_rows(medium->page, columns, count, rows, caption);
+		struct buffer words = {0};
+		medium_set_facts(medium, false);
+		buffer_sentence(&words, caption);
+		page_rows(medium->page, columns, count, rows, words.data ? words.data : "");
+		buffer_release(&words);
 		return;
 	}
 	columns_table(columns, count, rows, &table);
-	if (medium->style)
-		table_render(&table, medium->style, LAYOUT_INDENT, true, medium->out);
-	else
-		table_markdown(&table, medium->out);
-	medium->after_table = medium->out && !medium->style;
+	medium_put_table(medium, &table);
 	table_close(&table);
 }

@@ -16,9 +16,7 @@
 #include "harness/report/summary_tables.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum {
 	POINTS_SHOWN_MAX = 100,

@@ -249,12 +249,23 @@ void summary_stages(struct medium *medium, const json_t *point)
 		"Stages");
 }
 
+/* A value in a sentence; one that is not said where it is 0. */
+#define SAYS(before, of, in, behind)                                                   \
+	{                                                                              \
+		.head = (before), .path = (of), .unit = COLUMN_##in, .after = (behind) \
+	}
+#define SAYS_POSITIVE(before, of, in, behind)                                           \
+	{                                                                               \
+		.head = (before), .path = (of), .unit = COLUMN_##in, .after = (behind), \
+		.positive = true                                                        \
+	}
+
 /* Shares of working time; behind the first, with a comma. */
 static const struct table_column split_columns[] = {
-	{.head = " ", .path = "cpu", .unit = COLUMN_SHARE, .after = " on a core"},
-	{.head = ", ", .path = "run_queue", .unit = COLUMN_SHARE, .after = " waiting for one"},
-	{.head = ", ", .path = "io_wait", .unit = COLUMN_SHARE, .after = " for I/O"},
-	{.head = ", ", .path = "lock_wait", .unit = COLUMN_SHARE, .after = " for a lock"},
+	SAYS(" ", "cpu", SHARE, " on a core"),
+	SAYS(", ", "run_queue", SHARE, " waiting for one"),
+	SAYS(", ", "io_wait", SHARE, " for I/O"),
+	SAYS(", ", "lock_wait", SHARE, " for a lock"),
 };
 
 /* Where the working time went; what hardly worked, or works on a device, is left out. */
@@ -276,30 +287,20 @@ static const struct table_column queue_columns[] = {
 	{.head = "", .path = "name"},
 	{.head = " ", .path = "mean_depth", COLUMN_DECIMALS(1)},
 	{.head = " of ", .path = "capacity"},
-	{.head = " (empty ", .path = "empty_share", .unit = COLUMN_SHARE},
-	{.head = ", full ", .path = "full_share", .unit = COLUMN_SHARE, .after = ")"},
+	SAYS(" (empty ", "empty_share", SHARE, ""),
+	SAYS(", full ", "full_share", SHARE, ")"),
 };
 
 static const char DISK_READ[] = "store.read_ns";
 
 static const struct table_column total_columns[] = {
-	{.head = "accounted ",
-		.path = "accounted",
-		.unit = COLUMN_SHARE,
-		.after = " of all thread time"},
-	{.head = "; resident ",
-		.path = "rss_peak_bytes",
-		.unit = COLUMN_BYTES,
-		.positive = true,
-		.after = " at most"},
-	{.head = ", pools ", .path = "pool_bytes", .unit = COLUMN_BYTES, .positive = true},
-	{.head = "; read ", .path = "bytes_read_per_s", .unit = COLUMN_RATE},
-	{.head = ", ",
-		.path = "page_cache_share",
-		.unit = COLUMN_SHARE,
-		.after = " of it from the page cache"},
+	SAYS("accounted ", "accounted", SHARE, " of all thread time"),
+	SAYS_POSITIVE("; resident ", "rss_peak_bytes", BYTES, " at most"),
+	SAYS_POSITIVE(", pools ", "pool_bytes", BYTES, ""),
+	SAYS("; read ", "bytes_read_per_s", RATE, ""),
+	SAYS(", ", "page_cache_share", SHARE, " of it from the page cache"),
 	{.head = "; disk ", .path = "store.device"},
-	{.head = " ", .path = "store.reads_per_s", .unit = COLUMN_COUNT, .after = " reads/s"},
+	SAYS(" ", "store.reads_per_s", COUNT, " reads/s"),
 	{.head = ", ",
 		.path = "store.bytes_per_s",
 		.unit = COLUMN_RATE,
@@ -418,37 +419,23 @@ static void device_errors(const struct table_column *column, const json_t *row, 
 
 static const struct table_column device_steps[] = {
 	{.head = "; step ", .path = "step_ms", .unit = COLUMN_SECONDS, .scale = 1e-3},
-	{.head = "; in a step ",
-		.path = "step_share",
-		.unit = COLUMN_SHARE,
-		.after = " of the time"},
+	SAYS("; in a step ", "step_share", SHARE, " of the time"),
 	{.head = "; ", .text_of = device_flops},
-	{.head = "; idle inside a step ", .path = "idle_share", .unit = COLUMN_SHARE},
+	SAYS("; idle inside a step ", "idle_share", SHARE, ""),
 	{.head = "; launch ", .path = "launch_us", .unit = COLUMN_SECONDS, .scale = 1e-6},
-	{.head = "; upload ", .path = "upload_bytes_per_s", .unit = COLUMN_RATE},
-	{.head = "; exchange of gradients ",
-		.path = "sync_share",
-		.unit = COLUMN_SHARE,
-		.positive = true,
-		.after = " of a step"},
-	{.head = "; of that waiting for other devices ",
-		.path = "sync_wait_share",
-		.unit = COLUMN_SHARE,
-		.positive = true},
-	{.head = "; NOT FINITE: ",
-		.path = "nonfinite_share",
-		.unit = COLUMN_SHARE,
-		.positive = true,
-		.after = " of the gradients"},
+	SAYS("; upload ", "upload_bytes_per_s", RATE, ""),
+	SAYS_POSITIVE("; exchange of gradients ", "sync_share", SHARE, " of a step"),
+	SAYS_POSITIVE("; of that waiting for other devices ", "sync_wait_share", SHARE, ""),
+	SAYS_POSITIVE("; NOT FINITE: ", "nonfinite_share", SHARE, " of the gradients"),
 };
 
 static const struct table_column device_state[] = {
 	{.head = "; clock ", .path = "sm_clock_mhz", .text_of = device_range, .after = " MHz"},
-	{.head = " of ", .path = "sm_clock_max_mhz", .unit = COLUMN_FIXED},
+	SAYS(" of ", "sm_clock_max_mhz", FIXED, ""),
 	{.head = "; power ", .path = "power_w", .text_of = device_range, .after = " W"},
 	{.head = "; ", .path = "temperature_c", .text_of = device_range, .after = " C"},
-	{.head = "; memory ", .path = "memory_used_bytes.2", .unit = COLUMN_BYTES},
-	{.head = "; PCIe to it ", .path = "pcie_to_device_bytes_per_s.1", .unit = COLUMN_RATE},
+	SAYS("; memory ", "memory_used_bytes.2", BYTES, ""),
+	SAYS("; PCIe to it ", "pcie_to_device_bytes_per_s.1", RATE, ""),
 	{.head = "; throttled: ", .path = "throttles", .text_of = device_throttles},
 	{.head = "; memory errors:", .text_of = device_errors},
 };

@@ -256,7 +256,7 @@ static void experiment_blocks(
 	buffer_format(out, "%zu", json_array_size(column_value(row, column->path)));
 }
 
-void verification_put_experiments(struct medium *medium, const json_t *experiments)
+static void verification_put_experiments(struct medium *medium, const json_t *experiments)
 {
 	static const struct table_column columns[] = {
 		{.head = "",
@@ -439,20 +439,24 @@ static void verification_put_conclusion(
 	verification_put_baseline(medium, v);
 }
 
-void verification_put(struct medium *medium, const struct verification *v,
-	const struct verdict *verdict, const json_t *document)
+void verification_put(
+	struct medium *medium, const struct verification *v, const struct verdict *verdict)
 {
 	char spent[UNITS_BYTES];
 	struct buffer head = {0};
+	json_t *experiments = verification_experiments_json(v);
+	json_t *elasticities = verification_elasticities_json(v);
 	buffer_format(&head,
 		"experiments: throughput relative to the baseline (the unchanged "
 		"configuration), in ABBA blocks of %d runs, %s in total",
 		EXPERIMENT_RUNS, units_format_duration(v->spent_s * 1e9, spent));
 	medium_heading(medium, head.data ? head.data : "");
-	buffer_release(&head);
-	verification_put_experiments(medium, column_value(document, "verification"));
-	verification_put_elasticities(medium, column_value(document, "measured_elasticities"));
+	verification_put_experiments(medium, experiments);
+	verification_put_elasticities(medium, elasticities);
 	medium_space(medium);
 	verification_put_conclusion(medium, v, verdict);
 	verification_put_remarks(medium, v);
+	buffer_release(&head);
+	json_decref(experiments);
+	json_decref(elasticities);
 }

@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* --- the command that measures it again: values before axes, since a value takes its key out of a sweep --- */

@@ -9,9 +9,7 @@
 #include "harness/base/buffer.h"
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
-#include "harness/record/fields.h"
 #include "harness/report/diagnosis_report.h"
-#include "harness/report/part.h"
 #include "harness/report/runbook.h"
 
 #include <math.h>
@@ -462,69 +460,12 @@ static void evidence_put_meaning(const struct verdict *v, struct page *page)
 	section_put_text(page, &text);
 }
 
-static void evidence_put_replay(const struct diagnosis *d, double measured, struct page *page)
-{
-	char replayed[UNITS_BYTES];
-	char number[UNITS_BYTES];
-	struct buffer text = {0};
-	if (d->modelled)
-		buffer_format(&text,
-			"The model predicts %s samples/s for this configuration; %s were measured (model error %+.1f %%).",
-			units_format_count(d->replayed, replayed),
-			units_format_count(measured, number), 100 * (d->replayed / measured - 1));
-	else if (d->why_not[0])
-		buffer_format(&text, "There is no model of this run: %s.", d->why_not);
-	section_put_text(page, &text);
-}
-
-/* --- experiments ----------------------------------------------------------------------------------- */
-
-static void evidence_put_conclusion(
-	const struct verification *v, const struct verdict *verdict, struct page *page)
-{
-	const struct measured_elasticity *other = verification_contradicts(v, verdict);
-	const double after = verification_confidence(v, verdict);
-	struct buffer text = {0};
-	if (v->confirmed + v->failed + v->unclear > 0)
-		buffer_format(&text,
-			"Experiments confirmed %zu predictions; %zu failed, %zu are unclear.",
-			v->confirmed, v->failed, v->unclear);
-	else
-		buffer_text(&text, "No prediction could be tested by experiments.");
-	if (after < verdict->confidence)
-		buffer_format(&text, " The verdict's confidence falls from %.2f to %.2f.",
-			verdict->confidence, after);
-	if (other)
-		buffer_format(&text,
-			" But slowing %s down costs more than slowing %s down: the experiments say that the bottleneck is %s.",
-			other->stage, verdict->stage, other->stage);
-	section_put_text(page, &text);
-	verification_incomplete(v, &text);
-	if (text.size > 0)
-		page_notice(page, "Incomplete:", text.data);
-	buffer_release(&text);
-	verification_repeated(v, &text);
-	if (text.size > 0)
-		page_notice(page, "Measured again:", text.data);
-	buffer_release(&text);
-}
-
-static void evidence_put_verification(
-	const struct verification *v, const struct verdict *verdict, struct page *page)
-{
-	struct medium medium = medium_page(page);
-	json_t *experiments = verification_experiments_json(v);
-	page_heading(page, 3, "verification", "Experiments");
-	evidence_put_conclusion(v, verdict, page);
-	verification_put_experiments(&medium, experiments);
-	json_decref(experiments);
-}
-
 /* The model, and what changed during the run. */
-static void evidence_put_model(const struct diagnosis *d, struct page *page)
+static void evidence_put_model(const struct diagnosis *d, double measured, struct page *page)
 {
 	struct medium medium = medium_page(page);
 	json_t *parts = diagnosis_parts_json(d);
+	diagnosis_put_replay(&medium, parts, measured);
 	diagnosis_put_phases(&medium, column_value(parts, "phases"));
 	if (diagnosis_is_modelled(parts))
 		diagnosis_put_elasticities(&medium, parts);
@@ -544,12 +485,12 @@ void section_evidence(const struct chart_input *input, struct page *page)
 		page_item(page, p->verdict.evidence[i]);
 	page_list_end(page);
 	evidence_put_meaning(&p->verdict, page);
-	if (d) {
-		evidence_put_replay(d, p->median, page);
-		evidence_put_model(d, page);
-	}
+	if (d)
+		evidence_put_model(d, p->median, page);
 	if (input->verification) {
-		evidence_put_verification(input->verification, &p->verdict, page);
+		struct medium medium = medium_page(page);
+		verification_put(&medium, input->verification, &p->verdict);
+		medium_end(&medium);
 		return;
 	}
 	page_paragraph(page, "Not yet tested by experiments. To test the verdict and the advice:");
