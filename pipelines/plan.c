@@ -1,11 +1,11 @@
 /* What a configuration will take: counts of threads and buffers, and the bound on memory. */
 #include "pipelines/pipeline.h"
 
-#include "pipelines/plan.h"
 #include "harness/base/units.h"
 #include "harness/config/shape.h"
 #include "harness/measure/proc_text.h"
 #include "pipelines/dither.h"
+#include "pipelines/plan.h"
 #include "pipelines/sampler.h"
 #include "pipelines/slot.h"
 #include "pipelines/timeline_wiring.h"

@@ -156,7 +156,8 @@ static void a_slow_worker_is_named(void **state)
 	made_open(&p, &plan);
 	diagnose(&p, THOROUGH, &d);
 	expect_pair(&d, "decode", "imbalance");
-	assert_true(says(&d, "worker 0 is a straggler: it takes 20.0 ms per sample, the others 4.0"));
+	assert_true(
+		says(&d, "worker 0 is a straggler: it takes 20.0 ms per sample, the others 4.0"));
 	made_close(&p);
 }
 
@@ -426,8 +427,8 @@ static void a_changing_limit_is_cut_into_phases(void **state)
 	assert_true(fabs(d.phases[1].end_s - 2 * whole / 3) < 0.06 * whole);
 	assert_string_equal(d.verdict.stage, "read");
 	/* Figures of a part stand behind the words that they are. */
-	assert_non_null(
-		strstr(d.verdict.evidence[0], "The bottleneck changes during the run (3 parts); what follows covers "));
+	assert_non_null(strstr(d.verdict.evidence[0],
+		"The bottleneck changes during the run (3 parts); what follows covers "));
 	assert_true(d.verdict.evidence_count > 1);
 	made_close(&p);
 }
@@ -517,7 +518,8 @@ static void a_repetition_left_out_shows_the_change(void **state)
 	assert_string_equal(d.phases[1].stage, "read");
 	assert_string_equal(d.verdict.stage, "read");
 	assert_string_equal(d.verdict.resource, "latency");
-	assert_non_null(strstr(d.verdict.evidence[0], "and 2 repetitions after it that are like it"));
+	assert_non_null(
+		strstr(d.verdict.evidence[0], "and 2 repetitions after it that are like it"));
 	made_close(&p);
 	made_close(&changed);
 }

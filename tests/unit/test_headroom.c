@@ -92,7 +92,8 @@ static void advice_names_what_can_be_set(void **state)
 	struct point_facts facts = {.cores = 2, .decode_workers = 2, .may_be_jpeg = true};
 	expect_advice(&facts, "cpu", "codec.jpeg_scaled = on", "codec.png");
 	facts.decode_workers = 8;
-	expect_advice(&facts, "cores", "decode.workers=2 keeps all 2 cores busy", "no setting helps");
+	expect_advice(
+		&facts, "cores", "decode.workers=2 keeps all 2 cores busy", "no setting helps");
 	expect_advice(&facts, "cpu", "decode.workers=2 keeps all 2 cores busy", "no setting helps");
 	facts = (struct point_facts){.cores = 8, .decode_workers = 8, .may_be_png = true};
 	expect_advice(&facts, "cpu", "codec.png = fast", "codec.jpeg_scaled");

@@ -156,7 +156,8 @@ static void two_that_bind(void **state)
 	const struct verdict v = judge(&m, &facts);
 	expect(&v, "decode", "cpu");
 	assert_string_equal(v.also, "step");
-	assert_true(says(&v, "The capacity of step is within 1.5 % of that of decode: both are bottlenecks."));
+	assert_true(says(&v,
+		"The capacity of step is within 1.5 % of that of decode: both are bottlenecks."));
 	assert_true(v.confidence < 0.6);
 }
 
