@@ -3,8 +3,8 @@
  * terminal and Markdown have the same. */
 #include "harness/analyze/verdict.h"
 #include "harness/base/clock.h"
-#include "harness/base/units.h"
 #include "harness/base/text.h"
+#include "harness/base/units.h"
 #include "harness/measure/environment.h"
 #include "harness/record/config_json.h"
 #include "harness/report/diagnosis_report.h"

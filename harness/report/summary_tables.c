@@ -1,8 +1,8 @@
 /* Columns over the values of summary.json. */
 #include "harness/report/summary_tables.h"
 
-#include "harness/base/units.h"
 #include "harness/base/text.h"
+#include "harness/base/units.h"
 #include "harness/record/config_json.h"
 #include "harness/report/csv.h"
 

@@ -9,6 +9,7 @@
 
 #include "tests/pipeline_fixture.h"
 
+#include "workloads/backend/backend.h"
 #include "workloads/sample/sample.h"
 
 #include <errno.h>

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CUDA_PLUGIN_ABI = 1, CUDA_DEVICES_MAX = 16 };
+enum { CUDA_PLUGIN_ABI = 2, CUDA_DEVICES_MAX = 16 };
 
 /* The only symbol that is looked up, and the file's name. */
 #define CUDA_PLUGIN_ENTRY "mlbench_cuda_plugin"
