@@ -248,7 +248,7 @@ try_setting() {
 	status=$?
 	if [ -s "$folder/points.jsonl" ] && { [ $status -eq 0 ] || [ $status -eq 3 ]; }; then
 		need_python "$step" && judged "$step" "${judge:-ran}" "$name" "$folder"
-	elif [ $status -eq 3 ] && grep -qE 'does not compute in it|of device memory|this node has [0-9]+ device|cannot exchange' "$out/$log.log"; then
+	elif [ $status -eq 3 ] && grep -qE 'does not support it|of device memory|this node has only [0-9]+ device|cannot exchange' "$out/$log.log"; then
 		result INFO "$step" "$name: not run: $(last_line "$log")"
 	else
 		result "$(verdict_of $status)" "$step" "$name: $(why $status "$log")"

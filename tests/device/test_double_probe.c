@@ -168,7 +168,7 @@ static void little_memory(void **state)
 	plan.copy_most = 64 << 20;
 	set("MLBENCH_DOUBLE_MEMORY", "67108864");
 	assert_int_equal(run(&plan, out, &err), 0);
-	assert_true(says(out, "too little memory"));
+	assert_true(says(out, "not enough free memory"));
 	for (size_t i = 0; i < out->copy_count; i++)
 		assert_true(out->copies[i].bytes <= 16 << 20);
 	free(out);

@@ -208,7 +208,7 @@ struct emulated_step {
 extern const struct emulated_step emulated_steps[];
 extern const size_t emulated_step_count;
 
-/* --- devices that train together --- */
+/* --- devices that train together -------------------------------------------------------------- */
 
 /* Opens the group of step.devices for the backend that step.backend chooses; before the backends, on any thread.
  * *out is NULL for one device.  -EINVAL: the backend has one device only; -ENOTSUP: it cannot exchange (err: why). */
@@ -223,7 +223,7 @@ double backend_gradient_bytes(const struct config *config);
  * sync.bandwidth and sync.latency (harness/config/shape.h); 0 for one device. */
 double backend_exchange_ns(const struct config *config);
 
-/* --- for the backends themselves, and tests --- */
+/* --- for the backends themselves, and tests --------------------------------------------------- */
 
 /* The published step of a device by its driver's name for it, in words.  False: none is published. */
 bool emulated_reference(const char *device, const struct config *config, char *out, size_t room);

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- finding the plug-in ------------------------------------------------------------------------- */
+/* --- finding the plug-in ---------------------------------------------------------------------- */
 
 typedef const struct cuda_plugin *plugin_entry(void);
 
@@ -154,7 +154,7 @@ const struct cuda_found *cuda_find(void)
 	return &found_once;
 }
 
-/* --- in words ----------------------------------------------------------------------------------------------- */
+/* --- in words --------------------------------------------------------------------------------- */
 
 enum { MAJOR_FACTOR = 1000, MINOR_FACTOR = 10 };
 
@@ -212,7 +212,7 @@ const char *cuda_describe_node(const struct cuda_found *found, char *out, size_t
 	return out;
 }
 
-/* --- the backend --------------------------------------------------------------------------------- */
+/* --- the backend ------------------------------------------------------------------------------ */
 
 struct cuda {
 	struct backend backend;
@@ -235,7 +235,7 @@ static const char *cuda_details(char *out, size_t room)
 	return cuda_describe_node(cuda_find(), out, room);
 }
 
-/* --- a configuration in the plug-in's terms ---------------------------------------------------------------------- */
+/* --- a configuration in the plug-in's terms --------------------------------------------------- */
 
 enum step_precision cuda_precision(const struct config *config)
 {
@@ -277,7 +277,7 @@ static struct cuda_options cuda_options_from(
 	};
 }
 
-/* --- what can be told and refused before anything runs ---------------------------------------------------------------------- */
+/* --- what can be told and refused before anything runs ---------------------------------------- */
 
 static int cuda_check_devices(
 	const struct config *config, const struct cuda_node *node, struct error *err)
@@ -346,7 +346,7 @@ static int cuda_validate(const struct config *config, struct error *err)
 	return code;
 }
 
-/* --- a session ------------------------------------------------------------------------------------------------- */
+/* --- a session -------------------------------------------------------------------------------- */
 
 static int cuda_open(struct backend *backend, struct error *err)
 {
@@ -461,7 +461,7 @@ static void cuda_mark(const char *name)
 		found->plugin->mark(name);
 }
 
-/* --- for the measurement ---------------------------------------------------------------------------------------- */
+/* --- for the measurement ---------------------------------------------------------------------- */
 
 static void cuda_describe_device(const struct backend *backend, struct device_measurement *out)
 {

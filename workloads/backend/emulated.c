@@ -43,7 +43,7 @@ const struct emulated_step emulated_steps[] = {
 
 const size_t emulated_step_count = sizeof(emulated_steps) / sizeof(emulated_steps[0]);
 
-/* --- the clock of a device ----------------------------------------------------------------------- */
+/* --- the clock of a device -------------------------------------------------------------------- */
 
 enum {
 	SLICE_NS = 100 * 1000 * 1000, /* between looks at the stop flag */
@@ -149,7 +149,7 @@ static uint64_t deadline_wait(struct deadline *deadline, uint64_t deadline_ns, u
 	return now;
 }
 
-/* --- where devices meet -------------------------------------------------------------------------- */
+/* --- where devices meet ----------------------------------------------------------------------- */
 
 enum { LOOK_NS = 20 * 1000 * 1000 /* between looks at the stop flag */ };
 
@@ -270,7 +270,7 @@ bool emulated_group_meet(struct emulated_group *group, uint64_t computed_ns, uin
 	return complete;
 }
 
-/* --- the backend --------------------------------------------------------------------------------- */
+/* --- the backend ------------------------------------------------------------------------------ */
 
 /* Keeps the jitter apart from other uses of run.seed. */
 #define JITTER_STREAM 0x6a69747465720000ULL

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* --- the clock of a device: when a step ends, and waiting for that moment ---
+/* --- the clock of a device: when a step ends, and waiting for that moment ------------------------
  *
  * deadline_start and deadline_done are plain arithmetic on given times, so tests need no clock;
  * deadline_wait sleeps, then spins for the last few microseconds.  One thread. */

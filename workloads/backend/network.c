@@ -218,7 +218,7 @@ void layer_backward(
 		layer_dense_backward(layer, samples, gradients);
 }
 
-/* --- the loss ------------------------------------------------------------------------------------ */
+/* --- the loss --------------------------------------------------------------------------------- */
 
 enum { LOSS_LANES = 16, FLOAT_EXPONENT_SHIFT = 23 };
 
@@ -328,7 +328,7 @@ double loss_softmax_cross_entropy(float *logits, size_t samples, size_t rows, si
 	return loss;
 }
 
-/* --- the update ---------------------------------------------------------------------------------- */
+/* --- the update ------------------------------------------------------------------------------- */
 
 #define MOMENTUM 0.9f
 #define ADAM_BETA1 0.9f
@@ -389,7 +389,7 @@ void optimizer_update(const struct optimizer *optimizer, const struct parameters
 		optimizer_update_sgd(optimizer, parameters);
 }
 
-/* --- a step over a batch ------------------------------------------------------------------------- */
+/* --- a step over a batch ---------------------------------------------------------------------- */
 
 #define BYTE_MIDDLE 128.0f
 #define BYTE_SCALE (1.0f / 64)

@@ -35,7 +35,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* --- update rules: SGD with momentum 0.9, and Adam (Kingma, Ba 2015, algorithm 1) --- */
+/* --- update rules: SGD with momentum 0.9, and Adam (Kingma, Ba 2015, algorithm 1) ------------- */
 
 /* The parameters of one layer and what training keeps beside them; count floats each. */
 struct parameters {
@@ -63,7 +63,7 @@ void optimizer_begin(struct optimizer *optimizer);
 /* sgd: w <- w - rate v.  adam: the moments, then w <- w - rate m' / (sqrt(v') + 1e-8). */
 void optimizer_update(const struct optimizer *optimizer, const struct parameters *parameters);
 
-/* --- layers, forward and backward --- */
+/* --- layers, forward and backward ------------------------------------------------------------- */
 
 /* Matrices are row-major.  A layer reads (rows, k) with ld_in floats from row to row and writes
  * (rows, n) with ld_out: the buffer between two layers is shared without copying, see network.h. */
@@ -114,7 +114,7 @@ void layer_forward(const struct layer *layer, size_t samples, int threads);
 void layer_backward(
 	const struct layer *layer, size_t samples, const struct layer_gradients *gradients);
 
-/* --- the loss: softmax and cross-entropy of the last layer's output --- */
+/* --- the loss: softmax and cross-entropy of the last layer's output --------------------------- */
 
 /* logits (samples * rows, classes): each row is scored against its sample's label (modulo classes),
  * -ln softmax(row)[label], and overwritten by scale times the gradient of that.  Returns the sum of
@@ -126,7 +126,7 @@ double loss_softmax_cross_entropy(float *logits, size_t samples, size_t rows, si
  * vectorises. */
 float loss_exp(float x);
 
-/* --- the chain --- */
+/* --- the chain -------------------------------------------------------------------------------- */
 
 struct network_options {
 	const struct model *model;
@@ -181,7 +181,7 @@ int network_step(
 int network_gradients(struct network *network, const struct batch_view *batch, float carry,
 	double *loss, struct error *err);
 
-/* --- its plan (network_plan.c, which the CUDA plug-in links without the rest) --- */
+/* --- its plan (network_plan.c, which the CUDA plug-in links without the rest) ----------------- */
 
 /* Fills layers, links, group; allocates the two arrays alone.  -EINVAL: they do not fit together.
  */

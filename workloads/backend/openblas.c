@@ -152,7 +152,7 @@ int blas_set_threads(int threads, struct error *err)
 		blas->get_num_threads(), threads);
 }
 
-/* --- the backend --------------------------------------------------------------------------------- */
+/* --- the backend ------------------------------------------------------------------------------ */
 
 /* MXCSR: flush denormal results to zero, and take denormal operands as zero.  Vanishing gradients
  * would otherwise cost a hundred cycles each. */

@@ -42,7 +42,7 @@ static double probe_gemm_cell_flops(const struct cell *cell)
 	return 2.0 * (double)cell->m * (double)cell->n * (double)cell->k;
 }
 
-/* --- cores: what to measure ----------------------------------------------------------------------------- */
+/* --- cores: what to measure ------------------------------------------------------------------- */
 
 static void probe_gemm_add_squares(struct sweep *sweep, unsigned threads)
 {
@@ -125,7 +125,7 @@ static int probe_gemm_open_operands(struct sweep *sweep, struct error *err)
 	return code ? code : probe_gemm_fill(&sweep->c, c, 0, err);
 }
 
-/* --- cores: measuring ----------------------------------------------------------------------------------- */
+/* --- cores: measuring ------------------------------------------------------------------------- */
 
 static void probe_gemm_multiply(const struct sweep *sweep, long long m, long long n, long long k)
 {
@@ -182,7 +182,7 @@ static int probe_gemm_measure_rounds(struct sweep *sweep, struct error *err)
 	return code;
 }
 
-/* --- cores: results ------------------------------------------------------------------------------------- */
+/* --- cores: results --------------------------------------------------------------------------- */
 
 static void probe_gemm_keep_cell(const struct cell *cell, struct ceilings *out)
 {
@@ -276,7 +276,7 @@ int probe_gemm(const struct probe_gemm_plan *plan, const struct probe_control *c
 	return probe_stopped(control) ? -EINTR : code;
 }
 
-/* --- the device -------------------------------------------------------------------------------- */
+/* --- the device ------------------------------------------------------------------------------- */
 
 static const size_t COPY_LEAST = 4096;
 
@@ -305,7 +305,7 @@ static void probe_device_keep_copies(const struct cuda_probe *probe, struct devi
 	}
 }
 
-/* --- the device: products ------------------------------------------------------------------------------------ */
+/* --- the device: products --------------------------------------------------------------------- */
 
 static bool probe_device_is_square(const struct cuda_probe_gemm *gemm)
 {
@@ -362,7 +362,7 @@ static void probe_device_keep_gemms(const struct cuda_probe *probe, struct ceili
 			ceilings_device_flops(out, device->gemms[i].precision);
 }
 
-/* --- the device ------------------------------------------------------------------------------------ */
+/* --- the device ------------------------------------------------------------------------------- */
 
 static void probe_device_keep_facts(
 	const struct cuda_found *found, unsigned index, struct device_ceiling *device)

@@ -25,7 +25,7 @@ int device_clock_between(cudaEvent_t begin, cudaEvent_t end, uint64_t *device_ns
 	return code;
 }
 
-/* --- taking a stamp: the step thread ---------------------------------------------------------------------------------- */
+/* --- taking a stamp: the step thread ---------------------------------------------------------- */
 
 struct bracket {
 	uint64_t begin_ns, end_ns;
@@ -158,7 +158,7 @@ void device_clock_close(struct device_clock *clock)
 	*clock = (struct device_clock){0};
 }
 
-/* --- using them: any thread --------------------------------------------------------------------------------------------- */
+/* --- using them: any thread ------------------------------------------------------------------- */
 
 uint64_t device_clock_stamp(struct device_clock *clock)
 {

@@ -40,7 +40,7 @@ struct cuda_group {
 	struct rank ranks[CUDA_DEVICES_MAX]; /* each used by its own thread */
 };
 
-/* --- NCCL ---------------------------------------------------------------------------------------------------------
+/* --- NCCL ----------------------------------------------------------------------------------------
  *
  * The library stays open: its threads and those of the driver that it starts do not end with a repetition. */
 
@@ -139,7 +139,7 @@ __attribute__((format(printf, 4, 5))) static int nccl_fail(
 	return error_set(err, -EIO, "cuda: %s: %s (NCCL)", what, text ? text : "unknown error");
 }
 
-/* --- opening ---------------------------------------------------------------------------------------------------- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 static int group_open_locks(struct cuda_group *group, struct error *err)
 {
@@ -197,7 +197,7 @@ void group_close(struct cuda_group *group)
 	free(group);
 }
 
-/* --- waiting ---------------------------------------------------------------------------------------------------- */
+/* --- waiting ---------------------------------------------------------------------------------- */
 
 static bool group_is_over(const struct cuda_group *group, unsigned rank)
 {
@@ -258,7 +258,7 @@ static ncclResult_t group_settle(struct cuda_group *group, unsigned rank, ncclRe
 	return result;
 }
 
-/* --- joining, exchanging, leaving --------------------------------------------------------------------------------- */
+/* --- joining, exchanging, leaving ------------------------------------------------------------- */
 
 static void group_abort_rank(struct cuda_group *group, unsigned rank)
 {

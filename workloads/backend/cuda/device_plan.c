@@ -207,7 +207,7 @@ const struct device_view *device_plan_watched(const struct device_plan *plan)
 	return &plan->layers[0].output;
 }
 
-/* --- places ---------------------------------------------------------------------------------------------
+/* --- places --------------------------------------------------------------------------------------
  *
  * What the backward pass does not need again is shared. */
 
@@ -464,7 +464,7 @@ static void device_plan_place(struct device_plan *plan)
 	device_plan_place_scratch(plan);
 }
 
-/* --- the plan ------------------------------------------------------------------------------------------- */
+/* --- the plan --------------------------------------------------------------------------------- */
 
 int device_plan_open(
 	struct device_plan *plan, const struct device_plan_options *options, struct error *err)
@@ -511,7 +511,7 @@ float device_plan_loss_scale(const struct device_plan *plan)
 	return (float)ldexp(1, exponent - 1 + LOSS_SCALE_EXPONENT);
 }
 
-/* --- products ------------------------------------------------------------------------------------------- */
+/* --- products --------------------------------------------------------------------------------- */
 
 static struct gemm_problem device_plan_forward(
 	const struct device_plan *plan, const struct device_layer *layer)

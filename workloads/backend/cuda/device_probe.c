@@ -19,7 +19,7 @@ static const double SLOT_LEAST_NS = 5e5;
 static const double SLOT_MOST_NS = 5e7;
 static const double PATIENCE = 2.5; /* rounds end after this multiple of plan->seconds */
 
-/* --- for all parts ----------------------------------------------------------------------------------- */
+/* --- for all parts ---------------------------------------------------------------------------- */
 
 void probing_lack(struct probing *probing, const char *format, ...)
 {
@@ -101,7 +101,7 @@ int probing_slot_ns(struct probing *probing, probing_clock *clock, probing_work 
 	return code ? code : clock(probing, work, what, count, ns, err);
 }
 
-/* --- copies between host and device ------------------------------------------------------------------
+/* --- copies between host and device --------------------------------------------------------------
  *
  * From pinned memory a copy is asynchronous, and two events time it.  A pageable one goes through a staging buffer of the
  * driver and partly happens inside the call, where no event sees it: the host's clock is read around the calls and the wait
@@ -176,7 +176,7 @@ static void probing_add_host_copies(struct probing *probing)
 			probing->host_bytes);
 }
 
-/* --- copies inside the device ------------------------------------------------------------------------------- */
+/* --- copies inside the device ----------------------------------------------------------------- */
 
 static int probing_copy_by_engine(struct probing *probing, const void *what, struct error *err)
 {
@@ -247,7 +247,7 @@ static void probing_keep_memory(struct probing *probing)
 		probing_median(kernel) >= probing_median(engine) ? *kernel : *engine;
 }
 
-/* --- buffers of the copies ----------------------------------------------------------------------------------------- */
+/* --- buffers of the copies -------------------------------------------------------------------- */
 
 static size_t probing_smaller(size_t a, size_t b)
 {
@@ -358,7 +358,7 @@ static int probing_add_copies(struct probing *probing, struct error *err)
 	return 0;
 }
 
-/* --- what it costs to start a kernel, for the host and for the device ---------------------------------
+/* --- what it costs to start a kernel, for the host and for the device ----------------------------
  *
  * The device's own time between two kernels can only be seen when all of them were launched before the first began: else it
  * waits for the host.  So a plug goes first, copies inside its memory that keep it at work, and a measurement counts only if
@@ -572,7 +572,7 @@ static int probing_add_launches(struct probing *probing, struct error *err)
 	return 0;
 }
 
-/* --- rounds ---------------------------------------------------------------------------------------- */
+/* --- rounds ----------------------------------------------------------------------------------- */
 
 static bool probing_time_over(const struct probing *probing)
 {
@@ -621,7 +621,7 @@ static void probing_say_unseen(struct probing *probing)
 			probing->quantity_count, first, unseen > 1 ? " ..." : "");
 }
 
-/* --- open and close ---------------------------------------------------------------------------------- */
+/* --- open and close --------------------------------------------------------------------------- */
 
 static unsigned probing_repeats(const struct cuda_probe_plan *plan)
 {

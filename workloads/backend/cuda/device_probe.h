@@ -17,7 +17,7 @@
  * could be had.  A quantity that cannot be had, or whose time was over, is a line of out->missing. */
 int probing_run(const struct cuda_probe_plan *plan, struct cuda_probe *out, struct error *err);
 
-/* --- for the two files --- */
+/* --- for the two files ------------------------------------------------------------------------ */
 
 enum { PROBING_QUANTITIES_MAX = 128, PROBING_NAME_BYTES = 64 };
 

@@ -24,7 +24,7 @@ enum {
 #define DRAIN_NS (10 * NS_PER_S)
 enum { DRAIN_PAUSE_NS = 1000000 };
 
-/* --- memory -------------------------------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 static uint64_t session_samples_bytes(const struct cuda_options *options)
 {
@@ -74,7 +74,7 @@ static int session_allocate(struct cuda_session *session, struct error *err)
 	return code;
 }
 
-/* --- streams and events -------------------------------------------------------------------------------------------------------- */
+/* --- streams and events ----------------------------------------------------------------------- */
 
 static int session_open_streams(struct cuda_session *session, struct error *err)
 {
@@ -118,7 +118,7 @@ static void session_close_flight(struct flight *flight)
 		release_event(events[i]);
 }
 
-/* --- the exchange of gradients between devices: this session's part (device_group.h does it, through NCCL) ------------------ */
+/* --- the exchange of gradients between devices: this session's part (device_group.h does it, through NCCL) --- */
 
 /* Joins options.group, where there is one, and exchanges once what a step will, so that no timed step is the first; all its
  * sessions at the same time, their gradients zeros. */
@@ -158,7 +158,7 @@ static bool exchange_deterministic(const struct cuda_session *session)
 	return !session->joined || group_is_deterministic(session->options.group);
 }
 
-/* --- opening -------------------------------------------------------------------------------------------------------------------- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 static int session_check_options(const struct cuda_options *options, struct error *err)
 {
@@ -238,7 +238,7 @@ int session_open(struct cuda_session **out, const struct cuda_options *options, 
 	return 0;
 }
 
-/* --- closing -------------------------------------------------------------------------------------------------------------------- */
+/* --- closing ---------------------------------------------------------------------------------- */
 
 /* False: the device still runs after a long time. */
 static bool session_drain_stream(cudaStream_t stream, uint64_t until_ns)
@@ -299,7 +299,7 @@ void session_close(struct cuda_session *session)
 		session_free_all(session);
 }
 
-/* --- the rest ---------------------------------------------------------------------------------------------------------------------- */
+/* --- the rest --------------------------------------------------------------------------------- */
 
 void session_describe(const struct cuda_session *session, struct cuda_description *out)
 {

@@ -84,7 +84,7 @@ static inline int gemm_check(struct error *err, cublasStatus_t status, const cha
 	return status == CUBLAS_STATUS_SUCCESS ? 0 : fail_cublas(err, (int)status, "%s", what);
 }
 
-/* --- context ------------------------------------------------------------------------------------------- */
+/* --- context ---------------------------------------------------------------------------------- */
 
 static int gemm_fill_ones(struct gemm_context *context, struct error *err)
 {
@@ -175,7 +175,7 @@ void gemm_context_lend(struct gemm_context *context, void *memory, size_t bytes)
 	context->lent_bytes = memory ? bytes : 0;
 }
 
-/* --- a problem in the library's words ------------------------------------------------------------------- */
+/* --- a problem in the library's words --------------------------------------------------------- */
 
 const char *gemm_precision_name(enum step_precision precision)
 {
@@ -403,7 +403,7 @@ static cublasStatus_t gemm_multiply(const struct gemm_plan *plan,
 		context->workspace_bytes, stream);
 }
 
-/* --- choosing an algorithm ---------------------------------------------------------------------------- */
+/* --- choosing an algorithm -------------------------------------------------------------------- */
 
 static size_t gemm_shape_bytes(const struct gemm_shape *shape, uint32_t batch)
 {
@@ -654,7 +654,7 @@ static int gemm_tune(struct gemm_plan *plan, unsigned candidates, struct error *
 	return 0;
 }
 
-/* --- what was chosen -------------------------------------------------------------------------------------
+/* --- what was chosen -----------------------------------------------------------------------------
  *
  * A table of fixed size behind a mutex: it is asked at open alone. */
 
@@ -719,7 +719,7 @@ static void gemm_choice_keep(const struct gemm_choice_key *key, const struct gem
 	pthread_mutex_unlock(&gemm_choices.mutex);
 }
 
-/* --- plans ----------------------------------------------------------------------------------------------- */
+/* --- plans ------------------------------------------------------------------------------------ */
 
 static void gemm_plan_free(struct gemm_plan *plan)
 {

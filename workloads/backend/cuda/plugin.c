@@ -29,7 +29,7 @@ enum {
 #define IS_TEST_DOUBLE false
 #endif
 
-/* --- versions ----------------------------------------------------------------------------------------------------------- */
+/* --- versions --------------------------------------------------------------------------------- */
 
 struct version {
 	int major, minor;
@@ -48,7 +48,7 @@ static void plugin_add_cublas(struct cuda_node *node)
 		version % CUBLAS_MINOR_FACTOR);
 }
 
-/* --- devices -------------------------------------------------------------------------------------------------------------- */
+/* --- devices ---------------------------------------------------------------------------------- */
 
 static unsigned plugin_capability(const struct cuda_device_facts *facts)
 {
@@ -135,7 +135,7 @@ static int plugin_read_node(struct cuda_node *out, struct error *err)
 	return code ? code : plugin_refuse_old_devices(out, err);
 }
 
-/* --- ranges for Nsight Systems, in a domain of our own ----------------------------------------------------------------
+/* --- ranges for Nsight Systems, in a domain of our own -------------------------------------------
  *
  * NVTX is a header: it looks for a profiler at the first call; without one a mark is one look at a pointer. */
 
@@ -164,7 +164,7 @@ static void plugin_mark(const char *name)
 	(void)nvtxDomainRangePushEx(nvtx_domain, &attributes);
 }
 
-/* --- the table --------------------------------------------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 static char built[96];
 

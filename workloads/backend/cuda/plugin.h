@@ -74,7 +74,7 @@ struct cuda_description {
 	double clock_map_error_ns; /* largest so far; NAN before the first event */
 };
 
-/* --- what the device can give at best (mlbench probe) ---------------------------------------------------- */
+/* --- what the device can give at best (mlbench probe) ----------------------------------------- */
 
 enum cuda_copy { CUDA_COPY_TO_DEVICE, CUDA_COPY_FROM_DEVICE };
 
@@ -131,7 +131,7 @@ struct cuda_probe {
 	size_t missing_count;
 };
 
-/* --- the table --------------------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 /* Functions return 0 or a negative errno with err filled: "cuda: cudaMalloc of 3 GiB: out of memory".  A
  * session's functions are called by one thread each as backend.h says: launch, finish and finished on the

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- element types as bits: all are a sign, an exponent and a fraction, so one function serves them ------- */
+/* --- element types as bits: all are a sign, an exponent and a fraction, so one function serves them --- */
 
 enum { EXPONENTS = 4, BYTE_BITS = 8 };
 
@@ -79,7 +79,7 @@ double formats_value(enum element type, const void *elements, size_t index)
 	return sign * ldexp(1 + part, (int)exponent - format.bias);
 }
 
-/* --- products ---------------------------------------------------------------------------------------- */
+/* --- products --------------------------------------------------------------------------------- */
 
 enum {
 	TYPES = ELEMENT_E4M3 + 1,
@@ -187,7 +187,7 @@ static int product_visit(
 	return code;
 }
 
-/* --- are they right? --------------------------------------------------------------------------------- */
+/* --- are they right? -------------------------------------------------------------------------- */
 
 /* Of the sum of the absolute products: the rounding of the result, and of sums inside a tensor core. */
 static double product_tolerance(enum step_precision precision)
@@ -259,7 +259,7 @@ int probing_check_products(struct probing *probing, struct error *err)
 	return code;
 }
 
-/* --- operands ---------------------------------------------------------------------------------------- */
+/* --- operands --------------------------------------------------------------------------------- */
 
 static int product_repeat_pattern(struct probing *probing, void *operand, enum element type,
 	size_t elements, struct error *err)
@@ -315,7 +315,7 @@ static int product_open_result(struct probing_products *all, size_t elements, st
 	return CUDA_TRY(err, cudaMalloc(&all->result, elements * sizeof(float)));
 }
 
-/* --- which ------------------------------------------------------------------------------------------- */
+/* --- which ------------------------------------------------------------------------------------ */
 
 static int product_open_plan(
 	struct probing *probing, struct product *product, unsigned candidates, struct error *err)

@@ -85,7 +85,7 @@ int fail_check(struct error *err, int code, const char *call)
 	return fail_code(err, (cudaError_t)code, name);
 }
 
-/* --- waiting ------------------------------------------------------------------------------------------- */
+/* --- waiting ---------------------------------------------------------------------------------- */
 
 enum {
 	SPIN_NS = 10000, /* looks without a pause */

@@ -26,7 +26,7 @@ int fail_cublas(struct error *err, int status, const char *format, ...)
 #define CUDA_TRY(err, call) fail_check((err), (int)(call), #call)
 int fail_check(struct error *err, int code, const char *call);
 
-/* --- closing: each takes what was never made, too, and can do nothing about a failure --- */
+/* --- closing: each takes what was never made, too, and can do nothing about a failure --------- */
 
 static inline void release_device(void *memory)
 {
@@ -49,7 +49,7 @@ static inline void release_stream(cudaStream_t stream)
 		(void)cudaStreamDestroy(stream);
 }
 
-/* --- waiting --- */
+/* --- waiting ---------------------------------------------------------------------------------- */
 
 /* cudaSuccess, cudaErrorNotReady, or the failure of anything that the device did before. */
 cudaError_t wait_look(cudaEvent_t event);

@@ -51,7 +51,7 @@ size_t staging_sample_bytes(const struct cuda_options *options)
 	       (options->type == AUGMENT_TYPE_UINT8 ? 1 : FLOAT_BYTES);
 }
 
-/* --- opening and closing ------------------------------------------------------------------------------------------- */
+/* --- opening and closing ---------------------------------------------------------------------- */
 
 static int staging_allocate(void **out, size_t bytes, const char *what, struct error *err)
 {
@@ -129,7 +129,7 @@ void staging_close(struct staging *staging)
 	*staging = (struct staging){0};
 }
 
-/* --- batches ------------------------------------------------------------------------------------------------------- */
+/* --- batches ---------------------------------------------------------------------------------- */
 
 /* What a kernel would read outside of the batch would end the whole context. */
 static int staging_check_pictures(
@@ -198,7 +198,7 @@ int staging_copy(struct staging *staging, struct staging_place *place,
 	return code;
 }
 
-/* --- uploads --------------------------------------------------------------------------------------------------------- */
+/* --- uploads ---------------------------------------------------------------------------------- */
 
 static int staging_enqueue(struct staging *staging, struct staging_place *place,
 	const struct batch_view *batch, struct error *err)
@@ -281,7 +281,7 @@ bool staging_upload_finished(struct staging *staging, unsigned place)
 	return wait_look(staging->places[place].end) != cudaErrorNotReady;
 }
 
-/* --- pinned memory: a count of holders for each piece, behind one lock ---------------------------------- */
+/* --- pinned memory: a count of holders for each piece, behind one lock ------------------------ */
 
 struct pinned {
 	void *memory;

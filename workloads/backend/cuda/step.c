@@ -78,7 +78,7 @@ static int step_mark(cudaEvent_t event, const struct cuda_session *session, stru
 	return CUDA_TRY(err, cudaEventRecord(event, session->streams[0]));
 }
 
-/* --- pieces that a graph may hold ------------------------------------------------------------------------------------- */
+/* --- pieces that a graph may hold ------------------------------------------------------------- */
 
 static int step_make_samples(struct cuda_session *session, const struct staging_place *place,
 	uint32_t size, struct error *err)
@@ -120,7 +120,7 @@ static int enqueue_update(struct cuda_session *session, struct error *err)
 	return train_update(session->train, session->options.accumulate * session->devices, err);
 }
 
-/* --- steps as graphs: recording -------------------------------------------------------------------------------------- */
+/* --- steps as graphs: recording --------------------------------------------------------------- */
 
 typedef int record_enqueuer(struct cuda_session *session, const void *what, struct error *err);
 
@@ -207,7 +207,7 @@ static int records_run_update(struct cuda_session *session, struct error *err)
 	return record_run(session, &session->records.update, record_enqueue_update, NULL, err);
 }
 
-/* --- the period of empty kernels ------------------------------------------------------------------------------------ */
+/* --- the period of empty kernels -------------------------------------------------------------- */
 
 static int record_enqueue_empty(struct cuda_session *session, const void *what, struct error *err)
 {
@@ -291,7 +291,7 @@ void records_close(struct records *records)
 	*records = (struct records){0};
 }
 
-/* --- which steps run as graphs, and what follows from them --------------------------------------------------------------------------------- */
+/* --- which steps run as graphs, and what follows from them ------------------------------------ */
 
 static bool record_is_due(uint64_t candidate)
 {
@@ -349,7 +349,7 @@ static double records_idle_share(struct cuda_session *session, enum record_kind 
 	return fmax(work_ns - records->busy_ns[kind], 0) / device_ns;
 }
 
-/* --- the sequence of a step on the first stream; nothing here waits ---------------------------------------------------- */
+/* --- the sequence of a step on the first stream; nothing here waits --------------------------- */
 
 /* The sum over all devices in place of each one's gradients, between the flight's two events. */
 static int exchange_enqueue(
@@ -465,7 +465,7 @@ static int step_use_device(struct cuda_session *session, uint64_t batch, struct 
 	return code ? step_give_up(session, batch, code, err) : 0;
 }
 
-/* --- launching -------------------------------------------------------------------------------------------------------- */
+/* --- launching -------------------------------------------------------------------------------- */
 
 static int step_check_place(
 	const struct cuda_session *session, const struct batch_view *batch, struct error *err)
@@ -545,7 +545,7 @@ int session_launch(struct cuda_session *session, const struct batch_view *batch,
 	return code ? code : step_launch_kernels(session, batch, err);
 }
 
-/* --- finishing ----------------------------------------------------------------------------------------------------------- */
+/* --- finishing -------------------------------------------------------------------------------- */
 
 static uint64_t step_later(uint64_t a, uint64_t b)
 {

@@ -10,7 +10,7 @@
 
 enum { TRAIN_CANDIDATES = 16 };
 
-/* --- products ------------------------------------------------------------------------------------------
+/* --- products ------------------------------------------------------------------------------------
  *
  * The products of a step and what is fused behind them.  Where the library lacks a fused form, a kernel follows the
  * plain product: each product's epilogue shows which it is. */
@@ -262,7 +262,7 @@ static void train_close_products(struct train *train)
 			gemm_plan_close(train->layers[i].products[product].plan);
 }
 
-/* --- what a step starts from ---------------------------------------------------------------------------
+/* --- what a step starts from ---------------------------------------------------------------------
  *
  * Everything is zero but weights and the constants in gaps, which are those of the CPU's step. */
 
@@ -389,7 +389,7 @@ static int train_initialise(struct train *train, struct error *err)
 	return result;
 }
 
-/* --- open ----------------------------------------------------------------------------------------------- */
+/* --- open ------------------------------------------------------------------------------------- */
 
 static struct device_plan_options train_plan_options(
 	const struct cuda_options *options, const struct model *model)
@@ -533,7 +533,7 @@ void train_close(struct train *train)
 	free(train);
 }
 
-/* --- what it is ------------------------------------------------------------------------------------------- */
+/* --- what it is ------------------------------------------------------------------------------- */
 
 const char *train_note(const struct train *train)
 {

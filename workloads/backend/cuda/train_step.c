@@ -6,7 +6,7 @@
 
 enum { QKV = 3, GRADIENT_STATISTICS = 2 };
 
-/* --- products ------------------------------------------------------------------------------------------ */
+/* --- products --------------------------------------------------------------------------------- */
 
 int train_run(struct train *train, size_t layer, enum device_product product, float beta,
 	unsigned stream, struct error *err)
@@ -49,7 +49,7 @@ int train_products(struct train *train, struct error *err)
 	return result;
 }
 
-/* --- forward ------------------------------------------------------------------------------------------- */
+/* --- forward ---------------------------------------------------------------------------------- */
 
 /* The compact rows that products take in place of the layer's output. */
 static struct device_rows train_stand_in(
@@ -197,7 +197,7 @@ static int train_forward(struct train *train, bool with_weights, struct error *e
 	return result;
 }
 
-/* --- backward ------------------------------------------------------------------------------------------ */
+/* --- backward --------------------------------------------------------------------------------- */
 
 static unsigned train_side_stream(const struct train *train, size_t layer)
 {
@@ -339,7 +339,7 @@ static int train_backward(struct train *train, float carry, struct error *err)
 	return result < 0 ? result : train_join_all(train, err);
 }
 
-/* --- a step -------------------------------------------------------------------------------------------- */
+/* --- a step ----------------------------------------------------------------------------------- */
 
 /* The first layer may read a batch where it lies. */
 static bool train_reads_in_place(const struct train *train, const struct train_batch *batch)
