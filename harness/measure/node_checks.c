@@ -512,7 +512,7 @@ static void check_gpu(struct doctor *doctor)
 enum { NAME_ROOM = 48, DEVICES_LOOKED_AT = 16 };
 
 /* Facts are by device: "pcie_lanes_0". */
-static const char *device_name(const char *name, unsigned device, char out[NAME_ROOM])
+static const char *doctor_device_name(const char *name, unsigned device, char out[NAME_ROOM])
 {
 	(void)snprintf(out, NAME_ROOM, "%s_%u", name, device);
 	return out;
@@ -521,19 +521,19 @@ static const char *device_name(const char *name, unsigned device, char out[NAME_
 static double gpu_number(const struct doctor *doctor, const char *name, unsigned device)
 {
 	char full[NAME_ROOM];
-	return doctor_number(doctor, "gpu", device_name(name, device, full));
+	return doctor_number(doctor, "gpu", doctor_device_name(name, device, full));
 }
 
 static const char *gpu_text(const struct doctor *doctor, const char *name, unsigned device)
 {
 	char full[NAME_ROOM];
-	return doctor_text(doctor, "gpu", device_name(name, device, full));
+	return doctor_text(doctor, "gpu", doctor_device_name(name, device, full));
 }
 
 static const char *gpu_why(const struct doctor *doctor, const char *name, unsigned device)
 {
 	char full[NAME_ROOM];
-	return doctor_why(doctor, "gpu", device_name(name, device, full));
+	return doctor_why(doctor, "gpu", doctor_device_name(name, device, full));
 }
 
 static void check_device_link(struct doctor *doctor, unsigned devices)

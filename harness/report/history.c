@@ -286,7 +286,7 @@ static json_t *known(const char *text)
 	return text && *text ? fields_text(text) : json_null();
 }
 
-static json_t *same_text(const json_t *from, const char *path)
+static json_t *history_same_text(const json_t *from, const char *path)
 {
 	return known(column_text(from, path));
 }
@@ -308,16 +308,16 @@ static void put_result(struct part *row, const struct found_result *found, const
 		json_string(
 			found->running && strcmp(status, "interrupted") == 0 ? "running" : status));
 	part_put(row, "problem", known(problem));
-	part_put(row, "name", same_text(summary, "name"));
-	part_put(row, "config_hash", same_text(summary, "config_hash"));
+	part_put(row, "name", history_same_text(summary, "name"));
+	part_put(row, "config_hash", history_same_text(summary, "config_hash"));
 	part_put(row, "node", known(node));
 	part_put(row, "host", known(fact_node_name(&facts)));
-	part_put(row, "cpu", same_text(environment, "cpu.model"));
+	part_put(row, "cpu", history_same_text(environment, "cpu.model"));
 	part_put(row, "version",
-		*measured_by ? fields_text(measured_by) : same_text(summary, "version"));
-	part_put(row, "started", same_text(summary, "started"));
-	part_put(row, "finished", same_text(summary, "finished"));
-	part_put(row, "step_backend", same_text(summary, "step.backend"));
+		*measured_by ? fields_text(measured_by) : history_same_text(summary, "version"));
+	part_put(row, "started", history_same_text(summary, "started"));
+	part_put(row, "finished", history_same_text(summary, "finished"));
+	part_put(row, "step_backend", history_same_text(summary, "step.backend"));
 	part_put(row, "emulated",
 		json_boolean(json_is_true(column_value(summary, "step.emulated"))));
 	part_put(row, "points",
@@ -346,13 +346,13 @@ static void put_point(struct part *row, const json_t *point, const struct histor
 		return;
 	part_put(row, "point", json_integer((json_int_t)column_number(point, "id")));
 	part_put(row, "settings", settings_of(json_object_get(point, "settings")));
-	part_put(row, "point_status", same_text(point, "status"));
+	part_put(row, "point_status", history_same_text(point, "status"));
 	part_put(row, "contaminated",
 		json_boolean(json_is_true(column_value(point, "foreign_load.contaminated"))));
 	struct part verdict = part_open();
-	part_put(&verdict, "stage", same_text(point, "verdict.stage"));
-	part_put(&verdict, "also", same_text(point, "verdict.also"));
-	part_put(&verdict, "resource", same_text(point, "verdict.resource"));
+	part_put(&verdict, "stage", history_same_text(point, "verdict.stage"));
+	part_put(&verdict, "also", history_same_text(point, "verdict.also"));
+	part_put(&verdict, "resource", history_same_text(point, "verdict.resource"));
 	part_put(&verdict, "confidence", same_number(point, "verdict.confidence"));
 	part_put(row, "verdict", part_close(&verdict));
 }
@@ -370,7 +370,7 @@ static double row_time(const json_t *json, const char *path)
 }
 
 /* What is asked of rows more than once, out of their JSON.  Takes json. */
-static struct history_row row_of(json_t *json, const json_t *summary, const json_t *point,
+static struct history_row history_row_of(json_t *json, const json_t *summary, const json_t *point,
 	const struct history_metric *metric)
 {
 	json_t *environment = json_object_get(summary, "environment");
@@ -417,7 +417,7 @@ static int history_add_row(const struct reading *reading, const struct found_res
 	json_t *json = part_close(&part);
 	if (!json)
 		return -ENOMEM;
-	struct history_row row = row_of(json, summary, point, reading->metric);
+	struct history_row row = history_row_of(json, summary, point, reading->metric);
 	if (!history_filter_meets(reading->filter, json, summary, point)) {
 		row_release(&row);
 		return 0;

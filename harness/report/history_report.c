@@ -256,7 +256,7 @@ static void history_plot_put(struct canvas *canvas, int row, int column, enum ce
 		canvas->cells[row][column] = (unsigned char)cell;
 }
 
-static int row_of(const struct canvas *canvas, double value)
+static int canvas_row_of(const struct canvas *canvas, double value)
 {
 	const double share = (value - canvas->low) / (canvas->high - canvas->low);
 	return (int)lround((1 - share) * (ROWS - 1));
@@ -303,13 +303,14 @@ static void history_plot_draw(const struct history_series *series,
 		const int column = column_of(canvas, series, i);
 		const int next =
 			i + 1 < series->count ? column_of(canvas, series, i + 1) : column + 1;
-		const int level = row_of(canvas, history_series_level(series, i));
+		const int level = canvas_row_of(canvas, history_series_level(series, i));
 		for (int c = column; c < next; c++)
 			history_plot_put(canvas, level, c, CELL_LEVEL);
 		if (has_interval(row, metric))
-			for (int r = row_of(canvas, row->high); r <= row_of(canvas, row->low); r++)
+			for (int r = canvas_row_of(canvas, row->high);
+				r <= canvas_row_of(canvas, row->low); r++)
 				history_plot_put(canvas, r, column, CELL_BAR);
-		history_plot_put(canvas, row_of(canvas, row->value), column, CELL_VALUE);
+		history_plot_put(canvas, canvas_row_of(canvas, row->value), column, CELL_VALUE);
 	}
 	for (size_t c = 0; c < series->change_count; c++) {
 		const int before = column_of(canvas, series, series->changes[c].at - 1);

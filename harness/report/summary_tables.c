@@ -40,7 +40,8 @@ static void point_setting(const struct table_column *column, const json_t *row, 
 	buffer_text(out, report_setting(of->report, point_id(row), of->axis, value, sizeof value));
 }
 
-static void point_rate(const struct table_column *column, const json_t *row, struct buffer *out)
+static void point_rate_cell(
+	const struct table_column *column, const json_t *row, struct buffer *out)
 {
 	const bool predicted = point_is(row, "predicted");
 	const double rate =
@@ -157,7 +158,7 @@ void summary_points(struct medium *medium, const struct report *report, size_t m
 	char heads[CONFIG_AXES_MAX][HEAD_BYTES];
 	const struct table_column fixed[] = {
 		{.head = "samples/s",
-			.text_of = point_rate,
+			.text_of = point_rate_cell,
 			.ink_of = point_rate_ink,
 			.context = &context},
 		{.head = ascii ? "+-95 %" : "±95 %",
@@ -212,7 +213,8 @@ void summary_points(struct medium *medium, const struct report *report, size_t m
 /* --- stages ------------------------------------------------------------------------------------- */
 
 /* The greater-sign: it never showed its limit, which is at least this. */
-static void stage_capacity(const struct table_column *column, const json_t *row, struct buffer *out)
+static void stage_capacity_cell(
+	const struct table_column *column, const json_t *row, struct buffer *out)
 {
 	const double capacity = column_number(row, "capacity");
 	char number[UNITS_BYTES];
@@ -236,7 +238,7 @@ static const struct table_column stage_columns[] = {
 	{.head = "busy", .path = "busy", .unit = COLUMN_SHARE},
 	{.head = "starved", .path = "starved", .unit = COLUMN_SHARE},
 	{.head = "blocked", .path = "blocked", .unit = COLUMN_SHARE},
-	{.head = "capacity/s", .text_of = stage_capacity},
+	{.head = "capacity/s", .text_of = stage_capacity_cell},
 	{.head = "on CPU", .keep = 3, .path = "cpu", .unit = COLUMN_SHARE},
 	{.head = "time of a", .left = true, .keep = 5, .path = "per", .ink = INK_DIM},
 	{.head = "p50", .keep = 1, .path = "service_us.p50", .unit = COLUMN_SECONDS, .scale = 1e-6},
@@ -441,7 +443,7 @@ static const struct table_column device_state[] = {
 };
 
 /* A name is what a driver, or a file, says: it moves no cursor. */
-static void device_name(const json_t *device, struct buffer *text)
+static void device_name_plain(const json_t *device, struct buffer *text)
 {
 	utf8_add_plain(text, column_text(device, "name"), "?");
 	buffer_text(text, *column_text(device, "precision") ? " " : "");
@@ -489,7 +491,7 @@ void summary_devices(struct medium *medium, const json_t *point)
 		struct buffer text = {0};
 		(void)snprintf(label, sizeof label, index < 10 ? "device %lld" : "dev %lld", index);
 		columns_phrase(device_steps, COUNT(device_steps), device, &steps);
-		device_name(device, &text);
+		device_name_plain(device, &text);
 		buffer_format(
 			&text, "%s%s", steps.size > 0 ? ": " : "", steps.data ? steps.data : "");
 		buffer_release(&steps);
