@@ -48,7 +48,7 @@ done
 expect 3 "$MLBENCH" run tiny.ini $cuda --set step.devices=2
 says "step.devices = 2: this node has only 1 device"
 MLBENCH_DOUBLE_CAPABILITY=80 expect 3 "$MLBENCH" run tiny.ini $cuda --set step.precision=fp8
-says "step.precision = fp8: the device does not compute in it"
+says "(sm_80) does not support it"
 MLBENCH_DOUBLE_MEMORY=1000000 expect 3 "$MLBENCH" run tiny.ini $cuda
 says "of device memory"
 expect 2 "$MLBENCH" run tiny.ini $cuda --set step.model=mlq
