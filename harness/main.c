@@ -188,9 +188,7 @@ static int dispatch(int argc, char **argv, struct error *err)
 	if (strcmp(first, "--version") == 0) {
 		struct buffer text = {0};
 		buffer_text(&text, "mlbench " MLBENCH_VERSION "\n");
-		const int status = command_print(&text, err);
-		buffer_release(&text);
-		return status;
+		return command_print(&text, err);
 	}
 	if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0) {
 		const int status = main_run_command(&command_help, 0, argv, err);
@@ -208,10 +206,8 @@ static void print_error_document(const struct error *err, int status)
 		text ? text : json_string("the reason is no valid text"), "exit_status", status);
 	char *line = document ? json_dumps(document, 0) : NULL;
 	struct buffer out = {0};
-	buffer_text(&out, line ? line : "{\"schema\": \"mlbench.error/1\"}");
-	buffer_text(&out, "\n");
+	buffer_format(&out, "%s\n", line ? line : "{\"schema\": \"mlbench.error/1\"}");
 	(void)command_print(&out, NULL);
-	buffer_release(&out);
 	free(line);
 	json_decref(document);
 }

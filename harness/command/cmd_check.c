@@ -50,9 +50,7 @@ static int print_plan(
 	struct buffer text = {0};
 	plan_describe(plan, plan->grid.points * repeats, &text);
 	check_add_points(plan, &style, &text);
-	const int status = command_print(&text, err);
-	buffer_release(&text);
-	return status;
+	return command_print(&text, err);
 }
 
 static int check_command(const struct invocation *invocation, struct error *err)

@@ -7,8 +7,6 @@
 #include "harness/base/units.h"
 #include "harness/command/command.h"
 #include "harness/command/diagnosed.h"
-#include "harness/command/product.h"
-#include "harness/command/saved.h"
 #include "harness/command/until_sure.h"
 
 #include <errno.h>
@@ -18,7 +16,7 @@
 #include <string.h>
 
 enum { FORMAT_TEXT, FORMAT_MARKDOWN, FORMAT_JSON, FORMAT_HTML, FORMATS };
-enum { GATES_MAX = 64, REAL_DIGITS = 9 };
+enum { GATES_MAX = 64 };
 
 static const char *const format_names[FORMATS] = {"text", "markdown", "json", "html"};
 static const char *const format_files[FORMATS] = {
@@ -120,7 +118,7 @@ static int compare_open_result(struct comparing *c, const char *name, struct err
 	struct record *record = &c->records[c->opened];
 	struct report *report = &c->reports[c->opened];
 	c->opened++;
-	int code = saved_find(record, name, SAVED_NEWEST, err);
+	int code = saved_find(record, name, err);
 	if (!code)
 		code = report_open(report, record, err);
 	if (!code && report->best == record->grid.points && report->good + report->unsteady == 0)
@@ -318,20 +316,6 @@ static int compare_all(struct comparing *c, struct error *err)
 
 /* --- output ----------------------------------------------------------------------------------- */
 
-static int json_text(const struct compare_document *document, struct buffer *out, struct error *err)
-{
-	json_t *value = compare_json(document);
-	char *text =
-		value ? json_dumps(value, JSON_INDENT(1) | JSON_REAL_PRECISION(REAL_DIGITS)) : NULL;
-	json_decref(value);
-	if (!text)
-		return error_set(err, -ENOMEM, "out of memory for the document");
-	buffer_text(out, text);
-	buffer_text(out, "\n");
-	free(text);
-	return 0;
-}
-
 static int compare_render(const struct comparing *c, const struct compare_document *document,
 	struct buffer *out, struct error *err)
 {
@@ -341,7 +325,8 @@ static int compare_render(const struct comparing *c, const struct compare_docume
 		compare_markdown(document, out);
 		return 0;
 	case FORMAT_JSON:
-		return json_text(document, out, err);
+		command_add_json(compare_json(document), out);
+		return 0;
 	case FORMAT_HTML:
 		return compare_html(document, out, err);
 	default:

@@ -8,7 +8,6 @@
 #include "harness/command/diagnosed.h"
 #include "harness/command/follow.h"
 #include "harness/command/run_plan.h"
-#include "harness/command/saved.h"
 #include "harness/command/step_facts.h"
 #include "harness/command/verify.h"
 #include "harness/report/diagnosis_report.h"
@@ -232,9 +231,7 @@ static int diagnose_print(
 	const struct style style = command_style(invocation);
 	struct buffer text = {0};
 	diagnosis_text(view, &style, &text);
-	const int status = command_print(&text, err);
-	buffer_release(&text);
-	return status;
+	return command_print(&text, err);
 }
 
 /* That a saved verification was interrupted is said, and is no status of this command. */

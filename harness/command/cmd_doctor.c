@@ -162,9 +162,7 @@ static int print_text(
 	buffer_format(&text, "\n%zu ok, %zu warnings, %zu missing\n",
 		count_level(findings, DOCTOR_OK), count_level(findings, DOCTOR_NOTE),
 		count_level(findings, DOCTOR_LACKS));
-	const int status = command_print(&text, err);
-	buffer_release(&text);
-	return status;
+	return command_print(&text, err);
 }
 
 static int doctor_print_json(

@@ -5,8 +5,6 @@
 #include "harness/base/log.h"
 #include "harness/command/adaptive_sweep.h"
 #include "harness/command/command.h"
-#include "harness/command/product.h"
-#include "harness/command/saved.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,6 @@
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
 #include "harness/command/command.h"
-#include "harness/command/config_place.h"
 #include "harness/command/data.h"
 
 #include <errno.h>
@@ -27,7 +26,6 @@ static int report_verified(
 			config_text(config, KEY_DATASET_PATH), (unsigned long long)verified.good,
 			(unsigned long long)verified.bad);
 		status = command_print(&text, err);
-		buffer_release(&text);
 	}
 	return status ? status : verified.bad ? EXIT_STATUS_FAILED : EXIT_STATUS_DONE;
 }
@@ -57,9 +55,7 @@ static int report_generated(
 		config_text(config, KEY_DATASET_PATH), (unsigned long long)made.made,
 		(unsigned long long)made.kept, units_format_size((double)made.bytes, size),
 		clock_format_span(made.seconds, took, sizeof took));
-	const int status = command_print(&text, err);
-	buffer_release(&text);
-	return status;
+	return command_print(&text, err);
 }
 
 /* Every point of it: a mistake is said before anything is written. */

@@ -3,15 +3,12 @@
 #include "harness/base/text.h"
 #include "harness/base/units.h"
 #include "harness/command/command.h"
-#include "harness/command/product.h"
 #include "harness/report/history_report.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#define RESULTS_FOLDER "results"
 
 enum format { FORMAT_TEXT, FORMAT_HTML, FORMAT_JSON, FORMAT_CSV, FORMATS };
 
@@ -101,12 +98,9 @@ static int history_print_json(
 		return command_print_json(invocation, json_incref(document), err);
 	char *line = json_dumps(document, JSON_INDENT(1));
 	struct buffer text = {.failed = !line};
-	buffer_text(&text, line ? line : "");
-	buffer_text(&text, "\n");
-	const int status = product_write(out, file_names[FORMAT_JSON], &text, err);
-	buffer_release(&text);
+	buffer_format(&text, "%s\n", line ? line : "");
 	free(line);
-	return status;
+	return product_write(out, file_names[FORMAT_JSON], &text, err);
 }
 
 static int print_report(const struct invocation *invocation, const struct request *request,

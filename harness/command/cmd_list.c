@@ -1,11 +1,11 @@
 /* mlbench list: what you can choose from, and why this node lacks some of it. */
-#include "harness/command/cmd_list.h"
-
 #include "harness/analyze/device_summary.h"
 #include "harness/base/clock.h"
+#include "harness/base/files.h"
 #include "harness/base/program.h"
 #include "harness/base/text.h"
 #include "harness/base/units.h"
+#include "harness/command/command.h"
 #include "harness/config/config.h"
 #include "harness/record/fields.h"
 #include "harness/report/export.h"
@@ -18,14 +18,24 @@
 #include "workloads/sample/sample.h"
 #include "workloads/source/source.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { WHY_BYTES = 320, TEXT_BYTES = 480, INDENT_COLUMNS = 2 };
+enum { SENTENCE_BYTES = 320, CONFIG_BYTES_MAX = 1 << 20, DEPTH_MAX = 2 };
 
-void listing_add(struct listing *listing, const char *name, const char *why_not, const char *text)
+struct listing {
+	json_t *rows; /* array of {"name", "summary", "unavailable"} */
+	bool failed;  /* out of memory on the way */
+};
+
+/* why_not: NULL when it can be had here. */
+static void listing_add(
+	struct listing *listing, const char *name, const char *why_not, const char *text)
 {
 	json_t *row = json_object();
 	int bad = json_object_set_new(row, "name", fields_text(name));
@@ -178,6 +188,63 @@ static void list_all_devices(struct listing *listing)
 	list_real_devices(listing);
 	list_devices(listing);
 	list_any_device(listing);
+}
+
+/* The first sentence of the comment at the top says what the file teaches. */
+static void first_sentence(const char *path, char out[SENTENCE_BYTES])
+{
+	char *text = NULL;
+	size_t size = 0;
+	size_t used = 0;
+	out[0] = '\0';
+	if (files_read(path, CONFIG_BYTES_MAX, &text, &size, NULL) != 0)
+		return;
+	for (const char *line = text; *line == '#' || *line == ';';) {
+		const char *words = line + strspn(line, "#; \t");
+		const size_t length = strcspn(words, "\n");
+		if (length == 0)
+			break;
+		used += (size_t)snprintf(out + used, SENTENCE_BYTES - used, "%s%.*s",
+			used ? " " : "", (int)length, words);
+		if (used >= SENTENCE_BYTES || words[length] == '\0')
+			break;
+		line = words + length + 1;
+	}
+	free(text);
+	for (char *at = out; *at; at++)
+		if ((*at == '.' || *at == '?') && (at[1] == ' ' || at[1] == '\0')) {
+			at[1] = '\0';
+			break;
+		}
+}
+
+static void list_config_folder(struct listing *listing, const char *folder, int depth)
+{
+	struct dirent **entries = NULL;
+	const int count = depth < DEPTH_MAX ? scandir(folder, &entries, NULL, alphasort) : 0;
+	for (int i = 0; i < count; i++) {
+		char *path = entries[i]->d_name[0] == '.' ? NULL
+							  : files_join(folder, entries[i]->d_name);
+		char comment[SENTENCE_BYTES];
+		const char *ending = path ? strrchr(path, '.') : NULL;
+		if (ending && strcmp(ending, ".ini") == 0) {
+			first_sentence(path, comment);
+			listing_add(listing, path, NULL, comment);
+		} else if (path && entries[i]->d_type == DT_DIR) {
+			list_config_folder(listing, path, depth + 1);
+		}
+		free(path);
+		free(entries[i]);
+	}
+	free(entries);
+}
+
+/* The .ini files of ./configs and of those beside the program, each with its first comment. */
+static void list_configs(struct listing *listing)
+{
+	char folder[PATH_MAX];
+	for (size_t i = 0; config_place(i, folder, sizeof folder); i++)
+		list_config_folder(listing, folder, 0);
 }
 
 static void list_keys(struct listing *listing)

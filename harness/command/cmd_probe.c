@@ -1,7 +1,6 @@
 /* mlbench probe: what this node can give at best. */
 #include "harness/base/log.h"
 #include "harness/command/command.h"
-#include "harness/command/config_place.h"
 #include "harness/command/probe_node.h"
 #include "harness/record/ceilings.h"
 #include "harness/report/ceilings_cache.h"
@@ -163,9 +162,7 @@ static int probe_print(const struct probing *probing, struct error *err)
 	const struct style style = command_style(probing->invocation);
 	struct buffer text = {0};
 	ceilings_sheet(&probing->ceilings, now, &style, &text);
-	const int status = command_print(&text, err);
-	buffer_release(&text);
-	return status;
+	return command_print(&text, err);
 }
 
 static int cmd_probe_probe_run(const struct invocation *invocation, struct error *err)

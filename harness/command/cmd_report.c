@@ -1,12 +1,11 @@
 /* mlbench report: a saved result as a page for a browser. */
-#include "harness/report/report.h"
 #include "harness/base/files.h"
 #include "harness/command/adaptive_sweep.h"
 #include "harness/command/command.h"
-#include "harness/command/saved.h"
 #include "harness/record/fields.h"
 #include "harness/report/html/page.h"
 #include "harness/report/html/report_page.h"
+#include "harness/report/report.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -50,9 +49,7 @@ static int print_name(const struct invocation *invocation, const struct report *
 	}
 	struct buffer text = {0};
 	buffer_format(&text, "%s\n", path);
-	const int status = command_print(&text, err);
-	buffer_release(&text);
-	return status;
+	return command_print(&text, err);
 }
 
 /* A file, or a folder for it; by default the result's. */

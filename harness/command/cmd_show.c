@@ -1,7 +1,6 @@
 /* mlbench show: a saved result again, as the sweep printed it. */
 #include "harness/command/adaptive_sweep.h"
 #include "harness/command/command.h"
-#include "harness/command/saved.h"
 #include "harness/report/report.h"
 
 #include <errno.h>
@@ -27,7 +26,6 @@ static int print_record(
 		report_terminal(&report, &style,
 			options_given(&invocation->options, OPTION_VERBOSE), &text);
 		status = command_print(&text, err);
-		buffer_release(&text);
 	}
 	if (!status && report.checksum_check.differ) {
 		(void)error_set(err, -EIO, "%s", report.checksum_check.words);

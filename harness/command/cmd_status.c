@@ -1,6 +1,6 @@
 /* mlbench status: runs in progress, seen from outside. */
-#include "harness/live/status.h"
 #include "harness/command/command.h"
+#include "harness/live/status.h"
 #include "harness/live/watch.h"
 #include "harness/report/style.h"
 
@@ -20,9 +20,7 @@ static int status_print(const struct invocation *invocation, const struct status
 		status_text(list, &style, &text);
 	else
 		status_list_text(list, count, &style, &text);
-	const int status = command_print(&text, err);
-	buffer_release(&text);
-	return status;
+	return command_print(&text, err);
 }
 
 /* Runs that end between the list and the look are left out. */

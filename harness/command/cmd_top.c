@@ -1,7 +1,6 @@
 /* mlbench top: the key averages of a saved result, from its timeline or, where none was recorded, its stages. */
 #include "harness/base/units.h"
 #include "harness/command/command.h"
-#include "harness/command/saved.h"
 #include "harness/report/operations.h"
 #include "harness/report/report.h"
 #include "harness/report/timeline_report.h"
@@ -131,9 +130,7 @@ static int top_print(
 	const struct style style = command_style(invocation);
 	struct buffer text = {0};
 	operations_text(operations, &style, &text);
-	const int status = command_print(&text, err);
-	buffer_release(&text);
-	return status;
+	return command_print(&text, err);
 }
 
 static int top_command(const struct invocation *invocation, struct error *err)

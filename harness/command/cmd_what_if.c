@@ -2,7 +2,6 @@
 #include "harness/command/what_if.h"
 
 #include "harness/base/log.h"
-#include "harness/command/saved.h"
 #include "harness/report/report.h"
 #include "harness/report/style.h"
 
@@ -27,9 +26,7 @@ static int what_if_print(const struct what_if *what_if, struct error *err)
 	struct buffer text = {0};
 	what_if_text(what_if, document, &style, &text);
 	json_decref(document);
-	const int status = command_print(&text, err);
-	buffer_release(&text);
-	return status;
+	return command_print(&text, err);
 }
 
 static void what_if_release(struct what_if *what_if)

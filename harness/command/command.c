@@ -1,15 +1,21 @@
-/* What all commands share: exit statuses, and standard output as the product. */
+/* What all commands share: exit statuses, standard output as the product, and what names on the command line mean. */
 #include "harness/command/command.h"
 
 #include "harness/base/files.h"
+#include "harness/base/log.h"
+#include "harness/base/program.h"
 #include "harness/report/style.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { REAL_DIGITS = 9 };
+enum { REAL_DIGITS = 9, RUNS_LOOKED_AT = 64 };
 
 int command_status(int code)
 {
@@ -57,37 +63,39 @@ static int write_to_terminal(const struct buffer *text)
 	return code;
 }
 
-int command_print(const struct buffer *text, struct error *err)
+int command_print(struct buffer *text, struct error *err)
 {
-	if (text->failed) {
-		(void)error_set(err, -ENOMEM, "out of memory for the output");
-		return EXIT_STATUS_FAILED;
-	}
-	const int code = isatty(STDOUT_FILENO) ? write_to_terminal(text)
-					       : files_write_all(STDOUT_FILENO,
-							 text->data ? text->data : "", text->size);
-	if (code == 0 || code == -EPIPE)
-		return EXIT_STATUS_DONE;
-	(void)error_set_errno(err, -code, "cannot write to standard output");
-	return EXIT_STATUS_FAILED;
+	int code = -ENOMEM;
+	if (!text->failed)
+		code = isatty(STDOUT_FILENO) ? write_to_terminal(text)
+					     : files_write_all(STDOUT_FILENO,
+						       text->data ? text->data : "", text->size);
+	if (text->failed)
+		(void)error_set(err, code, "out of memory for the output");
+	else if (code && code != -EPIPE)
+		(void)error_set_errno(err, -code, "cannot write to standard output");
+	buffer_release(text);
+	return code == 0 || code == -EPIPE ? EXIT_STATUS_DONE : EXIT_STATUS_FAILED;
 }
 
-int command_print_json(const struct invocation *invocation, json_t *value, struct error *err)
+void command_add_json(json_t *value, struct buffer *out)
 {
 	char *text =
 		value ? json_dumps(value, JSON_INDENT(1) | JSON_REAL_PRECISION(REAL_DIGITS)) : NULL;
 	json_decref(value);
-	struct buffer out = {.failed = !text};
-	if (text) {
-		buffer_text(&out, text);
-		buffer_text(&out, "\n");
-	}
+	out->failed = out->failed || !text;
+	if (text)
+		buffer_format(out, "%s\n", text);
 	free(text);
+}
+
+int command_print_json(const struct invocation *invocation, json_t *value, struct error *err)
+{
+	struct buffer out = {0};
+	command_add_json(value, &out);
 	if (!out.failed)
 		atomic_store(invocation->document_written, true);
-	const int status = command_print(&out, err);
-	buffer_release(&out);
-	return status;
+	return command_print(&out, err);
 }
 
 bool command_wants_json(const struct invocation *invocation)
@@ -98,4 +106,218 @@ bool command_wants_json(const struct invocation *invocation)
 struct style command_style(const struct invocation *invocation)
 {
 	return style_for(STDOUT_FILENO, !options_given(&invocation->options, OPTION_NO_COLOR));
+}
+
+/* --- configurations by name ------------------------------------------------------------------- */
+
+/* Of an installed program, of an unpacked one, of one in build/VARIANT. */
+static const char *const beside[] = {"../share/mlbench/configs", "../configs", "../../configs"};
+
+enum { PLACES = 1 + sizeof beside / sizeof beside[0] };
+
+static bool config_place_candidate(size_t i, char *out, size_t room, struct stat *st)
+{
+	if (i == 0)
+		(void)snprintf(out, room, "configs");
+	else if (!program_beside(beside[i - 1], out, room))
+		return false;
+	char *const plain = i > 0 ? realpath(out, NULL) : NULL;
+	if (plain)
+		(void)snprintf(out, room, "%s", plain);
+	free(plain);
+	return stat(out, st) == 0 && S_ISDIR(st->st_mode);
+}
+
+bool config_place(size_t i, char *out, size_t room)
+{
+	struct stat seen[PLACES];
+	size_t count = 0;
+	for (size_t place = 0; place < PLACES; place++) {
+		struct stat *st = &seen[count];
+		bool is_new = config_place_candidate(place, out, room, st);
+		for (size_t j = 0; j < count && is_new; j++)
+			is_new = seen[j].st_dev != st->st_dev || seen[j].st_ino != st->st_ino;
+		if (is_new && count++ == i)
+			return true;
+	}
+	return false;
+}
+
+/* The file that NAME means on the command line, into out: NAME itself where it is a file, else NAME or NAME.ini (with or
+ * without configs/ before it) in one of those folders, else NAME, for the reader to say what is wrong with it. */
+static const char *config_place_find(const char *name, char *out, size_t room)
+{
+	static const char *const endings[] = {"", ".ini"};
+	static const char prefix[] = "configs/";
+	char folder[PATH_MAX];
+	struct stat st;
+	/* What is no folder is meant as it is: a file, a pipe. */
+	if (name[0] == '/' || name[0] == '.' || (stat(name, &st) == 0 && !S_ISDIR(st.st_mode)))
+		return name;
+	const char *const rest =
+		strncmp(name, prefix, sizeof prefix - 1) == 0 ? name + sizeof prefix - 1 : name;
+	for (size_t i = 0; *rest && config_place(i, folder, sizeof folder); i++)
+		for (size_t j = 0; j < sizeof endings / sizeof endings[0]; j++) {
+			const int length = snprintf(out, room, "%s/%s%s", folder, rest, endings[j]);
+			if (length > 0 && (size_t)length < room && stat(out, &st) == 0 &&
+				S_ISREG(st.st_mode))
+				return out;
+		}
+	return name;
+}
+
+int config_place_read(struct config *config, const struct invocation *invocation, const char *name,
+	struct error *err)
+{
+	int code = 0;
+	if (name) {
+		char place[PATH_MAX];
+		config_init(config);
+		code = config_read_file(config, config_place_find(name, place, sizeof place), err);
+	}
+	for (size_t i = 0; i < invocation->options.set_count && !code; i++)
+		code = config_set(config, invocation->options.sets[i], err);
+	return code;
+}
+
+/* --- saved results by name -------------------------------------------------------------------- */
+
+/* The newest sweep among the runs of a benchmark that has something measured; -ENOENT: none of them is one. */
+static int open_newest_sweep(
+	struct record *record, const char *root, size_t *passed_over, struct error *err)
+{
+	char **folders;
+	size_t count;
+	int code = record_find_runs(root, &folders, &count, NULL);
+	if (code)
+		return code;
+	code = -ENOENT;
+	for (size_t i = 0; i < count && i < RUNS_LOOKED_AT && code; i++) {
+		code = record_open(record, folders[i], err);
+		if (!code && record->grid.points > 1 && record->entry_count > 0) {
+			*passed_over = i;
+			break;
+		}
+		record_release(record);
+		code = -ENOENT;
+	}
+	record_runs_free(folders, count);
+	return code;
+}
+
+/* passed_over: newer results than the sweep that was asked for. */
+static int saved_find_named(struct record *record, const char *name, enum saved_choice choice,
+	size_t *passed_over, struct error *err)
+{
+	char *path = access(name, F_OK) == 0 || strchr(name, '/')
+			     ? strdup(name)
+			     : files_join(RESULTS_FOLDER, name);
+	int code = path ? 0 : error_set(err, -ENOMEM, "out of memory");
+	*passed_over = 0;
+	if (!code && !strchr(name, '/') && access(path, F_OK) != 0)
+		code = error_set(err, -ENOENT, "no such result: '%s' (nor '" RESULTS_FOLDER "/%s')",
+			name, name);
+	else if (!code && (choice != SAVED_SWEEP_FIRST || record_is_run(path) ||
+				  open_newest_sweep(record, path, passed_over, err) != 0))
+		code = record_open(record, path, err);
+	free(path);
+	return code;
+}
+
+int saved_find(struct record *record, const char *name, struct error *err)
+{
+	size_t passed_over;
+	return saved_find_named(record, name, SAVED_NEWEST, &passed_over, err);
+}
+
+int saved_open(struct record *record, const char *name, enum saved_choice choice, struct error *err)
+{
+	size_t passed_over;
+	struct buffer text = {0};
+	const int code = saved_find_named(record, name, choice, &passed_over, err);
+	if (code)
+		return code;
+	record_describe(record, &text);
+	if (passed_over > 0)
+		buffer_format(&text, " (the newest sweep; %zu newer result%s passed over)",
+			passed_over, passed_over == 1 ? "" : "s");
+	log_info("result: %s", text.data ? text.data : record->folder);
+	buffer_release(&text);
+	return 0;
+}
+
+static bool is_file_of_result(const char *name)
+{
+	static const char *const files[] = {"points.jsonl", "summary.json", "points.csv"};
+	const char *slash = strrchr(name, '/');
+	const char *file = slash ? slash + 1 : name;
+	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+		if (strcmp(file, files[i]) == 0)
+			return true;
+	return false;
+}
+
+bool saved_is_meant(const char *name)
+{
+	struct stat st;
+	if (stat(name, &st) == 0)
+		return S_ISDIR(st.st_mode) || is_file_of_result(name);
+	char *path = strchr(name, '/') ? NULL : files_join(RESULTS_FOLDER, name);
+	const bool there = path && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+	free(path);
+	return there;
+}
+
+/* --- where --out goes ------------------------------------------------------------------------- */
+
+/* What is no file cannot be replaced by one. */
+static int write_through(const char *path, const struct buffer *text, struct error *err)
+{
+	const int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int code = fd < 0 ? -errno : 0;
+	for (size_t done = 0; done < text->size && !code;) {
+		const ssize_t n = write(fd, text->data + done, text->size - done);
+		if (n < 0 && errno != EINTR)
+			code = -errno;
+		done += n > 0 ? (size_t)n : 0;
+	}
+	if (fd >= 0 && close(fd) != 0 && !code)
+		code = -errno;
+	return code && code != -EPIPE ? error_set_errno(err, -code, "cannot write '%s'", path) : 0;
+}
+
+static int write_path(const char *path, const struct buffer *text, struct error *err)
+{
+	struct stat st;
+	const bool there = stat(path, &st) == 0;
+	if (there && !S_ISREG(st.st_mode))
+		return write_through(path, text, err);
+	char *target = there ? realpath(path, NULL) : NULL;
+	const int code = files_write_atomic(
+		target ? target : path, text->data ? text->data : "", text->size, err);
+	free(target);
+	if (!code)
+		log_info("wrote %s", path);
+	return code;
+}
+
+bool product_is_folder(const char *path)
+{
+	struct stat st;
+	const size_t length = strlen(path);
+	return (length > 0 && path[length - 1] == '/') ||
+	       (stat(path, &st) == 0 && S_ISDIR(st.st_mode));
+}
+
+int product_write(const char *out, const char *name, struct buffer *text, struct error *err)
+{
+	if (!out || strcmp(out, "-") == 0)
+		return command_print(text, err);
+	char *path = product_is_folder(out) ? files_join(out, name) : strdup(out);
+	const int code = path && !text->failed
+				 ? write_path(path, text, err)
+				 : error_set(err, -ENOMEM, "out of memory for the output");
+	free(path);
+	buffer_release(text);
+	return command_status(code);
 }

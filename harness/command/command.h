@@ -7,6 +7,8 @@
 #include "harness/base/buffer.h"
 #include "harness/base/error.h"
 #include "harness/command/options.h"
+#include "harness/config/config.h"
+#include "harness/record/record.h"
 
 #include <jansson.h>
 #include <stdatomic.h>
@@ -45,16 +47,56 @@ extern const struct command command_status_of_run; /* status */
 /* The exit status for a negative errno. */
 int command_status(int code);
 
-/* Writes text to stdout; 0, or an exit status with err when it cannot be written (a closed pipe is
- * no failure). */
-int command_print(const struct buffer *text, struct error *err);
+/* Writes text, which it releases, to stdout; 0, or an exit status with err when it cannot be written
+ * (a closed pipe is no failure). */
+int command_print(struct buffer *text, struct error *err);
 
-/* Writes value, which it takes, as the document of --json; likewise. */
+/* Appends value, which it takes, as a document of --json; out->failed without memory. */
+void command_add_json(json_t *value, struct buffer *out);
+
+/* Prints it, likewise. */
 int command_print_json(const struct invocation *invocation, json_t *value, struct error *err);
 
 bool command_wants_json(const struct invocation *invocation);
 
 /* Stdout's style as --no-color and the terminal have it. */
 struct style command_style(const struct invocation *invocation);
+
+/* Appends the names of a topic of `mlbench list`, or of the topics themselves (NULL), each with a space
+ * before it; those that can be had here. */
+void list_names(const char *topic, struct buffer *out);
+
+/* --- what names on the command line mean ------------------------------------------------------ */
+
+#define RESULTS_FOLDER "results"
+
+/* Where the shipped configurations are, in ./configs and beside the program, installed, unpacked or
+ * built: the i-th folder that is there, each one once, into out; false: no more. */
+bool config_place(size_t i, char *out, size_t room);
+
+/* The file of a configuration, and what --set says, into config; NAME NULL: config holds something already. */
+int config_place_read(struct config *config, const struct invocation *invocation, const char *name,
+	struct error *err);
+
+/* A saved result is named by a run's folder, a file in it, or a benchmark's name in results/.  Of the
+ * runs of a benchmark: the newest, or, for a command that is about many settings, the newest sweep
+ * before any newer single point. */
+enum saved_choice { SAVED_NEWEST, SAVED_SWEEP_FIRST };
+
+/* Opens it, and says on stderr which one it is. */
+int saved_open(
+	struct record *record, const char *name, enum saved_choice choice, struct error *err);
+/* Opens the newest; the caller says. */
+int saved_find(struct record *record, const char *name, struct error *err);
+
+/* A folder, a file of a result, or a name in results/: not a configuration. */
+bool saved_is_meant(const char *name);
+
+bool product_is_folder(const char *path); /* or ends as one */
+
+/* Where a command's text goes, which is released.  out: NULL or "-" is standard output; a folder gets
+ * the file `name` in it; a file is replaced at once when all is written (through a link, the one it
+ * points to); a device or a pipe is written to.  Returns an exit status. */
+int product_write(const char *out, const char *name, struct buffer *text, struct error *err);
 
 #endif

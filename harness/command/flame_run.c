@@ -47,9 +47,7 @@ int flame_run_print(
 	const struct style style = command_style(invocation);
 	struct buffer text = {0};
 	flame_table(&run->profile, &style, &text);
-	const int status = command_print(&text, err);
-	buffer_release(&text);
-	return status;
+	return command_print(&text, err);
 }
 
 void flame_run_close(struct flame_run *run)

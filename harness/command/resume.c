@@ -20,8 +20,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define RESULTS_FOLDER "results"
-
 enum { FOLDER_TRIES = 999, DIFFERENCES_MAX = 5, PATH_BYTES = 4096, BLAS_TEXT_BYTES = 256 };
 
 static void axis_text(const struct config *config, enum key_id key, struct buffer *out)

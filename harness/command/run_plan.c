@@ -6,7 +6,6 @@
 #include "harness/base/step_schedule.h"
 #include "harness/base/units.h"
 #include "harness/command/adaptive_sweep.h"
-#include "harness/command/config_place.h"
 #include "harness/command/data.h"
 #include "harness/command/limits.h"
 #include "harness/command/step_facts.h"

@@ -454,9 +454,7 @@ static int session_print_report(
 	struct buffer text = {0};
 	report_terminal(report, &style,
 		options_given(&session->invocation->options, OPTION_VERBOSE), &text);
-	const int status = command_print(&text, err);
-	buffer_release(&text);
-	return status;
+	return command_print(&text, err);
 }
 
 static int session_final_status(const struct session *session, const struct report *report)
