@@ -7,7 +7,7 @@
 #include "harness/base/log.h"
 #include "harness/base/units.h"
 #include "harness/command/forecaster.h"
-#include "harness/command/schedule.h"
+#include "harness/command/run_plan.h"
 #include "harness/record/config_json.h"
 
 #include <errno.h>
@@ -334,14 +334,15 @@ static void adaptive_sweep_fill(struct report *report, struct sweep *sweep)
 	sweep->forecasts = NULL;
 }
 
-int adaptive_sweep_forecast(struct report *report, struct error *err)
+int report_complete(struct report *report, struct error *err)
 {
-	if (!record_is_adaptive(&report->record->config))
-		return 0;
+	int code = report_diagnose(report, err);
+	if (code || !record_is_adaptive(&report->record->config))
+		return code;
 	struct sweep *sweep = calloc(1, sizeof *sweep);
 	if (!sweep)
 		return error_set(err, -ENOMEM, "out of memory");
-	int code = sweep_open(sweep, report->record, err);
+	code = sweep_open(sweep, report->record, err);
 	if (!code) {
 		take_contention(sweep);
 		code = take_measured(sweep, err);

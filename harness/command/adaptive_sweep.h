@@ -25,8 +25,8 @@ struct adaptive_hooks {
 int adaptive_sweep_run(const struct record *record, const struct adaptive_hooks *hooks,
 	bool *complete, struct error *err);
 
-/* Fills the report's forecasts of the points that were not measured; nothing where the record is of no
- * adaptive sweep. */
-int adaptive_sweep_forecast(struct report *report, struct error *err);
+/* All that is computed of a record: report_diagnose, and, of an adaptive sweep, forecasts of the points
+ * that were not measured. */
+int report_complete(struct report *report, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Loading what a model is calibrated from: measurements, traces, and facts of the node. */
+/* From a saved point to a calibrated model and to a diagnosis: measurements, traces, and facts of the node. */
 #include "harness/command/calibration.h"
 
 #include "harness/base/array.h"
@@ -6,12 +6,18 @@
 #include "harness/command/step_facts.h"
 #include "harness/record/config_json.h"
 #include "harness/report/material.h"
+#include "harness/report/trials.h"
 #include "workloads/backend/backend.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { EFFORT = 20 }; /* replays for an interval, as in model.h */
+
+/* --- the model of a point --------------------------------------------------------------------- */
 
 static void note_bytes(struct calibration *calibration, const struct material *material)
 {
@@ -28,8 +34,9 @@ static void note_bytes(struct calibration *calibration, const struct material *m
 	calibration->page_cache_share = cached / (double)material->count;
 }
 
-struct model_source calibration_source(const struct config *config, const struct record *record,
-	const struct material *material, double contention)
+/* What a model of a point is calibrated from; borrows all of it. */
+static struct model_source calibration_source(const struct config *config,
+	const struct record *record, const struct material *material, double contention)
 {
 	return (struct model_source){.config = config,
 		.repeats = material->repeat_list,
@@ -44,46 +51,36 @@ struct model_source calibration_source(const struct config *config, const struct
 		.exchange_time = backend_exchange_ns};
 }
 
-int calibration_open(struct calibration *calibration, const struct record *record, size_t point,
-	double contention, struct error *err)
+static int calibration_take(struct calibration *calibration, const struct record *record,
+	size_t point, const struct material *material, double contention, struct model_lack *lack,
+	struct error *err)
 {
-	struct material material = {0};
 	*calibration = (struct calibration){0};
-	int code = material_load(&material, record, point, &(struct material_choice){0}, err);
-	if (!code)
-		code = config_grid_point(
-			&record->config, &record->grid, point, &calibration->config, err);
+	int code =
+		config_grid_point(&record->config, &record->grid, point, &calibration->config, err);
 	if (!code) {
-		const struct model_source source =
-			calibration_source(&calibration->config, record, &material, contention);
-		note_bytes(calibration, &material);
+		struct model_source source =
+			calibration_source(&calibration->config, record, material, contention);
+		source.lack = lack;
+		note_bytes(calibration, material);
 		code = model_open(&calibration->model, &source, err);
 	}
-	material_release(&material);
 	if (code)
 		calibration_close(calibration);
 	return code;
 }
 
-struct model_lack calibration_lack(const struct record *record, size_t point)
+int calibration_open(struct calibration *calibration, const struct record *record, size_t point,
+	double contention, struct model_lack *lack, struct error *err)
 {
 	struct material material = {0};
-	struct config config = {0};
-	struct model model = {0};
-	struct model_lack lack = {0};
-	struct error why;
-	int code = material_load(&material, record, point, &(struct material_choice){0}, &why);
+	*calibration = (struct calibration){0};
+	int code = material_load(&material, record, point, &(struct material_choice){0}, err);
 	if (!code)
-		code = config_grid_point(&record->config, &record->grid, point, &config, &why);
-	if (!code) {
-		struct model_source source = calibration_source(&config, record, &material, NAN);
-		source.lack = &lack;
-		(void)model_open(&model, &source, &why);
-	}
-	model_close(&model);
-	config_release(&config);
+		code = calibration_take(
+			calibration, record, point, &material, contention, lack, err);
 	material_release(&material);
-	return lack;
+	return code;
 }
 
 void calibration_close(struct calibration *calibration)
@@ -121,6 +118,26 @@ int calibration_refuse(enum key_id key, struct error *err)
 	return code;
 }
 
+/* Loads the next repetition from entry *e on that counts, of these points (NULL: of all), in place of
+ * the one that m holds; false: there is none. */
+static bool next_counting(const struct record *record, const size_t *points, size_t count,
+	size_t *e, struct measurement *m)
+{
+	while (*e < record->entry_count) {
+		const size_t at = (*e)++;
+		bool asked = !points;
+		for (size_t i = 0; i < count && !asked; i++)
+			asked = record->entries[at].point == points[i];
+		measurement_release(m);
+		*m = (struct measurement){0};
+		if (asked && record_counts(record, &record->entries[at]) &&
+			record_load(record, at, m, NULL) == 0)
+			return true;
+	}
+	measurement_release(m);
+	return false;
+}
+
 double calibration_contention(const struct record *record, const size_t *points, size_t count)
 {
 	for (size_t i = 0; i < record->config.axis_count; i++)
@@ -130,18 +147,8 @@ double calibration_contention(const struct record *record, const size_t *points,
 	double *cpu = calloc(record->entry_count + 1, sizeof *cpu);
 	struct measurement *m = calloc(1, sizeof *m);
 	size_t known = 0;
-	for (size_t e = 0; busy && cpu && m && e < record->entry_count; e++) {
-		bool asked = false;
-		for (size_t i = 0; i < count && !asked; i++)
-			asked = record->entries[e].point == points[i];
-		if (!asked || !record_counts(record, &record->entries[e]))
-			continue;
-		if (record_load(record, e, m, NULL) == 0)
-			known +=
-				model_contention_point(m, record->cores, &busy[known], &cpu[known]);
-		measurement_release(m);
-		*m = (struct measurement){0};
-	}
+	for (size_t e = 0; busy && cpu && m && next_counting(record, points, count, &e, m);)
+		known += model_contention_point(m, record->cores, &busy[known], &cpu[known]);
 	const double contention =
 		busy && cpu ? model_fit_contention(busy, cpu, known) : (double)NAN;
 	free(m);
@@ -155,15 +162,9 @@ double *calibration_repeats(const struct record *record, size_t point, size_t *c
 	double *values = calloc(record->entry_count + 1, sizeof *values);
 	struct measurement *m = calloc(1, sizeof *m);
 	*count = 0;
-	for (size_t e = 0; values && m && e < record->entry_count; e++) {
-		const struct record_entry *entry = &record->entries[e];
-		if (entry->point != point || !record_counts(record, entry))
-			continue;
-		if (record_load(record, e, m, NULL) == 0 && !isnan(m->throughput))
+	for (size_t e = 0; values && m && next_counting(record, &point, 1, &e, m);)
+		if (!isnan(m->throughput))
 			values[(*count)++] = m->throughput;
-		measurement_release(m);
-		*m = (struct measurement){0};
-	}
 	free(m);
 	if (values)
 		sort_doubles(values, *count);
@@ -177,4 +178,91 @@ double calibration_measured(const struct record *record, size_t point)
 	const double median = values ? statistics_median(values, count) : (double)NAN;
 	free(values);
 	return median;
+}
+
+/* --- the diagnosis of a point ----------------------------------------------------------------- */
+
+static int diagnosed_judge(struct diagnosed *d, const struct report *report,
+	const struct material *material, double contention, unsigned effort, struct error *err)
+{
+	struct point_facts facts;
+	int code = report_facts(report, d->point, &d->summary->facts, &facts, err);
+	if (code)
+		return code;
+	struct beside beside;
+	code = beside_open(&beside, report, d->point, err);
+	if (code)
+		return code;
+	const struct diagnose_input input = {.point = d->summary,
+		.facts = &facts,
+		.tried = &beside.tried,
+		.source = calibration_source(&d->config, report->record, material, contention),
+		.all = material->all_list,
+		.all_traces = effort ? material->all_traces_list : NULL,
+		.all_count = material->all_count};
+	for (size_t i = 0; i < material->count; i++)
+		d->samples += material->repeats[i].samples;
+	code = diagnose_point(&input, effort, &d->diagnosis, err);
+	beside_close(&beside);
+	return code;
+}
+
+/* Without service times in sequence only wait states can be judged. */
+static int diagnosed_load(struct diagnosed *d, const struct record *record,
+	struct material *material, unsigned *effort, struct error *err)
+{
+	struct error why = {0};
+	struct material_choice choice = {0};
+	*effort = EFFORT;
+	int code = material_load(material, record, d->point, &choice, &why);
+	if (code != -ENODATA) {
+		if (code)
+			*err = why;
+		return code;
+	}
+	*effort = 0;
+	(void)snprintf(d->why_not, sizeof d->why_not, "%.*s", EVIDENCE_BYTES - 1, why.text);
+	material_release(material);
+	choice.without_traces = true;
+	return material_load(material, record, d->point, &choice, err);
+}
+
+int diagnosed_open(
+	struct diagnosed *d, const struct report *report, size_t point, struct error *err)
+{
+	const struct record *record = report->record;
+	const double contention =
+		record->grid.points > 1 ? calibration_contention(record, NULL, 0) : (double)NAN;
+	struct material material = {0};
+	unsigned effort;
+	*d = (struct diagnosed){.point = point};
+	d->summary = point < record->grid.points ? report->points[point] : NULL;
+	if (!d->summary)
+		return error_set(err, -ENODATA, "point %zu was not measured", point);
+	int code = config_grid_point(&record->config, &record->grid, point, &d->config, err);
+	if (!code)
+		code = diagnosed_load(d, record, &material, &effort, err);
+	if (!code)
+		code = diagnosed_judge(d, report, &material, contention, effort, err);
+	if (!code && effort == 0)
+		memcpy(d->diagnosis.why_not, d->why_not, sizeof d->why_not);
+	if (!code && !d->why_not[0]) {
+		struct error why = {0};
+		d->calibrated = calibration_take(&d->calibration, record, point, &material,
+					contention, NULL, &why) == 0;
+		if (!d->calibrated)
+			(void)snprintf(d->why_not, sizeof d->why_not, "%.*s", EVIDENCE_BYTES - 1,
+				why.text);
+	}
+	material_release(&material);
+	if (code)
+		diagnosed_close(d);
+	return code;
+}
+
+void diagnosed_close(struct diagnosed *d)
+{
+	calibration_close(&d->calibration);
+	config_release(&d->config);
+	*d = (struct diagnosed){0};
 }

@@ -1,12 +1,14 @@
-/* A measured point of a saved result as a calibrated model. */
+/* A measured point of a saved result: its calibrated model, and its diagnosis. */
 #ifndef MLBENCH_COMMAND_CALIBRATION_H
 #define MLBENCH_COMMAND_CALIBRATION_H
 
+#include "harness/analyze/diagnose.h"
 #include "harness/analyze/point_model.h"
 #include "harness/record/record.h"
-#include "harness/report/material.h"
+#include "harness/report/report.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct calibration {
 	struct config config; /* of the point */
@@ -15,20 +17,16 @@ struct calibration {
 	double page_cache_share; /* of these, from the page cache; NAN */
 };
 
-/* What a model of a point is calibrated from; borrows all of it.  contention as below. */
-struct model_source calibration_source(const struct config *config, const struct record *record,
-	const struct material *material, double contention);
-
 /* From all good repetitions of a point (the unsteady ones where there is no other).  -ENOENT: it was not
  * measured; -ENODATA: no service times were recorded, or too few; err says how many are needed.
- * contention: between cores (calibration_contention); NAN: taken from the record's ceilings, if it has any. */
+ * contention: between cores (calibration_contention); NAN: taken from the record's ceilings, if it has any.
+ * lack: NULL, or how many samples were recorded too few. */
 int calibration_open(struct calibration *calibration, const struct record *record, size_t point,
-	double contention, struct error *err);
-/* How many samples were recorded too few; {0}: enough, or something else is missing. */
-struct model_lack calibration_lack(const struct record *record, size_t point);
+	double contention, struct model_lack *lack, struct error *err);
 void calibration_close(struct calibration *calibration); /* safe on {0} */
 
-/* How cores slow each other down, from the good repetitions of these points; NAN: they do not tell. */
+/* How cores slow each other down, from the good repetitions of these points (NULL: of all); NAN: they do
+ * not tell. */
 double calibration_contention(const struct record *record, const size_t *points, size_t count);
 
 /* The model with the keys of `to`: close it.  -ENOTSUP: a key that replay does not model. */
@@ -42,5 +40,22 @@ int calibration_refuse(enum key_id key, struct error *err);
 double *calibration_repeats(const struct record *record, size_t point, size_t *count);
 /* Their median; NAN: none. */
 double calibration_measured(const struct record *record, size_t point);
+
+struct diagnosed {
+	size_t point;
+	struct config config;                /* of the point, as the user wrote it */
+	const struct point_summary *summary; /* the report's */
+	struct diagnosis diagnosis;
+	uint64_t samples;               /* measured, all repeats */
+	double wall_s;                  /* of one repetition beyond what was planned: setting up */
+	struct calibration calibration; /* the model, to predict experiments with */
+	bool calibrated;
+	char why_not[EVIDENCE_BYTES]; /* calibrated false: why */
+};
+
+/* point: of the report's, measured.  -ENODATA: nothing was measured there. */
+int diagnosed_open(
+	struct diagnosed *diagnosed, const struct report *report, size_t point, struct error *err);
+void diagnosed_close(struct diagnosed *diagnosed); /* safe on {0} */
 
 #endif

@@ -61,7 +61,7 @@ static int check_command(const struct invocation *invocation, struct error *err)
 	if (plan.config.axis_count == 0 && !plan.config.is_set[KEY_MEASURE_LIMITS])
 		plan.limits = 0;
 	if (!code)
-		code = plan_data(&plan, invocation, PLAN_DATA_LOOK, err);
+		code = plan_data(&plan, invocation, false, err);
 	const int status = code ? command_status(code) : print_plan(invocation, &plan, err);
 	plan_close(&plan);
 	return status;

@@ -5,8 +5,8 @@
 #include "harness/base/log.h"
 #include "harness/base/text.h"
 #include "harness/base/units.h"
+#include "harness/command/calibration.h"
 #include "harness/command/command.h"
-#include "harness/command/diagnosed.h"
 #include "harness/command/until_sure.h"
 
 #include <errno.h>

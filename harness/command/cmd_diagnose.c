@@ -4,8 +4,8 @@
 #include "harness/base/log.h"
 #include "harness/base/units.h"
 #include "harness/command/adaptive_sweep.h"
+#include "harness/command/calibration.h"
 #include "harness/command/command.h"
-#include "harness/command/diagnosed.h"
 #include "harness/command/follow.h"
 #include "harness/command/run_plan.h"
 #include "harness/command/step_facts.h"
@@ -130,7 +130,7 @@ static int verify_now(const struct request *request, struct finding *finding, st
 	if (!code)
 		code = plan_open(plan, &plain, NULL, err);
 	if (!code)
-		code = plan_data(plan, &plain, PLAN_DATA_MAKE, err);
+		code = plan_data(plan, &plain, true, err);
 	if (!code) {
 		const struct verify_job job = {.diagnosed = &finding->diagnosed,
 			.dataset = &plan->dataset,
@@ -280,9 +280,7 @@ static void renew_page(struct finding *finding)
 {
 	struct error err = {0};
 	char *path = files_join(finding->record.folder, REPORT_PAGE_FILE);
-	int code = path ? report_diagnose(&finding->report, &err) : -ENOMEM;
-	if (!code)
-		code = adaptive_sweep_forecast(&finding->report, &err);
+	int code = path ? report_complete(&finding->report, &err) : -ENOMEM;
 	if (!code && finding->followed)
 		code = report_write_files(&finding->report, &err);
 	if (!code)

@@ -67,9 +67,7 @@ static int export_record(const struct invocation *invocation, const struct expor
 	if (code)
 		return command_status(code);
 	if (ops->text)
-		code = report_diagnose(&report, err);
-	if (!code && ops->text)
-		code = adaptive_sweep_forecast(&report, err);
+		code = report_complete(&report, err);
 	int status = command_status(code);
 	if (!code)
 		status = ops->text ? write_text(ops, &report, out, err)

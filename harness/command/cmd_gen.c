@@ -2,7 +2,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
 #include "harness/command/command.h"
-#include "harness/command/data.h"
+#include "harness/command/run_plan.h"
 
 #include <errno.h>
 

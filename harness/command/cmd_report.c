@@ -66,9 +66,7 @@ static int write_page(const struct invocation *invocation, struct report *report
 	size_t point;
 	int code = asked_point(invocation, report, &point, err);
 	if (!code)
-		code = report_diagnose(report, err);
-	if (!code)
-		code = adaptive_sweep_forecast(report, err);
+		code = report_complete(report, err);
 	if (code)
 		return command_status(code);
 	char *path = page_path(invocation->options.out, report->record->folder);

@@ -3,7 +3,7 @@
 
 static int run_command(const struct invocation *invocation, struct error *err)
 {
-	return session_run(invocation, true, err);
+	return session_run(invocation, true, NULL, NULL, err);
 }
 
 const struct command command_run = {
@@ -33,7 +33,7 @@ const struct command command_run = {
 
 static int sweep_run(const struct invocation *invocation, struct error *err)
 {
-	return session_run(invocation, false, err);
+	return session_run(invocation, false, NULL, NULL, err);
 }
 
 const struct command command_sweep = {

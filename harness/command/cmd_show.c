@@ -12,9 +12,7 @@ static int print_record(
 	int code = report_open(&report, record, err);
 	if (code)
 		return command_status(code);
-	code = report_diagnose(&report, err);
-	if (!code)
-		code = adaptive_sweep_forecast(&report, err);
+	code = report_complete(&report, err);
 	int status;
 	if (code) {
 		status = command_status(code);

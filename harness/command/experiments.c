@@ -3,6 +3,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
+#include "harness/command/calibration.h"
 #include "harness/command/step_facts.h"
 #include "harness/command/substitute.h"
 #include "harness/config/shape.h"

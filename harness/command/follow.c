@@ -3,7 +3,7 @@
 
 #include "harness/base/files.h"
 #include "harness/base/log.h"
-#include "harness/command/diagnosed.h"
+#include "harness/command/calibration.h"
 #include "harness/command/session.h"
 #include "harness/report/report.h"
 #include "harness/report/trials.h"
@@ -54,7 +54,7 @@ int follow_measure(const struct invocation *invocation, const char *const *sets,
 	with.options.set_count = before + count;
 	if (out)
 		with.options.out = out;
-	const int status = session_run_then(&with, follow_take_folder, &taken, err);
+	const int status = session_run(&with, true, follow_take_folder, &taken, err);
 	free(all);
 	*folder = taken.folder;
 	return status;
@@ -350,7 +350,7 @@ static int walk(struct way *way, size_t steps, struct error *err)
 		const struct recommendation *r = follow_choose(way);
 		if (!r) {
 			follow_end(way, way->undone > 0 ? "no other setting would help"
-						 : "no setting would help");
+							: "no setting would help");
 			return EXIT_STATUS_DONE;
 		}
 		const int status = measure_step(way, r, err);

@@ -127,8 +127,8 @@ int forecaster_calibrate(
 	forecaster->measured[item] = calibration_measured(forecaster->record, point);
 	if (it->calibrated)
 		return 0;
-	const int code = calibration_open(
-		&it->calibration, forecaster->record, point, forecaster->contention, &it->why_not);
+	const int code = calibration_open(&it->calibration, forecaster->record, point,
+		forecaster->contention, NULL, &it->why_not);
 	it->why_code = code;
 	it->calibrated = code == 0;
 	forecaster->calibrated[item] = it->calibrated;

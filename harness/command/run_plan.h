@@ -13,12 +13,6 @@
 
 enum { PLAN_WHY_BYTES = 320 };
 
-/* What is to be done about a data set that is not there. */
-enum plan_data {
-	PLAN_DATA_LOOK, /* nothing: the plan goes without */
-	PLAN_DATA_MAKE, /* generate it, when the configuration allows that */
-};
-
 /* What running a plan costs: seconds and bytes, added up point by point. */
 struct plan_cost {
 	/* Of one repetition of each point, from its warm-up to its end; 0 where it is a number of epochs. */
@@ -68,9 +62,8 @@ int plan_open(struct plan *plan, const struct invocation *invocation, const char
 	struct error *err);
 
 /* Opens the data set, and plans every point on it.  The error of the first point when none can run.
- */
-int plan_data(struct plan *plan, const struct invocation *invocation, enum plan_data what,
-	struct error *err);
+ * make: generate what is missing, when the configuration allows that; else the plan goes without. */
+int plan_data(struct plan *plan, const struct invocation *invocation, bool make, struct error *err);
 void plan_close(struct plan *plan); /* safe on {0} */
 
 /* Seconds of one repetition, the mean of all points; 0 when it is a number of epochs. */
@@ -83,5 +76,24 @@ void plan_cost_add_memory(struct plan_cost *cost, const struct pipeline_plan *pl
 /* The plan in lines for people, without colour. */
 void plan_describe(const struct plan *plan, size_t repetitions, struct buffer *out);
 json_t *plan_to_json(const struct plan *plan);
+
+/* --- the data set of a configuration, with a progress line; -EINTR when stopped -------------------- */
+
+int data_generate(const struct config *config, const atomic_bool *stop,
+	struct dataset_generated *out, struct error *err);
+int data_verify(const struct config *config, const atomic_bool *stop, struct dataset_verified *out,
+	struct error *err);
+
+/* --- in which order repetitions run --------------------------------------------------------------- */
+
+/* Block by block (repeat 0 of every point, then repeat 1, ...), each block in a random order of its
+ * own, so that a drift of the node falls on all points alike. */
+struct schedule_item {
+	uint32_t point, repeat;
+	uint64_t warmup_ns; /* in place of measure.warmup; 0: as it is set */
+};
+
+/* points x repeats items, a function of the seed; NULL without memory; free it. */
+struct schedule_item *schedule_make(size_t points, size_t repeats, uint64_t seed);
 
 #endif

@@ -10,8 +10,8 @@
 #include "harness/base/units.h"
 #include "harness/command/adaptive_sweep.h"
 #include "harness/command/calibration.h"
-#include "harness/command/diagnosed.h"
 #include "harness/command/resume.h"
+#include "harness/report/flame_report.h"
 #include "harness/report/html/report_page.h"
 #include "harness/report/report.h"
 #include "harness/report/style.h"
@@ -177,7 +177,13 @@ void session_measure_item(struct session *session, const struct schedule_item *i
 	else
 		(void)session_run_pipeline(session, &config, label, m, &recordings,
 			item->repeat == 0, &err); /* m->status says it too */
-	flame_run_note(&session->flame, m);
+	if (session->flame) {
+		struct flame_profile facts;
+		flame_facts(session->flame, &facts);
+		measurement_note(m,
+			"CPU time was sampled during the run: clock signals, %.0f Hz of CPU time",
+			(double)NS_PER_S / (double)facts.period_ns);
+	}
 	config_release(&config);
 	m->point = item->point;
 	m->repeat = item->repeat;
@@ -284,7 +290,11 @@ static size_t wanted_repetitions(const struct session *session, size_t most)
 	if (loaded > 0 && loaded == count)
 		more = way_out_repetitions(list, count, most);
 	if (more == 0 && loaded > 0) {
-		const struct model_lack lack = calibration_lack(record, 0);
+		struct calibration unused;
+		struct model_lack lack = {0};
+		struct error why;
+		(void)calibration_open(&unused, record, 0, (double)NAN, &lack, &why);
+		calibration_close(&unused);
 		more = way_out_for_samples(lack.recorded, lack.needed, count, most);
 	}
 	for (size_t i = 0; repeats && i <= loaded && i < count; i++)
@@ -406,10 +416,21 @@ static void session_measure_on(struct session *session)
 	measure_storage(session, most);
 }
 
+/* No samples any more, and the files of --flame. */
 static void session_finish_flame(struct session *session)
 {
 	struct error err = {0};
-	const int code = flame_run_finish(&session->flame, &session->record, &err);
+	if (!session->flame)
+		return;
+	int code = flame_finish(session->flame, &session->flame_profile, &err);
+	if (!code && session->flame_profile.windows == 0) {
+		log_warn("no flame graph: nothing was measured");
+		return;
+	}
+	if (!code)
+		code = flame_write_files(&session->flame_profile, session->record.name,
+			session->record.folder, &err);
+	session->flame_finished = code == 0;
 	if (code)
 		session_cannot_save(session, code, &err);
 }
@@ -454,6 +475,8 @@ static int session_print_report(
 	struct buffer text = {0};
 	report_terminal(report, &style,
 		options_given(&session->invocation->options, OPTION_VERBOSE), &text);
+	if (session->flame_finished)
+		flame_table(&session->flame_profile, &style, &text);
 	return command_print(&text, err);
 }
 
@@ -488,32 +511,6 @@ static int session_final_status(const struct session *session, const struct repo
 	return report->good == 0 ? EXIT_STATUS_CANNOT : EXIT_STATUS_DONE;
 }
 
-/* Predictions are made anew from the record. */
-static int add_forecasts(const struct session *session, struct report *report, struct error *err)
-{
-	return session->adaptive ? adaptive_sweep_forecast(report, err) : 0;
-}
-
-static int print_and_judge(
-	const struct session *session, const struct report *report, struct error *err)
-{
-	int printed = session_print_report(session, report, err);
-	if (!printed)
-		printed = flame_run_print(&session->flame, session->invocation, err);
-	const int status = session_final_status(session, report);
-	return status ? status : printed;
-}
-
-static int session_go_on(
-	const struct session *session, const struct report *report, struct error *err)
-{
-	const struct session_result result = {.plan = &session->plan,
-		.record = &session->record,
-		.report = report,
-		.status = session_final_status(session, report)};
-	return session->sequel(session->context, &result, err);
-}
-
 /* The page, and its name where people look last. */
 static int session_write_page(
 	struct session *session, const struct report *report, struct error *err)
@@ -538,9 +535,7 @@ static int session_finish(struct session *session, struct error *err)
 	int code = report_open(&report, &session->record, err);
 	if (code)
 		return command_status(code);
-	code = report_diagnose(&report, err);
-	if (!code)
-		code = add_forecasts(session, &report, err);
+	code = report_complete(&report, err);
 	if (!code && !saved)
 		saved = report_write_files(&report, &saving);
 	if (!code && !saved)
@@ -552,8 +547,18 @@ static int session_finish(struct session *session, struct error *err)
 		return command_status(code);
 	}
 	live_show_end_view(session->live);
-	const int status = session->sequel ? session_go_on(session, &report, err)
-					   : print_and_judge(session, &report, err);
+	int status;
+	if (session->sequel) {
+		const struct session_result result = {.plan = &session->plan,
+			.record = &session->record,
+			.report = &report,
+			.status = session_final_status(session, &report)};
+		status = session->sequel(session->context, &result, err);
+	} else {
+		const int printed = session_print_report(session, &report, err);
+		status = session_final_status(session, &report);
+		status = status ? status : printed;
+	}
 	report_close(&report);
 	if (session->page && !session->sequel)
 		log_info("report: %s", session->page);
@@ -645,20 +650,20 @@ static int session_prepare(struct session *session, bool one_point, struct error
 	if (!code && one_point)
 		code = make_one_point(session, err);
 	if (!code)
-		code = plan_data(plan, invocation, PLAN_DATA_MAKE, err);
+		code = plan_data(plan, invocation, true, err);
 	if (!code && plan->limits > 0)
 		code = limits_open(
 			&session->limits, &plan->config, &plan->grid, &plan->dataset, err);
-	if (!code)
-		code = flame_run_start(&session->flame, invocation, err);
+	if (!code && options_given(&invocation->options, OPTION_FLAME))
+		code = flame_open(&session->flame, &(struct flame_options){0}, err);
 	if (!code)
 		code = resume_record(&session->record, plan, invocation, err);
 	session->adaptive = !code && record_is_adaptive(&plan->config);
 	return code ? code : list_items(session, err);
 }
 
-static int session_begin(const struct invocation *invocation, bool one_point,
-	session_sequel *sequel, void *context, struct error *err)
+int session_run(const struct invocation *invocation, bool one_point, session_sequel *sequel,
+	void *context, struct error *err)
 {
 	struct session *session = calloc(1, sizeof *session);
 	if (!session)
@@ -682,21 +687,11 @@ static int session_begin(const struct invocation *invocation, bool one_point,
 	live_show_close(session->live);
 	free(session->items);
 	free(session->page);
-	flame_run_close(&session->flame);
+	flame_profile_release(&session->flame_profile);
+	flame_close(session->flame);
 	limits_close(&session->limits);
 	record_release(&session->record);
 	plan_close(&session->plan);
 	free(session);
 	return status;
-}
-
-int session_run(const struct invocation *invocation, bool one_point, struct error *err)
-{
-	return session_begin(invocation, one_point, NULL, NULL, err);
-}
-
-int session_run_then(const struct invocation *invocation, session_sequel *sequel, void *context,
-	struct error *err)
-{
-	return session_begin(invocation, true, sequel, context, err);
 }

@@ -3,12 +3,10 @@
 #define MLBENCH_COMMAND_SESSION_H
 
 #include "harness/command/command.h"
-#include "harness/command/flame_run.h"
 #include "harness/command/limits.h"
 #include "harness/command/live_show.h"
-#include "harness/command/progress_line.h"
 #include "harness/command/run_plan.h"
-#include "harness/command/schedule.h"
+#include "harness/measure/flame.h"
 #include "harness/report/report.h"
 
 /* What a run leaves, while it is still open. */
@@ -33,7 +31,9 @@ struct session {
 	size_t item_count;
 	struct progress progress;
 	struct live_show *live;
-	struct flame_run flame;
+	struct flame *flame; /* NULL: no --flame */
+	struct flame_profile flame_profile;
+	bool flame_finished;
 	bool adaptive, complete;         /* complete: an adaptive sweep ended by itself */
 	struct error trouble;            /* why results cannot be saved */
 	int trouble_code;                /* 0: they can */
@@ -45,10 +45,9 @@ struct session {
 /* One repetition, saved as it ends. */
 void session_measure_item(struct session *session, const struct schedule_item *item);
 
-/* one_point: refuses a configuration that sweeps.  Returns an exit status. */
-int session_run(const struct invocation *invocation, bool one_point, struct error *err);
-/* One point, measured on until there can be a verdict, and then sequel. */
-int session_run_then(const struct invocation *invocation, session_sequel *sequel, void *context,
-	struct error *err);
+/* one_point: refuses a configuration that sweeps.  sequel: NULL, or what follows one point that was
+ * measured on until there can be a verdict.  Returns an exit status. */
+int session_run(const struct invocation *invocation, bool one_point, session_sequel *sequel,
+	void *context, struct error *err);
 
 #endif

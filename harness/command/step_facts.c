@@ -10,11 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-int step_facts_check(const struct config *config, struct error *err)
-{
-	return backend_validate(config, err);
-}
-
 static bool is_emulated(const struct config *config)
 {
 	const struct backend_ops *ops = backend_choose(config, NULL, 0, NULL);
@@ -48,11 +43,6 @@ double step_facts_recorded_time(const struct config *config, uint32_t batch_size
 		ns = step_facts_time(&emulated, batch_size);
 	config_release(&emulated);
 	return ns;
-}
-
-double step_facts_gradient_bytes(const struct config *config)
-{
-	return backend_gradient_bytes(config);
 }
 
 double step_facts_exchange(const struct config *config)

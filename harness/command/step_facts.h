@@ -2,14 +2,10 @@
 #ifndef MLBENCH_COMMAND_STEP_FACTS_H
 #define MLBENCH_COMMAND_STEP_FACTS_H
 
-#include "harness/base/error.h"
 #include "harness/config/config.h"
 #include "harness/record/record.h"
 
 #include <stdint.h>
-
-/* Refuses a model, a device or a pair of them that has no step time: -EINVAL. */
-int step_facts_check(const struct config *config, struct error *err);
 
 /* ns of a full batch of so many samples where the step is emulated: step.time, or what is published of
  * step.model on step.device, scaled from its batch; NAN otherwise. */
@@ -24,8 +20,5 @@ double step_facts_exchange(const struct config *config);
 /* The matrix products of step.model for samples as the configuration makes them, in so many classes, into
  * step->products; none where the step is null, or its model's layers are not known here. */
 void step_facts_products(const struct config *config, uint32_t class_count, struct step_info *step);
-
-/* 4 bytes for each parameter of step.model; 0: its size is not known here. */
-double step_facts_gradient_bytes(const struct config *config);
 
 #endif

@@ -103,7 +103,7 @@ static int until_sure_open_plan(
 	if (code)
 		return code;
 	(void)snprintf(plan->name, sizeof plan->name, "%s", saved->name);
-	code = plan_data(plan, &turns->plain, PLAN_DATA_LOOK, err);
+	code = plan_data(plan, &turns->plain, false, err);
 	if (!code && !plan->has_data)
 		code = error_set(err, -EINVAL, "--until-sure: the data of %s is missing: %s", name,
 			plan->data_why);

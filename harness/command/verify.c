@@ -7,7 +7,7 @@
 #include "harness/base/log.h"
 #include "harness/base/units.h"
 #include "harness/command/experiments.h"
-#include "harness/command/progress_line.h"
+#include "harness/command/live_show.h"
 #include "harness/command/run_plan.h"
 #include "harness/report/diagnosis_report.h"
 #include "pipelines/pipeline.h"

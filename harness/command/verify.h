@@ -3,7 +3,7 @@
 #define MLBENCH_COMMAND_VERIFY_H
 
 #include "harness/analyze/experiment.h"
-#include "harness/command/diagnosed.h"
+#include "harness/command/calibration.h"
 #include "workloads/dataset/dataset.h"
 
 #include <stdatomic.h>

@@ -4,8 +4,8 @@
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "harness/base/units.h"
-#include "harness/command/step_facts.h"
 #include "harness/record/config_json.h"
+#include "workloads/backend/backend.h"
 
 #include <errno.h>
 #include <math.h>
@@ -134,7 +134,7 @@ static int add_alternatives(struct what_if *what_if, struct error *err)
 		if (!code)
 			code = config_validate(&config, err);
 		if (!code)
-			code = step_facts_check(&config, err);
+			code = backend_validate(&config, err);
 		if (code == -ENOTSUP) /* this node's lack, not the result's */
 			code = 0;
 		if (!code) {
@@ -205,8 +205,7 @@ static int what_if_ask_calibrate(struct what_if *what_if, struct error *err)
 	if (!list)
 		return error_set(err, -ENOMEM, "out of memory");
 	const size_t count = list_candidates(what_if, list);
-	what_if->forecaster.contention =
-		calibration_contention(&what_if->record, what_if->points, what_if->point_count);
+	what_if->forecaster.contention = calibration_contention(&what_if->record, NULL, 0);
 	int code = 0;
 	for (size_t i = 0; i < count && !code && what_if->source_count < WHAT_IF_SOURCES_MAX; i++) {
 		const size_t item = list[i].item;

@@ -1,7 +1,7 @@
 /* --fleet: the predicted node multiplied on paper. */
 #include "harness/base/units.h"
-#include "harness/command/step_facts.h"
 #include "harness/command/what_if.h"
+#include "workloads/backend/backend.h"
 
 #include <errno.h>
 #include <math.h>
@@ -274,7 +274,7 @@ static void note_network(const struct what_if *what_if, struct fleet_answer *ans
 		(void)snprintf(hidden, sizeof hidden,
 			"it overlaps with up to %g %% of the step's time", 100 * fleet->overlap);
 	if (!given)
-		fleet->gradient_bytes = step_facts_gradient_bytes(config);
+		fleet->gradient_bytes = backend_gradient_bytes(config);
 	if (!given && fleet->gradient_bytes <= 0)
 		note(answer,
 			"no gradient exchange: the size of step.model '%.64s' is unknown; give "

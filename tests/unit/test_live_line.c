@@ -1,7 +1,7 @@
 /* How far the live line says that it is: to an end that is known, to one that a time sets, and beyond what was foreseen. */
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
-#include "harness/command/progress_line.h"
+#include "harness/command/live_show.h"
 #include "pipelines/crew.h"
 #include "tests/pipeline_fixture.h"
 

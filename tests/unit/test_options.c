@@ -1,6 +1,6 @@
 /* The command line: what is taken, what is refused and with which words; the order of repetitions. */
 #include "harness/command/options.h"
-#include "harness/command/schedule.h"
+#include "harness/command/run_plan.h"
 
 #include <errno.h>
 #include <setjmp.h>
