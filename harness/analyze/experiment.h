@@ -1,6 +1,6 @@
 /* Experiments that test a diagnosis (diagnose --verify): a stage is replaced by ready-made outputs,
  * slowed by 5 and 10 %, or the recommended keys are set, and the throughput is compared with the
- * prediction. Pure functions, for planning and statistics; harness/command/experiments.c derives
+ * prediction. Pure functions, for planning and statistics; harness/command/verify.c derives
  * the configurations and harness/command/verify.c runs them.
  *
  * Blocks. Baseline A and variant B run as ABBA or BAAB, by a seeded coin, which cancels a linear

@@ -1,5 +1,12 @@
-/* mlbench run and mlbench sweep: one setting, or every combination of the swept keys, measured and explained. */
+/* mlbench run, sweep and check: one setting, or every combination of the swept keys, measured and explained, or
+ * only planned. */
+#include "harness/command/command.h"
+#include "harness/command/run_plan.h"
 #include "harness/command/session.h"
+#include "harness/report/report.h"
+#include "harness/report/table.h"
+
+#include <stdio.h>
 
 static int run_command(const struct invocation *invocation, struct error *err)
 {
@@ -60,4 +67,80 @@ const struct command command_sweep = {
 		   OPTION_BIT(OPTION_WATCH) | OPTION_BIT(OPTION_LISTEN),
 	.arguments_max = 1,
 	.run = sweep_run,
+};
+
+enum { POINTS_SHOWN_ALL = 40, POINTS_SHOWN_FIRST = 10, INDENT_COLUMNS = 2 };
+
+static void check_add_points(const struct plan *plan, const struct style *style, struct buffer *out)
+{
+	const size_t axes = plan->config.axis_count;
+	const size_t shown =
+		plan->grid.points > POINTS_SHOWN_ALL ? POINTS_SHOWN_FIRST : plan->grid.points;
+	struct table_column columns[CONFIG_AXES_MAX];
+	char heads[CONFIG_AXES_MAX][CONFIG_VALUE_BYTES];
+	struct table table;
+	if (axes == 0)
+		return;
+	for (size_t i = 0; i < axes; i++) {
+		const struct key *key = &config_keys[plan->config.axes[i].key];
+		(void)snprintf(heads[i], sizeof heads[i], "%s\n%s", key->section, key->name);
+		columns[i] = (struct table_column){.head = heads[i]};
+	}
+	table_open(&table, columns, axes);
+	for (size_t point = 0; point < shown; point++)
+		for (size_t i = 0; i < axes; i++) {
+			const struct config_axis *axis = &plan->config.axes[i];
+			const size_t choice = plan->grid.choice[point * plan->grid.axis_count + i];
+			char value[CONFIG_VALUE_BYTES];
+			table_add(&table, INK_PLAIN, "%s",
+				config_format_value(
+					axis->key, &axis->values[choice], value, sizeof value));
+		}
+	buffer_text(out, "\n");
+	table_render(&table, style, INDENT_COLUMNS, true, out);
+	table_close(&table);
+	if (shown < plan->grid.points)
+		buffer_format(out, "  ... and %zu more points\n", plan->grid.points - shown);
+}
+
+static int check_print(
+	const struct invocation *invocation, const struct plan *plan, struct error *err)
+{
+	if (command_wants_json(invocation))
+		return command_print_json(invocation, plan_to_json(plan), err);
+	const size_t repeats = (size_t)config_integer(&plan->config, KEY_MEASURE_REPEATS);
+	const struct style style = command_style(invocation);
+	struct buffer text = {0};
+	plan_describe(plan, plan->grid.points * repeats, &text);
+	check_add_points(plan, &style, &text);
+	return command_print(&text, err);
+}
+
+static int check_command(const struct invocation *invocation, struct error *err)
+{
+	struct plan plan = {0};
+	int code = plan_open(&plan, invocation, invocation->options.arguments[0], err);
+	/* One point is measured with 'run', which has no limits unless they are asked for. */
+	if (plan.config.axis_count == 0 && !plan.config.is_set[KEY_MEASURE_LIMITS])
+		plan.limits = 0;
+	if (!code)
+		code = plan_data(&plan, invocation, false, err);
+	const int status = code ? command_status(code) : check_print(invocation, &plan, err);
+	plan_close(&plan);
+	return status;
+}
+
+const struct command command_check = {
+	.name = "check",
+	.summary = "show what would run, the time and the memory; runs nothing",
+	.arguments = "CONFIG",
+	.description =
+		"Reads CONFIG and reports errors in it with file, line and the nearest valid "
+		"name. Prints what computes the step, the points, an estimate of the time, the "
+		"data set, the read engine, and the most memory that the run can take.",
+	.example = "mlbench check configs/imagenet_like.ini --set sweep.batch.size=32-256*2",
+	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_DATA) | OPTION_BIT(OPTION_JSON),
+	.arguments_min = 1,
+	.arguments_max = 1,
+	.run = check_command,
 };

@@ -1,44 +1,68 @@
-/* mlbench show: a saved result again, as the sweep printed it. */
+/* mlbench show, report and export: a saved result again, on the terminal, as a page for a browser, and in
+ * other tools' formats. */
+#include "harness/base/files.h"
+#include "harness/base/log.h"
 #include "harness/command/adaptive_sweep.h"
 #include "harness/command/command.h"
+#include "harness/record/fields.h"
+#include "harness/report/export.h"
+#include "harness/report/html/page.h"
+#include "harness/report/html/report_page.h"
 #include "harness/report/report.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
-static int print_record(
-	const struct invocation *invocation, const struct record *record, struct error *err)
-{
+/* A saved result, as the command line names it. */
+struct saved {
+	struct record record;
 	struct report report;
-	int code = report_open(&report, record, err);
-	if (code)
-		return command_status(code);
-	code = report_complete(&report, err);
-	int status;
-	if (code) {
-		status = command_status(code);
-	} else if (command_wants_json(invocation)) {
-		status = command_print_json(invocation, report_summary_json(&report), err);
-	} else {
-		const struct style style = command_style(invocation);
-		struct buffer text = {0};
-		report_terminal(&report, &style,
-			options_given(&invocation->options, OPTION_VERBOSE), &text);
-		status = command_print(&text, err);
-	}
-	if (!status && report.checksum_check.differ) {
-		(void)error_set(err, -EIO, "%s", report.checksum_check.words);
-		status = EXIT_STATUS_FAILED;
-	}
-	report_close(&report);
-	return status;
+};
+
+static int saved_report_open(
+	struct saved *saved, const struct invocation *invocation, struct error *err)
+{
+	*saved = (struct saved){0};
+	const int code =
+		saved_open(&saved->record, invocation->options.arguments[0], SAVED_NEWEST, err);
+	return code ? code : report_open(&saved->report, &saved->record, err);
+}
+
+static void saved_report_close(struct saved *saved)
+{
+	if (saved->report.record)
+		report_close(&saved->report);
+	record_release(&saved->record);
+}
+
+/* --- show: as the sweep printed it ------------------------------------------------------------ */
+
+static int show_print(
+	const struct invocation *invocation, const struct report *report, struct error *err)
+{
+	if (command_wants_json(invocation))
+		return command_print_json(invocation, report_summary_json(report), err);
+	const struct style style = command_style(invocation);
+	struct buffer text = {0};
+	report_terminal(report, &style, options_given(&invocation->options, OPTION_VERBOSE), &text);
+	return command_print(&text, err);
 }
 
 static int show_command(const struct invocation *invocation, struct error *err)
 {
-	struct record record = {0};
-	const int code = saved_open(&record, invocation->options.arguments[0], SAVED_NEWEST, err);
-	const int status = code ? command_status(code) : print_record(invocation, &record, err);
-	record_release(&record);
+	struct saved saved;
+	int code = saved_report_open(&saved, invocation, err);
+	if (!code)
+		code = report_complete(&saved.report, err);
+	int status = code ? command_status(code) : show_print(invocation, &saved.report, err);
+	if (!status && saved.report.checksum_check.differ) {
+		(void)error_set(err, -EIO, "%s", saved.report.checksum_check.words);
+		status = EXIT_STATUS_FAILED;
+	}
+	saved_report_close(&saved);
 	return status;
 }
 
@@ -57,4 +81,192 @@ const struct command command_show = {
 	.arguments_min = 1,
 	.arguments_max = 1,
 	.run = show_command,
+};
+
+/* --- report: as a page ------------------------------------------------------------------------ */
+
+/* grid.points: none was named. */
+static int asked_point(const struct invocation *invocation, const struct report *report,
+	size_t *point, struct error *err)
+{
+	const char *text = options_value(&invocation->options, OPTION_POINT);
+	const size_t points = report->record->grid.points;
+	char *end;
+	*point = points;
+	if (!text)
+		return 0;
+	errno = 0;
+	const unsigned long long number = strtoull(text, &end, 10);
+	if (errno || end == text || *end || text[0] == '-' || number >= points)
+		return error_set(err, -EINVAL, "--point '%s': the result has the points 0 to %zu",
+			text, points - 1);
+	if (!report->points[number])
+		return error_set(err, -ENODATA, "point %llu was not measured", number);
+	*point = (size_t)number;
+	return 0;
+}
+
+static int print_name(const struct invocation *invocation, const struct report *report,
+	const char *path, struct error *err)
+{
+	if (command_wants_json(invocation)) {
+		const char *why = page_charts_unavailable();
+		return command_print_json(invocation,
+			json_pack("{s:s, s:o, s:s, s:s, s:o}", "schema", "mlbench.report/1", "file",
+				fields_text(path), "name", report->record->name, "status",
+				report_status(report), "no_charts",
+				why ? json_string(why) : json_null()),
+			err);
+	}
+	struct buffer text = {0};
+	buffer_format(&text, "%s\n", path);
+	return command_print(&text, err);
+}
+
+/* A file, or a folder for it; by default the result's. */
+static char *page_path(const char *out, const char *folder)
+{
+	struct stat st;
+	if (out && (stat(out, &st) != 0 || !S_ISDIR(st.st_mode)))
+		return strdup(out);
+	return files_join(out ? out : folder, REPORT_PAGE_FILE);
+}
+
+static int write_page(const struct invocation *invocation, struct report *report, struct error *err)
+{
+	size_t point;
+	int code = asked_point(invocation, report, &point, err);
+	if (!code)
+		code = report_complete(report, err);
+	if (code)
+		return command_status(code);
+	char *path = page_path(invocation->options.out, report->record->folder);
+	code = path ? report_page_write(report, point, path, err)
+		    : error_set(err, -ENOMEM, "out of memory");
+	const int status = code ? command_status(code) : print_name(invocation, report, path, err);
+	free(path);
+	return status;
+}
+
+static int report_command(const struct invocation *invocation, struct error *err)
+{
+	struct saved saved;
+	const int code = saved_report_open(&saved, invocation, err);
+	const int status = code ? command_status(code) : write_page(invocation, &saved.report, err);
+	saved_report_close(&saved);
+	return status;
+}
+
+const struct command command_report = {
+	.name = "report",
+	.summary = "write a saved result as a page for a browser",
+	.arguments = "RESULT",
+	.description =
+		"RESULT is a run's folder, a file in it, or the name of a benchmark in results/ "
+		"(its newest run). Writes report.html into its folder, or into the file that "
+		"--out names, and prints the name of the file. 'run' and 'sweep' write it at "
+		"their end too.\n\n"
+		"The page is one file that needs no network: the verdict, the bottlenecks in "
+		"order, the map of throughput over the swept keys, where the time went, what to "
+		"do and the evidence for it, and the commands that reproduce it. Every chart "
+		"has a table behind it. Charts of one point show the best one, or the one that "
+		"--point names.",
+	.example = "mlbench report imagenet_like --out report.html",
+	.options = OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_POINT),
+	.arguments_min = 1,
+	.arguments_max = 1,
+	.run = report_command,
+};
+
+/* --- export: in other formats ----------------------------------------------------------------- */
+
+enum { FILE_NAME_BYTES = 160 };
+
+/* "NAME.csv"; metrics lie beside others': "mlbench_NAME.prom". */
+static void name_file(const struct export_ops *ops, const struct record *record, char *out)
+{
+	char name[FILE_NAME_BYTES / 2];
+	(void)snprintf(out, FILE_NAME_BYTES, "%s%s%s", ops == &export_openmetrics ? "mlbench_" : "",
+		export_file_name(record->name, name, sizeof name), ops->extension);
+}
+
+/* node-exporter looks at no other files. */
+static void warn_of_name(const struct export_ops *ops, const char *out)
+{
+	const size_t length = out ? strlen(out) : 0;
+	const size_t wanted = strlen(ops->extension);
+	if (ops == &export_openmetrics && length > 0 && strncmp(out, "/dev/", 5) != 0 &&
+		strcmp(out, "-") != 0 && !product_is_folder(out) &&
+		(length < wanted || strcmp(out + length - wanted, ops->extension) != 0))
+		log_info("note: node-exporter reads only files that end in '.prom'");
+}
+
+static int write_text(const struct export_ops *ops, const struct report *report, const char *out,
+	struct error *err)
+{
+	char name[FILE_NAME_BYTES];
+	struct buffer text = {0};
+	const int code = ops->text(report, &text, err);
+	name_file(ops, report->record, name);
+	if (!code)
+		warn_of_name(ops, out);
+	if (!code)
+		return product_write(out, name, &text, err);
+	buffer_release(&text);
+	return command_status(code);
+}
+
+static int write_folder(const struct export_ops *ops, const struct report *report, const char *out,
+	struct error *err)
+{
+	char *own = out ? strdup(out) : files_join(report->record->folder, ops->extension);
+	const int code =
+		own ? ops->folder(report, own, err) : error_set(err, -ENOMEM, "out of memory");
+	if (!code)
+		log_info("wrote %s", own);
+	free(own);
+	return command_status(code);
+}
+
+static int export_run(const struct invocation *invocation, struct error *err)
+{
+	const char *format = options_value(&invocation->options, OPTION_FORMAT);
+	const char *out = options_value(&invocation->options, OPTION_OUT);
+	const struct export_ops *ops;
+	struct saved saved = {0};
+	int code =
+		format ? export_find(format, &ops, err)
+		       : error_set(err, -EINVAL,
+				 "'mlbench export' needs --format; 'mlbench list formats' has them all");
+	if (!code)
+		code = saved_report_open(&saved, invocation, err);
+	if (!code && ops->text)
+		code = report_complete(&saved.report, err);
+	int status = command_status(code);
+	if (!code)
+		status = ops->text ? write_text(ops, &saved.report, out, err)
+				   : write_folder(ops, &saved.report, out, err);
+	saved_report_close(&saved);
+	return status;
+}
+
+const struct command command_export = {
+	.name = "export",
+	.summary = "write a saved result in another tool's format",
+	.arguments = "RESULT",
+	.description =
+		"RESULT is named as for 'mlbench show'. Formats: csv, markdown, jsonl (a JSON "
+		"object per point, one per line), openmetrics (for node-exporter's textfile "
+		"directory; docs/prometheus/ has rules for it) and tensorboard (event files). "
+		"'mlbench list formats' explains each.\n\n"
+		"Text goes to standard output, or to the file or folder that --out names. The "
+		"file is replaced at once when all of it is written, so that no reader sees half "
+		"of it. TensorBoard's files go to the folder that --out names, by default "
+		"'tensorboard' beside the result, with a run for each repetition.",
+	.example =
+		"mlbench export imagenet_like --format openmetrics --out /var/lib/node_exporter/",
+	.options = OPTION_BIT(OPTION_FORMAT) | OPTION_BIT(OPTION_OUT),
+	.arguments_min = 1,
+	.arguments_max = 1,
+	.run = export_run,
 };

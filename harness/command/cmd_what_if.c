@@ -1,13 +1,445 @@
-/* mlbench what-if: throughput of settings that were not measured, from a saved result. */
+/* mlbench what-if: throughput of settings that were not measured, from a saved result.  The answers are
+ * mlbench.what-if/1, and for people made of that document. */
 #include "harness/command/what_if.h"
 
 #include "harness/base/log.h"
+#include "harness/base/units.h"
+#include "harness/record/config_json.h"
+#include "harness/record/fields.h"
+#include "harness/report/medium.h"
 #include "harness/report/report.h"
 #include "harness/report/style.h"
 
 #include <errno.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static json_t *interval(const struct interval *range)
+{
+	return json_pack("[o,o]", fields_number(range->low), fields_number(range->high));
+}
+
+static json_t *sources(const struct what_if *what_if, const struct forecast *forecast)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < forecast->from_count; i++)
+		(void)json_array_append_new(
+			array, json_integer((json_int_t)what_if->points[forecast->from[i]]));
+	return array;
+}
+
+static json_t *notes(const char (*lines)[NOTE_BYTES], size_t count)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < count; i++)
+		(void)json_array_append_new(array, fields_text(lines[i]));
+	return array;
+}
+
+static json_t *limit(const struct alternative *alternative)
+{
+	if (!alternative->stage[0])
+		return json_null();
+	return json_pack("{s:s, s:s?}", "stage", alternative->stage, "resource",
+		alternative->resource[0] ? alternative->resource : NULL);
+}
+
+static json_t *what_if_json_answer(const struct what_if *what_if, size_t i)
+{
+	const struct alternative *alternative = &what_if->alternatives[i];
+	const struct forecast *forecast = &alternative->forecast;
+	const size_t item = what_if_measured_item(what_if, alternative);
+	return json_pack("{s:o, s:b, s:f, s:o, s:f, s:o, s:o, s:o, s:o}", "settings",
+		config_point_to_json(&what_if->asked, &what_if->grid, i), "predicted", 1,
+		"throughput", forecast->throughput, "interval90", interval(&forecast->interval),
+		"gain", forecast->throughput / what_if->base_measured - 1, "limit",
+		limit(alternative), "calibrated_from", sources(what_if, forecast), "extrapolates",
+		notes((const char(*)[NOTE_BYTES])alternative->notes, alternative->note_count),
+		"measured",
+		item < what_if->point_count ? fields_number(what_if->forecaster.measured[item])
+					    : json_null());
+}
+
+static json_t *what_if_json_answers(const struct what_if *what_if)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < what_if->grid.points; i++)
+		if (what_if->alternatives[i].done)
+			(void)json_array_append_new(array, what_if_json_answer(what_if, i));
+	return array;
+}
+
+static json_t *base(const struct what_if *what_if)
+{
+	json_t *repeats = json_array();
+	for (size_t i = 0; i < what_if->base_repeat_count; i++)
+		(void)json_array_append_new(repeats, json_real(what_if->base_repeats[i]));
+	return json_pack("{s:I, s:o, s:f, s:o}", "point", (json_int_t)what_if->base, "settings",
+		config_point_to_json(&what_if->record.config, &what_if->record.grid, what_if->base),
+		"measured", what_if->base_measured, "repeats", repeats);
+}
+
+/* Of predicting measured points from each other; null: there was nothing to compare. */
+static json_t *errors(const struct forecast_errors *of)
+{
+	return json_pack("{s:I, s:o, s:o}", "points", (json_int_t)of->count, "median",
+		fields_number(of->median), "worst", fields_number(of->worst));
+}
+
+static json_t *contaminated(const struct what_if *what_if)
+{
+	if (what_if->contaminated == 0)
+		return json_null();
+	return json_pack("{s:I, s:s}", "points", (json_int_t)what_if->contaminated, "reason",
+		what_if->contamination);
+}
+
+static json_t *fleet_point_json(const struct fleet_point *point)
+{
+	static const char *const limits[] = {
+		[FLEET_LIMIT_INPUT] = "input",
+		[FLEET_LIMIT_STEP] = STAGE_STEP_NAME,
+		[FLEET_LIMIT_STORAGE] = "file server",
+		[FLEET_LIMIT_NETWORK] = "network",
+	};
+	return json_pack("{s:i, s:f, s:f, s:s?, s:f, s:f, s:f, s:s}", "nodes", (int)point->nodes,
+		"throughput", point->samples_per_s, "efficiency", point->efficiency, "exchange",
+		point->exchange_seconds > 0 ? fleet_exchange_name(point->exchange) : NULL,
+		"exchange_seconds", point->exchange_seconds, "exposed_seconds",
+		point->exposed_seconds, "file_server_share", point->storage_share, "limit",
+		limits[point->limit]);
+}
+
+static json_t *fleet_first_json(unsigned nodes)
+{
+	return nodes > 0 ? json_integer(nodes) : json_null();
+}
+
+static json_t *what_if_fleet_json(const struct what_if *what_if)
+{
+	const struct fleet_answer *answer = what_if->fleet;
+	const struct fleet *fleet = &answer->fleet;
+	json_t *points = json_array();
+	for (size_t i = 0; i < answer->count; i++)
+		(void)json_array_append_new(points, fleet_point_json(&answer->points[i]));
+	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:f, s:f, s:o}",
+		"predicted", 1, "node_samples_per_s", fields_number(fleet->node_samples_per_s),
+		"input_samples_per_s", fields_number(fleet->input_samples_per_s), "step_seconds",
+		fields_number(fleet->step_seconds), "bytes_per_sample",
+		fields_number(fleet->bytes_per_sample), "storage_bytes_per_s",
+		fields_number(fleet->storage_bytes_per_s), "network_bytes_per_s",
+		fields_number(fleet->network_bytes_per_s), "gradient_bytes", fleet->gradient_bytes,
+		"points", points, "network_latency_s", fleet->network_latency_s, "overlap",
+		fleet->overlap, "first_limits",
+		json_pack("{s:o, s:o, s:o}", "file_server", fleet_first_json(answer->storage_binds),
+			"network", fleet_first_json(answer->network_binds), "notes",
+			notes((const char(*)[NOTE_BYTES])answer->notes, answer->note_count)));
+}
+
+static json_t *what_if_json(const struct what_if *what_if)
+{
+	const struct record *record = &what_if->record;
+	return json_pack("{s:s, s:o, s:o, s:s, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o}", "schema",
+		"mlbench.what-if/1", "name", fields_text(record->name), "result",
+		fields_text(record->folder), "config_hash", record->config_hash, "unit",
+		"samples/s", "predicted", 1, "complete",
+		(int)(what_if->done == what_if->grid.points), "base", base(what_if), "alternatives",
+		what_if_json_answers(what_if), "contaminated", contaminated(what_if),
+		"cross_errors", errors(&what_if->errors), "fleet",
+		what_if->fleet ? what_if_fleet_json(what_if) : json_null());
+}
+
+/* --- for people ----------------------------------------------------------------------------------- */
+
+enum { ANSWER_COLUMNS = 5 };
+
+static void what_if_rate_cell(
+	const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	char text[UNITS_BYTES];
+	buffer_format(out, "~%s", units_format_count(column_number(row, column->path), text));
+}
+
+static void what_if_gain_cell(
+	const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	buffer_format(out, "%+.1f%%", 100 * column_number(row, column->path));
+}
+
+static void what_if_limit_cell(
+	const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	const char *resource = column_text(row, "limit.resource");
+	(void)column;
+	buffer_format(
+		out, "%s%s%s", column_text(row, "limit.stage"), *resource ? " / " : "", resource);
+}
+
+static void what_if_exchange_cell(
+	const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	const double seconds = column_number(row, "exchange_seconds");
+	char text[UNITS_BYTES];
+	(void)column;
+	if (seconds > 0)
+		buffer_format(out, "%s %s", column_text(row, "exchange"),
+			units_format_duration(seconds * 1e9, text));
+}
+
+/* Of the node, or of what all nodes share. */
+static void what_if_fleet_limit_cell(
+	const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	const char *limit = column_text(row, "limit");
+	const bool shared = strcmp(limit, "file server") == 0 || strcmp(limit, "network") == 0;
+	(void)column;
+	buffer_format(out, "%s %s", shared ? "the" : "the node's own", limit);
+}
+
+/* "1,120 to 1,240" */
+static void what_if_add_range(double low, double high, struct buffer *out)
+{
+	char text[UNITS_BYTES];
+	buffer_format(out, "%s to ", units_format_count(low, text));
+	buffer_text(out, units_format_count(high, text));
+}
+
+static void what_if_add_base(const struct what_if *what_if, struct medium *medium)
+{
+	const size_t count = what_if->base_repeat_count;
+	char number[UNITS_BYTES];
+	struct buffer text = {0};
+	buffer_format(&text, "%s samples/s", units_format_count(what_if->base_measured, number));
+	if (what_if->record.config.axis_count > 0) {
+		buffer_format(&text, " at point %zu, ", what_if->base);
+		config_point_text(
+			&what_if->record.config, &what_if->record.grid, what_if->base, &text);
+	}
+	buffer_format(&text, " (%zu repetition%s", count, count == 1 ? "" : "s");
+	if (count > 1) {
+		buffer_text(&text, ", ");
+		what_if_add_range(
+			what_if->base_repeats[0], what_if->base_repeats[count - 1], &text);
+	}
+	buffer_text(&text, ")");
+	medium_fact(medium, INK_PLAIN, "measured", &text);
+}
+
+/* answer NULL: of all. */
+static void what_if_add_sources(
+	const struct what_if *what_if, const json_t *answer, struct medium *medium)
+{
+	const json_t *from = json_object_get(answer, "calibrated_from");
+	const struct forecast_errors *model = &what_if->errors;
+	struct buffer text = {0};
+	if (what_if->record.grid.points == 1)
+		return;
+	if (answer)
+		buffer_format(
+			&text, "calibrated from point%s ", json_array_size(from) == 1 ? "" : "s");
+	else
+		buffer_format(&text, "calibrated from %zu measured points, the nearest %d of each",
+			what_if->source_count, (int)what_if->forecaster.nearest);
+	for (size_t i = 0; i < json_array_size(from); i++)
+		buffer_format(&text, "%s%lld", i ? ", " : "",
+			(long long)json_integer_value(json_array_get(from, i)));
+	if (model->count > 1)
+		buffer_format(&text,
+			"; model error, each measured point predicted from the others: median %.1f %%, "
+			"worst %.1f %%",
+			100 * model->median, 100 * model->worst);
+	medium_fact(medium, INK_DIM, "from", &text);
+}
+
+static void what_if_one_answer(
+	const struct what_if *what_if, const json_t *answer, struct medium *medium)
+{
+	const double rate = column_number(answer, "throughput");
+	const double low = column_number(answer, "interval90.0");
+	const double high = column_number(answer, "interval90.1");
+	const size_t item = what_if_measured_item(what_if, &what_if->alternatives[0]);
+	char number[UNITS_BYTES];
+	struct buffer text = {0};
+	config_point_text(&what_if->asked, &what_if->grid, 0, &text);
+	medium_fact(medium, INK_PLAIN, "set", &text);
+	buffer_format(&text, "predicted %s samples/s (90 %% CI ", units_format_count(rate, number));
+	what_if_add_range(low, high, &text);
+	buffer_text(&text, ")");
+	medium_fact(medium, INK_BOLD, "gives", &text);
+	if (item < what_if->point_count && what_if->points[item] != what_if->base)
+		buffer_format(&text, "also measured: point %zu, %s samples/s",
+			what_if->points[item],
+			units_format_count(column_number(answer, "measured"), number));
+	medium_fact(medium, INK_PLAIN, "", &text);
+	buffer_format(&text, "%+.1f %% (%+.1f %% to %+.1f %%)",
+		100 * (rate / what_if->base_measured - 1), 100 * (low / what_if->base_measured - 1),
+		100 * (high / what_if->base_measured - 1));
+	medium_fact(medium, INK_PLAIN, "gain", &text);
+	if (json_is_object(json_object_get(answer, "limit"))) {
+		buffer_text(&text, "the bottleneck is ");
+		what_if_limit_cell(NULL, answer, &text);
+	}
+	medium_fact(medium, INK_PLAIN, "then", &text);
+	what_if_add_sources(what_if, answer, medium);
+	medium_list(medium, INK_DIM, "assumed", json_object_get(answer, "extrapolates"), 0);
+}
+
+static void what_if_table(
+	const struct what_if *what_if, const json_t *answers, struct medium *medium)
+{
+	static const struct table_column fixed[ANSWER_COLUMNS] = {
+		{.head = "predicted\nsamples/s",
+			.path = "throughput",
+			.text_of = what_if_rate_cell,
+			.ink = INK_BOLD},
+		{.head = "90 % CI",
+			.path = "interval90",
+			.unit = COLUMN_COUNT,
+			.keep = 3,
+			.ink = INK_DIM},
+		{.head = "gain", .path = "gain", .text_of = what_if_gain_cell},
+		{.head = "then the\nbottleneck",
+			.text_of = what_if_limit_cell,
+			.left = true,
+			.keep = 2},
+		{.head = "measured", .path = "measured", .unit = COLUMN_COUNT, .keep = 4},
+	};
+	struct table_column columns[CONFIG_AXES_MAX + ANSWER_COLUMNS];
+	char heads[CONFIG_AXES_MAX][CONFIG_NAME_BYTES];
+	char paths[CONFIG_AXES_MAX][CONFIG_NAME_BYTES + 16];
+	const size_t keys = what_if->asked.axis_count;
+	for (size_t i = 0; i < keys; i++) {
+		const struct key *key = &config_keys[what_if->asked.axes[i].key];
+		(void)snprintf(heads[i], sizeof heads[i], "%s\n%s", key->section, key->name);
+		(void)snprintf(
+			paths[i], sizeof paths[i], "settings.%s.%s", key->section, key->name);
+		columns[i] = (struct table_column){.head = heads[i], .path = paths[i]};
+	}
+	memcpy(columns + keys, fixed, sizeof fixed);
+	medium_space(medium);
+	medium_table(medium, columns, keys + ANSWER_COLUMNS, answers, "predicted settings");
+	medium_space(medium);
+}
+
+/* Each note of a table once. */
+static void what_if_table_notes(const json_t *answers, struct medium *medium)
+{
+	json_t *once = json_object();
+	json_t *list = json_array();
+	size_t i;
+	const json_t *answer;
+	json_array_foreach(answers, i, answer)
+	{
+		const json_t *lines = json_object_get(answer, "extrapolates");
+		for (size_t n = 0; n < json_array_size(lines); n++) {
+			json_t *line = json_array_get(lines, n);
+			const char *words = json_string_value(line);
+			if (json_object_get(once, words) ||
+				json_array_size(list) == WHAT_IF_NOTES_MAX)
+				continue;
+			(void)json_object_set(once, words, line);
+			(void)json_array_append(list, line);
+		}
+	}
+	medium_list(medium, INK_DIM, "assumed", list, 0);
+	json_decref(list);
+	json_decref(once);
+}
+
+/* The replay has the others' threads in it: what it predicts is of a node that they go on using. */
+static void what_if_add_contamination(const struct what_if *what_if, struct medium *medium)
+{
+	struct buffer text = {0};
+	if (what_if->contaminated == 0)
+		return;
+	if (what_if->source_count > 1)
+		buffer_format(&text, "%zu of the %zu points that the model is calibrated from: ",
+			what_if->contaminated, what_if->source_count);
+	buffer_format(&text,
+		"%s during the measurement: predictions and their intervals hold for a node "
+		"under the same load",
+		what_if->contamination);
+	medium_fact(medium, INK_WARN, "load", &text);
+}
+
+/* nodes NULL: it never is; there: it can be at all. */
+static void what_if_add_first(
+	const char *what, const json_t *nodes, bool there, struct medium *medium)
+{
+	const long long count = json_integer_value(nodes);
+	struct buffer text = {0};
+	if (there && count > 0)
+		buffer_format(&text, "%s is the bottleneck from %lld node%s on", what, count,
+			count == 1 ? "" : "s");
+	else if (there)
+		buffer_format(
+			&text, "%s is not the bottleneck up to %d nodes", what, FLEET_NODES_MAX);
+	medium_fact(medium, INK_BOLD, "first", &text);
+}
+
+static void what_if_add_fleet(const struct fleet *of, const json_t *fleet, struct medium *medium)
+{
+	static const struct table_column columns[] = {
+		{.head = "nodes", .path = "nodes"},
+		{.head = "predicted\nsamples/s",
+			.path = "throughput",
+			.text_of = what_if_rate_cell,
+			.ink = INK_BOLD},
+		{.head = "effi-\nciency", .path = "efficiency", .unit = COLUMN_SHARE},
+		{.head = "exchange", .text_of = what_if_exchange_cell, .keep = 2, .ink = INK_DIM},
+		{.head = "file\nserver",
+			.path = "file_server_share",
+			.unit = COLUMN_SHARE,
+			.keep = 3},
+		{.head = "bottleneck", .text_of = what_if_fleet_limit_cell, .left = true},
+	};
+	medium_heading(medium, "a fleet of such nodes, predicted");
+	medium_table(medium, columns, sizeof columns / sizeof *columns,
+		json_object_get(fleet, "points"), "a fleet");
+	medium_space(medium);
+	what_if_add_first("the file server", column_value(fleet, "first_limits.file_server"),
+		isfinite(of->storage_bytes_per_s), medium);
+	what_if_add_first("the network", column_value(fleet, "first_limits.network"),
+		of->gradient_bytes > 0 &&
+			(isfinite(of->network_bytes_per_s) || of->network_latency_s > 0),
+		medium);
+	medium_list(medium, INK_DIM, "assumed", column_value(fleet, "first_limits.notes"), 0);
+}
+
+static void what_if_text(const struct what_if *what_if, const json_t *document,
+	const struct style *style, struct buffer *out)
+{
+	const json_t *answers = json_object_get(document, "alternatives");
+	struct medium medium = medium_terminal(style, out);
+	struct buffer words = {0};
+	buffer_format(&words,
+		"predicted by the model from recorded service times; nothing was run; %s step",
+		what_if->record.step.backend);
+	medium_title(&medium, what_if->record.name, words.data ? words.data : "");
+	buffer_release(&words);
+	report_injected_text(&what_if->asked, ", ", &words);
+	medium_fact(&medium, INK_WARN, "injected", &words);
+	what_if_add_contamination(what_if, &medium);
+	what_if_add_base(what_if, &medium);
+	if (what_if->asked.axis_count == 0) { /* --fleet alone */
+		what_if_add_sources(what_if, json_array_get(answers, 0), &medium);
+	} else if (what_if->grid.points == 1) {
+		what_if_one_answer(what_if, json_array_get(answers, 0), &medium);
+	} else {
+		what_if_table(what_if, answers, &medium);
+		what_if_add_sources(what_if, NULL, &medium);
+		what_if_table_notes(answers, &medium);
+	}
+	medium_fact_text(&medium, INK_DIM, "result", what_if->record.folder);
+	if (what_if->fleet)
+		what_if_add_fleet(
+			&what_if->fleet->fleet, json_object_get(document, "fleet"), &medium);
+	medium_end(&medium);
+}
+
+/* --- the command ------------------------------------------------------------------------------ */
 
 /* Too little to predict from is no mistake of the user's. */
 static int status_of(int code)

@@ -549,8 +549,7 @@ static int session_finish(struct session *session, struct error *err)
 	live_show_end_view(session->live);
 	int status;
 	if (session->sequel) {
-		const struct session_result result = {.plan = &session->plan,
-			.record = &session->record,
+		const struct session_result result = {.record = &session->record,
 			.report = &report,
 			.status = session_final_status(session, &report)};
 		status = session->sequel(session->context, &result, err);

@@ -11,7 +11,6 @@
 
 /* What a run leaves, while it is still open. */
 struct session_result {
-	const struct plan *plan;     /* the data set is open in it */
 	const struct record *record; /* finished and saved */
 	const struct report *report;
 	int status; /* the run's own: of a point that failed, an interruption, ... */

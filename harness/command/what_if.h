@@ -68,14 +68,8 @@ struct what_if {
 /* The question: everything that can be refused is refused here.  Then the answer. */
 int what_if_ask(struct what_if *what_if, struct error *err);
 int what_if_answer(struct what_if *what_if, struct error *err);
-/* what_if_fleet.c: after the answer. */
-int what_if_fleet_check(const struct what_if *what_if, struct error *err);
+/* Of --fleet, after the answer. */
 int what_if_fleet(struct what_if *what_if, struct error *err);
-
-/* what_if_report.c: mlbench.what-if/1, NULL without memory; and for people, out of it. */
-json_t *what_if_json(const struct what_if *what_if);
-void what_if_text(const struct what_if *what_if, const json_t *document, const struct style *style,
-	struct buffer *out);
 
 /* The measured point that an alternative is the same as: an item; point_count: none. */
 size_t what_if_measured_item(const struct what_if *what_if, const struct alternative *alternative);
