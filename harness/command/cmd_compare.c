@@ -1,19 +1,29 @@
-/* mlbench compare: results beside a baseline, for people and as a gate. */
-#include "harness/report/compare.h"
-
+/* mlbench compare: results beside a baseline, for people and as a gate; with --until-sure two saved results are
+ * measured again, in turn, until a gate is decided or the time is over.
+ *
+ * A repetition of A, one of B, one of B, one of A ..., by a seeded coin, each set up anew, at every point: what changes
+ * from run to run falls on both sides alike.  The gates are looked at after 5, 10, 20, ... repetitions, and when the
+ * time is over: looking until something is seen would err more often than the level says.  So the saved results are judged
+ * at half of it, and each later look at an equal part of the other half (Bonferroni). */
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
+#include "harness/base/rng.h"
 #include "harness/base/text.h"
 #include "harness/base/units.h"
 #include "harness/command/calibration.h"
 #include "harness/command/command.h"
-#include "harness/command/until_sure.h"
+#include "harness/command/resume.h"
+#include "harness/command/session.h"
+#include "harness/measure/environment.h"
+#include "harness/report/compare.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { FORMAT_TEXT, FORMAT_MARKDOWN, FORMAT_JSON, FORMAT_HTML, FORMATS };
 enum { GATES_MAX = 64 };
@@ -40,6 +50,27 @@ struct comparing {
 	struct comparison comparisons[COMPARE_RESULTS_MAX];
 	size_t count; /* of comparisons */
 };
+
+enum { SIDES = 2, LOOK_FIRST = 5, ROUNDS_LEAST = 2 };
+
+static const uint64_t TURNS_STREAM = 0x5455524e53ULL; /* apart from other uses of run.seed */
+
+/* --until-sure: two sessions that take turns. */
+struct turns {
+	const struct comparing *c;
+	struct invocation plain; /* the command's own, without what is for it alone */
+	struct session sides[SIDES];
+	unsigned look; /* the last */
+	uint32_t repeats;
+	uint64_t begun_ns, round_ns; /* round_ns: what the slowest round took */
+};
+
+/* The level of a look; look 0 is at the saved results. */
+static double until_sure_level(double significance, unsigned look)
+{
+	enum { LOOKS_MOST = 7 }; /* after 5, 10, ... 160 repetitions, and when the time is over */
+	return look == 0 ? significance / 2 : significance / 2 / LOOKS_MOST;
+}
 
 /* --- what is asked ---------------------------------------------------------------------------- */
 
@@ -216,11 +247,10 @@ static bool is_decided(const struct comparing *c, const struct comparison *compa
 	return true;
 }
 
-/* An until_sure_judge; context: struct comparing. */
-static int judge_look(void *context, const struct record *a, const struct record *b, unsigned look,
-	struct error *err)
+/* 1: decided; 0: go on; or a negative errno. */
+static int judge_look(const struct comparing *c, const struct record *a, const struct record *b,
+	unsigned look, struct error *err)
 {
-	struct comparing *c = context;
 	struct report reports[2] = {{0}};
 	struct comparison *comparison = calloc(1, sizeof *comparison);
 	const struct record *const records[] = {a, b};
@@ -254,14 +284,301 @@ static void close_results(struct comparing *c)
 	c->count = c->opened = 0;
 }
 
+/* --- --until-sure: whether they can be measured again ----------------------------------------- */
+
+static int refuse_same(const struct turns *turns, struct error *err)
+{
+	const struct compare_facts *facts = &turns->c->comparisons[0].facts;
+	for (size_t i = 0; i < facts->count; i++)
+		if (facts->list[i].is_key && facts->list[i].weight > COMPARE_HARMLESS)
+			return 0;
+	return error_set(err, -EINVAL,
+		"--until-sure: A and B have the same configuration, so measuring both again "
+		"shows nothing: they differ in something else");
+}
+
+static int refuse_unpaired(const struct turns *turns, struct error *err)
+{
+	const struct comparison *c = &turns->c->comparisons[0];
+	if (c->match.only_a_count + c->match.only_b_count == 0)
+		return 0;
+	return error_set(err, -EINVAL,
+		"--until-sure: A and B do not have the same points (%zu only in A, %zu only in B)",
+		c->match.only_a_count, c->match.only_b_count);
+}
+
+/* It was measured here, as this node is now, by this program. */
+static int refuse_elsewhere(const struct record *record, const char *side, struct error *err)
+{
+	struct fact_list now = {0};
+	struct compare_facts facts = {0};
+	const struct fact *version = fact_find(&record->environment, "mlbench", "version");
+	int code = 0;
+	if (!version || version->kind != FACT_TEXT || strcmp(version->text, MLBENCH_VERSION) != 0)
+		return error_set(err, -EINVAL,
+			"--until-sure: %s was measured by mlbench %s, and this is " MLBENCH_VERSION,
+			side, version && version->kind == FACT_TEXT ? version->text : "(unknown)");
+	environment_capture(&now, config_text(&record->config, KEY_DATASET_PATH));
+	compare_environments(&facts, &record->environment, &now);
+	compare_facts_sort(&facts);
+	if (compare_facts_count(&facts, COMPARE_STRONG) > 0)
+		code = error_set(err, -EINVAL,
+			"--until-sure: this node has changed since %s was measured: %s was %.60s and is "
+			"%.60s",
+			side, facts.list[0].name, facts.list[0].a, facts.list[0].b);
+	compare_facts_release(&facts);
+	fact_list_release(&now);
+	return code;
+}
+
+static bool is_number(const struct record *record, const char *name, double value)
+{
+	const struct fact *fact = fact_find(&record->environment, "dataset", name);
+	return fact && fact->kind == FACT_NUMBER && fact->number == value;
+}
+
+/* --- --until-sure: both sides ----------------------------------------------------------------- */
+
+static int until_sure_open_plan(
+	struct turns *turns, size_t side, const char *name, struct error *err)
+{
+	struct session *session = &turns->sides[side];
+	const struct record *saved = &turns->c->records[side];
+	struct plan *plan = &session->plan;
+	session->invocation = &turns->plain;
+	int code = config_copy(&plan->config, &saved->config, err);
+	if (!code)
+		code = plan_open(plan, &turns->plain, NULL, err);
+	if (code)
+		return code;
+	(void)snprintf(plan->name, sizeof plan->name, "%s", saved->name);
+	code = plan_data(plan, &turns->plain, false, err);
+	if (!code && !plan->has_data)
+		code = error_set(err, -EINVAL, "--until-sure: the data of %s is missing: %s", name,
+			plan->data_why);
+	if (!code && (!is_number(saved, "samples", (double)plan->dataset.count) ||
+			     !is_number(saved, "bytes", (double)plan->dataset.total_bytes)))
+		code = error_set(err, -EINVAL, "--until-sure: the data of %s has changed", name);
+	return code;
+}
+
+/* Both headers say that they belong together; as many repetitions are planned as can be. */
+static int open_record(struct turns *turns, size_t side, const char *together, struct error *err)
+{
+	struct session *session = &turns->sides[side];
+	char most[UNITS_BYTES];
+	(void)snprintf(most, sizeof most, "%d", COMPARE_REPEATS_MOST);
+	int code = config_set_key(&session->plan.config, KEY_MEASURE_REPEATS, most, err);
+	config_hash(&session->plan.config, session->plan.hash);
+	fact_text(&session->record.environment, "mlbench", "in_turn", "%s", together);
+	if (!code)
+		code = resume_record(&session->record, &session->plan, &turns->plain, err);
+	return code;
+}
+
+static int open_plans(struct turns *turns, struct error *err)
+{
+	static const char *const names[SIDES] = {"A", "B"};
+	int code = refuse_same(turns, err);
+	if (!code)
+		code = refuse_unpaired(turns, err);
+	for (size_t i = 0; i < SIDES && !code; i++)
+		code = refuse_elsewhere(&turns->c->records[i], names[i], err);
+	for (size_t i = 0; i < SIDES && !code; i++)
+		code = until_sure_open_plan(turns, i, names[i], err);
+	return code;
+}
+
+static int open_records(struct turns *turns, struct error *err)
+{
+	char when[CLOCK_UTC_BYTES];
+	char together[CLOCK_UTC_BYTES + 32];
+	int code = 0;
+	clock_format_utc((double)time(NULL), when);
+	(void)snprintf(together, sizeof together, "%s, process %d", when, (int)getpid());
+	for (size_t i = 0; i < SIDES && !code; i++)
+		code = open_record(turns, i, together, err);
+	return code;
+}
+
+/* --- --until-sure: measuring ------------------------------------------------------------------ */
+
+static double until_sure_spent_s(const struct turns *turns)
+{
+	return (double)(clock_now_ns() - turns->begun_ns) / (double)NS_PER_S;
+}
+
+/* Of one repetition, as it is planned; of so many epochs, it is not known. */
+static double planned_seconds(const struct session *session)
+{
+	static const double overhead_guess = 0.1;
+	return plan_repetition_seconds(&session->plan) + overhead_guess;
+}
+
+static double round_seconds(const struct turns *turns)
+{
+	if (turns->round_ns > 0)
+		return (double)turns->round_ns / (double)NS_PER_S;
+	return (double)turns->c->comparisons[0].match.pair_count *
+	       (planned_seconds(&turns->sides[0]) + planned_seconds(&turns->sides[1]));
+}
+
+static bool until_sure_is_stopped(const struct turns *turns)
+{
+	return atomic_load(turns->plain.stop) || turns->sides[0].trouble_code ||
+	       turns->sides[1].trouble_code;
+}
+
+static void take_turn(struct turns *turns, size_t side, size_t point, uint32_t repeat)
+{
+	struct session *session = &turns->sides[side];
+	const struct schedule_item item = {.point = (uint32_t)point, .repeat = repeat};
+	live_show_plan(session->live, session->plan.name, session->record.folder);
+	session_measure_item(session, &item);
+	turns->sides[1 - side].progress = session->progress;
+}
+
+/* As many repetitions as the time that is left has room for, this round's at least. */
+static void until_sure_expect(struct turns *turns)
+{
+	const double left = fmax(0, turns->c->budget_s - until_sure_spent_s(turns));
+	const double rounds = fmax(1, floor(left / fmax(1e-3, round_seconds(turns))));
+	const double room = (double)(COMPARE_REPEATS_MOST - turns->repeats);
+	const size_t each = SIDES * turns->c->comparisons[0].match.pair_count;
+	for (size_t i = 0; i < SIDES; i++)
+		turns->sides[i].progress.total =
+			turns->sides[i].progress.done + (size_t)fmin(rounds, room) * each;
+}
+
+/* One repetition of each point on both sides. */
+static void take_round(struct turns *turns, uint32_t repeat)
+{
+	const struct point_match *match = &turns->c->comparisons[0].match;
+	const uint64_t begun_ns = clock_now_ns();
+	until_sure_expect(turns);
+	struct rng rng;
+	rng_init(&rng, (uint64_t)config_integer(&turns->c->records[0].config, KEY_RUN_SEED),
+		TURNS_STREAM + repeat);
+	for (size_t i = 0; i < match->pair_count && !until_sure_is_stopped(turns); i++) {
+		const size_t first = rng_below(&rng, SIDES);
+		const size_t points[SIDES] = {match->pairs[i].a, match->pairs[i].b};
+		take_turn(turns, first, points[first], repeat);
+		if (!until_sure_is_stopped(turns))
+			take_turn(turns, 1 - first, points[1 - first], repeat);
+	}
+	const uint64_t took_ns = clock_now_ns() - begun_ns;
+	turns->round_ns = took_ns > turns->round_ns ? took_ns : turns->round_ns;
+}
+
+static bool is_time_left(const struct turns *turns)
+{
+	return until_sure_spent_s(turns) + round_seconds(turns) <= turns->c->budget_s;
+}
+
+static int until_sure_refuse_budget(const struct turns *turns, struct error *err)
+{
+	const double least = ROUNDS_LEAST * round_seconds(turns);
+	if (least <= turns->c->budget_s)
+		return 0;
+	return error_set(err, -EINVAL,
+		"--until-sure allows %.0f s, but %d repetitions of each point of A and B take "
+		"about %.0f s",
+		turns->c->budget_s, (int)ROUNDS_LEAST, ceil(least));
+}
+
+static int look(struct turns *turns, struct error *err)
+{
+	turns->look++;
+	log_progress_end();
+	return judge_look(
+		turns->c, &turns->sides[0].record, &turns->sides[1].record, turns->look, err);
+}
+
+static int until_sure_measure(struct turns *turns, struct error *err)
+{
+	uint32_t next = LOOK_FIRST;
+	int decided = 0;
+	turns->begun_ns = clock_now_ns();
+	while (decided == 0 && turns->repeats < COMPARE_REPEATS_MOST &&
+		(turns->repeats < ROUNDS_LEAST || is_time_left(turns))) {
+		take_round(turns, turns->repeats);
+		if (until_sure_is_stopped(turns))
+			return error_set(err, -EINTR,
+				"interrupted: %u repetitions of each point are kept in '%.100s' and '%.100s'",
+				turns->repeats, turns->sides[0].record.folder,
+				turns->sides[1].record.folder);
+		if (++turns->repeats < next)
+			continue;
+		decided = look(turns, err);
+		next *= 2;
+	}
+	/* The time was over between two looks. */
+	if (decided == 0 && turns->repeats > 0 && turns->repeats != next / 2)
+		decided = look(turns, err);
+	return decided < 0 ? decided : 0;
+}
+
+/* --- --until-sure: the whole ------------------------------------------------------------------ */
+
+static int finish_side(struct turns *turns, size_t side, struct error *err)
+{
+	struct record *record = &turns->sides[side].record;
+	const uint32_t repeats = turns->repeats;
+	int code = repeats > 0 ? record_settle_repeats(record, repeats, err) : 0;
+	return code ? code : report_finish(record, err);
+}
+
+/* As many repetitions of each side; what was stopped in is not counted. */
+static int until_sure_finish(struct turns *turns, int code, struct error *err)
+{
+	struct error saving = {0};
+	int saved = 0;
+	log_progress_end();
+	for (size_t i = 0; i < SIDES && !saved; i++)
+		if (turns->sides[i].trouble_code) {
+			saved = turns->sides[i].trouble_code;
+			saving = turns->sides[i].trouble;
+		} else {
+			saved = finish_side(turns, i, &saving);
+		}
+	if (saved)
+		*err = saving;
+	return saved ? saved : code;
+}
+
+static int until_sure_run_turns(struct turns *turns, struct live_show *live, struct error *err)
+{
+	char budget[UNITS_BYTES];
+	int code = open_plans(turns, err);
+	if (!code)
+		code = until_sure_refuse_budget(turns, err);
+	if (!code)
+		code = open_records(turns, err);
+	if (code)
+		return code;
+	const size_t pairs = turns->c->comparisons[0].match.pair_count;
+	log_info("inconclusive: measuring A and B again, in turn, for at most %s, into %s and %s",
+		units_format_duration(turns->c->budget_s * (double)NS_PER_S, budget),
+		turns->sides[0].record.folder, turns->sides[1].record.folder);
+	const struct progress progress = {
+		.each_seconds = round_seconds(turns) / (double)(SIDES * pairs)};
+	for (size_t i = 0; i < SIDES; i++) {
+		turns->sides[i].live = live;
+		turns->sides[i].progress = progress;
+	}
+	err->text[0] = '\0';
+	return until_sure_finish(turns, until_sure_measure(turns, err), err);
+}
+
 /* The new results take the place of the saved ones. */
-static int compare_new(struct comparing *c, const struct until_sure *sure, struct error *err)
+static int compare_new(struct comparing *c, struct turns *turns, struct error *err)
 {
 	int code = 0;
 	close_results(c);
-	c->significance = until_sure_level(2 * c->significance, sure->look);
-	for (size_t i = 0; i < 2 && !code; i++) {
-		c->records[i] = sure->records[i];
+	c->significance = until_sure_level(2 * c->significance, turns->look);
+	for (size_t i = 0; i < SIDES && !code; i++) {
+		c->records[i] = turns->sides[i].record;
+		turns->sides[i].record = (struct record){0};
 		c->opened++;
 		code = report_open(&c->reports[i], &c->records[i], err);
 	}
@@ -271,26 +588,36 @@ static int compare_new(struct comparing *c, const struct until_sure *sure, struc
 /* What cannot be measured again stays inconclusive, and says why. */
 static int compare_until_sure(struct comparing *c, struct error *err)
 {
-	struct until_sure sure = {.invocation = c->invocation,
-		.saved = &c->comparisons[0],
-		.budget_s = c->budget_s,
-		.judge = judge_look,
-		.context = c};
+	struct live_show *live = NULL;
 	struct error why = {0};
-	if (is_decided(c, sure.saved)) {
+	if (is_decided(c, &c->comparisons[0])) {
 		log_info("the saved results decide every gate: nothing was measured");
 		return 0;
 	}
-	const int code = until_sure_run(&sure, &why);
-	if (!code && sure.look > 0)
-		return compare_new(c, &sure, err);
-	record_release(&sure.records[0]);
-	record_release(&sure.records[1]);
+	struct turns *turns = calloc(1, sizeof *turns);
+	if (!turns)
+		return error_set(err, -ENOMEM, "out of memory");
+	turns->c = c;
+	turns->plain = *c->invocation;
+	turns->plain.options.set_count = 0; /* they are in the saved configurations */
+	turns->plain.options.out = turns->plain.options.resume = NULL;
+	int code = live_show_open(&live, &turns->plain, &why);
+	if (!code)
+		code = until_sure_run_turns(turns, live, &why);
+	live_show_close(live);
 	if (code == -EINVAL) {
 		log_warn("%s", why.text);
-		return 0;
+		code = 0;
+	} else if (code) {
+		*err = why;
+	} else if (turns->look > 0) {
+		code = compare_new(c, turns, err);
 	}
-	*err = why;
+	for (size_t i = 0; i < SIDES; i++) {
+		record_release(&turns->sides[i].record);
+		plan_close(&turns->sides[i].plan);
+	}
+	free(turns);
 	return code;
 }
 
@@ -390,12 +717,6 @@ static int checksum_status(const struct comparing *c, struct error *err)
 	return EXIT_STATUS_DONE;
 }
 
-static void comparing_close(struct comparing *c)
-{
-	close_results(c);
-	free(c);
-}
-
 static int compare_run(const struct invocation *invocation, struct error *err)
 {
 	struct comparing *c = calloc(1, sizeof *c);
@@ -418,7 +739,8 @@ static int compare_run(const struct invocation *invocation, struct error *err)
 		status = checksum_status(c, err);
 	if (!status)
 		status = gate_status(c, err);
-	comparing_close(c);
+	close_results(c);
+	free(c);
 	return status;
 }
 

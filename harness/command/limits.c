@@ -1,7 +1,6 @@
-/* Configurations in which one stage works and the others do nothing. */
+/* Configurations in which a stage takes no time, or in which one stage works and the others do nothing. */
 #include "harness/command/limits.h"
 
-#include "harness/command/substitute.h"
 #include "harness/record/config_json.h"
 #include "harness/record/record.h"
 #include "pipelines/pipeline.h"
@@ -13,34 +12,81 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DECODE_LIMITS_MAX = 8, OTHER_LIMITS = 3, NUMBER_BYTES = 24 };
+enum { DECODE_LIMITS_MAX = 8, OTHER_LIMITS = 3, NUMBER_BYTES = 24, SETS_MAX = 2, PLANTED_MAX = 6 };
 
 /* Keys that a stage alone takes at the largest value of the sweep. */
 static const enum key_id largest_keys[] = {
 	KEY_READ_THREADS, KEY_READ_DEPTH, KEY_DECODE_WORKERS, KEY_BATCH_SIZE, KEY_PREFETCH_DEPTH};
 
-static const struct config_axis *find_axis(const struct config *config, enum key_id key)
+/* How a stage is replaced by one that hands out ready-made outputs of the same size and takes no time: keys that are
+ * set, and the keys of [inject], by their prefixes, that are reset, since what is planted in the stage goes with it. */
+static const struct substitution {
+	const char *stage;
+	struct {
+		enum key_id key;
+		const char *value;
+	} sets[SETS_MAX];
+	const char *planted[PLANTED_MAX];
+} substitutions[] = {
+	{STAGE_READ_NAME, {{KEY_READ_ENGINE, "memory"}}, {"read_"}},
+	{STAGE_DECODE_NAME, {{KEY_CODEC_NAME, "null"}},
+		{"decode_", "lock_", "slow_worker", "slow_share", "slow_factor", "leak"}},
+	{STAGE_UPLOAD_NAME, {{KEY_UPLOAD_MODE, "none"}}, {"upload_"}},
+	/* The null step has one device, and nobody to exchange with. */
+	{STAGE_STEP_NAME, {{KEY_STEP_BACKEND, "null"}, {KEY_STEP_DEVICES, "1"}},
+		{"step_", "sync_", "slow_device"}},
+	{STAGE_SYNC_NAME, {{KEY_SYNC_BANDWIDTH, "0"}, {KEY_SYNC_LATENCY, "0"}}, {"sync_"}},
+};
+
+static bool is_planted(const struct substitution *substitution, const struct key *key)
 {
-	for (size_t i = 0; i < config->axis_count; i++)
-		if (config->axes[i].key == key)
-			return &config->axes[i];
-	return NULL;
+	if (strcmp(key->section, "inject") != 0)
+		return false;
+	for (size_t i = 0; i < PLANTED_MAX && substitution->planted[i]; i++)
+		if (strncmp(key->name, substitution->planted[i],
+			    strlen(substitution->planted[i])) == 0)
+			return true;
+	return false;
+}
+
+int substitute_stage(struct config *config, const char *stage, const struct dataset *dataset,
+	const char **how, struct error *err)
+{
+	const struct substitution *by = substitutions;
+	struct pipeline_plan planned;
+	int code = 0;
+	while (strcmp(by->stage, stage) != 0)
+		by++;
+	for (size_t i = 0; i < SETS_MAX && by->sets[i].value && !code; i++)
+		code = config_set_key(config, by->sets[i].key, by->sets[i].value, err);
+	for (int key = 0; key < KEY_COUNT && !code; key++)
+		if (is_planted(by, &config_keys[key]))
+			code = config_set_key(
+				config, (enum key_id)key, config_keys[key].fallback, err);
+	if (code || !stage_is(stage, STAGE_READ))
+		return code;
+	*how = "from memory";
+	if (pipeline_plan(config, dataset, &planned, NULL) == 0)
+		return 0;
+	*how = "from the page cache (the data set does not fit into memory twice)";
+	code = config_set_key(config, KEY_READ_ENGINE, "pread", err);
+	return code ? code : config_set_key(config, KEY_READ_CACHE, "warm", err);
 }
 
 static bool is_null_step(const struct config *config)
 {
-	return pipeline_facts(config).step_null && !find_axis(config, KEY_STEP_BACKEND);
+	return pipeline_facts(config).step_null && !config_find_axis(config, KEY_STEP_BACKEND);
 }
 
 static bool is_null_codec(const struct config *config)
 {
 	return config_integer(config, KEY_CODEC_NAME) == CODEC_NAME_NULL &&
-	       !find_axis(config, KEY_CODEC_NAME);
+	       !config_find_axis(config, KEY_CODEC_NAME);
 }
 
 static bool is_memory(const struct config *config)
 {
-	return pipeline_facts(config).reads_memory && !find_axis(config, KEY_READ_ENGINE);
+	return pipeline_facts(config).reads_memory && !config_find_axis(config, KEY_READ_ENGINE);
 }
 
 static int compare_integers(const void *a, const void *b)
@@ -54,7 +100,7 @@ static int compare_integers(const void *a, const void *b)
  * the least and the largest among these. */
 static size_t worker_counts(const struct config *config, int64_t out[DECODE_LIMITS_MAX])
 {
-	const struct config_axis *axis = find_axis(config, KEY_DECODE_WORKERS);
+	const struct config_axis *axis = config_find_axis(config, KEY_DECODE_WORKERS);
 	if (!axis) {
 		out[0] = config_integer(config, KEY_DECODE_WORKERS);
 		return 1;
@@ -102,7 +148,7 @@ static int base_config(struct config *out, const struct config *config,
 {
 	int code = config_grid_point(config, grid, 0, out, err);
 	for (size_t i = 0; i < sizeof largest_keys / sizeof largest_keys[0] && !code; i++) {
-		const struct config_axis *axis = find_axis(config, largest_keys[i]);
+		const struct config_axis *axis = config_find_axis(config, largest_keys[i]);
 		int64_t most = 0;
 		for (size_t v = 0; axis && v < axis->count; v++)
 			most = axis->values[v].integer > most ? axis->values[v].integer : most;
@@ -126,80 +172,67 @@ struct limit_context {
 	struct error *err;
 };
 
-/* Neither a step nor its upload. */
-static int without_step(struct config *config, struct error *err)
+/* A run without these stages (up to a NULL); how: where its files come from. */
+static int add_job(const struct limit_context *context, const char *stage,
+	const char *const *without, struct limit_job **job, const char **how)
 {
-	const int code = substitute_step(config, err);
-	return code ? code : substitute_upload(config, err);
-}
-
-static int without_reads(
-	const struct limit_context *context, struct config *config, const char **how)
-{
-	return substitute_read(config, context->dataset, how, context->err);
-}
-
-static struct limit_job *add_job(const struct limit_context *context, const char *stage, int *code)
-{
-	struct limit_job *job = &context->list->jobs[context->list->count];
-	*code = config_copy(&job->config, context->base, context->err);
-	if (*code)
-		return NULL;
+	*how = "";
+	*job = &context->list->jobs[context->list->count];
+	int code = config_copy(&(*job)->config, context->base, context->err);
+	if (code)
+		return code;
 	context->list->count++;
-	(void)snprintf(job->limit.stage, sizeof job->limit.stage, "%s", stage);
-	return job;
+	(void)snprintf((*job)->limit.stage, sizeof(*job)->limit.stage, "%s", stage);
+	for (; *without && !code; without++)
+		code = substitute_stage(
+			&(*job)->config, *without, context->dataset, how, context->err);
+	return code;
 }
 
 static int add_read(const struct limit_context *context)
 {
-	int code;
-	struct limit_job *job = add_job(context, STAGE_READ_NAME, &code);
-	if (!job)
+	static const char *const without[] = {
+		STAGE_DECODE_NAME, STAGE_STEP_NAME, STAGE_UPLOAD_NAME, NULL};
+	struct limit_job *job;
+	const char *how;
+	const int code = add_job(context, STAGE_READ_NAME, without, &job, &how);
+	if (code)
 		return code;
-	code = substitute_decode(&job->config, context->err);
-	if (!code)
-		code = without_step(&job->config, context->err);
 	char why[NOTE_BYTES];
 	const struct source_ops *ops = source_choose(&job->config, why, sizeof why, NULL);
+	const int64_t threads = config_integer(&job->config, KEY_READ_THREADS);
 	char cache[CONFIG_VALUE_BYTES];
 	(void)snprintf(job->limit.how, sizeof job->limit.how,
 		"alone: %s, %lld thread%s x %lld in flight, cache %s; nothing decoded, null step",
-		ops ? ops->name : "no engine",
-		(long long)config_integer(&job->config, KEY_READ_THREADS),
-		config_integer(&job->config, KEY_READ_THREADS) == 1 ? "" : "s",
+		ops ? ops->name : "no engine", (long long)threads, threads == 1 ? "" : "s",
 		(long long)config_integer(&job->config, KEY_READ_DEPTH),
 		config_format_value(
 			KEY_READ_CACHE, &job->config.values[KEY_READ_CACHE], cache, sizeof cache));
-	return code;
+	return 0;
 }
 
 static int add_decode(const struct limit_context *context, int64_t workers)
 {
-	int code;
-	const char *how = "";
-	struct limit_job *job = add_job(context, STAGE_DECODE_NAME, &code);
-	if (!job)
+	static const char *const without[] = {
+		STAGE_READ_NAME, STAGE_STEP_NAME, STAGE_UPLOAD_NAME, NULL};
+	struct limit_job *job;
+	const char *how;
+	const int code = add_job(context, STAGE_DECODE_NAME, without, &job, &how);
+	if (code)
 		return code;
-	code = without_reads(context, &job->config, &how);
-	if (!code)
-		code = without_step(&job->config, context->err);
-	if (!code)
-		code = set_number(&job->config, KEY_DECODE_WORKERS, workers, context->err);
 	(void)snprintf(job->limit.how, sizeof job->limit.how, "alone: %lld worker%s, %s, null step",
 		(long long)workers, workers == 1 ? "" : "s", how);
-	return code;
+	return set_number(&job->config, KEY_DECODE_WORKERS, workers, context->err);
 }
 
 static int add_step(const struct limit_context *context)
 {
-	int code;
-	const char *how = "";
-	struct limit_job *job = add_job(context, STAGE_STEP_NAME, &code);
-	if (!job)
+	static const char *const without[] = {STAGE_READ_NAME, STAGE_DECODE_NAME, NULL};
+	struct limit_job *job;
+	const char *how;
+	const int code = add_job(context, STAGE_STEP_NAME, without, &job, &how);
+	if (code)
 		return code;
-	code = without_reads(context, &job->config, &how);
-	if (!code)
-		code = substitute_decode(&job->config, context->err);
 	const struct backend_ops *ops = backend_choose(&job->config, NULL, 0, NULL);
 	char devices[NAME_BYTES] = "";
 	if (config_integer(&job->config, KEY_STEP_DEVICES) > 1)
@@ -209,23 +242,19 @@ static int add_step(const struct limit_context *context)
 		"alone: %s %s, batches of %lld%s; %s, nothing decoded", ops ? ops->name : "no",
 		config_text(&job->config, KEY_STEP_MODEL),
 		(long long)config_integer(&job->config, KEY_BATCH_SIZE), devices, how);
-	return code;
+	return 0;
 }
 
 static int add_harness(const struct limit_context *context)
 {
-	int code;
-	const char *how = "";
-	struct limit_job *job = add_job(context, "harness", &code);
-	if (!job)
-		return code;
-	code = without_reads(context, &job->config, &how);
+	static const char *const without[] = {
+		STAGE_READ_NAME, STAGE_DECODE_NAME, STAGE_STEP_NAME, STAGE_UPLOAD_NAME, NULL};
+	struct limit_job *job;
+	const char *how;
+	const int code = add_job(context, "harness", without, &job, &how);
 	if (!code)
-		code = substitute_decode(&job->config, context->err);
-	if (!code)
-		code = without_step(&job->config, context->err);
-	(void)snprintf(job->limit.how, sizeof job->limit.how,
-		"mlbench's own ceiling: %s, nothing decoded, null step", how);
+		(void)snprintf(job->limit.how, sizeof job->limit.how,
+			"mlbench's own ceiling: %s, nothing decoded, null step", how);
 	return code;
 }
 

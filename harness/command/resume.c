@@ -25,10 +25,7 @@ enum { FOLDER_TRIES = 999, DIFFERENCES_MAX = 5, PATH_BYTES = 4096, BLAS_TEXT_BYT
 static void axis_text(const struct config *config, enum key_id key, struct buffer *out)
 {
 	char value[CONFIG_VALUE_BYTES];
-	const struct config_axis *axis = NULL;
-	for (size_t i = 0; i < config->axis_count; i++)
-		if (config->axes[i].key == key)
-			axis = &config->axes[i];
+	const struct config_axis *axis = config_find_axis(config, key);
 	for (size_t i = 0; axis && i < axis->count; i++)
 		buffer_format(out, "%s%s", i ? "," : "",
 			config_format_value(key, &axis->values[i], value, sizeof value));

@@ -8,10 +8,10 @@
 #include "harness/base/log.h"
 #include "harness/base/units.h"
 #include "harness/command/calibration.h"
+#include "harness/command/limits.h"
 #include "harness/command/live_show.h"
 #include "harness/command/run_plan.h"
 #include "harness/command/step_facts.h"
-#include "harness/command/substitute.h"
 #include "harness/config/shape.h"
 #include "harness/report/diagnosis_report.h"
 #include "pipelines/pipeline.h"
@@ -125,21 +125,6 @@ static struct experiment *experiments_add(struct context *context, enum experime
 	return e;
 }
 
-static int substitute(const struct context *context, const struct stage *stage,
-	struct config *config, const char **how)
-{
-	*how = stage->ready;
-	if (stage_is(stage->name, STAGE_READ))
-		return substitute_read(config, context->dataset, how, context->err);
-	if (stage_is(stage->name, STAGE_DECODE))
-		return substitute_decode(config, context->err);
-	if (stage_is(stage->name, STAGE_UPLOAD))
-		return substitute_upload(config, context->err);
-	if (stage_is(stage->name, STAGE_SYNC))
-		return substitute_sync(config, context->err);
-	return substitute_step(config, context->err);
-}
-
 /* What is slow already gets slower by the factor. */
 static int slow_down(const struct context *context, const struct stage *stage, double factor,
 	struct config *config)
@@ -200,7 +185,8 @@ static int add_substitution(struct context *context, const struct stage *stage)
 		experiments_add(context, EXPERIMENT_SUBSTITUTE, stage->name, 1, &config, &code);
 	if (!e)
 		return code;
-	code = substitute(context, stage, config, &how);
+	how = stage->ready;
+	code = substitute_stage(config, stage->name, context->dataset, &how, context->err);
 	(void)snprintf(e->what, sizeof e->what, "%s: %s", stage->name, how);
 	struct stage nothing = *stage;
 	const bool steps = stage_is(stage->name, STAGE_STEP);
@@ -208,7 +194,8 @@ static int add_substitution(struct context *context, const struct stage *stage)
 		nothing.costs[nothing.cost_count++] = COST_SYNC;
 	/* No device, no copy to it. */
 	if (!code && steps && pipeline_facts(&context->diagnosed->config).step_has_memory) {
-		code = substitute_upload(config, context->err);
+		code = substitute_stage(
+			config, STAGE_UPLOAD_NAME, context->dataset, NULL, context->err);
 		nothing.costs[nothing.cost_count++] = COST_UPLOAD;
 	}
 	predict_scaled(context, &nothing, nothing.cost_count, 0, e);

@@ -272,7 +272,7 @@ size_t assign_find_axis(const struct config *config, enum key_id key)
 	return i;
 }
 
-const struct config_axis *assign_axis(const struct config *config, enum key_id key)
+const struct config_axis *config_find_axis(const struct config *config, enum key_id key)
 {
 	const size_t at = assign_find_axis(config, key);
 	return at < config->axis_count ? &config->axes[at] : NULL;
@@ -521,7 +521,7 @@ void config_hash(const struct config *config, char out[17])
 			continue;
 		if (came_late((enum key_id)key) && config_is_default(config, (enum key_id)key))
 			continue;
-		const struct config_axis *axis = assign_axis(config, (enum key_id)key);
+		const struct config_axis *axis = config_find_axis(config, (enum key_id)key);
 		buffer_format(&text, "%s.%s=", config_keys[key].section, config_keys[key].name);
 		if (axis) {
 			write_axis(axis, true, &text);

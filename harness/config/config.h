@@ -183,6 +183,9 @@ const char *config_format_value(
  * reads back to the same values and axes; free it.  NULL without memory. */
 char *config_dump(const struct config *config);
 
+/* The axis of a swept key, or NULL. */
+const struct config_axis *config_find_axis(const struct config *config, enum key_id key);
+
 bool config_is_default(const struct config *config, enum key_id key);
 
 /* 16 hex digits over every resolved key and axis that can change a measurement (not run.name; not

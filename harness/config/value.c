@@ -378,8 +378,8 @@ bool config_step_time_is_fixed(const struct config *config)
 
 bool config_sweeps_batch_over_fixed_time(const struct config *config)
 {
-	const struct config_axis *batch = assign_axis(config, KEY_BATCH_SIZE);
-	const struct config_axis *time = assign_axis(config, KEY_STEP_TIME);
+	const struct config_axis *batch = config_find_axis(config, KEY_BATCH_SIZE);
+	const struct config_axis *time = config_find_axis(config, KEY_STEP_TIME);
 	bool fixed = !time && config_step_time_is_fixed(config);
 	for (size_t i = 0; time && i < time->count; i++)
 		fixed = fixed || (time->values[i].integer > 0 && !time->values[i].text);

@@ -72,8 +72,6 @@ void assign_pinned(struct config *config, enum key_id key, struct config_value v
 
 /* The index of key's axis, or config->axis_count. */
 size_t assign_find_axis(const struct config *config, enum key_id key);
-/* The axis of a key, or NULL. */
-const struct config_axis *assign_axis(const struct config *config, enum key_id key);
 
 /* Appends text with ${VAR} and ${VAR:-default} replaced from the environment ("-default" where VAR
  * is unset or empty; it may hold variables itself), and $$ $# $; by the second character.  -EINVAL:

@@ -9,7 +9,7 @@
  * tables at the head of compare_facts.c: a setting, a detail, likely to matter by itself, or
  * other work, which is refused. compare_gate.h has the grammar of --fail-if and --require and
  * their three outcomes: worse, within the limit, inconclusive. test_compare_gate holds both
- * errors to the level of significance. --until-sure (harness/command/until_sure.h) runs two
+ * errors to the level of significance. --until-sure (harness/command/cmd_compare.c) runs two
  * sessions that take turns; what they leave says so in its header, and is compared without a
  * variance between runs.
  *
