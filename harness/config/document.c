@@ -34,13 +34,7 @@ static void document_values(enum key_id id, struct buffer *out)
 		for (const char *at = key->choices; *at; at++)
 			buffer_format(out, *at == '|' ? ", %.0s" : "%.1s", at);
 		return;
-	case KEY_TYPE_INTEGER:
-	case KEY_TYPE_REAL:
-	case KEY_TYPE_SHARE:
-	case KEY_TYPE_SIZE:
-	case KEY_TYPE_DURATION:
-	case KEY_TYPE_BATCH_TIME:
-	case KEY_TYPE_RATE:
+	default:
 		value_write_limit(id, key->min, out);
 		buffer_text(out, " to ");
 		value_write_limit(id, key->max, out);
@@ -134,23 +128,16 @@ static void write_detail(struct buffer *out, const char *title, const char *text
 	wrap_words(out, text, DETAIL_TEXT, width);
 }
 
-static void write_sweep_detail(struct buffer *out, const struct key *key, size_t width)
-{
-	char text[160];
-	if (key->sweepable)
-		(void)snprintf(text, sizeof text,
-			"yes: '%s.%s = A,B,C' in [sweep], or --set sweep.%s.%s=A,B,C", key->section,
-			key->name, key->section, key->name);
-	else
-		(void)snprintf(text, sizeof text, "no: one value for the whole run");
-	write_detail(out, "sweep", text, width);
-}
-
 static void write_details(struct buffer *out, enum key_id id, size_t width)
 {
 	const struct key *key = &config_keys[id];
 	struct buffer values = {0};
+	char sweep[160] = "no: one value for the whole run";
 	document_values(id, &values);
+	if (key->sweepable)
+		(void)snprintf(sweep, sizeof sweep,
+			"yes: '%s.%s = A,B,C' in [sweep], or --set sweep.%s.%s=A,B,C", key->section,
+			key->name, key->section, key->name);
 	if (*value_example(id) && key->type != KEY_TYPE_BOOLEAN)
 		buffer_format(&values, " (written like %s)", value_example(id));
 	buffer_format(out, "%s.%s\n%*s", key->section, key->name, DETAIL_COLUMN, "");
@@ -158,7 +145,7 @@ static void write_details(struct buffer *out, enum key_id id, size_t width)
 	buffer_text(out, "\n");
 	write_detail(out, "default", *key->fallback ? key->fallback : "(empty)", width);
 	write_detail(out, "values", values.failed ? "" : values.data, width);
-	write_sweep_detail(out, key, width);
+	write_detail(out, "sweep", sweep, width);
 	buffer_release(&values);
 }
 

@@ -110,22 +110,18 @@ static int exclude_open(
 	return code;
 }
 
-static bool condition_holds(const struct exclude_condition *condition, const size_t *choice)
-{
-	if (condition->axis >= EXCLUDE_ALWAYS)
-		return condition->axis == EXCLUDE_ALWAYS;
-	return choice[condition->axis] == condition->value;
-}
-
 /* choice: value index per axis */
 static bool exclude_matches(const struct exclude *exclude, const size_t *choice)
 {
 	bool all = true;
 	for (size_t i = 0; i < exclude->count; i++) {
-		all = all && condition_holds(&exclude->conditions[i], choice);
-		if (exclude->conditions[i].ends && all)
+		const struct exclude_condition *condition = &exclude->conditions[i];
+		all = all && (condition->axis >= EXCLUDE_ALWAYS
+					     ? condition->axis == EXCLUDE_ALWAYS
+					     : choice[condition->axis] == condition->value);
+		if (condition->ends && all)
 			return true;
-		all = all || exclude->conditions[i].ends;
+		all = all || condition->ends;
 	}
 	return false;
 }
@@ -143,58 +139,39 @@ int grid_check_exclude(const struct config *config, const char *text, struct err
 
 enum { NAME_BYTES = 80 }; /* of a key in sweep.zip; what is longer is no key */
 
-/* Called for each name in sweep.zip; group counts from 0.  Nonzero ends the walk. */
-typedef int zip_visitor(void *context, size_t group, const char *name);
-
 /* A name up to the next separator, without blanks; returns the separator or the end. */
 static const char *take_zip_name(const char *at, char name[NAME_BYTES])
 {
-	char word[NAME_BYTES];
 	at += strspn(at, " \t");
 	const size_t length = strcspn(at, ",;");
 	(void)snprintf(
-		word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word), at);
-	memcpy(name, word, sizeof word);
+		name, NAME_BYTES, "%.*s", (int)(length < NAME_BYTES ? length : NAME_BYTES), at);
 	(void)text_trim(name);
 	return at + length;
 }
 
 /* "a, b; c, d": two groups.  Allocates nothing: a link must not get lost for want of memory. */
-static int walk_zips(const char *at, zip_visitor *visit, void *context)
-{
+struct zip_walk {
+	const char *at;
+	bool begun;
+	size_t group; /* of the name, from 0 */
 	char name[NAME_BYTES];
-	size_t group = 0;
-	while (*at) {
-		at = take_zip_name(at, name);
-		const int code = *name ? visit(context, group, name) : 0;
-		if (code)
-			return code;
-		group += *at == ';';
-		at += *at != '\0';
-	}
-	return 0;
-}
-
-struct linking {
-	struct config *config;
-	size_t group;
-	size_t leader;
 };
 
-static int link_name(void *context, size_t group, const char *name)
+/* The next name that is not empty; false: there is none. */
+static bool zip_next(struct zip_walk *walk)
 {
-	struct linking *linking = context;
-	struct config *config = linking->config;
-	const enum key_id key = config_find_key(name);
-	const size_t at = key == KEY_COUNT ? config->axis_count : assign_find_axis(config, key);
-	if (at == config->axis_count)
-		return 0;
-	if (linking->group != group || linking->leader == config->axis_count) {
-		linking->group = group;
-		linking->leader = at;
+	while (*walk->at) {
+		if (walk->begun) {
+			walk->group += *walk->at == ';';
+			walk->at++;
+		}
+		walk->begun = true;
+		walk->at = take_zip_name(walk->at, walk->name);
+		if (*walk->name)
+			return true;
 	}
-	config->axes[at].zip_with = linking->leader;
-	return 0;
+	return false;
 }
 
 /* Makes the axis with the least index the leader of its group. */
@@ -212,25 +189,30 @@ static void order_leaders(struct config *config)
 
 void grid_link_zips(struct config *config)
 {
-	struct linking linking = {.config = config, .leader = config->axis_count};
+	const size_t none = config->axis_count;
+	size_t leader = none;
+	size_t group = 0;
 	for (size_t i = 0; i < config->axis_count; i++)
 		config->axes[i].zip_with = i;
-	(void)walk_zips(config_text(config, KEY_SWEEP_ZIP), link_name, &linking);
+	for (struct zip_walk walk = {.at = config_text(config, KEY_SWEEP_ZIP)}; zip_next(&walk);) {
+		const enum key_id key = config_find_key(walk.name);
+		const size_t at = key == KEY_COUNT ? none : assign_find_axis(config, key);
+		if (at == none)
+			continue;
+		if (leader == none || group != walk.group)
+			leader = at;
+		group = walk.group;
+		config->axes[at].zip_with = leader;
+	}
 	order_leaders(config);
-}
-
-static int check_is_key(void *context, size_t group, const char *name)
-{
-	struct error *err = context;
-	(void)group;
-	if (config_find_key(name) != KEY_COUNT)
-		return 0;
-	return error_prefix(err, keys_refuse_key(name, err), "'sweep.zip'");
 }
 
 int grid_check_zip(const char *text, struct error *err)
 {
-	return walk_zips(text, check_is_key, err);
+	for (struct zip_walk walk = {.at = text}; zip_next(&walk);)
+		if (config_find_key(walk.name) == KEY_COUNT)
+			return error_prefix(err, keys_refuse_key(walk.name, err), "'sweep.zip'");
+	return 0;
 }
 
 void grid_unzip_key(struct config *config, enum key_id key)
@@ -261,50 +243,33 @@ void grid_unzip_key(struct config *config, enum key_id key)
 	(void)text_trim(config->values[KEY_SWEEP_ZIP].text);
 }
 
-struct checking {
-	const struct config *config;
-	bool seen[CONFIG_AXES_MAX];
-	size_t group;
-	size_t leader;
-	struct error *err;
-};
-
-static int check_lengths(const struct checking *checking, size_t at)
-{
-	const struct config_axis *axis = &checking->config->axes[at];
-	const struct config_axis *leader = &checking->config->axes[checking->leader];
-	if (axis->count == leader->count)
-		return 0;
-	const struct key *a = &config_keys[leader->key];
-	const struct key *b = &config_keys[axis->key];
-	return error_set(checking->err, -EINVAL,
-		"'sweep.zip': '%s.%s' has %zu values and '%s.%s' has %zu; keys that step together have lists of one length",
-		a->section, a->name, leader->count, b->section, b->name, axis->count);
-}
-
-static int check_name(void *context, size_t group, const char *name)
-{
-	struct checking *checking = context;
-	const enum key_id key = config_find_key(name);
-	const size_t at = assign_find_axis(checking->config, key);
-	if (at == checking->config->axis_count)
-		return error_set(checking->err, -EINVAL,
-			"'sweep.zip' names '%s', which is not swept; give it a list in [sweep]",
-			name);
-	if (checking->seen[at])
-		return error_set(checking->err, -EINVAL, "'sweep.zip' names '%s' twice", name);
-	checking->seen[at] = true;
-	if (checking->leader == CONFIG_AXES_MAX || checking->group != group) {
-		checking->group = group;
-		checking->leader = at;
-	}
-	return check_lengths(checking, at);
-}
-
+/* Whether what sweep.zip names is swept, once, and as long as the first of its group. */
 static int check_zips(const struct config *config, struct error *err)
 {
-	struct checking checking = {.config = config, .leader = CONFIG_AXES_MAX, .err = err};
-	return walk_zips(config_text(config, KEY_SWEEP_ZIP), check_name, &checking);
+	bool seen[CONFIG_AXES_MAX] = {false};
+	const struct config_axis *leader = NULL;
+	size_t group = 0;
+	for (struct zip_walk walk = {.at = config_text(config, KEY_SWEEP_ZIP)}; zip_next(&walk);) {
+		const size_t at = assign_find_axis(config, config_find_key(walk.name));
+		const struct config_axis *axis = &config->axes[at];
+		if (at == config->axis_count)
+			return error_set(err, -EINVAL,
+				"'sweep.zip' names '%s', which is not swept; give it a list in [sweep]",
+				walk.name);
+		if (seen[at])
+			return error_set(err, -EINVAL, "'sweep.zip' names '%s' twice", walk.name);
+		seen[at] = true;
+		if (!leader || group != walk.group)
+			leader = axis;
+		group = walk.group;
+		if (axis->count != leader->count)
+			return error_set(err, -EINVAL,
+				"'sweep.zip': '%s.%s' has %zu values and '%s.%s' has %zu; keys that step together have lists of one length",
+				config_keys[leader->key].section, config_keys[leader->key].name,
+				leader->count, config_keys[axis->key].section,
+				config_keys[axis->key].name, axis->count);
+	}
+	return 0;
 }
 
 /* Points before exclusion. */

@@ -15,8 +15,6 @@ static const double DATASET_BYTES_LIMIT = 1125899906842624.0; /* 1 PiB of genera
 static const double BATCHES_BYTES_LIMIT = 4398046511104.0;    /* 4 TiB of batches in memory */
 static const double PIXELS_LIMIT = 64e6; /* in a picture: what the decoders take */
 
-typedef int rule(const struct config *config, struct error *err);
-
 /* least <= largest */
 static int check_pair(
 	const struct config *config, enum key_id least, enum key_id largest, struct error *err)
@@ -30,114 +28,80 @@ static int check_pair(
 		config_keys[largest].section, config_keys[largest].name, high);
 }
 
-static int crop_scale(const struct config *config, struct error *err)
+/* What a recipe can make, and a disk can hold. */
+static int check_recipe(const struct config *config, struct error *err)
 {
-	return check_pair(config, KEY_AUGMENT_SCALE_MIN, KEY_AUGMENT_SCALE_MAX, err);
-}
-
-static int crop_ratio(const struct config *config, struct error *err)
-{
-	return check_pair(config, KEY_AUGMENT_RATIO_MIN, KEY_AUGMENT_RATIO_MAX, err);
-}
-
-static int dataset_has_a_path(const struct config *config, struct error *err)
-{
-	if (*config_text(config, KEY_DATASET_PATH))
-		return 0;
-	return error_set(err, -EINVAL,
-		"'dataset.path' is not set; name the folder of the data set, as in 'path = data/pictures' under [dataset]");
-}
-
-static bool generates(const struct config *config)
-{
-	return config_integer(config, KEY_DATASET_RECIPE) != DATASET_RECIPE_NONE;
-}
-
-static int recipe_has_samples(const struct config *config, struct error *err)
-{
-	if (!generates(config) || config_integer(config, KEY_DATASET_SAMPLES) > 0)
-		return 0;
-	return error_set(err, -EINVAL,
-		"'dataset.samples' is 0, and 'dataset.recipe' needs to know how many to generate (example: samples = 1200)");
-}
-
-static double picture_pixels(const struct config *config)
-{
-	return config_real(config, KEY_DATASET_WIDTH) * config_real(config, KEY_DATASET_HEIGHT);
-}
-
-static int pictures_have_a_possible_size(const struct config *config, struct error *err)
-{
-	if (!generates(config) || picture_pixels(config) <= PIXELS_LIMIT)
-		return 0;
-	return error_set(err, -EINVAL,
-		"'dataset.width' x 'dataset.height' is %.3g pixels, more than the %.3g that a picture may have",
-		picture_pixels(config), PIXELS_LIMIT);
-}
-
-static int file_size_is_possible(const struct config *config, struct error *err)
-{
+	const double pixels =
+		config_real(config, KEY_DATASET_WIDTH) * config_real(config, KEY_DATASET_HEIGHT);
+	const double most = pixels * PIXEL_BYTES_MAX + HEADER_BYTES;
 	const double bytes = config_real(config, KEY_DATASET_BYTES);
+	/* A tenth of the pixels' size is what photographs come out at, or less. */
+	const double each = bytes > 0 ? bytes : pixels / 10;
+	const double total = each * config_real(config, KEY_DATASET_SAMPLES);
 	char asked[UNITS_BYTES];
 	char whole[UNITS_BYTES];
-	if (!generates(config) || bytes <= 0)
-		return 0;
-	const double most = picture_pixels(config) * PIXEL_BYTES_MAX + HEADER_BYTES;
-	if (bytes <= most)
-		return 0;
-	return error_set(err, -EINVAL,
-		"'dataset.bytes' = %s is more than pictures of %" PRId64 "x%" PRId64
-		" have (%s uncompressed)",
-		units_format_size(bytes, asked), config_integer(config, KEY_DATASET_WIDTH),
-		config_integer(config, KEY_DATASET_HEIGHT), units_format_size(most, whole));
+	if (config_integer(config, KEY_DATASET_SAMPLES) == 0)
+		return error_set(err, -EINVAL,
+			"'dataset.samples' is 0, and 'dataset.recipe' needs to know how many to generate (example: samples = 1200)");
+	if (pixels > PIXELS_LIMIT)
+		return error_set(err, -EINVAL,
+			"'dataset.width' x 'dataset.height' is %.3g pixels, more than the %.3g that a picture may have",
+			pixels, PIXELS_LIMIT);
+	if (bytes > most)
+		return error_set(err, -EINVAL,
+			"'dataset.bytes' = %s is more than pictures of %" PRId64 "x%" PRId64
+			" have (%s uncompressed)",
+			units_format_size(bytes, asked), config_integer(config, KEY_DATASET_WIDTH),
+			config_integer(config, KEY_DATASET_HEIGHT), units_format_size(most, whole));
+	if (total > DATASET_BYTES_LIMIT)
+		return error_set(err, -EINVAL,
+			"'dataset.samples' = %" PRId64 " would take %s; 1 PiB is the limit",
+			config_integer(config, KEY_DATASET_SAMPLES),
+			units_format_size(total, whole));
+	return 0;
 }
 
-static int dataset_fits_a_disk(const struct config *config, struct error *err)
+static int check_dataset(const struct config *config, struct error *err)
 {
-	const double asked = config_real(config, KEY_DATASET_BYTES);
-	/* A tenth of the pixels' size is what photographs come out at, or less. */
-	const double each = asked > 0 ? asked : picture_pixels(config) / 10;
-	const double total = each * config_real(config, KEY_DATASET_SAMPLES);
-	char shown[UNITS_BYTES];
-	if (!generates(config) || total <= DATASET_BYTES_LIMIT)
-		return 0;
-	return error_set(err, -EINVAL,
-		"'dataset.samples' = %" PRId64 " would take %s; 1 PiB is the limit",
-		config_integer(config, KEY_DATASET_SAMPLES), units_format_size(total, shown));
+	if (!*config_text(config, KEY_DATASET_PATH))
+		return error_set(err, -EINVAL,
+			"'dataset.path' is not set; name the folder of the data set, as in 'path = data/pictures' under [dataset]");
+	return config_integer(config, KEY_DATASET_RECIPE) == DATASET_RECIPE_NONE
+		       ? 0
+		       : check_recipe(config, err);
 }
 
-static int epoch_has_a_batch(const struct config *config, struct error *err)
+static int check_batches(const struct config *config, struct error *err)
 {
 	const int64_t samples = config_integer(config, KEY_DATASET_SAMPLES);
 	const int64_t batch = config_integer(config, KEY_BATCH_SIZE);
-	if (samples == 0 || batch <= samples || !config_on(config, KEY_BATCH_DROP_LAST))
-		return 0;
-	return error_set(err, -EINVAL,
-		"'batch.size' = %" PRId64 " is more than 'dataset.samples' = %" PRId64
-		", and 'batch.drop_last' leaves incomplete batches out: no batch would ever be full",
-		batch, samples);
-}
-
-static int batches_fit_in_memory(const struct config *config, struct error *err)
-{
-	if (config_integer(config, KEY_SAMPLE_KIND) != SAMPLE_KIND_IMAGE)
-		return 0;
 	const double edge = config_real(config, KEY_AUGMENT_SIZE);
 	const bool is_float = config_integer(config, KEY_AUGMENT_TYPE) == AUGMENT_TYPE_FLOAT32;
-	const double batch = config_real(config, KEY_BATCH_SIZE) * edge * edge * CHANNELS *
-			     (is_float ? FLOAT_BYTES : 1);
-	const double total = batch * config_real(config, KEY_PREFETCH_DEPTH);
+	const double total = (double)batch * edge * edge * CHANNELS * (is_float ? FLOAT_BYTES : 1) *
+			     config_real(config, KEY_PREFETCH_DEPTH);
 	char shown[UNITS_BYTES];
-	if (total <= BATCHES_BYTES_LIMIT)
-		return 0;
-	return error_set(err, -EINVAL,
-		"'batch.size' x 'augment.size'^2 x 'prefetch.depth' would take %s of memory; 4 TiB is the limit",
-		units_format_size(total, shown));
+	if (samples > 0 && batch > samples && config_on(config, KEY_BATCH_DROP_LAST))
+		return error_set(err, -EINVAL,
+			"'batch.size' = %" PRId64 " is more than 'dataset.samples' = %" PRId64
+			", and 'batch.drop_last' leaves incomplete batches out: no batch would ever be full",
+			batch, samples);
+	if (config_integer(config, KEY_SAMPLE_KIND) == SAMPLE_KIND_IMAGE &&
+		total > BATCHES_BYTES_LIMIT)
+		return error_set(err, -EINVAL,
+			"'batch.size' x 'augment.size'^2 x 'prefetch.depth' would take %s of memory; 4 TiB is the limit",
+			units_format_size(total, shown));
+	return 0;
+}
+
+static int check_crop(const struct config *config, struct error *err)
+{
+	const int code = check_pair(config, KEY_AUGMENT_SCALE_MIN, KEY_AUGMENT_SCALE_MAX, err);
+	return code ? code : check_pair(config, KEY_AUGMENT_RATIO_MIN, KEY_AUGMENT_RATIO_MAX, err);
 }
 
 /* The memory engine reads everything before the clock starts: there is no cache to be cold, and no
  * read to be direct. */
-static int memory_reads_nothing(const struct config *config, struct error *err)
+static int check_memory_engine(const struct config *config, struct error *err)
 {
 	if (config_integer(config, KEY_READ_ENGINE) != READ_ENGINE_MEMORY)
 		return 0;
@@ -151,7 +115,7 @@ static int memory_reads_nothing(const struct config *config, struct error *err)
 }
 
 /* augment.device = gpu: who makes the samples, and of what. */
-static int gpu_makes_samples(const struct config *config, struct error *err)
+static int check_gpu_samples(const struct config *config, struct error *err)
 {
 	const int64_t backend = config_integer(config, KEY_STEP_BACKEND);
 	if (config_integer(config, KEY_AUGMENT_DEVICE) != AUGMENT_DEVICE_GPU)
@@ -176,59 +140,52 @@ static bool may_upload(const struct config *config)
 	return mode == UPLOAD_MODE_COPY;
 }
 
+/* The first of these keys that is set to plant something. */
+static const char *find_planted(const struct config *config, const enum key_id *keys, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (config_real(config, keys[i]) > config_keys[keys[i]].min)
+			return config_keys[keys[i]].name;
+	return NULL;
+}
+
 /* A planted condition that would not act is no experiment. */
-static int planted_upload_has_a_copy(const struct config *config, struct error *err)
+static int check_planted(const struct config *config, struct error *err)
 {
-	static const enum key_id keys[] = {KEY_INJECT_UPLOAD_FACTOR, KEY_INJECT_UPLOAD_BANDWIDTH};
-	if (may_upload(config))
-		return 0;
-	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-		if (config_real(config, keys[i]) > config_keys[keys[i]].min)
-			return error_set(err, -EINVAL,
-				"'inject.%s' slows the copy of batches, and there is none: it needs 'upload.mode' = copy",
-				config_keys[keys[i]].name);
-	return 0;
-}
-
-static int planted_cache_has_a_storage(const struct config *config, struct error *err)
-{
-	if (config_real(config, KEY_INJECT_READ_CACHE) <= 0 ||
-		config_integer(config, KEY_INJECT_READ_BANDWIDTH) > 0 ||
-		config_integer(config, KEY_INJECT_READ_LATENCY) > 0)
-		return 0;
-	return error_set(err, -EINVAL,
-		"'inject.read_cache' is the cache of an emulated storage: it needs 'inject.read_bandwidth' or 'inject.read_latency'");
-}
-
-static int planted_devices_are_several(const struct config *config, struct error *err)
-{
-	static const enum key_id keys[] = {KEY_INJECT_SLOW_DEVICE, KEY_INJECT_SYNC_FACTOR};
-	if (config_integer(config, KEY_STEP_DEVICES) > 1)
-		return 0;
-	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-		if (config_real(config, keys[i]) > config_keys[keys[i]].min)
-			return error_set(err, -EINVAL,
-				"'inject.%s' is about devices that train together, and there is one: it needs 'step.devices' > 1",
-				config_keys[keys[i]].name);
-	return 0;
-}
-
-static int planted_span_is_one(const struct config *config, struct error *err)
-{
+	static const enum key_id of_copy[] = {
+		KEY_INJECT_UPLOAD_FACTOR, KEY_INJECT_UPLOAD_BANDWIDTH};
+	static const enum key_id of_several[] = {KEY_INJECT_SLOW_DEVICE, KEY_INJECT_SYNC_FACTOR};
+	const char *copy = may_upload(config) ? NULL : find_planted(config, of_copy, 2);
+	const char *several = config_integer(config, KEY_STEP_DEVICES) > 1
+				      ? NULL
+				      : find_planted(config, of_several, 2);
 	const double begin = config_real(config, KEY_INJECT_BEGIN);
 	const double end = config_real(config, KEY_INJECT_END);
+	if (copy)
+		return error_set(err, -EINVAL,
+			"'inject.%s' slows the copy of batches, and there is none: it needs 'upload.mode' = copy",
+			copy);
+	if (config_real(config, KEY_INJECT_READ_CACHE) > 0 &&
+		config_integer(config, KEY_INJECT_READ_BANDWIDTH) == 0 &&
+		config_integer(config, KEY_INJECT_READ_LATENCY) == 0)
+		return error_set(err, -EINVAL,
+			"'inject.read_cache' is the cache of an emulated storage: it needs 'inject.read_bandwidth' or 'inject.read_latency'");
+	if (several)
+		return error_set(err, -EINVAL,
+			"'inject.%s' is about devices that train together, and there is one: it needs 'step.devices' > 1",
+			several);
 	if (begin >= end)
 		return error_set(err, -EINVAL,
 			"'inject.begin' = %g %% is not before 'inject.end' = %g %%", begin * 100,
 			end * 100);
-	if ((begin <= 0 && end >= 1) || config_integer(config, KEY_MEASURE_EPOCHS) == 0)
-		return 0;
-	return error_set(err, -EINVAL,
-		"'inject.begin' and 'inject.end' are shares of the planned time, and 'measure.epochs' plans none");
+	if ((begin > 0 || end < 1) && config_integer(config, KEY_MEASURE_EPOCHS) > 0)
+		return error_set(err, -EINVAL,
+			"'inject.begin' and 'inject.end' are shares of the planned time, and 'measure.epochs' plans none");
+	return 0;
 }
 
 /* The timeline is made of what the profiler measures. */
-static int timeline_has_a_profiler(const struct config *config, struct error *err)
+static int check_timeline(const struct config *config, struct error *err)
 {
 	if (!*config_text(config, KEY_TRACE_SCHEDULE) || config_on(config, KEY_MEASURE_PROFILER))
 		return 0;
@@ -238,30 +195,13 @@ static int timeline_has_a_profiler(const struct config *config, struct error *er
 
 static int check_rules(const struct config *config, struct error *err)
 {
-	static rule *const rules[] = {
-		dataset_has_a_path,
-		recipe_has_samples,
-		pictures_have_a_possible_size,
-		file_size_is_possible,
-		dataset_fits_a_disk,
-		epoch_has_a_batch,
-		batches_fit_in_memory,
-		crop_scale,
-		crop_ratio,
-		memory_reads_nothing,
-		gpu_makes_samples,
-		planted_upload_has_a_copy,
-		planted_cache_has_a_storage,
-		planted_devices_are_several,
-		planted_span_is_one,
-		timeline_has_a_profiler,
-	};
-	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
-		const int code = rules[i](config, err);
-		if (code)
-			return code;
-	}
-	return 0;
+	static int (*const rules[])(const struct config *config, struct error *err) = {
+		check_dataset, check_batches, check_crop, check_memory_engine, check_gpu_samples,
+		check_planted, check_timeline};
+	int code = 0;
+	for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !code; i++)
+		code = rules[i](config, err);
+	return code;
 }
 
 /* Says at which point of the sweep a rule is broken. */
@@ -282,31 +222,26 @@ static int name_point(
 	return code;
 }
 
-static int check_points(
-	const struct config *config, const struct config_grid *grid, struct error *err)
+int config_validate(const struct config *config, struct error *err)
 {
+	struct config_grid grid;
 	struct config point;
-	int code = config_copy(&point, config, err);
+	int code = config_grid_open(config, &grid, err);
 	if (code)
 		return code;
-	for (size_t i = 0; i < grid->points && !code; i++) {
-		code = grid_apply_point(config, grid, i, &point, err);
+	code = config_copy(&point, config, err);
+	if (code) {
+		config_grid_close(&grid);
+		return code;
+	}
+	for (size_t i = 0; i < grid.points && !code; i++) {
+		code = grid_apply_point(config, &grid, i, &point, err);
 		if (!code)
 			code = check_rules(&point, err);
 		if (code == -EINVAL && config->axis_count > 0)
 			(void)name_point(config, &point, code, err);
 	}
 	config_release(&point);
-	return code;
-}
-
-int config_validate(const struct config *config, struct error *err)
-{
-	struct config_grid grid;
-	int code = config_grid_open(config, &grid, err);
-	if (code)
-		return code;
-	code = check_points(config, &grid, err);
 	config_grid_close(&grid);
 	return code;
 }

@@ -32,38 +32,25 @@ static bool is_real_key(enum key_id key)
 	return config_keys[key].type == KEY_TYPE_REAL || config_keys[key].type == KEY_TYPE_SHARE;
 }
 
+/* What a value of each type is called, and what one looks like. */
+static const struct {
+	const char *noun, *example;
+} types[] = {
+	[KEY_TYPE_BOOLEAN] = {"a switch", "on"},
+	[KEY_TYPE_INTEGER] = {"a whole number", "8"},
+	[KEY_TYPE_REAL] = {"a number", "0.5"},
+	[KEY_TYPE_SHARE] = {"a share", "25%"},
+	[KEY_TYPE_SIZE] = {"a size", "64KiB"},
+	[KEY_TYPE_DURATION] = {"a duration", "1.5ms"},
+	[KEY_TYPE_BATCH_TIME] = {"a duration", "20ms"},
+	[KEY_TYPE_RATE] = {"a rate", "2GiB/s"},
+	[KEY_TYPE_CHOICE] = {"a choice", ""},
+	[KEY_TYPE_TEXT] = {"a text", ""},
+};
+
 const char *value_example(enum key_id key)
 {
-	static const char *const examples[] = {
-		[KEY_TYPE_BOOLEAN] = "on",
-		[KEY_TYPE_INTEGER] = "8",
-		[KEY_TYPE_REAL] = "0.5",
-		[KEY_TYPE_SHARE] = "25%",
-		[KEY_TYPE_SIZE] = "64KiB",
-		[KEY_TYPE_DURATION] = "1.5ms",
-		[KEY_TYPE_BATCH_TIME] = "20ms",
-		[KEY_TYPE_RATE] = "2GiB/s",
-		[KEY_TYPE_CHOICE] = "",
-		[KEY_TYPE_TEXT] = "",
-	};
-	return examples[config_keys[key].type];
-}
-
-static const char *type_noun(enum key_id key)
-{
-	static const char *const nouns[] = {
-		[KEY_TYPE_BOOLEAN] = "a switch",
-		[KEY_TYPE_INTEGER] = "a whole number",
-		[KEY_TYPE_REAL] = "a number",
-		[KEY_TYPE_SHARE] = "a share",
-		[KEY_TYPE_SIZE] = "a size",
-		[KEY_TYPE_DURATION] = "a duration",
-		[KEY_TYPE_BATCH_TIME] = "a duration",
-		[KEY_TYPE_RATE] = "a rate",
-		[KEY_TYPE_CHOICE] = "a choice",
-		[KEY_TYPE_TEXT] = "a text",
-	};
-	return nouns[config_keys[key].type];
+	return types[config_keys[key].type].example;
 }
 
 static int parse_unsigned(int (*parse)(const char *, uint64_t *), const char *text, int64_t *out)
@@ -113,7 +100,8 @@ static int value_parse_number(
 			entry->section, entry->name, text);
 	if (code)
 		return error_set(err, -EINVAL, "'%s.%s' = '%.48s' is not %s (example: %s)",
-			entry->section, entry->name, text, type_noun(key), value_example(key));
+			entry->section, entry->name, text, types[entry->type].noun,
+			value_example(key));
 	return 0;
 }
 
@@ -419,8 +407,6 @@ int value_copy(struct config_value *to, const struct config_value *from, struct 
 
 bool value_equal(enum key_id key, const struct config_value *a, const struct config_value *b)
 {
-	if (config_keys[key].type == KEY_TYPE_TEXT)
-		return strcmp(a->text ? a->text : "", b->text ? b->text : "") == 0;
 	if (is_real_key(key))
 		return !(a->real < b->real) && !(a->real > b->real);
 	return a->integer == b->integer &&
@@ -569,21 +555,8 @@ struct list {
 
 static bool is_number_key(enum key_id key)
 {
-	switch (config_keys[key].type) {
-	case KEY_TYPE_INTEGER:
-	case KEY_TYPE_REAL:
-	case KEY_TYPE_SHARE:
-	case KEY_TYPE_SIZE:
-	case KEY_TYPE_DURATION:
-	case KEY_TYPE_BATCH_TIME:
-	case KEY_TYPE_RATE:
-		return true;
-	case KEY_TYPE_BOOLEAN:
-	case KEY_TYPE_CHOICE:
-	case KEY_TYPE_TEXT:
-		break;
-	}
-	return false;
+	const enum key_type type = config_keys[key].type;
+	return type != KEY_TYPE_BOOLEAN && type != KEY_TYPE_CHOICE && type != KEY_TYPE_TEXT;
 }
 
 /* The first of `signs` behind the first letter that does not belong to an exponent ("1e-3"). */
@@ -786,17 +759,6 @@ static char *next_element(enum key_id key, char **next)
 	return element;
 }
 
-static int parse_elements(enum key_id key, char *text, struct list *list, struct error *err)
-{
-	for (char *next = text; next;) {
-		char *element = next_element(key, &next);
-		const int code = add_element(key, element, list, err);
-		if (code)
-			return code;
-	}
-	return refuse_twins(key, list, err);
-}
-
 int value_parse_list(enum key_id key, const char *text, struct config_value **values, size_t *count,
 	struct error *err)
 {
@@ -808,7 +770,11 @@ int value_parse_list(enum key_id key, const char *text, struct config_value **va
 	if (!copy)
 		return error_set(err, -ENOMEM, "out of memory");
 	struct list list = {0};
-	const int code = parse_elements(key, copy, &list, err);
+	int code = 0;
+	for (char *next = copy; next && !code;)
+		code = add_element(key, next_element(key, &next), &list, err);
+	if (!code)
+		code = refuse_twins(key, &list, err);
 	free(copy);
 	if (code) {
 		value_list_release(list.values, list.count);
