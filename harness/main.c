@@ -93,14 +93,6 @@ static bool set_up_streams(void)
 	return true;
 }
 
-static const struct command *main_find_command(const char *name)
-{
-	for (size_t i = 0; commands[i]; i++)
-		if (strcmp(commands[i]->name, name) == 0)
-			return commands[i];
-	return NULL;
-}
-
 static int refuse_command(const char *name, struct error *err)
 {
 	const char *names[sizeof commands / sizeof commands[0]];
@@ -140,24 +132,6 @@ static int check_arguments(const struct invocation *invocation, struct error *er
 	return 0;
 }
 
-static void set_level(const struct options *options)
-{
-	if (options_given(options, OPTION_QUIET))
-		log_set_level(LOG_LEVEL_QUIET);
-	else if (options_given(options, OPTION_VERBOSE))
-		log_set_level(LOG_LEVEL_VERBOSE);
-}
-
-static int run_help(struct invocation *invocation, struct error *err)
-{
-	const char *topic[] = {invocation->command->name};
-	struct invocation help = *invocation;
-	help.command = &command_help;
-	help.options.arguments = topic;
-	help.options.argument_count = 1;
-	return command_help.run(&help, err);
-}
-
 static int main_run_command(const struct command *command, int argc, char **argv, struct error *err)
 {
 	struct invocation invocation = {.commands = commands,
@@ -170,9 +144,16 @@ static int main_run_command(const struct command *command, int argc, char **argv
 	if (code) {
 		status = command_status(code);
 	} else if (options_given(&invocation.options, OPTION_HELP)) {
-		status = run_help(&invocation, err);
+		struct invocation help = invocation;
+		help.command = &command_help;
+		help.options.arguments = (const char *[]){command->name};
+		help.options.argument_count = 1;
+		status = command_help.run(&help, err);
 	} else {
-		set_level(&invocation.options);
+		if (options_given(&invocation.options, OPTION_QUIET))
+			log_set_level(LOG_LEVEL_QUIET);
+		else if (options_given(&invocation.options, OPTION_VERBOSE))
+			log_set_level(LOG_LEVEL_VERBOSE);
 		code = check_arguments(&invocation, err);
 		if (!code && options_value(&invocation.options, OPTION_NODE))
 			code = node_name_give(options_value(&invocation.options, OPTION_NODE), err);
@@ -194,7 +175,7 @@ static int dispatch(int argc, char **argv, struct error *err)
 		const int status = main_run_command(&command_help, 0, argv, err);
 		return argc > 1 ? status : EXIT_STATUS_BAD_INPUT;
 	}
-	const struct command *command = main_find_command(first);
+	const struct command *command = command_find(commands, first);
 	return command ? main_run_command(command, argc - 2, argv + 2, err)
 		       : refuse_command(first, err);
 }

@@ -144,25 +144,21 @@ static int parse_until_sure(struct comparing *c, struct error *err)
 
 /* --- results ---------------------------------------------------------------------------------- */
 
-static int compare_open_result(struct comparing *c, const char *name, struct error *err)
-{
-	struct record *record = &c->records[c->opened];
-	struct report *report = &c->reports[c->opened];
-	c->opened++;
-	int code = saved_find(record, name, err);
-	if (!code)
-		code = report_open(report, record, err);
-	if (!code && report->best == record->grid.points && report->good + report->unsteady == 0)
-		code = error_set(err, -EINVAL, "'%s' has no measured point", record->folder);
-	return code;
-}
-
 static int open_results(struct comparing *c, struct error *err)
 {
 	const struct options *options = &c->invocation->options;
 	int code = 0;
-	for (size_t i = 0; i < options->argument_count && !code; i++)
-		code = compare_open_result(c, options->arguments[i], err);
+	while (c->opened < options->argument_count && !code) {
+		struct record *record = &c->records[c->opened];
+		struct report *report = &c->reports[c->opened];
+		code = saved_find(record, options->arguments[c->opened++], err);
+		if (!code)
+			code = report_open(report, record, err);
+		if (!code && report->best == record->grid.points &&
+			report->good + report->unsteady == 0)
+			code = error_set(
+				err, -EINVAL, "'%s' has no measured point", record->folder);
+	}
 	return code;
 }
 
@@ -172,16 +168,6 @@ static void take_verdict(
 	struct compare_side *side, size_t point, const struct diagnosed *diagnosed, bool known)
 {
 	side->verdict = known ? diagnosed->diagnosis.verdict : side->report->points[point]->verdict;
-}
-
-static void say_why_not(struct explanation *explanation, const struct diagnosed *a,
-	const struct diagnosed *b, const struct error *why)
-{
-	const char *reason = !a->calibrated && a->why_not[0]   ? a->why_not
-			     : !b->calibrated && b->why_not[0] ? b->why_not
-							       : why->text;
-	(void)snprintf(
-		explanation->why_not, sizeof explanation->why_not, "%.*s", NOTE_BYTES - 1, reason);
 }
 
 static void compare_explain_loss(
@@ -201,7 +187,11 @@ static void compare_explain_loss(
 		return;
 	const size_t count = compare_capacities(comparison, capacities);
 	explain_by_capacities(capacities, count, d->value, &comparison->explanation);
-	say_why_not(&comparison->explanation, a, b, &why);
+	const char *reason = !a->calibrated && a->why_not[0]   ? a->why_not
+			     : !b->calibrated && b->why_not[0] ? b->why_not
+							       : why.text;
+	(void)snprintf(comparison->explanation.why_not, sizeof comparison->explanation.why_not,
+		"%.*s", NOTE_BYTES - 1, reason);
 }
 
 static int diagnose_both(struct comparison *comparison, struct error *err)
@@ -286,20 +276,17 @@ static void close_results(struct comparing *c)
 
 /* --- --until-sure: whether they can be measured again ----------------------------------------- */
 
-static int refuse_same(const struct turns *turns, struct error *err)
+/* There is something to measure: settings that differ, at the same points. */
+static int refuse_pair(const struct comparison *c, struct error *err)
 {
-	const struct compare_facts *facts = &turns->c->comparisons[0].facts;
-	for (size_t i = 0; i < facts->count; i++)
-		if (facts->list[i].is_key && facts->list[i].weight > COMPARE_HARMLESS)
-			return 0;
-	return error_set(err, -EINVAL,
-		"--until-sure: A and B have the same configuration, so measuring both again "
-		"shows nothing: they differ in something else");
-}
-
-static int refuse_unpaired(const struct turns *turns, struct error *err)
-{
-	const struct comparison *c = &turns->c->comparisons[0];
+	bool differ = false;
+	for (size_t i = 0; i < c->facts.count; i++)
+		differ = differ ||
+			 (c->facts.list[i].is_key && c->facts.list[i].weight > COMPARE_HARMLESS);
+	if (!differ)
+		return error_set(err, -EINVAL,
+			"--until-sure: A and B have the same configuration, so measuring both again "
+			"shows nothing: they differ in something else");
 	if (c->match.only_a_count + c->match.only_b_count == 0)
 		return 0;
 	return error_set(err, -EINVAL,
@@ -363,41 +350,33 @@ static int until_sure_open_plan(
 }
 
 /* Both headers say that they belong together; as many repetitions are planned as can be. */
-static int open_record(struct turns *turns, size_t side, const char *together, struct error *err)
+static int open_records(struct turns *turns, struct error *err)
 {
-	struct session *session = &turns->sides[side];
+	char when[CLOCK_UTC_BYTES];
 	char most[UNITS_BYTES];
+	int code = 0;
+	clock_format_utc((double)time(NULL), when);
 	(void)snprintf(most, sizeof most, "%d", COMPARE_REPEATS_MOST);
-	int code = config_set_key(&session->plan.config, KEY_MEASURE_REPEATS, most, err);
-	config_hash(&session->plan.config, session->plan.hash);
-	fact_text(&session->record.environment, "mlbench", "in_turn", "%s", together);
-	if (!code)
-		code = resume_record(&session->record, &session->plan, &turns->plain, err);
+	for (size_t i = 0; i < SIDES && !code; i++) {
+		struct session *session = &turns->sides[i];
+		code = config_set_key(&session->plan.config, KEY_MEASURE_REPEATS, most, err);
+		config_hash(&session->plan.config, session->plan.hash);
+		fact_text(&session->record.environment, "mlbench", "in_turn", "%s, process %d",
+			when, (int)getpid());
+		if (!code)
+			code = resume_record(&session->record, &session->plan, &turns->plain, err);
+	}
 	return code;
 }
 
 static int open_plans(struct turns *turns, struct error *err)
 {
 	static const char *const names[SIDES] = {"A", "B"};
-	int code = refuse_same(turns, err);
-	if (!code)
-		code = refuse_unpaired(turns, err);
+	int code = refuse_pair(&turns->c->comparisons[0], err);
 	for (size_t i = 0; i < SIDES && !code; i++)
 		code = refuse_elsewhere(&turns->c->records[i], names[i], err);
 	for (size_t i = 0; i < SIDES && !code; i++)
 		code = until_sure_open_plan(turns, i, names[i], err);
-	return code;
-}
-
-static int open_records(struct turns *turns, struct error *err)
-{
-	char when[CLOCK_UTC_BYTES];
-	char together[CLOCK_UTC_BYTES + 32];
-	int code = 0;
-	clock_format_utc((double)time(NULL), when);
-	(void)snprintf(together, sizeof together, "%s, process %d", when, (int)getpid());
-	for (size_t i = 0; i < SIDES && !code; i++)
-		code = open_record(turns, i, together, err);
 	return code;
 }
 
@@ -470,22 +449,6 @@ static void take_round(struct turns *turns, uint32_t repeat)
 	turns->round_ns = took_ns > turns->round_ns ? took_ns : turns->round_ns;
 }
 
-static bool is_time_left(const struct turns *turns)
-{
-	return until_sure_spent_s(turns) + round_seconds(turns) <= turns->c->budget_s;
-}
-
-static int until_sure_refuse_budget(const struct turns *turns, struct error *err)
-{
-	const double least = ROUNDS_LEAST * round_seconds(turns);
-	if (least <= turns->c->budget_s)
-		return 0;
-	return error_set(err, -EINVAL,
-		"--until-sure allows %.0f s, but %d repetitions of each point of A and B take "
-		"about %.0f s",
-		turns->c->budget_s, (int)ROUNDS_LEAST, ceil(least));
-}
-
 static int look(struct turns *turns, struct error *err)
 {
 	turns->look++;
@@ -500,7 +463,8 @@ static int until_sure_measure(struct turns *turns, struct error *err)
 	int decided = 0;
 	turns->begun_ns = clock_now_ns();
 	while (decided == 0 && turns->repeats < COMPARE_REPEATS_MOST &&
-		(turns->repeats < ROUNDS_LEAST || is_time_left(turns))) {
+		(turns->repeats < ROUNDS_LEAST ||
+			until_sure_spent_s(turns) + round_seconds(turns) <= turns->c->budget_s)) {
 		take_round(turns, turns->repeats);
 		if (until_sure_is_stopped(turns))
 			return error_set(err, -EINTR,
@@ -520,14 +484,6 @@ static int until_sure_measure(struct turns *turns, struct error *err)
 
 /* --- --until-sure: the whole ------------------------------------------------------------------ */
 
-static int finish_side(struct turns *turns, size_t side, struct error *err)
-{
-	struct record *record = &turns->sides[side].record;
-	const uint32_t repeats = turns->repeats;
-	int code = repeats > 0 ? record_settle_repeats(record, repeats, err) : 0;
-	return code ? code : report_finish(record, err);
-}
-
 /* As many repetitions of each side; what was stopped in is not counted. */
 static int until_sure_finish(struct turns *turns, int code, struct error *err)
 {
@@ -539,7 +495,11 @@ static int until_sure_finish(struct turns *turns, int code, struct error *err)
 			saved = turns->sides[i].trouble_code;
 			saving = turns->sides[i].trouble;
 		} else {
-			saved = finish_side(turns, i, &saving);
+			struct record *record = &turns->sides[i].record;
+			if (turns->repeats > 0)
+				saved = record_settle_repeats(record, turns->repeats, &saving);
+			if (!saved)
+				saved = report_finish(record, &saving);
 		}
 	if (saved)
 		*err = saving;
@@ -550,10 +510,15 @@ static int until_sure_run_turns(struct turns *turns, struct live_show *live, str
 {
 	char budget[UNITS_BYTES];
 	int code = open_plans(turns, err);
-	if (!code)
-		code = until_sure_refuse_budget(turns, err);
-	if (!code)
-		code = open_records(turns, err);
+	if (code)
+		return code;
+	const double least = ROUNDS_LEAST * round_seconds(turns);
+	if (least > turns->c->budget_s)
+		return error_set(err, -EINVAL,
+			"--until-sure allows %.0f s, but %d repetitions of each point of A and B take "
+			"about %.0f s",
+			turns->c->budget_s, (int)ROUNDS_LEAST, ceil(least));
+	code = open_records(turns, err);
 	if (code)
 		return code;
 	const size_t pairs = turns->c->comparisons[0].match.pair_count;
@@ -706,17 +671,6 @@ static int gate_status(const struct comparing *c, struct error *err)
 	return EXIT_STATUS_CANNOT;
 }
 
-/* Figures of wrong batches are worth nothing. */
-static int checksum_status(const struct comparing *c, struct error *err)
-{
-	for (size_t i = 0; i < c->count; i++)
-		if (c->comparisons[i].checksum_check.differ) {
-			(void)error_set(err, -EIO, "%s", c->comparisons[i].checksum_check.words);
-			return EXIT_STATUS_FAILED;
-		}
-	return EXIT_STATUS_DONE;
-}
-
 static int compare_run(const struct invocation *invocation, struct error *err)
 {
 	struct comparing *c = calloc(1, sizeof *c);
@@ -735,8 +689,12 @@ static int compare_run(const struct invocation *invocation, struct error *err)
 			.verbose = options_given(&invocation->options, OPTION_VERBOSE)};
 		status = compare_write_all(c, &document, err);
 	}
-	if (!status)
-		status = checksum_status(c, err);
+	/* Figures of wrong batches are worth nothing. */
+	for (size_t i = 0; i < c->count && !status; i++)
+		if (c->comparisons[i].checksum_check.differ) {
+			(void)error_set(err, -EIO, "%s", c->comparisons[i].checksum_check.words);
+			status = EXIT_STATUS_FAILED;
+		}
 	if (!status)
 		status = gate_status(c, err);
 	close_results(c);

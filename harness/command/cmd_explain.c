@@ -67,42 +67,6 @@ static int entry_of(size_t kind, struct runbook_text *entry, struct error *err)
 		limit_kinds[kind].resource);
 }
 
-static int add_json(size_t kind, json_t *entries, struct error *err)
-{
-	struct runbook_text entry;
-	const int code = entry_of(kind, &entry, err);
-	if (code)
-		return code;
-	json_t *row = json_pack("{s:s, s:s, s:s%}", "stage", limit_kinds[kind].stage, "resource",
-		limit_kinds[kind].resource, "text", entry.text, entry.size);
-	if (json_array_append_new(entries, row) != 0)
-		return error_set(err, -ENOMEM, "out of memory");
-	return 0;
-}
-
-static void render_entry(size_t kind, const struct runbook_text *entry, const struct style *style,
-	struct buffer *out)
-{
-	char pair[PAIR_BYTES];
-	buffer_format(out, "%s%s%s\n\n", style_ink(style, INK_ACCENT),
-		limit_kind_pair(limit_kinds[kind].stage, limit_kinds[kind].resource, pair),
-		style_end(style));
-	runbook_render(entry, style, INDENT_COLUMNS, out);
-}
-
-static void explain_add_row(size_t kind, const struct runbook_text *entry, struct table *table)
-{
-	char pair[PAIR_BYTES];
-	const struct runbook_text meaning = runbook_meaning(entry);
-	struct buffer text = {0};
-	for (size_t i = 0; i < meaning.size; i++)
-		buffer_add(&text, meaning.text[i] == '\n' ? " " : &meaning.text[i], 1);
-	table_add(table, INK_BOLD, "%s",
-		limit_kind_pair(limit_kinds[kind].stage, limit_kinds[kind].resource, pair));
-	table_add(table, INK_PLAIN, "%s", text.data ? text.data : "");
-	buffer_release(&text);
-}
-
 static int explain_render_list(const struct selection *selection, const struct style *style,
 	struct buffer *out, struct error *err)
 {
@@ -114,8 +78,18 @@ static int explain_render_list(const struct selection *selection, const struct s
 	for (size_t i = 0; i < selection->count && !code; i++) {
 		struct runbook_text entry;
 		code = entry_of(selection->kinds[i], &entry, err);
-		if (!code)
-			explain_add_row(selection->kinds[i], &entry, &table);
+		if (code)
+			break;
+		const struct limit_kind *kind = &limit_kinds[selection->kinds[i]];
+		const struct runbook_text meaning = runbook_meaning(&entry);
+		char pair[PAIR_BYTES];
+		struct buffer text = {0};
+		for (size_t c = 0; c < meaning.size; c++)
+			buffer_add(&text, meaning.text[c] == '\n' ? " " : &meaning.text[c], 1);
+		table_add(
+			&table, INK_BOLD, "%s", limit_kind_pair(kind->stage, kind->resource, pair));
+		table_add(&table, INK_PLAIN, "%s", text.data ? text.data : "");
+		buffer_release(&text);
 	}
 	buffer_format(out, "%sverdicts; 'mlbench explain STAGE/RESOURCE' explains one%s\n",
 		style_ink(style, INK_ACCENT), style_end(style));
@@ -129,8 +103,15 @@ static int explain_print_json(
 {
 	json_t *entries = json_array();
 	int code = entries ? 0 : error_set(err, -ENOMEM, "out of memory");
-	for (size_t i = 0; i < selection->count && !code; i++)
-		code = add_json(selection->kinds[i], entries, err);
+	for (size_t i = 0; i < selection->count && !code; i++) {
+		const struct limit_kind *kind = &limit_kinds[selection->kinds[i]];
+		struct runbook_text entry;
+		code = entry_of(selection->kinds[i], &entry, err);
+		if (!code && json_array_append_new(entries,
+				     json_pack("{s:s, s:s, s:s%}", "stage", kind->stage, "resource",
+					     kind->resource, "text", entry.text, entry.size)) != 0)
+			code = error_set(err, -ENOMEM, "out of memory");
+	}
 	if (code) {
 		json_decref(entries);
 		return command_status(code);
@@ -152,10 +133,15 @@ static int explain_run(const struct invocation *invocation, struct error *err)
 	const struct style style = command_style(invocation);
 	struct runbook_text entry;
 	struct buffer text = {0};
-	if (!word || selection.count > 1)
+	if (!word || selection.count > 1) {
 		code = explain_render_list(&selection, &style, &text, err);
-	else if (!(code = entry_of(selection.kinds[0], &entry, err)))
-		render_entry(selection.kinds[0], &entry, &style, &text);
+	} else if (!(code = entry_of(selection.kinds[0], &entry, err))) {
+		const struct limit_kind *kind = &limit_kinds[selection.kinds[0]];
+		char pair[PAIR_BYTES];
+		buffer_format(&text, "%s%s%s\n\n", style_ink(&style, INK_ACCENT),
+			limit_kind_pair(kind->stage, kind->resource, pair), style_end(&style));
+		runbook_render(&entry, &style, INDENT_COLUMNS, &text);
+	}
 	const int status = code ? command_status(code) : command_print(&text, err);
 	buffer_release(&text);
 	return status;

@@ -548,15 +548,6 @@ static const char config_help[] =
 	"'mlbench help keys' prints every key, 'mlbench help KEY' explains one, and\n"
 	"'mlbench check FILE' prints what a file would run.\n";
 
-static const struct command *help_find_command(
-	const struct command *const *commands, const char *name)
-{
-	for (size_t i = 0; commands[i]; i++)
-		if (strcmp(commands[i]->name, name) == 0)
-			return commands[i];
-	return NULL;
-}
-
 /* mdoc's date. */
 static void append_key_manual(struct buffer *out)
 {
@@ -683,7 +674,7 @@ static int help_on(const struct invocation *invocation, const char *topic, struc
 	struct error *err)
 {
 	const struct style style = command_style(invocation);
-	const struct command *command = help_find_command(invocation->commands, topic);
+	const struct command *command = command_find(invocation->commands, topic);
 	struct glossary_entry entry;
 	if (command)
 		manual_command(command, &style, out);
@@ -702,25 +693,16 @@ static int help_on(const struct invocation *invocation, const char *topic, struc
 	return 0;
 }
 
-/* A topic of several words, as 'mlbench help queue depth', is one term. */
-static int help_on_words(const struct invocation *invocation, struct buffer *out, struct error *err)
-{
-	const struct options *options = &invocation->options;
-	struct buffer topic = {0};
-	for (size_t i = 0; i < options->argument_count; i++)
-		buffer_format(&topic, "%s%s", i ? " " : "", options->arguments[i]);
-	const int code = topic.failed ? error_set(err, -ENOMEM, "out of memory")
-				      : help_on(invocation, topic.data, out, err);
-	buffer_release(&topic);
-	return code;
-}
-
 static int help_run(const struct invocation *invocation, struct error *err)
 {
 	const struct options *options = &invocation->options;
 	const struct style style = command_style(invocation);
 	struct buffer text = {0};
 	int code = 0;
+	/* A topic of several words, as 'mlbench help queue depth', is one term. */
+	struct buffer topic = {0};
+	for (size_t i = 0; i < options->argument_count; i++)
+		buffer_format(&topic, "%s%s", i ? " " : "", options->arguments[i]);
 	if (options_given(options, OPTION_MAN))
 		manual_page(invocation->commands, &text);
 	else if (options_given(options, OPTION_MAN_KEYS))
@@ -729,10 +711,12 @@ static int help_run(const struct invocation *invocation, struct error *err)
 		code = completion_write(invocation->commands,
 			options_value(options, OPTION_COMPLETION), &text, err);
 	else if (options->argument_count > 0)
-		code = help_on_words(invocation, &text, err);
+		code = topic.failed ? error_set(err, -ENOMEM, "out of memory")
+				    : help_on(invocation, topic.data, &text, err);
 	else
 		manual_overview(invocation->commands, &style, &text);
 	const int status = code ? command_status(code) : command_print(&text, err);
+	buffer_release(&topic);
 	buffer_release(&text);
 	return status;
 }

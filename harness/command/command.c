@@ -17,6 +17,14 @@
 
 enum { REAL_DIGITS = 9, RUNS_LOOKED_AT = 64 };
 
+const struct command *command_find(const struct command *const *commands, const char *name)
+{
+	for (; *commands; commands++)
+		if (strcmp((*commands)->name, name) == 0)
+			return *commands;
+	return NULL;
+}
+
 int command_status(int code)
 {
 	switch (-code) {

@@ -44,6 +44,9 @@ extern const struct command command_run, command_sweep, command_gen, command_che
 	command_help;
 extern const struct command command_status_of_run; /* status */
 
+/* NULL: there is none of this name. */
+const struct command *command_find(const struct command *const *commands, const char *name);
+
 /* The exit status for a negative errno. */
 int command_status(int code);
 

@@ -131,13 +131,6 @@ void progress_choosing(void *context, unsigned chosen, unsigned products)
 
 /* --- the board -------------------------------------------------------------------------------- */
 
-struct live_show {
-	const struct invocation *invocation;
-	struct live_feed feed;
-	struct listener *listener; /* NULL: --listen was not given */
-	struct watch *watch;       /* NULL: no view */
-};
-
 static void describe_process(const struct invocation *invocation, struct live_view *view)
 {
 	*view = (struct live_view){.pid = (int32_t)getpid(),
@@ -225,11 +218,6 @@ void live_show_end_view(struct live_show *show)
 	show->watch = NULL;
 }
 
-bool live_show_has_view(const struct live_show *show)
-{
-	return show->watch != NULL;
-}
-
 void live_show_plan(struct live_show *show, const char *name, const char *folder)
 {
 	struct live_view *view = &show->feed.view;
@@ -237,11 +225,6 @@ void live_show_plan(struct live_show *show, const char *name, const char *folder
 	(void)snprintf(view->folder, sizeof view->folder, "%s", folder ? folder : "");
 	(void)node_name_here(view->node, NULL);
 	live_feed_phase(&show->feed, LIVE_SETTING_UP);
-}
-
-void live_show_phase(struct live_show *show, enum live_phase phase)
-{
-	live_feed_phase(&show->feed, phase);
 }
 
 void live_show_run(struct live_show *show, const struct live_begin *begin)
@@ -266,9 +249,4 @@ void live_show_result(struct live_show *show, double throughput, bool steady)
 	memcpy(result->label, view->label, sizeof result->label);
 	view->done++;
 	live_feed_phase(&show->feed, LIVE_BETWEEN);
-}
-
-struct live_feed *live_show_feed(struct live_show *show)
-{
-	return &show->feed;
 }

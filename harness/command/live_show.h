@@ -42,7 +42,12 @@ void progress_choosing(void *context, unsigned chosen, unsigned products);
 
 /* --- the rest --------------------------------------------------------------------------------------- */
 
-struct live_show;
+struct live_show {
+	const struct invocation *invocation;
+	struct live_feed feed;     /* for struct pipeline_control, too */
+	struct listener *listener; /* NULL: --listen was not given */
+	struct watch *watch;       /* NULL: no view */
+};
 
 /* -EINVAL, -EADDRINUSE, ...: what --listen asks for cannot be had.  That there is no picture for others is no error. */
 int live_show_open(struct live_show **show, const struct invocation *invocation, struct error *err);
@@ -51,10 +56,8 @@ void live_show_close(struct live_show *show); /* NULL is fine; ends the view, to
 /* From here the view has the terminal, if one was asked for and can be had: what is written to stderr goes into it. */
 void live_show_begin_view(struct live_show *show);
 void live_show_end_view(struct live_show *show);
-bool live_show_has_view(const struct live_show *show);
 
 void live_show_plan(struct live_show *show, const char *name, const char *folder);
-void live_show_phase(struct live_show *show, enum live_phase phase);
 
 /* A repetition (or the limit of a stage) begins: done of total are over, the rest takes rest_s (NAN: not known). */
 struct live_begin {
@@ -66,8 +69,5 @@ struct live_begin {
 void live_show_run(struct live_show *show, const struct live_begin *begin);
 /* It has ended; throughput NAN: it failed. */
 void live_show_result(struct live_show *show, double throughput, bool steady);
-
-/* For struct pipeline_control; NULL: nothing is shown. */
-struct live_feed *live_show_feed(struct live_show *show);
 
 #endif

@@ -119,23 +119,6 @@ struct parser {
 	struct error *err;
 };
 
-static enum option_id find_long(const char *name, size_t length)
-{
-	for (int id = 0; id < OPTION_COUNT; id++)
-		if (strlen(option_specs[id].name) == length &&
-			strncmp(option_specs[id].name, name, length) == 0)
-			return (enum option_id)id;
-	return OPTION_COUNT;
-}
-
-static enum option_id find_letter(char letter)
-{
-	for (int id = 0; id < OPTION_COUNT; id++)
-		if (option_specs[id].letter && option_specs[id].letter == letter)
-			return (enum option_id)id;
-	return OPTION_COUNT;
-}
-
 static int refuse_unknown(const struct parser *parser, const char *name, size_t length)
 {
 	const char *names[OPTION_COUNT];
@@ -196,26 +179,29 @@ static int take(struct parser *parser, enum option_id id, const char *value)
 	return keep_value(parser, id, value);
 }
 
-static int parse_long(struct parser *parser, const char *text)
+static int take_long(struct parser *parser, const char *text)
 {
-	const char *equals = strchr(text, '=');
-	const size_t length = equals ? (size_t)(equals - text) : strlen(text);
-	const enum option_id id = find_long(text, length);
-	if (id == OPTION_COUNT)
-		return refuse_unknown(parser, text, length);
-	return take(parser, id, equals ? equals + 1 : NULL);
+	const size_t length = strcspn(text, "=");
+	for (int id = 0; id < OPTION_COUNT; id++)
+		if (strlen(option_specs[id].name) == length &&
+			strncmp(option_specs[id].name, text, length) == 0)
+			return take(parser, (enum option_id)id,
+				text[length] ? text + length + 1 : NULL);
+	return refuse_unknown(parser, text, length);
 }
 
-static int parse_letters(struct parser *parser, const char *letters)
+static int take_letters(struct parser *parser, const char *letters)
 {
 	int code = 0;
 	for (; *letters && !code; letters++) {
-		const enum option_id id = find_letter(*letters);
-		if (id == OPTION_COUNT)
-			return error_set(parser->err, -EINVAL,
-				"unknown option '-%c' (only -h, -q and -v have one dash)",
-				*letters);
-		code = take(parser, id, NULL);
+		int id = 0;
+		while (id < OPTION_COUNT && option_specs[id].letter != *letters)
+			id++;
+		code = id < OPTION_COUNT
+			       ? take(parser, (enum option_id)id, NULL)
+			       : error_set(parser->err, -EINVAL,
+					 "unknown option '-%c' (only -h, -q and -v have one dash)",
+					 *letters);
 	}
 	return code;
 }
@@ -231,9 +217,9 @@ static int parse_all(struct parser *parser)
 		else if (strcmp(text, "--") == 0)
 			only_arguments = true;
 		else if (text[1] == '-')
-			code = parse_long(parser, text + 2);
+			code = take_long(parser, text + 2);
 		else
-			code = parse_letters(parser, text + 1);
+			code = take_letters(parser, text + 1);
 	}
 	return code;
 }

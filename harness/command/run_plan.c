@@ -228,14 +228,6 @@ static int data_open(const struct config *config, struct dataset *dataset, const
 
 /* --- making the plan -------------------------------------------------------------------------- */
 
-static unsigned usable_cores(void)
-{
-	cpu_set_t set;
-	if (sched_getaffinity(0, sizeof set, &set) != 0)
-		return 1;
-	return (unsigned)CPU_COUNT(&set);
-}
-
 /* run.name, else the file's name without its ending; a folder's name in any case. */
 static void choose_name(struct plan *plan)
 {
@@ -263,21 +255,6 @@ static void prefix_settings(const struct plan *plan, size_t point, int code, str
 	if (text.data)
 		(void)error_prefix(err, code, "%s", text.data);
 	buffer_release(&text);
-}
-
-static void note_refusal(struct plan *plan, int code, const struct error *err)
-{
-	if (plan->refused++ > 0)
-		return;
-	plan->refusal = *err;
-	plan->refusal_code = code;
-}
-
-static int note_lack(struct plan *plan, const struct error *err)
-{
-	if (plan->lacking++ == 0 && err)
-		plan->lack = *err;
-	return 0;
 }
 
 /* Settings of a real device's step make no difference to an emulated one: a sweep over them would compare chance. */
@@ -313,8 +290,11 @@ static int check_point(struct plan *plan, size_t point, struct error *err)
 		code = backend_validate(&config, err);
 		if (!code)
 			code = check_emulated_axes(plan, &config, err);
-		if (code == -ENOTSUP) /* the node's lack, not the file's mistake */
-			code = note_lack(plan, err);
+		if (code == -ENOTSUP) { /* the node's lack, not the file's mistake */
+			if (plan->lacking++ == 0)
+				plan->lack = *err;
+			code = 0;
+		}
 	}
 	if (!code)
 		plan_cost_add_time(&plan->cost, &config);
@@ -360,13 +340,6 @@ static void describe_step(struct plan *plan, const struct config *config)
 		step->reference[0] = '\0';
 }
 
-static void describe_engine(struct plan *plan, const struct config *config)
-{
-	const struct source_ops *ops =
-		source_choose(config, plan->engine_note, sizeof plan->engine_note, NULL);
-	(void)snprintf(plan->engine, sizeof plan->engine, "%s", ops ? ops->name : "none");
-}
-
 static bool sweeps_section(const struct config *config, const char *section)
 {
 	for (size_t i = 0; i < config->axis_count; i++)
@@ -382,7 +355,9 @@ static int describe_first(struct plan *plan, struct error *err)
 	const int code = config_grid_point(&plan->config, &plan->grid, 0, &config, err);
 	if (!code) {
 		describe_step(plan, &config);
-		describe_engine(plan, &config);
+		const struct source_ops *ops =
+			source_choose(&config, plan->engine_note, sizeof plan->engine_note, NULL);
+		(void)snprintf(plan->engine, sizeof plan->engine, "%s", ops ? ops->name : "none");
 	}
 	config_release(&config);
 	const size_t used = strlen(plan->step.description);
@@ -407,7 +382,9 @@ int plan_open(
 		return code;
 	choose_name(plan);
 	config_hash(&plan->config, plan->hash);
-	plan->cores = usable_cores();
+	cpu_set_t cores;
+	plan->cores =
+		sched_getaffinity(0, sizeof cores, &cores) == 0 ? (unsigned)CPU_COUNT(&cores) : 1;
 	plan->limits = limits_count(&plan->config);
 	return describe_first(plan, err);
 }
@@ -439,8 +416,10 @@ static int plan_points(struct plan *plan, struct error *err)
 	for (size_t point = 0; point < plan->grid.points; point++) {
 		struct error refusal;
 		const int code = plan_point(plan, point, &refusal);
-		if (code)
-			note_refusal(plan, code, &refusal);
+		if (code && plan->refused++ == 0) {
+			plan->refusal = refusal;
+			plan->refusal_code = code;
+		}
 	}
 	if (plan->refused == plan->grid.points)
 		return error_set(err, plan->refusal_code, "%s", plan->refusal.text);
@@ -469,17 +448,6 @@ static int plan_limits(struct plan *plan, struct error *err)
 	return code;
 }
 
-/* Now that the classes are known. */
-static int describe_products(struct plan *plan, struct error *err)
-{
-	struct config config = {0};
-	const int code = config_grid_point(&plan->config, &plan->grid, 0, &config, err);
-	if (!code)
-		step_facts_products(&config, (uint32_t)plan->dataset.class_count, &plan->step);
-	config_release(&config);
-	return code;
-}
-
 int plan_data(struct plan *plan, const struct invocation *invocation, bool make, struct error *err)
 {
 	/* Before anything is generated. */
@@ -500,7 +468,14 @@ int plan_data(struct plan *plan, const struct invocation *invocation, bool make,
 	code = plan_points(plan, err);
 	if (!code)
 		code = plan_limits(plan, err);
-	return code ? code : describe_products(plan, err);
+	/* Now that the classes are known. */
+	struct config first = {0};
+	if (!code)
+		code = config_grid_point(&plan->config, &plan->grid, 0, &first, err);
+	if (!code)
+		step_facts_products(&first, (uint32_t)plan->dataset.class_count, &plan->step);
+	config_release(&first);
+	return code;
 }
 
 void plan_close(struct plan *plan)

@@ -53,16 +53,6 @@ static void label_point(const struct session *session, size_t point, char *out, 
 	buffer_release(&text);
 }
 
-static void session_show_run(struct session *session, const char *label, bool limit)
-{
-	const struct live_begin begin = {.label = label,
-		.limit = limit,
-		.done = session->progress.done,
-		.total = session->progress.total,
-		.rest_s = progress_rest_seconds(&session->progress)};
-	live_show_run(session->live, &begin);
-}
-
 /* What a repetition leaves beside its measurement. */
 struct recordings {
 	struct traces traces;
@@ -81,9 +71,14 @@ static int session_run_pipeline(struct session *session, const struct config *co
 		.context = &session->progress,
 		.traces = recordings ? &recordings->traces : NULL,
 		.timeline = recordings && first ? &recordings->timeline : NULL,
-		.live = live_show_feed(session->live)};
+		.live = &session->live->feed};
 	const double started = clock_utc_seconds();
-	session_show_run(session, label, !recordings);
+	const struct live_begin begin = {.label = label,
+		.limit = !recordings,
+		.done = session->progress.done,
+		.total = session->progress.total,
+		.rest_s = progress_rest_seconds(&session->progress)};
+	live_show_run(session->live, &begin);
 	progress_begin(&session->progress, label);
 	const int code = pipeline_run(config, &session->plan.dataset, &control, m, err);
 	session->data_failed = session->data_failed || code == -EBADMSG;
@@ -98,19 +93,7 @@ static int session_run_pipeline(struct session *session, const struct config *co
 	return code;
 }
 
-/* A repetition without its traces is still one. */
-static void session_save_traces(
-	struct session *session, const struct measurement *m, const struct traces *traces)
-{
-	struct error err = {0};
-	if (traces->stage_count == 0 || !record_save_traces(&session->record, traces, m, &err))
-		return;
-	if (!session->traces_lost)
-		log_warn("%s; repetitions are kept without their traces", err.text);
-	session->traces_lost = true;
-}
-
-/* Nor does one without its timeline. */
+/* A repetition without its timeline is still one. */
 static void session_save_timeline(
 	struct session *session, const struct measurement *m, const struct timeline *timeline)
 {
@@ -138,8 +121,14 @@ static void session_save_timeline(
 static void session_save(
 	struct session *session, const struct measurement *m, const struct recordings *recordings)
 {
+	const struct traces *traces = &recordings->traces;
 	struct error err = {0};
-	session_save_traces(session, m, &recordings->traces);
+	/* So is one without its traces. */
+	if (traces->stage_count > 0 && record_save_traces(&session->record, traces, m, &err)) {
+		if (!session->traces_lost)
+			log_warn("%s; repetitions are kept without their traces", err.text);
+		session->traces_lost = true;
+	}
 	session_save_timeline(session, m, recordings->timeline);
 	const int code = record_append(&session->record, m, &err);
 	if (code)
@@ -214,14 +203,6 @@ static bool limit_is_known(const struct record *record, const struct stage_limit
 	return false;
 }
 
-static void save_limit(struct session *session, const struct stage_limit *limit)
-{
-	struct error err = {0};
-	const int code = record_append_limit(&session->record, limit, &err);
-	if (code)
-		session_cannot_save(session, code, &err);
-}
-
 static void run_limit(struct session *session, const struct limit_job *job)
 {
 	struct error err = {0};
@@ -242,8 +223,9 @@ static void run_limit(struct session *session, const struct limit_job *job)
 	const bool whole = m->status != MEASUREMENT_INTERRUPTED;
 	measurement_release(m);
 	free(m);
-	if (whole)
-		save_limit(session, &limit);
+	const int saved = whole ? record_append_limit(&session->record, &limit, &err) : 0;
+	if (saved)
+		session_cannot_save(session, saved, &err);
 }
 
 static void measure_repetition(void *context, uint32_t point, uint32_t repeat)
@@ -317,21 +299,6 @@ static bool session_measure_more(struct session *session, size_t repeats, uint64
 	return session->record.entry_count > count;
 }
 
-/* In flight on average: Little's law. */
-static double files_in_flight(const struct point_summary *point)
-{
-	const struct stage_summary *read = summary_stage(point, STAGE_READ_NAME);
-	return read ? point->median * histogram_mean(&read->service) * 1e-9 : 0;
-}
-
-static double slowest_rate(const struct diagnosis *diagnosis)
-{
-	double least = HUGE_VAL;
-	for (size_t i = 0; i < diagnosis->phase_count; i++)
-		least = fmin(least, diagnosis->phases[i].throughput);
-	return least;
-}
-
 /* What tells more of the storage; repeats 0: nothing, or there is nothing more to tell. */
 struct storage_wish {
 	size_t repeats;
@@ -346,8 +313,14 @@ static struct storage_wish wish_of(const struct session *session, const struct d
 		return (struct storage_wish){0};
 	/* Latency and a full store look alike at one depth: a warm-up that has the time for others. */
 	if (strcmp(v->resource, "unknown") == 0 && dither_longer_ns(config) > 0) {
-		const uint64_t ns =
-			dither_warmup_ns(slowest_rate(&d->diagnosis), files_in_flight(d->summary));
+		const struct stage_summary *read = summary_stage(d->summary, STAGE_READ_NAME);
+		/* Little's law. */
+		const double in_flight =
+			read ? d->summary->median * histogram_mean(&read->service) * 1e-9 : 0;
+		double slowest = HUGE_VAL;
+		for (size_t i = 0; i < d->diagnosis.phase_count; i++)
+			slowest = fmin(slowest, d->diagnosis.phases[i].throughput);
+		const uint64_t ns = dither_warmup_ns(slowest, in_flight);
 		const uint64_t set_ns = (uint64_t)config_integer(config, KEY_MEASURE_WARMUP);
 		return (struct storage_wish){.repeats = ns > set_ns, .warmup_ns = ns};
 	}
@@ -449,7 +422,7 @@ static void session_measure(struct session *session)
 	const double each = plan_repetition_seconds(&session->plan);
 	session->progress = (struct progress){.total = session->item_count + limits_to_go(session),
 		.each_seconds = each,
-		.hidden = live_show_has_view(session->live)};
+		.hidden = session->live->watch != NULL};
 	if (session->adaptive)
 		measure_adaptively(session);
 	for (size_t i = 0; i < session->item_count && !session_stopped(session); i++)
@@ -461,7 +434,7 @@ static void session_measure(struct session *session)
 		if (!limit_is_known(&session->record, &session->limits.jobs[i].limit))
 			run_limit(session, &session->limits.jobs[i]);
 	log_progress_end();
-	live_show_phase(session->live, LIVE_REPORTING);
+	live_feed_phase(&session->live->feed, LIVE_REPORTING);
 }
 
 /* --- the end: what was measured becomes a report, files and an exit status -------------------- */
@@ -566,9 +539,15 @@ static int session_finish(struct session *session, struct error *err)
 
 /* --- from plan to exit status ----------------------------------------------------------------- */
 
-static int refuse_sweep(const struct plan *plan, struct error *err)
+/* A run alone has no limits measured unless the user asks: they take longer than the run. */
+static int make_one_point(struct session *session, struct error *err)
 {
+	struct plan *plan = &session->plan;
 	struct buffer names = {0};
+	if (!plan->config.is_set[KEY_MEASURE_LIMITS])
+		plan->limits = 0;
+	if (plan->config.axis_count == 0)
+		return 0;
 	for (size_t i = 0; i < plan->config.axis_count; i++) {
 		const struct key *key = &config_keys[plan->config.axes[i].key];
 		buffer_format(&names, "%s%s.%s", i ? ", " : "", key->section, key->name);
@@ -578,17 +557,6 @@ static int refuse_sweep(const struct plan *plan, struct error *err)
 		plan->config.path ? plan->config.path : plan->name, names.data ? names.data : "");
 	buffer_release(&names);
 	return code;
-}
-
-/* A run alone has no limits measured unless the user asks: they take longer than the run. */
-static int make_one_point(struct session *session, struct error *err)
-{
-	struct plan *plan = &session->plan;
-	if (plan->config.axis_count > 0)
-		return refuse_sweep(plan, err);
-	if (!plan->config.is_set[KEY_MEASURE_LIMITS])
-		plan->limits = 0;
-	return 0;
 }
 
 static int list_items(struct session *session, struct error *err)

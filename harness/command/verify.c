@@ -125,53 +125,35 @@ static struct experiment *experiments_add(struct context *context, enum experime
 	return e;
 }
 
-/* What is slow already gets slower by the factor. */
-static int slow_down(const struct context *context, const struct stage *stage, double factor,
-	struct config *config)
-{
-	char text[REAL_BYTES];
-	(void)snprintf(text, sizeof text, "%.9g", factor * config_real(config, stage->factor));
-	return config_set_key(config, stage->factor, text, context->err);
-}
-
 /* --- their predictions -------------------------------------------------------------------------------- */
-
-static void experiments_predict(
-	const struct context *context, const struct model *model, struct experiment *e)
-{
-	struct prediction prediction;
-	struct error why = {0};
-	if (model_predict(model, EFFORT, &prediction, &why)) {
-		(void)snprintf(e->why, sizeof e->why, "no prediction: %.*s",
-			EXPERIMENT_WHAT_BYTES / 2, why.text);
-		return;
-	}
-	e->predicted = prediction.throughput / context->base;
-	e->predicted_90 = (struct interval){
-		prediction.interval.low / context->base, prediction.interval.high / context->base};
-}
 
 /* The stage's first `costs` costs, times `factor`. */
 static void predict_scaled(const struct context *context, const struct stage *stage, size_t costs,
 	double factor, struct experiment *e)
 {
 	struct model model = {0};
+	struct prediction prediction;
 	struct error why = {0};
-	const struct diagnosed *d = context->diagnosed;
+	const char *reason = NULL;
 	if (isnan(context->base)) {
+		reason = context->diagnosed->why_not;
+	} else if (model_copy(&model, &context->diagnosed->calibration.model, &why)) {
+		reason = why.text;
+	} else {
+		for (size_t i = 0; i < costs; i++)
+			model.replay.scale[stage->costs[i]] *= factor;
+		if (model_predict(&model, EFFORT, &prediction, &why))
+			reason = why.text;
+		model_close(&model);
+	}
+	if (reason) {
 		(void)snprintf(e->why, sizeof e->why, "no prediction: %.*s",
-			EXPERIMENT_WHAT_BYTES / 2, d->why_not);
+			EXPERIMENT_WHAT_BYTES / 2, reason);
 		return;
 	}
-	if (model_copy(&model, &d->calibration.model, &why)) {
-		(void)snprintf(e->why, sizeof e->why, "no prediction: %.*s",
-			EXPERIMENT_WHAT_BYTES / 2, why.text);
-		return;
-	}
-	for (size_t i = 0; i < costs; i++)
-		model.replay.scale[stage->costs[i]] *= factor;
-	experiments_predict(context, &model, e);
-	model_close(&model);
+	e->predicted = prediction.throughput / context->base;
+	e->predicted_90 = (struct interval){
+		prediction.interval.low / context->base, prediction.interval.high / context->base};
 }
 
 /* --- each kind ----------------------------------------------------------------------------------- */
@@ -210,7 +192,10 @@ static int add_slow_down(struct context *context, const struct stage *stage, dou
 		experiments_add(context, EXPERIMENT_SLOW, stage->name, factor, &config, &code);
 	if (!e)
 		return code;
-	code = slow_down(context, stage, factor, config);
+	/* What is slow already gets slower by the factor. */
+	char text[REAL_BYTES];
+	(void)snprintf(text, sizeof text, "%.9g", factor * config_real(config, stage->factor));
+	code = config_set_key(config, stage->factor, text, context->err);
 	(void)snprintf(
 		e->what, sizeof e->what, "%s %.0f %% slower", stage->name, 100 * (factor - 1));
 	/* A step that computes on cores is all host time, and slowed down as a whole. */
@@ -263,15 +248,6 @@ static int make_baseline(struct context *context)
 	return code;
 }
 
-static void find_base(struct context *context)
-{
-	struct prediction prediction;
-	struct error why = {0};
-	const struct diagnosed *d = context->diagnosed;
-	if (d->calibrated && model_predict(&d->calibration.model, EFFORT, &prediction, &why) == 0)
-		context->base = prediction.throughput;
-}
-
 /* Adds to verification->experiments, predictions included; only stages that the pipeline has.  A variant
  * that cannot be, or that the replay cannot predict, says why. */
 static int experiments_open(struct experiments *experiments, struct verification *verification,
@@ -285,8 +261,11 @@ static int experiments_open(struct experiments *experiments, struct verification
 		.err = err};
 	const struct config *config = &diagnosed->config;
 	int code = make_baseline(&context);
-	if (!code)
-		find_base(&context);
+	struct prediction prediction;
+	struct error why;
+	if (!code && diagnosed->calibrated &&
+		model_predict(&diagnosed->calibration.model, EFFORT, &prediction, &why) == 0)
+		context.base = prediction.throughput;
 	if (!code)
 		code = add_knob(&context);
 	for (size_t i = 0; i < STAGE_COUNT && !code; i++)
@@ -328,14 +307,6 @@ static int set_time(struct config *config, double warmup_s, double duration_s, s
 	if (!code && shorter < window)
 		code = set_seconds(config, KEY_MEASURE_WINDOW, shorter, err);
 	return code;
-}
-
-/* What this one is interleaved with. */
-static const struct config *experiments_baseline(
-	const struct experiments *experiments, const struct experiment *experiment)
-{
-	return experiment_is_late(experiment) ? &experiments->late_baseline
-					      : &experiments->baseline;
 }
 
 /* How long each run takes, in all configurations. */
@@ -495,11 +466,13 @@ static int run_block(struct verify *verify, size_t experiment, double *ratio,
 	bool is_variant[EXPERIMENT_RUNS];
 	double throughputs[EXPERIMENT_RUNS];
 	int code = 0;
+	/* What this one is interleaved with. */
+	const struct config *baseline = experiment_is_late(e) ? &verify->experiments.late_baseline
+							      : &verify->experiments.baseline;
 	experiment_order(verify->v->seed, experiment, e->blocks, is_variant);
 	for (int i = 0; i < EXPERIMENT_RUNS && !code; i++)
 		code = run_once(verify,
-			is_variant[i] ? &verify->experiments.variants[experiment]
-				      : experiments_baseline(&verify->experiments, e),
+			is_variant[i] ? &verify->experiments.variants[experiment] : baseline,
 			is_variant[i] ? e->what : "unchanged", &throughputs[i], err);
 	if (!code)
 		*ratio = experiment_ratio(throughputs, is_variant, baselines);
@@ -526,17 +499,6 @@ static bool time_is_left(const struct verify *verify)
 {
 	return verify_spent_s(verify) + (double)verify->block_ns / (double)NS_PER_S <
 	       verify->v->budget_s;
-}
-
-/* Once every experiment has its first blocks: their spread is known then, and no repeat takes another's time. */
-static void set_aside(struct verification *v)
-{
-	const size_t moved = verification_set_aside(v);
-	if (moved == v->count)
-		return;
-	log_info("verify: the baseline changed during a block of '%s': measuring it again",
-		v->experiments[moved].what);
-	verification_weigh(v);
 }
 
 /* A variant that cannot run, twice, ends that experiment alone. */
@@ -566,8 +528,16 @@ static int take_block(struct verify *verify, size_t next, struct error *err)
 	}
 	verify->v->spent_s = verify_spent_s(verify);
 	verification_weigh(verify->v);
-	if (verify->v->untried == 0 && time_is_left(verify))
-		set_aside(verify->v);
+	/* Once every experiment has its first blocks: their spread is known then, and no repeat takes another's time. */
+	if (verify->v->untried == 0 && time_is_left(verify)) {
+		const size_t moved = verification_set_aside(verify->v);
+		if (moved < verify->v->count) {
+			log_info(
+				"verify: the baseline changed during a block of '%s': measuring it again",
+				verify->v->experiments[moved].what);
+			verification_weigh(verify->v);
+		}
+	}
 	return save(verify, err);
 }
 
