@@ -24,15 +24,18 @@ struct findings {
 	size_t count;
 };
 
-static struct doctor_finding *next_finding(
-	struct findings *findings, enum doctor_level level, const char *subject)
+/* consequence, remedy: "": there is none. */
+static void add_finding(struct findings *findings, enum doctor_level level, const char *subject,
+	const char *name, const char *state, const char *consequence, const char *remedy)
 {
 	struct doctor_finding *finding = &findings->all[findings->count];
 	if (findings->count + 1 < ALL_MAX)
 		findings->count++;
 	*finding = (struct doctor_finding){.level = level};
-	(void)snprintf(finding->subject, sizeof finding->subject, "%s", subject);
-	return finding;
+	(void)snprintf(finding->subject, sizeof finding->subject, "%s%s", subject, name);
+	(void)snprintf(finding->state, sizeof finding->state, "%s", state);
+	(void)snprintf(finding->consequence, sizeof finding->consequence, "%s", consequence);
+	(void)snprintf(finding->remedy, sizeof finding->remedy, "%s", remedy);
 }
 
 static void doctor_add_sources(struct findings *findings)
@@ -42,82 +45,56 @@ static void doctor_add_sources(struct findings *findings)
 		const char *reason = source_list[i]->unavailable
 					     ? source_list[i]->unavailable(why, sizeof why)
 					     : NULL;
-		char subject[sizeof findings->all[0].subject];
-		(void)snprintf(subject, sizeof subject, "engine %s", source_list[i]->name);
-		struct doctor_finding *finding =
-			next_finding(findings, reason ? DOCTOR_LACKS : DOCTOR_OK, subject);
-		(void)snprintf(
-			finding->state, sizeof finding->state, "%s", reason ? reason : "works");
-		if (reason)
-			(void)snprintf(finding->consequence, sizeof finding->consequence,
-				"read.engine = auto uses pread instead; asked for by name, a run exits with "
-				"status 3");
+		add_finding(findings, reason ? DOCTOR_LACKS : DOCTOR_OK, "engine ",
+			source_list[i]->name, reason ? reason : "works",
+			reason ? "read.engine = auto uses pread instead; asked for by name, a run exits with "
+				 "status 3"
+			       : "",
+			"");
 	}
-}
-
-/* What there is of it, versions and devices, also where something is lacking. */
-static void state_backend(
-	struct doctor_finding *finding, const struct backend_ops *ops, const char *reason)
-{
-	char details[WHY_BYTES] = "";
-	if (ops->details)
-		(void)ops->details(details, sizeof details);
-	(void)snprintf(finding->state, sizeof finding->state, "%s%s%s", reason ? reason : "works",
-		*details ? (reason ? "; " : ": ") : "", details);
 }
 
 static void add_backends(struct findings *findings)
 {
 	for (size_t i = 0; backend_list[i]; i++) {
+		const struct backend_ops *ops = backend_list[i];
 		char why[WHY_BYTES];
-		const char *reason = backend_list[i]->unavailable
-					     ? backend_list[i]->unavailable(why, sizeof why)
-					     : NULL;
-		char subject[sizeof findings->all[0].subject];
-		(void)snprintf(subject, sizeof subject, "backend %s", backend_list[i]->name);
-		struct doctor_finding *finding =
-			next_finding(findings, reason ? DOCTOR_NOTE : DOCTOR_OK, subject);
-		state_backend(finding, backend_list[i], reason);
-		if (reason)
-			(void)snprintf(finding->consequence, sizeof finding->consequence, "%s",
-				backend_list[i]->on_cores
-					? "no step is computed on the CPU, and no matrix product is probed"
-					: "step.backend = auto emulates a device, and every output says so");
+		char details[WHY_BYTES] = "";
+		char state[sizeof findings->all[0].state];
+		const char *reason = ops->unavailable ? ops->unavailable(why, sizeof why) : NULL;
+		/* Versions and devices, also where something is lacking. */
+		if (ops->details)
+			(void)ops->details(details, sizeof details);
+		(void)snprintf(state, sizeof state, "%s%s%s", reason ? reason : "works",
+			*details ? (reason ? "; " : ": ") : "", details);
+		add_finding(findings, reason ? DOCTOR_NOTE : DOCTOR_OK, "backend ", ops->name,
+			state,
+			!reason ? ""
+			: ops->on_cores
+				? "no step is computed on the CPU, and no matrix product is probed"
+				: "step.backend = auto emulates a device, and every output says so",
+			"");
 	}
 }
 
 static void add_residency(struct findings *findings)
 {
 	bool available = false;
+	char state[sizeof findings->all[0].state];
 	const char *how = residency_method(&available);
-	struct doctor_finding *finding =
-		next_finding(findings, available ? DOCTOR_OK : DOCTOR_LACKS, "cache residency");
-	(void)snprintf(finding->state, sizeof finding->state, "%s%s",
-		available ? "measured by " : "", how);
-	if (!available)
-		(void)snprintf(finding->consequence, sizeof finding->consequence,
-			"read.cache = cold and warm cannot be proved, and are refused");
+	(void)snprintf(state, sizeof state, "%s%s", available ? "measured by " : "", how);
+	add_finding(findings, available ? DOCTOR_OK : DOCTOR_LACKS, "cache residency", "", state,
+		available ? "" : "read.cache = cold and warm cannot be proved, and are refused",
+		"");
 }
 
 static void add_charts(struct findings *findings)
 {
 	const char *why = page_charts_unavailable();
-	struct doctor_finding *finding =
-		next_finding(findings, why ? DOCTOR_NOTE : DOCTOR_OK, "charts");
-	(void)snprintf(finding->state, sizeof finding->state, "%s",
-		why ? why : "report.html draws them, without a network");
-	if (!why)
-		return;
-	(void)snprintf(
-		finding->consequence, sizeof finding->consequence, "report.html has tables only");
-	(void)snprintf(finding->remedy, sizeof finding->remedy,
-		"install npm, run 'make setup' once with a network, then 'make'");
-}
-
-static const char *level_word(enum doctor_level level)
-{
-	static const char *const words[] = {"ok", "note", "lacks"};
-	return words[level];
+	add_finding(findings, why ? DOCTOR_NOTE : DOCTOR_OK, "charts", "",
+		why ? why : "report.html draws them, without a network",
+		why ? "report.html has tables only" : "",
+		why ? "install npm, run 'make setup' once with a network, then 'make'" : "");
 }
 
 static void render_finding(
@@ -168,12 +145,13 @@ static int print_text(
 static int doctor_print_json(
 	const struct invocation *invocation, const struct findings *findings, struct error *err)
 {
+	static const char *const levels[] = {"ok", "note", "lacks"};
 	json_t *array = json_array();
 	int bad = array ? 0 : -ENOMEM;
 	for (size_t i = 0; i < findings->count && !bad; i++) {
 		const struct doctor_finding *finding = &findings->all[i];
 		bad = json_array_append_new(array,
-			json_pack("{s:s, s:o, s:o, s:o, s:o}", "level", level_word(finding->level),
+			json_pack("{s:s, s:o, s:o, s:o, s:o}", "level", levels[finding->level],
 				"subject", fields_text(finding->subject), "state",
 				fields_text(finding->state), "consequence",
 				fields_text(finding->consequence), "remedy",

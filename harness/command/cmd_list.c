@@ -37,12 +37,9 @@ struct listing {
 static void listing_add(
 	struct listing *listing, const char *name, const char *why_not, const char *text)
 {
-	json_t *row = json_object();
-	int bad = json_object_set_new(row, "name", fields_text(name));
-	bad |= json_object_set_new(row, "summary", fields_text(text));
-	bad |= json_object_set_new(
-		row, "unavailable", why_not ? fields_text(why_not) : json_null());
-	bad |= json_array_append_new(listing->rows, row);
+	json_t *row = json_pack("{s:o, s:o, s:o}", "name", fields_text(name), "summary",
+		fields_text(text), "unavailable", why_not ? fields_text(why_not) : json_null());
+	const bool bad = json_array_append_new(listing->rows, row) != 0;
 	listing->failed = listing->failed || bad;
 }
 

@@ -136,7 +136,7 @@ static bool has_anything(const struct ceilings *ceilings)
 	       isfinite(ceilings->clock_read_ns);
 }
 
-static int cmd_probe_probe_measure(struct probing *probing)
+static int probe_measure(struct probing *probing)
 {
 	struct error err = {0};
 	struct ceilings *ceilings = &probing->ceilings;
@@ -165,7 +165,7 @@ static int probe_print(const struct probing *probing, struct error *err)
 	return command_print(&text, err);
 }
 
-static int cmd_probe_probe_run(const struct invocation *invocation, struct error *err)
+static int probe_run(const struct invocation *invocation, struct error *err)
 {
 	struct probing *probing = calloc(1, sizeof *probing);
 	if (!probing)
@@ -177,7 +177,7 @@ static int cmd_probe_probe_run(const struct invocation *invocation, struct error
 		if (take_kept(probing))
 			log_info("kept results of this node; --fresh measures again");
 		else
-			status = cmd_probe_probe_measure(probing);
+			status = probe_measure(probing);
 		const int printed = probe_print(probing, err);
 		status = status ? status : printed;
 	}
@@ -214,5 +214,5 @@ const struct command command_probe = {
 		   OPTION_BIT(OPTION_PATH) | OPTION_BIT(OPTION_QUICK) | OPTION_BIT(OPTION_FRESH) |
 		   OPTION_BIT(OPTION_NO_CACHE),
 	.arguments_max = 1,
-	.run = cmd_probe_probe_run,
+	.run = probe_run,
 };

@@ -14,15 +14,6 @@
 
 /* --- which one -------------------------------------------------------------------------------------------- */
 
-static int read_point(const struct invocation *invocation, int64_t *point, struct error *err)
-{
-	const char *text = options_value(&invocation->options, OPTION_POINT);
-	*point = -1;
-	if (text && (units_parse_integer(text, point) != 0 || *point < 0))
-		return error_set(err, -EINVAL, "--point takes a number from 0 on, not '%s'", text);
-	return 0;
-}
-
 /* The one that is asked for, else the best. */
 static int top_choose_point(
 	const struct report *report, int64_t asked, uint32_t *point, struct error *err)
@@ -90,27 +81,22 @@ static int of_record(
 	return code;
 }
 
-/* A file that is none of a result's is taken for a timeline. */
-static bool top_is_file(const char *name)
-{
-	struct stat st;
-	return stat(name, &st) == 0 && S_ISREG(st.st_mode) && !saved_is_meant(name);
-}
-
 static int top_gather(
 	struct operations *out, const struct invocation *invocation, struct error *err)
 {
 	const char *name = invocation->options.arguments[0];
-	int64_t point;
-	int code = read_point(invocation, &point, err);
-	if (code)
-		return code;
-	if (top_is_file(name))
+	const char *text = options_value(&invocation->options, OPTION_POINT);
+	int64_t point = -1;
+	struct stat st;
+	if (text && (units_parse_integer(text, &point) != 0 || point < 0))
+		return error_set(err, -EINVAL, "--point takes a number from 0 on, not '%s'", text);
+	/* A file that is none of a result's is taken for a timeline. */
+	if (stat(name, &st) == 0 && S_ISREG(st.st_mode) && !saved_is_meant(name))
 		return point >= 0 ? error_set(err, -EINVAL,
 					    "--point needs a result; '%s' is a single file", name)
 				  : operations_read(out, name, NULL, err);
 	struct record record = {0};
-	code = saved_open(&record, name, SAVED_NEWEST, err);
+	int code = saved_open(&record, name, SAVED_NEWEST, err);
 	if (!code)
 		code = of_record(out, &record, point, err);
 	record_release(&record);

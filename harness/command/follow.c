@@ -21,26 +21,20 @@ static const double GAIN_LEAST = 0.03;
 
 /* --- measuring ----------------------------------------------------------------------------------- */
 
-struct taken {
-	char *folder;
-};
-
 static int follow_take_folder(void *context, const struct session_result *result, struct error *err)
 {
-	struct taken *taken = context;
+	char **folder = context;
 	(void)err;
 	if (result->report->good + result->report->unsteady > 0)
-		taken->folder = strdup(result->record->folder);
+		*folder = strdup(result->record->folder);
 	/* Not steady: the diagnosis says what it makes of it. */
-	return taken->folder && result->status == EXIT_STATUS_CANNOT ? EXIT_STATUS_DONE
-								     : result->status;
+	return *folder && result->status == EXIT_STATUS_CANNOT ? EXIT_STATUS_DONE : result->status;
 }
 
 int follow_measure(const struct invocation *invocation, const char *const *sets, size_t count,
 	const char *out, char **folder, struct error *err)
 {
 	struct invocation with = *invocation;
-	struct taken taken = {0};
 	const size_t before = invocation->options.set_count;
 	const char **all = calloc(before + count + 1, sizeof(*all));
 	*folder = NULL;
@@ -54,9 +48,8 @@ int follow_measure(const struct invocation *invocation, const char *const *sets,
 	with.options.set_count = before + count;
 	if (out)
 		with.options.out = out;
-	const int status = session_run(&with, true, follow_take_folder, &taken, err);
+	const int status = session_run(&with, true, follow_take_folder, folder, err);
 	free(all);
-	*folder = taken.folder;
 	return status;
 }
 
@@ -83,12 +76,6 @@ static void settings_add(struct settings *settings, const char *setting)
 		return;
 	settings->count += at == settings->count;
 	(void)snprintf(settings->text[at], SETTING_BYTES, "%s", setting);
-}
-
-static void add_recommended(struct settings *settings, const struct recommendation *r)
-{
-	for (size_t i = 0; i < r->setting_count; i++)
-		settings_add(settings, r->settings[i]);
 }
 
 static void join(const struct recommendation *r, char out[FOLLOW_SET_BYTES])
@@ -170,21 +157,16 @@ static void follow_end(struct way *way, const char *why)
 
 /* --- what is remembered -------------------------------------------------------------------------- */
 
-static const char *setting_of(const struct settings *settings, const char *key)
-{
-	for (size_t i = 0; i < settings->count; i++)
-		if (same_key(settings->text[i], key))
-			return settings->text[i];
-	return NULL;
-}
-
 /* Every key that any trial has set, as it was in this one. */
 static void spell_out(const struct way *way, const struct settings *set, struct trial *trial)
 {
 	trial->setting_count = 0;
 	for (size_t i = 0; i < way->keys.count && i < TRIED_CHANGES_MAX; i++) {
 		char *out = trial->settings[trial->setting_count++];
-		const char *text = setting_of(set, way->keys.text[i]);
+		const char *text = NULL;
+		for (size_t k = 0; k < set->count && !text; k++)
+			if (same_key(set->text[k], way->keys.text[i]))
+				text = set->text[k];
 		char name[SETTING_BYTES];
 		char value[CONFIG_VALUE_BYTES];
 		const int length = (int)strcspn(way->keys.text[i], "=");
@@ -219,16 +201,6 @@ static void add_trial(struct way *way, const struct trial *trial, const struct s
 		settings_add(&way->keys, set->text[i]);
 }
 
-/* At another place these are measurements, and no predictions of its. */
-static void forget_predictions(struct way *way)
-{
-	for (size_t i = 0; i < way->trials.count; i++) {
-		struct trial *trial = &way->trials.list[i];
-		trial->predicted = trial->predicted_90.low = trial->predicted_90.high = NAN;
-		trial_judge(trial);
-	}
-}
-
 /* --- a step -------------------------------------------------------------------------------------- */
 
 static void follow_move(
@@ -242,7 +214,12 @@ static void follow_move(
 	way->undone = 0;
 	free(*way->folder);
 	*way->folder = folder;
-	forget_predictions(way);
+	/* At another place these are measurements, and no predictions of its. */
+	for (size_t i = 0; i < way->trials.count; i++) {
+		struct trial *trial = &way->trials.list[i];
+		trial->predicted = trial->predicted_90.low = trial->predicted_90.high = NAN;
+		trial_judge(trial);
+	}
 }
 
 /* The verdict whose prediction failed is less sure, and its advice another: both follow from what is remembered. */
@@ -322,7 +299,8 @@ static int measure_step(struct way *way, const struct recommendation *r, struct 
 	join(r, step->trial.set);
 	log_info("follow %zu: setting %s, predicted %.0f samples/s", follow->count - 1,
 		step->trial.set, r->predicted);
-	add_recommended(&settings, r);
+	for (size_t i = 0; i < r->setting_count; i++)
+		settings_add(&settings, r->settings[i]);
 	for (size_t i = 0; i < settings.count; i++)
 		sets[i] = settings.text[i];
 	(void)snprintf(name, sizeof name, "follow-%zu", follow->count - 1);
@@ -369,15 +347,6 @@ static int walk(struct way *way, size_t steps, struct error *err)
 	return EXIT_STATUS_DONE;
 }
 
-static void tell_settings(const struct way *way)
-{
-	struct follow *follow = way->follow;
-	size_t used = 0;
-	for (size_t i = 0; i < way->kept.count && used < sizeof follow->set; i++)
-		used += (size_t)snprintf(follow->set + used, sizeof follow->set - used,
-			"%s--set %s", i ? " " : "", way->kept.text[i]);
-}
-
 /* What is there before any advice: measured, and predicted by nobody. */
 static int follow_begin(struct way *way, struct error *err)
 {
@@ -411,9 +380,12 @@ int follow_walk(const struct follow_means *means, size_t steps, char **folder,
 			.means = means, .follow = follow, .root = root, .folder = folder};
 		status = command_status(follow_begin(way, err));
 	}
+	size_t used = 0;
 	if (!status && way) {
 		status = walk(way, steps, err);
-		tell_settings(way);
+		for (size_t i = 0; i < way->kept.count && used < sizeof follow->set; i++)
+			used += (size_t)snprintf(follow->set + used, sizeof follow->set - used,
+				"%s--set %s", i ? " " : "", way->kept.text[i]);
 	}
 	if (way) {
 		config_release(&way->place.config);

@@ -172,16 +172,6 @@ static int make_new_folder(struct record *record, const struct plan *plan, struc
 		err, -EEXIST, "'%s' and the %d names after it are taken", path, FOLDER_TRIES);
 }
 
-/* The folder that is named, or a new one. */
-static int resume_choose_folder(
-	struct record *record, const struct plan *plan, const char *out, struct error *err)
-{
-	if (!out)
-		return make_new_folder(record, plan, err);
-	record->folder = strdup(out);
-	return record->folder ? 0 : error_set(err, -ENOMEM, "out of memory");
-}
-
 /* What an earlier 'mlbench probe' found out about this node becomes a part of the result. */
 static void add_ceilings(struct record *record, const struct plan *plan)
 {
@@ -272,7 +262,12 @@ static int open_new(struct record *record, const struct plan *plan,
 		return code;
 	add_facts(record, plan);
 	add_ceilings(record, plan);
-	code = resume_choose_folder(record, plan, invocation->options.out, err);
+	const char *out = invocation->options.out;
+	record->folder = out ? strdup(out) : NULL;
+	if (!out)
+		code = make_new_folder(record, plan, err);
+	else if (!record->folder)
+		code = error_set(err, -ENOMEM, "out of memory");
 	if (code)
 		return code;
 	code = record_create(record, err);

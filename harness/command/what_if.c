@@ -179,15 +179,6 @@ static int nearer(const void *a, const void *b)
 	return left->item < right->item ? -1 : left->item > right->item;
 }
 
-static double distance_to_asked(
-	const struct what_if *what_if, const struct forecast_space *space, size_t item)
-{
-	double least = HUGE_VAL;
-	for (size_t i = 0; i < what_if->grid.points; i++)
-		least = fmin(least, forecast_distance(space, item, what_if->alternatives[i].item));
-	return least;
-}
-
 static size_t list_candidates(const struct what_if *what_if, struct candidate *list)
 {
 	const struct forecast_space space = forecaster_space(&what_if->forecaster);
@@ -195,8 +186,11 @@ static size_t list_candidates(const struct what_if *what_if, struct candidate *l
 	for (size_t i = 0; i < what_if->point_count; i++) {
 		if (what_if->one_source && what_if->points[i] != what_if->base)
 			continue;
-		list[count++] = (struct candidate){
-			.item = i, .distance = distance_to_asked(what_if, &space, i)};
+		double least = HUGE_VAL;
+		for (size_t a = 0; a < what_if->grid.points; a++)
+			least = fmin(
+				least, forecast_distance(&space, i, what_if->alternatives[a].item));
+		list[count++] = (struct candidate){.item = i, .distance = least};
 	}
 	qsort(list, count, sizeof *list, nearer);
 	return count;
@@ -245,14 +239,6 @@ static void set_effort(struct forecaster *forecaster, size_t settings)
 
 /* --- options of --fleet ------------------------------------------------------------------------------------ */
 
-static int refuse_counts(const char *text, struct error *err)
-{
-	return error_set(err, -EINVAL,
-		"--fleet: '%s' is not a list of nodes from 1 to %d; write it as '1,8,64' or "
-		"'1-64*2'",
-		text, FLEET_NODES_MAX);
-}
-
 /* "8", or "1-64*2". */
 static int fleet_add_counts(struct fleet_answer *answer, const char *word)
 {
@@ -293,7 +279,12 @@ static int parse_counts(struct fleet_answer *answer, const char *text, struct er
 	for (char *word = strsep(&rest, ","); word && !code; word = strsep(&rest, ","))
 		code = fleet_add_counts(answer, word);
 	free(copy);
-	return code ? refuse_counts(text, err) : 0;
+	if (!code)
+		return 0;
+	return error_set(err, -EINVAL,
+		"--fleet: '%s' is not a list of nodes from 1 to %d; write it as '1,8,64' or "
+		"'1-64*2'",
+		text, FLEET_NODES_MAX);
 }
 
 static void note(struct fleet_answer *answer, const char *format, ...)
@@ -314,38 +305,36 @@ static int fleet_refuse(enum option_id id, const char *text, struct error *err)
 		option_specs[id].metavar);
 }
 
-static int read_rate(const struct options *options, enum option_id id, double missing,
-	double *value, struct error *err)
+static int read_quantity(const struct options *options, enum option_id id,
+	int (*parse)(const char *, uint64_t *), uint64_t least, double *value, struct error *err)
 {
 	const char *text = options_value(options, id);
-	uint64_t rate = 0;
-	*value = missing;
+	uint64_t number = 0;
 	if (!text)
 		return 0;
-	if (units_parse_rate(text, &rate) != 0 || rate == 0)
+	if (parse(text, &number) != 0 || number < least)
 		return fleet_refuse(id, text, err);
-	*value = (double)rate;
+	*value = (double)number;
 	return 0;
 }
 
 static int read_network(const struct options *options, struct fleet *fleet, struct error *err)
 {
-	const char *latency = options_value(options, OPTION_NETWORK_LATENCY);
 	const char *overlap = options_value(options, OPTION_OVERLAP);
-	const char *gradient = options_value(options, OPTION_GRADIENT_BYTES);
-	uint64_t number = 0;
-	if (latency && units_parse_duration(latency, &number) != 0)
-		return fleet_refuse(OPTION_NETWORK_LATENCY, latency, err);
-	fleet->network_latency_s = (double)number * 1e-9;
-	if (overlap && (units_parse_share(overlap, &fleet->overlap) != 0 || fleet->overlap < 0 ||
-			       fleet->overlap > 1))
-		return fleet_refuse(OPTION_OVERLAP, overlap, err);
-	fleet->gradient_bytes = NAN;
-	if (gradient && units_parse_size(gradient, &number) != 0)
-		return fleet_refuse(OPTION_GRADIENT_BYTES, gradient, err);
-	if (gradient)
-		fleet->gradient_bytes = (double)number;
-	return 0;
+	double latency_ns = 0;
+	int code = read_quantity(options, OPTION_NETWORK_BANDWIDTH, units_parse_rate, 1,
+		&fleet->network_bytes_per_s, err);
+	if (!code)
+		code = read_quantity(
+			options, OPTION_NETWORK_LATENCY, units_parse_duration, 0, &latency_ns, err);
+	fleet->network_latency_s = latency_ns * 1e-9;
+	if (!code && overlap &&
+		(units_parse_share(overlap, &fleet->overlap) != 0 || fleet->overlap < 0 ||
+			fleet->overlap > 1))
+		code = fleet_refuse(OPTION_OVERLAP, overlap, err);
+	return code ? code
+		    : read_quantity(options, OPTION_GRADIENT_BYTES, units_parse_size, 0,
+			      &fleet->gradient_bytes, err);
 }
 
 static int read_exchange(const struct options *options, struct fleet *fleet, struct error *err)
@@ -366,13 +355,12 @@ static int read_options(
 	const struct options *options, struct fleet_answer *answer, struct error *err)
 {
 	struct fleet *fleet = &answer->fleet;
+	fleet->storage_bytes_per_s = fleet->network_bytes_per_s = HUGE_VAL;
+	fleet->gradient_bytes = NAN;
 	int code = parse_counts(answer, options_value(options, OPTION_FLEET), err);
 	if (!code)
-		code = read_rate(
-			options, OPTION_STORAGE, HUGE_VAL, &fleet->storage_bytes_per_s, err);
-	if (!code)
-		code = read_rate(options, OPTION_NETWORK_BANDWIDTH, HUGE_VAL,
-			&fleet->network_bytes_per_s, err);
+		code = read_quantity(options, OPTION_STORAGE, units_parse_rate, 1,
+			&fleet->storage_bytes_per_s, err);
 	if (!code)
 		code = read_network(options, fleet, err);
 	return code ? code : read_exchange(options, fleet, err);
@@ -452,14 +440,6 @@ static void add_note(struct alternative *alternative, const char *text)
 			alternative->notes[alternative->note_count++], NOTE_BYTES, "%s", text);
 }
 
-/* What model_alter had to say, beside what the calibration said already. */
-static void take_notes(struct alternative *alternative, const struct model *altered,
-	const struct model *calibrated)
-{
-	for (size_t i = calibrated->note_count; i < altered->note_count; i++)
-		add_note(alternative, altered->notes[i]);
-}
-
 /* step.time says what a step takes, whatever the device's name. */
 static void note_names(struct alternative *alternative, const struct what_if *what_if)
 {
@@ -515,7 +495,9 @@ static int what_if_explain(
 		nearest, &forecaster->items[alternative->item].config, &model, err);
 	if (code)
 		return code;
-	take_notes(alternative, &model, &nearest->model);
+	/* What model_alter had to say, beside what the calibration said already. */
+	for (size_t i = nearest->model.note_count; i < model.note_count; i++)
+		add_note(alternative, model.notes[i]);
 	note_names(alternative, what_if);
 	if (what_if->grid.points <= ELASTICITIES_MOST)
 		code = model_elasticities(&model, 1, &elasticities, err);
@@ -542,12 +524,6 @@ static int what_if_answer_one(
 	return code;
 }
 
-static bool out_of_time(const struct what_if *what_if, uint64_t begun)
-{
-	return atomic_load(what_if->invocation->stop) ||
-	       clock_thread_cpu_ns() - begun > WHAT_IF_SECONDS_MAX * NS_PER_S;
-}
-
 int what_if_answer(struct what_if *what_if, struct error *err)
 {
 	const struct forecast_input input = forecaster_input(&what_if->forecaster);
@@ -555,7 +531,9 @@ int what_if_answer(struct what_if *what_if, struct error *err)
 	forecast_errors_find(&input, &what_if->errors);
 	int code = 0;
 	for (size_t i = 0; i < what_if->grid.points && !code; i++) {
-		if (i > 0 && out_of_time(what_if, begun))
+		const uint64_t spent = clock_thread_cpu_ns() - begun;
+		if (i > 0 && (atomic_load(what_if->invocation->stop) ||
+				     spent > WHAT_IF_SECONDS_MAX * NS_PER_S))
 			break;
 		code = what_if_answer_one(what_if, &what_if->alternatives[i], err);
 	}
