@@ -155,8 +155,8 @@ static int main_run_command(const struct command *command, int argc, char **argv
 		else if (options_given(&invocation.options, OPTION_VERBOSE))
 			log_set_level(LOG_LEVEL_VERBOSE);
 		code = check_arguments(&invocation, err);
-		if (!code && options_value(&invocation.options, OPTION_NODE))
-			code = node_name_give(options_value(&invocation.options, OPTION_NODE), err);
+		if (!code && invocation.options.values[OPTION_NODE])
+			code = node_name_give(invocation.options.values[OPTION_NODE], err);
 		status = code ? command_status(code) : command->run(&invocation, err);
 	}
 	options_release(&invocation.options);

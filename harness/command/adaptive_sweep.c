@@ -7,7 +7,7 @@
 #include "harness/base/log.h"
 #include "harness/base/units.h"
 #include "harness/command/forecaster.h"
-#include "harness/command/run_plan.h"
+#include "harness/command/session.h"
 #include "harness/record/config_json.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ enum { ADAPTIVE_EFFORT = 8 };
 
 struct sweep {
 	const struct record *record;
-	const struct adaptive_hooks *hooks;
+	struct session *session; /* that measures */
 	struct forecaster forecaster;
 	struct forecast_errors errors;
 	enum adaptive_state *state; /* (points) */
@@ -115,13 +115,6 @@ static bool has_failed(const struct record *record, size_t point)
 	return false;
 }
 
-static void tell_why_not(struct sweep *sweep, size_t point)
-{
-	const struct forecaster_item *item = &sweep->forecaster.items[point];
-	if (!item->calibrated && sweep->said_why++ == 0)
-		log_warn("nothing can be predicted from point %zu: %s", point, item->why_not.text);
-}
-
 /* What the first few say of the cores holds from then on: the same whenever a sweep is resumed. */
 static void take_contention(struct sweep *sweep)
 {
@@ -138,7 +131,10 @@ static int take_measured(struct sweep *sweep, struct error *err)
 		if (is_measured(sweep->record, point)) {
 			sweep->state[point] = ADAPTIVE_MEASURED;
 			code = forecaster_calibrate(&sweep->forecaster, point, point, err);
-			tell_why_not(sweep, point);
+			const struct forecaster_item *item = &sweep->forecaster.items[point];
+			if (!item->calibrated && sweep->said_why++ == 0)
+				log_warn("nothing can be predicted from point %zu: %s", point,
+					item->why_not.text);
 		} else if (has_failed(sweep->record, point)) {
 			sweep->state[point] = ADAPTIVE_FAILED;
 		}
@@ -164,14 +160,6 @@ static bool misses(const struct sweep *sweep, size_t point)
 	       (measured < forecast->interval.low || measured > forecast->interval.high);
 }
 
-/* The point that was measured last; points when none was. */
-static size_t latest(const struct sweep *sweep)
-{
-	const struct record *record = sweep->record;
-	return record->entry_count > 0 ? record->entries[record->entry_count - 1].point
-				       : record->grid.points;
-}
-
 /* --- what is done ------------------------------------------------------------------------------ */
 
 static void adaptive_sweep_label(const struct sweep *sweep, size_t point, struct buffer *out)
@@ -180,15 +168,11 @@ static void adaptive_sweep_label(const struct sweep *sweep, size_t point, struct
 	report_settings(&view, point, out);
 }
 
-static bool adaptive_sweep_stopped(const struct sweep *sweep)
-{
-	return sweep->hooks->stopped(sweep->hooks->context);
-}
-
 static void measure_item(const struct sweep *sweep, uint32_t point, uint32_t repeat)
 {
-	if (!adaptive_sweep_stopped(sweep) && !record_has(sweep->record, point, repeat))
-		sweep->hooks->measure(sweep->hooks->context, point, repeat);
+	const struct schedule_item item = {.point = point, .repeat = repeat};
+	if (!session_stopped(sweep->session) && !record_has(sweep->record, point, repeat))
+		session_measure_item(sweep->session, &item);
 }
 
 static size_t count_missing(const struct sweep *sweep, size_t point)
@@ -201,7 +185,7 @@ static size_t count_missing(const struct sweep *sweep, size_t point)
 
 static void measure_point(const struct sweep *sweep, size_t point)
 {
-	sweep->hooks->expect(sweep->hooks->context, count_missing(sweep, point));
+	sweep->session->progress.total += count_missing(sweep, point);
 	for (uint32_t repeat = 0; repeat < sweep->repeats; repeat++)
 		measure_item(sweep, (uint32_t)point, repeat);
 }
@@ -216,7 +200,7 @@ static int measure_design(const struct sweep *sweep, struct error *err)
 	size_t missing = 0;
 	for (size_t i = 0; i < sweep->design_count; i++)
 		missing += count_missing(sweep, sweep->design[i]);
-	sweep->hooks->expect(sweep->hooks->context, missing);
+	sweep->session->progress.total += missing;
 	for (size_t i = 0; i < sweep->design_count * sweep->repeats; i++)
 		measure_item(sweep, (uint32_t)sweep->design[items[i].point], items[i].repeat);
 	free(items);
@@ -263,7 +247,10 @@ static void tell_miss(const struct sweep *sweep, size_t point, const struct fore
 
 static struct adaptive_choice adaptive_sweep_choose(const struct sweep *sweep)
 {
-	const size_t last = latest(sweep);
+	const struct record *record = sweep->record;
+	/* Measured last; points when none was. */
+	const size_t last = record->entry_count > 0 ? record->entries[record->entry_count - 1].point
+						    : record->grid.points;
 	const struct adaptive_input input = {.points = sweep->record->grid.points,
 		.state = sweep->state,
 		.measured = sweep->forecaster.measured,
@@ -275,16 +262,16 @@ static struct adaptive_choice adaptive_sweep_choose(const struct sweep *sweep)
 	return adaptive_next(&input);
 }
 
-static int go_on(struct sweep *sweep, bool *complete, struct error *err)
+static int go_on(struct sweep *sweep, struct error *err)
 {
 	take_contention(sweep);
 	int code = take_measured(sweep, err);
-	while (!code && !adaptive_sweep_stopped(sweep)) {
+	while (!code && !session_stopped(sweep->session)) {
 		forecast_all(sweep);
 		const struct adaptive_choice choice = adaptive_sweep_choose(sweep);
 		if (choice.stop) {
 			log_info("done: %s", adaptive_reason_words(choice.reason));
-			*complete = true;
+			sweep->session->complete = true;
 			return 0;
 		}
 		const struct forecast before = sweep->forecasts[choice.point];
@@ -292,7 +279,7 @@ static int go_on(struct sweep *sweep, bool *complete, struct error *err)
 		measure_point(sweep, choice.point);
 		if (count_missing(sweep, choice.point) == sweep->repeats)
 			sweep->state[choice.point] = ADAPTIVE_FAILED;
-		if (!adaptive_sweep_stopped(sweep))
+		if (!session_stopped(sweep->session))
 			code = take_measured(sweep, err);
 		if (!code && sweep->state[choice.point] == ADAPTIVE_MEASURED)
 			tell_miss(sweep, choice.point, &before);
@@ -300,19 +287,17 @@ static int go_on(struct sweep *sweep, bool *complete, struct error *err)
 	return code;
 }
 
-int adaptive_sweep_run(const struct record *record, const struct adaptive_hooks *hooks,
-	bool *complete, struct error *err)
+int adaptive_sweep_run(struct session *session, struct error *err)
 {
 	struct sweep *sweep = calloc(1, sizeof *sweep);
 	if (!sweep)
 		return error_set(err, -ENOMEM, "out of memory");
-	*complete = false;
-	int code = sweep_open(sweep, record, err);
-	sweep->hooks = hooks;
+	int code = sweep_open(sweep, &session->record, err);
+	sweep->session = session;
 	if (!code)
 		code = measure_design(sweep, err);
 	if (!code)
-		code = go_on(sweep, complete, err);
+		code = go_on(sweep, err);
 	sweep_close(sweep);
 	free(sweep);
 	return code;

@@ -12,18 +12,9 @@
 int adaptive_sweep_check(
 	const struct config *config, const struct config_grid *grid, struct error *err);
 
-struct adaptive_hooks {
-	/* Measures one repetition and appends it to the record. */
-	void (*measure)(void *context, uint32_t point, uint32_t repeat);
-	bool (*stopped)(void *context);
-	/* Repetitions that are about to be measured, more than was said before. */
-	void (*expect)(void *context, size_t repetitions);
-	void *context;
-};
-
-/* Goes on from what the record holds.  *complete: it ended by itself, rather than being stopped. */
-int adaptive_sweep_run(const struct record *record, const struct adaptive_hooks *hooks,
-	bool *complete, struct error *err);
+/* Goes on from what the session's record holds; session->complete: it ended by itself, rather than being stopped. */
+struct session;
+int adaptive_sweep_run(struct session *session, struct error *err);
 
 /* All that is computed of a record: report_diagnose, and, of an adaptive sweep, forecasts of the points
  * that were not measured. */

@@ -76,7 +76,7 @@ static double until_sure_level(double significance, unsigned look)
 
 static int compare_parse_format(struct comparing *c, struct error *err)
 {
-	const char *name = options_value(&c->invocation->options, OPTION_FORMAT);
+	const char *name = c->invocation->options.values[OPTION_FORMAT];
 	const bool json = command_wants_json(c->invocation);
 	c->format = json ? FORMAT_JSON : FORMAT_TEXT;
 	if (!name)
@@ -84,7 +84,7 @@ static int compare_parse_format(struct comparing *c, struct error *err)
 	for (int i = 0; i < FORMATS; i++)
 		if (strcmp(name, format_names[i]) == 0) {
 			c->format = i;
-			if (json && i != FORMAT_JSON && !c->invocation->options.out)
+			if (json && i != FORMAT_JSON && !c->invocation->options.values[OPTION_OUT])
 				return error_set(err, -EINVAL,
 					"--json writes JSON to standard output: --format %s needs --out",
 					name);
@@ -97,7 +97,7 @@ static int compare_parse_format(struct comparing *c, struct error *err)
 
 static int compare_parse_significance(struct comparing *c, struct error *err)
 {
-	const char *text = options_value(&c->invocation->options, OPTION_SIGNIFICANCE);
+	const char *text = c->invocation->options.values[OPTION_SIGNIFICANCE];
 	c->significance = SIGNIFICANCE_USUAL;
 	if (!text)
 		return 0;
@@ -124,7 +124,7 @@ static int parse_gates(struct comparing *c, struct error *err)
 static int parse_until_sure(struct comparing *c, struct error *err)
 {
 	const struct options *options = &c->invocation->options;
-	const char *text = options_value(options, OPTION_UNTIL_SURE);
+	const char *text = options->values[OPTION_UNTIL_SURE];
 	uint64_t ns = 0;
 	if (!text)
 		return 0;
@@ -565,7 +565,7 @@ static int compare_until_sure(struct comparing *c, struct error *err)
 	turns->c = c;
 	turns->plain = *c->invocation;
 	turns->plain.options.set_count = 0; /* they are in the saved configurations */
-	turns->plain.options.out = turns->plain.options.resume = NULL;
+	turns->plain.options.values[OPTION_OUT] = turns->plain.options.values[OPTION_RESUME] = NULL;
 	int code = live_show_open(&live, &turns->plain, &why);
 	if (!code)
 		code = until_sure_run_turns(turns, live, &why);
@@ -622,7 +622,7 @@ static int compare_render(const struct comparing *c, const struct compare_docume
 	case FORMAT_HTML:
 		return compare_html(document, out, err);
 	default:
-		style.colour = style.colour && !c->invocation->options.out;
+		style.colour = style.colour && !c->invocation->options.values[OPTION_OUT];
 		compare_text(document, &style, out);
 		return 0;
 	}
@@ -631,7 +631,7 @@ static int compare_render(const struct comparing *c, const struct compare_docume
 static int compare_write_all(
 	const struct comparing *c, const struct compare_document *document, struct error *err)
 {
-	const char *path = c->invocation->options.out;
+	const char *path = c->invocation->options.values[OPTION_OUT];
 	const bool json = command_wants_json(c->invocation);
 	struct buffer text = {0};
 	int status = EXIT_STATUS_DONE;

@@ -33,7 +33,7 @@ struct request {
 static int read_number(const struct options *options, enum option_id id, int64_t least,
 	int64_t most, int64_t *value, struct error *err)
 {
-	const char *text = options_value(options, id);
+	const char *text = options->values[id];
 	if (text && (units_parse_integer(text, value) != 0 || *value < least || *value > most))
 		return error_set(err, -EINVAL, "--%s takes a number from %lld to %lld, not '%s'",
 			option_specs[id].name, (long long)least, (long long)most, text);
@@ -42,7 +42,7 @@ static int read_number(const struct options *options, enum option_id id, int64_t
 
 static int read_budget(const struct options *options, double *budget_s, struct error *err)
 {
-	const char *text = options_value(options, OPTION_BUDGET);
+	const char *text = options->values[OPTION_BUDGET];
 	uint64_t ns;
 	*budget_s = VERIFY_BUDGET_DEFAULT_S;
 	if (!text)
@@ -123,17 +123,16 @@ static int diagnose_choose_point(const struct request *request, const struct rep
 static int verify_now(const struct request *request, struct finding *finding, struct error *err)
 {
 	struct invocation plain = *request->invocation;
-	struct plan *plan = calloc(1, sizeof *plan);
+	struct plan plan = {0};
 	plain.options.set_count = 0; /* they are in the saved configuration */
-	int code = plan ? config_copy(&plan->config, &finding->diagnosed.config, err)
-			: error_set(err, -ENOMEM, "out of memory");
+	int code = config_copy(&plan.config, &finding->diagnosed.config, err);
 	if (!code)
-		code = plan_open(plan, &plain, NULL, err);
+		code = plan_open(&plan, &plain, NULL, err);
 	if (!code)
-		code = plan_data(plan, &plain, true, err);
+		code = plan_data(&plan, &plain, true, err);
 	if (!code) {
 		const struct verify_job job = {.diagnosed = &finding->diagnosed,
-			.dataset = &plan->dataset,
+			.dataset = &plan.dataset,
 			.folder = finding->record.folder,
 			.budget_s = request->budget_s,
 			.stop = request->invocation->stop};
@@ -141,9 +140,7 @@ static int verify_now(const struct request *request, struct finding *finding, st
 		code = verify_run(&job, &finding->verification, err);
 		finding->verified = !code;
 	}
-	if (plan)
-		plan_close(plan);
-	free(plan);
+	plan_close(&plan);
 	return code;
 }
 
@@ -159,16 +156,13 @@ static double step_bound(const struct config *config)
 /* Before anything runs, as far as the configuration tells. */
 static int check_budget(const struct request *request, struct error *err)
 {
-	struct plan *plan = calloc(1, sizeof *plan);
-	int code = plan ? plan_open(plan, request->invocation,
-				  request->invocation->options.arguments[0], err)
-			: error_set(err, -ENOMEM, "out of memory");
+	struct plan plan = {0};
+	int code = plan_open(
+		&plan, request->invocation, request->invocation->options.arguments[0], err);
 	if (!code)
 		code = verify_check_budget(
-			&plan->config, step_bound(&plan->config), false, request->budget_s, err);
-	if (plan)
-		plan_close(plan);
-	free(plan);
+			&plan.config, step_bound(&plan.config), false, request->budget_s, err);
+	plan_close(&plan);
 	return code;
 }
 
@@ -212,13 +206,6 @@ static int diagnose_find(
 	if (!code)
 		code = diagnosed_open(&finding->diagnosed, &finding->report, point, err);
 	return code ? code : find_verification(request, finding, err);
-}
-
-static void finding_close(struct finding *finding)
-{
-	diagnosed_close(&finding->diagnosed);
-	report_close(&finding->report);
-	record_release(&finding->record);
 }
 
 /* --- what is printed ------------------------------------------------------------------------------ */
@@ -337,7 +324,9 @@ static int diagnose_run(const struct invocation *invocation, struct error *err)
 		if (!code && ((request.verify && finding->verified) || finding->followed))
 			renew_page(finding);
 	}
-	finding_close(finding);
+	diagnosed_close(&finding->diagnosed);
+	report_close(&finding->report);
+	record_release(&finding->record);
 	free(finding);
 	free(folder);
 	return status;

@@ -708,8 +708,8 @@ static int help_run(const struct invocation *invocation, struct error *err)
 	else if (options_given(options, OPTION_MAN_KEYS))
 		append_key_manual(&text);
 	else if (options_given(options, OPTION_COMPLETION))
-		code = completion_write(invocation->commands,
-			options_value(options, OPTION_COMPLETION), &text, err);
+		code = completion_write(
+			invocation->commands, options->values[OPTION_COMPLETION], &text, err);
 	else if (options->argument_count > 0)
 		code = topic.failed ? error_set(err, -ENOMEM, "out of memory")
 				    : help_on(invocation, topic.data, &text, err);

@@ -28,8 +28,8 @@ struct request {
 static int history_parse_format(
 	const struct options *options, enum format *format, struct error *err)
 {
-	const char *name = options_value(options, OPTION_FORMAT);
-	const char *out = options_value(options, OPTION_OUT);
+	const char *name = options->values[OPTION_FORMAT];
+	const char *out = options->values[OPTION_OUT];
 	*format = options_given(options, OPTION_JSON) ? FORMAT_JSON : FORMAT_TEXT;
 	if (*format == FORMAT_JSON && out && strcmp(out, "-") != 0)
 		return error_set(err, -EINVAL,
@@ -54,7 +54,7 @@ static int history_parse_format(
 static int history_parse_significance(
 	const struct options *options, double *share, struct error *err)
 {
-	const char *text = options_value(options, OPTION_SIGNIFICANCE);
+	const char *text = options->values[OPTION_SIGNIFICANCE];
 	*share = LEVEL_SIGNIFICANCE;
 	if (!text)
 		return 0;
@@ -66,8 +66,8 @@ static int history_parse_significance(
 
 static int parse_request(const struct options *options, struct request *request, struct error *err)
 {
-	const char *metric = options_value(options, OPTION_METRIC);
-	const char *since = options_value(options, OPTION_SINCE);
+	const char *metric = options->values[OPTION_METRIC];
+	const char *since = options->values[OPTION_SINCE];
 	*request = (struct request){0};
 	int code = history_parse_format(options, &request->format, err);
 	if (!code)
@@ -85,15 +85,15 @@ static void conditions_text(const struct options *options, struct buffer *out)
 {
 	for (size_t i = 0; i < options->condition_count; i++)
 		buffer_format(out, "%s%s", i ? ", " : "", options->conditions[i]);
-	if (options_value(options, OPTION_SINCE))
-		buffer_format(out, "%ssince %s", out->size ? ", " : "",
-			options_value(options, OPTION_SINCE));
+	if (options->values[OPTION_SINCE])
+		buffer_format(
+			out, "%ssince %s", out->size ? ", " : "", options->values[OPTION_SINCE]);
 }
 
 static int history_print_json(
 	const struct invocation *invocation, json_t *document, struct error *err)
 {
-	const char *out = options_value(&invocation->options, OPTION_OUT);
+	const char *out = invocation->options.values[OPTION_OUT];
 	if (!out || strcmp(out, "-") == 0)
 		return command_print_json(invocation, json_incref(document), err);
 	char *line = json_dumps(document, JSON_INDENT(1));
@@ -106,7 +106,7 @@ static int history_print_json(
 static int print_report(const struct invocation *invocation, const struct request *request,
 	const struct history_report *report, json_t *document, struct error *err)
 {
-	const char *out = options_value(&invocation->options, OPTION_OUT);
+	const char *out = invocation->options.values[OPTION_OUT];
 	struct style style = command_style(invocation);
 	struct buffer text = {0};
 	int code = 0;

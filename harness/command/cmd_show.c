@@ -89,7 +89,7 @@ const struct command command_show = {
 static int asked_point(const struct invocation *invocation, const struct report *report,
 	size_t *point, struct error *err)
 {
-	const char *text = options_value(&invocation->options, OPTION_POINT);
+	const char *text = invocation->options.values[OPTION_POINT];
 	const size_t points = report->record->grid.points;
 	char *end;
 	*point = points;
@@ -140,7 +140,7 @@ static int write_page(const struct invocation *invocation, struct report *report
 		code = report_complete(report, err);
 	if (code)
 		return command_status(code);
-	char *path = page_path(invocation->options.out, report->record->folder);
+	char *path = page_path(invocation->options.values[OPTION_OUT], report->record->folder);
 	code = path ? report_page_write(report, point, path, err)
 		    : error_set(err, -ENOMEM, "out of memory");
 	const int status = code ? command_status(code) : print_name(invocation, report, path, err);
@@ -230,8 +230,8 @@ static int write_folder(const struct export_ops *ops, const struct report *repor
 
 static int export_run(const struct invocation *invocation, struct error *err)
 {
-	const char *format = options_value(&invocation->options, OPTION_FORMAT);
-	const char *out = options_value(&invocation->options, OPTION_OUT);
+	const char *format = invocation->options.values[OPTION_FORMAT];
+	const char *out = invocation->options.values[OPTION_OUT];
 	const struct export_ops *ops;
 	struct saved saved = {0};
 	int code =

@@ -85,7 +85,7 @@ static int top_gather(
 	struct operations *out, const struct invocation *invocation, struct error *err)
 {
 	const char *name = invocation->options.arguments[0];
-	const char *text = options_value(&invocation->options, OPTION_POINT);
+	const char *text = invocation->options.values[OPTION_POINT];
 	int64_t point = -1;
 	struct stat st;
 	if (text && (units_parse_integer(text, &point) != 0 || point < 0))
@@ -110,9 +110,7 @@ static int top_print(
 {
 	if (command_wants_json(invocation))
 		return command_print_json(invocation,
-			operations_json(
-				operations, options_value(&invocation->options, OPTION_SORT)),
-			err);
+			operations_json(operations, invocation->options.values[OPTION_SORT]), err);
 	const struct style style = command_style(invocation);
 	struct buffer text = {0};
 	operations_text(operations, &style, &text);
@@ -122,7 +120,7 @@ static int top_print(
 static int top_command(const struct invocation *invocation, struct error *err)
 {
 	struct operations operations = {0};
-	const char *sort = options_value(&invocation->options, OPTION_SORT);
+	const char *sort = invocation->options.values[OPTION_SORT];
 	/* What cannot be sorted by is said before a large file is read. */
 	int code = operations_sort(&operations, sort, err);
 	if (!code)

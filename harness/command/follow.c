@@ -47,7 +47,7 @@ int follow_measure(const struct invocation *invocation, const char *const *sets,
 	with.options.sets = all;
 	with.options.set_count = before + count;
 	if (out)
-		with.options.out = out;
+		with.options.values[OPTION_OUT] = out;
 	const int status = session_run(&with, true, follow_take_folder, folder, err);
 	free(all);
 	return status;

@@ -156,7 +156,7 @@ static int begin_listening(struct live_show *show, struct error *err)
 	uint16_t port;
 	if (!options_given(options, OPTION_LISTEN))
 		return 0;
-	int code = listener_parse_port(options_value(options, OPTION_LISTEN), &port, err);
+	int code = listener_parse_port(options->values[OPTION_LISTEN], &port, err);
 	if (!code)
 		code = listener_open(&show->listener, show->feed.board, port, err);
 	if (!code)

@@ -150,10 +150,6 @@ static int keep_value(const struct parser *parser, enum option_id id, const char
 		options->conditions[options->condition_count++] = value;
 	else if (id == OPTION_REQUIRE)
 		options->requirements[options->requirement_count++] = value;
-	else if (id == OPTION_OUT)
-		options->out = value;
-	else if (id == OPTION_RESUME)
-		options->resume = value;
 	return 0;
 }
 
@@ -269,11 +265,6 @@ void options_release(struct options *options)
 	free(options->conditions);
 	free(options->requirements);
 	*options = (struct options){0};
-}
-
-const char *options_value(const struct options *options, enum option_id id)
-{
-	return options->values[id];
 }
 
 bool options_given(const struct options *options, enum option_id id)

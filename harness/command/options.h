@@ -72,8 +72,8 @@ extern const struct option_spec option_specs[OPTION_COUNT];
 
 struct options {
 	uint64_t given; /* bits of those that were */
-	const char *out, *resume;
-	const char *values[OPTION_COUNT]; /* of every option that takes one; the last given holds */
+	/* Of every option that takes one; the last given holds; NULL: it was not given. */
+	const char *values[OPTION_COUNT];
 	const char **sets; /* set_count assignments, in order; owned array, borrowed strings */
 	char *data_path;   /* one of them, that of --data; owned */
 	size_t set_count;
@@ -90,9 +90,6 @@ struct options {
 int options_parse(struct options *options, uint64_t allowed, int argc, const char *const *argv,
 	struct error *err);
 void options_release(struct options *options); /* safe on {0} */
-
-/* NULL when it was not given. */
-const char *options_value(const struct options *options, enum option_id id);
 
 bool options_given(const struct options *options, enum option_id id);
 

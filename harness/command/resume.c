@@ -98,7 +98,7 @@ static int newest_of_all(char **folder, struct error *err)
 static int find_run(const struct plan *plan, const struct invocation *invocation, bool has_config,
 	char **folder, struct error *err)
 {
-	const char *resume = invocation->options.resume;
+	const char *resume = invocation->options.values[OPTION_RESUME];
 	*folder = NULL;
 	if (strcmp(resume, "latest") != 0)
 		return record_find_newest(resume, folder, err);
@@ -135,10 +135,10 @@ int resume_plan(struct plan *plan, struct record *record, const struct invocatio
 	struct error *err)
 {
 	const struct options *options = &invocation->options;
-	if (options->resume && options->out)
+	if (options->values[OPTION_RESUME] && options->values[OPTION_OUT])
 		return error_set(err, -EINVAL,
 			"--resume and --out exclude each other: --resume names the folder");
-	if (options->resume)
+	if (options->values[OPTION_RESUME])
 		return open_old(plan, record, invocation, err);
 	if (options->argument_count == 0)
 		return error_set(err, -EINVAL, "'mlbench %s' needs CONFIG; see 'mlbench help %s'",
@@ -262,7 +262,7 @@ static int open_new(struct record *record, const struct plan *plan,
 		return code;
 	add_facts(record, plan);
 	add_ceilings(record, plan);
-	const char *out = invocation->options.out;
+	const char *out = invocation->options.values[OPTION_OUT];
 	record->folder = out ? strdup(out) : NULL;
 	if (!out)
 		code = make_new_folder(record, plan, err);
@@ -271,7 +271,7 @@ static int open_new(struct record *record, const struct plan *plan,
 	if (code)
 		return code;
 	code = record_create(record, err);
-	if (code && !invocation->options.out)
+	if (code && !invocation->options.values[OPTION_OUT])
 		(void)rmdir(record->folder);
 	return code;
 }
@@ -279,6 +279,6 @@ static int open_new(struct record *record, const struct plan *plan,
 int resume_record(struct record *record, const struct plan *plan,
 	const struct invocation *invocation, struct error *err)
 {
-	return invocation->options.resume ? record_continue(record, err)
-					  : open_new(record, plan, invocation, err);
+	return invocation->options.values[OPTION_RESUME] ? record_continue(record, err)
+							 : open_new(record, plan, invocation, err);
 }

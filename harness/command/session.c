@@ -38,9 +38,8 @@ static void session_cannot_save(struct session *session, int code, const struct 
 	log_error("%s; stopping here", err->text);
 }
 
-static bool session_stopped(void *context)
+bool session_stopped(const struct session *session)
 {
-	const struct session *session = context;
 	return atomic_load(session->invocation->stop) || session->trouble_code;
 }
 
@@ -228,31 +227,6 @@ static void run_limit(struct session *session, const struct limit_job *job)
 		session_cannot_save(session, saved, &err);
 }
 
-static void measure_repetition(void *context, uint32_t point, uint32_t repeat)
-{
-	struct session *session = context;
-	const struct schedule_item item = {.point = point, .repeat = repeat};
-	session_measure_item(session, &item);
-}
-
-static void expect_more(void *context, size_t repetitions)
-{
-	struct session *session = context;
-	session->progress.total += repetitions;
-}
-
-static void measure_adaptively(struct session *session)
-{
-	const struct adaptive_hooks hooks = {.measure = measure_repetition,
-		.stopped = session_stopped,
-		.expect = expect_more,
-		.context = session};
-	struct error err = {0};
-	const int code = adaptive_sweep_run(&session->record, &hooks, &session->complete, &err);
-	if (code)
-		session_cannot_save(session, code, &err);
-}
-
 /* --- as far as a verdict takes it ------------------------------------------------------------- */
 
 /* How many repetitions more, for a verdict or for its predictions; what cannot be loaded asks for none. */
@@ -420,11 +394,15 @@ static size_t limits_to_go(const struct session *session)
 static void session_measure(struct session *session)
 {
 	const double each = plan_repetition_seconds(&session->plan);
+	struct error err = {0};
+	int code = 0;
 	session->progress = (struct progress){.total = session->item_count + limits_to_go(session),
 		.each_seconds = each,
 		.hidden = session->live->watch != NULL};
 	if (session->adaptive)
-		measure_adaptively(session);
+		code = adaptive_sweep_run(session, &err);
+	if (code)
+		session_cannot_save(session, code, &err);
 	for (size_t i = 0; i < session->item_count && !session_stopped(session); i++)
 		session_measure_item(session, &session->items[i]);
 	if (session->sequel)

@@ -41,6 +41,9 @@ struct session {
 	char *page;                      /* report.html, once it is written; owned */
 };
 
+/* By the user, or because results cannot be saved. */
+bool session_stopped(const struct session *session);
+
 /* One repetition, saved as it ends. */
 void session_measure_item(struct session *session, const struct schedule_item *item);
 

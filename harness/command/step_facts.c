@@ -50,18 +50,17 @@ double step_facts_exchange(const struct config *config)
 	return is_emulated(config) ? backend_exchange_ns(config) : (double)NAN;
 }
 
-static bool is_same(const struct step_product *a, const struct step_product *b)
-{
-	return a->m == b->m && a->n == b->n && a->k == b->k && a->weights == b->weights;
-}
-
+/* Products of one shape are counted together. */
 static void step_facts_add_product(struct step_info *step, const struct step_product *product)
 {
-	for (size_t i = 0; i < step->product_count; i++)
-		if (is_same(&step->products[i], product)) {
-			step->products[i].count += product->count;
+	for (size_t i = 0; i < step->product_count; i++) {
+		struct step_product *known = &step->products[i];
+		if (known->m == product->m && known->n == product->n && known->k == product->k &&
+			known->weights == product->weights) {
+			known->count += product->count;
 			return;
 		}
+	}
 	if (step->product_count < STEP_PRODUCTS_MAX)
 		step->products[step->product_count++] = *product;
 }

@@ -23,7 +23,7 @@ enum { ASSIGNMENT_BYTES = 4096 };
 
 static int given_point(const struct what_if *what_if, size_t *point, struct error *err)
 {
-	const char *text = options_value(&what_if->invocation->options, OPTION_POINT);
+	const char *text = what_if->invocation->options.values[OPTION_POINT];
 	int64_t number;
 	if (units_parse_integer(text, &number) != 0 || number < 0 ||
 		(uint64_t)number >= what_if->record.grid.points)
@@ -308,7 +308,7 @@ static int fleet_refuse(enum option_id id, const char *text, struct error *err)
 static int read_quantity(const struct options *options, enum option_id id,
 	int (*parse)(const char *, uint64_t *), uint64_t least, double *value, struct error *err)
 {
-	const char *text = options_value(options, id);
+	const char *text = options->values[id];
 	uint64_t number = 0;
 	if (!text)
 		return 0;
@@ -320,7 +320,7 @@ static int read_quantity(const struct options *options, enum option_id id,
 
 static int read_network(const struct options *options, struct fleet *fleet, struct error *err)
 {
-	const char *overlap = options_value(options, OPTION_OVERLAP);
+	const char *overlap = options->values[OPTION_OVERLAP];
 	double latency_ns = 0;
 	int code = read_quantity(options, OPTION_NETWORK_BANDWIDTH, units_parse_rate, 1,
 		&fleet->network_bytes_per_s, err);
@@ -339,7 +339,7 @@ static int read_network(const struct options *options, struct fleet *fleet, stru
 
 static int read_exchange(const struct options *options, struct fleet *fleet, struct error *err)
 {
-	const char *text = options_value(options, OPTION_ALL_REDUCE);
+	const char *text = options->values[OPTION_ALL_REDUCE];
 	fleet->exchange = FLEET_EXCHANGE_CHEAPER;
 	if (!text)
 		return 0;
@@ -357,7 +357,7 @@ static int read_options(
 	struct fleet *fleet = &answer->fleet;
 	fleet->storage_bytes_per_s = fleet->network_bytes_per_s = HUGE_VAL;
 	fleet->gradient_bytes = NAN;
-	int code = parse_counts(answer, options_value(options, OPTION_FLEET), err);
+	int code = parse_counts(answer, options->values[OPTION_FLEET], err);
 	if (!code)
 		code = read_quantity(options, OPTION_STORAGE, units_parse_rate, 1,
 			&fleet->storage_bytes_per_s, err);

@@ -6,7 +6,6 @@
 #include "harness/base/hash.h"
 #include "harness/base/step_schedule.h"
 #include "harness/base/text.h"
-#include "harness/config/grid.h"
 #include "harness/config/tables.h"
 #include "harness/config/value.h"
 

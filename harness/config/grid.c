@@ -1,7 +1,5 @@
 /* The sweep's grid: the product of the axes, where zipped axes are one, less the excluded combinations.  The first axis of
  * the file is the slowest. */
-#include "harness/config/grid.h"
-
 #include "harness/config/value.h"
 
 #include <errno.h>

@@ -2,7 +2,6 @@
 #include "harness/base/buffer.h"
 #include "harness/base/units.h"
 #include "harness/config/config.h"
-#include "harness/config/grid.h"
 #include "harness/config/tables.h"
 #include "harness/config/value.h"
 

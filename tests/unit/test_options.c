@@ -40,8 +40,8 @@ static void takes_every_form(void **state)
 	assert_int_equal(o.set_count, 2);
 	assert_string_equal(o.sets[0], "x.y=1");
 	assert_string_equal(o.sets[1], "x.z=a=b");
-	assert_string_equal(o.out, "dir");
-	assert_null(o.resume);
+	assert_string_equal(o.values[OPTION_OUT], "dir");
+	assert_null(o.values[OPTION_RESUME]);
 	assert_true(options_given(&o, OPTION_QUIET));
 	assert_true(options_given(&o, OPTION_VERBOSE));
 	assert_true(options_given(&o, OPTION_JSON));
@@ -91,9 +91,9 @@ static void values_are_kept(void **state)
 	assert_int_equal(options_parse(&o, OPTION_BIT(OPTION_FLEET) | OPTION_BIT(OPTION_STORAGE), 4,
 				 argv, &err),
 		0);
-	assert_string_equal(options_value(&o, OPTION_FLEET), "8");
-	assert_string_equal(options_value(&o, OPTION_STORAGE), "1GB/s");
-	assert_null(options_value(&o, OPTION_POINT));
+	assert_string_equal(o.values[OPTION_FLEET], "8");
+	assert_string_equal(o.values[OPTION_STORAGE], "1GB/s");
+	assert_null(o.values[OPTION_POINT]);
 	options_release(&o);
 }
 
