@@ -1,4 +1,5 @@
 /* mlbench diagnose: which stage and which resource bind, what each alternative would gain, and the proof. */
+#include "harness/base/array.h"
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/log.h"
@@ -59,7 +60,7 @@ static int check_request(const struct request *request, struct error *err)
 {
 	static const enum option_id of_config[] = {OPTION_SET, OPTION_OUT, OPTION_FOLLOW};
 	const struct options *options = &request->invocation->options;
-	for (size_t i = 0; i < sizeof of_config / sizeof of_config[0]; i++)
+	for (size_t i = 0; i < COUNT(of_config); i++)
 		if (request->is_saved && options_given(options, of_config[i]))
 			return error_set(err, -EINVAL,
 				"--%s needs a CONFIG to measure; '%s' is a saved result",

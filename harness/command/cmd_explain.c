@@ -1,5 +1,6 @@
 /* mlbench explain: the runbook's entry for a verdict, or a list of verdicts. */
 #include "harness/analyze/verdict.h"
+#include "harness/base/array.h"
 #include "harness/base/text.h"
 #include "harness/command/command.h"
 #include "harness/command/glossary.h"
@@ -74,7 +75,7 @@ static int explain_render_list(const struct selection *selection, const struct s
 		{.head = "", .left = true}, {.head = "", .left = true, .wraps = true}};
 	struct table table;
 	int code = 0;
-	table_open(&table, columns, sizeof columns / sizeof columns[0]);
+	table_open(&table, columns, COUNT(columns));
 	for (size_t i = 0; i < selection->count && !code; i++) {
 		struct runbook_text entry;
 		code = entry_of(selection->kinds[i], &entry, err);

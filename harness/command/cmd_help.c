@@ -1,5 +1,6 @@
 /* mlbench help: commands, keys, and terms of the glossary; mlbench(1), and the scripts that complete the
  * command line in a shell.  All of it is made from the tables of commands, options, keys and topics. */
+#include "harness/base/array.h"
 #include "harness/base/text.h"
 #include "harness/command/command.h"
 #include "harness/command/glossary.h"
@@ -251,8 +252,8 @@ static void manual_page(const struct command *const *commands, struct buffer *ou
 	buffer_text(out, ".Sh ENVIRONMENT\n.Bl -tag -width Ds\n"
 			 ".It Ev NO_COLOR\nNo colour if it is set and not empty.\n"
 			 ".It Ev COLUMNS\nWidth of the output, instead of the terminal's.\n.El\n");
-	mdoc_tags("FILES", "Pa ", files, sizeof files / sizeof files[0], out);
-	mdoc_tags("EXIT STATUS", "", exits, sizeof exits / sizeof exits[0], out);
+	mdoc_tags("FILES", "Pa ", files, COUNT(files), out);
+	mdoc_tags("EXIT STATUS", "", exits, COUNT(exits), out);
 	buffer_text(out, ".Sh SEE ALSO\n.Xr fio 1 ,\n.Xr mlbench.ini 5\n");
 }
 
@@ -496,7 +497,7 @@ static const struct shell {
 	{"fish", "# fish completion of mlbench.\n", &fish, "", fish_script},
 };
 
-enum { SHELLS = sizeof shells / sizeof shells[0] };
+enum { SHELLS = COUNT(shells) };
 
 static int completion_write(const struct command *const *commands, const char *shell,
 	struct buffer *out, struct error *err)

@@ -1,5 +1,6 @@
 /* mlbench list: what you can choose from, and why this node lacks some of it. */
 #include "harness/analyze/device_summary.h"
+#include "harness/base/array.h"
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/program.h"
@@ -286,7 +287,7 @@ static const struct topic {
 	{"keys", "keys; 'mlbench help KEY' explains one", list_keys},
 };
 
-enum { TOPICS = sizeof topics / sizeof topics[0] };
+enum { TOPICS = COUNT(topics) };
 
 static int find_topic(const char *name, const struct topic **topic, struct error *err)
 {
@@ -337,7 +338,7 @@ static void list_render(const struct topic *topic, const struct listing *listing
 	struct table table;
 	size_t i;
 	const json_t *row;
-	table_open(&table, columns, sizeof columns / sizeof columns[0]);
+	table_open(&table, columns, COUNT(columns));
 	json_array_foreach(listing->rows, i, row)
 	{
 		const char *why = json_string_value(json_object_get(row, "unavailable"));

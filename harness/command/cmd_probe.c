@@ -51,25 +51,6 @@ static int read_config(struct probing *probing, struct error *err)
 	return code;
 }
 
-static bool is_folder(const char *path)
-{
-	struct stat st;
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-/* The data set's folder, or the nearest one above it that is there. */
-static void nearest_folder(char *path)
-{
-	while (!is_folder(path)) {
-		char *slash = strrchr(path, '/');
-		if (!slash) {
-			(void)snprintf(path, PATH_MAX, ".");
-			return;
-		}
-		slash[slash == path] = '\0';
-	}
-}
-
 static int probe_choose_folder(struct probing *probing, struct error *err)
 {
 	const char *asked = probing->invocation->options.values[OPTION_PATH];
@@ -82,7 +63,14 @@ static int probe_choose_folder(struct probing *probing, struct error *err)
 		return error_set_errno(err, errno, "cannot probe '%s'", asked);
 	if (asked && !S_ISDIR(st.st_mode))
 		return error_set(err, -ENOTDIR, "cannot probe '%s': it is not a folder", asked);
-	nearest_folder(probing->folder);
+	/* The data set's folder, or the nearest one above it that is there. */
+	while (stat(probing->folder, &st) != 0 || !S_ISDIR(st.st_mode)) {
+		char *slash = strrchr(probing->folder, '/');
+		if (slash)
+			slash[slash == probing->folder] = '\0';
+		else
+			(void)snprintf(probing->folder, sizeof probing->folder, ".");
+	}
 	return 0;
 }
 
@@ -121,21 +109,6 @@ static bool probe_answers(const struct probing *probing, const struct ceilings *
 	       strcmp(kept->model, config_text(&probing->config, KEY_STEP_MODEL)) == 0;
 }
 
-static bool take_kept(struct probing *probing)
-{
-	struct error err;
-	return !given(probing, OPTION_FRESH) && !given(probing, OPTION_NO_CACHE) &&
-	       ceilings_load_node(&probing->target.node, &probing->ceilings, &err) == 0 &&
-	       probe_answers(probing, &probing->ceilings);
-}
-
-static bool has_anything(const struct ceilings *ceilings)
-{
-	return ceilings->read_count > 0 || ceilings->decode_count > 0 || ceilings->gemm_count > 0 ||
-	       ceilings->has_device || isfinite(ceilings->memory_bytes_per_s_one) ||
-	       isfinite(ceilings->clock_read_ns);
-}
-
 static int probe_measure(struct probing *probing)
 {
 	struct error err = {0};
@@ -144,7 +117,9 @@ static int probe_measure(struct probing *probing)
 		log_warn("interrupted: what was measured is printed, but not kept");
 		return EXIT_STATUS_INTERRUPTED;
 	}
-	if (!has_anything(ceilings)) {
+	if (ceilings->read_count == 0 && ceilings->decode_count == 0 && ceilings->gemm_count == 0 &&
+		!ceilings->has_device && !isfinite(ceilings->memory_bytes_per_s_one) &&
+		!isfinite(ceilings->clock_read_ns)) {
 		log_warn("nothing could be measured");
 		return EXIT_STATUS_CANNOT;
 	}
@@ -174,7 +149,10 @@ static int probe_run(const struct invocation *invocation, struct error *err)
 	probing->bounds = given(probing, OPTION_QUICK) ? &probe_bounds_quick : &probe_bounds_full;
 	int status = command_status(probe_prepare(probing, err));
 	if (!status) {
-		if (take_kept(probing))
+		struct error why;
+		if (!given(probing, OPTION_FRESH) && !given(probing, OPTION_NO_CACHE) &&
+			ceilings_load_node(&probing->target.node, &probing->ceilings, &why) == 0 &&
+			probe_answers(probing, &probing->ceilings))
 			log_info("kept results of this node; --fresh measures again");
 		else
 			status = probe_measure(probing);

@@ -1,5 +1,6 @@
 /* mlbench what-if: throughput of settings that were not measured, from a saved result.  The answers are
  * mlbench.what-if/1, and for people made of that document. */
+#include "harness/base/array.h"
 #include "harness/command/what_if.h"
 
 #include "harness/base/log.h"
@@ -396,8 +397,7 @@ static void what_if_add_fleet(const struct fleet *of, const json_t *fleet, struc
 		{.head = "bottleneck", .text_of = what_if_fleet_limit_cell, .left = true},
 	};
 	medium_heading(medium, "a fleet of such nodes, predicted");
-	medium_table(medium, columns, sizeof columns / sizeof *columns,
-		json_object_get(fleet, "points"), "a fleet");
+	medium_table(medium, columns, COUNT(columns), json_object_get(fleet, "points"), "a fleet");
 	medium_space(medium);
 	what_if_add_first("the file server", column_value(fleet, "first_limits.file_server"),
 		isfinite(of->storage_bytes_per_s), medium);

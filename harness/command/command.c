@@ -1,6 +1,7 @@
 /* What all commands share: exit statuses, standard output as the product, and what names on the command line mean. */
 #include "harness/command/command.h"
 
+#include "harness/base/array.h"
 #include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/base/program.h"
@@ -121,7 +122,7 @@ struct style command_style(const struct invocation *invocation)
 /* Of an installed program, of an unpacked one, of one in build/VARIANT. */
 static const char *const beside[] = {"../share/mlbench/configs", "../configs", "../../configs"};
 
-enum { PLACES = 1 + sizeof beside / sizeof beside[0] };
+enum { PLACES = 1 + COUNT(beside) };
 
 static bool config_place_candidate(size_t i, char *out, size_t room, struct stat *st)
 {
@@ -165,7 +166,7 @@ static const char *config_place_find(const char *name, char *out, size_t room)
 	const char *const rest =
 		strncmp(name, prefix, sizeof prefix - 1) == 0 ? name + sizeof prefix - 1 : name;
 	for (size_t i = 0; *rest && config_place(i, folder, sizeof folder); i++)
-		for (size_t j = 0; j < sizeof endings / sizeof endings[0]; j++) {
+		for (size_t j = 0; j < COUNT(endings); j++) {
 			const int length = snprintf(out, room, "%s/%s%s", folder, rest, endings[j]);
 			if (length > 0 && (size_t)length < room && stat(out, &st) == 0 &&
 				S_ISREG(st.st_mode))
@@ -259,7 +260,7 @@ static bool is_file_of_result(const char *name)
 	static const char *const files[] = {"points.jsonl", "summary.json", "points.csv"};
 	const char *slash = strrchr(name, '/');
 	const char *file = slash ? slash + 1 : name;
-	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+	for (size_t i = 0; i < COUNT(files); i++)
 		if (strcmp(file, files[i]) == 0)
 			return true;
 	return false;

@@ -65,14 +65,8 @@ void forecaster_take_key(struct forecaster *forecaster, enum key_id key)
 
 static bool is_choice(enum key_id key)
 {
-	switch (config_keys[key].type) {
-	case KEY_TYPE_BOOLEAN:
-	case KEY_TYPE_CHOICE:
-	case KEY_TYPE_TEXT:
-		return true;
-	default:
-		return false;
-	}
+	const enum key_type type = config_keys[key].type;
+	return type == KEY_TYPE_BOOLEAN || type == KEY_TYPE_CHOICE || type == KEY_TYPE_TEXT;
 }
 
 /* Texts are told apart by the first setting that has the same. */

@@ -1,6 +1,7 @@
 /* Configurations in which a stage takes no time, or in which one stage works and the others do nothing. */
 #include "harness/command/limits.h"
 
+#include "harness/base/array.h"
 #include "harness/record/config_json.h"
 #include "harness/record/record.h"
 #include "pipelines/pipeline.h"
@@ -147,7 +148,7 @@ static int base_config(struct config *out, const struct config *config,
 	const struct config_grid *grid, struct error *err)
 {
 	int code = config_grid_point(config, grid, 0, out, err);
-	for (size_t i = 0; i < sizeof largest_keys / sizeof largest_keys[0] && !code; i++) {
+	for (size_t i = 0; i < COUNT(largest_keys) && !code; i++) {
 		const struct config_axis *axis = config_find_axis(config, largest_keys[i]);
 		int64_t most = 0;
 		for (size_t v = 0; axis && v < axis->count; v++)

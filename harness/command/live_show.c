@@ -1,6 +1,7 @@
 /* The line of progress; the board, and who reads it in this process. */
 #include "harness/command/live_show.h"
 
+#include "harness/base/array.h"
 #include "harness/base/buffer.h"
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
@@ -115,7 +116,7 @@ void progress_tell(void *context, double seconds, double planned_seconds, double
 	const struct log_piece pieces[] = {
 		{style.colour ? LOG_INK_ACCENT : LOG_INK_PLAIN, bar.data ? bar.data : ""},
 		{LOG_INK_PLAIN, words.data ? words.data : ""}};
-	log_progress_pieces(pieces, sizeof pieces / sizeof *pieces);
+	log_progress_pieces(pieces, COUNT(pieces));
 	buffer_release(&bar);
 	buffer_release(&words);
 }

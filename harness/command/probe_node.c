@@ -1,6 +1,7 @@
 /* The parts of a probe, their bounds, and what each is given of the configuration. */
 #include "harness/command/probe_node.h"
 
+#include "harness/base/array.h"
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "harness/base/units.h"
@@ -261,7 +262,7 @@ static const struct part {
 	{"storage", do_reads, offsetof(struct probe_bounds, reads)},
 };
 
-enum { PARTS = sizeof parts / sizeof *parts };
+enum { PARTS = COUNT(parts) };
 
 static bool probe_node_is_stopped(const atomic_bool *stop)
 {

@@ -1,6 +1,7 @@
 /* From a file and overrides to a plan that is known to be possible. */
 #include "harness/command/run_plan.h"
 
+#include "harness/base/array.h"
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "harness/base/rng.h"
@@ -269,7 +270,7 @@ static int check_emulated_axes(
 	if (!ops || !ops->emulated)
 		return 0;
 	for (size_t i = 0; i < plan->config.axis_count; i++)
-		for (size_t k = 0; k < sizeof ignored / sizeof ignored[0]; k++)
+		for (size_t k = 0; k < COUNT(ignored); k++)
 			if (plan->config.axes[i].key == ignored[k] &&
 				plan->config.axes[i].count > 1)
 				return error_set(err, *why ? -ENOTSUP : -EINVAL,

@@ -3,6 +3,7 @@
  * time is over. */
 #include "harness/command/verify.h"
 
+#include "harness/base/array.h"
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/log.h"
@@ -32,7 +33,7 @@ struct experiments {
 };
 
 static const double FACTORS[] = {1.05, 1.10};
-enum { FACTOR_COUNT = sizeof FACTORS / sizeof FACTORS[0] };
+enum { FACTOR_COUNT = COUNT(FACTORS) };
 /* The storage's own pace is learnt before it is slowed down: 200 ms, and some to spare. */
 static const double PACE_LEARNT_S = 0.3;
 /* Windows of a run: enough to find its warm-up in. */
@@ -56,7 +57,7 @@ static const struct stage {
 		2, 1},
 	{STAGE_SYNC_NAME, "no exchange", KEY_INJECT_SYNC_FACTOR, {COST_SYNC}, 1, 1},
 };
-enum { STAGE_COUNT = sizeof stages / sizeof stages[0] };
+enum { STAGE_COUNT = COUNT(stages) };
 
 struct context {
 	struct experiments *experiments;
@@ -243,7 +244,7 @@ static int make_baseline(struct context *context)
 		{KEY_MEASURE_EPOCHS, "0"}, {KEY_RUN_VERIFY, "off"}};
 	struct config *config = &context->experiments->baseline;
 	int code = config_copy(config, &context->diagnosed->config, context->err);
-	for (size_t i = 0; i < sizeof settings / sizeof settings[0] && !code; i++)
+	for (size_t i = 0; i < COUNT(settings) && !code; i++)
 		code = config_set_key(config, settings[i].key, settings[i].value, context->err);
 	return code;
 }

@@ -2,6 +2,7 @@
  * extrapolate, and a fleet of such nodes. */
 #include "harness/command/what_if.h"
 
+#include "harness/base/array.h"
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "harness/base/units.h"
@@ -231,7 +232,7 @@ static void set_effort(struct forecaster *forecaster, size_t settings)
 	} table[] = {{1, 24, FORECAST_NEAREST}, {16, 16, FORECAST_NEAREST},
 		{128, 8, FORECAST_NEAREST}, {WHAT_IF_POINTS_MAX, 3, 2}};
 	size_t row = 0;
-	while (row + 1 < sizeof table / sizeof table[0] && settings > table[row].most)
+	while (row + 1 < COUNT(table) && settings > table[row].most)
 		row++;
 	forecaster->effort = table[row].effort;
 	forecaster->nearest = table[row].nearest;
@@ -372,7 +373,7 @@ static int what_if_fleet_check(const struct what_if *what_if, struct error *err)
 		OPTION_NETWORK_LATENCY, OPTION_GRADIENT_BYTES, OPTION_OVERLAP, OPTION_ALL_REDUCE};
 	const struct options *options = &what_if->invocation->options;
 	const bool asked = options_given(options, OPTION_FLEET);
-	for (size_t i = 0; i < sizeof of_fleet / sizeof of_fleet[0] && !asked; i++)
+	for (size_t i = 0; i < COUNT(of_fleet) && !asked; i++)
 		if (options_given(options, of_fleet[i]))
 			return error_set(err, -EINVAL,
 				"--%s belongs to a fleet: give --fleet N, too",

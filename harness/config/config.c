@@ -2,6 +2,7 @@
  * down. */
 #include "harness/config/config.h"
 
+#include "harness/base/array.h"
 #include "harness/base/buffer.h"
 #include "harness/base/hash.h"
 #include "harness/base/step_schedule.h"
@@ -49,7 +50,7 @@ const struct key_section config_sections[] = {
 #undef KEY
 #undef SECTION
 
-const size_t config_section_count = sizeof config_sections / sizeof config_sections[0];
+const size_t config_section_count = COUNT(config_sections);
 
 enum { DOTTED_BYTES = 64 };
 
@@ -80,7 +81,7 @@ int keys_refuse_section(const char *name, struct error *err)
 {
 	const char *names[32];
 	size_t count = 0;
-	for (; count < config_section_count && count < sizeof names / sizeof names[0]; count++)
+	for (; count < config_section_count && count < COUNT(names); count++)
 		names[count] = config_sections[count].name;
 	const char *nearest = suggest_nearest(name, names, count);
 	if (nearest)
@@ -481,26 +482,23 @@ static int refuse_list(enum key_id key, struct error *err)
 		entry->section, entry->name, entry->section, entry->name);
 }
 
-static int check_schedule(const char *text, struct error *err)
-{
-	struct step_schedule schedule;
-	const char *wrong = *text ? step_schedule_parse(text, &schedule) : NULL;
-	return wrong ? error_set(err, -EINVAL,
-			       "'trace.schedule' = '%.48s' %s; it is skip,wait,warmup,active,repeat (example: 10,0,2,3,1)",
-			       text, wrong)
-		     : 0;
-}
-
 /* What the texts of the sweep name must be there, and is said with the line that names it; so are the numbers of
  * a schedule. */
 static int check_special_text(
 	const struct config *config, enum key_id key, const char *text, struct error *err)
 {
-	if (key == KEY_TRACE_SCHEDULE)
-		return check_schedule(text, err);
+	struct step_schedule schedule;
 	if (key == KEY_SWEEP_ZIP)
 		return grid_check_zip(text, err);
-	return key == KEY_SWEEP_EXCLUDE ? grid_check_exclude(config, text, err) : 0;
+	if (key == KEY_SWEEP_EXCLUDE)
+		return grid_check_exclude(config, text, err);
+	if (key != KEY_TRACE_SCHEDULE || !*text)
+		return 0;
+	const char *wrong = step_schedule_parse(text, &schedule);
+	return wrong ? error_set(err, -EINVAL,
+			       "'trace.schedule' = '%.48s' %s; it is skip,wait,warmup,active,repeat (example: 10,0,2,3,1)",
+			       text, wrong)
+		     : 0;
 }
 
 static int parse_assigned(struct config *config, const struct assign_scope *scope, enum key_id key,
@@ -572,23 +570,20 @@ static void write_axis(const struct config_axis *axis, bool escaped, struct buff
 	}
 }
 
-static void dump_section(const struct config *config, const char *section, struct buffer *out)
-{
-	buffer_format(out, "%s[%s]\n", out->size ? "\n" : "", section);
-	for (int key = 0; key < KEY_COUNT; key++) {
-		if (strcmp(config_keys[key].section, section) != 0)
-			continue;
-		buffer_format(out, "%s = ", config_keys[key].name);
-		value_write((enum key_id)key, &config->values[key], true, out);
-		buffer_text(out, "\n");
-	}
-}
-
 char *config_dump(const struct config *config)
 {
 	struct buffer out = {0};
-	for (size_t i = 0; i < config_section_count; i++)
-		dump_section(config, config_sections[i].name, &out);
+	const char *section = NULL;
+	/* The table has its keys by section. */
+	for (int key = 0; key < KEY_COUNT; key++) {
+		if (!section || strcmp(config_keys[key].section, section) != 0)
+			buffer_format(
+				&out, "%s[%s]\n", section ? "\n" : "", config_keys[key].section);
+		section = config_keys[key].section;
+		buffer_format(&out, "%s = ", config_keys[key].name);
+		value_write((enum key_id)key, &config->values[key], true, &out);
+		buffer_text(&out, "\n");
+	}
 	/* The sweep is the table's last section: its axes follow its own keys. */
 	for (size_t i = 0; i < config->axis_count; i++) {
 		const struct config_axis *axis = &config->axes[i];
@@ -622,17 +617,6 @@ bool config_is_default(const struct config *config, enum key_id key)
 	return equal;
 }
 
-/* Keys that were not there when results were first kept: at their defaults they leave the hashes of those
- * as they are. */
-static bool came_late(enum key_id key)
-{
-	static const enum key_id late[] = {KEY_SAMPLE_KIND, KEY_RUN_NUMA};
-	for (size_t i = 0; i < sizeof late / sizeof late[0]; i++)
-		if (late[i] == key)
-			return true;
-	return false;
-}
-
 void config_hash(const struct config *config, char out[17])
 {
 	struct buffer text = {0};
@@ -641,7 +625,10 @@ void config_hash(const struct config *config, char out[17])
 		 * text. */
 		if (key == KEY_RUN_NAME || key == KEY_TRACE_COMPRESS || key == KEY_SWEEP_ZIP)
 			continue;
-		if (came_late((enum key_id)key) && config_is_default(config, (enum key_id)key))
+		/* Keys that were not there when results were first kept: at their defaults they leave the
+		 * hashes of those as they are. */
+		if ((key == KEY_SAMPLE_KIND || key == KEY_RUN_NUMA) &&
+			config_is_default(config, (enum key_id)key))
 			continue;
 		const struct config_axis *axis = config_find_axis(config, (enum key_id)key);
 		buffer_format(&text, "%s.%s=", config_keys[key].section, config_keys[key].name);

@@ -1,5 +1,6 @@
 /* The sweep's grid: the product of the axes, where zipped axes are one, less the excluded combinations.  The first axis of
  * the file is the slowest. */
+#include "harness/base/array.h"
 #include "harness/config/value.h"
 
 #include <errno.h>
@@ -22,15 +23,6 @@ struct exclude {
 	struct exclude_condition *conditions; /* owned */
 	size_t count;
 };
-
-/* One condition for each '=' at most. */
-static size_t count_conditions(const char *text)
-{
-	size_t count = 0;
-	for (; *text; text++)
-		count += *text == '=';
-	return count;
-}
 
 static struct exclude_condition resolve_condition(
 	const struct config *config, enum key_id key, const struct config_value *value)
@@ -96,7 +88,8 @@ static int exclude_open(
 {
 	*exclude = (struct exclude){0};
 	char *copy = strdup(text);
-	exclude->conditions = calloc(count_conditions(text) + 1, sizeof *exclude->conditions);
+	/* A condition has more than one letter. */
+	exclude->conditions = calloc(strlen(text) + 1, sizeof *exclude->conditions);
 	int code = copy && exclude->conditions ? 0 : error_set(err, -ENOMEM, "out of memory");
 	for (char *rest = copy; rest && !code;)
 		code = add_combination(exclude, config, strsep(&rest, ";"), err);
@@ -359,7 +352,7 @@ static void drop_sweep(struct config *config)
 		value_list_release(config->axes[i].values, config->axes[i].count);
 	memset(config->axes, 0, sizeof config->axes);
 	config->axis_count = 0;
-	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+	for (size_t i = 0; i < COUNT(texts); i++) {
 		if (config->values[texts[i]].text)
 			config->values[texts[i]].text[0] = '\0';
 		config->is_set[texts[i]] = false;

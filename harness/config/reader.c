@@ -3,6 +3,7 @@
  * follows "]", and leaves sections without keys unseen; none of that is said aloud.  So the stream
  * that is handed to inih is made of checked lines: counted, trimmed, without comments, and long
  * ones cut into the continuation pieces that inih joins by itself. */
+#include "harness/base/array.h"
 #include "harness/config/config.h"
 
 #include "harness/base/buffer.h"
@@ -31,17 +32,6 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-static int check_line_letters(const char *line, size_t length, struct error *err)
-{
-	if (length > LINE_BYTES_MAX)
-		return error_set(err, -EINVAL, "line is longer than %d bytes", LINE_BYTES_MAX);
-	for (size_t i = 0; i < length; i++)
-		if (((unsigned char)line[i] < ' ' && line[i] != '\t') || line[i] == '\x7f')
-			return error_set(err, -EINVAL, "control character (%d) in column %zu",
-				line[i], i + 1);
-	return 0;
-}
-
 /* 1 with the next line, fresh, without its end; 0 at the end of the text; -EINVAL for a line with
  * control characters or one that is too long; -ENOMEM. */
 static int lines_next(struct lines *lines, char **line, struct error *err)
@@ -56,9 +46,12 @@ static int lines_next(struct lines *lines, char **line, struct error *err)
 	lines->number++;
 	if (stop > start && stop[-1] == '\r')
 		stop--;
-	const int code = check_line_letters(start, (size_t)(stop - start), err);
-	if (code)
-		return code;
+	if (stop - start > LINE_BYTES_MAX)
+		return error_set(err, -EINVAL, "line is longer than %d bytes", LINE_BYTES_MAX);
+	for (const char *at = start; at < stop; at++)
+		if (((unsigned char)*at < ' ' && *at != '\t') || *at == '\x7f')
+			return error_set(err, -EINVAL, "control character (%d) in column %td", *at,
+				at - start + 1);
 	*line = strndup(start, (size_t)(stop - start));
 	return *line ? 1 : error_set(err, -ENOMEM, "out of memory");
 }
@@ -140,7 +133,7 @@ static int fail_here(struct reader *reader, int code)
 static bool is_list_of_combinations(const char *line)
 {
 	static const char *const names[] = {"exclude", "zip"};
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+	for (size_t i = 0; i < COUNT(names); i++) {
 		const size_t length = strlen(names[i]);
 		if (strncmp(line, names[i], length) == 0 &&
 			line[length + strspn(line + length, " \t")] == '=')
@@ -252,15 +245,6 @@ static char *next_ini_line(char *out, int room, void *stream)
 	}
 }
 
-static const struct reader *find_cycle(const struct reader *reader, const struct stat *status)
-{
-	for (; reader; reader = reader->outer)
-		if (reader->status && reader->status->st_dev == status->st_dev &&
-			reader->status->st_ino == status->st_ino)
-			return reader;
-	return NULL;
-}
-
 /* "a.ini -> b.ini -> a.ini", from the file that is met again. */
 static void write_chain(const struct reader *reader, const struct reader *from, struct buffer *out)
 {
@@ -296,8 +280,11 @@ static int include_path(struct reader *reader, const char *path)
 	int depth = 0;
 	for (const struct reader *at = reader; at; at = at->outer)
 		depth++;
-	const struct reader *again =
-		stat(whole.data, &status) == 0 ? find_cycle(reader, &status) : NULL;
+	const struct reader *again = stat(whole.data, &status) == 0 ? reader : NULL;
+	/* Met again on the way out: the files include each other. */
+	while (again && !(again->status && again->status->st_dev == status.st_dev &&
+				again->status->st_ino == status.st_ino))
+		again = again->outer;
 	int code = 0;
 	if (again)
 		code = refuse_cycle(reader, again, whole.data, reader->err);

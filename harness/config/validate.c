@@ -1,4 +1,5 @@
 /* Rules across keys that need no file system: what could never be what was meant. */
+#include "harness/base/array.h"
 #include "harness/base/buffer.h"
 #include "harness/base/units.h"
 #include "harness/config/config.h"
@@ -198,7 +199,7 @@ static int check_rules(const struct config *config, struct error *err)
 		check_dataset, check_batches, check_crop, check_memory_engine, check_gpu_samples,
 		check_planted, check_timeline};
 	int code = 0;
-	for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !code; i++)
+	for (size_t i = 0; i < COUNT(rules) && !code; i++)
 		code = rules[i](config, err);
 	return code;
 }

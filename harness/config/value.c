@@ -2,6 +2,7 @@
  * writes, value_parse reads back bit for bit. */
 #include "harness/config/value.h"
 
+#include "harness/base/array.h"
 #include "harness/base/buffer.h"
 #include "harness/base/text.h"
 #include "harness/base/units.h"
@@ -172,7 +173,7 @@ static int parse_boolean(
 	enum key_id key, const char *text, struct config_value *value, struct error *err)
 {
 	static const char *const words[] = {"off", "on", "false", "true", "no", "yes", "0", "1"};
-	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+	for (size_t i = 0; i < COUNT(words); i++) {
 		if (strcasecmp(words[i], text) == 0) {
 			value->integer = (int64_t)(i % 2);
 			return 0;
@@ -518,7 +519,7 @@ static bool write_decimal_size(uint64_t bytes, struct buffer *out)
 	size_t unit = 0;
 	if (bytes % 1024 == 0 && bytes % 1000000 != 0)
 		return false;
-	while (bytes > 0 && bytes % 1000 == 0 && unit + 1 < sizeof units / sizeof units[0]) {
+	while (bytes > 0 && bytes % 1000 == 0 && unit + 1 < COUNT(units)) {
 		bytes /= 1000;
 		unit++;
 	}
