@@ -211,17 +211,6 @@ static int diagnose_find(
 
 /* --- what is printed ------------------------------------------------------------------------------ */
 
-static int diagnose_print(
-	const struct invocation *invocation, const struct diagnosis_view *view, struct error *err)
-{
-	if (command_wants_json(invocation))
-		return command_print_json(invocation, diagnosis_json(view), err);
-	const struct style style = command_style(invocation);
-	struct buffer text = {0};
-	diagnosis_text(view, &style, &text);
-	return command_print(&text, err);
-}
-
 /* That a saved verification was interrupted is said, and is no status of this command. */
 static int final_status(const struct request *request, const struct finding *finding,
 	const struct diagnosis_view *view)
@@ -257,7 +246,15 @@ static int diagnose_tell(
 		.diagnosis = &d->diagnosis,
 		.verification = finding->verified ? &finding->verification : NULL,
 		.follow = finding->followed ? &finding->follow : NULL};
-	const int printed = diagnose_print(request->invocation, &view, err);
+	int printed;
+	if (command_wants_json(request->invocation)) {
+		printed = command_print_json(request->invocation, diagnosis_json(&view), err);
+	} else {
+		const struct style style = command_style(request->invocation);
+		struct buffer text = {0};
+		diagnosis_text(&view, &style, &text);
+		printed = command_print(&text, err);
+	}
 	const int status = final_status(request, finding, &view);
 	buffer_release(&settings);
 	return status ? status : printed;

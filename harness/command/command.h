@@ -1,5 +1,5 @@
-/* One file per subcommand, each ending in a const struct command, which is declared here and listed
- * in main.c; tests/recipes/command.patch is a whole example.  Only main exits: a command returns
+/* Each subcommand is a const struct command at the end of what it does (cmd_NAME.c), declared here and
+ * listed in main.c; tests/recipes/command.patch is a whole example.  Only main exits: a command returns
  * the exit status. */
 #ifndef MLBENCH_COMMAND_COMMAND_H
 #define MLBENCH_COMMAND_COMMAND_H

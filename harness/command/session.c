@@ -382,21 +382,15 @@ static void session_finish_flame(struct session *session)
 		session_cannot_save(session, code, &err);
 }
 
-/* Limits that are still to be measured. */
-static size_t limits_to_go(const struct session *session)
-{
-	size_t count = 0;
-	for (size_t i = 0; i < session->limits.count; i++)
-		count += !limit_is_known(&session->record, &session->limits.jobs[i].limit);
-	return count;
-}
-
 static void session_measure(struct session *session)
 {
 	const double each = plan_repetition_seconds(&session->plan);
 	struct error err = {0};
 	int code = 0;
-	session->progress = (struct progress){.total = session->item_count + limits_to_go(session),
+	size_t limits = 0; /* still to be measured */
+	for (size_t i = 0; i < session->limits.count; i++)
+		limits += !limit_is_known(&session->record, &session->limits.jobs[i].limit);
+	session->progress = (struct progress){.total = session->item_count + limits,
 		.each_seconds = each,
 		.hidden = session->live->watch != NULL};
 	if (session->adaptive)

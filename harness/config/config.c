@@ -90,46 +90,30 @@ int keys_refuse_section(const char *name, struct error *err)
 	return error_set(err, -EINVAL, "unknown section '%.48s'; see `mlbench help keys`", name);
 }
 
-/* The key whose last name is nearest to a word without a dot. */
-static enum key_id nearest_bare(const char *word)
-{
-	const char *names[KEY_COUNT];
-	for (int key = 0; key < KEY_COUNT; key++)
-		names[key] = config_keys[key].name;
-	const char *nearest = suggest_nearest(word, names, KEY_COUNT);
-	int key = 0;
-	while (key < KEY_COUNT && names[key] != nearest)
-		key++;
-	return (enum key_id)key;
-}
-
-/* A right name under a wrong section ("batch.workers"); a misspelt section is left to the nearest
- * dotted name. */
-static enum key_id nearest_cousin(const char *dotted, const char *dot)
-{
-	char section[DOTTED_BYTES];
-	(void)snprintf(section, sizeof section, "%.*s", (int)(dot - dotted), dotted);
-	if (!keys_have_section(section))
-		return KEY_COUNT;
-	for (int key = 0; key < KEY_COUNT; key++)
-		if (strcmp(config_keys[key].name, dot + 1) == 0)
-			return (enum key_id)key;
-	return KEY_COUNT;
-}
-
 int keys_refuse_key(const char *dotted, struct error *err)
 {
 	char room[KEY_COUNT][DOTTED_BYTES];
 	const char *names[KEY_COUNT];
+	const char *bare[KEY_COUNT];
 	const char *dot = strrchr(dotted, '.');
+	char section[DOTTED_BYTES];
+	(void)snprintf(section, sizeof section, "%.*s", dot ? (int)(dot - dotted) : 0, dotted);
 	for (int key = 0; key < KEY_COUNT; key++) {
 		(void)snprintf(room[key], sizeof room[key], "%s.%s", config_keys[key].section,
 			config_keys[key].name);
 		names[key] = room[key];
+		bare[key] = config_keys[key].name;
 	}
-	const enum key_id meant = dot ? nearest_cousin(dotted, dot) : nearest_bare(dotted);
-	const char *nearest =
-		meant == KEY_COUNT ? suggest_nearest(dotted, names, KEY_COUNT) : names[meant];
+	/* A word without a dot is the last name of a key.  A right one may stand under a wrong section
+	 * ("batch.workers"); a misspelt section is left to the nearest dotted name. */
+	const char *meant = dot ? NULL : suggest_nearest(dotted, bare, KEY_COUNT);
+	const char *nearest = NULL;
+	for (int key = 0; key < KEY_COUNT && !nearest; key++)
+		if (dot ? keys_have_section(section) && strcmp(bare[key], dot + 1) == 0
+			: bare[key] == meant)
+			nearest = names[key];
+	if (!nearest)
+		nearest = suggest_nearest(dotted, names, KEY_COUNT);
 	if (nearest)
 		return error_set(
 			err, -EINVAL, "unknown key '%.64s'; did you mean '%s'?", dotted, nearest);

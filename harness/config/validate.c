@@ -150,7 +150,7 @@ static const char *find_planted(const struct config *config, const enum key_id *
 }
 
 /* A planted condition that would not act is no experiment. */
-static int check_planted(const struct config *config, struct error *err)
+static int check_inject(const struct config *config, struct error *err)
 {
 	static const enum key_id of_copy[] = {
 		KEY_INJECT_UPLOAD_FACTOR, KEY_INJECT_UPLOAD_BANDWIDTH};
@@ -197,7 +197,7 @@ static int check_rules(const struct config *config, struct error *err)
 {
 	static int (*const rules[])(const struct config *config, struct error *err) = {
 		check_dataset, check_batches, check_crop, check_memory_engine, check_gpu_samples,
-		check_planted, check_timeline};
+		check_inject, check_timeline};
 	int code = 0;
 	for (size_t i = 0; i < COUNT(rules) && !code; i++)
 		code = rules[i](config, err);
