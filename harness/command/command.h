@@ -44,9 +44,6 @@ extern const struct command command_run, command_sweep, command_gen, command_che
 	command_help;
 extern const struct command command_status_of_run; /* status */
 
-/* NULL: there is none of this name. */
-const struct command *command_find(const struct command *const *commands, const char *name);
-
 /* The exit status for a negative errno. */
 int command_status(int code);
 
@@ -64,6 +61,9 @@ bool command_wants_json(const struct invocation *invocation);
 
 /* Stdout's style as --no-color and the terminal have it. */
 struct style command_style(const struct invocation *invocation);
+
+/* NULL: there is none of this name. */
+const struct command *command_find(const struct command *const *commands, const char *name);
 
 /* Appends the names of a topic of `mlbench list`, or of the topics themselves (NULL), each with a space
  * before it; those that can be had here. */
