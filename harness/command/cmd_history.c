@@ -51,27 +51,20 @@ static int history_parse_format(
 	return error_set(err, -EINVAL, "unknown format '%s': text, html, json or csv", name);
 }
 
-static int history_parse_significance(
-	const struct options *options, double *share, struct error *err)
-{
-	const char *text = options->values[OPTION_SIGNIFICANCE];
-	*share = LEVEL_SIGNIFICANCE;
-	if (!text)
-		return 0;
-	if (units_parse_share(text, share) || *share < LEVEL_SIGNIFICANCE_LEAST || *share > 0.5)
-		return error_set(err, -EINVAL,
-			"--significance '%s': give a level from 0.1%% to 50%%, as '1%%'", text);
-	return 0;
-}
-
 static int parse_request(const struct options *options, struct request *request, struct error *err)
 {
 	const char *metric = options->values[OPTION_METRIC];
 	const char *since = options->values[OPTION_SINCE];
+	const char *level = options->values[OPTION_SIGNIFICANCE];
 	*request = (struct request){0};
 	int code = history_parse_format(options, &request->format, err);
-	if (!code)
-		code = history_parse_significance(options, &request->significance, err);
+	request->significance = LEVEL_SIGNIFICANCE;
+	if (!code && level &&
+		(units_parse_share(level, &request->significance) ||
+			request->significance < LEVEL_SIGNIFICANCE_LEAST ||
+			request->significance > 0.5))
+		code = error_set(err, -EINVAL,
+			"--significance '%s': give a level from 0.1%% to 50%%, as '1%%'", level);
 	if (!code && since)
 		code = history_time_parse(since, (double)time(NULL), &request->since, err);
 	/* A page without a chart would be a poor one. */
@@ -79,15 +72,6 @@ static int parse_request(const struct options *options, struct request *request,
 	if (!code && request->plots)
 		code = history_metric_find(metric ? metric : "throughput", &request->metric, err);
 	return code;
-}
-
-static void conditions_text(const struct options *options, struct buffer *out)
-{
-	for (size_t i = 0; i < options->condition_count; i++)
-		buffer_format(out, "%s%s", i ? ", " : "", options->conditions[i]);
-	if (options->values[OPTION_SINCE])
-		buffer_format(
-			out, "%ssince %s", out->size ? ", " : "", options->values[OPTION_SINCE]);
 }
 
 static int history_print_json(
@@ -128,12 +112,17 @@ static int print_report(const struct invocation *invocation, const struct reques
 static int report_on(const struct invocation *invocation, const struct request *request,
 	const struct history *history, struct error *err)
 {
+	const struct options *options = &invocation->options;
 	struct history_plot plot = {0};
 	struct buffer conditions = {0};
 	const int code = request->plots ? history_plot_make(&plot, history, &request->metric,
 						  request->significance, err)
 					: 0;
-	conditions_text(&invocation->options, &conditions);
+	for (size_t i = 0; i < options->condition_count; i++)
+		buffer_format(&conditions, "%s%s", i ? ", " : "", options->conditions[i]);
+	if (options->values[OPTION_SINCE])
+		buffer_format(&conditions, "%ssince %s", conditions.size ? ", " : "",
+			options->values[OPTION_SINCE]);
 	const struct history_report report = {.history = history,
 		.plot = request->plots ? &plot : NULL,
 		.conditions = conditions.data ? conditions.data : ""};

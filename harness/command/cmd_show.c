@@ -123,15 +123,6 @@ static int print_name(const struct invocation *invocation, const struct report *
 	return command_print(&text, err);
 }
 
-/* A file, or a folder for it; by default the result's. */
-static char *page_path(const char *out, const char *folder)
-{
-	struct stat st;
-	if (out && (stat(out, &st) != 0 || !S_ISDIR(st.st_mode)))
-		return strdup(out);
-	return files_join(out ? out : folder, REPORT_PAGE_FILE);
-}
-
 static int write_page(const struct invocation *invocation, struct report *report, struct error *err)
 {
 	size_t point;
@@ -140,7 +131,12 @@ static int write_page(const struct invocation *invocation, struct report *report
 		code = report_complete(report, err);
 	if (code)
 		return command_status(code);
-	char *path = page_path(invocation->options.values[OPTION_OUT], report->record->folder);
+	/* A file, or a folder for it; by default the result's. */
+	const char *out = invocation->options.values[OPTION_OUT];
+	struct stat st;
+	char *path = out && (stat(out, &st) != 0 || !S_ISDIR(st.st_mode))
+			     ? strdup(out)
+			     : files_join(out ? out : report->record->folder, REPORT_PAGE_FILE);
 	code = path ? report_page_write(report, point, path, err)
 		    : error_set(err, -ENOMEM, "out of memory");
 	const int status = code ? command_status(code) : print_name(invocation, report, path, err);
@@ -182,14 +178,6 @@ const struct command command_report = {
 
 enum { FILE_NAME_BYTES = 160 };
 
-/* "NAME.csv"; metrics lie beside others': "mlbench_NAME.prom". */
-static void name_file(const struct export_ops *ops, const struct record *record, char *out)
-{
-	char name[FILE_NAME_BYTES / 2];
-	(void)snprintf(out, FILE_NAME_BYTES, "%s%s%s", ops == &export_openmetrics ? "mlbench_" : "",
-		export_file_name(record->name, name, sizeof name), ops->extension);
-}
-
 /* node-exporter looks at no other files. */
 static void warn_of_name(const struct export_ops *ops, const char *out)
 {
@@ -205,15 +193,18 @@ static int write_text(const struct export_ops *ops, const struct report *report,
 	struct error *err)
 {
 	char name[FILE_NAME_BYTES];
+	char stem[FILE_NAME_BYTES / 2];
 	struct buffer text = {0};
 	const int code = ops->text(report, &text, err);
-	name_file(ops, report->record, name);
-	if (!code)
-		warn_of_name(ops, out);
-	if (!code)
-		return product_write(out, name, &text, err);
-	buffer_release(&text);
-	return command_status(code);
+	if (code) {
+		buffer_release(&text);
+		return command_status(code);
+	}
+	warn_of_name(ops, out);
+	/* "NAME.csv"; metrics lie beside others': "mlbench_NAME.prom". */
+	(void)snprintf(name, sizeof name, "%s%s%s", ops == &export_openmetrics ? "mlbench_" : "",
+		export_file_name(report->record->name, stem, sizeof stem), ops->extension);
+	return product_write(out, name, &text, err);
 }
 
 static int write_folder(const struct export_ops *ops, const struct report *report, const char *out,

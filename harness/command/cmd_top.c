@@ -14,21 +14,6 @@
 
 /* --- which one -------------------------------------------------------------------------------------------- */
 
-/* The one that is asked for, else the best. */
-static int top_choose_point(
-	const struct report *report, int64_t asked, uint32_t *point, struct error *err)
-{
-	const size_t points = report->record->grid.points;
-	if (asked >= 0 && (uint64_t)asked >= points)
-		return error_set(err, -EINVAL, "there is no point %" PRId64 ": the last one is %zu",
-			asked, points - 1);
-	const size_t chosen = asked >= 0 ? (size_t)asked : report->best;
-	if (chosen >= points)
-		return error_set(err, -ENODATA, "'%s' has no measurement", report->record->folder);
-	*point = (uint32_t)chosen;
-	return 0;
-}
-
 /* As the configuration packs it, else the other way.  NULL: there is none, or no memory. */
 static char *find_timeline(const struct record *record, uint32_t point)
 {
@@ -66,17 +51,21 @@ static int of_record(
 	struct operations *out, const struct record *record, int64_t asked, struct error *err)
 {
 	struct report report;
-	uint32_t point = 0;
+	const size_t points = record->grid.points;
+	if (asked >= 0 && (uint64_t)asked >= points)
+		return error_set(err, -EINVAL, "there is no point %" PRId64 ": the last one is %zu",
+			asked, points - 1);
 	int code = report_open(&report, record, err);
 	if (code)
 		return code;
-	code = top_choose_point(&report, asked, &point, err);
+	/* The one that is asked for, else the best. */
+	const size_t point = asked >= 0 ? (size_t)asked : report.best;
 	report_close(&report);
-	if (code)
-		return code;
-	char *path = find_timeline(record, point);
+	if (point >= points)
+		return error_set(err, -ENODATA, "'%s' has no measurement", record->folder);
+	char *path = find_timeline(record, (uint32_t)point);
 	code = path ? operations_read(out, path, record->config_hash, err)
-		    : of_stages(out, record, point, err);
+		    : of_stages(out, record, (uint32_t)point, err);
 	free(path);
 	return code;
 }

@@ -166,7 +166,6 @@ static int base_config(struct config *out, const struct config *config,
 }
 
 struct limit_context {
-	const struct config *sweep;
 	const struct config *base;
 	const struct dataset *dataset;
 	struct limit_list *list;
@@ -259,19 +258,6 @@ static int add_harness(const struct limit_context *context)
 	return code;
 }
 
-static int add_all(const struct limit_context *context)
-{
-	int64_t workers[DECODE_LIMITS_MAX];
-	const size_t counts =
-		is_null_codec(context->sweep) ? 0 : worker_counts(context->sweep, workers);
-	int code = is_memory(context->sweep) ? 0 : add_read(context);
-	for (size_t i = 0; i < counts && !code; i++)
-		code = add_decode(context, workers[i]);
-	if (!code && !is_null_step(context->sweep))
-		code = add_step(context);
-	return code ? code : add_harness(context);
-}
-
 int limits_open(struct limit_list *list, const struct config *config,
 	const struct config_grid *grid, const struct dataset *dataset, struct error *err)
 {
@@ -283,10 +269,18 @@ int limits_open(struct limit_list *list, const struct config *config,
 	if (!list->jobs)
 		return error_set(err, -ENOMEM, "out of memory for the limits");
 	const struct limit_context context = {
-		.sweep = config, .base = &base, .dataset = dataset, .list = list, .err = err};
+		.base = &base, .dataset = dataset, .list = list, .err = err};
 	int code = base_config(&base, config, grid, err);
+	if (!code && !is_memory(config))
+		code = add_read(&context);
+	int64_t workers[DECODE_LIMITS_MAX];
+	const size_t counts = is_null_codec(config) ? 0 : worker_counts(config, workers);
+	for (size_t i = 0; i < counts && !code; i++)
+		code = add_decode(&context, workers[i]);
+	if (!code && !is_null_step(config))
+		code = add_step(&context);
 	if (!code)
-		code = add_all(&context);
+		code = add_harness(&context);
 	config_release(&base);
 	return code ? error_prefix(err, code, "limits") : 0;
 }

@@ -512,19 +512,6 @@ static int what_if_explain(
 	return code;
 }
 
-static int what_if_answer_one(
-	struct what_if *what_if, struct alternative *alternative, struct error *err)
-{
-	const struct forecast_input input = forecaster_input(&what_if->forecaster);
-	forecast_point(&input, &what_if->errors, alternative->item, &alternative->forecast);
-	if (!alternative->forecast.known)
-		return error_set(err, -ENODATA, "inconclusive: %s", alternative->forecast.why);
-	const int code = what_if_explain(what_if, alternative, err);
-	alternative->done = !code;
-	what_if->done += !code;
-	return code;
-}
-
 int what_if_answer(struct what_if *what_if, struct error *err)
 {
 	const struct forecast_input input = forecaster_input(&what_if->forecaster);
@@ -536,7 +523,13 @@ int what_if_answer(struct what_if *what_if, struct error *err)
 		if (i > 0 && (atomic_load(what_if->invocation->stop) ||
 				     spent > WHAT_IF_SECONDS_MAX * NS_PER_S))
 			break;
-		code = what_if_answer_one(what_if, &what_if->alternatives[i], err);
+		struct alternative *alternative = &what_if->alternatives[i];
+		forecast_point(&input, &what_if->errors, alternative->item, &alternative->forecast);
+		code = alternative->forecast.known ? what_if_explain(what_if, alternative, err)
+						   : error_set(err, -ENODATA, "inconclusive: %s",
+							     alternative->forecast.why);
+		alternative->done = !code;
+		what_if->done += !code;
 	}
 	if (!code && what_if->done < what_if->grid.points)
 		log_warn(
