@@ -53,7 +53,7 @@ int adaptive_sweep_check(
 	return 0;
 }
 
-/* --- what is known ----------------------------------------------------------------------------- */
+/* --- what is known ---------------------------------------------------------------------------- */
 
 static int adaptive_sweep_add_points(struct sweep *sweep, struct error *err)
 {
@@ -160,7 +160,7 @@ static bool misses(const struct sweep *sweep, size_t point)
 	       (measured < forecast->interval.low || measured > forecast->interval.high);
 }
 
-/* --- what is done ------------------------------------------------------------------------------ */
+/* --- what is done ----------------------------------------------------------------------------- */
 
 static void adaptive_sweep_label(const struct sweep *sweep, size_t point, struct buffer *out)
 {
@@ -303,7 +303,7 @@ int adaptive_sweep_run(struct session *session, struct error *err)
 	return code;
 }
 
-/* --- afterwards --------------------------------------------------------------------------------- */
+/* --- afterwards ------------------------------------------------------------------------------- */
 
 static void adaptive_sweep_fill(struct report *report, struct sweep *sweep)
 {

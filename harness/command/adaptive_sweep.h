@@ -12,12 +12,13 @@
 int adaptive_sweep_check(
 	const struct config *config, const struct config_grid *grid, struct error *err);
 
-/* Goes on from what the session's record holds; session->complete: it ended by itself, rather than being stopped. */
+/* Goes on from what the session's record holds; session->complete: it ended by itself, rather
+ * than being stopped. */
 struct session;
 int adaptive_sweep_run(struct session *session, struct error *err);
 
-/* All that is computed of a record: report_diagnose, and, of an adaptive sweep, forecasts of the points
- * that were not measured. */
+/* All that is computed of a record: report_diagnose, and, of an adaptive sweep, forecasts of the
+ * points that were not measured. */
 int report_complete(struct report *report, struct error *err);
 
 #endif

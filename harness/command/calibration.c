@@ -1,4 +1,5 @@
-/* From a saved point to a calibrated model and to a diagnosis: measurements, traces, and facts of the node. */
+/* From a saved point to a calibrated model and to a diagnosis: measurements, traces, and facts
+ * of the node. */
 #include "harness/command/calibration.h"
 
 #include "harness/base/array.h"
@@ -118,8 +119,8 @@ int calibration_refuse(enum key_id key, struct error *err)
 	return code;
 }
 
-/* Loads the next repetition from entry *e on that counts, of these points (NULL: of all), in place of
- * the one that m holds; false: there is none. */
+/* Loads the next repetition from entry *e on that counts, of these points (NULL: of all), in
+ * place of the one that m holds; false: there is none. */
 static bool next_counting(const struct record *record, const size_t *points, size_t count,
 	size_t *e, struct measurement *m)
 {

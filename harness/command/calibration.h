@@ -17,16 +17,16 @@ struct calibration {
 	double page_cache_share; /* of these, from the page cache; NAN */
 };
 
-/* From all good repetitions of a point (the unsteady ones where there is no other).  -ENOENT: it was not
- * measured; -ENODATA: no service times were recorded, or too few; err says how many are needed.
- * contention: between cores (calibration_contention); NAN: taken from the record's ceilings, if it has any.
+/* From all good repetitions of a point (the unsteady ones where there is no other).  -ENOENT: it was
+ * not measured; -ENODATA: no service times were recorded, or too few; err says how many are needed.
+ * contention: between cores (calibration_contention); NAN: taken from the record's ceilings, if any.
  * lack: NULL, or how many samples were recorded too few. */
 int calibration_open(struct calibration *calibration, const struct record *record, size_t point,
 	double contention, struct model_lack *lack, struct error *err);
 void calibration_close(struct calibration *calibration); /* safe on {0} */
 
-/* How cores slow each other down, from the good repetitions of these points (NULL: of all); NAN: they do
- * not tell. */
+/* How cores slow each other down, from the good repetitions of these points (NULL: of all); NAN:
+ * they do not tell. */
 double calibration_contention(const struct record *record, const size_t *points, size_t count);
 
 /* The model with the keys of `to`: close it.  -ENOTSUP: a key that replay does not model. */

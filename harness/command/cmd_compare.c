@@ -1,10 +1,11 @@
-/* mlbench compare: results beside a baseline, for people and as a gate; with --until-sure two saved results are
- * measured again, in turn, until a gate is decided or the time is over.
+/* mlbench compare: results beside a baseline, for people and as a gate; with --until-sure two saved
+ * results are measured again, in turn, until a gate is decided or the time is over.
  *
- * A repetition of A, one of B, one of B, one of A ..., by a seeded coin, each set up anew, at every point: what changes
- * from run to run falls on both sides alike.  The gates are looked at after 5, 10, 20, ... repetitions, and when the
- * time is over: looking until something is seen would err more often than the level says.  So the saved results are judged
- * at half of it, and each later look at an equal part of the other half (Bonferroni). */
+ * A repetition of A, one of B, one of B, one of A ..., by a seeded coin, each set up anew, at every
+ * point: what changes from run to run falls on both sides alike.  The gates are looked at after 5, 10,
+ * 20, ... repetitions, and when the time is over: looking until something is seen would err more often
+ * than the level says.  So the saved results are judged at half of it, and each later look at an equal
+ * part of the other half (Bonferroni). */
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "harness/base/rng.h"

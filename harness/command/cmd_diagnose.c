@@ -29,7 +29,7 @@ struct request {
 	size_t steps;  /* of --follow */
 };
 
-/* --- what was asked for -------------------------------------------------------------------------- */
+/* --- what was asked for ----------------------------------------------------------------------- */
 
 static int read_number(const struct options *options, enum option_id id, int64_t least,
 	int64_t most, int64_t *value, struct error *err)
@@ -93,7 +93,7 @@ static int read_request(
 	return code ? code : check_request(request, err);
 }
 
-/* --- one saved point ------------------------------------------------------------------------------ */
+/* --- one saved point -------------------------------------------------------------------------- */
 
 struct finding {
 	struct record record;
@@ -209,7 +209,7 @@ static int diagnose_find(
 	return code ? code : find_verification(request, finding, err);
 }
 
-/* --- what is printed ------------------------------------------------------------------------------ */
+/* --- what is printed -------------------------------------------------------------------------- */
 
 /* That a saved verification was interrupted is said, and is no status of this command. */
 static int final_status(const struct request *request, const struct finding *finding,
@@ -277,7 +277,7 @@ static void renew_page(struct finding *finding)
 	free(path);
 }
 
-/* --- the command ---------------------------------------------------------------------------------- */
+/* --- the command ------------------------------------------------------------------------------ */
 
 /* Measured now: *folder is where; the settings that --follow found lead to another one. */
 static int measure(

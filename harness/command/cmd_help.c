@@ -1,5 +1,6 @@
-/* mlbench help: commands, keys, and terms of the glossary; mlbench(1), and the scripts that complete the
- * command line in a shell.  All of it is made from the tables of commands, options, keys and topics. */
+/* mlbench help: commands, keys, and terms of the glossary; mlbench(1), and the scripts that
+ * complete the command line in a shell.  All of it is made from the tables of commands,
+ * options, keys and topics. */
 #include "harness/base/array.h"
 #include "harness/base/text.h"
 #include "harness/command/command.h"

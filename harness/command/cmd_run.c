@@ -1,5 +1,5 @@
-/* mlbench run, sweep and check: one setting, or every combination of the swept keys, measured and explained, or
- * only planned. */
+/* mlbench run, sweep and check: one setting, or every combination of the swept keys, measured
+ * and explained, or only planned. */
 #include "harness/command/command.h"
 #include "harness/command/run_plan.h"
 #include "harness/command/session.h"

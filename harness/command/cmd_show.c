@@ -1,5 +1,5 @@
-/* mlbench show, report and export: a saved result again, on the terminal, as a page for a browser, and in
- * other tools' formats. */
+/* mlbench show, report and export: a saved result again, on the terminal, as a page for a
+ * browser, and in other tools' formats. */
 #include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/command/adaptive_sweep.h"

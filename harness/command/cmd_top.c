@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* --- which one -------------------------------------------------------------------------------------------- */
+/* --- which one -------------------------------------------------------------------------------- */
 
 /* As the configuration packs it, else the other way.  NULL: there is none, or no memory. */
 static char *find_timeline(const struct record *record, uint32_t point)
@@ -27,7 +27,7 @@ static char *find_timeline(const struct record *record, uint32_t point)
 	return NULL;
 }
 
-/* --- from where ------------------------------------------------------------------------------------------- */
+/* --- from where ------------------------------------------------------------------------------- */
 
 /* The first repetition that was measured. */
 static int of_stages(
@@ -92,7 +92,7 @@ static int top_gather(
 	return code;
 }
 
-/* --- the command ------------------------------------------------------------------------------------------ */
+/* --- the command ------------------------------------------------------------------------------ */
 
 static int top_print(
 	const struct invocation *invocation, const struct operations *operations, struct error *err)

@@ -1,8 +1,8 @@
-/* mlbench what-if: throughput of settings that were not measured, from a saved result.  The answers are
- * mlbench.what-if/1, and for people made of that document. */
-#include "harness/base/array.h"
+/* mlbench what-if: throughput of settings that were not measured, from a saved result.  The
+ * answers are mlbench.what-if/1, and for people made of that document. */
 #include "harness/command/what_if.h"
 
+#include "harness/base/array.h"
 #include "harness/base/log.h"
 #include "harness/base/units.h"
 #include "harness/record/config_json.h"
@@ -143,7 +143,7 @@ static json_t *what_if_json(const struct what_if *what_if)
 		"fleet", what_if->fleet ? what_if_fleet_json(what_if) : json_null());
 }
 
-/* --- for people ----------------------------------------------------------------------------------- */
+/* --- for people ------------------------------------------------------------------------------- */
 
 enum { ANSWER_COLUMNS = 5 };
 

@@ -1,4 +1,5 @@
-/* What all commands share: exit statuses, standard output as the product, and what names on the command line mean. */
+/* What all commands share: exit statuses, standard output as the product, and what names on the
+ * command line mean. */
 #include "harness/command/command.h"
 
 #include "harness/base/array.h"

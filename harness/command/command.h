@@ -1,6 +1,6 @@
-/* Each subcommand is a const struct command at the end of what it does (cmd_NAME.c), declared here and
- * listed in main.c; tests/recipes/command.patch is a whole example.  Only main exits: a command returns
- * the exit status. */
+/* Each subcommand is a const struct command at the end of what it does (cmd_NAME.c), declared
+ * here and listed in main.c; tests/recipes/command.patch is a whole example.  Only main exits:
+ * a command returns the exit status. */
 #ifndef MLBENCH_COMMAND_COMMAND_H
 #define MLBENCH_COMMAND_COMMAND_H
 
@@ -47,8 +47,8 @@ extern const struct command command_status_of_run; /* status */
 /* The exit status for a negative errno. */
 int command_status(int code);
 
-/* Writes text, which it releases, to stdout; 0, or an exit status with err when it cannot be written
- * (a closed pipe is no failure). */
+/* Writes text, which it releases, to stdout; 0, or an exit status with err when it cannot be
+ * written (a closed pipe is no failure). */
 int command_print(struct buffer *text, struct error *err);
 
 /* Appends value, which it takes, as a document of --json; out->failed without memory. */
@@ -65,8 +65,8 @@ struct style command_style(const struct invocation *invocation);
 /* NULL: there is none of this name. */
 const struct command *command_find(const struct command *const *commands, const char *name);
 
-/* Appends the names of a topic of `mlbench list`, or of the topics themselves (NULL), each with a space
- * before it; those that can be had here. */
+/* Appends the names of a topic of `mlbench list`, or of the topics themselves (NULL), each with
+ * a space before it; those that can be had here. */
 void list_names(const char *topic, struct buffer *out);
 
 /* --- what names on the command line mean ------------------------------------------------------ */
@@ -77,13 +77,14 @@ void list_names(const char *topic, struct buffer *out);
  * built: the i-th folder that is there, each one once, into out; false: no more. */
 bool config_place(size_t i, char *out, size_t room);
 
-/* The file of a configuration, and what --set says, into config; NAME NULL: config holds something already. */
+/* The file of a configuration, and what --set says, into config; NAME NULL: config holds
+ * something already. */
 int config_place_read(struct config *config, const struct invocation *invocation, const char *name,
 	struct error *err);
 
-/* A saved result is named by a run's folder, a file in it, or a benchmark's name in results/.  Of the
- * runs of a benchmark: the newest, or, for a command that is about many settings, the newest sweep
- * before any newer single point. */
+/* A saved result is named by a run's folder, a file in it, or a benchmark's name in results/.
+ * Of the runs of a benchmark: the newest, or, for a command that is about many settings, the
+ * newest sweep before any newer single point. */
 enum saved_choice { SAVED_NEWEST, SAVED_SWEEP_FIRST };
 
 /* Opens it, and says on stderr which one it is. */
@@ -97,9 +98,9 @@ bool saved_is_meant(const char *name);
 
 bool product_is_folder(const char *path); /* or ends as one */
 
-/* Where a command's text goes, which is released.  out: NULL or "-" is standard output; a folder gets
- * the file `name` in it; a file is replaced at once when all is written (through a link, the one it
- * points to); a device or a pipe is written to.  Returns an exit status. */
+/* Where a command's text goes, which is released.  out: NULL or "-" is standard output; a
+ * folder gets the file `name` in it; a file is replaced at once when all is written (through a
+ * link, the one it points to); a device or a pipe is written to.  Returns an exit status. */
 int product_write(const char *out, const char *name, struct buffer *text, struct error *err);
 
 #endif

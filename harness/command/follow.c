@@ -19,7 +19,7 @@ enum { NAME_ROOM = 32, UNDONE_MOST = 3, KEPT_MOST = 24 };
 /* Below this a recommendation is not worth a run. */
 static const double GAIN_LEAST = 0.03;
 
-/* --- measuring ----------------------------------------------------------------------------------- */
+/* --- measuring -------------------------------------------------------------------------------- */
 
 static int follow_take_folder(void *context, const struct session_result *result, struct error *err)
 {
@@ -53,7 +53,7 @@ int follow_measure(const struct invocation *invocation, const char *const *sets,
 	return status;
 }
 
-/* --- settings ------------------------------------------------------------------------------------ */
+/* --- settings --------------------------------------------------------------------------------- */
 
 struct settings {
 	char text[KEPT_MOST][SETTING_BYTES];
@@ -87,7 +87,7 @@ static void join(const struct recommendation *r, char out[FOLLOW_SET_BYTES])
 			out + used, FOLLOW_SET_BYTES - used, "%s%s", i ? " " : "", r->settings[i]);
 }
 
-/* --- the way ------------------------------------------------------------------------------------- */
+/* --- the way ---------------------------------------------------------------------------------- */
 
 struct way {
 	const struct follow_means *means;
@@ -155,7 +155,7 @@ static void follow_end(struct way *way, const char *why)
 			"%s: the bottleneck is unknown", why);
 }
 
-/* --- what is remembered -------------------------------------------------------------------------- */
+/* --- what is remembered ----------------------------------------------------------------------- */
 
 /* Every key that any trial has set, as it was in this one. */
 static void spell_out(const struct way *way, const struct settings *set, struct trial *trial)
@@ -201,7 +201,7 @@ static void add_trial(struct way *way, const struct trial *trial, const struct s
 		settings_add(&way->keys, set->text[i]);
 }
 
-/* --- a step -------------------------------------------------------------------------------------- */
+/* --- a step ----------------------------------------------------------------------------------- */
 
 static void follow_move(
 	struct way *way, const struct settings *set, struct follow_place *to, char *folder)
@@ -396,7 +396,7 @@ int follow_walk(const struct follow_means *means, size_t steps, char **folder,
 	return status;
 }
 
-/* --- with what is really measured ---------------------------------------------------------------- */
+/* --- with what is really measured ------------------------------------------------------------- */
 
 static int measure_saved(void *context, const char *const *sets, size_t count, const char *out,
 	char **folder, struct error *err)

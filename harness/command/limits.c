@@ -1,4 +1,5 @@
-/* Configurations in which a stage takes no time, or in which one stage works and the others do nothing. */
+/* Configurations in which a stage takes no time, or in which one stage works and the others do
+ * nothing. */
 #include "harness/command/limits.h"
 
 #include "harness/base/array.h"
@@ -19,8 +20,9 @@ enum { DECODE_LIMITS_MAX = 8, OTHER_LIMITS = 3, NUMBER_BYTES = 24, SETS_MAX = 2,
 static const enum key_id largest_keys[] = {
 	KEY_READ_THREADS, KEY_READ_DEPTH, KEY_DECODE_WORKERS, KEY_BATCH_SIZE, KEY_PREFETCH_DEPTH};
 
-/* How a stage is replaced by one that hands out ready-made outputs of the same size and takes no time: keys that are
- * set, and the keys of [inject], by their prefixes, that are reset, since what is planted in the stage goes with it. */
+/* How a stage is replaced by one that hands out ready-made outputs of the same size and takes no
+ * time: keys that are set, and the keys of [inject], by their prefixes, that are reset, since
+ * what is planted in the stage goes with it. */
 static const struct substitution {
 	const char *stage;
 	struct {

@@ -7,8 +7,9 @@
 #include "harness/config/config.h"
 #include "workloads/dataset/dataset.h"
 
-/* Replaces a stage by one that takes no time, together with what is planted in it.  Files come from memory when the data
- * set and the pools fit, else from a warm page cache; *how then says which, and is left alone for other stages. */
+/* Replaces a stage by one that takes no time, together with what is planted in it.  Files come
+ * from memory when the data set and the pools fit, else from a warm page cache; *how then says
+ * which, and is left alone for other stages. */
 int substitute_stage(struct config *config, const char *stage, const struct dataset *dataset,
 	const char **how, struct error *err);
 

@@ -1,5 +1,6 @@
-/* What a session shows of itself while it goes on: the line of progress, the picture for `mlbench status` (always), the view
- * of --watch, and the metrics of --listen.  All of it may be missing: the measuring is the same. */
+/* What a session shows of itself while it goes on: the line of progress, the picture for
+ * `mlbench status` (always), the view of --watch, and the metrics of --listen.  All of it may
+ * be missing: the measuring is the same. */
 #ifndef MLBENCH_COMMAND_LIVE_SHOW_H
 #define MLBENCH_COMMAND_LIVE_SHOW_H
 
@@ -10,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* --- the line: how far, what runs now, how fast it is, and when it will be done --------------------- */
+/* --- the line: how far, what runs now, how fast it is, and when it will be done --------------- */
 
 enum { PROGRESS_LABEL_BYTES = 160 };
 
@@ -40,7 +41,7 @@ void progress_tell(void *context, double seconds, double planned_seconds, double
 /* For pipeline_control's choosing, likewise: in the place of the label; what is to come stays as it was foreseen. */
 void progress_choosing(void *context, unsigned chosen, unsigned products);
 
-/* --- the rest --------------------------------------------------------------------------------------- */
+/* --- the rest --------------------------------------------------------------------------------- */
 
 struct live_show {
 	const struct invocation *invocation;

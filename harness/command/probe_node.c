@@ -68,7 +68,7 @@ const struct probe_bounds probe_bounds_quick = {
 	.copy_bytes = 256 << 20,
 };
 
-/* --- the data set -------------------------------------------------------------------------------- */
+/* --- the data set ----------------------------------------------------------------------------- */
 
 /* Gives up a scan that takes too long, or when the user does. */
 struct scan {
@@ -125,7 +125,7 @@ double probe_file_bytes(const struct probe_target *target)
 	return (double)(blocks * READ_ALIGN_BYTES);
 }
 
-/* --- the parts ----------------------------------------------------------------------------------- */
+/* --- the parts -------------------------------------------------------------------------------- */
 
 struct job {
 	const struct probe_target *target;

@@ -61,8 +61,9 @@ struct plan {
 int plan_open(struct plan *plan, const struct invocation *invocation, const char *path,
 	struct error *err);
 
-/* Opens the data set, and plans every point on it.  The error of the first point when none can run.
- * make: generate what is missing, when the configuration allows that; else the plan goes without. */
+/* Opens the data set, and plans every point on it.  The error of the first point when none can
+ * run. make: generate what is missing, when the configuration allows that; else the plan goes
+ * without. */
 int plan_data(struct plan *plan, const struct invocation *invocation, bool make, struct error *err);
 void plan_close(struct plan *plan); /* safe on {0} */
 
@@ -77,14 +78,14 @@ void plan_cost_add_memory(struct plan_cost *cost, const struct pipeline_plan *pl
 void plan_describe(const struct plan *plan, size_t repetitions, struct buffer *out);
 json_t *plan_to_json(const struct plan *plan);
 
-/* --- the data set of a configuration, with a progress line; -EINTR when stopped -------------------- */
+/* --- the data set of a configuration, with a progress line; -EINTR when stopped --------------- */
 
 int data_generate(const struct config *config, const atomic_bool *stop,
 	struct dataset_generated *out, struct error *err);
 int data_verify(const struct config *config, const atomic_bool *stop, struct dataset_verified *out,
 	struct error *err);
 
-/* --- in which order repetitions run --------------------------------------------------------------- */
+/* --- in which order repetitions run ----------------------------------------------------------- */
 
 /* Block by block (repeat 0 of every point, then repeat 1, ...), each block in a random order of its
  * own, so that a drift of the node falls on all points alike. */

@@ -1,6 +1,6 @@
-/* Which experiments a diagnosis calls for (substitutions, slow-downs and the knob), the configuration of each and what the
- * replay says of it; then blocks of runs, baseline and variant interleaved, until every experiment is sure enough or the
- * time is over. */
+/* Which experiments a diagnosis calls for (substitutions, slow-downs and the knob), the
+ * configuration of each and what the replay says of it; then blocks of runs, baseline and
+ * variant interleaved, until every experiment is sure enough or the time is over. */
 #include "harness/command/verify.h"
 
 #include "harness/base/array.h"
@@ -98,7 +98,7 @@ static size_t experiments_count(const struct config *config)
 	return count;
 }
 
-/* --- their configurations ----------------------------------------------------------------------------- */
+/* --- their configurations --------------------------------------------------------------------- */
 
 static struct experiment *experiments_add(struct context *context, enum experiment_kind kind,
 	const char *stage, double factor, struct config **config, int *code)
@@ -126,7 +126,7 @@ static struct experiment *experiments_add(struct context *context, enum experime
 	return e;
 }
 
-/* --- their predictions -------------------------------------------------------------------------------- */
+/* --- their predictions ------------------------------------------------------------------------ */
 
 /* The stage's first `costs` costs, times `factor`. */
 static void predict_scaled(const struct context *context, const struct stage *stage, size_t costs,
@@ -157,7 +157,7 @@ static void predict_scaled(const struct context *context, const struct stage *st
 		prediction.interval.low / context->base, prediction.interval.high / context->base};
 }
 
-/* --- each kind ----------------------------------------------------------------------------------- */
+/* --- each kind -------------------------------------------------------------------------------- */
 
 static int add_substitution(struct context *context, const struct stage *stage)
 {
@@ -356,7 +356,7 @@ static double verify_spent_s(const struct verify *verify)
 	return (double)(clock_now_ns() - verify->begun_ns) / (double)NS_PER_S;
 }
 
-/* --- before ------------------------------------------------------------------------------------- */
+/* --- before ----------------------------------------------------------------------------------- */
 
 static struct experiment_timing timing_of(
 	const struct config *config, double throughput, size_t experiments, double budget_s)
@@ -433,7 +433,7 @@ static void tell_memory(const struct verify *verify)
 			units_format_size((double)cost.bound_bytes, bound));
 }
 
-/* --- one block ---------------------------------------------------------------------------------- */
+/* --- one block -------------------------------------------------------------------------------- */
 
 static int run_once(struct verify *verify, const struct config *config, const char *label,
 	double *throughput, struct error *err)
@@ -529,7 +529,8 @@ static int take_block(struct verify *verify, size_t next, struct error *err)
 	}
 	verify->v->spent_s = verify_spent_s(verify);
 	verification_weigh(verify->v);
-	/* Once every experiment has its first blocks: their spread is known then, and no repeat takes another's time. */
+	/* Once every experiment has its first blocks: their spread is known then, and no repeat
+	 * takes another's time. */
 	if (verify->v->untried == 0 && time_is_left(verify)) {
 		const size_t moved = verification_set_aside(verify->v);
 		if (moved < verify->v->count) {

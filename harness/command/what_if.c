@@ -1,5 +1,5 @@
-/* The question (which point is changed, and into what) and the answers: forecasts, the bottleneck then, what they
- * extrapolate, and a fleet of such nodes. */
+/* The question (which point is changed, and into what) and the answers: forecasts, the
+ * bottleneck then, what they extrapolate, and a fleet of such nodes. */
 #include "harness/command/what_if.h"
 
 #include "harness/base/array.h"
@@ -20,7 +20,7 @@ enum { FLEET_EFFORT = 8 };
 
 enum { ASSIGNMENT_BYTES = 4096 };
 
-/* --- the point to start from ------------------------------------------------------------------- */
+/* --- the point to start from ------------------------------------------------------------------ */
 
 static int given_point(const struct what_if *what_if, size_t *point, struct error *err)
 {
@@ -85,7 +85,7 @@ static int choose_base(struct what_if *what_if, struct error *err)
 	return what_if->base_repeats ? 0 : error_set(err, -ENOMEM, "out of memory");
 }
 
-/* --- what is changed --------------------------------------------------------------------------- */
+/* --- what is changed -------------------------------------------------------------------------- */
 
 /* "KEY=LIST" or "sweep.KEY=LIST": each key becomes an axis, of one value or more. */
 static int set_axis(struct what_if *what_if, const char *assignment, struct error *err)
@@ -128,7 +128,7 @@ static int ask(struct what_if *what_if, struct error *err)
 	return what_if->alternatives ? 0 : error_set(err, -ENOMEM, "out of memory");
 }
 
-/* --- settings and the points nearest to them ---------------------------------------------------- */
+/* --- settings and the points nearest to them -------------------------------------------------- */
 
 static int add_alternatives(struct what_if *what_if, struct error *err)
 {
@@ -238,7 +238,7 @@ static void set_effort(struct forecaster *forecaster, size_t settings)
 	forecaster->nearest = table[row].nearest;
 }
 
-/* --- options of --fleet ------------------------------------------------------------------------------------ */
+/* --- options of --fleet ----------------------------------------------------------------------- */
 
 /* "8", or "1-64*2". */
 static int fleet_add_counts(struct fleet_answer *answer, const char *word)
@@ -548,7 +548,7 @@ size_t what_if_measured_item(const struct what_if *what_if, const struct alterna
 	return what_if->point_count;
 }
 
-/* --- a fleet: the predicted node multiplied on paper ----------------------------------------------------------------------------------- */
+/* --- a fleet: the predicted node multiplied on paper ------------------------------------------ */
 
 /* Throughput with some of the costs taken away. */
 static int throughput_without(const struct model *model, bool step, double *out, struct error *err)

@@ -1,5 +1,5 @@
-/* The table of keys as data; a configuration: its life, giving its keys values and axes, variables, and writing it
- * down. */
+/* The table of keys as data; a configuration: its life, giving its keys values and axes,
+ * variables, and writing it down. */
 #include "harness/config/config.h"
 
 #include "harness/base/array.h"
@@ -104,8 +104,8 @@ int keys_refuse_key(const char *dotted, struct error *err)
 		names[key] = room[key];
 		bare[key] = config_keys[key].name;
 	}
-	/* A word without a dot is the last name of a key.  A right one may stand under a wrong section
-	 * ("batch.workers"); a misspelt section is left to the nearest dotted name. */
+	/* A word without a dot is the last name of a key.  A right one may stand under a wrong
+	 * section ("batch.workers"); a misspelt section is left to the nearest dotted name. */
 	const char *meant = dot ? NULL : suggest_nearest(dotted, bare, KEY_COUNT);
 	const char *nearest = NULL;
 	for (int key = 0; key < KEY_COUNT && !nearest; key++)
@@ -609,8 +609,8 @@ void config_hash(const struct config *config, char out[17])
 		 * text. */
 		if (key == KEY_RUN_NAME || key == KEY_TRACE_COMPRESS || key == KEY_SWEEP_ZIP)
 			continue;
-		/* Keys that were not there when results were first kept: at their defaults they leave the
-		 * hashes of those as they are. */
+		/* Keys that were not there when results were first kept: at their defaults they
+		 * leave the hashes of those as they are. */
 		if ((key == KEY_SAMPLE_KIND || key == KEY_RUN_NUMA) &&
 			config_is_default(config, (enum key_id)key))
 			continue;

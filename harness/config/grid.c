@@ -1,7 +1,8 @@
 /* The sweep's grid: the product of the axes, where zipped axes are one, less the excluded combinations.  The first axis of
  * the file is the slowest. */
-#include "harness/base/array.h"
 #include "harness/config/value.h"
+
+#include "harness/base/array.h"
 
 #include <errno.h>
 #include <stdio.h>

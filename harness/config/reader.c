@@ -3,9 +3,9 @@
  * follows "]", and leaves sections without keys unseen; none of that is said aloud.  So the stream
  * that is handed to inih is made of checked lines: counted, trimmed, without comments, and long
  * ones cut into the continuation pieces that inih joins by itself. */
-#include "harness/base/array.h"
 #include "harness/config/config.h"
 
+#include "harness/base/array.h"
 #include "harness/base/buffer.h"
 #include "harness/base/files.h"
 #include "harness/config/value.h"

@@ -1,4 +1,5 @@
-/* Within harness/config: one value as text and back, by the type of its key; giving it to a key; the swept axes. */
+/* Within harness/config: one value as text and back, by the type of its key; giving it to a key;
+ * the swept axes. */
 #ifndef MLBENCH_CONFIG_VALUE_H
 #define MLBENCH_CONFIG_VALUE_H
 
