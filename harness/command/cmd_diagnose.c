@@ -106,20 +106,6 @@ struct finding {
 	bool followed;
 };
 
-static int diagnose_choose_point(const struct request *request, const struct report *report,
-	size_t *point, struct error *err)
-{
-	const size_t points = report->record->grid.points;
-	*point = request->point >= 0 ? (size_t)request->point : report->best;
-	if (request->point >= 0 && *point >= points)
-		return error_set(err, -EINVAL, "there is no point %zu: '%s' has %zu, from 0 on",
-			*point, report->record->folder, points);
-	if (*point >= points)
-		return error_set(
-			err, -ENODATA, "nothing was measured in '%s'", report->record->folder);
-	return 0;
-}
-
 /* The data set of the saved configuration, to run experiments with. */
 static int verify_now(const struct request *request, struct finding *finding, struct error *err)
 {
@@ -198,12 +184,16 @@ static int find_verification(
 static int diagnose_find(
 	const struct request *request, const char *name, struct finding *finding, struct error *err)
 {
-	size_t point = 0;
+	const struct record *record = &finding->record;
 	int code = saved_open(&finding->record, name, SAVED_NEWEST, err);
 	if (!code)
-		code = report_open(&finding->report, &finding->record, err);
-	if (!code)
-		code = diagnose_choose_point(request, &finding->report, &point, err);
+		code = report_open(&finding->report, record, err);
+	const size_t point = request->point >= 0 ? (size_t)request->point : finding->report.best;
+	if (!code && request->point >= 0 && point >= record->grid.points)
+		code = error_set(err, -EINVAL, "there is no point %zu: '%s' has %zu, from 0 on",
+			point, record->folder, record->grid.points);
+	else if (!code && point >= record->grid.points)
+		code = error_set(err, -ENODATA, "nothing was measured in '%s'", record->folder);
 	if (!code)
 		code = diagnosed_open(&finding->diagnosed, &finding->report, point, err);
 	return code ? code : find_verification(request, finding, err);

@@ -192,15 +192,6 @@ int config_set(struct config *config, const char *assignment, struct error *err)
 	return code;
 }
 
-int config_set_key(struct config *config, enum key_id key, const char *value, struct error *err)
-{
-	struct config_value parsed;
-	const int code = value_parse(key, value, &parsed, err);
-	if (!code)
-		assign_pinned(config, key, parsed);
-	return code;
-}
-
 int64_t config_integer(const struct config *config, enum key_id key)
 {
 	return config->values[key].integer;
@@ -408,10 +399,20 @@ static void set_value(struct config *config, enum key_id key, struct config_valu
 		grid_link_zips(config);
 }
 
-void assign_pinned(struct config *config, enum key_id key, struct config_value value)
+/* Sets a parsed value (taken over, TEXT included) and takes the key out of the sweep. */
+static void assign_pinned(struct config *config, enum key_id key, struct config_value value)
 {
 	set_value(config, key, value);
 	remove_axis(config, key);
+}
+
+int config_set_key(struct config *config, enum key_id key, const char *value, struct error *err)
+{
+	struct config_value parsed;
+	const int code = value_parse(key, value, &parsed, err);
+	if (!code)
+		assign_pinned(config, key, parsed);
+	return code;
 }
 
 static int set_key_axis(struct config *config, enum key_id key, const char *text, struct error *err)

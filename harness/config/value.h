@@ -68,9 +68,6 @@ struct assign_scope {
 int assign(struct config *config, struct assign_scope *scope, int line, const char *dotted,
 	const char *text, struct error *err);
 
-/* Sets a parsed value (taken over, TEXT included) and takes the key out of the sweep. */
-void assign_pinned(struct config *config, enum key_id key, struct config_value value);
-
 /* The index of key's axis, or config->axis_count. */
 size_t assign_find_axis(const struct config *config, enum key_id key);
 
