@@ -22,7 +22,6 @@
 #include "harness/analyze/verdict.h"
 
 #include "harness/analyze/storage_capacity.h"
-#include "harness/analyze/trace_features.h"
 #include "harness/base/units.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Two results held beside each other: which of their points are the same, and what their
  * configurations and nodes differ in. */
-#include "harness/analyze/compare_facts.h"
+#include "harness/analyze/comparison.h"
 
 #include "harness/analyze/point_model.h"
 #include "harness/base/array.h"

@@ -1,5 +1,5 @@
 /* The grammar of gates, and their outcomes. */
-#include "harness/analyze/compare_gate.h"
+#include "harness/analyze/comparison.h"
 
 #include "harness/base/array.h"
 #include "harness/base/text.h"

@@ -1,6 +1,6 @@
 /* Tests, intervals, verdicts and advice for the differences of points and of their mean; the header
  * says why it is these. */
-#include "harness/analyze/compare_statistics.h"
+#include "harness/analyze/comparison.h"
 
 #include "harness/base/array.h"
 #include "harness/base/rng.h"
@@ -364,7 +364,7 @@ static double compare_bootstrap_overall(
 /* --- stalls: without the worst repetitions of each side --------------------------------------- */
 
 /* The difference without the repetitions of each side that did worst: what is left when the machine
- * stood still in one of them.  compare_statistics.h says when it is used. */
+ * stood still in one of them.  comparison.h says when it is used. */
 
 /* Of n values drawn from a normal distribution of deviation 1, the (n - 1) / 2 least left out:
  * `variance` of the mean of the rest; `widen`: 1 / sqrt(mean of their variance), which makes the

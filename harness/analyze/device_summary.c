@@ -1,6 +1,6 @@
 /* What repetitions say about a device, merged; and means over all devices, the evidence for limits
  * that lie on the device itself. */
-#include "harness/analyze/device_summary.h"
+#include "harness/analyze/summary.h"
 
 #include "harness/base/array.h"
 

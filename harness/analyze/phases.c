@@ -1,6 +1,6 @@
 /* Series over the windows of a repetition, where their levels change, and what was measured between
  * two changes. */
-#include "harness/analyze/phases.h"
+#include "harness/analyze/diagnose.h"
 
 #include "harness/analyze/statistics.h"
 #include "harness/analyze/summary.h"

@@ -1,7 +1,7 @@
 /* What to change, and what comes of it by replay: the keys that may move the limit are tried in the
  * replay, the least setting of the best one is kept, and so on with the limit that comes next.
  * Each setting is judged by short replays first and by a full prediction when it is kept. */
-#include "harness/analyze/recommend.h"
+#include "harness/analyze/diagnose.h"
 
 #include "harness/analyze/point_model.h"
 #include "harness/analyze/verdict.h"

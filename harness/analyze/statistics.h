@@ -77,7 +77,7 @@ double usl_at(const struct usl_fit *fit, double n);
 /* Finds where a series of results, made over days and months, moves to another level and stays
  * there.
  *
- * The change points of phases.h are for the windows of one run, which are many, alike and
+ * The change points of diagnose.h are for the windows of one run, which are many, alike and
  * autocorrelated. Results are few, each has its own error, and their scatter between runs is
  * unknown. So this is binary segmentation by the largest t of all steps (at least two values on
  * either side) and of stretches that come and go (at least three). Their significance is found by

@@ -2,7 +2,7 @@
  * shares weighted by thread time, histograms added. */
 #include "harness/analyze/summary.h"
 
-#include "harness/analyze/phases.h"
+#include "harness/analyze/diagnose.h"
 #include "harness/analyze/statistics.h"
 #include "harness/analyze/verdict.h"
 #include "harness/base/units.h"

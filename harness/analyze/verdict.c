@@ -2,8 +2,8 @@
  * together. */
 #include "harness/analyze/verdict.h"
 
-#include "harness/analyze/device_summary.h"
-#include "harness/analyze/recommend.h"
+#include "harness/analyze/diagnose.h"
+#include "harness/analyze/summary.h"
 #include "harness/base/units.h"
 
 #include <ctype.h>

@@ -1,7 +1,7 @@
 /* mlbench list: what you can choose from, and why this node lacks some of it. */
 #include "harness/command/cmd_list.h"
 
-#include "harness/analyze/device_summary.h"
+#include "harness/analyze/summary.h"
 #include "harness/base/clock.h"
 #include "harness/base/program.h"
 #include "harness/base/text.h"

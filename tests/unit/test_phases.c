@@ -1,6 +1,6 @@
 /* Change points: steady noise gives none, whatever its correlation; planted changes of throughput or of state
  * shares are found where they are. */
-#include "harness/analyze/phases.h"
+#include "harness/analyze/diagnose.h"
 
 #include "harness/base/rng.h"
 
