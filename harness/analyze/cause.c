@@ -53,23 +53,6 @@ struct trace_set trace_set_of(const struct traces *const *traces, size_t count, 
 	return set;
 }
 
-/* Service times that are numbers above zero; NULL when there are none.  The caller frees. */
-static double *gather_service(const struct trace_set *set, size_t *count)
-{
-	double *values = set->items > 0 ? malloc(set->items * sizeof *values) : NULL;
-	*count = 0;
-	for (size_t i = 0; values && i < set->count; i++)
-		for (size_t n = 0; n < set->of[i]->count; n++) {
-			const double ns = (double)set->of[i]->items[n].service_ns;
-			if (isfinite(ns) && ns > 0)
-				values[(*count)++] = ns;
-		}
-	if (*count > 0)
-		return values;
-	free(values);
-	return NULL;
-}
-
 /* Otsu's split of sorted values: the one that explains most of their variance. */
 static struct trace_modes split_sorted(const double *x, size_t n)
 {
@@ -98,20 +81,20 @@ static struct trace_modes split_sorted(const double *x, size_t n)
 	return modes;
 }
 
-/* ln of the service times, less what a line through ln of the bytes explains of them beyond their
- * mean. */
+/* ln of the service times above zero, less what a line through ln of the bytes explains of them
+ * beyond their mean.  NULL: there are none; the caller frees. */
 static double *gather_logs(const struct trace_set *set, size_t *count)
 {
-	double *x = gather_service(set, count);
-	double *bytes = x ? calloc(*count, sizeof *bytes) : NULL;
+	double *x = set->items > 0 ? malloc(2 * set->items * sizeof *x) : NULL;
+	double *const bytes = x ? x + set->items : NULL;
 	double sx = 0, sb = 0, sbb = 0, sxb = 0;
 	size_t n = 0;
-	for (size_t i = 0; bytes && i < set->count; i++)
+	for (size_t i = 0; x && i < set->count; i++)
 		for (size_t k = 0; k < set->of[i]->count; k++) {
 			const struct trace_item *item = &set->of[i]->items[k];
 			if (!isfinite(item->service_ns) || item->service_ns <= 0)
 				continue;
-			x[n] = log(x[n]);
+			x[n] = log((double)item->service_ns);
 			bytes[n] = log(fmax(item->bytes, 1));
 			sx += x[n];
 			sb += bytes[n];
@@ -124,14 +107,10 @@ static double *gather_logs(const struct trace_set *set, size_t *count)
 	/* No file is quicker for being larger. */
 	const double slope =
 		variance > SIZES_VARY * m ? fmax((sxb - sx * sb / m) / variance, 0) : 0;
-	for (size_t i = 0; bytes && i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		x[i] -= slope * (bytes[i] - sb / m);
-	const bool ok = bytes != NULL;
-	free(bytes);
-	if (ok)
-		return x;
-	free(x);
-	return NULL;
+	*count = n;
+	return x;
 }
 
 struct trace_modes trace_modes_of(const struct trace_set *set)
@@ -259,13 +238,10 @@ static double cause_asleep(const struct stage_summary *stage)
 	return isnan(known) ? NAN : fmax(1 - known, 0);
 }
 
-static double cause_elasticity(const struct evidence_base *base, enum replay_cost cost)
-{
-	return base->findings ? findings_cost(base->findings, cost) : NAN;
-}
-
 /* --- rules that any stage on cores shares ----------------------------------------------------- */
 
+static const double CPU_BOUND = 0.90; /* of working time on a CPU */
+static const double CPU_LIKELY = 0.80;
 static const double RUN_QUEUE_BOUND = 0.10; /* of working time waiting for a core */
 /* Share of a quota's periods that were throttled: below, it does not matter; above, nothing else
  * keeps the threads off the cores. */
@@ -355,7 +331,7 @@ static double cause_quota_certainty(const struct point_summary *point)
 	return 0.6 + 0.35 * fmin(fmax(beyond, 0), 1);
 }
 
-bool cause_quota(
+static bool cause_quota(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	const struct point_summary *point = base->point;
@@ -375,7 +351,7 @@ bool cause_quota(
 
 /* Where the kernel leaves stolen time out of a thread's CPU time, the thread seems to sleep
  * meanwhile. */
-bool cause_stolen(
+static bool cause_stolen(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	const struct point_summary *point = base->point;
@@ -396,7 +372,7 @@ bool cause_stolen(
 		stage->run_queue * 100);
 }
 
-bool cause_external(
+static bool cause_external(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	if (!waits_for_cores(stage) || !others_are_busy(base))
@@ -421,7 +397,7 @@ double cause_cores_wanted(const struct point_summary *point)
 	return wanted;
 }
 
-bool cause_cores(
+static bool cause_cores(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	const struct point_facts *facts = base->facts;
@@ -439,6 +415,14 @@ bool cause_cores(
 		facts->cores);
 }
 
+/* What keeps the threads off the cores; the head of this file has the order and the reasons. */
+bool cause_no_core(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	return cause_quota(base, stage, out) || cause_stolen(base, stage, out) ||
+	       cause_external(base, stage, out) || cause_cores(base, stage, out);
+}
+
 /* Processes that stream through memory slow every core down without taking one away. */
 static bool cause_slowed(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
@@ -452,6 +436,22 @@ static bool cause_slowed(
 		"of %u cores busy",
 		stage->name, alone / stage->capacity, base->point->cores_busy_outside,
 		base->facts->cores);
+}
+
+/* The working time is spent on a CPU: computing of the step, copying of the upload. */
+bool cause_on_cpu(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	(void)base;
+	if (stage->cpu < CPU_LIKELY)
+		return false;
+	return cause_is(out,
+		stage_is(stage->name, STAGE_STEP)     ? "compute"
+		: stage_is(stage->name, STAGE_UPLOAD) ? "copy"
+						      : "cpu",
+		stage->cpu >= CPU_BOUND ? certainty_above(stage->cpu, CPU_BOUND) : 0.6,
+		"%.1f %% of the working time of %s is on a CPU and %.1f %% waits for a core",
+		stage->cpu * 100, stage->name, stage->run_queue * 100);
 }
 
 /* The last rule of a stage: its time split, which points to no cause. */
@@ -468,8 +468,6 @@ bool cause_unexplained(
 
 /* --- decode: a slow worker, a lock, cores, waiting off the cores, its CPU --------------------- */
 
-static const double CPU_BOUND = 0.90; /* of working time on a CPU */
-static const double CPU_LIKELY = 0.80;
 static const double ASLEEP_BOUND = 0.15;     /* neither on a core nor waiting for one */
 static const double LOCK_WAIT_BOUND = 0.08;  /* of working time */
 static const double LOCK_BUSY_BOUND = 0.90;  /* of all time */
@@ -552,24 +550,19 @@ static bool decode_waits(
 static bool decode_on_cpu(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
-	(void)base;
 	if (stage->cpu >= CPU_BOUND)
-		return cause_is(out, "cpu", certainty_above(stage->cpu, CPU_BOUND),
-			"%.1f %% of the working time of %s is on a CPU and %.1f %% waits for a "
-			"core",
-			stage->cpu * 100, stage->name, stage->run_queue * 100);
+		return cause_on_cpu(base, stage, out);
 	if (stage->cpu < CPU_LIKELY)
 		return false;
-	return cause_is(out, "cpu", 0.6,
-		"%.0f %% of the working time of %s is on a CPU, %.0f %% waits for a core and %.0f "
-		"%% for something else",
-		stage->cpu * 100, stage->name, stage->run_queue * 100,
-		fmax(1 - stage->cpu - stage->run_queue, 0) * 100);
+	(void)cause_unexplained(base, stage, out);
+	out->resource = "cpu";
+	out->certainty = 0.6;
+	return true;
 }
 
 static cause_rule *const cause_rules_decode[] = {decode_imbalance, cause_unknown_split, decode_lock,
-	cause_quota, cause_stolen, cause_external, cause_cores, decode_lock_unseen, decode_waits,
-	cause_slowed, decode_on_cpu, cause_unexplained, NULL};
+	cause_no_core, decode_lock_unseen, decode_waits, cause_slowed, decode_on_cpu,
+	cause_unexplained, NULL};
 
 /* --- devices that train together -------------------------------------------------------------- */
 
@@ -638,11 +631,12 @@ static const double CLOCK_LOW = 0.85;  /* of the highest clock: a power cap that
 
 /* --- a device that works by itself: what it and NVML say of it -------------------------------- */
 
-static bool device_throttled(
+static bool step_of_device(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
-	(void)stage;
 	const struct device_view view = device_view_of(base->repeats, base->count);
+	char peak[64] = "";
+	char capped[64] = "";
 	if (!view.any)
 		return false;
 	if (view.slowed >= SLOWED_BOUND)
@@ -655,31 +649,11 @@ static bool device_throttled(
 			"the power cap held %s at %.0f %% of its highest clock, in %.0f %% of the "
 			"samples",
 			view.name, view.clock_share * 100, view.capped * 100);
-	return false;
-}
-
-/* Without an upload stage, the step begins with the copy. */
-static bool device_copies(
-	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
-{
-	(void)stage;
-	const struct device_view view = device_view_of(base->repeats, base->count);
-	if (summary_stage(base->point, STAGE_UPLOAD_NAME))
-		return false;
-	if (!view.any || !(view.copy_share >= COPY_BOUND))
-		return false;
-	return cause_is(out, "copy", certainty_above(view.copy_share, COPY_BOUND),
-		"%.0f %% of the step time on %s is spent copying its batch, at %.1f GB/s",
-		view.copy_share * 100, view.name, view.copy_rate / 1e9);
-}
-
-static bool device_launches(
-	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
-{
-	(void)stage;
-	const struct device_view view = device_view_of(base->repeats, base->count);
-	if (!view.any)
-		return false;
+	/* Without an upload stage, the step begins with the copy. */
+	if (view.copy_share >= COPY_BOUND && !summary_stage(base->point, STAGE_UPLOAD_NAME))
+		return cause_is(out, "copy", certainty_above(view.copy_share, COPY_BOUND),
+			"%.0f %% of the step time on %s is spent copying its batch, at %.1f GB/s",
+			view.copy_share * 100, view.name, view.copy_rate / 1e9);
 	if (view.launch_share >= LAUNCH_BOUND)
 		return cause_is(out, "launch",
 			isfinite(view.idle) && view.idle < IDLE_BOUND ? 0.6 : 0.9,
@@ -691,17 +665,6 @@ static bool device_launches(
 		return cause_is(out, "launch", certainty_above(view.idle, IDLE_BOUND),
 			"no kernel runs during %.0f %% of the step time on the device",
 			view.idle * 100);
-	return false;
-}
-
-static bool device_computes(
-	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
-{
-	const struct device_view view = device_view_of(base->repeats, base->count);
-	char peak[64] = "";
-	char capped[64] = "";
-	if (!view.any)
-		return false;
 	if (isfinite(view.utilisation))
 		(void)snprintf(peak, sizeof peak, ", %.0f %% of its published peak",
 			view.utilisation * 100);
@@ -760,7 +723,7 @@ static bool step_launch(
 	const double host = launch_share(base, stage);
 	if (!(host >= HOST_BOUND))
 		return false;
-	const double by_host = cause_elasticity(base, COST_STEP_HOST);
+	const double by_host = base->findings ? findings_cost(base->findings, COST_STEP_HOST) : NAN;
 	const bool agree = isnan(by_host) || by_host >= HOST_BOUND / 2;
 	const bool told = !isnan(thread_shares_of(base, stage->name).queued);
 	const double certainty = agree ? certainty_above(host, HOST_BOUND) : 0.5;
@@ -835,23 +798,6 @@ static bool step_on_device(
 		out, "compute", 0.9, "the device computes %.1f %% of the time", stage->busy * 100);
 }
 
-static bool works_on_cpu(const struct stage_summary *stage, const char *resource, struct cause *out)
-{
-	if (stage->cpu < CPU_LIKELY)
-		return false;
-	return cause_is(out, resource,
-		stage->cpu >= CPU_BOUND ? certainty_above(stage->cpu, CPU_BOUND) : 0.6,
-		"%.1f %% of the working time of %s is on a CPU and %.1f %% waits for a core",
-		stage->cpu * 100, stage->name, stage->run_queue * 100);
-}
-
-static bool step_computes(
-	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
-{
-	(void)base;
-	return works_on_cpu(stage, "compute", out);
-}
-
 static bool upload_to_device(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
@@ -865,13 +811,11 @@ static bool upload_to_device(
 		stage->busy * 100, view.copy_rate / 1e9);
 }
 
-static bool upload_copies(
+/* A copy that sleeps waits for the memory or the link that it copies over. */
+static bool upload_waits(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	(void)base;
-	if (works_on_cpu(stage, "copy", out))
-		return true;
-	/* A copy that sleeps waits for the memory or the link that it copies over. */
 	const double asleep = cause_asleep(stage);
 	if (isnan(asleep) || asleep < stage->run_queue)
 		return false;
@@ -881,12 +825,11 @@ static bool upload_copies(
 		stage->cpu * 100, asleep * 100);
 }
 
-static cause_rule *const cause_rules_step[] = {cause_slow_device, device_throttled, device_copies,
-	device_launches, device_computes, step_launch, step_late_by_quota, step_on_device,
-	cause_unknown_split, cause_quota, cause_stolen, cause_external, cause_cores, step_computes,
+static cause_rule *const cause_rules_step[] = {cause_slow_device, step_of_device, step_launch,
+	step_late_by_quota, step_on_device, cause_unknown_split, cause_no_core, cause_on_cpu,
 	cause_unexplained, NULL};
-static cause_rule *const cause_rules_upload[] = {upload_to_device, cause_unknown_split, cause_quota,
-	cause_stolen, cause_external, cause_cores, upload_copies, cause_unexplained, NULL};
+static cause_rule *const cause_rules_upload[] = {upload_to_device, cause_unknown_split,
+	cause_no_core, cause_on_cpu, upload_waits, cause_unexplained, NULL};
 
 /* --- all of them ------------------------------------------------------------------------------ */
 

@@ -159,7 +159,7 @@ double certainty_above(double value, double threshold);
 
 /* Rules, asked in order, ended by NULL. */
 extern cause_rule *const cause_rules_read[];
-cause_rule cause_quota, cause_stolen, cause_external, cause_cores, cause_unexplained;
+cause_rule cause_no_core, cause_on_cpu, cause_unexplained;
 
 /* "the quota of cgroup /a/b (1.5 cores)" */
 enum { QUOTA_WORDS_BYTES = 64, QUOTA_NAME_BYTES = 112 };
