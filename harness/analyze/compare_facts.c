@@ -561,7 +561,7 @@ static void give_stage(struct replay_model *to, const struct replay_model *from,
 	enum replay_stage stage, const float *factor)
 {
 	for (int c = 0; c < COSTS; c++) {
-		if (model_cost_stage((enum replay_cost)c) != stage)
+		if (replay_stage_of((enum replay_cost)c) != stage)
 			continue;
 		to->series[c] = from->series[c];
 		to->scale[c] = from->scale[c];
@@ -601,7 +601,7 @@ static void give(struct replay_model *to, const struct replay_model *from, unsig
 static bool same_series(const struct replay_model *a, const struct replay_model *b, unsigned stage)
 {
 	for (int c = 0; c < COSTS; c++)
-		if ((unsigned)model_cost_stage((enum replay_cost)c) == stage &&
+		if ((unsigned)replay_stage_of((enum replay_cost)c) == stage &&
 			(a->series[c].count > 0 || b->series[c].count > 0))
 			return false;
 	return true;

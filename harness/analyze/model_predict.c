@@ -321,10 +321,10 @@ enum replay_cost model_limiting_cost(const struct elasticities *e)
 	double sums[REPLAY_STAGES] = {0};
 	size_t best = 0;
 	for (size_t i = 0; i < COSTS; i++)
-		sums[model_cost_stage(e->costs[i].cost)] += e->costs[i].value;
+		sums[replay_stage_of(e->costs[i].cost)] += e->costs[i].value;
 	for (size_t i = 1; i < COSTS; i++) {
-		const double own = sums[model_cost_stage(e->costs[i].cost)];
-		const double most = sums[model_cost_stage(e->costs[best].cost)];
+		const double own = sums[replay_stage_of(e->costs[i].cost)];
+		const double most = sums[replay_stage_of(e->costs[best].cost)];
 		if (own > most || (own == most && e->costs[i].value > e->costs[best].value))
 			best = i;
 	}
@@ -349,9 +349,9 @@ static int add_rung(const struct model *model, struct ladder *ladder, enum repla
 		return code;
 	const enum replay_cost top = model_limiting_cost(&elasticities);
 	double sum = 0;
-	*stage = model_cost_stage(top);
+	*stage = replay_stage_of(top);
 	for (int c = 0; c < COSTS; c++)
-		if (model_cost_stage((enum replay_cost)c) == *stage)
+		if (replay_stage_of((enum replay_cost)c) == *stage)
 			sum += elasticities.costs[c].value;
 	if (sum < NO_LIMIT) {
 		*stage = REPLAY_STAGES;
@@ -377,7 +377,7 @@ int model_ladder(const struct model *model, struct ladder *out, struct error *er
 			break;
 		bool more = false;
 		for (int c = 0; c < COSTS; c++) {
-			if (model_cost_stage((enum replay_cost)c) == stage)
+			if (replay_stage_of((enum replay_cost)c) == stage)
 				rest.replay.scale[c] = 0;
 			more = more || costs_anything(&rest, c);
 		}
@@ -580,10 +580,10 @@ static int relieve(
 	struct replay_result result;
 	const struct replay_options options = model_options(model, samples);
 	bool any = false;
-	out->limit = out->next = model_cost_stage(model_limiting_cost(&out->elasticities));
+	out->limit = out->next = replay_stage_of(model_limiting_cost(&out->elasticities));
 	out->relieved = HUGE_VAL;
 	for (int c = 0; c < COSTS; c++) {
-		if (model_cost_stage((enum replay_cost)c) == out->limit)
+		if (replay_stage_of((enum replay_cost)c) == out->limit)
 			rest.replay.scale[c] = 0;
 		any = any || (rest.replay.series[c].count > 0 && rest.replay.scale[c] > 0);
 	}

@@ -190,9 +190,8 @@ static struct trace_item *all_reads(const struct model_source *source, size_t *c
 	return items;
 }
 
-/* values: (2 count). */
 static int split_reads(struct model *model, struct cost_series series[COSTS], double cpu_ns,
-	const struct storage *storage, const struct trace_item *items, size_t count, float *values)
+	const struct storage *storage, const struct trace_item *items, size_t count)
 {
 	const struct pipeline_shape *shape = &model->replay.shape;
 	const struct read_facts facts = {
@@ -204,17 +203,18 @@ static int split_reads(struct model *model, struct cost_series series[COSTS], do
 	};
 	/* What others have of it is not ours to promise. */
 	model->read_full = storage->others > 0 ? 1 : storage->full;
+	float *const latency_ns = series_extend(&series[COST_READ_LATENCY], count);
+	float *const device_ns = series_extend(&series[COST_READ_DEVICE], count);
 	struct read_split split;
-	int code = read_split(items, count, &facts, values, values + count, &split);
-	if (code)
-		return code;
+	if (!latency_ns || !device_ns ||
+		read_split(items, count, &facts, latency_ns, device_ns, &split))
+		return -ENOMEM;
 	note_read(model, &split);
 	model->hidden_device_ns = split.hidden_ns;
 	const unsigned allowed = shape->reader_threads * shape->read_depth;
 	const unsigned seen = (unsigned)fmin(ceil(storage->most_in_flight), UINT32_MAX);
 	model->measured_in_flight = seen > allowed ? seen : allowed;
-	code = series_append(&series[COST_READ_LATENCY], values, count);
-	return code ? code : series_append(&series[COST_READ_DEVICE], values + count, count);
+	return 0;
 }
 
 void model_storage(const struct model_source *source, const struct measurement *const *repeats,
@@ -235,20 +235,20 @@ static int series_of_read(
 	struct model *model, struct cost_series series[COSTS], const struct model_source *source)
 {
 	const double cpu_ns = read_cpu_of_file(model, source);
-	const float cpu = (float)cpu_ns;
-	int code = series_append(&series[COST_READ_CPU], &cpu, 1);
+	float *const cpu = series_extend(&series[COST_READ_CPU], 1);
+	if (!cpu)
+		return -ENOMEM;
+	*cpu = (float)cpu_ns;
 	/* In memory a file is a pointer: what it takes is the reader's CPU time. */
-	if (code || model->facts.reads_memory)
-		return code;
+	if (model->facts.reads_memory)
+		return 0;
 	size_t count = 0;
 	struct trace_item *items = all_reads(source, &count);
-	float *values = calloc(2 * count + 1, sizeof *values);
 	struct storage storage;
 	model_storage(source, source->repeats, source->count, source->let_through, &storage);
-	code = items && values ? split_reads(model, series, cpu_ns, &storage, items, count, values)
-			       : -ENOMEM;
+	const int code =
+		items ? split_reads(model, series, cpu_ns, &storage, items, count) : -ENOMEM;
 	free(items);
-	free(values);
 	return code;
 }
 

@@ -238,7 +238,6 @@ size_t model_whole_length(const struct model *model);
 /* How much of the time a stage's threads were at work in a replay, 0..1. */
 double replay_busy(const struct replay_result *result, enum replay_stage stage);
 
-enum replay_stage model_cost_stage(enum replay_cost cost);
 /* ns per item, scale included; 0 where the stage has none of this cost. */
 double model_mean_cost(const struct replay_model *replay, enum replay_cost cost);
 

@@ -257,6 +257,11 @@ static const struct {
 	[COST_SYNC] = {STAGE_SYNC_NAME, "exchange", REPLAY_SYNC},
 };
 
+enum replay_stage replay_stage_of(enum replay_cost cost)
+{
+	return costs[cost].id;
+}
+
 const char *replay_cost_stage(enum replay_cost cost)
 {
 	return costs[cost].stage;
