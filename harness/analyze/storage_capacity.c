@@ -513,7 +513,7 @@ static const double QUEUES_BELOW = 0.35; /* slope */
 static const double ALIKE_LEAST = 0.6;   /* correlation of neighbours' times */
 
 struct sent {
-	double at, back;
+	double at, back; /* sorted by the first */
 };
 
 struct pair_sums {
@@ -521,11 +521,6 @@ struct pair_sums {
 	double took, took_squared,
 		both_took; /* of the later one, and its product with that of the one before */
 };
-
-static int sent_earlier(const void *a, const void *b)
-{
-	return order_doubles(&((const struct sent *)a)->at, &((const struct sent *)b)->at);
-}
 
 /* Items are consecutive by number. */
 static void add_pairs(
@@ -536,7 +531,7 @@ static void add_pairs(
 	for (size_t i = 0; i < count; i++)
 		scratch[i] = (struct sent){
 			items[i].end_s - (double)items[i].service_ns * 1e-9, items[i].end_s};
-	qsort(scratch, count, sizeof *scratch, sent_earlier);
+	qsort(scratch, count, sizeof *scratch, order_doubles);
 	for (size_t i = 1; i < count; i++) {
 		const double x = scratch[i].at - scratch[i - 1].at;
 		const double y = scratch[i].back - scratch[i - 1].back;

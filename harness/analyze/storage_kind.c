@@ -45,15 +45,8 @@ static const double CERTAIN_FEW = 0.95, CERTAIN_SLOTS = 0.85, CERTAIN_BETWEEN = 
 		    CERTAIN_MANY = 0.60, CERTAIN_ALIKE = 0.7;
 
 struct completion {
-	double at, bytes;
+	double at, bytes; /* sorted by the first */
 };
-
-static int completed_earlier(const void *a, const void *b)
-{
-	const struct completion *x = a;
-	const struct completion *y = b;
-	return (x->at > y->at) - (x->at < y->at);
-}
 
 /* Sums over runs of files. */
 struct run_sums {
@@ -92,7 +85,7 @@ static void add_consecutive(struct run_sums *sums, const struct trace_item *item
 {
 	for (size_t i = 0; i < count; i++)
 		scratch[i] = (struct completion){items[i].end_s, (double)items[i].bytes};
-	qsort(scratch, count, sizeof *scratch, completed_earlier);
+	qsort(scratch, count, sizeof *scratch, order_doubles);
 	for (size_t first = edge; first + 2 * run + edge < count;) {
 		const size_t end = run_of_files_end(scratch, first, run);
 		const double files = (double)(end - first);
@@ -195,13 +188,6 @@ static void tell_slots(struct storage *out)
 	}
 }
 
-/* The first files took as long as later ones although more in flight gain nothing: all files in
- * flight share one link. */
-static bool shares_a_link(const struct storage *s)
-{
-	return s->slots > SHARED_BY_ALL * s->in_flight;
-}
-
 /* With files of one size, bytes and requests are the same. But no link serves two files at once,
  * each in the time of one. */
 static void tell_alike(struct storage *out)
@@ -209,7 +195,9 @@ static void tell_alike(struct storage *out)
 	tell_slots(out);
 	if (out->kind == STORAGE_SLOTS && out->group > 1)
 		return;
-	if (out->kind == STORAGE_SLOTS && out->slots > SLOTS_OF_A_LINK && !shares_a_link(out))
+	/* The first files took as long as later ones although more in flight gain nothing. */
+	const bool shares_a_link = out->slots > SHARED_BY_ALL * out->in_flight;
+	if (out->kind == STORAGE_SLOTS && out->slots > SLOTS_OF_A_LINK && !shares_a_link)
 		out->kind_certainty = CERTAIN_ALIKE;
 	else
 		out->kind = STORAGE_UNCLEAR;
@@ -403,14 +391,8 @@ static struct turns turns_of(const double *ns, const double *weights, size_t cou
 }
 
 struct first_file {
-	double ns, bytes;
+	double ns, bytes; /* sorted by the first */
 };
-
-static int came_earlier(const void *a, const void *b)
-{
-	return order_doubles(
-		&((const struct first_file *)a)->ns, &((const struct first_file *)b)->ns);
-}
 
 /* Per file or per byte, whichever is even. */
 static struct turns turns_of_ramp(const struct trace *ramp)
@@ -427,7 +409,7 @@ static struct turns turns_of_ramp(const struct trace *ramp)
 			files[count++] = (struct first_file){
 				(double)ramp->items[i].service_ns, (double)ramp->items[i].bytes};
 		}
-	qsort(files, count, sizeof *files, came_earlier);
+	qsort(files, count, sizeof *files, order_doubles);
 	for (size_t i = 0; i < count; i++) {
 		ns[i] = files[i].ns;
 		weights[i] = 1;
