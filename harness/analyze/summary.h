@@ -76,7 +76,6 @@ struct device_view {
 	double copy_share;   /* copying batches to it, of its step time */
 	double copying;      /* of the measured time */
 	double copy_rate;    /* bytes/s while it copied */
-	double sync_share;   /* exchange of gradients, of its step time */
 	double utilisation;  /* of the model: FLOPs done / time / published peak */
 	/* Share of the samples in which the device slowed itself down against harm (heat, power
 	 * supply), and the commonest reason; in which its power cap held the clocks down; and its
