@@ -73,13 +73,6 @@ static int order_by_settings(const void *left, const void *right)
 	return order ? order : (a->point > b->point) - (a->point < b->point);
 }
 
-static int order_pairs(const void *left, const void *right)
-{
-	const struct point_pair *a = left;
-	const struct point_pair *b = right;
-	return (a->a > b->a) - (a->a < b->a);
-}
-
 static int order_points(const void *left, const void *right)
 {
 	const size_t a = *(const size_t *)left;
@@ -115,7 +108,8 @@ static void match_places(struct point_match *match, const struct place *a, size_
 		else
 			match->only_b[match->only_b_count++] = b[j++].point;
 	}
-	qsort(match->pairs, match->pair_count, sizeof *match->pairs, order_pairs);
+	/* Pairs by their first point. */
+	qsort(match->pairs, match->pair_count, sizeof *match->pairs, order_points);
 	qsort(match->only_a, match->only_a_count, sizeof *match->only_a, order_points);
 	qsort(match->only_b, match->only_b_count, sizeof *match->only_b, order_points);
 }
@@ -415,19 +409,14 @@ static char *fact_words(const struct fact *fact)
 		       : words;
 }
 
-/* The size of a data set is exact: the tolerance of other numbers does not apply. */
-static bool same_size(const struct fact *a, const struct fact *b)
-{
-	return a->kind == FACT_NUMBER && b->kind == FACT_NUMBER && a->number == b->number;
-}
-
 static void compare_fact_pair(
 	struct compare_facts *facts, const struct fact *a, const struct fact *b)
 {
 	const struct fact *any = a ? a : b;
 	char name[COMPARE_NAME_BYTES];
+	/* The size of a data set is exact: the tolerance of other numbers does not apply. */
 	const bool exact = strcmp(any->group, "dataset") == 0 && any->kind == FACT_NUMBER;
-	if (a && b && (exact ? same_size(a, b) : same_fact(a, b)))
+	if (a && b && (exact ? a->kind == b->kind && a->number == b->number : same_fact(a, b)))
 		return;
 	if ((!a || !b) && any->kind == FACT_MISSING)
 		return;
@@ -440,12 +429,6 @@ static void compare_fact_pair(
 	facts_take(facts, weight, name, false, fact_words(a), fact_words(b));
 }
 
-/* A container engine makes up another node name each time. */
-static bool names_are_made_up(const struct fact_list *a, const struct fact_list *b)
-{
-	return !fact_node_name_lasts(a) && !fact_node_name_lasts(b);
-}
-
 void compare_environments(
 	struct compare_facts *facts, const struct fact_list *a, const struct fact_list *b)
 {
@@ -455,14 +438,14 @@ void compare_environments(
 	for (size_t i = 0; i < b->count; i++)
 		if (!fact_find(a, b->facts[i].group, b->facts[i].name))
 			compare_fact_pair(facts, NULL, &b->facts[i]);
-	for (size_t i = 0; i < facts->count && names_are_made_up(a, b); i++)
+	/* A container engine makes up another node name each time. */
+	const bool made_up = !fact_node_name_lasts(a) && !fact_node_name_lasts(b);
+	for (size_t i = 0; i < facts->count && made_up; i++)
 		if (strcmp(facts->list[i].name, "node.name") == 0)
 			facts->list[i].weight = COMPARE_HARMLESS;
 }
 
 /* --- where a difference comes from ------------------------------------------------------------ */
-
-/* Shapley values of stages, by replays that share their random numbers. */
 
 enum {
 	SUBSETS_MAX = 1 << EXPLAIN_PARTS_MAX,
@@ -476,11 +459,6 @@ static const double EFFECT_LEAST = 1e-6;
 
 /* --- the game: players, and ln of what each subset of them is worth --------------------------- */
 
-static unsigned members(unsigned subset)
-{
-	return (unsigned)__builtin_popcount(subset);
-}
-
 static double factorial(unsigned n)
 {
 	return tgamma(n + 1.0);
@@ -493,7 +471,7 @@ static double shapley(const double *worth, unsigned players, unsigned player)
 	for (unsigned subset = 0; subset < 1U << players; subset++) {
 		if (subset & (1U << player))
 			continue;
-		const unsigned before = members(subset);
+		const unsigned before = (unsigned)__builtin_popcount(subset);
 		const double weight =
 			factorial(before) * factorial(players - before - 1) / factorial(players);
 		sum += weight * (worth[subset | (1U << player)] - worth[subset]);
