@@ -157,21 +157,6 @@ static unsigned workers_in(const struct trace_set *set)
 	return most;
 }
 
-/* medians: of each worker seen, to which `who` are the numbers; the worst is taken out of the
- * rest. */
-static void compare_workers(struct trace_workers *out, double *medians, const unsigned *who)
-{
-	unsigned worst = 0;
-	for (unsigned i = 1; i < out->seen; i++)
-		if (medians[i] > medians[worst])
-			worst = i;
-	out->worst = who[worst];
-	out->worst_ns = medians[worst];
-	medians[worst] = medians[out->seen - 1];
-	out->others_ns = statistics_median(medians, out->seen - 1);
-	out->ratio = out->others_ns > 0 ? out->worst_ns / out->others_ns : NAN;
-}
-
 struct trace_workers trace_workers_of(const struct trace_set *set)
 {
 	struct trace_workers out = {.ratio = NAN};
@@ -187,8 +172,17 @@ struct trace_workers trace_workers_of(const struct trace_set *set)
 			who[out.seen] = w;
 			medians[out.seen++] = median;
 		}
-		if (out.seen >= 2)
-			compare_workers(&out, medians, who);
+		unsigned worst = 0;
+		for (unsigned i = 1; i < out.seen; i++)
+			if (medians[i] > medians[worst])
+				worst = i;
+		if (out.seen >= 2) {
+			out.worst = who[worst];
+			out.worst_ns = medians[worst];
+			medians[worst] = medians[out.seen - 1]; /* the others stand together */
+			out.others_ns = statistics_median(medians, out.seen - 1);
+			out.ratio = out.others_ns > 0 ? out.worst_ns / out.others_ns : NAN;
+		}
 	}
 	free(who);
 	free(scratch);

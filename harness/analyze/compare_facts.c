@@ -486,8 +486,8 @@ static int order_parts(const void *left, const void *right)
 	return (a < b) - (a > b);
 }
 
-static void divide(struct explanation *out, const double *worth, unsigned players,
-	const char (*names)[NAME_BYTES])
+static void divide(
+	struct explanation *out, const double *worth, unsigned players, const char *const *names)
 {
 	out->explained = worth[(1U << players) - 1] - worth[0];
 	out->part_count = 0;
@@ -497,42 +497,20 @@ static void divide(struct explanation *out, const double *worth, unsigned player
 			continue;
 		struct explain_part *part = &out->parts[out->part_count++];
 		part->effect = effect;
-		memcpy(part->name, names[i], NAME_BYTES);
+		(void)snprintf(part->name, sizeof part->name, "%s", names[i]);
 	}
 	qsort(out->parts, out->part_count, sizeof *out->parts, order_parts);
 }
 
 /* --- by replay -------------------------------------------------------------------------------- */
 
-/* Worker factors as long as the larger side's, so that either shape finds its own. */
-struct side_factors {
-	float *a, *b; /* NULL: alike; owned */
-};
-
+/* Worker factors as long as the larger side's, so that either shape finds its own; NULL: alike. */
 static float *widened(const struct replay_model *replay, unsigned workers)
 {
 	float *factor = replay->worker_factor ? malloc(workers * sizeof *factor) : NULL;
 	for (unsigned i = 0; factor && i < workers; i++)
 		factor[i] = i < replay->shape.decode_workers ? replay->worker_factor[i] : 1;
 	return factor;
-}
-
-static int side_factors_open(
-	struct side_factors *factors, const struct model *a, const struct model *b)
-{
-	const unsigned left = a->replay.shape.decode_workers;
-	const unsigned right = b->replay.shape.decode_workers;
-	const unsigned most = left > right ? left : right;
-	*factors = (struct side_factors){widened(&a->replay, most), widened(&b->replay, most)};
-	const bool bad = (a->replay.worker_factor && !factors->a) ||
-			 (b->replay.worker_factor && !factors->b);
-	return bad ? -ENOMEM : 0;
-}
-
-static void side_factors_close(struct side_factors *factors)
-{
-	free(factors->a);
-	free(factors->b);
 }
 
 static void give_stage(struct replay_model *to, const struct replay_model *from,
@@ -566,14 +544,14 @@ static void give_cores(struct replay_model *to, const struct replay_model *from)
 }
 
 static void give(struct replay_model *to, const struct replay_model *from, unsigned part,
-	const struct side_factors *factors)
+	const float *factor)
 {
 	if (part == PART_SHAPE)
 		to->shape = from->shape;
 	else if (part == PART_CORES)
 		give_cores(to, from);
 	else
-		give_stage(to, from, (enum replay_stage)part, factors->b);
+		give_stage(to, from, (enum replay_stage)part, factor);
 }
 
 static bool same_series(const struct replay_model *a, const struct replay_model *b, unsigned stage)
@@ -606,13 +584,8 @@ static bool plays(const struct replay_model *a, const struct replay_model *b, un
 	return !same_series(a, b, part);
 }
 
-static void name_part(unsigned part, char name[NAME_BYTES])
-{
-	static const char *const names[EXPLAIN_PARTS_MAX] = {STAGE_READ_NAME, STAGE_DECODE_NAME,
-		STAGE_UPLOAD_NAME, STAGE_STEP_NAME, STAGE_SYNC_NAME, "threads and buffers",
-		"cores"};
-	(void)snprintf(name, NAME_BYTES, "%s", names[part]);
-}
+static const char *const part_names[EXPLAIN_PARTS_MAX] = {STAGE_READ_NAME, STAGE_DECODE_NAME,
+	STAGE_UPLOAD_NAME, STAGE_STEP_NAME, STAGE_SYNC_NAME, "threads and buffers", "cores"};
 
 static int worth_of(const struct model *model, const struct replay_model *replay, double *worth,
 	struct error *err)
@@ -630,17 +603,23 @@ static int worth_of(const struct model *model, const struct replay_model *replay
 static int play(const struct model *a, const struct model *b, const unsigned *parts,
 	unsigned players, double *worth, struct error *err)
 {
-	struct side_factors factors;
-	int code = side_factors_open(&factors, a, b);
+	const unsigned left = a->replay.shape.decode_workers;
+	const unsigned right = b->replay.shape.decode_workers;
+	float *const factor_a = widened(&a->replay, left > right ? left : right);
+	float *const factor_b = widened(&b->replay, left > right ? left : right);
+	const bool bad =
+		(a->replay.worker_factor && !factor_a) || (b->replay.worker_factor && !factor_b);
+	int code = bad ? -ENOMEM : 0;
 	for (unsigned subset = 0; subset < 1U << players && !code; subset++) {
 		struct replay_model replay = a->replay;
-		replay.worker_factor = factors.a;
+		replay.worker_factor = factor_a;
 		for (unsigned i = 0; i < players; i++)
 			if (subset & (1U << i))
-				give(&replay, &b->replay, parts[i], &factors);
+				give(&replay, &b->replay, parts[i], factor_b);
 		code = worth_of(a, &replay, &worth[subset], err);
 	}
-	side_factors_close(&factors);
+	free(factor_a);
+	free(factor_b);
 	return code;
 }
 
@@ -648,7 +627,7 @@ int explain_by_replay(const struct model *a, const struct model *b, double measu
 	struct explanation *out, struct error *err)
 {
 	unsigned parts[EXPLAIN_PARTS_MAX];
-	char names[EXPLAIN_PARTS_MAX][NAME_BYTES];
+	const char *names[EXPLAIN_PARTS_MAX];
 	unsigned players = 0;
 	double *worth = calloc(SUBSETS_MAX, sizeof *worth);
 	if (!worth)
@@ -656,12 +635,12 @@ int explain_by_replay(const struct model *a, const struct model *b, double measu
 	*out = (struct explanation){.replayed = true, .measured = measured};
 	for (unsigned part = 0; part < EXPLAIN_PARTS_MAX; part++)
 		if (plays(&a->replay, &b->replay, part)) {
-			name_part(part, names[players]);
+			names[players] = part_names[part];
 			parts[players++] = part;
 		}
 	const int code = play(a, b, parts, players, worth, err);
 	if (!code)
-		divide(out, worth, players, (const char(*)[NAME_BYTES])names);
+		divide(out, worth, players, names);
 	free(worth);
 	return code;
 }
@@ -680,10 +659,10 @@ void explain_by_capacities(const struct explain_capacity *stages, size_t count, 
 	struct explanation *out)
 {
 	double worth[SUBSETS_MAX];
-	char names[EXPLAIN_PARTS_MAX][NAME_BYTES];
+	const char *names[EXPLAIN_PARTS_MAX];
 	const size_t used = count < EXPLAIN_PARTS_MAX ? count : EXPLAIN_PARTS_MAX;
 	for (size_t i = 0; i < used; i++)
-		memcpy(names[i], stages[i].stage, NAME_BYTES);
+		names[i] = stages[i].stage;
 	bool known = true;
 	for (unsigned subset = 0; subset < 1U << used; subset++) {
 		worth[subset] = log(least_capacity(stages, used, subset));
@@ -694,5 +673,5 @@ void explain_by_capacities(const struct explain_capacity *stages, size_t count, 
 	out->explained = known ? 0 : (double)NAN;
 	out->part_count = 0;
 	if (known)
-		divide(out, worth, (unsigned)used, (const char(*)[NAME_BYTES])names);
+		divide(out, worth, (unsigned)used, names);
 }

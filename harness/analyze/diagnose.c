@@ -49,10 +49,11 @@ struct blocks {
 	size_t count;
 };
 
-static struct blocks blocks_of(const double *t, const double *y, size_t n)
+/* Each of `least` windows or more. */
+static struct blocks blocks_of(const double *t, const double *y, size_t n, size_t least)
 {
 	struct blocks b = {0};
-	b.count = n / BLOCK_WINDOWS_MIN < BLOCKS ? n / BLOCK_WINDOWS_MIN : BLOCKS;
+	b.count = n / least < BLOCKS ? n / least : BLOCKS;
 	for (size_t i = 0; i < b.count; i++) {
 		const size_t first = i * n / b.count;
 		const size_t last = (i + 1) * n / b.count;
@@ -188,13 +189,7 @@ static struct growth growth_of_troughs(
 		lt[i] = t[places[i]];
 		ly[i] = y[places[i]];
 	}
-	struct blocks b = {.count = count < BLOCKS ? count : BLOCKS};
-	for (size_t i = 0; i < b.count; i++) {
-		const size_t first = i * count / b.count;
-		const size_t last = (i + 1) * count / b.count;
-		b.t[i] = statistics_median(lt + first, last - first);
-		b.y[i] = statistics_median(ly + first, last - first);
-	}
+	const struct blocks b = blocks_of(lt, ly, count, 1);
 	g.slope = statistics_robust_slope(b.t, b.y, b.count);
 	g.interval = slope_interval(&b, g.slope, seed);
 	const double seconds = lt[count - 1] - lt[0];
@@ -220,7 +215,7 @@ struct growth growth_of(const double *t, const double *bytes, size_t count, uint
 	struct growth g = {.shape = GROWTH_TOO_SHORT, .slope = NAN, .interval = {NAN, NAN}};
 	if (count < WINDOWS_MIN || t[count - 1] - t[0] < SECONDS_MIN)
 		return g;
-	const struct blocks b = blocks_of(t, bytes, count);
+	const struct blocks b = blocks_of(t, bytes, count, BLOCK_WINDOWS_MIN);
 	const double seconds = t[count - 1] - t[0];
 	const double fall = largest_fall(&b);
 	g.slope = statistics_robust_slope(b.t, b.y, b.count);
@@ -441,24 +436,6 @@ struct replayed {
 	bool open;
 };
 
-static void explain_why_not(char *why_not, const struct error *reason)
-{
-	(void)snprintf(why_not, EVIDENCE_BYTES, "no prediction: %.200s", reason->text);
-}
-
-/* Where too few items were recorded, says how much longer a run records enough. */
-static void add_way_out(
-	const struct diagnose_input *input, const struct model_lack *lack, char *why_not)
-{
-	const struct sufficiency s = {.samples = lack->recorded, .needed = lack->needed};
-	char way_out[WAY_OUT_BYTES];
-	const size_t used = strlen(why_not);
-	if (lack->needed > 0)
-		(void)snprintf(why_not + used, EVIDENCE_BYTES - used, "; %s",
-			way_out_longer(&s, input->facts, input->source.repeats, input->source.count,
-				way_out));
-}
-
 /* False, with the reason, when there is no replay of it. */
 static bool replay_point(
 	const struct diagnose_input *input, unsigned effort, struct replayed *out, char *why_not)
@@ -486,8 +463,14 @@ static bool replay_point(
 		code = findings_of(&out->model, effort, &out->findings, &reason);
 	if (!code)
 		return true;
-	explain_why_not(why_not, &reason);
-	add_way_out(input, &lack, why_not);
+	const int used = snprintf(why_not, EVIDENCE_BYTES, "no prediction: %.200s", reason.text);
+	if (lack.needed > 0) { /* too few items were recorded: how much longer is enough */
+		const struct sufficiency s = {.samples = lack.recorded, .needed = lack.needed};
+		char way_out[WAY_OUT_BYTES];
+		(void)snprintf(why_not + used, EVIDENCE_BYTES - (size_t)used, "; %s",
+			way_out_longer(&s, input->facts, input->source.repeats, input->source.count,
+				way_out));
+	}
 	if (out->open)
 		model_close(&out->model);
 	*out = (struct replayed){0};
@@ -773,7 +756,8 @@ static void use_model(const struct diagnose_input *input, const struct replayed 
 	if (strcmp(out->verdict.stage, "none") == 0)
 		return;
 	if (follow_model(input, &replayed->model, effort, out, &reason))
-		explain_why_not(out->why_not, &reason);
+		(void)snprintf(
+			out->why_not, sizeof out->why_not, "no prediction: %.200s", reason.text);
 }
 
 /* A limit that comes and goes is one limit, not several phases. */
@@ -833,13 +817,6 @@ static struct evidence_base base_of(const struct diagnose_input *input)
 		.source = input->source.traces ? &input->source : NULL};
 }
 
-/* True where the reason for the uneven rates is itself the finding. */
-static bool uneven_for_a_cause(const struct diagnose_input *input)
-{
-	const struct evidence_base base = base_of(input);
-	return stalls_bind(&base) || cache_binds(&base);
-}
-
 static void take_all(struct diagnose_input *input)
 {
 	struct model_source *source = &input->source;
@@ -893,9 +870,11 @@ int diagnose_point(const struct diagnose_input *input, unsigned effort, struct d
 	struct diagnose_input parts = *input;
 	cut_in_parts(&parts, &cut);
 	const struct sufficiency enough = sufficiency_of(source->repeats, source->count);
+	const struct evidence_base judged_base = base_of(&judged);
 	out->width = enough.width;
+	/* Stalls and a cache that holds a part are the finding, and why the rates are uneven. */
 	if (source->count > 0 && enough.needed > 0 && cut.count == 1 &&
-		!uneven_for_a_cause(&judged)) {
+		!stalls_bind(&judged_base) && !cache_binds(&judged_base)) {
 		say_too_short(input, &enough, out);
 		(void)snprintf(out->why_not, sizeof out->why_not,
 			"no prediction: too little was measured");

@@ -808,6 +808,14 @@ static double mean_ns(const float *values, size_t count)
 	return count > 0 ? sum / (double)count : 0;
 }
 
+static double hit_share_of(const struct play *play)
+{
+	double hits = 0;
+	for (size_t i = 0; i < play->count; i++)
+		hits += play->files[i].hit;
+	return hits / (double)play->count;
+}
+
 /* Uses the latency and capacity of all operating points. Cache hits are in the rate but do not use
  * the device. */
 static void split_at_capacity(const struct trace_item *items, const struct read_facts *facts,
@@ -819,24 +827,12 @@ static void split_at_capacity(const struct trace_item *items, const struct read_
 	choice.by_bytes = storage->kind == STORAGE_BYTES ||
 			  (storage->kind == STORAGE_UNCLEAR && best->by_bytes);
 	restore(items, &choice, play);
-	double hits = 0;
-	for (size_t i = 0; i < play->count; i++)
-		hits += play->files[i].hit;
-	out->hit_share = hits / (double)play->count;
+	out->hit_share = hit_share_of(play);
 	const double service_ns = 1e9 / storage->capacity / fmax(1 - out->hit_share, LEAST);
 	const struct guess guess = {fmin(storage->latency_ns, storage->response_ns), service_ns, 0};
 	queue_out(play, &guess, facts->cpu_ns, true, latency_ns, device_ns);
 	out->by_bytes = choice.by_bytes;
 	out->device_share = fmin(storage->rate / storage->capacity, 1);
-	out->identified = true;
-}
-
-/* Without a queue, the rate with the most files in flight bounds what a device may hide. */
-static void split_as_latency(const struct read_facts *facts, const struct play *play,
-	float *latency_ns, float *device_ns, struct read_split *out)
-{
-	all_latency(play, facts->cpu_ns, latency_ns, device_ns);
-	out->hidden_ns = 1e9 / facts->storage->best_rate;
 	out->identified = true;
 }
 
@@ -858,7 +854,11 @@ static void decide(const struct trace_item *items, const struct read_facts *fact
 		return;
 	}
 	if (storage && storage->full < 0.5 - STORAGE_TOLD) {
-		split_as_latency(facts, play, latency_ns, device_ns, out);
+		/* Without a queue, the rate with the most files in flight bounds what a device may
+		 * hide. */
+		all_latency(play, facts->cpu_ns, latency_ns, device_ns);
+		out->hidden_ns = 1e9 / storage->best_rate;
+		out->identified = true;
 		return;
 	}
 	restore(items, &best, play);
@@ -876,10 +876,7 @@ static void decide(const struct trace_item *items, const struct read_facts *fact
 		queue_out(play, &best.guess, facts->cpu_ns, device, latency_ns, device_ns);
 		out->by_bytes = best.by_bytes;
 		out->device_share = device ? fmin(best.guess.service_ns / play->gap_ns, 1) : 0;
-		double hits = 0;
-		for (size_t i = 0; i < play->count; i++)
-			hits += play->files[i].hit;
-		out->hit_share = hits / (double)play->count;
+		out->hit_share = hit_share_of(play);
 	}
 }
 

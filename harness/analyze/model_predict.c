@@ -264,13 +264,6 @@ static struct elasticity elasticity_drawn(
 		.interval = {mean + width * (low - mean), mean + width * (high - mean)}};
 }
 
-/* The first few draws of a cost that hardly differ say what more of them would. */
-static bool is_drawn_enough(const struct elasticity_draws *draws, enum replay_cost cost)
-{
-	const struct elasticity e = elasticity_drawn(draws, cost);
-	return e.interval.high - e.interval.low <= ELASTICITY_WIDTH_ENOUGH;
-}
-
 int model_elasticities(
 	const struct model *model, unsigned effort, struct elasticities *out, struct error *err)
 {
@@ -299,7 +292,9 @@ int model_elasticities(
 	enum replay_cost open[COSTS];
 	size_t open_count = 0;
 	for (size_t i = 0; i < count && !code; i++) {
-		if (is_drawn_enough(&draws, costs[i]))
+		/* The first few draws of a cost that hardly differ say what more of them would. */
+		const struct interval first_90 = elasticity_drawn(&draws, costs[i]).interval;
+		if (first_90.high - first_90.low <= ELASTICITY_WIDTH_ENOUGH)
 			continue;
 		open[open_count++] = costs[i];
 		if (!sketch)
@@ -455,8 +450,6 @@ enum { DEEPER_TIMES = 4, SAMPLES_SKETCH = 2000, SAMPLES_THOROUGH = 8000 };
 /* Deviation of a stage's sum below which an interval is not believed. */
 static const double DEVIATION_LEAST = 0.02, DEVIATION_SKETCH = 0.08;
 
-typedef bool removal(struct replay_model *replay); /* false: nothing to take away */
-
 /* Adds to the mean of a cost; where there is none of it, the lock's series takes its place. */
 static void add_cost(struct replay_model *replay, enum replay_cost cost, double more)
 {
@@ -484,54 +477,49 @@ static bool no_lock(struct replay_model *replay)
 	return true;
 }
 
-static bool even_workers(struct replay_model *replay)
-{
-	const bool uneven = replay->worker_factor != NULL;
-	replay->worker_factor = NULL;
-	return uneven;
-}
+enum removal {
+	NO_LOCK,
+	EVEN_WORKERS,
+	EVEN_DEVICES,
+	ENOUGH_CORES,
+	NOTHING_OUTSIDE,
+	NO_QUOTA,
+	DEEPER_PREFETCH,
+	MORE_FILES,
+	REMOVALS
+};
 
-static bool even_devices(struct replay_model *replay)
+/* False: there is nothing to take away. */
+static bool take_away(struct replay_model *replay, enum removal what)
 {
-	const bool uneven = replay->device_factor != NULL;
-	replay->device_factor = NULL;
-	return uneven;
-}
-
-static bool enough_cores(struct replay_model *replay)
-{
-	const bool scarce = isfinite(replay->cores);
-	replay->cores = HUGE_VAL;
-	return scarce;
-}
-
-static bool no_quota(struct replay_model *replay)
-{
-	const bool limited = replay->quota > 0;
-	replay->quota = 0;
-	return limited;
-}
-
-static bool nothing_outside(struct replay_model *replay)
-{
-	const bool busy = replay->outside > 0;
-	replay->outside = 0;
-	return busy;
-}
-
-static bool deeper_prefetch(struct replay_model *replay)
-{
-	const uint32_t more = (DEEPER_TIMES - 1) * replay->shape.prefetch_depth;
-	replay->shape.prefetch_depth += more;
-	replay->shape.slots += more;
-	return true;
-}
-
-static bool more_files(struct replay_model *replay)
-{
-	replay->shape.read_depth *= DEEPER_TIMES;
-	replay->shape.blobs *= DEEPER_TIMES;
-	return true;
+	const struct replay_model was = *replay;
+	switch (what) {
+	case NO_LOCK:
+		return no_lock(replay);
+	case EVEN_WORKERS:
+		replay->worker_factor = NULL;
+		return was.worker_factor != NULL;
+	case EVEN_DEVICES:
+		replay->device_factor = NULL;
+		return was.device_factor != NULL;
+	case ENOUGH_CORES:
+		replay->cores = HUGE_VAL;
+		return isfinite(was.cores);
+	case NOTHING_OUTSIDE:
+		replay->outside = 0;
+		return was.outside > 0;
+	case NO_QUOTA:
+		replay->quota = 0;
+		return was.quota > 0;
+	case DEEPER_PREFETCH:
+		replay->shape.prefetch_depth *= DEEPER_TIMES;
+		replay->shape.slots += replay->shape.prefetch_depth - was.shape.prefetch_depth;
+		return true;
+	default: /* MORE_FILES */
+		replay->shape.read_depth *= DEEPER_TIMES;
+		replay->shape.blobs *= DEEPER_TIMES;
+		return true;
+	}
 }
 
 /* A ratio needs neither intervals nor calibration. */
@@ -546,13 +534,13 @@ static int replayed_throughput(
 	return code;
 }
 
-static int gain_of(const struct model *model, removal *take, size_t samples, double before,
+static int gain_of(const struct model *model, enum removal what, size_t samples, double before,
 	double *gain, struct error *err)
 {
 	struct model other = *model; /* borrows the series */
 	double after = before;
 	int code = 0;
-	if (take(&other.replay))
+	if (take_away(&other.replay, what))
 		code = replayed_throughput(&other, samples, &after, err);
 	*gain = before > 0 ? after / before - 1 : 0;
 	return code;
@@ -597,24 +585,21 @@ static int relieve(
 
 int findings_of(const struct model *model, unsigned effort, struct findings *out, struct error *err)
 {
-	const struct {
-		removal *take;
-		double *gain;
-	} tries[] = {
-		{no_lock, &out->unlocked},
-		{even_workers, &out->even},
-		{even_devices, &out->even_devices},
-		{enough_cores, &out->roomy},
-		{nothing_outside, &out->alone},
-		{no_quota, &out->unthrottled},
-		{deeper_prefetch, &out->deeper},
-		{more_files, &out->deeper_read},
+	double *const gains[REMOVALS] = {
+		[NO_LOCK] = &out->unlocked,
+		[EVEN_WORKERS] = &out->even,
+		[EVEN_DEVICES] = &out->even_devices,
+		[ENOUGH_CORES] = &out->roomy,
+		[NOTHING_OUTSIDE] = &out->alone,
+		[NO_QUOTA] = &out->unthrottled,
+		[DEEPER_PREFETCH] = &out->deeper,
+		[MORE_FILES] = &out->deeper_read,
 	};
 	*out = (struct findings){.sketch = effort < FINDINGS_THOROUGH};
 	const size_t samples = effort < FINDINGS_THOROUGH ? SAMPLES_SKETCH : SAMPLES_THOROUGH;
 	int code = replayed_throughput(model, samples, &out->replayed, err);
-	for (size_t i = 0; i < sizeof tries / sizeof tries[0] && !code; i++)
-		code = gain_of(model, tries[i].take, samples, out->replayed, tries[i].gain, err);
+	for (int i = 0; i < REMOVALS && !code; i++)
+		code = gain_of(model, (enum removal)i, samples, out->replayed, gains[i], err);
 	if (!code)
 		code = model_elasticities(model, effort, &out->elasticities, err);
 	return code ? code : relieve(model, samples, out, err);
@@ -693,13 +678,6 @@ static void exchange_at(const struct fleet *fleet, struct fleet_point *point)
 		fmax(0, point->exchange_seconds - fleet->overlap * fleet->step_seconds);
 }
 
-/* The share of the ideal rate of its slower half that one node reaches: 1 with endless queues. */
-static double queue_factor(const struct fleet *fleet, double input_seconds)
-{
-	const double ideal = fmax(input_seconds, fleet->step_seconds);
-	return ideal > 0 ? fleet->batch / ideal / fleet->node_samples_per_s : 1;
-}
-
 static enum fleet_limit fleet_limit_of(
 	double input, double step, double exposed, double storage, double *longest)
 {
@@ -717,7 +695,10 @@ struct fleet_point fleet_at(const struct fleet *fleet, unsigned nodes)
 	struct fleet_point point = {.nodes = nodes, .exchange = fleet->exchange};
 	exchange_at(fleet, &point);
 	const double ideal_input = fleet->batch / fleet->input_samples_per_s;
-	const double factor = queue_factor(fleet, ideal_input);
+	/* The share of the ideal rate of its slower half that one node reaches: 1 with endless
+	 * queues. */
+	const double ideal = fmax(ideal_input, fleet->step_seconds);
+	const double factor = ideal > 0 ? fleet->batch / ideal / fleet->node_samples_per_s : 1;
 	/* A step of no time and an endless input leave only the node's own figure. */
 	const double input = ideal_input <= 0 && fleet->step_seconds <= 0
 				     ? fleet->batch / fleet->node_samples_per_s

@@ -493,13 +493,6 @@ double replay_busy(const struct replay_result *result, enum replay_stage stage)
 	return fmax(result->step_utilisation, taken);
 }
 
-/* ns per batch that the step's thread is at work, of one device. */
-static double step_working_replayed(const struct model *model, const struct replay_result *result)
-{
-	return result->share[REPLAY_STEP][THREAD_WORKING] * model->samples_per_batch /
-	       result->throughput * 1e9;
-}
-
 /* --- what was measured ------------------------------------------------------------------------ */
 
 static void model_take_rates(
@@ -523,12 +516,6 @@ static void model_take_rates(
 	model->noise = sqrt(squares / (NOISE_USUAL_WEIGHT + (n >= 2 ? (double)(n - 1) : 0)));
 }
 
-static size_t round_up_items(double n)
-{
-	const double unit = pow(10, floor(log10(fmax(n, 1))) - 1);
-	return (size_t)(ceil(n / fmax(unit, 1)) * fmax(unit, 1));
-}
-
 /* How many recorded samples would pin the throughput down to WIDTH_MOST, from how much it varies
  * over replays of resampled blocks. */
 static int samples_needed(
@@ -547,7 +534,7 @@ static int samples_needed(
 	}
 	const double shortfall = Z90 * statistics_deviation(logs, RESAMPLES) / WIDTH_MOST;
 	const double enough = through * shortfall * shortfall;
-	*needed = enough > SAMPLES_LEAST ? round_up_items(enough) : SAMPLES_LEAST;
+	*needed = enough > SAMPLES_LEAST ? statistics_round_up(enough) : SAMPLES_LEAST;
 	return 0;
 }
 
@@ -602,7 +589,10 @@ static int fit_step(
 	float *const ns = model->storage[COST_STEP_DEVICE];
 	int code = 0;
 	for (int round = 0; round < FIT_ROUNDS && !code && model->step_working_ns > 0; round++) {
-		const double excess = step_working_replayed(model, result) - model->step_working_ns;
+		/* ns per batch that the step's thread is at work in the replay, of one device. */
+		const double replayed = result->share[REPLAY_STEP][THREAD_WORKING] *
+					model->samples_per_batch / result->throughput * 1e9;
+		const double excess = replayed - model->step_working_ns;
 		if (excess < FIT_WITHIN * model->step_working_ns)
 			break;
 		model->step_excess_ns += excess;

@@ -75,6 +75,12 @@ double statistics_deviation(const double *values, size_t count)
 	return sqrt(squares / (double)(count - 1));
 }
 
+uint64_t statistics_round_up(double n)
+{
+	const double unit = pow(10, floor(log10(fmax(n, 10))) - 1);
+	return (uint64_t)(ceil(n / unit) * unit);
+}
+
 /* Medians of samples with replacement, one per resample. */
 static void resample_medians(
 	const double *values, size_t count, uint64_t seed, double *sample, double *medians)

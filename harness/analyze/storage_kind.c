@@ -278,15 +278,19 @@ static bool is_first(const struct trace_item *item, double first_end_s)
 	return item->end_s - (double)item->service_ns * 1e-9 < first_end_s;
 }
 
-/* ns, ascending. */
-static size_t first_responses(const struct trace *ramp, double *ns)
+struct first_file {
+	double ns, bytes; /* sorted by the first */
+};
+
+static size_t first_files_of(const struct trace *ramp, struct first_file files[])
 {
 	size_t count = 0;
 	const double fills_s = first_end(ramp);
 	for (size_t i = 0; i < ramp->count && count < TRACE_RAMP_FILES_MAX; i++)
 		if (is_first(&ramp->items[i], fills_s))
-			ns[count++] = (double)ramp->items[i].service_ns;
-	sort_doubles(ns, count);
+			files[count++] = (struct first_file){
+				(double)ramp->items[i].service_ns, (double)ramp->items[i].bytes};
+	qsort(files, count, sizeof *files, order_doubles);
 	return count;
 }
 
@@ -296,18 +300,18 @@ static bool groups_alike(double a, double b)
 	return fabs(a - b) <= floor(b / LATE_FILES);
 }
 
-/* ns: ascending.  The last of several groups may be a part of one. */
-static struct groups groups_of(const double *ns, size_t count)
+/* The last of several groups may be a part of one. */
+static struct groups groups_of(const struct first_file *files, size_t count)
 {
 	double sizes[TRACE_RAMP_FILES_MAX];
 	double gaps[TRACE_RAMP_FILES_MAX];
 	size_t groups = 0;
 	double began = 0;
 	for (size_t i = 0; i < count; i++) {
-		if (i == 0 || ns[i] - ns[i - 1] > APART * ns[0]) {
+		if (i == 0 || files[i].ns - files[i - 1].ns > APART * files[0].ns) {
 			if (groups > 0)
-				gaps[groups - 1] = ns[i] - began;
-			began = ns[i];
+				gaps[groups - 1] = files[i].ns - began;
+			began = files[i].ns;
 			sizes[groups++] = 0;
 		}
 		sizes[groups - 1]++;
@@ -328,7 +332,7 @@ static struct groups groups_of(const double *ns, size_t count)
 		return (struct groups){0};
 	/* A throttle that lets several through in each slice of time lets the first through at
 	 * once. */
-	if (size > 1 && ns[0] < FIRST_LEAST * apart)
+	if (size > 1 && files[0].ns < FIRST_LEAST * apart)
 		return (struct groups){0};
 	return (struct groups){size, apart};
 }
@@ -336,7 +340,7 @@ static struct groups groups_of(const double *ns, size_t count)
 void storage_find_groups(const struct storage_evidence *e, struct storage *out)
 {
 	struct groups found[STORAGE_REPEATS_MAX];
-	double ns[TRACE_RAMP_FILES_MAX];
+	struct first_file files[TRACE_RAMP_FILES_MAX];
 	double apart[STORAGE_REPEATS_MAX];
 	size_t count = 0;
 	size_t told = 0;
@@ -344,7 +348,7 @@ void storage_find_groups(const struct storage_evidence *e, struct storage *out)
 		const struct trace *ramp = storage_trace(e, r, TRACE_READ_RAMP);
 		if (!ramp)
 			continue;
-		found[count] = groups_of(ns, first_responses(ramp, ns));
+		found[count] = groups_of(files, first_files_of(ramp, files));
 		if (found[count].size > 0)
 			apart[told++] = found[count].apart_ns;
 		count++;
@@ -370,8 +374,8 @@ struct turns {
 	double first_ns; /* till the first */
 };
 
-/* ns: ascending; weights of the same files, mean 1. */
-static struct turns turns_of(const double *ns, const double *weights, size_t count)
+/* weights of the files, mean 1. */
+static struct turns turns_of(const struct first_file *files, const double *weights, size_t count)
 {
 	double gaps[TRACE_RAMP_FILES_MAX] = {0};
 	double sum = 0;
@@ -379,7 +383,7 @@ static struct turns turns_of(const double *ns, const double *weights, size_t cou
 	if (count < FIRST_FILES_LEAST)
 		return (struct turns){0};
 	for (size_t i = 1; i < count; i++) {
-		gaps[i - 1] = (ns[i] - ns[i - 1]) / weights[i];
+		gaps[i - 1] = (files[i].ns - files[i - 1].ns) / weights[i];
 		sum += weights[i];
 	}
 	const double median = statistics_median(gaps, count - 1);
@@ -387,37 +391,24 @@ static struct turns turns_of(const double *ns, const double *weights, size_t cou
 		even += fabs(gaps[i] / median - 1) < EVENLY;
 	if (!(median > 0) || (double)even < MOSTLY * (double)(count - 1))
 		return (struct turns){0};
-	return (struct turns){(ns[count - 1] - ns[0]) / sum, ns[0]};
+	return (struct turns){(files[count - 1].ns - files[0].ns) / sum, files[0].ns};
 }
-
-struct first_file {
-	double ns, bytes; /* sorted by the first */
-};
 
 /* Per file or per byte, whichever is even. */
 static struct turns turns_of_ramp(const struct trace *ramp)
 {
 	struct first_file files[TRACE_RAMP_FILES_MAX];
-	double ns[TRACE_RAMP_FILES_MAX];
 	double weights[TRACE_RAMP_FILES_MAX];
 	double bytes = 0;
-	const double fills_s = first_end(ramp);
-	size_t count = 0;
-	for (size_t i = 0; i < ramp->count && count < TRACE_RAMP_FILES_MAX; i++)
-		if (is_first(&ramp->items[i], fills_s)) {
-			bytes += (double)ramp->items[i].bytes;
-			files[count++] = (struct first_file){
-				(double)ramp->items[i].service_ns, (double)ramp->items[i].bytes};
-		}
-	qsort(files, count, sizeof *files, order_doubles);
+	const size_t count = first_files_of(ramp, files);
 	for (size_t i = 0; i < count; i++) {
-		ns[i] = files[i].ns;
+		bytes += files[i].bytes;
 		weights[i] = 1;
 	}
-	const struct turns each = turns_of(ns, weights, count);
+	const struct turns each = turns_of(files, weights, count);
 	for (size_t i = 0; i < count; i++)
 		weights[i] = fmax(files[i].bytes * (double)count / fmax(bytes, 1), 1e-6);
-	return each.apart_ns > 0 ? each : turns_of(ns, weights, count);
+	return each.apart_ns > 0 ? each : turns_of(files, weights, count);
 }
 
 /* Whether another depth gave what it would give with that many files of others. */

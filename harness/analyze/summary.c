@@ -437,13 +437,6 @@ static double rate_error_of(const struct measurement *m)
 	return mean > 0 ? error * error / (double)parts : NAN;
 }
 
-/* Two significant digits, upwards. */
-static uint64_t round_up_samples(double n)
-{
-	const double unit = pow(10, floor(log10(fmax(n, 10))) - 1);
-	return (uint64_t)(ceil(n / unit) * unit);
-}
-
 struct sufficiency sufficiency_of(const struct measurement *const *repeats, size_t count)
 {
 	struct sufficiency s = {.width = NAN};
@@ -463,7 +456,7 @@ struct sufficiency sufficiency_of(const struct measurement *const *repeats, size
 	double needed = fmax(BATCHES_LEAST * per_batch, SAMPLES_LEAST);
 	if (s.width > WIDTH_MOST)
 		needed = fmax(needed, (double)s.samples * pow(s.width / WIDTH_MOST, 2));
-	s.needed = (double)s.samples < needed ? round_up_samples(needed) : 0;
+	s.needed = (double)s.samples < needed ? statistics_round_up(needed) : 0;
 	return s;
 }
 
