@@ -224,6 +224,12 @@ bool cause_is(struct cause *out, const char *resource, double certainty, const c
 	return true;
 }
 
+struct trace_set cause_traces(const struct evidence_base *base, const char *stage)
+{
+	return base->source ? trace_set_of(base->source->traces, base->source->count, stage)
+			    : (struct trace_set){0};
+}
+
 static double cause_asleep(const struct stage_summary *stage)
 {
 	const double known = stage->cpu + stage->run_queue +
@@ -475,10 +481,7 @@ static const double IMBALANCE_DOUBTLESS = 2; /* times */
 static bool decode_imbalance(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
-	if (!base->source)
-		return false;
-	const struct trace_set set =
-		trace_set_of(base->source->traces, base->source->count, stage->name);
+	const struct trace_set set = cause_traces(base, stage->name);
 	const struct trace_workers slowest = trace_workers_of(&set);
 	const bool gains = base->findings && base->findings->even >= IMBALANCE_GAIN;
 	if (!(slowest.ratio >= (gains ? IMBALANCE_PROVEN : IMBALANCE_RATIO)))
@@ -575,10 +578,9 @@ double devices_waiting(const struct point_summary *point)
 static bool cause_slow_device(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
-	if (!base->source || stage->workers < 2)
+	if (stage->workers < 2)
 		return false;
-	const struct trace_set set =
-		trace_set_of(base->source->traces, base->source->count, stage->name);
+	const struct trace_set set = cause_traces(base, stage->name);
 	const struct trace_workers slowest = trace_workers_of(&set);
 	const bool gains = base->findings && base->findings->even_devices >= SLOW_GAIN;
 	if (!(slowest.ratio >= (gains ? SLOW_PROVEN : SLOW_RATIO)))
@@ -699,10 +701,9 @@ static struct thread_shares thread_shares_of(const struct evidence_base *base, c
  * waiting is included. NAN: unknown. */
 static double launch_share(const struct evidence_base *base, const struct stage_summary *stage)
 {
-	if (!base->source || base->facts->step_threads > 0)
+	if (base->facts->step_threads > 0)
 		return NAN;
-	const struct trace_set set =
-		trace_set_of(base->source->traces, base->source->count, stage->name);
+	const struct trace_set set = cause_traces(base, stage->name);
 	const double host = trace_host_share(&set, base->facts->step_emulated);
 	const struct thread_shares thread = thread_shares_of(base, stage->name);
 	/* fmin and fmax pass over NAN */

@@ -497,13 +497,6 @@ static const double CERTAIN_CEILING = 0.8, CERTAIN_BELOW_CEILING = 0.65;
 /* Once storage is known to be saturated, not knowing in what costs little confidence. */
 static const double CERTAIN_UNCLEAR = 0.85;
 
-static struct trace_set read_traces_of(const struct evidence_base *base)
-{
-	return base->source ? trace_set_of(base->source->traces, base->source->count,
-				      stage_name(STAGE_READ))
-			    : (struct trace_set){0};
-}
-
 static bool reads_from_memory(const struct evidence_base *base)
 {
 	return base->facts->reads_memory || base->point->page_cache_share >= PAGE_CACHE_SERVED;
@@ -521,7 +514,7 @@ static bool cached_in_part(
 	if (!(between || limited) || base->facts->reads_memory || base->facts->reads_direct ||
 		stage->cpu >= CPU_BOUND)
 		return false;
-	const struct trace_set set = read_traces_of(base);
+	const struct trace_set set = cause_traces(base, stage->name);
 	const struct trace_modes modes = trace_modes_of(&set);
 	if (!modes.two)
 		return false;

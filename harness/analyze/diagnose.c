@@ -548,17 +548,6 @@ static void judge_part(const struct diagnose_input *input, const struct measurem
 	free(summary);
 }
 
-/* Judges the last phase of a lasting change from the whole repetitions like it: they say more,
- * because the other depths of their warm-ups and their first files belong to it. */
-static void judge_after(const struct diagnose_input *input, const struct phase_cut *cut,
-	unsigned effort, struct verdict *verdict)
-{
-	const struct model_source *source = &input->source;
-	const size_t first = cut->repeat + 1;
-	judge_part(input, source->repeats + first, source->traces ? source->traces + first : NULL,
-		cut->after, effort, verdict);
-}
-
 static void judge_phase(const struct diagnose_input *input, const struct phase_cut *cut, size_t i,
 	unsigned effort, struct phase *phase, struct verdict *verdict)
 {
@@ -578,7 +567,12 @@ static void judge_phase(const struct diagnose_input *input, const struct phase_c
 		const struct measurement *one = slice;
 		const struct traces *one_traces = part;
 		if (cut->after > 0 && i + 1 == cut->count)
-			judge_after(input, cut, effort, verdict);
+			/* Of a lasting change, whole repetitions like the last phase say more: the
+			 * other depths of their warm-ups and their first files belong to it. */
+			judge_part(input, input->source.repeats + cut->repeat + 1,
+				input->source.traces ? input->source.traces + cut->repeat + 1
+						     : NULL,
+				cut->after, effort, verdict);
 		else
 			judge_part(input, &one, traces ? &one_traces : NULL, 1, effort, verdict);
 	}
@@ -760,12 +754,6 @@ static void use_model(const struct diagnose_input *input, const struct replayed 
 			out->why_not, sizeof out->why_not, "no prediction: %.200s", reason.text);
 }
 
-/* A limit that comes and goes is one limit, not several phases. */
-static bool is_stall(const struct verdict *verdict)
-{
-	return strcmp(verdict->resource, "stalls") == 0 || strcmp(verdict->resource, "outage") == 0;
-}
-
 /* Figures and the model come from `input`, the verdict from `judged`, the phases from `parts`. */
 static void judge_whole(const struct diagnose_input *input, const struct diagnose_input *judged,
 	const struct diagnose_input *parts, const struct phase_cut *cut, unsigned effort,
@@ -781,7 +769,10 @@ static void judge_whole(const struct diagnose_input *input, const struct diagnos
 		.source = judged->source.traces ? &judged->source : NULL,
 		.findings = has ? &replayed.findings : NULL};
 	verdict_judge(&base, &out->verdict);
-	if (cut->count > 1 && !is_stall(&out->verdict))
+	/* A limit that comes and goes is one limit, not several phases. */
+	const bool stalls = strcmp(out->verdict.resource, "stalls") == 0 ||
+			    strcmp(out->verdict.resource, "outage") == 0;
+	if (cut->count > 1 && !stalls)
 		judge_phases(parts, cut, effort, out);
 	if (out->phase_count <= 1)
 		whole_is_one_phase(input, out);

@@ -57,12 +57,12 @@ typedef double model_step_time(const struct config *config, uint32_t batch_size)
 /* Likewise ns of an exchange of gradients among its devices, nothing planted; NAN: not known. */
 typedef double model_exchange_time(const struct config *config);
 
-/* What a model is calibrated from: everything known about one point. */
 /* How many items were recorded and how many a model needs; needed 0: enough. */
 struct model_lack {
 	size_t recorded, needed;
 };
 
+/* What a model is calibrated from: everything known about one point. */
 struct model_source {
 	const struct config *config; /* of the point */
 	const struct measurement *const *repeats;

@@ -348,7 +348,12 @@ int summary_of_point(const struct measurement *const *repeats, size_t count,
 		if (!facts->any_order)
 			out->same_results = device_same_results(chosen.repeats, chosen.count);
 		summary_note_left_out(out, &chosen, repeats, count);
-		verdict_of_point(out, chosen.repeats, chosen.count, facts, &out->verdict);
+		const struct point_facts measured = point_facts_measured(out, facts);
+		const struct evidence_base base = {.point = out,
+			.repeats = chosen.repeats,
+			.count = chosen.count,
+			.facts = &measured};
+		verdict_judge(&base, &out->verdict);
 	}
 	free(scratch);
 	free(chosen.repeats);

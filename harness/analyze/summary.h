@@ -223,11 +223,6 @@ int summary_of_point(const struct measurement *const *repeats, size_t count,
 const struct stage_summary *summary_stage(const struct point_summary *point, const char *name);
 void point_summary_release(struct point_summary *point); /* safe on {0} */
 
-/* The verdict from utilisations and the arrow rule (model parts 1-3): the validity gate, then
- * "upstream is blocked longer than I starve, and downstream starves longer than I am blocked". */
-void verdict_of_point(const struct point_summary *point, const struct measurement *const *repeats,
-	size_t count, const struct point_facts *facts, struct verdict *out);
-
 /* --- whether it is enough --------------------------------------------------------------------- */
 
 /* Whether enough was measured for a verdict: the 90 % interval of the throughput, from its spread

@@ -556,15 +556,6 @@ void verdict_judge(const struct evidence_base *base, struct verdict *out)
 		verdict_abstain(out, refusal.reason, refusal.way_out);
 }
 
-void verdict_of_point(const struct point_summary *point, const struct measurement *const *repeats,
-	size_t count, const struct point_facts *facts, struct verdict *out)
-{
-	const struct point_facts measured = point_facts_measured(point, facts);
-	const struct evidence_base base = {
-		.point = point, .repeats = repeats, .count = count, .facts = &measured};
-	verdict_judge(&base, out);
-}
-
 /* --- advice ----------------------------------------------------------------------------------- */
 
 /* What to change, and what may be expected of it: words tied to the keys of the configuration. */

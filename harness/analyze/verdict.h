@@ -208,6 +208,8 @@ struct trace_set {
 };
 
 struct trace_set trace_set_of(const struct traces *const *traces, size_t count, const char *stage);
+/* Of what is judged; empty without service times. */
+struct trace_set cause_traces(const struct evidence_base *base, const char *stage);
 
 /* Two populations of service times: a split of their logarithms (Otsu) that explains most of the
  * variance, with the means far apart and neither side rare. Only of what file sizes do not explain:
