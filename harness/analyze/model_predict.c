@@ -404,6 +404,13 @@ static int throughput_with(
 	return code;
 }
 
+static int knee_at(const struct model *model, unsigned workers, struct knee *at, struct error *err)
+{
+	at->workers = workers;
+	const int code = throughput_with(model, workers, &at->throughput, err);
+	return code ? code : throughput_with(model, 2 * workers, &at->doubled, err);
+}
+
 int model_knee(const struct model *model, unsigned workers_max, struct knee *out, struct error *err)
 {
 	static const double GAIN = 1.05;
@@ -413,10 +420,7 @@ int model_knee(const struct model *model, unsigned workers_max, struct knee *out
 	unsigned high = 1;
 	struct knee at = {0};
 	for (;;) {
-		at.workers = high;
-		int code = throughput_with(model, high, &at.throughput, err);
-		if (!code)
-			code = throughput_with(model, 2 * high, &at.doubled, err);
+		const int code = knee_at(model, high, &at, err);
 		if (code)
 			return code;
 		if (at.doubled < GAIN * at.throughput) {
@@ -429,10 +433,7 @@ int model_knee(const struct model *model, unsigned workers_max, struct knee *out
 		high = 2 * high < workers_max ? 2 * high : workers_max;
 	}
 	while (out->workers - low > 1) {
-		at.workers = (low + out->workers) / 2;
-		int code = throughput_with(model, at.workers, &at.throughput, err);
-		if (!code)
-			code = throughput_with(model, 2 * at.workers, &at.doubled, err);
+		const int code = knee_at(model, (low + out->workers) / 2, &at, err);
 		if (code)
 			return code;
 		if (at.doubled < GAIN * at.throughput)

@@ -320,6 +320,16 @@ static void model_keep_series(struct model *model, struct cost_series series[COS
 	}
 }
 
+static void note_stragglers(struct model *model, const char *what, const float *factor,
+	unsigned count, const char *at_what)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (factor[i] > 1)
+			model_note(model,
+				"%s %u is a straggler: it takes %.2f times as long as the others%s",
+				what, i, (double)factor[i], at_what);
+}
+
 static int take_workers(struct model *model, const struct model_source *source)
 {
 	const unsigned workers = model->replay.shape.decode_workers;
@@ -327,15 +337,9 @@ static int take_workers(struct model *model, const struct model_source *source)
 	if (!model->worker_factor)
 		return -ENOMEM;
 	if (worker_factors(source->traces, source->count, STAGE_DECODE_NAME, workers,
-		    model->worker_factor)) {
-		for (unsigned w = 0; w < workers; w++)
-			if (model->worker_factor[w] > 1)
-				model_note(model,
-					"decode worker %u is a straggler: it takes %.2f times as "
-					"long as the others",
-					w, (double)model->worker_factor[w]);
+		    model->worker_factor))
 		model->replay.worker_factor = model->worker_factor;
-	}
+	note_stragglers(model, "decode worker", model->worker_factor, workers, "");
 	return 0;
 }
 
@@ -350,12 +354,7 @@ static int take_devices(struct model *model, const struct model_source *source)
 	if (devices > 1)
 		(void)worker_factors(source->traces, source->count, STAGE_STEP_NAME, devices,
 			model->device_factor);
-	for (unsigned d = 0; d < devices; d++)
-		if (model->device_factor[d] > 1)
-			model_note(model,
-				"device %u is a straggler: it takes %.2f times as long as the "
-				"others to compute",
-				d, (double)model->device_factor[d]);
+	note_stragglers(model, "device", model->device_factor, devices, " to compute");
 	model_use_devices(model);
 	return 0;
 }

@@ -286,7 +286,7 @@ double findings_cost(const struct findings *findings, enum replay_cost cost);
  * them sum their gradients.  Time between the steps of a node is the largest of
  *
  *   input     B / X_input                 what the node's pipeline needs for a batch of B samples
- *   step      T_step + exposed(N)         its step, and the part of the exchange that it does not hide
+ *   step      T_step + exposed(N)         its step, and the exchange that it does not hide
  *   storage   N B bytes_per_sample / S    the file server of S bytes/s, shared by all nodes
  *
  * divided by what one node loses to finite queues (so that N = 1 gives the node's own throughput).

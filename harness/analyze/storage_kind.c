@@ -1,21 +1,19 @@
 /* What fills a station: bytes, requests, its number of servers, or others that read there.
  *
  * When a station is full, the time in which a run of files completes is in proportion to what
- * limits it. So the time of runs of files is regressed on their bytes, both as shares of their
- * means: a slope of 1 says bytes, a slope of 0 says files.  A run has several times as many files
- * as are in flight, because the order in which those share a link is not known.
+ * limits it.  So the time of runs of consecutive files, up to a pause (throttles let through in
+ * slices of time), is regressed on their bytes, both as shares of their means: a slope of 1 is
+ * bandwidth, of 0 requests; where all share one link, the slope of each file's time on its own
+ * bytes is 1, too.  A run has several times as many files as are in flight, because the order in
+ * which those share a link is not known.  Files of one size cannot tell, and the evidence says so.
  *
- * What a full store is full of : runs of consecutive files, each of several times as many as are
- * in flight and up to a pause (throttles let through in slices of time), whose time is regressed
- * on their bytes. A slope of 1 is bandwidth, of 0 requests; where all share one link, the slope
- * of each file's time on its own bytes is 1, too; files of one size cannot tell, and the evidence
- * says so. Requests are concurrency where the first files of each repetition came back in groups
- * of c > 1, in which c servers that take each file the same time let them go (regular times
- * between groups that agree with the rate, the first group after as long), and iops where they
- * came one by one. Where times vary too much for groups, it is concurrency where C L is a whole
- * number of servers, and iops where that is less than one, between whole numbers, or the first
- * files were let through faster than later ones. Files of one size whose first took as long as
- * later ones share one link, and that is no number of servers. */
+ * Requests are concurrency where the first files of each repetition came back in groups of c > 1,
+ * in which c servers that take each file the same time let them go (regular times between groups
+ * that agree with the rate, the first group after as long), and iops where they came one by one.
+ * Where times vary too much for groups, it is concurrency where C L is a whole number of servers,
+ * and iops where that is less than one, between whole numbers, or the first files were let through
+ * faster than later ones.  Files of one size whose first took as long as later ones share one link,
+ * and that is no number of servers. */
 #include "harness/analyze/storage_capacity.h"
 
 #include "harness/analyze/verdict.h"
