@@ -118,12 +118,6 @@ static struct estimate estimate_point(const struct forecast_input *input, size_t
 	return out;
 }
 
-static void add_error(struct forecast_errors *out, double *list, double error, double ratio)
-{
-	list[out->count++] = fabs(expm1(error));
-	out->widening += ratio * ratio;
-}
-
 void forecast_errors_find(const struct forecast_input *input, struct forecast_errors *out)
 {
 	*out = (struct forecast_errors){.median = NAN, .worst = NAN};
@@ -135,7 +129,9 @@ void forecast_errors_find(const struct forecast_input *input, struct forecast_er
 		if (estimate.count == 0)
 			continue;
 		const double error = estimate.mean - log(input->measured[i]);
-		add_error(out, list, error, error / estimate.deviation);
+		const double ratio = error / estimate.deviation;
+		list[out->count++] = fabs(expm1(error));
+		out->widening += ratio * ratio;
 	}
 	if (out->count > 0) {
 		out->median = statistics_median(list, out->count);

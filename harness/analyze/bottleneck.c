@@ -222,24 +222,18 @@ static size_t pointed_stage(const struct point_summary *point)
 	return best;
 }
 
-static bool binding_is_stage(const struct point_summary *point, size_t stage, const char *name)
-{
-	return strcmp(point->stages[stage].name, name) == 0;
-}
-
+/* Step and exchange, on the same devices. */
 static bool binding_takes_turns(const struct point_summary *point, size_t stage, size_t other)
 {
-	return (binding_is_stage(point, stage, STAGE_STEP_NAME) &&
-		       binding_is_stage(point, other, STAGE_SYNC_NAME)) ||
-	       (binding_is_stage(point, stage, STAGE_SYNC_NAME) &&
-		       binding_is_stage(point, other, STAGE_STEP_NAME));
+	return stage != other && is_of_device(point->stages[stage].name) &&
+	       is_of_device(point->stages[other].name);
 }
 
 double binding_taken(const struct point_summary *point, size_t stage)
 {
 	for (size_t i = 0; i < point->stage_count; i++)
 		if (binding_takes_turns(point, stage, i)) {
-			const size_t step = binding_is_stage(point, i, STAGE_STEP_NAME) ? i : stage;
+			const size_t step = stage_is(point->stages[i].name, STAGE_STEP) ? i : stage;
 			return 1 - point->stages[step].starved;
 		}
 	return point->stages[stage].busy;
@@ -584,8 +578,6 @@ enum { BATCHES_LEAST = 4 };
 static const double SECONDS_LEAST = 1;
 static const double CLEAR = 0.75, LIKELY = 0.50;
 
-/* --- is it time? ------------------------------------------------------------------------------ */
-
 static bool live_cannot(struct live_verdict *out, const char *words)
 {
 	(void)snprintf(out->words, sizeof out->words, "%s", words);
@@ -726,11 +718,6 @@ static struct point_facts live_facts(const struct live_view *to)
 
 /* --- words ------------------------------------------------------------------------------------ */
 
-static const char *sureness(double confidence)
-{
-	return confidence >= CLEAR ? "clear" : confidence >= LIKELY ? "likely" : "unsure";
-}
-
 static void live_say(struct live_verdict *out)
 {
 	const struct verdict *v = &out->verdict;
@@ -742,7 +729,10 @@ static void live_say(struct live_verdict *out)
 	}
 	(void)snprintf(out->words, sizeof out->words,
 		"forming: %s / %s, so far%s%s (%s, %.0f %% sure, over %.1f s)", v->stage,
-		v->resource, v->also[0] ? ", with " : "", v->also, sureness(v->confidence),
+		v->resource, v->also[0] ? ", with " : "", v->also,
+		v->confidence >= CLEAR    ? "clear"
+		: v->confidence >= LIKELY ? "likely"
+					  : "unsure",
 		v->confidence * 100, out->over_s);
 }
 

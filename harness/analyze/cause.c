@@ -14,14 +14,197 @@
  * phase has its own. */
 #include "harness/analyze/verdict.h"
 
-#include "harness/analyze/device_summary.h"
-#include "harness/analyze/trace_features.h"
+#include "harness/analyze/statistics.h"
+#include "harness/base/array.h"
 #include "harness/base/units.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* --- what recorded service times show by themselves ------------------------------------------- */
+
+/* Features of recorded service times.  Each works on sorted or gathered copies, so that a set of
+ * traces stays as it is; without memory a feature is not found. */
+
+enum {
+	MODES_ITEMS_MIN = 40,
+	WORKER_ITEMS_MIN = 8,
+	WORKERS_MAX = 1024,
+};
+
+static const double MODES_EXPLAINED = 0.80; /* a normal variable gives 0.64, a uniform one 0.75 */
+static const double MODES_RATIO = 3;        /* of the means */
+static const double MODES_RARE = 0.04;
+static const double SIZES_VARY = 1e-4; /* variance of ln of bytes, that tells anything */
+
+struct trace_set trace_set_of(const struct traces *const *traces, size_t count, const char *stage)
+{
+	struct trace_set set = {0};
+	for (size_t i = 0; traces && i < count && set.count < TRACE_SET_MAX; i++) {
+		const struct trace *trace = traces[i] ? traces_find(traces[i], stage) : NULL;
+		if (!trace || trace->count == 0)
+			continue;
+		set.of[set.count++] = trace;
+		set.items += trace->count;
+	}
+	return set;
+}
+
+/* Otsu's split of sorted values: the one that explains most of their variance. */
+static struct trace_modes split_sorted(const double *x, size_t n)
+{
+	struct trace_modes modes = {0};
+	double sum = 0;
+	double squares = 0;
+	for (size_t i = 0; i < n; i++) {
+		sum += x[i];
+		squares += x[i] * x[i];
+	}
+	const double total = squares - sum * sum / (double)n;
+	double left = 0;
+	for (size_t k = 1; k < n; k++) {
+		left += x[k - 1];
+		const double low = left / (double)k;
+		const double high = (sum - left) / (double)(n - k);
+		const double between =
+			(high - low) * (high - low) * (double)k * (double)(n - k) / (double)n;
+		if (total <= 0 || between / total <= modes.explained)
+			continue;
+		modes.explained = between / total;
+		modes.fast_share = (double)k / (double)n;
+		modes.fast_ns = exp(low);
+		modes.slow_ns = exp(high);
+	}
+	return modes;
+}
+
+/* ln of the service times above zero, less what a line through ln of the bytes explains of them
+ * beyond their mean.  NULL: there are none; the caller frees. */
+static double *gather_logs(const struct trace_set *set, size_t *count)
+{
+	double *x = set->items > 0 ? malloc(2 * set->items * sizeof *x) : NULL;
+	double *const bytes = x ? x + set->items : NULL;
+	double sx = 0, sb = 0, sbb = 0, sxb = 0;
+	size_t n = 0;
+	for (size_t i = 0; x && i < set->count; i++)
+		for (size_t k = 0; k < set->of[i]->count; k++) {
+			const struct trace_item *item = &set->of[i]->items[k];
+			if (!isfinite(item->service_ns) || item->service_ns <= 0)
+				continue;
+			x[n] = log((double)item->service_ns);
+			bytes[n] = log(fmax(item->bytes, 1));
+			sx += x[n];
+			sb += bytes[n];
+			sbb += bytes[n] * bytes[n];
+			sxb += x[n] * bytes[n];
+			n++;
+		}
+	const double m = (double)n;
+	const double variance = sbb - sb * sb / m;
+	/* No file is quicker for being larger. */
+	const double slope =
+		variance > SIZES_VARY * m ? fmax((sxb - sx * sb / m) / variance, 0) : 0;
+	for (size_t i = 0; i < n; i++)
+		x[i] -= slope * (bytes[i] - sb / m);
+	*count = n;
+	return x;
+}
+
+struct trace_modes trace_modes_of(const struct trace_set *set)
+{
+	size_t n = 0;
+	double *x = gather_logs(set, &n);
+	struct trace_modes modes = {0};
+	if (x && n >= MODES_ITEMS_MIN) {
+		sort_doubles(x, n);
+		modes = split_sorted(x, n);
+	}
+	free(x);
+	modes.two = modes.explained >= MODES_EXPLAINED &&
+		    modes.slow_ns >= MODES_RATIO * modes.fast_ns &&
+		    modes.fast_share >= MODES_RARE && modes.fast_share <= 1 - MODES_RARE;
+	return modes;
+}
+
+/* Median service time of one worker over all repeats; NAN: too few items. */
+static double worker_median(const struct trace_set *set, unsigned worker, double *scratch)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < set->count; i++)
+		for (size_t k = 0; k < set->of[i]->count; k++) {
+			const struct trace_item *item = &set->of[i]->items[k];
+			if (item->worker == worker && isfinite(item->service_ns))
+				scratch[n++] = (double)item->service_ns;
+		}
+	if (n < WORKER_ITEMS_MIN)
+		return NAN;
+	sort_doubles(scratch, n);
+	return scratch[n / 2];
+}
+
+static unsigned workers_in(const struct trace_set *set)
+{
+	unsigned most = 0;
+	for (size_t i = 0; i < set->count; i++)
+		for (size_t k = 0; k < set->of[i]->count; k++) {
+			const unsigned worker = set->of[i]->items[k].worker;
+			if (worker < WORKERS_MAX && worker + 1 > most)
+				most = worker + 1;
+		}
+	return most;
+}
+
+struct trace_workers trace_workers_of(const struct trace_set *set)
+{
+	struct trace_workers out = {.ratio = NAN};
+	const unsigned workers = workers_in(set);
+	double *scratch = malloc((set->items + workers + 1) * sizeof *scratch);
+	unsigned *who = malloc((workers + 1) * sizeof *who);
+	if (scratch && who) {
+		double *medians = scratch + set->items;
+		for (unsigned w = 0; w < workers; w++) {
+			const double median = worker_median(set, w, scratch);
+			if (isnan(median))
+				continue;
+			who[out.seen] = w;
+			medians[out.seen++] = median;
+		}
+		unsigned worst = 0;
+		for (unsigned i = 1; i < out.seen; i++)
+			if (medians[i] > medians[worst])
+				worst = i;
+		if (out.seen >= 2) {
+			out.worst = who[worst];
+			out.worst_ns = medians[worst];
+			medians[worst] = medians[out.seen - 1]; /* the others stand together */
+			out.others_ns = statistics_median(medians, out.seen - 1);
+			out.ratio = out.others_ns > 0 ? out.worst_ns / out.others_ns : NAN;
+		}
+	}
+	free(who);
+	free(scratch);
+	return out;
+}
+
+double trace_host_share(const struct trace_set *set, bool apart)
+{
+	double host = 0;
+	double all = 0;
+	for (size_t i = 0; i < set->count; i++)
+		for (size_t k = 0; k < set->of[i]->count; k++) {
+			const struct trace_item *item = &set->of[i]->items[k];
+			if (!isfinite(item->host_ns) || !isfinite(item->service_ns))
+				continue;
+			host += (double)item->host_ns;
+			all += (double)item->service_ns + (apart ? (double)item->host_ns : 0);
+		}
+	return all > 0 ? host / all : NAN;
+}
+
+/* --- causes ----------------------------------------------------------------------------------- */
 
 enum { CERTAIN_ENOUGH_ZONE = 10 }; /* percent above a threshold at which it is beyond doubt */
 
@@ -41,6 +224,12 @@ bool cause_is(struct cause *out, const char *resource, double certainty, const c
 	return true;
 }
 
+struct trace_set cause_traces(const struct evidence_base *base, const char *stage)
+{
+	return base->source ? trace_set_of(base->source->traces, base->source->count, stage)
+			    : (struct trace_set){0};
+}
+
 static double cause_asleep(const struct stage_summary *stage)
 {
 	const double known = stage->cpu + stage->run_queue +
@@ -49,13 +238,10 @@ static double cause_asleep(const struct stage_summary *stage)
 	return isnan(known) ? NAN : fmax(1 - known, 0);
 }
 
-static double cause_elasticity(const struct evidence_base *base, enum replay_cost cost)
-{
-	return base->findings ? findings_cost(base->findings, cost) : NAN;
-}
-
 /* --- rules that any stage on cores shares ----------------------------------------------------- */
 
+static const double CPU_BOUND = 0.90; /* of working time on a CPU */
+static const double CPU_LIKELY = 0.80;
 static const double RUN_QUEUE_BOUND = 0.10; /* of working time waiting for a core */
 /* Share of a quota's periods that were throttled: below, it does not matter; above, nothing else
  * keeps the threads off the cores. */
@@ -145,7 +331,7 @@ static double cause_quota_certainty(const struct point_summary *point)
 	return 0.6 + 0.35 * fmin(fmax(beyond, 0), 1);
 }
 
-bool cause_quota(
+static bool cause_quota(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	const struct point_summary *point = base->point;
@@ -165,7 +351,7 @@ bool cause_quota(
 
 /* Where the kernel leaves stolen time out of a thread's CPU time, the thread seems to sleep
  * meanwhile. */
-bool cause_stolen(
+static bool cause_stolen(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	const struct point_summary *point = base->point;
@@ -186,7 +372,7 @@ bool cause_stolen(
 		stage->run_queue * 100);
 }
 
-bool cause_external(
+static bool cause_external(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	if (!waits_for_cores(stage) || !others_are_busy(base))
@@ -211,7 +397,7 @@ double cause_cores_wanted(const struct point_summary *point)
 	return wanted;
 }
 
-bool cause_cores(
+static bool cause_cores(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	const struct point_facts *facts = base->facts;
@@ -229,6 +415,14 @@ bool cause_cores(
 		facts->cores);
 }
 
+/* What keeps the threads off the cores; the head of this file has the order and the reasons. */
+bool cause_no_core(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	return cause_quota(base, stage, out) || cause_stolen(base, stage, out) ||
+	       cause_external(base, stage, out) || cause_cores(base, stage, out);
+}
+
 /* Processes that stream through memory slow every core down without taking one away. */
 static bool cause_slowed(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
@@ -242,6 +436,22 @@ static bool cause_slowed(
 		"of %u cores busy",
 		stage->name, alone / stage->capacity, base->point->cores_busy_outside,
 		base->facts->cores);
+}
+
+/* The working time is spent on a CPU: computing of the step, copying of the upload. */
+bool cause_on_cpu(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	(void)base;
+	if (stage->cpu < CPU_LIKELY)
+		return false;
+	return cause_is(out,
+		stage_is(stage->name, STAGE_STEP)     ? "compute"
+		: stage_is(stage->name, STAGE_UPLOAD) ? "copy"
+						      : "cpu",
+		stage->cpu >= CPU_BOUND ? certainty_above(stage->cpu, CPU_BOUND) : 0.6,
+		"%.1f %% of the working time of %s is on a CPU and %.1f %% waits for a core",
+		stage->cpu * 100, stage->name, stage->run_queue * 100);
 }
 
 /* The last rule of a stage: its time split, which points to no cause. */
@@ -258,8 +468,6 @@ bool cause_unexplained(
 
 /* --- decode: a slow worker, a lock, cores, waiting off the cores, its CPU --------------------- */
 
-static const double CPU_BOUND = 0.90; /* of working time on a CPU */
-static const double CPU_LIKELY = 0.80;
 static const double ASLEEP_BOUND = 0.15;     /* neither on a core nor waiting for one */
 static const double LOCK_WAIT_BOUND = 0.08;  /* of working time */
 static const double LOCK_BUSY_BOUND = 0.90;  /* of all time */
@@ -273,10 +481,7 @@ static const double IMBALANCE_DOUBTLESS = 2; /* times */
 static bool decode_imbalance(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
-	if (!base->source)
-		return false;
-	const struct trace_set set =
-		trace_set_of(base->source->traces, base->source->count, stage->name);
+	const struct trace_set set = cause_traces(base, stage->name);
 	const struct trace_workers slowest = trace_workers_of(&set);
 	const bool gains = base->findings && base->findings->even >= IMBALANCE_GAIN;
 	if (!(slowest.ratio >= (gains ? IMBALANCE_PROVEN : IMBALANCE_RATIO)))
@@ -342,24 +547,19 @@ static bool decode_waits(
 static bool decode_on_cpu(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
-	(void)base;
 	if (stage->cpu >= CPU_BOUND)
-		return cause_is(out, "cpu", certainty_above(stage->cpu, CPU_BOUND),
-			"%.1f %% of the working time of %s is on a CPU and %.1f %% waits for a "
-			"core",
-			stage->cpu * 100, stage->name, stage->run_queue * 100);
+		return cause_on_cpu(base, stage, out);
 	if (stage->cpu < CPU_LIKELY)
 		return false;
-	return cause_is(out, "cpu", 0.6,
-		"%.0f %% of the working time of %s is on a CPU, %.0f %% waits for a core and %.0f "
-		"%% for something else",
-		stage->cpu * 100, stage->name, stage->run_queue * 100,
-		fmax(1 - stage->cpu - stage->run_queue, 0) * 100);
+	(void)cause_unexplained(base, stage, out);
+	out->resource = "cpu";
+	out->certainty = 0.6;
+	return true;
 }
 
 static cause_rule *const cause_rules_decode[] = {decode_imbalance, cause_unknown_split, decode_lock,
-	cause_quota, cause_stolen, cause_external, cause_cores, decode_lock_unseen, decode_waits,
-	cause_slowed, decode_on_cpu, cause_unexplained, NULL};
+	cause_no_core, decode_lock_unseen, decode_waits, cause_slowed, decode_on_cpu,
+	cause_unexplained, NULL};
 
 /* --- devices that train together -------------------------------------------------------------- */
 
@@ -378,10 +578,9 @@ double devices_waiting(const struct point_summary *point)
 static bool cause_slow_device(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
-	if (!base->source || stage->workers < 2)
+	if (stage->workers < 2)
 		return false;
-	const struct trace_set set =
-		trace_set_of(base->source->traces, base->source->count, stage->name);
+	const struct trace_set set = cause_traces(base, stage->name);
 	const struct trace_workers slowest = trace_workers_of(&set);
 	const bool gains = base->findings && base->findings->even_devices >= SLOW_GAIN;
 	if (!(slowest.ratio >= (gains ? SLOW_PROVEN : SLOW_RATIO)))
@@ -428,11 +627,12 @@ static const double CLOCK_LOW = 0.85;  /* of the highest clock: a power cap that
 
 /* --- a device that works by itself: what it and NVML say of it -------------------------------- */
 
-static bool device_throttled(
+static bool step_of_device(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
-	(void)stage;
 	const struct device_view view = device_view_of(base->repeats, base->count);
+	char peak[64] = "";
+	char capped[64] = "";
 	if (!view.any)
 		return false;
 	if (view.slowed >= SLOWED_BOUND)
@@ -445,31 +645,11 @@ static bool device_throttled(
 			"the power cap held %s at %.0f %% of its highest clock, in %.0f %% of the "
 			"samples",
 			view.name, view.clock_share * 100, view.capped * 100);
-	return false;
-}
-
-/* Without an upload stage, the step begins with the copy. */
-static bool device_copies(
-	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
-{
-	(void)stage;
-	const struct device_view view = device_view_of(base->repeats, base->count);
-	if (summary_stage(base->point, STAGE_UPLOAD_NAME))
-		return false;
-	if (!view.any || !(view.copy_share >= COPY_BOUND))
-		return false;
-	return cause_is(out, "copy", certainty_above(view.copy_share, COPY_BOUND),
-		"%.0f %% of the step time on %s is spent copying its batch, at %.1f GB/s",
-		view.copy_share * 100, view.name, view.copy_rate / 1e9);
-}
-
-static bool device_launches(
-	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
-{
-	(void)stage;
-	const struct device_view view = device_view_of(base->repeats, base->count);
-	if (!view.any)
-		return false;
+	/* Without an upload stage, the step begins with the copy. */
+	if (view.copy_share >= COPY_BOUND && !summary_stage(base->point, STAGE_UPLOAD_NAME))
+		return cause_is(out, "copy", certainty_above(view.copy_share, COPY_BOUND),
+			"%.0f %% of the step time on %s is spent copying its batch, at %.1f GB/s",
+			view.copy_share * 100, view.name, view.copy_rate / 1e9);
 	if (view.launch_share >= LAUNCH_BOUND)
 		return cause_is(out, "launch",
 			isfinite(view.idle) && view.idle < IDLE_BOUND ? 0.6 : 0.9,
@@ -481,17 +661,6 @@ static bool device_launches(
 		return cause_is(out, "launch", certainty_above(view.idle, IDLE_BOUND),
 			"no kernel runs during %.0f %% of the step time on the device",
 			view.idle * 100);
-	return false;
-}
-
-static bool device_computes(
-	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
-{
-	const struct device_view view = device_view_of(base->repeats, base->count);
-	char peak[64] = "";
-	char capped[64] = "";
-	if (!view.any)
-		return false;
 	if (isfinite(view.utilisation))
 		(void)snprintf(peak, sizeof peak, ", %.0f %% of its published peak",
 			view.utilisation * 100);
@@ -532,10 +701,9 @@ static struct thread_shares thread_shares_of(const struct evidence_base *base, c
  * waiting is included. NAN: unknown. */
 static double launch_share(const struct evidence_base *base, const struct stage_summary *stage)
 {
-	if (!base->source || base->facts->step_threads > 0)
+	if (base->facts->step_threads > 0)
 		return NAN;
-	const struct trace_set set =
-		trace_set_of(base->source->traces, base->source->count, stage->name);
+	const struct trace_set set = cause_traces(base, stage->name);
 	const double host = trace_host_share(&set, base->facts->step_emulated);
 	const struct thread_shares thread = thread_shares_of(base, stage->name);
 	/* fmin and fmax pass over NAN */
@@ -550,7 +718,7 @@ static bool step_launch(
 	const double host = launch_share(base, stage);
 	if (!(host >= HOST_BOUND))
 		return false;
-	const double by_host = cause_elasticity(base, COST_STEP_HOST);
+	const double by_host = base->findings ? findings_cost(base->findings, COST_STEP_HOST) : NAN;
 	const bool agree = isnan(by_host) || by_host >= HOST_BOUND / 2;
 	const bool told = !isnan(thread_shares_of(base, stage->name).queued);
 	const double certainty = agree ? certainty_above(host, HOST_BOUND) : 0.5;
@@ -625,23 +793,6 @@ static bool step_on_device(
 		out, "compute", 0.9, "the device computes %.1f %% of the time", stage->busy * 100);
 }
 
-static bool works_on_cpu(const struct stage_summary *stage, const char *resource, struct cause *out)
-{
-	if (stage->cpu < CPU_LIKELY)
-		return false;
-	return cause_is(out, resource,
-		stage->cpu >= CPU_BOUND ? certainty_above(stage->cpu, CPU_BOUND) : 0.6,
-		"%.1f %% of the working time of %s is on a CPU and %.1f %% waits for a core",
-		stage->cpu * 100, stage->name, stage->run_queue * 100);
-}
-
-static bool step_computes(
-	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
-{
-	(void)base;
-	return works_on_cpu(stage, "compute", out);
-}
-
 static bool upload_to_device(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
@@ -655,13 +806,11 @@ static bool upload_to_device(
 		stage->busy * 100, view.copy_rate / 1e9);
 }
 
-static bool upload_copies(
+/* A copy that sleeps waits for the memory or the link that it copies over. */
+static bool upload_waits(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	(void)base;
-	if (works_on_cpu(stage, "copy", out))
-		return true;
-	/* A copy that sleeps waits for the memory or the link that it copies over. */
 	const double asleep = cause_asleep(stage);
 	if (isnan(asleep) || asleep < stage->run_queue)
 		return false;
@@ -671,12 +820,11 @@ static bool upload_copies(
 		stage->cpu * 100, asleep * 100);
 }
 
-static cause_rule *const cause_rules_step[] = {cause_slow_device, device_throttled, device_copies,
-	device_launches, device_computes, step_launch, step_late_by_quota, step_on_device,
-	cause_unknown_split, cause_quota, cause_stolen, cause_external, cause_cores, step_computes,
+static cause_rule *const cause_rules_step[] = {cause_slow_device, step_of_device, step_launch,
+	step_late_by_quota, step_on_device, cause_unknown_split, cause_no_core, cause_on_cpu,
 	cause_unexplained, NULL};
-static cause_rule *const cause_rules_upload[] = {upload_to_device, cause_unknown_split, cause_quota,
-	cause_stolen, cause_external, cause_cores, upload_copies, cause_unexplained, NULL};
+static cause_rule *const cause_rules_upload[] = {upload_to_device, cause_unknown_split,
+	cause_no_core, cause_on_cpu, upload_waits, cause_unexplained, NULL};
 
 /* --- all of them ------------------------------------------------------------------------------ */
 

@@ -22,7 +22,6 @@
 #include "harness/analyze/verdict.h"
 
 #include "harness/analyze/storage_capacity.h"
-#include "harness/analyze/trace_features.h"
 #include "harness/base/units.h"
 
 #include <math.h>
@@ -458,7 +457,6 @@ static bool say_stalls(const struct stalls *s, struct cause *out)
 static bool cause_stalls(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
-	(void)stage;
 	const struct stalls s = stalls_find(base);
 	const struct point_summary *point = base->point;
 	if (s.count == 0)
@@ -486,7 +484,6 @@ bool stalls_bind(const struct evidence_base *base)
 /* --- the rules -------------------------------------------------------------------------------- */
 
 static const double CPU_BOUND = 0.90;
-static const double CPU_LIKELY = 0.80;
 static const double DEVICE_BOUND = 0.90; /* of the storage's ceiling */
 static const double LATENCY_BELOW = 0.70;
 static const double PAGE_CACHE_SERVED = 0.90;
@@ -499,13 +496,6 @@ static const double CERTAIN_UNTOLD = 0.5;
 static const double CERTAIN_CEILING = 0.8, CERTAIN_BELOW_CEILING = 0.65;
 /* Once storage is known to be saturated, not knowing in what costs little confidence. */
 static const double CERTAIN_UNCLEAR = 0.85;
-
-static struct trace_set read_traces_of(const struct evidence_base *base)
-{
-	return base->source ? trace_set_of(base->source->traces, base->source->count,
-				      stage_name(STAGE_READ))
-			    : (struct trace_set){0};
-}
 
 static bool reads_from_memory(const struct evidence_base *base)
 {
@@ -524,7 +514,7 @@ static bool cached_in_part(
 	if (!(between || limited) || base->facts->reads_memory || base->facts->reads_direct ||
 		stage->cpu >= CPU_BOUND)
 		return false;
-	const struct trace_set set = read_traces_of(base);
+	const struct trace_set set = cause_traces(base, stage->name);
 	const struct trace_modes modes = trace_modes_of(&set);
 	if (!modes.two)
 		return false;
@@ -562,15 +552,7 @@ static bool read_on_cpu(
 			base->facts->reads_memory ? 100 : base->point->page_cache_share * 100);
 	if (!tells || (!reads_from_memory(base) && stage->cpu + stage->run_queue < CPU_BOUND))
 		return false;
-	if (cause_quota(base, stage, out) || cause_stolen(base, stage, out) ||
-		cause_external(base, stage, out) || cause_cores(base, stage, out))
-		return true;
-	if (stage->cpu < CPU_LIKELY)
-		return false;
-	return cause_is(out, "cpu",
-		stage->cpu >= CPU_BOUND ? certainty_above(stage->cpu, CPU_BOUND) : 0.6,
-		"%.1f %% of the working time of %s is on a CPU and %.1f %% waits for a core",
-		stage->cpu * 100, stage->name, stage->run_queue * 100);
+	return cause_no_core(base, stage, out) || cause_on_cpu(base, stage, out);
 }
 
 /* --- the storage ------------------------------------------------------------------------------ */

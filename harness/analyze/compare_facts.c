@@ -1,6 +1,6 @@
 /* Two results held beside each other: which of their points are the same, and what their
  * configurations and nodes differ in. */
-#include "harness/analyze/compare_facts.h"
+#include "harness/analyze/comparison.h"
 
 #include "harness/analyze/point_model.h"
 #include "harness/base/array.h"
@@ -73,13 +73,6 @@ static int order_by_settings(const void *left, const void *right)
 	return order ? order : (a->point > b->point) - (a->point < b->point);
 }
 
-static int order_pairs(const void *left, const void *right)
-{
-	const struct point_pair *a = left;
-	const struct point_pair *b = right;
-	return (a->a > b->a) - (a->a < b->a);
-}
-
 static int order_points(const void *left, const void *right)
 {
 	const size_t a = *(const size_t *)left;
@@ -115,7 +108,8 @@ static void match_places(struct point_match *match, const struct place *a, size_
 		else
 			match->only_b[match->only_b_count++] = b[j++].point;
 	}
-	qsort(match->pairs, match->pair_count, sizeof *match->pairs, order_pairs);
+	/* Pairs by their first point. */
+	qsort(match->pairs, match->pair_count, sizeof *match->pairs, order_points);
 	qsort(match->only_a, match->only_a_count, sizeof *match->only_a, order_points);
 	qsort(match->only_b, match->only_b_count, sizeof *match->only_b, order_points);
 }
@@ -415,19 +409,14 @@ static char *fact_words(const struct fact *fact)
 		       : words;
 }
 
-/* The size of a data set is exact: the tolerance of other numbers does not apply. */
-static bool same_size(const struct fact *a, const struct fact *b)
-{
-	return a->kind == FACT_NUMBER && b->kind == FACT_NUMBER && a->number == b->number;
-}
-
 static void compare_fact_pair(
 	struct compare_facts *facts, const struct fact *a, const struct fact *b)
 {
 	const struct fact *any = a ? a : b;
 	char name[COMPARE_NAME_BYTES];
+	/* The size of a data set is exact: the tolerance of other numbers does not apply. */
 	const bool exact = strcmp(any->group, "dataset") == 0 && any->kind == FACT_NUMBER;
-	if (a && b && (exact ? same_size(a, b) : same_fact(a, b)))
+	if (a && b && (exact ? a->kind == b->kind && a->number == b->number : same_fact(a, b)))
 		return;
 	if ((!a || !b) && any->kind == FACT_MISSING)
 		return;
@@ -440,12 +429,6 @@ static void compare_fact_pair(
 	facts_take(facts, weight, name, false, fact_words(a), fact_words(b));
 }
 
-/* A container engine makes up another node name each time. */
-static bool names_are_made_up(const struct fact_list *a, const struct fact_list *b)
-{
-	return !fact_node_name_lasts(a) && !fact_node_name_lasts(b);
-}
-
 void compare_environments(
 	struct compare_facts *facts, const struct fact_list *a, const struct fact_list *b)
 {
@@ -455,14 +438,14 @@ void compare_environments(
 	for (size_t i = 0; i < b->count; i++)
 		if (!fact_find(a, b->facts[i].group, b->facts[i].name))
 			compare_fact_pair(facts, NULL, &b->facts[i]);
-	for (size_t i = 0; i < facts->count && names_are_made_up(a, b); i++)
+	/* A container engine makes up another node name each time. */
+	const bool made_up = !fact_node_name_lasts(a) && !fact_node_name_lasts(b);
+	for (size_t i = 0; i < facts->count && made_up; i++)
 		if (strcmp(facts->list[i].name, "node.name") == 0)
 			facts->list[i].weight = COMPARE_HARMLESS;
 }
 
 /* --- where a difference comes from ------------------------------------------------------------ */
-
-/* Shapley values of stages, by replays that share their random numbers. */
 
 enum {
 	SUBSETS_MAX = 1 << EXPLAIN_PARTS_MAX,
@@ -476,11 +459,6 @@ static const double EFFECT_LEAST = 1e-6;
 
 /* --- the game: players, and ln of what each subset of them is worth --------------------------- */
 
-static unsigned members(unsigned subset)
-{
-	return (unsigned)__builtin_popcount(subset);
-}
-
 static double factorial(unsigned n)
 {
 	return tgamma(n + 1.0);
@@ -493,7 +471,7 @@ static double shapley(const double *worth, unsigned players, unsigned player)
 	for (unsigned subset = 0; subset < 1U << players; subset++) {
 		if (subset & (1U << player))
 			continue;
-		const unsigned before = members(subset);
+		const unsigned before = (unsigned)__builtin_popcount(subset);
 		const double weight =
 			factorial(before) * factorial(players - before - 1) / factorial(players);
 		sum += weight * (worth[subset | (1U << player)] - worth[subset]);
@@ -508,8 +486,8 @@ static int order_parts(const void *left, const void *right)
 	return (a < b) - (a > b);
 }
 
-static void divide(struct explanation *out, const double *worth, unsigned players,
-	const char (*names)[NAME_BYTES])
+static void divide(
+	struct explanation *out, const double *worth, unsigned players, const char *const *names)
 {
 	out->explained = worth[(1U << players) - 1] - worth[0];
 	out->part_count = 0;
@@ -519,18 +497,14 @@ static void divide(struct explanation *out, const double *worth, unsigned player
 			continue;
 		struct explain_part *part = &out->parts[out->part_count++];
 		part->effect = effect;
-		memcpy(part->name, names[i], NAME_BYTES);
+		(void)snprintf(part->name, sizeof part->name, "%s", names[i]);
 	}
 	qsort(out->parts, out->part_count, sizeof *out->parts, order_parts);
 }
 
 /* --- by replay -------------------------------------------------------------------------------- */
 
-/* Worker factors as long as the larger side's, so that either shape finds its own. */
-struct side_factors {
-	float *a, *b; /* NULL: alike; owned */
-};
-
+/* Worker factors as long as the larger side's, so that either shape finds its own; NULL: alike. */
 static float *widened(const struct replay_model *replay, unsigned workers)
 {
 	float *factor = replay->worker_factor ? malloc(workers * sizeof *factor) : NULL;
@@ -539,29 +513,11 @@ static float *widened(const struct replay_model *replay, unsigned workers)
 	return factor;
 }
 
-static int side_factors_open(
-	struct side_factors *factors, const struct model *a, const struct model *b)
-{
-	const unsigned left = a->replay.shape.decode_workers;
-	const unsigned right = b->replay.shape.decode_workers;
-	const unsigned most = left > right ? left : right;
-	*factors = (struct side_factors){widened(&a->replay, most), widened(&b->replay, most)};
-	const bool bad = (a->replay.worker_factor && !factors->a) ||
-			 (b->replay.worker_factor && !factors->b);
-	return bad ? -ENOMEM : 0;
-}
-
-static void side_factors_close(struct side_factors *factors)
-{
-	free(factors->a);
-	free(factors->b);
-}
-
 static void give_stage(struct replay_model *to, const struct replay_model *from,
 	enum replay_stage stage, const float *factor)
 {
 	for (int c = 0; c < COSTS; c++) {
-		if (model_cost_stage((enum replay_cost)c) != stage)
+		if (replay_stage_of((enum replay_cost)c) != stage)
 			continue;
 		to->series[c] = from->series[c];
 		to->scale[c] = from->scale[c];
@@ -588,20 +544,20 @@ static void give_cores(struct replay_model *to, const struct replay_model *from)
 }
 
 static void give(struct replay_model *to, const struct replay_model *from, unsigned part,
-	const struct side_factors *factors)
+	const float *factor)
 {
 	if (part == PART_SHAPE)
 		to->shape = from->shape;
 	else if (part == PART_CORES)
 		give_cores(to, from);
 	else
-		give_stage(to, from, (enum replay_stage)part, factors->b);
+		give_stage(to, from, (enum replay_stage)part, factor);
 }
 
 static bool same_series(const struct replay_model *a, const struct replay_model *b, unsigned stage)
 {
 	for (int c = 0; c < COSTS; c++)
-		if ((unsigned)model_cost_stage((enum replay_cost)c) == stage &&
+		if ((unsigned)replay_stage_of((enum replay_cost)c) == stage &&
 			(a->series[c].count > 0 || b->series[c].count > 0))
 			return false;
 	return true;
@@ -628,13 +584,8 @@ static bool plays(const struct replay_model *a, const struct replay_model *b, un
 	return !same_series(a, b, part);
 }
 
-static void name_part(unsigned part, char name[NAME_BYTES])
-{
-	static const char *const names[EXPLAIN_PARTS_MAX] = {STAGE_READ_NAME, STAGE_DECODE_NAME,
-		STAGE_UPLOAD_NAME, STAGE_STEP_NAME, STAGE_SYNC_NAME, "threads and buffers",
-		"cores"};
-	(void)snprintf(name, NAME_BYTES, "%s", names[part]);
-}
+static const char *const part_names[EXPLAIN_PARTS_MAX] = {STAGE_READ_NAME, STAGE_DECODE_NAME,
+	STAGE_UPLOAD_NAME, STAGE_STEP_NAME, STAGE_SYNC_NAME, "threads and buffers", "cores"};
 
 static int worth_of(const struct model *model, const struct replay_model *replay, double *worth,
 	struct error *err)
@@ -652,17 +603,23 @@ static int worth_of(const struct model *model, const struct replay_model *replay
 static int play(const struct model *a, const struct model *b, const unsigned *parts,
 	unsigned players, double *worth, struct error *err)
 {
-	struct side_factors factors;
-	int code = side_factors_open(&factors, a, b);
+	const unsigned left = a->replay.shape.decode_workers;
+	const unsigned right = b->replay.shape.decode_workers;
+	float *const factor_a = widened(&a->replay, left > right ? left : right);
+	float *const factor_b = widened(&b->replay, left > right ? left : right);
+	const bool bad =
+		(a->replay.worker_factor && !factor_a) || (b->replay.worker_factor && !factor_b);
+	int code = bad ? -ENOMEM : 0;
 	for (unsigned subset = 0; subset < 1U << players && !code; subset++) {
 		struct replay_model replay = a->replay;
-		replay.worker_factor = factors.a;
+		replay.worker_factor = factor_a;
 		for (unsigned i = 0; i < players; i++)
 			if (subset & (1U << i))
-				give(&replay, &b->replay, parts[i], &factors);
+				give(&replay, &b->replay, parts[i], factor_b);
 		code = worth_of(a, &replay, &worth[subset], err);
 	}
-	side_factors_close(&factors);
+	free(factor_a);
+	free(factor_b);
 	return code;
 }
 
@@ -670,7 +627,7 @@ int explain_by_replay(const struct model *a, const struct model *b, double measu
 	struct explanation *out, struct error *err)
 {
 	unsigned parts[EXPLAIN_PARTS_MAX];
-	char names[EXPLAIN_PARTS_MAX][NAME_BYTES];
+	const char *names[EXPLAIN_PARTS_MAX];
 	unsigned players = 0;
 	double *worth = calloc(SUBSETS_MAX, sizeof *worth);
 	if (!worth)
@@ -678,12 +635,12 @@ int explain_by_replay(const struct model *a, const struct model *b, double measu
 	*out = (struct explanation){.replayed = true, .measured = measured};
 	for (unsigned part = 0; part < EXPLAIN_PARTS_MAX; part++)
 		if (plays(&a->replay, &b->replay, part)) {
-			name_part(part, names[players]);
+			names[players] = part_names[part];
 			parts[players++] = part;
 		}
 	const int code = play(a, b, parts, players, worth, err);
 	if (!code)
-		divide(out, worth, players, (const char(*)[NAME_BYTES])names);
+		divide(out, worth, players, names);
 	free(worth);
 	return code;
 }
@@ -702,10 +659,10 @@ void explain_by_capacities(const struct explain_capacity *stages, size_t count, 
 	struct explanation *out)
 {
 	double worth[SUBSETS_MAX];
-	char names[EXPLAIN_PARTS_MAX][NAME_BYTES];
+	const char *names[EXPLAIN_PARTS_MAX];
 	const size_t used = count < EXPLAIN_PARTS_MAX ? count : EXPLAIN_PARTS_MAX;
 	for (size_t i = 0; i < used; i++)
-		memcpy(names[i], stages[i].stage, NAME_BYTES);
+		names[i] = stages[i].stage;
 	bool known = true;
 	for (unsigned subset = 0; subset < 1U << used; subset++) {
 		worth[subset] = log(least_capacity(stages, used, subset));
@@ -716,5 +673,5 @@ void explain_by_capacities(const struct explain_capacity *stages, size_t count, 
 	out->explained = known ? 0 : (double)NAN;
 	out->part_count = 0;
 	if (known)
-		divide(out, worth, (unsigned)used, (const char(*)[NAME_BYTES])names);
+		divide(out, worth, (unsigned)used, names);
 }

@@ -1,5 +1,5 @@
 /* The grammar of gates, and their outcomes. */
-#include "harness/analyze/compare_gate.h"
+#include "harness/analyze/comparison.h"
 
 #include "harness/base/array.h"
 #include "harness/base/text.h"
@@ -12,8 +12,6 @@
 #include <string.h>
 
 /* --- figures by name -------------------------------------------------------------------------- */
-
-/* Figures of a repetition by name. */
 
 static double ratio(double part, double whole)
 {
@@ -317,11 +315,9 @@ const char *metric_change_text(
 	return out;
 }
 
-/* --- gates ------------------------------------------------------------------------------------ */
+/* --- the grammar of gates --------------------------------------------------------------------- */
 
 static const char blanks[] = " \t";
-
-/* --- grammar ---------------------------------------------------------------------------------- */
 
 static int gate_refuse_value(const struct gate *gate, const char *value, struct error *err)
 {
@@ -458,11 +454,6 @@ static double room_of(const struct gate *gate, const struct difference *d)
 			       : margin_of(gate, d) - fmax(d->critical * d->error, d->floor);
 }
 
-static bool is_missing(const struct gate *gate, const struct difference *d)
-{
-	return isnan(d->value) || isnan(bound_of(gate, d));
-}
-
 static void no_figures(
 	struct gate_result *result, const struct gate *gate, size_t missing, size_t count)
 {
@@ -563,7 +554,7 @@ void gate_judge(const struct gate *gate, const struct difference *differences, s
 	size_t missing = 0;
 	double *p = calloc(count + 1, sizeof *p);
 	for (size_t i = 0; i < count; i++)
-		missing += is_missing(gate, &differences[i]) ? 1 : 0;
+		missing += isnan(differences[i].value) || isnan(bound_of(gate, &differences[i]));
 	if (!p || missing > 0 || count == 0) {
 		no_figures(result, gate, missing, count);
 		free(p);

@@ -1,6 +1,6 @@
 /* Tests, intervals, verdicts and advice for the differences of points and of their mean; the header
  * says why it is these. */
-#include "harness/analyze/compare_statistics.h"
+#include "harness/analyze/comparison.h"
 
 #include "harness/base/array.h"
 #include "harness/base/rng.h"
@@ -158,8 +158,6 @@ struct bootstrap {
 	double level, critical;
 };
 
-/* --- one side, one point ---------------------------------------------------------------------- */
-
 static struct side side_of(const double *values, size_t count)
 {
 	const double deviation = statistics_deviation(values, count);
@@ -170,16 +168,11 @@ static struct side side_of(const double *values, size_t count)
 	};
 }
 
-static struct point compare_point_of(const struct difference_samples *samples)
+static struct point point_of_sides(struct side a, struct side b)
 {
-	struct point point = {
-		side_of(samples->a, samples->a_count), side_of(samples->b, samples->b_count), 0, 0};
-	point.freedom = point.a.freedom + point.b.freedom;
-	if (point.freedom > 0)
-		point.variance =
-			(point.a.freedom * point.a.variance + point.b.freedom * point.b.variance) /
-			point.freedom;
-	return point;
+	const double freedom = a.freedom + b.freedom;
+	const double squares = a.freedom * a.variance + b.freedom * b.variance;
+	return (struct point){a, b, freedom > 0 ? squares / freedom : 0, freedom};
 }
 
 static bool compare_is_there(const struct difference_samples *samples)
@@ -222,8 +215,6 @@ static double compare_error_squared(const struct point *point, const struct mode
 		*freedom = (a + b) * (a + b) / quarter;
 	return a + b;
 }
-
-/* --- bootstrap -------------------------------------------------------------------------------- */
 
 static void add_residuals(
 	struct pool *pool, const double *values, size_t count, double mean, double deviation)
@@ -283,15 +274,8 @@ static struct side draw_side(
 static struct point draw_bootstrap_point(
 	const struct bootstrap *bootstrap, struct rng *rng, size_t na, size_t nb)
 {
-	const struct pool *pool = &bootstrap->pool;
-	struct point point = {draw_side(pool, rng, na, bootstrap->run_share),
-		draw_side(pool, rng, nb, bootstrap->run_share), 0, 0};
-	point.freedom = point.a.freedom + point.b.freedom;
-	if (point.freedom > 0)
-		point.variance =
-			(point.a.freedom * point.a.variance + point.b.freedom * point.b.variance) /
-			point.freedom;
-	return point;
+	const struct side a = draw_side(&bootstrap->pool, rng, na, bootstrap->run_share);
+	return point_of_sides(a, draw_side(&bootstrap->pool, rng, nb, bootstrap->run_share));
 }
 
 /* The quantile of |t| that a share `level` of the resamples is above. */
@@ -362,9 +346,6 @@ static double compare_bootstrap_overall(
 }
 
 /* --- stalls: without the worst repetitions of each side --------------------------------------- */
-
-/* The difference without the repetitions of each side that did worst: what is left when the machine
- * stood still in one of them.  compare_statistics.h says when it is used. */
 
 /* Of n values drawn from a normal distribution of deviation 1, the (n - 1) / 2 least left out:
  * `variance` of the mean of the rest; `widen`: 1 / sqrt(mean of their variance), which makes the
@@ -487,11 +468,6 @@ size_t compare_repeats_for(const struct difference *d, double distance, double l
 	return repeats_for(d, fmax(0, d->freedom - own), distance, level / tests, d->run_share);
 }
 
-static bool holds_zero(const struct interval *interval)
-{
-	return interval->low <= 0 && interval->high >= 0;
-}
-
 static enum difference_verdict verdict_of_difference(
 	const struct difference *d, const struct difference_rules *rules)
 {
@@ -500,7 +476,7 @@ static enum difference_verdict verdict_of_difference(
 		return DIFFERENCE_MISSING;
 	if (isnan(d->p))
 		return DIFFERENCE_UNTOLD;
-	if (d->adjusted > rules->significance || holds_zero(&d->interval))
+	if (d->adjusted > rules->significance || (d->interval.low <= 0 && d->interval.high >= 0))
 		return d->interval.low >= -within && d->interval.high <= within ? DIFFERENCE_NONE
 										: DIFFERENCE_UNSURE;
 	if (fabs(d->value) <= d->floor)
@@ -791,7 +767,8 @@ static int differences_open(struct work *work, const struct difference_samples *
 	if (!work->points || !work->rest || !work->adjusted || !work->bootstrap.t)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)
-		work->points[i] = compare_point_of(&samples[i]);
+		work->points[i] = point_of_sides(side_of(samples[i].a, samples[i].a_count),
+			side_of(samples[i].b, samples[i].b_count));
 	struct moderation shared = {0};
 	struct pool pool = {0};
 	int code = compare_shared_of(work->points, count, &shared);

@@ -1,6 +1,6 @@
 /* What repetitions say about a device, merged; and means over all devices, the evidence for limits
  * that lie on the device itself. */
-#include "harness/analyze/device_summary.h"
+#include "harness/analyze/summary.h"
 
 #include "harness/base/array.h"
 
@@ -10,8 +10,6 @@
 #include <string.h>
 
 /* --- published peaks of devices --------------------------------------------------------------- */
-
-/* The table of published peaks, and finding a device in it. */
 
 static const double TERA = 1e12;
 
@@ -91,7 +89,7 @@ static bool matches(const struct device_peak *peak, const char *name)
 const struct device_peak *peak_find(const char *name)
 {
 	static const char *const no_devices[] = {"MIG", "double", "emulated", "D", "Laptop"};
-	for (size_t i = 0; i < sizeof no_devices / sizeof no_devices[0]; i++)
+	for (size_t i = 0; i < COUNT(no_devices); i++)
 		if (has_word(name, no_devices[i]))
 			return NULL;
 	for (size_t i = 0; i < peak_count; i++)
@@ -148,8 +146,6 @@ static const struct device_measurement *device_at(const struct series *s, size_t
 	const struct measurement *m = s->repeats[repeat];
 	return s->device < m->device_count ? &m->devices[s->device] : NULL;
 }
-
-/* --- members that are means ------------------------------------------------------------------- */
 
 static const size_t mean_members[] = {
 	offsetof(struct device_measurement, step_seconds),
@@ -216,8 +212,6 @@ static struct device_range range_over_repeats(const struct series *s, size_t off
 	}
 	return out;
 }
-
-/* --- the others ------------------------------------------------------------------------------- */
 
 static double sum_of_known(double sum, double value)
 {
@@ -291,8 +285,6 @@ static void merge_others(const struct series *s, struct device_measurement *all)
 	merge_throttles(s, all);
 }
 
-/* --- what follows ----------------------------------------------------------------------------- */
-
 /* Devices that train together make the same number of steps each. */
 static void derive(const struct series *s, struct device_summary *out)
 {
@@ -361,28 +353,23 @@ enum same_results device_same_results(const struct measurement *const *repeats, 
 /* Reasons of a slow-down come in three kinds: harm that the device avoids, the power cap that large
  * products reach on healthy devices, and what is no slow-down at all. */
 
-/* A mean of those values that are known. */
-struct mean {
-	double sum;
-	size_t count;
+/* The members of a view that are means of what devices of repetitions know. */
+static const size_t view_members[] = {
+	offsetof(struct device_view, busy),
+	offsetof(struct device_view, launch_share),
+	offsetof(struct device_view, idle),
+	offsetof(struct device_view, copy_share),
+	offsetof(struct device_view, copying),
+	offsetof(struct device_view, copy_rate),
+	offsetof(struct device_view, utilisation),
+	offsetof(struct device_view, clock_share),
+	offsetof(struct device_view, slowed),
+	offsetof(struct device_view, capped),
 };
 
-static void mean_add(struct mean *mean, double value)
-{
-	if (!isfinite(value))
-		return;
-	mean->sum += value;
-	mean->count++;
-}
-
-static double mean_value(const struct mean *mean)
-{
-	return mean->count > 0 ? mean->sum / (double)mean->count : (double)NAN;
-}
-
-struct means {
-	struct mean busy, launch, idle, copy, copying, rate, sync, utilisation, slowed, capped,
-		clock;
+struct view_sums {
+	double sum[COUNT(view_members)];
+	size_t known[COUNT(view_members)];
 };
 
 static double view_ratio(double value, double of)
@@ -390,82 +377,76 @@ static double view_ratio(double value, double of)
 	return of > 0 ? value / of : (double)NAN;
 }
 
-static bool is_power_cap(const char *reason)
-{
-	return strcmp(reason, "power cap") == 0;
-}
-
 /* Clocks that were requested, or that are low because the device idles. */
 static bool is_no_slow_down(const char *reason)
 {
 	static const char *const harmless[] = {
 		"idle", "application clocks", "display clocks", "sync boost"};
-	for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
+	for (size_t i = 0; i < COUNT(harmless); i++)
 		if (strcmp(reason, harmless[i]) == 0)
 			return true;
 	return false;
 }
 
-/* Reasons overlap in time, so the commonest one stands for all. */
-static void view_add_throttles(
-	const struct device_measurement *device, struct means *means, struct device_view *out)
+/* Share of the samples that a device slowed down in, and that its power cap was reached in; NAN: it
+ * was not sampled.  Reasons overlap in time, so the commonest one stands for all. */
+static void view_throttles(const struct device_measurement *device, double *slowed, double *capped,
+	struct device_view *out)
 {
-	double slowed = 0;
-	double capped = 0;
-	if (!(device->samples > 0))
-		return;
-	for (size_t i = 0; i < device->throttle_count; i++) {
+	*slowed = *capped = device->samples > 0 ? 0 : (double)NAN;
+	for (size_t i = 0; device->samples > 0 && i < device->throttle_count; i++) {
 		const char *reason = device->throttles[i].reason;
 		const double share = device->throttles[i].share;
-		if (is_power_cap(reason)) {
-			capped = share;
-		} else if (!is_no_slow_down(reason) && share > slowed) {
-			slowed = share;
+		if (strcmp(reason, "power cap") == 0) {
+			*capped = share;
+		} else if (!is_no_slow_down(reason) && share > *slowed) {
+			*slowed = share;
 			(void)snprintf(out->reason, sizeof out->reason, "%s", reason);
 		}
 	}
-	mean_add(&means->slowed, slowed);
-	mean_add(&means->capped, capped);
 }
 
 static void view_add_device(const struct measurement *m, const struct device_measurement *device,
-	struct means *means, struct device_view *out)
+	struct view_sums *sums, struct device_view *out)
 {
 	const double steps = m->batches > 0 && m->device_count > 0
 				     ? (double)m->batches / (double)m->device_count
 				     : (double)NAN;
+	double slowed;
+	double capped;
 	out->any = true;
 	(void)snprintf(out->name, sizeof out->name, "%s", device->name);
-	mean_add(&means->busy, view_ratio(device->step_seconds, m->measured_seconds));
-	mean_add(&means->launch, view_ratio(device->launch_ns * steps / 1e9, device->step_seconds));
-	mean_add(&means->idle, device->idle_share);
-	mean_add(&means->copy, view_ratio(device->upload_seconds, device->step_seconds));
-	mean_add(&means->copying, view_ratio(device->upload_seconds, m->measured_seconds));
-	mean_add(&means->rate, view_ratio(device->upload_bytes, device->upload_seconds));
-	mean_add(&means->sync, view_ratio(device->sync_seconds, device->step_seconds));
-	mean_add(&means->utilisation, device->model_utilisation);
-	mean_add(&means->clock, view_ratio(device->sm_clock_mhz.mean, device->sm_clock_max_mhz));
-	view_add_throttles(device, means, out);
+	view_throttles(device, &slowed, &capped, out);
+	const double values[COUNT(view_members)] = {
+		view_ratio(device->step_seconds, m->measured_seconds),
+		view_ratio(device->launch_ns * steps / 1e9, device->step_seconds),
+		device->idle_share,
+		view_ratio(device->upload_seconds, device->step_seconds),
+		view_ratio(device->upload_seconds, m->measured_seconds),
+		view_ratio(device->upload_bytes, device->upload_seconds),
+		device->model_utilisation,
+		view_ratio(device->sm_clock_mhz.mean, device->sm_clock_max_mhz),
+		slowed,
+		capped,
+	};
+	for (size_t i = 0; i < COUNT(values); i++)
+		if (isfinite(values[i])) {
+			sums->sum[i] += values[i];
+			sums->known[i]++;
+		}
 }
 
 struct device_view device_view_of(const struct measurement *const *repeats, size_t count)
 {
 	struct device_view out = {0};
-	struct means means = {0};
+	struct view_sums sums = {0};
 	for (size_t i = 0; i < count; i++)
 		for (size_t d = 0; d < repeats[i]->device_count; d++)
 			if (!repeats[i]->devices[d].emulated)
-				view_add_device(repeats[i], &repeats[i]->devices[d], &means, &out);
-	out.busy = mean_value(&means.busy);
-	out.launch_share = mean_value(&means.launch);
-	out.idle = mean_value(&means.idle);
-	out.copy_share = mean_value(&means.copy);
-	out.copying = mean_value(&means.copying);
-	out.copy_rate = mean_value(&means.rate);
-	out.sync_share = mean_value(&means.sync);
-	out.utilisation = mean_value(&means.utilisation);
-	out.slowed = mean_value(&means.slowed);
-	out.capped = mean_value(&means.capped);
-	out.clock_share = mean_value(&means.clock);
+				view_add_device(repeats[i], &repeats[i]->devices[d], &sums, &out);
+	for (size_t i = 0; i < COUNT(view_members); i++) {
+		const double mean = sums.known[i] > 0 ? sums.sum[i] / (double)sums.known[i] : NAN;
+		memcpy((char *)&out + view_members[i], &mean, sizeof mean);
+	}
 	return out;
 }

@@ -3,7 +3,7 @@
  * verdict. */
 #include "harness/analyze/experiment.h"
 
-#include "harness/analyze/statistics.h"
+#include "harness/analyze/comparison.h"
 #include "harness/analyze/verdict.h"
 #include "harness/base/rng.h"
 #include "harness/base/units.h"
@@ -117,8 +117,6 @@ const char *experiment_outcome_name(enum experiment_outcome outcome)
 	return names[outcome];
 }
 
-/* --- all experiments -------------------------------------------------------------------------- */
-
 static const uint64_t NEXT_STREAM = 0x4e455854ULL;
 
 /* Half-widths of 90 % intervals that are good enough: of an elasticity; of a log ratio; and beside
@@ -206,11 +204,6 @@ static double block_variance(const struct experiment *e)
 }
 
 /* Slow-downs run at nearly the baseline's pace and share its noise; other experiments may not. */
-static bool same_group(const struct experiment *a, enum experiment_kind kind)
-{
-	return (a->kind == EXPERIMENT_SLOW) == (kind == EXPERIMENT_SLOW);
-}
-
 static struct moderation shared_by(const struct verification *v, enum experiment_kind kind)
 {
 	double variances[EXPERIMENTS_MAX];
@@ -218,7 +211,7 @@ static struct moderation shared_by(const struct verification *v, enum experiment
 	size_t count = 0;
 	for (size_t i = 0; i < v->count; i++) {
 		const struct experiment *e = &v->experiments[i];
-		if (!same_group(e, kind) || e->blocks < 2)
+		if ((e->kind == EXPERIMENT_SLOW) != (kind == EXPERIMENT_SLOW) || e->blocks < 2)
 			continue;
 		variances[count] = block_variance(e);
 		freedoms[count++] = (double)(e->blocks - 1);
@@ -337,12 +330,13 @@ static struct slope slope_of_stage(const struct verification *v, const char *sta
 	return slope;
 }
 
-static bool listed(const struct verification *v, const char *stage)
+static const struct measured_elasticity *find_elasticity(
+	const struct verification *v, const char *stage)
 {
 	for (size_t i = 0; i < v->elasticity_count; i++)
 		if (strcmp(v->elasticities[i].stage, stage) == 0)
-			return true;
-	return false;
+			return &v->elasticities[i];
+	return NULL;
 }
 
 static void weigh_elasticities(struct verification *v)
@@ -354,7 +348,7 @@ static void weigh_elasticities(struct verification *v)
 	v->elasticity_count = 0;
 	for (size_t i = 0; i < v->count; i++) {
 		const char *stage = v->experiments[i].stage;
-		if (v->experiments[i].kind != EXPERIMENT_SLOW || listed(v, stage) ||
+		if (v->experiments[i].kind != EXPERIMENT_SLOW || find_elasticity(v, stage) ||
 			v->elasticity_count == EXPERIMENT_STAGES_MAX)
 			continue;
 		const struct slope slope = slope_of_stage(v, stage);
@@ -455,15 +449,6 @@ static bool is_about_verdict(const struct experiment *e, const struct verdict *v
 	       strcmp(e->stage, verdict->also) == 0;
 }
 
-static const struct measured_elasticity *find_elasticity(
-	const struct verification *v, const char *stage)
-{
-	for (size_t i = 0; i < v->elasticity_count; i++)
-		if (strcmp(v->elasticities[i].stage, stage) == 0)
-			return &v->elasticities[i];
-	return NULL;
-}
-
 const struct measured_elasticity *verification_contradicts(
 	const struct verification *v, const struct verdict *verdict)
 {
@@ -495,11 +480,6 @@ double verification_confidence(const struct verification *v, const struct verdic
 
 /* --- settings that were measured -------------------------------------------------------------- */
 
-/* Settings that were measured beside the diagnosed one: looking them up, and judging advice that
- * was taken. */
-
-/* --- what was measured ------------------------------------------------------------------------ */
-
 /* Half-width that a verdict may rest on, as in summary.c. */
 static const double HALF_UNKNOWN = 0.20;
 
@@ -510,19 +490,6 @@ static const struct config_value *tried_value(
 		if (point->changes[i].key == key)
 			return &point->changes[i].value;
 	return &base->values[key];
-}
-
-static bool same_text(const char *a, const char *b)
-{
-	return strcmp(a ? a : "", b ? b : "") == 0;
-}
-
-static bool same_value(enum key_id key, const struct config_value *a, const struct config_value *b)
-{
-	const enum key_type type = config_keys[key].type;
-	if (type == KEY_TYPE_REAL || type == KEY_TYPE_SHARE)
-		return !(a->real < b->real) && !(a->real > b->real);
-	return (type == KEY_TYPE_TEXT || a->integer == b->integer) && same_text(a->text, b->text);
 }
 
 /* The keys in which a configuration differs from the diagnosed one. */
@@ -537,14 +504,15 @@ static void turned_find(
 {
 	*turned = (struct turned){.base = base, .config = config};
 	for (int key = 0; key < KEY_COUNT; key++)
-		if (!same_value((enum key_id)key, &base->values[key], &config->values[key]))
+		if (!config_value_same((enum key_id)key, &base->values[key], &config->values[key]))
 			turned->keys[turned->count++] = (enum key_id)key;
 }
 
 static bool tried_agrees(
 	const struct tried_point *point, const struct turned *turned, enum key_id key)
 {
-	return same_value(key, tried_value(point, turned->base, key), &turned->config->values[key]);
+	return config_value_same(
+		key, tried_value(point, turned->base, key), &turned->config->values[key]);
 }
 
 static bool is_turned(const struct turned *turned, enum key_id key)
@@ -579,13 +547,6 @@ const struct tried_point *tried_at(
 	return NULL;
 }
 
-static enum tried_answer answer_of_step(const struct tried_step *step)
-{
-	if (!(step->gain > TRIED_GAIN_LEAST))
-		return TRIED_NO_GAIN;
-	return step->gain_90.low > TRIED_GAIN_LEAST ? TRIED_GAINS : TRIED_UNSURE;
-}
-
 struct tried_step tried_last_step(const struct tried *tried, const struct config *base,
 	const struct config *config, enum key_id key, bool upwards)
 {
@@ -616,7 +577,9 @@ struct tried_step tried_last_step(const struct tried *tried, const struct config
 	const double half = hypot(last->half, before->half);
 	step.gain = expm1(log_gain);
 	step.gain_90 = (struct interval){expm1(log_gain - half), expm1(log_gain + half)};
-	step.answer = answer_of_step(&step);
+	step.answer = !(step.gain > TRIED_GAIN_LEAST)       ? TRIED_NO_GAIN
+		      : step.gain_90.low > TRIED_GAIN_LEAST ? TRIED_GAINS
+							    : TRIED_UNSURE;
 	return step;
 }
 

@@ -49,11 +49,10 @@ static bool change_keeps(const struct change *c, enum key_id key)
 {
 	const struct config_value *a = &c->from->values[key];
 	const struct config_value *b = &c->to->values[key];
-	if (config_keys[key].type == KEY_TYPE_TEXT)
-		return strcmp(config_text(c->from, key), config_text(c->to, key)) == 0;
-	if (config_keys[key].type == KEY_TYPE_REAL || config_keys[key].type == KEY_TYPE_SHARE)
+	const enum key_type type = config_keys[key].type;
+	if (type == KEY_TYPE_REAL || type == KEY_TYPE_SHARE)
 		return a->real == b->real;
-	return a->integer == b->integer &&
+	return (type == KEY_TYPE_TEXT || a->integer == b->integer) &&
 	       strcmp(config_text(c->from, key), config_text(c->to, key)) == 0;
 }
 
@@ -62,12 +61,6 @@ static void change_count_distance(const struct change *c)
 {
 	if (change_before(c) > 0 && change_after(c) > 0)
 		c->model->altered += fabs(log(change_after(c) / change_before(c)));
-}
-
-static bool reads_take_time(const struct model *model)
-{
-	return model->replay.series[COST_READ_LATENCY].count > 0 ||
-	       model->replay.series[COST_READ_DEVICE].count > 0;
 }
 
 /* --- structure -------------------------------------------------------------------------------- */
@@ -164,7 +157,10 @@ static int turn_workers(const struct change *c)
 
 static int turn_read_parallelism(const struct change *c)
 {
-	if (change_after(c) > change_before(c) && reads_take_time(c->model) &&
+	const struct replay_series *series = c->model->replay.series;
+	const bool reads_take_time =
+		series[COST_READ_LATENCY].count > 0 || series[COST_READ_DEVICE].count > 0;
+	if (change_after(c) > change_before(c) && reads_take_time &&
 		!(c->key == KEY_READ_DEPTH && c->model->facts.reads_block))
 		model_note(c->model,
 			"more files in flight than measured: storage is assumed to keep its "
@@ -177,11 +173,6 @@ static int turn_read_parallelism(const struct change *c)
 static double exchange_ns(const struct change *c, const struct config *config)
 {
 	return c->model->exchange_time ? c->model->exchange_time(config) : NAN;
-}
-
-static double planted_exchange(const struct config *config)
-{
-	return config_real(config, KEY_INJECT_SYNC_FACTOR);
 }
 
 /* Scales the measured exchange by its nominal times; where none was measured, the nominal time is
@@ -205,7 +196,7 @@ static int change_exchange(const struct change *c)
 	float *one = malloc(sizeof *one);
 	if (!one)
 		return error_set(c->err, -ENOMEM, "out of memory");
-	*one = (float)(to * planted_exchange(c->from));
+	*one = (float)(to * config_real(c->from, KEY_INJECT_SYNC_FACTOR));
 	free(c->model->storage[COST_SYNC]);
 	c->model->storage[COST_SYNC] = one;
 	replay->scale[COST_SYNC] = 1;
@@ -261,15 +252,10 @@ static double batch_of(const struct change *c, const struct config *config)
 	return shape.batch_size;
 }
 
-static bool step_is_timed(const struct config *config)
-{
-	return config_integer(config, KEY_STEP_TIME) > 0;
-}
-
 /* Nominal step time, ns per full batch, as far as it is known. */
 static double nominal(const struct change *c, const struct config *config)
 {
-	if (step_is_timed(config))
+	if (config_integer(config, KEY_STEP_TIME) > 0)
 		return config_step_time(config, batch_of(c, config));
 	return c->model->step_time ? c->model->step_time(config, (uint32_t)batch_of(c, config))
 				   : NAN;

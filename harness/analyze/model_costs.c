@@ -123,17 +123,6 @@ double model_mean_cost(const struct replay_model *replay, enum replay_cost cost)
 	return series->count > 0 ? replay->scale[cost] * sum / (double)series->count : 0;
 }
 
-enum replay_stage model_cost_stage(enum replay_cost cost)
-{
-	if (cost <= COST_READ_DEVICE)
-		return REPLAY_READ;
-	if (cost <= COST_DECODE_WAIT)
-		return REPLAY_DECODE;
-	if (cost == COST_SYNC)
-		return REPLAY_SYNC;
-	return cost == COST_UPLOAD ? REPLAY_UPLOAD : REPLAY_STEP;
-}
-
 /* A worker is slow when its median is off by so many standard errors and by so much. */
 static const double SLOW_ERRORS = 5;
 static const double SLOW_LEAST = 1.25;
@@ -145,26 +134,14 @@ static const double MEDIAN_ERROR = 1.858;
 
 enum { WORKER_ITEMS_MIN = 8 };
 
-int series_append(struct cost_series *series, const float *ns, size_t count)
+float *series_extend(struct cost_series *series, size_t count)
 {
-	if (count == 0)
-		return 0;
-	float *grown = realloc(series->ns, (series->count + count) * sizeof *grown);
+	float *grown = realloc(series->ns, (series->count + count + 1) * sizeof *grown);
 	if (!grown)
-		return -ENOMEM;
+		return NULL;
 	series->ns = grown;
-	memcpy(grown + series->count, ns, count * sizeof *ns);
 	series->count += count;
-	return 0;
-}
-
-static int append_three(struct cost_series series[COSTS], const enum replay_cost costs[3],
-	const float *values, size_t count)
-{
-	int code = 0;
-	for (size_t c = 0; c < 3 && !code; c++)
-		code = series_append(&series[costs[c]], values + c * count, count);
-	return code;
+	return memset(grown + series->count - count, 0, count * sizeof *grown);
 }
 
 /* Mean of the values, cut off at a level. */
@@ -206,59 +183,54 @@ static void cut_stops(const struct stage_measurement *stage, const struct time_s
 int series_of_decode(struct cost_series series[COSTS], const struct measurement *m,
 	const struct trace *trace, const float *factor, double slowed)
 {
-	static const enum replay_cost costs[3] = {
-		COST_DECODE_CPU, COST_DECODE_LOCK, COST_DECODE_WAIT};
 	const struct stage_measurement *stage = measurement_stage(m, STAGE_DECODE);
-	float *values = calloc(3 * trace->count + 1, sizeof *values);
-	if (!stage || !values) {
-		free(values);
-		return stage ? -ENOMEM : 0;
-	}
+	if (!stage)
+		return 0;
+	float *const cpu = series_extend(&series[COST_DECODE_CPU], trace->count);
+	float *const lock = series_extend(&series[COST_DECODE_LOCK], trace->count);
+	float *const wait = series_extend(&series[COST_DECODE_WAIT], trace->count);
+	if (!cpu || !lock || !wait)
+		return -ENOMEM;
 	struct time_split split = time_split_of(stage);
 	for (size_t i = 0; i < trace->count; i++) {
 		const struct trace_item *item = &trace->items[i];
 		const double usual =
 			item->worker < stage->workers ? 1 / (double)factor[item->worker] : 1;
-		values[i] =
-			(float)(usual * (or_zero(item->service_ns) - or_zero(item->lock_wait_ns)));
-		values[trace->count + i] = (float)(usual * or_zero(item->lock_hold_ns));
+		cpu[i] = (float)(usual * (or_zero(item->service_ns) - or_zero(item->lock_wait_ns)));
+		lock[i] = (float)(usual * or_zero(item->lock_hold_ns));
 	}
 	if (quota_stops(m) && split.known && stage->items > 0 && trace->count > 0) {
-		cut_stops(stage, &split, values, trace->count);
+		cut_stops(stage, &split, cpu, trace->count);
 		split.cpu /= split.cpu + split.sleep;
 		split.sleep = 1 - split.cpu;
 	}
 	for (size_t i = 0; i < trace->count; i++) {
-		const double held = fmin((double)values[trace->count + i], (double)values[i]);
-		const double free_ns = fmax((double)values[i] - held, 0);
-		values[i] = (float)(free_ns * split.cpu / slowed);
-		values[trace->count + i] = (float)(held * (split.cpu / slowed + split.sleep));
-		values[2 * trace->count + i] = (float)(free_ns * split.sleep);
+		const double held = fmin((double)lock[i], (double)cpu[i]);
+		const double free_ns = fmax((double)cpu[i] - held, 0);
+		cpu[i] = (float)(free_ns * split.cpu / slowed);
+		lock[i] = (float)(held * (split.cpu / slowed + split.sleep));
+		wait[i] = (float)(free_ns * split.sleep);
 	}
-	const int code = append_three(series, costs, values, trace->count);
-	free(values);
-	return code;
+	return 0;
 }
 
 int series_of_upload(struct cost_series series[COSTS], const struct measurement *m,
 	const struct trace *trace, const struct workload_facts *facts, double slowed)
 {
 	const struct stage_measurement *stage = measurement_stage(m, STAGE_UPLOAD);
-	float *values = calloc(trace->count + 1, sizeof *values);
-	if (!stage || !values) {
-		free(values);
-		return stage ? -ENOMEM : 0;
-	}
+	if (!stage)
+		return 0;
+	float *const ns = series_extend(&series[COST_UPLOAD], trace->count);
+	if (!ns)
+		return -ENOMEM;
 	/* Off the cores or on them, a copy holds the uploader: the replay knows it as CPU, unless
 	 * it is a device's, which is as long as it is. */
 	const struct time_split split =
 		facts->step_has_memory ? (struct time_split){.sleep = 1} : time_split_of(stage);
 	for (size_t i = 0; i < trace->count; i++)
-		values[i] = (float)(or_zero(trace->items[i].service_ns) *
-				    (split.cpu / slowed + split.sleep));
-	const int code = series_append(&series[COST_UPLOAD], values, trace->count);
-	free(values);
-	return code;
+		ns[i] = (float)(or_zero(trace->items[i].service_ns) *
+				(split.cpu / slowed + split.sleep));
+	return 0;
 }
 
 struct step_times {
@@ -310,11 +282,15 @@ static struct step_times step_times_of(const struct measurement *m,
 
 int series_of_sync(struct cost_series series[COSTS], const struct trace *trace)
 {
-	int code = 0;
-	for (size_t i = 0; i < trace->count && !code; i++)
-		if (trace->items[i].worker == 0)
-			code = series_append(&series[COST_SYNC], &trace->items[i].service_ns, 1);
-	return code;
+	for (size_t i = 0; i < trace->count; i++) {
+		if (trace->items[i].worker != 0)
+			continue;
+		float *const ns = series_extend(&series[COST_SYNC], 1);
+		if (!ns)
+			return -ENOMEM;
+		*ns = trace->items[i].service_ns;
+	}
+	return 0;
 }
 
 int series_of_step(struct cost_series series[COSTS], const struct measurement *m,
@@ -324,15 +300,14 @@ int series_of_step(struct cost_series series[COSTS], const struct measurement *m
 	const struct stage_measurement *stage = measurement_stage(m, STAGE_STEP);
 	const bool on_cores = facts->step_on_cores;
 	*late_ns = 0;
-	float *values = calloc(2 * trace->count + 1, sizeof *values);
-	if (!stage || !values) {
-		free(values);
-		return stage ? -ENOMEM : 0;
-	}
+	if (!stage)
+		return 0;
+	float *const host = series_extend(&series[COST_STEP_HOST], trace->count);
+	float *const device = series_extend(&series[COST_STEP_DEVICE], trace->count);
+	if (!host || !device)
+		return -ENOMEM;
 	const struct step_times mean = step_times_of(m, stage, trace, facts);
 	*late_ns = mean.late_ns;
-	float *const host = values;
-	float *const device = values + trace->count;
 	for (size_t i = 0; i < trace->count; i++) {
 		const struct trace_item *item = &trace->items[i];
 		const double usual =
@@ -342,11 +317,7 @@ int series_of_step(struct cost_series series[COSTS], const struct measurement *m
 				  (on_cores ? service / slowed : or_zero(item->host_ns)));
 		device[i] = (float)(on_cores ? 0 : service + mean.late_ns);
 	}
-	int code = series_append(&series[COST_STEP_HOST], host, trace->count);
-	if (!code)
-		code = series_append(&series[COST_STEP_DEVICE], device, trace->count);
-	free(values);
-	return code;
+	return 0;
 }
 
 /* --- slow workers ----------------------------------------------------------------------------- */
@@ -837,6 +808,14 @@ static double mean_ns(const float *values, size_t count)
 	return count > 0 ? sum / (double)count : 0;
 }
 
+static double hit_share_of(const struct play *play)
+{
+	double hits = 0;
+	for (size_t i = 0; i < play->count; i++)
+		hits += play->files[i].hit;
+	return hits / (double)play->count;
+}
+
 /* Uses the latency and capacity of all operating points. Cache hits are in the rate but do not use
  * the device. */
 static void split_at_capacity(const struct trace_item *items, const struct read_facts *facts,
@@ -848,24 +827,12 @@ static void split_at_capacity(const struct trace_item *items, const struct read_
 	choice.by_bytes = storage->kind == STORAGE_BYTES ||
 			  (storage->kind == STORAGE_UNCLEAR && best->by_bytes);
 	restore(items, &choice, play);
-	double hits = 0;
-	for (size_t i = 0; i < play->count; i++)
-		hits += play->files[i].hit;
-	out->hit_share = hits / (double)play->count;
+	out->hit_share = hit_share_of(play);
 	const double service_ns = 1e9 / storage->capacity / fmax(1 - out->hit_share, LEAST);
 	const struct guess guess = {fmin(storage->latency_ns, storage->response_ns), service_ns, 0};
 	queue_out(play, &guess, facts->cpu_ns, true, latency_ns, device_ns);
 	out->by_bytes = choice.by_bytes;
 	out->device_share = fmin(storage->rate / storage->capacity, 1);
-	out->identified = true;
-}
-
-/* Without a queue, the rate with the most files in flight bounds what a device may hide. */
-static void split_as_latency(const struct read_facts *facts, const struct play *play,
-	float *latency_ns, float *device_ns, struct read_split *out)
-{
-	all_latency(play, facts->cpu_ns, latency_ns, device_ns);
-	out->hidden_ns = 1e9 / facts->storage->best_rate;
 	out->identified = true;
 }
 
@@ -887,7 +854,11 @@ static void decide(const struct trace_item *items, const struct read_facts *fact
 		return;
 	}
 	if (storage && storage->full < 0.5 - STORAGE_TOLD) {
-		split_as_latency(facts, play, latency_ns, device_ns, out);
+		/* Without a queue, the rate with the most files in flight bounds what a device may
+		 * hide. */
+		all_latency(play, facts->cpu_ns, latency_ns, device_ns);
+		out->hidden_ns = 1e9 / storage->best_rate;
+		out->identified = true;
 		return;
 	}
 	restore(items, &best, play);
@@ -905,10 +876,7 @@ static void decide(const struct trace_item *items, const struct read_facts *fact
 		queue_out(play, &best.guess, facts->cpu_ns, device, latency_ns, device_ns);
 		out->by_bytes = best.by_bytes;
 		out->device_share = device ? fmin(best.guess.service_ns / play->gap_ns, 1) : 0;
-		double hits = 0;
-		for (size_t i = 0; i < play->count; i++)
-			hits += play->files[i].hit;
-		out->hit_share = hits / (double)play->count;
+		out->hit_share = hit_share_of(play);
 	}
 }
 

@@ -34,7 +34,8 @@ struct cost_series {
 	float *ns;
 	size_t count;
 };
-int series_append(struct cost_series *series, const float *ns, size_t count);
+/* Room for so many more, zeros; NULL without memory. */
+float *series_extend(struct cost_series *series, size_t count);
 
 /* Append the costs of one repetition.  slowed: how many times as long a core took because others
  * were busy (CPU costs are those of a core alone).  factor: of each worker or device.  0 or

@@ -14,6 +14,8 @@
  *               (docs/ACCURACY.md) */
 #include "harness/analyze/point_model.h"
 
+#include "harness/config/shape.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -262,13 +264,6 @@ static struct elasticity elasticity_drawn(
 		.interval = {mean + width * (low - mean), mean + width * (high - mean)}};
 }
 
-/* The first few draws of a cost that hardly differ say what more of them would. */
-static bool is_drawn_enough(const struct elasticity_draws *draws, enum replay_cost cost)
-{
-	const struct elasticity e = elasticity_drawn(draws, cost);
-	return e.interval.high - e.interval.low <= ELASTICITY_WIDTH_ENOUGH;
-}
-
 int model_elasticities(
 	const struct model *model, unsigned effort, struct elasticities *out, struct error *err)
 {
@@ -297,7 +292,9 @@ int model_elasticities(
 	enum replay_cost open[COSTS];
 	size_t open_count = 0;
 	for (size_t i = 0; i < count && !code; i++) {
-		if (is_drawn_enough(&draws, costs[i]))
+		/* The first few draws of a cost that hardly differ say what more of them would. */
+		const struct interval first_90 = elasticity_drawn(&draws, costs[i]).interval;
+		if (first_90.high - first_90.low <= ELASTICITY_WIDTH_ENOUGH)
 			continue;
 		open[open_count++] = costs[i];
 		if (!sketch)
@@ -319,10 +316,10 @@ enum replay_cost model_limiting_cost(const struct elasticities *e)
 	double sums[REPLAY_STAGES] = {0};
 	size_t best = 0;
 	for (size_t i = 0; i < COSTS; i++)
-		sums[model_cost_stage(e->costs[i].cost)] += e->costs[i].value;
+		sums[replay_stage_of(e->costs[i].cost)] += e->costs[i].value;
 	for (size_t i = 1; i < COSTS; i++) {
-		const double own = sums[model_cost_stage(e->costs[i].cost)];
-		const double most = sums[model_cost_stage(e->costs[best].cost)];
+		const double own = sums[replay_stage_of(e->costs[i].cost)];
+		const double most = sums[replay_stage_of(e->costs[best].cost)];
 		if (own > most || (own == most && e->costs[i].value > e->costs[best].value))
 			best = i;
 	}
@@ -347,9 +344,9 @@ static int add_rung(const struct model *model, struct ladder *ladder, enum repla
 		return code;
 	const enum replay_cost top = model_limiting_cost(&elasticities);
 	double sum = 0;
-	*stage = model_cost_stage(top);
+	*stage = replay_stage_of(top);
 	for (int c = 0; c < COSTS; c++)
-		if (model_cost_stage((enum replay_cost)c) == *stage)
+		if (replay_stage_of((enum replay_cost)c) == *stage)
 			sum += elasticities.costs[c].value;
 	if (sum < NO_LIMIT) {
 		*stage = REPLAY_STAGES;
@@ -375,7 +372,7 @@ int model_ladder(const struct model *model, struct ladder *out, struct error *er
 			break;
 		bool more = false;
 		for (int c = 0; c < COSTS; c++) {
-			if (model_cost_stage((enum replay_cost)c) == stage)
+			if (replay_stage_of((enum replay_cost)c) == stage)
 				rest.replay.scale[c] = 0;
 			more = more || costs_anything(&rest, c);
 		}
@@ -407,6 +404,13 @@ static int throughput_with(
 	return code;
 }
 
+static int knee_at(const struct model *model, unsigned workers, struct knee *at, struct error *err)
+{
+	at->workers = workers;
+	const int code = throughput_with(model, workers, &at->throughput, err);
+	return code ? code : throughput_with(model, 2 * workers, &at->doubled, err);
+}
+
 int model_knee(const struct model *model, unsigned workers_max, struct knee *out, struct error *err)
 {
 	static const double GAIN = 1.05;
@@ -416,10 +420,7 @@ int model_knee(const struct model *model, unsigned workers_max, struct knee *out
 	unsigned high = 1;
 	struct knee at = {0};
 	for (;;) {
-		at.workers = high;
-		int code = throughput_with(model, high, &at.throughput, err);
-		if (!code)
-			code = throughput_with(model, 2 * high, &at.doubled, err);
+		const int code = knee_at(model, high, &at, err);
 		if (code)
 			return code;
 		if (at.doubled < GAIN * at.throughput) {
@@ -432,10 +433,7 @@ int model_knee(const struct model *model, unsigned workers_max, struct knee *out
 		high = 2 * high < workers_max ? 2 * high : workers_max;
 	}
 	while (out->workers - low > 1) {
-		at.workers = (low + out->workers) / 2;
-		int code = throughput_with(model, at.workers, &at.throughput, err);
-		if (!code)
-			code = throughput_with(model, 2 * at.workers, &at.doubled, err);
+		const int code = knee_at(model, (low + out->workers) / 2, &at, err);
 		if (code)
 			return code;
 		if (at.doubled < GAIN * at.throughput)
@@ -452,8 +450,6 @@ enum { DEEPER_TIMES = 4, SAMPLES_SKETCH = 2000, SAMPLES_THOROUGH = 8000 };
 
 /* Deviation of a stage's sum below which an interval is not believed. */
 static const double DEVIATION_LEAST = 0.02, DEVIATION_SKETCH = 0.08;
-
-typedef bool removal(struct replay_model *replay); /* false: nothing to take away */
 
 /* Adds to the mean of a cost; where there is none of it, the lock's series takes its place. */
 static void add_cost(struct replay_model *replay, enum replay_cost cost, double more)
@@ -482,54 +478,49 @@ static bool no_lock(struct replay_model *replay)
 	return true;
 }
 
-static bool even_workers(struct replay_model *replay)
-{
-	const bool uneven = replay->worker_factor != NULL;
-	replay->worker_factor = NULL;
-	return uneven;
-}
+enum removal {
+	NO_LOCK,
+	EVEN_WORKERS,
+	EVEN_DEVICES,
+	ENOUGH_CORES,
+	NOTHING_OUTSIDE,
+	NO_QUOTA,
+	DEEPER_PREFETCH,
+	MORE_FILES,
+	REMOVALS
+};
 
-static bool even_devices(struct replay_model *replay)
+/* False: there is nothing to take away. */
+static bool take_away(struct replay_model *replay, enum removal what)
 {
-	const bool uneven = replay->device_factor != NULL;
-	replay->device_factor = NULL;
-	return uneven;
-}
-
-static bool enough_cores(struct replay_model *replay)
-{
-	const bool scarce = isfinite(replay->cores);
-	replay->cores = HUGE_VAL;
-	return scarce;
-}
-
-static bool no_quota(struct replay_model *replay)
-{
-	const bool limited = replay->quota > 0;
-	replay->quota = 0;
-	return limited;
-}
-
-static bool nothing_outside(struct replay_model *replay)
-{
-	const bool busy = replay->outside > 0;
-	replay->outside = 0;
-	return busy;
-}
-
-static bool deeper_prefetch(struct replay_model *replay)
-{
-	const uint32_t more = (DEEPER_TIMES - 1) * replay->shape.prefetch_depth;
-	replay->shape.prefetch_depth += more;
-	replay->shape.slots += more;
-	return true;
-}
-
-static bool more_files(struct replay_model *replay)
-{
-	replay->shape.read_depth *= DEEPER_TIMES;
-	replay->shape.blobs *= DEEPER_TIMES;
-	return true;
+	const struct replay_model was = *replay;
+	switch (what) {
+	case NO_LOCK:
+		return no_lock(replay);
+	case EVEN_WORKERS:
+		replay->worker_factor = NULL;
+		return was.worker_factor != NULL;
+	case EVEN_DEVICES:
+		replay->device_factor = NULL;
+		return was.device_factor != NULL;
+	case ENOUGH_CORES:
+		replay->cores = HUGE_VAL;
+		return isfinite(was.cores);
+	case NOTHING_OUTSIDE:
+		replay->outside = 0;
+		return was.outside > 0;
+	case NO_QUOTA:
+		replay->quota = 0;
+		return was.quota > 0;
+	case DEEPER_PREFETCH:
+		replay->shape.prefetch_depth *= DEEPER_TIMES;
+		replay->shape.slots += replay->shape.prefetch_depth - was.shape.prefetch_depth;
+		return true;
+	default: /* MORE_FILES */
+		replay->shape.read_depth *= DEEPER_TIMES;
+		replay->shape.blobs *= DEEPER_TIMES;
+		return true;
+	}
 }
 
 /* A ratio needs neither intervals nor calibration. */
@@ -544,13 +535,13 @@ static int replayed_throughput(
 	return code;
 }
 
-static int gain_of(const struct model *model, removal *take, size_t samples, double before,
+static int gain_of(const struct model *model, enum removal what, size_t samples, double before,
 	double *gain, struct error *err)
 {
 	struct model other = *model; /* borrows the series */
 	double after = before;
 	int code = 0;
-	if (take(&other.replay))
+	if (take_away(&other.replay, what))
 		code = replayed_throughput(&other, samples, &after, err);
 	*gain = before > 0 ? after / before - 1 : 0;
 	return code;
@@ -578,10 +569,10 @@ static int relieve(
 	struct replay_result result;
 	const struct replay_options options = model_options(model, samples);
 	bool any = false;
-	out->limit = out->next = model_cost_stage(model_limiting_cost(&out->elasticities));
+	out->limit = out->next = replay_stage_of(model_limiting_cost(&out->elasticities));
 	out->relieved = HUGE_VAL;
 	for (int c = 0; c < COSTS; c++) {
-		if (model_cost_stage((enum replay_cost)c) == out->limit)
+		if (replay_stage_of((enum replay_cost)c) == out->limit)
 			rest.replay.scale[c] = 0;
 		any = any || (rest.replay.series[c].count > 0 && rest.replay.scale[c] > 0);
 	}
@@ -595,24 +586,21 @@ static int relieve(
 
 int findings_of(const struct model *model, unsigned effort, struct findings *out, struct error *err)
 {
-	const struct {
-		removal *take;
-		double *gain;
-	} tries[] = {
-		{no_lock, &out->unlocked},
-		{even_workers, &out->even},
-		{even_devices, &out->even_devices},
-		{enough_cores, &out->roomy},
-		{nothing_outside, &out->alone},
-		{no_quota, &out->unthrottled},
-		{deeper_prefetch, &out->deeper},
-		{more_files, &out->deeper_read},
+	double *const gains[REMOVALS] = {
+		[NO_LOCK] = &out->unlocked,
+		[EVEN_WORKERS] = &out->even,
+		[EVEN_DEVICES] = &out->even_devices,
+		[ENOUGH_CORES] = &out->roomy,
+		[NOTHING_OUTSIDE] = &out->alone,
+		[NO_QUOTA] = &out->unthrottled,
+		[DEEPER_PREFETCH] = &out->deeper,
+		[MORE_FILES] = &out->deeper_read,
 	};
 	*out = (struct findings){.sketch = effort < FINDINGS_THOROUGH};
 	const size_t samples = effort < FINDINGS_THOROUGH ? SAMPLES_SKETCH : SAMPLES_THOROUGH;
 	int code = replayed_throughput(model, samples, &out->replayed, err);
-	for (size_t i = 0; i < sizeof tries / sizeof tries[0] && !code; i++)
-		code = gain_of(model, tries[i].take, samples, out->replayed, tries[i].gain, err);
+	for (int i = 0; i < REMOVALS && !code; i++)
+		code = gain_of(model, (enum removal)i, samples, out->replayed, gains[i], err);
 	if (!code)
 		code = model_elasticities(model, effort, &out->elasticities, err);
 	return code ? code : relieve(model, samples, out, err);
@@ -640,4 +628,102 @@ double findings_stage(const struct findings *findings, const char *stage, double
 	}
 	*deviation = fmax(sqrt(variance), findings->sketch ? DEVIATION_SKETCH : DEVIATION_LEAST);
 	return sum;
+}
+
+/* --- many nodes on paper ---------------------------------------------------------------------- */
+
+/* A network that costs less than this is not the bottleneck. */
+static const double NETWORK_MATTERS = 1.05;
+
+int fleet_check(const struct fleet *fleet, struct error *err)
+{
+	const struct {
+		const char *name;
+		bool good;
+	} rules[] = {
+		{"the node's throughput",
+			fleet->node_samples_per_s > 0 && isfinite(fleet->node_samples_per_s)},
+		{"the throughput of its input", fleet->input_samples_per_s > 0},
+		{"the step's time", fleet->step_seconds >= 0 && isfinite(fleet->step_seconds)},
+		{"the batch", fleet->batch > 0},
+		{"the bytes of a sample", fleet->bytes_per_sample >= 0},
+		{"the file server's rate", fleet->storage_bytes_per_s > 0},
+		{"the bytes of the gradients",
+			fleet->gradient_bytes >= 0 && isfinite(fleet->gradient_bytes)},
+		{"the network's rate",
+			fleet->gradient_bytes <= 0 || fleet->network_bytes_per_s > 0},
+		{"the network's latency",
+			fleet->gradient_bytes <= 0 || fleet->network_latency_s >= 0},
+		{"the overlap", fleet->overlap >= 0 && fleet->overlap <= 1},
+	};
+	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+		if (!rules[i].good)
+			return error_set(err, -EINVAL, "fleet: %s is unknown or makes no sense",
+				rules[i].name);
+	return 0;
+}
+
+static void exchange_at(const struct fleet *fleet, struct fleet_point *point)
+{
+	if (fleet->gradient_bytes <= 0 || point->nodes < 2)
+		return;
+	const double ring = all_reduce_ring_seconds(fleet->gradient_bytes, point->nodes,
+		fleet->network_bytes_per_s, fleet->network_latency_s);
+	const double tree = all_reduce_tree_seconds(fleet->gradient_bytes, point->nodes,
+		fleet->network_bytes_per_s, fleet->network_latency_s);
+	const bool takes_ring = fleet->exchange == FLEET_EXCHANGE_RING ||
+				(fleet->exchange == FLEET_EXCHANGE_CHEAPER && ring <= tree);
+	point->exchange = takes_ring ? FLEET_EXCHANGE_RING : FLEET_EXCHANGE_TREE;
+	point->exchange_seconds = takes_ring ? ring : tree;
+	point->exposed_seconds =
+		fmax(0, point->exchange_seconds - fleet->overlap * fleet->step_seconds);
+}
+
+static enum fleet_limit fleet_limit_of(
+	double input, double step, double exposed, double storage, double *longest)
+{
+	*longest = fmax(fmax(input, step + exposed), storage);
+	if (storage >= *longest && storage > 0)
+		return FLEET_LIMIT_STORAGE;
+	const double without = fmax(fmax(input, step), storage);
+	if (exposed > 0 && *longest > NETWORK_MATTERS * without)
+		return FLEET_LIMIT_NETWORK;
+	return input >= step ? FLEET_LIMIT_INPUT : FLEET_LIMIT_STEP;
+}
+
+struct fleet_point fleet_at(const struct fleet *fleet, unsigned nodes)
+{
+	struct fleet_point point = {.nodes = nodes, .exchange = fleet->exchange};
+	exchange_at(fleet, &point);
+	const double ideal_input = fleet->batch / fleet->input_samples_per_s;
+	/* The share of the ideal rate of its slower half that one node reaches: 1 with endless
+	 * queues. */
+	const double ideal = fmax(ideal_input, fleet->step_seconds);
+	const double factor = ideal > 0 ? fleet->batch / ideal / fleet->node_samples_per_s : 1;
+	/* A step of no time and an endless input leave only the node's own figure. */
+	const double input = ideal_input <= 0 && fleet->step_seconds <= 0
+				     ? fleet->batch / fleet->node_samples_per_s
+				     : ideal_input * factor;
+	const double storage =
+		nodes * fleet->batch * fleet->bytes_per_sample / fleet->storage_bytes_per_s;
+	double seconds;
+	point.limit = fleet_limit_of(input, fleet->step_seconds * factor,
+		point.exposed_seconds * factor, storage, &seconds);
+	point.samples_per_s = nodes * fleet->batch / seconds;
+	point.efficiency = point.samples_per_s / (nodes * fleet->node_samples_per_s);
+	point.storage_share = storage / seconds;
+	return point;
+}
+
+unsigned fleet_first(const struct fleet *fleet, enum fleet_limit limit)
+{
+	for (unsigned nodes = 1; nodes <= FLEET_NODES_MAX; nodes++)
+		if (fleet_at(fleet, nodes).limit == limit)
+			return nodes;
+	return 0;
+}
+
+const char *fleet_exchange_name(enum fleet_exchange exchange)
+{
+	return exchange == FLEET_EXCHANGE_TREE ? "tree" : "ring";
 }

@@ -1,6 +1,6 @@
 /* Series over the windows of a repetition, where their levels change, and what was measured between
  * two changes. */
-#include "harness/analyze/phases.h"
+#include "harness/analyze/diagnose.h"
 
 #include "harness/analyze/statistics.h"
 #include "harness/analyze/summary.h"
@@ -123,16 +123,12 @@ static void try_stretch(struct split *best, const double *sums, const struct par
 		*best = stretch;
 }
 
-static size_t edge_of(size_t n)
-{
-	return n / EDGE_SHARE > CHANGE_SEGMENT_MIN ? n / EDGE_SHARE : CHANGE_SEGMENT_MIN;
-}
-
 static struct split best_of_series(const struct change_series *series, const struct part *part)
 {
 	const double *x = series->values + part->first;
 	const size_t n = part->count;
-	const size_t edge = edge_of(n);
+	const size_t share = n / EDGE_SHARE;
+	const size_t edge = share > CHANGE_SEGMENT_MIN ? share : CHANGE_SEGMENT_MIN;
 	const struct noise noise = noise_of_values(x, n, series->least);
 	double sums[CHANGE_VALUES_MAX + 1] = {0};
 	struct split best = {0};
@@ -242,17 +238,17 @@ static const double SHARE_LEAST = 0.15; /* of a stage's time */
 static const double STEPS_A_VALUE = 4;
 static const double RATES_ALIKE = 0.20; /* of ln(throughput) */
 
-/* A count of the windows since the start, at time t, interpolated. */
-typedef double count_of(const struct window *w, size_t stage, size_t state);
-
-static double count_at(
-	const struct measurement *m, count_of *count, size_t stage, size_t state, double t)
+/* A member of the windows that counts since the start, by its offset, at time t, interpolated.  All
+ * are doubles, except for bytes_read. */
+static double count_at(const struct measurement *m, size_t offset, double t)
 {
 	double t0 = 0;
 	double s0 = 0;
 	for (size_t i = 0; i < m->window_count; i++) {
 		const double t1 = m->windows[i].t;
-		const double s1 = count(&m->windows[i], stage, state);
+		double s1 = (double)m->windows[i].bytes_read;
+		if (offset != offsetof(struct window, bytes_read))
+			memcpy(&s1, (const char *)&m->windows[i] + offset, sizeof s1);
 		if (t < t1)
 			return t1 > t0 ? s0 + (s1 - s0) * (t - t0) / (t1 - t0) : s0;
 		t0 = t1;
@@ -261,44 +257,19 @@ static double count_at(
 	return s0;
 }
 
-static double window_state_seconds(const struct window *w, size_t stage, size_t state)
+static double count_between(const struct measurement *m, size_t offset, double from, double to)
 {
-	return w->stage_seconds[stage][state];
+	return count_at(m, offset, to) - count_at(m, offset, from);
 }
 
-static double cpu_of(const struct window *w, size_t stage, size_t state)
+/* Of one stage: a state's seconds, or a member with one double for each stage. */
+static size_t state_offset(size_t stage, enum thread_state state)
 {
-	(void)state;
-	return w->stage_cpu[stage];
+	return offsetof(struct window, stage_seconds) +
+	       (stage * THREAD_STATES + state) * sizeof(double);
 }
 
-static double run_queue_of(const struct window *w, size_t stage, size_t state)
-{
-	(void)state;
-	return w->stage_run_queue[stage];
-}
-
-/* One of these, by its offset: all are doubles. */
-static double load_of(const struct window *w, size_t stage, size_t offset)
-{
-	(void)stage;
-	double value;
-	memcpy(&value, (const char *)w + offset, sizeof value);
-	return value;
-}
-
-static double window_bytes_read(const struct window *w, size_t stage, size_t state)
-{
-	(void)stage;
-	(void)state;
-	return (double)w->bytes_read;
-}
-
-static double seconds_at(
-	const struct measurement *m, size_t stage, enum thread_state state, double t)
-{
-	return count_at(m, window_state_seconds, stage, state, t);
-}
+#define STAGE_OFFSET(member, stage) (offsetof(struct window, member) + (stage) * sizeof(double))
 
 static void add_state_series(struct change_set *set, const struct measurement *m, size_t stage,
 	double from, double length)
@@ -308,10 +279,10 @@ static void add_state_series(struct change_set *set, const struct measurement *m
 	for (size_t k = 0; k < STATE_SERIES && set->series_count < CHANGE_SERIES_MAX; k++) {
 		struct change_series *series = &set->series[set->series_count++];
 		series->least = SHARE_LEAST;
-		double before = seconds_at(m, stage, states[k], from);
+		double before = count_at(m, state_offset(stage, states[k]), from);
 		for (size_t i = 0; i < set->count; i++) {
-			const double after =
-				seconds_at(m, stage, states[k], from + (double)(i + 1) * length);
+			const double after = count_at(
+				m, state_offset(stage, states[k]), from + (double)(i + 1) * length);
 			series->values[i] = (after - before) / (length * fmax(workers, 1));
 			before = after;
 		}
@@ -444,13 +415,12 @@ static void slice_stage(const struct measurement *m, size_t stage, double from, 
 {
 	const struct stage_measurement *whole = &m->stages[stage];
 	for (int s = 0; s < THREAD_STATES; s++)
-		out->seconds[s] = seconds_at(m, stage, (enum thread_state)s, to) -
-				  seconds_at(m, stage, (enum thread_state)s, from);
+		out->seconds[s] =
+			count_between(m, state_offset(stage, (enum thread_state)s), from, to);
 	const double working = out->seconds[THREAD_WORKING];
-	out->cpu_seconds = count_at(m, cpu_of, stage, 0, to) - count_at(m, cpu_of, stage, 0, from);
+	out->cpu_seconds = count_between(m, STAGE_OFFSET(stage_cpu, stage), from, to);
 	const double off = fmax(working - out->cpu_seconds, 0);
-	out->run_queue_seconds =
-		count_at(m, run_queue_of, stage, 0, to) - count_at(m, run_queue_of, stage, 0, from);
+	out->run_queue_seconds = count_between(m, STAGE_OFFSET(stage_run_queue, stage), from, to);
 	if (isnan(out->run_queue_seconds)) /* windows of an older result */
 		out->run_queue_seconds = off * off_share(whole->run_queue_seconds, whole);
 	out->io_wait_seconds = off * off_share(whole->io_wait_seconds, whole);
@@ -502,17 +472,12 @@ void phase_slice_traces(const struct traces *traces, double from, double to, str
 	}
 }
 
-static double load_between(const struct measurement *m, size_t offset, double from, double to)
-{
-	return count_at(m, load_of, 0, offset, to) - count_at(m, load_of, 0, offset, from);
-}
-
 /* Load, steal and throttling of the phase. Windows of an older result do not have them; then the
  * whole run stands in for the phase. */
 static void slice_load(
 	const struct measurement *m, double from, double to, struct measurement *slice)
 {
-#define BETWEEN(member) load_between(m, offsetof(struct window, member), from, to)
+#define BETWEEN(member) count_between(m, offsetof(struct window, member), from, to)
 	const double own = BETWEEN(own_cpu);
 	const double outside = (BETWEEN(machine_cpu) - own) / (to - from);
 	const double stolen = BETWEEN(machine_steal) / BETWEEN(machine_time);
@@ -562,9 +527,8 @@ void phase_slice(const struct measurement *m, const struct traces *traces, doubl
 	out->samples = (uint64_t)samples;
 	out->batches = (uint64_t)(share * (double)m->batches);
 	out->throughput = to > from ? samples / (to - from) : NAN;
-	out->bytes_read = (uint64_t)fmax(count_at(m, window_bytes_read, 0, 0, to) -
-						 count_at(m, window_bytes_read, 0, 0, from),
-		0);
+	out->bytes_read =
+		(uint64_t)fmax(count_between(m, offsetof(struct window, bytes_read), from, to), 0);
 	out->bytes_read_per_s = to > from ? (double)out->bytes_read / (to - from) : NAN;
 	slice_load(m, from, to, out);
 	slice_store(m, out);

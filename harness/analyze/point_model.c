@@ -190,9 +190,8 @@ static struct trace_item *all_reads(const struct model_source *source, size_t *c
 	return items;
 }
 
-/* values: (2 count). */
 static int split_reads(struct model *model, struct cost_series series[COSTS], double cpu_ns,
-	const struct storage *storage, const struct trace_item *items, size_t count, float *values)
+	const struct storage *storage, const struct trace_item *items, size_t count)
 {
 	const struct pipeline_shape *shape = &model->replay.shape;
 	const struct read_facts facts = {
@@ -204,17 +203,18 @@ static int split_reads(struct model *model, struct cost_series series[COSTS], do
 	};
 	/* What others have of it is not ours to promise. */
 	model->read_full = storage->others > 0 ? 1 : storage->full;
+	float *const latency_ns = series_extend(&series[COST_READ_LATENCY], count);
+	float *const device_ns = series_extend(&series[COST_READ_DEVICE], count);
 	struct read_split split;
-	int code = read_split(items, count, &facts, values, values + count, &split);
-	if (code)
-		return code;
+	if (!latency_ns || !device_ns ||
+		read_split(items, count, &facts, latency_ns, device_ns, &split))
+		return -ENOMEM;
 	note_read(model, &split);
 	model->hidden_device_ns = split.hidden_ns;
 	const unsigned allowed = shape->reader_threads * shape->read_depth;
 	const unsigned seen = (unsigned)fmin(ceil(storage->most_in_flight), UINT32_MAX);
 	model->measured_in_flight = seen > allowed ? seen : allowed;
-	code = series_append(&series[COST_READ_LATENCY], values, count);
-	return code ? code : series_append(&series[COST_READ_DEVICE], values + count, count);
+	return 0;
 }
 
 void model_storage(const struct model_source *source, const struct measurement *const *repeats,
@@ -235,20 +235,20 @@ static int series_of_read(
 	struct model *model, struct cost_series series[COSTS], const struct model_source *source)
 {
 	const double cpu_ns = read_cpu_of_file(model, source);
-	const float cpu = (float)cpu_ns;
-	int code = series_append(&series[COST_READ_CPU], &cpu, 1);
+	float *const cpu = series_extend(&series[COST_READ_CPU], 1);
+	if (!cpu)
+		return -ENOMEM;
+	*cpu = (float)cpu_ns;
 	/* In memory a file is a pointer: what it takes is the reader's CPU time. */
-	if (code || model->facts.reads_memory)
-		return code;
+	if (model->facts.reads_memory)
+		return 0;
 	size_t count = 0;
 	struct trace_item *items = all_reads(source, &count);
-	float *values = calloc(2 * count + 1, sizeof *values);
 	struct storage storage;
 	model_storage(source, source->repeats, source->count, source->let_through, &storage);
-	code = items && values ? split_reads(model, series, cpu_ns, &storage, items, count, values)
-			       : -ENOMEM;
+	const int code =
+		items ? split_reads(model, series, cpu_ns, &storage, items, count) : -ENOMEM;
 	free(items);
-	free(values);
 	return code;
 }
 
@@ -320,6 +320,16 @@ static void model_keep_series(struct model *model, struct cost_series series[COS
 	}
 }
 
+static void note_stragglers(struct model *model, const char *what, const float *factor,
+	unsigned count, const char *at_what)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (factor[i] > 1)
+			model_note(model,
+				"%s %u is a straggler: it takes %.2f times as long as the others%s",
+				what, i, (double)factor[i], at_what);
+}
+
 static int take_workers(struct model *model, const struct model_source *source)
 {
 	const unsigned workers = model->replay.shape.decode_workers;
@@ -327,15 +337,9 @@ static int take_workers(struct model *model, const struct model_source *source)
 	if (!model->worker_factor)
 		return -ENOMEM;
 	if (worker_factors(source->traces, source->count, STAGE_DECODE_NAME, workers,
-		    model->worker_factor)) {
-		for (unsigned w = 0; w < workers; w++)
-			if (model->worker_factor[w] > 1)
-				model_note(model,
-					"decode worker %u is a straggler: it takes %.2f times as "
-					"long as the others",
-					w, (double)model->worker_factor[w]);
+		    model->worker_factor))
 		model->replay.worker_factor = model->worker_factor;
-	}
+	note_stragglers(model, "decode worker", model->worker_factor, workers, "");
 	return 0;
 }
 
@@ -350,12 +354,7 @@ static int take_devices(struct model *model, const struct model_source *source)
 	if (devices > 1)
 		(void)worker_factors(source->traces, source->count, STAGE_STEP_NAME, devices,
 			model->device_factor);
-	for (unsigned d = 0; d < devices; d++)
-		if (model->device_factor[d] > 1)
-			model_note(model,
-				"device %u is a straggler: it takes %.2f times as long as the "
-				"others to compute",
-				d, (double)model->device_factor[d]);
+	note_stragglers(model, "device", model->device_factor, devices, " to compute");
 	model_use_devices(model);
 	return 0;
 }
@@ -493,13 +492,6 @@ double replay_busy(const struct replay_result *result, enum replay_stage stage)
 	return fmax(result->step_utilisation, taken);
 }
 
-/* ns per batch that the step's thread is at work, of one device. */
-static double step_working_replayed(const struct model *model, const struct replay_result *result)
-{
-	return result->share[REPLAY_STEP][THREAD_WORKING] * model->samples_per_batch /
-	       result->throughput * 1e9;
-}
-
 /* --- what was measured ------------------------------------------------------------------------ */
 
 static void model_take_rates(
@@ -523,12 +515,6 @@ static void model_take_rates(
 	model->noise = sqrt(squares / (NOISE_USUAL_WEIGHT + (n >= 2 ? (double)(n - 1) : 0)));
 }
 
-static size_t round_up_items(double n)
-{
-	const double unit = pow(10, floor(log10(fmax(n, 1))) - 1);
-	return (size_t)(ceil(n / fmax(unit, 1)) * fmax(unit, 1));
-}
-
 /* How many recorded samples would pin the throughput down to WIDTH_MOST, from how much it varies
  * over replays of resampled blocks. */
 static int samples_needed(
@@ -547,7 +533,7 @@ static int samples_needed(
 	}
 	const double shortfall = Z90 * statistics_deviation(logs, RESAMPLES) / WIDTH_MOST;
 	const double enough = through * shortfall * shortfall;
-	*needed = enough > SAMPLES_LEAST ? round_up_items(enough) : SAMPLES_LEAST;
+	*needed = enough > SAMPLES_LEAST ? statistics_round_up(enough) : SAMPLES_LEAST;
 	return 0;
 }
 
@@ -602,7 +588,10 @@ static int fit_step(
 	float *const ns = model->storage[COST_STEP_DEVICE];
 	int code = 0;
 	for (int round = 0; round < FIT_ROUNDS && !code && model->step_working_ns > 0; round++) {
-		const double excess = step_working_replayed(model, result) - model->step_working_ns;
+		/* ns per batch that the step's thread is at work in the replay, of one device. */
+		const double replayed = result->share[REPLAY_STEP][THREAD_WORKING] *
+					model->samples_per_batch / result->throughput * 1e9;
+		const double excess = replayed - model->step_working_ns;
 		if (excess < FIT_WITHIN * model->step_working_ns)
 			break;
 		model->step_excess_ns += excess;

@@ -40,6 +40,7 @@
 
 #include "harness/analyze/replay.h"
 #include "harness/analyze/statistics.h"
+#include "harness/base/error.h"
 #include "harness/config/config.h"
 #include "harness/record/ceilings.h"
 #include "harness/record/trace.h"
@@ -56,12 +57,12 @@ typedef double model_step_time(const struct config *config, uint32_t batch_size)
 /* Likewise ns of an exchange of gradients among its devices, nothing planted; NAN: not known. */
 typedef double model_exchange_time(const struct config *config);
 
-/* What a model is calibrated from: everything known about one point. */
 /* How many items were recorded and how many a model needs; needed 0: enough. */
 struct model_lack {
 	size_t recorded, needed;
 };
 
+/* What a model is calibrated from: everything known about one point. */
 struct model_source {
 	const struct config *config; /* of the point */
 	const struct measurement *const *repeats;
@@ -237,7 +238,6 @@ size_t model_whole_length(const struct model *model);
 /* How much of the time a stage's threads were at work in a replay, 0..1. */
 double replay_busy(const struct replay_result *result, enum replay_stage stage);
 
-enum replay_stage model_cost_stage(enum replay_cost cost);
 /* ns per item, scale included; 0 where the stage has none of this cost. */
 double model_mean_cost(const struct replay_model *replay, enum replay_cost cost);
 
@@ -275,5 +275,67 @@ int findings_of(
  * independent). */
 double findings_stage(const struct findings *findings, const char *stage, double *deviation);
 double findings_cost(const struct findings *findings, enum replay_cost cost);
+
+/* --- many nodes on paper ---------------------------------------------------------------------- */
+
+/* One node's throughput multiplied under what nodes share, a file server and
+ * a network that sums the gradients.  Pure functions; every figure is an estimate, never a
+ * measurement.
+ *
+ * Synchronous data-parallel training: each of N nodes steps on a batch of its own, then all of
+ * them sum their gradients.  Time between the steps of a node is the largest of
+ *
+ *   input     B / X_input                 what the node's pipeline needs for a batch of B samples
+ *   step      T_step + exposed(N)         its step, and the exchange that it does not hide
+ *   storage   N B bytes_per_sample / S    the file server of S bytes/s, shared by all nodes
+ *
+ * divided by what one node loses to finite queues (so that N = 1 gives the node's own throughput).
+ * Nodes are alike: waiting for the slowest of them is not in it.
+ *
+ * exposed(N) = max(0, C(N) - overlap x T_step), with C(N) the time of the all-reduce, a ring's or
+ * a tree's (harness/config/shape.h). */
+
+enum { FLEET_NODES_MAX = 65536 };
+
+enum fleet_exchange { FLEET_EXCHANGE_CHEAPER, FLEET_EXCHANGE_RING, FLEET_EXCHANGE_TREE };
+
+struct fleet {
+	double node_samples_per_s;  /* of one node alone, > 0 */
+	double input_samples_per_s; /* its pipeline without a step; HUGE_VAL: no limit */
+	double step_seconds;        /* of one batch on its device, >= 0 */
+	double batch;               /* samples a step, > 0 */
+
+	double bytes_per_sample;    /* from the file server */
+	double storage_bytes_per_s; /* of the file server, over all nodes; HUGE_VAL: no limit */
+
+	double gradient_bytes; /* 0: nothing is exchanged */
+	double network_bytes_per_s, network_latency_s;
+	double overlap; /* share of the step's time that the exchange can hide behind, 0..1 */
+	enum fleet_exchange exchange;
+};
+
+enum fleet_limit { FLEET_LIMIT_INPUT, FLEET_LIMIT_STEP, FLEET_LIMIT_STORAGE, FLEET_LIMIT_NETWORK };
+
+struct fleet_point {
+	unsigned nodes;
+	double samples_per_s; /* of all nodes */
+	double efficiency;    /* over nodes x one node */
+	double exchange_seconds, exposed_seconds;
+	enum fleet_exchange exchange; /* ring or tree: which was taken */
+	/* network: without the exchange it would be more than 5 % faster; else what is left */
+	enum fleet_limit limit;
+	double storage_share; /* of the file server's rate that is in use */
+};
+
+/* -EINVAL when a figure makes no sense (err says which). */
+int fleet_check(const struct fleet *fleet, struct error *err);
+
+/* nodes: 1 .. FLEET_NODES_MAX.  The fleet must have passed fleet_check. */
+struct fleet_point fleet_at(const struct fleet *fleet, unsigned nodes);
+
+/* The least number of nodes at which this is the bottleneck; 0: none up to FLEET_NODES_MAX. */
+unsigned fleet_first(const struct fleet *fleet, enum fleet_limit limit);
+
+const char *fleet_exchange_name(enum fleet_exchange exchange); /* "ring", "tree" */
 
 #endif

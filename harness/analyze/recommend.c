@@ -1,7 +1,7 @@
 /* What to change, and what comes of it by replay: the keys that may move the limit are tried in the
  * replay, the least setting of the best one is kept, and so on with the limit that comes next.
  * Each setting is judged by short replays first and by a full prediction when it is kept. */
-#include "harness/analyze/recommend.h"
+#include "harness/analyze/diagnose.h"
 
 #include "harness/analyze/point_model.h"
 #include "harness/analyze/verdict.h"
@@ -14,21 +14,9 @@
 
 /* --- what a faster input could still gain ----------------------------------------------------- */
 
-/* x */
-
 static const double SATURATED = 0.95;      /* of a stage's thread time at work */
 static const double WAITS_TOO_LONG = 0.10; /* of its time, that a healthy step does not starve */
 static const double NOTHING = 0.01;
-
-static bool is_device_stage(const struct stage_summary *stage)
-{
-	return stage_is(stage->name, STAGE_STEP) || stage_is(stage->name, STAGE_SYNC);
-}
-
-static bool verdict_names(const struct verdict *verdict, const struct stage_summary *stage)
-{
-	return strcmp(verdict->stage, stage->name) == 0 || strcmp(verdict->also, stage->name) == 0;
-}
 
 static bool lacks_cpu(const char *resource)
 {
@@ -48,8 +36,10 @@ struct headroom headroom_of_input(const struct point_summary *point, const struc
 			out.waits = stage->starved;
 		if (stage_is(stage->name, STAGE_STEP) && !stage->capacity_is_lower_bound)
 			out.gain = fmax(stage->capacity / point->median - 1, 0);
-		if (is_device_stage(stage) ||
-			(!(stage->busy >= SATURATED) && !verdict_names(verdict, stage)))
+		const bool named = strcmp(verdict->stage, stage->name) == 0 ||
+				   strcmp(verdict->also, stage->name) == 0;
+		if (stage_is(stage->name, STAGE_STEP) || stage_is(stage->name, STAGE_SYNC) ||
+			!(stage->busy >= SATURATED || named))
 			continue;
 		if (!out.tight || stage->busy > out.tight->busy)
 			out.tight = stage;
@@ -139,8 +129,6 @@ static const struct turn turns[] = {
 };
 
 enum { TURNS = sizeof turns / sizeof turns[0] };
-
-/* --- places ----------------------------------------------------------------------------------- */
 
 /* A model with some keys changed, and the configuration it is of. */
 struct place {
@@ -348,11 +336,7 @@ static const struct turn *turn_best(const struct place *place, const char *stage
 
 /* --- the chain of settings -------------------------------------------------------------------- */
 
-enum { CHAIN_MAX = RECOMMENDATIONS_MAX };
-
 static const double CORES_FULL = 0.97;
-
-/* --- what binds ------------------------------------------------------------------------------- */
 
 static void name_limit(const struct model *model, const struct replay_result *replay,
 	enum replay_cost cost, char stage[NAME_BYTES], char resource[NAME_BYTES])
@@ -381,8 +365,6 @@ static int limit_after(const struct model *model, const struct replay_result *re
 			link->next_resource);
 	return code;
 }
-
-/* --- the chain -------------------------------------------------------------------------------- */
 
 double recommendation_rate(const struct recommendation *r)
 {
@@ -473,26 +455,21 @@ static void reverse_chain(struct recommendation *chain, size_t count)
 	}
 }
 
-static void say_against(const struct tried_step *against, struct diagnosis *out)
-{
-	char words[TRIED_WORDS_BYTES];
-	evidence_add(&out->verdict, "%s, so going further is not recommended",
-		tried_words(against, words));
-}
-
 static int follow_limits(const struct recommend_start *start, struct place *place, double now,
 	struct diagnosis *out, struct error *err)
 {
 	struct recommendation link = {.predicted = now};
+	char words[TRIED_WORDS_BYTES];
 	(void)snprintf(link.next_stage, sizeof link.next_stage, "%s", start->stage);
 	(void)snprintf(link.next_resource, sizeof link.next_resource, "%s", start->resource);
-	while (out->recommendation_count < CHAIN_MAX) {
+	while (out->recommendation_count < RECOMMENDATIONS_MAX) {
 		const double reached = recommendation_rate(&link);
 		struct tried_step against = {.answer = TRIED_NOTHING};
 		const struct turn *turn = turn_best(place, link.next_stage, link.next_resource,
 			TRIED_GAIN_LEAST, reached, &against, err);
 		if (against.answer == TRIED_NO_GAIN)
-			say_against(&against, out);
+			evidence_add(&out->verdict, "%s, so going further is not recommended",
+				tried_words(&against, words));
 		if (!turn)
 			break;
 		struct doubts doubts = {0};

@@ -226,14 +226,6 @@ static bool has_cost(const struct replay_model *model, enum replay_cost cost)
 	return model->series[cost].count > 0 && model->scale[cost] > 0;
 }
 
-static void set_up_files(
-	struct replay *r, const struct replay_model *model, const struct replay_options *options)
-{
-	struct replay_files *files = &r->files;
-	for (int cost = 0; cost < SAMPLE_COSTS; cost++)
-		replay_cursor_open(&files->cursors[cost], model, options, (enum replay_cost)cost);
-}
-
 static void set_up_team(struct replay_team *team, const struct replay_model *model)
 {
 	team->count = model->shape.decode_workers;
@@ -244,13 +236,6 @@ static void set_up_team(struct replay_team *team, const struct replay_model *mod
 			model->worker_factor ? (double)model->worker_factor[i] : 1;
 		team->workers[i].state = THREAD_STARVED;
 	}
-}
-
-static void set_up_crew(struct replay_crew *crew, const struct replay_model *model)
-{
-	crew->count = model->shape.reader_threads;
-	crew->depth = model->shape.read_depth;
-	crew->apart = has_cost(model, COST_READ_LATENCY) || has_cost(model, COST_READ_DEVICE);
 }
 
 static void set_up_ends(struct replay_ends *ends, const struct replay_model *model,
@@ -309,9 +294,13 @@ static void set_up_cores(struct replay_cores *cores, const struct replay_model *
 static void set_up(
 	struct replay *r, const struct replay_model *model, const struct replay_options *options)
 {
-	set_up_files(r, model, options);
+	for (int cost = 0; cost < SAMPLE_COSTS; cost++)
+		replay_cursor_open(
+			&r->files.cursors[cost], model, options, (enum replay_cost)cost);
 	set_up_team(&r->team, model);
-	set_up_crew(&r->crew, model);
+	r->crew.count = model->shape.reader_threads;
+	r->crew.depth = model->shape.read_depth;
+	r->crew.apart = has_cost(model, COST_READ_LATENCY) || has_cost(model, COST_READ_DEVICE);
 	set_up_ends(&r->ends, model, options);
 	number_threads(r, &model->shape);
 	set_up_cores(&r->cores, model);

@@ -130,6 +130,7 @@ struct replay_result {
 int replay_run(const struct replay_model *model, const struct replay_options *options,
 	struct replay_result *result, struct error *err);
 
+enum replay_stage replay_stage_of(enum replay_cost cost);
 const char *replay_cost_stage(enum replay_cost cost);    /* "read", "decode", ... */
 const char *replay_cost_resource(enum replay_cost cost); /* "cpu", "latency", "full", "lock", ... */
 

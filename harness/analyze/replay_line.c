@@ -232,13 +232,6 @@ static inline uint32_t replay_cores_end(struct replay_cores *c)
 	return REPLAY_NOBODY;
 }
 
-/* So much time passes in which nothing ends. */
-static inline void replay_cores_pass(struct replay_cores *c, double ns)
-{
-	if (c->on_place > 0)
-		c->virtual_now += ns / c->slowness;
-}
-
 /* --- costs ------------------------------------------------------------------------------------ */
 
 static const struct {
@@ -256,6 +249,11 @@ static const struct {
 	[COST_STEP_DEVICE] = {STAGE_STEP_NAME, "compute", REPLAY_STEP},
 	[COST_SYNC] = {STAGE_SYNC_NAME, "exchange", REPLAY_SYNC},
 };
+
+enum replay_stage replay_stage_of(enum replay_cost cost)
+{
+	return costs[cost].id;
+}
 
 const char *replay_cost_stage(enum replay_cost cost)
 {
@@ -980,11 +978,6 @@ static void replay_line_settle(struct replay *r)
 	replay_cores_fill(&r->cores);
 }
 
-static bool step_is_busy(const struct replay_ends *ends, const struct replay_device *device)
-{
-	return device->step == STEP_ENDS || (device->step == STEP_LAUNCHES && ends->on_cores);
-}
-
 /* True: a consumer of batches waits for one. */
 static bool pass_ends(const struct replay_ends *ends, double ns, double *sum)
 {
@@ -994,7 +987,9 @@ static bool pass_ends(const struct replay_ends *ends, double ns, double *sum)
 		sum[LEVEL_UPLOAD_STARVED] += ns * device->upload_starved;
 		sum[LEVEL_UPLOAD_BLOCKED] += ns * device->upload_blocked;
 		sum[LEVEL_STEP_STARVED] += ns * device->step_waits;
-		sum[LEVEL_STEP_BUSY] += ns * step_is_busy(ends, device);
+		sum[LEVEL_STEP_BUSY] +=
+			ns * (device->step == STEP_ENDS ||
+				     (device->step == STEP_LAUNCHES && ends->on_cores));
 		sum[LEVEL_STEP_BLOCKED] += ns * (device->step == STEP_SYNCS);
 		waits = waits || (ends->staging > 0 ? device->upload_starved : device->step_waits);
 	}
@@ -1024,7 +1019,8 @@ static void do_timed(struct replay *r, const struct replay_event event)
 {
 	const double ns = event.key - r->now;
 	replay_heap_pop(&r->timed);
-	replay_cores_pass(&r->cores, ns);
+	if (r->cores.on_place > 0)
+		r->cores.virtual_now += ns / r->cores.slowness;
 	pass(r, ns);
 	replay_resume(r, event.id);
 }

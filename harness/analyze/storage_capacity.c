@@ -79,15 +79,6 @@ static void observe_depths(struct observations *all, struct observation one)
 
 /* --- the measured part ------------------------------------------------------------------------ */
 
-/* Share of the readers' time in which they could not send a file because a later stage was slower;
- * 0 where it is unknown. */
-static double blocked_of(const struct stage_measurement *read)
-{
-	const double all = read->seconds[THREAD_STARVED] + read->seconds[THREAD_WORKING] +
-			   read->seconds[THREAD_BLOCKED];
-	return all > 0 ? read->seconds[THREAD_BLOCKED] / all : 0;
-}
-
 /* By how much ln(rate) could be higher at most if readers had not been held back, less what a
  * limiter saves up meanwhile. */
 static double held_back_by(double blocked)
@@ -104,7 +95,11 @@ static double files_per_s(const struct measurement *m, double *error)
 	*error = 0;
 	if (!read || read->items == 0 || !(seconds > 0))
 		return m->throughput;
-	const double blocked = blocked_of(read);
+	/* Share of the readers' time in which they could not send a file because a later stage was
+	 * slower; 0 where it is unknown. */
+	const double all = read->seconds[THREAD_STARVED] + read->seconds[THREAD_WORKING] +
+			   read->seconds[THREAD_BLOCKED];
+	const double blocked = all > 0 ? read->seconds[THREAD_BLOCKED] / all : 0;
 	*error = held_back_by(fmin(blocked, BLOCKED_MOST));
 	return blocked <= BLOCKED_MOST ? (double)read->items / seconds : NAN;
 }
@@ -186,13 +181,6 @@ static double point_rate(const struct read_point *p)
 	return (double)p->files / p->seconds;
 }
 
-/* Little's law: what was in flight, whatever the depth allowed. */
-static double in_flight_of(const struct read_point *p)
-{
-	const double rate = point_rate(p);
-	return p->latency_mean_ns > 0 ? rate * p->latency_mean_ns * 1e-9 : p->depth;
-}
-
 static double error_of_depth(const struct read_point *p)
 {
 	const double least = 0.3 / sqrt((double)p->files);
@@ -214,7 +202,9 @@ static void add_depth_seen(
 	if (at == *count)
 		seen[(*count)++] = (struct depth_seen){.depth = p->depth};
 	seen[at].n++;
-	seen[at].in_flight += log(in_flight_of(p));
+	/* Little's law: what was in flight, whatever the depth allowed. */
+	seen[at].in_flight +=
+		log(p->latency_mean_ns > 0 ? point_rate(p) * p->latency_mean_ns * 1e-9 : p->depth);
 	seen[at].rate += log(point_rate(p));
 	seen[at].squares += pow(log(point_rate(p)), 2);
 	seen[at].variance += error_of_depth(p) * error_of_depth(p);
@@ -513,7 +503,7 @@ static const double QUEUES_BELOW = 0.35; /* slope */
 static const double ALIKE_LEAST = 0.6;   /* correlation of neighbours' times */
 
 struct sent {
-	double at, back;
+	double at, back; /* sorted by the first */
 };
 
 struct pair_sums {
@@ -521,11 +511,6 @@ struct pair_sums {
 	double took, took_squared,
 		both_took; /* of the later one, and its product with that of the one before */
 };
-
-static int sent_earlier(const void *a, const void *b)
-{
-	return order_doubles(&((const struct sent *)a)->at, &((const struct sent *)b)->at);
-}
 
 /* Items are consecutive by number. */
 static void add_pairs(
@@ -536,7 +521,7 @@ static void add_pairs(
 	for (size_t i = 0; i < count; i++)
 		scratch[i] = (struct sent){
 			items[i].end_s - (double)items[i].service_ns * 1e-9, items[i].end_s};
-	qsort(scratch, count, sizeof *scratch, sent_earlier);
+	qsort(scratch, count, sizeof *scratch, order_doubles);
 	for (size_t i = 1; i < count; i++) {
 		const double x = scratch[i].at - scratch[i - 1].at;
 		const double y = scratch[i].back - scratch[i - 1].back;

@@ -1,21 +1,19 @@
 /* What fills a station: bytes, requests, its number of servers, or others that read there.
  *
  * When a station is full, the time in which a run of files completes is in proportion to what
- * limits it. So the time of runs of files is regressed on their bytes, both as shares of their
- * means: a slope of 1 says bytes, a slope of 0 says files.  A run has several times as many files
- * as are in flight, because the order in which those share a link is not known.
+ * limits it.  So the time of runs of consecutive files, up to a pause (throttles let through in
+ * slices of time), is regressed on their bytes, both as shares of their means: a slope of 1 is
+ * bandwidth, of 0 requests; where all share one link, the slope of each file's time on its own
+ * bytes is 1, too.  A run has several times as many files as are in flight, because the order in
+ * which those share a link is not known.  Files of one size cannot tell, and the evidence says so.
  *
- * What a full store is full of : runs of consecutive files, each of several times as many as are
- * in flight and up to a pause (throttles let through in slices of time), whose time is regressed
- * on their bytes. A slope of 1 is bandwidth, of 0 requests; where all share one link, the slope
- * of each file's time on its own bytes is 1, too; files of one size cannot tell, and the evidence
- * says so. Requests are concurrency where the first files of each repetition came back in groups
- * of c > 1, in which c servers that take each file the same time let them go (regular times
- * between groups that agree with the rate, the first group after as long), and iops where they
- * came one by one. Where times vary too much for groups, it is concurrency where C L is a whole
- * number of servers, and iops where that is less than one, between whole numbers, or the first
- * files were let through faster than later ones. Files of one size whose first took as long as
- * later ones share one link, and that is no number of servers. */
+ * Requests are concurrency where the first files of each repetition came back in groups of c > 1,
+ * in which c servers that take each file the same time let them go (regular times between groups
+ * that agree with the rate, the first group after as long), and iops where they came one by one.
+ * Where times vary too much for groups, it is concurrency where C L is a whole number of servers,
+ * and iops where that is less than one, between whole numbers, or the first files were let through
+ * faster than later ones.  Files of one size whose first took as long as later ones share one link,
+ * and that is no number of servers. */
 #include "harness/analyze/storage_capacity.h"
 
 #include "harness/analyze/verdict.h"
@@ -45,15 +43,8 @@ static const double CERTAIN_FEW = 0.95, CERTAIN_SLOTS = 0.85, CERTAIN_BETWEEN = 
 		    CERTAIN_MANY = 0.60, CERTAIN_ALIKE = 0.7;
 
 struct completion {
-	double at, bytes;
+	double at, bytes; /* sorted by the first */
 };
-
-static int completed_earlier(const void *a, const void *b)
-{
-	const struct completion *x = a;
-	const struct completion *y = b;
-	return (x->at > y->at) - (x->at < y->at);
-}
 
 /* Sums over runs of files. */
 struct run_sums {
@@ -92,7 +83,7 @@ static void add_consecutive(struct run_sums *sums, const struct trace_item *item
 {
 	for (size_t i = 0; i < count; i++)
 		scratch[i] = (struct completion){items[i].end_s, (double)items[i].bytes};
-	qsort(scratch, count, sizeof *scratch, completed_earlier);
+	qsort(scratch, count, sizeof *scratch, order_doubles);
 	for (size_t first = edge; first + 2 * run + edge < count;) {
 		const size_t end = run_of_files_end(scratch, first, run);
 		const double files = (double)(end - first);
@@ -195,13 +186,6 @@ static void tell_slots(struct storage *out)
 	}
 }
 
-/* The first files took as long as later ones although more in flight gain nothing: all files in
- * flight share one link. */
-static bool shares_a_link(const struct storage *s)
-{
-	return s->slots > SHARED_BY_ALL * s->in_flight;
-}
-
 /* With files of one size, bytes and requests are the same. But no link serves two files at once,
  * each in the time of one. */
 static void tell_alike(struct storage *out)
@@ -209,7 +193,9 @@ static void tell_alike(struct storage *out)
 	tell_slots(out);
 	if (out->kind == STORAGE_SLOTS && out->group > 1)
 		return;
-	if (out->kind == STORAGE_SLOTS && out->slots > SLOTS_OF_A_LINK && !shares_a_link(out))
+	/* The first files took as long as later ones although more in flight gain nothing. */
+	const bool shares_a_link = out->slots > SHARED_BY_ALL * out->in_flight;
+	if (out->kind == STORAGE_SLOTS && out->slots > SLOTS_OF_A_LINK && !shares_a_link)
 		out->kind_certainty = CERTAIN_ALIKE;
 	else
 		out->kind = STORAGE_UNCLEAR;
@@ -290,15 +276,19 @@ static bool is_first(const struct trace_item *item, double first_end_s)
 	return item->end_s - (double)item->service_ns * 1e-9 < first_end_s;
 }
 
-/* ns, ascending. */
-static size_t first_responses(const struct trace *ramp, double *ns)
+struct first_file {
+	double ns, bytes; /* sorted by the first */
+};
+
+static size_t first_files_of(const struct trace *ramp, struct first_file files[])
 {
 	size_t count = 0;
 	const double fills_s = first_end(ramp);
 	for (size_t i = 0; i < ramp->count && count < TRACE_RAMP_FILES_MAX; i++)
 		if (is_first(&ramp->items[i], fills_s))
-			ns[count++] = (double)ramp->items[i].service_ns;
-	sort_doubles(ns, count);
+			files[count++] = (struct first_file){
+				(double)ramp->items[i].service_ns, (double)ramp->items[i].bytes};
+	qsort(files, count, sizeof *files, order_doubles);
 	return count;
 }
 
@@ -308,18 +298,18 @@ static bool groups_alike(double a, double b)
 	return fabs(a - b) <= floor(b / LATE_FILES);
 }
 
-/* ns: ascending.  The last of several groups may be a part of one. */
-static struct groups groups_of(const double *ns, size_t count)
+/* The last of several groups may be a part of one. */
+static struct groups groups_of(const struct first_file *files, size_t count)
 {
 	double sizes[TRACE_RAMP_FILES_MAX];
 	double gaps[TRACE_RAMP_FILES_MAX];
 	size_t groups = 0;
 	double began = 0;
 	for (size_t i = 0; i < count; i++) {
-		if (i == 0 || ns[i] - ns[i - 1] > APART * ns[0]) {
+		if (i == 0 || files[i].ns - files[i - 1].ns > APART * files[0].ns) {
 			if (groups > 0)
-				gaps[groups - 1] = ns[i] - began;
-			began = ns[i];
+				gaps[groups - 1] = files[i].ns - began;
+			began = files[i].ns;
 			sizes[groups++] = 0;
 		}
 		sizes[groups - 1]++;
@@ -340,7 +330,7 @@ static struct groups groups_of(const double *ns, size_t count)
 		return (struct groups){0};
 	/* A throttle that lets several through in each slice of time lets the first through at
 	 * once. */
-	if (size > 1 && ns[0] < FIRST_LEAST * apart)
+	if (size > 1 && files[0].ns < FIRST_LEAST * apart)
 		return (struct groups){0};
 	return (struct groups){size, apart};
 }
@@ -348,7 +338,7 @@ static struct groups groups_of(const double *ns, size_t count)
 void storage_find_groups(const struct storage_evidence *e, struct storage *out)
 {
 	struct groups found[STORAGE_REPEATS_MAX];
-	double ns[TRACE_RAMP_FILES_MAX];
+	struct first_file files[TRACE_RAMP_FILES_MAX];
 	double apart[STORAGE_REPEATS_MAX];
 	size_t count = 0;
 	size_t told = 0;
@@ -356,7 +346,7 @@ void storage_find_groups(const struct storage_evidence *e, struct storage *out)
 		const struct trace *ramp = storage_trace(e, r, TRACE_READ_RAMP);
 		if (!ramp)
 			continue;
-		found[count] = groups_of(ns, first_responses(ramp, ns));
+		found[count] = groups_of(files, first_files_of(ramp, files));
 		if (found[count].size > 0)
 			apart[told++] = found[count].apart_ns;
 		count++;
@@ -382,8 +372,8 @@ struct turns {
 	double first_ns; /* till the first */
 };
 
-/* ns: ascending; weights of the same files, mean 1. */
-static struct turns turns_of(const double *ns, const double *weights, size_t count)
+/* weights of the files, mean 1. */
+static struct turns turns_of(const struct first_file *files, const double *weights, size_t count)
 {
 	double gaps[TRACE_RAMP_FILES_MAX] = {0};
 	double sum = 0;
@@ -391,7 +381,7 @@ static struct turns turns_of(const double *ns, const double *weights, size_t cou
 	if (count < FIRST_FILES_LEAST)
 		return (struct turns){0};
 	for (size_t i = 1; i < count; i++) {
-		gaps[i - 1] = (ns[i] - ns[i - 1]) / weights[i];
+		gaps[i - 1] = (files[i].ns - files[i - 1].ns) / weights[i];
 		sum += weights[i];
 	}
 	const double median = statistics_median(gaps, count - 1);
@@ -399,43 +389,24 @@ static struct turns turns_of(const double *ns, const double *weights, size_t cou
 		even += fabs(gaps[i] / median - 1) < EVENLY;
 	if (!(median > 0) || (double)even < MOSTLY * (double)(count - 1))
 		return (struct turns){0};
-	return (struct turns){(ns[count - 1] - ns[0]) / sum, ns[0]};
-}
-
-struct first_file {
-	double ns, bytes;
-};
-
-static int came_earlier(const void *a, const void *b)
-{
-	return order_doubles(
-		&((const struct first_file *)a)->ns, &((const struct first_file *)b)->ns);
+	return (struct turns){(files[count - 1].ns - files[0].ns) / sum, files[0].ns};
 }
 
 /* Per file or per byte, whichever is even. */
 static struct turns turns_of_ramp(const struct trace *ramp)
 {
 	struct first_file files[TRACE_RAMP_FILES_MAX];
-	double ns[TRACE_RAMP_FILES_MAX];
 	double weights[TRACE_RAMP_FILES_MAX];
 	double bytes = 0;
-	const double fills_s = first_end(ramp);
-	size_t count = 0;
-	for (size_t i = 0; i < ramp->count && count < TRACE_RAMP_FILES_MAX; i++)
-		if (is_first(&ramp->items[i], fills_s)) {
-			bytes += (double)ramp->items[i].bytes;
-			files[count++] = (struct first_file){
-				(double)ramp->items[i].service_ns, (double)ramp->items[i].bytes};
-		}
-	qsort(files, count, sizeof *files, came_earlier);
+	const size_t count = first_files_of(ramp, files);
 	for (size_t i = 0; i < count; i++) {
-		ns[i] = files[i].ns;
+		bytes += files[i].bytes;
 		weights[i] = 1;
 	}
-	const struct turns each = turns_of(ns, weights, count);
+	const struct turns each = turns_of(files, weights, count);
 	for (size_t i = 0; i < count; i++)
 		weights[i] = fmax(files[i].bytes * (double)count / fmax(bytes, 1), 1e-6);
-	return each.apart_ns > 0 ? each : turns_of(ns, weights, count);
+	return each.apart_ns > 0 ? each : turns_of(files, weights, count);
 }
 
 /* Whether another depth gave what it would give with that many files of others. */

@@ -2,7 +2,7 @@
  * shares weighted by thread time, histograms added. */
 #include "harness/analyze/summary.h"
 
-#include "harness/analyze/phases.h"
+#include "harness/analyze/diagnose.h"
 #include "harness/analyze/statistics.h"
 #include "harness/analyze/verdict.h"
 #include "harness/base/units.h"
@@ -99,14 +99,6 @@ static void summary_note_left_out(struct point_summary *out, const struct chosen
 	}
 }
 
-static void copy_error(
-	struct point_summary *out, const struct measurement *const *repeats, size_t count)
-{
-	for (size_t i = 0; i < count && !out->error[0]; i++)
-		if (repeats[i]->status == MEASUREMENT_FAILED)
-			memcpy(out->error, repeats[i]->error, sizeof out->error);
-}
-
 /* Mean of a member over the repeats where it is a number. */
 static double mean_member(const struct chosen *chosen, size_t offset)
 {
@@ -125,16 +117,12 @@ static double mean_member(const struct chosen *chosen, size_t offset)
 
 #define MEAN(chosen, member) mean_member(chosen, offsetof(struct measurement, member))
 
-static bool same_store_limit(double a, double b)
-{
-	return a == b || (!(a > 0) && !(b > 0));
-}
-
+/* Where there is no limit, the figure is 0 or NAN. */
 static bool same_store(const struct store_measurement *a, const struct store_measurement *b)
 {
 	return strcmp(a->device, b->device) == 0 &&
-	       same_store_limit(a->bytes_limit, b->bytes_limit) &&
-	       same_store_limit(a->requests_limit, b->requests_limit);
+	       fmax(a->bytes_limit, 0) == fmax(b->bytes_limit, 0) &&
+	       fmax(a->requests_limit, 0) == fmax(b->requests_limit, 0);
 }
 
 /* Disk and limits must be the same in all repetitions; otherwise there are none. */
@@ -232,13 +220,6 @@ static double at_most(double share, double most)
 	return share > most ? most : share;
 }
 
-/* A thread is on a core, ready, or asleep; run-queue time beyond the working time belongs to
- * wake-ups from another state. */
-static double ready_share(double run_queue, double cpu)
-{
-	return at_most(run_queue, isnan(cpu) ? 1 : 1 - cpu);
-}
-
 static void merge_stage(struct stage_summary *out, const struct chosen *chosen,
 	const struct stage_measurement *first, double *capacities)
 {
@@ -263,7 +244,10 @@ static void merge_stage(struct stage_summary *out, const struct chosen *chosen,
 	 * ratio would tell about its waking up only. */
 	const bool tells = working > WORKING_MIN * total && !out->device;
 	out->cpu = tells ? at_most(sums.cpu / working, 1) : NAN;
-	out->run_queue = tells ? ready_share(sums.run_queue / working, out->cpu) : NAN;
+	/* A thread is on a core, ready, or asleep; run-queue time beyond the working time belongs to
+	 * wake-ups from another state. */
+	out->run_queue =
+		tells ? at_most(sums.run_queue / working, isnan(out->cpu) ? 1 : 1 - out->cpu) : NAN;
 	out->io_wait = tells ? at_most(sums.io_wait / working, 1) : NAN;
 	out->lock_wait = tells ? at_most(sums.lock_wait / working, 1) : NAN;
 	out->lock_busy = tells ? at_most(sums.lock_held / sums.measured, 1) : NAN;
@@ -298,15 +282,6 @@ static void merge_queue(struct queue_measurement *out, const struct chosen *chos
 	out->mean_depth = weight > 0 ? out->mean_depth / weight : NAN;
 	out->empty_share = weight > 0 ? out->empty_share / weight : NAN;
 	out->full_share = weight > 0 ? out->full_share / weight : NAN;
-}
-
-static void judge_load(struct point_summary *out, const struct point_facts *facts)
-{
-	const struct foreign_load load = {.cores = out->cores_busy_outside,
-		.own_cores = out->cores_used,
-		.steal_share = out->steal_share,
-		.usable = facts->cores};
-	(void)foreign_load_contaminates(&load, out->contaminated);
 }
 
 /* A repetition in which fewer than two steps ended has no throughput; its note says so. */
@@ -359,15 +334,26 @@ int summary_of_point(const struct measurement *const *repeats, size_t count,
 		!scratch || !out->repeats ? -ENOMEM : choose_repeats(&chosen, repeats, count);
 	if (!code) {
 		out->status = chosen.status;
-		copy_error(out, repeats, count);
+		for (size_t i = 0; i < count && !out->error[0]; i++)
+			if (repeats[i]->status == MEASUREMENT_FAILED)
+				memcpy(out->error, repeats[i]->error, sizeof out->error);
 		merge_throughput(out, &chosen, facts->seed);
 		merge_scalars(out, &chosen);
-		judge_load(out, facts);
+		const struct foreign_load load = {.cores = out->cores_busy_outside,
+			.own_cores = out->cores_used,
+			.steal_share = out->steal_share,
+			.usable = facts->cores};
+		(void)foreign_load_contaminates(&load, out->contaminated);
 		merge_parts(out, &chosen, scratch);
 		if (!facts->any_order)
 			out->same_results = device_same_results(chosen.repeats, chosen.count);
 		summary_note_left_out(out, &chosen, repeats, count);
-		verdict_of_point(out, chosen.repeats, chosen.count, facts, &out->verdict);
+		const struct point_facts measured = point_facts_measured(out, facts);
+		const struct evidence_base base = {.point = out,
+			.repeats = chosen.repeats,
+			.count = chosen.count,
+			.facts = &measured};
+		verdict_judge(&base, &out->verdict);
 	}
 	free(scratch);
 	free(chosen.repeats);
@@ -394,12 +380,6 @@ void point_summary_release(struct point_summary *point)
 }
 
 /* --- whether it is enough --------------------------------------------------------------------- */
-
-/* Whether enough was measured for a verdict, from batch means: the spread of the rate over parts of
- * each repetition.  Where it was not, which keys make a measurement long enough, and by how
- * much. */
-
-/* --- the rate over a repetition --------------------------------------------------------------- */
 
 double rate_samples_at(const struct measurement *m, double t)
 {
@@ -442,8 +422,6 @@ void rate_series(const struct measurement *m, double from, double to, size_t par
 	}
 }
 
-/* --- is it enough? ---------------------------------------------------------------------------- */
-
 enum { PARTS_MOST = 20, PARTS_LEAST = 4, BATCHES_LEAST = 10, SAMPLES_LEAST = 64 };
 
 static const double WIDTH_MOST = 0.20;
@@ -462,13 +440,6 @@ static double rate_error_of(const struct measurement *m)
 	const double mean = statistics_mean(rates, parts);
 	const double error = statistics_deviation(rates, parts) / mean;
 	return mean > 0 ? error * error / (double)parts : NAN;
-}
-
-/* Two significant digits, upwards. */
-static uint64_t round_up_samples(double n)
-{
-	const double unit = pow(10, floor(log10(fmax(n, 10))) - 1);
-	return (uint64_t)(ceil(n / unit) * unit);
 }
 
 struct sufficiency sufficiency_of(const struct measurement *const *repeats, size_t count)
@@ -490,7 +461,7 @@ struct sufficiency sufficiency_of(const struct measurement *const *repeats, size
 	double needed = fmax(BATCHES_LEAST * per_batch, SAMPLES_LEAST);
 	if (s.width > WIDTH_MOST)
 		needed = fmax(needed, (double)s.samples * pow(s.width / WIDTH_MOST, 2));
-	s.needed = (double)s.samples < needed ? round_up_samples(needed) : 0;
+	s.needed = (double)s.samples < needed ? statistics_round_up(needed) : 0;
 	return s;
 }
 

@@ -2,8 +2,8 @@
  * together. */
 #include "harness/analyze/verdict.h"
 
-#include "harness/analyze/device_summary.h"
-#include "harness/analyze/recommend.h"
+#include "harness/analyze/diagnose.h"
+#include "harness/analyze/summary.h"
 #include "harness/base/units.h"
 
 #include <ctype.h>
@@ -439,18 +439,14 @@ static const double CONFIDENCE_MISFIT = 0.80; /* a replay that fits too badly to
 static const double CONFIDENCE_NONE = 0.10;
 static const double DEPTH_GAIN_LEAST = 0.05;
 
-static double completeness_of(const struct evidence_base *base, bool replayed)
-{
-	if (replayed && base->findings)
-		return confidence_completeness(base->findings->elasticities.unmodelled);
-	return base->findings ? CONFIDENCE_MISFIT : 1;
-}
-
 static double confidence_of_verdict(
 	const struct evidence_base *base, const struct binding *binding, const struct cause *cause)
 {
 	const bool replayed = !isnan(binding->replayed);
-	const double complete = completeness_of(base, replayed);
+	const double complete =
+		!base->findings ? 1
+		: replayed      ? confidence_completeness(base->findings->elasticities.unmodelled)
+				: CONFIDENCE_MISFIT;
 	const double most = confidence_most(base->count);
 	if (binding->stalls)
 		return fmin(cause->certainty, most);
@@ -558,15 +554,6 @@ void verdict_judge(const struct evidence_base *base, struct verdict *out)
 		verdict_judge_trusted(base, out);
 	else
 		verdict_abstain(out, refusal.reason, refusal.way_out);
-}
-
-void verdict_of_point(const struct point_summary *point, const struct measurement *const *repeats,
-	size_t count, const struct point_facts *facts, struct verdict *out)
-{
-	const struct point_facts measured = point_facts_measured(point, facts);
-	const struct evidence_base base = {
-		.point = point, .repeats = repeats, .count = count, .facts = &measured};
-	verdict_judge(&base, out);
 }
 
 /* --- advice ----------------------------------------------------------------------------------- */
@@ -768,12 +755,6 @@ static bool advise_device(
 	return true;
 }
 
-static double step_starved(const struct point_summary *point)
-{
-	const struct stage_summary *step = summary_stage(point, STAGE_STEP_NAME);
-	return step ? step->starved : 0;
-}
-
 static void advise_step(
 	const struct evidence_base *base, const struct cause *cause, struct verdict *out)
 {
@@ -785,8 +766,8 @@ static void advise_step(
 	}
 	if (advise_device(base, cause, out))
 		return;
-	const double waits = step_starved(base->point);
 	const struct headroom headroom = headroom_of_input(base->point, out);
+	const double waits = headroom.waits;
 	if (strcmp(cause->resource, "compute") == 0 && step_is_late(base))
 		advise(out, "the data loader keeps up, but the device's thread is late: leave it a "
 			    "core (fewer decode.workers, no other processes), and measure again");

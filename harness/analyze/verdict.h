@@ -34,6 +34,7 @@
 #include "harness/analyze/point_model.h"
 #include "harness/analyze/summary.h"
 #include "harness/measure/live.h"
+#include "harness/record/trace.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -158,7 +159,7 @@ double certainty_above(double value, double threshold);
 
 /* Rules, asked in order, ended by NULL. */
 extern cause_rule *const cause_rules_read[];
-cause_rule cause_quota, cause_stolen, cause_external, cause_cores, cause_unexplained;
+cause_rule cause_no_core, cause_on_cpu, cause_unexplained;
 
 /* "the quota of cgroup /a/b (1.5 cores)" */
 enum { QUOTA_WORDS_BYTES = 64, QUOTA_NAME_BYTES = 112 };
@@ -191,6 +192,48 @@ void evidence_add_store(
 /* The advice to raise a limit of a control group; false: none is the cause. */
 bool advice_of_limits(const struct point_summary *point, const struct point_facts *facts,
 	const char *resource, char *out, size_t room);
+
+/* --- cause.c: what recorded service times show by themselves ---------------------------------- */
+
+/* What recorded service times show by themselves, without a model: two populations (hits and
+ * misses), or a straggler worker. Pure functions on the traces of one stage over the
+ * repetitions of a point. */
+
+enum { TRACE_SET_MAX = 16 };
+
+/* One stage's traces, of the first TRACE_SET_MAX repeats that have any. */
+struct trace_set {
+	const struct trace *of[TRACE_SET_MAX];
+	size_t count, items;
+};
+
+struct trace_set trace_set_of(const struct traces *const *traces, size_t count, const char *stage);
+/* Of what is judged; empty without service times. */
+struct trace_set cause_traces(const struct evidence_base *base, const char *stage);
+
+/* Two populations of service times: a split of their logarithms (Otsu) that explains most of the
+ * variance, with the means far apart and neither side rare. Only of what file sizes do not explain:
+ * two sizes of files are not two populations. */
+struct trace_modes {
+	bool two;
+	double fast_share;       /* of the items */
+	double fast_ns, slow_ns; /* geometric means */
+	double explained;        /* share of the variance between the two */
+};
+struct trace_modes trace_modes_of(const struct trace_set *set);
+
+/* The slowest worker against the median of the others, by medians of service times. */
+struct trace_workers {
+	unsigned seen;  /* workers with enough items */
+	unsigned worst; /* the slowest */
+	double ratio;   /* its median over that of the others; NAN: fewer than two */
+	double worst_ns, others_ns;
+};
+struct trace_workers trace_workers_of(const struct trace_set *set);
+
+/* Host time over the whole time of steps; NAN: not recorded. apart: the service time is the
+ * device's alone (emulated); otherwise the host's time is part of it. */
+double trace_host_share(const struct trace_set *set, bool apart);
 
 /* --- verdict.c: what to change ---------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* mlbench list: what you can choose from, and why this node lacks some of it. */
-#include "harness/analyze/device_summary.h"
+#include "harness/analyze/summary.h"
 #include "harness/base/array.h"
 #include "harness/base/clock.h"
 #include "harness/base/files.h"

@@ -2,7 +2,6 @@
  * crashing at any moment keeps what was measured. */
 #include "harness/command/session.h"
 
-#include "harness/analyze/device_summary.h"
 #include "harness/analyze/summary.h"
 #include "harness/base/clock.h"
 #include "harness/base/files.h"

@@ -2,7 +2,7 @@
 #ifndef MLBENCH_COMMAND_WHAT_IF_H
 #define MLBENCH_COMMAND_WHAT_IF_H
 
-#include "harness/analyze/fleet.h"
+#include "harness/analyze/point_model.h"
 #include "harness/analyze/summary.h"
 #include "harness/command/command.h"
 #include "harness/command/forecaster.h"

@@ -17,7 +17,7 @@
  * a device can show 100 % at a twentieth of its speed. It is kept as kernel_resident_share, and
  * no verdict looks at it. How busy a device is, is said by FLOPs: those of the model's products
  * are known exactly, and their rate is compared with the published dense peak of that device at
- * that precision (harness/analyze/device_summary.h, each with its source), within a step
+ * that precision (harness/analyze/device_summary.c, each with its source), within a step
  * (peak_share) and over all time (model_utilisation). A device that is not in the table has no
  * peak, and no share is printed. */
 #ifndef MLBENCH_MEASURE_NVML_H

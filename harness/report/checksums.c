@@ -1,7 +1,7 @@
 /* Which repetitions must have the same batches, and whether they have. */
 #include "harness/report/checksums.h"
 
-#include "harness/analyze/compare_facts.h"
+#include "harness/analyze/comparison.h"
 #include "harness/base/array.h"
 #include "harness/base/buffer.h"
 #include "harness/base/hash.h"

@@ -1,20 +1,20 @@
 /* Two saved results held beside each other: a function of their records alone.  Every writer prints from this.
  *
  * mlbench compare A B ... is a function of saved results: harness/report/compare.c matches the
- * points of two records by the values of every key that either sweeps (compare_facts.h), takes
- * each metric of each repetition (compare_gate.h: the one table that extraction, tables and
- * gates share), and tests point by point (compare_statistics.h: its head is the reasoning; the
+ * points of two records by the values of every key that either sweeps (comparison.h), takes
+ * each metric of each repetition (compare_gate.c: the one table that extraction, tables and
+ * gates share), and tests point by point (comparison.h: its head is the reasoning; the
  * section on stalls in compare_statistics.c is the second test, without each side's worst
  * repetitions, and its constants are drawn anew by a test). What else differs is weighed by two
  * tables at the head of compare_facts.c: a setting, a detail, likely to matter by itself, or
- * other work, which is refused. compare_gate.h has the grammar of --fail-if and --require and
+ * other work, which is refused. comparison.h has the grammar of --fail-if and --require and
  * their three outcomes: worse, within the limit, inconclusive. test_compare_gate holds both
  * errors to the level of significance. --until-sure (harness/command/cmd_compare.c) runs two
  * sessions that take turns; what they leave says so in its header, and is compared without a
  * variance between runs.
  *
  * The loss at one point, the surest, is divided among the stages by exchanging their costs in the
- * replay (compare_facts.h): each subset of stages is replayed with B's costs in A's model, and
+ * replay (compare_facts.c): each subset of stages is replayed with B's costs in A's model, and
  * a stage gets its Shapley value, so that the parts sum to what the two replays differ by.
  * Threads and buffers, and the cores (how many, others' load), are parts of their own. Without
  * service times in sequence the least of the capacities stands for the replay, and the words say
@@ -22,9 +22,7 @@
 #ifndef MLBENCH_REPORT_COMPARE_H
 #define MLBENCH_REPORT_COMPARE_H
 
-#include "harness/analyze/compare_facts.h"
-#include "harness/analyze/compare_gate.h"
-#include "harness/analyze/compare_statistics.h"
+#include "harness/analyze/comparison.h"
 #include "harness/base/buffer.h"
 #include "harness/report/report.h"
 #include "harness/report/style.h"

@@ -1,7 +1,7 @@
 /* A diagnosis for people: the verdict in a sentence, what stands below it, and the way that its advice led. */
 #include "harness/report/diagnosis_report.h"
 
-#include "harness/analyze/recommend.h"
+#include "harness/analyze/diagnose.h"
 #include "harness/analyze/verdict.h"
 #include "harness/base/clock.h"
 #include "harness/base/units.h"

@@ -10,7 +10,7 @@
  * Results with the same configuration hash on the same node (its name, unless a container's
  * engine made it up: harness/measure/environment.h; CPU, usable cores, GPUs) form a series; of a
  * sweep, the setting that most of them have and that is the fastest of those. Where its level
- * changes is found by harness/analyze/level_changes.h: binary segmentation, whose significance
+ * changes is found by harness/analyze/statistics.h: binary segmentation, whose significance
  * comes from simulated series of the same length and weights with heavy-tailed noise, a
  * correlation of 0.3 from one result to the next, and no change. A test holds false alarms of 5,
  * 8 and 20 results to the stated 1 % under such noise; independent results raise 0.1 to 1 %. What
@@ -24,7 +24,7 @@
 #ifndef MLBENCH_REPORT_HISTORY_H
 #define MLBENCH_REPORT_HISTORY_H
 
-#include "harness/analyze/level_changes.h"
+#include "harness/analyze/statistics.h"
 #include "harness/base/buffer.h"
 #include "harness/base/error.h"
 #include "harness/report/history_filter.h"

@@ -1,7 +1,6 @@
 /* The rules that name a resource, one at a time: on the split of a stage's time, on service times in sequence,
  * on ceilings; and the features that they look for in service times. */
 #include "harness/analyze/summary.h"
-#include "harness/analyze/trace_features.h"
 #include "harness/analyze/verdict.h"
 #include "harness/base/rng.h"
 #include "tests/unit/verdict_fixture.h"

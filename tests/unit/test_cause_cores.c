@@ -1,6 +1,6 @@
 /* What keeps threads off the cores: a quota, the host, other processes, the job's own threads; and what only looks so, as
  * a step's work before its device begins. */
-#include "harness/analyze/phases.h"
+#include "harness/analyze/diagnose.h"
 #include "harness/analyze/verdict.h"
 #include "tests/unit/verdict_fixture.h"
 

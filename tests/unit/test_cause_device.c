@@ -1,5 +1,5 @@
 /* The rules for a step on a device that works by itself: one figure is planted at a time on a run whose step binds. */
-#include "harness/analyze/device_summary.h"
+#include "harness/analyze/summary.h"
 #include "tests/unit/verdict_fixture.h"
 
 /* The step works all the time, on a device that computes all the time at its highest clock. */

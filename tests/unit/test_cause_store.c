@@ -1,7 +1,6 @@
 /* What the system knows of the store, in a verdict about reads: a control group's limit on reads, the disk, the mount, and a
  * memory limit under which the page cache is too small. */
-#include "harness/analyze/phases.h"
-#include "harness/analyze/recommend.h"
+#include "harness/analyze/diagnose.h"
 #include "harness/analyze/verdict.h"
 #include "tests/unit/verdict_fixture.h"
 

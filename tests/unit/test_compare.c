@@ -1,7 +1,6 @@
 /* What a comparison is made of: matched points, what differs and what it weighs, the grammar of gates and when they
  * hold, and which stage explains what, on cases whose answer is known. */
-#include "harness/analyze/compare_facts.h"
-#include "harness/analyze/compare_gate.h"
+#include "harness/analyze/comparison.h"
 #include "tests/unit/model_fixture.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* How often a gate is wrong, where the truth is known: results at the limit itself are called worse, and called within,
  * as rarely as the level of significance says, for few repetitions, several points and noise of two kinds.  The seed is
  * fixed. */
-#include "harness/analyze/compare_gate.h"
+#include "harness/analyze/comparison.h"
 
 #include "harness/base/rng.h"
 

@@ -1,6 +1,6 @@
 /* The law of what is left when the worst are left out, drawn anew: the constants of compare_statistics.c hold for every
  * number of repetitions and every variance between runs. */
-#include "harness/analyze/compare_statistics.h"
+#include "harness/analyze/comparison.h"
 #include "harness/base/rng.h"
 
 #include <math.h>

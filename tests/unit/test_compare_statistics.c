@@ -1,6 +1,6 @@
 /* Differences of synthetic repetitions whose truth is known: how often they alarm where nothing differs, how often an
  * interval holds the truth, and what is found, for few repetitions and noise with heavy tails. */
-#include "harness/analyze/compare_statistics.h"
+#include "harness/analyze/comparison.h"
 
 #include "harness/base/rng.h"
 

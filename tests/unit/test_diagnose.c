@@ -1,6 +1,6 @@
 /* The whole diagnosis on points made by the replay, whose limit is known: the pair, the recommendation and
  * what it predicts, abstention, phases, and points without service times. */
-#include "harness/analyze/phases.h"
+#include "harness/analyze/diagnose.h"
 #include "harness/analyze/summary.h"
 #include "harness/analyze/verdict.h"
 #include "tests/unit/diagnose_fixture.h"

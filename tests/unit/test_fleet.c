@@ -1,5 +1,5 @@
 /* Fleets on paper, held to figures computed by hand, to limits, and to each other. */
-#include "harness/analyze/fleet.h"
+#include "harness/analyze/point_model.h"
 #include "harness/config/shape.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* One answer to "what could a faster input give": sentence, page and advice agree with the evidence. */
 #include "charts_fixture.h"
 
-#include "harness/analyze/recommend.h"
+#include "harness/analyze/diagnose.h"
 #include "harness/report/html/sections.h"
 
 static struct point_summary point_of(double decode_busy, double step_capacity)

@@ -1,5 +1,5 @@
 /* Change points of few results: false alarms by simulation, power, places, and hopeless input. */
-#include "harness/analyze/level_changes.h"
+#include "harness/analyze/statistics.h"
 #include "harness/base/rng.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Growth of memory on synthetic series: leaks of 0.1 MB/s are found within a minute whatever their shape, and
  * nothing that stays, levels off or is given back passes for one. */
-#include "harness/analyze/memory_growth.h"
+#include "harness/analyze/diagnose.h"
 
 #include "harness/base/rng.h"
 

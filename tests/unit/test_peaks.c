@@ -1,5 +1,5 @@
 /* Published peaks: found by the names that drivers give, never by half a name. */
-#include "harness/analyze/device_summary.h"
+#include "harness/analyze/summary.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Change points: steady noise gives none, whatever its correlation; planted changes of throughput or of state
  * shares are found where they are. */
-#include "harness/analyze/phases.h"
+#include "harness/analyze/diagnose.h"
 
 #include "harness/base/rng.h"
 
@@ -20,7 +20,7 @@ struct noise {
 };
 
 /* Level of a series at place i of n. */
-typedef double level_of(size_t series, size_t i, size_t n);
+typedef double level_at(size_t series, size_t i, size_t n);
 
 static double steady(size_t series, size_t i, size_t n)
 {
@@ -46,7 +46,7 @@ static double other_stage(size_t series, size_t i, size_t n)
 }
 
 static void make(
-	struct change_set *set, level_of *level, size_t n, struct noise noise, uint64_t stream)
+	struct change_set *set, level_at *level, size_t n, struct noise noise, uint64_t stream)
 {
 	struct rng rng;
 	rng_init(&rng, SEED, stream);

@@ -2,7 +2,7 @@
  * memory and the arithmetic of the device can give at best.  Bytes are compulsory traffic: of every matrix product its
  * two operands and its result, once each, forward, for the gradient of the data and for that of the weights, at the size
  * of the products' precision.  A real step moves more; so its intensity is at most what is drawn. */
-#include "harness/analyze/device_summary.h"
+#include "harness/analyze/summary.h"
 #include "harness/base/units.h"
 #include "harness/report/html/chart.h"
 

@@ -4,7 +4,6 @@
 
 #include "harness/analyze/diagnose.h"
 #include "harness/analyze/experiment.h"
-#include "harness/analyze/recommend.h"
 #include "harness/analyze/verdict.h"
 #include "harness/base/buffer.h"
 #include "harness/base/clock.h"

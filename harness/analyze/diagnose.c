@@ -3,12 +3,11 @@
  * memory makes it fail. */
 #include "harness/analyze/diagnose.h"
 
-#include "harness/analyze/memory_growth.h"
-#include "harness/analyze/phases.h"
 #include "harness/analyze/point_model.h"
-#include "harness/analyze/recommend.h"
 #include "harness/analyze/summary.h"
 #include "harness/analyze/verdict.h"
+#include "harness/base/clock.h"
+#include "harness/base/rng.h"
 #include "harness/base/units.h"
 
 #include <errno.h>
@@ -16,6 +15,413 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- the growth of memory --------------------------------------------------------------------- */
+
+/* A memory series is reduced to medians of blocks of windows, through which the
+ * Theil-Sen slope goes; resampled residuals of the blocks give its interval. */
+
+enum {
+	WINDOWS_MIN = 16, /* for anything to be said */
+	BLOCKS = 12,
+	BLOCK_WINDOWS_MIN = 3,
+	RESAMPLES = 200,
+	THIRD = 3,
+	TROUGHS_MIN = 3,
+	SMOOTHED = 5,
+};
+
+static const double SECONDS_MIN = 2;
+static const double GROWTH_LEAST = 2 << 20; /* bytes in all: less is an allocator's breath */
+static const double SLOPE_LEAST = 16 << 10; /* bytes/s */
+/* Growth of the troughs over the depth of the falls: windows meet a trough at different moments. */
+static const double TROUGHS_OF_FALL = 0.1;
+static const double JUMP_OF_GROWTH = 0.6;
+static const double LAST_OF_FIRST = 0.4;  /* rise of the last third over that of the first */
+static const double FALL_OF_GROWTH = 0.3; /* a fall so large makes it a saw-tooth */
+/* Median size of y - 2 y' + y'' of normal values of deviation 1: 0.6745 x sqrt(6). */
+static const double SECOND_DIFFERENCE = 1.652;
+static const double NOISE_TIMES = 4; /* that growth must exceed it */
+static const double LEVEL = 0.90, SLOPE_QUANTILE = 0.05;
+
+struct blocks {
+	double t[BLOCKS], y[BLOCKS];
+	size_t count;
+};
+
+/* Each of `least` windows or more. */
+static struct blocks blocks_of(const double *t, const double *y, size_t n, size_t least)
+{
+	struct blocks b = {0};
+	b.count = n / least < BLOCKS ? n / least : BLOCKS;
+	for (size_t i = 0; i < b.count; i++) {
+		const size_t first = i * n / b.count;
+		const size_t last = (i + 1) * n / b.count;
+		b.t[i] = statistics_median(t + first, last - first);
+		b.y[i] = statistics_median(y + first, last - first);
+	}
+	return b;
+}
+
+/* Slopes of the line through resampled residuals. */
+static struct interval slope_interval(const struct blocks *b, double slope, uint64_t seed)
+{
+	double residual[BLOCKS];
+	double resampled[BLOCKS];
+	double slopes[RESAMPLES];
+	struct rng rng;
+	rng_init(&rng, seed, b->count);
+	for (size_t i = 0; i < b->count; i++)
+		residual[i] = b->y[i] - slope * b->t[i];
+	const double base = statistics_median(residual, b->count);
+	for (size_t r = 0; r < RESAMPLES; r++) {
+		for (size_t i = 0; i < b->count; i++)
+			resampled[i] = slope * b->t[i] + base +
+				       (residual[rng_below(&rng, b->count)] - base);
+		slopes[r] = statistics_robust_slope(b->t, resampled, b->count);
+	}
+	return (struct interval){statistics_quantile(slopes, RESAMPLES, SLOPE_QUANTILE),
+		statistics_quantile(slopes, RESAMPLES, LEVEL + SLOPE_QUANTILE)};
+}
+
+/* Rise over a third of the series: between the medians of the edges of that third. */
+static double rise_of_third(const double *y, size_t n, size_t third)
+{
+	const size_t first = third * n / THIRD;
+	const size_t last = (third + 1) * n / THIRD;
+	const size_t edge = (last - first) / 8 + 1;
+	return statistics_median(y + last - edge, edge) - statistics_median(y + first, edge);
+}
+
+/* Deviation of a block's level, from second differences, so that neither a slope nor a bend counts
+ * as noise. */
+static double noise_of_blocks(const struct blocks *b)
+{
+	double seconds[BLOCKS];
+	size_t n = 0;
+	for (size_t i = 1; i + 1 < b->count; i++)
+		seconds[n++] = fabs(b->y[i - 1] - 2 * b->y[i] + b->y[i + 1]);
+	return n > 0 ? statistics_median(seconds, n) / SECOND_DIFFERENCE : 0;
+}
+
+/* The largest fall from the highest level before it; single windows do not count. */
+static double largest_fall(const struct blocks *fine)
+{
+	double most = 0;
+	double top = -INFINITY;
+	for (size_t i = 0; i < fine->count; i++) {
+		top = fmax(top, fine->y[i]);
+		most = fmax(most, top - fine->y[i]);
+	}
+	return most;
+}
+
+/* Troughs: where the series has fallen by `fall` from the top before, at its least until it has
+ * risen by as much again.  Writes their places; returns how many. */
+static size_t find_troughs(const double *y, size_t n, double fall, size_t *places, size_t room)
+{
+	size_t count = 0;
+	size_t low = 0;
+	double top = y[0];
+	bool falling = false;
+	for (size_t i = 1; i < n; i++) {
+		if (falling && y[i] < y[low])
+			low = i;
+		if (falling && y[i] >= y[low] + fall / 2) {
+			if (count < room)
+				places[count++] = low;
+			falling = false;
+			top = y[i];
+		}
+		if (!falling && y[i] <= top - fall / 2) {
+			falling = true;
+			low = i;
+		}
+		top = fmax(top, y[i]);
+	}
+	if (falling && count < room)
+		places[count++] = low;
+	return count;
+}
+
+/* All in one jump: allocated once and kept. */
+static bool is_one_jump(const struct blocks *b)
+{
+	double most = 0;
+	for (size_t i = 1; i < b->count; i++)
+		most = fmax(most, b->y[i] - b->y[i - 1]);
+	return most > JUMP_OF_GROWTH * (b->y[b->count - 1] - b->y[0]);
+}
+
+static bool significant(const struct growth *g, double seconds, double noise)
+{
+	return g->interval.low > 0 && g->slope >= SLOPE_LEAST &&
+	       g->slope * seconds >= fmax(GROWTH_LEAST, NOISE_TIMES * noise);
+}
+
+enum { TROUGHS_MAX = 256 };
+
+/* Running medians of SMOOTHED windows, so that a passing allocation makes no trough; NULL without
+ * memory. */
+static double *smoothed(const double *y, size_t n)
+{
+	double *out = malloc(n * sizeof *out);
+	for (size_t i = 0; out && i < n; i++) {
+		const size_t first = i < SMOOTHED / 2 ? 0 : i - SMOOTHED / 2;
+		const size_t last = first + SMOOTHED < n ? first + SMOOTHED : n;
+		out[i] = statistics_median(y + first, last - first);
+	}
+	return out;
+}
+
+/* Memory that is given back: a leak only if the troughs rise. */
+static struct growth growth_of_troughs(
+	const double *t, const double *y, size_t n, double fall, uint64_t seed)
+{
+	struct growth g = {.shape = GROWTH_RETURNS, .interval = {0, 0}};
+	size_t places[TROUGHS_MAX];
+	double lt[TROUGHS_MAX];
+	double ly[TROUGHS_MAX];
+	const size_t count = find_troughs(y, n, fall, places, TROUGHS_MAX);
+	if (count < TROUGHS_MIN)
+		return g;
+	for (size_t i = 0; i < count; i++) {
+		lt[i] = t[places[i]];
+		ly[i] = y[places[i]];
+	}
+	const struct blocks b = blocks_of(lt, ly, count, 1);
+	g.slope = statistics_robust_slope(b.t, b.y, b.count);
+	g.interval = slope_interval(&b, g.slope, seed);
+	const double seconds = lt[count - 1] - lt[0];
+	if (significant(&g, seconds, noise_of_blocks(&b)) &&
+		g.slope * seconds >= TROUGHS_OF_FALL * fall)
+		g.shape = GROWTH_ENDLESS;
+	return g;
+}
+
+static struct growth growth_that_returns(
+	const double *t, const double *bytes, size_t count, double fall, uint64_t seed)
+{
+	struct growth g = {.shape = GROWTH_RETURNS, .interval = {0, 0}};
+	double *smooth = smoothed(bytes, count);
+	if (smooth)
+		g = growth_of_troughs(t, smooth, count, fall, seed);
+	free(smooth);
+	return g;
+}
+
+struct growth growth_of(const double *t, const double *bytes, size_t count, uint64_t seed)
+{
+	struct growth g = {.shape = GROWTH_TOO_SHORT, .slope = NAN, .interval = {NAN, NAN}};
+	if (count < WINDOWS_MIN || t[count - 1] - t[0] < SECONDS_MIN)
+		return g;
+	const struct blocks b = blocks_of(t, bytes, count, BLOCK_WINDOWS_MIN);
+	const double seconds = t[count - 1] - t[0];
+	const double fall = largest_fall(&b);
+	g.slope = statistics_robust_slope(b.t, b.y, b.count);
+	if (fall > GROWTH_LEAST / 2 && fall > FALL_OF_GROWTH * fabs(g.slope) * seconds)
+		return growth_that_returns(t, bytes, count, fall, seed);
+	g.interval = slope_interval(&b, g.slope, seed);
+	const double first = rise_of_third(bytes, count, 0);
+	const double last = rise_of_third(bytes, count, THIRD - 1);
+	const double usual = fmax(first, g.slope * seconds / THIRD);
+	const bool grew = b.y[b.count - 1] - b.y[0] >= GROWTH_LEAST;
+	if (is_one_jump(&b) || last < LAST_OF_FIRST * usual)
+		g.shape = grew ? GROWTH_LEVELS_OFF : GROWTH_NONE;
+	else
+		g.shape = significant(&g, seconds, noise_of_blocks(&b)) ? GROWTH_ENDLESS
+									: GROWTH_NONE;
+	return g;
+}
+
+/* --- the memory of a point -------------------------------------------------------------------- */
+
+static const double STAGE_SHARE = 0.30;  /* of the growth, for a stage to be named */
+static const double ARENAS_SHARE = 0.70; /* of the growth, free inside the arenas */
+
+enum { REPEATS_MAX = 64 };
+
+/* One quantity over the windows after the warm-up. */
+struct memory_series {
+	double *t, *value; /* (count), one block; owned */
+	size_t count;
+};
+
+typedef double of_window(const struct window *w, size_t stage);
+
+static double anonymous(const struct window *w, size_t stage)
+{
+	(void)stage;
+	return w->resident_bytes > w->file_bytes ? (double)(w->resident_bytes - w->file_bytes) : 0;
+}
+
+static double allocated(const struct window *w, size_t stage)
+{
+	return (double)w->stage_allocated[stage];
+}
+
+static double heap_free(const struct window *w, size_t stage)
+{
+	(void)stage;
+	return w->heap_free_bytes;
+}
+
+static struct memory_series memory_series_of(
+	const struct measurement *m, of_window *value, size_t stage)
+{
+	struct memory_series s = {.t = calloc(2 * m->window_count + 2, sizeof(double))};
+	if (!s.t)
+		return s;
+	s.value = s.t + m->window_count + 1;
+	for (size_t i = 0; i < m->window_count; i++) {
+		const struct window *w = &m->windows[i];
+		const double v = value(w, stage);
+		if (w->t < m->cut_seconds || w->resident_bytes == 0 || !isfinite(v))
+			continue;
+		s.t[s.count] = w->t;
+		s.value[s.count++] = v;
+	}
+	return s;
+}
+
+static double memory_slope(const struct measurement *m, of_window *value, size_t stage)
+{
+	struct memory_series s = memory_series_of(m, value, stage);
+	const double slope = statistics_robust_slope(s.t, s.value, s.count);
+	free(s.t);
+	return slope;
+}
+
+static struct growth growth_of_repeat(const struct measurement *m, uint64_t seed)
+{
+	struct memory_series s = memory_series_of(m, anonymous, 0);
+	const struct growth g = growth_of(s.t, s.value, s.count, seed);
+	free(s.t);
+	return g;
+}
+
+/* What the repetitions say together. */
+struct tally {
+	size_t shapes[GROWTH_ENDLESS + 1], told;
+	double slopes[REPEATS_MAX], lows[REPEATS_MAX], highs[REPEATS_MAX];
+	const struct measurement *example; /* the last one that shows what the majority does */
+};
+
+static enum growth_shape majority(const struct tally *tally)
+{
+	if (2 * tally->shapes[GROWTH_ENDLESS] > tally->told)
+		return GROWTH_ENDLESS;
+	if (tally->told == 0)
+		return GROWTH_TOO_SHORT;
+	enum growth_shape most = GROWTH_NONE;
+	for (int shape = GROWTH_NONE; shape < GROWTH_ENDLESS; shape++)
+		if (tally->shapes[shape] > tally->shapes[most])
+			most = (enum growth_shape)shape;
+	return most;
+}
+
+static struct tally tally_repeats(
+	const struct measurement *const *repeats, size_t count, uint64_t seed)
+{
+	struct tally tally = {0};
+	for (size_t i = 0; i < count && tally.told < REPEATS_MAX; i++) {
+		const struct growth g = growth_of_repeat(repeats[i], seed + i);
+		tally.shapes[g.shape]++;
+		if (g.shape == GROWTH_TOO_SHORT)
+			continue;
+		tally.slopes[tally.told] = g.slope;
+		tally.lows[tally.told] = g.interval.low;
+		tally.highs[tally.told++] = g.interval.high;
+		if (g.shape == GROWTH_ENDLESS || !tally.example)
+			tally.example = repeats[i];
+	}
+	return tally;
+}
+
+/* The stage whose own allocations make up most of the growth; "" when none does. */
+static void name_stage(const struct measurement *m, struct memory_finding *out)
+{
+	double most = STAGE_SHARE * out->bytes_per_s;
+	for (size_t i = 0; i < m->stage_count; i++) {
+		const double slope = memory_slope(m, allocated, i);
+		if (!(slope > most))
+			continue;
+		most = slope;
+		memcpy(out->stage, m->stages[i].name, sizeof out->stage);
+	}
+}
+
+static double bytes_at_end(const struct measurement *m)
+{
+	return m->window_count > 0 ? anonymous(&m->windows[m->window_count - 1], 0) : NAN;
+}
+
+static void describe_leak(struct memory_finding *out)
+{
+	char rate[UNITS_BYTES];
+	char low[UNITS_BYTES];
+	char high[UNITS_BYTES];
+	char left[UNITS_BYTES];
+	char full[64] = "";
+	if (isfinite(out->seconds_to_full))
+		(void)snprintf(full, sizeof full, "; memory is full in %s",
+			units_format_duration(out->seconds_to_full * (double)NS_PER_S, left));
+	(void)snprintf(out->words, sizeof out->words,
+		"memory grows by %s (90 %% CI %s to %s) after the warm-up and does not level "
+		"off%s%s%s",
+		units_format_rate(out->bytes_per_s, rate),
+		units_format_rate(out->interval.low, low),
+		units_format_rate(out->interval.high, high),
+		out->stage[0] ? ": allocations of " : "", out->stage, full);
+}
+
+static void judge_endless(
+	const struct measurement *m, const struct point_facts *facts, struct memory_finding *out)
+{
+	const double in_arenas = memory_slope(m, heap_free, 0);
+	char rate[UNITS_BYTES];
+	if (in_arenas >= ARENAS_SHARE * out->bytes_per_s) {
+		(void)snprintf(out->words, sizeof out->words,
+			"memory grows by %s, but most of it is free inside the allocator's arenas: "
+			"fragmentation, not a leak",
+			units_format_rate(out->bytes_per_s, rate));
+		return;
+	}
+	out->leaks = true;
+	name_stage(m, out);
+	if (facts->memory_limit_bytes > 0)
+		out->seconds_to_full =
+			fmax(facts->memory_limit_bytes - bytes_at_end(m), 0) / out->bytes_per_s;
+	else
+		out->seconds_to_full = NAN;
+	describe_leak(out);
+}
+
+void memory_find(const struct measurement *const *repeats, size_t count,
+	const struct point_facts *facts, struct memory_finding *out)
+{
+	static const char *const words[] = {
+		[GROWTH_TOO_SHORT] = "unknown: the run was too short, or memory was not sampled",
+		[GROWTH_NONE] = "memory does not grow after the warm-up",
+		[GROWTH_LEVELS_OFF] =
+			"memory grows after the warm-up and levels off: pools and arenas fill up",
+		[GROWTH_RETURNS] = "memory grows and is given back",
+		[GROWTH_ENDLESS] = "",
+	};
+	*out = (struct memory_finding){
+		.bytes_per_s = NAN, .interval = {NAN, NAN}, .seconds_to_full = NAN};
+	const struct tally tally = tally_repeats(repeats, count, facts->seed);
+	const enum growth_shape shape = majority(&tally);
+	(void)snprintf(out->words, sizeof out->words, "%s", words[shape]);
+	if (shape == GROWTH_TOO_SHORT)
+		return;
+	out->bytes_per_s = statistics_median(tally.slopes, tally.told);
+	out->interval = (struct interval){statistics_median(tally.lows, tally.told),
+		statistics_median(tally.highs, tally.told)};
+	out->seconds_to_full = HUGE_VAL;
+	if (shape == GROWTH_ENDLESS && tally.example)
+		judge_endless(tally.example, facts, out);
+}
 
 enum { THOROUGH = FINDINGS_THOROUGH, KNEE_CORES = 4, KNEE_WORKERS_MAX = 256, LOOSE_EFFORT = 1 };
 
@@ -29,24 +435,6 @@ struct replayed {
 	struct findings findings;
 	bool open;
 };
-
-static void explain_why_not(char *why_not, const struct error *reason)
-{
-	(void)snprintf(why_not, EVIDENCE_BYTES, "no prediction: %.200s", reason->text);
-}
-
-/* Where too few items were recorded, says how much longer a run records enough. */
-static void add_way_out(
-	const struct diagnose_input *input, const struct model_lack *lack, char *why_not)
-{
-	const struct sufficiency s = {.samples = lack->recorded, .needed = lack->needed};
-	char way_out[WAY_OUT_BYTES];
-	const size_t used = strlen(why_not);
-	if (lack->needed > 0)
-		(void)snprintf(why_not + used, EVIDENCE_BYTES - used, "; %s",
-			way_out_longer(&s, input->facts, input->source.repeats, input->source.count,
-				way_out));
-}
 
 /* False, with the reason, when there is no replay of it. */
 static bool replay_point(
@@ -75,8 +463,14 @@ static bool replay_point(
 		code = findings_of(&out->model, effort, &out->findings, &reason);
 	if (!code)
 		return true;
-	explain_why_not(why_not, &reason);
-	add_way_out(input, &lack, why_not);
+	const int used = snprintf(why_not, EVIDENCE_BYTES, "no prediction: %.200s", reason.text);
+	if (lack.needed > 0) { /* too few items were recorded: how much longer is enough */
+		const struct sufficiency s = {.samples = lack.recorded, .needed = lack.needed};
+		char way_out[WAY_OUT_BYTES];
+		(void)snprintf(why_not + used, EVIDENCE_BYTES - (size_t)used, "; %s",
+			way_out_longer(&s, input->facts, input->source.repeats, input->source.count,
+				way_out));
+	}
 	if (out->open)
 		model_close(&out->model);
 	*out = (struct replayed){0};
@@ -154,17 +548,6 @@ static void judge_part(const struct diagnose_input *input, const struct measurem
 	free(summary);
 }
 
-/* Judges the last phase of a lasting change from the whole repetitions like it: they say more,
- * because the other depths of their warm-ups and their first files belong to it. */
-static void judge_after(const struct diagnose_input *input, const struct phase_cut *cut,
-	unsigned effort, struct verdict *verdict)
-{
-	const struct model_source *source = &input->source;
-	const size_t first = cut->repeat + 1;
-	judge_part(input, source->repeats + first, source->traces ? source->traces + first : NULL,
-		cut->after, effort, verdict);
-}
-
 static void judge_phase(const struct diagnose_input *input, const struct phase_cut *cut, size_t i,
 	unsigned effort, struct phase *phase, struct verdict *verdict)
 {
@@ -184,7 +567,12 @@ static void judge_phase(const struct diagnose_input *input, const struct phase_c
 		const struct measurement *one = slice;
 		const struct traces *one_traces = part;
 		if (cut->after > 0 && i + 1 == cut->count)
-			judge_after(input, cut, effort, verdict);
+			/* Of a lasting change, whole repetitions like the last phase say more: the
+			 * other depths of their warm-ups and their first files belong to it. */
+			judge_part(input, input->source.repeats + cut->repeat + 1,
+				input->source.traces ? input->source.traces + cut->repeat + 1
+						     : NULL,
+				cut->after, effort, verdict);
 		else
 			judge_part(input, &one, traces ? &one_traces : NULL, 1, effort, verdict);
 	}
@@ -362,13 +750,8 @@ static void use_model(const struct diagnose_input *input, const struct replayed 
 	if (strcmp(out->verdict.stage, "none") == 0)
 		return;
 	if (follow_model(input, &replayed->model, effort, out, &reason))
-		explain_why_not(out->why_not, &reason);
-}
-
-/* A limit that comes and goes is one limit, not several phases. */
-static bool is_stall(const struct verdict *verdict)
-{
-	return strcmp(verdict->resource, "stalls") == 0 || strcmp(verdict->resource, "outage") == 0;
+		(void)snprintf(
+			out->why_not, sizeof out->why_not, "no prediction: %.200s", reason.text);
 }
 
 /* Figures and the model come from `input`, the verdict from `judged`, the phases from `parts`. */
@@ -386,7 +769,10 @@ static void judge_whole(const struct diagnose_input *input, const struct diagnos
 		.source = judged->source.traces ? &judged->source : NULL,
 		.findings = has ? &replayed.findings : NULL};
 	verdict_judge(&base, &out->verdict);
-	if (cut->count > 1 && !is_stall(&out->verdict))
+	/* A limit that comes and goes is one limit, not several phases. */
+	const bool stalls = strcmp(out->verdict.resource, "stalls") == 0 ||
+			    strcmp(out->verdict.resource, "outage") == 0;
+	if (cut->count > 1 && !stalls)
 		judge_phases(parts, cut, effort, out);
 	if (out->phase_count <= 1)
 		whole_is_one_phase(input, out);
@@ -420,13 +806,6 @@ static struct evidence_base base_of(const struct diagnose_input *input)
 		.count = input->source.count,
 		.facts = input->facts,
 		.source = input->source.traces ? &input->source : NULL};
-}
-
-/* True where the reason for the uneven rates is itself the finding. */
-static bool uneven_for_a_cause(const struct diagnose_input *input)
-{
-	const struct evidence_base base = base_of(input);
-	return stalls_bind(&base) || cache_binds(&base);
 }
 
 static void take_all(struct diagnose_input *input)
@@ -482,9 +861,11 @@ int diagnose_point(const struct diagnose_input *input, unsigned effort, struct d
 	struct diagnose_input parts = *input;
 	cut_in_parts(&parts, &cut);
 	const struct sufficiency enough = sufficiency_of(source->repeats, source->count);
+	const struct evidence_base judged_base = base_of(&judged);
 	out->width = enough.width;
+	/* Stalls and a cache that holds a part are the finding, and why the rates are uneven. */
 	if (source->count > 0 && enough.needed > 0 && cut.count == 1 &&
-		!uneven_for_a_cause(&judged)) {
+		!stalls_bind(&judged_base) && !cache_binds(&judged_base)) {
 		say_too_short(input, &enough, out);
 		(void)snprintf(out->why_not, sizeof out->why_not,
 			"no prediction: too little was measured");
