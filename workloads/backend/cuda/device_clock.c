@@ -138,12 +138,12 @@ int device_clock_open(struct device_clock *clock, struct error *err)
 	if (no_lock)
 		return error_set_errno(err, no_lock, "cuda: cannot create a lock");
 	clock->has_lock = true;
-	int code = CUDA_TRY(err, cudaStreamCreateWithFlags(&clock->stream, cudaStreamNonBlocking));
-	for (size_t i = 0; i < DEVICE_CLOCK_STAMPS && !code; i++)
-		code = CUDA_TRY(err, cudaEventCreate(&clock->stamps[i].event));
-	for (size_t i = 0; i < 2 && !code; i++)
-		code = CUDA_TRY(err, cudaEventCreate(&clock->tries[i]));
-	return code ? code : clock_take_stamp(clock, &at_the_beginning, err);
+	CUDA_OR_RETURN(err, cudaStreamCreateWithFlags(&clock->stream, cudaStreamNonBlocking));
+	for (size_t i = 0; i < DEVICE_CLOCK_STAMPS; i++)
+		CUDA_OR_RETURN(err, cudaEventCreate(&clock->stamps[i].event));
+	for (size_t i = 0; i < 2; i++)
+		CUDA_OR_RETURN(err, cudaEventCreate(&clock->tries[i]));
+	return clock_take_stamp(clock, &at_the_beginning, err);
 }
 
 void device_clock_close(struct device_clock *clock)

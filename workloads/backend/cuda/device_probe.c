@@ -57,10 +57,9 @@ bool probing_stopped(const struct probing *probing)
 static int probing_put(struct probing *probing, probing_work *work, const void *what,
 	unsigned count, struct error *err)
 {
-	int code = 0;
-	for (unsigned i = 0; i < count && code == 0; i++)
-		code = work(probing, what, err);
-	return code;
+	for (unsigned i = 0; i < count; i++)
+		OR_RETURN(work(probing, what, err));
+	return 0;
 }
 
 int probing_device_ns(struct probing *probing, probing_work *work, const void *what, unsigned count,
@@ -95,10 +94,10 @@ static int probing_host_ns(struct probing *probing, probing_work *work, const vo
 int probing_slot_ns(struct probing *probing, probing_clock *clock, probing_work *work,
 	const void *what, double *ns, struct error *err)
 {
-	int code = clock(probing, work, what, 1, ns, err);
+	OR_RETURN(clock(probing, work, what, 1, ns, err));
 	const double fit = probing->slot_ns / fmax(*ns, 1);
 	const unsigned count = fit < 1 ? 1 : fit > RUNS_MOST ? RUNS_MOST : (unsigned)fit;
-	return code ? code : clock(probing, work, what, count, ns, err);
+	return clock(probing, work, what, count, ns, err);
 }
 
 /* --- copies between host and device --------------------------------------------------------------
@@ -389,10 +388,9 @@ static int probing_launch_graph(struct probing *probing, const void *what, struc
 
 static int probing_launch_many(struct probing *probing, const void *what, struct error *err)
 {
-	int code = 0;
-	for (unsigned i = 0; i < BACK_TO_BACK && code == 0; i++)
-		code = probing_launch(probing, what, err);
-	return code;
+	for (unsigned i = 0; i < BACK_TO_BACK; i++)
+		OR_RETURN(probing_launch(probing, what, err));
+	return 0;
 }
 
 /* The calls alone, on an idle stream. */
@@ -427,12 +425,11 @@ static int probing_visit_launch(
 
 static int probing_plug(struct probing *probing, unsigned copies, struct error *err)
 {
-	int code = 0;
-	for (unsigned i = 0; i < copies && code == 0; i++)
-		code = CUDA_TRY(err,
+	for (unsigned i = 0; i < copies; i++)
+		CUDA_OR_RETURN(err,
 			cudaMemcpyAsync(probing->device[1], probing->device[0],
 				probing->memory_bytes, cudaMemcpyDeviceToDevice, probing->stream));
-	return code;
+	return 0;
 }
 
 /* valid: the device was still behind the plug when the host had launched everything. */
@@ -634,13 +631,10 @@ static unsigned probing_repeats(const struct cuda_probe_plan *plan)
 static int probing_open_stream(struct probing *probing, struct error *err)
 {
 	const int device = (int)probing->plan->device;
-	int code = CUDA_TRY(err, cudaSetDevice(device));
-	if (code == 0)
-		code = CUDA_TRY(
-			err, cudaStreamCreateWithFlags(&probing->stream, cudaStreamNonBlocking));
-	if (code == 0)
-		code = CUDA_TRY(err, cudaEventCreate(&probing->begin));
-	return code ? code : CUDA_TRY(err, cudaEventCreate(&probing->end));
+	CUDA_OR_RETURN(err, cudaSetDevice(device));
+	CUDA_OR_RETURN(err, cudaStreamCreateWithFlags(&probing->stream, cudaStreamNonBlocking));
+	CUDA_OR_RETURN(err, cudaEventCreate(&probing->begin));
+	return CUDA_TRY(err, cudaEventCreate(&probing->end));
 }
 
 static void probing_release(struct probing *probing)
@@ -659,14 +653,13 @@ static void probing_release(struct probing *probing)
 
 static int probing_open_parts(struct probing *probing, struct error *err)
 {
-	int code = probing_open_stream(probing, err);
-	if (code == 0)
-		code = probing_add_copies(probing, err);
-	if (code == 0 && !probing_stopped(probing))
-		code = probing_add_launches(probing, err);
-	if (code == 0 && !probing_stopped(probing))
-		code = probing_add_products(probing, err);
-	return code;
+	OR_RETURN(probing_open_stream(probing, err));
+	OR_RETURN(probing_add_copies(probing, err));
+	if (!probing_stopped(probing))
+		OR_RETURN(probing_add_launches(probing, err));
+	if (!probing_stopped(probing))
+		OR_RETURN(probing_add_products(probing, err));
+	return 0;
 }
 
 static int probing_run_parts(struct probing *probing, struct error *err)

@@ -43,9 +43,9 @@ static int session_check_memory(const struct cuda_options *options, struct error
 	const uint64_t needed = session_device_bytes(options);
 	size_t available = 0;
 	size_t total = 0;
-	const int code = CUDA_TRY(err, cudaMemGetInfo(&available, &total));
-	if (code || needed <= available)
-		return code;
+	CUDA_OR_RETURN(err, cudaMemGetInfo(&available, &total));
+	if (needed <= available)
+		return 0;
 	char sizes[3][UNITS_BYTES];
 	return error_set(err, -ENOMEM,
 		"cuda: %s with batches of %u needs %s of device memory, but %s of %s are free: reduce batch.size or upload.depth",
@@ -78,36 +78,31 @@ static int session_allocate(struct cuda_session *session, struct error *err)
 
 static int session_open_streams(struct cuda_session *session, struct error *err)
 {
-	int code = 0;
-	for (unsigned i = 0; i < session->options.streams && !code; i++)
-		code = CUDA_TRY(err,
+	for (unsigned i = 0; i < session->options.streams; i++)
+		CUDA_OR_RETURN(err,
 			cudaStreamCreateWithFlags(&session->streams[i], cudaStreamNonBlocking));
-	return code;
+	return 0;
 }
 
 static int session_open_flight(struct flight *flight, struct error *err)
 {
 	cudaEvent_t *const timed[] = {&flight->begin, &flight->copied, &flight->sync_begin,
 		&flight->sync_end, &flight->end};
-	int code = 0;
-	for (size_t i = 0; i < sizeof timed / sizeof timed[0] && !code; i++)
-		code = CUDA_TRY(err, cudaEventCreate(timed[i]));
-	return code ? code
-		    : CUDA_TRY(
-			      err, cudaEventCreateWithFlags(&flight->done, cudaEventDisableTiming));
+	for (size_t i = 0; i < sizeof timed / sizeof timed[0]; i++)
+		CUDA_OR_RETURN(err, cudaEventCreate(timed[i]));
+	return CUDA_TRY(err, cudaEventCreateWithFlags(&flight->done, cudaEventDisableTiming));
 }
 
 static int session_open_flights(struct cuda_session *session, struct error *err)
 {
-	int code = 0;
 	session->flights = calloc(session->room, sizeof *session->flights);
 	if (!session->flights)
 		return error_set(err, -ENOMEM, "cuda: out of memory");
-	for (unsigned i = 0; i < session->room && !code; i++) {
+	for (unsigned i = 0; i < session->room; i++) {
 		session->flights[i].readback = &session->readbacks[i];
-		code = session_open_flight(&session->flights[i], err);
+		OR_RETURN(session_open_flight(&session->flights[i], err));
 	}
-	return code;
+	return 0;
 }
 
 static void session_close_flight(struct flight *flight)
@@ -185,26 +180,16 @@ static int session_name_device(struct cuda_session *session, struct error *err)
 static int session_open_parts(struct cuda_session *session, struct error *err)
 {
 	const struct cuda_options *options = &session->options;
-	int code = CUDA_TRY(err, cudaSetDevice((int)options->device));
-	if (!code)
-		code = session_name_device(session, err);
-	if (!code)
-		code = session_check_memory(options, err);
-	if (!code)
-		code = session_open_streams(session, err);
-	if (!code)
-		code = session_allocate(session, err);
-	if (!code)
-		code = session_open_flights(session, err);
-	if (!code)
-		code = device_clock_open(&session->clock, err);
-	if (!code)
-		code = staging_open(&session->staging, options, &session->clock, err);
-	if (!code)
-		code = records_open(session, err);
-	if (!code)
-		code = train_open(&session->train, options, session->streams, err);
-	return code;
+	CUDA_OR_RETURN(err, cudaSetDevice((int)options->device));
+	OR_RETURN(session_name_device(session, err));
+	OR_RETURN(session_check_memory(options, err));
+	OR_RETURN(session_open_streams(session, err));
+	OR_RETURN(session_allocate(session, err));
+	OR_RETURN(session_open_flights(session, err));
+	OR_RETURN(device_clock_open(&session->clock, err));
+	OR_RETURN(staging_open(&session->staging, options, &session->clock, err));
+	OR_RETURN(records_open(session, err));
+	return train_open(&session->train, options, session->streams, err);
 }
 
 int session_open(struct cuda_session **out, const struct cuda_options *options, struct error *err)
@@ -328,8 +313,8 @@ void session_describe(const struct cuda_session *session, struct cuda_descriptio
 
 int session_pin(struct cuda_session *session, void *memory, size_t bytes, struct error *err)
 {
-	const int code = CUDA_TRY(err, cudaSetDevice((int)session->options.device));
-	return code ? code : pins_add(&session->pins, memory, bytes, err);
+	CUDA_OR_RETURN(err, cudaSetDevice((int)session->options.device));
+	return pins_add(&session->pins, memory, bytes, err);
 }
 
 int session_upload(struct cuda_session *session, unsigned place, const struct batch_view *batch,

@@ -220,9 +220,7 @@ static int product_check_element(struct probing *probing, const struct product *
 		absolute += fabs(term);
 	}
 	const char *at = (const char *)all->result + (row * problem->ldd + column) * bytes;
-	const int code = CUDA_TRY(err, cudaMemcpy(&bits, at, bytes, cudaMemcpyDeviceToHost));
-	if (code)
-		return code;
+	CUDA_OR_RETURN(err, cudaMemcpy(&bits, at, bytes, cudaMemcpyDeviceToHost));
 	const double value = formats_value(problem->d_type, &bits, 0);
 	if (fabs(value - sum) <= product_tolerance(problem->precision) * absolute)
 		return 0;
@@ -292,12 +290,10 @@ static int product_open_operands(
 			return error_set(err, -ENOMEM, "cuda: out of memory for random operands");
 		formats_fill(type, all->patterns[type], PATTERN);
 	}
-	int code = CUDA_TRY(err, cudaMalloc(&all->left[type], bytes));
-	if (code == 0)
-		code = CUDA_TRY(err, cudaMalloc(&all->right[type], bytes));
-	if (code == 0)
-		code = product_repeat_pattern(probing, all->left[type], type, elements, err);
-	return code ? code : product_repeat_pattern(probing, all->right[type], type, elements, err);
+	CUDA_OR_RETURN(err, cudaMalloc(&all->left[type], bytes));
+	CUDA_OR_RETURN(err, cudaMalloc(&all->right[type], bytes));
+	OR_RETURN(product_repeat_pattern(probing, all->left[type], type, elements, err));
+	return product_repeat_pattern(probing, all->right[type], type, elements, err);
 }
 
 static void product_close_operands(struct probing_products *all, enum element type)
@@ -386,16 +382,16 @@ static int product_choose_edge(struct probing *probing, uint64_t *edge, struct e
 	size_t is_free = 0;
 	size_t total = 0;
 	double ns = NAN;
-	int code = CUDA_TRY(err, cudaMemGetInfo(&is_free, &total));
+	CUDA_OR_RETURN(err, cudaMemGetInfo(&is_free, &total));
 	const double room = (double)is_free / PRODUCT_SHARE_OF_FREE;
-	for (*edge = EDGE_LEAST; code == 0; *edge *= 2) {
-		code = product_time_square(probing, *edge, &ns, err);
+	for (*edge = EDGE_LEAST;; *edge *= 2) {
+		OR_RETURN(product_time_square(probing, *edge, &ns, err));
 		const double next = 4.0 * (double)*edge * (double)*edge * BYTES_AN_ELEMENT;
 		if (*edge == EDGE_MOST || GROWTH * ns > RUN_MOST_NS || next > room ||
 			probing_stopped(probing))
 			break;
 	}
-	return code ? code : product_open_result(probing->products, (size_t)(*edge * *edge), err);
+	return product_open_result(probing->products, (size_t)(*edge * *edge), err);
 }
 
 static void product_add_squares(struct probing *probing, uint64_t edge)
@@ -458,11 +454,9 @@ static int product_open_context(struct probing *probing, struct error *err)
 {
 	const float one = 1;
 	struct probing_products *all = probing->products;
-	int code = gemm_context_open(&all->context, WORKSPACE, err);
-	if (code == 0)
-		code = CUDA_TRY(err, cudaMalloc((void **)&all->one, sizeof one));
-	return code ? code
-		    : CUDA_TRY(err, cudaMemcpy(all->one, &one, sizeof one, cudaMemcpyHostToDevice));
+	OR_RETURN(gemm_context_open(&all->context, WORKSPACE, err));
+	CUDA_OR_RETURN(err, cudaMalloc((void **)&all->one, sizeof one));
+	return CUDA_TRY(err, cudaMemcpy(all->one, &one, sizeof one, cudaMemcpyHostToDevice));
 }
 
 void probing_close_products(struct probing *probing)

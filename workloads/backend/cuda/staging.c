@@ -188,14 +188,11 @@ int staging_copy(struct staging *staging, struct staging_place *place,
 	if (options->augments)
 		memcpy(place->host_words + staging->pictures_at, batch->pictures, pictures);
 	const size_t words = options->augments ? staging->pictures_at + pictures : labels;
-	int code = place->bytes > 0
-			   ? CUDA_TRY(err, cudaMemcpyAsync(place->data, batch->data, place->bytes,
-						   cudaMemcpyHostToDevice, stream))
-			   : 0;
-	if (!code)
-		code = CUDA_TRY(err, cudaMemcpyAsync(place->words, place->host_words, words,
-					     cudaMemcpyHostToDevice, stream));
-	return code;
+	if (place->bytes > 0)
+		CUDA_OR_RETURN(err, cudaMemcpyAsync(place->data, batch->data, place->bytes,
+					    cudaMemcpyHostToDevice, stream));
+	return CUDA_TRY(err, cudaMemcpyAsync(place->words, place->host_words, words,
+				     cudaMemcpyHostToDevice, stream));
 }
 
 /* --- uploads ---------------------------------------------------------------------------------- */
@@ -203,14 +200,10 @@ int staging_copy(struct staging *staging, struct staging_place *place,
 static int staging_enqueue(struct staging *staging, struct staging_place *place,
 	const struct batch_view *batch, struct error *err)
 {
-	int code = CUDA_TRY(err, cudaStreamWaitEvent(staging->stream, place->used, 0));
-	if (!code)
-		code = CUDA_TRY(err, cudaEventRecord(place->begin, staging->stream));
-	if (!code)
-		code = staging_copy(staging, place, batch, staging->stream, err);
-	if (!code)
-		code = CUDA_TRY(err, cudaEventRecord(place->end, staging->stream));
-	return code;
+	CUDA_OR_RETURN(err, cudaStreamWaitEvent(staging->stream, place->used, 0));
+	CUDA_OR_RETURN(err, cudaEventRecord(place->begin, staging->stream));
+	OR_RETURN(staging_copy(staging, place, batch, staging->stream, err));
+	return CUDA_TRY(err, cudaEventRecord(place->end, staging->stream));
 }
 
 static int staging_prefix(const struct staging_place *place, int code, struct error *err)

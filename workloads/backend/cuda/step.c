@@ -126,8 +126,8 @@ typedef int record_enqueuer(struct cuda_session *session, const void *what, stru
 
 static int record_instantiate(struct record *record, cudaGraph_t graph, struct error *err)
 {
-	const int code = CUDA_TRY(err, cudaGraphGetNodes(graph, NULL, &record->nodes));
-	return code ? code : CUDA_TRY(err, cudaGraphInstantiate(&record->exec, graph, 0));
+	CUDA_OR_RETURN(err, cudaGraphGetNodes(graph, NULL, &record->nodes));
+	return CUDA_TRY(err, cudaGraphInstantiate(&record->exec, graph, 0));
 }
 
 /* Whatever went wrong, the stream must not stay a recording one. */
@@ -181,9 +181,9 @@ static int record_enqueue_part(struct cuda_session *session, const void *what, s
 {
 	const struct record_part *part = what;
 	const float carry = part->kind & RECORD_ADDS ? 1.0F : 0.0F;
-	const int code = enqueue_gradients(session, &session->staging.places[part->place],
-		session->options.batch_size, carry, err);
-	return code || !(part->kind & RECORD_UPDATES) ? code : enqueue_update(session, err);
+	OR_RETURN(enqueue_gradients(session, &session->staging.places[part->place],
+		session->options.batch_size, carry, err));
+	return part->kind & RECORD_UPDATES ? enqueue_update(session, err) : 0;
 }
 
 static int record_enqueue_update(struct cuda_session *session, const void *what, struct error *err)
@@ -225,13 +225,9 @@ static int record_time_launch(
 {
 	const struct flight *flight = &session->flights[0];
 	cudaStream_t stream = session->streams[0];
-	int code = CUDA_TRY(err, cudaEventRecord(flight->begin, stream));
-	if (!code)
-		code = CUDA_TRY(err, cudaGraphLaunch(record->exec, stream));
-	if (!code)
-		code = CUDA_TRY(err, cudaEventRecord(flight->end, stream));
-	if (code)
-		return code;
+	CUDA_OR_RETURN(err, cudaEventRecord(flight->begin, stream));
+	CUDA_OR_RETURN(err, cudaGraphLaunch(record->exec, stream));
+	CUDA_OR_RETURN(err, cudaEventRecord(flight->end, stream));
 	const cudaError_t came =
 		wait_for(flight->end, 0, clock_now_ns() + PATIENCE_NS, session->options.stop);
 	if (came != cudaSuccess)
@@ -359,39 +355,35 @@ static int exchange_enqueue(
 	cudaStream_t stream = session->streams[0];
 	size_t count;
 	float *gradients = train_gradient_array(session->train, &count);
-	int code = CUDA_TRY(err, cudaEventRecord(flight->sync_begin, stream));
-	if (!code)
-		code = group_all_reduce(
-			options->group, options->rank, gradients, count, stream, err);
-	return code ? code : CUDA_TRY(err, cudaEventRecord(flight->sync_end, stream));
+	CUDA_OR_RETURN(err, cudaEventRecord(flight->sync_begin, stream));
+	OR_RETURN(group_all_reduce(options->group, options->rank, gradients, count, stream, err));
+	return CUDA_TRY(err, cudaEventRecord(flight->sync_end, stream));
 }
 
 static int step_bring_batch(struct cuda_session *session, const struct flight *flight,
 	const struct step_plan *plan, const struct batch_view *batch, struct error *err)
 {
-	int code = 0;
 	/* Before the step begins: it is the upload's time, not the step's. */
 	if (!plan->on_host)
-		code = CUDA_TRY(err, cudaStreamWaitEvent(session->streams[0], plan->place->end, 0));
-	if (!code)
-		code = step_mark(flight->begin, session, err);
-	if (code || !plan->on_host)
-		return code;
-	code = staging_copy(&session->staging, plan->place, batch, session->streams[0], err);
-	return code ? code : step_mark(flight->copied, session, err);
+		CUDA_OR_RETURN(err, cudaStreamWaitEvent(session->streams[0], plan->place->end, 0));
+	OR_RETURN(step_mark(flight->begin, session, err));
+	if (!plan->on_host)
+		return 0;
+	OR_RETURN(staging_copy(&session->staging, plan->place, batch, session->streams[0], err));
+	return step_mark(flight->copied, session, err);
 }
 
 static int step_compute_directly(struct cuda_session *session, const struct flight *flight,
 	const struct step_plan *plan, struct error *err)
 {
-	int code = enqueue_gradients(session, plan->place, flight->size, plan->carry, err);
-	if (!code && flight->syncs)
-		code = exchange_enqueue(session, flight, err);
-	if (!code && plan->statistics)
-		code = train_statistics(session->train,
+	OR_RETURN(enqueue_gradients(session, plan->place, flight->size, plan->carry, err));
+	if (flight->syncs)
+		OR_RETURN(exchange_enqueue(session, flight, err));
+	if (plan->statistics)
+		OR_RETURN(train_statistics(session->train,
 			(session->accumulated + 1) * (flight->syncs ? session->devices : 1),
-			session->statistics, err);
-	return code || !plan->updates ? code : enqueue_update(session, err);
+			session->statistics, err));
+	return plan->updates ? enqueue_update(session, err) : 0;
 }
 
 /* A step that cannot be recorded runs kernel by kernel, unless graphs were asked for. */
@@ -425,29 +417,25 @@ static int step_read_back(struct cuda_session *session, const struct flight *fli
 	const struct step_plan *plan, struct error *err)
 {
 	cudaStream_t stream = session->streams[0];
-	int code = CUDA_TRY(
-		err, cudaMemcpyAsync(&flight->readback->loss, train_loss(session->train),
-			     sizeof flight->readback->loss, cudaMemcpyDeviceToHost, stream));
-	if (!code && plan->statistics)
-		code = CUDA_TRY(
+	CUDA_OR_RETURN(err, cudaMemcpyAsync(&flight->readback->loss, train_loss(session->train),
+				    sizeof flight->readback->loss, cudaMemcpyDeviceToHost, stream));
+	if (plan->statistics)
+		CUDA_OR_RETURN(
 			err, cudaMemcpyAsync(flight->readback->statistics, session->statistics,
 				     sizeof flight->readback->statistics, cudaMemcpyDeviceToHost,
 				     stream));
-	if (!code)
-		code = step_mark(flight->done, session, err);
-	return code ? code : step_mark(plan->place->used, session, err);
+	OR_RETURN(step_mark(flight->done, session, err));
+	return step_mark(plan->place->used, session, err);
 }
 
 static int enqueue_step(struct cuda_session *session, struct flight *flight,
 	const struct step_plan *plan, const struct batch_view *batch, struct error *err)
 {
-	int code = step_bring_batch(session, flight, plan, batch, err);
-	if (!code)
-		code = flight->recorded ? step_compute_recorded(session, flight, plan, err)
-					: step_compute_directly(session, flight, plan, err);
-	if (!code)
-		code = step_mark(flight->end, session, err);
-	return code ? code : step_read_back(session, flight, plan, err);
+	OR_RETURN(step_bring_batch(session, flight, plan, batch, err));
+	OR_RETURN(flight->recorded ? step_compute_recorded(session, flight, plan, err)
+				   : step_compute_directly(session, flight, plan, err));
+	OR_RETURN(step_mark(flight->end, session, err));
+	return step_read_back(session, flight, plan, err);
 }
 
 /* What is on the device is unknown from now on. */
@@ -533,16 +521,15 @@ static int step_launch_kernels(
 
 int session_launch(struct cuda_session *session, const struct batch_view *batch, struct error *err)
 {
-	int code = step_use_device(session, batch->index, err);
+	OR_RETURN(step_use_device(session, batch->index, err));
 	/* What was uploaded was checked then; its host memory may hold another batch by now. */
-	if (!code && batch->place == BATCH_ON_HOST)
-		code = staging_check(&session->staging, batch, err);
-	if (!code)
-		code = step_check_place(session, batch, err);
-	if (!code && session->launched - session->finished >= session->room)
-		code = error_set(
+	if (batch->place == BATCH_ON_HOST)
+		OR_RETURN(staging_check(&session->staging, batch, err));
+	OR_RETURN(step_check_place(session, batch, err));
+	if (session->launched - session->finished >= session->room)
+		return error_set(
 			err, -EINVAL, "cuda: %u steps are in flight already", session->room);
-	return code ? code : step_launch_kernels(session, batch, err);
+	return step_launch_kernels(session, batch, err);
 }
 
 /* --- finishing -------------------------------------------------------------------------------- */

@@ -323,10 +323,10 @@ static int train_fill_gaps(
 		.columns = (uint32_t)floats,
 		.ld = floats,
 		.sample_stride = floats};
-	int result = CUDA_TRY(err, cudaMemcpyAsync(initial->device_gaps, initial->gaps,
-					   train_gap_floats(&plan->network, i) * sizeof(float),
-					   cudaMemcpyHostToDevice, train->streams[0]));
-	return result < 0 ? result : CUDA_TRY(err, kernel_copy_rows(train->streams[0], &from, &to));
+	CUDA_OR_RETURN(err, cudaMemcpyAsync(initial->device_gaps, initial->gaps,
+				    train_gap_floats(&plan->network, i) * sizeof(float),
+				    cudaMemcpyHostToDevice, train->streams[0]));
+	return CUDA_TRY(err, kernel_copy_rows(train->streams[0], &from, &to));
 }
 
 static int train_fill_layer(
@@ -336,20 +336,19 @@ static int train_fill_layer(
 	const struct device_layer *layer = &plan->layers[i];
 	float *weights = (float *)train_at(train, plan->weights) + layer->weights;
 	const size_t count = layer->k * layer->ld_weights;
-	int result = 0;
 	/* Rows' ends that align the next one stay zero. */
 	for (size_t j = 0; j < count; j++)
 		initial->weights[j] = 0;
 	network_initial_values(
 		&plan->network, i, initial->gaps, initial->weights, layer->ld_weights);
 	if (plan->network.links[i].gaps)
-		result = train_fill_gaps(train, i, initial, err);
-	if (result == 0 && layer->kind == LAYER_DENSE)
-		result = CUDA_TRY(
+		OR_RETURN(train_fill_gaps(train, i, initial, err));
+	if (layer->kind == LAYER_DENSE)
+		CUDA_OR_RETURN(
 			err, cudaMemcpyAsync(weights, initial->weights, count * sizeof(float),
 				     cudaMemcpyHostToDevice, train->streams[0]));
 	/* The host's copy is used again. */
-	return result < 0 ? result : CUDA_TRY(err, cudaStreamSynchronize(train->streams[0]));
+	return CUDA_TRY(err, cudaStreamSynchronize(train->streams[0]));
 }
 
 static int train_copy_weights(struct train *train, struct error *err)
@@ -442,17 +441,15 @@ static int train_allocate(struct train *train, struct error *err)
 
 static int train_create_events(struct train *train, struct error *err)
 {
-	int result = 0;
-	for (size_t i = 0; result == 0 && i < train->plan.layer_count; i++) {
+	for (size_t i = 0; i < train->plan.layer_count; i++) {
 		if (train->stream_count < 2 || train->plan.layers[i].kind != LAYER_DENSE)
 			continue;
-		result = CUDA_TRY(err,
+		CUDA_OR_RETURN(err,
 			cudaEventCreateWithFlags(&train->layers[i].ready, cudaEventDisableTiming));
-		if (result == 0)
-			result = CUDA_TRY(err, cudaEventCreateWithFlags(&train->layers[i].done,
-						       cudaEventDisableTiming));
+		CUDA_OR_RETURN(err,
+			cudaEventCreateWithFlags(&train->layers[i].done, cudaEventDisableTiming));
 	}
-	return result;
+	return 0;
 }
 
 static void train_describe(struct train *train)
@@ -469,16 +466,11 @@ static int train_fill(struct train *train, struct error *err)
 	train->layers = calloc(train->plan.layer_count, sizeof *train->layers);
 	if (!train->layers)
 		return error_set(err, -ENOMEM, "out of memory for the step's layers");
-	int result = train_allocate(train, err);
-	if (result == 0)
-		result = gemm_context_open(&train->context, TRAIN_WORKSPACE_BYTES, err);
-	if (result == 0)
-		result = train_open_products(train, err);
-	if (result == 0)
-		result = train_create_events(train, err);
-	if (result == 0)
-		result = train_initialise(train, err);
-	return result;
+	OR_RETURN(train_allocate(train, err));
+	OR_RETURN(gemm_context_open(&train->context, TRAIN_WORKSPACE_BYTES, err));
+	OR_RETURN(train_open_products(train, err));
+	OR_RETURN(train_create_events(train, err));
+	return train_initialise(train, err);
 }
 
 int train_open_model(struct train **out, const struct cuda_options *options,

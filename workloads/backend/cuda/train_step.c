@@ -32,21 +32,20 @@ int train_products(struct train *train, struct error *err)
 		DEVICE_INPUT_GRADIENT, DEVICE_SCORES_GRADIENT, DEVICE_VALUE_GRADIENT,
 		DEVICE_QUERY_GRADIENT, DEVICE_KEY_GRADIENT};
 	const size_t count = train->plan.layer_count;
-	int result = 0;
-	for (size_t i = 0; i < 2 * count && result == 0; i++) {
+	for (size_t i = 0; i < 2 * count; i++) {
 		const size_t layer = i < count ? i : 2 * count - 1 - i;
 		const enum device_product *const products = i < count ? forward : backward;
 		const size_t end = i < count ? sizeof forward / sizeof *forward
 					     : sizeof backward / sizeof *backward;
-		for (size_t j = 0; j < end && result == 0; j++) {
+		for (size_t j = 0; j < end; j++) {
 			const struct train_product *at =
 				&train->layers[layer].products[products[j]];
 			if (at->plan)
-				result = train_run(
-					train, layer, products[j], at->operands.beta, 0, err);
+				OR_RETURN(train_run(
+					train, layer, products[j], at->operands.beta, 0, err));
 		}
 	}
-	return result;
+	return 0;
 }
 
 /* --- forward ---------------------------------------------------------------------------------- */
@@ -106,13 +105,11 @@ static int train_quantise_forward(
 		.columns = layer->n,
 		.ld = layer->ld_weights,
 		.sample_stride = layer->k * layer->ld_weights};
-	int result = 0;
 	if (with_weights)
-		result = train_quantise(train, &weights, ELEMENT_E4M3, layer->weights_quantised,
-			layer->weights_transposed, &layer->weights_scale, err);
-	return result < 0 ? result
-			  : train_quantise(train, &x, ELEMENT_E4M3, train->plan.quantised,
-				    layer->input_transposed, &layer->input_scale, err);
+		OR_RETURN(train_quantise(train, &weights, ELEMENT_E4M3, layer->weights_quantised,
+			layer->weights_transposed, &layer->weights_scale, err));
+	return train_quantise(train, &x, ELEMENT_E4M3, train->plan.quantised,
+		layer->input_transposed, &layer->input_scale, err);
 }
 
 /* What the forward product leaves to kernels. */
@@ -123,30 +120,26 @@ static int train_finish_output(struct train *train, size_t i, struct error *err)
 	const struct device_rows stand_in = train_stand_in(train, layer);
 	const bool fused = train->layers[i].products[DEVICE_FORWARD].epilogue != GEMM_PLAIN;
 	const float *bias = (float *)train_at(train, train->plan.weights) + layer->biases;
-	int result = 0;
 	if (layer->bias && !fused)
-		result = CUDA_TRY(
+		CUDA_OR_RETURN(
 			err, kernel_bias_relu(train_main_stream(train),
 				     layer->packed ? &stand_in : &output, bias, layer->relu));
-	if (result == 0 && layer->packed)
-		result = CUDA_TRY(
-			err, kernel_copy_rows(train_main_stream(train), &stand_in, &output));
-	return result;
+	if (layer->packed)
+		CUDA_OR_RETURN(err, kernel_copy_rows(train_main_stream(train), &stand_in, &output));
+	return 0;
 }
 
 static int train_dense_forward(struct train *train, size_t i, bool with_weights, struct error *err)
 {
 	const struct device_layer *layer = &train->plan.layers[i];
 	const struct device_rows x = train_input_rows(train, i);
-	int result = 0;
 	if (layer->normalised)
-		result = CUDA_TRY(err, kernel_norm_forward(train_main_stream(train), &x,
-					       train_at(train, layer->norm_scales)));
-	if (result == 0 && layer->fp8)
-		result = train_quantise_forward(train, i, with_weights, err);
-	if (result == 0)
-		result = train_run(train, i, DEVICE_FORWARD, 0, 0, err);
-	return result < 0 ? result : train_finish_output(train, i, err);
+		CUDA_OR_RETURN(err, kernel_norm_forward(train_main_stream(train), &x,
+					    train_at(train, layer->norm_scales)));
+	if (layer->fp8)
+		OR_RETURN(train_quantise_forward(train, i, with_weights, err));
+	OR_RETURN(train_run(train, i, DEVICE_FORWARD, 0, 0, err));
+	return train_finish_output(train, i, err);
 }
 
 static struct heads_task train_heads_of(const struct train *train, const struct device_layer *layer,
@@ -167,34 +160,28 @@ static int train_attention_forward(struct train *train, size_t i, struct error *
 	const struct heads_task in = train_heads_of(train, layer, &layer->input);
 	const struct heads_task out = train_heads_of(train, layer, &layer->output);
 	const struct device_rows x = train_input_rows(train, i);
-	int result = CUDA_TRY(err, kernel_split_heads(train_main_stream(train), &in, x.data,
-					   train_at(train, layer->heads_input), QKV));
-	if (result == 0)
-		result = train_run(train, i, DEVICE_SCORES, 0, 0, err);
-	if (result == 0)
-		result = train_run(train, i, DEVICE_CONTEXT, 1, 0, err);
-	if (result == 0)
-		result = CUDA_TRY(err, kernel_join_heads(train_main_stream(train), &out,
-					       train_at(train, train->plan.heads_output),
-					       train_at(train, layer->output.offset), 1));
-	return result;
+	CUDA_OR_RETURN(err, kernel_split_heads(train_main_stream(train), &in, x.data,
+				    train_at(train, layer->heads_input), QKV));
+	OR_RETURN(train_run(train, i, DEVICE_SCORES, 0, 0, err));
+	OR_RETURN(train_run(train, i, DEVICE_CONTEXT, 1, 0, err));
+	return CUDA_TRY(err, kernel_join_heads(train_main_stream(train), &out,
+				     train_at(train, train->plan.heads_output),
+				     train_at(train, layer->output.offset), 1));
 }
 
 static int train_forward(struct train *train, bool with_weights, struct error *err)
 {
-	int result = 0;
-	for (size_t i = 0; result == 0 && i < train->plan.layer_count; i++) {
+	for (size_t i = 0; i < train->plan.layer_count; i++) {
 		const struct device_layer *layer = &train->plan.layers[i];
 		const struct device_rows output = train_rows(train, &layer->output);
-		result = layer->kind == LAYER_DENSE
-				 ? train_dense_forward(train, i, with_weights, err)
-				 : train_attention_forward(train, i, err);
-		if (result == 0 && layer->averaged.rows > 0)
-			result =
-				CUDA_TRY(err, kernel_average_rows(train_main_stream(train), &output,
-						      train_at(train, layer->averaged.offset)));
+		OR_RETURN(layer->kind == LAYER_DENSE
+				  ? train_dense_forward(train, i, with_weights, err)
+				  : train_attention_forward(train, i, err));
+		if (layer->averaged.rows > 0)
+			CUDA_OR_RETURN(err, kernel_average_rows(train_main_stream(train), &output,
+						    train_at(train, layer->averaged.offset)));
 	}
-	return result;
+	return 0;
 }
 
 /* --- backward --------------------------------------------------------------------------------- */
@@ -211,14 +198,10 @@ static int train_fork_weight_gradient(struct train *train, size_t i, float carry
 		return train_run(train, i, DEVICE_WEIGHT_GRADIENT, carry, 0, err);
 	const unsigned side = train_side_stream(train, i);
 	const struct train_layer *layer = &train->layers[i];
-	int result = CUDA_TRY(err, cudaEventRecord(layer->ready, train_main_stream(train)));
-	if (result == 0)
-		result = CUDA_TRY(err, cudaStreamWaitEvent(train->streams[side], layer->ready, 0));
-	if (result == 0)
-		result = train_run(train, i, DEVICE_WEIGHT_GRADIENT, carry, side, err);
-	if (result == 0)
-		result = CUDA_TRY(err, cudaEventRecord(layer->done, train->streams[side]));
-	return result;
+	CUDA_OR_RETURN(err, cudaEventRecord(layer->ready, train_main_stream(train)));
+	CUDA_OR_RETURN(err, cudaStreamWaitEvent(train->streams[side], layer->ready, 0));
+	OR_RETURN(train_run(train, i, DEVICE_WEIGHT_GRADIENT, carry, side, err));
+	return CUDA_TRY(err, cudaEventRecord(layer->done, train->streams[side]));
 }
 
 static int train_join_weight_gradient(struct train *train, size_t i, struct error *err)
@@ -264,19 +247,17 @@ static int train_dense_backward(struct train *train, size_t i, float carry, stru
 	const struct device_layer *layer = &train->plan.layers[i];
 	const struct device_rows x = train_input_rows(train, i);
 	const struct device_rows dx = train_rows(train, &layer->input_gradient);
-	int result = train_finish_gradient(train, i, carry, err);
-	if (result == 0)
-		result = train_fork_weight_gradient(train, i, carry, err);
-	if (result < 0 || i == 0)
-		return result;
+	OR_RETURN(train_finish_gradient(train, i, carry, err));
+	OR_RETURN(train_fork_weight_gradient(train, i, carry, err));
+	if (i == 0)
+		return 0;
 	/* The buffer that dX goes to was last read for the gradient of weights some layers behind. */
-	result = train_join_weight_gradient(train, i - 1 + train->plan.slots, err);
-	if (result == 0)
-		result = train_run(train, i, DEVICE_INPUT_GRADIENT, 0, 0, err);
-	if (result == 0 && layer->normalised)
-		result = CUDA_TRY(err, kernel_norm_backward(train_main_stream(train), &x, &dx,
-					       train_at(train, layer->norm_scales)));
-	return result;
+	OR_RETURN(train_join_weight_gradient(train, i - 1 + train->plan.slots, err));
+	OR_RETURN(train_run(train, i, DEVICE_INPUT_GRADIENT, 0, 0, err));
+	if (layer->normalised)
+		CUDA_OR_RETURN(err, kernel_norm_backward(train_main_stream(train), &x, &dx,
+					    train_at(train, layer->norm_scales)));
+	return 0;
 }
 
 static int train_attention_backward(struct train *train, size_t i, struct error *err)
@@ -284,32 +265,24 @@ static int train_attention_backward(struct train *train, size_t i, struct error 
 	const struct device_layer *layer = &train->plan.layers[i];
 	const struct heads_task in = train_heads_of(train, layer, &layer->input_gradient);
 	const struct heads_task out = train_heads_of(train, layer, &layer->output_gradient);
-	int result = train_join_weight_gradient(train, i - 1 + train->plan.slots, err);
-	if (result == 0)
-		result = CUDA_TRY(err, kernel_split_heads(train_main_stream(train), &out,
-					       train_at(train, layer->output_gradient.offset),
-					       train_at(train, train->plan.heads_output), 1));
-	if (result == 0)
-		result = train_run(train, i, DEVICE_SCORES_GRADIENT, 0, 0, err);
-	if (result == 0)
-		result = train_run(train, i, DEVICE_VALUE_GRADIENT, 1, 0, err);
-	if (result == 0)
-		result = train_run(train, i, DEVICE_QUERY_GRADIENT, 0, 0, err);
-	if (result == 0)
-		result = train_run(train, i, DEVICE_KEY_GRADIENT, 0, 0, err);
-	if (result == 0)
-		result = CUDA_TRY(err, kernel_join_heads(train_main_stream(train), &in,
-					       train_at(train, train->plan.heads_gradient),
-					       train_at(train, layer->input_gradient.offset), QKV));
-	return result;
+	OR_RETURN(train_join_weight_gradient(train, i - 1 + train->plan.slots, err));
+	CUDA_OR_RETURN(err, kernel_split_heads(train_main_stream(train), &out,
+				    train_at(train, layer->output_gradient.offset),
+				    train_at(train, train->plan.heads_output), 1));
+	OR_RETURN(train_run(train, i, DEVICE_SCORES_GRADIENT, 0, 0, err));
+	OR_RETURN(train_run(train, i, DEVICE_VALUE_GRADIENT, 1, 0, err));
+	OR_RETURN(train_run(train, i, DEVICE_QUERY_GRADIENT, 0, 0, err));
+	OR_RETURN(train_run(train, i, DEVICE_KEY_GRADIENT, 0, 0, err));
+	return CUDA_TRY(err, kernel_join_heads(train_main_stream(train), &in,
+				     train_at(train, train->plan.heads_gradient),
+				     train_at(train, layer->input_gradient.offset), QKV));
 }
 
 /* The side streams end in the first one again. */
 static int train_join_all(struct train *train, struct error *err)
 {
-	int result = 0;
 	size_t joined = 0;
-	for (size_t i = 0; result == 0 && i < train->plan.layer_count; i++) {
+	for (size_t i = 0; i < train->plan.layer_count; i++) {
 		if (train->stream_count < 2 || train->plan.layers[i].kind != LAYER_DENSE)
 			continue;
 		/* Layers go backward: the first one of a stream is its last product. */
@@ -317,9 +290,9 @@ static int train_join_all(struct train *train, struct error *err)
 		if (joined & (size_t)1 << side)
 			continue;
 		joined |= (size_t)1 << side;
-		result = train_join_weight_gradient(train, i, err);
+		OR_RETURN(train_join_weight_gradient(train, i, err));
 	}
-	return result;
+	return 0;
 }
 
 static int train_backward(struct train *train, float carry, struct error *err)
@@ -376,12 +349,12 @@ static int train_take_input(struct train *train, const struct train_batch *batch
 		train->input = batch->data;
 		return 0;
 	}
-	int result = CUDA_TRY(err, kernel_input(train->streams[0], &task));
-	if (result == 0 && used < all)
-		result = CUDA_TRY(
+	CUDA_OR_RETURN(err, kernel_input(train->streams[0], &task));
+	if (used < all)
+		CUDA_OR_RETURN(
 			err, kernel_fill(train->streams[0], own + used * element_bytes(input->type),
 				     input->type, all - used, 0));
-	return result;
+	return 0;
 }
 
 static int train_score(struct train *train, const struct train_batch *batch, struct error *err)
@@ -393,15 +366,14 @@ static int train_score(struct train *train, const struct train_batch *batch, str
 	const float scale = train->loss_scale / (float)((double)batch->size * last->m);
 	struct device_rows logits = train_rows(train, &last->output);
 	logits.samples = batch->size;
-	int result = CUDA_TRY(
+	CUDA_OR_RETURN(
 		err, kernel_softmax_cross_entropy(train->streams[0], &logits, batch->labels, scale,
 			     train_at(train, plan->losses), train_at(train, plan->loss)));
-	if (result == 0 && used < all)
-		result = CUDA_TRY(
-			err, kernel_fill(train->streams[0],
-				     (char *)logits.data + used * element_bytes(logits.type),
-				     logits.type, all - used, 0));
-	return result;
+	if (used < all)
+		CUDA_OR_RETURN(err, kernel_fill(train->streams[0],
+					    (char *)logits.data + used * element_bytes(logits.type),
+					    logits.type, all - used, 0));
+	return 0;
 }
 
 int train_gradients(
@@ -450,13 +422,10 @@ int train_update(struct train *train, unsigned steps, struct error *err)
 		.step = train_at(train, plan->optimizer_step),
 		.skip = checked ? train_at(train, plan->skip) : NULL,
 	};
-	int result = 0;
 	if (checked)
-		result = CUDA_TRY(
+		CUDA_OR_RETURN(
 			err, kernel_find_nonfinite(train->streams[0], task.gradients, task.count,
 				     train_at(train, plan->skip), train_at(train, plan->partials)));
-	if (result < 0)
-		return result;
 	return plan->options.rule == STEP_OPTIMIZER_ADAM
 		       ? CUDA_TRY(err, kernel_adam(train->streams[0], &task))
 		       : CUDA_TRY(err, kernel_sgd(train->streams[0], &task));
@@ -483,12 +452,10 @@ int train_statistics(struct train *train, unsigned steps, double *out, struct er
 		.gradient_factor = 1 / ((double)train->loss_scale * steps),
 	};
 	task.out = out;
-	int result = CUDA_TRY(
+	CUDA_OR_RETURN(
 		err, kernel_gradient_statistics(train->streams[0], train_at(train, plan->gradients),
 			     plan->parameters, sums, partials));
-	if (result == 0)
-		result = CUDA_TRY(err, kernel_activation_statistics(train->streams[0], &watched,
-					       sums + GRADIENT_STATISTICS, partials));
-	return result < 0 ? result
-			  : CUDA_TRY(err, kernel_finish_statistics(train->streams[0], &task));
+	CUDA_OR_RETURN(err, kernel_activation_statistics(train->streams[0], &watched,
+				    sums + GRADIENT_STATISTICS, partials));
+	return CUDA_TRY(err, kernel_finish_statistics(train->streams[0], &task));
 }
