@@ -57,21 +57,16 @@ static int session_check_memory(const struct cuda_options *options, struct error
 static int session_allocate(struct cuda_session *session, struct error *err)
 {
 	const uint64_t samples = session_samples_bytes(&session->options);
-	void *memory = NULL;
-	int code = CUDA_TRY(err, cudaMalloc(&memory, STATISTICS * sizeof *session->statistics));
-	session->statistics = memory;
-	if (!code && samples > 0)
-		code = CUDA_TRY(err, cudaMalloc(&session->augmented, samples));
-	/* The part that a smaller batch leaves unwritten is computed too, though its results are ignored. */
-	if (!code && samples > 0)
-		code = CUDA_TRY(err, cudaMemset(session->augmented, 0, samples));
-	memory = NULL;
-	if (!code)
-		code = CUDA_TRY(
-			err, cudaHostAlloc(&memory, session->room * sizeof *session->readbacks,
-				     cudaHostAllocDefault));
-	session->readbacks = memory;
-	return code;
+	CUDA_OR_RETURN(err, cudaMalloc((void **)&session->statistics,
+				    STATISTICS * sizeof *session->statistics));
+	if (samples > 0) {
+		CUDA_OR_RETURN(err, cudaMalloc(&session->augmented, samples));
+		/* The part that a smaller batch leaves unwritten is computed too, though its results are ignored. */
+		CUDA_OR_RETURN(err, cudaMemset(session->augmented, 0, samples));
+	}
+	return CUDA_TRY(
+		err, cudaHostAlloc((void **)&session->readbacks,
+			     session->room * sizeof *session->readbacks, cudaHostAllocDefault));
 }
 
 /* --- streams and events ----------------------------------------------------------------------- */
@@ -113,8 +108,6 @@ static void session_close_flight(struct flight *flight)
 		release_event(events[i]);
 }
 
-/* --- the exchange of gradients between devices: this session's part (device_group.h does it, through NCCL) --- */
-
 /* Joins options.group, where there is one, and exchanges once what a step will, so that no timed step is the first; all its
  * sessions at the same time, their gradients zeros. */
 static int exchange_join(struct cuda_session *session, struct error *err)
@@ -122,35 +115,13 @@ static int exchange_join(struct cuda_session *session, struct error *err)
 	const struct cuda_options *options = &session->options;
 	if (!options->group)
 		return 0;
-	const int code =
-		group_join(options->group, options->rank, (int)options->device, options->stop, err);
-	session->joined = code == 0;
-	if (code)
-		return code;
+	OR_RETURN(group_join(
+		options->group, options->rank, (int)options->device, options->stop, err));
+	session->joined = true;
 	size_t count;
 	float *gradients = train_gradient_array(session->train, &count);
 	return group_warm_up(
 		options->group, options->rank, gradients, count, session->streams[0], err);
-}
-
-/* This session will not go on: the others need not wait for it. */
-static void exchange_fail(struct cuda_session *session)
-{
-	if (session->options.group)
-		group_fail(session->options.group);
-}
-
-/* Before anything is freed or waited for. */
-static void exchange_leave(struct cuda_session *session)
-{
-	if (session->joined)
-		group_leave(session->options.group, session->options.rank);
-	session->joined = false;
-}
-
-static bool exchange_deterministic(const struct cuda_session *session)
-{
-	return !session->joined || group_is_deterministic(session->options.group);
 }
 
 /* --- opening ---------------------------------------------------------------------------------- */
@@ -187,7 +158,7 @@ static int session_open_parts(struct cuda_session *session, struct error *err)
 	OR_RETURN(session_allocate(session, err));
 	OR_RETURN(session_open_flights(session, err));
 	OR_RETURN(device_clock_open(&session->clock, err));
-	OR_RETURN(staging_open(&session->staging, options, &session->clock, err));
+	OR_RETURN(staging_open(session, err));
 	OR_RETURN(records_open(session, err));
 	return train_open(&session->train, options, session->streams, err);
 }
@@ -211,10 +182,10 @@ int session_open(struct cuda_session **out, const struct cuda_options *options, 
 	 * here. */
 	if (!code)
 		code = CUDA_TRY(err, cudaDeviceSynchronize());
-	if (code)
-		exchange_fail(session);
-	else
+	if (!code)
 		code = exchange_join(session, err);
+	else if (options->group)
+		group_fail(options->group);
 	if (code) {
 		session_close(session);
 		return code;
@@ -276,9 +247,10 @@ void session_close(struct cuda_session *session)
 		(void)prctl(PR_SET_TIMERSLACK, session->timer_slack_ns, 0, 0, 0);
 	(void)cudaSetDevice((int)session->options.device);
 	/* Not earlier: by now the step has reported what went wrong, so the others' "another device failed" comes after it. */
-	if (session->broken)
-		exchange_fail(session);
-	exchange_leave(session);
+	if (session->broken && session->options.group)
+		group_fail(session->options.group);
+	if (session->joined)
+		group_leave(session->options.group, session->options.rank);
 	/* Freeing waits for the device: a hanging one keeps its memory. */
 	if (session_drain(session))
 		session_free_all(session);
@@ -298,8 +270,8 @@ void session_describe(const struct cuda_session *session, struct cuda_descriptio
 	*out = (struct cuda_description){
 		.flops_per_sample = train_flops_per_sample(session->train),
 		.device_bytes = session_device_bytes(options),
-		.deterministic =
-			train_deterministic(session->train) && exchange_deterministic(session),
+		.deterministic = train_deterministic(session->train) &&
+				 (!session->joined || group_is_deterministic(options->group)),
 		.clock_map_error_ns = device_clock_error_ns((struct device_clock *)&session->clock),
 	};
 	(void)snprintf(out->text, sizeof out->text,
@@ -315,21 +287,4 @@ int session_pin(struct cuda_session *session, void *memory, size_t bytes, struct
 {
 	CUDA_OR_RETURN(err, cudaSetDevice((int)session->options.device));
 	return pins_add(&session->pins, memory, bytes, err);
-}
-
-int session_upload(struct cuda_session *session, unsigned place, const struct batch_view *batch,
-	struct error *err)
-{
-	return staging_upload(&session->staging, place, batch, err);
-}
-
-int session_upload_finish(
-	struct cuda_session *session, unsigned place, struct upload_result *out, struct error *err)
-{
-	return staging_upload_finish(&session->staging, place, out, err);
-}
-
-bool session_upload_finished(struct cuda_session *session, unsigned place)
-{
-	return staging_upload_finished(&session->staging, place);
 }

@@ -86,7 +86,7 @@ static int step_make_samples(struct cuda_session *session, const struct staging_
 	const struct cuda_options *options = &session->options;
 	const struct augment_task task = {
 		.bytes = place->data,
-		.pictures = staging_pictures(&session->staging, place),
+		.pictures = (const void *)(place->words + session->staging.pictures_at),
 		.count = size,
 		.size = options->picture_size,
 		.antialias = options->antialias,
@@ -109,7 +109,7 @@ static int enqueue_gradients(struct cuda_session *session, const struct staging_
 	}
 	const struct train_batch batch = {
 		.data = augments ? session->augmented : place->data,
-		.labels = staging_labels(place),
+		.labels = (const void *)place->words,
 		.size = size,
 	};
 	return train_gradients(session->train, &batch, carry, err);
@@ -369,7 +369,7 @@ static int step_bring_batch(struct cuda_session *session, const struct flight *f
 	OR_RETURN(step_mark(flight->begin, session, err));
 	if (!plan->on_host)
 		return 0;
-	OR_RETURN(staging_copy(&session->staging, plan->place, batch, session->streams[0], err));
+	OR_RETURN(staging_copy(session, plan->place, batch, session->streams[0], err));
 	return step_mark(flight->copied, session, err);
 }
 
@@ -524,7 +524,7 @@ int session_launch(struct cuda_session *session, const struct batch_view *batch,
 	OR_RETURN(step_use_device(session, batch->index, err));
 	/* What was uploaded was checked then; its host memory may hold another batch by now. */
 	if (batch->place == BATCH_ON_HOST)
-		OR_RETURN(staging_check(&session->staging, batch, err));
+		OR_RETURN(staging_check(&session->options, batch, err));
 	OR_RETURN(step_check_place(session, batch, err));
 	if (session->launched - session->finished >= session->room)
 		return error_set(
