@@ -58,6 +58,11 @@ static uint64_t deadline_least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+static uint64_t deadline_later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 static uint64_t deadline_clamp(uint64_t value, uint64_t low, uint64_t high)
 {
 	return value < low ? low : deadline_least(value, high);
@@ -104,25 +109,20 @@ void deadline_learn(struct deadline *deadline, uint64_t lateness_ns)
 		deadline_clamp(deadline->margin_ns, DEADLINE_MARGIN_MIN_NS, DEADLINE_MARGIN_MAX_NS);
 }
 
-static bool deadline_stopped(const atomic_bool *stop)
+static bool emulated_stopped(const atomic_bool *stop)
 {
 	return stop && atomic_load_explicit(stop, memory_order_relaxed);
-}
-
-/* Sleeps until wake_ns in slices; the time at the end.  Stops between slices. */
-static uint64_t deadline_sleep_in_slices(uint64_t now, uint64_t wake_ns, const atomic_bool *stop)
-{
-	while (now < wake_ns && !deadline_stopped(stop)) {
-		clock_sleep_until_ns(deadline_least(wake_ns, now + SLICE_NS));
-		now = clock_now_ns();
-	}
-	return now;
 }
 
 /* Sleeps until wake_ns, or less long: *stop (may be NULL) is looked at every 100 ms.  The time at the end. */
 static uint64_t deadline_sleep(uint64_t wake_ns, const atomic_bool *stop)
 {
-	return deadline_sleep_in_slices(clock_now_ns(), wake_ns, stop);
+	uint64_t now = clock_now_ns();
+	while (now < wake_ns && !emulated_stopped(stop)) {
+		clock_sleep_until_ns(deadline_least(wake_ns, now + SLICE_NS));
+		now = clock_now_ns();
+	}
+	return now;
 }
 
 /* Returns at deadline_ns or as soon as possible after it, never before, with the time it then is;
@@ -136,8 +136,8 @@ static uint64_t deadline_wait(struct deadline *deadline, uint64_t deadline_ns, u
 		/* A core that slept for long is in a deeper idle state: wake it early once, so that
 		 * the lateness that matters is that of a short sleep, however long the step is. */
 		if (now + 2 * APPROACH_NS < wake_ns)
-			now = deadline_sleep_in_slices(now, wake_ns - APPROACH_NS, stop);
-		now = deadline_sleep_in_slices(now, wake_ns, stop);
+			(void)deadline_sleep(wake_ns - APPROACH_NS, stop);
+		now = deadline_sleep(wake_ns, stop);
 		if (now < wake_ns)
 			return now;
 		deadline_learn(deadline, now - wake_ns);
@@ -162,42 +162,25 @@ struct emulated_group {
 	struct emulated_exchange results[2]; /* by round % 2 */
 };
 
-static int emulated_group_open_condition(struct emulated_group *group)
-{
-	pthread_condattr_t attributes;
-	int code = pthread_condattr_init(&attributes);
-	if (code)
-		return code;
-	(void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	code = pthread_cond_init(&group->complete, &attributes);
-	(void)pthread_condattr_destroy(&attributes);
-	return code;
-}
-
 int emulated_group_open(struct emulated_group **out, unsigned count)
 {
 	struct emulated_group *group = calloc(1, sizeof *group);
-	*out = NULL;
+	pthread_condattr_t attributes;
+	*out = group;
 	if (!group)
 		return -ENOMEM;
 	group->count = count;
-	int code = emulated_group_open_condition(group);
-	if (code) {
-		free(group);
-		return -code;
-	}
-	code = pthread_mutex_init(&group->lock, NULL);
-	if (code) {
-		(void)pthread_cond_destroy(&group->complete);
-		free(group);
-		return -code;
-	}
-	*out = group;
+	(void)pthread_condattr_init(&attributes);
+	(void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&group->complete, &attributes);
+	(void)pthread_condattr_destroy(&attributes);
+	(void)pthread_mutex_init(&group->lock, NULL);
 	return 0;
 }
 
-void emulated_group_close(struct emulated_group *group)
+void emulated_group_close(void *own)
 {
+	struct emulated_group *group = own;
 	if (!group)
 		return;
 	(void)pthread_mutex_destroy(&group->lock);
@@ -205,25 +188,11 @@ void emulated_group_close(struct emulated_group *group)
 	free(group);
 }
 
-static bool emulated_group_stopped(const atomic_bool *stop)
-{
-	return stop && atomic_load_explicit(stop, memory_order_relaxed);
-}
-
-static void emulated_group_wait_until(struct emulated_group *group, uint64_t deadline_ns)
-{
-	const struct timespec deadline = {
-		.tv_sec = (time_t)(deadline_ns / NS_PER_S),
-		.tv_nsec = (long)(deadline_ns % NS_PER_S),
-	};
-	(void)pthread_cond_timedwait(&group->complete, &group->lock, &deadline);
-}
-
 /* The lock is held.  True: the round is complete. */
 static bool emulated_group_await_round(struct emulated_group *group, uint64_t round,
 	uint64_t computed_ns, const atomic_bool *stop, const struct group_watch *watch)
 {
-	while (group->round == round && !emulated_group_stopped(stop)) {
+	while (group->round == round && !emulated_stopped(stop)) {
 		const uint64_t now = clock_now_ns();
 		uint64_t until = now + LOOK_NS;
 		if (watch && now >= computed_ns) {
@@ -232,14 +201,13 @@ static bool emulated_group_await_round(struct emulated_group *group, uint64_t ro
 		} else if (watch && computed_ns < until) {
 			until = computed_ns;
 		}
-		emulated_group_wait_until(group, until);
+		const struct timespec deadline = {
+			.tv_sec = (time_t)(until / NS_PER_S),
+			.tv_nsec = (long)(until % NS_PER_S),
+		};
+		(void)pthread_cond_timedwait(&group->complete, &group->lock, &deadline);
 	}
 	return group->round != round;
-}
-
-static uint64_t emulated_group_later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
 }
 
 static void emulated_group_complete_round(struct emulated_group *group)
@@ -260,8 +228,8 @@ bool emulated_group_meet(struct emulated_group *group, uint64_t computed_ns, uin
 {
 	(void)pthread_mutex_lock(&group->lock);
 	const uint64_t round = group->round;
-	group->latest_ns = emulated_group_later(computed_ns, group->latest_ns);
-	group->longest_ns = emulated_group_later(exchange_ns, group->longest_ns);
+	group->latest_ns = deadline_later(computed_ns, group->latest_ns);
+	group->longest_ns = deadline_later(exchange_ns, group->longest_ns);
 	if (++group->arrived == group->count)
 		emulated_group_complete_round(group);
 	const bool complete = emulated_group_await_round(group, round, computed_ns, stop, watch);
@@ -288,20 +256,14 @@ struct emulated {
 	int timer_slack_ns; /* the thread's own, to be put back */
 };
 
-static bool emulated_is_device(const char *name)
+/* NULL: any device, any model. */
+static const struct emulated_step *emulated_find_step(const char *device, const char *model)
 {
 	for (size_t i = 0; i < emulated_step_count; i++)
-		if (strcmp(emulated_steps[i].device, name) == 0)
-			return true;
-	return false;
-}
-
-static bool emulated_is_model(const char *name)
-{
-	for (size_t i = 0; i < emulated_step_count; i++)
-		if (strcmp(emulated_steps[i].model, name) == 0)
-			return true;
-	return model_find(name) != NULL;
+		if ((!device || strcmp(emulated_steps[i].device, device) == 0) &&
+			(!model || strcmp(emulated_steps[i].model, model) == 0))
+			return &emulated_steps[i];
+	return NULL;
 }
 
 static int emulated_refuse_device(const char *word, struct error *err)
@@ -326,15 +288,6 @@ static int emulated_refuse_model(const char *word, struct error *err)
 	for (const struct model *const *model = model_list; *model; model++)
 		count = backend_add_name(names, count, BACKEND_NAMES_MAX, (*model)->name);
 	return backend_refuse_name(err, "model", word, names, count);
-}
-
-static const struct emulated_step *emulated_find_step(const char *device, const char *model)
-{
-	for (size_t i = 0; i < emulated_step_count; i++)
-		if (strcmp(emulated_steps[i].device, device) == 0 &&
-			strcmp(emulated_steps[i].model, model) == 0)
-			return &emulated_steps[i];
-	return NULL;
 }
 
 /* "NVIDIA A100-SXM4-80GB" is a100; a slice of a device (MIG) is not in the table. */
@@ -381,17 +334,6 @@ static int emulated_refuse_pair(const char *device, const char *model, struct er
 		model, device, others);
 }
 
-/* A bandwidth says nothing of gradients of unknown size. */
-static int emulated_exchange_is_known(const struct config *config, struct error *err)
-{
-	if (config_integer(config, KEY_STEP_DEVICES) < 2 ||
-		config_real(config, KEY_SYNC_BANDWIDTH) <= 0 || backend_gradient_bytes(config) > 0)
-		return 0;
-	return error_set(err, -EINVAL,
-		"sync.bandwidth: the size of the gradients of model '%s' is unknown; set sync.latency alone, or use a model of `mlbench list models`",
-		config_text(config, KEY_STEP_MODEL));
-}
-
 /* Keys that change a real device's step but not an emulated one.  The first that is set; KEY_COUNT: none. */
 enum key_id emulated_ignores(const struct config *config)
 {
@@ -416,9 +358,10 @@ static int emulated_validate(const struct config *config, struct error *err)
 		return error_set(err, -EINVAL,
 			"step.%s has no effect on an emulated step; remove it, or set step.backend = cuda",
 			config_keys[ignored].name);
-	if (!timed && !emulated_is_device(device))
+	const bool custom = timed && strcmp(model, backend_custom_name) == 0;
+	if (!timed && !emulated_find_step(device, NULL))
 		return emulated_refuse_device(device, err);
-	if (!emulated_is_model(model) && !(timed && strcmp(model, backend_custom_name) == 0))
+	if (!custom && !emulated_find_step(NULL, model) && !model_find(model))
 		return emulated_refuse_model(model, err);
 	if (!timed && !emulated_find_step(device, model))
 		return emulated_refuse_pair(device, model, err);
@@ -427,7 +370,14 @@ static int emulated_validate(const struct config *config, struct error *err)
 			"step.time = %s: these points give a negative time at batch.size = %lld; add a point near that size",
 			config_text(config, KEY_STEP_TIME),
 			(long long)config_integer(config, KEY_BATCH_SIZE));
-	return emulated_exchange_is_known(config, err);
+	/* A bandwidth says nothing of gradients of unknown size. */
+	if (config_integer(config, KEY_STEP_DEVICES) > 1 &&
+		config_real(config, KEY_SYNC_BANDWIDTH) > 0 &&
+		!(backend_gradient_bytes(config) > 0))
+		return error_set(err, -EINVAL,
+			"sync.bandwidth: the size of the gradients of model '%s' is unknown; set sync.latency alone, or use a model of `mlbench list models`",
+			model);
+	return 0;
 }
 
 static void emulated_describe(struct emulated *emulated, const struct emulated_step *published)
@@ -459,47 +409,29 @@ static void emulated_describe(struct emulated *emulated, const struct emulated_s
 		config_text(config, KEY_STEP_MODEL), time, jitter, devices);
 }
 
-static double emulated_model_flops(const struct backend *backend)
-{
-	const struct model *model = model_find(config_text(backend->config, KEY_STEP_MODEL));
-	const struct model_shape shape = {backend->sample_elements, backend->class_count};
-	return model ? model_training_flops_at(model, shape) : 0;
-}
-
-/* Per full batch; *published is NULL when the time is the user's own. */
-static int emulated_nominal_time(const struct backend *backend,
-	const struct emulated_step **published, double *ns, struct error *err)
-{
-	const struct config *config = backend->config;
-	const char *device = config_text(config, KEY_STEP_DEVICE);
-	const char *model = config_text(config, KEY_STEP_MODEL);
-	*published = NULL;
-	*ns = config_step_time(config, backend->batch_size);
-	if (*ns > 0)
-		return 0;
-	const struct emulated_step *step = emulated_find_step(device, model);
-	if (!step)
-		return emulated_refuse_pair(device, model, err);
-	*published = step;
-	*ns = step->seconds * (double)NS_PER_S / step->batch * backend->batch_size;
-	return 0;
-}
-
 static int emulated_open(struct backend *backend, struct error *err)
 {
 	struct emulated *emulated = (struct emulated *)backend;
 	const struct config *config = backend->config;
-	const struct emulated_step *published;
-	const int result =
-		emulated_nominal_time(backend, &published, &backend->nominal_step_ns, err);
-	if (result < 0)
-		return result;
+	const char *device = config_text(config, KEY_STEP_DEVICE);
+	const char *name = config_text(config, KEY_STEP_MODEL);
+	const struct emulated_step *published = NULL; /* where the time is the user's own */
+	backend->nominal_step_ns = config_step_time(config, backend->batch_size);
+	if (!(backend->nominal_step_ns > 0)) {
+		published = emulated_find_step(device, name);
+		if (!published)
+			return emulated_refuse_pair(device, name, err);
+		backend->nominal_step_ns = published->seconds * (double)NS_PER_S /
+					   published->batch * backend->batch_size;
+	}
+	const struct model *model = model_find(name);
+	const struct model_shape shape = {backend->sample_elements, backend->class_count};
+	backend->flops_per_sample = model ? model_training_flops_at(model, shape) : 0;
 	const double jitter = config_real(config, KEY_STEP_JITTER);
 	emulated->jitter_sigma = sqrt(log1p(jitter * jitter));
 	emulated->seed = (uint64_t)config_integer(config, KEY_RUN_SEED);
 	emulated->exchange_ns = backend->device_count > 1 ? backend_exchange_ns(config) : 0;
 	backend->emulated = true;
-	backend->flops_per_sample = emulated_model_flops(backend);
 	emulated_describe(emulated, published);
 
 	/* The default slack of 50 us is a delay that the learned margin could not take back. */
@@ -592,11 +524,6 @@ static int emulated_open_group(
 	return code ? error_set_errno(err, -code, "cannot make a group of %u devices", count) : 0;
 }
 
-static void emulated_close_group(void *own)
-{
-	emulated_group_close(own);
-}
-
 static void emulated_close(struct backend *backend)
 {
 	const struct emulated *emulated = (const struct emulated *)backend;
@@ -614,5 +541,5 @@ const struct backend_ops emulated_backend_ops = {
 	.close = emulated_close,
 	.validate = emulated_validate,
 	.group_open = emulated_open_group,
-	.group_close = emulated_close_group,
+	.group_close = emulated_group_close,
 };

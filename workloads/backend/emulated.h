@@ -58,7 +58,8 @@ void deadline_learn(struct deadline *deadline, uint64_t lateness_ns);
 struct emulated_group;
 
 int emulated_group_open(struct emulated_group **out, unsigned count);
-void emulated_group_close(struct emulated_group *group); /* NULL is fine */
+void emulated_group_close(
+	void *group); /* a struct emulated_group, as backend_ops has it; NULL is fine */
 
 /* A device, once a step: its gradients are ready at computed_ns, which may be to come, and exchanging them takes
  * exchange_ns (the longest that any device announces counts).  Returns when all devices have said theirs, with the times at

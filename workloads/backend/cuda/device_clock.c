@@ -20,9 +20,9 @@ static const double NS_PER_MILLISECOND = 1e6; /* cudaEventElapsedTime gives ms *
 int device_clock_between(cudaEvent_t begin, cudaEvent_t end, uint64_t *device_ns, struct error *err)
 {
 	float ms = 0;
-	const int code = CUDA_TRY(err, cudaEventElapsedTime(&ms, begin, end));
+	CUDA_OR_RETURN(err, cudaEventElapsedTime(&ms, begin, end));
 	*device_ns = ms > 0 ? (uint64_t)llround((double)ms * NS_PER_MILLISECOND) : 0;
-	return code;
+	return 0;
 }
 
 /* --- taking a stamp: the step thread ---------------------------------------------------------- */
@@ -41,9 +41,7 @@ static int clock_bracket_event(const struct device_clock *clock, cudaEvent_t eve
 	uint64_t patience_ns, struct bracket *out, struct error *err)
 {
 	out->begin_ns = clock_now_ns();
-	const int code = CUDA_TRY(err, cudaEventRecord(event, clock->stream));
-	if (code)
-		return code;
+	CUDA_OR_RETURN(err, cudaEventRecord(event, clock->stream));
 	const uint64_t until_ns = out->begin_ns + patience_ns;
 	for (;;) {
 		const cudaError_t look = wait_look(event);
@@ -81,15 +79,14 @@ static int clock_take_bracket(struct device_clock *clock, const struct effort *e
 /* Since the first stamp, by the last one. */
 static int clock_chain(const struct device_clock *clock, double *device_ns, struct error *err)
 {
+	const size_t last = clock->newest % DEVICE_CLOCK_STAMPS;
+	float ms = 0;
 	*device_ns = 0;
 	if (clock->newest == 0)
 		return 0;
-	const size_t last = clock->newest % DEVICE_CLOCK_STAMPS;
-	float ms = 0;
-	const int code = CUDA_TRY(
-		err, cudaEventElapsedTime(&ms, clock->stamps[last].event, clock->tries[0]));
+	CUDA_OR_RETURN(err, cudaEventElapsedTime(&ms, clock->stamps[last].event, clock->tries[0]));
 	*device_ns = clock->stamps[last].device_ns + (double)ms * NS_PER_MILLISECOND;
-	return code;
+	return 0;
 }
 
 static void clock_publish(
@@ -138,12 +135,12 @@ int device_clock_open(struct device_clock *clock, struct error *err)
 	if (no_lock)
 		return error_set_errno(err, no_lock, "cuda: cannot create a lock");
 	clock->has_lock = true;
-	int code = CUDA_TRY(err, cudaStreamCreateWithFlags(&clock->stream, cudaStreamNonBlocking));
-	for (size_t i = 0; i < DEVICE_CLOCK_STAMPS && !code; i++)
-		code = CUDA_TRY(err, cudaEventCreate(&clock->stamps[i].event));
-	for (size_t i = 0; i < 2 && !code; i++)
-		code = CUDA_TRY(err, cudaEventCreate(&clock->tries[i]));
-	return code ? code : clock_take_stamp(clock, &at_the_beginning, err);
+	CUDA_OR_RETURN(err, cudaStreamCreateWithFlags(&clock->stream, cudaStreamNonBlocking));
+	for (size_t i = 0; i < DEVICE_CLOCK_STAMPS; i++)
+		CUDA_OR_RETURN(err, cudaEventCreate(&clock->stamps[i].event));
+	for (size_t i = 0; i < 2; i++)
+		CUDA_OR_RETURN(err, cudaEventCreate(&clock->tries[i]));
+	return clock_take_stamp(clock, &at_the_beginning, err);
 }
 
 void device_clock_close(struct device_clock *clock)

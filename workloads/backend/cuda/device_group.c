@@ -56,17 +56,6 @@ static struct {
 } nccl_library = {.once = PTHREAD_ONCE_INIT};
 
 /* A pointer to a function is not one to data in C: it is copied byte by byte. */
-static bool nccl_look_up(void *handle, const char *name, void *function, size_t size)
-{
-	void *const symbol = dlsym(handle, name);
-	memcpy(function, &symbol, size);
-	if (symbol)
-		return true;
-	(void)snprintf(nccl_library.why, sizeof nccl_library.why, "%s is too old: it has no %s",
-		nccl_library_name, name);
-	return false;
-}
-
 static bool nccl_look_up_all(void *handle)
 {
 	struct nccl *f = &nccl_library.functions;
@@ -82,9 +71,15 @@ static bool nccl_look_up_all(void *handle)
 		{"ncclAllReduce", &f->all_reduce},
 		{"ncclGetErrorString", &f->get_error_string},
 	};
-	for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
-		if (!nccl_look_up(handle, wanted[i].name, wanted[i].function, sizeof(void *)))
+	for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+		void *const symbol = dlsym(handle, wanted[i].name);
+		memcpy(wanted[i].function, &symbol, sizeof symbol);
+		if (!symbol) {
+			(void)snprintf(nccl_library.why, sizeof nccl_library.why,
+				"%s is too old: it has no %s", nccl_library_name, wanted[i].name);
 			return false;
+		}
+	}
 	return true;
 }
 
@@ -141,23 +136,6 @@ __attribute__((format(printf, 4, 5))) static int nccl_fail(
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-static int group_open_locks(struct cuda_group *group, struct error *err)
-{
-	pthread_condattr_t attributes;
-	int code = pthread_condattr_init(&attributes);
-	if (!code) {
-		(void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-		code = pthread_cond_init(&group->changed, &attributes);
-		(void)pthread_condattr_destroy(&attributes);
-	}
-	if (!code) {
-		code = pthread_mutex_init(&group->lock, NULL);
-		if (code)
-			(void)pthread_cond_destroy(&group->changed);
-	}
-	return code ? error_set_errno(err, code, "cuda: cannot create a group of devices") : 0;
-}
-
 int group_open(struct cuda_group **out, unsigned count, struct error *err)
 {
 	char why[ERROR_TEXT_BYTES / 2];
@@ -175,15 +153,16 @@ int group_open(struct cuda_group **out, unsigned count, struct error *err)
 	group->nccl = nccl;
 	group->count = count;
 	const ncclResult_t result = nccl->get_unique_id(&group->id);
-	int code = result == ncclSuccess ? 0
-					 : nccl_fail(err, nccl, result,
-						   "identifying a group of %u devices", count);
-	if (!code)
-		code = group_open_locks(group, err);
-	if (code) {
+	if (result != ncclSuccess) {
 		free(group);
-		return code;
+		return nccl_fail(err, nccl, result, "identifying a group of %u devices", count);
 	}
+	pthread_condattr_t attributes;
+	(void)pthread_condattr_init(&attributes);
+	(void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&group->changed, &attributes);
+	(void)pthread_condattr_destroy(&attributes);
+	(void)pthread_mutex_init(&group->lock, NULL);
 	*out = group;
 	return 0;
 }

@@ -50,15 +50,13 @@ bool group_is_deterministic(const struct cuda_group *group);
 
 /* NCCL, opened at run time: a node with one device needs none.  Only the functions that are used. */
 struct nccl {
-	ncclResult_t (*get_version)(int *version);
-	ncclResult_t (*get_unique_id)(ncclUniqueId *id);
-	ncclResult_t (*comm_init_rank_config)(
-		ncclComm_t *comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t *config);
-	ncclResult_t (*comm_get_async_error)(ncclComm_t comm, ncclResult_t *result);
-	ncclResult_t (*comm_abort)(ncclComm_t comm);
-	ncclResult_t (*all_reduce)(const void *from, void *to, size_t count, ncclDataType_t type,
-		ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
-	const char *(*get_error_string)(ncclResult_t result);
+	__typeof__(ncclGetVersion) *get_version;
+	__typeof__(ncclGetUniqueId) *get_unique_id;
+	__typeof__(ncclCommInitRankConfig) *comm_init_rank_config;
+	__typeof__(ncclCommGetAsyncError) *comm_get_async_error;
+	__typeof__(ncclCommAbort) *comm_abort;
+	__typeof__(ncclAllReduce) *all_reduce;
+	__typeof__(ncclGetErrorString) *get_error_string;
 };
 
 /* The library, opened once for the process; NULL: why (room bytes) says what is missing.  Any thread. */

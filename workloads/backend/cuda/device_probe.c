@@ -33,19 +33,21 @@ void probing_lack(struct probing *probing, const char *format, ...)
 	va_end(args);
 }
 
-struct quantity *probing_add(struct probing *probing, const char *format, ...)
+bool probing_add(struct probing *probing, probing_visitor *visit, const void *what,
+	struct cuda_probe_series *series, const char *format, ...)
 {
 	if (probing->quantity_count == PROBING_QUANTITIES_MAX) {
 		probing_lack(
 			probing, "quantities beyond the first %d: no room", PROBING_QUANTITIES_MAX);
-		return NULL;
+		return false;
 	}
 	struct quantity *quantity = &probing->quantities[probing->quantity_count++];
+	*quantity = (struct quantity){.visit = visit, .what = what, .series = series};
 	va_list args;
 	va_start(args, format);
 	(void)vsnprintf(quantity->name, sizeof quantity->name, format, args);
 	va_end(args);
-	return quantity;
+	return true;
 }
 
 bool probing_stopped(const struct probing *probing)
@@ -57,27 +59,22 @@ bool probing_stopped(const struct probing *probing)
 static int probing_put(struct probing *probing, probing_work *work, const void *what,
 	unsigned count, struct error *err)
 {
-	int code = 0;
-	for (unsigned i = 0; i < count && code == 0; i++)
-		code = work(probing, what, err);
-	return code;
+	for (unsigned i = 0; i < count; i++)
+		OR_RETURN(work(probing, what, err));
+	return 0;
 }
 
 int probing_device_ns(struct probing *probing, probing_work *work, const void *what, unsigned count,
 	double *ns, struct error *err)
 {
 	float ms = 0;
-	int code = CUDA_TRY(err, cudaEventRecord(probing->begin, probing->stream));
-	if (code == 0)
-		code = probing_put(probing, work, what, count, err);
-	if (code == 0)
-		code = CUDA_TRY(err, cudaEventRecord(probing->end, probing->stream));
-	if (code == 0)
-		code = CUDA_TRY(err, cudaEventSynchronize(probing->end));
-	if (code == 0)
-		code = CUDA_TRY(err, cudaEventElapsedTime(&ms, probing->begin, probing->end));
+	CUDA_OR_RETURN(err, cudaEventRecord(probing->begin, probing->stream));
+	OR_RETURN(probing_put(probing, work, what, count, err));
+	CUDA_OR_RETURN(err, cudaEventRecord(probing->end, probing->stream));
+	CUDA_OR_RETURN(err, cudaEventSynchronize(probing->end));
+	CUDA_OR_RETURN(err, cudaEventElapsedTime(&ms, probing->begin, probing->end));
 	*ns = (double)ms * (double)NS_PER_MS / count;
-	return code;
+	return 0;
 }
 
 /* The host's time for one of them, the wait for the last included. */
@@ -85,20 +82,19 @@ static int probing_host_ns(struct probing *probing, probing_work *work, const vo
 	unsigned count, double *ns, struct error *err)
 {
 	const uint64_t begin = clock_now_ns();
-	int code = probing_put(probing, work, what, count, err);
-	if (code == 0)
-		code = CUDA_TRY(err, cudaStreamSynchronize(probing->stream));
+	OR_RETURN(probing_put(probing, work, what, count, err));
+	CUDA_OR_RETURN(err, cudaStreamSynchronize(probing->stream));
 	*ns = (double)(clock_now_ns() - begin) / count;
-	return code;
+	return 0;
 }
 
 int probing_slot_ns(struct probing *probing, probing_clock *clock, probing_work *work,
 	const void *what, double *ns, struct error *err)
 {
-	int code = clock(probing, work, what, 1, ns, err);
+	OR_RETURN(clock(probing, work, what, 1, ns, err));
 	const double fit = probing->slot_ns / fmax(*ns, 1);
 	const unsigned count = fit < 1 ? 1 : fit > RUNS_MOST ? RUNS_MOST : (unsigned)fit;
-	return code ? code : clock(probing, work, what, count, ns, err);
+	return clock(probing, work, what, count, ns, err);
 }
 
 /* --- copies between host and device --------------------------------------------------------------
@@ -135,10 +131,10 @@ static int probing_visit_copy(
 {
 	const struct cuda_probe_copy *copy = quantity->what;
 	probing_clock *clock = copy->pinned ? probing_device_ns : probing_host_ns;
-	double ns = NAN;
-	const int code = probing_slot_ns(probing, clock, probing_copy, copy, &ns, err);
+	double ns;
+	OR_RETURN(probing_slot_ns(probing, clock, probing_copy, copy, &ns, err));
 	*value = ns > 0 ? (double)copy->bytes * (double)NS_PER_S / ns : NAN;
-	return code;
+	return 0;
 }
 
 static void probing_add_copy(
@@ -147,16 +143,13 @@ static void probing_add_copy(
 	struct cuda_probe *out = probing->out;
 	if (out->copy_count == CUDA_PROBE_COPIES_MAX || (pinned && !probing->pinned))
 		return;
-	struct quantity *quantity = probing_add(probing, "copy of %zu bytes %s, %s", bytes,
-		direction == CUDA_COPY_TO_DEVICE ? "to the device" : "from the device",
-		pinned ? "pinned" : "pageable");
-	if (!quantity)
-		return;
-	struct cuda_probe_copy *copy = &out->copies[out->copy_count++];
+	struct cuda_probe_copy *copy = &out->copies[out->copy_count];
 	*copy = (struct cuda_probe_copy){.direction = direction, .pinned = pinned, .bytes = bytes};
-	quantity->visit = probing_visit_copy;
-	quantity->what = copy;
-	quantity->series = &copy->bytes_per_s;
+	if (probing_add(probing, probing_visit_copy, copy, &copy->bytes_per_s,
+		    "copy of %zu bytes %s, %s", bytes,
+		    direction == CUDA_COPY_TO_DEVICE ? "to the device" : "from the device",
+		    pinned ? "pinned" : "pageable"))
+		out->copy_count++;
 }
 
 static void probing_add_host_copies(struct probing *probing)
@@ -196,27 +189,22 @@ static int probing_copy_by_kernel(struct probing *probing, const void *what, str
 static int probing_visit_memory(
 	struct probing *probing, const struct quantity *quantity, double *value, struct error *err)
 {
-	const bool by_kernel = quantity->series == &probing->memory_by_kernel;
-	double ns = NAN;
-	const int code = probing_slot_ns(probing, probing_device_ns,
-		by_kernel ? probing_copy_by_kernel : probing_copy_by_engine, NULL, &ns, err);
+	probing_work *copy = quantity->series == &probing->memory_by_kernel
+				     ? probing_copy_by_kernel
+				     : probing_copy_by_engine;
+	double ns;
+	OR_RETURN(probing_slot_ns(probing, probing_device_ns, copy, NULL, &ns, err));
 	/* Read once and written once. */
 	*value = ns > 0 ? 2.0 * (double)probing->memory_bytes * (double)NS_PER_S / ns : NAN;
-	return code;
+	return 0;
 }
 
 static void probing_add_memory(struct probing *probing, size_t cache)
 {
-	struct cuda_probe_series *const series[] = {
-		&probing->memory_by_kernel, &probing->memory_by_engine};
-	for (size_t i = 0; i < 2; i++) {
-		struct quantity *quantity = probing_add(
-			probing, "device memory, by %s", i == 0 ? "a kernel" : "cudaMemcpyAsync");
-		if (!quantity)
-			return;
-		quantity->visit = probing_visit_memory;
-		quantity->series = series[i];
-	}
+	(void)probing_add(probing, probing_visit_memory, NULL, &probing->memory_by_kernel,
+		"device memory, by a kernel");
+	(void)probing_add(probing, probing_visit_memory, NULL, &probing->memory_by_engine,
+		"device memory, by cudaMemcpyAsync");
 	if (probing->memory_bytes < CACHES_LEAST * cache)
 		probing_lack(probing,
 			"device memory: copies of %zu bytes may have hit in its L2 cache of %zu bytes",
@@ -260,12 +248,9 @@ static int probing_choose_sizes(struct probing *probing, size_t *cache, struct e
 	size_t is_free = 0;
 	size_t total = 0;
 	int l2 = 0;
-	int code = CUDA_TRY(err, cudaMemGetInfo(&is_free, &total));
-	if (code == 0)
-		code = CUDA_TRY(err, cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize,
-					     (int)probing->plan->device));
-	if (code)
-		return code;
+	CUDA_OR_RETURN(err, cudaMemGetInfo(&is_free, &total));
+	CUDA_OR_RETURN(err,
+		cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, (int)probing->plan->device));
 	*cache = l2 > 0 ? (size_t)l2 : 0;
 	const size_t fits = is_free / SHARE_OF_FREE / 2 / COPY_ALIGN * COPY_ALIGN;
 	const size_t wanted = *cache ? CACHES * *cache : COPIES_OF_MEMORY * most;
@@ -283,14 +268,6 @@ static int probing_choose_sizes(struct probing *probing, size_t *cache, struct e
 				 is_free);
 }
 
-static void probing_fill(uint64_t *words, size_t count)
-{
-	struct rng rng;
-	rng_init(&rng, count, 0);
-	for (size_t i = 0; i < count; i++)
-		words[i] = rng_next(&rng);
-}
-
 static int probing_allocate_host(struct probing *probing, struct error *err)
 {
 	const size_t bytes = probing->host_bytes;
@@ -300,7 +277,10 @@ static int probing_allocate_host(struct probing *probing, struct error *err)
 		return error_set(
 			err, -ENOMEM, "cuda: out of memory for copies of %zu bytes", bytes);
 	}
-	probing_fill(probing->pageable, bytes / sizeof(uint64_t));
+	struct rng rng;
+	rng_init(&rng, bytes / sizeof(uint64_t), 0);
+	for (size_t i = 0; i < bytes / sizeof(uint64_t); i++)
+		((uint64_t *)probing->pageable)[i] = rng_next(&rng);
 	if (CUDA_TRY(&why, cudaMallocHost(&probing->pinned, bytes))) {
 		probing->pinned = NULL;
 		probing_lack(probing, "copies from pinned memory: %.180s", why.text);
@@ -308,28 +288,29 @@ static int probing_allocate_host(struct probing *probing, struct error *err)
 	return 0;
 }
 
-/* Once around: pinned (or pageable) host memory, the device, its other half, pageable host memory. */
+/* Pinned (or pageable) host memory, the device, its other half, pageable host memory, which is cleared before. */
+static int probing_go_around(struct probing *probing, size_t bytes, struct error *err)
+{
+	const struct cuda_probe_copy there = {.pinned = probing->pinned != NULL, .bytes = bytes};
+	OR_RETURN(probing_copy(probing, &there, err));
+	OR_RETURN(probing_copy_by_kernel(probing, NULL, err));
+	CUDA_OR_RETURN(err, cudaStreamSynchronize(probing->stream));
+	memset(probing->pageable, 0, bytes);
+	CUDA_OR_RETURN(err, cudaMemcpyAsync(probing->pageable, probing->device[1], bytes,
+				    cudaMemcpyDeviceToHost, probing->stream));
+	return CUDA_TRY(err, cudaStreamSynchronize(probing->stream));
+}
+
 static int probing_check_ways(struct probing *probing, struct error *err)
 {
 	const size_t bytes = probing_smaller(probing->host_bytes, probing->memory_bytes);
-	const struct cuda_probe_copy there = {.pinned = probing->pinned != NULL, .bytes = bytes};
 	unsigned char *kept = malloc(bytes);
 	if (!kept)
 		return error_set(err, -ENOMEM, "cuda: out of memory to check copies");
 	memcpy(kept, probing->pageable, bytes);
 	if (probing->pinned)
 		memcpy(probing->pinned, kept, bytes);
-	int code = probing_copy(probing, &there, err);
-	if (code == 0)
-		code = probing_copy_by_kernel(probing, NULL, err);
-	if (code == 0)
-		code = CUDA_TRY(err, cudaStreamSynchronize(probing->stream));
-	memset(probing->pageable, 0, bytes);
-	if (code == 0)
-		code = CUDA_TRY(err, cudaMemcpyAsync(probing->pageable, probing->device[1], bytes,
-					     cudaMemcpyDeviceToHost, probing->stream));
-	if (code == 0)
-		code = CUDA_TRY(err, cudaStreamSynchronize(probing->stream));
+	int code = probing_go_around(probing, bytes, err);
 	if (code == 0 && memcmp(kept, probing->pageable, bytes) != 0)
 		code = error_set(err, -EIO,
 			"cuda: a copy of %zu bytes to the device and back changed the data", bytes);
@@ -340,19 +321,14 @@ static int probing_check_ways(struct probing *probing, struct error *err)
 static int probing_add_copies(struct probing *probing, struct error *err)
 {
 	size_t cache = 0;
-	int code = probing_choose_sizes(probing, &cache, err);
-	for (int i = 0; i < 2 && code == 0; i++) {
-		code = CUDA_TRY(err, cudaMalloc(&probing->device[i], probing->device_bytes));
-		if (code == 0)
-			code = CUDA_TRY(err, cudaMemsetAsync(probing->device[i], 1,
-						     probing->device_bytes, probing->stream));
+	OR_RETURN(probing_choose_sizes(probing, &cache, err));
+	for (int i = 0; i < 2; i++) {
+		CUDA_OR_RETURN(err, cudaMalloc(&probing->device[i], probing->device_bytes));
+		CUDA_OR_RETURN(err, cudaMemsetAsync(probing->device[i], 1, probing->device_bytes,
+					    probing->stream));
 	}
-	if (code == 0)
-		code = probing_allocate_host(probing, err);
-	if (code == 0)
-		code = probing_check_ways(probing, err);
-	if (code)
-		return code;
+	OR_RETURN(probing_allocate_host(probing, err));
+	OR_RETURN(probing_check_ways(probing, err));
 	probing_add_host_copies(probing);
 	probing_add_memory(probing, cache);
 	return 0;
@@ -387,23 +363,14 @@ static int probing_launch_graph(struct probing *probing, const void *what, struc
 	return CUDA_TRY(err, cudaGraphLaunch(probing->graph, probing->stream));
 }
 
-static int probing_launch_many(struct probing *probing, const void *what, struct error *err)
-{
-	int code = 0;
-	for (unsigned i = 0; i < BACK_TO_BACK && code == 0; i++)
-		code = probing_launch(probing, what, err);
-	return code;
-}
-
 /* The calls alone, on an idle stream. */
 static int probing_burst_ns(struct probing *probing, double *ns, struct error *err)
 {
-	int code = CUDA_TRY(err, cudaStreamSynchronize(probing->stream));
+	CUDA_OR_RETURN(err, cudaStreamSynchronize(probing->stream));
 	const uint64_t begin = clock_now_ns();
-	if (code == 0)
-		code = probing_launch_many(probing, NULL, err);
+	OR_RETURN(probing_put(probing, probing_launch, NULL, BACK_TO_BACK, err));
 	*ns = (double)(clock_now_ns() - begin) / BACK_TO_BACK;
-	return code ? code : CUDA_TRY(err, cudaStreamSynchronize(probing->stream));
+	return CUDA_TRY(err, cudaStreamSynchronize(probing->stream));
 }
 
 static int probing_visit_launch(
@@ -412,27 +379,16 @@ static int probing_visit_launch(
 	(void)quantity;
 	const uint64_t end = clock_now_ns() + (uint64_t)probing->slot_ns;
 	double sum = 0;
-	double ns = 0;
+	double ns;
 	unsigned bursts = 0;
-	int code = probing_burst_ns(probing, &ns, err); /* warms up */
+	OR_RETURN(probing_burst_ns(probing, &ns, err)); /* warms up */
 	do {
-		if (code == 0)
-			code = probing_burst_ns(probing, &ns, err);
+		OR_RETURN(probing_burst_ns(probing, &ns, err));
 		sum += ns;
 		bursts++;
-	} while (code == 0 && clock_now_ns() < end);
+	} while (clock_now_ns() < end);
 	*value = sum / bursts;
-	return code;
-}
-
-static int probing_plug(struct probing *probing, unsigned copies, struct error *err)
-{
-	int code = 0;
-	for (unsigned i = 0; i < copies && code == 0; i++)
-		code = CUDA_TRY(err,
-			cudaMemcpyAsync(probing->device[1], probing->device[0],
-				probing->memory_bytes, cudaMemcpyDeviceToDevice, probing->stream));
-	return code;
+	return 0;
 }
 
 /* valid: the device was still behind the plug when the host had launched everything. */
@@ -440,44 +396,35 @@ static int probing_behind_plug_ns(struct probing *probing, unsigned copies, prob
 	unsigned count, bool *valid, double *ns, struct error *err)
 {
 	float ms = 0;
-	cudaError_t begun = cudaSuccess;
-	int code = probing_plug(probing, copies, err);
-	if (code == 0)
-		code = CUDA_TRY(err, cudaEventRecord(probing->begin, probing->stream));
-	for (unsigned i = 0; i < count && code == 0; i++)
-		code = work(probing, NULL, err);
-	if (code == 0)
-		code = CUDA_TRY(err, cudaEventRecord(probing->end, probing->stream));
-	if (code == 0)
-		begun = cudaEventQuery(probing->begin);
+	OR_RETURN(probing_put(probing, probing_copy_by_engine, NULL, copies, err));
+	CUDA_OR_RETURN(err, cudaEventRecord(probing->begin, probing->stream));
+	OR_RETURN(probing_put(probing, work, NULL, count, err));
+	CUDA_OR_RETURN(err, cudaEventRecord(probing->end, probing->stream));
+	const cudaError_t begun = wait_look(probing->begin);
 	*valid = begun == cudaErrorNotReady;
-	if (code == 0 && begun != cudaSuccess && !*valid)
-		code = fail_cuda(err, (int)begun, "cudaEventQuery");
-	if (*valid)
-		(void)cudaGetLastError(); /* "not ready" is no failure */
-	if (code == 0)
-		code = CUDA_TRY(err, cudaEventSynchronize(probing->end));
-	if (code == 0)
-		code = CUDA_TRY(err, cudaEventElapsedTime(&ms, probing->begin, probing->end));
+	if (begun != cudaSuccess && !*valid)
+		return fail_cuda(err, (int)begun, "cudaEventQuery");
+	CUDA_OR_RETURN(err, cudaEventSynchronize(probing->end));
+	CUDA_OR_RETURN(err, cudaEventElapsedTime(&ms, probing->begin, probing->end));
 	*ns = (double)ms * (double)NS_PER_MS / count;
-	return code;
+	return 0;
 }
 
 /* NAN: the plug was too short, as far as it may grow. */
 static int probing_on_device_ns(struct probing *probing, probing_work *work, unsigned count,
 	double *value, struct error *err)
 {
-	double ns = NAN;
+	double ns;
 	bool valid = false;
-	int code = probing_host_ns(probing, work, NULL, 1, &ns, err); /* warms up */
+	OR_RETURN(probing_host_ns(probing, work, NULL, 1, &ns, err)); /* warms up */
 	const uint64_t begun = clock_now_ns();
-	for (unsigned copies = 1; code == 0 && !valid && copies <= PLUGS_MOST; copies *= 2) {
-		code = probing_behind_plug_ns(probing, copies, work, count, &valid, &ns, err);
+	for (unsigned copies = 1; !valid && copies <= PLUGS_MOST; copies *= 2) {
+		OR_RETURN(probing_behind_plug_ns(probing, copies, work, count, &valid, &ns, err));
 		if ((double)(clock_now_ns() - begun) > PLUG_MOST_NS || probing_stopped(probing))
 			break;
 	}
 	*value = valid ? ns : NAN;
-	return code;
+	return 0;
 }
 
 static int probing_visit_kernel(
@@ -500,19 +447,18 @@ static int probing_visit_round_trip(
 	struct probing *probing, const struct quantity *quantity, double *value, struct error *err)
 {
 	(void)quantity;
-	double ns = 0;
-	int code = probing_host_ns(probing, probing_launch, NULL, 1, &ns, err);
+	double ns;
+	OR_RETURN(probing_host_ns(probing, probing_launch, NULL, 1, &ns, err)); /* warms up */
 	const uint64_t begin = clock_now_ns();
-	uint64_t now = begin;
+	uint64_t now;
 	unsigned trips = 0;
-	while (code == 0 && trips < ROUND_TRIPS_MOST &&
-		(trips == 0 || (double)(now - begin) < probing->slot_ns)) {
-		code = probing_host_ns(probing, probing_launch, NULL, 1, &ns, err);
+	do {
+		OR_RETURN(probing_host_ns(probing, probing_launch, NULL, 1, &ns, err));
 		now = clock_now_ns();
 		trips++;
-	}
-	*value = trips > 0 ? (double)(now - begin) / trips : NAN;
-	return code;
+	} while (trips < ROUND_TRIPS_MOST && (double)(now - begin) < probing->slot_ns);
+	*value = (double)(now - begin) / trips;
+	return 0;
 }
 
 static int probing_record_graph(struct probing *probing, struct error *err)
@@ -522,8 +468,7 @@ static int probing_record_graph(struct probing *probing, struct error *err)
 		err, cudaStreamBeginCapture(probing->stream, cudaStreamCaptureModeThreadLocal));
 	if (code)
 		return code;
-	for (unsigned i = 0; i < GRAPH_KERNELS && code == 0; i++)
-		code = probing_launch(probing, NULL, err);
+	code = probing_put(probing, probing_launch, NULL, GRAPH_KERNELS, err);
 	struct error other = {0};
 	const int ended = CUDA_TRY(&other, cudaStreamEndCapture(probing->stream, &graph));
 	if (code == 0 && ended)
@@ -535,20 +480,13 @@ static int probing_record_graph(struct probing *probing, struct error *err)
 	return code;
 }
 
-static void probing_close_launches(struct probing *probing)
-{
-	if (probing->graph)
-		(void)cudaGraphExecDestroy(probing->graph);
-	probing->graph = NULL;
-}
-
-static int probing_add_launches(struct probing *probing, struct error *err)
+static void probing_add_launches(struct probing *probing)
 {
 	struct error why = {0};
 	const bool recorded = probing_record_graph(probing, &why) == 0;
 	const struct {
 		const char *name;
-		int (*visit)(struct probing *, const struct quantity *, double *, struct error *);
+		probing_visitor *visit;
 		struct cuda_probe_series *series;
 		bool wanted;
 	} all[] = {
@@ -558,18 +496,11 @@ static int probing_add_launches(struct probing *probing, struct error *err)
 			recorded},
 		{"round trip", probing_visit_round_trip, &probing->out->round_trip_ns, true},
 	};
-	(void)err;
 	if (!recorded)
 		probing_lack(probing, "kernel in a graph: %.180s", why.text);
-	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-		struct quantity *quantity =
-			all[i].wanted ? probing_add(probing, "%s", all[i].name) : NULL;
-		if (!quantity)
-			continue;
-		quantity->visit = all[i].visit;
-		quantity->series = all[i].series;
-	}
-	return 0;
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		if (all[i].wanted)
+			probing_add(probing, all[i].visit, NULL, all[i].series, "%s", all[i].name);
 }
 
 /* --- rounds ----------------------------------------------------------------------------------- */
@@ -634,19 +565,17 @@ static unsigned probing_repeats(const struct cuda_probe_plan *plan)
 static int probing_open_stream(struct probing *probing, struct error *err)
 {
 	const int device = (int)probing->plan->device;
-	int code = CUDA_TRY(err, cudaSetDevice(device));
-	if (code == 0)
-		code = CUDA_TRY(
-			err, cudaStreamCreateWithFlags(&probing->stream, cudaStreamNonBlocking));
-	if (code == 0)
-		code = CUDA_TRY(err, cudaEventCreate(&probing->begin));
-	return code ? code : CUDA_TRY(err, cudaEventCreate(&probing->end));
+	CUDA_OR_RETURN(err, cudaSetDevice(device));
+	CUDA_OR_RETURN(err, cudaStreamCreateWithFlags(&probing->stream, cudaStreamNonBlocking));
+	CUDA_OR_RETURN(err, cudaEventCreate(&probing->begin));
+	return CUDA_TRY(err, cudaEventCreate(&probing->end));
 }
 
 static void probing_release(struct probing *probing)
 {
 	probing_close_products(probing);
-	probing_close_launches(probing);
+	if (probing->graph)
+		(void)cudaGraphExecDestroy(probing->graph);
 	for (int i = 0; i < 2; i++)
 		release_device(probing->device[i]);
 	release_host(probing->pinned);
@@ -659,14 +588,13 @@ static void probing_release(struct probing *probing)
 
 static int probing_open_parts(struct probing *probing, struct error *err)
 {
-	int code = probing_open_stream(probing, err);
-	if (code == 0)
-		code = probing_add_copies(probing, err);
-	if (code == 0 && !probing_stopped(probing))
-		code = probing_add_launches(probing, err);
-	if (code == 0 && !probing_stopped(probing))
-		code = probing_add_products(probing, err);
-	return code;
+	OR_RETURN(probing_open_stream(probing, err));
+	OR_RETURN(probing_add_copies(probing, err));
+	if (!probing_stopped(probing))
+		probing_add_launches(probing);
+	if (!probing_stopped(probing))
+		OR_RETURN(probing_add_products(probing, err));
+	return 0;
 }
 
 static int probing_run_parts(struct probing *probing, struct error *err)

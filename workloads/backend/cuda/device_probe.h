@@ -24,10 +24,14 @@ enum { PROBING_QUANTITIES_MAX = 128, PROBING_NAME_BYTES = 64 };
 struct probing;
 struct probing_products;
 
+struct quantity;
+
+/* One visit, of about slot_ns: the value, or NAN when it could not be had this time. */
+typedef int probing_visitor(
+	struct probing *probing, const struct quantity *quantity, double *value, struct error *err);
+
 struct quantity {
-	/* One visit, of about slot_ns: the value, or NAN when it could not be had this time. */
-	int (*visit)(struct probing *probing, const struct quantity *quantity, double *value,
-		struct error *err);
+	probing_visitor *visit;
 	const void *what; /* the part's own */
 	struct cuda_probe_series *series;
 	char name[PROBING_NAME_BYTES];
@@ -56,9 +60,10 @@ struct probing {
 	size_t quantity_count;
 };
 
-/* A place for one more; NULL, with a line of missing, when all are taken. */
-struct quantity *probing_add(struct probing *probing, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+/* One more, by its name; false, with a line of missing: there is no room. */
+bool probing_add(struct probing *probing, probing_visitor *visit, const void *what,
+	struct cuda_probe_series *series, const char *format, ...)
+	__attribute__((format(printf, 5, 6)));
 
 /* A line of out->missing; dropped when full. */
 void probing_lack(struct probing *probing, const char *format, ...)

@@ -43,9 +43,9 @@ static int session_check_memory(const struct cuda_options *options, struct error
 	const uint64_t needed = session_device_bytes(options);
 	size_t available = 0;
 	size_t total = 0;
-	const int code = CUDA_TRY(err, cudaMemGetInfo(&available, &total));
-	if (code || needed <= available)
-		return code;
+	CUDA_OR_RETURN(err, cudaMemGetInfo(&available, &total));
+	if (needed <= available)
+		return 0;
 	char sizes[3][UNITS_BYTES];
 	return error_set(err, -ENOMEM,
 		"cuda: %s with batches of %u needs %s of device memory, but %s of %s are free: reduce batch.size or upload.depth",
@@ -57,57 +57,47 @@ static int session_check_memory(const struct cuda_options *options, struct error
 static int session_allocate(struct cuda_session *session, struct error *err)
 {
 	const uint64_t samples = session_samples_bytes(&session->options);
-	void *memory = NULL;
-	int code = CUDA_TRY(err, cudaMalloc(&memory, STATISTICS * sizeof *session->statistics));
-	session->statistics = memory;
-	if (!code && samples > 0)
-		code = CUDA_TRY(err, cudaMalloc(&session->augmented, samples));
-	/* The part that a smaller batch leaves unwritten is computed too, though its results are ignored. */
-	if (!code && samples > 0)
-		code = CUDA_TRY(err, cudaMemset(session->augmented, 0, samples));
-	memory = NULL;
-	if (!code)
-		code = CUDA_TRY(
-			err, cudaHostAlloc(&memory, session->room * sizeof *session->readbacks,
-				     cudaHostAllocDefault));
-	session->readbacks = memory;
-	return code;
+	CUDA_OR_RETURN(err, cudaMalloc((void **)&session->statistics,
+				    STATISTICS * sizeof *session->statistics));
+	if (samples > 0) {
+		CUDA_OR_RETURN(err, cudaMalloc(&session->augmented, samples));
+		/* The part that a smaller batch leaves unwritten is computed too, though its results are ignored. */
+		CUDA_OR_RETURN(err, cudaMemset(session->augmented, 0, samples));
+	}
+	return CUDA_TRY(
+		err, cudaHostAlloc((void **)&session->readbacks,
+			     session->room * sizeof *session->readbacks, cudaHostAllocDefault));
 }
 
 /* --- streams and events ----------------------------------------------------------------------- */
 
 static int session_open_streams(struct cuda_session *session, struct error *err)
 {
-	int code = 0;
-	for (unsigned i = 0; i < session->options.streams && !code; i++)
-		code = CUDA_TRY(err,
+	for (unsigned i = 0; i < session->options.streams; i++)
+		CUDA_OR_RETURN(err,
 			cudaStreamCreateWithFlags(&session->streams[i], cudaStreamNonBlocking));
-	return code;
+	return 0;
 }
 
 static int session_open_flight(struct flight *flight, struct error *err)
 {
 	cudaEvent_t *const timed[] = {&flight->begin, &flight->copied, &flight->sync_begin,
 		&flight->sync_end, &flight->end};
-	int code = 0;
-	for (size_t i = 0; i < sizeof timed / sizeof timed[0] && !code; i++)
-		code = CUDA_TRY(err, cudaEventCreate(timed[i]));
-	return code ? code
-		    : CUDA_TRY(
-			      err, cudaEventCreateWithFlags(&flight->done, cudaEventDisableTiming));
+	for (size_t i = 0; i < sizeof timed / sizeof timed[0]; i++)
+		CUDA_OR_RETURN(err, cudaEventCreate(timed[i]));
+	return CUDA_TRY(err, cudaEventCreateWithFlags(&flight->done, cudaEventDisableTiming));
 }
 
 static int session_open_flights(struct cuda_session *session, struct error *err)
 {
-	int code = 0;
 	session->flights = calloc(session->room, sizeof *session->flights);
 	if (!session->flights)
 		return error_set(err, -ENOMEM, "cuda: out of memory");
-	for (unsigned i = 0; i < session->room && !code; i++) {
+	for (unsigned i = 0; i < session->room; i++) {
 		session->flights[i].readback = &session->readbacks[i];
-		code = session_open_flight(&session->flights[i], err);
+		OR_RETURN(session_open_flight(&session->flights[i], err));
 	}
-	return code;
+	return 0;
 }
 
 static void session_close_flight(struct flight *flight)
@@ -118,8 +108,6 @@ static void session_close_flight(struct flight *flight)
 		release_event(events[i]);
 }
 
-/* --- the exchange of gradients between devices: this session's part (device_group.h does it, through NCCL) --- */
-
 /* Joins options.group, where there is one, and exchanges once what a step will, so that no timed step is the first; all its
  * sessions at the same time, their gradients zeros. */
 static int exchange_join(struct cuda_session *session, struct error *err)
@@ -127,35 +115,13 @@ static int exchange_join(struct cuda_session *session, struct error *err)
 	const struct cuda_options *options = &session->options;
 	if (!options->group)
 		return 0;
-	const int code =
-		group_join(options->group, options->rank, (int)options->device, options->stop, err);
-	session->joined = code == 0;
-	if (code)
-		return code;
+	OR_RETURN(group_join(
+		options->group, options->rank, (int)options->device, options->stop, err));
+	session->joined = true;
 	size_t count;
 	float *gradients = train_gradient_array(session->train, &count);
 	return group_warm_up(
 		options->group, options->rank, gradients, count, session->streams[0], err);
-}
-
-/* This session will not go on: the others need not wait for it. */
-static void exchange_fail(struct cuda_session *session)
-{
-	if (session->options.group)
-		group_fail(session->options.group);
-}
-
-/* Before anything is freed or waited for. */
-static void exchange_leave(struct cuda_session *session)
-{
-	if (session->joined)
-		group_leave(session->options.group, session->options.rank);
-	session->joined = false;
-}
-
-static bool exchange_deterministic(const struct cuda_session *session)
-{
-	return !session->joined || group_is_deterministic(session->options.group);
 }
 
 /* --- opening ---------------------------------------------------------------------------------- */
@@ -185,26 +151,16 @@ static int session_name_device(struct cuda_session *session, struct error *err)
 static int session_open_parts(struct cuda_session *session, struct error *err)
 {
 	const struct cuda_options *options = &session->options;
-	int code = CUDA_TRY(err, cudaSetDevice((int)options->device));
-	if (!code)
-		code = session_name_device(session, err);
-	if (!code)
-		code = session_check_memory(options, err);
-	if (!code)
-		code = session_open_streams(session, err);
-	if (!code)
-		code = session_allocate(session, err);
-	if (!code)
-		code = session_open_flights(session, err);
-	if (!code)
-		code = device_clock_open(&session->clock, err);
-	if (!code)
-		code = staging_open(&session->staging, options, &session->clock, err);
-	if (!code)
-		code = records_open(session, err);
-	if (!code)
-		code = train_open(&session->train, options, session->streams, err);
-	return code;
+	CUDA_OR_RETURN(err, cudaSetDevice((int)options->device));
+	OR_RETURN(session_name_device(session, err));
+	OR_RETURN(session_check_memory(options, err));
+	OR_RETURN(session_open_streams(session, err));
+	OR_RETURN(session_allocate(session, err));
+	OR_RETURN(session_open_flights(session, err));
+	OR_RETURN(device_clock_open(&session->clock, err));
+	OR_RETURN(staging_open(session, err));
+	OR_RETURN(records_open(session, err));
+	return train_open(&session->train, options, session->streams, err);
 }
 
 int session_open(struct cuda_session **out, const struct cuda_options *options, struct error *err)
@@ -226,10 +182,10 @@ int session_open(struct cuda_session **out, const struct cuda_options *options, 
 	 * here. */
 	if (!code)
 		code = CUDA_TRY(err, cudaDeviceSynchronize());
-	if (code)
-		exchange_fail(session);
-	else
+	if (!code)
 		code = exchange_join(session, err);
+	else if (options->group)
+		group_fail(options->group);
 	if (code) {
 		session_close(session);
 		return code;
@@ -291,9 +247,10 @@ void session_close(struct cuda_session *session)
 		(void)prctl(PR_SET_TIMERSLACK, session->timer_slack_ns, 0, 0, 0);
 	(void)cudaSetDevice((int)session->options.device);
 	/* Not earlier: by now the step has reported what went wrong, so the others' "another device failed" comes after it. */
-	if (session->broken)
-		exchange_fail(session);
-	exchange_leave(session);
+	if (session->broken && session->options.group)
+		group_fail(session->options.group);
+	if (session->joined)
+		group_leave(session->options.group, session->options.rank);
 	/* Freeing waits for the device: a hanging one keeps its memory. */
 	if (session_drain(session))
 		session_free_all(session);
@@ -313,8 +270,8 @@ void session_describe(const struct cuda_session *session, struct cuda_descriptio
 	*out = (struct cuda_description){
 		.flops_per_sample = train_flops_per_sample(session->train),
 		.device_bytes = session_device_bytes(options),
-		.deterministic =
-			train_deterministic(session->train) && exchange_deterministic(session),
+		.deterministic = train_deterministic(session->train) &&
+				 (!session->joined || group_is_deterministic(options->group)),
 		.clock_map_error_ns = device_clock_error_ns((struct device_clock *)&session->clock),
 	};
 	(void)snprintf(out->text, sizeof out->text,
@@ -328,23 +285,6 @@ void session_describe(const struct cuda_session *session, struct cuda_descriptio
 
 int session_pin(struct cuda_session *session, void *memory, size_t bytes, struct error *err)
 {
-	const int code = CUDA_TRY(err, cudaSetDevice((int)session->options.device));
-	return code ? code : pins_add(&session->pins, memory, bytes, err);
-}
-
-int session_upload(struct cuda_session *session, unsigned place, const struct batch_view *batch,
-	struct error *err)
-{
-	return staging_upload(&session->staging, place, batch, err);
-}
-
-int session_upload_finish(
-	struct cuda_session *session, unsigned place, struct upload_result *out, struct error *err)
-{
-	return staging_upload_finish(&session->staging, place, out, err);
-}
-
-bool session_upload_finished(struct cuda_session *session, unsigned place)
-{
-	return staging_upload_finished(&session->staging, place);
+	CUDA_OR_RETURN(err, cudaSetDevice((int)session->options.device));
+	return pins_add(&session->pins, memory, bytes, err);
 }

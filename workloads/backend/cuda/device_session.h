@@ -6,7 +6,6 @@
 #include "harness/base/error.h"
 #include "workloads/backend/cuda/device_clock.h"
 #include "workloads/backend/cuda/plugin.h"
-#include "workloads/backend/cuda/staging.h"
 #include "workloads/backend/cuda/train.h"
 
 #include <cuda_runtime_api.h>
@@ -56,6 +55,28 @@ struct flight {
 	enum record_kind kind;
 };
 
+/* A place for a batch in the device's memory. */
+struct staging_place {
+	void *data;                  /* on the device: what the host's batch holds */
+	uint8_t *words;              /* on the device: labels, then descriptors of pictures */
+	uint8_t *host_words;         /* the same, pinned: copied from there in one piece */
+	cudaEvent_t begin, end;      /* of the copy */
+	cudaEvent_t used;            /* after the step that took it */
+	uint64_t stamp, expected_ns; /* of the copy that is under way */
+	uint64_t batch;              /* that it holds; UINT64_MAX: none yet */
+	size_t bytes;                /* of it */
+	uint32_t size;               /* samples of it */
+};
+
+struct staging {
+	cudaStream_t stream;
+	struct staging_place *places; /* (count); owned */
+	unsigned count; /* at least one: where there is no upload, launches copy to them in turn */
+	size_t pictures_at; /* in words */
+	uint64_t last_ns;   /* time that the copy finished last took; 0: none yet */
+	size_t last_bytes;
+};
+
 struct cuda_session {
 	struct cuda_options options;
 	char device_name[64];
@@ -100,5 +121,31 @@ bool session_upload_finished(struct cuda_session *session, unsigned place);
 /* step.c: steps kept as graphs.  On an idle device; measures the period of empty kernels. */
 int records_open(struct cuda_session *session, struct error *err);
 void records_close(struct records *records); /* safe on {0} */
+
+/* --- staging.c -------------------------------------------------------------------------------- */
+
+int staging_open(struct cuda_session *session, struct error *err);
+void staging_close(struct staging *staging); /* safe on {0}; nothing runs on the device any more */
+
+uint64_t staging_bytes(const struct cuda_options *options); /* of device memory that open takes */
+size_t staging_sample_bytes(const struct cuda_options *options); /* of a finished sample */
+
+/* -EINVAL: this session cannot take the batch (size, type, bytes, a picture outside of them). */
+int staging_check(
+	const struct cuda_options *options, const struct batch_view *batch, struct error *err);
+
+/* Enqueues the copy of a checked batch to a place. */
+int staging_copy(struct cuda_session *session, struct staging_place *place,
+	const struct batch_view *batch, cudaStream_t stream, struct error *err);
+
+/* Host memory that devices copy from directly.  Several sessions share the pipeline's pools, and memory can be registered once in
+ * a process: the first to ask registers, the last to leave gives it up. */
+struct pin; /* one session's hold on one piece of memory */
+
+/* Any thread.  *list: what a session holds; the new one is put in front.  A refusal (a limit on locked memory, memory that
+ * cannot be pinned) changes nothing: copies from there work all the same, only slower. */
+int pins_add(struct pin **list, void *memory, size_t bytes, struct error *err);
+/* Ends all of the list's holds. */
+void pins_release(struct pin **list);
 
 #endif

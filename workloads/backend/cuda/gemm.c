@@ -86,18 +86,6 @@ static inline int gemm_check(struct error *err, cublasStatus_t status, const cha
 
 /* --- context ---------------------------------------------------------------------------------- */
 
-static int gemm_fill_ones(struct gemm_context *context, struct error *err)
-{
-	float ones[GEMM_CONSTANTS];
-	for (size_t i = 0; i < GEMM_CONSTANTS; i++)
-		ones[i] = 1;
-	int result = CUDA_TRY(err, cudaMalloc((void **)&context->ones, sizeof ones));
-	if (result == 0)
-		result = CUDA_TRY(err, cudaMemcpyAsync(context->ones, ones, sizeof ones,
-					       cudaMemcpyHostToDevice, context->stream));
-	return result < 0 ? result : CUDA_TRY(err, cudaStreamSynchronize(context->stream));
-}
-
 /* The first device of this node that is equal to this one: the same algorithm is the fastest on both. */
 static int gemm_first_equal(int device)
 {
@@ -118,23 +106,23 @@ static int gemm_first_equal(int device)
 
 static int gemm_context_fill(struct gemm_context *context, struct error *err)
 {
-	int result = CUDA_TRY(err, cudaGetDevice(&context->device));
+	CUDA_OR_RETURN(err, cudaGetDevice(&context->device));
 	context->device = gemm_first_equal(context->device);
-	if (result == 0)
-		result = CUBLAS_TRY(err, cublasLtCreate(&context->handle), "cublasLtCreate");
-	if (result == 0)
-		result = CUBLAS_TRY(err, cublasLtMatmulPreferenceCreate(&context->preference),
-			"cublasLtMatmulPreferenceCreate");
-	if (result == 0)
-		result = CUDA_TRY(
-			err, cudaStreamCreateWithFlags(&context->stream, cudaStreamNonBlocking));
-	if (result == 0)
-		result = CUDA_TRY(err, cudaEventCreate(&context->begin));
-	if (result == 0)
-		result = CUDA_TRY(err, cudaEventCreate(&context->end));
-	if (result == 0 && context->workspace_bytes > 0)
-		result = CUDA_TRY(err, cudaMalloc(&context->workspace, context->workspace_bytes));
-	return result < 0 ? result : gemm_fill_ones(context, err);
+	OR_RETURN(CUBLAS_TRY(err, cublasLtCreate(&context->handle), "cublasLtCreate"));
+	OR_RETURN(CUBLAS_TRY(err, cublasLtMatmulPreferenceCreate(&context->preference),
+		"cublasLtMatmulPreferenceCreate"));
+	CUDA_OR_RETURN(err, cudaStreamCreateWithFlags(&context->stream, cudaStreamNonBlocking));
+	CUDA_OR_RETURN(err, cudaEventCreate(&context->begin));
+	CUDA_OR_RETURN(err, cudaEventCreate(&context->end));
+	if (context->workspace_bytes > 0)
+		CUDA_OR_RETURN(err, cudaMalloc(&context->workspace, context->workspace_bytes));
+	float ones[GEMM_CONSTANTS];
+	for (size_t i = 0; i < GEMM_CONSTANTS; i++)
+		ones[i] = 1;
+	CUDA_OR_RETURN(err, cudaMalloc((void **)&context->ones, sizeof ones));
+	CUDA_OR_RETURN(err, cudaMemcpyAsync(context->ones, ones, sizeof ones,
+				    cudaMemcpyHostToDevice, context->stream));
+	return CUDA_TRY(err, cudaStreamSynchronize(context->stream));
 }
 
 int gemm_context_open(struct gemm_context **out, size_t workspace_bytes, struct error *err)
@@ -273,33 +261,42 @@ static int gemm_check_problem(const struct gemm_problem *problem, struct error *
 	return 0;
 }
 
-static int gemm_set_attribute(cublasLtMatmulDesc_t operation,
-	cublasLtMatmulDescAttributes_t attribute, const void *value, size_t size, struct error *err)
+/* Attributes of a description in the library's types; those that are not wanted are left as they are. */
+struct gemm_attribute {
+	cublasLtMatmulDescAttributes_t name;
+	const void *value;
+	size_t size;
+	bool wanted;
+};
+
+static int gemm_set_attributes(cublasLtMatmulDesc_t operation, const struct gemm_attribute *list,
+	size_t count, struct error *err)
 {
-	return CUBLAS_TRY(err, cublasLtMatmulDescSetAttribute(operation, attribute, value, size),
-		"cublasLtMatmulDescSetAttribute");
+	for (size_t i = 0; i < count; i++)
+		if (list[i].wanted)
+			OR_RETURN(CUBLAS_TRY(err,
+				cublasLtMatmulDescSetAttribute(
+					operation, list[i].name, list[i].value, list[i].size),
+				"cublasLtMatmulDescSetAttribute"));
+	return 0;
 }
 
 /* Pointers are part of the description: they are set for each run. */
 static int gemm_set_pointers(
 	const struct gemm_plan *plan, const struct gemm_operands *operands, struct error *err)
 {
-	const struct gemm_problem *problem = &plan->problem;
-	int result = 0;
-	if (gemm_has_bias(problem->epilogue))
-		result = gemm_set_attribute(plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-			&operands->bias, sizeof operands->bias, err);
-	if (result == 0 && gemm_has_mask(problem->epilogue))
-		result = gemm_set_attribute(plan->operation,
-			CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &operands->aux,
-			sizeof operands->aux, err);
-	if (result == 0 && gemm_is_fp8(problem))
-		result = gemm_set_attribute(plan->operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER,
-			&operands->b_scale, sizeof operands->b_scale, err);
-	if (result == 0 && gemm_is_fp8(problem))
-		result = gemm_set_attribute(plan->operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER,
-			&operands->a_scale, sizeof operands->a_scale, err);
-	return result;
+	const bool bias = gemm_has_bias(plan->problem.epilogue);
+	const bool mask = gemm_has_mask(plan->problem.epilogue);
+	const bool fp8 = gemm_is_fp8(&plan->problem);
+	const size_t size = sizeof(void *);
+	const struct gemm_attribute pointers[] = {
+		{CUBLASLT_MATMUL_DESC_BIAS_POINTER, &operands->bias, size, bias},
+		{CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &operands->aux, size, mask},
+		{CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &operands->b_scale, size, fp8},
+		{CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &operands->a_scale, size, fp8},
+	};
+	return gemm_set_attributes(
+		plan->operation, pointers, sizeof pointers / sizeof *pointers, err);
 }
 
 static int gemm_describe_operation(struct gemm_plan *plan, struct error *err)
@@ -313,25 +310,19 @@ static int gemm_describe_operation(struct gemm_plan *plan, struct error *err)
 	const uint32_t epilogue = gemm_epilogue_of(problem->epilogue);
 	const int64_t aux_ld = (int64_t)problem->aux_ld;
 	const int8_t fast = 1;
-	int result =
-		CUBLAS_TRY(err, cublasLtMatmulDescCreate(&plan->operation, compute, CUDA_R_32F),
-			"cublasLtMatmulDescCreate");
-	if (result == 0)
-		result = gemm_set_attribute(plan->operation, CUBLASLT_MATMUL_DESC_TRANSA,
-			&transpose_a, sizeof transpose_a, err);
-	if (result == 0)
-		result = gemm_set_attribute(plan->operation, CUBLASLT_MATMUL_DESC_TRANSB,
-			&transpose_b, sizeof transpose_b, err);
-	if (result == 0)
-		result = gemm_set_attribute(plan->operation, CUBLASLT_MATMUL_DESC_EPILOGUE,
-			&epilogue, sizeof epilogue, err);
-	if (result == 0 && gemm_has_mask(problem->epilogue))
-		result = gemm_set_attribute(plan->operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD,
-			&aux_ld, sizeof aux_ld, err);
-	if (result == 0 && gemm_is_fp8(problem) && problem->fast_sums)
-		result = gemm_set_attribute(
-			plan->operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast, err);
-	return result;
+	const struct gemm_attribute attributes[] = {
+		{CUBLASLT_MATMUL_DESC_TRANSA, &transpose_a, sizeof transpose_a, true},
+		{CUBLASLT_MATMUL_DESC_TRANSB, &transpose_b, sizeof transpose_b, true},
+		{CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue, true},
+		{CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &aux_ld, sizeof aux_ld,
+			gemm_has_mask(problem->epilogue)},
+		{CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast,
+			gemm_is_fp8(problem) && problem->fast_sums},
+	};
+	OR_RETURN(CUBLAS_TRY(err, cublasLtMatmulDescCreate(&plan->operation, compute, CUDA_R_32F),
+		"cublasLtMatmulDescCreate"));
+	return gemm_set_attributes(
+		plan->operation, attributes, sizeof attributes / sizeof *attributes, err);
 }
 
 static struct gemm_shape gemm_shape_a(const struct gemm_problem *problem)
@@ -358,22 +349,22 @@ static int gemm_describe_layout(cublasLtMatrixLayout_t *out, const struct gemm_s
 	uint32_t batch, struct error *err)
 {
 	const int32_t count = (int32_t)batch;
-	int result = CUBLAS_TRY(err,
+	OR_RETURN(CUBLAS_TRY(err,
 		cublasLtMatrixLayoutCreate(out, gemm_data_type(shape->type), shape->columns,
 			shape->rows, (int64_t)shape->ld),
-		"cublasLtMatrixLayoutCreate");
-	if (result == 0 && batch > 1)
-		result = CUBLAS_TRY(err,
+		"cublasLtMatrixLayoutCreate"));
+	if (batch > 1)
+		OR_RETURN(CUBLAS_TRY(err,
 			cublasLtMatrixLayoutSetAttribute(
 				*out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
-			"cublasLtMatrixLayoutSetAttribute");
-	if (result == 0 && batch > 1)
-		result = CUBLAS_TRY(err,
+			"cublasLtMatrixLayoutSetAttribute"));
+	if (batch > 1)
+		OR_RETURN(CUBLAS_TRY(err,
 			cublasLtMatrixLayoutSetAttribute(*out,
 				CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &shape->stride,
 				sizeof shape->stride),
-			"cublasLtMatrixLayoutSetAttribute");
-	return result;
+			"cublasLtMatrixLayoutSetAttribute"));
+	return 0;
 }
 
 static int gemm_describe(struct gemm_plan *plan, struct error *err)
@@ -381,14 +372,10 @@ static int gemm_describe(struct gemm_plan *plan, struct error *err)
 	const struct gemm_problem *problem = &plan->problem;
 	const struct gemm_shape a = gemm_shape_a(problem), b = gemm_shape_b(problem),
 				d = gemm_shape_d(problem);
-	int result = gemm_describe_operation(plan, err);
-	if (result == 0)
-		result = gemm_describe_layout(&plan->a, &b, gemm_batch(problem), err);
-	if (result == 0)
-		result = gemm_describe_layout(&plan->b, &a, gemm_batch(problem), err);
-	if (result == 0)
-		result = gemm_describe_layout(&plan->d, &d, gemm_batch(problem), err);
-	return result;
+	OR_RETURN(gemm_describe_operation(plan, err));
+	OR_RETURN(gemm_describe_layout(&plan->a, &b, gemm_batch(problem), err));
+	OR_RETURN(gemm_describe_layout(&plan->b, &a, gemm_batch(problem), err));
+	return gemm_describe_layout(&plan->d, &d, gemm_batch(problem), err);
 }
 
 static cublasStatus_t gemm_multiply(const struct gemm_plan *plan,
@@ -450,17 +437,16 @@ static int gemm_time_runs(const struct gemm_plan *plan, const cublasLtMatmulAlgo
 	struct gemm_context *context = plan->context;
 	cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
 	float ms = 0;
-	int result = CUDA_TRY(err, cudaEventRecord(context->begin, context->stream));
-	for (unsigned i = 0; result == 0 && status == CUBLAS_STATUS_SUCCESS && i < runs; i++)
+	*ns = NAN;
+	CUDA_OR_RETURN(err, cudaEventRecord(context->begin, context->stream));
+	for (unsigned i = 0; status == CUBLAS_STATUS_SUCCESS && i < runs; i++)
 		status = gemm_multiply(plan, algorithm, operands, context->stream);
-	if (result == 0)
-		result = CUDA_TRY(err, cudaEventRecord(context->end, context->stream));
-	if (result == 0)
-		result = CUDA_TRY(err, cudaEventSynchronize(context->end));
-	if (result == 0)
-		result = CUDA_TRY(err, cudaEventElapsedTime(&ms, context->begin, context->end));
-	*ns = status == CUBLAS_STATUS_SUCCESS ? (double)ms * NS_PER_MS / runs : NAN;
-	return result;
+	CUDA_OR_RETURN(err, cudaEventRecord(context->end, context->stream));
+	CUDA_OR_RETURN(err, cudaEventSynchronize(context->end));
+	CUDA_OR_RETURN(err, cudaEventElapsedTime(&ms, context->begin, context->end));
+	if (status == CUBLAS_STATUS_SUCCESS)
+		*ns = (double)ms * NS_PER_MS / runs;
+	return 0;
 }
 
 static unsigned gemm_runs_for(double ns)
@@ -473,24 +459,23 @@ static unsigned gemm_runs_for(double ns)
 static int gemm_time_all(const struct gemm_plan *plan, const cublasLtMatmulHeuristicResult_t *found,
 	size_t count, const struct gemm_operands *operands, double *ns, struct error *err)
 {
-	int result = 0;
-	for (size_t i = 0; result == 0 && i < count; i++)
-		for (unsigned run = 0; result == 0 && run < WARM_RUNS; run++) {
-			result = gemm_time_runs(plan, &found[i].algo, operands, 1, &ns[i], err);
+	for (size_t i = 0; i < count; i++)
+		for (unsigned run = 0; run < WARM_RUNS; run++) {
+			OR_RETURN(gemm_time_runs(plan, &found[i].algo, operands, 1, &ns[i], err));
 			if (!(ns[i] < LONG_NS))
 				break;
 		}
 	for (unsigned round = 0; round < ROUNDS; round++)
-		for (size_t i = 0; result == 0 && i < count; i++) {
+		for (size_t i = 0; i < count; i++) {
 			double again = NAN;
 			if (!(ns[i] < LONG_NS))
 				continue;
-			result = gemm_time_runs(
-				plan, &found[i].algo, operands, gemm_runs_for(ns[i]), &again, err);
+			OR_RETURN(gemm_time_runs(
+				plan, &found[i].algo, operands, gemm_runs_for(ns[i]), &again, err));
 			/* The first round replaces the warm-up's figure. */
 			ns[i] = round == 0 ? again : fmin(ns[i], again);
 		}
-	return result;
+	return 0;
 }
 
 static int gemm_lend_scratch(struct gemm_plan *plan, size_t bytes, void **own,
@@ -498,18 +483,14 @@ static int gemm_lend_scratch(struct gemm_plan *plan, size_t bytes, void **own,
 {
 	struct gemm_context *context = plan->context;
 	void *memory = context->lent;
-	int result = 0;
 	*own = NULL;
 	if (bytes > context->lent_bytes) {
-		result = CUDA_TRY(err, cudaMalloc(own, bytes));
+		CUDA_OR_RETURN(err, cudaMalloc(own, bytes));
 		memory = *own;
 	}
-	if (result == 0)
-		result = CUDA_TRY(
-			err, cudaMemsetAsync(memory, SCRATCH_BYTE, bytes, context->stream));
-	if (result == 0)
-		(void)gemm_place_operands(plan, memory, operands);
-	return result < 0 ? result : gemm_set_pointers(plan, operands, err);
+	CUDA_OR_RETURN(err, cudaMemsetAsync(memory, SCRATCH_BYTE, bytes, context->stream));
+	(void)gemm_place_operands(plan, memory, operands);
+	return gemm_set_pointers(plan, operands, err);
 }
 
 static bool gemm_is_deterministic(const cublasLtMatmulAlgo_t *algorithm)
@@ -554,14 +535,6 @@ static int gemm_choose_fastest(struct gemm_plan *plan, const cublasLtMatmulHeuri
 	return 0;
 }
 
-static int gemm_prefer(struct gemm_context *context, cublasLtMatmulPreferenceAttributes_t attribute,
-	const void *value, size_t size, struct error *err)
-{
-	return CUBLAS_TRY(err,
-		cublasLtMatmulPreferenceSetAttribute(context->preference, attribute, value, size),
-		"cublasLtMatmulPreferenceSetAttribute");
-}
-
 /* Pointers are aligned to GEMM_ALIGN_BYTES and may be to no more; matrices of a batch as their stride says. */
 static uint32_t gemm_alignment(const struct gemm_shape *shape, uint32_t batch)
 {
@@ -572,7 +545,7 @@ static uint32_t gemm_alignment(const struct gemm_shape *shape, uint32_t batch)
 	return bytes;
 }
 
-static int gemm_prefer_all(const struct gemm_plan *plan, uint32_t schemes, struct error *err)
+static int gemm_prefer(const struct gemm_plan *plan, uint32_t schemes, struct error *err)
 {
 	struct gemm_context *context = plan->context;
 	const struct gemm_problem *problem = &plan->problem;
@@ -582,24 +555,24 @@ static int gemm_prefer_all(const struct gemm_plan *plan, uint32_t schemes, struc
 	const uint32_t align_a = gemm_alignment(&a, batch), align_b = gemm_alignment(&b, batch),
 		       align_d = gemm_alignment(&d, batch);
 	const uint64_t workspace = context->workspace_bytes;
-	int result = gemm_prefer(context, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
-		sizeof workspace, err);
-	if (result == 0)
-		result = gemm_prefer(context, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
-			sizeof schemes, err);
-	if (result == 0)
-		result = gemm_prefer(context, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &align_a,
-			sizeof align_a, err);
-	if (result == 0)
-		result = gemm_prefer(context, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &align_b,
-			sizeof align_b, err);
-	if (result == 0)
-		result = gemm_prefer(context, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &align_d,
-			sizeof align_d, err);
-	if (result == 0)
-		result = gemm_prefer(context, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &align_d,
-			sizeof align_d, err);
-	return result;
+	const struct {
+		cublasLtMatmulPreferenceAttributes_t name;
+		const void *value;
+		size_t size;
+	} all[] = {
+		{CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace},
+		{CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes},
+		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &align_a, sizeof align_a},
+		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &align_b, sizeof align_b},
+		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &align_d, sizeof align_d},
+		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &align_d, sizeof align_d},
+	};
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		OR_RETURN(CUBLAS_TRY(err,
+			cublasLtMatmulPreferenceSetAttribute(
+				context->preference, all[i].name, all[i].value, all[i].size),
+			"cublasLtMatmulPreferenceSetAttribute"));
+	return 0;
 }
 
 /* The heuristics' proposals that can run, in their order. */
@@ -609,9 +582,7 @@ static int gemm_propose(struct gemm_plan *plan, uint32_t schemes, unsigned wante
 	struct gemm_context *context = plan->context;
 	int returned = 0;
 	*count = 0;
-	const int result = gemm_prefer_all(plan, schemes, err);
-	if (result < 0)
-		return result;
+	OR_RETURN(gemm_prefer(plan, schemes, err));
 	const cublasStatus_t status =
 		cublasLtMatmulAlgoGetHeuristic(context->handle, plan->operation, plan->a, plan->b,
 			plan->d, plan->d, context->preference, (int)wanted, found, &returned);
@@ -638,14 +609,11 @@ static int gemm_tune(struct gemm_plan *plan, unsigned candidates, struct error *
 		.aux = address,
 		.a_scale = plan->context->ones,
 		.b_scale = plan->context->ones};
-	int result = gemm_set_pointers(plan, &aligned, err);
-	if (result == 0)
-		result = gemm_propose(plan, steady, candidates, found, &count, err);
-	if (result == 0 && count == 0)
-		result = gemm_propose(
-			plan, CUBLASLT_REDUCTION_SCHEME_MASK, candidates, found, &count, err);
-	if (result < 0)
-		return result;
+	OR_RETURN(gemm_set_pointers(plan, &aligned, err));
+	OR_RETURN(gemm_propose(plan, steady, candidates, found, &count, err));
+	if (count == 0)
+		OR_RETURN(gemm_propose(
+			plan, CUBLASLT_REDUCTION_SCHEME_MASK, candidates, found, &count, err));
 	if (count == 0)
 		return gemm_refuse(&plan->problem, "its heuristics propose no algorithm", err);
 	if (candidates > 1)
@@ -656,7 +624,8 @@ static int gemm_tune(struct gemm_plan *plan, unsigned candidates, struct error *
 
 /* --- what was chosen -----------------------------------------------------------------------------
  *
- * A table of fixed size behind a mutex: it is asked at open alone. */
+ * A table of fixed size behind a mutex, which is held while a product is tuned: the second to open a problem takes what the
+ * first has chosen. */
 
 enum { CHOICES_MAX = 1024 };
 
@@ -696,29 +665,6 @@ static size_t gemm_choice_place(const struct gemm_choice_key *key)
 	return gemm_choices.count;
 }
 
-static bool gemm_choice_find(const struct gemm_choice_key *key, struct gemm_choice *out)
-{
-	pthread_mutex_lock(&gemm_choices.mutex);
-	const size_t place = gemm_choice_place(key);
-	const bool found = place < gemm_choices.count;
-	if (found)
-		*out = gemm_choices.choices[place];
-	pthread_mutex_unlock(&gemm_choices.mutex);
-	return found;
-}
-
-static void gemm_choice_keep(const struct gemm_choice_key *key, const struct gemm_choice *choice)
-{
-	pthread_mutex_lock(&gemm_choices.mutex);
-	const size_t place = gemm_choice_place(key);
-	if (place == gemm_choices.count && gemm_choices.count < CHOICES_MAX) {
-		gemm_choices.keys[place] = *key;
-		gemm_choices.choices[place] = *choice;
-		gemm_choices.count++;
-	}
-	pthread_mutex_unlock(&gemm_choices.mutex);
-}
-
 /* --- plans ------------------------------------------------------------------------------------ */
 
 static void gemm_plan_free(struct gemm_plan *plan)
@@ -734,27 +680,26 @@ static void gemm_plan_free(struct gemm_plan *plan)
 	free(plan);
 }
 
-static pthread_mutex_t gemm_choosing = PTHREAD_MUTEX_INITIALIZER;
-
 static int gemm_plan_fill(struct gemm_plan *plan, unsigned candidates, struct error *err)
 {
 	const struct gemm_choice_key key = {.problem = plan->problem,
 		.device = plan->context->device,
 		.workspace_limit = plan->context->workspace_bytes,
 		.candidates = candidates};
-	int result = gemm_check_problem(&plan->problem, err);
-	if (result == 0)
-		result = gemm_describe(plan, err);
-	if (result < 0)
-		return result;
-	/* One at a time: the second to open a problem takes what the first has chosen. */
-	(void)pthread_mutex_lock(&gemm_choosing);
-	if (!gemm_choice_find(&key, &plan->choice)) {
-		result = gemm_tune(plan, candidates, err);
-		if (result == 0)
-			gemm_choice_keep(&key, &plan->choice);
+	OR_RETURN(gemm_check_problem(&plan->problem, err));
+	OR_RETURN(gemm_describe(plan, err));
+	(void)pthread_mutex_lock(&gemm_choices.mutex);
+	const size_t place = gemm_choice_place(&key);
+	const bool known = place < gemm_choices.count;
+	if (known)
+		plan->choice = gemm_choices.choices[place];
+	const int result = known ? 0 : gemm_tune(plan, candidates, err);
+	if (!known && result == 0 && place < CHOICES_MAX) {
+		gemm_choices.keys[place] = key;
+		gemm_choices.choices[place] = plan->choice;
+		gemm_choices.count++;
 	}
-	(void)pthread_mutex_unlock(&gemm_choosing);
+	(void)pthread_mutex_unlock(&gemm_choices.mutex);
 	return result;
 }
 
@@ -806,9 +751,7 @@ int gemm_run(const struct gemm_plan *plan, const struct gemm_operands *operands,
 	if (operands->beta != 0 && !plan->problem.adds)
 		return error_set(err, -EINVAL,
 			"cuda: beta is not 0 in a product that was planned without adding");
-	const int result = gemm_set_pointers(plan, operands, err);
-	if (result < 0)
-		return result;
+	OR_RETURN(gemm_set_pointers(plan, operands, err));
 	const cublasStatus_t status =
 		gemm_multiply(plan, &plan->choice.algorithm, operands, stream);
 	if (status == CUBLAS_STATUS_SUCCESS)

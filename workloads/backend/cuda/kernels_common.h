@@ -383,13 +383,22 @@ static inline bool map_plan(struct map_launch *launch, int width, uint32_t rows,
 }
 
 template <int N, class WORK>
-static int map_rows(cuda_stream stream, const WORK &work, uint32_t rows, size_t columns)
+static int map_rows_by(cuda_stream stream, const WORK &work, uint32_t rows, size_t columns)
 {
 	struct map_launch launch;
 	if (!map_plan(&launch, N, rows, columns))
 		return (int)cudaErrorInvalidValue;
 	return CUDA_LAUNCH((map_kernel<N, WORK>), dim3(launch.blocks),
 		dim3(launch.across, launch.down), stream, work, launch.shape);
+}
+
+/* WIDTH neighbours at once where all rows are aligned to it (is_wide), else one by one. */
+template <int WIDTH, class WORK>
+static int map_rows(
+	cuda_stream stream, bool is_wide, const WORK &work, uint32_t rows, size_t columns)
+{
+	return is_wide ? map_rows_by<WIDTH>(stream, work, rows, columns)
+		       : map_rows_by<1>(stream, work, rows, columns);
 }
 
 /* --- a block for each row ------------------------------------------------------------------------------ */

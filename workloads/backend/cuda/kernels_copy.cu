@@ -36,14 +36,11 @@ static int run_copy_rows(
 	const bool joined = is_compact(from) && is_compact(to);
 	const uint32_t rows = joined ? 1 : count_rows(from);
 	const size_t columns = joined ? (size_t)count_rows(from) * from->columns : from->columns;
-	struct copy_rows<FROM, TO> work;
-	work.from = (const FROM *)from->data;
-	work.to = (TO *)to->data;
-	work.from_places = row_places(from);
-	work.to_places = row_places(to);
-	if (begins_access(from, joined, WIDTH) && begins_access(to, joined, WIDTH))
-		return map_rows<WIDTH>(stream, work, rows, columns);
-	return map_rows<1>(stream, work, rows, columns);
+	const struct copy_rows<FROM, TO> work = {
+		(const FROM *)from->data, (TO *)to->data, row_places(from), row_places(to)
+	};
+	const bool is_wide = begins_access(from, joined, WIDTH) && begins_access(to, joined, WIDTH);
+	return map_rows<WIDTH>(stream, is_wide, work, rows, columns);
 }
 
 template <class FROM>
@@ -82,12 +79,10 @@ template <class T> struct fill {
 
 template <class T> static int run_fill(cuda_stream stream, T *data, size_t count, float value)
 {
-	struct fill<T> work;
-	work.data = data;
-	work.value = value;
-	if (is_aligned(data, ACCESS_BYTES))
-		return map_rows<wide<T>::COUNT>(stream, work, 1, count);
-	return map_rows<1>(stream, work, 1, count);
+	const struct fill<T> work = {
+		data, value
+	};
+	return map_rows<wide<T>::COUNT>(stream, is_aligned(data, ACCESS_BYTES), work, 1, count);
 }
 
 int kernel_fill(cuda_stream stream, void *data, enum element type, size_t count, float value)
@@ -104,15 +99,16 @@ template <class T, bool SPLITS> struct move_heads {
 	T *packed,
 		*apart; /* (samples, rows, parts heads width) and (parts, samples, heads, rows, width) */
 	struct row_places places;
-	uint32_t samples, rows, heads, width;
+	struct heads_task task;
 
 	template <int N> __device__ void at(uint32_t row, size_t column) const
 	{
+		const uint32_t rows = task.rows, heads = task.heads, width = task.width;
 		const uint32_t head_of_all = (uint32_t)column / width; /* parts x heads */
 		const uint32_t part = head_of_all / heads;
 		const uint32_t head = head_of_all - part * heads;
 		const uint32_t sample = row / rows;
-		const size_t matrix = ((size_t)part * samples + sample) * heads + head;
+		const size_t matrix = ((size_t)part * task.samples + sample) * heads + head;
 		const size_t inside = (uint32_t)column - head_of_all * width;
 		T *const there = apart + (matrix * rows + (row - sample * rows)) * width + inside;
 		T *const here = packed + row_offset(places, row) + column;
@@ -127,19 +123,12 @@ template <bool SPLITS, class T>
 static int run_move_heads(cuda_stream stream, const struct heads_task *task,
 	const struct device_rows *packed, T *apart)
 {
-	struct move_heads<T, SPLITS> work;
-	work.packed = (T *)packed->data;
-	work.apart = apart;
-	work.places = row_places(packed);
-	work.samples = task->samples;
-	work.rows = task->rows;
-	work.heads = task->heads;
-	work.width = task->width;
+	const struct move_heads<T, SPLITS> work = {
+		(T *)packed->data, apart, row_places(packed), *task
+	};
 	const bool is_wide = rows_are_aligned(packed, ACCESS_BYTES) &&
 			     is_aligned(apart, ACCESS_BYTES) && task->width % wide<T>::COUNT == 0;
-	if (is_wide)
-		return map_rows<wide<T>::COUNT>(stream, work, count_rows(packed), packed->columns);
-	return map_rows<1>(stream, work, count_rows(packed), packed->columns);
+	return map_rows<wide<T>::COUNT>(stream, is_wide, work, count_rows(packed), packed->columns);
 }
 
 /* The packed side as rows, with no columns where the task makes no sense. */
@@ -147,14 +136,9 @@ static struct device_rows packed_rows(
 	const struct heads_task *task, const void *packed, unsigned parts)
 {
 	const uint64_t columns = (uint64_t)parts * task->heads * task->width;
-	struct device_rows rows;
-	rows.data = (void *)(uintptr_t)packed;
-	rows.type = task->type;
-	rows.samples = task->samples;
-	rows.rows = task->rows;
-	rows.columns = columns <= INT32_MAX ? (uint32_t)columns : 0;
-	rows.ld = task->ld;
-	rows.sample_stride = task->sample_stride;
+	const struct device_rows rows = {(void *)(uintptr_t)packed, task->type, task->samples,
+		task->rows, columns <= INT32_MAX ? (uint32_t)columns : 0, task->ld,
+		task->sample_stride};
 	return rows;
 }
 
@@ -254,10 +238,8 @@ static bool access_is_aligned(const void *data, size_t element, size_t width, si
 
 static struct input_shape input_shape_of(const struct input_task *task)
 {
-	struct input_shape shape;
-	shape.elements = task->elements;
-	shape.plane = (task->elements - 1) / CHANNELS + 1;
-	shape.channels_last = task->channels_last;
+	const struct input_shape shape = {
+		task->elements, (task->elements - 1) / CHANNELS + 1, task->channels_last};
 	return shape;
 }
 
@@ -265,19 +247,16 @@ template <class FROM, class TO>
 static int run_spaced(cuda_stream stream, const struct input_task *task)
 {
 	constexpr int WIDTH = wide<TO>::COUNT;
-	struct spaced_rows<FROM, TO> work;
-	work.batch = (const FROM *)task->batch;
-	work.out = (TO *)task->out;
-	work.columns = task->columns;
-	work.ld = task->ld;
-	work.rows = task->wanted / task->columns;
-	work.shape = input_shape_of(task);
+	const struct spaced_rows<FROM, TO> work = {
+		(const FROM *)task->batch,
+			(TO *)task->out, task->columns, task->ld, task->wanted / task->columns,
+			input_shape_of(task)
+	};
 	const uint64_t rows = (uint64_t)task->samples * work.rows;
 	if (rows > INT32_MAX)
 		return (int)cudaErrorInvalidValue;
-	if (access_is_aligned(task->out, sizeof(TO), WIDTH, task->ld))
-		return map_rows<WIDTH>(stream, work, (uint32_t)rows, task->ld);
-	return map_rows<1>(stream, work, (uint32_t)rows, task->ld);
+	const bool is_wide = access_is_aligned(task->out, sizeof(TO), WIDTH, task->ld);
+	return map_rows<WIDTH>(stream, is_wide, work, (uint32_t)rows, task->ld);
 }
 
 template <class FROM, class TO>
@@ -286,17 +265,13 @@ static int run_input(cuda_stream stream, const struct input_task *task)
 	constexpr int WIDTH = wide<TO>::COUNT;
 	if (task->ld > task->columns)
 		return run_spaced<FROM, TO>(stream, task);
-	struct input_rows<FROM, TO> work;
-	work.batch = (const FROM *)task->batch;
-	work.out = (TO *)task->out;
-	work.wanted = task->wanted;
-	work.shape = input_shape_of(task);
+	const struct input_rows<FROM, TO> work = {
+		(const FROM *)task->batch, (TO *)task->out, task->wanted, input_shape_of(task)
+	};
 	const bool is_wide = task->elements % WIDTH == 0 &&
 			     access_is_aligned(task->batch, sizeof(FROM), WIDTH, task->elements) &&
 			     access_is_aligned(task->out, sizeof(TO), WIDTH, task->wanted);
-	if (is_wide)
-		return map_rows<WIDTH>(stream, work, task->samples, task->wanted);
-	return map_rows<1>(stream, work, task->samples, task->wanted);
+	return map_rows<WIDTH>(stream, is_wide, work, task->samples, task->wanted);
 }
 
 template <class TO> static int run_input_to(cuda_stream stream, const struct input_task *task)

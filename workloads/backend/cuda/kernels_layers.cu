@@ -52,15 +52,11 @@ template <class T>
 static int run_bias_relu(
 	cuda_stream stream, const struct device_rows *y, const float *bias, bool relu)
 {
-	struct bias_relu<T> work;
-	work.y = (T *)y->data;
-	work.places = row_places(y);
-	work.bias = bias;
-	work.bias_aligned = is_aligned(bias, ACCESS_BYTES);
-	work.relu = relu;
-	if (rows_are_aligned(y, ACCESS_BYTES))
-		return map_rows<wide<T>::COUNT>(stream, work, count_rows(y), y->columns);
-	return map_rows<1>(stream, work, count_rows(y), y->columns);
+	const struct bias_relu<T> work = {
+		(T *)y->data, row_places(y), bias, is_aligned(bias, ACCESS_BYTES), relu
+	};
+	return map_rows<wide<T>::COUNT>(
+		stream, rows_are_aligned(y, ACCESS_BYTES), work, count_rows(y), y->columns);
 }
 
 int kernel_bias_relu(cuda_stream stream, const struct device_rows *y, const float *bias, bool relu)
@@ -89,38 +85,21 @@ template <class T> struct relu_backward {
 };
 
 /* Compact matrices are one long row, so that only one row has an end to handle. */
-static uint32_t join_rows(const struct device_rows *a, const struct device_rows *b, size_t *columns)
-{
-	const uint32_t rows = count_rows(a);
-	const bool joins = is_compact(a) && is_compact(b);
-	*columns = joins ? (size_t)rows * a->columns : a->columns;
-	return joins && rows ? 1 : rows;
-}
-
-/* Of two matrices that are joined or not. */
-static bool pair_is_aligned(const struct device_rows *a, const struct device_rows *b, bool joined,
-	size_t a_bytes, size_t b_bytes)
-{
-	if (joined)
-		return is_aligned(a->data, a_bytes) && is_aligned(b->data, b_bytes);
-	return rows_are_aligned(a, a_bytes) && rows_are_aligned(b, b_bytes);
-}
-
 template <class T>
 static int run_relu_backward(
 	cuda_stream stream, const struct device_rows *y, const struct device_rows *gradient)
 {
-	size_t columns;
-	const uint32_t rows = join_rows(gradient, y, &columns);
-	const bool joined = columns != gradient->columns;
-	struct relu_backward<T> work;
-	work.y = (const T *)y->data;
-	work.gradient = (T *)gradient->data;
-	work.y_places = row_places(y);
-	work.places = row_places(gradient);
-	if (pair_is_aligned(gradient, y, joined, ACCESS_BYTES, ACCESS_BYTES))
-		return map_rows<wide<T>::COUNT>(stream, work, rows, columns);
-	return map_rows<1>(stream, work, rows, columns);
+	const uint32_t rows = count_rows(gradient);
+	const bool joined = is_compact(gradient) && is_compact(y);
+	const bool is_wide = joined ? is_aligned(gradient->data, ACCESS_BYTES) &&
+					      is_aligned(y->data, ACCESS_BYTES)
+				    : rows_are_aligned(gradient, ACCESS_BYTES) &&
+					      rows_are_aligned(y, ACCESS_BYTES);
+	const struct relu_backward<T> work = {
+		(const T *)y->data, (T *)gradient->data, row_places(y), row_places(gradient)
+	};
+	return map_rows<wide<T>::COUNT>(stream, is_wide, work, joined ? 1 : rows,
+		joined ? (size_t)rows * gradient->columns : gradient->columns);
 }
 
 int kernel_relu_backward(
@@ -269,14 +248,8 @@ static int start_column_sums(
 /* The slices in scratch are rows themselves, whose sums are taken in one slice. */
 static int add_slices(cuda_stream stream, struct column_sums task, float *scratch, float *out)
 {
-	struct device_rows slices;
-	slices.data = scratch;
-	slices.type = ELEMENT_F32;
-	slices.samples = 1;
-	slices.rows = task.slices.count;
-	slices.columns = task.columns;
-	slices.ld = task.columns;
-	slices.sample_stride = 0;
+	const struct device_rows slices = {
+		scratch, ELEMENT_F32, 1, task.slices.count, task.columns, task.columns, 0};
 	task.places = row_places(&slices);
 	task.rows = task.slices.rows = slices.rows;
 	task.slices.count = 1;
@@ -348,17 +321,12 @@ static bool averaged_is_aligned(const struct device_rows *x, const void *average
 template <class T>
 static int run_average_rows(cuda_stream stream, const struct device_rows *x, T *averaged)
 {
-	struct average_rows<T> work;
-	work.x = (const T *)x->data;
-	work.ld = x->ld;
-	work.sample_stride = x->samples == 1 ? 0 : x->sample_stride;
-	work.rows = x->rows;
-	work.columns = x->columns;
-	work.share = 1 / (float)x->rows;
-	work.averaged = averaged;
-	if (averaged_is_aligned(x, averaged, MEAN_WIDTH * sizeof(T)))
-		return map_rows<MEAN_WIDTH>(stream, work, x->samples, x->columns);
-	return map_rows<1>(stream, work, x->samples, x->columns);
+	const struct average_rows<T> work = {
+		(const T *)x->data, x->ld, x->samples == 1 ? 0 : x->sample_stride, x->rows,
+			x->columns, 1 / (float)x->rows, averaged
+	};
+	const bool is_wide = averaged_is_aligned(x, averaged, MEAN_WIDTH * sizeof(T));
+	return map_rows<MEAN_WIDTH>(stream, is_wide, work, x->samples, x->columns);
 }
 
 int kernel_average_rows(cuda_stream stream, const struct device_rows *x, void *averaged)
@@ -390,17 +358,14 @@ template <class T>
 static int run_spread_rows(
 	cuda_stream stream, const T *averaged, const struct device_rows *gradient)
 {
-	struct spread_rows<T> work;
-	work.averaged = averaged;
-	work.gradient = (T *)gradient->data;
-	work.places = row_places(gradient);
-	work.rows = gradient->rows;
-	work.columns = gradient->columns;
-	work.share = 1 / (float)gradient->rows;
-	if (averaged_is_aligned(gradient, averaged, ACCESS_BYTES))
-		return map_rows<wide<T>::COUNT>(
-			stream, work, count_rows(gradient), gradient->columns);
-	return map_rows<1>(stream, work, count_rows(gradient), gradient->columns);
+	const struct spread_rows<T> work = {
+		averaged, (T *)gradient->data,
+			row_places(gradient), gradient->rows, gradient->columns,
+			1 / (float)gradient->rows
+	};
+	return map_rows<wide<T>::COUNT>(stream,
+		averaged_is_aligned(gradient, averaged, ACCESS_BYTES), work, count_rows(gradient),
+		gradient->columns);
 }
 
 int kernel_spread_rows(cuda_stream stream, const void *averaged, const struct device_rows *gradient)
@@ -633,14 +598,10 @@ template <class T>
 static int run_norm_backward(cuda_stream stream, const struct device_rows *x,
 	const struct device_rows *gradient, const float *scales)
 {
-	struct norm_backward_task<T> task;
-	task.x = (const T *)x->data;
-	task.gradient = (T *)gradient->data;
-	task.x_places = row_places(x);
-	task.gradient_places = row_places(gradient);
-	task.rows = count_rows(x);
-	task.columns = x->columns;
-	task.scales = scales;
+	const struct norm_backward_task<T> task = {
+		(const T *)x->data, (T *)gradient->data, row_places(x), row_places(gradient),
+			count_rows(x), x->columns, scales
+	};
 	const dim3 blocks(row_blocks(task.rows)), threads(ROW_THREADS);
 	if (rows_are_aligned(x, ACCESS_BYTES) && rows_are_aligned(gradient, ACCESS_BYTES))
 		return CUDA_LAUNCH(
@@ -812,15 +773,10 @@ template <class T>
 static int run_loss(cuda_stream stream, const struct device_rows *logits, const uint32_t *labels,
 	float scale, float *losses)
 {
-	struct loss_task<T> task;
-	task.logits = (T *)logits->data;
-	task.places = row_places(logits);
-	task.rows = count_rows(logits);
-	task.columns = logits->columns;
-	task.rows_per_sample = logits->rows;
-	task.labels = labels;
-	task.scale = scale;
-	task.losses = losses;
+	const struct loss_task<T> task = {
+		(T *)logits->data, row_places(logits),
+			count_rows(logits), logits->columns, logits->rows, labels, scale, losses
+	};
 	const dim3 blocks(row_blocks(task.rows)), threads(LOSS_THREADS);
 	if (rows_are_aligned(logits, ACCESS_BYTES))
 		return CUDA_LAUNCH((loss_kernel<wide<T>::COUNT, T>), blocks, threads, stream, task);

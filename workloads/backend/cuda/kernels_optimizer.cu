@@ -50,27 +50,17 @@ struct adam_rule {
 	}
 };
 
-template <class T> struct update_arrays {
-	float *weights;
-	const float *gradients;
-	float *states[2];
-	T *computed; /* NULL: none */
-	size_t count;
-	float learning_rate, gradient_factor;
-	const uint32_t *step; /* adam: updates so far */
-	const uint32_t *skip; /* NULL: never */
-};
-
 template <class RULE, int N, class T>
 CUDA_FUNCTION void update_some(
-	const struct update_arrays<T> &arrays, const struct update_factors &factors, size_t at)
+	const struct optimizer_task &task, const struct update_factors &factors, size_t at)
 {
+	float *const arrays[2] = {RULE::STATES > 1 ? task.first : task.velocity, task.second};
 	float weights[N], gradients[N], states[2][N];
-	load_floats<N>(arrays.weights + at, weights);
-	load_floats<N>(arrays.gradients + at, gradients);
+	load_floats<N>(task.weights + at, weights);
+	load_floats<N>(task.gradients + at, gradients);
 	CUDA_UNROLL
 	for (int s = 0; s < RULE::STATES; s++)
-		load_floats<N>(arrays.states[s] + at, states[s]);
+		load_floats<N>(arrays[s] + at, states[s]);
 	CUDA_UNROLL
 	for (int i = 0; i < N; i++) {
 		float state[2] = {states[0][i], RULE::STATES > 1 ? states[1][i] : 0};
@@ -82,33 +72,33 @@ CUDA_FUNCTION void update_some(
 	}
 	CUDA_UNROLL
 	for (int s = 0; s < RULE::STATES; s++)
-		store_floats<N>(arrays.states[s] + at, states[s]);
-	store_floats<N>(arrays.weights + at, weights);
-	if (arrays.computed)
-		store_floats<N>(arrays.computed + at, weights);
+		store_floats<N>(arrays[s] + at, states[s]);
+	store_floats<N>(task.weights + at, weights);
+	if (task.computed)
+		store_floats<N>((T *)task.computed + at, weights);
 }
 
 template <class RULE, int N, class T>
-__global__ void CUDA_THREADS(UPDATE_THREADS) update_kernel(struct update_arrays<T> arrays)
+__global__ void CUDA_THREADS(UPDATE_THREADS) update_kernel(struct optimizer_task task)
 {
-	if (arrays.skip && *arrays.skip)
+	if (task.skip && *task.skip)
 		return;
 	struct update_factors factors;
-	factors.rate = arrays.learning_rate;
+	factors.rate = task.learning_rate;
 	factors.second_correction = 1;
-	factors.gradient_factor = arrays.gradient_factor;
+	factors.gradient_factor = task.gradient_factor;
 	if (RULE::STATES > 1) {
-		factors.rate *= correction_at(ADAM_LN_BETA1, *arrays.step + 1);
-		factors.second_correction = correction_at(ADAM_LN_BETA2, *arrays.step + 1);
+		factors.rate *= correction_at(ADAM_LN_BETA1, *task.step + 1);
+		factors.second_correction = correction_at(ADAM_LN_BETA2, *task.step + 1);
 	}
 	const size_t stride = (size_t)gridDim.x * UPDATE_THREADS * N;
 	const size_t begin = ((size_t)blockIdx.x * UPDATE_THREADS + threadIdx.x) * N;
-	const size_t whole = arrays.count - arrays.count % N;
+	const size_t whole = task.count - task.count % N;
 	for (size_t at = begin; at < whole; at += stride)
-		update_some<RULE, N>(arrays, factors, at);
+		update_some<RULE, N, T>(task, factors, at);
 	const size_t rest = whole + (size_t)blockIdx.x * UPDATE_THREADS + threadIdx.x;
-	if (rest < arrays.count)
-		update_some<RULE, 1>(arrays, factors, rest);
+	if (rest < task.count)
+		update_some<RULE, 1, T>(task, factors, rest);
 }
 
 /* Counts an update that was made. */
@@ -119,32 +109,21 @@ static __global__ void count_step_kernel(uint32_t *step, const uint32_t *skip)
 }
 
 template <class RULE, class T>
-static int run_update(
-	cuda_stream stream, const struct optimizer_task *task, float *first, float *second)
+static int run_update(cuda_stream stream, const struct optimizer_task *task)
 {
-	struct update_arrays<T> arrays;
-	arrays.weights = task->weights;
-	arrays.gradients = task->gradients;
-	arrays.states[0] = first;
-	arrays.states[1] = second;
-	arrays.computed = (T *)task->computed;
-	arrays.count = task->count;
-	arrays.learning_rate = task->learning_rate;
-	arrays.gradient_factor = task->gradient_factor;
-	arrays.step = task->step;
-	arrays.skip = task->skip;
 	constexpr int WIDTH = wide<float>::COUNT;
-	const bool is_wide = is_aligned(task->weights, ACCESS_BYTES) &&
-			     is_aligned(task->gradients, ACCESS_BYTES) &&
-			     is_aligned(first, ACCESS_BYTES) && is_aligned(second, ACCESS_BYTES) &&
-			     is_aligned(task->computed, WIDTH * sizeof(T));
+	const void *const arrays[] = {
+		task->weights, task->gradients, task->velocity, task->first, task->second};
+	bool is_wide = is_aligned(task->computed, WIDTH * sizeof(T));
+	for (const void *array : arrays)
+		is_wide = is_wide && is_aligned(array, ACCESS_BYTES);
 	const size_t pieces = is_wide ? (task->count - 1) / WIDTH + 1 : task->count;
 	const size_t blocks = (pieces - 1) / UPDATE_THREADS + 1;
 	const dim3 grid((unsigned)least<size_t>(blocks, UPDATE_BLOCKS_MAX)),
 		threads(UPDATE_THREADS);
 	if (is_wide)
-		return CUDA_LAUNCH((update_kernel<RULE, WIDTH, T>), grid, threads, stream, arrays);
-	return CUDA_LAUNCH((update_kernel<RULE, 1, T>), grid, threads, stream, arrays);
+		return CUDA_LAUNCH((update_kernel<RULE, WIDTH, T>), grid, threads, stream, *task);
+	return CUDA_LAUNCH((update_kernel<RULE, 1, T>), grid, threads, stream, *task);
 }
 
 /* Without a copy there is no type to choose by. */
@@ -162,13 +141,12 @@ int kernel_sgd(cuda_stream stream, const struct optimizer_task *task)
 {
 	if (!is_complete(task) || !task->velocity)
 		return (int)cudaErrorInvalidValue;
-	FOR_ELEMENT(copy_type(task), run_update<sgd_rule, T>(stream, task, task->velocity, NULL));
+	FOR_ELEMENT(copy_type(task), run_update<sgd_rule, T>(stream, task));
 }
 
 static int start_adam(cuda_stream stream, const struct optimizer_task *task)
 {
-	FOR_ELEMENT(
-		copy_type(task), run_update<adam_rule, T>(stream, task, task->first, task->second));
+	FOR_ELEMENT(copy_type(task), run_update<adam_rule, T>(stream, task));
 }
 
 int kernel_adam(cuda_stream stream, const struct optimizer_task *task)
@@ -313,11 +291,7 @@ static int run_reduce(cuda_stream stream, const struct reduce_source *source, ui
 {
 	typedef take_moments<T, SUMS> taking;
 	constexpr int WIDTH = wide<T>::COUNT;
-	taking work;
-	work.data = (const T *)source->data;
-	work.places = source->places;
-	work.own.sum = work.own.squares = 0;
-	work.own.nonfinite = 0;
+	const taking work = {(const T *)source->data, source->places, {0, 0, 0}};
 	struct map_launch launch;
 	if (!partials ||
 		!map_plan(&launch, source->is_wide ? WIDTH : 1, source->rows, source->columns))
@@ -339,12 +313,8 @@ static int run_reduce(cuda_stream stream, const struct reduce_source *source, ui
 
 static struct reduce_source array_source(const float *values, size_t count)
 {
-	struct reduce_source source;
-	source.data = values;
-	source.places = row_places_of(1, 0, 0, 1);
-	source.rows = values ? 1 : 0;
-	source.columns = count;
-	source.is_wide = is_aligned(values, ACCESS_BYTES);
+	const struct reduce_source source = {values, row_places_of(1, 0, 0, 1), values ? 1U : 0U,
+		count, is_aligned(values, ACCESS_BYTES)};
 	return source;
 }
 
@@ -352,13 +322,9 @@ static struct reduce_source rows_source(const struct device_rows *x)
 {
 	const bool joined = is_compact(x);
 	const uint32_t rows = count_rows(x);
-	struct reduce_source source;
-	source.data = x->data;
-	source.places = row_places(x);
-	source.rows = joined && rows ? 1 : rows;
-	source.columns = joined ? (size_t)rows * x->columns : x->columns;
-	source.is_wide =
-		joined ? is_aligned(x->data, ACCESS_BYTES) : rows_are_aligned(x, ACCESS_BYTES);
+	const struct reduce_source source = {x->data, row_places(x), joined && rows ? 1 : rows,
+		joined ? (size_t)rows * x->columns : x->columns,
+		joined ? is_aligned(x->data, ACCESS_BYTES) : rows_are_aligned(x, ACCESS_BYTES)};
 	return source;
 }
 

@@ -170,21 +170,16 @@ static int product_run(struct probing *probing, const void *what, struct error *
 	return gemm_run(product->plan, &operands, probing->stream, err);
 }
 
-static double product_flops(const struct product *product)
-{
-	return 2.0 * (double)product->problem.m * (double)product->problem.n *
-	       (double)product->problem.k;
-}
-
 static int product_visit(
 	struct probing *probing, const struct quantity *quantity, double *value, struct error *err)
 {
 	const struct product *product = quantity->what;
-	double ns = NAN;
-	const int code =
-		probing_slot_ns(probing, probing_device_ns, product_run, product, &ns, err);
-	*value = ns > 0 ? product_flops(product) * (double)NS_PER_S / ns : NAN;
-	return code;
+	const struct gemm_problem *problem = &product->problem;
+	const double flops = 2.0 * (double)problem->m * (double)problem->n * (double)problem->k;
+	double ns;
+	OR_RETURN(probing_slot_ns(probing, probing_device_ns, product_run, product, &ns, err));
+	*value = ns > 0 ? flops * (double)NS_PER_S / ns : NAN;
+	return 0;
 }
 
 /* --- are they right? -------------------------------------------------------------------------- */
@@ -220,9 +215,7 @@ static int product_check_element(struct probing *probing, const struct product *
 		absolute += fabs(term);
 	}
 	const char *at = (const char *)all->result + (row * problem->ldd + column) * bytes;
-	const int code = CUDA_TRY(err, cudaMemcpy(&bits, at, bytes, cudaMemcpyDeviceToHost));
-	if (code)
-		return code;
+	CUDA_OR_RETURN(err, cudaMemcpy(&bits, at, bytes, cudaMemcpyDeviceToHost));
 	const double value = formats_value(problem->d_type, &bits, 0);
 	if (fabs(value - sum) <= product_tolerance(problem->precision) * absolute)
 		return 0;
@@ -236,27 +229,21 @@ static int product_check_element(struct probing *probing, const struct product *
 int probing_check_products(struct probing *probing, struct error *err)
 {
 	struct probing_products *all = probing->products;
-	int code = 0;
-	for (size_t i = 0; all && i < all->count && code == 0; i++) {
+	for (size_t i = 0; all && i < all->count; i++) {
 		const struct product *product = &all->list[i];
 		const struct gemm_problem *problem = &product->problem;
+		const size_t bytes = problem->m * problem->ldd * element_bytes(problem->d_type);
 		if (product->out->flops.count == 0)
 			continue;
-		code = CUDA_TRY(
-			err, cudaMemsetAsync(all->result, 0xff,
-				     problem->m * problem->ldd * element_bytes(problem->d_type),
-				     probing->stream)); /* NAN in every type */
-		if (code == 0)
-			code = product_run(probing, product, err);
-		if (code == 0)
-			code = CUDA_TRY(err, cudaStreamSynchronize(probing->stream));
-		if (code == 0)
-			code = product_check_element(probing, product, 0, 0, err);
-		if (code == 0)
-			code = product_check_element(
-				probing, product, problem->m - 1, problem->n - 1, err);
+		/* NAN in every type. */
+		CUDA_OR_RETURN(err, cudaMemsetAsync(all->result, 0xff, bytes, probing->stream));
+		OR_RETURN(product_run(probing, product, err));
+		CUDA_OR_RETURN(err, cudaStreamSynchronize(probing->stream));
+		OR_RETURN(product_check_element(probing, product, 0, 0, err));
+		OR_RETURN(product_check_element(
+			probing, product, problem->m - 1, problem->n - 1, err));
 	}
-	return code;
+	return 0;
 }
 
 /* --- operands --------------------------------------------------------------------------------- */
@@ -268,15 +255,15 @@ static int product_repeat_pattern(struct probing *probing, void *operand, enum e
 	const size_t bytes = elements * element_bytes(type);
 	size_t done = PATTERN * element_bytes(type);
 	done = done < bytes ? done : bytes;
-	int code = CUDA_TRY(err, cudaMemcpyAsync(operand, all->patterns[type], done,
-					 cudaMemcpyHostToDevice, probing->stream));
-	while (done < bytes && code == 0) {
+	CUDA_OR_RETURN(err, cudaMemcpyAsync(operand, all->patterns[type], done,
+				    cudaMemcpyHostToDevice, probing->stream));
+	while (done < bytes) {
 		const size_t more = done < bytes - done ? done : bytes - done;
-		code = CUDA_TRY(err, cudaMemcpyAsync((char *)operand + done, operand, more,
-					     cudaMemcpyDeviceToDevice, probing->stream));
+		CUDA_OR_RETURN(err, cudaMemcpyAsync((char *)operand + done, operand, more,
+					    cudaMemcpyDeviceToDevice, probing->stream));
 		done += more;
 	}
-	return code ? code : CUDA_TRY(err, cudaStreamSynchronize(probing->stream));
+	return CUDA_TRY(err, cudaStreamSynchronize(probing->stream));
 }
 
 static int product_open_operands(
@@ -292,12 +279,10 @@ static int product_open_operands(
 			return error_set(err, -ENOMEM, "cuda: out of memory for random operands");
 		formats_fill(type, all->patterns[type], PATTERN);
 	}
-	int code = CUDA_TRY(err, cudaMalloc(&all->left[type], bytes));
-	if (code == 0)
-		code = CUDA_TRY(err, cudaMalloc(&all->right[type], bytes));
-	if (code == 0)
-		code = product_repeat_pattern(probing, all->left[type], type, elements, err);
-	return code ? code : product_repeat_pattern(probing, all->right[type], type, elements, err);
+	CUDA_OR_RETURN(err, cudaMalloc(&all->left[type], bytes));
+	CUDA_OR_RETURN(err, cudaMalloc(&all->right[type], bytes));
+	OR_RETURN(product_repeat_pattern(probing, all->left[type], type, elements, err));
+	return product_repeat_pattern(probing, all->right[type], type, elements, err);
 }
 
 static void product_close_operands(struct probing_products *all, enum element type)
@@ -351,13 +336,8 @@ static void product_add(
 		.n = (uint32_t)problem->n,
 		.k = (uint32_t)problem->k};
 	(void)snprintf(product->out->layer, sizeof product->out->layer, "%s", layer);
-	struct quantity *quantity =
-		probing_add(probing, "%s in %s", layer, gemm_precision_name(problem->precision));
-	if (!quantity)
-		return;
-	quantity->visit = product_visit;
-	quantity->what = product;
-	quantity->series = &product->out->flops;
+	(void)probing_add(probing, product_visit, product, &product->out->flops, "%s in %s", layer,
+		gemm_precision_name(problem->precision));
 }
 
 /* Time of one square product in fp32, the second of two. */
@@ -386,16 +366,16 @@ static int product_choose_edge(struct probing *probing, uint64_t *edge, struct e
 	size_t is_free = 0;
 	size_t total = 0;
 	double ns = NAN;
-	int code = CUDA_TRY(err, cudaMemGetInfo(&is_free, &total));
+	CUDA_OR_RETURN(err, cudaMemGetInfo(&is_free, &total));
 	const double room = (double)is_free / PRODUCT_SHARE_OF_FREE;
-	for (*edge = EDGE_LEAST; code == 0; *edge *= 2) {
-		code = product_time_square(probing, *edge, &ns, err);
+	for (*edge = EDGE_LEAST;; *edge *= 2) {
+		OR_RETURN(product_time_square(probing, *edge, &ns, err));
 		const double next = 4.0 * (double)*edge * (double)*edge * BYTES_AN_ELEMENT;
 		if (*edge == EDGE_MOST || GROWTH * ns > RUN_MOST_NS || next > room ||
 			probing_stopped(probing))
 			break;
 	}
-	return code ? code : product_open_result(probing->products, (size_t)(*edge * *edge), err);
+	return product_open_result(probing->products, (size_t)(*edge * *edge), err);
 }
 
 static void product_add_squares(struct probing *probing, uint64_t edge)
@@ -458,11 +438,9 @@ static int product_open_context(struct probing *probing, struct error *err)
 {
 	const float one = 1;
 	struct probing_products *all = probing->products;
-	int code = gemm_context_open(&all->context, WORKSPACE, err);
-	if (code == 0)
-		code = CUDA_TRY(err, cudaMalloc((void **)&all->one, sizeof one));
-	return code ? code
-		    : CUDA_TRY(err, cudaMemcpy(all->one, &one, sizeof one, cudaMemcpyHostToDevice));
+	OR_RETURN(gemm_context_open(&all->context, WORKSPACE, err));
+	CUDA_OR_RETURN(err, cudaMalloc((void **)&all->one, sizeof one));
+	return CUDA_TRY(err, cudaMemcpy(all->one, &one, sizeof one, cudaMemcpyHostToDevice));
 }
 
 void probing_close_products(struct probing *probing)

@@ -26,6 +26,16 @@ int fail_cublas(struct error *err, int status, const char *format, ...)
 #define CUDA_TRY(err, call) fail_check((err), (int)(call), #call)
 int fail_check(struct error *err, int code, const char *call);
 
+/* The next step of several: where it failed, its error is returned from the function that this stands in, which must
+ * hold nothing that it would have to release. */
+#define OR_RETURN(call)                     \
+	do {                                \
+		const int failed_ = (call); \
+		if (failed_)                \
+			return failed_;     \
+	} while (0)
+#define CUDA_OR_RETURN(err, call) OR_RETURN(fail_check((err), (int)(call), #call))
+
 /* --- closing: each takes what was never made, too, and can do nothing about a failure --------- */
 
 static inline void release_device(void *memory)

@@ -1,6 +1,8 @@
-/* Places and copies.  Labels and descriptors are small and come from the pipeline's own arrays: they go through pinned words of the
- * place, so that no copy is one from pageable memory, which would make the host wait. */
-#include "workloads/backend/cuda/staging.h"
+/* Where batches arrive in the device's memory, and the copies to there.  Copies run on a stream of their own, beside the steps.
+ * The order of everything that touches a place is kept on the device: a copy waits for the step that used the place last, a
+ * step for the copy.  Labels and descriptors are small and come from the pipeline's own arrays: they go through pinned words of
+ * the place, so that no copy is one from pageable memory, which would make the host wait. */
+#include "workloads/backend/cuda/device_session.h"
 
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
@@ -34,7 +36,7 @@ static size_t staging_words_room(const struct cuda_options *options)
 	return staging_labels_room(options) + staging_align(pictures);
 }
 
-unsigned staging_count(const struct cuda_options *options)
+static unsigned staging_count(const struct cuda_options *options)
 {
 	return options->staging_places > 0 ? options->staging_places : 1 + options->ahead;
 }
@@ -66,48 +68,32 @@ static int staging_open_place(
 	struct staging_place *place, const struct cuda_options *options, struct error *err)
 {
 	const size_t words = staging_words_room(options);
-	void *memory = NULL;
+	const size_t room = staging_align(options->batch_room);
 	place->batch = UINT64_MAX;
-	int code =
-		staging_allocate(&place->data, staging_align(options->batch_room), "a batch", err);
-	if (!code)
-		code = staging_allocate(&memory, words, "labels", err);
-	place->words = memory;
-	memory = NULL;
+	OR_RETURN(staging_allocate(&place->data, room, "a batch", err));
+	OR_RETURN(staging_allocate((void **)&place->words, words, "labels", err));
 	/* The part that a smaller batch leaves unwritten is computed too, though its results are ignored. */
-	if (!code)
-		code = CUDA_TRY(
-			err, cudaMemset(place->data, 0, staging_align(options->batch_room)));
-	if (!code)
-		code = CUDA_TRY(err, cudaMemset(place->words, 0, words));
-	if (!code)
-		code = CUDA_TRY(err, cudaHostAlloc(&memory, words, cudaHostAllocDefault));
-	place->host_words = memory;
-	if (!code)
-		code = CUDA_TRY(err, cudaEventCreate(&place->begin));
-	if (!code)
-		code = CUDA_TRY(err, cudaEventCreate(&place->end));
-	if (!code)
-		code = CUDA_TRY(
-			err, cudaEventCreateWithFlags(&place->used, cudaEventDisableTiming));
-	return code;
+	CUDA_OR_RETURN(err, cudaMemset(place->data, 0, room));
+	CUDA_OR_RETURN(err, cudaMemset(place->words, 0, words));
+	CUDA_OR_RETURN(
+		err, cudaHostAlloc((void **)&place->host_words, words, cudaHostAllocDefault));
+	CUDA_OR_RETURN(err, cudaEventCreate(&place->begin));
+	CUDA_OR_RETURN(err, cudaEventCreate(&place->end));
+	return CUDA_TRY(err, cudaEventCreateWithFlags(&place->used, cudaEventDisableTiming));
 }
 
-int staging_open(struct staging *staging, const struct cuda_options *options,
-	struct device_clock *clock, struct error *err)
+int staging_open(struct cuda_session *session, struct error *err)
 {
-	staging->options = options;
-	staging->clock = clock;
-	staging->count = staging_count(options);
-	staging->pictures_at = staging_labels_room(options);
+	struct staging *staging = &session->staging;
+	staging->count = staging_count(&session->options);
+	staging->pictures_at = staging_labels_room(&session->options);
 	staging->places = calloc(staging->count, sizeof *staging->places);
 	if (!staging->places)
 		return error_set(err, -ENOMEM, "cuda: out of memory");
-	int code =
-		CUDA_TRY(err, cudaStreamCreateWithFlags(&staging->stream, cudaStreamNonBlocking));
-	for (unsigned i = 0; i < staging->count && !code; i++)
-		code = staging_open_place(&staging->places[i], options, err);
-	return code;
+	CUDA_OR_RETURN(err, cudaStreamCreateWithFlags(&staging->stream, cudaStreamNonBlocking));
+	for (unsigned i = 0; i < staging->count; i++)
+		OR_RETURN(staging_open_place(&staging->places[i], &session->options, err));
+	return 0;
 }
 
 static void staging_close_place(struct staging_place *place)
@@ -153,9 +139,9 @@ static int staging_check_pictures(
 	return 0;
 }
 
-int staging_check(const struct staging *staging, const struct batch_view *batch, struct error *err)
+int staging_check(
+	const struct cuda_options *options, const struct batch_view *batch, struct error *err)
 {
-	const struct cuda_options *options = staging->options;
 	if (batch->size == 0 || batch->size > options->batch_size)
 		return error_set(err, -EINVAL, "batch of %u samples: the step takes 1 to %u",
 			batch->size, options->batch_size);
@@ -174,10 +160,11 @@ int staging_check(const struct staging *staging, const struct batch_view *batch,
 	return 0;
 }
 
-int staging_copy(struct staging *staging, struct staging_place *place,
+int staging_copy(struct cuda_session *session, struct staging_place *place,
 	const struct batch_view *batch, cudaStream_t stream, struct error *err)
 {
-	const struct cuda_options *options = staging->options;
+	const struct cuda_options *options = &session->options;
+	const size_t pictures_at = session->staging.pictures_at;
 	const size_t labels = batch->size * sizeof(uint32_t);
 	const size_t pictures = batch->size * sizeof(struct batch_picture);
 	place->batch = batch->index;
@@ -186,32 +173,16 @@ int staging_copy(struct staging *staging, struct staging_place *place,
 		options->augments ? batch->bytes : batch->size * staging_sample_bytes(options);
 	memcpy(place->host_words, batch->labels, labels);
 	if (options->augments)
-		memcpy(place->host_words + staging->pictures_at, batch->pictures, pictures);
-	const size_t words = options->augments ? staging->pictures_at + pictures : labels;
-	int code = place->bytes > 0
-			   ? CUDA_TRY(err, cudaMemcpyAsync(place->data, batch->data, place->bytes,
-						   cudaMemcpyHostToDevice, stream))
-			   : 0;
-	if (!code)
-		code = CUDA_TRY(err, cudaMemcpyAsync(place->words, place->host_words, words,
-					     cudaMemcpyHostToDevice, stream));
-	return code;
+		memcpy(place->host_words + pictures_at, batch->pictures, pictures);
+	const size_t words = options->augments ? pictures_at + pictures : labels;
+	if (place->bytes > 0)
+		CUDA_OR_RETURN(err, cudaMemcpyAsync(place->data, batch->data, place->bytes,
+					    cudaMemcpyHostToDevice, stream));
+	return CUDA_TRY(err, cudaMemcpyAsync(place->words, place->host_words, words,
+				     cudaMemcpyHostToDevice, stream));
 }
 
 /* --- uploads ---------------------------------------------------------------------------------- */
-
-static int staging_enqueue(struct staging *staging, struct staging_place *place,
-	const struct batch_view *batch, struct error *err)
-{
-	int code = CUDA_TRY(err, cudaStreamWaitEvent(staging->stream, place->used, 0));
-	if (!code)
-		code = CUDA_TRY(err, cudaEventRecord(place->begin, staging->stream));
-	if (!code)
-		code = staging_copy(staging, place, batch, staging->stream, err);
-	if (!code)
-		code = CUDA_TRY(err, cudaEventRecord(place->end, staging->stream));
-	return code;
-}
 
 static int staging_prefix(const struct staging_place *place, int code, struct error *err)
 {
@@ -227,58 +198,77 @@ static uint64_t staging_least_ns(const struct staging *staging, size_t bytes)
 	return (uint64_t)(COPY_EXPECTED_SHARE * share * (double)staging->last_ns);
 }
 
-int staging_upload(
-	struct staging *staging, unsigned place, const struct batch_view *batch, struct error *err)
+static int staging_enqueue(struct cuda_session *session, struct staging_place *place,
+	const struct batch_view *batch, struct error *err)
 {
-	if (staging->options->staging_places == 0 || place >= staging->count)
-		return error_set(err, -EINVAL, "cuda: there is no staging place %u", place);
-	struct staging_place *at = &staging->places[place];
-	int code = staging_check(staging, batch, err);
-	if (code)
-		return code;
+	cudaStream_t stream = session->staging.stream;
+	CUDA_OR_RETURN(err, cudaSetDevice((int)session->options.device));
+	place->stamp = device_clock_stamp(&session->clock);
+	CUDA_OR_RETURN(err, cudaStreamWaitEvent(stream, place->used, 0));
+	CUDA_OR_RETURN(err, cudaEventRecord(place->begin, stream));
+	OR_RETURN(staging_copy(session, place, batch, stream, err));
+	return CUDA_TRY(err, cudaEventRecord(place->end, stream));
+}
+
+static struct staging_place *staging_find(
+	struct cuda_session *session, unsigned place, struct error *err)
+{
+	if (session->options.staging_places > 0 && place < session->staging.count)
+		return &session->staging.places[place];
+	(void)error_set(err, -EINVAL, "cuda: there is no staging place %u", place);
+	return NULL;
+}
+
+int session_upload(struct cuda_session *session, unsigned place, const struct batch_view *batch,
+	struct error *err)
+{
+	struct staging_place *at = staging_find(session, place, err);
+	if (!at)
+		return -EINVAL;
+	OR_RETURN(staging_check(&session->options, batch, err));
 	at->batch = batch->index;
-	code = CUDA_TRY(err, cudaSetDevice((int)staging->options->device));
+	const int code = staging_enqueue(session, at, batch, err);
 	if (code)
 		return staging_prefix(at, code, err);
-	at->stamp = device_clock_stamp(staging->clock);
-	code = staging_enqueue(staging, at, batch, err);
-	if (code)
-		return staging_prefix(at, code, err);
-	at->expected_ns = clock_now_ns() + staging_least_ns(staging, at->bytes);
+	at->expected_ns = clock_now_ns() + staging_least_ns(&session->staging, at->bytes);
 	return 0;
 }
 
-int staging_upload_finish(
-	struct staging *staging, unsigned place, struct upload_result *out, struct error *err)
+static int staging_read_times(struct cuda_session *session, const struct staging_place *place,
+	struct upload_result *out, struct error *err)
+{
+	struct device_span span;
+	OR_RETURN(device_clock_span(
+		&session->clock, place->stamp, place->begin, place->end, &span, err));
+	*out = (struct upload_result){span.begin_ns, span.end_ns, span.device_ns};
+	session->staging.last_ns = span.device_ns;
+	session->staging.last_bytes = place->bytes;
+	return 0;
+}
+
+int session_upload_finish(
+	struct cuda_session *session, unsigned place, struct upload_result *out, struct error *err)
 {
 	*out = (struct upload_result){0};
-	if (place >= staging->count)
-		return error_set(err, -EINVAL, "cuda: there is no staging place %u", place);
-	struct staging_place *at = &staging->places[place];
-	int code = CUDA_TRY(err, cudaSetDevice((int)staging->options->device));
+	struct staging_place *at = staging_find(session, place, err);
+	if (!at)
+		return -EINVAL;
+	int code = CUDA_TRY(err, cudaSetDevice((int)session->options.device));
 	if (code)
 		return staging_prefix(at, code, err);
 	const cudaError_t came =
-		wait_for(at->end, at->expected_ns, UINT64_MAX, staging->options->stop);
+		wait_for(at->end, at->expected_ns, UINT64_MAX, session->options.stop);
 	if (came == cudaErrorNotReady)
 		return error_set(err, -ECANCELED, "cuda: stopped during an upload");
-	if (came != cudaSuccess)
-		return staging_prefix(at, fail_cuda(err, (int)came, "copy to the device"), err);
-	struct device_span span;
-	code = device_clock_span(staging->clock, at->stamp, at->begin, at->end, &span, err);
-	if (code)
-		return staging_prefix(at, code, err);
-	*out = (struct upload_result){span.begin_ns, span.end_ns, span.device_ns};
-	staging->last_ns = span.device_ns;
-	staging->last_bytes = at->bytes;
-	return 0;
+	code = came == cudaSuccess ? staging_read_times(session, at, out, err)
+				   : fail_cuda(err, (int)came, "copy to the device");
+	return code ? staging_prefix(at, code, err) : 0;
 }
 
-bool staging_upload_finished(struct staging *staging, unsigned place)
+bool session_upload_finished(struct cuda_session *session, unsigned place)
 {
-	if (place >= staging->count)
-		return true;
-	return wait_look(staging->places[place].end) != cudaErrorNotReady;
+	return place >= session->staging.count ||
+	       wait_look(session->staging.places[place].end) != cudaErrorNotReady;
 }
 
 /* --- pinned memory: a count of holders for each piece, behind one lock ------------------------ */

@@ -80,13 +80,13 @@ static int step_mark(cudaEvent_t event, const struct cuda_session *session, stru
 
 /* --- pieces that a graph may hold ------------------------------------------------------------- */
 
-static int step_make_samples(struct cuda_session *session, const struct staging_place *place,
-	uint32_t size, struct error *err)
+static int enqueue_gradients(struct cuda_session *session, const struct staging_place *place,
+	uint32_t size, float carry, struct error *err)
 {
 	const struct cuda_options *options = &session->options;
 	const struct augment_task task = {
 		.bytes = place->data,
-		.pictures = staging_pictures(&session->staging, place),
+		.pictures = (const void *)(place->words + session->staging.pictures_at),
 		.count = size,
 		.size = options->picture_size,
 		.antialias = options->antialias,
@@ -94,24 +94,14 @@ static int step_make_samples(struct cuda_session *session, const struct staging_
 		.channels_last = options->channels_last,
 		.out = session->augmented,
 	};
-	const int code = kernel_augment(session->streams[0], &task);
-	return code ? fail_cuda(err, code, "augmentation") : 0;
-}
-
-static int enqueue_gradients(struct cuda_session *session, const struct staging_place *place,
-	uint32_t size, float carry, struct error *err)
-{
-	const bool augments = session->options.augments;
-	if (augments) {
-		const int code = step_make_samples(session, place, size, err);
-		if (code)
-			return code;
-	}
 	const struct train_batch batch = {
-		.data = augments ? session->augmented : place->data,
-		.labels = staging_labels(place),
+		.data = options->augments ? session->augmented : place->data,
+		.labels = (const void *)place->words,
 		.size = size,
 	};
+	const int code = options->augments ? kernel_augment(session->streams[0], &task) : 0;
+	if (code)
+		return fail_cuda(err, code, "augmentation");
 	return train_gradients(session->train, &batch, carry, err);
 }
 
@@ -123,12 +113,6 @@ static int enqueue_update(struct cuda_session *session, struct error *err)
 /* --- steps as graphs: recording --------------------------------------------------------------- */
 
 typedef int record_enqueuer(struct cuda_session *session, const void *what, struct error *err);
-
-static int record_instantiate(struct record *record, cudaGraph_t graph, struct error *err)
-{
-	const int code = CUDA_TRY(err, cudaGraphGetNodes(graph, NULL, &record->nodes));
-	return code ? code : CUDA_TRY(err, cudaGraphInstantiate(&record->exec, graph, 0));
-}
 
 /* Whatever went wrong, the stream must not stay a recording one. */
 static cudaError_t record_end_capture(cudaStream_t stream, cudaGraph_t *graph)
@@ -147,15 +131,15 @@ static int record_capture(struct cuda_session *session, struct record *record,
 {
 	cudaGraph_t graph = NULL;
 	cudaStream_t stream = session->streams[0];
-	int code = CUDA_TRY(err, cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-	if (code)
-		return code;
-	code = enqueue(session, what, err);
+	CUDA_OR_RETURN(err, cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+	int code = enqueue(session, what, err);
 	const cudaError_t ended = record_end_capture(stream, &graph);
 	if (!code && ended != cudaSuccess)
 		code = fail_cuda(err, (int)ended, "recording a step");
 	if (!code)
-		code = record_instantiate(record, graph, err);
+		code = CUDA_TRY(err, cudaGraphGetNodes(graph, NULL, &record->nodes));
+	if (!code)
+		code = CUDA_TRY(err, cudaGraphInstantiate(&record->exec, graph, 0));
 	if (graph)
 		(void)cudaGraphDestroy(graph);
 	(void)cudaGetLastError();
@@ -181,9 +165,9 @@ static int record_enqueue_part(struct cuda_session *session, const void *what, s
 {
 	const struct record_part *part = what;
 	const float carry = part->kind & RECORD_ADDS ? 1.0F : 0.0F;
-	const int code = enqueue_gradients(session, &session->staging.places[part->place],
-		session->options.batch_size, carry, err);
-	return code || !(part->kind & RECORD_UPDATES) ? code : enqueue_update(session, err);
+	OR_RETURN(enqueue_gradients(session, &session->staging.places[part->place],
+		session->options.batch_size, carry, err));
+	return part->kind & RECORD_UPDATES ? enqueue_update(session, err) : 0;
 }
 
 static int record_enqueue_update(struct cuda_session *session, const void *what, struct error *err)
@@ -212,11 +196,8 @@ static int records_run_update(struct cuda_session *session, struct error *err)
 static int record_enqueue_empty(struct cuda_session *session, const void *what, struct error *err)
 {
 	const unsigned *count = what;
-	for (unsigned i = 0; i < *count; i++) {
-		const int code = kernel_nothing(session->streams[0]);
-		if (code)
-			return fail_cuda(err, code, "an empty kernel");
-	}
+	for (unsigned i = 0; i < *count; i++)
+		CUDA_OR_RETURN(err, kernel_nothing(session->streams[0]));
 	return 0;
 }
 
@@ -225,13 +206,9 @@ static int record_time_launch(
 {
 	const struct flight *flight = &session->flights[0];
 	cudaStream_t stream = session->streams[0];
-	int code = CUDA_TRY(err, cudaEventRecord(flight->begin, stream));
-	if (!code)
-		code = CUDA_TRY(err, cudaGraphLaunch(record->exec, stream));
-	if (!code)
-		code = CUDA_TRY(err, cudaEventRecord(flight->end, stream));
-	if (code)
-		return code;
+	CUDA_OR_RETURN(err, cudaEventRecord(flight->begin, stream));
+	CUDA_OR_RETURN(err, cudaGraphLaunch(record->exec, stream));
+	CUDA_OR_RETURN(err, cudaEventRecord(flight->end, stream));
 	const cudaError_t came =
 		wait_for(flight->end, 0, clock_now_ns() + PATIENCE_NS, session->options.stop);
 	if (came != cudaSuccess)
@@ -239,30 +216,32 @@ static int record_time_launch(
 	return device_clock_between(flight->begin, flight->end, ns, err);
 }
 
-static int record_measure_gap(struct cuda_session *session, struct error *err)
+/* The least of some runs of one record; a first kernel, alone, loads it. */
+static int record_time_gap(struct cuda_session *session, struct record *record, struct error *err)
 {
 	static const unsigned one = 1;
 	static const unsigned many = EMPTY_KERNELS;
-	struct record record = {0};
 	uint64_t least_ns = UINT64_MAX;
-	int code = record_enqueue_empty(session, &one, err);
-	if (!code)
-		code = record_capture(session, &record, record_enqueue_empty, &many, err);
-	for (int i = 0; i < EMPTY_REPEATS && !code; i++) {
+	OR_RETURN(record_enqueue_empty(session, &one, err));
+	OR_RETURN(record_capture(session, record, record_enqueue_empty, &many, err));
+	for (int i = 0; i < EMPTY_REPEATS; i++) {
 		uint64_t ns = 0;
-		code = record_time_launch(session, &record, &ns, err);
-		if (!code && ns < least_ns)
-			least_ns = ns;
+		OR_RETURN(record_time_launch(session, record, &ns, err));
+		least_ns = ns < least_ns ? ns : least_ns;
 	}
-	if (!code)
-		session->records.gap_ns = (double)least_ns / EMPTY_KERNELS;
-	if (record.exec)
-		(void)cudaGraphExecDestroy(record.exec);
-	return code;
+	session->records.gap_ns = (double)least_ns / EMPTY_KERNELS;
+	return 0;
+}
+
+static void record_close(struct record *record)
+{
+	if (record->exec)
+		(void)cudaGraphExecDestroy(record->exec);
 }
 
 int records_open(struct cuda_session *session, struct error *err)
 {
+	struct record empty = {0};
 	struct records *records = &session->records;
 	records->gap_ns = NAN;
 	records->places = session->staging.count;
@@ -271,15 +250,9 @@ int records_open(struct cuda_session *session, struct error *err)
 		return error_set(err, -ENOMEM, "cuda: out of memory");
 	/* Without it the idle share is unknown; a lost device is found by what follows. */
 	struct error why;
-	if (record_measure_gap(session, &why))
-		records->gap_ns = NAN;
+	(void)record_time_gap(session, &empty, &why);
+	record_close(&empty);
 	return 0;
-}
-
-static void record_close(struct record *record)
-{
-	if (record->exec)
-		(void)cudaGraphExecDestroy(record->exec);
 }
 
 void records_close(struct records *records)
@@ -359,39 +332,35 @@ static int exchange_enqueue(
 	cudaStream_t stream = session->streams[0];
 	size_t count;
 	float *gradients = train_gradient_array(session->train, &count);
-	int code = CUDA_TRY(err, cudaEventRecord(flight->sync_begin, stream));
-	if (!code)
-		code = group_all_reduce(
-			options->group, options->rank, gradients, count, stream, err);
-	return code ? code : CUDA_TRY(err, cudaEventRecord(flight->sync_end, stream));
+	CUDA_OR_RETURN(err, cudaEventRecord(flight->sync_begin, stream));
+	OR_RETURN(group_all_reduce(options->group, options->rank, gradients, count, stream, err));
+	return CUDA_TRY(err, cudaEventRecord(flight->sync_end, stream));
 }
 
 static int step_bring_batch(struct cuda_session *session, const struct flight *flight,
 	const struct step_plan *plan, const struct batch_view *batch, struct error *err)
 {
-	int code = 0;
 	/* Before the step begins: it is the upload's time, not the step's. */
 	if (!plan->on_host)
-		code = CUDA_TRY(err, cudaStreamWaitEvent(session->streams[0], plan->place->end, 0));
-	if (!code)
-		code = step_mark(flight->begin, session, err);
-	if (code || !plan->on_host)
-		return code;
-	code = staging_copy(&session->staging, plan->place, batch, session->streams[0], err);
-	return code ? code : step_mark(flight->copied, session, err);
+		CUDA_OR_RETURN(err, cudaStreamWaitEvent(session->streams[0], plan->place->end, 0));
+	OR_RETURN(step_mark(flight->begin, session, err));
+	if (!plan->on_host)
+		return 0;
+	OR_RETURN(staging_copy(session, plan->place, batch, session->streams[0], err));
+	return step_mark(flight->copied, session, err);
 }
 
 static int step_compute_directly(struct cuda_session *session, const struct flight *flight,
 	const struct step_plan *plan, struct error *err)
 {
-	int code = enqueue_gradients(session, plan->place, flight->size, plan->carry, err);
-	if (!code && flight->syncs)
-		code = exchange_enqueue(session, flight, err);
-	if (!code && plan->statistics)
-		code = train_statistics(session->train,
+	OR_RETURN(enqueue_gradients(session, plan->place, flight->size, plan->carry, err));
+	if (flight->syncs)
+		OR_RETURN(exchange_enqueue(session, flight, err));
+	if (plan->statistics)
+		OR_RETURN(train_statistics(session->train,
 			(session->accumulated + 1) * (flight->syncs ? session->devices : 1),
-			session->statistics, err);
-	return code || !plan->updates ? code : enqueue_update(session, err);
+			session->statistics, err));
+	return plan->updates ? enqueue_update(session, err) : 0;
 }
 
 /* A step that cannot be recorded runs kernel by kernel, unless graphs were asked for. */
@@ -425,29 +394,25 @@ static int step_read_back(struct cuda_session *session, const struct flight *fli
 	const struct step_plan *plan, struct error *err)
 {
 	cudaStream_t stream = session->streams[0];
-	int code = CUDA_TRY(
-		err, cudaMemcpyAsync(&flight->readback->loss, train_loss(session->train),
-			     sizeof flight->readback->loss, cudaMemcpyDeviceToHost, stream));
-	if (!code && plan->statistics)
-		code = CUDA_TRY(
+	CUDA_OR_RETURN(err, cudaMemcpyAsync(&flight->readback->loss, train_loss(session->train),
+				    sizeof flight->readback->loss, cudaMemcpyDeviceToHost, stream));
+	if (plan->statistics)
+		CUDA_OR_RETURN(
 			err, cudaMemcpyAsync(flight->readback->statistics, session->statistics,
 				     sizeof flight->readback->statistics, cudaMemcpyDeviceToHost,
 				     stream));
-	if (!code)
-		code = step_mark(flight->done, session, err);
-	return code ? code : step_mark(plan->place->used, session, err);
+	OR_RETURN(step_mark(flight->done, session, err));
+	return step_mark(plan->place->used, session, err);
 }
 
 static int enqueue_step(struct cuda_session *session, struct flight *flight,
 	const struct step_plan *plan, const struct batch_view *batch, struct error *err)
 {
-	int code = step_bring_batch(session, flight, plan, batch, err);
-	if (!code)
-		code = flight->recorded ? step_compute_recorded(session, flight, plan, err)
-					: step_compute_directly(session, flight, plan, err);
-	if (!code)
-		code = step_mark(flight->end, session, err);
-	return code ? code : step_read_back(session, flight, plan, err);
+	OR_RETURN(step_bring_batch(session, flight, plan, batch, err));
+	OR_RETURN(flight->recorded ? step_compute_recorded(session, flight, plan, err)
+				   : step_compute_directly(session, flight, plan, err));
+	OR_RETURN(step_mark(flight->end, session, err));
+	return step_read_back(session, flight, plan, err);
 }
 
 /* What is on the device is unknown from now on. */
@@ -533,16 +498,15 @@ static int step_launch_kernels(
 
 int session_launch(struct cuda_session *session, const struct batch_view *batch, struct error *err)
 {
-	int code = step_use_device(session, batch->index, err);
+	OR_RETURN(step_use_device(session, batch->index, err));
 	/* What was uploaded was checked then; its host memory may hold another batch by now. */
-	if (!code && batch->place == BATCH_ON_HOST)
-		code = staging_check(&session->staging, batch, err);
-	if (!code)
-		code = step_check_place(session, batch, err);
-	if (!code && session->launched - session->finished >= session->room)
-		code = error_set(
+	if (batch->place == BATCH_ON_HOST)
+		OR_RETURN(staging_check(&session->options, batch, err));
+	OR_RETURN(step_check_place(session, batch, err));
+	if (session->launched - session->finished >= session->room)
+		return error_set(
 			err, -EINVAL, "cuda: %u steps are in flight already", session->room);
-	return code ? code : step_launch_kernels(session, batch, err);
+	return step_launch_kernels(session, batch, err);
 }
 
 /* --- finishing -------------------------------------------------------------------------------- */
@@ -574,29 +538,20 @@ static void step_read_values(const struct flight *flight, struct step_result *ou
 	out->activation_deviation = statistics[3];
 }
 
-static int step_read_sync(struct cuda_session *session, const struct flight *flight,
-	struct step_result *out, struct error *err)
-{
-	struct device_span span;
-	const int code = device_clock_span(
-		&session->clock, flight->stamp, flight->sync_begin, flight->sync_end, &span, err);
-	out->sync_ns = span.device_ns;
-	out->sync_begin_ns = span.begin_ns;
-	return code;
-}
-
 static int step_read_times(struct cuda_session *session, const struct flight *flight,
 	struct step_result *out, struct error *err)
 {
+	struct device_clock *clock = &session->clock;
 	struct device_span span;
-	int code = device_clock_span(
-		&session->clock, flight->stamp, flight->begin, flight->end, &span, err);
-	if (!code && flight->copies)
-		code = device_clock_between(flight->begin, flight->copied, &out->copy_ns, err);
-	if (!code && flight->syncs)
-		code = step_read_sync(session, flight, out, err);
-	if (code)
-		return code;
+	struct device_span sync = {0};
+	OR_RETURN(device_clock_span(clock, flight->stamp, flight->begin, flight->end, &span, err));
+	if (flight->copies)
+		OR_RETURN(device_clock_between(flight->begin, flight->copied, &out->copy_ns, err));
+	if (flight->syncs)
+		OR_RETURN(device_clock_span(
+			clock, flight->stamp, flight->sync_begin, flight->sync_end, &sync, err));
+	out->sync_ns = sync.device_ns;
+	out->sync_begin_ns = sync.begin_ns;
 	out->device_ns = span.device_ns;
 	out->launch_ns = flight->launch_ns;
 	/* Steps follow each other on one stream; a map that was made anew in between may say otherwise by its error. */
@@ -605,40 +560,21 @@ static int step_read_times(struct cuda_session *session, const struct flight *fl
 	return 0;
 }
 
-static void step_judge_idle(
-	struct cuda_session *session, const struct flight *flight, struct step_result *out)
+static int step_collect(struct cuda_session *session, const struct flight *flight,
+	struct step_result *out, struct error *err)
 {
+	OR_RETURN(step_read_times(session, flight, out, err));
+	step_read_values(flight, out);
 	const uint64_t other_ns = out->copy_ns + out->sync_ns;
 	const double work_ns = out->device_ns > other_ns ? (double)(out->device_ns - other_ns) : 0;
 	if (flight->whole)
 		out->idle_share = records_idle_share(
 			session, flight->kind, flight->recorded, work_ns, (double)out->device_ns);
-}
-
-static int step_collect(struct cuda_session *session, const struct flight *flight,
-	struct step_result *out, struct error *err)
-{
-	const int code = step_read_times(session, flight, out, err);
-	if (code)
-		return code;
-	step_read_values(flight, out);
-	step_judge_idle(session, flight, out);
 	session->last_end_ns = out->end_ns;
 	session->last_ns[1] = session->last_ns[0];
 	session->last_ns[0] =
 		(uint64_t)((double)out->device_ns * session->options.batch_size / flight->size);
 	return device_clock_keep(&session->clock, err);
-}
-
-static int step_wait_and_collect(struct cuda_session *session, const struct flight *flight,
-	struct step_result *out, struct error *err)
-{
-	const cudaError_t came = wait_for(flight->done, step_expected_end(session, flight),
-		UINT64_MAX, session->options.stop);
-	if (came == cudaErrorNotReady)
-		return error_set(err, -ECANCELED, "cuda: stopped during a step");
-	return came == cudaSuccess ? step_collect(session, flight, out, err)
-				   : fail_cuda(err, (int)came, "computing");
 }
 
 int session_finish(struct cuda_session *session, struct step_result *out, struct error *err)
@@ -657,9 +593,12 @@ int session_finish(struct cuda_session *session, struct step_result *out, struct
 	int code = step_use_device(session, flight->batch, err);
 	if (code)
 		return code;
-	code = step_wait_and_collect(session, flight, out, err);
-	if (code == -ECANCELED)
-		return code;
+	const cudaError_t came = wait_for(flight->done, step_expected_end(session, flight),
+		UINT64_MAX, session->options.stop);
+	if (came == cudaErrorNotReady)
+		return error_set(err, -ECANCELED, "cuda: stopped during a step");
+	code = came == cudaSuccess ? step_collect(session, flight, out, err)
+				   : fail_cuda(err, (int)came, "computing");
 	if (code)
 		return step_give_up(session, flight->batch, code, err);
 	session->finished++;

@@ -1,7 +1,6 @@
 /* A model in the device's memory and its training step as a sequence of launches.  It computes the function of
  * workloads/backend/network.h (the reference), over the whole batch at once.  Nothing here waits for the device, allocates
- * after open, or depends on the values of a batch: a step can be recorded as a graph.  train.c opens it: memory, first
- * weights, plans of the products; train_step.c launches steps. */
+ * after open, or depends on the values of a batch: a step can be recorded as a graph. */
 #ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_TRAIN_H
 #define MLBENCH_WORKLOADS_BACKEND_CUDA_TRAIN_H
 
