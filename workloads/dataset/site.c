@@ -286,21 +286,6 @@ int site_load(
 
 /* ---- writing: samples, journal, manifest ---------------------------------------------------- */
 
-static int site_write_write_all(int file, const void *data, size_t size)
-{
-	const char *bytes = data;
-	while (size > 0) {
-		const ssize_t n = write(file, bytes, size);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		bytes += n;
-		size -= (size_t)n;
-	}
-	return 0;
-}
-
 /* "class_0007/00001234.jpg" -> "class_0007/.00001234.jpg.tmp": no tool takes that for a picture. */
 static void temporary_name(const char *name, char out[RECIPE_PATH_BYTES + 8])
 {
@@ -321,7 +306,7 @@ static int write_file(const struct site *site, const char *name, const uint8_t *
 		file = openat(site->folder, temporary, flags, 0666);
 	if (file < 0)
 		return error_set_errno(err, errno, "cannot create '%s/%s'", site->root, temporary);
-	int code = site_write_write_all(file, bytes, size);
+	int code = files_write_all(file, bytes, size);
 	if (close(file) != 0 && !code)
 		code = -errno;
 	if (!code && renameat(site->folder, temporary, site->folder, name) != 0)
@@ -392,7 +377,7 @@ static int open_journal(struct site *site, struct error *err)
 	int code = access(path, F_OK) == 0 ? 0 : start_journal(site, path, err);
 	if (!code) {
 		site->journal = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
-		code = site->journal < 0 ? -errno : site_write_write_all(site->journal, "\n", 1);
+		code = site->journal < 0 ? -errno : files_write_all(site->journal, "\n", 1);
 		if (code)
 			code = error_set_errno(err, -code, "cannot append to '%s'", path);
 	}
@@ -428,7 +413,7 @@ int site_note(struct site *site, struct error *err)
 	(void)pthread_mutex_unlock(&site->lock);
 	int code = lines.failed ? -ENOMEM : 0;
 	if (!code && site->journal >= 0)
-		code = site_write_write_all(site->journal, lines.data, lines.size);
+		code = files_write_all(site->journal, lines.data, lines.size);
 	buffer_release(&lines);
 	return code ? error_set_errno(
 			      err, -code, "cannot append to the journal in '%s'", site->root)
