@@ -6,8 +6,7 @@
 #include "harness/base/log.h"
 #include "harness/base/units.h"
 #include "workloads/backend/probe_compute.h"
-#include "workloads/dataset/probe_pictures.h"
-#include "workloads/image/probe_decode.h"
+#include "workloads/dataset/probe_decode.h"
 #include "workloads/model/model.h"
 #include "workloads/source/source.h"
 

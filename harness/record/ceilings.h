@@ -3,7 +3,7 @@
  *
  * mlbench probe measures what the node can give at best (harness/record/ceilings.h: plain data).
  * Each subject has its probe where its work lives: harness/measure/node_probes.c,
- * workloads/source/probe_read.c, workloads/image/probe_decode.c, workloads/backend/probe_compute.c
+ * workloads/source/probe_read.c, workloads/dataset/probe_decode.c, workloads/backend/probe_compute.c
  * (for a device with what the plug-in's workloads/backend/cuda/device_probe.c measures);
  * harness/command/probe_node.c has their bounds of time and size. All of them work in rounds that
  * visit every quantity once, and report medians with the least and the largest.

@@ -11,7 +11,7 @@
 #include "harness/config/config.h"
 #include "tests/scan_reference.h"
 #include "workloads/dataset/manifest.h"
-#include "workloads/dataset/storage.h"
+#include "workloads/source/store.h"
 
 #include <errno.h>
 #include <inttypes.h>

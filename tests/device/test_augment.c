@@ -4,7 +4,7 @@
  * twice and to weights of 14 bits can make: 0.5 each, and 4 weights or more off by a unit. */
 #include "tests/device/kernel_fixture.h"
 #include "workloads/backend/batch.h"
-#include "workloads/image/reference.h"
+#include "tests/sample_reference.h"
 #include "workloads/image/transform.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Resizing: every set of kernels against the plain definition, and against each other to the bit.
  */
+#include "tests/sample_reference.h"
 #include "tests/unit/image_fixture.h"
-#include "workloads/image/reference.h"
 #include "workloads/image/resample.h"
 
 #include <math.h>

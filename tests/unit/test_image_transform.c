@@ -1,8 +1,8 @@
 /* Whole samples: a function of the bytes and the seed, right against the plain definition, zeroed
  * when the picture is bad, and cropped as the configuration says. */
+#include "tests/sample_reference.h"
 #include "tests/unit/jpeg_fixture.h"
 #include "tests/unit/png_fixture.h"
-#include "workloads/image/reference.h"
 #include "workloads/image/transform.h"
 
 #include <errno.h>

@@ -7,8 +7,7 @@
 #include "tests/measuring.h"
 #include "tests/unit/child.h"
 #include "workloads/backend/probe_compute.h"
-#include "workloads/dataset/probe_pictures.h"
-#include "workloads/image/probe_decode.h"
+#include "workloads/dataset/probe_decode.h"
 #include "workloads/source/probe_read.h"
 
 #include <dirent.h>

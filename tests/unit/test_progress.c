@@ -1,6 +1,6 @@
 /* What the answers to reads mean, step by step. */
 #include "tests/unit/source_fixture.h"
-#include "workloads/source/progress.h"
+#include "workloads/source/engines.h"
 
 static struct source_counter counter;
 

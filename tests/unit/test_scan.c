@@ -6,8 +6,8 @@
 
 #include "harness/base/rng.h"
 #include "tests/scan_reference.h"
-#include "workloads/dataset/inspect.h"
 #include "workloads/dataset/manifest.h"
+#include "workloads/dataset/scan.h"
 #include "workloads/image/encode.h"
 #include "workloads/source/store.h"
 

@@ -4,8 +4,8 @@
  * those, and keeps a manifest outside the folder. What it finds is a function of the folder and
  * of dataset.samples alone: not of threads, of the way, or of how much is in flight.
  *
- * - Names (walk.c) come from the store (workloads/source/store.h). Threads list up to 64 folders at once; one thread puts together what they
- *   found. The kind of an entry comes with its name, so that only links, and names on file
+ * - Names (walk.c) come from the store (workloads/source/store.h). Threads list up to 64 folders
+ *   at once; one thread puts together what they found. The kind of an entry comes with its name, so that only links, and names on file
  *   systems that do not say it, are asked with a statx. Order is by class, then by path, bytes
  *   compared. Links are followed; a folder that is above itself, by device and inode, is listed
  *   as bad, and so is one that cannot be read or whose path is longer than the kernel takes. A
@@ -16,18 +16,16 @@
  *   that were not looked at, until there are N or none is left (from 64 bad ones on, more at once
  *   than are wanted). So with no bad file the samples are every n/N-th of a full scan; of bad
  *   files, only those that were looked at are told.
- * - Looking (inspect.c). A file takes four requests: statx, openat, read of 64 KiB, close.
- *   inspect_file.c says what each answer means and what comes next; inspect_ring.c performs the
- *   requests through io_uring, on as many threads as cores (16 at most), and where that is
- *   forbidden or lacks an operation a thread for each request in flight performs them by plain
- *   calls. 64 are in flight at most, fewer where few files may be open. Files are taken in turn
+ * - Looking (inspect.c). A file takes four requests: statx, openat, read of 64 KiB, close. They go
+ *   through io_uring, on as many threads as cores (16 at most), and where that is forbidden or
+ *   lacks an operation a thread for each request in flight calls the store. 64 are in flight at most, fewer where few files may be open. Files are taken in turn
  *   from 64 stretches of the list: neighbours share a folder, and FUSE may have a folder answer
  *   one lookup after another.
  * - Memory. 48 bytes and the path for each picture by name, in an array that doubles; 16 bytes
  *   more while samples are chosen, then 40 for a sample or 16 for a bad file. Beginnings of
  *   files: 64 KiB each in flight, 4 MiB together; those whose header is longer are read again
  *   with eight times as much, 256 MiB together.
- * - The manifest (scan_cache.c) of all files, and of each N, is a file of its own. It counts
+ * - The manifest (scan.c) of all files, and of each N, is a file of its own. It counts
  *   while the names below the folder, and sizes and times of the files in it, are as they were.
  *   What errno said of a file is not kept.
  * - Stopping. Every loop looks at the stop flag, sorting too. What is in flight is waited for,
@@ -37,36 +35,26 @@
 
 #include "harness/base/error.h"
 #include "workloads/dataset/dataset.h"
-#include "workloads/dataset/storage.h"
+#include "workloads/source/store.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct arena;
-struct store;
 
 /* What the scan of one folder shares. */
 struct folder_scan {
 	const char *root;
 	struct store *store;
-	int root_fd;                           /* of a local store; else -1 */
 	struct arena *arena;                   /* for paths and reasons; one thread at a time */
 	const struct dataset_control *control; /* never NULL */
 	const struct sample_ops *kind;         /* of the samples; never NULL */
-	const struct storage_calls *calls;
 	unsigned depth; /* requests in flight at most, which is also files open at once */
 	bool ring;      /* io_uring may be used, and can be had */
 	struct dataset_effort effort;
 };
 
 bool scan_stopped(const struct folder_scan *scan);
-
-enum found_kind {
-	FOUND_UNKNOWN, /* a link, or a file system that does not say: to be asked */
-	FOUND_FILE,
-	FOUND_FOLDER,
-	FOUND_OTHER,
-};
 
 /* One file or thing with a sample's extension, as the walk found it: 48 bytes and its path,
  * which is what a scan keeps of each file in the folder. */
@@ -76,7 +64,7 @@ struct found {
 	int64_t modified_ns;
 	const char *reason; /* why it cannot be used, or NULL; a constant or the arena's */
 	uint32_t width, height;
-	uint8_t kind;     /* enum found_kind */
+	uint8_t kind;     /* enum store_kind; STORE_UNKNOWN: to be asked */
 	uint8_t format;   /* enum image_format, by its bytes */
 	bool sized : 1;   /* size and time are known */
 	bool probed : 1;  /* what is in its header, or why it has none, is known */
@@ -100,6 +88,18 @@ struct walk {
  * afterwards.  -EINTR: stopped. */
 int walk_folder(struct folder_scan *scan, struct walk *walk, struct error *err);
 void walk_release(struct walk *walk);
+
+/* Fills in what is not known yet of files[which[i]], i < count, or of the first `count` files
+ * where which is NULL: kind, size and time, and, with headers, what the picture's header says.
+ * A file that cannot be read, or is no picture, gets its reason, which is a finding and no
+ * failure; one that has a reason is left alone.  Requests in flight: scan->depth at most;
+ * memory: 64 KiB each, 256 MiB in all where headers are longer.  -EINTR: stopped, when what was
+ * in flight had come back. */
+int inspect_files(struct folder_scan *scan, struct found *files, const size_t *which, size_t count,
+	bool headers, struct error *err);
+
+/* Whether this process may look at files through io_uring. */
+bool inspect_ring_works(void);
 
 /* The first-level folder of a path: its class; "." (length 1) for files in the root. Not
  * terminated. */

@@ -83,8 +83,7 @@ unsigned team_threads(unsigned asked)
 }
 
 /* Starts as many threads as it can, with every signal blocked; returns how many. */
-static unsigned team_start_threads(
-	struct team *team, struct member *members, unsigned wanted, int *reason)
+static unsigned team_start_threads(struct team *team, struct member *members, unsigned wanted)
 {
 	sigset_t all, before;
 	unsigned started = 0;
@@ -93,9 +92,7 @@ static unsigned team_start_threads(
 	(void)pthread_mutex_lock(&team->lock);
 	for (; started < wanted; started++) {
 		members[started] = (struct member){.team = team, .worker = started};
-		*reason = pthread_create(
-			&members[started].thread, NULL, team_work, &members[started]);
-		if (*reason)
+		if (pthread_create(&members[started].thread, NULL, team_work, &members[started]))
 			break;
 		team->running++;
 	}
@@ -146,12 +143,10 @@ int team_run(const struct team_job *job, struct error *err)
 		return error_set(err, -ENOMEM, "no memory for %u threads", threads);
 	(void)pthread_mutex_init(&team.lock, NULL);
 	(void)pthread_cond_init(&team.idle, NULL);
-	int reason = 0;
-	const unsigned started = team_start_threads(&team, members, threads, &reason);
+	const unsigned started = team_start_threads(&team, members, threads);
 	if (started == 0) {
-		struct error failure;
-		team_fail(&team, error_set_errno(&failure, reason, "cannot start a thread"),
-			&failure);
+		team.running = 1;
+		(void)team_work(&members[0]);
 	}
 	wait_idle(&team);
 	for (unsigned i = 0; i < started; i++)

@@ -1,5 +1,5 @@
-/* A team of threads that work through numbered items: what generating, scanning and verifying
- * share. The calling thread does no item: it sleeps, and reports ten times a second. */
+/* A team of threads that work through numbered items: what generating, scanning, verifying and
+ * loading share. The calling thread does no item: it sleeps, and reports ten times a second. */
 #ifndef MLBENCH_WORKLOADS_DATASET_THREADS_H
 #define MLBENCH_WORKLOADS_DATASET_THREADS_H
 
@@ -27,7 +27,7 @@ enum { TEAM_THREADS_MAX = 1024 };
 unsigned team_threads(unsigned asked);
 
 /* 0 when every item was done; -EINTR when stopped; else the first failure.  Signals are left to the
- * calling thread.  Where not all threads can be started it makes do with those it got. */
+ * calling thread.  Where not all threads can be started it makes do with those it got, or with the calling one. */
 int team_run(const struct team_job *job, struct error *err);
 
 #endif

@@ -1,8 +1,8 @@
 /* Listing a user's folder, many of its folders at once.  Threads read names only, up to
  * ROUND_FOLDERS folders in a round, and one thread puts together what they found: what comes out
  * depends on the tree alone, and so does its order. */
-#include "workloads/dataset/inspect.h"
 #include "workloads/dataset/manifest.h"
+#include "workloads/dataset/scan.h"
 #include "workloads/dataset/threads.h"
 #include "workloads/sample/sample.h"
 #include "workloads/source/store.h"
@@ -243,7 +243,7 @@ static bool take_found(struct listing *listing, const struct found *found)
 	const char *const slash = strrchr(found->path, '/');
 	const char *const name = slash ? slash + 1 : found->path;
 	const char *const ending =
-		found->kind == FOUND_FILE ? sample_leaves_name(listing->scan->kind, name) : NULL;
+		found->kind == STORE_FILE ? sample_leaves_name(listing->scan->kind, name) : NULL;
 	if (ending)
 		count_skipped(&listing->skipped, ending);
 	return !sample_takes_name(listing->scan->kind, name) || keep_found(listing, found);
@@ -272,7 +272,7 @@ static bool walk_take_name(
 		return ask_name(listing, folder, path);
 	const bool file = kind == STORE_FILE;
 	const struct found found = {.path = path,
-		.kind = file ? FOUND_FILE : FOUND_OTHER,
+		.kind = file ? STORE_FILE : STORE_OTHER,
 		.reason = file ? NULL : "not a regular file"};
 	return take_found(listing, &found);
 }
@@ -288,7 +288,7 @@ static const char *folder_reason(const struct folder *folder)
 static int walk_take_folder(struct listing *listing, struct folder *folder, struct error *err)
 {
 	const struct found bad = {
-		.path = folder->path, .kind = FOUND_OTHER, .reason = folder_reason(folder)};
+		.path = folder->path, .kind = STORE_OTHER, .reason = folder_reason(folder)};
 	const char *at = folder->names.data;
 	const char *const end = at + folder->names.size;
 	bool taken = true;
@@ -313,7 +313,7 @@ static int take_asked(struct listing *listing, struct error *err)
 	for (size_t i = 0; i < listing->round_count; i++)
 		for (size_t k = 0; k < listing->round[i]->asked && taken; k++) {
 			const struct found *const found = &listing->asked.files[at++];
-			const bool folder = found->kind == FOUND_FOLDER && !found->reason;
+			const bool folder = found->kind == STORE_FOLDER && !found->reason;
 			taken = folder ? add_folder(listing, listing->round[i], found->path)
 				       : take_found(listing, found);
 		}

@@ -1,5 +1,5 @@
-/* The resize loops for AVX2 and AVX-512; resample_kernels.h says what they do. */
-#include "workloads/image/resample_kernels.h"
+/* The resize loops for AVX2 and AVX-512; resample.h says what they do. */
+#include "workloads/image/resample.h"
 
 #include <immintrin.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* The memory engine: the data set is loaded before the clock starts, and a request is answered with
  * a pointer into that copy.  No I/O and no copy: the harness's own ceiling. */
+#include "workloads/dataset/threads.h"
 #include "workloads/source/engines.h"
 
 #include <errno.h>
@@ -41,14 +42,15 @@ static uint64_t memory_bytes(const struct dataset *dataset)
 	return total;
 }
 
-static void memory_load(void *context, unsigned thread, uint32_t index)
+static int memory_load(void *context, unsigned thread, uint64_t index, struct error *err)
 {
 	(void)thread;
+	(void)err;
 	struct memory_source *const source = context;
 	const struct dataset *const dataset = source->base.dataset;
 	struct memory_sample *const sample = &source->samples[index];
-	struct read_request request = {
-		.sample = index, .room = memory_slot_bytes(dataset->samples[index].bytes)};
+	struct read_request request = {.sample = (uint32_t)index,
+		.room = memory_slot_bytes(dataset->samples[index].bytes)};
 	struct read_progress progress;
 	struct source_counter uncounted = {0}; /* before the clock starts */
 	source_locate(dataset, &request);
@@ -58,6 +60,7 @@ static void memory_load(void *context, unsigned thread, uint32_t index)
 		sample->size = progress.got;
 	else
 		sample->status = progress.status;
+	return 0;
 }
 
 static void memory_close(struct source *base)
@@ -88,13 +91,23 @@ static int memory_allocate(struct memory_source *source)
 static int memory_open(struct source *base, struct error *err)
 {
 	struct memory_source *const source = (struct memory_source *)base;
-	const int code = memory_allocate(source);
+	const struct team_job loading = {
+		.count = base->dataset->count,
+		.item = memory_load,
+		.context = source,
+		.threads = team_threads(0),
+	};
+	int code = memory_allocate(source);
 	if (code)
 		return error_set(err, code, "out of memory for a copy of the data set (%llu bytes)",
 			(unsigned long long)memory_bytes(base->dataset));
-	sample_walk(base->dataset, 0, memory_load, source);
-	source_note(base, "data set in memory on %s", memory_pages_name(source->arena.pages));
-	return 0;
+	code = team_run(&loading, err);
+	if (code)
+		memory_close(base);
+	else
+		source_note(
+			base, "data set in memory on %s", memory_pages_name(source->arena.pages));
+	return code;
 }
 
 static void memory_submit(struct reader *base, struct read_request *request)

@@ -5,6 +5,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
 #include "harness/base/units.h"
+#include "workloads/dataset/threads.h"
 #include "workloads/source/store.h"
 
 #include <errno.h>
@@ -27,6 +28,7 @@ enum {
 	EVICT_FILE_TRIES = 5, /* with pauses between them, 300 ms together */
 	WARM_BLOCK_BYTES = 1024 * 1024,
 	WHERE_BYTES = 256,
+	THREADS_MAX = 16,
 };
 
 static const double COLD_SHARE = 0.005; /* resident at most */
@@ -120,7 +122,7 @@ static uint64_t residency_fd_bytes(int fd)
 }
 
 /* The path of a sample's file; NULL: it is that of the sample before, which has been visited. */
-static const char *residency_path(const struct work *work, uint32_t index)
+static const char *residency_path(const struct work *work, uint64_t index)
 {
 	const struct sample *const samples = work->dataset->samples;
 	if (work->dataset->offsets && index > 0 &&
@@ -129,19 +131,20 @@ static const char *residency_path(const struct work *work, uint32_t index)
 	return samples[index].path;
 }
 
-static bool residency_open_file(const struct work *work, uint32_t index, union store_file *file)
+static bool residency_open_file(const struct work *work, uint64_t index, union store_file *file)
 {
 	const char *const path = residency_path(work, index);
 	return path && work->store->ops->file_open(work->store, path, false, file) == 0;
 }
 
-static void residency_measure_one(void *context, unsigned thread, uint32_t index)
+static int residency_measure_one(void *context, unsigned thread, uint64_t index, struct error *err)
 {
+	(void)err;
 	(void)thread;
 	struct work *const work = context;
 	union store_file file;
 	if (!residency_open_file(work, index, &file))
-		return;
+		return 0;
 	const uint64_t bytes = residency_fd_bytes(file.fd);
 	uint64_t resident;
 	if (residency_pages(work->method, file.fd, bytes, &resident) != 0) {
@@ -152,6 +155,7 @@ static void residency_measure_one(void *context, unsigned thread, uint32_t index
 		atomic_fetch_add_explicit(&work->resident, resident, memory_order_relaxed);
 	}
 	work->store->ops->file_close(work->store, file);
+	return 0;
 }
 
 /* Only clean pages can be dropped. */
@@ -165,27 +169,46 @@ void residency_drop(int fd, bool flush)
 		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 }
 
-static void residency_evict_one(void *context, unsigned thread, uint32_t index)
+static int residency_evict_one(void *context, unsigned thread, uint64_t index, struct error *err)
 {
+	(void)err;
 	(void)thread;
 	const struct work *const work = context;
 	const char *const path = residency_path(work, index);
 	if (path)
 		(void)work->store->ops->evict(work->store, path, work->flush);
+	return 0;
 }
 
-static void residency_read_one(void *context, unsigned thread, uint32_t index)
+static int residency_read_one(void *context, unsigned thread, uint64_t index, struct error *err)
 {
+	(void)err;
 	const struct work *const work = context;
 	struct store *const store = work->store;
 	uint8_t *const block = work->scratch + (size_t)thread * WARM_BLOCK_BYTES;
 	union store_file file;
 	if (!residency_open_file(work, index, &file))
-		return;
+		return 0;
 	uint64_t at = 0;
 	for (ssize_t n = 1; n > 0 || n == -EINTR; at += n > 0 ? (uint64_t)n : 0)
 		n = store->ops->read(store, file, at, block, WARM_BLOCK_BYTES);
 	store->ops->file_close(store, file);
+	return 0;
+}
+
+/* Each file by one of a few threads. */
+static int residency_visit(struct work *work,
+	int (*one)(void *context, unsigned thread, uint64_t index, struct error *err),
+	struct error *err)
+{
+	const unsigned threads = team_threads(0);
+	const struct team_job job = {
+		.count = work->dataset->count,
+		.item = one,
+		.context = work,
+		.threads = threads < THREADS_MAX ? threads : THREADS_MAX,
+	};
+	return team_run(&job, err);
 }
 
 /* Asks about an empty file in memory. */
@@ -224,44 +247,20 @@ const char *residency_method(bool *available)
 	return "the kernel offers neither cachestat(2) nor mincore(2) to this process";
 }
 
-static int residency_begin(struct work *work, const struct dataset *dataset, struct error *err)
-{
-	*work = (struct work){.dataset = dataset, .method = cache_find_method()};
-	if (work->method == METHOD_NONE) {
-		bool available;
-		return error_set(err, -ENOTSUP, "cannot measure residency: %s",
-			residency_method(&available));
-	}
-	const int code = store_open(&work->store, dataset->root, err);
-	if (code || work->store->ops->local)
-		return code;
-	char where[WHERE_BYTES];
-	(void)error_set(err, -ENOTSUP, "the page cache of this node is not used for reading %s",
-		work->store->ops->describe(work->store, where, sizeof where));
-	store_close(work->store);
-	return -ENOTSUP;
-}
-
-static void residency_end(struct work *work)
-{
-	store_close(work->store);
-	free(work->scratch);
-}
-
 static int residency_measure_all(struct work *work, struct residency *out, struct error *err)
 {
 	atomic_store(&work->resident, 0);
 	atomic_store(&work->total, 0);
 	atomic_store(&work->hidden, 0);
-	sample_walk(work->dataset, 0, residency_measure_one, work);
+	const int code = residency_visit(work, residency_measure_one, err);
 	*out = (struct residency){
 		.resident_pages = atomic_load(&work->resident),
 		.total_pages = atomic_load(&work->total),
 		.how = work->method == METHOD_CACHESTAT ? "cachestat" : "mincore",
 	};
 	const uint64_t hidden = atomic_load(&work->hidden);
-	if (hidden == 0)
-		return 0;
+	if (code || hidden == 0)
+		return code;
 	return error_set(err, -ENOTSUP,
 		"cannot measure residency: the kernel hides the page cache of %llu files that this user "
 		"neither owns nor may write, or their file system has none",
@@ -275,25 +274,14 @@ static double cache_share(const struct residency *residency)
 		       : 0.0;
 }
 
-int residency_measure(const struct dataset *dataset, struct residency *out, struct error *err)
-{
-	struct work work;
-	*out = (struct residency){0};
-	int code = residency_begin(&work, dataset, err);
-	if (code)
-		return code;
-	code = residency_measure_all(&work, out, err);
-	residency_end(&work);
-	return code;
-}
-
 static int residency_evict_all(struct work *work, struct residency *after, struct error *err)
 {
 	const uint64_t start_ns = clock_now_ns();
 	uint64_t pause_ns = EVICT_PAUSE_MS * NS_PER_MS;
 	for (;;) {
-		sample_walk(work->dataset, 0, residency_evict_one, work);
-		const int code = residency_measure_all(work, after, err);
+		int code = residency_visit(work, residency_evict_one, err);
+		if (!code)
+			code = residency_measure_all(work, after, err);
 		if (code || cache_share(after) < COLD_SHARE)
 			return code;
 		if (clock_now_ns() + pause_ns - start_ns > EVICT_MAX_MS * NS_PER_MS)
@@ -308,25 +296,14 @@ static int residency_evict_all(struct work *work, struct residency *after, struc
 		units_format_share(cache_share(after), remaining));
 }
 
-int residency_evict(const struct dataset *dataset, struct residency *after, struct error *err)
-{
-	struct work work;
-	*after = (struct residency){0};
-	int code = residency_begin(&work, dataset, err);
-	if (code)
-		return code;
-	code = residency_evict_all(&work, after, err);
-	residency_end(&work);
-	return code;
-}
-
 static int residency_warm_all(struct work *work, struct residency *after, struct error *err)
 {
-	work->scratch = malloc((size_t)SAMPLE_WALK_THREADS_MAX * WARM_BLOCK_BYTES);
+	work->scratch = malloc((size_t)THREADS_MAX * WARM_BLOCK_BYTES);
 	if (!work->scratch)
 		return error_set(err, -ENOMEM, "out of memory");
-	sample_walk(work->dataset, 0, residency_read_one, work);
-	const int code = residency_measure_all(work, after, err);
+	int code = residency_visit(work, residency_read_one, err);
+	if (!code)
+		code = residency_measure_all(work, after, err);
 	if (code || after->total_pages == 0 || cache_share(after) >= WARM_SHARE)
 		return code;
 	char resident[UNITS_BYTES];
@@ -335,16 +312,46 @@ static int residency_warm_all(struct work *work, struct residency *after, struct
 		units_format_share(cache_share(after), resident));
 }
 
-int residency_warm(const struct dataset *dataset, struct residency *after, struct error *err)
+/* One of the three above, on the files of a data set. */
+static int residency_of_dataset(const struct dataset *dataset,
+	int (*all)(struct work *work, struct residency *out, struct error *err),
+	struct residency *out, struct error *err)
 {
-	struct work work;
-	*after = (struct residency){0};
-	int code = residency_begin(&work, dataset, err);
+	struct work work = {.dataset = dataset, .method = cache_find_method()};
+	bool available;
+	*out = (struct residency){0};
+	if (work.method == METHOD_NONE)
+		return error_set(err, -ENOTSUP, "cannot measure residency: %s",
+			residency_method(&available));
+	int code = store_open(&work.store, dataset->root, err);
 	if (code)
 		return code;
-	code = residency_warm_all(&work, after, err);
-	residency_end(&work);
+	if (work.store->ops->local) {
+		code = all(&work, out, err);
+	} else {
+		char where[WHERE_BYTES];
+		code = error_set(err, -ENOTSUP,
+			"the page cache of this node is not used for reading %s",
+			work.store->ops->describe(work.store, where, sizeof where));
+	}
+	store_close(work.store);
+	free(work.scratch);
 	return code;
+}
+
+int residency_measure(const struct dataset *dataset, struct residency *out, struct error *err)
+{
+	return residency_of_dataset(dataset, residency_measure_all, out, err);
+}
+
+int residency_evict(const struct dataset *dataset, struct residency *after, struct error *err)
+{
+	return residency_of_dataset(dataset, residency_evict_all, after, err);
+}
+
+int residency_warm(const struct dataset *dataset, struct residency *after, struct error *err)
+{
+	return residency_of_dataset(dataset, residency_warm_all, after, err);
 }
 
 /* --- one open file ------------------------------------------------------------------------------ */

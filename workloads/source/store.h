@@ -2,7 +2,7 @@
  * Engines read through a store and know nothing of where it is, except those that hand the kernel paths
  * and descriptors themselves (io_uring): they ask for a local one.
  *
- * To add a store (see store_local.c for one, tests/unit/test_store.c for a store in memory):
+ * To add a store (see the local one in store.c, tests/unit/test_store.c for a store in memory):
  *   1. workloads/source/store_NAME.c: a struct that begins with struct store, the functions below, and at
  *      the end `const struct store_ops store_NAME`.  prefix says which addresses are its own ("nfs://").
  *   2. store.c: `&store_NAME,` in store_list, before the local folder, which takes any address.
@@ -14,9 +14,11 @@
 #include "harness/base/error.h"
 #include "workloads/dataset/dataset.h"
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 struct store;
@@ -79,11 +81,22 @@ struct store_ops {
 
 struct store {
 	const struct store_ops *ops;
-	const char *address; /* dataset.path; not owned */
-	int root_fd;         /* of a local store: its folder; else -1 */
-	const struct storage_calls
-		*calls; /* by which a local store lists; tests put others there */
+	const char *address;               /* dataset.path; not owned */
+	int root_fd;                       /* of a local store: its folder; else -1 */
+	const struct storage_calls *calls; /* of a local store */
 };
+
+/* The system calls that a local store is made of.  Tests put others in their place: slow ones, ones
+ * that fail, folders without an end. */
+struct storage_calls {
+	int (*openat)(int folder, const char *path, int flags, ...);
+	struct dirent *(*readdir)(DIR *folder);
+	int (*statx)(int folder, const char *path, int flags, unsigned mask, struct statx *out);
+	ssize_t (*pread)(int file, void *to, size_t size, off_t offset);
+	int (*close)(int file);
+};
+
+extern const struct storage_calls storage_system;
 
 /* Which store an address belongs to. */
 const struct store_ops *store_find(const char *address);
@@ -95,16 +108,15 @@ void store_close(struct store *store); /* NULL is fine */
 /* The size of a file, 0 when it cannot be known.  file: as in store_ops.stat. */
 uint64_t store_file_bytes(struct store *store, const char *path, const union store_file *file);
 
-/* Called from the walk's threads; thread < the walk's threads. */
-typedef void sample_visit(void *context, unsigned thread, uint32_t sample);
-
-enum { SAMPLE_WALK_THREADS_MAX = 16 };
-
-/* Visits every sample of a data set once, by several threads, for loading and the like.  threads: 0 as
- * many as cores, SAMPLE_WALK_THREADS_MAX at most; fewer run when threads cannot be had. */
-void sample_walk(
-	const struct dataset *dataset, unsigned threads, sample_visit *visit, void *context);
+/* --- of the local store --- */
 
 extern const struct store_ops store_local;
+
+/* What a statx says, asked with this mask. */
+enum { STORE_STATX_MASK = STATX_TYPE | STATX_SIZE | STATX_MTIME | STATX_INO };
+struct store_stat store_stat_of(const struct statx *st);
+
+/* 0: there is a name, and be it a link that leads nowhere; else a negative errno. */
+int store_local_link(struct store *store, const char *path);
 
 #endif
