@@ -108,21 +108,14 @@ int probe_direct_io(const char *folder)
 	return close_probe(open(folder, O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600));
 }
 
-static bool read_ticks(struct cpu_ticks *ticks)
-{
-	char line[256];
-	return files_first_line("/proc/stat", line, sizeof line) == 0 &&
-	       parse_cpu_ticks(line, ticks);
-}
-
 bool probe_load(unsigned ms, double *cores_busy, double *steal_share)
 {
 	struct cpu_ticks before;
 	struct cpu_ticks after;
-	if (!read_ticks(&before))
+	if (!proc_cpu_ticks(&before))
 		return false;
 	clock_sleep_until_ns(clock_now_ns() + ms * NS_PER_MS);
-	if (!read_ticks(&after))
+	if (!proc_cpu_ticks(&after))
 		return false;
 	const double busy = after.busy - before.busy;
 	const double steal = after.steal - before.steal;
