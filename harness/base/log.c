@@ -4,6 +4,7 @@
 
 #include "harness/base/buffer.h"
 #include "harness/base/clock.h"
+#include "harness/base/files.h"
 #include "harness/base/text.h"
 
 #include <pthread.h>
@@ -34,15 +35,10 @@ bool log_is_terminal(void)
 	return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
 }
 
+/* What cannot be shown is lost. */
 static void put_line(const char *text, size_t length)
 {
-	while (length > 0) {
-		const ssize_t n = write(STDERR_FILENO, text, length);
-		if (n <= 0)
-			return;
-		text += n;
-		length -= (size_t)n;
-	}
+	(void)files_write_all(STDERR_FILENO, text, length);
 }
 
 static void emit(const char *before, const char *after, const char *format, va_list args)

@@ -2,6 +2,8 @@
  * that what was printed exactly is read back exactly. */
 #include "harness/base/units.h"
 
+#include "harness/base/array.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -175,19 +177,15 @@ static const struct unit duration_units[] = {
 	{"h", 3600000000000ULL},
 };
 
-enum {
-	SIZE_UNITS = sizeof size_units / sizeof size_units[0],
-	DURATION_UNITS = sizeof duration_units / sizeof duration_units[0],
-};
-
 int units_parse_size(const char *text, uint64_t *bytes)
 {
-	return parse_with_unit(text, text + strlen(text), size_units, SIZE_UNITS, bytes);
+	return parse_with_unit(text, text + strlen(text), size_units, COUNT(size_units), bytes);
 }
 
 int units_parse_duration(const char *text, uint64_t *ns)
 {
-	return parse_with_unit(text, text + strlen(text), duration_units, DURATION_UNITS, ns);
+	return parse_with_unit(
+		text, text + strlen(text), duration_units, COUNT(duration_units), ns);
 }
 
 int units_parse_rate(const char *text, uint64_t *bytes_per_s)
@@ -197,7 +195,7 @@ int units_parse_rate(const char *text, uint64_t *bytes_per_s)
 		end--;
 	if (end - text >= 2 && end[-1] == 's' && end[-2] == '/')
 		end -= 2;
-	return parse_with_unit(text, end, size_units, SIZE_UNITS, bytes_per_s);
+	return parse_with_unit(text, end, size_units, COUNT(size_units), bytes_per_s);
 }
 
 /* Whether nothing but blanks is left. */
@@ -349,24 +347,19 @@ static const struct unit duration_shown[] = {
 	{"h", 3600000000000ULL},
 };
 
-enum {
-	SIZE_SHOWN = sizeof size_shown / sizeof size_shown[0],
-	DURATION_SHOWN = sizeof duration_shown / sizeof duration_shown[0],
-};
-
 const char *units_format_size(double bytes, char out[UNITS_BYTES])
 {
-	return format_scaled(bytes, size_shown, SIZE_SHOWN, "", out);
+	return format_scaled(bytes, size_shown, COUNT(size_shown), "", out);
 }
 
 const char *units_format_rate(double bytes_per_s, char out[UNITS_BYTES])
 {
-	return format_scaled(bytes_per_s, size_shown, SIZE_SHOWN, "/s", out);
+	return format_scaled(bytes_per_s, size_shown, COUNT(size_shown), "/s", out);
 }
 
 const char *units_format_duration(double ns, char out[UNITS_BYTES])
 {
-	return format_scaled(ns, duration_shown, DURATION_SHOWN, "", out);
+	return format_scaled(ns, duration_shown, COUNT(duration_shown), "", out);
 }
 
 const char *units_format_share(double share, char out[UNITS_BYTES])
@@ -396,22 +389,12 @@ static const char *format_thousands(double value, char out[UNITS_BYTES])
 const char *units_format_count(double count, char out[UNITS_BYTES])
 {
 	static const struct unit shown[] = {
-		{"M", 1000000ULL}, {"G", 1000000000ULL}, {"T", 1000000000000ULL}};
+		{"", 1}, {"M", 1000000ULL}, {"G", 1000000000ULL}, {"T", 1000000000000ULL}};
 	if (!isfinite(count))
 		return no_number(out);
 	const double magnitude = fabs(count);
-	if (magnitude >= 999999.5) {
-		/* Above the first unit format_scaled prints decimals only where they are not zero.
-		 */
-		size_t i = 0;
-		while (i < 2 &&
-			magnitude >= (double)shown[i + 1].scale - (double)shown[i].scale / 2)
-			i++;
-		const double value = count / (double)shown[i].scale;
-		(void)snprintf(
-			out, UNITS_BYTES, "%.*f %s", decimals(fabs(value)), value, shown[i].name);
-		return out;
-	}
+	if (magnitude >= 999999.5)
+		return format_scaled(count, shown, COUNT(shown), "", out);
 	if (count == floor(count) || magnitude >= 99.95)
 		return format_thousands(count, out);
 	(void)snprintf(out, UNITS_BYTES, "%.*f", decimals(magnitude), count);
@@ -443,14 +426,12 @@ static const char *print_exact(uint64_t value, const struct unit *units, size_t 
 
 const char *units_print_size(uint64_t bytes, char out[UNITS_BYTES])
 {
-	const struct unit units[] = {
-		{"KiB", 1ULL << 10}, {"MiB", 1ULL << 20}, {"GiB", 1ULL << 30}, {"TiB", 1ULL << 40}};
-	return print_exact(bytes, units, sizeof units / sizeof units[0], "", out);
+	return print_exact(bytes, size_shown + 1, COUNT(size_shown) - 1, "", out);
 }
 
 const char *units_print_duration(uint64_t ns, char out[UNITS_BYTES])
 {
 	const struct unit units[] = {{"us", 1000ULL}, {"ms", 1000000ULL}, {"s", 1000000000ULL},
 		{"m", 60000000000ULL}, {"h", 3600000000000ULL}};
-	return print_exact(ns, units, sizeof units / sizeof units[0], "ns", out);
+	return print_exact(ns, units, COUNT(units), "ns", out);
 }

@@ -94,13 +94,11 @@ static bool place_root(const struct mount_entry *mount, const char *path, struct
 static bool find_place(const char *mountinfo, const char *controller, const char *path,
 	place_on *on, struct group_place *place)
 {
-	for (const char *line = mountinfo; line && *line;) {
+	for (const char *line = mountinfo; line && *line; line = text_next_line(line)) {
 		struct mount_entry mount;
 		if (parse_mount(line, &mount) && is_wanted_mount(&mount, controller) &&
 			on(&mount, path, place))
 			return true;
-		line = strchr(line, '\n');
-		line = line ? line + 1 : NULL;
 	}
 	return false;
 }
@@ -250,19 +248,6 @@ const struct cpu_quota *cgroup_tightest(const struct cpu_quotas *quotas)
 	return least;
 }
 
-/* The number behind a name at the start of a line. */
-static double stat_number(const char *text, const char *name)
-{
-	const size_t length = strlen(name);
-	for (const char *line = text; line && *line;) {
-		if (strncmp(line, name, length) == 0 && line[length] == ' ')
-			return strtod(line + length, NULL);
-		line = strchr(line, '\n');
-		line = line ? line + 1 : NULL;
-	}
-	return NAN;
-}
-
 void cgroup_cpu_use(const struct cpu_quota *quota, struct cpu_quota_use *out)
 {
 	char path[FILE_BYTES];
@@ -272,10 +257,11 @@ void cgroup_cpu_use(const struct cpu_quota *quota, struct cpu_quota_use *out)
 	(void)snprintf(path, sizeof path, "%s/cpu.stat", quota->folder);
 	if (files_read(path, STAT_BYTES, &text, &size, NULL) != 0)
 		return;
-	out->periods = stat_number(text, "nr_periods");
-	out->throttled = stat_number(text, "nr_throttled");
-	out->throttled_seconds = quota->version == 2 ? stat_number(text, "throttled_usec") / 1e6
-						     : stat_number(text, "throttled_time") / 1e9;
+	out->periods = parse_number_after(text, "nr_periods");
+	out->throttled = parse_number_after(text, "nr_throttled");
+	out->throttled_seconds = quota->version == 2
+					 ? parse_number_after(text, "throttled_usec") / 1e6
+					 : parse_number_after(text, "throttled_time") / 1e9;
 	free(text);
 }
 
@@ -453,8 +439,6 @@ void cgroup_read_use(const struct cgroup_read_limit *limit, struct cgroup_read_u
 enum { STAT_LINE_BYTES = 512, SECTOR_BYTES = 512, LAYERS_MAX = 8 };
 
 static const char dev_block_folder[] = "/sys/dev/block";
-
-/* --- the disk --------------------------------------------------------------------------------- */
 
 static bool has_number(const struct block_disk *disk, const struct block_number *number)
 {

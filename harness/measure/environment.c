@@ -1,6 +1,7 @@
 /* Facts about the node, one group after the other, each with its value or the reason why it is not known. */
 #include "harness/measure/environment.h"
 
+#include "harness/base/array.h"
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/measure/data_store.h"
@@ -15,6 +16,7 @@
 #include <limits.h>
 #include <math.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +27,6 @@
 #include <unistd.h>
 
 /* --- the name of the node --------------------------------------------------------------------- */
-
-/* Where a node's name comes from, and how long it holds. */
 
 static char given[NODE_NAME_BYTES];
 
@@ -48,7 +48,7 @@ const char *node_name_here(char out[NODE_NAME_BYTES], const char **from)
 		{"NODE_NAME", getenv("NODE_NAME")},
 		{FACT_NODE_HOST, uname(&host) == 0 ? host.nodename : ""}};
 	out[0] = '\0';
-	for (size_t i = 0; i < sizeof sources / sizeof *sources && !out[0]; i++) {
+	for (size_t i = 0; i < COUNT(sources) && !out[0]; i++) {
 		(void)snprintf(out, NODE_NAME_BYTES, "%s", sources[i].name ? sources[i].name : "");
 		if (from)
 			*from = sources[i].from;
@@ -90,6 +90,30 @@ static void add_line_fact(
 		fact_text(list, group, name, "%s", line);
 }
 
+/* The same where the reason is known beforehand. */
+static void add_line_or(struct fact_list *list, const char *group, const char *name,
+	const char *path, const char *why)
+{
+	char line[LINE_BYTES];
+	if (files_first_line(path, line, sizeof line) == 0)
+		fact_text(list, group, name, "%s", line);
+	else
+		fact_missing(list, group, name, "%s", why);
+}
+
+/* Each of these is missing for one reason. */
+__attribute__((format(printf, 5, 6))) static void miss_all(struct fact_list *list,
+	const char *group, const char *const *names, size_t count, const char *why, ...)
+{
+	char text[LINE_BYTES];
+	va_list args;
+	va_start(args, why);
+	(void)vsnprintf(text, sizeof text, why, args);
+	va_end(args);
+	for (size_t i = 0; i < count; i++)
+		fact_missing(list, group, names[i], "%s", text);
+}
+
 static void add_build(struct fact_list *list)
 {
 	fact_text(list, "build", "mlbench", "%s", MLBENCH_VERSION);
@@ -103,7 +127,7 @@ static void add_build(struct fact_list *list)
 
 /* --- processors: model, topology, frequency control, and what this process may use of them ---- */
 
-static const char cpu_folder[] = "/sys/devices/system/cpu";
+#define CPU_FOLDER "/sys/devices/system/cpu"
 
 static const char *const flags_that_matter[] = {"sse4_2", "avx", "avx2", "fma", "avx512f",
 	"avx512bw", "avx512_vnni", "avx512_bf16", "amx_tile", "hypervisor", "constant_tsc",
@@ -111,18 +135,18 @@ static const char *const flags_that_matter[] = {"sse4_2", "avx", "avx2", "fma", 
 
 static void add_cpu_flags(struct fact_list *list, const char *cpuinfo)
 {
+	static const char *const names[] = {"flags", "hypervisor"};
 	char *flags = malloc(strlen(cpuinfo) + 1);
 	if (!flags)
 		return;
 	if (!parse_field(cpuinfo, "flags", flags, strlen(cpuinfo) + 1)) {
-		fact_missing(list, "cpu", "flags", "no 'flags' in /proc/cpuinfo");
-		fact_missing(list, "cpu", "hypervisor", "no 'flags' in /proc/cpuinfo");
+		miss_all(list, "cpu", names, COUNT(names), "no 'flags' in /proc/cpuinfo");
 		free(flags);
 		return;
 	}
 	char found[LIST_BYTES] = "";
 	size_t used = 0;
-	for (size_t i = 0; i < sizeof flags_that_matter / sizeof *flags_that_matter; i++)
+	for (size_t i = 0; i < COUNT(flags_that_matter); i++)
 		if (parse_has_word(flags, flags_that_matter[i]))
 			used += (size_t)snprintf(found + used, sizeof found - used, "%s%s",
 				used ? " " : "", flags_that_matter[i]);
@@ -147,8 +171,7 @@ static void add_cpuinfo(struct fact_list *list)
 	char *cpuinfo = proc_text("/proc/cpuinfo");
 	static const char *const names[] = {"model", "microcode", "flags", "hypervisor"};
 	if (!cpuinfo) {
-		for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-			fact_missing(list, "cpu", names[i], "/proc/cpuinfo cannot be read");
+		miss_all(list, "cpu", names, COUNT(names), "/proc/cpuinfo cannot be read");
 		return;
 	}
 	add_cpu_field(list, cpuinfo, "model name", "model");
@@ -176,7 +199,7 @@ static void add_cpu_topology(struct fact_list *list)
 	hwloc_topology_t topology;
 	const bool made = hwloc_topology_init(&topology) == 0;
 	const bool loaded = made && hwloc_topology_load(topology) == 0;
-	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+	for (size_t i = 0; i < COUNT(kinds); i++) {
 		const int count = loaded ? hwloc_get_nbobjs_by_type(topology, kinds[i].type) : 0;
 		if (count > 0)
 			fact_number(list, "cpu", kinds[i].name, count, NULL);
@@ -194,31 +217,15 @@ static void add_cpu_topology(struct fact_list *list)
 
 static void add_cpu_frequency(struct fact_list *list)
 {
-	char path[LIST_BYTES];
-	(void)snprintf(path, sizeof path, "%s/cpu0/cpufreq/scaling_governor", cpu_folder);
-	char line[LIST_BYTES];
-	if (files_first_line(path, line, sizeof line) == 0)
-		fact_text(list, "cpu", "governor", "%s", line);
-	else
-		fact_missing(list, "cpu", "governor",
-			"no cpufreq: the clock is not under this system's control");
 	uint64_t khz;
-	(void)snprintf(path, sizeof path, "%s/cpu0/cpufreq/cpuinfo_max_freq", cpu_folder);
-	if (files_number(path, &khz) == 0)
+	add_line_or(list, "cpu", "smt", CPU_FOLDER "/smt/control",
+		"'" CPU_FOLDER "/smt/control' cannot be read");
+	add_line_or(list, "cpu", "governor", CPU_FOLDER "/cpu0/cpufreq/scaling_governor",
+		"no cpufreq: the clock is not under this system's control");
+	if (files_number(CPU_FOLDER "/cpu0/cpufreq/cpuinfo_max_freq", &khz) == 0)
 		fact_number(list, "cpu", "max_mhz", (double)khz / 1000, "MHz");
 	else
 		fact_missing(list, "cpu", "max_mhz", "no cpufreq");
-}
-
-static void add_cpu_smt(struct fact_list *list)
-{
-	char line[LIST_BYTES];
-	char path[LIST_BYTES];
-	(void)snprintf(path, sizeof path, "%s/smt/control", cpu_folder);
-	if (files_first_line(path, line, sizeof line) == 0)
-		fact_text(list, "cpu", "smt", "%s", line);
-	else
-		fact_missing(list, "cpu", "smt", "'%s' cannot be read", path);
 }
 
 /* CPU numbers as ranges, "0-3,8". */
@@ -241,13 +248,13 @@ static void format_cpu_set(const cpu_set_t *set, size_t size, size_t most, char 
 
 static void add_cpu_affinity(struct fact_list *list)
 {
+	static const char *const names[] = {"affinity", "allowed"};
 	const size_t most = (size_t)sysconf(_SC_NPROCESSORS_CONF) + CPUS_SPARE;
 	cpu_set_t *set = CPU_ALLOC(most);
 	const size_t size = CPU_ALLOC_SIZE(most);
 	if (!set || sched_getaffinity(0, size, set) != 0) {
-		const int code = set ? errno : ENOMEM;
-		fact_missing(list, "cpu", "affinity", "sched_getaffinity: %s", strerror(code));
-		fact_missing(list, "cpu", "allowed", "sched_getaffinity: %s", strerror(code));
+		miss_all(list, "cpu", names, COUNT(names), "sched_getaffinity: %s",
+			strerror(set ? errno : ENOMEM));
 	} else {
 		char text[LIST_BYTES];
 		format_cpu_set(set, size, most, text, sizeof text);
@@ -261,7 +268,6 @@ static void add_cpu(struct fact_list *list)
 {
 	add_cpuinfo(list);
 	add_cpu_topology(list);
-	add_cpu_smt(list);
 	add_cpu_frequency(list);
 	add_cpu_affinity(list);
 }
@@ -282,7 +288,7 @@ static const struct {
 static void add_meminfo(struct fact_list *list)
 {
 	char *meminfo = proc_text("/proc/meminfo");
-	for (size_t i = 0; i < sizeof memory_fields / sizeof *memory_fields; i++) {
+	for (size_t i = 0; i < COUNT(memory_fields); i++) {
 		double value;
 		if (meminfo && parse_field_number(meminfo, memory_fields[i].key, &value))
 			fact_number(list, "memory", memory_fields[i].name, value,
@@ -357,7 +363,7 @@ static void add_cpu_limit(struct fact_list *list)
 		fact_text(list, "cgroup", names[1], "%s", least->group);
 		fact_number(list, "cgroup", names[2], least->period_s, "s");
 	}
-	for (size_t i = 0; i < sizeof names / sizeof names[0] && !least; i++)
+	for (size_t i = 0; i < COUNT(names) && !least; i++)
 		if (quotas.unknown[0])
 			fact_missing(list, "cgroup", names[i], "%s", quotas.unknown);
 		else
@@ -382,9 +388,9 @@ static void add_cgroup(struct fact_list *list)
 	static const char *const names[] = {"version", "memory_limit", "memory_limit_group",
 		"memory_high", "memory_high_group"};
 	const struct cgroup_limits limits = cgroup_limits_now();
-	for (size_t i = 0; i < sizeof names / sizeof names[0] && limits.version == 0; i++)
-		fact_missing(list, "cgroup", names[i], "no control group is mounted");
-	if (limits.version > 0) {
+	if (limits.version == 0) {
+		miss_all(list, "cgroup", names, COUNT(names), "no control group is mounted");
+	} else {
 		fact_number(list, "cgroup", names[0], limits.version, NULL);
 		add_memory_limit(
 			list, names[1], names[2], limits.memory_bytes, limits.memory_group);
@@ -425,13 +431,11 @@ static void add_kernel(struct fact_list *list)
 
 /* --- where the data lies: mount, file system, and the disk under it as far as it shows -------- */
 
-static const char *const disk_facts[] = {
-	"disk", "scheduler", "rotational", "disk_model", "read_ahead"};
-
 static void miss_disk(struct fact_list *list, const char *why)
 {
-	for (size_t i = 0; i < sizeof disk_facts / sizeof *disk_facts; i++)
-		fact_missing(list, "data", disk_facts[i], "%s", why);
+	static const char *const names[] = {
+		"disk", "scheduler", "rotational", "disk_model", "read_ahead"};
+	miss_all(list, "data", names, COUNT(names), "%s", why);
 }
 
 static void add_disk_scheduler(struct fact_list *list, const char *folder)
@@ -495,9 +499,8 @@ static void add_storage(struct fact_list *list, const char *data_path)
 	struct mount_entry mount;
 	const int code = data_path ? proc_mount_of(data_path, &mount) : 0;
 	if (!data_path || code) {
-		for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-			fact_missing(list, "data", names[i], "%s",
-				data_path ? strerror(-code) : "no data set is configured");
+		miss_all(list, "data", names, COUNT(names), "%s",
+			data_path ? strerror(-code) : "no data set is configured");
 		miss_disk(list, data_path ? "the data's mount is unknown"
 					  : "the data's mount is not configured");
 		return;
@@ -613,7 +616,7 @@ static void add_gpu_device(
 	fact_text(list, "gpu", name, "%s", device->name);
 	(void)snprintf(name, sizeof name, "bus_%zu", index);
 	fact_text(list, "gpu", name, "%s", device->bus);
-	for (size_t i = 0; i < sizeof gpu_facts / sizeof gpu_facts[0]; i++) {
+	for (size_t i = 0; i < COUNT(gpu_facts); i++) {
 		const enum nvml_quantity quantity = gpu_facts[i].quantity;
 		(void)snprintf(name, sizeof name, "%s_%zu", gpu_facts[i].name, index);
 		add_gpu_value(list, name, quantity, &device->values[quantity]);
@@ -659,10 +662,8 @@ static void add_loadavg(struct fact_list *list)
 
 static void add_steal(struct fact_list *list)
 {
-	char line[256];
 	struct cpu_ticks ticks;
-	if (files_first_line("/proc/stat", line, sizeof line) == 0 &&
-		parse_cpu_ticks(line, &ticks) && ticks.busy + ticks.idle + ticks.steal > 0)
+	if (proc_cpu_ticks(&ticks) && ticks.busy + ticks.idle + ticks.steal > 0)
 		fact_number(list, "load", "steal_since_boot",
 			ticks.steal / (ticks.busy + ticks.idle + ticks.steal), "share");
 	else

@@ -103,36 +103,19 @@ static int perf_open(uint32_t type, uint64_t config)
 	return close_probe(syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC));
 }
 
-static int probe_perf_software(void)
-{
-	return perf_open(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK);
-}
-
-static int probe_perf_hardware(void)
-{
-	return perf_open(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
-}
-
 int probe_direct_io(const char *folder)
 {
 	return close_probe(open(folder, O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600));
-}
-
-static bool read_ticks(struct cpu_ticks *ticks)
-{
-	char line[256];
-	return files_first_line("/proc/stat", line, sizeof line) == 0 &&
-	       parse_cpu_ticks(line, ticks);
 }
 
 bool probe_load(unsigned ms, double *cores_busy, double *steal_share)
 {
 	struct cpu_ticks before;
 	struct cpu_ticks after;
-	if (!read_ticks(&before))
+	if (!proc_cpu_ticks(&before))
 		return false;
 	clock_sleep_until_ns(clock_now_ns() + ms * NS_PER_MS);
-	if (!read_ticks(&after))
+	if (!proc_cpu_ticks(&after))
 		return false;
 	const double busy = after.busy - before.busy;
 	const double steal = after.steal - before.steal;
@@ -166,7 +149,7 @@ struct doctor {
 	const char *data_path; /* may be NULL */
 };
 
-/* Adds a finding; consequence and remedy may be "". */
+/* Adds a finding.  What is well has neither consequence nor remedy; both may be "" in any case. */
 __attribute__((format(printf, 6, 7))) static void doctor_find(struct doctor *doctor,
 	enum doctor_level level, const char *subject, const char *consequence, const char *remedy,
 	const char *format, ...)
@@ -174,14 +157,24 @@ __attribute__((format(printf, 6, 7))) static void doctor_find(struct doctor *doc
 	if (doctor->count == doctor->room)
 		return;
 	struct doctor_finding *finding = &doctor->findings[doctor->count++];
-	finding->level = level;
+	*finding = (struct doctor_finding){.level = level};
 	(void)snprintf(finding->subject, sizeof finding->subject, "%s", subject);
-	(void)snprintf(finding->consequence, sizeof finding->consequence, "%s", consequence);
-	(void)snprintf(finding->remedy, sizeof finding->remedy, "%s", remedy);
+	if (level != DOCTOR_OK) {
+		(void)snprintf(
+			finding->consequence, sizeof finding->consequence, "%s", consequence);
+		(void)snprintf(finding->remedy, sizeof finding->remedy, "%s", remedy);
+	}
 	va_list args;
 	va_start(args, format);
 	(void)vsnprintf(finding->state, sizeof finding->state, format, args);
 	va_end(args);
+}
+
+#define doctor_ok(doctor, subject, ...) doctor_find(doctor, DOCTOR_OK, subject, "", "", __VA_ARGS__)
+
+static enum doctor_level note_unless(bool well)
+{
+	return well ? DOCTOR_OK : DOCTOR_NOTE;
 }
 
 /* A fact's text ("" when missing), number (NAN when missing or a text), and why it is missing. */
@@ -209,14 +202,11 @@ static void check_kernel(struct doctor *doctor)
 	int major = 0;
 	int minor = 0;
 	(void)sscanf(release, "%d.%d", &major, &minor);
-	const bool recent = major > KERNEL_MAJOR_WANTED ||
-			    (major == KERNEL_MAJOR_WANTED && minor >= KERNEL_MINOR_WANTED);
-	if (recent)
-		doctor_find(doctor, DOCTOR_OK, "kernel", "", "", "Linux %s", release);
-	else
-		doctor_find(doctor, DOCTOR_NOTE, "kernel",
-			"some fast paths and cachestat (6.5) are absent; others are used",
-			"a kernel of 6.5 or later", "Linux %s", release);
+	doctor_find(doctor,
+		note_unless(major > KERNEL_MAJOR_WANTED ||
+			    (major == KERNEL_MAJOR_WANTED && minor >= KERNEL_MINOR_WANTED)),
+		"kernel", "some fast paths and cachestat (6.5) are absent; others are used",
+		"a kernel of 6.5 or later", "Linux %s", release);
 }
 
 static void check_io_uring(struct doctor *doctor)
@@ -224,7 +214,7 @@ static void check_io_uring(struct doctor *doctor)
 	const int code = probe_io_uring();
 	const char *off = doctor_text(doctor, "kernel", "io_uring_disabled");
 	if (code == 0)
-		doctor_find(doctor, DOCTOR_OK, "io_uring", "", "", "a ring can be made");
+		doctor_ok(doctor, "io_uring", "a ring can be made");
 	else
 		doctor_find(doctor, DOCTOR_LACKS, "io_uring",
 			"read.engine = io_uring is refused, auto falls back to pread",
@@ -239,20 +229,16 @@ static void check_memlock(struct doctor *doctor)
 {
 	const double limit = doctor_number(doctor, "memory", "memlock_limit");
 	char size[UNITS_BYTES];
-	if (isnan(limit) || geteuid() == 0) {
-		doctor_find(doctor, DOCTOR_OK, "locked memory", "", "", "%s",
-			geteuid() == 0 ? "root is not limited"
-				       : doctor_text(doctor, "memory", "memlock_limit"));
-		return;
-	}
-	(void)units_format_size(limit, size);
-	if (limit >= MEMLOCK_WANTED)
-		doctor_find(doctor, DOCTOR_OK, "locked memory", "", "", "%s may be locked", size);
+	if (geteuid() == 0)
+		doctor_ok(doctor, "locked memory", "root is not limited");
+	else if (isnan(limit))
+		doctor_ok(doctor, "locked memory", "%s",
+			doctor_text(doctor, "memory", "memlock_limit"));
 	else
-		doctor_find(doctor, DOCTOR_NOTE, "locked memory",
+		doctor_find(doctor, note_unless(limit >= MEMLOCK_WANTED), "locked memory",
 			"large read buffers cannot be registered with the ring; plain buffers are used",
 			"ulimit -l unlimited, or memlock in /etc/security/limits.conf",
-			"%s may be locked", size);
+			"%s may be locked", units_format_size(limit, size));
 }
 
 static void check_huge_pages(struct doctor *doctor)
@@ -260,8 +246,7 @@ static void check_huge_pages(struct doctor *doctor)
 	const double free_pages = doctor_number(doctor, "memory", "huge_pages_free");
 	const char *transparent = doctor_text(doctor, "memory", "transparent_huge_pages");
 	if (free_pages > 0 && probe_huge_page() == 0)
-		doctor_find(doctor, DOCTOR_OK, "huge pages", "", "", "%.0f of 2 MiB are free",
-			free_pages);
+		doctor_ok(doctor, "huge pages", "%.0f of 2 MiB are free", free_pages);
 	else if (transparent[0] && strcmp(transparent, "never") != 0)
 		doctor_find(doctor, DOCTOR_NOTE, "huge pages",
 			"buffers use transparent huge pages, which the kernel may or may not give",
@@ -279,7 +264,7 @@ static void check_residency(struct doctor *doctor)
 	const int code = probe_cachestat();
 	const int old = code ? probe_mincore() : 0;
 	if (code == 0)
-		doctor_find(doctor, DOCTOR_OK, "page cache share", "", "", "cachestat works");
+		doctor_ok(doctor, "page cache share", "cachestat works");
 	else if (old == 0)
 		doctor_find(doctor, DOCTOR_NOTE, "page cache share",
 			"residency is measured by mincore: slower, own or writable files only",
@@ -293,32 +278,26 @@ static void check_residency(struct doctor *doctor)
 
 static void check_drop_caches(struct doctor *doctor)
 {
-	if (access("/proc/sys/vm/drop_caches", W_OK) == 0)
-		doctor_find(
-			doctor, DOCTOR_OK, "cache eviction", "", "", "drop_caches may be written");
-	else
-		doctor_find(doctor, DOCTOR_NOTE, "cache eviction",
-			"read.cache = cold evicts file by file, which is slower for large data sets",
-			"run as root if cold runs of large data sets are wanted",
-			"drop_caches may not be written");
+	const bool well = access("/proc/sys/vm/drop_caches", W_OK) == 0;
+	doctor_find(doctor, note_unless(well), "cache eviction",
+		"read.cache = cold evicts file by file, which is slower for large data sets",
+		"run as root if cold runs of large data sets are wanted",
+		"drop_caches may %sbe written", well ? "" : "not ");
 }
 
 static void check_perf(struct doctor *doctor)
 {
-	const int software = probe_perf_software();
-	const int hardware = probe_perf_hardware();
-	const char *paranoid = doctor_text(doctor, "kernel", "perf_event_paranoid");
+	const int software = perf_open(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK);
+	const int hardware = perf_open(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
 	if (software == 0)
-		doctor_find(
-			doctor, DOCTOR_OK, "software counters", "", "", "perf_event_open works");
+		doctor_ok(doctor, "software counters", "perf_event_open works");
 	else
 		doctor_find(doctor, DOCTOR_NOTE, "software counters",
 			"none: CPU time is taken from /proc instead",
 			"sysctl kernel.perf_event_paranoid=2", "%s (perf_event_paranoid = %s)",
-			strerror(-software), paranoid);
+			strerror(-software), doctor_text(doctor, "kernel", "perf_event_paranoid"));
 	if (hardware == 0)
-		doctor_find(
-			doctor, DOCTOR_OK, "hardware counters", "", "", "cycles can be counted");
+		doctor_ok(doctor, "hardware counters", "cycles can be counted");
 	else
 		doctor_find(doctor, DOCTOR_NOTE, "hardware counters",
 			"cycles, cache misses and memory traffic are not measured",
@@ -326,36 +305,26 @@ static void check_perf(struct doctor *doctor)
 			"cycles cannot be counted: %s", strerror(-hardware));
 }
 
-static void check_schedstat(struct doctor *doctor)
+static void check_accounting(struct doctor *doctor)
 {
 	char line[128];
 	unsigned long long on_cpu;
 	unsigned long long waiting;
-	if (files_first_line("/proc/self/schedstat", line, sizeof line) == 0 &&
-		sscanf(line, "%llu %llu", &on_cpu, &waiting) == 2)
-		doctor_find(doctor, DOCTOR_OK, "run-queue time", "", "", "schedstat can be read");
-	else
-		doctor_find(doctor, DOCTOR_LACKS, "run-queue time",
-			"waiting for a core cannot be told from waiting for a lock: the verdict says less",
-			"a kernel with CONFIG_SCHED_INFO", "no /proc/self/schedstat");
-}
-
-static void check_accounting(struct doctor *doctor)
-{
-	if (access("/proc/self/io", R_OK) == 0)
-		doctor_find(
-			doctor, DOCTOR_OK, "I/O accounting", "", "", "/proc/self/io can be read");
-	else
-		doctor_find(doctor, DOCTOR_NOTE, "I/O accounting",
-			"bytes really fetched from storage are not known",
-			"a kernel with CONFIG_TASK_IO_ACCOUNTING", "no /proc/self/io");
-	if (access("/proc/pressure/cpu", R_OK) == 0)
-		doctor_find(
-			doctor, DOCTOR_OK, "pressure (PSI)", "", "", "/proc/pressure can be read");
-	else
-		doctor_find(doctor, DOCTOR_NOTE, "pressure (PSI)",
-			"load from outside is known from /proc/stat only", "boot with psi=1",
-			"no /proc/pressure");
+	const bool schedstat = files_first_line("/proc/self/schedstat", line, sizeof line) == 0 &&
+			       sscanf(line, "%llu %llu", &on_cpu, &waiting) == 2;
+	const bool io = access("/proc/self/io", R_OK) == 0;
+	const bool pressure = access("/proc/pressure/cpu", R_OK) == 0;
+	doctor_find(doctor, schedstat ? DOCTOR_OK : DOCTOR_LACKS, "run-queue time",
+		"waiting for a core cannot be told from waiting for a lock: the verdict says less",
+		"a kernel with CONFIG_SCHED_INFO", "%s",
+		schedstat ? "schedstat can be read" : "no /proc/self/schedstat");
+	doctor_find(doctor, note_unless(io), "I/O accounting",
+		"bytes really fetched from storage are not known",
+		"a kernel with CONFIG_TASK_IO_ACCOUNTING", "%s",
+		io ? "/proc/self/io can be read" : "no /proc/self/io");
+	doctor_find(doctor, note_unless(pressure), "pressure (PSI)",
+		"load from outside is known from /proc/stat only", "boot with psi=1", "%s",
+		pressure ? "/proc/pressure can be read" : "no /proc/pressure");
 }
 
 static void check_frequency(struct doctor *doctor)
@@ -366,11 +335,9 @@ static void check_frequency(struct doctor *doctor)
 			"clock changes during a run go unseen",
 			"on a virtual machine: none, compare ratios within a run", "%s",
 			doctor_why(doctor, "cpu", "governor"));
-	else if (strcmp(governor, "performance") == 0)
-		doctor_find(doctor, DOCTOR_OK, "CPU frequency", "", "", "governor performance");
 	else
-		doctor_find(doctor, DOCTOR_NOTE, "CPU frequency",
-			"short runs may be measured at a lower clock",
+		doctor_find(doctor, note_unless(strcmp(governor, "performance") == 0),
+			"CPU frequency", "short runs may be measured at a lower clock",
 			"cpupower frequency-set -g performance", "governor %s", governor);
 }
 
@@ -379,23 +346,21 @@ static void check_topology(struct doctor *doctor)
 	const double cores = doctor_number(doctor, "cpu", "cores");
 	const double threads = doctor_number(doctor, "cpu", "threads");
 	const double nodes = doctor_number(doctor, "cpu", "numa_nodes");
+	const bool is_virtual = doctor_text(doctor, "cpu", "hypervisor")[0] == 'y';
 	if (threads > cores)
 		doctor_find(doctor, DOCTOR_NOTE, "SMT",
 			"two workers on one core share it: scaling bends at the number of cores",
 			"count cores, not threads, when choosing decode.workers",
 			"%.0f threads on %.0f cores", threads, cores);
 	else
-		doctor_find(doctor, DOCTOR_OK, "SMT", "", "", "%.0f threads, each its own core%s",
-			threads,
-			doctor_text(doctor, "cpu", "hypervisor")[0] == 'y'
-				? " as the hypervisor tells it"
-				: "");
+		doctor_ok(doctor, "SMT", "%.0f threads, each its own core%s", threads,
+			is_virtual ? " as the hypervisor tells it" : "");
 	if (nodes > 1)
 		doctor_find(doctor, DOCTOR_NOTE, "NUMA",
 			"where memory and threads lie changes the rates",
 			"run.affinity = compact or spread, or numactl", "%.0f nodes", nodes);
 	else
-		doctor_find(doctor, DOCTOR_OK, "NUMA", "", "", "one node");
+		doctor_ok(doctor, "NUMA", "one node");
 }
 
 static void check_limits(struct doctor *doctor)
@@ -415,14 +380,14 @@ static void check_limits(struct doctor *doctor)
 			"taskset or cpuset, if that is not meant", "affinity %s: %.0f of %.0f",
 			doctor_text(doctor, "cpu", "affinity"), allowed, threads);
 	else
-		doctor_find(doctor, DOCTOR_OK, "CPU limit", "", "", "none: %.0f cores", allowed);
+		doctor_ok(doctor, "CPU limit", "none: %.0f cores", allowed);
 	if (limits.memory_bytes < doctor_number(doctor, "memory", "total"))
 		doctor_find(doctor, DOCTOR_NOTE, "memory limit",
 			"the page cache counts against it: warm runs may not stay warm",
 			"raise the cgroup's memory limit", "the cgroup allows %s",
 			units_format_size(limits.memory_bytes, size));
 	else
-		doctor_find(doctor, DOCTOR_OK, "memory limit", "", "", "none");
+		doctor_ok(doctor, "memory limit", "none");
 }
 
 static void check_free_memory(struct doctor *doctor)
@@ -432,13 +397,11 @@ static void check_free_memory(struct doctor *doctor)
 	if (isnan(available))
 		doctor_find(doctor, DOCTOR_NOTE, "memory", "the bound on memory cannot be checked",
 			"", "%s", doctor_why(doctor, "memory", "available"));
-	else if (available < MEMORY_AVAILABLE_WANTED)
-		doctor_find(doctor, DOCTOR_NOTE, "memory", "little room for buffers and page cache",
+	else
+		doctor_find(doctor, note_unless(available >= MEMORY_AVAILABLE_WANTED), "memory",
+			"little room for buffers and page cache",
 			"stop other processes, or smaller batch.size and prefetch.depth",
 			"%s available", units_format_size(available, size));
-	else
-		doctor_find(doctor, DOCTOR_OK, "memory", "", "", "%s available",
-			units_format_size(available, size));
 }
 
 static void check_load(struct doctor *doctor)
@@ -451,21 +414,12 @@ static void check_load(struct doctor *doctor)
 		return;
 	}
 	const double cores = doctor_number(doctor, "cpu", "threads");
-	if (busy > LOAD_NOTED * cores)
-		doctor_find(doctor, DOCTOR_NOTE, "load now",
-			"measurements will vary and read too low",
-			"stop other work while measuring", "%.1f of %.0f cores are busy", busy,
-			cores);
-	else
-		doctor_find(doctor, DOCTOR_OK, "load now", "", "", "%.1f of %.0f cores are busy",
-			busy, cores);
-	if (steal > STEAL_NOTED)
-		doctor_find(doctor, DOCTOR_NOTE, "stolen time",
-			"the host takes cores away: rates vary by more than this",
-			"another host or dedicated cores", "%.1f %% of the time", steal * 100);
-	else
-		doctor_find(doctor, DOCTOR_OK, "stolen time", "", "", "%.1f %% of the time",
-			steal * 100);
+	doctor_find(doctor, note_unless(!(busy > LOAD_NOTED * cores)), "load now",
+		"measurements will vary and read too low", "stop other work while measuring",
+		"%.1f of %.0f cores are busy", busy, cores);
+	doctor_find(doctor, note_unless(steal <= STEAL_NOTED), "stolen time",
+		"the host takes cores away: rates vary by more than this",
+		"another host or dedicated cores", "%.1f %% of the time", steal * 100);
 }
 
 static void check_clock(struct doctor *doctor)
@@ -473,18 +427,14 @@ static void check_clock(struct doctor *doctor)
 	const char *source = doctor_text(doctor, "kernel", "clocksource");
 	const double slack = doctor_number(doctor, "kernel", "timer_slack");
 	if (strcmp(source, "tsc") == 0 || strstr(source, "kvm-clock") || strstr(source, "arch_sys"))
-		doctor_find(doctor, DOCTOR_OK, "clock", "", "", "%s: read without a system call",
-			source);
+		doctor_ok(doctor, "clock", "%s: read without a system call", source);
 	else
 		doctor_find(doctor, DOCTOR_NOTE, "clock",
 			"each reading of the time is a system call: the profiler costs more",
 			"clocksource=tsc on the kernel's command line, if the TSC is stable", "%s",
 			source[0] ? source : "clock source not known");
-	if (slack <= SLACK_DEFAULT_NS)
-		doctor_find(doctor, DOCTOR_OK, "timer slack", "", "", "%.0f us", slack / 1000);
-	else
-		doctor_find(doctor, DOCTOR_NOTE, "timer slack",
-			"an emulated step may oversleep by so much", "", "%.0f us", slack / 1000);
+	doctor_find(doctor, note_unless(slack <= SLACK_DEFAULT_NS), "timer slack",
+		"an emulated step may oversleep by so much", "", "%.0f us", slack / 1000);
 }
 
 static void check_gpu(struct doctor *doctor)
@@ -495,13 +445,11 @@ static void check_gpu(struct doctor *doctor)
 	const double devices = fmax(by_kernel, by_driver);
 	const char *library = doctor_text(doctor, "gpu", "libcuda");
 	const char *model = doctor_text(doctor, "gpu", by_driver > 0 ? "name_0" : "model_0");
-	if (devices > 0 && library[0])
-		doctor_find(doctor, DOCTOR_OK, "GPU", "", "", "%.0f x %s", devices, model);
-	else if (devices > 0)
-		doctor_find(doctor, DOCTOR_LACKS, "GPU",
+	if (devices > 0)
+		doctor_find(doctor, library[0] ? DOCTOR_OK : DOCTOR_LACKS, "GPU",
 			"the device cannot be used: steps are emulated",
 			"install the driver's libcuda.so.1, or pass it into the container",
-			"%.0f x %s, but no libcuda.so.1", devices, model);
+			"%.0f x %s%s", devices, model, library[0] ? "" : ", but no libcuda.so.1");
 	else
 		doctor_find(doctor, DOCTOR_NOTE, "GPU",
 			"steps are emulated, or computed on the CPU", "", "no NVIDIA device");
@@ -556,7 +504,7 @@ static void check_device_link(struct doctor *doctor, unsigned devices)
 			return;
 		}
 	}
-	doctor_find(doctor, DOCTOR_OK, "GPU link", "", "",
+	doctor_ok(doctor, "GPU link",
 		"%.0f PCIe lanes of generation %.0f now (at most %.0f; less while idle is normal)",
 		gpu_number(doctor, "pcie_lanes", 0), gpu_number(doctor, "pcie_generation", 0),
 		gpu_number(doctor, "pcie_generation_max", 0));
@@ -588,8 +536,7 @@ static void check_device_memory(struct doctor *doctor, unsigned devices)
 			"none is lost; many of them herald worse", "",
 			"%.0f corrected errors since the driver was loaded", corrected);
 	else
-		doctor_find(doctor, DOCTOR_OK, "GPU memory", "", "",
-			"no errors since the driver was loaded");
+		doctor_ok(doctor, "GPU memory", "no errors since the driver was loaded");
 }
 
 static void check_device_clocks(struct doctor *doctor, unsigned devices)
@@ -610,9 +557,8 @@ static void check_device_clocks(struct doctor *doctor, unsigned devices)
 			return;
 		}
 	}
-	doctor_find(doctor, DOCTOR_OK, "GPU clocks", "", "",
-		"not held down (%.0f MHz now, at most %.0f)", gpu_number(doctor, "sm_clock_now", 0),
-		gpu_number(doctor, "sm_clock_max", 0));
+	doctor_ok(doctor, "GPU clocks", "not held down (%.0f MHz now, at most %.0f)",
+		gpu_number(doctor, "sm_clock_now", 0), gpu_number(doctor, "sm_clock_max", 0));
 }
 
 static void check_device_driver(struct doctor *doctor, unsigned devices)
@@ -625,8 +571,7 @@ static void check_device_driver(struct doctor *doctor, unsigned devices)
 				"device %u: persistence mode is off", i);
 			return;
 		}
-	doctor_find(doctor, DOCTOR_OK, "GPU driver", "", "", "%s%s",
-		doctor_text(doctor, "gpu", "driver_version"),
+	doctor_ok(doctor, "GPU driver", "%s%s", doctor_text(doctor, "gpu", "driver_version"),
 		strcmp(gpu_text(doctor, "persistence", 0), "on") == 0 ? ", stays loaded" : "");
 }
 
@@ -718,8 +663,7 @@ static void check_direct_io(struct doctor *doctor)
 	const int code = probe_direct_io(
 		access(doctor->data_path, W_OK) == 0 ? doctor->data_path : mount.point);
 	if (code == 0)
-		doctor_find(doctor, DOCTOR_OK, "direct reads", "", "",
-			"O_DIRECT works where the data lies");
+		doctor_ok(doctor, "direct reads", "O_DIRECT works where the data lies");
 	else
 		doctor_find(doctor, DOCTOR_NOTE, "direct reads",
 			"read.direct may be refused for this data set", "",
@@ -736,10 +680,9 @@ static void check_disk(struct doctor *doctor)
 		doctor_find(doctor, DOCTOR_NOTE, "disk", "queue depth and scheduler are not known",
 			"", "%s", doctor_why(doctor, "data", "disk"));
 	else
-		doctor_find(doctor, rotates ? DOCTOR_NOTE : DOCTOR_OK, "disk",
-			rotates ? "shuffled reads seek; virtual disks often say so wrongly" : "",
-			"", "%.60s, scheduler %.30s%s", disk,
-			doctor_text(doctor, "data", "scheduler"),
+		doctor_find(doctor, note_unless(!rotates), "disk",
+			"shuffled reads seek; virtual disks often say so wrongly", "",
+			"%.60s, scheduler %.30s%s", disk, doctor_text(doctor, "data", "scheduler"),
 			rotates ? ", says that it rotates" : "");
 }
 
@@ -753,7 +696,6 @@ size_t node_checks(struct doctor_finding *findings, size_t room, const char *dat
 		check_residency,
 		check_drop_caches,
 		check_perf,
-		check_schedstat,
 		check_accounting,
 		check_frequency,
 		check_topology,

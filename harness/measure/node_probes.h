@@ -17,14 +17,6 @@
 
 /* --- probes ----------------------------------------------------------------------------------- */
 
-/* What all probes of a node's ceilings share: their bounds, repeats that become a median with its
- * range, and a crew of threads on cores of their own.
- *
- * A probe measures in rounds: each round visits every quantity once, so that what disturbs the node
- * for a while disturbs them alike.  A probe returns 0, -EINTR when it was stopped (what it has
- * measured is kept), or another negative errno when nothing could be had; single quantities that
- * could not are lines of ceilings.missing. */
-
 enum { PROBE_ROUNDS = 5, PROBE_ROUNDS_MAX = 16 };
 
 struct probe_control {

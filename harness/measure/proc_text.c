@@ -23,6 +23,12 @@
 
 enum { TEXT_MOST = 4 << 20, OCTAL_DIGITS = 3, V1_NO_LIMIT_BITS = 62 };
 
+const char *text_next_line(const char *line)
+{
+	const char *end = strchr(line, '\n');
+	return end ? end + 1 : NULL;
+}
+
 /* Undoes \040 and the like, in place. */
 static void unescape(char *text)
 {
@@ -70,15 +76,13 @@ static bool lies_below(const char *path, const char *point)
 bool parse_mount_of(const char *mountinfo, const char *path, struct mount_entry *entry)
 {
 	size_t longest = 0;
-	for (const char *line = mountinfo; line && *line;) {
+	for (const char *line = mountinfo; line && *line; line = text_next_line(line)) {
 		struct mount_entry candidate;
 		if (parse_mount(line, &candidate) && lies_below(path, candidate.point) &&
 			strlen(candidate.point) >= longest) {
 			longest = strlen(candidate.point);
 			*entry = candidate;
 		}
-		line = strchr(line, '\n');
-		line = line ? line + 1 : NULL;
 	}
 	return longest > 0;
 }
@@ -87,15 +91,13 @@ bool parse_mount_of(const char *mountinfo, const char *path, struct mount_entry 
 static const char *find_field(const char *text, const char *key)
 {
 	const size_t length = strlen(key);
-	for (const char *line = text; line && *line;) {
+	for (const char *line = text; line && *line; line = text_next_line(line)) {
 		if (strncmp(line, key, length) == 0) {
 			const char *at = line + length;
 			at += strspn(at, " \t");
 			if (*at == ':')
 				return at + 1 + strspn(at + 1, " \t");
 		}
-		line = strchr(line, '\n');
-		line = line ? line + 1 : NULL;
 	}
 	return NULL;
 }
@@ -119,6 +121,15 @@ bool parse_field_number(const char *text, const char *key, double *value)
 	if (strcmp(unit, "kB") == 0)
 		*value *= 1024;
 	return true;
+}
+
+double parse_number_after(const char *text, const char *word)
+{
+	const size_t length = strlen(word);
+	for (const char *line = text; line && *line; line = text_next_line(line))
+		if (strncmp(line, word, length) == 0 && line[length] == ' ')
+			return strtod(line + length, NULL);
+	return NAN;
 }
 
 bool parse_has_word(const char *list, const char *word)
@@ -169,15 +180,13 @@ static bool lists_controller(const char *from, const char *to, const char *contr
 
 bool parse_cgroup_path(const char *text, const char *controller, char *out, size_t room)
 {
-	for (const char *line = text; line && *line;) {
+	for (const char *line = text; line && *line; line = text_next_line(line)) {
 		const char *names = strchr(line, ':');
 		const char *path = names ? strchr(names + 1, ':') : NULL;
 		if (path && lists_controller(names + 1, path, controller)) {
 			(void)snprintf(out, room, "%.*s", (int)strcspn(path + 1, "\n"), path + 1);
 			return true;
 		}
-		line = strchr(line, '\n');
-		line = line ? line + 1 : NULL;
 	}
 	return false;
 }
@@ -209,6 +218,13 @@ bool parse_cpu_ticks(const char *text, struct cpu_ticks *ticks)
 		.idle = idle + iowait,
 		.steal = steal};
 	return true;
+}
+
+bool proc_cpu_ticks(struct cpu_ticks *ticks)
+{
+	char line[256];
+	return files_first_line("/proc/stat", line, sizeof line) == 0 &&
+	       parse_cpu_ticks(line, ticks);
 }
 
 /* --- asked of the node ------------------------------------------------------------------------ */
@@ -259,43 +275,14 @@ int proc_mount_of(const char *path, struct mount_entry *entry)
 
 /* --- the process and the machine -------------------------------------------------------------- */
 
-/* Counters of the process and the machine. */
-
-/* The number after "name" at the start of a line; NAN when there is none. */
-static double number_after(const char *path, const char *name)
-{
-	char *text = proc_text(path);
-	double number = NAN;
-	for (const char *line = text; line; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		if (strncmp(line, name, strlen(name)) == 0) {
-			number = strtod(line + strlen(name), NULL);
-			break;
-		}
-	}
-	free(text);
-	return number;
-}
-
-/* First line of /proc/stat: user nice system idle iowait irq softirq steal, in ticks. */
 static void read_machine(struct process_usage *usage)
 {
-	enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, KINDS };
-	char line[256];
-	usage->machine_seconds = usage->steal_seconds = usage->core_seconds = NAN;
-	if (files_first_line("/proc/stat", line, sizeof line) || strncmp(line, "cpu ", 4) != 0)
-		return;
 	const double tick = 1.0 / (double)sysconf(_SC_CLK_TCK);
-	double seconds[KINDS];
-	char *at = line + 4;
-	usage->core_seconds = 0;
-	for (int i = 0; i < KINDS; i++) {
-		seconds[i] = (double)strtoull(at, &at, 10) * tick;
-		usage->core_seconds += seconds[i];
-	}
-	usage->machine_seconds =
-		seconds[USER] + seconds[NICE] + seconds[SYSTEM] + seconds[IRQ] + seconds[SOFTIRQ];
-	usage->steal_seconds = seconds[STEAL];
+	struct cpu_ticks ticks = {NAN, NAN, NAN};
+	(void)proc_cpu_ticks(&ticks);
+	usage->machine_seconds = ticks.busy * tick;
+	usage->steal_seconds = ticks.steal * tick;
+	usage->core_seconds = (ticks.busy + ticks.idle + ticks.steal) * tick;
 }
 
 static void read_heap(struct process_usage *usage)
@@ -312,7 +299,9 @@ void process_usage_read(struct process_usage *usage)
 	usage->cpu_seconds = clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0
 				     ? (double)cpu.tv_sec + (double)cpu.tv_nsec / 1e9
 				     : NAN;
-	usage->disk_bytes = number_after("/proc/self/io", "read_bytes: ");
+	char *io = proc_text("/proc/self/io");
+	usage->disk_bytes = parse_number_after(io, "read_bytes:");
+	free(io);
 	read_machine(usage);
 	uint64_t file_bytes;
 	usage->resident_bytes = (double)memory_resident_split(&file_bytes);
@@ -328,8 +317,6 @@ uint64_t process_memory_limit(void)
 }
 
 /* --- delay accounting of a thread ------------------------------------------------------------- */
-
-/* The kernel's delay accounting of a thread. */
 
 enum {
 	FIELD_STATE = 3, /* the first after the name in brackets, which may hold anything */

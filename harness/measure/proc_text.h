@@ -10,6 +10,8 @@
 
 /* A whole text, NUL-terminated, NULL when it cannot be read; free it. */
 char *proc_text(const char *path);
+/* The line behind this one; NULL: none follows. */
+const char *text_next_line(const char *line);
 
 enum { MOUNT_TEXT_BYTES = 512 };
 
@@ -27,6 +29,8 @@ bool parse_mount_of(const char *mountinfo, const char *path, struct mount_entry 
 bool parse_field(const char *text, const char *key, char *out, size_t room);
 /* Such a value as a number, "kB" counted in. */
 bool parse_field_number(const char *text, const char *key, double *value);
+/* The number behind a word at the start of a line ("nr_periods 12"); NAN: there is none. */
+double parse_number_after(const char *text, const char *word);
 /* Whether a space-separated list has the word. */
 bool parse_has_word(const char *list, const char *word);
 
@@ -45,15 +49,15 @@ struct cpu_ticks {
 	double busy, idle, steal; /* busy: user, nice, system, irq, softirq */
 };
 bool parse_cpu_ticks(const char *text, struct cpu_ticks *ticks);
+/* Of the node since it started; false: /proc/stat does not say. */
+bool proc_cpu_ticks(struct cpu_ticks *ticks);
 
 /* The mount of path, or of its nearest existing parent; 0 or -errno. */
 int proc_mount_of(const char *path, struct mount_entry *entry);
 
 /* --- the process and the machine -------------------------------------------------------------- */
 
-/* What the whole process and the machine have used so far, from /proc. */
-
-/* Cumulative; NAN: this node does not tell. */
+/* What both have used so far, from /proc.  Cumulative; NAN: this node does not tell. */
 struct process_usage {
 	double cpu_seconds;     /* of this process */
 	double disk_bytes;      /* fetched from storage for it (/proc/self/io read_bytes) */

@@ -36,13 +36,11 @@ json_t *config_value_to_json(enum key_id key, const struct config_value *value)
 static json_t *axis_to_json(const struct config_axis *axis)
 {
 	json_t *values = json_array();
+	int bad = 0;
 	for (size_t i = 0; i < axis->count; i++)
-		if (json_array_append_new(
-			    values, config_value_to_json(axis->key, &axis->values[i])) != 0) {
-			json_decref(values);
-			return NULL;
-		}
-	return values;
+		bad |= json_array_append_new(
+			values, config_value_to_json(axis->key, &axis->values[i]));
+	return fields_whole(values, bad);
 }
 
 static int add_key(json_t *root, const struct config *config, enum key_id key)
@@ -70,10 +68,7 @@ json_t *config_to_json(const struct config *config)
 		bad = json_object_set_new(sweep, config_key_name(config->axes[i].key, name),
 			axis_to_json(&config->axes[i]));
 	}
-	if (!bad)
-		return root;
-	json_decref(root);
-	return NULL;
+	return fields_whole(root, bad);
 }
 
 json_t *config_point_to_json(
@@ -88,10 +83,7 @@ json_t *config_point_to_json(
 		bad |= json_object_set_new(object, config_key_name(axis->key, name),
 			config_value_to_json(axis->key, &axis->values[choice]));
 	}
-	if (!bad)
-		return object;
-	json_decref(object);
-	return NULL;
+	return fields_whole(object, bad);
 }
 
 void config_point_text(const struct config *config, const struct config_grid *grid, size_t point,

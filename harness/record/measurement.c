@@ -30,54 +30,6 @@ const char *const stage_names[STAGE_NAMES] = {
 
 const char *const thread_state_names[THREAD_STATES] = {"starved", "working", "blocked"};
 
-void device_measurement_init(struct device_measurement *device)
-{
-	static const struct device_range unknown = {NAN, NAN, NAN};
-	*device = (struct device_measurement){
-		.step_seconds = NAN,
-		.upload_seconds = NAN,
-		.sync_seconds = NAN,
-		.sync_wait_seconds = NAN,
-		.idle_share = NAN,
-		.launch_ns = NAN,
-		.upload_bytes = NAN,
-		.achieved_flops = NAN,
-		.peak_flops = NAN,
-		.model_utilisation = NAN,
-		.clock_map_error_ns = NAN,
-		.gradient_norm = NAN,
-		.nonfinite_share = NAN,
-		.activation_mean = NAN,
-		.activation_deviation = NAN,
-		.sm_clock_mhz = unknown,
-		.memory_clock_mhz = unknown,
-		.power_w = unknown,
-		.temperature_c = unknown,
-		.memory_used_bytes = unknown,
-		.pcie_to_device_bytes_per_s = unknown,
-		.pcie_from_device_bytes_per_s = unknown,
-		.sm_clock_max_mhz = NAN,
-		.busy_share = NAN,
-		.ecc_corrected = NAN,
-		.ecc_uncorrected = NAN,
-	};
-}
-
-void store_measurement_init(struct store_measurement *store, const char *why)
-{
-	*store = (struct store_measurement){
-		.reads_per_s = NAN,
-		.bytes_per_s = NAN,
-		.read_ns = NAN,
-		.busy_share = NAN,
-		.bytes_limit = NAN,
-		.bytes_used = NAN,
-		.requests_limit = NAN,
-		.requests_used = NAN,
-	};
-	(void)snprintf(store->why, sizeof store->why, "%s", why);
-}
-
 void measurement_release(struct measurement *m)
 {
 	free(m->windows);
@@ -134,7 +86,93 @@ const struct stage_measurement *measurement_stage(const struct measurement *m, e
 	return measurement_stage_named(m, stage_name(id));
 }
 
-/* --- devices ---------------------------------------------------------------------------------- */
+/* --- its parts, as JSON ----------------------------------------------------------------------- */
+
+static const struct field facts_fields[] = {
+	FIELD(workload_facts, reads_memory, FIELD_BOOLEAN),
+	FIELD(workload_facts, reads_block, FIELD_BOOLEAN),
+	FIELD(workload_facts, step_null, FIELD_BOOLEAN),
+	FIELD(workload_facts, step_emulated, FIELD_BOOLEAN),
+	FIELD(workload_facts, step_on_cores, FIELD_BOOLEAN),
+	FIELD(workload_facts, step_has_memory, FIELD_BOOLEAN),
+};
+
+static const struct field store_fields[] = {
+	FIELD(store_measurement, device, FIELD_TEXT),
+	FIELD(store_measurement, why, FIELD_TEXT),
+	FIELD(store_measurement, reads_per_s, FIELD_REAL),
+	FIELD(store_measurement, bytes_per_s, FIELD_REAL),
+	FIELD(store_measurement, read_ns, FIELD_REAL),
+	FIELD(store_measurement, busy_share, FIELD_REAL),
+	FIELD(store_measurement, bytes_group, FIELD_TEXT),
+	FIELD(store_measurement, bytes_limit, FIELD_REAL),
+	FIELD(store_measurement, bytes_used, FIELD_REAL),
+	FIELD(store_measurement, requests_group, FIELD_TEXT),
+	FIELD(store_measurement, requests_limit, FIELD_REAL),
+	FIELD(store_measurement, requests_used, FIELD_REAL),
+};
+
+static const struct field histogram_fields[] = {
+	FIELD(histogram, count, FIELD_UINT64),
+	FIELD(histogram, sum_ns, FIELD_UINT64),
+	FIELD(histogram, max_ns, FIELD_UINT64),
+	FIELD(histogram, buckets, FIELD_SPARSE),
+};
+
+static const struct field stage_fields[] = {
+	FIELD(stage_measurement, name, FIELD_TEXT),
+	FIELD(stage_measurement, workers, FIELD_UINT32),
+	FIELD(stage_measurement, per_batch, FIELD_BOOLEAN),
+	FIELD(stage_measurement, device, FIELD_BOOLEAN),
+	FIELD(stage_measurement, items, FIELD_UINT64),
+	FIELD(stage_measurement, cpu_seconds, FIELD_REAL),
+	FIELD(stage_measurement, run_queue_seconds, FIELD_REAL),
+	FIELD(stage_measurement, io_wait_seconds, FIELD_REAL),
+	FIELD(stage_measurement, lock_wait_seconds, FIELD_REAL),
+	FIELD(stage_measurement, lock_held_seconds, FIELD_REAL),
+	FIELD(stage_measurement, capacity, FIELD_REAL),
+	FIELD(stage_measurement, capacity_is_lower_bound, FIELD_BOOLEAN),
+	FIELD_ROLE(stage_measurement, name),
+	FIELD(stage_measurement, seconds, FIELD_REALS),
+	FIELD_INSIDE(stage_measurement, service, histogram_fields),
+};
+
+static const struct field queue_fields[] = {
+	FIELD(queue_measurement, name, FIELD_TEXT),
+	FIELD(queue_measurement, capacity, FIELD_UINT32),
+	FIELD(queue_measurement, mean_depth, FIELD_REAL),
+	FIELD(queue_measurement, empty_share, FIELD_REAL),
+	FIELD(queue_measurement, full_share, FIELD_REAL),
+};
+
+static const struct field read_point_fields[] = {
+	FIELD(read_point, depth, FIELD_UINT32),
+	FIELD(read_point, seconds, FIELD_REAL),
+	FIELD(read_point, files, FIELD_UINT64),
+	FIELD(read_point, bytes, FIELD_UINT64),
+	FIELD(read_point, latency_mean_ns, FIELD_REAL),
+	FIELD(read_point, latency_deviation_ns, FIELD_REAL),
+	FIELD(read_point, rate_error, FIELD_REAL),
+	FIELD(read_point, blocked_share, FIELD_REAL),
+};
+
+const struct field device_ranges[DEVICE_RANGES] = {
+	FIELD(device_measurement, sm_clock_mhz, FIELD_RANGE),
+	FIELD(device_measurement, memory_clock_mhz, FIELD_RANGE),
+	FIELD(device_measurement, power_w, FIELD_RANGE),
+	FIELD(device_measurement, temperature_c, FIELD_RANGE),
+	FIELD(device_measurement, memory_used_bytes, FIELD_RANGE),
+	FIELD(device_measurement, pcie_to_device_bytes_per_s, FIELD_RANGE),
+	FIELD(device_measurement, pcie_from_device_bytes_per_s, FIELD_RANGE),
+};
+
+static const struct field throttle_fields[] = {
+	FIELD(device_throttle, reason, FIELD_TEXT),
+	FIELD(device_throttle, share, FIELD_REAL),
+};
+
+const struct field device_throttles_field =
+	FIELD_ENTRIES(device_measurement, throttles, throttle_count, FIELD_ROWS, throttle_fields);
 
 static const struct field device_fields[] = {
 	FIELD(device_measurement, index, FIELD_UINT32),
@@ -164,131 +202,9 @@ static const struct field device_fields[] = {
 	FIELD(device_measurement, ecc_corrected, FIELD_REAL),
 	FIELD(device_measurement, ecc_uncorrected, FIELD_REAL),
 	FIELD(device_measurement, samples, FIELD_REAL),
+	FIELD_MORE(device_ranges),
+	FIELD_ENTRIES(device_measurement, throttles, throttle_count, FIELD_ROWS, throttle_fields),
 };
-
-const struct device_range_field device_ranges[DEVICE_RANGES] = {
-	{"sm_clock_mhz", offsetof(struct device_measurement, sm_clock_mhz)},
-	{"memory_clock_mhz", offsetof(struct device_measurement, memory_clock_mhz)},
-	{"power_w", offsetof(struct device_measurement, power_w)},
-	{"temperature_c", offsetof(struct device_measurement, temperature_c)},
-	{"memory_used_bytes", offsetof(struct device_measurement, memory_used_bytes)},
-	{"pcie_to_device_bytes_per_s",
-		offsetof(struct device_measurement, pcie_to_device_bytes_per_s)},
-	{"pcie_from_device_bytes_per_s",
-		offsetof(struct device_measurement, pcie_from_device_bytes_per_s)},
-};
-
-json_t *device_range_to_json(const struct device_range *range)
-{
-	return isfinite(range->mean)
-		       ? json_pack("[o, o, o]", fields_number(range->low),
-				 fields_number(range->mean), fields_number(range->high))
-		       : json_null();
-}
-
-json_t *device_throttles_to_json(const struct device_measurement *device)
-{
-	json_t *array = json_array();
-	for (size_t i = 0; i < device->throttle_count; i++)
-		if (json_array_append_new(
-			    array, json_pack("[o, o]", fields_text(device->throttles[i].reason),
-					   fields_number(device->throttles[i].share))) != 0) {
-			json_decref(array);
-			return NULL;
-		}
-	return array;
-}
-
-static json_t *write_device_object(const struct device_measurement *device)
-{
-	json_t *object = json_object();
-	int bad = fields_encode(object, device_fields, COUNT(device_fields), device);
-	for (size_t i = 0; i < DEVICE_RANGES; i++) {
-		const void *range = (const char *)device + device_ranges[i].offset;
-		bad |= json_object_set_new(
-			object, device_ranges[i].name, device_range_to_json(range));
-	}
-	bad |= json_object_set_new(object, "throttles", device_throttles_to_json(device));
-	if (!bad)
-		return object;
-	json_decref(object);
-	return NULL;
-}
-
-static json_t *write_devices(const struct measurement *m)
-{
-	json_t *array = json_array();
-	for (size_t i = 0; i < m->device_count; i++)
-		if (json_array_append_new(array, write_device_object(&m->devices[i])) != 0) {
-			json_decref(array);
-			return NULL;
-		}
-	return array;
-}
-
-static int range_from_json(
-	struct device_range *range, const char *name, const json_t *value, struct error *err)
-{
-	*range = (struct device_range){NAN, NAN, NAN};
-	if (!value || json_is_null(value))
-		return 0;
-	if (!json_is_array(value) || json_array_size(value) != 3)
-		return error_set(err, -EINVAL, "'%s' of a device is not a range", name);
-	range->low = fields_real(json_array_get(value, 0));
-	range->mean = fields_real(json_array_get(value, 1));
-	range->high = fields_real(json_array_get(value, 2));
-	return 0;
-}
-
-static int throttles_from_json(
-	struct device_measurement *device, const json_t *throttles, struct error *err)
-{
-	size_t i;
-	const json_t *pair;
-	if (json_array_size(throttles) > THROTTLES_MAX)
-		return error_set(err, -EINVAL, "%zu throttle reasons; at most %d are possible",
-			json_array_size(throttles), THROTTLES_MAX);
-	json_array_foreach(throttles, i, pair)
-	{
-		const char *reason = json_string_value(json_array_get(pair, 0));
-		const double share = fields_real(json_array_get(pair, 1));
-		if (!reason || isnan(share))
-			return error_set(err, -EINVAL, "a throttle reason is not a pair");
-		(void)snprintf(device->throttles[i].reason, sizeof device->throttles[i].reason,
-			"%s", reason);
-		device->throttles[i].share = share;
-	}
-	device->throttle_count = json_array_size(throttles);
-	return 0;
-}
-
-static int read_device_object(
-	struct device_measurement *device, const json_t *object, struct error *err)
-{
-	if (!json_is_object(object))
-		return error_set(err, -EINVAL, "a device is not an object");
-	int code = fields_decode(object, device_fields, COUNT(device_fields), device, err);
-	for (size_t i = 0; i < DEVICE_RANGES && !code; i++) {
-		void *range = (char *)device + device_ranges[i].offset;
-		code = range_from_json(range, device_ranges[i].name,
-			json_object_get(object, device_ranges[i].name), err);
-	}
-	return code ? code : throttles_from_json(device, json_object_get(object, "throttles"), err);
-}
-
-static int read_devices(struct measurement *m, const json_t *devices, struct error *err)
-{
-	if (devices && !json_is_array(devices))
-		return error_set(err, -EINVAL, "'devices' is not a list");
-	if (json_array_size(devices) > DEVICES_MAX)
-		return error_set(err, -EINVAL, "%zu devices; at most %d are possible",
-			json_array_size(devices), DEVICES_MAX);
-	m->device_count = json_array_size(devices);
-	int code = 0;
-	for (size_t i = 0; i < m->device_count && !code; i++)
-		code = read_device_object(&m->devices[i], json_array_get(devices, i), err);
-	return code;
-}
 
 /* --- windows ---------------------------------------------------------------------------------- */
 
@@ -301,8 +217,7 @@ enum {
  * rows.  Rows are read by name, so that those of older files, which have fewer columns, are read too. */
 struct window_column {
 	char name[WINDOW_COLUMN_BYTES];
-	enum field_kind kind;
-	size_t offset;
+	struct field field; /* without a name */
 };
 
 struct window_columns {
@@ -314,7 +229,7 @@ static void add_window_column(struct window_columns *columns, const char *part, 
 	enum field_kind kind, size_t offset)
 {
 	struct window_column *column = &columns->list[columns->count++];
-	*column = (struct window_column){.kind = kind, .offset = offset};
+	column->field = (struct field){.kind = kind, .offset = offset};
 	(void)snprintf(column->name, sizeof column->name, "%s%s%s", part, *part ? "." : "", name);
 }
 
@@ -374,50 +289,32 @@ static void window_columns(const struct measurement *m, struct window_columns *c
 static json_t *window_columns_to_json(const struct measurement *m)
 {
 	struct window_columns columns;
-	window_columns(m, &columns);
 	json_t *names = json_array();
+	int bad = 0;
+	window_columns(m, &columns);
 	for (size_t i = 0; i < columns.count; i++)
-		if (json_array_append_new(names, json_string(columns.list[i].name)) != 0) {
-			json_decref(names);
-			return NULL;
-		}
-	return names;
-}
-
-static int append_member(json_t *row, const struct window_column *column, const struct window *w)
-{
-	const void *at = (const char *)w + column->offset;
-	if (column->kind == FIELD_REAL)
-		return json_array_append_new(row, fields_number(*(const double *)at));
-	if (column->kind == FIELD_FLOAT)
-		return json_array_append_new(row, fields_number(*(const float *)at));
-	return json_array_append_new(row,
-		json_integer(column->kind == FIELD_UINT32 ? (json_int_t) * (const uint32_t *)at
-							  : (json_int_t) * (const uint64_t *)at));
+		bad |= json_array_append_new(names, json_string(columns.list[i].name));
+	return fields_whole(names, bad);
 }
 
 static json_t *window_to_json(const struct window_columns *columns, const struct window *w)
 {
 	json_t *row = json_array();
+	int bad = 0;
 	for (size_t i = 0; i < columns->count; i++)
-		if (append_member(row, &columns->list[i], w) != 0) {
-			json_decref(row);
-			return NULL;
-		}
-	return row;
+		bad |= json_array_append_new(row, fields_value(&columns->list[i].field, w));
+	return fields_whole(row, bad);
 }
 
 static json_t *windows_to_json(const struct measurement *m)
 {
 	struct window_columns columns;
-	window_columns(m, &columns);
 	json_t *array = json_array();
-	for (size_t i = 0; i < m->window_count; i++)
-		if (json_array_append_new(array, window_to_json(&columns, &m->windows[i])) != 0) {
-			json_decref(array);
-			return NULL;
-		}
-	return array;
+	int bad = 0;
+	window_columns(m, &columns);
+	for (size_t i = 0; i < m->window_count && !bad; i++)
+		bad = json_array_append_new(array, window_to_json(&columns, &m->windows[i]));
+	return fields_whole(array, bad);
 }
 
 /* Where a column is in the rows of a file; names_count: it has none of that name. */
@@ -432,19 +329,6 @@ static size_t find_window_column(const json_t *names, const char *name)
 			break;
 	}
 	return i;
-}
-
-static void set_member(struct window *w, const struct window_column *column, const json_t *value)
-{
-	void *at = (char *)w + column->offset;
-	if (column->kind == FIELD_REAL)
-		*(double *)at = fields_real(value);
-	else if (column->kind == FIELD_FLOAT)
-		*(float *)at = (float)fields_real(value);
-	else if (column->kind == FIELD_UINT32)
-		*(uint32_t *)at = (uint32_t)json_integer_value(value);
-	else
-		*(uint64_t *)at = (uint64_t)json_integer_value(value);
 }
 
 static int check_rows(const json_t *names, const json_t *rows, struct error *err)
@@ -485,8 +369,9 @@ static int windows_from_json(struct measurement *m, const json_t *object, struct
 	for (size_t k = 0; k < columns.count; k++) {
 		const size_t at = find_window_column(names, columns.list[k].name);
 		for (size_t i = 0; i < m->window_count; i++)
-			set_member(&m->windows[i], &columns.list[k],
-				json_array_get(json_array_get(rows, i), at));
+			/* What is no number is as if it were missing. */
+			(void)fields_set(&columns.list[k].field,
+				json_array_get(json_array_get(rows, i), at), &m->windows[i], NULL);
 	}
 	return 0;
 }
@@ -541,233 +426,36 @@ static const struct field measurement_fields[] = {
 	FIELD(measurement, window_seconds, FIELD_REAL),
 };
 
-static const struct field facts_fields[] = {
-	FIELD(workload_facts, reads_memory, FIELD_BOOLEAN),
-	FIELD(workload_facts, reads_block, FIELD_BOOLEAN),
-	FIELD(workload_facts, step_null, FIELD_BOOLEAN),
-	FIELD(workload_facts, step_emulated, FIELD_BOOLEAN),
-	FIELD(workload_facts, step_on_cores, FIELD_BOOLEAN),
-	FIELD(workload_facts, step_has_memory, FIELD_BOOLEAN),
-};
-
-static const struct field stage_fields[] = {
-	FIELD(stage_measurement, name, FIELD_TEXT),
-	FIELD(stage_measurement, workers, FIELD_UINT32),
-	FIELD(stage_measurement, per_batch, FIELD_BOOLEAN),
-	FIELD(stage_measurement, device, FIELD_BOOLEAN),
-	FIELD(stage_measurement, items, FIELD_UINT64),
-	FIELD(stage_measurement, cpu_seconds, FIELD_REAL),
-	FIELD(stage_measurement, run_queue_seconds, FIELD_REAL),
-	FIELD(stage_measurement, io_wait_seconds, FIELD_REAL),
-	FIELD(stage_measurement, lock_wait_seconds, FIELD_REAL),
-	FIELD(stage_measurement, lock_held_seconds, FIELD_REAL),
-	FIELD(stage_measurement, capacity, FIELD_REAL),
-	FIELD(stage_measurement, capacity_is_lower_bound, FIELD_BOOLEAN),
-};
-
-static const struct field queue_fields[] = {
-	FIELD(queue_measurement, name, FIELD_TEXT),
-	FIELD(queue_measurement, capacity, FIELD_UINT32),
-	FIELD(queue_measurement, mean_depth, FIELD_REAL),
-	FIELD(queue_measurement, empty_share, FIELD_REAL),
-	FIELD(queue_measurement, full_share, FIELD_REAL),
-};
-
-static const struct field read_point_fields[] = {
-	FIELD(read_point, depth, FIELD_UINT32),
-	FIELD(read_point, seconds, FIELD_REAL),
-	FIELD(read_point, files, FIELD_UINT64),
-	FIELD(read_point, bytes, FIELD_UINT64),
-	FIELD(read_point, latency_mean_ns, FIELD_REAL),
-	FIELD(read_point, latency_deviation_ns, FIELD_REAL),
-	FIELD(read_point, rate_error, FIELD_REAL),
-	FIELD(read_point, blocked_share, FIELD_REAL),
-};
-
-static const struct field store_fields[] = {
-	FIELD(store_measurement, device, FIELD_TEXT),
-	FIELD(store_measurement, why, FIELD_TEXT),
-	FIELD(store_measurement, reads_per_s, FIELD_REAL),
-	FIELD(store_measurement, bytes_per_s, FIELD_REAL),
-	FIELD(store_measurement, read_ns, FIELD_REAL),
-	FIELD(store_measurement, busy_share, FIELD_REAL),
-	FIELD(store_measurement, bytes_group, FIELD_TEXT),
-	FIELD(store_measurement, bytes_limit, FIELD_REAL),
-	FIELD(store_measurement, bytes_used, FIELD_REAL),
-	FIELD(store_measurement, requests_group, FIELD_TEXT),
-	FIELD(store_measurement, requests_limit, FIELD_REAL),
-	FIELD(store_measurement, requests_used, FIELD_REAL),
-};
-
-static const struct field histogram_fields[] = {
-	FIELD(histogram, count, FIELD_UINT64),
-	FIELD(histogram, sum_ns, FIELD_UINT64),
-	FIELD(histogram, max_ns, FIELD_UINT64),
-};
-
 static const char *const status_names[] = {"ok", "unsteady", "failed", "interrupted"};
 
-static int append_integer(json_t *array, uint64_t value)
+/* What stands behind the checksum. */
+static const struct field part_fields[] = {
+	FIELD_INSIDE(measurement, facts, facts_fields),
+	FIELD_INSIDE(measurement, store, store_fields),
+	FIELD_ENTRIES(measurement, stages, stage_count, FIELD_LIST, stage_fields),
+	FIELD_ENTRIES(measurement, queues, queue_count, FIELD_LIST, queue_fields),
+	FIELD_ENTRIES(
+		measurement, read_points, read_point_count, FIELD_LIST_IF_ANY, read_point_fields),
+	FIELD_ENTRIES(measurement, devices, device_count, FIELD_LIST_IF_ANY, device_fields),
+	FIELD_TEXTS(measurement, notes, note_count),
+};
+
+void device_measurement_init(struct device_measurement *device)
 {
-	return json_array_append_new(array, json_integer((json_int_t)value));
+	*device = (struct device_measurement){0};
+	(void)fields_decode(NULL, device_fields, COUNT(device_fields), device, NULL);
+	device->flops_per_step = device->samples = 0;
 }
 
-static int append_number(json_t *array, double value)
+void store_measurement_init(struct store_measurement *store, const char *why)
 {
-	return json_array_append_new(array, fields_number(value));
-}
-
-static json_t *histogram_to_json(const struct histogram *h)
-{
-	json_t *object = json_object();
-	json_t *buckets = json_array();
-	int bad = fields_encode(object, histogram_fields, COUNT(histogram_fields), h);
-	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
-		if (h->buckets[i] == 0)
-			continue;
-		json_t *pair = json_array();
-		bad |= append_integer(pair, i) | append_integer(pair, h->buckets[i]);
-		bad |= json_array_append_new(buckets, pair);
-	}
-	bad |= json_object_set_new(object, "buckets", buckets);
-	if (!bad)
-		return object;
-	json_decref(object);
-	return NULL;
-}
-
-static int histogram_from_json(struct histogram *h, const json_t *object, struct error *err)
-{
-	const int code = fields_decode(object, histogram_fields, COUNT(histogram_fields), h, err);
-	if (code)
-		return code;
-	const json_t *buckets = json_object_get(object, "buckets");
-	size_t i;
-	const json_t *pair;
-	json_array_foreach(buckets, i, pair)
-	{
-		const json_int_t index = json_integer_value(json_array_get(pair, 0));
-		const json_int_t count = json_integer_value(json_array_get(pair, 1));
-		if (index < 0 || index >= HISTOGRAM_BUCKETS || count < 0 || count > UINT32_MAX)
-			return error_set(err, -EINVAL, "a histogram has an invalid bucket");
-		h->buckets[index] = (uint32_t)count;
-	}
-	return 0;
-}
-
-int measurement_json_put_role(json_t *object, const char *role)
-{
-	return json_object_set_new(object, "role", json_string(role));
-}
-
-void measurement_json_take_role(const json_t *object, char *role, size_t room)
-{
-	const char *text = json_string_value(json_object_get(object, "role"));
-	if (text)
-		(void)snprintf(role, room, "%s", text);
-}
-
-static json_t *stage_to_json(const struct stage_measurement *stage)
-{
-	json_t *object = json_object();
-	json_t *seconds = json_array();
-	int bad = fields_encode(object, stage_fields, COUNT(stage_fields), stage);
-	bad |= measurement_json_put_role(object, stage->name);
-	for (int state = 0; state < THREAD_STATES; state++)
-		bad |= append_number(seconds, stage->seconds[state]);
-	bad |= json_object_set_new(object, "seconds", seconds);
-	bad |= json_object_set_new(object, "service", histogram_to_json(&stage->service));
-	if (!bad)
-		return object;
-	json_decref(object);
-	return NULL;
-}
-
-static int stage_from_json(struct stage_measurement *stage, const json_t *object, struct error *err)
-{
-	const int code = fields_decode(object, stage_fields, COUNT(stage_fields), stage, err);
-	if (code)
-		return code;
-	measurement_json_take_role(object, stage->name, sizeof stage->name);
-	const json_t *seconds = json_object_get(object, "seconds");
-	for (size_t state = 0; state < THREAD_STATES; state++)
-		stage->seconds[state] = fields_real(json_array_get(seconds, state));
-	return histogram_from_json(&stage->service, json_object_get(object, "service"), err);
-}
-
-static json_t *stages_to_json(const struct measurement *m)
-{
-	json_t *array = json_array();
-	for (size_t i = 0; i < m->stage_count; i++)
-		if (json_array_append_new(array, stage_to_json(&m->stages[i])) != 0) {
-			json_decref(array);
-			return NULL;
-		}
-	return array;
-}
-
-static json_t *queues_to_json(const struct measurement *m)
-{
-	json_t *array = json_array();
-	for (size_t i = 0; i < m->queue_count; i++) {
-		json_t *object = json_object();
-		const int code =
-			fields_encode(object, queue_fields, COUNT(queue_fields), &m->queues[i]);
-		if (code || json_array_append_new(array, object) != 0) {
-			json_decref(array);
-			return NULL;
-		}
-	}
-	return array;
-}
-
-static json_t *read_points_to_json(const struct measurement *m)
-{
-	json_t *array = json_array();
-	for (size_t i = 0; i < m->read_point_count; i++) {
-		json_t *object = json_object();
-		const int code = fields_encode(
-			object, read_point_fields, COUNT(read_point_fields), &m->read_points[i]);
-		if (json_array_append_new(array, object) != 0 || code) {
-			json_decref(array);
-			return NULL;
-		}
-	}
-	return array;
-}
-
-static json_t *store_to_json(const struct measurement *m)
-{
-	json_t *object = json_object();
-	if (fields_encode(object, store_fields, COUNT(store_fields), &m->store) == 0)
-		return object;
-	json_decref(object);
-	return NULL;
-}
-
-static json_t *facts_to_json(const struct measurement *m)
-{
-	json_t *object = json_object();
-	if (fields_encode(object, facts_fields, COUNT(facts_fields), &m->facts) == 0)
-		return object;
-	json_decref(object);
-	return NULL;
+	(void)fields_decode(NULL, store_fields, COUNT(store_fields), store, NULL);
+	(void)snprintf(store->why, sizeof store->why, "%s", why);
 }
 
 bool measurement_json_has_facts(const json_t *object)
 {
 	return json_object_get(object, "facts") != NULL;
-}
-
-static json_t *notes_to_json(const struct measurement *m)
-{
-	json_t *array = json_array();
-	for (size_t i = 0; i < m->note_count; i++)
-		if (json_array_append_new(array, fields_text(m->notes[i])) != 0) {
-			json_decref(array);
-			return NULL;
-		}
-	return array;
 }
 
 static json_t *checksum_to_json(const struct measurement *m)
@@ -780,27 +468,14 @@ static json_t *checksum_to_json(const struct measurement *m)
 json_t *measurement_to_json(const struct measurement *m)
 {
 	json_t *object = json_object();
-	if (!object)
-		return NULL;
 	int bad = json_object_set_new(object, "kind", json_string("repetition"));
 	bad |= json_object_set_new(object, "status", json_string(status_names[m->status]));
 	bad |= fields_encode(object, measurement_fields, COUNT(measurement_fields), m);
 	bad |= json_object_set_new(object, "checksum", checksum_to_json(m));
-	bad |= json_object_set_new(object, "facts", facts_to_json(m));
-	bad |= json_object_set_new(object, "store", store_to_json(m));
-	bad |= json_object_set_new(object, "stages", stages_to_json(m));
-	bad |= json_object_set_new(object, "queues", queues_to_json(m));
-	if (m->read_point_count > 0)
-		bad |= json_object_set_new(object, "read_points", read_points_to_json(m));
-	if (m->device_count > 0)
-		bad |= json_object_set_new(object, "devices", write_devices(m));
-	bad |= json_object_set_new(object, "notes", notes_to_json(m));
+	bad |= fields_encode(object, part_fields, COUNT(part_fields), m);
 	bad |= json_object_set_new(object, "window_columns", window_columns_to_json(m));
 	bad |= json_object_set_new(object, "windows", windows_to_json(m));
-	if (!bad)
-		return object;
-	json_decref(object);
-	return NULL;
+	return fields_whole(object, bad);
 }
 
 static int status_from_json(struct measurement *m, const json_t *value, struct error *err)
@@ -815,73 +490,22 @@ static int status_from_json(struct measurement *m, const json_t *value, struct e
 		err, -EINVAL, "not a repetition: 'status' is '%s'", text ? text : "missing");
 }
 
-static int parts_from_json(struct measurement *m, const json_t *object, struct error *err)
-{
-	const json_t *stages = json_object_get(object, "stages");
-	const json_t *queues = json_object_get(object, "queues");
-	const json_t *points = json_object_get(object, "read_points");
-	if (json_array_size(stages) > STAGES_MAX || json_array_size(queues) > QUEUES_MAX ||
-		json_array_size(points) > READ_POINTS_MAX)
-		return error_set(
-			err, -EINVAL, "more stages, queues or read points than this version knows");
-	m->read_point_count = json_array_size(points);
-	m->stage_count = json_array_size(stages);
-	m->queue_count = json_array_size(queues);
-	int code = 0;
-	for (size_t i = 0; i < m->stage_count && !code; i++)
-		code = stage_from_json(&m->stages[i], json_array_get(stages, i), err);
-	for (size_t i = 0; i < m->queue_count && !code; i++)
-		code = fields_decode(json_array_get(queues, i), queue_fields, COUNT(queue_fields),
-			&m->queues[i], err);
-	for (size_t i = 0; i < m->read_point_count && !code; i++)
-		code = fields_decode(json_array_get(points, i), read_point_fields,
-			COUNT(read_point_fields), &m->read_points[i], err);
-	return code;
-}
-
-static int store_from_json(struct measurement *m, const json_t *object, struct error *err)
-{
-	store_measurement_init(&m->store, "an older result");
-	return object ? fields_decode(object, store_fields, COUNT(store_fields), &m->store, err)
-		      : 0;
-}
-
-static void notes_from_json(struct measurement *m, const json_t *notes)
-{
-	size_t i;
-	const json_t *note;
-	json_array_foreach(notes, i, note)
-	{
-		if (m->note_count == NOTES_MAX)
-			break;
-		const char *text = json_string_value(note);
-		(void)snprintf(m->notes[m->note_count++], NOTE_BYTES, "%s", text ? text : "");
-	}
-}
-
 int measurement_from_json(struct measurement *m, const json_t *object, struct error *err)
 {
 	memset(m, 0, sizeof *m);
+	store_measurement_init(&m->store, "an older result");
 	int code = status_from_json(m, json_object_get(object, "status"), err);
 	if (!code && !json_is_integer(json_object_get(object, "point")))
 		code = error_set(err, -EINVAL, "not a repetition: 'point' is missing");
 	if (!code)
 		code = fields_decode(object, measurement_fields, COUNT(measurement_fields), m, err);
 	if (!code)
-		code = parts_from_json(m, object, err);
-	if (!code)
-		code = fields_decode(json_object_get(object, "facts"), facts_fields,
-			COUNT(facts_fields), &m->facts, err);
-	if (!code)
-		code = store_from_json(m, json_object_get(object, "store"), err);
-	if (!code)
-		code = read_devices(m, json_object_get(object, "devices"), err);
+		code = fields_decode(object, part_fields, COUNT(part_fields), m, err);
 	if (code)
 		return code;
 	const char *checksum = json_string_value(json_object_get(object, "checksum"));
 	if (checksum)
 		m->checksum = strtoull(checksum, NULL, 16);
-	notes_from_json(m, json_object_get(object, "notes"));
 	return windows_from_json(m, object, err);
 }
 

@@ -7,6 +7,7 @@
 
 #include "harness/base/error.h"
 #include "harness/base/workload_facts.h"
+#include "harness/record/fields.h"
 #include "harness/record/histogram.h"
 
 #include <jansson.h>
@@ -104,6 +105,12 @@ struct device_range {
 	double low, mean, high;
 };
 
+/* Why clocks were held down. */
+struct device_throttle {
+	char reason[NAME_BYTES]; /* "power cap", "thermal", ... */
+	double share;            /* of the samples */
+};
+
 /* A device that computed steps (not: the CPU).  Times are the device's own (CUDA events mapped to the
  * monotonic clock), never a host clock around an asynchronous call. */
 struct device_measurement {
@@ -132,10 +139,7 @@ struct device_measurement {
 	double sm_clock_max_mhz; /* the highest that the device has; NAN */
 	double busy_share; /* "a kernel was resident" share; no measure of how busy the device was */
 	double ecc_corrected, ecc_uncorrected; /* that came in during the run */
-	struct {
-		char reason[NAME_BYTES]; /* "power cap", "thermal", ... */
-		double share;            /* of the samples */
-	} throttles[THROTTLES_MAX];
+	struct device_throttle throttles[THROTTLES_MAX];
 	size_t throttle_count;
 	double samples; /* of NVML */
 };
@@ -324,8 +328,7 @@ struct stage_limit {
 
 /* What a stage does in the pipeline, by which analysis knows it: a name beside it may be any.  Older results have the name alone, which
  * was the role. */
-int measurement_json_put_role(json_t *object, const char *role);
-void measurement_json_take_role(const json_t *object, char *role, size_t room);
+#define FIELD_ROLE(type, member) FIELD_AS(type, member, "role", FIELD_ALIAS)
 
 /* NULL without memory. */
 json_t *measurement_to_json(const struct measurement *m);
@@ -338,11 +341,7 @@ bool measurement_json_has_facts(const json_t *object);
 /* Members of a device that are ranges: [least, mean, largest] or null.  Throttle reasons are [[reason, share of the
  * samples], ...]. */
 enum { DEVICE_RANGES = 7 };
-extern const struct device_range_field {
-	const char *name;
-	size_t offset; /* in struct device_measurement */
-} device_ranges[DEVICE_RANGES];
-json_t *device_range_to_json(const struct device_range *range);
-json_t *device_throttles_to_json(const struct device_measurement *device);
+extern const struct field device_ranges[DEVICE_RANGES];
+extern const struct field device_throttles_field;
 
 #endif

@@ -13,13 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct field step_fields[] = {
-	FIELD(step_info, backend, FIELD_TEXT),
-	FIELD(step_info, emulated, FIELD_BOOLEAN),
-	FIELD(step_info, model, FIELD_TEXT),
-	FIELD(step_info, description, FIELD_TEXT),
-};
-
 static const struct field product_fields[] = {
 	FIELD(step_product, name, FIELD_TEXT),
 	FIELD(step_product, m, FIELD_UINT32),
@@ -30,10 +23,20 @@ static const struct field product_fields[] = {
 	FIELD(step_product, first, FIELD_BOOLEAN),
 };
 
+/* Results of older versions have no products. */
+static const struct field step_fields[] = {
+	FIELD(step_info, backend, FIELD_TEXT),
+	FIELD(step_info, emulated, FIELD_BOOLEAN),
+	FIELD(step_info, model, FIELD_TEXT),
+	FIELD(step_info, description, FIELD_TEXT),
+	FIELD_ENTRIES(step_info, products, product_count, FIELD_LIST_IF_ANY, product_fields),
+};
+
 static const struct field limit_fields[] = {
 	FIELD(stage_limit, stage, FIELD_TEXT),
 	FIELD(stage_limit, capacity, FIELD_REAL),
 	FIELD(stage_limit, how, FIELD_TEXT),
+	FIELD_ROLE(stage_limit, stage),
 };
 
 static const struct field record_fields[] = {
@@ -50,11 +53,7 @@ static json_t *fact_to_json(const struct fact *fact)
 	json_t *text = fields_text(fact->text ? fact->text : "");
 	if (fact->kind == FACT_TEXT)
 		return text;
-	json_t *missing = json_object();
-	if (json_object_set_new(missing, "missing", text) == 0)
-		return missing;
-	json_decref(missing);
-	return NULL;
+	return json_pack("{s:o}", "missing", text);
 }
 
 json_t *record_environment_to_json(const struct fact_list *environment)
@@ -71,10 +70,7 @@ json_t *record_environment_to_json(const struct fact_list *environment)
 		if (!bad)
 			bad = json_object_set_new(group, fact->name, fact_to_json(fact));
 	}
-	if (!bad)
-		return root;
-	json_decref(root);
-	return NULL;
+	return fields_whole(root, bad);
 }
 
 json_t *record_units_to_json(const struct fact_list *environment)
@@ -88,10 +84,7 @@ json_t *record_units_to_json(const struct fact_list *environment)
 		if (fact->kind == FACT_NUMBER && fact->unit)
 			bad = json_object_set_new(units, name, json_string(fact->unit));
 	}
-	if (!bad)
-		return units;
-	json_decref(units);
-	return NULL;
+	return fields_whole(units, bad);
 }
 
 static void fact_from_json(struct fact_list *list, const char *group, const char *name,
@@ -119,56 +112,16 @@ void record_environment_from_json(struct fact_list *list, json_t *root, const js
 		fact_from_json(list, group, name, value, units);
 }
 
-static json_t *products_to_json(const struct step_info *step)
-{
-	json_t *array = json_array();
-	int bad = array ? 0 : -ENOMEM;
-	for (size_t i = 0; i < step->product_count && !bad; i++) {
-		json_t *object = json_object();
-		bad = fields_encode(
-			object, product_fields, COUNT(product_fields), &step->products[i]);
-		bad |= json_array_append_new(array, object);
-	}
-	if (!bad)
-		return array;
-	json_decref(array);
-	return NULL;
-}
-
 json_t *record_step_to_json(const struct step_info *step)
 {
 	json_t *object = json_object();
 	int bad = fields_encode(object, step_fields, COUNT(step_fields), step);
-	if (step->product_count > 0)
-		bad |= json_object_set_new(object, "products", products_to_json(step));
 	if (step->reference[0])
 		bad |= json_object_set_new(object, "reference", fields_text(step->reference));
 	json_t *flops =
 		step->flops_per_sample > 0 ? json_real(step->flops_per_sample) : json_null();
 	bad |= json_object_set_new(object, "flops_per_sample", flops);
-	if (!bad)
-		return object;
-	json_decref(object);
-	return NULL;
-}
-
-/* Results of older versions have none. */
-static int products_from_json(struct step_info *step, const json_t *array, struct error *err)
-{
-	size_t i;
-	const json_t *object;
-	int code = 0;
-	step->product_count = 0;
-	if (json_array_size(array) > STEP_PRODUCTS_MAX)
-		return error_set(
-			err, -EINVAL, "'products' has more than %d entries", STEP_PRODUCTS_MAX);
-	json_array_foreach(array, i, object)
-	{
-		code = code ? code
-			    : fields_decode(object, product_fields, COUNT(product_fields),
-				      &step->products[step->product_count++], err);
-	}
-	return code;
+	return fields_whole(object, bad);
 }
 
 static int step_from_json(struct step_info *step, const json_t *object, struct error *err)
@@ -177,8 +130,7 @@ static int step_from_json(struct step_info *step, const json_t *object, struct e
 	step->flops_per_sample = isnan(flops) ? 0 : flops;
 	const char *reference = json_string_value(json_object_get(object, "reference"));
 	(void)snprintf(step->reference, sizeof step->reference, "%s", reference ? reference : "");
-	const int code = fields_decode(object, step_fields, COUNT(step_fields), step, err);
-	return code ? code : products_from_json(step, json_object_get(object, "products"), err);
+	return fields_decode(object, step_fields, COUNT(step_fields), step, err);
 }
 
 static json_t *resolved_to_json(const struct config *config)
@@ -192,8 +144,6 @@ static json_t *resolved_to_json(const struct config *config)
 json_t *record_header_to_json(const struct record *record)
 {
 	json_t *object = json_object();
-	if (!object)
-		return NULL;
 	int bad = json_object_set_new(object, "schema", json_string(POINTS_SCHEMA));
 	bad |= fields_encode(object, record_fields, COUNT(record_fields), record);
 	bad |= json_object_set_new(object, "version", json_string(MLBENCH_VERSION));
@@ -210,10 +160,7 @@ json_t *record_header_to_json(const struct record *record)
 	if (record->has_ceilings)
 		bad |= json_object_set_new(
 			object, "ceilings", ceilings_to_json(&record->ceilings, record->started));
-	if (!bad)
-		return object;
-	json_decref(object);
-	return NULL;
+	return fields_whole(object, bad);
 }
 
 static int refuse_schema(const json_t *header, struct error *err)
@@ -280,11 +227,7 @@ json_t *record_limit_to_json(const struct stage_limit *limit)
 	json_t *object = json_object();
 	int bad = json_object_set_new(object, "kind", json_string("limit"));
 	bad |= fields_encode(object, limit_fields, COUNT(limit_fields), limit);
-	bad |= measurement_json_put_role(object, limit->stage);
-	if (!bad)
-		return object;
-	json_decref(object);
-	return NULL;
+	return fields_whole(object, bad);
 }
 
 int record_limit_from_json(struct record *record, const json_t *object, struct error *err)
@@ -292,9 +235,7 @@ int record_limit_from_json(struct record *record, const json_t *object, struct e
 	if (record->limit_count == RECORD_LIMITS_MAX)
 		return error_set(err, -EINVAL, "more limits than this version knows");
 	struct stage_limit *limit = &record->limits[record->limit_count++];
-	const int code = fields_decode(object, limit_fields, COUNT(limit_fields), limit, err);
-	measurement_json_take_role(object, limit->stage, sizeof limit->stage);
-	return code;
+	return fields_decode(object, limit_fields, COUNT(limit_fields), limit, err);
 }
 
 json_t *record_end_to_json(const struct record *record)

@@ -213,13 +213,14 @@ static int check_order(const struct trace *trace, struct error *err)
 
 static int read_stage(struct trace *trace, const json_t *object, struct error *err)
 {
+	static const struct field role = FIELD_ROLE(trace, stage);
 	const char *stage = json_string_value(json_object_get(object, "stage"));
 	const json_int_t block = json_integer_value(json_object_get(object, "block"));
 	const json_int_t count = json_integer_value(json_object_get(object, "count"));
 	if (!stage || strlen(stage) >= sizeof trace->stage)
 		return error_set(err, -EINVAL, "a stage has no name or an invalid one");
 	(void)snprintf(trace->stage, sizeof trace->stage, "%s", stage);
-	measurement_json_take_role(object, trace->stage, sizeof trace->stage);
+	(void)fields_set(&role, json_object_get(object, role.name), trace, NULL);
 	if (count < 0 || count > TRACE_ITEMS_MAX || block < 0 || block > UINT32_MAX)
 		return error_set(
 			err, -EINVAL, "stage '%s' has too many items or too large blocks", stage);

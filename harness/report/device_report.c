@@ -53,13 +53,14 @@ static void put_work(struct part *part, const struct device_summary *device)
 	part_number(part, "activation_deviation", all->activation_deviation, not_sampled);
 }
 
-static void put_range(
-	struct part *part, const char *name, const struct device_range *range, const char *why)
+static void put_range(struct part *part, const struct field *field,
+	const struct device_measurement *all, const char *why)
 {
-	if (isnan(range->mean))
-		part_number(part, name, NAN, why);
+	json_t *range = fields_value(field, all);
+	if (json_is_null(range))
+		part_number(part, field->name, NAN, why);
 	else
-		part_put(part, name, device_range_to_json(range));
+		part_put(part, field->name, range);
 }
 
 static void put_state(
@@ -72,9 +73,7 @@ static void put_state(
 					  : "NVML was not asked (measure.device), or is not there";
 	const char *general = why_of(point, "clocks, power", usual);
 	for (size_t i = 0; i < DEVICE_RANGES; i++)
-		put_range(part, device_ranges[i].name,
-			(const void *)((const char *)all + device_ranges[i].offset),
-			why_of(point, subjects[i], general));
+		put_range(part, &device_ranges[i], all, why_of(point, subjects[i], general));
 	part_number(part, "sm_clock_max_mhz", all->sm_clock_max_mhz, general);
 	part_number(part, "kernel_resident_share", all->busy_share,
 		why_of(point, "kernel resident", general));
@@ -84,7 +83,7 @@ static void put_state(
 		why_of(point, "uncorrected memory errors", general));
 	part_put(part, "samples", fields_number(all->samples));
 	if (all->samples > 0)
-		part_put(part, "throttles", device_throttles_to_json(all));
+		part_put(part, "throttles", fields_value(&device_throttles_field, all));
 	else
 		part_number(part, "throttles", NAN, general);
 }

@@ -52,8 +52,8 @@ static const struct field phase_fields[] = {
 };
 
 static const struct field measured_fields[] = {
-	{"measured", FIELD_REAL, offsetof(struct point_summary, median), sizeof(double)},
-	{"measured_95", FIELD_RANGE, offsetof(struct point_summary, ci95), sizeof(struct interval)},
+	FIELD_AS(point_summary, median, "measured", FIELD_REAL),
+	FIELD_AS(point_summary, ci95, "measured_95", FIELD_RANGE),
 };
 
 static json_t *diagnosis_members(const struct field *fields, size_t count, const void *from)
