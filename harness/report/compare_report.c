@@ -33,7 +33,7 @@ static json_t *compare_member(const json_t *object, const char *name)
 	return json_object_get(object, name);
 }
 
-static size_t compare_points(const json_t *c)
+static size_t compare_point_count(const json_t *c)
 {
 	return json_array_size(compare_member(c, "points"));
 }
@@ -65,7 +65,7 @@ static json_t *compare_focus(const json_t *c)
 /* Where one of several points is meant: " at decode.workers=2". */
 static void add_focus(const json_t *c, const char *before, struct buffer *out)
 {
-	if (compare_points(c) < 2)
+	if (compare_point_count(c) < 2)
 		return;
 	buffer_text(out, before);
 	compare_settings_text(compare_member(compare_focus(c), "settings"), out);
@@ -297,7 +297,7 @@ static void stage_change_cell(
 	buffer_add(out, text, points ? (size_t)(points - text) : strlen(text));
 }
 
-static enum ink stage_ink(const struct table_column *column, const json_t *row)
+static enum ink stage_change_ink(const struct table_column *column, const json_t *row)
 {
 	char name[METRIC_NAME_BYTES];
 	const json_t *figure = stage_figure(column, row, name);
@@ -306,7 +306,8 @@ static enum ink stage_ink(const struct table_column *column, const json_t *row)
 }
 
 #define STAGE_VALUE(metric, side) .context = (metric), .path = (side), .text_of = stage_value_cell
-#define STAGE_CHANGE(metric) .context = (metric), .text_of = stage_change_cell, .ink_of = stage_ink
+#define STAGE_CHANGE(metric) \
+	.context = (metric), .text_of = stage_change_cell, .ink_of = stage_change_ink
 
 /* In the stages' table already. */
 static bool figure_is_shown(const char *name)
@@ -442,14 +443,14 @@ static void compare_fact_of(struct medium *medium, enum ink ink, const char *lab
 	compare_fact(medium, ink, label, &text);
 }
 
-static bool limit_is_known(const json_t *limit)
+static bool compare_limit_is_known(const json_t *limit)
 {
 	return limit && strcmp(column_text(limit, "stage"), "none") != 0;
 }
 
 static void limit_words(const json_t *limit, struct buffer *out)
 {
-	if (!limit_is_known(limit))
+	if (!compare_limit_is_known(limit))
 		buffer_text(out, "unknown");
 	else
 		buffer_format(out, "%s/%s (%.0f %% confidence)", column_text(limit, "stage"),
@@ -467,7 +468,7 @@ static void limits_words(const json_t *c, struct buffer *out)
 	limit_words(a, out);
 	buffer_text(out, ", in B ");
 	limit_words(b, out);
-	if (limit_is_known(a) && limit_is_known(b) &&
+	if (compare_limit_is_known(a) && compare_limit_is_known(b) &&
 		(strcmp(column_text(a, "stage"), column_text(b, "stage")) != 0 ||
 			strcmp(column_text(a, "resource"), column_text(b, "resource")) != 0))
 		buffer_text(out, ": the bottleneck has moved");
