@@ -609,40 +609,44 @@ static int compare_all(struct comparing *c, struct error *err)
 
 /* --- output ----------------------------------------------------------------------------------- */
 
-static int compare_render(const struct comparing *c, const struct compare_document *document,
-	struct buffer *out, struct error *err)
+static int compare_render(const struct comparing *c, const struct compare_document *compared,
+	json_t *document, struct buffer *out, struct error *err)
 {
 	struct style style = command_style(c->invocation);
 	switch (c->format) {
 	case FORMAT_MARKDOWN:
-		compare_markdown(document, out);
+		compare_markdown(compared, document, out);
 		return 0;
 	case FORMAT_JSON:
-		command_add_json(compare_json(document), out);
+		command_add_json(json_incref(document), out);
 		return 0;
 	case FORMAT_HTML:
 		return compare_html(document, out, err);
 	default:
 		style.colour = style.colour && !c->invocation->options.values[OPTION_OUT];
-		compare_text(document, &style, out);
+		compare_text(compared, document, &style, out);
 		return 0;
 	}
 }
 
 static int compare_write_all(
-	const struct comparing *c, const struct compare_document *document, struct error *err)
+	const struct comparing *c, const struct compare_document *compared, struct error *err)
 {
+	json_t *document = compare_json(compared);
 	const char *path = c->invocation->options.values[OPTION_OUT];
 	const bool json = command_wants_json(c->invocation);
 	struct buffer text = {0};
 	int status = EXIT_STATUS_DONE;
+	if (!document)
+		return command_status(error_set(err, -ENOMEM, "out of memory for the document"));
 	if (path || !json) {
-		const int code = compare_render(c, document, &text, err);
+		const int code = compare_render(c, compared, document, &text, err);
 		status = code ? command_status(code)
 			      : product_write(path, format_files[c->format], &text, err);
 	}
 	if (!status && json)
-		status = command_print_json(c->invocation, compare_json(document), err);
+		status = command_print_json(c->invocation, json_incref(document), err);
+	json_decref(document);
 	buffer_release(&text);
 	return status;
 }
@@ -683,12 +687,12 @@ static int compare_run(const struct invocation *invocation, struct error *err)
 	const int code = compare_all(c, err);
 	int status = command_status(code);
 	if (!code) {
-		const struct compare_document document = {.comparisons = c->comparisons,
+		const struct compare_document compared = {.comparisons = c->comparisons,
 			.count = c->count,
 			.gates = c->gates,
 			.gate_count = c->gate_count,
 			.verbose = options_given(&invocation->options, OPTION_VERBOSE)};
-		status = compare_write_all(c, &document, err);
+		status = compare_write_all(c, &compared, err);
 	}
 	/* Figures of wrong batches are worth nothing. */
 	for (size_t i = 0; i < c->count && !status; i++)

@@ -97,12 +97,13 @@ static int top_gather(
 static int top_print(
 	const struct invocation *invocation, const struct operations *operations, struct error *err)
 {
+	json_t *document = operations_json(operations, invocation->options.values[OPTION_SORT]);
 	if (command_wants_json(invocation))
-		return command_print_json(invocation,
-			operations_json(operations, invocation->options.values[OPTION_SORT]), err);
+		return command_print_json(invocation, document, err);
 	const struct style style = command_style(invocation);
-	struct buffer text = {0};
-	operations_text(operations, &style, &text);
+	struct buffer text = {.failed = !document};
+	operations_text(document, &style, &text);
+	json_decref(document);
 	return command_print(&text, err);
 }
 

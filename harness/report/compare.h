@@ -29,7 +29,7 @@
 
 #include <jansson.h>
 
-enum { COMPARE_REMARKS_MAX = 16, COMPARE_WORDS_BYTES = 160, COMPARE_RESULTS_MAX = 16 };
+enum { COMPARE_REMARKS_MAX = 16, COMPARE_RESULTS_MAX = 16 };
 
 /* Of a result that is compared. */
 struct compare_side {
@@ -92,42 +92,18 @@ struct compare_document {
 	bool verbose; /* every metric */
 };
 
-/* compare_words.c: sentences that the formats share.  Appended. */
+/* The one description of all comparisons, mlbench.compare/1, which the other media are written from; its sentences are
+ * members.  NULL without memory. */
+json_t *compare_json(const struct compare_document *compared);
+/* Members of it: a setting as --set takes it, and all of a point, "decode.workers=2 batch.size=64"; appended. */
+void compare_setting_value(const char *key, const json_t *value, struct buffer *out);
+void compare_settings_text(const json_t *settings, struct buffer *out);
 
-/* "slower", "no difference beyond 1.2 %", "inconclusive: 3 repetitions; about 8 would decide" */
-const char *compare_verdict_words(const struct metric *metric, const struct difference *difference,
-	char out[COMPARE_WORDS_BYTES]);
-const char *compare_verdict_name(enum difference_verdict verdict); /* "less": for JSON */
-/* "-9.4 % to -8.8 %" */
-const char *compare_interval_words(const struct metric *metric, const struct difference *difference,
-	char out[COMPARE_WORDS_BYTES]);
-/* The whole in one sentence. */
-void compare_sentence(const struct comparison *comparison, struct buffer *out);
-/* Where it comes from, in one or two; nothing where there is nothing to explain. */
-void compare_explanation_words(const struct comparison *comparison, struct buffer *out);
-/* What binds in the one and in the other. */
-void compare_binding_words(const struct comparison *comparison, struct buffer *out);
-/* How the figures came about: tests, intervals, floor. */
-void compare_method_words(const struct comparison *comparison, struct buffer *out);
-/* "FAILS", "passes", "INCONCLUSIVE" */
-const char *compare_gate_label(const struct gate *gate, const struct gate_result *result);
-/* "throughput < -5%: -17.2 % (99 % CI -73.0 % to +154.2 %): cannot show that it is within -5%; about 18 repetitions would" */
-void compare_gate_words(const struct gate *gate, const struct gate_result *result,
-	const struct comparison *comparison, struct buffer *out);
-/* Settings of a pair: "decode.workers=2 batch.size=64"; "" for single runs. */
-void compare_settings(const struct comparison *comparison, size_t pair, struct buffer *out);
-/* Shorter: "2 / 32", and the keys that these are of: "decode.workers / batch.size". */
-void compare_values(const struct comparison *comparison, size_t pair, struct buffer *out);
-void compare_key_names(const struct comparison *comparison, struct buffer *out);
-/* Of points of one side without a partner. */
-void compare_point_settings(const struct comparison *comparison, const struct report *report,
-	size_t point, struct buffer *out);
-enum ink compare_ink(const struct metric *metric, const struct difference *difference);
-
-void compare_text(
-	const struct compare_document *document, const struct style *style, struct buffer *out);
-void compare_markdown(const struct compare_document *document, struct buffer *out);
-json_t *compare_json(const struct compare_document *document);
-int compare_html(const struct compare_document *document, struct buffer *out, struct error *err);
+/* document: compare_json's of `compared`. */
+void compare_text(const struct compare_document *compared, const json_t *document,
+	const struct style *style, struct buffer *out);
+void compare_markdown(
+	const struct compare_document *compared, const json_t *document, struct buffer *out);
+int compare_html(const json_t *document, struct buffer *out, struct error *err);
 
 #endif

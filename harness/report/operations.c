@@ -1,13 +1,12 @@
 /* Key averages: rows, how a trace.json or the states of stages become rows, and how rows are printed. */
 #include "harness/report/operations.h"
 
-#include "harness/base/buffer.h"
+#include "harness/base/array.h"
 #include "harness/base/clock.h"
 #include "harness/base/text.h"
 #include "harness/base/units.h"
 #include "harness/record/fields.h"
-#include "harness/report/layout.h"
-#include "harness/report/table.h"
+#include "harness/report/medium.h"
 #include "harness/report/timeline_report.h"
 
 #include <ctype.h>
@@ -75,19 +74,12 @@ int operation_add(struct operation *row, double ns, bool whole)
 	return 0;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a;
-	const double y = *(const double *)b;
-	return x < y ? -1 : x > y;
-}
-
 static void settle_times(struct operation *row)
 {
 	double sum = 0;
 	if (row->time_count == 0)
 		return;
-	qsort(row->times, row->time_count, sizeof *row->times, by_value);
+	sort_doubles(row->times, row->time_count);
 	for (size_t i = 0; i < row->time_count; i++)
 		sum += row->times[i];
 	row->mean_ns = sum / (double)row->time_count;
@@ -632,94 +624,9 @@ int operations_read(
 	return code;
 }
 
-/* --- for people and for programs -------------------------------------------------------------- */
+/* --- the document, and as text ---------------------------------------------------------------- */
 
 static const char *const places[] = {"thread", "device", "in flight"};
-
-/* Control characters could move the cursor. */
-static void operations_plain(const char *text, char *out, size_t room)
-{
-	(void)snprintf(out, room, "%s", text);
-	utf8_make_plain(out, '?');
-}
-
-static void operations_add_row(const struct operation *row, bool with_cpu, struct table *table)
-{
-	char text[UNITS_BYTES];
-	char name[OPERATION_NAME_BYTES];
-	char stage[NAME_BYTES];
-	operations_plain(row->name, name, sizeof name);
-	operations_plain(row->stage, stage, sizeof stage);
-	table_add(table, INK_BOLD, "%s", name);
-	table_add(table, INK_PLAIN, "%s", stage);
-	table_add(table, INK_DIM, "%s", places[row->place]);
-	table_add(table, INK_PLAIN, "%s", units_or_dash(units_format_duration, row->self_ns, text));
-	table_add(table, INK_ACCENT, "%s", units_or_dash(units_format_share, row->share, text));
-	table_add(
-		table, INK_PLAIN, "%s", units_or_dash(units_format_duration, row->total_ns, text));
-	if (row->calls > 0)
-		table_add(table, INK_PLAIN, "%s", units_format_count((double)row->calls, text));
-	else
-		table_add(table, INK_PLAIN, "-");
-	table_add(table, INK_PLAIN, "%s", units_or_dash(units_format_duration, row->mean_ns, text));
-	table_add(table, INK_PLAIN, "%s", units_or_dash(units_format_duration, row->p99_ns, text));
-	table_add(table, INK_PLAIN, "%s", units_or_dash(units_format_duration, row->max_ns, text));
-	if (with_cpu)
-		table_add(table, INK_PLAIN, "%s",
-			units_or_dash(units_format_duration, row->cpu_ns, text));
-}
-
-static void operations_add_notes(
-	const struct operations *o, const struct style *style, struct buffer *out)
-{
-	char text[512];
-	if (o->file[0])
-		(void)snprintf(text, sizeof text,
-			"share: of the time of all threads (of all devices, where a device runs it); mean, p99 and max: of calls that no window cuts off%s",
-			o->emulated ? "; devices are emulated: their times are nominal" : "");
-	else
-		(void)snprintf(text, sizeof text,
-			"no timeline was recorded (trace.schedule), so this shows stages only: the "
-			"states of their threads and the time per item or batch, p99 from a histogram "
-			"(to 3 %%)%s",
-			o->emulated ? "; devices are emulated: their times are nominal" : "");
-	buffer_text(out, "\n  ");
-	buffer_text(out, style_ink(style, INK_DIM));
-	style_wrap(style, text, 2, 2, out);
-	out->size -= out->size > 0;
-	buffer_format(out, "%s\n", style_end(style));
-}
-
-void operations_text(const struct operations *o, const struct style *style, struct buffer *out)
-{
-	static const struct table_column columns[] = {
-		{.head = "operation", .left = true},
-		{.head = "stage", .left = true},
-		{.head = "on", .left = true, .keep = 5},
-		{.head = "self"},
-		{.head = "share"},
-		{.head = "total", .keep = 1},
-		{.head = "calls"},
-		{.head = "mean"},
-		{.head = "p99", .keep = 2},
-		{.head = "max", .keep = 4},
-		{.head = "CPU", .keep = 3},
-	};
-	char title[OPERATIONS_TITLE_BYTES];
-	struct table table;
-	operations_plain(o->title, title, sizeof title);
-	layout_heading(style, title, out);
-	/* The last column is known of stages alone. */
-	const bool with_cpu = !o->file[0];
-	table_open(&table, columns, sizeof columns / sizeof columns[0] - !with_cpu);
-	for (size_t i = 0; i < o->count; i++)
-		operations_add_row(&o->list[i], with_cpu, &table);
-	table_render(&table, style, LAYOUT_INDENT, true, out);
-	table_close(&table);
-	operations_add_notes(o, style, out);
-}
-
-/* --- JSON ------------------------------------------------------------------------------------- */
 
 static json_t *operations_microseconds(double ns)
 {
@@ -750,4 +657,55 @@ json_t *operations_json(const struct operations *o, const char *sort)
 		operations_microseconds(o->thread_ns), "device_us",
 		operations_microseconds(o->device_ns), "sort", sort ? sort : "self", "operations",
 		list);
+}
+
+/* Control characters could move the cursor. */
+static void operations_plain_cell(
+	const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	utf8_add_plain(out, column_text(row, column->path), "?");
+}
+
+#define OPERATION_TIME(title, member) \
+	.head = (title), .path = (member), .unit = COLUMN_SECONDS, .scale = 1e-6
+
+void operations_text(const json_t *document, const struct style *style, struct buffer *out)
+{
+	static const struct table_column columns[] = {
+		{.head = "operation",
+			.left = true,
+			.ink = INK_BOLD,
+			.path = "operation",
+			.text_of = operations_plain_cell},
+		{.head = "stage", .left = true, .path = "stage", .text_of = operations_plain_cell},
+		{.head = "on", .left = true, .keep = 5, .ink = INK_DIM, .path = "on"},
+		{OPERATION_TIME("self", "self_us")},
+		{.head = "share", .ink = INK_ACCENT, .path = "share", .unit = COLUMN_SHARE},
+		{OPERATION_TIME("total", "total_us"), .keep = 1},
+		{.head = "calls", .path = "calls", .unit = COLUMN_COUNT, .positive = true},
+		{OPERATION_TIME("mean", "mean_us")}, {OPERATION_TIME("p99", "p99_us"), .keep = 2},
+		{OPERATION_TIME("max", "max_us"), .keep = 4},
+		{OPERATION_TIME("CPU", "cpu_us"), .keep = 3}, /* known of stages alone */
+	};
+	const bool stages = strcmp(column_text(document, "source"), "stages") == 0;
+	struct medium medium = medium_terminal(style, out);
+	struct buffer text = {0};
+	utf8_add_plain(&text, column_text(document, "title"), "?");
+	medium_heading(&medium, text.data ? text.data : "");
+	buffer_release(&text);
+	medium_table(&medium, columns, COUNT(columns) - !stages,
+		json_object_get(document, "operations"), "");
+	if (stages)
+		buffer_text(&text,
+			"no timeline was recorded (trace.schedule), so this shows stages only: the "
+			"states of their threads and the time per item or batch, p99 from a "
+			"histogram (to 3 %)");
+	else
+		buffer_text(&text,
+			"share: of the time of all threads (of all devices, where a device runs "
+			"it); mean, p99 and max: of calls that no window cuts off");
+	if (json_is_true(json_object_get(document, "emulated")))
+		buffer_text(&text, "; devices are emulated: their times are nominal");
+	medium_space(&medium);
+	medium_note(&medium, &text);
 }

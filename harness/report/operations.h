@@ -77,9 +77,8 @@ extern const struct operation_column operation_columns[];
 /* By that column, largest first, texts in their order; -EINVAL with the nearest name.  NULL: by self. */
 int operations_sort(struct operations *operations, const char *column, struct error *err);
 
-void operations_text(
-	const struct operations *operations, const struct style *style, struct buffer *out);
-/* mlbench.top/1; NULL without memory. */
+/* mlbench.top/1, which the text is written from; NULL without memory. */
 json_t *operations_json(const struct operations *operations, const char *sort);
+void operations_text(const json_t *document, const struct style *style, struct buffer *out);
 
 #endif

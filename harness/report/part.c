@@ -38,6 +38,14 @@ json_t *part_close(struct part *part)
 	return NULL;
 }
 
+void part_append(json_t **array, json_t *value)
+{
+	if (json_array_append_new(*array, value) == 0)
+		return;
+	json_decref(*array);
+	*array = NULL;
+}
+
 json_t *part_list(json_t *list, int bad)
 {
 	if (!bad)

@@ -16,6 +16,8 @@ void part_put(struct part *part, const char *name, json_t *value); /* takes valu
 void part_number(struct part *part, const char *name, double value, const char *why);
 /* The object, or NULL after a failure. */
 json_t *part_close(struct part *part);
+/* Appends to *array; after a failure *array is NULL, and stays so.  Takes value. */
+void part_append(json_t **array, json_t *value);
 /* Of a list: itself, or NULL, and released, after a failure. */
 json_t *part_list(json_t *list, int bad);
 

@@ -250,14 +250,14 @@ static void hostile_names_are_printed_plainly(void **state)
 	struct buffer out = {0};
 	const struct style style = {.width = 120};
 	read_text(&o, text, false);
-	operations_text(&o, &style, &out);
+	json_t *json = operations_json(&o, NULL);
+	assert_non_null(json);
+	operations_text(json, &style, &out);
+	json_decref(json);
 	assert_false(out.failed);
 	for (size_t i = 0; i < out.size; i++)
 		assert_true(out.data[i] == '\n' || (unsigned char)out.data[i] >= ' ');
 	assert_non_null(strstr(out.data, "?[31m?%n<b>"));
-	json_t *json = operations_json(&o, NULL);
-	assert_non_null(json);
-	json_decref(json);
 	buffer_release(&out);
 	operations_release(&o);
 }
