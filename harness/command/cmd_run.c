@@ -28,7 +28,7 @@ const struct command command_run = {
 		"repetitions but not in their warm-up. Each thread's CPU clock sends it a signal, "
 		"which needs no privileges; time in the kernel counts for the call that entered "
 		"it. The output says what was lost, what the sampling cost, and which functions "
-		"took most. flame.svg opens in any browser; flamegraph.pl, inferno and "
+		"took most. report.html has the flame graph; flamegraph.pl, inferno and "
 		"speedscope read flame.folded.",
 	.example = "mlbench run configs/null.ini --set decode.workers=1",
 	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_DATA) | OPTION_BIT(OPTION_OUT) |

@@ -95,8 +95,8 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 		"Name of this node in results, history and metrics. Default: the first of "
 		"SLURMD_NODENAME, NODE_NAME and the host's name that is set."},
 	[OPTION_FLAME] = {"flame", 0, NULL,
-		"Sample where the CPU time of each stage goes, and write flame.svg, flame.folded "
-		"and flame.json beside the results."},
+		"Sample where the CPU time of each stage goes: a flame graph in report.html, and "
+		"flame.folded and flame.json beside the results."},
 	[OPTION_WATCH] = {"watch", 0, NULL,
 		"Show the run on the whole screen of the terminal while it runs."},
 	[OPTION_LISTEN] = {"listen", 0, "[=PORT]",

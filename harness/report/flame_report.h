@@ -1,6 +1,6 @@
-/* What `run --flame` writes: flame.folded (a line per stack, as flamegraph.pl, inferno and speedscope read it), flame.svg
- * (which opens by itself), flame.json (schema mlbench.flame/1: how it was sampled, and the functions that took most), and a
- * table for the terminal. */
+/* What `run --flame` writes: flame.folded (a line per stack, as flamegraph.pl, inferno, speedscope and the chart of
+ * report.html read it), flame.json (schema mlbench.flame/1: how it was sampled, and the functions that took most), and a table
+ * for the terminal. */
 #ifndef MLBENCH_REPORT_FLAME_REPORT_H
 #define MLBENCH_REPORT_FLAME_REPORT_H
 
@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-enum { FLAME_TOP = 8, FLAME_SVG_BYTES_MAX = 480 << 10 };
+enum { FLAME_TOP = 8 };
 
 /* What a function of a stage took by itself, wherever it was called. */
 struct flame_top {
@@ -29,13 +29,12 @@ uint32_t flame_stage_of(const struct flame_profile *profile, uint32_t frame);
 void flame_describe(const struct flame_profile *profile, struct buffer *out);
 
 void flame_folded(const struct flame_profile *profile, struct buffer *out);
-/* name: of the benchmark. */
-void flame_svg(const struct flame_profile *profile, const char *name, struct buffer *out);
-json_t *flame_json(const struct flame_profile *profile, const char *name); /* NULL: no memory */
+/* name: of the benchmark.  NULL: no memory. */
+json_t *flame_json(const struct flame_profile *profile, const char *name);
 void flame_table(
 	const struct flame_profile *profile, const struct style *style, struct buffer *out);
 
-/* The three files into folder, each whole or not at all. */
+/* Both files into folder, each whole or not at all. */
 int flame_write_files(const struct flame_profile *profile, const char *name, const char *folder,
 	struct error *err);
 

@@ -242,10 +242,6 @@ int flame_write_files(const struct flame_profile *profile, const char *name, con
 	flame_folded(profile, &text);
 	int code = write_one(folder, "flame.folded", &text, err);
 	buffer_release(&text);
-	flame_svg(profile, name, &text);
-	if (!code)
-		code = write_one(folder, "flame.svg", &text, err);
-	buffer_release(&text);
 	json_t *const json = flame_json(profile, name);
 	char *const lines = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
 	json_decref(json);

@@ -40,6 +40,8 @@ def main(source, target):
         out.append(json.dumps(row))
     with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join(out) + "\n")
+    with open(os.path.join(target, "flame.folded"), "w", encoding="utf-8") as file:
+        file.write("".join(f"decode;{EVIL}{depth * ';f'} {7 + depth}\n" for depth in range(3)))
 
 
 main(*sys.argv[1:])

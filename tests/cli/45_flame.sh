@@ -38,7 +38,6 @@ expect 0 "$MLBENCH" gen "$name.ini"
 sampled() { # FOLDER: what a run left there
 	python3 - "$1" <<'PY' || fail "$1: see above"
 import json, os, re, sys
-import xml.etree.ElementTree as tree
 folder = sys.argv[1]
 facts = json.load(open(folder + "/flame.json"))
 assert facts["schema"] == "mlbench.flame/1" and facts["method"] == "clock signals", facts
@@ -67,21 +66,18 @@ print(total, "samples,", facts["lost"], "lost,", facts["truncated"], "truncated:
 assert not os.environ.get("MLBENCH_MEASURING") or abs(sampled / facts["cpu_s"] - 1) < 0.15, (sampled, facts["cpu_s"])
 assert facts["truncated"] <= 0.25 * total, facts
 
-# The picture: XML, a title for every frame, stages that fill the width.
-root = tree.parse(folder + "/flame.svg").getroot()
-svg = "{http://www.w3.org/2000/svg}"
-assert root.tag == svg + "svg"
-assert 'a <b> & "c"; d' in root.find(svg + "title").text
-frames = root.find(f"{svg}g[@id='frames']")
-assert all(len(g.find(svg + "title").text) > 0 for g in frames)
+# The chart of the page: a function for every bar, stages that fill the width.
+text = open(folder + "/report.html", encoding="utf-8").read()
+chart = [json.loads(one) for one in re.findall(r'<script type="application/json">(.*?)</script>', text, re.S)]
+bars = next(one["columns"] for one in chart if one["title"] == "Flame graph")
+assert len(bars["function"]) > 5 and all(bars["function"]), bars
 rows = {}
-for rect in frames.iter(svg + "rect"):
-    y = float(rect.get("y"))
-    rows.setdefault(y, 0)
-    rows[y] += float(rect.get("width"))
-assert all(width <= 1182 for width in rows.values()) and rows[min(rows)] > 1150, rows
-import os
-assert os.path.getsize(folder + "/flame.svg") < 500_000
+for depth, share in zip(bars["depth"], bars["share"]):
+    rows[depth] = rows.get(depth, 0) + share
+assert all(share < 1.001 for share in rows.values()) and rows[0] > 0.975, rows
+assert set(bars["stage"]) <= set(stages), bars["stage"]
+assert len(bars["function"]) <= 1600
+assert not os.path.exists(folder + "/flame.svg")
 PY
 }
 
@@ -126,7 +122,8 @@ fi
 # Standard output stays one document; nothing is left where nothing was measured.
 expect_measured "$MLBENCH" run "$name.ini" --flame --json --out json --set measure.repeats=1
 is_json mlbench.summary/1
-[ -s json/flame.svg ] || fail "no flame.svg beside --json"
+[ -s json/flame.folded ] || fail "no flame.folded beside --json"
+grep -q 'id="flame"' json/report.html || fail "no flame graph in the page beside --json"
 expect_measured "$MLBENCH" run "$name.ini" --flame --resume json --set measure.repeats=1
 says "no flame graph: nothing was measured"
 

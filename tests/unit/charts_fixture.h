@@ -78,7 +78,8 @@ static inline void swept_point(struct swept *swept, size_t i)
 static inline void swept_open(struct swept *swept, const char *const *axes)
 {
 	struct error err = {0};
-	*swept = (struct swept){0};
+	static char folder[] = "/nonexistent"; /* nothing was recorded beside it */
+	*swept = (struct swept){.record.folder = folder};
 	config_init(&swept->record.config);
 	for (size_t i = 0; axes[i]; i++)
 		assert_int_equal(config_set(&swept->record.config, axes[i], &err), 0);

@@ -1,4 +1,4 @@
-/* Flame graphs from profiles made by hand: names that try to break each format, sums, and pictures that stay small. */
+/* Flame graphs from profiles made by hand: names that try to break each format, sums, and charts that stay small. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,9 @@
 #include <cmocka.h>
 
 #include "harness/report/flame_report.h"
+#include "harness/report/html/chart.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,37 +75,45 @@ static struct flame_profile wide_profile(uint32_t count, const char *name)
 	return p;
 }
 
-/* Stacks of `depth` functions below one stage, `count` of them, each as large as the next. */
+/* Stacks of `depth` functions below one stage, `count` of them with names of their own, each as large as the next. */
 static struct flame_profile deep_profile(uint32_t count, uint32_t depth, const char *name)
 {
 	struct flame_profile p = empty();
 	const uint32_t stage = add_frame(&p, FLAME_ROOT, add_name(&p, "decode"), 0);
-	const uint32_t text = add_name(&p, name);
 	for (uint32_t i = 0; i < count; i++) {
+		char text[300];
+		(void)snprintf(text, sizeof text, "%s%u", name, i);
+		const uint32_t own = add_name(&p, text);
 		uint32_t at = stage;
 		for (uint32_t k = 0; k < depth; k++)
-			at = add_frame(&p, at, text, k + 1 == depth ? 10 : 0);
+			at = add_frame(&p, at, own, k + 1 == depth ? 10 : 0);
 	}
 	return p;
 }
 
-/* An XML parser's opinion; skipped without python3. */
-static void check_xml(const struct buffer *svg)
+/* The chart of what is left of the profile in a folder. */
+static void chart_of(const struct flame_profile *p, struct chart *chart)
 {
-	char path[] = "/tmp/mlbench-flame-XXXXXX";
-	char command[200];
-	assert_false(svg->failed);
-	const int fd = mkstemp(path);
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, svg->data, svg->size), (ssize_t)svg->size);
-	(void)close(fd);
-	(void)snprintf(command, sizeof command,
-		"command -v python3 >/dev/null || exit 0; "
-		"python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' %s",
-		path);
-	const int status = system(command);
-	(void)unlink(path);
-	assert_int_equal(status, 0);
+	char folder[] = "/tmp/mlbench-flame-XXXXXX";
+	char path[64];
+	struct error err;
+	assert_non_null(mkdtemp(folder));
+	struct record record = {.folder = folder};
+	const struct report report = {.record = &record};
+	const struct chart_input input = {.report = &report};
+	*chart = (struct chart){0};
+	assert_int_equal(flame_write_files(p, "name", folder, &err), 0);
+	assert_int_equal(chart_flame(&input, chart), 0);
+	for (size_t i = 0; i < 2; i++) {
+		(void)snprintf(path, sizeof path, "%s/flame.%s", folder, i ? "json" : "folded");
+		assert_int_equal(unlink(path), 0);
+	}
+	assert_int_equal(rmdir(folder), 0);
+}
+
+static double of_row(const json_t *row, const char *field)
+{
+	return json_number_value(json_object_get(row, field));
 }
 
 static void folded_lines_sum_up(void **state)
@@ -141,10 +151,15 @@ static void hostile_names_stay_text(void **state)
 	(void)state;
 	struct flame_profile p = hostile_profile();
 	struct buffer out = {0};
-	flame_svg(&p, "<x>&\"';\xff\x02", &out);
-	check_xml(&out);
+	struct chart chart;
+	chart_of(&p, &chart);
+	assert_int_equal(json_array_size(chart.table.rows), HOSTILE);
+	struct page *page = page_begin("flame", NULL);
+	page_chart(page, &chart);
+	assert_int_equal(page_end(page, &out, NULL), 0);
 	assert_null(strstr(out.data, "<script>alert"));
 	buffer_release(&out);
+	chart_release(&chart);
 	json_t *json = flame_json(&p, "<x>\xff\x02");
 	assert_non_null(json);
 	assert_int_equal(json_array_size(json_object_get(json, "functions")), HOSTILE);
@@ -160,76 +175,98 @@ static void hostile_names_stay_text(void **state)
 	flame_profile_release(&p);
 }
 
-static void pictures_stay_small(void **state)
+static void charts_stay_small(void **state)
 {
 	(void)state;
 	static const char long_name[] =
 		"<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<"
 		"<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<";
 	const char *const names[] = {"f", long_name};
+	struct chart chart;
 	for (size_t i = 0; i < 2; i++) {
-		/* The share alone would keep them all. */
-		struct flame_profile p = deep_profile(60, 60, names[i]);
-		struct buffer out = {0};
-		flame_svg(&p, "wide", &out);
-		assert_true(out.size > 10000 && out.size <= FLAME_SVG_BYTES_MAX);
-		check_xml(&out);
-		buffer_release(&out);
+		/* One stack, deeper than is drawn. */
+		struct flame_profile p = deep_profile(1, 100, names[i]);
+		chart_of(&p, &chart);
+		assert_int_equal(json_array_size(chart.table.rows), 60);
+		assert_non_null(strstr(chart.text.data, "cut below 60 calls"));
+		const json_t *last = json_array_get(chart.table.rows, 59);
+		assert_true(of_row(last, "depth") == 59 && of_row(last, "self") == 1);
+		chart_release(&chart);
 		flame_profile_release(&p);
 	}
-	struct flame_profile p = wide_profile(20000, "f");
-	struct buffer out = {0};
-	flame_svg(&p, "wide", &out);
-	assert_true(out.size <= FLAME_SVG_BYTES_MAX);
-	assert_non_null(strstr(out.data, " smaller\n")); /* what is not drawn is said */
-	check_xml(&out);
-	buffer_release(&out);
+	/* The share alone would keep them all. */
+	struct flame_profile p = deep_profile(50, 50, "f");
+	chart_of(&p, &chart);
+	assert_true(json_array_size(chart.table.rows) >= 800);
+	assert_true(json_array_size(chart.table.rows) <= 1600);
+	assert_non_null(strstr(chart.text.data, "all after the 800 largest"));
+	chart_release(&chart);
+	flame_profile_release(&p);
+	p = wide_profile(20000, "f");
+	chart_of(&p, &chart);
+	const json_t *row;
+	size_t i;
+	bool merged = false;
+	json_array_foreach(chart.table.rows, i, row) merged |=
+		strstr(json_string_value(json_object_get(row, "function")), " smaller") != NULL &&
+		of_row(row, "share") > 0.99;
+	assert_true(merged && i <= 1600); /* what is not drawn is said */
+	chart_release(&chart);
 	flame_profile_release(&p);
 }
 
-/* Rectangles of one row lie side by side within those above them: read back from the picture. */
+/* Bars of one row lie side by side within those above them. */
 static void callees_lie_within_their_callers(void **state)
 {
 	(void)state;
 	struct flame_profile p = wide_profile(30, "f");
-	struct buffer out = {0};
-	flame_svg(&p, "wide", &out);
-	double widths[8] = {0};
-	double ends[8] = {0};
-	int rows = 0;
-	const char *at = strstr(out.data, "<g id=\"frames\">");
-	while ((at = strstr(at, "<rect x=\"")) != NULL) {
-		double x;
-		double y;
-		double width;
-		assert_int_equal(
-			sscanf(at, "<rect x=\"%lf\" y=\"%lf\" width=\"%lf\"", &x, &y, &width), 3);
-		const int row = (int)(y - 84) / 18;
-		assert_true(row >= 0 && row < 8);
-		widths[row] += width;
-		ends[row] = x + width > ends[row] ? x + width : ends[row];
-		rows = row > rows ? row : rows;
-		assert_true(x >= 9.9 && x + width <= 1190.2);
-		at++;
+	struct chart chart;
+	double widths[3] = {0};
+	double ends[3] = {0};
+	const json_t *row;
+	size_t i;
+	chart_of(&p, &chart);
+	json_array_foreach(chart.table.rows, i, row)
+	{
+		const double width = of_row(row, "right") - of_row(row, "left");
+		const int depth = (int)of_row(row, "depth");
+		assert_true(depth >= 0 && depth < 3);
+		assert_true(of_row(row, "left") >= 0 && of_row(row, "right") <= 1);
+		assert_true(fabs(width - of_row(row, "share")) < 2e-5);
+		assert_true(fabs(of_row(row, "samples") / (double)p.samples - width) < 2e-5);
+		size_t k;
+		const json_t *other;
+		bool within = depth == 0;
+		json_array_foreach(chart.table.rows, k, other)
+		{
+			const double from = fmax(of_row(row, "left"), of_row(other, "left"));
+			const double to = fmin(of_row(row, "right"), of_row(other, "right"));
+			const int its = (int)of_row(other, "depth");
+			assert_true(k == i || its != depth || to - from < 2e-5);
+			within |= its + 1 == depth && to - from > width - 2e-5;
+		}
+		assert_true(within);
+		widths[depth] += width;
+		ends[depth] = fmax(ends[depth], of_row(row, "right"));
 	}
-	assert_int_equal(rows, 2);
-	assert_true(widths[0] > 1179 && widths[0] < 1181);
-	assert_true(widths[1] > 1175 && widths[1] < 1185 && ends[1] > 1189);
+	assert_true(widths[0] == 1);
+	assert_true(widths[1] > 0.999 && ends[1] > 0.999);
 	/* 30 of 465 samples are in "inner". */
-	assert_true(widths[2] > 1180 * 30. / 465 - 3 && widths[2] < 1180 * 30. / 465 + 3);
-	buffer_release(&out);
+	assert_true(fabs(widths[2] - 30. / 465) < 0.001);
+	chart_release(&chart);
 	flame_profile_release(&p);
 }
 
-static void nothing_is_a_picture_too(void **state)
+static void nothing_is_no_picture(void **state)
 {
 	(void)state;
 	struct flame_profile p = empty();
 	struct buffer out = {0};
-	flame_svg(&p, "idle", &out);
-	check_xml(&out);
-	assert_non_null(strstr(out.data, "no CPU time was sampled"));
-	buffer_release(&out);
+	struct chart chart;
+	chart_of(&p, &chart);
+	assert_null(chart.spec);
+	assert_non_null(strstr(chart.why_not, "No CPU time was sampled"));
+	chart_release(&chart);
 	const struct style style = {.width = 80};
 	flame_table(&p, &style, &out);
 	assert_non_null(strstr(out.data, "0 samples"));
@@ -266,9 +303,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(folded_lines_sum_up),
 		cmocka_unit_test(hostile_names_stay_text),
-		cmocka_unit_test(pictures_stay_small),
+		cmocka_unit_test(charts_stay_small),
 		cmocka_unit_test(callees_lie_within_their_callers),
-		cmocka_unit_test(nothing_is_a_picture_too),
+		cmocka_unit_test(nothing_is_no_picture),
 		cmocka_unit_test(functions_add_up),
 	};
 	return cmocka_run_group_tests_name("flame_report", tests, NULL, NULL);

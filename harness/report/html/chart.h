@@ -23,7 +23,9 @@
  *   the precision's size, forward, for the gradient of the data (not the first layer's) and of
  *   the weights. The header of points.jsonl has the products of the first point's model
  *   (step.products). Roofs are the node's ceilings, and a device's published peak; a step may run
- *   above the memory's, where operands stay in caches. An emulated step has no roofline. */
+ *   above the memory's, where operands stay in caches. An emulated step has no roofline.
+ * - Flame graph: the stacks of flame.folded, the larger callee first. At most 800 calls of at least
+ *   1/500 of the samples have a bar of their own; the other callees of a caller share one. */
 #ifndef MLBENCH_REPORT_HTML_CHART_H
 #define MLBENCH_REPORT_HTML_CHART_H
 

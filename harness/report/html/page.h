@@ -79,7 +79,7 @@ enum {
  * "$schema", "config", "width" and "background": the page knows light and dark.  A view fills the page's width; views
  * beside each other share it, and those below each other have it each.  Data colours come from palette.h; a parameter
  * named "ink", "soft" (less of it), "ground" or "tint" takes the page's colour of that name, which follows light and
- * dark.  Sliders and lists stand in
+ * dark.  A parameter with a "bind" has a field on the page.  Sliders and lists stand in
  * "usermeta": {"choices": [{"param": NAME, "label": TEXT, "values": [TEXT, ...], "start": INDEX}]}: the parameter,
  * which the spec declares as {"name": NAME, "value": INDEX}, is the index of the chosen text.
  * NULL: there is nothing to draw, and why_not says why in a sentence. */

@@ -100,6 +100,23 @@
 		chart.figure.querySelector(".choices").append(label);
 	};
 
+	// What a file binds to a text field is one of the page's own, too.
+	const addSearch = (chart, param) => {
+		const label = document.createElement("label");
+		const name = document.createElement("span");
+		const input = document.createElement("input");
+		name.textContent = param.bind.name;
+		input.type = param.bind.input;
+		input.addEventListener("input", () => {
+			chart.chosen[param.name] = input.value;
+			if (chart.view) chart.view.signal(param.name, input.value).runAsync();
+		});
+		label.append(name, input);
+		chart.figure.querySelector(".choices").append(label);
+		chart.chosen[param.name] = param.value;
+		delete param.bind;
+	};
+
 	// Views among others cannot be told to fill the page: what is missing or too much is given to all of them.
 	const fill = async (chart) => {
 		const svg = chart.plot.querySelector("svg");
@@ -143,6 +160,7 @@
 			chart.chosen[choice.param] = choice.start || 0;
 			if (choice.values.length > 1) addChoice(chart, choice);
 		}
+		for (const param of spec.params || []) if (param.bind) addSearch(chart, param);
 		charts.push(chart);
 	}
 

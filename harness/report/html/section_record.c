@@ -221,10 +221,10 @@ static void recording_put_flame(const json_t *flame, struct page *page)
 	json_array_foreach(json_object_get(flame, "functions"), i, function)
 		recording_add_function(table.rows, function, samples, sample_s);
 	recording_describe(flame, samples, sample_s, &text);
-	page_more_begin(page, "flame", "CPU time by function", NULL);
+	page_more_begin(page, "functions", "CPU time by function", NULL);
 	page_paragraph(page, text.data ? text.data : "");
 	page_table(page, &table, "Functions by self CPU time");
-	page_link(page, "flame.svg", "The flame graph: every stack, to zoom and search");
+	page_link(page, "flame.folded", "Every stack, for flamegraph.pl, inferno and speedscope");
 	page_fold_end(page);
 	buffer_release(&text);
 	json_decref(table.rows);
