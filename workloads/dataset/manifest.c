@@ -34,10 +34,9 @@ static bool is_plain(unsigned char c)
 	return c >= ' ' && c <= '~' && c != '"' && c != '\\' && c != '%';
 }
 
-/* A file name (or a reason) as a JSON string. */
+/* A class's name, escaped. */
 static void add_name(struct buffer *buffer, const char *name)
 {
-	buffer_add(buffer, "\"", 1);
 	while (*name) {
 		size_t run = 0;
 		while (name[run] && is_plain((unsigned char)name[run]))
@@ -48,7 +47,6 @@ static void add_name(struct buffer *buffer, const char *name)
 		if (*name)
 			buffer_format(buffer, "%%%02X", (unsigned char)*name++);
 	}
-	buffer_add(buffer, "\"", 1);
 }
 
 static int hex_digit(char c)
@@ -97,8 +95,10 @@ static void manifest_expect(struct cursor *cursor, char c)
 		cursor->failed = true;
 }
 
-static uint64_t take_number(struct cursor *cursor, uint64_t most)
+/* A number behind the character `before`. */
+static uint64_t take_number(struct cursor *cursor, char before, uint64_t most)
 {
+	manifest_expect(cursor, before);
 	const char *start = cursor->at;
 	uint64_t value = 0;
 	for (; cursor->at < cursor->end && *cursor->at >= '0' && *cursor->at <= '9'; cursor->at++) {
@@ -112,9 +112,10 @@ static uint64_t take_number(struct cursor *cursor, uint64_t most)
 	return cursor->failed ? 0 : value;
 }
 
-/* The inside of a string; escapes stay. */
-static char *take_string(struct cursor *cursor, char **end)
+/* The inside of a string behind the character `before`; escapes stay. */
+static char *take_string(struct cursor *cursor, char before, char **end)
 {
+	manifest_expect(cursor, before);
 	manifest_expect(cursor, '"');
 	char *start = cursor->at;
 	while (cursor->at < cursor->end && *cursor->at != '"')
@@ -124,19 +125,19 @@ static char *take_string(struct cursor *cursor, char **end)
 	return start;
 }
 
-static char *manifest_take_name(struct cursor *cursor)
+static char *manifest_take_name(struct cursor *cursor, char before)
 {
 	char *end;
-	char *start = take_string(cursor, &end);
+	char *start = take_string(cursor, before, &end);
 	if (cursor->failed || !decode_name(start, end))
 		cursor->failed = true;
 	return start;
 }
 
-static uint64_t take_hex(struct cursor *cursor)
+static uint64_t take_hex(struct cursor *cursor, char before)
 {
 	char *end;
-	const char *start = take_string(cursor, &end);
+	const char *start = take_string(cursor, before, &end);
 	uint64_t value = 0;
 	if (end - start > 16)
 		cursor->failed = true;
@@ -148,67 +149,46 @@ static uint64_t take_hex(struct cursor *cursor)
 	return value;
 }
 
-static void add_hex(struct buffer *buffer, uint64_t value)
-{
-	if (value)
-		buffer_format(buffer, "\"%016" PRIx64 "\"", value);
-	else
-		buffer_text(buffer, "\"\"");
-}
-
 void journal_format(struct buffer *buffer, const struct journal_entry *entry)
 {
 	buffer_format(buffer, "[%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",", entry->id,
 		entry->bytes, entry->width, entry->height);
-	add_hex(buffer, entry->checksum);
-	buffer_text(buffer, "]\n");
+	if (entry->checksum)
+		buffer_format(buffer, "\"%016" PRIx64 "\"]\n", entry->checksum);
+	else
+		buffer_text(buffer, "\"\"]\n");
 }
 
 bool journal_parse(const char *line, const char *end, struct journal_entry *entry)
 {
 	struct cursor cursor = {.at = (char *)(uintptr_t)line, .end = (char *)(uintptr_t)end};
-	manifest_expect(&cursor, '[');
-	entry->id = take_number(&cursor, UINT64_MAX);
-	manifest_expect(&cursor, ',');
-	entry->bytes = take_number(&cursor, UINT64_MAX);
-	manifest_expect(&cursor, ',');
-	entry->width = (uint32_t)take_number(&cursor, UINT32_MAX);
-	manifest_expect(&cursor, ',');
-	entry->height = (uint32_t)take_number(&cursor, UINT32_MAX);
-	manifest_expect(&cursor, ',');
-	entry->checksum = take_hex(&cursor);
+	entry->id = take_number(&cursor, '[', UINT64_MAX);
+	entry->bytes = take_number(&cursor, ',', UINT64_MAX);
+	entry->width = (uint32_t)take_number(&cursor, ',', UINT32_MAX);
+	entry->height = (uint32_t)take_number(&cursor, ',', UINT32_MAX);
+	entry->checksum = take_hex(&cursor, ',');
 	manifest_expect(&cursor, ']');
 	return !cursor.failed && cursor.at == cursor.end;
 }
 
 static void parse_sample(struct cursor *cursor, struct sample *sample)
 {
-	manifest_expect(cursor, '[');
-	sample->path = manifest_take_name(cursor);
-	manifest_expect(cursor, ',');
-	sample->bytes = take_number(cursor, UINT64_MAX);
-	manifest_expect(cursor, ',');
-	sample->width = (uint32_t)take_number(cursor, UINT32_MAX);
-	manifest_expect(cursor, ',');
-	sample->height = (uint32_t)take_number(cursor, UINT32_MAX);
-	manifest_expect(cursor, ',');
-	sample->label = (uint32_t)take_number(cursor, UINT32_MAX);
-	manifest_expect(cursor, ',');
-	sample->checksum = take_hex(cursor);
+	sample->path = manifest_take_name(cursor, '[');
+	sample->bytes = take_number(cursor, ',', UINT64_MAX);
+	sample->width = (uint32_t)take_number(cursor, ',', UINT32_MAX);
+	sample->height = (uint32_t)take_number(cursor, ',', UINT32_MAX);
+	sample->label = (uint32_t)take_number(cursor, ',', UINT32_MAX);
+	sample->checksum = take_hex(cursor, ',');
 	sample->format = (uint8_t)image_format_of_name(sample->path);
-	if (cursor->at < cursor->end && *cursor->at == ',') {
-		cursor->at++;
-		sample->format = (uint8_t)take_number(cursor, IMAGE_FORMATS - 1);
-	}
+	if (cursor->at < cursor->end && *cursor->at == ',')
+		sample->format = (uint8_t)take_number(cursor, ',', IMAGE_FORMATS - 1);
 	manifest_expect(cursor, ']');
 }
 
 static void parse_bad(struct cursor *cursor, struct dataset_bad *bad)
 {
-	manifest_expect(cursor, '[');
-	bad->path = manifest_take_name(cursor);
-	manifest_expect(cursor, ',');
-	bad->reason = manifest_take_name(cursor);
+	bad->path = manifest_take_name(cursor, '[');
+	bad->reason = manifest_take_name(cursor, ',');
 	manifest_expect(cursor, ']');
 }
 
@@ -231,8 +211,8 @@ static json_t *class_list(const struct dataset *dataset)
 	for (size_t i = 0; i < dataset->class_count; i++) {
 		struct buffer name = {0};
 		add_name(&name, dataset->class_names[i]);
-		(void)json_array_append_new(
-			classes, name.failed ? NULL : json_stringn(name.data + 1, name.size - 2));
+		(void)json_array_append_new(classes,
+			name.failed ? NULL : json_stringn(name.size ? name.data : "", name.size));
 		buffer_release(&name);
 	}
 	return classes;
@@ -244,15 +224,14 @@ static char *format_header(const json_t *given, const struct dataset *dataset, c
 {
 	char hex[17];
 	(void)snprintf(hex, sizeof(hex), "%016" PRIx64, hash_bytes(body, size, 0));
-	json_t *header = json_object();
-	(void)json_object_set_new(header, "schema", json_string(MANIFEST_SCHEMA));
+	json_t *header = json_pack("{s:s}", "schema", MANIFEST_SCHEMA);
+	json_t *own = json_pack("{s:I, s:I, s:I, s:I, s:s, s:o*}", "count",
+		(json_int_t)dataset->count, "bad", (json_int_t)dataset->bad_count, "bytes",
+		(json_int_t)dataset->total_bytes, "text", (json_int_t)text_size, "body", hex,
+		"classes", class_list(dataset));
 	(void)json_object_update(header, (json_t *)(uintptr_t)given);
-	(void)json_object_set_new(header, "count", json_integer((json_int_t)dataset->count));
-	(void)json_object_set_new(header, "bad", json_integer((json_int_t)dataset->bad_count));
-	(void)json_object_set_new(header, "bytes", json_integer((json_int_t)dataset->total_bytes));
-	(void)json_object_set_new(header, "text", json_integer((json_int_t)text_size));
-	(void)json_object_set_new(header, "body", json_string(hex));
-	(void)json_object_set_new(header, "classes", class_list(dataset));
+	(void)json_object_update(header, own);
+	json_decref(own);
 	char *text = json_array_size(json_object_get(header, "classes")) == dataset->class_count
 			     ? json_dumps(header, JSON_COMPACT)
 			     : NULL;

@@ -39,10 +39,6 @@ struct skipped_kind {
 	uint64_t count;
 };
 
-struct skipped {
-	struct skipped_kind kinds[KINDS_MAX];
-};
-
 struct listing {
 	struct folder_scan *scan;
 	struct walk *walk;
@@ -53,7 +49,7 @@ struct listing {
 	struct walk
 		asked; /* names of this round that are asked what they are; paths are malloc's */
 	struct buffer path;
-	struct skipped skipped;
+	struct skipped_kind skipped[KINDS_MAX];
 };
 
 const char *walk_class(const char *path, size_t *length)
@@ -227,13 +223,13 @@ static bool keep_found(struct listing *listing, const struct found *found)
 	return kept->path;
 }
 
-static void count_skipped(struct skipped *skipped, const char *ending)
+static void count_skipped(struct skipped_kind *skipped, const char *ending)
 {
 	size_t i = 0;
-	while (i + 1 < KINDS_MAX && skipped->kinds[i].ending && skipped->kinds[i].ending != ending)
+	while (i + 1 < KINDS_MAX && skipped[i].ending && skipped[i].ending != ending)
 		i++;
-	skipped->kinds[i].ending = ending;
-	skipped->kinds[i].count++;
+	skipped[i].ending = ending;
+	skipped[i].count++;
 }
 
 /* What is no folder: a sample by name is kept, and counted where nothing reads it.  Its path
@@ -245,7 +241,7 @@ static bool take_found(struct listing *listing, const struct found *found)
 	const char *const ending =
 		found->kind == STORE_FILE ? sample_leaves_name(listing->scan->kind, name) : NULL;
 	if (ending)
-		count_skipped(&listing->skipped, ending);
+		count_skipped(listing->skipped, ending);
 	return !sample_takes_name(listing->scan->kind, name) || keep_found(listing, found);
 }
 
@@ -383,16 +379,16 @@ static int by_ending(const void *a, const void *b)
 	return strcmp(x->ending, y->ending);
 }
 
-static void describe_skipped(struct skipped *skipped, char *out, size_t room)
+static void describe_skipped(struct skipped_kind *skipped, char *out, size_t room)
 {
 	size_t used = 0;
 	size_t count = 0;
-	while (count < KINDS_MAX && skipped->kinds[count].ending)
+	while (count < KINDS_MAX && skipped[count].ending)
 		count++;
-	qsort(skipped->kinds, count, sizeof skipped->kinds[0], by_ending);
+	qsort(skipped, count, sizeof *skipped, by_ending);
 	for (size_t i = 0; i < count && used < room; i++)
 		used += (size_t)snprintf(out + used, room - used, "%s%" PRIu64 " .%s",
-			i > 0 ? ", " : "", skipped->kinds[i].count, skipped->kinds[i].ending);
+			i > 0 ? ", " : "", skipped[i].count, skipped[i].ending);
 }
 
 int walk_folder(struct folder_scan *scan, struct walk *walk, struct error *err)
@@ -400,7 +396,7 @@ int walk_folder(struct folder_scan *scan, struct walk *walk, struct error *err)
 	struct listing listing = {.scan = scan, .walk = walk};
 	*walk = (struct walk){0};
 	int code = list_all(&listing, err);
-	describe_skipped(&listing.skipped, walk->skipped, sizeof walk->skipped);
+	describe_skipped(listing.skipped, walk->skipped, sizeof walk->skipped);
 	if (!code && walk->count)
 		qsort_r(walk->files, walk->count, sizeof *walk->files, by_class, scan);
 	if (scan_stopped(scan))

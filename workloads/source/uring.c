@@ -328,25 +328,17 @@ int uring_buffer_index(const struct uring_source *source, const uint8_t *data, s
 }
 
 /* An empty table; kernels before 5.19 want it spelled out. */
-static int ring_register_table(struct io_uring *ring, unsigned slots)
-{
-	const int code = io_uring_register_files_sparse(ring, slots);
-	if (code != -EINVAL)
-		return code;
-	int *const empty = malloc(slots * sizeof *empty);
-	if (!empty)
-		return -ENOMEM;
-	for (unsigned i = 0; i < slots; i++)
-		empty[i] = -1;
-	const int again = io_uring_register_files(ring, empty, slots);
-	free(empty);
-	return again;
-}
-
-static bool ring_set_up_table(
+static bool ring_register_table(
 	struct uring_ring *ring, unsigned slots, char lack[URING_REASON_BYTES])
 {
-	const int code = ring_register_table(&ring->ring, slots);
+	int code = io_uring_register_files_sparse(&ring->ring, slots);
+	if (code == -EINVAL) {
+		int *const empty = malloc(slots * sizeof *empty);
+		for (unsigned i = 0; empty && i < slots; i++)
+			empty[i] = -1;
+		code = empty ? io_uring_register_files(&ring->ring, empty, slots) : -ENOMEM;
+		free(empty);
+	}
 	if (code)
 		ring_say(lack, "direct descriptors: no: %s", strerror(-code));
 	return code == 0;
@@ -382,7 +374,7 @@ static int uring_ring_open(struct uring_ring *ring, const struct uring_source *s
 	if (source->options.registered)
 		ring->registered = ring_register_buffers(ring, &source->base, lack);
 	if (source->options.direct_descriptors)
-		ring->direct_descriptors = ring_set_up_table(ring, slots, lack);
+		ring->direct_descriptors = ring_register_table(ring, slots, lack);
 	ring->linked = source->options.linked && ring->direct_descriptors;
 	return 0;
 }
@@ -536,23 +528,16 @@ static void uring_free_slot(struct uring_reader *reader, struct uring_slot *slot
 	reader->free_slots[reader->free_count++] = uring_index_of(reader, slot);
 }
 
-static void uring_start_staged(struct uring_reader *reader, struct uring_slot *slot)
+/* Linked: the whole chain; else its open alone. */
+static void uring_start_file(struct uring_reader *reader, struct uring_slot *slot, bool linked)
 {
+	const unsigned flags = linked ? IOSQE_IO_LINK | IOSQE_CQE_SKIP_SUCCESS : 0;
 	slot->generation++;
-	slot->linked = false;
+	slot->linked = linked;
 	slot->reopen = false;
-	if (!uring_prepare_open(reader, slot, 0))
-		uring_fail_all(reader, -EBUSY);
-}
-
-static void uring_start_linked(struct uring_reader *reader, struct uring_slot *slot)
-{
-	slot->generation++;
-	slot->linked = true;
-	slot->reopen = false;
-	if (!uring_prepare_open(reader, slot, IOSQE_IO_LINK | IOSQE_CQE_SKIP_SUCCESS) ||
-		!uring_prepare_read(reader, slot, IOSQE_IO_HARDLINK) ||
-		!uring_prepare_close(reader, slot))
+	if (!uring_prepare_open(reader, slot, flags) ||
+		(linked && (!uring_prepare_read(reader, slot, IOSQE_IO_HARDLINK) ||
+				   !uring_prepare_close(reader, slot))))
 		uring_fail_all(reader, -EBUSY);
 }
 
@@ -566,10 +551,7 @@ static void uring_start(struct uring_reader *reader)
 		slot->request = request;
 		read_progress_request(
 			&slot->progress, request, uring_source_of(reader)->options.direct);
-		if (reader->ring.linked)
-			uring_start_linked(reader, slot);
-		else
-			uring_start_staged(reader, slot);
+		uring_start_file(reader, slot, reader->ring.linked);
 	}
 }
 
@@ -594,7 +576,7 @@ static void uring_opened(struct uring_reader *reader, struct uring_slot *slot, i
 		uring_deliver(reader, slot, step);
 		uring_free_slot(reader, slot);
 	} else {
-		uring_start_staged(reader, slot);
+		uring_start_file(reader, slot, false);
 	}
 }
 
@@ -623,7 +605,7 @@ static void uring_closed(struct uring_reader *reader, struct uring_slot *slot)
 {
 	reader->closing--;
 	if (slot->reopen)
-		uring_start_staged(reader, slot);
+		uring_start_file(reader, slot, false);
 	else
 		uring_free_slot(reader, slot);
 }
@@ -662,11 +644,6 @@ enum {
 
 static const uint64_t WAIT_MAX_NS = 3600 * NS_PER_S;
 
-static const char *uring_feature(bool on)
-{
-	return on ? "on" : "off";
-}
-
 /* The folder may be local and hold links to what is not. */
 static bool uring_files_may_wait(const struct source *base)
 {
@@ -703,7 +680,7 @@ static int uring_try_out(struct uring_source *source, struct error *err)
 	options->direct_descriptors = ring.direct_descriptors;
 	options->linked = ring.linked;
 	uring_ring_close(&ring);
-	source_note(base, "linked open-read-close: %s", uring_feature(options->linked));
+	source_note(base, "linked open-read-close: %s", options->linked ? "on" : "off");
 	if (wanted_linked && !options->linked)
 		source_note(base, "the kernel cannot link an open with a read (needs Linux 5.18)");
 	if (options->async)
@@ -784,14 +761,6 @@ static int uring_open_ring(struct uring_reader *reader, struct error *err)
 		source_note(&source->base, "reader %u: %s", reader->base.index, lack);
 	(void)pthread_mutex_unlock(&source->lock);
 	return code;
-}
-
-static void uring_close_ring(struct uring_reader *reader)
-{
-	struct uring_source *const source = (struct uring_source *)reader->base.source;
-	(void)pthread_mutex_lock(&source->lock);
-	uring_ring_close(&reader->ring);
-	(void)pthread_mutex_unlock(&source->lock);
 }
 
 static int uring_reader_open(struct reader *base, struct error *err)
@@ -876,8 +845,11 @@ static void uring_wait_for_closes(struct uring_reader *reader)
 static void uring_reader_close(struct reader *base)
 {
 	struct uring_reader *const reader = (struct uring_reader *)base;
+	struct uring_source *const source = uring_source_of(reader);
 	uring_wait_for_closes(reader);
-	uring_close_ring(reader);
+	(void)pthread_mutex_lock(&source->lock);
+	uring_ring_close(&reader->ring);
+	(void)pthread_mutex_unlock(&source->lock);
 	uring_free_slots(reader);
 }
 
