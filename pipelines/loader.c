@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <omp.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -417,11 +418,23 @@ static void work(struct worker *w)
 	}
 }
 
+/* A worker that is woken waits for a core and takes none from the one who woke it, at the same share
+ * of time (SCHED_BATCH, sched(7)).  Else the step, which wakes a worker at the end of each step, loses
+ * its core before it begins the next one, for as long as that worker and those that it wakes decode:
+ * the longer, the more of them there are. */
+static void worker_takes_no_core(void)
+{
+	const struct sched_param no_priority = {0};
+	if (sched_getscheduler(0) == SCHED_OTHER)
+		(void)sched_setscheduler(0, SCHED_BATCH, &no_priority);
+}
+
 static void run_worker(struct worker *w)
 {
 	struct run *const run = w->run;
 	struct error err = {0};
 	(void)placement_bind(&run->placement, w->index, 1);
+	worker_takes_no_core();
 	span_thread_begin(STAGE_DECODE, w->meter);
 	const struct sample_options options = {
 		.config = run->config, .dataset = run->dataset, .stop = &run->crew.stopping};
