@@ -14,14 +14,13 @@
  *   upload             likewise of the copies that ended between its edges; where there is no upload stage,
  *                      of the copies that the steps began with
  *   utilisation        FLOPs of the steps / time between the completions / published peak */
-#include "pipelines/wiring.h"
+#include "pipelines/repetition.h"
 
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
 #include "harness/measure/nvml.h"
 #include "harness/measure/proc_text.h"
 #include "harness/measure/steady.h"
-#include "pipelines/plan.h"
 #include "workloads/source/source.h"
 
 #include <errno.h>
@@ -93,7 +92,7 @@ static struct span span_from(const struct run *r, uint64_t cut_ns)
 		.to = &monitor->edges[monitor->count - 1],
 	};
 	span.seconds = (double)(span.to->t_ns - span.from->t_ns) / (double)NS_PER_S;
-	const uint64_t from_ns = monitor->timed ? span.from->t_ns : cut_ns;
+	const uint64_t from_ns = r->timed ? span.from->t_ns : cut_ns;
 	span.completed_from_ns = from_ns;
 	span.completions =
 		completions_between(&r->rounds.completions, from_ns, span.to->t_ns, &span.steps);
@@ -152,7 +151,7 @@ static struct span choose_span(const struct run *r, struct measurement *m)
 			steady_find(rates, windows, minimum, steps_from(r, minimum * window_ns));
 		const struct span settled = span_from(r, steady.cut * window_ns);
 		/* Without the profiler there is no edge at a later cut. */
-		if (r->monitor.timed && settled.steps.batches >= min_batches)
+		if (r->timed && settled.steps.batches >= min_batches)
 			span = settled;
 		judge_steadiness(&steady, m);
 	} else {
@@ -205,7 +204,7 @@ static double stage_capacity(const struct run *r, const struct span *span, enum 
 static void merge_service(const struct run *r, const struct span *span, enum stage_id id,
 	struct stage_measurement *out)
 {
-	const struct stage *stage = &r->monitor.stages[id];
+	const struct stage *stage = &r->stages[id];
 	/* The first edge is taken a moment after the start. */
 	const uint64_t cut_ns = span->from == r->monitor.edges ? 0 : span->from->t_ns;
 	for (unsigned i = 0; i < stage->workers; i++)
@@ -224,7 +223,7 @@ static double seconds_between(uint64_t from_ns, uint64_t to_ns)
 static void fill_split(const struct run *r, const struct span *span, enum stage_id id,
 	struct stage_measurement *out, struct measurement *m)
 {
-	const char *name = r->monitor.stages[id].name;
+	const char *name = r->stages[id].name;
 	const struct thread_times *from = &span->from->stages[id];
 	const struct thread_times *to = &span->to->stages[id];
 	if (id == STAGE_SYNC) {
@@ -255,7 +254,7 @@ static void fill_split(const struct run *r, const struct span *span, enum stage_
 static void collect_fill_stage(
 	const struct run *r, const struct span *span, enum stage_id id, struct measurement *m)
 {
-	const struct stage *stage = &r->monitor.stages[id];
+	const struct stage *stage = &r->stages[id];
 	const struct thread_times *from = &span->from->stages[id];
 	const struct thread_times *to = &span->to->stages[id];
 	struct stage_measurement *out = &m->stages[m->stage_count++];
@@ -293,7 +292,7 @@ static void fill_stages(const struct run *r, const struct span *span, struct mea
 	double states = 0;
 	double wall = 0;
 	for (int id = 0; id < STAGE_IDS; id++) {
-		if (r->monitor.stages[id].workers == 0)
+		if (r->stages[id].workers == 0)
 			continue;
 		collect_fill_stage(r, span, (enum stage_id)id, m);
 		const struct stage_measurement *stage = &m->stages[m->stage_count - 1];
@@ -598,7 +597,7 @@ static void fill_window_load(
 	out->throttled_seconds = used->throttled_seconds - start->quotas[quota].throttled_seconds;
 }
 
-static void fill_window(const struct edge *edge, const struct monitor *monitor, struct window *out)
+static void fill_window(const struct edge *edge, const struct run *r, struct window *out)
 {
 	out->t = (double)edge->t_ns / (double)NS_PER_S;
 	out->samples = edge->samples;
@@ -609,7 +608,7 @@ static void fill_window(const struct edge *edge, const struct monitor *monitor, 
 	out->heap_free_bytes = edge->usage.heap_free_bytes;
 	size_t stage = 0;
 	for (int id = 0; id < STAGE_IDS; id++) {
-		if (monitor->stages[id].workers == 0)
+		if (r->stages[id].workers == 0)
 			continue;
 		for (int k = 0; k < THREAD_STATES; k++)
 			out->stage_seconds[stage][k] =
@@ -640,7 +639,7 @@ static int fill_windows(const struct run *r, const struct span *span, struct mea
 	/* The first edge is the start; windows are known by their ends. */
 	for (size_t i = 1; i < monitor->count; i++) {
 		struct window *window = &m->windows[m->window_count++];
-		fill_window(&monitor->edges[i], monitor, window);
+		fill_window(&monitor->edges[i], r, window);
 		fill_window_load(&monitor->edges[i], monitor->edges, quota, window);
 		monitor_device_window(monitor, monitor->start_ns + monitor->edges[i].t_ns, window);
 	}
@@ -719,7 +718,7 @@ int collect(const struct run *r, struct measurement *m, struct traces *traces)
 	fill_throughput(r, &span, m);
 	fill_usage(r, &span, m);
 	fill_devices(r, &span, m);
-	if (!r->monitor.timed) {
+	if (!r->timed) {
 		measurement_note(m,
 			"measure.profiler is off: throughput only, no states, queues or windows");
 		return 0;

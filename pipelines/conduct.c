@@ -1,14 +1,247 @@
 /* The control thread's part of a repetition: its start, the edges of windows, progress, the end,
  * and the watchdog. */
-#include "pipelines/wiring.h"
+#include "pipelines/repetition.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/memory.h"
 #include "harness/measure/flame.h"
+#include "harness/measure/nvml.h"
 #include "pipelines/live_feed.h"
-#include "pipelines/timeline_wiring.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* --- edges of windows ------------------------------------------------------------------------ */
+
+/* A look at all clocks takes less, unless the thread loses its core; and how often it is tried. */
+enum { LOOK_NS = 2000000, LOOK_OF_THREAD_NS = 50000, LOOKS_MOST = 4 };
+
+int monitor_open(struct monitor *m, const char *data)
+{
+	cgroup_cpu_quotas(&m->quotas);
+	data_store_find(data, &m->store);
+	m->edges = memory_touched(EDGES_MAX, sizeof *m->edges);
+	return m->edges ? 0 : -ENOMEM;
+}
+
+void monitor_close(struct monitor *m)
+{
+	nvml_watch_free(m->nvml);
+	free(m->edges);
+	*m = (struct monitor){0};
+}
+
+static void sample_stage(
+	const struct stage *stage, uint64_t now_ns, struct thread_times *sum, bool *accounted)
+{
+	*accounted = stage->meters && stage->workers > 0;
+	for (unsigned i = 0; stage->meters && i < stage->workers; i++) {
+		struct thread_times one;
+		*accounted = thread_meter_read(&stage->meters[i], now_ns, &one) && *accounted;
+		for (int k = 0; k < THREAD_STATES; k++)
+			sum->state_ns[k] += one.state_ns[k];
+		sum->items += one.items;
+		sum->cpu_ns += one.cpu_ns;
+		sum->run_queue_ns += one.run_queue_ns;
+		sum->io_wait_ns += one.io_wait_ns;
+		sum->lock_wait_ns += one.lock_wait_ns;
+		sum->lock_hold_ns += one.lock_hold_ns;
+		sum->allocated_bytes += one.allocated_bytes;
+	}
+}
+
+/* What devices told late was moved from one state to another (state_clock_move), maybe out of what an earlier edge has
+ * counted: then so much is taken from the state that grew most. */
+static void keep_growing(const struct thread_times *before, struct thread_times *now)
+{
+	int most = 0;
+	for (int k = 1; k < THREAD_STATES; k++)
+		if (now->state_ns[k] - before->state_ns[k] + (UINT64_MAX >> 1) >
+			now->state_ns[most] - before->state_ns[most] + (UINT64_MAX >> 1))
+			most = k;
+	for (int k = 0; k < THREAD_STATES; k++) {
+		if (now->state_ns[k] >= before->state_ns[k])
+			continue;
+		const uint64_t lacks = before->state_ns[k] - now->state_ns[k];
+		now->state_ns[k] = before->state_ns[k];
+		now->state_ns[most] -= lacks;
+	}
+}
+
+/* A clock that is read late has run on: what grew by more than the time since the edge before is the next edge's. */
+static void keep_within(
+	uint64_t most_ns, const struct thread_times *before, struct thread_times *now)
+{
+	uint64_t grown_ns = 0;
+	for (int k = 0; k < THREAD_STATES; k++)
+		grown_ns += now->state_ns[k] - before->state_ns[k];
+	if (grown_ns <= most_ns)
+		return;
+	const double share = (double)most_ns / (double)grown_ns;
+	for (int k = 0; k < THREAD_STATES; k++)
+		now->state_ns[k] =
+			before->state_ns[k] +
+			(uint64_t)(share * (double)(now->state_ns[k] - before->state_ns[k]));
+}
+
+static void sample_queues(struct run *run, uint64_t now_ns, struct edge *e)
+{
+	struct exchange_queues queues;
+	exchange_read_queues(&run->exchange, now_ns, &queues);
+	e->queues[QUEUE_SAMPLES] = queues.samples;
+	e->queues[QUEUE_BATCHES] = queues.batches;
+	e->queue_depth[QUEUE_SAMPLES] = queues.samples_depth;
+	e->being_read = queues.being_read;
+	e->queue_depth[QUEUE_BATCHES] = queues.batches_depth;
+	e->queue_depth[QUEUE_UPLOADED] =
+		devices_read_queues(&run->devices, now_ns, &e->queues[QUEUE_UPLOADED]);
+}
+
+/* Every second edge stays, the start (0) among them. */
+static void monitor_thin(struct monitor *m)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < m->count; i += 2)
+		m->edges[kept++] = m->edges[i];
+	m->count = kept;
+	m->window_ns *= 2;
+}
+
+/* Where this thread lost its core among the clocks, it looks again. */
+static void sample_clocks(struct run *run, struct edge *e)
+{
+	uint64_t now_ns;
+	uint64_t most_ns = LOOK_NS;
+	int looks = 0;
+	for (int i = 0; i < STAGE_IDS; i++)
+		most_ns += (uint64_t)run->stages[i].workers * LOOK_OF_THREAD_NS;
+	do {
+		*e = (struct edge){0};
+		now_ns = clock_now_ns();
+		e->t_ns = now_ns - run->monitor.start_ns;
+		for (int i = 0; run->timed && i < STAGE_IDS; i++)
+			sample_stage(&run->stages[i], now_ns, &e->stages[i], &e->accounted[i]);
+	} while (clock_now_ns() - now_ns > most_ns && ++looks < LOOKS_MOST);
+	if (run->timed)
+		sample_queues(run, now_ns, e);
+}
+
+/* before: the edge before it, NULL: it is the first. */
+static void monitor_take(struct run *run, const struct edge *before, struct edge *e)
+{
+	const struct monitor *const m = &run->monitor;
+	sample_clocks(run, e);
+	for (int i = 0; run->timed && before && i < STAGE_IDS; i++) {
+		keep_growing(&before->stages[i], &e->stages[i]);
+		keep_within(run->stages[i].workers * (e->t_ns - before->t_ns), &before->stages[i],
+			&e->stages[i]);
+	}
+	const struct step_progress progress = devices_progress(&run->devices);
+	e->samples = progress.samples;
+	e->batches = progress.batches;
+	for (unsigned i = 0; i < run->devices.count; i++)
+		if (run->devices.uploads[i])
+			e->uploads[i] = upload_read_totals(run->devices.uploads[i]);
+	rounds_read(&run->rounds, e->rounds);
+	source_read_counts(run->source, &e->read);
+	process_usage_read(&e->usage);
+	for (size_t i = 0; i < m->quotas.count; i++)
+		cgroup_cpu_use(&m->quotas.of[i], &e->quotas[i]);
+	data_store_read(&m->store, &e->store);
+}
+
+/* A group that was given its quota while it ran: periods are counted for it now. */
+static void see_new_quotas(struct monitor *m, const struct edge *e)
+{
+	for (size_t i = 0; i < m->quotas.count; i++)
+		if (isinf(m->quotas.of[i].cores) &&
+			e->quotas[i].periods > m->edges[0].quotas[i].periods)
+			(void)cgroup_quota_again(&m->quotas.of[i]);
+}
+
+/* Takes an edge now.  When all are used, every second is dropped and the window doubles. */
+static void monitor_sample(struct run *run)
+{
+	struct monitor *const m = &run->monitor;
+	if (m->count == EDGES_MAX)
+		monitor_thin(m);
+	struct edge *e = &m->edges[m->count];
+	monitor_take(run, m->count > 0 ? e - 1 : NULL, e);
+	m->count++;
+	see_new_quotas(m, e);
+}
+
+void monitor_peek(struct run *run, struct edge *edge)
+{
+	monitor_take(run, &run->monitor.edges[run->monitor.count - 1], edge);
+}
+
+/* The time of the next edge.  Edges stay on the grid; one that was missed is left out. */
+static uint64_t monitor_next_ns(const struct monitor *m)
+{
+	return m->start_ns + (m->edges[m->count - 1].t_ns / m->window_ns + 1) * m->window_ns;
+}
+
+/* Begins to watch, on threads of its own, the real devices, whose backends are open by now and
+ * have said what they compute on.  Where measure.device or measure.profiler is off, or it cannot,
+ * a note says so. */
+static void monitor_watch_devices(struct run *run)
+{
+	struct monitor *const m = &run->monitor;
+	const struct config *const config = run->config;
+	const uint64_t least_ns = NVML_PERIOD_MS * NS_PER_MS;
+	struct nvml_watch_options options = {
+		.period_ns = m->window_ns > least_ns ? m->window_ns : least_ns,
+		.pcie_period_ns = NVML_PCIE_PERIOD_MS * NS_PER_MS,
+	};
+	for (unsigned i = 0; i < run->devices.count; i++) {
+		const struct step_account *const step = stepper_account(run->devices.steppers[i]);
+		if (step->described && !step->device.emulated && step->device.bus[0])
+			(void)snprintf(options.buses[options.count++], sizeof options.buses[0],
+				"%s", step->device.bus);
+	}
+	struct error err = {0};
+	if (options.count == 0)
+		return;
+	if (!config_on(config, KEY_MEASURE_DEVICE) || !config_on(config, KEY_MEASURE_PROFILER))
+		(void)error_set(&err, -ENOTSUP, "measure.%s is off",
+			config_on(config, KEY_MEASURE_DEVICE) ? "profiler" : "device");
+	else if (!nvml_watch_start(&m->nvml, &options, &err))
+		return;
+	measurement_note(run->m,
+		"clocks, power, temperature and throttling of the device unknown: %s", err.text);
+}
+
+void monitor_device_window(const struct monitor *m, uint64_t t_ns, struct window *window)
+{
+	window->device_clock_mhz = window->device_power_w = window->device_temperature_c = NAN;
+	if (m->nvml)
+		nvml_watch_window(m->nvml, t_ns, window);
+}
+
+/* What every thread does now: "read 1 working, decode 2 starved, ..." */
+static void monitor_describe(const struct run *run, char *out, size_t room)
+{
+	size_t used = 0;
+	out[0] = '\0';
+	for (int i = 0; i < STAGE_IDS; i++) {
+		const struct stage *stage = &run->stages[i];
+		unsigned threads[THREAD_STATES] = {0};
+		for (unsigned k = 0; stage->meters && k < stage->workers; k++)
+			threads[state_clock_state(&stage->meters[k].clock)]++;
+		for (int k = 0; k < THREAD_STATES; k++)
+			if (threads[k] > 0 && used < room)
+				used += (size_t)snprintf(out + used, room - used, "%s%s %u %s",
+					used > 0 ? ", " : "", stage->name, threads[k],
+					thread_state_names[k]);
+	}
+	if (used == 0)
+		(void)snprintf(out, room, "states unknown: the profiler is off");
+}
+
+/* --- conducting ------------------------------------------------------------------------------ */
 
 enum { POLL_NS = 50000000, DITHER_POLL_NS = 5000000, PATIENCE = 20, BATCHES_RATED = 2 };
 
@@ -52,7 +285,7 @@ static uint64_t conduct_slowest_wait(const struct run *run)
 static uint64_t conduct_latest_warm_ns(const struct run *run)
 {
 	const uint64_t latest_ns = run->warmup_ns + run->plan.depths.longer_ns;
-	const uint64_t edge_ns = latest_ns / run->window_ns * run->window_ns;
+	const uint64_t edge_ns = latest_ns / run->monitor.window_ns * run->monitor.window_ns;
 	return edge_ns > run->warmup_ns ? edge_ns : run->warmup_ns;
 }
 
@@ -88,7 +321,7 @@ static void conduct_watch(struct conducting *s, uint64_t now_ns)
 		return;
 	char states[256];
 	struct error err;
-	monitor_describe(&run->monitor, states, sizeof states);
+	monitor_describe(run, states, sizeof states);
 	crew_fail(&run->crew,
 		error_set(&err, -ETIMEDOUT, "no progress for %.3g s: %s",
 			(double)still_ns / (double)NS_PER_S, states),
@@ -177,8 +410,8 @@ static void conduct_note_warmup(struct conducting *s, uint64_t now_ns)
 	s->warm_ns = now_ns;
 	flame_count(true);
 	s->at_warmup = devices_progress(&s->run->devices);
-	if (!s->run->monitor.timed)
-		monitor_sample(&s->run->monitor);
+	if (!s->run->timed)
+		monitor_sample(s->run);
 }
 
 /* Until something is due: the next edge, the end of the warm-up or of the run, or a look round. */
@@ -199,24 +432,20 @@ static uint64_t conduct_next_due(const struct conducting *s, uint64_t now_ns, ui
 static void conduct_start(struct run *run, const struct pipeline_control *control)
 {
 	struct monitor *const monitor = &run->monitor;
-	monitor->stages = run->stages;
-	monitor->exchange = &run->exchange;
-	monitor->devices = &run->devices;
-	monitor->rounds = &run->rounds;
-	monitor->source = run->source;
-	monitor->timed = run->timed;
-	monitor->window_ns = run->window_ns;
-	monitor_watch_devices(monitor, run->config, run->m);
+	monitor_watch_devices(run);
 	monitor->start_ns = clock_now_ns();
 	if (run->timed) {
 		exchange_start_meters(&run->exchange, monitor->start_ns);
-		devices_start_meters(&run->devices, monitor->start_ns);
+		for (unsigned i = 0; i < run->devices.count; i++)
+			if (run->devices.uploads[i])
+				upload_start_meter(run->devices.uploads[i], monitor->start_ns);
 	}
-	timeline_wiring_start(run, monitor->start_ns);
-	monitor_sample(monitor);
+	if (run->timeline)
+		timeline_start(run->timeline, monitor->start_ns);
+	monitor_sample(run);
 	run->rounds.start_ns = monitor->start_ns;
 	run->rounds.live = !run->plan.facts.step_has_memory;
-	injection_start(&run->injection, monitor->start_ns);
+	run->injection.start_ns = monitor->start_ns;
 	source_start(run->source, monitor->start_ns);
 	if (control->live)
 		live_feed_begin(control->live, run);
@@ -252,23 +481,24 @@ void conduct(struct run *run, const struct pipeline_control *control,
 		conduct_dither(&s, now_ns);
 		conduct_note_warmup(&s, now_ns);
 		over = over || conduct_is_enough(&s, elapsed_ns);
-		const bool edge = now_ns >= edge_ns && monitor->timed && !over && !run->interrupted;
+		const bool edge = now_ns >= edge_ns && run->timed && !over && !run->interrupted;
 		if (now_ns >= edge_ns) {
 			if (edge)
-				monitor_sample(monitor);
+				monitor_sample(run);
 			conduct_report(&s, now_ns);
-			edge_ns = monitor->timed ? monitor_next_ns(monitor)
-						 : now_ns + monitor->window_ns;
+			edge_ns =
+				run->timed ? monitor_next_ns(monitor) : now_ns + monitor->window_ns;
 		}
 		if (control->live)
 			live_feed_tell(control->live, now_ns, edge);
 		conduct_watch(&s, now_ns);
 	}
 	flame_count(false);
-	monitor_sample(monitor);
+	monitor_sample(run);
 	crew_stop(&run->crew);
 	run->warmup_ns = s.warmup_ns;
 	if (control->live)
 		live_feed_end(control->live);
-	monitor_stop_watching(monitor);
+	if (monitor->nvml) /* within a second, whatever the driver does */
+		nvml_watch_stop(monitor->nvml, NVML_STOP_PATIENCE_MS * NS_PER_MS);
 }

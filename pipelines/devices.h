@@ -1,4 +1,5 @@
-/* The devices of a repetition as one: a step thread each, and an uploader if there is that stage.
+/* The devices of a repetition as one: a step thread each, and an uploader if there is that
+ * stage.
  *
  * step.devices = N trains on N devices of the node, as data-parallel training does, in one process
  * with shared readers and decoders. In each round every device computes a batch, then all sum their
@@ -36,12 +37,92 @@
 #include "harness/measure/steady.h"
 #include "harness/measure/thread_meter.h"
 #include "harness/record/measurement.h"
-#include "pipelines/stepper.h"
-#include "pipelines/upload.h"
+#include "pipelines/exchange.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+struct run;
+struct backend;
+
+/* --- the step thread of a device: stepper.c ------------------------------------------------ */
+
+/* It takes batches, has the backend compute a step of each, and keeps the account of what came
+ * through.  States: starved (waits for a batch, with no step in flight), working; blocked while its
+ * device waits for the others that train with it, or exchanges gradients with them. */
+struct stepper;
+
+/* What it found; read after it was joined. */
+struct step_account {
+	struct completions completions;
+	bool emulated;
+	char description[256];
+	uint64_t oversleep_max_ns;    /* after the configured warm-up */
+	double loss_first, loss_last; /* NAN: none */
+	bool on_device;               /* steps are launched on a device that works by itself */
+	double flops_per_sample;
+	bool described;
+	struct device_measurement device; /* what the backend says; with `described` */
+	char not_pinned[256];             /* why; "" */
+};
+
+/* Sets run->devices.steppers[device]. */
+int stepper_start(struct run *run, unsigned device, struct error *err);
+const struct step_account *stepper_account(const struct stepper *stepper);
+
+/* Any thread, any time. */
+struct step_progress {
+	uint64_t samples, batches; /* good samples, and batches, through the step */
+	uint64_t last_step_ns;     /* time of the last step, or the nominal one */
+};
+
+/* --- the uploader of a device: upload.c ---------------------------------------------------- */
+
+/* A thread that copies each batch into a staging place, so that the batch's own slot is
+ * free again before the step begins.
+ *
+ * Where the step's backend has memory of its own (device), the places are there, and the copies are the
+ * device's: as many are begun as there are places, and a batch is handed to the step as soon as its copy
+ * is begun, since the device orders the two.  Else the places are host memory, and the thread copies.
+ *
+ * States: starved (no batch), working (a copy is under way), blocked (no place). */
+struct upload;
+
+/* Sets run->devices.uploads[device]; nothing where there is no upload stage. */
+int upload_start(struct run *run, unsigned device, struct error *err);
+bool upload_join(struct upload *upload, uint64_t deadline_ns); /* false: it does not end */
+void upload_free(struct upload *upload);                       /* after upload_join; NULL is fine */
+void upload_wake(struct upload *upload);                       /* after crew's stopping was set */
+
+/* The step thread, before it arrives at the gate; and before it closes the backend, which the uploader
+ * may be using: waits until that has ended. */
+void upload_use(struct upload *upload, struct backend *backend);
+void upload_wait_end(struct upload *upload, struct seat *seat);
+
+/* The step: gives back a staging place (or NULL) and takes the next uploaded batch, as
+ * exchange_next_batch and exchange_try_batch do.  On a device a slot has no bytes; its index is its
+ * place there. */
+struct slot *upload_next_batch(
+	struct upload *upload, struct seat *seat, struct slot *used, uint64_t *now_ns);
+/* oldest: number of the oldest batch that it has a step of in flight, counted from 0 as they were taken.
+ * While the copy of that one is under way the device has nothing to compute on: the step is starved. */
+struct slot *upload_try_batch(struct upload *upload, struct seat *seat, struct slot *used,
+	uint64_t oldest, uint64_t until_ns, bool *over, uint64_t *now_ns);
+/* Waits, starved, until that copy has ended, or the run. */
+void upload_wait_copy(struct upload *upload, struct seat *seat, uint64_t oldest, uint64_t *now_ns);
+
+void upload_start_meter(struct upload *upload, uint64_t now_ns);
+uint32_t upload_read_queue(struct upload *upload, uint64_t now_ns, struct queue_integrals *out);
+
+/* Copies that have ended; any thread, any time. */
+struct upload_totals {
+	uint64_t batches, bytes;
+	uint64_t device_ns; /* of copies by a device */
+};
+struct upload_totals upload_read_totals(const struct upload *upload);
+
+/* --- all devices --------------------------------------------------------------------------- */
 
 struct devices {
 	unsigned count;
@@ -56,12 +137,8 @@ struct step_progress devices_progress(const struct devices *devices);
  * backends were opened. */
 bool devices_do_stage(const struct devices *devices, enum stage_id id);
 
-/* Copies of each: (count). */
-void devices_read_uploads(const struct devices *devices, struct upload_totals *out);
-
 /* The queues of uploaded batches as one: depths add up, shares of time are means.  The depth
  * now. */
-void devices_start_meters(const struct devices *devices, uint64_t now_ns);
 uint32_t devices_read_queues(
 	const struct devices *devices, uint64_t now_ns, struct queue_integrals *out);
 

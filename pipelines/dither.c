@@ -34,7 +34,7 @@ static const double CPU_MOST = 0.8;     /* of what they worked and did not wait 
 static const double WARMUP_SHARE = 0.75;
 static const uint64_t WARMUP_LEAST_NS = 5 * NS_PER_S, WARMUP_MOST_NS = 30 * NS_PER_S;
 
-/* --- planning ------------------------------------------------------------------------------------- */
+/* --- planning -------------------------------------------------------------------------------- */
 
 uint64_t dither_longer_ns(const struct config *config)
 {
@@ -114,7 +114,7 @@ void dither_plan(
 			source->name);
 }
 
-/* --- a point -------------------------------------------------------------------------------------- */
+/* --- a point --------------------------------------------------------------------------------- */
 
 static void dither_keep_mark(struct dither *d, const struct dither_look *now)
 {
@@ -176,7 +176,7 @@ static void dither_add_point(struct dither *d, const struct dither_look *now)
 	};
 }
 
-/* --- phases --------------------------------------------------------------------------------------- */
+/* --- phases ---------------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 3))) static void say(struct dither *d, const char *format, ...)
 {

@@ -3,7 +3,7 @@
  * d / X on either.  If throughput follows the depth the store is slow; if not, it is saturated.
  *
  * A state machine in virtual time: the control thread shows it what the readers have done
- * (pipeline.c), and it says how many files may be in flight from now on.  In order:
+ * (conduct.c), and it says how many files may be in flight from now on.  In order:
  *   ramp     the set depth, until twice as many files are read (the first ones find an idle store:
  *            TRACE_READ_RAMP)
  *   look     the same for a moment: nothing is tried if no blob was free most of the time, or if

@@ -14,7 +14,7 @@ enum {
 	CALLS_OF_CONSUMER = 1,
 };
 
-/* --- opening and closing -------------------------------------------------------------------------- */
+/* --- opening and closing --------------------------------------------------------------------- */
 
 /* Blob i's room for usual files; the spare ones lie behind all large ones. */
 static uint8_t *blob_buffer(const struct exchange_options *o, uint32_t i)
@@ -161,7 +161,7 @@ void exchange_start_meters(struct exchange *x, uint64_t now_ns)
 	(void)pthread_mutex_unlock(&x->lock.mutex);
 }
 
-/* --- who can go on, and who is woken ----------------------------------------------------------------- */
+/* --- who can go on, and who is woken ------------------------------------------------------------ */
 
 static bool exchange_stopping(const struct exchange *x)
 {
@@ -343,7 +343,7 @@ static bool exchange_doze_in(struct exchange *x, struct seat **list, struct seat
 	return woken;
 }
 
-/* --- readers ------------------------------------------------------------------------------------------ */
+/* --- readers ------------------------------------------------------------------------------------- */
 
 static void count_read(struct exchange *x, const struct blob *blob)
 {
@@ -457,7 +457,7 @@ void exchange_look_at_reads(struct exchange *x, struct exchange_reads *out)
 	(void)pthread_mutex_unlock(&x->lock.mutex);
 }
 
-/* --- decode workers ------------------------------------------------------------------------------------ */
+/* --- decode workers ------------------------------------------------------------------------------- */
 
 static void free_large(struct exchange *x, struct blob *blob)
 {
@@ -550,7 +550,7 @@ size_t exchange_decode(struct exchange *x, struct seat *seat, struct blob **item
 	return n;
 }
 
-/* --- the consumer -------------------------------------------------------------------------------------- */
+/* --- the consumer --------------------------------------------------------------------------------- */
 
 static void exchange_free_slot(struct exchange *x, const struct slot *used)
 {
@@ -622,7 +622,7 @@ void exchange_release(struct exchange *x, struct seat *seat, struct slot *used, 
 	exchange_unlock(x, CALLS_OF_CONSUMER, *now_ns);
 }
 
-/* --- everybody ----------------------------------------------------------------------------------------- */
+/* --- everybody ------------------------------------------------------------------------------------ */
 
 void exchange_wake_all(struct exchange *x)
 {

@@ -134,11 +134,6 @@ int injection_open(struct injection *in, const struct config *config, struct err
 	return hogs_open(&in->hogs, config, err);
 }
 
-void injection_start(struct injection *in, uint64_t start_ns)
-{
-	in->start_ns = start_ns;
-}
-
 void injection_close(struct injection *in)
 {
 	hogs_close(&in->hogs);

@@ -30,7 +30,8 @@ struct injection {
 	double step_factor, slow_device, sync_factor;
 	uint64_t step_launch_ns;
 	struct active_span span; /* of the slow-downs; not of lock, leak and hogs */
-	uint64_t start_ns;
+	uint64_t
+		start_ns; /* set before the threads go: inject.begin and inject.end count from it */
 	struct timed_lock lock; /* the team's, held for lock_share of the items */
 	atomic_bool leaking;    /* a worker is at it */
 	void *leaked;           /* list of pieces */
@@ -42,8 +43,6 @@ struct injection {
 int injection_open(struct injection *injection, const struct config *config, struct error *err);
 /* Ends the hogs, gives back what was leaked. */
 void injection_close(struct injection *injection);
-/* When the repetition starts, before its threads go: inject.begin and inject.end count from it. */
-void injection_start(struct injection *injection, uint64_t start_ns);
 
 /* A worker, around the decoding of one item; begin returns the time when it began,
  * with the lock.  meter, or NULL: counts waiting for the lock and holding it.  What is spun for

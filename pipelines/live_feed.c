@@ -3,7 +3,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/measure/proc_text.h"
-#include "pipelines/wiring.h"
+#include "pipelines/repetition.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static double live_feed_seconds_of(uint64_t ns)
 	return (double)ns / (double)NS_PER_S;
 }
 
-/* --- the beginning ------------------------------------------------------------------------------ */
+/* --- the beginning ------------------------------------------------------------------------- */
 
 static void describe_stage(const struct run *run, enum stage_id id, struct live_view *view)
 {
@@ -108,7 +108,7 @@ void live_feed_lengthen(struct live_feed *feed, uint64_t warmup_ns)
 	view->planned_s = live_feed_seconds_of(warmup_ns + feed->run->duration_ns);
 }
 
-/* --- what every thread does --------------------------------------------------------------------- */
+/* --- what every thread does ---------------------------------------------------------------- */
 
 static void look_at_thread(
 	const struct thread_meter *meter, uint64_t now_ns, bool known, struct live_thread *out)
@@ -145,7 +145,7 @@ static void live_feed_look_at_threads(
 	view->thread_count = count;
 }
 
-/* --- what has come through ---------------------------------------------------------------------- */
+/* --- what has come through ----------------------------------------------------------------- */
 
 static void live_feed_fill_stage(const struct edge *edge, enum stage_id id, struct live_stage *out)
 {
@@ -312,7 +312,7 @@ void live_feed_tell(struct live_feed *feed, uint64_t now_ns, bool edge)
 		return;
 	struct edge peeked;
 	if (!edge)
-		monitor_peek(monitor, &peeked);
+		monitor_peek(feed->run, &peeked);
 	live_feed_fill(feed, edge ? &monitor->edges[monitor->count - 1] : &peeked, now_ns);
 	live_board_publish(feed->board, &feed->view);
 	feed->told_ns = now_ns;

@@ -5,16 +5,14 @@
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "harness/measure/timeline.h"
-#include "pipelines/dither.h"
 #include "pipelines/live_feed.h"
-#include "pipelines/plan.h"
-#include "pipelines/timeline_wiring.h"
-#include "pipelines/wiring.h"
+#include "pipelines/repetition.h"
 #include "workloads/backend/backend.h"
 #include "workloads/source/limiter.h"
 #include "workloads/source/residency.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +21,7 @@
 enum {
 	SEGMENTS_LEAST = 4,
 	SEGMENT_BUDGET_BYTES = 16 << 20, /* for the service histograms of all threads */
+	JOIN_PATIENCE = 20,              /* steps that a thread may take to end */
 };
 
 static const struct pipeline_limits usual_limits = {
@@ -45,8 +44,10 @@ static void choose_times(struct run *run)
 		by_epochs ? 0 : (uint64_t)config_integer(run->config, KEY_MEASURE_DURATION);
 	const uint64_t planned_ns =
 		by_epochs ? 0 : run->warmup_ns + run->duration_ns + dither_longer_ns(run->config);
-	run->window_ns = monitor_window(
-		(uint64_t)config_integer(run->config, KEY_MEASURE_WINDOW), planned_ns);
+	uint64_t window_ns = (uint64_t)config_integer(run->config, KEY_MEASURE_WINDOW);
+	while (planned_ns / window_ns >= WINDOWS_MAX)
+		window_ns *= 2;
+	run->monitor.window_ns = window_ns;
 }
 
 static int open_stage(
@@ -79,8 +80,8 @@ static int open_stages(struct run *run)
 	segments = segments < SEGMENTS_LEAST ? SEGMENTS_LEAST : segments;
 	segments = segments > SERVICE_SEGMENTS_MAX ? SERVICE_SEGMENTS_MAX : segments;
 	const uint64_t planned_ns = run->duration_ns > 0 ? run->warmup_ns + run->duration_ns : 0;
-	const uint64_t windows = planned_ns / run->window_ns / segments + 1;
-	run->segment_ns = windows * run->window_ns;
+	const uint64_t windows = planned_ns / run->monitor.window_ns / segments + 1;
+	run->segment_ns = windows * run->monitor.window_ns;
 	const unsigned n = (unsigned)segments;
 	int code = open_stage(run, STAGE_READ, plan->reader_threads, false, n);
 	if (!code)
@@ -92,6 +93,42 @@ static int open_stages(struct run *run)
 	if (!code)
 		code = open_stage(run, STAGE_SYNC, syncs, true, n);
 	return code;
+}
+
+static void attach_stage(struct run *run, struct stage *stage, bool leads)
+{
+	for (unsigned i = 0; i < stage->workers; i++) {
+		struct timeline_log *log =
+			timeline_add_log(run->timeline, TIMELINE_THREAD, stage->name, i);
+		if (!log)
+			return;
+		log->clock = &stage->meters[i].clock;
+		log->leads = leads && i == 0;
+		log->lone = stage->workers == 1;
+		stage->meters[i].clock.timeline = log;
+	}
+}
+
+/* After the stages and before the exchange. */
+static int open_timeline(struct run *run)
+{
+	struct step_schedule schedule;
+	if (!run->wants_timeline || run->plan.timeline_logs == 0 ||
+		step_schedule_parse(config_text(run->config, KEY_TRACE_SCHEDULE), &schedule))
+		return 0;
+	const int code = timeline_open(
+		&run->timeline, &schedule, run->plan.timeline_entries, run->plan.timeline_logs);
+	if (code)
+		return code;
+	struct timeline *const t = run->timeline;
+	t->batches_per_epoch = run->plan.batches_per_epoch;
+	t->batch_size = (uint32_t)config_integer(run->config, KEY_BATCH_SIZE);
+	t->devices = run->plan.devices;
+	t->emulated = run->backend->emulated;
+	for (int id = 0; id < STAGE_IDS; id++)
+		if (run->stages[id].meters)
+			attach_stage(run, &run->stages[id], id == STAGE_STEP);
+	return 0;
 }
 
 static int open_pools(struct run *run, struct error *err)
@@ -145,8 +182,8 @@ static int open_exchange(struct run *run, struct error *err)
 		.depth = plan->depths.longer_ns > 0 ? plan->depths.set : 0,
 		.cores = run->cores,
 		.stopping = &run->crew.stopping,
-		.samples_timeline = timeline_wiring_queue(run, "samples", 0),
-		.batches_timeline = timeline_wiring_queue(run, "batches", 0),
+		.samples_timeline = run_timeline_log(run, TIMELINE_QUEUE, "samples", 0),
+		.batches_timeline = run_timeline_log(run, TIMELINE_QUEUE, "batches", 0),
 	};
 	return exchange_open(&run->exchange, &options) ? no_memory(err) : 0;
 }
@@ -155,7 +192,9 @@ static void wake_everybody(void *context)
 {
 	struct run *run = context;
 	exchange_wake_all(&run->exchange);
-	devices_wake(&run->devices);
+	for (unsigned i = 0; i < run->devices.count; i++)
+		if (run->devices.uploads[i])
+			upload_wake(run->devices.uploads[i]);
 }
 
 static int open_crew(struct run *run, struct error *err)
@@ -298,7 +337,7 @@ static int open_run(struct run *run, struct error *err)
 		code = bad_samples_open(&run->bad);
 		run->bad_is_open = code == 0;
 	}
-	if (!code && (open_stages(run) || timeline_wiring_open(run) ||
+	if (!code && (open_stages(run) || open_timeline(run) ||
 			     monitor_open(&run->monitor, run->dataset->root)))
 		code = no_memory(err);
 	if (!code)
@@ -348,6 +387,62 @@ static int pipeline_finish(struct run *run, struct traces *traces, struct error 
 	return bad_samples_judge(&run->bad, run->dataset, run->rounds.sum.stepped, m, err);
 }
 
+/* Says in a note what it holds. */
+static void hand_timeline_over(struct run *run, struct timeline **out)
+{
+	struct timeline *t = run->timeline;
+	if (!t || !out)
+		return;
+	timeline_finish(t, clock_now_ns());
+	(void)snprintf(t->engine, sizeof t->engine, "%s", run->source->ops->name);
+	uint64_t steps = 0;
+	for (size_t i = 0; i < t->window_count; i++)
+		steps += t->windows[i].steps;
+	if (steps > 0)
+		measurement_note(run->m,
+			"timeline: %" PRIu64 " steps recorded, the first of them step %" PRIu64,
+			steps, t->windows[0].first_step);
+	else
+		measurement_note(run->m,
+			"timeline: the repetition ended after %" PRIu64
+			" steps, before one was recorded whole by trace.schedule",
+			t->steps);
+	if (t->dropped_steps > 0)
+		measurement_note(run->m,
+			"timeline: %" PRIu64
+			" steps of trace.schedule are not in it: its memory was used up",
+			t->dropped_steps);
+	*out = t;
+	run->timeline = NULL;
+}
+
+/* Uploaders are there before anything can fail in another thread and want to wake them.  A failure
+ * goes to the crew; those that started end in any case once it is stopped. */
+static void start_threads(struct run *run)
+{
+	struct error err = {0};
+	int code = 0;
+	for (unsigned i = 0; i < run->plan.devices && !code; i++)
+		code = upload_start(run, i, &err);
+	for (unsigned i = 0; i < run->plan.devices && !code; i++)
+		code = stepper_start(run, i, &err);
+	if (!code)
+		code = readers_start(run, &err);
+	if (!code)
+		code = team_start(run, &err);
+	if (code)
+		crew_fail(&run->crew, code, &err);
+}
+
+/* False: a thread hangs in the kernel; what it may still touch must stay. */
+static bool join_threads(struct run *run, const struct pipeline_limits *limits)
+{
+	const uint64_t step_ns = devices_progress(&run->devices).last_step_ns;
+	const uint64_t deadline_ns = clock_now_ns() + limits->join_ns + JOIN_PATIENCE * step_ns;
+	const bool all = loader_join(run, deadline_ns);
+	return devices_join(&run->devices, deadline_ns) && all;
+}
+
 /* On a first GPU it takes minutes: nothing else would be seen of them. */
 static void show_choosing(void *context, unsigned chosen, unsigned products)
 {
@@ -365,14 +460,14 @@ static int run_threads(struct run *run, const struct pipeline_control *control,
 		measurement_note(run->m,
 			"peak of memory is since the program's start: it cannot be reset here");
 	log_set_wait("the reads and the steps that are under way");
-	wiring_start_threads(run);
+	start_threads(run);
 	const bool gathered =
 		crew_gather(&run->crew, control->stop, show_choosing, (void *)control);
 	if (gathered)
 		conduct(run, control, limits);
 	else
 		crew_stop(&run->crew);
-	*joined = wiring_join_threads(run, limits);
+	*joined = join_threads(run, limits);
 	log_set_wait(NULL);
 	if (gathered && control->live)
 		live_feed_phase(control->live, LIVE_BETWEEN);
@@ -385,7 +480,7 @@ static int run_threads(struct run *run, const struct pipeline_control *control,
 	}
 	const int code = pipeline_finish(run, control->traces, err);
 	if (!code)
-		timeline_wiring_hand_over(run, control->timeline);
+		hand_timeline_over(run, control->timeline);
 	return code;
 }
 
@@ -394,8 +489,7 @@ static void close_run(struct run *run)
 	devices_free(&run->devices);
 	backend_group_close(run->group);
 	rounds_close(&run->rounds);
-	team_free(run->team);
-	readers_free(run->readers);
+	loader_free(run);
 	source_close(run->source);
 	exchange_close(&run->exchange);
 	first_epoch_close(&run->first_epoch);

@@ -4,11 +4,8 @@
 #include "harness/base/units.h"
 #include "harness/config/shape.h"
 #include "harness/measure/proc_text.h"
+#include "harness/measure/timeline.h"
 #include "pipelines/dither.h"
-#include "pipelines/plan.h"
-#include "pipelines/sampler.h"
-#include "pipelines/slot.h"
-#include "pipelines/timeline_wiring.h"
 #include "workloads/backend/backend.h"
 #include "workloads/sample/sample.h"
 #include "workloads/source/source.h"
@@ -349,6 +346,49 @@ struct workload_facts pipeline_facts(const struct config *config)
 		source_choose(config, NULL, 0, NULL), backend_choose(config, NULL, 0, NULL));
 }
 
+enum {
+	/* Entries of a sample at most: its file in two parts, the visits of a reader, open, read and close, the
+	 * sample with its sub-stages, the depth of the queue twice, a change of state four times. */
+	ENTRIES_PER_SAMPLE = 26,
+	/* Of a step, and of each thread in it: copies and steps with their parts, states cut at its end. */
+	ENTRIES_PER_STEP = 32,
+	ENTRIES_PER_THREAD = 8,
+	STREAMS_PER_DEVICE = 2,
+	QUEUES = 2, /* beside one of uploaded batches for each device */
+};
+
+static bool plan_has_timeline(const struct config *config, struct step_schedule *schedule)
+{
+	const char *text = config_text(config, KEY_TRACE_SCHEDULE);
+	return *text && !step_schedule_parse(text, schedule) &&
+	       config_on(config, KEY_MEASURE_PROFILER);
+}
+
+static uint64_t entries_for(const struct step_schedule *schedule, uint64_t per_step)
+{
+	/* The step before each window is kept, too. */
+	const uint64_t kept = step_schedule_kept(schedule);
+	const uint64_t steps = kept < UINT64_MAX ? kept + schedule->repeat : kept;
+	return steps > TIMELINE_ENTRIES_MAX / per_step ? TIMELINE_ENTRIES_MAX : steps * per_step;
+}
+
+/* Fills the timeline_ members from the other ones. */
+static void plan_timeline(const struct config *config, struct pipeline_plan *plan)
+{
+	struct step_schedule schedule;
+	if (!plan_has_timeline(config, &schedule))
+		return;
+	const unsigned uploads = plan->staging_slots > 0 ? plan->devices : 0;
+	const unsigned threads = plan->reader_threads + plan->decode_workers + uploads +
+				 plan->devices + (plan->devices > 1 ? plan->devices : 0);
+	const uint64_t samples = (uint64_t)config_integer(config, KEY_BATCH_SIZE) * plan->devices;
+	const uint64_t per_step = samples * ENTRIES_PER_SAMPLE + plan->devices * ENTRIES_PER_STEP +
+				  threads * ENTRIES_PER_THREAD;
+	plan->timeline_logs = threads + STREAMS_PER_DEVICE * plan->devices + QUEUES + uploads;
+	plan->timeline_entries = entries_for(&schedule, per_step);
+	plan->timeline_bytes = timeline_bytes(plan->timeline_entries, plan->timeline_logs);
+}
+
 int pipeline_plan(const struct config *config, const struct dataset *dataset,
 	struct pipeline_plan *plan, struct error *err)
 {
@@ -379,7 +419,7 @@ int pipeline_plan(const struct config *config, const struct dataset *dataset,
 	plan->scratch_bytes = plan->decode_workers * sample_scratch_bytes(config, dataset);
 	plan->backend_bytes =
 		plan->devices * backend_bytes(config, plan->sample.values, plan->sample.classes);
-	timeline_wiring_plan(config, plan);
+	plan_timeline(config, plan);
 	plan->pool_bytes = plan->blob_pool_bytes + plan->slot_pool_bytes + plan->staging_bytes +
 			   plan->source_bytes + plan->scratch_bytes + plan->backend_bytes +
 			   plan->timeline_bytes + sampler_bytes(sampler.count);

@@ -1,10 +1,9 @@
-/* The step thread.  The backend is opened, used and closed here, since threads of a BLAS library belong
- * to the thread that first called it. */
-#include "pipelines/stepper.h"
+/* The step threads, and what came through all devices together.  A backend is opened, used and closed by its
+ * step thread, since threads of a BLAS library belong to the thread that first called it. */
+#include "pipelines/repetition.h"
 
 #include "harness/base/clock.h"
 #include "harness/measure/span.h"
-#include "pipelines/devices.h"
 #include "workloads/backend/backend.h"
 
 #include <errno.h>
@@ -15,14 +14,19 @@
 #include <string.h>
 
 enum {
-	STEPPER_COMPLETIONS = 16384,
+	COMPLETIONS = 16384, /* that are remembered one by one */
 	LOOKS_PER_STEP = 16, /* at a device that is at a step */
 	LOOK_LEAST_NS = 50000,
 	LOOK_MOST_NS = 1000000,
 };
 
 struct stepper {
-	struct stepper_options options;
+	struct run *run;
+	unsigned lane;                           /* at the exchange, and which of the devices */
+	struct upload *upload;                   /* NULL: batches come from the exchange */
+	struct thread_meter *meter, *sync_meter; /* NULL: not timed, or no such stage */
+	struct timeline_log *device_timeline;    /* what the device does; NULL: no timeline */
+	uint64_t warmup_ns;                      /* configured */
 	pthread_t thread;
 	bool started;
 	struct seat seat;
@@ -48,9 +52,9 @@ struct step_record {
 
 static struct batch_view stepper_view(const struct stepper *s, const struct slot *slot)
 {
-	const struct stepper_options *o = &s->options;
-	const bool uploaded = o->upload && backend_is_device(s->backend->ops);
-	return slot_view(slot, &o->sizes, uploaded ? (int)slot->index : BATCH_ON_HOST);
+	struct run *const run = s->run;
+	const bool uploaded = s->upload && backend_is_device(s->backend->ops);
+	return slot_view(slot, &run->plan.sample, uploaded ? (int)slot->index : BATCH_ON_HOST);
 }
 
 static void stepper_meter(
@@ -101,7 +105,7 @@ static void stepper_keep_statistics(
 static void stepper_show_device(
 	const struct stepper *s, uint64_t batch, const struct step_result *result)
 {
-	struct timeline_log *const log = s->options.device_timeline;
+	struct timeline_log *const log = s->device_timeline;
 	if (!log || result->end_ns == 0)
 		return;
 	const uint64_t computed_ns =
@@ -121,24 +125,24 @@ static void stepper_show_device(
 /* The step's thread has seen its end: the next one begins. */
 static void stepper_show_end(const struct stepper *s, const struct slot *slot, uint64_t seen_ns)
 {
-	struct timeline_log *const log = s->options.meter ? s->options.meter->clock.timeline : NULL;
+	struct timeline_log *const log = s->meter ? s->meter->clock.timeline : NULL;
 	if (log)
 		timeline_step(log, slot->batch, seen_ns);
 }
 
 static void stepper_fail(const struct stepper *s, int code, struct error *err)
 {
-	if (s->options.devices > 1)
-		(void)error_prefix(err, code, "device %u", s->options.lane);
-	crew_fail(s->options.crew, code, err);
+	if (s->run->plan.devices > 1)
+		(void)error_prefix(err, code, "device %u", s->lane);
+	crew_fail(&s->run->crew, code, err);
 }
 
 /* What of the step the device spent with others is known only now: its thread was counted as working. */
 static void stepper_move_sync(const struct stepper *s, const struct step_result *result)
 {
-	if (s->options.meter && s->account.on_device && result->sync_ns > 0)
-		state_clock_move(&s->options.meter->clock, THREAD_WORKING, THREAD_BLOCKED,
-			result->sync_ns, clock_now_ns());
+	if (s->meter && s->account.on_device && result->sync_ns > 0)
+		state_clock_move(&s->meter->clock, THREAD_WORKING, THREAD_BLOCKED, result->sync_ns,
+			clock_now_ns());
 }
 
 static void stepper_add_round(struct stepper *s, const struct slot *slot,
@@ -154,7 +158,7 @@ static void stepper_add_round(struct stepper *s, const struct slot *slot,
 		.sync_begin_ns = result->sync_begin_ns,
 		.sync_ns = result->sync_ns,
 	};
-	rounds_add(s->options.rounds, s->options.lane, &step);
+	rounds_add(&s->run->rounds, s->lane, &step);
 }
 
 static bool stepper_count(struct stepper *s, const struct slot *slot,
@@ -175,20 +179,19 @@ static bool stepper_count(struct stepper *s, const struct slot *slot,
 	completions_add(&s->account.completions, &s->sum);
 	stepper_move_sync(s, result);
 	stepper_add_round(s, slot, result, record);
-	if (s->sum.t_ns >= s->options.warmup_ns &&
-		result->oversleep_ns > s->account.oversleep_max_ns)
+	if (s->sum.t_ns >= s->warmup_ns && result->oversleep_ns > s->account.oversleep_max_ns)
 		s->account.oversleep_max_ns = result->oversleep_ns;
 	stepper_keep_loss(&s->account, result->loss);
-	if (s->options.meter)
-		stepper_meter(s->options.meter, slot, record);
+	if (s->meter)
+		stepper_meter(s->meter, slot, record);
 	stepper_show_end(s, slot, record->seen_ns);
 	atomic_store_explicit(&s->samples, s->sum.samples, memory_order_relaxed);
 	atomic_store_explicit(&s->batches, s->sum.batches, memory_order_relaxed);
 	atomic_store_explicit(&s->last_step_ns, record->took_ns, memory_order_relaxed);
-	if (first_epoch_step(s->options.first, slot))
+	if (first_epoch_step(&s->run->first_epoch, slot))
 		return true;
 	struct error err;
-	crew_fail(s->options.crew,
+	crew_fail(&s->run->crew,
 		error_set(&err, -EBADMSG,
 			"not one sample of the first epoch could be read and decoded"),
 		&err);
@@ -199,9 +202,9 @@ static bool stepper_count(struct stepper *s, const struct slot *slot,
 
 static struct slot *stepper_next_batch(struct stepper *s, struct slot *used, uint64_t *now_ns)
 {
-	const struct stepper_options *o = &s->options;
-	return o->upload ? upload_next_batch(o->upload, &s->seat, used, now_ns)
-			 : exchange_next_batch(o->exchange, o->lane, &s->seat, used, now_ns);
+	struct run *const run = s->run;
+	return s->upload ? upload_next_batch(s->upload, &s->seat, used, now_ns)
+			 : exchange_next_batch(&run->exchange, s->lane, &s->seat, used, now_ns);
 }
 
 /* The backend's step, planted to take `factor` times as long. */
@@ -209,11 +212,11 @@ static int stepper_compute(struct stepper *s, const struct batch_view *view, dou
 	uint64_t began_ns, struct step_result *result, struct error *err)
 {
 	s->backend->slowdown = factor;
-	s->backend->exchange_slowdown = injection_exchange_factor(s->options.injection);
+	s->backend->exchange_slowdown = injection_exchange_factor(&s->run->injection);
 	const int code = backend_step(s->backend, view, result, err);
 	if (s->backend->emulated || factor <= 1)
 		return code;
-	injection_end_step(factor, began_ns, &s->options.crew->stopping);
+	injection_end_step(factor, began_ns, &s->run->crew.stopping);
 	result->device_ns = (uint64_t)(factor * (double)result->device_ns);
 	return code;
 }
@@ -221,13 +224,13 @@ static int stepper_compute(struct stepper *s, const struct batch_view *view, dou
 /* False: the repetition is over. */
 static bool stepper_step(struct stepper *s, const struct slot *slot, uint64_t *now_ns)
 {
-	const struct stepper_options *o = &s->options;
+	struct run *const run = s->run;
 	const struct batch_view view = stepper_view(s, slot);
-	first_epoch_hash(o->first, slot);
+	first_epoch_hash(&run->first_epoch, slot);
 	struct step_result result = {.loss = NAN};
 	struct error err = {0};
 	const uint64_t began_ns = *now_ns;
-	const double factor = injection_begin_step(o->injection, o->lane, &o->crew->stopping);
+	const double factor = injection_begin_step(&run->injection, s->lane, &run->crew.stopping);
 	const bool shown = timeline_is_on();
 	const uint64_t called_ns = clock_now_ns();
 	const int code = stepper_compute(s, &view, factor, called_ns, &result, &err);
@@ -238,7 +241,7 @@ static bool stepper_step(struct stepper *s, const struct slot *slot, uint64_t *n
 		TIMELINE_COMPUTE, shown ? called_ns : 0, computed_ns, slot->batch, slot->size);
 	stepper_show_device(s, slot->batch, &result);
 	/* A step that was cut short by the end of the run does not count. */
-	if (crew_stopping(o->crew))
+	if (crew_stopping(&run->crew))
 		return false;
 	if (code) {
 		stepper_fail(s, code, &err);
@@ -262,7 +265,7 @@ static void stepper_step_in_turn(struct stepper *s)
 	uint64_t now_ns = s->start_ns;
 	/* Untimed, the time is kept here alone: the exchange then keeps none. */
 	uint64_t untimed_ns = 0;
-	uint64_t *const visit_ns = s->options.meter ? &now_ns : &untimed_ns;
+	uint64_t *const visit_ns = s->meter ? &now_ns : &untimed_ns;
 	struct slot *slot = NULL;
 	while ((slot = stepper_next_batch(s, slot, visit_ns)) && stepper_step(s, slot, &now_ns))
 		continue;
@@ -303,7 +306,7 @@ struct flights {
 static bool flights_report(const struct stepper *s, int code, const struct error *err)
 {
 	struct error named = *err;
-	if (code && !crew_stopping(s->options.crew))
+	if (code && !crew_stopping(&s->run->crew))
 		stepper_fail(s, code, &named);
 	return code == 0;
 }
@@ -311,18 +314,18 @@ static bool flights_report(const struct stepper *s, int code, const struct error
 static bool flights_launch(struct flights *f, struct slot *slot)
 {
 	struct stepper *s = f->stepper;
-	const struct stepper_options *o = &s->options;
+	struct run *const run = s->run;
 	const struct batch_view view = stepper_view(s, slot);
 	struct flight *const flight = &f->list[f->launched % f->room];
 	if (view.place == BATCH_ON_HOST)
-		first_epoch_hash(o->first, slot);
+		first_epoch_hash(&run->first_epoch, slot);
 	*flight = (struct flight){
 		.slot = slot,
 		.had_ns = clock_now_ns(),
 		.copy_bytes = view.place == BATCH_ON_HOST ? view.bytes : 0,
 	};
 	const struct span span = span_begin(STAGE_STEP, s->backend->ops->mark);
-	flight->factor = injection_begin_step(o->injection, o->lane, &o->crew->stopping);
+	flight->factor = injection_begin_step(&run->injection, s->lane, &run->crew.stopping);
 	struct error err = {0};
 	const int code = s->backend->ops->launch(s->backend, &view, &err);
 	flight->launch_ns = clock_now_ns() - flight->had_ns;
@@ -384,17 +387,17 @@ static void flights_trace(const struct stepper *s, uint64_t batch, const struct 
 		.host_ns = (float)result->launch_ns,
 	};
 	if (result->end_ns > 0)
-		span_device(s->options.meter, NULL, TIMELINE_DEVICE_STEP, result->begin_ns, &item);
+		span_device(s->meter, NULL, TIMELINE_DEVICE_STEP, result->begin_ns, &item);
 }
 
 /* Waits for the oldest step; its slot is free again.  NULL: the run is over. */
 static struct slot *flights_finish(struct flights *f, uint64_t *now_ns)
 {
 	struct stepper *s = f->stepper;
-	const struct stepper_options *o = &s->options;
-	if (o->upload)
-		upload_wait_copy(o->upload, &s->seat, f->finished, now_ns);
-	if (crew_stopping(o->crew))
+	struct run *const run = s->run;
+	if (s->upload)
+		upload_wait_copy(s->upload, &s->seat, f->finished, now_ns);
+	if (crew_stopping(&run->crew))
 		return NULL;
 	const struct flight *const flight = &f->list[f->finished % f->room];
 	struct step_result result = {.loss = NAN,
@@ -408,17 +411,17 @@ static struct slot *flights_finish(struct flights *f, uint64_t *now_ns)
 	const int code = s->backend->ops->finish(s->backend, &result, &err);
 	(void)timeline_end(TIMELINE_STEP_WAIT, shown_ns, flight->slot->batch);
 	/* A step that was cut short by the end of the run does not count. */
-	if (!flights_report(s, code, &err) || crew_stopping(o->crew))
+	if (!flights_report(s, code, &err) || crew_stopping(&run->crew))
 		return NULL;
 	struct step_record record = flights_judge(f, flight, &result, clock_now_ns());
 	flights_trace(s, flight->slot->batch, &result);
 	stepper_show_device(s, flight->slot->batch, &result);
-	injection_hold(record.ended_ns, &o->crew->stopping);
-	if (crew_stopping(o->crew))
+	injection_hold(record.ended_ns, &run->crew.stopping);
+	if (crew_stopping(&run->crew))
 		return NULL;
 	flights_choose_look(f, record.service_ns);
 	f->finished++;
-	if (s->options.meter)
+	if (s->meter)
 		record.seen_ns = clock_now_ns();
 	return stepper_count(s, flight->slot, &result, &record) ? flight->slot : NULL;
 }
@@ -427,7 +430,7 @@ static struct slot *flights_finish(struct flights *f, uint64_t *now_ns)
 static struct slot *flights_next_batch(struct flights *f, struct slot *used, uint64_t *now_ns)
 {
 	struct stepper *s = f->stepper;
-	const struct stepper_options *o = &s->options;
+	struct run *const run = s->run;
 	struct slot *slot;
 	if (f->launched == f->finished) {
 		slot = stepper_next_batch(s, used, now_ns);
@@ -436,9 +439,9 @@ static struct slot *flights_next_batch(struct flights *f, struct slot *used, uin
 	}
 	const uint64_t until_ns =
 		s->backend->ops->finished(s->backend) ? 0 : clock_now_ns() + f->look_ns;
-	return o->upload ? upload_try_batch(o->upload, &s->seat, used, f->finished, until_ns,
+	return s->upload ? upload_try_batch(s->upload, &s->seat, used, f->finished, until_ns,
 				   &f->over, now_ns)
-			 : exchange_try_batch(o->exchange, o->lane, &s->seat, used, until_ns,
+			 : exchange_try_batch(&run->exchange, s->lane, &s->seat, used, until_ns,
 				   &f->over, now_ns);
 }
 
@@ -446,10 +449,10 @@ static void flights_go_on(struct flights *f)
 {
 	struct stepper *s = f->stepper;
 	const struct backend_ops *const ops = s->backend->ops;
-	uint64_t now_ns = s->options.meter ? s->start_ns : 0;
+	uint64_t now_ns = s->meter ? s->start_ns : 0;
 	struct slot *used = NULL;
 	bool going = true;
-	while (going && !crew_stopping(s->options.crew)) {
+	while (going && !crew_stopping(&s->run->crew)) {
 		const uint64_t in_flight = f->launched - f->finished;
 		struct slot *slot = NULL;
 		if (used || (!f->over && in_flight < f->room))
@@ -462,7 +465,7 @@ static void flights_go_on(struct flights *f)
 			going = (used = flights_finish(f, &now_ns)) != NULL;
 		else if (f->over)
 			going = false;
-		if (s->options.meter)
+		if (s->meter)
 			now_ns = clock_now_ns();
 	}
 }
@@ -471,7 +474,7 @@ static void flights_run(struct stepper *s)
 {
 	struct flights f = {
 		.stepper = s,
-		.room = 1 + (unsigned)config_integer(s->options.config, KEY_STEP_AHEAD),
+		.room = 1 + (unsigned)config_integer(s->run->config, KEY_STEP_AHEAD),
 		.last_end_ns = s->start_ns,
 		.look_ns = LOOK_LEAST_NS,
 	};
@@ -480,7 +483,7 @@ static void flights_run(struct stepper *s)
 		flights_go_on(&f);
 	} else {
 		struct error err;
-		crew_fail(s->options.crew, error_set(&err, -ENOMEM, "out of memory"), &err);
+		crew_fail(&s->run->crew, error_set(&err, -ENOMEM, "out of memory"), &err);
 	}
 	free(f.list);
 }
@@ -490,11 +493,11 @@ static void flights_run(struct stepper *s)
 /* A refusal is no failure: copies are then those from pageable memory, and the run says so. */
 static void stepper_pin(struct stepper *s)
 {
-	const struct stepper_options *o = &s->options;
-	if (!o->pin_memory || config_integer(o->config, KEY_UPLOAD_MEMORY) != UPLOAD_MEMORY_PINNED)
+	struct run *const run = s->run;
+	if (config_integer(run->config, KEY_UPLOAD_MEMORY) != UPLOAD_MEMORY_PINNED)
 		return;
 	struct error err = {0};
-	if (s->backend->ops->pin(s->backend, o->pin_memory, o->pin_bytes, &err))
+	if (s->backend->ops->pin(s->backend, run->slot_block.data, run->slot_block.size, &err))
 		(void)snprintf(
 			s->account.not_pinned, sizeof s->account.not_pinned, "%.250s", err.text);
 }
@@ -504,28 +507,27 @@ static void stepper_enter_phase(void *context, enum group_phase phase, uint64_t 
 {
 	const struct stepper *s = context;
 	const bool computes = phase == GROUP_COMPUTES;
-	if (s->options.sync_meter)
-		state_clock_enter(&s->options.sync_meter->clock,
+	if (s->sync_meter)
+		state_clock_enter(&s->sync_meter->clock,
 			phase == GROUP_EXCHANGES ? THREAD_WORKING : THREAD_STARVED, at_ns);
-	state_clock_enter(
-		&s->options.meter->clock, computes ? THREAD_WORKING : THREAD_BLOCKED, at_ns);
+	state_clock_enter(&s->meter->clock, computes ? THREAD_WORKING : THREAD_BLOCKED, at_ns);
 }
 
 static int stepper_open_backend(struct stepper *s, struct error *err)
 {
-	const struct stepper_options *o = &s->options;
+	struct run *const run = s->run;
 	const int code = backend_open(&s->backend,
-		&(const struct backend_options){.config = o->config,
-			.sample_elements = o->sizes.values,
-			.class_count = o->sizes.classes,
-			.stop = &o->crew->stopping,
-			.choosing = &o->crew->choosing,
-			.device_index = o->lane,
-			.device_count = o->devices,
-			.group = o->group,
-			.watch = o->group && o->meter ? &s->watch : NULL,
-			.staging_places = o->staging_places,
-			.batch_room = o->batch_room},
+		&(const struct backend_options){.config = run->config,
+			.sample_elements = run->plan.sample.values,
+			.class_count = run->plan.sample.classes,
+			.stop = &run->crew.stopping,
+			.choosing = &run->crew.choosing,
+			.device_index = s->lane,
+			.device_count = run->plan.devices,
+			.group = run->group,
+			.watch = run->group && s->meter ? &s->watch : NULL,
+			.staging_places = run->plan.staging_slots,
+			.batch_room = run->plan.batch_bytes},
 		err);
 	if (code)
 		return code;
@@ -537,8 +539,8 @@ static int stepper_open_backend(struct stepper *s, struct error *err)
 	atomic_store(&s->last_step_ns, (uint64_t)s->backend->nominal_step_ns);
 	if (s->account.on_device)
 		stepper_pin(s);
-	if (o->upload)
-		upload_use(o->upload, s->backend);
+	if (s->upload)
+		upload_use(s->upload, s->backend);
 	return 0;
 }
 
@@ -548,9 +550,9 @@ static void stepper_run_steps(struct stepper *s)
 		flights_run(s);
 	else
 		stepper_step_in_turn(s);
-	if (s->options.meter)
-		state_clock_enter(&s->options.meter->clock, THREAD_STARVED, clock_now_ns());
-	crew_finish(s->options.crew);
+	if (s->meter)
+		state_clock_enter(&s->meter->clock, THREAD_STARVED, clock_now_ns());
+	crew_finish(&s->run->crew);
 }
 
 /* What the backend says of its device, beside what was sampled of the steps. */
@@ -574,8 +576,8 @@ static void stepper_describe_device(struct stepper *s)
 static void stepper_close_backend(struct stepper *s)
 {
 	struct backend *const backend = s->backend;
-	if (s->options.upload)
-		upload_wait_end(s->options.upload, &s->seat);
+	if (s->upload)
+		upload_wait_end(s->upload, &s->seat);
 	if (backend && backend->ops->describe)
 		stepper_describe_device(s);
 	backend_close(backend);
@@ -584,55 +586,58 @@ static void stepper_close_backend(struct stepper *s)
 /* It has no thread of its own: what this one allocates is the step's. */
 static void stepper_start_sync(const struct stepper *s)
 {
-	struct thread_meter *const meter = s->options.sync_meter;
-	service_log_start(&meter->service, s->start_ns, s->options.segment_ns);
+	struct thread_meter *const meter = s->sync_meter;
+	service_log_start(&meter->service, s->start_ns, s->run->segment_ns);
 	state_clock_start(&meter->clock, THREAD_STARVED, s->start_ns);
 }
 
 static void *stepper_run(void *context)
 {
 	struct stepper *s = context;
-	const struct stepper_options *o = &s->options;
+	struct run *const run = s->run;
 	struct error err = {0};
-	(void)placement_bind(o->placement, o->first_place, o->places);
-	span_thread_begin(STAGE_STEP, o->meter);
+	(void)placement_bind(&run->placement,
+		run->plan.decode_workers + run->plan.reader_threads +
+			s->lane * run->plan.step_threads,
+		run->plan.step_threads);
+	span_thread_begin(STAGE_STEP, s->meter);
 	const int code = stepper_open_backend(s, &err);
 	if (code)
 		stepper_fail(s, code, &err);
 	else if (s->backend->ops->describe)
 		stepper_describe_device(
 			s); /* which one it is; again at the end, with what came of it */
-	if (crew_arrive(o->crew, &s->start_ns)) {
-		span_thread_start(o->meter, THREAD_STARVED, s->start_ns, o->segment_ns);
-		if (o->sync_meter)
+	if (crew_arrive(&run->crew, &s->start_ns)) {
+		span_thread_start(s->meter, THREAD_STARVED, s->start_ns, run->segment_ns);
+		if (s->sync_meter)
 			stepper_start_sync(s);
 		stepper_run_steps(s);
 	}
 	stepper_close_backend(s);
-	span_thread_end(o->meter);
+	span_thread_end(s->meter);
 	return NULL;
 }
 
-static int stepper_open_account(struct stepper *s)
-{
-	s->account.loss_first = NAN;
-	s->account.loss_last = NAN;
-	device_measurement_init(&s->account.device);
-	return completions_open(&s->account.completions, STEPPER_COMPLETIONS);
-}
-
-int stepper_start(struct stepper **out, const struct stepper_options *options, struct error *err)
+int stepper_start(struct run *run, unsigned device, struct error *err)
 {
 	struct stepper *s = aligned_alloc(_Alignof(struct stepper), sizeof *s);
 	if (!s)
 		return error_set(err, -ENOMEM, "out of memory");
-	memset(s, 0, sizeof *s);
-	*out = s;
-	s->options = *options;
+	*s = (struct stepper){
+		.run = run,
+		.lane = device,
+		.upload = run->devices.uploads[device],
+		.meter = run_meter(run, STAGE_STEP, device),
+		.sync_meter = run_meter(run, STAGE_SYNC, device),
+		.device_timeline = run_timeline_log(run, TIMELINE_DEVICE, "device step", device),
+		.warmup_ns = run->warmup_ns,
+		.account = {.loss_first = NAN, .loss_last = NAN},
+	};
+	run->devices.steppers[device] = s;
 	s->watch = (struct group_watch){stepper_enter_phase, s};
-	s->seat.clock = options->meter ? &options->meter->clock : NULL;
-	s->seat.lock = options->meter ? &options->meter->lock : NULL;
-	int code = stepper_open_account(s);
+	seat_open(&s->seat, s->meter);
+	device_measurement_init(&s->account.device);
+	int code = completions_open(&s->account.completions, COMPLETIONS);
 	if (code)
 		return error_set(err, code, "out of memory");
 	code = pthread_create(&s->thread, NULL, stepper_run, s);
@@ -640,25 +645,10 @@ int stepper_start(struct stepper **out, const struct stepper_options *options, s
 		return error_set_errno(err, code, "cannot start the step thread");
 	s->started = true;
 	char name[16] = "mlb-step";
-	if (options->devices > 1)
-		(void)snprintf(name, sizeof name, "mlb-step-%u", options->lane % 100);
+	if (run->plan.devices > 1)
+		(void)snprintf(name, sizeof name, "mlb-step-%u", device % 100);
 	(void)pthread_setname_np(s->thread, name);
 	return 0;
-}
-
-bool stepper_join(struct stepper *s, uint64_t deadline_ns)
-{
-	if (s && s->started && crew_join(s->thread, deadline_ns))
-		s->started = false;
-	return !s || !s->started;
-}
-
-void stepper_free(struct stepper *s)
-{
-	if (!s)
-		return;
-	completions_close(&s->account.completions);
-	free(s);
 }
 
 const struct step_account *stepper_account(const struct stepper *s)
@@ -666,11 +656,182 @@ const struct step_account *stepper_account(const struct stepper *s)
 	return &s->account;
 }
 
-struct step_progress stepper_progress(const struct stepper *s)
+/* --- sums over devices ----------------------------------------------------------------------- */
+
+struct step_progress devices_progress(const struct devices *d)
 {
-	return (struct step_progress){
-		.samples = atomic_load_explicit(&s->samples, memory_order_relaxed),
-		.batches = atomic_load_explicit(&s->batches, memory_order_relaxed),
-		.last_step_ns = atomic_load_explicit(&s->last_step_ns, memory_order_relaxed),
+	struct step_progress all = {0};
+	for (unsigned i = 0; i < d->count; i++) {
+		const struct stepper *const s = d->steppers[i];
+		if (!s)
+			continue;
+		all.samples += atomic_load_explicit(&s->samples, memory_order_relaxed);
+		all.batches += atomic_load_explicit(&s->batches, memory_order_relaxed);
+		const uint64_t last_ns =
+			atomic_load_explicit(&s->last_step_ns, memory_order_relaxed);
+		all.last_step_ns = last_ns > all.last_step_ns ? last_ns : all.last_step_ns;
+	}
+	return all;
+}
+
+bool devices_do_stage(const struct devices *d, enum stage_id id)
+{
+	const struct step_account *const step = stepper_account(d->steppers[0]);
+	return ((id == STAGE_STEP || id == STAGE_SYNC) && (step->emulated || step->on_device)) ||
+	       (id == STAGE_UPLOAD && step->on_device);
+}
+
+uint32_t devices_read_queues(const struct devices *d, uint64_t now_ns, struct queue_integrals *out)
+{
+	uint32_t depth = 0;
+	*out = (struct queue_integrals){0};
+	for (unsigned i = 0; i < d->count; i++) {
+		struct queue_integrals one;
+		if (!d->uploads[i])
+			continue;
+		depth += upload_read_queue(d->uploads[i], now_ns, &one);
+		out->depth_ns += one.depth_ns;
+		out->empty_ns += one.empty_ns / d->count;
+		out->full_ns += one.full_ns / d->count;
+		out->total_ns += one.total_ns / d->count;
+	}
+	return depth;
+}
+
+void devices_wake(const struct devices *d)
+{
+	for (unsigned i = 0; i < d->count; i++)
+		if (d->uploads[i])
+			upload_wake(d->uploads[i]);
+}
+
+bool devices_join(const struct devices *d, uint64_t deadline_ns)
+{
+	bool all = true;
+	for (unsigned i = 0; i < d->count; i++)
+		all = upload_join(d->uploads[i], deadline_ns) && all;
+	for (unsigned i = 0; i < d->count; i++) {
+		struct stepper *const s = d->steppers[i];
+		if (s && s->started && crew_join(s->thread, deadline_ns))
+			s->started = false;
+		all = all && !(s && s->started);
+	}
+	return all;
+}
+
+void devices_free(struct devices *d)
+{
+	for (unsigned i = 0; i < d->count; i++) {
+		if (d->steppers[i])
+			completions_close(&d->steppers[i]->account.completions);
+		free(d->steppers[i]);
+		upload_free(d->uploads[i]);
+	}
+	*d = (struct devices){0};
+}
+
+/* --- rounds ---------------------------------------------------------------------------------- */
+
+int rounds_open(struct rounds *r, unsigned devices, struct thread_meter *meters)
+{
+	*r = (struct rounds){.devices = devices, .meters = meters};
+	const int code = completions_open(&r->completions, COMPLETIONS);
+	if (code)
+		return code;
+	if (pthread_mutex_init(&r->lock, NULL)) {
+		completions_close(&r->completions);
+		return -ENOMEM;
+	}
+	r->is_open = true;
+	return 0;
+}
+
+void rounds_close(struct rounds *r)
+{
+	if (!r->is_open)
+		return;
+	(void)pthread_mutex_destroy(&r->lock);
+	completions_close(&r->completions);
+	*r = (struct rounds){0};
+}
+
+static uint64_t rounds_later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t rounds_beyond(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+static void rounds_meter(const struct rounds *r, unsigned device, const struct round_step *step,
+	uint64_t exchange_ns)
+{
+	struct thread_meter *const m = &r->meters[device];
+	const uint64_t ended_ns = step->sync_begin_ns + step->sync_ns;
+	const struct trace_entry item = {
+		.number = step->batch,
+		.end_ns = ended_ns,
+		.service_ns = (float)exchange_ns,
+		.host_ns = NAN,
 	};
+	span_item(m, ended_ns, exchange_ns, &item);
+	if (!r->live)
+		state_clock_move(
+			&m->clock, THREAD_STARVED, THREAD_WORKING, exchange_ns, clock_now_ns());
+}
+
+static void rounds_count_exchange(struct rounds *r, const struct round *round)
+{
+	uint64_t began_ns = 0;
+	for (unsigned i = 0; i < r->devices; i++)
+		began_ns = rounds_later(began_ns, round->steps[i].sync_begin_ns);
+	for (unsigned i = 0; i < r->devices && began_ns > 0; i++) {
+		const struct round_step *step = &round->steps[i];
+		const uint64_t ended_ns = step->sync_begin_ns + step->sync_ns;
+		const uint64_t exchange_ns = rounds_beyond(ended_ns, began_ns);
+		r->sums[i].exchange_ns += exchange_ns;
+		r->sums[i].waiting_ns += rounds_beyond(step->sync_ns, exchange_ns);
+		if (r->meters)
+			rounds_meter(r, i, step, exchange_ns);
+	}
+}
+
+static void rounds_complete(struct rounds *r, const struct round *round)
+{
+	uint64_t ended_ns = 0;
+	for (unsigned i = 0; i < r->devices; i++) {
+		const struct round_step *step = &round->steps[i];
+		ended_ns = rounds_later(ended_ns, step->ended_ns);
+		r->sum.samples += step->samples;
+		r->sum.stepped += step->stepped;
+		r->sum.device_ns += step->compute_ns;
+		r->sum.oversleep_ns += step->oversleep_ns;
+	}
+	r->sum.batches += r->devices;
+	r->sum.t_ns = rounds_later(r->sum.t_ns, rounds_beyond(ended_ns, r->start_ns));
+	completions_add(&r->completions, &r->sum);
+	if (r->devices > 1)
+		rounds_count_exchange(r, round);
+}
+
+void rounds_add(struct rounds *r, unsigned device, const struct round_step *step)
+{
+	(void)pthread_mutex_lock(&r->lock);
+	struct round *const round = &r->open[r->steps[device]++ % ROUNDS_OPEN_MAX];
+	round->steps[device] = *step;
+	if (++round->arrived == r->devices) {
+		rounds_complete(r, round);
+		round->arrived = 0;
+	}
+	(void)pthread_mutex_unlock(&r->lock);
+}
+
+void rounds_read(struct rounds *r, struct round_sums *out)
+{
+	(void)pthread_mutex_lock(&r->lock);
+	for (unsigned i = 0; i < r->devices; i++)
+		out[i] = r->sums[i];
+	(void)pthread_mutex_unlock(&r->lock);
 }

@@ -1,6 +1,6 @@
 /* The uploader: its thread, the ring of staging places between it and the step, filled and emptied in
  * order, and the two ways to fill it. */
-#include "pipelines/upload.h"
+#include "pipelines/repetition.h"
 
 #include "harness/base/clock.h"
 #include "harness/measure/span.h"
@@ -15,19 +15,24 @@
 enum { UPLOAD_PLACES_MAX = 65 }; /* upload.depth is at most 64 */
 
 struct upload {
-	struct upload_options options;
+	struct run *run;
+	unsigned lane;              /* at the exchange, and which of the devices */
+	uint32_t depth;             /* batches that may wait for the step */
+	struct thread_meter *meter; /* or NULL: not timed */
+	/* Of the timeline: the queue of uploaded batches, and what the device copies; NULL: none. */
+	struct timeline_log *queue_timeline, *device_timeline;
 	pthread_t thread;
 	bool started;
 	struct seat seat; /* of the uploader */
 	pthread_mutex_t lock;
 	struct slot *staging;     /* (ring.places) */
-	struct flow_staging ring; /* options.depth + 1 places: the step holds one */
+	struct flow_staging ring; /* depth + 1 places: the step holds one */
 	uint64_t copied;          /* by a device: copies that have ended */
 	uint64_t wanted;          /* the step sleeps until so many have; 0: it waits for no copy */
 	bool ended;               /* no batch will follow, and the backend is used no more */
-	struct backend *backend;  /* with options.device */
+	struct backend *backend;  /* which copies, where the step has a device */
 	struct seat *idle_step, *idle_upload;
-	struct queue_meter meter;
+	struct queue_meter waiting;
 	atomic_uint_least64_t batches, bytes, device_ns; /* that were copied */
 };
 
@@ -44,14 +49,14 @@ static uint32_t upload_waiting(const struct upload *u)
 {
 	const struct flow_staging *const r = &u->ring;
 	const uint32_t filled = (uint32_t)(r->filled - r->released - (r->taken > r->released));
-	return filled < u->options.depth ? filled : u->options.depth;
+	return filled < u->depth ? filled : u->depth;
 }
 
 static void upload_set_meter(struct upload *u, uint64_t now_ns)
 {
 	if (now_ns > 0)
-		queue_meter_set(&u->meter, upload_waiting(u), upload_waiting(u) >= u->options.depth,
-			now_ns);
+		queue_meter_set(
+			&u->waiting, upload_waiting(u), upload_waiting(u) >= u->depth, now_ns);
 }
 
 /* Leaves the lock and wakes whoever sleeps in the list; there is one place in it. */
@@ -84,7 +89,7 @@ static struct slot *upload_take_place(
 {
 	struct slot *slot = NULL;
 	(void)pthread_mutex_lock(&u->lock);
-	while (!slot && !crew_stopping(u->options.crew)) {
+	while (!slot && !crew_stopping(&u->run->crew)) {
 		if (flow_staging_has_place(&u->ring, number))
 			slot = &u->staging[number % u->ring.places];
 		else if (may_wait)
@@ -124,7 +129,7 @@ static void upload_add(atomic_uint_least64_t *total, uint64_t n)
 
 static void upload_count(struct upload *u, const struct copy_times *copy, bool on_device)
 {
-	struct thread_meter *const meter = u->options.meter;
+	struct thread_meter *const meter = u->meter;
 	upload_add(&u->batches, 1);
 	upload_add(&u->bytes, copy->bytes);
 	if (on_device)
@@ -153,28 +158,28 @@ static void upload_copied(struct upload *u)
 
 static void upload_copy(const struct upload *u, struct slot *to, const struct slot *from)
 {
-	memcpy(to->data, from->data, from->size * u->options.sizes.bytes);
-	memcpy(to->labels, from->labels, from->size * u->options.sizes.label_bytes);
+	memcpy(to->data, from->data, from->size * u->run->plan.sample.bytes);
+	memcpy(to->labels, from->labels, from->size * u->run->plan.sample.label_bytes);
 	upload_label(to, from);
 }
 
 static void upload_by_copying(struct upload *u, uint64_t start_ns)
 {
-	const struct upload_options *o = &u->options;
-	uint64_t now = o->meter ? start_ns : 0;
+	struct run *const run = u->run;
+	uint64_t now = u->meter ? start_ns : 0;
 	struct slot *from = NULL;
 	for (uint64_t number = 0;; number++) {
-		from = exchange_next_batch(o->exchange, o->lane, &u->seat, from, &now);
+		from = exchange_next_batch(&run->exchange, u->lane, &u->seat, from, &now);
 		struct slot *to = from ? upload_take_place(u, number, true, &now) : NULL;
 		if (!to)
 			break;
-		const size_t bytes = from->size * o->sizes.bytes;
+		const size_t bytes = from->size * run->plan.sample.bytes;
 		const uint64_t began_ns = now;
-		const uint64_t copied_ns = injection_begin_copy(o->injection);
+		const uint64_t copied_ns = injection_begin_copy(&run->injection);
 		const bool shown = timeline_is_on();
 		upload_copy(u, to, from);
-		injection_end_copy(o->injection, copied_ns, bytes, &o->crew->stopping);
-		if (o->meter)
+		injection_end_copy(&run->injection, copied_ns, bytes, &run->crew.stopping);
+		if (u->meter)
 			now = clock_now_ns();
 		timeline_span(TIMELINE_COPY, shown ? began_ns : 0, now, to->batch, from->size);
 		upload_count(u,
@@ -209,20 +214,20 @@ struct copies {
 static bool copies_report(const struct upload *u, int code, const struct error *err)
 {
 	struct error named = *err;
-	if (code && u->options.devices > 1)
-		(void)error_prefix(&named, code, "device %u", u->options.lane);
-	if (code && !crew_stopping(u->options.crew))
-		crew_fail(u->options.crew, code, &named);
+	if (code && u->run->plan.devices > 1)
+		(void)error_prefix(&named, code, "device %u", u->lane);
+	if (code && !crew_stopping(&u->run->crew))
+		crew_fail(&u->run->crew, code, &named);
 	return code == 0;
 }
 
 static bool copies_begin(struct copies *c, struct slot *to, struct slot *from, uint64_t now_ns)
 {
 	struct upload *u = c->upload;
-	const struct upload_options *o = &u->options;
-	first_epoch_hash(o->first, from);
+	struct run *const run = u->run;
+	first_epoch_hash(&run->first_epoch, from);
 	upload_label(to, from);
-	const struct batch_view view = slot_view(from, &o->sizes, (int)to->index);
+	const struct batch_view view = slot_view(from, &run->plan.sample, (int)to->index);
 	c->from[to->index] = from;
 	c->begun_ns[to->index] = clock_now_ns();
 	struct error err = {0};
@@ -241,7 +246,7 @@ static bool copies_begin(struct copies *c, struct slot *to, struct slot *from, u
 static void copies_judge(struct copies *c, const struct slot *from,
 	const struct upload_result *result, uint64_t begun_ns, struct copy_times *out)
 {
-	const struct upload_options *o = &c->upload->options;
+	struct run *const run = c->upload->run;
 	const uint64_t now_ns = clock_now_ns();
 	const bool known = result->end_ns > 0;
 	uint64_t end_ns = known && result->end_ns < now_ns ? result->end_ns : now_ns;
@@ -250,10 +255,10 @@ static void copies_judge(struct copies *c, const struct slot *from,
 	if (!known)
 		took_ns = end_ns > free_ns ? end_ns - free_ns : 0;
 	out->batch = from->batch;
-	out->bytes = slot_view(from, &o->sizes, 0).bytes;
+	out->bytes = slot_view(from, &run->plan.sample, 0).bytes;
 	if (c->late) {
 		const uint64_t began_ns = end_ns - took_ns;
-		took_ns = injection_copy_ns(o->injection, began_ns, took_ns, out->bytes);
+		took_ns = injection_copy_ns(&run->injection, began_ns, took_ns, out->bytes);
 		end_ns = (began_ns > c->last_end_ns ? began_ns : c->last_end_ns) + took_ns;
 	}
 	out->service_ns = took_ns;
@@ -271,22 +276,22 @@ static void copies_trace(const struct upload *u, uint64_t batch, const struct up
 		.host_ns = NAN,
 	};
 	if (result->end_ns > 0)
-		span_device(u->options.meter, u->options.device_timeline, TIMELINE_DEVICE_COPY,
-			result->begin_ns, &item);
+		span_device(u->meter, u->device_timeline, TIMELINE_DEVICE_COPY, result->begin_ns,
+			&item);
 }
 
 /* Waits for the oldest copy; its slot is free again.  NULL: the run is over. */
 static struct slot *copies_finish(struct copies *c, uint64_t *now_ns)
 {
 	struct upload *u = c->upload;
-	const struct upload_options *o = &u->options;
+	struct run *const run = u->run;
 	const unsigned place = (unsigned)(c->ended % u->ring.places);
 	struct upload_result result = {0};
 	struct error err = {0};
 	const uint64_t shown_ns = timeline_mark();
 	const int code = u->backend->ops->upload_finish(u->backend, place, &result, &err);
 	(void)timeline_end(TIMELINE_COPY_WAIT, shown_ns, c->from[place]->batch);
-	if (!copies_report(u, code, &err) || crew_stopping(o->crew))
+	if (!copies_report(u, code, &err) || crew_stopping(&run->crew))
 		return NULL;
 	struct slot *const from = c->from[place];
 	struct copy_times times;
@@ -294,7 +299,7 @@ static struct slot *copies_finish(struct copies *c, uint64_t *now_ns)
 	copies_trace(u, from->batch, &result);
 	c->ended++;
 	if (c->late)
-		injection_hold(times.ended_ns, &o->crew->stopping);
+		injection_hold(times.ended_ns, &run->crew.stopping);
 	if (*now_ns > 0)
 		*now_ns = clock_now_ns();
 	upload_count(u, &times, true);
@@ -310,8 +315,8 @@ static bool copies_begin_next(
 	struct copies *c, struct slot *to, struct slot *used, bool *begun, uint64_t *now_ns)
 {
 	struct upload *u = c->upload;
-	struct exchange *x = u->options.exchange;
-	const unsigned lane = u->options.lane;
+	struct exchange *x = &u->run->exchange;
+	const unsigned lane = u->lane;
 	const bool flying = c->begun > c->ended;
 	struct slot *const from =
 		flying ? exchange_try_batch(x, lane, &u->seat, used, 0, &c->over, now_ns)
@@ -324,11 +329,11 @@ static bool copies_begin_next(
 static void upload_by_device(struct upload *u, uint64_t start_ns)
 {
 	const struct backend_ops *const ops = u->backend->ops;
-	struct copies c = {.upload = u, .late = injection_slows_copies(u->options.injection)};
-	uint64_t now_ns = u->options.meter ? start_ns : 0;
+	struct copies c = {.upload = u, .late = injection_slows_copies(&u->run->injection)};
+	uint64_t now_ns = u->meter ? start_ns : 0;
 	struct slot *used = NULL;
 	bool going = true;
-	while (going && !crew_stopping(u->options.crew)) {
+	while (going && !crew_stopping(&u->run->crew)) {
 		const bool flying = c.begun > c.ended;
 		const unsigned oldest = (unsigned)(c.ended % u->ring.places);
 		if (flying && !used && ops->upload_finished(u->backend, oldest)) {
@@ -342,7 +347,7 @@ static void upload_by_device(struct upload *u, uint64_t start_ns)
 		if (to)
 			going = copies_begin_next(&c, to, used, &begun, &now_ns);
 		else if (used)
-			exchange_release(u->options.exchange, &u->seat, used, &now_ns);
+			exchange_release(&u->run->exchange, &u->seat, used, &now_ns);
 		used = NULL;
 		if (begun || !going)
 			continue;
@@ -364,9 +369,9 @@ static void upload_end(struct upload *u)
 
 static void upload_batches(struct upload *u, uint64_t start_ns)
 {
-	struct thread_meter *const meter = u->options.meter;
-	span_thread_start(meter, THREAD_STARVED, start_ns, u->options.segment_ns);
-	if (u->options.device)
+	struct thread_meter *const meter = u->meter;
+	span_thread_start(meter, THREAD_STARVED, start_ns, u->run->segment_ns);
+	if (u->run->plan.facts.step_has_memory)
 		upload_by_device(u, start_ns);
 	else
 		upload_by_copying(u, start_ns);
@@ -377,13 +382,15 @@ static void upload_batches(struct upload *u, uint64_t start_ns)
 static void *upload_run(void *context)
 {
 	struct upload *u = context;
-	(void)placement_bind(u->options.placement, u->options.place, 1);
-	span_thread_begin(STAGE_UPLOAD, u->options.meter);
+	const struct pipeline_plan *const plan = &u->run->plan;
+	(void)placement_bind(
+		&u->run->placement, plan->decode_workers + plan->reader_threads + u->lane, 1);
+	span_thread_begin(STAGE_UPLOAD, u->meter);
 	uint64_t start_ns;
-	if (crew_arrive(u->options.crew, &start_ns))
+	if (crew_arrive(&u->run->crew, &start_ns))
 		upload_batches(u, start_ns);
 	upload_end(u);
-	span_thread_end(u->options.meter);
+	span_thread_end(u->meter);
 	return NULL;
 }
 
@@ -406,21 +413,42 @@ void upload_wait_end(struct upload *u, struct seat *seat)
 	(void)pthread_mutex_unlock(&u->lock);
 }
 
-int upload_start(struct upload **out, const struct upload_options *options, struct error *err)
+/* The places, where they are host memory: those of a device lie together, batches, then labels. */
+static void upload_open_places(struct upload *u)
 {
+	const struct pipeline_plan *const plan = &u->run->plan;
+	const uint32_t samples = u->run->exchange.options.slot_samples;
+	uint8_t *const memory = u->run->staging_block.data;
+	for (uint32_t i = 0; i < u->ring.places; i++) {
+		u->staging[i].index = i;
+		if (!memory)
+			continue;
+		uint8_t *const own = memory + u->lane * (plan->staging_bytes / plan->devices);
+		u->staging[i].data = own + (size_t)i * samples * plan->sample.bytes;
+		u->staging[i].labels = own + plan_labels_at(plan, u->ring.places, samples) +
+				       (size_t)i * samples * plan->sample.label_bytes;
+	}
+}
+
+int upload_start(struct run *run, unsigned device, struct error *err)
+{
+	if (run->plan.staging_slots == 0)
+		return 0;
 	struct upload *u = aligned_alloc(_Alignof(struct upload), sizeof *u);
 	if (!u)
 		return error_set(err, -ENOMEM, "out of memory");
-	memset(u, 0, sizeof *u);
-	u->options = *options;
-	u->ring.places = options->depth + 1;
-	if (u->ring.places > UPLOAD_PLACES_MAX) {
-		free(u);
-		return error_set(err, -EINVAL, "upload.depth = %u: at most %d", options->depth,
-			UPLOAD_PLACES_MAX - 1);
-	}
-	u->seat.clock = options->meter ? &options->meter->clock : NULL;
-	u->seat.lock = options->meter ? &options->meter->lock : NULL;
+	*u = (struct upload){
+		.run = run,
+		.lane = device,
+		.depth = run->plan.staging_slots - 1,
+		.meter = run_meter(run, STAGE_UPLOAD, device),
+		.queue_timeline = run_timeline_log(run, TIMELINE_QUEUE, "uploaded", device),
+		.ring = {.places = run->plan.staging_slots},
+	};
+	if (run->plan.facts.step_has_memory)
+		u->device_timeline =
+			run_timeline_log(run, TIMELINE_DEVICE, "device upload", device);
+	seat_open(&u->seat, u->meter);
 	u->staging = calloc(u->ring.places, sizeof *u->staging);
 	int code = u->staging ? pthread_mutex_init(&u->lock, NULL) : ENOMEM;
 	if (code) {
@@ -428,16 +456,8 @@ int upload_start(struct upload **out, const struct upload_options *options, stru
 		free(u);
 		return error_set_errno(err, code, "cannot make the staging queue");
 	}
-	*out = u;
-	for (uint32_t i = 0; i < u->ring.places; i++) {
-		u->staging[i].index = i;
-		if (options->device)
-			continue;
-		u->staging[i].data =
-			options->memory + i * options->slot_samples * options->sizes.bytes;
-		u->staging[i].labels =
-			options->labels + i * options->slot_samples * options->sizes.label_bytes;
-	}
+	run->devices.uploads[device] = u;
+	upload_open_places(u);
 	code = pthread_create(&u->thread, NULL, upload_run, u);
 	if (code)
 		return error_set_errno(err, code, "cannot start the upload thread");
@@ -501,7 +521,7 @@ struct slot *upload_next_batch(
 	(void)pthread_mutex_lock(&u->lock);
 	if (used)
 		u->ring.released++;
-	while (!crew_stopping(u->options.crew)) {
+	while (!crew_stopping(&u->run->crew)) {
 		slot = upload_take(u);
 		if (slot || u->ended)
 			break;
@@ -550,7 +570,7 @@ struct slot *upload_try_batch(struct upload *u, struct seat *seat, struct slot *
 	(void)pthread_mutex_lock(&u->lock);
 	if (used)
 		u->ring.released++;
-	while (!crew_stopping(u->options.crew)) {
+	while (!crew_stopping(&u->run->crew)) {
 		u->wanted = upload_is_here(u, seat, oldest, *now_ns) ? 0 : oldest + 1;
 		slot = upload_take(u);
 		if (slot || u->ended || until_ns == 0 || clock_now_ns() >= until_ns)
@@ -558,7 +578,7 @@ struct slot *upload_try_batch(struct upload *u, struct seat *seat, struct slot *
 		upload_doze(u, seat, until_ns, now_ns);
 	}
 	u->wanted = 0;
-	*over = !slot && (crew_stopping(u->options.crew) || u->ended);
+	*over = !slot && (crew_stopping(&u->run->crew) || u->ended);
 	upload_set_meter(u, *now_ns);
 	upload_leave(u, &u->idle_upload);
 	return slot;
@@ -567,7 +587,7 @@ struct slot *upload_try_batch(struct upload *u, struct seat *seat, struct slot *
 void upload_wait_copy(struct upload *u, struct seat *seat, uint64_t oldest, uint64_t *now_ns)
 {
 	(void)pthread_mutex_lock(&u->lock);
-	while (!crew_stopping(u->options.crew) && !upload_is_here(u, seat, oldest, *now_ns)) {
+	while (!crew_stopping(&u->run->crew) && !upload_is_here(u, seat, oldest, *now_ns)) {
 		u->wanted = oldest + 1;
 		upload_step_sleeps(u, seat, now_ns);
 	}
@@ -578,16 +598,16 @@ void upload_wait_copy(struct upload *u, struct seat *seat, uint64_t oldest, uint
 void upload_start_meter(struct upload *u, uint64_t now_ns)
 {
 	(void)pthread_mutex_lock(&u->lock);
-	queue_meter_start(&u->meter, now_ns);
-	u->meter.timeline = u->options.queue_timeline;
+	queue_meter_start(&u->waiting, now_ns);
+	u->waiting.timeline = u->queue_timeline;
 	(void)pthread_mutex_unlock(&u->lock);
 }
 
 uint32_t upload_read_queue(struct upload *u, uint64_t now_ns, struct queue_integrals *out)
 {
 	(void)pthread_mutex_lock(&u->lock);
-	queue_meter_set(&u->meter, u->meter.depth, u->meter.full, now_ns);
-	*out = u->meter.sums;
+	queue_meter_set(&u->waiting, u->waiting.depth, u->waiting.full, now_ns);
+	*out = u->waiting.sums;
 	const uint32_t depth = upload_waiting(u);
 	(void)pthread_mutex_unlock(&u->lock);
 	return depth;

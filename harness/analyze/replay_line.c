@@ -581,7 +581,7 @@ static bool replay_wake_workers(struct replay *r)
 
 /* --- readers ---------------------------------------------------------------------------------- */
 
-/* Readers of a replay: exchange_read of pipelines/exchange.c and the loop of pipelines/readers.c.  A reader
+/* Readers of a replay: exchange_read of pipelines/exchange.c and the loop of pipelines/loader.c.  A reader
  * spends its CPU time file by file; each is in flight from then on, and done when its latency is over and
  * the device, first come first served, has given it its time.  The reader hands in what is done when it
  * has submitted all that it took. */

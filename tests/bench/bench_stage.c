@@ -5,7 +5,7 @@
  *   bench_stage [REPEATS [EPOCHS]]     of 256 pictures each */
 #include "tests/pipeline_bench.h"
 
-#include "pipelines/plan.h"
+#include "pipelines/pipeline.h"
 #include "workloads/image/transform.h"
 
 #include <pthread.h>

@@ -79,7 +79,7 @@ static void use(struct parts *p, int way)
 		rewind_log(p->logs[way]);
 }
 
-/* As pipelines/readers.c has it. */
+/* As pipelines/loader.c has it. */
 static void file(const struct parts *p, uint64_t now_ns)
 {
 	if (p->clock.timeline && timeline_keeps(p->clock.timeline, now_ns))

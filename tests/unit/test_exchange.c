@@ -524,12 +524,81 @@ static void a_crowd_is_woken_by_one_another(void **state)
 	exchange_close(&c.exchange);
 }
 
+enum { SLEEPERS_MAX = 1024 };
+
+/* How many of so many sleeping workers a step's end wakes, with a sample for each of them. */
+static unsigned woken_at_the_end_of_a_step(unsigned sleepers)
+{
+	static uint8_t bytes[2 * SLEEPERS_MAX];
+	static uint32_t labels[2 * SLEEPERS_MAX];
+	static struct seat seats[SLEEPERS_MAX];
+	static struct blob *blobs[3 * SLEEPERS_MAX];
+	static atomic_bool stopping;
+	static struct exchange x;
+	const struct exchange_options options = {
+		.sampler = {.seed = 1, .count = 4 * SLEEPERS_MAX, .batch_size = SLEEPERS_MAX},
+		.blobs = 3 * SLEEPERS_MAX,
+		.slots = 2,
+		.prefetch_depth = 1,
+		.slot_memory = bytes,
+		.label_memory = (uint8_t *)labels,
+		.label_bytes = sizeof *labels,
+		.slot_samples = SLEEPERS_MAX,
+		.slot_bytes = SLEEPERS_MAX,
+		.in_order = true,
+		.workers = SLEEPERS_MAX,
+		.readers = 1,
+		.read_depth = 3 * SLEEPERS_MAX,
+		.stopping = &stopping,
+	};
+	struct seat reader = {0};
+	struct seat worker = {0};
+	struct seat step = {0};
+	struct blob *items[FLOW_CHUNK_MAX];
+	uint64_t now = 0;
+	size_t n = 0;
+	assert_int_equal(exchange_open(&x, &options), 0);
+	const size_t files = exchange_read(&x, &reader, NULL, 0, blobs, 3 * SLEEPERS_MAX, 0, &now);
+	assert_int_equal(files, 3 * SLEEPERS_MAX);
+	atomic_store(&stopping, true); /* files are handed in, and none is taken */
+	(void)exchange_read(&x, &reader, blobs, files, blobs, 0, 0, &now);
+	atomic_store(&stopping, false);
+	/* One worker fills both slots; the others sleep, as far as the exchange knows. */
+	for (unsigned filled = 0; filled < 2 * SLEEPERS_MAX; filled += (unsigned)n)
+		n = exchange_decode(&x, &worker, items, n, 10 * FLOW_CHUNK_NS, &now);
+	atomic_store(&stopping, true);
+	(void)exchange_decode(&x, &worker, items, n, 10 * FLOW_CHUNK_NS, &now);
+	atomic_store(&stopping, false);
+	for (unsigned i = 0; i < sleepers; i++) {
+		seats[i] = (struct seat){.next = x.idle_workers};
+		x.idle_workers = &seats[i];
+	}
+	x.flow.workers_idle = sleepers;
+	struct slot *slot = exchange_next_batch(&x, 0, &step, NULL, &now);
+	assert_non_null(slot);
+	assert_int_equal(x.flow.workers_idle, sleepers);
+	assert_non_null(exchange_next_batch(&x, 0, &step, slot, &now));
+	unsigned woken = 0;
+	for (unsigned i = 0; i < sleepers; i++)
+		woken += atomic_load(&seats[i].parker.token) != 0;
+	exchange_close(&x);
+	return woken;
+}
+
+static void a_steps_end_wakes_one_worker_however_many_sleep(void **state)
+{
+	(void)state;
+	for (unsigned sleepers = 1; sleepers <= SLEEPERS_MAX; sleepers *= 4)
+		assert_int_equal(woken_at_the_end_of_a_step(sleepers), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_ticket_comes_out_once),
 		cmocka_unit_test(a_sleeper_is_told_apart_while_it_sleeps),
 		cmocka_unit_test(a_crowd_is_woken_by_one_another),
+		cmocka_unit_test(a_steps_end_wakes_one_worker_however_many_sleep),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,9 +16,11 @@
 #include "pipelines/pipeline.h"
 #include "workloads/source/source.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -962,6 +964,63 @@ static void the_cache_can_be_cold_or_warm(void **state)
 	fixture_close(&f);
 }
 
+struct policies {
+	unsigned batch;
+	int step;
+};
+
+/* Of each thread, while a repetition goes on. */
+static void look_at_policies(void *context, double seconds, double planned, double rate)
+{
+	struct policies *p = context;
+	const struct dirent *entry;
+	(void)seconds;
+	(void)planned;
+	(void)rate;
+	DIR *threads = opendir("/proc/self/task");
+	assert_non_null(threads);
+	p->batch = 0;
+	while ((entry = readdir(threads))) {
+		char path[300];
+		char name[32] = "";
+		const pid_t thread = (pid_t)strtol(entry->d_name, NULL, 10);
+		if (thread <= 0)
+			continue;
+		const int policy = sched_getscheduler(thread);
+		p->batch += policy == SCHED_BATCH;
+		(void)snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
+		if (!files_first_line(path, name, sizeof name) && strcmp(name, "mlb-step") == 0)
+			p->step = policy;
+	}
+	(void)closedir(threads);
+}
+
+/* A step's end wakes a worker: it, and those that it wakes, leave the step its core, however many there are. */
+static void no_worker_takes_the_core_of_the_step(void **state)
+{
+	(void)state;
+	static const char *const workers[] = {"1", "64"};
+	if (sched_getscheduler(0) != SCHED_OTHER)
+		skip();
+	for (size_t i = 0; i < 2; i++) {
+		struct pipeline_fixture f;
+		struct measurement m;
+		struct error err;
+		struct policies found = {.step = -1};
+		const struct pipeline_control control = {
+			.progress = look_at_policies, .context = &found};
+		open_fixture(&f);
+		set_duration(&f, "50ms", "200ms");
+		fixture_set(&f, KEY_DECODE_WORKERS, workers[i]);
+		assert_int_equal(pipeline_run(&f.config, &f.dataset, &control, &m, &err), 0);
+		assert_int_equal(found.batch, strtoul(workers[i], NULL, 10));
+		assert_int_equal(found.step, SCHED_OTHER);
+		assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+		measurement_release(&m);
+		fixture_close(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -991,6 +1050,7 @@ int main(void)
 		cmocka_unit_test(read_conditions_have_their_effect),
 		cmocka_unit_test(conditions_of_the_machine_have_their_effect),
 		cmocka_unit_test(the_cache_can_be_cold_or_warm),
+		cmocka_unit_test(no_worker_takes_the_core_of_the_step),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,22 @@
-/* Samples that could not be read or decoded: counted, and the first few listed with the reason.  Any
- * thread; this is not the hot path. */
-#ifndef MLBENCH_PIPELINES_BAD_SAMPLES_H
-#define MLBENCH_PIPELINES_BAD_SAMPLES_H
-
-#include "workloads/dataset/dataset.h"
+/* What is kept of samples and batches beside their times: which samples could not be read or
+ * decoded, and whether the first epoch is what the seed says. */
+#ifndef MLBENCH_PIPELINES_SAMPLE_ACCOUNT_H
+#define MLBENCH_PIPELINES_SAMPLE_ACCOUNT_H
 
 #include "harness/record/measurement.h"
+#include "pipelines/exchange.h"
+#include "workloads/dataset/dataset.h"
+#include "workloads/sample/sample.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { BAD_LISTED = 16, BAD_REASON_BYTES = 160 };
 
+/* Samples that could not be read or decoded: counted, and the first few listed with the reason.  Any
+ * thread; this is not the hot path. */
 struct bad_samples {
 	pthread_mutex_t lock;
 	uint64_t count;   /* every time one came by */
@@ -49,5 +54,30 @@ int bad_samples_judge(const struct bad_samples *bad, const struct dataset *datas
 /* After the run: the count and the notes. */
 void bad_samples_report(
 	const struct bad_samples *bad, const struct dataset *dataset, struct measurement *m);
+
+/* What is asked of the first epoch as a whole, whichever thread steps a batch of it: was there one good
+ * sample, and (run.verify) are its batches those that the seed says. */
+struct first_epoch {
+	uint64_t batches; /* in it */
+	const struct sample_ops *kind;
+	struct sample_sizes sizes;
+	uint64_t *hashes; /* (batches), NULL without run.verify; owned */
+	atomic_uint_least64_t stepped, good;
+};
+
+int first_epoch_open(struct first_epoch *first, uint64_t batches, const struct sample_ops *kind,
+	const struct sample_sizes *sizes, bool verify); /* 0, -ENOMEM */
+void first_epoch_close(struct first_epoch *first);      /* safe on {0} */
+
+/* A thread that has the batch's bytes, each batch once, before first_epoch_step. */
+void first_epoch_hash(struct first_epoch *first, const struct slot *slot);
+
+/* A step thread: the batch was stepped.  False: that was the last of the epoch, and not one sample of it
+ * was good. */
+bool first_epoch_step(struct first_epoch *first, const struct slot *slot);
+
+/* After all threads have ended: over the batches in their own order, wherever they were stepped.  False:
+ * not asked for, or the epoch was not over. */
+bool first_epoch_checksum(const struct first_epoch *first, uint64_t *out);
 
 #endif

@@ -1,14 +1,17 @@
-/* The list of bad samples. */
-#include "pipelines/bad_samples.h"
+/* The list of bad samples, and the first epoch's account. */
+#include "pipelines/sample_account.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/hash.h"
 #include "workloads/source/source.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* --- bad samples ------------------------------------------------------------------------------ */
 
 /* Shares beyond which a rate is that of failing: storage either works or it does not, while a folder may
  * well have many files that are no good. */
@@ -122,4 +125,51 @@ void bad_samples_report(
 		measurement_note(m,
 			"slow sample '%s': decoding it had taken %.1f s when the run ended, and all of its batch waited for it",
 			dataset->samples[bad->slow].path, (double)bad->slow_ns / (double)NS_PER_S);
+}
+
+/* --- the first epoch -------------------------------------------------------------------------- */
+
+int first_epoch_open(struct first_epoch *first, uint64_t batches, const struct sample_ops *kind,
+	const struct sample_sizes *sizes, bool verify)
+{
+	*first = (struct first_epoch){.batches = batches, .kind = kind, .sizes = *sizes};
+	if (!verify)
+		return 0;
+	first->hashes = calloc(batches, sizeof *first->hashes);
+	return first->hashes ? 0 : -ENOMEM;
+}
+
+void first_epoch_close(struct first_epoch *first)
+{
+	free(first->hashes);
+	first->hashes = NULL;
+}
+
+void first_epoch_hash(struct first_epoch *first, const struct slot *slot)
+{
+	if (!first->hashes || slot->batch >= first->batches)
+		return;
+	const uint64_t samples =
+		slot->notes ? first->kind->device->hash(slot->notes, slot->data, slot->size)
+			    : hash_bytes(slot->data, slot->size * first->sizes.bytes, slot->size);
+	first->hashes[slot->batch] =
+		hash_bytes(slot->labels, slot->size * first->sizes.label_bytes, samples);
+}
+
+bool first_epoch_step(struct first_epoch *first, const struct slot *slot)
+{
+	if (slot->batch >= first->batches)
+		return true;
+	/* The last one to count must see the good samples of all. */
+	(void)atomic_fetch_add(&first->good, slot->size - slot->bad);
+	const uint64_t stepped = atomic_fetch_add(&first->stepped, 1) + 1;
+	return stepped < first->batches || atomic_load(&first->good) > 0;
+}
+
+bool first_epoch_checksum(const struct first_epoch *first, uint64_t *out)
+{
+	if (!first->hashes || atomic_load(&first->stepped) < first->batches)
+		return false;
+	*out = hash_bytes(first->hashes, first->batches * sizeof *first->hashes, 0);
+	return true;
 }
