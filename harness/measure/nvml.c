@@ -1,6 +1,7 @@
-/* What NVML says: opening it, its codes in words, one quantity at a time, a whole node, and samples over a run in bounded
- * memory with the threads that take them.  Only threads of this file call NVML; whoever started them waits for them so long
- * and no longer, and leaves them what they hold: a call that hangs costs the memory of its watch, never the run. */
+/* What NVML says: opening it, its codes in words, one quantity at a time, a whole node, and samples
+ * over a run in bounded memory.  Only threads of this file call NVML.  Whoever started them waits for a
+ * stated time and then leaves them what they hold: a call that hangs costs the memory of its watch,
+ * never the run. */
 #include "harness/measure/nvml.h"
 
 #include "harness/base/array.h"

@@ -31,7 +31,7 @@
 enum { REAL_DIGITS = 15 };
 static const size_t POINTS_LIMIT_BYTES = (size_t)8 << 30;
 
-/* --- lines other than repetitions, as JSON and back -------------------------------------------- */
+/* --- lines other than repetitions, as JSON and back ------------------------------------------- */
 
 static const struct field product_fields[] = {
 	FIELD(step_product, name, FIELD_TEXT),
@@ -219,7 +219,8 @@ static void ceilings_from_header(struct record *record, const json_t *header)
 	record->has_ceilings = object && ceilings_from_json(&record->ceilings, object, NULL) == 0;
 }
 
-/* Fills name, started, config, config_hash, cores, environment, ceilings, step, grid; the record keeps header. */
+/* Fills name, started, config, config_hash, cores, environment, ceilings, step, grid; the record keeps
+ * header. */
 static int record_header_from_json(struct record *record, json_t *header, struct error *err)
 {
 	record->header = json_incref(header);
