@@ -49,7 +49,7 @@
 
 #include "harness/flow/flow.h"
 #include "harness/measure/state_clock.h"
-#include "harness/measure/timed_lock.h"
+#include "harness/measure/thread_meter.h"
 #include "pipelines/crew.h"
 #include "pipelines/sampler.h"
 #include "workloads/backend/batch.h"

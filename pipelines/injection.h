@@ -6,7 +6,7 @@
 #include "harness/base/error.h"
 #include "harness/config/config.h"
 #include "harness/config/shape.h"
-#include "harness/measure/timed_lock.h"
+#include "harness/measure/thread_meter.h"
 #include "harness/record/measurement.h"
 #include "pipelines/sampler.h"
 

@@ -7,6 +7,7 @@
 #include "harness/base/program.h"
 
 #include <errno.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -620,114 +621,92 @@ uint32_t flame_tree_step(struct flame_tree *tree, uint32_t parent, uint64_t pc)
 
 /* --- from addresses to names ------------------------------------------------------------------ */
 
-/* Frames of the profile while it is built: hashes over its frames and over its names. */
+struct known_name {
+	const char *text; /* the profile's */
+	uint32_t number;
+};
+
+/* Frames below the same one are a list; 0, which is a stage, ends it. */
+struct frame_links {
+	uint32_t first_below, next_beside;
+};
+
+/* The profile while it is built. */
 struct naming {
 	struct flame_profile *out;
 	struct flame_unwinder *unwinder;
-	size_t frame_room, name_room;
-	uint32_t *frame_slots, *name_slots; /* number + 1 */
-	size_t frame_slot_count, name_slot_count;
+	size_t name_room, frame_room, link_room;
+	void *known;               /* names by their text, tsearch(3)'s */
+	struct frame_links *links; /* of each frame */
 	bool failed;
 };
 
-static uint32_t *find_name(const struct naming *n, const char *name)
+static int by_text(const void *a, const void *b)
 {
-	uint64_t hash = 0xCBF29CE484222325ULL;
-	for (const char *c = name; *c; c++)
-		hash = (hash ^ (uint8_t)*c) * 0x100000001B3ULL;
-	const size_t mask = n->name_slot_count - 1;
-	size_t i = mix_hash(hash, 0) & mask;
-	while (n->name_slots[i] && strcmp(n->out->names[n->name_slots[i] - 1], name) != 0)
-		i = (i + 1) & mask;
-	return &n->name_slots[i];
+	return strcmp(((const struct known_name *)a)->text, ((const struct known_name *)b)->text);
 }
 
-static bool grow_names(struct naming *n)
+/* An array with room for one more than count; NULL without memory. */
+static void *with_room(void *array, size_t count, size_t *room, size_t size)
 {
-	const size_t room = n->name_room ? 2 * n->name_room : NAMES_FIRST;
-	uint32_t *const slots = calloc(2 * room, sizeof *slots);
-	char **const names = realloc(n->out->names, room * sizeof *names);
+	if (count < *room)
+		return array;
+	const size_t more = *room ? 2 * *room : NAMES_FIRST;
+	void *larger = realloc(array, more * size);
+	if (larger)
+		*room = more;
+	return larger;
+}
+
+static uint32_t intern_name(struct naming *n, const char *text)
+{
+	const struct known_name key = {.text = text};
+	struct known_name *const *found = tfind(&key, &n->known, by_text);
+	if (found)
+		return (*found)->number;
+	const uint32_t number = (uint32_t)n->out->name_count;
+	char **names = with_room(n->out->names, number, &n->name_room, sizeof *names);
 	if (names)
 		n->out->names = names;
-	if (!slots || !names) {
-		free(slots);
-		return false;
+	struct known_name *name = names ? malloc(sizeof *name) : NULL;
+	char *copy = name ? strdup(text) : NULL;
+	if (copy) {
+		names[n->out->name_count++] = copy;
+		*name = (struct known_name){copy, number};
 	}
-	free(n->name_slots);
-	n->name_slots = slots;
-	n->name_slot_count = 2 * room;
-	n->name_room = room;
-	for (size_t i = 0; i < n->out->name_count; i++)
-		*find_name(n, names[i]) = (uint32_t)i + 1;
-	return true;
-}
-
-static uint32_t intern_name(struct naming *n, const char *name)
-{
-	if ((!n->name_slots || n->out->name_count == n->name_room) && !grow_names(n)) {
+	if (!copy || !tsearch(name, &n->known, by_text)) {
+		free(name);
 		n->failed = true;
-		return 0;
 	}
-	uint32_t *const slot = find_name(n, name);
-	if (*slot)
-		return *slot - 1;
-	char *const copy = strdup(name);
-	if (!copy) {
-		n->failed = true;
-		return 0;
-	}
-	n->out->names[n->out->name_count++] = copy;
-	*slot = (uint32_t)n->out->name_count;
-	return *slot - 1;
+	return number;
 }
 
-static uint32_t *find_profile_frame(const struct naming *n, uint32_t parent, uint32_t name)
-{
-	const size_t mask = n->frame_slot_count - 1;
-	size_t i = mix_hash(name, parent) & mask;
-	for (; n->frame_slots[i]; i = (i + 1) & mask) {
-		const struct flame_frame *frame = &n->out->frames[n->frame_slots[i] - 1];
-		if (frame->parent == parent && frame->name == name)
-			break;
-	}
-	return &n->frame_slots[i];
-}
-
-static bool grow_frames(struct naming *n)
-{
-	const size_t room = n->frame_room ? 2 * n->frame_room : NODES_FIRST;
-	uint32_t *const slots = calloc(2 * room, sizeof *slots);
-	struct flame_frame *const frames = realloc(n->out->frames, room * sizeof *frames);
-	if (frames)
-		n->out->frames = frames;
-	if (!slots || !frames) {
-		free(slots);
-		return false;
-	}
-	free(n->frame_slots);
-	n->frame_slots = slots;
-	n->frame_slot_count = 2 * room;
-	n->frame_room = room;
-	for (size_t i = 0; i < n->out->frame_count; i++)
-		*find_profile_frame(n, frames[i].parent, frames[i].name) = (uint32_t)i + 1;
-	return true;
-}
-
+/* A stage, whose parent is FLAME_ROOT, is there once. */
 static uint32_t frame_below(struct naming *n, uint32_t parent, const char *text)
 {
 	const uint32_t name = intern_name(n, text);
-	if (n->failed ||
-		((!n->frame_slots || n->out->frame_count == n->frame_room) && !grow_frames(n))) {
+	const bool top = parent == FLAME_ROOT;
+	for (uint32_t i = top ? 0 : n->links[parent].first_below; i; i = n->links[i].next_beside)
+		if (n->out->frames[i].name == name)
+			return i;
+	const uint32_t number = (uint32_t)n->out->frame_count;
+	struct flame_frame *frames =
+		with_room(n->out->frames, number, &n->frame_room, sizeof *frames);
+	struct frame_links *links = with_room(n->links, number, &n->link_room, sizeof *links);
+	if (frames)
+		n->out->frames = frames;
+	if (links)
+		n->links = links;
+	if (n->failed || !frames || !links) {
 		n->failed = true;
 		return 0;
 	}
-	uint32_t *const slot = find_profile_frame(n, parent, name);
-	if (*slot)
-		return *slot - 1;
-	n->out->frames[n->out->frame_count++] =
-		(struct flame_frame){.parent = parent, .name = name};
-	*slot = (uint32_t)n->out->frame_count;
-	return *slot - 1;
+	frames[number] = (struct flame_frame){.parent = parent, .name = name};
+	links[number] = (struct frame_links){.next_beside = top ? 0 : links[parent].first_below};
+	if (!top)
+		links[parent].first_below = number;
+	n->out->frame_count++;
+	return number;
 }
 
 /* What starts every thread and every program says nothing: its callees stand below the stage. */
@@ -798,8 +777,8 @@ int flame_tree_name(const struct flame_tree *tree, const char *const *stages,
 {
 	struct naming n = {.out = out, .unwinder = unwinder};
 	const int code = name_all(&n, tree, stages);
-	free(n.frame_slots);
-	free(n.name_slots);
+	free(n.links);
+	tdestroy(n.known, free);
 	if (!code)
 		add_up_frames(out);
 	return code;

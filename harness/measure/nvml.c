@@ -1,6 +1,7 @@
-/* What NVML says: opening it, its codes in words, one quantity at a time, a whole node, and samples over a run in bounded
- * memory with the threads that take them.  Only threads of this file call NVML; whoever started them waits for them so long
- * and no longer, and leaves them what they hold: a call that hangs costs the memory of its watch, never the run. */
+/* What NVML says: opening it, its codes in words, one quantity at a time, a whole node, and samples
+ * over a run in bounded memory.  Only threads of this file call NVML.  Whoever started them waits for a
+ * stated time and then leaves them what they hold: a call that hangs costs the memory of its watch,
+ * never the run. */
 #include "harness/measure/nvml.h"
 
 #include "harness/base/array.h"
@@ -312,7 +313,7 @@ bool nvml_hangs(void)
 }
 
 /* A lock, and a condition of the monotonic clock; false without memory. */
-static bool open_lock(pthread_mutex_t *lock, pthread_cond_t *changed)
+static bool open_nvml_lock(pthread_mutex_t *lock, pthread_cond_t *changed)
 {
 	pthread_condattr_t attributes;
 	if (pthread_mutex_init(lock, NULL) || pthread_condattr_init(&attributes))
@@ -548,7 +549,7 @@ int nvml_node_read(struct nvml_node *out, uint64_t patience_ns, struct error *er
 	if (nvml_hangs())
 		return error_set(err, -ETIMEDOUT, NVML_HANGS);
 	struct inquiry *q = calloc(1, sizeof *q);
-	if (!q || !open_lock(&q->lock, &q->changed)) {
+	if (!q || !open_nvml_lock(&q->lock, &q->changed)) {
 		free(q);
 		return error_set(err, -ENOMEM, "out of memory");
 	}
@@ -875,7 +876,7 @@ static void *run_sampler(void *context)
 static int open_watch(struct nvml_watch **out, const struct nvml_watch_options *o)
 {
 	struct nvml_watch *w = calloc(1, sizeof *w);
-	if (!w || !open_lock(&w->lock, &w->changed)) {
+	if (!w || !open_nvml_lock(&w->lock, &w->changed)) {
 		free(w);
 		return -ENOMEM;
 	}

@@ -13,7 +13,7 @@
  * Once per window the control thread samples all clocks, queues, the kernel's accounting and
  * memory. At the edges of windows, working time is split: on a core and ready to run (schedstat),
  * blocked for I/O (delay accounting, if kernel.task_delayacct is on; not meaningful for a ring, see
- * proc_text.h), and waiting for a lock of ours (timed_lock.h). Locks and cores overlap: a thread
+ * proc_text.h), and waiting for a lock of ours (thread_meter.h). Locks and cores overlap: a thread
  * that waits for a lock may spin on a core. Memory is split into anonymous and file pages, malloc's
  * used and free bytes, and what each stage's threads allocated through our own code
  * (memory_account_add), not inside libraries.

@@ -1,6 +1,7 @@
 /* Meters of threads. */
 #include "harness/measure/thread_meter.h"
 
+#include "harness/base/clock.h"
 #include "harness/base/memory.h"
 #include "harness/measure/proc_text.h"
 #include "harness/measure/timeline.h"
@@ -13,9 +14,46 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- service times by segment ----------------------------------------------------------------- */
+/* --- locks that are timed --------------------------------------------------------------------- */
 
-/* Histograms per segment of time. */
+int timed_lock_open(struct timed_lock *lock, enum timed_lock_kind kind)
+{
+	pthread_mutexattr_t attributes;
+	int code = pthread_mutexattr_init(&attributes);
+	if (code)
+		return -code;
+	(void)pthread_mutexattr_settype(&attributes,
+		kind == TIMED_LOCK_SHORT ? PTHREAD_MUTEX_ADAPTIVE_NP : PTHREAD_MUTEX_NORMAL);
+	code = pthread_mutex_init(&lock->mutex, &attributes);
+	(void)pthread_mutexattr_destroy(&attributes);
+	return -code;
+}
+
+void timed_lock_close(struct timed_lock *lock)
+{
+	(void)pthread_mutex_destroy(&lock->mutex);
+}
+
+void timed_lock_wait(struct timed_lock *lock, struct lock_meter *meter, uint64_t *now_ns)
+{
+	if (!meter) {
+		(void)pthread_mutex_lock(&lock->mutex);
+		return;
+	}
+	const int64_t before = atomic_load_explicit(&meter->wait_ns, memory_order_relaxed) -
+			       (int64_t)clock_now_ns();
+	atomic_store_explicit(&meter->wait_ns, before, memory_order_relaxed);
+	(void)pthread_mutex_lock(&lock->mutex);
+	const uint64_t ended_ns = clock_now_ns();
+	atomic_store_explicit(&meter->wait_ns, before + (int64_t)ended_ns, memory_order_relaxed);
+	atomic_store_explicit(&meter->waits,
+		atomic_load_explicit(&meter->waits, memory_order_relaxed) + 1,
+		memory_order_relaxed);
+	if (*now_ns > 0)
+		*now_ns = ended_ns;
+}
+
+/* --- service times by segment ----------------------------------------------------------------- */
 
 int service_log_open(struct service_log *log, unsigned segments)
 {
@@ -69,8 +107,6 @@ void service_log_merge(const struct service_log *log, uint64_t cut_ns, struct hi
 }
 
 /* --- service times in sequence ---------------------------------------------------------------- */
-
-/* Logs of items, and the trace of a stage from those of its threads. */
 
 uint32_t trace_log_room(unsigned workers)
 {

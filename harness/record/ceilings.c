@@ -196,7 +196,7 @@ int ceilings_from_json(struct ceilings *ceilings, const json_t *object, struct e
 	return code ? code : fields_decode(object, line_fields, COUNT(line_fields), ceilings, err);
 }
 
-/* --- looking into it --------------------------------------------------------------------------- */
+/* --- looking into it -------------------------------------------------------------------------- */
 
 void ceilings_lack(struct ceilings *ceilings, const char *format, ...)
 {

@@ -15,8 +15,8 @@ enum field_kind {
 	FIELD_UINT32,
 	FIELD_BOOLEAN,
 	FIELD_TEXT,
-	FIELD_NAME, /* text; "" is null */
-	FIELD_ALIAS, /* text of a member that has a row of its own, which holds where this is absent */
+	FIELD_NAME,   /* text; "" is null */
+	FIELD_ALIAS,  /* text of a member with a row of its own, which holds where this is absent */
 	FIELD_RANGE,  /* doubles, from low to high: an array, or null where one of them is none */
 	FIELD_REALS,  /* doubles: an array */
 	FIELD_SPARSE, /* counts, uint32_t: [index, count] of each that is not 0 */
@@ -36,7 +36,7 @@ struct field {
 	/* Of structures. */
 	const struct field *fields;
 	size_t field_count;
-	/* Of lists: where the owner has its count (a size_t), and how many entries there is room for. */
+	/* Of lists: where the owner has its count (a size_t), and for how many entries it has room. */
 	size_t count_offset, most;
 };
 
@@ -100,8 +100,9 @@ int fields_encode(json_t *object, const struct field *fields, size_t count, cons
 
 /* Sets one member from what stands for it; NULL: it is missing. */
 int fields_set(const struct field *field, const json_t *value, void *to, struct error *err);
-/* Sets each member that object has; a missing one becomes NAN, 0, false or "", a missing list empty, and a missing
- * structure stays as it is.  -EINVAL when one has another type, with its name.  object NULL: it has none. */
+/* Sets each member that object has.  A missing one becomes NAN, 0, false or "", a missing list empty, and
+ * a missing structure stays as it is.  object NULL: it has none.  -EINVAL when one has another type, with
+ * its name. */
 int fields_decode(const json_t *object, const struct field *fields, size_t count, void *to,
 	struct error *err);
 

@@ -87,7 +87,7 @@ struct stage_measurement {
 	/* Thread-seconds after the cut by the kernel's accounting (schedstat); NAN: not available. */
 	double cpu_seconds, run_queue_seconds;
 	/* Block I/O by the kernel's delay accounting (proc_text.h has its trap).  Locks by our own wrapper
-	 * (timed_lock.h): waited for the exchange's and for the team's, part of it on a core (looking
+	 * (thread_meter.h): waited for the exchange's and for the team's, part of it on a core (looking
 	 * again) or on the run queue; held: the team's, by whoever of the stage had it (the exchange's is
 	 * held for some 100 ns a visit and not timed).  NAN: not available, a note says why. */
 	double io_wait_seconds, lock_wait_seconds, lock_held_seconds;

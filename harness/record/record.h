@@ -21,6 +21,7 @@
 #include "harness/record/measurement.h"
 #include "harness/record/trace.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 
 enum {
@@ -93,8 +94,8 @@ struct record {
 	bool torn;          /* something follows them */
 	bool ended;         /* an end line stands behind the last repetition */
 	bool locked;
-	int lock;              /* of points.jsonl, while it is being written */
-	struct json_t *header; /* owner of the facts' units; NULL when being made */
+	int lock;       /* of points.jsonl, while it is being written */
+	json_t *header; /* owner of the facts' units; NULL when being made */
 };
 
 /* Makes the folder and writes the header line.  -EEXIST: the folder holds a run already. */
@@ -156,6 +157,15 @@ int record_find_runs(const char *root, char ***folders, size_t *count, struct er
 void record_runs_free(char **folders, size_t count);
 /* "results/x/20261122T155620Z: sweep, 12 points x 3 repeats, started 2026-11-22T15:56:20Z on gpu-07"; appended. */
 void record_describe(const struct record *record, struct buffer *out);
+
+/* --- parts of the header line, as JSON -------------------------------------------------------- */
+
+/* {group: {name: value | {"missing": why}}} and {"group.name": unit}. */
+json_t *record_environment_to_json(const struct fact_list *environment);
+json_t *record_units_to_json(const struct fact_list *environment);
+/* units may be NULL. */
+void record_environment_from_json(struct fact_list *list, json_t *root, const json_t *units);
+json_t *record_step_to_json(const struct step_info *step);
 
 /* Results of before 2026-11-24 name the engine and the backend and do not say what these are like.  Here alone is that told by
  * their names. */

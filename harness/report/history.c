@@ -8,7 +8,7 @@
 #include "harness/base/log.h"
 #include "harness/measure/environment.h"
 #include "harness/record/fields.h"
-#include "harness/record/record_json.h"
+#include "harness/record/record.h"
 #include "harness/report/columns.h"
 #include "harness/report/history_filter.h"
 #include "harness/report/part.h"

@@ -3,7 +3,7 @@
 #include "harness/base/clock.h"
 #include "harness/record/config_json.h"
 #include "harness/record/fields.h"
-#include "harness/record/record_json.h"
+#include "harness/record/record.h"
 #include "harness/report/device_report.h"
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/part.h"

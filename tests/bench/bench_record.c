@@ -6,7 +6,6 @@
 #include "harness/base/clock.h"
 #include "harness/measure/proc_text.h"
 #include "harness/measure/thread_meter.h"
-#include "harness/measure/timed_lock.h"
 
 #include <malloc.h>
 #include <stdio.h>

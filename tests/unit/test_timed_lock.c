@@ -8,7 +8,7 @@
 
 #include "tests/measuring.h"
 
-#include "harness/measure/timed_lock.h"
+#include "harness/measure/thread_meter.h"
 
 #include "harness/base/clock.h"
 
