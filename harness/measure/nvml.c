@@ -1,6 +1,6 @@
 /* What NVML says: opening it, its codes in words, one quantity at a time, a whole node, and samples
- * over a run in bounded memory.  Only threads of this file call NVML.  Whoever started them waits for a
- * stated time and then leaves them what they hold: a call that hangs costs the memory of its watch,
+ * over a run in bounded memory.  Only threads of this file call NVML.  Whoever started them waits for
+ * a stated time and then leaves them what they hold: a call that hangs costs the memory of its watch,
  * never the run. */
 #include "harness/measure/nvml.h"
 
@@ -21,8 +21,8 @@
 
 /* --- the library ------------------------------------------------------------------------------ */
 
-/* NVML's functions as far as they are asked, from its public reference: declared here, since the header
- * comes with neither the driver nor every toolkit. */
+/* NVML's functions as far as they are asked, from its public reference: declared here, since the
+ * header comes with neither the driver nor every toolkit. */
 
 /* nvmlDevice_t points to one. */
 typedef struct nvml_handle handle;

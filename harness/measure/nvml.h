@@ -156,8 +156,8 @@ void nvml_watch_fill(
 /* After the stop.  The first device's latest sample before t_ns, as far as it is not too old. */
 void nvml_watch_window(struct nvml_watch *watch, uint64_t t_ns, struct window *window);
 
-/* Whether calls that somebody gave up waiting for have not come back: while there are, nothing new is
- * begun. */
+/* Whether calls that somebody gave up waiting for have not come back: while there are, nothing new
+ * is begun. */
 bool nvml_hangs(void);
 
 void nvml_watch_free(struct nvml_watch *watch); /* NULL is fine */

@@ -36,7 +36,7 @@ struct field {
 	/* Of structures. */
 	const struct field *fields;
 	size_t field_count;
-	/* Of lists: where the owner has its count (a size_t), and for how many entries it has room. */
+	/* Of lists: where the owner has its count (a size_t), and how many entries fit. */
 	size_t count_offset, most;
 };
 
@@ -100,9 +100,9 @@ int fields_encode(json_t *object, const struct field *fields, size_t count, cons
 
 /* Sets one member from what stands for it; NULL: it is missing. */
 int fields_set(const struct field *field, const json_t *value, void *to, struct error *err);
-/* Sets each member that object has.  A missing one becomes NAN, 0, false or "", a missing list empty, and
- * a missing structure stays as it is.  object NULL: it has none.  -EINVAL when one has another type, with
- * its name. */
+/* Sets each member that object has.  A missing one becomes NAN, 0, false or "", a missing list empty,
+ * and a missing structure stays as it is.  object NULL: it has none.  -EINVAL when one has another
+ * type, with its name. */
 int fields_decode(const json_t *object, const struct field *fields, size_t count, void *to,
 	struct error *err);
 

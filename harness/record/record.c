@@ -219,8 +219,8 @@ static void ceilings_from_header(struct record *record, const json_t *header)
 	record->has_ceilings = object && ceilings_from_json(&record->ceilings, object, NULL) == 0;
 }
 
-/* Fills name, started, config, config_hash, cores, environment, ceilings, step, grid; the record keeps
- * header. */
+/* Fills name, started, config, config_hash, cores, environment, ceilings, step, grid; the record
+ * keeps header. */
 static int record_header_from_json(struct record *record, json_t *header, struct error *err)
 {
 	record->header = json_incref(header);
