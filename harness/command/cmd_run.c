@@ -3,6 +3,7 @@
 #include "harness/command/command.h"
 #include "harness/command/run_plan.h"
 #include "harness/command/session.h"
+#include "harness/report/layout.h"
 #include "harness/report/report.h"
 #include "harness/report/table.h"
 
@@ -110,8 +111,12 @@ static int check_print(
 		return command_print_json(invocation, plan_to_json(plan), err);
 	const size_t repeats = (size_t)config_integer(&plan->config, KEY_MEASURE_REPEATS);
 	const struct style style = command_style(invocation);
+	struct buffer lines = {0};
 	struct buffer text = {0};
-	plan_describe(plan, plan->grid.points * repeats, &text);
+	plan_describe(plan, plan->grid.points * repeats, &lines);
+	text.failed = lines.failed;
+	layout_lines(&style, lines.data ? lines.data : "", &text);
+	buffer_release(&lines);
 	check_add_points(plan, &style, &text);
 	return command_print(&text, err);
 }

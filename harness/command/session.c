@@ -12,6 +12,7 @@
 #include "harness/command/resume.h"
 #include "harness/report/flame_report.h"
 #include "harness/report/html/report_page.h"
+#include "harness/report/layout.h"
 #include "harness/report/report.h"
 #include "harness/report/style.h"
 #include "harness/report/timeline_report.h"
@@ -23,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Repetitions that a diagnosis may come to, as times of those that are set. */
 enum { SESSION_REPEATS_TIMES = 4, REASON_BYTES = 80 };
@@ -575,9 +577,13 @@ static void tell_plan(const struct session *session)
 		buffer_format(&text, "  again    %zu repetition%s that failed\n", failed,
 			failed == 1 ? "" : "s");
 	buffer_text(&text, "\n");
-	if (!text.failed)
-		log_lines(text.data);
+	const struct style style = style_for(STDERR_FILENO, false);
+	struct buffer lines = {.failed = text.failed};
+	layout_lines(&style, text.data ? text.data : "", &lines);
+	if (!lines.failed)
+		log_lines(lines.data);
 	buffer_release(&text);
+	buffer_release(&lines);
 }
 
 static int session_prepare(struct session *session, bool one_point, struct error *err)

@@ -1,5 +1,8 @@
-/* The two shapes of lines that reports are made of beside tables. */
+/* The shapes of lines that reports are made of beside tables. */
 #include "harness/report/layout.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 void layout_heading(const struct style *style, const char *text, struct buffer *out)
 {
@@ -24,4 +27,24 @@ void layout_labelled_buffer(const struct style *style, enum ink ink, const char 
 		layout_labelled(style, ink, label, text->data, out);
 	out->failed = out->failed || text->failed;
 	buffer_release(text);
+}
+
+void layout_lines(const struct style *style, const char *lines, struct buffer *out)
+{
+	enum { LABEL_ENDS = LAYOUT_INDENT + LAYOUT_LABEL };
+	while (*lines) {
+		const size_t bytes = strcspn(lines, "\n");
+		char *line = strndup(lines, bytes);
+		out->failed = out->failed || !line;
+		if (!line)
+			return;
+		/* A title is as long as it is, a label is padded. */
+		const char *gap = strstr(line, "  ");
+		size_t label = line[0] == ' ' ? LABEL_ENDS : gap ? (size_t)(gap - line) + 2 : 0;
+		label = label < bytes ? label : 0;
+		buffer_format(out, "%.*s", (int)label, line);
+		style_wrap(style, line + label, LABEL_ENDS, (int)label, out);
+		free(line);
+		lines += bytes + (lines[bytes] == '\n');
+	}
 }

@@ -18,4 +18,7 @@ void layout_labelled(const struct style *style, enum ink ink, const char *label,
 void layout_labelled_buffer(const struct style *style, enum ink ink, const char *label,
 	struct buffer *text, struct buffer *out);
 
+/* Lines that have their labels already, wrapped. */
+void layout_lines(const struct style *style, const char *lines, struct buffer *out);
+
 #endif

@@ -18,8 +18,8 @@ expect 0 "$MLBENCH" check tiny.ini $cuda --set sweep.step.graph=off,on
 prints "cuda: test double (CPU), mlp in bf16 (first point; swept)"
 # What is published of a device of this name stands beside it.
 MLBENCH_DOUBLE_NAME="NVIDIA H100 80GB HBM3" expect 0 "$MLBENCH" check "$ROOT/configs/imagenet_like.ini" --set dataset.path=none
-prints "step: cuda: test double NVIDIA H100 80GB HBM3, resnet50 in bf16"
-prints "reference: published h100, resnet50: 224 ms per batch of 400, 1786 samples/s (not measured here)"
+reads "step: cuda: test double NVIDIA H100 80GB HBM3, resnet50 in bf16"
+reads "reference: published h100, resnet50: 224 ms per batch of 400, 1786 samples/s (not measured here)"
 MLBENCH_DOUBLE_NAME="NVIDIA H100 80GB HBM3 MIG 1g.10gb" expect 0 "$MLBENCH" check "$ROOT/configs/imagenet_like.ini" --set dataset.path=none
 ! grep -q reference: out || fail "a part of a device is compared with the whole"
 # Every configuration that is not about emulation runs here.

@@ -40,7 +40,7 @@ case "$MLBENCH" in
 	expect 0 "$MLBENCH" gen tiny.ini $large
 	bounded alone $short $large --set measure.limits=on --set decode.workers=1 --set batch.size=2
 	expect 0 "$MLBENCH" check tiny.ini $large --set measure.limits=on
-	prints "where a stage runs alone, from memory"
+	reads "where a stage runs alone, from memory"
 	export MLBENCH_CUDA_PLUGIN=$(dirname "$MLBENCH")/double/libmlbench-cuda.so
 	if [ -e "$MLBENCH_CUDA_PLUGIN" ]; then
 		bounded beside $short $ONE
@@ -66,8 +66,8 @@ seconds 21 21.5 --set measure.duration=8s --set step.time=10s --set step.devices
 seconds 41 42 --set measure.duration=20s --set step.time=1s --set inject.step_factor=10
 [ "$(json 'd["short"]')" = 1 ] || fail "a duration that is too short"
 expect 0 "$MLBENCH" check tiny.ini $ONE --set measure.duration=8s --set step.time=10s
-prints "measure.duration of 8 s is enough for only 0.8 of the 3 batches that a measurement needs, at 10 s per batch"
-prints "and even then measures too few; measure.duration=40s is enough"
+reads "measure.duration of 8 s is enough for only 0.8 of the 3 batches that a measurement needs, at 10 s per batch"
+reads "and even then measures too few; measure.duration=40s is enough"
 expect 0 "$MLBENCH" check tiny.ini --set measure.duration=8s --set measure.limits=off --set step.time=0ns --set batch.size=8
 ! grep -q '^  short' out || fail "nothing is short"
 
@@ -80,12 +80,12 @@ says "dataset.recipe=none (in short: --data DIR)"
 expect 2 "$MLBENCH" run tiny.ini $ONE --set dataset.path=own
 says "--data DIR"
 expect 0 "$MLBENCH" check tiny.ini --data own
-prints "96 samples (no more than dataset.samples), "
-prints "in own"
+reads "96 samples (no more than dataset.samples), "
+reads "in own"
 expect 0 "$MLBENCH" check tiny.ini --data own --set dataset.samples=0
-prints "192 samples, "
+reads "192 samples, "
 expect 0 "$MLBENCH" check tiny.ini --set dataset.path=own/a --data own
-prints "in own/a"
+reads "in own/a"
 expect_measured "$MLBENCH" run tiny.ini $ONE $short --data own --json --out with_own
 [ "$(json 'd["config"]["dataset"]["path"], d["config"]["dataset"]["recipe"]')" = "('own', 'none')" ] || fail "another data set"
 expect 2 "$MLBENCH" sweep tiny.ini --data nowhere

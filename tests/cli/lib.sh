@@ -52,6 +52,11 @@ prints() {
 	grep -qF -- "$1" out || fail "stdout does not say '$1'"
 }
 
+# reads TEXT: so does it, however its lines are broken.
+reads() {
+	tr -s ' \n' ' ' <out | grep -qF -- "$1" || fail "stdout does not read '$1'"
+}
+
 # The document on stdout is one valid JSON value, with this schema.
 is_json() {
 	python3 - "$1" <<'PY' || fail "stdout is no JSON document of schema $1"
