@@ -476,15 +476,22 @@ static const double IMBALANCE_PROVEN = 1.2;  /* the same where replay gains from
 static const double IMBALANCE_GAIN = 0.05;   /* ... by so much */
 static const double IMBALANCE_DOUBTLESS = 2; /* times */
 
+static bool decode_lock_is_full(const struct stage_summary *stage)
+{
+	return stage->lock_busy >= LOCK_BUSY_BOUND && stage->workers > 1;
+}
+
 /* With batch.order = in-order, the batch of a slow worker is waited for while later ones are
- * complete. */
+ * complete. A lock that is held all the time makes workers slow, too: it is not fair, and one of
+ * them may wait for it far longer than the others. */
 static bool decode_imbalance(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	const struct trace_set set = cause_traces(base, stage->name);
 	const struct trace_workers slowest = trace_workers_of(&set);
 	const bool gains = base->findings && base->findings->even >= IMBALANCE_GAIN;
-	if (!(slowest.ratio >= (gains ? IMBALANCE_PROVEN : IMBALANCE_RATIO)))
+	if (!(slowest.ratio >= (gains ? IMBALANCE_PROVEN : IMBALANCE_RATIO)) ||
+		(decode_lock_is_full(stage) && stage->lock_wait >= LOCK_WAIT_BOUND))
 		return false;
 	char slow[UNITS_BYTES];
 	char others[UNITS_BYTES];
@@ -505,7 +512,7 @@ static bool decode_lock(
 	(void)base;
 	const bool waits =
 		stage->lock_wait >= LOCK_WAIT_BOUND && stage->lock_wait >= stage->run_queue;
-	const bool held = stage->lock_busy >= LOCK_BUSY_BOUND && stage->workers > 1;
+	const bool held = decode_lock_is_full(stage);
 	if (!waits && !held)
 		return false;
 	const double certainty =

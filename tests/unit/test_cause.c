@@ -238,6 +238,14 @@ static void a_slow_worker_comes_first(void **state)
 		items.item[i].service_ns = i % 2 ? 1.6e6F : 4e6F;
 	}
 	assert_string_equal(with_traces(&m, "decode", &items, 1).resource, "imbalance");
+	/* A lock that is not fair makes a worker slow, too, where it is held all the time. */
+	const double working = m.stages[1].seconds[THREAD_WORKING];
+	m.stages[1].lock_wait_seconds = 0.8 * working;
+	m.stages[1].lock_held_seconds = 0.96 * m.measured_seconds;
+	assert_string_equal(with_traces(&m, "decode", &items, 1).resource, "lock");
+	m.stages[1].lock_held_seconds = 0.5 * m.measured_seconds;
+	assert_string_equal(with_traces(&m, "decode", &items, 1).resource, "imbalance");
+	m.stages[1].lock_wait_seconds = m.stages[1].lock_held_seconds = 0;
 	for (size_t i = 0; i < ITEMS; i++)
 		items.item[i].service_ns = (float)lognormal(&items.rng, 1.6e6, 0.8);
 	assert_string_equal(with_traces(&m, "decode", &items, 1).resource, "cpu");
