@@ -4,6 +4,7 @@
 #include "harness/base/clock.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 enum {
@@ -277,12 +278,17 @@ static struct seat *exchange_settle(struct exchange *x, int calls, uint64_t now_
 	return wake;
 }
 
+static void exchange_wake(struct seat *wake)
+{
+	while (wake)
+		parker_wake(&seat_pop(&wake)->parker);
+}
+
 static void exchange_unlock(struct exchange *x, int calls, uint64_t now_ns)
 {
 	struct seat *wake = exchange_settle(x, calls, now_ns);
 	(void)pthread_mutex_unlock(&x->lock.mutex);
-	while (wake)
-		parker_wake(&seat_pop(&wake)->parker);
+	exchange_wake(wake);
 }
 
 /* With tiny samples and a core for each, the next piece of work comes sooner than a sleep would end. */
@@ -438,8 +444,7 @@ void exchange_set_depth(struct exchange *x, uint32_t depth, uint64_t now_ns)
 	struct seat *paused = x->paused_readers;
 	x->paused_readers = NULL;
 	exchange_unlock(x, CALLS, now_ns);
-	while (paused)
-		parker_wake(&seat_pop(&paused)->parker);
+	exchange_wake(paused);
 }
 
 void exchange_keep_depth(struct exchange *x)
@@ -529,6 +534,14 @@ static void exchange_park(struct exchange *x, struct seat *seat, uint64_t *now_n
 		x->flow.workers_woken--;
 }
 
+/* What an item costs without the waking of others.  Else workers that wake each other would seem to have
+ * long work, take one item at a time, and therefore wake each other for every item. */
+static double exchange_cost_of_item(const struct seat *seat, uint64_t service_ns, size_t items)
+{
+	const double waking_ns = items > 0 ? (double)seat->waking_ns / (double)items : 0;
+	return fmax((double)service_ns - waking_ns, 0);
+}
+
 size_t exchange_decode(struct exchange *x, struct seat *seat, struct blob **items, size_t n_done,
 	uint64_t service_ns, uint64_t *now_ns)
 {
@@ -536,7 +549,7 @@ size_t exchange_decode(struct exchange *x, struct seat *seat, struct blob **item
 	timed_lock_enter(&x->lock, seat->lock, now_ns);
 	exchange_give_back(x, items, n_done);
 	if (service_ns > 0)
-		flow_learn(&x->flow, (double)service_ns);
+		flow_learn(&x->flow, exchange_cost_of_item(seat, service_ns, n_done));
 	while (!exchange_stopping(x)) {
 		n = exchange_take_ready(x, items);
 		if (n > 0 || flow_all_handed(&x->flow))
@@ -544,9 +557,13 @@ size_t exchange_decode(struct exchange *x, struct seat *seat, struct blob **item
 		exchange_park(x, seat, now_ns);
 	}
 	seat_enter_state(seat, n > 0 ? THREAD_WORKING : THREAD_STARVED, *now_ns);
+	struct seat *wake = exchange_settle(x, CALLS, *now_ns);
+	(void)pthread_mutex_unlock(&x->lock.mutex);
 	/* Waking others is part of the time that its samples take: the state clock counts it as work, and
 	 * rate x service time must agree with that clock. */
-	exchange_unlock(x, CALLS, *now_ns);
+	const bool wakes = wake != NULL;
+	exchange_wake(wake);
+	seat->waking_ns = wakes && *now_ns > 0 ? clock_now_ns() - *now_ns : 0;
 	return n;
 }
 

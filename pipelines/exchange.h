@@ -123,6 +123,7 @@ struct seat {
 	struct lock_meter *lock;   /* NULL: waits for the exchange's lock are not counted */
 	struct seat *next;         /* in a list of sleepers */
 	unsigned reader;           /* of the readers, this one */
+	uint64_t waking_ns;        /* of a worker: how long its last visit woke others */
 	bool is_short; /* of a reader that came last: it got fewer files than it may have in flight */
 };
 

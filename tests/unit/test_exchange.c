@@ -464,7 +464,9 @@ static void *crowd_work(void *context)
 	size_t n = 0;
 	state_clock_start(&clock, THREAD_STARVED, now);
 	seat.clock = &clock;
-	while ((n = exchange_decode(&c->exchange, &seat, items, n, 10 * FLOW_CHUNK_NS, &now)) > 0) {
+	/* A sample's time has the waking of others in it. */
+	while ((n = exchange_decode(&c->exchange, &seat, items, n,
+			10 * FLOW_CHUNK_NS + seat.waking_ns, &now)) > 0) {
 		enum thread_state is;
 		const uint64_t since = state_clock_look(&clock, &is);
 		if (is != THREAD_WORKING || (since != turned && since < now))
@@ -592,9 +594,59 @@ static void a_steps_end_wakes_one_worker_however_many_sleep(void **state)
 		assert_int_equal(woken_at_the_end_of_a_step(sleepers), 1);
 }
 
+/* A worker that woke others on its last visit has not become slow by that: it goes on to take as many. */
+static void waking_others_is_no_cost_of_an_item(void **state)
+{
+	(void)state;
+	static uint8_t bytes[2];
+	static uint32_t labels[2];
+	static atomic_bool stopping;
+	static struct exchange x;
+	const struct exchange_options options = {
+		.sampler = {.seed = 1, .count = 16, .batch_size = 1},
+		.blobs = 2,
+		.slots = 2,
+		.prefetch_depth = 1,
+		.slot_memory = bytes,
+		.label_memory = (uint8_t *)labels,
+		.label_bytes = sizeof *labels,
+		.slot_samples = 1,
+		.slot_bytes = 1,
+		.in_order = true,
+		.workers = 2,
+		.readers = 1,
+		.read_depth = 2,
+		.stopping = &stopping,
+	};
+	struct seat reader = {0};
+	struct seat worker = {0};
+	struct seat sleeper = {0};
+	struct blob *blobs[2];
+	struct blob *items[FLOW_CHUNK_MAX];
+	uint64_t now = 0;
+	assert_int_equal(exchange_open(&x, &options), 0);
+	atomic_store(&stopping, false);
+	assert_int_equal(exchange_read(&x, &reader, NULL, 0, blobs, 2, 0, &now), 2);
+	atomic_store(&stopping, true);
+	(void)exchange_read(&x, &reader, blobs, 2, blobs, 0, 0, &now);
+	atomic_store(&stopping, false);
+	x.idle_workers = &sleeper;
+	x.flow.workers_idle = 1;
+	now = clock_now_ns() - FLOW_CHUNK_NS;
+	const size_t n = exchange_decode(&x, &worker, items, 0, 0, &now);
+	assert_int_equal(n, 1);
+	assert_int_equal(atomic_load(&sleeper.parker.token), 1);
+	assert_true(worker.waking_ns >= FLOW_CHUNK_NS);
+	atomic_store(&stopping, true);
+	(void)exchange_decode(&x, &worker, items, n, worker.waking_ns + FLOW_CHUNK_NS / 8, &now);
+	assert_true(x.flow.chunk > 1);
+	exchange_close(&x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(waking_others_is_no_cost_of_an_item),
 		cmocka_unit_test(every_ticket_comes_out_once),
 		cmocka_unit_test(a_sleeper_is_told_apart_while_it_sleeps),
 		cmocka_unit_test(a_crowd_is_woken_by_one_another),
