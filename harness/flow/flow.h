@@ -187,10 +187,10 @@ static inline uint64_t flow_lowest(struct flow *f)
 	return f->lowest;
 }
 
-/* Hands the lowest ready file to a worker: its item.  Some are ready. */
+/* Hands the lowest ready file to a worker: its item.  flow_lack has just said that nothing lacks. */
 static inline uint32_t flow_hand(struct flow *f)
 {
-	const uint64_t ticket = flow_lowest(f);
+	const uint64_t ticket = f->lowest;
 	const uint64_t bit = flow_bit(ticket);
 	*flow_word(f, f->ready, ticket) &= ~bit;
 	*flow_word(f, f->held, ticket) &= ~bit;
