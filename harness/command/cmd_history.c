@@ -88,7 +88,7 @@ static int history_print_json(
 }
 
 static int print_report(const struct invocation *invocation, const struct request *request,
-	const struct history_report *report, json_t *document, struct error *err)
+	json_t *document, struct error *err)
 {
 	const char *out = invocation->options.values[OPTION_OUT];
 	struct style style = command_style(invocation);
@@ -98,11 +98,11 @@ static int print_report(const struct invocation *invocation, const struct reques
 		return history_print_json(invocation, document, err);
 	style.colour = style.colour && !out;
 	if (request->format == FORMAT_HTML)
-		code = history_page(report, document, &text, err);
+		code = history_page(document, &text, err);
 	else if (request->format == FORMAT_CSV)
-		history_csv(report, document, &text);
+		history_csv(document, &text);
 	else
-		history_text(report, document, &style, &text);
+		history_text(document, &style, &text);
 	const int status = code ? command_status(code)
 				: product_write(out, file_names[request->format], &text, err);
 	buffer_release(&text);
@@ -130,7 +130,7 @@ static int report_on(const struct invocation *invocation, const struct request *
 	const int status =
 		code || !document
 			? command_status(code ? code : error_set(err, -ENOMEM, "out of memory"))
-			: print_report(invocation, request, &report, document, err);
+			: print_report(invocation, request, document, err);
 	json_decref(document);
 	buffer_release(&conditions);
 	history_plot_release(&plot);

@@ -51,11 +51,16 @@ void history_verdict_words(const struct table_column *column, const json_t *row,
 			column_text(row, "verdict.resource"));
 }
 
+static const char *node_of(const json_t *row)
+{
+	const char *host = column_text(row, "host");
+	return *host ? host : column_text(row, "cpu");
+}
+
 void history_node_words(const struct table_column *column, const json_t *row, struct buffer *out)
 {
 	(void)column;
-	const char *host = column_text(row, "host");
-	buffer_text(out, *host ? host : column_text(row, "cpu"));
+	buffer_text(out, node_of(row));
 }
 
 /* At most so many characters, none that controls. */
@@ -164,15 +169,18 @@ static enum ink ink_of_verdict(const struct table_column *column, const json_t *
 	return json_is_string(column_value(row, "problem")) ? INK_BAD : INK_PLAIN;
 }
 
-/* A metric that is no column anyway; NULL: none. */
-static const struct history_metric *extra_metric(const struct history_plot *plot)
+/* The metric of the plot; false: none was asked for. */
+static bool plotted_metric(const json_t *document, struct history_metric *metric)
 {
-	return plot && strcmp(plot->metric.name, "throughput") != 0 ? &plot->metric : NULL;
+	struct error unused = {0};
+	const char *name = column_text(document, "plot.metric");
+	return *name && history_metric_find(name, metric, &unused) == 0;
 }
 
-static const char *node_of_row(const struct history_row *row)
+/* It has columns anyway. */
+static bool is_throughput(const struct history_metric *metric)
 {
-	return row->host ? row->host : row->cpu ? row->cpu : "";
+	return strcmp(metric->name, "throughput") == 0;
 }
 
 /* What the columns depend on. */
@@ -180,18 +188,17 @@ struct listed {
 	bool emulated, swept, many_nodes;
 };
 
-static struct listed listed_of(const struct history *history)
+static struct listed listed_of(const json_t *results)
 {
 	struct listed listed = {0};
-	const struct history_row *first = NULL;
-	for (size_t i = 0; i < history->count; i++) {
-		const struct history_row *row = &history->rows[i];
-		if (!row->best)
-			continue;
-		first = first ? first : row;
-		listed.emulated |= row->emulated;
-		listed.swept |= row->settings && *row->settings;
-		listed.many_nodes |= strcmp(node_of_row(first), node_of_row(row)) != 0;
+	const json_t *first = json_array_get(results, 0);
+	size_t i;
+	const json_t *row;
+	json_array_foreach(results, i, row)
+	{
+		listed.emulated |= json_is_true(column_value(row, "emulated"));
+		listed.swept |= *column_text(row, "settings") != '\0';
+		listed.many_nodes |= strcmp(node_of(first), node_of(row)) != 0;
 	}
 	return listed;
 }
@@ -206,11 +213,11 @@ static struct listed listed_of(const struct history *history)
 #define VERDICT_CELL .left = true, .text_of = history_verdict_cell, .ink_of = ink_of_verdict
 #define STATUS_CELL .left = true, .path = "status", .ink_of = ink_of_status
 
-static void history_render_list(const struct history_report *report, const json_t *results,
-	const struct style *style, struct buffer *out)
+/* metric: a column more; NULL: none. */
+static void history_render_list(const json_t *results, const struct history_metric *metric,
+	bool unreadable, const struct style *style, struct buffer *out)
 {
-	const struct listed listed = listed_of(report->history);
-	const struct history_metric *metric = extra_metric(report->plot);
+	const struct listed listed = listed_of(results);
 	const char *wide = style->utf8 ? "±95 %" : "+-95 %";
 	const char *swept = listed.swept ? "at" : NULL; /* without a head: in no table */
 	const struct table_column columns[] = {
@@ -224,7 +231,7 @@ static void history_render_list(const struct history_report *report, const json_
 		{.head = metric ? metric->name : NULL, METRIC_CELL(metric)},
 		DIM_COLUMN(swept, "settings", history_path_cell, SETTINGS_COLUMNS, 4),
 		{.head = "status", .keep = 1, STATUS_CELL},
-		{.head = "bottleneck", .wraps = report->history->unreadable > 0, VERDICT_CELL},
+		{.head = "bottleneck", .wraps = unreadable, VERDICT_CELL},
 	};
 	const size_t count = sizeof columns / sizeof *columns;
 	struct table table;
@@ -262,21 +269,17 @@ static int canvas_row_of(const struct canvas *canvas, double value)
 	return (int)lround((1 - share) * (ROWS - 1));
 }
 
-static bool has_interval(const struct history_row *row, const struct history_metric *metric)
+static void find_range(const json_t *values, struct canvas *canvas)
 {
-	return metric->has_interval && isfinite(row->low) && isfinite(row->high);
-}
-
-static void find_range(const struct history_series *series, const struct history_metric *metric,
-	struct canvas *canvas)
-{
+	size_t i;
+	const json_t *value;
 	canvas->low = INFINITY;
 	canvas->high = -INFINITY;
-	for (size_t i = 0; i < series->count; i++) {
-		const struct history_row *row = series->rows[i];
-		const bool wide = has_interval(row, metric);
-		canvas->low = fmin(canvas->low, wide ? row->low : row->value);
-		canvas->high = fmax(canvas->high, wide ? row->high : row->value);
+	json_array_foreach(values, i, value)
+	{ /* fmin and fmax: without what is not known */
+		const double here = column_number(value, "value");
+		canvas->low = fmin(canvas->low, fmin(here, column_number(value, "low")));
+		canvas->high = fmax(canvas->high, fmax(here, column_number(value, "high")));
 	}
 	const double least = fmax(fabs(canvas->high) * 0.02, 1e-9);
 	if (canvas->high - canvas->low < least) {
@@ -286,42 +289,54 @@ static void find_range(const struct history_series *series, const struct history
 }
 
 /* Columns between two values, so that few values are no heap at the left. */
-static int column_of(const struct canvas *canvas, const struct history_series *series, size_t i)
+static int column_of(const struct canvas *canvas, size_t count, size_t i)
 {
-	const size_t count = series->count;
 	const size_t room = (size_t)canvas->columns;
 	if (count * STEP_MAX <= room)
 		return (int)(i * STEP_MAX + STEP_MAX / 2);
 	return (int)(i * (room - 1) / (count > 1 ? count - 1 : 1));
 }
 
-static void history_plot_draw(const struct history_series *series,
-	const struct history_metric *metric, struct canvas *canvas)
+static void history_plot_draw_value(
+	struct canvas *canvas, const json_t *value, int column, int next)
 {
-	for (size_t i = 0; i < series->count; i++) {
-		const struct history_row *row = series->rows[i];
-		const int column = column_of(canvas, series, i);
-		const int next =
-			i + 1 < series->count ? column_of(canvas, series, i + 1) : column + 1;
-		const int level = canvas_row_of(canvas, history_series_level(series, i));
-		for (int c = column; c < next; c++)
-			history_plot_put(canvas, level, c, CELL_LEVEL);
-		if (has_interval(row, metric))
-			for (int r = canvas_row_of(canvas, row->high);
-				r <= canvas_row_of(canvas, row->low); r++)
-				history_plot_put(canvas, r, column, CELL_BAR);
-		history_plot_put(canvas, canvas_row_of(canvas, row->value), column, CELL_VALUE);
+	const double low = column_number(value, "low");
+	const double high = column_number(value, "high");
+	const int level = canvas_row_of(canvas, column_number(value, "level"));
+	for (int c = column; c < next; c++)
+		history_plot_put(canvas, level, c, CELL_LEVEL);
+	if (isfinite(low) && isfinite(high))
+		for (int r = canvas_row_of(canvas, high); r <= canvas_row_of(canvas, low); r++)
+			history_plot_put(canvas, r, column, CELL_BAR);
+	history_plot_put(
+		canvas, canvas_row_of(canvas, column_number(value, "value")), column, CELL_VALUE);
+}
+
+static void history_plot_draw_change(struct canvas *canvas, int before, int after)
+{
+	const int column = after - before > 1 ? (before + after + 1) / 2 : after;
+	for (int r = 0; r < ROWS; r++) {
+		if (canvas->cells[r][column] == CELL_LEVEL)
+			canvas->cells[r][column] = CELL_EMPTY;
+		history_plot_put(canvas, r, column, CELL_CHANGE);
 	}
-	for (size_t c = 0; c < series->change_count; c++) {
-		const int before = column_of(canvas, series, series->changes[c].at - 1);
-		const int after = column_of(canvas, series, series->changes[c].at);
-		const int column = after - before > 1 ? (before + after + 1) / 2 : after;
-		for (int r = 0; r < ROWS; r++) {
-			if (canvas->cells[r][column] == CELL_LEVEL)
-				canvas->cells[r][column] = CELL_EMPTY;
-			history_plot_put(canvas, r, column, CELL_CHANGE);
-		}
+}
+
+static void history_plot_draw(struct canvas *canvas, const json_t *values)
+{
+	const size_t count = json_array_size(values);
+	size_t i;
+	const json_t *value;
+	json_array_foreach(values, i, value)
+	{
+		const int column = column_of(canvas, count, i);
+		const int next = i + 1 < count ? column_of(canvas, count, i + 1) : column + 1;
+		history_plot_draw_value(canvas, value, column, next);
 	}
+	json_array_foreach(
+		values, i, value) if (i > 0 && json_is_string(column_value(value, "change")))
+		history_plot_draw_change(
+			canvas, column_of(canvas, count, i - 1), column_of(canvas, count, i));
 }
 
 static void history_plot_add_cell(const struct style *style, enum cell cell, struct buffer *out)
@@ -367,154 +382,159 @@ static void render_row(const struct canvas *canvas, const struct history_metric 
 }
 
 /* The day of the first result and of the last one, below the axis. */
-static void render_days(const struct history_series *series, const struct canvas *canvas,
+static void render_days(const struct canvas *canvas, const json_t *values,
 	const struct style *style, struct buffer *out)
 {
-	char first[CLOCK_UTC_BYTES];
-	char last[CLOCK_UTC_BYTES];
-	clock_format_utc(series->rows[0]->started, first);
-	clock_format_utc(series->rows[series->count - 1]->started, last);
-	first[DAY_BYTES] = last[DAY_BYTES] = '\0';
-	const int end = column_of(canvas, series, series->count - 1) + 1;
-	const int gap = end - 2 * DAY_BYTES;
+	const size_t count = json_array_size(values);
+	const char *first = column_text(json_array_get(values, 0), "started");
+	const char *last = column_text(json_array_get(values, count - 1), "started");
+	const int gap = column_of(canvas, count, count - 1) + 1 - 2 * DAY_BYTES;
 	buffer_repeat(out, " ", LAYOUT_INDENT + AXIS_COLUMNS + 2);
-	buffer_format(out, "%s%s", style_ink(style, INK_DIM), first);
-	if (strcmp(first, last) != 0) {
+	buffer_format(out, "%s%.*s", style_ink(style, INK_DIM), DAY_BYTES, first);
+	if (strncmp(first, last, DAY_BYTES) != 0) {
 		buffer_repeat(out, " ", gap > 1 ? gap : 1);
-		buffer_text(out, last);
+		buffer_format(out, "%.*s", DAY_BYTES, last);
 	}
 	buffer_format(out, "%s\n", style_end(style));
 }
 
-static void history_plot_render(const struct history_series *series,
-	const struct history_metric *metric, const struct style *style, struct buffer *out)
+static void history_plot_render(const json_t *values, const struct history_metric *metric,
+	const struct style *style, struct buffer *out)
 {
 	struct canvas canvas = {.columns = style->width - LAYOUT_INDENT - AXIS_COLUMNS - 2};
-	find_range(series, metric, &canvas);
-	history_plot_draw(series, metric, &canvas);
+	find_range(values, &canvas);
+	history_plot_draw(&canvas, values);
 	for (int row = 0; row < ROWS; row++)
 		render_row(&canvas, metric, row, style, out);
-	render_days(series, &canvas, style, out);
+	render_days(&canvas, values, style, out);
 }
 
 /* --- on a terminal ---------------------------------------------------------------------------- */
 
-void history_change_words(const struct history_series *series, size_t change,
-	const struct history_metric *metric, struct buffer *out)
+void history_change_words(const json_t *series, size_t change, const struct history_metric *metric,
+	struct buffer *out)
 {
-	const struct level_change *c = &series->changes[change];
+	const json_t *c = json_array_get(json_object_get(series, "changes"), change);
+	const json_t *value =
+		json_array_get(json_object_get(series, "values"), (size_t)column_number(c, "at"));
+	const double p = column_number(c, "p");
+	const char *facts = column_text(c, "changed_facts");
 	char before[HISTORY_NUMBER_BYTES];
 	char after[HISTORY_NUMBER_BYTES];
-	char size[HISTORY_NUMBER_BYTES];
-	char when[CLOCK_UTC_BYTES];
-	struct buffer facts = {0};
-	clock_format_utc(series->rows[c->at]->started, when);
-	buffer_format(out, "from %s on: %s -> %s (%s), p %s %.3g", when,
-		history_unit_format(metric->unit, c->before, before),
-		history_unit_format(metric->unit, c->after, after),
-		history_change_size(series, change, size), c->p <= LEVEL_P_LEAST ? "<=" : "=",
-		c->p);
-	history_change_facts(series, change, &facts);
-	buffer_format(
-		out, "%s%s", facts.data ? "; also changed: " : "", facts.data ? facts.data : "");
-	buffer_release(&facts);
+	buffer_format(out, "from %s on: %s -> %s (%s), p %s %.3g", column_text(c, "started"),
+		history_unit_format(metric->unit, column_number(c, "before"), before),
+		history_unit_format(metric->unit, column_number(c, "after"), after),
+		column_text(value, "change"), p <= LEVEL_P_LEAST ? "<=" : "=", p);
+	buffer_format(out, "%s%s", *facts ? "; also changed: " : "", facts);
 }
 
-static void history_add_change(const struct history_series *series, size_t change,
-	const struct history_metric *metric, const struct style *style, struct buffer *out)
+static void history_add_change(const json_t *series, size_t i, const struct history_metric *metric,
+	const struct style *style, struct buffer *out)
 {
-	const struct level_change *c = &series->changes[change];
-	const bool worse = metric->better * (c->after - c->before) < 0;
+	const json_t *change = json_array_get(json_object_get(series, "changes"), i);
+	const double gain =
+		metric->better * (column_number(change, "after") - column_number(change, "before"));
 	struct buffer words = {0};
 	struct buffer plain = {0};
-	history_change_words(series, change, metric, &words);
+	history_change_words(series, i, metric, &words);
 	utf8_add_plain(&plain, words.data ? words.data : "", "?");
 	buffer_release(&words);
 	layout_labelled_buffer(style,
 		metric->better == 0 ? INK_WARN
-		: worse             ? INK_BAD
+		: gain < 0          ? INK_BAD
 				    : INK_GOOD,
 		"change", &plain, out);
 }
 
-static void render_title(const struct history_series *series, const struct history_metric *metric,
+static void render_title(const json_t *series, const struct history_metric *metric,
 	const struct style *style, struct buffer *out)
 {
-	const struct history_row *row = series->rows[0];
 	struct buffer raw = {0};
 	struct buffer title = {0};
 	const char *unit = history_unit_name(metric->unit);
+	const char *name = column_text(series, "name");
+	const char *settings = column_text(series, "settings");
+	const char *hash = column_text(series, "config_hash");
+	const char *node = node_of(series);
+	const bool unnamed = !*column_text(series, "host");
 	buffer_format(&raw, "%s%s%s%s of %s", metric->name, *unit ? " (" : "", unit,
-		*unit ? ")" : "", row->name ? row->name : "-");
-	if (row->settings && *row->settings)
-		buffer_format(&raw, " at %s", row->settings);
-	buffer_format(&raw, ", config %.*s, node %s%s%s%s", HASH_DIGITS,
-		row->hash ? row->hash : "-", *node_of_row(row) ? node_of_row(row) : "-",
-		row->host ? "" : " ", row->host ? "" : row->node,
-		row->emulated ? ", emulated step" : "");
+		*unit ? ")" : "", *name ? name : "-");
+	if (*settings)
+		buffer_format(&raw, " at %s", settings);
+	buffer_format(&raw, ", config %.*s, node %s%s%s%s", HASH_DIGITS, *hash ? hash : "-",
+		*node ? node : "-", unnamed ? " " : "", unnamed ? column_text(series, "node") : "",
+		json_is_true(column_value(series, "emulated")) ? ", emulated step" : "");
 	utf8_add_plain(&title, raw.data ? raw.data : "", "?");
 	layout_heading(style, title.data ? title.data : "", out);
 	buffer_release(&title);
 	buffer_release(&raw);
 }
 
-static void render_series(const struct history_report *report, const struct history_series *series,
-	const struct style *style, struct buffer *out)
+static void render_series(const json_t *plot, const json_t *series,
+	const struct history_metric *metric, const struct style *style, struct buffer *out)
 {
-	const struct history_metric *metric = &report->plot->metric;
-	char number[HISTORY_NUMBER_BYTES];
+	const json_t *values = json_object_get(series, "values");
+	const size_t count = json_array_size(values);
+	const size_t changes = json_array_size(json_object_get(series, "changes"));
+	const double left_out = column_number(series, "left_out");
+	char level[HISTORY_NUMBER_BYTES];
 	struct buffer text = {0};
 	render_title(series, metric, style, out);
-	if (series->count > 1)
-		history_plot_render(series, metric, style, out);
-	for (size_t i = 0; i < series->change_count; i++)
+	if (count > 1)
+		history_plot_render(values, metric, style, out);
+	for (size_t i = 0; i < changes; i++)
 		history_add_change(series, i, metric, style, out);
-	if (series->left_out > 0)
-		buffer_format(&text, "the last %zu of %zu results; ", series->count,
-			series->count + series->left_out);
-	if (series->count < LEVEL_VALUES_MIN)
-		buffer_format(&text, "%zu result%s, level %s: finding changes takes %d",
-			series->count, series->count == 1 ? "" : "s",
-			history_unit_format(metric->unit,
-				history_series_level(series, series->count - 1), number),
-			LEVEL_VALUES_MIN);
-	else if (series->change_count == 0)
+	if (left_out > 0)
+		buffer_format(
+			&text, "the last %zu of %.0f results; ", count, (double)count + left_out);
+	(void)history_unit_format(
+		metric->unit, column_number(json_array_get(values, count - 1), "level"), level);
+	if (count < LEVEL_VALUES_MIN)
+		buffer_format(&text, "%zu result%s, level %s: finding changes takes %d", count,
+			count == 1 ? "" : "s", level, LEVEL_VALUES_MIN);
+	else if (changes == 0)
 		buffer_format(&text, "%zu results, no change of level at %.3g %% significance",
-			series->count, 100 * report->plot->significance);
+			count, 100 * column_number(plot, "significance"));
 	layout_labelled_buffer(style, INK_DIM, "series", &text, out);
 }
 
-static void render_plot(
-	const struct history_report *report, const struct style *style, struct buffer *out)
-{
-	const struct history_plot *plot = report->plot;
-	if (plot->count == 0)
-		layout_labelled(style, INK_WARN, "plot", "no result has this metric", out);
-	for (size_t i = 0; i < plot->count && i < SERIES_SHOWN_MAX; i++)
-		render_series(report, &plot->series[i], style, out);
-	if (plot->count > SERIES_SHOWN_MAX)
-		buffer_format(out, "\n  and %zu more series: choose with --where, or see --json\n",
-			plot->count - SERIES_SHOWN_MAX);
-}
-
-void history_text(const struct history_report *report, const json_t *document,
+static void render_plot(const json_t *plot, const struct history_metric *metric,
 	const struct style *style, struct buffer *out)
 {
-	const struct history *history = report->history;
+	const json_t *series = json_object_get(plot, "series");
+	const size_t count = json_array_size(series);
+	if (count == 0)
+		layout_labelled(style, INK_WARN, "plot", "no result has this metric", out);
+	for (size_t i = 0; i < count && i < SERIES_SHOWN_MAX; i++)
+		render_series(plot, json_array_get(series, i), metric, style, out);
+	if (count > SERIES_SHOWN_MAX)
+		buffer_format(out, "\n  and %zu more series: choose with --where, or see --json\n",
+			count - SERIES_SHOWN_MAX);
+}
+
+void history_text(const json_t *document, const struct style *style, struct buffer *out)
+{
+	const json_t *results = json_object_get(document, "results");
+	const size_t count = json_array_size(results);
+	const char *conditions = column_text(document, "where");
+	const double unreadable = column_number(document, "unreadable");
+	struct history_metric metric;
 	struct buffer text = {0};
-	if (history->results > 0)
-		history_render_list(report, json_object_get(document, "results"), style, out);
-	buffer_format(&text, "%zu of %zu results in ", history->results, history->total);
-	utf8_add_plain(&text, history->root, "?");
-	if (*report->conditions) {
+	const bool plotted = plotted_metric(document, &metric);
+	if (count > 0)
+		history_render_list(results, plotted && !is_throughput(&metric) ? &metric : NULL,
+			unreadable > 0, style, out);
+	buffer_format(&text, "%zu of %.0f results in ", count, column_number(document, "total"));
+	utf8_add_plain(&text, column_text(document, "root"), "?");
+	if (*conditions) {
 		buffer_text(&text, " with ");
-		utf8_add_plain(&text, report->conditions, "?");
+		utf8_add_plain(&text, conditions, "?");
 	}
-	if (history->unreadable > 0)
-		buffer_format(&text, "; %zu cannot be read", history->unreadable);
+	if (unreadable > 0)
+		buffer_format(&text, "; %.0f cannot be read", unreadable);
 	layout_labelled_buffer(style, INK_DIM, "history", &text, out);
-	if (report->plot && history->results > 0)
-		render_plot(report, style, out);
+	if (plotted && count > 0)
+		render_plot(json_object_get(document, "plot"), &metric, style, out);
 }
 
 /* --- JSON and CSV ----------------------------------------------------------------------------- */
@@ -532,17 +552,25 @@ static const char *time_text(double seconds, char out[CLOCK_UTC_BYTES])
 	return out;
 }
 
-static json_t *history_value_of(const struct history_series *series, size_t i)
+static json_t *history_value_of(const struct history_series *series, size_t i, bool has_interval)
 {
 	const struct history_row *row = series->rows[i];
 	char when[CLOCK_UTC_BYTES];
+	char size[HISTORY_NUMBER_BYTES];
+	const char *change = NULL;
+	for (size_t c = 0; c < series->change_count; c++)
+		if (series->changes[c].at == i)
+			change = history_change_size(series, c, size);
 	struct part value = part_open();
 	history_put_text(&value, "started", time_text(row->started, when));
 	history_put_text(&value, "folder", row->folder);
 	history_put_text(
 		&value, "version", json_string_value(json_object_get(row->json, "version")));
 	part_put(&value, "value", fields_number(row->value));
+	part_put(&value, "low", fields_number(has_interval ? row->low : (double)NAN));
+	part_put(&value, "high", fields_number(has_interval ? row->high : (double)NAN));
 	part_put(&value, "level", fields_number(history_series_level(series, i)));
+	history_put_text(&value, "change", change);
 	return part_close(&value);
 }
 
@@ -567,21 +595,24 @@ static json_t *change_of(const struct history_series *series, size_t i)
 	return part_close(&object);
 }
 
-static json_t *history_series_of(const struct history_series *series)
+static json_t *history_series_of(const struct history_series *series, bool has_interval)
 {
 	const struct history_row *row = series->rows[0];
 	json_t *values = json_array();
 	json_t *changes = json_array();
 	struct part object = part_open();
 	for (size_t i = 0; i < series->count; i++)
-		object.bad |= json_array_append_new(values, history_value_of(series, i));
+		object.bad |=
+			json_array_append_new(values, history_value_of(series, i, has_interval));
 	for (size_t i = 0; i < series->change_count; i++)
 		object.bad |= json_array_append_new(changes, change_of(series, i));
 	history_put_text(&object, "name", row->name);
 	history_put_text(&object, "config_hash", row->hash);
 	history_put_text(&object, "node", row->node);
 	history_put_text(&object, "host", row->host);
+	history_put_text(&object, "cpu", row->cpu);
 	history_put_text(&object, "settings", row->settings);
+	part_put(&object, "emulated", json_boolean(row->emulated));
 	part_put(&object, "left_out", json_integer((json_int_t)series->left_out));
 	part_put(&object, "values", values);
 	part_put(&object, "changes", changes);
@@ -593,7 +624,8 @@ static json_t *plot_of(const struct history_plot *plot)
 	json_t *series = json_array();
 	struct part object = part_open();
 	for (size_t i = 0; i < plot->count; i++)
-		object.bad |= json_array_append_new(series, history_series_of(&plot->series[i]));
+		object.bad |= json_array_append_new(
+			series, history_series_of(&plot->series[i], plot->metric.has_interval));
 	history_put_text(&object, "metric", plot->metric.name);
 	history_put_text(&object, "unit", history_unit_name(plot->metric.unit));
 	part_put(&object, "significance", json_real(plot->significance));
@@ -619,7 +651,7 @@ json_t *history_json(const struct history_report *report)
 	return part_close(&object);
 }
 
-void history_csv(const struct history_report *report, const json_t *document, struct buffer *out)
+void history_csv(const json_t *document, struct buffer *out)
 {
 	static const struct table_column fixed[] = {
 		{.csv = "started", .path = "started"},
@@ -645,10 +677,10 @@ void history_csv(const struct history_report *report, const json_t *document, st
 		{.csv = "verdict_confidence", .path = "verdict.confidence"},
 	};
 	enum { FIXED = sizeof fixed / sizeof *fixed };
-	const struct history_metric *metric = extra_metric(report->plot);
+	struct history_metric metric;
+	const bool more = plotted_metric(document, &metric) && !is_throughput(&metric);
 	struct table_column columns[FIXED + 1];
 	memcpy(columns, fixed, sizeof fixed);
-	if (metric)
-		columns[FIXED] = (struct table_column){.csv = metric->name, .path = metric->name};
-	columns_csv(columns, metric ? FIXED + 1 : FIXED, json_object_get(document, "results"), out);
+	columns[FIXED] = (struct table_column){.csv = metric.name, .path = metric.name};
+	columns_csv(columns, more ? FIXED + 1 : FIXED, json_object_get(document, "results"), out);
 }

@@ -15,15 +15,13 @@ struct history_report {
 
 /* "mlbench.history/1", which the others are written from; NULL without memory. */
 json_t *history_json(const struct history_report *report);
-void history_text(const struct history_report *report, const json_t *document,
-	const struct style *style, struct buffer *out);
-void history_csv(const struct history_report *report, const json_t *document, struct buffer *out);
-int history_page(const struct history_report *report, const json_t *document, struct buffer *out,
-	struct error *err);
+void history_text(const json_t *document, const struct style *style, struct buffer *out);
+void history_csv(const json_t *document, struct buffer *out);
+int history_page(const json_t *document, struct buffer *out, struct error *err);
 
-/* "from 2026-10-01T14:13:20Z on: 1,700 -> 1,360 (-20.0 %), p <= 0.0005; also changed: kernel.release 6.1.0 -> 6.6.1" */
-void history_change_words(const struct history_series *series, size_t change,
-	const struct history_metric *metric, struct buffer *out);
+/* series: of the document. "from 2026-10-01T14:13:20Z on: 1,700 -> 1,360 (-20.0 %), p <= 0.0005; also changed: kernel.release 6.1.0 -> 6.6.1" */
+void history_change_words(const json_t *series, size_t change, const struct history_metric *metric,
+	struct buffer *out);
 
 /* Cells of columns of rows of results: "decode + step / cpu", "unsteady; ...", "unreadable: ..."; the host or its CPU. */
 void history_verdict_words(
