@@ -3,10 +3,8 @@
 #ifndef MLBENCH_COMMAND_ADAPTIVE_SWEEP_H
 #define MLBENCH_COMMAND_ADAPTIVE_SWEEP_H
 
-#include "harness/report/report.h"
-
-#include <stdbool.h>
-#include <stdint.h>
+#include "harness/base/error.h"
+#include "harness/config/config.h"
 
 /* -EINVAL before anything runs: an axis that replay does not model, or too many points. */
 int adaptive_sweep_check(
@@ -16,9 +14,5 @@ int adaptive_sweep_check(
  * than being stopped. */
 struct session;
 int adaptive_sweep_run(struct session *session, struct error *err);
-
-/* All that is computed of a record: report_diagnose, and, of an adaptive sweep, forecasts of the
- * points that were not measured. */
-int report_complete(struct report *report, struct error *err);
 
 #endif

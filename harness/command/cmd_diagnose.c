@@ -4,7 +4,7 @@
 #include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/base/units.h"
-#include "harness/command/adaptive_sweep.h"
+#include "harness/command/adaptive_forecasts.h"
 #include "harness/command/calibration.h"
 #include "harness/command/command.h"
 #include "harness/command/follow.h"

@@ -2,7 +2,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
 #include "harness/command/command.h"
-#include "harness/command/run_plan.h"
+#include "harness/command/data_set.h"
 
 #include <errno.h>
 

@@ -2,7 +2,7 @@
  * browser, and in other tools' formats. */
 #include "harness/base/files.h"
 #include "harness/base/log.h"
-#include "harness/command/adaptive_sweep.h"
+#include "harness/command/adaptive_forecasts.h"
 #include "harness/command/command.h"
 #include "harness/record/fields.h"
 #include "harness/report/export.h"

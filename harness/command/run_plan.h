@@ -78,13 +78,6 @@ void plan_cost_add_memory(struct plan_cost *cost, const struct pipeline_plan *pl
 void plan_describe(const struct plan *plan, size_t repetitions, struct buffer *out);
 json_t *plan_to_json(const struct plan *plan);
 
-/* --- the data set of a configuration, with a progress line; -EINTR when stopped --------------- */
-
-int data_generate(const struct config *config, const atomic_bool *stop,
-	struct dataset_generated *out, struct error *err);
-int data_verify(const struct config *config, const atomic_bool *stop, struct dataset_verified *out,
-	struct error *err);
-
 /* --- in which order repetitions run ----------------------------------------------------------- */
 
 /* Block by block (repeat 0 of every point, then repeat 1, ...), each block in a random order of its
