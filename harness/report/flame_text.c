@@ -182,7 +182,7 @@ static const struct table_column columns[] = {
 	{.head = "of stage"},
 };
 
-static void flame_add_row(
+static void flame_add_function(
 	const struct flame_profile *profile, const struct flame_top *top, struct table *table)
 {
 	char text[UNITS_BYTES];
@@ -207,7 +207,7 @@ void flame_table(const struct flame_profile *profile, const struct style *style,
 	struct table table;
 	table_open(&table, columns, sizeof columns / sizeof *columns);
 	for (size_t i = 0; i < count; i++)
-		flame_add_row(profile, &tops[i], &table);
+		flame_add_function(profile, &tops[i], &table);
 	buffer_format(
 		out, "\n%sCPU time by function%s\n", style_ink(style, INK_BOLD), style_end(style));
 	if (count > 0)

@@ -51,7 +51,7 @@ void history_verdict_words(const struct table_column *column, const json_t *row,
 			column_text(row, "verdict.resource"));
 }
 
-static const char *node_of(const json_t *row)
+static const char *history_host_of(const json_t *row)
 {
 	const char *host = column_text(row, "host");
 	return *host ? host : column_text(row, "cpu");
@@ -60,7 +60,7 @@ static const char *node_of(const json_t *row)
 void history_node_words(const struct table_column *column, const json_t *row, struct buffer *out)
 {
 	(void)column;
-	buffer_text(out, node_of(row));
+	buffer_text(out, history_host_of(row));
 }
 
 /* At most so many characters, none that controls. */
@@ -198,7 +198,7 @@ static struct listed listed_of(const json_t *results)
 	{
 		listed.emulated |= json_is_true(column_value(row, "emulated"));
 		listed.swept |= *column_text(row, "settings") != '\0';
-		listed.many_nodes |= strcmp(node_of(first), node_of(row)) != 0;
+		listed.many_nodes |= strcmp(history_host_of(first), history_host_of(row)) != 0;
 	}
 	return listed;
 }
@@ -455,7 +455,7 @@ static void render_title(const json_t *series, const struct history_metric *metr
 	const char *name = column_text(series, "name");
 	const char *settings = column_text(series, "settings");
 	const char *hash = column_text(series, "config_hash");
-	const char *node = node_of(series);
+	const char *node = history_host_of(series);
 	const bool unnamed = !*column_text(series, "host");
 	buffer_format(&raw, "%s%s%s%s of %s", metric->name, *unit ? " (" : "", unit,
 		*unit ? ")" : "", *name ? name : "-");
