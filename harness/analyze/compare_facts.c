@@ -169,6 +169,8 @@ static const struct rule key_rules[] = {
 	{"dataset.*", COMPARE_REFUSED},
 	{"sample.kind", COMPARE_REFUSED},
 	{"augment.size", COMPARE_REFUSED},
+	{"volume.crop", COMPARE_REFUSED},
+	{"volume.channels", COMPARE_REFUSED},
 	{"codec.name", COMPARE_STRONG},
 	{"step.backend", COMPARE_SETTING}, /* of what it stood for, record.step says more */
 	{"step.model", COMPARE_REFUSED},

@@ -511,7 +511,7 @@ static const struct {
 	const char *stage, *resource, *words;
 } without_keys[] = {
 	{STAGE_READ_NAME, "bandwidth",
-		"no setting helps: use fewer bytes per sample (smaller pictures, a denser format), "
+		"no setting helps: use fewer bytes per sample (smaller samples, a denser format), "
 		"a faster link or more disks, or data that fits in the page cache"},
 	{STAGE_READ_NAME, "iops",
 		"no setting helps: use larger files that hold several samples (shards), or storage "
@@ -551,7 +551,7 @@ static const struct {
 		"cpuset)"},
 	{STAGE_UPLOAD_NAME, "copy",
 		"no setting helps (predicted): use pinned memory, fewer bytes per batch "
-		"(augment.type = uint8), or a faster link"},
+		"(augment.type = uint8 of pictures), or a faster link"},
 	{STAGE_STEP_NAME, "launch",
 		"no setting helps (predicted): use larger batches (batch.size), fewer and larger "
 		"kernels, or launch several at once (graphs)"},

@@ -587,9 +587,10 @@ static unsigned more_workers(const struct point_facts *facts)
 
 const char *advice_cheaper_decode(const struct point_facts *facts, char out[CHEAPER_BYTES])
 {
-	(void)snprintf(out, CHEAPER_BYTES, "%s%ssmaller pictures",
+	(void)snprintf(out, CHEAPER_BYTES, "%s%ssmaller %s",
 		facts->may_be_jpeg ? "codec.jpeg_scaled = on for JPEG, " : "",
-		facts->may_be_png ? "codec.png = fast for PNG, " : "");
+		facts->may_be_png ? "codec.png = fast for PNG, " : "",
+		facts->other_samples ? "samples" : "pictures");
 	return out;
 }
 
@@ -745,7 +746,8 @@ static bool advise_device(
 			"will help");
 	else if (strcmp(cause->resource, "copy") == 0)
 		advise(out, "upload.mode = copy: a stage of its own copies while the previous step "
-			    "computes; augment.type = uint8 copies a quarter of the bytes");
+			    "computes; of pictures, augment.type = uint8 copies a quarter of the "
+			    "bytes");
 	else if (strcmp(cause->resource, "launch") == 0)
 		advise(out,
 			"step.graph = on launches a whole step at once; a larger batch.size makes "
@@ -853,12 +855,12 @@ static void advise_resource(const struct evidence_base *base, const struct bindi
 		 device_view_of(base->repeats, base->count).any)
 		advise(out,
 			"copying to the device is the bottleneck: upload.memory = pinned where it "
-			"is not, augment.type = uint8 for a quarter of the bytes, augment.device = "
-			"gpu where crops are small");
+			"is not; of pictures, augment.type = uint8 for a quarter of the bytes, "
+			"augment.device = gpu where crops are small");
 	else if (strcmp(cause->resource, "copy") == 0)
 		advise(out,
-			"copying batches is the bottleneck: upload.mode = none, or augment.type = "
-			"uint8 for a quarter of the bytes");
+			"copying batches is the bottleneck: upload.mode = none, or, of pictures, "
+			"augment.type = uint8 for a quarter of the bytes");
 	else
 		advise(out, "not enough was measured to name the resource that %s lacks", stage);
 }

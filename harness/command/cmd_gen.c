@@ -98,7 +98,7 @@ const struct command command_gen = {
 	.summary = "generate the data set of a recipe, or verify it",
 	.arguments = "CONFIG",
 	.description =
-		"Writes the synthetic images of CONFIG's [dataset] section into dataset.path, on "
+		"Writes the synthetic samples of CONFIG's [dataset] section into dataset.path, on "
 		"all cores. The files depend on dataset.seed and their number only. After a stop "
 		"or a crash, it continues where it was; the data set is complete only when its "
 		"manifest is in place.\n\n"

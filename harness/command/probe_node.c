@@ -5,9 +5,11 @@
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "harness/base/units.h"
+#include "harness/config/tables.h"
 #include "workloads/backend/probe_compute.h"
 #include "workloads/dataset/probe_decode.h"
 #include "workloads/model/model.h"
+#include "workloads/sample/sample.h"
 #include "workloads/source/source.h"
 
 #include <errno.h>
@@ -16,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALL_REQUEST = 4096, LARGE_REQUEST = 128 * 1024, CHANNELS = 3, COPY_SHARE_OF_FREE = 8 };
+enum { SMALL_REQUEST = 4096, LARGE_REQUEST = 128 * 1024, COPY_SHARE_OF_FREE = 8 };
 
 static const uint64_t FILE_REQUEST_MOST = 4 << 20;
 
@@ -148,6 +150,13 @@ static int do_decode(const struct job *job, const struct probe_control *control,
 	struct picture_set set = {0};
 	int code = -ENODATA;
 	struct error why = {0};
+	const struct sample_ops *const kind = sample_kind_of(target->config);
+	if (kind != sample_kinds[SAMPLE_KIND_IMAGE]) {
+		ceilings_lack(job->out,
+			"decode: only pictures are decoded here, and sample.kind is %s",
+			kind->name);
+		return 0;
+	}
 	if (target->has_data)
 		code = pictures_load(&target->dataset, job->bounds->pictures, control, &set, &why);
 	if (code && !probe_stopped(control)) {
@@ -163,17 +172,23 @@ static int do_decode(const struct job *job, const struct probe_control *control,
 	return code;
 }
 
+static struct model_shape probe_shape(const struct config *config)
+{
+	struct sample_sizes sizes;
+	sample_sizes_of(config, NULL, &sizes);
+	return (struct model_shape){sizes.values,
+		(uint32_t)config_integer(config, KEY_DATASET_CLASSES), sizes.shape.tokens};
+}
+
 static int do_gemm(const struct job *job, const struct probe_control *control, struct error *err)
 {
 	const struct config *config = job->target->config;
 	const struct probe_bounds *bounds = job->bounds;
-	const int64_t edge = config_integer(config, KEY_AUGMENT_SIZE);
-	const int64_t classes = config_integer(config, KEY_DATASET_CLASSES);
 	const unsigned threads = (unsigned)config_integer(config, KEY_STEP_THREADS);
 	struct probe_gemm_plan plan = {
 		.edge_count = bounds->edge_count,
 		.model = model_find(config_text(config, KEY_STEP_MODEL)),
-		.shape = {(uint32_t)(CHANNELS * edge * edge), (uint32_t)classes},
+		.shape = probe_shape(config),
 		.batch = (uint32_t)config_integer(config, KEY_BATCH_SIZE),
 		.threads = threads < probe_cores() ? threads : probe_cores(),
 		.shapes_most = bounds->shapes,
@@ -230,7 +245,6 @@ static int do_reads(const struct job *job, const struct probe_control *control, 
 static int do_device(const struct job *job, const struct probe_control *control, struct error *err)
 {
 	const struct config *config = job->target->config;
-	const int64_t edge = config_integer(config, KEY_AUGMENT_SIZE);
 	const double room = probe_free_memory() / COPY_SHARE_OF_FREE;
 	const struct probe_device_plan plan = {
 		.device = 0,
@@ -239,8 +253,7 @@ static int do_device(const struct job *job, const struct probe_control *control,
 				     ? (size_t)room
 				     : (size_t)job->bounds->copy_bytes,
 		.model = model_find(config_text(config, KEY_STEP_MODEL)),
-		.shape = {(uint32_t)(CHANNELS * edge * edge),
-			(uint32_t)config_integer(config, KEY_DATASET_CLASSES)},
+		.shape = probe_shape(config),
 		.batch = (uint32_t)config_integer(config, KEY_BATCH_SIZE),
 		.precision = cuda_precision(config),
 		.shapes_most = (unsigned)job->bounds->shapes,

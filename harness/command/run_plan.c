@@ -19,7 +19,9 @@
 #include "pipelines/pipeline.h"
 #include "workloads/backend/backend.h"
 #include "workloads/backend/cuda.h"
+#include "workloads/dataset/recipe.h"
 #include "workloads/model/model.h"
+#include "workloads/sample/sample.h"
 #include "workloads/source/source.h"
 
 #include <errno.h>
@@ -183,6 +185,8 @@ static int check_point(struct plan *plan, size_t point, struct error *err)
 	int code = config_grid_point(&plan->config, &plan->grid, point, &config, err);
 	if (!code)
 		code = config_validate(&config, err);
+	if (!code)
+		code = sample_validate(&config, err);
 	if (!code) {
 		code = backend_validate(&config, err);
 		if (!code)
@@ -213,7 +217,9 @@ static void describe_step(struct plan *plan, const struct config *config)
 		null ? "none" : config_text(config, KEY_STEP_MODEL));
 	step->emulated = ops && ops->emulated;
 	plan->facts = pipeline_facts(config);
-	step->flops_per_sample = model ? model_training_flops(model) : 0;
+	const struct model_shape shape = {model ? model->published_elements : 0,
+		model ? model->published_classes : 0, sample_tokens_of(config)};
+	step->flops_per_sample = model ? model_training_flops_at(model, shape) : 0;
 	struct backend *backend = NULL;
 	char outline[NOTE_BYTES / 2];
 	if (null || step->emulated)
@@ -417,8 +423,6 @@ static const double SET_UP_SECONDS = 0.05;
 /* A GPU's libraries are opened and a point's products are timed against each other, once; a guess, measured on no GPU yet, for
  * the estimate alone. */
 static const double CHOOSE_SECONDS = 3;
-/* Of a core's time, to draw and encode a pixel as JPEG; only for the estimate. */
-static const double GENERATE_NS_PER_PIXEL = 30;
 
 double plan_repetition_seconds(const struct plan *plan)
 {
@@ -428,12 +432,7 @@ double plan_repetition_seconds(const struct plan *plan)
 /* A guess of the time that generating takes; 0 without a recipe. */
 static double plan_generation_seconds(const struct plan *plan)
 {
-	if (config_integer(&plan->config, KEY_DATASET_RECIPE) == DATASET_RECIPE_NONE)
-		return 0;
-	const double pixels = config_real(&plan->config, KEY_DATASET_SAMPLES) *
-			      config_real(&plan->config, KEY_DATASET_WIDTH) *
-			      config_real(&plan->config, KEY_DATASET_HEIGHT);
-	return pixels * GENERATE_NS_PER_PIXEL / (double)NS_PER_S / (plan->cores ? plan->cores : 1);
+	return recipe_seconds(&plan->config) / (plan->cores ? plan->cores : 1);
 }
 
 double plan_seconds(const struct plan *plan, size_t repetitions)

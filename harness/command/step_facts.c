@@ -72,7 +72,7 @@ void step_facts_products(const struct config *config, uint32_t class_count, stru
 					    : model_find(config_text(config, KEY_STEP_MODEL));
 	struct sample_sizes sizes;
 	sample_sizes_of(config, NULL, &sizes);
-	const struct model_shape shape = {sizes.values, class_count};
+	const struct model_shape shape = {sizes.values, class_count, sizes.shape.tokens};
 	step->product_count = 0;
 	for (size_t i = 0; model && i < model->gemm_count; i++) {
 		const struct model_gemm gemm = model_gemm_at(model, i, shape);

@@ -602,6 +602,22 @@ bool config_is_default(const struct config *config, enum key_id key)
 	return equal;
 }
 
+/* Keys that were not there when results were first kept: at their defaults they leave the hashes of
+ * those as they are.  So do whole sections. */
+static bool came_later(enum key_id key)
+{
+	static const enum key_id keys[] = {
+		KEY_SAMPLE_KIND, KEY_RUN_NUMA, KEY_DATASET_DEPTH, KEY_DATASET_VOLUME_FORMAT};
+	static const char *const sections[] = {"volume"};
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		if (keys[i] == key)
+			return true;
+	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+		if (strcmp(sections[i], config_keys[key].section) == 0)
+			return true;
+	return false;
+}
+
 void config_hash(const struct config *config, char out[17])
 {
 	struct buffer text = {0};
@@ -610,12 +626,10 @@ void config_hash(const struct config *config, char out[17])
 		 * text. */
 		if (key == KEY_RUN_NAME || key == KEY_TRACE_COMPRESS || key == KEY_SWEEP_ZIP)
 			continue;
-		/* Keys that were not there when results were first kept: at their defaults they
-		 * leave the hashes of those as they are. */
-		if ((key == KEY_SAMPLE_KIND || key == KEY_RUN_NUMA) &&
+		const struct config_axis *axis = config_find_axis(config, (enum key_id)key);
+		if (!axis && came_later((enum key_id)key) &&
 			config_is_default(config, (enum key_id)key))
 			continue;
-		const struct config_axis *axis = config_find_axis(config, (enum key_id)key);
 		buffer_format(&text, "%s.%s=", config_keys[key].section, config_keys[key].name);
 		if (axis) {
 			write_axis(axis, true, &text);

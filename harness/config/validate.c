@@ -43,6 +43,9 @@ static int check_recipe(const struct config *config, struct error *err)
 	if (config_integer(config, KEY_DATASET_SAMPLES) == 0)
 		return error_set(err, -EINVAL,
 			"'dataset.samples' is 0, and 'dataset.recipe' needs to know how many to generate (example: samples = 1200)");
+	/* Of others the recipe itself knows what can be. */
+	if (config_integer(config, KEY_DATASET_RECIPE) != DATASET_RECIPE_PHOTO)
+		return 0;
 	if (pixels > PIXELS_LIMIT)
 		return error_set(err, -EINVAL,
 			"'dataset.width' x 'dataset.height' is %.3g pixels, more than the %.3g that a picture may have",

@@ -23,7 +23,7 @@ static struct device_plan_options options_of(
 	return (struct device_plan_options){
 		.model = model,
 		.shape = {model->published_elements ? model->published_elements : ELEMENTS,
-			model->published_classes ? model->published_classes : CLASSES},
+			model->published_classes ? model->published_classes : CLASSES, 0},
 		.batch = BATCH,
 		.precision = precision,
 		.rule = STEP_OPTIMIZER_SGD,

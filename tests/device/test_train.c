@@ -475,7 +475,7 @@ static void flops_and_bytes_are_the_plan_s(void **state)
 	const struct cuda_options options =
 		fixture_options(model, STEP_PRECISION_BF16, STEP_OPTIMIZER_ADAM);
 	struct fixture fixture = fixture_open(model, &options);
-	const struct model_shape shape = {options.sample_elements, options.class_count};
+	const struct model_shape shape = {options.sample_elements, options.class_count, 0};
 	assert_true(train_flops_per_sample(fixture.train) == model_training_flops_at(model, shape));
 	assert_int_equal(train_bytes(&options), fixture.train->plan.bytes + TRAIN_WORKSPACE_BYTES);
 	size_t count = 0;

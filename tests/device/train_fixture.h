@@ -157,7 +157,7 @@ static inline struct network fixture_network(const struct fixture *fixture)
 	const struct cuda_options *options = &fixture->options;
 	const struct network_options wanted = {
 		.model = fixture->model,
-		.shape = {options->sample_elements, options->class_count},
+		.shape = {options->sample_elements, options->class_count, 0},
 		.batch_size = options->batch_size,
 		.type = AUGMENT_TYPE_FLOAT32,
 		.rule = options->rule,

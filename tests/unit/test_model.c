@@ -48,7 +48,7 @@ static void training_is_three_products_less_one(void **state)
 	(void)state;
 	for (const struct model *const *at = model_list; *at; at++) {
 		const struct model_shape shape = {
-			(*at)->published_elements, (*at)->published_classes};
+			(*at)->published_elements, (*at)->published_classes, 0};
 		const struct model_gemm first = model_gemm_at(*at, 0, shape);
 		const double first_flops = 2.0 * first.m * first.n * first.k * first.batched;
 		assert_true(
@@ -60,7 +60,7 @@ static void mlp_takes_its_input_as_given(void **state)
 {
 	(void)state;
 	const struct model *mlp = model_find("mlp");
-	const struct model_shape shape = {3 * 32 * 32, 7};
+	const struct model_shape shape = {3 * 32 * 32, 7, 0};
 	assert_int_equal(model_gemm_at(mlp, 0, shape).k, 3072);
 	assert_int_equal(model_gemm_at(mlp, 2, shape).n, 7);
 	const uint64_t weights = 3072 * 512 + 512 * 512 + 512 * 7;
@@ -73,8 +73,29 @@ static void fixed_models_ignore_the_shape(void **state)
 {
 	(void)state;
 	const struct model *vit = model_find("vit_b16");
-	const struct model_shape shape = {12, 3};
+	const struct model_shape shape = {12, 3, 0};
 	assert_true(model_forward_flops_at(vit, shape) == model_forward_flops(vit));
+}
+
+/* As PaLM has it, 2 N + 4 L H Q T per token, but for the norms and biases in N. */
+static void sequences_have_their_length(void **state)
+{
+	(void)state;
+	static const uint32_t lengths[] = {128, 512, 1024, 2048};
+	const struct model *gpt2 = model_find("gpt2_small");
+	const struct model *vit = model_find("vit_b16");
+	const struct model_shape table = {0, 0, 0};
+	const double weights = 123532032; /* of the blocks' products and of the head */
+	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+		const double tokens = lengths[i];
+		const struct model_shape shape = {0, 0, lengths[i]};
+		assert_true(model_forward_flops_at(gpt2, shape) ==
+			    tokens * (2 * weights + 4.0 * 12 * 12 * 64 * tokens));
+		assert_true(
+			model_forward_flops_at(vit, shape) == model_forward_flops_at(vit, table));
+		assert_int_equal(
+			model_parameters_at(gpt2, shape), model_parameters_at(gpt2, table));
+	}
 }
 
 static void names_are_found(void **state)
@@ -117,7 +138,7 @@ static void products_are_the_whole_model(void **state)
 {
 	(void)state;
 	enum { ROOM = 256, BATCH = 8 };
-	const struct model_shape shape = {3 * 224 * 224, 1000};
+	const struct model_shape shape = {3 * 224 * 224, 1000, 0};
 	struct model_product list[ROOM];
 	for (size_t i = 0; model_list[i]; i++) {
 		const struct model *model = model_list[i];
@@ -160,6 +181,7 @@ int main(void)
 		cmocka_unit_test(fixed_models_ignore_the_shape),
 		cmocka_unit_test(products_are_the_whole_model),
 		cmocka_unit_test(products_can_be_cut),
+		cmocka_unit_test(sequences_have_their_length),
 		cmocka_unit_test(names_are_found),
 		cmocka_unit_test(walk_runs_blocks_in_order),
 		cmocka_unit_test(walk_visits_each_gemm_as_often_as_it_repeats),

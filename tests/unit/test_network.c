@@ -66,7 +66,7 @@ static struct network_options options_of(
 {
 	return (struct network_options){
 		.model = model,
-		.shape = {elements, classes},
+		.shape = {elements, classes, 0},
 		.batch_size = batch_size,
 		.type = AUGMENT_TYPE_FLOAT32,
 		.rule = STEP_OPTIMIZER_SGD,

@@ -529,7 +529,7 @@ static void products(void **state)
 		.edge_count = 2,
 		.all_threads = 2,
 		.model = model_find("mlp"),
-		.shape = {768, 10},
+		.shape = {768, 10, 0},
 		.batch = 8,
 		.threads = 1,
 		.shapes_most = 3,

@@ -435,6 +435,16 @@ static void hashes_of_before_stay(void **state)
 	assert_int_equal(config_set(&config, "dataset.path=data", &err), 0);
 	config_hash(&config, hash);
 	assert_string_equal(hash, "a08d9728640a06b1");
+	assert_int_equal(config_set(&config, "volume.flip=0", &err), 0);
+	config_hash(&config, hash);
+	assert_string_not_equal(hash, "a08d9728640a06b1");
+	config_release(&config);
+	/* Swept, it has no one value that could be its default. */
+	config_init(&config);
+	assert_int_equal(config_set(&config, "dataset.path=data", &err), 0);
+	assert_int_equal(config_set(&config, "sweep.volume.flip=0,50%", &err), 0);
+	config_hash(&config, hash);
+	assert_string_not_equal(hash, "a08d9728640a06b1");
 	config_release(&config);
 }
 

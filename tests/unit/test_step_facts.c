@@ -38,7 +38,7 @@ static void products_have_the_models_flops(void **state)
 		struct config config;
 		struct step_info step = {0};
 		char assignment[128];
-		const struct model_shape shape = {3 * 40 * 40, 17};
+		const struct model_shape shape = {3 * 40 * 40, 17, 0};
 		config_init(&config);
 		(void)snprintf(assignment, sizeof assignment, "step.model=%s", (*model)->name);
 		use(&config, assignment);

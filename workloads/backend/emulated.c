@@ -9,6 +9,7 @@
 #include "harness/base/units.h"
 #include "workloads/backend/backend.h"
 #include "workloads/model/model.h"
+#include "workloads/sample/sample.h"
 
 #include <errno.h>
 #include <math.h>
@@ -425,7 +426,8 @@ static int emulated_open(struct backend *backend, struct error *err)
 					   published->batch * backend->batch_size;
 	}
 	const struct model *model = model_find(name);
-	const struct model_shape shape = {backend->sample_elements, backend->class_count};
+	const struct model_shape shape = {
+		backend->sample_elements, backend->class_count, sample_tokens_of(config)};
 	backend->flops_per_sample = model ? model_training_flops_at(model, shape) : 0;
 	const double jitter = config_real(config, KEY_STEP_JITTER);
 	emulated->jitter_sigma = sqrt(log1p(jitter * jitter));

@@ -184,7 +184,7 @@ static struct network_options openblas_options_from(
 {
 	return (struct network_options){
 		.model = model_find(config_text(config, KEY_STEP_MODEL)),
-		.shape = {sample_elements, class_count},
+		.shape = {sample_elements, class_count, 0},
 		.batch_size = (uint32_t)config_integer(config, KEY_BATCH_SIZE),
 		.type = (enum augment_type)sample_type_of(config),
 		.rule = (enum step_optimizer)config_integer(config, KEY_STEP_OPTIMIZER),

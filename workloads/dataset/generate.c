@@ -116,6 +116,11 @@ static int open_makers(struct generation *generation, struct error *err)
 /* Atlas, encoders, detail. */
 static int generate_prepare(struct generation *generation, struct error *err)
 {
+	const struct recipe_ops *const ops = generation->recipe.ops;
+	if (ops) {
+		generation->expected_bytes = ops->mean_bytes(&generation->recipe);
+		return open_makers(generation, err);
+	}
 	int code = picture_atlas_open(&generation->atlas, generation->recipe.seed, err);
 	if (!code) {
 		struct team_job job = job_of(generation, picture_atlas_tiles());

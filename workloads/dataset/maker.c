@@ -14,7 +14,7 @@
 int maker_open(struct maker *maker, const struct recipe *recipe, struct error *err)
 {
 	*maker = (struct maker){0};
-	return encoder_open(&maker->encoder, &recipe->encode, err);
+	return recipe->ops ? 0 : encoder_open(&maker->encoder, &recipe->encode, err);
 }
 
 void maker_close(struct maker *maker)
@@ -22,6 +22,7 @@ void maker_close(struct maker *maker)
 	encoder_close(maker->encoder);
 	free(maker->planes);
 	free(maker->rgb);
+	free(maker->bytes);
 	*maker = (struct maker){0};
 }
 
@@ -33,14 +34,32 @@ static int grow(uint8_t **memory, size_t *room, size_t wanted, struct error *err
 	*room = 0;
 	*memory = malloc(wanted);
 	if (!*memory)
-		return error_set(err, -ENOMEM, "no memory for a picture of %zu bytes", wanted);
+		return error_set(err, -ENOMEM, "no memory for a sample of %zu bytes", wanted);
 	*room = wanted;
 	return 0;
+}
+
+int maker_grow(struct maker *maker, size_t room, struct error *err)
+{
+	return grow(&maker->bytes, &maker->bytes_room, room, err);
+}
+
+static int maker_make_other(struct maker *maker, const struct recipe *recipe, uint64_t id,
+	const uint8_t **bytes, size_t *size, struct error *err)
+{
+	const uint64_t start = clock_thread_cpu_ns();
+	const int code = recipe->ops->make(maker, recipe, id, err);
+	maker->cpu_ns += clock_thread_cpu_ns() - start;
+	*bytes = maker->bytes;
+	*size = maker->size;
+	return code;
 }
 
 int maker_make(struct maker *maker, const struct recipe *recipe, const struct picture_atlas *atlas,
 	uint64_t id, uint32_t detail, const uint8_t **bytes, size_t *size, struct error *err)
 {
+	if (recipe->ops)
+		return maker_make_other(maker, recipe, id, bytes, size, err);
 	const uint64_t start = clock_thread_cpu_ns();
 	const struct picture_size pixels = recipe_size(recipe, id);
 	const bool direct = encoder_takes_planes(&recipe->encode);

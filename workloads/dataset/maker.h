@@ -1,4 +1,5 @@
-/* Makes the files of a recipe in memory: what generating and calibrating share. */
+/* Makes the files of a recipe in memory: what generating and calibrating share.  Photographs are
+ * drawn and encoded; what else there is makes its files itself (struct recipe_ops). */
 #ifndef MLBENCH_WORKLOADS_DATASET_MAKER_H
 #define MLBENCH_WORKLOADS_DATASET_MAKER_H
 
@@ -14,13 +15,22 @@ struct maker {
 	struct encoder *encoder;
 	uint8_t *planes, *rgb;
 	size_t planes_room, rgb_room;
+	uint8_t *bytes; /* of recipes with ops: the file, of `size` bytes */
+	size_t bytes_room, size;
 	uint64_t encode_cpu_ns, cpu_ns; /* CPU time inside the encoder, and altogether */
 };
 
 int maker_open(struct maker *maker, const struct recipe *recipe, struct error *err);
 void maker_close(struct maker *maker); /* safe on {0} */
 
-/* Renders and encodes picture `id`.  The bytes are the maker's, valid until its next call. */
+/* The tables of maker_NAME.c. */
+extern const struct recipe_ops maker_volume;
+
+/* Room for so many bytes at maker->bytes, which may move and keeps nothing. */
+int maker_grow(struct maker *maker, size_t room, struct error *err);
+
+/* Makes file `id`: renders and encodes a picture, or as ops say.  The bytes are the maker's, valid
+ * until its next call. */
 int maker_make(struct maker *maker, const struct recipe *recipe, const struct picture_atlas *atlas,
 	uint64_t id, uint32_t detail, const uint8_t **bytes, size_t *size, struct error *err);
 

@@ -1,15 +1,44 @@
 /* Recipes: from the configuration, to JSON, and compared. */
 #include "workloads/dataset/recipe.h"
 
+#include "harness/base/clock.h"
+#include "workloads/dataset/maker.h"
+#include "workloads/sample/sample.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* By dataset.recipe. */
+static const struct recipe_ops *const recipe_list[] = {
+	[DATASET_RECIPE_NONE] = NULL,
+	[DATASET_RECIPE_PHOTO] = NULL,
+	[DATASET_RECIPE_VOLUME] = &maker_volume,
+};
+
 static uint64_t number(const struct config *config, enum key_id key)
 {
 	return (uint64_t)config_integer(config, key);
+}
+
+/* Files that the samples' kind would not find in the folder are not generated. */
+static int recipe_check_kind(
+	const struct config *config, const struct recipe *recipe, struct error *err)
+{
+	const struct sample_ops *const kind = sample_kind_of(config);
+	char name[RECIPE_PATH_BYTES];
+	char endings[SAMPLE_ENDINGS_BYTES];
+	char asked[CONFIG_VALUE_BYTES];
+	recipe_sample_path(recipe, 0, name);
+	if (sample_takes_name(kind, strchr(name, '/') + 1))
+		return 0;
+	return error_set(err, -EINVAL,
+		"dataset.recipe = %s makes %s files, and sample.kind = %s reads %s: set the two alike",
+		config_format_value(KEY_DATASET_RECIPE, &config->values[KEY_DATASET_RECIPE], asked,
+			sizeof asked),
+		strrchr(name, '.'), kind->name, kind->files->endings(endings));
 }
 
 int recipe_read(const struct config *config, struct recipe *recipe, struct error *err)
@@ -35,8 +64,43 @@ int recipe_read(const struct config *config, struct recipe *recipe, struct error
 	};
 	if (recipe->samples == 0)
 		return error_set(err, -EINVAL,
-			"dataset.samples is 0: a recipe needs the number of pictures to generate");
-	return 0;
+			"dataset.samples is 0: a recipe needs the number of samples to generate");
+	recipe->ops = recipe_list[config_integer(config, KEY_DATASET_RECIPE)];
+	for (size_t i = 0; recipe->ops && i < recipe->ops->key_count; i++)
+		recipe->values[i] = config->values[recipe->ops->keys[i]];
+	const int code = recipe->ops ? recipe->ops->check(recipe, err) : 0;
+	return code ? code : recipe_check_kind(config, recipe, err);
+}
+
+static size_t recipe_find_key(const struct recipe *recipe, enum key_id key)
+{
+	size_t i = 0;
+	while (recipe->ops->keys[i] != key)
+		i++;
+	return i;
+}
+
+int64_t recipe_integer(const struct recipe *recipe, enum key_id key)
+{
+	return recipe->values[recipe_find_key(recipe, key)].integer;
+}
+
+double recipe_real(const struct recipe *recipe, enum key_id key)
+{
+	return recipe->values[recipe_find_key(recipe, key)].real;
+}
+
+double recipe_seconds(const struct config *config)
+{
+	static const double ns_per_pixel = 30; /* to draw and encode one as JPEG */
+	struct recipe recipe;
+	struct error ignored;
+	if (config_integer(config, KEY_DATASET_RECIPE) == DATASET_RECIPE_NONE ||
+		recipe_read(config, &recipe, &ignored))
+		return 0;
+	const double each = recipe.ops ? recipe.ops->mean_bytes(&recipe) * recipe.ops->ns_per_byte
+				       : (double)recipe.width * recipe.height * ns_per_pixel;
+	return each * (double)recipe.samples / (double)NS_PER_S;
 }
 
 static const char *choice(enum key_id key, int index, char out[CONFIG_VALUE_BYTES])
@@ -72,14 +136,33 @@ static int encode_value(const struct encode_options *encode, enum key_id key)
 	}
 }
 
+/* What is no key of [dataset] goes by its whole name. */
+static void recipe_add_value(json_t *object, enum key_id id, const struct config_value *value)
+{
+	const struct key *const key = &config_keys[id];
+	char name[CONFIG_VALUE_BYTES];
+	(void)snprintf(name, sizeof name, "%s.%s", key->section, key->name);
+	const char *const own = strcmp(key->section, "dataset") == 0 ? key->name : name;
+	if (key->type == KEY_TYPE_CHOICE)
+		add_choice(object, own, id, (int)value->integer);
+	else if (key->type == KEY_TYPE_REAL || key->type == KEY_TYPE_SHARE)
+		(void)json_object_set_new(object, own, json_real(value->real));
+	else
+		add_number(object, own, (uint64_t)value->integer);
+}
+
 json_t *recipe_to_json(const struct recipe *recipe)
 {
 	json_t *object = json_object();
 	const struct encode_options *encode = &recipe->encode;
-	add_number(object, "generator", PICTURE_VERSION);
+	add_number(object, "generator", recipe->ops ? recipe->ops->version : PICTURE_VERSION);
 	add_number(object, "samples", recipe->samples);
 	add_number(object, "classes", recipe->classes);
 	add_number(object, "seed", recipe->seed);
+	for (size_t i = 0; recipe->ops && i < recipe->ops->key_count; i++)
+		recipe_add_value(object, recipe->ops->keys[i], &recipe->values[i]);
+	if (recipe->ops)
+		return object;
 	add_number(object, "width", recipe->width);
 	add_number(object, "height", recipe->height);
 	(void)json_object_set_new(object, "size_sigma", json_real(recipe->size_sigma));
@@ -115,8 +198,8 @@ static void add_difference(
 	recipe_describe(there, old, sizeof(old));
 	recipe_describe(wanted, new, sizeof(new));
 	const size_t used = strlen(out);
-	(void)snprintf(out + used, room - used, "%sdataset.%s is %s there and %s here",
-		used ? ", " : "", key, old, new);
+	(void)snprintf(out + used, room - used, "%s%s%s is %s there and %s here", used ? ", " : "",
+		strchr(key, '.') ? "" : "dataset.", key, old, new);
 }
 
 int recipe_compare(const json_t *there, const json_t *wanted, const char *path, struct error *err)
@@ -162,7 +245,8 @@ void recipe_sample_path(const struct recipe *recipe, uint64_t id, char out[RECIP
 	const size_t used = strlen(out);
 	(void)snprintf(out + used, RECIPE_PATH_BYTES - used, "/%0*" PRIu64 ".%s",
 		(int)digits(recipe->samples - 1, DIGITS), id,
-		encoder_of(recipe->encode.format)->extension);
+		recipe->ops ? recipe->ops->extension(recipe)
+			    : encoder_of(recipe->encode.format)->extension);
 }
 
 uint64_t recipe_class_count(const struct recipe *recipe)
@@ -172,6 +256,8 @@ uint64_t recipe_class_count(const struct recipe *recipe)
 
 struct picture_size recipe_size(const struct recipe *recipe, uint64_t id)
 {
+	if (recipe->ops)
+		return (struct picture_size){0};
 	return picture_draw_size(
 		recipe->seed, id, recipe->width, recipe->height, recipe->size_sigma);
 }

@@ -11,7 +11,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct maker;
+struct recipe;
+
+enum { RECIPE_KEYS_MAX = 8 };
+
+/* What a recipe makes other than photographs: files that are a function of (recipe, id).  To add one,
+ * say for a kind of samples of your own: workloads/dataset/maker_NAME.c with such a table, its line
+ * in recipe.c, its choice in dataset.recipe and the enum. */
+struct recipe_ops {
+	unsigned version; /* goes up when the same recipe gives other bytes */
+	/* Keys that its files depend on, beside samples, classes and seed of [dataset]. */
+	enum key_id keys[RECIPE_KEYS_MAX];
+	size_t key_count;
+	double ns_per_byte; /* of a core's time, to make one; for estimates */
+	/* The ending of its files, without a dot. */
+	const char *(*extension)(const struct recipe *recipe);
+	/* -EINVAL: no such files can be. */
+	int (*check)(const struct recipe *recipe, struct error *err);
+	double (*mean_bytes)(const struct recipe *recipe);
+	/* Into the maker's bytes (maker_grow). */
+	int (*make)(
+		struct maker *maker, const struct recipe *recipe, uint64_t id, struct error *err);
+};
+
 struct recipe {
+	const struct recipe_ops *ops; /* NULL: photographs, which the rest is about */
+	struct config_value values[RECIPE_KEYS_MAX]; /* of ops->keys */
 	uint64_t samples, classes, seed;
 	uint64_t bytes; /* mean file size to hit; 0: natural */
 	uint32_t width, height;
@@ -19,8 +45,15 @@ struct recipe {
 	struct encode_options encode;
 };
 
-/* -EINVAL: the keys do not make a recipe. */
+/* -EINVAL: the keys do not make a recipe, or files that are no samples of sample.kind. */
 int recipe_read(const struct config *config, struct recipe *recipe, struct error *err);
+
+/* A key of recipe->ops. */
+int64_t recipe_integer(const struct recipe *recipe, enum key_id key);
+double recipe_real(const struct recipe *recipe, enum key_id key);
+
+/* A guess of the CPU time that generating all of it takes, in seconds; 0 without a recipe. */
+double recipe_seconds(const struct config *config);
 
 /* {"samples": 2000, …}: the keys by their names in the section [dataset]; those that do not matter
  * for the format are left out.  "generator" is PICTURE_VERSION.  A new reference, NULL without
@@ -37,6 +70,6 @@ void recipe_sample_path(const struct recipe *recipe, uint64_t id, char out[RECIP
 void recipe_class_name(const struct recipe *recipe, uint64_t label, char out[RECIPE_PATH_BYTES]);
 uint64_t recipe_class_count(const struct recipe *recipe); /* classes that have a sample */
 
-struct picture_size recipe_size(const struct recipe *recipe, uint64_t id);
+struct picture_size recipe_size(const struct recipe *recipe, uint64_t id); /* 0 x 0: no picture */
 
 #endif

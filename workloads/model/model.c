@@ -22,6 +22,11 @@ struct model_gemm model_gemm_at(const struct model *model, size_t index, struct 
 		gemm.k = shape.sample_elements;
 	if (gemm.n == 0)
 		gemm.n = shape.class_count;
+	if (model->tokens > 0 && shape.tokens > 0) {
+		gemm.m = gemm.m == model->tokens ? shape.tokens : gemm.m;
+		gemm.n = gemm.n == model->tokens ? shape.tokens : gemm.n;
+		gemm.k = gemm.k == model->tokens ? shape.tokens : gemm.k;
+	}
 	return gemm;
 }
 
@@ -64,7 +69,7 @@ uint64_t model_parameters_at(const struct model *model, struct model_shape shape
 
 static struct model_shape model_published_shape(const struct model *model)
 {
-	return (struct model_shape){model->published_elements, model->published_classes};
+	return (struct model_shape){model->published_elements, model->published_classes, 0};
 }
 
 double model_forward_flops(const struct model *model)

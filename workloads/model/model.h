@@ -34,6 +34,10 @@ struct model {
 	uint32_t input_elements;     /* per sample, as the first layer consumes them; 0: as given */
 	uint32_t published_elements; /* the sample that the published figures are for */
 	uint32_t published_classes;  /* likewise the width of the last layer */
+	/* Of a model of sequences: the tokens of the one that the table is for.  Each m, n and k of
+	 * this number is the sequence's length, and follows it (model_shape.tokens); 0: it takes no
+	 * sequences. */
+	uint32_t tokens;
 
 	/* Norms, biases, embeddings: in no GEMM; summed up beside the table. */
 	uint64_t other_parameters;
@@ -53,9 +57,10 @@ double model_forward_flops(const struct model *model);
 double model_training_flops(const struct model *model);
 uint64_t model_parameters(const struct model *model);
 
-/* The elements of a sample and the classes of the head; they matter only where input_elements is 0. */
+/* The elements of a sample and the classes of the head; they matter only where input_elements is 0.
+ * And the tokens of a sequence, for models of sequences; 0: as in the table. */
 struct model_shape {
-	uint32_t sample_elements, class_count;
+	uint32_t sample_elements, class_count, tokens;
 };
 double model_forward_flops_at(const struct model *model, struct model_shape shape);
 double model_training_flops_at(const struct model *model, struct model_shape shape);

@@ -139,8 +139,8 @@ static const struct model model_vit_b16 = {
 			    VIT_CLASSES,
 };
 
-/* GPT-2 small (Radford et al. 2019), one sample being a sequence of 1024 tokens: a vocabulary of 50257, whose embedding is also
- * the weight of the head (counted once). */
+/* GPT-2 small (Radford et al. 2019), one sample being a sequence of 1024 tokens: a vocabulary of 50257,
+ * whose embedding is also the weight of the head (counted once). */
 enum { GPT_TOKENS = 1024, GPT_VOCABULARY = 50257 };
 
 /* Attention is computed for all pairs of tokens, as the published count takes it, not for the
@@ -158,7 +158,8 @@ static const struct model_gemm gpt2_small_gemms[] = {
 
 /* Forward FLOPs per token: 2 N + 4 L H Q T (Chowdhery et al. 2022, PaLM, appendix B, as in
  * nanoGPT's estimate_mfu: a third of 6 N + 12 L H Q T), N without the position embedding:
- * 123,653,376. */
+ * 123,653,376.  The table gives the same for any length T of the sequence, but for the norms and
+ * biases in N: they are in no product. */
 #define GPT_FLOPS_PER_TOKEN (2.0 * 123653376 + 4.0 * BLOCKS * HEADS * HEAD_WIDTH * GPT_TOKENS)
 
 /* Besides the blocks' others: positions and the last layer norm. */
@@ -174,6 +175,7 @@ static const struct model model_gpt2_small = {
 	.input_elements = GPT_TOKENS * WIDTH,
 	.published_elements = GPT_TOKENS * WIDTH,
 	.published_classes = GPT_VOCABULARY,
+	.tokens = GPT_TOKENS,
 	.other_parameters = GPT_TOKENS * WIDTH + BLOCKS * BLOCK_OTHERS + 2 * WIDTH,
 };
 

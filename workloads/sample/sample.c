@@ -101,7 +101,7 @@ int sample_validate(const struct config *config, struct error *err)
 				config_keys[key].section, config_keys[key].name,
 				sample_kinds[i]->name, own->name);
 		}
-	return 0;
+	return own->validate ? own->validate(config, err) : 0;
 }
 
 /* ---- sizes -------------------------------------------------------------------------------- */
@@ -129,6 +129,13 @@ enum batch_type sample_type_of(const struct config *config)
 	struct sample_shape shape;
 	sample_kind_of(config)->shape(config, &shape);
 	return shape.type;
+}
+
+uint32_t sample_tokens_of(const struct config *config)
+{
+	struct sample_shape shape;
+	sample_kind_of(config)->shape(config, &shape);
+	return shape.tokens;
 }
 
 uint64_t sample_scratch_bytes(const struct config *config, const struct dataset *dataset)

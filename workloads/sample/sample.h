@@ -1,24 +1,26 @@
 /* What a sample is: what becomes of a file's bytes, and what a batch of it looks like.  The pipeline
  * knows a kind by its table alone; image is the kind that crops, resizes and normalises pictures.
  *
- * To add a kind, say tokens: one new file and one line.
- *   1. workloads/sample/sample_tokens.c includes "workloads/sample/sample.h" and ends with
- *        const struct sample_ops sample_tokens = {
- *        	.name = "tokens", .summary = …,   what `mlbench list kinds` prints
- *        	.shape = tokens_shape,            of one finished sample: (T) int32
- *        	.label_bytes = tokens_labels,     of one sample: T numbers of 4 bytes
- *        	.make = tokens_make,              a file's bytes into its place of the batch
+ * To add a kind, say audio: one new file and one line.
+ *   1. workloads/sample/sample_audio.c includes "workloads/sample/sample.h" and ends with
+ *        const struct sample_ops sample_audio = {
+ *        	.name = "audio", .summary = …,    what `mlbench list kinds` prints
+ *        	.shape = audio_shape,             of one finished sample: (T) float32
+ *        	.label_bytes = audio_labels,      of one sample: its class, 4 bytes
+ *        	.make = audio_make,               a file's bytes into its place of the batch
  *        };
  *      and with open and close where a worker needs memory of its own, .files where not every file of a
  *      folder is a sample.
- *   2. harness/config/tables.h: X(TOKENS, tokens) at the end of SAMPLE_KINDS.  sample.kind has the choice
- *      tokens from then on, and `mlbench list kinds`, help and the man pages show it.
- * tests/recipes/kind.patch is a whole example.  The program refuses to start, and test_sample fails,
- * when a table lacks a hook (sample_kinds_check).  Keys of its own (harness/config/keys.def) are named
- * in .keys: they are refused where another kind was chosen.
+ *   2. harness/config/tables.h: X(AUDIO, audio) at the end of SAMPLE_KINDS.  sample.kind has the choice
+ *      audio from then on, and `mlbench list kinds`, help and the man pages show it.
+ * tests/recipes/kind.patch is a whole example, sample_volume.c one with keys and files of its own.  The
+ * program refuses to start, and test_sample fails, when a table lacks a hook (sample_kinds_check).
+ * Keys of its own (harness/config/keys.def) are named in .keys: they are refused where another kind
+ * was chosen, and those in a section of their own leave the hash of a configuration as it was while
+ * they have their defaults (config_hash).  Values that cannot be are refused by .validate, before
+ * anything is read or generated.
  *
- * sample.kind is a key even while image is its one choice, so that a kind is chosen as engines and
- * backends are; at its default it leaves the hash of a configuration as it was (config_hash).
+ * For `mlbench gen` to make its files, it takes one maker more: workloads/dataset/maker.h.
  * codec.name = null asks for no samples at all: workers then call no hook but open, close and blank, and
  * stages are measured alone so. A backend that computes takes one class a sample, of float32 or uint8. */
 #ifndef MLBENCH_WORKLOADS_SAMPLE_SAMPLE_H
@@ -41,6 +43,7 @@ struct sample_shape {
 	enum batch_type type;
 	uint32_t dimensions;
 	uint32_t of[SAMPLE_DIMENSIONS_MAX];
+	uint32_t tokens; /* of a sequence, which a model takes token by token; 0: it is none */
 };
 
 /* What a kind answers for a configuration and a data set. */
@@ -149,6 +152,11 @@ struct sample_ops {
 	/* The file that scratch is so large for: "'a.jpg', of 10 x 10 pixels"; NULL: the largest file. */
 	void (*describe_largest)(const struct dataset *dataset, char *out, size_t room);
 
+	/* -EINVAL: what its own keys say cannot be.  NULL: it always can. */
+	int (*validate)(const struct config *config, struct error *err);
+	/* What a reader of a result has to know of its samples, a cost that is declared say; "": nothing. */
+	const char *(*note)(const struct config *config, char *out, size_t room);
+
 	const enum key_id *keys; /* that say something of this kind alone, without codec.name */
 	size_t key_count;
 	const char *size_key; /* that makes samples smaller, "augment.size"; NULL: none */
@@ -170,7 +178,7 @@ void sample_replace_kind(const struct sample_ops *kind);
 int sample_kind_check(const struct sample_ops *kind, struct error *err);
 int sample_kinds_check(struct error *err);
 
-/* -EINVAL: a key of another kind is set, or the backend of a step takes no such samples. */
+/* -EINVAL: a key of another kind is set, or one of its own to what cannot be. */
 int sample_validate(const struct config *config, struct error *err);
 
 /* dataset: NULL where none is known; classes, raw_bytes and note_bytes are 0 then. */
@@ -179,6 +187,9 @@ void sample_sizes_of(
 
 /* What a model's input is made of. */
 enum batch_type sample_type_of(const struct config *config);
+
+/* Of a sequence, which a model takes token by token; 0: samples are no sequences. */
+uint32_t sample_tokens_of(const struct config *config);
 
 uint64_t sample_scratch_bytes(const struct config *config, const struct dataset *dataset);
 void sample_describe_largest(

@@ -366,7 +366,8 @@ static void roofline_say_reached(const struct roofline *view, struct buffer *out
 /* The products are those of the first point. */
 static bool roofline_is_of_point(const struct report *report, size_t point)
 {
-	static const enum key_id keys[] = {KEY_STEP_MODEL, KEY_AUGMENT_SIZE, KEY_STEP_BACKEND};
+	static const enum key_id keys[] = {KEY_STEP_MODEL, KEY_STEP_BACKEND, KEY_AUGMENT_SIZE,
+		KEY_VOLUME_CROP, KEY_VOLUME_CHANNELS};
 	const struct record *record = report->record;
 	for (size_t axis = 0; axis < record->config.axis_count; axis++)
 		for (size_t k = 0; k < PARTS_COUNT(keys); k++)

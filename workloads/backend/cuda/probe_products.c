@@ -411,7 +411,7 @@ static void product_add_layers(struct probing *probing, uint64_t edge)
 {
 	const struct cuda_probe_plan *plan = probing->plan;
 	const struct model *model = plan->model ? model_find(plan->model) : NULL;
-	const struct model_shape shape = {plan->sample_elements, plan->class_count};
+	const struct model_shape shape = {plan->sample_elements, plan->class_count, 0};
 	struct model_product *list = calloc(PRODUCTS_LISTED, sizeof *list);
 	unsigned large = 0;
 	if (plan->model && !model)

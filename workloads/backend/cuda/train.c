@@ -394,7 +394,7 @@ static struct device_plan_options train_plan_options(
 {
 	return (struct device_plan_options){
 		.model = model,
-		.shape = {options->sample_elements, options->class_count},
+		.shape = {options->sample_elements, options->class_count, 0},
 		.batch = options->batch_size,
 		.precision = options->precision,
 		.rule = options->rule,
