@@ -49,12 +49,31 @@ static double maker_volume_median_bytes(const struct recipe *recipe)
 	       (double)recipe_integer(recipe, KEY_DATASET_WIDTH);
 }
 
+static bool maker_volume_deflates(const struct recipe *recipe)
+{
+	return recipe_integer(recipe, KEY_DATASET_VOLUME_FORMAT) ==
+	       DATASET_VOLUME_FORMAT_NPZ_DEFLATED;
+}
+
 /* The mean of a log-normal edge is its median times exp(sigma^2 / 2). */
-static double maker_volume_mean(const struct recipe *recipe)
+static double maker_volume_mean_plain(const struct recipe *recipe)
 {
 	const double sigma = recipe_real(recipe, KEY_DATASET_SIZE_SIGMA);
 	return VOLUME_NPY_HEADER +
 	       maker_volume_median_bytes(recipe) * exp(VOLUME_EDGES * sigma * sigma / 2);
+}
+
+/* Measured once: 24 volumes of 8 MB became 0.46 of their size. */
+static double maker_volume_mean(const struct recipe *recipe)
+{
+	static const double deflated = 0.46;
+	return maker_volume_mean_plain(recipe) * (maker_volume_deflates(recipe) ? deflated : 1);
+}
+
+/* Likewise, writing included: 3.3 and 23 ns of a core's time for a byte. */
+static double maker_volume_mean_ns(const struct recipe *recipe)
+{
+	return maker_volume_mean_plain(recipe) * (maker_volume_deflates(recipe) ? 23 : 3.3);
 }
 
 static int maker_volume_check(const struct recipe *recipe, struct error *err)
@@ -198,7 +217,7 @@ static int maker_volume_make(
 	struct maker *maker, const struct recipe *recipe, uint64_t id, struct error *err)
 {
 	const int64_t format = recipe_integer(recipe, KEY_DATASET_VOLUME_FORMAT);
-	const bool deflated = format == DATASET_VOLUME_FORMAT_NPZ_DEFLATED;
+	const bool deflated = maker_volume_deflates(recipe);
 	uint64_t edges[VOLUME_EDGES];
 	struct rng rng;
 	maker_volume_edges(recipe, id, edges, &rng);
@@ -242,9 +261,9 @@ const struct recipe_ops maker_volume = {
 	.keys = {KEY_DATASET_DEPTH, KEY_DATASET_HEIGHT, KEY_DATASET_WIDTH, KEY_DATASET_SIZE_SIGMA,
 		KEY_DATASET_VOLUME_FORMAT},
 	.key_count = 5,
-	.ns_per_byte = 1,
 	.extension = maker_volume_extension,
 	.check = maker_volume_check,
 	.mean_bytes = maker_volume_mean,
+	.mean_ns = maker_volume_mean_ns,
 	.make = maker_volume_make,
 };

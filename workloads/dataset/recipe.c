@@ -98,7 +98,7 @@ double recipe_seconds(const struct config *config)
 	if (config_integer(config, KEY_DATASET_RECIPE) == DATASET_RECIPE_NONE ||
 		recipe_read(config, &recipe, &ignored))
 		return 0;
-	const double each = recipe.ops ? recipe.ops->mean_bytes(&recipe) * recipe.ops->ns_per_byte
+	const double each = recipe.ops ? recipe.ops->mean_ns(&recipe)
 				       : (double)recipe.width * recipe.height * ns_per_pixel;
 	return each * (double)recipe.samples / (double)NS_PER_S;
 }

@@ -24,12 +24,13 @@ struct recipe_ops {
 	/* Keys that its files depend on, beside samples, classes and seed of [dataset]. */
 	enum key_id keys[RECIPE_KEYS_MAX];
 	size_t key_count;
-	double ns_per_byte; /* of a core's time, to make one; for estimates */
 	/* The ending of its files, without a dot. */
 	const char *(*extension)(const struct recipe *recipe);
 	/* -EINVAL: no such files can be. */
 	int (*check)(const struct recipe *recipe, struct error *err);
+	/* Of a file, for estimates: its size, and a core's time to make it. */
 	double (*mean_bytes)(const struct recipe *recipe);
+	double (*mean_ns)(const struct recipe *recipe);
 	/* Into the maker's bytes (maker_grow). */
 	int (*make)(
 		struct maker *maker, const struct recipe *recipe, uint64_t id, struct error *err);
