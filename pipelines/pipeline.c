@@ -379,10 +379,6 @@ static int pipeline_finish(struct run *run, struct traces *traces, struct error 
 			       : run->crew.code;
 	}
 	measurement_note(m, "step: %s", stepper_account(run->devices.steppers[0])->description);
-	char note[NOTE_BYTES];
-	const struct sample_ops *const kind = run->plan.kind;
-	if (kind->note && *kind->note(run->config, note, sizeof note))
-		measurement_note(m, "samples: %s", note);
 	placement_note(&run->placement, m);
 	keep_read_points(run);
 	if (collect(run, m, traces))

@@ -16,9 +16,10 @@
  * tests/recipes/kind.patch is a whole example, sample_volume.c one with keys and files of its own.  The
  * program refuses to start, and test_sample fails, when a table lacks a hook (sample_kinds_check).
  * Keys of its own (harness/config/keys.def) are named in .keys: they are refused where another kind
- * was chosen, and those in a section of their own leave the hash of a configuration as it was while
- * they have their defaults (config_hash).  Values that cannot be are refused by .validate, before
- * anything is read or generated.
+ * was chosen.  Their section is named in came_later (harness/config/config.c), so that they leave the
+ * hashes of older configurations as they are; those that change a sample's shape are named in
+ * harness/analyze/compare_facts.c, as what makes results incomparable, and in chart_roofline.c.
+ * Values that cannot be are refused by .validate, before anything is read or generated.
  *
  * For `mlbench gen` to make its files, it takes one maker more: workloads/dataset/maker.h.
  * codec.name = null asks for no samples at all: workers then call no hook but open, close and blank, and
@@ -154,8 +155,6 @@ struct sample_ops {
 
 	/* -EINVAL: what its own keys say cannot be.  NULL: it always can. */
 	int (*validate)(const struct config *config, struct error *err);
-	/* What a reader of a result has to know of its samples, a cost that is declared say; "": nothing. */
-	const char *(*note)(const struct config *config, char *out, size_t room);
 
 	const enum key_id *keys; /* that say something of this kind alone, without codec.name */
 	size_t key_count;
