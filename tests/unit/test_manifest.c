@@ -260,7 +260,7 @@ static void test_hostile(void **state)
 	expect_no_claim(&(struct claims){1, 0, 8, &file, size}, "its names are not");
 	file.text[0] = 0;
 	expect_no_claim(&(struct claims){1, 0, 8, &file, size}, "its names are not");
-	fixture_write("claims", "{\"schema\":\"mlbench.manifest/3\"}\n", 33);
+	fixture_write("claims", "{\"schema\":\"mlbench.manifest/4\"}\n", 33);
 	expect_refused("claims", "not a header");
 	assert_int_equal(mkfifo(fixture_path("pipe", path), 0600), 0);
 	struct dataset dataset;

@@ -9,6 +9,7 @@
 #include "workloads/dataset/site.h"
 #include "workloads/dataset/threads.h"
 #include "workloads/sample/sample.h"
+#include "workloads/source/engines.h"
 #include "workloads/source/store.h"
 
 #include <errno.h>
@@ -41,6 +42,7 @@ static int dataset_open_folder(const struct config *config, const struct dataset
 	const char *path = config_text(config, KEY_DATASET_PATH);
 	struct dataset_control own = control ? *control : (struct dataset_control){0};
 	own.kind = sample_kind_of(config);
+	own.config = config;
 	int code = store_find(path)->local ? check_folder(path, err) : 0;
 	if (!code)
 		code = scan_folder(path, (uint64_t)config_integer(config, KEY_DATASET_SAMPLES),
@@ -48,13 +50,17 @@ static int dataset_open_folder(const struct config *config, const struct dataset
 	return code;
 }
 
-static int open_generated(const struct config *config, struct dataset *dataset, struct error *err)
+static int open_generated(const struct config *config, const struct dataset_control *control,
+	struct dataset *dataset, struct error *err)
 {
 	struct recipe recipe;
 	int code = recipe_read(config, &recipe, err);
 	if (!code)
 		code = site_load(&recipe, config_text(config, KEY_DATASET_PATH), dataset, err);
 	dataset->generated = true;
+	const struct sample_ops *const kind = sample_kind_of(config);
+	if (!code && kind->files && kind->files->split)
+		code = scan_split_generated(config, control, dataset, err);
 	return code;
 }
 
@@ -62,7 +68,7 @@ int dataset_open(const struct config *config, const struct dataset_control *cont
 	struct dataset *dataset, struct error *err)
 {
 	*dataset = (struct dataset){0};
-	int code = is_generated(config) ? open_generated(config, dataset, err)
+	int code = is_generated(config) ? open_generated(config, control, dataset, err)
 					: dataset_open_folder(config, control, dataset, err);
 	if (!code) {
 		dataset->root = strdup(config_text(config, KEY_DATASET_PATH));
@@ -83,11 +89,37 @@ void dataset_close(struct dataset *dataset)
 
 struct verification {
 	const struct dataset *dataset;
+	struct store *store; /* of a packed set */
 	const struct dataset_control *control;
 	atomic_uint_fast64_t good, bad, bytes;
 };
 
 enum { BAD_LOGGED = 20 };
+
+/* Of a sample that is a part of a file; likewise. */
+static const char *examine_part(
+	struct store *store, const struct sample *sample, uint64_t offset, struct error *text)
+{
+	struct read_progress progress;
+	struct source_counter uncounted = {0};
+	char why[ERROR_REASON_BYTES];
+	uint8_t *const data = malloc(sample->bytes + 1);
+	if (!data)
+		return "no memory";
+	read_progress_start_part(&progress, offset, sample->bytes, sample->bytes, false);
+	const bool read =
+		source_read_now(store, sample->path, data, &progress, &uncounted) == READ_STEP_DONE;
+	const uint64_t checksum = read ? hash_bytes(data, progress.got, 0) : 0;
+	free(data);
+	if (!read) {
+		(void)error_set(
+			text, progress.status, "%s", source_status_text(progress.status, why));
+		return text->text;
+	}
+	return sample->checksum && checksum != sample->checksum
+		       ? "its checksum is not the manifest's"
+		       : NULL;
+}
 
 /* NULL, or what is wrong; text holds it. */
 static const char *examine(const char *root, const struct sample *sample, struct error *text)
@@ -117,13 +149,22 @@ static int verify_one(void *context, unsigned worker, uint64_t index, struct err
 	(void)worker;
 	(void)err;
 	struct verification *verification = context;
-	const struct sample *sample = &verification->dataset->samples[index];
+	const struct dataset *const dataset = verification->dataset;
+	const struct sample *sample = &dataset->samples[index];
+	const uint64_t offset = dataset->offsets ? dataset->offsets[index] : 0;
 	struct error text;
-	const char *wrong = examine(verification->dataset->root, sample, &text);
+	const char *const wrong = dataset->offsets
+					  ? examine_part(verification->store, sample, offset, &text)
+					  : examine(dataset->root, sample, &text);
 	if (!wrong)
 		atomic_fetch_add(&verification->good, 1);
-	else if (atomic_fetch_add(&verification->bad, 1) < BAD_LOGGED)
-		log_warn("'%s/%s': %s", verification->dataset->root, sample->path, wrong);
+	else if (atomic_fetch_add(&verification->bad, 1) >= BAD_LOGGED)
+		;
+	else if (dataset->offsets)
+		log_warn("'%s/%s', the sample at byte %" PRIu64 ": %s", dataset->root, sample->path,
+			offset, wrong);
+	else
+		log_warn("'%s/%s': %s", dataset->root, sample->path, wrong);
 	atomic_fetch_add(&verification->bytes, sample->bytes);
 	return 0;
 }
@@ -176,7 +217,11 @@ int dataset_verify(const struct config *config, const struct dataset_control *co
 		.stop = control ? control->stop : NULL,
 		.threads = team_threads(control ? control->threads : 0),
 	};
-	code = team_run(&job, err);
+	if (dataset.offsets)
+		code = store_open(&verification.store, dataset.root, err);
+	if (!code)
+		code = team_run(&job, err);
+	store_close(verification.store);
 	out->good = atomic_load(&verification.good);
 	out->bad = atomic_load(&verification.bad);
 	dataset_close(&dataset);

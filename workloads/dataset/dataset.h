@@ -43,7 +43,9 @@ struct dataset {
 	size_t bad_count;
 	/* Pictures of a folder of the user's that no codec decodes, by kind: "12 .bmp, 3 .gif". */
 	char skipped[DATASET_SKIPPED_BYTES];
-	uint64_t total_bytes, max_bytes;
+	uint64_t total_bytes, max_bytes; /* of samples */
+	/* Files that hold the samples, and their sizes: more than total_bytes where they are packed. */
+	uint64_t files, stored_bytes;
 	struct image_extents extents; /* by format */
 	bool generated;               /* by a recipe of ours */
 	bool scanned_now;             /* false: from a manifest */
@@ -74,6 +76,7 @@ enum { DATASET_DEPTH = 64 };
 
 struct storage_calls;
 struct sample_ops;
+struct container_ops;
 
 struct dataset_control {
 	dataset_progress *progress; /* may be NULL */
@@ -83,6 +86,10 @@ struct dataset_control {
 	/* Of a user's folder only. */
 	const struct sample_ops *kind; /* of its samples (sample.h); NULL: image; dataset_open: the
 					* configuration's */
+	/* What splits files into samples (container.h); NULL: nothing, or the kind does.  dataset_open:
+	 * the configuration's, which is config, too; NULL: defaults. */
+	const struct container_ops *container;
+	const struct config *config;
 	/* Requests in flight at most; 0: DATASET_DEPTH.  Fewer where few files may be open. */
 	unsigned depth;
 	enum dataset_way way;

@@ -12,8 +12,10 @@
 #include "harness/base/units.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct generation {
 	const struct dataset_control *control;
@@ -22,25 +24,41 @@ struct generation {
 	struct picture_atlas *atlas;
 	struct maker *makers;
 	unsigned threads;
-	uint64_t *missing; /* ids to make */
+	uint64_t *missing; /* files to make */
 	uint64_t missing_count;
 	atomic_uint_fast64_t bytes; /* of what is there, for the progress line */
 	double expected_bytes;      /* mean of a file */
 };
 
+/* Size and checksum of a file, which may be larger than memory; false where it cannot be read, or is
+ * larger than `most`. */
+static bool hash_file(const char *path, uint64_t most, uint64_t *bytes, uint64_t *checksum)
+{
+	enum { PIECE = 256 * 1024 };
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	struct hash_pieces *const pieces = hash_begin(0);
+	char *const piece = malloc(PIECE);
+	ssize_t n = fd >= 0 && pieces && piece ? 1 : -1;
+	for (*bytes = 0; n > 0 && *bytes <= most; *bytes += n > 0 ? (uint64_t)n : 0) {
+		n = read(fd, piece, PIECE);
+		if (n > 0)
+			hash_add(pieces, piece, (size_t)n);
+	}
+	*checksum = pieces ? hash_end(pieces) : 0;
+	free(piece);
+	if (fd >= 0)
+		(void)close(fd);
+	return n == 0;
+}
+
 static bool is_whole(const char *path, const struct record *record, bool vouched)
 {
-	char *data;
-	size_t size;
 	struct stat st;
-	struct error ignored;
 	if (vouched)
 		return stat(path, &st) == 0 && (uint64_t)st.st_size == record->bytes;
-	if (files_read(path, record->bytes, &data, &size, &ignored))
-		return false;
-	const bool whole = size == record->bytes && hash_bytes(data, size, 0) == record->checksum;
-	free(data);
-	return whole;
+	uint64_t bytes, checksum;
+	return hash_file(path, record->bytes, &bytes, &checksum) && bytes == record->bytes &&
+	       checksum == record->checksum;
 }
 
 /* A claimed sample counts only if the file is whole: by size where a manifest vouches for it, by
@@ -53,7 +71,7 @@ static int check_claim(void *context, unsigned worker, uint64_t id, struct error
 	if (atomic_load(&record->state) != RECORD_CLAIMED)
 		return 0;
 	char name[RECIPE_PATH_BYTES];
-	recipe_sample_path(&generation->recipe, id, name);
+	recipe_file_path(&generation->recipe, id, name);
 	char *path = files_join(generation->site.root, name);
 	if (!path)
 		return error_set(err, -ENOMEM, "no memory for a path");
@@ -78,16 +96,16 @@ static struct team_job job_of(struct generation *generation, uint64_t count)
 /* Checks claims, and lists what is to be made. */
 static int find_missing(struct generation *generation, struct error *err)
 {
-	const uint64_t samples = generation->recipe.samples;
-	struct team_job job = job_of(generation, samples);
+	const uint64_t files = recipe_files(&generation->recipe);
+	struct team_job job = job_of(generation, files);
 	job.item = check_claim;
 	const int code = team_run(&job, err);
 	if (code)
 		return code;
-	generation->missing = calloc(samples, sizeof(*generation->missing));
+	generation->missing = calloc(files, sizeof(*generation->missing));
 	if (!generation->missing)
 		return error_set(err, -ENOMEM, "no memory for the list of samples");
-	for (uint64_t id = 0; id < samples; id++)
+	for (uint64_t id = 0; id < files; id++)
 		if (atomic_load(&generation->site.records[id].state) == RECORD_MISSING)
 			generation->missing[generation->missing_count++] = id;
 	return 0;
@@ -139,7 +157,7 @@ static int generate_prepare(struct generation *generation, struct error *err)
 		.stop = generation->control ? generation->control->stop : NULL,
 	};
 	if (generation->site.has_detail) { /* found by an earlier try */
-		const uint64_t kept = generation->recipe.samples - generation->missing_count;
+		const uint64_t kept = recipe_files(&generation->recipe) - generation->missing_count;
 		generation->expected_bytes =
 			kept ? (double)atomic_load(&generation->bytes) / (double)kept
 			     : (double)generation->recipe.bytes;
@@ -175,20 +193,34 @@ static int generate_tick(void *context, uint64_t done, struct error *err)
 	struct generation *generation = context;
 	const struct dataset_control *control = generation->control;
 	if (control && control->progress) {
-		const uint64_t kept = generation->recipe.samples - generation->missing_count;
-		control->progress(control->context, kept + done, generation->recipe.samples,
+		const uint64_t samples = generation->recipe.samples;
+		const uint64_t files =
+			recipe_files(&generation->recipe) - generation->missing_count + done;
+		const uint64_t reached = files * recipe_per_file(&generation->recipe);
+		control->progress(control->context, reached < samples ? reached : samples, samples,
 			atomic_load(&generation->bytes));
 	}
 	return site_note(&generation->site, err);
 }
 
-static uint64_t count_made(const struct generation *generation)
+/* Of what was missing: files that are there now, or, with samples, their samples. */
+static uint64_t count_made(const struct generation *generation, bool samples)
 {
 	uint64_t made = 0;
-	for (uint64_t i = 0; i < generation->missing_count; i++)
-		made += atomic_load(&generation->site.records[generation->missing[i]].state) ==
-			RECORD_DONE;
+	for (uint64_t i = 0; i < generation->missing_count; i++) {
+		const uint64_t file = generation->missing[i];
+		if (atomic_load(&generation->site.records[file].state) == RECORD_DONE)
+			made += samples ? recipe_samples_of(&generation->recipe, file) : 1;
+	}
 	return made;
+}
+
+static uint64_t count_missing(const struct generation *generation)
+{
+	uint64_t missing = 0;
+	for (uint64_t i = 0; i < generation->missing_count; i++)
+		missing += recipe_samples_of(&generation->recipe, generation->missing[i]);
+	return missing;
 }
 
 /* A full disk, said with what is still to be written. */
@@ -196,7 +228,7 @@ static int explain_full(const struct generation *generation, int code, struct er
 {
 	if (code != -ENOSPC && code != -EDQUOT)
 		return code;
-	const uint64_t left = generation->missing_count - count_made(generation);
+	const uint64_t left = generation->missing_count - count_made(generation, false);
 	char text[UNITS_BYTES];
 	const struct error before = *err;
 	return error_set(err, -ENOSPC,
@@ -229,8 +261,8 @@ static void sum_up(const struct generation *generation, struct dataset_generated
 		encode += generation->makers[i].encode_cpu_ns;
 		all += generation->makers[i].cpu_ns;
 	}
-	out->made = count_made(generation);
-	out->kept = generation->recipe.samples - generation->missing_count;
+	out->made = count_made(generation, true);
+	out->kept = generation->recipe.samples - count_missing(generation);
 	out->encode_share = all ? (double)encode / (double)all : 0;
 }
 

@@ -218,13 +218,32 @@ static json_t *class_list(const struct dataset *dataset)
 	return classes;
 }
 
+/* Whether a sample is the first one of its file. */
+static bool manifest_begins_file(const struct dataset *dataset, size_t i)
+{
+	const struct sample *const samples = dataset->samples;
+	return !dataset->offsets || i == 0 ||
+	       (samples[i].path != samples[i - 1].path &&
+		       strcmp(samples[i].path, samples[i - 1].path) != 0);
+}
+
+static size_t manifest_files(const struct dataset *dataset)
+{
+	size_t files = 0;
+	for (size_t i = 0; i < dataset->count; i++)
+		files += manifest_begins_file(dataset, i);
+	return files;
+}
+
 /* The first line; NULL without memory. */
 static char *format_header(const json_t *given, const struct dataset *dataset, const char *body,
 	size_t size, size_t text_size)
 {
 	char hex[17];
 	(void)snprintf(hex, sizeof(hex), "%016" PRIx64, hash_bytes(body, size, 0));
-	json_t *header = json_pack("{s:s}", "schema", MANIFEST_SCHEMA);
+	const bool packed = dataset->offsets != NULL;
+	json_t *header =
+		json_pack("{s:s}", "schema", packed ? MANIFEST_SCHEMA_PACKED : MANIFEST_SCHEMA);
 	json_t *own = json_pack("{s:I, s:I, s:I, s:I, s:s, s:o*}", "count",
 		(json_int_t)dataset->count, "bad", (json_int_t)dataset->bad_count, "bytes",
 		(json_int_t)dataset->total_bytes, "text", (json_int_t)text_size, "body", hex,
@@ -232,6 +251,12 @@ static char *format_header(const json_t *given, const struct dataset *dataset, c
 	(void)json_object_update(header, (json_t *)(uintptr_t)given);
 	(void)json_object_update(header, own);
 	json_decref(own);
+	if (packed) {
+		(void)json_object_set_new(
+			header, "packed", json_integer((json_int_t)manifest_files(dataset)));
+		(void)json_object_set_new(
+			header, "stored", json_integer((json_int_t)dataset->stored_bytes));
+	}
 	char *text = json_array_size(json_object_get(header, "classes")) == dataset->class_count
 			     ? json_dumps(header, JSON_COMPACT)
 			     : NULL;
@@ -243,10 +268,38 @@ static size_t manifest_text_size(const struct dataset *dataset)
 {
 	size_t size = 0;
 	for (size_t i = 0; i < dataset->count; i++)
-		size += strlen(dataset->samples[i].path) + 1;
+		if (manifest_begins_file(dataset, i))
+			size += strlen(dataset->samples[i].path) + 1;
 	for (size_t i = 0; i < dataset->bad_count; i++)
 		size += strlen(dataset->bad[i].path) + strlen(dataset->bad[i].reason) + 2;
 	return size;
+}
+
+/* Bytes in front of the text. */
+static size_t manifest_rows_size(size_t count, bool packed, size_t files)
+{
+	return count * (sizeof(struct manifest_row) + (packed ? sizeof(uint64_t) : 0)) +
+	       (packed ? files * sizeof(uint64_t) : 0);
+}
+
+/* Where each sample begins, and how many each file has. */
+static char *manifest_fill_packed(char *at, const struct dataset *dataset)
+{
+	uint64_t in_file = 0;
+	for (size_t i = 0; i < dataset->count; i++, at += sizeof(uint64_t)) {
+		const uint64_t offset = htole64(dataset->offsets[i]);
+		memcpy(at, &offset, sizeof offset);
+	}
+	for (size_t i = 0; i < dataset->count; i++) {
+		in_file++;
+		if (i + 1 < dataset->count && !manifest_begins_file(dataset, i + 1))
+			continue;
+		const uint64_t count = htole64(in_file);
+		memcpy(at, &count, sizeof count);
+		at += sizeof count;
+		in_file = 0;
+	}
+	return at;
 }
 
 /* Rows, then the names of samples, then those of bad files with their reasons. */
@@ -264,8 +317,11 @@ static void manifest_fill_body(char *at, const struct dataset *dataset)
 		};
 		memcpy(at, &row, sizeof row);
 	}
+	if (dataset->offsets)
+		at = manifest_fill_packed(at, dataset);
 	for (size_t i = 0; i < dataset->count; i++)
-		at = stpcpy(at, dataset->samples[i].path) + 1;
+		if (manifest_begins_file(dataset, i))
+			at = stpcpy(at, dataset->samples[i].path) + 1;
 	for (size_t i = 0; i < dataset->bad_count; i++) {
 		at = stpcpy(at, dataset->bad[i].path) + 1;
 		at = stpcpy(at, dataset->bad[i].reason) + 1;
@@ -276,7 +332,10 @@ int manifest_write(
 	const char *path, const json_t *header, const struct dataset *dataset, struct error *err)
 {
 	const size_t text_size = manifest_text_size(dataset);
-	const size_t size = dataset->count * sizeof(struct manifest_row) + text_size;
+	const bool packed = dataset->offsets != NULL;
+	const size_t size =
+		manifest_rows_size(dataset->count, packed, packed ? manifest_files(dataset) : 0) +
+		text_size;
 	char *file = malloc(size + 1);
 	if (file)
 		manifest_fill_body(file, dataset);
@@ -493,12 +552,20 @@ static const char *manifest_next_text(const char **at, const char *end)
 	return start;
 }
 
-static bool manifest_place_names(struct dataset *dataset, const char *at, size_t size)
+/* counts: samples of each file of a packed set; NULL: each is a file. */
+static bool manifest_place_names(
+	struct dataset *dataset, const uint64_t *counts, const char *at, size_t size)
 {
 	const char *const end = at + size;
-	for (size_t i = 0; i < dataset->count; i++)
-		if (!(dataset->samples[i].path = manifest_next_text(&at, end)))
+	size_t done = 0;
+	for (size_t i = 0; done < dataset->count; i++) {
+		const char *const path = manifest_next_text(&at, end);
+		const uint64_t count = counts ? le64toh(counts[i]) : 1;
+		if (!path)
 			return false;
+		for (uint64_t k = 0; k < count; k++)
+			dataset->samples[done++].path = path;
+	}
 	for (size_t i = 0; i < dataset->bad_count; i++)
 		if (!(dataset->bad[i].path = manifest_next_text(&at, end)) ||
 			!(dataset->bad[i].reason = manifest_next_text(&at, end)))
@@ -506,24 +573,65 @@ static bool manifest_place_names(struct dataset *dataset, const char *at, size_t
 	return at == end;
 }
 
-static int manifest_take_body(const struct manifest_file *file, const json_t *header,
-	struct dataset *dataset, struct error *err)
+/* Where samples begin, and how many each file has, which is all of them together. */
+static int manifest_take_packed(const struct manifest_file *file, struct dataset *dataset,
+	const uint64_t *counts, size_t files, struct hash_pieces *sum, struct error *err)
 {
-	enum { LEAST_TEXT = 1, LEAST_BAD = 2 * LEAST_TEXT }; /* empty strings */
-	const size_t left = file->size - file->header_size;
-	const size_t text_size = header_number(header, "text");
-	int code = manifest_take_counts(
-		dataset, header, sizeof(struct manifest_row) + LEAST_TEXT, LEAST_BAD, left, err);
+	uint64_t *const offsets = (uint64_t *)(uintptr_t)dataset->offsets;
+	int code = manifest_take_text(
+		file, (char *)offsets, dataset->count * sizeof *offsets, sum, err);
+	if (!code)
+		code = manifest_take_text(
+			file, (char *)(uintptr_t)counts, files * sizeof *counts, sum, err);
 	if (code)
 		return code;
-	if (text_size > left || left - text_size != dataset->count * sizeof(struct manifest_row))
+	uint64_t left = dataset->count;
+	for (size_t i = 0; i < dataset->count; i++) {
+		offsets[i] = le64toh(offsets[i]);
+		if (dataset->samples[i].bytes > UINT64_MAX - offsets[i])
+			return error_set(err, -EBADMSG, "sample %zu lies behind any file", i);
+	}
+	for (size_t i = 0; i < files; i++) {
+		const uint64_t count = le64toh(counts[i]);
+		if (count == 0 || count > left)
+			return error_set(err, -EBADMSG, "its counts are wrong");
+		left -= count;
+	}
+	return left == 0 ? 0 : error_set(err, -EBADMSG, "its counts are wrong");
+}
+
+static int manifest_take_body(const struct manifest_file *file, const json_t *header, bool packed,
+	struct dataset *dataset, struct error *err)
+{
+	/* Empty strings; of a packed set most samples have no name of their own. */
+	enum { LEAST_TEXT = 1, LEAST_BAD = 2 * LEAST_TEXT };
+	const size_t left = file->size - file->header_size;
+	const size_t text_size = header_number(header, "text");
+	const size_t files = packed ? header_number(header, "packed") : 0;
+	uint64_t *counts = NULL;
+	int code = manifest_take_counts(dataset, header,
+		manifest_rows_size(1, packed, 0) + (packed ? 0 : LEAST_TEXT), LEAST_BAD, left, err);
+	if (code)
+		return code;
+	if (files > dataset->count || text_size > left ||
+		left - text_size != manifest_rows_size(dataset->count, packed, files))
 		return error_set(err, -EBADMSG, "it is cut short or changed");
+	if (packed) {
+		dataset->offsets = arena_take(dataset->arena, dataset->count * sizeof(uint64_t));
+		counts = arena_take(dataset->arena, files * sizeof *counts);
+		dataset->stored_bytes = header_number(header, "stored");
+		dataset->files = files;
+		if (!dataset->offsets || !counts)
+			return error_set(err, -ENOMEM, "no memory for %zu samples", dataset->count);
+	}
 	char *text = arena_take(dataset->arena, text_size);
 	struct hash_pieces *const sum = hash_begin(0);
 	if (!text || !sum)
 		code = error_set(err, -ENOMEM, "no memory for %zu samples", dataset->count);
 	if (!code)
 		code = manifest_take_rows(file, dataset, sum, err);
+	if (!code && packed)
+		code = manifest_take_packed(file, dataset, counts, files, sum, err);
 	if (!code)
 		code = manifest_take_text(file, text, text_size, sum, err);
 	const uint64_t found = sum ? hash_end(sum) : 0;
@@ -531,7 +639,7 @@ static int manifest_take_body(const struct manifest_file *file, const json_t *he
 		return code;
 	if (!manifest_is_sum(header, found))
 		return error_set(err, -EBADMSG, "it is cut short or changed");
-	if (!manifest_place_names(dataset, text, text_size))
+	if (!manifest_place_names(dataset, counts, text, text_size))
 		return error_set(err, -EBADMSG, "its names are not as mlbench writes them");
 	return 0;
 }
@@ -554,23 +662,27 @@ static int manifest_take_file(
 	struct manifest_file *file, struct dataset *dataset, json_t **header, struct error *err)
 {
 	struct buffer line = {0};
+	/* Of all schemas, the one whose failure is told first. */
+	static const char *const schemas[] = {
+		MANIFEST_SCHEMA, MANIFEST_SCHEMA_LINES, MANIFEST_SCHEMA_PACKED};
+	enum { LINES = 1, PACKED = 2 };
 	struct error ignored;
-	bool lines = false;
+	size_t schema = 0;
 	int code = manifest_read_first_line(file, &line, err);
-	if (!code) {
+	for (size_t i = 0; !code && !*header && i < sizeof schemas / sizeof *schemas; i++) {
 		*header = manifest_parse_header(
-			line.data ? line.data : "", line.size, MANIFEST_SCHEMA, err);
-		if (!*header && (*header = manifest_parse_header(line.data ? line.data : "",
-					 line.size, MANIFEST_SCHEMA_LINES, &ignored)))
-			lines = true;
-		code = *header ? 0 : -EBADMSG;
+			line.data ? line.data : "", line.size, schemas[i], i == 0 ? err : &ignored);
+		schema = i;
 	}
+	if (!code && !*header)
+		code = -EBADMSG;
 	buffer_release(&line);
 	if (!code && !read_classes(dataset, *header))
 		code = error_set(err, -EBADMSG, "its classes are not as mlbench writes them");
 	if (!code)
-		code = lines ? manifest_take_lines(file, *header, dataset, err)
-			     : manifest_take_body(file, *header, dataset, err);
+		code = schema == LINES
+			       ? manifest_take_lines(file, *header, dataset, err)
+			       : manifest_take_body(file, *header, schema == PACKED, dataset, err);
 	if (!code)
 		manifest_total(dataset);
 	return code;
@@ -631,6 +743,10 @@ void manifest_total(struct dataset *dataset)
 		image_extents_add(&dataset->extents, (enum image_format)sample->format,
 			sample->width, sample->height);
 	}
+	if (dataset->offsets)
+		return;
+	dataset->files = dataset->count;
+	dataset->stored_bytes = dataset->total_bytes;
 }
 
 /* ---- memory of a data set: blocks in a list, freed together --------------------------------- */

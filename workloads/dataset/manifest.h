@@ -7,6 +7,11 @@
  * and T bytes of text: N times "class/name.jpg\0", then M times "path\0reason\0".  So a million
  * samples cost a read and no parsing.
  *
+ * Of a packed set, whose files hold several samples each, it is "mlbench.manifest/3", which has
+ * "packed": F and "stored": bytes of the F files beside the other keys.  Behind the N rows, where a
+ * checksum is of the sample's bytes alone, are N offsets, u64, and for each file the number of its
+ * samples, u64, which lie next to each other; and the text has F names in place of N.
+ *
  * "mlbench.manifest/1" had lines in place of the rows, ["class/name.jpg", bytes, width, height, label,
  * "16 hex digits of XXH3 or empty"], with the number of the format behind that where the name promises
  * another, and M lines ["path", "reason"].  It is read for ever: of a generated set nothing else says
@@ -28,6 +33,7 @@
 #define MANIFEST_JOURNAL "mlbench-partial.jsonl"
 #define MANIFEST_PREFIX "mlbench-"
 #define MANIFEST_SCHEMA "mlbench.manifest/2"
+#define MANIFEST_SCHEMA_PACKED "mlbench.manifest/3"
 #define MANIFEST_SCHEMA_LINES "mlbench.manifest/1" /* read, not written any more */
 #define MANIFEST_JOURNAL_SCHEMA "mlbench.journal/1"
 
@@ -50,7 +56,7 @@ int manifest_write(
  * cut short. */
 int manifest_read(const char *path, struct dataset *dataset, json_t **header, struct error *err);
 
-/* The totals of a data set from its samples. */
+/* The totals of a data set from its samples; of a packed one, not files and stored_bytes. */
 void manifest_total(struct dataset *dataset);
 
 struct journal_entry {

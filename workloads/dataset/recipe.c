@@ -31,7 +31,7 @@ static int recipe_check_kind(
 	char name[RECIPE_PATH_BYTES];
 	char endings[SAMPLE_ENDINGS_BYTES];
 	char asked[CONFIG_VALUE_BYTES];
-	recipe_sample_path(recipe, 0, name);
+	recipe_file_path(recipe, 0, name);
 	if (sample_takes_name(kind, strchr(name, '/') + 1))
 		return 0;
 	return error_set(err, -EINVAL,
@@ -100,7 +100,7 @@ double recipe_seconds(const struct config *config)
 		return 0;
 	const double each = recipe.ops ? recipe.ops->mean_ns(&recipe)
 				       : (double)recipe.width * recipe.height * ns_per_pixel;
-	return each * (double)recipe.samples / (double)NS_PER_S;
+	return each * (double)recipe_files(&recipe) / (double)NS_PER_S;
 }
 
 static const char *choice(enum key_id key, int index, char out[CONFIG_VALUE_BYTES])
@@ -238,7 +238,7 @@ void recipe_class_name(const struct recipe *recipe, uint64_t label, char out[REC
 		(int)digits(recipe->classes - 1, DIGITS), label);
 }
 
-void recipe_sample_path(const struct recipe *recipe, uint64_t id, char out[RECIPE_PATH_BYTES])
+void recipe_file_path(const struct recipe *recipe, uint64_t id, char out[RECIPE_PATH_BYTES])
 {
 	enum { DIGITS = 8 };
 	recipe_class_name(recipe, id % recipe->classes, out);
@@ -249,9 +249,28 @@ void recipe_sample_path(const struct recipe *recipe, uint64_t id, char out[RECIP
 			    : encoder_of(recipe->encode.format)->extension);
 }
 
+uint64_t recipe_per_file(const struct recipe *recipe)
+{
+	return recipe->ops && recipe->ops->per_file ? recipe->ops->per_file(recipe) : 1;
+}
+
+uint64_t recipe_files(const struct recipe *recipe)
+{
+	const uint64_t each = recipe_per_file(recipe);
+	return recipe->samples / each + (recipe->samples % each > 0);
+}
+
+uint64_t recipe_samples_of(const struct recipe *recipe, uint64_t file)
+{
+	const uint64_t each = recipe_per_file(recipe);
+	const uint64_t left = recipe->samples - file * each;
+	return left < each ? left : each;
+}
+
 uint64_t recipe_class_count(const struct recipe *recipe)
 {
-	return recipe->classes < recipe->samples ? recipe->classes : recipe->samples;
+	const uint64_t files = recipe_files(recipe);
+	return recipe->classes < files ? recipe->classes : files;
 }
 
 struct picture_size recipe_size(const struct recipe *recipe, uint64_t id)

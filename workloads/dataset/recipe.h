@@ -31,6 +31,9 @@ struct recipe_ops {
 	/* Of a file, for estimates: its size, and a core's time to make it. */
 	double (*mean_bytes)(const struct recipe *recipe);
 	double (*mean_ns)(const struct recipe *recipe);
+	/* Samples that a file holds, for kinds that split files (the last file may have fewer); opening the
+	 * set splits them, by the keys of then.  NULL: 1. */
+	uint64_t (*per_file)(const struct recipe *recipe);
 	/* Into the maker's bytes (maker_grow). */
 	int (*make)(
 		struct maker *maker, const struct recipe *recipe, uint64_t id, struct error *err);
@@ -66,10 +69,15 @@ int recipe_compare(const json_t *there, const json_t *wanted, const char *path, 
 
 enum { RECIPE_PATH_BYTES = 64 };
 
-/* "class_0007/00001234.jpg" */
-void recipe_sample_path(const struct recipe *recipe, uint64_t id, char out[RECIPE_PATH_BYTES]);
+/* Files of the set, and the samples that one holds: recipe_per_file, of the last one what is left. */
+uint64_t recipe_files(const struct recipe *recipe);
+uint64_t recipe_per_file(const struct recipe *recipe);
+uint64_t recipe_samples_of(const struct recipe *recipe, uint64_t file);
+
+/* Of a file: "class_0007/00001234.jpg", where each is a sample. */
+void recipe_file_path(const struct recipe *recipe, uint64_t file, char out[RECIPE_PATH_BYTES]);
 void recipe_class_name(const struct recipe *recipe, uint64_t label, char out[RECIPE_PATH_BYTES]);
-uint64_t recipe_class_count(const struct recipe *recipe); /* classes that have a sample */
+uint64_t recipe_class_count(const struct recipe *recipe); /* classes that have a file */
 
 struct picture_size recipe_size(const struct recipe *recipe, uint64_t id); /* 0 x 0: no picture */
 

@@ -30,6 +30,11 @@ bool scan_stopped(const struct folder_scan *scan)
 	return stop && atomic_load_explicit(stop, memory_order_relaxed);
 }
 
+bool scan_takes_name(const struct folder_scan *scan, const char *name)
+{
+	return scan->container ? scan->container->takes(name) : sample_takes_name(scan->kind, name);
+}
+
 /* ---- which files become samples ------------------------------------------------------------- */
 
 /* Files whose header can say that they are samples, or has said so: how many, and where there
@@ -196,12 +201,15 @@ static int scan_fill(
 static int no_samples(const struct folder_scan *scan, const struct dataset *dataset,
 	const char *skipped, struct error *err)
 {
-	const struct sample_file_ops *const files = scan->kind->files;
-	char endings[SAMPLE_ENDINGS_BYTES] = "";
+	const struct sample_file_ops *const files = scan->container ? NULL : scan->kind->files;
+	char room[SAMPLE_ENDINGS_BYTES] = "";
+	const char *const endings = scan->container ? scan->container->endings
+				    : files         ? files->endings(room)
+						    : "";
 	if (dataset->bad_count == 0)
-		return error_set(err, -ENODATA, "no %s%sfile in '%s'%s%s",
-			files ? files->endings(endings) : "", files ? " " : "", scan->root,
-			*skipped ? "; not decoded: " : "", skipped);
+		return error_set(err, -ENODATA, "no %s%sfile in '%s'%s%s", endings,
+			*endings ? " " : "", scan->root, *skipped ? "; not decoded: " : "",
+			skipped);
 	return error_set(err, -ENODATA, "none of the %zu %s in '%s' can be used; '%s': %s",
 		dataset->bad_count, files ? files->called : "files", scan->root,
 		dataset->bad[0].path, dataset->bad[0].reason);
@@ -220,10 +228,28 @@ static int no_samples(const struct folder_scan *scan, const struct dataset *data
  * by then are not believed. */
 enum { PROBE_VERSION = 2, LISTING_BYTES = 17 };
 
-/* Of another kind than image the same folder has another manifest. */
-static uint64_t kind_seed(const struct sample_ops *kind, uint64_t some)
+static uint64_t seed_with(uint64_t seed, const char *text)
 {
-	return kind == sample_kinds[0] ? some : hash_bytes(kind->name, strlen(kind->name), some);
+	return hash_bytes(text, strlen(text), seed);
+}
+
+/* Of another kind than image the same folder has another manifest; so has it of another container,
+ * and where the kind splits files, of other values of its keys. */
+static uint64_t scan_cache_seed(const struct folder_scan *scan, uint64_t some)
+{
+	const struct sample_ops *const kind = scan->kind;
+	uint64_t seed = kind == sample_kinds[0] ? some : seed_with(some, kind->name);
+	if (scan->container)
+		return seed_with(seed, scan->container->name);
+	if (!scan_split_of(scan) || !scan->control->config)
+		return seed;
+	for (size_t i = 0; i < kind->key_count; i++) {
+		const enum key_id key = kind->keys[i];
+		char text[CONFIG_VALUE_BYTES];
+		seed = seed_with(seed, config_format_value(key, &scan->control->config->values[key],
+					       text, sizeof text));
+	}
+	return seed;
 }
 
 /* ${XDG_CACHE_HOME:-~/.cache}/mlbench/<hash of the folder's real path>.jsonl; NULL: no place for
@@ -243,7 +269,7 @@ static char *cache_path(const struct folder_scan *scan, uint64_t some, bool make
 	if (folder && make && files_make_folder(folder, &err))
 		log_detail("no cached manifest: %s", err.text);
 	if (folder && asprintf(&path, "%s/%016" PRIx64 ".jsonl", folder,
-			      hash_bytes(real, strlen(real), kind_seed(scan->kind, some))) < 0)
+			      hash_bytes(real, strlen(real), scan_cache_seed(scan, some))) < 0)
 		path = NULL;
 	free(folder);
 	free(real);
@@ -359,9 +385,10 @@ static bool scan_cache_read_manifest(const struct folder_scan *scan, uint64_t so
 	const char *const there = json_string_value(json_object_get(header, LISTING_KEY));
 	(void)snprintf(listing, LISTING_BYTES, "%s", there ? there : "");
 	json_decref(header);
-	if (there && cached->count > 0)
+	if (there && cached->count > 0 && !cached->offsets == !scan_split_of(scan))
 		return true;
 	arena_close(cached->arena);
+	*cached = (struct dataset){0};
 	return false;
 }
 
@@ -445,12 +472,75 @@ static void scan_cache_keep(
 	free(bad);
 }
 
+/* ---- files that are split ------------------------------------------------------------------- */
+
+/* The whole data set from its manifest, where that is still true of the folder. */
+static int scan_cache_take_split(
+	struct folder_scan *scan, const char *listing, struct dataset *dataset)
+{
+	char there[LISTING_BYTES];
+	struct dataset cached = {0};
+	if (!scan_cache_read_manifest(scan, 0, &cached, there))
+		return -ENOENT;
+	if (strcmp(there, listing) != 0) {
+		arena_close(cached.arena);
+		return -ESTALE;
+	}
+	arena_close(scan->arena);
+	scan->arena = cached.arena;
+	*dataset = cached;
+	return 0;
+}
+
+/* wanted of the samples, evenly. */
+static void pick_split_samples(struct dataset *dataset, uint64_t wanted)
+{
+	uint64_t *const offsets = (uint64_t *)(uintptr_t)dataset->offsets;
+	if (wanted == 0 || wanted >= dataset->count)
+		return;
+	for (uint64_t i = 0; i < wanted; i++) { /* both below 2^32: no product overflows */
+		const size_t from = (size_t)(i * dataset->count / wanted);
+		dataset->samples[i] = dataset->samples[from];
+		offsets[i] = offsets[from];
+	}
+	dataset->count = wanted;
+	manifest_total(dataset);
+}
+
+static int scan_split(struct folder_scan *scan, uint64_t wanted, struct walk *walk,
+	struct dataset *dataset, struct error *err)
+{
+	char listing[LISTING_BYTES];
+	bool passing = false;
+	int code = inspect_files(scan, walk->files, NULL, walk->count, false, err);
+	if (!code)
+		code = hash_listing(scan, walk, false, listing, err);
+	if (code)
+		return code;
+	if (scan_cache_take_split(scan, listing, dataset)) {
+		code = container_split_files(
+			scan, walk->files, walk->count, dataset, &passing, err);
+		if (!code && dataset->count == 0)
+			code = no_samples(scan, dataset, walk->skipped, err);
+		if (code)
+			return code;
+		dataset->scanned_now = true;
+		if (!passing)
+			write_manifest(scan, 0, listing, dataset);
+	}
+	pick_split_samples(dataset, wanted);
+	memcpy(dataset->skipped, walk->skipped, sizeof dataset->skipped);
+	return 0;
+}
+
 /* ---- the scan -------------------------------------------------------------------------------- */
 
 static int scan_walk(struct folder_scan *scan, uint64_t wanted, struct walk *walk,
 	struct dataset *dataset, struct error *err)
 {
 	int code = walk_folder(scan, walk, err);
+	if (!code && scan_split_of(scan))
+		return scan_split(scan, wanted, walk, dataset, err);
 	const size_t candidates = find_candidates(walk, NULL);
 	const uint64_t some = wanted < candidates ? wanted : 0;
 	if (!code)
@@ -495,6 +585,7 @@ int scan_store(struct store *store, uint64_t wanted, const struct dataset_contro
 	struct walk walk = {0};
 	*dataset = (struct dataset){0};
 	scan.kind = scan.control->kind ? scan.control->kind : sample_kinds[0];
+	scan.container = scan.control->container;
 	if (scan.control->calls)
 		store->calls = scan.control->calls;
 	scan.depth = scan.control->depth ? scan.control->depth : DATASET_DEPTH;
@@ -525,5 +616,41 @@ int scan_folder(const char *root, uint64_t wanted, const struct dataset_control 
 	if (!code)
 		code = scan_store(store, wanted, control, dataset, err);
 	store_close(store);
+	return code;
+}
+
+int scan_split_generated(const struct config *config, const struct dataset_control *control,
+	struct dataset *dataset, struct error *err)
+{
+	static const struct dataset_control none = {0};
+	struct dataset_control own = control ? *control : none;
+	struct folder_scan scan = {
+		.root = config_text(config, KEY_DATASET_PATH),
+		.control = &own,
+		.kind = sample_kind_of(config),
+		.depth = DATASET_DEPTH,
+		.arena = dataset->arena,
+	};
+	struct dataset split = {.generated = true, .arena = dataset->arena};
+	struct found *const files = calloc(dataset->count + 1, sizeof *files);
+	bool passing;
+	own.config = config;
+	if (!files)
+		return error_set(err, -ENOMEM, "no memory to split %zu files", dataset->count);
+	for (size_t i = 0; i < dataset->count; i++)
+		files[i] = (struct found){.path = (char *)(uintptr_t)dataset->samples[i].path,
+			.bytes = dataset->samples[i].bytes,
+			.kind = STORE_FILE,
+			.sized = true};
+	int code = store_open(&scan.store, scan.root, err);
+	if (!code)
+		code = container_split_files(&scan, files, dataset->count, &split, &passing, err);
+	store_close(scan.store);
+	free(files);
+	if (!code && split.bad_count > 0)
+		code = error_set(err, -EIO, "'%s/%s': %s: mend the data set with `mlbench gen`",
+			scan.root, split.bad[0].path, split.bad[0].reason);
+	if (!code)
+		*dataset = split;
 	return code;
 }

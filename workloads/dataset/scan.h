@@ -21,11 +21,17 @@
  *   lacks an operation a thread for each request in flight calls the store. 64 are in flight at most, fewer where few files may be open. Files are taken in turn
  *   from 64 stretches of the list: neighbours share a folder, and FUSE may have a folder answer
  *   one lookup after another.
+ * - Splitting (container.c).  Where files hold several samples each, their sizes are asked for, and
+ *   as many threads as cores (16 at most) split a file each.  All files are split, whatever
+ *   dataset.samples says: it takes an even stride through all samples.
  * - Memory. 48 bytes and the path for each picture by name, in an array that doubles; 16 bytes
  *   more while samples are chosen, then 40 for a sample or 16 for a bad file. Beginnings of
  *   files: 64 KiB each in flight, 4 MiB together; those whose header is longer are read again
  *   with eight times as much, 256 MiB together.
- * - The manifest (scan.c) of all files, and of each N, is a file of its own. It counts
+ *   Of files that are split: 48 bytes for a sample while they are, then 48 more; 16 MiB for each
+ *   thread at most; 100 bad entries of each file.
+ * - The manifest (scan.c) of all files, and of each N, is a file of its own; of split files there is
+ *   one for all N. It counts
  *   while the names below the folder, and sizes and times of the files in it, are as they were.
  *   What errno said of a file is not kept.
  * - Stopping. Every loop looks at the stop flag, sorting too. What is in flight is waited for,
@@ -34,6 +40,7 @@
 #define MLBENCH_WORKLOADS_DATASET_SCAN_H
 
 #include "harness/base/error.h"
+#include "workloads/dataset/container.h"
 #include "workloads/dataset/dataset.h"
 #include "workloads/source/store.h"
 
@@ -49,12 +56,19 @@ struct folder_scan {
 	struct arena *arena;                   /* for paths and reasons; one thread at a time */
 	const struct dataset_control *control; /* never NULL */
 	const struct sample_ops *kind;         /* of the samples; never NULL */
+	const struct container_ops *container; /* that files are, or NULL */
 	unsigned depth; /* requests in flight at most, which is also files open at once */
 	bool ring;      /* io_uring may be used, and can be had */
 	struct dataset_effort effort;
 };
 
 bool scan_stopped(const struct folder_scan *scan);
+
+/* Is a file looked at, by its name? */
+bool scan_takes_name(const struct folder_scan *scan, const char *name);
+
+/* What splits files into samples; NULL: each is one. */
+container_split *scan_split_of(const struct folder_scan *scan);
 
 /* One file or thing with a sample's extension, as the walk found it: 48 bytes and its path,
  * which is what a scan keeps of each file in the folder. */
@@ -115,6 +129,11 @@ int scan_folder(const char *root, uint64_t wanted, const struct dataset_control 
 
 /* The same of a store that is open. */
 int scan_store(struct store *store, uint64_t wanted, const struct dataset_control *control,
+	struct dataset *dataset, struct error *err);
+
+/* Splits the files of a generated set of dataset.path, which *dataset has, into samples.  -EIO: one of
+ * them is not what its recipe makes. */
+int scan_split_generated(const struct config *config, const struct dataset_control *control,
 	struct dataset *dataset, struct error *err);
 
 #endif

@@ -72,7 +72,7 @@ static int site_read_manifest(struct site *site, struct error *err)
 		return code;
 	code = check_header(site, header, err);
 	json_decref(header);
-	if (!code && dataset.count == site->recipe->samples && site->has_detail) {
+	if (!code && dataset.count == recipe_files(site->recipe) && site->has_detail) {
 		site->complete = true;
 		for (size_t i = 0; i < dataset.count; i++)
 			claim(&site->records[i], dataset.samples[i].bytes,
@@ -89,7 +89,7 @@ static void read_entries(struct site *site, const char *at, const char *end)
 	const char *stop;
 	while (at < end && (stop = memchr(at, '\n', (size_t)(end - at)))) {
 		struct journal_entry entry;
-		if (journal_parse(at, stop, &entry) && entry.id < site->recipe->samples)
+		if (journal_parse(at, stop, &entry) && entry.id < recipe_files(site->recipe))
 			claim(&site->records[entry.id], entry.bytes, entry.checksum, entry.width,
 				entry.height);
 		at = stop + 1;
@@ -173,7 +173,7 @@ int site_open(struct site *site, const struct recipe *recipe, const char *root, 
 	*site = (struct site){.recipe = recipe, .root = root, .folder = -1, .journal = -1};
 	(void)pthread_mutex_init(&site->lock, NULL);
 	site->recipe_json = recipe_to_json(recipe);
-	site->records = calloc(recipe->samples, sizeof(*site->records));
+	site->records = calloc(recipe_files(recipe), sizeof(*site->records));
 	if (!site->recipe_json || !site->records)
 		return error_set(
 			err, -ENOMEM, "no memory for %" PRIu64 " samples", recipe->samples);
@@ -268,7 +268,7 @@ int site_load_manifest(
 	struct site site = {.recipe = recipe, .root = root, .folder = -1, .journal = -1};
 	(void)pthread_mutex_init(&site.lock, NULL);
 	site.recipe_json = recipe_to_json(recipe);
-	site.records = calloc(recipe->samples, sizeof(*site.records));
+	site.records = calloc(recipe_files(recipe), sizeof(*site.records));
 	const int code = site.recipe_json && site.records
 				 ? site_take_manifest(&site, dataset, err)
 				 : error_set(err, -ENOMEM, "no memory for %" PRIu64 " samples",
@@ -320,7 +320,7 @@ static int write_file(const struct site *site, const char *name, const uint8_t *
 int site_store(struct site *site, uint64_t id, const uint8_t *bytes, size_t size, struct error *err)
 {
 	char name[RECIPE_PATH_BYTES];
-	recipe_sample_path(site->recipe, id, name);
+	recipe_file_path(site->recipe, id, name);
 	const int code = write_file(site, name, bytes, size, err);
 	if (code)
 		return code;
@@ -428,7 +428,7 @@ static int describe(const struct site *site, struct dataset *dataset, struct err
 	if (!arena)
 		return error_set(err, -ENOMEM, "no memory for the manifest");
 	dataset->arena = arena;
-	dataset->count = recipe->samples;
+	dataset->count = recipe_files(recipe);
 	dataset->class_count = recipe_class_count(recipe);
 	dataset->samples = arena_take(arena, dataset->count * sizeof(*dataset->samples));
 	dataset->class_names =
@@ -441,7 +441,7 @@ static int describe(const struct site *site, struct dataset *dataset, struct err
 	}
 	for (uint64_t id = 0; good && id < dataset->count; id++) {
 		const struct record *record = &site->records[id];
-		recipe_sample_path(recipe, id, name);
+		recipe_file_path(recipe, id, name);
 		dataset->samples[id] = (struct sample){
 			.path = arena_text(arena, name, strlen(name)),
 			.bytes = record->bytes,

@@ -24,6 +24,7 @@ enum record_state {
 	RECORD_DONE,    /* there */
 };
 
+/* Of a file. */
 struct record {
 	uint64_t bytes, checksum;
 	uint32_t width, height;
@@ -39,7 +40,7 @@ struct site {
 	bool has_detail;
 	uint32_t detail; /* as recorded */
 	json_t *recipe_json;
-	struct record *records; /* (recipe->samples) */
+	struct record *records; /* (recipe_files) */
 	pthread_mutex_t lock;
 	struct buffer pending; /* lines for the journal, under lock */
 };
@@ -56,7 +57,7 @@ int site_begin(struct site *site, uint32_t detail, struct error *err);
 /* Appends what was stored since the last call to the journal. */
 int site_note(struct site *site, struct error *err);
 
-/* Writes one sample under its name, fills its record, and has it noted. Any thread. */
+/* Writes one file under its name, fills its record, and has it noted. Any thread. */
 int site_store(
 	struct site *site, uint64_t id, const uint8_t *bytes, size_t size, struct error *err);
 

@@ -125,10 +125,10 @@ static bool is_above_itself(const struct folder *folder)
 }
 
 /* What may become a sample, what would where it could be read, and what may be a folder. */
-static bool is_wanted(const struct sample_ops *kind, enum store_kind what, const char *name)
+static bool is_wanted(const struct folder_scan *scan, enum store_kind what, const char *name)
 {
-	return what == STORE_FOLDER || what == STORE_UNKNOWN || sample_takes_name(kind, name) ||
-	       sample_leaves_name(kind, name);
+	return what == STORE_FOLDER || what == STORE_UNKNOWN || scan_takes_name(scan, name) ||
+	       sample_leaves_name(scan->kind, name);
 }
 
 /* A folder that is being listed. */
@@ -152,7 +152,7 @@ static int walk_see_name(void *context, const char *name, enum store_kind kind)
 	const char byte = (char)kind;
 	if (scan_stopped(visit->scan))
 		return -EINTR;
-	if (is_wanted(visit->scan->kind, kind, name)) {
+	if (is_wanted(visit->scan, kind, name)) {
 		buffer_add(&visit->folder->names, &byte, 1);
 		buffer_add(&visit->folder->names, name, strlen(name) + 1);
 	}
@@ -242,7 +242,7 @@ static bool take_found(struct listing *listing, const struct found *found)
 		found->kind == STORE_FILE ? sample_leaves_name(listing->scan->kind, name) : NULL;
 	if (ending)
 		count_skipped(listing->skipped, ending);
-	return !sample_takes_name(listing->scan->kind, name) || keep_found(listing, found);
+	return !scan_takes_name(listing->scan, name) || keep_found(listing, found);
 }
 
 /* A name that is asked what it is, together with the others of the round. */

@@ -58,8 +58,9 @@ static const char *sample_lacks(const struct sample_ops *kind)
 	if (!kind->keys != !kind->key_count)
 		return "one of .keys and .key_count";
 	const struct sample_file_ops *const files = kind->files;
-	if (files && !(files->called && files->takes && files->endings && files->look))
-		return "not all of .called, .takes, .endings and .look of its .files";
+	if (files &&
+		!(files->called && files->takes && files->endings && (files->look || files->split)))
+		return "not all of .called, .takes, .endings and .look or .split of its .files";
 	return kind->device ? sample_device_lacks(kind->device) : NULL;
 }
 
@@ -175,7 +176,9 @@ int sample_look(const struct sample_ops *kind, const void *head, size_t size, ui
 	struct sample *out, struct error *err)
 {
 	*out = (struct sample){.bytes = file_bytes};
-	return kind->files ? kind->files->look(head, size, file_bytes, out, err) : 0;
+	return kind->files && kind->files->look
+		       ? kind->files->look(head, size, file_bytes, out, err)
+		       : 0;
 }
 
 /* ---- a worker ----------------------------------------------------------------------------- */

@@ -119,6 +119,8 @@ struct sample_device_ops {
 	uint64_t (*hash)(const void *notes, const uint8_t *raw, uint32_t count);
 };
 
+struct container_file;
+
 /* Which files of a user's folder become samples. */
 struct sample_file_ops {
 	const char *called;              /* several of them, "pictures" */
@@ -130,6 +132,9 @@ struct sample_file_ops {
 	 * needed; another negative errno, with the reason: it is none. */
 	int (*look)(const void *head, size_t size, uint64_t file_bytes, struct sample *out,
 		struct error *err);
+	/* Where files hold many samples each: finds them (workloads/dataset/container.h).  What was found is
+	 * kept for as long as no key of the kind's own changes.  look may then be NULL.  Optional. */
+	int (*split)(struct container_file *file, struct error *err);
 };
 
 /* Those up to make are needed. */

@@ -1,0 +1,612 @@
+/* Splitting the files of a folder, a few at a time, and putting together what was found: in the order of
+ * files and offsets, whichever thread was first. */
+#include "workloads/dataset/container.h"
+#include "workloads/dataset/manifest.h"
+#include "workloads/dataset/scan.h"
+#include "workloads/dataset/threads.h"
+#include "workloads/sample/sample.h"
+#include "workloads/source/store.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	SPLIT_THREADS_MAX = 16,
+	SPLIT_READ_BYTES =
+		8 * 1024, /* read at least, where the file has them: heads of small samples */
+	SPLIT_LOOK_BYTES =
+		4 * 1024, /* what a kind sees first of a sample, and eight times as much then */
+	SPLIT_LOOK_GROWTH = 8,
+	SPLIT_REASON_BYTES = 240,
+};
+
+/* A read request names a sample by 32 bits. */
+static const uint64_t SPLIT_SAMPLES_MAX = UINT32_MAX;
+
+enum { CLASS_OF_FOLDER = -1, CLASS_NUMBERED = -2 }; /* else the index of a name */
+
+struct split_part {
+	uint64_t offset, length, checksum;
+	int64_t class_index;
+	uint32_t label; /* of a numbered one */
+	uint32_t width, height;
+	uint8_t format;
+};
+
+/* What was found in a file. */
+struct split_found {
+	struct split_part *parts;
+	size_t count, room;
+	const char **bad; /* reasons, the arena's */
+	size_t bad_count;
+	uint64_t bad_untold;
+	bool passing; /* it could not be read this time */
+};
+
+/* A window on the file that a thread splits. */
+struct split_window {
+	union store_file opened;
+	uint8_t *bytes;
+	size_t room, size;
+	uint64_t offset;
+};
+
+struct split_work {
+	struct folder_scan *scan;
+	const struct found *files;
+	size_t count;
+	container_split *split;
+	struct split_found *found;    /* (count) */
+	struct split_window *windows; /* of each thread */
+	atomic_uint_fast64_t samples;
+	pthread_mutex_t lock; /* of the arena and the names */
+	json_t *names;        /* of classes, each with its index in the order of finding */
+};
+
+container_split *scan_split_of(const struct folder_scan *scan)
+{
+	if (scan->container)
+		return scan->container->split;
+	return scan->kind->files ? scan->kind->files->split : NULL;
+}
+
+static struct split_found *split_of(const struct container_file *file)
+{
+	return &file->work->found[file->index];
+}
+
+/* ---- what a splitting function calls -------------------------------------------------------- */
+
+static int split_stopped(const struct container_file *file, struct error *err)
+{
+	return scan_stopped(file->work->scan) ? error_set(err, -EINTR, "stopped") : 0;
+}
+
+static int window_grow(struct split_window *window, size_t room, struct error *err)
+{
+	if (room <= window->room)
+		return 0;
+	free(window->bytes);
+	window->size = 0;
+	window->room = 0;
+	window->bytes = malloc(room);
+	if (!window->bytes)
+		return error_set(err, -ENOMEM, "no memory for %zu bytes of a file", room);
+	window->room = room;
+	return 0;
+}
+
+static int split_fail_read(struct container_file *file, int code, struct error *err)
+{
+	split_of(file)->passing = true;
+	return error_set_errno(err, -code, "cannot be read");
+}
+
+/* Reads until `least` bytes are there, of the room that there is. */
+static int window_fill(struct container_file *file, struct split_window *window, uint64_t offset,
+	size_t least, size_t most, struct error *err)
+{
+	struct store *const store = file->work->scan->store;
+	window->offset = offset;
+	window->size = 0;
+	while (window->size < least) {
+		const ssize_t n = store->ops->read(store, window->opened, offset + window->size,
+			window->bytes + window->size, most - window->size);
+		if (n == -EINTR && !scan_stopped(file->work->scan))
+			continue;
+		if (n < 0)
+			return split_fail_read(file, (int)n, err);
+		if (n == 0)
+			return error_set(err, -ENODATA, "it became shorter while it was read");
+		window->size += (size_t)n;
+	}
+	return 0;
+}
+
+int container_view(struct container_file *file, uint64_t offset, size_t size, const uint8_t **out,
+	struct error *err)
+{
+	struct split_window *const window = &file->work->windows[file->worker];
+	int code = split_stopped(file, err);
+	if (code)
+		return code;
+	if (size > CONTAINER_VIEW_MAX)
+		return error_set(err, -EINVAL, "an entry of it needs %zu bytes at once", size);
+	if (offset > file->bytes || size > file->bytes - offset)
+		return error_set(
+			err, -ENODATA, "it ends at byte %" PRIu64 ", within an entry", file->bytes);
+	if (offset < window->offset || offset + size > window->offset + window->size) {
+		const uint64_t left = file->bytes - offset;
+		const size_t ahead = left < SPLIT_READ_BYTES ? (size_t)left : SPLIT_READ_BYTES;
+		const size_t most = size > ahead ? size : ahead;
+		code = window_grow(window, most > SPLIT_READ_BYTES ? most : SPLIT_READ_BYTES, err);
+		if (!code && most > 0)
+			code = window_fill(file, window, offset, size, most, err);
+	}
+	*out = code || !window->bytes ? NULL : window->bytes + (offset - window->offset);
+	return code;
+}
+
+static int split_read_all(struct store *store, union store_file opened, uint8_t *to, size_t size)
+{
+	for (size_t got = 0; got < size;) {
+		const ssize_t n = store->ops->read(store, opened, got, to + got, size - got);
+		if (n < 0 && n != -EINTR)
+			return (int)n;
+		if (n == 0)
+			return -ENODATA;
+		got += n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+int container_read_beside(struct container_file *file, const char *path, size_t most,
+	uint8_t **data, size_t *size, struct error *err)
+{
+	struct store *const store = file->work->scan->store;
+	struct store_stat what;
+	union store_file opened;
+	*data = NULL;
+	int code = store->ops->file_open(store, path, false, &opened);
+	if (code == -ENOENT)
+		return error_set(err, code, "'%s' is not there", path);
+	if (code)
+		return split_fail_read(file, code, err);
+	code = store->ops->stat(store, path, &opened, &what);
+	if (!code && (what.kind != STORE_FILE || what.bytes > most)) {
+		store->ops->file_close(store, opened);
+		return error_set(
+			err, -EINVAL, "'%s' is no file, or larger than %zu bytes", path, most);
+	}
+	if (!code && !(*data = malloc((size_t)what.bytes + 1)))
+		code = -ENOMEM;
+	if (!code)
+		code = split_read_all(store, opened, *data, (size_t)what.bytes);
+	store->ops->file_close(store, opened);
+	*size = code ? 0 : (size_t)what.bytes;
+	if (!code)
+		return 0;
+	free(*data);
+	*data = NULL;
+	return code == -ENOMEM ? error_set(err, code, "no memory for '%s'", path)
+			       : split_fail_read(file, code, err);
+}
+
+/* The index of a class by its name. */
+static int split_intern(struct split_work *work, const char *name, size_t size, int64_t *out)
+{
+	(void)pthread_mutex_lock(&work->lock);
+	json_t *there = json_object_getn(work->names, name, size);
+	if (!there) {
+		there = json_integer((json_int_t)json_object_size(work->names));
+		if (json_object_setn_new_nocheck(work->names, name, size, there))
+			there = NULL;
+	}
+	*out = there ? (int64_t)json_integer_value(there) : 0;
+	(void)pthread_mutex_unlock(&work->lock);
+	return there ? 0 : -ENOMEM;
+}
+
+static bool split_add_room(struct split_found *found)
+{
+	enum { FIRST_ROOM = 64 };
+	if (found->count < found->room)
+		return true;
+	const size_t larger = found->room ? 2 * found->room : FIRST_ROOM;
+	struct split_part *const parts = realloc(found->parts, larger * sizeof *parts);
+	if (!parts)
+		return false;
+	found->parts = parts;
+	found->room = larger;
+	return true;
+}
+
+int container_add(struct container_file *file, const struct container_part *part, struct error *err)
+{
+	struct split_found *const found = split_of(file);
+	int64_t class_index = part->numbered ? CLASS_NUMBERED : CLASS_OF_FOLDER;
+	int code = split_stopped(file, err);
+	if (code)
+		return code;
+	if (part->offset > file->bytes || part->length > file->bytes - part->offset)
+		return container_note_bad(file, err,
+			"a sample of %" PRIu64 " bytes at byte %" PRIu64
+			", behind the end of the file",
+			part->length, part->offset);
+	if (part->numbered && part->label >= CONTAINER_LABEL_MAX)
+		return container_note_bad(file, err,
+			"the sample at byte %" PRIu64 " is of class %" PRIu32
+			": %d at most are read",
+			part->offset, part->label, CONTAINER_LABEL_MAX - 1);
+	if (part->length == 0)
+		return container_note_bad(
+			file, err, "the sample at byte %" PRIu64 " is empty", part->offset);
+	if (!part->numbered && part->class_name)
+		code = split_intern(file->work, part->class_name,
+			part->class_size < CONTAINER_CLASS_MAX ? part->class_size
+							       : CONTAINER_CLASS_MAX,
+			&class_index);
+	if (code || !split_add_room(found))
+		return error_set(err, -ENOMEM, "no memory for the samples of '%s'", file->path);
+	found->parts[found->count++] = (struct split_part){
+		.offset = part->offset,
+		.length = part->length,
+		.checksum = part->checksum,
+		.class_index = class_index,
+		.label = part->label,
+		.width = part->width,
+		.height = part->height,
+		.format = part->format,
+	};
+	return 0;
+}
+
+int container_add_sample(struct container_file *file, const char *what,
+	const struct container_part *part, struct error *err)
+{
+	struct container_part seen = *part;
+	struct sample said;
+	struct error why = {"unreadable"};
+	size_t most = SPLIT_LOOK_BYTES;
+	int code = -EAGAIN;
+	if (part->offset > file->bytes || part->length > file->bytes - part->offset)
+		return container_note_bad(file, err, "'%.100s' is cut short", what);
+	while (code == -EAGAIN) {
+		const uint8_t *head;
+		const size_t size = part->length < most ? (size_t)part->length : most;
+		code = container_view(file, part->offset, size, &head, err);
+		if (code)
+			return code;
+		code = sample_look(file->kind, head, size, part->length, &said, &why);
+		if (code == -EAGAIN &&
+			(size == part->length || most > CONTAINER_VIEW_MAX / SPLIT_LOOK_GROWTH))
+			code = error_set(
+				&why, -EINVAL, "cut short within its header, or that is too long");
+		most *= SPLIT_LOOK_GROWTH;
+	}
+	if (code == -ENOMEM)
+		return error_set(err, code, "no memory to look at '%.100s'", what);
+	if (code)
+		return container_note_bad(file, err, "'%.100s': %.120s", what, why.text);
+	seen.width = said.width;
+	seen.height = said.height;
+	seen.format = said.format;
+	return container_add(file, &seen, err);
+}
+
+static int split_keep_reason(struct split_work *work, struct split_found *found, const char *text)
+{
+	if (!found->bad)
+		found->bad = calloc(CONTAINER_BAD_MAX + 1, sizeof *found->bad);
+	if (!found->bad)
+		return -ENOMEM;
+	(void)pthread_mutex_lock(&work->lock);
+	const char *const kept = arena_text(work->scan->arena, text, strlen(text));
+	(void)pthread_mutex_unlock(&work->lock);
+	found->bad[found->bad_count] = kept;
+	found->bad_count += kept != NULL;
+	return kept ? 0 : -ENOMEM;
+}
+
+int container_note_bad(struct container_file *file, struct error *err, const char *format, ...)
+{
+	struct split_found *const found = split_of(file);
+	char text[SPLIT_REASON_BYTES];
+	if (found->bad_count >= CONTAINER_BAD_MAX) {
+		found->bad_untold++;
+		return split_stopped(file, err);
+	}
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	return split_keep_reason(file->work, found, text)
+		       ? error_set(err, -ENOMEM, "no memory for a list of bad samples")
+		       : split_stopped(file, err);
+}
+
+/* ---- one file ------------------------------------------------------------------------------- */
+
+static int split_one_opened(struct container_file *file, struct error *err)
+{
+	struct split_found *const found = split_of(file);
+	struct error why = {"unreadable"};
+	char text[SPLIT_REASON_BYTES];
+	int code = file->work->split(file, &why);
+	if (code == -ENOMEM || code == -EINTR) {
+		*err = why;
+		return code;
+	}
+	if (!code && found->count == 0 && found->bad_count == 0)
+		code = error_set(&why, -EINVAL, "it holds no sample");
+	if (code)
+		code = split_keep_reason(file->work, found, why.text);
+	if (!code && found->bad_untold > 0) {
+		(void)snprintf(
+			text, sizeof text, "%" PRIu64 " more of its entries", found->bad_untold);
+		code = split_keep_reason(file->work, found, text);
+	}
+	return code ? error_set(err, code, "no memory for a list of bad samples") : 0;
+}
+
+static int split_one(void *context, unsigned worker, uint64_t index, struct error *err)
+{
+	struct split_work *const work = context;
+	const struct found *const found = &work->files[index];
+	struct store *const store = work->scan->store;
+	struct split_window *const window = &work->windows[worker];
+	struct container_file file = {
+		.path = found->path,
+		.bytes = found->bytes,
+		.config = work->scan->control->config,
+		.kind = work->scan->kind,
+		.work = work,
+		.index = (size_t)index,
+		.worker = worker,
+	};
+	if (found->reason || found->kind != STORE_FILE)
+		return 0;
+	int code = store->ops->file_open(store, found->path, false, &window->opened);
+	if (code) {
+		struct error why;
+		(void)split_fail_read(&file, code, &why);
+		return split_keep_reason(work, &work->found[index], why.text)
+			       ? error_set(err, -ENOMEM, "no memory for a list of bad files")
+			       : 0;
+	}
+	window->offset = window->size = 0;
+	code = split_one_opened(&file, err);
+	store->ops->file_close(store, window->opened);
+	if (!code && atomic_fetch_add(&work->samples, work->found[index].count) +
+				     work->found[index].count >
+			     SPLIT_SAMPLES_MAX)
+		code = error_set(err, -EOVERFLOW, "'%s' has more than %" PRIu64 " samples",
+			work->scan->root, SPLIT_SAMPLES_MAX);
+	return code;
+}
+
+static int split_tick(void *context, uint64_t done, struct error *err)
+{
+	const struct split_work *const work = context;
+	const struct dataset_control *const control = work->scan->control;
+	(void)err;
+	if (control->progress)
+		control->progress(control->context, done, work->count, 0);
+	return 0;
+}
+
+/* ---- what they come to ----------------------------------------------------------------------- */
+
+struct split_class {
+	const char *name;
+	int64_t index; /* of finding */
+};
+
+static int split_by_name(const void *a, const void *b)
+{
+	const struct split_class *const x = a, *const y = b;
+	return strcmp(x->name, y->name);
+}
+
+/* Whether classes have numbers.  Those of folders get an index otherwise. */
+static int split_classes_of_folders(struct split_work *work, bool *numbered)
+{
+	*numbered = false;
+	for (size_t i = 0; i < work->count; i++)
+		for (size_t k = 0; k < work->found[i].count && !*numbered; k++)
+			*numbered = work->found[i].parts[k].class_index == CLASS_NUMBERED;
+	int code = 0;
+	for (size_t i = 0; i < work->count && !*numbered && !code; i++)
+		for (size_t k = 0; k < work->found[i].count && !code; k++) {
+			size_t length;
+			const char *const class_name = walk_class(work->files[i].path, &length);
+			struct split_part *const part = &work->found[i].parts[k];
+			if (part->class_index == CLASS_OF_FOLDER)
+				code = split_intern(work, class_name, length, &part->class_index);
+		}
+	return code;
+}
+
+/* Names in their order, and which place each index has there. */
+static int split_order_classes(struct split_work *work, struct dataset *dataset, uint32_t **place)
+{
+	struct arena *const arena = work->scan->arena;
+	const size_t count = json_object_size(work->names);
+	struct split_class *const classes = calloc(count + 1, sizeof *classes);
+	const char *name;
+	json_t *index;
+	size_t i = 0;
+	*place = calloc(count + 1, sizeof **place);
+	dataset->class_names = arena_take(arena, count * sizeof *dataset->class_names);
+	bool got = classes && *place && dataset->class_names;
+	json_object_foreach(work->names, name, index)
+	{
+		if (!got)
+			break;
+		classes[i++] = (struct split_class){
+			.name = arena_text(arena, name, strlen(name)),
+			.index = json_integer_value(index),
+		};
+		got = classes[i - 1].name != NULL;
+	}
+	if (got)
+		qsort(classes, count, sizeof *classes, split_by_name);
+	for (i = 0; got && i < count; i++) {
+		dataset->class_names[i] = classes[i].name;
+		(*place)[classes[i].index] = (uint32_t)i;
+	}
+	dataset->class_count = got ? count : 0;
+	free(classes);
+	return got ? 0 : -ENOMEM;
+}
+
+/* As many as the highest number says. */
+static int split_number_classes(const struct split_work *work, struct dataset *dataset)
+{
+	uint32_t most = 0;
+	for (size_t i = 0; i < work->count; i++)
+		for (size_t k = 0; k < work->found[i].count; k++)
+			if (work->found[i].parts[k].label > most)
+				most = work->found[i].parts[k].label;
+	const size_t count = (size_t)most + 1;
+	dataset->class_names = arena_take(work->scan->arena, count * sizeof *dataset->class_names);
+	if (!dataset->class_names)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		char text[24];
+		const int size = snprintf(text, sizeof text, "%zu", i);
+		dataset->class_names[i] = arena_text(work->scan->arena, text, (size_t)size);
+		if (!dataset->class_names[i])
+			return -ENOMEM;
+	}
+	dataset->class_count = count;
+	return 0;
+}
+
+static void split_take_parts(const struct split_work *work, const uint32_t *place,
+	struct dataset *dataset, uint64_t *offsets)
+{
+	for (size_t i = 0; i < work->count; i++) {
+		const struct split_found *const found = &work->found[i];
+		for (size_t k = 0; k < found->count; k++) {
+			const struct split_part *const part = &found->parts[k];
+			offsets[dataset->count] = part->offset;
+			dataset->samples[dataset->count++] = (struct sample){
+				.path = work->files[i].path,
+				.bytes = part->length,
+				.checksum = part->checksum,
+				.width = part->width,
+				.height = part->height,
+				.label = place ? place[part->class_index] : part->label,
+				.format = part->format,
+			};
+		}
+		dataset->files += found->count > 0;
+		dataset->stored_bytes += found->count > 0 ? work->files[i].bytes : 0;
+	}
+}
+
+static void split_take_bad(const struct split_work *work, struct dataset *dataset)
+{
+	for (size_t i = 0; i < work->count; i++) {
+		const char *const path = work->files[i].path;
+		if (work->files[i].reason)
+			dataset->bad[dataset->bad_count++] =
+				(struct dataset_bad){path, work->files[i].reason};
+		for (size_t k = 0; k < work->found[i].bad_count; k++)
+			dataset->bad[dataset->bad_count++] =
+				(struct dataset_bad){path, work->found[i].bad[k]};
+	}
+}
+
+static int split_fill(struct split_work *work, struct dataset *dataset, bool *passing)
+{
+	struct arena *const arena = work->scan->arena;
+	size_t count = 0;
+	size_t bad = 0;
+	bool numbered;
+	uint32_t *place = NULL;
+	for (size_t i = 0; i < work->count; i++) {
+		count += work->found[i].count;
+		bad += work->found[i].bad_count + (work->files[i].reason != NULL);
+		*passing = *passing || work->found[i].passing || work->files[i].passing;
+	}
+	uint64_t *const offsets = arena_take(arena, count * sizeof *offsets);
+	dataset->samples = arena_take(arena, count * sizeof *dataset->samples);
+	dataset->bad = arena_take(arena, bad * sizeof *dataset->bad);
+	if (!offsets || !dataset->samples || !dataset->bad)
+		return -ENOMEM;
+	int code = split_classes_of_folders(work, &numbered);
+	if (!code)
+		code = numbered ? split_number_classes(work, dataset)
+				: split_order_classes(work, dataset, &place);
+	if (!code) {
+		split_take_parts(work, place, dataset, offsets);
+		split_take_bad(work, dataset);
+		dataset->offsets = offsets;
+		manifest_total(dataset);
+	}
+	free(place);
+	return code;
+}
+
+static void split_release(struct split_work *work, unsigned threads)
+{
+	for (size_t i = 0; work->found && i < work->count; i++) {
+		free(work->found[i].parts);
+		free(work->found[i].bad);
+	}
+	for (unsigned i = 0; work->windows && i < threads; i++)
+		free(work->windows[i].bytes);
+	free(work->found);
+	free(work->windows);
+	json_decref(work->names);
+	(void)pthread_mutex_destroy(&work->lock);
+}
+
+static unsigned split_threads(const struct folder_scan *scan, size_t count)
+{
+	unsigned threads = team_threads(scan->control->threads);
+	threads = threads < SPLIT_THREADS_MAX ? threads : SPLIT_THREADS_MAX;
+	threads = threads < scan->depth ? threads : scan->depth;
+	return count < threads ? (unsigned)count : threads;
+}
+
+int container_split_files(struct folder_scan *scan, const struct found *files, size_t count,
+	struct dataset *dataset, bool *passing, struct error *err)
+{
+	struct split_work work = {
+		.scan = scan, .files = files, .count = count, .split = scan_split_of(scan)};
+	const unsigned threads = split_threads(scan, count);
+	const struct team_job job = {
+		.count = count,
+		.item = split_one,
+		.tick = split_tick,
+		.context = &work,
+		.stop = scan->control->stop,
+		.threads = threads,
+	};
+	*passing = false;
+	(void)pthread_mutex_init(&work.lock, NULL);
+	work.found = calloc(count + 1, sizeof *work.found);
+	work.windows = calloc(threads + 1, sizeof *work.windows);
+	work.names = json_object();
+	int code = work.found && work.windows && work.names
+			   ? 0
+			   : error_set(err, -ENOMEM, "no memory for %zu files", count);
+	if (!code && count > 0)
+		code = team_run(&job, err);
+	if (!code && scan_stopped(scan))
+		code = error_set(
+			err, -EINTR, "stopped while the files of '%s' were split", scan->root);
+	if (!code && split_fill(&work, dataset, passing))
+		code = error_set(err, -ENOMEM, "no memory for the samples of '%s'", scan->root);
+	split_release(&work, threads);
+	return code;
+}

@@ -1,0 +1,102 @@
+/* Files that hold several samples each, and how one is split into them.
+ *
+ * Two things split files: a container (dataset.container), whose table is below and whose samples are
+ * what files are without it; and a kind of samples whose own files hold many
+ * (sample_file_ops.split in workloads/sample/sample.h).  A scan calls the function once for each file
+ * and keeps what it adds, so that a run knows where each sample lies and reads no more than that.
+ *
+ * The function walks through the file by container_view and says what it finds:
+ *   - container_add_sample: bytes that a file of their own could be.  The kind looks at the first of
+ *     them, as it looks at a file, and one that is no sample is counted as bad;
+ *   - container_add: a sample that needs no look, since the function knows all of it;
+ *   - container_note_bad: an entry that is left out, and why.
+ * 0: the file's end was met.  A negative errno with the reason: the file is no good from there on;
+ * what was added before stands, and the reason is counted as a bad entry.  Only -ENOMEM and -EINTR,
+ * which all of these functions may return, end the scan: they are passed on as they are.
+ *
+ * To add a container: workloads/dataset/container_NAME.c with such a table. */
+#ifndef MLBENCH_WORKLOADS_DATASET_CONTAINER_H
+#define MLBENCH_WORKLOADS_DATASET_CONTAINER_H
+
+#include "harness/base/error.h"
+#include "harness/config/config.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sample_ops;
+struct split_work;
+struct folder_scan;
+struct found;
+struct dataset;
+
+enum {
+	CONTAINER_VIEW_MAX = 16 << 20, /* bytes of a file in memory at once, for each thread */
+	CONTAINER_LABEL_MAX = 1 << 20, /* classes that have numbers and no names */
+	CONTAINER_BAD_MAX = 100,       /* bad entries of a file that are told one by one */
+	CONTAINER_CLASS_MAX = 255,     /* bytes of a class's name */
+};
+
+/* A sample in a file. */
+struct container_part {
+	uint64_t offset, length;
+	uint64_t checksum; /* XXH3 of its bytes; 0: not known */
+	/* Its class: a number; or a name, of class_size bytes; or that of the folder its file is in. */
+	bool numbered;
+	uint32_t label;
+	const char *class_name; /* NULL: it has none of its own */
+	size_t class_size;
+	uint32_t width, height; /* container_add_sample fills in these */
+	uint8_t format;
+};
+
+/* A file that is being split, by one thread. */
+struct container_file {
+	const char *path; /* relative to the root */
+	uint64_t bytes;
+	const struct config *config; /* NULL: defaults (tests) */
+	const struct sample_ops *kind;
+
+	/* container.c's own. */
+	struct split_work *work;
+	size_t index;
+	unsigned worker;
+};
+
+/* Bytes [offset, offset + size) of the file, until any of these is called again; size <= CONTAINER_VIEW_MAX.
+ * -ENODATA: the file ends before (a torn file); another errno: it cannot be read. */
+int container_view(struct container_file *file, uint64_t offset, size_t size, const uint8_t **out,
+	struct error *err);
+
+/* The whole of a file beside this one ("data.idx"), of `most` bytes at most, to be freed by the caller.
+ * path: relative to the root.  -ENOENT: there is none. */
+int container_read_beside(struct container_file *file, const char *path, size_t most,
+	uint8_t **data, size_t *size, struct error *err);
+
+int container_add(
+	struct container_file *file, const struct container_part *part, struct error *err);
+
+/* what: the entry's name for messages, cut where it is long. */
+int container_add_sample(struct container_file *file, const char *what,
+	const struct container_part *part, struct error *err);
+
+int container_note_bad(struct container_file *file, struct error *err, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+typedef int container_split(struct container_file *file, struct error *err);
+
+struct container_ops {
+	const char *name, *summary;
+	const char *endings;             /* of its files, for messages: ".tar" */
+	bool (*takes)(const char *name); /* is a file one, by its name? */
+	container_split *split;
+};
+
+/* Splits files (which are regular and sized, or have a reason and are listed as bad), by the scan's
+ * function: fills *dataset (but root and arena) with samples in the order of files and offsets.
+ * *passing: a reason may be another one the next time.  -EINTR, -ENOMEM, -EOVERFLOW: too many. */
+int container_split_files(struct folder_scan *scan, const struct found *files, size_t count,
+	struct dataset *dataset, bool *passing, struct error *err);
+
+#endif
