@@ -542,6 +542,7 @@ static struct measurement unmeasured(void)
 		.file_bytes_mean = NAN,
 	};
 	store_measurement_init(&m.store, "nothing was measured");
+	network_measurement_init(&m.network, "nothing was measured");
 	return m;
 }
 

@@ -112,6 +112,31 @@ static const struct field store_fields[] = {
 	FIELD(store_measurement, requests_used, FIELD_REAL),
 };
 
+static const struct field network_call_fields[] = {
+	FIELD(network_call, name, FIELD_TEXT),
+	FIELD(network_call, calls, FIELD_REAL),
+	FIELD(network_call, retransmits, FIELD_REAL),
+	FIELD(network_call, queue_ns, FIELD_REAL),
+	FIELD(network_call, round_trip_ns, FIELD_REAL),
+	FIELD(network_call, execute_ns, FIELD_REAL),
+	FIELD(network_call, bytes_sent, FIELD_REAL),
+	FIELD(network_call, bytes_received, FIELD_REAL),
+};
+
+static const struct field network_fields[] = {
+	FIELD(network_measurement, protocol, FIELD_TEXT),
+	FIELD(network_measurement, client, FIELD_TEXT),
+	FIELD(network_measurement, server, FIELD_TEXT),
+	FIELD(network_measurement, why, FIELD_TEXT),
+	FIELD(network_measurement, seconds, FIELD_REAL),
+	FIELD(network_measurement, connections, FIELD_UINT32),
+	FIELD(network_measurement, request_bytes, FIELD_REAL),
+	FIELD(network_measurement, idle_round_trip_ns, FIELD_REAL),
+	FIELD(network_measurement, wire_round_trip_ns, FIELD_REAL),
+	FIELD(network_measurement, link_bytes_per_s, FIELD_REAL),
+	FIELD_ENTRIES(network_measurement, calls, call_count, FIELD_LIST, network_call_fields),
+};
+
 static const struct field histogram_fields[] = {
 	FIELD(histogram, count, FIELD_UINT64),
 	FIELD(histogram, sum_ns, FIELD_UINT64),
@@ -432,6 +457,7 @@ static const char *const status_names[] = {"ok", "unsteady", "failed", "interrup
 static const struct field part_fields[] = {
 	FIELD_INSIDE(measurement, facts, facts_fields),
 	FIELD_INSIDE(measurement, store, store_fields),
+	FIELD_INSIDE(measurement, network, network_fields),
 	FIELD_ENTRIES(measurement, stages, stage_count, FIELD_LIST, stage_fields),
 	FIELD_ENTRIES(measurement, queues, queue_count, FIELD_LIST, queue_fields),
 	FIELD_ENTRIES(
@@ -451,6 +477,12 @@ void store_measurement_init(struct store_measurement *store, const char *why)
 {
 	(void)fields_decode(NULL, store_fields, COUNT(store_fields), store, NULL);
 	(void)snprintf(store->why, sizeof store->why, "%s", why);
+}
+
+void network_measurement_init(struct network_measurement *network, const char *why)
+{
+	(void)fields_decode(NULL, network_fields, COUNT(network_fields), network, NULL);
+	(void)snprintf(network->why, sizeof network->why, "%s", why);
 }
 
 bool measurement_json_has_facts(const json_t *object)
@@ -494,6 +526,7 @@ int measurement_from_json(struct measurement *m, const json_t *object, struct er
 {
 	memset(m, 0, sizeof *m);
 	store_measurement_init(&m->store, "an older result");
+	network_measurement_init(&m->network, "an older result");
 	int code = status_from_json(m, json_object_get(object, "status"), err);
 	if (!code && !json_is_integer(json_object_get(object, "point")))
 		code = error_set(err, -EINVAL, "not a repetition: 'point' is missing");

@@ -70,6 +70,8 @@ enum {
 	QUOTA_GROUP_BYTES = 160,
 	READ_POINTS_MAX = 4,
 	STORE_WHY_BYTES = 128,
+	NETWORK_CALLS_MAX = 16,
+	NETWORK_SERVER_BYTES = 64,
 };
 
 /* A thread of a stage is in exactly one of these at any moment. */
@@ -201,6 +203,37 @@ struct store_measurement {
 	char bytes_group[QUOTA_GROUP_BYTES], requests_group[QUOTA_GROUP_BYTES];
 };
 
+/* Calls of one kind to a server of files, over the measured part. */
+struct network_call {
+	char name[NAME_BYTES];     /* "READ", "GETATTR"; "others": all kinds that had no room */
+	double calls, retransmits; /* answered; sent again */
+	/* Mean of a call: it waited for a slot or a place on a connection; from sending it to the
+	 * reply; all together.  NAN: not known. */
+	double queue_ns, round_trip_ns, execute_ns;
+	double bytes_sent, bytes_received; /* with their headers; NAN: not known */
+};
+
+/* What a client of a network file system counted over the measured part; the kernel's counts are
+ * of whoever used the mount. */
+struct network_measurement {
+	char protocol[NAME_BYTES]; /* "NFSv4.1"; "": no network file system, or an older result */
+	char client[NAME_BYTES];   /* "kernel" or "nfs engine" */
+	char server[NETWORK_SERVER_BYTES]; /* its name or address */
+	char why[STORE_WHY_BYTES];         /* why there are no counts; "": there are */
+	double seconds;                    /* counted over */
+	unsigned connections;
+	double request_bytes; /* the most that one READ asks for (rsize) */
+	/* Of a NULL or GETATTR call beside the load, or before it; the server has hardly anything
+	 * to do for it.  NAN: not known. */
+	double idle_round_trip_ns;
+	/* TCP's smoothed round trip (tcp_info), which may include the time until an acknowledgement
+	 * that the server delays; NAN: not known. */
+	double wire_round_trip_ns;
+	double link_bytes_per_s; /* of the interface towards the server; NAN: not known */
+	struct network_call calls[NETWORK_CALLS_MAX]; /* kinds that were called, most first */
+	size_t call_count;
+};
+
 enum measurement_status {
 	MEASUREMENT_OK,
 	MEASUREMENT_UNSTEADY, /* ran, but never settled or left the steady state: note says */
@@ -256,6 +289,7 @@ struct measurement {
 	double throttled_seconds; /* summed over run queues; NAN as above */
 	double steal_share;       /* of the machine's time, taken by the hypervisor; NAN */
 	struct store_measurement store;
+	struct network_measurement network;
 
 	struct read_point
 		read_points[READ_POINTS_MAX]; /* none: why, in a note, where it was to be tried */
@@ -294,6 +328,7 @@ size_t measurement_stage_at(const struct measurement *m, const char *name);
 void device_measurement_init(struct device_measurement *device); /* nothing is known of it yet */
 /* Nothing is known of it, for that reason. */
 void store_measurement_init(struct store_measurement *store, const char *why);
+void network_measurement_init(struct network_measurement *network, const char *why);
 void measurement_release(struct measurement *m); /* safe on {0} */
 /* How long threads, CPU time and items were counted: between windows, where measured_seconds, which is of the throughput, is
  * between completions of steps and up to a step shorter.  Without states of threads: measured_seconds. */

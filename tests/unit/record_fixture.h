@@ -120,6 +120,23 @@ static struct measurement *make_measurement(uint32_t point, uint32_t repeat, uin
 		m->store.bytes_limit = 1e8;
 		m->store.bytes_used = 9e7;
 	}
+	network_measurement_init(&m->network, seed % 2 ? "ext4 is none" : "");
+	if (seed % 2 == 0) {
+		struct network_call *const call = &m->network.calls[m->network.call_count++];
+		(void)snprintf(m->network.protocol, sizeof m->network.protocol, "NFSv4.1");
+		(void)snprintf(m->network.client, sizeof m->network.client, "kernel");
+		(void)snprintf(m->network.server, sizeof m->network.server, "[fd00::1]");
+		m->network.seconds = 2 * rng_uniform(&rng);
+		m->network.connections = 4;
+		m->network.request_bytes = 1048576;
+		(void)snprintf(call->name, sizeof call->name, "READ");
+		call->calls = 1000 * rng_uniform(&rng);
+		call->retransmits = 0;
+		call->queue_ns = NAN;
+		call->round_trip_ns = 1e6 * rng_uniform(&rng);
+		call->execute_ns = 2e6;
+		call->bytes_sent = call->bytes_received = 1e9;
+	}
 	(void)snprintf(m->engine, sizeof m->engine, "io_uring");
 	m->dataset_samples = rng_below(&rng, 1ULL << 40);
 	m->file_bytes_mean = 1e5 * rng_uniform(&rng);
@@ -206,6 +223,32 @@ static void assert_same_stage(const struct stage_measurement *a, const struct st
 	assert_memory_equal(&a->service, &b->service, sizeof a->service);
 }
 
+static void assert_same_network(
+	const struct network_measurement *a, const struct network_measurement *b)
+{
+	assert_string_equal(a->protocol, b->protocol);
+	assert_string_equal(a->client, b->client);
+	assert_string_equal(a->server, b->server);
+	assert_string_equal(a->why, b->why);
+	assert_same_real(a->seconds, b->seconds);
+	assert_int_equal(a->connections, b->connections);
+	assert_same_real(a->request_bytes, b->request_bytes);
+	assert_same_real(a->idle_round_trip_ns, b->idle_round_trip_ns);
+	assert_same_real(a->wire_round_trip_ns, b->wire_round_trip_ns);
+	assert_same_real(a->link_bytes_per_s, b->link_bytes_per_s);
+	assert_int_equal(a->call_count, b->call_count);
+	for (size_t i = 0; i < a->call_count; i++) {
+		assert_string_equal(a->calls[i].name, b->calls[i].name);
+		assert_same_real(a->calls[i].calls, b->calls[i].calls);
+		assert_same_real(a->calls[i].retransmits, b->calls[i].retransmits);
+		assert_same_real(a->calls[i].queue_ns, b->calls[i].queue_ns);
+		assert_same_real(a->calls[i].round_trip_ns, b->calls[i].round_trip_ns);
+		assert_same_real(a->calls[i].execute_ns, b->calls[i].execute_ns);
+		assert_same_real(a->calls[i].bytes_sent, b->calls[i].bytes_sent);
+		assert_same_real(a->calls[i].bytes_received, b->calls[i].bytes_received);
+	}
+}
+
 static void assert_same_range(const struct device_range *a, const struct device_range *b)
 {
 	assert_same_real(a->low, b->low);
@@ -277,6 +320,7 @@ static void assert_same(const struct measurement *a, const struct measurement *b
 	assert_same_real(a->store.bytes_limit, b->store.bytes_limit);
 	assert_same_real(a->store.bytes_used, b->store.bytes_used);
 	assert_same_real(a->store.requests_limit, b->store.requests_limit);
+	assert_same_network(&a->network, &b->network);
 	assert_string_equal(a->engine, b->engine);
 	assert_true(a->dataset_samples == b->dataset_samples);
 	assert_int_equal(a->samples, b->samples);
