@@ -547,6 +547,25 @@ static void fill_store(const struct run *r, const struct span *span, struct meas
 			m, "a control group's limit on reads changed during the run: none is told");
 }
 
+/* Of a mount that the kernel made. */
+static void fill_network(const struct run *r, const struct span *span, struct measurement *m)
+{
+	const struct monitor *monitor = &r->monitor;
+	const bool reads_files = !source_emulates_storage(r->source) && !r->plan.facts.reads_memory;
+	if (!monitor->mounts || !reads_files) {
+		network_measurement_init(
+			&m->network, reads_files ? "no NFS is mounted there" : m->store.why);
+		return;
+	}
+	mountstats_between(&monitor->mounts[span->from - monitor->edges],
+		&monitor->mounts[span->to - monitor->edges], span->seconds, &m->network);
+	if (config_integer(r->config, KEY_READ_CACHE) == READ_CACHE_COLD)
+		measurement_note(m,
+			"read.cache = cold on %s: this client's page cache was cold; the server "
+			"may have the files in its memory",
+			m->network.protocol);
+}
+
 static void fill_usage(const struct run *r, const struct span *span, struct measurement *m)
 {
 	const struct process_usage *from = &span->from->usage;
@@ -567,6 +586,7 @@ static void fill_usage(const struct run *r, const struct span *span, struct meas
 		measurement_note(m, "load from outside unknown: no /proc/stat");
 	fill_quota(r, span, m);
 	fill_store(r, span, m);
+	fill_network(r, span, m);
 	m->steal_share =
 		(to->steal_seconds - from->steal_seconds) / (to->core_seconds - from->core_seconds);
 	const double growth = to->resident_bytes - from->resident_bytes;

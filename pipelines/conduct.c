@@ -23,13 +23,16 @@ int monitor_open(struct monitor *m, const char *data)
 	cgroup_cpu_quotas(&m->quotas);
 	data_store_find(data, &m->store);
 	m->edges = memory_touched(EDGES_MAX, sizeof *m->edges);
-	return m->edges ? 0 : -ENOMEM;
+	if (data_store_is_nfs(&m->store))
+		m->mounts = memory_touched(EDGES_MAX, sizeof *m->mounts);
+	return m->edges && (m->mounts || !data_store_is_nfs(&m->store)) ? 0 : -ENOMEM;
 }
 
 void monitor_close(struct monitor *m)
 {
 	nvml_watch_free(m->nvml);
 	free(m->edges);
+	free(m->mounts);
 	*m = (struct monitor){0};
 }
 
@@ -103,8 +106,11 @@ static void sample_queues(struct run *run, uint64_t now_ns, struct edge *e)
 static void monitor_thin(struct monitor *m)
 {
 	size_t kept = 0;
-	for (size_t i = 0; i < m->count; i += 2)
+	for (size_t i = 0; i < m->count; i += 2) {
+		if (m->mounts)
+			m->mounts[kept] = m->mounts[i];
 		m->edges[kept++] = m->edges[i];
+	}
 	m->count = kept;
 	m->window_ns *= 2;
 }
@@ -169,6 +175,8 @@ static void monitor_sample(struct run *run)
 		monitor_thin(m);
 	struct edge *e = &m->edges[m->count];
 	monitor_take(run, m->count > 0 ? e - 1 : NULL, e);
+	if (m->mounts)
+		mountstats_read(MOUNTSTATS_PATH, m->store.point, &m->mounts[m->count]);
 	m->count++;
 	see_new_quotas(m, e);
 }

@@ -5,6 +5,7 @@
 
 #include "harness/base/memory.h"
 #include "harness/measure/data_store.h"
+#include "harness/measure/mountstats.h"
 #include "harness/measure/proc_text.h"
 #include "harness/measure/thread_meter.h"
 #include "harness/measure/timeline.h"
@@ -58,6 +59,8 @@ struct monitor {
 	struct cpu_quotas quotas; /* as they were when it was opened; those that were set later */
 	struct data_store store;
 	struct edge *edges; /* (EDGES_MAX); owned */
+	/* (EDGES_MAX); of the edges, of an NFS mount; NULL: it is none.  Owned. */
+	struct mountstats *mounts;
 	size_t count;
 	struct nvml_watch *nvml; /* of the devices that compute (nvml.h); NULL: none is watched */
 };

@@ -2,7 +2,6 @@
 #include "harness/measure/data_store.h"
 
 #include "harness/base/files.h"
-#include "harness/measure/proc_text.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -536,6 +535,7 @@ void data_store_find(const char *path, struct data_store *out)
 	else
 		block_disk_find(&mount, &out->disk);
 	(void)snprintf(out->type, sizeof out->type, "%.*s", NAME_BYTES - 1, code ? "" : mount.type);
+	(void)snprintf(out->point, sizeof out->point, "%s", code ? "" : mount.point);
 	cgroup_read_limits(out->disk.numbers, out->disk.count, &out->limits);
 }
 
@@ -546,6 +546,11 @@ bool data_store_counts_fetches(const struct data_store *store)
 		if (strncmp(store->type, count_nothing[i], strlen(count_nothing[i])) == 0)
 			return false;
 	return true;
+}
+
+bool data_store_is_nfs(const struct data_store *store)
+{
+	return strcmp(store->type, "nfs") == 0 || strcmp(store->type, "nfs4") == 0;
 }
 
 /* --- its counts ------------------------------------------------------------------------------- */

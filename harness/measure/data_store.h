@@ -2,6 +2,7 @@
 #ifndef MLBENCH_MEASURE_DATA_STORE_H
 #define MLBENCH_MEASURE_DATA_STORE_H
 
+#include "harness/measure/proc_text.h"
 #include "harness/record/measurement.h"
 
 #include <stdbool.h>
@@ -115,7 +116,8 @@ struct block_disk {
 };
 
 struct data_store {
-	char type[NAME_BYTES]; /* of the mount: "ext4"; "": not known */
+	char type[NAME_BYTES];        /* of the mount: "ext4"; "": not known */
+	char point[MOUNT_TEXT_BYTES]; /* where it is mounted */
 	struct block_disk disk;
 	struct cgroup_read_limits limits; /* as they were when it was found */
 };
@@ -128,7 +130,6 @@ struct data_store_use {
 	double limited_bytes, limited_requests;
 };
 
-struct mount_entry;
 void block_disk_find(const struct mount_entry *mount, struct block_disk *out);
 /* The same with another folder than /sys/dev/block, for tests. */
 void block_disk_find_in(
@@ -138,6 +139,8 @@ void data_store_find(const char *path, struct data_store *out);
 /* Whether /proc/self/io has what is fetched from it: file systems in user space and those of a virtual machine's host count
  * nothing, so that all would seem to come from the page cache. */
 bool data_store_counts_fetches(const struct data_store *store);
+/* Whether it is mounted from an NFS server by the kernel (mountstats.h). */
+bool data_store_is_nfs(const struct data_store *store);
 /* Some 10 us, 30 with a limit; any thread. */
 void data_store_read(const struct data_store *store, struct data_store_use *out);
 /* Of the seconds between two looks.  now: the limits as they are at the end; one that is another by then is left out. */

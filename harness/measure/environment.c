@@ -5,6 +5,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/measure/data_store.h"
+#include "harness/measure/mountstats.h"
 #include "harness/measure/nvml.h"
 #include "harness/measure/proc_text.h"
 
@@ -492,6 +493,20 @@ static void add_free_space(struct fact_list *list, const char *point)
 		fact_missing(list, "data", "free", "statvfs '%s': %s", point, strerror(errno));
 }
 
+/* What the options of the mount do not say, or not alone. */
+static void add_nfs(struct fact_list *list, const char *point)
+{
+	struct mountstats stats;
+	mountstats_read(MOUNTSTATS_PATH, point, &stats);
+	if (stats.why[0]) {
+		fact_missing(list, "data", "nfs", "%s", stats.why);
+		return;
+	}
+	fact_text(list, "data", "nfs", "%s of %s", stats.protocol, stats.server);
+	fact_number(list, "data", "nfs_connections", stats.connections, NULL);
+	fact_number(list, "data", "nfs_request", (double)stats.request_bytes, "B");
+}
+
 static void add_storage(struct fact_list *list, const char *data_path)
 {
 	static const char *const names[] = {
@@ -512,6 +527,8 @@ static void add_storage(struct fact_list *list, const char *data_path)
 	fact_text(list, "data", "super_options", "%s", mount.super_options);
 	fact_text(list, "data", "device", "%s", mount.source);
 	add_free_space(list, mount.point);
+	if (strcmp(mount.type, "nfs") == 0 || strcmp(mount.type, "nfs4") == 0)
+		add_nfs(list, mount.point);
 	add_disk(list, &mount);
 }
 

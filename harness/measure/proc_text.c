@@ -29,8 +29,7 @@ const char *text_next_line(const char *line)
 	return end ? end + 1 : NULL;
 }
 
-/* Undoes \040 and the like, in place. */
-static void unescape(char *text)
+void text_unescape(char *text)
 {
 	char *to = text;
 	for (const char *from = text; *from; to++) {
@@ -59,9 +58,9 @@ bool parse_mount(const char *line, struct mount_entry *entry)
 		sscanf(tail + 3, "%63s %511s %511s", entry->type, entry->source,
 			entry->super_options) < 2)
 		return false;
-	unescape(entry->root);
-	unescape(entry->point);
-	unescape(entry->source);
+	text_unescape(entry->root);
+	text_unescape(entry->point);
+	text_unescape(entry->source);
 	return true;
 }
 

@@ -12,6 +12,8 @@
 char *proc_text(const char *path);
 /* The line behind this one; NULL: none follows. */
 const char *text_next_line(const char *line);
+/* Undoes \040 and the like, in place. */
+void text_unescape(char *text);
 
 enum { MOUNT_TEXT_BYTES = 512 };
 

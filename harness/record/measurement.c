@@ -86,6 +86,53 @@ const struct stage_measurement *measurement_stage(const struct measurement *m, e
 	return measurement_stage_named(m, stage_name(id));
 }
 
+/* --- calls to a server of files --------------------------------------------------------------- */
+
+const struct network_call *network_find_call(
+	const struct network_measurement *network, const char *name)
+{
+	for (size_t i = 0; i < network->call_count; i++)
+		if (strcmp(network->calls[i].name, name) == 0)
+			return &network->calls[i];
+	return NULL;
+}
+
+static double network_sum(double a, double b)
+{
+	return isnan(a) ? b : isnan(b) ? a : a + b;
+}
+
+static double network_mean(double a, double calls_a, double b, double calls_b)
+{
+	const double calls = calls_a + calls_b;
+	if (isnan(a) || isnan(b))
+		return isnan(a) ? b : a;
+	return calls > 0 ? (a * calls_a + b * calls_b) / calls : NAN;
+}
+
+void network_add_call(struct network_measurement *network, const struct network_call *call)
+{
+	size_t at = 0;
+	while (at < network->call_count && strcmp(network->calls[at].name, call->name) != 0)
+		at++;
+	if (at == NETWORK_CALLS_MAX) {
+		at--;
+		(void)snprintf(network->calls[at].name, NAME_BYTES, "others");
+	} else if (at == network->call_count) {
+		network->calls[network->call_count++] = *call;
+		return;
+	}
+	struct network_call *const sum = &network->calls[at];
+	sum->queue_ns = network_mean(sum->queue_ns, sum->calls, call->queue_ns, call->calls);
+	sum->round_trip_ns =
+		network_mean(sum->round_trip_ns, sum->calls, call->round_trip_ns, call->calls);
+	sum->execute_ns = network_mean(sum->execute_ns, sum->calls, call->execute_ns, call->calls);
+	sum->calls = network_sum(sum->calls, call->calls);
+	sum->retransmits = network_sum(sum->retransmits, call->retransmits);
+	sum->bytes_sent = network_sum(sum->bytes_sent, call->bytes_sent);
+	sum->bytes_received = network_sum(sum->bytes_received, call->bytes_received);
+}
+
 /* --- its parts, as JSON ----------------------------------------------------------------------- */
 
 static const struct field facts_fields[] = {
