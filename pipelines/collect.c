@@ -433,6 +433,8 @@ static void fill_throughput(const struct run *r, const struct span *span, struct
 	note_left_out(r, m);
 	m->loss_first = first_step(r)->loss_first;
 	m->loss_last = first_step(r)->loss_last;
+	const double flops = first_step(r)->flops_per_sample;
+	m->flops_per_sample = flops > 0 ? flops : NAN;
 	m->oversleep_mean_ns = any && first_step(r)->emulated
 				       ? (double)steps->oversleep_ns / (double)steps->batches
 				       : NAN;

@@ -507,6 +507,7 @@ static void close_run(struct run *run)
 	timeline_close(run->timeline);
 	if (run->injection_is_open)
 		injection_close(&run->injection);
+	sample_split_release(&run->samples, run->files);
 	free(run);
 }
 
@@ -529,6 +530,7 @@ static struct measurement unmeasured(void)
 		.oversleep_mean_ns = NAN,
 		.oversleep_max_ns = NAN,
 		.loss_first = NAN,
+		.flops_per_sample = NAN,
 		.loss_last = NAN,
 		.disk_bytes_per_s = NAN,
 		.page_cache_share = NAN,
@@ -565,13 +567,16 @@ int pipeline_run_limited(const struct config *config, const struct dataset *data
 	bool joined = true;
 	if (run) {
 		run->config = config;
-		run->dataset = dataset;
+		run->files = dataset;
+		run->dataset = &run->samples;
 		run->m = out;
 		run->timed = config_on(config, KEY_MEASURE_PROFILER);
 		run->wants_timeline = control->timeline;
 		run->cores = placement_cores();
 		choose_times(run);
-		code = pipeline_plan(config, dataset, &run->plan, err);
+		code = sample_split(config, dataset, &run->samples, err);
+		if (!code)
+			code = pipeline_plan(config, run->dataset, &run->plan, err);
 		out->facts = run->plan.facts;
 		if (!code)
 			code = open_run(run, err);

@@ -57,6 +57,7 @@ struct pipeline_plan {
 	uint64_t pool_bytes;
 	struct depth_plan depths;
 	uint64_t batches_per_epoch;
+	uint64_t samples;           /* of the data set, for this configuration */
 	char step_description[256]; /* backend's */
 };
 

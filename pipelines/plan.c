@@ -7,6 +7,7 @@
 #include "harness/measure/timeline.h"
 #include "pipelines/dither.h"
 #include "workloads/backend/backend.h"
+#include "workloads/model/model.h"
 #include "workloads/sample/sample.h"
 #include "workloads/source/source.h"
 
@@ -254,17 +255,25 @@ static int check_device_makes(const struct config *config, const struct pipeline
 	return 0;
 }
 
-/* A backend that computes takes a class for each sample; others do not look at batches. */
-static int check_step_takes(
-	const struct pipeline_plan *plan, const struct backend_ops *ops, struct error *err)
+/* A backend that computes takes a class for each sample, or tokens; others do not look at batches. */
+static int check_step_takes(const struct config *config, const struct pipeline_plan *plan,
+	const struct backend_ops *ops, struct error *err)
 {
 	if (ops->null || ops->emulated)
 		return 0;
+	const struct model *const model = model_find(config_text(config, KEY_STEP_MODEL));
+	const bool sequences = plan->sample.shape.tokens > 0;
+	if (sequences && ops->takes_tokens && model && model->tokens > 0)
+		return 0;
+	if (sequences && ops->takes_tokens)
+		return error_set(err, -EINVAL,
+			"step.model = %s has no embedding, and takes no tokens: set step.model = gpt2_small, or step.backend = emulated or null",
+			config_text(config, KEY_STEP_MODEL));
 	if (plan->sample.label_bytes == sizeof(uint32_t) && plan->sample.shape.type != BATCH_INT32)
 		return 0;
 	return error_set(err, -EINVAL,
-		"step.backend = %s computes on float32 or uint8 and one class for each sample, and sample.kind = %s has others: set step.backend = emulated or null",
-		ops->name, plan->kind->name);
+		"step.backend = %s computes on float32 or uint8 and one class for each sample, and sample.kind = %s has others: set step.backend = %semulated or null",
+		ops->name, plan->kind->name, sequences ? "openblas, " : "");
 }
 
 static int plan_describe_step_here(
@@ -281,7 +290,7 @@ static int plan_describe_step_here(
 		ops->name, *outline ? outline : ops->summary);
 	int code = backend_validate(config, err);
 	if (!code)
-		code = check_step_takes(plan, ops, err);
+		code = check_step_takes(config, plan, ops, err);
 	return code ? code : check_device_makes(config, plan, ops, why_not, err);
 }
 
@@ -389,10 +398,10 @@ static void plan_timeline(const struct config *config, struct pipeline_plan *pla
 	plan->timeline_bytes = timeline_bytes(plan->timeline_entries, plan->timeline_logs);
 }
 
-int pipeline_plan(const struct config *config, const struct dataset *dataset,
+/* Of samples that were split (sample_split). */
+static int plan_samples(const struct config *config, const struct dataset *dataset,
 	struct pipeline_plan *plan, struct error *err)
 {
-	*plan = (struct pipeline_plan){0};
 	const struct sampler_options sampler = plan_sampler(config, dataset);
 	int code = check_data(&sampler, dataset, err);
 	if (!code)
@@ -426,5 +435,18 @@ int pipeline_plan(const struct config *config, const struct dataset *dataset,
 	code = plan_check_memory(plan, dataset, err);
 	dither_plan(config, source, plan);
 	add_spare_blobs(plan);
+	return code;
+}
+
+int pipeline_plan(const struct config *config, const struct dataset *dataset,
+	struct pipeline_plan *plan, struct error *err)
+{
+	struct dataset samples;
+	*plan = (struct pipeline_plan){0};
+	int code = sample_split(config, dataset, &samples, err);
+	if (!code)
+		code = plan_samples(config, &samples, plan, err);
+	plan->samples = samples.count;
+	sample_split_release(&samples, dataset);
 	return code;
 }

@@ -68,7 +68,9 @@ struct monitor {
 /* Everything one repetition owns. */
 struct run {
 	const struct config *config;
-	const struct dataset *dataset;
+	const struct dataset *dataset; /* samples below */
+	const struct dataset *files;
+	struct dataset samples; /* of files, for this configuration (sample_split) */
 	struct pipeline_plan plan;
 	const struct backend_ops *backend; /* of the step */
 	struct measurement *m;

@@ -689,6 +689,7 @@ static void live_fill(
 		.oversleep_mean_ns = NAN,
 		.oversleep_max_ns = NAN,
 		.loss_first = NAN,
+		.flops_per_sample = NAN,
 		.loss_last = NAN,
 		.file_bytes_mean = NAN,
 		.pool_bytes = to->pool_bytes};

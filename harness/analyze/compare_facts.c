@@ -168,9 +168,6 @@ static const struct rule key_rules[] = {
 	{"dataset.classes", COMPARE_MINOR}, /* folders */
 	{"dataset.*", COMPARE_REFUSED},
 	{"sample.kind", COMPARE_REFUSED},
-	{"augment.size", COMPARE_REFUSED},
-	{"volume.crop", COMPARE_REFUSED},
-	{"volume.channels", COMPARE_REFUSED},
 	{"codec.name", COMPARE_STRONG},
 	{"step.backend", COMPARE_SETTING}, /* of what it stood for, record.step says more */
 	{"step.model", COMPARE_REFUSED},
@@ -363,6 +360,8 @@ static enum compare_weight weight_of_key(
 		return COMPARE_STRONG;
 	if (key == KEY_STEP_DEVICE && both(a, b, KEY_STEP_BACKEND, STEP_BACKEND_NULL))
 		return COMPARE_HARMLESS;
+	if (config_shapes_samples(key))
+		return COMPARE_REFUSED;
 	return weight_by_rules(key_rules, COUNT(key_rules), name, COMPARE_SETTING);
 }
 

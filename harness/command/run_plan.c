@@ -25,6 +25,7 @@
 #include "workloads/source/source.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <sched.h>
@@ -265,7 +266,7 @@ static int describe_first(struct plan *plan, struct error *err)
 	config_release(&config);
 	const size_t used = strlen(plan->step.description);
 	if (sweeps_section(&plan->config, "step") || sweeps_section(&plan->config, "sync") ||
-		sweeps_section(&plan->config, "batch"))
+		sweeps_section(&plan->config, "batch") || sweeps_section(&plan->config, "tokens"))
 		(void)snprintf(plan->step.description + used, sizeof plan->step.description - used,
 			" (first point; swept)");
 	return code;
@@ -508,9 +509,12 @@ static void describe_data(const struct plan *plan, struct buffer *out)
 		const bool some =
 			!set->generated &&
 			(int64_t)set->count == config_integer(&plan->config, KEY_DATASET_SAMPLES);
-		buffer_format(out, "%zu samples%s, %s, in %s", set->count,
+		const bool each = !sample_kind_of(&plan->config)->parts;
+		buffer_format(out, "%zu %s%s, %s, in %s", set->count, each ? "samples" : "files",
 			some ? " (no more than dataset.samples)" : "",
 			units_format_size((double)set->total_bytes, text), path);
+		if (!each)
+			buffer_format(out, ": %" PRIu64 " samples", plan->largest.samples);
 		if (set->bad_count > 0)
 			buffer_format(out, "; %zu file%s left out (%s: %s)", set->bad_count,
 				set->bad_count == 1 ? "" : "s", set->bad[0].path,

@@ -602,20 +602,33 @@ bool config_is_default(const struct config *config, enum key_id key)
 	return equal;
 }
 
+/* A kind of samples has the keys of the section of its name. */
+static bool config_is_of_kind(enum key_id key)
+{
+#define CONFIG_KIND_NAME(ID, name) #name,
+	static const char *const names[] = {SAMPLE_KINDS(CONFIG_KIND_NAME)};
+#undef CONFIG_KIND_NAME
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (strcmp(names[i], config_keys[key].section) == 0)
+			return true;
+	return false;
+}
+
+bool config_shapes_samples(enum key_id key)
+{
+	return key == KEY_AUGMENT_SIZE || (config_is_of_kind(key) && key != KEY_VOLUME_FLIP);
+}
+
 /* Keys that were not there when results were first kept: at their defaults they leave the hashes of
- * those as they are.  So do whole sections. */
+ * those as they are.  So do the sections of kinds. */
 static bool came_later(enum key_id key)
 {
-	static const enum key_id keys[] = {
-		KEY_SAMPLE_KIND, KEY_RUN_NUMA, KEY_DATASET_DEPTH, KEY_DATASET_VOLUME_FORMAT};
-	static const char *const sections[] = {"volume"};
+	static const enum key_id keys[] = {KEY_SAMPLE_KIND, KEY_RUN_NUMA, KEY_DATASET_DEPTH,
+		KEY_DATASET_VOLUME_FORMAT, KEY_DATASET_FILE_TOKENS, KEY_DATASET_DOCUMENT_TOKENS};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (keys[i] == key)
 			return true;
-	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
-		if (strcmp(sections[i], config_keys[key].section) == 0)
-			return true;
-	return false;
+	return config_is_of_kind(key);
 }
 
 void config_hash(const struct config *config, char out[17])

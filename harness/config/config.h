@@ -50,12 +50,19 @@ struct key_section {
 /* The choices, in keys.def's order; those that other folders' tables make are in tables.h. */
 enum affinity { AFFINITY_NONE, AFFINITY_COMPACT, AFFINITY_SPREAD };
 enum numa_policy { NUMA_AUTO, NUMA_INTERLEAVE, NUMA_NONE };
-enum dataset_recipe { DATASET_RECIPE_NONE, DATASET_RECIPE_PHOTO, DATASET_RECIPE_VOLUME };
+enum dataset_recipe {
+	DATASET_RECIPE_NONE,
+	DATASET_RECIPE_PHOTO,
+	DATASET_RECIPE_VOLUME,
+	DATASET_RECIPE_TOKENS
+};
 enum dataset_volume_format {
 	DATASET_VOLUME_FORMAT_NPY,
 	DATASET_VOLUME_FORMAT_NPZ,
 	DATASET_VOLUME_FORMAT_NPZ_DEFLATED
 };
+enum tokens_type { TOKENS_TYPE_UINT16, TOKENS_TYPE_UINT32 };
+enum tokens_packing { TOKENS_PACKING_STREAM, TOKENS_PACKING_DOCUMENTS };
 enum dataset_subsampling {
 	DATASET_SUBSAMPLING_420,
 	DATASET_SUBSAMPLING_422,
@@ -124,6 +131,10 @@ struct config {
 extern const struct key config_keys[KEY_COUNT];
 extern const struct key_section config_sections[];
 extern const size_t config_section_count;
+
+/* Whether a key makes samples others than they were: those of the kinds' own sections (a kind's section has
+ * its name), and augment.size; less what leaves their shapes as they are. */
+bool config_shapes_samples(enum key_id key);
 
 /* KEY_COUNT when there is no such key. dotted: "decode.workers" */
 enum key_id config_find_key(const char *dotted);

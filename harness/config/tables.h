@@ -13,9 +13,10 @@
 enum read_engine { READ_ENGINE_AUTO, READ_ENGINES(READ_ENGINE_ID) };
 
 /* What a file becomes, likewise: sample_NAME is a kind's table (sample.h). */
-#define SAMPLE_KINDS(X) \
-	X(IMAGE, image) \
-	X(VOLUME, volume)
+#define SAMPLE_KINDS(X)   \
+	X(IMAGE, image)   \
+	X(VOLUME, volume) \
+	X(TOKENS, tokens)
 #define SAMPLE_KIND_ID(ID, name) SAMPLE_KIND_##ID,
 #define SAMPLE_KIND_CHOICE(ID, name) "|" #name
 enum sample_kind { SAMPLE_KINDS(SAMPLE_KIND_ID) };

@@ -83,7 +83,9 @@ static int check_batches(const struct config *config, struct error *err)
 	const double total = (double)batch * edge * edge * CHANNELS * (is_float ? FLOAT_BYTES : 1) *
 			     config_real(config, KEY_PREFETCH_DEPTH);
 	char shown[UNITS_BYTES];
-	if (samples > 0 && batch > samples && config_on(config, KEY_BATCH_DROP_LAST))
+	/* Files of tokens hold many: what they come to is known with the data set. */
+	const bool each = config_integer(config, KEY_SAMPLE_KIND) != SAMPLE_KIND_TOKENS;
+	if (each && samples > 0 && batch > samples && config_on(config, KEY_BATCH_DROP_LAST))
 		return error_set(err, -EINVAL,
 			"'batch.size' = %" PRId64 " is more than 'dataset.samples' = %" PRId64
 			", and 'batch.drop_last' leaves incomplete batches out: no batch would ever be full",

@@ -475,6 +475,7 @@ static const struct field measurement_fields[] = {
 	FIELD(measurement, oversleep_max_ns, FIELD_REAL),
 	FIELD(measurement, loss_first, FIELD_REAL),
 	FIELD(measurement, loss_last, FIELD_REAL),
+	FIELD(measurement, flops_per_sample, FIELD_REAL),
 	FIELD(measurement, bytes_read, FIELD_UINT64),
 	FIELD(measurement, bytes_read_per_s, FIELD_REAL),
 	FIELD(measurement, disk_bytes_per_s, FIELD_REAL),

@@ -266,6 +266,7 @@ struct measurement {
 	double step_wait_share;  /* share of the measured time that the step waited for a batch */
 	double oversleep_mean_ns, oversleep_max_ns; /* emulated; NAN otherwise */
 	double loss_first, loss_last;               /* NAN where there is none */
+	double flops_per_sample; /* of the step, forward and backward; NAN: its model is not known */
 
 	uint64_t bytes_read; /* by the source, measured part */
 	double bytes_read_per_s;

@@ -5,7 +5,7 @@ export XDG_CACHE_HOME=$PWD/cache
 tiny=(--set measure.duration=60ms --set measure.warmup=0s --set measure.window=10ms --set measure.repeats=1 --set measure.limits=off)
 checked=(--set run.verify=on --set measure.epochs=2 --set sweep.decode.workers=1,2,4 --set step.backend=null)
 expect 0 "$MLBENCH" list kinds
-for kind in image volume; do prints "$kind"; done
+for kind in image volume tokens; do prints "$kind"; done
 
 # Volumes: generated, checked, swept, diagnosed.
 volumes=(--set dataset.path=volumes --set dataset.samples=12 --set dataset.depth=12 --set dataset.height=14 --set dataset.width=16
@@ -60,3 +60,90 @@ says "'augment.size' is about sample.kind = image"
 expect 2 "$MLBENCH" gen "$ROOT/configs/unet3d_like.ini" "${volumes[@]}" --set sample.kind=image --set dataset.path=none
 says "dataset.recipe = volume makes .npy files"
 [ ! -e none ] || fail "something was generated"
+
+# Tokens: files of ids, of which sequences are read as parts.
+tokens=(--set dataset.path=tokens --set dataset.samples=3 --set dataset.file_tokens=5000 --set dataset.document_tokens=40
+	--set batch.size=4)
+expect 0 "$MLBENCH" check "$ROOT/configs/tokens.ini" "${tokens[@]}"
+expect 0 "$MLBENCH" gen "$ROOT/configs/tokens.ini" "${tokens[@]}"
+prints "3 samples made"
+expect 0 "$MLBENCH" check "$ROOT/configs/tokens.ini" "${tokens[@]}" --set sweep.tokens.length=16
+prints "3 files, 29.3 KiB, in tokens: 936 samples"
+expect_measured "$MLBENCH" sweep "$ROOT/configs/tokens.ini" "${tokens[@]}" "${tiny[@]}" --set sweep.tokens.length=16,64 --set step.time=1ms \
+	--out lengths
+# Attention grows with the square of the length: 4 x the tokens are more than 4 x the work.
+python3 - <<'PY' || fail "the FLOPs of a step do not follow the length of the sequences"
+import json
+flops = {}
+for line in open("lengths/points.jsonl"):
+    row = json.loads(line)
+    if row.get("kind") == "repetition":
+        flops.setdefault(row["point"] // 2, set()).add(row["flops_per_sample"])
+short, long = (flops[point].pop() for point in sorted(flops))
+assert 4 < long / short < 4.1, (short, long)
+PY
+expect_measured "$MLBENCH" diagnose lengths
+! grep -qE 'codec\.|pictures' out || fail "advice about pictures"
+# The same sequences for any number of workers, whoever reads them: at any place of a file, past the page cache as well.
+for packing in stream documents; do
+	number=0
+	for how in read.engine=io_uring read.engine=pread read.engine=memory read.direct=on read.order=sequential; do
+		expect_measured "$MLBENCH" sweep "$ROOT/configs/tokens.ini" "${tokens[@]}" "${tiny[@]}" "${checked[@]}" --set "$how" \
+			--set tokens.length=33 --set tokens.packing=$packing --set sweep.decode.workers=1,4 --out "$packing$((number++))"
+		prints "checksums of 2 repetitions agree"
+	done
+done
+python3 - <<'PY' || fail "the engines, or the kinds of packing, do not give the batches that they should"
+import json
+def sums(packing, numbers):
+    found = set()
+    for number in numbers:
+        for line in open("%s%d/points.jsonl" % (packing, number)):
+            row = json.loads(line)
+            if row.get("kind") == "repetition":
+                found.add(row["checksum"])
+    return found
+stream, documents = sums("stream", range(4)), sums("documents", range(4))
+assert len(stream) == 1 and len(documents) == 1 and stream != documents, (stream, documents)
+assert sums("stream", [4]) != stream
+PY
+
+# A folder of one's own: nanoGPT's files, Megatron's index, and what is wrong with either.
+python3 - <<'PY'
+import os, struct
+os.makedirs("texts/a")
+ids = [i % 90 for i in range(101)]
+open("texts/a/good.bin", "wb").write(struct.pack("<101H", *ids))
+open("texts/a/odd.bin", "wb").write(struct.pack("<101H", *ids) + b"x")
+open("texts/a/beyond.bin", "wb").write(struct.pack("<17H", *[95] * 17))
+open("texts/a/short.bin", "wb").write(struct.pack("<17H", *ids[:17]))
+open("texts/a/indexed.bin", "wb").write(struct.pack("<101H", *ids))
+def index(name, lengths, documents):
+    at = [2 * sum(lengths[:i]) for i in range(len(lengths))]
+    with open(name, "wb") as out:
+        out.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, len(lengths), len(documents)))
+        out.write(struct.pack("<%di" % len(lengths), *lengths) + struct.pack("<%dq" % len(at), *at))
+        out.write(struct.pack("<%dq" % len(documents), *documents))
+index("texts/a/indexed.idx", [50, 51], [0, 1, 2])
+index("texts/a/short.idx", [10], [0, 1])
+PY
+texts=(--set dataset.path=texts --set dataset.recipe=none --set dataset.samples=0 --set tokens.vocabulary=90 --set tokens.end_of_document=89
+	--set sweep.tokens.length=16 --set tokens.packing=documents --set batch.size=2 --set step.backend=null
+	--set sweep.decode.workers=1 --set measure.epochs=1)
+expect_measured "$MLBENCH" sweep "$ROOT/configs/tokens.ini" "${tiny[@]}" "${texts[@]}" --out texts_run
+says "left out: a/odd.bin: 203 bytes, an odd number"
+grep -q "bad sample 'a/beyond.bin': id 95 is not in the vocabulary of 90" texts_run/points.jsonl || fail "ids beyond the vocabulary are not counted"
+grep -q "bad sample 'a/short.bin': index: it has 10 tokens" texts_run/points.jsonl || fail "an index that disagrees is not counted"
+expect_measured "$MLBENCH" sweep "$ROOT/configs/tokens.ini" "${tiny[@]}" "${texts[@]}" --set tokens.packing=stream --out texts_stream
+! grep -q "bad sample 'a/short.bin'" texts_stream/points.jsonl || fail "an index was read that nobody asked for"
+expect 2 "$MLBENCH" sweep "$ROOT/configs/tokens.ini" "${tiny[@]}" "${texts[@]}" --set tokens.type=uint32
+says "'a/beyond.bin': 34 bytes are no whole number of ids of 4 bytes"
+expect 2 "$MLBENCH" sweep "$ROOT/configs/tokens.ini" "${tiny[@]}" "${texts[@]}" --set sweep.tokens.length=4096
+says "no file of 'texts' is as long as one sample"
+
+# What computes takes tokens where its model has an embedding.
+expect 2 "$MLBENCH" check "$ROOT/configs/tokens.ini" "${tokens[@]}" --set step.backend=openblas --set step.model=resnet50
+says "step.model = resnet50 has no embedding, and takes no tokens: set step.model = gpt2_small"
+expect 2 "$MLBENCH" check "$ROOT/configs/tokens.ini" "${tokens[@]}" --set tokens.vocabulary=70000
+says "has ids that uint16 does not hold"
+expect 2 "$MLBENCH" gen "$ROOT/configs/tokens.ini" "${tokens[@]}" --set sample.kind=volume --set dataset.path=none

@@ -50,7 +50,7 @@ static struct sample_batch random_batch(
 		.labels = batch.labels,
 		.size = size,
 		.sample_bytes = elements * sizeof(float),
-		.type = AUGMENT_TYPE_FLOAT32,
+		.type = BATCH_FLOAT32,
 	};
 	return batch;
 }
@@ -68,7 +68,7 @@ static struct network_options options_of(
 		.model = model,
 		.shape = {elements, classes, 0},
 		.batch_size = batch_size,
-		.type = AUGMENT_TYPE_FLOAT32,
+		.type = BATCH_FLOAT32,
 		.rule = STEP_OPTIMIZER_SGD,
 		.learning_rate = 0.01f,
 		.threads = 1,
@@ -304,6 +304,143 @@ static void convolution_gradient_is_the_slope(void **state)
 	check_chain(&convolution_model, 7);
 }
 
+/* ---- tokens: embedded by the columns of the head, a label for each row -------------------------- */
+
+enum { SEQUENCE = 6, VOCABULARY = 11, SEQUENCES = 3 };
+
+static const struct model_gemm token_gemms[] = {
+	{"qkv", 5, 24, 8, 2, 1, true},
+	{"scores", 5, 5, 4, 2, 2, false},
+	{"context", 5, 4, 5, 2, 2, false},
+	{"proj", 5, 8, 8, 2, 1, true},
+	{"head", 5, VOCABULARY, 8, 1, 1, true},
+};
+
+/* The table is for 5 tokens; it is run with 6. */
+static const struct model token_model = {.name = "tokens",
+	.gemms = token_gemms,
+	.gemm_count = 5,
+	.input_elements = 5 * 8,
+	.tokens = 5};
+
+struct token_batch {
+	int32_t ids[SEQUENCES * SEQUENCE];
+	uint32_t labels[SEQUENCES * SEQUENCE];
+	struct batch_view view;
+};
+
+static void fill_tokens(struct token_batch *batch)
+{
+	struct rng rng;
+	rng_init(&rng, 9, 0);
+	for (size_t i = 0; i < SEQUENCES * SEQUENCE; i++) {
+		batch->ids[i] = (int32_t)rng_below(&rng, VOCABULARY);
+		batch->labels[i] = (uint32_t)rng_below(&rng, VOCABULARY);
+	}
+	batch->view = (struct batch_view){
+		.data = batch->ids,
+		.labels = batch->labels,
+		.size = SEQUENCES,
+		.sample_bytes = SEQUENCE * sizeof(int32_t),
+		.label_bytes = SEQUENCE * sizeof(uint32_t),
+		.type = BATCH_INT32,
+	};
+}
+
+static struct network_options token_options(const struct model *model)
+{
+	struct network_options options = options_of(model, SEQUENCE, VOCABULARY, SEQUENCES);
+	options.shape.tokens = SEQUENCE;
+	options.type = BATCH_INT32;
+	return options;
+}
+
+/* A chain of tokens computes what one of the same numbers does, and all gradients but the head's, which is
+ * the table of embeddings too, are the slope. */
+static void tokens_are_embedded_by_the_head(void **state)
+{
+	(void)state;
+	struct token_batch batch;
+	fill_tokens(&batch);
+	const struct network_options options = token_options(&token_model);
+	struct network network = open_network(&options);
+	const struct layer *const head = &network.layers[network.layer_count - 1];
+	assert_int_equal(head->m, SEQUENCE);
+	batch.labels[4] = BATCH_LABEL_MASKED;
+	for (size_t l = 0; l + 1 < network.layer_count; l++) {
+		if (network.layers[l].kind != LAYER_DENSE)
+			continue;
+		check_slope(&network, &batch.view, l, 1);
+		check_slope(&network, &batch.view, l, 3);
+	}
+	/* The last sequence of the batch is still in the input. */
+	for (size_t t = 0; t < SEQUENCE; t++)
+		for (size_t j = 0; j < head->k; j++) {
+			const int32_t id = batch.ids[(SEQUENCES - 1) * SEQUENCE + t];
+			const double wanted =
+				sqrt((double)head->k) *
+				(double)head->parameters.values[j * VOCABULARY + (size_t)id];
+			assert_true(fabs((double)network.input[t * head->k + j] - wanted) < 1e-5);
+		}
+	network_close(&network);
+}
+
+/* The loss is the mean of the labels that are not masked. */
+static void masked_labels_have_no_loss(void **state)
+{
+	(void)state;
+	struct token_batch batch;
+	const struct network_options options = token_options(&token_model);
+	struct network network = open_network(&options);
+	double sum = 0;
+	fill_tokens(&batch);
+	uint32_t labels[SEQUENCES * SEQUENCE];
+	memcpy(labels, batch.labels, sizeof labels);
+	static const size_t kept[] = {0, 7, 17};
+	for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+		memset(batch.labels, 0xff, sizeof batch.labels);
+		batch.labels[kept[i]] = labels[kept[i]];
+		sum += gradients(&network, &batch.view, 0);
+	}
+	for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+		batch.labels[kept[i]] = labels[kept[i]];
+	assert_true(fabs(gradients(&network, &batch.view, 0) - sum / 3) < 1e-5);
+	memset(batch.labels, 0xff, sizeof batch.labels);
+	assert_true(gradients(&network, &batch.view, 0) == 0);
+	const struct parameters *const first = &network.layers[0].parameters;
+	for (size_t i = 0; i < first->count; i++)
+		assert_true(first->gradient[i] == 0);
+	/* Ids are taken modulo the vocabulary, and labels as well. */
+	fill_tokens(&batch);
+	const double loss = gradients(&network, &batch.view, 0);
+	batch.ids[3] += VOCABULARY;
+	batch.labels[3] += VOCABULARY;
+	assert_true(gradients(&network, &batch.view, 0) == loss);
+	network_close(&network);
+}
+
+static void tokens_that_do_not_fit_are_refused(void **state)
+{
+	(void)state;
+	static const struct model pictures = {.name = "pictures",
+		.gemms = attention_gemms,
+		.gemm_count = 6,
+		.input_elements = 30};
+	const struct network_options options = token_options(&pictures);
+	const struct network_options good = token_options(&token_model);
+	struct network network;
+	struct token_batch batch;
+	struct error err = {""};
+	double loss;
+	assert_int_equal(network_open(&network, &options, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "model 'pictures' has no embedding for tokens"));
+	network = open_network(&good);
+	fill_tokens(&batch);
+	batch.view.label_bytes = 4; /* a class */
+	assert_int_equal(network_gradients(&network, &batch.view, 0, &loss, &err), -EINVAL);
+	network_close(&network);
+}
+
 static void layers_that_do_not_fit_are_refused(void **state)
 {
 	(void)state;
@@ -473,6 +610,9 @@ int main(void)
 		cmocka_unit_test(mlp_gradient_is_the_slope_of_the_reference),
 		cmocka_unit_test(attention_gradient_is_the_slope),
 		cmocka_unit_test(convolution_gradient_is_the_slope),
+		cmocka_unit_test(tokens_are_embedded_by_the_head),
+		cmocka_unit_test(masked_labels_have_no_loss),
+		cmocka_unit_test(tokens_that_do_not_fit_are_refused),
 		cmocka_unit_test(layers_that_do_not_fit_are_refused),
 		cmocka_unit_test(sgd_with_momentum_is_the_reference),
 		cmocka_unit_test(adam_is_the_reference),

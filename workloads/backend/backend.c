@@ -5,6 +5,7 @@
 #include "harness/config/shape.h"
 #include "workloads/backend/cuda.h"
 #include "workloads/model/model.h"
+#include "workloads/sample/sample.h"
 
 #include <errno.h>
 #include <math.h>
@@ -100,6 +101,17 @@ uint64_t backend_bytes(const struct config *config, uint32_t sample_elements, ui
 	return ops && ops->bytes ? ops->bytes(config, sample_elements, class_count) : 0;
 }
 
+/* What a step computes follows the length of its sequences. */
+static void backend_describe_tokens(struct backend *backend)
+{
+	const uint32_t tokens = sample_tokens_of(backend->config);
+	const size_t used = strlen(backend->description);
+	if (tokens > 0 && backend->flops_per_sample > 0)
+		(void)snprintf(backend->description + used, sizeof backend->description - used,
+			"; %.4g GFLOP for each sequence of %u tokens",
+			backend->flops_per_sample * 1e-9, tokens);
+}
+
 int backend_open(struct backend **out, const struct backend_options *options, struct error *err)
 {
 	*out = NULL;
@@ -131,6 +143,7 @@ int backend_open(struct backend **out, const struct backend_options *options, st
 		free(backend);
 		return opened;
 	}
+	backend_describe_tokens(backend);
 	*out = backend;
 	return 0;
 }

@@ -40,6 +40,8 @@ struct backend_ops {
 	const char *name, *summary;
 	/* Facts (workload_facts.h); with memory of its own is what has launch. */
 	bool null, emulated, on_cores;
+	/* It computes on sequences of tokens, (B, T) int32 with labels (B, T), by models that have tokens. */
+	bool takes_tokens;
 	size_t size; /* of the implementation's struct, which begins with struct backend */
 	const char *(*unavailable)(char *why, size_t room); /* NULL, or the reason */
 	/* What there is, in one line: versions, devices.  Optional; also where it is unavailable. */

@@ -32,8 +32,12 @@ static inline size_t batch_type_bytes(enum batch_type type)
 	return type == BATCH_UINT8 ? 1 : 4;
 }
 
+/* In labels of sequences (B, T): no loss is taken of this token. */
+static const uint32_t BATCH_LABEL_MASKED = UINT32_MAX; /* -1 as int32 */
+
 /* B samples of the shape that their kind says (workloads/sample/sample.h): images are (B, 3, H, W) or
- * (B, H, W, 3), float or uint8, and their labels (B).  Or what the device makes them of. */
+ * (B, H, W, 3), float or uint8, and their labels (B); sequences and their labels are (B, T) int32.  Or what
+ * the device makes them of. */
 struct batch_view {
 	const void *data;       /* in host memory; ignored when it was uploaded */
 	const uint32_t *labels; /* (B, label_bytes), host memory; likewise */

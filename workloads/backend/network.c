@@ -322,9 +322,14 @@ double loss_softmax_cross_entropy(float *logits, size_t samples, size_t rows, si
 	double loss = 0;
 	const size_t count = samples * rows;
 #pragma omp parallel for reduction(+ : loss) num_threads(threads) if (count * classes >= PARALLEL_MIN)
-	for (size_t r = 0; r < count; r++)
-		loss += loss_score_row(
-			logits + r * classes, classes, labels[r / rows] % classes, scale);
+	for (size_t r = 0; r < count; r++) {
+		float *const row = logits + r * classes;
+		const uint32_t label = labels[r / rows];
+		if (label == BATCH_LABEL_MASKED)
+			memset(row, 0, classes * sizeof *row);
+		else
+			loss += loss_score_row(row, classes, label % classes, scale);
+	}
 	return loss;
 }
 
@@ -463,7 +468,7 @@ static void network_fill_sample(
 {
 	const char *data = (const char *)batch->data + sample * batch->sample_bytes;
 	const size_t have = elements < wanted ? elements : wanted;
-	if (batch->type == AUGMENT_TYPE_UINT8)
+	if (batch->type == BATCH_UINT8)
 		network_convert_bytes((const uint8_t *)data, out, have);
 	else
 		memcpy(out, data, have * sizeof *out);
@@ -473,12 +478,34 @@ static void network_fill_sample(
 	}
 }
 
+/* One sequence of tokens into its embeddings (tokens, width).  Row by row of the table, each of which is
+ * contiguous over the vocabulary. */
+static void network_embed_sample(
+	const struct network *network, const struct batch_view *batch, size_t sample)
+{
+	const struct layer *const head = &network->layers[network->layer_count - 1];
+	const size_t tokens = network->options.shape.tokens;
+	const size_t width = head->k;
+	const uint32_t *const ids = (const uint32_t *)batch->data + sample * tokens;
+	const float scale = sqrtf((float)width);
+	float *const out = network->input;
+#pragma omp parallel for num_threads(network->options.threads)
+	for (size_t j = 0; j < width; j++)
+		for (size_t t = 0; t < tokens; t++)
+			out[t * width + j] =
+				scale * head->parameters.values[j * head->n + ids[t] % head->n];
+}
+
 static const float *network_group_input(
 	struct network *network, const struct batch_view *batch, size_t first, size_t samples)
 {
 	const size_t elements = network->options.shape.sample_elements;
 	if (!network->input)
 		return (const float *)batch->data + first * elements;
+	if (network->options.type == BATCH_INT32) { /* a group is one sample: it has many rows */
+		network_embed_sample(network, batch, first);
+		return network->input;
+	}
 	const size_t wanted = (size_t)network->layers[0].m * network->layers[0].k;
 #pragma omp parallel for num_threads(network->options.threads) if (samples > 1)
 	for (size_t i = 0; i < samples; i++)
@@ -555,13 +582,25 @@ static int network_check_batch(
 	const struct network *network, const struct batch_view *batch, struct error *err)
 {
 	const struct network_options *options = &network->options;
-	const size_t size = options->type == AUGMENT_TYPE_UINT8 ? sizeof(uint8_t) : sizeof(float);
-	if (batch->type != options->type ||
+	const size_t size = batch_type_bytes(options->type);
+	const bool labelled = options->type != BATCH_INT32 ||
+			      batch->label_bytes == options->shape.tokens * sizeof *batch->labels;
+	if (batch->type != options->type || !labelled ||
 		batch->sample_bytes != size * options->shape.sample_elements)
 		return error_set(err, -EINVAL,
 			"batch with samples of %zu bytes: the step takes samples of %zu bytes",
 			batch->sample_bytes, size * options->shape.sample_elements);
 	return 0;
+}
+
+/* Rows that a loss is taken of, over the batch. */
+static double network_scored_rows(
+	const struct network *network, const struct batch_view *batch, size_t rows)
+{
+	size_t masked = 0;
+	for (size_t i = 0; network->options.type == BATCH_INT32 && i < rows; i++)
+		masked += batch->labels[i] == BATCH_LABEL_MASKED;
+	return rows > masked ? (double)(rows - masked) : 1;
 }
 
 int network_gradients(struct network *network, const struct batch_view *batch, float carry,
@@ -571,7 +610,9 @@ int network_gradients(struct network *network, const struct batch_view *batch, f
 	if (fits < 0)
 		return fits;
 	const struct layer *last = &network->layers[network->layer_count - 1];
-	const double rows = (double)batch->size * last->m;
+	const double rows = network_scored_rows(network, batch, (size_t)batch->size * last->m);
+	/* A label for each row of the last layer, or for each sample. */
+	const uint32_t labels = network->options.type == BATCH_INT32 ? last->m : 1;
 	double sum = 0;
 	for (size_t first = 0; first < batch->size && !network_stopped(network);
 		first += network->group) {
@@ -579,8 +620,9 @@ int network_gradients(struct network *network, const struct batch_view *batch, f
 		const size_t samples = rest < network->group ? rest : network->group;
 		network->layers[0].input = network_group_input(network, batch, first, samples);
 		network_forward(network, samples);
-		sum += loss_softmax_cross_entropy(last->output, samples, last->m, last->n,
-			batch->labels + first, (float)(1 / rows), network->options.threads);
+		sum += loss_softmax_cross_entropy(last->output, samples * labels, last->m / labels,
+			last->n, batch->labels + first * labels, (float)(1 / rows),
+			network->options.threads);
 		for (size_t i = network->layer_count; i-- > 0 && !network_stopped(network);)
 			network_backward_layer(network, i, samples, first == 0 ? carry : 1);
 	}

@@ -17,6 +17,9 @@
  * The first layer consumes the batch: the sample's elements in order, repeated from the start where
  * the layer takes more (conv1's overlapping windows), cut where it takes fewer; uint8 becomes
  * (x - 128) / 64.  The last layer's rows are scored against the sample's label, modulo its width.
+ * Of sequences of tokens (int32) each id, modulo the vocabulary, becomes its embedding: its column of the
+ * last layer's weights, which are tied to it as in GPT-2, times the root of the width; a row is scored
+ * against the label of its own token.  The gradient of the weights is that of the last layer alone.
  *
  * Memory.  The group of samples taken through the chain at once is the whole batch where every
  * layer has one row per sample (mlp), else one sample; the gradients of the groups add up, and the
@@ -117,8 +120,8 @@ void layer_backward(
 /* --- the loss: softmax and cross-entropy of the last layer's output --------------------------- */
 
 /* logits (samples * rows, classes): each row is scored against its sample's label (modulo classes),
- * -ln softmax(row)[label], and overwritten by scale times the gradient of that.  Returns the sum of
- * the scores.  threads: OpenMP threads. */
+ * -ln softmax(row)[label], and overwritten by scale times the gradient of that; by zeros, without a
+ * score, where the label is BATCH_LABEL_MASKED.  Returns the sum of the scores.  threads: OpenMP threads. */
 double loss_softmax_cross_entropy(float *logits, size_t samples, size_t rows, size_t classes,
 	const uint32_t *labels, float scale, int threads);
 
@@ -132,7 +135,7 @@ struct network_options {
 	const struct model *model;
 	struct model_shape shape;
 	uint32_t batch_size;
-	enum augment_type type; /* of the batches */
+	enum batch_type type; /* of the batches; int32: tokens */
 	enum step_optimizer rule;
 	float learning_rate;
 	int threads;
@@ -163,7 +166,8 @@ struct network {
 	struct memory_block memory;
 };
 
-/* Weights are a function of the seed.  -EINVAL: the model's layers do not fit together; -ENOTSUP: no OpenBLAS (opened here). */
+/* Weights are a function of the seed.  -EINVAL: the model's layers do not fit together, or it has no
+ * embedding for tokens; -ENOTSUP: no OpenBLAS (opened here). */
 int network_open(struct network *network, const struct network_options *options, struct error *err);
 void network_close(struct network *network); /* safe on {0} */
 

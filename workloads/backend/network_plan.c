@@ -138,6 +138,20 @@ static int plan_link_all(struct network *network, struct error *err)
 	return 0;
 }
 
+/* Tokens: the last layer's weights are the table of embeddings, each as wide as the first layer's input. */
+static int plan_check_embedding(const struct network *network, struct error *err)
+{
+	const struct layer *const first = &network->layers[0];
+	const struct layer *const last = &network->layers[network->layer_count - 1];
+	const uint32_t tokens = network->options.shape.tokens;
+	if (network->options.type != BATCH_INT32 ||
+		(last->kind == LAYER_DENSE && first->m == tokens && last->m == tokens &&
+			first->k == last->k))
+		return 0;
+	return error_set(err, -EINVAL, "model '%s' has no embedding for tokens",
+		network->options.model->name);
+}
+
 int network_plan(struct network *network, struct error *err)
 {
 	const struct model *model = network->options.model;
@@ -157,13 +171,13 @@ int network_plan(struct network *network, struct error *err)
 		if (added < 0)
 			return added;
 	}
-	return plan_link_all(network, err);
+	return plan_check_embedding(network, err) ? -EINVAL : plan_link_all(network, err);
 }
 
 /* Whether the first layer can read a batch where it lies. */
 static bool network_reads_in_place(const struct network *network)
 {
-	return network->options.type == AUGMENT_TYPE_FLOAT32 &&
+	return network->options.type == BATCH_FLOAT32 &&
 	       network->options.shape.sample_elements == plan_elements_in(&network->layers[0]);
 }
 

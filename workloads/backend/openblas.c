@@ -184,9 +184,9 @@ static struct network_options openblas_options_from(
 {
 	return (struct network_options){
 		.model = model_find(config_text(config, KEY_STEP_MODEL)),
-		.shape = {sample_elements, class_count, 0},
+		.shape = {sample_elements, class_count, sample_tokens_of(config)},
 		.batch_size = (uint32_t)config_integer(config, KEY_BATCH_SIZE),
-		.type = (enum augment_type)sample_type_of(config),
+		.type = sample_type_of(config),
 		.rule = (enum step_optimizer)config_integer(config, KEY_STEP_OPTIMIZER),
 		.learning_rate = (float)config_real(config, KEY_STEP_LEARNING_RATE),
 		.threads = (int)config_integer(config, KEY_STEP_THREADS),
@@ -286,6 +286,7 @@ static void openblas_close(struct backend *backend)
 const struct backend_ops openblas_backend_ops = {
 	.name = "openblas",
 	.on_cores = true,
+	.takes_tokens = true,
 	.summary = "computes the model's GEMMs on the CPU: forward, backward, update",
 	.size = sizeof(struct openblas),
 	.outline = openblas_outline,

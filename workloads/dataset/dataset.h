@@ -34,8 +34,9 @@ struct dataset {
 	char *root; /* as given in dataset.path */
 	struct sample *samples;
 	size_t count;
-	/* (count) Of a packed set, whose files hold several samples each, next to each other in the list:
-	 * where in its file each begins.  NULL: a sample is a whole file. */
+	/* (count) Of a packed set, or of one that was split (sample_split), whose files hold several
+	 * samples each, next to each other in the list: where in its file each begins.  NULL: a sample is
+	 * a whole file. */
 	const uint64_t *offsets;
 	const char **class_names;
 	size_t class_count;
@@ -49,6 +50,7 @@ struct dataset {
 	struct image_extents extents; /* by format */
 	bool generated;               /* by a recipe of ours */
 	bool scanned_now;             /* false: from a manifest */
+	bool split;                   /* into the samples of one configuration (sample_split) */
 	void *arena;                  /* owns the strings */
 };
 

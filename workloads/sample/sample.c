@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SAMPLE_DECLARE(ID, name) extern const struct sample_ops sample_##name;
@@ -158,6 +159,88 @@ void sample_describe_largest(
 		most = dataset->samples[i].bytes > most->bytes ? &dataset->samples[i] : most;
 	(void)snprintf(out, room, "'%.100s', of %s", most->path,
 		units_format_size((double)most->bytes, bytes));
+}
+
+/* ---- several samples in a file -------------------------------------------------------------- */
+
+static int sample_parts_of(const struct config *config, const struct dataset *files, size_t i,
+	struct sample_parts *out, struct error *err)
+{
+	const struct sample *const file = &files->samples[i];
+	const int code = sample_kind_of(config)->parts(config, file, out, err);
+	return code ? error_prefix(err, code, "'%.200s'", file->path) : 0;
+}
+
+static int sample_split_count(
+	const struct config *config, const struct dataset *files, size_t *count, struct error *err)
+{
+	struct sample_parts parts;
+	uint64_t sum = 0;
+	int code = 0;
+	for (size_t i = 0; i < files->count && !code && sum <= UINT32_MAX; i++) {
+		code = sample_parts_of(config, files, i, &parts, err);
+		sum += code ? 0 : parts.count;
+	}
+	*count = (size_t)sum;
+	if (code || (sum > 0 && sum <= UINT32_MAX))
+		return code;
+	return sum > 0 ? error_set(err, -EINVAL, "the files of '%s' hold more than 2^32 samples",
+				 files->root)
+		       : error_set(err, -ENODATA, "no file of '%s' is as long as one sample",
+				 files->root);
+}
+
+int sample_split(const struct config *config, const struct dataset *files, struct dataset *out,
+	struct error *err)
+{
+	size_t count = 0;
+	*out = *files;
+	if (files->split || !sample_kind_of(config)->parts)
+		return 0;
+	const int code = sample_split_count(config, files, &count, err);
+	if (code)
+		return code;
+	struct sample *const samples = calloc(count, sizeof *samples);
+	uint64_t *const offsets = calloc(count, sizeof *offsets);
+	*out = (struct dataset){0};
+	if (!samples || !offsets) {
+		free(samples);
+		free(offsets);
+		return error_set(err, -ENOMEM, "no memory for a list of %zu samples", count);
+	}
+	size_t at = 0;
+	uint64_t largest = 0;
+	uint64_t total = 0;
+	for (size_t i = 0; i < files->count; i++) {
+		struct sample_parts parts;
+		const uint64_t base = files->offsets ? files->offsets[i] : 0;
+		(void)sample_parts_of(config, files, i, &parts, err); /* as above */
+		for (uint64_t k = 0; k < parts.count && at < count; k++, at++) {
+			samples[at] = files->samples[i];
+			samples[at].bytes = parts.bytes;
+			samples[at].checksum = 0;
+			offsets[at] = base + parts.first + k * parts.stride;
+		}
+		largest = parts.count > 0 && parts.bytes > largest ? parts.bytes : largest;
+		total += parts.count * parts.bytes;
+	}
+	*out = *files;
+	out->samples = samples;
+	out->offsets = offsets;
+	out->count = count;
+	out->max_bytes = largest;
+	out->total_bytes = total;
+	out->split = true;
+	return 0;
+}
+
+void sample_split_release(struct dataset *split, const struct dataset *files)
+{
+	if (split->split && !files->split) {
+		free(split->samples);
+		free((uint64_t *)(uintptr_t)split->offsets);
+	}
+	*split = (struct dataset){0};
 }
 
 /* ---- files -------------------------------------------------------------------------------- */

@@ -15,15 +15,16 @@
  *      audio from then on, and `mlbench list kinds`, help and the man pages show it.
  * tests/recipes/kind.patch is a whole example, sample_volume.c one with keys and files of its own.  The
  * program refuses to start, and test_sample fails, when a table lacks a hook (sample_kinds_check).
- * Keys of its own (harness/config/keys.def) are named in .keys: they are refused where another kind
- * was chosen.  Their section is named in came_later (harness/config/config.c), so that they leave the
- * hashes of older configurations as they are; those that change a sample's shape are named in
- * harness/analyze/compare_facts.c, as what makes results incomparable, and in chart_roofline.c.
+ * Keys of its own (harness/config/keys.def) stand in a section of the kind's name and are named in .keys:
+ * they are refused where another kind was chosen, leave the hashes of older configurations as they are,
+ * and make results incomparable, unless config_shapes_samples (harness/config/config.c) excepts them.
  * Values that cannot be are refused by .validate, before anything is read or generated.
+ * A kind whose files hold several samples has .parts, which says where they lie (sample_tokens.c).
  *
  * For `mlbench gen` to make its files, it takes one maker more: workloads/dataset/maker.h.
  * codec.name = null asks for no samples at all: workers then call no hook but open, close and blank, and
- * stages are measured alone so. A backend that computes takes one class a sample, of float32 or uint8. */
+ * stages are measured alone so. A backend that computes takes one class a sample, of float32 or uint8;
+ * openblas takes sequences of tokens, too. */
 #ifndef MLBENCH_WORKLOADS_SAMPLE_SAMPLE_H
 #define MLBENCH_WORKLOADS_SAMPLE_SAMPLE_H
 
@@ -137,6 +138,12 @@ struct sample_file_ops {
 	int (*split)(struct container_file *file, struct error *err);
 };
 
+/* The samples of one file: as many of `bytes` each, the first at byte `first`, from one to the next
+ * `stride`.  All lie within the file. */
+struct sample_parts {
+	uint64_t first, stride, bytes, count;
+};
+
 /* Those up to make are needed. */
 struct sample_ops {
 	const char *name, *summary;
@@ -158,6 +165,10 @@ struct sample_ops {
 	/* The file that scratch is so large for: "'a.jpg', of 10 x 10 pixels"; NULL: the largest file. */
 	void (*describe_largest)(const struct dataset *dataset, char *out, size_t room);
 
+	/* NULL: a file is a sample.  A count of 0: the file is too short for one.  -EINVAL with the reason:
+	 * it is not what the keys say of it.  A function of the configuration and the file's entry. */
+	int (*parts)(const struct config *config, const struct sample *file,
+		struct sample_parts *out, struct error *err);
 	/* -EINVAL: what its own keys say cannot be.  NULL: it always can. */
 	int (*validate)(const struct config *config, struct error *err);
 
@@ -184,6 +195,15 @@ int sample_kinds_check(struct error *err);
 
 /* -EINVAL: a key of another kind is set, or one of its own to what cannot be. */
 int sample_validate(const struct config *config, struct error *err);
+
+/* The data set as the samples of this configuration: a list of its own where the kind's files hold several
+ * (sample_kind's .parts), which differ from point to point of a sweep; else, and where it was split already,
+ * *out is a copy of *files.  Paths, classes and root stay those of files.  -EINVAL: a file is not what the
+ * keys say; -ENODATA: no file has a sample; -ENOMEM. */
+int sample_split(const struct config *config, const struct dataset *files, struct dataset *out,
+	struct error *err);
+/* Frees what sample_split(files) made. */
+void sample_split_release(struct dataset *split, const struct dataset *files);
 
 /* dataset: NULL where none is known; classes, raw_bytes and note_bytes are 0 then. */
 void sample_sizes_of(

@@ -366,15 +366,15 @@ static void roofline_say_reached(const struct roofline *view, struct buffer *out
 /* The products are those of the first point. */
 static bool roofline_is_of_point(const struct report *report, size_t point)
 {
-	static const enum key_id keys[] = {KEY_STEP_MODEL, KEY_STEP_BACKEND, KEY_AUGMENT_SIZE,
-		KEY_VOLUME_CROP, KEY_VOLUME_CHANNELS};
 	const struct record *record = report->record;
-	for (size_t axis = 0; axis < record->config.axis_count; axis++)
-		for (size_t k = 0; k < PARTS_COUNT(keys); k++)
-			if (record->config.axes[axis].key == keys[k] &&
-				record->grid.choice[point * record->grid.axis_count + axis] !=
-					record->grid.choice[axis])
-				return false;
+	for (size_t axis = 0; axis < record->config.axis_count; axis++) {
+		const enum key_id key = record->config.axes[axis].key;
+		const bool changes = key == KEY_STEP_MODEL || key == KEY_STEP_BACKEND ||
+				     config_shapes_samples(key);
+		if (changes && record->grid.choice[point * record->grid.axis_count + axis] !=
+				       record->grid.choice[axis])
+			return false;
+	}
 	return true;
 }
 
