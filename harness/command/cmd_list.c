@@ -14,6 +14,7 @@
 #include "harness/report/table.h"
 #include "workloads/backend/backend.h"
 #include "workloads/backend/cuda.h"
+#include "workloads/dataset/container.h"
 #include "workloads/image/codec.h"
 #include "workloads/model/model.h"
 #include "workloads/sample/sample.h"
@@ -67,6 +68,12 @@ static void list_kinds(struct listing *listing)
 {
 	for (size_t i = 0; sample_kinds[i]; i++)
 		listing_add(listing, sample_kinds[i]->name, NULL, sample_kinds[i]->summary);
+}
+
+static void list_containers(struct listing *listing)
+{
+	for (size_t i = 0; container_list[i]; i++)
+		listing_add(listing, container_list[i]->name, NULL, container_list[i]->summary);
 }
 
 static void list_backends(struct listing *listing)
@@ -276,6 +283,7 @@ static const struct topic {
 	{"sources", "engines that read files (read.engine)", list_sources},
 	{"codecs", "codecs", list_codecs},
 	{"kinds", "kinds of samples (sample.kind)", list_kinds},
+	{"containers", "files that hold many samples (dataset.container)", list_containers},
 	{"backends", "backends that compute a step (step.backend)", list_backends},
 	{"models", "models (step.model)", list_models},
 	{"devices",
@@ -303,7 +311,7 @@ static int find_topic(const char *name, const struct topic **topic, struct error
 	if (near)
 		return error_set(err, -EINVAL, "cannot list '%s' (did you mean '%s'?)", name, near);
 	return error_set(err, -EINVAL,
-		"cannot list '%s': sources, codecs, kinds, backends, models, devices, formats, parts, configs or keys",
+		"cannot list '%s': sources, codecs, kinds, containers, backends, models, devices, formats, parts, configs or keys",
 		name);
 }
 

@@ -624,7 +624,8 @@ bool config_shapes_samples(enum key_id key)
 static bool came_later(enum key_id key)
 {
 	static const enum key_id keys[] = {KEY_SAMPLE_KIND, KEY_RUN_NUMA, KEY_DATASET_DEPTH,
-		KEY_DATASET_VOLUME_FORMAT, KEY_DATASET_FILE_TOKENS, KEY_DATASET_DOCUMENT_TOKENS};
+		KEY_DATASET_VOLUME_FORMAT, KEY_DATASET_FILE_TOKENS, KEY_DATASET_DOCUMENT_TOKENS,
+		KEY_DATASET_CONTAINER, KEY_DATASET_SHARD_SAMPLES};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (keys[i] == key)
 			return true;

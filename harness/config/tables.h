@@ -21,6 +21,15 @@ enum read_engine { READ_ENGINE_AUTO, READ_ENGINES(READ_ENGINE_ID) };
 #define SAMPLE_KIND_CHOICE(ID, name) "|" #name
 enum sample_kind { SAMPLE_KINDS(SAMPLE_KIND_ID) };
 
+/* How samples are packed into files (dataset.container), likewise: container_NAME is a container's table
+ * (workloads/dataset/container.h).  files: each is a file of its own. */
+#define DATASET_CONTAINERS(X) \
+	X(TAR, tar)           \
+	X(TFRECORD, tfrecord)
+#define DATASET_CONTAINER_ID(ID, name) DATASET_CONTAINER_##ID,
+#define DATASET_CONTAINER_CHOICE(ID, name) "|" #name
+enum dataset_container { DATASET_CONTAINER_FILES, DATASET_CONTAINERS(DATASET_CONTAINER_ID) };
+
 /* The backends likewise: NAME_backend_ops is a backend's table (backend.h). */
 #define STEP_BACKENDS(X)      \
 	X(NULL, null)         \

@@ -1,31 +1,11 @@
 /* Events as bytes. */
 #include "harness/report/tensorboard_events.h"
 
-#include <isa-l/crc.h>
+#include "harness/base/crc32c.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { CRC_ROTATION = 15, CRC_BITS = 32, CHUNK_BYTES = 1 << 30 };
-static const uint32_t CRC_OFFSET = 0xa282ead8U;
-
-uint32_t events_crc32c(const void *bytes, size_t size)
-{
-	unsigned char *at = (unsigned char *)(uintptr_t)bytes; /* the library only reads */
-	uint32_t crc = ~0U;
-	for (size_t done = 0; done < size;) {
-		const size_t part = size - done < CHUNK_BYTES ? size - done : CHUNK_BYTES;
-		crc = crc32_iscsi(at + done, (int)part, crc);
-		done += part;
-	}
-	return ~crc;
-}
-
-uint32_t events_masked_crc(const void *bytes, size_t size)
-{
-	const uint32_t crc = events_crc32c(bytes, size);
-	return (crc >> CRC_ROTATION | crc << (CRC_BITS - CRC_ROTATION)) + CRC_OFFSET;
-}
 
 #if defined(MLBENCH_WITH_libprotobuf_c)
 #include "harness/report/tensorboard.pb-c.h"
@@ -41,8 +21,8 @@ static void events_add_frame(struct buffer *out, const unsigned char *bytes, siz
 	unsigned char head[12];
 	unsigned char tail[4];
 	little_endian(size, head, 8);
-	little_endian(events_masked_crc(head, 8), head + 8, 4);
-	little_endian(events_masked_crc(bytes, size), tail, 4);
+	little_endian(crc32c_mask(crc32c_add(0, head, 8)), head + 8, 4);
+	little_endian(crc32c_mask(crc32c_add(0, bytes, size)), tail, 4);
 	buffer_add(out, head, sizeof head);
 	buffer_add(out, bytes, size);
 	buffer_add(out, tail, sizeof tail);

@@ -23,9 +23,4 @@ void events_begin(struct buffer *out, double wall_time);
 void events_add(struct buffer *out, double wall_time, int64_t step,
 	const struct event_scalar *scalars, size_t count);
 
-/* CRC-32C (Castagnoli; RFC 3720, B.4). */
-uint32_t events_crc32c(const void *bytes, size_t size);
-/* As frames have it: rotated and moved, so that a checksum over checksums is none of the trivial ones. */
-uint32_t events_masked_crc(const void *bytes, size_t size);
-
 #endif

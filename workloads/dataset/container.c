@@ -1,6 +1,9 @@
 /* Splitting the files of a folder, a few at a time, and putting together what was found: in the order of
  * files and offsets, whichever thread was first. */
 #include "workloads/dataset/container.h"
+
+#include "harness/base/hash.h"
+#include "harness/config/tables.h"
 #include "workloads/dataset/manifest.h"
 #include "workloads/dataset/scan.h"
 #include "workloads/dataset/threads.h"
@@ -16,6 +19,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CONTAINER_DECLARE(ID, name) extern const struct container_ops container_##name;
+DATASET_CONTAINERS(CONTAINER_DECLARE)
+#undef CONTAINER_DECLARE
+
+#define CONTAINER_ENTRY(ID, name) &container_##name,
+const struct container_ops *const container_list[] = {DATASET_CONTAINERS(CONTAINER_ENTRY) NULL};
+
+const struct container_ops *container_of_config(const struct config *config)
+{
+	const int64_t choice = config_integer(config, KEY_DATASET_CONTAINER);
+	return choice == DATASET_CONTAINER_FILES ? NULL : container_list[choice - 1];
+}
+
 enum {
 	SPLIT_THREADS_MAX = 16,
 	SPLIT_READ_BYTES =
@@ -23,7 +39,10 @@ enum {
 	SPLIT_LOOK_BYTES =
 		4 * 1024, /* what a kind sees first of a sample, and eight times as much then */
 	SPLIT_LOOK_GROWTH = 8,
+	SPLIT_HASH_BYTES = 256 * 1024,
 	SPLIT_REASON_BYTES = 240,
+	SPLIT_BAD_MORE =
+		2, /* reasons beside them: why the file is no good, and how many more there are */
 };
 
 /* A read request names a sample by 32 bits. */
@@ -227,6 +246,24 @@ static bool split_add_room(struct split_found *found)
 	return true;
 }
 
+/* Of a sample's bytes, a piece at a time. */
+static int split_hash(struct container_file *file, struct split_part *part, struct error *err)
+{
+	struct hash_pieces *const pieces = hash_begin(0);
+	int code = pieces ? 0 : error_set(err, -ENOMEM, "no memory for a checksum");
+	for (uint64_t done = 0; done < part->length && !code;) {
+		const uint64_t left = part->length - done;
+		const size_t size = left < SPLIT_HASH_BYTES ? (size_t)left : SPLIT_HASH_BYTES;
+		const uint8_t *bytes;
+		code = container_view(file, part->offset + done, size, &bytes, err);
+		if (!code)
+			hash_add(pieces, bytes, size);
+		done += size;
+	}
+	part->checksum = pieces ? hash_end(pieces) : 0;
+	return code;
+}
+
 int container_add(struct container_file *file, const struct container_part *part, struct error *err)
 {
 	struct split_found *const found = split_of(file);
@@ -264,7 +301,9 @@ int container_add(struct container_file *file, const struct container_part *part
 		.height = part->height,
 		.format = part->format,
 	};
-	return 0;
+	return file->work->scan->checksums && !part->checksum
+		       ? split_hash(file, &found->parts[found->count - 1], err)
+		       : 0;
 }
 
 int container_add_sample(struct container_file *file, const char *what,
@@ -278,7 +317,7 @@ int container_add_sample(struct container_file *file, const char *what,
 	if (part->offset > file->bytes || part->length > file->bytes - part->offset)
 		return container_note_bad(file, err, "'%.100s' is cut short", what);
 	while (code == -EAGAIN) {
-		const uint8_t *head;
+		const uint8_t *head = NULL;
 		const size_t size = part->length < most ? (size_t)part->length : most;
 		code = container_view(file, part->offset, size, &head, err);
 		if (code)
@@ -303,7 +342,7 @@ int container_add_sample(struct container_file *file, const char *what,
 static int split_keep_reason(struct split_work *work, struct split_found *found, const char *text)
 {
 	if (!found->bad)
-		found->bad = calloc(CONTAINER_BAD_MAX + 1, sizeof *found->bad);
+		found->bad = calloc(CONTAINER_BAD_MAX + SPLIT_BAD_MORE, sizeof *found->bad);
 	if (!found->bad)
 		return -ENOMEM;
 	(void)pthread_mutex_lock(&work->lock);

@@ -14,10 +14,12 @@
  * what was added before stands, and the reason is counted as a bad entry.  Only -ENOMEM and -EINTR,
  * which all of these functions may return, end the scan: they are passed on as they are.
  *
- * To add a container: workloads/dataset/container_NAME.c with such a table. */
+ * To add a container: workloads/dataset/container_NAME.c with such a table, and its line in
+ * DATASET_CONTAINERS (harness/config/tables.h).  dataset.container has the choice from then on. */
 #ifndef MLBENCH_WORKLOADS_DATASET_CONTAINER_H
 #define MLBENCH_WORKLOADS_DATASET_CONTAINER_H
 
+#include "harness/base/buffer.h"
 #include "harness/base/error.h"
 #include "harness/config/config.h"
 
@@ -86,12 +88,33 @@ int container_note_bad(struct container_file *file, struct error *err, const cha
 
 typedef int container_split(struct container_file *file, struct error *err);
 
+/* A sample to be written. */
+struct container_entry {
+	const char *key;       /* "00000012" */
+	const char *extension; /* of what its bytes are, without a dot: "jpg" */
+	const uint8_t *bytes;
+	size_t size;
+	uint32_t label;
+};
+
 struct container_ops {
 	const char *name, *summary;
 	const char *endings;             /* of its files, for messages: ".tar" */
+	const char *extension;           /* of those that are written, without a dot */
 	bool (*takes)(const char *name); /* is a file one, by its name? */
 	container_split *split;
+	/* What stands before and behind an entry's bytes in a file (buffers fail as buffers do); and at the
+	 * file's end. */
+	void (*wrap)(
+		const struct container_entry *entry, struct buffer *before, struct buffer *behind);
+	void (*finish)(struct buffer *end);
 };
+
+/* By enum dataset_container, less files, which comes first there; NULL-terminated. */
+extern const struct container_ops *const container_list[];
+
+/* What dataset.container asks for; NULL: files. */
+const struct container_ops *container_of_config(const struct config *config);
 
 /* Splits files (which are regular and sized, or have a reason and are listed as bad), by the scan's
  * function: fills *dataset (but root and arena) with samples in the order of files and offsets.

@@ -4,6 +4,7 @@
 #include "harness/base/files.h"
 #include "harness/base/hash.h"
 #include "harness/base/log.h"
+#include "workloads/dataset/container.h"
 #include "workloads/dataset/manifest.h"
 #include "workloads/dataset/scan.h"
 #include "workloads/dataset/site.h"
@@ -43,6 +44,7 @@ static int dataset_open_folder(const struct config *config, const struct dataset
 	struct dataset_control own = control ? *control : (struct dataset_control){0};
 	own.kind = sample_kind_of(config);
 	own.config = config;
+	own.container = container_of_config(config);
 	int code = store_find(path)->local ? check_folder(path, err) : 0;
 	if (!code)
 		code = scan_folder(path, (uint64_t)config_integer(config, KEY_DATASET_SAMPLES),

@@ -1,5 +1,6 @@
 /* dataset_generate: check what is there, paint the atlas, calibrate, make what is missing, finish.
  */
+#include "workloads/dataset/container.h"
 #include "workloads/dataset/dataset.h"
 #include "workloads/dataset/maker.h"
 #include "workloads/dataset/site.h"
@@ -24,6 +25,7 @@ struct generation {
 	struct picture_atlas *atlas;
 	struct maker *makers;
 	unsigned threads;
+	const struct config *config;
 	uint64_t *missing; /* files to make */
 	uint64_t missing_count;
 	atomic_uint_fast64_t bytes; /* of what is there, for the progress line */
@@ -135,8 +137,12 @@ static int open_makers(struct generation *generation, struct error *err)
 static int generate_prepare(struct generation *generation, struct error *err)
 {
 	const struct recipe_ops *const ops = generation->recipe.ops;
+	/* What is made one by one, and is a file or lies in one. */
+	const double in_file = recipe_is_packed(&generation->recipe)
+				       ? (double)recipe_per_file(&generation->recipe)
+				       : 1;
 	if (ops) {
-		generation->expected_bytes = ops->mean_bytes(&generation->recipe);
+		generation->expected_bytes = ops->mean_bytes(&generation->recipe) * in_file;
 		return open_makers(generation, err);
 	}
 	int code = picture_atlas_open(&generation->atlas, generation->recipe.seed, err);
@@ -160,12 +166,78 @@ static int generate_prepare(struct generation *generation, struct error *err)
 		const uint64_t kept = recipe_files(&generation->recipe) - generation->missing_count;
 		generation->expected_bytes =
 			kept ? (double)atomic_load(&generation->bytes) / (double)kept
-			     : (double)generation->recipe.bytes;
+			     : (double)generation->recipe.bytes * in_file;
 		return 0;
 	}
 	code = calibrate(&calibration, &generation->site.detail, &generation->expected_bytes, err);
+	generation->expected_bytes *= in_file;
 	for (unsigned i = 0; i < generation->threads; i++) /* the shares are of generating */
 		generation->makers[i].cpu_ns = generation->makers[i].encode_cpu_ns = 0;
+	return code;
+}
+
+static bool generate_stopped(const struct generation *generation)
+{
+	const atomic_bool *const stop = generation->control ? generation->control->stop : NULL;
+	return stop && atomic_load(stop);
+}
+
+/* One sample of a shard. */
+static int generate_pack_one(struct generation *generation, struct maker *maker, uint64_t id,
+	struct site_file *file, struct error *err)
+{
+	const struct recipe *const recipe = &generation->recipe;
+	struct container_entry entry = {
+		.extension = recipe_extension(recipe), .label = (uint32_t)(id % recipe->classes)};
+	struct buffer before = {0}, behind = {0};
+	char key[RECIPE_PATH_BYTES];
+	recipe_sample_key(recipe, id, key);
+	entry.key = key;
+	int code = maker_make(maker, recipe, generation->atlas, id, generation->site.detail,
+		&entry.bytes, &entry.size, err);
+	if (!code) {
+		recipe->container->wrap(&entry, &before, &behind);
+		if (before.failed || behind.failed)
+			code = error_set(err, -ENOMEM, "no memory to pack a sample");
+	}
+	if (!code)
+		code = site_file_add(&generation->site, file, before.data, before.size, err);
+	if (!code)
+		code = site_file_add(&generation->site, file, entry.bytes, entry.size, err);
+	if (!code)
+		code = site_file_add(&generation->site, file, behind.data, behind.size, err);
+	if (!code)
+		atomic_fetch_add(&generation->bytes, before.size + entry.size + behind.size);
+	buffer_release(&before);
+	buffer_release(&behind);
+	return code;
+}
+
+static int generate_make_shard(
+	struct generation *generation, struct maker *maker, uint64_t shard, struct error *err)
+{
+	const uint64_t first = shard * recipe_per_file(&generation->recipe);
+	const uint64_t count = recipe_samples_of(&generation->recipe, shard);
+	struct site_file file;
+	struct buffer end = {0};
+	int code = site_file_begin(&generation->site, shard, &file, err);
+	if (code)
+		return code;
+	for (uint64_t i = 0; i < count && !code; i++)
+		code = generate_stopped(generation)
+			       ? error_set(err, -EINTR, "stopped")
+			       : generate_pack_one(generation, maker, first + i, &file, err);
+	if (!code) {
+		generation->recipe.container->finish(&end);
+		atomic_fetch_add(&generation->bytes, end.size);
+		code = end.failed
+			       ? error_set(err, -ENOMEM, "no memory to pack a sample")
+			       : site_file_add(&generation->site, &file, end.data, end.size, err);
+	}
+	buffer_release(&end);
+	if (!code)
+		return site_file_end(&generation->site, &file, err);
+	site_file_drop(&generation->site, &file);
 	return code;
 }
 
@@ -176,6 +248,8 @@ static int generate_make_one(void *context, unsigned worker, uint64_t index, str
 	const uint64_t id = generation->missing[index];
 	const uint8_t *bytes;
 	size_t size;
+	if (recipe_is_packed(&generation->recipe))
+		return generate_make_shard(generation, maker, id, err);
 	int code = maker_make(maker, &generation->recipe, generation->atlas, id,
 		generation->site.detail, &bytes, &size, err);
 	if (code)
@@ -281,15 +355,18 @@ static int generate(struct generation *generation, const char *root, struct data
 	code = generate_prepare(generation, err);
 	if (!code)
 		code = make_missing(generation, err);
-	return code ? code : site_finish(&generation->site, &out->bytes, err);
+	return code ? code
+		    : site_finish(&generation->site, generation->config, generation->control,
+			      &out->bytes, err);
 }
 
 int dataset_generate(const struct config *config, const struct dataset_control *control,
 	struct dataset_generated *out, struct error *err)
 {
 	const uint64_t start = clock_now_ns();
-	struct generation generation = {
-		.control = control, .threads = team_threads(control ? control->threads : 0)};
+	struct generation generation = {.config = config,
+		.control = control,
+		.threads = team_threads(control ? control->threads : 0)};
 	*out = (struct dataset_generated){0};
 	if (config_integer(config, KEY_DATASET_RECIPE) == DATASET_RECIPE_NONE)
 		return error_set(

@@ -2,6 +2,7 @@
 #include "workloads/dataset/recipe.h"
 
 #include "harness/base/clock.h"
+#include "workloads/dataset/container.h"
 #include "workloads/dataset/maker.h"
 #include "workloads/sample/sample.h"
 
@@ -32,8 +33,8 @@ static int recipe_check_kind(
 	char name[RECIPE_PATH_BYTES];
 	char endings[SAMPLE_ENDINGS_BYTES];
 	char asked[CONFIG_VALUE_BYTES];
-	recipe_file_path(recipe, 0, name);
-	if (sample_takes_name(kind, strchr(name, '/') + 1))
+	(void)snprintf(name, sizeof name, "0.%s", recipe_extension(recipe));
+	if (sample_takes_name(kind, name))
 		return 0;
 	return error_set(err, -EINVAL,
 		"dataset.recipe = %s makes %s files, and sample.kind = %s reads %s: set the two alike",
@@ -45,6 +46,8 @@ static int recipe_check_kind(
 int recipe_read(const struct config *config, struct recipe *recipe, struct error *err)
 {
 	*recipe = (struct recipe){
+		.container = container_of_config(config),
+		.shard_samples = number(config, KEY_DATASET_SHARD_SAMPLES),
 		.samples = number(config, KEY_DATASET_SAMPLES),
 		.classes = number(config, KEY_DATASET_CLASSES),
 		.seed = number(config, KEY_DATASET_SEED),
@@ -101,7 +104,8 @@ double recipe_seconds(const struct config *config)
 		return 0;
 	const double each = recipe.ops ? recipe.ops->mean_ns(&recipe)
 				       : (double)recipe.width * recipe.height * ns_per_pixel;
-	return each * (double)recipe_files(&recipe) / (double)NS_PER_S;
+	const uint64_t made = recipe.container ? recipe.samples : recipe_files(&recipe);
+	return each * (double)made / (double)NS_PER_S;
 }
 
 static const char *choice(enum key_id key, int index, char out[CONFIG_VALUE_BYTES])
@@ -160,6 +164,11 @@ json_t *recipe_to_json(const struct recipe *recipe)
 	add_number(object, "samples", recipe->samples);
 	add_number(object, "classes", recipe->classes);
 	add_number(object, "seed", recipe->seed);
+	if (recipe->container) {
+		(void)json_object_set_new(
+			object, "container", json_string(recipe->container->name));
+		add_number(object, "shard_samples", recipe->shard_samples);
+	}
 	for (size_t i = 0; recipe->ops && i < recipe->ops->key_count; i++)
 		recipe_add_value(object, recipe->ops->keys[i], &recipe->values[i]);
 	if (recipe->ops)
@@ -239,19 +248,45 @@ void recipe_class_name(const struct recipe *recipe, uint64_t label, char out[REC
 		(int)digits(recipe->classes - 1, DIGITS), label);
 }
 
-void recipe_file_path(const struct recipe *recipe, uint64_t id, char out[RECIPE_PATH_BYTES])
+const char *recipe_extension(const struct recipe *recipe)
+{
+	return recipe->ops ? recipe->ops->extension(recipe)
+			   : encoder_of(recipe->encode.format)->extension;
+}
+
+void recipe_sample_key(const struct recipe *recipe, uint64_t id, char out[RECIPE_PATH_BYTES])
 {
 	enum { DIGITS = 8 };
-	recipe_class_name(recipe, id % recipe->classes, out);
+	(void)snprintf(
+		out, RECIPE_PATH_BYTES, "%0*" PRIu64, (int)digits(recipe->samples - 1, DIGITS), id);
+}
+
+void recipe_file_path(const struct recipe *recipe, uint64_t file, char out[RECIPE_PATH_BYTES])
+{
+	enum { DIGITS = 6 };
+	char key[RECIPE_PATH_BYTES];
+	if (recipe->container) {
+		(void)snprintf(out, RECIPE_PATH_BYTES, "shard-%0*" PRIu64 ".%s",
+			(int)digits(recipe_files(recipe) - 1, DIGITS), file,
+			recipe->container->extension);
+		return;
+	}
+	recipe_class_name(recipe, file % recipe->classes, out);
+	recipe_sample_key(recipe, file, key);
 	const size_t used = strlen(out);
-	(void)snprintf(out + used, RECIPE_PATH_BYTES - used, "/%0*" PRIu64 ".%s",
-		(int)digits(recipe->samples - 1, DIGITS), id,
-		recipe->ops ? recipe->ops->extension(recipe)
-			    : encoder_of(recipe->encode.format)->extension);
+	(void)snprintf(
+		out + used, RECIPE_PATH_BYTES - used, "/%.40s.%s", key, recipe_extension(recipe));
+}
+
+bool recipe_is_packed(const struct recipe *recipe)
+{
+	return recipe->container != NULL;
 }
 
 uint64_t recipe_per_file(const struct recipe *recipe)
 {
+	if (recipe->container)
+		return recipe->shard_samples;
 	return recipe->ops && recipe->ops->per_file ? recipe->ops->per_file(recipe) : 1;
 }
 
@@ -270,8 +305,8 @@ uint64_t recipe_samples_of(const struct recipe *recipe, uint64_t file)
 
 uint64_t recipe_class_count(const struct recipe *recipe)
 {
-	const uint64_t files = recipe_files(recipe);
-	return recipe->classes < files ? recipe->classes : files;
+	const uint64_t labelled = recipe->container ? recipe->samples : recipe_files(recipe);
+	return recipe->classes < labelled ? recipe->classes : labelled;
 }
 
 struct picture_size recipe_size(const struct recipe *recipe, uint64_t id)

@@ -8,9 +8,11 @@
 #include "workloads/image/picture.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+struct container_ops;
 struct maker;
 struct recipe;
 
@@ -40,7 +42,9 @@ struct recipe_ops {
 };
 
 struct recipe {
-	const struct recipe_ops *ops; /* NULL: photographs, which the rest is about */
+	const struct container_ops *container; /* NULL: files of their own */
+	uint64_t shard_samples;                /* in each of its files */
+	const struct recipe_ops *ops;          /* NULL: photographs, which the rest is about */
 	struct config_value values[RECIPE_KEYS_MAX]; /* of ops->keys */
 	uint64_t samples, classes, seed;
 	uint64_t bytes; /* mean file size to hit; 0: natural */
@@ -73,11 +77,15 @@ enum { RECIPE_PATH_BYTES = 64 };
 uint64_t recipe_files(const struct recipe *recipe);
 uint64_t recipe_per_file(const struct recipe *recipe);
 uint64_t recipe_samples_of(const struct recipe *recipe, uint64_t file);
+bool recipe_is_packed(const struct recipe *recipe); /* in a container */
 
-/* Of a file: "class_0007/00001234.jpg", where each is a sample. */
+/* Of a file: "class_0007/00001234.jpg"; "shard-000012.tar" of a container. */
 void recipe_file_path(const struct recipe *recipe, uint64_t file, char out[RECIPE_PATH_BYTES]);
+/* Of a sample in a container: "00001234", "jpg". */
+void recipe_sample_key(const struct recipe *recipe, uint64_t id, char out[RECIPE_PATH_BYTES]);
+const char *recipe_extension(const struct recipe *recipe);
 void recipe_class_name(const struct recipe *recipe, uint64_t label, char out[RECIPE_PATH_BYTES]);
-uint64_t recipe_class_count(const struct recipe *recipe); /* classes that have a file */
+uint64_t recipe_class_count(const struct recipe *recipe); /* classes that have a sample */
 
 struct picture_size recipe_size(const struct recipe *recipe, uint64_t id); /* 0 x 0: no picture */
 

@@ -59,6 +59,7 @@ struct folder_scan {
 	const struct container_ops *container; /* that files are, or NULL */
 	unsigned depth; /* requests in flight at most, which is also files open at once */
 	bool ring;      /* io_uring may be used, and can be had */
+	bool checksums; /* of samples in files that are split: all of their bytes are read */
 	struct dataset_effort effort;
 };
 

@@ -4,6 +4,10 @@
 #include "harness/base/files.h"
 #include "harness/base/hash.h"
 #include "harness/base/units.h"
+#include "workloads/dataset/container.h"
+#include "workloads/dataset/scan.h"
+#include "workloads/sample/sample.h"
+#include "workloads/source/store.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,6 +18,9 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+
+/* Of a packed set's manifest: the sizes of its files, in order. */
+#define FILES_KEY "files"
 
 static const size_t JOURNAL_BYTES_MAX = (size_t)8 << 30;
 
@@ -59,6 +66,28 @@ static void claim(
 	atomic_store(&record->state, RECORD_CLAIMED);
 }
 
+static bool site_claim_all(struct site *site, const struct dataset *dataset)
+{
+	for (size_t i = 0; i < dataset->count; i++)
+		claim(&site->records[i], dataset->samples[i].bytes, dataset->samples[i].checksum,
+			dataset->samples[i].width, dataset->samples[i].height);
+	return true;
+}
+
+/* Of a packed set the samples say nothing of their files, but the header does. */
+static bool site_claim_packed(struct site *site, const json_t *header)
+{
+	const json_t *const files = json_object_get(header, FILES_KEY);
+	const uint64_t count = recipe_files(site->recipe);
+	const json_t *size;
+	size_t i;
+	if (json_array_size(files) != count)
+		return false;
+	json_array_foreach((json_t *)(uintptr_t)files, i, size)
+		claim(&site->records[i], (uint64_t)json_integer_value(size), 0, 0, 0);
+	return true;
+}
+
 static int site_read_manifest(struct site *site, struct error *err)
 {
 	struct dataset dataset = {0};
@@ -71,14 +100,13 @@ static int site_read_manifest(struct site *site, struct error *err)
 	if (code)
 		return code;
 	code = check_header(site, header, err);
+	const uint64_t wanted =
+		recipe_is_packed(site->recipe) ? site->recipe->samples : recipe_files(site->recipe);
+	if (!code && dataset.count == wanted && site->has_detail &&
+		!dataset.offsets == !recipe_is_packed(site->recipe))
+		site->complete = dataset.offsets ? site_claim_packed(site, header)
+						 : site_claim_all(site, &dataset);
 	json_decref(header);
-	if (!code && dataset.count == recipe_files(site->recipe) && site->has_detail) {
-		site->complete = true;
-		for (size_t i = 0; i < dataset.count; i++)
-			claim(&site->records[i], dataset.samples[i].bytes,
-				dataset.samples[i].checksum, dataset.samples[i].width,
-				dataset.samples[i].height);
-	}
 	arena_close(dataset.arena);
 	return code;
 }
@@ -233,8 +261,11 @@ static int look_at_some(const struct dataset *dataset, const char *root, struct 
 		struct stat st;
 		const struct sample *sample = &dataset->samples[i];
 		char *path = files_join(root, sample->path);
+		const bool there = path && stat(path, &st) == 0;
 		const bool good =
-			path && stat(path, &st) == 0 && (uint64_t)st.st_size == sample->bytes;
+			there && (dataset->offsets ? (uint64_t)st.st_size >=
+							     dataset->offsets[i] + sample->bytes
+						   : (uint64_t)st.st_size == sample->bytes);
 		free(path);
 		if (!good)
 			return error_set(err, -ENODATA,
@@ -287,50 +318,107 @@ int site_load(
 /* ---- writing: samples, journal, manifest ---------------------------------------------------- */
 
 /* "class_0007/00001234.jpg" -> "class_0007/.00001234.jpg.tmp": no tool takes that for a picture. */
-static void temporary_name(const char *name, char out[RECIPE_PATH_BYTES + 8])
+static void temporary_name(const char *name, char out[SITE_NAME_BYTES])
 {
-	const char *slash = strchr(name, '/');
-	(void)snprintf(
-		out, RECIPE_PATH_BYTES + 8, "%.*s/.%s.tmp", (int)(slash - name), name, slash + 1);
+	const char *const slash = strchr(name, '/');
+	const char *const own = slash ? slash + 1 : name;
+	(void)snprintf(out, SITE_NAME_BYTES, "%.*s.%s.tmp", (int)(own - name), name, own);
 }
 
-static int write_file(const struct site *site, const char *name, const uint8_t *bytes, size_t size,
+int site_file_begin(struct site *site, uint64_t id, struct site_file *out, struct error *err)
+{
+	char temporary[SITE_NAME_BYTES];
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+	*out = (struct site_file){.id = id, .fd = -1, .sum = hash_begin(0)};
+	if (!out->sum)
+		return error_set(err, -ENOMEM, "no memory for a checksum");
+	recipe_file_path(site->recipe, id, out->name);
+	temporary_name(out->name, temporary);
+	out->fd = openat(site->folder, temporary, flags, 0666);
+	/* Left by a kill, since the folder is locked. */
+	if (out->fd < 0 && errno == EEXIST && unlinkat(site->folder, temporary, 0) == 0)
+		out->fd = openat(site->folder, temporary, flags, 0666);
+	if (out->fd >= 0)
+		return 0;
+	const int saved_errno = errno;
+	(void)hash_end(out->sum);
+	out->sum = NULL;
+	return error_set_errno(err, saved_errno, "cannot create '%s/%s'", site->root, temporary);
+}
+
+static int site_file_flush(struct site_file *file)
+{
+	if (file->waiting.failed)
+		return -ENOMEM;
+	const int code = files_write_all(file->fd, file->waiting.data, file->waiting.size);
+	file->waiting.size = 0;
+	return code;
+}
+
+int site_file_add(struct site *site, struct site_file *file, const void *bytes, size_t size,
 	struct error *err)
 {
-	char temporary[RECIPE_PATH_BYTES + 8];
-	temporary_name(name, temporary);
-	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-	int file = openat(site->folder, temporary, flags, 0666);
-	/* Left by a kill, since the folder is locked. */
-	if (file < 0 && errno == EEXIST && unlinkat(site->folder, temporary, 0) == 0)
-		file = openat(site->folder, temporary, flags, 0666);
-	if (file < 0)
-		return error_set_errno(err, errno, "cannot create '%s/%s'", site->root, temporary);
-	int code = files_write_all(file, bytes, size);
-	if (close(file) != 0 && !code)
-		code = -errno;
-	if (!code && renameat(site->folder, temporary, site->folder, name) != 0)
-		code = -errno;
-	if (!code)
-		return 0;
-	(void)unlinkat(site->folder, temporary, 0);
-	return error_set_errno(err, -code, "cannot write '%s/%s'", site->root, name);
+	enum { WAITING = 1 << 20 };
+	int code = 0;
+	hash_add(file->sum, bytes, size);
+	file->bytes += size;
+	if (file->waiting.size + size > WAITING)
+		code = site_file_flush(file);
+	if (!code && size > WAITING)
+		code = files_write_all(file->fd, bytes, size);
+	else if (!code)
+		buffer_add(&file->waiting, bytes, size);
+	return code ? error_set_errno(err, -code, "cannot write '%s/%s'", site->root, file->name)
+		    : 0;
 }
 
-int site_store(struct site *site, uint64_t id, const uint8_t *bytes, size_t size, struct error *err)
+void site_file_drop(struct site *site, struct site_file *file)
 {
-	char name[RECIPE_PATH_BYTES];
-	recipe_file_path(site->recipe, id, name);
-	const int code = write_file(site, name, bytes, size, err);
+	char temporary[SITE_NAME_BYTES];
+	if (file->fd >= 0) {
+		(void)close(file->fd);
+		temporary_name(file->name, temporary);
+		(void)unlinkat(site->folder, temporary, 0);
+	}
+	if (file->sum)
+		(void)hash_end(file->sum);
+	buffer_release(&file->waiting);
+	*file = (struct site_file){.fd = -1};
+}
+
+static int site_file_rename(struct site *site, struct site_file *file)
+{
+	char temporary[SITE_NAME_BYTES];
+	int code = site_file_flush(file);
+	temporary_name(file->name, temporary);
+	if (close(file->fd) != 0 && !code)
+		code = -errno;
+	if (!code && renameat(site->folder, temporary, site->folder, file->name) != 0)
+		code = -errno;
 	if (code)
-		return code;
-	const struct picture_size pixels = recipe_size(site->recipe, id);
-	const struct journal_entry entry = {.id = id,
-		.bytes = size,
-		.checksum = hash_bytes(bytes, size, 0),
+		(void)unlinkat(site->folder, temporary, 0);
+	file->fd = -1;
+	return code;
+}
+
+int site_file_end(struct site *site, struct site_file *file, struct error *err)
+{
+	const int code = site_file_rename(site, file);
+	const struct picture_size pixels = recipe_is_packed(site->recipe)
+						   ? (struct picture_size){0}
+						   : recipe_size(site->recipe, file->id);
+	const struct journal_entry entry = {.id = file->id,
+		.bytes = file->bytes,
+		.checksum = hash_end(file->sum),
 		.width = pixels.width,
 		.height = pixels.height};
-	struct record *record = &site->records[id];
+	file->sum = NULL;
+	if (code)
+		(void)error_set_errno(err, -code, "cannot write '%s/%s'", site->root, file->name);
+	site_file_drop(site, file);
+	if (code)
+		return code;
+	struct record *record = &site->records[entry.id];
 	record->bytes = entry.bytes;
 	record->checksum = entry.checksum;
 	record->width = entry.width;
@@ -340,6 +428,18 @@ int site_store(struct site *site, uint64_t id, const uint8_t *bytes, size_t size
 	journal_format(&site->pending, &entry);
 	(void)pthread_mutex_unlock(&site->lock);
 	return 0;
+}
+
+int site_store(struct site *site, uint64_t id, const uint8_t *bytes, size_t size, struct error *err)
+{
+	struct site_file file;
+	int code = site_file_begin(site, id, &file, err);
+	if (!code)
+		code = site_file_add(site, &file, bytes, size, err);
+	if (!code)
+		return site_file_end(site, &file, err);
+	site_file_drop(site, &file);
+	return code;
 }
 
 /* A header's first keys; a new reference. */
@@ -387,7 +487,8 @@ static int open_journal(struct site *site, struct error *err)
 
 static int make_classes(const struct site *site, struct error *err)
 {
-	const uint64_t count = recipe_class_count(site->recipe);
+	const uint64_t count =
+		recipe_is_packed(site->recipe) ? 0 : recipe_class_count(site->recipe);
 	for (uint64_t label = 0; label < count; label++) {
 		char name[RECIPE_PATH_BYTES];
 		recipe_class_name(site->recipe, label, name);
@@ -418,6 +519,90 @@ int site_note(struct site *site, struct error *err)
 	return code ? error_set_errno(
 			      err, -code, "cannot append to the journal in '%s'", site->root)
 		    : 0;
+}
+
+/* ---- the manifest --------------------------------------------------------------------------- */
+
+/* The files that the records describe, as a scan would have found them. */
+static struct found *site_list_files(const struct site *site, struct arena *arena)
+{
+	const uint64_t count = recipe_files(site->recipe);
+	struct found *const files = calloc(count, sizeof *files);
+	for (uint64_t i = 0; files && i < count; i++) {
+		char name[RECIPE_PATH_BYTES];
+		recipe_file_path(site->recipe, i, name);
+		files[i] = (struct found){
+			.path = arena_text(arena, name, strlen(name)),
+			.bytes = site->records[i].bytes,
+			.kind = STORE_FILE,
+			.sized = true,
+		};
+		if (!files[i].path) {
+			free(files);
+			return NULL;
+		}
+	}
+	return files;
+}
+
+static int site_check_split(
+	const struct site *site, const struct dataset *dataset, struct error *err)
+{
+	if (dataset->bad_count > 0)
+		return error_set(err, -EIO, "'%s/%s' does not read as it was written: %s",
+			site->root, dataset->bad[0].path, dataset->bad[0].reason);
+	if (dataset->count != site->recipe->samples)
+		return error_set(err, -EIO, "'%s' has %zu samples where %" PRIu64 " were written",
+			site->root, dataset->count, site->recipe->samples);
+	return 0;
+}
+
+/* Numbers of classes are in the files; their names are the recipe's. */
+static int site_name_classes(const struct site *site, struct dataset *dataset, struct error *err)
+{
+	for (size_t i = 0; i < dataset->class_count; i++) {
+		char name[RECIPE_PATH_BYTES];
+		recipe_class_name(site->recipe, i, name);
+		dataset->class_names[i] = arena_text(dataset->arena, name, strlen(name));
+		if (!dataset->class_names[i])
+			return error_set(err, -ENOMEM, "no memory for the manifest");
+	}
+	return 0;
+}
+
+/* Of files that hold several samples: what splitting them finds.  Classes are called as the recipe does. */
+static int site_describe_packed(const struct site *site, const struct config *config,
+	const struct dataset_control *control, struct dataset *dataset, struct error *err)
+{
+	const struct dataset_control own = {
+		.progress = control ? control->progress : NULL,
+		.context = control ? control->context : NULL,
+		.stop = control ? control->stop : NULL,
+		.config = config,
+	};
+	struct folder_scan scan = {
+		.root = site->root,
+		.control = &own,
+		.kind = sample_kind_of(config),
+		.container = site->recipe->container,
+		.depth = DATASET_DEPTH,
+		.checksums = true,
+		.arena = arena_open(),
+	};
+	bool passing;
+	dataset->arena = scan.arena;
+	struct found *const files = scan.arena ? site_list_files(site, scan.arena) : NULL;
+	if (!files)
+		return error_set(err, -ENOMEM, "no memory for the manifest");
+	int code = store_open(&scan.store, site->root, err);
+	if (!code)
+		code = container_split_files(
+			&scan, files, (size_t)recipe_files(site->recipe), dataset, &passing, err);
+	store_close(scan.store);
+	free(files);
+	if (!code)
+		code = site_check_split(site, dataset, err);
+	return code ? code : site_name_classes(site, dataset, err);
 }
 
 /* The data set that the records describe, for its manifest. */
@@ -457,16 +642,34 @@ static int describe(const struct site *site, struct dataset *dataset, struct err
 	return good ? 0 : error_set(err, -ENOMEM, "no memory for the manifest");
 }
 
-int site_finish(struct site *site, uint64_t *bytes, struct error *err)
+static json_t *site_manifest_header(const struct site *site)
+{
+	json_t *const header = make_header(site);
+	if (!recipe_is_packed(site->recipe))
+		return header;
+	json_t *const files = json_array();
+	for (uint64_t i = 0; i < recipe_files(site->recipe); i++)
+		(void)json_array_append_new(
+			files, json_integer((json_int_t)site->records[i].bytes));
+	(void)json_object_set_new(header, FILES_KEY, files);
+	return header;
+}
+
+int site_finish(struct site *site, const struct config *config,
+	const struct dataset_control *control, uint64_t *bytes, struct error *err)
 {
 	struct dataset dataset = {0};
 	char *path = files_join(site->root, MANIFEST_NAME);
-	int code = path ? describe(site, &dataset, err) : error_set(err, -ENOMEM, "no memory");
-	*bytes = dataset.total_bytes;
+	int code = path ? 0 : error_set(err, -ENOMEM, "no memory");
+	if (!code)
+		code = recipe_is_packed(site->recipe)
+			       ? site_describe_packed(site, config, control, &dataset, err)
+			       : describe(site, &dataset, err);
+	*bytes = dataset.stored_bytes;
 	if (!code && syncfs(site->folder) != 0)
 		code = error_set_errno(err, errno, "cannot sync '%s'", site->root);
 	if (!code) {
-		json_t *header = make_header(site);
+		json_t *header = site_manifest_header(site);
 		code = manifest_write(path, header, &dataset, err);
 		json_decref(header);
 	}

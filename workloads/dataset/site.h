@@ -57,12 +57,30 @@ int site_begin(struct site *site, uint32_t detail, struct error *err);
 /* Appends what was stored since the last call to the journal. */
 int site_note(struct site *site, struct error *err);
 
+/* A file that is being written, by one thread.  add keeps what is small for a while. */
+enum { SITE_NAME_BYTES = RECIPE_PATH_BYTES + 8 };
+struct site_file {
+	uint64_t id, bytes;
+	int fd;
+	char name[RECIPE_PATH_BYTES];
+	struct hash_pieces *sum;
+	struct buffer waiting;
+};
+int site_file_begin(struct site *site, uint64_t id, struct site_file *out, struct error *err);
+int site_file_add(struct site *site, struct site_file *file, const void *bytes, size_t size,
+	struct error *err);
+/* Puts it under its name, fills its record, and has it noted; or (also after a failure) drops it. */
+int site_file_end(struct site *site, struct site_file *file, struct error *err);
+void site_file_drop(struct site *site, struct site_file *file);
+
 /* Writes one file under its name, fills its record, and has it noted. Any thread. */
 int site_store(
 	struct site *site, uint64_t id, const uint8_t *bytes, size_t size, struct error *err);
 
-/* Syncs, puts the manifest in place, removes the journal. bytes: of the whole set. */
-int site_finish(struct site *site, uint64_t *bytes, struct error *err);
+/* Syncs, puts the manifest in place, removes the journal. bytes: of the whole set.  Files that hold
+ * several samples are read once more, as a scan would read them: -EIO where that finds others. */
+int site_finish(struct site *site, const struct config *config,
+	const struct dataset_control *control, uint64_t *bytes, struct error *err);
 
 /* -ENOSPC with what is needed and free, when `bytes` more in `files` files do not fit. */
 int site_check_room(const struct site *site, double bytes, uint64_t files, struct error *err);

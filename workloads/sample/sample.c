@@ -93,6 +93,11 @@ static bool sample_has_key(const struct sample_ops *kind, enum key_id key)
 int sample_validate(const struct config *config, struct error *err)
 {
 	const struct sample_ops *const own = sample_kind_of(config);
+	if (own->files && own->files->split &&
+		config_integer(config, KEY_DATASET_CONTAINER) != DATASET_CONTAINER_FILES)
+		return error_set(err, -EINVAL,
+			"'dataset.container' packs files that are a sample each, and those of sample.kind = %s hold many: leave it out",
+			own->name);
 	for (size_t i = 0; sample_kinds[i]; i++)
 		for (size_t k = 0; k < sample_kinds[i]->key_count; k++) {
 			const enum key_id key = sample_kinds[i]->keys[k];

@@ -1,0 +1,205 @@
+# Packed data sets, through the whole program: tar and TFRecord shards that are generated give the batches of the same
+# samples as files, for any number of workers, engine and order of batches; shards that others wrote are read; and what is
+# wrong in one is counted with its reason, follows nowhere and ends nothing.
+. "$CLI/lib.sh"
+export XDG_CACHE_HOME=$PWD/cache
+cat >packed.ini <<'INI'
+[dataset]
+path = files
+recipe = photo
+samples = 90
+classes = 7
+width = 60
+height = 40
+shard_samples = 20
+[augment]
+size = 32
+[batch]
+size = 8
+[step]
+backend = null
+[measure]
+duration = 60ms
+warmup = 0s
+window = 10ms
+repeats = 1
+limits = off
+INI
+checked=(--set run.verify=on --set measure.epochs=2 --set sweep.decode.workers=1,2)
+
+# The batches of all containers, by all engines.
+for container in files tar tfrecord; do
+	packed=(--set dataset.container=$container --set dataset.path=$container)
+	expect 0 "$MLBENCH" gen packed.ini "${packed[@]}"
+	prints "90 samples made"
+	expect 0 "$MLBENCH" gen packed.ini "${packed[@]}" --verify
+	prints "90 files good, 0 bad"
+	for engine in auto pread memory; do
+		expect_measured "$MLBENCH" sweep packed.ini "${packed[@]}" "${checked[@]}" --set read.engine=$engine --set batch.order=as-completed \
+			--out "same_${container}_$engine"
+		prints "checksums of 2 repetitions agree"
+	done
+done
+python3 - <<'PY' || fail "containers give other batches than files"
+import glob, json
+sums = {}
+for name in glob.glob("same_*/points.jsonl"):
+    for line in open(name):
+        row = json.loads(line)
+        if row.get("kind") == "repetition":
+            sums.setdefault(row["checksum"], set()).add(name)
+assert len(sums) == 1 and None not in sums, sums
+PY
+
+# Deterministic, mended where a shard is gone or torn, refused where the recipe is another.
+find tar -name '*.tar' -exec sha256sum {} + | sort >sums
+rm tar/shard-000001.tar
+truncate -s -700 tar/shard-000003.tar
+expect 2 "$MLBENCH" run packed.ini --set dataset.container=tar --set dataset.path=tar --set dataset.generate=never
+expect 0 "$MLBENCH" gen packed.ini --set dataset.container=tar --set dataset.path=tar
+prints "40 samples made, 50 existed"
+find tar -name '*.tar' -exec sha256sum {} + | sort | cmp - sums || fail "a mended shard has other bytes"
+expect 2 "$MLBENCH" gen packed.ini --set dataset.container=tar --set dataset.path=tar --set dataset.shard_samples=30
+says "dataset.shard_samples is 20 there and 30 here"
+expect 2 "$MLBENCH" gen packed.ini --set dataset.container=tfrecord --set dataset.path=tar
+says 'dataset.container is "tar" there and "tfrecord" here'
+printf 'X' | dd of=tfrecord/shard-000002.tfrecord bs=1 seek=5000 conv=notrunc status=none
+expect 1 "$MLBENCH" gen packed.ini --set dataset.container=tfrecord --set dataset.path=tfrecord --verify
+prints "89 files good, 1 bad"
+says "its checksum is not the manifest's"
+expect 2 "$MLBENCH" check packed.ini --set dataset.container=zip
+says "files, tar, tfrecord"
+
+# Written by others: Python's tarfile in its three formats, with long names, classes in .cls or by folder; TFRecords by hand.
+python3 - <<'PY' || fail "no foreign shards"
+import glob, io, os, struct, tarfile
+pictures = sorted(glob.glob("files/class_*/*.jpg"), key=os.path.basename)
+def add(tar, name, data, **more):
+    member = tarfile.TarInfo(name)
+    member.size = len(data)
+    for key, value in more.items():
+        setattr(member, key, value)
+    tar.addfile(member, io.BytesIO(data))
+os.makedirs("foreign")
+for k, form in enumerate((tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)):
+    with tarfile.open(f"foreign/web-{k:06d}.tar", "w", format=form) as tar:
+        for i, path in enumerate(pictures[30 * k:30 * k + 30]):
+            key = f"{30 * k + i:06d}" if form == tarfile.USTAR_FORMAT else "long" * 40 + f"/{30 * k + i:06d}"
+            data = open(path, "rb").read()
+            number = str(int(path.split("/")[1][6:])).encode()
+            if i % 2:
+                add(tar, f"./{key}.cls", number + b"\n", mtime=1.5)
+                add(tar, f"./{key}.seg.json", b"{}")
+                add(tar, f"./{key}.JPG", data)
+            else:
+                add(tar, f"{key}.jpg", data, mtime=1.5)
+                add(tar, f"{key}.cls", number)
+os.makedirs("folders")
+with tarfile.open("folders/all.tar", "w") as tar:
+    tar.add("files", filter=lambda m: None if m.name.endswith("jsonl") else m)
+
+def crc(data):
+    c = 0xffffffff
+    for byte in data:
+        c ^= byte
+        for _ in range(8):
+            c = c >> 1 ^ (0x82f63b78 if c & 1 else 0)
+    c ^= 0xffffffff
+    return ((c >> 15 | c << 17) + 0xa282ead8) & 0xffffffff
+def varint(n):
+    out = b""
+    while n > 127:
+        out += bytes([n & 127 | 128])
+        n >>= 7
+    return out + bytes([n])
+def field(number, data):
+    return varint(number << 3 | 2) + varint(len(data)) + data
+def record(data):
+    head = struct.pack("<Q", len(data))
+    return head + struct.pack("<I", crc(head)) + data + struct.pack("<I", crc(data))
+def example(features):
+    return field(1, b"".join(field(1, field(1, name.encode()) + field(2, value)) for name, value in features))
+def made(i, path):
+    data, label = open(path, "rb").read(), int(path.split("/")[1][6:])
+    numbers = field(1, varint(label)) if i % 2 else varint(1 << 3) + varint(label)
+    features = [("image/class/label", field(3, numbers)), ("image/height", field(3, field(1, varint(40)))),
+        ("image/encoded", field(1, field(1, data)))]
+    return record(example(features if i % 3 else features[::-1]))
+os.makedirs("records")
+for k in range(3):
+    with open(f"records/train-{k:05d}-of-00003", "wb") as out:
+        for i in range(30 * k, 30 * k + 30):
+            out.write(made(i, pictures[i]))
+os.makedirs("bad/tar"), os.makedirs("bad/tfrecord")
+good = open(pictures[0], "rb").read()
+with tarfile.open("bad/tar/hostile.tar", "w") as tar:
+    add(tar, "1.jpg", good)
+    for name, kind in (("2.jpg", tarfile.SYMTYPE), ("3.jpg", tarfile.LNKTYPE), ("4.jpg", tarfile.CHRTYPE), ("5.jpg", tarfile.FIFOTYPE),
+            ("6", tarfile.DIRTYPE)):
+        member = tarfile.TarInfo(name)
+        member.type, member.linkname = kind, "/etc/passwd"
+        tar.addfile(member)
+    add(tar, "/etc/7.jpg", good)
+    add(tar, "a/../../8.jpg", good)
+    add(tar, "9" * 4096 + ".jpg", good)
+    add(tar, "10.jpg", b"")
+    add(tar, "11.jpg", b"no picture")
+    add(tar, "12.cls", b"3")
+    add(tar, "13.jpg", good), add(tar, "13.cls", b"three")
+    add(tar, "14.jpg", good)
+whole = open("bad/tar/hostile.tar", "rb").read()
+open("bad/tar/torn.tar", "wb").write(whole[:900])
+open("bad/tar/sum.tar", "wb").write(whole[:100] + b"9" + whole[101:])
+open("bad/tar/end.tar", "wb").write(whole[:512 + (len(good) + 511) // 512 * 512])
+open("bad/tar/empty.tar", "wb").write(b"")
+open("bad/tar/none.tar", "wb").write(bytes(10240))
+import gzip
+open("bad/tar/small.tar.gz", "wb").write(gzip.compress(whole))
+one = made(0, pictures[0])
+flipped = bytearray(one); flipped[50] ^= 1
+huge = struct.pack("<Q", 1 << 60)
+open("bad/tfrecord/a.tfrecord", "wb").write(one + bytes(flipped) + record(b"\xff" * 40) + record(example([("x", field(3, b""))])) + one)
+open("bad/tfrecord/b.tfrecord", "wb").write(one + one[:-7])
+open("bad/tfrecord/c.tfrecord", "wb").write(one + b"\x01" + one)
+open("bad/tfrecord/d.tfrecord", "wb").write(huge + struct.pack("<I", crc(huge)) + bytes(100))
+open("bad/tfrecord/e.tfrecord", "wb").write(record(example([("image/encoded", field(1, field(1, good))),
+    ("image/class/label", field(3, varint(1 << 3) + varint(1 << 40)))])))
+PY
+own=(--set dataset.recipe=none --set dataset.samples=0)
+for folder in foreign:tar folders:tar records:tfrecord; do
+	expect_measured "$MLBENCH" sweep packed.ini "${own[@]}" "${checked[@]}" --set dataset.path="${folder%:*}" --set dataset.container="${folder#*:}" \
+		--set read.order=sequential --out "read_${folder%:*}"
+	prints "checksums of 2 repetitions agree"
+	! grep 'left out: ' err | grep -qv '8 folders in it, which hold nothing' || fail "left out: $folder"
+done
+# In the order of names it is the generated set again; by folder it is that of a scan of the files.
+expect_measured "$MLBENCH" run packed.ini --set run.verify=on --set measure.epochs=2 --set read.order=sequential --out read_files
+expect_measured "$MLBENCH" run packed.ini "${own[@]}" --set run.verify=on --set measure.epochs=2 --set read.order=sequential --out scan_files
+python3 - <<'PY' || fail "foreign shards give other batches"
+import json
+def sums(name):
+    rows = map(json.loads, open(name + "/points.jsonl"))
+    return {row["checksum"] for row in rows if row.get("kind") == "repetition"}
+assert len(sums("read_files") | sums("read_foreign") | sums("read_records")) == 1
+assert sums("scan_files") == sums("read_folders")
+PY
+
+# What is wrong in them.
+expect_measured "$MLBENCH" run packed.ini "${own[@]}" --set dataset.path=bad/tar --set dataset.container=tar --set batch.size=1 --out bad_tar
+for text in "end.tar: it has no end mark" "empty.tar: an empty file" "hostile.tar: '2.jpg': it is a link" "hostile.tar: '3.jpg': it is a link" \
+	"hostile.tar: '4.jpg': it is a device or a pipe" "hostile.tar: '/etc/7.jpg': its name is an absolute path" \
+	"hostile.tar: 'a/../../8.jpg': its name leads out of the folder" "left out:"; do
+	says "$text"
+done
+expect_measured "$MLBENCH" run packed.ini "${own[@]}" --set dataset.path=bad/tfrecord --set dataset.container=tfrecord --set batch.size=1 --out bad_tfrecord
+for text in "a.tfrecord: the record at byte" "has a wrong checksum" "the message is damaged" "it is no example with an 'image/encoded'" \
+	"b.tfrecord: it is cut short: the record at byte" "c.tfrecord: the length of the record at byte" "d.tfrecord: it is cut short" \
+	"e.tfrecord: the sample at byte"; do
+	says "$text"
+done
+mkdir gz && mv bad/tar/small.tar.gz gz
+expect 2 "$MLBENCH" run packed.ini "${own[@]}" --set dataset.path=gz --set dataset.container=tar
+says "unpack it with gunzip"
+mkdir nothing
+expect 2 "$MLBENCH" run packed.ini "${own[@]}" --set dataset.path=nothing --set dataset.container=tfrecord
+says "no .tfrecord file in"
