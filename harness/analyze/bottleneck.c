@@ -477,6 +477,9 @@ const struct limit_kind limit_kinds[] = {
 	{STAGE_READ_NAME, "iops", "saturated storage IOPS"},
 	{STAGE_READ_NAME, "concurrency", "the number of files that storage serves at once"},
 	{STAGE_READ_NAME, "full", "saturated storage"},
+	{STAGE_READ_NAME, "network", "a saturated network"},
+	{STAGE_READ_NAME, "server", "a saturated file server"},
+	{STAGE_READ_NAME, "metadata", "calls to the file server that read no data"},
 	{STAGE_READ_NAME, "shared", "storage that is shared with others"},
 	{STAGE_READ_NAME, "stalls", "storage stalls"},
 	{STAGE_READ_NAME, "outage", "a storage outage"},
@@ -557,6 +560,8 @@ const char *limit_kind_bound(const char *stage, const char *resource, char out[B
 		{"latency", "latency-bound"},
 		{"bandwidth", "bandwidth-bound"},
 		{"iops", "IOPS-bound"},
+		{"network", "network-bound"},
+		{"metadata", "metadata-bound"},
 		{"cpu", "CPU-bound"},
 		{"compute", "compute-bound"},
 	};

@@ -108,7 +108,9 @@ enum { DISK_WORDS_BYTES = 112 };
 static bool is_full_store(const char *resource)
 {
 	return strcmp(resource, "bandwidth") == 0 || strcmp(resource, "iops") == 0 ||
-	       strcmp(resource, "concurrency") == 0 || strcmp(resource, "full") == 0;
+	       strcmp(resource, "concurrency") == 0 || strcmp(resource, "full") == 0 ||
+	       strcmp(resource, "server") == 0 || strcmp(resource, "network") == 0 ||
+	       strcmp(resource, "metadata") == 0;
 }
 
 /* " on vda (busy 12 % of the time, 1.05 ms per request)", and what that says about saturated
@@ -207,6 +209,7 @@ void evidence_add_store(const struct evidence_base *base, const char *resource, 
 	if (base->facts->reads_memory || !is_storage(resource))
 		return;
 	evidence_add_mount(base, resource, out);
+	evidence_add_network(base, resource, out);
 	add_cache_limit(base, out);
 }
 
@@ -667,9 +670,13 @@ static bool told_by_points(
 		return false;
 	if (s.full > 0.5)
 		return storage_is_full(&s, out);
+	/* Where calls can be counted, first files alone are not enough. */
+	if (s.compared == 0 && cause_is_network(base))
+		return false;
 	const bool less = s.compared > 0 && s.elasticity + NINETY * s.elasticity_error < 1;
 	const bool nearly = less || (s.capacity_seen && s.capacity < NEARLY_FULL * s.rate);
-	return cause_is(out, "latency", nearly ? fmin(1 - s.full, CERTAIN_NEARLY) : 1 - s.full,
+	const double certainty = cause_network_latency(base, 1 - s.full);
+	return cause_is(out, "latency", nearly ? fmin(certainty, CERTAIN_NEARLY) : certainty,
 		nearly ? "throughput rises with the files in flight, but is close to saturation: %s"
 		: s.compared > 0 ? "throughput rises with the files in flight: %s"
 				 : "files do not queue at the storage: %s",
@@ -703,6 +710,8 @@ static bool told_by_ceiling(
 		return cause_is(out, "bandwidth", CERTAIN_CEILING,
 			"reads run at %s, %.0f %% of this storage's best rate, %s", now,
 			rate / ceiling * 100, best);
+	if (cause_is_network(base)) /* of one depth: no latency is told */
+		return false;
 	return cause_is(out, "latency", CERTAIN_BELOW_CEILING,
 		"reads run at %s, %.0f %% of this storage's best rate, %s, and take %s per file",
 		now, rate / ceiling * 100, best,
@@ -739,4 +748,4 @@ static bool memory_that_sleeps(
  * more than the page cache (which some file systems do not count) and a ceiling (which is this
  * node's storage at its best). */
 cause_rule *const cause_rules_read[] = {cause_read_limit, cached_in_part, read_on_cpu, cause_stalls,
-	told_by_points, memory_that_sleeps, told_by_ceiling, cannot_be_told, NULL};
+	cause_network, told_by_points, memory_that_sleeps, told_by_ceiling, cannot_be_told, NULL};

@@ -506,6 +506,18 @@ static void slice_store(const struct measurement *m, struct measurement *slice)
 	store->busy_share = NAN;
 }
 
+/* Nor are the calls of a network file system's client. */
+static void slice_network(struct measurement *slice)
+{
+	struct network_measurement *const network = &slice->network;
+	if (!network->protocol[0])
+		return;
+	(void)snprintf(network->why, sizeof network->why,
+		"they are known of the whole run only, not of a part of it");
+	network->call_count = 0;
+	network->seconds = NAN;
+}
+
 void phase_slice(const struct measurement *m, const struct traces *traces, double from, double to,
 	struct measurement *out)
 {
@@ -532,6 +544,7 @@ void phase_slice(const struct measurement *m, const struct traces *traces, doubl
 	out->bytes_read_per_s = to > from ? (double)out->bytes_read / (to - from) : NAN;
 	slice_load(m, from, to, out);
 	slice_store(m, out);
+	slice_network(out);
 	for (size_t s = 0; s < m->stage_count; s++) {
 		slice_stage(m, s, from, to, out, &out->stages[s]);
 		fill_service(&out->stages[s].service,

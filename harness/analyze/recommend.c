@@ -522,6 +522,16 @@ static const struct {
 	{STAGE_READ_NAME, "full",
 		"no setting helps: use fewer bytes per sample if bandwidth limits, files that hold "
 		"several samples if IOPS do, or faster storage"},
+	{STAGE_READ_NAME, "network",
+		"no setting helps: use fewer bytes per sample (smaller samples, a denser format), "
+		"a faster link or one more, or data that fits in the page cache"},
+	{STAGE_READ_NAME, "server",
+		"no setting of this job helps: use more server threads, faster storage behind the "
+		"server, or more servers; larger files that hold several samples (shards) need "
+		"fewer calls"},
+	{STAGE_READ_NAME, "metadata",
+		"use larger files that hold several samples (shards); where attributes are looked "
+		"up again and again, mount with a longer actimeo, and with nocto if nobody writes"},
 	{STAGE_READ_NAME, "shared",
 		"find out who else reads there, or use dedicated storage; more files in flight "
 		"(read.depth, read.threads) take a larger share, at the others' expense"},

@@ -151,6 +151,42 @@ static void merge_store(struct point_summary *out, const struct chosen *chosen)
 	}
 }
 
+static bool same_network(const struct network_measurement *a, const struct network_measurement *b)
+{
+	return strcmp(a->protocol, b->protocol) == 0 && strcmp(a->client, b->client) == 0 &&
+	       strcmp(a->server, b->server) == 0;
+}
+
+/* A repetition without counts adds neither calls nor seconds. */
+static void merge_network(struct point_summary *out, const struct chosen *chosen)
+{
+	struct network_measurement *const sum = &out->network;
+	size_t counted = 0;
+	network_measurement_init(sum, "nothing was measured");
+	for (size_t i = 0; i < chosen->count; i++) {
+		const struct network_measurement *one = &chosen->repeats[i]->network;
+		if (!same_network(one, &chosen->repeats[0]->network)) {
+			network_measurement_init(sum, "the server changed between repetitions");
+			return;
+		}
+		if (i == 0 || (counted == 0 && !one->why[0])) {
+			*sum = *one;
+			sum->call_count = 0;
+			sum->seconds = 0;
+		}
+		if (one->why[0] || !(one->seconds > 0))
+			continue;
+		counted++;
+		sum->seconds += one->seconds;
+		for (size_t k = 0; k < one->call_count; k++)
+			network_add_call(sum, &one->calls[k]);
+	}
+	if (!sum->protocol[0])
+		return;
+	sum->idle_round_trip_ns = MEAN(chosen, network.idle_round_trip_ns);
+	sum->wire_round_trip_ns = MEAN(chosen, network.wire_round_trip_ns);
+}
+
 static uint64_t larger_of(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
@@ -167,6 +203,7 @@ static void merge_scalars(struct point_summary *out, const struct chosen *chosen
 	out->steal_share = MEAN(chosen, steal_share);
 	out->resident_before = MEAN(chosen, resident_before);
 	merge_store(out, chosen);
+	merge_network(out, chosen);
 	out->quota_cores = NAN;
 	out->accounted = NAN;
 	out->bad_share = NAN;

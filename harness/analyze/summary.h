@@ -166,7 +166,9 @@ struct point_summary {
 	double data_bytes;              /* of the data set; 0: not known */
 	uint64_t epochs;                /* finished, the most of any repeat */
 	struct store_measurement store; /* of the repeats that were on the first one's disk */
-	double cores_used;              /* by the process, all its threads */
+	/* Of the repeats whose calls were counted, if all had the same client and server. */
+	struct network_measurement network;
+	double cores_used;                     /* by the process, all its threads */
 	char contaminated[FOREIGN_LOAD_BYTES]; /* by others' load: in which way; "" if it is not */
 	uint64_t rss_peak_bytes, pool_bytes, bad_samples; /* the largest of any repeat */
 	double bad_share;                                 /* likewise; NAN: not known of any */

@@ -718,7 +718,13 @@ static void advise_storage(
 	if (advice_of_limits(
 		    base->point, base->facts, cause->resource, out->advice, sizeof out->advice))
 		return;
-	if (strcmp(cause->resource, "latency") == 0)
+	const unsigned wanted = network_depth_wanted(base);
+	if (strcmp(cause->resource, "latency") == 0 && wanted > depth * threads)
+		advise(out,
+			"read.depth = %u, or more read.threads: %u files in flight would do for "
+			"this round trip (Little's law)",
+			(wanted + threads - 1) / threads, wanted);
+	else if (strcmp(cause->resource, "latency") == 0)
 		advise(out,
 			"read.depth = %u, or more read.threads: storage throughput still rises "
 			"with the files in flight",

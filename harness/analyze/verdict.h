@@ -140,7 +140,7 @@ size_t binding_next_capacity(const struct point_summary *point, size_t but);
 double margin_noise(const struct measurement *const *repeats, size_t count, const char *stage,
 	const char *other);
 
-/* --- cause.c, cause_read.c: which resource the stage lacks ------------------------------------ */
+/* --- cause.c, cause_read.c, cause_network.c: which resource the stage lacks ------------------------------------ */
 
 struct cause {
 	const char *resource;
@@ -160,6 +160,18 @@ double certainty_above(double value, double threshold);
 /* Rules, asked in order, ended by NULL. */
 extern cause_rule *const cause_rules_read[];
 cause_rule cause_no_core, cause_on_cpu, cause_unexplained;
+/* cause_network.c: the link, the server, or calls that are not READ, where other depths tell that
+ * a network file system is saturated. */
+cause_rule cause_network;
+/* The data is on a network file system that the client knows (network_measurement). */
+bool cause_is_network(const struct evidence_base *base);
+/* Of a verdict that its latency limits: at most 0.9 unless the calls agree. */
+double cause_network_latency(const struct evidence_base *base, double certainty);
+/* Files in flight that would keep up with the next stage, at what each takes now; 0: not known. */
+unsigned network_depth_wanted(const struct evidence_base *base);
+/* Lines on its calls, and on the depth that is wanted where latency limits. */
+void evidence_add_network(
+	const struct evidence_base *base, const char *resource, struct verdict *out);
 
 /* "the quota of cgroup /a/b (1.5 cores)" */
 enum { QUOTA_WORDS_BYTES = 64, QUOTA_NAME_BYTES = 112 };

@@ -223,8 +223,9 @@ struct network_measurement {
 	double seconds;                    /* counted over */
 	unsigned connections;
 	double request_bytes; /* the most that one READ asks for (rsize) */
-	/* Of a NULL or GETATTR call beside the load, or before it; the server has hardly anything
-	 * to do for it.  NAN: not known. */
+	/* Of NULL or GETATTR calls beside the load, for which the server has hardly anything to do:
+	 * they meet the same link and its queues.  NAN: not known; what was measured before the
+	 * load is not meant. */
 	double idle_round_trip_ns;
 	/* TCP's smoothed round trip (tcp_info), which may include the time until an acknowledgement
 	 * that the server delays; NAN: not known. */

@@ -221,6 +221,45 @@ static json_t *store_json(const struct store_measurement *s)
 	return part_close(&part);
 }
 
+static json_t *network_calls_json(const struct network_measurement *n)
+{
+	static const char why[] = "the client does not tell";
+	json_t *calls = json_array();
+	int bad = 0;
+	for (size_t i = 0; i < n->call_count; i++) {
+		const struct network_call *call = &n->calls[i];
+		struct part part = part_open();
+		part_put(&part, "name", fields_text(call->name));
+		part_number(&part, "calls_per_s", call->calls / n->seconds, why);
+		part_number(&part, "retransmits", call->retransmits, why);
+		part_number(&part, "queue_ns", call->queue_ns, why);
+		part_number(&part, "round_trip_ns", call->round_trip_ns, why);
+		part_number(&part, "execute_ns", call->execute_ns, why);
+		part_number(&part, "sent_bytes_per_s", call->bytes_sent / n->seconds, why);
+		part_number(&part, "received_bytes_per_s", call->bytes_received / n->seconds, why);
+		bad |= json_array_append_new(calls, part_close(&part));
+	}
+	return part_list(calls, bad);
+}
+
+/* Of data on a network file system whose client counts. */
+static void put_network(struct part *whole, const struct network_measurement *n)
+{
+	const char *why = n->why[0] ? n->why : "not known";
+	struct part part = part_open();
+	part_put(&part, "protocol", fields_text(n->protocol));
+	part_put(&part, "client", fields_text(n->client));
+	part_put(&part, "server", fields_text(n->server));
+	part_put(&part, "connections", json_integer((json_int_t)n->connections));
+	part_number(&part, "request_bytes", n->request_bytes, why);
+	part_number(&part, "seconds", n->seconds > 0 ? n->seconds : NAN, why);
+	part_number(&part, "idle_round_trip_ns", n->idle_round_trip_ns, why);
+	part_number(&part, "wire_round_trip_ns", n->wire_round_trip_ns, why);
+	part_number(&part, "link_bytes_per_s", n->link_bytes_per_s, why);
+	part_put(&part, "calls", network_calls_json(n));
+	part_put(whole, "network", part_close(&part));
+}
+
 static json_t *notes_json(const struct point_summary *p)
 {
 	json_t *notes = json_array();
@@ -326,6 +365,8 @@ json_t *report_point_json(const struct report *report, size_t point)
 	part_put(&part, "rss_peak_bytes", json_integer((json_int_t)p->rss_peak_bytes));
 	part_put(&part, "pool_bytes", json_integer((json_int_t)p->pool_bytes));
 	part_put(&part, "store", store_json(&p->store));
+	if (p->network.protocol[0])
+		put_network(&part, &p->network);
 	part_put(&part, "foreign_load", foreign_load_json(p));
 	part_put(&part, "bad_samples", json_integer((json_int_t)p->bad_samples));
 	part_number(&part, "bad_share", p->bad_share,

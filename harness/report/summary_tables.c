@@ -340,6 +340,40 @@ static void totals_add_limits(const json_t *limits, struct buffer *text)
 	}
 }
 
+static const struct table_column network_columns[] = {
+	{.head = "", .path = "protocol"},
+	{.head = " to ", .path = "server"},
+	{.head = " (", .path = "client"},
+	{.head = ", connections: ", .path = "connections"},
+	SAYS_POSITIVE(", READ of at most ", "request_bytes", BYTES, ""),
+};
+
+static const struct table_column call_columns[] = {
+	{.head = "; ", .path = "name"},
+	SAYS(" ", "calls_per_s", COUNT, "/s"),
+	{.head = ", waits ",
+		.path = "queue_ns",
+		.unit = COLUMN_SECONDS,
+		.scale = 1e-9,
+		.positive = true},
+	{.head = ", round trip ", .path = "round_trip_ns", .unit = COLUMN_SECONDS, .scale = 1e-9},
+	SAYS_POSITIVE(", sent again: ", "retransmits", COUNT, ""),
+};
+
+/* What the client of a network file system counted. */
+static void totals_add_network(const json_t *network, struct buffer *text)
+{
+	size_t i;
+	const json_t *call;
+	if (!network)
+		return;
+	const char *const why = column_text(network, "missing.seconds");
+	columns_phrase(network_columns, COUNT(network_columns), network, text);
+	buffer_format(text, ")%s%s", why[0] ? "; calls were not counted: " : "", why);
+	json_array_foreach(column_value(network, "calls"), i, call)
+		columns_phrase(call_columns, COUNT(call_columns), call, text);
+}
+
 void summary_totals(struct medium *medium, const json_t *point)
 {
 	struct buffer text = {0};
@@ -355,6 +389,8 @@ void summary_totals(struct medium *medium, const json_t *point)
 	medium_note(medium, &text);
 	columns_phrase(total_columns, COUNT(total_columns), point, &text);
 	totals_add_limits(column_value(point, "store.limits"), &text);
+	medium_note(medium, &text);
+	totals_add_network(column_value(point, "network"), &text);
 	medium_note(medium, &text);
 }
 

@@ -1,0 +1,316 @@
+/* Why reading from a network file system is slow: the round trip, the link, the server, or calls
+ * that are not READ.
+ *
+ * That files wait, and whether more in flight would help, is told by other depths alone
+ * (storage_capacity.h); without another depth none of this is said.  If more in flight help, it is
+ * latency, whatever the calls are: deeper reads hide many small calls, too.  If they do not, the
+ * calls that the client counted say where the time goes.
+ *
+ *   network    the bytes come near the speed of the link; or a call with hardly anything to do
+ *              (NULL, GETATTR) and TCP's round trip are long beside the load, and time is in
+ *              proportion to bytes.  TCP's round trip alone shows nothing: acknowledgements that
+ *              wait for the reply make the server's time part of it.
+ *   metadata   most of the time of a sample is spent in other calls than READ, and bytes do not
+ *              count.
+ *   server     READ takes longer the more are in flight, while such a call stays quick, so that
+ *              the link is free; or bytes do not count although all calls wait.
+ *
+ * Where bytes count, the link's speed is not known and such calls are quick, the server's storage
+ * and a link with a short queue look alike: then it stays read/bandwidth, which is true of both. */
+#include "harness/analyze/verdict.h"
+
+#include "harness/analyze/storage_capacity.h"
+#include "harness/base/units.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Bytes received over the link's speed: full (headers take some of it); more cannot be; and free. */
+static const double LINK_FULL = 0.85, LINK_MOST = 1.10, LINK_FREE = 0.5;
+/* Of a READ's round trip: a call takes so little that it met no queue, or so much that it did. */
+static const double PROBE_QUICK = 0.15, PROBE_WAITS = 0.35;
+static const double PROBE_AS_LONG = 0.5; /* a round trip is most of what a READ takes */
+static const double GROWN = 1.5;         /* of a file's time, over that on an idle store */
+static const double SLOTS_HOLD = 0.5;    /* of a READ's time, in the client's queue */
+static const double MOSTLY_OTHER = 0.5;
+static const double SMALL_SAMPLE = 131072; /* bytes, where bytes and calls cannot be told apart */
+static const double ATTRIBUTES = 0.5; /* of the calls that are not READ: attributes looked up */
+static const double CERTAIN_BOTH = 0.95, CERTAIN_ONE_WITNESS = 0.9, CERTAIN_PART = 0.8,
+		    CERTAIN_HALF = 0.7;
+
+/* --- what was counted ------------------------------------------------------------------------- */
+
+struct network_view {
+	struct network_call read;  /* all that read files; calls 0: none */
+	double calls, other_calls; /* all, and those that are not READ */
+	double attributes;         /* of these, that look attributes up */
+	double other_share;        /* of the time of all calls (NAN: not known), else of calls */
+	double bytes_per_s;        /* received; NAN */
+	double link;               /* share of the link's speed; NAN */
+	double idle, wire;         /* round trips over a READ's; NAN */
+};
+
+static bool call_reads(const char *name)
+{
+	return strcmp(name, "READ") == 0 || strcmp(name, "READ_PLUS") == 0;
+}
+
+static bool call_looks_up(const char *name)
+{
+	return strcmp(name, "GETATTR") == 0 || strcmp(name, "ACCESS") == 0 ||
+	       strcmp(name, "LOOKUP") == 0;
+}
+
+/* False: no network file system, or one whose calls were not counted. */
+static bool network_view_of(const struct point_summary *point, struct network_view *v)
+{
+	const struct network_measurement *n = &point->network;
+	struct network_measurement reads;
+	double seconds = 0;
+	double other_seconds = 0;
+	double bytes = 0;
+	*v = (struct network_view){.read = {.round_trip_ns = NAN, .execute_ns = NAN}};
+	if (!n->protocol[0] || n->why[0] || n->call_count == 0 || !(n->seconds > 0))
+		return false;
+	network_measurement_init(&reads, "");
+	for (size_t i = 0; i < n->call_count; i++) {
+		struct network_call call = n->calls[i];
+		const bool reading = call_reads(call.name);
+		if (!(call.calls > 0))
+			continue;
+		v->calls += call.calls;
+		v->other_calls += reading ? 0 : call.calls;
+		v->attributes += call_looks_up(call.name) ? call.calls : 0;
+		seconds += call.calls * call.execute_ns;
+		other_seconds += reading ? 0 : call.calls * call.execute_ns;
+		bytes += isnan(call.bytes_received) ? 0 : call.bytes_received;
+		(void)snprintf(call.name, sizeof call.name, "READ");
+		if (reading)
+			network_add_call(&reads, &call);
+	}
+	if (reads.call_count > 0)
+		v->read = reads.calls[0];
+	v->other_share = seconds > 0 ? other_seconds / seconds : v->other_calls / v->calls;
+	v->bytes_per_s = bytes > 0 ? bytes / n->seconds : NAN;
+	v->link = v->bytes_per_s / n->link_bytes_per_s;
+	const double trip = v->read.round_trip_ns > 0 ? v->read.round_trip_ns : NAN;
+	v->idle = n->idle_round_trip_ns / trip;
+	v->wire = n->wire_round_trip_ns / trip;
+	return true;
+}
+
+static double calls_per_sample(const struct point_summary *point, const struct network_view *v)
+{
+	return v->calls / point->network.seconds / point->median;
+}
+
+/* --- the rules -------------------------------------------------------------------------------- */
+
+/* A NAN is neither quick nor waits. */
+static bool probe_is_quick(double share)
+{
+	return share < PROBE_QUICK;
+}
+
+static bool probe_waits(double share)
+{
+	return share >= PROBE_WAITS;
+}
+
+static bool bytes_count(const struct storage *s)
+{
+	return s->kind == STORAGE_BYTES;
+}
+
+static bool bytes_do_not_count(const struct storage *s)
+{
+	return s->kind == STORAGE_REQUESTS || s->kind == STORAGE_SLOTS;
+}
+
+static bool link_is_full(const struct network_view *v)
+{
+	return v->link >= LINK_FULL && v->link <= LINK_MOST;
+}
+
+static bool network_is_full(const struct evidence_base *base, const struct storage *s,
+	const struct network_view *v, struct cause *out)
+{
+	const struct network_measurement *n = &base->point->network;
+	char rate[UNITS_BYTES];
+	char link[UNITS_BYTES];
+	char idle[UNITS_BYTES];
+	char each[UNITS_BYTES];
+	if (link_is_full(v))
+		return cause_is(out, "network", fmin(s->full, CERTAIN_BOTH),
+			"the link to %s is full: %s arrive, %.0f %% of its %s, and more files in "
+			"flight give no more",
+			n->server[0] ? n->server : "the server",
+			units_format_rate(v->bytes_per_s, rate), v->link * 100,
+			units_format_rate(n->link_bytes_per_s, link));
+	if (!probe_waits(v->idle) || (!isnan(v->wire) && !probe_waits(v->wire)) ||
+		bytes_do_not_count(s))
+		return false;
+	const double most = isnan(v->wire)   ? CERTAIN_HALF
+			    : bytes_count(s) ? CERTAIN_ONE_WITNESS
+					     : CERTAIN_PART;
+	(void)units_format_duration(n->idle_round_trip_ns, idle);
+	return cause_is(out, "network", s->full * most,
+		"the network is saturated: a call with nothing to do waits %s beside the load, a "
+		"READ %s%s; more files in flight give no more%s",
+		idle, units_format_duration(v->read.round_trip_ns, each),
+		isnan(v->wire) ? "" : ", and TCP's round trip is long, too",
+		bytes_count(s) ? ", and time is proportional to bytes" : "");
+}
+
+static bool metadata_limits(const struct evidence_base *base, const struct storage *s,
+	const struct network_view *v, struct cause *out)
+{
+	const double sample = base->count > 0 ? base->repeats[0]->file_bytes_mean : NAN;
+	if (!(v->other_share > MOSTLY_OTHER) || bytes_count(s) ||
+		(!bytes_do_not_count(s) && !(sample <= SMALL_SAMPLE)))
+		return false;
+	const bool attributes = v->attributes > ATTRIBUTES * v->other_calls;
+	return cause_is(out, "metadata",
+		fmin(s->full, CERTAIN_ONE_WITNESS) * certainty_above(v->other_share, MOSTLY_OTHER),
+		"%.0f %% of the time of all calls is not READ (%.1f calls per sample, %.1f of them "
+		"no READ%s), and more files in flight give no more",
+		v->other_share * 100, calls_per_sample(base->point, v),
+		calls_per_sample(base->point, v) * v->other_calls / v->calls,
+		attributes ? ", mostly attributes" : "");
+}
+
+/* How sure it is that the time passes in the server; 0: not at all. */
+static double server_certainty(const struct storage *s, const struct network_view *v)
+{
+	const bool quick = probe_is_quick(v->idle) || probe_is_quick(v->wire);
+	const bool both = probe_is_quick(v->idle) && probe_is_quick(v->wire);
+	const bool waits = probe_waits(v->idle);
+	const bool link_is_free = v->link < LINK_FREE;
+	if (bytes_do_not_count(s)) {
+		if (quick)
+			return both || link_is_free ? CERTAIN_BOTH : CERTAIN_ONE_WITNESS;
+		return waits || link_is_free ? CERTAIN_HALF : 0;
+	}
+	return quick && link_is_free ? CERTAIN_PART : 0;
+}
+
+static bool server_is_full(const struct evidence_base *base, const struct storage *s,
+	const struct network_view *v, struct cause *out)
+{
+	const struct network_measurement *n = &base->point->network;
+	const double sure = server_certainty(s, v);
+	const double kind = bytes_do_not_count(s) ? s->kind_certainty : 1;
+	char loaded[UNITS_BYTES];
+	char alone[UNITS_BYTES];
+	char probe[UNITS_BYTES];
+	char quick[80] = "";
+	if (sure <= 0 || v->read.queue_ns >= SLOTS_HOLD * v->read.execute_ns)
+		return false;
+	if (probe_is_quick(v->idle))
+		(void)snprintf(quick, sizeof quick, ", while a call with nothing to do takes %s",
+			units_format_duration(n->idle_round_trip_ns, probe));
+	else if (probe_is_quick(v->wire))
+		(void)snprintf(quick, sizeof quick, ", while TCP's round trip is %s",
+			units_format_duration(n->wire_round_trip_ns, probe));
+	return cause_is(out, "server", fmin(s->full, sure) * kind,
+		"the server is saturated: a file takes %s with %.1f in flight and %s on an idle "
+		"server%s; more files in flight give no more%s",
+		units_format_duration(s->response_ns, loaded), s->in_flight,
+		units_format_duration(s->latency_ns, alone), quick,
+		bytes_do_not_count(s) ? ", and bytes do not count" : "");
+}
+
+bool cause_network(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	(void)stage;
+	struct network_view view;
+	struct storage s;
+	if (base->facts->reads_memory || !network_view_of(base->point, &view))
+		return false;
+	model_storage(base->source, base->repeats, base->count, cause_let_through(base->facts), &s);
+	if (!s.known || s.compared == 0 || s.full <= 0.5 + STORAGE_TOLD || s.others > 0)
+		return false;
+	if (!link_is_full(&view) && !(s.response_ns >= GROWN * s.latency_ns))
+		return false;
+	return network_is_full(base, &s, &view, out) || metadata_limits(base, &s, &view, out) ||
+	       server_is_full(base, &s, &view, out);
+}
+
+bool cause_is_network(const struct evidence_base *base)
+{
+	return base->point->network.protocol[0] && !base->facts->reads_memory;
+}
+
+double cause_network_latency(const struct evidence_base *base, double certainty)
+{
+	struct network_view view;
+	const bool agree = network_view_of(base->point, &view) &&
+			   (view.idle >= PROBE_AS_LONG || view.wire >= PROBE_AS_LONG);
+	return cause_is_network(base) && !agree ? fmin(certainty, CERTAIN_ONE_WITNESS) : certainty;
+}
+
+/* --- words ------------------------------------------------------------------------------------ */
+
+unsigned network_depth_wanted(const struct evidence_base *base)
+{
+	const struct point_summary *point = base->point;
+	const struct stage_summary *read = summary_stage(point, STAGE_READ_NAME);
+	if (!cause_is_network(base) || !read)
+		return 0;
+	const size_t next = binding_next_capacity(point, (size_t)(read - point->stages));
+	const double each_s = histogram_mean(&read->service) * 1e-9;
+	const double wanted =
+		next < point->stage_count ? ceil(point->stages[next].capacity * each_s) : 0;
+	return wanted >= 1 && wanted < 1e6 ? (unsigned)wanted : 0;
+}
+
+static void evidence_add_calls(const struct evidence_base *base, struct verdict *out)
+{
+	const struct network_measurement *n = &base->point->network;
+	struct network_view v;
+	char queue[UNITS_BYTES];
+	char trip[UNITS_BYTES];
+	char waits[64] = "";
+	char again[64] = "";
+	double repeated = 0;
+	if (!network_view_of(base->point, &v) || !(v.read.calls > 0)) {
+		evidence_add(out, "the calls of %s to %s were not counted: %s", n->protocol,
+			n->server[0] ? n->server : "the server",
+			n->why[0] ? n->why : "there was no READ");
+		return;
+	}
+	for (size_t i = 0; i < n->call_count; i++)
+		repeated += isnan(n->calls[i].retransmits) ? 0 : n->calls[i].retransmits;
+	if (v.read.queue_ns > 0)
+		(void)snprintf(waits, sizeof waits, "waits %s in the client and ",
+			units_format_duration(v.read.queue_ns, queue));
+	if (repeated > 0)
+		(void)snprintf(again, sizeof again, "; %.0f calls were sent again", repeated);
+	evidence_add(out,
+		"over %s to %s (%u connection%s) a READ %stakes %s until its reply; %.1f calls per "
+		"sample, %.1f of them no READ%s",
+		n->protocol, n->server[0] ? n->server : "the server", n->connections,
+		n->connections == 1 ? "" : "s", waits,
+		units_format_duration(v.read.round_trip_ns, trip),
+		calls_per_sample(base->point, &v),
+		calls_per_sample(base->point, &v) * v.other_calls / v.calls, again);
+}
+
+void evidence_add_network(
+	const struct evidence_base *base, const char *resource, struct verdict *out)
+{
+	const struct stage_summary *read = summary_stage(base->point, STAGE_READ_NAME);
+	const unsigned wanted = network_depth_wanted(base);
+	char each[UNITS_BYTES];
+	if (!cause_is_network(base))
+		return;
+	evidence_add_calls(base, out);
+	if (strcmp(resource, "latency") == 0 && read && wanted > 0)
+		evidence_add(out,
+			"a file takes %s, all its round trips together: by Little's law %u in "
+			"flight would keep up with the next stage, as long as the server and the "
+			"link keep up",
+			units_format_duration(histogram_mean(&read->service), each), wanted);
+}
