@@ -379,6 +379,11 @@ static int pipeline_finish(struct run *run, struct traces *traces, struct error 
 			       : run->crew.code;
 	}
 	measurement_note(m, "step: %s", stepper_account(run->devices.steppers[0])->description);
+	char samples[128] = "";
+	if (run->plan.kind->note)
+		run->plan.kind->note(run->config, samples, sizeof samples);
+	if (*samples)
+		measurement_note(m, "%s", samples);
 	placement_note(&run->placement, m);
 	keep_read_points(run);
 	if (collect(run, m, traces))

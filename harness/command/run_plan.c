@@ -510,9 +510,11 @@ static void describe_data(const struct plan *plan, struct buffer *out)
 			!set->generated &&
 			(int64_t)set->count == config_integer(&plan->config, KEY_DATASET_SAMPLES);
 		const bool each = !sample_kind_of(&plan->config)->parts;
-		buffer_format(out, "%zu %s%s, %s, in %s", set->count, each ? "samples" : "files",
-			some ? " (no more than dataset.samples)" : "",
-			units_format_size((double)set->total_bytes, text), path);
+		buffer_format(out, "%" PRIu64 " %s%s, %s, in %s", each ? set->count : set->files,
+			each ? "samples" : "files", some ? " (no more than dataset.samples)" : "",
+			units_format_size(
+				(double)(each ? set->total_bytes : set->stored_bytes), text),
+			path);
 		if (!each)
 			buffer_format(out, ": %" PRIu64 " samples", plan->largest.samples);
 		if (set->bad_count > 0)

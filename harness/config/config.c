@@ -616,7 +616,8 @@ static bool config_is_of_kind(enum key_id key)
 
 bool config_shapes_samples(enum key_id key)
 {
-	return key == KEY_AUGMENT_SIZE || (config_is_of_kind(key) && key != KEY_VOLUME_FLIP);
+	return key == KEY_AUGMENT_SIZE ||
+	       (config_is_of_kind(key) && key != KEY_VOLUME_FLIP && key != KEY_RECORD_PARSE);
 }
 
 /* Keys that were not there when results were first kept: at their defaults they leave the hashes of
@@ -625,7 +626,8 @@ static bool came_later(enum key_id key)
 {
 	static const enum key_id keys[] = {KEY_SAMPLE_KIND, KEY_RUN_NUMA, KEY_DATASET_DEPTH,
 		KEY_DATASET_VOLUME_FORMAT, KEY_DATASET_FILE_TOKENS, KEY_DATASET_DOCUMENT_TOKENS,
-		KEY_DATASET_CONTAINER, KEY_DATASET_SHARD_SAMPLES};
+		KEY_DATASET_CONTAINER, KEY_DATASET_SHARD_SAMPLES,
+		KEY_DATASET_COLUMNS, KEY_DATASET_FILE_GROUPS};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (keys[i] == key)
 			return true;

@@ -16,7 +16,8 @@ enum read_engine { READ_ENGINE_AUTO, READ_ENGINES(READ_ENGINE_ID) };
 #define SAMPLE_KINDS(X)   \
 	X(IMAGE, image)   \
 	X(VOLUME, volume) \
-	X(TOKENS, tokens)
+	X(TOKENS, tokens) \
+	X(RECORD, record)
 #define SAMPLE_KIND_ID(ID, name) SAMPLE_KIND_##ID,
 #define SAMPLE_KIND_CHOICE(ID, name) "|" #name
 enum sample_kind { SAMPLE_KINDS(SAMPLE_KIND_ID) };

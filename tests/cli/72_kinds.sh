@@ -5,7 +5,7 @@ export XDG_CACHE_HOME=$PWD/cache
 tiny=(--set measure.duration=60ms --set measure.warmup=0s --set measure.window=10ms --set measure.repeats=1 --set measure.limits=off)
 checked=(--set run.verify=on --set measure.epochs=2 --set sweep.decode.workers=1,2,4 --set step.backend=null)
 expect 0 "$MLBENCH" list kinds
-for kind in image volume tokens; do prints "$kind"; done
+for kind in image volume tokens record; do prints "$kind"; done
 
 # Volumes: generated, checked, swept, diagnosed.
 volumes=(--set dataset.path=volumes --set dataset.samples=12 --set dataset.depth=12 --set dataset.height=14 --set dataset.width=16
@@ -147,3 +147,61 @@ says "step.model = resnet50 has no embedding, and takes no tokens: set step.mode
 expect 2 "$MLBENCH" check "$ROOT/configs/tokens.ini" "${tokens[@]}" --set tokens.vocabulary=70000
 says "has ids that uint16 does not hold"
 expect 2 "$MLBENCH" gen "$ROOT/configs/tokens.ini" "${tokens[@]}" --set sample.kind=volume --set dataset.path=none
+
+# Rows of numbers: row groups, of which some columns are read.
+rows=(--set dataset.samples=20 --set dataset.file_groups=6 --set dataset.columns=12 --set record.rows=32 --set batch.size=3)
+for layout in columns rows; do
+	stored=(--set dataset.path=$layout --set record.layout=$layout)
+	expect 0 "$MLBENCH" gen "$ROOT/configs/record.ini" "${rows[@]}" "${stored[@]}"
+	prints "20 samples made"
+	expect 0 "$MLBENCH" check "$ROOT/configs/record.ini" "${rows[@]}" "${stored[@]}" --set sweep.record.columns=3,12
+	prints "4 files, 32.8 KiB, in $layout: 20 samples"
+	expect_measured "$MLBENCH" sweep "$ROOT/configs/record.ini" "${rows[@]}" "${stored[@]}" "${tiny[@]}" "${checked[@]}" \
+		--set sweep.record.columns=3,12 --set sweep.decode.workers=1,4 --out "rows_$layout"
+	prints "checksums of 4 repetitions agree"
+done
+# By column or by row the batches are the same, and three columns of twelve are a quarter of the bytes.
+python3 - <<'PY' || fail "row groups do not give the batches or the reads that they should"
+import json
+sums, bytes_of = {}, {}
+for layout in ("columns", "rows"):
+    for line in open("rows_%s/points.jsonl" % layout):
+        row = json.loads(line)
+        if row.get("kind") == "repetition":
+            columns = 3 if row["point"] < 2 else 12
+            sums.setdefault(columns, set()).add(row["checksum"])
+            bytes_of[layout, columns] = row["file_bytes_mean"]
+assert len(sums[3]) == 1 and len(sums[12]) == 1 and sums[3] != sums[12], sums
+head = 16 + 8 * 12
+assert bytes_of["rows", 3] == bytes_of["rows", 12] == bytes_of["columns", 12] == head + 4 * 12 * 32, bytes_of
+assert bytes_of["columns", 3] == head + 4 * 3 * 32, bytes_of
+PY
+expect_measured "$MLBENCH" sweep "$ROOT/configs/record.ini" "${rows[@]}" --set dataset.path=columns "${tiny[@]}" --set record.parse=2us \
+	--set sweep.record.columns=3 --set sweep.decode.workers=1 --out parse
+grep -q "record.parse: 2.00 us of CPU time for each value, 192 us a sample, are spun in place of parsing" parse/points.jsonl ||
+	fail "the declared cost is not announced"
+expect_measured "$MLBENCH" diagnose parse
+! grep -qE 'codec\.|pictures' out || fail "advice about pictures"
+expect_measured "$MLBENCH" sweep "$ROOT/configs/record.ini" "${rows[@]}" --set dataset.path=columns "${tiny[@]}" --set step.backend=openblas \
+	--set step.model=mlp --set step.threads=1 --set sweep.record.columns=3 --set sweep.decode.workers=1 --out computed
+# A folder of one's own, where a file and a group lie, and another layout than is asked for.
+mkdir -p other/a
+cp "$(find columns -name '*.rows' | sort | head -n 1)" other/a/torn.rows
+cp other/a/torn.rows other/a/group.rows
+cp other/a/torn.rows other/a/good.rows
+truncate -s -1 other/a/torn.rows
+python3 - <<'PY'
+data = bytearray(open("other/a/group.rows", "rb").read())
+at = data.index(b"RGRP")
+data[at] = 0
+open("other/a/group.rows", "wb").write(data)
+open("other/a/none.rows", "w").write("no rows, but enough bytes for a header")
+PY
+others=(--set dataset.path=other --set dataset.recipe=none --set dataset.samples=0 --set step.backend=null --set measure.epochs=1
+	--set sweep.record.columns=3 --set sweep.decode.workers=1)
+expect_measured "$MLBENCH" sweep "$ROOT/configs/record.ini" "${rows[@]}" "${tiny[@]}" "${others[@]}" --out other_run
+says "left out: a/none.rows: rows: it does not begin with MLROWS1"
+says "left out: a/torn.rows: rows: a row group of 32 rows at byte"
+grep -q "bad sample 'a/group.rows': rows: no row group begins here" other_run/points.jsonl || fail "the group that lies is not counted"
+expect 2 "$MLBENCH" sweep "$ROOT/configs/record.ini" "${rows[@]}" "${tiny[@]}" "${others[@]}" --set sweep.record.columns=13
+says "its rows have 12 columns, and record.columns is 13"

@@ -18,6 +18,7 @@ static const struct recipe_ops *const recipe_list[] = {
 	[DATASET_RECIPE_PHOTO] = NULL,
 	[DATASET_RECIPE_VOLUME] = &maker_volume,
 	[DATASET_RECIPE_TOKENS] = &maker_tokens,
+	[DATASET_RECIPE_RECORD] = &maker_record,
 };
 
 static uint64_t number(const struct config *config, enum key_id key)

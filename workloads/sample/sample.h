@@ -169,6 +169,8 @@ struct sample_ops {
 	 * it is not what the keys say of it.  A function of the configuration and the file's entry. */
 	int (*parts)(const struct config *config, const struct sample *file,
 		struct sample_parts *out, struct error *err);
+	/* What a run says of its samples beside the figures, where out is written.  Optional. */
+	void (*note)(const struct config *config, char *out, size_t room);
 	/* -EINVAL: what its own keys say cannot be.  NULL: it always can. */
 	int (*validate)(const struct config *config, struct error *err);
 
