@@ -35,13 +35,17 @@ struct span {
 	const struct edge *from, *to;
 	double seconds;
 	struct completion steps; /* between completions, from this time on */
-	uint64_t completed_from_ns;
+	uint64_t completed_from_ns,
+		completed_to_ns; /* whole periods of checkpoints, where there are */
 	uint64_t completions;
 };
 
 enum {
 	STANDSTILL_NS = 100000000
 }; /* longer than a busy machine keeps a thread waiting, and the conductor's look */
+
+/* Of a window, left by checkpoints, to tell a rate from. */
+static const double STEPPED_LEAST = 0.25;
 
 /* A stage that was not held up by others for at least this share of its time showed its limit. */
 static const double SHOWS_ITS_LIMIT = 0.5;
@@ -64,7 +68,14 @@ static size_t window_rates(const struct run *r, double *rates)
 	while (count < WINDOWS_MAX && (count + 1) * window_ns <= last_ns) {
 		const double after =
 			completions_samples_at(&r->rounds.completions, (count + 1) * window_ns);
-		rates[count++] = (after - before) * (double)NS_PER_S / (double)window_ns;
+		/* What checkpoints take is not unsteady: it comes again and again. */
+		const uint64_t stalled_ns = checkpoints_stalled_ns(
+			r->checkpoints, count * window_ns, (count + 1) * window_ns);
+		const double stepped_ns = (double)(window_ns - stalled_ns);
+		const bool told = stepped_ns >= STEPPED_LEAST * (double)window_ns || count == 0;
+		rates[count] = told ? (after - before) * (double)NS_PER_S / fmax(stepped_ns, 1)
+				    : rates[count - 1];
+		count++;
 		before = after;
 	}
 	return count;
@@ -92,13 +103,15 @@ static struct span span_from(const struct run *r, uint64_t cut_ns)
 		.to = &monitor->edges[monitor->count - 1],
 	};
 	span.seconds = (double)(span.to->t_ns - span.from->t_ns) / (double)NS_PER_S;
-	const uint64_t from_ns = r->timed ? span.from->t_ns : cut_ns;
-	span.completed_from_ns = from_ns;
-	span.completions =
-		completions_between(&r->rounds.completions, from_ns, span.to->t_ns, &span.steps);
-	if (measured_by_time(r))
-		completions_add_standstill(
-			&r->rounds.completions, from_ns, span.to->t_ns, STANDSTILL_NS, &span.steps);
+	span.completed_from_ns = r->timed ? span.from->t_ns : cut_ns;
+	span.completed_to_ns = span.to->t_ns;
+	const bool whole =
+		checkpoints_whole(r->checkpoints, &span.completed_from_ns, &span.completed_to_ns);
+	span.completions = completions_between(
+		&r->rounds.completions, span.completed_from_ns, span.completed_to_ns, &span.steps);
+	if (measured_by_time(r) && !whole)
+		completions_add_standstill(&r->rounds.completions, span.completed_from_ns,
+			span.completed_to_ns, STANDSTILL_NS, &span.steps);
 	return span;
 }
 
@@ -195,9 +208,15 @@ static double stage_capacity(const struct run *r, const struct span *span, enum 
 	const double working = stage->seconds[THREAD_WORKING];
 	if (devices_do_stage(&r->devices, id) && id != STAGE_SYNC)
 		return device_capacity(span, id, r->plan.devices);
-	if (working <= 0 || stage->items == 0)
+	/* Written by the step's thread, they take its time: there is no rate of their own. */
+	if (working <= 0 || stage->items == 0 ||
+		(id == STAGE_CHECKPOINT && r->stages[id].threadless))
 		return NAN;
-	const double samples = (double)stage->items * (stage->per_batch ? batch : 1);
+	const double steps =
+		id == STAGE_CHECKPOINT
+			? (double)config_integer(r->config, KEY_CHECKPOINT_EVERY) * r->plan.devices
+			: 1;
+	const double samples = (double)stage->items * (stage->per_batch ? batch * steps : 1);
 	return samples / working * stage->workers;
 }
 
@@ -226,8 +245,7 @@ static void fill_split(const struct run *r, const struct span *span, enum stage_
 	const char *name = r->stages[id].name;
 	const struct thread_times *from = &span->from->stages[id];
 	const struct thread_times *to = &span->to->stages[id];
-	if (id == STAGE_SYNC) {
-		/* No thread's: there is nothing that the kernel would know of it. */
+	if (r->stages[id].threadless) {
 		out->cpu_seconds = out->run_queue_seconds = out->io_wait_seconds = NAN;
 		out->lock_wait_seconds = out->lock_held_seconds = NAN;
 		return;
@@ -354,8 +372,8 @@ static void collect_device(const struct run *r, const struct span *span, unsigne
 {
 	struct completion own;
 	const struct completion *const steps = &own;
-	const uint64_t from_ns = span->completed_from_ns;
-	(void)completions_between(&step->completions, from_ns, span->to->t_ns, &own);
+	(void)completions_between(
+		&step->completions, span->completed_from_ns, span->completed_to_ns, &own);
 	*out = step->device;
 	out->step_seconds = seconds_between(0, steps->device_ns);
 	out->sync_seconds = seconds_between(0, steps->sync_ns);
@@ -746,6 +764,7 @@ int collect(const struct run *r, struct measurement *m, struct traces *traces)
 		return 0;
 	}
 	fill_stages(r, &span, m);
+	checkpoints_fill(r, span.completed_from_ns, span.completed_to_ns, m);
 	const int code = traces ? fill_traces(r, &span, traces) : 0;
 	return code ? code : fill_windows(r, &span, m);
 }

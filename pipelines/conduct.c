@@ -316,7 +316,7 @@ static void conduct_watch(struct conducting *s, uint64_t now_ns)
 	const struct step_progress progress = devices_progress(&run->devices);
 	struct source_counts read;
 	source_read_counts(run->source, &read);
-	const uint64_t moved = read.files + progress.batches;
+	const uint64_t moved = read.files + progress.batches + checkpoints_moved(run->checkpoints);
 	if (moved != s->moved || s->moved_at_ns == 0) {
 		s->moved = moved;
 		s->moved_at_ns = now_ns;

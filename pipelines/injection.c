@@ -9,6 +9,7 @@
 #include "harness/base/units.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,6 +123,8 @@ int injection_open(struct injection *in, const struct config *config, struct err
 		.step_factor = config_real(config, KEY_INJECT_STEP_FACTOR),
 		.slow_device = config_real(config, KEY_INJECT_SLOW_DEVICE),
 		.sync_factor = config_real(config, KEY_INJECT_SYNC_FACTOR),
+		.checkpoint_factor = config_real(config, KEY_INJECT_CHECKPOINT_FACTOR),
+		.checkpoint_bytes_per_s = config_real(config, KEY_INJECT_CHECKPOINT_BANDWIDTH),
 		.step_launch_ns = (uint64_t)config_integer(config, KEY_INJECT_STEP_LAUNCH),
 		.span = active_span_of(config),
 	};
@@ -273,6 +276,16 @@ uint64_t injection_copy_ns(
 	return (uint64_t)(in->upload_factor * (took > least ? took : least));
 }
 
+uint64_t injection_checkpoint_ns(
+	const struct injection *in, uint64_t began_ns, uint64_t took_ns, uint64_t bytes)
+{
+	const double rate = in->checkpoint_bytes_per_s;
+	if ((in->checkpoint_factor <= 1 && rate <= 0) || !injection_is_active(in, began_ns))
+		return took_ns;
+	const double least = rate > 0 ? (double)bytes * (double)NS_PER_S / rate : 0;
+	return (uint64_t)(in->checkpoint_factor * fmax((double)took_ns, least));
+}
+
 uint64_t injection_begin_copy(const struct injection *in)
 {
 	return injection_slows_copies(in) ? clock_now_ns() : 0;
@@ -341,6 +354,10 @@ static const struct planted {
 	{KEY_INJECT_SLOW_DEVICE, PLANTED_FACTOR, 1, "device 0 takes ",
 		" times as long to compute a step"},
 	{KEY_INJECT_SYNC_FACTOR, PLANTED_FACTOR, 1, "the exchange of gradients takes ",
+		" times as long"},
+	{KEY_INJECT_CHECKPOINT_BANDWIDTH, PLANTED_RATE, 0, "checkpoints are stored at ",
+		" at most"},
+	{KEY_INJECT_CHECKPOINT_FACTOR, PLANTED_FACTOR, 1, "storing a checkpoint takes ",
 		" times as long"},
 	{KEY_INJECT_STEP_LAUNCH, PLANTED_DURATION, 0, "",
 		" of CPU time before the device begins a step"},

@@ -28,6 +28,7 @@ struct injection {
 	bool decode_active;                       /* any of the above: workers go item by item */
 	double upload_factor, upload_bytes_per_s; /* bytes/s 0: no cap */
 	double step_factor, slow_device, sync_factor;
+	double checkpoint_factor, checkpoint_bytes_per_s; /* bytes/s 0: no cap */
 	uint64_t step_launch_ns;
 	struct active_span span; /* of the slow-downs; not of lock, leak and hogs */
 	uint64_t
@@ -72,6 +73,9 @@ void injection_end_step(double factor, uint64_t began_ns, const atomic_bool *sto
 bool injection_slows_copies(const struct injection *injection);
 uint64_t injection_copy_ns(
 	const struct injection *injection, uint64_t began_ns, uint64_t took_ns, size_t bytes);
+/* How long a checkpoint of so many bytes that took took_ns is to take. */
+uint64_t injection_checkpoint_ns(
+	const struct injection *injection, uint64_t began_ns, uint64_t took_ns, uint64_t bytes);
 /* Sleeps until then, or until *stop becomes true. */
 void injection_hold(uint64_t until_ns, const atomic_bool *stop);
 

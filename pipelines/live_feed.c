@@ -147,20 +147,21 @@ static void live_feed_look_at_threads(
 
 /* --- what has come through ----------------------------------------------------------------- */
 
-static void live_feed_fill_stage(const struct edge *edge, enum stage_id id, struct live_stage *out)
+static void live_feed_fill_stage(
+	const struct run *run, const struct edge *edge, enum stage_id id, struct live_stage *out)
 {
+	const bool threads = !run->stages[id].threadless;
 	const struct thread_times *times = &edge->stages[id];
-	const bool told = edge->accounted[id] && id != STAGE_SYNC;
+	const bool told = edge->accounted[id] && threads;
 	for (int k = 0; k < THREAD_STATES; k++)
 		/* Devices may take back what an earlier view had (state_clock_move). */
 		out->seconds[k] = fmax(out->seconds[k], live_feed_seconds_of(times->state_ns[k]));
 	out->items = times->items;
 	out->cpu_seconds = told ? live_feed_seconds_of(times->cpu_ns) : NAN;
 	out->run_queue_seconds = told ? live_feed_seconds_of(times->run_queue_ns) : NAN;
-	out->io_wait_seconds = id != STAGE_SYNC && !io_delay_unavailable()
-				       ? live_feed_seconds_of(times->io_wait_ns)
-				       : NAN;
-	out->lock_wait_seconds = id != STAGE_SYNC ? live_feed_seconds_of(times->lock_wait_ns) : NAN;
+	out->io_wait_seconds =
+		threads && !io_delay_unavailable() ? live_feed_seconds_of(times->io_wait_ns) : NAN;
+	out->lock_wait_seconds = threads ? live_feed_seconds_of(times->lock_wait_ns) : NAN;
 }
 
 static void fill_states(const struct run *run, const struct edge *edge, struct live_view *view)
@@ -168,7 +169,7 @@ static void fill_states(const struct run *run, const struct edge *edge, struct l
 	size_t stage = 0;
 	for (int id = 0; id < STAGE_IDS; id++)
 		if (run->stages[id].workers > 0)
-			live_feed_fill_stage(edge, (enum stage_id)id, &view->stages[stage++]);
+			live_feed_fill_stage(run, edge, (enum stage_id)id, &view->stages[stage++]);
 	for (uint32_t i = 0; i < view->queue_count; i++)
 		view->queues[i].depth = edge->queue_depth[i];
 }

@@ -75,7 +75,7 @@ static int open_stages(struct run *run)
 	const unsigned uploads = plan->staging_slots > 0 ? plan->devices : 0;
 	const unsigned syncs = plan->devices > 1 ? plan->devices : 0;
 	const unsigned threads =
-		plan->reader_threads + plan->decode_workers + uploads + plan->devices + syncs;
+		plan->reader_threads + plan->decode_workers + uploads + plan->devices + syncs + 1;
 	uint64_t segments = SEGMENT_BUDGET_BYTES / (threads * sizeof(struct histogram)) / 2 * 2;
 	segments = segments < SEGMENTS_LEAST ? SEGMENTS_LEAST : segments;
 	segments = segments > SERVICE_SEGMENTS_MAX ? SERVICE_SEGMENTS_MAX : segments;
@@ -92,6 +92,10 @@ static int open_stages(struct run *run)
 		code = open_stage(run, STAGE_STEP, plan->devices, true, n);
 	if (!code)
 		code = open_stage(run, STAGE_SYNC, syncs, true, n);
+	if (!code)
+		code = open_stage(run, STAGE_CHECKPOINT, plan->checkpoint_bytes > 0, true, n);
+	run->stages[STAGE_SYNC].threadless = true;
+	run->stages[STAGE_CHECKPOINT].threadless = !plan->checkpoint_async;
 	return code;
 }
 
@@ -195,14 +199,15 @@ static void wake_everybody(void *context)
 	for (unsigned i = 0; i < run->devices.count; i++)
 		if (run->devices.uploads[i])
 			upload_wake(run->devices.uploads[i]);
+	checkpoints_wake(run);
 }
 
 static int open_crew(struct run *run, struct error *err)
 {
 	const struct pipeline_plan *plan = &run->plan;
 	const unsigned uploads = plan->staging_slots > 0 ? plan->devices : 0;
-	const unsigned threads =
-		plan->reader_threads + plan->decode_workers + uploads + plan->devices;
+	const unsigned threads = plan->reader_threads + plan->decode_workers + uploads +
+				 plan->devices + plan->checkpoint_async;
 	const int code = crew_open(&run->crew, threads, wake_everybody, run);
 	if (code)
 		return error_set_errno(err, -code, "cannot make the start gate");
@@ -351,6 +356,8 @@ static int open_run(struct run *run, struct error *err)
 	if (!code)
 		code = open_exchange(run, err);
 	if (!code)
+		code = checkpoints_open(run, err);
+	if (!code)
 		code = open_source(run, err);
 	return code;
 }
@@ -432,6 +439,8 @@ static void start_threads(struct run *run)
 	for (unsigned i = 0; i < run->plan.devices && !code; i++)
 		code = stepper_start(run, i, &err);
 	if (!code)
+		code = checkpoints_start(run, &err);
+	if (!code)
 		code = readers_start(run, &err);
 	if (!code)
 		code = team_start(run, &err);
@@ -443,9 +452,12 @@ static void start_threads(struct run *run)
 static bool join_threads(struct run *run, const struct pipeline_limits *limits)
 {
 	const uint64_t step_ns = devices_progress(&run->devices).last_step_ns;
-	const uint64_t deadline_ns = clock_now_ns() + limits->join_ns + JOIN_PATIENCE * step_ns;
-	const bool all = loader_join(run, deadline_ns);
-	return devices_join(&run->devices, deadline_ns) && all;
+	/* An fsync under way cannot be cut short. */
+	const uint64_t deadline_ns = clock_now_ns() + limits->join_ns + JOIN_PATIENCE * step_ns +
+				     2 * checkpoints_longest_ns(run->checkpoints);
+	const bool loader = loader_join(run, deadline_ns);
+	const bool devices = devices_join(&run->devices, deadline_ns);
+	return checkpoints_join(run, deadline_ns) && devices && loader;
 }
 
 /* On a first GPU it takes minutes: nothing else would be seen of them. */
@@ -492,6 +504,7 @@ static int run_threads(struct run *run, const struct pipeline_control *control,
 static void close_run(struct run *run)
 {
 	devices_free(&run->devices);
+	checkpoints_close(run);
 	backend_group_close(run->group);
 	rounds_close(&run->rounds);
 	loader_free(run);

@@ -36,6 +36,8 @@ struct depth_plan {
 	char why_not[NOTE_BYTES]; /* of what is not tried; "" */
 };
 
+enum { CHECKPOINT_PATH_BYTES = 400 };
+
 /* What a configuration will take; printed before a run and checked after it. */
 struct pipeline_plan {
 	unsigned reader_threads, read_depth, decode_workers, step_threads;
@@ -53,6 +55,10 @@ struct pipeline_plan {
 		backend_bytes;
 	uint64_t timeline_entries, timeline_bytes; /* trace.schedule; 0: none */
 	uint32_t timeline_logs;
+	/* Of one checkpoint, 0: there are none; and what memory they take. */
+	uint64_t checkpoint_bytes, checkpoint_memory;
+	bool checkpoint_async;
+	char checkpoint_folder[CHECKPOINT_PATH_BYTES];
 	/* their sum: the bound on memory, less what the program itself takes */
 	uint64_t pool_bytes;
 	struct depth_plan depths;

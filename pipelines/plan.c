@@ -5,6 +5,7 @@
 #include "harness/config/shape.h"
 #include "harness/measure/proc_text.h"
 #include "harness/measure/timeline.h"
+#include "pipelines/checkpoints.h"
 #include "pipelines/dither.h"
 #include "workloads/backend/backend.h"
 #include "workloads/model/model.h"
@@ -203,6 +204,7 @@ static void largest_part(const struct pipeline_plan *plan, char *out, size_t roo
 		{plan->scratch_bytes, SCRATCH_KEYS},
 		{plan->backend_bytes, "step.model"},
 		{plan->timeline_bytes, "trace.schedule"},
+		{plan->checkpoint_memory, "checkpoint.bytes (or set checkpoint.mode = sync)"},
 	};
 	size_t most = 0;
 	for (size_t i = 1; i < sizeof parts / sizeof *parts; i++)
@@ -389,7 +391,8 @@ static void plan_timeline(const struct config *config, struct pipeline_plan *pla
 		return;
 	const unsigned uploads = plan->staging_slots > 0 ? plan->devices : 0;
 	const unsigned threads = plan->reader_threads + plan->decode_workers + uploads +
-				 plan->devices + (plan->devices > 1 ? plan->devices : 0);
+				 plan->devices + (plan->devices > 1 ? plan->devices : 0) +
+				 (plan->checkpoint_bytes > 0);
 	const uint64_t samples = (uint64_t)config_integer(config, KEY_BATCH_SIZE) * plan->devices;
 	const uint64_t per_step = samples * ENTRIES_PER_SAMPLE + plan->devices * ENTRIES_PER_STEP +
 				  threads * ENTRIES_PER_THREAD;
@@ -428,10 +431,14 @@ static int plan_samples(const struct config *config, const struct dataset *datas
 	plan->scratch_bytes = plan->decode_workers * sample_scratch_bytes(config, dataset);
 	plan->backend_bytes =
 		plan->devices * backend_bytes(config, plan->sample.values, plan->sample.classes);
+	code = checkpoints_plan(config, dataset, plan, err);
+	if (code)
+		return code;
 	plan_timeline(config, plan);
 	plan->pool_bytes = plan->blob_pool_bytes + plan->slot_pool_bytes + plan->staging_bytes +
 			   plan->source_bytes + plan->scratch_bytes + plan->backend_bytes +
-			   plan->timeline_bytes + sampler_bytes(sampler.count);
+			   plan->timeline_bytes + plan->checkpoint_memory +
+			   sampler_bytes(sampler.count);
 	code = plan_check_memory(plan, dataset, err);
 	dither_plan(config, source, plan);
 	add_spare_blobs(plan);

@@ -10,6 +10,7 @@
 #include "harness/measure/thread_meter.h"
 #include "harness/measure/timeline.h"
 #include "harness/record/measurement.h"
+#include "pipelines/checkpoints.h"
 #include "pipelines/crew.h"
 #include "pipelines/devices.h"
 #include "pipelines/dither.h"
@@ -26,6 +27,7 @@ struct stage {
 	const char *name;
 	unsigned workers;
 	bool per_batch;
+	bool threadless; /* nobody's threads: there is nothing that the kernel would know of it */
 	/* (workers); owned by who opened it; NULL with the profiler off */
 	struct thread_meter *meters;
 };
@@ -98,6 +100,7 @@ struct run {
 	struct backend_group *group; /* NULL: one device */
 	struct rounds rounds;
 	struct devices devices;
+	struct checkpoints *checkpoints; /* NULL: none */
 	struct monitor monitor;
 	struct timeline *timeline; /* NULL: none */
 };

@@ -198,6 +198,14 @@ static bool stepper_count(struct stepper *s, const struct slot *slot,
 	return false;
 }
 
+/* After each of its steps.  False: the repetition is over. */
+static bool stepper_checkpoint(struct stepper *s, uint64_t *now_ns)
+{
+	struct checkpoints *const c = s->run->checkpoints;
+	return s->lane > 0 || !checkpoints_follow(c, s->sum.batches) ||
+	       checkpoints_stall(c, s->meter, s->sum.batches, s->sum.t_ns, now_ns);
+}
+
 /* --- one step after another, by the thread itself -------------------------------------------- */
 
 static struct slot *stepper_next_batch(struct stepper *s, struct slot *used, uint64_t *now_ns)
@@ -257,7 +265,7 @@ static bool stepper_step(struct stepper *s, const struct slot *slot, uint64_t *n
 		.host_ns = called_ns - began_ns,
 		.took_ns = ended_ns - began_ns,
 	};
-	return stepper_count(s, slot, &result, &record);
+	return stepper_count(s, slot, &result, &record) && stepper_checkpoint(s, now_ns);
 }
 
 static void stepper_step_in_turn(struct stepper *s)
@@ -281,6 +289,9 @@ static void stepper_step_in_turn(struct stepper *s)
  * is seen a little late costs nothing, since there is no batch to launch, and no truth, since the end is
  * what the device's clock says.
  *
+ * A checkpoint is of the state after one step: nothing is launched behind that step until the checkpoint was taken, and the
+ * slots of the steps before it are given back afterwards.
+ *
  * A planted slow-down keeps a clock of the steps as they should have been: each begins when the device
  * began it, or when the one before it ended, and is counted, and its slot given back, when it ends. */
 
@@ -301,6 +312,8 @@ struct flights {
 	uint64_t last_end_ns; /* of the newest that was finished, as planted */
 	uint64_t look_ns;     /* between looks at the device */
 	bool over;            /* no batch will come */
+	struct slot **used;   /* (room) finished, and not given back yet */
+	unsigned used_count;
 };
 
 static bool flights_report(const struct stepper *s, int code, const struct error *err)
@@ -445,25 +458,42 @@ static struct slot *flights_next_batch(struct flights *f, struct slot *used, uin
 				   &f->over, now_ns);
 }
 
+/* Whether what is in flight ends with the step that a checkpoint is of. */
+static bool flights_drains(const struct flights *f)
+{
+	const struct stepper *s = f->stepper;
+	return s->lane == 0 && f->launched > f->finished &&
+	       checkpoints_follow(s->run->checkpoints, f->launched);
+}
+
+static bool flights_end_oldest(struct flights *f, uint64_t *now_ns)
+{
+	struct slot *const slot = flights_finish(f, now_ns);
+	if (!slot)
+		return false;
+	f->used[f->used_count++] = slot;
+	return stepper_checkpoint(f->stepper, now_ns);
+}
+
 static void flights_go_on(struct flights *f)
 {
 	struct stepper *s = f->stepper;
 	const struct backend_ops *const ops = s->backend->ops;
 	uint64_t now_ns = s->meter ? s->start_ns : 0;
-	struct slot *used = NULL;
 	bool going = true;
 	while (going && !crew_stopping(&s->run->crew)) {
 		const uint64_t in_flight = f->launched - f->finished;
+		const bool drains = flights_drains(f);
 		struct slot *slot = NULL;
-		if (used || (!f->over && in_flight < f->room))
-			slot = flights_next_batch(f, used, &now_ns);
-		used = NULL;
+		if (!drains && (f->used_count > 0 || (!f->over && in_flight < f->room)))
+			slot = flights_next_batch(
+				f, f->used_count > 0 ? f->used[--f->used_count] : NULL, &now_ns);
 		if (slot)
 			going = flights_launch(f, slot);
 		else if (in_flight > 0 &&
-			 (f->over || in_flight == f->room || ops->finished(s->backend)))
-			going = (used = flights_finish(f, &now_ns)) != NULL;
-		else if (f->over)
+			 (f->over || drains || in_flight == f->room || ops->finished(s->backend)))
+			going = flights_end_oldest(f, &now_ns);
+		else if (f->over && f->used_count == 0)
 			going = false;
 		if (s->meter)
 			now_ns = clock_now_ns();
@@ -479,12 +509,14 @@ static void flights_run(struct stepper *s)
 		.look_ns = LOOK_LEAST_NS,
 	};
 	f.list = calloc(f.room, sizeof *f.list);
-	if (f.list) {
+	f.used = calloc(f.room, sizeof(struct slot *));
+	if (f.list && f.used) {
 		flights_go_on(&f);
 	} else {
 		struct error err;
 		crew_fail(&s->run->crew, error_set(&err, -ENOMEM, "out of memory"), &err);
 	}
+	free(f.used);
 	free(f.list);
 }
 
@@ -611,6 +643,8 @@ static void *stepper_run(void *context)
 		span_thread_start(s->meter, THREAD_STARVED, s->start_ns, run->segment_ns);
 		if (s->sync_meter)
 			stepper_start_sync(s);
+		if (s->lane == 0)
+			checkpoints_begin(run->checkpoints, s->start_ns);
 		stepper_run_steps(s);
 	}
 	stepper_close_backend(s);

@@ -13,6 +13,7 @@ declare -A may=(
 	[workloads/image]="harness/base harness/config harness/record harness/measure workloads"
 	[workloads/sample]="harness/base harness/config harness/record harness/measure workloads"
 	[workloads/source]="harness/base harness/config harness/record harness/measure workloads"
+	[workloads/checkpoint]="harness/base harness/config harness/record harness/measure workloads"
 	[workloads/model]="harness/base harness/config harness/record harness/measure workloads"
 	[workloads/backend]="harness/base harness/config harness/record harness/measure workloads"
 	[workloads/backend/cuda]="harness/base harness/config harness/record harness/measure workloads tests/device/double/launch_double.h"

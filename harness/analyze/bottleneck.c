@@ -29,15 +29,17 @@ struct taken {
 
 static bool is_of_device(const char *name)
 {
-	return stage_is(name, STAGE_STEP) || stage_is(name, STAGE_SYNC);
+	return stage_is(name, STAGE_STEP) || stage_is(name, STAGE_SYNC) ||
+	       stage_is(name, STAGE_CHECKPOINT);
 }
 
-/* Step and exchange share their devices: seen by other stages, both are taken for the sum of their
+/* Step, exchange and checkpoints share their devices: seen by other stages, both are taken for the sum of their
  * times; beside each other they count separately. */
 static struct taken taken_of(const struct measurement *m, const char *name, const char *other)
 {
-	const bool shared = is_of_device(name) && !is_of_device(other) &&
-			    measurement_stage_at(m, STAGE_SYNC_NAME) < m->stage_count;
+	const bool shared =
+		is_of_device(name) && !is_of_device(other) &&
+		(measurement_stage(m, STAGE_SYNC) || measurement_stage(m, STAGE_CHECKPOINT));
 	return (struct taken){.stage = measurement_stage_at(m, shared ? STAGE_STEP_NAME : name),
 		.shared = shared};
 }
@@ -460,6 +462,37 @@ void binding_weigh(const struct evidence_base *base, struct binding *binding)
 	weigh_depth(base, binding);
 }
 
+/* --- checkpoints ------------------------------------------------------------------------------ */
+
+/* A step that never waits for input is healthy, unless it stands still for checkpoints: that is time in which
+ * nothing is trained, however long steps take beside it. */
+
+static const double CHECKPOINTS_LEAST = 0.05; /* of the time */
+
+void binding_weigh_checkpoints(const struct evidence_base *base, struct binding *binding)
+{
+	const struct point_summary *point = base->point;
+	const size_t at = stage_named(point, STAGE_CHECKPOINT_NAME);
+	double deviation;
+	double lost = point->checkpoint_share;
+	if (!(lost >= CHECKPOINTS_LEAST) || binding->stage == at || binding->depth ||
+		!is_of_device(point->stages[binding->stage].name))
+		return;
+	/* Of a stall that the queue before the step makes up for, nothing is lost. */
+	if (!isnan(binding->replayed))
+		lost = findings_stage(base->findings, STAGE_CHECKPOINT_NAME, &deviation);
+	if (lost < CHECKPOINTS_LEAST)
+		return;
+	binding->stage = at;
+	binding->second = point->stage_count;
+	binding->alone = 1;
+	binding->agree = true;
+	binding->conflict = false;
+	binding->certainty = certainty_above(lost, CHECKPOINTS_LEAST / 2);
+	if (!isnan(binding->replayed))
+		binding->replayed = binding->certainty;
+}
+
 /* --- what a verdict can name ------------------------------------------------------------------ */
 
 #define CPU "its CPU time"
@@ -517,6 +550,8 @@ const struct limit_kind limit_kinds[] = {
 	{STAGE_STEP_NAME, "external", EXTERNAL},
 	{STAGE_STEP_NAME, "unknown", UNKNOWN},
 	{STAGE_SYNC_NAME, "exchange", "the gradient exchange"},
+	{STAGE_CHECKPOINT_NAME, "storage", "writing checkpoints"},
+	{STAGE_CHECKPOINT_NAME, "copy", "copying the state for checkpoints"},
 	{STAGE_MEMORY_NAME, "leak", "a memory leak"},
 	{"none", "unknown", UNKNOWN},
 };
@@ -651,7 +686,8 @@ static void live_fill_stage(const struct live_stage *from, const struct live_sta
 	out->lock_wait_seconds = grown_or_unknown(from->lock_wait_seconds, to->lock_wait_seconds);
 	out->lock_held_seconds = NAN;
 	const double samples = (double)out->items * (to->per_batch ? samples_per_batch : 1);
-	const double working = out->seconds[THREAD_WORKING];
+	const double working =
+		stage_is(to->name, STAGE_CHECKPOINT) ? 0 : out->seconds[THREAD_WORKING];
 	out->capacity = working > 0 && samples > 0 ? samples / working * to->workers : NAN;
 }
 

@@ -579,7 +579,8 @@ double devices_waiting(const struct point_summary *point)
 {
 	const struct stage_summary *step = summary_stage(point, STAGE_STEP_NAME);
 	const struct stage_summary *sync = summary_stage(point, STAGE_SYNC_NAME);
-	return step && sync ? fmax(step->blocked - sync->busy, 0) : (double)NAN;
+	const double stopped = fmax(point->checkpoint_share, 0); /* 0 where there are none */
+	return step && sync ? fmax(step->blocked - sync->busy - stopped, 0) : (double)NAN;
 }
 
 static bool cause_slow_device(
@@ -613,6 +614,35 @@ static bool sync_exchanges(
 }
 
 static cause_rule *const cause_rules_sync[] = {sync_exchanges, NULL};
+
+/* --- checkpoints ------------------------------------------------------------------------------ */
+
+static bool checkpoint_stalls(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	const struct checkpoint_measurement *const c = &base->point->checkpoint;
+	const double share = base->point->checkpoint_share * 100;
+	char each[UNITS_BYTES];
+	char size[UNITS_BYTES];
+	(void)stage;
+	if (c->count == 0)
+		return false;
+	(void)units_format_duration(c->stall_seconds * 1e9 / (double)c->count, each);
+	(void)units_format_size((double)c->bytes, size);
+	if (!c->async)
+		return cause_is(out, "storage", 0.95,
+			"the step stands still for %.1f %% of the time while checkpoints of %s are written: %s every %u steps",
+			share, size, each, c->every);
+	if (c->copy_seconds > c->wait_seconds)
+		return cause_is(out, "copy", 0.9,
+			"the step stands still for %.1f %% of the time while a state of %s is copied for checkpoints: %s every %u steps",
+			share, size, each, c->every);
+	return cause_is(out, "storage", 0.95,
+		"the step stands still for %.1f %% of the time until the writer has done with the checkpoint before, of %s: %s every %u steps",
+		share, size, each, c->every);
+}
+
+static cause_rule *const cause_rules_checkpoint[] = {checkpoint_stalls, NULL};
 
 /* --- the step, and the copy to it ------------------------------------------------------------- */
 
@@ -846,6 +876,7 @@ struct cause cause_of_stage(const struct evidence_base *base, const struct stage
 		{STAGE_UPLOAD_NAME, cause_rules_upload},
 		{STAGE_STEP_NAME, cause_rules_step},
 		{STAGE_SYNC_NAME, cause_rules_sync},
+		{STAGE_CHECKPOINT_NAME, cause_rules_checkpoint},
 	};
 	struct cause cause = {.resource = "unknown", .certainty = 0.5};
 	(void)snprintf(

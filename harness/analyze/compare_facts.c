@@ -571,7 +571,8 @@ static bool same_pipeline_shape(const struct pipeline_shape *a, const struct pip
 	       a->batch_size == b->batch_size && a->prefetch_depth == b->prefetch_depth &&
 	       a->slots == b->slots && a->staging_slots == b->staging_slots &&
 	       a->devices == b->devices && a->in_order == b->in_order &&
-	       a->step_threads == b->step_threads;
+	       a->step_threads == b->step_threads && a->checkpoint_every == b->checkpoint_every &&
+	       a->checkpoint_async == b->checkpoint_async;
 }
 
 /* Parts that are the same in both need no replays. */
@@ -586,7 +587,8 @@ static bool plays(const struct replay_model *a, const struct replay_model *b, un
 }
 
 static const char *const part_names[EXPLAIN_PARTS_MAX] = {STAGE_READ_NAME, STAGE_DECODE_NAME,
-	STAGE_UPLOAD_NAME, STAGE_STEP_NAME, STAGE_SYNC_NAME, "threads and buffers", "cores"};
+	STAGE_UPLOAD_NAME, STAGE_STEP_NAME, STAGE_SYNC_NAME, STAGE_CHECKPOINT_NAME,
+	"threads and buffers", "cores"};
 
 static int worth_of(const struct model *model, const struct replay_model *replay, double *worth,
 	struct error *err)

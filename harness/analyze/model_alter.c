@@ -392,6 +392,29 @@ static int turn_upload(const struct change *c)
 	return 0;
 }
 
+/* --- checkpoints ------------------------------------------------------------------------------ */
+
+static int turn_checkpoints(const struct change *c)
+{
+	const struct key *key = &config_keys[c->key];
+	const bool measured = c->model->replay.series[COST_CHECKPOINT].count > 0;
+	if (!measured && config_integer(c->to, KEY_CHECKPOINT_EVERY) > 0)
+		return error_set(c->err, -ENOTSUP,
+			"%s.%s: how long a checkpoint takes was not measured", key->section,
+			key->name);
+	return turn_structure(c);
+}
+
+static int turn_checkpoint_bytes(const struct change *c)
+{
+	if (!(change_before(c) > 0) || !(change_after(c) > 0))
+		return error_set(c->err, -ENOTSUP,
+			"checkpoint.bytes: 0 stands for a size that the model does not know");
+	c->model->replay.scale[COST_CHECKPOINT] *= change_after(c) / change_before(c);
+	c->model->replay.scale[COST_CHECKPOINT_COPY] *= change_after(c) / change_before(c);
+	return turn_checkpoints(c);
+}
+
 /* --- injected slow-downs ---------------------------------------------------------------------- */
 
 static int turn_factor(const struct change *c)
@@ -438,6 +461,9 @@ static const struct turned {
 	{.key = KEY_BATCH_ORDER, .turn = turn_structure},
 	{.key = KEY_UPLOAD_MODE, .turn = turn_upload},
 	{.key = KEY_UPLOAD_DEPTH, .turn = turn_structure},
+	{.key = KEY_CHECKPOINT_EVERY, .turn = turn_checkpoints},
+	{.key = KEY_CHECKPOINT_MODE, .turn = turn_checkpoints},
+	{.key = KEY_CHECKPOINT_BYTES, .turn = turn_checkpoint_bytes},
 	{KEY_INJECT_READ_FACTOR, turn_factor, COST_READ_LATENCY, COST_READ_DEVICE},
 	{KEY_INJECT_DECODE_FACTOR, turn_factor, COST_DECODE_CPU, COST_DECODE_LOCK},
 	{KEY_INJECT_DECODE_WAIT, turn_addition, COST_DECODE_WAIT, COST_DECODE_WAIT},
@@ -445,6 +471,7 @@ static const struct turned {
 	{.key = KEY_INJECT_STEP_FACTOR, .turn = turn_step_factor},
 	{KEY_INJECT_STEP_LAUNCH, turn_addition, COST_STEP_HOST, COST_STEP_HOST},
 	{KEY_INJECT_SYNC_FACTOR, turn_factor, COST_SYNC, COST_SYNC},
+	{KEY_INJECT_CHECKPOINT_FACTOR, turn_factor, COST_CHECKPOINT, COST_CHECKPOINT},
 	{.key = KEY_INJECT_SLOW_DEVICE, .turn = turn_slow_device},
 };
 

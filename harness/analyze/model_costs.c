@@ -293,6 +293,26 @@ int series_of_sync(struct cost_series series[COSTS], const struct trace *trace)
 	return 0;
 }
 
+/* Repetitions weigh as many checkpoints as they have: few, so that a mean of each is all that is known well. */
+int series_of_checkpoint(struct cost_series series[COSTS], const struct measurement *m)
+{
+	const struct checkpoint_measurement *const c = &m->checkpoint[0];
+	if (m->checkpoint_count == 0 || c->count == 0)
+		return 0;
+	const double seconds =
+		c->write_seconds + c->sync_seconds + c->rename_seconds + c->verify_seconds;
+	const double copy = (double)c->bytes / c->copy_bytes_per_s;
+	float *const store_ns = series_extend(&series[COST_CHECKPOINT], c->count);
+	float *const copy_ns = series_extend(&series[COST_CHECKPOINT_COPY], c->count);
+	if (!store_ns || !copy_ns)
+		return -ENOMEM;
+	for (uint64_t i = 0; i < c->count; i++) {
+		store_ns[i] = (float)(seconds * 1e9 / (double)c->count);
+		copy_ns[i] = isfinite(copy) ? (float)(copy * 1e9) : 0;
+	}
+	return 0;
+}
+
 int series_of_step(struct cost_series series[COSTS], const struct measurement *m,
 	const struct trace *trace, const float *factor, const struct workload_facts *facts,
 	double slowed, double *late_ns)

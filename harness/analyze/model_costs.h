@@ -51,6 +51,9 @@ int series_of_step(struct cost_series series[COSTS], const struct measurement *m
 /* Once for all devices, which exchange at the same time. */
 int series_of_sync(struct cost_series series[COSTS], const struct trace *trace);
 
+/* Of checkpoints: storing one, and copying its state to a staging buffer. */
+int series_of_checkpoint(struct cost_series series[COSTS], const struct measurement *m);
+
 /* Writes how many times as long each worker of a stage takes as an ordinary one, 1 where the
  * difference may be chance.  False: all are alike.  factor: (workers). */
 bool worker_factors(const struct traces *const *traces, size_t count, const char *stage,

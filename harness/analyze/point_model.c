@@ -282,6 +282,8 @@ static int series_of_repeat(struct model *model, struct cost_series series[COSTS
 			series, m, step, model->device_factor, &model->facts, slowed, &late_ns);
 	if (!code && sync && model->replay.shape.devices > 1)
 		code = series_of_sync(series, sync);
+	if (!code)
+		code = series_of_checkpoint(series, m);
 	model->late_ns += late_ns / (double)repeats;
 	model->replay.lock_off_cores += asleep_share(m, slowed) / (double)repeats;
 	model->recorded += decode ? decode->count : 0;
@@ -297,6 +299,14 @@ static void note_accounting(struct model *model, const struct measurement *m)
 			"time");
 	if (isnan(m->cores_busy_outside))
 		model_note(model, "load from other processes is unknown: assumed to be none");
+}
+
+static void note_checkpoints(struct model *model, const struct measurement *m)
+{
+	if (m->checkpoint_count > 0 && !m->checkpoint[0].async)
+		model_note(model,
+			"what checkpoint.mode = async would stand still for is the copy of the state, at %.1f GB/s as tried in memory before the run; a copy from a device is slower",
+			m->checkpoint[0].copy_bytes_per_s / 1e9);
 }
 
 static bool is_nothing(const struct cost_series *series)
@@ -372,6 +382,7 @@ static int take_costs(struct model *model, const struct model_source *source)
 			model, series, source->repeats[i], source->traces[i], source->count);
 	model_keep_series(model, series);
 	note_accounting(model, source->repeats[0]);
+	note_checkpoints(model, source->repeats[0]);
 	return code;
 }
 
@@ -382,7 +393,7 @@ static const double SPREAD_LEAST = 0.5; /* cores */
 bool model_keeps_decode_cost(enum key_id key)
 {
 	static const char *const sections[] = {
-		"decode", "batch", "prefetch", "step", "sync", "upload"};
+		"decode", "batch", "prefetch", "step", "sync", "upload", "checkpoint"};
 	for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
 		if (strcmp(config_keys[key].section, sections[i]) == 0)
 			return true;

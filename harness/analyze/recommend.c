@@ -39,6 +39,7 @@ struct headroom headroom_of_input(const struct point_summary *point, const struc
 		const bool named = strcmp(verdict->stage, stage->name) == 0 ||
 				   strcmp(verdict->also, stage->name) == 0;
 		if (stage_is(stage->name, STAGE_STEP) || stage_is(stage->name, STAGE_SYNC) ||
+			stage_is(stage->name, STAGE_CHECKPOINT) ||
 			!(stage->busy >= SATURATED || named))
 			continue;
 		if (!out.tight || stage->busy > out.tight->busy)
@@ -123,6 +124,10 @@ static const struct turn turns[] = {
 	{STAGE_PREFETCH_NAME, "depth", KEY_BATCH_ORDER, 0, "as-completed"},
 	{STAGE_UPLOAD_NAME, "*", KEY_UPLOAD_MODE, 0, "none"},
 	{STAGE_UPLOAD_NAME, "*", KEY_UPLOAD_DEPTH, 2, NULL},
+	{STAGE_CHECKPOINT_NAME, "storage", KEY_CHECKPOINT_MODE, 0, "async"},
+	{STAGE_CHECKPOINT_NAME, "*", KEY_CHECKPOINT_EVERY, 2, NULL},
+	{STAGE_CHECKPOINT_NAME, "*", KEY_CHECKPOINT_EVERY, 4, NULL},
+	{STAGE_CHECKPOINT_NAME, "*", KEY_CHECKPOINT_EVERY, 8, NULL},
 	{STAGE_STEP_NAME, "cores", KEY_DECODE_WORKERS, 0.5, NULL},
 	{STAGE_STEP_NAME, "*", KEY_PREFETCH_DEPTH, 2, NULL},
 	{STAGE_STEP_NAME, "*", KEY_PREFETCH_DEPTH, 4, NULL},
@@ -574,6 +579,13 @@ static const struct {
 	{STAGE_SYNC_NAME, "exchange",
 		"use a larger batch.size (fewer exchanges), a faster link between the devices "
 		"(sync.bandwidth), or fewer devices (step.devices)"},
+	{STAGE_CHECKPOINT_NAME, "storage",
+		"write checkpoints less often (checkpoint.every), in the background "
+		"(checkpoint.mode = async), smaller (checkpoint.bytes), or to faster storage "
+		"(checkpoint.path)"},
+	{STAGE_CHECKPOINT_NAME, "copy",
+		"write checkpoints less often (checkpoint.every) or smaller (checkpoint.bytes): "
+		"the copy of the state is what training stands still for"},
 };
 
 static void advise_chain(const struct diagnosis *diagnosis, double measured, char *out, size_t room)

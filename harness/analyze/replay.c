@@ -238,6 +238,23 @@ static void set_up_team(struct replay_team *team, const struct replay_model *mod
 	}
 }
 
+/* A period longer than what is replayed is cut down to that, and what it costs with it. */
+static void set_up_checkpoints(struct replay_ends *ends, const struct replay_model *model,
+	const struct replay_options *options)
+{
+	const uint64_t asked = (uint64_t)model->shape.checkpoint_every * ends->count;
+	const uint64_t most = (options->batches + ends->count - 1) / ends->count * ends->count;
+	replay_cursor_open(&ends->checkpoint_cost, model, options, COST_CHECKPOINT);
+	replay_cursor_open(&ends->checkpoint_copy, model, options, COST_CHECKPOINT_COPY);
+	ends->checkpoint_async = model->shape.checkpoint_async;
+	ends->checkpoint_batches = asked < most ? asked : most;
+	if (asked <= most)
+		return;
+	const double shorter = (double)most / (double)asked;
+	ends->checkpoint_cost.scale *= shorter;
+	ends->checkpoint_copy.scale *= shorter;
+}
+
 static void set_up_ends(struct replay_ends *ends, const struct replay_model *model,
 	const struct replay_options *options)
 {
@@ -246,6 +263,7 @@ static void set_up_ends(struct replay_ends *ends, const struct replay_model *mod
 	replay_cursor_open(&ends->device_cost, model, options, COST_STEP_DEVICE);
 	replay_cursor_open(&ends->sync_cost, model, options, COST_SYNC);
 	ends->count = devices_of(&model->shape);
+	set_up_checkpoints(ends, model, options);
 	for (uint32_t i = 0; i < ends->count; i++) {
 		ends->devices[i].factor =
 			model->device_factor ? (double)model->device_factor[i] : 1;
@@ -295,8 +313,7 @@ static void set_up(
 	struct replay *r, const struct replay_model *model, const struct replay_options *options)
 {
 	for (int cost = 0; cost < SAMPLE_COSTS; cost++)
-		replay_cursor_open(
-			&r->files.cursors[cost], model, options, (enum replay_cost)cost);
+		replay_cursor_open(&r->files.cursors[cost], model, options, (enum replay_cost)cost);
 	set_up_team(&r->team, model);
 	r->crew.count = model->shape.reader_threads;
 	r->crew.depth = model->shape.read_depth;
@@ -335,10 +352,12 @@ static void fill_shares(const struct replay *r, double ns, struct replay_result 
 		[REPLAY_STEP] = {sum[LEVEL_STEP_STARVED] / devices,
 			sum[LEVEL_STEP_BLOCKED] / devices},
 		[REPLAY_SYNC] = {1 - sum[LEVEL_SYNC_BUSY] / ns, 0},
+		[REPLAY_CHECKPOINT] = {1 - fmin(sum[LEVEL_CHECKPOINT_BUSY] / ns, 1), 0},
 	};
 	for (int stage = 0; stage < REPLAY_STAGES; stage++) {
 		if ((stage == REPLAY_UPLOAD && r->ends.staging == 0) ||
-			(stage == REPLAY_SYNC && r->ends.count == 1))
+			(stage == REPLAY_SYNC && r->ends.count == 1) ||
+			(stage == REPLAY_CHECKPOINT && r->ends.checkpoint_batches == 0))
 			continue;
 		out->share[stage][THREAD_STARVED] = waits[stage][0];
 		out->share[stage][THREAD_BLOCKED] = waits[stage][1];
@@ -364,10 +383,12 @@ static void replay_fill(const struct replay *r, const struct replay_model *model
 	out->order_wait_share = sum[LEVEL_ORDER_WAIT] / ns;
 }
 
-/* Several devices end their steps together. */
+/* Several devices end their steps together; and checkpoints come in whole periods. */
 static uint64_t whole_rounds(const struct replay *r, uint64_t batches)
 {
-	return (batches + r->ends.count - 1) / r->ends.count * r->ends.count;
+	const uint64_t whole =
+		r->ends.checkpoint_batches > 0 ? r->ends.checkpoint_batches : r->ends.count;
+	return (batches + whole - 1) / whole * whole;
 }
 
 static int replay_run_line(struct replay *r, const struct replay_model *model,

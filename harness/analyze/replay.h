@@ -19,6 +19,10 @@
  *   sync       shape.devices > 1: each device has an upload and a step of its own and takes the batches of its lane
  *              (exchange.h); when all have computed a step, SYNC passes off the cores, once for all of them, and
  *              then they go on
+ *   checkpoint every shape.checkpoint_every steps of all devices the first one stands still, off the cores: for
+ *              CHECKPOINT, or (checkpoint_async) until the writer has done with the one before, and then for
+ *              CHECKPOINT_COPY, whereupon the writer takes CHECKPOINT.  The part that is measured has whole periods; where
+ *              one is longer than that part, checkpoints are as much shorter as they are more frequent
  *
  * Cores are shared by all that is runnable: `cores` of them, of which `outside` busy threads of other
  * processes take their equal part.  Item t of a stage takes entry t modulo count of the cost's series,
@@ -48,6 +52,8 @@ enum replay_cost {
 	COST_STEP_HOST,
 	COST_STEP_DEVICE,
 	COST_SYNC,
+	COST_CHECKPOINT,
+	COST_CHECKPOINT_COPY,
 	COSTS
 };
 
@@ -57,6 +63,7 @@ enum replay_stage {
 	REPLAY_UPLOAD,
 	REPLAY_STEP,
 	REPLAY_SYNC,
+	REPLAY_CHECKPOINT,
 	REPLAY_STAGES
 };
 
@@ -99,7 +106,8 @@ struct replay_model {
 };
 
 struct replay_options {
-	/* Through the step, warm-up first: not counted.  Rounded up to whole rounds of several devices. */
+	/* Through the step, warm-up first: not counted.  Rounded up to whole rounds of several devices, and to whole
+	 * periods of checkpoints. */
 	uint64_t batches, warmup_batches;
 	size_t offset; /* first entry of each series: another one is another resample (block bootstrap) */
 	/* Blocks of so many entries are drawn at random, seeded, instead of the sequence itself; 0: the
@@ -113,8 +121,9 @@ struct replay_result {
 	double throughput; /* samples/s */
 	double seconds;    /* simulated, measured part */
 	uint64_t samples, batches, events;
-	/* Shares of the stage's thread time, as the state clocks would show; zeros without an upload, and of sync with one
-	 * device.  A device that waits for others, or exchanges, is blocked in step. */
+	/* Shares of the stage's thread time, as the state clocks would show; zeros without an upload, of sync with one
+	 * device, and without checkpoints.  A device that waits for others, exchanges, or stands still for a checkpoint is
+	 * blocked in step. */
 	double share[REPLAY_STAGES][THREAD_STATES];
 	double core_utilisation; /* cores busy, with outside threads, / cores; 0 of unlimited ones */
 	double lock_utilisation, device_utilisation; /* device: of reading */

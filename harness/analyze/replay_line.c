@@ -248,6 +248,8 @@ static const struct {
 	[COST_STEP_HOST] = {STAGE_STEP_NAME, "launch", REPLAY_STEP},
 	[COST_STEP_DEVICE] = {STAGE_STEP_NAME, "compute", REPLAY_STEP},
 	[COST_SYNC] = {STAGE_SYNC_NAME, "exchange", REPLAY_SYNC},
+	[COST_CHECKPOINT] = {STAGE_CHECKPOINT_NAME, "storage", REPLAY_CHECKPOINT},
+	[COST_CHECKPOINT_COPY] = {STAGE_CHECKPOINT_NAME, "copy", REPLAY_CHECKPOINT},
 };
 
 enum replay_stage replay_stage_of(enum replay_cost cost)
@@ -816,9 +818,25 @@ static void replay_sync_done(struct replay *r)
 	ends->gathered = 0;
 	ends->batches += ends->count;
 	for (uint32_t i = 0; i < ends->count; i++)
-		ends->devices[i].step = STEP_FETCHES;
+		ends->devices[i].step = i == 0 ? STEP_SAVES : STEP_FETCHES;
 	for (uint32_t i = 0; i < ends->count && !replay_over(r); i++)
 		replay_resume(r, replay_event_id(EVENT_STEP, i));
+}
+
+/* ns that the first device stands still after this step. */
+static double replay_ends_stall(struct replay *r)
+{
+	struct replay_ends *ends = &r->ends;
+	if (ends->checkpoint_batches == 0 || ends->batches % ends->checkpoint_batches != 0)
+		return 0;
+	const double store = replay_cursor_next(&ends->checkpoint_cost);
+	const double copy = replay_cursor_next(&ends->checkpoint_copy);
+	const double waits = ends->writer_free > r->now ? ends->writer_free - r->now : 0;
+	const double stall = ends->checkpoint_async ? waits + copy : 0;
+	ends->writer_free = r->now + stall + store;
+	/* Each belongs to the period that it begins: the part that is measured has whole ones. */
+	r->integral[LEVEL_CHECKPOINT_BUSY] += store;
+	return ends->checkpoint_async ? stall : store;
 }
 
 static void replay_step_go(struct replay *r, uint32_t index)
@@ -856,13 +874,23 @@ static void replay_step_go(struct replay *r, uint32_t index)
 				replay_ends_gather(r, device);
 				return;
 			}
-			device->step = STEP_FETCHES;
+			device->step = STEP_SAVES;
 			ends->batches++;
 			if (replay_over(r))
 				return;
 			break;
 		case STEP_SYNCS:
 			return;
+		case STEP_SAVES:
+			device->step = STEP_STALLS;
+			ns = replay_ends_stall(r);
+			if (ns <= 0)
+				break;
+			replay_wait(r, replay_event_id(EVENT_STEP, index), ns);
+			return;
+		case STEP_STALLS:
+			device->step = STEP_FETCHES;
+			break;
 		}
 	}
 }
@@ -990,7 +1018,8 @@ static bool pass_ends(const struct replay_ends *ends, double ns, double *sum)
 		sum[LEVEL_STEP_BUSY] +=
 			ns * (device->step == STEP_ENDS ||
 				     (device->step == STEP_LAUNCHES && ends->on_cores));
-		sum[LEVEL_STEP_BLOCKED] += ns * (device->step == STEP_SYNCS);
+		sum[LEVEL_STEP_BLOCKED] +=
+			ns * (device->step == STEP_SYNCS || device->step == STEP_STALLS);
 		waits = waits || (ends->staging > 0 ? device->upload_starved : device->step_waits);
 	}
 	sum[LEVEL_SYNC_BUSY] += ns * (ends->gathered == ends->count);

@@ -160,7 +160,7 @@ struct replay_crew {
 	double link_given; /* ns of its time so far */
 };
 
-enum step_phase { STEP_FETCHES, STEP_LAUNCHES, STEP_ENDS, STEP_SYNCS };
+enum step_phase { STEP_FETCHES, STEP_LAUNCHES, STEP_ENDS, STEP_SYNCS, STEP_SAVES, STEP_STALLS };
 enum upload_phase { UPLOAD_FETCHES, UPLOAD_STAGES, UPLOAD_ENDS };
 
 /* Upload and step of one device.  The one that takes batches from the exchange is its consumer. */
@@ -186,6 +186,11 @@ struct replay_ends {
 	bool on_cores;     /* the step's host time is its computing */
 	bool copies_off_cores;
 	uint64_t batches; /* through the step */
+	/* Checkpoints: batches between two of them, 0: none; when the writer will have done with the last one. */
+	struct replay_cursor checkpoint_cost, checkpoint_copy;
+	uint64_t checkpoint_batches;
+	bool checkpoint_async;
+	double writer_free;
 };
 
 enum replay_level {
@@ -198,6 +203,7 @@ enum replay_level {
 	LEVEL_STEP_BUSY,
 	LEVEL_STEP_BLOCKED,
 	LEVEL_SYNC_BUSY,
+	LEVEL_CHECKPOINT_BUSY,
 	LEVEL_LOCK,
 	LEVEL_CORES,
 	LEVEL_SAMPLES,

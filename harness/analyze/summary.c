@@ -187,6 +187,41 @@ static void merge_network(struct point_summary *out, const struct chosen *chosen
 	sum->wire_round_trip_ns = MEAN(chosen, network.wire_round_trip_ns);
 }
 
+static void merge_checkpoints(struct point_summary *out, const struct chosen *chosen)
+{
+	static const size_t sums[] = {offsetof(struct checkpoint_measurement, stall_seconds),
+		offsetof(struct checkpoint_measurement, wait_seconds),
+		offsetof(struct checkpoint_measurement, copy_seconds),
+		offsetof(struct checkpoint_measurement, write_seconds),
+		offsetof(struct checkpoint_measurement, sync_seconds),
+		offsetof(struct checkpoint_measurement, rename_seconds),
+		offsetof(struct checkpoint_measurement, verify_seconds)};
+	struct checkpoint_measurement *const sum = &out->checkpoint;
+	double measured = 0;
+	*sum = (struct checkpoint_measurement){0};
+	for (size_t i = 0; i < chosen->count; i++) {
+		const struct measurement *const m = chosen->repeats[i];
+		const struct checkpoint_measurement *const one = &m->checkpoint[0];
+		measured += m->measured_seconds;
+		if (m->checkpoint_count == 0 || one->outside || one->count == 0)
+			continue;
+		const struct checkpoint_measurement before = *sum;
+		*sum = *one;
+		sum->count += before.count;
+		sum->stall_max_ns = fmax(sum->stall_max_ns, before.stall_max_ns);
+		for (size_t k = 0; k < sizeof sums / sizeof *sums; k++) {
+			double a;
+			double b;
+			memcpy(&a, (const char *)&before + sums[k], sizeof a);
+			memcpy(&b, (const char *)one + sums[k], sizeof b);
+			a += b;
+			memcpy((char *)sum + sums[k], &a, sizeof a);
+		}
+	}
+	out->checkpoint_share =
+		sum->count > 0 && measured > 0 ? sum->stall_seconds / measured : NAN;
+}
+
 static uint64_t larger_of(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
@@ -204,6 +239,7 @@ static void merge_scalars(struct point_summary *out, const struct chosen *chosen
 	out->resident_before = MEAN(chosen, resident_before);
 	merge_store(out, chosen);
 	merge_network(out, chosen);
+	merge_checkpoints(out, chosen);
 	out->quota_cores = NAN;
 	out->accounted = NAN;
 	out->bad_share = NAN;

@@ -168,7 +168,10 @@ struct point_summary {
 	struct store_measurement store; /* of the repeats that were on the first one's disk */
 	/* Of the repeats whose calls were counted, if all had the same client and server. */
 	struct network_measurement network;
-	double cores_used;                     /* by the process, all its threads */
+	/* Sums over the repeats, less those whose checkpoints all ended outside of the measured part; count 0: none. */
+	struct checkpoint_measurement checkpoint;
+	double checkpoint_share; /* of the measured time, that the step stood still for them; NAN: none */
+	double cores_used;       /* by the process, all its threads */
 	char contaminated[FOREIGN_LOAD_BYTES]; /* by others' load: in which way; "" if it is not */
 	uint64_t rss_peak_bytes, pool_bytes, bad_samples; /* the largest of any repeat */
 	double bad_share;                                 /* likewise; NAN: not known of any */

@@ -158,13 +158,18 @@ static bool flow_conserved(
 	const struct stage_measurement *decode = measurement_stage(m, STAGE_DECODE);
 	if (!read || !decode || read->items == 0 || decode->items == 0)
 		return true;
-	const double out = (double)(m->samples + m->bad_samples);
+	double out = (double)(m->samples + m->bad_samples);
 	const struct stage_measurement *step = measurement_stage(m, STAGE_STEP);
 	const double devices = step && step->workers > 1 ? step->workers : 1;
-	const double waiting =
+	double waiting =
 		(double)base->facts->batch_size * (base->facts->prefetch_depth + 4 * devices) +
 		(double)base->facts->read_threads * base->facts->read_depth * 2.0 +
 		2.0 * base->facts->decode_workers;
+	/* With checkpoints, samples are those of whole periods, and stages may be counted with one more stall. */
+	if (m->checkpoint_count > 0 && m->measured_seconds > 0) {
+		out *= measurement_counted_seconds(m) / m->measured_seconds;
+		waiting += m->throughput * m->checkpoint[0].stall_max_ns / 1e9;
+	}
 	const double tolerance = FLOW_TOLERANCE * out + waiting + (double)m->bad_samples;
 	const double worst = fmax(fabs((double)read->items - (double)decode->items),
 		fabs((double)decode->items - out));
@@ -269,6 +274,8 @@ static void whose_time(const struct evidence_base *base, const struct stage_summ
 {
 	if (stage->device && !base->facts->step_emulated)
 		(void)snprintf(text, room, "the device's time");
+	else if (stage_is(stage->name, STAGE_CHECKPOINT))
+		(void)snprintf(text, room, "the time");
 	else if (stage->workers == 1)
 		(void)snprintf(text, room, "its thread's time");
 	else
@@ -362,6 +369,17 @@ static void evidence_add_second(
 			first);
 }
 
+static const double CHECKPOINTS_TOLD = 0.01; /* of the time */
+
+/* Where they are not what is named. */
+static void evidence_add_checkpoints(
+	const struct point_summary *point, size_t stage, struct verdict *out)
+{
+	const double share = point->checkpoint_share;
+	if (share >= CHECKPOINTS_TOLD && !stage_is(point->stages[stage].name, STAGE_CHECKPOINT))
+		evidence_add(out, "checkpoints stop the step for %.1f %% of the time", share * 100);
+}
+
 /* A throughput above a stage's capacity by more than rounding and edges explain: one of the two
  * figures is off. */
 static const double CAPACITY_EXCEEDED = 1.10;
@@ -378,7 +396,10 @@ static void evidence_add_capacities(
 	const struct point_summary *point, size_t stage, struct verdict *out)
 {
 	const size_t least = binding_next_capacity(point, point->stage_count);
-	if (least == point->stage_count)
+	/* Checkpoints that the step's thread writes have no rate that others could be held against. */
+	const bool stops = stage_is(point->stages[stage].name, STAGE_CHECKPOINT) &&
+			   isnan(point->stages[stage].capacity);
+	if (least == point->stage_count || stops)
 		return;
 	char rate[UNITS_BYTES];
 	char capacity[UNITS_BYTES];
@@ -428,6 +449,7 @@ static void evidence_write(const struct evidence_base *base, const struct bindin
 	if (!binding->depth && stage_is(base->point->stages[binding->stage].name, STAGE_READ))
 		evidence_add_store(base, cause->resource, out);
 	evidence_add_devices(base->point, binding->stage, out);
+	evidence_add_checkpoints(base->point, binding->stage, out);
 	evidence_add_capacities(base->point, binding->stage, out);
 	evidence_add_others(base, cause, out);
 }
@@ -535,6 +557,7 @@ void verdict_judge_trusted(const struct evidence_base *base, struct verdict *out
 	struct binding binding = binding_find(base);
 	if (base->findings)
 		binding_weigh(base, &binding);
+	binding_weigh_checkpoints(base, &binding);
 	if (stalls_bind(base))
 		name_stalls(base->point, &binding);
 	const struct cause cause = cause_of_stage(base, &base->point->stages[binding.stage]);
@@ -844,6 +867,9 @@ static void advise_resource(const struct evidence_base *base, const struct bindi
 		advise_step_cores(base, out);
 	else if (stage_is(stage, STAGE_STEP))
 		advise_step(base, cause, out);
+	else if (stage_is(stage, STAGE_CHECKPOINT))
+		(void)recommend_without_keys(
+			stage, cause->resource, out->advice, sizeof out->advice);
 	else if (stage_is(stage, STAGE_SYNC))
 		advise(out,
 			"a larger batch.size exchanges the same gradients for more samples; a "

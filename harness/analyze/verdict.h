@@ -125,6 +125,8 @@ struct binding {
 struct binding binding_find(const struct evidence_base *base);
 /* The same with what the replay found, which decides. */
 void binding_weigh(const struct evidence_base *base, struct binding *binding);
+/* Names checkpoints in place of a step that never starves but stands still for them; after the two above. */
+void binding_weigh_checkpoints(const struct evidence_base *base, struct binding *binding);
 /* Share of the time that the stage's workers are taken: working and, for devices that train
  * together, exchanging gradients or waiting for one another.  Step and exchange take turns on a
  * device, so each is taken as long as both are. */

@@ -140,6 +140,10 @@ static const char *limit_of(const struct replay_result *result)
 	/* Step and exchange take turns: the longer of them. */
 	const double exchanging = result->share[REPLAY_SYNC][THREAD_WORKING];
 	const bool starves = result->share[REPLAY_STEP][THREAD_STARVED] >= STARVED_LEAST;
+	const double stopped = result->share[REPLAY_STEP][THREAD_BLOCKED] - exchanging;
+	if (!starves && result->share[REPLAY_CHECKPOINT][THREAD_WORKING] > 0 &&
+		stopped > result->share[REPLAY_STEP][THREAD_WORKING])
+		return replay_cost_stage(COST_CHECKPOINT);
 	if (!starves && exchanging > result->share[REPLAY_STEP][THREAD_WORKING])
 		return replay_cost_stage(COST_SYNC);
 	for (; stage > REPLAY_READ; stage--) {

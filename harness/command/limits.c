@@ -38,6 +38,7 @@ static const struct substitution {
 	/* The null step has one device, and nobody to exchange with. */
 	{STAGE_STEP_NAME, {{KEY_STEP_BACKEND, "null"}, {KEY_STEP_DEVICES, "1"}},
 		{"step_", "sync_", "slow_device"}},
+	{STAGE_CHECKPOINT_NAME, {{KEY_CHECKPOINT_EVERY, "0"}}, {"checkpoint_"}},
 	{STAGE_SYNC_NAME, {{KEY_SYNC_BANDWIDTH, "0"}, {KEY_SYNC_LATENCY, "0"}}, {"sync_"}},
 };
 
@@ -164,6 +165,8 @@ static int base_config(struct config *out, const struct config *config,
 		code = config_set_key(out, KEY_MEASURE_EPOCHS, "0", err);
 	if (!code)
 		code = config_set_key(out, KEY_MEASURE_DEPTHS, "off", err);
+	if (!code)
+		code = config_set_key(out, KEY_CHECKPOINT_EVERY, "0", err);
 	return code;
 }
 

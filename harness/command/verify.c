@@ -56,6 +56,8 @@ static const struct stage {
 	{STAGE_STEP_NAME, "null step", KEY_INJECT_STEP_FACTOR, {COST_STEP_DEVICE, COST_STEP_HOST},
 		2, 1},
 	{STAGE_SYNC_NAME, "no exchange", KEY_INJECT_SYNC_FACTOR, {COST_SYNC}, 1, 1},
+	{STAGE_CHECKPOINT_NAME, "no checkpoints", KEY_INJECT_CHECKPOINT_FACTOR,
+		{COST_CHECKPOINT, COST_CHECKPOINT_COPY}, 2, 1},
 };
 enum { STAGE_COUNT = COUNT(stages) };
 
@@ -79,6 +81,8 @@ static bool has_stage(const struct config *config, const struct stage *stage)
 		return shape_uploads(config, &facts);
 	if (stage_is(stage->name, STAGE_SYNC))
 		return step_facts_exchange(config) > 0;
+	if (stage_is(stage->name, STAGE_CHECKPOINT))
+		return config_integer(config, KEY_CHECKPOINT_EVERY) > 0;
 	return !facts.step_null;
 }
 

@@ -560,7 +560,7 @@ static int throughput_without(const struct model *model, bool step, double *out,
 		return code;
 	for (int cost = 0; cost < COSTS; cost++) {
 		const bool is_step =
-			cost == COST_STEP_HOST || cost == COST_STEP_DEVICE || cost == COST_SYNC;
+			cost == COST_STEP_HOST || cost == COST_STEP_DEVICE || cost >= COST_SYNC;
 		if (is_step == step)
 			copy.replay.scale[cost] = 0;
 	}

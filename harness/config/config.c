@@ -621,17 +621,18 @@ bool config_shapes_samples(enum key_id key)
 }
 
 /* Keys that were not there when results were first kept: at their defaults they leave the hashes of
- * those as they are.  So do the sections of kinds. */
+ * those as they are.  So do the sections of kinds, and of checkpoints. */
 static bool came_later(enum key_id key)
 {
 	static const enum key_id keys[] = {KEY_SAMPLE_KIND, KEY_RUN_NUMA, KEY_DATASET_DEPTH,
 		KEY_DATASET_VOLUME_FORMAT, KEY_DATASET_FILE_TOKENS, KEY_DATASET_DOCUMENT_TOKENS,
-		KEY_DATASET_CONTAINER, KEY_DATASET_SHARD_SAMPLES,
-		KEY_DATASET_COLUMNS, KEY_DATASET_FILE_GROUPS};
+		KEY_DATASET_CONTAINER, KEY_DATASET_SHARD_SAMPLES, KEY_DATASET_COLUMNS,
+		KEY_DATASET_FILE_GROUPS, KEY_INJECT_CHECKPOINT_BANDWIDTH,
+		KEY_INJECT_CHECKPOINT_FACTOR};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (keys[i] == key)
 			return true;
-	return config_is_of_kind(key);
+	return config_is_of_kind(key) || strcmp(config_keys[key].section, "checkpoint") == 0;
 }
 
 void config_hash(const struct config *config, char out[17])

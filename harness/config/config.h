@@ -99,6 +99,7 @@ enum step_precision {
 	STEP_PRECISION_FP8,
 	STEP_PRECISION_AUTO
 };
+enum checkpoint_mode { CHECKPOINT_MODE_SYNC, CHECKPOINT_MODE_ASYNC };
 enum measure_depths { MEASURE_DEPTHS_AUTO, MEASURE_DEPTHS_OFF };
 enum sweep_mode { SWEEP_MODE_GRID, SWEEP_MODE_ADAPTIVE };
 

@@ -42,6 +42,9 @@ void pipeline_shape_of(
 					? (unsigned)config_integer(config, KEY_STEP_THREADS)
 					: 0,
 		.devices = (unsigned)config_integer(config, KEY_STEP_DEVICES),
+		.checkpoint_every = (uint32_t)config_integer(config, KEY_CHECKPOINT_EVERY),
+		.checkpoint_async =
+			config_integer(config, KEY_CHECKPOINT_MODE) == CHECKPOINT_MODE_ASYNC,
 	};
 	shape->blobs = blobs_of(config, facts, shape);
 	/* A slot for every batch that so many workers fill at once.  A worker that is done with its part

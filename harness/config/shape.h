@@ -30,7 +30,9 @@ struct pipeline_shape {
 		staging_slots; /* of each device: uploaded batches, the step's own included; 0: no upload stage */
 	unsigned devices; /* step threads, and upload threads where there is that stage */
 	bool in_order;
-	unsigned step_threads; /* cores that the step keeps busy while it computes; 0: none */
+	unsigned step_threads;     /* cores that the step keeps busy while it computes; 0: none */
+	uint32_t checkpoint_every; /* steps of all devices; 0: never */
+	bool checkpoint_async;
 };
 
 /* Whether batches go through an upload stage: upload.mode = copy, or auto with a device that has memory. */

@@ -43,6 +43,7 @@ const char *const timeline_names[TIMELINE_KINDS] = {
 	[TIMELINE_DEVICE_STEP] = "device step",
 	[TIMELINE_DEVICE_SYNC] = "exchange gradients",
 	[TIMELINE_DEVICE_COPY] = "device upload",
+	[TIMELINE_CHECKPOINT] = "store checkpoint",
 };
 
 /* --- room ------------------------------------------------------------------------------------------------- */

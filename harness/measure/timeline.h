@@ -94,7 +94,8 @@ enum timeline_kind {
 	TIMELINE_DEVICE_STEP, /* on a device's own clock; emulated: on its nominal one */
 	TIMELINE_DEVICE_SYNC,
 	TIMELINE_DEVICE_COPY,
-	TIMELINE_DEPTH, /* of a queue from begin_ns on: number, and value before */
+	TIMELINE_CHECKPOINT, /* stored, by the step's thread or the writer; number: step, from 1 */
+	TIMELINE_DEPTH,      /* of a queue from begin_ns on: number, and value before */
 	TIMELINE_KINDS
 };
 

@@ -22,6 +22,7 @@ const char *const stage_names[STAGE_NAMES] = {
 	[STAGE_UPLOAD] = STAGE_UPLOAD_NAME,
 	[STAGE_STEP] = STAGE_STEP_NAME,
 	[STAGE_SYNC] = STAGE_SYNC_NAME,
+	[STAGE_CHECKPOINT] = STAGE_CHECKPOINT_NAME,
 	[STAGE_PREFETCH] = STAGE_PREFETCH_NAME,
 	[STAGE_MEMORY] = STAGE_MEMORY_NAME,
 };
@@ -182,6 +183,26 @@ static const struct field network_fields[] = {
 	FIELD(network_measurement, wire_round_trip_ns, FIELD_REAL),
 	FIELD(network_measurement, link_bytes_per_s, FIELD_REAL),
 	FIELD_ENTRIES(network_measurement, calls, call_count, FIELD_LIST, network_call_fields),
+};
+
+static const struct field checkpoint_fields[] = {
+	FIELD(checkpoint_measurement, every, FIELD_UINT32),
+	FIELD(checkpoint_measurement, async, FIELD_BOOLEAN),
+	FIELD(checkpoint_measurement, direct, FIELD_BOOLEAN),
+	FIELD(checkpoint_measurement, verified, FIELD_BOOLEAN),
+	FIELD(checkpoint_measurement, outside, FIELD_BOOLEAN),
+	FIELD(checkpoint_measurement, count, FIELD_UINT64),
+	FIELD(checkpoint_measurement, bytes, FIELD_UINT64),
+	FIELD(checkpoint_measurement, stall_seconds, FIELD_REAL),
+	FIELD(checkpoint_measurement, stall_max_ns, FIELD_REAL),
+	FIELD(checkpoint_measurement, wait_seconds, FIELD_REAL),
+	FIELD(checkpoint_measurement, copy_seconds, FIELD_REAL),
+	FIELD(checkpoint_measurement, write_seconds, FIELD_REAL),
+	FIELD(checkpoint_measurement, sync_seconds, FIELD_REAL),
+	FIELD(checkpoint_measurement, rename_seconds, FIELD_REAL),
+	FIELD(checkpoint_measurement, verify_seconds, FIELD_REAL),
+	FIELD(checkpoint_measurement, copy_bytes_per_s, FIELD_REAL),
+	FIELD(checkpoint_measurement, path, FIELD_TEXT),
 };
 
 static const struct field histogram_fields[] = {
@@ -511,6 +532,8 @@ static const struct field part_fields[] = {
 	FIELD_ENTRIES(
 		measurement, read_points, read_point_count, FIELD_LIST_IF_ANY, read_point_fields),
 	FIELD_ENTRIES(measurement, devices, device_count, FIELD_LIST_IF_ANY, device_fields),
+	FIELD_ENTRIES(
+		measurement, checkpoint, checkpoint_count, FIELD_LIST_IF_ANY, checkpoint_fields),
 	FIELD_TEXTS(measurement, notes, note_count),
 };
 

@@ -21,13 +21,15 @@
 /* The stages of a pipeline, in the order of a sample's way: the one table of them.  A record has a stage's role by these names, and
  * whoever judges compares with these alone. */
 
-/* SYNC is no thread's: what of their steps the devices spend in exchanging gradients (devices.h). */
+/* SYNC is no thread's: what of their steps the devices spend in exchanging gradients (devices.h).  CHECKPOINT is the writer's
+ * thread (checkpoint.mode = async), or nobody's: what the step's thread spends in writing (checkpoints.h). */
 enum stage_id {
 	STAGE_READ,
 	STAGE_DECODE,
 	STAGE_UPLOAD,
 	STAGE_STEP,
 	STAGE_SYNC,
+	STAGE_CHECKPOINT,
 	STAGE_IDS,
 	/* What a verdict may name beside them: the queue before the step, and memory that grows. */
 	STAGE_PREFETCH = STAGE_IDS,
@@ -41,6 +43,7 @@ enum stage_id {
 #define STAGE_UPLOAD_NAME "upload"
 #define STAGE_STEP_NAME "step"
 #define STAGE_SYNC_NAME "sync"
+#define STAGE_CHECKPOINT_NAME "checkpoint"
 #define STAGE_PREFETCH_NAME "prefetch"
 #define STAGE_MEMORY_NAME "memory"
 
@@ -235,6 +238,25 @@ struct network_measurement {
 	size_t call_count;
 };
 
+/* What checkpoints took, of those that ended in the measured part (of the whole repetition where none did).  A stall is what
+ * the step's thread waited: for all of a checkpoint (sync), or for the writer and the copy (async). */
+struct checkpoint_measurement {
+	uint32_t every; /* steps */
+	bool async;
+	bool direct;   /* past the page cache */
+	bool verified; /* each was read back */
+	bool outside;  /* all told here ended outside of the measured part */
+	uint64_t count;
+	uint64_t bytes;       /* of each */
+	double stall_seconds; /* all of them; outside: of none in the measured part */
+	double stall_max_ns;
+	/* Sums over all of them; wait: for the writer of the one before. */
+	double wait_seconds, copy_seconds;
+	double write_seconds, sync_seconds, rename_seconds, verify_seconds;
+	double copy_bytes_per_s; /* into the staging buffer; sync: as tried before the run; NAN */
+	char path[STORE_WHY_BYTES]; /* the folder, cut */
+};
+
 enum measurement_status {
 	MEASUREMENT_OK,
 	MEASUREMENT_UNSTEADY, /* ran, but never settled or left the steady state: note says */
@@ -292,6 +314,8 @@ struct measurement {
 	double steal_share;       /* of the machine's time, taken by the hypervisor; NAN */
 	struct store_measurement store;
 	struct network_measurement network;
+	struct checkpoint_measurement checkpoint[1]; /* none: checkpoint.every = 0 */
+	size_t checkpoint_count;
 
 	struct read_point
 		read_points[READ_POINTS_MAX]; /* none: why, in a note, where it was to be tried */

@@ -90,7 +90,7 @@ static void mount_of(const struct record *record, char out[MOUNT_WORDS_BYTES])
 static double decode_alone(const struct record *record, long long workers)
 {
 	static const char *const harmless[] = {
-		"decode", "batch", "prefetch", "read", "upload", "step", "sync"};
+		"decode", "batch", "prefetch", "read", "upload", "step", "sync", "checkpoint"};
 	for (size_t axis = 0; axis < record->config.axis_count; axis++) {
 		const char *section = config_keys[record->config.axes[axis].key].section;
 		bool known = false;

@@ -260,6 +260,31 @@ static void put_network(struct part *whole, const struct network_measurement *n)
 	part_put(whole, "network", part_close(&part));
 }
 
+/* Seconds are those of one, as a mean. */
+static json_t *checkpoint_json(const struct point_summary *p)
+{
+	const struct checkpoint_measurement *const c = &p->checkpoint;
+	const double n = (double)c->count;
+	struct part part = part_open();
+	part_put(&part, "count", json_integer((json_int_t)c->count));
+	part_put(&part, "every", json_integer(c->every));
+	part_put(&part, "mode", json_string(c->async ? "async" : "sync"));
+	part_put(&part, "direct", json_boolean(c->direct));
+	part_put(&part, "bytes", json_integer((json_int_t)c->bytes));
+	part_put(&part, "stall_share", json_real(p->checkpoint_share));
+	part_put(&part, "stall_s", json_real(c->stall_seconds / n));
+	part_put(&part, "stall_max_s", json_real(c->stall_max_ns / 1e9));
+	part_put(&part, "wait_s", json_real(c->wait_seconds / n));
+	part_put(&part, "copy_s", json_real(c->copy_seconds / n));
+	part_put(&part, "write_s", json_real(c->write_seconds / n));
+	part_put(&part, "fsync_s", json_real(c->sync_seconds / n));
+	part_put(&part, "rename_s", json_real(c->rename_seconds / n));
+	part_put(&part, "verify_s", json_real(c->verify_seconds / n));
+	part_put(&part, "write_bytes_per_s",
+		fields_number((double)c->bytes * n / (c->write_seconds + c->sync_seconds)));
+	return part_close(&part);
+}
+
 static json_t *notes_json(const struct point_summary *p)
 {
 	json_t *notes = json_array();
@@ -367,6 +392,8 @@ json_t *report_point_json(const struct report *report, size_t point)
 	part_put(&part, "store", store_json(&p->store));
 	if (p->network.protocol[0])
 		put_network(&part, &p->network);
+	if (p->checkpoint.count > 0)
+		part_put(&part, "checkpoint", checkpoint_json(p));
 	part_put(&part, "foreign_load", foreign_load_json(p));
 	part_put(&part, "bad_samples", json_integer((json_int_t)p->bad_samples));
 	part_number(&part, "bad_share", p->bad_share,

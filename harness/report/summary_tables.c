@@ -321,6 +321,21 @@ static const struct table_column total_columns[] = {
 		.context = DISK_READ},
 };
 
+static const struct table_column checkpoint_columns[] = {
+	{.head = "checkpoints: ", .path = "checkpoint.count"},
+	SAYS(" of ", "checkpoint.bytes", BYTES, ""),
+	{.head = ", ", .path = "checkpoint.mode"},
+	SAYS("; they stop the step for ", "checkpoint.stall_share", SHARE, " of the time"),
+	SAYS(", ", "checkpoint.stall_s", SECONDS, " each"),
+	SAYS_POSITIVE(": waiting for the writer ", "checkpoint.wait_s", SECONDS, ""),
+	SAYS_POSITIVE(", copying ", "checkpoint.copy_s", SECONDS, ""),
+	SAYS("; storing one: write ", "checkpoint.write_s", SECONDS, ""),
+	SAYS(", fsync ", "checkpoint.fsync_s", SECONDS, ""),
+	SAYS(", rename ", "checkpoint.rename_s", SECONDS, ""),
+	SAYS_POSITIVE(", reading back ", "checkpoint.verify_s", SECONDS, ""),
+	SAYS(" (", "checkpoint.write_bytes_per_s", RATE, ")"),
+};
+
 /* What control groups let through. */
 static void totals_add_limits(const json_t *limits, struct buffer *text)
 {
@@ -386,6 +401,8 @@ void summary_totals(struct medium *medium, const json_t *point)
 	}
 	medium_note(medium, &text);
 	json_array_foreach(column_value(point, "stages"), i, row) stage_add_split(row, &text);
+	medium_note(medium, &text);
+	columns_phrase(checkpoint_columns, COUNT(checkpoint_columns), point, &text);
 	medium_note(medium, &text);
 	columns_phrase(total_columns, COUNT(total_columns), point, &text);
 	totals_add_limits(column_value(point, "store.limits"), &text);

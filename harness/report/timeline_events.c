@@ -85,8 +85,10 @@ static const char *tracks_state_name(const char *stage, int state)
 			{"starved: nothing to read", "working", "blocked: no free buffer"}},
 		{STAGE_DECODE_NAME, {"starved: no file", "working", "blocked: no room in a batch"}},
 		{STAGE_UPLOAD_NAME, {"starved: no batch", "working", "blocked: no free place"}},
-		{STAGE_STEP_NAME, {"starved: no batch", "working", "blocked: other devices"}},
+		{STAGE_STEP_NAME, {"starved: no batch", "working",
+					  "blocked: a checkpoint, or other devices"}},
 		{STAGE_SYNC_NAME, {"idle", "exchanging", "blocked"}},
+		{STAGE_CHECKPOINT_NAME, {"idle", "writing", "blocked"}},
 	};
 	for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++)
 		if (strcmp(stages[i].stage, stage) == 0)
@@ -113,6 +115,8 @@ static void tracks_describe(const struct timeline_stream *stream, const struct t
 			e->number, e->value);
 	else if (e->kind == TIMELINE_SUBMIT || e->kind == TIMELINE_REAP)
 		(void)snprintf(what, sizeof what, "\"files\":%" PRIu64, e->number);
+	else if (e->kind == TIMELINE_CHECKPOINT)
+		(void)snprintf(what, sizeof what, "\"step\":%" PRIu64, e->number);
 	else if (e->kind >= TIMELINE_COPY)
 		(void)snprintf(what, sizeof what, "\"batch\":%" PRIu64, e->number);
 	else if (e->pieces > 0)

@@ -1,4 +1,4 @@
-/* Replays of several devices that step together, and what no replay takes. */
+/* Replays of several devices that step together, of checkpoints, and what no replay takes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -223,6 +223,88 @@ static void senseless_devices_are_refused(void **state)
 	assert_int_equal(replay_run(&c.model, &options, &r, &err), -EINVAL);
 }
 
+/* --- checkpoints ----------------------------------------------------------------------------- */
+
+enum { EVERY = 5 };
+
+/* ms: of a step, of storing a checkpoint, of copying its state. */
+static struct case_model saving(double step, double store_ms, double copy_ms, bool async)
+{
+	struct case_model c = case_plain();
+	c.model.shape.devices = 1;
+	c.model.shape.checkpoint_every = EVERY;
+	c.model.shape.checkpoint_async = async;
+	case_set(&c, COST_DECODE_CPU, CONSTANT, 0.001 * MS);
+	case_set(&c, COST_STEP_DEVICE, CONSTANT, step * MS);
+	case_set(&c, COST_CHECKPOINT, CONSTANT, store_ms * MS);
+	case_set(&c, COST_CHECKPOINT_COPY, CONSTANT, copy_ms * MS);
+	return c;
+}
+
+static void replays_stand_still_as_computed_by_hand(void **state)
+{
+	(void)state;
+	static const struct {
+		double step, store, copy;
+		bool async;
+		double period; /* ms of five steps */
+	} cases[] = {
+		{10, 20, 1, false, 70}, /* 5 x 10 + 20 */
+		{10, 30, 1, true, 51},  /* the writer keeps up: 5 x 10 + 1 */
+		{10, 80, 1, true,
+			81}, /* it does not: one after another, and the copy between them */
+		{10, 0, 0, false, 50},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct case_model c =
+			saving(cases[i].step, cases[i].store, cases[i].copy, cases[i].async);
+		const struct replay_result r = case_run(&c, 1, 998);
+		assert_int_equal(r.batches, 1000); /* whole periods */
+		assert_close(r.throughput, EVERY * 1e3 / cases[i].period, 1e-4);
+		assert_close(r.share[REPLAY_STEP][THREAD_WORKING], 50 / cases[i].period, 1e-4);
+		assert_close(1 + r.share[REPLAY_STEP][THREAD_BLOCKED],
+			1 + (cases[i].period - 50) / cases[i].period, 1e-4);
+		assert_close(1 + r.share[REPLAY_CHECKPOINT][THREAD_WORKING],
+			1 + cases[i].store / cases[i].period, 2e-3);
+	}
+}
+
+/* A queue that was filled meanwhile makes up for a stall where input is the limit. */
+static void a_deep_queue_makes_up_for_a_stall(void **state)
+{
+	(void)state;
+	struct case_model c = saving(10, 30, 0, false);
+	case_set(&c, COST_DECODE_CPU, CONSTANT, 20 * MS);
+	struct replay_result r = case_run(&c, 1, 1000);
+	assert_close(r.throughput, 1e3 / 20, 1e-3);
+	/* With no place to wait in: while it stands still for 30 ms, one batch is made and one is begun. */
+	c.model.shape.prefetch_depth = 1;
+	c.model.shape.slots = 2;
+	r = case_run(&c, 1, 1000);
+	assert_true(r.throughput < 1e3 / 20 * 0.999);
+}
+
+static void other_devices_wait_for_the_one_that_saves(void **state)
+{
+	(void)state;
+	struct case_model c = saving(10, 20, 0, false);
+	c.model.shape.devices = 2;
+	c.model.shape.prefetch_depth = 2;
+	case_set(&c, COST_SYNC, CONSTANT, 1 * MS);
+	const struct replay_result r = case_run(&c, 1, 1000);
+	assert_close(r.throughput, 2 * EVERY * 1e3 / (EVERY * 11 + 20), 1e-3);
+}
+
+/* Of a period that is longer than the replay, the same share of the time. */
+static void a_long_period_is_cut_down(void **state)
+{
+	(void)state;
+	struct case_model c = saving(10, 400, 0, false);
+	c.model.shape.checkpoint_every = 1000;
+	const struct replay_result r = case_run(&c, 1, 100);
+	assert_close(r.throughput, 1e3 * 1000 / (1000 * 10 + 400), 1e-3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -234,6 +316,10 @@ int main(void)
 		cmocka_unit_test(uneven_steps_are_waited_for),
 		cmocka_unit_test(devices_share_what_is_decoded),
 		cmocka_unit_test(senseless_devices_are_refused),
+		cmocka_unit_test(replays_stand_still_as_computed_by_hand),
+		cmocka_unit_test(a_deep_queue_makes_up_for_a_stall),
+		cmocka_unit_test(other_devices_wait_for_the_one_that_saves),
+		cmocka_unit_test(a_long_period_is_cut_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
