@@ -6,6 +6,7 @@
 #include "harness/measure/environment.h"
 #include "workloads/image/codec.h"
 #include "workloads/sample/sample.h"
+#include "workloads/source/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -202,6 +203,7 @@ int main(int argc, char **argv)
 		return EXIT_STATUS_FAILED;
 	set_up_signals();
 	set_up_limits();
+	store_patience.stop = &stop;
 	atomic_store(&wants_json, find_json(argc, argv));
 	const int status = codecs_check(&err) || sample_kinds_check(&err)
 				   ? EXIT_STATUS_FAILED

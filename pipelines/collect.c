@@ -551,6 +551,11 @@ static void fill_store(const struct run *r, const struct span *span, struct meas
 {
 	const struct data_store *store = &r->monitor.store;
 	struct cgroup_read_limits now;
+	if (!r->source->store->ops->local) {
+		store_measurement_init(
+			&m->store, "the data are read over the network, without a mount");
+		return;
+	}
 	if (source_emulates_storage(r->source) || r->plan.facts.reads_memory) {
 		store_measurement_init(&m->store, source_emulates_storage(r->source)
 							  ? "the storage is emulated"

@@ -182,6 +182,10 @@ static void read_files(struct one_reader *r, uint64_t start_ns)
 		if (r->meter)
 			now = clock_now_ns();
 		n_done = readers_collect(r, n_reaped, now);
+		struct error err;
+		const int code = source_reader_dead(r->reader, &err);
+		if (code)
+			crew_fail(&r->run->crew, code, &err);
 	}
 	readers_set_state(r, THREAD_STARVED);
 }

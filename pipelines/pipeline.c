@@ -270,6 +270,12 @@ static int cache_state_prepare(const struct run *run, struct error *err)
 		cache_state_look(dataset, m);
 		return 0;
 	}
+	if (wanted == READ_CACHE_COLD && !store_find(dataset->root)->local) {
+		measurement_note(m,
+			"read.cache = cold: this node caches nothing of %s; the server's cache is not ours to empty",
+			store_find(dataset->root)->summary);
+		return 0;
+	}
 	struct residency after = {0};
 	const int code = wanted == READ_CACHE_COLD ? residency_evict(dataset, &after, err)
 						   : residency_warm(dataset, &after, err);

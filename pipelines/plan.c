@@ -193,6 +193,9 @@ static void largest_part(const struct pipeline_plan *plan, char *out, size_t roo
 			plan->kind->device->off);
 	else if (size_key)
 		(void)snprintf(slots, sizeof slots, "batch.size, prefetch.depth and %s", size_key);
+	const char *const source_keys = plan->facts.reads_memory
+						? "read.engine = memory"
+						: "read.threads, read.connections and read.depth";
 	const struct {
 		uint64_t bytes;
 		const char *keys;
@@ -200,7 +203,7 @@ static void largest_part(const struct pipeline_plan *plan, char *out, size_t roo
 		{plan->slot_pool_bytes, slots},
 		{plan->blob_pool_bytes, "read.threads, read.depth and decode.queue"},
 		{plan->staging_bytes, "upload.depth and batch.size"},
-		{plan->source_bytes, "read.engine = memory"},
+		{plan->source_bytes, source_keys},
 		{plan->scratch_bytes, SCRATCH_KEYS},
 		{plan->backend_bytes, "step.model"},
 		{plan->timeline_bytes, "trace.schedule"},

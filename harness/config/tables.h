@@ -4,10 +4,11 @@
 #define MLBENCH_CONFIG_TABLES_H
 
 /* The read engines: identifier, and name as in read.engine; source_NAME is its table (source.h). */
-#define READ_ENGINES(X)   \
-	X(MEMORY, memory) \
-	X(PREAD, pread)   \
-	X(IO_URING, io_uring)
+#define READ_ENGINES(X)       \
+	X(MEMORY, memory)     \
+	X(PREAD, pread)       \
+	X(IO_URING, io_uring) \
+	X(NFS, nfs)
 #define READ_ENGINE_ID(ID, name) READ_ENGINE_##ID,
 #define READ_ENGINE_CHOICE(ID, name) "|" #name
 enum read_engine { READ_ENGINE_AUTO, READ_ENGINES(READ_ENGINE_ID) };

@@ -302,7 +302,8 @@ static inline bool fixture_can_read(const char *engine)
 	for (size_t i = 0; source_list[i]; i++)
 		if (strcmp(source_list[i]->name, engine) == 0) {
 			const char *const reason =
-				source_list[i]->unavailable
+				source_list[i]->only ? "it reads from no folder"
+				: source_list[i]->unavailable
 					? source_list[i]->unavailable(why, sizeof why)
 					: NULL;
 			if (reason)

@@ -52,11 +52,24 @@ static int dataset_open_folder(const struct config *config, const struct dataset
 	return code;
 }
 
+int dataset_check_writable(const struct config *config, struct error *err)
+{
+	const struct store_ops *const store = store_find(config_text(config, KEY_DATASET_PATH));
+	return store->local
+		       ? 0
+		       : error_set(err, -EINVAL,
+				 "dataset.path = %s is only read, since it is %s: generate the data set in the folder "
+				 "that the server exports, or through a mount, and read it with dataset.recipe = none",
+				 config_text(config, KEY_DATASET_PATH), store->summary);
+}
+
 static int open_generated(const struct config *config, const struct dataset_control *control,
 	struct dataset *dataset, struct error *err)
 {
 	struct recipe recipe;
-	int code = recipe_read(config, &recipe, err);
+	int code = dataset_check_writable(config, err);
+	if (!code)
+		code = recipe_read(config, &recipe, err);
 	if (!code)
 		code = site_load(&recipe, config_text(config, KEY_DATASET_PATH), dataset, err);
 	dataset->generated = true;
@@ -70,6 +83,7 @@ int dataset_open(const struct config *config, const struct dataset_control *cont
 	struct dataset *dataset, struct error *err)
 {
 	*dataset = (struct dataset){0};
+	store_patience.timeout_ns = (uint64_t)config_integer(config, KEY_READ_TIMEOUT);
 	int code = is_generated(config) ? open_generated(config, control, dataset, err)
 					: dataset_open_folder(config, control, dataset, err);
 	if (!code) {

@@ -120,6 +120,9 @@ struct dataset_generated {
 int dataset_generate(const struct config *config, const struct dataset_control *control,
 	struct dataset_generated *out, struct error *err);
 
+/* -EINVAL with the reason where nothing can be generated at dataset.path. */
+int dataset_check_writable(const struct config *config, struct error *err);
+
 struct dataset_verified {
 	uint64_t good;
 	uint64_t bad; /* missing, wrong size, wrong checksum: each logged with log_warn, 20 at most

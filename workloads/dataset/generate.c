@@ -371,7 +371,9 @@ int dataset_generate(const struct config *config, const struct dataset_control *
 	if (config_integer(config, KEY_DATASET_RECIPE) == DATASET_RECIPE_NONE)
 		return error_set(
 			err, -EINVAL, "dataset.recipe is none: there is nothing to generate");
-	int code = recipe_read(config, &generation.recipe, err);
+	int code = dataset_check_writable(config, err);
+	if (!code)
+		code = recipe_read(config, &generation.recipe, err);
 	if (code)
 		return code;
 	code = generate(&generation, config_text(config, KEY_DATASET_PATH), out, err);

@@ -583,6 +583,7 @@ int scan_store(struct store *store, uint64_t wanted, const struct dataset_contro
 	struct folder_scan scan = {
 		.root = store->address, .store = store, .control = control ? control : &none};
 	struct walk walk = {0};
+	struct error why;
 	*dataset = (struct dataset){0};
 	scan.kind = scan.control->kind ? scan.control->kind : sample_kinds[0];
 	scan.container = scan.control->container;
@@ -596,6 +597,10 @@ int scan_store(struct store *store, uint64_t wanted, const struct dataset_contro
 	scan.arena = arena_open();
 	int code = scan.arena ? scan_walk(&scan, wanted, &walk, dataset, err)
 			      : error_set(err, -ENOMEM, "no memory to scan '%s'", scan.root);
+	/* What could not be looked at is no smaller data set. */
+	const int dead = code != -EINTR && store->ops->dead ? store->ops->dead(store, &why) : 0;
+	if (dead)
+		code = error_set(err, dead, "%s", why.text);
 	walk_release(&walk);
 	if (scan.control->effort)
 		*scan.control->effort = scan.effort;

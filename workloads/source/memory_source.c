@@ -34,8 +34,9 @@ static size_t memory_slot_bytes(uint64_t bytes)
 	return ((size_t)bytes / SLOT_ALIGN + 2) * SLOT_ALIGN;
 }
 
-static uint64_t memory_bytes(const struct dataset *dataset)
+static uint64_t memory_bytes(const struct config *config, const struct dataset *dataset)
 {
+	(void)config;
 	uint64_t total = dataset->count * sizeof(struct memory_sample);
 	for (size_t i = 0; i < dataset->count; i++)
 		total += memory_slot_bytes(dataset->samples[i].bytes);
@@ -74,7 +75,7 @@ static int memory_allocate(struct memory_source *source)
 {
 	const struct dataset *const dataset = source->base.dataset;
 	source->samples = calloc(dataset->count + 1, sizeof *source->samples);
-	const uint64_t bytes = memory_bytes(dataset);
+	const uint64_t bytes = memory_bytes(source->base.config, dataset);
 	const bool huge = config_on(source->base.config, KEY_READ_HUGE_PAGES);
 	if (!source->samples || memory_map(&source->arena, (size_t)bytes, huge)) {
 		free(source->samples);
@@ -100,7 +101,7 @@ static int memory_open(struct source *base, struct error *err)
 	int code = memory_allocate(source);
 	if (code)
 		return error_set(err, code, "out of memory for a copy of the data set (%llu bytes)",
-			(unsigned long long)memory_bytes(base->dataset));
+			(unsigned long long)memory_bytes(base->config, base->dataset));
 	code = team_run(&loading, err);
 	if (code)
 		memory_close(base);

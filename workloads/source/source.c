@@ -35,6 +35,11 @@ static const char *source_why_not(
 			store->summary);
 		return reason;
 	}
+	if (ops->only && ops->only != store) {
+		(void)snprintf(reason, room, "it reads from %s, not from %s", ops->only->summary,
+			store->summary);
+		return reason;
+	}
 	return ops->unavailable ? ops->unavailable(reason, room) : NULL;
 }
 
@@ -56,6 +61,8 @@ static const struct source_ops *source_choose_for(const struct config *config,
 	}
 	for (size_t i = ENGINES; i-- > 0;) {
 		const struct source_ops *const ops = source_list[i];
+		if (ops->only && ops->only != store)
+			continue;
 		const char *const why =
 			ops->automatic ? source_why_not(ops, store, reason, sizeof reason) : "";
 		if (!why)
@@ -458,7 +465,7 @@ bool source_emulates_storage(const struct source *source)
 uint64_t source_bytes(const struct config *config, const struct dataset *dataset)
 {
 	const struct source_ops *const ops = source_choose(config, NULL, 0, NULL);
-	return ops && ops->bytes ? ops->bytes(dataset) : 0;
+	return ops && ops->bytes ? ops->bytes(config, dataset) : 0;
 }
 
 int source_reader_open(
@@ -506,11 +513,18 @@ void source_reader_close(struct reader *reader)
 {
 	if (!reader)
 		return;
+	if (reader->source->ops->abandon)
+		reader->source->ops->abandon(reader);
 	source_drain(reader);
 	if (reader->source->ops->reader_close)
 		reader->source->ops->reader_close(reader);
 	limiter_queue_close(reader->limiter);
 	free(reader);
+}
+
+int source_reader_dead(const struct reader *reader, struct error *err)
+{
+	return reader->source->ops->dead ? reader->source->ops->dead(reader, err) : 0;
 }
 
 unsigned source_reader_depth_most(const struct reader *reader)

@@ -70,17 +70,23 @@ struct source_ops {
 	bool blocking; /* submit returns when the file is read: one at a time per reader, for any read.depth */
 	bool automatic; /* read.engine = auto may take it: the last of the list that can be had here */
 	bool needs_local; /* opens files itself, by paths under store->root_fd: no other store will do */
+	const struct store_ops *only; /* the one store that it reads; NULL: any (needs_local) */
 	bool waits_as_io; /* the kernel counts any wait of a reader as I/O wait: it is no evidence of a slow disk */
 	/* Of the implementation's structs; allocated zeroed by source.c. */
 	size_t source_size, reader_size;
 	/* NULL, or why this node cannot: a static string or text in why.  Optional: any node can. */
 	const char *(*unavailable)(char *why, size_t room);
 	/* Memory that open allocates, for the printed bound.  Optional: nothing to speak of. */
-	uint64_t (*bytes)(const struct dataset *dataset);
+	uint64_t (*bytes)(const struct config *config, const struct dataset *dataset);
 	int (*open)(struct source *source, struct error *err);        /* optional */
 	void (*close)(struct source *source);                         /* optional */
 	int (*reader_open)(struct reader *reader, struct error *err); /* optional */
 	void (*reader_close)(struct reader *reader); /* optional; after all is reaped */
+	/* Ends at once, with some failure, what waits for others; called before the reader is closed.
+	 * Optional: what is in flight ends soon by itself. */
+	void (*abandon)(struct reader *reader);
+	/* 0, or why no read of it will succeed any more: the repetition ends.  Optional. */
+	int (*dead)(const struct reader *reader, struct error *err);
 	/* Starts one read; it may complete at once.  Never fails: failures are in request->status. */
 	void (*submit)(struct reader *reader, struct read_request *request);
 	/* Up to room completed requests into done, done_ns 0 or set.  wait_ns: 0 polls, else blocks so long
@@ -171,6 +177,8 @@ int source_reader_open(
 /* Waits for what the kernel still writes to, not for injected delays; what was not reaped is lost to
  * the caller's sight.  NULL is fine. */
 void source_reader_close(struct reader *reader);
+/* 0, or why none of its reads will succeed any more. */
+int source_reader_dead(const struct reader *reader, struct error *err);
 unsigned source_reader_depth_most(const struct reader *reader); /* requests that may be in flight */
 /* May delay the system call until the next reap, so that one serves many requests. */
 void source_submit(struct reader *reader, struct read_request *request);

@@ -2,6 +2,7 @@
  * file system. */
 #include "workloads/source/store.h"
 
+#include "harness/base/clock.h"
 #include "workloads/source/residency.h"
 
 #include <dirent.h>
@@ -15,8 +16,10 @@
 #include <unistd.h>
 
 static const struct store_ops *const store_list[] = {
-	&store_local, /* takes any address: the last */
+	&store_nfs, &store_local, /* takes any address: the last */
 };
+
+struct store_patience store_patience = {.timeout_ns = 30 * NS_PER_S};
 
 const struct store_ops *store_find(const char *address)
 {

@@ -15,6 +15,7 @@
 #include "workloads/dataset/dataset.h"
 
 #include <dirent.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -75,6 +76,8 @@ struct store_ops {
 	/* Drops a file from this node's caches; flush: what is dirty of it is written out before.  NULL:
 	 * there are none. */
 	int (*evict)(struct store *store, const char *path, bool flush);
+	/* 0, or why every call fails from now on.  NULL: that does not happen. */
+	int (*dead)(struct store *store, struct error *err);
 	/* "the folder '/data'", for messages; returns out. */
 	const char *(*describe)(const struct store *store, char *out, size_t room);
 };
@@ -98,6 +101,13 @@ struct storage_calls {
 
 extern const struct storage_calls storage_system;
 
+/* What a store that waits for others goes by.  Set before a store is opened. */
+struct store_patience {
+	const atomic_bool *stop; /* may be NULL; true: its calls end with -EINTR */
+	uint64_t timeout_ns;     /* of a server that says nothing */
+};
+extern struct store_patience store_patience;
+
 /* Which store an address belongs to. */
 const struct store_ops *store_find(const char *address);
 
@@ -107,6 +117,8 @@ void store_close(struct store *store); /* NULL is fine */
 
 /* The size of a file, 0 when it cannot be known.  file: as in store_ops.stat. */
 uint64_t store_file_bytes(struct store *store, const char *path, const union store_file *file);
+
+extern const struct store_ops store_nfs; /* an NFS server, without a mount */
 
 /* --- of the local store --- */
 

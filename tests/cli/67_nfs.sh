@@ -1,0 +1,129 @@
+# NFS without a mount, from a server that does what we want: what it refuses, garbles or forgets comes out in words, within
+# read.timeout; what it repeats, splits or puts off changes no sample.
+. "$CLI/lib.sh"
+write_config
+expect 0 "$MLBENCH" gen tiny.ini
+sed -i -e 's/^recipe = .*/recipe = none/' -e 's/^samples = .*/samples = 0/' -e '/^\[sweep\]/,$d' tiny.ini
+printf '[run]\nverify = on\n[read]\ntimeout = 20s\n' >>tiny.ini
+one=(--set batch.size=8 --set measure.repeats=1)
+server=
+end_server() {
+	[ -z "$server" ] || kill "$server"
+	wait 2>/dev/null
+	server=
+}
+trap end_server EXIT
+# serve [FAULT]...: a server with these faults; $url is its address.
+serve() {
+	local faults=() fault
+	end_server
+	for fault; do faults+=(--fault "$fault"); done
+	rm -f ready
+	python3 "$ROOT/tests/nfs/fake_server.py" . "${faults[@]}" --ready ready &
+	server=$!
+	until_true test -s ready
+	url=nfs://127.0.0.1:$(cat ready)/export/data
+}
+
+checksum() {
+	grep -o '"checksum":"[0-9a-f]*"' "$1/points.jsonl" | head -n 1
+}
+expect_measured "$MLBENCH" run tiny.ini "${one[@]}" --set read.engine=pread --set measure.epochs=2 --out files
+[ -n "$(checksum files)" ] || fail "no checksum"
+# reads_all ARGUMENT ...: the samples are those of the files themselves.
+reads_all() {
+	rm -rf got
+	expect_measured "$MLBENCH" run tiny.ini "${one[@]}" --set "dataset.path=$url" --set measure.epochs=2 --out got "$@"
+	[ "$(checksum got)" = "$(checksum files)" ] || fail "other samples than from the files: $*"
+}
+
+serve
+reads_all
+expect 0 "$MLBENCH" check tiny.ini --set "dataset.path=$url"
+reads "engine nfs"
+reads_all --set read.engine=pread
+reads_all --set read.connections=3 --set read.threads=2 --set read.depth=32
+reads_all --set read.engine=memory
+reads_all --set read.cache=cold
+grep -q "the server's cache is not ours to empty" got/points.jsonl || fail "nothing is said of the cache"
+expect 3 "$MLBENCH" run tiny.ini "${one[@]}" --set "dataset.path=$url" --set read.engine=io_uring
+says "it reads only files of this node"
+expect 3 "$MLBENCH" run tiny.ini "${one[@]}" --set read.engine=nfs
+says "it reads from an NFS server"
+expect 2 "$MLBENCH" gen tiny.ini --set "dataset.path=$url" --set dataset.recipe=photo --set dataset.samples=96
+says "is only read"
+expect 2 "$MLBENCH" check tiny.ini --set "dataset.path=${url%data}nothing"
+says "No such file or directory"
+
+# What a server may do, and what only a tired one does.
+for fault in stale delay short fragments close=13; do
+	serve "$fault"
+	reads_all
+done
+
+# What may not be read is a bad sample, or none at all.
+for fault in stale-ever long huge cut garbage; do
+	serve "$fault"
+	export XDG_CACHE_HOME="$PWD/cache.$fault"
+	expect 2 "$MLBENCH" check tiny.ini --set "dataset.path=$url"
+	says "can be used"
+	case $fault in stale-ever) says "Stale file handle" ;; *) says "Bad message" ;; esac
+done
+file=$(find data -name '*.ppm' | sort | head -n 1)
+mv "$file" "${file%.ppm}secret.ppm"
+serve secret
+expect 0 "$MLBENCH" check tiny.ini --set "dataset.path=$url"
+reads "1 file left out"
+reads "Permission denied"
+serve names
+expect 1 "$MLBENCH" check tiny.ini --set "dataset.path=$url"
+says "cannot read the folder"
+serve loop
+expect 1 "$MLBENCH" check tiny.ini --set "dataset.path=$url"
+says "cannot read the folder"
+serve version
+expect 1 "$MLBENCH" check tiny.ini --set "dataset.path=$url"
+says "does not speak NFSv4.0"
+
+# Nobody there, at once; one that falls silent, when its time is over: while the files are looked at, and while they are read.
+end_server
+expect 1 "$MLBENCH" check tiny.ini --set "dataset.path=$url" --set read.timeout=1h
+says "Connection refused"
+serve mute=50
+expect 1 "$MLBENCH" check tiny.ini --set "dataset.path=$url" --set read.timeout=1s
+says "has not answered for 1.00 s (read.timeout)"
+export XDG_CACHE_HOME="$PWD/cache.mute"
+serve
+expect 0 "$MLBENCH" check tiny.ini --set "dataset.path=$url"
+calls=1500
+serve "mute=$calls"
+expect 3 "$MLBENCH" run tiny.ini "${one[@]}" --set "dataset.path=$url" --set read.timeout=1s --set measure.duration=1h --out mute
+says "has not answered for 1.00 s (read.timeout)"
+
+# Ctrl-C does not wait for it.
+serve "mute=$calls"
+"$MLBENCH" run tiny.ini "${one[@]}" --set "dataset.path=$url" --set read.timeout=1h --set measure.duration=1h --out stopped >out 2>err &
+pid=$!
+until_true test -e stopped/points.jsonl
+sleep 1
+kill -INT "$pid"
+wait "$pid"
+[ $? -eq 130 ] || fail "Ctrl-C while a server is silent"
+serve mute=1
+"$MLBENCH" check tiny.ini --set "dataset.path=$url" --set read.timeout=1h >out 2>err &
+pid=$!
+sleep 1
+kill -INT "$pid"
+wait "$pid"
+[ $? -eq 130 ] || fail "Ctrl-C while a silent server's files are looked at"
+
+# Addresses.
+while read -r address words; do
+	expect 2 "$MLBENCH" check tiny.ini --set "dataset.path=$address"
+	says "$words"
+done <<'LIST'
+nfs:///export names no server
+nfs://host:port/export the port behind the ':'
+nfs://host:70000/export the port behind the ':'
+nfs://[::1/export ']' is missing
+LIST
