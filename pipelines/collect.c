@@ -489,6 +489,9 @@ static void fill_cache_share(
 	} else if (r->plan.facts.reads_memory) {
 		measurement_note(
 			m, "page cache: no file is read while measuring (read.engine = memory)");
+	} else if (!r->source->store->ops->local) {
+		m->page_cache_share = 0;
+		m->disk_bytes_per_s = m->bytes_read_per_s;
 	} else if (isnan(disk_bytes)) {
 		measurement_note(m, "page cache: share unknown, no /proc/self/io here");
 	} else if (!counts_fetches(r, span, m)) {
@@ -572,14 +575,66 @@ static void fill_store(const struct run *r, const struct span *span, struct meas
 			m, "a control group's limit on reads changed during the run: none is told");
 }
 
-/* Of a mount that the kernel made. */
+static double mean_between(uint64_t to, uint64_t from, double count)
+{
+	return count > 0 ? (double)(to - from) / count : NAN;
+}
+
+/* Of an engine that is a client itself. */
+static void fill_network_of_engine(const struct network_counts *from,
+	const struct network_counts *to, double seconds, struct network_measurement *out)
+{
+	network_measurement_init(out, "");
+	(void)snprintf(out->protocol, sizeof out->protocol, "%s", to->protocol);
+	(void)snprintf(out->client, sizeof out->client, "nfs engine");
+	(void)snprintf(
+		out->server, sizeof out->server, "%.*s", NETWORK_SERVER_BYTES - 1, to->server);
+	out->seconds = seconds;
+	out->connections = to->connections;
+	out->request_bytes = (double)to->request_bytes;
+	out->idle_round_trip_ns =
+		mean_between(to->probe_ns, from->probe_ns, (double)(to->probes - from->probes));
+	out->wire_round_trip_ns = to->wire_ns > 0 ? (double)to->wire_ns : NAN;
+	for (size_t i = 0; i < to->kind_count; i++) {
+		const double calls = (double)(to->kinds[i].calls - from->kinds[i].calls);
+		const uint64_t repeats = to->kinds[i].repeats - from->kinds[i].repeats;
+		if (calls + (double)repeats == 0)
+			continue;
+		size_t at = out->call_count++;
+		for (; at > 0 && out->calls[at - 1].calls < calls; at--) /* most first */
+			out->calls[at] = out->calls[at - 1];
+		struct network_call *const call = &out->calls[at];
+		*call = (struct network_call){.calls = calls,
+			.retransmits = (double)repeats,
+			.queue_ns =
+				mean_between(to->kinds[i].queue_ns, from->kinds[i].queue_ns, calls),
+			.round_trip_ns = mean_between(
+				to->kinds[i].round_trip_ns, from->kinds[i].round_trip_ns, calls),
+			.execute_ns = mean_between(
+				to->kinds[i].execute_ns, from->kinds[i].execute_ns, calls),
+			.bytes_sent = (double)(to->kinds[i].sent_bytes - from->kinds[i].sent_bytes),
+			.bytes_received = (double)(to->kinds[i].received_bytes -
+						   from->kinds[i].received_bytes)};
+		(void)snprintf(call->name, sizeof call->name, "%s", to->kinds[i].name);
+	}
+}
+
+/* Of a mount that the kernel made, or of the engine. */
 static void fill_network(const struct run *r, const struct span *span, struct measurement *m)
 {
 	const struct monitor *monitor = &r->monitor;
 	const bool reads_files = !source_emulates_storage(r->source) && !r->plan.facts.reads_memory;
+	if (reads_files && span->to->network.protocol) {
+		fill_network_of_engine(
+			&span->from->network, &span->to->network, span->seconds, &m->network);
+		return;
+	}
 	if (!monitor->mounts || !reads_files) {
 		network_measurement_init(
-			&m->network, reads_files ? "no NFS is mounted there" : m->store.why);
+			&m->network, reads_files ? r->source->store->ops->local
+							   ? "no NFS is mounted there"
+							   : "the nfs engine alone counts its calls"
+						 : m->store.why);
 		return;
 	}
 	mountstats_between(&monitor->mounts[span->from - monitor->edges],

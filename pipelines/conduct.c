@@ -152,6 +152,7 @@ static void monitor_take(struct run *run, const struct edge *before, struct edge
 			e->uploads[i] = upload_read_totals(run->devices.uploads[i]);
 	rounds_read(&run->rounds, e->rounds);
 	source_read_counts(run->source, &e->read);
+	(void)source_read_network(run->source, &e->network);
 	process_usage_read(&e->usage);
 	for (size_t i = 0; i < m->quotas.count; i++)
 		cgroup_cpu_use(&m->quotas.of[i], &e->quotas[i]);

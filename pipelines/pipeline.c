@@ -266,14 +266,16 @@ static int cache_state_prepare(const struct run *run, struct error *err)
 	m->resident_before = NAN;
 	if (run->plan.facts.reads_memory)
 		return 0;
-	if (wanted == READ_CACHE_AS_IS) {
-		cache_state_look(dataset, m);
+	if (wanted != READ_CACHE_WARM && !store_find(dataset->root)->local) {
+		m->resident_before = 0;
+		if (wanted == READ_CACHE_COLD)
+			measurement_note(m,
+				"read.cache = cold: this node caches nothing of %s; the server's cache is not ours to empty",
+				store_find(dataset->root)->summary);
 		return 0;
 	}
-	if (wanted == READ_CACHE_COLD && !store_find(dataset->root)->local) {
-		measurement_note(m,
-			"read.cache = cold: this node caches nothing of %s; the server's cache is not ours to empty",
-			store_find(dataset->root)->summary);
+	if (wanted == READ_CACHE_AS_IS) {
+		cache_state_look(dataset, m);
 		return 0;
 	}
 	struct residency after = {0};

@@ -49,6 +49,7 @@ struct edge {
 	struct process_usage usage;
 	struct cpu_quota_use quotas[CPU_QUOTAS_MAX];
 	struct data_store_use store;
+	struct network_counts network; /* of an engine that is a client itself */
 };
 
 enum { EDGES_MAX = WINDOWS_MAX + 1 };

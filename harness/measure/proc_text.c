@@ -261,7 +261,7 @@ static int proc_resolve(const char *path, char out[PATH_MAX])
 int proc_mount_of(const char *path, struct mount_entry *entry)
 {
 	char resolved[PATH_MAX];
-	const int code = proc_resolve(path, resolved);
+	const int code = strstr(path, "://") ? -EREMOTE : proc_resolve(path, resolved);
 	if (code)
 		return code;
 	char *mountinfo = proc_text("/proc/self/mountinfo");

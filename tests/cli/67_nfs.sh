@@ -50,6 +50,15 @@ expect 3 "$MLBENCH" run tiny.ini "${one[@]}" --set "dataset.path=$url" --set rea
 says "it reads only files of this node"
 expect 3 "$MLBENCH" run tiny.ini "${one[@]}" --set read.engine=nfs
 says "it reads from an NFS server"
+# What the client counted: a call for each sample, and nothing repeated.
+network() {
+	sed -n 's/.*"network":\({[^]]*\]}\).*/\1/p' got/points.jsonl >out
+	[ "$(json "$1")" = True ] || { cat out; fail "not so: $1"; }
+}
+reads_all --set read.connections=2
+network 'd["protocol"] == "NFSv4.0" and d["client"] == "nfs engine" and d["connections"] == 2 and d["request_bytes"] == 65536'
+network '[c["name"] for c in d["calls"]] == ["READ"] and d["calls"][0]["calls"] >= 96 and d["calls"][0]["retransmits"] == 0'
+network '0 < d["calls"][0]["round_trip_ns"] <= d["calls"][0]["execute_ns"] and d["calls"][0]["bytes_received"] > 96 * 900'
 expect 2 "$MLBENCH" gen tiny.ini --set "dataset.path=$url" --set dataset.recipe=photo --set dataset.samples=96
 says "is only read"
 expect 2 "$MLBENCH" check tiny.ini --set "dataset.path=${url%data}nothing"
@@ -60,6 +69,7 @@ for fault in stale delay short fragments close=13; do
 	serve "$fault"
 	reads_all
 done
+network 'd["calls"][0]["retransmits"] > 0' # of the last
 
 # What may not be read is a bad sample, or none at all.
 for fault in stale-ever long huge cut garbage; do

@@ -405,7 +405,7 @@ static void script_close(struct script *script)
 struct session {
 	struct script script;
 	struct nfs_client *client;
-	struct nfs_counter counters[NFS_KINDS];
+	struct nfs_counters counters;
 	struct nfs_call calls[READS];
 	uint8_t *data;
 };
@@ -419,7 +419,7 @@ static void session_open(struct session *session, enum manner manner, uint64_t t
 	struct nfs_options options = {.connections = 1,
 		.depth = READS,
 		.timeout_ns = timeout_ns,
-		.counters = session->counters};
+		.counters = &session->counters};
 	assert_int_equal(nfs_address_read(session->script.address, &options.address, &err), 0);
 	if (nfs_client_open(&session->client, &options, &err) != 0)
 		fail_msg("%s", err.text);
@@ -468,7 +468,7 @@ static void test_manners(void **state)
 			for (uint32_t at = 0; at < call->got; at++)
 				assert_int_equal(call->data[at], pattern(call->offset + at));
 		}
-		const struct nfs_counter *const reads = &session.counters[NFS_READ];
+		const struct nfs_counter *const reads = &session.counters.kinds[NFS_READ];
 		assert_int_equal(atomic_load(&reads->calls), READS);
 		assert_int_equal(atomic_load(&reads->repeats) > 0, manners[m] == BROKEN_ONCE);
 		assert_true(atomic_load(&reads->received_bytes) > READS * (READ_BYTES - READS));

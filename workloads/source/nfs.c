@@ -6,12 +6,14 @@
 #include "workloads/source/engines.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct nfs_source {
 	struct source base;
 	struct nfs_options options;
-	struct nfs_counter (*counters)[NFS_KINDS]; /* (threads) */
+	struct nfs_counters *counters; /* (threads) */
+	char server[300];
 };
 
 struct nfs_file {
@@ -38,6 +40,7 @@ static struct nfs_options nfs_options_of(const struct config *config, unsigned d
 		.depth = depth,
 		.timeout_ns = (uint64_t)config_integer(config, KEY_READ_TIMEOUT),
 		.stop = store_patience.stop,
+		.probes = true, /* of one reader */
 	};
 }
 
@@ -58,6 +61,8 @@ static int nfs_open(struct source *base, struct error *err)
 	const int code = nfs_address_read(base->store->address, &source->options.address, err);
 	if (code)
 		return code;
+	(void)snprintf(source->server, sizeof source->server, "%s:%s", source->options.address.host,
+		source->options.address.port);
 	source->counters = calloc(base->threads, sizeof *source->counters);
 	return source->counters ? 0 : error_set(err, -ENOMEM, "out of memory for the nfs source");
 }
@@ -72,7 +77,8 @@ static int nfs_reader_open(struct reader *base, struct error *err)
 	struct nfs_reader *const reader = (struct nfs_reader *)base;
 	struct nfs_source *const source = (struct nfs_source *)base->source;
 	struct nfs_options options = source->options;
-	options.counters = source->counters[base->index];
+	options.counters = &source->counters[base->index];
+	options.probes = base->index == 0;
 	reader->files = calloc(options.depth, sizeof *reader->files);
 	reader->idle = calloc(options.depth, sizeof *reader->idle);
 	const int code =
@@ -200,6 +206,38 @@ static int nfs_dead(const struct reader *base, struct error *err)
 	return nfs_client_dead(((const struct nfs_reader *)base)->client, err);
 }
 
+static uint64_t nfs_sum(const atomic_uint_fast64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static void nfs_network(const struct source *base, struct network_counts *out)
+{
+	const struct nfs_source *const source = (const struct nfs_source *)base;
+	*out = (struct network_counts){.protocol = "NFSv4.0",
+		.server = source->server,
+		.connections = base->threads * source->options.connections,
+		.request_bytes = nfs_sum(&source->counters[0].request_bytes),
+		.wire_ns = nfs_sum(&source->counters[0].wire_ns),
+		.kind_count = NFS_PING};
+	for (unsigned i = 0; i < base->threads; i++) {
+		const struct nfs_counter *const probes = &source->counters[i].kinds[NFS_PING];
+		out->probes += nfs_sum(&probes->calls);
+		out->probe_ns += nfs_sum(&probes->round_trip_ns);
+		for (unsigned k = 0; k < NFS_PING; k++) {
+			const struct nfs_counter *const kind = &source->counters[i].kinds[k];
+			out->kinds[k].name = nfs_kind_name((enum nfs_kind)k);
+			out->kinds[k].calls += nfs_sum(&kind->calls);
+			out->kinds[k].repeats += nfs_sum(&kind->repeats);
+			out->kinds[k].queue_ns += nfs_sum(&kind->queue_ns);
+			out->kinds[k].round_trip_ns += nfs_sum(&kind->round_trip_ns);
+			out->kinds[k].execute_ns += nfs_sum(&kind->execute_ns);
+			out->kinds[k].sent_bytes += nfs_sum(&kind->sent_bytes);
+			out->kinds[k].received_bytes += nfs_sum(&kind->received_bytes);
+		}
+	}
+}
+
 const struct source_ops source_nfs = {
 	.name = "nfs",
 	.summary = "NFSv4.0 without a mount, read.depth files in flight per reader thread",
@@ -215,6 +253,7 @@ const struct source_ops source_nfs = {
 	.reader_close = nfs_reader_close,
 	.abandon = nfs_abandon,
 	.dead = nfs_dead,
+	.network = nfs_network,
 	.submit = nfs_submit,
 	.reap = nfs_reap,
 };

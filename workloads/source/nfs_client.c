@@ -20,11 +20,13 @@
 enum {
 	CLIENT_IN_BYTES = 64 * 1024,
 	CLIENT_OUT_BYTES = 64 * 1024,
-	CLIENT_RING_ENTRIES = 4 * NFS_CONNECTIONS_MAX,
+	CLIENT_RING_ENTRIES = 4 * (NFS_CONNECTIONS_MAX + 1),
 	CLIENT_TRIES_MAX = 8, /* a call is sent so often */
 	CLIENT_TRIES_BAD = 2, /* where the server answers nonsense */
 	RETRY_FIRST_MS = 20,  /* between attempts to connect, doubled */
 	RETRY_MOST_MS = 1000,
+	PROBE_MS = 250,
+	PROBE_LATE_US = 20,
 	LATER_MS = 100, /* before a call is repeated that the server put off */
 	SAY_QUIET_S = 5,
 	XID_SLOT_BITS = 16,
@@ -66,13 +68,19 @@ struct nfs_client {
 	struct nfs_identity who;
 	struct nfs_handle root;
 	uint32_t request_bytes;
-	struct nfs_connection *connections; /* (options.connections) */
-	struct nfs_call **slots;            /* (options.depth) on the way, by the xid's low bits */
-	uint16_t *generations;              /* (options.depth) the xid's high bits */
-	uint16_t *free_slots;               /* a stack */
+	struct nfs_connection *connections; /* (connection_count); the one for probes is the last */
+	unsigned connection_count;
+	unsigned slot_count;
+	struct nfs_call **slots; /* (slot_count) on the way, by the xid's low bits */
+	uint16_t *generations;   /* (slot_count) the xid's high bits */
+	uint16_t *free_slots;    /* a stack */
 	unsigned free_count;
 	struct call_list waiting, later, done;
-	uint64_t heard_ns; /* as a connection's, of all */
+	struct nfs_call probe;
+	bool probing; /* it is on the way */
+	uint64_t probe_at_ns;
+	uint64_t left_at_ns, away_ns; /* the last step's end, and how long until this one */
+	uint64_t heard_ns;            /* as a connection's, of all */
 	bool said_quiet, said_trouble;
 	int dead;
 	struct error why_dead, trouble; /* trouble: the last that befell a connection */
@@ -161,7 +169,7 @@ static struct nfs_call *call_list_pop(struct call_list *list)
 
 static unsigned client_sent(const struct nfs_client *client)
 {
-	return client->options.depth - client->free_count;
+	return client->slot_count - client->free_count - client->probing;
 }
 
 static bool client_is_busy(const struct nfs_client *client)
@@ -181,7 +189,7 @@ static void client_count(struct nfs_client *client, const struct nfs_call *call,
 {
 	if (!client->options.counters)
 		return;
-	struct nfs_counter *const counter = &client->options.counters[call->kind];
+	struct nfs_counter *const counter = &client->options.counters->kinds[call->kind];
 	counter_add(&counter->calls, 1);
 	counter_add(&counter->queue_ns, call->sent_ns - call->asked_ns);
 	counter_add(&counter->round_trip_ns, now_ns - call->sent_ns);
@@ -190,10 +198,19 @@ static void client_count(struct nfs_client *client, const struct nfs_call *call,
 	counter_add(&counter->received_bytes, call->reply_bytes);
 }
 
+/* Nobody waits for a probe. */
+static void client_finish(struct nfs_client *client, struct nfs_call *call)
+{
+	if (call == &client->probe)
+		client->probing = false;
+	else
+		call_list_push(&client->done, call);
+}
+
 static void client_end(struct nfs_client *client, struct nfs_call *call, int status)
 {
 	call->status = status;
-	call_list_push(&client->done, call);
+	client_finish(client, call);
 }
 
 /* Takes it off the wire. */
@@ -206,12 +223,19 @@ static void client_free_slot(struct nfs_client *client, struct nfs_call *call)
 	client->free_slots[client->free_count++] = slot;
 }
 
+/* A reply that lay about until its thread came back would seem to have come from afar. */
+static bool client_came_late(const struct nfs_client *client, uint64_t round_trip_ns)
+{
+	return client->away_ns > PROBE_LATE_US * NS_PER_US && client->away_ns > round_trip_ns / 8;
+}
+
 static void client_answered(struct nfs_client *client, struct nfs_call *call)
 {
 	const uint64_t now_ns = clock_now_ns();
-	client_count(client, call, now_ns);
-	if (call->status != -EAGAIN) {
-		call_list_push(&client->done, call);
+	if (call != &client->probe || !client_came_late(client, now_ns - call->sent_ns))
+		client_count(client, call, now_ns);
+	if (call->status != -EAGAIN || call == &client->probe) {
+		client_finish(client, call);
 	} else if (now_ns - call->asked_ns > client->options.timeout_ns) {
 		client_end(client, call, -ETIMEDOUT);
 	} else {
@@ -223,7 +247,7 @@ static void client_answered(struct nfs_client *client, struct nfs_call *call)
 void nfs_client_abandon(struct nfs_client *client, int status)
 {
 	struct nfs_call *call;
-	for (unsigned i = 0; i < client->options.depth; i++) {
+	for (unsigned i = 0; i < client->slot_count; i++) {
 		call = client->slots[i];
 		if (!call)
 			continue;
@@ -232,7 +256,7 @@ void nfs_client_abandon(struct nfs_client *client, int status)
 	}
 	while ((call = call_list_pop(&client->waiting)) || (call = call_list_pop(&client->later)))
 		client_end(client, call, status);
-	for (unsigned i = 0; i < client->options.connections; i++) {
+	for (unsigned i = 0; i < client->connection_count; i++) {
 		struct nfs_connection *const connection = &client->connections[i];
 		if (connection->filling) { /* what comes of it has no place any more */
 			connection->passing += connection->filling->got - connection->filled;
@@ -287,7 +311,7 @@ static bool connection_has_output(const struct nfs_connection *connection)
 
 static void client_watch(struct nfs_client *client)
 {
-	for (unsigned i = 0; i < client->options.connections; i++) {
+	for (unsigned i = 0; i < client->connection_count; i++) {
 		struct nfs_connection *const connection = &client->connections[i];
 		if (connection->state == CONNECTION_UP)
 			client_watch_one(client, i, false, &connection->watches_in);
@@ -298,8 +322,8 @@ static void client_watch(struct nfs_client *client)
 
 static void client_event(struct nfs_client *client, uint64_t event)
 {
-	const unsigned index = (unsigned)(event >> 1) & (NFS_CONNECTIONS_MAX - 1);
-	if (event == UINT64_MAX || index >= client->options.connections)
+	const unsigned index = (unsigned)(event >> 1) & ((1U << (EVENT_INDEX_BITS - 1)) - 1);
+	if (event == UINT64_MAX || index >= client->connection_count)
 		return; /* of no watch */
 	struct nfs_connection *const connection = &client->connections[index];
 	if (event != event_of(connection, index, event & 1))
@@ -331,8 +355,8 @@ static void client_wait_ring(struct nfs_client *client, uint64_t wait_ns)
 
 static void client_wait_poll(struct nfs_client *client, uint64_t wait_ns)
 {
-	struct pollfd polled[NFS_CONNECTIONS_MAX];
-	const unsigned count = client->options.connections;
+	struct pollfd polled[NFS_CONNECTIONS_MAX + 1];
+	const unsigned count = client->connection_count;
 	const struct timespec wait = {
 		.tv_sec = (time_t)(wait_ns / NS_PER_S), .tv_nsec = (long)(wait_ns % NS_PER_S)};
 	for (unsigned i = 0; i < count; i++) {
@@ -386,11 +410,15 @@ static void connection_lost(
 	(void)error_set_errno(
 		&client->trouble, -code, "the NFS server %s: %s", client_name(client, name), what);
 	connection_close(client, connection);
-	for (unsigned i = 0; i < client->options.depth; i++) {
+	for (unsigned i = 0; i < client->slot_count; i++) {
 		struct nfs_call *const call = client->slots[i];
 		if (!call || call->connection != index)
 			continue;
 		client_free_slot(client, call);
+		if (call == &client->probe) {
+			client_end(client, call, code);
+			continue;
+		}
 		if (call->tries < tries_max) {
 			call_list_push_front(&client->waiting, call);
 			continue;
@@ -501,7 +529,37 @@ static void client_send_one(struct nfs_client *client, struct nfs_connection *co
 	call->sent_ns = now_ns;
 	call->sent_bytes = (uint32_t)size;
 	if (call->tries++ > 0 && client->options.counters)
-		counter_add(&client->options.counters[call->kind].repeats, 1);
+		counter_add(&client->options.counters->kinds[call->kind].repeats, 1);
+}
+
+/* TCP's smoothed round trip; 0: not known. */
+static uint64_t client_wire_ns(const struct nfs_client *client)
+{
+	struct tcp_info info;
+	socklen_t size = sizeof info;
+	const struct nfs_connection *const connection = &client->connections[0];
+	if (connection->state != CONNECTION_UP ||
+		getsockopt(connection->fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
+		return 0;
+	return info.tcpi_rtt * NS_PER_US;
+}
+
+static void client_send_probe(struct nfs_client *client, uint64_t now_ns)
+{
+	struct nfs_connection *const connection =
+		&client->connections[client->connection_count - 1];
+	if (!client->options.probes || client->probing || client->root.size == 0 ||
+		now_ns < client->probe_at_ns || connection->state != CONNECTION_UP ||
+		!client_is_busy(client) || client->free_count == 0)
+		return;
+	client->probe_at_ns = now_ns + PROBE_MS * NS_PER_MS;
+	client->probe = (struct nfs_call){
+		.kind = NFS_PING, .from = &client->root, .path = "", .asked_ns = now_ns};
+	client->probing = true;
+	client_send_one(client, connection, &client->probe, now_ns);
+	if (client->options.counters)
+		atomic_store_explicit(&client->options.counters->wire_ns, client_wire_ns(client),
+			memory_order_relaxed);
 }
 
 static void client_send(struct nfs_client *client, uint64_t now_ns)
@@ -514,7 +572,8 @@ static void client_send(struct nfs_client *client, uint64_t now_ns)
 			break;
 		client_send_one(client, connection, call_list_pop(&client->waiting), now_ns);
 	}
-	for (unsigned i = 0; i < client->options.connections; i++)
+	client_send_probe(client, now_ns);
+	for (unsigned i = 0; i < client->connection_count; i++)
 		connection_flush(client, &client->connections[i]);
 }
 
@@ -535,24 +594,28 @@ void nfs_client_submit(struct nfs_client *client, struct nfs_call *call)
 static struct nfs_call *client_find(const struct nfs_client *client, uint32_t xid, unsigned index)
 {
 	const uint32_t slot = xid & ((1U << XID_SLOT_BITS) - 1);
-	if (slot >= client->options.depth || client->generations[slot] != xid >> XID_SLOT_BITS)
+	if (slot >= client->slot_count || client->generations[slot] != xid >> XID_SLOT_BITS)
 		return NULL;
 	struct nfs_call *const call = client->slots[slot];
 	return call && call->connection == index ? call : NULL;
 }
 
-static void client_heard(struct nfs_client *client, struct nfs_connection *connection)
+static void client_heard(
+	struct nfs_client *client, struct nfs_connection *connection, const struct nfs_call *call)
 {
 	char name[300];
 	char span[CLOCK_UTC_BYTES];
 	const uint64_t now_ns = clock_now_ns();
+	connection->heard_ns = now_ns;
+	connection->retry_pause_ns = RETRY_FIRST_MS * NS_PER_MS;
+	if (call == &client->probe) /* a server that answers these alone is of no use */
+		return;
 	if (client->said_quiet)
 		log_info("the NFS server %s answers again, after %s", client_name(client, name),
 			clock_format_span((double)(now_ns - client->heard_ns) / (double)NS_PER_S,
 				span, sizeof span));
 	client->said_quiet = false;
-	connection->heard_ns = client->heard_ns = now_ns;
-	connection->retry_pause_ns = RETRY_FIRST_MS * NS_PER_MS;
+	client->heard_ns = now_ns;
 }
 
 /* A reply that begins at `bytes`, of which `have` are there and `size` will be.  False: more of it
@@ -576,7 +639,7 @@ static bool connection_take(struct nfs_client *client, struct nfs_connection *co
 		connection_lost(client, connection, -EBADMSG, why);
 		return false;
 	}
-	client_heard(client, connection);
+	client_heard(client, connection, call);
 	call->reply_bytes = (uint32_t)size + 4;
 	if (call->got > 0) {
 		const size_t there = *used - data_at;
@@ -671,7 +734,7 @@ static void connection_filled(
 		return;
 	connection->filling = NULL;
 	client_free_slot(client, call);
-	client_heard(client, connection);
+	client_heard(client, connection, call);
 	client_answered(client, call);
 }
 
@@ -721,7 +784,7 @@ static void client_say_quiet(struct nfs_client *client, uint64_t quiet_ns)
 /* Calls that a server forgets while it answers others. */
 static void client_end_forgotten(struct nfs_client *client, uint64_t now_ns)
 {
-	for (unsigned i = 0; i < client->options.depth; i++) {
+	for (unsigned i = 0; i < client->slot_count; i++) {
 		struct nfs_call *const call = client->slots[i];
 		if (!call || now_ns - call->asked_ns <= client->options.timeout_ns ||
 			now_ns - call->sent_ns <= client->options.timeout_ns / 2)
@@ -741,7 +804,7 @@ static void client_check_time(struct nfs_client *client)
 	char limit[UNITS_BYTES];
 	if (!client_is_busy(client))
 		return;
-	for (unsigned i = 0; i < client->options.connections; i++) {
+	for (unsigned i = 0; i < client->connection_count; i++) {
 		struct nfs_connection *const connection = &client->connections[i];
 		if (connection->state != CONNECTION_DOWN &&
 			(connection->in_flight > 0 || connection->state == CONNECTION_OPENING) &&
@@ -767,7 +830,7 @@ static uint64_t client_patience(const struct nfs_client *client, uint64_t now_ns
 		return 0;
 	if (client->later.head && client->later.head->not_before_ns < until_ns)
 		until_ns = client->later.head->not_before_ns;
-	for (unsigned i = 0; i < client->options.connections; i++) {
+	for (unsigned i = 0; i < client->connection_count; i++) {
 		const struct nfs_connection *const connection = &client->connections[i];
 		if (connection->state == CONNECTION_DOWN && connection->retry_at_ns < until_ns)
 			until_ns = connection->retry_at_ns;
@@ -781,7 +844,8 @@ static uint64_t client_patience(const struct nfs_client *client, uint64_t now_ns
 void nfs_client_step(struct nfs_client *client, uint64_t wait_ns)
 {
 	const uint64_t now_ns = clock_now_ns();
-	for (unsigned i = 0; i < client->options.connections && !client->dead; i++) {
+	client->away_ns = now_ns - client->left_at_ns;
+	for (unsigned i = 0; i < client->connection_count && !client->dead; i++) {
 		struct nfs_connection *const connection = &client->connections[i];
 		if (connection->state == CONNECTION_DOWN && connection->retry_at_ns <= now_ns)
 			connection_open(client, connection, now_ns);
@@ -792,7 +856,7 @@ void nfs_client_step(struct nfs_client *client, uint64_t wait_ns)
 		client_wait_ring(client, wait_ns);
 	else
 		client_wait_poll(client, wait_ns);
-	for (unsigned i = 0; i < client->options.connections; i++) {
+	for (unsigned i = client->connection_count; i-- > 0;) { /* the probe's first */
 		struct nfs_connection *const connection = &client->connections[i];
 		if (connection->ready_out && connection->state == CONNECTION_OPENING)
 			connection_opened(client, connection);
@@ -801,6 +865,7 @@ void nfs_client_step(struct nfs_client *client, uint64_t wait_ns)
 		connection->ready_in = connection->ready_out = false;
 	}
 	client_check_time(client);
+	client->left_at_ns = clock_now_ns();
 }
 
 struct nfs_call *nfs_client_take(struct nfs_client *client)
@@ -841,14 +906,18 @@ static int client_resolve(struct nfs_client *client, struct error *err)
 
 uint64_t nfs_client_bytes(const struct nfs_options *options)
 {
-	return sizeof(struct nfs_client) + options->connections * sizeof(struct nfs_connection) +
-	       options->depth * (sizeof(struct nfs_call *) + 2 * sizeof(uint16_t));
+	return sizeof(struct nfs_client) +
+	       (options->connections + options->probes) * sizeof(struct nfs_connection) +
+	       (options->depth + options->probes) *
+		       (sizeof(struct nfs_call *) + 2 * sizeof(uint16_t));
 }
 
 static int client_allocate(struct nfs_client *client)
 {
-	const unsigned depth = client->options.depth;
-	client->connections = calloc(client->options.connections, sizeof *client->connections);
+	const unsigned depth = client->options.depth + client->options.probes;
+	client->connection_count = client->options.connections + client->options.probes;
+	client->slot_count = depth;
+	client->connections = calloc(client->connection_count, sizeof *client->connections);
 	client->slots = calloc(depth, sizeof *client->slots);
 	client->generations = calloc(depth, sizeof *client->generations);
 	client->free_slots = calloc(depth, sizeof *client->free_slots);
@@ -857,7 +926,7 @@ static int client_allocate(struct nfs_client *client)
 	for (unsigned i = 0; i < depth; i++)
 		client->free_slots[i] = (uint16_t)(depth - 1 - i);
 	client->free_count = depth;
-	for (unsigned i = 0; i < client->options.connections; i++)
+	for (unsigned i = 0; i < client->connection_count; i++)
 		client->connections[i].retry_pause_ns = RETRY_FIRST_MS * NS_PER_MS;
 	return 0;
 }
@@ -909,6 +978,8 @@ static int client_find_root(struct nfs_client *client, struct error *err)
 	client->request_bytes = look.most_bytes > 0 && look.most_bytes < NFS_REQUEST_MAX
 					? (uint32_t)look.most_bytes
 					: NFS_REQUEST_MAX;
+	if (client->options.counters)
+		atomic_store(&client->options.counters->request_bytes, client->request_bytes);
 	return look.what.kind == STORE_FOLDER
 		       ? 0
 		       : error_set(err, -ENOTDIR, "the NFS server %s: '%.200s' is no folder",
@@ -944,7 +1015,7 @@ void nfs_client_close(struct nfs_client *client)
 {
 	if (!client)
 		return;
-	for (unsigned i = 0; client->connections && i < client->options.connections; i++) {
+	for (unsigned i = 0; client->connections && i < client->connection_count; i++) {
 		connection_close(client, &client->connections[i]);
 		buffer_release(&client->connections[i].gathered);
 	}
@@ -965,15 +1036,4 @@ const struct nfs_handle *nfs_client_root(const struct nfs_client *client)
 uint32_t nfs_client_request_bytes(const struct nfs_client *client)
 {
 	return client->request_bytes;
-}
-
-uint64_t nfs_client_wire_ns(const struct nfs_client *client)
-{
-	struct tcp_info info;
-	socklen_t size = sizeof info;
-	const struct nfs_connection *const connection = &client->connections[0];
-	if (connection->state != CONNECTION_UP ||
-		getsockopt(connection->fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
-		return 0;
-	return info.tcpi_rtt * NS_PER_US;
 }

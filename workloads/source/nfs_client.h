@@ -35,13 +35,23 @@ struct nfs_counter {
 	atomic_uint_fast64_t sent_bytes, received_bytes;
 };
 
+struct nfs_counters {
+	struct nfs_counter
+		kinds[NFS_KINDS];     /* of NFS_PING the probes beside the load, see nfs_options */
+	atomic_uint_fast64_t wire_ns; /* TCP's smoothed round trip; 0: not known yet */
+	atomic_uint_fast64_t request_bytes; /* of a READ at most */
+};
+
 struct nfs_options {
 	struct nfs_address address;
 	unsigned connections; /* 1 to NFS_CONNECTIONS_MAX */
 	unsigned depth;       /* calls in flight at most, 1 to NFS_DEPTH_MAX */
 	uint64_t timeout_ns;
-	const atomic_bool *stop;      /* may be NULL; true: waiting ends with -EINTR */
-	struct nfs_counter *counters; /* (NFS_KINDS), or NULL */
+	const atomic_bool *stop;       /* may be NULL; true: waiting ends with -EINTR */
+	struct nfs_counters *counters; /* or NULL */
+	/* Some times a second, while calls are in flight, one that gives the server hardly anything to do goes
+	 * over a connection of its own: its round trip is the way's, and what a server with this load adds. */
+	bool probes;
 };
 
 enum { NFS_CONNECTIONS_MAX = 16, NFS_DEPTH_MAX = 65536, NFS_REQUEST_MAX = 1 << 20 };
@@ -69,8 +79,5 @@ int nfs_client_do(struct nfs_client *client, struct nfs_call *call);
 
 /* 0, or why all calls fail from now on, in words. */
 int nfs_client_dead(const struct nfs_client *client, struct error *err);
-
-/* TCP's smoothed round trip of its first connection; 0: not known. */
-uint64_t nfs_client_wire_ns(const struct nfs_client *client);
 
 #endif

@@ -451,6 +451,14 @@ void source_read_counts(const struct source *source, struct source_counts *count
 	};
 }
 
+bool source_read_network(const struct source *source, struct network_counts *counts)
+{
+	*counts = (struct network_counts){0};
+	if (source->ops->network)
+		source->ops->network(source, counts);
+	return source->ops->network != NULL;
+}
+
 void source_start(struct source *source, uint64_t start_ns)
 {
 	if (source->limiter)

@@ -60,6 +60,23 @@ struct read_request {
 	struct read_request *next; /* the source's own while in flight */
 };
 
+/* What an engine that is a client of a network file system has counted since it was opened. */
+enum { NETWORK_KINDS_MAX = 4 };
+struct network_counts {
+	const char *protocol; /* "NFSv4.0"; it and server are the source's */
+	const char *server;
+	unsigned connections;
+	uint64_t request_bytes;    /* 0: not known yet, like the next */
+	uint64_t wire_ns;          /* TCP's smoothed round trip, of now */
+	uint64_t probes, probe_ns; /* round trips of calls beside the load, and their sum */
+	size_t kind_count;
+	struct {
+		const char *name; /* "READ" */
+		uint64_t calls, repeats, queue_ns, round_trip_ns, execute_ns, sent_bytes,
+			received_bytes;
+	} kinds[NETWORK_KINDS_MAX];
+};
+
 struct source;
 struct reader;
 
@@ -87,6 +104,8 @@ struct source_ops {
 	void (*abandon)(struct reader *reader);
 	/* 0, or why no read of it will succeed any more: the repetition ends.  Optional. */
 	int (*dead)(const struct reader *reader, struct error *err);
+	/* What it has counted of its calls; any thread.  Optional: it makes none. */
+	void (*network)(const struct source *source, struct network_counts *out);
 	/* Starts one read; it may complete at once.  Never fails: failures are in request->status. */
 	void (*submit)(struct reader *reader, struct read_request *request);
 	/* Up to room completed requests into done, done_ns 0 or set.  wait_ns: 0 polls, else blocks so long
@@ -166,6 +185,8 @@ void source_start(struct source *source, uint64_t start_ns);
 /* Injected bandwidth or latency: the storage is emulated, and so is its cache. */
 bool source_emulates_storage(const struct source *source);
 void source_read_counts(const struct source *source, struct source_counts *counts);
+/* False: it is no client of a network file system. */
+bool source_read_network(const struct source *source, struct network_counts *counts);
 
 /* Bytes that a source of this configuration allocates itself (source_ops.bytes). */
 uint64_t source_bytes(const struct config *config, const struct dataset *dataset);
