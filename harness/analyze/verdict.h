@@ -44,7 +44,7 @@
 /* Every (stage, resource) that a verdict can give: the one list that rules, reports and the runbook
  * share. */
 
-enum { LIMIT_KINDS_MAX = 48, PAIR_BYTES = 2 * NAME_BYTES };
+enum { LIMIT_KINDS_MAX = 64, PAIR_BYTES = 2 * NAME_BYTES };
 
 struct limit_kind {
 	const char *stage, *resource;
