@@ -15,8 +15,8 @@
  *   server     READ takes longer the more are in flight, while such a call stays quick, so that
  *              the link is free; or bytes do not count although all calls wait.
  *
- * Where bytes count, the link's speed is not known and such calls are quick, the server's storage
- * and a link with a short queue look alike: then it stays read/bandwidth, which is true of both. */
+ * Where bytes count and such calls are quick, the server's storage and a link with a short queue
+ * look alike: then it stays read/bandwidth, which is true of both. */
 #include "harness/analyze/verdict.h"
 
 #include "harness/analyze/storage_capacity.h"
@@ -26,8 +26,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bytes received over the link's speed: full (headers take some of it); more cannot be; and free. */
-static const double LINK_FULL = 0.85, LINK_MOST = 1.10, LINK_FREE = 0.5;
+/* Bytes received over the link's speed: full (headers take some of it), and more than can be. */
+static const double LINK_FULL = 0.85, LINK_MOST = 1.10;
 /* Of a READ's round trip: a call takes so little that it met no queue, or so much that it did. */
 static const double PROBE_QUICK = 0.15, PROBE_WAITS = 0.35;
 static const double PROBE_AS_LONG = 0.5; /* a round trip is most of what a READ takes */
@@ -180,19 +180,17 @@ static bool metadata_limits(const struct evidence_base *base, const struct stora
 		attributes ? ", mostly attributes" : "");
 }
 
-/* How sure it is that the time passes in the server; 0: not at all. */
+/* How sure it is that the time passes in the server; 0: not at all.  Where bytes count, its storage
+ * looks like a link with a short queue, and that this node's own interface is free says nothing of
+ * the links behind it. */
 static double server_certainty(const struct storage *s, const struct network_view *v)
 {
-	const bool quick = probe_is_quick(v->idle) || probe_is_quick(v->wire);
 	const bool both = probe_is_quick(v->idle) && probe_is_quick(v->wire);
-	const bool waits = probe_waits(v->idle);
-	const bool link_is_free = v->link < LINK_FREE;
-	if (bytes_do_not_count(s)) {
-		if (quick)
-			return both || link_is_free ? CERTAIN_BOTH : CERTAIN_ONE_WITNESS;
-		return waits || link_is_free ? CERTAIN_HALF : 0;
-	}
-	return quick && link_is_free ? CERTAIN_PART : 0;
+	if (!bytes_do_not_count(s))
+		return 0;
+	if (probe_is_quick(v->idle) || probe_is_quick(v->wire))
+		return both ? CERTAIN_BOTH : CERTAIN_ONE_WITNESS;
+	return probe_waits(v->idle) ? CERTAIN_HALF : 0;
 }
 
 static bool server_is_full(const struct evidence_base *base, const struct storage *s,
@@ -200,7 +198,6 @@ static bool server_is_full(const struct evidence_base *base, const struct storag
 {
 	const struct network_measurement *n = &base->point->network;
 	const double sure = server_certainty(s, v);
-	const double kind = bytes_do_not_count(s) ? s->kind_certainty : 1;
 	char loaded[UNITS_BYTES];
 	char alone[UNITS_BYTES];
 	char probe[UNITS_BYTES];
@@ -213,12 +210,11 @@ static bool server_is_full(const struct evidence_base *base, const struct storag
 	else if (probe_is_quick(v->wire))
 		(void)snprintf(quick, sizeof quick, ", while TCP's round trip is %s",
 			units_format_duration(n->wire_round_trip_ns, probe));
-	return cause_is(out, "server", fmin(s->full, sure) * kind,
+	return cause_is(out, "server", fmin(s->full, sure) * s->kind_certainty,
 		"the server is saturated: a file takes %s with %.1f in flight and %s on an idle "
-		"server%s; more files in flight give no more%s",
+		"server%s; more files in flight give no more, and bytes do not count",
 		units_format_duration(s->response_ns, loaded), s->in_flight,
-		units_format_duration(s->latency_ns, alone), quick,
-		bytes_do_not_count(s) ? ", and bytes do not count" : "");
+		units_format_duration(s->latency_ns, alone), quick);
 }
 
 bool cause_network(

@@ -194,11 +194,11 @@ static void a_server_that_is_full(void **state)
 	const struct verdict w = verdict_of(&one_at_a_time, &in_turn);
 	expect_read(&w, "server");
 	assert_true(w.confidence < v.confidence && w.confidence <= 0.7);
-	/* Its storage gives so many bytes, on a link that is known to be free. */
+	/* Where bytes count, a link elsewhere may be as narrow, however free this node's is. */
 	const struct calls bytes = {
 		.read_ms = 40, .idle_ms = 0.3, .wire_ms = NAN, .link_share = 0.1};
 	const struct verdict b = verdict_of(&thin_link, &bytes);
-	expect_read(&b, "server");
+	expect_read(&b, "bandwidth");
 	/* Nothing tells the server from the way to it. */
 	const struct calls nothing = {.read_ms = 40, .idle_ms = NAN, .wire_ms = NAN};
 	const struct verdict n = verdict_of(&one_at_a_time, &nothing);
