@@ -2,6 +2,7 @@
 #include "harness/measure/data_store.h"
 
 #include "harness/base/files.h"
+#include "harness/measure/network_link.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -527,6 +528,7 @@ void block_disk_find(const struct mount_entry *mount, struct block_disk *out)
 void data_store_find(const char *path, struct data_store *out)
 {
 	struct mount_entry mount;
+	char server[NETWORK_SERVER_BYTES];
 	*out = (struct data_store){0};
 	const int code = proc_mount_of(path, &mount);
 	if (code)
@@ -536,6 +538,10 @@ void data_store_find(const char *path, struct data_store *out)
 		block_disk_find(&mount, &out->disk);
 	(void)snprintf(out->type, sizeof out->type, "%.*s", NAME_BYTES - 1, code ? "" : mount.type);
 	(void)snprintf(out->point, sizeof out->point, "%s", code ? "" : mount.point);
+	out->link_bytes_per_s = data_store_is_nfs(out) && parse_mount_option(mount.super_options,
+								  "addr", server, sizeof server)
+					? network_link_bytes_per_s(server)
+					: NAN;
 	cgroup_read_limits(out->disk.numbers, out->disk.count, &out->limits);
 }
 

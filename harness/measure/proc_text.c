@@ -64,6 +64,20 @@ bool parse_mount(const char *line, struct mount_entry *entry)
 	return true;
 }
 
+bool parse_mount_option(const char *options, const char *name, char *out, size_t room)
+{
+	const size_t length = strlen(name);
+	for (const char *at = options; *at;
+		at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
+		const size_t size = strcspn(at, ",");
+		if (size <= length || strncmp(at, name, length) != 0 || at[length] != '=')
+			continue;
+		return snprintf(out, room, "%.*s", (int)(size - length - 1), at + length + 1) <
+		       (int)room;
+	}
+	return false;
+}
+
 static bool lies_below(const char *path, const char *point)
 {
 	const size_t length = strlen(point);

@@ -24,6 +24,8 @@ struct mount_entry {
 	char type[64], source[MOUNT_TEXT_BYTES], super_options[MOUNT_TEXT_BYTES];
 };
 bool parse_mount(const char *line, struct mount_entry *entry);
+/* Of "rw,vers=4.2,addr=10.0.0.2"; false: it has none of that name, or no room for it. */
+bool parse_mount_option(const char *options, const char *name, char *out, size_t room);
 /* The mount that an absolute path lies on: the longest mount point above it, the last of equals. */
 bool parse_mount_of(const char *mountinfo, const char *path, struct mount_entry *entry);
 

@@ -46,6 +46,22 @@ static void mounts_with_escapes_and_optional_fields(void **state)
 	assert_string_equal(m.source, "10.0.0.2:/export");
 }
 
+static void options_are_found_by_their_whole_name(void **state)
+{
+	static const char nfs[] = "rw,mountaddr=1.1.1.1,clientaddr=2.2.2.2,addr=10.0.0.2,hard,x=";
+	char value[16];
+	(void)state;
+	assert_true(parse_mount_option(nfs, "addr", value, sizeof value));
+	assert_string_equal(value, "10.0.0.2");
+	assert_true(parse_mount_option("vers=4.2", "vers", value, sizeof value));
+	assert_string_equal(value, "4.2");
+	assert_false(parse_mount_option(nfs, "ad", value, sizeof value));
+	assert_false(parse_mount_option(nfs, "hard", value, sizeof value));
+	assert_false(parse_mount_option("", "addr", value, sizeof value));
+	assert_false(parse_mount_option(",,", "addr", value, sizeof value));
+	assert_false(parse_mount_option(nfs, "addr", value, 8));
+}
+
 static void the_nearest_and_the_last_mount_win(void **state)
 {
 	(void)state;
@@ -338,6 +354,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mounts_with_escapes_and_optional_fields),
+		cmocka_unit_test(options_are_found_by_their_whole_name),
 		cmocka_unit_test(the_nearest_and_the_last_mount_win),
 		cmocka_unit_test(control_group_limits),
 		cmocka_unit_test(control_group_paths),

@@ -1,0 +1,14 @@
+/* The link towards a server: the speed of the interface of this node that packets to it leave by.
+ * Links behind that one may be slower. */
+#ifndef MLBENCH_MEASURE_NETWORK_LINK_H
+#define MLBENCH_MEASURE_NETWORK_LINK_H
+
+/* Bytes/s in one direction, to an IPv4 or IPv6 address in digits ("[fd00::2]" too); NAN: it is a
+ * name, there is no way to it, or the interface has no speed of its own (loopback, bridges, pairs
+ * of virtual interfaces).  Sends nothing, and looks no name up; some 100 us. */
+double network_link_bytes_per_s(const char *address);
+
+/* The same of an interface, below another folder than /sys/class/net, for tests. */
+double network_interface_bytes_per_s(const char *folder, const char *name);
+
+#endif
