@@ -390,6 +390,8 @@ static size_t exchange_take_blobs(struct exchange *x, struct blob **taken, size_
 		struct blob *blob = &x->blobs[flow_pool_take(&f->blobs)];
 		if (large)
 			use_large(x, blob);
+		if (x->options.lookahead > 0)
+			blob->request.ahead = sampler_ahead(&x->sampler, x->options.lookahead);
 		blob->ticket = sampler_take(&x->sampler, flow_take_ticket(f));
 		blob->switches = x->switches;
 		blob->aside = x->aside;

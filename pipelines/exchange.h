@@ -129,6 +129,7 @@ struct seat {
 
 struct exchange_options {
 	struct sampler_options sampler;
+	uint32_t lookahead;         /* source_lookahead */
 	uint32_t blobs, blob_bytes; /* blob_bytes 0: the source has the bytes itself */
 	/* blobs x blob_bytes, then the large ones, then the same of the spare ones; or NULL */
 	uint8_t *blob_memory;

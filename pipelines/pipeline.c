@@ -159,6 +159,7 @@ static int open_exchange(struct run *run, struct error *err)
 	const uint32_t slot_samples = plan_slot_samples(&sampler);
 	const struct exchange_options options = {
 		.sampler = sampler,
+		.lookahead = source_lookahead(run->config, run->dataset),
 		.blobs = plan->blobs,
 		.blob_bytes = plan->blob_bytes,
 		.blob_memory = run->blob_block.data,

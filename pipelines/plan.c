@@ -34,7 +34,12 @@ struct sampler_options plan_sampler(const struct config *config, const struct da
 		.seed = (uint64_t)config_integer(config, KEY_RUN_SEED),
 		.count = (uint32_t)dataset->count,
 		.batch_size = (uint32_t)config_integer(config, KEY_BATCH_SIZE),
-		.shuffle = config_integer(config, KEY_READ_ORDER) == READ_ORDER_SHUFFLE,
+		.shuffle = config_integer(config, KEY_READ_ORDER) != READ_ORDER_SEQUENTIAL,
+		.by_shards = dataset->offsets && config_integer(config, KEY_READ_ORDER) ==
+							 READ_ORDER_SHARDS
+				     ? dataset
+				     : NULL,
+		.window = (uint32_t)config_integer(config, KEY_READ_SHUFFLE_BUFFER),
 		.drop_last = config_on(config, KEY_BATCH_DROP_LAST),
 		.devices = (uint32_t)config_integer(config, KEY_STEP_DEVICES),
 		.epochs = (uint64_t)config_integer(config, KEY_MEASURE_EPOCHS),
@@ -440,8 +445,7 @@ static int plan_samples(const struct config *config, const struct dataset *datas
 	plan_timeline(config, plan);
 	plan->pool_bytes = plan->blob_pool_bytes + plan->slot_pool_bytes + plan->staging_bytes +
 			   plan->source_bytes + plan->scratch_bytes + plan->backend_bytes +
-			   plan->timeline_bytes + plan->checkpoint_memory +
-			   sampler_bytes(sampler.count);
+			   plan->timeline_bytes + plan->checkpoint_memory + sampler_bytes(&sampler);
 	code = plan_check_memory(plan, dataset, err);
 	dither_plan(config, source, plan);
 	add_spare_blobs(plan);

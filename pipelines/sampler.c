@@ -14,22 +14,60 @@ uint32_t sampler_used(const struct sampler_options *options)
 	return (uint32_t)(in_rounds < samples ? in_rounds : samples);
 }
 
-uint64_t sampler_bytes(uint32_t count)
+static uint32_t sampler_shards(const struct sampler_options *options)
 {
-	return 2 * (uint64_t)count * sizeof(uint32_t);
+	uint32_t shards = 0;
+	for (uint32_t i = 0; options->by_shards && i < options->count; i++)
+		shards += dataset_begins_file(options->by_shards, i);
+	return shards;
 }
 
-/* One step of the Fisher-Yates shuffle that rng_permutation does in one go (inside-out form). */
+uint64_t sampler_bytes(const struct sampler_options *options)
+{
+	const uint64_t shards = sampler_shards(options);
+	return (2 * (uint64_t)options->count + (shards > 0 ? 2 * shards + 1 : 0)) *
+	       sizeof(uint32_t);
+}
+
+/* Puts a value at i, mixed with those from `base` on: one step of the Fisher-Yates shuffle that
+ * rng_permutation does in one go (inside-out form). */
+static inline void mix_in(
+	struct sampler *s, uint32_t *order, uint32_t base, uint32_t i, uint32_t value)
+{
+	const uint32_t j = base + (uint32_t)rng_below(&s->rng, (uint64_t)(i - base) + 1);
+	order[i] = order[j];
+	order[j] = value;
+}
+
+/* The next sample of the shards in their order. */
+static uint32_t pass_shards(struct sampler *s)
+{
+	if (s->turn < s->shards && s->next == s->begins[s->turns[s->turn] + 1]) {
+		s->turn++;
+		s->next = s->begins[s->turns[s->turn]];
+	}
+	return s->next++;
+}
+
+static void begin_shards(struct sampler *s)
+{
+	for (uint32_t i = 0; i < s->shards; i++)
+		mix_in(s, s->turns, 0, i, i);
+	s->turn = 0;
+	s->next = s->shards > 0 ? s->begins[s->turns[0]] : 0;
+}
+
 static inline void build_step(struct sampler *s)
 {
 	const uint32_t i = s->built++;
-	if (!s->options.shuffle) {
+	if (s->shards > 0) {
+		const uint32_t window = s->options.window > 0 ? s->options.window : 1;
+		mix_in(s, s->coming, i - i % window, i, pass_shards(s));
+	} else if (s->options.shuffle) {
+		mix_in(s, s->coming, 0, i, i);
+	} else {
 		s->coming[i] = i;
-		return;
 	}
-	const uint32_t j = (uint32_t)rng_below(&s->rng, (uint64_t)i + 1);
-	s->coming[i] = s->coming[j];
-	s->coming[j] = i;
 }
 
 /* The order that was being built becomes this epoch's; begins the one after it. */
@@ -45,6 +83,18 @@ static void enter_epoch(struct sampler *s, uint64_t epoch)
 	s->epoch_seed = rng_mix(s->options.seed, epoch);
 	s->position = 0;
 	rng_init(&s->rng, s->options.seed, epoch + 1);
+	begin_shards(s);
+}
+
+static void find_shards(struct sampler *s)
+{
+	uint32_t shards = 0;
+	s->begins = s->order + s->options.count;
+	s->turns = s->begins + s->shards + 1;
+	for (uint32_t i = 0; i < s->options.count; i++)
+		if (dataset_begins_file(s->options.by_shards, i))
+			s->begins[shards++] = i;
+	s->begins[shards] = s->options.count;
 }
 
 int sampler_open(struct sampler *s, const struct sampler_options *options)
@@ -52,11 +102,15 @@ int sampler_open(struct sampler *s, const struct sampler_options *options)
 	*s = (struct sampler){.options = *options, .used = sampler_used(options)};
 	if (s->used == 0)
 		return -EINVAL;
-	if (memory_map(&s->block, sampler_bytes(options->count), false))
+	if (memory_map(&s->block, sampler_bytes(options), false))
 		return -ENOMEM;
 	s->coming = s->block.data;
 	s->order = s->coming + options->count;
+	s->shards = sampler_shards(options);
+	if (s->shards > 0)
+		find_shards(s);
 	rng_init(&s->rng, options->seed, 0);
+	begin_shards(s);
 	enter_epoch(s, 0);
 	return 0;
 }
@@ -71,6 +125,11 @@ uint32_t sampler_peek(struct sampler *s)
 	if (s->position == s->used)
 		enter_epoch(s, s->epoch + 1);
 	return s->order[s->position];
+}
+
+uint32_t sampler_ahead(const struct sampler *s, uint32_t ahead)
+{
+	return ahead < s->used - s->position ? s->order[s->position + ahead] : UINT32_MAX;
 }
 
 struct ticket sampler_take(struct sampler *s, struct flow_ticket place)

@@ -9,6 +9,7 @@
 #include "harness/base/memory.h"
 #include "harness/base/rng.h"
 #include "harness/flow/flow.h"
+#include "workloads/dataset/dataset.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,6 +19,10 @@ struct sampler_options {
 	uint32_t count;      /* samples in the data set, > 0 */
 	uint32_t batch_size; /* > 0 */
 	bool shuffle, drop_last;
+	/* By shards: the files of this data set, which has `count` samples, come in a random order, and their
+	 * samples in theirs, `window` of them mixed at a time (0: none).  NULL: as shuffle says. */
+	const struct dataset *by_shards;
+	uint32_t window;
 	/* Devices that train together take a batch each: at the end of an epoch the batches that are too few for
 	 * all of them are left out, as a distributed sampler with drop_last does it.  0 or 1: one device. */
 	uint32_t devices;
@@ -41,7 +46,11 @@ struct sampler {
 	uint32_t position;        /* in this epoch */
 	uint32_t built;           /* steps of the next epoch's order done */
 	uint32_t *order, *coming; /* (count) of this epoch and of the next, in the block */
-	struct rng rng;           /* of the order being built */
+	/* By shards, in the block: where each begins (shards + 1), and their order in the epoch that is built;
+	 * which of them is being passed, and its next sample. */
+	uint32_t shards, *begins, *turns;
+	uint32_t turn, next;
+	struct rng rng; /* of the order being built */
 	struct memory_block block;
 };
 
@@ -52,11 +61,14 @@ void sampler_close(struct sampler *sampler); /* safe on {0} */
 /* The sample of the next ticket. */
 uint32_t sampler_peek(struct sampler *sampler);
 
-/* The same, taken: the ticket at that place.  Places come in order. */
+/* The sample `ahead` tickets later in this epoch; UINT32_MAX: the epoch ends before. */
+uint32_t sampler_ahead(const struct sampler *sampler, uint32_t ahead);
+
+/* The sample of the next ticket, taken: the ticket at that place.  Places come in order. */
 struct ticket sampler_take(struct sampler *sampler, struct flow_ticket place);
 
 /* Samples per epoch without a sampler, and what one maps, for the plan. */
 uint32_t sampler_used(const struct sampler_options *options);
-uint64_t sampler_bytes(uint32_t count);
+uint64_t sampler_bytes(const struct sampler_options *options);
 
 #endif

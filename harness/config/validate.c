@@ -120,6 +120,23 @@ static int check_memory_engine(const struct config *config, struct error *err)
 }
 
 /* augment.device = gpu: who makes the samples, and of what. */
+/* What is cut out of large requests is one reader's. */
+static int check_large_requests(const struct config *config, struct error *err)
+{
+	if (config_integer(config, KEY_READ_REQUEST) == 0)
+		return 0;
+	if (config_integer(config, KEY_READ_THREADS) > 1)
+		return error_set(err, -EINVAL,
+			"'read.request' takes one reader thread, which keeps 'read.depth' large requests in flight: set 'read.threads' to 1");
+	if (config_integer(config, KEY_READ_ORDER) == READ_ORDER_SHUFFLE)
+		return error_set(err, -EINVAL,
+			"'read.request' reads what lies together, and 'read.order' = shuffle asks for it in any order: set it to shards or sequential");
+	return config_real(config, KEY_INJECT_READ_CACHE) > 0
+		       ? error_set(err, -EINVAL,
+				 "'inject.read_cache' holds samples, and 'read.request' reads many at once: leave one out")
+		       : 0;
+}
+
 static int check_gpu_samples(const struct config *config, struct error *err)
 {
 	const int64_t backend = config_integer(config, KEY_STEP_BACKEND);
@@ -201,8 +218,8 @@ static int check_timeline(const struct config *config, struct error *err)
 static int check_rules(const struct config *config, struct error *err)
 {
 	static int (*const rules[])(const struct config *config, struct error *err) = {
-		check_dataset, check_batches, check_crop, check_memory_engine, check_gpu_samples,
-		check_inject, check_timeline};
+		check_dataset, check_batches, check_crop, check_memory_engine, check_large_requests,
+		check_gpu_samples, check_inject, check_timeline};
 	int code = 0;
 	for (size_t i = 0; i < COUNT(rules) && !code; i++)
 		code = rules[i](config, err);

@@ -27,6 +27,20 @@ limits = off
 INI
 checked=(--set run.verify=on --set measure.epochs=2 --set sweep.decode.workers=1,2)
 
+# same_sums PATTERN: all repetitions of these results have one checksum.
+same_sums() {
+	python3 - "$1/points.jsonl" <<'PY' || fail "other batches in $1"
+import glob, json, sys
+sums = {}
+for name in glob.glob(sys.argv[1]):
+    for line in open(name):
+        row = json.loads(line)
+        if row.get("kind") == "repetition":
+            sums.setdefault(row["checksum"], set()).add(name)
+assert len(sums) == 1 and None not in sums, sums
+PY
+}
+
 # The batches of all containers, by all engines.
 for container in files tar tfrecord; do
 	packed=(--set dataset.container=$container --set dataset.path=$container)
@@ -40,16 +54,23 @@ for container in files tar tfrecord; do
 		prints "checksums of 2 repetitions agree"
 	done
 done
-python3 - <<'PY' || fail "containers give other batches than files"
-import glob, json
-sums = {}
-for name in glob.glob("same_*/points.jsonl"):
-    for line in open(name):
-        row = json.loads(line)
-        if row.get("kind") == "repetition":
-            sums.setdefault(row["checksum"], set()).add(name)
-assert len(sums) == 1 and None not in sums, sums
-PY
+same_sums 'same_*'
+
+# By shards: each container has an order of its own, the same for any workers and whether samples are read one by one or cut
+# out of large requests.
+for container in tar tfrecord; do
+	packed=(--set dataset.container=$container --set dataset.path=$container --set read.order=shards --set read.shuffle_buffer=30)
+	expect_measured "$MLBENCH" sweep packed.ini "${packed[@]}" "${checked[@]}" --set sweep.read.request=0,4k,1MiB --set read.depth=3 \
+		--out "shards_$container"
+	prints "checksums of 6 repetitions agree"
+	expect_measured "$MLBENCH" sweep packed.ini "${packed[@]}" "${checked[@]}" --set read.request=64k --set read.engine=pread --set read.cache=cold \
+		--out "shards_again_$container"
+done
+same_sums 'shards_*'
+expect 2 "$MLBENCH" check packed.ini --set read.request=1MiB --set read.order=shards --set read.threads=2
+says "'read.request' takes one reader thread"
+expect 2 "$MLBENCH" check packed.ini --set read.request=1MiB
+says "set it to shards or sequential"
 
 # Deterministic, mended where a shard is gone or torn, refused where the recipe is another.
 find tar -name '*.tar' -exec sha256sum {} + | sort >sums

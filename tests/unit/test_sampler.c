@@ -193,6 +193,54 @@ static void incomplete_rounds_are_left_out(void **state)
 	assert_int_equal(sampler_open(&sampler, &options), -EINVAL);
 }
 
+/* Files of 10 samples, the last one of 3; the same order for a seed, another for the next epoch. */
+static void shards_come_whole(void **state)
+{
+	(void)state;
+	enum { COUNT = 93, EACH = 10, SHARDS = 10 };
+	static const char *const names[SHARDS] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+	struct sample samples[COUNT];
+	const uint64_t offsets[COUNT] = {0};
+	for (uint32_t i = 0; i < COUNT; i++)
+		samples[i] = (struct sample){.path = names[i / EACH]};
+	const struct dataset dataset = {.samples = samples, .offsets = offsets, .count = COUNT};
+	struct sampler_options options = {
+		.seed = 4, .count = COUNT, .batch_size = 7, .shuffle = true, .by_shards = &dataset};
+	uint32_t orders[3][COUNT];
+	for (uint32_t window = 0; window <= 25; window += 25) {
+		struct sampler sampler;
+		options.window = window;
+		assert_int_equal(sampler_open(&sampler, &options), 0);
+		assert_true(sampler_bytes(&options) > 2 * COUNT * sizeof(uint32_t));
+		open_tickets(&options);
+		for (int epoch = 0; epoch < 3; epoch++) {
+			bool seen[COUNT] = {false};
+			for (uint32_t i = 0; i < COUNT; i++) {
+				const uint32_t soon = sampler_ahead(&sampler, 5);
+				orders[epoch][i] = take(&sampler).sample;
+				assert_false(seen[orders[epoch][i]]);
+				seen[orders[epoch][i]] = true;
+				/* What is ahead is what comes. */
+				if (i >= 5 && i + 5 < COUNT)
+					assert_true(soon < COUNT && !seen[soon]);
+			}
+			assert_int_equal(sampler_ahead(&sampler, 0), UINT32_MAX);
+		}
+		assert_memory_not_equal(orders[0], orders[1], sizeof orders[0]);
+		for (uint32_t i = 1; i < COUNT && window == 0; i++)
+			assert_true(orders[1][i] == orders[1][i - 1] + 1 ||
+				    (orders[1][i] % EACH == 0 &&
+					    (orders[1][i - 1] % EACH == EACH - 1 ||
+						    orders[1][i - 1] == COUNT - 1)));
+		/* Windows of the same stream have the same samples, in another order. */
+		uint32_t steps = 0;
+		for (uint32_t i = 1; i < COUNT; i++)
+			steps += orders[1][i] == orders[1][i - 1] + 1;
+		assert_true(window == 0 ? steps > 80 : steps < 20);
+		close_sampler(&sampler);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -203,6 +251,7 @@ int main(void)
 		cmocka_unit_test(a_batch_may_be_larger_than_the_set),
 		cmocka_unit_test(it_ends_after_its_epochs),
 		cmocka_unit_test(incomplete_rounds_are_left_out),
+		cmocka_unit_test(shards_come_whole),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,12 +73,15 @@ static void packed_close(struct packed *packed)
 	fixture_close(&packed->fixture);
 }
 
-/* All engines read the same parts of the same files. */
+/* Sizes of requests that samples are cut out of; 0: each is read by itself. */
+static const char *const requests[] = {"0", "1", "50000", "1MiB"};
+
+/* All engines read the same parts of the same files, however large their requests are. */
 static void test_parts(void **state)
 {
-	(void)state;
 	struct packed packed;
 	packed_open(&packed);
+	fixture_set(&packed.fixture, KEY_READ_REQUEST, *state);
 	for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
 		if (!fixture_can_read(variants[i].engine))
 			continue;
@@ -97,10 +100,10 @@ static void test_parts(void **state)
  * a folder. */
 static void test_parts_that_are_not_there(void **state)
 {
-	(void)state;
 	struct packed packed;
 	packed_open(&packed);
 	struct fixture *const fixture = &packed.fixture;
+	fixture_set(fixture, KEY_READ_REQUEST, *state);
 	struct expectation expected[SAMPLES];
 	/* Whether nothing can be read from a folder is a matter of the kernel's. */
 	fixture->dataset.samples[2 * PER_PACK].bytes = 1;
@@ -131,6 +134,56 @@ static void test_parts_that_are_not_there(void **state)
 	assert_string_equal(
 		source_status_text(-ENODATA, text), "its file ends before the sample does");
 	assert_string_equal(source_status_text(-EIO, text), "Input/output error");
+	packed_close(&packed);
+}
+
+/* Samples in an order that no chunk is made for, and hints that are wrong: every one is right, however few
+ * buffers there are. */
+static void test_large_requests_in_any_order(void **state)
+{
+	(void)state;
+	enum { AT_ONCE = 5, PASSES = 3 };
+	struct packed packed;
+	struct source *source;
+	struct reader *reader;
+	struct error err = {""};
+	packed_open(&packed);
+	struct fixture *const fixture = &packed.fixture;
+	const size_t room = fixture_round_up((size_t)fixture->dataset.max_bytes + 1);
+	struct memory_block blobs;
+	assert_int_equal(memory_map(&blobs, AT_ONCE * room, false), 0);
+	fixture_set(fixture, KEY_READ_REQUEST, "50000");
+	fixture_set(fixture, KEY_READ_DEPTH, "2");
+	assert_true(source_lookahead(&fixture->config, &fixture->dataset) > 0);
+	assert_true(source_bytes(&fixture->config, &fixture->dataset) > 4UL * 50000);
+	if (source_open(&source, &fixture->config, &fixture->dataset, blobs.data, blobs.size, 0,
+		    &err) ||
+		source_reader_open(&reader, source, 0, &err))
+		fail_msg("%s", err.text);
+	struct fixture_reader self = {.fixture = fixture};
+	struct read_request all[AT_ONCE];
+	for (unsigned pass = 0; pass < PASSES * SAMPLES / AT_ONCE; pass++) {
+		struct read_request *done[AT_ONCE];
+		for (uint32_t i = 0; i < AT_ONCE; i++) {
+			const uint32_t at = pass * AT_ONCE + i;
+			all[i] = (struct read_request){.sample = at * 37 % SAMPLES,
+				.buffer = (uint8_t *)blobs.data + i * room,
+				.room = room,
+				.ahead = at * 53 % (SAMPLES + 1)};
+			source_submit(reader, &all[i]);
+		}
+		for (size_t got = 0; got < AT_ONCE;) {
+			const size_t count = source_reap(reader, done, AT_ONCE, NS_PER_S);
+			for (size_t i = 0; i < count; i++)
+				fixture_check(&self, done[i]);
+			got += count;
+		}
+	}
+	assert_string_equal(self.first, "");
+	assert_int_equal(self.failures, 0);
+	source_reader_close(reader);
+	source_close(source);
+	memory_unmap(&blobs);
 	packed_close(&packed);
 }
 
@@ -458,8 +511,15 @@ static void test_both_stores_answer_alike(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parts),
-		cmocka_unit_test(test_parts_that_are_not_there),
+		cmocka_unit_test_prestate(test_parts, (void *)(uintptr_t)requests[0]),
+		cmocka_unit_test_prestate(test_parts, (void *)(uintptr_t)requests[1]),
+		cmocka_unit_test_prestate(test_parts, (void *)(uintptr_t)requests[2]),
+		cmocka_unit_test_prestate(test_parts, (void *)(uintptr_t)requests[3]),
+		cmocka_unit_test_prestate(
+			test_parts_that_are_not_there, (void *)(uintptr_t)requests[0]),
+		cmocka_unit_test_prestate(
+			test_parts_that_are_not_there, (void *)(uintptr_t)requests[3]),
+		cmocka_unit_test(test_large_requests_in_any_order),
 		cmocka_unit_test(test_residency_of_packs),
 		cmocka_unit_test(test_blob),
 		cmocka_unit_test(test_blob_that_fails),

@@ -218,20 +218,11 @@ static json_t *class_list(const struct dataset *dataset)
 	return classes;
 }
 
-/* Whether a sample is the first one of its file. */
-static bool manifest_begins_file(const struct dataset *dataset, size_t i)
-{
-	const struct sample *const samples = dataset->samples;
-	return !dataset->offsets || i == 0 ||
-	       (samples[i].path != samples[i - 1].path &&
-		       strcmp(samples[i].path, samples[i - 1].path) != 0);
-}
-
 static size_t manifest_files(const struct dataset *dataset)
 {
 	size_t files = 0;
 	for (size_t i = 0; i < dataset->count; i++)
-		files += manifest_begins_file(dataset, i);
+		files += dataset_begins_file(dataset, i);
 	return files;
 }
 
@@ -268,7 +259,7 @@ static size_t manifest_text_size(const struct dataset *dataset)
 {
 	size_t size = 0;
 	for (size_t i = 0; i < dataset->count; i++)
-		if (manifest_begins_file(dataset, i))
+		if (dataset_begins_file(dataset, i))
 			size += strlen(dataset->samples[i].path) + 1;
 	for (size_t i = 0; i < dataset->bad_count; i++)
 		size += strlen(dataset->bad[i].path) + strlen(dataset->bad[i].reason) + 2;
@@ -292,7 +283,7 @@ static char *manifest_fill_packed(char *at, const struct dataset *dataset)
 	}
 	for (size_t i = 0; i < dataset->count; i++) {
 		in_file++;
-		if (i + 1 < dataset->count && !manifest_begins_file(dataset, i + 1))
+		if (i + 1 < dataset->count && !dataset_begins_file(dataset, i + 1))
 			continue;
 		const uint64_t count = htole64(in_file);
 		memcpy(at, &count, sizeof count);
@@ -320,7 +311,7 @@ static void manifest_fill_body(char *at, const struct dataset *dataset)
 	if (dataset->offsets)
 		at = manifest_fill_packed(at, dataset);
 	for (size_t i = 0; i < dataset->count; i++)
-		if (manifest_begins_file(dataset, i))
+		if (dataset_begins_file(dataset, i))
 			at = stpcpy(at, dataset->samples[i].path) + 1;
 	for (size_t i = 0; i < dataset->bad_count; i++) {
 		at = stpcpy(at, dataset->bad[i].path) + 1;
@@ -729,6 +720,13 @@ int manifest_read(const char *path, struct dataset *dataset, json_t **header, st
 	*header = NULL;
 	*dataset = (struct dataset){0};
 	return code;
+}
+
+bool dataset_begins_file(const struct dataset *dataset, size_t sample)
+{
+	const struct sample *const here = &dataset->samples[sample];
+	return !dataset->offsets || sample == 0 ||
+	       (here->path != here[-1].path && strcmp(here->path, here[-1].path) != 0);
 }
 
 void manifest_total(struct dataset *dataset)

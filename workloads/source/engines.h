@@ -75,6 +75,12 @@ enum read_step read_progress_size(struct read_progress *progress, uint64_t file_
 enum read_step source_read_now(struct store *store, const char *path, uint8_t *buffer,
 	struct read_progress *progress, struct source_counter *counter);
 
+/* For the layers above an engine: hands it a request whose place is known, and takes what it (and the
+ * limiter behind it) has completed.  source.c's; not for engines. */
+void source_pass(struct reader *reader, struct read_request *request);
+size_t source_collect(
+	struct reader *reader, struct read_request **done, size_t room, uint64_t wait_ns);
+
 /* Fills in of a request where its sample lies (offset, length, part). */
 static inline void source_locate(const struct dataset *dataset, struct read_request *request)
 {

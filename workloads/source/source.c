@@ -3,6 +3,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/measure/timeline.h"
+#include "workloads/source/chunks.h"
 #include "workloads/source/engines.h"
 #include "workloads/source/limiter.h"
 
@@ -143,6 +144,12 @@ int source_open_in(struct source **out, struct store *store, const struct config
 	source->timed = config_on(config, KEY_MEASURE_PROFILER);
 	if (why_not[0])
 		source_note(source, "%s", why_not);
+	if (chunks_wanted(config, dataset, ops))
+		source_note(source, "large requests: on");
+	else if (config_integer(config, KEY_READ_REQUEST) > 0)
+		source_note(source, "large requests: off: %s",
+			ops->immediate ? "the data set is in memory"
+				       : "each sample is a file of its own");
 	int code = source_prepare(source);
 	if (code)
 		(void)error_set(err, code, "out of memory for the %s source", ops->name);
@@ -465,6 +472,12 @@ void source_start(struct source *source, uint64_t start_ns)
 		source->limiter->start_ns = start_ns;
 }
 
+uint32_t source_lookahead(const struct config *config, const struct dataset *dataset)
+{
+	const struct source_ops *const ops = source_choose(config, NULL, 0, NULL);
+	return ops ? chunks_lookahead(config, dataset, ops) : 0;
+}
+
 bool source_emulates_storage(const struct source *source)
 {
 	return source->limiter && limiter_is_storage(source->limiter);
@@ -473,7 +486,9 @@ bool source_emulates_storage(const struct source *source)
 uint64_t source_bytes(const struct config *config, const struct dataset *dataset)
 {
 	const struct source_ops *const ops = source_choose(config, NULL, 0, NULL);
-	return ops && ops->bytes ? ops->bytes(config, dataset) : 0;
+	if (!ops)
+		return 0;
+	return (ops->bytes ? ops->bytes(config, dataset) : 0) + chunks_bytes(config, dataset, ops);
 }
 
 int source_reader_open(
@@ -495,8 +510,13 @@ int source_reader_open(
 			return error_set(err, -ENOMEM, "out of memory for reader %u", index);
 		}
 	}
-	const int code = ops->reader_open ? ops->reader_open(reader, err) : 0;
+	int code = chunks_wanted(source->config, source->dataset, ops)
+			   ? chunks_open(&reader->chunks, source, err)
+			   : 0;
+	if (!code && ops->reader_open)
+		code = ops->reader_open(reader, err);
 	if (code) {
+		chunks_close(reader->chunks);
 		limiter_queue_close(reader->limiter);
 		free(reader);
 		return code;
@@ -527,6 +547,7 @@ void source_reader_close(struct reader *reader)
 	if (reader->source->ops->reader_close)
 		reader->source->ops->reader_close(reader);
 	limiter_queue_close(reader->limiter);
+	chunks_close(reader->chunks);
 	free(reader);
 }
 
@@ -540,10 +561,8 @@ unsigned source_reader_depth_most(const struct reader *reader)
 	return reader->source->depth_most;
 }
 
-void source_submit(struct reader *reader, struct read_request *request)
+static void source_begin(const struct reader *reader, struct read_request *request)
 {
-	if (!reader->source->ops->immediate) /* which has it already */
-		source_locate(reader->source->dataset, request);
 	request->data = request->buffer;
 	request->size = 0;
 	request->status = 0;
@@ -551,9 +570,38 @@ void source_submit(struct reader *reader, struct read_request *request)
 	request->opened_ns = 0;
 	request->cached = false;
 	request->submitted_ns = reader->source->stamped ? clock_now_ns() : 0;
+}
+
+void source_pass(struct reader *reader, struct read_request *request)
+{
+	source_begin(reader, request);
 	reader->submitted_ns = request->submitted_ns;
 	reader->in_flight++;
 	reader->source->ops->submit(reader, request);
+}
+
+void source_submit(struct reader *reader, struct read_request *request)
+{
+	if (!reader->source->ops->immediate) /* which has it already */
+		source_locate(reader->source->dataset, request);
+	if (!reader->chunks) {
+		source_pass(reader, request);
+		return;
+	}
+	source_begin(reader, request);
+	chunks_submit(reader->chunks, reader, request);
+}
+
+size_t source_collect(
+	struct reader *reader, struct read_request **done, size_t room, uint64_t wait_ns)
+{
+	if (reader->in_flight == 0)
+		return 0;
+	const size_t count = reader->limiter
+				     ? limiter_reap(reader, done, room, wait_ns)
+				     : reader->source->ops->reap(reader, done, room, wait_ns);
+	reader->in_flight -= (unsigned)count;
+	return count;
 }
 
 /* One clock read serves the batch: its requests became visible together. */
@@ -597,13 +645,13 @@ static void source_count_done(
 size_t source_reap(struct reader *reader, struct read_request **done, size_t room, uint64_t wait_ns)
 {
 	struct source *const source = reader->source;
-	if (reader->in_flight == 0 || room == 0)
+	if (room == 0)
 		return 0;
-	const size_t count = reader->limiter ? limiter_reap(reader, done, room, wait_ns)
-					     : source->ops->reap(reader, done, room, wait_ns);
+	const size_t count = reader->chunks
+				     ? chunks_reap(reader->chunks, reader, done, room, wait_ns)
+				     : source_collect(reader, done, room, wait_ns);
 	if (count == 0)
 		return 0;
-	reader->in_flight -= (unsigned)count;
 	source_stamp(source, done, count);
 	source_count_done(&source->counters[reader->index], done, count);
 	return count;

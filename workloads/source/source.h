@@ -41,6 +41,8 @@ struct read_request {
 	uint8_t *buffer; /* READ_ALIGN_BYTES-aligned, inside the source's blob memory */
 	size_t room;     /* its size: >= the sample's bytes rounded up to READ_ALIGN_BYTES */
 	uint64_t ticket; /* the caller's own, not touched */
+	/* A sample that comes source_lookahead tickets later; none with as many as there are, or more. */
+	uint32_t ahead;
 
 	/* Filled by source_submit from the data set (not for an immediate engine, which needs it when it
 	 * opens): which bytes of the sample's file.  part: exactly
@@ -135,10 +137,11 @@ struct source {
 
 struct reader {
 	struct source *source;
-	unsigned index;                /* of the reader thread */
-	unsigned in_flight;            /* submitted, not yet reaped; source.c keeps it */
-	uint64_t submitted_ns;         /* the last one, where it is stamped; source.c keeps it */
+	unsigned index;        /* of the reader thread */
+	unsigned in_flight;    /* with the engine or held by the limiter; source.c keeps it */
+	uint64_t submitted_ns; /* the last one, where it is stamped; source.c keeps it */
 	struct limiter_queue *limiter; /* source.c's */
+	struct chunks *chunks;         /* source.c's; NULL: each sample is read by itself */
 };
 
 /* Counters of one reader: only its thread writes, any thread reads. */
@@ -178,6 +181,9 @@ int source_open_in(struct source **out, struct store *store, const struct config
 	struct error *err);
 void source_close(struct source *source); /* NULL is fine */
 
+/* How far ahead the caller says what comes (read_request.ahead); 0: nobody looks at it. */
+uint32_t source_lookahead(const struct config *config, const struct dataset *dataset);
+
 /* A request's status in words. */
 const char *source_status_text(int status, char out[ERROR_REASON_BYTES]);
 /* When the repetition starts, before any reader submits: inject.begin and inject.end count from it. */
@@ -188,7 +194,7 @@ void source_read_counts(const struct source *source, struct source_counts *count
 /* False: it is no client of a network file system. */
 bool source_read_network(const struct source *source, struct network_counts *counts);
 
-/* Bytes that a source of this configuration allocates itself (source_ops.bytes). */
+/* Bytes that a source of this configuration allocates itself (source_ops.bytes, chunks.h). */
 uint64_t source_bytes(const struct config *config, const struct dataset *dataset);
 
 /* All of a reader's functions are called by one thread, the one that opens it; index < read.threads, and

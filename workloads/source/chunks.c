@@ -1,0 +1,372 @@
+/* Chunks: which samples make one, which are in memory, and who waits for them. */
+#include "workloads/source/chunks.h"
+
+#include "harness/base/memory.h"
+#include "workloads/source/engines.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	CHUNK_BUFFERS_MORE = 2, /* than are in flight and in the window of the shuffle */
+	CHUNK_BUFFERS_MAX = 4096,
+	CHUNK_STALE_ROUNDS = 2, /* loads of all buffers, without a sample cut out */
+	CHUNK_REAP_BATCH = 64,
+};
+
+static const uint32_t CHUNK_NONE = UINT32_MAX;
+static const uint16_t CHUNK_ABSENT = 0,
+		      CHUNK_GIVEN_UP = UINT16_MAX; /* of where, else a place + 1 */
+
+struct chunk_buffer {
+	uint32_t chunk; /* CHUNK_NONE: free */
+	uint32_t left;  /* samples that were not cut out yet */
+	bool loading;
+	uint64_t start; /* where in the file its bytes begin */
+	uint64_t used;  /* by the count of loads: when a sample was cut out last */
+	struct request_list waiting;
+	struct read_request request;
+};
+
+struct chunks {
+	const struct dataset *dataset;
+	uint32_t count;  /* chunks */
+	uint32_t *first; /* (count + 1) the first sample of each */
+	uint32_t *of;    /* (samples) the chunk of each */
+	uint16_t *where; /* (count) */
+	struct chunk_buffer *buffers;
+	uint32_t buffer_count, in_flight, depth;
+	uint64_t loads;
+	struct request_list done, pending; /* pending: no buffer was free, or no depth */
+	struct memory_block block;
+};
+
+/* ---- which samples make a chunk --------------------------------------------------------------- */
+
+struct chunk_shape {
+	uint32_t count;
+	uint64_t largest; /* bytes, with what is before the first sample in its block */
+};
+
+static uint64_t chunk_floor(uint64_t offset)
+{
+	return offset / READ_ALIGN_BYTES * READ_ALIGN_BYTES;
+}
+
+/* The end of the chunk that begins with a sample: what follows it in the same file, as far as one request
+ * reaches. */
+static uint32_t chunk_end(
+	const struct dataset *dataset, uint32_t first, uint64_t request, uint64_t *bytes)
+{
+	const uint64_t start = chunk_floor(dataset->offsets[first]);
+	uint64_t end = dataset->offsets[first] + dataset->samples[first].bytes;
+	uint32_t i = first + 1;
+	for (; i < dataset->count && !dataset_begins_file(dataset, i); i++) {
+		const uint64_t next = dataset->offsets[i] + dataset->samples[i].bytes;
+		if (dataset->offsets[i] < end || next - start > request)
+			break;
+		end = next;
+	}
+	*bytes = end - start;
+	return i;
+}
+
+/* first, of: filled in where they are not NULL. */
+static struct chunk_shape chunks_shape(
+	const struct dataset *dataset, uint64_t request, uint32_t *first, uint32_t *of)
+{
+	struct chunk_shape shape = {0};
+	for (uint32_t i = 0; i < dataset->count;) {
+		uint64_t bytes;
+		const uint32_t end = chunk_end(dataset, i, request, &bytes);
+		shape.largest = bytes > shape.largest ? bytes : shape.largest;
+		if (first)
+			first[shape.count] = i;
+		for (; i < end; i++)
+			if (of)
+				of[i] = shape.count;
+		shape.count++;
+	}
+	if (first)
+		first[shape.count] = (uint32_t)dataset->count;
+	return shape;
+}
+
+bool chunks_wanted(
+	const struct config *config, const struct dataset *dataset, const struct source_ops *ops)
+{
+	return config_integer(config, KEY_READ_REQUEST) > 0 && dataset->offsets && !ops->immediate;
+}
+
+static uint64_t chunks_request(const struct config *config)
+{
+	return (uint64_t)config_integer(config, KEY_READ_REQUEST);
+}
+
+/* Those in flight, and those that the shuffle buffer's samples lie in. */
+static uint32_t chunks_buffers(
+	const struct config *config, const struct dataset *dataset, uint32_t count, unsigned depth)
+{
+	const bool windowed = config_integer(config, KEY_READ_ORDER) == READ_ORDER_SHARDS;
+	const uint64_t window =
+		windowed ? (uint64_t)config_integer(config, KEY_READ_SHUFFLE_BUFFER) : 0;
+	const uint64_t most = window * count / dataset->count + depth + CHUNK_BUFFERS_MORE;
+	const uint64_t all = count < most ? count : most;
+	return all < CHUNK_BUFFERS_MAX ? (uint32_t)all : CHUNK_BUFFERS_MAX;
+}
+
+static size_t chunks_room(const struct chunk_shape *shape)
+{
+	return (size_t)(chunk_floor(shape->largest + READ_ALIGN_BYTES - 1) + READ_ALIGN_BYTES);
+}
+
+static unsigned chunks_depth(const struct config *config, const struct source_ops *ops)
+{
+	return ops->blocking ? 1 : (unsigned)config_integer(config, KEY_READ_DEPTH);
+}
+
+uint64_t chunks_bytes(
+	const struct config *config, const struct dataset *dataset, const struct source_ops *ops)
+{
+	if (!chunks_wanted(config, dataset, ops))
+		return 0;
+	const struct chunk_shape shape = chunks_shape(dataset, chunks_request(config), NULL, NULL);
+	const uint32_t buffers =
+		chunks_buffers(config, dataset, shape.count, chunks_depth(config, ops));
+	return buffers * (uint64_t)chunks_room(&shape) + dataset->count * sizeof(uint32_t) +
+	       (shape.count + 1) * (sizeof(uint32_t) + sizeof(uint16_t));
+}
+
+/* ---- opening and closing ---------------------------------------------------------------------- */
+
+static int chunks_allocate(struct chunks *chunks, const struct source *source)
+{
+	const uint64_t request = chunks_request(source->config);
+	struct chunk_shape shape = chunks_shape(chunks->dataset, request, NULL, NULL);
+	chunks->count = shape.count;
+	chunks->buffer_count =
+		chunks_buffers(source->config, chunks->dataset, shape.count, chunks->depth);
+	chunks->first = calloc(shape.count + 1U, sizeof *chunks->first);
+	chunks->of = calloc(chunks->dataset->count, sizeof *chunks->of);
+	chunks->where = calloc(shape.count, sizeof *chunks->where);
+	chunks->buffers = calloc(chunks->buffer_count, sizeof *chunks->buffers);
+	const size_t room = chunks_room(&shape);
+	if (!chunks->first || !chunks->of || !chunks->where || !chunks->buffers ||
+		memory_map(&chunks->block, room * chunks->buffer_count,
+			config_on(source->config, KEY_READ_HUGE_PAGES)))
+		return -ENOMEM;
+	(void)chunks_shape(chunks->dataset, request, chunks->first, chunks->of);
+	for (uint32_t i = 0; i < chunks->buffer_count; i++) {
+		chunks->buffers[i].chunk = CHUNK_NONE;
+		chunks->buffers[i].request.buffer = (uint8_t *)chunks->block.data + i * room;
+		chunks->buffers[i].request.room = room;
+	}
+	return 0;
+}
+
+int chunks_open(struct chunks **out, const struct source *source, struct error *err)
+{
+	struct chunks *const chunks = calloc(1, sizeof *chunks);
+	*out = chunks;
+	if (!chunks)
+		return error_set(err, -ENOMEM, "out of memory for large reads");
+	chunks->dataset = source->dataset;
+	chunks->depth = source->depth;
+	if (chunks_allocate(chunks, source) == 0)
+		return 0;
+	chunks_close(chunks);
+	*out = NULL;
+	return error_set(err, -ENOMEM, "out of memory for large reads");
+}
+
+void chunks_close(struct chunks *chunks)
+{
+	if (!chunks)
+		return;
+	memory_unmap(&chunks->block);
+	free(chunks->buffers);
+	free(chunks->where);
+	free(chunks->of);
+	free(chunks->first);
+	free(chunks);
+}
+
+uint32_t chunks_lookahead(
+	const struct config *config, const struct dataset *dataset, const struct source_ops *ops)
+{
+	if (!chunks_wanted(config, dataset, ops))
+		return 0;
+	const struct chunk_shape shape = chunks_shape(dataset, chunks_request(config), NULL, NULL);
+	const uint64_t ahead =
+		(uint64_t)chunks_depth(config, ops) * dataset->count / (shape.count + 1U);
+	return ahead < dataset->count ? (uint32_t)ahead : 0;
+}
+
+/* ---- reading them ---------------------------------------------------------------------------- */
+
+/* A buffer for a chunk that is demanded, or only expected; NULL: there is none now. */
+static struct chunk_buffer *chunks_find_buffer(struct chunks *chunks, bool demanded)
+{
+	const uint64_t stale = CHUNK_STALE_ROUNDS * (uint64_t)chunks->buffer_count;
+	struct chunk_buffer *oldest = NULL;
+	for (uint32_t i = 0; i < chunks->buffer_count; i++) {
+		struct chunk_buffer *const one = &chunks->buffers[i];
+		if (one->chunk == CHUNK_NONE || (one->left == 0 && !one->loading))
+			return one;
+		if (!one->loading && (!oldest || one->used < oldest->used))
+			oldest = one;
+	}
+	return oldest && (demanded || oldest->used + stale < chunks->loads) ? oldest : NULL;
+}
+
+/* Begins to read a chunk that is not there; false: not now. */
+static bool chunks_start(
+	struct chunks *chunks, struct reader *reader, uint32_t chunk, bool demanded)
+{
+	struct chunk_buffer *const to =
+		chunks->in_flight < chunks->depth ? chunks_find_buffer(chunks, demanded) : NULL;
+	if (!to)
+		return false;
+	const struct dataset *const dataset = chunks->dataset;
+	const uint32_t first = chunks->first[chunk];
+	const uint32_t last = chunks->first[chunk + 1] - 1;
+	if (to->chunk != CHUNK_NONE)
+		chunks->where[to->chunk] = CHUNK_ABSENT;
+	chunks->where[chunk] = (uint16_t)(to - chunks->buffers + 1);
+	to->chunk = chunk;
+	to->left = last - first + 1;
+	to->loading = true;
+	to->start = chunk_floor(dataset->offsets[first]);
+	to->used = ++chunks->loads;
+	to->request.sample = first;
+	to->request.offset = to->start;
+	to->request.length = dataset->offsets[last] + dataset->samples[last].bytes - to->start;
+	to->request.part = true;
+	chunks->in_flight++;
+	source_pass(reader, &to->request);
+	return true;
+}
+
+static void chunks_cut(
+	struct chunks *chunks, struct chunk_buffer *from, struct read_request *request)
+{
+	if (request->length > request->room) {
+		request->status = -EFBIG;
+	} else {
+		memcpy(request->buffer, from->request.buffer + (request->offset - from->start),
+			(size_t)request->length);
+		request->size = (size_t)request->length;
+		request->cached = from->request.cached;
+	}
+	from->left -= from->left > 0;
+	from->used = chunks->loads;
+	request_list_push(&chunks->done, request);
+}
+
+/* Reads on, in the file of a chunk that was not there. */
+static void chunks_read_on(struct chunks *chunks, struct reader *reader, uint32_t chunk)
+{
+	for (uint32_t next = chunk + 1;
+		next < chunks->count &&
+		!dataset_begins_file(chunks->dataset, chunks->first[next]) &&
+		next < chunk + chunks->depth;
+		next++)
+		if (chunks->where[next] == CHUNK_ABSENT &&
+			!chunks_start(chunks, reader, next, false))
+			return;
+}
+
+/* Cuts a sample out, or has it wait for its chunk; false: that cannot be read now. */
+static bool chunks_ask(struct chunks *chunks, struct reader *reader, struct read_request *request)
+{
+	const uint32_t chunk = chunks->of[request->sample];
+	if (chunks->where[chunk] == CHUNK_GIVEN_UP) {
+		source_pass(reader, request);
+		return true;
+	}
+	const bool absent = chunks->where[chunk] == CHUNK_ABSENT;
+	if (absent && !chunks_start(chunks, reader, chunk, true))
+		return false;
+	struct chunk_buffer *const there = &chunks->buffers[chunks->where[chunk] - 1];
+	if (there->loading)
+		request_list_push(&there->waiting, request);
+	else
+		chunks_cut(chunks, there, request);
+	if (absent)
+		chunks_read_on(chunks, reader, chunk);
+	return true;
+}
+
+void chunks_submit(struct chunks *chunks, struct reader *reader, struct read_request *request)
+{
+	if (chunks->pending.head || !chunks_ask(chunks, reader, request)) {
+		request_list_push(&chunks->pending, request);
+		return;
+	}
+	if (request->ahead < chunks->dataset->count &&
+		chunks->where[chunks->of[request->ahead]] == CHUNK_ABSENT)
+		(void)chunks_start(chunks, reader, chunks->of[request->ahead], false);
+}
+
+static void chunks_retry_pending(struct chunks *chunks, struct reader *reader)
+{
+	while (chunks->pending.head) {
+		struct read_request *const request = request_list_pop(&chunks->pending);
+		if (chunks_ask(chunks, reader, request))
+			continue;
+		/* Back to the front. */
+		request->next = chunks->pending.head;
+		if (!chunks->pending.head)
+			chunks->pending.tail = request;
+		chunks->pending.head = request;
+		return;
+	}
+}
+
+/* NULL: the request is a sample's own. */
+static struct chunk_buffer *chunks_buffer_of(
+	struct chunks *chunks, const struct read_request *request)
+{
+	for (uint32_t i = 0; i < chunks->buffer_count; i++)
+		if (&chunks->buffers[i].request == request)
+			return &chunks->buffers[i];
+	return NULL;
+}
+
+static void chunks_take_answer(
+	struct chunks *chunks, struct reader *reader, struct read_request *answered)
+{
+	struct chunk_buffer *const buffer = chunks_buffer_of(chunks, answered);
+	struct read_request *request;
+	if (!buffer) {
+		request_list_push(&chunks->done, answered);
+		return;
+	}
+	chunks->in_flight--;
+	buffer->loading = false;
+	if (answered->status) {
+		chunks->where[buffer->chunk] = CHUNK_GIVEN_UP;
+		buffer->chunk = CHUNK_NONE;
+	}
+	while ((request = request_list_pop(&buffer->waiting)) != NULL) {
+		request->done_ns = answered->done_ns;
+		if (answered->status)
+			source_pass(reader, request);
+		else
+			chunks_cut(chunks, buffer, request);
+	}
+}
+
+size_t chunks_reap(struct chunks *chunks, struct reader *reader, struct read_request **done,
+	size_t room, uint64_t wait_ns)
+{
+	struct read_request *answered[CHUNK_REAP_BATCH];
+	const size_t count =
+		source_collect(reader, answered, CHUNK_REAP_BATCH, chunks->done.head ? 0 : wait_ns);
+	for (size_t i = 0; i < count; i++)
+		chunks_take_answer(chunks, reader, answered[i]);
+	if (count > 0)
+		chunks_retry_pending(chunks, reader);
+	return request_list_take(&chunks->done, done, room);
+}

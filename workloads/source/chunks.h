@@ -1,0 +1,43 @@
+/* Large reads of packed files (read.request): a chunk is a run of samples that lie next to each other in
+ * one file, and is read by one request; samples are cut out of it.  A slow disk so gets few large
+ * requests in place of many small ones, read.depth of them in flight.
+ *
+ * Chunks are read when a sample of theirs is asked for, and ahead: those behind it in the same file, and
+ * the one of the sample that the caller says comes so many tickets later (read_request.ahead).  A fixed
+ * number of buffers holds them (chunks_bytes); a buffer is taken again when each sample of its chunk was
+ * cut out, or, for a sample that is waited for, when it was used the longest time ago, which costs a
+ * second read and no more.  A chunk that cannot be read is given up: its samples are read one by one, so
+ * that each fails or succeeds for itself.
+ *
+ * A sample is copied once, from its chunk to its own buffer: 10 us for 100 KB.  All of this is one
+ * reader's, and read.request takes one reader thread: large requests at depth keep any disk busy. */
+#ifndef MLBENCH_WORKLOADS_SOURCE_CHUNKS_H
+#define MLBENCH_WORKLOADS_SOURCE_CHUNKS_H
+
+#include "workloads/source/source.h"
+
+struct chunks;
+
+/* Whether samples of this data set are cut out of chunks. */
+bool chunks_wanted(
+	const struct config *config, const struct dataset *dataset, const struct source_ops *ops);
+
+/* What is allocated for them; 0 where they are not wanted. */
+uint64_t chunks_bytes(
+	const struct config *config, const struct dataset *dataset, const struct source_ops *ops);
+
+/* source->depth and what it was opened with are known.  -ENOMEM. */
+int chunks_open(struct chunks **out, const struct source *source, struct error *err);
+void chunks_close(struct chunks *chunks); /* NULL is fine; nothing is in flight */
+
+/* Tickets that a hint should be ahead of the sample that is asked for; 0: no hint is looked at. */
+uint32_t chunks_lookahead(
+	const struct config *config, const struct dataset *dataset, const struct source_ops *ops);
+
+/* As source_submit and source_reap; both call source_pass and source_collect (engines.h) for what the
+ * engine has to do. */
+void chunks_submit(struct chunks *chunks, struct reader *reader, struct read_request *request);
+size_t chunks_reap(struct chunks *chunks, struct reader *reader, struct read_request **done,
+	size_t room, uint64_t wait_ns);
+
+#endif
