@@ -214,10 +214,10 @@ static void test_residency_of_packs(void **state)
 struct blob_store {
 	struct store base;
 	const uint8_t *blob;
-	uint64_t begin[PACKS + 1]; /* file p is [begin[p], begin[p + 1]) */
-	size_t read_most;          /* bytes of a read at most; 0: any */
-	bool broken;               /* every read fails */
-	atomic_uint open_files;
+	uint64_t begin[PACKS + 1];      /* file p is [begin[p], begin[p + 1]) */
+	size_t read_most;               /* bytes of a read at most; 0: any */
+	bool broken;                    /* every read fails */
+	atomic_uint open_files, opened; /* now, and ever */
 };
 
 static int blob_find(const char *path)
@@ -270,6 +270,7 @@ static int blob_file_open(struct store *base, const char *path, bool direct, uni
 		return direct ? -EINVAL : pack;
 	out->handle = &store->begin[pack];
 	atomic_fetch_add(&store->open_files, 1);
+	atomic_fetch_add(&store->opened, 1);
 	return 0;
 }
 
@@ -390,6 +391,44 @@ static void test_blob_that_fails(void **state)
 		else
 			expected[i].status = 0;
 	fixture_loop(&packed.fixture, &loop);
+	free(blob);
+	packed_close(&packed);
+}
+
+/* A reader of parts opens each file once, where it knows it by its name; and where there are more files than
+ * it leaves open, the others. */
+static void test_files_stay_open(void **state)
+{
+	static const char *const names[PACKS] = {"pack0.bin", "pack1.bin", "pack2.bin"};
+	(void)state;
+	struct packed packed;
+	struct blob_store store;
+	packed_open(&packed);
+	uint8_t *const blob = blob_make(&store, &packed);
+	struct dataset *const dataset = &packed.fixture.dataset;
+	struct sample *const own = dataset->samples;
+	struct sample samples[SAMPLES];
+	memcpy(samples, own, sizeof samples);
+	for (uint32_t i = 0; i < SAMPLES; i++)
+		samples[i].path = names[i / PER_PACK];
+	dataset->samples = samples;
+	fixture_set(&packed.fixture, KEY_READ_ENGINE, "pread");
+	fixture_set(&packed.fixture, KEY_READ_DIRECT, "off");
+	for (unsigned threads = 1; threads <= 256; threads *= 16) {
+		char text[16];
+		(void)snprintf(text, sizeof text, "%u", threads);
+		fixture_set(&packed.fixture, KEY_READ_THREADS, text);
+		store.opened = 0;
+		struct fixture_loop loop = {.store = &store.base};
+		fixture_loop(&packed.fixture, &loop);
+		assert_int_equal(loop.counts.files, SAMPLES);
+		assert_int_equal(loop.counts.errors, 0);
+		assert_int_equal(store.open_files, 0);
+		assert_true(store.opened >= PACKS);
+		if (threads == 1)
+			assert_int_equal(store.opened, PACKS);
+	}
+	dataset->samples = own;
 	free(blob);
 	packed_close(&packed);
 }
@@ -523,6 +562,7 @@ int main(void)
 		cmocka_unit_test(test_residency_of_packs),
 		cmocka_unit_test(test_blob),
 		cmocka_unit_test(test_blob_that_fails),
+		cmocka_unit_test(test_files_stay_open),
 		cmocka_unit_test(test_blob_refused),
 		cmocka_unit_test(test_both_stores_answer_alike),
 	};

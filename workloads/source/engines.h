@@ -81,6 +81,20 @@ void source_pass(struct reader *reader, struct read_request *request);
 size_t source_collect(
 	struct reader *reader, struct read_request **done, size_t room, uint64_t wait_ns);
 
+/* Files of samples that are parts of them, which a reader leaves open: the next part of one is often of a
+ * file that it read from before, and the kernel reads ahead in a file that is read in order. */
+struct open_files {
+	struct open_file *list; /* (room); owned */
+	size_t room, next;      /* next: the one to be closed first */
+};
+/* False: no memory, or room is 0; then each part has its file opened and closed. */
+bool open_files_open(struct open_files *files, size_t room);
+void open_files_close(struct open_files *files, struct store *store); /* safe on {0} */
+
+/* source_read_now of a part, from a file that is left open.  path: the data set's own. */
+enum read_step source_read_part(struct open_files *files, struct store *store, const char *path,
+	uint8_t *buffer, struct read_progress *progress, struct source_counter *counter);
+
 /* Fills in of a request where its sample lies (offset, length, part). */
 static inline void source_locate(const struct dataset *dataset, struct read_request *request)
 {

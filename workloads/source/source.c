@@ -420,6 +420,73 @@ enum read_step source_read_now(struct store *store, const char *path, uint8_t *b
 	return step;
 }
 
+struct open_file {
+	const char *path; /* NULL: none */
+	bool direct;
+	union store_file file;
+};
+
+bool open_files_open(struct open_files *files, size_t room)
+{
+	*files = (struct open_files){.list = room > 0 ? calloc(room, sizeof *files->list) : NULL};
+	files->room = files->list ? room : 0;
+	return files->list;
+}
+
+static void open_file_close(struct open_file *open, struct store *store)
+{
+	if (open->path)
+		store->ops->file_close(store, open->file);
+	open->path = NULL;
+}
+
+void open_files_close(struct open_files *files, struct store *store)
+{
+	for (size_t i = 0; i < files->room; i++)
+		open_file_close(&files->list[i], store);
+	free(files->list);
+	*files = (struct open_files){0};
+}
+
+/* Names are told apart by where they are: all parts of a file have the same. */
+static struct open_file *open_files_find(struct open_files *files, struct store *store,
+	const char *path, struct read_progress *progress, int *code)
+{
+	for (size_t i = 0; i < files->room; i++)
+		if (files->list[i].path == path && files->list[i].direct == progress->direct)
+			return &files->list[i];
+	struct open_file *const open = &files->list[files->next];
+	files->next = (files->next + 1) % files->room;
+	open_file_close(open, store);
+	const uint64_t open_ns = timeline_mark();
+	*code = store->ops->file_open(store, path, progress->direct, &open->file);
+	(void)timeline_end(TIMELINE_OPEN, open_ns, 0);
+	open->path = *code ? NULL : path;
+	open->direct = progress->direct;
+	return open;
+}
+
+enum read_step source_read_part(struct open_files *files, struct store *store, const char *path,
+	uint8_t *buffer, struct read_progress *progress, struct source_counter *counter)
+{
+	int code = 0;
+	struct open_file *const open = open_files_find(files, store, path, progress, &code);
+	enum read_step step;
+	if (code) {
+		step = read_progress_open_failed(progress, code, counter);
+	} else {
+		const uint64_t read_ns = timeline_mark();
+		step = source_read_open(store, path, open->file, buffer, progress, counter);
+		(void)timeline_end(TIMELINE_READ, read_ns, 0);
+	}
+	if (step == READ_STEP_DONE)
+		return step;
+	/* Whatever is wrong with it, it is not kept. */
+	open_file_close(open, store);
+	return step == READ_STEP_FAILED ? step
+					: source_read_now(store, path, buffer, progress, counter);
+}
+
 void source_note(struct source *source, const char *format, ...)
 {
 	const size_t used = strlen(source->notes);

@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# Sequences of tokens through the pipeline, from 512 MB of uint16 ids, 2 decode workers, no step, in turns; medians [min-max]:
+#   cold, in order: against fio, which reads the same files one after the other in blocks of 128 KB (psync, buffered, cold);
+#   warm, shuffled: against a loader in Python on NumPy's memmap with 2 worker processes (memmap_epochs.py).
+#   tests/bench/bench_tokens.sh BUILD_FOLDER      REPEATS=5 BENCH_DIR=/var/tmp PYTHON=/usr/bin/python3
+# Four threads take turns on the cores: run it on a quiet machine, or as root under `nice -n -15`.
+# Exits 1 when a bar is missed.  What is not installed (fio, NumPy) is left out, and said.
+set -u
+build=${1:-build/release}
+repeats=${REPEATS:-5}
+python=${PYTHON:-python3}
+here=$(cd "$(dirname "$0")" && pwd)
+mlbench=$(readlink -f "$build/mlbench") || exit 2
+[ -x "$mlbench" ] || exit 2
+dir=$(mktemp -d "${BENCH_DIR:-/var/tmp}/mlbench-tokens-XXXXXX") || exit 2
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 130' INT TERM
+cat >"$dir/tokens.ini" <<INI
+[dataset]
+path = $dir/data
+recipe = tokens
+samples = 16
+classes = 1
+file_tokens = 16777216
+[sample]
+kind = tokens
+[read]
+engine = pread
+depth = 256
+[decode]
+workers = 2
+[batch]
+size = 64
+[step]
+backend = null
+[measure]
+warmup = 0s
+repeats = 1
+limits = off
+INI
+"$mlbench" gen "$dir/tokens.ini" --quiet >/dev/null || exit 2
+sync -f "$dir"
+
+tokens() { # seconds or epochs, key=value …: bytes of ids per second
+	local out key sets=()
+	out=$(mktemp -d "$dir/run-XXXXXX")
+	for key in "$@"; do sets+=(--set "$key"); done
+	"$mlbench" run "$dir/tokens.ini" --quiet --out "$out/r" "${sets[@]}" >/dev/null 2>"$out/err"
+	[ $? -eq 0 ] || [ $? -eq 3 ] || { cat "$out/err" >&2; exit 1; } # 3: not steady, which the spread shows
+	"$python" -c '
+import json, sys
+for line in open(sys.argv[1]):
+    row = json.loads(line)
+    if row.get("kind") == "repetition":
+        print("%.0f" % row["throughput"])' "$out/r/points.jsonl"
+}
+
+fio_reads() {
+	fio --name=tokens --filename="$(printf '%s:' "$dir"/data/*/*.bin | sed 's/:$//')" --file_service_type=sequential \
+		--rw=read --bs=128k --ioengine=psync --invalidate=1 --output-format=json |
+		"$python" -c 'import json, sys; print("%.0f" % (json.load(sys.stdin)["jobs"][0]["read"]["bw_bytes"] / 2048))'
+}
+
+judge() { # name bar other: lines "mlbench N other N"
+	"$python" -c '
+import statistics, sys
+name, bar, other = sys.argv[1], float(sys.argv[2]), sys.argv[3]
+rounds = [[float(word) for word in line.split()] for line in sys.stdin]
+pairs = [p for p in rounds if len(p) == 2]
+if not pairs:
+    sys.exit("%s: no round has both figures" % name)
+def spread(values, digits):
+    return "%.*f [%.*f-%.*f]" % (digits, statistics.median(values), digits, min(values), digits, max(values))
+print("%s, sequences of 1024 a second" % name)
+print("  %-20s %s" % ("mlbench", spread([p[0] for p in pairs], 0)))
+print("  %-20s %s" % (other, spread([p[1] for p in pairs], 0)))
+ratios = [a / b for a, b in pairs]
+met = statistics.median(ratios) >= bar
+print("  mlbench / %s: %s   bar >= %.2f: %s" % (other, spread(ratios, 2), bar, "met" if met else "MISSED"))
+sys.exit(0 if met else 1)' "$@"
+}
+
+missed=0
+if command -v fio >/dev/null; then
+	for _ in $(seq "$repeats"); do
+		echo "$(tokens measure.epochs=1 read.cache=cold read.order=sequential) $(fio_reads)"
+	done | judge "cold, in order" 0.90 fio || missed=1
+else
+	echo "cold, in order: left out: fio is not installed"
+fi
+if "$python" "$here/memmap_epochs.py" "$dir/data" --seconds 0.1 >/dev/null; then
+	for _ in $(seq "$repeats"); do
+		echo "$(tokens measure.duration=2s read.cache=warm) $("$python" "$here/memmap_epochs.py" "$dir/data" --seconds 2)"
+	done | judge "warm, shuffled" 5 "numpy.memmap" || missed=1
+	for _ in $(seq "$repeats"); do
+		echo "$(tokens measure.duration=2s read.cache=warm) $("$python" "$here/memmap_epochs.py" "$dir/data" --seconds 2 --keep)"
+	done | judge "the same, its batches dropped in the workers" 0 "numpy.memmap"
+else
+	echo "warm, shuffled: left out: NumPy is not installed for $python"
+fi
+exit $missed
