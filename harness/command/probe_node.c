@@ -119,9 +119,12 @@ void probe_forget(struct probe_target *target)
 
 double probe_file_bytes(const struct probe_target *target)
 {
-	if (!target->has_data)
+	struct dataset samples;
+	/* What is read at once: a sample, where files hold several. */
+	if (!target->has_data || sample_split(target->config, &target->dataset, &samples, NULL))
 		return NAN;
-	const uint64_t mean = target->dataset.total_bytes / target->dataset.count;
+	const uint64_t mean = samples.total_bytes / samples.count;
+	sample_split_release(&samples, &target->dataset);
 	const uint64_t blocks = (mean + READ_ALIGN_BYTES - 1) / READ_ALIGN_BYTES;
 	return (double)(blocks * READ_ALIGN_BYTES);
 }
