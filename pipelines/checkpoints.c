@@ -393,7 +393,7 @@ bool checkpoints_whole(const struct checkpoints *c, uint64_t *from_ns, uint64_t 
 		first = first ? first : s;
 		last = s;
 	}
-	if (!first || last->stepped_ns - first->stepped_ns < (*to_ns - *from_ns) / 2)
+	if (!first || last->stepped_ns - first->stepped_ns < (*to_ns - *from_ns) / 3)
 		return false;
 	*from_ns = first->stepped_ns;
 	/* Other devices' last steps may end while this one's thread stands still already. */

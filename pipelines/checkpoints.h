@@ -55,7 +55,7 @@ uint64_t checkpoints_longest_ns(const struct checkpoints *checkpoints);
 uint64_t checkpoints_stalled_ns(
 	const struct checkpoints *checkpoints, uint64_t from_ns, uint64_t to_ns);
 /* Narrows a part of a repetition to whole periods, from the step before a stall to the step before another one, so that it is
- * no matter of chance how many stalls are in it.  False: that would leave less than half of it, and it stays as it was. */
+ * no matter of chance how many stalls are in it.  False: that would leave less than a third of it, and it stays as it was. */
 bool checkpoints_whole(const struct checkpoints *checkpoints, uint64_t *from_ns, uint64_t *to_ns);
 void checkpoints_fill(
 	const struct run *run, uint64_t from_ns, uint64_t to_ns, struct measurement *m);

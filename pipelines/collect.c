@@ -35,6 +35,7 @@ struct span {
 	const struct edge *from, *to;
 	double seconds;
 	struct completion steps; /* between completions, from this time on */
+	bool whole;              /* of whole periods of checkpoints */
 	uint64_t completed_from_ns,
 		completed_to_ns; /* whole periods of checkpoints, where there are */
 	uint64_t completions;
@@ -45,7 +46,7 @@ enum {
 }; /* longer than a busy machine keeps a thread waiting, and the conductor's look */
 
 /* Of a window, left by checkpoints, to tell a rate from. */
-static const double STEPPED_LEAST = 0.25;
+static const double STEPPED_LEAST = 0.5;
 
 /* A stage that was not held up by others for at least this share of its time showed its limit. */
 static const double SHOWS_ITS_LIMIT = 0.5;
@@ -105,11 +106,11 @@ static struct span span_from(const struct run *r, uint64_t cut_ns)
 	span.seconds = (double)(span.to->t_ns - span.from->t_ns) / (double)NS_PER_S;
 	span.completed_from_ns = r->timed ? span.from->t_ns : cut_ns;
 	span.completed_to_ns = span.to->t_ns;
-	const bool whole =
+	span.whole =
 		checkpoints_whole(r->checkpoints, &span.completed_from_ns, &span.completed_to_ns);
 	span.completions = completions_between(
 		&r->rounds.completions, span.completed_from_ns, span.completed_to_ns, &span.steps);
-	if (measured_by_time(r) && !whole)
+	if (measured_by_time(r) && !span.whole)
 		completions_add_standstill(&r->rounds.completions, span.completed_from_ns,
 			span.completed_to_ns, STANDSTILL_NS, &span.steps);
 	return span;
@@ -164,7 +165,8 @@ static struct span choose_span(const struct run *r, struct measurement *m)
 			steady_find(rates, windows, minimum, steps_from(r, minimum * window_ns));
 		const struct span settled = span_from(r, steady.cut * window_ns);
 		/* Without the profiler there is no edge at a later cut. */
-		if (r->timed && settled.steps.batches >= min_batches)
+		if (r->timed && settled.steps.batches >= min_batches &&
+			(settled.whole || !span.whole))
 			span = settled;
 		judge_steadiness(&steady, m);
 	} else {

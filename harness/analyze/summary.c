@@ -471,6 +471,14 @@ double rate_samples_at(const struct measurement *m, double t)
 	return s0;
 }
 
+/* Of checkpoints in so long.  Parts shorter than one differ in rate, although nothing is uncertain. */
+static double periods_in(const struct measurement *m, double seconds)
+{
+	const bool saves = m->checkpoint_count > 0 && !m->checkpoint[0].outside;
+	const double count = saves ? (double)m->checkpoint[0].count : 0;
+	return count > 0 ? floor(count * seconds / m->measured_seconds + 0.01) : HUGE_VAL;
+}
+
 size_t rate_parts(const struct measurement *m, double from, double to, double batches, size_t most)
 {
 	const double per_batch = m->batches > 0 ? (double)m->samples / (double)m->batches : NAN;
@@ -478,7 +486,7 @@ size_t rate_parts(const struct measurement *m, double from, double to, double ba
 	size_t windows = 0;
 	for (size_t i = 0; i < m->window_count; i++)
 		windows += m->windows[i].t > from && m->windows[i].t <= to;
-	const double parts = fmin(steps / batches, (double)windows);
+	const double parts = fmin(fmin(steps / batches, (double)windows), periods_in(m, to - from));
 	if (!(parts >= 1))
 		return 0;
 	return parts < (double)most ? (size_t)parts : most;

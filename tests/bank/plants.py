@@ -118,6 +118,16 @@ def lose(healthy: Healthy, aim: float) -> float:
     return healthy.throughput / aim
 
 
+# Long enough a period for a disk's own time to matter little beside what is planted.
+CHECKPOINT_STEPS = 25
+CHECKPOINT_BYTES = 256 << 10
+CHECKPOINTS: Settings = {"checkpoint.every": str(CHECKPOINT_STEPS), "checkpoint.bytes": str(CHECKPOINT_BYTES)}
+
+
+def checkpoint_period(healthy: Healthy) -> float:
+    return CHECKPOINT_STEPS * BATCH / healthy.throughput
+
+
 def slow_window(workers: int, batch: int, depth: int) -> float:
     """Samples that may be begun before a slow one is waited for."""
     return batch * (depth + math.ceil(workers / batch) + 1)
@@ -211,6 +221,18 @@ def plants(cores: int) -> List[Plant]:
             healthy_truth=HEALTHY_STEP,
         ),
         Plant(
+            "checkpoints", "checkpoints to a slow store, for which the step stands still", STEP_BOUND, [("checkpoint", "storage")],
+            lambda aim, h: {**CHECKPOINTS, "inject.checkpoint_bandwidth": rate(CHECKPOINT_BYTES / (checkpoint_period(h) * max(aim - 1, 0.01)))},
+            healthy_truth=HEALTHY_STEP,
+        ),
+        Plant(
+            "checkpoint-writer", "checkpoints in the background, to a store that is slower than training", STEP_BOUND,
+            [("checkpoint", "storage")],
+            lambda aim, h: {**CHECKPOINTS, "checkpoint.mode": "async",
+                            "inject.checkpoint_bandwidth": rate(CHECKPOINT_BYTES / (checkpoint_period(h) * aim))},
+            intensities=(1.5, 4.0), healthy_truth=HEALTHY_STEP,
+        ),
+        Plant(
             "middle-third", "reads throttled in the middle third only", {**STEP_BOUND, "measure.duration": "3200ms"},
             [("read", "device")],
             lambda aim, h: {"inject.read_bandwidth": rate(lose(h, aim) * h.file_bytes), "inject.begin": "33.3%", "inject.end": "66.7%"},
@@ -256,6 +278,8 @@ def controls() -> List[Plant]:
         control("batching", "batches of 64 at the optimum: the queue is empty most of the time, and no harm done",
                 {**RAW, "batch.size": "64", "prefetch.depth": "1", "decode.workers": "4", "inject.decode_wait": "1520us",
                  "step.time": step_time(64, STEP_RATE)}),
+        control("saving", "checkpoints in the background, which cost less than 1 %",
+                {**STEP_BOUND, **CHECKPOINTS, "checkpoint.every": "100", "checkpoint.mode": "async"}),
         control("page-cache", "the page cache grows, the job does not",
                 {**STEP_BOUND, "dataset.samples": "8192", "read.cache": "cold", "step.time": step_time(BATCH, STEP_RATE / 2),
                  "measure.duration": "3s"}),
