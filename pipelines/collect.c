@@ -69,10 +69,13 @@ static size_t window_rates(const struct run *r, double *rates)
 	while (count < WINDOWS_MAX && (count + 1) * window_ns <= last_ns) {
 		const double after =
 			completions_samples_at(&r->rounds.completions, (count + 1) * window_ns);
-		/* What checkpoints take is not unsteady: it comes again and again. */
-		const uint64_t stalled_ns = checkpoints_stalled_ns(
-			r->checkpoints, count * window_ns, (count + 1) * window_ns);
-		const double stepped_ns = (double)(window_ns - stalled_ns);
+		/* What checkpoints and the beginnings of epochs take is not unsteady: it comes again and again. */
+		const uint64_t stalled_ns =
+			checkpoints_stalled_ns(
+				r->checkpoints, count * window_ns, (count + 1) * window_ns) +
+			exchange_gap_ns(&r->exchange, r->monitor.start_ns + count * window_ns,
+				r->monitor.start_ns + (count + 1) * window_ns);
+		const double stepped_ns = fmax((double)window_ns - (double)stalled_ns, 0);
 		const bool told = stepped_ns >= STEPPED_LEAST * (double)window_ns || count == 0;
 		rates[count] = told ? (after - before) * (double)NS_PER_S / fmax(stepped_ns, 1)
 				    : rates[count - 1];
@@ -827,6 +830,9 @@ int collect(const struct run *r, struct measurement *m, struct traces *traces)
 		return 0;
 	}
 	fill_stages(r, &span, m);
+	m->restart_seconds = seconds_between(0,
+		exchange_whole_gaps_ns(&r->exchange, r->monitor.start_ns + span.completed_from_ns,
+			r->monitor.start_ns + span.completed_to_ns, &m->restarts));
 	checkpoints_fill(r, span.completed_from_ns, span.completed_to_ns, m);
 	const int code = traces ? fill_traces(r, &span, traces) : 0;
 	return code ? code : fill_windows(r, &span, m);

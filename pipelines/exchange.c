@@ -79,6 +79,7 @@ static int open_flow(struct exchange *x)
 		.slots = o->slots,
 		.lanes = o->lanes,
 		.in_order = o->in_order,
+		.epochs_apart = o->epochs_apart,
 		.workers = o->workers,
 		.read_depth = o->read_depth,
 		.cores = o->cores,
@@ -87,6 +88,9 @@ static int open_flow(struct exchange *x)
 	if (!x->flow_memory)
 		return -ENOMEM;
 	flow_open(&x->flow, &options, x->flow_memory);
+	x->epochs_begun = 1;
+	if (o->startup_ns > 0)
+		x->flow.open_batches = 0;
 	return 0;
 }
 
@@ -204,9 +208,15 @@ static void call_worker(struct exchange *x, struct seat **wake)
 	flow_worker_wakes(&x->flow);
 }
 
+/* Whether a worker has to start first. */
+static bool exchange_starts(const struct exchange *x, const struct seat *seat)
+{
+	return x->options.startup_ns > 0 && seat->starts < x->epochs_begun;
+}
+
 static void wake_workers(struct exchange *x, int calls, uint64_t now_ns, struct seat **wake)
 {
-	if (flow_all_handed(&x->flow)) {
+	if (flow_all_handed(&x->flow) || exchange_starts(x, x->idle_workers)) {
 		while (x->idle_workers)
 			call_worker(x, wake);
 		return;
@@ -383,7 +393,7 @@ static size_t exchange_take_blobs(struct exchange *x, struct blob **taken, size_
 {
 	struct flow *f = &x->flow;
 	size_t n = 0;
-	while (n < want && !flow_exhausted(f) && flow_has_room(f)) {
+	while (n < want && !flow_exhausted(f) && flow_has_room(f) && flow_is_open(f)) {
 		const bool large = next_is_large(x);
 		if (!flow_has_blob(f, large))
 			break;
@@ -421,10 +431,11 @@ size_t exchange_read(struct exchange *x, struct seat *seat, struct blob *const *
 	while (!exchange_stopping(x)) {
 		const size_t want = exchange_allowed(x, seat, room, in_flight);
 		n = exchange_take_blobs(x, taken, want);
-		seat->is_short = n < want;
+		const bool open = flow_is_open(&x->flow);
+		seat->is_short = n < want && open;
 		if (n > 0 || in_flight > 0 || flow_exhausted(&x->flow))
 			break;
-		seat_enter_state(seat, want > 0 ? THREAD_BLOCKED : THREAD_STARVED, *now_ns);
+		seat_enter_state(seat, want > 0 && open ? THREAD_BLOCKED : THREAD_STARVED, *now_ns);
 		exchange_sleep_in(
 			x, want > 0 ? &x->idle_readers : &x->paused_readers, seat, CALLS, now_ns);
 		x->flow.readers_woken = 0;
@@ -536,6 +547,16 @@ static void exchange_park(struct exchange *x, struct seat *seat, uint64_t *now_n
 		x->flow.workers_woken--;
 }
 
+/* As long as a start takes; its epoch has begun then. */
+static void exchange_start_worker(struct exchange *x, struct seat *seat, uint64_t *now_ns)
+{
+	seat->starts = x->epochs_begun;
+	seat_enter_state(seat, THREAD_STARVED, *now_ns);
+	(void)exchange_doze_in(
+		x, &x->starting_workers, seat, clock_now_ns() + x->options.startup_ns, now_ns);
+	flow_open_epochs(&x->flow, seat->starts);
+}
+
 /* What an item costs without the waking of others.  Else workers that wake each other would seem to have
  * long work, take one item at a time, and therefore wake each other for every item. */
 static double exchange_cost_of_item(const struct seat *seat, uint64_t service_ns, size_t items)
@@ -553,6 +574,10 @@ size_t exchange_decode(struct exchange *x, struct seat *seat, struct blob **item
 	if (service_ns > 0)
 		flow_learn(&x->flow, exchange_cost_of_item(seat, service_ns, n_done));
 	while (!exchange_stopping(x)) {
+		if (exchange_starts(x, seat) && !flow_all_handed(&x->flow)) {
+			exchange_start_worker(x, seat, now_ns);
+			continue;
+		}
 		n = exchange_take_ready(x, items);
 		if (n > 0 || flow_all_handed(&x->flow))
 			break;
@@ -571,10 +596,29 @@ size_t exchange_decode(struct exchange *x, struct seat *seat, struct blob **item
 
 /* --- the consumer --------------------------------------------------------------------------------- */
 
-static void exchange_free_slot(struct exchange *x, const struct slot *used)
+static void exchange_end_epoch(struct exchange *x, uint64_t now_ns)
 {
-	if (used)
-		flow_release(&x->flow, used->index);
+	x->epochs_begun++;
+	x->gap_begin_ns = now_ns;
+	if (x->options.startup_ns == 0)
+		flow_open_epochs(&x->flow, x->epochs_begun);
+}
+
+static void exchange_end_gap(struct exchange *x, uint64_t now_ns)
+{
+	if (x->gap_count < EXCHANGE_GAPS_MAX)
+		x->gaps[x->gap_count] = (struct exchange_gap){x->gap_begin_ns, now_ns};
+	x->gap_count++;
+	x->gap_begin_ns = 0;
+}
+
+static void exchange_free_slot(struct exchange *x, const struct slot *used, uint64_t now_ns)
+{
+	if (!used)
+		return;
+	flow_release(&x->flow, used->index);
+	if (flow_epoch_is_over(&x->flow))
+		exchange_end_epoch(x, now_ns);
 }
 
 static struct slot *exchange_deliver(struct exchange *x, unsigned lane)
@@ -600,7 +644,7 @@ struct slot *exchange_next_batch(
 {
 	struct slot *slot = NULL;
 	timed_lock_enter(&x->lock, seat->lock, now_ns);
-	exchange_free_slot(x, used);
+	exchange_free_slot(x, used, *now_ns);
 	while (exchange_goes_on(x, lane)) {
 		slot = exchange_deliver(x, lane);
 		if (slot)
@@ -609,6 +653,8 @@ struct slot *exchange_next_batch(
 		exchange_sleep_in(x, &x->idle_consumers[lane], seat, CALLS_OF_CONSUMER, now_ns);
 		consumer_came(x);
 	}
+	if (slot && x->gap_begin_ns > 0)
+		exchange_end_gap(x, *now_ns);
 	seat_enter_state(seat, slot ? THREAD_WORKING : THREAD_STARVED, *now_ns);
 	exchange_unlock(x, CALLS_OF_CONSUMER, *now_ns);
 	return slot;
@@ -619,7 +665,7 @@ struct slot *exchange_try_batch(struct exchange *x, unsigned lane, struct seat *
 {
 	struct slot *slot = NULL;
 	timed_lock_enter(&x->lock, seat->lock, now_ns);
-	exchange_free_slot(x, used);
+	exchange_free_slot(x, used, *now_ns);
 	while (exchange_goes_on(x, lane)) {
 		slot = exchange_deliver(x, lane);
 		if (slot || until_ns == 0 || clock_now_ns() >= until_ns)
@@ -628,6 +674,8 @@ struct slot *exchange_try_batch(struct exchange *x, unsigned lane, struct seat *
 			consumer_came(x);
 	}
 	*over = !slot && !exchange_goes_on(x, lane);
+	if (slot && x->gap_begin_ns > 0)
+		exchange_end_gap(x, *now_ns);
 	if (slot)
 		seat_enter_state(seat, THREAD_WORKING, *now_ns);
 	exchange_unlock(x, CALLS_OF_CONSUMER, *now_ns);
@@ -637,8 +685,40 @@ struct slot *exchange_try_batch(struct exchange *x, unsigned lane, struct seat *
 void exchange_release(struct exchange *x, struct seat *seat, struct slot *used, uint64_t *now_ns)
 {
 	timed_lock_enter(&x->lock, seat->lock, now_ns);
-	exchange_free_slot(x, used);
+	exchange_free_slot(x, used, *now_ns);
 	exchange_unlock(x, CALLS_OF_CONSUMER, *now_ns);
+}
+
+static size_t exchange_gaps_kept(const struct exchange *x)
+{
+	return x->gap_count < EXCHANGE_GAPS_MAX ? x->gap_count : EXCHANGE_GAPS_MAX;
+}
+
+uint64_t exchange_gap_ns(const struct exchange *x, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t sum_ns = 0;
+	for (size_t i = 0; i < exchange_gaps_kept(x); i++) {
+		const struct exchange_gap *const gap = &x->gaps[i];
+		const uint64_t begin_ns = gap->begin_ns > from_ns ? gap->begin_ns : from_ns;
+		const uint64_t end_ns = gap->end_ns < to_ns ? gap->end_ns : to_ns;
+		sum_ns += end_ns > begin_ns ? end_ns - begin_ns : 0;
+	}
+	return sum_ns;
+}
+
+uint64_t exchange_whole_gaps_ns(
+	const struct exchange *x, uint64_t from_ns, uint64_t to_ns, uint64_t *count)
+{
+	uint64_t sum_ns = 0;
+	*count = 0;
+	for (size_t i = 0; i < exchange_gaps_kept(x); i++) {
+		const struct exchange_gap *const gap = &x->gaps[i];
+		if (gap->begin_ns < from_ns || gap->end_ns > to_ns)
+			continue;
+		sum_ns += gap->end_ns - gap->begin_ns;
+		++*count;
+	}
+	return sum_ns;
 }
 
 /* --- everybody ------------------------------------------------------------------------------------ */
@@ -649,6 +729,8 @@ void exchange_wake_all(struct exchange *x)
 	(void)pthread_mutex_lock(&x->lock.mutex);
 	while (x->idle_workers)
 		call_worker(x, &wake);
+	while (x->starting_workers)
+		exchange_move(&x->starting_workers, &wake);
 	while (x->idle_readers)
 		exchange_move(&x->idle_readers, &wake);
 	while (x->paused_readers)

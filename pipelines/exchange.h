@@ -123,6 +123,7 @@ struct seat {
 	struct lock_meter *lock;   /* NULL: waits for the exchange's lock are not counted */
 	struct seat *next;         /* in a list of sleepers */
 	unsigned reader;           /* of the readers, this one */
+	uint64_t starts;           /* of a worker: epochs that it has started for */
 	uint64_t waking_ns;        /* of a worker: how long its last visit woke others */
 	bool is_short; /* of a reader that came last: it got fewer files than it may have in flight */
 };
@@ -147,13 +148,21 @@ struct exchange_options {
 	uint32_t slot_samples;
 	size_t slot_bytes, label_bytes, note_bytes;
 	bool in_order;
-	unsigned lanes; /* devices; 0 is one */
+	bool epochs_apart;   /* workers start anew with each epoch (flow.h) */
+	uint64_t startup_ns; /* of a worker, at the beginning and then */
+	unsigned lanes;      /* devices; 0 is one */
 	unsigned workers, readers, read_depth, cores;
 	uint32_t
 		depth; /* set, of all readers together, where it is to be changed; 0: it never is */
 	const atomic_bool *stopping; /* once true, nobody gets anything more */
 	/* Told how deep the queues are, from exchange_start_meters on; NULL: nobody is. */
 	struct timeline_log *samples_timeline, *batches_timeline;
+};
+
+/* Between epochs that are kept apart: from the last batch that was given back to the first one that is delivered, monotonic. */
+enum { EXCHANGE_GAPS_MAX = 1024 };
+struct exchange_gap {
+	uint64_t begin_ns, end_ns;
 };
 
 /* Files that readers handed in, and what is with them. */
@@ -181,6 +190,11 @@ struct exchange {
 	uint64_t total_batches; /* UINT64_MAX: without end */
 	uint64_t lane_batches;  /* of these, for each lane */
 	struct seat *idle_workers, *idle_readers;
+	struct seat *starting_workers;
+	uint64_t epochs_begun; /* workers start for each, where that takes time */
+	uint64_t gap_begin_ns; /* an epoch is over since then; 0: none */
+	size_t gap_count;      /* of all; the first are kept */
+	struct exchange_gap gaps[EXCHANGE_GAPS_MAX];
 	struct state_clock parked; /* of the idle workers: starved or blocked */
 	uint64_t parked_ns;        /* when the last of them parked: their clock turns no earlier */
 	bool shown;                /* some of them have timelines, which are told of each */
@@ -231,6 +245,12 @@ struct slot *exchange_try_batch(struct exchange *exchange, unsigned lane, struct
 /* The consumer: gives back a slot, and takes nothing. */
 void exchange_release(
 	struct exchange *exchange, struct seat *seat, struct slot *used, uint64_t *now_ns);
+
+/* After the threads have ended: ns of gaps between epochs, as far as they lie between two times; and of those that lie there
+ * whole, and how many. */
+uint64_t exchange_gap_ns(const struct exchange *exchange, uint64_t from_ns, uint64_t to_ns);
+uint64_t exchange_whole_gaps_ns(
+	const struct exchange *exchange, uint64_t from_ns, uint64_t to_ns, uint64_t *count);
 
 /* After *stopping became true: wakes everybody. */
 void exchange_wake_all(struct exchange *exchange);

@@ -180,6 +180,8 @@ static int open_exchange(struct run *run, struct error *err)
 		.label_bytes = plan->sample.label_bytes,
 		.note_bytes = plan->sample.note_bytes,
 		.in_order = config_integer(run->config, KEY_BATCH_ORDER) == BATCH_ORDER_IN_ORDER,
+		.epochs_apart = !config_on(run->config, KEY_DECODE_PERSISTENT),
+		.startup_ns = (uint64_t)config_integer(run->config, KEY_DECODE_STARTUP),
 		.lanes = plan->devices,
 		.workers = plan->decode_workers,
 		.readers = plan->reader_threads,

@@ -493,6 +493,30 @@ void binding_weigh_checkpoints(const struct evidence_base *base, struct binding 
 		binding->replayed = binding->certainty;
 }
 
+/* --- workers that start anew ------------------------------------------------------------------ */
+
+static const double RESTARTS_LEAST = 0.05; /* of the time */
+static const double RESTARTS_MOSTLY = 0.5; /* of the time that the step starves */
+
+void binding_weigh_restarts(const struct evidence_base *base, struct binding *binding)
+{
+	const struct point_summary *point = base->point;
+	const struct stage_summary *step = summary_stage(point, STAGE_STEP_NAME);
+	const double share = point->restart_share;
+	if (!step || share < RESTARTS_LEAST || share < RESTARTS_MOSTLY * step->starved)
+		return;
+	binding->stage = stage_named(point, STAGE_DECODE_NAME);
+	binding->second = point->stage_count;
+	binding->alone = 1;
+	binding->depth = false;
+	binding->restarts = true;
+	binding->agree = true;
+	binding->conflict = false;
+	binding->certainty = certainty_above(share, RESTARTS_LEAST / 2);
+	if (!isnan(binding->replayed))
+		binding->replayed = binding->certainty;
+}
+
 /* --- what a verdict can name ------------------------------------------------------------------ */
 
 #define CPU "its CPU time"
@@ -527,6 +551,7 @@ const struct limit_kind limit_kinds[] = {
 	{STAGE_DECODE_NAME, "lock", "lock contention"},
 	{STAGE_DECODE_NAME, "wait", "waiting off the CPU"},
 	{STAGE_DECODE_NAME, "imbalance", "one straggler worker"},
+	{STAGE_DECODE_NAME, "startup", "workers that start anew with each epoch"},
 	{STAGE_DECODE_NAME, "cores", CORES},
 	{STAGE_DECODE_NAME, "quota", QUOTA},
 	{STAGE_DECODE_NAME, "steal", STEAL},

@@ -865,6 +865,17 @@ static cause_rule *const cause_rules_upload[] = {upload_to_device, cause_unknown
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
+struct cause cause_of_restarts(const struct point_summary *point)
+{
+	struct cause cause = {0};
+	char each[UNITS_BYTES];
+	(void)units_format_duration(point->restart_seconds * 1e9 / (double)point->restarts, each);
+	(void)cause_is(&cause, "startup", 0.95,
+		"the workers start anew with each epoch: the step waits %s for its first batch, %.1f %% of the time",
+		each, point->restart_share * 100);
+	return cause;
+}
+
 struct cause cause_of_stage(const struct evidence_base *base, const struct stage_summary *stage)
 {
 	static const struct {

@@ -572,7 +572,8 @@ static bool same_pipeline_shape(const struct pipeline_shape *a, const struct pip
 	       a->slots == b->slots && a->staging_slots == b->staging_slots &&
 	       a->devices == b->devices && a->in_order == b->in_order &&
 	       a->step_threads == b->step_threads && a->checkpoint_every == b->checkpoint_every &&
-	       a->checkpoint_async == b->checkpoint_async;
+	       a->checkpoint_async == b->checkpoint_async && a->epochs_apart == b->epochs_apart &&
+	       (!a->epochs_apart || a->epoch_samples == b->epoch_samples);
 }
 
 /* Parts that are the same in both need no replays. */

@@ -392,6 +392,25 @@ static int turn_upload(const struct change *c)
 	return 0;
 }
 
+/* --- epochs ----------------------------------------------------------------------------------- */
+
+static int turn_epochs(const struct change *c)
+{
+	struct model *const model = c->model;
+	const bool apart = !config_on(c->to, KEY_DECODE_PERSISTENT);
+	const double ns = apart ? config_real(c->to, KEY_DECODE_STARTUP) : 0;
+	float *const one = malloc(sizeof *one);
+	if (!one)
+		return error_set(c->err, -ENOMEM, "out of memory");
+	*one = (float)ns;
+	free(model->storage[COST_DECODE_STARTUP]);
+	model->storage[COST_DECODE_STARTUP] = one;
+	model->replay.scale[COST_DECODE_STARTUP] = 1;
+	model->replay.series[COST_DECODE_STARTUP] =
+		(struct replay_series){.ns = one, .count = ns > 0};
+	return 0;
+}
+
 /* --- checkpoints ------------------------------------------------------------------------------ */
 
 static int turn_checkpoints(const struct change *c)
@@ -461,6 +480,8 @@ static const struct turned {
 	{.key = KEY_BATCH_ORDER, .turn = turn_structure},
 	{.key = KEY_UPLOAD_MODE, .turn = turn_upload},
 	{.key = KEY_UPLOAD_DEPTH, .turn = turn_structure},
+	{.key = KEY_DECODE_PERSISTENT, .turn = turn_epochs},
+	{.key = KEY_DECODE_STARTUP, .turn = turn_epochs},
 	{.key = KEY_CHECKPOINT_EVERY, .turn = turn_checkpoints},
 	{.key = KEY_CHECKPOINT_MODE, .turn = turn_checkpoints},
 	{.key = KEY_CHECKPOINT_BYTES, .turn = turn_checkpoint_bytes},

@@ -380,6 +380,12 @@ static int take_costs(struct model *model, const struct model_source *source)
 	for (size_t i = 0; i < source->count && !code; i++)
 		code = series_of_repeat(
 			model, series, source->repeats[i], source->traces[i], source->count);
+	if (!code && model->replay.shape.epochs_apart) {
+		float *const startup = series_extend(&series[COST_DECODE_STARTUP], 1);
+		if (startup)
+			*startup = (float)model->replay.shape.startup_ns;
+		code = startup ? 0 : -ENOMEM;
+	}
 	model_keep_series(model, series);
 	note_accounting(model, source->repeats[0]);
 	note_checkpoints(model, source->repeats[0]);

@@ -118,6 +118,7 @@ static const struct turn turns[] = {
 	{STAGE_DECODE_NAME, "imbalance", KEY_PREFETCH_DEPTH, 8, NULL},
 	{STAGE_DECODE_NAME, "imbalance", KEY_DECODE_WORKERS, 2, NULL},
 	{STAGE_DECODE_NAME, "cores", KEY_DECODE_WORKERS, 0.5, NULL},
+	{STAGE_DECODE_NAME, "startup", KEY_DECODE_PERSISTENT, 0, "on"},
 	{STAGE_PREFETCH_NAME, "depth", KEY_PREFETCH_DEPTH, 2, NULL},
 	{STAGE_PREFETCH_NAME, "depth", KEY_PREFETCH_DEPTH, 4, NULL},
 	{STAGE_PREFETCH_NAME, "depth", KEY_PREFETCH_DEPTH, 8, NULL},
@@ -561,6 +562,9 @@ static const struct {
 	{STAGE_DECODE_NAME, "imbalance",
 		"no setting helps (predicted): find out what slows that worker (its core, its "
 		"data)"},
+	{STAGE_DECODE_NAME, "startup",
+		"keep the workers from epoch to epoch (decode.persistent = on), or make epochs "
+		"longer"},
 	{STAGE_DECODE_NAME, "external",
 		"stop the other processes, or keep cores for this job (run.affinity, cgroup "
 		"cpuset)"},

@@ -145,12 +145,24 @@ static uint32_t devices_of(const struct pipeline_shape *shape)
 	return shape->devices > 1 ? shape->devices : 1;
 }
 
-/* Without epochs: all batches are alike. */
-static struct flow_options flow_options_of(const struct replay_model *model)
+/* Batches of an epoch that workers start anew for, where some end in what is replayed; 0: none do. */
+static uint64_t epoch_batches_of(
+	const struct pipeline_shape *shape, const struct replay_options *options)
+{
+	const uint64_t batches = shape->epoch_samples / shape->batch_size;
+	const uint64_t whole = batches - batches % devices_of(shape);
+	return shape->epochs_apart && whole > 0 && whole <= options->batches ? whole : 0;
+}
+
+/* All batches are alike: epochs matter only where they are kept apart. */
+static struct flow_options flow_options_of(
+	const struct replay_model *model, const struct replay_options *options)
 {
 	const struct pipeline_shape *shape = &model->shape;
+	const uint64_t batches = epoch_batches_of(shape, options);
 	return (struct flow_options){
-		.epoch_samples = shape->batch_size,
+		.epoch_samples = (batches > 0 ? batches : 1) * shape->batch_size,
+		.epochs_apart = batches > 0,
 		.batch_size = shape->batch_size,
 		.blobs = shape->blobs,
 		.slots = shape->slots,
@@ -162,12 +174,13 @@ static struct flow_options flow_options_of(const struct replay_model *model)
 	};
 }
 
-static void place_flow(struct replay *r, const struct replay_model *model, struct block *b)
+static void place_flow(struct replay *r, const struct replay_model *model,
+	const struct replay_options *options, struct block *b)
 {
-	const struct flow_options options = flow_options_of(model);
-	void *const memory = piece(b, flow_bytes(&options), 1);
+	const struct flow_options law = flow_options_of(model, options);
+	void *const memory = piece(b, flow_bytes(&law), 1);
 	if (memory)
-		flow_open(&r->flow, &options, memory);
+		flow_open(&r->flow, &law, memory);
 	r->files.blobs = piece(b, model->shape.blobs, sizeof *r->files.blobs);
 }
 
@@ -191,9 +204,10 @@ static void place_threads(struct replay *r, const struct pipeline_shape *shape, 
 		r->crew.readers[i].taken = lists + 2 * i * shape->read_depth;
 		r->crew.readers[i].done = r->crew.readers[i].taken + shape->read_depth;
 	}
-	/* A reader has a timer or is being woken; a worker waits or is; so do uploads and steps; or they sync. */
+	/* A reader has a timer or is being woken; a worker waits or is; so do uploads and steps; or they sync; and
+	 * an epoch begins. */
 	const uint64_t in_flight = flying < shape->blobs ? flying : shape->blobs;
-	const uint64_t ends = 2 * (uint64_t)devices_of(shape) + 1;
+	const uint64_t ends = 2 * (uint64_t)devices_of(shape) + 2;
 	r->timed.events =
 		piece(b, in_flight + 2 * readers + workers + ends, sizeof *r->timed.events);
 }
@@ -210,10 +224,11 @@ static void place_cores(struct replay *r, const struct pipeline_shape *shape, st
 	r->event_of = piece(b, threads, sizeof *r->event_of);
 }
 
-static uint64_t replay_place(struct replay *r, const struct replay_model *model, struct block *b)
+static uint64_t replay_place(struct replay *r, const struct replay_model *model,
+	const struct replay_options *options, struct block *b)
 {
 	const struct pipeline_shape *shape = &model->shape;
-	place_flow(r, model, b);
+	place_flow(r, model, options, b);
 	place_threads(r, shape, b);
 	place_cores(r, shape, b);
 	return b->used;
@@ -264,6 +279,9 @@ static void set_up_ends(struct replay_ends *ends, const struct replay_model *mod
 	replay_cursor_open(&ends->sync_cost, model, options, COST_SYNC);
 	ends->count = devices_of(&model->shape);
 	set_up_checkpoints(ends, model, options);
+	replay_cursor_open(&ends->startup_cost, model, options, COST_DECODE_STARTUP);
+	ends->epoch_batches = epoch_batches_of(&model->shape, options);
+	ends->epochs = 1;
 	for (uint32_t i = 0; i < ends->count; i++) {
 		ends->devices[i].factor =
 			model->device_factor ? (double)model->device_factor[i] : 1;
@@ -365,12 +383,24 @@ static void fill_shares(const struct replay *r, double ns, struct replay_result 
 	}
 }
 
+/* ns that workers start in, for epochs that do not end in what was replayed. */
+static double starts_beside(
+	const struct replay *r, const struct replay_model *model, uint64_t samples)
+{
+	const struct pipeline_shape *shape = &model->shape;
+	const struct replay_series *startup = &model->series[COST_DECODE_STARTUP];
+	if (!shape->epochs_apart || r->ends.epoch_batches > 0 || startup->count == 0)
+		return 0;
+	return (double)startup->ns[0] * model->scale[COST_DECODE_STARTUP] * (double)samples /
+	       (double)shape->epoch_samples;
+}
+
 static void replay_fill(const struct replay *r, const struct replay_model *model, double ns,
 	double link_worked_before, struct replay_result *out)
 {
 	const double *sum = r->integral;
 	out->samples = out->batches * model->shape.batch_size;
-	out->seconds = ns / NS_PER_SECOND;
+	out->seconds = (ns + starts_beside(r, model, out->samples)) / NS_PER_SECOND;
 	out->throughput = (double)out->samples / out->seconds;
 	out->events = r->events;
 	fill_shares(r, ns, out);
@@ -383,11 +413,14 @@ static void replay_fill(const struct replay *r, const struct replay_model *model
 	out->order_wait_share = sum[LEVEL_ORDER_WAIT] / ns;
 }
 
-/* Several devices end their steps together; and checkpoints come in whole periods. */
+/* Several devices end their steps together; and checkpoints come in whole periods, as do epochs that are kept apart. */
 static uint64_t whole_rounds(const struct replay *r, uint64_t batches)
 {
-	const uint64_t whole =
-		r->ends.checkpoint_batches > 0 ? r->ends.checkpoint_batches : r->ends.count;
+	const struct replay_ends *ends = &r->ends;
+	const uint64_t period = ends->epoch_batches > ends->checkpoint_batches
+					? ends->epoch_batches
+					: ends->checkpoint_batches;
+	const uint64_t whole = period > 0 ? period : ends->count;
 	return (batches + whole - 1) / whole * whole;
 }
 
@@ -426,14 +459,14 @@ int replay_run(const struct replay_model *model, const struct replay_options *op
 		return code;
 	struct replay r = {0};
 	struct block block = {0};
-	const uint64_t bytes = replay_place(&r, model, &block);
+	const uint64_t bytes = replay_place(&r, model, options, &block);
 	if (bytes > BYTES_MAX)
 		return error_set(err, -EINVAL, "too large to replay: %llu MiB",
 			(unsigned long long)(bytes >> 20));
 	block = (struct block){.data = calloc(1, bytes)};
 	if (!block.data)
 		return error_set(err, -ENOMEM, "out of memory for a replay");
-	(void)replay_place(&r, model, &block);
+	(void)replay_place(&r, model, options, &block);
 	set_up(&r, model, options);
 	code = replay_run_line(&r, model, options, result, err);
 	free(block.data);

@@ -11,6 +11,9 @@
  *              order); first DECODE_LOCK on a core under the one lock of the team, then DECODE_CPU on a
  *              core, then DECODE_WAIT off the cores.  Tiny samples are taken in chunks, by the pipeline's
  *              rule
+ *   epochs     where shape.epochs_apart, nothing of one is read before all batches of the one before were given back and
+ *              DECODE_STARTUP has passed, in which all workers start.  An epoch that is longer than the part that is
+ *              measured does not end in it: DECODE_STARTUP is then added to the time, a part of it for a part of an epoch
  *   batches    are delivered in order, or as completed; what bounds them is the number of slots
  *              (prefetch_depth only caps the count of those that wait, as in the measurement)
  *   upload     takes a batch, then a staging slot; UPLOAD on a core (copies_off_cores: by a device, one copy after
@@ -48,6 +51,7 @@ enum replay_cost {
 	COST_DECODE_CPU,
 	COST_DECODE_LOCK,
 	COST_DECODE_WAIT,
+	COST_DECODE_STARTUP,
 	COST_UPLOAD,
 	COST_STEP_HOST,
 	COST_STEP_DEVICE,

@@ -244,6 +244,7 @@ static const struct {
 	[COST_DECODE_CPU] = {STAGE_DECODE_NAME, "cpu", REPLAY_DECODE},
 	[COST_DECODE_LOCK] = {STAGE_DECODE_NAME, "lock", REPLAY_DECODE},
 	[COST_DECODE_WAIT] = {STAGE_DECODE_NAME, "wait", REPLAY_DECODE},
+	[COST_DECODE_STARTUP] = {STAGE_DECODE_NAME, "startup", REPLAY_DECODE},
 	[COST_UPLOAD] = {STAGE_UPLOAD_NAME, "copy", REPLAY_UPLOAD},
 	[COST_STEP_HOST] = {STAGE_STEP_NAME, "launch", REPLAY_STEP},
 	[COST_STEP_DEVICE] = {STAGE_STEP_NAME, "compute", REPLAY_STEP},
@@ -604,11 +605,12 @@ static void replay_readers_take_blobs(struct replay *r, struct replay_reader *re
 {
 	const uint32_t index = (uint32_t)(reader - r->crew.readers);
 	uint32_t n = 0;
-	while (n < want && flow_has_blob(&r->flow, false) && flow_has_room(&r->flow))
+	while (n < want && flow_has_blob(&r->flow, false) && flow_has_room(&r->flow) &&
+		flow_is_open(&r->flow))
 		reader->taken[n++] = replay_files_take(&r->files, &r->flow, index);
 	reader->taken_count = n;
 	reader->submitted = 0;
-	reader->is_short = n < want;
+	reader->is_short = n < want && flow_is_open(&r->flow);
 }
 
 static void replay_readers_sleep_until_woken(struct replay_crew *crew, struct replay_reader *reader)
@@ -782,12 +784,29 @@ static bool replay_wake_readers(struct replay *r)
 /* Upload and step of a replay: exchange_next_batch of pipelines/exchange.c, the loops of upload.c and
  * stepper.c for each device, and the exchange of gradients between them. */
 
+static void replay_begin_epoch(struct replay *r)
+{
+	flow_open_epochs(&r->flow, ++r->ends.epochs);
+}
+
+static void replay_release(struct replay *r, uint32_t slot)
+{
+	flow_release(&r->flow, slot);
+	if (!flow_epoch_is_over(&r->flow))
+		return;
+	const double ns = replay_cursor_next(&r->ends.startup_cost);
+	if (ns > 0)
+		replay_wait(r, replay_event_id(EVENT_EPOCH, 0), ns);
+	else
+		replay_begin_epoch(r);
+}
+
 /* The consumer of a lane gives back what it held and takes a batch; false: there is none. */
 static bool fetch(struct replay *r, uint32_t lane)
 {
 	struct replay_device *device = &r->ends.devices[lane];
 	if (device->held != FLOW_NONE)
-		flow_release(&r->flow, device->held);
+		replay_release(r, device->held);
 	device->held = flow_deliver(&r->flow, lane);
 	return device->held != FLOW_NONE;
 }
@@ -990,6 +1009,9 @@ static void replay_dispatch(struct replay *r, uint32_t id)
 		break;
 	case EVENT_SYNC:
 		replay_sync_done(r);
+		break;
+	case EVENT_EPOCH:
+		replay_begin_epoch(r);
 		break;
 	}
 }

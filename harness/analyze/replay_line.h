@@ -89,7 +89,8 @@ enum replay_event_kind {
 	EVENT_READER,
 	EVENT_FILE,
 	EVENT_LOOK,
-	EVENT_SYNC
+	EVENT_SYNC,
+	EVENT_EPOCH
 };
 enum { EVENT_INDEX_BITS = 28, EVENT_INDEX_MASK = (1 << EVENT_INDEX_BITS) - 1 };
 
@@ -191,6 +192,9 @@ struct replay_ends {
 	uint64_t checkpoint_batches;
 	bool checkpoint_async;
 	double writer_free;
+	/* Epochs that are kept apart: batches of one, 0: none; those that have begun. */
+	struct replay_cursor startup_cost;
+	uint64_t epoch_batches, epochs;
 };
 
 enum replay_level {

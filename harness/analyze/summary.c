@@ -222,6 +222,20 @@ static void merge_checkpoints(struct point_summary *out, const struct chosen *ch
 		sum->count > 0 && measured > 0 ? sum->stall_seconds / measured : NAN;
 }
 
+static void merge_restarts(struct point_summary *out, const struct chosen *chosen)
+{
+	double measured = 0;
+	out->restarts = 0;
+	out->restart_seconds = 0;
+	for (size_t i = 0; i < chosen->count; i++) {
+		const struct measurement *const m = chosen->repeats[i];
+		measured += m->measured_seconds;
+		out->restarts += m->restarts;
+		out->restart_seconds += m->restarts > 0 ? m->restart_seconds : 0;
+	}
+	out->restart_share = measured > 0 ? out->restart_seconds / measured : 0;
+}
+
 static uint64_t larger_of(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
@@ -240,6 +254,7 @@ static void merge_scalars(struct point_summary *out, const struct chosen *chosen
 	merge_store(out, chosen);
 	merge_network(out, chosen);
 	merge_checkpoints(out, chosen);
+	merge_restarts(out, chosen);
 	out->quota_cores = NAN;
 	out->accounted = NAN;
 	out->bad_share = NAN;
@@ -471,11 +486,12 @@ double rate_samples_at(const struct measurement *m, double t)
 	return s0;
 }
 
-/* Of checkpoints in so long.  Parts shorter than one differ in rate, although nothing is uncertain. */
+/* In so long: of checkpoints, or of epochs that workers start anew for.  Parts shorter than one differ in rate, although
+ * nothing is uncertain. */
 static double periods_in(const struct measurement *m, double seconds)
 {
 	const bool saves = m->checkpoint_count > 0 && !m->checkpoint[0].outside;
-	const double count = saves ? (double)m->checkpoint[0].count : 0;
+	const double count = (double)(saves ? m->checkpoint[0].count : m->restarts);
 	return count > 0 ? floor(count * seconds / m->measured_seconds + 0.01) : HUGE_VAL;
 }
 

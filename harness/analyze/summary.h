@@ -171,7 +171,11 @@ struct point_summary {
 	/* Sums over the repeats, less those whose checkpoints all ended outside of the measured part; count 0: none. */
 	struct checkpoint_measurement checkpoint;
 	double checkpoint_share; /* of the measured time, that the step stood still for them; NAN: none */
-	double cores_used;       /* by the process, all its threads */
+	/* decode.persistent = off: how often workers started anew, and the share of the time that the step waited for the
+	 * first batch of an epoch. */
+	uint64_t restarts;
+	double restart_share, restart_seconds;
+	double cores_used;                     /* by the process, all its threads */
 	char contaminated[FOREIGN_LOAD_BYTES]; /* by others' load: in which way; "" if it is not */
 	uint64_t rss_peak_bytes, pool_bytes, bad_samples; /* the largest of any repeat */
 	double bad_share;                                 /* likewise; NAN: not known of any */

@@ -558,9 +558,12 @@ void verdict_judge_trusted(const struct evidence_base *base, struct verdict *out
 	if (base->findings)
 		binding_weigh(base, &binding);
 	binding_weigh_checkpoints(base, &binding);
+	binding_weigh_restarts(base, &binding);
 	if (stalls_bind(base))
 		name_stalls(base->point, &binding);
-	const struct cause cause = cause_of_stage(base, &base->point->stages[binding.stage]);
+	const struct cause cause =
+		binding.restarts ? cause_of_restarts(base->point)
+				 : cause_of_stage(base, &base->point->stages[binding.stage]);
 	name_binding(base->point, &binding, &cause, out);
 	out->confidence = confidence_of_verdict(base, &binding, &cause);
 	evidence_write(base, &binding, &cause, out);
@@ -867,7 +870,7 @@ static void advise_resource(const struct evidence_base *base, const struct bindi
 		advise_step_cores(base, out);
 	else if (stage_is(stage, STAGE_STEP))
 		advise_step(base, cause, out);
-	else if (stage_is(stage, STAGE_CHECKPOINT))
+	else if (stage_is(stage, STAGE_CHECKPOINT) || binding->restarts)
 		(void)recommend_without_keys(
 			stage, cause->resource, out->advice, sizeof out->advice);
 	else if (stage_is(stage, STAGE_SYNC))

@@ -121,12 +121,15 @@ struct binding {
 	double depth_gain; /* by replay, of a deeper queue; NAN: no replay */
 	/* the step starves while storage stalls: the stage is read, whichever is busiest */
 	bool stalls;
+	bool restarts; /* workers start anew with each epoch, and the step waits for that */
 };
 struct binding binding_find(const struct evidence_base *base);
 /* The same with what the replay found, which decides. */
 void binding_weigh(const struct evidence_base *base, struct binding *binding);
 /* Names checkpoints in place of a step that never starves but stands still for them; after the two above. */
 void binding_weigh_checkpoints(const struct evidence_base *base, struct binding *binding);
+/* Names workers that start anew where that is most of what the step starves for. */
+void binding_weigh_restarts(const struct evidence_base *base, struct binding *binding);
 /* Share of the time that the stage's workers are taken: working and, for devices that train
  * together, exchanging gradients or waiting for one another.  Step and exchange take turns on a
  * device, so each is taken as long as both are. */
@@ -152,6 +155,7 @@ struct cause {
 typedef bool cause_rule(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out);
 struct cause cause_of_stage(const struct evidence_base *base, const struct stage_summary *stage);
+struct cause cause_of_restarts(const struct point_summary *point);
 
 /* Fills out and returns true: the last line of a rule that holds. */
 bool cause_is(struct cause *out, const char *resource, double certainty, const char *format, ...)

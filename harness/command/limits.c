@@ -150,6 +150,12 @@ static int set_number(struct config *config, enum key_id key, int64_t value, str
 static int base_config(struct config *out, const struct config *config,
 	const struct config_grid *grid, struct error *err)
 {
+	static const struct {
+		enum key_id key;
+		const char *value;
+	} beside[] = {{KEY_RUN_VERIFY, "off"}, {KEY_MEASURE_EPOCHS, "0"},
+		{KEY_MEASURE_DEPTHS, "off"}, {KEY_CHECKPOINT_EVERY, "0"},
+		{KEY_DECODE_PERSISTENT, "on"}, {KEY_DECODE_STARTUP, "0"}};
 	int code = config_grid_point(config, grid, 0, out, err);
 	for (size_t i = 0; i < COUNT(largest_keys) && !code; i++) {
 		const struct config_axis *axis = config_find_axis(config, largest_keys[i]);
@@ -159,14 +165,8 @@ static int base_config(struct config *out, const struct config *config,
 		if (axis)
 			code = set_number(out, largest_keys[i], most, err);
 	}
-	if (!code)
-		code = config_set_key(out, KEY_RUN_VERIFY, "off", err);
-	if (!code)
-		code = config_set_key(out, KEY_MEASURE_EPOCHS, "0", err);
-	if (!code)
-		code = config_set_key(out, KEY_MEASURE_DEPTHS, "off", err);
-	if (!code)
-		code = config_set_key(out, KEY_CHECKPOINT_EVERY, "0", err);
+	for (size_t i = 0; i < COUNT(beside) && !code; i++)
+		code = config_set_key(out, beside[i].key, beside[i].value, err);
 	return code;
 }
 

@@ -45,7 +45,12 @@ void pipeline_shape_of(
 		.checkpoint_every = (uint32_t)config_integer(config, KEY_CHECKPOINT_EVERY),
 		.checkpoint_async =
 			config_integer(config, KEY_CHECKPOINT_MODE) == CHECKPOINT_MODE_ASYNC,
+		.epochs_apart = !config_on(config, KEY_DECODE_PERSISTENT),
+		.startup_ns = (uint64_t)config_integer(config, KEY_DECODE_STARTUP),
 	};
+	shape->epoch_samples = config_on(config, KEY_BATCH_DROP_LAST)
+				       ? facts->samples - facts->samples % shape->batch_size
+				       : facts->samples;
 	shape->blobs = blobs_of(config, facts, shape);
 	/* A slot for every batch that so many workers fill at once.  A worker that is done with its part
 	 * of one begins the next in a slot of the queue, if the queue is not full. */

@@ -33,6 +33,9 @@ struct pipeline_shape {
 	unsigned step_threads;     /* cores that the step keeps busy while it computes; 0: none */
 	uint32_t checkpoint_every; /* steps of all devices; 0: never */
 	bool checkpoint_async;
+	/* Workers start anew with each epoch, of so many samples; a start takes startup_ns. */
+	bool epochs_apart;
+	uint64_t epoch_samples, startup_ns;
 };
 
 /* Whether batches go through an upload stage: upload.mode = copy, or auto with a device that has memory. */

@@ -109,6 +109,7 @@ void flow_open(struct flow *f, const struct flow_options *options, void *memory)
 	f->batches_per_epoch = (o->epoch_samples + o->batch_size - 1) / o->batch_size;
 	f->total = o->epochs > 0 ? o->epochs * o->epoch_samples : UINT64_MAX;
 	f->batch_samples = flow_batch_size(f, 0);
+	flow_open_epochs(f, 1);
 	const uint32_t quarter = o->blobs / 4;
 	const uint32_t threshold = quarter < o->read_depth ? quarter : o->read_depth;
 	f->wake_free = threshold > 0 ? threshold : 1;

@@ -7,6 +7,8 @@
  *   ready     files that were read wait for a worker; the lowest ticket comes out first, in whatever order they were read
  *   slots     are given to batches strictly in the order of batches, so that those with a slot are the first ones: a
  *             ticket may be decoded where it is below `reach_ticket`, which one more free slot moves by a batch
+ *   epochs    where they are kept apart, no ticket of one is taken before every batch of the one before was given back and
+ *             workers have started anew (flow_open_epochs)
  *   lanes     one for each device.  In order, batch b goes to lane b % lanes; as completed, any batch to whichever lane
  *             asks, but none has one more than another before all have as many */
 #ifndef MLBENCH_FLOW_FLOW_H
@@ -33,6 +35,7 @@ struct flow_options {
 	uint32_t spare_blobs, spare_large_blobs; /* in use only while they are lent (flow_lend) */
 	uint32_t slots, lanes;                   /* > 0 */
 	bool in_order;
+	bool epochs_apart;
 	uint32_t workers, read_depth;
 	uint32_t cores; /* 0: as many as wanted */
 };
@@ -64,6 +67,7 @@ struct flow {
 	/* The next ticket: its number, its batch, its place there, and how many that batch has. */
 	uint64_t next, batch;
 	uint32_t place, batch_samples;
+	uint64_t open_batches; /* tickets of the first so many may be taken; UINT64_MAX: of all */
 
 	/* Files that were taken: a ring by ticket, with bitmaps of what is there. */
 	uint32_t *items; /* (mask + 1): the blob of a ready ticket */
@@ -129,6 +133,18 @@ static inline bool flow_all_handed(const struct flow *f)
 static inline bool flow_has_room(const struct flow *f)
 {
 	return f->next - f->lowest_held <= f->mask;
+}
+
+/* Whether the next ticket is of an epoch that has begun. */
+static inline bool flow_is_open(const struct flow *f)
+{
+	return f->batch < f->open_batches;
+}
+
+/* The first so many epochs have begun. */
+static inline void flow_open_epochs(struct flow *f, uint64_t epochs)
+{
+	f->open_batches = f->options.epochs_apart ? epochs * f->batches_per_epoch : UINT64_MAX;
 }
 
 static inline uint64_t flow_bit(uint64_t ticket)
@@ -281,6 +297,12 @@ static inline void flow_release(struct flow *f, uint32_t slot)
 	f->reach_ticket += flow_batch_size(f, f->reach++);
 }
 
+/* Where epochs are kept apart: after a release, whether it was the last batch of those that have begun. */
+static inline bool flow_epoch_is_over(const struct flow *f)
+{
+	return f->reach - f->options.slots == f->open_batches;
+}
+
 /* --- buffers ------------------------------------------------------------------------------------- */
 
 static inline uint32_t flow_pool_take(struct flow_pool *pool)
@@ -347,7 +369,8 @@ static inline void flow_worker_wakes(struct flow *f)
 static inline bool flow_calls_reader(const struct flow *f, bool large)
 {
 	return (f->blobs.free_count >= f->wake_free || f->ready_count == 0) &&
-	       f->readers_woken == 0 && flow_has_blob(f, large) && flow_has_room(f);
+	       f->readers_woken == 0 && flow_has_blob(f, large) && flow_has_room(f) &&
+	       flow_is_open(f);
 }
 
 /* Whether the sleeping consumer of a lane should be woken.  In order it waits for its own batch; as completed for any, and

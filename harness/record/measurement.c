@@ -490,6 +490,8 @@ static const struct field measurement_fields[] = {
 	FIELD(measurement, bad_share, FIELD_REAL),
 	FIELD(measurement, throughput, FIELD_REAL),
 	FIELD(measurement, epochs, FIELD_UINT64),
+	FIELD(measurement, restarts, FIELD_UINT64),
+	FIELD(measurement, restart_seconds, FIELD_REAL),
 	FIELD(measurement, step_utilisation, FIELD_REAL),
 	FIELD(measurement, step_wait_share, FIELD_REAL),
 	FIELD(measurement, oversleep_mean_ns, FIELD_REAL),

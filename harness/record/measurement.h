@@ -314,6 +314,10 @@ struct measurement {
 	double steal_share;       /* of the machine's time, taken by the hypervisor; NAN */
 	struct store_measurement store;
 	struct network_measurement network;
+	/* Workers started anew with an epoch (decode.persistent = off): how often, and how long the step's queue stayed empty
+	 * from the last batch of the epoch before to the first one. */
+	uint64_t restarts;
+	double restart_seconds;
 	struct checkpoint_measurement checkpoint[1]; /* none: checkpoint.every = 0 */
 	size_t checkpoint_count;
 

@@ -394,6 +394,11 @@ json_t *report_point_json(const struct report *report, size_t point)
 		put_network(&part, &p->network);
 	if (p->checkpoint.count > 0)
 		part_put(&part, "checkpoint", checkpoint_json(p));
+	if (p->restarts > 0)
+		part_put(&part, "restarts",
+			json_pack("{s:I, s:f, s:f}", "count", (json_int_t)p->restarts, "share",
+				p->restart_share, "each_s",
+				p->restart_seconds / (double)p->restarts));
 	part_put(&part, "foreign_load", foreign_load_json(p));
 	part_put(&part, "bad_samples", json_integer((json_int_t)p->bad_samples));
 	part_number(&part, "bad_share", p->bad_share,

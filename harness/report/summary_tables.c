@@ -336,6 +336,12 @@ static const struct table_column checkpoint_columns[] = {
 	SAYS(" (", "checkpoint.write_bytes_per_s", RATE, ")"),
 };
 
+static const struct table_column restart_columns[] = {
+	{.head = "epochs that workers started anew for: ", .path = "restarts.count"},
+	SAYS("; the step waited ", "restarts.each_s", SECONDS, " for the first batch of each"),
+	SAYS(", ", "restarts.share", SHARE, " of the time"),
+};
+
 /* What control groups let through. */
 static void totals_add_limits(const json_t *limits, struct buffer *text)
 {
@@ -403,6 +409,8 @@ void summary_totals(struct medium *medium, const json_t *point)
 	json_array_foreach(column_value(point, "stages"), i, row) stage_add_split(row, &text);
 	medium_note(medium, &text);
 	columns_phrase(checkpoint_columns, COUNT(checkpoint_columns), point, &text);
+	medium_note(medium, &text);
+	columns_phrase(restart_columns, COUNT(restart_columns), point, &text);
 	medium_note(medium, &text);
 	columns_phrase(total_columns, COUNT(total_columns), point, &text);
 	totals_add_limits(column_value(point, "store.limits"), &text);

@@ -26,7 +26,10 @@ struct game {
 	uint32_t samples, batch;
 	uint64_t epochs, service_ns; /* claimed: decides how many are taken at once */
 	bool in_order, drop_last;
-	bool changes; /* of the readers' depth, while they read */
+	bool apart; /* epochs are kept apart */
+	uint64_t startup_ns;
+	atomic_uint_least64_t given_back; /* batches, at least so many as the exchange knows of */
+	bool changes;                     /* of the readers' depth, while they read */
 	uint32_t spare, spare_large;
 	atomic_bool over;
 	struct exchange exchange;
@@ -63,6 +66,15 @@ static void expect(struct game *g, bool holds)
 	g->wrong += !holds;
 }
 
+/* Nothing is taken of an epoch before all batches of the one before were given back. */
+static void check_taken(struct game *g, const struct blob *blob)
+{
+	const uint64_t batches = g->exchange.flow.batches_per_epoch;
+	expect(g, blob->index < g->blobs || blob->aside);
+	if (g->apart)
+		expect(g, blob->ticket.batch / batches <= atomic_load(&g->given_back) / batches);
+}
+
 /* Keeps some blobs "in flight" and completes them in any order. */
 static void *play_reader(void *context)
 {
@@ -80,7 +92,7 @@ static void *play_reader(void *context)
 		if (n_flying == 0)
 			return NULL;
 		for (size_t i = had; i < n_flying; i++)
-			expect(g, flying[i]->index < g->blobs || flying[i]->aside);
+			check_taken(g, flying[i]);
 		dawdle(p);
 		n_done = rng_below(&p->rng, n_flying + 1);
 		for (size_t i = 0; i < n_done; i++) {
@@ -162,6 +174,7 @@ static void *consume(void *context)
 		check_batch(g, slot, count++, p->index);
 		dawdle(p);
 		(void)pthread_barrier_wait(&g->barrier);
+		atomic_fetch_add(&g->given_back, 1);
 		now = clock_now_ns();
 	}
 	expect(g, count == g->exchange.total_batches / g->lanes);
@@ -230,6 +243,8 @@ static void open_game(struct game *g, uint64_t seed)
 		g->files[i].bytes =
 			g->large > 0 && rng_below(&rng, rarity) == 0 ? LARGE_BYTES : USUAL_BYTES;
 	assert_non_null(g->labels);
+	g->apart = rng_below(&rng, 3) == 0;
+	g->startup_ns = rng_below(&rng, 2) * rng_below(&rng, NS_PER_MS);
 	const struct exchange_options options = {
 		.sampler = {.seed = seed,
 			.count = g->samples,
@@ -255,6 +270,8 @@ static void open_game(struct game *g, uint64_t seed)
 		.slot_samples = g->batch,
 		.slot_bytes = g->batch * sizeof(uint64_t),
 		.in_order = g->in_order,
+		.epochs_apart = g->apart,
+		.startup_ns = g->startup_ns,
 		.lanes = g->lanes,
 		.workers = g->workers,
 		.readers = g->readers,
@@ -307,6 +324,8 @@ static void play(uint64_t seed)
 		g.in_order ? "in order" : "as completed", g.drop_last ? ", drop last" : "");
 	if (g.changes)
 		print_message("	the depth changes; %u spare, %u large\n", g.spare, g.spare_large);
+	print_message("	epochs %s, workers start in %llu ns\n", g.apart ? "apart" : "in one",
+		(unsigned long long)g.startup_ns);
 	exchange_start_meters(&g.exchange, clock_now_ns());
 	const unsigned count = g.readers + g.workers;
 	for (unsigned i = 0; i < count; i++)
@@ -345,6 +364,11 @@ static void play(uint64_t seed)
 		assert_int_equal(g.exchange.reads.files, g.exchange.flow.total);
 	assert_int_equal(g.exchange.flow.large.free_count, g.large);
 	assert_int_equal(g.exchange.flow.free_slot_count, g.slots);
+	uint64_t gaps;
+	const uint64_t gap_ns = exchange_whole_gaps_ns(&g.exchange, 0, UINT64_MAX, &gaps);
+	assert_int_equal(gaps, g.apart ? g.epochs - 1 : 0);
+	assert_true(gap_ns >= gaps * g.startup_ns);
+	assert_int_equal(gap_ns, exchange_gap_ns(&g.exchange, 0, UINT64_MAX));
 	close_game(&g);
 }
 

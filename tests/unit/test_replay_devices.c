@@ -305,6 +305,35 @@ static void a_long_period_is_cut_down(void **state)
 	assert_close(r.throughput, 1e3 * 1000 / (1000 * 10 + 400), 1e-3);
 }
 
+/* --- epochs that are kept apart ------------------------------------------------------------------ */
+
+/* Between epochs the step waits until workers have started and the first batch is there. */
+static void epochs_begin_anew(void **state)
+{
+	(void)state;
+	static const struct {
+		uint64_t epoch;
+		double startup, period; /* ms */
+	} cases[] = {
+		{10, 30, 10 * 10 + 30 + 2}, /* ten steps, a start, the first batch */
+		{20, 0, 20 * 10 + 2}, {5000, 1000, 5000 * 10 + 1000}, /* longer than the replay */
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct case_model c = case_plain();
+		c.model.shape.epochs_apart = true;
+		c.model.shape.epoch_samples = cases[i].epoch;
+		case_set(&c, COST_DECODE_CPU, CONSTANT, 2 * MS);
+		case_set(&c, COST_STEP_DEVICE, CONSTANT, 10 * MS);
+		case_set(&c, COST_DECODE_STARTUP, CONSTANT, cases[i].startup * MS);
+		struct replay_result r = case_run(&c, 1, 996);
+		assert_int_equal(r.batches, cases[i].epoch <= 996 ? 1000 : 996);
+		assert_close(r.throughput, (double)cases[i].epoch * 1e3 / cases[i].period, 1e-3);
+		c.model.shape.epochs_apart = false;
+		r = case_run(&c, 1, 996);
+		assert_close(r.throughput, 1e3 / 10, 1e-3);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -320,6 +349,7 @@ int main(void)
 		cmocka_unit_test(a_deep_queue_makes_up_for_a_stall),
 		cmocka_unit_test(other_devices_wait_for_the_one_that_saves),
 		cmocka_unit_test(a_long_period_is_cut_down),
+		cmocka_unit_test(epochs_begin_anew),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
