@@ -30,6 +30,7 @@
 static const double LINK_FULL = 0.85, LINK_MOST = 1.10;
 /* Of a READ's round trip: a call takes so little that it met no queue, or so much that it did. */
 static const double PROBE_QUICK = 0.15, PROBE_WAITS = 0.35;
+static const double QUICK_OF_IDLE = 0.5; /* of a file's time on an idle store */
 static const double PROBE_AS_LONG = 0.5; /* a round trip is most of what a READ takes */
 static const double GROWN = 1.5;         /* of a file's time, over that on an idle store */
 static const double SLOTS_HOLD = 0.5;    /* of a READ's time, in the client's queue */
@@ -107,15 +108,24 @@ static double calls_per_sample(const struct point_summary *point, const struct n
 
 /* --- the rules -------------------------------------------------------------------------------- */
 
-/* A NAN is neither quick nor waits. */
-static bool probe_is_quick(double share)
+/* A round trip of a call with hardly anything to do, or of TCP.  A NAN is none of these. */
+static bool probe_is_quick(const struct storage *s, const struct network_view *v, double probe_ns)
 {
-	return share < PROBE_QUICK;
+	return probe_ns < PROBE_QUICK * v->read.round_trip_ns &&
+	       !(probe_ns >= QUICK_OF_IDLE * s->latency_ns);
 }
 
-static bool probe_waits(double share)
+/* As long as most of what a READ waits. */
+static bool probe_waits_long(const struct network_view *v, double probe_ns)
 {
-	return share >= PROBE_WAITS;
+	return probe_ns >= PROBE_WAITS * v->read.round_trip_ns;
+}
+
+/* Longer than a whole file takes on an idle store: it met others.  What the server holds back in
+ * its buffers for a connection that is full is before READ alone. */
+static bool probe_waits(const struct storage *s, const struct network_view *v, double probe_ns)
+{
+	return probe_waits_long(v, probe_ns) || (s->latency_ns > 0 && probe_ns >= s->latency_ns);
 }
 
 static bool bytes_count(const struct storage *s)
@@ -148,18 +158,21 @@ static bool network_is_full(const struct evidence_base *base, const struct stora
 			n->server[0] ? n->server : "the server",
 			units_format_rate(v->bytes_per_s, rate), v->link * 100,
 			units_format_rate(n->link_bytes_per_s, link));
-	if (!probe_waits(v->idle) || (!isnan(v->wire) && !probe_waits(v->wire)) ||
-		bytes_do_not_count(s))
+	const bool wire_known = !isnan(n->wire_round_trip_ns);
+	if (!probe_waits(s, v, n->idle_round_trip_ns) ||
+		(wire_known && !probe_waits(s, v, n->wire_round_trip_ns)) || bytes_do_not_count(s))
 		return false;
-	const double most = isnan(v->wire)   ? CERTAIN_HALF
-			    : bytes_count(s) ? CERTAIN_ONE_WITNESS
-					     : CERTAIN_PART;
+	const bool long_waits = probe_waits_long(v, n->idle_round_trip_ns) &&
+				probe_waits_long(v, n->wire_round_trip_ns);
+	const double most = !wire_known || !bytes_count(s) ? CERTAIN_HALF
+			    : long_waits                   ? CERTAIN_ONE_WITNESS
+							   : CERTAIN_PART;
 	(void)units_format_duration(n->idle_round_trip_ns, idle);
 	return cause_is(out, "network", s->full * most,
 		"the network is saturated: a call with nothing to do waits %s beside the load, a "
 		"READ %s%s; more files in flight give no more%s",
 		idle, units_format_duration(v->read.round_trip_ns, each),
-		isnan(v->wire) ? "" : ", and TCP's round trip is long, too",
+		wire_known ? ", and TCP's round trip is long, too" : "",
 		bytes_count(s) ? ", and time is proportional to bytes" : "");
 }
 
@@ -183,31 +196,33 @@ static bool metadata_limits(const struct evidence_base *base, const struct stora
 /* How sure it is that the time passes in the server; 0: not at all.  Where bytes count, its storage
  * looks like a link with a short queue, and that this node's own interface is free says nothing of
  * the links behind it. */
-static double server_certainty(const struct storage *s, const struct network_view *v)
+static double server_certainty(
+	const struct network_measurement *n, const struct storage *s, const struct network_view *v)
 {
-	const bool both = probe_is_quick(v->idle) && probe_is_quick(v->wire);
+	const bool idle = probe_is_quick(s, v, n->idle_round_trip_ns);
+	const bool wire = probe_is_quick(s, v, n->wire_round_trip_ns);
 	if (!bytes_do_not_count(s))
 		return 0;
-	if (probe_is_quick(v->idle) || probe_is_quick(v->wire))
-		return both ? CERTAIN_BOTH : CERTAIN_ONE_WITNESS;
-	return probe_waits(v->idle) ? CERTAIN_HALF : 0;
+	if (idle || wire)
+		return idle && wire ? CERTAIN_BOTH : CERTAIN_ONE_WITNESS;
+	return probe_waits(s, v, n->idle_round_trip_ns) ? CERTAIN_HALF : 0;
 }
 
 static bool server_is_full(const struct evidence_base *base, const struct storage *s,
 	const struct network_view *v, struct cause *out)
 {
 	const struct network_measurement *n = &base->point->network;
-	const double sure = server_certainty(s, v);
+	const double sure = server_certainty(n, s, v);
 	char loaded[UNITS_BYTES];
 	char alone[UNITS_BYTES];
 	char probe[UNITS_BYTES];
 	char quick[80] = "";
 	if (sure <= 0 || v->read.queue_ns >= SLOTS_HOLD * v->read.execute_ns)
 		return false;
-	if (probe_is_quick(v->idle))
+	if (probe_is_quick(s, v, n->idle_round_trip_ns))
 		(void)snprintf(quick, sizeof quick, ", while a call with nothing to do takes %s",
 			units_format_duration(n->idle_round_trip_ns, probe));
-	else if (probe_is_quick(v->wire))
+	else if (probe_is_quick(s, v, n->wire_round_trip_ns))
 		(void)snprintf(quick, sizeof quick, ", while TCP's round trip is %s",
 			units_format_duration(n->wire_round_trip_ns, probe));
 	return cause_is(out, "server", fmin(s->full, sure) * s->kind_certainty,

@@ -164,6 +164,15 @@ static void a_full_link(void **state)
 	const struct verdict w = verdict_of(&thin_link, &probed);
 	expect_read(&w, "network");
 	assert_true(w.confidence <= 0.9);
+	/* Longer than a whole file on an idle store; most of READ's wait is before its connection. */
+	const struct calls shorter = {.read_ms = 40, .idle_ms = 10, .wire_ms = 9};
+	const struct verdict s = verdict_of(&thin_link, &shorter);
+	expect_read(&s, "network");
+	assert_true(s.confidence <= 0.8);
+	/* One of the two is not. */
+	const struct calls half = {.read_ms = 40, .idle_ms = 10, .wire_ms = 2};
+	const struct verdict h = verdict_of(&thin_link, &half);
+	expect_read(&h, "bandwidth");
 }
 
 /* Acknowledgements that wait for the reply make it as long as the server takes. */
