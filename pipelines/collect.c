@@ -18,6 +18,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
+#include "harness/measure/network_link.h"
 #include "harness/measure/nvml.h"
 #include "harness/measure/proc_text.h"
 #include "harness/measure/steady.h"
@@ -600,6 +601,7 @@ static void fill_network_of_engine(const struct network_counts *from,
 	out->idle_round_trip_ns =
 		mean_between(to->probe_ns, from->probe_ns, (double)(to->probes - from->probes));
 	out->wire_round_trip_ns = to->wire_ns > 0 ? (double)to->wire_ns : NAN;
+	out->link_bytes_per_s = network_link_bytes_per_s(out->server);
 	for (size_t i = 0; i < to->kind_count; i++) {
 		const double calls = (double)(to->kinds[i].calls - from->kinds[i].calls);
 		const uint64_t repeats = to->kinds[i].repeats - from->kinds[i].repeats;

@@ -88,8 +88,10 @@ double network_link_bytes_per_s(const char *address)
 	char own[LINK_ADDRESS_BYTES];
 	char name[IF_NAMESIZE];
 	const size_t bracket = address[0] == '[';
-	(void)snprintf(
-		to, sizeof to, "%.*s", (int)strcspn(address + bracket, "]"), address + bracket);
+	const char *const colon = strchr(address, ':');
+	const bool has_port = colon && colon == strrchr(address, ':');
+	const size_t length = strcspn(address + bracket, has_port ? ":" : "]");
+	(void)snprintf(to, sizeof to, "%.*s", (int)length, address + bracket);
 	return link_own_address(to, own) && link_interface_of(own, name)
 		       ? network_interface_bytes_per_s("/sys/class/net", name)
 		       : NAN;

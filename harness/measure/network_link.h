@@ -3,8 +3,8 @@
 #ifndef MLBENCH_MEASURE_NETWORK_LINK_H
 #define MLBENCH_MEASURE_NETWORK_LINK_H
 
-/* Bytes/s in one direction, to an IPv4 or IPv6 address in digits ("[fd00::2]" too); NAN: it is a
- * name, there is no way to it, or the interface has no speed of its own (loopback, bridges, pairs
+/* Bytes/s in one direction, to an IPv4 or IPv6 address in digits, maybe with a port ("10.0.0.2:2049",
+ * "[fd00::2]:2049"); NAN: it is a name, there is no way to it, or the interface has no speed of its own (loopback, bridges, pairs
  * of virtual interfaces).  Sends nothing, and looks no name up; some 100 us. */
 double network_link_bytes_per_s(const char *address);
 

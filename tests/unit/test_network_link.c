@@ -55,9 +55,10 @@ static void no_way_no_speed(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
 		assert_true(isnan(network_link_bytes_per_s(none[i])));
-	/* Of what else is here, whatever it is, a speed is one. */
+	/* Of what else is here, whatever it is, a speed is one, with a port and without. */
 	const double speed = network_link_bytes_per_s("192.0.2.1");
-	assert_true(isnan(speed) || speed > 0);
+	const double with_port = network_link_bytes_per_s("192.0.2.1:2049");
+	assert_true(isnan(speed) ? isnan(with_port) : speed > 0 && speed == with_port);
 }
 
 int main(void)
