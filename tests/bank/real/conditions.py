@@ -6,12 +6,15 @@ What the machine lacks is a Cannot with the reason.  What a killed bank left beh
 
 import contextlib
 import ctypes
+import glob
 import os
 import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -26,7 +29,7 @@ READ_ALL_S = 60.0
 PR_SET_PDEATHSIG = 1
 SFTP_SERVER = "/usr/lib/openssh/sftp-server"
 LOOP_BYTES = 320 << 20  # what xfs needs; the image has holes
-LINK_PORT, HTTP_PORT = 2022, 2080
+LINK_PORT, HTTP_PORT, NFS_PORT, NFS_BEHIND = 2022, 2080, 2049, 2050
 NEAR_END, FAR_END = "198.18.77.1", "198.18.77.2"  # of the range for benchmarks (RFC 2544)
 LINK_BURST = 16384       # bytes that pass a link at once: a few packets
 LINK_QUEUE = "200ms"     # what waits longer is dropped, as at a switch
@@ -49,6 +52,14 @@ http {
 	server { listen %(address)s; root %(folder)s; autoindex on; location / { limit_req zone=files burst=4000; %(reading)s } }
 }
 """
+
+
+GANESHA = """NFS_CORE_PARAM { Protocols = 4; NFS_Port = %(port)d; Bind_addr = %(address)s; Enable_NLM = false; Enable_RQUOTA = false;%(plugins)s }
+NFSv4 { Graceless = true; RecoveryBackend = fs; RecoveryRoot = %(work)s; }
+EXPORT { Export_Id = 1; Path = %(folder)s; Pseudo = /export; Access_Type = RO; Squash = No_Root_Squash; SecType = sys; Protocols = 4; Transports = TCP;
+	FSAL { Name = VFS; } }
+"""
+NULL_CALL = struct.pack(">11I", 0x80000000 | 40, 7, 0, 2, 100003, 4, 0, 0, 0, 0, 0)  # RFC 5531: call 7, of NFSv4
 
 
 class Cannot(Exception):
@@ -407,6 +418,31 @@ class Site:
         until(lambda: listens(HTTP_PORT), "nobody listens at the far end of the link")
         return "http://%s:%d" % (FAR_END, HTTP_PORT)
 
+    def nfs(self, folder: str, bytes_per_s: Optional[float] = None, how: str = "", seconds: float = 0) -> str:
+        """nfs-ganesha at the far end, behind a narrow link, or far away, or serving calls in turn (rpc_link.py); its address."""
+        need("ganesha.nfsd")
+        inside = self.far_end(bytes_per_s, "tbf")
+        run_tool(*inside, "ip", "link", "set", "lo", "up")
+        settings, plugins = os.path.join(self.work, "ganesha.conf"), glob.glob("/usr/lib*/*/ganesha/libfsalvfs.so")
+        port = NFS_BEHIND if how else NFS_PORT
+        with open(settings, "w") as file:
+            file.write(GANESHA % {"port": port, "address": FAR_END, "work": self.work, "folder": os.path.realpath(folder),
+                                  "plugins": " Plugins_Dir = %s;" % os.path.dirname(plugins[0]) if plugins else ""})
+        self.server = self.starts([*inside, "ganesha.nfsd", "-F", "-f", settings, "-L", settings + ".log", "-p", settings + ".pid"], settings + ".out")
+        until(lambda: answers_nfs(port), "nfs-ganesha does not answer at the far end of the link")
+        if how:
+            self.starts([*inside, sys.executable, os.path.join(HERE, "rpc_link.py"), FAR_END, str(NFS_PORT), str(port), how, str(seconds)], settings + ".link")
+            until(lambda: answers_nfs(NFS_PORT), "nobody listens at the far end of the link")
+        return "nfs://%s/export" % FAR_END
+
+    def kernel_nfs(self, address: str) -> str:
+        """The same mounted by the kernel; where."""
+        if "nfs4" not in words_of("/proc/filesystems"):
+            raise Cannot("this kernel has no NFS client (nfs4 in /proc/filesystems)")
+        path = self.mount_point()
+        run_tool("mount", "-t", "nfs4", "-o", "ro,vers=4.1,port=%d" % NFS_PORT, FAR_END + ":" + address[len("nfs://" + FAR_END):], path)
+        return path
+
     def rclone(self, remote: str, *options: str) -> str:
         """A remote mounted with rclone; where."""
         need("rclone")
@@ -537,6 +573,17 @@ class Site:
         time.sleep(STARTS_S)
         if process.poll() is not None:
             raise Cannot("%s: %s" % (words[0], last_of(log)))
+
+
+def answers_nfs(port: int) -> bool:
+    """A call with nothing to do comes back with its own number."""
+    try:
+        with socket.create_connection((FAR_END, port), timeout=1) as server:
+            server.settimeout(1)
+            server.sendall(NULL_CALL)
+            return server.recv(8)[4:] == NULL_CALL[4:8]
+    except OSError:
+        return False
 
 
 def listens(port: int) -> bool:

@@ -108,6 +108,7 @@ DATA: Dict[str, Settings] = {
                  "dataset.samples": "160"},
     "rgba": {"dataset.format": "png", "dataset.width": "320", "dataset.height": "200", "dataset.png_color": "rgba", "dataset.png_level": "2",
              "dataset.size_sigma": "0.4", "dataset.samples": "200"},
+    "specks": {"dataset.format": "raw", "dataset.width": "24", "dataset.height": "16", "dataset.size_sigma": "0.3", "dataset.samples": "1200"},
     "other": {"dataset.format": "raw", "dataset.width": "512", "dataset.height": "384", "dataset.size_sigma": "0.3", "dataset.samples": "400"},
 }
 
@@ -338,6 +339,51 @@ def device_plants() -> List[RealPlant]:
     ]
 
 
+# --- an NFS server ---------------------------------------------------------------------------------------------------
+
+CALLS_OF_SPECK = 3 # the kernel's, of a small file: OPEN, READ, CLOSE
+Far = Callable[[float, float], dict]  # of (samples/s, bytes of a file): what limits, as Site.nfs takes it
+
+
+def from_nfs(limits: Far, data: str = "varied", settings: Settings = {}, mounted: bool = False) -> Build:
+    def build(site: Site, loss: Optional[float], h: Optional[Seen]) -> Settings:
+        limit = limits(rate_of(loss, h), h.file_bytes) if loss else {}
+        address = site.nfs(site.data(data), **limit)
+        return {"dataset.path": site.kernel_nfs(address) if mounted else address, **step_at(STEP_RATE / 2), **settings}
+
+    return build
+
+
+def far_server(depth: int) -> Far:
+    return lambda rate, file_bytes: {"how": "far", "seconds": depth / rate}
+
+
+def in_turns(calls: int = 1) -> Far:
+    return lambda rate, file_bytes: {"how": "turns", "seconds": 1 / rate / calls}
+
+
+def narrow_link(rate: float, file_bytes: float) -> dict:
+    return {"bytes_per_s": rate * file_bytes}
+
+
+def network_plants() -> List[RealPlant]:
+    one = {"read.depth": "1"}
+    server: List[Pair] = [("read", "server")]
+    metadata: List[Pair] = [("read", "metadata")]
+    return [
+        RealPlant("nfs-link", "network", "nfs-ganesha over a shaped link", [("read", "network")], from_nfs(narrow_link), full=True, flight=FEWER),
+        RealPlant("nfs-link-photos", "network", "the same with larger files", [("read", "network")], from_nfs(narrow_link, "photos"), full=True, flight=FEWER),
+        RealPlant("nfs-far-1", "network", "nfs-ganesha far away, one file at a time", READ_LATENCY, from_nfs(far_server(1), settings=one), full=False,
+                  flight={"read.depth": "2"}, flight_factor=2, turn="remove"),
+        RealPlant("nfs-far", "network", "the same with more in flight", READ_LATENCY, from_nfs(far_server(DEPTH)), full=False, flight=FEWER, turn="remove"),
+        RealPlant("nfs-turns", "network", "an NFS server that serves a call at a time", server, from_nfs(in_turns()), full=True, flight=FEWER),
+        RealPlant("nfs-turns-photos", "network", "the same with larger files", server, from_nfs(in_turns(), "photos"), full=True, flight=FEWER),
+        RealPlant("nfs-specks", "network", "the same, mounted, with tiny files", metadata + server,
+                  from_nfs(in_turns(CALLS_OF_SPECK), "specks", mounted=True), full=True, flight=FEWER,
+                  why="each call has its turn, and of each file's most are no READ: fewer of them and a quicker server both give it back"),
+    ]
+
+
 # --- the processor -----------------------------------------------------------------------------------------------------
 
 
@@ -534,4 +580,4 @@ def healthy_plants() -> List[RealPlant]:
 def real_plants() -> List[RealPlant]:
     from foreign_plants import foreign_plants  # which needs what is above
 
-    return slow_plants() + slot_plants() + rate_plants() + gap_plants() + device_plants() + cpu_plants() + other_plants() + healthy_plants() + foreign_plants()
+    return slow_plants() + slot_plants() + rate_plants() + gap_plants() + device_plants() + network_plants() + cpu_plants() + other_plants() + healthy_plants() + foreign_plants()

@@ -8,9 +8,12 @@ import io
 import json
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -22,6 +25,7 @@ import foreign_plants
 import real_bank
 import real_plants
 import real_score
+import rpc_link
 
 BANDWIDTH, LATENCY, HEALTHY = ("read", "bandwidth"), ("read", "latency"), ("step", "compute")
 
@@ -336,6 +340,53 @@ class Driver(unittest.TestCase):
             os.mkdir(dead), os.mkdir(alive)
             conditions.sweep_leftovers(folder)
             self.assertEqual((os.path.exists(dead), os.path.exists(alive)), (False, True))
+
+
+class RpcLink(unittest.TestCase):
+    """Answers come back whole, in turn or later; the server says what it was asked, in two fragments."""
+
+    def answering(self, listener):
+        connection, _ = listener.accept()
+        with connection, contextlib.suppress(OSError):
+            while True:
+                call = rpc_link.record(connection)[4:]
+                half = len(call) // 2
+                connection.sendall(struct.pack(">I", half) + call[:half] + struct.pack(">I", rpc_link.LAST | len(call) - half) + call[half:])
+
+    def asked(self, how, seconds, connections):
+        """Seconds that one call took on each connection, all sent at once; what came back is checked."""
+        server = socket.create_server(("127.0.0.1", 0))
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        for _ in range(connections):
+            threading.Thread(target=self.answering, args=(server,), daemon=True).start()
+        link = subprocess.Popen([sys.executable, rpc_link.__file__, "127.0.0.1", str(port), str(server.getsockname()[1]), how, str(seconds)])
+        try:
+            clients = []
+            while len(clients) < connections:
+                with contextlib.suppress(ConnectionRefusedError):
+                    clients.append(socket.create_connection(("127.0.0.1", port)))
+            began, took = time.monotonic(), []
+            calls = [os.urandom(1000 + i) for i in range(connections)]
+            for client, call in zip(clients, calls):
+                client.sendall(struct.pack(">I", rpc_link.LAST | len(call)) + call)
+            for client, call in zip(clients, calls):
+                answer = rpc_link.record(client)
+                half = len(call) // 2
+                self.assertEqual(answer[4:4 + half] + answer[8 + half:], call)
+                took.append(time.monotonic() - began)
+                client.close()
+            return took
+        finally:
+            link.kill()
+            link.wait()
+            server.close()
+
+    def test_one_call_after_the_other(self):
+        self.assertGreaterEqual(max(self.asked("turns", 0.05, 4)), 0.2)
+
+    def test_every_answer_comes_later(self):
+        self.assertGreaterEqual(min(self.asked("far", 0.05, 2)), 0.05)
 
 
 class Report(unittest.TestCase):

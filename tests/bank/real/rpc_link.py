@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Stands before an NFS server and makes it a far one, or one that serves a call at a time.
+
+    rpc_link.py ADDRESS PORT SERVER_PORT far SECONDS     every answer comes so much later, however many are on their way
+    rpc_link.py ADDRESS PORT SERVER_PORT turns SECONDS   one call after the other, each for so long, from whatever connection"""
+
+import ctypes
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+
+from sftp_link import CHUNK, PR_SET_PDEATHSIG, delayed
+
+LAST = 0x80000000  # of a fragment's marker: the record ends with it (RFC 5531, section 11)
+TURN = threading.Lock()
+
+
+def exactly(source: socket.socket, size: int) -> bytes:
+    pieces = []
+    while size:
+        piece = source.recv(min(size, CHUNK))
+        if not piece:
+            raise ConnectionError("the other end is gone")
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
+
+
+def record(source: socket.socket) -> bytes:
+    """A whole record, its markers included."""
+    pieces = []
+    while True:
+        head = exactly(source, 4)
+        marker = struct.unpack(">I", head)[0]
+        pieces += [head, exactly(source, marker & ~LAST)]
+        if marker & LAST:
+            return b"".join(pieces)
+
+
+def in_turn(client: socket.socket, server: socket.socket, seconds: float) -> None:
+    while True:
+        call = record(client)
+        with TURN:
+            due = time.monotonic() + seconds
+            server.sendall(call)
+            answer = record(server)
+            time.sleep(max(0.0, due - time.monotonic()))
+        client.sendall(answer)
+
+
+def pass_on(source: socket.socket, sink: socket.socket) -> None:
+    try:
+        while piece := source.recv(CHUNK):
+            sink.sendall(piece)
+        sink.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass  # the other end is gone
+
+
+def serve(client: socket.socket, behind, how: str, seconds: float) -> None:
+    try:
+        with client, socket.create_connection(behind) as server:
+            for one in (client, server):
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if how == "turns":
+                in_turn(client, server, seconds)
+            threading.Thread(target=pass_on, args=(client, server), daemon=True).start()
+            delayed(server.recv, client.sendall, seconds)
+    except OSError:
+        pass
+
+
+def main(arguments) -> int:
+    if len(arguments) != 5 or arguments[3] not in ("far", "turns"):
+        print(__doc__, file=sys.stderr)
+        return 2
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    address, port, behind, how, seconds = arguments
+    listener = socket.create_server((address, int(port)))
+    while True:
+        client, _ = listener.accept()
+        threading.Thread(target=serve, args=(client, (address, int(behind)), how, float(seconds)), daemon=True).start()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
