@@ -9,7 +9,8 @@
  *   network    the bytes come near the speed of the link; or a call with hardly anything to do
  *              (NULL, GETATTR) and TCP's round trip are long beside the load, and time is in
  *              proportion to bytes.  TCP's round trip alone shows nothing: acknowledgements that
- *              wait for the reply make the server's time part of it.
+ *              wait for the reply make the server's time part of it.  Nor does the call alone: a
+ *              server that makes it wait makes it longer than TCP's round trip.
  *   metadata   most of the time of a sample is spent in other calls than READ, and bytes do not
  *              count.
  *   server     READ takes longer the more are in flight, while such a call stays quick, so that
@@ -31,6 +32,8 @@ static const double LINK_FULL = 0.85, LINK_MOST = 1.10;
 /* Of a READ's round trip: a call takes so little that it met no queue, or so much that it did. */
 static const double PROBE_QUICK = 0.15, PROBE_WAITS = 0.35;
 static const double QUICK_OF_IDLE = 0.5; /* of a file's time on an idle store */
+/* A call with nothing to do over TCP's round trip: as long as a queue on the way makes both. */
+static const double ON_THE_WAY = 1.7;
 static const double PROBE_AS_LONG = 0.5; /* a round trip is most of what a READ takes */
 static const double GROWN = 1.5;         /* of a file's time, over that on an idle store */
 static const double SLOTS_HOLD = 0.5;    /* of a READ's time, in the client's queue */
@@ -128,6 +131,13 @@ static bool probe_waits(const struct storage *s, const struct network_view *v, d
 	return probe_waits_long(v, probe_ns) || (s->latency_ns > 0 && probe_ns >= s->latency_ns);
 }
 
+/* Longer than TCP's own round trip, by which a queue on the way would show, too: the server makes
+ * it wait. */
+static bool server_makes_wait(const struct network_measurement *n)
+{
+	return n->idle_round_trip_ns > ON_THE_WAY * n->wire_round_trip_ns;
+}
+
 static bool bytes_count(const struct storage *s)
 {
 	return s->kind == STORAGE_BYTES;
@@ -159,8 +169,8 @@ static bool network_is_full(const struct evidence_base *base, const struct stora
 			units_format_rate(v->bytes_per_s, rate), v->link * 100,
 			units_format_rate(n->link_bytes_per_s, link));
 	const bool wire_known = !isnan(n->wire_round_trip_ns);
-	if (!probe_waits(s, v, n->idle_round_trip_ns) ||
-		(wire_known && !probe_waits(s, v, n->wire_round_trip_ns)) || bytes_do_not_count(s))
+	if (!probe_waits(s, v, n->idle_round_trip_ns) || bytes_do_not_count(s) ||
+		(wire_known && (!probe_waits(s, v, n->wire_round_trip_ns) || server_makes_wait(n))))
 		return false;
 	const bool long_waits = probe_waits_long(v, n->idle_round_trip_ns) &&
 				probe_waits_long(v, n->wire_round_trip_ns);
@@ -205,7 +215,9 @@ static double server_certainty(
 		return 0;
 	if (idle || wire)
 		return idle && wire ? CERTAIN_BOTH : CERTAIN_ONE_WITNESS;
-	return probe_waits(s, v, n->idle_round_trip_ns) ? CERTAIN_HALF : 0;
+	if (!probe_waits(s, v, n->idle_round_trip_ns))
+		return 0;
+	return server_makes_wait(n) ? CERTAIN_PART : CERTAIN_HALF;
 }
 
 static bool server_is_full(const struct evidence_base *base, const struct storage *s,

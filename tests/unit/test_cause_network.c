@@ -169,6 +169,10 @@ static void a_full_link(void **state)
 	const struct verdict s = verdict_of(&thin_link, &shorter);
 	expect_read(&s, "network");
 	assert_true(s.confidence <= 0.8);
+	/* The server makes both wait, and TCP's round trip less: bytes/s of one call at a time. */
+	const struct calls turns = {.read_ms = 40, .idle_ms = 30, .wire_ms = 15};
+	const struct verdict t = verdict_of(&thin_link, &turns);
+	expect_read(&t, "bandwidth");
 	/* One of the two is not. */
 	const struct calls half = {.read_ms = 40, .idle_ms = 10, .wire_ms = 2};
 	const struct verdict h = verdict_of(&thin_link, &half);
@@ -203,6 +207,11 @@ static void a_server_that_is_full(void **state)
 	const struct verdict w = verdict_of(&one_at_a_time, &in_turn);
 	expect_read(&w, "server");
 	assert_true(w.confidence < v.confidence && w.confidence <= 0.7);
+	/* Longer than TCP's round trip: surer. */
+	const struct calls in_server = {.read_ms = 40, .idle_ms = 39, .wire_ms = 9};
+	const struct verdict x = verdict_of(&one_at_a_time, &in_server);
+	expect_read(&x, "server");
+	assert_true(x.confidence > w.confidence && x.confidence <= 0.8);
 	/* Where bytes count, a link elsewhere may be as narrow, however free this node's is. */
 	const struct calls bytes = {
 		.read_ms = 40, .idle_ms = 0.3, .wire_ms = NAN, .link_share = 0.1};
