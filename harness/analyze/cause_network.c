@@ -160,6 +160,7 @@ static bool network_is_full(const struct evidence_base *base, const struct stora
 	char rate[UNITS_BYTES];
 	char link[UNITS_BYTES];
 	char idle[UNITS_BYTES];
+	char wire[UNITS_BYTES];
 	char each[UNITS_BYTES];
 	if (link_is_full(v))
 		return cause_is(out, "network", fmin(s->full, CERTAIN_BOTH),
@@ -168,22 +169,23 @@ static bool network_is_full(const struct evidence_base *base, const struct stora
 			n->server[0] ? n->server : "the server",
 			units_format_rate(v->bytes_per_s, rate), v->link * 100,
 			units_format_rate(n->link_bytes_per_s, link));
-	const bool wire_known = !isnan(n->wire_round_trip_ns);
-	if (!probe_waits(s, v, n->idle_round_trip_ns) || bytes_do_not_count(s) ||
-		(wire_known && (!probe_waits(s, v, n->wire_round_trip_ns) || server_makes_wait(n))))
+	/* Neither of the two shows it alone. */
+	if (!probe_waits(s, v, n->idle_round_trip_ns) ||
+		!probe_waits(s, v, n->wire_round_trip_ns) || server_makes_wait(n) ||
+		bytes_do_not_count(s))
 		return false;
 	const bool long_waits = probe_waits_long(v, n->idle_round_trip_ns) &&
 				probe_waits_long(v, n->wire_round_trip_ns);
-	const double most = !wire_known || !bytes_count(s) ? CERTAIN_HALF
-			    : long_waits                   ? CERTAIN_ONE_WITNESS
-							   : CERTAIN_PART;
+	const double most = !bytes_count(s) ? CERTAIN_HALF
+			    : long_waits    ? CERTAIN_ONE_WITNESS
+					    : CERTAIN_PART;
 	(void)units_format_duration(n->idle_round_trip_ns, idle);
 	return cause_is(out, "network", s->full * most,
-		"the network is saturated: a call with nothing to do waits %s beside the load, a "
-		"READ %s%s; more files in flight give no more%s",
-		idle, units_format_duration(v->read.round_trip_ns, each),
-		wire_known ? ", and TCP's round trip is long, too" : "",
-		bytes_count(s) ? ", and time is proportional to bytes" : "");
+		"the network is saturated: a call with nothing to do waits %s beside the load, and "
+		"TCP's round trip is %s; a READ takes %s, and more files in flight give no more%s",
+		idle, units_format_duration(n->wire_round_trip_ns, wire),
+		units_format_duration(v->read.round_trip_ns, each),
+		bytes_count(s) ? "; time is proportional to bytes" : "");
 }
 
 static bool metadata_limits(const struct evidence_base *base, const struct storage *s,

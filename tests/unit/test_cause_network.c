@@ -180,15 +180,18 @@ static void a_full_link(void **state)
 }
 
 /* Acknowledgements that wait for the reply make it as long as the server takes. */
-static void no_network_by_tcp_alone(void **state)
+static void no_network_by_one_probe_alone(void **state)
 {
 	(void)state;
 	const struct calls tcp = {.read_ms = 40, .idle_ms = NAN, .wire_ms = 38};
 	const struct calls quick = {.read_ms = 40, .idle_ms = 0.2, .wire_ms = 38};
+	const struct calls one_call = {.read_ms = 40, .idle_ms = 38, .wire_ms = NAN};
 	const struct calls too_much = {
 		.read_ms = 40, .idle_ms = NAN, .wire_ms = NAN, .link_share = 3};
 	const struct verdict alone = verdict_of(&thin_link, &tcp);
 	expect_read(&alone, "bandwidth");
+	const struct verdict call = verdict_of(&thin_link, &one_call);
+	expect_read(&call, "bandwidth");
 	const struct verdict against = verdict_of(&thin_link, &quick);
 	expect_read(&against, "bandwidth");
 	const struct verdict other_link = verdict_of(&thin_link, &too_much);
@@ -418,7 +421,7 @@ int main(void)
 		cmocka_unit_test(a_second_witness_makes_it_surer),
 		cmocka_unit_test(the_depth_that_would_do),
 		cmocka_unit_test(a_full_link),
-		cmocka_unit_test(no_network_by_tcp_alone),
+		cmocka_unit_test(no_network_by_one_probe_alone),
 		cmocka_unit_test(a_server_that_is_full),
 		cmocka_unit_test(slots_of_the_client_are_no_server),
 		cmocka_unit_test(calls_that_are_not_read),

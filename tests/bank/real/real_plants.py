@@ -362,6 +362,10 @@ def in_turns(calls: int = 1) -> Far:
     return lambda rate, file_bytes: {"how": "turns", "seconds": 1 / rate / calls}
 
 
+def bytes_in_turns(rate: float, file_bytes: float) -> dict:
+    return {"how": "bytes", "seconds": 1 / rate / file_bytes}
+
+
 def narrow_link(rate: float, file_bytes: float) -> dict:
     return {"bytes_per_s": rate * file_bytes}
 
@@ -378,6 +382,8 @@ def network_plants() -> List[RealPlant]:
         RealPlant("nfs-far", "network", "the same with more in flight", READ_LATENCY, from_nfs(far_server(DEPTH)), full=False, flight=FEWER, turn="remove"),
         RealPlant("nfs-turns", "network", "an NFS server that serves a call at a time", server, from_nfs(in_turns()), full=True, flight=FEWER),
         RealPlant("nfs-turns-photos", "network", "the same with larger files", server, from_nfs(in_turns(), "photos"), full=True, flight=FEWER),
+        RealPlant("nfs-turns-bytes", "network", "the same, each call for as long as its bytes take", server + READ_BANDWIDTH, from_nfs(bytes_in_turns),
+                  full=True, flight=FEWER, why="the server gives so many bytes/s: that is a limit of the server as much as of bandwidth"),
         RealPlant("nfs-specks", "network", "the same, mounted, with tiny files", metadata + server,
                   from_nfs(in_turns(CALLS_OF_SPECK), "specks", mounted=True), full=True, flight=FEWER,
                   why="each call has its turn, and of each file's most are no READ: fewer of them and a quicker server both give it back"),

@@ -2,7 +2,8 @@
 """Stands before an NFS server and makes it a far one, or one that serves a call at a time.
 
     rpc_link.py ADDRESS PORT SERVER_PORT far SECONDS     every answer comes so much later, however many are on their way
-    rpc_link.py ADDRESS PORT SERVER_PORT turns SECONDS   one call after the other, each for so long, from whatever connection"""
+    rpc_link.py ADDRESS PORT SERVER_PORT turns SECONDS   one call after the other, each for so long, from whatever connection
+    rpc_link.py ADDRESS PORT SERVER_PORT bytes SECONDS   the same, for so long for each byte of the answer"""
 
 import ctypes
 import signal
@@ -40,13 +41,14 @@ def record(source: socket.socket) -> bytes:
             return b"".join(pieces)
 
 
-def in_turn(client: socket.socket, server: socket.socket, seconds: float) -> None:
+def in_turn(client: socket.socket, server: socket.socket, seconds: float, per_byte: bool) -> None:
     while True:
         call = record(client)
         with TURN:
-            due = time.monotonic() + seconds
+            began = time.monotonic()
             server.sendall(call)
             answer = record(server)
+            due = began + seconds * (len(answer) if per_byte else 1)
             time.sleep(max(0.0, due - time.monotonic()))
         client.sendall(answer)
 
@@ -65,8 +67,8 @@ def serve(client: socket.socket, behind, how: str, seconds: float) -> None:
         with client, socket.create_connection(behind) as server:
             for one in (client, server):
                 one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if how == "turns":
-                in_turn(client, server, seconds)
+            if how != "far":
+                in_turn(client, server, seconds, how == "bytes")
             threading.Thread(target=pass_on, args=(client, server), daemon=True).start()
             delayed(server.recv, client.sendall, seconds)
     except OSError:
@@ -74,7 +76,7 @@ def serve(client: socket.socket, behind, how: str, seconds: float) -> None:
 
 
 def main(arguments) -> int:
-    if len(arguments) != 5 or arguments[3] not in ("far", "turns"):
+    if len(arguments) != 5 or arguments[3] not in ("far", "turns", "bytes"):
         print(__doc__, file=sys.stderr)
         return 2
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -385,6 +385,9 @@ class RpcLink(unittest.TestCase):
     def test_one_call_after_the_other(self):
         self.assertGreaterEqual(max(self.asked("turns", 0.05, 4)), 0.2)
 
+    def test_each_byte_takes_its_time(self):
+        self.assertGreaterEqual(max(self.asked("bytes", 5e-5, 2)), 0.1)  # of 1000 bytes and some
+
     def test_every_answer_comes_later(self):
         self.assertGreaterEqual(min(self.asked("far", 0.05, 2)), 0.05)
 
