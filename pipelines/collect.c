@@ -646,7 +646,9 @@ static void fill_network(const struct run *r, const struct span *span, struct me
 	}
 	mountstats_between(&monitor->mounts[span->from - monitor->edges],
 		&monitor->mounts[span->to - monitor->edges], span->seconds, &m->network);
-	m->network.link_bytes_per_s = monitor->store.link_bytes_per_s;
+	m->network.link_bytes_per_s = network_link_bytes_per_s(monitor->store.server);
+	m->network.wire_round_trip_ns =
+		network_wire_round_trip_ns(monitor->store.server, monitor->store.server_port);
 	if (config_integer(r->config, KEY_READ_CACHE) == READ_CACHE_COLD)
 		measurement_note(m,
 			"read.cache = cold on %s: this client's page cache was cold; the server "

@@ -2,7 +2,6 @@
 #include "harness/measure/data_store.h"
 
 #include "harness/base/files.h"
-#include "harness/measure/network_link.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -525,10 +524,19 @@ void block_disk_find(const struct mount_entry *mount, struct block_disk *out)
 	block_disk_find_in(dev_block_folder, mount, out);
 }
 
+static void find_server(const struct mount_entry *mount, struct data_store *out)
+{
+	enum { NFS_PORT = 2049 };
+	char port[8];
+	const bool has_port = parse_mount_option(mount->super_options, "port", port, sizeof port);
+	out->server_port = has_port ? (unsigned)strtoul(port, NULL, 10) : NFS_PORT;
+	if (!parse_mount_option(mount->super_options, "addr", out->server, sizeof out->server))
+		out->server[0] = '\0';
+}
+
 void data_store_find(const char *path, struct data_store *out)
 {
 	struct mount_entry mount;
-	char server[NETWORK_SERVER_BYTES];
 	*out = (struct data_store){0};
 	const int code = proc_mount_of(path, &mount);
 	if (code)
@@ -538,10 +546,8 @@ void data_store_find(const char *path, struct data_store *out)
 		block_disk_find(&mount, &out->disk);
 	(void)snprintf(out->type, sizeof out->type, "%.*s", NAME_BYTES - 1, code ? "" : mount.type);
 	(void)snprintf(out->point, sizeof out->point, "%s", code ? "" : mount.point);
-	out->link_bytes_per_s = data_store_is_nfs(out) && parse_mount_option(mount.super_options,
-								  "addr", server, sizeof server)
-					? network_link_bytes_per_s(server)
-					: NAN;
+	if (data_store_is_nfs(out))
+		find_server(&mount, out);
 	cgroup_read_limits(out->disk.numbers, out->disk.count, &out->limits);
 }
 

@@ -116,9 +116,10 @@ struct block_disk {
 };
 
 struct data_store {
-	char type[NAME_BYTES];        /* of the mount: "ext4"; "": not known */
-	char point[MOUNT_TEXT_BYTES]; /* where it is mounted */
-	double link_bytes_per_s;      /* towards the server of an NFS mount (network_link.h); NAN */
+	char type[NAME_BYTES];             /* of the mount: "ext4"; "": not known */
+	char point[MOUNT_TEXT_BYTES];      /* where it is mounted */
+	char server[NETWORK_SERVER_BYTES]; /* address of an NFS mount's; "": not known */
+	unsigned server_port;
 	struct block_disk disk;
 	struct cgroup_read_limits limits; /* as they were when it was found */
 };

@@ -11,4 +11,9 @@ double network_link_bytes_per_s(const char *address);
 /* The same of an interface, below another folder than /sys/class/net, for tests. */
 double network_interface_bytes_per_s(const char *folder, const char *name);
 
+/* TCP's smoothed round trip of the connections of this network namespace to such an address and
+ * port, whoever made them, the kernel's NFS client too: their mean, by the kernel's sock_diag.  NAN:
+ * there are none, or it cannot be asked. */
+double network_wire_round_trip_ns(const char *address, unsigned port);
+
 #endif

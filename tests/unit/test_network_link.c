@@ -1,13 +1,17 @@
 /* The speed of an interface: as files say it, and of a way that the node has or has not. */
 #include "harness/measure/network_link.h"
 
+#include <arpa/inet.h>
+#include <linux/netlink.h>
 #include <math.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -61,11 +65,48 @@ static void no_way_no_speed(void **state)
 	assert_true(isnan(speed) ? isnan(with_port) : speed > 0 && speed == with_port);
 }
 
+/* Of a connection of our own, once something has gone both ways. */
+static void a_round_trip_is_of_its_connections(void **state)
+{
+	(void)state;
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof at;
+	char byte = 1;
+	const int asks = socket(AF_NETLINK, SOCK_RAW, NETLINK_SOCK_DIAG);
+	if (asks < 0)
+		skip(); /* nobody may ask here */
+	assert_int_equal(close(asks), 0);
+	const int listener = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof at), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &size), 0);
+	const unsigned port = ntohs(at.sin_port);
+	assert_true(isnan(network_wire_round_trip_ns("127.0.0.1", port))); /* nobody is there yet */
+	const int client = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(connect(client, (struct sockaddr *)&at, sizeof at), 0);
+	const int server = accept(listener, NULL, NULL);
+	assert_true(server >= 0);
+	assert_int_equal(write(client, &byte, 1), 1);
+	assert_int_equal(read(server, &byte, 1), 1);
+	assert_int_equal(write(server, &byte, 1), 1);
+	assert_int_equal(read(client, &byte, 1), 1);
+	const double ns = network_wire_round_trip_ns("127.0.0.1", port);
+	assert_true(ns > 0 && ns < 60e9);
+	assert_true(network_wire_round_trip_ns("127.0.0.1:1", port) > 0);
+	assert_true(isnan(network_wire_round_trip_ns("127.0.0.2", port)));
+	assert_true(isnan(network_wire_round_trip_ns("localhost", port)));
+	assert_true(isnan(network_wire_round_trip_ns("::1", port)));
+	assert_int_equal(close(client), 0);
+	assert_int_equal(close(server), 0);
+	assert_int_equal(close(listener), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_speed_is_of_a_device),
 		cmocka_unit_test(no_way_no_speed),
+		cmocka_unit_test(a_round_trip_is_of_its_connections),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
