@@ -668,11 +668,11 @@ static bool told_by_points(
 		return storage_is_shared(&s, out);
 	if (!s.known || fabs(s.full - 0.5) <= STORAGE_TOLD)
 		return false;
-	if (s.full > 0.5)
-		return storage_is_full(&s, out);
-	/* Where calls can be counted, first files alone are not enough. */
+	/* Of a network file system one depth names nothing: another one tells which part is full. */
 	if (s.compared == 0 && cause_is_network(base))
 		return false;
+	if (s.full > 0.5)
+		return storage_is_full(&s, out);
 	const bool less = s.compared > 0 && s.elasticity + NINETY * s.elasticity_error < 1;
 	const bool nearly = less || (s.capacity_seen && s.capacity < NEARLY_FULL * s.rate);
 	const double certainty = cause_network_latency(base, 1 - s.full);
