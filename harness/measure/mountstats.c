@@ -231,6 +231,7 @@ struct mountstats_seen {
 	struct piece options;
 	uint64_t rpc_version;
 	bool age, calls;
+	bool pnfs; /* files are read from data servers, whose calls are counted elsewhere */
 };
 
 /* False: it is not as expected. */
@@ -245,6 +246,11 @@ static bool mountstats_take(
 		return mountstats_add_kind(line, out);
 	if (piece_is(&word, "opts:")) {
 		(void)piece_take_word(&rest, &seen->options);
+	} else if (piece_is(&word, "nfsv4:")) {
+		/* "...,sessions,pnfs=not configured,..." */
+		struct piece layout;
+		seen->pnfs = piece_take_word(&rest, &word) &&
+			     piece_option(&word, "pnfs", &layout) && !piece_is(&layout, "not");
 	} else if (piece_is(&word, "age:")) {
 		seen->age = piece_take_word(&rest, &word) && piece_number(&word, &out->age_s);
 		return seen->age;
@@ -288,6 +294,9 @@ static void mountstats_parse_body(struct piece body, struct mountstats *out)
 	if (body.at < body.end || !seen.age || !seen.calls || seen.rpc_version == 0 ||
 		out->connections == 0)
 		mountstats_miss(out, MOUNTSTATS_PATH " has not all of the mount's counts");
+	else if (seen.pnfs)
+		mountstats_miss(out, "the mount uses pNFS: calls to data servers are not counted "
+				     "with its own");
 	else if (!mountstats_name_protocol(&seen, out))
 		mountstats_miss(out, MOUNTSTATS_PATH " contradicts itself on the version of NFS");
 	else if (piece_option(&seen.options, "rsize", &value) &&

@@ -163,6 +163,27 @@ static void other_versions_have_their_names(void **state)
 	}
 }
 
+/* Reads from data servers are not among the mount's calls: all the others would seem to be most. */
+static void parallel_nfs_is_not_counted(void **state)
+{
+	static const char *const rows[][2] = {{"not configured,lease_time=90", ""},
+		{"LAYOUT_NFSV4_1_FILES,lease_time=90", "pNFS"}};
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		char text[1024];
+		(void)snprintf(text, sizeof text,
+			"device s:/e mounted on /m with fstype nfs4 statvers=1.1\n"
+			"\topts:\trw,vers=4.1,rsize=4096\n\tage:\t7\n"
+			"\tnfsv4:\tbm0=0xfdffbfff,acl=0x3,sessions,pnfs=%s\n"
+			"\tRPC iostats version: 1.1  p/v: 100003/4 (nfs)\n"
+			"\txprt:\ttcp 0 0 1 0 10 900 900 0 950 0 2 100 50\n"
+			"\tper-op statistics\n\tREAD: 1 1 0 1 1 1 1 1 0\n",
+			rows[i][0]);
+		const struct mountstats stats = parsed(text, "/m");
+		assert_true(rows[i][1][0] ? strstr(stats.why, rows[i][1]) != NULL : !stats.why[0]);
+	}
+}
+
 /* Of two mounts at one point the last is what is seen there. */
 static void the_upper_mount_counts(void **state)
 {
@@ -301,6 +322,7 @@ int main(void)
 		cmocka_unit_test(two_looks_make_a_measurement),
 		cmocka_unit_test(older_formats_are_read),
 		cmocka_unit_test(other_versions_have_their_names),
+		cmocka_unit_test(parallel_nfs_is_not_counted),
 		cmocka_unit_test(the_upper_mount_counts),
 		cmocka_unit_test(what_is_odd_is_a_reason),
 		cmocka_unit_test(looks_that_do_not_fit_have_no_counts),
