@@ -187,6 +187,8 @@ $(B)/bench/%: tests/bench/%.c $(LIBRARIES)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(LIBRARIES) $(LIBS) -ldeflate
 
+$(B)/bench/bench_nfs: LIBS += -lnfs
+
 unit-tests: $(TESTS) $(FAKE_NVML)
 benches: $(BENCHES)
 

@@ -2,8 +2,8 @@
 # Runs a command beside an NFS server of its own, nfs-ganesha in user space on 127.0.0.1 (NFSv4 only, so no rpcbind is
 # needed), and ends with its status:
 #   tests/nfs/with_server.sh [--folder DIR] [--port N] [--latency MS] [--rate TBF] COMMAND ...
-# The command finds NFS_URL (nfs://127.0.0.1:PORT/export), NFS_PORT and NFS_FOLDER (what is exported; a temporary one unless
-# --folder names it).
+# The command finds NFS_URL (nfs://127.0.0.1:PORT/export; MLBENCH_DATA, too), NFS_PORT and NFS_FOLDER (what is exported: a
+# temporary folder unless --folder names one).
 #   --latency MS  through tests/nfs/relay.py, which holds everything back for that long in either direction
 #   --rate TBF    in a network namespace of its own behind a veth with `tc tbf rate TBF` ("200mbit")
 # Status 77 with the reason where there is no ganesha, no root, or no such network.
@@ -119,5 +119,7 @@ if [ -n "$latency" ]; then
 		sleep 0.1
 	done
 fi
-export NFS_URL="nfs://$address:$port/export" NFS_PORT=$port NFS_FOLDER=$folder NFS_SERVER_PID=$server
+export NFS_URL="nfs://$address:$port/export" NFS_PORT=$port NFS_FOLDER=$folder NFS_SERVER_PID=$server NFS_RELAY_PID=$relay
+# Configurations that follow MLBENCH_DATA read from it.
+export MLBENCH_DATA=$NFS_URL NFS_RECIPE=none
 "$@"

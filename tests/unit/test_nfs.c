@@ -205,6 +205,9 @@ static void test_list(void **state)
 	const char expected[] = {STORE_FOLDER, 'a', 'b', '\0', STORE_FILE, 'c', '\0'};
 	assert_int_equal(names.size, sizeof expected);
 	assert_memory_equal(names.data, expected, sizeof expected);
+	/* Of a call that asked for no names. */
+	struct nfs_call other = {.kind = NFS_LOOK, .from = &root, .path = "a"};
+	assert_int_equal(read_reply(&other, &reply, &data_at), -EBADMSG);
 	/* A name that leads elsewhere. */
 	reply.bytes[name_at] = '/';
 	assert_int_equal(read_reply(&call, &reply, &data_at), -EBADMSG);

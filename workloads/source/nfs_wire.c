@@ -398,6 +398,26 @@ static void reply_read_result(struct wire *wire, uint32_t op, struct nfs_call *c
 	}
 }
 
+static bool reply_op_was_asked(enum nfs_kind kind, uint32_t op)
+{
+	switch (op) {
+	case OP_PUTFH:
+	case OP_PUTROOTFH:
+	case OP_LOOKUP:
+		return true;
+	case OP_GETFH:
+		return kind == NFS_LOOK || kind == NFS_READ;
+	case OP_GETATTR:
+		return kind == NFS_LOOK || kind == NFS_PING;
+	case OP_READ:
+		return kind == NFS_READ;
+	case OP_READDIR:
+		return kind == NFS_LIST;
+	default:
+		return false;
+	}
+}
+
 static void reply_read_compound(struct wire *wire, struct nfs_call *call)
 {
 	static const uint32_t last[NFS_KINDS] = {OP_GETATTR, OP_READ, OP_READDIR, OP_GETATTR};
@@ -408,6 +428,10 @@ static void reply_read_compound(struct wire *wire, struct nfs_call *call)
 	uint32_t op = 0;
 	for (uint32_t i = 0; i < count && !wire->lost; i++) {
 		op = wire_get(wire);
+		if (!reply_op_was_asked(call->kind, op)) {
+			wire->lost = true;
+			return;
+		}
 		const uint32_t result = wire_get(wire);
 		if (result != 0) {
 			call->status = nfs_status_errno(result);
