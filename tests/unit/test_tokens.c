@@ -6,6 +6,8 @@
 #include "workloads/backend/batch.h"
 #include "workloads/sample/sample.h"
 #include "workloads/sample/token_index.h"
+#include "workloads/source/chunks.h"
+#include "workloads/source/engines.h"
 
 #include <errno.h>
 #include <math.h>
@@ -144,6 +146,21 @@ static void sequences_follow_each_other(void **state)
 		}
 		sequences_close(&s);
 	}
+}
+
+/* They overlap by a token, and are read in one request all the same. */
+static void sequences_are_cut_out_of_large_requests(void **state)
+{
+	struct sequences s;
+	(void)state;
+	sequences_open(&s, "plain.bin", TOKENS * 2, "tokens.type=uint16", "tokens.packing=stream");
+	fixture_set(&s.config, "read.request=4096");
+	/* One chunk of all of them: half as many ahead as there are. */
+	assert_int_equal(chunks_lookahead(&s.config, &s.samples, &source_pread), PARTS / 2);
+	/* Requests of 40 bytes have room for two sequences of 18, 16 apart. */
+	fixture_set(&s.config, "read.request=40");
+	assert_true(chunks_lookahead(&s.config, &s.samples, &source_pread) < PARTS / 2);
+	sequences_close(&s);
 }
 
 /* Behind the token that ends a document, and nowhere else. */
@@ -434,6 +451,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sequences_follow_each_other),
+		cmocka_unit_test(sequences_are_cut_out_of_large_requests),
 		cmocka_unit_test(labels_of_the_next_document_are_masked),
 		cmocka_unit_test(an_index_says_where_documents_begin),
 		cmocka_unit_test(ids_beyond_the_vocabulary_are_refused),

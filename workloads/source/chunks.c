@@ -64,7 +64,9 @@ static uint32_t chunk_end(
 	uint32_t i = first + 1;
 	for (; i < dataset->count && !dataset_begins_file(dataset, i); i++) {
 		const uint64_t next = dataset->offsets[i] + dataset->samples[i].bytes;
-		if (dataset->offsets[i] < end || next - start > request)
+		/* Sequences of tokens overlap: the last token of one is the first of the next. */
+		if (dataset->offsets[i] < dataset->offsets[i - 1] || next < end ||
+			next - start > request)
 			break;
 		end = next;
 	}
