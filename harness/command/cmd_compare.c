@@ -344,8 +344,8 @@ static int until_sure_open_plan(
 	if (!code && !plan->has_data)
 		code = error_set(err, -EINVAL, "--until-sure: the data of %s is missing: %s", name,
 			plan->data_why);
-	if (!code && (!is_number(saved, "samples", (double)plan->dataset.count) ||
-			     !is_number(saved, "bytes", (double)plan->dataset.total_bytes)))
+	if (!code && (!is_number(saved, "samples", (double)plan->samples) ||
+			     !is_number(saved, "bytes", (double)plan->sample_bytes)))
 		code = error_set(err, -EINVAL, "--until-sure: the data of %s has changed", name);
 	return code;
 }

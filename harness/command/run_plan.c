@@ -352,6 +352,18 @@ static int plan_limits(struct plan *plan, struct error *err)
 	return code;
 }
 
+/* What the environment says of the data set is the same for all points, and for sweeps over other values.
+ * Where files hold no sample of that length, they are counted. */
+static void plan_count_samples(struct plan *plan)
+{
+	struct dataset samples;
+	if (sample_split(&plan->config, &plan->dataset, &samples, NULL))
+		samples = plan->dataset;
+	plan->samples = samples.count;
+	plan->sample_bytes = samples.total_bytes;
+	sample_split_release(&samples, &plan->dataset);
+}
+
 int plan_data(struct plan *plan, const struct invocation *invocation, bool make, struct error *err)
 {
 	/* Before anything is generated. */
@@ -369,6 +381,7 @@ int plan_data(struct plan *plan, const struct invocation *invocation, bool make,
 	if (code)
 		return code;
 	plan->has_data = true;
+	plan_count_samples(plan);
 	code = plan_points(plan, err);
 	if (!code)
 		code = plan_limits(plan, err);
@@ -516,7 +529,8 @@ static void describe_data(const struct plan *plan, struct buffer *out)
 				(double)(each ? set->total_bytes : set->stored_bytes), text),
 			path);
 		if (!each)
-			buffer_format(out, ": %" PRIu64 " samples", plan->largest.samples);
+			buffer_format(out, ": %s samples",
+				units_format_count((double)plan->largest.samples, text));
 		if (set->bad_count > 0)
 			buffer_format(out, "; %zu file%s left out (%s: %s)", set->bad_count,
 				set->bad_count == 1 ? "" : "s", set->bad[0].path,

@@ -37,6 +37,8 @@ struct plan {
 	char name[RECORD_NAME_BYTES], hash[RECORD_HASH_BYTES];
 	struct dataset dataset;
 	bool has_data;
+	/* Of the data set, split as the configuration without its sweep says (sample_split). */
+	uint64_t samples, sample_bytes;
 	char data_why[PLAN_WHY_BYTES]; /* why there is none yet */
 
 	size_t refused;       /* points that cannot run */
