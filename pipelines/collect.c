@@ -665,6 +665,7 @@ static void fill_usage(const struct run *r, const struct span *span, struct meas
 			? (double)(span->to->read.stored_bytes - span->from->read.stored_bytes)
 			: to->disk_bytes - from->disk_bytes;
 	m->bytes_read = span->to->read.bytes - span->from->read.bytes;
+	m->read_requests = span->to->read.requests - span->from->read.requests;
 	m->bytes_read_per_s = (double)m->bytes_read / span->seconds;
 	m->disk_bytes_per_s = disk_bytes / span->seconds;
 	fill_cache_share(r, span, disk_bytes, m);
@@ -685,6 +686,8 @@ static void fill_usage(const struct run *r, const struct span *span, struct meas
 	m->pool_bytes = r->plan.pool_bytes;
 	(void)snprintf(m->engine, sizeof m->engine, "%s", r->source->ops->name);
 	m->dataset_samples = r->dataset->count;
+	m->storage_files = r->dataset->files;
+	m->storage_bytes = r->dataset->stored_bytes;
 	m->file_bytes_mean = (double)r->dataset->total_bytes / (double)r->dataset->count;
 }
 

@@ -362,6 +362,8 @@ static enum compare_weight weight_of_key(
 		return COMPARE_HARMLESS;
 	if (config_shapes_samples(key))
 		return COMPARE_REFUSED;
+	if (config_is_storage(key)) /* of the same samples: that is what is compared */
+		return COMPARE_SETTING;
 	return weight_by_rules(key_rules, COUNT(key_rules), name, COMPARE_SETTING);
 }
 
@@ -371,7 +373,10 @@ void compare_keys(struct compare_facts *facts, const struct config *a, const str
 	for (int k = 0; k < KEY_COUNT; k++) {
 		const enum key_id key = (enum key_id)k;
 		char name[COMPARE_NAME_BYTES];
-		if (swept[k] || config_value_same(key, &a->values[k], &b->values[k]))
+		const bool same = config_value_same(key, &a->values[k], &b->values[k]);
+		if (config_is_storage(key) && (swept[k] || !same) && !is_idle_key(key, a, b))
+			facts->storage = true;
+		if (swept[k] || same)
 			continue;
 		(void)snprintf(
 			name, sizeof name, "%s.%s", config_keys[k].section, config_keys[k].name);
@@ -439,6 +444,10 @@ void compare_environments(
 	for (size_t i = 0; i < b->count; i++)
 		if (!fact_find(a, b->facts[i].group, b->facts[i].name))
 			compare_fact_pair(facts, NULL, &b->facts[i]);
+	/* Another storage form has other bytes. */
+	for (size_t i = 0; i < facts->count && facts->storage; i++)
+		if (strcmp(facts->list[i].name, "dataset.bytes") == 0)
+			facts->list[i].weight = COMPARE_MINOR;
 	/* A container engine makes up another node name each time. */
 	const bool made_up = !fact_node_name_lasts(a) && !fact_node_name_lasts(b);
 	for (size_t i = 0; i < facts->count && made_up; i++)

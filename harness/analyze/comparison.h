@@ -331,6 +331,7 @@ struct compare_facts {
 	struct compare_fact *list; /* heaviest first; owned */
 	size_t count, room;
 	bool failed;
+	bool storage; /* the same samples are, or may be, stored in other ways (config_is_storage) */
 };
 
 /* Keys that differ and are not matched by value at each point (swept). */

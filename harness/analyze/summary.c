@@ -241,6 +241,17 @@ static uint64_t larger_of(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+static void add_storage(struct point_summary *out, const struct measurement *m, size_t repeats)
+{
+	const double samples = m->throughput * m->measured_seconds * (double)repeats;
+	if (m->storage_bytes == 0 || !(samples > 0))
+		return;
+	out->storage.files = (double)m->storage_files;
+	out->storage.bytes = (double)m->storage_bytes;
+	out->storage.requests_per_sample += (double)m->read_requests / samples;
+	out->storage.cpu_us_per_sample += 1e6 * m->cpu_seconds / samples;
+}
+
 static void merge_scalars(struct point_summary *out, const struct chosen *chosen)
 {
 	out->step_utilisation = MEAN(chosen, step_utilisation);
@@ -270,6 +281,7 @@ static void merge_scalars(struct point_summary *out, const struct chosen *chosen
 		out->epochs = larger_of(out->epochs, m->epochs);
 		out->data_bytes =
 			fmax(out->data_bytes, (double)m->dataset_samples * m->file_bytes_mean);
+		add_storage(out, m, chosen->count);
 		out->rss_peak_bytes = larger_of(out->rss_peak_bytes, m->rss_peak_bytes);
 		out->pool_bytes = larger_of(out->pool_bytes, m->pool_bytes);
 		out->bad_samples = larger_of(out->bad_samples, m->bad_samples);

@@ -162,8 +162,13 @@ struct point_summary {
 	 * none. */
 	char quota_group[QUOTA_GROUP_BYTES];
 	double quota_cores;
-	double resident_before;         /* of the data, in the page cache; NAN */
-	double data_bytes;              /* of the data set; 0: not known */
+	double resident_before; /* of the data, in the page cache; NAN */
+	double data_bytes;      /* of the data set; 0: not known */
+	/* How its samples are stored and what that costs; bytes 0: not known. */
+	struct {
+		double files, bytes;
+		double requests_per_sample, cpu_us_per_sample; /* read requests; all threads */
+	} storage;
 	uint64_t epochs;                /* finished, the most of any repeat */
 	struct store_measurement store; /* of the repeats that were on the first one's disk */
 	/* Of the repeats whose calls were counted, if all had the same client and server. */

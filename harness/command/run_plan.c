@@ -304,7 +304,7 @@ static int plan_point(struct plan *plan, size_t point, struct error *err)
 	if (!code && !backend_choose(&config, why, sizeof why, err))
 		code = -ENOTSUP;
 	if (!code)
-		code = pipeline_plan(&config, &plan->dataset, &planned, err);
+		code = pipeline_plan(&config, plan_dataset(plan, &config), &planned, err);
 	if (!code)
 		plan_cost_add_memory(&plan->cost, &planned, false);
 	if (!code && planned.pool_bytes >= plan->largest.pool_bytes)
@@ -345,7 +345,7 @@ static int plan_limits(struct plan *plan, struct error *err)
 	for (size_t i = 0; i < limits.count && !code; i++) {
 		struct pipeline_plan planned;
 		const struct config *config = &limits.jobs[i].config;
-		if (pipeline_plan(config, &plan->dataset, &planned, NULL) == 0)
+		if (pipeline_plan(config, plan_dataset(plan, config), &planned, NULL) == 0)
 			plan_cost_add_memory(&plan->cost, &planned, true);
 	}
 	limits_close(&limits);
@@ -364,12 +364,54 @@ static void plan_count_samples(struct plan *plan)
 	sample_split_release(&samples, &plan->dataset);
 }
 
+const struct dataset *plan_dataset(const struct plan *plan, const struct config *config)
+{
+	const char *const path = config_text(config, KEY_DATASET_PATH);
+	for (size_t i = 0; i < plan->form_count; i++)
+		if (strcmp(plan->forms[i].root, path) == 0)
+			return &plan->forms[i];
+	return &plan->dataset;
+}
+
+static int plan_open_form(struct plan *plan, const struct config *config, const atomic_bool *stop,
+	bool make, struct error *err)
+{
+	const char *const path = config_text(config, KEY_DATASET_PATH);
+	if (!plan->dataset.root)
+		return data_open(config, &plan->dataset, stop, make, err);
+	if (strcmp(plan->dataset.root, path) == 0 || plan_dataset(plan, config) != &plan->dataset)
+		return 0;
+	struct dataset *const forms = realloc(plan->forms, (plan->form_count + 1) * sizeof *forms);
+	if (!forms)
+		return error_set(err, -ENOMEM, "out of memory");
+	plan->forms = forms;
+	const int code = data_open(config, &forms[plan->form_count], stop, make, err);
+	plan->form_count += code == 0;
+	return code;
+}
+
+/* The data set, or one for each storage form that is swept. */
+static int plan_open_forms(struct plan *plan, const atomic_bool *stop, bool make, struct error *err)
+{
+	int code = 0;
+	if (!config_sweeps_storage(&plan->config))
+		return data_open(&plan->config, &plan->dataset, stop, make, err);
+	for (size_t point = 0; point < plan->grid.points && !code; point++) {
+		struct config config = {0};
+		code = config_grid_point(&plan->config, &plan->grid, point, &config, err);
+		if (!code)
+			code = plan_open_form(plan, &config, stop, make, err);
+		config_release(&config);
+	}
+	return code;
+}
+
 int plan_data(struct plan *plan, const struct invocation *invocation, bool make, struct error *err)
 {
 	/* Before anything is generated. */
 	if (plan->lacking == plan->grid.points)
 		return error_set(err, -ENOTSUP, "%s", plan->lack.text);
-	int code = data_open(&plan->config, &plan->dataset, invocation->stop, make, err);
+	int code = plan_open_forms(plan, invocation->stop, make, err);
 	const bool recipe =
 		config_integer(&plan->config, KEY_DATASET_RECIPE) != DATASET_RECIPE_NONE;
 	if (code == -ENODATA && recipe && !make) {
@@ -398,6 +440,9 @@ int plan_data(struct plan *plan, const struct invocation *invocation, bool make,
 void plan_close(struct plan *plan)
 {
 	dataset_close(&plan->dataset);
+	for (size_t i = 0; i < plan->form_count; i++)
+		dataset_close(&plan->forms[i]);
+	free(plan->forms);
 	config_grid_close(&plan->grid);
 	config_release(&plan->config);
 	*plan = (struct plan){0};
@@ -446,7 +491,11 @@ double plan_repetition_seconds(const struct plan *plan)
 /* A guess of the time that generating takes; 0 without a recipe. */
 static double plan_generation_seconds(const struct plan *plan)
 {
-	return recipe_seconds(&plan->config) / (plan->cores ? plan->cores : 1);
+	double forms = 1;
+	for (size_t i = 0; i < plan->config.axis_count; i++)
+		if (config_is_storage(plan->config.axes[i].key))
+			forms *= (double)plan->config.axes[i].count;
+	return forms * recipe_seconds(&plan->config) / (plan->cores ? plan->cores : 1);
 }
 
 double plan_seconds(const struct plan *plan, size_t repetitions)
@@ -531,6 +580,9 @@ static void describe_data(const struct plan *plan, struct buffer *out)
 		if (!each)
 			buffer_format(out, ": %s samples",
 				units_format_count((double)plan->largest.samples, text));
+		if (plan->form_count > 0)
+			buffer_format(
+				out, "; stored in %zu more forms beside it", plan->form_count);
 		if (set->bad_count > 0)
 			buffer_format(out, "; %zu file%s left out (%s: %s)", set->bad_count,
 				set->bad_count == 1 ? "" : "s", set->bad[0].path,

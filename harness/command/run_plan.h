@@ -35,7 +35,9 @@ struct plan {
 	struct config config;
 	struct config_grid grid;
 	char name[RECORD_NAME_BYTES], hash[RECORD_HASH_BYTES];
-	struct dataset dataset;
+	struct dataset dataset; /* of the first point, where storage forms are swept */
+	struct dataset *forms;  /* (form_count) the other ones of such a sweep */
+	size_t form_count;
 	bool has_data;
 	/* Of the data set, split as the configuration without its sweep says (sample_split). */
 	uint64_t samples, sample_bytes;
@@ -68,6 +70,9 @@ int plan_open(struct plan *plan, const struct invocation *invocation, const char
  * without. */
 int plan_data(struct plan *plan, const struct invocation *invocation, bool make, struct error *err);
 void plan_close(struct plan *plan); /* safe on {0} */
+
+/* The data set of a point's configuration. */
+const struct dataset *plan_dataset(const struct plan *plan, const struct config *config);
 
 /* Seconds of one repetition, the mean of all points; 0 when it is a number of epochs. */
 double plan_repetition_seconds(const struct plan *plan);

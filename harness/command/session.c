@@ -81,7 +81,8 @@ static int session_run_pipeline(struct session *session, const struct config *co
 		.rest_s = progress_rest_seconds(&session->progress)};
 	live_show_run(session->live, &begin);
 	progress_begin(&session->progress, label);
-	const int code = pipeline_run(config, &session->plan.dataset, &control, m, err);
+	const int code =
+		pipeline_run(config, plan_dataset(&session->plan, config), &control, m, err);
 	session->data_failed = session->data_failed || code == -EBADMSG;
 	progress_end(&session->progress);
 	peaks_fill(m);

@@ -614,6 +614,21 @@ static bool config_is_of_kind(enum key_id key)
 	return false;
 }
 
+bool config_is_storage(enum key_id key)
+{
+	return key == KEY_DATASET_CONTAINER || key == KEY_DATASET_SHARD_SAMPLES ||
+	       key == KEY_DATASET_FORMAT || key == KEY_DATASET_PNG_LEVEL ||
+	       key == KEY_DATASET_VOLUME_FORMAT;
+}
+
+bool config_sweeps_storage(const struct config *config)
+{
+	for (size_t i = 0; i < config->axis_count; i++)
+		if (config_is_storage(config->axes[i].key))
+			return true;
+	return false;
+}
+
 bool config_shapes_samples(enum key_id key)
 {
 	return key == KEY_AUGMENT_SIZE ||

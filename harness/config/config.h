@@ -139,6 +139,12 @@ extern const size_t config_section_count;
  * its name), and augment.size; less what leaves their shapes as they are. */
 bool config_shapes_samples(enum key_id key);
 
+/* Keys that change only how the same samples are stored.  Where they are swept, each storage form is a
+ * data set of its own in a folder under dataset.path that is called after its values ("tar-jpeg"), and the
+ * dataset.path of a point (config_grid_point) is that folder. */
+bool config_is_storage(enum key_id key);
+bool config_sweeps_storage(const struct config *config);
+
 /* KEY_COUNT when there is no such key. dotted: "decode.workers" */
 enum key_id config_find_key(const char *dotted);
 

@@ -3,6 +3,7 @@
 #include "harness/config/value.h"
 
 #include "harness/base/array.h"
+#include "harness/base/buffer.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -329,6 +330,28 @@ void config_grid_close(struct config_grid *grid)
 	*grid = (struct config_grid){0};
 }
 
+/* The folder of a point's storage form, as config_is_storage says it. */
+static int grid_name_form(const struct config *from, struct config *config, struct error *err)
+{
+	struct buffer path = {0};
+	const char *between = "/";
+	buffer_text(&path, config_text(from, KEY_DATASET_PATH));
+	for (size_t i = 0; i < from->axis_count; i++) {
+		const enum key_id key = from->axes[i].key;
+		char text[CONFIG_VALUE_BYTES];
+		if (!config_is_storage(key))
+			continue;
+		buffer_format(&path, "%s%s%s", between,
+			config_keys[key].type == KEY_TYPE_CHOICE ? "" : config_keys[key].name,
+			config_format_value(key, &config->values[key], text, sizeof text));
+		between = "-";
+	}
+	const int code = path.failed ? error_set(err, -ENOMEM, "out of memory")
+				     : config_set_key(config, KEY_DATASET_PATH, path.data, err);
+	buffer_release(&path);
+	return code;
+}
+
 int grid_apply_point(const struct config *from, const struct config_grid *grid, size_t point,
 	struct config *config, struct error *err)
 {
@@ -343,7 +366,9 @@ int grid_apply_point(const struct config *from, const struct config_grid *grid, 
 		config->values[axis->key] = value;
 		config->is_set[axis->key] = true;
 	}
-	return 0;
+	return config_sweeps_storage(from) && *config_text(from, KEY_DATASET_PATH)
+		       ? grid_name_form(from, config, err)
+		       : 0;
 }
 
 static void drop_sweep(struct config *config)

@@ -292,6 +292,9 @@ struct measurement {
 	double flops_per_sample; /* of the step, forward and backward; NAN: its model is not known */
 
 	uint64_t bytes_read; /* by the source, measured part */
+	/* Requests for files, or parts of them, in the measured part; 0: an older result. */
+	uint64_t read_requests;
+	uint64_t storage_files, storage_bytes; /* that hold the samples; 0: an older result */
 	double bytes_read_per_s;
 	double disk_bytes_per_s; /* from /proc/self/io, really fetched from storage; NAN */
 	double page_cache_share; /* of the bytes read, served from the page cache; NAN: note says why */

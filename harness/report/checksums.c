@@ -23,8 +23,8 @@ static bool leaves_batches_alone(const char *name)
 	static const char *const patterns[] = {"run.name", "run.verify", "run.affinity", "run.numa",
 		"run.node", "dataset.generate", "read.engine", "read.threads", "read.depth",
 		"read.direct", "read.cache", "read.huge_pages", "read.linked", "read.registered",
-		"decode.*", "batch.order", "prefetch.*", "upload.*", "sync.*", "measure.*",
-		"trace.*", "inject.*", "sweep.*", "checkpoint.*"};
+		"read.request", "decode.*", "batch.order", "prefetch.*", "upload.*", "sync.*",
+		"measure.*", "trace.*", "inject.*", "sweep.*", "checkpoint.*"};
 	/* Several devices leave out the rest of an epoch that does not fill a round. */
 	if (fnmatch("step.*", name, 0) == 0)
 		return strcmp(name, "step.devices") != 0;
@@ -32,6 +32,13 @@ static bool leaves_batches_alone(const char *name)
 		if (fnmatch(patterns[i], name, 0) == 0)
 			return true;
 	return false;
+}
+
+/* However a recipe's samples are packed, they are the same, in the same order unless that goes by shards. */
+static bool packs_alike(enum key_id key)
+{
+	return key == KEY_DATASET_CONTAINER || key == KEY_DATASET_SHARD_SAMPLES ||
+	       key == KEY_DATASET_PNG_LEVEL || key == KEY_DATASET_VOLUME_FORMAT;
 }
 
 static void checksums_add_number(struct buffer *out, const struct record *record, const char *name)
@@ -47,11 +54,15 @@ static void add_content(struct buffer *out, const struct record *record, size_t 
 	const bool own =
 		point_value(&record->config, &record->grid, point, KEY_DATASET_RECIPE)->integer ==
 		DATASET_RECIPE_NONE;
+	const bool by_shards =
+		point_value(&record->config, &record->grid, point, KEY_READ_ORDER)->integer ==
+		READ_ORDER_SHARDS;
 	for (int k = 0; k < KEY_COUNT; k++) {
 		const enum key_id key = (enum key_id)k;
 		char name[CONFIG_NAME_BYTES];
 		(void)config_key_name(key, name);
-		if (leaves_batches_alone(name) || (key == KEY_DATASET_PATH && !own))
+		if (leaves_batches_alone(name) || (key == KEY_DATASET_PATH && !own) ||
+			(packs_alike(key) && !own && !by_shards))
 			continue;
 		char *value = config_value_text(
 			key, point_value(&record->config, &record->grid, point, key));

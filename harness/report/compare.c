@@ -396,6 +396,21 @@ static void remark_load(struct comparison *c)
 			fmax(0, d->b));
 }
 
+/* Another storage form is what is compared, and no fault of the comparison. */
+static void remark_storage(struct comparison *c)
+{
+	struct buffer text = {0};
+	for (size_t i = 0; i < c->facts.count; i++) {
+		const struct compare_fact *const fact = &c->facts.list[i];
+		if (fact->is_key && config_is_storage(config_find_key(fact->name)))
+			buffer_format(&text, "%s%s is %s in A and %s in B", text.size ? ", " : "",
+				fact->name, fact->a, fact->b);
+	}
+	if (text.size > 0)
+		remark(c, "the storage form differs, of the same samples: %s", text.data);
+	buffer_release(&text);
+}
+
 static void compare_remarks(struct comparison *c)
 {
 	const struct record *a = c->a.report->record;
@@ -404,6 +419,7 @@ static void compare_remarks(struct comparison *c)
 		(a->started == b->started && strcmp(a->name, b->name) == 0 &&
 			strcmp(a->config_hash, b->config_hash) == 0))
 		remark(c, "A and B are the same result");
+	remark_storage(c);
 	if (c->checksum_check.differ)
 		remark(c, "%s", c->checksum_check.words);
 	if (c->interleaved)

@@ -246,6 +246,8 @@ static void text_put_points(struct sheet_of_report *sheet)
 	}
 	medium->out->failed = medium->out->failed || map.failed;
 	buffer_release(&map);
+	summary_storage(
+		medium, sheet->report, medium->style ? POINTS_SHOWN_MAX : POINTS_MARKDOWN_MAX);
 }
 
 static void text_put_limits(struct sheet_of_report *sheet)

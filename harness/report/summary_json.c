@@ -349,6 +349,17 @@ static void put_read_points(
 		  : usual);
 }
 
+static json_t *storage_json(const struct point_summary *p)
+{
+	struct part part = part_open();
+	part_put(&part, "files", json_integer((json_int_t)p->storage.files));
+	part_put(&part, "bytes", json_integer((json_int_t)p->storage.bytes));
+	part_number(&part, "requests_per_sample", p->storage.requests_per_sample, "not counted");
+	part_number(&part, "cpu_us_per_sample", p->storage.cpu_us_per_sample,
+		"no CPU time was counted");
+	return part_close(&part);
+}
+
 json_t *report_point_json(const struct report *report, size_t point)
 {
 	static const struct point_summary unmeasured = {
@@ -389,6 +400,8 @@ json_t *report_point_json(const struct report *report, size_t point)
 		why_missing(p, "page cache", usual));
 	part_put(&part, "rss_peak_bytes", json_integer((json_int_t)p->rss_peak_bytes));
 	part_put(&part, "pool_bytes", json_integer((json_int_t)p->pool_bytes));
+	if (p->storage.bytes > 0)
+		part_put(&part, "storage", storage_json(p));
 	part_put(&part, "store", store_json(&p->store));
 	if (p->network.protocol[0])
 		put_network(&part, &p->network);

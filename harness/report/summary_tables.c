@@ -147,9 +147,53 @@ static enum ink point_ink(const struct table_column *column, const json_t *row)
 							      : INK_PLAIN;
 }
 
+/* A column for each swept key; how many.  heads, contexts: of the columns. */
+static size_t setting_columns(const struct report *report, struct table_column *columns,
+	char (*heads)[HEAD_BYTES], struct points_context *contexts)
+{
+	const struct config *const config = &report->record->config;
+	for (size_t axis = 0; axis < config->axis_count; axis++) {
+		const struct key *key = &config_keys[config->axes[axis].key];
+		(void)snprintf(heads[axis], HEAD_BYTES, "%s\n%s", key->section, key->name);
+		contexts[axis] = (struct points_context){.report = report, .axis = axis};
+		columns[axis] = (struct table_column){
+			.head = heads[axis], .text_of = point_setting, .context = &contexts[axis]};
+	}
+	return config->axis_count;
+}
+
+void summary_storage(struct medium *medium, const struct report *report, size_t most)
+{
+	static const struct table_column fixed[] = {
+		{.head = "on disk", .path = "storage.bytes", .unit = COLUMN_BYTES},
+		{.head = "files", .path = "storage.files", .unit = COLUMN_COUNT},
+		{.head = "requests\na sample",
+			.path = "storage.requests_per_sample",
+			COLUMN_DECIMALS(2)},
+		{.head = "CPU\na sample",
+			.path = "storage.cpu_us_per_sample",
+			.unit = COLUMN_SECONDS,
+			.scale = 1e-6},
+		{.head = "resident", .path = "rss_peak_bytes", .unit = COLUMN_BYTES},
+		{.head = "samples/s", .path = "throughput.median", .unit = COLUMN_COUNT},
+	};
+	struct points_context contexts[CONFIG_AXES_MAX];
+	char heads[CONFIG_AXES_MAX][HEAD_BYTES];
+	struct table_column columns[CONFIG_AXES_MAX + COUNT(fixed)];
+	if (!config_sweeps_storage(&report->record->config))
+		return;
+	const size_t axes = setting_columns(report, columns, heads, contexts);
+	memcpy(columns + axes, fixed, sizeof fixed);
+	json_t *rows = json_array();
+	for (size_t i = 0; i < report->record->grid.points && i < most; i++)
+		(void)json_array_append_new(rows, report_point_json(report, i));
+	medium_heading(medium, "storage forms");
+	medium_table(medium, columns, axes + COUNT(fixed), rows, "Storage forms");
+	json_decref(rows);
+}
+
 void summary_points(struct medium *medium, const struct report *report, size_t most)
 {
-	const struct config *config = &report->record->config;
 	const size_t points = report->record->grid.points;
 	const bool ascii = medium->style && !medium->style->utf8;
 	struct points_context context = {.report = report,
@@ -190,18 +234,12 @@ void summary_points(struct medium *medium, const struct report *report, size_t m
 			.ink_of = point_ink},
 	};
 	struct table_column columns[CONFIG_AXES_MAX + COUNT(fixed)];
-	for (size_t axis = 0; axis < config->axis_count; axis++) {
-		const struct key *key = &config_keys[config->axes[axis].key];
-		(void)snprintf(heads[axis], HEAD_BYTES, "%s\n%s", key->section, key->name);
-		contexts[axis] = (struct points_context){.report = report, .axis = axis};
-		columns[axis] = (struct table_column){
-			.head = heads[axis], .text_of = point_setting, .context = &contexts[axis]};
-	}
-	memcpy(columns + config->axis_count, fixed, sizeof fixed);
+	const size_t axes = setting_columns(report, columns, heads, contexts);
+	memcpy(columns + axes, fixed, sizeof fixed);
 	json_t *rows = json_array();
 	for (size_t i = 0; i < points && i < most; i++)
 		(void)json_array_append_new(rows, report_point_json(report, i));
-	medium_table(medium, columns, config->axis_count + COUNT(fixed), rows, "Points");
+	medium_table(medium, columns, axes + COUNT(fixed), rows, "Points");
 	json_decref(rows);
 	if (points > most) {
 		struct buffer text = {0};

@@ -8,6 +8,10 @@
 /* The first `most` points, a row each, swept keys first; those behind them are counted. */
 void summary_points(struct medium *medium, const struct report *report, size_t most);
 
+/* Of a sweep over storage forms: what each point's form takes on the disk, in read requests, CPU time and memory, and what it
+ * gives.  Nothing of other sweeps. */
+void summary_storage(struct medium *medium, const struct report *report, size_t most);
+
 /* Where the threads' time went at a point: a row per stage. */
 void summary_stages(struct medium *medium, const json_t *point);
 /* The queues between them, the working time, and what all of it took. */

@@ -224,3 +224,31 @@ says "unpack it with gunzip"
 mkdir nothing
 expect 2 "$MLBENCH" run packed.ini "${own[@]}" --set dataset.path=nothing --set dataset.container=tfrecord
 says "no .tfrecord file in"
+
+# Storage forms, swept: each is a data set of its own beside the others, with the same batches however the samples are packed;
+# tables, JSON and compare say what differs.
+forms=(--set dataset.path=forms --set sweep.dataset.container=files,tar,tfrecord --set sweep.dataset.format=jpeg,raw)
+expect 2 "$MLBENCH" check packed.ini "${forms[@]}" --set sweep.dataset.container=files,zip
+expect 0 "$MLBENCH" gen packed.ini "${forms[@]}" --json
+[ "$(json '[(e["path"], e["made"]) for e in d["forms"]][1]')" = "('forms/files-raw', 90)" ] || fail "forms"
+expect 0 "$MLBENCH" gen packed.ini "${forms[@]}" --verify
+[ "$(grep -c '90 files good, 0 bad' out)" -eq 6 ] || fail "six forms are verified"
+expect_measured "$MLBENCH" sweep packed.ini "${forms[@]}" --set run.verify=on --set measure.epochs=2 --out forms_swept
+prints "storage forms"
+prints "checksums of 6 repetitions agree"
+grep -q 'Storage forms' forms_swept/report.html || fail "no table in the report"
+python3 - <<'PY' || fail "what storage forms take"
+import json
+points = json.load(open("forms_swept/summary.json"))["points"]
+by = {(p["settings"]["dataset.container"], p["settings"]["dataset.format"]): p["storage"] for p in points}
+assert by["files", "jpeg"]["files"] == 90 and by["tar", "jpeg"]["files"] == 5, by
+assert by["tar", "jpeg"]["bytes"] > by["tfrecord", "jpeg"]["bytes"] > by["files", "jpeg"]["bytes"], by
+assert by["files", "raw"]["bytes"] > by["files", "jpeg"]["bytes"], by
+PY
+for form in files tar; do
+	expect_measured "$MLBENCH" run packed.ini --set dataset.path=$form --set dataset.container=$form --set run.verify=on --set measure.epochs=2 \
+		--out "alone_$form"
+done
+"$MLBENCH" compare alone_files alone_tar >out 2>err
+[ $? -ne 2 ] || fail "storage forms cannot be compared"
+reads "the storage form differs, of the same samples: dataset.container is files in A and tar in B"

@@ -518,6 +518,7 @@ void source_read_counts(const struct source *source, struct source_counts *count
 	*counts = (struct source_counts){
 		.files = source_sum(source, offsetof(struct source_counter, files)),
 		.bytes = source_sum(source, offsetof(struct source_counter, bytes)),
+		.requests = source_sum(source, offsetof(struct source_counter, requests)),
 		.stored_bytes = source_sum(source, offsetof(struct source_counter, stored_bytes)),
 		.errors = source_sum(source, offsetof(struct source_counter, errors)),
 		.short_reads = source_sum(source, offsetof(struct source_counter, short_reads)),
@@ -644,6 +645,7 @@ void source_pass(struct reader *reader, struct read_request *request)
 	source_begin(reader, request);
 	reader->submitted_ns = request->submitted_ns;
 	reader->in_flight++;
+	source_count(&reader->source->counters[reader->index].requests, 1);
 	reader->source->ops->submit(reader, request);
 }
 

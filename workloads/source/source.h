@@ -147,6 +147,7 @@ struct reader {
 /* Counters of one reader: only its thread writes, any thread reads. */
 struct source_counter {
 	_Alignas(COUNTER_ALIGN_BYTES) atomic_uint_fast64_t files;
+	atomic_uint_fast64_t requests; /* handed to the engine: files, or parts of them */
 	atomic_uint_fast64_t bytes, stored_bytes, errors, short_reads, retries;
 };
 
@@ -159,6 +160,8 @@ static inline void source_count(atomic_uint_fast64_t *counter, uint64_t more)
 /* Counters of a source, summed over its readers; relaxed reads, any thread, any time. */
 struct source_counts {
 	uint64_t files, bytes;
+	uint64_t
+		requests; /* handed to the engine: fewer than files where they are cut out of large ones */
 	uint64_t stored_bytes; /* of bytes, those that an emulated storage's cache did not have */
 	uint64_t errors, short_reads, retries;
 };

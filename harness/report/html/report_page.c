@@ -174,6 +174,7 @@ static int report_page_put_all(const struct chart_input *input, struct page *pag
 		code = report_page_put_charts(input, CHART_MAP, page, left_out);
 	if (!code)
 		code = report_page_put_charts(input, CHART_MORE, page, left_out);
+	section_storage(input, page);
 	section_recordings(input, page);
 	section_notes(input, page);
 	section_reproduce(input, page);

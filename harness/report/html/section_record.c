@@ -388,6 +388,14 @@ static void context_put_ceilings(const struct record *record, struct page *page)
 	page_fold_end(page);
 }
 
+void section_storage(const struct chart_input *input, struct page *page)
+{
+	enum { FORMS_MOST = 100 };
+	struct medium medium = medium_page(page);
+	summary_storage(&medium, input->report, FORMS_MOST);
+	medium_end(&medium);
+}
+
 static void context_put_limits(const struct record *record, struct page *page)
 {
 	struct medium medium = medium_page(page);

@@ -17,6 +17,8 @@ void section_head(const struct chart_input *input, struct page *page);
 void section_advice(const struct chart_input *input, struct page *page);
 /* What the verdict rests on, and what experiments said of it. */
 void section_evidence(const struct chart_input *input, struct page *page);
+/* Of a sweep over storage forms: what each takes, and gives. */
+void section_storage(const struct chart_input *input, struct page *page);
 /* Flame graph and timeline, where they were recorded. */
 void section_recordings(const struct chart_input *input, struct page *page);
 void section_notes(const struct chart_input *input, struct page *page);
