@@ -113,6 +113,10 @@ int checkpoints_plan(const struct config *config, const struct dataset *dataset,
 		return error_set(err, -EINVAL,
 			"checkpoint.every is set, and how large the state of step.model = %s is is not known: set checkpoint.bytes",
 			config_text(config, KEY_STEP_MODEL));
+	if (!*config_text(config, KEY_CHECKPOINT_PATH) && strstr(dataset->root, "://"))
+		return error_set(err, -EINVAL,
+			"checkpoint.every is set, and beside the data set '%s' no checkpoint can be written: set checkpoint.path to a folder of this machine",
+			dataset->root);
 	checkpoints_folder(config, dataset, plan->checkpoint_folder);
 	plan->checkpoint_async =
 		config_integer(config, KEY_CHECKPOINT_MODE) == CHECKPOINT_MODE_ASYNC;

@@ -624,9 +624,10 @@ static bool checkpoint_stalls(
 	const double share = base->point->checkpoint_share * 100;
 	char each[UNITS_BYTES];
 	char size[UNITS_BYTES];
-	(void)stage;
 	if (c->count == 0)
-		return false;
+		return cause_is(out, "storage", 0.6,
+			"a checkpoint was being written %.0f %% of the time, and none was done in the measured part: measure longer",
+			stage->busy * 100);
 	(void)units_format_duration(c->stall_seconds * 1e9 / (double)c->count, each);
 	(void)units_format_size((double)c->bytes, size);
 	if (!c->async)
