@@ -146,6 +146,80 @@ static void a_busy_step_is_no_fault(void **state)
 	assert_false(says(&v, "emulated"));
 }
 
+/* Of 10 s the step computes for `busy` and stands still for the rest, 20 checkpoints long. */
+static void saves(struct measurement *m, double busy, bool async)
+{
+	const double stalled = (1 - busy) * 10;
+	hand_made(m, (struct shares){0.1, 0, 0.9}, (struct shares){0.1, 0, 0.9},
+		(struct shares){busy, 0, 1 - busy});
+	struct stage_measurement *const stage = &m->stages[m->stage_count++];
+	*stage = m->stages[2];
+	(void)snprintf(stage->name, sizeof stage->name, "checkpoint");
+	stage->device = false;
+	stage->capacity = NAN;
+	stage->seconds[THREAD_WORKING] = async ? 9.9 : stalled;
+	stage->seconds[THREAD_STARVED] = 10 - stage->seconds[THREAD_WORKING];
+	stage->seconds[THREAD_BLOCKED] = 0;
+	m->checkpoint_count = 1;
+	m->checkpoint[0] = (struct checkpoint_measurement){.every = 9,
+		.async = async,
+		.count = 20,
+		.bytes = 1 << 20,
+		.stall_seconds = stalled,
+		.stall_max_ns = stalled / 20 * 1e9,
+		.wait_seconds = async ? stalled : 0,
+		.write_seconds = async ? 9 : stalled,
+		.copy_bytes_per_s = 1e10};
+}
+
+static void a_step_that_stands_still_for_checkpoints(void **state)
+{
+	(void)state;
+	static struct measurement m;
+	const struct point_facts facts = hand_facts();
+	saves(&m, 0.7, false);
+	struct verdict v = judge(&m, &facts);
+	expect(&v, "checkpoint", "storage");
+	assert_true(says(&v, "30.0 % of the time while checkpoints of 1.00 MiB are written"));
+	assert_true(says(&v, "checkpoint.mode = async"));
+	/* So little is no bottleneck, and is told. */
+	saves(&m, 0.96, false);
+	v = judge(&m, &facts);
+	expect(&v, "step", "compute");
+	assert_true(says(&v, "heckpoints stop the step for 4.0 % of the time"));
+	saves(&m, 0.7, true);
+	v = judge(&m, &facts);
+	expect(&v, "checkpoint", "storage");
+	assert_true(says(&v, "until the writer has done"));
+	m.checkpoint[0].copy_seconds = m.checkpoint[0].wait_seconds;
+	m.checkpoint[0].wait_seconds = 0;
+	m.stages[3].seconds[THREAD_WORKING] = 4;
+	m.stages[3].seconds[THREAD_STARVED] = 6;
+	v = judge(&m, &facts);
+	expect(&v, "checkpoint", "copy");
+}
+
+/* Where the step starves for something else most of the time, that is what is named. */
+static void workers_that_start_anew(void **state)
+{
+	(void)state;
+	static struct measurement m;
+	const struct point_facts facts = hand_facts();
+	hand_made(&m, (struct shares){0.1, 0.2, 0.7}, (struct shares){0.1, 0.2, 0.7},
+		(struct shares){0.8, 0.2, 0});
+	m.restarts = 10;
+	m.restart_seconds = 1.8;
+	struct verdict v = judge(&m, &facts);
+	expect(&v, "decode", "startup");
+	assert_true(says(&v, "180 ms for its first batch, 18.0 % of the time"));
+	assert_true(says(&v, "decode.persistent = on"));
+	decode_bound(&m);
+	m.restarts = 10;
+	m.restart_seconds = 1;
+	v = judge(&m, &facts);
+	expect(&v, "decode", "cpu");
+}
+
 static void two_that_bind(void **state)
 {
 	(void)state;
@@ -279,6 +353,8 @@ int main(void)
 		cmocka_unit_test(no_schedstat_is_no_guess),
 		cmocka_unit_test(reads_are_told_apart_by_other_points),
 		cmocka_unit_test(a_busy_step_is_no_fault),
+		cmocka_unit_test(a_step_that_stands_still_for_checkpoints),
+		cmocka_unit_test(workers_that_start_anew),
 		cmocka_unit_test(two_that_bind),
 		cmocka_unit_test(nobody_busy_is_the_queue),
 		cmocka_unit_test(contradictions_are_refused),
