@@ -625,6 +625,18 @@ static void describe_memory(const struct plan *plan, struct buffer *out)
 			units_format_size((double)plan->largest.sample.raw_bytes, pools));
 }
 
+static void describe_checkpoints(const struct plan *plan, struct buffer *out)
+{
+	char size[UNITS_BYTES];
+	const struct pipeline_plan *most = &plan->largest;
+	if (!plan->has_data || most->checkpoint_bytes == 0)
+		return;
+	plan_label(out, "saving");
+	buffer_format(out, "checkpoints of %s in %s%s, two of them at once\n",
+		units_format_size((double)most->checkpoint_bytes, size), most->checkpoint_folder,
+		most->checkpoint_async ? ", and one more in memory" : "");
+}
+
 static void describe_timeline(const struct plan *plan, struct buffer *out)
 {
 	struct step_schedule schedule;
@@ -689,6 +701,7 @@ void plan_describe(const struct plan *plan, size_t repetitions, struct buffer *o
 	buffer_format(out, "%s%s%s%s\n", plan->engine, plan->engine_note[0] ? " (" : "",
 		plan->engine_note, plan->engine_note[0] ? ")" : "");
 	describe_memory(plan, out);
+	describe_checkpoints(plan, out);
 	describe_timeline(plan, out);
 	plan_label(out, "config");
 	buffer_format(out, "%s %s\n", plan->hash, plan->config.path ? plan->config.path : "");

@@ -14,6 +14,8 @@ expect 0 "$MLBENCH" check tiny.ini --set checkpoint.every=5 --set checkpoint.mod
 async=$(json 'd["memory_bytes"]')
 expect 0 "$MLBENCH" check tiny.ini --set checkpoint.every=5 --json
 [ "$(json "$async - d['memory_bytes'] >= 0")" = True ] || fail "the staging buffer is not in the bound on memory"
+expect 0 "$MLBENCH" check tiny.ini "${saving[@]}"
+prints "checkpoints of 256 KiB in data.checkpoint, two of them at once"
 mkdir taken && echo precious >taken/checkpoint.bin
 expect 2 "$MLBENCH" run tiny.ini "${saving[@]}" --set checkpoint.path=taken
 says "was not written by mlbench"
