@@ -559,7 +559,8 @@ void verdict_judge_trusted(const struct evidence_base *base, struct verdict *out
 		binding_weigh(base, &binding);
 	binding_weigh_checkpoints(base, &binding);
 	binding_weigh_restarts(base, &binding);
-	if (stalls_bind(base))
+	/* Between epochs nothing is read: that is no stall of storage. */
+	if (!binding.restarts && stalls_bind(base))
 		name_stalls(base->point, &binding);
 	const struct cause cause =
 		binding.restarts ? cause_of_restarts(base->point)
