@@ -85,7 +85,8 @@ COMMON: Settings = {
     "measure.duration": "1600ms",
     "measure.window": "50ms",
 }
-RAW: Settings = {**COMMON, "dataset.format": "raw", "dataset.width": "64", "dataset.height": "64", "dataset.samples": "512"}
+EPOCH = 512
+RAW: Settings = {**COMMON, "dataset.format": "raw", "dataset.width": "64", "dataset.height": "64", "dataset.samples": str(EPOCH)}
 JPEG: Settings = {**COMMON, "dataset.format": "jpeg", "dataset.width": "160", "dataset.height": "120", "dataset.samples": "256"}
 
 # The device is the limit; everything else could do ten times as much.
@@ -231,6 +232,11 @@ def plants(cores: int) -> List[Plant]:
             lambda aim, h: {**CHECKPOINTS, "checkpoint.mode": "async",
                             "inject.checkpoint_bandwidth": rate(CHECKPOINT_BYTES / (checkpoint_period(h) * aim))},
             intensities=(1.5, 4.0), healthy_truth=HEALTHY_STEP,
+        ),
+        Plant(
+            "restarts", "workers that start anew with each epoch", STEP_BOUND, [("decode", "startup")],
+            lambda aim, h: {"decode.persistent": "off", "decode.startup": microseconds(EPOCH / h.throughput * max(aim - 1, 0.01))},
+            healthy_truth=HEALTHY_STEP,
         ),
         Plant(
             "middle-third", "reads throttled in the middle third only", {**STEP_BOUND, "measure.duration": "3200ms"},
