@@ -94,7 +94,7 @@ static void write_key_help(
 		(int)columns->fallback, *key->fallback ? key->fallback : "-", GAP, "");
 	document_values(id, &values);
 	if (!key->sweepable)
-		buffer_text(&values, "; not swept");
+		buffer_text(&values, " (not swept)");
 	wrap_words(out, values.failed ? "" : values.data, text, width);
 	buffer_repeat(out, " ", (int)text);
 	wrap_words(out, key->doc, text, width);
@@ -337,7 +337,7 @@ static void write_key_mdoc(struct buffer *out, enum key_id id)
 	write_mdoc_text(out, key->doc);
 	if (key->type != KEY_TYPE_TEXT || !key->sweepable)
 		buffer_format(out, ".br\nValues: %s%s.\n", values.failed ? "" : values.data,
-			key->sweepable ? "" : "; not swept");
+			key->sweepable ? "" : " (not swept)");
 	buffer_release(&values);
 }
 
