@@ -96,6 +96,34 @@ static void test_parts(void **state)
 	packed_close(&packed);
 }
 
+/* The same where the parts of a file have one name, as the data set's own have: readers know it again. */
+static void test_parts_of_files_that_stay_open(void **state)
+{
+	static const char *const names[PACKS] = {"pack0.bin", "pack1.bin", "pack2.bin"};
+	(void)state;
+	struct packed packed;
+	packed_open(&packed);
+	struct dataset *const dataset = &packed.fixture.dataset;
+	struct sample *const own = dataset->samples;
+	struct sample samples[SAMPLES];
+	memcpy(samples, own, sizeof samples);
+	for (uint32_t i = 0; i < SAMPLES; i++)
+		samples[i].path = names[i / PER_PACK];
+	dataset->samples = samples;
+	for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+		if (!fixture_can_read(variants[i].engine))
+			continue;
+		fixture_apply(&packed.fixture, &variants[i]);
+		struct fixture_loop loop = {0};
+		fixture_loop(&packed.fixture, &loop);
+		assert_int_equal(loop.counts.files, SAMPLES);
+		assert_int_equal(loop.counts.bytes, dataset->total_bytes);
+		assert_int_equal(loop.counts.errors, 0);
+	}
+	dataset->samples = own;
+	packed_close(&packed);
+}
+
 /* Pack 0 ends within its sample 20, so that those after it are behind its end; pack 1 is gone; pack 2 is
  * a folder. */
 static void test_parts_that_are_not_there(void **state)
@@ -563,6 +591,7 @@ int main(void)
 		cmocka_unit_test(test_blob),
 		cmocka_unit_test(test_blob_that_fails),
 		cmocka_unit_test(test_files_stay_open),
+		cmocka_unit_test(test_parts_of_files_that_stay_open),
 		cmocka_unit_test(test_blob_refused),
 		cmocka_unit_test(test_both_stores_answer_alike),
 	};

@@ -83,13 +83,26 @@ size_t source_collect(
 
 /* Files of samples that are parts of them, which a reader leaves open: the next part of one is often of a
  * file that it read from before, and the kernel reads ahead in a file that is read in order. */
+struct open_file {
+	const char *path; /* NULL: none */
+	bool direct;
+	unsigned users; /* reads in flight, which the engine counts: it is not closed meanwhile */
+	union store_file file;
+};
 struct open_files {
 	struct open_file *list; /* (room); owned */
 	size_t room, next;      /* next: the one to be closed first */
 };
+/* How many files each reader may leave open, beside at_once that it needs anyway: 256 of all readers, fewer
+ * where the process may not.  0: samples are no parts.  Notes it. */
+unsigned source_open_files(struct source *source, unsigned at_once);
 /* False: no memory, or room is 0; then each part has its file opened and closed. */
 bool open_files_open(struct open_files *files, size_t room);
 void open_files_close(struct open_files *files, struct store *store); /* safe on {0} */
+
+/* A file, open; path: the data set's own.  NULL: it cannot be opened (*code), or all of them are in use. */
+struct open_file *open_files_find(
+	struct open_files *files, struct store *store, const char *path, bool direct, int *code);
 
 /* source_read_now of a part, from a file that is left open.  path: the data set's own. */
 enum read_step source_read_part(struct open_files *files, struct store *store, const char *path,

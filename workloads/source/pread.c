@@ -4,8 +4,6 @@
 
 #include "harness/base/clock.h"
 
-enum { PREAD_OPEN_FILES = 256, PREAD_OPEN_FILES_EACH = 32 }; /* of all readers, and of one */
-
 struct pread_source {
 	struct source base;
 	bool direct;
@@ -21,15 +19,9 @@ struct pread_reader {
 static int pread_open(struct source *base, struct error *err)
 {
 	struct pread_source *const source = (struct pread_source *)base;
-	const unsigned each = PREAD_OPEN_FILES / base->threads;
 	source->direct = config_on(base->config, KEY_READ_DIRECT) && source_direct_works(base);
-	source->kept = each < PREAD_OPEN_FILES_EACH ? each : PREAD_OPEN_FILES_EACH;
-	if (!base->dataset->offsets ||
-		source_check_open_files(base, base->threads * (1 + source->kept), err))
-		source->kept = 0;
-	if (source->kept > 0)
-		source_note(base, "files stay open, %u for each reader", source->kept);
-	return source->kept > 0 ? 0 : source_check_open_files(base, base->threads, err);
+	source->kept = source_open_files(base, 1);
+	return source_check_open_files(base, base->threads, err);
 }
 
 static int pread_reader_open(struct reader *base, struct error *err)

@@ -420,11 +420,19 @@ enum read_step source_read_now(struct store *store, const char *path, uint8_t *b
 	return step;
 }
 
-struct open_file {
-	const char *path; /* NULL: none */
-	bool direct;
-	union store_file file;
-};
+enum { OPEN_FILES_ALL = 256, OPEN_FILES_EACH = 32 };
+
+unsigned source_open_files(struct source *source, unsigned at_once)
+{
+	const unsigned most = OPEN_FILES_ALL / source->threads;
+	const unsigned each = most < OPEN_FILES_EACH ? most : OPEN_FILES_EACH;
+	struct error ignored;
+	if (!source->dataset->offsets || each == 0 ||
+		source_check_open_files(source, source->threads * (at_once + each), &ignored))
+		return 0;
+	source_note(source, "files stay open, %u for each reader", each);
+	return each;
+}
 
 bool open_files_open(struct open_files *files, size_t room)
 {
@@ -448,37 +456,52 @@ void open_files_close(struct open_files *files, struct store *store)
 	*files = (struct open_files){0};
 }
 
-/* Names are told apart by where they are: all parts of a file have the same. */
-static struct open_file *open_files_find(struct open_files *files, struct store *store,
-	const char *path, struct read_progress *progress, int *code)
+/* One that no read needs, closed; NULL: there is none. */
+static struct open_file *open_files_free(struct open_files *files, struct store *store)
 {
+	for (size_t i = 0; i < files->room; i++) {
+		struct open_file *const open = &files->list[files->next];
+		files->next = (files->next + 1) % files->room;
+		if (open->users == 0) {
+			open_file_close(open, store);
+			return open;
+		}
+	}
+	return NULL;
+}
+
+/* Names are told apart by where they are: all parts of a file have the same. */
+struct open_file *open_files_find(
+	struct open_files *files, struct store *store, const char *path, bool direct, int *code)
+{
+	*code = 0;
 	for (size_t i = 0; i < files->room; i++)
-		if (files->list[i].path == path && files->list[i].direct == progress->direct)
+		if (files->list[i].path == path && files->list[i].direct == direct)
 			return &files->list[i];
-	struct open_file *const open = &files->list[files->next];
-	files->next = (files->next + 1) % files->room;
-	open_file_close(open, store);
+	struct open_file *const open = open_files_free(files, store);
+	if (!open)
+		return NULL;
 	const uint64_t open_ns = timeline_mark();
-	*code = store->ops->file_open(store, path, progress->direct, &open->file);
+	*code = store->ops->file_open(store, path, direct, &open->file);
 	(void)timeline_end(TIMELINE_OPEN, open_ns, 0);
-	open->path = *code ? NULL : path;
-	open->direct = progress->direct;
+	if (*code)
+		return NULL;
+	open->path = path;
+	open->direct = direct;
 	return open;
 }
 
 enum read_step source_read_part(struct open_files *files, struct store *store, const char *path,
 	uint8_t *buffer, struct read_progress *progress, struct source_counter *counter)
 {
-	int code = 0;
-	struct open_file *const open = open_files_find(files, store, path, progress, &code);
-	enum read_step step;
-	if (code) {
-		step = read_progress_open_failed(progress, code, counter);
-	} else {
-		const uint64_t read_ns = timeline_mark();
-		step = source_read_open(store, path, open->file, buffer, progress, counter);
-		(void)timeline_end(TIMELINE_READ, read_ns, 0);
-	}
+	int code;
+	struct open_file *const open = open_files_find(files, store, path, progress->direct, &code);
+	if (!open) /* which says what is wrong */
+		return source_read_now(store, path, buffer, progress, counter);
+	const uint64_t read_ns = timeline_mark();
+	const enum read_step step =
+		source_read_open(store, path, open->file, buffer, progress, counter);
+	(void)timeline_end(TIMELINE_READ, read_ns, 0);
 	if (step == READ_STEP_DONE)
 		return step;
 	/* Whatever is wrong with it, it is not kept. */

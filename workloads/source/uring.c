@@ -5,6 +5,9 @@
  * Where the kernel lacks that, or a file needs a second read, the three are staged: each is
  * submitted when the one before has completed.
  *
+ * Files that hold several samples stay open, where they are few or read in order: a part is then a read and
+ * nothing else.
+ *
  * Submissions are prepared in submit and handed to the kernel two files at a time, the rest by the next
  * reap in the same system call that waits.
  *
@@ -400,6 +403,8 @@ struct uring_slot {
 	uint32_t generation; /* of this use: completions of an earlier one are ignored */
 	bool linked;         /* its chain is under way */
 	bool reopen;         /* once it is closed */
+	struct open_file
+		*kept; /* a file that stays open, which is read; NULL: it is opened for this */
 };
 
 /* user_data: generation (32 bits), slot, operation. */
@@ -462,8 +467,9 @@ static bool uring_prepare_read(struct uring_reader *reader, struct uring_slot *s
 		return false;
 	const struct uring_source *const source = uring_source_of(reader);
 	const struct read_progress *const progress = &slot->progress;
-	const bool table = reader->ring.direct_descriptors;
-	const int fd = table ? (int)uring_index_of(reader, slot) : slot->fd;
+	const bool table = reader->ring.direct_descriptors && !slot->kept;
+	const int own = slot->kept ? slot->kept->file.fd : slot->fd;
+	const int fd = table ? (int)uring_index_of(reader, slot) : own;
 	uint8_t *const data = slot->request->buffer + progress->got;
 	const uint64_t offset = progress->offset + progress->got;
 	const size_t limit =
@@ -541,6 +547,26 @@ static void uring_start_file(struct uring_reader *reader, struct uring_slot *slo
 		uring_fail_all(reader, -EBUSY);
 }
 
+/* A part of a file that is open, or is opened now: a read and nothing else.  False: it goes the way of other
+ * files. */
+static bool uring_start_kept(struct uring_reader *reader, struct uring_slot *slot)
+{
+	int code;
+	slot->kept = slot->request->part && reader->files.room > 0
+			     ? open_files_find(&reader->files, reader->base.source->store,
+				       uring_path_of(reader, slot), slot->progress.direct, &code)
+			     : NULL;
+	if (!slot->kept)
+		return false;
+	slot->kept->users++;
+	slot->generation++;
+	slot->linked = false;
+	slot->reopen = false;
+	if (!uring_prepare_read(reader, slot, 0))
+		uring_fail_all(reader, -EBUSY);
+	return true;
+}
+
 /* Puts waiting requests into free slots and prepares their submission. */
 static void uring_start(struct uring_reader *reader)
 {
@@ -551,7 +577,8 @@ static void uring_start(struct uring_reader *reader)
 		slot->request = request;
 		read_progress_request(
 			&slot->progress, request, uring_source_of(reader)->options.direct);
-		uring_start_file(reader, slot, reader->ring.linked);
+		if (!uring_start_kept(reader, slot))
+			uring_start_file(reader, slot, reader->ring.linked);
 	}
 }
 
@@ -594,6 +621,17 @@ static void uring_answered(struct uring_reader *reader, struct uring_slot *slot,
 		return;
 	}
 	slot->reopen = !uring_is_final(step);
+	if (slot->kept) {
+		slot->kept->users--;
+		slot->kept = NULL;
+		if (slot->reopen) {
+			uring_start_file(reader, slot, false);
+			return;
+		}
+		uring_deliver(reader, slot, step);
+		uring_free_slot(reader, slot);
+		return;
+	}
 	if (!slot->reopen)
 		uring_deliver(reader, slot, step);
 	reader->closing++;
@@ -708,6 +746,16 @@ static int uring_check_open_files(
 	return source_check_open_files(base, base->threads * (1 + slots), err);
 }
 
+/* A file that is to stay open is opened by the reader itself, which waits for it: not where that takes long,
+ * nor for each of many files in any order. */
+static bool uring_keeps_files(const struct uring_source *source)
+{
+	enum { FEW_FILES = 32 };
+	const struct source *const base = &source->base;
+	const bool any_order = config_integer(base->config, KEY_READ_ORDER) == READ_ORDER_SHUFFLE;
+	return !source->options.async && (!any_order || base->dataset->files <= FEW_FILES);
+}
+
 static int uring_open(struct source *base, struct error *err)
 {
 	struct uring_source *const source = (struct uring_source *)base;
@@ -724,6 +772,10 @@ static int uring_open(struct source *base, struct error *err)
 	}
 	if (!code)
 		(void)pthread_mutex_init(&source->lock, NULL);
+	if (!code && uring_keeps_files(source))
+		source->kept = source_open_files(base,
+			1 + (source->options.direct_descriptors ? 0
+								: uring_slots(base->depth_most)));
 	return code;
 }
 
@@ -773,6 +825,8 @@ static int uring_reader_open(struct reader *base, struct error *err)
 		code = uring_open_ring(reader, err);
 	if (code)
 		uring_free_slots(reader);
+	else /* without memory each part has its file opened */
+		(void)open_files_open(&reader->files, uring_source_of(reader)->kept);
 	return code;
 }
 
@@ -850,6 +904,7 @@ static void uring_reader_close(struct reader *base)
 	(void)pthread_mutex_lock(&source->lock);
 	uring_ring_close(&reader->ring);
 	(void)pthread_mutex_unlock(&source->lock);
+	open_files_close(&reader->files, reader->base.source->store);
 	uring_free_slots(reader);
 }
 

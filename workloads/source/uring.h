@@ -21,6 +21,7 @@ struct uring_options {
 struct uring_source {
 	struct source base;
 	struct uring_options options;
+	unsigned kept; /* files that a reader leaves open; 0: none */
 	/* Held to open and close rings and to add notes.  Rings of one thread come to lie where another's
 	 * were, and only this shows a race detector that the two never overlap in time. */
 	pthread_mutex_t lock;
@@ -42,6 +43,7 @@ struct uring_reader {
 	unsigned closing; /* files read whose close has yet to complete */
 	int broken;       /* negative errno: the ring failed for good */
 	struct request_list waiting, done;
+	struct open_files files;
 };
 
 /* Whether opens and reads of files like this one may wait inside a submission, one behind the other:
