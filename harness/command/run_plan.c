@@ -573,7 +573,10 @@ static void describe_data(const struct plan *plan, struct buffer *out)
 			(int64_t)set->count == config_integer(&plan->config, KEY_DATASET_SAMPLES);
 		const bool each = !sample_kind_of(&plan->config)->parts;
 		buffer_format(out, "%" PRIu64 " %s%s, %s, in %s", each ? set->count : set->files,
-			each ? "samples" : "files", some ? " (no more than dataset.samples)" : "",
+			each              ? "samples"
+			: set->files == 1 ? "file"
+					  : "files",
+			some ? " (no more than dataset.samples)" : "",
 			units_format_size(
 				(double)(each ? set->total_bytes : set->stored_bytes), text),
 			path);

@@ -181,10 +181,18 @@ static const struct token_index_entry *token_indexes_find(
 
 /* ---- a worker ---------------------------------------------------------------------------------- */
 
+enum { TOKENS_KNOWN = 1024 };
+
+/* A file whose index is at hand; path: the data set's own. */
+struct tokens_known {
+	const char *path;
+	const struct token_index_entry *entry;
+};
+
 struct tokens_worker {
 	const struct dataset *dataset;
-	const char *path; /* of the file whose index is at hand; the data set's */
-	const struct token_index_entry *entry;
+	struct tokens_known
+		known[TOKENS_KNOWN]; /* by path, each at one place: no lock for most samples */
 	size_t id_bytes;
 	uint32_t length, vocabulary, end;
 	bool documents;
@@ -197,14 +205,12 @@ static int sample_tokens_open(void **out, const struct sample_options *options, 
 	*out = worker;
 	if (!worker)
 		return error_set(err, -ENOMEM, "no memory for a worker");
-	*worker = (struct tokens_worker){
-		.dataset = options->dataset,
-		.id_bytes = sample_tokens_id_bytes(config),
-		.length = sample_tokens_length(config),
-		.vocabulary = (uint32_t)config_integer(config, KEY_TOKENS_VOCABULARY),
-		.end = (uint32_t)config_integer(config, KEY_TOKENS_END_OF_DOCUMENT),
-		.documents = config_integer(config, KEY_TOKENS_PACKING) == TOKENS_PACKING_DOCUMENTS,
-	};
+	worker->dataset = options->dataset;
+	worker->id_bytes = sample_tokens_id_bytes(config);
+	worker->length = sample_tokens_length(config);
+	worker->vocabulary = (uint32_t)config_integer(config, KEY_TOKENS_VOCABULARY);
+	worker->end = (uint32_t)config_integer(config, KEY_TOKENS_END_OF_DOCUMENT);
+	worker->documents = config_integer(config, KEY_TOKENS_PACKING) == TOKENS_PACKING_DOCUMENTS;
 	token_indexes_join();
 	return 0;
 }
@@ -279,10 +285,25 @@ static uint64_t tokens_first(const struct tokens_worker *worker, const struct sa
 				: 0;
 }
 
-static int tokens_check_index(const struct tokens_worker *worker, const struct sample *sample,
-	uint64_t first, struct error *err)
+/* NULL without memory. */
+static const struct token_index_entry *tokens_entry(struct tokens_worker *worker, const char *path)
 {
-	const struct token_index_entry *const entry = worker->entry;
+	const uintptr_t place = (uintptr_t)path;
+	struct tokens_known *const known =
+		&worker->known[(place >> 4 ^ place >> 14) % TOKENS_KNOWN];
+	if (known->path == path)
+		return known->entry;
+	const struct token_index_entry *const entry =
+		token_indexes_find(worker->dataset->root, path, worker->id_bytes);
+	if (entry)
+		*known = (struct tokens_known){path, entry};
+	return entry;
+}
+
+static int tokens_check_index(const struct tokens_worker *worker,
+	const struct token_index_entry *entry, const struct sample *sample, uint64_t first,
+	struct error *err)
+{
 	const struct token_index *const index = &entry->index;
 	if (entry->code)
 		return error_set(err, entry->code, "%s", entry->why.text);
@@ -293,25 +314,28 @@ static int tokens_check_index(const struct tokens_worker *worker, const struct s
 		index->tokens);
 }
 
+/* All bits of a masked label are set. */
+static void tokens_mask_ends(
+	const int32_t *restrict ids, size_t count, int32_t end, int32_t *restrict labels)
+{
+	for (size_t i = 0; i < count; i++)
+		labels[i] |= -(int32_t)(ids[i] == end);
+}
+_Static_assert((int32_t)UINT32_MAX == -1, "a masked label is -1");
+
 /* Labels at which another document begins. */
 static int tokens_mask(struct tokens_worker *worker, const struct sample_task *task,
 	int32_t *labels, struct error *err)
 {
-	const int32_t *const ids = (const int32_t *)(const void *)task->out;
-	const int32_t end = (int32_t)worker->end;
 	const int32_t masked = (int32_t)BATCH_LABEL_MASKED;
-	for (size_t i = 0; i < worker->length; i++)
-		labels[i] = ids[i] == end ? masked : labels[i];
-	if (worker->path != task->sample->path) {
-		worker->path = task->sample->path;
-		worker->entry = token_indexes_find(
-			worker->dataset->root, task->sample->path, worker->id_bytes);
-	}
-	if (!worker->entry)
+	tokens_mask_ends((const int32_t *)(const void *)task->out, worker->length,
+		(int32_t)worker->end, labels);
+	const struct token_index_entry *const entry = tokens_entry(worker, task->sample->path);
+	if (!entry)
 		return error_set(err, -ENOMEM, "no memory for an index");
-	const struct token_index *const index = &worker->entry->index;
+	const struct token_index *const index = &entry->index;
 	const uint64_t first = tokens_first(worker, task->sample);
-	const int code = tokens_check_index(worker, task->sample, first, err);
+	const int code = tokens_check_index(worker, entry, task->sample, first, err);
 	for (size_t i = code ? index->count : token_index_find(index, first + 1);
 		i < index->count && index->begins[i] <= first + worker->length; i++)
 		labels[index->begins[i] - first - 1] = masked;
