@@ -332,6 +332,13 @@ void evidence_add_network(
 	if (!cause_is_network(base))
 		return;
 	evidence_add_calls(base, out);
+	/* A limit on a disk is another matter. */
+	const bool disk = base->point->store.device[0] != '\0';
+	if (!disk && (strcmp(resource, "bandwidth") == 0 || strcmp(resource, "full") == 0))
+		evidence_add(out, "nothing tells whether the link or the server's storage is full");
+	if (!disk && (strcmp(resource, "iops") == 0 || strcmp(resource, "concurrency") == 0))
+		evidence_add(
+			out, "nothing tells whether the server or the client's slots are full");
 	if (strcmp(resource, "latency") == 0 && read && wanted > 0)
 		evidence_add(out,
 			"a file takes %s, all its round trips together: by Little's law %u in "

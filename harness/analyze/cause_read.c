@@ -495,6 +495,7 @@ static const double NINETY = 1.645;
 /* A capacity below so many times the rate is the next bottleneck, and close. */
 static const double NEARLY_FULL = 1.5, CERTAIN_NEARLY = 0.7;
 static const double CERTAIN_SHARED = 0.85;
+static const double CERTAIN_WHOLE = 0.8;
 static const double CERTAIN_UNTOLD = 0.5;
 static const double CERTAIN_CEILING = 0.8, CERTAIN_BELOW_CEILING = 0.65;
 /* Once storage is known to be saturated, not knowing in what costs little confidence. */
@@ -671,8 +672,13 @@ static bool told_by_points(
 	/* Of a network file system one depth names nothing: another one tells which part is full. */
 	if (s.compared == 0 && cause_is_network(base))
 		return false;
-	if (s.full > 0.5)
-		return storage_is_full(&s, out);
+	if (s.full > 0.5) {
+		(void)storage_is_full(&s, out);
+		/* Of what is behind a network: which part of it is full is not told. */
+		if (cause_is_network(base))
+			out->certainty = fmin(out->certainty, CERTAIN_WHOLE);
+		return true;
+	}
 	const bool less = s.compared > 0 && s.elasticity + NINETY * s.elasticity_error < 1;
 	const bool nearly = less || (s.capacity_seen && s.capacity < NEARLY_FULL * s.rate);
 	const double certainty = cause_network_latency(base, 1 - s.full);

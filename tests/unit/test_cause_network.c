@@ -190,6 +190,9 @@ static void no_network_by_one_probe_alone(void **state)
 		.read_ms = 40, .idle_ms = NAN, .wire_ms = NAN, .link_share = 3};
 	const struct verdict alone = verdict_of(&thin_link, &tcp);
 	expect_read(&alone, "bandwidth");
+	assert_true(alone.confidence <= 0.8);
+	assert_true(
+		tells(&alone, "Nothing tells whether the link or the server's storage is full"));
 	const struct verdict call = verdict_of(&thin_link, &one_call);
 	expect_read(&call, "bandwidth");
 	const struct verdict against = verdict_of(&thin_link, &quick);
@@ -377,7 +380,7 @@ static void a_cgroup_comes_first(void **state)
 	}
 	const struct verdict v = judge_again(run);
 	expect_read(&v, "bandwidth");
-	assert_true(tells(&v, "cgroup /pod"));
+	assert_true(tells(&v, "cgroup /pod") && !tells(&v, "Nothing tells"));
 	store_close(run);
 }
 
