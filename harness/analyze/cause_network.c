@@ -31,7 +31,8 @@
 static const double LINK_FULL = 0.85, LINK_MOST = 1.10;
 /* Of a READ's round trip: a call takes so little that it met no queue, or so much that it did. */
 static const double PROBE_QUICK = 0.15, PROBE_WAITS = 0.35;
-static const double QUICK_OF_IDLE = 0.5; /* of a file's time on an idle store */
+/* Of a file's time on an idle store. */
+static const double QUICK_OF_IDLE = 0.5, BEYOND_A_REPLY = 1.3;
 /* A call with nothing to do over TCP's round trip: as long as a queue on the way makes both. */
 static const double ON_THE_WAY = 1.7;
 static const double PROBE_AS_LONG = 0.5; /* a round trip is most of what a READ takes */
@@ -111,11 +112,17 @@ static double calls_per_sample(const struct point_summary *point, const struct n
 
 /* --- the rules -------------------------------------------------------------------------------- */
 
+/* What a file takes on an idle store; never less than the time between two files. */
+static double alone_ns(const struct storage *s)
+{
+	return fmax(s->latency_ns, 1e9 / s->rate);
+}
+
 /* A round trip of a call with hardly anything to do, or of TCP.  A NAN is none of these. */
 static bool probe_is_quick(const struct storage *s, const struct network_view *v, double probe_ns)
 {
 	return probe_ns < PROBE_QUICK * v->read.round_trip_ns &&
-	       !(probe_ns >= QUICK_OF_IDLE * s->latency_ns);
+	       probe_ns < QUICK_OF_IDLE * alone_ns(s);
 }
 
 /* As long as most of what a READ waits. */
@@ -126,9 +133,15 @@ static bool probe_waits_long(const struct network_view *v, double probe_ns)
 
 /* Longer than a whole file takes on an idle store: it met others.  What the server holds back in
  * its buffers for a connection that is full is before READ alone. */
-static bool probe_waits(const struct storage *s, const struct network_view *v, double probe_ns)
+static bool call_waits(const struct storage *s, const struct network_view *v, double idle_ns)
 {
-	return probe_waits_long(v, probe_ns) || (s->latency_ns > 0 && probe_ns >= s->latency_ns);
+	return probe_waits_long(v, idle_ns) || idle_ns >= alone_ns(s);
+}
+
+/* Acknowledgements that go with the next reply come up to that time later without any queue. */
+static bool wire_waits(const struct storage *s, const struct network_view *v, double wire_ns)
+{
+	return probe_waits_long(v, wire_ns) || wire_ns >= BEYOND_A_REPLY * alone_ns(s);
 }
 
 /* Longer than TCP's own round trip, by which a queue on the way would show, too: the server makes
@@ -170,9 +183,8 @@ static bool network_is_full(const struct evidence_base *base, const struct stora
 			units_format_rate(v->bytes_per_s, rate), v->link * 100,
 			units_format_rate(n->link_bytes_per_s, link));
 	/* Neither of the two shows it alone. */
-	if (!probe_waits(s, v, n->idle_round_trip_ns) ||
-		!probe_waits(s, v, n->wire_round_trip_ns) || server_makes_wait(n) ||
-		bytes_do_not_count(s))
+	if (!call_waits(s, v, n->idle_round_trip_ns) || !wire_waits(s, v, n->wire_round_trip_ns) ||
+		server_makes_wait(n) || bytes_do_not_count(s))
 		return false;
 	const bool long_waits = probe_waits_long(v, n->idle_round_trip_ns) &&
 				probe_waits_long(v, n->wire_round_trip_ns);
@@ -217,7 +229,7 @@ static double server_certainty(
 		return 0;
 	if (idle || wire)
 		return idle && wire ? CERTAIN_BOTH : CERTAIN_ONE_WITNESS;
-	if (!probe_waits(s, v, n->idle_round_trip_ns))
+	if (!call_waits(s, v, n->idle_round_trip_ns))
 		return 0;
 	return server_makes_wait(n) ? CERTAIN_PART : CERTAIN_HALF;
 }

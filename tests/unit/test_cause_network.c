@@ -173,6 +173,10 @@ static void a_full_link(void **state)
 	const struct calls turns = {.read_ms = 40, .idle_ms = 30, .wire_ms = 15};
 	const struct verdict t = verdict_of(&thin_link, &turns);
 	expect_read(&t, "bandwidth");
+	/* No longer than the replies are apart: acknowledgements wait for the next one (5 ms). */
+	const struct calls replies = {.read_ms = 40, .idle_ms = 6.5, .wire_ms = 5.2};
+	const struct verdict r = verdict_of(&thin_link, &replies);
+	expect_read(&r, "bandwidth");
 	/* One of the two is not. */
 	const struct calls half = {.read_ms = 40, .idle_ms = 10, .wire_ms = 2};
 	const struct verdict h = verdict_of(&thin_link, &half);
