@@ -207,6 +207,9 @@ static void test_large_requests_in_any_order(void **state)
 			got += count;
 		}
 	}
+	struct source_counts counts;
+	source_read_counts(source, &counts);
+	assert_true(counts.requests >= PASSES * (fixture->dataset.total_bytes / 50000));
 	assert_string_equal(self.first, "");
 	assert_int_equal(self.failures, 0);
 	source_reader_close(reader);

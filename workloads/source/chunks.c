@@ -214,7 +214,7 @@ static struct chunk_buffer *chunks_find_buffer(struct chunks *chunks, bool deman
 	struct chunk_buffer *oldest = NULL;
 	for (uint32_t i = 0; i < chunks->buffer_count; i++) {
 		struct chunk_buffer *const one = &chunks->buffers[i];
-		if (one->chunk == CHUNK_NONE || (one->left == 0 && !one->loading))
+		if (one->chunk == CHUNK_NONE)
 			return one;
 		if (!one->loading && (!oldest || one->used < oldest->used))
 			oldest = one;
@@ -264,6 +264,11 @@ static void chunks_cut(
 	from->left -= from->left > 0;
 	from->used = chunks->loads;
 	request_list_push(&chunks->done, request);
+	/* Buffers are no cache: the next epoch reads it again. */
+	if (from->left == 0 && !from->waiting.head) {
+		chunks->where[from->chunk] = CHUNK_ABSENT;
+		from->chunk = CHUNK_NONE;
+	}
 }
 
 /* Reads on, in the file of a chunk that was not there. */

@@ -4,10 +4,10 @@
  *
  * Chunks are read when a sample of theirs is asked for, and ahead: those behind it in the same file, and
  * the one of the sample that the caller says comes so many tickets later (read_request.ahead).  A fixed
- * number of buffers holds them (chunks_bytes); a buffer is taken again when each sample of its chunk was
- * cut out, or, for a sample that is waited for, when it was used the longest time ago, which costs a
- * second read and no more.  A chunk that cannot be read is given up: its samples are read one by one, so
- * that each fails or succeeds for itself.
+ * number of buffers holds them (chunks_bytes).  A chunk is dropped when each of its samples was cut out, so
+ * that buffers are no cache of the next epoch; and, for a sample that is waited for, the one that was used
+ * the longest time ago, which costs a second read and no more.  A chunk that cannot be read is given up: its
+ * samples are read one by one, so that each fails or succeeds for itself.
  *
  * A sample is copied once, from its chunk to its own buffer: 10 us for 100 KB.  All of this is one
  * reader's, and read.request takes one reader thread: large requests at depth keep any disk busy. */

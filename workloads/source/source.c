@@ -145,7 +145,8 @@ int source_open_in(struct source **out, struct store *store, const struct config
 	if (why_not[0])
 		source_note(source, "%s", why_not);
 	if (chunks_wanted(config, dataset, ops))
-		source_note(source, "large requests: on");
+		source_note(source,
+			"large requests: on, so that the read time of a sample is its wait for one of them");
 	else if (config_integer(config, KEY_READ_REQUEST) > 0)
 		source_note(source, "large requests: off: %s",
 			ops->immediate ? "the data set is in memory"
