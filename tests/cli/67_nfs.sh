@@ -8,8 +8,7 @@ printf '[run]\nverify = on\n[read]\ntimeout = 20s\n' >>tiny.ini
 one=(--set batch.size=8 --set measure.repeats=1)
 server=
 end_server() {
-	[ -z "$server" ] || kill "$server"
-	wait 2>/dev/null
+	[ -z "$server" ] || { kill "$server"; wait "$server" 2>/dev/null; }
 	server=
 }
 trap end_server EXIT
@@ -71,6 +70,38 @@ for fault in stale delay short fragments close=13; do
 done
 network 'd["calls"][0]["retransmits"] > 0' # of the last
 
+# A server of NFSv3 alone, which looks up one part of a path at a time.
+serve v3
+expect 0 "$MLBENCH" check tiny.ini --set "dataset.path=$url"
+reads_all --set read.depth=32
+network 'd["protocol"] == "NFSv3" and d["calls"][0]["name"] == "READ" and "LOOKUP" in [c["name"] for c in d["calls"]]'
+reads_all --set read.engine=pread
+expect 2 "$MLBENCH" check tiny.ini --set "dataset.path=${url%data}nothing"
+says "No such file or directory"
+serve v3 bare delay close=17
+export XDG_CACHE_HOME="$PWD/cache.bare"
+expect 0 "$MLBENCH" check tiny.ini --set "dataset.path=$url"
+reads_all
+
+# A server that goes away and comes back within its time.
+serve
+port=${url#nfs://127.0.0.1:}
+port=${port%%/*}
+rm -rf got
+"$MLBENCH" run tiny.ini "${one[@]}" --set "dataset.path=$url" --set measure.duration=6s --set read.timeout=1h --out got >out 2>err &
+pid=$!
+until_true test -e got/points.jsonl
+sleep 1
+end_server
+sleep 1
+python3 "$ROOT/tests/nfs/fake_server.py" . --port "$port" --ready ready &
+server=$!
+wait "$pid"
+status=$?
+[ $status -eq 0 ] || [ $status -eq 3 ] || fail "exit $status of a run whose server came back"
+[ "$(checksum got)" = "$(checksum files)" ] || fail "other samples after a server came back"
+! grep -q "Connection" got/points.jsonl || fail "a sample was lost while the server was away"
+
 # What may not be read is a bad sample, or none at all.
 for fault in stale-ever long huge cut garbage; do
 	serve "$fault"
@@ -93,7 +124,7 @@ expect 1 "$MLBENCH" check tiny.ini --set "dataset.path=$url"
 says "cannot read the folder"
 serve version
 expect 1 "$MLBENCH" check tiny.ini --set "dataset.path=$url"
-says "does not speak NFSv4.0"
+says "speaks neither NFSv4.0 nor NFSv3"
 
 # Nobody there, at once; one that falls silent, when its time is over: while the files are looked at, and while they are read.
 end_server
@@ -110,7 +141,11 @@ serve "mute=$calls"
 expect 3 "$MLBENCH" run tiny.ini "${one[@]}" --set "dataset.path=$url" --set read.timeout=1s --set measure.duration=1h --out mute
 says "has not answered for 1.00 s (read.timeout)"
 
-# Ctrl-C does not wait for it.
+# Neither the end of a run nor Ctrl-C waits for it.
+serve "mute=$calls"
+"$MLBENCH" run tiny.ini "${one[@]}" --set "dataset.path=$url" --set read.timeout=1h --set measure.duration=1s --out ends >out 2>err
+[ $? -le 3 ] || fail "the end of a run while a server is silent"
+! grep -q "hangs in the kernel" err || fail "a reader waited for a silent server"
 serve "mute=$calls"
 "$MLBENCH" run tiny.ini "${one[@]}" --set "dataset.path=$url" --set read.timeout=1h --set measure.duration=1h --out stopped >out 2>err &
 pid=$!

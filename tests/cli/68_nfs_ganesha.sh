@@ -33,3 +33,13 @@ port=$((21000 + $$ % 9000))
 status=$?
 [ $status -ne 77 ] || skip "$(tail -n 1 log)"
 [ $status -eq 0 ] || { cat log; fail "exit $status"; }
+
+# The same of NFSv3, where the machine allows a server of it.
+rm -rf small.* large.*
+"$ROOT/tests/nfs/with_server.sh" --folder exported --port $port --v3 bash -u reads.sh >log 2>&1
+status=$?
+case $status in
+0) grep -q '"protocol":"NFSv3"' small.nfs/points.jsonl || fail "another version than 3" ;;
+77) tail -n 1 log ;;
+*) cat log && fail "exit $status with NFSv3" ;;
+esac

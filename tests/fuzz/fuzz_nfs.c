@@ -4,6 +4,7 @@
 #include "workloads/source/nfs_client.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,13 +52,17 @@ static int take(struct nfs_call *call, const uint8_t *bytes, size_t have, size_t
 	return code;
 }
 
-static void try_kind(enum nfs_kind kind, const uint8_t *data, size_t size)
+static void try_kind(
+	enum nfs_kind kind, unsigned version, bool walks, const uint8_t *data, size_t size)
 {
 	static const struct nfs_handle none = {0};
 	struct buffer names = {0};
 	const struct nfs_call model = {.kind = kind,
 		.from = &none,
 		.path = "a/b",
+		.version = version,
+		.rest = "b",
+		.part_bytes = walks,
 		.count = kind == NFS_READ ? READ_COUNT : 0,
 		.names = kind == NFS_LIST ? &names : NULL};
 	struct nfs_call first = model;
@@ -87,8 +92,11 @@ static void try_path(const uint8_t *data, size_t size)
 	path[size] = '\0';
 	memset(who.host, 'h', sizeof who.host - 1);
 	for (int kind = 0; kind < NFS_KINDS; kind++) {
-		const struct nfs_call call = {
-			.kind = (enum nfs_kind)kind, .from = &largest, .path = path};
+		const struct nfs_call call = {.kind = (enum nfs_kind)kind,
+			.from = &largest,
+			.version = kind < NFS_LIMITS && size % 2 ? 4 : 3,
+			.here = largest,
+			.path = path};
 		const int bytes = nfs_call_write(&call, &who, 1, out);
 		require(bytes == -ENAMETOOLONG || (bytes > 0 && bytes <= NFS_CALL_BYTES), "a call");
 	}
@@ -99,8 +107,12 @@ static void try_path(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	for (int kind = 0; kind < NFS_KINDS; kind++)
-		try_kind((enum nfs_kind)kind, data, size);
+	for (int kind = 0; kind < NFS_KINDS; kind++) {
+		if (kind < NFS_LIMITS)
+			try_kind((enum nfs_kind)kind, 4, false, data, size);
+		try_kind((enum nfs_kind)kind, 3, false, data, size);
+	}
+	try_kind(NFS_READ, 3, true, data, size);
 	try_path(data, size);
 	return 0;
 }

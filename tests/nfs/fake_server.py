@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A small NFSv4.0 server of a folder, read-only, that misbehaves on demand.
+"""A small server of a folder for NFSv4.0 and NFSv3, read-only, that misbehaves on demand.
 
     fake_server.py FOLDER [--port N] [--fault KIND]... [--ready FILE]
 
@@ -22,7 +22,9 @@ Kinds of faults:
     fragments   replies come in two fragments
     names       listings have a name with a '/' in it
     loop        listings never end
-    version     the server knows only NFSv3
+    v3          the server knows only NFSv3, and has the mount program at the same port
+    bare        NFSv3 without attributes where they are optional
+    version     the server knows only NFSv2
 """
 import argparse
 import os
@@ -81,6 +83,7 @@ class Server:
         self.faults = faults
         self.calls = 0
         self.lock = threading.Lock()
+        self.paths = {}  # of handles of NFSv3
         self.seen = set()  # files whose first READ has come
 
     def has(self, fault):
@@ -205,6 +208,75 @@ class Server:
                 break
         return u32(status) + opaque(b"") + u32(count) + results, op == READ
 
+    def attributes3(self, handle):
+        path = self.path(handle)
+        try:
+            st = os.lstat(path) if path else None
+        except OSError:
+            raise Status(2)
+        kind = 2 if not st or stat.S_ISDIR(st.st_mode) else 5 if stat.S_ISLNK(st.st_mode) else 1
+        size = st.st_size if st else 0
+        seconds = int(st.st_mtime) if st else 0
+        return (
+            u32(kind, 0o755, 1, 0, 0) + u64(size, size) + u32(0, 0) + u64(1, st.st_ino if st else 1)
+            + u32(0, 0, seconds, 0, 0, 0)
+        )
+
+    def optional3(self, handle):
+        return u32(0) if self.has("bare") else u32(1) + self.attributes3(handle)
+
+    def list3(self, handle, args):
+        cookie = args.u64()
+        names = sorted(os.listdir(self.path(handle)))
+        out = self.optional3(handle) + bytes(8)
+        for i, name in enumerate(names[cookie : cookie + 100]):
+            child = handle + b"/" + os.fsencode(name)
+            out += u32(1) + u64(i + 1) + opaque(os.fsencode(name)) + u64(cookie + i + 1)
+            out += self.optional3(child)
+            out += u32(0) if self.has("bare") else u32(1) + opaque(self.short(child))
+        return out + u32(0, cookie + 100 >= len(names))
+
+    # Handles of NFSv3 have 64 bytes at most: numbers of paths.
+    def short(self, path):
+        with self.lock:
+            self.paths.setdefault(path, len(self.paths))
+        return u32(self.paths[path])
+
+    def long(self, handle):
+        with self.lock:
+            for path, number in self.paths.items():
+                if u32(number) == handle:
+                    return path
+        raise Status(10001)
+
+    def procedure3(self, program, procedure, args):
+        try:
+            if program == 100005:
+                path = args.opaque().rstrip(b"/")
+                if not path.startswith(b"/export") or not os.path.isdir(self.path(path)):
+                    raise Status(2)
+                return u32(0) + opaque(self.short(path)) + u32(1, 1)
+            handle = self.long(args.opaque())
+            if procedure == 1:
+                return u32(0) + self.attributes3(handle)
+            if procedure == 3:
+                child = handle + b"/" + args.opaque()
+                if not os.path.lexists(self.path(child)):
+                    raise Status(2)
+                return u32(0) + opaque(self.short(child)) + self.optional3(child) + u32(0)
+            if procedure == 6:
+                body = self.read(handle, Reader(bytes(16) + args.data[args.at :]))
+                size = struct.unpack(">I", body[4:8])[0]
+                return u32(0) + self.optional3(handle) + u32(size) + body
+            if procedure == 17:
+                return u32(0) + self.list3(handle, args)
+            if procedure == 19:
+                limits = u32(65536, 65536, 1, 65536, 65536, 1, 65536) + u64(1 << 40) + u32(0, 1, 0)
+                return u32(0) + self.optional3(handle) + limits
+        except Status as e:
+            return u32(e.args[0], 0, 0)
+        return u32(10004)
+
     def answer(self, record):
         """The reply to a record, as it goes over the wire; b"": none; None: the connection is closed."""
         args = Reader(record)
@@ -225,10 +297,15 @@ class Server:
             return b""
         time.sleep(float(self.faults.get("slow", 0)) / 1000)
         head = u32(xid, 1, 0, 0, 0)
-        if program != 100003:
+        only3 = self.has("v3")
+        if program == 100005 and not only3 or program not in (100003, 100005):
             return self.marked(head + u32(1))
-        if version != 4 or self.has("version"):
+        if only3 and version == 4:
             return self.marked(head + u32(2, 3, 3))
+        if only3 and procedure != 0:
+            return self.marked(head + u32(0) + self.procedure3(program, procedure, args))
+        if version != 4 or self.has("version"):
+            return self.marked(head + u32(2, 2, 2))
         if procedure == 0:
             return self.marked(head + u32(0))
         body, is_read = self.compound(args)

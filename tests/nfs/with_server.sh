@@ -1,25 +1,28 @@
 #!/usr/bin/env bash
 # Runs a command beside an NFS server of its own, nfs-ganesha in user space on 127.0.0.1 (NFSv4 only, so no rpcbind is
 # needed), and ends with its status:
-#   tests/nfs/with_server.sh [--folder DIR] [--port N] [--latency MS] [--rate TBF] COMMAND ...
+#   tests/nfs/with_server.sh [--folder DIR] [--port N] [--latency MS] [--rate TBF] [--v3] COMMAND ...
 # The command finds NFS_URL (nfs://127.0.0.1:PORT/export; MLBENCH_DATA, too), NFS_PORT and NFS_FOLDER (what is exported: a
 # temporary folder unless --folder names one).
 #   --latency MS  through tests/nfs/relay.py, which holds everything back for that long in either direction
 #   --rate TBF    in a network namespace of its own behind a veth with `tc tbf rate TBF` ("200mbit")
+#   --v3          NFSv3 only, with an rpcbind; all of it, the command too, in namespaces of their own
 # Status 77 with the reason where there is no ganesha, no root, or no such network.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-folder='' port=20490 latency='' rate=''
+given=("$@")
+folder='' port=20490 latency='' rate='' version=4
 while [ $# -gt 0 ]; do
 	case $1 in
 	--folder) folder=$(readlink -f "$2") && shift 2 || exit 2 ;;
 	--port) port=$2 && shift 2 ;;
 	--latency) latency=$2 && shift 2 ;;
 	--rate) rate=$2 && shift 2 ;;
+	--v3) version=3 && shift ;;
 	*) break ;;
 	esac
 done
-[ $# -gt 0 ] || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 cannot() {
 	echo "with_server: $*" >&2
 	exit 77
@@ -28,6 +31,11 @@ cannot() {
 PATH=$PATH:/usr/sbin:/sbin
 command -v ganesha.nfsd >/dev/null || cannot "nfs-ganesha is not installed (packages nfs-ganesha, nfs-ganesha-vfs)"
 
+if [ "$version" = 3 ] && [ -z "${NFS_ALONE:-}" ]; then
+	command -v rpcbind >/dev/null || cannot "rpcbind is not installed, which NFSv3 needs"
+	unshare -n -m --pid --fork --mount-proc true 2>/dev/null || cannot "no namespaces here"
+	NFS_ALONE=1 exec unshare -n -m --pid --fork --mount-proc "$here/with_server.sh" "${given[@]}"
+fi
 work=$(mktemp -d)
 server='' relay='' space=''
 end() {
@@ -61,15 +69,23 @@ if [ -n "$rate" ]; then
 	address=$net.2 within=(ip netns exec "$space")
 fi
 
+bind="Bind_addr = $address;" path=/export
+if [ $version = 3 ]; then
+	{ ip link set lo up && mount -t tmpfs none /run && mkdir -p /run/rpcbind; } || cannot "no namespace of its own"
+	rpcbind -f >"$work/rpcbind" 2>&1 &
+	sleep 1
+	bind=''
+fi
 [ -n "$folder" ] || { folder=$work/export && mkdir "$folder"; }
+[ "$version" = 4 ] || path=$folder
 mkdir -p "$work/recovery"
 listen=$port
 [ -z "$latency" ] || listen=$((port + 1))
 cat >"$work/ganesha.conf" <<CONF
 NFS_CORE_PARAM {
-	Protocols = 4;
+	Protocols = $version;
 	NFS_Port = $listen;
-	Bind_addr = $address;
+	$bind
 	Enable_NLM = false;
 	Enable_RQUOTA = false;
 	Plugins_Dir = $(dirname "$(find /usr/lib -name libfsalvfs.so 2>/dev/null | head -n 1)");
@@ -86,7 +102,7 @@ EXPORT {
 	Access_Type = RO;
 	Squash = No_Root_Squash;
 	SecType = sys;
-	Protocols = 4;
+	Protocols = $version;
 	Transports = TCP;
 	FSAL { Name = VFS; }
 }
@@ -95,11 +111,11 @@ CONF
 server=$!
 
 answers() { # PORT
-	python3 - "$address" "$1" <<'PY'
+	python3 - "$address" "$1" <<PY
 import socket, struct, sys
 s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 2)
 s.settimeout(2)
-s.sendall(struct.pack(">11I", 0x80000000 | 40, 7, 0, 2, 100003, 4, 0, 0, 0, 0, 0))
+s.sendall(struct.pack(">11I", 0x80000000 | 40, 7, 0, 2, 100003, $version, 0, 0, 0, 0, 0))
 sys.exit(0 if s.recv(8)[4:] == struct.pack(">I", 7) else 1)
 PY
 }
@@ -119,7 +135,7 @@ if [ -n "$latency" ]; then
 		sleep 0.1
 	done
 fi
-export NFS_URL="nfs://$address:$port/export" NFS_PORT=$port NFS_FOLDER=$folder NFS_SERVER_PID=$server NFS_RELAY_PID=$relay
+export NFS_URL="nfs://$address:$port$path" NFS_PORT=$port NFS_FOLDER=$folder NFS_SERVER_PID=$server NFS_RELAY_PID=$relay
 # Configurations that follow MLBENCH_DATA read from it.
 export MLBENCH_DATA=$NFS_URL NFS_RECIPE=none
 "$@"

@@ -183,6 +183,44 @@ static void test_read(void **state)
 	assert_int_equal(read_reply(&call, &reply, &data_at), -EBADMSG);
 }
 
+/* NFSv3: a step down the path, and what is at its end. */
+static void test_version_3(void **state)
+{
+	(void)state;
+	struct reply reply = {0};
+	struct nfs_call call = {.kind = NFS_LOOK, .version = 3, .part_bytes = 1};
+	const struct nfs_call model = call;
+	size_t data_at;
+	PUT(&reply, 77, 1, 0, 0, 0, 0, 0, 4, 0x68616e64, 1);
+	/* type, mode, links, user, group, size, used, device, system, inode, and three times */
+	PUT(&reply, 1, 0, 1, 0, 0, 1, 2, 0, 0, 0, 0, 0, 4, 0, 5, 0, 0, 7, 8, 0, 0, 0);
+	assert_int_equal(read_reply(&call, &reply, &data_at), 0);
+	assert_int_equal(call.status, 0);
+	assert_memory_equal(call.handle.bytes, "hand", 4);
+	assert_int_equal(call.what.kind, STORE_FILE);
+	assert_true(call.what.bytes == (1ULL << 32) + 2);
+	assert_int_equal(call.what.inode, 5);
+	assert_true(call.what.modified_ns == 7000000008);
+	refuse_cuts(&model, &reply, reply.size - 4);
+
+	uint8_t room[8];
+	struct nfs_call read = {.kind = NFS_READ, .version = 3, .count = 8, .data = room};
+	const struct nfs_call read_model = read;
+	reply.size = 0;
+	PUT(&reply, 77, 1, 0, 0, 0, 0, 0, 0, 6, 1, 6, 0x31323334, 0x35360000);
+	assert_int_equal(read_reply(&read, &reply, &data_at), 0);
+	assert_int_equal(read.got, 6);
+	assert_true(read.end);
+	assert_memory_equal(reply.bytes + data_at, "123456", 6);
+	refuse_cuts(&read_model, &reply, data_at + 6);
+	/* A handle of NFSv3 has 64 bytes at most. */
+	reply.size = 0;
+	PUT(&reply, 77, 1, 0, 0, 0, 0, 0, 65);
+	reply.size += 68;
+	call = model;
+	assert_int_equal(read_reply(&call, &reply, &data_at), -EBADMSG);
+}
+
 static void test_list(void **state)
 {
 	(void)state;
@@ -525,6 +563,7 @@ int main(void)
 		cmocka_unit_test(test_look),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_read),
+		cmocka_unit_test(test_version_3),
 		cmocka_unit_test(test_list),
 		cmocka_unit_test(test_call),
 		cmocka_unit_test(test_manners),

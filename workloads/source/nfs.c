@@ -198,7 +198,7 @@ static size_t nfs_reap(
 static void nfs_abandon(struct reader *base)
 {
 	struct nfs_reader *const reader = (struct nfs_reader *)base;
-	nfs_client_abandon(reader->client, -ECANCELED);
+	nfs_client_abandon(reader->client, -ESHUTDOWN); /* which is not tried again */
 }
 
 static int nfs_dead(const struct reader *base, struct error *err)
@@ -214,7 +214,8 @@ static uint64_t nfs_sum(const atomic_uint_fast64_t *counter)
 static void nfs_network(const struct source *base, struct network_counts *out)
 {
 	const struct nfs_source *const source = (const struct nfs_source *)base;
-	*out = (struct network_counts){.protocol = "NFSv4.0",
+	*out = (struct network_counts){
+		.protocol = atomic_load(&source->counters[0].version) == 3 ? "NFSv3" : "NFSv4.0",
 		.server = source->server,
 		.connections = base->threads * source->options.connections,
 		.request_bytes = nfs_sum(&source->counters[0].request_bytes),
@@ -240,7 +241,7 @@ static void nfs_network(const struct source *base, struct network_counts *out)
 
 const struct source_ops source_nfs = {
 	.name = "nfs",
-	.summary = "NFSv4.0 without a mount, read.depth files in flight per reader thread",
+	.summary = "NFSv4.0 or NFSv3 without a mount, read.depth files in flight per reader thread",
 	.automatic = true,
 	.only = &store_nfs,
 	.waits_as_io = true, /* at a ring, since Linux 6.6 */

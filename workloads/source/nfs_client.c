@@ -2,6 +2,7 @@
 #include "workloads/source/nfs_client.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/hash.h"
 #include "harness/base/log.h"
 #include "harness/base/units.h"
 
@@ -25,12 +26,15 @@ enum {
 	CLIENT_TRIES_BAD = 2, /* where the server answers nonsense */
 	RETRY_FIRST_MS = 20,  /* between attempts to connect, doubled */
 	RETRY_MOST_MS = 1000,
+	FOLDERS_KNOWN = 256,
+	FOLDER_PATH_BYTES = 128,
 	PROBE_MS = 250,
 	PROBE_LATE_US = 20,
 	LATER_MS = 100, /* before a call is repeated that the server put off */
 	SAY_QUIET_S = 5,
 	XID_SLOT_BITS = 16,
 	EVENT_INDEX_BITS = 8,
+	PORT_MAPPER = 111,
 };
 
 static const char nfs_prefix[] = "nfs://";
@@ -68,6 +72,12 @@ struct nfs_client {
 	struct nfs_identity who;
 	struct nfs_handle root;
 	uint32_t request_bytes;
+	unsigned version; /* of NFS */
+	/* NFSv3: folders below the root that have been looked up, each at the place that its path's hash says. */
+	struct known_folder {
+		char path[FOLDER_PATH_BYTES];
+		struct nfs_handle handle;
+	} * folders;                        /* (FOLDERS_KNOWN); NULL: not this version */
 	struct nfs_connection *connections; /* (connection_count); the one for probes is the last */
 	unsigned connection_count;
 	unsigned slot_count;
@@ -177,6 +187,67 @@ static bool client_is_busy(const struct nfs_client *client)
 	return client_sent(client) + client->waiting.count + client->later.count > 0;
 }
 
+/* ---- NFSv3: down a path, part by part ----------------------------------------------------- */
+
+static struct known_folder *client_folder(
+	const struct nfs_client *client, const struct nfs_call *call, size_t bytes)
+{
+	const bool fits = client->folders && call->from == &client->root && bytes > 0 &&
+			  bytes < FOLDER_PATH_BYTES;
+	return fits ? &client->folders[hash_bytes(call->path, bytes, 0) % FOLDERS_KNOWN] : NULL;
+}
+
+/* Where the last part of its path begins. */
+static size_t call_folder_bytes(const struct nfs_call *call)
+{
+	const char *const slash = strrchr(call->path, '/');
+	return slash ? (size_t)(slash - call->path) : 0;
+}
+
+/* From the folder that the file is in, where that is known. */
+static void client_begin(struct nfs_client *client, struct nfs_call *call)
+{
+	const size_t bytes = call_folder_bytes(call);
+	const struct known_folder *const folder = client_folder(client, call, bytes);
+	call->version = client->version;
+	call->rest = call->path;
+	if (call->from)
+		call->here = *call->from;
+	if (folder && strncmp(folder->path, call->path, bytes) == 0 && !folder->path[bytes]) {
+		call->here = folder->handle;
+		call->rest += bytes;
+	}
+	call->part_bytes = 0;
+	if (call->version == 3 && call->kind != NFS_MOUNT)
+		(void)nfs_path_next(&call->rest, &call->part_bytes);
+}
+
+/* A reply has come; true: another step is to be taken. */
+static bool client_goes_on(struct nfs_client *client, struct nfs_call *call)
+{
+	if (call->version != 3 || call->kind == NFS_MOUNT || call->kind == NFS_FIND)
+		return false;
+	if (call->status == -ESTALE && client->folders)
+		memset(client->folders, 0, FOLDERS_KNOWN * sizeof *client->folders);
+	if (call->part_bytes == 0) {
+		call->handle = call->here;
+		return false;
+	}
+	if (call->status)
+		return false;
+	call->here = call->handle;
+	call->rest += call->part_bytes;
+	const size_t bytes = call_folder_bytes(call);
+	struct known_folder *const folder = client_folder(client, call, bytes);
+	if (folder && call->rest == call->path + bytes) {
+		folder->handle = call->here;
+		memcpy(folder->path, call->path, bytes);
+		folder->path[bytes] = '\0';
+	}
+	return nfs_path_next(&call->rest, &call->part_bytes) || call->kind != NFS_LOOK ||
+	       call->what.kind == STORE_UNKNOWN;
+}
+
 /* ---- the end of a call -------------------------------------------------------------------- */
 
 static void counter_add(atomic_uint_fast64_t *counter, uint64_t more)
@@ -189,11 +260,12 @@ static void client_count(struct nfs_client *client, const struct nfs_call *call,
 {
 	if (!client->options.counters)
 		return;
-	struct nfs_counter *const counter = &client->options.counters->kinds[call->kind];
+	struct nfs_counter *const counter =
+		&client->options.counters->kinds[call->part_bytes > 0 ? NFS_LOOK : call->kind];
 	counter_add(&counter->calls, 1);
-	counter_add(&counter->queue_ns, call->sent_ns - call->asked_ns);
+	counter_add(&counter->queue_ns, call->sent_ns - call->step_ns);
 	counter_add(&counter->round_trip_ns, now_ns - call->sent_ns);
-	counter_add(&counter->execute_ns, now_ns - call->asked_ns);
+	counter_add(&counter->execute_ns, now_ns - call->step_ns);
 	counter_add(&counter->sent_bytes, call->sent_bytes);
 	counter_add(&counter->received_bytes, call->reply_bytes);
 }
@@ -234,7 +306,11 @@ static void client_answered(struct nfs_client *client, struct nfs_call *call)
 	const uint64_t now_ns = clock_now_ns();
 	if (call != &client->probe || !client_came_late(client, now_ns - call->sent_ns))
 		client_count(client, call, now_ns);
-	if (call->status != -EAGAIN || call == &client->probe) {
+	if (client_goes_on(client, call)) {
+		call->step_ns = now_ns;
+		call->tries = 0;
+		call_list_push_front(&client->waiting, call);
+	} else if (call->status != -EAGAIN || call == &client->probe) {
 		client_finish(client, call);
 	} else if (now_ns - call->asked_ns > client->options.timeout_ns) {
 		client_end(client, call, -ETIMEDOUT);
@@ -553,8 +629,12 @@ static void client_send_probe(struct nfs_client *client, uint64_t now_ns)
 		!client_is_busy(client) || client->free_count == 0)
 		return;
 	client->probe_at_ns = now_ns + PROBE_MS * NS_PER_MS;
-	client->probe = (struct nfs_call){
-		.kind = NFS_PING, .from = &client->root, .path = "", .asked_ns = now_ns};
+	client->probe = (struct nfs_call){.kind = NFS_PING,
+		.from = &client->root,
+		.path = "",
+		.asked_ns = now_ns,
+		.step_ns = now_ns};
+	client_begin(client, &client->probe);
 	client->probing = true;
 	client_send_one(client, connection, &client->probe, now_ns);
 	if (client->options.counters)
@@ -580,7 +660,9 @@ static void client_send(struct nfs_client *client, uint64_t now_ns)
 void nfs_client_submit(struct nfs_client *client, struct nfs_call *call)
 {
 	call->asked_ns = clock_now_ns();
+	call->step_ns = call->asked_ns;
 	call->tries = 0;
+	client_begin(client, call);
 	if (!client_is_busy(client))
 		client->heard_ns = call->asked_ns;
 	if (client->dead)
@@ -955,38 +1037,9 @@ static int client_connect(struct nfs_client *client, struct error *err)
 	return 0;
 }
 
-static int client_find_root(struct nfs_client *client, struct error *err)
-{
-	static const struct nfs_handle none = {0};
-	char name[300];
-	struct nfs_call look = {
-		.kind = NFS_LOOK, .from = &none, .path = client->options.address.path};
-	const int code = nfs_client_do(client, &look);
-	if (code == -EPROTONOSUPPORT)
-		return error_set(err, code, "the NFS server %s does not speak NFSv4.0",
-			client_name(client, name));
-	if (client->dead)
-		return nfs_client_dead(client, err);
-	if (code == -EBADMSG || code == -ECONNRESET) {
-		*err = client->trouble;
-		return code;
-	}
-	if (code)
-		return error_set_errno(err, -code, "the NFS server %s, '%.200s'",
-			client_name(client, name), client->options.address.path);
-	client->root = look.handle;
-	client->request_bytes = look.most_bytes > 0 && look.most_bytes < NFS_REQUEST_MAX
-					? (uint32_t)look.most_bytes
-					: NFS_REQUEST_MAX;
-	if (client->options.counters)
-		atomic_store(&client->options.counters->request_bytes, client->request_bytes);
-	return look.what.kind == STORE_FOLDER
-		       ? 0
-		       : error_set(err, -ENOTDIR, "the NFS server %s: '%.200s' is no folder",
-				 client_name(client, name), client->options.address.path);
-}
-
-int nfs_client_open(struct nfs_client **out, const struct nfs_options *options, struct error *err)
+/* Connected, and nothing asked yet. */
+static int client_start(
+	struct nfs_client **out, const struct nfs_options *options, struct error *err)
 {
 	*out = NULL;
 	struct nfs_client *const client = calloc(1, sizeof *client);
@@ -1002,12 +1055,112 @@ int nfs_client_open(struct nfs_client **out, const struct nfs_options *options, 
 		code = client_resolve(client, err);
 	if (!code)
 		code = client_connect(client, err);
-	if (!code)
-		code = client_find_root(client, err);
 	if (code)
 		nfs_client_close(client);
 	else
 		*out = client;
+	return code;
+}
+
+/* Why the first calls of all failed, in words. */
+static int client_refused(struct nfs_client *client, int code, struct error *err)
+{
+	char name[300];
+	if (client->dead)
+		return nfs_client_dead(client, err);
+	if (code == -EBADMSG || code == -ECONNRESET)
+		return error_set(err, code, "%s", client->trouble.text);
+	if (code == -EPROTONOSUPPORT)
+		return error_set(err, code, "the NFS server %s speaks neither NFSv4.0 nor NFSv3",
+			client_name(client, name));
+	return error_set_errno(err, -code, "the NFS server %s, '%.200s'", client_name(client, name),
+		client->options.address.path);
+}
+
+/* One call to a program of the server that listens on another port. */
+static int client_ask_beside(struct nfs_client *client, uint64_t port, struct nfs_call *call)
+{
+	struct nfs_client *beside;
+	struct nfs_options options = client->options;
+	options.connections = options.depth = 1;
+	options.probes = false;
+	options.counters = NULL;
+	(void)snprintf(options.address.port, sizeof options.address.port, "%u", (unsigned)port);
+	int code = client_start(&beside, &options, &client->trouble);
+	if (code)
+		return code;
+	beside->version = 3;
+	code = nfs_client_do(beside, call);
+	nfs_client_close(beside);
+	return code;
+}
+
+/* The mount program is asked for at the port of NFS itself, where some servers have it, then where the
+ * port mapper says. */
+static int client_mount(struct nfs_client *client, struct nfs_call *mount)
+{
+	struct nfs_call find = {.kind = NFS_FIND, .path = ""};
+	int code = nfs_client_do(client, mount);
+	if (code != -EPROTONOSUPPORT)
+		return code;
+	code = client_ask_beside(client, PORT_MAPPER, &find);
+	if (code || find.most_bytes == 0 || find.most_bytes > UINT16_MAX)
+		return -EPROTONOSUPPORT;
+	return client_ask_beside(client, find.most_bytes, mount);
+}
+
+static int client_find_root3(struct nfs_client *client, struct nfs_call *look)
+{
+	struct nfs_call mount = {.kind = NFS_MOUNT, .path = client->options.address.path};
+	client->version = 3;
+	int code = client_mount(client, &mount);
+	if (code)
+		return code;
+	*look = (struct nfs_call){.kind = NFS_LIMITS, .from = &mount.handle, .path = ""};
+	code = nfs_client_do(client, look);
+	if (!code && look->what.kind == STORE_UNKNOWN)
+		look->what.kind = STORE_FOLDER;
+	client->folders = calloc(FOLDERS_KNOWN, sizeof *client->folders);
+	return code || client->folders ? code : -ENOMEM;
+}
+
+static int client_find_root(struct nfs_client *client, struct error *err)
+{
+	static const struct nfs_handle none = {0};
+	char name[300];
+	struct nfs_counters *const counters = client->options.counters;
+	struct nfs_call look = {
+		.kind = NFS_LOOK, .from = &none, .path = client->options.address.path};
+	client->version = 4;
+	int code = nfs_client_do(client, &look);
+	if (code == -EPROTONOSUPPORT)
+		code = client_find_root3(client, &look);
+	if (code)
+		return client_refused(client, code, err);
+	client->root = look.handle;
+	client->request_bytes = look.most_bytes > 0 && look.most_bytes < NFS_REQUEST_MAX
+					? (uint32_t)look.most_bytes
+					: NFS_REQUEST_MAX;
+	if (counters) {
+		atomic_store(&counters->request_bytes, client->request_bytes);
+		atomic_store(&counters->version, client->version);
+	}
+	return look.what.kind == STORE_FOLDER
+		       ? 0
+		       : error_set(err, -ENOTDIR, "the NFS server %s: '%.200s' is no folder",
+				 client_name(client, name), client->options.address.path);
+}
+
+int nfs_client_open(struct nfs_client **out, const struct nfs_options *options, struct error *err)
+{
+	int code = client_start(out, options, err);
+	if (code)
+		return code;
+	code = client_find_root(*out, err);
+	if (code) {
+		nfs_client_close(*out);
+		*out = NULL;
+	}
 	return code;
 }
 
@@ -1021,6 +1174,7 @@ void nfs_client_close(struct nfs_client *client)
 	}
 	if (client->has_ring)
 		io_uring_queue_exit(&client->ring);
+	free(client->folders);
 	free(client->connections);
 	free(client->slots);
 	free(client->generations);

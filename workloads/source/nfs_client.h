@@ -40,6 +40,7 @@ struct nfs_counters {
 		kinds[NFS_KINDS];     /* of NFS_PING the probes beside the load, see nfs_options */
 	atomic_uint_fast64_t wire_ns; /* TCP's smoothed round trip; 0: not known yet */
 	atomic_uint_fast64_t request_bytes; /* of a READ at most */
+	atomic_uint version;                /* of NFS, 3 or 4; 0: not known yet */
 };
 
 struct nfs_options {

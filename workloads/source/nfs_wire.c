@@ -14,8 +14,20 @@ enum {
 	RPC_REPLY = 1,
 	RPC_AUTH_SYS = 1,
 	NFS_PROGRAM = 100003,
-	NFS_VERSION = 4,
 	NFS_COMPOUND = 1,
+	MOUNT_PROGRAM = 100005,
+	MOUNT_VERSION = 3,
+	MOUNT_MNT = 1,
+	PORT_PROGRAM = 100000,
+	PORT_VERSION = 2,
+	PORT_GET = 3,
+	PORT_TCP = 6,
+	V3_GETATTR = 1,
+	V3_LOOKUP = 3,
+	V3_READ = 6,
+	V3_READDIRPLUS = 17,
+	V3_FSINFO = 19,
+	V3_HANDLE_BYTES = 64,
 	OP_GETATTR = 9,
 	OP_GETFH = 10,
 	OP_LOOKUP = 15,
@@ -41,7 +53,8 @@ static const uint32_t last_fragment = 0x80000000;
 
 const char *nfs_kind_name(enum nfs_kind kind)
 {
-	static const char *const names[NFS_KINDS] = {"LOOKUP", "READ", "READDIR", "GETATTR"};
+	static const char *const names[NFS_KINDS] = {
+		"LOOKUP", "READ", "READDIR", "GETATTR", "FSINFO", "MNT", "GETPORT"};
 	return names[kind];
 }
 
@@ -130,11 +143,31 @@ void nfs_identity_of_process(struct nfs_identity *out)
 		out->groups[out->group_count++] = groups[i];
 }
 
-static uint8_t *call_put_header(uint8_t *at, const struct nfs_identity *who, uint32_t xid)
+struct call_number {
+	uint32_t program, version, procedure;
+};
+
+static struct call_number call_number_of(const struct nfs_call *call)
 {
+	static const uint32_t procedures[NFS_KINDS] = {
+		V3_GETATTR, V3_READ, V3_READDIRPLUS, V3_GETATTR, V3_FSINFO};
+	if (call->kind == NFS_MOUNT)
+		return (struct call_number){MOUNT_PROGRAM, MOUNT_VERSION, MOUNT_MNT};
+	if (call->kind == NFS_FIND)
+		return (struct call_number){PORT_PROGRAM, PORT_VERSION, PORT_GET};
+	if (call->version != 3)
+		return (struct call_number){NFS_PROGRAM, 4, NFS_COMPOUND};
+	return (struct call_number){
+		NFS_PROGRAM, 3, call->part_bytes > 0 ? V3_LOOKUP : procedures[call->kind]};
+}
+
+static uint8_t *call_put_header(
+	uint8_t *at, const struct nfs_call *call, const struct nfs_identity *who, uint32_t xid)
+{
+	const struct call_number number = call_number_of(call);
 	const uint32_t host_bytes = (uint32_t)strlen(who->host);
 	at = wire_put(wire_put(wire_put(at, xid), RPC_CALL), RPC_VERSION);
-	at = wire_put(wire_put(wire_put(at, NFS_PROGRAM), NFS_VERSION), NFS_COMPOUND);
+	at = wire_put(wire_put(wire_put(at, number.program), number.version), number.procedure);
 	at = wire_put(at, RPC_AUTH_SYS);
 	at = wire_put(at, 4 + 4 + host_bytes + (-host_bytes & 3) + 12 + 4 * who->group_count);
 	at = wire_put_bytes(wire_put(at, 0), who->host, host_bytes);
@@ -154,21 +187,21 @@ static uint8_t *call_put_attributes(uint8_t *at, bool listing)
 	return wire_put(at, 1U << (ATTR_MODIFIED - 32));
 }
 
-/* How many parts a path has; "a//b/" has two.  -ENAMETOOLONG: too many, or of too many bytes. */
-static int path_next(const char **path, uint32_t *size)
+bool nfs_path_next(const char **path, uint32_t *size)
 {
 	*path += strspn(*path, "/");
 	*size = (uint32_t)strcspn(*path, "/");
 	return *size > 0;
 }
 
+/* How many parts a path has; "a//b/" has two.  -ENAMETOOLONG: too many, or of too many bytes. */
 static int path_parts(const char *path)
 {
 	uint32_t size;
 	int parts = 0;
 	if (strlen(path) > NFS_PATH_BYTES)
 		return -ENAMETOOLONG;
-	for (; path_next(&path, &size); path += size)
+	for (; nfs_path_next(&path, &size); path += size)
 		if (size > NAME_BYTES_MAX || ++parts > NFS_PATH_PARTS)
 			return -ENAMETOOLONG;
 	return parts;
@@ -182,7 +215,7 @@ static uint8_t *call_put_way(uint8_t *at, const struct nfs_call *call)
 		at = wire_put_bytes(wire_put(at, OP_PUTFH), call->from->bytes, call->from->size);
 	else
 		at = wire_put(at, OP_PUTROOTFH);
-	for (; path_next(&path, &size); path += size)
+	for (; nfs_path_next(&path, &size); path += size)
 		at = wire_put_bytes(wire_put(at, OP_LOOKUP), path, size);
 	return at;
 }
@@ -202,24 +235,48 @@ static uint8_t *call_put_deed(uint8_t *at, const struct nfs_call *call)
 	case NFS_LOOK:
 		at = wire_put(at, OP_GETFH);
 		break;
-	case NFS_PING:
-	case NFS_KINDS:
+	default:
 		break;
 	}
 	return call_put_attributes(wire_put(at, OP_GETATTR), false);
 }
 
+static uint8_t *call_put_step(uint8_t *at, const struct nfs_call *call)
+{
+	if (call->kind == NFS_MOUNT)
+		return wire_put_bytes(at, call->path, (uint32_t)strlen(call->path));
+	if (call->kind == NFS_FIND) {
+		at = wire_put(wire_put(at, MOUNT_PROGRAM), MOUNT_VERSION);
+		return wire_put(wire_put(at, PORT_TCP), 0);
+	}
+	at = wire_put_bytes(at, call->here.bytes, call->here.size);
+	if (call->part_bytes > 0)
+		return wire_put_bytes(at, call->rest, call->part_bytes);
+	if (call->kind == NFS_READ)
+		return wire_put(wire_put_long(at, call->offset), call->count);
+	if (call->kind != NFS_LIST)
+		return at;
+	at = wire_put_long(at, call->cookie);
+	memcpy(at, call->verifier, sizeof call->verifier);
+	return wire_put(wire_put(at + sizeof call->verifier, NFS_LIST_BYTES), NFS_LIST_BYTES);
+}
+
+static uint8_t *call_put_compound(uint8_t *at, const struct nfs_call *call, int parts)
+{
+	static const uint32_t deeds[NFS_KINDS] = {2, 2, 1, 1};
+	at = wire_put(wire_put(at, 0), 0); /* no tag, minor version 0 */
+	at = wire_put(at, 1 + (uint32_t)parts + deeds[call->kind]);
+	return call_put_deed(call_put_way(at, call), call);
+}
+
 int nfs_call_write(
 	const struct nfs_call *call, const struct nfs_identity *who, uint32_t xid, uint8_t *out)
 {
-	static const uint32_t deeds[NFS_KINDS] = {2, 2, 1, 1};
 	const int parts = path_parts(call->path);
 	if (parts < 0)
 		return parts;
-	uint8_t *at = call_put_header(out + 4, who, xid);
-	at = wire_put(wire_put(at, 0), 0); /* no tag, minor version 0 */
-	at = wire_put(at, 1 + (uint32_t)parts + deeds[call->kind]);
-	at = call_put_deed(call_put_way(at, call), call);
+	uint8_t *at = call_put_header(out + 4, call, who, xid);
+	at = call->version == 3 ? call_put_step(at, call) : call_put_compound(at, call, parts);
 	(void)wire_put(out, last_fragment | (uint32_t)(at - out - 4));
 	return (int)(at - out);
 }
@@ -337,6 +394,15 @@ static bool reply_name_is_plain(const uint8_t *name, uint32_t size)
 	return size > 0 && !memchr(name, '/', size) && !memchr(name, '\0', size);
 }
 
+static void reply_add_name(
+	struct nfs_call *call, enum store_kind kind, const uint8_t *name, uint32_t size)
+{
+	const char byte = (char)kind;
+	buffer_add(call->names, &byte, 1);
+	buffer_add(call->names, (const char *)name, size);
+	buffer_add(call->names, "", 1);
+}
+
 static void reply_read_listing(struct wire *wire, struct nfs_call *call)
 {
 	const uint8_t *const verifier = wire_take(wire, sizeof call->verifier);
@@ -352,24 +418,21 @@ static void reply_read_listing(struct wire *wire, struct nfs_call *call)
 			return;
 		}
 		call->cookie = cookie;
-		const char kind = (char)call->what.kind;
-		buffer_add(call->names, &kind, 1);
-		buffer_add(call->names, (const char *)name, size);
-		buffer_add(call->names, "", 1);
+		reply_add_name(call, call->what.kind, name, size);
 	}
 	call->end = wire_get(wire) != 0;
 }
 
-static void reply_read_handle(struct wire *wire, struct nfs_call *call)
+static void reply_read_handle(struct wire *wire, uint32_t most, struct nfs_handle *out)
 {
 	uint32_t size;
-	const uint8_t *const bytes = wire_get_bytes(wire, NFS_HANDLE_BYTES, &size);
+	const uint8_t *const bytes = wire_get_bytes(wire, most, &size);
 	if (!bytes || size == 0) {
 		wire->lost = true;
 		return;
 	}
-	memcpy(call->handle.bytes, bytes, size);
-	call->handle.size = size;
+	memcpy(out->bytes, bytes, size);
+	out->size = size;
 }
 
 /* Of a READ, up to where its data begin. */
@@ -381,7 +444,7 @@ static void reply_read_result(struct wire *wire, uint32_t op, struct nfs_call *c
 	case OP_LOOKUP:
 		break;
 	case OP_GETFH:
-		reply_read_handle(wire, call);
+		reply_read_handle(wire, NFS_HANDLE_BYTES, &call->handle);
 		break;
 	case OP_GETATTR:
 		(void)reply_read_attributes(wire, call);
@@ -447,6 +510,102 @@ static void reply_read_compound(struct wire *wire, struct nfs_call *call)
 		wire->lost = true;
 }
 
+/* ---- replies of NFSv3 --------------------------------------------------------------------- */
+
+static void reply3_read_attributes(struct wire *wire, struct store_stat *what)
+{
+	const uint32_t type = wire_get(wire);
+	(void)wire_take(wire, 16); /* mode, links, user, group */
+	const uint64_t bytes = wire_get_long(wire);
+	(void)wire_take(wire, 16); /* used, device */
+	const uint64_t system = wire_get_long(wire);
+	const uint64_t inode = wire_get_long(wire);
+	(void)wire_take(wire, 8); /* read at */
+	const uint64_t seconds = wire_get(wire);
+	const uint32_t ns = wire_get(wire);
+	(void)wire_take(wire, 8); /* changed at */
+	*what = (struct store_stat){.kind = type == TYPE_FILE     ? STORE_FILE
+					    : type == TYPE_FOLDER ? STORE_FOLDER
+								  : STORE_OTHER,
+		.bytes = bytes,
+		.modified_ns = (int64_t)(seconds * NS_PER_S + ns),
+		.device = system,
+		.inode = inode};
+}
+
+/* Those that a server may leave out: STORE_UNKNOWN. */
+static void reply3_read_optional(struct wire *wire, struct store_stat *what)
+{
+	*what = (struct store_stat){.kind = STORE_UNKNOWN};
+	if (wire_get(wire) != 0)
+		reply3_read_attributes(wire, what);
+}
+
+static void reply3_read_listing(struct wire *wire, struct nfs_call *call)
+{
+	struct store_stat what;
+	reply3_read_optional(wire, &what);
+	const uint8_t *const verifier = wire_take(wire, sizeof call->verifier);
+	if (verifier)
+		memcpy(call->verifier, verifier, sizeof call->verifier);
+	while (wire_get(wire) == 1) {
+		uint32_t size;
+		struct nfs_handle handle;
+		(void)wire_get_long(wire); /* inode */
+		const uint8_t *const name = wire_get_bytes(wire, NAME_BYTES_MAX, &size);
+		const uint64_t cookie = wire_get_long(wire);
+		reply3_read_optional(wire, &what);
+		if (wire_get(wire) != 0)
+			reply_read_handle(wire, V3_HANDLE_BYTES, &handle);
+		if (wire->lost || !reply_name_is_plain(name, size)) {
+			wire->lost = true;
+			return;
+		}
+		call->cookie = cookie;
+		reply_add_name(call, what.kind, name, size);
+	}
+	call->end = wire_get(wire) != 0;
+}
+
+static void reply3_read_step(struct wire *wire, struct nfs_call *call)
+{
+	struct store_stat what;
+	if (call->kind == NFS_FIND) {
+		call->most_bytes = wire_get(wire);
+		return;
+	}
+	const uint32_t status = wire_get(wire);
+	if (status != 0) {
+		call->status = nfs_status_errno(status);
+		return;
+	}
+	if (call->part_bytes > 0) {
+		reply_read_handle(wire, V3_HANDLE_BYTES, &call->handle);
+		reply3_read_optional(wire, &call->what);
+		return;
+	}
+	switch (call->kind) {
+	case NFS_MOUNT:
+		reply_read_handle(wire, V3_HANDLE_BYTES, &call->handle);
+		break;
+	case NFS_LIMITS:
+		reply3_read_optional(wire, &call->what);
+		call->most_bytes = wire_get(wire);
+		break;
+	case NFS_READ:
+		reply3_read_optional(wire, &what);
+		(void)wire_get(wire); /* count, and once more as the data's length */
+		call->end = wire_get(wire) != 0;
+		call->got = wire_get(wire);
+		break;
+	case NFS_LIST:
+		reply3_read_listing(wire, call);
+		break;
+	default:
+		reply3_read_attributes(wire, &call->what);
+	}
+}
+
 int nfs_reply_read(struct nfs_call *call, const uint8_t *bytes, size_t have, size_t size,
 	size_t *data_at, const char **why)
 {
@@ -456,8 +615,12 @@ int nfs_reply_read(struct nfs_call *call, const uint8_t *bytes, size_t have, siz
 	call->status = 0;
 	call->got = 0;
 	call->end = false;
-	if (reply_read_header(&wire, call, why))
-		reply_read_compound(&wire, call);
+	if (reply_read_header(&wire, call, why)) {
+		if (call->version == 3)
+			reply3_read_step(&wire, call);
+		else
+			reply_read_compound(&wire, call);
+	}
 	if (!*why && wire.lost)
 		*why = "it ends early, or says more than was asked for";
 	else if (!*why && (call->got > call->count || call->got > size - (size_t)(wire.at - bytes)))

@@ -1,8 +1,9 @@
-/* NFS calls and replies as bytes: ONC RPC (RFC 5531), NFSv4.0 (RFC 7530).  Pure functions: no socket,
- * no clock.  Every length of a reply is checked against what has arrived, since a server may send anything.
+/* NFS calls and replies as bytes: ONC RPC (RFC 5531), NFSv4.0 (RFC 7530), NFSv3 and what mounts it
+ * (RFC 1813), port numbers (RFC 1833).  Pure functions: no socket, no clock.  Every length of a reply is checked against what has arrived, since a server may send anything.
  *
- * A call is one compound: it goes from a handle down a path, and does one thing there.  Files are
- * read with the anonymous stateid, so nothing is opened and the server keeps no state of ours. */
+ * A call goes from a handle down a path, and does one thing there.  In NFSv4 that is one compound;
+ * files are read with the anonymous stateid, so nothing is opened and the server keeps no state of
+ * ours.  In NFSv3 it is a step for each part of the path and one at its end. */
 #ifndef MLBENCH_WORKLOADS_SOURCE_NFS_WIRE_H
 #define MLBENCH_WORKLOADS_SOURCE_NFS_WIRE_H
 
@@ -34,6 +35,9 @@ enum nfs_kind {
 	NFS_READ, /* bytes, and the handle */
 	NFS_LIST, /* names of a folder, a part of them at a time */
 	NFS_PING, /* attributes of the handle, as a probe: a server has hardly anything to do for it */
+	NFS_LIMITS, /* NFSv3: the largest READ, as of a LOOK */
+	NFS_MOUNT,  /* NFSv3: the handle of the path, which is the server's; of its mount program */
+	NFS_FIND,   /* the port of that program, into most_bytes; of the port mapper */
 	NFS_KINDS,
 };
 
@@ -54,6 +58,12 @@ struct nfs_call {
 	struct buffer *names;
 	void *context;
 
+	/* Whoever sends it. */
+	unsigned version;       /* of NFS, 3 or 4 */
+	struct nfs_handle here; /* NFSv3: how far it has come */
+	const char *rest;       /* NFSv3: the part of the path that is looked up now */
+	uint32_t part_bytes;    /* its length; 0: it is at the end */
+
 	/* Results. */
 	int status; /* 0 or a negative errno; -EAGAIN: the server asks to try again later */
 	struct nfs_handle handle;
@@ -64,7 +74,7 @@ struct nfs_call {
 	bool end;           /* of a READ, a LIST: nothing comes after that */
 
 	/* Whoever sends it: nfs_client.c. */
-	uint64_t asked_ns, sent_ns, not_before_ns;
+	uint64_t asked_ns, step_ns, sent_ns, not_before_ns;
 	uint32_t sent_bytes, reply_bytes;
 	unsigned tries, connection;
 	uint16_t slot;
@@ -77,6 +87,9 @@ struct nfs_identity {
 	uint32_t user, group, groups[16], group_count;
 };
 void nfs_identity_of_process(struct nfs_identity *out);
+
+/* The next part of a path into *size, from its first letter on; false: there is none. */
+bool nfs_path_next(const char **path, uint32_t *size);
 
 /* The whole record, its marker included, into out (NFS_CALL_BYTES).  Bytes, or -ENAMETOOLONG. */
 int nfs_call_write(
