@@ -374,16 +374,13 @@ static size_t checkpoints_kept_count(const struct checkpoints *c)
 	return c->count < CHECKPOINT_STALLS_MAX ? c->count : CHECKPOINT_STALLS_MAX;
 }
 
-uint64_t checkpoints_stalled_ns(const struct checkpoints *c, uint64_t from_ns, uint64_t to_ns)
+uint64_t checkpoints_period_ns(const struct checkpoints *c)
 {
-	uint64_t sum_ns = 0;
-	for (size_t i = 0; c && i < checkpoints_kept_count(c); i++) {
-		const struct checkpoint_stall *const s = &c->stalls[i];
-		const uint64_t begin_ns = s->begin_ns > from_ns ? s->begin_ns : from_ns;
-		const uint64_t end_ns = s->end_ns < to_ns ? s->end_ns : to_ns;
-		sum_ns += end_ns > begin_ns ? end_ns - begin_ns : 0;
-	}
-	return sum_ns;
+	size_t last = c ? checkpoints_kept_count(c) : 0;
+	while (last > 0 && c->stalls[last - 1].end_ns == 0) /* cut short by the end */
+		last--;
+	return last < 2 ? 0
+			: (c->stalls[last - 1].stepped_ns - c->stalls[0].stepped_ns) / (last - 1);
 }
 
 bool checkpoints_whole(const struct checkpoints *c, uint64_t *from_ns, uint64_t *to_ns)

@@ -7,7 +7,7 @@
  * While it stands still the thread is blocked, as it waits for room below it; other devices wait for it at the next exchange
  * of gradients.  The stage "checkpoint" is working while one is being written, whoever does so, and starved else: its items
  * are checkpoints, its service times those of storing one.  Stalls are kept one by one, so that what is told is that of the
- * measured part, and so that the test for a steady state can leave them out.
+ * measured part, and so that the test for a steady state knows what comes again and again.
  *
  * The state is a plain buffer in host memory.  What it takes to bring it there from a device is not in it. */
 #ifndef MLBENCH_PIPELINES_CHECKPOINTS_H
@@ -51,9 +51,8 @@ bool checkpoints_stall(struct checkpoints *checkpoints, struct thread_meter *ste
 uint64_t checkpoints_moved(const struct checkpoints *checkpoints);
 uint64_t checkpoints_longest_ns(const struct checkpoints *checkpoints);
 
-/* After the threads have ended.  ns of stalls between two times since the start. */
-uint64_t checkpoints_stalled_ns(
-	const struct checkpoints *checkpoints, uint64_t from_ns, uint64_t to_ns);
+/* After the threads have ended.  ns from one to the next, on average; 0: there were fewer than two. */
+uint64_t checkpoints_period_ns(const struct checkpoints *checkpoints);
 /* Narrows a part of a repetition to whole periods, from the step before a stall to the step before another one, so that it is
  * no matter of chance how many stalls are in it.  False: that would leave less than a third of it, and it stays as it was. */
 bool checkpoints_whole(const struct checkpoints *checkpoints, uint64_t *from_ns, uint64_t *to_ns);

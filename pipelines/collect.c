@@ -36,9 +36,8 @@ struct span {
 	const struct edge *from, *to;
 	double seconds;
 	struct completion steps; /* between completions, from this time on */
-	bool whole;              /* of whole periods of checkpoints */
-	uint64_t completed_from_ns,
-		completed_to_ns; /* whole periods of checkpoints, where there are */
+	bool whole; /* of whole periods of checkpoints, or of epochs that are kept apart */
+	uint64_t completed_from_ns, completed_to_ns; /* whole periods, where there are */
 	uint64_t completions;
 };
 
@@ -46,8 +45,7 @@ enum {
 	STANDSTILL_NS = 100000000
 }; /* longer than a busy machine keeps a thread waiting, and the conductor's look */
 
-/* Of a window, left by checkpoints, to tell a rate from. */
-static const double STEPPED_LEAST = 0.5;
+enum { PERIODS_LEAST = 3 }; /* of a repetition, to tell what comes again from what happens once */
 
 /* A stage that was not held up by others for at least this share of its time showed its limit. */
 static const double SHOWS_ITS_LIMIT = 0.5;
@@ -60,28 +58,33 @@ static const struct step_account *first_step(const struct run *r)
 
 /* --- the cut --------------------------------------------------------------------------------- */
 
-/* Rates on the grid of windows, as far as completions reach. */
+/* What comes again and again, checkpoints and the beginnings of epochs, is not unsteady: so many ns apart; 0: nothing does. */
+static uint64_t period_ns(const struct run *r)
+{
+	const uint64_t saves_ns = checkpoints_period_ns(r->checkpoints);
+	return saves_ns > 0 ? saves_ns : exchange_epoch_ns(&r->exchange);
+}
+
+/* Rates on the grid of windows, as far as completions reach: of each window, or of the whole periods around it that fill
+ * one. */
 static size_t window_rates(const struct run *r, double *rates)
 {
 	const uint64_t window_ns = r->monitor.window_ns;
 	const uint64_t last_ns = r->rounds.completions.last.t_ns;
+	const uint64_t period = period_ns(r);
+	uint64_t length_ns = window_ns;
+	if (period > 0 && period <= last_ns / PERIODS_LEAST)
+		length_ns = (window_ns + period - 1) / period * period;
 	size_t count = 0;
-	double before = 0;
-	while (count < WINDOWS_MAX && (count + 1) * window_ns <= last_ns) {
-		const double after =
-			completions_samples_at(&r->rounds.completions, (count + 1) * window_ns);
-		/* What checkpoints and the beginnings of epochs take is not unsteady: it comes again and again. */
-		const uint64_t stalled_ns =
-			checkpoints_stalled_ns(
-				r->checkpoints, count * window_ns, (count + 1) * window_ns) +
-			exchange_gap_ns(&r->exchange, r->monitor.start_ns + count * window_ns,
-				r->monitor.start_ns + (count + 1) * window_ns);
-		const double stepped_ns = fmax((double)window_ns - (double)stalled_ns, 0);
-		const bool told = stepped_ns >= STEPPED_LEAST * (double)window_ns || count == 0;
-		rates[count] = told ? (after - before) * (double)NS_PER_S / fmax(stepped_ns, 1)
-				    : rates[count - 1];
-		count++;
-		before = after;
+	for (; count < WINDOWS_MAX && (count + 1) * window_ns <= last_ns; count++) {
+		const uint64_t middle_ns = count * window_ns + window_ns / 2;
+		const uint64_t begin_ns = middle_ns > length_ns / 2 ? middle_ns - length_ns / 2 : 0;
+		const uint64_t end_ns =
+			begin_ns + length_ns < last_ns ? begin_ns + length_ns : last_ns;
+		rates[count] = (completions_samples_at(&r->rounds.completions, end_ns) -
+				       completions_samples_at(
+					       &r->rounds.completions, end_ns - length_ns)) *
+			       (double)NS_PER_S / (double)length_ns;
 	}
 	return count;
 }
@@ -100,6 +103,40 @@ static bool measured_by_time(const struct run *r)
 	return config_integer(r->config, KEY_MEASURE_EPOCHS) == 0 && !r->interrupted;
 }
 
+/* When the last step ended before that; 0: none did. */
+static uint64_t stepped_before(const struct run *r, uint64_t t_ns)
+{
+	const struct completions *const c = &r->rounds.completions;
+	struct completion since_first;
+	return completions_between(c, 0, t_ns, &since_first) > 0
+		       ? c->entries[0].t_ns + since_first.t_ns
+		       : 0;
+}
+
+/* Narrows it to whole epochs, from the last step before a gap to the last step before another one; false: that would leave
+ * less than a third of it. */
+static bool narrow_to_epochs(const struct run *r, struct span *span)
+{
+	const struct exchange *const x = &r->exchange;
+	const uint64_t start_ns = r->monitor.start_ns;
+	uint64_t first_ns = 0;
+	uint64_t last_ns = 0;
+	for (size_t i = 0; i < x->gap_count && i < EXCHANGE_GAPS_MAX; i++) {
+		const uint64_t stepped_ns = stepped_before(r, x->gaps[i].begin_ns - start_ns);
+		if (stepped_ns < span->completed_from_ns ||
+			x->gaps[i].end_ns - start_ns > span->completed_to_ns)
+			continue;
+		first_ns = first_ns > 0 ? first_ns : stepped_ns;
+		last_ns = stepped_ns;
+	}
+	if (first_ns == 0 ||
+		last_ns - first_ns < (span->completed_to_ns - span->completed_from_ns) / 3)
+		return false;
+	span->completed_from_ns = first_ns;
+	span->completed_to_ns = last_ns;
+	return true;
+}
+
 static struct span span_from(const struct run *r, uint64_t cut_ns)
 {
 	const struct monitor *monitor = &r->monitor;
@@ -112,6 +149,7 @@ static struct span span_from(const struct run *r, uint64_t cut_ns)
 	span.completed_to_ns = span.to->t_ns;
 	span.whole =
 		checkpoints_whole(r->checkpoints, &span.completed_from_ns, &span.completed_to_ns);
+	span.whole = span.whole || narrow_to_epochs(r, &span);
 	span.completions = completions_between(
 		&r->rounds.completions, span.completed_from_ns, span.completed_to_ns, &span.steps);
 	if (measured_by_time(r) && !span.whole)

@@ -694,16 +694,10 @@ static size_t exchange_gaps_kept(const struct exchange *x)
 	return x->gap_count < EXCHANGE_GAPS_MAX ? x->gap_count : EXCHANGE_GAPS_MAX;
 }
 
-uint64_t exchange_gap_ns(const struct exchange *x, uint64_t from_ns, uint64_t to_ns)
+uint64_t exchange_epoch_ns(const struct exchange *x)
 {
-	uint64_t sum_ns = 0;
-	for (size_t i = 0; i < exchange_gaps_kept(x); i++) {
-		const struct exchange_gap *const gap = &x->gaps[i];
-		const uint64_t begin_ns = gap->begin_ns > from_ns ? gap->begin_ns : from_ns;
-		const uint64_t end_ns = gap->end_ns < to_ns ? gap->end_ns : to_ns;
-		sum_ns += end_ns > begin_ns ? end_ns - begin_ns : 0;
-	}
-	return sum_ns;
+	const size_t kept = exchange_gaps_kept(x);
+	return kept < 2 ? 0 : (x->gaps[kept - 1].begin_ns - x->gaps[0].begin_ns) / (kept - 1);
 }
 
 uint64_t exchange_whole_gaps_ns(

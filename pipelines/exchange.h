@@ -246,9 +246,9 @@ struct slot *exchange_try_batch(struct exchange *exchange, unsigned lane, struct
 void exchange_release(
 	struct exchange *exchange, struct seat *seat, struct slot *used, uint64_t *now_ns);
 
-/* After the threads have ended: ns of gaps between epochs, as far as they lie between two times; and of those that lie there
- * whole, and how many. */
-uint64_t exchange_gap_ns(const struct exchange *exchange, uint64_t from_ns, uint64_t to_ns);
+/* After the threads have ended: ns from epoch to epoch, where they are kept apart and at least two gaps were between them, else
+ * 0; and ns of the gaps that lie between two times, and how many. */
+uint64_t exchange_epoch_ns(const struct exchange *exchange);
 uint64_t exchange_whole_gaps_ns(
 	const struct exchange *exchange, uint64_t from_ns, uint64_t to_ns, uint64_t *count);
 

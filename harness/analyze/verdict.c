@@ -165,10 +165,13 @@ static bool flow_conserved(
 		(double)base->facts->batch_size * (base->facts->prefetch_depth + 4 * devices) +
 		(double)base->facts->read_threads * base->facts->read_depth * 2.0 +
 		2.0 * base->facts->decode_workers;
-	/* With checkpoints, samples are those of whole periods, and stages may be counted with one more stall. */
-	if (m->checkpoint_count > 0 && m->measured_seconds > 0) {
+	/* With checkpoints, or epochs that are kept apart, samples are those of whole periods, and stages may be counted
+	 * with one stall more. */
+	const bool saves = m->checkpoint_count > 0;
+	if ((saves || m->restarts > 0) && m->measured_seconds > 0) {
 		out *= measurement_counted_seconds(m) / m->measured_seconds;
-		waiting += m->throughput * m->checkpoint[0].stall_max_ns / 1e9;
+		waiting += m->throughput * (saves ? m->checkpoint[0].stall_max_ns / 1e9
+						  : m->restart_seconds / (double)m->restarts);
 	}
 	const double tolerance = FLOW_TOLERANCE * out + waiting + (double)m->bad_samples;
 	const double worst = fmax(fabs((double)read->items - (double)decode->items),

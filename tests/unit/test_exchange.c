@@ -368,7 +368,7 @@ static void play(uint64_t seed)
 	const uint64_t gap_ns = exchange_whole_gaps_ns(&g.exchange, 0, UINT64_MAX, &gaps);
 	assert_int_equal(gaps, g.apart ? g.epochs - 1 : 0);
 	assert_true(gap_ns >= gaps * g.startup_ns);
-	assert_int_equal(gap_ns, exchange_gap_ns(&g.exchange, 0, UINT64_MAX));
+	assert_true((gaps < 2) == (exchange_epoch_ns(&g.exchange) == 0));
 	close_game(&g);
 }
 
