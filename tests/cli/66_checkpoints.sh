@@ -45,9 +45,9 @@ prints "injected: checkpoints are stored at 5.00 MiB/s at most"
 expect 0 "$MLBENCH" explain checkpoint/storage
 prints "stands still"
 expect 0 "$MLBENCH" help "checkpoint stall"
-expect 0 "$MLBENCH" what-if slow --set checkpoint.mode=async --json
-cp out async.json
-expect 0 "$MLBENCH" what-if slow --set checkpoint.every=50 --json
+# Few steps on a busy machine are too few to predict from: exit status 3.
+expect_measured "$MLBENCH" what-if slow --set checkpoint.mode=async --json
+expect_measured "$MLBENCH" what-if slow --set checkpoint.every=50 --json
 if measuring; then
 	expect 0 "$MLBENCH" diagnose tiny.ini "${slow[@]}" --json --out diagnosed
 	[ "$(json '(d["verdict"]["stage"], d["verdict"]["resource"])')" = "('checkpoint', 'storage')" ] ||
