@@ -161,6 +161,7 @@ int checkpoints_open(struct run *run, struct error *err)
 			.folder = plan->checkpoint_folder,
 			.bytes = plan->checkpoint_bytes,
 			.seed = (uint64_t)config_integer(config, KEY_RUN_SEED),
+			.own_folder = !*config_text(config, KEY_CHECKPOINT_PATH),
 			.verify = config_on(config, KEY_CHECKPOINT_VERIFY),
 			.staged = c->async,
 			.calls = replaced_calls,

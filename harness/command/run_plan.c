@@ -635,9 +635,9 @@ static void describe_checkpoints(const struct plan *plan, struct buffer *out)
 	if (!plan->has_data || most->checkpoint_bytes == 0)
 		return;
 	plan_label(out, "saving");
-	buffer_format(out, "checkpoints of %s in %s%s, two of them at once\n",
+	buffer_format(out, "checkpoints of %s in %s, two at once%s\n",
 		units_format_size((double)most->checkpoint_bytes, size), most->checkpoint_folder,
-		most->checkpoint_async ? ", and one more in memory" : "");
+		most->checkpoint_async ? ", and one in memory" : "");
 }
 
 static void describe_timeline(const struct plan *plan, struct buffer *out)

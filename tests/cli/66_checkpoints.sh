@@ -15,7 +15,7 @@ async=$(json 'd["memory_bytes"]')
 expect 0 "$MLBENCH" check tiny.ini --set checkpoint.every=5 --json
 [ "$(json "$async - d['memory_bytes'] >= 0")" = True ] || fail "the staging buffer is not in the bound on memory"
 expect 0 "$MLBENCH" check tiny.ini "${saving[@]}"
-prints "checkpoints of 256 KiB in data.checkpoint, two of them at once"
+prints "checkpoints of 256 KiB in data.checkpoint, two at once"
 mkdir taken && echo precious >taken/checkpoint.bin
 expect 2 "$MLBENCH" run tiny.ini "${saving[@]}" --set checkpoint.path=taken
 says "was not written by mlbench"
@@ -53,6 +53,14 @@ if measuring; then
 	[ "$(json '(d["verdict"]["stage"], d["verdict"]["resource"])')" = "('checkpoint', 'storage')" ] ||
 		fail "not checkpoint/storage: $(json 'd["verdict"]')"
 fi
+
+# What a kill leaves, the next run replaces and removes.
+"$MLBENCH" run tiny.ini "${slow[@]}" --set measure.duration=60s --out killed >out 2>err &
+until_true test -e data.checkpoint/checkpoint.bin
+kill -KILL $!
+wait $!
+expect_measured "$MLBENCH" run tiny.ini "${saving[@]}" --out after
+[ ! -e data.checkpoint ] || fail "what a kill left was not removed"
 
 # Spans of the timeline.
 expect_measured "$MLBENCH" run tiny.ini "${saving[@]}" --set trace.schedule=0,0,0,20,1 --out traced

@@ -220,7 +220,7 @@ static int checkpoint_open_folder(struct checkpoint_file *f, const char *folder,
 	(void)snprintf(f->path, sizeof f->path, "%.450s/" CHECKPOINT_NAME, folder);
 	(void)snprintf(
 		f->beside, sizeof f->beside, "%.470s" FILES_BESIDE "%d", f->path, (int)getpid());
-	f->made_folder = access(folder, F_OK) != 0;
+	f->made_folder = f->made_folder || access(folder, F_OK) != 0;
 	int code = files_make_folder(folder, err);
 	if (code)
 		return error_prefix(err, code, "the folder of checkpoints");
@@ -285,6 +285,7 @@ int checkpoint_file_open(
 	f->bytes = checkpoint_whole_blocks(options->bytes);
 	f->seed = options->seed;
 	f->verify = options->verify;
+	f->made_folder = options->own_folder;
 	f->folder_fd = -1;
 	int code = checkpoint_open_folder(f, options->folder, err);
 	if (!code)

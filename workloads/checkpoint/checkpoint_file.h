@@ -43,7 +43,8 @@ struct checkpoint_options {
 	const char *folder;   /* made where it is missing */
 	uint64_t bytes, seed; /* rounded up to whole blocks */
 	bool verify;
-	bool staged; /* there is to be a staging buffer of all bytes */
+	bool own_folder; /* it is for checkpoints alone: removed at the end, whoever made it */
+	bool staged;     /* there is to be a staging buffer of all bytes */
 	const struct checkpoint_calls *calls;
 };
 
