@@ -14,6 +14,7 @@
 enum {
 	WIDTH_LEAST = 60,
 	NAME_COLUMN = 2,
+	WORDS_LEAST = 24,
 	GAP = 2,
 	DETAIL_COLUMN = 2,
 	DETAIL_TEXT = 12, /* where the text behind "default" and the like begins */
@@ -96,8 +97,10 @@ static void write_key_help(
 	if (!key->sweepable)
 		buffer_text(&values, " (not swept)");
 	wrap_words(out, values.failed ? "" : values.data, text, width);
-	buffer_repeat(out, " ", (int)text);
-	wrap_words(out, key->doc, text, width);
+	/* Where names leave no room for words beside them, below them. */
+	const size_t doc = text + WORDS_LEAST <= width ? text : 2 * NAME_COLUMN;
+	buffer_repeat(out, " ", (int)doc);
+	wrap_words(out, key->doc, doc, width);
 	buffer_release(&values);
 }
 
