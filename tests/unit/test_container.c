@@ -235,6 +235,97 @@ static void stops(void **state)
 		scan_folder(fixture_path("stopped", path), 0, &control, &dataset, &err), -EINTR);
 }
 
+/* ---- the containers that there are -------------------------------------------------------------- */
+
+enum { WRITTEN = 5 };
+
+/* What generating writes; offsets of the pictures in it. */
+static void write_shard(
+	const struct container_ops *container, struct buffer *shard, uint64_t offsets[WRITTEN])
+{
+	for (uint32_t i = 0; i < WRITTEN; i++) {
+		char key[32], bytes[64] = "";
+		const int size = snprintf(bytes, sizeof bytes, "P6 %u 1 255\n", i + 1);
+		const struct container_entry entry = {.key = key,
+			.extension = "ppm",
+			.bytes = (const uint8_t *)bytes,
+			.size = (size_t)size + 3 * (i + 1),
+			.label = 300 * i};
+		struct buffer before = {0}, behind = {0};
+		(void)snprintf(key, sizeof key, "%08u", i);
+		container->wrap(&entry, &before, &behind);
+		buffer_add(shard, before.data, before.size);
+		offsets[i] = shard->size;
+		buffer_add(shard, bytes, entry.size);
+		buffer_add(shard, behind.data, behind.size);
+		buffer_release(&before);
+		buffer_release(&behind);
+	}
+	container->finish(shard);
+	assert_false(shard->failed);
+}
+
+/* Any part or change of a shard: samples lie inside it, or there is a reason. */
+static size_t scan_damaged(
+	const struct container_ops *container, const char *name, const char *bytes, size_t size)
+{
+	const struct dataset_control control = {.container = container, .threads = 1};
+	char file[64], path[FIXTURE_PATH];
+	struct dataset dataset;
+	struct error err = {""};
+	(void)snprintf(file, sizeof file, "%s/shard.%s", name, container->extension);
+	fixture_write(file, bytes, size);
+	const int code = scan_folder(fixture_path(name, path), 0, &control, &dataset, &err);
+	if (code)
+		assert_true(code == -ENODATA && err.text[0]);
+	const size_t count = code ? 0 : dataset.count;
+	for (size_t i = 0; i < count; i++)
+		assert_true(dataset.offsets[i] + dataset.samples[i].bytes <= size);
+	/* None of these cuts lies between two records, which would look like a whole file. */
+	if (!code && count < WRITTEN)
+		assert_true(dataset.bad_count > 0);
+	if (!code)
+		dataset_close(&dataset);
+	return count;
+}
+
+static void damaged_shards_have_reasons(void **state)
+{
+	enum { STEP = 61 };
+	(void)state;
+	for (size_t c = 0; container_list[c]; c++) {
+		const struct container_ops *const container = container_list[c];
+		const struct dataset_control control = {.container = container};
+		struct buffer shard = {0};
+		struct dataset dataset;
+		struct error err = {""};
+		uint64_t offsets[WRITTEN];
+		char path[FIXTURE_PATH];
+		fixture_folder(container->name);
+		write_shard(container, &shard, offsets);
+		assert_int_equal(
+			scan_damaged(container, container->name, shard.data, shard.size), WRITTEN);
+		assert_int_equal(scan_folder(fixture_path(container->name, path), 0, &control,
+					 &dataset, &err),
+			0);
+		assert_int_equal(dataset.bad_count, 0);
+		assert_int_equal(dataset.class_count, 300 * (WRITTEN - 1) + 1);
+		for (uint32_t i = 0; i < WRITTEN; i++) {
+			assert_int_equal(dataset.offsets[i], offsets[i]);
+			assert_int_equal(dataset.samples[i].width, i + 1);
+			assert_int_equal(dataset.samples[i].label, 300 * i);
+		}
+		dataset_close(&dataset);
+		for (size_t at = 1; at < shard.size; at += STEP) {
+			(void)scan_damaged(container, container->name, shard.data, at);
+			shard.data[at] ^= 0x55;
+			(void)scan_damaged(container, container->name, shard.data, shard.size);
+			shard.data[at] ^= 0x55;
+		}
+		buffer_release(&shard);
+	}
+}
+
 /* ---- a kind whose files hold many samples ------------------------------------------------------ */
 
 enum { PIECE = 1000 };
@@ -460,6 +551,7 @@ int main(void)
 		cmocka_unit_test(names_classes),
 		cmocka_unit_test(counts_what_is_bad),
 		cmocka_unit_test(stops),
+		cmocka_unit_test(damaged_shards_have_reasons),
 		cmocka_unit_test(splits_what_is_generated),
 		cmocka_unit_test(every_engine_reads_parts),
 		cmocka_unit_test(manifest_keeps_parts),
