@@ -40,7 +40,8 @@ static struct nfs_options nfs_options_of(const struct config *config, unsigned d
 		.depth = depth,
 		.timeout_ns = (uint64_t)config_integer(config, KEY_READ_TIMEOUT),
 		.stop = store_patience.stop,
-		.probes = true, /* of one reader */
+		.probes = true,  /* of one reader */
+		.patient = true, /* the store found it */
 	};
 }
 

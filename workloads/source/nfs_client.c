@@ -256,12 +256,18 @@ static void counter_add(atomic_uint_fast64_t *counter, uint64_t more)
 		memory_order_relaxed);
 }
 
+/* A step down a path of NFSv3 is a LOOKUP, whatever it is for. */
+static struct nfs_counter *client_counter(
+	const struct nfs_client *client, const struct nfs_call *call)
+{
+	return &client->options.counters->kinds[call->part_bytes > 0 ? NFS_LOOK : call->kind];
+}
+
 static void client_count(struct nfs_client *client, const struct nfs_call *call, uint64_t now_ns)
 {
 	if (!client->options.counters)
 		return;
-	struct nfs_counter *const counter =
-		&client->options.counters->kinds[call->part_bytes > 0 ? NFS_LOOK : call->kind];
+	struct nfs_counter *const counter = client_counter(client, call);
 	counter_add(&counter->calls, 1);
 	counter_add(&counter->queue_ns, call->sent_ns - call->step_ns);
 	counter_add(&counter->round_trip_ns, now_ns - call->sent_ns);
@@ -605,7 +611,7 @@ static void client_send_one(struct nfs_client *client, struct nfs_connection *co
 	call->sent_ns = now_ns;
 	call->sent_bytes = (uint32_t)size;
 	if (call->tries++ > 0 && client->options.counters)
-		counter_add(&client->options.counters->kinds[call->kind].repeats, 1);
+		counter_add(&client_counter(client, call)->repeats, 1);
 }
 
 /* TCP's smoothed round trip; 0: not known. */
@@ -988,7 +994,7 @@ static int client_resolve(struct nfs_client *client, struct error *err)
 
 uint64_t nfs_client_bytes(const struct nfs_options *options)
 {
-	return sizeof(struct nfs_client) +
+	return sizeof(struct nfs_client) + FOLDERS_KNOWN * sizeof(struct known_folder) +
 	       (options->connections + options->probes) * sizeof(struct nfs_connection) +
 	       (options->depth + options->probes) *
 		       (sizeof(struct nfs_call *) + 2 * sizeof(uint16_t));
@@ -1022,7 +1028,7 @@ static int client_connect(struct nfs_client *client, struct error *err)
 	while (client->connections[0].state != CONNECTION_UP) {
 		if (stop && atomic_load_explicit(stop, memory_order_relaxed))
 			return error_set(err, -EINTR, "interrupted");
-		if (client->connections[0].state == CONNECTION_DOWN) {
+		if (client->connections[0].state == CONNECTION_DOWN && !client->options.patient) {
 			*err = client->trouble;
 			return -ECONNREFUSED;
 		}

@@ -53,6 +53,8 @@ struct nfs_options {
 	/* Some times a second, while calls are in flight, one that gives the server hardly anything to do goes
 	 * over a connection of its own: its round trip is the way's, and what a server with this load adds. */
 	bool probes;
+	/* The server was there a moment ago: one that refuses connections is tried again, too, at first. */
+	bool patient;
 };
 
 enum { NFS_CONNECTIONS_MAX = 16, NFS_DEPTH_MAX = 65536, NFS_REQUEST_MAX = 1 << 20 };

@@ -94,6 +94,7 @@ static int store_nfs_open(struct store *base, struct error *err)
 		code = nfs_client_open(&store->idle[0], &store->options, err);
 	if (code)
 		return code;
+	store->options.patient = true;
 	store->idle_count = 1;
 	(void)pthread_mutex_init(&store->lock, NULL);
 	return 0;
