@@ -3,11 +3,11 @@
 #include "workloads/dataset/probe_decode.h"
 
 #include "harness/base/clock.h"
-#include "harness/base/files.h"
 #include "harness/base/units.h"
 #include "workloads/dataset/maker.h"
 #include "workloads/image/picture.h"
 #include "workloads/image/transform.h"
+#include "workloads/source/store.h"
 
 #include <errno.h>
 #include <math.h>
@@ -60,24 +60,41 @@ static void probe_pictures_describe(
 		totals->width / n, totals->height / n, units_format_size(totals->bytes / n, size));
 }
 
+/* A whole file of the store; NULL: it could not be read. */
+static uint8_t *probe_read_picture(struct store *store, const char *path, size_t *size)
+{
+	union store_file file;
+	if (store->ops->file_open(store, path, false, &file) != 0)
+		return NULL;
+	const uint64_t bytes = store_file_bytes(store, path, &file);
+	uint8_t *const data = bytes > 0 && bytes <= BYTES_MOST ? malloc(bytes) : NULL;
+	ssize_t n = 1;
+	for (*size = 0; data && n > 0 && *size<bytes; *size += n> 0 ? (size_t)n : 0)
+		n = store->ops->read(store, file, *size, data + *size, bytes - *size);
+	store->ops->file_close(store, file);
+	return data;
+}
+
 int pictures_load(const struct dataset *dataset, size_t most, const struct probe_control *control,
 	struct picture_set *set, struct error *err)
 {
 	const size_t count = dataset->count < most ? dataset->count : most;
 	struct totals totals = {0};
+	struct store *store = NULL;
 	int code = set_open(set, count ? count : 1, err);
+	if (!code)
+		code = store_open(&store, dataset->root, err);
 	for (size_t i = 0; i < count && !code && totals.bytes < (double)BYTES_MOST; i++) {
 		const size_t index = i * dataset->count / count;
-		char *path = files_join(dataset->root, dataset->samples[index].path);
-		char *bytes = NULL;
-		size_t size = 0;
-		struct error why;
-		if (path && files_read(path, BYTES_MOST, &bytes, &size, &why) == 0)
-			(void)probe_pictures_add(set, &totals, (uint8_t *)bytes, size);
-		free(path);
+		size_t size;
+		uint8_t *const bytes =
+			probe_read_picture(store, dataset->samples[index].path, &size);
+		if (bytes)
+			(void)probe_pictures_add(set, &totals, bytes, size);
 		if (probe_time_over(control))
 			code = error_set(err, -EINTR, "no time was left to read pictures");
 	}
+	store_close(store);
 	if (!code && set->count == 0)
 		code = error_set(err, -ENODATA, "no file of '%s' could be read", dataset->root);
 	if (!code) {
