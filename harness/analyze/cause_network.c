@@ -156,9 +156,11 @@ static bool bytes_count(const struct storage *s)
 	return s->kind == STORAGE_BYTES;
 }
 
+/* Files of one size do not tell, unless they come back in groups: no link does that. */
 static bool bytes_do_not_count(const struct storage *s)
 {
-	return s->kind == STORAGE_REQUESTS || s->kind == STORAGE_SLOTS;
+	return (s->kind == STORAGE_REQUESTS || s->kind == STORAGE_SLOTS) &&
+	       (!isnan(s->bytes_share) || s->group > 1);
 }
 
 static bool link_is_full(const struct network_view *v)

@@ -234,6 +234,24 @@ static void a_server_that_is_full(void **state)
 	assert_string_not_equal(n.resource, "network");
 }
 
+/* Bytes and calls are the same then: a link whose first files pass at once looks like servers. */
+static void files_of_one_size_are_no_server(void **state)
+{
+	(void)state;
+	const struct store equal = {.latency_ms = 12, .exponential = true, .slots = 4, .depth = 16};
+	const struct calls calls = {.read_ms = 48, .idle_ms = 40, .wire_ms = 10};
+	for (uint64_t seed = 0; seed < 6; seed++) {
+		struct store store = equal;
+		store.seed = seed;
+		const struct verdict v = verdict_of(&store, &calls);
+		assert_string_not_equal(v.resource, "server");
+		assert_false(tells(&v, "bytes do not count"));
+		store.bytes_cv = 0.5;
+		const struct verdict w = verdict_of(&store, &calls);
+		expect_read(&w, "server");
+	}
+}
+
 /* READ waits in the client for a slot: more of them would help, not another server. */
 static void slots_of_the_client_are_no_server(void **state)
 {
@@ -427,6 +445,7 @@ int main(void)
 		cmocka_unit_test(a_full_link),
 		cmocka_unit_test(no_network_by_one_probe_alone),
 		cmocka_unit_test(a_server_that_is_full),
+		cmocka_unit_test(files_of_one_size_are_no_server),
 		cmocka_unit_test(slots_of_the_client_are_no_server),
 		cmocka_unit_test(calls_that_are_not_read),
 		cmocka_unit_test(latency_comes_before_metadata),
