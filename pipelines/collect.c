@@ -522,6 +522,9 @@ static bool counts_fetches(
 static void fill_cache_share(
 	const struct run *r, const struct span *span, double disk_bytes, struct measurement *m)
 {
+	/* What inflates has fewer bytes in its files. */
+	const uint64_t packed = span->to->read.packed_bytes - span->from->read.packed_bytes;
+	const double asked = packed > 0 ? (double)packed : (double)m->bytes_read;
 	m->page_cache_share = NAN;
 	if (source_emulates_storage(r->source)) {
 		/* What there is to know of the files' real home would only mislead. */
@@ -535,7 +538,9 @@ static void fill_cache_share(
 			m, "page cache: no file is read while measuring (read.engine = memory)");
 	} else if (!r->source->store->ops->local) {
 		m->page_cache_share = 0;
-		m->disk_bytes_per_s = m->bytes_read_per_s;
+		m->disk_bytes_per_s = packed > 0 && m->bytes_read > 0
+					      ? m->bytes_read_per_s * asked / (double)m->bytes_read
+					      : m->bytes_read_per_s;
 	} else if (isnan(disk_bytes)) {
 		measurement_note(m, "page cache: share unknown, no /proc/self/io here");
 	} else if (!counts_fetches(r, span, m)) {
@@ -543,7 +548,7 @@ static void fill_cache_share(
 		measurement_note(m,
 			"page cache: share unknown, this file system does not count what it fetches");
 	} else if (m->bytes_read > 0) {
-		const double share = 1 - disk_bytes / (double)m->bytes_read;
+		const double share = 1 - disk_bytes / asked;
 		m->page_cache_share = share > 0 ? share : 0;
 	}
 }

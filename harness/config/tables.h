@@ -27,7 +27,8 @@ enum sample_kind { SAMPLE_KINDS(SAMPLE_KIND_ID) };
  * (workloads/dataset/container.h).  files: each is a file of its own. */
 #define DATASET_CONTAINERS(X) \
 	X(TAR, tar)           \
-	X(TFRECORD, tfrecord)
+	X(TFRECORD, tfrecord) \
+	X(TGZ, tgz)
 #define DATASET_CONTAINER_ID(ID, name) DATASET_CONTAINER_##ID,
 #define DATASET_CONTAINER_CHOICE(ID, name) "|" #name
 enum dataset_container { DATASET_CONTAINER_FILES, DATASET_CONTAINERS(DATASET_CONTAINER_ID) };

@@ -115,6 +115,22 @@ for k, form in enumerate((tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_
             else:
                 add(tar, f"{key}.jpg", data, mtime=1.5)
                 add(tar, f"{key}.cls", number)
+import gzip, shutil
+os.makedirs("foreign_gz"), os.makedirs("tgz"), os.makedirs("bad/tgz")
+for k in range(3):
+    with tarfile.open(f"foreign/web-{k:06d}.tar") as old, tarfile.open(f"foreign_gz/web-{k:06d}." + ("tgz" if k else "tar.gz"), "w:gz") as new:
+        for member in old:
+            new.addfile(member, old.extractfile(member))
+for path in glob.glob("tar/*.tar"):
+    whole = open(path, "rb").read()
+    packed = gzip.compress(whole[:5000]) + gzip.compress(whole[5000:])
+    open("tgz/" + os.path.basename(path) + ".gz", "wb").write(packed)
+flipped = bytearray(packed); flipped[-6] ^= 1
+open("bad/tgz/sum.tar.gz", "wb").write(flipped)
+open("bad/tgz/torn.tar.gz", "wb").write(packed[:-6000])
+open("bad/tgz/good.tgz", "wb").write(packed)
+open("bad/tgz/bomb.tgz", "wb").write(gzip.compress(bytes(80 << 20)))
+open("bad/tgz/plain.tgz", "wb").write(whole)
 os.makedirs("folders")
 with tarfile.open("folders/all.tar", "w") as tar:
     tar.add("files", filter=lambda m: None if m.name.endswith("jsonl") else m)
@@ -174,7 +190,6 @@ open("bad/tar/sum.tar", "wb").write(whole[:100] + b"9" + whole[101:])
 open("bad/tar/end.tar", "wb").write(whole[:512 + (len(good) + 511) // 512 * 512])
 open("bad/tar/empty.tar", "wb").write(b"")
 open("bad/tar/none.tar", "wb").write(bytes(10240))
-import gzip
 open("bad/tar/small.tar.gz", "wb").write(gzip.compress(whole))
 one = made(0, pictures[0])
 flipped = bytearray(one); flipped[50] ^= 1
@@ -187,7 +202,7 @@ open("bad/tfrecord/e.tfrecord", "wb").write(record(example([("image/encoded", fi
     ("image/class/label", field(3, varint(1 << 3) + varint(1 << 40)))])))
 PY
 own=(--set dataset.recipe=none --set dataset.samples=0)
-for folder in foreign:tar folders:tar records:tfrecord; do
+for folder in foreign:tar folders:tar records:tfrecord foreign_gz:tgz; do
 	expect_measured "$MLBENCH" sweep packed.ini "${own[@]}" "${checked[@]}" --set dataset.path="${folder%:*}" --set dataset.container="${folder#*:}" \
 		--set read.order=sequential --out "read_${folder%:*}"
 	prints "checksums of 2 repetitions agree"
@@ -201,7 +216,7 @@ import json
 def sums(name):
     rows = map(json.loads, open(name + "/points.jsonl"))
     return {row["checksum"] for row in rows if row.get("kind") == "repetition"}
-assert len(sums("read_files") | sums("read_foreign") | sums("read_records")) == 1
+assert len(sums("read_files") | sums("read_foreign") | sums("read_records") | sums("read_foreign_gz")) == 1
 assert sums("scan_files") == sums("read_folders")
 PY
 
@@ -220,7 +235,29 @@ for text in "a.tfrecord: the record at byte" "has a wrong checksum" "the message
 done
 mkdir gz && mv bad/tar/small.tar.gz gz
 expect 2 "$MLBENCH" run packed.ini "${own[@]}" --set dataset.path=gz --set dataset.container=tar
-says "unpack it with gunzip"
+says "set dataset.container to tgz, or unpack it with gunzip"
+
+# Packed by gzip: the batches of the plain shards, whatever the size of requests, inflated by the one reader.
+tgz=("${own[@]}" --set dataset.path=tgz --set dataset.container=tgz --set read.order=shards --set read.shuffle_buffer=30)
+expect_measured "$MLBENCH" sweep packed.ini "${tgz[@]}" --set dataset.path=tar --set dataset.container=tar "${checked[@]}" --out plain_tar
+expect_measured "$MLBENCH" sweep packed.ini "${tgz[@]}" "${checked[@]}" --set sweep.read.request=0,4k --out plain_tgz
+prints "checksums of 4 repetitions agree"
+prints "pread"
+! grep -q "inflated again" err || fail "shards were inflated more than once"
+expect_measured "$MLBENCH" run packed.ini "${tgz[@]}" --set run.verify=on --set measure.epochs=2 --set read.engine=memory --out plain_memory
+same_sums 'plain_*'
+grep -q 'inflated by the reader' plain_tgz/points.jsonl || fail "who inflates is not in the results"
+expect_measured "$MLBENCH" run packed.ini "${tgz[@]}" --set dataset.path=bad/tgz --set batch.size=1 --out bad_tgz
+for text in "sum.tar.gz: its checksum or length is not that of its bytes" "torn.tar.gz: its compressed bytes are cut short" \
+	"bomb.tgz: it inflates to more than 200 times its size" "plain.tgz: its compressed bytes are damaged: incorrect header check"; do
+	says "$text"
+done
+for refused in "read.order=shuffle:'read.order' = shuffle asks for samples in any order: set it to shards or sequential, or unpack" \
+	"read.threads=2:takes one reader thread" "read.engine=io_uring:set it to pread, or unpack" \
+	"dataset.recipe=photo:is read and not generated"; do
+	expect 2 "$MLBENCH" check packed.ini "${tgz[@]}" --set dataset.samples=90 --set "${refused%%:*}"
+	says "${refused#*:}"
+done
 mkdir nothing
 expect 2 "$MLBENCH" run packed.ini "${own[@]}" --set dataset.path=nothing --set dataset.container=tfrecord
 says "no .tfrecord file in"

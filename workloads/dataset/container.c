@@ -8,6 +8,7 @@
 #include "workloads/dataset/scan.h"
 #include "workloads/dataset/threads.h"
 #include "workloads/sample/sample.h"
+#include "workloads/source/gzip_view.h"
 #include "workloads/source/store.h"
 
 #include <errno.h>
@@ -40,6 +41,7 @@ enum {
 		4 * 1024, /* what a kind sees first of a sample, and eight times as much then */
 	SPLIT_LOOK_GROWTH = 8,
 	SPLIT_HASH_BYTES = 256 * 1024,
+	SPLIT_INFLATE_BYTES = 64 * 1024,
 	SPLIT_REASON_BYTES = 240,
 	SPLIT_BAD_MORE =
 		2, /* reasons beside them: why the file is no good, and how many more there are */
@@ -71,6 +73,7 @@ struct split_found {
 /* A window on the file that a thread splits. */
 struct split_window {
 	union store_file opened;
+	struct gzip_view *view; /* in place of it, where the file is compressed; else NULL */
 	uint8_t *bytes;
 	size_t room, size;
 	uint64_t offset;
@@ -111,31 +114,50 @@ static int window_grow(struct split_window *window, size_t room, struct error *e
 {
 	if (room <= window->room)
 		return 0;
-	free(window->bytes);
-	window->size = 0;
-	window->room = 0;
-	window->bytes = malloc(room);
-	if (!window->bytes)
+	uint8_t *const larger = realloc(window->bytes, room);
+	if (!larger)
 		return error_set(err, -ENOMEM, "no memory for %zu bytes of a file", room);
+	window->bytes = larger;
 	window->room = room;
 	return 0;
 }
 
+/* What is there from this offset on is kept: nothing is read twice, and a compressed file goes forward. */
+static void window_move(struct split_window *window, uint64_t offset)
+{
+	const uint64_t end = window->offset + window->size;
+	const bool inside = offset >= window->offset && offset < end;
+	const size_t kept = inside ? (size_t)(end - offset) : 0;
+	if (kept > 0)
+		memmove(window->bytes, window->bytes + (window->size - kept), kept);
+	window->offset = offset;
+	window->size = kept;
+}
+
 static int split_fail_read(struct container_file *file, int code, struct error *err)
 {
+	const struct gzip_view *const view = file->work->windows[file->worker].view;
+	if (view && code == -EBADMSG)
+		return error_set(err, code, "%s", gzip_view_why(view));
 	split_of(file)->passing = true;
 	return error_set_errno(err, -code, "cannot be read");
+}
+
+static ssize_t window_read(struct container_file *file, struct split_window *window,
+	uint64_t offset, void *to, size_t size)
+{
+	struct store *const store = file->work->scan->store;
+	return window->view ? gzip_view_read(window->view, offset, to, size)
+			    : store->ops->read(store, window->opened, offset, to, size);
 }
 
 /* Reads until `least` bytes are there, of the room that there is. */
 static int window_fill(struct container_file *file, struct split_window *window, uint64_t offset,
 	size_t least, size_t most, struct error *err)
 {
-	struct store *const store = file->work->scan->store;
-	window->offset = offset;
-	window->size = 0;
+	window_move(window, offset);
 	while (window->size < least) {
-		const ssize_t n = store->ops->read(store, window->opened, offset + window->size,
+		const ssize_t n = window_read(file, window, offset + window->size,
 			window->bytes + window->size, most - window->size);
 		if (n == -EINTR && !scan_stopped(file->work->scan))
 			continue;
@@ -306,14 +328,14 @@ int container_add(struct container_file *file, const struct container_part *part
 		       : 0;
 }
 
-int container_add_sample(struct container_file *file, const char *what,
-	const struct container_part *part, struct error *err)
+int container_look(struct container_file *file, const char *what, struct container_part *part,
+	bool *good, struct error *err)
 {
-	struct container_part seen = *part;
 	struct sample said;
 	struct error why = {"unreadable"};
 	size_t most = SPLIT_LOOK_BYTES;
 	int code = -EAGAIN;
+	*good = false;
 	if (part->offset > file->bytes || part->length > file->bytes - part->offset)
 		return container_note_bad(file, err, "'%.100s' is cut short", what);
 	while (code == -EAGAIN) {
@@ -333,10 +355,20 @@ int container_add_sample(struct container_file *file, const char *what,
 		return error_set(err, code, "no memory to look at '%.100s'", what);
 	if (code)
 		return container_note_bad(file, err, "'%.100s': %.120s", what, why.text);
-	seen.width = said.width;
-	seen.height = said.height;
-	seen.format = said.format;
-	return container_add(file, &seen, err);
+	part->width = said.width;
+	part->height = said.height;
+	part->format = said.format;
+	*good = true;
+	return 0;
+}
+
+int container_add_sample(struct container_file *file, const char *what,
+	const struct container_part *part, struct error *err)
+{
+	struct container_part seen = *part;
+	bool good;
+	const int code = container_look(file, what, &seen, &good, err);
+	return code || !good ? code : container_add(file, &seen, err);
 }
 
 static int split_keep_reason(struct split_work *work, struct split_found *found, const char *text)
@@ -394,11 +426,61 @@ static int split_one_opened(struct container_file *file, struct error *err)
 	return code ? error_set(err, code, "no memory for a list of bad samples") : 0;
 }
 
+/* How many bytes a compressed file inflates to, which nothing before its end tells; of one that is damaged,
+ * how many stand, and the reason is kept. */
+static int split_inflate(struct container_file *file, struct error *err)
+{
+	struct split_window *const window = &file->work->windows[file->worker];
+	struct error why;
+	ssize_t n = 1;
+	int code = window_grow(window, SPLIT_INFLATE_BYTES, err);
+	file->bytes = 0;
+	while (!code && n != 0) {
+		n = gzip_view_read(window->view, file->bytes, window->bytes, SPLIT_INFLATE_BYTES);
+		if (n < 0 && n != -EINTR)
+			break;
+		file->bytes += n > 0 ? (uint64_t)n : 0;
+		code = split_stopped(file, err);
+	}
+	if (code || n == 0)
+		return code;
+	file->bytes = n == -EBADMSG ? gzip_view_good(window->view) : 0;
+	(void)split_fail_read(file, (int)n, &why);
+	return split_keep_reason(file->work, split_of(file), why.text)
+		       ? error_set(err, -ENOMEM, "no memory for a list of bad files")
+		       : 0;
+}
+
+static int split_one_inflated(struct container_file *file, struct error *err)
+{
+	const int code = split_inflate(file, err);
+	const bool nothing = file->bytes == 0 && split_of(file)->bad_count > 0;
+	return code || nothing ? code : split_one_opened(file, err);
+}
+
+static int split_open(const struct folder_scan *scan, const char *path, struct split_window *window)
+{
+	struct store *const store = scan->store;
+	window->view = NULL;
+	window->offset = window->size = 0;
+	return scan->container && scan->container->inflates
+		       ? gzip_view_open(&window->view, store, path)
+		       : store->ops->file_open(store, path, false, &window->opened);
+}
+
+static void split_close(struct store *store, struct split_window *window)
+{
+	if (window->view)
+		gzip_view_close(window->view);
+	else
+		store->ops->file_close(store, window->opened);
+	window->view = NULL;
+}
+
 static int split_one(void *context, unsigned worker, uint64_t index, struct error *err)
 {
 	struct split_work *const work = context;
 	const struct found *const found = &work->files[index];
-	struct store *const store = work->scan->store;
 	struct split_window *const window = &work->windows[worker];
 	struct container_file file = {
 		.path = found->path,
@@ -411,7 +493,7 @@ static int split_one(void *context, unsigned worker, uint64_t index, struct erro
 	};
 	if (found->reason || found->kind != STORE_FILE)
 		return 0;
-	int code = store->ops->file_open(store, found->path, false, &window->opened);
+	int code = split_open(work->scan, found->path, window);
 	if (code) {
 		struct error why;
 		(void)split_fail_read(&file, code, &why);
@@ -419,9 +501,8 @@ static int split_one(void *context, unsigned worker, uint64_t index, struct erro
 			       ? error_set(err, -ENOMEM, "no memory for a list of bad files")
 			       : 0;
 	}
-	window->offset = window->size = 0;
-	code = split_one_opened(&file, err);
-	store->ops->file_close(store, window->opened);
+	code = window->view ? split_one_inflated(&file, err) : split_one_opened(&file, err);
+	split_close(work->scan->store, window);
 	if (!code && atomic_fetch_add(&work->samples, work->found[index].count) +
 				     work->found[index].count >
 			     SPLIT_SAMPLES_MAX)

@@ -83,6 +83,11 @@ int container_add(
 int container_add_sample(struct container_file *file, const char *what,
 	const struct container_part *part, struct error *err);
 
+/* The first half of that, for a function that is at the sample's bytes now and knows its class later: fills
+ * in width, height and format.  *good: it is a sample; else that it is none was noted. */
+int container_look(struct container_file *file, const char *what, struct container_part *part,
+	bool *good, struct error *err);
+
 int container_note_bad(struct container_file *file, struct error *err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -102,9 +107,11 @@ struct container_ops {
 	const char *endings;             /* of its files, for messages: ".tar" */
 	const char *extension;           /* of those that are written, without a dot */
 	bool (*takes)(const char *name); /* is a file one, by its name? */
+	/* Files are compressed by gzip: `bytes`, and where samples lie, are of what they inflate to. */
+	bool inflates;
 	container_split *split;
 	/* What stands before and behind an entry's bytes in a file (buffers fail as buffers do); and at the
-	 * file's end. */
+	 * file's end.  NULL: it is only read. */
 	void (*wrap)(
 		const struct container_entry *entry, struct buffer *before, struct buffer *behind);
 	void (*finish)(struct buffer *end);

@@ -35,9 +35,8 @@ enum { TAR_TYPE_AT = 156, TAR_VERSION_AT = 263 };
 struct tar_sample {
 	char key[TAR_NAME_MAX + 1];  /* "" : none */
 	char name[TAR_NAME_MAX + 1]; /* of the member that holds its bytes; "": none yet */
-	uint64_t offset, length;
-	bool numbered;
-	uint32_t label;
+	struct container_part part;
+	bool good; /* it is what the kind takes */
 };
 
 struct tar_reader {
@@ -153,17 +152,11 @@ static const char *tar_folder(const char *name, size_t *size)
 static int tar_end_sample(struct tar_reader *reader)
 {
 	struct tar_sample *const sample = &reader->sample;
-	struct container_part part = {
-		.offset = sample->offset,
-		.length = sample->length,
-		.numbered = sample->numbered,
-		.label = sample->label,
-	};
 	int code = 0;
-	part.class_name = tar_folder(sample->name, &part.class_size);
-	if (sample->name[0])
-		code = container_add_sample(reader->file, sample->name, &part, reader->err);
-	else if (sample->numbered)
+	sample->part.class_name = tar_folder(sample->name, &sample->part.class_size);
+	if (sample->good)
+		code = container_add(reader->file, &sample->part, reader->err);
+	else if (!sample->name[0] && sample->part.numbered)
 		code = container_note_bad(reader->file, reader->err,
 			"'%.100s' has a class and no sample beside it", sample->key);
 	*sample = (struct tar_sample){0};
@@ -189,8 +182,8 @@ static int tar_take_label(
 	if (digits == 0 || i < length || value > UINT32_MAX)
 		return container_note_bad(
 			reader->file, reader->err, "'%.100s' is no number of a class", name);
-	reader->sample.numbered = true;
-	reader->sample.label = (uint32_t)value;
+	reader->sample.part.numbered = true;
+	reader->sample.part.label = (uint32_t)value;
 	return 0;
 }
 
@@ -228,9 +221,11 @@ static int tar_take_member(
 		return container_note_bad(reader->file, reader->err,
 			"'%.100s' is one more of the sample '%.60s'", name, sample->key);
 	(void)snprintf(sample->name, sizeof sample->name, "%s", name);
-	sample->offset = offset;
-	sample->length = length;
-	return 0;
+	sample->part.offset = offset;
+	sample->part.length = length;
+	/* Now, and not when its class is known: a compressed archive only goes forward. */
+	return container_look(
+		reader->file, sample->name, &sample->part, &sample->good, reader->err);
 }
 
 /* ---- headers that are about the next member -------------------------------------------------- */
@@ -430,19 +425,21 @@ static int tar_take_all(struct tar_reader *reader)
 		reader->file, reader->err, "it has no end mark: it may be cut short");
 }
 
-static bool tar_is_compressed(const char *path)
+static bool tar_has_ending(const char *name, const char *ending)
 {
-	const size_t length = strlen(path);
-	return (length > 3 && strcasecmp(path + length - 3, ".gz") == 0) ||
-	       (length > 4 && strcasecmp(path + length - 4, ".tgz") == 0);
+	const size_t length = strlen(name);
+	const size_t size = strlen(ending);
+	return length > size && strcasecmp(name + length - size, ending) == 0;
 }
 
-static int container_tar_split(struct container_file *file, struct error *err)
+static bool container_tgz_takes(const char *name)
+{
+	return name[0] != '.' && (tar_has_ending(name, ".tar.gz") || tar_has_ending(name, ".tgz"));
+}
+
+static int tar_split(struct container_file *file, struct error *err)
 {
 	struct error later = {""};
-	if (tar_is_compressed(file->path))
-		return error_set(err, -EINVAL,
-			"it is compressed, so that no sample can be read without all before it: unpack it with gunzip");
 	struct tar_reader *const reader = calloc(1, sizeof *reader);
 	if (!reader)
 		return error_set(err, -ENOMEM, "no memory to read an archive");
@@ -459,13 +456,18 @@ static int container_tar_split(struct container_file *file, struct error *err)
 	return code ? code : ended;
 }
 
+static int container_tar_split(struct container_file *file, struct error *err)
+{
+	const char *const slash = strrchr(file->path, '/');
+	if (container_tgz_takes(slash ? slash + 1 : file->path))
+		return error_set(err, -EINVAL,
+			"it is compressed: set dataset.container to tgz, or unpack it with gunzip");
+	return tar_split(file, err);
+}
+
 static bool container_tar_takes(const char *name)
 {
-	const size_t length = strlen(name);
-	return name[0] != '.' &&
-	       ((length > 4 && strcasecmp(name + length - 4, ".tar") == 0) ||
-		       (length > 7 && strcasecmp(name + length - 7, ".tar.gz") == 0) ||
-		       (length > 4 && strcasecmp(name + length - 4, ".tgz") == 0));
+	return (name[0] != '.' && tar_has_ending(name, ".tar")) || container_tgz_takes(name);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -532,4 +534,14 @@ const struct container_ops container_tar = {
 	.split = container_tar_split,
 	.wrap = container_tar_wrap,
 	.finish = container_tar_finish,
+};
+
+const struct container_ops container_tgz = {
+	.name = "tgz",
+	.summary =
+		"tar archives packed by gzip, inflated while they are read in order; not generated",
+	.endings = ".tar.gz or .tgz",
+	.takes = container_tgz_takes,
+	.inflates = true,
+	.split = tar_split,
 };

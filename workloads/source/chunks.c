@@ -3,6 +3,7 @@
 
 #include "harness/base/memory.h"
 #include "workloads/source/engines.h"
+#include "workloads/source/gzip_view.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@ enum {
 	CHUNK_BUFFERS_MAX = 4096,
 	CHUNK_STALE_ROUNDS = 2, /* loads of all buffers, without a sample cut out */
 	CHUNK_REAP_BATCH = 64,
+	CHUNK_INFLATE_BYTES = 1 << 20, /* of compressed files, where read.request is 0 */
 };
 
 static const uint32_t CHUNK_NONE = UINT32_MAX;
@@ -38,6 +40,10 @@ struct chunks {
 	struct chunk_buffer *buffers;
 	uint32_t buffer_count, in_flight, depth;
 	uint64_t loads;
+	/* Of compressed files, else NULL. */
+	uint32_t *begin; /* (count) the first chunk of its file */
+	uint32_t *turn;  /* (count) by that: the one that is to be inflated next */
+	uint8_t *asked;  /* (samples) 1: asked for since the file was begun the last time */
 	struct request_list done, pending; /* pending: no buffer was free, or no depth */
 	struct memory_block block;
 };
@@ -54,12 +60,25 @@ static uint64_t chunk_floor(uint64_t offset)
 	return offset / READ_ALIGN_BYTES * READ_ALIGN_BYTES;
 }
 
+/* Where the chunk that begins with a sample begins: what is inflated has no blocks, and does not go back. */
+static uint64_t chunk_start(const struct dataset *dataset, uint32_t first, bool inflates)
+{
+	return inflates ? dataset->offsets[first] : chunk_floor(dataset->offsets[first]);
+}
+
+static uint64_t chunks_request(const struct config *config)
+{
+	const uint64_t asked = (uint64_t)config_integer(config, KEY_READ_REQUEST);
+	return asked == 0 && gzip_view_wanted(config) ? CHUNK_INFLATE_BYTES : asked;
+}
+
 /* The end of the chunk that begins with a sample: what follows it in the same file, as far as one request
  * reaches. */
 static uint32_t chunk_end(
-	const struct dataset *dataset, uint32_t first, uint64_t request, uint64_t *bytes)
+	const struct dataset *dataset, uint32_t first, const struct config *config, uint64_t *bytes)
 {
-	const uint64_t start = chunk_floor(dataset->offsets[first]);
+	const uint64_t request = chunks_request(config);
+	const uint64_t start = chunk_start(dataset, first, gzip_view_wanted(config));
 	uint64_t end = dataset->offsets[first] + dataset->samples[first].bytes;
 	uint32_t i = first + 1;
 	for (; i < dataset->count && !dataset_begins_file(dataset, i); i++) {
@@ -76,12 +95,12 @@ static uint32_t chunk_end(
 
 /* first, of: filled in where they are not NULL. */
 static struct chunk_shape chunks_shape(
-	const struct dataset *dataset, uint64_t request, uint32_t *first, uint32_t *of)
+	const struct dataset *dataset, const struct config *config, uint32_t *first, uint32_t *of)
 {
 	struct chunk_shape shape = {0};
 	for (uint32_t i = 0; i < dataset->count;) {
 		uint64_t bytes;
-		const uint32_t end = chunk_end(dataset, i, request, &bytes);
+		const uint32_t end = chunk_end(dataset, i, config, &bytes);
 		shape.largest = bytes > shape.largest ? bytes : shape.largest;
 		if (first)
 			first[shape.count] = i;
@@ -98,12 +117,7 @@ static struct chunk_shape chunks_shape(
 bool chunks_wanted(
 	const struct config *config, const struct dataset *dataset, const struct source_ops *ops)
 {
-	return config_integer(config, KEY_READ_REQUEST) > 0 && dataset->offsets && !ops->immediate;
-}
-
-static uint64_t chunks_request(const struct config *config)
-{
-	return (uint64_t)config_integer(config, KEY_READ_REQUEST);
+	return chunks_request(config) > 0 && dataset->offsets && !ops->immediate;
 }
 
 /* Those in flight, and those that the shuffle buffer's samples lie in. */
@@ -113,7 +127,10 @@ static uint32_t chunks_buffers(
 	const bool windowed = config_integer(config, KEY_READ_ORDER) == READ_ORDER_SHARDS;
 	const uint64_t window =
 		windowed ? (uint64_t)config_integer(config, KEY_READ_SHUFFLE_BUFFER) : 0;
-	const uint64_t most = window * count / dataset->count + depth + CHUNK_BUFFERS_MORE;
+	/* One that is taken again too early costs more than a read where its file is inflated again. */
+	const uint64_t spare = gzip_view_wanted(config) ? 2 : 1;
+	const uint64_t most =
+		spare * (window * count / dataset->count) + depth + CHUNK_BUFFERS_MORE;
 	const uint64_t all = count < most ? count : most;
 	return all < CHUNK_BUFFERS_MAX ? (uint32_t)all : CHUNK_BUFFERS_MAX;
 }
@@ -133,22 +150,30 @@ uint64_t chunks_bytes(
 {
 	if (!chunks_wanted(config, dataset, ops))
 		return 0;
-	const struct chunk_shape shape = chunks_shape(dataset, chunks_request(config), NULL, NULL);
+	const struct chunk_shape shape = chunks_shape(dataset, config, NULL, NULL);
 	const uint32_t buffers =
 		chunks_buffers(config, dataset, shape.count, chunks_depth(config, ops));
+	const uint64_t turns =
+		gzip_view_wanted(config) ? dataset->count + 2 * shape.count * sizeof(uint32_t) : 0;
 	return buffers * (uint64_t)chunks_room(&shape) + dataset->count * sizeof(uint32_t) +
-	       (shape.count + 1) * (sizeof(uint32_t) + sizeof(uint16_t));
+	       (shape.count + 1) * (sizeof(uint32_t) + sizeof(uint16_t)) + turns;
 }
 
 /* ---- opening and closing ---------------------------------------------------------------------- */
 
 static int chunks_allocate(struct chunks *chunks, const struct source *source)
 {
-	const uint64_t request = chunks_request(source->config);
-	struct chunk_shape shape = chunks_shape(chunks->dataset, request, NULL, NULL);
+	const struct config *const config = source->config;
+	struct chunk_shape shape = chunks_shape(chunks->dataset, config, NULL, NULL);
 	chunks->count = shape.count;
-	chunks->buffer_count =
-		chunks_buffers(source->config, chunks->dataset, shape.count, chunks->depth);
+	chunks->buffer_count = chunks_buffers(config, chunks->dataset, shape.count, chunks->depth);
+	if (gzip_view_wanted(config)) {
+		chunks->begin = calloc(shape.count, sizeof *chunks->begin);
+		chunks->turn = calloc(shape.count, sizeof *chunks->turn);
+		chunks->asked = calloc(chunks->dataset->count, sizeof *chunks->asked);
+		if (!chunks->begin || !chunks->turn || !chunks->asked)
+			return -ENOMEM;
+	}
 	chunks->first = calloc(shape.count + 1U, sizeof *chunks->first);
 	chunks->of = calloc(chunks->dataset->count, sizeof *chunks->of);
 	chunks->where = calloc(shape.count, sizeof *chunks->where);
@@ -156,9 +181,14 @@ static int chunks_allocate(struct chunks *chunks, const struct source *source)
 	const size_t room = chunks_room(&shape);
 	if (!chunks->first || !chunks->of || !chunks->where || !chunks->buffers ||
 		memory_map(&chunks->block, room * chunks->buffer_count,
-			config_on(source->config, KEY_READ_HUGE_PAGES)))
+			config_on(config, KEY_READ_HUGE_PAGES)))
 		return -ENOMEM;
-	(void)chunks_shape(chunks->dataset, request, chunks->first, chunks->of);
+	(void)chunks_shape(chunks->dataset, config, chunks->first, chunks->of);
+	for (uint32_t i = 0; chunks->turn && i < chunks->count; i++) {
+		const bool begins = dataset_begins_file(chunks->dataset, chunks->first[i]);
+		chunks->begin[i] = begins ? i : chunks->begin[i - 1];
+		chunks->turn[i] = i;
+	}
 	for (uint32_t i = 0; i < chunks->buffer_count; i++) {
 		chunks->buffers[i].chunk = CHUNK_NONE;
 		chunks->buffers[i].request.buffer = (uint8_t *)chunks->block.data + i * room;
@@ -187,6 +217,9 @@ void chunks_close(struct chunks *chunks)
 	if (!chunks)
 		return;
 	memory_unmap(&chunks->block);
+	free(chunks->begin);
+	free(chunks->turn);
+	free(chunks->asked);
 	free(chunks->buffers);
 	free(chunks->where);
 	free(chunks->of);
@@ -199,7 +232,7 @@ uint32_t chunks_lookahead(
 {
 	if (!chunks_wanted(config, dataset, ops))
 		return 0;
-	const struct chunk_shape shape = chunks_shape(dataset, chunks_request(config), NULL, NULL);
+	const struct chunk_shape shape = chunks_shape(dataset, config, NULL, NULL);
 	const uint64_t ahead =
 		(uint64_t)chunks_depth(config, ops) * dataset->count / (shape.count + 1U);
 	return ahead < dataset->count ? (uint32_t)ahead : 0;
@@ -239,15 +272,47 @@ static bool chunks_start(
 	to->chunk = chunk;
 	to->left = last - first + 1;
 	to->loading = true;
-	to->start = chunk_floor(dataset->offsets[first]);
+	to->start = chunk_start(dataset, first, chunks->turn != NULL);
 	to->used = ++chunks->loads;
 	to->request.sample = first;
 	to->request.offset = to->start;
 	to->request.length = dataset->offsets[last] + dataset->samples[last].bytes - to->start;
 	to->request.part = true;
+	if (chunks->turn)
+		chunks->turn[chunks->begin[chunk]] = chunk + 1;
 	chunks->in_flight++;
 	source_pass(reader, &to->request);
 	return true;
+}
+
+/* Begins with what has to be read for a chunk that is not there; true: that is the chunk itself.  Of a
+ * compressed file, first those before it that were not inflated since the file was begun: what is passed
+ * over now would have to be inflated again. */
+static bool chunks_start_for(
+	struct chunks *chunks, struct reader *reader, uint32_t chunk, bool demanded)
+{
+	uint32_t next = chunks->turn ? chunks->turn[chunks->begin[chunk]] : chunk;
+	if (next > chunk && !demanded)
+		return false; /* the file is not begun again yet */
+	while (next < chunk && chunks->where[next] != CHUNK_ABSENT)
+		next++;
+	next = next < chunk ? next : chunk; /* passed, and its buffer taken: once more */
+	return chunks_start(chunks, reader, next, demanded) && next == chunk;
+}
+
+/* A compressed file is begun again when a sample of it is asked for that was asked for before: epochs
+ * ask for each once, and may end before all were. */
+static void chunks_note_asked(struct chunks *chunks, uint32_t sample)
+{
+	const uint32_t chunk = chunks->begin[chunks->of[sample]];
+	if (chunks->asked[sample]) {
+		uint32_t i = chunks->first[chunk];
+		do
+			chunks->asked[i] = 0;
+		while (++i < chunks->dataset->count && !dataset_begins_file(chunks->dataset, i));
+		chunks->turn[chunk] = chunk;
+	}
+	chunks->asked[sample] = 1;
 }
 
 static void chunks_cut(
@@ -293,7 +358,7 @@ static bool chunks_ask(struct chunks *chunks, struct reader *reader, struct read
 		return true;
 	}
 	const bool absent = chunks->where[chunk] == CHUNK_ABSENT;
-	if (absent && !chunks_start(chunks, reader, chunk, true))
+	if (absent && !chunks_start_for(chunks, reader, chunk, true))
 		return false;
 	struct chunk_buffer *const there = &chunks->buffers[chunks->where[chunk] - 1];
 	if (there->loading)
@@ -307,13 +372,15 @@ static bool chunks_ask(struct chunks *chunks, struct reader *reader, struct read
 
 void chunks_submit(struct chunks *chunks, struct reader *reader, struct read_request *request)
 {
+	if (chunks->asked)
+		chunks_note_asked(chunks, request->sample);
 	if (chunks->pending.head || !chunks_ask(chunks, reader, request)) {
 		request_list_push(&chunks->pending, request);
 		return;
 	}
 	if (request->ahead < chunks->dataset->count &&
 		chunks->where[chunks->of[request->ahead]] == CHUNK_ABSENT)
-		(void)chunks_start(chunks, reader, chunks->of[request->ahead], false);
+		(void)chunks_start_for(chunks, reader, chunks->of[request->ahead], false);
 }
 
 static void chunks_retry_pending(struct chunks *chunks, struct reader *reader)

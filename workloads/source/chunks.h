@@ -1,4 +1,4 @@
-/* Large reads of packed files (read.request): a chunk is a run of samples that lie next to each other in
+/* Large reads of packed files (read.request, and all that gzip packed): a chunk is a run of samples that lie next to each other in
  * one file, and is read by one request; samples are cut out of it.  A slow disk so gets few large
  * requests in place of many small ones, read.depth of them in flight.
  *
@@ -8,6 +8,10 @@
  * that buffers are no cache of the next epoch; and, for a sample that is waited for, the one that was used
  * the longest time ago, which costs a second read and no more.  A chunk that cannot be read is given up: its
  * samples are read one by one, so that each fails or succeeds for itself.
+ *
+ * Of a compressed file (gzip_view.h) a chunk is of what it inflates to.  Chunks of such a file are read in
+ * their order, from its first, whichever is asked for first, so that each epoch inflates a file once; but
+ * where a buffer had to be taken again too early, which the source's end tells.
  *
  * A sample is copied once, from its chunk to its own buffer: 10 us for 100 KB.  All of this is one
  * reader's, and read.request takes one reader thread: large requests at depth keep any disk busy. */

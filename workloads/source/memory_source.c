@@ -2,6 +2,7 @@
  * a pointer into that copy.  No I/O and no copy: the harness's own ceiling. */
 #include "workloads/dataset/threads.h"
 #include "workloads/source/engines.h"
+#include "workloads/source/gzip_view.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@ struct memory_source {
 	struct source base;
 	struct memory_block arena;
 	struct memory_sample *samples; /* (count) */
+	struct gzip_views views; /* of compressed files, while they are loaded in their order */
 };
 
 struct memory_reader {
@@ -54,6 +56,13 @@ static int memory_load(void *context, unsigned thread, uint64_t index, struct er
 		.room = memory_slot_bytes(dataset->samples[index].bytes)};
 	struct read_progress progress;
 	struct source_counter uncounted = {0}; /* before the clock starts */
+	if (source->views.list) {
+		sample->size = (size_t)dataset->samples[index].bytes;
+		sample->status = gzip_views_read(&source->views, source->base.store,
+			dataset->samples[index].path, dataset->offsets[index], sample->data,
+			sample->size);
+		return 0;
+	}
 	source_locate(dataset, &request);
 	read_progress_request(&progress, &request, false);
 	if (source_read_now(source->base.store, dataset->samples[index].path, sample->data,
@@ -92,17 +101,22 @@ static int memory_allocate(struct memory_source *source)
 static int memory_open(struct source *base, struct error *err)
 {
 	struct memory_source *const source = (struct memory_source *)base;
+	const bool inflates = gzip_view_wanted(base->config);
 	const struct team_job loading = {
 		.count = base->dataset->count,
 		.item = memory_load,
 		.context = source,
-		.threads = team_threads(0),
+		.threads = inflates ? 1 : team_threads(0),
 	};
 	int code = memory_allocate(source);
 	if (code)
 		return error_set(err, code, "out of memory for a copy of the data set (%llu bytes)",
 			(unsigned long long)memory_bytes(base->config, base->dataset));
-	code = team_run(&loading, err);
+	if (inflates && !gzip_views_open(&source->views))
+		code = error_set(err, -ENOMEM, "out of memory to inflate files");
+	if (!code)
+		code = team_run(&loading, err);
+	(void)gzip_views_close(&source->views);
 	if (code)
 		memory_close(base);
 	else
@@ -133,6 +147,7 @@ const struct source_ops source_memory = {
 	.name = "memory",
 	.summary = "the data set in memory, loaded before the clock starts: no I/O",
 	.immediate = true,
+	.inflates = true,
 	.source_size = sizeof(struct memory_source),
 	.reader_size = sizeof(struct memory_reader),
 	.bytes = memory_bytes,

@@ -5,6 +5,7 @@
 #include "harness/measure/timeline.h"
 #include "workloads/source/chunks.h"
 #include "workloads/source/engines.h"
+#include "workloads/source/gzip_view.h"
 #include "workloads/source/limiter.h"
 
 #include <errno.h>
@@ -28,9 +29,11 @@ const struct source_ops *const source_list[] = {READ_ENGINES(ENGINE_ENTRY) NULL}
 enum { ENGINES = sizeof source_list / sizeof *source_list - 1 };
 
 /* NULL, or why an engine cannot read here. */
-static const char *source_why_not(
-	const struct source_ops *ops, const struct store_ops *store, char *reason, size_t room)
+static const char *source_why_not(const struct source_ops *ops, const struct config *config,
+	const struct store_ops *store, char *reason, size_t room)
 {
+	if (!ops->inflates && gzip_view_wanted(config))
+		return "it reads any part of a file, and those that gzip packed are inflated from their beginning on";
 	if (ops->needs_local && !store->local) {
 		(void)snprintf(reason, room, "it reads only files of this node, not from %s",
 			store->summary);
@@ -53,7 +56,7 @@ static const struct source_ops *source_choose_for(const struct config *config,
 		why_not[0] = '\0';
 	if (choice != READ_ENGINE_AUTO) {
 		const struct source_ops *const ops = source_list[choice - 1];
-		const char *const why = source_why_not(ops, store, reason, sizeof reason);
+		const char *const why = source_why_not(ops, config, store, reason, sizeof reason);
 		if (!why)
 			return ops;
 		(void)error_set(
@@ -65,7 +68,8 @@ static const struct source_ops *source_choose_for(const struct config *config,
 		if (ops->only && ops->only != store)
 			continue;
 		const char *const why =
-			ops->automatic ? source_why_not(ops, store, reason, sizeof reason) : "";
+			ops->automatic ? source_why_not(ops, config, store, reason, sizeof reason)
+				       : "";
 		if (!why)
 			return ops;
 		if (*why && room > 0 && !why_not[0])
@@ -144,6 +148,9 @@ int source_open_in(struct source **out, struct store *store, const struct config
 	source->timed = config_on(config, KEY_MEASURE_PROFILER);
 	if (why_not[0])
 		source_note(source, "%s", why_not);
+	if (gzip_view_wanted(config))
+		source_note(source, "inflated by the %s",
+			ops->immediate ? "loading of the data set" : "reader");
 	if (chunks_wanted(config, dataset, ops))
 		source_note(source,
 			"large requests: on, so that the read time of a sample is its wait for one of them");
@@ -151,6 +158,8 @@ int source_open_in(struct source **out, struct store *store, const struct config
 		source_note(source, "large requests: off: %s",
 			ops->immediate ? "the data set is in memory"
 				       : "each sample is a file of its own");
+	if (gzip_view_wanted(config) && limiter_wanted(config))
+		source_note(source, "injected conditions count inflated bytes");
 	int code = source_prepare(source);
 	if (code)
 		(void)error_set(err, code, "out of memory for the %s source", ops->name);
@@ -194,9 +203,11 @@ void source_close(struct source *source)
 
 const char *source_status_text(int status, char out[ERROR_REASON_BYTES])
 {
-	if (status != -ENODATA)
+	if (status != -ENODATA && status != -EBADMSG)
 		return error_reason(-status, out);
-	(void)snprintf(out, ERROR_REASON_BYTES, "its file ends before the sample does");
+	(void)snprintf(out, ERROR_REASON_BYTES, "%s",
+		status == -ENODATA ? "its file ends before the sample does"
+				   : "its compressed file is damaged");
 	return out;
 }
 
@@ -544,6 +555,7 @@ void source_read_counts(const struct source *source, struct source_counts *count
 		.bytes = source_sum(source, offsetof(struct source_counter, bytes)),
 		.requests = source_sum(source, offsetof(struct source_counter, requests)),
 		.stored_bytes = source_sum(source, offsetof(struct source_counter, stored_bytes)),
+		.packed_bytes = source_sum(source, offsetof(struct source_counter, packed_bytes)),
 		.errors = source_sum(source, offsetof(struct source_counter, errors)),
 		.short_reads = source_sum(source, offsetof(struct source_counter, short_reads)),
 		.retries = source_sum(source, offsetof(struct source_counter, retries)),

@@ -90,6 +90,7 @@ struct source_ops {
 	bool automatic; /* read.engine = auto may take it: the last of the list that can be had here */
 	bool needs_local; /* opens files itself, by paths under store->root_fd: no other store will do */
 	const struct store_ops *only; /* the one store that it reads; NULL: any (needs_local) */
+	bool inflates;                /* it reads compressed files (gzip_view.h) */
 	bool waits_as_io; /* the kernel counts any wait of a reader as I/O wait: it is no evidence of a slow disk */
 	/* Of the implementation's structs; allocated zeroed by source.c. */
 	size_t source_size, reader_size;
@@ -148,7 +149,7 @@ struct reader {
 struct source_counter {
 	_Alignas(COUNTER_ALIGN_BYTES) atomic_uint_fast64_t files;
 	atomic_uint_fast64_t requests; /* handed to the engine: files, or parts of them */
-	atomic_uint_fast64_t bytes, stored_bytes, errors, short_reads, retries;
+	atomic_uint_fast64_t bytes, stored_bytes, packed_bytes, errors, short_reads, retries;
 };
 
 static inline void source_count(atomic_uint_fast64_t *counter, uint64_t more)
@@ -163,6 +164,8 @@ struct source_counts {
 	uint64_t
 		requests; /* handed to the engine: fewer than files where they are cut out of large ones */
 	uint64_t stored_bytes; /* of bytes, those that an emulated storage's cache did not have */
+	uint64_t
+		packed_bytes; /* of compressed files that were read for them; 0: they are not compressed */
 	uint64_t errors, short_reads, retries;
 };
 
