@@ -69,8 +69,9 @@ int bad_samples_name_first(
 {
 	const struct error what = *err;
 	const uint32_t at = bad->first_unread; /* 0: the first of any kind */
-	return error_set(err, -EBADMSG, "%.150s; the first is '%.150s': %s", what.text,
-		dataset->samples[bad->list[at].sample].path, bad->list[at].reason);
+	char name[DATASET_NAME_BYTES];
+	return error_set(err, -EBADMSG, "%.150s; the first is %s: %s", what.text,
+		dataset_name_sample(dataset, bad->list[at].sample, name), bad->list[at].reason);
 }
 
 int bad_samples_judge(const struct bad_samples *bad, const struct dataset *dataset,
@@ -113,18 +114,21 @@ uint64_t bad_samples_count(struct bad_samples *bad)
 void bad_samples_report(
 	const struct bad_samples *bad, const struct dataset *dataset, struct measurement *m)
 {
+	char name[DATASET_NAME_BYTES];
 	m->bad_samples = bad->count;
 	if (m->bad_share > 0)
 		measurement_note(m,
 			"bad samples: %.2g %% of those measured could not be read or decoded; the rate is of the others",
 			m->bad_share * 100);
 	for (uint32_t i = 0; i < bad->listed; i++)
-		measurement_note(m, "bad sample '%s': %s",
-			dataset->samples[bad->list[i].sample].path, bad->list[i].reason);
+		measurement_note(m, "bad sample %s: %s",
+			dataset_name_sample(dataset, bad->list[i].sample, name),
+			bad->list[i].reason);
 	if (bad->slow_ns > 0)
 		measurement_note(m,
-			"slow sample '%s': decoding it had taken %.1f s when the run ended, and all of its batch waited for it",
-			dataset->samples[bad->slow].path, (double)bad->slow_ns / (double)NS_PER_S);
+			"slow sample %s: decoding it had taken %.1f s when the run ended, and all of its batch waited for it",
+			dataset_name_sample(dataset, bad->slow, name),
+			(double)bad->slow_ns / (double)NS_PER_S);
 }
 
 /* --- the first epoch -------------------------------------------------------------------------- */

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -94,6 +95,18 @@ int dataset_open(const struct config *config, const struct dataset_control *cont
 	if (code)
 		dataset_close(dataset);
 	return code;
+}
+
+const char *dataset_name_sample(
+	const struct dataset *dataset, size_t sample, char out[DATASET_NAME_BYTES])
+{
+	const char *const path = dataset->samples[sample].path;
+	if (dataset->offsets)
+		(void)snprintf(out, DATASET_NAME_BYTES, "'%.140s' at byte %" PRIu64, path,
+			dataset->offsets[sample]);
+	else
+		(void)snprintf(out, DATASET_NAME_BYTES, "'%.180s'", path);
+	return out;
 }
 
 void dataset_close(struct dataset *dataset)

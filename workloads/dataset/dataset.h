@@ -57,6 +57,11 @@ struct dataset {
 /* Whether a sample is the first one of its file, or all of it. */
 bool dataset_begins_file(const struct dataset *dataset, size_t sample);
 
+/* A sample's name for messages: "'a.jpg'", "'shard.tar' at byte 512".  Returns out. */
+enum { DATASET_NAME_BYTES = 192 };
+const char *dataset_name_sample(
+	const struct dataset *dataset, size_t sample, char out[DATASET_NAME_BYTES]);
+
 /* Told of progress about ten times a second, from the calling thread; done and total are
  * samples, or files that may become some. total is 0 while a folder is listed: nobody knows yet. */
 typedef void dataset_progress(void *context, uint64_t done, uint64_t total, uint64_t bytes);
