@@ -301,6 +301,8 @@ static void damaged_shards_have_reasons(void **state)
 		struct error err = {""};
 		uint64_t offsets[WRITTEN];
 		char path[FIXTURE_PATH];
+		if (!container->wrap) /* only read: test_gzip.c */
+			continue;
 		fixture_folder(container->name);
 		write_shard(container, &shard, offsets);
 		assert_int_equal(
