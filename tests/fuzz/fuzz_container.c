@@ -1,6 +1,7 @@
 /* libFuzzer target: any tar archive or TFRecord file is split into samples that lie inside it, or refused with reasons.
  * The first byte says which of the two it is; its second bit asks for checksums to be made right first, so that what is
- * behind them is reached. */
+ * behind them is reached.  Its fourth bit: it is a gzip stream of an archive; its fifth: an archive that is packed here, in
+ * two members, and split again: the same samples have to come of it. */
 #include "harness/base/crc32c.h"
 #include "harness/config/tables.h"
 #include "workloads/dataset/container.h"
@@ -13,7 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
+enum { TAR_BIT = 1, MEND_BIT = 2, HASH_BIT = 4, GZIP_BIT = 8, PACK_BIT = 16 };
+enum { GZIP_FORM = 15 + 16, INFLATES_MOST = 1040 /* times, a little more than deflate can */ };
 enum { BLOCK = 512, SUM_AT = 148, SUM_SIZE = 8, SIZE_AT = 124, SIZE_SIZE = 12 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -110,13 +114,42 @@ static void require(int holds, const char *what)
 	abort();
 }
 
-static void require_inside(const struct dataset *set)
+static size_t pack_member(uint8_t *to, size_t room, const uint8_t *from, size_t size)
+{
+	z_stream deflater = {0};
+	require(deflateInit2(&deflater, 1, Z_DEFLATED, GZIP_FORM, 8, Z_DEFAULT_STRATEGY) == Z_OK,
+		"no deflate");
+	deflater.next_in = (Bytef *)(uintptr_t)from;
+	deflater.avail_in = (uInt)size;
+	deflater.next_out = to;
+	deflater.avail_out = (uInt)room;
+	require(deflate(&deflater, Z_FINISH) == Z_STREAM_END, "no room to deflate");
+	const size_t packed = deflater.total_out;
+	(void)deflateEnd(&deflater);
+	return packed;
+}
+
+/* In place of the bytes, what they pack to. */
+static void pack_bytes(void)
+{
+	const size_t room = byte_count + byte_count / 8 + 1024;
+	uint8_t *const packed = malloc(room);
+	require(packed != NULL, "no memory");
+	size_t size = pack_member(packed, room, bytes, byte_count / 3);
+	size += pack_member(
+		packed + size, room - size, bytes + byte_count / 3, byte_count - byte_count / 3);
+	free(bytes);
+	bytes = packed;
+	byte_count = size;
+}
+
+static void require_inside(const struct dataset *set, size_t most)
 {
 	require(set->bad_count > 0 || set->count > 0, "neither a sample nor a reason");
 	for (size_t i = 0; i < set->count; i++) {
 		const struct sample *const sample = &set->samples[i];
-		require(sample->bytes > 0 && set->offsets[i] <= byte_count &&
-				sample->bytes <= byte_count - set->offsets[i],
+		require(sample->bytes > 0 && set->offsets[i] <= most &&
+				sample->bytes <= most - set->offsets[i],
 			"a sample outside of the file");
 		require(sample->label < set->class_count && sample->format < IMAGE_FORMATS,
 			"a sample of no class or format");
@@ -125,40 +158,73 @@ static void require_inside(const struct dataset *set)
 		require(*set->bad[i].reason, "no reason");
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void require_same(const struct dataset *a, const struct dataset *b)
+{
+	require(a->count == b->count && a->bad_count == b->bad_count,
+		"packed, it has other samples");
+	for (size_t i = 0; i < a->count; i++)
+		require(a->offsets[i] == b->offsets[i] &&
+				a->samples[i].bytes == b->samples[i].bytes &&
+				a->samples[i].checksum == b->samples[i].checksum &&
+				a->samples[i].label == b->samples[i].label,
+			"packed, a sample is another one");
+}
+
+/* Splits the bytes; false: no memory.  The arena is the set's. */
+static bool split_bytes(
+	const struct container_ops *container, bool checksums, size_t most, struct dataset *set)
 {
 	static const struct dataset_control control = {.threads = 1};
 	struct store store = {.ops = &memory_store, .root_fd = -1};
-	struct dataset set = {0};
 	struct error err = {""};
 	bool passing;
+	struct folder_scan scan = {
+		.root = "fuzz",
+		.store = &store,
+		.control = &control,
+		.kind = sample_kinds[0],
+		.container = container,
+		.depth = 1,
+		.checksums = checksums,
+		.arena = arena_open(),
+	};
+	char path[] = "class/shard.tar";
+	const struct found file = {
+		.path = path, .bytes = byte_count, .kind = STORE_FILE, .sized = true};
+	const int code = container_split_files(&scan, &file, 1, set, &passing, &err);
+	require(code == 0 || code == -ENOMEM, err.text);
+	if (!code)
+		require_inside(set, most);
+	set->arena = scan.arena;
+	return !code;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct dataset set = {0};
+	struct dataset again = {0};
 	if (size < 2)
 		return 0;
 	bytes = malloc(size - 1);
 	byte_count = size - 1;
 	require(bytes != NULL, "no memory");
 	memcpy(bytes, data + 1, byte_count);
-	const bool tar = data[0] & 1;
-	if (data[0] & 2)
+	const bool gzip = data[0] & GZIP_BIT;
+	const bool tar = data[0] & TAR_BIT;
+	const bool checksums = data[0] & HASH_BIT;
+	if (data[0] & MEND_BIT && !gzip)
 		tar ? mend_tar() : mend_records();
-	struct folder_scan scan = {
-		.root = "fuzz",
-		.store = &store,
-		.control = &control,
-		.kind = sample_kinds[0],
-		.container = container_list[tar ? 0 : 1],
-		.depth = 1,
-		.checksums = data[0] & 4,
-		.arena = arena_open(),
-	};
-	char path[] = "class/shard.tar";
-	const struct found file = {
-		.path = path, .bytes = byte_count, .kind = STORE_FILE, .sized = true};
-	const int code = container_split_files(&scan, &file, 1, &set, &passing, &err);
-	require(code == 0 || code == -ENOMEM, err.text);
-	if (!code)
-		require_inside(&set);
-	arena_close(scan.arena);
+	const struct container_ops *const tgz = container_list[DATASET_CONTAINER_TGZ - 1];
+	const size_t plain = byte_count;
+	const bool split = gzip ? split_bytes(tgz, checksums, plain * INFLATES_MOST, &set)
+				: split_bytes(container_list[tar ? 0 : 1], checksums, plain, &set);
+	if (split && tar && !gzip && data[0] & PACK_BIT) {
+		pack_bytes();
+		if (split_bytes(tgz, checksums, plain, &again))
+			require_same(&set, &again);
+		arena_close(again.arena);
+	}
+	arena_close(set.arena);
 	free(bytes);
 	return 0;
 }
