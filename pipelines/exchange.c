@@ -495,6 +495,7 @@ static void exchange_give_back(struct exchange *x, struct blob *const *items, si
 		uint32_t n = 0;
 		for (; i < n_done && items[i]->slot == slot; i++, n++) {
 			slot->bad += items[i]->bad;
+			source_let_go(&items[i]->request);
 			free_large(x, items[i]);
 			flow_pool_drop(&x->flow.blobs, items[i]->index);
 		}

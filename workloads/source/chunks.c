@@ -11,6 +11,7 @@
 
 enum {
 	CHUNK_BUFFERS_MORE = 2, /* than are in flight and in the window of the shuffle */
+	CHUNK_BUFFERS_LENT = 4, /* whose samples wait for workers, or are with them */
 	CHUNK_BUFFERS_MAX = 4096,
 	CHUNK_STALE_ROUNDS = 2, /* loads of all buffers, without a sample cut out */
 	CHUNK_REAP_BATCH = 64,
@@ -25,8 +26,10 @@ struct chunk_buffer {
 	uint32_t chunk; /* CHUNK_NONE: free */
 	uint32_t left;  /* samples that were not cut out yet */
 	bool loading;
-	uint64_t start; /* where in the file its bytes begin */
-	uint64_t used;  /* by the count of loads: when a sample was cut out last */
+	bool lends;       /* samples are handed out where they lie, and not copied */
+	atomic_uint lent; /* samples handed out so, and not given back */
+	uint64_t start;   /* where in the file its bytes begin */
+	uint64_t used;    /* by the count of loads: when a sample was cut out last */
 	struct request_list waiting;
 	struct read_request request;
 };
@@ -38,7 +41,7 @@ struct chunks {
 	uint32_t *of;    /* (samples) the chunk of each */
 	uint16_t *where; /* (count) */
 	struct chunk_buffer *buffers;
-	uint32_t buffer_count, in_flight, depth;
+	uint32_t buffer_count, lending_max, in_flight, depth;
 	uint64_t loads;
 	/* Of compressed files, else NULL. */
 	uint32_t *begin; /* (count) the first chunk of its file */
@@ -129,8 +132,8 @@ static uint32_t chunks_buffers(
 		windowed ? (uint64_t)config_integer(config, KEY_READ_SHUFFLE_BUFFER) : 0;
 	/* One that is taken again too early costs more than a read where its file is inflated again. */
 	const uint64_t spare = gzip_view_wanted(config) ? 2 : 1;
-	const uint64_t most =
-		spare * (window * count / dataset->count) + depth + CHUNK_BUFFERS_MORE;
+	const uint64_t most = spare * (window * count / dataset->count) + depth +
+			      CHUNK_BUFFERS_MORE + CHUNK_BUFFERS_LENT;
 	const uint64_t all = count < most ? count : most;
 	return all < CHUNK_BUFFERS_MAX ? (uint32_t)all : CHUNK_BUFFERS_MAX;
 }
@@ -174,6 +177,11 @@ static int chunks_allocate(struct chunks *chunks, const struct source *source)
 		if (!chunks->begin || !chunks->turn || !chunks->asked)
 			return -ENOMEM;
 	}
+	/* So many are left that a chunk which is asked for finds a place, whatever workers hold.  Inflated
+	 * ones are wanted for what comes next, and copying is little beside inflating. */
+	const uint32_t kept = chunks->depth + CHUNK_BUFFERS_MORE;
+	if (chunks->buffer_count > kept && !chunks->turn)
+		chunks->lending_max = chunks->buffer_count - kept;
 	chunks->first = calloc(shape.count + 1U, sizeof *chunks->first);
 	chunks->of = calloc(chunks->dataset->count, sizeof *chunks->of);
 	chunks->where = calloc(shape.count, sizeof *chunks->where);
@@ -240,6 +248,23 @@ uint32_t chunks_lookahead(
 
 /* ---- reading them ---------------------------------------------------------------------------- */
 
+/* What is lent stays where it is.  Whoever gave it back has read it before. */
+static bool chunk_is_lent(struct chunk_buffer *buffer)
+{
+	return atomic_load_explicit(&buffer->lent, memory_order_acquire) > 0;
+}
+
+/* Whether a buffer may lend its samples: so many do at most that there are others left. */
+static bool chunks_may_lend(struct chunks *chunks)
+{
+	uint32_t lending = 0;
+	for (uint32_t i = 0; i < chunks->buffer_count; i++) {
+		struct chunk_buffer *const one = &chunks->buffers[i];
+		lending += chunk_is_lent(one) || (one->lends && one->chunk != CHUNK_NONE);
+	}
+	return lending < chunks->lending_max;
+}
+
 /* A buffer for a chunk that is demanded, or only expected; NULL: there is none now. */
 static struct chunk_buffer *chunks_find_buffer(struct chunks *chunks, bool demanded)
 {
@@ -247,6 +272,8 @@ static struct chunk_buffer *chunks_find_buffer(struct chunks *chunks, bool deman
 	struct chunk_buffer *oldest = NULL;
 	for (uint32_t i = 0; i < chunks->buffer_count; i++) {
 		struct chunk_buffer *const one = &chunks->buffers[i];
+		if (chunk_is_lent(one))
+			continue;
 		if (one->chunk == CHUNK_NONE)
 			return one;
 		if (!one->loading && (!oldest || one->used < oldest->used))
@@ -273,6 +300,11 @@ static bool chunks_start(
 	to->left = last - first + 1;
 	to->loading = true;
 	to->start = chunk_start(dataset, first, chunks->turn != NULL);
+	/* So many are left that a chunk which is asked for finds a place, whatever workers hold.  Inflated
+	 * ones are wanted for what comes next, and copying is little beside inflating. */
+	const uint32_t kept = chunks->depth + CHUNK_BUFFERS_MORE;
+	if (chunks->buffer_count > kept && !chunks->turn)
+		chunks->lending_max = chunks->buffer_count - kept;
 	to->used = ++chunks->loads;
 	to->request.sample = first;
 	to->request.offset = to->start;
@@ -318,11 +350,17 @@ static void chunks_note_asked(struct chunks *chunks, uint32_t sample)
 static void chunks_cut(
 	struct chunks *chunks, struct chunk_buffer *from, struct read_request *request)
 {
+	const uint8_t *const bytes = from->request.buffer + (request->offset - from->start);
 	if (request->length > request->room) {
 		request->status = -EFBIG;
 	} else {
-		memcpy(request->buffer, from->request.buffer + (request->offset - from->start),
-			(size_t)request->length);
+		if (from->lends) {
+			request->data = bytes;
+			request->lent = &from->lent;
+			atomic_fetch_add_explicit(&from->lent, 1, memory_order_relaxed);
+		} else {
+			memcpy(request->buffer, bytes, (size_t)request->length);
+		}
 		request->size = (size_t)request->length;
 		request->cached = from->request.cached;
 	}
@@ -423,6 +461,7 @@ static void chunks_take_answer(
 		chunks->where[buffer->chunk] = CHUNK_GIVEN_UP;
 		buffer->chunk = CHUNK_NONE;
 	}
+	buffer->lends = !answered->status && chunks_may_lend(chunks);
 	while ((request = request_list_pop(&buffer->waiting)) != NULL) {
 		request->done_ns = answered->done_ns;
 		if (answered->status)

@@ -1,6 +1,6 @@
-/* Large reads of packed files (read.request, and all that gzip packed): a chunk is a run of samples that lie next to each other in
- * one file, and is read by one request; samples are cut out of it.  A slow disk so gets few large
- * requests in place of many small ones, read.depth of them in flight.
+/* Large reads of packed files (read.request, and all that gzip packed): a chunk is a run of samples that
+ * lie next to each other in one file, and is read by one request; samples are cut out of it.  A slow disk
+ * so gets few large requests in place of many small ones, read.depth of them in flight.
  *
  * Chunks are read when a sample of theirs is asked for, and ahead: those behind it in the same file, and
  * the one of the sample that the caller says comes so many tickets later (read_request.ahead).  A fixed
@@ -13,8 +13,10 @@
  * their order, from its first, whichever is asked for first, so that each epoch inflates a file once; but
  * where a buffer had to be taken again too early, which the source's end tells.
  *
- * A sample is copied once, from its chunk to its own buffer: 10 us for 100 KB.  All of this is one
- * reader's, and read.request takes one reader thread: large requests at depth keep any disk busy. */
+ * Samples are handed out where they lie, and a buffer is not used again while one of its samples is
+ * (source_let_go).  Where workers hold so many that the others are needed for reading, they are copied to
+ * the request's own buffer.  All of this is one reader's, and read.request takes one reader thread: large
+ * requests at depth keep any disk busy.  The source keeps the buffers, since workers outlast its readers. */
 #ifndef MLBENCH_WORKLOADS_SOURCE_CHUNKS_H
 #define MLBENCH_WORKLOADS_SOURCE_CHUNKS_H
 
@@ -32,7 +34,7 @@ uint64_t chunks_bytes(
 
 /* source->depth and what it was opened with are known.  -ENOMEM. */
 int chunks_open(struct chunks **out, const struct source *source, struct error *err);
-void chunks_close(struct chunks *chunks); /* NULL is fine; nothing is in flight */
+void chunks_close(struct chunks *chunks); /* NULL is fine; nothing is in flight or looked at */
 
 /* Tickets that a hint should be ahead of the sample that is asked for; 0: no hint is looked at. */
 uint32_t chunks_lookahead(

@@ -195,6 +195,7 @@ void source_close(struct source *source)
 	if (!source)
 		return;
 	struct store *const store = source->owns_store ? source->store : NULL;
+	chunks_close(source->chunks);
 	if (source->ops->close)
 		source->ops->close(source);
 	source_release(source);
@@ -614,13 +615,13 @@ int source_reader_open(
 			return error_set(err, -ENOMEM, "out of memory for reader %u", index);
 		}
 	}
-	int code = chunks_wanted(source->config, source->dataset, ops)
-			   ? chunks_open(&reader->chunks, source, err)
-			   : 0;
+	int code = 0;
+	if (!source->chunks && chunks_wanted(source->config, source->dataset, ops))
+		code = chunks_open(&source->chunks, source, err);
+	reader->chunks = source->chunks;
 	if (!code && ops->reader_open)
 		code = ops->reader_open(reader, err);
 	if (code) {
-		chunks_close(reader->chunks);
 		limiter_queue_close(reader->limiter);
 		free(reader);
 		return code;
@@ -651,7 +652,6 @@ void source_reader_close(struct reader *reader)
 	if (reader->source->ops->reader_close)
 		reader->source->ops->reader_close(reader);
 	limiter_queue_close(reader->limiter);
-	chunks_close(reader->chunks);
 	free(reader);
 }
 
@@ -673,6 +673,7 @@ static void source_begin(const struct reader *reader, struct read_request *reque
 	request->done_ns = 0;
 	request->opened_ns = 0;
 	request->cached = false;
+	request->lent = NULL;
 	request->submitted_ns = reader->source->stamped ? clock_now_ns() : 0;
 }
 

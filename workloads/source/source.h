@@ -59,6 +59,7 @@ struct read_request {
 	uint64_t submitted_ns, done_ns;
 	uint64_t opened_ns; /* io_uring, open and read apart, in a timeline: it was open; else 0 */
 	bool cached;        /* an emulated storage had it in its cache */
+	atomic_uint *lent;  /* not NULL: data is in memory that others share; see source_let_go */
 	struct read_request *next; /* the source's own while in flight */
 };
 
@@ -131,7 +132,10 @@ struct source {
 	/* What it got and did not get: "registered buffers: on; linked open-read-close: off". */
 	char notes[512];
 	struct source_limiter *limiter; /* injected conditions, or NULL; source.c's */
-	bool stamped;                   /* submitted_ns is wanted (timed, or limited); source.c's */
+	/* Of its one reader, where there are large requests; here because samples lie in them until the last
+	 * worker is done.  source.c's. */
+	struct chunks *chunks;
+	bool stamped; /* submitted_ns is wanted (timed, or limited); source.c's */
 	/* One per reader; the engine adds its short reads and retries. */
 	struct source_counter *counters;
 };
@@ -142,7 +146,7 @@ struct reader {
 	unsigned in_flight;    /* with the engine or held by the limiter; source.c keeps it */
 	uint64_t submitted_ns; /* the last one, where it is stamped; source.c keeps it */
 	struct limiter_queue *limiter; /* source.c's */
-	struct chunks *chunks;         /* source.c's; NULL: each sample is read by itself */
+	struct chunks *chunks;         /* the source's; NULL: each sample is read by itself */
 };
 
 /* Counters of one reader: only its thread writes, any thread reads. */
@@ -215,6 +219,14 @@ int source_reader_dead(const struct reader *reader, struct error *err);
 unsigned source_reader_depth_most(const struct reader *reader); /* requests that may be in flight */
 /* May delay the system call until the next reap, so that one serves many requests. */
 void source_submit(struct reader *reader, struct read_request *request);
+/* The bytes of a request that was reaped are not looked at any more.  Any thread, once a request; without
+ * it what they lie in is not used again before the source is closed. */
+static inline void source_let_go(struct read_request *request)
+{
+	if (request->lent)
+		atomic_fetch_sub_explicit(request->lent, 1, memory_order_release);
+	request->lent = NULL;
+}
 /* Up to room completed requests, in the order of completion; 0 at once when none is in flight.  wait_ns:
  * 0 polls, else waits so long at most for the first (it may return 0 earlier: a signal). */
 size_t source_reap(
