@@ -517,10 +517,10 @@ static void name_binding(const struct point_summary *point, const struct binding
 	(void)snprintf(out->stage, sizeof out->stage, "%s", stage);
 	(void)snprintf(out->resource, sizeof out->resource, "%s",
 		binding->depth ? "depth" : cause->resource);
-	if (binding->depth)
+	if (binding->depth && strcmp(point->stages[binding->stage].name, stage) != 0)
 		(void)snprintf(
 			out->also, sizeof out->also, "%s", point->stages[binding->stage].name);
-	else if (binding->second < point->stage_count)
+	else if (!binding->depth && binding->second < point->stage_count)
 		(void)snprintf(
 			out->also, sizeof out->also, "%s", point->stages[binding->second].name);
 }
