@@ -48,6 +48,7 @@ struct chunks {
 	uint32_t *turn;  /* (count) by that: the one that is to be inflated next */
 	uint8_t *asked;  /* (samples) 1: asked for since the file was begun the last time */
 	struct request_list done, pending; /* pending: no buffer was free, or no depth */
+	struct chunks *next;               /* in the list of those that are retired */
 	struct memory_block block;
 };
 
@@ -220,19 +221,28 @@ int chunks_open(struct chunks **out, const struct source *source, struct error *
 	return error_set(err, -ENOMEM, "out of memory for large reads");
 }
 
+void chunks_retire(struct chunks *chunks, struct chunks *_Atomic *list)
+{
+	chunks->next = atomic_load(list);
+	while (!atomic_compare_exchange_weak(list, &chunks->next, chunks))
+		;
+}
+
 void chunks_close(struct chunks *chunks)
 {
-	if (!chunks)
-		return;
-	memory_unmap(&chunks->block);
-	free(chunks->begin);
-	free(chunks->turn);
-	free(chunks->asked);
-	free(chunks->buffers);
-	free(chunks->where);
-	free(chunks->of);
-	free(chunks->first);
-	free(chunks);
+	while (chunks) {
+		struct chunks *const next = chunks->next;
+		memory_unmap(&chunks->block);
+		free(chunks->begin);
+		free(chunks->turn);
+		free(chunks->asked);
+		free(chunks->buffers);
+		free(chunks->where);
+		free(chunks->of);
+		free(chunks->first);
+		free(chunks);
+		chunks = next;
+	}
 }
 
 uint32_t chunks_lookahead(

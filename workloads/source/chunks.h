@@ -16,7 +16,7 @@
  * Samples are handed out where they lie, and a buffer is not used again while one of its samples is
  * (source_let_go).  Where workers hold so many that the others are needed for reading, they are copied to
  * the request's own buffer.  All of this is one reader's, and read.request takes one reader thread: large
- * requests at depth keep any disk busy.  The source keeps the buffers, since workers outlast its readers. */
+ * requests at depth keep any disk busy.  The source keeps the buffers, since workers outlast a reader. */
 #ifndef MLBENCH_WORKLOADS_SOURCE_CHUNKS_H
 #define MLBENCH_WORKLOADS_SOURCE_CHUNKS_H
 
@@ -34,7 +34,10 @@ uint64_t chunks_bytes(
 
 /* source->depth and what it was opened with are known.  -ENOMEM. */
 int chunks_open(struct chunks **out, const struct source *source, struct error *err);
-void chunks_close(struct chunks *chunks); /* NULL is fine; nothing is in flight or looked at */
+/* Nothing is in flight, but samples may be looked at: they are kept in a list, by any thread. */
+void chunks_retire(struct chunks *chunks, struct chunks *_Atomic *list);
+/* And all of a list that it heads.  NULL is fine; nothing is in flight or looked at. */
+void chunks_close(struct chunks *chunks);
 
 /* Tickets that a hint should be ahead of the sample that is asked for; 0: no hint is looked at. */
 uint32_t chunks_lookahead(

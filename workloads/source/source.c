@@ -615,13 +615,13 @@ int source_reader_open(
 			return error_set(err, -ENOMEM, "out of memory for reader %u", index);
 		}
 	}
-	int code = 0;
-	if (!source->chunks && chunks_wanted(source->config, source->dataset, ops))
-		code = chunks_open(&source->chunks, source, err);
-	reader->chunks = source->chunks;
+	int code = chunks_wanted(source->config, source->dataset, ops)
+			   ? chunks_open(&reader->chunks, source, err)
+			   : 0;
 	if (!code && ops->reader_open)
 		code = ops->reader_open(reader, err);
 	if (code) {
+		chunks_close(reader->chunks);
 		limiter_queue_close(reader->limiter);
 		free(reader);
 		return code;
@@ -652,6 +652,8 @@ void source_reader_close(struct reader *reader)
 	if (reader->source->ops->reader_close)
 		reader->source->ops->reader_close(reader);
 	limiter_queue_close(reader->limiter);
+	if (reader->chunks)
+		chunks_retire(reader->chunks, &reader->source->chunks);
 	free(reader);
 }
 

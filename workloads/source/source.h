@@ -132,9 +132,8 @@ struct source {
 	/* What it got and did not get: "registered buffers: on; linked open-read-close: off". */
 	char notes[512];
 	struct source_limiter *limiter; /* injected conditions, or NULL; source.c's */
-	/* Of its one reader, where there are large requests; here because samples lie in them until the last
-	 * worker is done.  source.c's. */
-	struct chunks *chunks;
+	/* Those of readers that are closed: samples lie in them until the last worker is done.  source.c's. */
+	struct chunks *_Atomic chunks;
 	bool stamped; /* submitted_ns is wanted (timed, or limited); source.c's */
 	/* One per reader; the engine adds its short reads and retries. */
 	struct source_counter *counters;
@@ -146,7 +145,7 @@ struct reader {
 	unsigned in_flight;    /* with the engine or held by the limiter; source.c keeps it */
 	uint64_t submitted_ns; /* the last one, where it is stamped; source.c keeps it */
 	struct limiter_queue *limiter; /* source.c's */
-	struct chunks *chunks;         /* the source's; NULL: each sample is read by itself */
+	struct chunks *chunks;         /* source.c's; NULL: each sample is read by itself */
 };
 
 /* Counters of one reader: only its thread writes, any thread reads. */
