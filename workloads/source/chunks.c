@@ -26,6 +26,7 @@ struct chunk_buffer {
 	uint32_t chunk; /* CHUNK_NONE: free */
 	uint32_t left;  /* samples that were not cut out yet */
 	bool loading;
+	bool begun;       /* a sample was cut out */
 	bool lends;       /* samples are handed out where they lie, and not copied */
 	atomic_uint lent; /* samples handed out so, and not given back */
 	uint64_t start;   /* where in the file its bytes begin */
@@ -309,6 +310,7 @@ static bool chunks_start(
 	to->chunk = chunk;
 	to->left = last - first + 1;
 	to->loading = true;
+	to->begun = to->lends = false;
 	to->start = chunk_start(dataset, first, chunks->turn != NULL);
 	/* So many are left that a chunk which is asked for finds a place, whatever workers hold.  Inflated
 	 * ones are wanted for what comes next, and copying is little beside inflating. */
@@ -361,6 +363,10 @@ static void chunks_cut(
 	struct chunks *chunks, struct chunk_buffer *from, struct read_request *request)
 {
 	const uint8_t *const bytes = from->request.buffer + (request->offset - from->start);
+	/* Not before: those that are read ahead are not in use yet. */
+	if (!from->begun)
+		from->lends = chunks_may_lend(chunks);
+	from->begun = true;
 	if (request->length > request->room) {
 		request->status = -EFBIG;
 	} else {
@@ -471,7 +477,6 @@ static void chunks_take_answer(
 		chunks->where[buffer->chunk] = CHUNK_GIVEN_UP;
 		buffer->chunk = CHUNK_NONE;
 	}
-	buffer->lends = !answered->status && chunks_may_lend(chunks);
 	while ((request = request_list_pop(&buffer->waiting)) != NULL) {
 		request->done_ns = answered->done_ns;
 		if (answered->status)
