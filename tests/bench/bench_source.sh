@@ -46,7 +46,7 @@ print("MB/s %.1f cpu_us/file %.2f" % (read["read"]["bw_bytes"] / 1e6, cpu))'
 source_read() { # files bytes key=value …
 	local files=$1 bytes=$2
 	shift 2
-	"$bench" read "$dir/files" "$files" "$bytes" "$seconds" measure.profiler=on read.direct=on "$@" || exit 1
+	"$bench" read "$dir/files" "$files" "$bytes" "$seconds" "$@" measure.profiler=on read.direct=on || exit 1
 }
 
 # The same through readers, queues and workers: mlbench as its user runs it.

@@ -68,7 +68,7 @@ for line in open(sys.argv[1]):
 
 fio_reads() { # kind of memory
 	fio --name=tokens --filename="$(printf '%s:' "$dir"/data/*/*.bin | sed 's/:$//')" --file_service_type=sequential \
-		--rw=read --bs=1M --ioengine=io_uring --direct=1 --iodepth=64 --iomem="$1" --fixedbufs=1 --output-format=json |
+		--rw=read --bs=1M --ioengine=io_uring --direct=1 --iodepth=64 --iomem="$1" --fixedbufs=1 --loops=4 --output-format=json |
 		"$python" -c 'import json, sys; print("%.0f" % (json.load(sys.stdin)["jobs"][0]["read"]["bw_bytes"] / 2048))'
 }
 
@@ -93,7 +93,7 @@ sys.exit(0 if met else 1)' "$@"
 }
 
 missed=0
-in_order=(measure.epochs=1 read.cache=cold read.order=sequential read.engine=io_uring read.direct=on read.request=1M read.depth=64)
+in_order=(measure.epochs=4 read.cache=cold read.order=sequential read.engine=io_uring read.direct=on read.request=1M read.depth=64)
 against_fio() { # kind of memory, bar
 	for _ in $(seq "$repeats"); do
 		echo "$(tokens "${in_order[@]}") $(fio_reads "$1")"
