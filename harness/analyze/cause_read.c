@@ -495,7 +495,6 @@ static const double NINETY = 1.645;
 /* A capacity below so many times the rate is the next bottleneck, and close. */
 static const double NEARLY_FULL = 1.5, CERTAIN_NEARLY = 0.7;
 static const double CERTAIN_SHARED = 0.85;
-static const double CERTAIN_WHOLE = 0.8;
 static const double CERTAIN_UNTOLD = 0.5;
 static const double CERTAIN_CEILING = 0.8, CERTAIN_BELOW_CEILING = 0.65;
 /* Once storage is known to be saturated, not knowing in what costs little confidence. */
@@ -674,9 +673,9 @@ static bool told_by_points(
 		return false;
 	if (s.full > 0.5) {
 		(void)storage_is_full(&s, out);
-		/* Of what is behind a network: which part of it is full is not told. */
+		/* Of what is behind a network: which part of it is full is not told (docs/ACCURACY.md). */
 		if (cause_is_network(base))
-			out->certainty = fmin(out->certainty, CERTAIN_WHOLE);
+			out->certainty = fmin(out->certainty, CERTAIN_UNTOLD);
 		return true;
 	}
 	const bool less = s.compared > 0 && s.elasticity + NINETY * s.elasticity_error < 1;
