@@ -478,7 +478,11 @@ static void chunks_take_answer(
 		buffer->chunk = CHUNK_NONE;
 	}
 	while ((request = request_list_pop(&buffer->waiting)) != NULL) {
+		/* It may have been asked for when its chunk was there already, and nobody had looked.  0 is
+		 * stamped when it is reaped. */
 		request->done_ns = answered->done_ns;
+		if (answered->done_ns > 0 && answered->done_ns < request->submitted_ns)
+			request->done_ns = request->submitted_ns;
 		if (answered->status)
 			source_pass(reader, request);
 		else
