@@ -496,6 +496,7 @@ static const double NINETY = 1.645;
 static const double NEARLY_FULL = 1.5, CERTAIN_NEARLY = 0.7;
 static const double CERTAIN_SHARED = 0.85;
 static const double CERTAIN_UNTOLD = 0.5;
+static const double SHARED_REQUESTS = 0.5; /* for a sample: fewer serve several */
 static const double CERTAIN_CEILING = 0.8, CERTAIN_BELOW_CEILING = 0.65;
 /* Once storage is known to be saturated, not knowing in what costs little confidence. */
 static const double CERTAIN_UNCLEAR = 0.85;
@@ -657,6 +658,23 @@ static bool storage_is_shared(const struct storage *s, struct cause *out)
 		s->others, units_format_count(s->shared_capacity, all), compare_points(s, points));
 }
 
+/* Each request serves many samples (read.request): what was recorded are their waits for one, which follow
+ * the depth and the bytes of samples in another way than a store's own times do. */
+static bool hidden_by_large_requests(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	(void)stage;
+	const double requests = base->point->storage.requests_per_sample;
+	char many[UNITS_BYTES];
+	if (!(requests > 0 && requests < SHARED_REQUESTS))
+		return false;
+	return cause_is(out, "unknown", CERTAIN_UNTOLD,
+		"samples are cut out of large requests, %s from each, whose own times are not "
+		"kept: latency and bandwidth cannot be told apart; a sweep of read.depth and "
+		"read.request shows what helps",
+		units_format_count(1 / requests, many));
+}
+
 static bool told_by_points(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
@@ -753,4 +771,5 @@ static bool memory_that_sleeps(
  * more than the page cache (which some file systems do not count) and a ceiling (which is this
  * node's storage at its best). */
 cause_rule *const cause_rules_read[] = {cause_read_limit, cached_in_part, read_on_cpu, cause_stalls,
-	cause_network, told_by_points, memory_that_sleeps, told_by_ceiling, cannot_be_told, NULL};
+	hidden_by_large_requests, cause_network, told_by_points, memory_that_sleeps,
+	told_by_ceiling, cannot_be_told, NULL};
