@@ -243,7 +243,8 @@ static uint64_t larger_of(uint64_t a, uint64_t b)
 
 static void add_storage(struct point_summary *out, const struct measurement *m, size_t repeats)
 {
-	const double samples = m->throughput * m->measured_seconds * (double)repeats;
+	/* Requests and CPU time are counted between windows, throughput perhaps over whole periods. */
+	const double samples = m->throughput * measurement_counted_seconds(m) * (double)repeats;
 	if (m->storage_bytes == 0 || !(samples > 0))
 		return;
 	out->storage.files = (double)m->storage_files;
