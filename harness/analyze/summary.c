@@ -189,13 +189,6 @@ static void merge_network(struct point_summary *out, const struct chosen *chosen
 
 static void merge_checkpoints(struct point_summary *out, const struct chosen *chosen)
 {
-	static const size_t sums[] = {offsetof(struct checkpoint_measurement, stall_seconds),
-		offsetof(struct checkpoint_measurement, wait_seconds),
-		offsetof(struct checkpoint_measurement, copy_seconds),
-		offsetof(struct checkpoint_measurement, write_seconds),
-		offsetof(struct checkpoint_measurement, sync_seconds),
-		offsetof(struct checkpoint_measurement, rename_seconds),
-		offsetof(struct checkpoint_measurement, verify_seconds)};
 	struct checkpoint_measurement *const sum = &out->checkpoint;
 	double measured = 0;
 	*sum = (struct checkpoint_measurement){0};
@@ -209,14 +202,13 @@ static void merge_checkpoints(struct point_summary *out, const struct chosen *ch
 		*sum = *one;
 		sum->count += before.count;
 		sum->stall_max_ns = fmax(sum->stall_max_ns, before.stall_max_ns);
-		for (size_t k = 0; k < sizeof sums / sizeof *sums; k++) {
-			double a;
-			double b;
-			memcpy(&a, (const char *)&before + sums[k], sizeof a);
-			memcpy(&b, (const char *)one + sums[k], sizeof b);
-			a += b;
-			memcpy((char *)sum + sums[k], &a, sizeof a);
-		}
+		sum->stall_seconds += before.stall_seconds;
+		sum->wait_seconds += before.wait_seconds;
+		sum->copy_seconds += before.copy_seconds;
+		sum->write_seconds += before.write_seconds;
+		sum->sync_seconds += before.sync_seconds;
+		sum->rename_seconds += before.rename_seconds;
+		sum->verify_seconds += before.verify_seconds;
 	}
 	out->checkpoint_share =
 		sum->count > 0 && measured > 0 ? sum->stall_seconds / measured : NAN;
