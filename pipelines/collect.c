@@ -537,10 +537,9 @@ static void fill_cache_share(
 		measurement_note(
 			m, "page cache: no file is read while measuring (read.engine = memory)");
 	} else if (!r->source->store->ops->local) {
+		/* None of this node's lies between; what the server fetched is its own affair. */
 		m->page_cache_share = 0;
-		m->disk_bytes_per_s = packed > 0 && m->bytes_read > 0
-					      ? m->bytes_read_per_s * asked / (double)m->bytes_read
-					      : m->bytes_read_per_s;
+		m->disk_bytes_per_s = NAN;
 	} else if (isnan(disk_bytes)) {
 		measurement_note(m, "page cache: share unknown, no /proc/self/io here");
 	} else if (!counts_fetches(r, span, m)) {
