@@ -170,6 +170,9 @@ expect 2 "$MLBENCH" check "$ROOT/configs/tokens.ini" "${tokens[@]}" --set step.b
 says "step.model = resnet50 has no embedding, and takes no tokens: set step.model = gpt2_small"
 expect 2 "$MLBENCH" check "$ROOT/configs/tokens.ini" "${tokens[@]}" --set tokens.vocabulary=70000
 says "has ids that uint16 does not hold"
+expect 2 "$MLBENCH" check "$ROOT/configs/tokens.ini" "${tokens[@]}" --set dataset.recipe=none --set dataset.samples=0 \
+	--set dataset.path=nfs://127.0.0.1/none --set tokens.packing=documents
+says "looks for an index beside each file"
 expect 2 "$MLBENCH" gen "$ROOT/configs/tokens.ini" "${tokens[@]}" --set sample.kind=volume --set dataset.path=none
 
 # Rows of numbers: row groups, of which some columns are read.

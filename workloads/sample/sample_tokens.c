@@ -43,12 +43,18 @@ static int sample_tokens_validate(const struct config *config, struct error *err
 			"'tokens.vocabulary' = %" PRId64
 			" has ids that uint16 does not hold: set tokens.type = uint32",
 			vocabulary);
-	if (end < vocabulary)
-		return 0;
-	return error_set(err, -EINVAL,
-		"'tokens.end_of_document' = %" PRId64
-		" is not below 'tokens.vocabulary' = %" PRId64,
-		end, vocabulary);
+	if (end >= vocabulary)
+		return error_set(err, -EINVAL,
+			"'tokens.end_of_document' = %" PRId64
+			" is not below 'tokens.vocabulary' = %" PRId64,
+			end, vocabulary);
+	/* Indexes are files of this machine; that one is not found there must not mean that there is none. */
+	if (config_integer(config, KEY_TOKENS_PACKING) == TOKENS_PACKING_DOCUMENTS &&
+		strstr(config_text(config, KEY_DATASET_PATH), "://"))
+		return error_set(err, -EINVAL,
+			"'tokens.packing' = documents looks for an index beside each file, and none is read from '%.200s': mount the server, or set tokens.packing to stream",
+			config_text(config, KEY_DATASET_PATH));
+	return 0;
 }
 
 static void sample_tokens_shape(const struct config *config, struct sample_shape *out)
