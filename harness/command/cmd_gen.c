@@ -60,41 +60,26 @@ typedef int gen_form(const struct invocation *invocation, const struct config *c
 	struct gen_output *out, struct error *err);
 
 /* Points of one storage form have one data set. */
-static bool is_first_of_form(
-	const struct config *config, const struct config_grid *grid, size_t point)
-{
-	bool first = true;
-	struct config here = {0}, before = {0};
-	if (config_grid_point(config, grid, point, &here, NULL))
-		return true;
-	for (size_t i = 0; i < point && first; i++) {
-		if (config_grid_point(config, grid, i, &before, NULL))
-			break;
-		first = strcmp(config_text(&before, KEY_DATASET_PATH),
-				config_text(&here, KEY_DATASET_PATH)) != 0;
-		config_release(&before);
-	}
-	config_release(&here);
-	return first;
-}
-
 static int gen_each_form(const struct invocation *invocation, const struct config *config,
 	gen_form *one, struct gen_output *out, struct error *err)
 {
 	struct config_grid grid = {0};
 	if (!config_sweeps_storage(config))
 		return one(invocation, config, out, err);
+	json_t *const done = json_object(); /* paths */
 	int code = config_grid_open(config, &grid, err);
 	for (size_t point = 0; point < grid.points && !code; point++) {
 		struct config form = {0};
-		if (!is_first_of_form(config, &grid, point))
-			continue;
 		code = config_grid_point(config, &grid, point, &form, err);
-		if (!code)
+		const char *const path = code ? "" : config_text(&form, KEY_DATASET_PATH);
+		if (!code && !json_object_get(done, path)) {
+			(void)json_object_set_new_nocheck(done, path, json_true());
 			code = one(invocation, &form, out, err);
+		}
 		config_release(&form);
 	}
 	config_grid_close(&grid);
+	json_decref(done);
 	return code;
 }
 
