@@ -504,7 +504,10 @@ static void add_nfs(struct fact_list *list, const char *point)
 	}
 	fact_text(list, "data", "nfs", "%s of %s", stats.protocol, stats.server);
 	fact_number(list, "data", "nfs_connections", stats.connections, NULL);
-	fact_number(list, "data", "nfs_request", (double)stats.request_bytes, "B");
+	if (stats.request_bytes > 0)
+		fact_number(list, "data", "nfs_request", (double)stats.request_bytes, "B");
+	else
+		fact_missing(list, "data", "nfs_request", "the mount's options name no rsize");
 }
 
 static void add_storage(struct fact_list *list, const char *data_path)
