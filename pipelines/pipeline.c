@@ -536,7 +536,7 @@ static void close_run(struct run *run)
 	timeline_close(run->timeline);
 	if (run->injection_is_open)
 		injection_close(&run->injection);
-	sample_split_release(&run->samples, run->files);
+	sample_cut_release(&run->samples, run->files);
 	free(run);
 }
 
@@ -603,7 +603,7 @@ int pipeline_run_limited(const struct config *config, const struct dataset *data
 		run->wants_timeline = control->timeline;
 		run->cores = placement_cores();
 		choose_times(run);
-		code = sample_split(config, dataset, &run->samples, err);
+		code = sample_cut_files(config, dataset, &run->samples, err);
 		if (!code)
 			code = pipeline_plan(config, run->dataset, &run->plan, err);
 		out->facts = run->plan.facts;

@@ -409,7 +409,7 @@ static void plan_timeline(const struct config *config, struct pipeline_plan *pla
 	plan->timeline_bytes = timeline_bytes(plan->timeline_entries, plan->timeline_logs);
 }
 
-/* Of samples that were split (sample_split). */
+/* Of samples that were cut (sample_cut_files). */
 static int plan_samples(const struct config *config, const struct dataset *dataset,
 	struct pipeline_plan *plan, struct error *err)
 {
@@ -457,10 +457,10 @@ int pipeline_plan(const struct config *config, const struct dataset *dataset,
 {
 	struct dataset samples;
 	*plan = (struct pipeline_plan){0};
-	int code = sample_split(config, dataset, &samples, err);
+	int code = sample_cut_files(config, dataset, &samples, err);
 	if (!code)
 		code = plan_samples(config, &samples, plan, err);
 	plan->samples = samples.count;
-	sample_split_release(&samples, dataset);
+	sample_cut_release(&samples, dataset);
 	return code;
 }

@@ -73,7 +73,7 @@ struct run {
 	const struct config *config;
 	const struct dataset *dataset; /* samples below */
 	const struct dataset *files;
-	struct dataset samples; /* of files, for this configuration (sample_split) */
+	struct dataset samples; /* of files, for this configuration (sample_cut_files) */
 	struct pipeline_plan plan;
 	const struct backend_ops *backend; /* of the step */
 	struct measurement *m;

@@ -121,10 +121,10 @@ double probe_file_bytes(const struct probe_target *target)
 {
 	struct dataset samples;
 	/* What is read at once: a sample, where files hold several. */
-	if (!target->has_data || sample_split(target->config, &target->dataset, &samples, NULL))
+	if (!target->has_data || sample_cut_files(target->config, &target->dataset, &samples, NULL))
 		return NAN;
 	const uint64_t mean = samples.total_bytes / samples.count;
-	sample_split_release(&samples, &target->dataset);
+	sample_cut_release(&samples, &target->dataset);
 	const uint64_t blocks = (mean + READ_ALIGN_BYTES - 1) / READ_ALIGN_BYTES;
 	return (double)(blocks * READ_ALIGN_BYTES);
 }

@@ -357,11 +357,11 @@ static int plan_limits(struct plan *plan, struct error *err)
 static void plan_count_samples(struct plan *plan)
 {
 	struct dataset samples;
-	if (sample_split(&plan->config, &plan->dataset, &samples, NULL))
+	if (sample_cut_files(&plan->config, &plan->dataset, &samples, NULL))
 		samples = plan->dataset;
 	plan->samples = samples.count;
 	plan->sample_bytes = samples.total_bytes;
-	sample_split_release(&samples, &plan->dataset);
+	sample_cut_release(&samples, &plan->dataset);
 }
 
 const struct dataset *plan_dataset(const struct plan *plan, const struct config *config)
@@ -571,7 +571,7 @@ static void describe_data(const struct plan *plan, struct buffer *out)
 		const bool some =
 			!set->generated &&
 			(int64_t)set->count == config_integer(&plan->config, KEY_DATASET_SAMPLES);
-		const bool each = !sample_kind_of(&plan->config)->parts;
+		const bool each = !sample_kind_of(&plan->config)->cut;
 		buffer_format(out, "%" PRIu64 " %s%s, %s, in %s", each ? set->count : set->files,
 			each              ? "samples"
 			: set->files == 1 ? "file"

@@ -39,7 +39,7 @@ struct plan {
 	struct dataset *forms;  /* (form_count) the other ones of such a sweep */
 	size_t form_count;
 	bool has_data;
-	/* Of the data set, split as the configuration without its sweep says (sample_split). */
+	/* Of the data set, cut as the configuration without its sweep says (sample_cut_files). */
 	uint64_t samples, sample_bytes;
 	char data_why[PLAN_WHY_BYTES]; /* why there is none yet */
 

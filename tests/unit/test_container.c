@@ -332,11 +332,6 @@ static void damaged_shards_have_reasons(void **state)
 
 enum { PIECE = 1000 };
 
-static const char *piece_endings(char out[SAMPLE_ENDINGS_BYTES])
-{
-	return strcpy(out, ".jpg");
-}
-
 static bool piece_takes(const char *name)
 {
 	return strstr(name, ".jpg") != NULL;
@@ -372,10 +367,10 @@ static int piece_make(void *worker, const struct sample_task *task, struct error
 	return 0;
 }
 
-static const struct sample_file_ops piece_files = {
-	.called = "pieces",
+static const struct container_ops piece_container = {
+	.name = "pieces",
+	.endings = ".jpg",
 	.takes = piece_takes,
-	.endings = piece_endings,
 	.split = piece_split,
 };
 
@@ -385,7 +380,7 @@ static const struct sample_ops pieces = {
 	.shape = piece_shape,
 	.label_bytes = piece_labels,
 	.make = piece_make,
-	.files = &piece_files,
+	.container = &piece_container,
 };
 
 static void open_pieces(const struct config *config, struct dataset *dataset)

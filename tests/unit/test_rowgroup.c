@@ -96,7 +96,7 @@ static int rows_open(struct rows *r, const char *folder, const char *columns, co
 		&r->config, folder, "sample.kind=record", "record.rows=5", columns, layout, NULL);
 	int code = dataset_open(&r->config, NULL, &r->files, &r->err);
 	if (!code)
-		code = sample_split(&r->config, &r->files, &r->samples, &r->err);
+		code = sample_cut_files(&r->config, &r->files, &r->samples, &r->err);
 	if (code)
 		return code;
 	sample_sizes_of(&r->config, &r->samples, &r->sizes);
@@ -107,7 +107,7 @@ static int rows_open(struct rows *r, const char *folder, const char *columns, co
 static void rows_close(struct rows *r)
 {
 	sample_maker_close(&r->maker);
-	sample_split_release(&r->samples, &r->files);
+	sample_cut_release(&r->samples, &r->files);
 	dataset_close(&r->files);
 	config_release(&r->config);
 }
@@ -319,7 +319,7 @@ static void settings_that_do_not_fit_are_refused(void **state)
 		if (!code)
 			code = dataset_open(&config, NULL, &files, &err);
 		if (!code)
-			code = sample_split(&config, &files, &samples, &err);
+			code = sample_cut_files(&config, &files, &samples, &err);
 		refused(code, &err, bad[i].why);
 		dataset_close(&files);
 		config_release(&config);
@@ -351,7 +351,7 @@ static void generated_rows_are_as_promised(void **state)
 			const struct dataset_control control = {.threads = threads};
 			if (dataset_generate(&config, &control, &made, &err) ||
 				dataset_open(&config, NULL, &dataset, &err) ||
-				sample_split(&config, &dataset, &samples, &err))
+				sample_cut_files(&config, &dataset, &samples, &err))
 				fail_msg("%s", err.text);
 			assert_int_equal(samples.count, 7);
 			assert_int_equal(dataset.files, 3);
@@ -382,7 +382,7 @@ static void generated_rows_are_as_promised(void **state)
 					samples.samples[1].bytes, 8, 6, values[layout], &err),
 				0);
 			free(bytes);
-			sample_split_release(&samples, &dataset);
+			sample_cut_release(&samples, &dataset);
 			dataset_close(&dataset);
 			config_release(&config);
 		}

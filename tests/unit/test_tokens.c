@@ -87,7 +87,7 @@ static void sequences_open(struct sequences *s, const char *name, uint64_t bytes
 	assert_int_equal(sample_validate(&s->config, &s->err), 0);
 	s->files = (struct dataset){
 		.root = fixture_root, .samples = &s->file, .count = 1, .total_bytes = bytes};
-	if (sample_split(&s->config, &s->files, &s->samples, &s->err))
+	if (sample_cut_files(&s->config, &s->files, &s->samples, &s->err))
 		fail_msg("%s", s->err.text);
 	sample_sizes_of(&s->config, &s->samples, &s->sizes);
 	const struct sample_options options = {.config = &s->config, .dataset = &s->samples};
@@ -97,7 +97,7 @@ static void sequences_open(struct sequences *s, const char *name, uint64_t bytes
 static void sequences_close(struct sequences *s)
 {
 	sample_maker_close(&s->maker);
-	sample_split_release(&s->samples, &s->files);
+	sample_cut_release(&s->samples, &s->files);
 	config_release(&s->config);
 }
 
@@ -276,22 +276,22 @@ static void files_that_are_no_tokens_are_refused(void **state)
 	fixture_set(&config, "sample.kind=tokens");
 	fixture_set(&config, "tokens.length=8");
 	fixture_set(&config, "tokens.type=uint32");
-	refused(sample_split(&config, &files, &samples, &err), &err,
+	refused(sample_cut_files(&config, &files, &samples, &err), &err,
 		"'b.bin': 18 bytes are no whole number of ids of 4 bytes");
 	/* Nine tokens are one sequence of eight with its labels; eight are none. */
 	fixture_set(&config, "tokens.type=uint16");
-	assert_int_equal(sample_split(&config, &files, &samples, &err), 0);
+	assert_int_equal(sample_cut_files(&config, &files, &samples, &err), 0);
 	assert_int_equal(samples.count, 1);
 	assert_string_equal(samples.samples[0].path, "b.bin");
 	assert_int_equal(samples.max_bytes, 18);
 	/* A list that was split already is taken as it is. */
 	struct dataset again;
-	assert_int_equal(sample_split(&config, &samples, &again, &err), 0);
+	assert_int_equal(sample_cut_files(&config, &samples, &again, &err), 0);
 	assert_ptr_equal(again.samples, samples.samples);
-	sample_split_release(&again, &samples);
-	sample_split_release(&samples, &files);
+	sample_cut_release(&again, &samples);
+	sample_cut_release(&samples, &files);
 	list[1].bytes = 16;
-	assert_int_equal(sample_split(&config, &files, &samples, &err), -ENODATA);
+	assert_int_equal(sample_cut_files(&config, &files, &samples, &err), -ENODATA);
 	assert_non_null(strstr(err.text, "as long as one sample"));
 	config_release(&config);
 }

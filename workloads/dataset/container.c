@@ -83,20 +83,12 @@ struct split_work {
 	struct folder_scan *scan;
 	const struct found *files;
 	size_t count;
-	container_split *split;
 	struct split_found *found;    /* (count) */
 	struct split_window *windows; /* of each thread */
 	atomic_uint_fast64_t samples;
 	pthread_mutex_t lock; /* of the arena and the names */
 	json_t *names;        /* of classes, each with its index in the order of finding */
 };
-
-container_split *scan_split_of(const struct folder_scan *scan)
-{
-	if (scan->container)
-		return scan->container->split;
-	return scan->kind->files ? scan->kind->files->split : NULL;
-}
 
 static struct split_found *split_of(const struct container_file *file)
 {
@@ -409,7 +401,7 @@ static int split_one_opened(struct container_file *file, struct error *err)
 	struct split_found *const found = split_of(file);
 	struct error why = {"unreadable"};
 	char text[SPLIT_REASON_BYTES];
-	int code = file->work->split(file, &why);
+	int code = file->work->scan->container->split(file, &why);
 	if (code == -ENOMEM || code == -EINTR) {
 		*err = why;
 		return code;
@@ -463,7 +455,7 @@ static int split_open(const struct folder_scan *scan, const char *path, struct s
 	struct store *const store = scan->store;
 	window->view = NULL;
 	window->offset = window->size = 0;
-	return scan->container && scan->container->inflates
+	return scan->container->inflates
 		       ? gzip_view_open(&window->view, store, path)
 		       : store->ops->file_open(store, path, false, &window->opened);
 }
@@ -485,7 +477,6 @@ static int split_one(void *context, unsigned worker, uint64_t index, struct erro
 	struct container_file file = {
 		.path = found->path,
 		.bytes = found->bytes,
-		.config = work->scan->control->config,
 		.kind = work->scan->kind,
 		.work = work,
 		.index = (size_t)index,
@@ -701,8 +692,7 @@ static unsigned split_threads(const struct folder_scan *scan, size_t count)
 int container_split_files(struct folder_scan *scan, const struct found *files, size_t count,
 	struct dataset *dataset, bool *passing, struct error *err)
 {
-	struct split_work work = {
-		.scan = scan, .files = files, .count = count, .split = scan_split_of(scan)};
+	struct split_work work = {.scan = scan, .files = files, .count = count};
 	const unsigned threads = split_threads(scan, count);
 	const struct team_job job = {
 		.count = count,

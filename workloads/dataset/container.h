@@ -1,11 +1,17 @@
 /* Files that hold several samples each, and how one is split into them.
  *
- * Two things split files: a container (dataset.container), whose table is below and whose samples are
- * what files are without it; and a kind of samples whose own files hold many
- * (sample_file_ops.split in workloads/sample/sample.h).  A scan calls the function once for each file
- * and keeps what it adds, so that a run knows where each sample lies and reads no more than that.
+ * A container says where in a file its samples lie; a kind of samples makes a sample of the bytes there.
+ * dataset.container chooses a container whose samples are what files are without it; a kind whose own
+ * files hold many names theirs (sample_ops.container in workloads/sample/sample.h).
  *
- * The function walks through the file by container_view and says what it finds:
+ * Samples come from files in two steps, which are two because they are asked at different times:
+ *   - split, here, reads a file's bytes.  A scan does it once, and keeps what was found for as long as the
+ *     files are as they were, whatever the configuration says.
+ *   - cut (sample_ops.cut) reads nothing: it says by the configuration what is taken of each of those
+ *     places, or of each file.  Every point of a sweep has it done anew, over tokens.length say, and
+ *     does not read the files again.
+ *
+ * A container's split walks through the file by container_view and says what it finds:
  *   - container_add_sample: bytes that a file of their own could be.  The kind looks at the first of
  *     them, as it looks at a file, and one that is no sample is counted as bad;
  *   - container_add: a sample that needs no look, since the function knows all of it;
@@ -57,7 +63,6 @@ struct container_part {
 struct container_file {
 	const char *path; /* relative to the root */
 	uint64_t bytes;
-	const struct config *config; /* NULL: defaults (tests) */
 	const struct sample_ops *kind;
 
 	/* container.c's own. */
@@ -91,8 +96,6 @@ int container_look(struct container_file *file, const char *what, struct contain
 int container_note_bad(struct container_file *file, struct error *err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-typedef int container_split(struct container_file *file, struct error *err);
-
 /* A sample to be written. */
 struct container_entry {
 	const char *key;       /* "00000012" */
@@ -109,7 +112,7 @@ struct container_ops {
 	bool (*takes)(const char *name); /* is a file one, by its name? */
 	/* Files are compressed by gzip: `bytes`, and where samples lie, are of what they inflate to. */
 	bool inflates;
-	container_split *split;
+	int (*split)(struct container_file *file, struct error *err);
 	/* What stands before and behind an entry's bytes in a file (buffers fail as buffers do); and at the
 	 * file's end.  NULL: it is only read. */
 	void (*wrap)(
@@ -120,11 +123,11 @@ struct container_ops {
 /* By enum dataset_container, less files, which comes first there; NULL-terminated. */
 extern const struct container_ops *const container_list[];
 
-/* What dataset.container asks for; NULL: files. */
+/* What dataset.container asks for; NULL: files, whose own container is the kind's to name. */
 const struct container_ops *container_of_config(const struct config *config);
 
 /* Splits files (which are regular and sized, or have a reason and are listed as bad), by the scan's
- * function: fills *dataset (but root and arena) with samples in the order of files and offsets.
+ * container: fills *dataset (but root and arena) with samples in the order of files and offsets.
  * *passing: a reason may be another one the next time.  -EINTR, -ENOMEM, -EOVERFLOW: too many. */
 int container_split_files(struct folder_scan *scan, const struct found *files, size_t count,
 	struct dataset *dataset, bool *passing, struct error *err);

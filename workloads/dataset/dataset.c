@@ -44,7 +44,6 @@ static int dataset_open_folder(const struct config *config, const struct dataset
 	const char *path = config_text(config, KEY_DATASET_PATH);
 	struct dataset_control own = control ? *control : (struct dataset_control){0};
 	own.kind = sample_kind_of(config);
-	own.config = config;
 	own.container = container_of_config(config);
 	int code = store_find(path)->local ? check_folder(path, err) : 0;
 	if (!code)
@@ -75,7 +74,7 @@ static int open_generated(const struct config *config, const struct dataset_cont
 		code = site_load(&recipe, config_text(config, KEY_DATASET_PATH), dataset, err);
 	dataset->generated = true;
 	const struct sample_ops *const kind = sample_kind_of(config);
-	if (!code && kind->files && kind->files->split)
+	if (!code && kind->container)
 		code = scan_split_generated(config, control, dataset, err);
 	return code;
 }

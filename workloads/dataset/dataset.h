@@ -34,7 +34,7 @@ struct dataset {
 	char *root; /* as given in dataset.path */
 	struct sample *samples;
 	size_t count;
-	/* (count) Of a packed set, or of one that was split (sample_split), whose files hold several
+	/* (count) Of a packed set, or of one that was cut (sample_cut_files), whose files hold several
 	 * samples each, next to each other in the list: where in its file each begins.  NULL: a sample is
 	 * a whole file. */
 	const uint64_t *offsets;
@@ -50,7 +50,7 @@ struct dataset {
 	struct image_extents extents; /* by format */
 	bool generated;               /* by a recipe of ours */
 	bool scanned_now;             /* false: from a manifest */
-	bool split;                   /* into the samples of one configuration (sample_split) */
+	bool cut;                     /* into the samples of one configuration (sample_cut_files) */
 	void *arena;                  /* owns the strings */
 };
 
@@ -96,10 +96,9 @@ struct dataset_control {
 	/* Of a user's folder only. */
 	const struct sample_ops *kind; /* of its samples (sample.h); NULL: image; dataset_open: the
 					* configuration's */
-	/* What splits files into samples (container.h); NULL: nothing, or the kind does.  dataset_open:
-	 * the configuration's, which is config, too; NULL: defaults. */
+	/* What splits files into samples (container.h); NULL: the kind's own, or nothing.  dataset_open:
+	 * the configuration's. */
 	const struct container_ops *container;
-	const struct config *config;
 	/* Requests in flight at most; 0: DATASET_DEPTH.  Fewer where few files may be open. */
 	unsigned depth;
 	enum dataset_way way;

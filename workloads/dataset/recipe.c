@@ -41,7 +41,7 @@ static int recipe_check_kind(
 		"dataset.recipe = %s makes %s files, and sample.kind = %s reads %s: set the two alike",
 		config_format_value(KEY_DATASET_RECIPE, &config->values[KEY_DATASET_RECIPE], asked,
 			sizeof asked),
-		strrchr(name, '.'), kind->name, kind->files->endings(endings));
+		strrchr(name, '.'), kind->name, sample_endings(kind, endings));
 }
 
 int recipe_read(const struct config *config, struct recipe *recipe, struct error *err)

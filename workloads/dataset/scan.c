@@ -202,10 +202,9 @@ static int no_samples(const struct folder_scan *scan, const struct dataset *data
 	const char *skipped, struct error *err)
 {
 	const struct sample_file_ops *const files = scan->container ? NULL : scan->kind->files;
-	char room[SAMPLE_ENDINGS_BYTES] = "";
-	const char *const endings = scan->container ? scan->container->endings
-				    : files         ? files->endings(room)
-						    : "";
+	char room[SAMPLE_ENDINGS_BYTES];
+	const char *const endings =
+		scan->container ? scan->container->endings : sample_endings(scan->kind, room);
 	if (dataset->bad_count == 0)
 		return error_set(err, -ENODATA, "no %s%sfile in '%s'%s%s", endings,
 			*endings ? " " : "", scan->root, *skipped ? "; not decoded: " : "",
@@ -233,23 +232,12 @@ static uint64_t seed_with(uint64_t seed, const char *text)
 	return hash_bytes(text, strlen(text), seed);
 }
 
-/* Of another kind than image the same folder has another manifest; so has it of another container,
- * and where the kind splits files, of other values of its keys. */
+/* Of another kind than image the same folder has another manifest; so has it of another container. */
 static uint64_t scan_cache_seed(const struct folder_scan *scan, uint64_t some)
 {
 	const struct sample_ops *const kind = scan->kind;
-	uint64_t seed = kind == sample_kinds[0] ? some : seed_with(some, kind->name);
-	if (scan->container)
-		return seed_with(seed, scan->container->name);
-	if (!scan_split_of(scan) || !scan->control->config)
-		return seed;
-	for (size_t i = 0; i < kind->key_count; i++) {
-		const enum key_id key = kind->keys[i];
-		char text[CONFIG_VALUE_BYTES];
-		seed = seed_with(seed, config_format_value(key, &scan->control->config->values[key],
-					       text, sizeof text));
-	}
-	return seed;
+	const uint64_t seed = kind == sample_kinds[0] ? some : seed_with(some, kind->name);
+	return scan->container ? seed_with(seed, scan->container->name) : seed;
 }
 
 /* ${XDG_CACHE_HOME:-~/.cache}/mlbench/<hash of the folder's real path>.jsonl; NULL: no place for
@@ -385,7 +373,7 @@ static bool scan_cache_read_manifest(const struct folder_scan *scan, uint64_t so
 	const char *const there = json_string_value(json_object_get(header, LISTING_KEY));
 	(void)snprintf(listing, LISTING_BYTES, "%s", there ? there : "");
 	json_decref(header);
-	if (there && cached->count > 0 && !cached->offsets == !scan_split_of(scan))
+	if (there && cached->count > 0 && !cached->offsets == !scan->container)
 		return true;
 	arena_close(cached->arena);
 	*cached = (struct dataset){0};
@@ -539,7 +527,7 @@ static int scan_walk(struct folder_scan *scan, uint64_t wanted, struct walk *wal
 	struct dataset *dataset, struct error *err)
 {
 	int code = walk_folder(scan, walk, err);
-	if (!code && scan_split_of(scan))
+	if (!code && scan->container)
 		return scan_split(scan, wanted, walk, dataset, err);
 	const size_t candidates = find_candidates(walk, NULL);
 	const uint64_t some = wanted < candidates ? wanted : 0;
@@ -586,7 +574,7 @@ int scan_store(struct store *store, uint64_t wanted, const struct dataset_contro
 	struct error why;
 	*dataset = (struct dataset){0};
 	scan.kind = scan.control->kind ? scan.control->kind : sample_kinds[0];
-	scan.container = scan.control->container;
+	scan.container = scan.control->container ? scan.control->container : scan.kind->container;
 	if (scan.control->calls)
 		store->calls = scan.control->calls;
 	scan.depth = scan.control->depth ? scan.control->depth : DATASET_DEPTH;
@@ -628,18 +616,18 @@ int scan_split_generated(const struct config *config, const struct dataset_contr
 	struct dataset *dataset, struct error *err)
 {
 	static const struct dataset_control none = {0};
-	struct dataset_control own = control ? *control : none;
+	const struct sample_ops *const kind = sample_kind_of(config);
 	struct folder_scan scan = {
 		.root = config_text(config, KEY_DATASET_PATH),
-		.control = &own,
-		.kind = sample_kind_of(config),
+		.control = control ? control : &none,
+		.kind = kind,
+		.container = kind->container,
 		.depth = DATASET_DEPTH,
 		.arena = dataset->arena,
 	};
 	struct dataset split = {.generated = true, .arena = dataset->arena};
 	struct found *const files = calloc(dataset->count + 1, sizeof *files);
 	bool passing;
-	own.config = config;
 	if (!files)
 		return error_set(err, -ENOMEM, "no memory to split %zu files", dataset->count);
 	for (size_t i = 0; i < dataset->count; i++)

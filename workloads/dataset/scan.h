@@ -56,7 +56,7 @@ struct folder_scan {
 	struct arena *arena;                   /* for paths and reasons; one thread at a time */
 	const struct dataset_control *control; /* never NULL */
 	const struct sample_ops *kind;         /* of the samples; never NULL */
-	const struct container_ops *container; /* that files are, or NULL */
+	const struct container_ops *container; /* that files are; NULL: each is a sample */
 	unsigned depth; /* requests in flight at most, which is also files open at once */
 	bool ring;      /* io_uring may be used, and can be had */
 	bool checksums; /* of samples in files that are split: all of their bytes are read */
@@ -67,9 +67,6 @@ bool scan_stopped(const struct folder_scan *scan);
 
 /* Is a file looked at, by its name? */
 bool scan_takes_name(const struct folder_scan *scan, const char *name);
-
-/* What splits files into samples; NULL: each is one. */
-container_split *scan_split_of(const struct folder_scan *scan);
 
 /* One file or thing with a sample's extension, as the walk found it: 48 bytes and its path,
  * which is what a scan keeps of each file in the folder. */

@@ -578,7 +578,6 @@ static int site_describe_packed(const struct site *site, const struct config *co
 		.progress = control ? control->progress : NULL,
 		.context = control ? control->context : NULL,
 		.stop = control ? control->stop : NULL,
-		.config = config,
 	};
 	struct folder_scan scan = {
 		.root = site->root,

@@ -4,6 +4,7 @@
 
 #include "harness/base/units.h"
 #include "harness/config/tables.h"
+#include "workloads/dataset/container.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -59,9 +60,11 @@ static const char *sample_lacks(const struct sample_ops *kind)
 	if (!kind->keys != !kind->key_count)
 		return "one of .keys and .key_count";
 	const struct sample_file_ops *const files = kind->files;
-	if (files &&
-		!(files->called && files->takes && files->endings && (files->look || files->split)))
-		return "not all of .called, .takes, .endings and .look or .split of its .files";
+	if (files && !(files->called && files->takes && files->endings && files->look))
+		return "not all of .called, .takes, .endings and .look of its .files";
+	const struct container_ops *const own = kind->container;
+	if (own && (files || !(own->name && own->endings && own->takes && own->split)))
+		return "not all of .name, .endings, .takes and .split of its .container, or .files beside it";
 	return kind->device ? sample_device_lacks(kind->device) : NULL;
 }
 
@@ -93,7 +96,7 @@ static bool sample_has_key(const struct sample_ops *kind, enum key_id key)
 int sample_validate(const struct config *config, struct error *err)
 {
 	const struct sample_ops *const own = sample_kind_of(config);
-	if (own->files && own->files->split &&
+	if (own->container &&
 		config_integer(config, KEY_DATASET_CONTAINER) != DATASET_CONTAINER_FILES)
 		return error_set(err, -EINVAL,
 			"'dataset.container' packs files that are a sample each, and those of sample.kind = %s hold many: leave it out",
@@ -168,23 +171,23 @@ void sample_describe_largest(
 
 /* ---- several samples in a file -------------------------------------------------------------- */
 
-static int sample_parts_of(const struct config *config, const struct dataset *files, size_t i,
-	struct sample_parts *out, struct error *err)
+static int sample_cut_file(const struct config *config, const struct dataset *files, size_t i,
+	struct sample_cut *out, struct error *err)
 {
 	const struct sample *const file = &files->samples[i];
-	const int code = sample_kind_of(config)->parts(config, file, out, err);
+	const int code = sample_kind_of(config)->cut(config, file, out, err);
 	return code ? error_prefix(err, code, "'%.200s'", file->path) : 0;
 }
 
-static int sample_split_count(
+static int sample_cut_count(
 	const struct config *config, const struct dataset *files, size_t *count, struct error *err)
 {
-	struct sample_parts parts;
+	struct sample_cut cut;
 	uint64_t sum = 0;
 	int code = 0;
 	for (size_t i = 0; i < files->count && !code && sum <= UINT32_MAX; i++) {
-		code = sample_parts_of(config, files, i, &parts, err);
-		sum += code ? 0 : parts.count;
+		code = sample_cut_file(config, files, i, &cut, err);
+		sum += code ? 0 : cut.count;
 	}
 	*count = (size_t)sum;
 	if (code || (sum > 0 && sum <= UINT32_MAX))
@@ -195,14 +198,14 @@ static int sample_split_count(
 				 files->root);
 }
 
-int sample_split(const struct config *config, const struct dataset *files, struct dataset *out,
+int sample_cut_files(const struct config *config, const struct dataset *files, struct dataset *out,
 	struct error *err)
 {
 	size_t count = 0;
 	*out = *files;
-	if (files->split || !sample_kind_of(config)->parts)
+	if (files->cut || !sample_kind_of(config)->cut)
 		return 0;
-	const int code = sample_split_count(config, files, &count, err);
+	const int code = sample_cut_count(config, files, &count, err);
 	if (code)
 		return code;
 	struct sample *const samples = calloc(count, sizeof *samples);
@@ -217,17 +220,17 @@ int sample_split(const struct config *config, const struct dataset *files, struc
 	uint64_t largest = 0;
 	uint64_t total = 0;
 	for (size_t i = 0; i < files->count; i++) {
-		struct sample_parts parts;
+		struct sample_cut cut;
 		const uint64_t base = files->offsets ? files->offsets[i] : 0;
-		(void)sample_parts_of(config, files, i, &parts, err); /* as above */
-		for (uint64_t k = 0; k < parts.count && at < count; k++, at++) {
+		(void)sample_cut_file(config, files, i, &cut, err); /* as above */
+		for (uint64_t k = 0; k < cut.count && at < count; k++, at++) {
 			samples[at] = files->samples[i];
-			samples[at].bytes = parts.bytes;
+			samples[at].bytes = cut.bytes;
 			samples[at].checksum = 0;
-			offsets[at] = base + parts.first + k * parts.stride;
+			offsets[at] = base + cut.first + k * cut.stride;
 		}
-		largest = parts.count > 0 && parts.bytes > largest ? parts.bytes : largest;
-		total += parts.count * parts.bytes;
+		largest = cut.count > 0 && cut.bytes > largest ? cut.bytes : largest;
+		total += cut.count * cut.bytes;
 	}
 	*out = *files;
 	out->samples = samples;
@@ -235,23 +238,32 @@ int sample_split(const struct config *config, const struct dataset *files, struc
 	out->count = count;
 	out->max_bytes = largest;
 	out->total_bytes = total;
-	out->split = true;
+	out->cut = true;
 	return 0;
 }
 
-void sample_split_release(struct dataset *split, const struct dataset *files)
+void sample_cut_release(struct dataset *cut, const struct dataset *files)
 {
-	if (split->split && !files->split) {
-		free(split->samples);
-		free((uint64_t *)(uintptr_t)split->offsets);
+	if (cut->cut && !files->cut) {
+		free(cut->samples);
+		free((uint64_t *)(uintptr_t)cut->offsets);
 	}
-	*split = (struct dataset){0};
+	*cut = (struct dataset){0};
 }
 
 /* ---- files -------------------------------------------------------------------------------- */
 
+const char *sample_endings(const struct sample_ops *kind, char out[SAMPLE_ENDINGS_BYTES])
+{
+	if (kind->container)
+		return kind->container->endings;
+	return kind->files ? kind->files->endings(out) : "";
+}
+
 bool sample_takes_name(const struct sample_ops *kind, const char *name)
 {
+	if (kind->container)
+		return kind->container->takes(name);
 	return kind->files ? kind->files->takes(name) : name[0] != '.';
 }
 

@@ -19,7 +19,9 @@
  * they are refused where another kind was chosen, leave the hashes of older configurations as they are,
  * and make results incomparable, unless config_shapes_samples (harness/config/config.c) excepts them.
  * Values that cannot be are refused by .validate, before anything is read or generated.
- * A kind whose files hold several samples has .parts, which says where they lie (sample_tokens.c).
+ * A kind whose files hold several samples has .cut where file sizes and keys say where they lie
+ * (sample_tokens.c), and .container where only the files' bytes do (sample_record.c has both;
+ * workloads/dataset/container.h says why they are two).
  *
  * For `mlbench gen` to make its files, it takes one maker more: workloads/dataset/maker.h.
  * codec.name = null asks for no samples at all: workers then call no hook but open, close and blank, and
@@ -120,7 +122,7 @@ struct sample_device_ops {
 	uint64_t (*hash)(const void *notes, const uint8_t *raw, uint32_t count);
 };
 
-struct container_file;
+struct container_ops;
 
 /* Which files of a user's folder become samples. */
 struct sample_file_ops {
@@ -133,14 +135,11 @@ struct sample_file_ops {
 	 * needed; another negative errno, with the reason: it is none. */
 	int (*look)(const void *head, size_t size, uint64_t file_bytes, struct sample *out,
 		struct error *err);
-	/* Where files hold many samples each: finds them (workloads/dataset/container.h).  What was found is
-	 * kept for as long as no key of the kind's own changes.  look may then be NULL.  Optional. */
-	int (*split)(struct container_file *file, struct error *err);
 };
 
-/* The samples of one file: as many of `bytes` each, the first at byte `first`, from one to the next
- * `stride`.  All lie within the file. */
-struct sample_parts {
+/* The samples of one file, or of one place that a container found: as many of `bytes` each, the first at
+ * byte `first`, from one to the next `stride`.  All lie within it. */
+struct sample_cut {
 	uint64_t first, stride, bytes, count;
 };
 
@@ -165,10 +164,11 @@ struct sample_ops {
 	/* The file that scratch is so large for: "'a.jpg', of 10 x 10 pixels"; NULL: the largest file. */
 	void (*describe_largest)(const struct dataset *dataset, char *out, size_t room);
 
-	/* NULL: a file is a sample.  A count of 0: the file is too short for one.  -EINVAL with the reason:
-	 * it is not what the keys say of it.  A function of the configuration and the file's entry. */
-	int (*parts)(const struct config *config, const struct sample *file,
-		struct sample_parts *out, struct error *err);
+	/* NULL: a file, or what the container found, is a sample.  A count of 0: it is too short for one.
+	 * -EINVAL with the reason: it is not what the keys say of it.  A function of the configuration and
+	 * the data set's entry. */
+	int (*cut)(const struct config *config, const struct sample *file, struct sample_cut *out,
+		struct error *err);
 	/* What a run says of its samples beside the figures, where out is written.  Optional. */
 	void (*note)(const struct config *config, char *out, size_t room);
 	/* -EINVAL: what its own keys say cannot be.  NULL: it always can. */
@@ -181,6 +181,9 @@ struct sample_ops {
 	const struct sample_device_ops *device; /* NULL: workers make the samples */
 	/* NULL: every file, but those that are empty or hidden. */
 	const struct sample_file_ops *files;
+	/* What its files are, where each holds many samples: .name, .endings, .takes and .split of one, in
+	 * place of .files.  dataset.container has then nothing to pack.  Optional. */
+	const struct container_ops *container;
 };
 
 extern const struct sample_ops *const sample_kinds[]; /* by enum sample_kind; NULL-terminated */
@@ -199,13 +202,13 @@ int sample_kinds_check(struct error *err);
 int sample_validate(const struct config *config, struct error *err);
 
 /* The data set as the samples of this configuration: a list of its own where the kind's files hold several
- * (sample_kind's .parts), which differ from point to point of a sweep; else, and where it was split already,
+ * (sample_kind's .cut), which differ from point to point of a sweep; else, and where it was cut already,
  * *out is a copy of *files.  Paths, classes and root stay those of files.  -EINVAL: a file is not what the
  * keys say; -ENODATA: no file has a sample; -ENOMEM. */
-int sample_split(const struct config *config, const struct dataset *files, struct dataset *out,
+int sample_cut_files(const struct config *config, const struct dataset *files, struct dataset *out,
 	struct error *err);
-/* Frees what sample_split(files) made. */
-void sample_split_release(struct dataset *split, const struct dataset *files);
+/* Frees what sample_cut_files(files) made. */
+void sample_cut_release(struct dataset *cut, const struct dataset *files);
 
 /* dataset: NULL where none is known; classes, raw_bytes and note_bytes are 0 then. */
 void sample_sizes_of(
@@ -221,7 +224,8 @@ uint64_t sample_scratch_bytes(const struct config *config, const struct dataset 
 void sample_describe_largest(
 	const struct sample_ops *kind, const struct dataset *dataset, char *out, size_t room);
 
-/* As the kind's files say. */
+/* As the kind's files, or its container, say; endings: "" where any file is one. */
+const char *sample_endings(const struct sample_ops *kind, char out[SAMPLE_ENDINGS_BYTES]);
 bool sample_takes_name(const struct sample_ops *kind, const char *name);
 const char *sample_leaves_name(const struct sample_ops *kind, const char *name);
 int sample_look(const struct sample_ops *kind, const void *head, size_t size, uint64_t file_bytes,

@@ -55,8 +55,8 @@ static size_t sample_record_labels(const struct config *config)
 }
 
 /* Of a row group, whose columns and rows the split has found. */
-static int sample_record_parts(const struct config *config, const struct sample *group,
-	struct sample_parts *out, struct error *err)
+static int sample_record_cut(const struct config *config, const struct sample *group,
+	struct sample_cut *out, struct error *err)
 {
 	const uint32_t rows = sample_record_rows(config);
 	const uint32_t columns = sample_record_columns(config);
@@ -70,7 +70,7 @@ static int sample_record_parts(const struct config *config, const struct sample 
 			"its row groups have up to %" PRIu32 " rows, and record.rows is %" PRIu32,
 			group->height, rows);
 	const uint64_t bytes = row_group_bytes(group->width, columns, group->height);
-	*out = (struct sample_parts){
+	*out = (struct sample_cut){
 		.bytes = by_column && bytes < group->bytes ? bytes : group->bytes,
 		.count = rows == group->height, /* the last group of a file may have fewer */
 	};
@@ -138,20 +138,14 @@ static int sample_record_make(void *context, const struct sample_task *task, str
 
 /* ---- files ------------------------------------------------------------------------------------- */
 
-static bool sample_record_takes(const char *name)
+static bool record_rows_takes(const char *name)
 {
 	const char *const dot = strrchr(name, '.');
 	return name[0] != '.' && dot && strcasecmp(dot, RECORD_ENDING) == 0;
 }
 
-static const char *sample_record_endings(char out[SAMPLE_ENDINGS_BYTES])
-{
-	(void)snprintf(out, SAMPLE_ENDINGS_BYTES, "%s", RECORD_ENDING);
-	return out;
-}
-
 /* The groups, as the file's list has them; what each says of itself is seen when it is read. */
-static int sample_record_split(struct container_file *file, struct error *err)
+static int record_rows_split(struct container_file *file, struct error *err)
 {
 	const uint8_t *bytes;
 	struct rows_header header = {0};
@@ -182,11 +176,12 @@ static int sample_record_split(struct container_file *file, struct error *err)
 	return code;
 }
 
-static const struct sample_file_ops record_files = {
-	.called = "files of rows",
-	.takes = sample_record_takes,
-	.endings = sample_record_endings,
-	.split = sample_record_split,
+static const struct container_ops record_container = {
+	.name = "rows",
+	.summary = "row groups",
+	.endings = RECORD_ENDING,
+	.takes = record_rows_takes,
+	.split = record_rows_split,
 };
 
 static const enum key_id record_keys[] = {
@@ -200,11 +195,11 @@ const struct sample_ops sample_record = {
 	.make = sample_record_make,
 	.open = sample_record_open,
 	.close = sample_record_close,
-	.parts = sample_record_parts,
+	.cut = sample_record_cut,
 	.note = sample_record_note,
 	.validate = sample_record_validate,
 	.keys = record_keys,
 	.key_count = sizeof record_keys / sizeof *record_keys,
 	.size_key = "record.columns",
-	.files = &record_files,
+	.container = &record_container,
 };

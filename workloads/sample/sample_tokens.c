@@ -75,8 +75,8 @@ static uint32_t sample_tokens_classes(const struct config *config, const struct 
 	return (uint32_t)config_integer(config, KEY_TOKENS_VOCABULARY);
 }
 
-static int sample_tokens_parts(const struct config *config, const struct sample *file,
-	struct sample_parts *out, struct error *err)
+static int sample_tokens_cut(const struct config *config, const struct sample *file,
+	struct sample_cut *out, struct error *err)
 {
 	const size_t id_bytes = sample_tokens_id_bytes(config);
 	const uint64_t length = sample_tokens_length(config);
@@ -85,7 +85,7 @@ static int sample_tokens_parts(const struct config *config, const struct sample 
 			"%" PRIu64 " bytes are no whole number of ids of %zu bytes (tokens.type)",
 			file->bytes, id_bytes);
 	const uint64_t tokens = file->bytes / id_bytes;
-	*out = (struct sample_parts){
+	*out = (struct sample_cut){
 		.stride = length * id_bytes,
 		.bytes = (length + 1) * id_bytes,
 		.count = tokens > 0 ? (tokens - 1) / length : 0,
@@ -383,7 +383,7 @@ static const char *sample_tokens_endings(char out[SAMPLE_ENDINGS_BYTES])
 	return out;
 }
 
-/* It has no header.  Whether ids have two bytes or four is the configuration's to say (.parts). */
+/* It has no header.  Whether ids have two bytes or four is the configuration's to say (.cut). */
 static int sample_tokens_look(
 	const void *head, size_t size, uint64_t file_bytes, struct sample *out, struct error *err)
 {
@@ -418,7 +418,7 @@ const struct sample_ops sample_tokens = {
 	.open = sample_tokens_open,
 	.close = sample_tokens_close,
 	.classes = sample_tokens_classes,
-	.parts = sample_tokens_parts,
+	.cut = sample_tokens_cut,
 	.validate = sample_tokens_validate,
 	.keys = tokens_keys,
 	.key_count = sizeof tokens_keys / sizeof *tokens_keys,
