@@ -348,11 +348,12 @@ static int check_planted(
 		plan->step_description);
 }
 
-static struct workload_facts facts_of(
+static struct workload_facts facts_of(const struct sample_ops *kind,
 	const struct source_ops *source, const struct backend_ops *backend)
 {
 	return (struct workload_facts){.reads_memory = source && source->immediate,
 		.reads_block = source && source->blocking,
+		.uses_codecs = kind->uses_codecs,
 		.step_null = backend && backend->null,
 		.step_emulated = backend && backend->emulated,
 		.step_on_cores = backend && backend->on_cores,
@@ -361,8 +362,8 @@ static struct workload_facts facts_of(
 
 struct workload_facts pipeline_facts(const struct config *config)
 {
-	return facts_of(
-		source_choose(config, NULL, 0, NULL), backend_choose(config, NULL, 0, NULL));
+	return facts_of(sample_kind_of(config), source_choose(config, NULL, 0, NULL),
+		backend_choose(config, NULL, 0, NULL));
 }
 
 enum {
@@ -428,7 +429,7 @@ static int plan_samples(const struct config *config, const struct dataset *datas
 	code = plan_describe_step_here(config, plan, err);
 	if (code)
 		return code;
-	plan->facts = facts_of(source, backend_choose(config, NULL, 0, NULL));
+	plan->facts = facts_of(plan->kind, source, backend_choose(config, NULL, 0, NULL));
 	plan->source_bytes = source_bytes(config, dataset);
 	count_parts(config, dataset, plan);
 	code = check_planted(config, plan, err);

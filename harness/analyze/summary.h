@@ -208,8 +208,7 @@ struct point_facts {
 	bool step_emulated, reads_memory;
 	bool reads_direct; /* past the page cache */
 	/* What the data may hold, and what makes its decoding cheaper and is not set yet. */
-	bool other_samples; /* than pictures */
-	bool may_be_jpeg, may_be_png;
+	bool pictures, may_be_jpeg, may_be_png;
 	bool any_order; /* batches come as they are completed: the first need not be the same */
 	double storage_bytes_per_s; /* what the data's storage gave at best on this node; 0: not
 				       known */

@@ -620,7 +620,7 @@ const char *advice_cheaper_decode(const struct point_facts *facts, char out[CHEA
 	(void)snprintf(out, CHEAPER_BYTES, "%s%ssmaller %s",
 		facts->may_be_jpeg ? "codec.jpeg_scaled = on for JPEG, " : "",
 		facts->may_be_png ? "codec.png = fast for PNG, " : "",
-		facts->other_samples ? "samples" : "pictures");
+		facts->pictures ? "pictures" : "samples");
 	return out;
 }
 

@@ -9,10 +9,9 @@
 #include <errno.h>
 #include <inttypes.h>
 
-enum { CHANNELS = 3, FLOAT_BYTES = 4, PIXEL_BYTES_MAX = 4, HEADER_BYTES = 65536 };
+enum { PIXEL_BYTES_MAX = 4, HEADER_BYTES = 65536 };
 
 static const double DATASET_BYTES_LIMIT = 1125899906842624.0; /* 1 PiB of generated files */
-static const double BATCHES_BYTES_LIMIT = 4398046511104.0;    /* 4 TiB of batches in memory */
 static const double PIXELS_LIMIT = 64e6; /* in a picture: what the decoders take */
 
 /* least <= largest */
@@ -72,30 +71,6 @@ static int check_dataset(const struct config *config, struct error *err)
 	return config_integer(config, KEY_DATASET_RECIPE) == DATASET_RECIPE_NONE
 		       ? 0
 		       : check_recipe(config, err);
-}
-
-static int check_batches(const struct config *config, struct error *err)
-{
-	const int64_t samples = config_integer(config, KEY_DATASET_SAMPLES);
-	const int64_t batch = config_integer(config, KEY_BATCH_SIZE);
-	const double edge = config_real(config, KEY_AUGMENT_SIZE);
-	const bool is_float = config_integer(config, KEY_AUGMENT_TYPE) == AUGMENT_TYPE_FLOAT32;
-	const double total = (double)batch * edge * edge * CHANNELS * (is_float ? FLOAT_BYTES : 1) *
-			     config_real(config, KEY_PREFETCH_DEPTH);
-	char shown[UNITS_BYTES];
-	/* Files of tokens hold many: what they come to is known with the data set. */
-	const bool each = config_integer(config, KEY_SAMPLE_KIND) != SAMPLE_KIND_TOKENS;
-	if (each && samples > 0 && batch > samples && config_on(config, KEY_BATCH_DROP_LAST))
-		return error_set(err, -EINVAL,
-			"'batch.size' = %" PRId64 " is more than 'dataset.samples' = %" PRId64
-			", and 'batch.drop_last' leaves incomplete batches out: no batch would ever be full",
-			batch, samples);
-	if (config_integer(config, KEY_SAMPLE_KIND) == SAMPLE_KIND_IMAGE &&
-		total > BATCHES_BYTES_LIMIT)
-		return error_set(err, -EINVAL,
-			"'batch.size' x 'augment.size'^2 x 'prefetch.depth' would take %s of memory; 4 TiB is the limit",
-			units_format_size(total, shown));
-	return 0;
 }
 
 static int check_crop(const struct config *config, struct error *err)
@@ -243,7 +218,7 @@ static int check_timeline(const struct config *config, struct error *err)
 static int check_rules(const struct config *config, struct error *err)
 {
 	static int (*const rules[])(const struct config *config, struct error *err) = {
-		check_dataset, check_batches, check_crop, check_memory_engine, check_compressed,
+		check_dataset, check_crop, check_memory_engine, check_compressed,
 		check_large_requests, check_gpu_samples, check_inject, check_timeline};
 	int code = 0;
 	for (size_t i = 0; i < COUNT(rules) && !code; i++)

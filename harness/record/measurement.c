@@ -139,6 +139,7 @@ void network_add_call(struct network_measurement *network, const struct network_
 static const struct field facts_fields[] = {
 	FIELD(workload_facts, reads_memory, FIELD_BOOLEAN),
 	FIELD(workload_facts, reads_block, FIELD_BOOLEAN),
+	FIELD(workload_facts, uses_codecs, FIELD_BOOLEAN),
 	FIELD(workload_facts, step_null, FIELD_BOOLEAN),
 	FIELD(workload_facts, step_emulated, FIELD_BOOLEAN),
 	FIELD(workload_facts, step_on_cores, FIELD_BOOLEAN),
@@ -561,9 +562,9 @@ void network_measurement_init(struct network_measurement *network, const char *w
 	(void)snprintf(network->why, sizeof network->why, "%s", why);
 }
 
-bool measurement_json_has_facts(const json_t *object)
+bool measurement_json_has_fact(const json_t *object, const char *name)
 {
-	return json_object_get(object, "facts") != NULL;
+	return json_object_get(json_object_get(object, "facts"), name) != NULL;
 }
 
 static json_t *checksum_to_json(const struct measurement *m)

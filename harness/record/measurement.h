@@ -409,8 +409,8 @@ json_t *measurement_to_json(const struct measurement *m);
 
 /* Fills m (initialised here; released by the caller in any case).  -EINVAL with what is wrong. */
 int measurement_from_json(struct measurement *m, const json_t *object, struct error *err);
-/* False of older results (record.h). */
-bool measurement_json_has_facts(const json_t *object);
+/* False of results that are older than the fact (record.h). */
+bool measurement_json_has_fact(const json_t *object, const char *name);
 
 /* Members of a device that are ranges: [least, mean, largest] or null.  Throttle reasons are [[reason, share of the
  * samples], ...]. */

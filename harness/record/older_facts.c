@@ -1,4 +1,4 @@
-/* What engines and backends of older results were like. */
+/* What engines, kinds of samples and backends of older results were like. */
 #include "harness/record/record.h"
 
 #include "harness/config/tables.h"
@@ -20,6 +20,7 @@ struct workload_facts older_facts(const struct record *record, const struct meas
 		.step_has_memory = strcmp(backend, "cuda") == 0};
 	if (config_grid_point(&record->config, &record->grid, m->point, &config, NULL) == 0) {
 		/* The oldest do not say which engine read: it was the one that was asked for. */
+		facts.uses_codecs = config_integer(&config, KEY_SAMPLE_KIND) == SAMPLE_KIND_IMAGE;
 		const int64_t asked = config_integer(&config, KEY_READ_ENGINE);
 		facts.reads_memory = m->engine[0] ? strcmp(m->engine, "memory") == 0
 						  : asked == READ_ENGINE_MEMORY;

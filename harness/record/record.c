@@ -499,8 +499,10 @@ int record_load(const struct record *record, size_t entry, struct measurement *m
 		return error_set(err, -EINVAL, "not JSON: %s", wrong.text);
 	}
 	const int code = measurement_from_json(m, object, err);
-	if (!code && !measurement_json_has_facts(object))
+	if (!code && !measurement_json_has_fact(object, "reads_block"))
 		m->facts = older_facts(record, m);
+	else if (!code && !measurement_json_has_fact(object, "uses_codecs"))
+		m->facts.uses_codecs = older_facts(record, m).uses_codecs;
 	json_decref(object);
 	return code;
 }

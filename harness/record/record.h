@@ -167,8 +167,8 @@ json_t *record_units_to_json(const struct fact_list *environment);
 void record_environment_from_json(struct fact_list *list, json_t *root, const json_t *units);
 json_t *record_step_to_json(const struct step_info *step);
 
-/* Results of before 2026-11-24 name the engine and the backend and do not say what these are like.  Here alone is that told by
- * their names. */
+/* Results of before 2026-11-24 name the engine and the backend and do not say what these are like; those of before 2026-11-26 the
+ * kind of samples.  Here alone is that told by their names. */
 
 /* Of a repetition of the record that has none. */
 struct workload_facts older_facts(const struct record *record, const struct measurement *m);

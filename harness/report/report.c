@@ -109,16 +109,9 @@ static double decode_alone(const struct record *record, long long workers)
 	return 0;
 }
 
-static bool holds_pictures(const struct config *config)
-{
-	return config_integer(config, KEY_SAMPLE_KIND) == SAMPLE_KIND_IMAGE;
-}
-
 /* Of a folder without a recipe nobody knows here what is in it. */
 static bool may_hold(const struct config *config, enum dataset_format format)
 {
-	if (!holds_pictures(config))
-		return false;
 	return config_integer(config, KEY_DATASET_RECIPE) == DATASET_RECIPE_NONE ||
 	       config_integer(config, KEY_DATASET_FORMAT) == (int64_t)format;
 }
@@ -137,10 +130,10 @@ static void report_facts_of(const struct record *record, const struct config *co
 		.batch_size = (uint32_t)config_integer(config, KEY_BATCH_SIZE),
 		.prefetch_depth = (uint32_t)config_integer(config, KEY_PREFETCH_DEPTH),
 		.step_emulated = workload->step_emulated,
-		.other_samples = !holds_pictures(config),
-		.may_be_jpeg = may_hold(config, DATASET_FORMAT_JPEG) &&
+		.pictures = workload->uses_codecs,
+		.may_be_jpeg = workload->uses_codecs && may_hold(config, DATASET_FORMAT_JPEG) &&
 			       !config_integer(config, KEY_CODEC_JPEG_SCALED),
-		.may_be_png = may_hold(config, DATASET_FORMAT_PNG) &&
+		.may_be_png = workload->uses_codecs && may_hold(config, DATASET_FORMAT_PNG) &&
 			      config_integer(config, KEY_CODEC_PNG) == CODEC_PNG_LIBPNG,
 		.reads_memory = workload->reads_memory,
 		.reads_direct = config_on(config, KEY_READ_DIRECT),

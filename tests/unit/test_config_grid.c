@@ -293,10 +293,6 @@ static void rules(void **state)
 	refuse("'dataset.samples' is 0, and 'dataset.recipe' needs to know how many to generate (example: samples = 1200)");
 	set("dataset.samples=1200");
 	assert_valid();
-	set("batch.size=1201");
-	refuse("'batch.size' = 1201 is more than 'dataset.samples' = 1200, and 'batch.drop_last' leaves incomplete batches out: no batch would ever be full");
-	set("batch.drop_last=off");
-	assert_valid();
 	set("augment.ratio_min=2");
 	refuse("'augment.ratio_min' = 2 is above 'augment.ratio_max' = 1.33333");
 	set("augment.ratio_max=2");
@@ -316,10 +312,6 @@ static void rules(void **state)
 	refuse("'dataset.samples' = 1000000000 would take 5457 TiB; 1 PiB is the limit");
 	set("dataset.samples=100");
 	assert_valid();
-	set("batch.size=1M");
-	set("augment.size=4096");
-	refuse("'batch.size' x 'augment.size'^2 x 'prefetch.depth' would take 366 TiB of memory; 4 TiB is the limit");
-	set("batch.size=64");
 	set("read.engine=memory");
 	assert_valid();
 	set("read.direct=on");

@@ -95,10 +95,13 @@ static void advice_names_what_can_be_set(void **state)
 	expect_advice(
 		&facts, "cores", "decode.workers=2 keeps all 2 cores busy", "no setting helps");
 	expect_advice(&facts, "cpu", "decode.workers=2 keeps all 2 cores busy", "no setting helps");
-	facts = (struct point_facts){.cores = 8, .decode_workers = 8, .may_be_png = true};
+	facts = (struct point_facts){
+		.cores = 8, .decode_workers = 8, .pictures = true, .may_be_png = true};
 	expect_advice(&facts, "cpu", "codec.png = fast", "codec.jpeg_scaled");
 	facts.may_be_png = false;
 	expect_advice(&facts, "cores", "(smaller pictures)", "codec.");
+	facts.pictures = false;
+	expect_advice(&facts, "cores", "(smaller samples)", "codec.");
 }
 
 int main(void)

@@ -192,6 +192,31 @@ static void record_round_trip(void **state)
 	free(sweeps);
 }
 
+/* A fact that came later than the others is told by the configuration, and the others stay as recorded. */
+static void a_later_fact(void **state)
+{
+	static const char *const kinds[] = {"sample.kind=tokens", "sample.kind=image"};
+	struct record record;
+	struct measurement m;
+	struct error err = {0};
+	(void)state;
+	write_record(&record, "later");
+	char *const fact = strstr(record.entries[0].line, "\"uses_codecs\"");
+	char *const block = strstr(record.entries[0].line, "\"reads_block\"");
+	assert_non_null(fact);
+	assert_non_null(block);
+	const bool blocks = strncmp(block, "\"reads_block\":true", 18) == 0;
+	fact[1] = 'U';
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(config_set(&record.config, kinds[i], &err), 0);
+		assert_int_equal(record_load(&record, 0, &m, &err), 0);
+		assert_int_equal(m.facts.uses_codecs, i == 1);
+		assert_int_equal(m.facts.reads_block, blocks);
+		measurement_release(&m);
+	}
+	record_release(&record);
+}
+
 /* A kill in the middle of a write: the torn line is dropped, and cut off when the run goes on. */
 static void torn_last_line(void **state)
 {
@@ -399,6 +424,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(repetitions_that_count),
 		cmocka_unit_test(record_round_trip),
+		cmocka_unit_test(a_later_fact),
 		cmocka_unit_test(torn_last_line),
 		cmocka_unit_test(foreign_files),
 		cmocka_unit_test(damaged_middle),

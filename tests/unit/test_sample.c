@@ -311,6 +311,13 @@ static void what_it_cannot_be_is_refused(void **state)
 	assert_string_equal(err.text,
 		"'augment.size' is about sample.kind = image, and has no effect on taken: leave it out");
 	fixture_set(&f, KEY_AUGMENT_SIZE, config_keys[KEY_AUGMENT_SIZE].fallback);
+	/* Batches that cannot be, by the shape of its samples and before there is a data set. */
+	fixture_set(&f, KEY_DATASET_SAMPLES, "6");
+	fixture_set(&f, KEY_BATCH_DROP_LAST, "on");
+	assert_int_equal(sample_validate(&f.config, &err), -EINVAL);
+	assert_string_equal(err.text,
+		"'batch.size' = 7 is more than 'dataset.samples' = 6, and 'batch.drop_last' leaves incomplete batches out: no batch would ever be full");
+	fixture_set(&f, KEY_DATASET_SAMPLES, "0");
 	fixture_set(&f, KEY_STEP_BACKEND, "openblas");
 	fixture_set(&f, KEY_STEP_MODEL, "mlp");
 	const int code = pipeline_plan(&f.config, &f.dataset, &plan, &err);
@@ -411,6 +418,12 @@ static void images_have_their_shape(void **state)
 	assert_int_equal(sizes.label_bytes, 4);
 	assert_int_equal(sizes.classes, 3);
 	assert_int_equal(sizes.raw_bytes, 0);
+	struct error err = {""};
+	fixture_set(&f, KEY_BATCH_SIZE, "1M");
+	fixture_set(&f, KEY_AUGMENT_SIZE, "4096");
+	assert_int_equal(sample_validate(&f.config, &err), -EINVAL);
+	assert_string_equal(err.text,
+		"'batch.size' x 'prefetch.depth' samples of 192 MiB would take 366 TiB of memory; 4 TiB is the limit");
 	fixture_set(&f, KEY_AUGMENT_SIZE, "16");
 	fixture_set(&f, KEY_AUGMENT_TYPE, "uint8");
 	fixture_set(&f, KEY_AUGMENT_LAYOUT, "hwc");

@@ -7,6 +7,7 @@
 #include "workloads/dataset/container.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,34 @@ static bool sample_has_key(const struct sample_ops *kind, enum key_id key)
 	return false;
 }
 
+/* What batches come to, as far as the configuration alone says it. */
+static int sample_check_batches(
+	const struct sample_ops *kind, const struct config *config, struct error *err)
+{
+	static const double most = 4398046511104.0; /* bytes of batches in memory: 4 TiB */
+	const int64_t samples = config_integer(config, KEY_DATASET_SAMPLES);
+	const int64_t batch = config_integer(config, KEY_BATCH_SIZE);
+	struct sample_shape shape;
+	char each[UNITS_BYTES], all[UNITS_BYTES];
+	/* What files that are cut hold is known with the data set. */
+	if (!kind->cut && samples > 0 && batch > samples && config_on(config, KEY_BATCH_DROP_LAST))
+		return error_set(err, -EINVAL,
+			"'batch.size' = %" PRId64 " is more than 'dataset.samples' = %" PRId64
+			", and 'batch.drop_last' leaves incomplete batches out: no batch would ever be full",
+			batch, samples);
+	kind->shape(config, &shape);
+	double bytes = (double)batch_type_bytes(shape.type);
+	for (uint32_t i = 0; i < shape.dimensions; i++)
+		bytes *= shape.of[i];
+	const double total =
+		bytes * (double)batch * (double)config_integer(config, KEY_PREFETCH_DEPTH);
+	return total <= most
+		       ? 0
+		       : error_set(err, -EINVAL,
+				 "'batch.size' x 'prefetch.depth' samples of %s would take %s of memory; 4 TiB is the limit",
+				 units_format_size(bytes, each), units_format_size(total, all));
+}
+
 /* One that has its default may have been read from a result, which keeps all keys. */
 int sample_validate(const struct config *config, struct error *err)
 {
@@ -111,7 +140,8 @@ int sample_validate(const struct config *config, struct error *err)
 				config_keys[key].section, config_keys[key].name,
 				sample_kinds[i]->name, own->name);
 		}
-	return own->validate ? own->validate(config, err) : 0;
+	const int code = own->validate ? own->validate(config, err) : 0;
+	return code ? code : sample_check_batches(own, config, err);
 }
 
 /* ---- sizes -------------------------------------------------------------------------------- */

@@ -177,6 +177,7 @@ struct sample_ops {
 	const enum key_id *keys; /* that say something of this kind alone, without codec.name */
 	size_t key_count;
 	const char *size_key; /* that makes samples smaller, "augment.size"; NULL: none */
+	bool uses_codecs; /* a fact: its files are pictures, which codecs decode as codec.* says */
 
 	const struct sample_device_ops *device; /* NULL: workers make the samples */
 	/* NULL: every file, but those that are empty or hidden. */
@@ -198,7 +199,7 @@ void sample_replace_kind(const struct sample_ops *kind);
 int sample_kind_check(const struct sample_ops *kind, struct error *err);
 int sample_kinds_check(struct error *err);
 
-/* -EINVAL: a key of another kind is set, or one of its own to what cannot be. */
+/* -EINVAL: a key of another kind is set, one of its own to what cannot be, or no batch can be. */
 int sample_validate(const struct config *config, struct error *err);
 
 /* The data set as the samples of this configuration: a list of its own where the kind's files hold several

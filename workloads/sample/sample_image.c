@@ -190,6 +190,7 @@ const struct sample_ops sample_image = {
 	.keys = image_keys,
 	.key_count = sizeof image_keys / sizeof *image_keys,
 	.size_key = "augment.size",
+	.uses_codecs = true,
 	.device = &image_device,
 	.files = &image_files,
 };
