@@ -179,7 +179,7 @@ const struct command command_probe = {
 		"precision. Each figure is the median of five interleaved repetitions, with "
 		"minimum and maximum. It takes about a minute, with --quick a quarter of that. "
 		"What cannot be measured is listed with the reason.\n\n"
-		"With CONFIG, it probes that data set's file system, mean file size and images, "
+		"With CONFIG, it probes that data set's file system, mean file size and samples, "
 		"and the model's shapes; without, the current folder's file system, generated "
 		"images, and the default model. It writes scratch files of some hundred MiB to "
 		"the folder; they have no name, so nothing of them remains.\n\n"

@@ -36,7 +36,7 @@ const struct probe_bounds probe_bounds_full = {
 	.write_ns = 4 * NS_PER_S,
 	.depths = {1, 2, 4, 8, 16, 32, 64},
 	.depth_count = 7,
-	.pictures = 64,
+	.samples = 64,
 	.generated = 12,
 	.edges = {256, 512, 1024, 2048},
 	.edge_count = 4,
@@ -60,7 +60,7 @@ const struct probe_bounds probe_bounds_quick = {
 	.write_ns = NS_PER_S,
 	.depths = {1, 4, 16, 64},
 	.depth_count = 4,
-	.pictures = 16,
+	.samples = 16,
 	.generated = 4,
 	.edges = {512, 1024},
 	.edge_count = 2,
@@ -150,28 +150,24 @@ static int do_memory(const struct job *job, const struct probe_control *control,
 static int do_decode(const struct job *job, const struct probe_control *control, struct error *err)
 {
 	const struct probe_target *target = job->target;
-	struct picture_set set = {0};
-	int code = -ENODATA;
+	struct probe_samples samples = {0};
 	struct error why = {0};
-	const struct sample_ops *const kind = sample_kind_of(target->config);
-	if (kind != sample_kinds[SAMPLE_KIND_IMAGE]) {
-		ceilings_lack(job->out,
-			"decode: only pictures are decoded here, and sample.kind is %s",
-			kind->name);
-		return 0;
-	}
+	int code = -ENODATA;
 	if (target->has_data)
-		code = pictures_load(&target->dataset, job->bounds->pictures, control, &set, &why);
+		code = probe_samples_load(target->config, &target->dataset, job->bounds->samples,
+			control, &samples, &why);
 	if (code && !probe_stopped(control)) {
-		picture_set_release(&set);
-		ceilings_note(job->out,
-			"decode: generated pictures, because the data set is missing: %.180s",
-			target->has_data ? why.text : target->data_why);
-		code = pictures_make(target->config, job->bounds->generated, control, &set, err);
+		probe_samples_release(&samples);
+		code = probe_samples_make(
+			target->config, job->bounds->generated, control, &samples, err);
+		if (!code)
+			ceilings_note(job->out,
+				"decode: generated samples, because the data set is missing: %.180s",
+				target->has_data ? why.text : target->data_why);
 	}
 	if (!code)
-		code = probe_decode(target->config, &set, 0, control, job->out, err);
-	picture_set_release(&set);
+		code = probe_decode(target->config, &samples, 0, control, job->out, err);
+	probe_samples_release(&samples);
 	return code;
 }
 

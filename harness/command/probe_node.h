@@ -25,7 +25,7 @@ struct probe_bounds {
 	unsigned depths[PROBE_DEPTHS_MAX];
 	size_t depth_count;
 	uint64_t array_bytes; /* 0: by the caches */
-	size_t pictures, generated;
+	size_t samples, generated;
 	unsigned edges[PROBE_EDGES_MAX];
 	size_t edge_count, shapes;
 	double call_flops;

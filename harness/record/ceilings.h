@@ -132,8 +132,8 @@ struct ceilings {
 	char storage[NOTE_BYTES]; /* device and file system that was read from */
 	struct read_ceiling reads[CEILING_READS_MAX];
 	size_t read_count;
-	double decode_one_core, decode_all_cores; /* samples/s of the reference picture */
-	char decode_what[NOTE_BYTES];             /* that picture: format, pixels, bytes */
+	double decode_one_core, decode_all_cores; /* samples/s of the reference samples */
+	char decode_what[NOTE_BYTES];             /* those: how many, of what, their size */
 	double cpu_scaling; /* all cores together / (cores x one alone), of that decode: 1 is perfect */
 	double memory_bytes_per_s_one, memory_bytes_per_s_all; /* triad, counted as 3 streams */
 	double copy_bytes_per_s; /* memcpy on one thread: bytes copied, each read once and written once */

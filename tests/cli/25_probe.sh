@@ -43,7 +43,7 @@ for r in d["reads"]:
 assert len(d["reads"]) == 8 * len(states) or any("want of time" in m for m in d["missing"])
 assert [c["cores"] for c in d["decode"]][0] == 1 and d["decode"][-1]["cores"] == d["cores"]
 assert d["decode_one_core"] > 0 and d["cpu_scaling"] > 0
-assert "files of data" in d["decode_what"]
+assert "samples of data" in d["decode_what"]
 assert d["file_bytes"] == 4096  # 1 KiB, in whole blocks
 assert d["memory_bytes_per_s_one"] > 1e6 and d["memory_bytes_per_s_all"] > 1e6 and d["copy_bytes_per_s"] > 1e6
 best = [g for g in d["gemms"] if g["is_best"]]

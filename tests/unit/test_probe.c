@@ -498,13 +498,13 @@ static void decode(void **state)
 {
 	(void)state;
 	struct config config;
-	struct picture_set set;
+	struct probe_samples samples;
 	struct error err = {0};
 	raw_config(&config);
-	assert_int_equal(pictures_make(&config, 3, &brief, &set, &err), 0);
-	assert_int_equal(set.count, 3);
-	assert_int_equal(image_extents_all(&set.extents).width, 32);
-	assert_int_equal(probe_decode(&config, &set, 3, &brief, &sheet, &err), 0);
+	assert_int_equal(probe_samples_make(&config, 3, &brief, &samples, &err), 0);
+	assert_int_equal(samples.set.count, 3);
+	assert_int_equal(image_extents_all(&samples.set.extents).width, 32);
+	assert_int_equal(probe_decode(&config, &samples, 3, &brief, &sheet, &err), 0);
 	assert_int_equal(sheet.decode_count, 3); /* 1, 2, 3 cores */
 	assert_int_equal(sheet.decode[1].cores, 2);
 	assert_int_equal(sheet.decode[2].cores, 3);
@@ -514,10 +514,10 @@ static void decode(void **state)
 		    1e-9);
 	assert_non_null(strstr(sheet.decode_what, "32 x 24"));
 	/* one that cannot be decoded is an error with its reason */
-	set.pictures[1].size /= 2;
-	assert_int_equal(probe_decode(&config, &set, 1, &brief, &sheet, &err), -EINVAL);
+	samples.set.samples[1].bytes /= 2;
+	assert_int_equal(probe_decode(&config, &samples, 1, &brief, &sheet, &err), -EINVAL);
 	assert_true(err.text[0] != '\0');
-	picture_set_release(&set);
+	probe_samples_release(&samples);
 	config_release(&config);
 }
 
@@ -574,7 +574,7 @@ static struct probe_bounds tiny(void)
 		.depths = {1, 8},
 		.depth_count = 2,
 		.array_bytes = MIB,
-		.pictures = 4,
+		.samples = 4,
 		.generated = 2,
 		.edges = {32},
 		.edge_count = 1,
@@ -598,7 +598,7 @@ static void a_whole_node(void **state)
 	assert_true(sheet.memory_bytes_per_s_all > 0 && sheet.clock_read_ns > 0);
 	assert_true(isnan(sheet.file_bytes));
 	assert_true(sheet.seconds > 0 && !sheet.interrupted);
-	assert_true(says(sheet.notes, sheet.note_count, "generated pictures"));
+	assert_true(says(sheet.notes, sheet.note_count, "generated samples"));
 	char key[CEILINGS_NODE_BYTES];
 	node_key(&target.node, key);
 	assert_string_equal(sheet.node, key);
@@ -671,7 +671,7 @@ static void a_data_set_of_the_users(void **state)
 	(void)state;
 	threads_are_no_part_of_this();
 	struct config config;
-	struct picture_set set = {0};
+	struct probe_samples samples = {0};
 	struct error err = {0};
 	const struct probe_bounds bounds = tiny();
 	char *data = files_join(root, "data");
@@ -685,10 +685,11 @@ static void a_data_set_of_the_users(void **state)
 	assert_int_equal(probe_look(&target, &bounds, NULL, &err), 0);
 	assert_true(target.has_data);
 	assert_true(probe_file_bytes(&target) == 4096); /* 2.3 KiB, in whole blocks */
-	assert_int_equal(pictures_load(&target.dataset, 4, &brief, &set, &err), 0);
-	assert_int_equal(set.count, 4);
-	assert_non_null(strstr(set.what, "files of "));
-	picture_set_release(&set);
+	assert_int_equal(
+		probe_samples_load(&config, &target.dataset, 4, &brief, &samples, &err), 0);
+	assert_int_equal(samples.set.count, 4);
+	assert_non_null(strstr(samples.what, "samples of "));
+	probe_samples_release(&samples);
 	probe_forget(&target);
 	assert_int_equal(files_remove_tree(data, &err), 0);
 	free(data);

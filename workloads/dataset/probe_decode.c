@@ -1,13 +1,16 @@
-/* Decoding on more and more cores.  Threads go where the kernel puts them, as the workers of a run do;
- * each takes pictures in its own order and times itself, so that none waits for another. */
+/* Making samples on more and more cores, by the kind's own table.  Threads go where the kernel puts them,
+ * as the workers of a run do; each takes samples in its own order and times itself, so that none waits for
+ * another. */
 #include "workloads/dataset/probe_decode.h"
 
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
 #include "workloads/dataset/maker.h"
+#include "workloads/dataset/manifest.h"
 #include "workloads/image/picture.h"
-#include "workloads/image/transform.h"
-#include "workloads/source/store.h"
+#include "workloads/sample/sample.h"
+#include "workloads/source/engines.h"
+#include "workloads/source/gzip_view.h"
 
 #include <errno.h>
 #include <math.h>
@@ -15,95 +18,165 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- a handful of encoded pictures in memory ------------------------------------------------ */
+/* ---- a handful of encoded samples in memory ------------------------------------------------- */
 
-static const size_t BYTES_MOST = (size_t)64 << 20;
+enum { PROBE_ALIGN = 64 };
 
-struct totals {
-	double width, height, bytes;
-	const char *format;
+/* Together, of which the last may be more than its share; and of one. */
+static const uint64_t BYTES_MOST = (uint64_t)64 << 20;
+static const uint64_t SAMPLE_BYTES_MOST = (uint64_t)1 << 30;
+
+/* Where the bytes of files are. */
+struct probe_files {
+	const struct dataset *set;
+	struct store *store; /* of a data set; else NULL: */
+	uint8_t **made;      /* (set->count) */
+	struct gzip_views *views;
 };
 
-static int set_open(struct picture_set *set, size_t count, struct error *err)
+/* Rounded up, with a line to spare: decoders may read a little past the end. */
+static uint8_t *probe_take(size_t bytes)
 {
-	*set = (struct picture_set){0};
-	set->pictures = calloc(count, sizeof *set->pictures);
-	return set->pictures ? 0 : error_set(err, -ENOMEM, "out of memory");
+	return aligned_alloc(PROBE_ALIGN, (bytes / PROBE_ALIGN + 2) * PROBE_ALIGN);
 }
 
-/* Takes bytes; false: no picture. */
-static bool probe_pictures_add(
-	struct picture_set *set, struct totals *totals, uint8_t *bytes, size_t size)
+void probe_samples_release(struct probe_samples *samples)
 {
-	struct image_info info;
-	struct error why;
-	if (image_read_info(bytes, size, &info, &why) || image_check_bytes(&info, size, &why)) {
-		free(bytes);
-		return false;
-	}
-	set->pictures[set->count++] = (struct picture_bytes){.bytes = bytes, .size = size};
-	image_extents_add(&set->extents, info.format, info.width, info.height);
-	totals->width += info.width;
-	totals->height += info.height;
-	totals->bytes += (double)size;
-	totals->format = image_format_name(info.format);
-	return true;
+	for (size_t i = 0; i < samples->set.count; i++)
+		free(samples->bytes[i]);
+	free(samples->bytes);
+	free(samples->set.samples);
+	free(samples->offsets);
+	arena_close(samples->arena);
+	*samples = (struct probe_samples){0};
 }
 
-static void probe_pictures_describe(
-	struct picture_set *set, const struct totals *totals, const char *from)
+/* The bytes of a sample; NULL: they cannot be had. */
+static uint8_t *probe_fetch(
+	const struct probe_files *files, const struct dataset *cut, size_t index, size_t *size)
 {
-	char size[UNITS_BYTES];
-	const double n = (double)set->count;
-	(void)snprintf(set->what, sizeof set->what,
-		"%zu %.140s: %s, %.0f x %.0f pixels, %s (means)", set->count, from, totals->format,
-		totals->width / n, totals->height / n, units_format_size(totals->bytes / n, size));
-}
-
-/* A whole file of the store; NULL: it could not be read. */
-static uint8_t *probe_read_picture(struct store *store, const char *path, size_t *size)
-{
-	union store_file file;
-	if (store->ops->file_open(store, path, false, &file) != 0)
-		return NULL;
-	const uint64_t bytes = store_file_bytes(store, path, &file);
-	uint8_t *const data = bytes > 0 && bytes <= BYTES_MOST ? malloc(bytes) : NULL;
-	ssize_t n = 1;
-	for (*size = 0; data && n > 0 && *size<bytes; *size += n> 0 ? (size_t)n : 0)
-		n = store->ops->read(store, file, *size, data + *size, bytes - *size);
-	store->ops->file_close(store, file);
-	return data;
-}
-
-int pictures_load(const struct dataset *dataset, size_t most, const struct probe_control *control,
-	struct picture_set *set, struct error *err)
-{
-	const size_t count = dataset->count < most ? dataset->count : most;
-	struct totals totals = {0};
-	struct store *store = NULL;
-	int code = set_open(set, count ? count : 1, err);
+	const struct sample *const sample = &cut->samples[index];
+	const uint64_t offset = cut->offsets ? cut->offsets[index] : 0;
+	uint8_t *const bytes =
+		sample->bytes <= SAMPLE_BYTES_MOST ? probe_take(sample->bytes) : NULL;
+	int code = bytes ? 0 : -ENOMEM;
+	if (!code && files->store)
+		code = source_load_sample(files->store, files->views, cut, (uint32_t)index, bytes,
+			sample->bytes + PROBE_ALIGN, size);
+	for (size_t i = 0; !code && !files->store && i < files->set->count; i++)
+		if (files->set->samples[i].path == sample->path) {
+			memcpy(bytes, files->made[i] + offset, sample->bytes);
+			*size = sample->bytes;
+		}
 	if (!code)
-		code = store_open(&store, dataset->root, err);
-	for (size_t i = 0; i < count && !code && totals.bytes < (double)BYTES_MOST; i++) {
-		const size_t index = i * dataset->count / count;
-		size_t size;
-		uint8_t *const bytes =
-			probe_read_picture(store, dataset->samples[index].path, &size);
-		if (bytes)
-			(void)probe_pictures_add(set, &totals, bytes, size);
+		return bytes;
+	free(bytes);
+	return NULL;
+}
+
+/* Takes them where they are a sample. */
+static void probe_keep(const struct sample_ops *kind, const struct dataset *cut, size_t index,
+	uint8_t *bytes, size_t size, struct probe_samples *out)
+{
+	struct sample said;
+	struct error why;
+	if (!bytes || sample_look(kind, bytes, size, size, &said, &why)) {
+		free(bytes);
+		return;
+	}
+	const size_t at = out->set.count++;
+	out->set.samples[at] = cut->samples[index];
+	out->set.samples[at].bytes = size;
+	out->offsets[at] = cut->offsets ? cut->offsets[index] : 0;
+	out->bytes[at] = bytes;
+}
+
+static int probe_take_samples(const struct config *config, const struct probe_files *files,
+	const struct dataset *cut, size_t most, const struct probe_control *control,
+	struct probe_samples *out, struct error *err)
+{
+	const size_t count = cut->count < most ? cut->count : most;
+	uint64_t taken = 0;
+	out->set = *cut;
+	out->set.count = 0;
+	out->set.samples = calloc(count + 1, sizeof *out->set.samples);
+	out->offsets = calloc(count + 1, sizeof *out->offsets);
+	out->bytes = calloc(count + 1, sizeof *out->bytes);
+	out->set.offsets = cut->offsets ? out->offsets : NULL;
+	if (!out->set.samples || !out->offsets || !out->bytes)
+		return error_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < count && taken < BYTES_MOST; i++) {
+		const size_t index = i * cut->count / count;
+		size_t size = 0;
+		uint8_t *const bytes = probe_fetch(files, cut, index, &size);
+		taken += size;
+		probe_keep(sample_kind_of(config), cut, index, bytes, size, out);
 		if (probe_time_over(control))
-			code = error_set(err, -EINTR, "no time was left to read pictures");
+			return error_set(err, -EINTR, "no time was left to read samples");
 	}
-	store_close(store);
-	if (!code && set->count == 0)
-		code = error_set(err, -ENODATA, "no file of '%s' could be read", dataset->root);
-	if (!code) {
-		char from[NOTE_BYTES];
-		(void)snprintf(from, sizeof from, "files of %.120s", dataset->root);
-		probe_pictures_describe(set, &totals, from);
+	manifest_total(&out->set);
+	return out->set.count > 0 ? 0
+				  : error_set(err, -ENODATA, "no sample of '%s' could be read",
+					    cut->root ? cut->root : "the recipe");
+}
+
+/* "32 samples of data/photos: jpeg, 500 x 375 pixels, 95.1 KiB (means)" */
+static void probe_samples_describe(
+	const struct config *config, const char *from, struct probe_samples *samples)
+{
+	const struct dataset *const set = &samples->set;
+	const struct sample_ops *const kind = sample_kind_of(config);
+	const double n = (double)set->count;
+	double width = 0, height = 0;
+	char size[UNITS_BYTES], pixels[64] = "";
+	for (size_t i = 0; i < set->count; i++) {
+		width += set->samples[i].width;
+		height += set->samples[i].height;
 	}
+	if (kind->uses_codecs)
+		(void)snprintf(
+			pixels, sizeof pixels, ", %.0f x %.0f pixels", width / n, height / n);
+	(void)snprintf(samples->what, sizeof samples->what,
+		"%zu samples of %.120s: %s%s, %s (means)", set->count, from,
+		kind->uses_codecs ? image_format_name((enum image_format)set->samples[0].format)
+				  : kind->name,
+		pixels, units_format_size((double)set->total_bytes / n, size));
+}
+
+static int probe_samples_cut(const struct config *config, const struct probe_files *files,
+	size_t most, const struct probe_control *control, struct probe_samples *out,
+	struct error *err)
+{
+	struct dataset cut;
+	int code = sample_cut_files(config, files->set, &cut, err);
+	if (code)
+		return code;
+	code = probe_take_samples(config, files, &cut, most, control, out, err);
+	sample_cut_release(&cut, files->set);
 	return code;
 }
+
+int probe_samples_load(const struct config *config, const struct dataset *dataset, size_t most,
+	const struct probe_control *control, struct probe_samples *out, struct error *err)
+{
+	struct gzip_views views = {0};
+	struct probe_files files = {.set = dataset};
+	*out = (struct probe_samples){0};
+	int code = store_open(&files.store, dataset->root, err);
+	if (!code && gzip_view_wanted(config)) {
+		files.views = &views;
+		code = gzip_views_open(&views) ? 0 : error_set(err, -ENOMEM, "out of memory");
+	}
+	if (!code)
+		code = probe_samples_cut(config, &files, most, control, out, err);
+	(void)gzip_views_close(&views);
+	store_close(files.store);
+	if (!code)
+		probe_samples_describe(config, dataset->root, out);
+	return code;
+}
+
+/* ---- made in memory ------------------------------------------------------------------------- */
 
 /* Painted by this one thread: some tenths of a second. */
 static int paint(
@@ -116,90 +189,115 @@ static int paint(
 	return code;
 }
 
-static int probe_pictures_make_one(struct picture_set *set, struct totals *totals,
-	struct maker *maker, const struct recipe *recipe, const struct picture_atlas *atlas,
-	struct error *err)
+/* One more file of *set, whose paths and bytes are the arena's. */
+static int probe_make_one(const struct sample_ops *kind, struct maker *maker,
+	const struct recipe *recipe, const struct picture_atlas *atlas, struct arena *arena,
+	struct dataset *set, uint8_t **made, struct error *err)
 {
-	const uint8_t *made;
+	const uint64_t id = set->count;
+	struct sample *const sample = &set->samples[id];
+	char name[RECIPE_PATH_BYTES];
+	const uint8_t *bytes;
 	size_t size;
-	const int code = maker_make(
-		maker, recipe, atlas, set->count, PICTURE_DETAIL_NATURAL, &made, &size, err);
+	int code = maker_make(maker, recipe, atlas, id, PICTURE_DETAIL_NATURAL, &bytes, &size, err);
+	if (!code)
+		code = sample_look(kind, bytes, size, size, sample, err);
 	if (code)
 		return code;
-	uint8_t *bytes = malloc(size);
-	if (!bytes)
+	recipe_file_path(recipe, id, name);
+	sample->bytes = size;
+	sample->path = arena_text(arena, name, strlen(name));
+	made[id] = arena_take(arena, size);
+	if (!sample->path || !made[id])
 		return error_set(err, -ENOMEM, "out of memory");
-	memcpy(bytes, made, size);
-	return probe_pictures_add(set, totals, bytes, size)
-		       ? 0
-		       : error_set(err, -EINVAL, "a generated picture cannot be decoded");
+	memcpy(made[id], bytes, size);
+	set->count++;
+	set->total_bytes += size;
+	return 0;
 }
 
-static int make_all(struct picture_set *set, size_t count, const struct recipe *recipe,
-	const struct probe_control *control, struct error *err)
+static int probe_make_files(const struct sample_ops *kind, const struct recipe *recipe,
+	size_t count, const struct probe_control *control, struct arena *arena, struct dataset *set,
+	uint8_t **made, struct error *err)
 {
 	struct picture_atlas *atlas = NULL;
 	struct maker maker = {0};
-	struct totals totals = {0};
-	int code = picture_atlas_open(&atlas, recipe->seed, err);
-	if (!code)
+	int code = recipe->ops ? 0 : picture_atlas_open(&atlas, recipe->seed, err);
+	if (!code && atlas)
 		code = paint(atlas, control, err);
 	if (!code)
 		code = maker_open(&maker, recipe, err);
-	for (size_t i = 0; i < count && !code; i++)
+	for (size_t i = 0; i < count && set->total_bytes < BYTES_MOST && !code; i++)
 		code = probe_stopped(control)
 			       ? error_set(err, -EINTR, "stopped")
-			       : probe_pictures_make_one(set, &totals, &maker, recipe, atlas, err);
+			       : probe_make_one(kind, &maker, recipe, atlas, arena, set, made, err);
 	maker_close(&maker);
 	picture_atlas_close(atlas);
-	if (!code)
-		probe_pictures_describe(set, &totals, "generated pictures in memory");
 	return code;
 }
 
-int pictures_make(const struct config *config, size_t count, const struct probe_control *control,
-	struct picture_set *set, struct error *err)
+/* A folder of the user's has no recipe: the defaults are a photograph of ImageNet's size. */
+static int probe_recipe(const struct config *config, struct recipe *recipe, struct error *err)
 {
 	struct config own;
-	struct recipe recipe;
-	*set = (struct picture_set){0};
 	int code = config_copy(&own, config, err);
 	if (code)
 		return code;
-	/* A folder of the user's has no recipe: the defaults are a photograph of ImageNet's size. */
-	code = config_set_key(&own, KEY_DATASET_RECIPE, "photo", err);
+	if (config_integer(&own, KEY_DATASET_RECIPE) == DATASET_RECIPE_NONE)
+		code = config_set_key(&own, KEY_DATASET_RECIPE, "photo", err);
 	if (!code)
+		code = config_set_key(&own, KEY_DATASET_CONTAINER, "files", err);
+	if (!code && config_integer(&own, KEY_DATASET_SAMPLES) == 0)
 		code = config_set_key(&own, KEY_DATASET_SAMPLES, "1", err);
 	if (!code)
-		code = recipe_read(&own, &recipe, err);
+		code = recipe_read(&own, recipe, err);
 	config_release(&own);
-	if (!code)
-		code = set_open(set, count, err);
-	return code ? code : make_all(set, count, &recipe, control, err);
+	return code;
 }
 
-void picture_set_release(struct picture_set *set)
+int probe_samples_make(const struct config *config, size_t count,
+	const struct probe_control *control, struct probe_samples *out, struct error *err)
 {
-	for (size_t i = 0; i < set->count; i++)
-		free(set->pictures[i].bytes);
-	free(set->pictures);
-	*set = (struct picture_set){0};
+	const struct sample_ops *const kind = sample_kind_of(config);
+	struct recipe recipe;
+	*out = (struct probe_samples){.arena = arena_open()};
+	if (kind->container)
+		return error_set(err, -ENODATA,
+			"the data set is missing, and without its files no %s is found",
+			kind->name);
+	int code = probe_recipe(config, &recipe, err);
+	if (code)
+		return code;
+	struct dataset set = {.root = (char *)(uintptr_t)config_text(config, KEY_DATASET_PATH),
+		.class_count = recipe.classes};
+	struct probe_files files = {.set = &set};
+	set.samples = out->arena ? arena_take(out->arena, count * sizeof *set.samples) : NULL;
+	files.made = out->arena ? arena_take(out->arena, count * sizeof *files.made) : NULL;
+	if (!set.samples || !files.made)
+		return error_set(err, -ENOMEM, "out of memory");
+	code = probe_make_files(kind, &recipe, count, control, out->arena, &set, files.made, err);
+	if (!code)
+		code = probe_samples_cut(config, &files, count, control, out, err);
+	if (!code)
+		probe_samples_describe(config, "a recipe, made in memory", out);
+	return code;
 }
 
-/* ---- decoding them ------------------------------------------------------------------------- */
+/* ---- making samples of them ----------------------------------------------------------------- */
 
 struct worker {
-	struct transform *transform;
-	uint8_t *sample;
-	size_t next; /* picture */
+	struct sample_maker maker;
+	uint8_t *out, *labels;
+	size_t next; /* sample */
 	double rate; /* samples/s in this slot */
 	int code;
 	struct error why;
 };
 
 struct decoding {
-	const struct picture_set *set;
+	const struct probe_samples *samples;
 	const struct probe_control *control;
+	struct sample_sizes sizes;
 	struct worker *workers; /* (cores), owned */
 	unsigned cores;
 	uint64_t end_ns;
@@ -208,15 +306,20 @@ struct decoding {
 static void decoding_work(void *context, unsigned me)
 {
 	const struct decoding *decoding = context;
-	const struct picture_set *set = decoding->set;
+	const struct dataset *const set = &decoding->samples->set;
 	struct worker *worker = &decoding->workers[me];
+	struct sample_task task = {
+		.sizes = &decoding->sizes, .labels = worker->labels, .out = worker->out};
 	const uint64_t begin = clock_now_ns();
 	uint64_t now;
 	uint64_t done = 0;
 	do {
-		const struct picture_bytes *picture = &set->pictures[worker->next % set->count];
-		worker->code = transform_sample(worker->transform, picture->bytes, picture->size,
-			worker->next++, worker->sample, NULL, &worker->why);
+		const size_t index = worker->next % set->count;
+		task.sample = &set->samples[index];
+		task.bytes = decoding->samples->bytes[index];
+		task.size = task.sample->bytes;
+		task.seed = worker->next++;
+		worker->code = worker->maker.make(worker->maker.worker, &task, &worker->why);
 		now = clock_now_ns();
 		done++;
 	} while (!worker->code && now < decoding->end_ns && !probe_stopped(decoding->control));
@@ -225,17 +328,22 @@ static void decoding_work(void *context, unsigned me)
 
 static int decoding_open(struct decoding *decoding, const struct config *config, struct error *err)
 {
-	const struct picture_set *set = decoding->set;
-	const size_t bytes = transform_sample_bytes(config);
+	const struct sample_options options = {.config = config,
+		.dataset = &decoding->samples->set,
+		.stop = decoding->control->stop};
+	sample_sizes_of(config, options.dataset, &decoding->sizes);
+	/* By the cores, also where a device makes them in a run. */
+	decoding->sizes.raw_bytes = decoding->sizes.note_bytes = 0;
 	decoding->workers = calloc(decoding->cores, sizeof *decoding->workers);
 	int code = decoding->workers ? 0 : error_set(err, -ENOMEM, "out of memory");
 	for (unsigned i = 0; i < decoding->cores && !code; i++) {
 		struct worker *worker = &decoding->workers[i];
 		worker->next = i;
-		worker->sample = aligned_alloc(64, (bytes + 63) / 64 * 64);
-		code = worker->sample ? transform_open(&worker->transform, config, &set->extents,
-						NULL, err)
-				      : error_set(err, -ENOMEM, "out of memory");
+		worker->out = probe_take(decoding->sizes.bytes);
+		worker->labels = probe_take(decoding->sizes.label_bytes);
+		code = worker->out && worker->labels
+			       ? sample_maker_open(&worker->maker, &options, &decoding->sizes, err)
+			       : error_set(err, -ENOMEM, "out of memory");
 	}
 	return code;
 }
@@ -243,8 +351,9 @@ static int decoding_open(struct decoding *decoding, const struct config *config,
 static void decoding_close(struct decoding *decoding)
 {
 	for (unsigned i = 0; decoding->workers && i < decoding->cores; i++) {
-		transform_close(decoding->workers[i].transform);
-		free(decoding->workers[i].sample);
+		sample_maker_close(&decoding->workers[i].maker);
+		free(decoding->workers[i].out);
+		free(decoding->workers[i].labels);
 	}
 	free(decoding->workers);
 }
@@ -303,11 +412,12 @@ static int decoding_measure(struct decoding *decoding, const unsigned *counts, s
 	return code;
 }
 
-int probe_decode(const struct config *config, const struct picture_set *set, unsigned cores,
+int probe_decode(const struct config *config, const struct probe_samples *samples, unsigned cores,
 	const struct probe_control *control, struct ceilings *out, struct error *err)
 {
 	struct decoding decoding = {
-		.set = set, .control = control, .cores = cores ? cores : probe_cores()};
+
+		.samples = samples, .control = control, .cores = cores ? cores : probe_cores()};
 	unsigned counts[CEILING_CORES_MAX];
 	struct probe_values values[CEILING_CORES_MAX] = {0};
 	const size_t n = decoding_list_counts(decoding.cores, counts);
@@ -315,7 +425,7 @@ int probe_decode(const struct config *config, const struct picture_set *set, uns
 	if (!code)
 		code = decoding_measure(&decoding, counts, n, values, err);
 	decoding_close(&decoding);
-	(void)snprintf(out->decode_what, sizeof out->decode_what, "%s", set->what);
+	(void)snprintf(out->decode_what, sizeof out->decode_what, "%s", samples->what);
 	decoding_keep(values, counts, n, out);
 	if (probe_stopped(control))
 		return -EINTR;

@@ -75,6 +75,12 @@ enum read_step read_progress_size(struct read_progress *progress, uint64_t file_
 enum read_step source_read_now(struct store *store, const char *path, uint8_t *buffer,
 	struct read_progress *progress, struct source_counter *counter);
 
+/* A sample of the data set into `room` bytes at data, at once and uncounted.  views: where its files are compressed;
+ * else NULL.  0, or what a request's status would be. */
+struct gzip_views;
+int source_load_sample(struct store *store, struct gzip_views *views, const struct dataset *dataset,
+	uint32_t sample, uint8_t *data, size_t room, size_t *size);
+
 /* For the layers above an engine: hands it a request whose place is known, and takes what it (and the
  * limiter behind it) has completed.  source.c's; not for engines. */
 void source_pass(struct reader *reader, struct read_request *request);

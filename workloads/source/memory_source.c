@@ -52,24 +52,9 @@ static int memory_load(void *context, unsigned thread, uint64_t index, struct er
 	struct memory_source *const source = context;
 	const struct dataset *const dataset = source->base.dataset;
 	struct memory_sample *const sample = &source->samples[index];
-	struct read_request request = {.sample = (uint32_t)index,
-		.room = memory_slot_bytes(dataset->samples[index].bytes)};
-	struct read_progress progress;
-	struct source_counter uncounted = {0}; /* before the clock starts */
-	if (source->views.list) {
-		sample->size = (size_t)dataset->samples[index].bytes;
-		sample->status = gzip_views_read(&source->views, source->base.store,
-			dataset->samples[index].path, dataset->offsets[index], sample->data,
-			sample->size);
-		return 0;
-	}
-	source_locate(dataset, &request);
-	read_progress_request(&progress, &request, false);
-	if (source_read_now(source->base.store, dataset->samples[index].path, sample->data,
-		    &progress, &uncounted) == READ_STEP_DONE)
-		sample->size = progress.got;
-	else
-		sample->status = progress.status;
+	sample->status = source_load_sample(source->base.store,
+		source->views.list ? &source->views : NULL, dataset, (uint32_t)index, sample->data,
+		memory_slot_bytes(dataset->samples[index].bytes), &sample->size);
 	return 0;
 }
 

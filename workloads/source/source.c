@@ -433,6 +433,28 @@ enum read_step source_read_now(struct store *store, const char *path, uint8_t *b
 	return step;
 }
 
+int source_load_sample(struct store *store, struct gzip_views *views, const struct dataset *dataset,
+	uint32_t sample, uint8_t *data, size_t room, size_t *size)
+{
+	const char *const path = dataset->samples[sample].path;
+	struct read_request request = {.sample = sample, .room = room};
+	struct read_progress progress;
+	struct source_counter uncounted = {0};
+	source_locate(dataset, &request);
+	*size = 0;
+	if (views) {
+		const int code = gzip_views_read(
+			views, store, path, request.offset, data, (size_t)request.length);
+		*size = code ? 0 : (size_t)request.length;
+		return code;
+	}
+	read_progress_request(&progress, &request, false);
+	if (source_read_now(store, path, data, &progress, &uncounted) != READ_STEP_DONE)
+		return progress.status;
+	*size = progress.got;
+	return 0;
+}
+
 enum { OPEN_FILES_ALL = 256, OPEN_FILES_EACH = 32 };
 
 unsigned source_open_files(struct source *source, unsigned at_once)
