@@ -154,13 +154,21 @@ sleep 1
 kill -INT "$pid"
 wait "$pid"
 [ $? -eq 130 ] || fail "Ctrl-C while a server is silent"
-serve mute=1
-"$MLBENCH" check tiny.ini --set "dataset.path=$url" --set read.timeout=1h >out 2>err &
-pid=$!
-sleep 1
-kill -INT "$pid"
-wait "$pid"
-[ $? -eq 130 ] || fail "Ctrl-C while a silent server's files are looked at"
+for answered in 1 60; do # none of the folder, or some of its files
+	export XDG_CACHE_HOME="$PWD/cache.silent$answered"
+	serve "mute=$answered"
+	"$MLBENCH" check tiny.ini --set "dataset.path=$url" --set read.timeout=1h >out 2>err &
+	pid=$!
+	sleep 1
+	kill -INT "$pid"
+	until_true sh -c "! kill -0 $pid 2>/dev/null"
+	wait "$pid"
+	[ $? -eq 130 ] || fail "Ctrl-C while a silent server's files are looked at, after $answered answers"
+done
+# However many threads wait for it, a server is complained of once.
+serve mute=60
+expect 1 "$MLBENCH" check tiny.ini --set "dataset.path=$url" --set read.timeout=6s
+[ "$(grep -c 'has not answered for 5 s' err)" -eq 1 ] || fail "a silent server is warned of by each thread"
 
 # Addresses.
 while read -r address words; do

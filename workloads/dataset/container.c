@@ -151,7 +151,7 @@ static int window_fill(struct container_file *file, struct split_window *window,
 	while (window->size < least) {
 		const ssize_t n = window_read(file, window, offset + window->size,
 			window->bytes + window->size, most - window->size);
-		if (n == -EINTR && !scan_stopped(file->work->scan))
+		if (store_repeats(n) && !scan_stopped(file->work->scan))
 			continue;
 		if (n < 0)
 			return split_fail_read(file, (int)n, err);
@@ -190,7 +190,7 @@ static int split_read_all(struct store *store, union store_file opened, uint8_t 
 {
 	for (size_t got = 0; got < size;) {
 		const ssize_t n = store->ops->read(store, opened, got, to + got, size - got);
-		if (n < 0 && n != -EINTR)
+		if (n < 0 && !store_repeats(n))
 			return (int)n;
 		if (n == 0)
 			return -ENODATA;
@@ -429,7 +429,7 @@ static int split_inflate(struct container_file *file, struct error *err)
 	file->bytes = 0;
 	while (!code && n != 0) {
 		n = gzip_view_read(window->view, file->bytes, window->bytes, SPLIT_INFLATE_BYTES);
-		if (n < 0 && n != -EINTR)
+		if (n < 0 && !store_repeats(n))
 			break;
 		file->bytes += n > 0 ? (uint64_t)n : 0;
 		code = split_stopped(file, err);

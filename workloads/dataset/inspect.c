@@ -203,7 +203,7 @@ static int inspect_answer(struct inspection *inspection, int result, struct erro
 	struct found *const file = inspection->file;
 	struct inspect_job *const job = inspection->job;
 	int code = 0;
-	if (result == -EINTR && inspection->request != INSPECT_CLOSE)
+	if (store_repeats(result) && inspection->request != INSPECT_CLOSE)
 		return 0;
 	switch (inspection->request) {
 	case INSPECT_STAT:

@@ -272,7 +272,7 @@ int gzip_views_read(struct gzip_views *views, struct store *store, const char *p
 		const ssize_t n = gzip_view_read(
 			kept->view, offset + got, (uint8_t *)buffer + got, size - got);
 		views->packed += kept->view->packed - before;
-		if (n < 0 && n != -EINTR)
+		if (n < 0 && !store_repeats(n))
 			return (int)n;
 		if (n == 0)
 			return -ENODATA;

@@ -39,6 +39,11 @@ enum {
 
 static const char nfs_prefix[] = "nfs://";
 
+/* What the program has said, on behalf of all its clients: many threads wait for the same server. */
+static struct {
+	atomic_bool quiet, trouble;
+} nfs_said;
+
 struct call_list {
 	struct nfs_call *head, *tail;
 	size_t count;
@@ -91,7 +96,7 @@ struct nfs_client {
 	uint64_t probe_at_ns;
 	uint64_t left_at_ns, away_ns; /* the last step's end, and how long until this one */
 	uint64_t heard_ns;            /* as a connection's, of all */
-	bool said_quiet, said_trouble;
+	bool said_quiet;
 	int dead;
 	struct error why_dead, trouble; /* trouble: the last that befell a connection */
 	bool has_ring;
@@ -506,10 +511,9 @@ static void connection_lost(
 			continue;
 		}
 		client_end(client, call, code);
-		if (!client->said_trouble)
+		if (!atomic_exchange(&nfs_said.trouble, true))
 			log_warn("%s; reads fail that were tried %u times", client->trouble.text,
 				tries_max);
-		client->said_trouble = true;
 	}
 	const uint64_t pause_ns = connection->retry_pause_ns;
 	connection->retry_at_ns = clock_now_ns() + pause_ns;
@@ -698,7 +702,7 @@ static void client_heard(
 	connection->retry_pause_ns = RETRY_FIRST_MS * NS_PER_MS;
 	if (call == &client->probe) /* a server that answers these alone is of no use */
 		return;
-	if (client->said_quiet)
+	if (client->said_quiet && atomic_exchange(&nfs_said.quiet, false))
 		log_info("the NFS server %s answers again, after %s", client_name(client, name),
 			clock_format_span((double)(now_ns - client->heard_ns) / (double)NS_PER_S,
 				span, sizeof span));
@@ -864,6 +868,8 @@ static void client_say_quiet(struct nfs_client *client, uint64_t quiet_ns)
 	if (client->said_quiet || quiet_ns < SAY_QUIET_S * NS_PER_S)
 		return;
 	client->said_quiet = true;
+	if (atomic_exchange(&nfs_said.quiet, true))
+		return;
 	log_warn("the NFS server %s has not answered for %d s; it has until read.timeout = %s",
 		client_name(client, name), SAY_QUIET_S,
 		units_format_duration((double)client->options.timeout_ns, limit));
@@ -1074,6 +1080,9 @@ static int client_refused(struct nfs_client *client, int code, struct error *err
 	char name[300];
 	if (client->dead)
 		return nfs_client_dead(client, err);
+	if (code == -EINTR)
+		return error_set(err, code, "interrupted while the NFS server %s was asked",
+			client_name(client, name));
 	if (code == -EBADMSG || code == -ECONNRESET)
 		return error_set(err, code, "%s", client->trouble.text);
 	if (code == -EPROTONOSUPPORT)

@@ -190,7 +190,7 @@ static int residency_read_one(void *context, unsigned thread, uint64_t index, st
 	if (!residency_open_file(work, index, &file))
 		return 0;
 	uint64_t at = 0;
-	for (ssize_t n = 1; n > 0 || n == -EINTR; at += n > 0 ? (uint64_t)n : 0)
+	for (ssize_t n = 1; n > 0 || store_repeats(n); at += n > 0 ? (uint64_t)n : 0)
 		n = store->ops->read(store, file, at, block, WARM_BLOCK_BYTES);
 	store->ops->file_close(store, file);
 	return 0;

@@ -21,6 +21,12 @@ static const struct store_ops *const store_list[] = {
 
 struct store_patience store_patience = {.timeout_ns = 30 * NS_PER_S};
 
+bool store_repeats(ssize_t code)
+{
+	const atomic_bool *const stop = store_patience.stop;
+	return code == -EINTR && !(stop && atomic_load_explicit(stop, memory_order_relaxed));
+}
+
 const struct store_ops *store_find(const char *address)
 {
 	const size_t last = sizeof store_list / sizeof *store_list - 1;

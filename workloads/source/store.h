@@ -108,6 +108,9 @@ struct store_patience {
 };
 extern struct store_patience store_patience;
 
+/* Whether a call that gave this is made again: a signal interrupted it (-EINTR), and the program is not to stop. */
+bool store_repeats(ssize_t code);
+
 /* Which store an address belongs to. */
 const struct store_ops *store_find(const char *address);
 
