@@ -144,7 +144,8 @@ static char *token_index_path(const char *root, const char *path)
 	return whole;
 }
 
-static int token_index_load(struct token_index_entry *entry)
+/* Of a file of that many tokens (0: not known): one that is torn, or another's, is not to be believed. */
+static int token_index_load(struct token_index_entry *entry, uint64_t tokens)
 {
 	char *bytes;
 	size_t size;
@@ -157,7 +158,21 @@ static int token_index_load(struct token_index_entry *entry)
 		return error_prefix(&entry->why, code, "index");
 	code = token_index_parse(bytes, size, entry->id_bytes, &entry->index, &entry->why);
 	free(bytes);
+	if (!code && tokens > 0 && entry->index.tokens != tokens)
+		code = error_set(&entry->why, -EINVAL,
+			"index: it has %" PRIu64 " tokens, and the file %" PRIu64
+			" (index and data disagree)",
+			entry->index.tokens, tokens);
 	return code;
+}
+
+static uint64_t token_file_tokens(const char *root, const char *path, size_t id_bytes)
+{
+	struct stat st;
+	char *const whole = files_join(root, path);
+	const bool known = whole && stat(whole, &st) == 0;
+	free(whole);
+	return known ? (uint64_t)st.st_size / id_bytes : 0;
 }
 
 /* Of the file at root/path; NULL without memory.  Lasts as long as the worker. */
@@ -175,7 +190,7 @@ static const struct token_index_entry *token_indexes_find(
 	if (!known && (entry = calloc(1, sizeof *entry))) {
 		entry->path = wanted;
 		entry->id_bytes = id_bytes;
-		entry->code = token_index_load(entry);
+		entry->code = token_index_load(entry, token_file_tokens(root, path, id_bytes));
 		entry->next = token_indexes.list;
 		token_indexes.list = entry;
 	}
@@ -306,20 +321,6 @@ static const struct token_index_entry *tokens_entry(struct tokens_worker *worker
 	return entry;
 }
 
-static int tokens_check_index(const struct tokens_worker *worker,
-	const struct token_index_entry *entry, const struct sample *sample, uint64_t first,
-	struct error *err)
-{
-	const struct token_index *const index = &entry->index;
-	if (entry->code)
-		return error_set(err, entry->code, "%s", entry->why.text);
-	if (!index->begins || first + sample->bytes / worker->id_bytes <= index->tokens)
-		return 0;
-	return error_set(err, -EINVAL,
-		"index: it has %" PRIu64 " tokens, and the file more (index and data disagree)",
-		index->tokens);
-}
-
 /* All bits of a masked label are set. */
 static void tokens_mask_ends(
 	const int32_t *restrict ids, size_t count, int32_t end, int32_t *restrict labels)
@@ -341,11 +342,12 @@ static int tokens_mask(struct tokens_worker *worker, const struct sample_task *t
 		return error_set(err, -ENOMEM, "no memory for an index");
 	const struct token_index *const index = &entry->index;
 	const uint64_t first = tokens_first(worker, task->sample);
-	const int code = tokens_check_index(worker, entry, task->sample, first, err);
-	for (size_t i = code ? index->count : token_index_find(index, first + 1);
+	if (entry->code)
+		return error_set(err, entry->code, "%s", entry->why.text);
+	for (size_t i = token_index_find(index, first + 1);
 		i < index->count && index->begins[i] <= first + worker->length; i++)
 		labels[index->begins[i] - first - 1] = masked;
-	return code;
+	return 0;
 }
 
 static int sample_tokens_make(void *context, const struct sample_task *task, struct error *err)
