@@ -82,7 +82,8 @@ static void data_tell_left_out(const struct dataset *dataset)
 	if (*dataset->skipped)
 		log_warn("left out: %s (mlbench does not decode it)", dataset->skipped);
 	if (dataset->bad_count > LEFT_OUT_TOLD)
-		log_warn("left out: %zu more files", dataset->bad_count - LEFT_OUT_TOLD);
+		log_warn("left out: %s%zu more %s", dataset->offsets ? "parts of files, for " : "",
+			dataset->bad_count - LEFT_OUT_TOLD, dataset->offsets ? "reasons" : "files");
 }
 
 int data_open(const struct config *config, struct dataset *dataset, const atomic_bool *stop,

@@ -6,6 +6,7 @@
 #include "harness/base/log.h"
 #include "harness/base/rng.h"
 #include "harness/base/step_schedule.h"
+#include "harness/base/text.h"
 #include "harness/base/units.h"
 #include "harness/command/adaptive_sweep.h"
 #include "harness/command/data_set.h"
@@ -561,6 +562,23 @@ static void describe_short(const struct plan *plan, struct buffer *out)
 		ceil((least + 1) * batch_s));
 }
 
+/* Of files that hold many samples parts are, each with a reason of its own. */
+static void plan_put_left_out(const struct dataset *set, struct buffer *out)
+{
+	const char *const end = set->bad_count == 1 ? "" : "s";
+	if (set->bad_count == 0)
+		return;
+	if (set->offsets)
+		buffer_format(
+			out, "; not all of it is used, for %zu reason%s (", set->bad_count, end);
+	else
+		buffer_format(out, "; %zu file%s left out (", set->bad_count, end);
+	utf8_add_plain(out, set->bad[0].path, "?");
+	buffer_text(out, ": ");
+	utf8_add_plain(out, set->bad[0].reason, "?");
+	buffer_text(out, ")");
+}
+
 static void describe_data(const struct plan *plan, struct buffer *out)
 {
 	char text[UNITS_BYTES];
@@ -573,9 +591,10 @@ static void describe_data(const struct plan *plan, struct buffer *out)
 			(int64_t)set->count == config_integer(&plan->config, KEY_DATASET_SAMPLES);
 		const bool each = !sample_kind_of(&plan->config)->cut;
 		buffer_format(out, "%" PRIu64 " %s%s, %s, in %s", each ? set->count : set->files,
-			each              ? "samples"
-			: set->files == 1 ? "file"
-					  : "files",
+			each && set->count == 1 ? "sample"
+			: each                  ? "samples"
+			: set->files == 1       ? "file"
+						: "files",
 			some ? " (no more than dataset.samples)" : "",
 			units_format_size(
 				(double)(each ? set->total_bytes : set->stored_bytes), text),
@@ -586,10 +605,7 @@ static void describe_data(const struct plan *plan, struct buffer *out)
 		if (plan->form_count > 0)
 			buffer_format(
 				out, "; stored in %zu more forms beside it", plan->form_count);
-		if (set->bad_count > 0)
-			buffer_format(out, "; %zu file%s left out (%s: %s)", set->bad_count,
-				set->bad_count == 1 ? "" : "s", set->bad[0].path,
-				set->bad[0].reason);
+		plan_put_left_out(set, out);
 	} else {
 		const bool makes = config_integer(&plan->config, KEY_DATASET_GENERATE) ==
 				   DATASET_GENERATE_AUTO;

@@ -221,6 +221,33 @@ static void counts_what_is_bad(void **state)
 	dataset_close(&dataset);
 }
 
+/* No sample is of class 0 because nobody said of which it is. */
+static void drops_what_has_no_class(void **state)
+{
+	(void)state;
+	static struct toy_file file;
+	struct dataset dataset;
+	fixture_folder("classless");
+	for (uint32_t i = 0; i < 6; i++)
+		toy_put_picture(&file, i % 3 ? NUMBERED : OF_FOLDER, 4, i + 1);
+	fixture_write("classless/a.toy", file.bytes, file.size);
+	file.size = 0;
+	toy_put_picture(&file, NAMED, 'z', 9);
+	fixture_write("classless/b.toy", file.bytes, file.size);
+	expect_toys("classless", 0, &dataset);
+	assert_int_equal(dataset.count, 4);
+	assert_int_equal(dataset.files, 1);
+	for (size_t i = 0; i < dataset.count; i++)
+		assert_int_equal(dataset.samples[i].label, 4);
+	assert_int_equal(dataset.samples[3].width, 6);
+	assert_int_equal(dataset.bad_count, 2);
+	assert_string_equal(dataset.bad[0].reason,
+		"2 samples without a class, which others of the data set have");
+	assert_string_equal(dataset.bad[1].reason,
+		"1 sample without a class, which others of the data set have");
+	dataset_close(&dataset);
+}
+
 static void stops(void **state)
 {
 	(void)state;
@@ -547,6 +574,7 @@ int main(void)
 		cmocka_unit_test(finds_and_remembers),
 		cmocka_unit_test(names_classes),
 		cmocka_unit_test(counts_what_is_bad),
+		cmocka_unit_test(drops_what_has_no_class),
 		cmocka_unit_test(stops),
 		cmocka_unit_test(damaged_shards_have_reasons),
 		cmocka_unit_test(splits_what_is_generated),

@@ -44,7 +44,7 @@ enum {
 	SPLIT_INFLATE_BYTES = 64 * 1024,
 	SPLIT_REASON_BYTES = 240,
 	SPLIT_BAD_MORE =
-		2, /* reasons beside them: why the file is no good, and how many more there are */
+		3, /* beside them: why the file is no good, how many more there are, those without a class */
 };
 
 /* A read request names a sample by 32 bits. */
@@ -525,15 +525,41 @@ static int split_by_name(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* Whether classes have numbers.  Those of folders get an index otherwise. */
-static int split_classes_of_folders(struct split_work *work, bool *numbered)
+static bool split_is_numbered(const struct split_work *work)
 {
-	*numbered = false;
 	for (size_t i = 0; i < work->count; i++)
-		for (size_t k = 0; k < work->found[i].count && !*numbered; k++)
-			*numbered = work->found[i].parts[k].class_index == CLASS_NUMBERED;
+		for (size_t k = 0; k < work->found[i].count; k++)
+			if (work->found[i].parts[k].class_index == CLASS_NUMBERED)
+				return true;
+	return false;
+}
+
+/* Where classes have numbers: a sample without one would be of class 0. */
+static int split_drop_unnumbered(struct split_work *work)
+{
 	int code = 0;
-	for (size_t i = 0; i < work->count && !*numbered && !code; i++)
+	for (size_t i = 0; i < work->count && !code; i++) {
+		struct split_found *const found = &work->found[i];
+		char text[SPLIT_REASON_BYTES];
+		size_t kept = 0;
+		for (size_t k = 0; k < found->count; k++)
+			if (found->parts[k].class_index == CLASS_NUMBERED)
+				found->parts[kept++] = found->parts[k];
+		(void)snprintf(text, sizeof text,
+			"%zu sample%s without a class, which others of the data set have",
+			found->count - kept, found->count - kept == 1 ? "" : "s");
+		if (kept < found->count)
+			code = split_keep_reason(work, found, text);
+		found->count = kept;
+	}
+	return code;
+}
+
+/* Where they have none: folders get an index each. */
+static int split_classes_of_folders(struct split_work *work)
+{
+	int code = 0;
+	for (size_t i = 0; i < work->count && !code; i++)
 		for (size_t k = 0; k < work->found[i].count && !code; k++) {
 			size_t length;
 			const char *const class_name = walk_class(work->files[i].path, &length);
@@ -641,8 +667,11 @@ static int split_fill(struct split_work *work, struct dataset *dataset, bool *pa
 	struct arena *const arena = work->scan->arena;
 	size_t count = 0;
 	size_t bad = 0;
-	bool numbered;
 	uint32_t *place = NULL;
+	const bool numbered = split_is_numbered(work);
+	int code = numbered ? split_drop_unnumbered(work) : split_classes_of_folders(work);
+	if (code)
+		return code;
 	for (size_t i = 0; i < work->count; i++) {
 		count += work->found[i].count;
 		bad += work->found[i].bad_count + (work->files[i].reason != NULL);
@@ -653,10 +682,8 @@ static int split_fill(struct split_work *work, struct dataset *dataset, bool *pa
 	dataset->bad = arena_take(arena, bad * sizeof *dataset->bad);
 	if (!offsets || !dataset->samples || !dataset->bad)
 		return -ENOMEM;
-	int code = split_classes_of_folders(work, &numbered);
-	if (!code)
-		code = numbered ? split_number_classes(work, dataset)
-				: split_order_classes(work, dataset, &place);
+	code = numbered ? split_number_classes(work, dataset)
+			: split_order_classes(work, dataset, &place);
 	if (!code) {
 		split_take_parts(work, place, dataset, offsets);
 		split_take_bad(work, dataset);

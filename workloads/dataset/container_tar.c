@@ -1,7 +1,7 @@
 /* Tar archives in WebDataset's layout: members whose names agree up to the first dot of the last part
  * are one sample, of which "KEY.jpg" is what a file of its own would be, and "KEY.cls" its class, a
- * number as text.  Without one its class is the folder right above it.  Other members ("KEY.json") are
- * passed over.  ustar (POSIX.1-1988), GNU and pax (POSIX.1-2001) names are read; links, devices, sparse
+ * number as text.  Where no sample of a data set has one, the class is the folder right above it; where
+ * some have, the others are left out.  Other members ("KEY.json") are passed over.  ustar (POSIX.1-1988), GNU and pax (POSIX.1-2001) names are read; links, devices, sparse
  * files and names that lead out of a folder are counted with their reason.  Nothing is ever unpacked. */
 #include "workloads/dataset/container.h"
 #include "workloads/sample/sample.h"
@@ -29,7 +29,7 @@ struct tar_field {
 static const struct tar_field TAR_NAME = {0, 100}, TAR_FILE_MODE = {100, 8}, TAR_OWNER = {108, 8},
 			      TAR_GROUP = {116, 8}, TAR_SIZE = {124, 12}, TAR_TIME = {136, 12},
 			      TAR_SUM = {148, 8}, TAR_MAGIC = {257, 6}, TAR_PREFIX = {345, 155};
-enum { TAR_TYPE_AT = 156, TAR_VERSION_AT = 263 };
+enum { TAR_TYPE_AT = 156, TAR_VERSION_AT = 263, TAR_MORE_AT = 482, TAR_STILL_MORE_AT = 504 };
 
 /* A sample whose members are still being met. */
 struct tar_sample {
@@ -356,6 +356,26 @@ static int tar_take_entry(
 	return tar_take_member(reader, at, offset, length);
 }
 
+/* Of a sparse file as GNU has it: the blocks with more of its map, which its size does not count. */
+static int tar_pass_map(struct tar_reader *reader, const uint8_t *header, uint64_t *at)
+{
+	const uint8_t *block = header;
+	bool more = header[TAR_MORE_AT];
+	int code = 0;
+	while (more && !code) {
+		code = container_view(reader->file, *at, TAR_BLOCK, &block, reader->err);
+		more = !code && block[TAR_STILL_MORE_AT];
+		*at += TAR_BLOCK;
+	}
+	return code;
+}
+
+/* Links, devices, folders and pipes have a size and no bytes; what is not known has both. */
+static bool tar_holds_bytes(uint8_t type)
+{
+	return type < '1' || type > '6';
+}
+
 /* The header at `at`; *next: where the one behind it lies. */
 static int tar_take_header(
 	struct tar_reader *reader, const uint8_t *view, uint64_t at, uint64_t *next)
@@ -365,7 +385,8 @@ static int tar_take_header(
 	uint64_t length;
 	memcpy(header, view, sizeof header);
 	const uint8_t type = header[TAR_TYPE_AT];
-	const bool extended = type == 'x' || type == 'L' || type == 'K' || type == 'g';
+	const bool own = type == 'x' || type == 'X' || type == 'L'; /* X: as Solaris wrote it */
+	const bool extended = own || type == 'K' || type == 'g';
 	if (!tar_sum_is_right(header))
 		return error_set(reader->err, -EINVAL,
 			"the header at byte %" PRIu64 " has a wrong checksum", at);
@@ -374,18 +395,21 @@ static int tar_take_header(
 			reader->err, -EINVAL, "the header at byte %" PRIu64 " has no size", at);
 	if (!extended && reader->has_size)
 		length = reader->size;
-	const bool holds = tar_is_regular(type) || extended || type == 'S' || length == 0;
-	const uint64_t held = holds ? length : 0; /* links and folders have a size and no bytes */
-	if (held > bytes - at - TAR_BLOCK)
+	const uint64_t held = tar_holds_bytes(type) ? length : 0;
+	uint64_t begin = at + TAR_BLOCK;
+	const int torn = type == 'S' ? tar_pass_map(reader, header, &begin) : 0;
+	if (torn)
+		return torn;
+	if (held > bytes - begin)
 		return error_set(reader->err, -ENODATA,
 			"it is cut short: the member at byte %" PRIu64 " has %" PRIu64 " bytes", at,
 			held);
-	*next = at + TAR_BLOCK + (held + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
-	if (type == 'x' || type == 'L')
-		return tar_take_extended(reader, type, at + TAR_BLOCK, length);
+	*next = begin + (held + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
+	if (own)
+		return tar_take_extended(reader, type, begin, length);
 	if (extended)
 		return 0; /* defaults for all members, or the name of a link's target */
-	const int code = tar_take_entry(reader, header, at + TAR_BLOCK, length);
+	const int code = tar_take_entry(reader, header, begin, length);
 	reader->has_name = reader->too_long = reader->has_size = reader->sparse = false;
 	return code;
 }

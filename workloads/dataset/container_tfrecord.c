@@ -164,6 +164,14 @@ static bool example_is_label(const char *name)
 	return strcmp(name, "image/class/label") == 0 || strcmp(name, "label") == 0;
 }
 
+/* The longer names stand above the shorter, in whatever order a map has them. */
+static bool example_wants(const struct example *example, const char *name)
+{
+	return example_is_bytes(name)
+		       ? name[5] == '/' || !example->has_bytes
+		       : example_is_label(name) && (name[5] == '/' || !example->has_label);
+}
+
 /* An entry of the map: the key comes first or second. */
 static int example_take_entry(struct wire entry, struct example *example)
 {
@@ -177,7 +185,7 @@ static int example_take_entry(struct wire entry, struct example *example)
 		else if (!code && field.number == 2 && field.type == WIRE_LENGTH)
 			feature = field;
 	}
-	if (code || feature.number == 0 || !(example_is_bytes(name) || example_is_label(name)))
+	if (code || feature.number == 0 || !example_wants(example, name))
 		return code;
 	struct wire inside = wire_inside(&entry, &feature);
 	while (!code && inside.at < inside.end) {

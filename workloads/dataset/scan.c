@@ -225,7 +225,7 @@ static int no_samples(const struct folder_scan *scan, const struct dataset *data
 
 /* Goes up when scanning says something else of a file than before: manifests that were cached
  * by then are not believed. */
-enum { PROBE_VERSION = 2, LISTING_BYTES = 17 };
+enum { PROBE_VERSION = 3, LISTING_BYTES = 17 };
 
 static uint64_t seed_with(uint64_t seed, const char *text)
 {
