@@ -94,31 +94,6 @@ static int check_memory_engine(const struct config *config, struct error *err)
 	return 0;
 }
 
-/* What gzip packed is inflated from the beginning of each file on, and by nobody else. */
-static int check_compressed(const struct config *config, struct error *err)
-{
-	if (config_integer(config, KEY_DATASET_CONTAINER) != DATASET_CONTAINER_TGZ)
-		return 0;
-	if (config_integer(config, KEY_DATASET_RECIPE) != DATASET_RECIPE_NONE)
-		return error_set(err, -EINVAL,
-			"'dataset.container' = tgz is read and not generated: generate tar, pack its shards with gzip, and set 'dataset.recipe' to none and 'dataset.samples' to 0");
-	if (config_integer(config, KEY_READ_ORDER) == READ_ORDER_SHUFFLE)
-		return error_set(err, -EINVAL,
-			"'dataset.container' = tgz can be read only from the beginning of each shard on, and 'read.order' = shuffle asks for samples in any order: set it to shards or sequential, or unpack the shards with gunzip and set 'dataset.container' to tar");
-	const int64_t engine = config_integer(config, KEY_READ_ENGINE);
-	if (engine == READ_ENGINE_IO_URING || engine == READ_ENGINE_NFS)
-		return error_set(err, -EINVAL,
-			"'read.engine' = %s reads any part of a file, and 'dataset.container' = tgz is inflated from the beginning of each shard on: set it to pread, or unpack the shards with gunzip and set 'dataset.container' to tar",
-			engine == READ_ENGINE_NFS ? "nfs" : "io_uring");
-	if (config_integer(config, KEY_READ_THREADS) > 1)
-		return error_set(err, -EINVAL,
-			"'dataset.container' = tgz takes one reader thread, which inflates: set 'read.threads' to 1");
-	return config_real(config, KEY_INJECT_READ_CACHE) > 0
-		       ? error_set(err, -EINVAL,
-				 "'inject.read_cache' holds samples, and 'dataset.container' = tgz reads many at once: leave one out")
-		       : 0;
-}
-
 /* What is cut out of large requests is one reader's. */
 static int check_large_requests(const struct config *config, struct error *err)
 {
@@ -218,8 +193,8 @@ static int check_timeline(const struct config *config, struct error *err)
 static int check_rules(const struct config *config, struct error *err)
 {
 	static int (*const rules[])(const struct config *config, struct error *err) = {
-		check_dataset, check_crop, check_memory_engine, check_compressed,
-		check_large_requests, check_gpu_samples, check_inject, check_timeline};
+		check_dataset, check_crop, check_memory_engine, check_large_requests,
+		check_gpu_samples, check_inject, check_timeline};
 	int code = 0;
 	for (size_t i = 0; i < COUNT(rules) && !code; i++)
 		code = rules[i](config, err);

@@ -72,6 +72,30 @@ says "'read.request' takes one reader thread"
 expect 2 "$MLBENCH" check packed.ini --set read.request=1MiB
 says "set it to shards or sequential"
 
+# Packed by gzip: the same archives, compressed, without a time in their headers; read in their order alone.
+gz=(--set dataset.container=tgz --set dataset.path=packed --set read.order=shards --set read.shuffle_buffer=30)
+expect 0 "$MLBENCH" gen packed.ini "${gz[@]}"
+prints "90 samples made"
+expect 0 "$MLBENCH" gen packed.ini "${gz[@]}" --verify
+prints "90 files good, 0 bad"
+for shard in tar/*.tar; do
+	gzip -dc "packed/$(basename "$shard").gz" | cmp - "$shard" || fail "a compressed shard holds another archive"
+	[ "$(od -An -tx1 -N8 "packed/$(basename "$shard").gz" | tr -d ' \n')" = 1f8b080000000000 ] || fail "a time, or a name, in the header"
+done
+expect_measured "$MLBENCH" sweep packed.ini "${gz[@]}" "${checked[@]}" --set sweep.read.request=0,4k --out "shards_packed"
+prints "checksums of 4 repetitions agree"
+same_sums 'shards_*'
+find packed -name '*.gz' -exec sha256sum {} + | sort >sums
+rm packed/shard-000001.tar.gz
+truncate -s -30 packed/shard-000003.tar.gz
+expect 2 "$MLBENCH" run packed.ini "${gz[@]}" --set dataset.generate=never
+expect 0 "$MLBENCH" gen packed.ini "${gz[@]}"
+prints "40 samples made, 50 existed"
+find packed -name '*.gz' -exec sha256sum {} + | sort | cmp - sums || fail "a mended compressed shard has other bytes"
+printf 'X' | dd of=packed/shard-000002.tar.gz bs=1 seek=9000 conv=notrunc status=none
+expect 1 "$MLBENCH" gen packed.ini "${gz[@]}" --verify
+says "shard-000002.tar.gz', the sample at byte"
+
 # Deterministic, mended where a shard is gone or torn, refused where the recipe is another.
 find tar -name '*.tar' -exec sha256sum {} + | sort >sums
 rm tar/shard-000001.tar
@@ -272,8 +296,7 @@ for text in "sum.tar.gz: its checksum or length is not that of its bytes" "torn.
 	says "$text"
 done
 for refused in "read.order=shuffle:'read.order' = shuffle asks for samples in any order: set it to shards or sequential, or unpack" \
-	"read.threads=2:takes one reader thread" "read.engine=io_uring:set it to pread, or unpack" \
-	"dataset.recipe=photo:is read and not generated"; do
+	"read.threads=2:takes one reader thread" "read.engine=io_uring:set it to pread, or unpack"; do
 	expect 2 "$MLBENCH" check packed.ini "${tgz[@]}" --set dataset.samples=90 --set "${refused%%:*}"
 	says "${refused#*:}"
 done
@@ -283,15 +306,15 @@ says "no .tfrecord file in"
 
 # Storage forms, swept: each is a data set of its own beside the others, with the same batches however the samples are packed;
 # tables, JSON and compare say what differs.
-forms=(--set dataset.path=forms --set sweep.dataset.container=files,tar,tfrecord --set sweep.dataset.format=jpeg,raw)
+forms=(--set dataset.path=forms --set sweep.dataset.container=files,tar,tgz,tfrecord --set sweep.dataset.format=jpeg,raw --set read.order=sequential)
 expect 2 "$MLBENCH" check packed.ini "${forms[@]}" --set sweep.dataset.container=files,zip
 expect 0 "$MLBENCH" gen packed.ini "${forms[@]}" --json
 [ "$(json '[(e["path"], e["made"]) for e in d["forms"]][1]')" = "('forms/files-raw', 90)" ] || fail "forms"
 expect 0 "$MLBENCH" gen packed.ini "${forms[@]}" --verify
-[ "$(grep -c '90 files good, 0 bad' out)" -eq 6 ] || fail "six forms are verified"
+[ "$(grep -c '90 files good, 0 bad' out)" -eq 8 ] || fail "eight forms are verified"
 expect_measured "$MLBENCH" sweep packed.ini "${forms[@]}" --set run.verify=on --set measure.epochs=2 --out forms_swept
 prints "storage forms"
-prints "checksums of 6 repetitions agree"
+prints "checksums of 8 repetitions agree"
 grep -q 'Storage forms' forms_swept/report.html || fail "no table in the report"
 python3 - <<'PY' || fail "what storage forms take"
 import json
@@ -299,6 +322,7 @@ points = json.load(open("forms_swept/summary.json"))["points"]
 by = {(p["settings"]["dataset.container"], p["settings"]["dataset.format"]): p["storage"] for p in points}
 assert by["files", "jpeg"]["files"] == 90 and by["tar", "jpeg"]["files"] == 5, by
 assert by["tar", "jpeg"]["bytes"] > by["tfrecord", "jpeg"]["bytes"] > by["files", "jpeg"]["bytes"], by
+assert by["tgz", "raw"]["files"] == 5 and by["tgz", "raw"]["bytes"] < by["tar", "raw"]["bytes"], by
 assert by["files", "raw"]["bytes"] > by["files", "jpeg"]["bytes"], by
 PY
 for form in files tar; do

@@ -8,6 +8,7 @@
 #include "workloads/dataset/scan.h"
 #include "workloads/dataset/threads.h"
 #include "workloads/sample/sample.h"
+#include "workloads/source/engines.h"
 #include "workloads/source/gzip_view.h"
 #include "workloads/source/store.h"
 
@@ -31,6 +32,52 @@ const struct container_ops *container_of_config(const struct config *config)
 {
 	const int64_t choice = config_integer(config, KEY_DATASET_CONTAINER);
 	return choice == DATASET_CONTAINER_FILES ? NULL : container_list[choice - 1];
+}
+
+/* Those that read any part of a file cannot read what is inflated from its beginning on. */
+static bool container_is_read_by(int64_t engine)
+{
+	return engine == READ_ENGINE_AUTO || source_list[engine - 1]->inflates;
+}
+
+static int container_check_inflated(
+	const struct container_ops *container, const struct config *config, struct error *err)
+{
+	const int64_t engine = config_integer(config, KEY_READ_ENGINE);
+	if (config_integer(config, KEY_READ_ORDER) == READ_ORDER_SHUFFLE)
+		return error_set(err, -EINVAL,
+			"'dataset.container' = %s can be read only from the beginning of each shard on, and 'read.order' = shuffle asks for samples in any order: set it to shards or sequential, or unpack the shards with gunzip and set 'dataset.container' to tar",
+			container->name);
+	if (!container_is_read_by(engine))
+		return error_set(err, -EINVAL,
+			"'read.engine' = %s reads any part of a file, and 'dataset.container' = %s is inflated from the beginning of each shard on: set it to pread, or unpack the shards with gunzip and set 'dataset.container' to tar",
+			source_list[engine - 1]->name, container->name);
+	if (config_integer(config, KEY_READ_THREADS) > 1)
+		return error_set(err, -EINVAL,
+			"'dataset.container' = %s takes one reader thread, which inflates: set 'read.threads' to 1",
+			container->name);
+	return config_real(config, KEY_INJECT_READ_CACHE) > 0
+		       ? error_set(err, -EINVAL,
+				 "'inject.read_cache' holds samples, and 'dataset.container' = %s reads many at once: leave one out",
+				 container->name)
+		       : 0;
+}
+
+int container_validate(const struct config *config, bool reads, struct error *err)
+{
+	const struct container_ops *const container = container_of_config(config);
+	const struct sample_ops *const kind = sample_kind_of(config);
+	if (!container)
+		return 0;
+	if (kind->container)
+		return error_set(err, -EINVAL,
+			"'dataset.container' packs files that are a sample each, and those of sample.kind = %s hold many: leave it out",
+			kind->name);
+	if (!container->wrap && config_integer(config, KEY_DATASET_RECIPE) != DATASET_RECIPE_NONE)
+		return error_set(err, -EINVAL,
+			"'dataset.container' = %s is read and not generated: set 'dataset.recipe' to none and 'dataset.samples' to 0",
+			container->name);
+	return reads && container->inflates ? container_check_inflated(container, config, err) : 0;
 }
 
 enum {

@@ -110,7 +110,8 @@ struct container_ops {
 	const char *endings;             /* of its files, for messages: ".tar" */
 	const char *extension;           /* of those that are written, without a dot */
 	bool (*takes)(const char *name); /* is a file one, by its name? */
-	/* Files are compressed by gzip: `bytes`, and where samples lie, are of what they inflate to. */
+	/* Files are compressed by gzip, written and read: `bytes`, and where samples lie, are of what they
+	 * inflate to. */
 	bool inflates;
 	int (*split)(struct container_file *file, struct error *err);
 	/* What stands before and behind an entry's bytes in a file (buffers fail as buffers do); and at the
@@ -125,6 +126,9 @@ extern const struct container_ops *const container_list[];
 
 /* What dataset.container asks for; NULL: files, whose own container is the kind's to name. */
 const struct container_ops *container_of_config(const struct config *config);
+
+/* -EINVAL: what it asks for cannot be, with the other keys; reads: those of reading, too. */
+int container_validate(const struct config *config, bool reads, struct error *err);
 
 /* Splits files (which are regular and sized, or have a reason and are listed as bad), by the scan's
  * container: fills *dataset (but root and arena) with samples in the order of files and offsets.

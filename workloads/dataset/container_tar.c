@@ -562,10 +562,12 @@ const struct container_ops container_tar = {
 
 const struct container_ops container_tgz = {
 	.name = "tgz",
-	.summary =
-		"tar archives packed by gzip, inflated while they are read in order; not generated",
+	.summary = "tar archives packed by gzip, inflated while they are read in order",
 	.endings = ".tar.gz or .tgz",
+	.extension = "tar.gz",
 	.takes = container_tgz_takes,
 	.inflates = true,
 	.split = tar_split,
+	.wrap = container_tar_wrap,
+	.finish = container_tar_finish,
 };

@@ -11,6 +11,7 @@
 #include "workloads/dataset/threads.h"
 #include "workloads/sample/sample.h"
 #include "workloads/source/engines.h"
+#include "workloads/source/gzip_view.h"
 #include "workloads/source/store.h"
 
 #include <errno.h>
@@ -117,7 +118,8 @@ void dataset_close(struct dataset *dataset)
 
 struct verification {
 	const struct dataset *dataset;
-	struct store *store; /* of a packed set */
+	struct store *store;      /* of a packed set */
+	struct gzip_views *views; /* (threads) of one that is compressed, else NULL */
 	const struct dataset_control *control;
 	atomic_uint_fast64_t good, bad, bytes;
 };
@@ -125,23 +127,22 @@ struct verification {
 enum { BAD_LOGGED = 20 };
 
 /* Of a sample that is a part of a file; likewise. */
-static const char *examine_part(
-	struct store *store, const struct sample *sample, uint64_t offset, struct error *text)
+static const char *examine_part(const struct verification *verification, unsigned worker,
+	uint64_t index, struct error *text)
 {
-	struct read_progress progress;
-	struct source_counter uncounted = {0};
+	const struct sample *const sample = &verification->dataset->samples[index];
+	struct gzip_views *const views = verification->views ? &verification->views[worker] : NULL;
 	char why[ERROR_REASON_BYTES];
+	size_t size;
 	uint8_t *const data = malloc(sample->bytes + 1);
 	if (!data)
 		return "no memory";
-	read_progress_start_part(&progress, offset, sample->bytes, sample->bytes, false);
-	const bool read =
-		source_read_now(store, sample->path, data, &progress, &uncounted) == READ_STEP_DONE;
-	const uint64_t checksum = read ? hash_bytes(data, progress.got, 0) : 0;
+	const int code = source_load_sample(verification->store, views, verification->dataset,
+		(uint32_t)index, data, sample->bytes, &size);
+	const uint64_t checksum = code ? 0 : hash_bytes(data, size, 0);
 	free(data);
-	if (!read) {
-		(void)error_set(
-			text, progress.status, "%s", source_status_text(progress.status, why));
+	if (code) {
+		(void)error_set(text, code, "%s", source_status_text(code, why));
 		return text->text;
 	}
 	return sample->checksum && checksum != sample->checksum
@@ -174,7 +175,6 @@ static const char *examine(const char *root, const struct sample *sample, struct
 
 static int verify_one(void *context, unsigned worker, uint64_t index, struct error *err)
 {
-	(void)worker;
 	(void)err;
 	struct verification *verification = context;
 	const struct dataset *const dataset = verification->dataset;
@@ -182,7 +182,7 @@ static int verify_one(void *context, unsigned worker, uint64_t index, struct err
 	const uint64_t offset = dataset->offsets ? dataset->offsets[index] : 0;
 	struct error text;
 	const char *const wrong = dataset->offsets
-					  ? examine_part(verification->store, sample, offset, &text)
+					  ? examine_part(verification, worker, index, &text)
 					  : examine(dataset->root, sample, &text);
 	if (!wrong)
 		atomic_fetch_add(&verification->good, 1);
@@ -228,6 +228,15 @@ static int open_to_verify(const struct config *config, const struct dataset_cont
 	return code;
 }
 
+static int verify_open_views(struct verification *verification, unsigned threads, struct error *err)
+{
+	verification->views = calloc(threads, sizeof *verification->views);
+	bool good = verification->views;
+	for (unsigned i = 0; good && i < threads; i++)
+		good = gzip_views_open(&verification->views[i]);
+	return good ? 0 : error_set(err, -ENOMEM, "no memory to inflate files");
+}
+
 int dataset_verify(const struct config *config, const struct dataset_control *control,
 	struct dataset_verified *out, struct error *err)
 {
@@ -247,8 +256,13 @@ int dataset_verify(const struct config *config, const struct dataset_control *co
 	};
 	if (dataset.offsets)
 		code = store_open(&verification.store, dataset.root, err);
+	if (!code && gzip_view_wanted(config))
+		code = verify_open_views(&verification, job.threads, err);
 	if (!code)
 		code = team_run(&job, err);
+	for (unsigned i = 0; verification.views && i < job.threads; i++)
+		(void)gzip_views_close(&verification.views[i]);
+	free(verification.views);
 	store_close(verification.store);
 	out->good = atomic_load(&verification.good);
 	out->bad = atomic_load(&verification.bad);

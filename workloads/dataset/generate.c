@@ -206,8 +206,6 @@ static int generate_pack_one(struct generation *generation, struct maker *maker,
 		code = site_file_add(&generation->site, file, entry.bytes, entry.size, err);
 	if (!code)
 		code = site_file_add(&generation->site, file, behind.data, behind.size, err);
-	if (!code)
-		atomic_fetch_add(&generation->bytes, before.size + entry.size + behind.size);
 	buffer_release(&before);
 	buffer_release(&behind);
 	return code;
@@ -223,21 +221,28 @@ static int generate_make_shard(
 	int code = site_file_begin(&generation->site, shard, &file, err);
 	if (code)
 		return code;
-	for (uint64_t i = 0; i < count && !code; i++)
+	uint64_t told = 0; /* of its bytes */
+	for (uint64_t i = 0; i < count && !code; i++) {
 		code = generate_stopped(generation)
 			       ? error_set(err, -EINTR, "stopped")
 			       : generate_pack_one(generation, maker, first + i, &file, err);
+		atomic_fetch_add(&generation->bytes, file.bytes - told);
+		told = file.bytes;
+	}
 	if (!code) {
 		generation->recipe.container->finish(&end);
-		atomic_fetch_add(&generation->bytes, end.size);
 		code = end.failed
 			       ? error_set(err, -ENOMEM, "no memory to pack a sample")
 			       : site_file_add(&generation->site, &file, end.data, end.size, err);
 	}
 	buffer_release(&end);
+	if (code) {
+		site_file_drop(&generation->site, &file);
+		return code;
+	}
+	code = site_file_end(&generation->site, &file, err);
 	if (!code)
-		return site_file_end(&generation->site, &file, err);
-	site_file_drop(&generation->site, &file);
+		atomic_fetch_add(&generation->bytes, generation->site.records[shard].bytes - told);
 	return code;
 }
 

@@ -73,7 +73,9 @@ int recipe_read(const struct config *config, struct recipe *recipe, struct error
 	recipe->ops = recipe_list[config_integer(config, KEY_DATASET_RECIPE)];
 	for (size_t i = 0; recipe->ops && i < recipe->ops->key_count; i++)
 		recipe->values[i] = config->values[recipe->ops->keys[i]];
-	const int code = recipe->ops ? recipe->ops->check(recipe, err) : 0;
+	int code = container_validate(config, false, err);
+	if (!code && recipe->ops)
+		code = recipe->ops->check(recipe, err);
 	return code ? code : recipe_check_kind(config, recipe, err);
 }
 

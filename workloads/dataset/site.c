@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+#include <zlib.h>
 
 /* Of a packed set's manifest: the sizes of its files, in order. */
 #define FILES_KEY "files"
@@ -253,7 +254,8 @@ static int explain_missing(struct site *site, struct error *err)
 }
 
 /* Some of the files, evenly spread: enough to notice a folder that was emptied. */
-static int look_at_some(const struct dataset *dataset, const char *root, struct error *err)
+static int look_at_some(
+	const struct dataset *dataset, const char *root, bool packs, struct error *err)
 {
 	enum { LOOKS = 32 };
 	const size_t step = dataset->count / LOOKS + 1;
@@ -262,10 +264,11 @@ static int look_at_some(const struct dataset *dataset, const char *root, struct 
 		const struct sample *sample = &dataset->samples[i];
 		char *path = files_join(root, sample->path);
 		const bool there = path && stat(path, &st) == 0;
-		const bool good =
-			there && (dataset->offsets ? (uint64_t)st.st_size >=
-							     dataset->offsets[i] + sample->bytes
-						   : (uint64_t)st.st_size == sample->bytes);
+		const uint64_t size = there ? (uint64_t)st.st_size : 0;
+		/* What is in a compressed file is known to those who read it. */
+		const bool good = !dataset->offsets ? there && size == sample->bytes
+				  : packs           ? size > 0
+						    : size >= dataset->offsets[i] + sample->bytes;
 		free(path);
 		if (!good)
 			return error_set(err, -ENODATA,
@@ -312,7 +315,8 @@ int site_load(
 	const struct recipe *recipe, const char *root, struct dataset *dataset, struct error *err)
 {
 	const int code = site_load_manifest(recipe, root, dataset, err);
-	return code ? code : look_at_some(dataset, root, err);
+	const bool packs = recipe->container && recipe->container->inflates;
+	return code ? code : look_at_some(dataset, root, packs, err);
 }
 
 /* ---- writing: samples, journal, manifest ---------------------------------------------------- */
@@ -323,6 +327,20 @@ static void temporary_name(const char *name, char out[SITE_NAME_BYTES])
 	const char *const slash = strchr(name, '/');
 	const char *const own = slash ? slash + 1 : name;
 	(void)snprintf(out, SITE_NAME_BYTES, "%.*s.%s.tmp", (int)(own - name), name, own);
+}
+
+/* A header without a time or a name, so that nothing but the bytes decides. */
+static int site_gzip_open(struct site_file *file)
+{
+	enum { LEVEL = 6, WINDOW_BITS = 15 + 16 /* a gzip header and trailer */, MEMORY = 8 };
+	z_stream *const gzip = calloc(1, sizeof *gzip);
+	if (gzip && deflateInit2(gzip, LEVEL, Z_DEFLATED, WINDOW_BITS, MEMORY,
+			    Z_DEFAULT_STRATEGY) == Z_OK) {
+		file->gzip = gzip;
+		return 0;
+	}
+	free(gzip);
+	return -ENOMEM;
 }
 
 int site_file_begin(struct site *site, uint64_t id, struct site_file *out, struct error *err)
@@ -338,12 +356,17 @@ int site_file_begin(struct site *site, uint64_t id, struct site_file *out, struc
 	/* Left by a kill, since the folder is locked. */
 	if (out->fd < 0 && errno == EEXIST && unlinkat(site->folder, temporary, 0) == 0)
 		out->fd = openat(site->folder, temporary, flags, 0666);
-	if (out->fd >= 0)
-		return 0;
 	const int saved_errno = errno;
-	(void)hash_end(out->sum);
-	out->sum = NULL;
-	return error_set_errno(err, saved_errno, "cannot create '%s/%s'", site->root, temporary);
+	if (out->fd < 0) {
+		site_file_drop(site, out);
+		return error_set_errno(
+			err, saved_errno, "cannot create '%s/%s'", site->root, temporary);
+	}
+	const bool packs = recipe_is_packed(site->recipe) && site->recipe->container->inflates;
+	if (!packs || site_gzip_open(out) == 0)
+		return 0;
+	site_file_drop(site, out);
+	return error_set(err, -ENOMEM, "no memory to compress a file");
 }
 
 static int site_file_flush(struct site_file *file)
@@ -355,8 +378,7 @@ static int site_file_flush(struct site_file *file)
 	return code;
 }
 
-int site_file_add(struct site *site, struct site_file *file, const void *bytes, size_t size,
-	struct error *err)
+static int site_file_put(struct site_file *file, const void *bytes, size_t size)
 {
 	enum { WAITING = 1 << 20 };
 	int code = 0;
@@ -368,6 +390,36 @@ int site_file_add(struct site *site, struct site_file *file, const void *bytes, 
 		code = files_write_all(file->fd, bytes, size);
 	else if (!code)
 		buffer_add(&file->waiting, bytes, size);
+	return code;
+}
+
+/* flush: Z_FINISH behind the last bytes. */
+static int site_file_deflate(struct site_file *file, const uint8_t *bytes, size_t size, int flush)
+{
+	enum { PIECE = 64 * 1024, AT_ONCE = 1 << 30 /* zlib counts in 32 bits */ };
+	uint8_t packed[PIECE];
+	z_stream *const gzip = file->gzip;
+	int code = 0;
+	do {
+		gzip->next_in = (Bytef *)(uintptr_t)bytes;
+		gzip->avail_in = size < AT_ONCE ? (uInt)size : AT_ONCE;
+		bytes += gzip->avail_in;
+		size -= gzip->avail_in;
+		do {
+			gzip->next_out = packed;
+			gzip->avail_out = sizeof packed;
+			(void)deflate(gzip, size > 0 ? Z_NO_FLUSH : flush);
+			code = site_file_put(file, packed, sizeof packed - gzip->avail_out);
+		} while (gzip->avail_out == 0 && !code);
+	} while (size > 0 && !code);
+	return code;
+}
+
+int site_file_add(struct site *site, struct site_file *file, const void *bytes, size_t size,
+	struct error *err)
+{
+	const int code = file->gzip ? site_file_deflate(file, bytes, size, Z_NO_FLUSH)
+				    : site_file_put(file, bytes, size);
 	return code ? error_set_errno(err, -code, "cannot write '%s/%s'", site->root, file->name)
 		    : 0;
 }
@@ -383,6 +435,9 @@ void site_file_drop(struct site *site, struct site_file *file)
 	if (file->sum)
 		(void)hash_end(file->sum);
 	buffer_release(&file->waiting);
+	if (file->gzip)
+		(void)deflateEnd(file->gzip);
+	free(file->gzip);
 	*file = (struct site_file){.fd = -1};
 }
 
@@ -403,7 +458,9 @@ static int site_file_rename(struct site *site, struct site_file *file)
 
 int site_file_end(struct site *site, struct site_file *file, struct error *err)
 {
-	const int code = site_file_rename(site, file);
+	int code = file->gzip ? site_file_deflate(file, (const uint8_t *)"", 0, Z_FINISH) : 0;
+	if (!code)
+		code = site_file_rename(site, file);
 	const struct picture_size pixels = recipe_is_packed(site->recipe)
 						   ? (struct picture_size){0}
 						   : recipe_size(site->recipe, file->id);

@@ -57,14 +57,16 @@ int site_begin(struct site *site, uint32_t detail, struct error *err);
 /* Appends what was stored since the last call to the journal. */
 int site_note(struct site *site, struct error *err);
 
-/* A file that is being written, by one thread.  add keeps what is small for a while. */
+/* A file that is being written, by one thread.  add keeps what is small for a while, and has it compressed
+ * where the recipe's container is; the same bytes then come to the same file, by the same zlib. */
 enum { SITE_NAME_BYTES = RECIPE_PATH_BYTES + 8 };
 struct site_file {
 	uint64_t id, bytes;
 	int fd;
 	char name[RECIPE_PATH_BYTES];
-	struct hash_pieces *sum;
+	struct hash_pieces *sum; /* of what is written, as bytes are */
 	struct buffer waiting;
+	struct z_stream_s *gzip; /* NULL: it is not compressed */
 };
 int site_file_begin(struct site *site, uint64_t id, struct site_file *out, struct error *err);
 int site_file_add(struct site *site, struct site_file *file, const void *bytes, size_t size,

@@ -125,11 +125,6 @@ static int sample_check_batches(
 int sample_validate(const struct config *config, struct error *err)
 {
 	const struct sample_ops *const own = sample_kind_of(config);
-	if (own->container &&
-		config_integer(config, KEY_DATASET_CONTAINER) != DATASET_CONTAINER_FILES)
-		return error_set(err, -EINVAL,
-			"'dataset.container' packs files that are a sample each, and those of sample.kind = %s hold many: leave it out",
-			own->name);
 	for (size_t i = 0; sample_kinds[i]; i++)
 		for (size_t k = 0; k < sample_kinds[i]->key_count; k++) {
 			const enum key_id key = sample_kinds[i]->keys[k];
@@ -140,7 +135,9 @@ int sample_validate(const struct config *config, struct error *err)
 				config_keys[key].section, config_keys[key].name,
 				sample_kinds[i]->name, own->name);
 		}
-	const int code = own->validate ? own->validate(config, err) : 0;
+	int code = container_validate(config, true, err);
+	if (!code && own->validate)
+		code = own->validate(config, err);
 	return code ? code : sample_check_batches(own, config, err);
 }
 

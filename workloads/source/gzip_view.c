@@ -1,7 +1,7 @@
 /* Inflating by zlib, a piece of the file at a time. */
 #include "workloads/source/gzip_view.h"
 
-#include "harness/config/tables.h"
+#include "workloads/dataset/container.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -33,7 +33,8 @@ struct gzip_view {
 
 bool gzip_view_wanted(const struct config *config)
 {
-	return config_integer(config, KEY_DATASET_CONTAINER) == DATASET_CONTAINER_TGZ;
+	const struct container_ops *const container = container_of_config(config);
+	return container && container->inflates;
 }
 
 int gzip_view_open(struct gzip_view **out, struct store *store, const char *path)

@@ -320,7 +320,8 @@ static uint64_t limiter_release_time(
 	request->cached = limiter->cache && sample_cache_read(limiter->cache, request->sample);
 	if (request->cached || !active)
 		return done_ns;
-	return limiter_release_ns(limiter, submitted_ns, done_ns, request->size);
+	const uint64_t bytes = request->packed == UINT64_MAX ? request->size : request->packed;
+	return limiter_release_ns(limiter, submitted_ns, done_ns, (size_t)bytes);
 }
 
 /* What the storage does by itself, as long as nothing of ours slows it down. */

@@ -93,8 +93,8 @@ static void pread_inflate(struct pread_reader *reader, struct read_request *requ
 	(void)timeline_end(TIMELINE_READ, begun_ns, 0);
 	request->size = request->status ? 0 : (size_t)request->length;
 	reader->asked += request->size;
-	source_count(
-		&source->counters[reader->base.index].packed_bytes, reader->views.packed - before);
+	request->packed = reader->views.packed - before;
+	source_count(&source->counters[reader->base.index].packed_bytes, request->packed);
 }
 
 /* One file, or a part of one, as it lies there. */

@@ -159,7 +159,7 @@ int source_open_in(struct source **out, struct store *store, const struct config
 			ops->immediate ? "the data set is in memory"
 				       : "each sample is a file of its own");
 	if (gzip_view_wanted(config) && limiter_wanted(config))
-		source_note(source, "injected conditions count inflated bytes");
+		source_note(source, "injected conditions count compressed bytes");
 	int code = source_prepare(source);
 	if (code)
 		(void)error_set(err, code, "out of memory for the %s source", ops->name);
@@ -696,6 +696,7 @@ static void source_begin(const struct reader *reader, struct read_request *reque
 	request->status = 0;
 	request->done_ns = 0;
 	request->opened_ns = 0;
+	request->packed = UINT64_MAX;
 	request->cached = false;
 	request->lent = NULL;
 	request->submitted_ns = reader->source->stamped ? clock_now_ns() : 0;

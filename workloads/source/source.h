@@ -58,8 +58,10 @@ struct read_request {
 	/* done includes injected latency; 0 with the profiler off */
 	uint64_t submitted_ns, done_ns;
 	uint64_t opened_ns; /* io_uring, open and read apart, in a timeline: it was open; else 0 */
-	bool cached;        /* an emulated storage had it in its cache */
-	atomic_uint *lent;  /* not NULL: data is in memory that others share; see source_let_go */
+	uint64_t
+		packed; /* bytes of a compressed file that were read for it; UINT64_MAX: it is not compressed */
+	bool cached;       /* an emulated storage had it in its cache */
+	atomic_uint *lent; /* not NULL: data is in memory that others share; see source_let_go */
 	struct read_request *next; /* the source's own while in flight */
 };
 
