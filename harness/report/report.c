@@ -392,25 +392,19 @@ double report_forecast_width(const struct report *report)
 }
 
 static const struct config_value *report_value_at(
-	const struct report *report, size_t point, size_t axis, size_t *index)
+	const struct report *report, size_t point, size_t axis)
 {
 	const struct config_grid *grid = &report->record->grid;
 	const size_t choice = grid->choice[point * grid->axis_count + axis];
-	if (index)
-		*index = choice;
 	return &report->record->config.axes[axis].values[choice];
 }
 
-/* Rank of the point's value among its axis's values: the number of smaller ones; texts and choices
- * go by their place in the file. */
+/* Rank of the point's value among its axis's values: the number of smaller ones. */
 static size_t report_rank_of(const struct report *report, size_t point, size_t axis)
 {
 	const struct config_axis *a = &report->record->config.axes[axis];
-	size_t index;
-	const struct config_value *mine = report_value_at(report, point, axis, &index);
+	const struct config_value *mine = report_value_at(report, point, axis);
 	const enum key_type type = config_keys[a->key].type;
-	if (type == KEY_TYPE_TEXT || type == KEY_TYPE_CHOICE)
-		return index;
 	const bool real = type == KEY_TYPE_REAL || type == KEY_TYPE_SHARE;
 	size_t rank = 0;
 	for (size_t i = 0; i < a->count; i++)
@@ -419,11 +413,19 @@ static size_t report_rank_of(const struct report *report, size_t point, size_t a
 	return rank;
 }
 
-static size_t cost_of(const struct report *report, size_t point)
+/* The sum of ranks; SIZE_MAX: it has another text or choice than the point that it is compared with, and of these
+ * none is less than another. */
+static size_t cost_of(const struct report *report, size_t point, size_t beside)
 {
 	size_t cost = 0;
-	for (size_t axis = 0; axis < report->record->config.axis_count; axis++)
-		cost += report_rank_of(report, point, axis);
+	for (size_t axis = 0; axis < report->record->config.axis_count; axis++) {
+		const enum key_type type = config_keys[report->record->config.axes[axis].key].type;
+		const bool ordered = type != KEY_TYPE_TEXT && type != KEY_TYPE_CHOICE;
+		if (!ordered && report_value_at(report, point, axis) !=
+					report_value_at(report, beside, axis))
+			return SIZE_MAX;
+		cost += ordered ? report_rank_of(report, point, axis) : 0;
+	}
 	return cost;
 }
 
@@ -434,12 +436,12 @@ size_t report_smallest_within(const struct report *report, double share)
 		return points;
 	const double least = report->points[report->best]->median * (1 - share);
 	size_t chosen = report->best;
-	size_t cost = cost_of(report, chosen);
+	size_t cost = cost_of(report, chosen, chosen);
 	for (size_t i = 0; i < points; i++) {
 		const struct point_summary *p = report->points[i];
 		if (!p || p->status == POINT_FAILED || isnan(p->median) || p->median < least)
 			continue;
-		const size_t other = cost_of(report, i);
+		const size_t other = cost_of(report, i, report->best);
 		if (other < cost) {
 			chosen = i;
 			cost = other;
@@ -452,7 +454,7 @@ const char *report_setting(
 	const struct report *report, size_t point, size_t axis, char *out, size_t room)
 {
 	const enum key_id key = report->record->config.axes[axis].key;
-	return config_format_value(key, report_value_at(report, point, axis, NULL), out, room);
+	return config_format_value(key, report_value_at(report, point, axis), out, room);
 }
 
 void report_settings(const struct report *report, size_t point, struct buffer *out)

@@ -68,7 +68,8 @@ void report_bad_text(const struct report *report, struct buffer *out);
 const char *report_status(const struct report *report);
 
 /* The point with the least settings whose median is within `share` of the best one's; grid.points
- * when there is none.  "Least" is the sum over the axes of the value's rank. */
+ * when there is none.  "Least" is the sum over the axes of the value's rank; texts and choices, which
+ * have none, are the best one's. */
 size_t report_smallest_within(const struct report *report, double share);
 
 /* The prediction that stands for a point that was not measured; NULL when there is none. */

@@ -165,7 +165,7 @@ static size_t setting_columns(const struct report *report, struct table_column *
 void summary_storage(struct medium *medium, const struct report *report, size_t most)
 {
 	static const struct table_column fixed[] = {
-		{.head = "on disk", .path = "storage.bytes", .unit = COLUMN_BYTES},
+		{.head = "size of\nfiles", .path = "storage.bytes", .unit = COLUMN_BYTES},
 		{.head = "files", .path = "storage.files", .unit = COLUMN_COUNT},
 		{.head = "requests\na sample",
 			.path = "storage.requests_per_sample",
@@ -174,7 +174,7 @@ void summary_storage(struct medium *medium, const struct report *report, size_t 
 			.path = "storage.cpu_us_per_sample",
 			.unit = COLUMN_SECONDS,
 			.scale = 1e-6},
-		{.head = "resident", .path = "rss_peak_bytes", .unit = COLUMN_BYTES},
+		{.head = "resident\nat most", .path = "rss_peak_bytes", .unit = COLUMN_BYTES},
 		{.head = "samples/s", .path = "throughput.median", .unit = COLUMN_COUNT},
 	};
 	struct points_context contexts[CONFIG_AXES_MAX];
@@ -188,8 +188,14 @@ void summary_storage(struct medium *medium, const struct report *report, size_t 
 	for (size_t i = 0; i < report->record->grid.points && i < most; i++)
 		(void)json_array_append_new(rows, report_point_json(report, i));
 	medium_heading(medium, "storage forms");
-	medium_table(medium, columns, axes + COUNT(fixed), rows, "Storage forms");
+	medium_table(medium, columns, axes + COUNT(fixed), rows, "What each form takes, and gives");
 	json_decref(rows);
+	struct buffer text = {0};
+	buffer_text(&text,
+		"size: bytes in the files, without what a disk adds to fill its blocks; requests: "
+		"reads that were asked for, of a compressed file for the bytes that it inflates "
+		"to; CPU: of all threads; resident: the program's memory");
+	medium_note(medium, &text);
 }
 
 void summary_points(struct medium *medium, const struct report *report, size_t most)

@@ -125,6 +125,29 @@ static void figures_of_the_point(void **state)
 	point_summary_release(&point);
 }
 
+/* Requests by the samples that were read, some of which the step has not had; CPU time by those that it had. */
+static void storage_is_told_for_each_sample(void **state)
+{
+	(void)state;
+	for (uint32_t r = 0; r < REPEATS_HERE; r++) {
+		struct measurement *const m = &measurements[r];
+		struct stage_measurement *const read = &m->stages[m->stage_count++];
+		*read = m->stages[0];
+		(void)snprintf(read->name, sizeof read->name, "read");
+		read->items = m->samples + 100;
+		m->read_requests = read->items / 2;
+		m->storage_files = 7;
+		m->storage_bytes = 5000;
+		m->cpu_seconds = 0.001 * (double)m->samples;
+	}
+	struct point_summary point = summarise();
+	assert_near(point.storage.files, 7);
+	assert_near(point.storage.bytes, 5000);
+	assert_near(point.storage.requests_per_sample, 0.5);
+	assert_near(point.storage.cpu_us_per_sample, 1000);
+	point_summary_release(&point);
+}
+
 /* Too short a run for two steps: no throughput, which is no value among the repeats. */
 static void repetitions_without_throughput_are_no_values(void **state)
 {
@@ -302,6 +325,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(figures_of_the_point, fill_all),
+		cmocka_unit_test_setup(storage_is_told_for_each_sample, fill_all),
 		cmocka_unit_test(repetitions_without_throughput_are_no_values),
 		cmocka_unit_test_setup(stages_are_weighted_by_thread_time, fill_all),
 		cmocka_unit_test_setup(queues_are_weighted_by_time, fill_all),

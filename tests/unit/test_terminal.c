@@ -242,6 +242,13 @@ static void smallest_within(void **state)
 	made.report.best = 6;
 	assert_int_equal(report_smallest_within(&made.report, 0.05), 6);
 	drop(&made);
+	/* Of choices none is less than another: as much with fewer workers, and of the same format. */
+	make(&made, "sweep.dataset.format=jpeg,png", "sweep.decode.workers=1,2", NULL);
+	for (size_t i = 0; i < 4; i++)
+		made.points[i].median = 1000;
+	made.report.best = 3;
+	assert_int_equal(report_smallest_within(&made.report, 0.05), 2);
+	drop(&made);
 }
 
 /* Lines stay, and our colours become escape sequences; what a name has of either a terminal never sees. */

@@ -172,9 +172,9 @@ static int report_page_put_all(const struct chart_input *input, struct page *pag
 	section_evidence(input, page);
 	if (!code)
 		code = report_page_put_charts(input, CHART_MAP, page, left_out);
+	section_storage(input, page);
 	if (!code)
 		code = report_page_put_charts(input, CHART_MORE, page, left_out);
-	section_storage(input, page);
 	section_recordings(input, page);
 	section_notes(input, page);
 	section_reproduce(input, page);
