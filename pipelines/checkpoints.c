@@ -10,7 +10,6 @@
 #include "workloads/checkpoint/checkpoint_file.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -22,14 +21,8 @@ enum { STATE_OF_SGD = 2, STATE_OF_ADAM = 3 };
 /* The one before stays until the new one has its name. */
 enum { CHECKPOINTS_ON_DISK = 2 };
 
-/* Of the measured part, one stall: whether it falls into it is chance. */
-static const double STALL_TOLD = 0.02;
-/* Too few to make whole periods of. */
-enum { CHECKPOINTS_FEW = 3 };
-
+/* What was in a stall. */
 struct checkpoint_stall {
-	uint64_t stepped_ns, begin_ns,
-		end_ns; /* since the start; stepped: the step before had ended */
 	uint64_t wait_ns, copy_ns;
 	uint64_t store_ns; /* all of it, as planted */
 	struct checkpoint_times times;
@@ -42,9 +35,8 @@ struct checkpoints {
 	uint32_t every;
 	bool async;
 	struct thread_meter *meter; /* NULL: not timed */
-	uint64_t start_ns;
-	struct checkpoint_stall *stalls; /* (CHECKPOINT_STALLS_MAX); owned */
-	size_t count;                    /* all of them; those beyond are not kept */
+	struct stall_log log;
+	struct checkpoint_stall *stalls; /* (STALLS_MAX), those of the log; owned */
 	atomic_uint_least64_t longest_ns;
 
 	/* Async.  busy: the buffer is the writer's, who has the checkpoint `written` in it. */
@@ -122,7 +114,7 @@ int checkpoints_plan(const struct config *config, const struct dataset *dataset,
 		config_integer(config, KEY_CHECKPOINT_MODE) == CHECKPOINT_MODE_ASYNC;
 	plan->checkpoint_memory =
 		checkpoint_memory_bytes(plan->checkpoint_bytes, plan->checkpoint_async) +
-		CHECKPOINT_STALLS_MAX * sizeof(struct checkpoint_stall);
+		STALLS_MAX * (sizeof(struct checkpoint_stall) + sizeof(struct stall));
 	return checkpoints_check_space(config, plan, err);
 }
 
@@ -152,9 +144,10 @@ int checkpoints_open(struct run *run, struct error *err)
 	c->every = (uint32_t)config_integer(config, KEY_CHECKPOINT_EVERY);
 	c->async = plan->checkpoint_async;
 	c->meter = run_meter(run, STAGE_CHECKPOINT, 0);
-	c->stalls = memory_touched(CHECKPOINT_STALLS_MAX, sizeof *c->stalls);
+	c->stalls = memory_touched(STALLS_MAX, sizeof *c->stalls);
 	c->lock_is_open = pthread_mutex_init(&c->lock, NULL) == 0;
-	if (!c->stalls || !c->lock_is_open || pthread_cond_init(&c->changed, NULL))
+	if (stalls_open(&c->log) || !c->stalls || !c->lock_is_open ||
+		pthread_cond_init(&c->changed, NULL))
 		return error_set(err, -ENOMEM, "out of memory for checkpoints");
 	const int code = checkpoint_file_open(&c->file,
 		&(const struct checkpoint_options){
@@ -182,6 +175,7 @@ void checkpoints_close(struct run *run)
 		(void)pthread_cond_destroy(&c->changed);
 		(void)pthread_mutex_destroy(&c->lock);
 	}
+	stalls_close(&c->log);
 	free(c->stalls);
 	free(c);
 	run->checkpoints = NULL;
@@ -191,7 +185,7 @@ void checkpoints_close(struct run *run)
 
 static struct checkpoint_stall *checkpoints_kept(struct checkpoints *c, size_t number)
 {
-	return number < CHECKPOINT_STALLS_MAX ? &c->stalls[number] : NULL;
+	return number < STALLS_MAX ? &c->stalls[number] : NULL;
 }
 
 /* By the thread whose meter the stage's is.  Of what was cut short by the end of the run nothing is told. */
@@ -306,7 +300,7 @@ void checkpoints_begin(struct checkpoints *c, uint64_t start_ns)
 {
 	if (!c)
 		return;
-	c->start_ns = start_ns;
+	c->log.start_ns = start_ns;
 	if (!c->meter || c->async)
 		return;
 	service_log_start(&c->meter->service, start_ns, c->run->segment_ns);
@@ -340,21 +334,12 @@ static bool checkpoints_hand_over(
 bool checkpoints_stall(struct checkpoints *c, struct thread_meter *step_meter, uint64_t step,
 	uint64_t stepped_ns, uint64_t *now_ns)
 {
-	const size_t number = c->count++;
-	struct checkpoint_stall *const kept = checkpoints_kept(c, number);
-	const uint64_t began_ns = clock_now_ns();
-	if (step_meter)
-		state_clock_enter(&step_meter->clock, THREAD_BLOCKED, began_ns);
-	const bool goes_on = c->async ? checkpoints_hand_over(c, step, number, kept)
-				      : checkpoints_store(c, step, number);
-	*now_ns = clock_now_ns();
-	if (step_meter)
-		state_clock_enter(&step_meter->clock, THREAD_WORKING, *now_ns);
-	if (kept) {
-		kept->stepped_ns = stepped_ns;
-		kept->begin_ns = began_ns - c->start_ns;
-		kept->end_ns = *now_ns - c->start_ns;
-	}
+	const size_t number = c->log.count;
+	stalls_begin(&c->log, step_meter, stepped_ns);
+	const bool goes_on =
+		c->async ? checkpoints_hand_over(c, step, number, checkpoints_kept(c, number))
+			 : checkpoints_store(c, step, number);
+	stalls_end(&c->log, step_meter, now_ns);
 	return goes_on;
 }
 
@@ -370,37 +355,9 @@ uint64_t checkpoints_longest_ns(const struct checkpoints *c)
 	return c ? atomic_load_explicit(&c->longest_ns, memory_order_relaxed) : 0;
 }
 
-static size_t checkpoints_kept_count(const struct checkpoints *c)
+const struct stall_log *checkpoints_log(const struct checkpoints *c)
 {
-	return c->count < CHECKPOINT_STALLS_MAX ? c->count : CHECKPOINT_STALLS_MAX;
-}
-
-uint64_t checkpoints_period_ns(const struct checkpoints *c)
-{
-	size_t last = c ? checkpoints_kept_count(c) : 0;
-	while (last > 0 && c->stalls[last - 1].end_ns == 0) /* cut short by the end */
-		last--;
-	return last < 2 ? 0
-			: (c->stalls[last - 1].stepped_ns - c->stalls[0].stepped_ns) / (last - 1);
-}
-
-bool checkpoints_whole(const struct checkpoints *c, uint64_t *from_ns, uint64_t *to_ns)
-{
-	const struct checkpoint_stall *first = NULL;
-	const struct checkpoint_stall *last = NULL;
-	for (size_t i = 0; c && i < checkpoints_kept_count(c); i++) {
-		const struct checkpoint_stall *const s = &c->stalls[i];
-		if (s->stepped_ns < *from_ns || s->end_ns > *to_ns || s->end_ns == 0)
-			continue;
-		first = first ? first : s;
-		last = s;
-	}
-	if (!first || last->stepped_ns - first->stepped_ns < (*to_ns - *from_ns) / 3)
-		return false;
-	*from_ns = first->stepped_ns;
-	/* Other devices' last steps may end while this one's thread stands still already. */
-	*to_ns = last->begin_ns + (last->end_ns - last->begin_ns) / 2;
-	return true;
+	return c ? &c->log : NULL;
 }
 
 static double checkpoints_seconds(uint64_t ns)
@@ -409,13 +366,16 @@ static double checkpoints_seconds(uint64_t ns)
 }
 
 /* Planted waiting is writing's. */
-static void checkpoints_add(const struct checkpoint_stall *s, struct checkpoint_measurement *out)
+static void checkpoints_add(
+	const struct checkpoints *c, size_t number, struct checkpoint_measurement *out)
 {
+	const struct checkpoint_stall *const s = &c->stalls[number];
+	const struct stall *const stall = &c->log.list[number];
 	const struct checkpoint_times *const t = &s->times;
 	const uint64_t rest_ns = t->sync_ns + t->rename_ns + t->verify_ns;
 	out->count++;
-	out->stall_seconds += checkpoints_seconds(s->end_ns - s->begin_ns);
-	out->stall_max_ns = fmax(out->stall_max_ns, (double)(s->end_ns - s->begin_ns));
+	out->stall_seconds += checkpoints_seconds(stall->end_ns - stall->begin_ns);
+	out->stall_max_ns = fmax(out->stall_max_ns, (double)(stall->end_ns - stall->begin_ns));
 	out->wait_seconds += checkpoints_seconds(s->wait_ns);
 	out->copy_seconds += checkpoints_seconds(s->copy_ns);
 	out->write_seconds +=
@@ -440,28 +400,18 @@ void checkpoints_fill(
 		.bytes = c->file->bytes,
 		.copy_bytes_per_s = c->file->copy_bytes_per_s};
 	(void)snprintf(out->path, sizeof out->path, "%.120s", c->file->folder);
-	const size_t kept = checkpoints_kept_count(c);
+	const size_t kept = stalls_kept(&c->log);
 	for (size_t i = 0; i < kept; i++)
-		if (c->stalls[i].stored && c->stalls[i].end_ns > from_ns &&
-			c->stalls[i].end_ns <= to_ns)
-			checkpoints_add(&c->stalls[i], out);
+		if (c->stalls[i].stored && stalls_is_in(&c->log, i, from_ns, to_ns))
+			checkpoints_add(c, i, out);
 	out->outside = out->count == 0;
 	for (size_t i = 0; i < kept && out->outside; i++)
 		if (c->stalls[i].stored)
-			checkpoints_add(&c->stalls[i], out);
+			checkpoints_add(c, i, out);
 	if (c->async && out->copy_seconds > 0)
 		out->copy_bytes_per_s = (double)out->bytes * (double)out->count / out->copy_seconds;
-	if (out->outside)
-		measurement_note(m,
-			"no checkpoint ended in the measured part: throughput is that without them (checkpoint.every, or measure.duration)");
-	const double seconds = checkpoints_seconds(to_ns - from_ns);
-	if (out->count > 0 && out->count < CHECKPOINTS_FEW && !out->outside &&
-		out->stall_max_ns / 1e9 > STALL_TOLD * seconds)
-		measurement_note(m,
-			"only %" PRIu64
-			" checkpoints ended in the measured part: throughput depends on when they come, by up to %.0f %% (measure.duration)",
-			out->count, 100 * out->stall_max_ns / 1e9 / seconds);
-	if (c->count > CHECKPOINT_STALLS_MAX)
-		measurement_note(m, "of %zu checkpoints the first %d are told", c->count,
-			CHECKPOINT_STALLS_MAX);
+	stalls_note(&c->log,
+		&(const struct stalls_told){
+			"checkpoint", "checkpoint", out->count, out->stall_max_ns, out->outside},
+		to_ns - from_ns, m);
 }

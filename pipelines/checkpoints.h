@@ -4,10 +4,8 @@
  *   async   the thread waits for the writer to have done with the one before, copies the state to the writer's staging
  *           buffer, and goes on: the copy is the least stall, and there is one buffer, so memory is bounded
  *
- * While it stands still the thread is blocked, as it waits for room below it; other devices wait for it at the next exchange
- * of gradients.  The stage "checkpoint" is working while one is being written, whoever does so, and starved else: its items
- * are checkpoints, its service times those of storing one.  Stalls are kept one by one, so that what is told is that of the
- * measured part, and so that the test for a steady state knows what comes again and again.
+ * The stage "checkpoint" is working while one is being written, whoever does so, and starved else: its items
+ * are checkpoints, its service times those of storing one.
  *
  * The state is a plain buffer in host memory.  What it takes to bring it there from a device is not in it. */
 #ifndef MLBENCH_PIPELINES_CHECKPOINTS_H
@@ -16,6 +14,7 @@
 #include "harness/measure/thread_meter.h"
 #include "harness/record/measurement.h"
 #include "pipelines/pipeline.h"
+#include "pipelines/stall_log.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,9 +22,6 @@
 struct run;
 struct checkpoints;
 struct checkpoint_calls;
-
-/* Stalls that are kept one by one; later ones stall as much, and are not told. */
-enum { CHECKPOINT_STALLS_MAX = 4096 };
 
 /* Fills the checkpoint_ members of a plan.  -EINVAL: no size is known, or two do not fit on the disk. */
 int checkpoints_plan(const struct config *config, const struct dataset *dataset,
@@ -51,11 +47,9 @@ bool checkpoints_stall(struct checkpoints *checkpoints, struct thread_meter *ste
 uint64_t checkpoints_moved(const struct checkpoints *checkpoints);
 uint64_t checkpoints_longest_ns(const struct checkpoints *checkpoints);
 
-/* After the threads have ended.  ns from one to the next, on average; 0: there were fewer than two. */
-uint64_t checkpoints_period_ns(const struct checkpoints *checkpoints);
-/* Narrows a part of a repetition to whole periods, from the step before a stall to the step before another one, so that it is
- * no matter of chance how many stalls are in it.  False: that would leave less than a third of it, and it stays as it was. */
-bool checkpoints_whole(const struct checkpoints *checkpoints, uint64_t *from_ns, uint64_t *to_ns);
+/* Its stalls; NULL: there are no checkpoints. */
+const struct stall_log *checkpoints_log(const struct checkpoints *checkpoints);
+/* After the threads have ended. */
 void checkpoints_fill(
 	const struct run *run, uint64_t from_ns, uint64_t to_ns, struct measurement *m);
 

@@ -36,7 +36,7 @@ struct span {
 	const struct edge *from, *to;
 	double seconds;
 	struct completion steps; /* between completions, from this time on */
-	bool whole; /* of whole periods of checkpoints, or of epochs that are kept apart */
+	bool whole;              /* of whole periods of stalls, or of epochs that are kept apart */
 	uint64_t completed_from_ns, completed_to_ns; /* whole periods, where there are */
 	uint64_t completions;
 };
@@ -58,11 +58,22 @@ static const struct step_account *first_step(const struct run *r)
 
 /* --- the cut --------------------------------------------------------------------------------- */
 
-/* What comes again and again, checkpoints and the beginnings of epochs, is not unsteady: so many ns apart; 0: nothing does. */
+/* Of checkpoints and evaluations those that come less often; NULL: there are none. */
+static const struct stall_log *rarest_stalls(const struct run *r)
+{
+	const struct stall_log *const saves = checkpoints_log(r->checkpoints);
+	const struct stall_log *const tries = evaluations_log(r->evaluations);
+	if (!saves || !tries)
+		return saves ? saves : tries;
+	return stalls_period_ns(saves) > stalls_period_ns(tries) ? saves : tries;
+}
+
+/* What comes again and again, stalls and the beginnings of epochs, is not unsteady: so many ns apart; 0: nothing does. */
 static uint64_t period_ns(const struct run *r)
 {
-	const uint64_t saves_ns = checkpoints_period_ns(r->checkpoints);
-	return saves_ns > 0 ? saves_ns : exchange_epoch_ns(&r->exchange);
+	const struct stall_log *const stalls = rarest_stalls(r);
+	const uint64_t stall_ns = stalls ? stalls_period_ns(stalls) : 0;
+	return stall_ns > 0 ? stall_ns : exchange_epoch_ns(&r->exchange);
 }
 
 /* Rates on the grid of windows, as far as completions reach: of each window, or of the whole periods around it that fill
@@ -147,8 +158,8 @@ static struct span span_from(const struct run *r, uint64_t cut_ns)
 	span.seconds = (double)(span.to->t_ns - span.from->t_ns) / (double)NS_PER_S;
 	span.completed_from_ns = r->timed ? span.from->t_ns : cut_ns;
 	span.completed_to_ns = span.to->t_ns;
-	span.whole =
-		checkpoints_whole(r->checkpoints, &span.completed_from_ns, &span.completed_to_ns);
+	const struct stall_log *const stalls = rarest_stalls(r);
+	span.whole = stalls && stalls_whole(stalls, &span.completed_from_ns, &span.completed_to_ns);
 	span.whole = span.whole || narrow_to_epochs(r, &span);
 	span.completions = completions_between(
 		&r->rounds.completions, span.completed_from_ns, span.completed_to_ns, &span.steps);
@@ -253,8 +264,7 @@ static double stage_capacity(const struct run *r, const struct span *span, enum 
 	if (devices_do_stage(&r->devices, id) && id != STAGE_SYNC)
 		return device_capacity(span, id, r->plan.devices);
 	/* Written by the step's thread, they take its time: there is no rate of their own. */
-	if (working <= 0 || stage->items == 0 ||
-		(id == STAGE_CHECKPOINT && r->stages[id].threadless))
+	if (working <= 0 || stage->items == 0 || (r->stages[id].threadless && id != STAGE_SYNC))
 		return NAN;
 	const double steps =
 		id == STAGE_CHECKPOINT
@@ -883,6 +893,7 @@ int collect(const struct run *r, struct measurement *m, struct traces *traces)
 		exchange_whole_gaps_ns(&r->exchange, r->monitor.start_ns + span.completed_from_ns,
 			r->monitor.start_ns + span.completed_to_ns, &m->restarts));
 	checkpoints_fill(r, span.completed_from_ns, span.completed_to_ns, m);
+	evaluations_fill(r, span.completed_from_ns, span.completed_to_ns, m);
 	const int code = traces ? fill_traces(r, &span, traces) : 0;
 	return code ? code : fill_windows(r, &span, m);
 }

@@ -287,7 +287,8 @@ static uint64_t conduct_slowest_wait(const struct run *run)
 	const double step_ns = config_real(run->config, KEY_INJECT_STEP_LAUNCH) +
 			       config_real(run->config, KEY_INJECT_STEP_FACTOR) *
 				       (double)devices_progress(&run->devices).last_step_ns;
-	return (uint64_t)(read_ns + decode_ns + copy_ns + step_ns);
+	return (uint64_t)(read_ns + decode_ns + copy_ns + step_ns) +
+	       (uint64_t)config_integer(run->config, KEY_EVALUATE_STEP_TIME);
 }
 
 /* The last edge of a window by which depths of reads must have been tried. */
@@ -317,7 +318,8 @@ static void conduct_watch(struct conducting *s, uint64_t now_ns)
 	const struct step_progress progress = devices_progress(&run->devices);
 	struct source_counts read;
 	source_read_counts(run->source, &read);
-	const uint64_t moved = read.files + progress.batches + checkpoints_moved(run->checkpoints);
+	const uint64_t moved = read.files + progress.batches + checkpoints_moved(run->checkpoints) +
+			       evaluations_moved(run->evaluations);
 	if (moved != s->moved || s->moved_at_ns == 0) {
 		s->moved = moved;
 		s->moved_at_ns = now_ns;

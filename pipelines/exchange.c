@@ -79,7 +79,7 @@ static int open_flow(struct exchange *x)
 		.slots = o->slots,
 		.lanes = o->lanes,
 		.in_order = o->in_order,
-		.epochs_apart = o->epochs_apart,
+		.epochs_apart = o->epochs_apart || o->held,
 		.workers = o->workers,
 		.read_depth = o->read_depth,
 		.cores = o->cores,
@@ -88,8 +88,8 @@ static int open_flow(struct exchange *x)
 	if (!x->flow_memory)
 		return -ENOMEM;
 	flow_open(&x->flow, &options, x->flow_memory);
-	x->epochs_begun = 1;
-	if (o->startup_ns > 0)
+	x->epochs_begun = !o->held;
+	if (o->startup_ns > 0 || o->held)
 		x->flow.open_batches = 0;
 	return 0;
 }
@@ -599,6 +599,8 @@ size_t exchange_decode(struct exchange *x, struct seat *seat, struct blob **item
 
 static void exchange_end_epoch(struct exchange *x, uint64_t now_ns)
 {
+	if (x->options.held)
+		return;
 	x->epochs_begun++;
 	x->gap_begin_ns = now_ns;
 	if (x->options.startup_ns == 0)
@@ -688,6 +690,13 @@ void exchange_release(struct exchange *x, struct seat *seat, struct slot *used, 
 	timed_lock_enter(&x->lock, seat->lock, now_ns);
 	exchange_free_slot(x, used, *now_ns);
 	exchange_unlock(x, CALLS_OF_CONSUMER, *now_ns);
+}
+
+void exchange_begin_epoch(struct exchange *x)
+{
+	(void)pthread_mutex_lock(&x->lock.mutex);
+	flow_open_epochs(&x->flow, ++x->epochs_begun);
+	exchange_unlock(x, CALLS_OF_CONSUMER, 0);
 }
 
 static size_t exchange_gaps_kept(const struct exchange *x)

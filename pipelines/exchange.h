@@ -148,7 +148,8 @@ struct exchange_options {
 	uint32_t slot_samples;
 	size_t slot_bytes, label_bytes, note_bytes;
 	bool in_order;
-	bool epochs_apart;   /* workers start anew with each epoch (flow.h) */
+	bool epochs_apart; /* workers start anew with each epoch (flow.h) */
+	bool held; /* epochs are kept apart, and each begins when exchange_begin_epoch says so */
 	uint64_t startup_ns; /* of a worker, at the beginning and then */
 	unsigned lanes;      /* devices; 0 is one */
 	unsigned workers, readers, read_depth, cores;
@@ -245,6 +246,9 @@ struct slot *exchange_try_batch(struct exchange *exchange, unsigned lane, struct
 /* The consumer: gives back a slot, and takes nothing. */
 void exchange_release(
 	struct exchange *exchange, struct seat *seat, struct slot *used, uint64_t *now_ns);
+
+/* held: the next epoch begins; the one before is over, its last slot given back. */
+void exchange_begin_epoch(struct exchange *exchange);
 
 /* After the threads have ended: ns from epoch to epoch, where they are kept apart and at least two gaps were between them, else
  * 0; and ns of the gaps that lie between two times, and how many. */

@@ -75,7 +75,7 @@ static int open_stages(struct run *run)
 	const unsigned uploads = plan->staging_slots > 0 ? plan->devices : 0;
 	const unsigned syncs = plan->devices > 1 ? plan->devices : 0;
 	const unsigned threads =
-		plan->reader_threads + plan->decode_workers + uploads + plan->devices + syncs + 1;
+		plan->reader_threads + plan->decode_workers + uploads + plan->devices + syncs + 2;
 	uint64_t segments = SEGMENT_BUDGET_BYTES / (threads * sizeof(struct histogram)) / 2 * 2;
 	segments = segments < SEGMENTS_LEAST ? SEGMENTS_LEAST : segments;
 	segments = segments > SERVICE_SEGMENTS_MAX ? SERVICE_SEGMENTS_MAX : segments;
@@ -94,8 +94,11 @@ static int open_stages(struct run *run)
 		code = open_stage(run, STAGE_SYNC, syncs, true, n);
 	if (!code)
 		code = open_stage(run, STAGE_CHECKPOINT, plan->checkpoint_bytes > 0, true, n);
+	if (!code)
+		code = open_stage(run, STAGE_EVALUATE, plan->evaluation_samples > 0, true, n);
 	run->stages[STAGE_SYNC].threadless = true;
 	run->stages[STAGE_CHECKPOINT].threadless = !plan->checkpoint_async;
+	run->stages[STAGE_EVALUATE].threadless = true;
 	return code;
 }
 
@@ -154,7 +157,8 @@ static int open_pools(struct run *run, struct error *err)
 static int open_exchange(struct run *run, struct error *err)
 {
 	const struct pipeline_plan *plan = &run->plan;
-	const struct sampler_options sampler = plan_sampler(run->config, run->dataset);
+	struct sampler_options sampler = plan_sampler(run->config, run->dataset);
+	sampler.alike = run->evaluates;
 	uint8_t *const slots = run->slot_block.data;
 	const uint32_t slot_samples = plan_slot_samples(&sampler);
 	const struct exchange_options options = {
@@ -182,6 +186,7 @@ static int open_exchange(struct run *run, struct error *err)
 		.in_order = config_integer(run->config, KEY_BATCH_ORDER) == BATCH_ORDER_IN_ORDER,
 		.epochs_apart = !config_on(run->config, KEY_DECODE_PERSISTENT),
 		.startup_ns = (uint64_t)config_integer(run->config, KEY_DECODE_STARTUP),
+		.held = run->evaluates,
 		.lanes = plan->devices,
 		.workers = plan->decode_workers,
 		.readers = plan->reader_threads,
@@ -203,6 +208,7 @@ static void wake_everybody(void *context)
 		if (run->devices.uploads[i])
 			upload_wake(run->devices.uploads[i]);
 	checkpoints_wake(run);
+	evaluations_wake(run->evaluations);
 }
 
 static int open_crew(struct run *run, struct error *err)
@@ -311,6 +317,14 @@ static int open_source(struct run *run, struct error *err)
 	return 0;
 }
 
+int run_open_loader(struct run *run, struct error *err)
+{
+	int code = open_pools(run, err);
+	if (!code)
+		code = open_exchange(run, err);
+	return code ? code : open_source(run, err);
+}
+
 static int choose_backend(struct run *run, struct error *err)
 {
 	char why_not[BACKEND_WHY_BYTES] = "";
@@ -363,14 +377,10 @@ static int open_run(struct run *run, struct error *err)
 	if (!code)
 		code = backend_group_open(&run->group, run->config, err);
 	if (!code)
-		code = open_pools(run, err);
-	if (!code)
-		code = open_exchange(run, err);
-	if (!code)
 		code = checkpoints_open(run, err);
 	if (!code)
-		code = open_source(run, err);
-	return code;
+		code = run_open_loader(run, err);
+	return code ? code : evaluations_open(run, err);
 }
 
 /* --- running --------------------------------------------------------------------------------- */
@@ -391,9 +401,12 @@ static int pipeline_finish(struct run *run, struct traces *traces, struct error 
 {
 	struct measurement *m = run->m;
 	if (run->crew.code) {
+		const struct run *const loader = evaluations_failed(run->evaluations)
+							 ? evaluations_loader(run->evaluations)
+							 : run;
 		*err = run->crew.error;
 		return run->crew.code == -EBADMSG
-			       ? bad_samples_name_first(&run->bad, run->dataset, err)
+			       ? bad_samples_name_first(&loader->bad, loader->dataset, err)
 			       : run->crew.code;
 	}
 	measurement_note(m, "step: %s", stepper_account(run->devices.steppers[0])->description);
@@ -452,6 +465,8 @@ static void start_threads(struct run *run)
 	if (!code)
 		code = checkpoints_start(run, &err);
 	if (!code)
+		code = evaluations_start(run->evaluations, &err);
+	if (!code)
 		code = readers_start(run, &err);
 	if (!code)
 		code = team_start(run, &err);
@@ -468,7 +483,8 @@ static bool join_threads(struct run *run, const struct pipeline_limits *limits)
 				     2 * checkpoints_longest_ns(run->checkpoints);
 	const bool loader = loader_join(run, deadline_ns);
 	const bool devices = devices_join(&run->devices, deadline_ns);
-	return checkpoints_join(run, deadline_ns) && devices && loader;
+	const bool evaluations = evaluations_join(run->evaluations, deadline_ns);
+	return checkpoints_join(run, deadline_ns) && devices && loader && evaluations;
 }
 
 /* On a first GPU it takes minutes: nothing else would be seen of them. */
@@ -490,7 +506,8 @@ static int run_threads(struct run *run, const struct pipeline_control *control,
 	log_set_wait("the reads and the steps that are under way");
 	start_threads(run);
 	const bool gathered =
-		crew_gather(&run->crew, control->stop, show_choosing, (void *)control);
+		crew_gather(&run->crew, control->stop, show_choosing, (void *)control) &&
+		evaluations_gather(run->evaluations, control->stop);
 	if (gathered)
 		conduct(run, control, limits);
 	else
@@ -512,10 +529,11 @@ static int run_threads(struct run *run, const struct pipeline_control *control,
 	return code;
 }
 
-static void close_run(struct run *run)
+void run_close(struct run *run)
 {
 	devices_free(&run->devices);
 	checkpoints_close(run);
+	evaluations_close(run);
 	backend_group_close(run->group);
 	rounds_close(&run->rounds);
 	loader_free(run);
@@ -612,7 +630,7 @@ int pipeline_run_limited(const struct config *config, const struct dataset *data
 		if (!code)
 			code = run_threads(run, control, limits, &joined, err);
 		if (joined)
-			close_run(run);
+			run_close(run);
 	}
 	if (code)
 		pipeline_fail(out, err);

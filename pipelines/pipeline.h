@@ -59,6 +59,10 @@ struct pipeline_plan {
 	uint64_t checkpoint_bytes, checkpoint_memory;
 	bool checkpoint_async;
 	char checkpoint_folder[CHECKPOINT_PATH_BYTES];
+	/* Of one evaluation, 0: there are none; and what memory they take beside the backend's. */
+	uint64_t evaluation_samples, evaluation_memory;
+	uint32_t evaluation_batch;
+	unsigned evaluation_workers;
 	/* their sum: the bound on memory, less what the program itself takes */
 	uint64_t pool_bytes;
 	struct depth_plan depths;
@@ -84,6 +88,10 @@ struct pipeline_plan {
  * -EINVAL: a senseless combination (batch larger than the data set with drop_last, pools above the
  * memory of the machine or its cgroup, …), with the keys named. */
 int pipeline_plan(const struct config *config, const struct dataset *dataset,
+	struct pipeline_plan *plan, struct error *err);
+
+/* The same of samples that were cut already (sample_cut_files); *plan is {0}. */
+int pipeline_plan_samples(const struct config *config, const struct dataset *samples,
 	struct pipeline_plan *plan, struct error *err);
 
 struct sampler_options plan_sampler(const struct config *config, const struct dataset *dataset);

@@ -7,6 +7,7 @@
 #include "harness/measure/timeline.h"
 #include "pipelines/checkpoints.h"
 #include "pipelines/dither.h"
+#include "pipelines/evaluations.h"
 #include "workloads/backend/backend.h"
 #include "workloads/model/model.h"
 #include "workloads/sample/sample.h"
@@ -213,6 +214,7 @@ static void largest_part(const struct pipeline_plan *plan, char *out, size_t roo
 		{plan->backend_bytes, "step.model"},
 		{plan->timeline_bytes, "trace.schedule"},
 		{plan->checkpoint_memory, "checkpoint.bytes (or set checkpoint.mode = sync)"},
+		{plan->evaluation_memory, "evaluate.batch_size and evaluate.workers"},
 	};
 	size_t most = 0;
 	for (size_t i = 1; i < sizeof parts / sizeof *parts; i++)
@@ -401,7 +403,7 @@ static void plan_timeline(const struct config *config, struct pipeline_plan *pla
 	const unsigned uploads = plan->staging_slots > 0 ? plan->devices : 0;
 	const unsigned threads = plan->reader_threads + plan->decode_workers + uploads +
 				 plan->devices + (plan->devices > 1 ? plan->devices : 0) +
-				 (plan->checkpoint_bytes > 0);
+				 (plan->checkpoint_bytes > 0) + (plan->evaluation_samples > 0);
 	const uint64_t samples = (uint64_t)config_integer(config, KEY_BATCH_SIZE) * plan->devices;
 	const uint64_t per_step = samples * ENTRIES_PER_SAMPLE + plan->devices * ENTRIES_PER_STEP +
 				  threads * ENTRIES_PER_THREAD;
@@ -410,8 +412,7 @@ static void plan_timeline(const struct config *config, struct pipeline_plan *pla
 	plan->timeline_bytes = timeline_bytes(plan->timeline_entries, plan->timeline_logs);
 }
 
-/* Of samples that were cut (sample_cut_files). */
-static int plan_samples(const struct config *config, const struct dataset *dataset,
+int pipeline_plan_samples(const struct config *config, const struct dataset *dataset,
 	struct pipeline_plan *plan, struct error *err)
 {
 	const struct sampler_options sampler = plan_sampler(config, dataset);
@@ -441,12 +442,15 @@ static int plan_samples(const struct config *config, const struct dataset *datas
 	plan->backend_bytes =
 		plan->devices * backend_bytes(config, plan->sample.values, plan->sample.classes);
 	code = checkpoints_plan(config, dataset, plan, err);
+	if (!code)
+		code = evaluations_plan(config, dataset, plan, err);
 	if (code)
 		return code;
 	plan_timeline(config, plan);
 	plan->pool_bytes = plan->blob_pool_bytes + plan->slot_pool_bytes + plan->staging_bytes +
 			   plan->source_bytes + plan->scratch_bytes + plan->backend_bytes +
-			   plan->timeline_bytes + plan->checkpoint_memory + sampler_bytes(&sampler);
+			   plan->timeline_bytes + plan->checkpoint_memory +
+			   plan->evaluation_memory + sampler_bytes(&sampler);
 	code = plan_check_memory(plan, dataset, err);
 	dither_plan(config, source, plan);
 	add_spare_blobs(plan);
@@ -460,7 +464,7 @@ int pipeline_plan(const struct config *config, const struct dataset *dataset,
 	*plan = (struct pipeline_plan){0};
 	int code = sample_cut_files(config, dataset, &samples, err);
 	if (!code)
-		code = plan_samples(config, &samples, plan, err);
+		code = pipeline_plan_samples(config, &samples, plan, err);
 	plan->samples = samples.count;
 	sample_cut_release(&samples, dataset);
 	return code;

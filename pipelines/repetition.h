@@ -14,6 +14,7 @@
 #include "pipelines/crew.h"
 #include "pipelines/devices.h"
 #include "pipelines/dither.h"
+#include "pipelines/evaluations.h"
 #include "pipelines/exchange.h"
 #include "pipelines/injection.h"
 #include "pipelines/pipeline.h"
@@ -78,6 +79,7 @@ struct run {
 	const struct backend_ops *backend; /* of the step */
 	struct measurement *m;
 	bool timed;
+	bool evaluates; /* a loader alone, for the evaluations of another run; not timed */
 	bool wants_timeline;
 	bool interrupted;
 	unsigned cores;
@@ -102,6 +104,7 @@ struct run {
 	struct rounds rounds;
 	struct devices devices;
 	struct checkpoints *checkpoints; /* NULL: none */
+	struct evaluations *evaluations; /* NULL: none */
 	struct monitor monitor;
 	struct timeline *timeline; /* NULL: none */
 };
@@ -126,6 +129,12 @@ static inline struct timeline_log *run_timeline_log(
 {
 	return run->timeline ? timeline_add_log(run->timeline, track, name, number) : NULL;
 }
+
+/* --- pipeline.c ------------------------------------------------------------------------------ */
+
+/* Pools, exchange and source, after the rest was opened; and all that a run has, and itself. */
+int run_open_loader(struct run *run, struct error *err);
+void run_close(struct run *run);
 
 /* --- loader.c: the threads that read and decode -------------------------------------------- */
 

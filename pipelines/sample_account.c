@@ -131,6 +131,15 @@ void bad_samples_report(
 			(double)bad->slow_ns / (double)NS_PER_S);
 }
 
+uint64_t slot_checksum(
+	const struct sample_ops *kind, const struct sample_sizes *sizes, const struct slot *slot)
+{
+	const uint64_t samples =
+		slot->notes ? kind->device->hash(slot->notes, slot->data, slot->size)
+			    : hash_bytes(slot->data, slot->size * sizes->bytes, slot->size);
+	return hash_bytes(slot->labels, slot->size * sizes->label_bytes, samples);
+}
+
 /* --- the first epoch -------------------------------------------------------------------------- */
 
 int first_epoch_open(struct first_epoch *first, uint64_t batches, const struct sample_ops *kind,
@@ -151,13 +160,8 @@ void first_epoch_close(struct first_epoch *first)
 
 void first_epoch_hash(struct first_epoch *first, const struct slot *slot)
 {
-	if (!first->hashes || slot->batch >= first->batches)
-		return;
-	const uint64_t samples =
-		slot->notes ? first->kind->device->hash(slot->notes, slot->data, slot->size)
-			    : hash_bytes(slot->data, slot->size * first->sizes.bytes, slot->size);
-	first->hashes[slot->batch] =
-		hash_bytes(slot->labels, slot->size * first->sizes.label_bytes, samples);
+	if (first->hashes && slot->batch < first->batches)
+		first->hashes[slot->batch] = slot_checksum(first->kind, &first->sizes, slot);
 }
 
 bool first_epoch_step(struct first_epoch *first, const struct slot *slot)

@@ -55,6 +55,10 @@ int bad_samples_judge(const struct bad_samples *bad, const struct dataset *datas
 void bad_samples_report(
 	const struct bad_samples *bad, const struct dataset *dataset, struct measurement *m);
 
+/* Of a batch: its samples and their labels. */
+uint64_t slot_checksum(
+	const struct sample_ops *kind, const struct sample_sizes *sizes, const struct slot *slot);
+
 /* What is asked of the first epoch as a whole, whichever thread steps a batch of it: was there one good
  * sample, and (run.verify) are its batches those that the seed says. */
 struct first_epoch {

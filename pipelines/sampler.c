@@ -80,7 +80,7 @@ static void enter_epoch(struct sampler *s, uint64_t epoch)
 	s->coming = old;
 	s->built = 0;
 	s->epoch = epoch;
-	s->epoch_seed = rng_mix(s->options.seed, epoch);
+	s->epoch_seed = rng_mix(s->options.seed, s->options.alike ? 0 : epoch);
 	s->position = 0;
 	rng_init(&s->rng, s->options.seed, epoch + 1);
 	begin_shards(s);

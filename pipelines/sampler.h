@@ -27,13 +27,15 @@ struct sampler_options {
 	 * all of them are left out, as a distributed sampler with drop_last does it.  0 or 1: one device. */
 	uint32_t devices;
 	uint64_t epochs; /* 0: without end */
+	bool alike;      /* samples have the same seeds in every epoch */
 };
 
 /* One sample's place in the run. */
 struct ticket {
 	uint64_t number;
 	uint64_t batch; /* since the run began */
-	uint64_t seed;  /* of its augmentation: a function of (run seed, epoch, sample) */
+	uint64_t
+		seed; /* of its augmentation: a function of (run seed, epoch, sample); epoch 0 if alike */
 	uint32_t sample;
 	uint32_t place; /* in the batch */
 };

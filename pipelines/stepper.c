@@ -198,12 +198,34 @@ static bool stepper_count(struct stepper *s, const struct slot *slot,
 	return false;
 }
 
-/* After each of its steps.  False: the repetition is over. */
-static bool stepper_checkpoint(struct stepper *s, uint64_t *now_ns)
+/* Whether the device stands still after this step of it, counted from 1. */
+static bool stepper_stalls(const struct stepper *s, uint64_t step)
+{
+	return s->lane == 0 && (checkpoints_follow(s->run->checkpoints, step) ||
+				       evaluations_follow(s->run->evaluations, step));
+}
+
+static bool stepper_evaluate(struct stepper *s, uint64_t *now_ns)
+{
+	const struct evaluation_caller caller = {.backend = s->backend,
+		.step_meter = s->meter,
+		.step = s->sum.batches,
+		.stepped_ns = s->sum.t_ns,
+		.sample_ns = (double)(s->sum.device_ns - s->sum.sync_ns) / (double)s->sum.stepped};
+	return evaluations_stall(s->run->evaluations, &caller, now_ns);
+}
+
+/* After each of its steps.  What was evaluated is what is saved.  False: the repetition is over. */
+static bool stepper_stand_still(struct stepper *s, uint64_t *now_ns)
 {
 	struct checkpoints *const c = s->run->checkpoints;
-	return s->lane > 0 || !checkpoints_follow(c, s->sum.batches) ||
-	       checkpoints_stall(c, s->meter, s->sum.batches, s->sum.t_ns, now_ns);
+	const uint64_t step = s->sum.batches;
+	if (!stepper_stalls(s, step))
+		return true;
+	if (evaluations_follow(s->run->evaluations, step) && !stepper_evaluate(s, now_ns))
+		return false;
+	return !checkpoints_follow(c, step) ||
+	       checkpoints_stall(c, s->meter, step, s->sum.t_ns, now_ns);
 }
 
 /* --- one step after another, by the thread itself -------------------------------------------- */
@@ -265,7 +287,7 @@ static bool stepper_step(struct stepper *s, const struct slot *slot, uint64_t *n
 		.host_ns = called_ns - began_ns,
 		.took_ns = ended_ns - began_ns,
 	};
-	return stepper_count(s, slot, &result, &record) && stepper_checkpoint(s, now_ns);
+	return stepper_count(s, slot, &result, &record) && stepper_stand_still(s, now_ns);
 }
 
 static void stepper_step_in_turn(struct stepper *s)
@@ -289,7 +311,7 @@ static void stepper_step_in_turn(struct stepper *s)
  * is seen a little late costs nothing, since there is no batch to launch, and no truth, since the end is
  * what the device's clock says.
  *
- * A checkpoint is of the state after one step: nothing is launched behind that step until the checkpoint was taken, and the
+ * A checkpoint or an evaluation is of the state after one step: nothing is launched behind that step until it is done, and the
  * slots of the steps before it are given back afterwards.
  *
  * A planted slow-down keeps a clock of the steps as they should have been: each begins when the device
@@ -458,12 +480,10 @@ static struct slot *flights_next_batch(struct flights *f, struct slot *used, uin
 				   &f->over, now_ns);
 }
 
-/* Whether what is in flight ends with the step that a checkpoint is of. */
+/* Whether what is in flight ends with the step that a checkpoint or an evaluation is of. */
 static bool flights_drains(const struct flights *f)
 {
-	const struct stepper *s = f->stepper;
-	return s->lane == 0 && f->launched > f->finished &&
-	       checkpoints_follow(s->run->checkpoints, f->launched);
+	return f->launched > f->finished && stepper_stalls(f->stepper, f->launched);
 }
 
 static bool flights_end_oldest(struct flights *f, uint64_t *now_ns)
@@ -472,7 +492,7 @@ static bool flights_end_oldest(struct flights *f, uint64_t *now_ns)
 	if (!slot)
 		return false;
 	f->used[f->used_count++] = slot;
-	return stepper_checkpoint(f->stepper, now_ns);
+	return stepper_stand_still(f->stepper, now_ns);
 }
 
 static void flights_go_on(struct flights *f)
@@ -643,8 +663,10 @@ static void *stepper_run(void *context)
 		span_thread_start(s->meter, THREAD_STARVED, s->start_ns, run->segment_ns);
 		if (s->sync_meter)
 			stepper_start_sync(s);
-		if (s->lane == 0)
+		if (s->lane == 0) {
 			checkpoints_begin(run->checkpoints, s->start_ns);
+			evaluations_begin(run->evaluations, s->start_ns);
+		}
 		stepper_run_steps(s);
 	}
 	stepper_close_backend(s);

@@ -214,6 +214,33 @@ static void merge_checkpoints(struct point_summary *out, const struct chosen *ch
 		sum->count > 0 && measured > 0 ? sum->stall_seconds / measured : NAN;
 }
 
+static void merge_evaluations(struct point_summary *out, const struct chosen *chosen)
+{
+	struct evaluation_measurement *const sum = &out->evaluation;
+	double measured = 0;
+	*sum = (struct evaluation_measurement){0};
+	for (size_t i = 0; i < chosen->count; i++) {
+		const struct measurement *const m = chosen->repeats[i];
+		const struct evaluation_measurement *const one = &m->evaluation[0];
+		measured += m->measured_seconds;
+		if (m->evaluation_count == 0 || one->outside || one->count == 0)
+			continue;
+		const struct evaluation_measurement before = *sum;
+		*sum = *one;
+		sum->count += before.count;
+		sum->samples += before.samples;
+		sum->bad_samples += before.bad_samples;
+		sum->stall_max_ns = fmax(sum->stall_max_ns, before.stall_max_ns);
+		sum->stall_seconds += before.stall_seconds;
+		sum->starved_seconds += before.starved_seconds;
+		sum->working_seconds += before.working_seconds;
+		if (before.count > 0 && strcmp(before.checksum, sum->checksum) != 0)
+			sum->checksum[0] = '\0';
+	}
+	out->evaluation_share =
+		sum->count > 0 && measured > 0 ? sum->stall_seconds / measured : NAN;
+}
+
 static void merge_restarts(struct point_summary *out, const struct chosen *chosen)
 {
 	double measured = 0;
@@ -271,6 +298,7 @@ static void merge_scalars(struct point_summary *out, const struct chosen *chosen
 	merge_store(out, chosen);
 	merge_network(out, chosen);
 	merge_checkpoints(out, chosen);
+	merge_evaluations(out, chosen);
 	merge_restarts(out, chosen);
 	out->quota_cores = NAN;
 	out->accounted = NAN;
@@ -504,12 +532,15 @@ double rate_samples_at(const struct measurement *m, double t)
 	return s0;
 }
 
-/* In so long: of checkpoints, or of epochs that workers start anew for.  Parts shorter than one differ in rate, although
+/* In so long: of checkpoints or evaluations, whichever are fewer, or of epochs that workers start anew for.  Parts shorter than one differ in rate, although
  * nothing is uncertain. */
 static double periods_in(const struct measurement *m, double seconds)
 {
 	const bool saves = m->checkpoint_count > 0 && !m->checkpoint[0].outside;
-	const double count = (double)(saves ? m->checkpoint[0].count : m->restarts);
+	const bool tries = m->evaluation_count > 0 && !m->evaluation[0].outside;
+	double count = (double)(saves ? m->checkpoint[0].count : m->restarts);
+	if (tries && (!saves || (double)m->evaluation[0].count < count))
+		count = (double)m->evaluation[0].count;
 	return count > 0 ? floor(count * seconds / m->measured_seconds + 0.01) : HUGE_VAL;
 }
 

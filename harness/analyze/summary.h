@@ -176,6 +176,9 @@ struct point_summary {
 	/* Sums over the repeats, less those whose checkpoints all ended outside of the measured part; count 0: none. */
 	struct checkpoint_measurement checkpoint;
 	double checkpoint_share; /* of the measured time, that the step stood still for them; NAN: none */
+	/* Likewise.  The checksum is "" where two repeats differ. */
+	struct evaluation_measurement evaluation;
+	double evaluation_share;
 	/* decode.persistent = off: how often workers started anew, and the share of the time that the step waited for the
 	 * first batch of an epoch. */
 	uint64_t restarts;

@@ -165,13 +165,15 @@ static bool flow_conserved(
 		(double)base->facts->batch_size * (base->facts->prefetch_depth + 4 * devices) +
 		(double)base->facts->read_threads * base->facts->read_depth * 2.0 +
 		2.0 * base->facts->decode_workers;
-	/* With checkpoints, or epochs that are kept apart, samples are those of whole periods, and stages may be counted
-	 * with one stall more. */
-	const bool saves = m->checkpoint_count > 0;
-	if ((saves || m->restarts > 0) && m->measured_seconds > 0) {
+	/* With checkpoints, evaluations, or epochs that are kept apart, samples are those of whole periods, and stages may
+	 * be counted with one stall more of each. */
+	const double stall_ns = (m->checkpoint_count > 0 ? m->checkpoint[0].stall_max_ns : 0) +
+				(m->evaluation_count > 0 ? m->evaluation[0].stall_max_ns : 0);
+	if ((stall_ns > 0 || m->restarts > 0) && m->measured_seconds > 0) {
 		out *= measurement_counted_seconds(m) / m->measured_seconds;
-		waiting += m->throughput * (saves ? m->checkpoint[0].stall_max_ns / 1e9
-						  : m->restart_seconds / (double)m->restarts);
+		waiting +=
+			m->throughput *
+			(stall_ns > 0 ? stall_ns / 1e9 : m->restart_seconds / (double)m->restarts);
 	}
 	const double tolerance = FLOW_TOLERANCE * out + waiting + (double)m->bad_samples;
 	const double worst = fmax(fabs((double)read->items - (double)decode->items),

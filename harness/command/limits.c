@@ -39,6 +39,7 @@ static const struct substitution {
 	{STAGE_STEP_NAME, {{KEY_STEP_BACKEND, "null"}, {KEY_STEP_DEVICES, "1"}},
 		{"step_", "sync_", "slow_device"}},
 	{STAGE_CHECKPOINT_NAME, {{KEY_CHECKPOINT_EVERY, "0"}}, {"checkpoint_"}},
+	{STAGE_EVALUATE_NAME, {{KEY_EVALUATE_EVERY, "0"}}, {NULL}},
 	{STAGE_SYNC_NAME, {{KEY_SYNC_BANDWIDTH, "0"}, {KEY_SYNC_LATENCY, "0"}}, {"sync_"}},
 };
 
@@ -154,7 +155,7 @@ static int base_config(struct config *out, const struct config *config,
 		enum key_id key;
 		const char *value;
 	} beside[] = {{KEY_RUN_VERIFY, "off"}, {KEY_MEASURE_EPOCHS, "0"},
-		{KEY_MEASURE_DEPTHS, "off"}, {KEY_CHECKPOINT_EVERY, "0"},
+		{KEY_MEASURE_DEPTHS, "off"}, {KEY_CHECKPOINT_EVERY, "0"}, {KEY_EVALUATE_EVERY, "0"},
 		{KEY_DECODE_PERSISTENT, "on"}, {KEY_DECODE_STARTUP, "0"}};
 	int code = config_grid_point(config, grid, 0, out, err);
 	for (size_t i = 0; i < COUNT(largest_keys) && !code; i++) {

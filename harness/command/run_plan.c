@@ -656,6 +656,19 @@ static void describe_checkpoints(const struct plan *plan, struct buffer *out)
 		most->checkpoint_async ? ", and one in memory" : "");
 }
 
+static void describe_evaluations(const struct plan *plan, struct buffer *out)
+{
+	const struct pipeline_plan *const most = &plan->largest;
+	if (!plan->has_data || most->evaluation_samples == 0)
+		return;
+	plan_label(out, "evaluate");
+	buffer_format(out, "%" PRIu64 " samples of %s in batches of %u, %u worker%s of their own\n",
+		most->evaluation_samples,
+		plan->dataset.evaluated ? plan->dataset.evaluated->root : plan->dataset.root,
+		most->evaluation_batch, most->evaluation_workers,
+		most->evaluation_workers == 1 ? "" : "s");
+}
+
 static void describe_timeline(const struct plan *plan, struct buffer *out)
 {
 	struct step_schedule schedule;
@@ -721,6 +734,7 @@ void plan_describe(const struct plan *plan, size_t repetitions, struct buffer *o
 		plan->engine_note, plan->engine_note[0] ? ")" : "");
 	describe_memory(plan, out);
 	describe_checkpoints(plan, out);
+	describe_evaluations(plan, out);
 	describe_timeline(plan, out);
 	plan_label(out, "config");
 	buffer_format(out, "%s %s\n", plan->hash, plan->config.path ? plan->config.path : "");

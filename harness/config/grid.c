@@ -335,6 +335,9 @@ static int grid_name_form(const struct config *from, struct config *config, stru
 {
 	struct buffer path = {0};
 	const char *between = "/";
+	if (*config_text(from, KEY_EVALUATE_PATH))
+		return error_set(err, -EINVAL,
+			"'evaluate.path' is one folder, and the sweep stores the data set in several forms: leave it out, and the training data set is evaluated in each");
 	buffer_text(&path, config_text(from, KEY_DATASET_PATH));
 	for (size_t i = 0; i < from->axis_count; i++) {
 		const enum key_id key = from->axes[i].key;

@@ -190,11 +190,24 @@ static int check_timeline(const struct config *config, struct error *err)
 		"'trace.schedule' does not go with 'measure.profiler' = off, which keeps no states of threads");
 }
 
+/* What is said of evaluations where there are none. */
+static int check_evaluations(const struct config *config, struct error *err)
+{
+	static const enum key_id others[] = {KEY_EVALUATE_PATH, KEY_EVALUATE_SAMPLES,
+		KEY_EVALUATE_BATCH_SIZE, KEY_EVALUATE_WORKERS, KEY_EVALUATE_STEP_TIME};
+	for (size_t i = 0; i < COUNT(others) && !config->is_set[KEY_EVALUATE_EVERY]; i++)
+		if (!config_is_default(config, others[i]))
+			return error_set(err, -EINVAL,
+				"'evaluate.%s' is set, and 'evaluate.every' = 0 never evaluates: set 'evaluate.every' to a number of steps",
+				config_keys[others[i]].name);
+	return 0;
+}
+
 static int check_rules(const struct config *config, struct error *err)
 {
 	static int (*const rules[])(const struct config *config, struct error *err) = {
 		check_dataset, check_crop, check_memory_engine, check_large_requests,
-		check_gpu_samples, check_inject, check_timeline};
+		check_gpu_samples, check_inject, check_timeline, check_evaluations};
 	int code = 0;
 	for (size_t i = 0; i < COUNT(rules) && !code; i++)
 		code = rules[i](config, err);

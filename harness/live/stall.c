@@ -129,12 +129,13 @@ static void add_waiting(
 		stall_format_seconds(state_of(in, stage).least_s, time));
 }
 
-/* "sync" and "checkpoint" come after the step, the last that moves batches. */
+/* "sync", "checkpoint" and "evaluate" come after the step, the last that moves batches. */
 static size_t last_stage(const struct live_view *view)
 {
 	size_t last = view->stage_count;
 	while (last > 0 && (stage_is(view->stages[last - 1].name, STAGE_SYNC) ||
-				   stage_is(view->stages[last - 1].name, STAGE_CHECKPOINT)))
+				   stage_is(view->stages[last - 1].name, STAGE_CHECKPOINT) ||
+				   stage_is(view->stages[last - 1].name, STAGE_EVALUATE)))
 		last--;
 	return last > 0 ? last - 1 : 0;
 }
@@ -153,7 +154,7 @@ static void follow_chain(const struct stall_input *in, struct stall *out)
 			add_waiting(in, stage, "blocked", out);
 			add_link(out,
 				stage == last
-					? "a checkpoint, or the other devices of its round"
+					? "a checkpoint, an evaluation, or the other devices of its round"
 					: "the stage below, which waits for this one: a bug in mlbench, if it persists");
 			return;
 		}

@@ -44,6 +44,7 @@ const char *const timeline_names[TIMELINE_KINDS] = {
 	[TIMELINE_DEVICE_SYNC] = "exchange gradients",
 	[TIMELINE_DEVICE_COPY] = "device upload",
 	[TIMELINE_CHECKPOINT] = "store checkpoint",
+	[TIMELINE_EVALUATION] = "evaluate",
 };
 
 /* --- room ------------------------------------------------------------------------------------------------- */

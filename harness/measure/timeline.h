@@ -95,6 +95,7 @@ enum timeline_kind {
 	TIMELINE_DEVICE_SYNC,
 	TIMELINE_DEVICE_COPY,
 	TIMELINE_CHECKPOINT, /* stored, by the step's thread or the writer; number: step, from 1 */
+	TIMELINE_EVALUATION, /* all of one, by the step's thread; number: step, from 1 */
 	TIMELINE_DEPTH,      /* of a queue from begin_ns on: number, and value before */
 	TIMELINE_KINDS
 };

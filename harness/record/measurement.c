@@ -23,6 +23,7 @@ const char *const stage_names[STAGE_NAMES] = {
 	[STAGE_STEP] = STAGE_STEP_NAME,
 	[STAGE_SYNC] = STAGE_SYNC_NAME,
 	[STAGE_CHECKPOINT] = STAGE_CHECKPOINT_NAME,
+	[STAGE_EVALUATE] = STAGE_EVALUATE_NAME,
 	[STAGE_PREFETCH] = STAGE_PREFETCH_NAME,
 	[STAGE_MEMORY] = STAGE_MEMORY_NAME,
 };
@@ -204,6 +205,24 @@ static const struct field checkpoint_fields[] = {
 	FIELD(checkpoint_measurement, verify_seconds, FIELD_REAL),
 	FIELD(checkpoint_measurement, copy_bytes_per_s, FIELD_REAL),
 	FIELD(checkpoint_measurement, path, FIELD_TEXT),
+};
+
+static const struct field evaluation_fields[] = {
+	FIELD(evaluation_measurement, every, FIELD_UINT32),
+	FIELD(evaluation_measurement, batch_size, FIELD_UINT32),
+	FIELD(evaluation_measurement, workers, FIELD_UINT32),
+	FIELD(evaluation_measurement, computed, FIELD_BOOLEAN),
+	FIELD(evaluation_measurement, outside, FIELD_BOOLEAN),
+	FIELD(evaluation_measurement, samples_each, FIELD_UINT64),
+	FIELD(evaluation_measurement, count, FIELD_UINT64),
+	FIELD(evaluation_measurement, samples, FIELD_UINT64),
+	FIELD(evaluation_measurement, bad_samples, FIELD_UINT64),
+	FIELD(evaluation_measurement, stall_seconds, FIELD_REAL),
+	FIELD(evaluation_measurement, stall_max_ns, FIELD_REAL),
+	FIELD(evaluation_measurement, starved_seconds, FIELD_REAL),
+	FIELD(evaluation_measurement, working_seconds, FIELD_REAL),
+	FIELD(evaluation_measurement, checksum, FIELD_NAME),
+	FIELD(evaluation_measurement, path, FIELD_TEXT),
 };
 
 static const struct field histogram_fields[] = {
@@ -540,6 +559,8 @@ static const struct field part_fields[] = {
 	FIELD_ENTRIES(measurement, devices, device_count, FIELD_LIST_IF_ANY, device_fields),
 	FIELD_ENTRIES(
 		measurement, checkpoint, checkpoint_count, FIELD_LIST_IF_ANY, checkpoint_fields),
+	FIELD_ENTRIES(
+		measurement, evaluation, evaluation_count, FIELD_LIST_IF_ANY, evaluation_fields),
 	FIELD_TEXTS(measurement, notes, note_count),
 };
 

@@ -22,7 +22,8 @@
  * whoever judges compares with these alone. */
 
 /* SYNC is no thread's: what of their steps the devices spend in exchanging gradients (devices.h).  CHECKPOINT is the writer's
- * thread (checkpoint.mode = async), or nobody's: what the step's thread spends in writing (checkpoints.h). */
+ * thread (checkpoint.mode = async), or nobody's: what the step's thread spends in writing (checkpoints.h).  EVALUATE is nobody's,
+ * either: what the step's thread spends in evaluations (evaluations.h). */
 enum stage_id {
 	STAGE_READ,
 	STAGE_DECODE,
@@ -30,6 +31,7 @@ enum stage_id {
 	STAGE_STEP,
 	STAGE_SYNC,
 	STAGE_CHECKPOINT,
+	STAGE_EVALUATE,
 	STAGE_IDS,
 	/* What a verdict may name beside them: the queue before the step, and memory that grows. */
 	STAGE_PREFETCH = STAGE_IDS,
@@ -44,6 +46,7 @@ enum stage_id {
 #define STAGE_STEP_NAME "step"
 #define STAGE_SYNC_NAME "sync"
 #define STAGE_CHECKPOINT_NAME "checkpoint"
+#define STAGE_EVALUATE_NAME "evaluate"
 #define STAGE_PREFETCH_NAME "prefetch"
 #define STAGE_MEMORY_NAME "memory"
 
@@ -257,6 +260,26 @@ struct checkpoint_measurement {
 	char path[STORE_WHY_BYTES]; /* the folder, cut */
 };
 
+/* What evaluations took, of those that ended in the measured part (of the whole repetition where none did).  The step's thread
+ * stands still for all of one: it waits for input, or it works. */
+struct evaluation_measurement {
+	uint32_t every;      /* steps */
+	uint32_t batch_size; /* samples of its steps */
+	unsigned workers;
+	bool computed; /* its steps were, by the backend: the forward pass; else they were waited for */
+	bool outside;          /* all told here ended outside of the measured part */
+	uint64_t samples_each; /* samples of one */
+	uint64_t count;
+	uint64_t samples; /* good ones, of all of them */
+	uint64_t bad_samples;
+	double stall_seconds; /* all of them; outside: of none in the measured part */
+	double stall_max_ns;
+	double starved_seconds, working_seconds; /* of stall_seconds */
+	/* With run.verify, over the batches of one in their order; "": not known, or they differed. */
+	char checksum[NAME_BYTES];
+	char path[STORE_WHY_BYTES]; /* the data set, cut */
+};
+
 enum measurement_status {
 	MEASUREMENT_OK,
 	MEASUREMENT_UNSTEADY, /* ran, but never settled or left the steady state: note says */
@@ -323,6 +346,8 @@ struct measurement {
 	double restart_seconds;
 	struct checkpoint_measurement checkpoint[1]; /* none: checkpoint.every = 0 */
 	size_t checkpoint_count;
+	struct evaluation_measurement evaluation[1]; /* none: evaluate.every = 0 */
+	size_t evaluation_count;
 
 	struct read_point
 		read_points[READ_POINTS_MAX]; /* none: why, in a note, where it was to be tried */

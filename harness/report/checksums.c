@@ -24,7 +24,7 @@ static bool leaves_batches_alone(const char *name)
 		"run.node", "dataset.generate", "read.engine", "read.threads", "read.depth",
 		"read.direct", "read.cache", "read.huge_pages", "read.linked", "read.registered",
 		"read.request", "decode.*", "batch.order", "prefetch.*", "upload.*", "sync.*",
-		"measure.*", "trace.*", "inject.*", "sweep.*", "checkpoint.*"};
+		"measure.*", "trace.*", "inject.*", "sweep.*", "checkpoint.*", "evaluate.*"};
 	/* Several devices leave out the rest of an epoch that does not fill a round. */
 	if (fnmatch("step.*", name, 0) == 0)
 		return strcmp(name, "step.devices") != 0;

@@ -89,8 +89,8 @@ static void mount_of(const struct record *record, char out[MOUNT_WORDS_BYTES])
  * known. */
 static double decode_alone(const struct record *record, long long workers)
 {
-	static const char *const harmless[] = {
-		"decode", "batch", "prefetch", "read", "upload", "step", "sync", "checkpoint"};
+	static const char *const harmless[] = {"batch", "prefetch", "decode", "read", "upload",
+		"step", "sync", "checkpoint", "evaluate"};
 	for (size_t axis = 0; axis < record->config.axis_count; axis++) {
 		const char *section = config_keys[record->config.axes[axis].key].section;
 		bool known = false;

@@ -285,6 +285,32 @@ static json_t *checkpoint_json(const struct point_summary *p)
 	return part_close(&part);
 }
 
+/* Seconds likewise. */
+static json_t *evaluation_json(const struct point_summary *p)
+{
+	const struct evaluation_measurement *const e = &p->evaluation;
+	const double n = (double)e->count;
+	struct part part = part_open();
+	part_put(&part, "count", json_integer((json_int_t)e->count));
+	part_put(&part, "every", json_integer(e->every));
+	part_put(&part, "samples_each", json_integer((json_int_t)e->samples_each));
+	part_put(&part, "batch_size", json_integer(e->batch_size));
+	part_put(&part, "workers", json_integer(e->workers));
+	part_put(&part, "computed", json_boolean(e->computed));
+	part_put(&part, "data", fields_text(e->path));
+	part_put(&part, "stall_share", json_real(p->evaluation_share));
+	part_put(&part, "stall_s", json_real(e->stall_seconds / n));
+	part_put(&part, "stall_max_s", json_real(e->stall_max_ns / 1e9));
+	part_put(&part, "samples_per_s", json_real((double)e->samples / e->stall_seconds));
+	part_put(&part, "starved_share", json_real(e->starved_seconds / e->stall_seconds));
+	part_put(&part, "working_share", json_real(e->working_seconds / e->stall_seconds));
+	part_put(&part, "bad_samples", json_integer((json_int_t)e->bad_samples));
+	part_put(&part, "training_samples_per_s",
+		fields_number(p->median / (1 - fmin(p->evaluation_share, 1))));
+	part_put(&part, "checksum", e->checksum[0] ? json_string(e->checksum) : json_null());
+	return part_close(&part);
+}
+
 static json_t *notes_json(const struct point_summary *p)
 {
 	json_t *notes = json_array();
@@ -407,6 +433,8 @@ json_t *report_point_json(const struct report *report, size_t point)
 		put_network(&part, &p->network);
 	if (p->checkpoint.count > 0)
 		part_put(&part, "checkpoint", checkpoint_json(p));
+	if (p->evaluation.count > 0)
+		part_put(&part, "evaluation", evaluation_json(p));
 	if (p->restarts > 0)
 		part_put(&part, "restarts",
 			json_pack("{s:I, s:f, s:f}", "count", (json_int_t)p->restarts, "share",

@@ -380,6 +380,19 @@ static const struct table_column checkpoint_columns[] = {
 	SAYS(" (", "checkpoint.write_bytes_per_s", RATE, ")"),
 };
 
+static const struct table_column evaluation_columns[] = {
+	{.head = "evaluations: ", .path = "evaluation.count"},
+	{.head = " of ", .path = "evaluation.samples_each", .after = " samples each"},
+	SAYS("; they stop the step for ", "evaluation.stall_share", SHARE, " of the time"),
+	SAYS(", ", "evaluation.stall_s", SECONDS, " each"),
+	SAYS(" (at most ", "evaluation.stall_max_s", SECONDS, ")"),
+	SAYS(": ", "evaluation.samples_per_s", COUNT, " samples/s"),
+	SAYS(", waiting for input ", "evaluation.starved_share", SHARE, " of it"),
+	SAYS(", in steps ", "evaluation.working_share", SHARE, ""),
+	SAYS("; between them training runs at ", "evaluation.training_samples_per_s", COUNT,
+		" samples/s, and the throughput above has them in it"),
+};
+
 static const struct table_column restart_columns[] = {
 	{.head = "epochs that workers started anew for: ", .path = "restarts.count"},
 	SAYS("; the step waited ", "restarts.each_s", SECONDS, " for the first batch of each"),
@@ -453,6 +466,8 @@ void summary_totals(struct medium *medium, const json_t *point)
 	json_array_foreach(column_value(point, "stages"), i, row) stage_add_split(row, &text);
 	medium_note(medium, &text);
 	columns_phrase(checkpoint_columns, COUNT(checkpoint_columns), point, &text);
+	medium_note(medium, &text);
+	columns_phrase(evaluation_columns, COUNT(evaluation_columns), point, &text);
 	medium_note(medium, &text);
 	columns_phrase(restart_columns, COUNT(restart_columns), point, &text);
 	medium_note(medium, &text);

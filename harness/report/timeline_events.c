@@ -86,9 +86,10 @@ static const char *tracks_state_name(const char *stage, int state)
 		{STAGE_DECODE_NAME, {"starved: no file", "working", "blocked: no room in a batch"}},
 		{STAGE_UPLOAD_NAME, {"starved: no batch", "working", "blocked: no free place"}},
 		{STAGE_STEP_NAME, {"starved: no batch", "working",
-					  "blocked: a checkpoint, or other devices"}},
+					  "blocked: checkpoint, evaluation, other devices"}},
 		{STAGE_SYNC_NAME, {"idle", "exchanging", "blocked"}},
 		{STAGE_CHECKPOINT_NAME, {"idle", "writing", "blocked"}},
+		{STAGE_EVALUATE_NAME, {"idle", "evaluating", "blocked"}},
 	};
 	for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++)
 		if (strcmp(stages[i].stage, stage) == 0)
@@ -115,7 +116,7 @@ static void tracks_describe(const struct timeline_stream *stream, const struct t
 			e->number, e->value);
 	else if (e->kind == TIMELINE_SUBMIT || e->kind == TIMELINE_REAP)
 		(void)snprintf(what, sizeof what, "\"files\":%" PRIu64, e->number);
-	else if (e->kind == TIMELINE_CHECKPOINT)
+	else if (e->kind == TIMELINE_CHECKPOINT || e->kind == TIMELINE_EVALUATION)
 		(void)snprintf(what, sizeof what, "\"step\":%" PRIu64, e->number);
 	else if (e->kind >= TIMELINE_COPY)
 		(void)snprintf(what, sizeof what, "\"batch\":%" PRIu64, e->number);

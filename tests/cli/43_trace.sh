@@ -68,7 +68,7 @@ expect_measured "$MLBENCH" sweep jpeg.ini --out sweep --set step.devices=2 --set
 	--set inject.read_latency=300us --set trace.schedule=4,0,0,6,1 --set sweep.decode.workers=1,2
 for point in 0 1; do
 	check_trace "sweep/trace-p0000$point.json"
-	checked '"exchange gradients" in d["slices"] and "blocked: a checkpoint, or other devices" in d["slices"]'
+	checked '"exchange gradients" in d["slices"] and "blocked: checkpoint, evaluation, other devices" in d["slices"]'
 	head_of "sweep/trace-p0000$point.json" "o['point'] == $point and len(o['threads']) == 1 + $point + 1 + 2 + 2 + 2"
 done
 [ ! -e sweep/trace.json ] || fail "a file that is of no point"

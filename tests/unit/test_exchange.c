@@ -26,7 +26,9 @@ struct game {
 	uint32_t samples, batch;
 	uint64_t epochs, service_ns; /* claimed: decides how many are taken at once */
 	bool in_order, drop_last;
-	bool apart; /* epochs are kept apart */
+	bool apart;                  /* epochs are kept apart */
+	bool held;                   /* each begins when the one device says so */
+	atomic_uint_least64_t begun; /* epochs, then */
 	uint64_t startup_ns;
 	atomic_uint_least64_t given_back; /* batches, at least so many as the exchange knows of */
 	bool changes;                     /* of the readers' depth, while they read */
@@ -73,6 +75,8 @@ static void check_taken(struct game *g, const struct blob *blob)
 	expect(g, blob->index < g->blobs || blob->aside);
 	if (g->apart)
 		expect(g, blob->ticket.batch / batches <= atomic_load(&g->given_back) / batches);
+	if (g->held)
+		expect(g, blob->ticket.batch / batches < atomic_load(&g->begun));
 }
 
 /* Keeps some blobs "in flight" and completes them in any order. */
@@ -162,6 +166,20 @@ static void check_batch(struct game *g, const struct slot *slot, uint64_t count,
 	expect(g, slot->bad == bad);
 }
 
+/* All of the one before was given back. */
+static struct slot *begin_epoch(struct player *p, struct slot *last)
+{
+	struct exchange *const x = &p->game->exchange;
+	uint64_t now = clock_now_ns();
+	if (last)
+		exchange_release(x, &p->seat, last, &now);
+	expect(p->game, x->flow.free_slot_count == p->game->slots);
+	dawdle(p);
+	atomic_fetch_add(&p->game->begun, 1);
+	exchange_begin_epoch(x);
+	return NULL;
+}
+
 /* A device: takes a batch, and waits for the others in every step, still holding it. */
 static void *consume(void *context)
 {
@@ -170,7 +188,12 @@ static void *consume(void *context)
 	uint64_t count = 0;
 	struct slot *slot = NULL;
 	uint64_t now = clock_now_ns();
-	while ((slot = exchange_next_batch(&g->exchange, p->index, &p->seat, slot, &now))) {
+	for (;;) {
+		if (g->held && count % g->exchange.flow.batches_per_epoch == 0)
+			slot = begin_epoch(p, slot);
+		slot = exchange_next_batch(&g->exchange, p->index, &p->seat, slot, &now);
+		if (!slot)
+			break;
 		check_batch(g, slot, count++, p->index);
 		dawdle(p);
 		(void)pthread_barrier_wait(&g->barrier);
@@ -245,6 +268,11 @@ static void open_game(struct game *g, uint64_t seed)
 	assert_non_null(g->labels);
 	g->apart = rng_below(&rng, 3) == 0;
 	g->startup_ns = rng_below(&rng, 2) * rng_below(&rng, NS_PER_MS);
+	g->held = g->lanes == 1 && rng_below(&rng, 2) == 0;
+	if (g->held) {
+		g->apart = false;
+		g->startup_ns = 0;
+	}
 	const struct exchange_options options = {
 		.sampler = {.seed = seed,
 			.count = g->samples,
@@ -272,6 +300,7 @@ static void open_game(struct game *g, uint64_t seed)
 		.in_order = g->in_order,
 		.epochs_apart = g->apart,
 		.startup_ns = g->startup_ns,
+		.held = g->held,
 		.lanes = g->lanes,
 		.workers = g->workers,
 		.readers = g->readers,
@@ -324,7 +353,10 @@ static void play(uint64_t seed)
 		g.in_order ? "in order" : "as completed", g.drop_last ? ", drop last" : "");
 	if (g.changes)
 		print_message("	the depth changes; %u spare, %u large\n", g.spare, g.spare_large);
-	print_message("	epochs %s, workers start in %llu ns\n", g.apart ? "apart" : "in one",
+	print_message("	epochs %s, workers start in %llu ns\n",
+		g.held    ? "held"
+		: g.apart ? "apart"
+			  : "in one",
 		(unsigned long long)g.startup_ns);
 	exchange_start_meters(&g.exchange, clock_now_ns());
 	const unsigned count = g.readers + g.workers;

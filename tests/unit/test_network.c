@@ -530,6 +530,37 @@ static void adam_is_the_reference(void **state)
 	check_update(STEP_OPTIMIZER_ADAM);
 }
 
+/* The loss that a step begins with, of any number of samples, and nothing is learned. */
+static void evaluating_leaves_everything(void **state)
+{
+	(void)state;
+	enum { BATCH = 5, ROOM = 2, ELEMENTS = 9, CLASSES = 3 };
+	const struct network_options options = options_of(mlp(), ELEMENTS, CLASSES, BATCH);
+	const struct network_options small = options_of(mlp(), ELEMENTS, CLASSES, ROOM);
+	struct network network = open_network(&small);
+	struct network twin = open_network(&options);
+	struct sample_batch batch = random_batch(BATCH, ELEMENTS, CLASSES, 6);
+	double evaluated = 0;
+	double again = 0;
+	double stepped = 0;
+	assert_int_equal(network_evaluate(&network, &batch.view, &evaluated, NULL), 0);
+	assert_int_equal(network_evaluate(&network, &batch.view, &again, NULL), 0);
+	assert_true(evaluated == again);
+	for (size_t l = 0; l < network.layer_count; l++) {
+		const struct parameters *const own = &network.layers[l].parameters;
+		const struct parameters *const fresh = &twin.layers[l].parameters;
+		if (own->count == 0)
+			continue;
+		assert_memory_equal(own->values, fresh->values, own->count * sizeof(float));
+		assert_memory_equal(own->gradient, fresh->gradient, own->count * sizeof(float));
+	}
+	assert_int_equal(network_step(&twin, &batch.view, &stepped, NULL), 0);
+	assert_true(fabs(evaluated - stepped) < 1e-5);
+	free_batch(&batch);
+	network_close(&network);
+	network_close(&twin);
+}
+
 /* A chain takes samples one by one: their gradients must add up to the batch's. */
 static void groups_add_up(void **state)
 {
@@ -616,6 +647,7 @@ int main(void)
 		cmocka_unit_test(layers_that_do_not_fit_are_refused),
 		cmocka_unit_test(sgd_with_momentum_is_the_reference),
 		cmocka_unit_test(adam_is_the_reference),
+		cmocka_unit_test(evaluating_leaves_everything),
 		cmocka_unit_test(groups_add_up),
 		cmocka_unit_test(exponential_is_libm_s),
 		cmocka_unit_test(loss_and_its_gradient_are_the_reference),

@@ -51,6 +51,8 @@ struct backend_ops {
 	int (*open)(struct backend *backend, struct error *err);
 	int (*step)(struct backend *backend, const struct batch_view *batch,
 		struct step_result *out, struct error *err);
+	/* The forward pass alone, of a batch of any size in host memory.  Optional: evaluations wait for it. */
+	int (*evaluate)(struct backend *backend, const struct batch_view *batch, struct error *err);
 	void (*close)(struct backend *backend);                          /* optional */
 	int (*validate)(const struct config *config, struct error *err); /* optional */
 	uint64_t (*bytes)(const struct config *config, uint32_t sample_elements,

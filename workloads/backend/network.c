@@ -603,7 +603,8 @@ static double network_scored_rows(
 	return rows > masked ? (double)(rows - masked) : 1;
 }
 
-int network_gradients(struct network *network, const struct batch_view *batch, float carry,
+/* Forward, and back where carry is not NULL. */
+static int network_pass(struct network *network, const struct batch_view *batch, const float *carry,
 	double *loss, struct error *err)
 {
 	const int fits = network_check_batch(network, batch, err);
@@ -623,13 +624,26 @@ int network_gradients(struct network *network, const struct batch_view *batch, f
 		sum += loss_softmax_cross_entropy(last->output, samples * labels, last->m / labels,
 			last->n, batch->labels + first * labels, (float)(1 / rows),
 			network->options.threads);
-		for (size_t i = network->layer_count; i-- > 0 && !network_stopped(network);)
-			network_backward_layer(network, i, samples, first == 0 ? carry : 1);
+		for (size_t i = carry ? network->layer_count : 0;
+			i-- > 0 && !network_stopped(network);)
+			network_backward_layer(network, i, samples, first == 0 ? *carry : 1);
 	}
 	if (network_stopped(network))
 		return error_set(err, -ECANCELED, "the step was stopped");
 	*loss = sum / rows;
 	return 0;
+}
+
+int network_gradients(struct network *network, const struct batch_view *batch, float carry,
+	double *loss, struct error *err)
+{
+	return network_pass(network, batch, &carry, loss, err);
+}
+
+int network_evaluate(
+	struct network *network, const struct batch_view *batch, double *loss, struct error *err)
+{
+	return network_pass(network, batch, NULL, loss, err);
 }
 
 static void network_update(struct network *network)

@@ -180,6 +180,10 @@ uint64_t network_bytes(const struct network_options *options);
 int network_step(
 	struct network *network, const struct batch_view *batch, double *loss, struct error *err);
 
+/* Forward alone, over a batch of any size; the mean loss.  Errors as of a step. */
+int network_evaluate(
+	struct network *network, const struct batch_view *batch, double *loss, struct error *err);
+
 /* The two halves of a step, for tests: gradients of the mean loss, added to carry times what every
  * parameters.gradient holds; and the update. */
 int network_gradients(struct network *network, const struct batch_view *batch, float carry,

@@ -276,6 +276,14 @@ static int openblas_step(struct backend *backend, const struct batch_view *batch
 	return result;
 }
 
+static int openblas_evaluate(
+	struct backend *backend, const struct batch_view *batch, struct error *err)
+{
+	struct openblas *openblas = (struct openblas *)backend;
+	double loss;
+	return network_evaluate(&openblas->network, batch, &loss, err);
+}
+
 static void openblas_close(struct backend *backend)
 {
 	struct openblas *openblas = (struct openblas *)backend;
@@ -292,6 +300,7 @@ const struct backend_ops openblas_backend_ops = {
 	.outline = openblas_outline,
 	.open = openblas_open,
 	.step = openblas_step,
+	.evaluate = openblas_evaluate,
 	.close = openblas_close,
 	.unavailable = openblas_unavailable,
 	.validate = openblas_validate,

@@ -80,6 +80,46 @@ static int open_generated(const struct config *config, const struct dataset_cont
 	return code;
 }
 
+/* evaluate.path as the folder that dataset.path is: its configuration. */
+static int dataset_evaluated_config(
+	const struct config *config, struct config *out, struct error *err)
+{
+	static const struct {
+		enum key_id key;
+		const char *value;
+	} others[] = {{KEY_EVALUATE_EVERY, "0"}, {KEY_DATASET_RECIPE, "none"},
+		{KEY_DATASET_SAMPLES, "0"}};
+	int code = config_copy(out, config, err);
+	if (!code)
+		code = config_set_key(
+			out, KEY_DATASET_PATH, config_text(config, KEY_EVALUATE_PATH), err);
+	for (size_t i = 0; i < sizeof others / sizeof *others && !code; i++)
+		code = config_set_key(out, others[i].key, others[i].value, err);
+	return code;
+}
+
+static int dataset_open_evaluated(const struct config *config,
+	const struct dataset_control *control, struct dataset *dataset, struct error *err)
+{
+	struct config own = {0};
+	const char *const path = config_text(config, KEY_EVALUATE_PATH);
+	const bool wanted = config_integer(config, KEY_EVALUATE_EVERY) > 0 ||
+			    config_find_axis(config, KEY_EVALUATE_EVERY);
+	if (!wanted || !*path)
+		return 0;
+	int code = dataset_evaluated_config(config, &own, err);
+	dataset->evaluated = code ? NULL : calloc(1, sizeof *dataset->evaluated);
+	if (!code && !dataset->evaluated)
+		code = error_set(err, -ENOMEM, "no memory for the data set of evaluations");
+	if (!code)
+		code = dataset_open(&own, control, dataset->evaluated, err);
+	config_release(&own);
+	/* Nothing that could be generated is missing. */
+	return code ? error_prefix(err, code == -ENODATA ? -EINVAL : code, "evaluate.path = %.200s",
+			      path)
+		    : 0;
+}
+
 int dataset_open(const struct config *config, const struct dataset_control *control,
 	struct dataset *dataset, struct error *err)
 {
@@ -92,6 +132,8 @@ int dataset_open(const struct config *config, const struct dataset_control *cont
 		code = dataset->root ? 0
 				     : error_set(err, -ENOMEM, "no memory for the data set's path");
 	}
+	if (!code)
+		code = dataset_open_evaluated(config, control, dataset, err);
 	if (code)
 		dataset_close(dataset);
 	return code;
@@ -113,6 +155,9 @@ void dataset_close(struct dataset *dataset)
 {
 	arena_close(dataset->arena);
 	free(dataset->root);
+	if (dataset->evaluated)
+		dataset_close(dataset->evaluated);
+	free(dataset->evaluated);
 	*dataset = (struct dataset){0};
 }
 

@@ -52,6 +52,8 @@ struct dataset {
 	bool scanned_now;             /* false: from a manifest */
 	bool cut;                     /* into the samples of one configuration (sample_cut_files) */
 	void *arena;                  /* owns the strings */
+	struct dataset
+		*evaluated; /* that evaluations read; NULL: this one, or there are none; owned */
 };
 
 /* Whether a sample is the first one of its file, or all of it. */
@@ -109,7 +111,8 @@ struct dataset_control {
 /* Opens dataset.path.  With a recipe: needs a complete generated set that matches the recipe,
  * else -ENODATA (missing or incomplete), -ESTALE (another recipe's) or -ENOTEMPTY (a folder of
  * something else).  Without: scans, or takes the cached manifest where no file's size or time
- * changed.  -EINVAL/-ENOENT/-ENOTDIR/-EACCES: bad input. */
+ * changed.  -EINVAL/-ENOENT/-ENOTDIR/-EACCES: bad input.  Opens evaluate.path beside it, where there are
+ * evaluations, always as a folder that was found. */
 int dataset_open(const struct config *config, const struct dataset_control *control,
 	struct dataset *dataset, struct error *err);
 void dataset_close(struct dataset *dataset); /* safe on {0} */

@@ -171,6 +171,8 @@ struct sample_ops {
 		struct error *err);
 	/* What a run says of its samples beside the figures, where out is written.  Optional. */
 	void (*note)(const struct config *config, char *out, size_t room);
+	/* Sets its keys so that nothing random is done to its samples, as evaluations want them.  NULL: nothing is. */
+	int (*settle)(struct config *config, struct error *err);
 	/* -EINVAL: what its own keys say cannot be.  NULL: it always can. */
 	int (*validate)(const struct config *config, struct error *err);
 

@@ -175,6 +175,16 @@ static const enum key_id image_keys[] = {KEY_CODEC_PNG, KEY_CODEC_JPEG_SCALED, K
 	KEY_AUGMENT_RATIO_MIN, KEY_AUGMENT_RATIO_MAX, KEY_AUGMENT_FLIP, KEY_AUGMENT_ANTIALIAS,
 	KEY_AUGMENT_TYPE, KEY_AUGMENT_LAYOUT, KEY_AUGMENT_DEVICE};
 
+/* The device finishes samples of training alone. */
+static int sample_image_settle(struct config *config, struct error *err)
+{
+	const bool random = config_integer(config, KEY_AUGMENT_CROP) == AUGMENT_CROP_RANDOM;
+	int code = random ? config_set_key(config, KEY_AUGMENT_CROP, "center", err) : 0;
+	if (!code)
+		code = config_set_key(config, KEY_AUGMENT_FLIP, "0", err);
+	return code ? code : config_set_key(config, KEY_AUGMENT_DEVICE, "cpu", err);
+}
+
 const struct sample_ops sample_image = {
 	.name = "image",
 	.summary =
@@ -187,6 +197,7 @@ const struct sample_ops sample_image = {
 	.open = sample_image_open,
 	.close = sample_image_close,
 	.describe_largest = sample_image_describe_largest,
+	.settle = sample_image_settle,
 	.keys = image_keys,
 	.key_count = sizeof image_keys / sizeof *image_keys,
 	.size_key = "augment.size",

@@ -442,6 +442,12 @@ static const struct sample_file_ops volume_files = {
 
 static const enum key_id volume_keys[] = {KEY_VOLUME_CROP, KEY_VOLUME_CHANNELS, KEY_VOLUME_FLIP};
 
+/* The box stays where the seed puts it. */
+static int sample_volume_settle(struct config *config, struct error *err)
+{
+	return config_set_key(config, KEY_VOLUME_FLIP, "0", err);
+}
+
 const struct sample_ops sample_volume = {
 	.name = "volume",
 	.summary = "one 3-D array a file (.npy, .npz): a random box of it, flipped; its class",
@@ -451,6 +457,7 @@ const struct sample_ops sample_volume = {
 	.scratch_bytes = sample_volume_scratch,
 	.open = sample_volume_open,
 	.close = sample_volume_close,
+	.settle = sample_volume_settle,
 	.validate = sample_volume_validate,
 	.keys = volume_keys,
 	.key_count = sizeof volume_keys / sizeof *volume_keys,
