@@ -6,18 +6,27 @@
  * latency, whatever the calls are: deeper reads hide many small calls, too.  If they do not, the
  * calls that the client counted say where the time goes.
  *
- *   network    the bytes come near the speed of the link; or a call with hardly anything to do
- *              (NULL, GETATTR) and TCP's round trip are long beside the load, and time is in
- *              proportion to bytes.  TCP's round trip alone shows nothing: acknowledgements that
- *              wait for the reply make the server's time part of it.  Nor does the call alone: a
- *              server that makes it wait makes it longer than TCP's round trip.
+ * How the bytes of replies come tells a full link from a full server (view_pace): a link paces
+ * them, so that some reply has come in part nearly all the time; a server sends a reply at once
+ * when it has it.  What cannot be told: a server that itself sends piece by piece, or a long way
+ * for which TCP's window is too small, paces them, too.  Replies of a few packets show nothing,
+ * nor does a thread of ours that sleeps through the difference; and a virtual link that lets a
+ * whole reply pass at once paces them only where others follow closely.  Only the nfs engine sees
+ * when bytes come; without that there are the probes:
+ *
+ *   network    the link paces the bytes; or they come near its speed; or a call with hardly
+ *              anything to do (NULL, GETATTR) and TCP's round trip are long beside the load, and
+ *              time is in proportion to bytes.  TCP's round trip alone shows nothing:
+ *              acknowledgements that wait for the reply make the server's time part of it.  Nor
+ *              does the call alone: a server that makes it wait makes it longer than TCP's round
+ *              trip.
  *   metadata   most of the time of a sample is spent in other calls than READ, and bytes do not
  *              count.
- *   server     READ takes longer the more are in flight, while such a call stays quick, so that
- *              the link is free; or bytes do not count although all calls wait.
+ *   server     replies come in bursts although more in flight give no more; or READ takes longer
+ *              the more are in flight, bytes do not count, and such a call stays quick or all calls
+ *              wait.
  *
- * Where bytes count and such calls are quick, the server's storage and a link with a short queue
- * look alike: then it stays read/bandwidth, which is true of both. */
+ * Where none of this is so, it stays read/bandwidth, which is true of a link and of a server. */
 #include "harness/analyze/verdict.h"
 
 #include "harness/analyze/storage_capacity.h"
@@ -41,10 +50,18 @@ static const double SLOTS_HOLD = 0.5;    /* of a READ's time, in the client's qu
 static const double MOSTLY_OTHER = 0.5;
 static const double SMALL_SAMPLE = 131072; /* bytes, where bytes and calls cannot be told apart */
 static const double ATTRIBUTES = 0.5; /* of the calls that are not READ: attributes looked up */
+/* Of the time, some reply has come in part: 0.003 at most where servers were full, 0.49 at least
+ * where links were and enough was asked of them (docs/ACCURACY.md). */
+static const double SHARE_PACED = 0.4, SHARE_BURSTS = 0.1, SHARE_UNSEEN = 0.5;
+static const double PACKETS_SHOW = 4; /* of a reply */
+/* READs in flight, and their bytes, next to which what a link lets pass at once is little. */
+static const double READS_ENOUGH = 3, BYTES_ENOUGH = 48 * 1024;
 static const double CERTAIN_BOTH = 0.95, CERTAIN_ONE_WITNESS = 0.9, CERTAIN_PART = 0.8,
 		    CERTAIN_HALF = 0.7;
 
 /* --- what was counted ------------------------------------------------------------------------- */
+
+enum pace { PACE_UNKNOWN, PACE_OF_LINK, PACE_OF_SERVER };
 
 struct network_view {
 	struct network_call read;  /* all that read files; calls 0: none */
@@ -54,6 +71,7 @@ struct network_view {
 	double bytes_per_s;        /* received; NAN */
 	double link;               /* share of the link's speed; NAN */
 	double idle, wire;         /* round trips over a READ's; NAN */
+	enum pace pace;
 };
 
 static bool call_reads(const char *name)
@@ -151,6 +169,11 @@ static bool server_makes_wait(const struct network_measurement *n)
 	return n->idle_round_trip_ns > ON_THE_WAY * n->wire_round_trip_ns;
 }
 
+static bool files_wait(const struct storage *s)
+{
+	return s->response_ns >= GROWN * s->latency_ns;
+}
+
 static bool bytes_count(const struct storage *s)
 {
 	return s->kind == STORAGE_BYTES;
@@ -166,6 +189,46 @@ static bool bytes_do_not_count(const struct storage *s)
 static bool link_is_full(const struct network_view *v)
 {
 	return v->link >= LINK_FULL && v->link <= LINK_MOST;
+}
+
+/* Bytes that lie in a socket until our thread gets there seem to come at once: it was on a core or
+ * waited for one.  NAN: not known. */
+static double share_unseen(const struct stage_summary *read)
+{
+	return read->busy * (read->cpu + read->run_queue);
+}
+
+static bool enough_is_asked(const struct network_measurement *n, const struct network_view *v)
+{
+	const double reads = v->read.calls / n->seconds * v->read.round_trip_ns * 1e-9;
+	return reads >= READS_ENOUGH &&
+	       reads * v->read.bytes_received >= BYTES_ENOUGH * v->read.calls;
+}
+
+static enum pace view_pace(const struct evidence_base *base, const struct stage_summary *read,
+	const struct storage *s, const struct network_view *v)
+{
+	const struct network_measurement *n = &base->point->network;
+	const double reply = v->read.bytes_received / v->read.calls;
+	if (n->receiving_share >= SHARE_PACED)
+		return PACE_OF_LINK;
+	if (n->receiving_share <= SHARE_BURSTS &&
+		n->receiving_share + share_unseen(read) <= SHARE_UNSEEN &&
+		reply >= PACKETS_SHOW * n->packet_bytes &&
+		(enough_is_asked(n, v) || probe_is_quick(s, v, n->idle_round_trip_ns)))
+		return PACE_OF_SERVER;
+	return PACE_UNKNOWN;
+}
+
+/* The probes agree, say nothing, or that the server makes them wait. */
+static double paced_certainty(
+	const struct network_measurement *n, const struct storage *s, const struct network_view *v)
+{
+	if (server_makes_wait(n) || bytes_do_not_count(s))
+		return CERTAIN_PART;
+	return call_waits(s, v, n->idle_round_trip_ns) && wire_waits(s, v, n->wire_round_trip_ns)
+		       ? CERTAIN_BOTH
+		       : CERTAIN_ONE_WITNESS;
 }
 
 static bool network_is_full(const struct evidence_base *base, const struct storage *s,
@@ -184,9 +247,19 @@ static bool network_is_full(const struct evidence_base *base, const struct stora
 			n->server[0] ? n->server : "the server",
 			units_format_rate(v->bytes_per_s, rate), v->link * 100,
 			units_format_rate(n->link_bytes_per_s, link));
+	if (v->pace == PACE_OF_LINK)
+		return cause_is(out, "network", s->full * paced_certainty(n, s, v),
+			"the link to %s is full: %s arrive, and it paces them: %.0f %% of the time "
+			"some reply has come in part; more files in flight give no more (a server "
+			"that sends piece by piece would look the same)",
+			n->server[0] ? n->server : "the server",
+			units_format_rate(v->bytes_per_s, rate), n->receiving_share * 100);
+	if (v->pace == PACE_OF_SERVER)
+		return false;
 	/* Neither of the two shows it alone. */
-	if (!call_waits(s, v, n->idle_round_trip_ns) || !wire_waits(s, v, n->wire_round_trip_ns) ||
-		server_makes_wait(n) || bytes_do_not_count(s))
+	if (!files_wait(s) || !call_waits(s, v, n->idle_round_trip_ns) ||
+		!wire_waits(s, v, n->wire_round_trip_ns) || server_makes_wait(n) ||
+		bytes_do_not_count(s))
 		return false;
 	const bool long_waits = probe_waits_long(v, n->idle_round_trip_ns) &&
 				probe_waits_long(v, n->wire_round_trip_ns);
@@ -219,15 +292,19 @@ static bool metadata_limits(const struct evidence_base *base, const struct stora
 		attributes ? ", mostly attributes" : "");
 }
 
-/* How sure it is that the time passes in the server; 0: not at all.  Where bytes count, its storage
- * looks like a link with a short queue, and that this node's own interface is free says nothing of
- * the links behind it. */
+/* How sure it is that the time passes in the server; 0: not at all.  Where bytes count, and nobody
+ * sees how they come, its storage looks like a link with a short queue, and that this node's own
+ * interface is free says nothing of the links behind it. */
 static double server_certainty(
 	const struct network_measurement *n, const struct storage *s, const struct network_view *v)
 {
 	const bool idle = probe_is_quick(s, v, n->idle_round_trip_ns);
 	const bool wire = probe_is_quick(s, v, n->wire_round_trip_ns);
-	if (!bytes_do_not_count(s))
+	if (v->pace == PACE_OF_SERVER && !enough_is_asked(n, v))
+		return CERTAIN_PART;
+	if (v->pace == PACE_OF_SERVER)
+		return idle || bytes_do_not_count(s) ? CERTAIN_BOTH : CERTAIN_ONE_WITNESS;
+	if (!files_wait(s) || !bytes_do_not_count(s))
 		return 0;
 	if (idle || wire)
 		return idle && wire ? CERTAIN_BOTH : CERTAIN_ONE_WITNESS;
@@ -245,6 +322,8 @@ static bool server_is_full(const struct evidence_base *base, const struct storag
 	char alone[UNITS_BYTES];
 	char probe[UNITS_BYTES];
 	char quick[80] = "";
+	char bursts[96];
+	const bool seen = v->pace == PACE_OF_SERVER;
 	if (sure <= 0 || v->read.queue_ns >= SLOTS_HOLD * v->read.execute_ns)
 		return false;
 	if (probe_is_quick(s, v, n->idle_round_trip_ns))
@@ -253,17 +332,21 @@ static bool server_is_full(const struct evidence_base *base, const struct storag
 	else if (probe_is_quick(s, v, n->wire_round_trip_ns))
 		(void)snprintf(quick, sizeof quick, ", while TCP's round trip is %s",
 			units_format_duration(n->wire_round_trip_ns, probe));
-	return cause_is(out, "server", fmin(s->full, sure) * s->kind_certainty,
+	(void)snprintf(bursts, sizeof bursts,
+		"replies come in bursts (%.0f %% of the time one has come in part)",
+		n->receiving_share * 100);
+	return cause_is(out, "server",
+		seen ? s->full * sure : fmin(s->full, sure) * s->kind_certainty,
 		"the server is saturated: a file takes %s with %.1f in flight and %s on an idle "
-		"server%s; more files in flight give no more, and bytes do not count",
+		"server%s; more files in flight give no more, and %s",
 		units_format_duration(s->response_ns, loaded), s->in_flight,
-		units_format_duration(s->latency_ns, alone), quick);
+		units_format_duration(s->latency_ns, alone), quick,
+		seen ? bursts : "bytes do not count");
 }
 
 bool cause_network(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
-	(void)stage;
 	struct network_view view;
 	struct storage s;
 	if (base->facts->reads_memory || !network_view_of(base->point, &view))
@@ -271,8 +354,7 @@ bool cause_network(
 	model_storage(base->source, base->repeats, base->count, cause_let_through(base->facts), &s);
 	if (!s.known || s.compared == 0 || s.full <= 0.5 + STORAGE_TOLD || s.others > 0)
 		return false;
-	if (!link_is_full(&view) && !(s.response_ns >= GROWN * s.latency_ns))
-		return false;
+	view.pace = view_pace(base, stage, &s, &view);
 	return network_is_full(base, &s, &view, out) || metadata_limits(base, &s, &view, out) ||
 	       server_is_full(base, &s, &view, out);
 }
@@ -335,6 +417,12 @@ static void evidence_add_calls(const struct evidence_base *base, struct verdict 
 		units_format_duration(v.read.round_trip_ns, trip),
 		calls_per_sample(base->point, &v),
 		calls_per_sample(base->point, &v) * v.other_calls / v.calls, again);
+	if (isnan(n->receiving_share))
+		evidence_add(out,
+			"how the bytes of a reply come is not known: only the nfs engine sees it");
+	else
+		evidence_add(out, "%.0f %% of the time some reply has come in part",
+			n->receiving_share * 100);
 }
 
 void evidence_add_network(

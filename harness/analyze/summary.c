@@ -185,6 +185,7 @@ static void merge_network(struct point_summary *out, const struct chosen *chosen
 		return;
 	sum->idle_round_trip_ns = MEAN(chosen, network.idle_round_trip_ns);
 	sum->wire_round_trip_ns = MEAN(chosen, network.wire_round_trip_ns);
+	sum->receiving_share = MEAN(chosen, network.receiving_share);
 }
 
 static void merge_checkpoints(struct point_summary *out, const struct chosen *chosen)

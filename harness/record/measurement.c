@@ -184,6 +184,8 @@ static const struct field network_fields[] = {
 	FIELD(network_measurement, idle_round_trip_ns, FIELD_REAL),
 	FIELD(network_measurement, wire_round_trip_ns, FIELD_REAL),
 	FIELD(network_measurement, link_bytes_per_s, FIELD_REAL),
+	FIELD(network_measurement, receiving_share, FIELD_REAL),
+	FIELD(network_measurement, packet_bytes, FIELD_REAL),
 	FIELD_ENTRIES(network_measurement, calls, call_count, FIELD_LIST, network_call_fields),
 };
 

@@ -237,6 +237,10 @@ struct network_measurement {
 	 * that the server delays; NAN: not known. */
 	double wire_round_trip_ns;
 	double link_bytes_per_s; /* of the interface towards the server; NAN: not known */
+	/* Of the time, a reply had come in part and the rest had not: near 1 where the way paces the
+	 * bytes, low where replies come in bursts.  NAN: not known. */
+	double receiving_share;
+	double packet_bytes;                          /* of TCP, from the server; NAN: not known */
 	struct network_call calls[NETWORK_CALLS_MAX]; /* kinds that were called, most first */
 	size_t call_count;
 };

@@ -256,6 +256,9 @@ static void put_network(struct part *whole, const struct network_measurement *n)
 	part_number(&part, "idle_round_trip_ns", n->idle_round_trip_ns, why);
 	part_number(&part, "wire_round_trip_ns", n->wire_round_trip_ns, why);
 	part_number(&part, "link_bytes_per_s", n->link_bytes_per_s, why);
+	part_number(&part, "receiving_share", n->receiving_share,
+		n->why[0] ? n->why : "only the nfs engine sees how the bytes of a reply come");
+	part_number(&part, "packet_bytes", n->packet_bytes, why);
 	part_put(&part, "calls", network_calls_json(n));
 	part_put(whole, "network", part_close(&part));
 }

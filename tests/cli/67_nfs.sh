@@ -58,6 +58,7 @@ reads_all --set read.connections=2
 network 'd["protocol"] == "NFSv4.0" and d["client"] == "nfs engine" and d["connections"] == 2 and d["request_bytes"] == 65536'
 network '[c["name"] for c in d["calls"]] == ["READ"] and d["calls"][0]["calls"] >= 96 and d["calls"][0]["retransmits"] == 0'
 network '0 < d["calls"][0]["round_trip_ns"] <= d["calls"][0]["execute_ns"] and d["calls"][0]["bytes_received"] > 96 * 900'
+network '0 <= d["receiving_share"] <= 1'
 expect 2 "$MLBENCH" gen tiny.ini --set "dataset.path=$url" --set dataset.recipe=photo --set dataset.samples=96
 says "is only read"
 expect 2 "$MLBENCH" check tiny.ini --set "dataset.path=${url%data}nothing"

@@ -33,6 +33,7 @@ read, opened = network["calls"]
 assert read["calls_per_s"] == 500 and read["received_bytes_per_s"] == 5e7, read
 assert opened["retransmits"] is None and opened["missing"]["retransmits"], opened
 assert network["wire_round_trip_ns"] is None and network["missing"]["wire_round_trip_ns"], network
+assert network["receiving_share"] is None and "only the nfs engine sees" in network["missing"]["receiving_share"], network
 uncounted = [p["network"] for p in points if "network" in p and not p["network"]["calls"]]
 assert len(uncounted) == 1 and uncounted[0]["missing"]["seconds"] == "it cannot be read", uncounted
 PY

@@ -129,6 +129,8 @@ static struct measurement *make_measurement(uint32_t point, uint32_t repeat, uin
 		m->network.seconds = 2 * rng_uniform(&rng);
 		m->network.connections = 4;
 		m->network.request_bytes = 1048576;
+		m->network.receiving_share = rng_uniform(&rng);
+		m->network.packet_bytes = 1448;
 		(void)snprintf(call->name, sizeof call->name, "READ");
 		call->calls = 1000 * rng_uniform(&rng);
 		call->retransmits = 0;
@@ -236,6 +238,8 @@ static void assert_same_network(
 	assert_same_real(a->idle_round_trip_ns, b->idle_round_trip_ns);
 	assert_same_real(a->wire_round_trip_ns, b->wire_round_trip_ns);
 	assert_same_real(a->link_bytes_per_s, b->link_bytes_per_s);
+	assert_same_real(a->receiving_share, b->receiving_share);
+	assert_same_real(a->packet_bytes, b->packet_bytes);
 	assert_int_equal(a->call_count, b->call_count);
 	for (size_t i = 0; i < a->call_count; i++) {
 		assert_string_equal(a->calls[i].name, b->calls[i].name);

@@ -14,6 +14,9 @@ struct calls {
 	double other_ms;
 	const char *other; /* their name */
 	double slot_ms;    /* waited in the client, of read_ms more */
+	double receiving;  /* of the time, a reply had come in part; 0: not known */
+	double late;       /* of the reader's time, on a core or waiting for one; 0: as it is */
+	double packets;    /* of a reply; 0: 20 */
 };
 
 static void count_calls(struct store_run *run, const struct calls *c)
@@ -35,6 +38,16 @@ static void count_calls(struct store_run *run, const struct calls *c)
 		n->connections = 2;
 		n->idle_round_trip_ns = c->idle_ms * MS;
 		n->wire_round_trip_ns = c->wire_ms * MS;
+		if (c->receiving > 0) {
+			n->receiving_share = c->receiving;
+			n->packet_bytes = (double)m->bytes_read / samples /
+					  (c->packets > 0 ? c->packets : 20);
+		}
+		if (c->late != 0) { /* or NAN */
+			m->stages[0].cpu_seconds =
+				c->late * m->stages[0].seconds[THREAD_WORKING] / 2;
+			m->stages[0].run_queue_seconds = m->stages[0].cpu_seconds;
+		}
 		if (c->link_share > 0)
 			n->link_bytes_per_s = ((double)m->bytes_read + other.bytes_received) /
 					      n->seconds / c->link_share;
@@ -205,6 +218,81 @@ static void no_network_by_one_probe_alone(void **state)
 	expect_read(&other_link, "bandwidth");
 }
 
+/* Whatever the probes say. */
+static void a_link_that_paces(void **state)
+{
+	const struct calls rows[] = {
+		{.read_ms = 40, .idle_ms = 0.2, .wire_ms = 9, .receiving = 0.97},
+		{.read_ms = 40, .idle_ms = NAN, .wire_ms = NAN, .receiving = 0.5, .late = 0.6},
+	};
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		const struct verdict v = verdict_of(&thin_link, &rows[i]);
+		expect_read(&v, "network");
+		assert_true(v.confidence < 0.9);
+		assert_true(tells(&v, "of the time some reply has come in part") &&
+			    tells(&v, "a server that sends piece by piece"));
+	}
+	/* The probes agree. */
+	const struct calls probed = {
+		.read_ms = 40, .idle_ms = 30, .wire_ms = 25, .receiving = 0.97};
+	const struct verdict w = verdict_of(&thin_link, &probed);
+	expect_read(&w, "network");
+	/* The server makes a call with nothing to do wait, too. */
+	struct calls server = probed;
+	server.wire_ms = 5;
+	const struct verdict x = verdict_of(&thin_link, &server);
+	expect_read(&x, "network");
+	assert_true(x.confidence < w.confidence && x.confidence <= 0.8);
+	/* Files take their turns, as far as that can be seen. */
+	const struct verdict y = verdict_of(&one_at_a_time, &probed);
+	expect_read(&y, "network");
+	assert_true(y.confidence <= 0.8);
+}
+
+static void a_server_that_sends_in_bursts(void **state)
+{
+	(void)state;
+	/* It has so many bytes a second, as a link would; and a call with nothing to do may wait. */
+	const struct calls quick = {
+		.read_ms = 40, .idle_ms = 0.2, .wire_ms = 30, .receiving = 0.01, .late = 0.1};
+	const struct verdict v = verdict_of(&thin_link, &quick);
+	expect_read(&v, "server");
+	assert_true(tells(&v, "replies come in bursts") && !tells(&v, "bytes do not count"));
+	struct calls waits = quick;
+	waits.idle_ms = 30;
+	const struct verdict w = verdict_of(&thin_link, &waits);
+	expect_read(&w, "server");
+	assert_true(w.confidence < v.confidence && w.confidence < 0.9);
+	/* So little in flight that a link might let it pass at once: a quick call alone speaks against it. */
+	const struct calls one = {
+		.read_ms = 1, .idle_ms = 0.1, .wire_ms = 1, .receiving = 0.01, .late = 0.1};
+	const struct verdict o = verdict_of(&thin_link, &one);
+	expect_read(&o, "server");
+	assert_true(o.confidence <= 0.8);
+	/* What lies in a socket until we come seems to come at once; or nobody knows when we came. */
+	struct calls late = quick;
+	late.late = 0.8;
+	struct calls unknown = quick;
+	unknown.late = NAN;
+	/* Replies of a few packets come at once over any link. */
+	struct calls small = quick;
+	small.packets = 3;
+	struct calls between = quick;
+	between.receiving = 0.25;
+	/* Too little is asked at once to tell, and a call with nothing to do waits as well. */
+	struct calls little = waits;
+	little.read_ms = 1;
+	little.wire_ms = 0.5;
+	const struct calls *const untold[] = {&late, &unknown, &small, &between, &little};
+	for (size_t i = 0; i < 5; i++) {
+		const struct verdict u = verdict_of(&thin_link, untold[i]);
+		expect_read(&u, "bandwidth");
+		assert_true(u.confidence <= 0.5);
+		assert_true(tells(&u, "Nothing tells whether the link"));
+	}
+}
+
 static void a_server_that_is_full(void **state)
 {
 	(void)state;
@@ -291,6 +379,26 @@ static void calls_that_are_not_read(void **state)
 	/* Bytes count: the calls wait for the link like READ. */
 	const struct verdict b = verdict_of(&thin_link, &opens);
 	assert_string_not_equal(b.resource, "metadata");
+}
+
+/* Already with one in flight: a file takes no longer than on an idle server, and more give no more. */
+static void metadata_of_one_in_flight(void **state)
+{
+	(void)state;
+	struct store tiny = one_at_a_time;
+	tiny.bytes_mean = 4000;
+	tiny.depth = 1;
+	const struct calls calls = {.read_ms = 0.3,
+		.idle_ms = 5,
+		.wire_ms = 3,
+		.others = 1,
+		.other_ms = 4.7,
+		.other = "LOOKUP",
+		.receiving = 0.001,
+		.packets = 2};
+	const struct verdict v = verdict_of(&tiny, &calls);
+	expect_read(&v, "metadata");
+	assert_true(tells(&v, "2.0 calls per sample, 1.0 of them no READ, mostly attributes"));
 }
 
 /* Small files at depth 1: deeper reads hide all their calls. */
@@ -444,10 +552,13 @@ int main(void)
 		cmocka_unit_test(the_depth_that_would_do),
 		cmocka_unit_test(a_full_link),
 		cmocka_unit_test(no_network_by_one_probe_alone),
+		cmocka_unit_test(a_link_that_paces),
+		cmocka_unit_test(a_server_that_sends_in_bursts),
 		cmocka_unit_test(a_server_that_is_full),
 		cmocka_unit_test(files_of_one_size_are_no_server),
 		cmocka_unit_test(slots_of_the_client_are_no_server),
 		cmocka_unit_test(calls_that_are_not_read),
+		cmocka_unit_test(metadata_of_one_in_flight),
 		cmocka_unit_test(latency_comes_before_metadata),
 		cmocka_unit_test(one_depth_names_nothing),
 		cmocka_unit_test(first_files_alone_are_one_depth),

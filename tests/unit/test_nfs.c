@@ -300,6 +300,7 @@ enum manner {
 	WITH_OTHERS, /* between replies to calls that nobody made */
 	BROKEN_ONCE, /* the first connection ends in the middle of a reply */
 	SILENT,
+	HALF_FIRST, /* the second half of a reply is sent when the test says so */
 };
 
 struct script {
@@ -307,6 +308,7 @@ struct script {
 	int listener;
 	char address[64];
 	atomic_uint connections;
+	atomic_bool goes_on;
 	pthread_t thread;
 };
 
@@ -322,8 +324,13 @@ static bool receive(int fd, void *to, size_t size)
 
 static void send_bytes(const struct script *script, int fd, const uint8_t *bytes, size_t size)
 {
-	const size_t piece = script->manner == IN_PIECES ? 3001 : size;
+	const size_t piece = script->manner == IN_PIECES    ? 3001
+			     : script->manner == HALF_FIRST ? size / 2
+							    : size;
 	for (size_t at = 0; at < size; at += piece) {
+		while (script->manner == HALF_FIRST && size > READ_BYTES / 2 && at > 0 &&
+			!atomic_load(&script->goes_on))
+			(void)usleep(1000);
 		const size_t n = size - at < piece ? size - at : piece;
 		if (send(fd, bytes + at, n, MSG_NOSIGNAL) != (ssize_t)n)
 			return;
@@ -447,6 +454,7 @@ struct session {
 	struct script script;
 	struct nfs_client *client;
 	struct nfs_counters counters;
+	struct arrivals *arrivals;
 	struct nfs_call calls[READS];
 	uint8_t *data;
 };
@@ -454,13 +462,14 @@ struct session {
 static void session_open(struct session *session, enum manner manner, uint64_t timeout_ns)
 {
 	struct error err = {""};
-	*session = (struct session){.data = calloc(READS, READ_BYTES)};
-	assert_non_null(session->data);
+	*session = (struct session){.data = calloc(READS, READ_BYTES), .arrivals = arrivals_new()};
+	assert_true(session->data && session->arrivals);
 	script_open(&session->script, manner);
 	struct nfs_options options = {.connections = 1,
 		.depth = READS,
 		.timeout_ns = timeout_ns,
-		.counters = &session->counters};
+		.counters = &session->counters,
+		.arrivals = session->arrivals};
 	assert_int_equal(nfs_address_read(session->script.address, &options.address, &err), 0);
 	if (nfs_client_open(&session->client, &options, &err) != 0)
 		fail_msg("%s", err.text);
@@ -490,6 +499,7 @@ static void session_close(struct session *session)
 {
 	nfs_client_close(session->client);
 	script_close(&session->script);
+	arrivals_free(session->arrivals);
 	free(session->data);
 }
 
@@ -516,6 +526,34 @@ static void test_manners(void **state)
 		assert_true(atomic_load(&reads->execute_ns) >= atomic_load(&reads->round_trip_ns));
 		session_close(&session);
 	}
+}
+
+/* A reply that has come in part is on its way until the rest has come, and none is afterwards. */
+static void test_half_a_reply(void **state)
+{
+	(void)state;
+	struct session session;
+	session_open(&session, HALF_FIRST, 3600 * NS_PER_S);
+	while (arrivals_ns(session.arrivals, clock_now_ns()) == 0)
+		nfs_client_step(session.client, NS_PER_S);
+	assert_null(nfs_client_take(session.client));
+	atomic_store(&session.script.goes_on, true);
+	assert_int_equal(session_run(&session), READS);
+	const uint64_t all_ns = arrivals_ns(session.arrivals, clock_now_ns());
+	assert_true(all_ns > 0 && arrivals_ns(session.arrivals, UINT64_MAX) == all_ns);
+	session_close(&session);
+}
+
+/* A connection that ends in the middle of a reply leaves none on its way. */
+static void test_half_a_reply_for_ever(void **state)
+{
+	(void)state;
+	struct session session;
+	session_open(&session, BROKEN_ONCE, 3600 * NS_PER_S);
+	assert_int_equal(session_run(&session), READS);
+	const uint64_t all_ns = arrivals_ns(session.arrivals, clock_now_ns());
+	assert_true(arrivals_ns(session.arrivals, UINT64_MAX) == all_ns);
+	session_close(&session);
 }
 
 static void test_silence(void **state)
@@ -567,6 +605,8 @@ int main(void)
 		cmocka_unit_test(test_list),
 		cmocka_unit_test(test_call),
 		cmocka_unit_test(test_manners),
+		cmocka_unit_test(test_half_a_reply),
+		cmocka_unit_test(test_half_a_reply_for_ever),
 		cmocka_unit_test(test_silence),
 		cmocka_unit_test(test_abandoned),
 	};

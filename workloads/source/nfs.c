@@ -2,6 +2,7 @@
  * file that fits into one READ takes one round trip: the compound looks it up and reads it. */
 #include "workloads/source/nfs_client.h"
 
+#include "harness/base/clock.h"
 #include "harness/base/units.h"
 #include "workloads/source/engines.h"
 
@@ -13,6 +14,7 @@ struct nfs_source {
 	struct source base;
 	struct nfs_options options;
 	struct nfs_counters *counters; /* (threads) */
+	struct arrivals *arrivals;
 	char server[300];
 };
 
@@ -65,12 +67,19 @@ static int nfs_open(struct source *base, struct error *err)
 	(void)snprintf(source->server, sizeof source->server, "%s:%s", source->options.address.host,
 		source->options.address.port);
 	source->counters = calloc(base->threads, sizeof *source->counters);
-	return source->counters ? 0 : error_set(err, -ENOMEM, "out of memory for the nfs source");
+	source->arrivals = arrivals_new();
+	if (source->counters && source->arrivals)
+		return 0;
+	free(source->counters);
+	arrivals_free(source->arrivals);
+	return error_set(err, -ENOMEM, "out of memory for the nfs source");
 }
 
 static void nfs_close(struct source *base)
 {
-	free(((struct nfs_source *)base)->counters);
+	const struct nfs_source *const source = (const struct nfs_source *)base;
+	free(source->counters);
+	arrivals_free(source->arrivals);
 }
 
 static int nfs_reader_open(struct reader *base, struct error *err)
@@ -79,6 +88,7 @@ static int nfs_reader_open(struct reader *base, struct error *err)
 	struct nfs_source *const source = (struct nfs_source *)base->source;
 	struct nfs_options options = source->options;
 	options.counters = &source->counters[base->index];
+	options.arrivals = source->arrivals;
 	options.probes = base->index == 0;
 	reader->files = calloc(options.depth, sizeof *reader->files);
 	reader->idle = calloc(options.depth, sizeof *reader->idle);
@@ -221,6 +231,8 @@ static void nfs_network(const struct source *base, struct network_counts *out)
 		.connections = base->threads * source->options.connections,
 		.request_bytes = nfs_sum(&source->counters[0].request_bytes),
 		.wire_ns = nfs_sum(&source->counters[0].wire_ns),
+		.receiving_ns = arrivals_ns(source->arrivals, clock_now_ns()),
+		.packet_bytes = nfs_sum(&source->counters[0].packet_bytes),
 		.kind_count = NFS_PING};
 	for (unsigned i = 0; i < base->threads; i++) {
 		const struct nfs_counter *const probes = &source->counters[i].kinds[NFS_PING];

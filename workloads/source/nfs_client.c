@@ -67,6 +67,7 @@ struct nfs_connection {
 	struct buffer gathered; /* of a reply in several fragments */
 	size_t fragment_left;
 	bool fragment_is_last;
+	bool under_way; /* a reply has come in part, as the arrivals have it */
 	uint8_t in[CLIENT_IN_BYTES], out[CLIENT_OUT_BYTES];
 };
 
@@ -463,6 +464,23 @@ static void client_wait_poll(struct nfs_client *client, uint64_t wait_ns)
 
 /* ---- connections -------------------------------------------------------------------------- */
 
+/* After all that has come was taken. */
+static void connection_tell_arrivals(struct nfs_client *client, struct nfs_connection *connection)
+{
+	struct arrivals *const arrivals = client->options.arrivals;
+	const bool under_way = connection->state == CONNECTION_UP &&
+			       (connection->in_size > 0 || connection->filling ||
+				       connection->passing > 0 || connection->fragment_left > 0);
+	if (!arrivals || under_way == connection->under_way ||
+		connection >= client->connections + client->options.connections)
+		return;
+	connection->under_way = under_way;
+	if (under_way)
+		arrivals_begin(arrivals, clock_now_ns());
+	else
+		arrivals_end(arrivals, clock_now_ns());
+}
+
 static void connection_close(struct nfs_client *client, struct nfs_connection *connection)
 {
 	const unsigned index = (unsigned)(connection - client->connections);
@@ -485,6 +503,7 @@ static void connection_close(struct nfs_client *client, struct nfs_connection *c
 	connection->out_size = connection->out_sent = connection->in_size = 0;
 	connection->filling = NULL;
 	connection->passing = connection->fragment_left = connection->gathered.size = 0;
+	connection_tell_arrivals(client, connection);
 }
 
 /* Its calls are repeated: on another connection, or on this one when it is up again. */
@@ -618,16 +637,18 @@ static void client_send_one(struct nfs_client *client, struct nfs_connection *co
 		counter_add(&client_counter(client, call)->repeats, 1);
 }
 
-/* TCP's smoothed round trip; 0: not known. */
-static uint64_t client_wire_ns(const struct nfs_client *client)
+/* What TCP knows of the way. */
+static void client_count_wire(const struct nfs_client *client)
 {
-	struct tcp_info info;
+	struct nfs_counters *const counters = client->options.counters;
+	struct tcp_info info = {0};
 	socklen_t size = sizeof info;
 	const struct nfs_connection *const connection = &client->connections[0];
-	if (connection->state != CONNECTION_UP ||
+	if (!counters || connection->state != CONNECTION_UP ||
 		getsockopt(connection->fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
-		return 0;
-	return info.tcpi_rtt * NS_PER_US;
+		return;
+	atomic_store_explicit(&counters->wire_ns, info.tcpi_rtt * NS_PER_US, memory_order_relaxed);
+	atomic_store_explicit(&counters->packet_bytes, info.tcpi_rcv_mss, memory_order_relaxed);
 }
 
 static void client_send_probe(struct nfs_client *client, uint64_t now_ns)
@@ -647,9 +668,7 @@ static void client_send_probe(struct nfs_client *client, uint64_t now_ns)
 	client_begin(client, &client->probe);
 	client->probing = true;
 	client_send_one(client, connection, &client->probe, now_ns);
-	if (client->options.counters)
-		atomic_store_explicit(&client->options.counters->wire_ns, client_wire_ns(client),
-			memory_order_relaxed);
+	client_count_wire(client);
 }
 
 static void client_send(struct nfs_client *client, uint64_t now_ns)
@@ -954,8 +973,10 @@ void nfs_client_step(struct nfs_client *client, uint64_t wait_ns)
 		struct nfs_connection *const connection = &client->connections[i];
 		if (connection->ready_out && connection->state == CONNECTION_OPENING)
 			connection_opened(client, connection);
-		if (connection->ready_in)
+		if (connection->ready_in) {
 			connection_receive(client, connection);
+			connection_tell_arrivals(client, connection);
+		}
 		connection->ready_in = connection->ready_out = false;
 	}
 	client_check_time(client);
@@ -1100,6 +1121,7 @@ static int client_ask_beside(struct nfs_client *client, uint64_t port, struct nf
 	options.connections = options.depth = 1;
 	options.probes = false;
 	options.counters = NULL;
+	options.arrivals = NULL;
 	(void)snprintf(options.address.port, sizeof options.address.port, "%u", (unsigned)port);
 	int code = client_start(&beside, &options, &client->trouble);
 	if (code)

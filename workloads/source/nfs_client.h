@@ -12,6 +12,7 @@
 #define MLBENCH_WORKLOADS_SOURCE_NFS_CLIENT_H
 
 #include "harness/base/error.h"
+#include "workloads/source/arrivals.h"
 #include "workloads/source/nfs_wire.h"
 
 #include <stdatomic.h>
@@ -40,6 +41,7 @@ struct nfs_counters {
 		kinds[NFS_KINDS];     /* of NFS_PING the probes beside the load, see nfs_options */
 	atomic_uint_fast64_t wire_ns; /* TCP's smoothed round trip; 0: not known yet */
 	atomic_uint_fast64_t request_bytes; /* of a READ at most */
+	atomic_uint_fast64_t packet_bytes;  /* of TCP, as they come; 0: not known yet */
 	atomic_uint version;                /* of NFS, 3 or 4; 0: not known yet */
 };
 
@@ -50,6 +52,7 @@ struct nfs_options {
 	uint64_t timeout_ns;
 	const atomic_bool *stop;       /* may be NULL; true: waiting ends with -EINTR */
 	struct nfs_counters *counters; /* or NULL */
+	struct arrivals *arrivals;     /* of READs and whatever else but probes; or NULL */
 	/* Some times a second, while calls are in flight, one that gives the server hardly anything to do goes
 	 * over a connection of its own: its round trip is the way's, and what a server with this load adds. */
 	bool probes;

@@ -73,6 +73,8 @@ struct network_counts {
 	unsigned connections;
 	uint64_t request_bytes;    /* 0: not known yet, like the next */
 	uint64_t wire_ns;          /* TCP's smoothed round trip, of now */
+	uint64_t receiving_ns;     /* some reply had come in part (arrivals.h) */
+	uint64_t packet_bytes;     /* of TCP, from the server; 0: not known yet */
 	uint64_t probes, probe_ns; /* round trips of calls beside the load, and their sum */
 	size_t kind_count;
 	struct {
