@@ -54,12 +54,15 @@ http {
 """
 
 
-GANESHA = """NFS_CORE_PARAM { Protocols = 4; NFS_Port = %(port)d; Bind_addr = %(address)s; Enable_NLM = false; Enable_RQUOTA = false;%(plugins)s }
+GANESHA = """NFS_CORE_PARAM { Protocols = %(version)d; NFS_Port = %(port)d; %(bind)s Enable_NLM = false; Enable_RQUOTA = false;%(plugins)s }
 NFSv4 { Graceless = true; RecoveryBackend = fs; RecoveryRoot = %(work)s; }
-EXPORT { Export_Id = 1; Path = %(folder)s; Pseudo = /export; Access_Type = RO; Squash = No_Root_Squash; SecType = sys; Protocols = 4; Transports = TCP;
+EXPORT { Export_Id = 1; Path = %(folder)s; Pseudo = /export; Access_Type = RO; Squash = No_Root_Squash; SecType = sys; Protocols = %(version)d; Transports = TCP;
 	FSAL { Name = VFS; } }
 """
 NULL_CALL = struct.pack(">11I", 0x80000000 | 40, 7, 0, 2, 100003, 4, 0, 0, 0, 0, 0)  # RFC 5531: call 7, of NFSv4
+# In the mount namespace that `ip netns exec` makes; rpcbind ends with the server, which takes the shell's place.
+WITH_RPCBIND = """mount -t tmpfs none /run && mkdir /run/rpcbind && { setpriv --pdeathsig KILL rpcbind -f & } || exit 1
+until [ -S /run/rpcbind.sock ]; do sleep 0.1; done; exec "$@" """
 
 
 class Cannot(Exception):
@@ -418,22 +421,26 @@ class Site:
         until(lambda: listens(HTTP_PORT), "nobody listens at the far end of the link")
         return "http://%s:%d" % (FAR_END, HTTP_PORT)
 
-    def nfs(self, folder: str, bytes_per_s: Optional[float] = None, how: str = "", seconds: float = 0) -> str:
+    def nfs(self, folder: str, bytes_per_s: Optional[float] = None, how: str = "", seconds: float = 0, version: int = 4) -> str:
         """nfs-ganesha at the far end, behind a narrow link, or far away, or serving calls in turn (rpc_link.py); its address."""
+        if version == 3:
+            need("rpcbind", "setpriv")
         need("ganesha.nfsd")
         inside = self.far_end(bytes_per_s, "tbf")
         run_tool(*inside, "ip", "link", "set", "lo", "up")
         settings, plugins = os.path.join(self.work, "ganesha.conf"), glob.glob("/usr/lib*/*/ganesha/libfsalvfs.so")
         port = NFS_BEHIND if how else NFS_PORT
         with open(settings, "w") as file:
-            file.write(GANESHA % {"port": port, "address": FAR_END, "work": self.work, "folder": os.path.realpath(folder),
+            file.write(GANESHA % {"port": port, "version": version, "bind": "Bind_addr = %s;" % FAR_END if version == 4 else "",
+                                  "work": self.work, "folder": os.path.realpath(folder),
                                   "plugins": " Plugins_Dir = %s;" % os.path.dirname(plugins[0]) if plugins else ""})
-        self.server = self.starts([*inside, "ganesha.nfsd", "-F", "-f", settings, "-L", settings + ".log", "-p", settings + ".pid"], settings + ".out")
+        before = ("sh", "-c", WITH_RPCBIND, "sh") if version == 3 else ()
+        self.server = self.starts([*inside, *before, "ganesha.nfsd", "-F", "-f", settings, "-L", settings + ".log", "-p", settings + ".pid"], settings + ".out")
         until(lambda: answers_nfs(port), "nfs-ganesha does not answer at the far end of the link")
         if how:
             self.starts([*inside, sys.executable, os.path.join(HERE, "rpc_link.py"), FAR_END, str(NFS_PORT), str(port), how, str(seconds)], settings + ".link")
             until(lambda: answers_nfs(NFS_PORT), "nobody listens at the far end of the link")
-        return "nfs://%s/export" % FAR_END
+        return "nfs://%s%s" % (FAR_END, "/export" if version == 4 else os.path.realpath(folder))
 
     def kernel_nfs(self, address: str) -> str:
         """The same mounted by the kernel; where."""

@@ -345,11 +345,20 @@ CALLS_OF_SPECK = 3 # the kernel's, of a small file: OPEN, READ, CLOSE
 Far = Callable[[float, float], dict]  # of (samples/s, bytes of a file): what limits, as Site.nfs takes it
 
 
-def from_nfs(limits: Far, data: str = "varied", settings: Settings = {}, mounted: bool = False) -> Build:
+def from_nfs(limits: Far, data: str = "varied", settings: Settings = {}, mounted: bool = False, version: int = 4) -> Build:
     def build(site: Site, loss: Optional[float], h: Optional[Seen]) -> Settings:
         limit = limits(rate_of(loss, h), h.file_bytes) if loss else {}
-        address = site.nfs(site.data(data), **limit)
+        address = site.nfs(site.data(data), version=version, **limit)
         return {"dataset.path": site.kernel_nfs(address) if mounted else address, **step_at(STEP_RATE / 2), **settings}
+
+    return build
+
+
+def behind_nfs(limits: Limits, data: str = "varied") -> Build:
+    """The server's storage, which it keeps nothing of."""
+    def build(site: Site, loss: Optional[float], h: Optional[Seen]) -> Settings:
+        options = limits(rate_of(loss, h), h) if loss else []
+        return {"dataset.path": site.nfs(site.store(site.data(data), "--direct-io", *options)), **step_at(STEP_RATE / 2)}
 
     return build
 
@@ -364,6 +373,11 @@ def in_turns(calls: int = 1) -> Far:
 
 def bytes_in_turns(rate: float, file_bytes: float) -> dict:
     return {"how": "bytes", "seconds": 1 / rate / file_bytes}
+
+
+def slow_lookups(rate: float, file_bytes: float) -> dict:
+    """NFSv3 looks a file up before it reads it."""
+    return {"how": "others", "seconds": 1 / rate}
 
 
 def narrow_link(rate: float, file_bytes: float) -> dict:
@@ -384,6 +398,16 @@ def network_plants() -> List[RealPlant]:
         RealPlant("nfs-turns-photos", "network", "the same with larger files", server, from_nfs(in_turns(), "photos"), full=True, flight=FEWER),
         RealPlant("nfs-turns-bytes", "network", "the same, each call for as long as its bytes take", server + READ_BANDWIDTH, from_nfs(bytes_in_turns),
                   full=True, flight=FEWER, why="the server gives so many bytes/s: that is a limit of the server as much as of bandwidth"),
+        RealPlant("nfs-link-1", "network", "a shaped link, one file at a time", [("read", "network")], from_nfs(narrow_link, "photos", one), full=True,
+                  flight={"read.depth": "2"}, flight_factor=2),
+        RealPlant("nfs-store-bytes", "network", "an NFS server whose storage gives so many bytes/s", server, behind_nfs(bandwidth("--shared")), full=True,
+                  flight=FEWER),
+        RealPlant("nfs-store-slots", "network", "an NFS server whose storage reads two files at a time", server, behind_nfs(slots(2), "photos"), full=True,
+                  flight=FEWER),
+        RealPlant("nfs-lookups", "network", "NFSv3, tiny files: names are looked up one at a time, READs are quick", metadata,
+                  from_nfs(slow_lookups, "specks", version=3), full=True, flight=FEWER),
+        RealPlant("nfs-lookups-photos", "network", "the same with larger files", metadata, from_nfs(slow_lookups, "photos", version=3), full=True,
+                  flight=FEWER),
         RealPlant("nfs-specks", "network", "the same, mounted, with tiny files", metadata + server,
                   from_nfs(in_turns(CALLS_OF_SPECK), "specks", mounted=True), full=True, flight=FEWER,
                   why="each call has its turn, and of each file's most are no READ: fewer of them and a quicker server both give it back"),

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Stands before an NFS server and makes it a far one, or one that serves a call at a time.
+"""Stands before an NFS server and makes it a far one, or one that serves a call at a time, or looks names up slowly.
 
     rpc_link.py ADDRESS PORT SERVER_PORT far SECONDS     every answer comes so much later, however many are on their way
     rpc_link.py ADDRESS PORT SERVER_PORT turns SECONDS   one call after the other, each for so long, from whatever connection
-    rpc_link.py ADDRESS PORT SERVER_PORT bytes SECONDS   the same, for so long for each byte of the answer"""
+    rpc_link.py ADDRESS PORT SERVER_PORT bytes SECONDS   the same, for so long for each byte of the answer
+    rpc_link.py ADDRESS PORT SERVER_PORT others SECONDS  calls of NFSv3 that are not READ take turns, each for so long; READs pass at once"""
 
 import ctypes
+import queue
 import signal
 import socket
 import struct
@@ -17,6 +19,7 @@ from sftp_link import CHUNK, PR_SET_PDEATHSIG, delayed
 
 LAST = 0x80000000  # of a fragment's marker: the record ends with it (RFC 5531, section 11)
 TURN = threading.Lock()
+KIND_AT, READ = 24, 6  # in a call's record, its marker included: the procedure; which one READ is in NFSv3 (RFC 1813)
 
 
 def exactly(source: socket.socket, size: int) -> bytes:
@@ -53,6 +56,33 @@ def in_turn(client: socket.socket, server: socket.socket, seconds: float, per_by
         client.sendall(answer)
 
 
+def others_in_turn(client: socket.socket, server: socket.socket, seconds: float) -> None:
+    """Of one connection; what it asks of the server while others wait their turn goes on."""
+    waiting: queue.Queue = queue.Queue()
+    sending = threading.Lock()
+
+    def send(call: bytes) -> None:
+        with sending:
+            server.sendall(call)
+
+    def turns() -> None:
+        try:
+            while True:
+                call = waiting.get()
+                with TURN:
+                    time.sleep(seconds)
+                send(call)
+        except OSError:
+            pass  # the other end is gone
+
+    threading.Thread(target=turns, daemon=True).start()
+    threading.Thread(target=pass_on, args=(server, client), daemon=True).start()
+    while True:
+        call = record(client)
+        is_read = struct.unpack_from(">I", call, KIND_AT)[0] == READ
+        (send if is_read else waiting.put)(call)
+
+
 def pass_on(source: socket.socket, sink: socket.socket) -> None:
     try:
         while piece := source.recv(CHUNK):
@@ -67,7 +97,9 @@ def serve(client: socket.socket, behind, how: str, seconds: float) -> None:
         with client, socket.create_connection(behind) as server:
             for one in (client, server):
                 one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if how != "far":
+            if how == "others":
+                others_in_turn(client, server, seconds)
+            elif how != "far":
                 in_turn(client, server, seconds, how == "bytes")
             threading.Thread(target=pass_on, args=(client, server), daemon=True).start()
             delayed(server.recv, client.sendall, seconds)
@@ -76,7 +108,7 @@ def serve(client: socket.socket, behind, how: str, seconds: float) -> None:
 
 
 def main(arguments) -> int:
-    if len(arguments) != 5 or arguments[3] not in ("far", "turns", "bytes"):
+    if len(arguments) != 5 or arguments[3] not in ("far", "turns", "bytes", "others"):
         print(__doc__, file=sys.stderr)
         return 2
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
