@@ -58,6 +58,8 @@ static const double PACKETS_SHOW = 4; /* of a reply */
 static const double READS_ENOUGH = 3, BYTES_ENOUGH = 48 * 1024;
 static const double CERTAIN_BOTH = 0.95, CERTAIN_ONE_WITNESS = 0.9, CERTAIN_PART = 0.8,
 		    CERTAIN_HALF = 0.7;
+static const double CERTAIN_PACED =
+	0.85; /* that witness alone: some servers pace bytes as a link does */
 
 /* --- what was counted ------------------------------------------------------------------------- */
 
@@ -228,7 +230,7 @@ static double paced_certainty(
 		return CERTAIN_PART;
 	return call_waits(s, v, n->idle_round_trip_ns) && wire_waits(s, v, n->wire_round_trip_ns)
 		       ? CERTAIN_BOTH
-		       : CERTAIN_ONE_WITNESS;
+		       : CERTAIN_PACED;
 }
 
 static bool network_is_full(const struct evidence_base *base, const struct storage *s,
