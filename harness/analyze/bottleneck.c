@@ -30,16 +30,17 @@ struct taken {
 static bool is_of_device(const char *name)
 {
 	return stage_is(name, STAGE_STEP) || stage_is(name, STAGE_SYNC) ||
-	       stage_is(name, STAGE_CHECKPOINT);
+	       stage_is(name, STAGE_CHECKPOINT) || stage_is(name, STAGE_EVALUATE);
 }
 
-/* Step, exchange and checkpoints share their devices: seen by other stages, both are taken for the sum of their
+/* Step, exchange, checkpoints and evaluations share their devices: seen by other stages, both are taken for the sum of their
  * times; beside each other they count separately. */
 static struct taken taken_of(const struct measurement *m, const char *name, const char *other)
 {
 	const bool shared =
 		is_of_device(name) && !is_of_device(other) &&
-		(measurement_stage(m, STAGE_SYNC) || measurement_stage(m, STAGE_CHECKPOINT));
+		(measurement_stage(m, STAGE_SYNC) || measurement_stage(m, STAGE_CHECKPOINT) ||
+			measurement_stage(m, STAGE_EVALUATE));
 	return (struct taken){.stage = measurement_stage_at(m, shared ? STAGE_STEP_NAME : name),
 		.shared = shared};
 }
@@ -462,33 +463,43 @@ void binding_weigh(const struct evidence_base *base, struct binding *binding)
 	weigh_depth(base, binding);
 }
 
-/* --- checkpoints ------------------------------------------------------------------------------ */
+/* --- checkpoints and evaluations -------------------------------------------------------------- */
 
-/* A step that never waits for input is healthy, unless it stands still for checkpoints: that is time in which
+/* A step that never waits for input is healthy, unless it stands still for checkpoints or evaluations: that is time in which
  * nothing is trained, however long steps take beside it. */
 
-static const double CHECKPOINTS_LEAST = 0.05; /* of the time */
+static const double STALLS_LEAST = 0.05; /* of the time */
 
-void binding_weigh_checkpoints(const struct evidence_base *base, struct binding *binding)
+/* The share of the time that is lost to a stage's stalls, which take `share` of it. */
+static double binding_lost(const struct evidence_base *base, const struct binding *binding,
+	const char *stage, double share)
+{
+	double deviation;
+	if (!(share >= STALLS_LEAST))
+		return 0;
+	/* Of a stall that the queue before the step makes up for, nothing is lost. */
+	return isnan(binding->replayed) ? share : findings_stage(base->findings, stage, &deviation);
+}
+
+void binding_weigh_stopping(const struct evidence_base *base, struct binding *binding)
 {
 	const struct point_summary *point = base->point;
-	const size_t at = stage_named(point, STAGE_CHECKPOINT_NAME);
-	double deviation;
-	double lost = point->checkpoint_share;
-	if (!(lost >= CHECKPOINTS_LEAST) || binding->stage == at || binding->depth ||
+	const double saving =
+		binding_lost(base, binding, STAGE_CHECKPOINT_NAME, point->checkpoint_share);
+	const double evaluating =
+		binding_lost(base, binding, STAGE_EVALUATE_NAME, point->evaluation_share);
+	const double lost = fmax(saving, evaluating);
+	const size_t at = stage_named(
+		point, evaluating > saving ? STAGE_EVALUATE_NAME : STAGE_CHECKPOINT_NAME);
+	if (lost < STALLS_LEAST || binding->stage == at || binding->depth ||
 		!is_of_device(point->stages[binding->stage].name))
-		return;
-	/* Of a stall that the queue before the step makes up for, nothing is lost. */
-	if (!isnan(binding->replayed))
-		lost = findings_stage(base->findings, STAGE_CHECKPOINT_NAME, &deviation);
-	if (lost < CHECKPOINTS_LEAST)
 		return;
 	binding->stage = at;
 	binding->second = point->stage_count;
 	binding->alone = 1;
 	binding->agree = true;
 	binding->conflict = false;
-	binding->certainty = certainty_above(lost, CHECKPOINTS_LEAST / 2);
+	binding->certainty = certainty_above(lost, STALLS_LEAST / 2);
 	if (!isnan(binding->replayed))
 		binding->replayed = binding->certainty;
 }
@@ -577,6 +588,8 @@ const struct limit_kind limit_kinds[] = {
 	{STAGE_SYNC_NAME, "exchange", "the gradient exchange"},
 	{STAGE_CHECKPOINT_NAME, "storage", "writing checkpoints"},
 	{STAGE_CHECKPOINT_NAME, "copy", "copying the state for checkpoints"},
+	{STAGE_EVALUATE_NAME, "input", "the data loader of evaluations"},
+	{STAGE_EVALUATE_NAME, "step", "the steps of evaluations"},
 	{STAGE_MEMORY_NAME, "leak", "a memory leak"},
 	{"none", "unknown", UNKNOWN},
 };
@@ -711,8 +724,9 @@ static void live_fill_stage(const struct live_stage *from, const struct live_sta
 	out->lock_wait_seconds = grown_or_unknown(from->lock_wait_seconds, to->lock_wait_seconds);
 	out->lock_held_seconds = NAN;
 	const double samples = (double)out->items * (to->per_batch ? samples_per_batch : 1);
-	const double working =
-		stage_is(to->name, STAGE_CHECKPOINT) ? 0 : out->seconds[THREAD_WORKING];
+	const bool stops =
+		stage_is(to->name, STAGE_CHECKPOINT) || stage_is(to->name, STAGE_EVALUATE);
+	const double working = stops ? 0 : out->seconds[THREAD_WORKING];
 	out->capacity = working > 0 && samples > 0 ? samples / working * to->workers : NAN;
 }
 

@@ -18,6 +18,7 @@
 #include "harness/base/array.h"
 #include "harness/base/units.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -579,7 +580,8 @@ double devices_waiting(const struct point_summary *point)
 {
 	const struct stage_summary *step = summary_stage(point, STAGE_STEP_NAME);
 	const struct stage_summary *sync = summary_stage(point, STAGE_SYNC_NAME);
-	const double stopped = fmax(point->checkpoint_share, 0); /* 0 where there are none */
+	/* 0 where there are none. */
+	const double stopped = fmax(point->checkpoint_share, 0) + fmax(point->evaluation_share, 0);
 	return step && sync ? fmax(step->blocked - sync->busy - stopped, 0) : (double)NAN;
 }
 
@@ -644,6 +646,33 @@ static bool checkpoint_stalls(
 }
 
 static cause_rule *const cause_rules_checkpoint[] = {checkpoint_stalls, NULL};
+
+/* --- evaluations ------------------------------------------------------------------------------ */
+
+/* What their time is: hardly less than half of it may as well be the other, as the next run has it. */
+static const double EVALUATION_MOSTLY = 0.6;
+
+static bool evaluation_stalls(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	const struct evaluation_measurement *const e = &base->point->evaluation;
+	char each[UNITS_BYTES];
+	if (e->count == 0)
+		return cause_is(out, "step", 0.5,
+			"evaluations went on %.0f %% of the time, and none ended in the measured part: measure longer",
+			stage->busy * 100);
+	const double starved = e->starved_seconds / e->stall_seconds;
+	const bool input = starved > 0.5;
+	const double mostly = input ? starved : 1 - starved;
+	(void)units_format_duration(e->stall_seconds * 1e9 / (double)e->count, each);
+	return cause_is(out, input ? "input" : "step", mostly >= EVALUATION_MOSTLY ? 0.95 : 0.7,
+		"the step stands still for %.1f %% of the time for evaluations of %" PRIu64
+		" samples, %s every %u steps; they wait for input %.0f %% of that (workers of their own: %u)",
+		base->point->evaluation_share * 100, e->samples_each, each, e->every, starved * 100,
+		e->workers);
+}
+
+static cause_rule *const cause_rules_evaluate[] = {evaluation_stalls, NULL};
 
 /* --- the step, and the copy to it ------------------------------------------------------------- */
 
@@ -889,6 +918,7 @@ struct cause cause_of_stage(const struct evidence_base *base, const struct stage
 		{STAGE_STEP_NAME, cause_rules_step},
 		{STAGE_SYNC_NAME, cause_rules_sync},
 		{STAGE_CHECKPOINT_NAME, cause_rules_checkpoint},
+		{STAGE_EVALUATE_NAME, cause_rules_evaluate},
 	};
 	struct cause cause = {.resource = "unknown", .certainty = 0.5};
 	(void)snprintf(

@@ -581,7 +581,8 @@ static bool same_pipeline_shape(const struct pipeline_shape *a, const struct pip
 	       a->slots == b->slots && a->staging_slots == b->staging_slots &&
 	       a->devices == b->devices && a->in_order == b->in_order &&
 	       a->step_threads == b->step_threads && a->checkpoint_every == b->checkpoint_every &&
-	       a->checkpoint_async == b->checkpoint_async && a->epochs_apart == b->epochs_apart &&
+	       a->checkpoint_async == b->checkpoint_async &&
+	       a->evaluate_every == b->evaluate_every && a->epochs_apart == b->epochs_apart &&
 	       (!a->epochs_apart || a->epoch_samples == b->epoch_samples);
 }
 
@@ -598,7 +599,7 @@ static bool plays(const struct replay_model *a, const struct replay_model *b, un
 
 static const char *const part_names[EXPLAIN_PARTS_MAX] = {STAGE_READ_NAME, STAGE_DECODE_NAME,
 	STAGE_UPLOAD_NAME, STAGE_STEP_NAME, STAGE_SYNC_NAME, STAGE_CHECKPOINT_NAME,
-	"threads and buffers", "cores"};
+	STAGE_EVALUATE_NAME, "threads and buffers", "cores"};
 
 static int worth_of(const struct model *model, const struct replay_model *replay, double *worth,
 	struct error *err)

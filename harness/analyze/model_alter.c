@@ -434,6 +434,29 @@ static int turn_checkpoint_bytes(const struct change *c)
 	return turn_checkpoints(c);
 }
 
+/* --- evaluations ------------------------------------------------------------------------------ */
+
+static int turn_evaluations(const struct change *c)
+{
+	const struct replay_model *const replay = &c->model->replay;
+	const bool measured = replay->series[COST_EVALUATE_INPUT].count > 0 ||
+			      replay->series[COST_EVALUATE_STEP].count > 0;
+	if (!measured && change_after(c) > 0)
+		return error_set(c->err, -ENOTSUP,
+			"evaluate.every: how long an evaluation takes was not measured");
+	return turn_structure(c);
+}
+
+static int turn_evaluated_samples(const struct change *c)
+{
+	if (!(change_before(c) > 0) || !(change_after(c) > 0))
+		return error_set(c->err, -ENOTSUP,
+			"evaluate.samples: 0 stands for a number that the model does not know");
+	c->model->replay.scale[COST_EVALUATE_INPUT] *= change_after(c) / change_before(c);
+	c->model->replay.scale[COST_EVALUATE_STEP] *= change_after(c) / change_before(c);
+	return turn_structure(c);
+}
+
 /* --- injected slow-downs ---------------------------------------------------------------------- */
 
 static int turn_factor(const struct change *c)
@@ -485,6 +508,8 @@ static const struct turned {
 	{.key = KEY_CHECKPOINT_EVERY, .turn = turn_checkpoints},
 	{.key = KEY_CHECKPOINT_MODE, .turn = turn_checkpoints},
 	{.key = KEY_CHECKPOINT_BYTES, .turn = turn_checkpoint_bytes},
+	{.key = KEY_EVALUATE_EVERY, .turn = turn_evaluations},
+	{.key = KEY_EVALUATE_SAMPLES, .turn = turn_evaluated_samples},
 	{KEY_INJECT_READ_FACTOR, turn_factor, COST_READ_LATENCY, COST_READ_DEVICE},
 	{KEY_INJECT_DECODE_FACTOR, turn_factor, COST_DECODE_CPU, COST_DECODE_LOCK},
 	{KEY_INJECT_DECODE_WAIT, turn_addition, COST_DECODE_WAIT, COST_DECODE_WAIT},
@@ -514,10 +539,22 @@ static bool is_beside_the_point(enum key_id key)
 	       key == KEY_RUN_NAME || key == KEY_RUN_SEED || key == KEY_DATASET_GENERATE;
 }
 
+int model_refuse_unmeasured(enum key_id key, struct error *err)
+{
+	if (strcmp(config_keys[key].section, "evaluate") != 0)
+		return 0;
+	return error_set(err, -ENOTSUP,
+		"evaluate.%s: how long an evaluation takes with another value was not measured",
+		config_keys[key].name);
+}
+
 static int refuse_unmodelled_key(enum key_id key, struct error *err)
 {
 	char list[ERROR_TEXT_BYTES] = "";
 	size_t used = 0;
+	const int code = model_refuse_unmeasured(key, err);
+	if (code)
+		return code;
 	for (size_t i = 0; i < TURNED; i++) {
 		const struct key *known = &config_keys[turned[i].key];
 		const int wrote = snprintf(list + used, sizeof list - used, "%s%s.%s",

@@ -313,6 +313,23 @@ int series_of_checkpoint(struct cost_series series[COSTS], const struct measurem
 	return 0;
 }
 
+int series_of_evaluation(struct cost_series series[COSTS], const struct measurement *m)
+{
+	const struct evaluation_measurement *const e = &m->evaluation[0];
+	if (m->evaluation_count == 0 || e->count == 0)
+		return 0;
+	float *const input_ns = series_extend(&series[COST_EVALUATE_INPUT], e->count);
+	float *const step_ns = series_extend(&series[COST_EVALUATE_STEP], e->count);
+	if (!input_ns || !step_ns)
+		return -ENOMEM;
+	const double steps = fmax(e->stall_seconds - e->starved_seconds, 0);
+	for (uint64_t i = 0; i < e->count; i++) {
+		input_ns[i] = (float)(e->starved_seconds * 1e9 / (double)e->count);
+		step_ns[i] = (float)(steps * 1e9 / (double)e->count);
+	}
+	return 0;
+}
+
 int series_of_step(struct cost_series series[COSTS], const struct measurement *m,
 	const struct trace *trace, const float *factor, const struct workload_facts *facts,
 	double slowed, double *late_ns)

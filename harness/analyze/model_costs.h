@@ -53,6 +53,8 @@ int series_of_sync(struct cost_series series[COSTS], const struct trace *trace);
 
 /* Of checkpoints: storing one, and copying its state to a staging buffer. */
 int series_of_checkpoint(struct cost_series series[COSTS], const struct measurement *m);
+/* Of evaluations: waiting for their input, and the rest. */
+int series_of_evaluation(struct cost_series series[COSTS], const struct measurement *m);
 
 /* Writes how many times as long each worker of a stage takes as an ordinary one, 1 where the
  * difference may be chance.  False: all are alike.  factor: (workers). */

@@ -284,6 +284,8 @@ static int series_of_repeat(struct model *model, struct cost_series series[COSTS
 		code = series_of_sync(series, sync);
 	if (!code)
 		code = series_of_checkpoint(series, m);
+	if (!code)
+		code = series_of_evaluation(series, m);
 	model->late_ns += late_ns / (double)repeats;
 	model->replay.lock_off_cores += asleep_share(m, slowed) / (double)repeats;
 	model->recorded += decode ? decode->count : 0;
@@ -307,6 +309,13 @@ static void note_checkpoints(struct model *model, const struct measurement *m)
 		model_note(model,
 			"what checkpoint.mode = async would stand still for is the copy of the state, at %.1f GB/s as tried in memory before the run; a copy from a device is slower",
 			m->checkpoint[0].copy_bytes_per_s / 1e9);
+}
+
+static void note_evaluations(struct model *model, const struct measurement *m)
+{
+	if (m->evaluation_count > 0 && m->evaluation[0].count > 0)
+		model_note(model,
+			"an evaluation is assumed to wait as long for its input as it did, whatever training's settings are");
 }
 
 static bool is_nothing(const struct cost_series *series)
@@ -389,6 +398,7 @@ static int take_costs(struct model *model, const struct model_source *source)
 	model_keep_series(model, series);
 	note_accounting(model, source->repeats[0]);
 	note_checkpoints(model, source->repeats[0]);
+	note_evaluations(model, source->repeats[0]);
 	return code;
 }
 
@@ -399,7 +409,7 @@ static const double SPREAD_LEAST = 0.5; /* cores */
 bool model_keeps_decode_cost(enum key_id key)
 {
 	static const char *const sections[] = {
-		"decode", "batch", "prefetch", "step", "sync", "upload", "checkpoint"};
+		"decode", "batch", "prefetch", "step", "sync", "upload", "checkpoint", "evaluate"};
 	for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
 		if (strcmp(config_keys[key].section, sections[i]) == 0)
 			return true;

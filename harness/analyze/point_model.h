@@ -167,6 +167,8 @@ int model_alter(
 	struct model *model, const struct config *from, const struct config *to, struct error *err);
 /* Whether a key can be altered. */
 bool model_knows(enum key_id key);
+/* -ENOTSUP with the reason for a key that only another measurement tells of; 0: it is none of those. */
+int model_refuse_unmeasured(enum key_id key, struct error *err);
 
 struct prediction {
 	double throughput; /* samples/s, of the replay, times the calibration error known */

@@ -40,6 +40,7 @@ struct headroom headroom_of_input(const struct point_summary *point, const struc
 				   strcmp(verdict->also, stage->name) == 0;
 		if (stage_is(stage->name, STAGE_STEP) || stage_is(stage->name, STAGE_SYNC) ||
 			stage_is(stage->name, STAGE_CHECKPOINT) ||
+			stage_is(stage->name, STAGE_EVALUATE) ||
 			!(stage->busy >= SATURATED || named))
 			continue;
 		if (!out.tight || stage->busy > out.tight->busy)
@@ -129,6 +130,9 @@ static const struct turn turns[] = {
 	{STAGE_CHECKPOINT_NAME, "*", KEY_CHECKPOINT_EVERY, 2, NULL},
 	{STAGE_CHECKPOINT_NAME, "*", KEY_CHECKPOINT_EVERY, 4, NULL},
 	{STAGE_CHECKPOINT_NAME, "*", KEY_CHECKPOINT_EVERY, 8, NULL},
+	{STAGE_EVALUATE_NAME, "*", KEY_EVALUATE_EVERY, 2, NULL},
+	{STAGE_EVALUATE_NAME, "*", KEY_EVALUATE_EVERY, 4, NULL},
+	{STAGE_EVALUATE_NAME, "*", KEY_EVALUATE_SAMPLES, 0.5, NULL},
 	{STAGE_STEP_NAME, "cores", KEY_DECODE_WORKERS, 0.5, NULL},
 	{STAGE_STEP_NAME, "*", KEY_PREFETCH_DEPTH, 2, NULL},
 	{STAGE_STEP_NAME, "*", KEY_PREFETCH_DEPTH, 4, NULL},
@@ -590,6 +594,12 @@ static const struct {
 	{STAGE_CHECKPOINT_NAME, "copy",
 		"write checkpoints less often (checkpoint.every) or smaller (checkpoint.bytes): "
 		"the copy of the state is what training stands still for"},
+	{STAGE_EVALUATE_NAME, "input",
+		"give evaluations more workers (evaluate.workers), or evaluate less often "
+		"(evaluate.every) or fewer samples (evaluate.samples)"},
+	{STAGE_EVALUATE_NAME, "step",
+		"evaluate less often (evaluate.every), fewer samples (evaluate.samples), or in "
+		"larger batches (evaluate.batch_size); more evaluate.workers will not help"},
 };
 
 static void advise_chain(const struct diagnosis *diagnosis, double measured, char *out, size_t room)

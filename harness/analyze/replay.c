@@ -253,21 +253,33 @@ static void set_up_team(struct replay_team *team, const struct replay_model *mod
 	}
 }
 
-/* A period longer than what is replayed is cut down to that, and what it costs with it. */
-static void set_up_checkpoints(struct replay_ends *ends, const struct replay_model *model,
+/* Batches from one stall to the next.  A period longer than what is replayed is cut down to that, and what it costs with it. */
+static uint64_t stall_batches(const struct replay_ends *ends, uint32_t every,
+	const struct replay_options *options, struct replay_cursor *one,
+	struct replay_cursor *other)
+{
+	const uint64_t asked = (uint64_t)every * ends->count;
+	const uint64_t most = (options->batches + ends->count - 1) / ends->count * ends->count;
+	if (asked <= most)
+		return asked;
+	const double shorter = (double)most / (double)asked;
+	one->scale *= shorter;
+	other->scale *= shorter;
+	return most;
+}
+
+static void set_up_stalls(struct replay_ends *ends, const struct replay_model *model,
 	const struct replay_options *options)
 {
-	const uint64_t asked = (uint64_t)model->shape.checkpoint_every * ends->count;
-	const uint64_t most = (options->batches + ends->count - 1) / ends->count * ends->count;
 	replay_cursor_open(&ends->checkpoint_cost, model, options, COST_CHECKPOINT);
 	replay_cursor_open(&ends->checkpoint_copy, model, options, COST_CHECKPOINT_COPY);
+	replay_cursor_open(&ends->evaluate_input, model, options, COST_EVALUATE_INPUT);
+	replay_cursor_open(&ends->evaluate_step, model, options, COST_EVALUATE_STEP);
 	ends->checkpoint_async = model->shape.checkpoint_async;
-	ends->checkpoint_batches = asked < most ? asked : most;
-	if (asked <= most)
-		return;
-	const double shorter = (double)most / (double)asked;
-	ends->checkpoint_cost.scale *= shorter;
-	ends->checkpoint_copy.scale *= shorter;
+	ends->checkpoint_batches = stall_batches(ends, model->shape.checkpoint_every, options,
+		&ends->checkpoint_cost, &ends->checkpoint_copy);
+	ends->evaluate_batches = stall_batches(ends, model->shape.evaluate_every, options,
+		&ends->evaluate_input, &ends->evaluate_step);
 }
 
 static void set_up_ends(struct replay_ends *ends, const struct replay_model *model,
@@ -278,7 +290,7 @@ static void set_up_ends(struct replay_ends *ends, const struct replay_model *mod
 	replay_cursor_open(&ends->device_cost, model, options, COST_STEP_DEVICE);
 	replay_cursor_open(&ends->sync_cost, model, options, COST_SYNC);
 	ends->count = devices_of(&model->shape);
-	set_up_checkpoints(ends, model, options);
+	set_up_stalls(ends, model, options);
 	replay_cursor_open(&ends->startup_cost, model, options, COST_DECODE_STARTUP);
 	ends->epoch_batches = epoch_batches_of(&model->shape, options);
 	ends->epochs = 1;
@@ -371,11 +383,13 @@ static void fill_shares(const struct replay *r, double ns, struct replay_result 
 			sum[LEVEL_STEP_BLOCKED] / devices},
 		[REPLAY_SYNC] = {1 - sum[LEVEL_SYNC_BUSY] / ns, 0},
 		[REPLAY_CHECKPOINT] = {1 - fmin(sum[LEVEL_CHECKPOINT_BUSY] / ns, 1), 0},
+		[REPLAY_EVALUATE] = {1 - fmin(sum[LEVEL_EVALUATE_BUSY] / ns, 1), 0},
 	};
 	for (int stage = 0; stage < REPLAY_STAGES; stage++) {
 		if ((stage == REPLAY_UPLOAD && r->ends.staging == 0) ||
 			(stage == REPLAY_SYNC && r->ends.count == 1) ||
-			(stage == REPLAY_CHECKPOINT && r->ends.checkpoint_batches == 0))
+			(stage == REPLAY_CHECKPOINT && r->ends.checkpoint_batches == 0) ||
+			(stage == REPLAY_EVALUATE && r->ends.evaluate_batches == 0))
 			continue;
 		out->share[stage][THREAD_STARVED] = waits[stage][0];
 		out->share[stage][THREAD_BLOCKED] = waits[stage][1];
@@ -413,13 +427,14 @@ static void replay_fill(const struct replay *r, const struct replay_model *model
 	out->order_wait_share = sum[LEVEL_ORDER_WAIT] / ns;
 }
 
-/* Several devices end their steps together; and checkpoints come in whole periods, as do epochs that are kept apart. */
+/* Several devices end their steps together; and what comes again and again, stalls and epochs that are kept apart, in whole
+ * periods of the longest. */
 static uint64_t whole_rounds(const struct replay *r, uint64_t batches)
 {
 	const struct replay_ends *ends = &r->ends;
-	const uint64_t period = ends->epoch_batches > ends->checkpoint_batches
-					? ends->epoch_batches
-					: ends->checkpoint_batches;
+	uint64_t period = ends->epoch_batches > ends->checkpoint_batches ? ends->epoch_batches
+									 : ends->checkpoint_batches;
+	period = period > ends->evaluate_batches ? period : ends->evaluate_batches;
 	const uint64_t whole = period > 0 ? period : ends->count;
 	return (batches + whole - 1) / whole * whole;
 }

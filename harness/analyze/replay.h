@@ -26,6 +26,8 @@
  *              CHECKPOINT, or (checkpoint_async) until the writer has done with the one before, and then for
  *              CHECKPOINT_COPY, whereupon the writer takes CHECKPOINT.  The part that is measured has whole periods; where
  *              one is longer than that part, checkpoints are as much shorter as they are more frequent
+ *   evaluate   likewise every shape.evaluate_every steps, before a checkpoint: for EVALUATE_INPUT and EVALUATE_STEP.  Of two
+ *              periods the longer one is whole
  *
  * Cores are shared by all that is runnable: `cores` of them, of which `outside` busy threads of other
  * processes take their equal part.  Item t of a stage takes entry t modulo count of the cost's series,
@@ -58,6 +60,8 @@ enum replay_cost {
 	COST_SYNC,
 	COST_CHECKPOINT,
 	COST_CHECKPOINT_COPY,
+	COST_EVALUATE_INPUT,
+	COST_EVALUATE_STEP,
 	COSTS
 };
 
@@ -68,6 +72,7 @@ enum replay_stage {
 	REPLAY_STEP,
 	REPLAY_SYNC,
 	REPLAY_CHECKPOINT,
+	REPLAY_EVALUATE,
 	REPLAY_STAGES
 };
 
@@ -111,7 +116,7 @@ struct replay_model {
 
 struct replay_options {
 	/* Through the step, warm-up first: not counted.  Rounded up to whole rounds of several devices, and to whole
-	 * periods of checkpoints. */
+	 * periods of checkpoints or evaluations. */
 	uint64_t batches, warmup_batches;
 	size_t offset; /* first entry of each series: another one is another resample (block bootstrap) */
 	/* Blocks of so many entries are drawn at random, seeded, instead of the sequence itself; 0: the
@@ -126,8 +131,8 @@ struct replay_result {
 	double seconds;    /* simulated, measured part */
 	uint64_t samples, batches, events;
 	/* Shares of the stage's thread time, as the state clocks would show; zeros without an upload, of sync with one
-	 * device, and without checkpoints.  A device that waits for others, exchanges, or stands still for a checkpoint is
-	 * blocked in step. */
+	 * device, and without checkpoints or evaluations.  A device that waits for others, exchanges, or stands still for
+	 * one of these is blocked in step. */
 	double share[REPLAY_STAGES][THREAD_STATES];
 	double core_utilisation; /* cores busy, with outside threads, / cores; 0 of unlimited ones */
 	double lock_utilisation, device_utilisation; /* device: of reading */

@@ -251,6 +251,8 @@ static const struct {
 	[COST_SYNC] = {STAGE_SYNC_NAME, "exchange", REPLAY_SYNC},
 	[COST_CHECKPOINT] = {STAGE_CHECKPOINT_NAME, "storage", REPLAY_CHECKPOINT},
 	[COST_CHECKPOINT_COPY] = {STAGE_CHECKPOINT_NAME, "copy", REPLAY_CHECKPOINT},
+	[COST_EVALUATE_INPUT] = {STAGE_EVALUATE_NAME, "input", REPLAY_EVALUATE},
+	[COST_EVALUATE_STEP] = {STAGE_EVALUATE_NAME, "step", REPLAY_EVALUATE},
 };
 
 enum replay_stage replay_stage_of(enum replay_cost cost)
@@ -842,20 +844,45 @@ static void replay_sync_done(struct replay *r)
 		replay_resume(r, replay_event_id(EVENT_STEP, i));
 }
 
-/* ns that the first device stands still after this step. */
-static double replay_ends_stall(struct replay *r)
+/* Whether one of what comes every so many batches is due; 0: it never comes. */
+static bool replay_ends_has_due(const struct replay_ends *ends, uint64_t every)
+{
+	return every > 0 && ends->batches % every == 0;
+}
+
+/* ns of an evaluation. */
+static double replay_ends_evaluate(struct replay *r)
 {
 	struct replay_ends *ends = &r->ends;
-	if (ends->checkpoint_batches == 0 || ends->batches % ends->checkpoint_batches != 0)
+	if (!replay_ends_has_due(ends, ends->evaluate_batches))
+		return 0;
+	const double ns = replay_cursor_next(&ends->evaluate_input) +
+			  replay_cursor_next(&ends->evaluate_step);
+	r->integral[LEVEL_EVALUATE_BUSY] += ns;
+	return ns;
+}
+
+/* ns of a checkpoint that begins then. */
+static double replay_ends_save(struct replay *r, double begin)
+{
+	struct replay_ends *ends = &r->ends;
+	if (!replay_ends_has_due(ends, ends->checkpoint_batches))
 		return 0;
 	const double store = replay_cursor_next(&ends->checkpoint_cost);
 	const double copy = replay_cursor_next(&ends->checkpoint_copy);
-	const double waits = ends->writer_free > r->now ? ends->writer_free - r->now : 0;
+	const double waits = ends->writer_free > begin ? ends->writer_free - begin : 0;
 	const double stall = ends->checkpoint_async ? waits + copy : 0;
-	ends->writer_free = r->now + stall + store;
-	/* Each belongs to the period that it begins: the part that is measured has whole ones. */
+	ends->writer_free = begin + stall + store;
 	r->integral[LEVEL_CHECKPOINT_BUSY] += store;
 	return ends->checkpoint_async ? stall : store;
+}
+
+/* ns that the first device stands still after this step.  Each stall belongs to the period that it begins: the part that is
+ * measured has whole ones. */
+static double replay_ends_stall(struct replay *r)
+{
+	const double evaluated = replay_ends_evaluate(r);
+	return evaluated + replay_ends_save(r, r->now + evaluated);
 }
 
 static void replay_step_go(struct replay *r, uint32_t index)

@@ -192,6 +192,9 @@ struct replay_ends {
 	uint64_t checkpoint_batches;
 	bool checkpoint_async;
 	double writer_free;
+	/* Evaluations: batches between two of them, 0: none. */
+	struct replay_cursor evaluate_input, evaluate_step;
+	uint64_t evaluate_batches;
 	/* Epochs that are kept apart: batches of one, 0: none; those that have begun. */
 	struct replay_cursor startup_cost;
 	uint64_t epoch_batches, epochs;
@@ -208,6 +211,7 @@ enum replay_level {
 	LEVEL_STEP_BLOCKED,
 	LEVEL_SYNC_BUSY,
 	LEVEL_CHECKPOINT_BUSY,
+	LEVEL_EVALUATE_BUSY,
 	LEVEL_LOCK,
 	LEVEL_CORES,
 	LEVEL_SAMPLES,

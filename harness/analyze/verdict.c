@@ -279,7 +279,7 @@ static void whose_time(const struct evidence_base *base, const struct stage_summ
 {
 	if (stage->device && !base->facts->step_emulated)
 		(void)snprintf(text, room, "the device's time");
-	else if (stage_is(stage->name, STAGE_CHECKPOINT))
+	else if (stage_is(stage->name, STAGE_CHECKPOINT) || stage_is(stage->name, STAGE_EVALUATE))
 		(void)snprintf(text, room, "the time");
 	else if (stage->workers == 1)
 		(void)snprintf(text, room, "its thread's time");
@@ -374,15 +374,19 @@ static void evidence_add_second(
 			first);
 }
 
-static const double CHECKPOINTS_TOLD = 0.01; /* of the time */
+static const double STALLS_TOLD = 0.01; /* of the time */
 
 /* Where they are not what is named. */
-static void evidence_add_checkpoints(
+static void evidence_add_stopping(
 	const struct point_summary *point, size_t stage, struct verdict *out)
 {
-	const double share = point->checkpoint_share;
-	if (share >= CHECKPOINTS_TOLD && !stage_is(point->stages[stage].name, STAGE_CHECKPOINT))
-		evidence_add(out, "checkpoints stop the step for %.1f %% of the time", share * 100);
+	const char *const named = point->stages[stage].name;
+	if (point->checkpoint_share >= STALLS_TOLD && !stage_is(named, STAGE_CHECKPOINT))
+		evidence_add(out, "checkpoints stop the step for %.1f %% of the time",
+			point->checkpoint_share * 100);
+	if (point->evaluation_share >= STALLS_TOLD && !stage_is(named, STAGE_EVALUATE))
+		evidence_add(out, "evaluations stop the step for %.1f %% of the time",
+			point->evaluation_share * 100);
 }
 
 /* A throughput above a stage's capacity by more than rounding and edges explain: one of the two
@@ -401,8 +405,9 @@ static void evidence_add_capacities(
 	const struct point_summary *point, size_t stage, struct verdict *out)
 {
 	const size_t least = binding_next_capacity(point, point->stage_count);
-	/* Checkpoints that the step's thread writes have no rate that others could be held against. */
-	const bool stops = stage_is(point->stages[stage].name, STAGE_CHECKPOINT) &&
+	/* What the step's thread does besides has no rate that others could be held against. */
+	const char *const name = point->stages[stage].name;
+	const bool stops = (stage_is(name, STAGE_CHECKPOINT) || stage_is(name, STAGE_EVALUATE)) &&
 			   isnan(point->stages[stage].capacity);
 	if (least == point->stage_count || stops)
 		return;
@@ -454,7 +459,7 @@ static void evidence_write(const struct evidence_base *base, const struct bindin
 	if (!binding->depth && stage_is(base->point->stages[binding->stage].name, STAGE_READ))
 		evidence_add_store(base, cause->resource, out);
 	evidence_add_devices(base->point, binding->stage, out);
-	evidence_add_checkpoints(base->point, binding->stage, out);
+	evidence_add_stopping(base->point, binding->stage, out);
 	evidence_add_capacities(base->point, binding->stage, out);
 	evidence_add_others(base, cause, out);
 }
@@ -562,7 +567,7 @@ void verdict_judge_trusted(const struct evidence_base *base, struct verdict *out
 	struct binding binding = binding_find(base);
 	if (base->findings)
 		binding_weigh(base, &binding);
-	binding_weigh_checkpoints(base, &binding);
+	binding_weigh_stopping(base, &binding);
 	binding_weigh_restarts(base, &binding);
 	/* Between epochs nothing is read: that is no stall of storage. */
 	if (!binding.restarts && stalls_bind(base))
@@ -876,7 +881,8 @@ static void advise_resource(const struct evidence_base *base, const struct bindi
 		advise_step_cores(base, out);
 	else if (stage_is(stage, STAGE_STEP))
 		advise_step(base, cause, out);
-	else if (stage_is(stage, STAGE_CHECKPOINT) || binding->restarts)
+	else if (stage_is(stage, STAGE_CHECKPOINT) || stage_is(stage, STAGE_EVALUATE) ||
+		 binding->restarts)
 		(void)recommend_without_keys(
 			stage, cause->resource, out->advice, sizeof out->advice);
 	else if (stage_is(stage, STAGE_SYNC))

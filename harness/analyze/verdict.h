@@ -126,8 +126,8 @@ struct binding {
 struct binding binding_find(const struct evidence_base *base);
 /* The same with what the replay found, which decides. */
 void binding_weigh(const struct evidence_base *base, struct binding *binding);
-/* Names checkpoints in place of a step that never starves but stands still for them; after the two above. */
-void binding_weigh_checkpoints(const struct evidence_base *base, struct binding *binding);
+/* Names checkpoints or evaluations in place of a step that never starves but stands still for them; after the two above. */
+void binding_weigh_stopping(const struct evidence_base *base, struct binding *binding);
 /* Names workers that start anew where that is most of what the step starves for. */
 void binding_weigh_restarts(const struct evidence_base *base, struct binding *binding);
 /* Share of the time that the stage's workers are taken: working and, for devices that train

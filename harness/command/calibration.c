@@ -108,6 +108,8 @@ int calibration_refuse(enum key_id key, struct error *err)
 {
 	struct buffer known = {0};
 	char name[CONFIG_NAME_BYTES];
+	if (model_refuse_unmeasured(key, err))
+		return -ENOTSUP;
 	for (int k = 0; k < KEY_COUNT; k++)
 		if (model_knows((enum key_id)k))
 			buffer_format(&known, "%s%s", known.size ? ", " : "",

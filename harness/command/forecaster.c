@@ -141,9 +141,12 @@ static const char *limit_of(const struct replay_result *result)
 	const double exchanging = result->share[REPLAY_SYNC][THREAD_WORKING];
 	const bool starves = result->share[REPLAY_STEP][THREAD_STARVED] >= STARVED_LEAST;
 	const double stopped = result->share[REPLAY_STEP][THREAD_BLOCKED] - exchanging;
-	if (!starves && result->share[REPLAY_CHECKPOINT][THREAD_WORKING] > 0 &&
+	const double saving = result->share[REPLAY_CHECKPOINT][THREAD_WORKING];
+	const double evaluating = result->share[REPLAY_EVALUATE][THREAD_WORKING];
+	if (!starves && saving + evaluating > 0 &&
 		stopped > result->share[REPLAY_STEP][THREAD_WORKING])
-		return replay_cost_stage(COST_CHECKPOINT);
+		return replay_cost_stage(
+			evaluating > saving ? COST_EVALUATE_STEP : COST_CHECKPOINT);
 	if (!starves && exchanging > result->share[REPLAY_STEP][THREAD_WORKING])
 		return replay_cost_stage(COST_SYNC);
 	for (; stage > REPLAY_READ; stage--) {

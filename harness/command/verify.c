@@ -42,7 +42,7 @@ static const double WINDOWS_LEAST = 20, WINDOW_LEAST_S = 0.01;
 /* What belongs to a stage: its costs in replay, and the key that slows it down. */
 static const struct stage {
 	const char *name, *ready; /* what it is replaced by */
-	enum key_id factor;
+	enum key_id factor;       /* KEY_COUNT: there is none */
 	enum replay_cost costs[4];
 	size_t cost_count;
 	/* The first so many of the costs follow the factor key. */
@@ -58,6 +58,8 @@ static const struct stage {
 	{STAGE_SYNC_NAME, "no exchange", KEY_INJECT_SYNC_FACTOR, {COST_SYNC}, 1, 1},
 	{STAGE_CHECKPOINT_NAME, "no checkpoints", KEY_INJECT_CHECKPOINT_FACTOR,
 		{COST_CHECKPOINT, COST_CHECKPOINT_COPY}, 2, 1},
+	{STAGE_EVALUATE_NAME, "no evaluations", KEY_COUNT,
+		{COST_EVALUATE_INPUT, COST_EVALUATE_STEP}, 2, 0},
 };
 enum { STAGE_COUNT = COUNT(stages) };
 
@@ -83,6 +85,8 @@ static bool has_stage(const struct config *config, const struct stage *stage)
 		return step_facts_exchange(config) > 0;
 	if (stage_is(stage->name, STAGE_CHECKPOINT))
 		return config_integer(config, KEY_CHECKPOINT_EVERY) > 0;
+	if (stage_is(stage->name, STAGE_EVALUATE))
+		return config_integer(config, KEY_EVALUATE_EVERY) > 0;
 	return !facts.step_null;
 }
 
@@ -98,7 +102,8 @@ static size_t experiments_count(const struct config *config)
 	size_t count = 0;
 	for (size_t i = 0; i < STAGE_COUNT; i++)
 		if (has_stage(config, &stages[i]))
-			count += can_substitute(config, &stages[i]) + FACTOR_COUNT;
+			count += (size_t)can_substitute(config, &stages[i]) +
+				 (stages[i].factor < KEY_COUNT ? FACTOR_COUNT : 0);
 	return count;
 }
 
@@ -278,7 +283,7 @@ static int experiments_open(struct experiments *experiments, struct verification
 			code = add_substitution(&context, &stages[i]);
 	for (size_t i = 0; i < STAGE_COUNT && !code; i++)
 		for (size_t f = 0; f < FACTOR_COUNT && !code; f++)
-			if (has_stage(config, &stages[i]))
+			if (stages[i].factor < KEY_COUNT && has_stage(config, &stages[i]))
 				code = add_slow_down(&context, &stages[i], FACTORS[f]);
 	return code;
 }

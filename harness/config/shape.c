@@ -45,6 +45,7 @@ void pipeline_shape_of(
 		.checkpoint_every = (uint32_t)config_integer(config, KEY_CHECKPOINT_EVERY),
 		.checkpoint_async =
 			config_integer(config, KEY_CHECKPOINT_MODE) == CHECKPOINT_MODE_ASYNC,
+		.evaluate_every = (uint32_t)config_integer(config, KEY_EVALUATE_EVERY),
 		.epochs_apart = !config_on(config, KEY_DECODE_PERSISTENT),
 		.startup_ns = (uint64_t)config_integer(config, KEY_DECODE_STARTUP),
 	};

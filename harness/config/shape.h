@@ -33,6 +33,7 @@ struct pipeline_shape {
 	unsigned step_threads;     /* cores that the step keeps busy while it computes; 0: none */
 	uint32_t checkpoint_every; /* steps of all devices; 0: never */
 	bool checkpoint_async;
+	uint32_t evaluate_every; /* likewise */
 	/* Workers start anew with each epoch, of so many samples; a start takes startup_ns. */
 	bool epochs_apart;
 	uint64_t epoch_samples, startup_ns;

@@ -125,8 +125,16 @@ CHECKPOINT_BYTES = 256 << 10
 CHECKPOINTS: Settings = {"checkpoint.every": str(CHECKPOINT_STEPS), "checkpoint.bytes": str(CHECKPOINT_BYTES)}
 
 
-def checkpoint_period(healthy: Healthy) -> float:
+def stall_period(healthy: Healthy) -> float:
     return CHECKPOINT_STEPS * BATCH / healthy.throughput
+
+
+# Evaluations as often.  Workers wait for a service elsewhere: training's are enough for the device, and one alone is not.
+EVALUATION_WAIT_S = 1e-3
+EVALUATES: Settings = {"evaluate.every": str(CHECKPOINT_STEPS)}
+WAITING_STEP_BOUND: Settings = {
+    **STEP_BOUND, "decode.workers": "12", "inject.decode_wait": microseconds(EVALUATION_WAIT_S), "prefetch.depth": "8",
+}
 
 
 def slow_window(workers: int, batch: int, depth: int) -> float:
@@ -223,14 +231,26 @@ def plants(cores: int) -> List[Plant]:
         ),
         Plant(
             "checkpoints", "checkpoints to a slow store, for which the step stands still", STEP_BOUND, [("checkpoint", "storage")],
-            lambda aim, h: {**CHECKPOINTS, "inject.checkpoint_bandwidth": rate(CHECKPOINT_BYTES / (checkpoint_period(h) * max(aim - 1, 0.01)))},
+            lambda aim, h: {**CHECKPOINTS, "inject.checkpoint_bandwidth": rate(CHECKPOINT_BYTES / (stall_period(h) * max(aim - 1, 0.01)))},
             healthy_truth=HEALTHY_STEP,
         ),
         Plant(
             "checkpoint-writer", "checkpoints in the background, to a store that is slower than training", STEP_BOUND,
             [("checkpoint", "storage")],
             lambda aim, h: {**CHECKPOINTS, "checkpoint.mode": "async",
-                            "inject.checkpoint_bandwidth": rate(CHECKPOINT_BYTES / (checkpoint_period(h) * aim))},
+                            "inject.checkpoint_bandwidth": rate(CHECKPOINT_BYTES / (stall_period(h) * aim))},
+            intensities=(1.5, 4.0), healthy_truth=HEALTHY_STEP,
+        ),
+        Plant(
+            "evaluation-step", "evaluations whose steps take long", STEP_BOUND, [("evaluate", "step")],
+            lambda aim, h: {**EVALUATES, "evaluate.samples": "64", "evaluate.batch_size": "64",
+                            "evaluate.step_time": microseconds(stall_period(h) * max(aim - 1, 0.01))},
+            intensities=(1.5, 4.0), healthy_truth=HEALTHY_STEP,
+        ),
+        Plant(
+            "evaluation-input", "evaluations whose one worker is too slow", WAITING_STEP_BOUND, [("evaluate", "input")],
+            lambda aim, h: {**EVALUATES, "evaluate.workers": "1", "evaluate.step_time": "1us", "evaluate.samples":
+                            str(min(max(8, round(stall_period(h) * (aim - 1) / EVALUATION_WAIT_S)), EPOCH))},
             intensities=(1.5, 4.0), healthy_truth=HEALTHY_STEP,
         ),
         Plant(
@@ -286,6 +306,8 @@ def controls() -> List[Plant]:
                  "step.time": step_time(64, STEP_RATE)}),
         control("saving", "checkpoints in the background, which cost less than 1 %",
                 {**STEP_BOUND, **CHECKPOINTS, "checkpoint.every": "100", "checkpoint.mode": "async"}),
+        control("evaluating", "evaluations that are rare and short, which cost less than 2 %",
+                {**STEP_BOUND, "evaluate.every": "200", "evaluate.samples": "32"}),
         control("page-cache", "the page cache grows, the job does not",
                 {**STEP_BOUND, "dataset.samples": "8192", "read.cache": "cold", "step.time": step_time(BATCH, STEP_RATE / 2),
                  "measure.duration": "3s"}),

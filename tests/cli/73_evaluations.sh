@@ -64,6 +64,24 @@ expect_measured "$MLBENCH" sweep tiny.ini "${alone[@]}" --set sweep.decode.worke
 	--set evaluate.every=5 --set evaluate.samples=20 --set sweep.dataset.container=files,tar --out forms --json
 [ "$(json '[p["evaluation"]["samples_each"] for p in d["points"]]')" = "[20, 20]" ] || fail "forms do not evaluate"
 
+# Evaluations of ten steps' length every ten steps halve the rate: named, and what fewer would give is predicted.
+slow=("${alone[@]}" --set evaluate.every=10 --set evaluate.samples=64 --set evaluate.batch_size=64 --set evaluate.step_time=20ms
+	--set measure.duration=1500ms)
+expect_measured "$MLBENCH" run tiny.ini "${slow[@]}" --out slow
+expect 0 "$MLBENCH" explain evaluate/step
+prints "stands still"
+expect 0 "$MLBENCH" explain evaluate/input
+# Few steps on a busy machine are too few to predict from: exit status 3.
+expect_measured "$MLBENCH" what-if slow --set evaluate.every=50 --json
+expect_measured "$MLBENCH" what-if slow --set evaluate.samples=32 --json
+"$MLBENCH" what-if slow --set evaluate.workers=4 >out 2>err
+says "evaluate.workers: how long an evaluation takes with another value was not measured"
+if measuring; then
+	expect 0 "$MLBENCH" diagnose tiny.ini "${slow[@]}" --json --out diagnosed
+	[ "$(json '(d["verdict"]["stage"], d["verdict"]["resource"])')" = "('evaluate', 'step')" ] ||
+		fail "not evaluate/step: $(json 'd["verdict"]')"
+fi
+
 # Spans of the timeline.
 expect_measured "$MLBENCH" run tiny.ini "${evaluating[@]}" --set trace.schedule=0,0,0,20,1 --out traced
 grep -q '"evaluate"' traced/trace*.json || fail "the timeline has no evaluation"

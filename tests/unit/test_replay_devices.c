@@ -1,4 +1,4 @@
-/* Replays of several devices that step together, of checkpoints, and what no replay takes. */
+/* Replays of several devices that step together, of checkpoints and evaluations, and what no replay takes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -305,6 +305,47 @@ static void a_long_period_is_cut_down(void **state)
 	assert_close(r.throughput, 1e3 * 1000 / (1000 * 10 + 400), 1e-3);
 }
 
+/* --- evaluations ----------------------------------------------------------------------------- */
+
+/* By themselves, and before a checkpoint after the same step: 5 steps of 10 ms, an evaluation of 12 + 18, a checkpoint of 20. */
+static void evaluations_stand_still_as_computed_by_hand(void **state)
+{
+	(void)state;
+	for (int both = 0; both < 2; both++) {
+		const double period = both ? 100 : 80; /* ms */
+		struct case_model c = saving(10, 20, 1, false);
+		c.model.shape.checkpoint_every = both ? EVERY : 0;
+		c.model.shape.evaluate_every = EVERY;
+		case_set(&c, COST_EVALUATE_INPUT, CONSTANT, 12 * MS);
+		case_set(&c, COST_EVALUATE_STEP, CONSTANT, 18 * MS);
+		const struct replay_result r = case_run(&c, 1, 998);
+		assert_int_equal(r.batches, 1000);
+		assert_close(r.throughput, EVERY * 1e3 / period, 1e-4);
+		assert_close(r.share[REPLAY_EVALUATE][THREAD_WORKING], 30 / period, 2e-3);
+		assert_close(r.share[REPLAY_STEP][THREAD_BLOCKED], (period - 50) / period, 1e-4);
+	}
+}
+
+/* Of several devices the first stands still, and the others wait for it; what comes rarely costs its share of the time. */
+static void evaluations_stop_all_devices(void **state)
+{
+	(void)state;
+	struct case_model c = saving(10, 0, 0, false);
+	c.model.shape.checkpoint_every = 0;
+	c.model.shape.devices = 2;
+	c.model.shape.slots += 1;
+	c.model.shape.evaluate_every = EVERY;
+	case_set(&c, COST_EVALUATE_STEP, CONSTANT, 50 * MS);
+	struct replay_result r = case_run(&c, 1, 1000);
+	assert_close(r.throughput, 2 * EVERY * 1e3 / 100, 1e-3);
+	c = saving(10, 0, 0, false);
+	c.model.shape.checkpoint_every = 0;
+	c.model.shape.evaluate_every = 1000;
+	case_set(&c, COST_EVALUATE_INPUT, CONSTANT, 400 * MS);
+	r = case_run(&c, 1, 100);
+	assert_close(r.throughput, 1e3 * 1000 / (1000 * 10 + 400), 1e-3);
+}
+
 /* --- epochs that are kept apart ------------------------------------------------------------------ */
 
 /* Between epochs the step waits until workers have started and the first batch is there. */
@@ -349,6 +390,8 @@ int main(void)
 		cmocka_unit_test(a_deep_queue_makes_up_for_a_stall),
 		cmocka_unit_test(other_devices_wait_for_the_one_that_saves),
 		cmocka_unit_test(a_long_period_is_cut_down),
+		cmocka_unit_test(evaluations_stand_still_as_computed_by_hand),
+		cmocka_unit_test(evaluations_stop_all_devices),
 		cmocka_unit_test(epochs_begin_anew),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -199,6 +199,54 @@ static void a_step_that_stands_still_for_checkpoints(void **state)
 	expect(&v, "checkpoint", "copy");
 }
 
+/* Of 10 s the step computes for `busy` and stands still for the rest: evaluations, for `starved` of it without input. */
+static void evaluates(struct measurement *m, double busy, double starved)
+{
+	const double stalled = (1 - busy) * 10;
+	saves(m, busy, false);
+	m->checkpoint_count = 0;
+	(void)snprintf(m->stages[3].name, sizeof m->stages[3].name, "evaluate");
+	m->evaluation_count = 1;
+	m->evaluation[0] = (struct evaluation_measurement){.every = 9,
+		.workers = 3,
+		.count = 20,
+		.samples_each = 500,
+		.samples = 10000,
+		.stall_seconds = stalled,
+		.stall_max_ns = stalled / 20 * 1e9,
+		.starved_seconds = starved * stalled,
+		.working_seconds = (1 - starved) * stalled};
+}
+
+static void a_step_that_stands_still_for_evaluations(void **state)
+{
+	(void)state;
+	static struct measurement m;
+	const struct point_facts facts = hand_facts();
+	evaluates(&m, 0.7, 0.9);
+	struct verdict v = judge(&m, &facts);
+	expect(&v, "evaluate", "input");
+	const double sure = v.confidence;
+	assert_true(says(
+		&v, "30.0 % of the time for evaluations of 500 samples, 150 ms every 9 steps"));
+	assert_true(says(&v, "wait for input 90 % of that"));
+	assert_true(says(&v, "evaluate.workers"));
+	evaluates(&m, 0.7, 0.1);
+	v = judge(&m, &facts);
+	expect(&v, "evaluate", "step");
+	assert_true(says(&v, "more evaluate.workers will not help"));
+	/* It could be either. */
+	evaluates(&m, 0.7, 0.52);
+	v = judge(&m, &facts);
+	expect(&v, "evaluate", "input");
+	assert_true(v.confidence < sure);
+	/* So little is no bottleneck, and is told. */
+	evaluates(&m, 0.96, 0.9);
+	v = judge(&m, &facts);
+	expect(&v, "step", "compute");
+	assert_true(says(&v, "valuations stop the step for 4.0 % of the time"));
+}
+
 /* Where the step starves for something else most of the time, that is what is named. */
 static void workers_that_start_anew(void **state)
 {
@@ -354,6 +402,7 @@ int main(void)
 		cmocka_unit_test(reads_are_told_apart_by_other_points),
 		cmocka_unit_test(a_busy_step_is_no_fault),
 		cmocka_unit_test(a_step_that_stands_still_for_checkpoints),
+		cmocka_unit_test(a_step_that_stands_still_for_evaluations),
 		cmocka_unit_test(workers_that_start_anew),
 		cmocka_unit_test(two_that_bind),
 		cmocka_unit_test(nobody_busy_is_the_queue),
