@@ -711,6 +711,23 @@ static void fill_network(const struct run *r, const struct span *span, struct me
 			m->network.protocol);
 }
 
+/* Pages of mapped data files are the page cache's: they take no memory from anybody. */
+static double resident_own(const struct run *r, const struct process_usage *usage)
+{
+	return usage->resident_bytes - (r->source->ops->maps ? usage->file_bytes : 0);
+}
+
+static uint64_t resident_peak(const struct run *r)
+{
+	const struct edge *const edges = r->monitor.edges;
+	double most = 0;
+	if (!r->source->ops->maps)
+		return memory_resident_peak_bytes();
+	for (size_t i = 0; i < r->monitor.count; i++)
+		most = fmax(most, resident_own(r, &edges[i].usage));
+	return (uint64_t)(most + edges[0].usage.file_bytes);
+}
+
 static void fill_usage(const struct run *r, const struct span *span, struct measurement *m)
 {
 	const struct process_usage *from = &span->from->usage;
@@ -735,9 +752,9 @@ static void fill_usage(const struct run *r, const struct span *span, struct meas
 	fill_network(r, span, m);
 	m->steal_share =
 		(to->steal_seconds - from->steal_seconds) / (to->core_seconds - from->core_seconds);
-	const double growth = to->resident_bytes - from->resident_bytes;
+	const double growth = resident_own(r, to) - resident_own(r, from);
 	m->rss_growth_bytes = growth > 0 ? (uint64_t)growth : 0;
-	m->rss_peak_bytes = memory_resident_peak_bytes();
+	m->rss_peak_bytes = resident_peak(r);
 	m->pool_bytes = r->plan.pool_bytes;
 	(void)snprintf(m->engine, sizeof m->engine, "%s", r->source->ops->name);
 	m->dataset_samples = r->dataset->count;

@@ -8,7 +8,8 @@
 	X(MEMORY, memory)     \
 	X(PREAD, pread)       \
 	X(IO_URING, io_uring) \
-	X(NFS, nfs)
+	X(NFS, nfs)           \
+	X(MMAP, mmap)
 #define READ_ENGINE_ID(ID, name) READ_ENGINE_##ID,
 #define READ_ENGINE_CHOICE(ID, name) "|" #name
 enum read_engine { READ_ENGINE_AUTO, READ_ENGINES(READ_ENGINE_ID) };

@@ -141,10 +141,10 @@ static void batches_do_not_depend_on_threads_or_engines(void **state)
 	open_fixture(&f);
 	const uint64_t expected = checksum(&f);
 	const char *workers[] = {"1", "2", "4"};
-	const char *engines[] = {"memory", "pread", "io_uring"};
+	const char *engines[] = {"memory", "pread", "io_uring", "mmap"};
 	const char *orders[] = {"in-order", "as-completed"};
 	for (int w = 0; w < 3; w++)
-		for (int e = 0; e < 3; e++)
+		for (int e = 0; e < 4; e++)
 			for (int o = 0; o < 2; o++) {
 				char why[256];
 				struct error err;

@@ -2,6 +2,8 @@
  * a file that cannot be read. */
 #include "tests/unit/source_fixture.h"
 
+#include <signal.h>
+
 enum { FILES = 160 };
 
 static const size_t edge_sizes[] = {
@@ -233,6 +235,46 @@ static void test_source_bytes(void **state)
 	fixture_close(&fixture);
 }
 
+/* A file that is cut short while it is mapped: its sample fails, in whichever thread, and the signal is whose it was before. */
+static void test_mapping_cut_short(void **state)
+{
+	(void)state;
+	enum { PAGES = 4, BYTES = PAGES * READ_ALIGN_BYTES };
+	const size_t sizes[] = {BYTES, BYTES};
+	const uint64_t offsets[] = {READ_ALIGN_BYTES, 0};
+	struct fixture fixture;
+	struct sigaction before, after;
+	struct source *source;
+	struct reader *reader;
+	char path[128];
+	uint8_t *const buffer = aligned_alloc(READ_ALIGN_BYTES, BYTES);
+	fixture_open(&fixture, sizes, 2);
+	fixture.dataset.offsets = offsets; /* parts: so that it stays mapped */
+	fixture.dataset.samples[0].bytes = BYTES - READ_ALIGN_BYTES;
+	fixture_set(&fixture, KEY_READ_ENGINE, "mmap");
+	assert_int_equal(sigaction(SIGBUS, NULL, &before), 0);
+	assert_int_equal(
+		source_open(&source, &fixture.config, &fixture.dataset, buffer, BYTES, 0, NULL), 0);
+	assert_int_equal(source_reader_open(&reader, source, 0, NULL), 0);
+	static const int expected[] = {0, -EIO, 0};
+	for (size_t i = 0; i < 3; i++) {
+		struct read_request request = {.sample = i == 2, .buffer = buffer, .room = BYTES};
+		struct read_request *done;
+		source_submit(reader, &request);
+		assert_int_equal(source_reap(reader, &done, 1, 0), 1);
+		assert_int_equal(request.status, expected[i]);
+		fixture_path(&fixture, 0, path);
+		assert_int_equal(truncate(path, READ_ALIGN_BYTES), 0);
+	}
+	source_reader_close(reader);
+	source_close(source);
+	assert_int_equal(sigaction(SIGBUS, NULL, &after), 0);
+	assert_true(after.sa_handler == before.sa_handler);
+	fixture.dataset.offsets = NULL;
+	free(buffer);
+	fixture_close(&fixture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -243,6 +285,7 @@ int main(void)
 		cmocka_unit_test(test_untimed),
 		cmocka_unit_test(test_close_in_flight),
 		cmocka_unit_test(test_source_bytes),
+		cmocka_unit_test(test_mapping_cut_short),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,6 +96,7 @@ struct source_ops {
 	bool needs_local; /* opens files itself, by paths under store->root_fd: no other store will do */
 	const struct store_ops *only; /* the one store that it reads; NULL: any (needs_local) */
 	bool inflates;                /* it reads compressed files (gzip_view.h) */
+	bool maps; /* files are mapped while it reads: their pages are the page cache's, and resident */
 	bool waits_as_io; /* the kernel counts any wait of a reader as I/O wait: it is no evidence of a slow disk */
 	/* Of the implementation's structs; allocated zeroed by source.c. */
 	size_t source_size, reader_size;
