@@ -3,6 +3,7 @@
 #include "harness/base/units.h"
 #include "harness/command/command.h"
 #include "harness/command/data_set.h"
+#include "harness/config/tables.h"
 
 #include <errno.h>
 #include <string.h>

@@ -5,6 +5,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "harness/base/units.h"
+#include "harness/config/tables.h"
 
 #include <errno.h>
 #include <malloc.h>

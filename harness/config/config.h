@@ -50,13 +50,6 @@ struct key_section {
 /* The choices, in keys.def's order; those that other folders' tables make are in tables.h. */
 enum affinity { AFFINITY_NONE, AFFINITY_COMPACT, AFFINITY_SPREAD };
 enum numa_policy { NUMA_AUTO, NUMA_INTERLEAVE, NUMA_NONE };
-enum dataset_recipe {
-	DATASET_RECIPE_NONE,
-	DATASET_RECIPE_PHOTO,
-	DATASET_RECIPE_VOLUME,
-	DATASET_RECIPE_TOKENS,
-	DATASET_RECIPE_RECORD
-};
 enum dataset_volume_format {
 	DATASET_VOLUME_FORMAT_NPY,
 	DATASET_VOLUME_FORMAT_NPZ,

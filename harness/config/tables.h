@@ -1,5 +1,5 @@
-/* The choices that are tables of other folders: read engines, kinds of samples, backends, and the formats of codecs.def.  Apart from
- * config.h, so that a further engine or backend compiles only those files anew that know the tables. */
+/* The choices that are tables of other folders: read engines, kinds of samples, containers, recipes, backends, and the formats of
+ * codecs.def.  Apart from config.h, so that a further engine or backend compiles only those files anew that know the tables. */
 #ifndef MLBENCH_CONFIG_TABLES_H
 #define MLBENCH_CONFIG_TABLES_H
 
@@ -33,6 +33,20 @@ enum sample_kind { SAMPLE_KINDS(SAMPLE_KIND_ID) };
 #define DATASET_CONTAINER_ID(ID, name) DATASET_CONTAINER_##ID,
 #define DATASET_CONTAINER_CHOICE(ID, name) "|" #name
 enum dataset_container { DATASET_CONTAINER_FILES, DATASET_CONTAINERS(DATASET_CONTAINER_ID) };
+
+/* What is generated (dataset.recipe) beside photographs, likewise: maker_NAME is a recipe's table
+ * (workloads/dataset/recipe.h). */
+#define DATASET_RECIPES(X) \
+	X(VOLUME, volume)  \
+	X(TOKENS, tokens)  \
+	X(RECORD, record)
+#define DATASET_RECIPE_ID(ID, name) DATASET_RECIPE_##ID,
+#define DATASET_RECIPE_CHOICE(ID, name) "|" #name
+enum dataset_recipe {
+	DATASET_RECIPE_NONE,
+	DATASET_RECIPE_PHOTO,
+	DATASET_RECIPES(DATASET_RECIPE_ID)
+};
 
 /* The backends likewise: NAME_backend_ops is a backend's table (backend.h). */
 #define STEP_BACKENDS(X)      \

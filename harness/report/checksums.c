@@ -5,6 +5,7 @@
 #include "harness/base/array.h"
 #include "harness/base/buffer.h"
 #include "harness/base/hash.h"
+#include "harness/config/tables.h"
 #include "harness/record/config_json.h"
 
 #include <errno.h>

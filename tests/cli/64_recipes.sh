@@ -1,4 +1,4 @@
-# The recipes at the heads of source.h, codec.h, sample.h, backend.h, chart.h and command.h hold: tests/recipes has what each of them
+# The recipes at the heads of source.h, codec.h, sample.h, container.h, backend.h, chart.h and command.h hold: tests/recipes has what each of them
 # leads to, touches no more files than it says, and builds and works in a copy of the tree.
 . "$CLI/lib.sh"
 objects=$(dirname "$MLBENCH")
@@ -31,6 +31,7 @@ PY
 touches source 1 harness/config/tables.h
 touches codec 1 harness/config/codecs.def
 touches kind 1 harness/config/tables.h
+touches container 1 harness/config/tables.h
 touches backend 1 harness/config/tables.h
 touches chart 2 harness/report/html/charts.def
 touches command 1 harness/command/command.h harness/main.c
@@ -41,7 +42,7 @@ mkdir tree
 	tar cf - -T - build/npm/charts.js) | tar xf - -C tree || fail "the tree cannot be copied"
 (cd "$ROOT" && tar cf - build/release/{harness,workloads,pipelines,generated,with,libmeasuring.a,libreading.a}) |
 	tar xf - -C tree || fail "the objects cannot be copied"
-for name in source codec kind backend chart command; do
+for name in source codec kind container backend chart command; do
 	(cd tree && patch -s -p1 <"$ROOT/tests/recipes/$name.patch") >out 2>err || fail "$name.patch does not apply"
 done
 (unset MAKEFLAGS MAKELEVEL MFLAGS && cd tree &&
@@ -113,6 +114,23 @@ sum=$(first bytes-pread 'r["checksum"]')
 [ "$(first bytes-pread 'r["bad_samples"]')" = 0 ] || fail "some files gave no bytes"
 expect_measured "$MLBENCH" "${run[@]}" --set sample.kind=bytes --set augment.size=224 --set measure.limits=on --out bytes-limits
 expect_measured "$MLBENCH" diagnose bytes-limits
+
+# The container: generated and verified, and the batches of the same samples as files, of either kind.
+expect 0 "$MLBENCH" list containers
+prints "lengths"
+for container in files lengths; do
+	packed=("${checked[@]}" --set dataset.container=$container --set dataset.path=packed-$container)
+	expect 0 "$MLBENCH" gen tiny.ini "${packed[@]}"
+	expect 0 "$MLBENCH" gen tiny.ini "${packed[@]}" --verify
+	prints " 0 bad"
+	expect_measured "$MLBENCH" "${run[@]}" "${packed[@]}" --out "packed-$container-images"
+	expect_measured "$MLBENCH" "${run[@]}" "${packed[@]}" --set sample.kind=bytes --set augment.size=224 --out "packed-$container-bytes"
+done
+ls packed-lengths/*.cat >/dev/null || fail "no file of the container"
+for kind in images bytes; do
+	sum=$(first packed-files-$kind 'r["checksum"]')
+	[ "${#sum}" -eq 16 ] && [ "$(first packed-lengths-$kind 'r["checksum"]')" = "$sum" ] || fail "packed $kind are others"
+done
 
 # The backend steps, the chart is on the page, and the command is listed and runs.
 expect 0 "$MLBENCH" list backends

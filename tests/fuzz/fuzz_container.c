@@ -1,7 +1,7 @@
 /* libFuzzer target: any tar archive or TFRecord file is split into samples that lie inside it, or refused with reasons.
  * The first byte says which of the two it is; its second bit asks for checksums to be made right first, so that what is
  * behind them is reached.  Its fourth bit: it is a gzip stream of an archive; its fifth: an archive that is packed here, in
- * two members, and split again: the same samples have to come of it. */
+ * two members, and split again: the same samples have to come of it.  Its sixth: it is of the last container of the list. */
 #include "harness/base/crc32c.h"
 #include "harness/config/tables.h"
 #include "workloads/dataset/container.h"
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <zlib.h>
 
-enum { TAR_BIT = 1, MEND_BIT = 2, HASH_BIT = 4, GZIP_BIT = 8, PACK_BIT = 16 };
+enum { TAR_BIT = 1, MEND_BIT = 2, HASH_BIT = 4, GZIP_BIT = 8, PACK_BIT = 16, LAST_BIT = 32 };
 enum { GZIP_FORM = 15 + 16, INFLATES_MOST = 1040 /* times, a little more than deflate can */ };
 enum { BLOCK = 512, SUM_AT = 148, SUM_SIZE = 8, SIZE_AT = 124, SIZE_SIZE = 12 };
 
@@ -211,14 +211,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(bytes, data + 1, byte_count);
 	const bool gzip = data[0] & GZIP_BIT;
 	const bool tar = data[0] & TAR_BIT;
+	const struct container_ops *container = container_list[tar ? 0 : 1];
+	for (size_t i = 0; data[0] & LAST_BIT && container_list[i]; i++)
+		container = container_list[i];
 	const bool checksums = data[0] & HASH_BIT;
-	if (data[0] & MEND_BIT && !gzip)
+	if (data[0] & MEND_BIT && !gzip && !(data[0] & LAST_BIT))
 		tar ? mend_tar() : mend_records();
 	const struct container_ops *const tgz = container_list[DATASET_CONTAINER_TGZ - 1];
 	const size_t plain = byte_count;
-	const bool split = gzip ? split_bytes(tgz, checksums, plain * INFLATES_MOST, &set)
-				: split_bytes(container_list[tar ? 0 : 1], checksums, plain, &set);
-	if (split && tar && !gzip && data[0] & PACK_BIT) {
+	if (gzip)
+		container = tgz;
+	const bool split = split_bytes(
+		container, checksums, container->inflates ? plain * INFLATES_MOST : plain, &set);
+	if (split && container == container_list[0] && data[0] & PACK_BIT) {
 		pack_bytes();
 		if (split_bytes(tgz, checksums, plain, &again))
 			require_same(&set, &again);

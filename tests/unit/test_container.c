@@ -288,7 +288,8 @@ static void write_shard(
 		buffer_release(&before);
 		buffer_release(&behind);
 	}
-	container->finish(shard);
+	if (container->finish)
+		container->finish(shard);
 	assert_false(shard->failed);
 }
 

@@ -28,6 +28,13 @@ DATASET_CONTAINERS(CONTAINER_DECLARE)
 #define CONTAINER_ENTRY(ID, name) &container_##name,
 const struct container_ops *const container_list[] = {DATASET_CONTAINERS(CONTAINER_ENTRY) NULL};
 
+const char *container_lacks(const struct container_ops *container)
+{
+	if (!container->name || !container->endings || !container->takes || !container->split)
+		return "not all of .name, .endings, .takes and .split";
+	return container->wrap && !container->extension ? ".wrap without .extension" : NULL;
+}
+
 const struct container_ops *container_of_config(const struct config *config)
 {
 	const int64_t choice = config_integer(config, KEY_DATASET_CONTAINER);

@@ -20,8 +20,11 @@
  * what was added before stands, and the reason is counted as a bad entry.  Only -ENOMEM and -EINTR,
  * which all of these functions may return, end the scan: they are passed on as they are.
  *
- * To add a container: workloads/dataset/container_NAME.c with such a table, and its line in
- * DATASET_CONTAINERS (harness/config/tables.h).  dataset.container has the choice from then on. */
+ * To add a container: workloads/dataset/container_NAME.c that ends with such a table, container_NAME, and
+ * its line at the end of DATASET_CONTAINERS (harness/config/tables.h).  dataset.container has the choice
+ * from then on, for all kinds whose files are a sample each; with .wrap, `mlbench gen` writes it.
+ * tests/recipes/container.patch is a whole example.  The last of the list is what tests/fuzz/fuzz_container.c
+ * fuzzes beside tar, TFRecord and gzip. */
 #ifndef MLBENCH_WORKLOADS_DATASET_CONTAINER_H
 #define MLBENCH_WORKLOADS_DATASET_CONTAINER_H
 
@@ -114,8 +117,8 @@ struct container_ops {
 	 * inflate to. */
 	bool inflates;
 	int (*split)(struct container_file *file, struct error *err);
-	/* What stands before and behind an entry's bytes in a file (buffers fail as buffers do); and at the
-	 * file's end.  NULL: it is only read. */
+	/* What stands before and behind an entry's bytes in a file (buffers fail as buffers do); NULL: it is
+	 * only read.  At the file's end: NULL, nothing. */
 	void (*wrap)(
 		const struct container_entry *entry, struct buffer *before, struct buffer *behind);
 	void (*finish)(struct buffer *end);
@@ -123,6 +126,9 @@ struct container_ops {
 
 /* By enum dataset_container, less files, which comes first there; NULL-terminated. */
 extern const struct container_ops *const container_list[];
+
+/* NULL, or what a container's table lacks that every one has; sample_kinds_check asks for all of them. */
+const char *container_lacks(const struct container_ops *container);
 
 /* What dataset.container asks for; NULL: files, whose own container is the kind's to name. */
 const struct container_ops *container_of_config(const struct config *config);

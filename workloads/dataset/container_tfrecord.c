@@ -410,11 +410,6 @@ static void container_tfrecord_wrap(
 	buffer_release(&head);
 }
 
-static void container_tfrecord_finish(struct buffer *end)
-{
-	(void)end;
-}
-
 const struct container_ops container_tfrecord = {
 	.name = "tfrecord",
 	.summary = "TFRecord files of examples with image/encoded and image/class/label",
@@ -423,5 +418,4 @@ const struct container_ops container_tfrecord = {
 	.takes = container_tfrecord_takes,
 	.split = container_tfrecord_split,
 	.wrap = container_tfrecord_wrap,
-	.finish = container_tfrecord_finish,
 };

@@ -230,7 +230,8 @@ static int generate_make_shard(
 		told = file.bytes;
 	}
 	if (!code) {
-		generation->recipe.container->finish(&end);
+		if (generation->recipe.container->finish)
+			generation->recipe.container->finish(&end);
 		code = end.failed
 			       ? error_set(err, -ENOMEM, "no memory to pack a sample")
 			       : site_file_add(&generation->site, &file, end.data, end.size, err);

@@ -23,9 +23,6 @@ struct maker {
 int maker_open(struct maker *maker, const struct recipe *recipe, struct error *err);
 void maker_close(struct maker *maker); /* safe on {0} */
 
-/* The tables of maker_NAME.c. */
-extern const struct recipe_ops maker_volume, maker_tokens, maker_record;
-
 /* Room for so many bytes at maker->bytes, which may move and keeps nothing. */
 int maker_grow(struct maker *maker, size_t room, struct error *err);
 

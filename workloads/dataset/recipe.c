@@ -12,14 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define RECIPE_DECLARE(ID, name) extern const struct recipe_ops maker_##name;
+DATASET_RECIPES(RECIPE_DECLARE)
+#undef RECIPE_DECLARE
+
 /* By dataset.recipe. */
+#define RECIPE_ENTRY(ID, name) [DATASET_RECIPE_##ID] = &maker_##name,
 static const struct recipe_ops *const recipe_list[] = {
-	[DATASET_RECIPE_NONE] = NULL,
-	[DATASET_RECIPE_PHOTO] = NULL,
-	[DATASET_RECIPE_VOLUME] = &maker_volume,
-	[DATASET_RECIPE_TOKENS] = &maker_tokens,
-	[DATASET_RECIPE_RECORD] = &maker_record,
-};
+	[DATASET_RECIPE_PHOTO] = NULL, DATASET_RECIPES(RECIPE_ENTRY)};
 
 static uint64_t number(const struct config *config, enum key_id key)
 {

@@ -4,6 +4,7 @@
 
 #include "harness/base/error.h"
 #include "harness/config/config.h"
+#include "harness/config/tables.h"
 #include "workloads/image/encode.h"
 #include "workloads/image/picture.h"
 
@@ -19,8 +20,8 @@ struct recipe;
 enum { RECIPE_KEYS_MAX = 8 };
 
 /* What a recipe makes other than photographs: files that are a function of (recipe, id).  To add one,
- * say for a kind of samples of your own: workloads/dataset/maker_NAME.c with such a table, its line
- * in recipe.c, its choice in dataset.recipe and the enum. */
+ * say for a kind of samples of your own: workloads/dataset/maker_NAME.c with such a table, maker_NAME,
+ * and its line in DATASET_RECIPES (harness/config/tables.h).  dataset.recipe has the choice from then on. */
 struct recipe_ops {
 	unsigned version; /* goes up when the same recipe gives other bytes */
 	/* Keys that its files depend on, beside samples, classes and seed of [dataset]. */

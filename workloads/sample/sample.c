@@ -63,9 +63,8 @@ static const char *sample_lacks(const struct sample_ops *kind)
 	const struct sample_file_ops *const files = kind->files;
 	if (files && !(files->called && files->takes && files->endings && files->look))
 		return "not all of .called, .takes, .endings and .look of its .files";
-	const struct container_ops *const own = kind->container;
-	if (own && (files || !(own->name && own->endings && own->takes && own->split)))
-		return "not all of .name, .endings, .takes and .split of its .container, or .files beside it";
+	if (kind->container && (files || container_lacks(kind->container)))
+		return "a .container that lacks something, or .files beside it";
 	return kind->device ? sample_device_lacks(kind->device) : NULL;
 }
 
@@ -82,6 +81,13 @@ int sample_kinds_check(struct error *err)
 	int code = 0;
 	for (size_t i = 0; sample_kinds[i] && !code; i++)
 		code = sample_kind_check(sample_kinds[i], err);
+	for (size_t i = 0; container_list[i] && !code; i++) {
+		const char *const lacks = container_lacks(container_list[i]);
+		if (lacks)
+			code = error_set(err, -EINVAL,
+				"bug: the table of the container '%s' has %s",
+				container_list[i]->name ? container_list[i]->name : "?", lacks);
+	}
 	return code;
 }
 
