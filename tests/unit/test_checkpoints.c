@@ -368,6 +368,9 @@ static void what_cannot_be_is_said_before(void **state)
 	assert_int_equal(write(fd, "precious", 8), 8);
 	(void)close(fd);
 	opening_fails(&p, -EEXIST, "was not written by mlbench");
+	assert_int_equal(unlink(p.path), 0);
+	assert_int_equal(mkfifo(p.path, 0600), 0); /* and nobody is waited for */
+	opening_fails(&p, -EEXIST, "was not written by mlbench");
 	assert_int_equal(checkpoint_look(p.folder, &room, NULL), -EEXIST);
 	assert_int_equal(access(p.path, F_OK), 0);
 	place_close(&p);

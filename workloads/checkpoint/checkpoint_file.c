@@ -172,7 +172,7 @@ static int checkpoint_open_memory(struct checkpoint_file *f, bool staged, struct
 static int checkpoint_check_before(const char *path, bool *exists, struct error *err)
 {
 	struct checkpoint_stamp stamp = {0};
-	const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	*exists = fd >= 0 || errno != ENOENT;
 	const ssize_t n = fd < 0 ? -1 : read(fd, &stamp, sizeof stamp);
 	if (fd >= 0)
