@@ -40,6 +40,8 @@ PKG_LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null)
 
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes \
             -Wmissing-prototypes -Wwrite-strings -Wpointer-arith -Wvla -Wundef -Wformat=2 -Wnull-dereference
+# Clang says of tables with named entries, too, that what is not named is zero.
+WARNINGS += $(if $(filter clang%,$(notdir $(CC))),-Wno-missing-field-initializers)
 OPTIMISE := -O3 -g -fno-math-errno -ffp-contract=off
 CFLAGS_ALL := -std=gnu17 -D_GNU_SOURCE -DMLBENCH_VERSION='"$(VERSION)"' -I. -fopenmp -pthread $(WARNINGS) \
               $(PKG_CFLAGS) -fno-omit-frame-pointer

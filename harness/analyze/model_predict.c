@@ -237,7 +237,8 @@ static int draw_more(struct elasticity_draws *draws, const enum replay_cost *cos
 			model_resample(draws->model, draws->samples[cost], ELASTICITY_SEED + r);
 		struct error why = {0};
 		double value = NAN;
-		const int code = elasticity_of_cost(draws->model, cost, &options, &value, &why);
+		const int code =
+			elasticity_of_cost(draws->model, (int)cost, &options, &value, &why);
 		draws->values[cost][r] = value * draws->weight;
 		if (!code)
 			continue;

@@ -122,7 +122,7 @@ static void inspect_file_take_size(struct inspection *inspection)
 {
 	struct found *const file = inspection->file;
 	(void)atomic_fetch_add_explicit(&inspection->job->sized, 1, memory_order_relaxed);
-	file->kind = inspection->what.kind;
+	file->kind = (uint8_t)inspection->what.kind;
 	file->sized = true;
 	if (file->kind == STORE_FILE) {
 		file->bytes = inspection->what.bytes;

@@ -211,7 +211,7 @@ static void roofline_add_row(struct roofline *view, const struct dot *dot)
 	part_put(&row, "share", parts_number(dot->achieved / roof));
 	part_put(&row, "y", parts_number(drawn));
 	parts_append(&view->rows, part_close(&row));
-	view->dots[dot->kind] += isfinite(drawn);
+	view->dots[dot->kind] += isfinite(drawn) ? 1 : 0;
 	if (intensity > 0) {
 		view->left = fmin(view->left, intensity);
 		view->right = fmax(view->right, intensity);
