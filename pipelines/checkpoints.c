@@ -110,6 +110,10 @@ int checkpoints_plan(const struct config *config, const struct dataset *dataset,
 			"checkpoint.every is set, and beside the data set '%s' no checkpoint can be written: set checkpoint.path to a folder of this machine",
 			dataset->root);
 	checkpoints_folder(config, dataset, plan->checkpoint_folder);
+	if (strstr(plan->checkpoint_folder, "://"))
+		return error_set(err, -EINVAL,
+			"checkpoint.path = %s is no folder of this machine: checkpoints are written to one, or to a mount",
+			plan->checkpoint_folder);
 	plan->checkpoint_async =
 		config_integer(config, KEY_CHECKPOINT_MODE) == CHECKPOINT_MODE_ASYNC;
 	plan->checkpoint_memory =

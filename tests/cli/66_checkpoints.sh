@@ -22,6 +22,11 @@ says "was not written by mlbench"
 [ "$(cat taken/checkpoint.bin)" = precious ] || fail "somebody's file was touched"
 expect 2 "$MLBENCH" run tiny.ini "${saving[@]}" --set checkpoint.path=/proc/checkpoints
 says "/proc"
+touch file
+for words in "file: Not a directory" "nfs://server/export: is no folder of this machine"; do
+	expect 2 "$MLBENCH" run tiny.ini "${saving[@]}" --set "checkpoint.path=${words%%: *}"
+	says "${words##*: }"
+done
 
 # Beside the data set, and gone afterwards; or kept.
 expect_measured "$MLBENCH" run tiny.ini "${saving[@]}" --set checkpoint.verify=on --out sync

@@ -202,8 +202,10 @@ int checkpoint_look(const char *folder, uint64_t *free_bytes, struct error *err)
 			*slash = '\0';
 	}
 	*free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
-	if (access(path, W_OK | X_OK))
-		return error_set_errno(err, errno,
+	struct stat st;
+	const bool other = stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
+	if (other || access(path, W_OK | X_OK))
+		return error_set_errno(err, other ? ENOTDIR : errno,
 			"checkpoints cannot be written in '%s' (checkpoint.path)", path);
 	(void)snprintf(path, sizeof path, "%.450s/" CHECKPOINT_NAME, folder);
 	return checkpoint_check_before(path, &exists, err);

@@ -24,6 +24,12 @@ static const uint64_t TOKEN_INDEX_BYTES_MAX = 1ULL << 31;
 static const char TOKENS_ENDING[] = ".bin";
 static const char TOKENS_INDEX_ENDING[] = ".idx";
 
+static bool sample_tokens_takes(const char *name)
+{
+	const char *const dot = strrchr(name, '.');
+	return name[0] != '.' && dot && strcasecmp(dot, TOKENS_ENDING) == 0;
+}
+
 static uint32_t sample_tokens_length(const struct config *config)
 {
 	return (uint32_t)config_integer(config, KEY_TOKENS_LENGTH);
@@ -306,16 +312,19 @@ static uint64_t tokens_first(const struct tokens_worker *worker, const struct sa
 				: 0;
 }
 
-/* NULL without memory. */
+/* NULL without memory.  Nothing is beside a file that is packed in another. */
 static const struct token_index_entry *tokens_entry(struct tokens_worker *worker, const char *path)
 {
+	static const struct token_index_entry none;
 	const uintptr_t place = (uintptr_t)path;
 	struct tokens_known *const known =
 		&worker->known[(place >> 4 ^ place >> 14) % TOKENS_KNOWN];
 	if (known->path == path)
 		return known->entry;
 	const struct token_index_entry *const entry =
-		token_indexes_find(worker->dataset->root, path, worker->id_bytes);
+		sample_tokens_takes(path)
+			? token_indexes_find(worker->dataset->root, path, worker->id_bytes)
+			: &none;
 	if (entry)
 		*known = (struct tokens_known){path, entry};
 	return entry;
@@ -372,12 +381,6 @@ static int sample_tokens_make(void *context, const struct sample_task *task, str
 }
 
 /* ---- files ------------------------------------------------------------------------------------- */
-
-static bool sample_tokens_takes(const char *name)
-{
-	const char *const dot = strrchr(name, '.');
-	return name[0] != '.' && dot && strcasecmp(dot, TOKENS_ENDING) == 0;
-}
 
 static const char *sample_tokens_endings(char out[SAMPLE_ENDINGS_BYTES])
 {
