@@ -222,7 +222,7 @@ static struct prediction predict_altered(const struct truth_run *run, const char
 {
 	struct model model;
 	struct config config;
-	struct prediction prediction;
+	struct prediction prediction = {0};
 	struct error err = {""};
 	const char *const settings[] = {setting, NULL};
 	truth_open(&model, run);

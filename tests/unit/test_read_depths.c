@@ -79,7 +79,7 @@ static void expect_points(const struct measurement *m, const uint32_t *depths, s
 		assert_true(p->files >= 8 && p->bytes > p->files && p->seconds > 0);
 		assert_true(p->latency_mean_ns >= 2e6);
 		/* So many in flight, each for so long: Little's law leaves no more. */
-		assert_true(p->files <= p->depth * (1 + p->seconds * 500.0));
+		assert_true((double)p->files <= p->depth * (1 + p->seconds * 500.0));
 		assert_true(p->blocked_share >= 0 && p->blocked_share <= 1);
 		at++;
 	}
