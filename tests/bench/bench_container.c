@@ -75,8 +75,8 @@ static double decode_us(const struct config *config)
 	for (int pass = 0; pass < PASSES && out; pass++) {
 		double spent = 0;
 		for (size_t i = 0; i < dataset.count; i++) {
-			char *bytes;
-			size_t size;
+			char *bytes = NULL;
+			size_t size = 0;
 			uint32_t label;
 			char *const path = files_join(dataset.root, dataset.samples[i].path);
 			if (!path || files_read(path, 1 << 24, &bytes, &size, &err))
