@@ -468,7 +468,7 @@ void binding_weigh(const struct evidence_base *base, struct binding *binding)
 /* A step that never waits for input is healthy, unless it stands still for checkpoints or evaluations: that is time in which
  * nothing is trained, however long steps take beside it. */
 
-static const double STALLS_LEAST = 0.05; /* of the time */
+static const double STALLS_LEAST = LIMIT_STALLS_PERCENT / 100.0; /* of the time */
 
 /* The share of the time that is lost to a stage's stalls, which take `share` of it. */
 static double binding_lost(const struct evidence_base *base, const struct binding *binding,
@@ -506,7 +506,6 @@ void binding_weigh_stopping(const struct evidence_base *base, struct binding *bi
 
 /* --- workers that start anew ------------------------------------------------------------------ */
 
-static const double RESTARTS_LEAST = 0.05; /* of the time */
 static const double RESTARTS_MOSTLY = 0.5; /* of the time that the step starves */
 
 void binding_weigh_restarts(const struct evidence_base *base, struct binding *binding)
@@ -514,7 +513,7 @@ void binding_weigh_restarts(const struct evidence_base *base, struct binding *bi
 	const struct point_summary *point = base->point;
 	const struct stage_summary *step = summary_stage(point, STAGE_STEP_NAME);
 	const double share = point->restart_share;
-	if (!step || share < RESTARTS_LEAST || share < RESTARTS_MOSTLY * step->starved)
+	if (!step || share < STALLS_LEAST || share < RESTARTS_MOSTLY * step->starved)
 		return;
 	binding->stage = stage_named(point, STAGE_DECODE_NAME);
 	binding->second = point->stage_count;
@@ -523,7 +522,7 @@ void binding_weigh_restarts(const struct evidence_base *base, struct binding *bi
 	binding->restarts = true;
 	binding->agree = true;
 	binding->conflict = false;
-	binding->certainty = certainty_above(share, RESTARTS_LEAST / 2);
+	binding->certainty = certainty_above(share, STALLS_LEAST / 2);
 	if (!isnan(binding->replayed))
 		binding->replayed = binding->certainty;
 }

@@ -312,19 +312,36 @@ int model_elasticities(
 	return code;
 }
 
+/* The costliest of a stage. */
+static enum replay_cost limiting_cost_of(const struct elasticities *e, enum replay_stage stage)
+{
+	size_t best = COSTS;
+	for (size_t i = 0; i < COSTS; i++)
+		if (replay_stage_of(e->costs[i].cost) == stage &&
+			(best == COSTS || e->costs[i].value > e->costs[best].value))
+			best = i;
+	return e->costs[best].cost;
+}
+
 enum replay_cost model_limiting_cost(const struct elasticities *e)
 {
+	const double least = LIMIT_STALLS_PERCENT / 100.0;
 	double sums[REPLAY_STAGES] = {0};
-	size_t best = 0;
+	enum replay_stage first = REPLAY_STEP;
 	for (size_t i = 0; i < COSTS; i++)
 		sums[replay_stage_of(e->costs[i].cost)] += e->costs[i].value;
-	for (size_t i = 1; i < COSTS; i++) {
-		const double own = sums[replay_stage_of(e->costs[i].cost)];
-		const double most = sums[replay_stage_of(e->costs[best].cost)];
-		if (own > most || (own == most && e->costs[i].value > e->costs[best].value))
-			best = i;
-	}
-	return e->costs[best].cost;
+	for (int s = 0; s < REPLAY_STAGES; s++)
+		if (sums[s] > sums[first])
+			first = (enum replay_stage)s;
+	if (first != REPLAY_STEP)
+		return limiting_cost_of(e, first);
+	const enum replay_stage stalls = sums[REPLAY_EVALUATE] > sums[REPLAY_CHECKPOINT]
+						 ? REPLAY_EVALUATE
+						 : REPLAY_CHECKPOINT;
+	if (sums[stalls] >= least)
+		return limiting_cost_of(e, stalls);
+	return e->costs[COST_DECODE_STARTUP].value >= least ? COST_DECODE_STARTUP
+							    : limiting_cost_of(e, first);
 }
 
 /* --- ladder and knee -------------------------------------------------------------------------- */

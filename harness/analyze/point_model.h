@@ -243,7 +243,11 @@ double replay_busy(const struct replay_result *result, enum replay_stage stage);
 /* ns per item, scale included; 0 where the stage has none of this cost. */
 double model_mean_cost(const struct replay_model *replay, enum replay_cost cost);
 
-/* The costliest cost of the stage whose costs' elasticities sum highest. */
+/* Of the throughput, that stalls between steps cost: from here on they are named before the step. */
+enum { LIMIT_STALLS_PERCENT = 5 };
+
+/* The costliest cost of the stage whose costs' elasticities sum highest; of a step that stands still for
+ * checkpoints, evaluations, or for workers that start anew, theirs, as a verdict has it. */
 enum replay_cost model_limiting_cost(const struct elasticities *elasticities);
 
 /* --- findings: what a replay of the point says about its limit -------------------------------- */
