@@ -327,7 +327,7 @@ enum replay_cost model_limiting_cost(const struct elasticities *e)
 {
 	const double least = LIMIT_STALLS_PERCENT / 100.0;
 	double sums[REPLAY_STAGES] = {0};
-	enum replay_stage first = REPLAY_STEP;
+	enum replay_stage first = replay_stage_of(e->costs[0].cost);
 	for (size_t i = 0; i < COSTS; i++)
 		sums[replay_stage_of(e->costs[i].cost)] += e->costs[i].value;
 	for (int s = 0; s < REPLAY_STAGES; s++)

@@ -85,6 +85,13 @@ static void mount_of(const struct record *record, char out[MOUNT_WORDS_BYTES])
 			(int)strlen(told) > room ? "..." : "");
 }
 
+const char *report_stage_item(const struct stage_summary *stage)
+{
+	if (stage_is(stage->name, STAGE_CHECKPOINT))
+		return "checkpoint";
+	return stage->per_batch ? "batch" : "sample";
+}
+
 /* What so many decode workers gave alone: only where every swept key leaves decoding itself as it is; 0: not
  * known. */
 static double decode_alone(const struct record *record, long long workers)

@@ -83,6 +83,9 @@ const char *report_setting(
 /* All of them: "decode.workers=2 batch.size=64". */
 void report_settings(const struct report *report, size_t point, struct buffer *out);
 
+/* What a stage's items are: "sample", "batch" or "checkpoint". */
+const char *report_stage_item(const struct stage_summary *stage);
+
 /* Of decoding alone there is a limit for each number of workers: whether this is the point's. */
 bool report_limit_is_of(const struct stage_limit *limit, const struct point_summary *p);
 /* Says, after `before`, that a stage alone gave less than the point achieved: it was measured later, and the node was

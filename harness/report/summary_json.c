@@ -72,7 +72,7 @@ static json_t *stage_json(const struct point_summary *p, const struct stage_summ
 	struct part part = part_open();
 	part_put(&part, "name", fields_text(stage->name));
 	part_put(&part, "workers", json_integer(stage->workers));
-	part_put(&part, "per", json_string(stage->per_batch ? "batch" : "sample"));
+	part_put(&part, "per", json_string(report_stage_item(stage)));
 	part_number(&part, "busy", stage->busy, off);
 	part_number(&part, "starved", stage->starved, off);
 	part_number(&part, "blocked", stage->blocked, off);

@@ -33,6 +33,7 @@ expect_measured "$MLBENCH" run tiny.ini "${saving[@]}" --set checkpoint.verify=o
 [ ! -e data.checkpoint ] || fail "the checkpoint was not removed"
 reads "256 KiB, sync; they stop the step for"
 reads "reading back"
+grep -q "256 KiB, sync; they stop the step for" sync/report.html || fail "checkpoints are not in the report"
 expect_measured "$MLBENCH" run tiny.ini "${saving[@]}" --set checkpoint.mode=async --set checkpoint.path=kept/here \
 	--set checkpoint.keep=on --out async
 reads "256 KiB, async; they stop the step for"
@@ -42,6 +43,8 @@ expect 0 "$MLBENCH" show async --json
 is_json mlbench.summary/1
 [ "$(json '(d["points"][0]["checkpoint"]["mode"], d["points"][0]["checkpoint"]["every"])')" = "('async', 5)" ] ||
 	fail "show does not tell of checkpoints"
+[ "$(json '[s["per"] for s in d["points"][0]["stages"]]')" = "['sample', 'sample', 'batch', 'checkpoint']" ] ||
+	fail "what the times of stages are of"
 
 # A store that takes as long as five steps halves the rate: named, and what async would give is predicted.
 slow=("${saving[@]}" --set inject.checkpoint_bandwidth=5MiB/s --set measure.duration=1500ms)

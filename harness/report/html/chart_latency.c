@@ -51,7 +51,7 @@ static json_t *latency_row(const struct stage_summary *stage)
 	const struct histogram *h = &stage->service;
 	struct part row = part_open();
 	part_put(&row, "stage", parts_text(stage->name));
-	part_put(&row, "per", json_string(stage->per_batch ? "batch" : "sample"));
+	part_put(&row, "per", json_string(report_stage_item(stage)));
 	part_put(&row, "items", json_integer((json_int_t)h->count));
 	part_put(&row, "mean", parts_number(histogram_mean(h) * NS));
 	for (size_t i = 0; i < LATENCY_QUANTILES; i++) {
@@ -164,8 +164,9 @@ static void latency_say_stage(const struct stage_summary *stage, struct buffer *
 	char half[UNITS_BYTES];
 	char late[UNITS_BYTES];
 	const struct histogram *h = &stage->service;
-	buffer_format(out, "half of the %s take at most %s",
-		stage->per_batch ? "batches" : "samples",
+	const char *const item = report_stage_item(stage);
+	buffer_format(out, "half of the %s%s take at most %s", item,
+		strcmp(item, "batch") == 0 ? "es" : "s",
 		units_format_duration(histogram_quantile(h, 0.5), half));
 	if (latency_tells(h, 0.99))
 		buffer_format(out, ", one in a hundred takes more than %s",

@@ -175,6 +175,7 @@ static int report_page_put_all(const struct chart_input *input, struct page *pag
 	section_storage(input, page);
 	if (!code)
 		code = report_page_put_charts(input, CHART_MORE, page, left_out);
+	section_totals(input, page);
 	section_recordings(input, page);
 	section_notes(input, page);
 	section_reproduce(input, page);

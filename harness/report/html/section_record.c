@@ -396,6 +396,20 @@ void section_storage(const struct chart_input *input, struct page *page)
 	medium_end(&medium);
 }
 
+void section_totals(const struct chart_input *input, struct page *page)
+{
+	const struct report *const report = input->report;
+	struct medium medium = medium_page(page);
+	if (!parts_point(input))
+		return;
+	json_t *const point = report_point_json(report, report->best);
+	page_more_begin(page, "totals", "Stages, queues and calls", "At the fastest point");
+	summary_stages(&medium, point);
+	summary_totals(&medium, point);
+	page_fold_end(page);
+	json_decref(point);
+}
+
 static void context_put_limits(const struct record *record, struct page *page)
 {
 	struct medium medium = medium_page(page);
