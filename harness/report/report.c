@@ -89,6 +89,8 @@ const char *report_stage_item(const struct stage_summary *stage)
 {
 	if (stage_is(stage->name, STAGE_CHECKPOINT))
 		return "checkpoint";
+	if (stage_is(stage->name, STAGE_EVALUATE))
+		return "evaluation";
 	return stage->per_batch ? "batch" : "sample";
 }
 

@@ -83,7 +83,7 @@ const char *report_setting(
 /* All of them: "decode.workers=2 batch.size=64". */
 void report_settings(const struct report *report, size_t point, struct buffer *out);
 
-/* What a stage's items are: "sample", "batch" or "checkpoint". */
+/* What a stage's items are: "sample", "batch", "checkpoint" or "evaluation". */
 const char *report_stage_item(const struct stage_summary *stage);
 
 /* Of decoding alone there is a limit for each number of workers: whether this is the point's. */

@@ -365,7 +365,7 @@ static void stalls_come_before_the_step(void **state)
 	assert_int_equal(model_limiting_cost(&e), COST_DECODE_STARTUP);
 	e.costs[COST_CHECKPOINT_COPY].value = 0.05;
 	assert_int_equal(model_limiting_cost(&e), COST_CHECKPOINT_COPY);
-	e.costs[COST_EVALUATE_STEP].value = 0.07;
+	e.costs[COST_EVALUATE_STEP].value = 0.1;
 	assert_int_equal(model_limiting_cost(&e), COST_EVALUATE_STEP);
 	e.costs[COST_READ_LATENCY].value = 0.95;
 	assert_int_equal(model_limiting_cost(&e), COST_READ_LATENCY);
