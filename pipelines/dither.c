@@ -82,7 +82,7 @@ void dither_plan_not_twice(struct depth_plan *plan, const char *format, ...)
 		"reads at depth %u were not tried: %.160s", plan->twice, why);
 	plan->twice = 0;
 	plan->spare_blobs = plan->spare_large_blobs = 0;
-	plan->spare_bytes = 0;
+	plan->spare_bytes = plan->spare_source_bytes = 0;
 }
 
 void dither_plan(

@@ -100,6 +100,7 @@ static void share_depth(struct exchange *x, uint32_t depth)
 	const uint64_t readers = x->options.readers;
 	for (uint64_t i = 0; i < readers; i++)
 		x->shares[i] = (uint32_t)((i + 1) * depth / readers - i * depth / readers);
+	x->lookahead = (uint32_t)((uint64_t)x->options.lookahead * depth / x->options.depth);
 }
 
 static int open_shares(struct exchange *x)
@@ -118,6 +119,7 @@ int exchange_open(struct exchange *x, const struct exchange_options *o)
 {
 	*x = (struct exchange){.options = *o};
 	x->options.lanes = o->lanes > 0 ? o->lanes : 1;
+	x->lookahead = o->lookahead;
 	int code = timed_lock_open(&x->lock, TIMED_LOCK_SHORT);
 	if (code) {
 		*x = (struct exchange){0};
@@ -372,10 +374,32 @@ static void count_read(struct exchange *x, const struct blob *blob)
 	x->reads.earlier -= blob->switches != x->switches;
 }
 
-static void put_read(struct exchange *x, struct blob *const *done, size_t n_done)
+/* The readers' depth in a word: how often it changed, and whether it is another than the set one. */
+static uint32_t exchange_tag(const struct exchange *x)
 {
+	return x->switches << 1 | (uint32_t)x->aside;
+}
+
+static void count_large(struct exchange *x, struct seat *seat)
+{
+	struct exchange_reads *const more = &seat->large;
+	x->reads.files += more->files;
+	x->reads.bytes += more->bytes;
+	x->reads.latency_ns += more->latency_ns;
+	x->reads.latency_squares += more->latency_squares;
+	x->reads.in_flight = more->in_flight;
+	/* Until the reader knows of the change, all is from before. */
+	if (more->tag == exchange_tag(x))
+		x->reads.earlier = more->earlier;
+	*more = (struct exchange_reads){.in_flight = more->in_flight};
+}
+
+static void put_read(struct exchange *x, struct seat *seat, struct blob *const *done, size_t n_done)
+{
+	if (x->options.reads_large && x->counts_reads)
+		count_large(x, seat);
 	for (size_t i = 0; i < n_done; i++) {
-		if (x->counts_reads)
+		if (x->counts_reads && !x->options.reads_large)
 			count_read(x, done[i]);
 		flow_put(&x->flow, done[i]->ticket.number, done[i]->index);
 	}
@@ -387,6 +411,15 @@ static void use_large(struct exchange *x, struct blob *blob)
 	blob->large = flow_pool_take(&x->flow.large);
 	blob->request.buffer = large_buffer(&x->options, blob->large);
 	blob->request.room = x->options.large_bytes;
+}
+
+/* Nothing of an epoch is read before the one before is over, where they are kept apart. */
+static uint32_t exchange_ahead(struct exchange *x)
+{
+	const uint32_t left = x->sampler.used - x->sampler.position;
+	x->ahead = x->ahead < x->lookahead ? x->ahead + 1 : x->lookahead;
+	return x->options.epochs_apart && x->ahead >= left ? UINT32_MAX
+							   : sampler_ahead(&x->sampler, x->ahead);
 }
 
 static size_t exchange_take_blobs(struct exchange *x, struct blob **taken, size_t want)
@@ -401,7 +434,7 @@ static size_t exchange_take_blobs(struct exchange *x, struct blob **taken, size_
 		if (large)
 			use_large(x, blob);
 		if (x->options.lookahead > 0)
-			blob->request.ahead = sampler_ahead(&x->sampler, x->options.lookahead);
+			blob->request.ahead = exchange_ahead(x);
 		blob->ticket = sampler_take(&x->sampler, flow_take_ticket(f));
 		blob->switches = x->switches;
 		blob->aside = x->aside;
@@ -427,7 +460,7 @@ size_t exchange_read(struct exchange *x, struct seat *seat, struct blob *const *
 {
 	size_t n = 0;
 	timed_lock_enter(&x->lock, seat->lock, now_ns);
-	put_read(x, done, n_done);
+	put_read(x, seat, done, n_done);
 	while (!exchange_stopping(x)) {
 		const size_t want = exchange_allowed(x, seat, room, in_flight);
 		n = exchange_take_blobs(x, taken, want);
@@ -442,6 +475,8 @@ size_t exchange_read(struct exchange *x, struct seat *seat, struct blob *const *
 	}
 	if (n > 0)
 		seat_enter_state(seat, THREAD_WORKING, *now_ns);
+	seat->share = x->shares ? x->shares[seat->reader] : 0;
+	seat->share_tag = exchange_tag(x);
 	exchange_unlock(x, CALLS, *now_ns);
 	return n;
 }
@@ -451,7 +486,7 @@ void exchange_set_depth(struct exchange *x, uint32_t depth, uint64_t now_ns)
 	(void)pthread_mutex_lock(&x->lock.mutex);
 	x->switches++;
 	x->aside = depth != x->options.depth;
-	x->reads.earlier = x->being_read;
+	x->reads.earlier = x->options.reads_large ? x->reads.in_flight + 1 : x->being_read;
 	share_depth(x, depth);
 	flow_lend(&x->flow, depth > x->options.depth);
 	struct seat *paused = x->paused_readers;
@@ -471,7 +506,8 @@ void exchange_look_at_reads(struct exchange *x, struct exchange_reads *out)
 {
 	(void)pthread_mutex_lock(&x->lock.mutex);
 	*out = x->reads;
-	out->in_flight = x->being_read;
+	if (!x->options.reads_large)
+		out->in_flight = x->being_read;
 	(void)pthread_mutex_unlock(&x->lock.mutex);
 }
 

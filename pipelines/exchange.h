@@ -116,6 +116,16 @@ struct blob {
 	bool bad; /* set by the worker: could not be read or decoded, its place is zeroed */
 };
 
+/* Files that readers handed in, and what is with them; where samples are cut out of large requests
+ * (options.reads_large), such requests. */
+struct exchange_reads {
+	uint64_t files, bytes;
+	double latency_ns, latency_squares; /* sums, submission to completion */
+	uint32_t in_flight;                 /* with the readers */
+	uint32_t earlier;                   /* of these, taken before the last change of depth */
+	uint32_t tag;                       /* of large requests: whose change that was */
+};
+
 /* A thread's place at the exchange. */
 struct seat {
 	_Alignas(COUNTER_ALIGN_BYTES) struct parker parker;
@@ -126,11 +136,16 @@ struct seat {
 	uint64_t starts;           /* of a worker: epochs that it has started for */
 	uint64_t waking_ns;        /* of a worker: how long its last visit woke others */
 	bool is_short; /* of a reader that came last: it got fewer files than it may have in flight */
+	/* Of a reader of large requests: what it may have in flight of them (0: that never changes) and their
+	 * tag, from the exchange; and what it read of them since its last visit, for the exchange. */
+	uint32_t share, share_tag;
+	struct exchange_reads large;
 };
 
 struct exchange_options {
 	struct sampler_options sampler;
-	uint32_t lookahead;         /* source_lookahead */
+	uint32_t lookahead;         /* source_lookahead, at the set depth */
+	bool reads_large;           /* source_reads_large */
 	uint32_t blobs, blob_bytes; /* blob_bytes 0: the source has the bytes itself */
 	/* blobs x blob_bytes, then the large ones, then the same of the spare ones; or NULL */
 	uint8_t *blob_memory;
@@ -166,14 +181,6 @@ struct exchange_gap {
 	uint64_t begin_ns, end_ns;
 };
 
-/* Files that readers handed in, and what is with them. */
-struct exchange_reads {
-	uint64_t files, bytes;
-	double latency_ns, latency_squares; /* sums, submission to completion */
-	uint32_t in_flight;                 /* with the readers */
-	uint32_t earlier;                   /* of these, taken before the last change of depth */
-};
-
 struct exchange {
 	struct timed_lock lock;
 	struct exchange_options options;
@@ -183,6 +190,9 @@ struct exchange {
 	struct blob *blobs; /* (options.blobs + spare_blobs); owned */
 	struct slot *slots; /* (options.slots); owned */
 	uint32_t *shares;   /* (options.readers), of the depth; NULL: it never changes; owned */
+	/* At the present depth, and as far as it has come: a step with each ticket, so that hints leave
+	 * nothing out. */
+	uint32_t lookahead, ahead;
 	uint32_t switches;
 	bool aside;
 	bool counts_reads; /* the depth may still change */

@@ -44,6 +44,7 @@ struct one_reader {
 	struct blob **taken, **done;  /* (depth) each */
 	struct read_request **reaped; /* (depth) */
 	unsigned in_flight;
+	bool large; /* reads large requests, which are timed in place of samples */
 };
 
 /* Files to keep in flight.  A source that answers at once is asked for many, so that one visit at the
@@ -65,6 +66,7 @@ static int open_reader(struct one_reader *r, struct error *err)
 	if (code)
 		return code;
 	r->depth = worthwhile_depth(r);
+	r->large = run->plan.facts.reads_large;
 	r->taken = calloc(r->depth, sizeof(struct blob *));
 	r->done = calloc(r->depth, sizeof(struct blob *));
 	r->reaped = calloc(r->depth, sizeof(struct read_request *));
@@ -101,21 +103,62 @@ static void readers_set_state(struct one_reader *r, enum thread_state state)
 		state_clock_enter(&r->meter->clock, state, clock_now_ns());
 }
 
+/* A large request takes the place of a file: its time says what the store does. */
+static void readers_meter_large(
+	struct one_reader *r, const struct large_read *read, uint64_t now_ns)
+{
+	struct thread_meter *const meter = r->meter;
+	struct exchange_reads *const sums = &r->seat.large;
+	const uint64_t service_ns = read->done_ns - read->submitted_ns;
+	const struct trace_entry item = {
+		.number = read->number,
+		.end_ns = read->done_ns,
+		.service_ns = (float)service_ns,
+		.read = {read->bytes, read->in_flight},
+	};
+	sums->files++;
+	sums->bytes += read->bytes;
+	sums->latency_ns += (double)service_ns;
+	sums->latency_squares += (double)service_ns * (double)service_ns;
+	/* As in exchange_tag: not at another depth than the set one; before the first change. */
+	if (!(read->tag & 1)) {
+		service_log_add(&meter->service, now_ns, service_ns, 1);
+		trace_log_put(&meter->trace, &item);
+	}
+	if (item.number < meter->ramp.room && read->tag >> 1 == 0)
+		trace_log_put(&meter->ramp, &item);
+}
+
+static size_t readers_reap_now(struct one_reader *r, uint64_t wait_ns)
+{
+	const size_t count = source_reap(r->reader, r->reaped, r->in_flight, wait_ns);
+	if (!r->large || !r->meter)
+		return count;
+	struct large_reads reads;
+	source_reader_large(r->reader, &reads);
+	const uint64_t now_ns = reads.count > 0 ? clock_now_ns() : 0;
+	for (size_t i = 0; i < reads.count; i++)
+		readers_meter_large(r, &reads.done[i], now_ns);
+	r->seat.large.in_flight = reads.in_flight;
+	r->seat.large.earlier = reads.earlier;
+	r->seat.large.tag = reads.tag;
+	return count;
+}
+
 /* Waits for completions; being short of blobs meanwhile is being blocked, since the source could have
  * more to do. */
 static size_t readers_reap(struct one_reader *r, bool is_short)
 {
-	struct reader *const reader = r->reader;
 	if (!is_short) {
 		const uint64_t shown_ns = timeline_mark();
-		const size_t count = source_reap(reader, r->reaped, r->in_flight, REAP_WAIT_NS);
+		const size_t count = readers_reap_now(r, REAP_WAIT_NS);
 		(void)timeline_end(TIMELINE_REAP, shown_ns, count);
 		return count;
 	}
-	size_t n = source_reap(reader, r->reaped, r->in_flight, 0);
+	size_t n = readers_reap_now(r, 0);
 	if (n == 0) {
 		readers_set_state(r, THREAD_BLOCKED);
-		n = source_reap(reader, r->reaped, r->in_flight, FLOW_LOOK_NS);
+		n = readers_reap_now(r, FLOW_LOOK_NS);
 		readers_set_state(r, THREAD_WORKING);
 	}
 	return n;
@@ -131,8 +174,9 @@ static void readers_show(const struct blob *blob)
 		request->opened_ns, blob->ticket.number, 0);
 }
 
-static void readers_meter(struct thread_meter *meter, const struct blob *blob, uint64_t now_ns)
+static void readers_meter(struct one_reader *r, const struct blob *blob, uint64_t now_ns)
 {
+	struct thread_meter *const meter = r->meter;
 	const struct read_request *request = &blob->request;
 	const uint64_t service_ns = request->done_ns - request->submitted_ns;
 	const struct trace_entry item = {
@@ -142,11 +186,11 @@ static void readers_meter(struct thread_meter *meter, const struct blob *blob, u
 		.read = {request->status ? 0 : (uint32_t)request->size, blob->in_flight},
 	};
 	/* Whatever is cut off later, a file aside is none of those at the set depth. */
-	if (blob->aside)
+	if (blob->aside || r->large)
 		thread_meter_count(meter, 1);
 	else
 		span_item(meter, now_ns, service_ns, &item);
-	if (item.number < meter->ramp.room && blob->switches == 0)
+	if (item.number < meter->ramp.room && blob->switches == 0 && !r->large)
 		trace_log_put(&meter->ramp, &item);
 	if (meter->clock.timeline && timeline_keeps(meter->clock.timeline, request->submitted_ns))
 		readers_show(blob);
@@ -158,7 +202,7 @@ static size_t readers_collect(struct one_reader *r, size_t n, uint64_t now_ns)
 	for (size_t i = 0; i < n; i++) {
 		r->done[i] = &x->blobs[r->reaped[i]->ticket];
 		if (r->meter)
-			readers_meter(r->meter, r->done[i], now_ns);
+			readers_meter(r, r->done[i], now_ns);
 	}
 	r->in_flight -= (unsigned)n;
 	return n;
@@ -175,6 +219,8 @@ static void read_files(struct one_reader *r, uint64_t start_ns)
 			r->depth - r->in_flight, r->in_flight, &now);
 		if (r->in_flight + n == 0)
 			break;
+		if (r->seat.share > 0)
+			source_reader_allow(r->reader, r->seat.share, r->seat.share_tag);
 		backend_mark(backend, STAGE_READ_NAME);
 		readers_submit(r, n);
 		const size_t n_reaped = readers_reap(r, r->seat.is_short);

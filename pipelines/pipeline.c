@@ -164,6 +164,7 @@ static int open_exchange(struct run *run, struct error *err)
 	const struct exchange_options options = {
 		.sampler = sampler,
 		.lookahead = source_lookahead(run->config, run->dataset),
+		.reads_large = plan->facts.reads_large,
 		.blobs = plan->blobs,
 		.blob_bytes = plan->blob_bytes,
 		.blob_memory = run->blob_block.data,

@@ -32,8 +32,9 @@ struct depth_plan {
 		twice;      /* files in flight, all readers together; half, twice 0: not tried */
 	uint64_t longer_ns; /* the warm-up may become, at most */
 	uint32_t spare_blobs, spare_large_blobs;
-	uint64_t spare_bytes;     /* of them; within blob_pool_bytes */
-	char why_not[NOTE_BYTES]; /* of what is not tried; "" */
+	uint64_t spare_bytes;        /* of them; within blob_pool_bytes */
+	uint64_t spare_source_bytes; /* of large requests; within source_bytes */
+	char why_not[NOTE_BYTES];    /* of what is not tried; "" */
 };
 
 enum { CHECKPOINT_PATH_BYTES = 400 };

@@ -128,7 +128,8 @@ static uint32_t spare_blobs(const struct pipeline_plan *plan)
 }
 
 /* Buffers for twice the depth, where they are small beside all pools.  After the pools were summed up. */
-static void add_spare_blobs(struct pipeline_plan *plan)
+static void add_spare_buffers(
+	const struct config *config, const struct dataset *dataset, struct pipeline_plan *plan)
 {
 	struct depth_plan *const d = &plan->depths;
 	const double limit = (double)process_memory_limit() * MEMORY_SHARE_MAX;
@@ -143,15 +144,18 @@ static void add_spare_blobs(struct pipeline_plan *plan)
 						  plan->blobs);
 		d->spare_bytes += (uint64_t)d->spare_large_blobs * plan->large_blob_bytes;
 	}
+	d->spare_source_bytes =
+		source_spare_bytes(config, dataset, d->twice / plan->reader_threads);
 	const double pools = (double)plan->pool_bytes;
-	const double more = (double)d->spare_bytes;
+	const double more = (double)d->spare_bytes + (double)d->spare_source_bytes;
 	if (more > SPARE_SHARE_MAX * pools || pools + more > limit) {
 		char text[UNITS_BYTES];
 		dither_plan_not_twice(
 			d, "buffers for it would take %s more", units_format_size(more, text));
 	}
 	plan->blob_pool_bytes += d->spare_bytes;
-	plan->pool_bytes += d->spare_bytes;
+	plan->source_bytes += d->spare_source_bytes;
+	plan->pool_bytes += d->spare_bytes + d->spare_source_bytes;
 }
 
 static void size_batches(const struct sampler_options *sampler, struct pipeline_plan *plan)
@@ -431,6 +435,7 @@ int pipeline_plan_samples(const struct config *config, const struct dataset *dat
 	if (code)
 		return code;
 	plan->facts = facts_of(plan->kind, source, backend_choose(config, NULL, 0, NULL));
+	plan->facts.reads_large = source_reads_large(config, dataset);
 	plan->source_bytes = source_bytes(config, dataset);
 	count_parts(config, dataset, plan);
 	code = check_planted(config, plan, err);
@@ -453,7 +458,7 @@ int pipeline_plan_samples(const struct config *config, const struct dataset *dat
 			   plan->evaluation_memory + sampler_bytes(&sampler);
 	code = plan_check_memory(plan, dataset, err);
 	dither_plan(config, source, plan);
-	add_spare_blobs(plan);
+	add_spare_buffers(config, dataset, plan);
 	return code;
 }
 

@@ -57,11 +57,16 @@ static void begin_shards(struct sampler *s)
 	s->next = s->shards > 0 ? s->begins[s->turns[0]] : 0;
 }
 
+static uint32_t sampler_window(const struct sampler *s)
+{
+	return s->options.window > 0 ? s->options.window : 1;
+}
+
 static inline void build_step(struct sampler *s)
 {
 	const uint32_t i = s->built++;
 	if (s->shards > 0) {
-		const uint32_t window = s->options.window > 0 ? s->options.window : 1;
+		const uint32_t window = sampler_window(s);
 		mix_in(s, s->coming, i - i % window, i, pass_shards(s));
 	} else if (s->options.shuffle) {
 		mix_in(s, s->coming, 0, i, i);
@@ -127,9 +132,23 @@ uint32_t sampler_peek(struct sampler *s)
 	return s->order[s->position];
 }
 
-uint32_t sampler_ahead(const struct sampler *s, uint32_t ahead)
+/* Of the next epoch, which is built as far as it takes: samples are mixed within their window alone. */
+static uint32_t sampler_coming(struct sampler *s, uint32_t at)
 {
-	return ahead < s->used - s->position ? s->order[s->position + ahead] : UINT32_MAX;
+	const bool last = s->options.epochs > 0 && s->epoch + 1 >= s->options.epochs;
+	const bool mixed = s->shards == 0 && s->options.shuffle;
+	if (at >= s->used || last || mixed)
+		return UINT32_MAX;
+	const uint32_t window = s->shards > 0 ? sampler_window(s) : 1;
+	while (s->built < s->options.count && s->built / window <= at / window)
+		build_step(s);
+	return s->coming[at];
+}
+
+uint32_t sampler_ahead(struct sampler *s, uint32_t ahead)
+{
+	const uint32_t left = s->used - s->position;
+	return ahead < left ? s->order[s->position + ahead] : sampler_coming(s, ahead - left);
 }
 
 struct ticket sampler_take(struct sampler *s, struct flow_ticket place)

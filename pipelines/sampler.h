@@ -63,8 +63,9 @@ void sampler_close(struct sampler *sampler); /* safe on {0} */
 /* The sample of the next ticket. */
 uint32_t sampler_peek(struct sampler *sampler);
 
-/* The sample `ahead` tickets later in this epoch; UINT32_MAX: the epoch ends before. */
-uint32_t sampler_ahead(const struct sampler *sampler, uint32_t ahead);
+/* The sample `ahead` tickets later; UINT32_MAX: the epoch ends before, and either it is the last one or
+ * the next one's order is known only as a whole (shuffle). */
+uint32_t sampler_ahead(struct sampler *sampler, uint32_t ahead);
 
 /* The sample of the next ticket, taken: the ticket at that place.  Places come in order. */
 struct ticket sampler_take(struct sampler *sampler, struct flow_ticket place);

@@ -383,7 +383,7 @@ unsigned network_depth_wanted(const struct evidence_base *base)
 	if (!cause_is_network(base) || !read)
 		return 0;
 	const size_t next = binding_next_capacity(point, (size_t)(read - point->stages));
-	const double each_s = histogram_mean(&read->service) * 1e-9;
+	const double each_s = histogram_mean(&read->service) * 1e-9 * point->reads_per_sample;
 	const double wanted =
 		next < point->stage_count ? ceil(point->stages[next].capacity * each_s) : 0;
 	return wanted >= 1 && wanted < 1e6 ? (unsigned)wanted : 0;
@@ -445,8 +445,9 @@ void evidence_add_network(
 			out, "nothing tells whether the server or the client's slots are full");
 	if (strcmp(resource, "latency") == 0 && read && wanted > 0)
 		evidence_add(out,
-			"a file takes %s, all its round trips together: by Little's law %u in "
-			"flight would keep up with the next stage, as long as the server and the "
-			"link keep up",
+			"a %s takes %s, all its round trips together: by Little's law %u in flight "
+			"would keep up with the next stage, as long as the server and the link "
+			"keep up",
+			cause_read_unit(base),
 			units_format_duration(histogram_mean(&read->service), each), wanted);
 }

@@ -570,31 +570,41 @@ double cause_let_through(const struct point_facts *facts)
 
 enum { POINTS_BYTES = 160 };
 
+const char *cause_read_unit(const struct evidence_base *base)
+{
+	return base->facts->reads_large ? "request" : "file";
+}
+
+static const char *storage_unit(const struct storage *s)
+{
+	return s->reads_large ? "request" : "file";
+}
+
 /* "250 files/s with 4 in flight and 251 with 8" */
 static const char *compare_points(const struct storage *s, char out[POINTS_BYTES])
 {
+	const char *const each = storage_unit(s);
 	char here[UNITS_BYTES];
 	char there[UNITS_BYTES];
 	(void)units_format_count(s->rate, here);
 	(void)units_format_count(s->rate * s->ratio, there);
 	if (s->compared > 0)
 		(void)snprintf(out, POINTS_BYTES,
-			"%s files/s with %.1f in flight, %s with %.1f (elasticity %.2f +/- %.2f)",
-			here, s->in_flight, there, s->other_in_flight, s->elasticity,
+			"%s %ss/s with %.1f in flight, %s with %.1f (elasticity %.2f +/- %.2f)",
+			here, each, s->in_flight, there, s->other_in_flight, s->elasticity,
 			s->elasticity_error);
 	else if (s->queues)
 		(void)snprintf(out, POINTS_BYTES,
-			"%s files/s with %.1f in flight, which queue behind each other (files that "
+			"%s %ss/s with %.1f in flight, which queue behind each other (%ss that "
 			"are sent later do not return later)",
-			here, s->in_flight);
+			here, each, s->in_flight, each);
 	else if (!isnan(s->ramp_ratio))
 		(void)snprintf(out, POINTS_BYTES,
-			"a file takes %.1f times as long with %.1f in flight as the first files "
-			"did",
-			s->ramp_ratio, s->in_flight);
+			"a %s takes %.1f times as long with %.1f in flight as the first %ss did",
+			each, s->ramp_ratio, s->in_flight, each);
 	else
-		(void)snprintf(
-			out, POINTS_BYTES, "%s files/s with %.1f in flight", here, s->in_flight);
+		(void)snprintf(out, POINTS_BYTES, "%s %ss/s with %.1f in flight", here, each,
+			s->in_flight);
 	return out;
 }
 
@@ -604,9 +614,9 @@ static bool full_of_something(const struct storage *s, const char *points, struc
 {
 	if (s->sizes_alike)
 		return cause_is(out, "bandwidth", s->full * CERTAIN_UNCLEAR,
-			"storage is saturated: %s; all files have one size, so that bandwidth "
+			"storage is saturated: %s; all %ss have one size, so that bandwidth "
 			"(bytes) and IOPS (requests) cannot be told apart",
-			points);
+			points, storage_unit(s));
 	return cause_is(out, "full", s->full * CERTAIN_UNCLEAR,
 		"storage is saturated: %s; the service times do not tell whether in bandwidth "
 		"(bytes) or IOPS (requests)",
@@ -619,6 +629,7 @@ static bool storage_is_full(const struct storage *s, struct cause *out)
 	char rate[UNITS_BYTES];
 	(void)compare_points(s, points);
 	const double certainty = s->full * s->kind_certainty;
+	const char *const each = storage_unit(s);
 	const char *const sizes = isnan(s->bytes_share) ? "" : " regardless of its size";
 	switch (s->kind) {
 	case STORAGE_BYTES:
@@ -629,20 +640,20 @@ static bool storage_is_full(const struct storage *s, struct cause *out)
 	case STORAGE_REQUESTS:
 		return cause_is(out, "iops", certainty,
 			"storage IOPS are saturated: %s; time is proportional to the number of "
-			"files, not to their bytes (%.2f +/- %.2f)%s",
-			points, s->bytes_share, s->bytes_error,
-			s->group == 1 ? "; the first files returned one by one" : "");
+			"%ss, not to their bytes (%.2f +/- %.2f)%s",
+			points, each, s->bytes_share, s->bytes_error,
+			s->group == 1 ? "; the first of them returned one by one" : "");
 	case STORAGE_SLOTS:
 		if (s->group > 1)
 			return cause_is(out, "concurrency", certainty,
-				"storage is saturated: %s; it serves %u files at once and takes %s "
-				"for each%s; the first files returned in groups of %u",
-				points, s->group, units_format_duration(s->latency_ns, rate), sizes,
-				s->group);
+				"storage is saturated: %s; it serves %u %ss at once and takes %s "
+				"for each%s; the first of them returned in groups of %u",
+				points, s->group, each, units_format_duration(s->latency_ns, rate),
+				sizes, s->group);
 		return cause_is(out, "concurrency", certainty,
-			"storage is saturated: %s; it serves %.1f files at once and takes %s for "
+			"storage is saturated: %s; it serves %.1f %ss at once and takes %s for "
 			"each%s",
-			points, s->slots, units_format_duration(s->latency_ns, rate), sizes);
+			points, s->slots, each, units_format_duration(s->latency_ns, rate), sizes);
 	default:
 		return full_of_something(s, points, out);
 	}
@@ -653,26 +664,24 @@ static bool storage_is_shared(const struct storage *s, struct cause *out)
 	char points[POINTS_BYTES];
 	char all[UNITS_BYTES];
 	return cause_is(out, "shared", CERTAIN_SHARED,
-		"other jobs use this storage: our first files waited behind about %.0f of theirs, "
-		"then arrived at %s files/s, which we share with them: %s",
-		s->others, units_format_count(s->shared_capacity, all), compare_points(s, points));
+		"other jobs use this storage: our first %ss waited behind about %.0f of theirs, "
+		"then arrived at %s a second, which we share with them: %s",
+		storage_unit(s), s->others, units_format_count(s->shared_capacity, all),
+		compare_points(s, points));
 }
 
-/* Each request serves many samples (read.request): what was recorded are their waits for one, which follow
- * the depth and the bytes of samples in another way than a store's own times do. */
+/* Older versions kept of samples that are cut out of large requests (read.request) their waits for one, which
+ * follow depth and bytes in another way than a store's own times do. */
 static bool hidden_by_large_requests(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	(void)stage;
 	const double requests = base->point->storage.requests_per_sample;
-	char many[UNITS_BYTES];
-	if (!(requests > 0 && requests < SHARED_REQUESTS))
+	if (base->facts->reads_large || !(requests > 0 && requests < SHARED_REQUESTS))
 		return false;
 	return cause_is(out, "unknown", CERTAIN_UNTOLD,
-		"samples are cut out of large requests, %s from each, whose own times are not "
-		"kept: latency and bandwidth cannot be told apart; a sweep of read.depth and "
-		"read.request shows what helps",
-		units_format_count(1 / requests, many));
+		"samples are cut out of large requests, whose own times the version that measured "
+		"this did not keep: measure again");
 }
 
 static bool told_by_points(
@@ -700,10 +709,10 @@ static bool told_by_points(
 	const bool nearly = less || (s.capacity_seen && s.capacity < NEARLY_FULL * s.rate);
 	const double certainty = cause_network_latency(base, 1 - s.full);
 	return cause_is(out, "latency", nearly ? fmin(certainty, CERTAIN_NEARLY) : certainty,
-		nearly ? "throughput rises with the files in flight, but is close to saturation: %s"
-		: s.compared > 0 ? "throughput rises with the files in flight: %s"
-				 : "files do not queue at the storage: %s",
-		compare_points(&s, points));
+		nearly ? "throughput rises with the %ss in flight, but is close to saturation: %s"
+		: s.compared > 0 ? "throughput rises with the %ss in flight: %s"
+				 : "%ss do not queue at the storage: %s",
+		storage_unit(&s), compare_points(&s, points));
 }
 
 /* The best rate that a probe of this node's storage found; 0: unknown. */
@@ -711,9 +720,9 @@ static double ceiling_of(const struct evidence_base *base)
 {
 	const struct ceilings *ceilings = base->source ? base->source->ceilings : NULL;
 	const struct measurement *m = base->count > 0 ? base->repeats[0] : NULL;
-	const double probed =
-		ceilings && m ? ceilings_read_bytes_per_s(ceilings, m->file_bytes_mean, 0, true)
-			      : NAN;
+	const double probed = ceilings && m ? ceilings_read_bytes_per_s(
+						      ceilings, measurement_read_bytes(m), 0, true)
+					    : NAN;
 	return probed > 0 ? probed : base->facts->storage_bytes_per_s;
 }
 
@@ -736,9 +745,10 @@ static bool told_by_ceiling(
 	if (cause_is_network(base)) /* of one depth: no latency is told */
 		return false;
 	return cause_is(out, "latency", CERTAIN_BELOW_CEILING,
-		"reads run at %s, %.0f %% of this storage's best rate, %s, and take %s per file",
-		now, rate / ceiling * 100, best,
-		units_format_duration(histogram_mean(&stage->service), each));
+		"reads run at %s, %.0f %% of this storage's best rate, %s, and take %s per %s", now,
+		rate / ceiling * 100, best,
+		units_format_duration(histogram_mean(&stage->service), each),
+		cause_read_unit(base));
 }
 
 static bool cannot_be_told(
@@ -753,10 +763,10 @@ static bool cannot_be_told(
 			"read.depth=%u,%u would tell them apart",
 			depth, 2 * depth);
 	return cause_is(out, "unknown", CERTAIN_UNTOLD,
-		"%.1f files in flight take %s each: high latency and saturation look alike at a "
+		"%.1f %ss in flight take %s each: high latency and saturation look alike at a "
 		"single queue depth; a sweep of read.depth=%u,%u would tell them apart",
-		base->point->median * each_ns * 1e-9, units_format_duration(each_ns, each), depth,
-		2 * depth);
+		base->point->median * base->point->reads_per_sample * each_ns * 1e-9,
+		cause_read_unit(base), units_format_duration(each_ns, each), depth, 2 * depth);
 }
 
 /* Reads that the page cache served but that sleep must wait for the disk's queue after all; what

@@ -867,7 +867,7 @@ static void split_at_capacity(const struct trace_item *items, const struct read_
 	out->hit_share = hit_share_of(play);
 	const double service_ns = 1e9 / storage->capacity / fmax(1 - out->hit_share, LEAST);
 	const struct guess guess = {fmin(storage->latency_ns, storage->response_ns), service_ns, 0};
-	queue_out(play, &guess, facts->cpu_ns, true, latency_ns, device_ns);
+	queue_out(play, &guess, facts->within_ns, true, latency_ns, device_ns);
 	out->by_bytes = choice.by_bytes;
 	out->device_share = fmin(storage->rate / storage->capacity, 1);
 	out->identified = true;
@@ -893,7 +893,7 @@ static void decide(const struct trace_item *items, const struct read_facts *fact
 	if (storage && storage->full < 0.5 - STORAGE_TOLD) {
 		/* Without a queue, the rate with the most files in flight bounds what a device may
 		 * hide. */
-		all_latency(play, facts->cpu_ns, latency_ns, device_ns);
+		all_latency(play, facts->within_ns, latency_ns, device_ns);
 		out->hidden_ns = 1e9 / storage->best_rate;
 		out->identified = true;
 		return;
@@ -905,12 +905,12 @@ static void decide(const struct trace_item *items, const struct read_facts *fact
 	const bool better = best.loss < needed * best.alone;
 	out->identified = better || out->error_latency < WELL_FORETOLD;
 	if (!better) {
-		all_latency(play, facts->cpu_ns, latency_ns, device_ns);
+		all_latency(play, facts->within_ns, latency_ns, device_ns);
 		const struct guess alone = latency_alone(play);
 		out->hidden_ns = hidden_service(play, &alone);
 	} else {
 		const bool device = best.guess.service_ns > OVER_CPU * facts->cpu_ns;
-		queue_out(play, &best.guess, facts->cpu_ns, device, latency_ns, device_ns);
+		queue_out(play, &best.guess, facts->within_ns, device, latency_ns, device_ns);
 		out->by_bytes = best.by_bytes;
 		out->device_share = device ? fmin(best.guess.service_ns / play->gap_ns, 1) : 0;
 		out->hit_share = hit_share_of(play);
@@ -937,7 +937,7 @@ int read_split(const struct trace_item *items, size_t count, const struct read_f
 		split_at_capacity(items, facts, &(struct choice){.hits = false}, &play, latency_ns,
 			device_ns, out);
 	else if (one || count < USEFUL_MIN)
-		all_latency(&play, facts->cpu_ns, latency_ns, device_ns);
+		all_latency(&play, facts->within_ns, latency_ns, device_ns);
 	else
 		decide(items, facts, &play, latency_ns, device_ns, out);
 	out->latency_ns = mean_ns(latency_ns, count);

@@ -82,7 +82,8 @@ bool worker_factors(const struct traces *const *traces, size_t count, const char
 
 /* What is known besides the trace. */
 struct read_facts {
-	double cpu_ns; /* that a reader's thread spends on a file */
+	double cpu_ns;    /* that a reader's thread spends on a file */
+	double within_ns; /* of that, in the file's own time: the rest comes when it is read */
 	/* One file at a time and thread; false: up to the depth. */
 	bool blocking;
 	unsigned threads, depth;

@@ -541,6 +541,7 @@ void phase_slice(const struct measurement *m, const struct traces *traces, doubl
 	out->throughput = to > from ? samples / (to - from) : NAN;
 	out->bytes_read =
 		(uint64_t)fmax(count_between(m, offsetof(struct window, bytes_read), from, to), 0);
+	out->read_requests = (uint64_t)(share * (double)m->read_requests);
 	out->bytes_read_per_s = to > from ? (double)out->bytes_read / (to - from) : NAN;
 	slice_load(m, from, to, out);
 	slice_store(m, out);

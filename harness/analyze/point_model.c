@@ -151,16 +151,32 @@ static double read_cpu_of_file(const struct model *model, const struct model_sou
 	return sum / (double)source->count;
 }
 
+/* Samples that one read gives, over the repetitions; 0: each is read by itself. */
+static double samples_of_read(const struct model *model, const struct model_source *source)
+{
+	double samples = 0;
+	double reads = 0;
+	for (size_t i = 0; i < source->count; i++) {
+		const struct stage_measurement *read =
+			measurement_stage(source->repeats[i], STAGE_READ);
+		samples += read ? (double)read->items : 0;
+		reads += measurement_reads(source->repeats[i]);
+	}
+	return model->facts.reads_large && samples > reads && reads > 0 ? samples / reads : 0;
+}
+
 static void note_read(struct model *model, const struct read_split *split)
 {
 	const struct pipeline_shape *shape = &model->replay.shape;
+	const char *const each = model->facts.reads_large ? "request" : "file";
 	if (split->device_ns > 0)
 		model_note(model,
-			"reading: a serial device takes %.3g us per file%s and was %.0f %% busy%s; "
+			"reading: a serial device takes %.3g us per %s%s and was %.0f %% busy%s; "
 			"latency %.3g us%s",
-			split->device_ns / 1e3, split->by_bytes ? ", in proportion to bytes" : "",
+			split->device_ns / 1e3, each,
+			split->by_bytes ? ", in proportion to bytes" : "",
 			100 * split->device_share,
-			split->hit_share > 0 ? "; some files came from a cache" : "",
+			split->hit_share > 0 ? "; some came from a cache" : "",
 			split->latency_ns / 1e3,
 			split->device_share > DEVICE_HIDES
 				? " (a higher one would be hidden by its queue)"
@@ -168,8 +184,8 @@ static void note_read(struct model *model, const struct read_split *split)
 	else if (!split->identified && shape->reader_threads * shape->read_depth > 1)
 		model_note(model,
 			"reading: latency and device time could not be told apart: assumed to be "
-			"latency, %.3g us per file, which overlaps at any depth",
-			split->latency_ns / 1e3);
+			"latency, %.3g us per %s, which overlaps at any depth",
+			split->latency_ns / 1e3, each);
 }
 
 /* The reads of all repetitions in sequence; NULL without memory. */
@@ -194,8 +210,12 @@ static int split_reads(struct model *model, struct cost_series series[COSTS], do
 	const struct storage *storage, const struct trace_item *items, size_t count)
 {
 	const struct pipeline_shape *shape = &model->replay.shape;
+	/* Samples are cut out of a request after it was read, but where the thread reads it itself. */
+	const double samples = model->replay.request_samples;
+	const double read_cpu_ns = samples > 0 ? samples * cpu_ns : cpu_ns;
 	const struct read_facts facts = {
-		.cpu_ns = cpu_ns,
+		.cpu_ns = read_cpu_ns,
+		.within_ns = samples > 0 && !model->facts.reads_block ? 0 : read_cpu_ns,
 		.blocking = model->facts.reads_block,
 		.threads = shape->reader_threads,
 		.depth = shape->read_depth,
@@ -239,6 +259,8 @@ static int series_of_read(
 	if (!cpu)
 		return -ENOMEM;
 	*cpu = (float)cpu_ns;
+	model->replay.request_samples = samples_of_read(model, source);
+	model->replay.requests_block = model->facts.reads_block;
 	/* In memory a file is a pointer: what it takes is the reader's CPU time. */
 	if (model->facts.reads_memory)
 		return 0;

@@ -67,6 +67,7 @@ static int replay_check_numbers(const struct replay_model *model, struct error *
 		{"a wake-up's time", model->wake_ns},
 		{"the lock's share off the cores", model->lock_off_cores},
 		{"the quota", model->quota},
+		{"samples a request", model->request_samples},
 	};
 	if (!(model->cores > 0))
 		return replay_refuse(err, "cores", model->cores);
@@ -212,6 +213,26 @@ static void place_threads(struct replay *r, const struct pipeline_shape *shape, 
 		piece(b, in_flight + 2 * readers + workers + ends, sizeof *r->timed.events);
 }
 
+/* Beyond the one that is needed, of requests that hold many samples. */
+static uint32_t requests_ahead(const struct replay_model *model)
+{
+	return model->requests_block ? 0 : model->shape.read_depth;
+}
+
+static bool reads_requests(const struct replay_model *model)
+{
+	return model->request_samples > 1;
+}
+
+static void place_requests(struct replay *r, const struct replay_model *model, struct block *b)
+{
+	if (!reads_requests(model))
+		return;
+	struct replay_requests *const q = &r->crew.requests;
+	q->done = piece(b, (uint64_t)requests_ahead(model) + 1, sizeof *q->done);
+	q->flying = piece(b, model->shape.read_depth, sizeof *q->flying);
+}
+
 static void place_cores(struct replay *r, const struct pipeline_shape *shape, struct block *b)
 {
 	const uint64_t threads = threads_most(shape);
@@ -230,6 +251,7 @@ static uint64_t replay_place(struct replay *r, const struct replay_model *model,
 	const struct pipeline_shape *shape = &model->shape;
 	place_flow(r, model, options, b);
 	place_threads(r, shape, b);
+	place_requests(r, model, b);
 	place_cores(r, shape, b);
 	return b->used;
 }
@@ -239,6 +261,25 @@ static uint64_t replay_place(struct replay *r, const struct replay_model *model,
 static bool has_cost(const struct replay_model *model, enum replay_cost cost)
 {
 	return model->series[cost].count > 0 && model->scale[cost] > 0;
+}
+
+/* Their times are those of requests, not of samples: a block has as many as there are in one of samples. */
+static void set_up_requests(
+	struct replay *r, const struct replay_model *model, const struct replay_options *options)
+{
+	struct replay_requests *const q = &r->crew.requests;
+	struct replay_cursor *const costs = r->files.cursors;
+	struct replay_options own = *options;
+	if (!reads_requests(model))
+		return;
+	if (own.block > 0)
+		own.block = (size_t)ceil((double)own.block / model->request_samples);
+	q->samples = model->request_samples;
+	q->ahead = requests_ahead(model);
+	q->depth = model->shape.read_depth;
+	replay_cursor_open(&q->latency, model, &own, COST_READ_LATENCY);
+	replay_cursor_open(&q->device, model, &own, COST_READ_DEVICE);
+	costs[COST_READ_LATENCY] = costs[COST_READ_DEVICE] = (struct replay_cursor){0};
 }
 
 static void set_up_team(struct replay_team *team, const struct replay_model *model)
@@ -344,6 +385,7 @@ static void set_up(
 {
 	for (int cost = 0; cost < SAMPLE_COSTS; cost++)
 		replay_cursor_open(&r->files.cursors[cost], model, options, (enum replay_cost)cost);
+	set_up_requests(r, model, options);
 	set_up_team(&r->team, model);
 	r->crew.count = model->shape.reader_threads;
 	r->crew.depth = model->shape.read_depth;

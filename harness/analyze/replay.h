@@ -7,6 +7,9 @@
  *              first served, and the file is done when both are over (so the latency is that of an idle
  *              device, its own time in it; not their sum).  Done files are handed in together, when all
  *              that were taken have been submitted
+ *   requests   where request_samples: sample t lies in request t / request_samples, and is done when that is read.
+ *              Requests begin in order, once a sample was taken that lies in one of the read_depth before it,
+ *              and as soon as fewer than read_depth are in flight (workloads/source/chunks.h)
  *   worker j   takes the ready file with the lowest ticket whose batch has a slot (slots go to batches in
  *              order); first DECODE_LOCK on a core under the one lock of the team, then DECODE_CPU on a
  *              core, then DECODE_WAIT off the cores.  Tiny samples are taken in chunks, by the pipeline's
@@ -112,6 +115,10 @@ struct replay_model {
 	/* Share of DECODE_LOCK that is spent off the cores, with the lock still held: 0 to 1. */
 	double lock_off_cores;
 	bool copies_off_cores;
+	/* Samples that are cut out of a read: READ_LATENCY and READ_DEVICE are those of such requests. Up to
+	 * 1: each sample is read by itself. */
+	double request_samples;
+	bool requests_block; /* none is read ahead: the reader's thread reads them itself */
 };
 
 struct replay_options {

@@ -648,18 +648,50 @@ static void replay_readers_finish(struct replay_reader *reader, uint32_t blob)
 	reader->done[reader->done_count++] = blob;
 }
 
+/* When what is submitted at a moment is done. */
+static double replay_link_end(struct replay_crew *crew, double at, double latency, double device)
+{
+	const double end = at + latency;
+	if (device <= 0)
+		return end;
+	crew->link_free = (crew->link_free > at ? crew->link_free : at) + device;
+	crew->link_given += device;
+	return crew->link_free > end ? crew->link_free : end;
+}
+
+/* The place of one more request in flight: one that is done, or the one that will be first. */
+static double *replay_requests_place(struct replay_requests *q, double now)
+{
+	double *first = &q->flying[0];
+	for (uint32_t i = 0; i<q->depth && * first> now; i++)
+		first = q->flying[i] < *first ? &q->flying[i] : first;
+	return first;
+}
+
+/* When the request that a sample lies in is done. */
+static double replay_request_end(struct replay *r, uint64_t ticket)
+{
+	struct replay_requests *const q = &r->crew.requests;
+	const uint64_t needed = (uint64_t)((double)ticket / q->samples);
+	while (q->begun <= needed + q->ahead) {
+		double *const place = replay_requests_place(q, r->now);
+		const double at = *place > r->now ? *place : r->now;
+		*place = replay_link_end(&r->crew, at, replay_cursor_next(&q->latency),
+			replay_cursor_next(&q->device));
+		q->done[q->begun++ % (q->ahead + 1)] = *place;
+	}
+	return q->done[needed % (q->ahead + 1)];
+}
+
 /* A file is in flight. */
 static void replay_readers_launch(struct replay *r, struct replay_reader *reader, uint32_t index)
 {
 	const struct replay_blob *blob = &r->files.blobs[index];
 	struct replay_crew *crew = &r->crew;
-	double end = r->now + blob->cost[COST_READ_LATENCY];
-	if (blob->cost[COST_READ_DEVICE] > 0) {
-		const double from = crew->link_free > r->now ? crew->link_free : r->now;
-		crew->link_free = from + blob->cost[COST_READ_DEVICE];
-		crew->link_given += blob->cost[COST_READ_DEVICE];
-		end = crew->link_free > end ? crew->link_free : end;
-	}
+	const double end = crew->requests.samples > 0
+				   ? replay_request_end(r, blob->ticket)
+				   : replay_link_end(crew, r->now, blob->cost[COST_READ_LATENCY],
+					     blob->cost[COST_READ_DEVICE]);
 	reader->in_flight++;
 	if (end > r->now)
 		replay_heap_push(&r->timed, (struct replay_event){.key = end,

@@ -152,7 +152,18 @@ struct replay_reader {
 	double looks_next; /* while blocked with files in flight: when it looks for a blob again */
 };
 
+/* Reads that hold many samples each.  begun: those from the first on; ahead: beyond the one that is needed. */
+struct replay_requests {
+	struct replay_cursor latency, device;
+	double samples; /* 0: there are none */
+	uint64_t begun;
+	uint32_t ahead, depth;
+	double *done;   /* (ahead + 1), by number: when each is done */
+	double *flying; /* (depth): when those that were begun last are done, in any order */
+};
+
 struct replay_crew {
+	struct replay_requests requests;
 	struct replay_reader *readers;
 	uint32_t count, depth;
 	uint32_t idle, idle_count, blocked;

@@ -93,7 +93,8 @@ static double files_per_s(const struct measurement *m, double *error)
 	const struct stage_measurement *read = measurement_stage(m, STAGE_READ);
 	const double seconds = measurement_counted_seconds(m);
 	*error = 0;
-	if (!read || read->items == 0 || !(seconds > 0))
+	const double reads = measurement_reads(m);
+	if (!read || !(reads > 0) || !(seconds > 0))
 		return m->throughput;
 	/* Share of the readers' time in which they could not send a file because a later stage was
 	 * slower; 0 where it is unknown. */
@@ -101,7 +102,7 @@ static double files_per_s(const struct measurement *m, double *error)
 			   read->seconds[THREAD_BLOCKED];
 	const double blocked = all > 0 ? read->seconds[THREAD_BLOCKED] / all : 0;
 	*error = held_back_by(fmin(blocked, BLOCKED_MOST));
-	return blocked <= BLOCKED_MOST ? (double)read->items / seconds : NAN;
+	return blocked <= BLOCKED_MOST ? reads / seconds : NAN;
 }
 
 static double mean_service(const struct trace *trace)
@@ -275,7 +276,7 @@ static bool probe_tells(const struct read_ceiling *read, double bytes, bool cold
 static void compare_probe(
 	const struct storage_evidence *e, const struct storage *out, struct observations *all)
 {
-	const double bytes = e->repeats[0]->file_bytes_mean;
+	const double bytes = measurement_read_bytes(e->repeats[0]);
 	const struct read_ceiling *base = NULL;
 	if (!e->ceilings || !(bytes > 0))
 		return;
@@ -707,6 +708,7 @@ void storage_fit(const struct storage_evidence *e, struct storage *out)
 		.elasticity_error = NAN,
 		.bytes_share = NAN,
 		.bytes_error = NAN};
+	out->reads_large = e->count > 0 && e->repeats[0]->facts.reads_large;
 	out->known = e->count > 0 && take_measured_reads(e, out, &noise);
 	if (!out->known)
 		return;

@@ -28,6 +28,9 @@
  * More depth or reader threads are recommended only if the store is neither saturated nor shared,
  * and at most twice what was observed in flight.
  *
+ * Where samples are cut out of large requests (read.request), a file is such a request in all of
+ * this: it is what the store serves, and each of them was timed.
+ *
  * Shared stores. With d files of ours and N of others in flight, C d / (d + N) is ours. The first
  * of our files waits N / C, the next follow 1 / C apart. The verdict is read/shared if N from that
  * wait, N from the rate, and N from the elasticity between two depths agree (storage_find_others);
@@ -70,7 +73,8 @@ enum storage_kind {
 };
 
 struct storage {
-	bool known; /* reads took time, and how many were in flight; else nothing below is */
+	bool reads_large; /* what is called a file here is a request that holds many samples */
+	bool known;       /* reads took time, and how many were in flight; else nothing below is */
 	/* Of the measured part: files/s, files in flight on average, and ns of one. */
 	double rate, in_flight, response_ns;
 	double full;     /* probability that more in flight gains nothing; 0.5: not told */

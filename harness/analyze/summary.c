@@ -276,6 +276,8 @@ static void add_storage(struct point_summary *out, const struct measurement *m, 
 	 * samples may be waiting for the step yet. */
 	const double read = samples_read(m);
 	const double samples = m->throughput * measurement_counted_seconds(m) * (double)repeats;
+	const bool large = m->facts.reads_large && samples > 0;
+	out->reads_per_sample += large ? measurement_reads(m) / samples : 1 / (double)repeats;
 	if (m->storage_bytes == 0 || !(samples > 0))
 		return;
 	out->storage.files = (double)m->storage_files;

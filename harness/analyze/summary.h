@@ -162,6 +162,9 @@ struct point_summary {
 	 * none. */
 	char quota_group[QUOTA_GROUP_BYTES];
 	double quota_cores;
+	/* Reads that were timed, for a sample: 1, or less where it is cut out of a large request
+	 * (workload_facts.reads_large). */
+	double reads_per_sample;
 	double resident_before; /* of the data, in the page cache; NAN */
 	double data_bytes;      /* of the data set; 0: not known */
 	/* How its samples are stored and what that costs; bytes 0: not known. */
@@ -209,6 +212,7 @@ struct point_facts {
 	unsigned step_threads; /* that compute: 0 where the step is emulated or null */
 	uint32_t batch_size, prefetch_depth;
 	bool step_emulated, reads_memory;
+	bool reads_large;  /* workload_facts.reads_large */
 	bool reads_direct; /* past the page cache */
 	/* What the data may hold, and what makes its decoding cheaper and is not set yet. */
 	bool pictures, may_be_jpeg, may_be_png;

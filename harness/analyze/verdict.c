@@ -200,15 +200,15 @@ static bool little_of_reads(
 	if (seconds <= 0)
 		return true;
 	const double in_flight =
-		(double)read->items / seconds * histogram_mean(&read->service) * 1e-9;
+		measurement_reads(m) / seconds * histogram_mean(&read->service) * 1e-9;
 	const double allowed = (double)base->facts->read_threads * base->facts->read_depth;
 	const double before = fmin((double)read->service.max_ns * 1e-9 / seconds, 1);
 	if (in_flight <= allowed * (1 + LITTLE_TOLERANCE + before) + 1)
 		return true;
 	(void)snprintf(refusal->reason, sizeof refusal->reason,
-		"Little's law fails at read: rate x latency gives %.1f files in flight, but at "
-		"most %.0f are allowed",
-		in_flight, allowed);
+		"Little's law fails at read: rate x latency gives %.1f %s in flight, but at most "
+		"%.0f are allowed",
+		in_flight, m->facts.reads_large ? "requests" : "files", allowed);
 	return false;
 }
 
@@ -756,16 +756,17 @@ static void advise_storage(
 		    base->point, base->facts, cause->resource, out->advice, sizeof out->advice))
 		return;
 	const unsigned wanted = network_depth_wanted(base);
+	const char *const unit = cause_read_unit(base);
+	const char *const or_threads = base->facts->reads_large ? "" : ", or more read.threads";
 	if (strcmp(cause->resource, "latency") == 0 && wanted > depth * threads)
 		advise(out,
-			"read.depth = %u, or more read.threads: %u files in flight would do for "
-			"this round trip (Little's law)",
-			(wanted + threads - 1) / threads, wanted);
+			"read.depth = %u%s: %u %ss in flight would do for this round trip "
+			"(Little's law)",
+			(wanted + threads - 1) / threads, or_threads, wanted, unit);
 	else if (strcmp(cause->resource, "latency") == 0)
 		advise(out,
-			"read.depth = %u, or more read.threads: storage throughput still rises "
-			"with the files in flight",
-			depth * 2);
+			"read.depth = %u%s: storage throughput still rises with the %ss in flight",
+			depth * 2, or_threads, unit);
 	else if (strcmp(cause->resource, "unknown") == 0)
 		advise(out,
 			"sweep read.depth=%u,%u (with pread read.threads=%u,%u): if throughput "

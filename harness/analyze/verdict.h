@@ -147,6 +147,9 @@ double margin_noise(const struct measurement *const *repeats, size_t count, cons
 
 /* --- cause.c, cause_read.c, cause_network.c: which resource the stage lacks ------------------------------------ */
 
+/* What one read is called: "file", or "request" where samples are cut out of large ones. */
+const char *cause_read_unit(const struct evidence_base *base);
+
 struct cause {
 	const char *resource;
 	double certainty;           /* 0..1, given that the stage is right */

@@ -6,8 +6,11 @@
 #include <stdbool.h>
 
 struct workload_facts {
-	bool reads_memory;    /* the source has the bytes itself: a file is a pointer */
-	bool reads_block;     /* one file at a time per reader thread, whatever read.depth says */
+	bool reads_memory; /* the source has the bytes itself: a file is a pointer */
+	bool reads_block;  /* one file at a time per reader thread, whatever read.depth says */
+	/* Samples are cut out of large requests (read.request): service times of the read stage, their
+	 * sequence and its first items are those of requests, and its items are samples all the same. */
+	bool reads_large;
 	bool uses_codecs;     /* samples are pictures that codecs decode */
 	bool step_null;       /* nothing is computed */
 	bool step_emulated;   /* its time is given, or published, and waited for */

@@ -292,8 +292,9 @@ static struct storage_wish wish_of(const struct session *session, const struct d
 	if (strcmp(v->resource, "unknown") == 0 && dither_longer_ns(config) > 0) {
 		const struct stage_summary *read = summary_stage(d->summary, STAGE_READ_NAME);
 		/* Little's law. */
-		const double in_flight =
-			read ? d->summary->median * histogram_mean(&read->service) * 1e-9 : 0;
+		const double in_flight = read ? d->summary->median * d->summary->reads_per_sample *
+							 histogram_mean(&read->service) * 1e-9
+					      : 0;
 		double slowest = HUGE_VAL;
 		for (size_t i = 0; i < d->diagnosis.phase_count; i++)
 			slowest = fmin(slowest, d->diagnosis.phases[i].throughput);

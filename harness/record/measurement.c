@@ -52,6 +52,21 @@ double measurement_counted_seconds(const struct measurement *m)
 	return longest > 0 ? longest : m->measured_seconds;
 }
 
+double measurement_reads(const struct measurement *m)
+{
+	const struct stage_measurement *const read = measurement_stage(m, STAGE_READ);
+	if (m->facts.reads_large)
+		return (double)m->read_requests;
+	return read ? (double)read->items : 0;
+}
+
+double measurement_read_bytes(const struct measurement *m)
+{
+	if (!m->facts.reads_large)
+		return m->file_bytes_mean;
+	return m->read_requests > 0 ? (double)m->bytes_read / (double)m->read_requests : NAN;
+}
+
 void measurement_note(struct measurement *m, const char *format, ...)
 {
 	if (m->note_count >= NOTES_MAX)
@@ -141,6 +156,7 @@ static const struct field facts_fields[] = {
 	FIELD(workload_facts, reads_memory, FIELD_BOOLEAN),
 	FIELD(workload_facts, reads_block, FIELD_BOOLEAN),
 	FIELD(workload_facts, uses_codecs, FIELD_BOOLEAN),
+	FIELD(workload_facts, reads_large, FIELD_BOOLEAN),
 	FIELD(workload_facts, step_null, FIELD_BOOLEAN),
 	FIELD(workload_facts, step_emulated, FIELD_BOOLEAN),
 	FIELD(workload_facts, step_on_cores, FIELD_BOOLEAN),

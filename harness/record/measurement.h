@@ -401,6 +401,10 @@ void measurement_release(struct measurement *m); /* safe on {0} */
 /* How long threads, CPU time and items were counted: between windows, where measured_seconds, which is of the throughput, is
  * between completions of steps and up to a step shorter.  Without states of threads: measured_seconds. */
 double measurement_counted_seconds(const struct measurement *m);
+/* Reads of the measured part that were timed each for itself: files, or large requests
+ * (workload_facts.reads_large).  0: nothing is known of reading. */
+double measurement_reads(const struct measurement *m);
+double measurement_read_bytes(const struct measurement *m); /* mean of one; NAN: not known */
 void measurement_note(struct measurement *m, const char *format, ...)
 	__attribute__((format(printf, 2, 3))); /* dropped when full */
 

@@ -17,10 +17,12 @@ enum { TRACE_ITEMS_MAX = 4096 }; /* of a stage, as saved */
 
 /* One sample (read, decode) or one batch (upload, step).  Times are ns, NAN where they do not apply. */
 struct trace_item {
-	uint64_t number; /* ticket of a sample, or number of a batch: the order of the items */
+	/* Ticket of a sample, or number of a batch: the order of the items.  Where samples are cut out of large
+	 * requests (workload_facts.reads_large), reads are these, in the order of submission. */
+	uint64_t number;
 	double end_s;    /* since the start of the repetition */
 	uint32_t worker; /* thread of the stage */
-	uint32_t bytes;  /* read: of the file, as fetched; 0 elsewhere */
+	uint32_t bytes;  /* read: of the file or request, as fetched; 0 elsewhere */
 	uint32_t
 		in_flight; /* read: files in flight on that thread when it was submitted, itself included */
 	/* read: submission to completion; decode: the whole item, locks and all; upload: the copy; step:

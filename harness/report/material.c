@@ -89,7 +89,7 @@ static bool other_point(const struct measurement *m, struct read_point *out)
 		const double latency_ns = histogram_mean(&read->service);
 		const double seconds = measurement_counted_seconds(m);
 		*out = (struct read_point){.seconds = seconds,
-			.files = read->items,
+			.files = (uint64_t)measurement_reads(m),
 			.bytes = m->bytes_read,
 			.latency_mean_ns = latency_ns,
 			.rate_error = OTHER_ERROR,
@@ -97,8 +97,8 @@ static bool other_point(const struct measurement *m, struct read_point *out)
 				seconds > 0 && read->workers > 0
 					? read->seconds[THREAD_BLOCKED] / (seconds * read->workers)
 					: (double)NAN};
-		out->depth = (uint32_t)lround((double)read->items / seconds * latency_ns * 1e-9);
-		return seconds > 0 && read->items > 0;
+		out->depth = (uint32_t)lround(measurement_reads(m) / seconds * latency_ns * 1e-9);
+		return seconds > 0 && out->files > 0;
 	}
 	return false;
 }

@@ -42,6 +42,7 @@ struct rates {
 	size_t point;
 	struct rate_at list[READ_POINTS_MAX + 1];
 	size_t count;
+	bool large; /* of requests that hold many samples, and not of files */
 };
 
 static void read_points_add_rate(struct rates *rates, uint32_t depth, double files, double seconds)
@@ -83,13 +84,14 @@ static void add_repetition(void *context, const struct measurement *m)
 {
 	struct rates *rates = context;
 	const uint32_t set = set_depth(rates->report, rates->point, m->facts.reads_block);
+	rates->large = m->facts.reads_large;
 	for (size_t i = 0; i < m->read_point_count; i++)
 		read_points_add_rate(rates, m->read_points[i].depth,
 			(double)m->read_points[i].files, m->read_points[i].seconds);
 	for (size_t i = 0; i < m->stage_count; i++)
 		if (stage_is(m->stages[i].name, STAGE_READ))
-			read_points_add_rate(rates, set, (double)m->stages[i].items,
-				m->wall_seconds - m->cut_seconds);
+			read_points_add_rate(
+				rates, set, measurement_reads(m), m->wall_seconds - m->cut_seconds);
 }
 
 void read_points_text(const struct report *report, size_t point, struct buffer *out)
@@ -108,7 +110,7 @@ void read_points_text(const struct report *report, size_t point, struct buffer *
 		buffer_format(out, "%s%s", i ? ", " : ": ",
 			units_format_count(at->files / at->seconds, number));
 	}
-	buffer_text(out, " files/s");
+	buffer_text(out, rates.large ? " requests/s" : " files/s");
 }
 
 /* --- as JSON -------------------------------------------------------------------------------------- */

@@ -145,6 +145,7 @@ static void report_facts_of(const struct record *record, const struct config *co
 		.may_be_png = workload->uses_codecs && may_hold(config, DATASET_FORMAT_PNG) &&
 			      config_integer(config, KEY_CODEC_PNG) == CODEC_PNG_LIBPNG,
 		.reads_memory = workload->reads_memory,
+		.reads_large = workload->reads_large,
 		.reads_direct = config_on(config, KEY_READ_DIRECT),
 		.any_order = config_integer(config, KEY_BATCH_ORDER) == BATCH_ORDER_AS_COMPLETED,
 		.storage_bytes_per_s = storage_ceiling(record),

@@ -67,6 +67,22 @@ for container in tar tfrecord; do
 		--out "shards_again_$container"
 done
 same_sums 'shards_*'
+# Each large request is timed as a file is, and stands in a file's place: latency of the store, whatever samples wait.
+expect_measured "$MLBENCH" run packed.ini "${packed[@]}" --set read.request=8k --set inject.read_latency=2ms --set read.depth=2 \
+	--set measure.epochs=0 --set measure.duration=300ms --set measure.warmup=100ms --out timed
+python3 - timed <<'PY' || fail "large requests are not timed"
+import json, sys
+row = [json.loads(line) for line in open(sys.argv[1] + "/points.jsonl") if '"kind":"repetition"' in line][-1]
+read = row["stages"][0]
+assert row["facts"]["reads_large"] and 0 < row["read_requests"] < read["items"]
+assert read["service"]["sum_ns"] >= 2e6 * read["service"]["count"] > 0
+assert read["service"]["count"] <= row["read_requests"] + 4
+traces = json.load(open("%s/traces/p%05d-r%d.json" % (sys.argv[1], row["point"], row["repeat"])))
+ramp = traces["stages"][-1]
+assert ramp["stage"] == "read ramp" and ramp["number"] == list(range(ramp["count"]))
+in_flight = ramp["in_flight"]
+assert max(in_flight if isinstance(in_flight, list) else [in_flight]) <= 2
+PY
 expect 2 "$MLBENCH" check packed.ini --set read.request=1MiB --set read.order=shards --set read.threads=2
 says "'read.request' takes one reader thread"
 expect 2 "$MLBENCH" check packed.ini --set read.request=1MiB

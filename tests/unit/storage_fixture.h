@@ -49,6 +49,8 @@ struct store {
 	unsigned depth;
 	bool one_point; /* neither ramp nor points */
 	bool blocking;
+	unsigned
+		samples; /* that are cut out of each file, which is then a large request; 0: it is one itself */
 	double seconds; /* measured; 0: until STORE_FILES_MAX */
 	uint64_t seed;
 };
@@ -348,6 +350,18 @@ static inline struct stage_measurement *store_stage(
 	return stage;
 }
 
+/* What was read are requests that hold so many samples each, which the other stages see. */
+static inline void store_cut_samples(struct measurement *m, unsigned samples, unsigned batch)
+{
+	m->facts.reads_large = true;
+	m->read_requests = m->samples;
+	m->samples *= samples;
+	m->batches = m->samples / batch;
+	m->throughput *= samples;
+	for (size_t i = 0; i < m->window_count; i++)
+		m->windows[i].samples *= samples;
+}
+
 static inline void store_repeat(const struct store *s, uint64_t repeat, unsigned batch,
 	struct measurement *m, struct traces *traces)
 {
@@ -395,6 +409,8 @@ static inline void store_repeat(const struct store *s, uint64_t repeat, unsigned
 	m->samples = read->count;
 	m->batches = read->count / batch;
 	m->throughput = (double)read->count / m->measured_seconds;
+	if (s->samples > 0)
+		store_cut_samples(m, s->samples, batch);
 	const double blocked = sim->blocked_s / m->measured_seconds;
 	const double starved = sim->starved_s / m->measured_seconds;
 	struct stage_measurement *stage = store_stage(m, "read", 1, 1 - blocked);
@@ -480,6 +496,7 @@ static inline struct store_run *store_open(const struct store *s)
 		.batch_size = BATCH,
 		.prefetch_depth = 4,
 		.step_emulated = true,
+		.reads_large = s->samples > 0,
 		.seed = 1};
 	assert_int_equal(
 		summary_of_point(run->repeats, STORE_REPEATS, &run->facts, &run->summary, &err), 0);

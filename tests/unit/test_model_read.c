@@ -124,8 +124,10 @@ static struct read_split split(const struct plant *s, const struct made *made)
 {
 	float *latency = calloc(FILES, sizeof *latency);
 	float *device = calloc(FILES, sizeof *device);
-	const struct read_facts facts = {
-		.cpu_ns = s->cpu_us * 1e3, .threads = 1, .depth = s->depth};
+	const struct read_facts facts = {.cpu_ns = s->cpu_us * 1e3,
+		.within_ns = s->cpu_us * 1e3,
+		.threads = 1,
+		.depth = s->depth};
 	struct read_split out;
 	assert_int_equal(read_split(made->items, made->count, &facts, latency, device, &out), 0);
 	for (size_t i = 0; i < made->count; i++)

@@ -64,6 +64,33 @@ static void reads_overlap_but_for_the_device(void **state)
 		}
 }
 
+/* Samples that are cut out of a request cost its time once, and read_depth requests are in flight. */
+static void requests_give_many_samples(void **state)
+{
+	(void)state;
+	for (unsigned depth = 1; depth <= 8; depth *= 2)
+		for (unsigned samples = 2; samples <= 32; samples *= 4) {
+			struct case_model c = case_plain();
+			c.model.shape.read_depth = depth;
+			c.model.shape.blobs = 64;
+			c.model.request_samples = samples;
+			case_set(&c, COST_READ_LATENCY, CONSTANT, 8 * MS);
+			const uint64_t batches = 512ULL * depth;
+			assert_close(case_run(&c, 1, batches).throughput, 1e3 / 8 * depth * samples,
+				0.02);
+			/* Reads that block hand out their samples before the next one begins. */
+			c.model.requests_block = depth == 1;
+			case_set(&c, COST_READ_DEVICE, CONSTANT, 4 * MS);
+			assert_close(case_run(&c, 1, batches).throughput,
+				1e3 / fmax(8.0 / depth, 4) * samples, 0.02);
+		}
+	struct case_model half = case_plain();
+	half.model.shape.read_depth = 4;
+	half.model.request_samples = 2.5;
+	case_set(&half, COST_READ_LATENCY, CONSTANT, 10 * MS);
+	assert_close(case_run(&half, 1, 2000).throughput, 1000, 0.02);
+}
+
 static void cores_are_shared(void **state)
 {
 	(void)state;
@@ -434,6 +461,7 @@ int main(void)
 		cmocka_unit_test(a_line_runs_at_its_slowest),
 		cmocka_unit_test(teams_divide_the_time),
 		cmocka_unit_test(reads_overlap_but_for_the_device),
+		cmocka_unit_test(requests_give_many_samples),
 		cmocka_unit_test(cores_are_shared),
 		cmocka_unit_test(a_quota_is_shared),
 		cmocka_unit_test(slices_share_the_cores_too),

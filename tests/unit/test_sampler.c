@@ -197,34 +197,42 @@ static void incomplete_rounds_are_left_out(void **state)
 static void shards_come_whole(void **state)
 {
 	(void)state;
-	enum { COUNT = 93, EACH = 10, SHARDS = 10 };
+	enum { COUNT = 93, EACH = 10, SHARDS = 10, EPOCHS = 3, AHEAD = 5 };
 	static const char *const names[SHARDS] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
 	struct sample samples[COUNT];
 	const uint64_t offsets[COUNT] = {0};
 	for (uint32_t i = 0; i < COUNT; i++)
 		samples[i] = (struct sample){.path = names[i / EACH]};
 	const struct dataset dataset = {.samples = samples, .offsets = offsets, .count = COUNT};
-	struct sampler_options options = {
-		.seed = 4, .count = COUNT, .batch_size = 7, .shuffle = true, .by_shards = &dataset};
-	uint32_t orders[3][COUNT];
+	struct sampler_options options = {.seed = 4,
+		.count = COUNT,
+		.batch_size = 7,
+		.shuffle = true,
+		.by_shards = &dataset,
+		.epochs = EPOCHS};
+	uint32_t orders[EPOCHS][COUNT];
+	uint32_t expected[AHEAD];
 	for (uint32_t window = 0; window <= 25; window += 25) {
 		struct sampler sampler;
 		options.window = window;
 		assert_int_equal(sampler_open(&sampler, &options), 0);
 		assert_true(sampler_bytes(&options) > 2 * COUNT * sizeof(uint32_t));
 		open_tickets(&options);
-		for (int epoch = 0; epoch < 3; epoch++) {
+		for (int epoch = 0; epoch < EPOCHS; epoch++) {
 			bool seen[COUNT] = {false};
 			for (uint32_t i = 0; i < COUNT; i++) {
-				const uint32_t soon = sampler_ahead(&sampler, 5);
+				const uint32_t soon = sampler_ahead(&sampler, AHEAD);
 				orders[epoch][i] = take(&sampler).sample;
 				assert_false(seen[orders[epoch][i]]);
 				seen[orders[epoch][i]] = true;
-				/* What is ahead is what comes. */
-				if (i >= 5 && i + 5 < COUNT)
-					assert_true(soon < COUNT && !seen[soon]);
+				/* What was ahead is what comes, in the next epoch, too; none is after the last. */
+				const uint32_t t = (uint32_t)epoch * COUNT + i;
+				if (t >= AHEAD)
+					assert_int_equal(expected[t % AHEAD], orders[epoch][i]);
+				expected[t % AHEAD] = soon;
+				assert_true((soon == UINT32_MAX) ==
+					    (epoch == EPOCHS - 1 && i + AHEAD >= COUNT));
 			}
-			assert_int_equal(sampler_ahead(&sampler, 0), UINT32_MAX);
 		}
 		assert_memory_not_equal(orders[0], orders[1], sizeof orders[0]);
 		for (uint32_t i = 1; i < COUNT && window == 0; i++)

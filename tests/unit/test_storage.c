@@ -71,6 +71,20 @@ static void a_rate_is_over_the_time_that_it_was_counted_in(void **state)
 	assert_false(fit_changed(&store, the_step_holds_reads_back).known);
 }
 
+/* What the store serves are the requests: that samples are cut out of them changes nothing. */
+static void a_large_request_is_as_a_file(void **state)
+{
+	(void)state;
+	struct store store = {.latency_ms = 4, .slots = 2, .depth = 8, .bytes_cv = 0.5};
+	const struct storage file = fit(&store);
+	store.samples = 8;
+	const struct storage large = fit(&store);
+	assert_true(large.reads_large && !file.reads_large);
+	assert_true(large.rate == file.rate && large.in_flight == file.in_flight);
+	assert_true(large.full == file.full && large.latency_ns == file.latency_ns);
+	assert_int_equal(large.kind, file.kind);
+}
+
 static void servers_are_counted_by_the_first_files(void **state)
 {
 	(void)state;
@@ -415,6 +429,20 @@ static const struct judged_store judged_stores[] = {
 		"bandwidth", 1.05, true, 2.2},
 	{"link, two sizes", {.latency_ms = 1, .bytes_per_s = 2e7, .depth = 8, .small_share = 0.5},
 		"read", "bandwidth", 1.05, true, 2.2},
+	{"link, requests of 8 samples",
+		{.latency_ms = 1, .bytes_per_s = 2e7, .depth = 8, .bytes_cv = 0.5, .samples = 8},
+		"read", "bandwidth", 1.05, true, 2.2},
+	{"latency, requests of 8 samples",
+		{.latency_ms = 4, .latency_cv = 0.2, .depth = 4, .bytes_cv = 0.5, .samples = 8},
+		"read", "latency", 4.2, true, 2.2},
+	{"latency, one request of 8 samples",
+		{.latency_ms = 20,
+			.latency_cv = 0.2,
+			.depth = 1,
+			.bytes_cv = 0.2,
+			.samples = 8,
+			.seconds = 20},
+		"read", "latency", 4.2, true, 2.2},
 	{"link of 4 ms",
 		{.latency_ms = 4,
 			.latency_cv = 0.1,
@@ -547,6 +575,13 @@ static void the_corner_is_near(void **state)
 			 .depth = 8,
 			 .bytes_cv = 0.5},
 			0.06},
+		{{.latency_ms = 8,
+			 .latency_cv = 0.1,
+			 .slots = 4,
+			 .depth = 8,
+			 .bytes_cv = 0.5,
+			 .samples = 8},
+			0.06},
 	};
 	static const unsigned depths[] = {2, 3, 4, 6, 16, 32};
 	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
@@ -586,6 +621,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {cmocka_unit_test(stores_are_told),
 		cmocka_unit_test(verdicts),
 		cmocka_unit_test(a_rate_is_over_the_time_that_it_was_counted_in),
+		cmocka_unit_test(a_large_request_is_as_a_file),
 		cmocka_unit_test(servers_are_counted_by_the_first_files),
 		cmocka_unit_test(a_queue_shows_at_one_depth),
 		cmocka_unit_test(bytes_are_told_behind_slices_of_time),

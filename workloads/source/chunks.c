@@ -1,6 +1,7 @@
 /* Chunks: which samples make one, which are in memory, and who waits for them. */
 #include "workloads/source/chunks.h"
 
+#include "harness/base/clock.h"
 #include "harness/base/memory.h"
 #include "workloads/source/engines.h"
 #include "workloads/source/gzip_view.h"
@@ -13,7 +14,8 @@ enum {
 	CHUNK_BUFFERS_MORE = 2, /* than are in flight and in the window of the shuffle */
 	CHUNK_BUFFERS_LENT = 4, /* whose samples wait for workers, or are with them */
 	CHUNK_BUFFERS_MAX = 4096,
-	CHUNK_STALE_ROUNDS = 2, /* loads of all buffers, without a sample cut out */
+	CHUNK_EXPECTED_MORE = 16, /* than are in flight */
+	CHUNK_STALE_ROUNDS = 2,   /* loads of all buffers, without a sample cut out */
 	CHUNK_REAP_BATCH = 64,
 	CHUNK_INFLATE_BYTES = 1 << 20, /* of compressed files, where read.request is 0 */
 };
@@ -26,11 +28,13 @@ struct chunk_buffer {
 	uint32_t chunk; /* CHUNK_NONE: free */
 	uint32_t left;  /* samples that were not cut out yet */
 	bool loading;
-	bool begun;       /* a sample was cut out */
-	bool lends;       /* samples are handed out where they lie, and not copied */
-	atomic_uint lent; /* samples handed out so, and not given back */
-	uint64_t start;   /* where in the file its bytes begin */
-	uint64_t used;    /* by the count of loads: when a sample was cut out last */
+	bool begun;              /* a sample was cut out */
+	bool lends;              /* samples are handed out where they lie, and not copied */
+	atomic_uint lent;        /* samples handed out so, and not given back */
+	uint64_t start;          /* where in the file its bytes begin */
+	uint64_t used;           /* by the count of loads: when a sample was cut out last */
+	uint32_t in_flight, tag; /* of struct large_read */
+	uint64_t number;
 	struct request_list waiting;
 	struct read_request request;
 };
@@ -42,8 +46,16 @@ struct chunks {
 	uint32_t *of;    /* (samples) the chunk of each */
 	uint16_t *where; /* (count) */
 	struct chunk_buffer *buffers;
-	uint32_t buffer_count, lending_max, in_flight, depth;
+	uint32_t buffer_count, lending_max, in_flight;
+	uint32_t depth, depth_most; /* that may be in flight, now and at any time */
+	uint32_t tag, earlier;      /* of in_flight, those with another tag */
 	uint64_t loads;
+	/* Chunks that the caller said will be wanted, while depth or buffers were taken; a ring. */
+	uint32_t *expected; /* (expected_room) */
+	uint32_t expected_room, expected_at, expected_count;
+	uint8_t *is_expected;                          /* (count) */
+	struct large_read completed[CHUNK_REAP_BATCH]; /* at the last reap */
+	size_t completed_count;
 	/* Of compressed files, else NULL. */
 	uint32_t *begin; /* (count) the first chunk of its file */
 	uint32_t *turn;  /* (count) by that: the one that is to be inflated next */
@@ -69,6 +81,11 @@ static uint64_t chunk_floor(uint64_t offset)
 static uint64_t chunk_start(const struct dataset *dataset, uint32_t first, bool inflates)
 {
 	return inflates ? dataset->offsets[first] : chunk_floor(dataset->offsets[first]);
+}
+
+static uint32_t chunks_expected(unsigned depth)
+{
+	return depth + CHUNK_EXPECTED_MORE;
 }
 
 static uint64_t chunks_request(const struct config *config)
@@ -150,18 +167,19 @@ static unsigned chunks_depth(const struct config *config, const struct source_op
 	return ops->blocking ? 1 : (unsigned)config_integer(config, KEY_READ_DEPTH);
 }
 
-uint64_t chunks_bytes(
-	const struct config *config, const struct dataset *dataset, const struct source_ops *ops)
+uint64_t chunks_bytes(const struct config *config, const struct dataset *dataset,
+	const struct source_ops *ops, unsigned depth)
 {
 	if (!chunks_wanted(config, dataset, ops))
 		return 0;
 	const struct chunk_shape shape = chunks_shape(dataset, config, NULL, NULL);
-	const uint32_t buffers =
-		chunks_buffers(config, dataset, shape.count, chunks_depth(config, ops));
+	const unsigned most = depth > 0 ? depth : chunks_depth(config, ops);
+	const uint32_t buffers = chunks_buffers(config, dataset, shape.count, most);
 	const uint64_t turns =
 		gzip_view_wanted(config) ? dataset->count + 2 * shape.count * sizeof(uint32_t) : 0;
 	return buffers * (uint64_t)chunks_room(&shape) + dataset->count * sizeof(uint32_t) +
-	       (shape.count + 1) * (sizeof(uint32_t) + sizeof(uint16_t)) + turns;
+	       (shape.count + 1) * (sizeof(uint32_t) + sizeof(uint16_t) + sizeof(uint8_t)) +
+	       chunks_expected(most) * sizeof(uint32_t) + turns;
 }
 
 /* ---- opening and closing ---------------------------------------------------------------------- */
@@ -171,7 +189,8 @@ static int chunks_allocate(struct chunks *chunks, const struct source *source)
 	const struct config *const config = source->config;
 	struct chunk_shape shape = chunks_shape(chunks->dataset, config, NULL, NULL);
 	chunks->count = shape.count;
-	chunks->buffer_count = chunks_buffers(config, chunks->dataset, shape.count, chunks->depth);
+	chunks->buffer_count =
+		chunks_buffers(config, chunks->dataset, shape.count, chunks->depth_most);
 	if (gzip_view_wanted(config)) {
 		chunks->begin = calloc(shape.count, sizeof *chunks->begin);
 		chunks->turn = calloc(shape.count, sizeof *chunks->turn);
@@ -181,9 +200,14 @@ static int chunks_allocate(struct chunks *chunks, const struct source *source)
 	}
 	/* So many are left that a chunk which is asked for finds a place, whatever workers hold.  Inflated
 	 * ones are wanted for what comes next, and copying is little beside inflating. */
-	const uint32_t kept = chunks->depth + CHUNK_BUFFERS_MORE;
+	const uint32_t kept = chunks->depth_most + CHUNK_BUFFERS_MORE;
 	if (chunks->buffer_count > kept && !chunks->turn)
 		chunks->lending_max = chunks->buffer_count - kept;
+	chunks->expected_room = chunks_expected(chunks->depth_most);
+	chunks->expected = calloc(chunks->expected_room, sizeof *chunks->expected);
+	chunks->is_expected = calloc(shape.count, sizeof *chunks->is_expected);
+	if (!chunks->expected || !chunks->is_expected)
+		return -ENOMEM;
 	chunks->first = calloc(shape.count + 1U, sizeof *chunks->first);
 	chunks->of = calloc(chunks->dataset->count, sizeof *chunks->of);
 	chunks->where = calloc(shape.count, sizeof *chunks->where);
@@ -215,6 +239,7 @@ int chunks_open(struct chunks **out, const struct source *source, struct error *
 		return error_set(err, -ENOMEM, "out of memory for large reads");
 	chunks->dataset = source->dataset;
 	chunks->depth = source->depth;
+	chunks->depth_most = source->depth_most;
 	if (chunks_allocate(chunks, source) == 0)
 		return 0;
 	chunks_close(chunks);
@@ -237,6 +262,8 @@ void chunks_close(struct chunks *chunks)
 		free(chunks->begin);
 		free(chunks->turn);
 		free(chunks->asked);
+		free(chunks->expected);
+		free(chunks->is_expected);
 		free(chunks->buffers);
 		free(chunks->where);
 		free(chunks->of);
@@ -252,8 +279,13 @@ uint32_t chunks_lookahead(
 	if (!chunks_wanted(config, dataset, ops))
 		return 0;
 	const struct chunk_shape shape = chunks_shape(dataset, config, NULL, NULL);
-	const uint64_t ahead =
+	/* Twice as many as are in flight, since the order of a shuffle buffer comes to new ones unevenly; but
+	 * nothing is known beyond the end of an epoch. */
+	const uint64_t least =
 		(uint64_t)chunks_depth(config, ops) * dataset->count / (shape.count + 1U);
+	const uint64_t half = dataset->count / 2;
+	const uint64_t most = half > least ? half : least;
+	const uint64_t ahead = 2 * least < most ? 2 * least : most;
 	return ahead < dataset->count ? (uint32_t)ahead : 0;
 }
 
@@ -276,21 +308,57 @@ static bool chunks_may_lend(struct chunks *chunks)
 	return lending < chunks->lending_max;
 }
 
+/* Nobody came for it in all that time. */
+static bool chunk_is_stale(const struct chunks *chunks, const struct chunk_buffer *buffer)
+{
+	return buffer->used + CHUNK_STALE_ROUNDS * (uint64_t)chunks->buffer_count < chunks->loads;
+}
+
+/* The chunk that will be wanted last: of those that were read ahead and not looked at, the latest. */
+static bool chunk_can_wait(const struct chunk_buffer *one, const struct chunk_buffer *best)
+{
+	if (!best || one->begun != best->begun)
+		return !best || !one->begun;
+	return one->begun ? one->used < best->used : one->used > best->used;
+}
+
 /* A buffer for a chunk that is demanded, or only expected; NULL: there is none now. */
 static struct chunk_buffer *chunks_find_buffer(struct chunks *chunks, bool demanded)
 {
-	const uint64_t stale = CHUNK_STALE_ROUNDS * (uint64_t)chunks->buffer_count;
 	struct chunk_buffer *oldest = NULL;
+	struct chunk_buffer *last = NULL;
 	for (uint32_t i = 0; i < chunks->buffer_count; i++) {
 		struct chunk_buffer *const one = &chunks->buffers[i];
 		if (chunk_is_lent(one))
 			continue;
 		if (one->chunk == CHUNK_NONE)
 			return one;
-		if (!one->loading && (!oldest || one->used < oldest->used))
+		if (one->loading)
+			continue;
+		if (!oldest || one->used < oldest->used)
 			oldest = one;
+		if (chunk_can_wait(one, last))
+			last = one;
 	}
-	return oldest && (demanded || oldest->used + stale < chunks->loads) ? oldest : NULL;
+	if (oldest && chunk_is_stale(chunks, oldest))
+		return oldest;
+	return demanded ? last : NULL;
+}
+
+/* Its buffer is taken: it is read again when it is wanted, before all that is expected after it. */
+static void chunk_give_up_buffer(struct chunks *chunks, const struct chunk_buffer *buffer)
+{
+	const uint32_t room = chunks->expected_room;
+	if (buffer->chunk == CHUNK_NONE)
+		return;
+	chunks->where[buffer->chunk] = CHUNK_ABSENT;
+	if (buffer->begun || chunk_is_stale(chunks, buffer) || chunks->turn ||
+		chunks->expected_count == room)
+		return;
+	chunks->expected_at = (chunks->expected_at + room - 1) % room;
+	chunks->expected[chunks->expected_at] = buffer->chunk;
+	chunks->is_expected[buffer->chunk] = 1;
+	chunks->expected_count++;
 }
 
 /* Begins to read a chunk that is not there; false: not now. */
@@ -304,19 +372,15 @@ static bool chunks_start(
 	const struct dataset *const dataset = chunks->dataset;
 	const uint32_t first = chunks->first[chunk];
 	const uint32_t last = chunks->first[chunk + 1] - 1;
-	if (to->chunk != CHUNK_NONE)
-		chunks->where[to->chunk] = CHUNK_ABSENT;
+	chunk_give_up_buffer(chunks, to);
 	chunks->where[chunk] = (uint16_t)(to - chunks->buffers + 1);
+	chunks->is_expected[chunk] = 0;
 	to->chunk = chunk;
 	to->left = last - first + 1;
 	to->loading = true;
 	to->begun = to->lends = false;
 	to->start = chunk_start(dataset, first, chunks->turn != NULL);
-	/* So many are left that a chunk which is asked for finds a place, whatever workers hold.  Inflated
-	 * ones are wanted for what comes next, and copying is little beside inflating. */
-	const uint32_t kept = chunks->depth + CHUNK_BUFFERS_MORE;
-	if (chunks->buffer_count > kept && !chunks->turn)
-		chunks->lending_max = chunks->buffer_count - kept;
+	to->number = chunks->loads;
 	to->used = ++chunks->loads;
 	to->request.sample = first;
 	to->request.offset = to->start;
@@ -324,7 +388,8 @@ static bool chunks_start(
 	to->request.part = true;
 	if (chunks->turn)
 		chunks->turn[chunks->begin[chunk]] = chunk + 1;
-	chunks->in_flight++;
+	to->in_flight = ++chunks->in_flight;
+	to->tag = chunks->tag;
 	source_pass(reader, &to->request);
 	return true;
 }
@@ -424,17 +489,44 @@ static bool chunks_ask(struct chunks *chunks, struct reader *reader, struct read
 	return true;
 }
 
+/* It will be wanted: it begins now, or once others are done and a buffer is free. */
+static void chunks_expect(struct chunks *chunks, uint32_t chunk)
+{
+	const bool full = chunks->expected_count == chunks->expected_room;
+	if (chunks->where[chunk] != CHUNK_ABSENT || chunks->is_expected[chunk] || full)
+		return;
+	const uint32_t at =
+		(chunks->expected_at + chunks->expected_count++) % chunks->expected_room;
+	chunks->expected[at] = chunk;
+	chunks->is_expected[chunk] = 1;
+}
+
+static void chunks_start_expected(struct chunks *chunks, struct reader *reader)
+{
+	while (chunks->expected_count > 0) {
+		const uint32_t chunk = chunks->expected[chunks->expected_at];
+		/* Else it was wanted meanwhile. */
+		if (chunks->is_expected[chunk] && !chunks_start(chunks, reader, chunk, false))
+			return;
+		chunks->expected_at = (chunks->expected_at + 1) % chunks->expected_room;
+		chunks->expected_count--;
+	}
+}
+
 void chunks_submit(struct chunks *chunks, struct reader *reader, struct read_request *request)
 {
 	if (chunks->asked)
 		chunks_note_asked(chunks, request->sample);
-	if (chunks->pending.head || !chunks_ask(chunks, reader, request)) {
+	if (chunks->pending.head || !chunks_ask(chunks, reader, request))
 		request_list_push(&chunks->pending, request);
-		return;
-	}
-	if (request->ahead < chunks->dataset->count &&
-		chunks->where[chunks->of[request->ahead]] == CHUNK_ABSENT)
-		(void)chunks_start_for(chunks, reader, chunks->of[request->ahead], false);
+	/* A compressed file is read in its own order. */
+	const uint32_t ahead =
+		request->ahead < chunks->dataset->count ? chunks->of[request->ahead] : CHUNK_NONE;
+	if (ahead != CHUNK_NONE && !chunks->turn)
+		chunks_expect(chunks, ahead);
+	else if (ahead != CHUNK_NONE && chunks->where[ahead] == CHUNK_ABSENT)
+		(void)chunks_start_for(chunks, reader, ahead, false);
+	chunks_start_expected(chunks, reader);
 }
 
 static void chunks_retry_pending(struct chunks *chunks, struct reader *reader)
@@ -462,6 +554,20 @@ static struct chunk_buffer *chunks_buffer_of(
 	return NULL;
 }
 
+static void chunks_note_completed(struct chunks *chunks, const struct chunk_buffer *buffer)
+{
+	const struct read_request *const request = &buffer->request;
+	chunks->completed[chunks->completed_count++] = (struct large_read){
+		.number = buffer->number,
+		.submitted_ns = request->submitted_ns,
+		.done_ns = request->done_ns,
+		.bytes = request->status ? 0 : (uint32_t)request->size,
+		.in_flight = buffer->in_flight,
+		.tag = buffer->tag,
+	};
+	chunks->earlier -= buffer->tag != chunks->tag;
+}
+
 static void chunks_take_answer(
 	struct chunks *chunks, struct reader *reader, struct read_request *answered)
 {
@@ -473,13 +579,13 @@ static void chunks_take_answer(
 	}
 	chunks->in_flight--;
 	buffer->loading = false;
+	chunks_note_completed(chunks, buffer);
 	if (answered->status) {
 		chunks->where[buffer->chunk] = CHUNK_GIVEN_UP;
 		buffer->chunk = CHUNK_NONE;
 	}
 	while ((request = request_list_pop(&buffer->waiting)) != NULL) {
-		/* It may have been asked for when its chunk was there already, and nobody had looked.  0 is
-		 * stamped when it is reaped. */
+		/* It may have been asked for when its chunk was there already, and nobody had looked. */
 		request->done_ns = answered->done_ns;
 		if (answered->done_ns > 0 && answered->done_ns < request->submitted_ns)
 			request->done_ns = request->submitted_ns;
@@ -496,9 +602,36 @@ size_t chunks_reap(struct chunks *chunks, struct reader *reader, struct read_req
 	struct read_request *answered[CHUNK_REAP_BATCH];
 	const size_t count =
 		source_collect(reader, answered, CHUNK_REAP_BATCH, chunks->done.head ? 0 : wait_ns);
-	for (size_t i = 0; i < count; i++)
+	const uint64_t now_ns = count > 0 && reader->source->timed ? clock_now_ns() : 0;
+	chunks->completed_count = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (answered[i]->done_ns == 0)
+			answered[i]->done_ns = now_ns;
 		chunks_take_answer(chunks, reader, answered[i]);
-	if (count > 0)
+	}
+	if (count > 0) {
 		chunks_retry_pending(chunks, reader);
+		chunks_start_expected(chunks, reader);
+	}
 	return request_list_take(&chunks->done, done, room);
+}
+
+void chunks_allow(struct chunks *chunks, unsigned depth, uint32_t tag)
+{
+	chunks->depth = depth < chunks->depth_most ? depth : chunks->depth_most;
+	if (tag == chunks->tag)
+		return;
+	chunks->tag = tag;
+	chunks->earlier = chunks->in_flight;
+}
+
+void chunks_completed(const struct chunks *chunks, struct large_reads *out)
+{
+	*out = (struct large_reads){
+		.done = chunks->completed,
+		.count = chunks->completed_count,
+		.in_flight = chunks->in_flight,
+		.earlier = chunks->earlier,
+		.tag = chunks->tag,
+	};
 }

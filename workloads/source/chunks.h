@@ -9,6 +9,9 @@
  * the longest time ago, which costs a second read and no more.  A chunk that cannot be read is given up: its
  * samples are read one by one, so that each fails or succeeds for itself.
  *
+ * Each request is timed as a file is (struct large_read): its time says what the store does, and a sample's
+ * wait for its chunk does not.
+ *
  * Of a compressed file (gzip_view.h) a chunk is of what it inflates to.  Chunks of such a file are read in
  * their order, from its first, whichever is asked for first, so that each epoch inflates a file once; but
  * where a buffer had to be taken again too early, which the source's end tells.
@@ -28,11 +31,12 @@ struct chunks;
 bool chunks_wanted(
 	const struct config *config, const struct dataset *dataset, const struct source_ops *ops);
 
-/* What is allocated for them; 0 where they are not wanted. */
-uint64_t chunks_bytes(
-	const struct config *config, const struct dataset *dataset, const struct source_ops *ops);
+/* What is allocated for them, if up to depth of them are in flight (0: read.depth); 0 where they are not
+ * wanted. */
+uint64_t chunks_bytes(const struct config *config, const struct dataset *dataset,
+	const struct source_ops *ops, unsigned depth);
 
-/* source->depth and what it was opened with are known.  -ENOMEM. */
+/* source->depth, depth_most and what it was opened with are known.  -ENOMEM. */
 int chunks_open(struct chunks **out, const struct source *source, struct error *err);
 /* Nothing is in flight, but samples may be looked at: they are kept in a list, by any thread. */
 void chunks_retire(struct chunks *chunks, struct chunks *_Atomic *list);
@@ -48,5 +52,8 @@ uint32_t chunks_lookahead(
 void chunks_submit(struct chunks *chunks, struct reader *reader, struct read_request *request);
 size_t chunks_reap(struct chunks *chunks, struct reader *reader, struct read_request **done,
 	size_t room, uint64_t wait_ns);
+/* As source_reader_allow and source_reader_large. */
+void chunks_allow(struct chunks *chunks, unsigned depth, uint32_t tag);
+void chunks_completed(const struct chunks *chunks, struct large_reads *out);
 
 #endif

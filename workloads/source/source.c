@@ -153,7 +153,7 @@ int source_open_in(struct source **out, struct store *store, const struct config
 			ops->immediate ? "loading of the data set" : "reader");
 	if (chunks_wanted(config, dataset, ops))
 		source_note(source,
-			"large requests: on, so that the read time of a sample is its wait for one of them");
+			"large requests: on, so that read times are theirs and not those of samples");
 	else if (config_integer(config, KEY_READ_REQUEST) > 0)
 		source_note(source, "large requests: off: %s",
 			ops->immediate ? "the data set is in memory"
@@ -599,6 +599,12 @@ void source_start(struct source *source, uint64_t start_ns)
 		source->limiter->start_ns = start_ns;
 }
 
+bool source_reads_large(const struct config *config, const struct dataset *dataset)
+{
+	const struct source_ops *const ops = source_choose(config, NULL, 0, NULL);
+	return ops && chunks_wanted(config, dataset, ops);
+}
+
 uint32_t source_lookahead(const struct config *config, const struct dataset *dataset)
 {
 	const struct source_ops *const ops = source_choose(config, NULL, 0, NULL);
@@ -615,7 +621,19 @@ uint64_t source_bytes(const struct config *config, const struct dataset *dataset
 	const struct source_ops *const ops = source_choose(config, NULL, 0, NULL);
 	if (!ops)
 		return 0;
-	return (ops->bytes ? ops->bytes(config, dataset) : 0) + chunks_bytes(config, dataset, ops);
+	return (ops->bytes ? ops->bytes(config, dataset) : 0) +
+	       chunks_bytes(config, dataset, ops, 0);
+}
+
+uint64_t source_spare_bytes(
+	const struct config *config, const struct dataset *dataset, unsigned depth_most)
+{
+	const struct source_ops *const ops = source_choose(config, NULL, 0, NULL);
+	if (!ops || ops->blocking || depth_most == 0)
+		return 0;
+	const uint64_t set = chunks_bytes(config, dataset, ops, 0);
+	const uint64_t most = chunks_bytes(config, dataset, ops, depth_most);
+	return most > set ? most - set : 0;
 }
 
 int source_reader_open(
@@ -687,6 +705,19 @@ int source_reader_dead(const struct reader *reader, struct error *err)
 unsigned source_reader_depth_most(const struct reader *reader)
 {
 	return reader->source->depth_most;
+}
+
+void source_reader_allow(struct reader *reader, unsigned depth, uint32_t tag)
+{
+	if (reader->chunks)
+		chunks_allow(reader->chunks, depth, tag);
+}
+
+void source_reader_large(const struct reader *reader, struct large_reads *out)
+{
+	*out = (struct large_reads){0};
+	if (reader->chunks)
+		chunks_completed(reader->chunks, out);
 }
 
 static void source_begin(const struct reader *reader, struct read_request *request)

@@ -65,6 +65,23 @@ struct read_request {
 	struct read_request *next; /* the source's own while in flight */
 };
 
+/* A request that holds many samples (read.request): what a file is where each sample has its own. */
+struct large_read {
+	uint64_t number; /* in the order of submission, from 0 */
+	uint64_t submitted_ns, done_ns;
+	uint32_t bytes;     /* 0: it could not be read */
+	uint32_t in_flight; /* such requests of the reader when it was submitted, itself included */
+	uint32_t tag;       /* source_reader_allow's at that time; 0 before the first */
+};
+
+/* Those that the last source_reap completed, and what is in flight of them. */
+struct large_reads {
+	const struct large_read *done; /* (count), the reader's, until the next source_reap */
+	size_t count;
+	uint32_t in_flight, earlier; /* earlier: of in_flight, those with another tag than */
+	uint32_t tag;                /* the present one */
+};
+
 /* What an engine that is a client of a network file system has counted since it was opened. */
 enum { NETWORK_KINDS_MAX = 4 };
 struct network_counts {
@@ -195,6 +212,8 @@ int source_open_in(struct source **out, struct store *store, const struct config
 	struct error *err);
 void source_close(struct source *source); /* NULL is fine */
 
+/* Whether samples are cut out of large requests. */
+bool source_reads_large(const struct config *config, const struct dataset *dataset);
 /* How far ahead the caller says what comes (read_request.ahead); 0: nobody looks at it. */
 uint32_t source_lookahead(const struct config *config, const struct dataset *dataset);
 
@@ -210,6 +229,9 @@ bool source_read_network(const struct source *source, struct network_counts *cou
 
 /* Bytes that a source of this configuration allocates itself (source_ops.bytes, chunks.h). */
 uint64_t source_bytes(const struct config *config, const struct dataset *dataset);
+/* Beside them, if it is opened with depth_most. */
+uint64_t source_spare_bytes(
+	const struct config *config, const struct dataset *dataset, unsigned depth_most);
 
 /* All of a reader's functions are called by one thread, the one that opens it; index < read.threads, and
  * a reader of that index is open once at a time. */
@@ -221,6 +243,11 @@ void source_reader_close(struct reader *reader);
 /* 0, or why none of its reads will succeed any more. */
 int source_reader_dead(const struct reader *reader, struct error *err);
 unsigned source_reader_depth_most(const struct reader *reader); /* requests that may be in flight */
+/* Large requests: from now on so many are in flight at most, up to depth_most, and have this tag; those
+ * beyond it are finished first.  Nothing where each sample is read by itself. */
+void source_reader_allow(struct reader *reader, unsigned depth, uint32_t tag);
+/* Likewise: what the last source_reap completed of them; all zeros. */
+void source_reader_large(const struct reader *reader, struct large_reads *out);
 /* May delay the system call until the next reap, so that one serves many requests. */
 void source_submit(struct reader *reader, struct read_request *request);
 /* The bytes of a request that was reaped are not looked at any more.  Any thread, once a request; without
