@@ -270,6 +270,13 @@ static double step_ratio(const struct change *c)
 	return batch_of(c, c->to) / batch_of(c, c->from);
 }
 
+/* Whether an evaluation waits for a share of what training steps take for as many samples. */
+static bool change_evaluates_by_steps(const struct change *c)
+{
+	return !c->model->facts.step_on_cores &&
+	       config_integer(c->from, KEY_EVALUATE_STEP_TIME) == 0;
+}
+
 /* How late the thread is grows less than in proportion to the device's time: the delay is made of
  * scheduler slices, but is no longer than the work that competes. Measurements lie between the two:
  * its square root. */
@@ -277,6 +284,8 @@ static int scale_step(const struct change *c, double ratio)
 {
 	struct model *model = c->model;
 	struct replay_model *replay = &model->replay;
+	if (change_evaluates_by_steps(c))
+		replay->scale[COST_EVALUATE_STEP] *= ratio;
 	if (model->facts.step_on_cores) {
 		replay->scale[COST_STEP_HOST] *= ratio;
 		return 0;
@@ -297,6 +306,8 @@ static int turn_batch(const struct change *c)
 	if (code)
 		return code;
 	model->replay.scale[COST_UPLOAD] *= ratio;
+	if (change_evaluates_by_steps(c))
+		model->replay.scale[COST_EVALUATE_STEP] /= ratio;
 	change_count_distance(c);
 	if (!model->facts.step_on_cores && config_step_time_is_fixed(c->to))
 		model_note(model,

@@ -43,7 +43,7 @@ static const double WINDOWS_LEAST = 20, WINDOW_LEAST_S = 0.01;
 static const struct stage {
 	const char *name, *ready; /* what it is replaced by */
 	enum key_id factor;       /* KEY_COUNT: there is none */
-	enum replay_cost costs[4];
+	enum replay_cost costs[5];
 	size_t cost_count;
 	/* The first so many of the costs follow the factor key. */
 	size_t slowed;
@@ -168,6 +168,13 @@ static void predict_scaled(const struct context *context, const struct stage *st
 
 /* --- each kind -------------------------------------------------------------------------------- */
 
+/* Whether an evaluation's steps take what training's are made to take. */
+static bool evaluates_by_steps(const struct config *config)
+{
+	return config_integer(config, KEY_EVALUATE_EVERY) > 0 &&
+	       config_integer(config, KEY_EVALUATE_STEP_TIME) == 0;
+}
+
 static int add_substitution(struct context *context, const struct stage *stage)
 {
 	int code;
@@ -184,6 +191,8 @@ static int add_substitution(struct context *context, const struct stage *stage)
 	const bool steps = stage_is(stage->name, STAGE_STEP);
 	if (steps && config_integer(&context->diagnosed->config, KEY_STEP_DEVICES) > 1)
 		nothing.costs[nothing.cost_count++] = COST_SYNC;
+	if (steps && evaluates_by_steps(&context->diagnosed->config))
+		nothing.costs[nothing.cost_count++] = COST_EVALUATE_STEP;
 	/* No device, no copy to it. */
 	if (!code && steps && pipeline_facts(&context->diagnosed->config).step_has_memory) {
 		code = substitute_stage(
@@ -211,7 +220,13 @@ static int add_slow_down(struct context *context, const struct stage *stage, dou
 	/* A step that computes on cores is all host time, and slowed down as a whole. */
 	const bool on_cores = context->diagnosed->calibrated &&
 			      context->diagnosed->calibration.model.facts.step_on_cores;
-	predict_scaled(context, stage, on_cores ? stage->cost_count : stage->slowed, factor, e);
+	struct stage slower = *stage;
+	if (on_cores)
+		slower.slowed = slower.cost_count; /* an evaluation is computed without it */
+	else if (stage_is(stage->name, STAGE_STEP) &&
+		 evaluates_by_steps(&context->diagnosed->config))
+		slower.costs[slower.slowed++] = COST_EVALUATE_STEP;
+	predict_scaled(context, &slower, slower.slowed, factor, e);
 	return code;
 }
 

@@ -33,16 +33,28 @@ struct altered {
 	struct error err;
 };
 
-static struct altered *alter_with(
-	const struct truth *t, model_step_time *step_time, const char *const *settings)
+/* evaluation: what was measured of evaluations; NULL: there were none. */
+static struct altered *alter_evaluating(const struct truth *t,
+	const struct evaluation_measurement *evaluation, model_step_time *step_time,
+	const char *const *settings)
 {
 	struct altered *a = calloc(1, sizeof *a);
 	a->run = truth_make(t);
 	a->run->source.step_time = step_time;
+	if (evaluation) {
+		a->run->measurements[0].evaluation[0] = *evaluation;
+		a->run->measurements[0].evaluation_count = 1;
+	}
 	truth_open(&a->model, a->run);
 	truth_configure(&a->config, a->run, settings);
 	a->code = model_alter(&a->model, &a->run->config, &a->config, &a->err);
 	return a;
+}
+
+static struct altered *alter_with(
+	const struct truth *t, model_step_time *step_time, const char *const *settings)
+{
+	return alter_evaluating(t, NULL, step_time, settings);
 }
 
 static void done(struct altered *a)
@@ -239,6 +251,56 @@ static void injected_slow_downs_scale(void **state)
 	done(a);
 }
 
+/* Of 0.3 s each, 0.1 s without input.  Their steps take a share of training's, or a time of their own. */
+static void evaluations_are_foretold(void **state)
+{
+	(void)state;
+	static const struct evaluation_measurement measured = {.every = 10,
+		.count = 4,
+		.samples_each = 100,
+		.stall_seconds = 1.2,
+		.starved_seconds = 0.4,
+		.working_seconds = 0.79};
+	static const struct {
+		const char *own, *setting;
+		double input_ms, step_ms; /* 0: refused */
+	} cases[] = {
+		{"evaluate.step_time=0", "evaluate.every=50", 100, 200},
+		{"evaluate.step_time=0", "evaluate.samples=50", 50, 100},
+		{"evaluate.step_time=0", "step.time=16ms", 100, 400},
+		{"evaluate.step_time=0", "inject.step_factor=1.5", 100, 300},
+		{"evaluate.step_time=0", "batch.size=32", 100, 100}, /* in as long as 16 */
+		{"evaluate.step_time=9ms", "step.time=16ms", 100, 200},
+		{"evaluate.step_time=9ms", "batch.size=32", 100, 200},
+		{"evaluate.step_time=9ms", "evaluate.samples=0", 0, 0},
+		{"evaluate.step_time=9ms", "evaluate.workers=3", 0, 0},
+		{"evaluate.step_time=9ms", "evaluate.batch_size=3", 0, 0},
+		{"evaluate.step_time=9ms", "evaluate.step_time=3ms", 0, 0},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct truth t = plain;
+		t.settings[2] = "evaluate.every=10";
+		t.settings[3] = "evaluate.samples=100";
+		t.settings[4] = cases[i].own;
+		struct altered *a =
+			alter_evaluating(&t, &measured, NULL, SETTINGS(cases[i].setting));
+		assert_int_equal(a->code, cases[i].step_ms > 0 ? 0 : -ENOTSUP);
+		if (a->code) {
+			assert_non_null(strstr(a->err.text, "evaluate."));
+		} else {
+			assert_about(truth_mean(&a->model, COST_EVALUATE_INPUT),
+				cases[i].input_ms * 1e3, 1e-4);
+			assert_about(truth_mean(&a->model, COST_EVALUATE_STEP),
+				cases[i].step_ms * 1e3, 1e-4);
+		}
+		done(a);
+	}
+	struct altered *a = alter_with(&plain, NULL, SETTINGS("evaluate.every=10"));
+	assert_int_equal(a->code, -ENOTSUP);
+	assert_non_null(strstr(a->err.text, "was not measured"));
+	done(a);
+}
+
 static void jitter_is_drawn(void **state)
 {
 	(void)state;
@@ -304,6 +366,7 @@ int main(void)
 		cmocka_unit_test(upload_goes_with_the_batch),
 		cmocka_unit_test(a_device_copies_by_itself),
 		cmocka_unit_test(injected_slow_downs_scale),
+		cmocka_unit_test(evaluations_are_foretold),
 		cmocka_unit_test(jitter_is_drawn),
 		cmocka_unit_test(others_are_refused),
 		cmocka_unit_test(extrapolation_is_noted),
