@@ -49,6 +49,18 @@ expect 3 "$MLBENCH" run tiny.ini "${one[@]}" --set "dataset.path=$url" --set rea
 says "it reads only files of this node"
 expect 3 "$MLBENCH" run tiny.ini "${one[@]}" --set read.engine=nfs
 says "it reads from an NFS server"
+# Evaluations read from another place than training, either way.
+evaluated() {
+	rm -rf got
+	expect_measured "$MLBENCH" run tiny.ini "${one[@]}" --set "dataset.path=$1" --set "evaluate.path=$2" \
+		--set evaluate.every=5 --set measure.epochs=3 --out got
+	python3 -c 'import json
+print([d["evaluation"][0]["checksum"] for d in map(json.loads, open("got/points.jsonl")) if d.get("kind") == "repetition"][0])'
+}
+near=$(evaluated data data)
+grep -qE '^[0-9a-f]{16}$' <<<"$near" || fail "no checksum of an evaluation: $near"
+[ "$(evaluated data "$url")" = "$near" ] || fail "evaluations over NFS have other samples"
+[ "$(evaluated "$url" data)" = "$near" ] || fail "evaluations beside training over NFS have other samples"
 # What the client counted: a call for each sample, and nothing repeated.
 network() {
 	sed -n 's/.*"network":\({[^]]*\]}\).*/\1/p' got/points.jsonl >out
