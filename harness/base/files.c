@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -279,6 +280,13 @@ int files_remove_tree(const char *path, struct error *err)
 		errno != ENOENT)
 		return error_set_errno(err, errno, "cannot remove '%s'", path);
 	return 0;
+}
+
+bool files_name_ends(const char *name, const char *ending)
+{
+	const size_t length = strlen(name);
+	const size_t size = strlen(ending);
+	return name[0] != '.' && length > size && strcasecmp(name + length - size, ending) == 0;
 }
 
 char *files_join(const char *folder, const char *name)

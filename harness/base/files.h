@@ -4,6 +4,7 @@
 
 #include "harness/base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,6 +43,9 @@ int files_remove_tree(const char *path, struct error *err);
 
 /* "a" + "b" -> "a/b" in fresh memory (free it), NULL without memory. */
 char *files_join(const char *folder, const char *name);
+
+/* Whether a name ends so, in any case, and has something before it; not one that a dot hides. */
+bool files_name_ends(const char *name, const char *ending);
 
 /* First line of a small file such as /proc or /sys entries, without the newline; out is "" and the
  * result -errno when it cannot be read. */

@@ -3,6 +3,7 @@
  * number as text.  Where no sample of a data set has one, the class is the folder right above it; where
  * some have, the others are left out.  Other members ("KEY.json") are passed over.  ustar (POSIX.1-1988), GNU and pax (POSIX.1-2001) names are read; links, devices, sparse
  * files and names that lead out of a folder are counted with their reason.  Nothing is ever unpacked. */
+#include "harness/base/files.h"
 #include "workloads/dataset/container.h"
 #include "workloads/sample/sample.h"
 
@@ -449,16 +450,9 @@ static int tar_take_all(struct tar_reader *reader)
 		reader->file, reader->err, "it has no end mark: it may be cut short");
 }
 
-static bool tar_has_ending(const char *name, const char *ending)
-{
-	const size_t length = strlen(name);
-	const size_t size = strlen(ending);
-	return length > size && strcasecmp(name + length - size, ending) == 0;
-}
-
 static bool container_tgz_takes(const char *name)
 {
-	return name[0] != '.' && (tar_has_ending(name, ".tar.gz") || tar_has_ending(name, ".tgz"));
+	return files_name_ends(name, ".tar.gz") || files_name_ends(name, ".tgz");
 }
 
 static int tar_split(struct container_file *file, struct error *err)
@@ -491,7 +485,7 @@ static int container_tar_split(struct container_file *file, struct error *err)
 
 static bool container_tar_takes(const char *name)
 {
-	return (name[0] != '.' && tar_has_ending(name, ".tar")) || container_tgz_takes(name);
+	return files_name_ends(name, ".tar") || container_tgz_takes(name);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

@@ -7,13 +7,13 @@
  *   Features { map<string, Feature> feature = 1; }          an entry has key = 1 and value = 2
  *   Feature  { BytesList bytes_list = 1; Int64List int64_list = 3; }      each with values = 1 */
 #include "harness/base/crc32c.h"
+#include "harness/base/files.h"
 #include "workloads/dataset/container.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 enum {
 	RECORD_HEAD = 12,
@@ -314,17 +314,10 @@ static int container_tfrecord_split(struct container_file *file, struct error *e
 /* "train.tfrecord", and "train-00000-of-01024" as TensorFlow's own scripts have it. */
 static bool container_tfrecord_takes(const char *name)
 {
-	static const char *const endings[] = {".tfrecord", ".tfrecords"};
-	const size_t length = strlen(name);
 	const char *const of = strstr(name, "-of-");
-	if (name[0] == '.')
-		return false;
-	for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-		const size_t size = strlen(endings[i]);
-		if (length > size && strcasecmp(name + length - size, endings[i]) == 0)
-			return true;
-	}
-	return of && of[4] && strspn(of + 4, "0123456789") == strlen(of + 4);
+	if (files_name_ends(name, ".tfrecord") || files_name_ends(name, ".tfrecords"))
+		return true;
+	return name[0] != '.' && of && of[4] && strspn(of + 4, "0123456789") == strlen(of + 4);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

@@ -163,59 +163,40 @@ void dataset_close(struct dataset *dataset)
 
 struct verification {
 	const struct dataset *dataset;
-	struct store *store;      /* of a packed set */
-	struct gzip_views *views; /* (threads) of one that is compressed, else NULL */
+	struct store *store;
+	struct gzip_views *views; /* (threads) of a compressed set, else NULL */
 	const struct dataset_control *control;
 	atomic_uint_fast64_t good, bad, bytes;
 };
 
 enum { BAD_LOGGED = 20 };
 
-/* Of a sample that is a part of a file; likewise. */
-static const char *examine_part(const struct verification *verification, unsigned worker,
-	uint64_t index, struct error *text)
+/* NULL, or what is wrong; text holds it. */
+static const char *examine(const struct verification *verification, unsigned worker, uint64_t index,
+	struct error *text)
 {
 	const struct sample *const sample = &verification->dataset->samples[index];
 	struct gzip_views *const views = verification->views ? &verification->views[worker] : NULL;
 	char why[ERROR_REASON_BYTES];
 	size_t size;
-	uint8_t *const data = malloc(sample->bytes + 1);
+	uint8_t *const data = malloc(sample->bytes + 1); /* so that a longer file shows */
 	if (!data)
 		return "no memory";
 	const int code = source_load_sample(verification->store, views, verification->dataset,
-		(uint32_t)index, data, sample->bytes, &size);
+		(uint32_t)index, data, sample->bytes + 1, &size);
 	const uint64_t checksum = code ? 0 : hash_bytes(data, size, 0);
 	free(data);
+	if (code == -EFBIG || size > sample->bytes)
+		return "it is longer than the manifest says";
 	if (code) {
 		(void)error_set(text, code, "%s", source_status_text(code, why));
 		return text->text;
 	}
+	if (size < sample->bytes)
+		return "it is shorter than the manifest says";
 	return sample->checksum && checksum != sample->checksum
 		       ? "its checksum is not the manifest's"
 		       : NULL;
-}
-
-/* NULL, or what is wrong; text holds it. */
-static const char *examine(const char *root, const struct sample *sample, struct error *text)
-{
-	char *data;
-	size_t size;
-	char *path = files_join(root, sample->path);
-	if (!path)
-		return "no memory";
-	const int code = files_read(path, sample->bytes, &data, &size, text);
-	free(path);
-	if (code == -EOVERFLOW)
-		return "it is longer than the manifest says";
-	if (code)
-		return text->text;
-	const uint64_t checksum = hash_bytes(data, size, 0);
-	free(data);
-	if (size != sample->bytes)
-		return "it is shorter than the manifest says";
-	if (sample->checksum && checksum != sample->checksum)
-		return "its checksum is not the manifest's";
-	return NULL;
 }
 
 static int verify_one(void *context, unsigned worker, uint64_t index, struct error *err)
@@ -226,9 +207,7 @@ static int verify_one(void *context, unsigned worker, uint64_t index, struct err
 	const struct sample *sample = &dataset->samples[index];
 	const uint64_t offset = dataset->offsets ? dataset->offsets[index] : 0;
 	struct error text;
-	const char *const wrong = dataset->offsets
-					  ? examine_part(verification, worker, index, &text)
-					  : examine(dataset->root, sample, &text);
+	const char *const wrong = examine(verification, worker, index, &text);
 	if (!wrong)
 		atomic_fetch_add(&verification->good, 1);
 	else if (atomic_fetch_add(&verification->bad, 1) >= BAD_LOGGED)
@@ -299,8 +278,7 @@ int dataset_verify(const struct config *config, const struct dataset_control *co
 		.stop = control ? control->stop : NULL,
 		.threads = team_threads(control ? control->threads : 0),
 	};
-	if (dataset.offsets)
-		code = store_open(&verification.store, dataset.root, err);
+	code = store_open(&verification.store, dataset.root, err);
 	if (!code && gzip_view_wanted(config))
 		code = verify_open_views(&verification, job.threads, err);
 	if (!code)

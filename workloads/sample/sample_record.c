@@ -5,6 +5,7 @@
  * read; stored in rows, all of it.  What parsing costs a real reader beyond that (decompression,
  * dictionaries, dates) is declared as record.parse, and that much CPU time is spun. */
 #include "harness/base/clock.h"
+#include "harness/base/files.h"
 #include "harness/base/units.h"
 #include "workloads/dataset/container.h"
 #include "workloads/sample/rowgroup.h"
@@ -15,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { RECORD_VALUES_MAX = 1 << 28 }; /* in a sample: 1 GiB of them */
 static const char RECORD_ENDING[] = ".rows";
@@ -140,8 +140,7 @@ static int sample_record_make(void *context, const struct sample_task *task, str
 
 static bool record_rows_takes(const char *name)
 {
-	const char *const dot = strrchr(name, '.');
-	return name[0] != '.' && dot && strcasecmp(dot, RECORD_ENDING) == 0;
+	return files_name_ends(name, RECORD_ENDING);
 }
 
 /* The groups, as the file's list has them; what each says of itself is seen when it is read. */

@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 /* Bytes of an index that is read, at most: 134 million documents of one sequence each. */
@@ -26,8 +25,7 @@ static const char TOKENS_INDEX_ENDING[] = ".idx";
 
 static bool sample_tokens_takes(const char *name)
 {
-	const char *const dot = strrchr(name, '.');
-	return name[0] != '.' && dot && strcasecmp(dot, TOKENS_ENDING) == 0;
+	return files_name_ends(name, TOKENS_ENDING);
 }
 
 static uint32_t sample_tokens_length(const struct config *config)

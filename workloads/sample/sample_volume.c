@@ -5,6 +5,7 @@
  * the order in which they lie, run by run along the axis that is fastest in memory, so that a deflated
  * array is unpacked once, through a window of a fixed size, and only as far as the last run of the box: a
  * large claim costs no memory.  The checksum of a zip's entry is therefore not looked at. */
+#include "harness/base/files.h"
 #include "harness/base/rng.h"
 #include "workloads/sample/npy.h"
 #include "workloads/sample/sample.h"
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include <isa-l/igzip_lib.h>
 
@@ -410,9 +410,7 @@ static int sample_volume_make(void *context, const struct sample_task *task, str
 
 static bool sample_volume_takes(const char *name)
 {
-	const char *const dot = strrchr(name, '.');
-	return name[0] != '.' && dot &&
-	       (strcasecmp(dot, ".npy") == 0 || strcasecmp(dot, ".npz") == 0);
+	return files_name_ends(name, ".npy") || files_name_ends(name, ".npz");
 }
 
 static const char *sample_volume_endings(char out[SAMPLE_ENDINGS_BYTES])
