@@ -261,20 +261,11 @@ static uint64_t larger_of(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Samples that were read between the windows; 0: no stage reads. */
-static double samples_read(const struct measurement *m)
-{
-	for (size_t i = 0; i < m->stage_count; i++)
-		if (stage_is(m->stages[i].name, STAGE_READ))
-			return (double)m->stages[i].items;
-	return 0;
-}
-
 static void add_storage(struct point_summary *out, const struct measurement *m, size_t repeats)
 {
 	/* CPU time is counted between windows, throughput perhaps over whole periods; so are requests, whose
 	 * samples may be waiting for the step yet. */
-	const double read = samples_read(m);
+	const struct stage_measurement *const read = measurement_stage(m, STAGE_READ);
 	const double samples = m->throughput * measurement_counted_seconds(m) * (double)repeats;
 	const bool large = m->facts.reads_large && samples > 0;
 	out->reads_per_sample += large ? measurement_reads(m) / samples : 1 / (double)repeats;
@@ -282,9 +273,9 @@ static void add_storage(struct point_summary *out, const struct measurement *m, 
 		return;
 	out->storage.files = (double)m->storage_files;
 	out->storage.bytes = (double)m->storage_bytes;
-	if (read > 0)
+	if (read && read->items > 0)
 		out->storage.requests_per_sample +=
-			(double)m->read_requests / read / (double)repeats;
+			(double)m->read_requests / (double)read->items / (double)repeats;
 	out->storage.cpu_us_per_sample += 1e6 * m->cpu_seconds / samples;
 }
 
