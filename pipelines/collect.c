@@ -39,6 +39,7 @@ struct span {
 	bool whole;              /* of whole periods of stalls, or of epochs that are kept apart */
 	uint64_t completed_from_ns, completed_to_ns; /* whole periods, where there are */
 	uint64_t completions;
+	uint64_t first_ns, last_ns; /* of the completions */
 };
 
 enum {
@@ -163,6 +164,8 @@ static struct span span_from(const struct run *r, uint64_t cut_ns)
 	span.whole = span.whole || narrow_to_epochs(r, &span);
 	span.completions = completions_between(
 		&r->rounds.completions, span.completed_from_ns, span.completed_to_ns, &span.steps);
+	span.last_ns = stepped_before(r, span.completed_to_ns);
+	span.first_ns = span.last_ns - span.steps.t_ns;
 	if (measured_by_time(r) && !span.whole)
 		completions_add_standstill(&r->rounds.completions, span.completed_from_ns,
 			span.completed_to_ns, STANDSTILL_NS, &span.steps);
@@ -912,8 +915,8 @@ int collect(const struct run *r, struct measurement *m, struct traces *traces)
 	m->restart_seconds = seconds_between(0,
 		exchange_whole_gaps_ns(&r->exchange, r->monitor.start_ns + span.completed_from_ns,
 			r->monitor.start_ns + span.completed_to_ns, &m->restarts));
-	checkpoints_fill(r, span.completed_from_ns, span.completed_to_ns, m);
-	evaluations_fill(r, span.completed_from_ns, span.completed_to_ns, m);
+	checkpoints_fill(r, span.first_ns, span.last_ns, m);
+	evaluations_fill(r, span.first_ns, span.last_ns, m);
 	const int code = traces ? fill_traces(r, &span, traces) : 0;
 	return code ? code : fill_windows(r, &span, m);
 }

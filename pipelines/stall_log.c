@@ -52,7 +52,9 @@ size_t stalls_kept(const struct stall_log *log)
 
 bool stalls_is_in(const struct stall_log *log, size_t i, uint64_t from_ns, uint64_t to_ns)
 {
-	return log->list[i].end_ns > from_ns && log->list[i].end_ns <= to_ns;
+	const struct stall *const s = &log->list[i];
+	const uint64_t middle_ns = s->begin_ns + (s->end_ns - s->begin_ns) / 2;
+	return s->end_ns > 0 && middle_ns >= from_ns && middle_ns <= to_ns;
 }
 
 uint64_t stalls_period_ns(const struct stall_log *log)

@@ -37,7 +37,8 @@ void stalls_end(struct stall_log *log, struct thread_meter *step_meter, uint64_t
 
 /* The rest is for after the threads have ended.  Those that are kept. */
 size_t stalls_kept(const struct stall_log *log);
-/* Whether number i ended after from_ns, and by to_ns. */
+/* Whether number i lies between steps that ended then, so that its time is in what is measured between them; of several
+ * devices, other steps may end while it goes on. */
 bool stalls_is_in(const struct stall_log *log, size_t i, uint64_t from_ns, uint64_t to_ns);
 /* ns from one to the next, on average; 0: there were fewer than two. */
 uint64_t stalls_period_ns(const struct stall_log *log);

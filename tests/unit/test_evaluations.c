@@ -480,8 +480,13 @@ static void periods_are_whole(void **state)
 	assert_int_equal(to_ns, 851 + 25);
 	size_t inside = 0;
 	for (size_t i = 0; i < stalls_kept(&log); i++)
-		inside += stalls_is_in(&log, i, from_ns, to_ns);
-	assert_int_equal(inside, 4); /* of four periods */
+		inside += stalls_is_in(&log, i, from_ns, 850); /* the last step in it */
+	assert_int_equal(inside, 4);                           /* of four periods */
+	/* One that goes on when the part begins, with the first step at 310, is not in it. */
+	assert_false(stalls_is_in(&log, 1, 310, 850));
+	assert_true(stalls_is_in(&log, 2, 310, 850));
+	assert_false(stalls_is_in(&log, 5, 310, 860)); /* nor one that no step follows */
+	assert_true(stalls_is_in(&log, 5, 310, 910));
 	from_ns = 260;
 	to_ns = 700;
 	assert_true(stalls_whole(&log, &from_ns, &to_ns));
