@@ -110,6 +110,9 @@ if "$python" "$here/memmap_epochs.py" "$dir/data" --seconds 0.1 >/dev/null; then
 		echo "$(tokens measure.duration=2s read.cache=warm) $("$python" "$here/memmap_epochs.py" "$dir/data" --seconds 2)"
 	done | judge "warm, shuffled" 5 "numpy.memmap" || missed=1
 	for _ in $(seq "$repeats"); do
+		echo "$(tokens measure.duration=2s read.cache=warm read.engine=mmap) $("$python" "$here/memmap_epochs.py" "$dir/data" --seconds 2)"
+	done | judge "the same, mapped here as well (read.engine = mmap)" 5 "numpy.memmap" || missed=1
+	for _ in $(seq "$repeats"); do
 		echo "$(tokens measure.duration=2s read.cache=warm) $("$python" "$here/memmap_epochs.py" "$dir/data" --seconds 2 --keep)"
 	done | judge "the same, its batches dropped in the workers" 0 "numpy.memmap"
 else
