@@ -2,9 +2,10 @@
  * that are not READ.
  *
  * That files wait, and whether more in flight would help, is told by other depths alone
- * (storage_capacity.h); without another depth none of this is said.  If more in flight help, it is
- * latency, whatever the calls are: deeper reads hide many small calls, too.  If they do not, the
- * calls that the client counted say where the time goes.
+ * (storage_capacity.h); without another depth none of this is said, but of a link on which bytes
+ * come all the time.  If more in flight help, it is latency, whatever the calls are: deeper reads
+ * hide many small calls, too.  If they do not, the calls that the client counted say where the time
+ * goes.
  *
  * How the bytes of replies come tells a full link from a full server (view_pace): a link paces
  * them, so that some reply has come in part nearly all the time; a server sends a reply at once
@@ -12,7 +13,7 @@
  * for which TCP's window is too small, paces them, too.  Replies of a few packets show nothing,
  * nor does a thread of ours that sleeps through the difference; and a virtual link that lets a
  * whole reply pass at once paces them only where others follow closely.  Only the nfs engine sees
- * when bytes come; without that there are the probes:
+ * when bytes come; without that, and between the two, there are the probes:
  *
  *   network    the link paces the bytes; or they come near its speed; or a call with hardly
  *              anything to do (NULL, GETATTR) and TCP's round trip are long beside the load, and
@@ -50,12 +51,15 @@ static const double SLOTS_HOLD = 0.5;    /* of a READ's time, in the client's qu
 static const double MOSTLY_OTHER = 0.5;
 static const double SMALL_SAMPLE = 131072; /* bytes, where bytes and calls cannot be told apart */
 static const double ATTRIBUTES = 0.5; /* of the calls that are not READ: attributes looked up */
-/* Of the time, some reply has come in part: 0.003 at most where servers were full, 0.49 at least
- * where links were and enough was asked of them (docs/ACCURACY.md). */
-static const double SHARE_PACED = 0.4, SHARE_BURSTS = 0.1, SHARE_UNSEEN = 0.5;
+/* Of the time, some reply has come in part: next to 1 where a link is full, and else as much as it
+ * is used (docs/ACCURACY.md).  A link that lets some packets pass at once shows less than it is used,
+ * until much is asked over each connection: so many READs and bytes of them in flight. */
+static const double SHARE_PACED = 0.8, SHARE_BURSTS = 0.1, SHARE_FREE = 0.6;
+static const double SHARE_ALL = 0.9; /* more in flight gain no more than the rest */
+static const double READS_ENOUGH = 3, BYTES_ENOUGH = 48 * 1024, BYTES_PLENTY = 256 * 1024;
 static const double PACKETS_SHOW = 4; /* of a reply */
-/* READs in flight, and their bytes, next to which what a link lets pass at once is little. */
-static const double READS_ENOUGH = 3, BYTES_ENOUGH = 48 * 1024;
+/* Of the reader's time: it may not have seen what came; it is what is full itself. */
+static const double SHARE_UNSEEN = 0.5, READER_FULL = 0.7;
 static const double CERTAIN_BOTH = 0.95, CERTAIN_ONE_WITNESS = 0.9, CERTAIN_PART = 0.8,
 		    CERTAIN_HALF = 0.7;
 static const double CERTAIN_PACED =
@@ -73,6 +77,7 @@ struct network_view {
 	double bytes_per_s;        /* received; NAN */
 	double link;               /* share of the link's speed; NAN */
 	double idle, wire;         /* round trips over a READ's; NAN */
+	double asked, asked_bytes; /* READs in flight, and their bytes, of each connection; NAN */
 	enum pace pace;
 };
 
@@ -120,6 +125,8 @@ static bool network_view_of(const struct point_summary *point, struct network_vi
 	v->bytes_per_s = bytes > 0 ? bytes / n->seconds : NAN;
 	v->link = v->bytes_per_s / n->link_bytes_per_s;
 	const double trip = v->read.round_trip_ns > 0 ? v->read.round_trip_ns : NAN;
+	v->asked = v->read.calls / n->seconds * trip * 1e-9 / n->connections;
+	v->asked_bytes = v->asked * v->read.bytes_received / v->read.calls;
 	v->idle = n->idle_round_trip_ns / trip;
 	v->wire = n->wire_round_trip_ns / trip;
 	return true;
@@ -171,6 +178,19 @@ static bool server_makes_wait(const struct network_measurement *n)
 	return n->idle_round_trip_ns > ON_THE_WAY * n->wire_round_trip_ns;
 }
 
+static bool depths_say_full(const struct storage *s)
+{
+	return s->known && s->compared > 0 && s->full > 0.5 + STORAGE_TOLD;
+}
+
+/* Without another depth, or where those do not tell. */
+static bool pace_says_full(
+	const struct network_measurement *n, const struct storage *s, const struct network_view *v)
+{
+	const bool against = s->known && s->compared > 0 && s->full < 0.5 - STORAGE_TOLD;
+	return v->pace == PACE_OF_LINK && n->receiving_share >= SHARE_ALL && !against;
+}
+
 static bool files_wait(const struct storage *s)
 {
 	return s->response_ns >= GROWN * s->latency_ns;
@@ -200,26 +220,27 @@ static double share_unseen(const struct stage_summary *read)
 	return read->busy * (read->cpu + read->run_queue);
 }
 
-static bool enough_is_asked(const struct network_measurement *n, const struct network_view *v)
+static bool enough_is_asked(const struct network_view *v)
 {
-	const double reads = v->read.calls / n->seconds * v->read.round_trip_ns * 1e-9;
-	return reads >= READS_ENOUGH &&
-	       reads * v->read.bytes_received >= BYTES_ENOUGH * v->read.calls;
+	return v->asked >= READS_ENOUGH && v->asked_bytes >= BYTES_ENOUGH;
 }
 
 static enum pace view_pace(const struct evidence_base *base, const struct stage_summary *read,
 	const struct storage *s, const struct network_view *v)
 {
 	const struct network_measurement *n = &base->point->network;
-	const double reply = v->read.bytes_received / v->read.calls;
-	if (n->receiving_share >= SHARE_PACED)
-		return PACE_OF_LINK;
-	if (n->receiving_share <= SHARE_BURSTS &&
-		n->receiving_share + share_unseen(read) <= SHARE_UNSEEN &&
-		reply >= PACKETS_SHOW * n->packet_bytes &&
-		(enough_is_asked(n, v) || probe_is_quick(s, v, n->idle_round_trip_ns)))
+	const double share = n->receiving_share;
+	const double at_most = share + share_unseen(read);
+	if (share >= SHARE_PACED)
+		return read->busy * read->cpu > READER_FULL ? PACE_UNKNOWN : PACE_OF_LINK;
+	if (!(v->read.bytes_received >= PACKETS_SHOW * n->packet_bytes * v->read.calls))
+		return PACE_UNKNOWN;
+	if (at_most <= SHARE_FREE && v->asked >= READS_ENOUGH && v->asked_bytes >= BYTES_PLENTY)
 		return PACE_OF_SERVER;
-	return PACE_UNKNOWN;
+	return share <= SHARE_BURSTS && at_most <= SHARE_UNSEEN &&
+			       (enough_is_asked(v) || probe_is_quick(s, v, n->idle_round_trip_ns))
+		       ? PACE_OF_SERVER
+		       : PACE_UNKNOWN;
 }
 
 /* The probes agree, say nothing, or that the server makes them wait. */
@@ -250,12 +271,13 @@ static bool network_is_full(const struct evidence_base *base, const struct stora
 			units_format_rate(v->bytes_per_s, rate), v->link * 100,
 			units_format_rate(n->link_bytes_per_s, link));
 	if (v->pace == PACE_OF_LINK)
-		return cause_is(out, "network", s->full * paced_certainty(n, s, v),
-			"the link to %s is full: %s arrive, and it paces them: %.0f %% of the time "
-			"some reply has come in part; more files in flight give no more (a server "
-			"that sends piece by piece would look the same)",
+		return cause_is(out, "network",
+			depths_say_full(s) ? s->full * paced_certainty(n, s, v) : CERTAIN_PART,
+			"the link to %s is full: it paces the %s that arrive, and more files in "
+			"flight %s (a server that sends piece by piece would look the same)",
 			n->server[0] ? n->server : "the server",
-			units_format_rate(v->bytes_per_s, rate), n->receiving_share * 100);
+			units_format_rate(v->bytes_per_s, rate),
+			depths_say_full(s) ? "give no more" : "have no more room on it");
 	if (v->pace == PACE_OF_SERVER)
 		return false;
 	/* Neither of the two shows it alone. */
@@ -265,9 +287,9 @@ static bool network_is_full(const struct evidence_base *base, const struct stora
 		return false;
 	const bool long_waits = probe_waits_long(v, n->idle_round_trip_ns) &&
 				probe_waits_long(v, n->wire_round_trip_ns);
-	const double most = !bytes_count(s) ? CERTAIN_HALF
-			    : long_waits    ? CERTAIN_ONE_WITNESS
-					    : CERTAIN_PART;
+	const double most = n->receiving_share < SHARE_PACED || !bytes_count(s) ? CERTAIN_HALF
+			    : long_waits ? CERTAIN_ONE_WITNESS
+					 : CERTAIN_PART;
 	(void)units_format_duration(n->idle_round_trip_ns, idle);
 	return cause_is(out, "network", s->full * most,
 		"the network is saturated: a call with nothing to do waits %s beside the load, and "
@@ -302,7 +324,7 @@ static double server_certainty(
 {
 	const bool idle = probe_is_quick(s, v, n->idle_round_trip_ns);
 	const bool wire = probe_is_quick(s, v, n->wire_round_trip_ns);
-	if (v->pace == PACE_OF_SERVER && !enough_is_asked(n, v))
+	if (v->pace == PACE_OF_SERVER && !enough_is_asked(v))
 		return CERTAIN_PART;
 	if (v->pace == PACE_OF_SERVER)
 		return idle || bytes_do_not_count(s) ? CERTAIN_BOTH : CERTAIN_ONE_WITNESS;
@@ -324,7 +346,6 @@ static bool server_is_full(const struct evidence_base *base, const struct storag
 	char alone[UNITS_BYTES];
 	char probe[UNITS_BYTES];
 	char quick[80] = "";
-	char bursts[96];
 	const bool seen = v->pace == PACE_OF_SERVER;
 	if (sure <= 0 || v->read.queue_ns >= SLOTS_HOLD * v->read.execute_ns)
 		return false;
@@ -334,16 +355,13 @@ static bool server_is_full(const struct evidence_base *base, const struct storag
 	else if (probe_is_quick(s, v, n->wire_round_trip_ns))
 		(void)snprintf(quick, sizeof quick, ", while TCP's round trip is %s",
 			units_format_duration(n->wire_round_trip_ns, probe));
-	(void)snprintf(bursts, sizeof bursts,
-		"replies come in bursts (%.0f %% of the time one has come in part)",
-		n->receiving_share * 100);
 	return cause_is(out, "server",
 		seen ? s->full * sure : fmin(s->full, sure) * s->kind_certainty,
 		"the server is saturated: a file takes %s with %.1f in flight and %s on an idle "
 		"server%s; more files in flight give no more, and %s",
 		units_format_duration(s->response_ns, loaded), s->in_flight,
 		units_format_duration(s->latency_ns, alone), quick,
-		seen ? bursts : "bytes do not count");
+		seen ? "replies come in bursts" : "bytes do not count");
 }
 
 bool cause_network(
@@ -354,9 +372,10 @@ bool cause_network(
 	if (base->facts->reads_memory || !network_view_of(base->point, &view))
 		return false;
 	model_storage(base->source, base->repeats, base->count, cause_let_through(base->facts), &s);
-	if (!s.known || s.compared == 0 || s.full <= 0.5 + STORAGE_TOLD || s.others > 0)
-		return false;
 	view.pace = view_pace(base, stage, &s, &view);
+	if (s.others > 0 ||
+		!(depths_say_full(&s) || pace_says_full(&base->point->network, &s, &view)))
+		return false;
 	return network_is_full(base, &s, &view, out) || metadata_limits(base, &s, &view, out) ||
 	       server_is_full(base, &s, &view, out);
 }

@@ -223,7 +223,7 @@ static void a_link_that_paces(void **state)
 {
 	const struct calls rows[] = {
 		{.read_ms = 40, .idle_ms = 0.2, .wire_ms = 9, .receiving = 0.97},
-		{.read_ms = 40, .idle_ms = NAN, .wire_ms = NAN, .receiving = 0.5, .late = 0.6},
+		{.read_ms = 40, .idle_ms = NAN, .wire_ms = NAN, .receiving = 0.85, .late = 0.6},
 	};
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
@@ -238,6 +238,12 @@ static void a_link_that_paces(void **state)
 		.read_ms = 40, .idle_ms = 30, .wire_ms = 25, .receiving = 0.97};
 	const struct verdict w = verdict_of(&thin_link, &probed);
 	expect_read(&w, "network");
+	/* They alone: the link is used, but not all the time. */
+	struct calls by_probes = probed;
+	by_probes.receiving = 0.7;
+	const struct verdict p = verdict_of(&thin_link, &by_probes);
+	expect_read(&p, "network");
+	assert_true(p.confidence <= 0.7);
 	/* The server makes a call with nothing to do wait, too. */
 	struct calls server = probed;
 	server.wire_ms = 5;
@@ -248,6 +254,12 @@ static void a_link_that_paces(void **state)
 	const struct verdict y = verdict_of(&one_at_a_time, &probed);
 	expect_read(&y, "network");
 	assert_true(y.confidence <= 0.8);
+	/* Our own thread does not keep up with what comes. */
+	const struct calls slow_reader = {
+		.read_ms = 40, .idle_ms = 0.2, .wire_ms = 9, .receiving = 0.97, .late = 1.8};
+	const struct verdict z = verdict_of(&thin_link, &slow_reader);
+	assert_string_not_equal(z.resource, "network");
+	assert_string_not_equal(z.resource, "server");
 }
 
 static void a_server_that_sends_in_bursts(void **state)
@@ -264,6 +276,12 @@ static void a_server_that_sends_in_bursts(void **state)
 	const struct verdict w = verdict_of(&thin_link, &waits);
 	expect_read(&w, "server");
 	assert_true(w.confidence < v.confidence && w.confidence < 0.9);
+	/* Much is asked: a link that was full would show more, so that it is used by half. */
+	struct calls used = quick;
+	used.receiving = 0.45;
+	const struct verdict u = verdict_of(&thin_link, &used);
+	expect_read(&u, "server");
+	assert_true(tells(&u, "45 % of the time some reply has come in part"));
 	/* So little in flight that a link might let it pass at once: a quick call alone speaks against it. */
 	const struct calls one = {
 		.read_ms = 1, .idle_ms = 0.1, .wire_ms = 1, .receiving = 0.01, .late = 0.1};
@@ -278,18 +296,21 @@ static void a_server_that_sends_in_bursts(void **state)
 	/* Replies of a few packets come at once over any link. */
 	struct calls small = quick;
 	small.packets = 3;
+	struct calls much = quick;
+	much.receiving = 0.7;
 	struct calls between = quick;
 	between.receiving = 0.25;
+	between.read_ms = 20;
 	/* Too little is asked at once to tell, and a call with nothing to do waits as well. */
 	struct calls little = waits;
 	little.read_ms = 1;
 	little.wire_ms = 0.5;
-	const struct calls *const untold[] = {&late, &unknown, &small, &between, &little};
-	for (size_t i = 0; i < 5; i++) {
-		const struct verdict u = verdict_of(&thin_link, untold[i]);
-		expect_read(&u, "bandwidth");
-		assert_true(u.confidence <= 0.5);
-		assert_true(tells(&u, "Nothing tells whether the link"));
+	const struct calls *const untold[] = {&late, &unknown, &small, &much, &between, &little};
+	for (size_t i = 0; i < sizeof untold / sizeof untold[0]; i++) {
+		const struct verdict n = verdict_of(&thin_link, untold[i]);
+		expect_read(&n, "bandwidth");
+		assert_true(n.confidence <= 0.5);
+		assert_true(tells(&n, "Nothing tells whether the link"));
 	}
 }
 
@@ -438,6 +459,27 @@ static void one_depth_names_nothing(void **state)
 		}
 }
 
+/* But a link on which bytes come all the time, unless the depths say that it is not full. */
+static void one_depth_on_a_full_link(void **state)
+{
+	(void)state;
+	struct calls calls = {
+		.read_ms = 40, .idle_ms = 0.2, .wire_ms = 9, .receiving = 0.97, .late = 0.1};
+	struct store store = thin_link;
+	store.one_point = true;
+	const struct verdict v = verdict_of(&store, &calls);
+	expect_read(&v, "network");
+	assert_true(v.confidence <= 0.8 && tells(&v, "have no more room on it"));
+	const struct verdict w = verdict_of(&far_away, &calls);
+	expect_read(&w, "latency");
+	calls.receiving = 0.85;
+	const struct verdict x = verdict_of(&store, &calls);
+	expect_read(&x, "unknown");
+	calls.receiving = 0.01;
+	const struct verdict y = verdict_of(&store, &calls);
+	expect_read(&y, "unknown");
+}
+
 /* First files alone tell a local store's latency, but no network's. */
 static void first_files_alone_are_one_depth(void **state)
 {
@@ -561,6 +603,7 @@ int main(void)
 		cmocka_unit_test(metadata_of_one_in_flight),
 		cmocka_unit_test(latency_comes_before_metadata),
 		cmocka_unit_test(one_depth_names_nothing),
+		cmocka_unit_test(one_depth_on_a_full_link),
 		cmocka_unit_test(first_files_alone_are_one_depth),
 		cmocka_unit_test(depths_that_do_not_tell),
 		cmocka_unit_test(no_calls_no_network),
