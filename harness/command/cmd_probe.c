@@ -59,6 +59,10 @@ static int probe_choose_folder(struct probing *probing, struct error *err)
 	struct stat st;
 	if (snprintf(probing->folder, sizeof probing->folder, "%s", path) >= PATH_MAX)
 		return error_set(err, -ENAMETOOLONG, "path too long: '%s'", path);
+	if (strstr(path, "://"))
+		return error_set(err, -EINVAL,
+			"cannot probe '%.300s': only folders of this node are probed; mount the server, or name a folder with --path",
+			path);
 	if (asked && stat(asked, &st) != 0)
 		return error_set_errno(err, errno, "cannot probe '%s'", asked);
 	if (asked && !S_ISDIR(st.st_mode))

@@ -541,7 +541,7 @@ void data_store_find(const char *path, struct data_store *out)
 	const int code = proc_mount_of(path, &mount);
 	if (code)
 		(void)snprintf(out->disk.why, sizeof out->disk.why,
-			"the data's mount is not known: %s", strerror(-code));
+			"the data's mount is not known: %s", proc_mount_why(code));
 	else
 		block_disk_find(&mount, &out->disk);
 	(void)snprintf(out->type, sizeof out->type, "%.*s", NAME_BYTES - 1, code ? "" : mount.type);

@@ -518,7 +518,7 @@ static void add_storage(struct fact_list *list, const char *data_path)
 	const int code = data_path ? proc_mount_of(data_path, &mount) : 0;
 	if (!data_path || code) {
 		miss_all(list, "data", names, COUNT(names), "%s",
-			data_path ? strerror(-code) : "no data set is configured");
+			data_path ? proc_mount_why(code) : "no data set is configured");
 		miss_disk(list, data_path ? "the data's mount is unknown"
 					  : "the data's mount is not configured");
 		return;

@@ -638,8 +638,11 @@ static void check_file_system(struct doctor *doctor)
 	const char *consequence = "";
 	const char *remedy = "";
 	if (!type[0]) {
-		doctor_find(doctor, DOCTOR_NOTE, "data", "where it lies is not checked", "", "%s",
-			doctor_why(doctor, "data", "file_system"));
+		doctor_find(doctor, DOCTOR_NOTE, "data",
+			doctor->data_path && strstr(doctor->data_path, "://")
+				? "the server's cache and the network are measured"
+				: "where it lies is not checked",
+			"", "%s", doctor_why(doctor, "data", "file_system"));
 		return;
 	}
 	for (size_t i = 0; i < sizeof file_systems / sizeof *file_systems; i++)

@@ -272,6 +272,11 @@ static int proc_resolve(const char *path, char out[PATH_MAX])
 	return 0;
 }
 
+const char *proc_mount_why(int code)
+{
+	return code == -EREMOTE ? "a server is read without a mount" : strerror(-code);
+}
+
 int proc_mount_of(const char *path, struct mount_entry *entry)
 {
 	char resolved[PATH_MAX];

@@ -56,8 +56,10 @@ bool parse_cpu_ticks(const char *text, struct cpu_ticks *ticks);
 /* Of the node since it started; false: /proc/stat does not say. */
 bool proc_cpu_ticks(struct cpu_ticks *ticks);
 
-/* The mount of path, or of its nearest existing parent; 0 or -errno. */
+/* The mount of path, or of its nearest existing parent; 0 or -errno.  -EREMOTE: of a server's address there is none. */
 int proc_mount_of(const char *path, struct mount_entry *entry);
+/* What its failure means. */
+const char *proc_mount_why(int code);
 
 /* --- the process and the machine -------------------------------------------------------------- */
 

@@ -75,6 +75,10 @@ expect 2 "$MLBENCH" gen tiny.ini --set "dataset.path=$url" --set dataset.recipe=
 says "is only read"
 expect 2 "$MLBENCH" check tiny.ini --set "dataset.path=${url%data}nothing"
 says "No such file or directory"
+expect 2 "$MLBENCH" probe --path "$url"
+says "only folders of this node are probed"
+"$MLBENCH" doctor "$url" >out 2>err
+reads "a server is read without a mount"
 
 # What a server may do, and what only a tired one does.
 for fault in stale delay short fragments close=13; do
