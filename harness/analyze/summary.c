@@ -718,7 +718,7 @@ static size_t for_steadiness(size_t good, size_t unsteady, size_t left)
 
 size_t way_out_repetitions(const struct measurement *const *repeats, size_t count, size_t most)
 {
-	const struct measurement **chosen = calloc(count + 1, sizeof(*chosen));
+	const struct measurement **chosen = calloc(count + 1, sizeof(const struct measurement *));
 	size_t more = 0;
 	if (!chosen)
 		return 0;

@@ -50,7 +50,8 @@ static void reply(
 	const struct fuse_out_header header = {
 		.len = (uint32_t)(sizeof header + size), .unique = to->unique};
 	memcpy(out, &header, sizeof header);
-	memcpy(out + sizeof header, data, size);
+	if (size > 0)
+		memcpy(out + sizeof header, data, size);
 	/* Fails where nobody waits for it any more. */
 	(void)!write(server->fd, out, header.len);
 }
