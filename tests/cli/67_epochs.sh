@@ -33,6 +33,7 @@ fi
 
 # Ctrl-C while they start.
 "$MLBENCH" run tiny.ini "${apart[@]}" --set decode.persistent=off --set decode.startup=100s --out stopped >out 2>err &
+until_true heeds_interrupts $!
 sleep 1
 kill -INT $!
 wait $!

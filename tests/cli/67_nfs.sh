@@ -176,6 +176,7 @@ for answered in 1 60; do # none of the folder, or some of its files
 	serve "mute=$answered"
 	"$MLBENCH" check tiny.ini --set "dataset.path=$url" --set read.timeout=1h >out 2>err &
 	pid=$!
+	until_true heeds_interrupts "$pid"
 	sleep 1
 	kill -INT "$pid"
 	until_true sh -c "! kill -0 $pid 2>/dev/null"

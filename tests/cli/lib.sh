@@ -28,6 +28,13 @@ until_true() {
 	fail "it never came: $*"
 }
 
+# heeds_interrupts PID: it has said what Ctrl-C does, which the shell has its background jobs ignore; or it has ended.
+heeds_interrupts() {
+	local mask
+	mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null)
+	[ -z "$mask" ] || [ $((0x$mask & 2)) -ne 0 ]
+}
+
 # repetitions FOLDER COUNT: at least so many are recorded there.
 repetitions() {
 	[ "$(grep -c '"kind":"repetition"' "$1/points.jsonl" 2>/dev/null || true)" -ge "$2" ] 2>/dev/null
