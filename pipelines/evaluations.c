@@ -45,6 +45,7 @@ struct evaluations {
 	uint32_t every;
 	uint64_t batches; /* of each */
 	bool verify;
+	bool computed;  /* the backend evaluates */
 	double step_ns; /* of a full batch; 0: a share of what training steps take */
 	struct stall_log log;
 	struct evaluation_stall *stalls; /* (STALLS_MAX), those of the log; owned */
@@ -134,12 +135,6 @@ static int evaluated_open(const struct config *config, const struct dataset *tra
 
 /* --- the plan ---------------------------------------------------------------------------------- */
 
-static bool evaluations_are_computed(const struct config *config)
-{
-	const struct backend_ops *const ops = backend_choose(config, NULL, 0, NULL);
-	return ops && ops->evaluate;
-}
-
 int evaluations_plan(const struct config *config, const struct dataset *samples,
 	struct pipeline_plan *plan, struct error *err)
 {
@@ -147,9 +142,12 @@ int evaluations_plan(const struct config *config, const struct dataset *samples,
 	struct pipeline_plan inner = {0};
 	if (config_integer(config, KEY_EVALUATE_EVERY) == 0)
 		return 0;
-	if (config_integer(config, KEY_EVALUATE_STEP_TIME) > 0 && evaluations_are_computed(config))
+	const struct backend_ops *const ops = backend_choose(config, NULL, 0, NULL);
+	if (config_integer(config, KEY_EVALUATE_STEP_TIME) > 0 && ops &&
+		backend_evaluates(ops, config))
 		return error_set(err, -EINVAL,
-			"evaluate.step_time: step.backend = openblas computes the forward pass, and takes its own time: leave it out");
+			"evaluate.step_time: step.backend = %s computes the forward pass, and takes its own time: leave it out",
+			ops->name);
 	int code = evaluated_open(config, samples, &e, err);
 	if (code)
 		return code;
@@ -239,10 +237,10 @@ static void evaluations_note(const struct evaluations *e, struct measurement *m)
 		(void)snprintf(took, sizeof took, "evaluate.step_time");
 	measurement_note(m, "evaluations of %zu samples of %.100s, %s: %s%s", inner->dataset->count,
 		inner->dataset->root, inner->source->ops->name,
-		inner->backend->evaluate ? "the forward pass is computed"
-		: inner->backend->null   ? "steps compute nothing"
-					 : "steps are waited for, ",
-		inner->backend->evaluate || inner->backend->null ? "" : took);
+		e->computed            ? "the forward pass is computed"
+		: inner->backend->null ? "steps compute nothing"
+				       : "steps are waited for, ",
+		e->computed || inner->backend->null ? "" : took);
 }
 
 int evaluations_open(struct run *run, struct error *err)
@@ -257,6 +255,7 @@ int evaluations_open(struct run *run, struct error *err)
 		.meter = run_meter(run, STAGE_EVALUATE, 0),
 		.every = (uint32_t)config_integer(run->config, KEY_EVALUATE_EVERY),
 		.verify = config_on(run->config, KEY_RUN_VERIFY),
+		.computed = backend_evaluates(run->backend, run->config),
 		.step_ns = config_real(run->config, KEY_EVALUATE_STEP_TIME),
 	};
 	run->evaluations = e;
@@ -338,7 +337,7 @@ static int evaluations_step(const struct evaluations *e, const struct evaluation
 {
 	const struct run *const inner = e->inner;
 	const struct backend_ops *const ops = caller->backend->ops;
-	if (ops->evaluate) {
+	if (e->computed) {
 		const struct batch_view view = slot_view(slot, &inner->plan.sample, BATCH_ON_HOST);
 		return ops->evaluate(caller->backend, &view, err);
 	}
@@ -501,7 +500,7 @@ void evaluations_fill(
 	*out = (struct evaluation_measurement){.every = e->every,
 		.batch_size = (uint32_t)config_integer(inner->config, KEY_BATCH_SIZE),
 		.workers = inner->plan.decode_workers,
-		.computed = inner->backend->evaluate != NULL,
+		.computed = e->computed,
 		.samples_each = inner->dataset->count};
 	(void)snprintf(out->path, sizeof out->path, "%.120s", inner->dataset->root);
 	const size_t kept = stalls_kept(&e->log);

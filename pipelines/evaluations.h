@@ -7,10 +7,10 @@
  * empty queue.  Training's readers and workers go on meanwhile until their queues are full, and compete for the cores.
  *
  * Samples come in the order of the data set, without random augmentation, so that each evaluation is of the same batches;
- * where a kind has something random left, it is the same each time.  A step of an evaluation is the forward pass: where the
- * backend does not compute it alone (backend.h), it is waited for, evaluate.step_time or a third of what training steps took
- * for as many samples.  A third, since a backward pass has two matrix products, for the gradients of inputs and of weights,
- * for each one of the forward pass (Kaplan et al. 2020, arXiv 2001.08361, section 2.1).
+ * where a kind has something random left, it is the same each time.  A step of an evaluation is the forward pass, which the
+ * backend computes on its weights (backend_evaluates); else it is waited for, evaluate.step_time or a third of what
+ * training steps took for as many samples.  A third, since a backward pass has two matrix products, for the gradients of
+ * inputs and of weights, for each one of the forward pass (Kaplan et al. 2020, arXiv 2001.08361, section 2.1).
  *
  * The stage "evaluate" is working while one goes on, and starved else: its items are evaluations, its service times those of
  * all of one.  What is planted by inject.* for reading and decoding slows both loaders, each by itself. */

@@ -273,7 +273,7 @@ static double step_ratio(const struct change *c)
 /* Whether an evaluation waits for a share of what training steps take for as many samples. */
 static bool change_evaluates_by_steps(const struct change *c)
 {
-	return !c->model->facts.step_on_cores &&
+	return c->model->facts.step_emulated &&
 	       config_integer(c->from, KEY_EVALUATE_STEP_TIME) == 0;
 }
 

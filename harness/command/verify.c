@@ -168,7 +168,7 @@ static void predict_scaled(const struct context *context, const struct stage *st
 
 /* --- each kind -------------------------------------------------------------------------------- */
 
-/* Whether an evaluation's steps take what training's are made to take. */
+/* Whether an evaluation's steps have no time of their own: on a null step they take none. */
 static bool evaluates_by_steps(const struct config *config)
 {
 	return config_integer(config, KEY_EVALUATE_EVERY) > 0 &&
@@ -220,11 +220,12 @@ static int add_slow_down(struct context *context, const struct stage *stage, dou
 	/* A step that computes on cores is all host time, and slowed down as a whole. */
 	const bool on_cores = context->diagnosed->calibrated &&
 			      context->diagnosed->calibration.model.facts.step_on_cores;
+	const struct config *const own = &context->diagnosed->config;
 	struct stage slower = *stage;
 	if (on_cores)
-		slower.slowed = slower.cost_count; /* an evaluation is computed without it */
-	else if (stage_is(stage->name, STAGE_STEP) &&
-		 evaluates_by_steps(&context->diagnosed->config))
+		slower.slowed = slower.cost_count;
+	else if (stage_is(stage->name, STAGE_STEP) && evaluates_by_steps(own) &&
+		 pipeline_facts(own).step_emulated) /* what is computed is not slowed down */
 		slower.costs[slower.slowed++] = COST_EVALUATE_STEP;
 	predict_scaled(context, &slower, slower.slowed, factor, e);
 	return code;

@@ -22,6 +22,17 @@ reads "step: cuda: test double NVIDIA H100 80GB HBM3, resnet50 in bf16"
 reads "reference: published h100, resnet50: 224 ms per batch of 400, 1786 samples/s (not measured here)"
 MLBENCH_DOUBLE_NAME="NVIDIA H100 80GB HBM3 MIG 1g.10gb" expect 0 "$MLBENCH" check "$ROOT/configs/imagenet_like.ini" --set dataset.path=none
 ! grep -q reference: out || fail "a part of a device is compared with the whole"
+# Evaluations are the forward pass, of batches that are larger than those of training, too.
+evaluating="--set evaluate.every=5 --set evaluate.samples=37 --set evaluate.batch_size=16"
+for way in "--set upload.mode=none" "--set step.graph=on"; do
+	rm -rf evaluated
+	expect_measured "$MLBENCH" run tiny.ini $cuda $evaluating $way --out evaluated
+	reads "evaluations of 37 samples of data"
+	reads "the forward pass is computed"
+	grep -q '"evaluation":\[{[^]]*"computed":true' evaluated/points.jsonl || fail "evaluations are not said to be computed"
+done
+expect 2 "$MLBENCH" check tiny.ini $cuda $evaluating --set evaluate.step_time=5ms
+says "step.backend = cuda computes the forward pass"
 # Every configuration that is not about emulation runs here.
 export MLBENCH_DOUBLE_MEMORY=80000000000
 for name in imagenet_like imagenet_full png_medical step_only; do

@@ -492,6 +492,71 @@ static void what_cannot_be_is_refused(void **state)
 	session_close(NULL);
 }
 
+/* Between steps, of more samples than a step takes: what it gives is that of the weights of that moment, and training goes on
+ * as if nothing had been. */
+static void evaluations_leave_training_alone(void **state)
+{
+	(void)state;
+	need_device();
+	enum { TRIED = 2 * BATCH + 3 };
+	static float data[TRIED * ELEMENTS];
+	static uint32_t labels[TRIED];
+	float sum = 0;
+	for (uint32_t i = 0; i < TRIED * ELEMENTS; i++)
+		data[i] = (float)(i % 7);
+	for (uint32_t i = 0; i < TRIED; i++)
+		labels[i] = i % 3;
+	for (uint32_t i = 2 * BATCH; i < TRIED; i++) /* of the last piece */
+		sum += (float)labels[i];
+	const struct batch_view tried = {.data = data,
+		.labels = labels,
+		.bytes = sizeof data,
+		.size = TRIED,
+		.sample_bytes = ELEMENTS * sizeof(float),
+		.type = BATCH_FLOAT32,
+		.index = 7,
+		.place = BATCH_ON_HOST};
+	for (unsigned way = 0; way < 8; way++) {
+		struct cuda_options options = options_with(way & 1 ? 2 : 0, 1);
+		options.graph = (way & 2) != 0;
+		options.accumulate = way & 4 ? 3 : 1;
+		options.evaluates = true;
+		struct error err = {""};
+		struct cuda_session *session = open_with(&options);
+		struct reference reference = {.accumulate = options.accumulate};
+		for (uint64_t i = 0; i < BATCHES; i++) {
+			const struct material m = make_material(i, size_of(i));
+			const struct batch_view view =
+				view_of(&m, i, options.staging_places > 0 ? 0 : BATCH_ON_HOST);
+			struct step_result result;
+			struct upload_result copied;
+			float loss = 0;
+			if (options.staging_places > 0) {
+				GOOD(session_upload(session, 0, &view, &err));
+				GOOD(session_upload_finish(session, 0, &copied, &err));
+			}
+			GOOD(session_launch(session, &view, &err));
+			assert_int_equal(session_evaluate(session, &tried, &err), -EINVAL);
+			assert_non_null(strstr(err.text, "in flight"));
+			GOOD(session_finish(session, &result, &err));
+			assert_true((float)result.loss == reference_step(&reference, &m));
+			GOOD(session_evaluate(session, &tried, &err));
+			assert_int_equal(cudaMemcpy(&loss, train_loss(session->train), sizeof loss,
+						 cudaMemcpyDeviceToHost),
+				cudaSuccess);
+			assert_true(
+				loss == reference.weights[0] + sum + data[TRIED * ELEMENTS - 1]);
+		}
+		session_close(session);
+	}
+	const struct cuda_options options = options_with(0, 0);
+	struct error err = {""};
+	struct cuda_session *session = open_with(&options);
+	assert_int_equal(session_evaluate(session, &tried, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "was not opened to evaluate"));
+	session_close(session);
+}
+
 static void stopping_ends_a_wait(void **state)
 {
 	(void)state;
@@ -857,6 +922,9 @@ static int live_a_little(const struct cuda_options *options, struct error *err)
 			code = session_launch(session, &view, err);
 		if (!code)
 			code = session_finish(session, &result, err);
+		const struct batch_view tried = view_of(&m, i, BATCH_ON_HOST);
+		if (!code && options->evaluates)
+			code = session_evaluate(session, &tried, err);
 	}
 	session_close(session);
 	return code;
@@ -920,6 +988,7 @@ static void every_failure_is_said_and_leaves_nothing(void **state)
 	struct cuda_options options = options_with(1, 1);
 	options.graph = true;
 	options.statistics = 5;
+	options.evaluates = true;
 	for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
 		try_failures_of(functions[i], &options);
 	assert_string_equal(double_complaint(), "");
@@ -1002,6 +1071,7 @@ int main(void)
 		cmocka_unit_test(idle_shares_are_shares),
 		cmocka_unit_test(pictures_become_samples),
 		cmocka_unit_test(what_cannot_be_is_refused),
+		cmocka_unit_test(evaluations_leave_training_alone),
 		cmocka_unit_test(stopping_ends_a_wait),
 		cmocka_unit_test(uploader_and_step_thread_work_side_by_side),
 		cmocka_unit_test(memory_is_pinned_once_for_all_sessions),

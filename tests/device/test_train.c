@@ -291,6 +291,39 @@ static void halves_add_up(void **state)
 	}
 }
 
+/* The loss that the next step begins with, and nothing is learned. */
+static void evaluating_leaves_everything(void **state)
+{
+	(void)state;
+	for (size_t m = 0; m < MODELS; m++) {
+		const struct cuda_options options =
+			fixture_options(model_at(m), STEP_PRECISION_FP32, STEP_OPTIMIZER_ADAM);
+		struct fixture fixture = fixture_open(model_at(m), &options);
+		struct error err = {""};
+		fixture_batch(&fixture, 3);
+		(void)fixture_step(&fixture);
+		const struct device_plan *const plan = &fixture.train->plan;
+		const size_t arrays[] = {plan->weights, plan->gradients, plan->first, plan->second};
+		float *before[4];
+		for (size_t i = 0; i < 4; i++)
+			before[i] = fixture_parameters(&fixture, arrays[i]);
+		const struct train_batch batch = fixture_view(&fixture);
+		assert_int_equal(train_evaluate(fixture.train, &batch, &err), 0);
+		const double evaluated = fixture_loss(&fixture);
+		for (size_t i = 0; i < 4; i++) {
+			float *const after = fixture_parameters(&fixture, arrays[i]);
+			assert_memory_equal(before[i], after, plan->parameters * sizeof(float));
+			free(after);
+			free(before[i]);
+		}
+		assert_true(fixture_step(&fixture) == evaluated);
+		struct train_batch large = batch;
+		large.size++;
+		assert_int_equal(train_evaluate(fixture.train, &large, &err), -EINVAL);
+		fixture_close(&fixture);
+	}
+}
+
 static void gradients_add_up_where_that_was_said(void **state)
 {
 	(void)state;
@@ -525,6 +558,7 @@ int main(void)
 		cmocka_unit_test(streams_change_no_bit),
 		cmocka_unit_test(a_step_can_be_recorded),
 		cmocka_unit_test(halves_add_up),
+		cmocka_unit_test(evaluating_leaves_everything),
 		cmocka_unit_test(gradients_add_up_where_that_was_said),
 		cmocka_unit_test(a_part_of_a_batch_is_the_cpu_s),
 		cmocka_unit_test(bytes_are_normalised),

@@ -13,7 +13,7 @@
 struct toy_train {
 	struct toy toy;
 	cuda_stream stream;
-	float *memory; /* weights, gradients, loss */
+	float *memory; /* weights, gradients, loss, gradients that nobody wants */
 };
 
 static inline struct toy_train *toy_of(const struct train *train)
@@ -25,7 +25,7 @@ static uint32_t toy_rounds; /* of the next sessions */
 
 static inline size_t toy_bytes(const struct cuda_options *options)
 {
-	return (2 * (size_t)options->sample_elements + 2) * sizeof(float);
+	return (3 * (size_t)options->sample_elements + 2) * sizeof(float);
 }
 
 uint64_t train_bytes(const struct cuda_options *options)
@@ -79,6 +79,16 @@ int train_gradients(
 	toy.size = batch->size;
 	const int code = toy_gradients(toy_of(train)->stream, &toy, carry);
 	return code ? fail_cuda(err, code, "gradients") : 0;
+}
+
+int train_evaluate(struct train *train, const struct train_batch *batch, struct error *err)
+{
+	struct toy_train *const own = toy_of(train);
+	float *const gradients = own->toy.gradients;
+	own->toy.gradients = own->toy.loss + 2;
+	const int code = train_gradients(train, batch, 0, err);
+	own->toy.gradients = gradients;
+	return code;
 }
 
 float *train_gradient_array(const struct train *train, size_t *count)

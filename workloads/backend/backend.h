@@ -51,7 +51,8 @@ struct backend_ops {
 	int (*open)(struct backend *backend, struct error *err);
 	int (*step)(struct backend *backend, const struct batch_view *batch,
 		struct step_result *out, struct error *err);
-	/* The forward pass alone, of a batch of any size in host memory.  Optional: evaluations wait for it. */
+	/* The step thread, with no step in flight: the forward pass alone, of a batch of any size in host memory.  Optional:
+	 * without it evaluations wait. */
 	int (*evaluate)(struct backend *backend, const struct batch_view *batch, struct error *err);
 	void (*close)(struct backend *backend);                          /* optional */
 	int (*validate)(const struct config *config, struct error *err); /* optional */
@@ -151,6 +152,13 @@ enum { BACKEND_WHY_BYTES = 400 }; /* room for why_not that cuts no reason short 
 static inline bool backend_is_device(const struct backend_ops *ops)
 {
 	return ops->launch != NULL;
+}
+
+/* Whether it computes the steps of evaluations.  Finished samples on a device that makes them itself it does not. */
+static inline bool backend_evaluates(const struct backend_ops *ops, const struct config *config)
+{
+	return ops->evaluate && config_integer(config, KEY_EVALUATE_EVERY) > 0 &&
+	       config_integer(config, KEY_AUGMENT_DEVICE) != AUGMENT_DEVICE_GPU;
 }
 
 /* Marks a stage of the calling thread (NULL: its end) for an outside profiler, where the backend knows of one: a

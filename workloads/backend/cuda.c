@@ -271,6 +271,7 @@ static struct cuda_options cuda_options_from(
 		.statistics = (unsigned)config_integer(config, KEY_STEP_STATISTICS),
 		.graph = config_on(config, KEY_STEP_GRAPH),
 		.batch_room = (size_t)batch_size * sample_elements * batch_type_bytes(type),
+		.evaluates = backend_evaluates(&cuda_backend_ops, config),
 		.augments = config_integer(config, KEY_AUGMENT_DEVICE) == AUGMENT_DEVICE_GPU,
 		.antialias = config_on(config, KEY_AUGMENT_ANTIALIAS),
 		.picture_size = (uint32_t)config_integer(config, KEY_AUGMENT_SIZE),
@@ -413,6 +414,12 @@ static bool cuda_finished(struct backend *backend)
 	return cuda->plugin->finished(cuda->session);
 }
 
+static int cuda_evaluate(struct backend *backend, const struct batch_view *batch, struct error *err)
+{
+	const struct cuda *cuda = (const struct cuda *)backend;
+	return cuda->plugin->evaluate(cuda->session, batch, err);
+}
+
 static int cuda_upload(
 	struct backend *backend, unsigned place, const struct batch_view *batch, struct error *err)
 {
@@ -508,6 +515,7 @@ const struct backend_ops cuda_backend_ops = {
 	.launch = cuda_launch,
 	.finish = cuda_finish,
 	.finished = cuda_finished,
+	.evaluate = cuda_evaluate,
 	.upload = cuda_upload,
 	.upload_finish = cuda_upload_finish,
 	.upload_finished = cuda_upload_finished,

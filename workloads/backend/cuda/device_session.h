@@ -72,6 +72,8 @@ struct staging {
 	cudaStream_t stream;
 	struct staging_place *places; /* (count); owned */
 	unsigned count; /* at least one: where there is no upload, launches copy to them in turn */
+	struct staging_place
+		*evaluated; /* behind them, of evaluations alone; NULL: there are none */
 	size_t pictures_at; /* in words */
 	uint64_t last_ns;   /* time that the copy finished last took; 0: none yet */
 	size_t last_bytes;
@@ -112,6 +114,8 @@ int session_pin(struct cuda_session *session, void *memory, size_t bytes, struct
 int session_launch(struct cuda_session *session, const struct batch_view *batch, struct error *err);
 int session_finish(struct cuda_session *session, struct step_result *out, struct error *err);
 bool session_finished(struct cuda_session *session);
+int session_evaluate(
+	struct cuda_session *session, const struct batch_view *batch, struct error *err);
 int session_upload(struct cuda_session *session, unsigned place, const struct batch_view *batch,
 	struct error *err);
 int session_upload_finish(

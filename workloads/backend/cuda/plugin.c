@@ -181,6 +181,7 @@ static struct cuda_plugin plugin = {
 	.launch = session_launch,
 	.finish = session_finish,
 	.finished = session_finished,
+	.evaluate = session_evaluate,
 	.upload = session_upload,
 	.upload_finish = session_upload_finish,
 	.upload_finished = session_upload_finished,

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CUDA_PLUGIN_ABI = 2, CUDA_DEVICES_MAX = 16 };
+enum { CUDA_PLUGIN_ABI = 3, CUDA_DEVICES_MAX = 16 };
 
 /* The only symbol that is looked up, and the file's name. */
 #define CUDA_PLUGIN_ENTRY "mlbench_cuda_plugin"
@@ -52,6 +52,7 @@ struct cuda_options {
 	bool graph;
 	unsigned staging_places; /* 0: launch copies */
 	size_t batch_room;       /* bytes of the largest batch */
+	bool evaluates;          /* evaluate will be called; not with augments */
 	/* augment.device = gpu: batches are pictures, of which so large samples are made. */
 	bool augments, antialias;
 	uint32_t picture_size;    /* edge of a sample */
@@ -155,6 +156,10 @@ struct cuda_plugin {
 		struct cuda_session *session, const struct batch_view *batch, struct error *err);
 	int (*finish)(struct cuda_session *session, struct step_result *out, struct error *err);
 	bool (*finished)(struct cuda_session *session);
+	/* The step thread, with no step in flight: the forward pass over a batch of any size in host memory; returns when it is
+	 * done.  -ECANCELED: stopped. */
+	int (*evaluate)(
+		struct cuda_session *session, const struct batch_view *batch, struct error *err);
 	int (*upload)(struct cuda_session *session, unsigned place, const struct batch_view *batch,
 		struct error *err);
 	int (*upload_finish)(struct cuda_session *session, unsigned place,

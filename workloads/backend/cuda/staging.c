@@ -43,7 +43,7 @@ static unsigned staging_count(const struct cuda_options *options)
 
 uint64_t staging_bytes(const struct cuda_options *options)
 {
-	return (uint64_t)staging_count(options) *
+	return (uint64_t)(staging_count(options) + options->evaluates) *
 	       (staging_align(options->batch_room) + staging_words_room(options));
 }
 
@@ -87,11 +87,13 @@ int staging_open(struct cuda_session *session, struct error *err)
 	struct staging *staging = &session->staging;
 	staging->count = staging_count(&session->options);
 	staging->pictures_at = staging_labels_room(&session->options);
-	staging->places = calloc(staging->count, sizeof *staging->places);
+	const unsigned all = staging->count + session->options.evaluates;
+	staging->places = calloc(all, sizeof *staging->places);
 	if (!staging->places)
 		return error_set(err, -ENOMEM, "cuda: out of memory");
 	CUDA_OR_RETURN(err, cudaStreamCreateWithFlags(&staging->stream, cudaStreamNonBlocking));
-	for (unsigned i = 0; i < staging->count; i++)
+	staging->evaluated = session->options.evaluates ? &staging->places[staging->count] : NULL;
+	for (unsigned i = 0; i < all; i++)
 		OR_RETURN(staging_open_place(&staging->places[i], &session->options, err));
 	return 0;
 }
@@ -110,6 +112,8 @@ void staging_close(struct staging *staging)
 {
 	for (unsigned i = 0; staging->places && i < staging->count; i++)
 		staging_close_place(&staging->places[i]);
+	if (staging->evaluated)
+		staging_close_place(staging->evaluated);
 	release_stream(staging->stream);
 	free(staging->places);
 	*staging = (struct staging){0};

@@ -612,3 +612,44 @@ bool session_finished(struct cuda_session *session)
 	return wait_look(session->flights[session->finished % session->room].done) !=
 	       cudaErrorNotReady;
 }
+
+/* --- evaluations ------------------------------------------------------------------------------- */
+
+/* Of no more samples than a step takes.  The place's host memory is free again at the end. */
+static int evaluate_piece(
+	struct cuda_session *session, const struct batch_view *piece, struct error *err)
+{
+	struct staging_place *const place = session->staging.evaluated;
+	const struct train_batch batch = {
+		.data = place->data, .labels = (const void *)place->words, .size = piece->size};
+	OR_RETURN(staging_copy(session, place, piece, session->streams[0], err));
+	OR_RETURN(train_evaluate(session->train, &batch, err));
+	OR_RETURN(step_mark(place->used, session, err));
+	const cudaError_t came = wait_for(place->used, 0, UINT64_MAX, session->options.stop);
+	if (came == cudaErrorNotReady)
+		return error_set(err, -ECANCELED, "cuda: stopped during an evaluation");
+	return came == cudaSuccess ? 0 : fail_cuda(err, (int)came, "evaluating");
+}
+
+int session_evaluate(
+	struct cuda_session *session, const struct batch_view *batch, struct error *err)
+{
+	const uint32_t most = session->options.batch_size;
+	if (!session->staging.evaluated || session->launched != session->finished)
+		return error_set(err, -EINVAL, "cuda: %s",
+			session->staging.evaluated ? "a step is in flight"
+						   : "the session was not opened to evaluate");
+	OR_RETURN(step_use_device(session, batch->index, err));
+	for (uint32_t first = 0; first < batch->size; first += most) {
+		struct batch_view piece = *batch;
+		piece.data = (const char *)batch->data + first * batch->sample_bytes;
+		piece.labels = batch->labels + first;
+		piece.size = batch->size - first < most ? batch->size - first : most;
+		OR_RETURN(staging_check(&session->options, &piece, err));
+		const int code = evaluate_piece(session, &piece, err);
+		if (code)
+			return code == -ECANCELED ? code
+						  : step_give_up(session, batch->index, code, err);
+	}
+	return 0;
+}

@@ -892,12 +892,28 @@ static int train_score(struct train *train, const struct train_batch *batch, str
 	return 0;
 }
 
+static int train_check_size(
+	const struct train *train, const struct train_batch *batch, struct error *err)
+{
+	if (batch->size > 0 && batch->size <= train->plan.options.batch)
+		return 0;
+	return error_set(err, -EINVAL, "batch of %u samples: the step takes 1 to %u", batch->size,
+		train->plan.options.batch);
+}
+
+/* Updates leave what was made of the weights behind. */
+int train_evaluate(struct train *train, const struct train_batch *batch, struct error *err)
+{
+	OR_RETURN(train_check_size(train, batch, err));
+	OR_RETURN(train_take_input(train, batch, err));
+	OR_RETURN(train_forward(train, true, err));
+	return train_score(train, batch, err);
+}
+
 int train_gradients(
 	struct train *train, const struct train_batch *batch, float carry, struct error *err)
 {
-	if (batch->size == 0 || batch->size > train->plan.options.batch)
-		return error_set(err, -EINVAL, "batch of %u samples: the step takes 1 to %u",
-			batch->size, train->plan.options.batch);
+	OR_RETURN(train_check_size(train, batch, err));
 	if (carry != 0 && train->options.accumulate <= 1)
 		return error_set(
 			err, -EINVAL, "gradients accumulate only with step.accumulate above 1");

@@ -84,6 +84,8 @@ struct train_batch {
  * samples have no gradient: it takes as long. */
 int train_gradients(
 	struct train *train, const struct train_batch *batch, float carry, struct error *err);
+/* Forward and loss alone: weights and gradients stay as they are. */
+int train_evaluate(struct train *train, const struct train_batch *batch, struct error *err);
 /* The gradient of all parameters, one array of fp32: the exchange between devices happens here, on the first stream. */
 float *train_gradient_array(const struct train *train, size_t *count);
 /* Update; steps: that were accumulated, times devices that were summed over. */
