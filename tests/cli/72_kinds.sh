@@ -143,27 +143,15 @@ says "'a/beyond.bin': 34 bytes are no whole number of ids of 4 bytes"
 expect 2 "$MLBENCH" sweep "$ROOT/configs/tokens.ini" "${tiny[@]}" "${texts[@]}" --set sweep.tokens.length=4096
 says "no file of 'texts' is as long as one sample"
 
-# The same files in a tar are the same sequences: what a container holds is split as files are.
-mkdir -p packed/a plain
-cp -r tokens/class_0000 plain/a
-tar -cf packed/a/texts.tar -C plain/a $(ls plain/a)
-for container in files tar; do
-	folder=plain
-	[ $container = files ] || folder=packed
-	expect_measured "$MLBENCH" sweep "$ROOT/configs/tokens.ini" "${tiny[@]}" --set dataset.recipe=none --set dataset.samples=0 \
-		--set dataset.path=$folder --set dataset.container=$container --set sweep.tokens.length=64 --set sweep.decode.workers=2 \
-		--set batch.size=4 --set step.backend=null --set run.verify=on --set measure.epochs=1 --out "in_$container"
-done
-python3 - <<'PY' || fail "tokens in a tar are others"
-import json
-sums = set()
-for container in ("files", "tar"):
-    for line in open("in_%s/points.jsonl" % container):
-        row = json.loads(line)
-        if row.get("kind") == "repetition":
-            sums.add(row["checksum"])
-assert len(sums) == 1 and None not in sums, sums
-PY
+# A file each or packed with others: the same samples of each kind, whatever the container.
+packed=(--set sweep.dataset.container=files,tar,tgz,tfrecord --set dataset.shard_samples=2 --set read.order=sequential --set read.threads=1
+	--set step.backend=null --set run.verify=on --set measure.epochs=1)
+expect_measured "$MLBENCH" sweep "$ROOT/configs/tokens.ini" "${tokens[@]}" "${tiny[@]}" "${packed[@]}" --set dataset.path=packed_tokens \
+	--set sweep.tokens.length=64 --set sweep.decode.workers=2
+prints "checksums of 4 repetitions agree"
+expect_measured "$MLBENCH" sweep "$ROOT/configs/unet3d_like.ini" "${volumes[@]}" "${tiny[@]}" "${packed[@]}" --set dataset.path=packed_volumes \
+	--set sweep.decode.workers=2 --set read.depth=2
+prints "checksums of 4 repetitions agree"
 
 # What computes takes tokens where its model has an embedding.
 expect 2 "$MLBENCH" check "$ROOT/configs/tokens.ini" "${tokens[@]}" --set step.backend=openblas --set step.model=resnet50
