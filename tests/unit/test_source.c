@@ -256,7 +256,7 @@ static void test_mapping_cut_short(void **state)
 	assert_int_equal(
 		source_open(&source, &fixture.config, &fixture.dataset, buffer, BYTES, 0, NULL), 0);
 	assert_int_equal(source_reader_open(&reader, source, 0, NULL), 0);
-	static const int expected[] = {0, -EIO, 0};
+	static const int expected[] = {0, -ENODATA, 0};
 	for (size_t i = 0; i < 3; i++) {
 		struct read_request request = {.sample = i == 2, .buffer = buffer, .room = BYTES};
 		struct read_request *done;

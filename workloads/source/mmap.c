@@ -163,6 +163,14 @@ static int mmap_take(const struct mapping *mapping, struct read_request *request
 	return 0;
 }
 
+/* Why a page could not be had: the file is shorter now, or it cannot be read. */
+static int mmap_why(
+	const struct source *source, const char *path, const struct read_request *request)
+{
+	const uint64_t end = request->part ? request->offset + request->length : 0;
+	return store_file_bytes(source->store, path, NULL) < end ? -ENODATA : -EIO;
+}
+
 static void mmap_submit(struct reader *base, struct read_request *request)
 {
 	struct mmap_reader *const reader = (struct mmap_reader *)base;
@@ -172,6 +180,8 @@ static void mmap_submit(struct reader *base, struct read_request *request)
 		const uint64_t read_ns = timeline_mark();
 		request->status = mmap_take(mapping, request);
 		(void)timeline_end(TIMELINE_READ, read_ns, 0);
+		if (request->status == -EIO)
+			request->status = mmap_why(base->source, path, request);
 		if (request->status || !request->part)
 			mapping_close(mapping);
 	}
