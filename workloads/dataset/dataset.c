@@ -72,7 +72,8 @@ static int open_generated(const struct config *config, const struct dataset_cont
 	if (!code)
 		code = recipe_read(config, &recipe, err);
 	if (!code)
-		code = site_load(&recipe, config_text(config, KEY_DATASET_PATH), dataset, err);
+		code = site_load(
+			&recipe, config_text(config, KEY_DATASET_PATH), true, dataset, err);
 	dataset->generated = true;
 	const struct sample_ops *const kind = sample_kind_of(config);
 	if (!code && kind->container)
@@ -243,8 +244,8 @@ static int open_to_verify(const struct config *config, const struct dataset_cont
 	*dataset = (struct dataset){0};
 	int code = recipe_read(config, &recipe, err);
 	if (!code)
-		code = site_load_manifest(
-			&recipe, config_text(config, KEY_DATASET_PATH), dataset, err);
+		code = site_load(
+			&recipe, config_text(config, KEY_DATASET_PATH), false, dataset, err);
 	if (!code && !(dataset->root = strdup(config_text(config, KEY_DATASET_PATH))))
 		code = error_set(err, -ENOMEM, "no memory for the data set's path");
 	if (code)

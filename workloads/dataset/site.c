@@ -254,31 +254,32 @@ static int explain_missing(struct site *site, struct error *err)
 }
 
 /* Some of the files, evenly spread: enough to notice a folder that was emptied. */
-static int look_at_some(
-	const struct dataset *dataset, const char *root, bool packs, struct error *err)
+static int look_at_some(const struct site *site, const json_t *header,
+	const struct dataset *dataset, struct error *err)
 {
 	enum { LOOKS = 32 };
-	const size_t step = dataset->count / LOOKS + 1;
-	for (size_t i = 0; i < dataset->count; i += step) {
+	const json_t *const sizes = dataset->offsets ? json_object_get(header, FILES_KEY) : NULL;
+	const size_t count = dataset->offsets ? json_array_size(sizes) : dataset->count;
+	for (size_t i = 0; i < count; i += count / LOOKS + 1) {
+		char name[RECIPE_PATH_BYTES];
 		struct stat st;
-		const struct sample *sample = &dataset->samples[i];
-		char *path = files_join(root, sample->path);
-		const bool there = path && stat(path, &st) == 0;
-		const uint64_t size = there ? (uint64_t)st.st_size : 0;
-		/* What is in a compressed file is known to those who read it. */
-		const bool good = !dataset->offsets ? there && size == sample->bytes
-				  : packs           ? size > 0
-						    : size >= dataset->offsets[i] + sample->bytes;
+		const uint64_t bytes =
+			sizes ? (uint64_t)json_integer_value(json_array_get(sizes, i))
+			      : dataset->samples[i].bytes;
+		recipe_file_path(site->recipe, i, name);
+		char *const path = files_join(site->root, name);
+		const bool good = path && stat(path, &st) == 0 && (uint64_t)st.st_size == bytes;
 		free(path);
 		if (!good)
 			return error_set(err, -ENODATA,
 				"'%s/%s' is missing or has changed: mend the data set with `mlbench gen`",
-				root, sample->path);
+				site->root, name);
 	}
 	return 0;
 }
 
-static int site_take_manifest(struct site *site, struct dataset *dataset, struct error *err)
+static int site_take_manifest(
+	struct site *site, bool look, struct dataset *dataset, struct error *err)
 {
 	json_t *header;
 	char *path = files_join(site->root, MANIFEST_NAME);
@@ -292,31 +293,25 @@ static int site_take_manifest(struct site *site, struct dataset *dataset, struct
 	if (code)
 		return code;
 	code = check_header(site, header, err);
+	if (!code && look)
+		code = look_at_some(site, header, dataset, err);
 	json_decref(header);
 	return code;
 }
 
-int site_load_manifest(
-	const struct recipe *recipe, const char *root, struct dataset *dataset, struct error *err)
+int site_load(const struct recipe *recipe, const char *root, bool look, struct dataset *dataset,
+	struct error *err)
 {
 	struct site site = {.recipe = recipe, .root = root, .folder = -1, .journal = -1};
 	(void)pthread_mutex_init(&site.lock, NULL);
 	site.recipe_json = recipe_to_json(recipe);
 	site.records = calloc(recipe_files(recipe), sizeof(*site.records));
 	const int code = site.recipe_json && site.records
-				 ? site_take_manifest(&site, dataset, err)
+				 ? site_take_manifest(&site, look, dataset, err)
 				 : error_set(err, -ENOMEM, "no memory for %" PRIu64 " samples",
 					   recipe->samples);
 	site_close(&site);
 	return code;
-}
-
-int site_load(
-	const struct recipe *recipe, const char *root, struct dataset *dataset, struct error *err)
-{
-	const int code = site_load_manifest(recipe, root, dataset, err);
-	const bool packs = recipe->container && recipe->container->inflates;
-	return code ? code : look_at_some(dataset, root, packs, err);
 }
 
 /* ---- writing: samples, journal, manifest ---------------------------------------------------- */

@@ -88,12 +88,9 @@ int site_finish(struct site *site, const struct config *config,
 int site_check_room(const struct site *site, double bytes, uint64_t files, struct error *err);
 
 /* 0 when `root` holds a complete set of this recipe, read into *dataset; -ENODATA: missing or
- * incomplete; -ESTALE: another recipe's; -ENOTEMPTY: something else. Looks at a few of the files, not all. */
-int site_load(
-	const struct recipe *recipe, const char *root, struct dataset *dataset, struct error *err);
-
-/* The same without a look at any file. */
-int site_load_manifest(
-	const struct recipe *recipe, const char *root, struct dataset *dataset, struct error *err);
+ * incomplete; -ESTALE: another recipe's; -ENOTEMPTY: something else.  look: at a few of its files, too, and
+ * at their sizes. */
+int site_load(const struct recipe *recipe, const char *root, bool look, struct dataset *dataset,
+	struct error *err);
 
 #endif
