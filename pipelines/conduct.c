@@ -312,14 +312,19 @@ static bool conduct_is_enough(const struct conducting *s, uint64_t elapsed_ns)
 	       (uint64_t)config_integer(run->config, KEY_MEASURE_MIN_BATCHES);
 }
 
+uint64_t run_moved(const struct run *run)
+{
+	struct source_counts read;
+	source_read_counts(run->source, &read);
+	return read.files + devices_progress(&run->devices).batches +
+	       checkpoints_moved(run->checkpoints) + evaluations_moved(run->evaluations);
+}
+
 static void conduct_watch(struct conducting *s, uint64_t now_ns)
 {
 	struct run *const run = s->run;
 	const struct step_progress progress = devices_progress(&run->devices);
-	struct source_counts read;
-	source_read_counts(run->source, &read);
-	const uint64_t moved = read.files + progress.batches + checkpoints_moved(run->checkpoints) +
-			       evaluations_moved(run->evaluations);
+	const uint64_t moved = run_moved(run);
 	if (moved != s->moved || s->moved_at_ns == 0) {
 		s->moved = moved;
 		s->moved_at_ns = now_ns;

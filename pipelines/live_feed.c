@@ -234,9 +234,9 @@ static void fill_rates(struct live_feed *feed, const struct live_mark *now)
 				   live_feed_seconds_of(now->t_ns - view->warm.t_ns);
 }
 
-static void note_progress(struct live_feed *feed, const struct edge *edge, uint64_t now_ns)
+static void note_progress(struct live_feed *feed, uint64_t now_ns)
 {
-	const uint64_t moved = edge->read.files + edge->batches;
+	const uint64_t moved = run_moved(feed->run);
 	if (moved != feed->moved)
 		feed->view.moved_ns = now_ns;
 	feed->moved = moved;
@@ -284,7 +284,7 @@ static void fill_time(struct live_feed *feed, uint64_t now_ns)
 static void live_feed_fill(struct live_feed *feed, const struct edge *edge, uint64_t now_ns)
 {
 	const struct live_mark mark = live_feed_mark_of(edge, now_ns);
-	note_progress(feed, edge, now_ns);
+	note_progress(feed, now_ns);
 	fill_totals(feed, edge);
 	if (feed->view.timed) {
 		fill_states(feed->run, edge, &feed->view);

@@ -159,6 +159,9 @@ void loader_free(struct run *run); /* after loader_join; safe on what never star
 int monitor_open(struct monitor *monitor, const char *data);
 void monitor_close(struct monitor *monitor); /* safe on {0} */
 
+/* Files that were read, batches that were stepped, and what checkpoints and evaluations did: it grows while anything goes on. */
+uint64_t run_moved(const struct run *run);
+
 /* What an edge would be now, kept by nobody.  After the first one. */
 void monitor_peek(struct run *run, struct edge *edge);
 
