@@ -225,6 +225,11 @@ static bool enough_is_asked(const struct network_view *v)
 	return v->asked >= READS_ENOUGH && v->asked_bytes >= BYTES_ENOUGH;
 }
 
+static bool replies_are_long(const struct network_measurement *n, const struct network_view *v)
+{
+	return v->read.bytes_received >= PACKETS_SHOW * n->packet_bytes * v->read.calls;
+}
+
 static enum pace view_pace(const struct evidence_base *base, const struct stage_summary *read,
 	const struct storage *s, const struct network_view *v)
 {
@@ -233,7 +238,7 @@ static enum pace view_pace(const struct evidence_base *base, const struct stage_
 	const double at_most = share + share_unseen(read);
 	if (share >= SHARE_PACED)
 		return read->busy * read->cpu > READER_FULL ? PACE_UNKNOWN : PACE_OF_LINK;
-	if (!(v->read.bytes_received >= PACKETS_SHOW * n->packet_bytes * v->read.calls))
+	if (!replies_are_long(n, v))
 		return PACE_UNKNOWN;
 	if (at_most <= SHARE_FREE && v->asked >= READS_ENOUGH && v->asked_bytes >= BYTES_PLENTY)
 		return PACE_OF_SERVER;
@@ -446,6 +451,21 @@ static void evidence_add_calls(const struct evidence_base *base, struct verdict 
 			n->receiving_share * 100);
 }
 
+/* Why the way that bytes come does not tell a link from a server. */
+static const char *why_no_pace(const struct evidence_base *base, const struct stage_summary *read)
+{
+	const struct network_measurement *n = &base->point->network;
+	const double share = n->receiving_share;
+	struct network_view v;
+	if (!read || !network_view_of(base->point, &v) || !(share < SHARE_PACED))
+		return "";
+	if (!replies_are_long(n, &v))
+		return ": replies of so few packets do not show it";
+	if (share < SHARE_FREE && !(share + share_unseen(read) <= SHARE_FREE))
+		return ": the reader's threads come too late to see it";
+	return enough_is_asked(&v) ? "" : ": so little is in flight that it does not show";
+}
+
 void evidence_add_network(
 	const struct evidence_base *base, const char *resource, struct verdict *out)
 {
@@ -458,7 +478,9 @@ void evidence_add_network(
 	/* A limit on a disk is another matter. */
 	const bool disk = base->point->store.device[0] != '\0';
 	if (!disk && (strcmp(resource, "bandwidth") == 0 || strcmp(resource, "full") == 0))
-		evidence_add(out, "nothing tells whether the link or the server's storage is full");
+		evidence_add(out,
+			"nothing tells whether the link or the server's storage is full%s",
+			why_no_pace(base, read));
 	if (!disk && (strcmp(resource, "iops") == 0 || strcmp(resource, "concurrency") == 0))
 		evidence_add(
 			out, "nothing tells whether the server or the client's slots are full");

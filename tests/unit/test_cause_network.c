@@ -305,12 +305,22 @@ static void a_server_that_sends_in_bursts(void **state)
 	struct calls little = waits;
 	little.read_ms = 1;
 	little.wire_ms = 0.5;
-	const struct calls *const untold[] = {&late, &unknown, &small, &much, &between, &little};
+	const struct {
+		const struct calls *calls;
+		const char *why;
+	} untold[] = {
+		{&late, "is full: the reader's threads come too late"},
+		{&unknown, "is full: the reader's threads come too late"},
+		{&small, "is full: replies of so few packets"},
+		{&much, "Nothing tells whether the link or the server's storage is full."},
+		{&between, "is full: so little is in flight"},
+		{&little, "is full: so little is in flight"},
+	};
 	for (size_t i = 0; i < sizeof untold / sizeof untold[0]; i++) {
-		const struct verdict n = verdict_of(&thin_link, untold[i]);
+		const struct verdict n = verdict_of(&thin_link, untold[i].calls);
 		expect_read(&n, "bandwidth");
 		assert_true(n.confidence <= 0.5);
-		assert_true(tells(&n, "Nothing tells whether the link"));
+		assert_true(tells(&n, untold[i].why));
 	}
 }
 
