@@ -56,6 +56,9 @@ static const double ATTRIBUTES = 0.5; /* of the calls that are not READ: attribu
  * until much is asked over each connection: so many READs and bytes of them in flight. */
 static const double SHARE_PACED = 0.8, SHARE_BURSTS = 0.1, SHARE_FREE = 0.6;
 static const double SHARE_ALL = 0.9; /* more in flight gain no more than the rest */
+/* With one in flight the server's time and the link's add up.  Two gain nothing only where one of
+ * them is nearly all, and it is the link's; what it lets pass at once is missing. */
+static const double SHARE_OF_ONE = 0.6, ONE_IN_FLIGHT = 1.5;
 static const double READS_ENOUGH = 3, BYTES_ENOUGH = 48 * 1024, BYTES_PLENTY = 256 * 1024;
 static const double PACKETS_SHOW = 4; /* of a reply */
 /* Of the reader's time: it may not have seen what came; it is what is full itself. */
@@ -236,7 +239,8 @@ static enum pace view_pace(const struct evidence_base *base, const struct stage_
 	const struct network_measurement *n = &base->point->network;
 	const double share = n->receiving_share;
 	const double at_most = share + share_unseen(read);
-	if (share >= SHARE_PACED)
+	const bool one = s->in_flight < ONE_IN_FLIGHT && depths_say_full(s);
+	if (share >= (one ? SHARE_OF_ONE : SHARE_PACED))
 		return read->busy * read->cpu > READER_FULL ? PACE_UNKNOWN : PACE_OF_LINK;
 	if (!replies_are_long(n, v))
 		return PACE_UNKNOWN;

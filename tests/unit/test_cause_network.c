@@ -238,6 +238,14 @@ static void a_link_that_paces(void **state)
 		.read_ms = 40, .idle_ms = 30, .wire_ms = 25, .receiving = 0.97};
 	const struct verdict w = verdict_of(&thin_link, &probed);
 	expect_read(&w, "network");
+	/* One in flight, and more give nothing: its first bytes came at once. */
+	struct store one = thin_link;
+	one.depth = 1;
+	one.latency_ms = 0.1;
+	const struct calls alone = {.read_ms = 5, .idle_ms = 0.2, .wire_ms = 9, .receiving = 0.65};
+	const struct verdict o = verdict_of(&one, &alone);
+	expect_read(&o, "network");
+	assert_true(o.confidence <= 0.85);
 	/* They alone: the link is used, but not all the time. */
 	struct calls by_probes = probed;
 	by_probes.receiving = 0.7;
