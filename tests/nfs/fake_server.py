@@ -16,6 +16,7 @@ Kinds of faults:
     long        READ sends more bytes than were asked for
     huge        READ claims 4 GiB
     short       READ sends half of what was asked for
+    shrunk      files end after 100,000 bytes, whatever their attributes say
     cut         replies to READ end in the middle, by their own marker
     garbage     replies are random bytes behind a marker of their size
     noise       random bytes without a marker
@@ -143,6 +144,8 @@ class Server:
                 f.seek(offset)
                 data = f.read(min(count, 65536))
                 end = f.read(1) == b""
+                if self.has("shrunk"):
+                    data, end = data[: max(100000 - offset, 0)], offset + len(data) >= 100000 or end
         except OSError as e:
             raise Status(e.errno)
         if self.has("short") and len(data) > 1:

@@ -1,5 +1,8 @@
 /* The nfs engine: a client (nfs_client.h) per reader, read.depth files in flight on its connections.  A
- * file that fits into one READ takes one round trip: the compound looks it up and reads it. */
+ * file that fits into one READ takes one round trip: the compound looks it up and reads it.  Of a larger
+ * one several READs are on the way once its handle is known, always as many of each file, so that what is
+ * in flight follows read.depth.  They are looked at in their order: what comes behind a short answer, an
+ * error or the end of the file is of no use, and is waited for before the file goes on. */
 #include "workloads/source/nfs_client.h"
 
 #include "harness/base/clock.h"
@@ -18,8 +21,25 @@ struct nfs_source {
 	char server[300];
 };
 
-struct nfs_file {
+enum {
+	NFS_READS_MOST = 4, /* of a file, on the way */
+	NFS_SLOW_PART =
+		8, /* of the time limit: READs that take this part of it are not to queue, too */
+};
+
+struct nfs_part {
 	struct nfs_call call;
+	struct nfs_file *file;
+	bool done;
+};
+
+struct nfs_file {
+	struct nfs_part parts[NFS_READS_MOST]; /* a ring, in the order of offsets */
+	unsigned first, count;                 /* of them that were asked for and not looked at */
+	size_t asked;                          /* up to here, from progress->got on */
+	bool broken;                           /* what is still on the way is of no use */
+	bool stale;                            /* then: so is the handle */
+	enum read_step step;                   /* then: how it goes on */
 	struct read_request *request;
 	struct read_progress progress;
 	struct nfs_handle handle; /* after its first READ */
@@ -32,14 +52,16 @@ struct nfs_reader {
 	struct nfs_file *files; /* (depth_most) */
 	struct nfs_file **idle; /* a stack */
 	unsigned idle_count;
+	bool slow; /* a READ took so long that no second one of its file is to wait behind it */
 	struct request_list waiting, done;
 };
 
-static struct nfs_options nfs_options_of(const struct config *config, unsigned depth)
+static struct nfs_options nfs_options_of(const struct config *config, unsigned files)
 {
+	const unsigned depth = files * NFS_READS_MOST;
 	return (struct nfs_options){
 		.connections = (unsigned)config_integer(config, KEY_READ_CONNECTIONS),
-		.depth = depth,
+		.depth = depth < NFS_DEPTH_MAX ? depth : NFS_DEPTH_MAX,
 		.timeout_ns = (uint64_t)config_integer(config, KEY_READ_TIMEOUT),
 		.stop = store_patience.stop,
 		.probes = true,  /* of one reader */
@@ -51,10 +73,10 @@ static struct nfs_options nfs_options_of(const struct config *config, unsigned d
 static uint64_t nfs_bytes(const struct config *config, const struct dataset *dataset)
 {
 	(void)dataset;
-	const struct nfs_options options =
-		nfs_options_of(config, 2 * (unsigned)config_integer(config, KEY_READ_DEPTH));
+	const unsigned files = 2 * (unsigned)config_integer(config, KEY_READ_DEPTH);
+	const struct nfs_options options = nfs_options_of(config, files);
 	return (uint64_t)config_integer(config, KEY_READ_THREADS) *
-	       (nfs_client_bytes(&options) + options.depth * (sizeof(struct nfs_file) + 8));
+	       (nfs_client_bytes(&options) + files * (sizeof(struct nfs_file) + 8));
 }
 
 static int nfs_open(struct source *base, struct error *err)
@@ -90,8 +112,9 @@ static int nfs_reader_open(struct reader *base, struct error *err)
 	options.counters = &source->counters[base->index];
 	options.arrivals = source->arrivals;
 	options.probes = base->index == 0;
-	reader->files = calloc(options.depth, sizeof *reader->files);
-	reader->idle = calloc(options.depth, sizeof *reader->idle);
+	const unsigned files = base->source->depth_most;
+	reader->files = calloc(files, sizeof *reader->files);
+	reader->idle = calloc(files, sizeof *reader->idle);
 	const int code =
 		reader->files && reader->idle
 			? nfs_client_open(&reader->client, &options, err)
@@ -101,7 +124,7 @@ static int nfs_reader_open(struct reader *base, struct error *err)
 		free(reader->idle);
 		return code;
 	}
-	for (unsigned i = 0; i < options.depth; i++)
+	for (unsigned i = 0; i < files; i++)
 		reader->idle[reader->idle_count++] = &reader->files[i];
 	return 0;
 }
@@ -114,50 +137,80 @@ static void nfs_reader_close(struct reader *base)
 	free(reader->idle);
 }
 
-/* Asks for what is missing of a file: by its path at first, then by its handle. */
-static void nfs_ask(struct nfs_reader *reader, struct nfs_file *file)
+/* Asks for the next part of a file: by its path at first, then by its handle. */
+static void nfs_ask_part(struct nfs_reader *reader, struct nfs_file *file)
 {
 	const struct read_progress *const progress = &file->progress;
-	const size_t left = progress->want - progress->got;
+	const size_t left = progress->want - file->asked;
 	const uint32_t most = nfs_client_request_bytes(reader->client);
 	const bool known = file->handle.size > 0;
-	file->call = (struct nfs_call){
+	struct nfs_part *const part = &file->parts[(file->first + file->count++) % NFS_READS_MOST];
+	*part = (struct nfs_part){.file = file};
+	part->call = (struct nfs_call){
 		.kind = NFS_READ,
 		.from = known ? &file->handle : nfs_client_root(reader->client),
 		.path = known ? ""
 			      : reader->base.source->dataset->samples[file->request->sample].path,
-		.offset = progress->offset + progress->got,
+		.offset = progress->offset + file->asked,
 		.count = left < most ? (uint32_t)left : most,
-		.data = file->request->buffer + progress->got,
-		.context = file,
+		.data = file->request->buffer + file->asked,
+		.context = part,
 	};
-	nfs_client_submit(reader->client, &file->call);
+	file->asked += part->call.count;
+	nfs_client_submit(reader->client, &part->call);
 }
 
-/* What a READ that was cut to the server's size has to be followed by is no short read. */
-static enum read_step nfs_answered(struct nfs_reader *reader, struct nfs_file *file)
+static void nfs_ask(struct nfs_reader *reader, struct nfs_file *file)
 {
-	const struct nfs_call *const call = &file->call;
+	const bool alone = file->handle.size == 0 || reader->slow;
+	const unsigned most = alone ? 1 : NFS_READS_MOST;
+	while (file->count == 0 || (file->count < most && file->asked < file->progress.want))
+		nfs_ask_part(reader, file);
+}
+
+/* All that was asked for came, and there is more: what a READ that was cut to the server's size has to be
+ * followed by is no short read. */
+static bool nfs_part_is_whole(const struct nfs_file *file, const struct nfs_call *call)
+{
+	return !call->status && call->got > 0 && call->got == call->count && !call->end &&
+	       file->progress.got + call->got < file->progress.want;
+}
+
+static enum read_step nfs_answered(
+	struct nfs_reader *reader, struct nfs_file *file, const struct nfs_call *call)
+{
 	struct read_progress *const progress = &file->progress;
 	struct source_counter *const counter = &reader->base.source->counters[reader->base.index];
 	if (call->status == -ESTALE && !file->renewed) {
 		file->renewed = true;
-		file->handle.size = 0;
 		source_count(&counter->retries, 1);
 		return READ_STEP_MORE;
 	}
-	if (call->status)
-		return read_progress_answer(progress, call->status, counter);
-	file->handle = call->handle;
-	if (call->got > 0 && call->got == call->count && !call->end &&
-		progress->got + call->got < progress->want) {
-		progress->got += call->got;
-		return READ_STEP_MORE;
-	}
-	const enum read_step step = read_progress_answer(progress, call->got, counter);
+	const int64_t answer = call->status ? call->status : (int64_t)call->got;
+	const enum read_step step = read_progress_answer(progress, answer, counter);
 	return step == READ_STEP_SIZE
 		       ? read_progress_size(progress, progress->offset + progress->got + !call->end)
 		       : step;
+}
+
+/* The parts that are there, in their order. */
+static void nfs_look_at_parts(struct nfs_reader *reader, struct nfs_file *file)
+{
+	for (; file->count > 0 && file->parts[file->first].done; file->count--) {
+		const struct nfs_call *const call = &file->parts[file->first].call;
+		file->first = (file->first + 1) % NFS_READS_MOST;
+		if (file->broken)
+			continue;
+		if (!call->status && file->handle.size == 0)
+			file->handle = call->handle;
+		if (nfs_part_is_whole(file, call)) {
+			file->progress.got += call->got;
+			continue;
+		}
+		file->step = nfs_answered(reader, file, call);
+		file->stale = call->status == -ESTALE;
+		file->broken = true;
+	}
 }
 
 static void nfs_start(struct nfs_reader *reader)
@@ -170,22 +223,39 @@ static void nfs_start(struct nfs_reader *reader)
 	}
 }
 
+/* A part was answered. */
+static void nfs_go_on(struct nfs_reader *reader, struct nfs_file *file)
+{
+	nfs_look_at_parts(reader, file);
+	if (file->broken && file->count > 0)
+		return;
+	const bool ends =
+		file->broken && (file->step == READ_STEP_DONE || file->step == READ_STEP_FAILED);
+	if (!ends) {
+		file->asked = file->broken ? file->progress.got : file->asked;
+		file->handle.size = file->broken && file->stale ? 0 : file->handle.size;
+		file->broken = false;
+		nfs_ask(reader, file);
+		return;
+	}
+	if (file->step == READ_STEP_DONE)
+		file->request->size = file->progress.got;
+	else
+		file->request->status = file->progress.status;
+	request_list_push(&reader->done, file->request);
+	reader->idle[reader->idle_count++] = file;
+}
+
 static void nfs_collect(struct nfs_reader *reader)
 {
+	const struct nfs_source *const source = (const struct nfs_source *)reader->base.source;
+	const uint64_t slow_ns = source->options.timeout_ns / NFS_SLOW_PART;
 	struct nfs_call *call;
 	while ((call = nfs_client_take(reader->client)) != NULL) {
-		struct nfs_file *const file = call->context;
-		const enum read_step step = nfs_answered(reader, file);
-		if (step == READ_STEP_MORE || step == READ_STEP_BUFFERED) {
-			nfs_ask(reader, file);
-			continue;
-		}
-		if (step == READ_STEP_DONE)
-			file->request->size = file->progress.got;
-		else
-			file->request->status = file->progress.status;
-		request_list_push(&reader->done, file->request);
-		reader->idle[reader->idle_count++] = file;
+		struct nfs_part *const part = call->context;
+		reader->slow = reader->slow || clock_now_ns() - call->asked_ns > slow_ns;
+		part->done = true;
+		nfs_go_on(reader, part->file);
 	}
 	nfs_start(reader);
 }
