@@ -608,15 +608,15 @@ static const char *compare_points(const struct storage *s, char out[POINTS_BYTES
 	return out;
 }
 
-/* Bytes and requests cannot be told apart where all files have one size; where service times are
- * too uneven, nothing can. */
+/* Bytes and requests cannot be told apart where all files have one size, as large requests nearly have; where
+ * service times are too uneven, nothing can. */
 static bool full_of_something(const struct storage *s, const char *points, struct cause *out)
 {
-	if (s->sizes_alike)
+	if (s->sizes_alike || s->reads_large)
 		return cause_is(out, "bandwidth", s->full * CERTAIN_UNCLEAR,
-			"storage is saturated: %s; all %ss have one size, so that bandwidth "
-			"(bytes) and IOPS (requests) cannot be told apart",
-			points, storage_unit(s));
+			"storage is saturated: %s; all %ss have %s size, so that bandwidth (bytes) "
+			"and IOPS (requests) cannot be told apart",
+			points, storage_unit(s), s->sizes_alike ? "one" : "about one");
 	return cause_is(out, "full", s->full * CERTAIN_UNCLEAR,
 		"storage is saturated: %s; the service times do not tell whether in bandwidth "
 		"(bytes) or IOPS (requests)",

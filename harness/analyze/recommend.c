@@ -243,8 +243,11 @@ static int turn_try(const struct place *from, const struct turn *turn, struct pl
 	char setting[SETTING_BYTES], struct error *err)
 {
 	char value[CONFIG_VALUE_BYTES];
+	/* Large requests take one reader thread. */
+	const bool alone = turn->key == KEY_READ_THREADS && from->model.facts.reads_large;
 	*to = (struct place){0};
-	if (!model_knows(turn->key) || !value_of_turn(turn, &from->config, value, sizeof value))
+	if (alone || !model_knows(turn->key) ||
+		!value_of_turn(turn, &from->config, value, sizeof value))
 		return -ENOTSUP;
 	(void)snprintf(setting, SETTING_BYTES, "%s.%s=%.24s", config_keys[turn->key].section,
 		config_keys[turn->key].name, value);

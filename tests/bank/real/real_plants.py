@@ -109,6 +109,9 @@ DATA: Dict[str, Settings] = {
     "rgba": {"dataset.format": "png", "dataset.width": "320", "dataset.height": "200", "dataset.png_color": "rgba", "dataset.png_level": "2",
              "dataset.size_sigma": "0.4", "dataset.samples": "200"},
     "specks": {"dataset.format": "raw", "dataset.width": "24", "dataset.height": "16", "dataset.size_sigma": "0.3", "dataset.samples": "1200"},
+    # Shards, of which requests of 64 KiB are read: about so many samples each.
+    "packed": {"dataset.format": "raw", "dataset.width": "64", "dataset.height": "43", "dataset.size_sigma": "0.2", "dataset.samples": "4000",
+               "dataset.container": "tar", "dataset.shard_samples": "400"},
     "other": {"dataset.format": "raw", "dataset.width": "512", "dataset.height": "384", "dataset.size_sigma": "0.3", "dataset.samples": "400"},
 }
 
@@ -120,6 +123,8 @@ def step_at(rate: float, batch: int = BATCH) -> Settings:
 
 
 TRAINS: Settings = step_at(STEP_RATE)
+PACKED_EACH = 5.6
+PACKED: Settings = {**step_at(8 * STEP_RATE), "dataset.container": "tar", "read.order": "shards", "read.shuffle_buffer": "64", "read.request": "64KiB"}
 SMALL_BATCHES: Settings = {**step_at(STEP_RATE, 16), "batch.size": "16"}
 FAST_STEP: Settings = {"step.backend": "null"}
 ONE_LONG: Settings = {"measure.repeats": "1", "measure.duration": "12s"}
@@ -156,12 +161,12 @@ def stored(limits: Limits, data: str = "varied", settings: Settings = TRAINS, al
     return build
 
 
-def latency(depth: int = DEPTH, *more: str) -> Limits:
+def latency(depth: float = DEPTH, *more: str) -> Limits:
     return lambda rate, h: ["--latency", us(depth / rate), *more]
 
 
-def slots(count: int, *more: str) -> Limits:
-    return lambda rate, h: ["--slots", str(count), "--latency", us(count / rate), *more]
+def slots(count: int, *more: str, each: float = 1) -> Limits:
+    return lambda rate, h: ["--slots", str(count), "--latency", us(count * each / rate), *more]
 
 
 def bandwidth(*more: str) -> Limits:
@@ -211,6 +216,23 @@ def slow_plants() -> List[RealPlant]:
               flight={"read.threads": "1"}),
         RealPlant("latency-midrun", "latency", "a store that is fast until half the run is over", READ_LATENCY,
                   midrun(lambda rate, h: ["--latency", us(DEPTH / rate)]), full=False, turn="remove", kind="phases", changes_at=LONG_HALF_S),
+    ]
+
+
+def packed_plants() -> List[RealPlant]:
+    """Samples that are cut out of large requests: what the store serves, and what is timed, are these."""
+
+    def plant(name: str, what: str, truth: List[Pair], limits: Limits, full: bool, settings: Settings = PACKED, **more) -> RealPlant:
+        # Past the page cache, whose reading ahead makes other requests of them.
+        return RealPlant("packed-" + name, truth[0][1], what, truth, stored(limits, "packed", settings, ("--direct-io",)), full=full, **more)
+
+    one = {**PACKED, "read.depth": "1"}
+    return [
+        plant("latency", "a fixed time for each request of several samples", READ_LATENCY, latency(DEPTH * PACKED_EACH), False, flight=FEWER, turn="remove"),
+        plant("latency-1", "one request at a time", READ_LATENCY, latency(PACKED_EACH), False, one, flight={"read.depth": "2"}, flight_factor=2,
+              turn="remove"),
+        plant("bytes", "bytes/s, requests of one size", READ_BANDWIDTH + READ_IOPS, bandwidth(), True, flight=FEWER, why=BYTES_OR_FILES),
+        plant("slots", "four requests at a time", READ_SLOTS, slots(4, each=PACKED_EACH), True, flight=FEWER),
     ]
 
 
@@ -610,4 +632,4 @@ def healthy_plants() -> List[RealPlant]:
 def real_plants() -> List[RealPlant]:
     from foreign_plants import foreign_plants  # which needs what is above
 
-    return slow_plants() + slot_plants() + rate_plants() + gap_plants() + device_plants() + network_plants() + cpu_plants() + other_plants() + healthy_plants() + foreign_plants()
+    return slow_plants() + slot_plants() + rate_plants() + packed_plants() + gap_plants() + device_plants() + network_plants() + cpu_plants() + other_plants() + healthy_plants() + foreign_plants()
