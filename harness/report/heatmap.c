@@ -262,14 +262,19 @@ static void render_heading(const struct band *band, struct buffer *out)
 	char columns[CONFIG_NAME_BYTES];
 	char least[UNITS_BYTES];
 	char most[UNITS_BYTES];
-	buffer_format(out, "%ssamples/s%s over %s (down) and %s (across)",
-		style_ink(band->style, INK_BOLD), style_end(band->style),
+	static const char unit[] = "samples/s ";
+	struct buffer text = {0};
+	buffer_format(&text, "over %s (down) and %s (across)",
 		config_key_name(heatmap_axis_of(band->report, band->d->axes[0])->key, rows),
 		config_key_name(heatmap_axis_of(band->report, band->d->axes[1])->key, columns));
 	if (band->scale->most > 0)
-		buffer_format(out, ", %s to %s", units_format_count(band->scale->least, least),
+		buffer_format(&text, ", %s to %s", units_format_count(band->scale->least, least),
 			units_format_count(band->scale->most, most));
-	buffer_text(out, band->report->predicted > 0 ? "; ~ is predicted\n" : "\n");
+	buffer_text(&text, band->report->predicted > 0 ? "; ~ is predicted" : "");
+	buffer_format(
+		out, "%s%s%s", style_ink(band->style, INK_BOLD), unit, style_end(band->style));
+	style_wrap(band->style, text.data ? text.data : "", INDENT_COLUMNS, sizeof unit - 1, out);
+	buffer_release(&text);
 }
 
 /* Down goes what has more values when the map would be too wide otherwise. */
