@@ -312,6 +312,14 @@ static bool conduct_is_enough(const struct conducting *s, uint64_t elapsed_ns)
 	       (uint64_t)config_integer(run->config, KEY_MEASURE_MIN_BATCHES);
 }
 
+/* Of a training step that took so long, and an evaluation's, whose batches may be larger. */
+static uint64_t conduct_longest_step(const struct run *run, uint64_t step_ns)
+{
+	const double times =
+		(double)run->plan.evaluation_batch / config_real(run->config, KEY_BATCH_SIZE);
+	return times > 1 ? (uint64_t)(times * (double)step_ns) : step_ns;
+}
+
 uint64_t run_moved(const struct run *run)
 {
 	struct source_counts read;
@@ -330,8 +338,8 @@ static void conduct_watch(struct conducting *s, uint64_t now_ns)
 		s->moved_at_ns = now_ns;
 		return;
 	}
-	const uint64_t slowest = progress.last_step_ns > s->slowest_wait_ns ? progress.last_step_ns
-									    : s->slowest_wait_ns;
+	const uint64_t step_ns = conduct_longest_step(run, progress.last_step_ns);
+	const uint64_t slowest = step_ns > s->slowest_wait_ns ? step_ns : s->slowest_wait_ns;
 	const uint64_t still_ns = now_ns - s->moved_at_ns;
 	if (still_ns < s->no_progress_ns + PATIENCE * slowest)
 		return;

@@ -167,20 +167,25 @@ int evaluations_plan(const struct config *config, const struct dataset *samples,
 
 /* --- opening and closing ----------------------------------------------------------------------- */
 
-/* The loader's threads were told to end, or one of them has failed: so has the repetition. */
-static void evaluations_wake_loader(void *context)
+/* Where one of the loader's threads has failed, so has the repetition. */
+static void evaluations_pass_failure(const struct evaluations *e)
 {
-	struct evaluations *const e = context;
 	struct crew *const crew = &e->inner->crew;
-	exchange_wake_all(&e->inner->exchange);
-	if (crew_stopping(&e->run->crew))
-		return;
 	(void)pthread_mutex_lock(&crew->lock);
 	const int code = crew->code;
 	struct error err = crew->error;
 	(void)pthread_mutex_unlock(&crew->lock);
 	if (code)
 		crew_fail(&e->run->crew, error_prefix(&err, code, "evaluation"), &err);
+}
+
+/* They were told to end, or one of them has failed. */
+static void evaluations_wake_loader(void *context)
+{
+	const struct evaluations *const e = context;
+	exchange_wake_all(&e->inner->exchange);
+	if (!crew_stopping(&e->run->crew))
+		evaluations_pass_failure(e);
 }
 
 static int evaluations_open_parts(struct evaluations *e, struct error *err)
@@ -296,7 +301,11 @@ int evaluations_start(struct evaluations *e, struct error *err)
 
 bool evaluations_gather(struct evaluations *e, const atomic_bool *stop)
 {
-	return !e || crew_gather(&e->inner->crew, stop, NULL, NULL);
+	if (!e || crew_gather(&e->inner->crew, stop, NULL, NULL))
+		return true;
+	/* Who failed may not have come to say so, and nobody listens once all were told to end. */
+	evaluations_pass_failure(e);
+	return false;
 }
 
 void evaluations_wake(struct evaluations *e)
