@@ -319,7 +319,7 @@ static bool metadata_limits(const struct evidence_base *base, const struct stora
 	return cause_is(out, "metadata",
 		fmin(s->full, CERTAIN_ONE_WITNESS) * certainty_above(v->other_share, MOSTLY_OTHER),
 		"%.0f %% of the time of all calls is not READ (%.1f calls per sample, %.1f of them "
-		"no READ%s), and more files in flight give no more",
+		"other than READ%s), and more files in flight give no more",
 		v->other_share * 100, calls_per_sample(base->point, v),
 		calls_per_sample(base->point, v) * v->other_calls / v->calls,
 		attributes ? ", mostly attributes" : "");
@@ -441,7 +441,7 @@ static void evidence_add_calls(const struct evidence_base *base, struct verdict 
 		(void)snprintf(again, sizeof again, "; %.0f calls were sent again", repeated);
 	evidence_add(out,
 		"over %s to %s (%u connection%s) a READ %stakes %s until its reply; %.1f calls per "
-		"sample, %.1f of them no READ%s",
+		"sample, %.1f of them other than READ%s",
 		n->protocol, n->server[0] ? n->server : "the server", n->connections,
 		n->connections == 1 ? "" : "s", waits,
 		units_format_duration(v.read.round_trip_ns, trip),

@@ -437,7 +437,8 @@ static void metadata_of_one_in_flight(void **state)
 		.packets = 2};
 	const struct verdict v = verdict_of(&tiny, &calls);
 	expect_read(&v, "metadata");
-	assert_true(tells(&v, "2.0 calls per sample, 1.0 of them no READ, mostly attributes"));
+	assert_true(
+		tells(&v, "2.0 calls per sample, 1.0 of them other than READ, mostly attributes"));
 }
 
 /* Small files at depth 1: deeper reads hide all their calls. */
@@ -454,7 +455,7 @@ static void latency_comes_before_metadata(void **state)
 		.other = "LOOKUP"};
 	const struct verdict v = verdict_of(&store, &calls);
 	expect_read(&v, "latency");
-	assert_true(tells(&v, "4.0 calls per sample, 3.0 of them no READ"));
+	assert_true(tells(&v, "4.0 calls per sample, 3.0 of them other than READ"));
 }
 
 /* One depth, whatever the calls look like. */
