@@ -595,6 +595,8 @@ static enum key_id group_name(const struct config *config, const struct config_a
 bool config_is_default(const struct config *config, enum key_id key)
 {
 	struct config_value fallback;
+	if (config_keys[key].type == KEY_TYPE_TEXT) /* which takes no memory so */
+		return strcmp(config_text(config, key), config_keys[key].fallback) == 0;
 	if (value_parse(key, config_keys[key].fallback, &fallback, NULL))
 		return false;
 	const bool equal = value_equal(key, &config->values[key], &fallback);

@@ -192,9 +192,9 @@ static void set_refuses(void **state)
 	refuse("step.jitter=nan",
 		"--set 'step.jitter=nan': 'step.jitter' = 'nan' is not a number (example: 0.5)");
 	refuse("read.engine=iouring",
-		"--set 'read.engine=iouring': 'read.engine' cannot be 'iouring'; it is one of: auto, memory, pread, io_uring, nfs (did you mean 'io_uring'?)");
+		"--set 'read.engine=iouring': 'read.engine' cannot be 'iouring'; it is one of: auto, memory, pread, io_uring, nfs, mmap (did you mean 'io_uring'?)");
 	refuse("read.engine=",
-		"--set 'read.engine=': 'read.engine' cannot be ''; it is one of: auto, memory, pread, io_uring, nfs");
+		"--set 'read.engine=': 'read.engine' cannot be ''; it is one of: auto, memory, pread, io_uring, nfs, mmap");
 	refuse("read.direct=maybe",
 		"--set 'read.direct=maybe': 'read.direct' cannot be 'maybe'; it is on or off");
 	refuse("dataset.path=a\nb",

@@ -65,7 +65,7 @@ static void help_on_one_key(void **state)
 	assert_non_null(strstr(out.data, "  sweep     no: one value for the whole run\n"));
 	out.size = 0;
 	assert_int_equal(document_key(&out, "read.engine", 78, &err), 0);
-	assert_non_null(strstr(out.data, "  values    auto, memory, pread, io_uring, nfs\n"));
+	assert_non_null(strstr(out.data, "  values    auto, memory, pread, io_uring, nfs, mmap\n"));
 	out.size = 0;
 	assert_int_equal(document_key(&out, "batch", 78, &err), 0);
 	assert_non_null(strstr(out.data, "[batch] how samples are grouped\n"));

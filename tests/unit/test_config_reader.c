@@ -165,7 +165,7 @@ static void mistakes_in_values(void **state)
 {
 	(void)state;
 	read_wrong("[read]\n\nengine = iouring\n",
-		"a.ini:3: 'read.engine' cannot be 'iouring'; it is one of: auto, memory, pread, io_uring, nfs (did you mean 'io_uring'?)");
+		"a.ini:3: 'read.engine' cannot be 'iouring'; it is one of: auto, memory, pread, io_uring, nfs, mmap (did you mean 'io_uring'?)");
 	read_wrong("[batch]\nsize = 0\n", "a.ini:2: 'batch.size' = 0 is below its minimum 1");
 	read_wrong("[dataset]\nbytes = 64q\n",
 		"a.ini:2: 'dataset.bytes' = '64q' is not a size (example: 64KiB)");
