@@ -83,7 +83,11 @@ static int check_crop(const struct config *config, struct error *err)
  * read to be direct. */
 static int check_memory_engine(const struct config *config, struct error *err)
 {
-	if (config_integer(config, KEY_READ_ENGINE) != READ_ENGINE_MEMORY)
+	const int64_t engine = config_integer(config, KEY_READ_ENGINE);
+	if (engine == READ_ENGINE_MMAP && config_on(config, KEY_READ_DIRECT))
+		return error_set(err, -EINVAL,
+			"'read.direct' = on does not go with 'read.engine' = mmap: what is mapped is in the page cache");
+	if (engine != READ_ENGINE_MEMORY)
 		return 0;
 	if (config_integer(config, KEY_READ_CACHE) == READ_CACHE_COLD)
 		return error_set(err, -EINVAL,

@@ -285,7 +285,7 @@ static const struct variant variants[] = {
 	{"pread", "on", "off", "off", "1", "1"},
 	{"pread", "on", "off", "off", "4", "1"},
 	{"mmap", "off", "off", "off", "1", "1"},
-	{"mmap", "on", "off", "off", "3", "4"},
+	{"mmap", "off", "off", "off", "3", "4"},
 	{"io_uring", "off", "on", "on", "1", "1"},
 	{"io_uring", "off", "on", "on", "1", "8"},
 	{"io_uring", "on", "on", "on", "1", "16"},

@@ -312,6 +312,11 @@ static void rules(void **state)
 	refuse("'dataset.samples' = 1000000000 would take 5457 TiB; 1 PiB is the limit");
 	set("dataset.samples=100");
 	assert_valid();
+	set("read.engine=mmap");
+	assert_valid();
+	set("read.direct=on");
+	refuse("'read.direct' = on does not go with 'read.engine' = mmap: what is mapped is in the page cache");
+	set("read.direct=off");
 	set("read.engine=memory");
 	assert_valid();
 	set("read.direct=on");

@@ -77,8 +77,6 @@ static int mmap_open(struct source *base, struct error *err)
 	const int code = source_check_open_files(base, base->threads, err);
 	if (code)
 		return code;
-	if (config_on(base->config, KEY_READ_DIRECT))
-		source_note(base, "direct reads: off: what is mapped is in the page cache");
 	(void)sigemptyset(&action.sa_mask);
 	(void)pthread_mutex_lock(&mmap_faults.lock);
 	if (mmap_faults.users++ == 0)

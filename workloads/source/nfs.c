@@ -90,8 +90,11 @@ static int nfs_open(struct source *base, struct error *err)
 		source->options.address.port);
 	source->counters = calloc(base->threads, sizeof *source->counters);
 	source->arrivals = arrivals_new();
-	if (source->counters && source->arrivals)
+	if (source->counters && source->arrivals) {
+		if (config_on(base->config, KEY_READ_DIRECT))
+			source_note(base, "direct reads: off: no cache of this node lies between");
 		return 0;
+	}
 	free(source->counters);
 	arrivals_free(source->arrivals);
 	return error_set(err, -ENOMEM, "out of memory for the nfs source");
