@@ -179,7 +179,9 @@ static void size_batches(const struct sampler_options *sampler, struct pipeline_
 static void count_parts(
 	const struct config *config, const struct dataset *dataset, struct pipeline_plan *plan)
 {
-	struct shape_facts facts = {.samples = dataset->count, .workload = plan->facts};
+	struct shape_facts facts = {.samples = dataset->count,
+		.sample_bytes = (double)dataset->total_bytes / (double)dataset->count,
+		.workload = plan->facts};
 	facts.workload.reads_block = false;
 	struct pipeline_shape shape;
 	pipeline_shape_of(config, &facts, &shape);

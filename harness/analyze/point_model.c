@@ -60,7 +60,9 @@ static double quota_of(const struct model_source *source)
 void model_shape(
 	const struct model *model, const struct config *config, struct pipeline_shape *shape)
 {
-	const struct shape_facts facts = {.samples = model->samples, .workload = model->facts};
+	const struct shape_facts facts = {.samples = model->samples,
+		.sample_bytes = model->sample_bytes,
+		.workload = model->facts};
 	pipeline_shape_of(config, &facts, shape);
 }
 
@@ -69,6 +71,7 @@ static void take_facts(struct model *model, const struct model_source *source)
 	const struct measurement *m = source->repeats[0];
 	/* Results that do not say how many samples there were: enough for any batch. */
 	model->samples = m->dataset_samples > 0 ? m->dataset_samples : UINT32_MAX;
+	model->sample_bytes = m->file_bytes_mean;
 	model->facts = m->facts;
 	model->step_time = m->facts.step_emulated ? source->step_time : NULL;
 	model->exchange_time = m->facts.step_emulated ? source->exchange_time : NULL;

@@ -99,7 +99,8 @@ struct model {
 	struct config config;       /* that it is of: model_alter's `to`; owned */
 	model_step_time *step_time;
 	model_exchange_time *exchange_time;
-	uint64_t samples; /* of the data set */
+	uint64_t samples;    /* of the data set */
+	double sample_bytes; /* of each, mean */
 	struct workload_facts facts;
 	double samples_per_batch;
 	size_t needed;     /* items, where fewer were recorded; 0: they are enough */

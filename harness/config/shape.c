@@ -6,6 +6,18 @@
 /* In memory a blob is a pointer: more of them cost nothing and let readers hand over many at once. */
 enum { BLOBS_LEAST = 16, BLOBS_LEAST_IN_MEMORY = 256 };
 
+/* Samples of a large request are all there at once: as few as are in flight elsewhere would have the reader and the workers
+ * wait for each other at every visit. */
+static uint64_t blobs_of_a_request(const struct config *config, const struct shape_facts *facts)
+{
+	const double samples = facts->workload.reads_large && facts->sample_bytes > 0
+				       ? config_real(config, KEY_READ_REQUEST) / facts->sample_bytes
+				       : 0;
+	if (!(samples > BLOBS_LEAST))
+		return BLOBS_LEAST;
+	return samples < BLOBS_LEAST_IN_MEMORY ? (uint64_t)samples : BLOBS_LEAST_IN_MEMORY;
+}
+
 static uint32_t blobs_of(const struct config *config, const struct shape_facts *facts,
 	const struct pipeline_shape *shape)
 {
@@ -15,7 +27,8 @@ static uint32_t blobs_of(const struct config *config, const struct shape_facts *
 	const uint64_t blobs =
 		(uint64_t)shape->reader_threads * (uint64_t)config_integer(config, KEY_READ_DEPTH) +
 		2ULL * shape->decode_workers;
-	const uint64_t least = facts->workload.reads_memory ? BLOBS_LEAST_IN_MEMORY : BLOBS_LEAST;
+	const uint64_t least = facts->workload.reads_memory ? BLOBS_LEAST_IN_MEMORY
+							    : blobs_of_a_request(config, facts);
 	return (uint32_t)(blobs > least ? blobs : least);
 }
 

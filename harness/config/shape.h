@@ -14,7 +14,8 @@
 
 /* What the configuration alone does not say. */
 struct shape_facts {
-	uint64_t samples; /* of the data set */
+	uint64_t samples;    /* of the data set */
+	double sample_bytes; /* of each, mean; 0 or NAN: not known */
 	struct workload_facts workload;
 };
 
