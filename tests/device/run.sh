@@ -112,7 +112,7 @@ finish() {
 }
 running=
 stop() {
-	trap - INT TERM
+	trap '' INT TERM # a second one would end it before its summary
 	[ -z "$running" ] || kill -TERM "$running" 2>/dev/null
 	result FAIL run.sh interrupted
 	finish 130
