@@ -657,8 +657,9 @@ static void fill_network_of_engine(const struct network_counts *from,
 		mean_between(to->probe_ns, from->probe_ns, (double)(to->probes - from->probes));
 	out->wire_round_trip_ns = to->wire_ns > 0 ? (double)to->wire_ns : NAN;
 	out->link_bytes_per_s = network_link_bytes_per_s(out->server);
-	out->receiving_share = fmin(
-		mean_between(to->receiving_ns, from->receiving_ns, seconds * (double)NS_PER_S), 1);
+	const double receiving =
+		mean_between(to->receiving_ns, from->receiving_ns, seconds * (double)NS_PER_S);
+	out->receiving_share = receiving > 1 ? 1 : receiving; /* not fmin, which makes 1 of NAN */
 	out->packet_bytes = to->packet_bytes > 0 ? (double)to->packet_bytes : NAN;
 	for (size_t i = 0; i < to->kind_count; i++) {
 		const double calls = (double)(to->kinds[i].calls - from->kinds[i].calls);
