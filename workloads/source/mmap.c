@@ -59,15 +59,16 @@ static void mmap_fault(int number, siginfo_t *info, void *context)
 /* False: a page cannot be had. */
 static bool mmap_copy(uint8_t *to, const uint8_t *from, size_t size)
 {
-	const bool failed = sigsetjmp(mmap_escape, 0) != 0;
-	if (!failed) {
-		mmap_copies = 1;
-		atomic_signal_fence(memory_order_seq_cst);
-		memcpy(to, from, size);
-		atomic_signal_fence(memory_order_seq_cst);
+	if (sigsetjmp(mmap_escape, 0) != 0) {
+		mmap_copies = 0;
+		return false;
 	}
+	mmap_copies = 1;
+	atomic_signal_fence(memory_order_seq_cst);
+	memcpy(to, from, size);
+	atomic_signal_fence(memory_order_seq_cst);
 	mmap_copies = 0;
-	return !failed;
+	return true;
 }
 
 static int mmap_open(struct source *base, struct error *err)
