@@ -19,9 +19,11 @@ declare -A may=(
 	[workloads/backend/cuda]="harness/base harness/config harness/record harness/measure workloads tests/device/double/launch_double.h"
 	[pipelines]="harness/base harness/config harness/record harness/flow harness/measure workloads pipelines"
 	[harness/analyze]="harness/base harness/config harness/record harness/flow harness/measure harness/analyze"
-	[harness/report]="harness/base harness/config harness/record harness/measure harness/analyze harness/report"
-	[harness/report/html]="harness/base harness/config harness/record harness/measure harness/analyze harness/report"
+	[harness/report]="harness/base harness/config harness/record harness/measure harness/analyze harness/accept harness/report"
+	[harness/report/html]="harness/base harness/config harness/record harness/measure harness/analyze harness/accept harness/report"
 	[harness/live]="harness/base harness/config harness/record harness/measure harness/analyze harness/report harness/live"
+	[harness/accept]="harness/base harness/config harness/record harness/measure harness/analyze harness/accept"
+	[harness/checks]="harness/base harness/config harness/record harness/flow harness/measure harness/analyze harness/accept harness/checks workloads pipelines"
 	[harness/command]="harness workloads pipelines"
 )
 
