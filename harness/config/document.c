@@ -44,7 +44,7 @@ static void document_values(enum key_id id, struct buffer *out)
 }
 
 /* Words from the column on, the lines after the first indented to it; ends the line. */
-static void wrap_words(struct buffer *out, const char *text, size_t column, size_t width)
+void document_wrap(struct buffer *out, const char *text, size_t column, size_t width)
 {
 	size_t at = column;
 	while (*text) {
@@ -96,11 +96,11 @@ static void write_key_help(
 	document_values(id, &values);
 	if (!key->sweepable)
 		buffer_text(&values, " (not swept)");
-	wrap_words(out, values.failed ? "" : values.data, text, width);
+	document_wrap(out, values.failed ? "" : values.data, text, width);
 	/* Where names leave no room for words beside them, below them. */
 	const size_t doc = text + WORDS_LEAST <= width ? text : 2 * NAME_COLUMN;
 	buffer_repeat(out, " ", (int)doc);
-	wrap_words(out, key->doc, doc, width);
+	document_wrap(out, key->doc, doc, width);
 	buffer_release(&values);
 }
 
@@ -108,7 +108,7 @@ static void write_section_help(struct buffer *out, const struct key_section *sec
 	const struct columns *columns, size_t width)
 {
 	buffer_format(out, "[%s] ", section->name);
-	wrap_words(out, section->doc, strlen(section->name) + 3, width);
+	document_wrap(out, section->doc, strlen(section->name) + 3, width);
 	for (int i = 0; i < KEY_COUNT; i++)
 		if (strcmp(config_keys[i].section, section->name) == 0)
 			write_key_help(out, (enum key_id)i, columns, width);
@@ -128,7 +128,7 @@ void document_keys(struct buffer *out, size_t width)
 static void write_detail(struct buffer *out, const char *title, const char *text, size_t width)
 {
 	buffer_format(out, "%*s%-*s", DETAIL_COLUMN, "", DETAIL_TEXT - DETAIL_COLUMN, title);
-	wrap_words(out, text, DETAIL_TEXT, width);
+	document_wrap(out, text, DETAIL_TEXT, width);
 }
 
 static void write_details(struct buffer *out, enum key_id id, size_t width)
@@ -144,7 +144,7 @@ static void write_details(struct buffer *out, enum key_id id, size_t width)
 	if (*value_example(id) && key->type != KEY_TYPE_BOOLEAN)
 		buffer_format(&values, " (written like %s)", value_example(id));
 	buffer_format(out, "%s.%s\n%*s", key->section, key->name, DETAIL_COLUMN, "");
-	wrap_words(out, key->doc, DETAIL_COLUMN, width);
+	document_wrap(out, key->doc, DETAIL_COLUMN, width);
 	buffer_text(out, "\n");
 	write_detail(out, "default", *key->fallback ? key->fallback : "(empty)", width);
 	write_detail(out, "values", values.failed ? "" : values.data, width);

@@ -14,6 +14,9 @@ void document_keys(struct buffer *out, size_t width);
  * nearest name when there is neither. */
 int document_key(struct buffer *out, const char *name, size_t width, struct error *err);
 
+/* Words that begin in `column` of a line that has been begun, wrapped to width columns, and the line's end. */
+void document_wrap(struct buffer *out, const char *text, size_t column, size_t width);
+
 /* mlbench.ini.5 in mdoc(7); date as "May 4, 2025". */
 void document_manual(struct buffer *out, const char *date);
 

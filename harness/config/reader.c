@@ -1,320 +1,19 @@
-/* Reading INI files through inih.  inih (as built by distributions) cuts lines at 200 bytes and
- * section names at 50, takes an indented line for the continuation of the one above, drops what
- * follows "]", and leaves sections without keys unseen; none of that is said aloud.  So the stream
- * that is handed to inih is made of checked lines: counted, trimmed, without comments, and long
- * ones cut into the continuation pieces that inih joins by itself. */
+/* Configurations from INI files. */
 #include "harness/config/config.h"
-
-#include "harness/base/array.h"
-#include "harness/base/buffer.h"
-#include "harness/base/files.h"
+#include "harness/config/ini.h"
 #include "harness/config/value.h"
 
 #include <errno.h>
-#include <ini.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-/* --- lines: counted, bounded, without what is no text ----------------------------------------- */
-
-enum { LINE_BYTES_MAX = 1 << 20 };
-
-struct lines {
-	const char *at, *end; /* the text not read yet */
-	int number;           /* of the line read last, from 1 */
-};
-
-static bool is_blank(char c)
+static int config_section(
+	void *context, const struct ini_place *place, const char *name, struct error *err)
 {
-	return c == ' ' || c == '\t';
-}
-
-/* 1 with the next line, fresh, without its end; 0 at the end of the text; -EINVAL for a line with
- * control characters or one that is too long; -ENOMEM. */
-static int lines_next(struct lines *lines, char **line, struct error *err)
-{
-	*line = NULL;
-	if (lines->at == lines->end)
-		return 0;
-	const char *start = lines->at;
-	const char *newline = memchr(start, '\n', (size_t)(lines->end - start));
-	const char *stop = newline ? newline : lines->end;
-	lines->at = newline ? newline + 1 : lines->end;
-	lines->number++;
-	if (stop > start && stop[-1] == '\r')
-		stop--;
-	if (stop - start > LINE_BYTES_MAX)
-		return error_set(err, -EINVAL, "line is longer than %d bytes", LINE_BYTES_MAX);
-	for (const char *at = start; at < stop; at++)
-		if (((unsigned char)*at < ' ' && *at != '\t') || *at == '\x7f')
-			return error_set(err, -EINVAL, "control character (%d) in column %td", *at,
-				at - start + 1);
-	*line = strndup(start, (size_t)(stop - start));
-	return *line ? 1 : error_set(err, -ENOMEM, "out of memory");
-}
-
-/* Cuts the comment off: from a '#' or ';' at the start or after a blank.  Where ';' separates, it
- * stays, and the blanks before it go, lest inih take it for a comment. */
-static void lines_strip_comment(char *line, bool semicolons_separate)
-{
-	char *out = line;
-	for (char *at = line; *at; at++) {
-		const bool opens = (*at == '#' || *at == ';') && (at == line || is_blank(at[-1]));
-		if (opens && !(*at == ';' && semicolons_separate))
-			break;
-		while (opens && out > line && is_blank(out[-1]))
-			out--;
-		*out++ = *at;
-	}
-	*out = '\0';
-}
-
-/* How many of length bytes to put into room: all, or as many as end at a place where the trimming
- * of both pieces takes nothing away and the second opens no comment.  0: there is none. */
-static size_t lines_piece(const char *value, size_t length, size_t room)
-{
-	if (length <= room)
-		return length;
-	for (size_t cut = room; cut > 0; cut--)
-		if (!is_blank(value[cut - 1]) && !is_blank(value[cut]) && !strchr(";#", value[cut]))
-			return cut;
-	return 0;
-}
-
-/* --- files ------------------------------------------------------------------------------------ */
-
-enum {
-	FILE_BYTES_MAX = 4 << 20,
-	NAME_BYTES_MAX = 80, /* of a key as written; longer ones are no key of ours */
-	INCLUDE_DEPTH_MAX = 16,
-	INCLUDE_FILES_MAX = 64,
-	LINE_END_BYTES = 3, /* what inih keeps for "\r\n" and NUL */
-};
-
-struct reader {
-	struct config *config;
-	struct error *err;
-	int code; /* the first error; nothing is read after it */
-
-	const char *name;           /* for messages */
-	const struct stat *status;  /* NULL when from memory: includes are refused */
-	const struct reader *outer; /* the file that includes this one */
-	int *files;                 /* opened so far, over all */
-	struct assign_scope scope;
-
-	struct lines lines;
-	bool in_sweep;
-
-	struct buffer pending; /* the value of the current line, without comment */
-	size_t handed;         /* bytes of it that inih has got */
-	bool awaited;          /* a line was handed over and its handler call is due */
-	char key[NAME_BYTES_MAX];
-	struct buffer value; /* what came back from inih */
-};
-
-static int read_named_file(struct config *config, const char *path, const struct reader *outer,
-	int *files, struct error *err);
-
-/* Puts the place in front of a message. */
-static int fail_here(struct reader *reader, int code)
-{
-	/* The end of a long path tells more than its start, and the message must fit behind it. */
-	enum { SHOWN = 200 };
-	const size_t length = strlen(reader->name);
-	const bool cut = length > SHOWN;
-	reader->code = error_prefix(reader->err, code, "%s%s:%d", cut ? "..." : "",
-		reader->name + (cut ? length - SHOWN : 0), reader->lines.number);
-	return reader->code;
-}
-
-static bool is_list_of_combinations(const char *line)
-{
-	static const char *const names[] = {"exclude", "zip"};
-	for (size_t i = 0; i < COUNT(names); i++) {
-		const size_t length = strlen(names[i]);
-		if (strncmp(line, names[i], length) == 0 &&
-			line[length + strspn(line + length, " \t")] == '=')
-			return true;
-	}
-	return false;
-}
-
-static int check_section_line(struct reader *reader, const char *line)
-{
-	const size_t length = strlen(line);
-	char name[NAME_BYTES_MAX];
-	if (line[length - 1] != ']' || length < 3 || strcspn(line, "]") != length - 1)
-		return error_set(reader->err, -EINVAL, "expected '[section]', not '%.48s'", line);
-	(void)snprintf(name, sizeof name, "%.*s",
-		(int)(length - 2 < sizeof name ? length - 2 : sizeof name - 1), line + 1);
-	if (!keys_have_section(name))
-		return keys_refuse_section(name, reader->err);
-	reader->in_sweep = strcmp(name, "sweep") == 0;
-	return 0;
-}
-
-/* Splits "key = value" into reader->key and reader->pending. */
-static int split_key_line(struct reader *reader, char *line)
-{
-	char *equals = strchr(line, '=');
-	if (!equals)
-		return error_set(reader->err, -EINVAL, "expected 'key = value', not '%.48s'", line);
-	*equals = '\0';
-	const char *key = text_trim(line);
-	if (!*key)
-		return error_set(reader->err, -EINVAL, "there is no key in front of '='");
-	if (strchr(key, ':'))
-		return error_set(reader->err, -EINVAL,
-			"expected 'key = value' with '=', not ':' ('%.48s')", key);
-	if (strlen(key) >= sizeof reader->key)
-		return error_set(reader->err, -EINVAL, "unknown key '%.48s...'", key);
-	(void)snprintf(reader->key, sizeof reader->key, "%s", key);
-	reader->pending.size = 0;
-	reader->handed = 0;
-	buffer_text(&reader->pending, text_trim(equals + 1));
-	return reader->pending.failed ? error_set(reader->err, -ENOMEM, "out of memory") : 0;
-}
-
-/* Hands inih the key with the first piece of its value, or, indented, the next piece. */
-static char *hand_over(struct reader *reader, char *out, size_t room)
-{
-	const bool first = !reader->awaited;
-	const size_t lead = first ? strlen(reader->key) + 1 : 1;
-	const char *rest = reader->pending.data + reader->handed;
-	const size_t length = reader->pending.size - reader->handed;
-	const size_t piece = lead < room ? lines_piece(rest, length, room - lead) : 0;
-	if (piece == 0 && length > 0) {
-		(void)fail_here(reader, error_set(reader->err, -EINVAL, "line is too long"));
-		return NULL;
-	}
-	(void)snprintf(out, room + 1, "%s%s%.*s", first ? reader->key : "", first ? "=" : " ",
-		(int)piece, rest);
-	reader->handed += piece;
-	reader->awaited = true;
-	return out;
-}
-
-/* One line: 1 when inih shall see it, 0 when there is nothing in it, negative when it is wrong. */
-static int prepare_line(struct reader *reader, char *line, char *out, size_t room)
-{
-	line = text_trim(line);
-	lines_strip_comment(line, reader->in_sweep && is_list_of_combinations(line));
-	line = text_trim(line);
-	if (!*line)
-		return 0;
-	int code;
-	if (*line == '[') {
-		code = check_section_line(reader, line);
-		if (!code)
-			(void)snprintf(out, room + 1, "%s", line);
-		return code ? fail_here(reader, code) : 1;
-	}
-	code = split_key_line(reader, line);
-	if (code)
-		return fail_here(reader, code);
-	return hand_over(reader, out, room) ? 1 : reader->code;
-}
-
-/* inih's reader: called once a line, like fgets. */
-static char *next_ini_line(char *out, int room, void *stream)
-{
-	struct reader *reader = stream;
-	const size_t usable = (size_t)room - LINE_END_BYTES;
-	if (reader->code)
-		return NULL;
-	if (reader->awaited && reader->handed < reader->pending.size)
-		return hand_over(reader, out, usable);
-	if (reader->awaited) {
-		(void)fail_here(reader, error_set(reader->err, -EINVAL, "line was not understood"));
-		return NULL;
-	}
-	for (;;) {
-		char *line;
-		int code = lines_next(&reader->lines, &line, reader->err);
-		if (code < 0)
-			(void)fail_here(reader, code);
-		if (code <= 0)
-			return NULL;
-		code = prepare_line(reader, line, out, usable);
-		free(line);
-		if (code)
-			return code > 0 ? out : NULL;
-	}
-}
-
-/* "a.ini -> b.ini -> a.ini", from the file that is met again. */
-static void write_chain(const struct reader *reader, const struct reader *from, struct buffer *out)
-{
-	if (reader != from)
-		write_chain(reader->outer, from, out);
-	buffer_format(out, "%s -> ", reader->name);
-}
-
-static int refuse_cycle(const struct reader *reader, const struct reader *again, const char *path,
-	struct error *err)
-{
-	struct buffer chain = {0};
-	write_chain(reader, again, &chain);
-	const int code = error_set(err, -EINVAL, "files include each other: %.300s%s",
-		chain.failed ? "" : chain.data, path);
-	buffer_release(&chain);
-	return code;
-}
-
-/* Reads the file that an include line names; path is relative to this file's folder. */
-static int include_path(struct reader *reader, const char *path)
-{
-	const char *slash = strrchr(reader->name, '/');
-	struct buffer whole = {0};
-	if (*path != '/' && slash)
-		buffer_add(&whole, reader->name, (size_t)(slash - reader->name) + 1);
-	buffer_text(&whole, path);
-	if (whole.failed) {
-		buffer_release(&whole);
-		return fail_here(reader, error_set(reader->err, -ENOMEM, "out of memory"));
-	}
-	struct stat status;
-	int depth = 0;
-	for (const struct reader *at = reader; at; at = at->outer)
-		depth++;
-	const struct reader *again = stat(whole.data, &status) == 0 ? reader : NULL;
-	/* Met again on the way out: the files include each other. */
-	while (again && !(again->status && again->status->st_dev == status.st_dev &&
-				again->status->st_ino == status.st_ino))
-		again = again->outer;
-	int code = 0;
-	if (again)
-		code = refuse_cycle(reader, again, whole.data, reader->err);
-	else if (depth >= INCLUDE_DEPTH_MAX)
-		code = error_set(reader->err, -EINVAL, "includes are nested more than %d deep",
-			INCLUDE_DEPTH_MAX);
-	else if (*reader->files >= INCLUDE_FILES_MAX)
-		code = error_set(
-			reader->err, -EINVAL, "more than %d files are included", INCLUDE_FILES_MAX);
-	if (code)
-		(void)fail_here(reader, code);
-	else
-		reader->code = read_named_file(
-			reader->config, whole.data, reader, reader->files, reader->err);
-	buffer_release(&whole);
-	return reader->code;
-}
-
-static int include(struct reader *reader, const char *text)
-{
-	if (!reader->status)
-		return fail_here(
-			reader, error_set(reader->err, -EINVAL, "'include' works only in files"));
-	struct buffer path = {0};
-	int code = expand_variables(text, &path, reader->err);
-	if (!code && !*path.data)
-		code = error_set(reader->err, -EINVAL, "'include' names no file");
-	code = code ? fail_here(reader, code) : include_path(reader, path.data);
-	buffer_release(&path);
-	return code;
+	(void)context;
+	(void)place;
+	return keys_have_section(name) ? 0 : keys_refuse_section(name, err);
 }
 
 static int refuse_outside(const char *key, struct error *err)
@@ -328,92 +27,42 @@ static int refuse_outside(const char *key, struct error *err)
 		"'%.48s' stands outside any section; put it under a line '[section]'", key);
 }
 
-static int take_value(struct reader *reader, const char *section)
+static int config_value(void *context, const struct ini_place *place, const char *section,
+	const char *key, const char *text, struct error *err)
 {
-	char dotted[2 * NAME_BYTES_MAX];
-	if (strcmp(reader->key, "include") == 0)
-		return include(reader, reader->value.data);
+	char dotted[2 * INI_NAME_BYTES];
 	if (!*section)
-		return fail_here(reader, refuse_outside(reader->key, reader->err));
-	(void)snprintf(dotted, sizeof dotted, "%.64s.%s", section, reader->key);
-	const int code = assign(reader->config, &reader->scope, reader->lines.number, dotted,
-		reader->value.data, reader->err);
-	return code ? fail_here(reader, code) : 0;
-}
-
-/* inih's handler: called with each piece of a value; the last one completes it. */
-static int handle_piece(void *user, const char *section, const char *name, const char *value)
-{
-	struct reader *reader = user;
-	/* A build of inih that does not join continuations would show them under other names. */
-	if (reader->code || strncmp(name, reader->key, strlen(name)) != 0)
-		return 0;
-	buffer_text(&reader->value, value ? value : "");
-	if (reader->handed < reader->pending.size)
-		return 1;
-	reader->awaited = false;
-	const int code =
-		reader->value.failed
-			? fail_here(reader, error_set(reader->err, -ENOMEM, "out of memory"))
-			: take_value(reader, section);
-	reader->value.size = 0;
-	return code == 0;
-}
-
-static int read_stream(struct reader *reader, const char *text, size_t size)
-{
-	static const char mark[] = "\xef\xbb\xbf"; /* UTF-8 byte order mark */
-	const bool marked = size >= sizeof mark - 1 && memcmp(text, mark, sizeof mark - 1) == 0;
-	reader->lines.at = text + (marked ? sizeof mark - 1 : 0);
-	reader->lines.end = text + size;
-	reader->scope.name = reader->name;
-	reader->scope.outer = reader->outer ? &reader->outer->scope : NULL;
-	const int wrong = ini_parse_stream(next_ini_line, reader, handle_piece, reader);
-	if (!reader->code && (wrong || reader->awaited))
-		(void)fail_here(reader, error_set(reader->err, -EINVAL, "line was not understood"));
-	buffer_release(&reader->pending);
-	buffer_release(&reader->value);
-	return reader->code;
-}
-
-/* A file that cannot be read is its reader's error, or the including line's. */
-static int read_named_file(struct config *config, const char *path, const struct reader *outer,
-	int *files, struct error *err)
-{
-	char *text;
-	size_t size;
-	struct stat status;
-	int code = stat(path, &status) == 0 ? 0
-					    : error_set_errno(err, errno, "cannot open '%s'", path);
-	if (!code)
-		code = files_read(path, FILE_BYTES_MAX, &text, &size, err);
-	if (code && outer) {
-		(void)error_prefix(err, code, "%s:%d", outer->name, outer->lines.number);
-		return -EINVAL;
+		return refuse_outside(key, err);
+	/* Including files may have set nothing yet: their scopes are named here. */
+	for (const struct ini_place *at = place; at; at = at->outer) {
+		struct assign_scope *scope = at->scope;
+		scope->name = at->name;
+		scope->outer = at->outer ? at->outer->scope : NULL;
 	}
-	if (code)
-		return code;
-	++*files;
-	struct reader reader = {
-		.config = config,
-		.err = err,
-		.name = path,
-		.status = &status,
-		.outer = outer,
-		.files = files,
+	(void)snprintf(dotted, sizeof dotted, "%.64s.%s", section, key);
+	return assign(context, place->scope, place->line, dotted, text, err);
+}
+
+static const char *const config_lists[] = {"sweep.exclude", "sweep.zip", NULL};
+
+static struct ini_target config_target(struct config *config)
+{
+	return (struct ini_target){
+		.context = config,
+		.section = config_section,
+		.value = config_value,
+		.scope_size = sizeof(struct assign_scope),
+		.lists = config_lists,
 	};
-	code = read_stream(&reader, text, size);
-	free(text);
-	return code;
 }
 
 int config_read_file(struct config *config, const char *path, struct error *err)
 {
-	int files = 0;
 	char *copy = strdup(path);
 	if (!copy)
 		return error_set(err, -ENOMEM, "out of memory");
-	const int code = read_named_file(config, path, NULL, &files, err);
+	const struct ini_target target = config_target(config);
+	const int code = ini_read_file(&target, path, err);
 	if (code) {
 		free(copy);
 		return code;
@@ -426,7 +75,6 @@ int config_read_file(struct config *config, const char *path, struct error *err)
 int config_read_text(
 	struct config *config, const char *name, const char *text, size_t size, struct error *err)
 {
-	int files = 0;
-	struct reader reader = {.config = config, .err = err, .name = name, .files = &files};
-	return read_stream(&reader, text, size);
+	const struct ini_target target = config_target(config);
+	return ini_read_text(&target, name, text, size, err);
 }

@@ -1,0 +1,287 @@
+/* The grammar of criteria. */
+#include "harness/accept/criterion.h"
+
+#include "harness/base/array.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- words ------------------------------------------------------------------------------------ */
+
+/* Takes `word` off the front of *text, with the blanks behind it; false, and *text as it is, where it does not begin so. */
+static bool take_word(const char **text, const char *word)
+{
+	const size_t length = strlen(word);
+	if (strncmp(*text, word, length) != 0 ||
+		((*text)[length] && (*text)[length] != ' ' && (*text)[length] != '\t'))
+		return false;
+	*text += length;
+	*text += strspn(*text, " \t");
+	return true;
+}
+
+static bool take_operator(const char **text, enum clause_op *op)
+{
+	static const struct {
+		const char *sign;
+		enum clause_op op;
+	} signs[] = {{">=", OP_MORE_EQUAL}, {"<=", OP_LESS_EQUAL}, {">", OP_MORE}, {"<", OP_LESS},
+		{"==", OP_EQUAL}, {"=", OP_EQUAL}};
+	for (size_t i = 0; i < COUNT(signs); i++) {
+		const size_t length = strlen(signs[i].sign);
+		if (strncmp(*text, signs[i].sign, length) != 0)
+			continue;
+		*op = signs[i].op;
+		*text += length;
+		*text += strspn(*text, " \t");
+		return true;
+	}
+	return false;
+}
+
+/* Cuts " of REFERENCE" off text. */
+static bool cut_reference(char *text, enum clause_of *of)
+{
+	static const char *const names[] = {" of peak", " of baseline", " of median", " of best"};
+	const size_t length = strlen(text);
+	for (size_t i = 0; i < COUNT(names); i++) {
+		const size_t its = strlen(names[i]);
+		if (length < its || strcmp(text + length - its, names[i]) != 0)
+			continue;
+		text[length - its] = '\0';
+		*of = (enum clause_of)(OF_PEAK + i);
+		return true;
+	}
+	return false;
+}
+
+/* --- clauses ---------------------------------------------------------------------------------- */
+
+static int refuse_reference(
+	const struct figure *figure, const struct clause *clause, struct error *err)
+{
+	if (clause->of == OF_NOTHING)
+		return 0;
+	if (figure->unit == FIGURE_CELSIUS)
+		return error_set(
+			err, -EINVAL, "a share of a temperature means nothing; name a limit in C");
+	if ((clause->of == OF_MEDIAN || clause->of == OF_BEST) && !*figure->place)
+		return error_set(err, -EINVAL,
+			"'%s' is measured once for the node: there are no others whose %s it could be compared with",
+			figure->name, clause->of == OF_MEDIAN ? "median" : "best");
+	return 0;
+}
+
+static int parse_limit(
+	const struct figure *figure, const char *text, struct clause *clause, struct error *err)
+{
+	char value[128];
+	(void)snprintf(value, sizeof value, "%s", text);
+	clause->kind = CLAUSE_LIMIT;
+	const bool shared = cut_reference(value, &clause->of);
+	int code = figure_value_parse(
+		shared ? FIGURE_SHARE : figure->unit, value, &clause->value, err);
+	return code ? code : refuse_reference(figure, clause, err);
+}
+
+/* "5 % of baseline", "5 % either side of 2,000 samples/s", "baseline". */
+static int parse_within(
+	const struct figure *figure, const char *text, struct clause *clause, struct error *err)
+{
+	char value[128];
+	(void)snprintf(value, sizeof value, "%s", text);
+	clause->kind = CLAUSE_WITHIN;
+	if (strcmp(value, "baseline") == 0) {
+		clause->of = OF_BASELINE;
+		clause->value = (double)NAN;
+		return 0;
+	}
+	char *side = strstr(value, " either side of ");
+	clause->either_side = side != NULL;
+	if (side)
+		memmove(side, side + strlen(" either side"),
+			strlen(side + strlen(" either side")) + 1);
+	if (!cut_reference(value, &clause->of)) {
+		char *of = strstr(value, " of ");
+		if (!of)
+			return error_set(err, -EINVAL,
+				"'within %.64s' does not say of what; write it as 'within 5 %% of baseline'",
+				text);
+		*of = '\0';
+		const int code = figure_value_parse(
+			figure->unit, of + strlen(" of "), &clause->absolute, err);
+		if (code)
+			return code;
+	}
+	if (figure->sense == FIGURE_NEITHER && !clause->either_side)
+		return error_set(err, -EINVAL,
+			"'%s' is neither better when it is more nor when it is less; write 'either side of'",
+			figure->name);
+	const int code = figure_value_parse(FIGURE_SHARE, value, &clause->value, err);
+	if (!code && (clause->value < 0 || clause->value >= 1))
+		return error_set(
+			err, -EINVAL, "'within %.32s' is not between 0 %% and 100 %%", value);
+	return code ? code : refuse_reference(figure, clause, err);
+}
+
+static int parse_statistic(
+	enum clause_kind kind, const char *text, struct clause *clause, struct error *err)
+{
+	clause->kind = kind;
+	const bool similar = kind == CLAUSE_SIMILARITY;
+	const enum clause_op right = similar ? OP_MORE_EQUAL : OP_LESS_EQUAL;
+	if (!take_operator(&text, &clause->op) || clause->op != right)
+		return error_set(err, -EINVAL, "write it as '%s'",
+			similar ? "similarity >= 0.95" : "spread <= 3 %");
+	int code = figure_value_parse(FIGURE_SHARE, text, &clause->value, err);
+	if (!code && (clause->value <= 0 || clause->value > 1))
+		return error_set(err, -EINVAL, "'%.32s' is not between 0 and 1", text);
+	return code;
+}
+
+static int add_word(struct clause *clause, const char *word, size_t length, struct error *err)
+{
+	while (length > 0 && (*word == ' ' || *word == '\t'))
+		word++, length--;
+	while (length > 0 && (word[length - 1] == ' ' || word[length - 1] == '\t'))
+		length--;
+	if (length == 0)
+		return error_set(err, -EINVAL, "the list has an empty place");
+	if (clause->word_count == CRITERION_WORDS_MAX)
+		return error_set(
+			err, -EINVAL, "the list has more than %d values", CRITERION_WORDS_MAX);
+	clause->words[clause->word_count] = strndup(word, length);
+	return clause->words[clause->word_count++] ? 0 : error_set(err, -ENOMEM, "out of memory");
+}
+
+static int parse_words(enum clause_kind kind, bool list, const char *text, struct clause *clause,
+	struct error *err)
+{
+	clause->kind = kind;
+	if (!list)
+		return add_word(clause, text, strlen(text), err);
+	int code = 0;
+	for (;;) {
+		const size_t length = strcspn(text, ",");
+		code = add_word(clause, text, length, err);
+		if (code || !text[length])
+			return code;
+		text += length + 1;
+	}
+}
+
+static int parse_text(const char *text, struct clause *clause, struct error *err)
+{
+	const char *rest = text;
+	if (take_word(&rest, "has"))
+		return parse_words(CLAUSE_HAS, true, rest, clause, err);
+	enum clause_kind kind = CLAUSE_IS;
+	if (take_word(&rest, "is") && take_word(&rest, "not"))
+		kind = CLAUSE_IS_NOT;
+	const bool list = take_word(&rest, "one of");
+	return parse_words(kind, list, rest, clause, err);
+}
+
+static int parse_clause(
+	const struct figure *figure, const char *text, struct clause *clause, struct error *err)
+{
+	const char *rest = text;
+	*clause = (struct clause){.absolute = (double)NAN};
+	if (take_word(&rest, "known") && !*rest) {
+		clause->kind = CLAUSE_KNOWN;
+		return 0;
+	}
+	rest = text;
+	if (take_word(&rest, "equal") && !*rest) {
+		clause->kind = CLAUSE_EQUAL;
+		return 0;
+	}
+	rest = text;
+	if (figure->unit == FIGURE_TEXT)
+		return parse_text(text, clause, err);
+	if (take_word(&rest, "is") || take_word(&rest, "has"))
+		return error_set(
+			err, -EINVAL, "'%s' is a number; compare it as '>= ...'", figure->name);
+	if (take_word(&rest, "within"))
+		return parse_within(figure, rest, clause, err);
+	if (take_word(&rest, "spread"))
+		return parse_statistic(CLAUSE_SPREAD, rest, clause, err);
+	if (take_word(&rest, "similarity"))
+		return parse_statistic(CLAUSE_SIMILARITY, rest, clause, err);
+	clause->op = OP_EQUAL;
+	(void)take_operator(&rest, &clause->op);
+	return parse_limit(figure, rest, clause, err);
+}
+
+int criterion_parse(const struct figure *figure, const char *text, struct criterion *criterion,
+	struct error *err)
+{
+	static const char joint[] = " and ";
+	*criterion = (struct criterion){.text = strdup(text)};
+	char *copy = strdup(text);
+	int code = criterion->text && copy ? 0 : error_set(err, -ENOMEM, "out of memory");
+	for (char *at = copy, *next; !code && at; at = next) {
+		next = strstr(at, joint);
+		if (next) {
+			*next = '\0';
+			next += strlen(joint);
+		}
+		at += strspn(at, " \t");
+		if (!*at)
+			code = error_set(err, -EINVAL, "there is no criterion");
+		else if (criterion->clause_count == CRITERION_CLAUSES_MAX)
+			code = error_set(err, -EINVAL, "more than %d criteria are joined by 'and'",
+				CRITERION_CLAUSES_MAX);
+		else
+			code = parse_clause(
+				figure, at, &criterion->clauses[criterion->clause_count++], err);
+	}
+	free(copy);
+	if (code)
+		criterion_release(criterion);
+	return code;
+}
+
+void criterion_release(struct criterion *criterion)
+{
+	for (size_t i = 0; i < criterion->clause_count; i++)
+		for (size_t word = 0; word < criterion->clauses[i].word_count; word++)
+			free(criterion->clauses[i].words[word]);
+	free(criterion->text);
+	*criterion = (struct criterion){0};
+}
+
+bool criterion_needs(const struct criterion *criterion, enum clause_of of)
+{
+	for (size_t i = 0; i < criterion->clause_count; i++)
+		if (criterion->clauses[i].of == of ||
+			(of == OF_BASELINE && criterion->clauses[i].kind == CLAUSE_SIMILARITY))
+			return true;
+	return false;
+}
+
+void clause_bounds(const struct clause *clause, const struct figure *figure, double reference,
+	double *low, double *high, bool *open)
+{
+	*low = -(double)INFINITY;
+	*high = (double)INFINITY;
+	*open = false;
+	if (clause->kind == CLAUSE_WITHIN) {
+		const double of = clause->of == OF_NOTHING ? clause->absolute : reference;
+		const double room = clause->value * fabs(of);
+		if (clause->either_side || figure->sense == FIGURE_MORE_IS_BETTER)
+			*low = of - room;
+		if (clause->either_side || figure->sense == FIGURE_LESS_IS_BETTER)
+			*high = of + room;
+		return;
+	}
+	const double limit = clause->of == OF_NOTHING ? clause->value : clause->value * reference;
+	*open = clause->op == OP_LESS || clause->op == OP_MORE;
+	if (clause->op == OP_MORE || clause->op == OP_MORE_EQUAL || clause->op == OP_EQUAL)
+		*low = limit;
+	if (clause->op == OP_LESS || clause->op == OP_LESS_EQUAL || clause->op == OP_EQUAL)
+		*high = limit;
+}
