@@ -28,8 +28,8 @@ static bool take_operator(const char **text, enum clause_op *op)
 	static const struct {
 		const char *sign;
 		enum clause_op op;
-	} signs[] = {{">=", OP_MORE_EQUAL}, {"<=", OP_LESS_EQUAL}, {">", OP_MORE}, {"<", OP_LESS},
-		{"==", OP_EQUAL}, {"=", OP_EQUAL}};
+	} signs[] = {{">=", CLAUSE_MORE_EQUAL}, {"<=", CLAUSE_LESS_EQUAL}, {">", CLAUSE_MORE},
+		{"<", CLAUSE_LESS}, {"==", CLAUSE_SAME}, {"=", CLAUSE_SAME}};
 	for (size_t i = 0; i < COUNT(signs); i++) {
 		const size_t length = strlen(signs[i].sign);
 		if (strncmp(*text, signs[i].sign, length) != 0)
@@ -132,7 +132,7 @@ static int parse_statistic(
 {
 	clause->kind = kind;
 	const bool similar = kind == CLAUSE_SIMILARITY;
-	const enum clause_op right = similar ? OP_MORE_EQUAL : OP_LESS_EQUAL;
+	const enum clause_op right = similar ? CLAUSE_MORE_EQUAL : CLAUSE_LESS_EQUAL;
 	if (!take_operator(&text, &clause->op) || clause->op != right)
 		return error_set(err, -EINVAL, "write it as '%s'",
 			similar ? "similarity >= 0.95" : "spread <= 3 %");
@@ -211,7 +211,7 @@ static int parse_clause(
 		return parse_statistic(CLAUSE_SPREAD, rest, clause, err);
 	if (take_word(&rest, "similarity"))
 		return parse_statistic(CLAUSE_SIMILARITY, rest, clause, err);
-	clause->op = OP_EQUAL;
+	clause->op = CLAUSE_SAME;
 	(void)take_operator(&rest, &clause->op);
 	return parse_limit(figure, rest, clause, err);
 }
@@ -279,9 +279,11 @@ void clause_bounds(const struct clause *clause, const struct figure *figure, dou
 		return;
 	}
 	const double limit = clause->of == OF_NOTHING ? clause->value : clause->value * reference;
-	*open = clause->op == OP_LESS || clause->op == OP_MORE;
-	if (clause->op == OP_MORE || clause->op == OP_MORE_EQUAL || clause->op == OP_EQUAL)
+	*open = clause->op == CLAUSE_LESS || clause->op == CLAUSE_MORE;
+	if (clause->op == CLAUSE_MORE || clause->op == CLAUSE_MORE_EQUAL ||
+		clause->op == CLAUSE_SAME)
 		*low = limit;
-	if (clause->op == OP_LESS || clause->op == OP_LESS_EQUAL || clause->op == OP_EQUAL)
+	if (clause->op == CLAUSE_LESS || clause->op == CLAUSE_LESS_EQUAL ||
+		clause->op == CLAUSE_SAME)
 		*high = limit;
 }

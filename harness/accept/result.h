@@ -65,7 +65,11 @@ json_t *result_judge(const json_t *measured, const struct accept_plan *plan, enu
 
 /* What of a check is open still: fills fresh strings "figure @ place" ("figure" of the whole node), which the caller frees;
  * returns how many, 0: everything can be told. */
-size_t result_open(const json_t *measured_check, const struct accept_check *check,
-	const struct accept_plan *plan, const json_t *baseline, char **open, size_t room);
+size_t result_open(const json_t *measured_check_line, const struct accept_check *check,
+	const struct accept_plan *plan, enum accept_tier tier, const json_t *baseline, char **open,
+	size_t room);
+
+/* {"name", "file", "hash", "text"} of a plan; NULL without memory. */
+json_t *result_plan(const struct accept_plan *plan);
 
 #endif

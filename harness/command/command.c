@@ -153,9 +153,7 @@ bool config_place(size_t i, char *out, size_t room)
 	return false;
 }
 
-/* The file that NAME means on the command line, into out: NAME itself where it is a file, else NAME or NAME.ini (with or
- * without configs/ before it) in one of those folders, else NAME, for the reader to say what is wrong with it. */
-static const char *config_place_find(const char *name, char *out, size_t room)
+const char *config_place_find(const char *name, char *out, size_t room)
 {
 	static const char *const endings[] = {"", ".ini"};
 	static const char prefix[] = "configs/";

@@ -41,7 +41,7 @@ struct command {
 extern const struct command command_run, command_sweep, command_gen, command_check, command_list,
 	command_doctor, command_probe, command_show, command_report, command_top, command_compare,
 	command_history, command_what_if, command_diagnose, command_explain, command_export,
-	command_help;
+	command_help, command_accept;
 extern const struct command command_status_of_run; /* status */
 
 /* The exit status for a negative errno. */
@@ -76,6 +76,10 @@ void list_names(const char *topic, struct buffer *out);
 /* Where the shipped configurations are, in ./configs and beside the program, installed, unpacked or
  * built: the i-th folder that is there, each one once, into out; false: no more. */
 bool config_place(size_t i, char *out, size_t room);
+
+/* The file that NAME means on the command line, into out: NAME itself where it is a file, else NAME or NAME.ini (with or
+ * without configs/ before it) in one of those folders, else NAME, for the reader to say what is wrong with it. */
+const char *config_place_find(const char *name, char *out, size_t room);
 
 /* The file of a configuration, and what --set says, into config; NAME NULL: config holds
  * something already. */

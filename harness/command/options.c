@@ -37,8 +37,8 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 	[OPTION_NO_CACHE] = {"no-cache", 0, NULL,
 		"Do not use kept results, and do not keep these."},
 	[OPTION_BUDGET] = {"budget", 0, "TIME",
-		"Time that the experiments of --verify may take, as '90s' or '10m'. Default: 3 "
-		"minutes."},
+		"Time that the experiments of --verify may take, as '90s' or '10m' (default: 3 "
+		"minutes); of accept, that all checks may take (default of the quick tier: 55s)."},
 	[OPTION_FOLLOW] = {"follow", 0, "[=N]",
 		"Set what the diagnosis recommends, measure, and continue from there, at most N "
 		"times. Default: 8."},
@@ -102,6 +102,20 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 	[OPTION_LISTEN] = {"listen", 0, "[=PORT]",
 		"Serve live metrics (OpenMetrics) on this port of the loopback interface during "
 		"the run. Default: 9477."},
+	[OPTION_TIER] = {"tier", 0, "quick|standard|burn",
+		"Which checks run: quick (under 60 s, for a scheduler's health check), standard "
+		"(about ten minutes), or burn (as long as --for says). Default: standard."},
+	[OPTION_CHECK] = {"check", 0, "NAME", "Run only this check of the plan. May be repeated."},
+	[OPTION_FOR] = {"for", 0, "TIME", "How long burn checks load the node, as '8h'."},
+	[OPTION_BASELINE] = {"baseline", 0, "FILE",
+		"The baseline that criteria 'of baseline' mean (mlbench baseline)."},
+	[OPTION_JUDGE] = {"judge", 0, "RESULT",
+		"Judge this saved result by the plan, without running anything."},
+	[OPTION_DRY_RUN] = {"dry-run", 0, NULL,
+		"Print the checks with their time, disk space and memory, and run nothing."},
+	[OPTION_START_AT] = {"start-at", 0, "TIME",
+		"Wait until then, as '14:30' or '2026-11-26T14:30:00Z', so that many nodes load a "
+		"shared file server together."},
 	[OPTION_NO_COLOR] = {"no-color", 0, NULL,
 		"No colour, even on a terminal. The environment variable NO_COLOR does the same."},
 	[OPTION_QUIET] = {"quiet", 'q', NULL,
@@ -148,6 +162,8 @@ static int keep_value(const struct parser *parser, enum option_id id, const char
 		options->sets[options->set_count++] = value;
 	else if (id == OPTION_FAIL_IF || id == OPTION_WHERE)
 		options->conditions[options->condition_count++] = value;
+	else if (id == OPTION_CHECK)
+		options->checks[options->check_count++] = value;
 	else if (id == OPTION_REQUIRE)
 		options->requirements[options->requirement_count++] = value;
 	return 0;
@@ -246,8 +262,9 @@ int options_parse(struct options *options, uint64_t allowed, int argc, const cha
 	options->arguments = calloc(most, sizeof(*options->arguments));
 	options->conditions = calloc(most, sizeof(*options->conditions));
 	options->requirements = calloc(most, sizeof(*options->requirements));
+	options->checks = calloc(most, sizeof(*options->checks));
 	if (!options->sets || !options->arguments || !options->conditions ||
-		!options->requirements) {
+		!options->requirements || !options->checks) {
 		options_release(options);
 		return error_set(err, -ENOMEM, "out of memory");
 	}
@@ -264,6 +281,7 @@ void options_release(struct options *options)
 	free(options->arguments);
 	free(options->conditions);
 	free(options->requirements);
+	free(options->checks);
 	*options = (struct options){0};
 }
 

@@ -47,6 +47,13 @@ enum option_id {
 	OPTION_FLAME,
 	OPTION_WATCH,
 	OPTION_LISTEN,
+	OPTION_TIER,
+	OPTION_CHECK,
+	OPTION_FOR,
+	OPTION_BASELINE,
+	OPTION_JUDGE,
+	OPTION_DRY_RUN,
+	OPTION_START_AT,
 	OPTION_NO_COLOR,
 	OPTION_QUIET,
 	OPTION_VERBOSE,
@@ -81,6 +88,8 @@ struct options {
 	size_t condition_count;
 	const char **requirements; /* requirement_count of --require; likewise */
 	size_t requirement_count;
+	const char **checks; /* check_count of --check; likewise */
+	size_t check_count;
 	const char **arguments; /* argument_count positional ones; likewise */
 	size_t argument_count;
 };

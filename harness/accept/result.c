@@ -1,0 +1,1059 @@
+/* From what was measured to a verdict, and the files of both. */
+#include "harness/accept/result.h"
+
+#include "harness/accept/baseline.h"
+#include "harness/accept/judge.h"
+#include "harness/base/array.h"
+#include "harness/base/buffer.h"
+#include "harness/base/files.h"
+#include "harness/record/fields.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { RESULT_BYTES_MAX = 64 << 20, RESULT_SENTENCE_BYTES = 480, RESULT_PLACES_MAX = 4096 };
+
+const char *accept_verdict_name(enum accept_verdict verdict)
+{
+	static const char *const names[] = {"PASS", "SKIP", "WARN", "ERROR", "FAIL"};
+	return names[verdict];
+}
+
+enum accept_verdict accept_verdict_of(const char *name)
+{
+	for (int verdict = VERDICT_PASS; verdict <= VERDICT_FAIL; verdict++)
+		if (name && strcmp(name, accept_verdict_name((enum accept_verdict)verdict)) == 0)
+			return (enum accept_verdict)verdict;
+	return VERDICT_ERROR;
+}
+
+static const char *text_of(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+	return text ? text : "";
+}
+
+/* --- one criterion at one place --------------------------------------------------------------- */
+
+/* What the whole judgement rests on. */
+struct judging {
+	const struct accept_plan *plan;
+	enum accept_tier tier;
+	const json_t *measured; /* of one check */
+	const json_t *baseline;
+	double rate;   /* the plan's error rate */
+	size_t limits; /* of the plan in this tier, which share the rate of false fails */
+	const char *repeat_file;
+};
+
+/* What was found out of a figure at a place. */
+struct evidence {
+	const struct accept_check *check;
+	const struct accept_limit *limit;
+	const char *place;
+	double *values; /* repetitions, or one number that is no repetition; owned */
+	size_t count;
+	bool exact;       /* a number that is no repetition */
+	const char *text; /* of a text; NULL */
+	double peak;
+	const char *missing; /* why there is nothing; NULL */
+	size_t places;       /* of the figure */
+};
+
+/* What came of one clause. */
+struct judged {
+	enum judgement judgement;
+	bool unknown;     /* there is nothing to compare with: why says it */
+	bool skippable;   /* which a plan may allow */
+	double low, high; /* the bounds; infinite: none */
+	double shown;     /* the figure, or the statistic of it, that was compared; NAN of texts */
+	enum figure_unit unit;
+	struct interval interval;
+	char why[RESULT_SENTENCE_BYTES]; /* of unknown, and what was compared in words */
+};
+
+/* The entry of a list about a figure at a place. */
+static json_t *entry_of(
+	const json_t *measured, const char *list, const char *figure, const char *place)
+{
+	size_t i;
+	json_t *entry;
+	json_array_foreach(json_object_get(measured, list), i, entry)
+	{
+		if (strcmp(text_of(entry, "figure"), figure) == 0 &&
+			strcmp(text_of(entry, "place"), place) == 0)
+			return entry;
+	}
+	return NULL;
+}
+
+static double entry_median(const json_t *entry)
+{
+	const json_t *array = json_object_get(entry, "values");
+	const size_t count = json_array_size(array);
+	double *values = malloc((count + 1) * sizeof *values);
+	if (!values)
+		return (double)NAN;
+	size_t kept = 0;
+	for (size_t i = 0; i < count; i++)
+		if (json_is_number(json_array_get(array, i)))
+			values[kept++] = json_number_value(json_array_get(array, i));
+	const double median = statistics_median(values, kept);
+	free(values);
+	return median;
+}
+
+/* The median or the best over the places of a figure: of two in the middle the better one, so that one slow place of two
+ * is held to the other. */
+static double reference_of_places(
+	const struct judging *judging, const struct figure *figure, bool best)
+{
+	double medians[RESULT_PLACES_MAX];
+	size_t count = 0;
+	size_t i;
+	json_t *entry;
+	json_array_foreach(json_object_get(judging->measured, "values"), i, entry)
+	{
+		if (strcmp(text_of(entry, "figure"), figure->name) != 0 || count == COUNT(medians))
+			continue;
+		const double median = entry_median(entry);
+		if (isfinite(median))
+			medians[count++] = median;
+	}
+	if (count == 0)
+		return (double)NAN;
+	sort_doubles(medians, count);
+	const bool less = figure->sense == FIGURE_LESS_IS_BETTER;
+	if (best)
+		return medians[less ? 0 : count - 1];
+	return medians[less ? (count - 1) / 2 : count / 2];
+}
+
+static const json_t *baseline_entry(const struct judging *judging, const struct evidence *evidence)
+{
+	return judging->baseline ? baseline_figure(judging->baseline, evidence->check->name,
+					   evidence->limit->figure->name, evidence->place)
+				 : NULL;
+}
+
+/* What a clause's share is of; NAN, with why. */
+static double clause_reference(const struct judging *judging, const struct evidence *evidence,
+	const struct clause *clause, struct judged *judged)
+{
+	const struct figure *figure = evidence->limit->figure;
+	double reference = (double)NAN;
+	switch (clause->of) {
+	case OF_NOTHING:
+		return 0;
+	case OF_PEAK:
+		reference = evidence->peak;
+		if (!isfinite(reference))
+			(void)snprintf(judged->why, sizeof judged->why, "no peak is known here");
+		judged->skippable = true;
+		break;
+	case OF_BASELINE:
+		reference =
+			fields_real(json_object_get(baseline_entry(judging, evidence), "median"));
+		if (!isfinite(reference))
+			(void)snprintf(judged->why, sizeof judged->why, "%s",
+				judging->baseline ? "the baseline has nothing on it"
+						  : "no baseline was given (--baseline FILE)");
+		judged->skippable = !judging->baseline;
+		break;
+	case OF_MEDIAN:
+	case OF_BEST:
+		reference = reference_of_places(judging, figure, clause->of == OF_BEST);
+		if (!isfinite(reference))
+			(void)snprintf(judged->why, sizeof judged->why, "no place gave a value");
+		break;
+	}
+	judged->unknown = !isfinite(reference);
+	return reference;
+}
+
+static void judge_bounds(const struct judging *judging, const struct evidence *evidence,
+	const struct clause *clause, const struct judge_rates *rates, struct judged *judged)
+{
+	const struct figure *figure = evidence->limit->figure;
+	const double reference = clause_reference(judging, evidence, clause, judged);
+	if (judged->unknown)
+		return;
+	bool open = false;
+	if (clause->kind == CLAUSE_WITHIN && isnan(clause->value)) { /* the baseline's own limits */
+		const json_t *entry = baseline_entry(judging, evidence);
+		judged->low = figure->sense == FIGURE_LESS_IS_BETTER
+				      ? -(double)INFINITY
+				      : fields_real(json_object_get(entry, "low"));
+		judged->high = figure->sense == FIGURE_MORE_IS_BETTER
+				       ? (double)INFINITY
+				       : fields_real(json_object_get(entry, "high"));
+		if (isnan(judged->low) || isnan(judged->high)) {
+			judged->unknown = true;
+			(void)snprintf(judged->why, sizeof judged->why,
+				"the baseline has no limits of it");
+			return;
+		}
+	} else {
+		clause_bounds(clause, figure, reference, &judged->low, &judged->high, &open);
+	}
+	judged->shown = statistics_median(evidence->values, evidence->count);
+	if (!evidence->exact) {
+		judged->interval = judge_interval(evidence->values, evidence->count, judging->rate);
+		judged->judgement = judge_median(
+			evidence->values, evidence->count, judged->low, judged->high, open, rates);
+		return;
+	}
+	const double value = judged->shown;
+	const bool holds = open ? value > judged->low && value < judged->high
+				: value >= judged->low && value <= judged->high;
+	judged->judgement = holds ? JUDGED_HOLDS : JUDGED_BROKEN;
+}
+
+static void judge_similarity(const struct judging *judging, const struct evidence *evidence,
+	const struct clause *clause, const struct judge_rates *rates, struct judged *judged)
+{
+	const json_t *entry = baseline_entry(judging, evidence);
+	const json_t *quantiles = json_object_get(entry, "quantiles");
+	double baseline[64];
+	size_t count = 0;
+	for (; count < json_array_size(quantiles) && count < COUNT(baseline); count++)
+		baseline[count] = fields_real(json_array_get(quantiles, count));
+	if (count == 0) {
+		judged->unknown = true;
+		judged->skippable = !judging->baseline;
+		(void)snprintf(judged->why, sizeof judged->why, "%s",
+			judging->baseline ? "the baseline has nothing on it"
+					  : "no baseline was given (--baseline FILE)");
+		return;
+	}
+	judged->unit = FIGURE_SHARE;
+	judged->low = clause->value;
+	judged->judgement = judge_similar(evidence->values, evidence->count, baseline, count,
+		evidence->limit->figure->sense != FIGURE_LESS_IS_BETTER, clause->value, rates,
+		&judged->shown, &judged->interval);
+}
+
+/* All places and repetitions the same. */
+static void judge_equal(
+	const struct judging *judging, const struct evidence *evidence, struct judged *judged)
+{
+	const char *figure = evidence->limit->figure->name;
+	json_t *first = NULL;
+	size_t i;
+	json_t *entry;
+	judged->judgement = JUDGED_HOLDS;
+	json_array_foreach(json_object_get(judging->measured, "facts"), i, entry)
+	{
+		if (strcmp(text_of(entry, "figure"), figure) != 0)
+			continue;
+		json_t *value = json_object_get(entry, "value");
+		if (!first)
+			first = value;
+		if (!json_equal(first, value))
+			judged->judgement = JUDGED_BROKEN;
+	}
+	json_array_foreach(json_object_get(judging->measured, "values"), i, entry)
+	{
+		if (strcmp(text_of(entry, "figure"), figure) != 0)
+			continue;
+		size_t at;
+		json_t *value;
+		json_array_foreach(json_object_get(entry, "values"), at, value)
+		{
+			if (!first)
+				first = value;
+			if (!json_equal(first, value))
+				judged->judgement = JUDGED_BROKEN;
+		}
+	}
+	judged->shown = evidence->count > 0 ? statistics_median(evidence->values, evidence->count)
+					    : (double)NAN;
+	if (judged->judgement == JUDGED_BROKEN)
+		(void)snprintf(judged->why, sizeof judged->why, "not all are the same");
+}
+
+static void judge_clause(const struct judging *judging, const struct evidence *evidence,
+	const struct clause *clause, const struct judge_rates *rates, struct judged *judged)
+{
+	const struct figure *figure = evidence->limit->figure;
+	*judged = (struct judged){
+		.low = -(double)INFINITY,
+		.high = (double)INFINITY,
+		.shown = (double)NAN,
+		.unit = figure->unit,
+		.interval = {(double)NAN, (double)NAN},
+	};
+	switch (clause->kind) {
+	case CLAUSE_LIMIT:
+	case CLAUSE_WITHIN:
+		judge_bounds(judging, evidence, clause, rates, judged);
+		break;
+	case CLAUSE_SPREAD:
+		judged->unit = FIGURE_SHARE;
+		judged->high = clause->value;
+		judged->shown = judge_spread(evidence->values, evidence->count);
+		judged->judgement = judge_spread_within(
+			evidence->values, evidence->count, clause->value, rates, &judged->interval);
+		break;
+	case CLAUSE_SIMILARITY:
+		judge_similarity(judging, evidence, clause, rates, judged);
+		break;
+	case CLAUSE_EQUAL:
+		judge_equal(judging, evidence, judged);
+		break;
+	case CLAUSE_IS:
+	case CLAUSE_IS_NOT:
+	case CLAUSE_HAS:
+		judged->judgement = evidence->text && judge_text(clause, evidence->text)
+					    ? JUDGED_HOLDS
+					    : JUDGED_BROKEN;
+		break;
+	case CLAUSE_KNOWN:
+		judged->judgement = JUDGED_HOLDS;
+		break;
+	}
+}
+
+/* --- evidence --------------------------------------------------------------------------------- */
+
+static bool evidence_read(const struct judging *judging, const struct accept_check *check,
+	const struct accept_limit *limit, const char *place, struct evidence *evidence)
+{
+	const char *figure = limit->figure->name;
+	const json_t *values = entry_of(judging->measured, "values", figure, place);
+	const json_t *fact =
+		json_object_get(entry_of(judging->measured, "facts", figure, place), "value");
+	const json_t *missing = entry_of(judging->measured, "missing", figure, place);
+	const json_t *array = json_object_get(values, "values");
+	*evidence = (struct evidence){.check = check, .limit = limit, .place = place};
+	evidence->values = malloc((json_array_size(array) + 1) * sizeof *evidence->values);
+	if (!evidence->values)
+		return false;
+	for (size_t i = 0; i < json_array_size(array); i++)
+		if (json_is_number(json_array_get(array, i)))
+			evidence->values[evidence->count++] =
+				json_number_value(json_array_get(array, i));
+	evidence->peak = fields_real(json_object_get(values, "peak"));
+	if (evidence->count == 0 && json_is_number(fact)) {
+		evidence->exact = true;
+		evidence->values[evidence->count++] = json_number_value(fact);
+	}
+	evidence->text = json_string_value(fact);
+	if (missing) /* of some repetitions, too: closed by default */
+		evidence->missing = text_of(missing, "why");
+	else if (evidence->count == 0 && !evidence->text)
+		evidence->missing = "the check gave no value of it";
+	else if ((limit->figure->unit == FIGURE_TEXT) != (evidence->text != NULL))
+		evidence->missing = "the check gave a value of another type";
+	return true;
+}
+
+/* The places of a figure, in the order in which they were first told; "" where there is nothing of it. */
+static size_t places_of(
+	const json_t *measured, const char *figure, const char *places[RESULT_PLACES_MAX])
+{
+	static const char *const lists[] = {"values", "facts", "missing"};
+	size_t count = 0;
+	for (size_t list = 0; list < COUNT(lists); list++) {
+		size_t i;
+		json_t *entry;
+		json_array_foreach(json_object_get(measured, lists[list]), i, entry)
+		{
+			if (strcmp(text_of(entry, "figure"), figure) != 0 ||
+				count == RESULT_PLACES_MAX)
+				continue;
+			const char *place = text_of(entry, "place");
+			size_t at = 0;
+			while (at < count && strcmp(places[at], place) != 0)
+				at++;
+			if (at == count)
+				places[count++] = place;
+		}
+	}
+	if (count == 0)
+		places[count++] = "";
+	return count;
+}
+
+/* The worst clause of a criterion at a place. */
+static void judge_limit(const struct judging *judging, const struct evidence *evidence,
+	struct judged *worst, const struct clause **deciding)
+{
+	const struct criterion *criterion = &evidence->limit->criterion;
+	const json_int_t rounds = json_integer_value(json_object_get(judging->measured, "rounds"));
+	const struct judge_rates rates = {
+		.pass = judging->rate,
+		.fail = judging->rate / (double)(judging->limits * evidence->places),
+		.look = rounds < 1 ? 1 : (unsigned)rounds,
+	};
+	*worst = (struct judged){0};
+	for (size_t i = 0; i < criterion->clause_count; i++) {
+		struct judged judged;
+		judge_clause(judging, evidence, &criterion->clauses[i], &rates, &judged);
+		const bool worse = judged.judgement > worst->judgement ||
+				   (judged.unknown && worst->judgement != JUDGED_BROKEN);
+		if (i == 0 || worse) {
+			*worst = judged;
+			*deciding = &criterion->clauses[i];
+		}
+	}
+}
+
+/* --- in words --------------------------------------------------------------------------------- */
+
+/* "decode.core on core 3". */
+static void say_subject(const struct evidence *evidence, struct buffer *out)
+{
+	buffer_format(out, "%s%s%s", evidence->limit->figure->name, *evidence->place ? " of " : "",
+		evidence->place);
+}
+
+static void say_statistic(const struct clause *clause, struct buffer *out)
+{
+	if (clause->kind == CLAUSE_SPREAD)
+		buffer_text(out, "the spread of ");
+	else if (clause->kind == CLAUSE_SIMILARITY)
+		buffer_text(out, "the similarity to the baseline of ");
+}
+
+static void say_measured(const struct judging *judging, const struct evidence *evidence,
+	const struct judged *judged, const struct clause *clause, struct buffer *out)
+{
+	char value[FIGURE_VALUE_BYTES];
+	say_statistic(clause, out);
+	say_subject(evidence, out);
+	if (evidence->text) {
+		buffer_format(out, " is '%s'", evidence->text);
+		return;
+	}
+	buffer_format(out, " is %s", figure_value_text(judged->unit, judged->shown, value));
+	if (!isfinite(judged->interval.low) || evidence->count < 2)
+		return;
+	buffer_format(out, " (%.3g %% CI %s", 100 * (1 - 2 * judging->rate),
+		figure_value_text(judged->unit, judged->interval.low, value));
+	buffer_format(out, " to %s, %zu repetitions)",
+		figure_value_text(judged->unit, judged->interval.high, value), evidence->count);
+}
+
+/* The side that is broken, or the nearer one. */
+static double judged_limit(const struct judged *judged)
+{
+	if (!isfinite(judged->high))
+		return judged->low;
+	if (!isfinite(judged->low))
+		return judged->high;
+	return fabs(judged->shown - judged->low) < fabs(judged->shown - judged->high)
+		       ? judged->low
+		       : judged->high;
+}
+
+/* How far the figure is on the good side of its limit, as a share of it: below 0, beyond it. */
+static double judged_by(const struct judged *judged)
+{
+	const double limit = judged_limit(judged);
+	if (!isfinite(limit) || !isfinite(judged->shown) || limit == 0)
+		return (double)NAN;
+	const double away = (judged->shown - limit) / fabs(limit);
+	return limit == judged->low ? away : -away;
+}
+
+/* "; asked: at least 348 samples/s (within 15 % of median)". */
+static void say_asked(
+	const struct evidence *evidence, const struct judged *judged, struct buffer *out)
+{
+	char low[FIGURE_VALUE_BYTES];
+	char high[FIGURE_VALUE_BYTES];
+	const char *text = evidence->limit->criterion.text;
+	(void)figure_value_text(judged->unit, judged->low, low);
+	(void)figure_value_text(judged->unit, judged->high, high);
+	if (isfinite(judged->low) && isfinite(judged->high) && judged->low != judged->high)
+		buffer_format(out, "; asked: %s to %s (%s)", low, high, text);
+	else if (isfinite(judged->low) && judged->low == judged->high)
+		buffer_format(out, "; asked: %s", low);
+	else if (isfinite(judged->low))
+		buffer_format(out, "; asked: at least %s (%s)", low, text);
+	else if (isfinite(judged->high))
+		buffer_format(out, "; asked: at most %s (%s)", high, text);
+	else
+		buffer_format(out, "; asked: %s", text);
+}
+
+/* The first event about the figure at the place. */
+static void say_event(
+	const struct judging *judging, const struct evidence *evidence, struct buffer *out)
+{
+	const json_t *event = entry_of(
+		judging->measured, "events", evidence->limit->figure->name, evidence->place);
+	if (event)
+		buffer_format(out, "; at %.1f s: %s", fields_real(json_object_get(event, "at_s")),
+			text_of(event, "text"));
+}
+
+static void say_finding(const struct judging *judging, const struct evidence *evidence,
+	const struct judged *judged, const struct clause *clause, struct buffer *out)
+{
+	if (evidence->missing) {
+		say_subject(evidence, out);
+		buffer_format(out, " is not available: %s", evidence->missing);
+		return;
+	}
+	say_measured(judging, evidence, judged, clause, out);
+	if (judged->unknown) {
+		buffer_format(out, "; '%s' cannot be told: %s", evidence->limit->criterion.text,
+			judged->why);
+		return;
+	}
+	const double by = judged_by(judged);
+	if (judged->judgement == JUDGED_BROKEN && isfinite(by))
+		buffer_format(out, ", %.3g %% beyond its limit", -100 * by);
+	else if (judged->judgement == JUDGED_BROKEN && *judged->why)
+		buffer_format(out, ": %s", judged->why);
+	say_asked(evidence, judged, out);
+	if (judged->judgement == JUDGED_OPEN)
+		buffer_text(
+			out, "; the repetitions show neither that it holds nor that it does not");
+	say_event(judging, evidence, out);
+}
+
+/* The command that repeats only this check. */
+static void say_repeat(
+	const struct judging *judging, const struct accept_check *check, struct buffer *out)
+{
+	buffer_text(out, "mlbench accept ");
+	shell_word(judging->repeat_file, out);
+	buffer_format(out, " --tier %s --check ", accept_tier_name(judging->tier));
+	shell_word(check->name, out);
+}
+
+/* --- a finding -------------------------------------------------------------------------------- */
+
+static enum accept_verdict finding_verdict(const struct accept_check *check,
+	const struct accept_limit *limit, const struct evidence *evidence,
+	const struct judged *judged)
+{
+	const bool may_skip = check_integer(check, PLAN_MISSING) == 1;
+	if (evidence->missing || judged->unknown) {
+		/* A value of which a part is missing is no lack of the node's. */
+		const bool lacks = evidence->missing ? evidence->count == 0 && !evidence->text
+						     : judged->skippable;
+		return may_skip && lacks ? VERDICT_SKIP
+		       : limit->warns    ? VERDICT_WARN
+					 : VERDICT_ERROR;
+	}
+	if (judged->judgement == JUDGED_HOLDS)
+		return VERDICT_PASS;
+	if (limit->warns)
+		return VERDICT_WARN;
+	return judged->judgement == JUDGED_BROKEN ? VERDICT_FAIL : VERDICT_ERROR;
+}
+
+static json_t *limit_number(double value)
+{
+	return fields_number(isfinite(value) ? value : (double)NAN);
+}
+
+static json_t *text_from(struct buffer *buffer)
+{
+	json_t *text = buffer->failed ? NULL : fields_text(buffer->data ? buffer->data : "");
+	buffer_release(buffer);
+	return text;
+}
+
+static enum accept_action finding_action(const struct figure *figure, enum accept_verdict verdict)
+{
+	if (verdict == VERDICT_FAIL)
+		return figure->action;
+	return verdict == VERDICT_WARN
+		       ? figure->action == ACTION_CONFIGURE ? ACTION_CONFIGURE : ACTION_MONITOR
+		       : ACTION_NONE;
+}
+
+static json_t *finding_make(const struct judging *judging, const struct evidence *evidence)
+{
+	static const char *const senses[] = {"more", "less", "neither"};
+	const struct accept_limit *limit = evidence->limit;
+	const struct figure *figure = limit->figure;
+	struct judged judged = {.shown = (double)NAN,
+		.unit = figure->unit,
+		.interval = {(double)NAN, (double)NAN},
+		.low = (double)NAN,
+		.high = (double)NAN};
+	const struct clause *clause = &limit->criterion.clauses[0];
+	if (!evidence->missing)
+		judge_limit(judging, evidence, &judged, &clause);
+	const enum accept_verdict verdict =
+		finding_verdict(evidence->check, limit, evidence, &judged);
+	struct buffer sentence = {0};
+	struct buffer remedy = {0};
+	struct buffer repeat = {0};
+	say_finding(judging, evidence, &judged, clause, &sentence);
+	buffer_text(&remedy, verdict == VERDICT_PASS ? "" : figure->remedy);
+	const char *note = check_text(evidence->check, PLAN_NOTE);
+	if (*note && verdict != VERDICT_PASS)
+		buffer_format(&remedy, "; %s", note);
+	say_repeat(judging, evidence->check, &repeat);
+	const bool is_text = evidence->text && !evidence->missing;
+	json_t *measured = is_text ? fields_text(evidence->text) : limit_number(judged.shown);
+	return json_pack(
+		"{s:s, s:o, s:s, s:s, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:s, s:o, s:o, s:o}",
+		"figure", figure->name, "place", fields_text(evidence->place), "level",
+		limit->warns ? "warn" : "fail", "verdict", accept_verdict_name(verdict), "asked",
+		fields_text(limit->criterion.text), "unit", figure_unit_name(judged.unit), "sense",
+		senses[figure->sense], "measured", measured, "low",
+		limit_number(judged.interval.low), "high", limit_number(judged.interval.high),
+		"limit_low", limit_number(judged.low), "limit_high", limit_number(judged.high),
+		"repetitions", evidence->exact ? 1 : (int)evidence->count, "by",
+		fields_number(judged_by(&judged)), "sentence", text_from(&sentence), "action",
+		accept_action_name(finding_action(figure, verdict)), "remedy", text_from(&remedy),
+		"runbook", json_sprintf("accept/%s", figure->name), "repeat", text_from(&repeat));
+}
+
+/* --- a check ---------------------------------------------------------------------------------- */
+
+static enum accept_verdict worse(enum accept_verdict a, enum accept_verdict b)
+{
+	return a > b ? a : b;
+}
+
+static enum accept_action action_of(const char *name)
+{
+	int action = ACTION_RETURN;
+	while (action > ACTION_NONE &&
+		strcmp(name, accept_action_name((enum accept_action)action)) != 0)
+		action--;
+	return (enum accept_action)action;
+}
+
+/* How the check itself went, where it did not end as it should; PASS with *sentence empty: it did. */
+static enum accept_verdict state_verdict(
+	const struct judging *judging, const struct accept_check *check, struct buffer *sentence)
+{
+	if (!judging->measured) {
+		buffer_text(sentence, "it was not run");
+		return VERDICT_ERROR;
+	}
+	const char *state = text_of(judging->measured, "state");
+	const char *why = text_of(judging->measured, "why");
+	const char *activity = text_of(judging->measured, "activity");
+	if (strcmp(state, "done") == 0)
+		return VERDICT_PASS;
+	if (strcmp(state, "skipped") == 0) {
+		buffer_text(sentence, why);
+		return check_integer(check, PLAN_MISSING) == 1 ? VERDICT_SKIP : VERDICT_ERROR;
+	}
+	buffer_format(sentence, "the check %s%s%s",
+		strcmp(state, "timed out") == 0     ? "was abandoned"
+		: strcmp(state, "interrupted") == 0 ? "was interrupted"
+						    : state,
+		*why ? ": " : "", why);
+	if (*activity)
+		buffer_format(sentence, " (it was %s)", activity);
+	return VERDICT_ERROR;
+}
+
+/* What the check says first: how it went, or its worst finding. */
+static json_t *check_sentence(json_t *findings, enum accept_verdict verdict, struct buffer *state)
+{
+	size_t i;
+	json_t *finding;
+	if (state->size == 0 || verdict == VERDICT_FAIL)
+		json_array_foreach(findings, i, finding)
+		{
+			if (verdict == VERDICT_PASS ||
+				accept_verdict_of(text_of(finding, "verdict")) != verdict)
+				continue;
+			buffer_release(state);
+			return json_incref(json_object_get(finding, "sentence"));
+		}
+	if (state->size == 0)
+		buffer_format(state, "%s asked", json_array_size(findings) == 1 ? "as" : "all as");
+	return text_from(state);
+}
+
+static json_t *check_judge(const struct judging *judging, const struct accept_check *check)
+{
+	static const char *places[RESULT_PLACES_MAX];
+	struct buffer state = {0};
+	enum accept_verdict verdict = state_verdict(judging, check, &state);
+	json_t *findings = json_array();
+	bool failed = !findings;
+	const bool run =
+		judging->measured && strcmp(text_of(judging->measured, "state"), "skipped") != 0;
+	for (size_t i = 0; i < check->limit_count && run && !failed; i++) {
+		const struct accept_limit *limit = &check->limits[i];
+		const size_t count = places_of(judging->measured, limit->figure->name, places);
+		for (size_t place = 0; place < count && !failed; place++) {
+			struct evidence evidence;
+			failed = !evidence_read(judging, check, limit, places[place], &evidence);
+			evidence.places = count;
+			json_t *finding = failed ? NULL : finding_make(judging, &evidence);
+			free(evidence.values);
+			verdict = worse(verdict, accept_verdict_of(text_of(finding, "verdict")));
+			failed = failed || !finding || json_array_append_new(findings, finding);
+		}
+	}
+	json_t *sentence = failed ? NULL : check_sentence(findings, verdict, &state);
+	buffer_release(&state);
+	return json_pack("{s:o, s:s, s:s, s:o, s:o, s:o}", "check", fields_text(check->name),
+		"kind", accept_kind_name(check->kind), "verdict", accept_verdict_name(verdict),
+		"sentence", sentence, "seconds",
+		fields_number(fields_real(json_object_get(judging->measured, "seconds"))),
+		"findings", findings);
+}
+
+static size_t plan_limits(const struct accept_plan *plan, enum accept_tier tier)
+{
+	size_t limits = 0;
+	for (size_t i = 0; i < plan->check_count; i++)
+		if (check_in_tier(&plan->checks[i], tier))
+			limits += plan->checks[i].limit_count;
+	return limits > 0 ? limits : 1;
+}
+
+static const json_t *measured_check(const json_t *measured, const char *name)
+{
+	size_t i;
+	const json_t *check;
+	json_array_foreach(json_object_get(measured, "measured"), i, check)
+	{
+		if (strcmp(text_of(check, "check"), name) == 0)
+			return check;
+	}
+	return NULL;
+}
+
+/* --- the node --------------------------------------------------------------------------------- */
+
+struct summing {
+	size_t counts[VERDICT_FAIL + 1];
+	size_t checks;
+	enum accept_action action;
+	const char *first; /* the sentence of the worst check */
+	const char *first_check;
+	enum accept_verdict verdict;
+};
+
+static void sum_check(struct summing *sum, const json_t *check)
+{
+	const enum accept_verdict verdict = accept_verdict_of(text_of(check, "verdict"));
+	sum->counts[verdict]++;
+	sum->checks++;
+	if (!sum->first || verdict > sum->verdict) {
+		sum->first = text_of(check, "sentence");
+		sum->first_check = text_of(check, "check");
+	}
+	sum->verdict = worse(sum->verdict, verdict);
+	size_t i;
+	json_t *finding;
+	json_array_foreach(json_object_get(check, "findings"), i, finding)
+	{
+		const enum accept_action action = action_of(text_of(finding, "action"));
+		if (action > sum->action)
+			sum->action = action;
+	}
+}
+
+static json_t *sum_sentence(const struct summing *sum)
+{
+	struct buffer out = {0};
+	const size_t passed = sum->counts[VERDICT_PASS];
+	buffer_format(&out, "%s: ", accept_verdict_name(sum->verdict));
+	if (sum->verdict == VERDICT_PASS)
+		buffer_format(&out, "%s%zu check%s passed", sum->checks == 1 ? "" : "all ",
+			sum->checks, sum->checks == 1 ? "" : "s");
+	else if (sum->verdict == VERDICT_SKIP)
+		buffer_format(&out, "%zu passed, %zu skipped", passed, sum->counts[VERDICT_SKIP]);
+	else
+		buffer_format(&out, "%zu of %zu checks %s: %s: %s", sum->counts[sum->verdict],
+			sum->checks,
+			sum->verdict == VERDICT_FAIL   ? "failed"
+			: sum->verdict == VERDICT_WARN ? "warn"
+						       : "have no verdict",
+			sum->first_check, sum->first);
+	return text_from(&out);
+}
+
+/* Closed by default: where nothing passed, there is no verdict; what was skipped alone does not spoil one. */
+static enum accept_verdict sum_verdict(const struct summing *sum)
+{
+	if (sum->verdict > VERDICT_SKIP)
+		return sum->verdict;
+	return sum->counts[VERDICT_PASS] > 0 ? VERDICT_PASS : VERDICT_ERROR;
+}
+
+static int sum_put(json_t *document, struct summing *sum, double rate)
+{
+	static const int statuses[] = {EXIT_STATUS_DONE, EXIT_STATUS_DONE, EXIT_STATUS_DONE,
+		EXIT_STATUS_CANNOT, EXIT_STATUS_FAILED};
+	json_t *sentence = sum->checks > 0 ? sum_sentence(sum) : NULL;
+	const enum accept_verdict verdict = sum_verdict(sum);
+	if (verdict == VERDICT_ERROR && sum->verdict <= VERDICT_SKIP) {
+		json_decref(sentence);
+		sentence = json_string(
+			sum->checks > 0 ? "ERROR: every check was skipped: nothing was judged"
+					: "ERROR: the plan has no check in this tier");
+	} else if (verdict == VERDICT_PASS && sum->verdict == VERDICT_SKIP) {
+		json_decref(sentence);
+		sentence = json_sprintf("PASS: %zu checks passed, %zu skipped",
+			sum->counts[VERDICT_PASS], sum->counts[VERDICT_SKIP]);
+	}
+	json_t *counts = json_object();
+	int bad = !counts;
+	for (int i = VERDICT_PASS; i <= VERDICT_FAIL; i++)
+		bad |= json_object_set_new(counts, accept_verdict_name((enum accept_verdict)i),
+			json_integer((json_int_t)sum->counts[i]));
+	bad |= json_object_set_new(document, "verdict", json_string(accept_verdict_name(verdict)));
+	bad |= json_object_set_new(document, "exit_status", json_integer(statuses[verdict]));
+	bad |= json_object_set_new(document, "sentence", sentence);
+	bad |= json_object_set_new(
+		document, "action", json_string(accept_action_name(sum->action)));
+	bad |= json_object_set_new(document, "counts", counts);
+	bad |= json_object_set_new(document, "errors",
+		json_pack("{s:f, s:f}", "false_fail", rate, "false_pass", rate));
+	return bad;
+}
+
+/* Of the baseline, what a reader needs to know. */
+static json_t *baseline_summary(const json_t *baseline)
+{
+	if (!baseline)
+		return json_null();
+	double most = 0;
+	size_t i;
+	json_t *figure;
+	json_array_foreach(json_object_get(baseline, "figures"), i, figure)
+	{
+		const double repetitions = fields_real(json_object_get(figure, "repetitions"));
+		most = repetitions > most ? repetitions : most;
+	}
+	return json_pack("{s:i, s:f, s:O?, s:O?, s:O?}", "nodes",
+		(int)json_array_size(json_object_get(baseline, "nodes")), "repetitions", most,
+		"fingerprint", json_object_get(baseline, "fingerprint"), "made",
+		json_object_get(baseline, "made"), "file", json_object_get(baseline, "file"));
+}
+
+static json_t *plan_summary(const struct accept_plan *plan)
+{
+	char hash[17];
+	plan_hash(plan, hash);
+	char *text = plan_dump(plan);
+	json_t *summary =
+		json_pack("{s:o, s:o, s:s, s:o}", "name", fields_text(plan_text(plan, PLAN_NAME)),
+			"file", plan->path ? fields_text(plan->path) : json_null(), "hash", hash,
+			"text", fields_text(text ? text : ""));
+	free(text);
+	return summary;
+}
+
+json_t *result_plan(const struct accept_plan *plan)
+{
+	return plan_summary(plan);
+}
+
+/* The header's members, less what is the measured document's own. */
+static json_t *document_begin(const json_t *measured)
+{
+	static const char *const members[] = {"program", "node", "fingerprint", "started", "plan",
+		"environment", "interrupted", "note"};
+	json_t *document = json_object();
+	int bad = !document || json_object_set_new(document, "schema", json_string(ACCEPT_SCHEMA));
+	for (size_t i = 0; i < COUNT(members) && !bad; i++) {
+		json_t *value = json_object_get(measured, members[i]);
+		if (value)
+			bad = json_object_set(document, members[i], value);
+	}
+	return fields_whole(document, bad);
+}
+
+static struct judging judging_of(
+	const struct accept_plan *plan, enum accept_tier tier, const json_t *baseline)
+{
+	return (struct judging){
+		.plan = plan,
+		.tier = tier,
+		.baseline = baseline,
+		.rate = plan_share(plan, PLAN_ERROR),
+		.limits = plan_limits(plan, tier),
+		.repeat_file = plan->path ? plan->path : "PLAN",
+	};
+}
+
+json_t *result_judge(const json_t *measured, const struct accept_plan *plan, enum accept_tier tier,
+	const json_t *baseline, struct error *err)
+{
+	struct judging judging = judging_of(plan, tier, baseline);
+	struct summing sum = {0};
+	json_t *document = document_begin(measured);
+	json_t *checks = json_array();
+	double seconds = 0;
+	bool complete = !json_is_true(json_object_get(measured, "interrupted"));
+	int bad = !document || !checks;
+	for (size_t i = 0; i < plan->check_count && !bad; i++) {
+		const struct accept_check *check = &plan->checks[i];
+		if (!check_in_tier(check, tier))
+			continue;
+		judging.measured = measured_check(measured, check->name);
+		complete &= judging.measured != NULL;
+		json_t *judged = check_judge(&judging, check);
+		bad = json_array_append_new(checks, judged);
+		if (bad)
+			break;
+		sum_check(&sum, judged);
+		const double its = fields_real(json_object_get(judged, "seconds"));
+		seconds += isfinite(its) ? its : 0;
+	}
+	bad = bad || sum_put(document, &sum, judging.rate);
+	bad = bad ||
+	      json_object_set_new(document, "judged_by",
+		      json_pack("{s:o, s:s, s:o}", "plan", plan_summary(plan), "tier",
+			      accept_tier_name(tier), "baseline", baseline_summary(baseline)));
+	bad = bad || json_object_set_new(document, "tier", json_string(accept_tier_name(tier)));
+	bad = bad || json_object_set_new(document, "complete", json_boolean(complete));
+	bad = bad || json_object_set_new(document, "seconds", json_real(seconds));
+	bad = bad || json_object_set(document, "checks", checks);
+	bad = bad || json_object_set(document, "measured", json_object_get(measured, "measured"));
+	json_decref(checks);
+	document = fields_whole(document, bad);
+	if (!document)
+		(void)error_set(err, -ENOMEM, "out of memory");
+	return document;
+}
+
+size_t result_open(const json_t *measured_check_line, const struct accept_check *check,
+	const struct accept_plan *plan, enum accept_tier tier, const json_t *baseline, char **open,
+	size_t room)
+{
+	static const char *places[RESULT_PLACES_MAX];
+	struct judging judging = judging_of(plan, tier, baseline);
+	size_t count = 0;
+	judging.measured = measured_check_line;
+	for (size_t i = 0; i < check->limit_count; i++) {
+		const struct accept_limit *limit = &check->limits[i];
+		const size_t places_count =
+			places_of(judging.measured, limit->figure->name, places);
+		for (size_t place = 0; place < places_count && count < room; place++) {
+			struct evidence evidence;
+			if (!evidence_read(&judging, check, limit, places[place], &evidence))
+				return count;
+			evidence.places = places_count;
+			struct judged judged = {0};
+			const struct clause *clause;
+			if (!evidence.missing && !evidence.exact && !evidence.text)
+				judge_limit(&judging, &evidence, &judged, &clause);
+			free(evidence.values);
+			if (judged.judgement != JUDGED_OPEN || judged.unknown)
+				continue;
+			struct buffer name = {0};
+			buffer_format(&name, "%s%s%s", limit->figure->name,
+				*places[place] ? " @ " : "", places[place]);
+			if (!name.failed)
+				open[count++] = name.data;
+		}
+	}
+	return count;
+}
+
+/* --- files ------------------------------------------------------------------------------------ */
+
+/* The lines of measured.jsonl as one document: a torn last line is left out, and a check that stands there twice (it was
+ * run again) counts by its last. */
+static json_t *measured_from_lines(const char *text, size_t size, struct error *err)
+{
+	const char *newline = memchr(text, '\n', size);
+	json_t *document = newline ? json_loadb(text, (size_t)(newline - text), 0, NULL) : NULL;
+	json_t *checks = json_array();
+	if (!json_is_object(document) || !checks ||
+		strcmp(text_of(document, "schema"), MEASURED_SCHEMA) != 0) {
+		json_decref(document);
+		json_decref(checks);
+		(void)error_set(err, -EINVAL, "it has no line of %s", MEASURED_SCHEMA);
+		return NULL;
+	}
+	while (newline) {
+		const char *line = newline + 1;
+		newline = memchr(line, '\n', size - (size_t)(line - text));
+		json_t *check =
+			newline ? json_loadb(line, (size_t)(newline - line), 0, NULL) : NULL;
+		if (json_is_object(check) && json_object_get(check, "interrupted"))
+			(void)json_object_set(
+				document, "interrupted", json_object_get(check, "interrupted"));
+		size_t i;
+		json_t *before;
+		json_array_foreach(checks, i, before)
+		{
+			if (check && json_equal(json_object_get(before, "check"),
+					     json_object_get(check, "check"))) {
+				(void)json_array_remove(checks, i);
+				break;
+			}
+		}
+		if (json_is_object(check) && *text_of(check, "check"))
+			(void)json_array_append(checks, check);
+		json_decref(check);
+	}
+	(void)json_object_set_new(document, "measured", checks);
+	return document;
+}
+
+/* 0, or -EINVAL where a member that judging and reports rest on is not what it should be. */
+static int document_check(const json_t *document, struct error *err)
+{
+	const char *schema = text_of(document, "schema");
+	if (strncmp(schema, "mlbench.accept/", 15) == 0 && strcmp(schema, ACCEPT_SCHEMA) != 0)
+		return error_set(err, -EINVAL, "it is of a newer schema, %.32s", schema);
+	if (strcmp(schema, ACCEPT_SCHEMA) != 0 && strcmp(schema, MEASURED_SCHEMA) != 0)
+		return error_set(err, -EINVAL, "it is no result of mlbench accept");
+	if (!json_is_array(json_object_get(document, "measured")))
+		return error_set(err, -EINVAL, "it has no 'measured'");
+	size_t i;
+	json_t *check;
+	json_array_foreach(json_object_get(document, "measured"), i, check)
+	{
+		if (!json_is_object(check) || !*text_of(check, "check"))
+			return error_set(
+				err, -EINVAL, "check %zu of 'measured' has no name", i + 1);
+	}
+	return 0;
+}
+
+int result_read(const char *path, json_t **document, struct error *err)
+{
+	static const char *const names[] = {"accept.json", "measured.jsonl"};
+	struct stat status;
+	char *data = NULL;
+	size_t size = 0;
+	char *inside = NULL;
+	*document = NULL;
+	for (size_t i = 0;
+		i < COUNT(names) && stat(path, &status) == 0 && S_ISDIR(status.st_mode) && !inside;
+		i++) {
+		inside = files_join(path, names[i]);
+		if (inside && access(inside, R_OK) != 0 && i + 1 < COUNT(names)) {
+			free(inside);
+			inside = NULL;
+		}
+	}
+	int code = files_read(inside ? inside : path, RESULT_BYTES_MAX, &data, &size, err);
+	if (!code) {
+		json_error_t why;
+		*document = json_loadb(data, size, 0, &why);
+		if (!*document)
+			*document = measured_from_lines(data, size, err);
+		code = *document ? document_check(*document, err) : -EINVAL;
+		if (code)
+			(void)error_prefix(
+				err, code, "cannot use '%.200s'", inside ? inside : path);
+	}
+	if (code) {
+		json_decref(*document);
+		*document = NULL;
+	}
+	free(data);
+	free(inside);
+	return code;
+}

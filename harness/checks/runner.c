@@ -1,0 +1,375 @@
+/* A process for each check: started, listened to, and ended in time. */
+#include "harness/checks/runner.h"
+
+#include "harness/accept/judge.h"
+#include "harness/accept/result.h"
+#include "harness/base/buffer.h"
+#include "harness/base/clock.h"
+#include "harness/base/files.h"
+#include "harness/base/units.h"
+#include "harness/checks/sink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+	LISTEN_MS = 100,
+	GRACE_MS = 2000, /* for a check that was asked to end; then it is killed */
+	KILL_MS = 1000,  /* for a killed one to be gone; then it is abandoned */
+	OPEN_MAX = 1024,
+	BOUNDED_BYTES_MAX = 1 << 20,
+};
+
+/* --- a process -------------------------------------------------------------------------------- */
+
+struct bounded_process {
+	pid_t pid;
+	int fd; /* what it writes */
+};
+
+static int process_start(struct bounded_process *process, bounded_work *work, void *context)
+{
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return -errno;
+	const pid_t parent = getpid();
+	process->pid = fork();
+	if (process->pid == 0) {
+		/* Its own group, so that what it starts ends with it. */
+		(void)setpgid(0, 0);
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(EXIT_FAILURE);
+		(void)close(ends[0]);
+		const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+		if (null >= 0)
+			(void)dup2(null, STDOUT_FILENO);
+		work(context, ends[1]);
+		_exit(EXIT_SUCCESS);
+	}
+	const int saved = errno;
+	(void)close(ends[1]);
+	if (process->pid < 0) {
+		(void)close(ends[0]);
+		return -saved;
+	}
+	(void)setpgid(process->pid, process->pid);
+	process->fd = ends[0];
+	return 0;
+}
+
+/* Whether it has ended within so many ms; *status is that of wait. */
+static bool process_wait(const struct bounded_process *process, unsigned ms, int *status)
+{
+	const uint64_t until = clock_now_ns() + ms * NS_PER_MS;
+	for (;;) {
+		const pid_t ended = waitpid(process->pid, status, WNOHANG);
+		if (ended == process->pid || (ended < 0 && errno != EINTR))
+			return true;
+		if (clock_now_ns() >= until)
+			return false;
+		clock_sleep_until_ns(clock_now_ns() + 5 * NS_PER_MS);
+	}
+}
+
+/* Ends what is left of its group.  False: it could not even be killed, and is left alone. */
+static bool process_end(const struct bounded_process *process, bool ask, int *status)
+{
+	bool ended = false;
+	if (ask) {
+		(void)kill(-process->pid, SIGTERM);
+		ended = process_wait(process, GRACE_MS, status);
+	}
+	(void)kill(-process->pid, SIGKILL);
+	return ended || process_wait(process, KILL_MS, status);
+}
+
+typedef void take_bytes(void *context, const char *bytes, size_t size);
+
+/* Hands on what the process writes until it closes its end (0), the time is over (-ETIMEDOUT) or the user stops (-EINTR). */
+static int process_listen(const struct bounded_process *process, uint64_t until_ns,
+	const atomic_bool *stop, take_bytes *take, void *context)
+{
+	char bytes[1 << 14];
+	for (;;) {
+		if (stop && atomic_load(stop))
+			return -EINTR;
+		if (until_ns && clock_now_ns() >= until_ns)
+			return -ETIMEDOUT;
+		struct pollfd ready = {.fd = process->fd, .events = POLLIN};
+		const int events = poll(&ready, 1, LISTEN_MS);
+		if (events <= 0)
+			continue;
+		const ssize_t got = read(process->fd, bytes, sizeof bytes);
+		if (got == 0)
+			return 0;
+		if (got > 0)
+			take(context, bytes, (size_t)got);
+		else if (errno != EINTR && errno != EAGAIN)
+			return 0;
+	}
+}
+
+static void take_into_buffer(void *context, const char *bytes, size_t size)
+{
+	struct buffer *buffer = context;
+	if (buffer->size + size <= BOUNDED_BYTES_MAX)
+		buffer_add(buffer, bytes, size);
+}
+
+int run_bounded(
+	bounded_work *work, void *context, uint64_t bound_ns, const atomic_bool *stop, char **out)
+{
+	struct bounded_process process;
+	struct buffer text = {0};
+	*out = NULL;
+	int code = process_start(&process, work, context);
+	if (code)
+		return code;
+	buffer_text(&text, "");
+	code = process_listen(&process, clock_now_ns() + bound_ns, stop, take_into_buffer, &text);
+	(void)close(process.fd);
+	int status = 0;
+	const bool ended = code ? process_end(&process, false, &status)
+				: process_wait(&process, KILL_MS, &status) ||
+					   process_end(&process, false, &status);
+	if (!code && (!ended || !WIFEXITED(status) || WEXITSTATUS(status) != 0 || text.failed))
+		code = -EIO;
+	if (code)
+		buffer_release(&text);
+	else
+		*out = text.data;
+	return code;
+}
+
+/* --- one call of a check ---------------------------------------------------------------------- */
+
+struct check_call {
+	struct check_context context;
+	char scratch[FILES_PATH_BYTES];
+};
+
+/* The check's folder is made by its own process: the storage may hang. */
+static int call_run(struct check_call *call, struct check_sink *sink, struct error *err)
+{
+	struct check_context *context = &call->context;
+	sink_activity(sink, "making a folder in '%s'", context->folder);
+	if (mkdir(call->scratch, 0700) != 0) {
+		const int saved = errno;
+		/* A read-only folder stops only checks that write, which find out by themselves. */
+		sink_note(sink, "no folder for files could be made in '%s': %s", context->folder,
+			strerror(saved));
+	}
+	sink_activity(sink, "starting");
+	const int code = check_list[context->check->kind]->run(context, err);
+	return code;
+}
+
+static void check_call_work(void *context, int fd)
+{
+	struct check_call *call = context;
+	struct check_sink sink = {.fd = fd};
+	struct error err = {0};
+	call->context.sink = &sink;
+	const int code = call_run(call, &sink, &err);
+	if (code && !err.text[0])
+		(void)error_set_errno(&err, -code, "it failed");
+	sink_end(&sink, code, &err);
+}
+
+static void remove_scratch(void *context, int fd)
+{
+	(void)fd;
+	(void)files_remove_tree(context, NULL);
+}
+
+static void take_into_gather(void *context, const char *bytes, size_t size)
+{
+	gather_bytes(context, bytes, size);
+}
+
+static void gather_state(struct gather *gather, const char *state, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+static void gather_state(struct gather *gather, const char *state, const char *format, ...)
+{
+	char why[256];
+	va_list arguments;
+	va_start(arguments, format);
+	(void)vsnprintf(why, sizeof why, format, arguments);
+	va_end(arguments);
+	gather->failed |= json_object_set_new(gather->check, "state", json_string(state)) != 0 ||
+			  json_object_set_new(gather->check, "why", json_string(why)) != 0;
+}
+
+/* How a call ended that did not say so itself. */
+static void call_state(struct gather *gather, int code, bool gone, int status, uint64_t spent_ns)
+{
+	char time[UNITS_BYTES];
+	if (code == -ETIMEDOUT)
+		gather_state(gather, "timed out", "it did not end within %s%s",
+			units_format_duration((double)spent_ns, time),
+			gone ? "" : ", and could not be killed: it waits in the kernel");
+	else if (code == -EINTR)
+		gather_state(gather, "interrupted", "by the user");
+	else if (gather->ended)
+		return;
+	else if (gone && WIFSIGNALED(status))
+		gather_state(gather, "died", "signal %d (%s)", WTERMSIG(status),
+			strsignal(WTERMSIG(status)));
+	else
+		gather_state(gather, "died", "exit status %d without a word", WEXITSTATUS(status));
+}
+
+static void call_once(const struct runner *runner, struct check_call *call, uint64_t until_ns,
+	struct gather *gather)
+{
+	struct bounded_process process;
+	const uint64_t began = clock_now_ns();
+	gather->ended = false;
+	int code = process_start(&process, check_call_work, call);
+	if (code) {
+		gather_state(gather, "failed", "no process could be started: %s", strerror(-code));
+		return;
+	}
+	code = process_listen(&process, until_ns, runner->stop, take_into_gather, gather);
+	int status = 0;
+	/* Asked to end, it may have more to say. */
+	if (code) {
+		(void)kill(-process.pid, SIGTERM);
+		(void)process_listen(&process, clock_now_ns() + GRACE_MS * NS_PER_MS, NULL,
+			take_into_gather, gather);
+	}
+	(void)close(process.fd);
+	const bool gone = process_end(&process, false, &status);
+	call_state(gather, code, gone, status, clock_now_ns() - began);
+	char *nothing;
+	(void)run_bounded(remove_scratch, call->scratch, 2 * NS_PER_S, NULL, &nothing);
+	free(nothing);
+}
+
+/* --- a check ---------------------------------------------------------------------------------- */
+
+static void call_context(
+	const struct runner *runner, const struct accept_check *check, struct check_call *call)
+{
+	*call = (struct check_call){
+		.context = {
+			.plan = runner->plan,
+			.check = check,
+			.tier = runner->tier,
+			.folder = runner->folder,
+			.root = runner->root,
+			.program = runner->program,
+			.for_ns = runner->for_ns,
+			.repeats = judge_repeats(plan_share(runner->plan, PLAN_ERROR)),
+			.stop = runner->stop,
+		}};
+	(void)snprintf(call->scratch, sizeof call->scratch, "%s/.mlbench-accept-%ld",
+		runner->folder, (long)getpid());
+	call->context.scratch = call->scratch;
+}
+
+struct check_cost runner_cost(const struct runner *runner, const struct accept_check *check)
+{
+	struct check_call call;
+	struct check_cost cost = {0};
+	call_context(runner, check, &call);
+	check_list[check->kind]->estimate(&call.context, &cost);
+	return cost;
+}
+
+uint64_t runner_budget(const struct runner *runner, const struct accept_check *check)
+{
+	enum { TIMES = 3, LEAST_S = 10, QUICK_MOST_S = 30 };
+	const int64_t asked = check_integer(check, PLAN_BUDGET);
+	if (asked > 0)
+		return (uint64_t)asked;
+	const double seconds = TIMES * runner_cost(runner, check).seconds;
+	if (runner->tier == TIER_QUICK && seconds > QUICK_MOST_S)
+		return QUICK_MOST_S * NS_PER_S;
+	return (uint64_t)((seconds > LEAST_S ? seconds : LEAST_S) * NS_PER_S);
+}
+
+static void open_release(char **open, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		free(open[i]);
+}
+
+/* What is said of time, beside what the check handed over. */
+static void gather_time(
+	struct gather *gather, const struct runner *runner, uint64_t began, unsigned rounds)
+{
+	gather->failed |= json_object_set_new(gather->check, "started_s",
+				  json_real((double)(began - runner->started_ns) / NS_PER_S)) != 0;
+	gather->failed |= json_object_set_new(gather->check, "seconds",
+				  json_real((double)(clock_now_ns() - began) / NS_PER_S)) != 0;
+	gather->failed |= json_object_set_new(gather->check, "rounds", json_integer(rounds)) != 0;
+}
+
+/* Calls the check until everything can be told, or time or patience are over. */
+static void check_rounds(const struct runner *runner, const struct accept_check *check,
+	uint64_t until_ns, struct gather *gather)
+{
+	char *open[OPEN_MAX];
+	size_t open_count = 0;
+	const uint64_t began = clock_now_ns();
+	uint64_t longest = 0;
+	for (unsigned round = 0; round < JUDGE_LOOKS_MAX; round++) {
+		struct check_call call;
+		call_context(runner, check, &call);
+		call.context.round = round;
+		call.context.open = round > 0 ? (const char *const *)open : NULL;
+		call.context.open_count = open_count;
+		/* It is told to end a little before it is abandoned. */
+		const uint64_t now = clock_now_ns();
+		call.context.deadline_ns = until_ns - (until_ns - now) / 10;
+		call_once(runner, &call, until_ns, gather);
+		open_release(open, open_count);
+		open_count = 0;
+		gather_time(gather, runner, began, round + 1);
+		const uint64_t took = clock_now_ns() - now;
+		longest = took > longest ? took : longest;
+		if (strcmp(json_string_value(json_object_get(gather->check, "state")), "done") != 0)
+			break;
+		open_count = result_open(gather->check, check, runner->plan, runner->tier,
+			runner->baseline, open, OPEN_MAX);
+		if (open_count == 0 || clock_now_ns() + longest > until_ns)
+			break;
+	}
+	open_release(open, open_count);
+}
+
+json_t *runner_check(const struct runner *runner, const struct accept_check *check)
+{
+	struct gather gather;
+	const uint64_t began = clock_now_ns();
+	if (gather_open(&gather, check->name, accept_kind_name(check->kind)))
+		return NULL;
+	uint64_t until = began + runner_budget(runner, check);
+	if (runner->until_ns && until > runner->until_ns)
+		until = runner->until_ns;
+	if (until <= began)
+		gather_state(&gather, "failed", "the time for all checks was over before it began");
+	else
+		check_rounds(runner, check, until, &gather);
+	gather_time(&gather, runner, began,
+		(unsigned)json_integer_value(json_object_get(gather.check, "rounds")));
+	if (gather.dropped)
+		gather.failed |=
+			json_array_append_new(json_object_get(gather.check, "notes"),
+				json_string("the check handed over more than is kept")) != 0;
+	json_t *line = gather.failed ? NULL : json_incref(gather.check);
+	gather_close(&gather);
+	return line;
+}
