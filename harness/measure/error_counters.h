@@ -51,7 +51,7 @@ struct error_counters {
 	unsigned read; /* ERROR_CLASS_BITs of what was asked for */
 	/* Why a class that was asked for is not counted here, "no EDAC: ..."; "": it is. */
 	char why[ERROR_CLASSES][ERROR_WHY_BYTES];
-	uint64_t log_last; /* sequence number of the log's latest record */
+	uint64_t log_next; /* of the log: the sequence number behind its latest record */
 	bool log_lost;     /* the log dropped records since `before`, or more than are looked at */
 	bool cut;          /* there are more than ERROR_COUNTERS_MAX */
 };

@@ -55,6 +55,10 @@ static struct nvml_library {
 	int (*pci_info)(handle *device, struct nvml_pci_info *info);
 	int (*memory)(handle *device, struct nvml_memory *memory);
 	int (*memory_2)(handle *device, struct nvml_memory_2 *memory);
+	int (*serial)(handle *device, char *text, unsigned room);
+	int (*vbios)(handle *device, char *text, unsigned room);
+	int (*link_state)(handle *device, unsigned link, int *active);
+	int (*link_errors)(handle *device, unsigned link, int kind, unsigned long long *count);
 } nvml;
 
 #define AT(member) offsetof(struct nvml_library, member)
@@ -76,6 +80,10 @@ static const struct symbol {
 	{AT(pci_info), false, "nvmlDeviceGetPciInfo_v3", NULL},
 	{AT(memory), false, "nvmlDeviceGetMemoryInfo", NULL},
 	{AT(memory_2), false, "nvmlDeviceGetMemoryInfo_v2", NULL},
+	{AT(serial), false, "nvmlDeviceGetSerial", NULL},
+	{AT(vbios), false, "nvmlDeviceGetVbiosVersion", NULL},
+	{AT(link_state), false, "nvmlDeviceGetNvLinkState", NULL},
+	{AT(link_errors), false, "nvmlDeviceGetNvLinkErrorCounter", NULL},
 };
 
 /* Values of NVML's enumerations. */
@@ -95,6 +103,7 @@ enum answer {
 	ANSWER_ERRORS, /* likewise, of a type and a counter */
 	ANSWER_MEMORY_USED,
 	ANSWER_MEMORY_TOTAL,
+	ANSWER_OF_4, /* of four unsigned the one that `type` says */
 };
 
 /* The questions: a function of the library, and how its answer gets into nvml.h's unit. */
@@ -102,7 +111,7 @@ static const struct question {
 	const char *name, *unit;
 	enum answer answer;
 	const char *function; /* NULL: of the memory */
-	int type;             /* OF_TYPE, ERRORS */
+	int type;             /* OF_TYPE, ERRORS, OF_4 */
 	double times, per;    /* what the answer is multiplied with and divided by; 0: not */
 	const char *older;    /* the function's earlier name, or NULL */
 } questions[NVML_QUANTITIES] = {
@@ -146,6 +155,14 @@ static const struct question {
 	[NVML_PERSISTENCE] = {"persistence mode", "", ANSWER_ONE, "nvmlDeviceGetPersistenceMode"},
 	[NVML_ECC_MODE] = {"ECC mode", "", ANSWER_FIRST_OF_2, "nvmlDeviceGetEccMode"},
 	[NVML_MIG_MODE] = {"MIG mode", "", ANSWER_FIRST_OF_2, "nvmlDeviceGetMigMode"},
+	[NVML_ROWS_CORRECTED] = {"memory rows remapped after corrected errors", "", ANSWER_OF_4,
+		"nvmlDeviceGetRemappedRows", 0},
+	[NVML_ROWS_UNCORRECTED] = {"memory rows remapped after uncorrected errors", "", ANSWER_OF_4,
+		"nvmlDeviceGetRemappedRows", 1},
+	[NVML_ROWS_PENDING] = {"a remapping waits for a reset", "", ANSWER_OF_4,
+		"nvmlDeviceGetRemappedRows", 2},
+	[NVML_ROWS_FAILED] = {"a remapping failed", "", ANSWER_OF_4, "nvmlDeviceGetRemappedRows",
+		3},
 };
 
 static void *functions[NVML_QUANTITIES]; /* of the questions; NULL: the library lacks it */
@@ -367,10 +384,11 @@ static int ask_function(handle *device, const struct question *q, void *address,
 		int (*one)(handle *, unsigned *);
 		int (*of_type)(handle *, int, unsigned *);
 		int (*two)(handle *, unsigned *, unsigned *);
+		int (*four)(handle *, unsigned *, unsigned *, unsigned *, unsigned *);
 		int (*bits)(handle *, unsigned long long *);
 		int (*errors)(handle *, int, int, unsigned long long *);
 	} function = {.address = address};
-	unsigned values[2] = {0};
+	unsigned values[4] = {0};
 	unsigned long long wide = 0;
 	int code = NVML_FUNCTION_NOT_FOUND;
 	if (!address)
@@ -383,10 +401,13 @@ static int ask_function(handle *device, const struct question *q, void *address,
 		code = function.bits(device, &wide);
 	else if (q->answer == ANSWER_ERRORS)
 		code = function.errors(device, q->type, ECC_SINCE_LOADED, &wide);
+	else if (q->answer == ANSWER_OF_4)
+		code = function.four(device, &values[0], &values[1], &values[2], &values[3]);
 	else
 		code = function.two(device, &values[0], &values[1]);
 	const bool is_wide = q->answer == ANSWER_BITS || q->answer == ANSWER_ERRORS;
-	*number = is_wide ? (double)wide : values[q->answer == ANSWER_SECOND_OF_2];
+	const int which = q->answer == ANSWER_OF_4 ? q->type : q->answer == ANSWER_SECOND_OF_2;
+	*number = is_wide ? (double)wide : values[which];
 	return code;
 }
 
@@ -459,6 +480,49 @@ static void release_inquiry(struct inquiry *q)
 	free(q);
 }
 
+const char *nvml_link_error_name(enum nvml_link_error kind)
+{
+	static const char *const names[NVML_LINK_ERRORS] = {
+		"NVLink replays", "NVLink recoveries", "NVLink CRC errors"};
+	return names[kind];
+}
+
+/* A device without NVLinks refuses the first. */
+static void read_device_links(handle *device, struct nvml_device_facts *facts)
+{
+	/* of nvmlNvLinkErrorCounter_t */
+	static const int kinds[NVML_LINK_ERRORS] = {0, 1, 2};
+	facts->link_code = nvml.link_state ? NVML_OK : NVML_FUNCTION_NOT_FOUND;
+	while (facts->link_count < NVML_LINKS_MAX && facts->link_code == NVML_OK) {
+		const unsigned at = (unsigned)facts->link_count;
+		struct nvml_link *link = &facts->links[at];
+		int active = 0;
+		const int code = nvml.link_state(device, at, &active);
+		if (code) {
+			facts->link_code = at == 0 ? code : NVML_OK;
+			return;
+		}
+		link->active = active > 0;
+		for (int kind = 0; kind < NVML_LINK_ERRORS; kind++) {
+			unsigned long long count = 0;
+			const bool known =
+				nvml.link_errors &&
+				nvml.link_errors(device, at, kinds[kind], &count) == NVML_OK;
+			link->errors[kind] = known ? (double)count : (double)NAN;
+		}
+		facts->link_count++;
+	}
+}
+
+static void read_device_texts(handle *device, struct nvml_device_facts *facts)
+{
+	if (!nvml.serial || nvml.serial(device, facts->serial, sizeof facts->serial))
+		facts->serial[0] = '\0';
+	if (!nvml.vbios || nvml.vbios(device, facts->vbios, sizeof facts->vbios))
+		facts->vbios[0] = '\0';
+	facts->serial[sizeof facts->serial - 1] = facts->vbios[sizeof facts->vbios - 1] = '\0';
+}
+
 static void read_node_device(unsigned index, struct nvml_device_facts *facts)
 {
 	handle *device = NULL;
@@ -470,6 +534,11 @@ static void read_node_device(unsigned index, struct nvml_device_facts *facts)
 	if (code || !nvml.name || nvml.name(device, facts->name, sizeof facts->name))
 		(void)snprintf(facts->name, sizeof facts->name, "unknown device");
 	facts->name[sizeof facts->name - 1] = '\0';
+	facts->link_code = code;
+	if (!code) {
+		read_device_texts(device, facts);
+		read_device_links(device, facts);
+	}
 	for (int i = 0; i < NVML_QUANTITIES; i++) {
 		struct nvml_value *value = &facts->values[i];
 		const bool slow = i == NVML_PCIE_TO_DEVICE || i == NVML_PCIE_FROM_DEVICE;

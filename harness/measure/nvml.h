@@ -56,6 +56,11 @@ enum nvml_quantity {
 	NVML_PERSISTENCE, /* 1: the driver stays loaded without a client */
 	NVML_ECC_MODE,    /* 1: on */
 	NVML_MIG_MODE,    /* 1: the device is split */
+	/* rows of memory that were put in the place of bad ones, over the device's life; since Ampere */
+	NVML_ROWS_CORRECTED,
+	NVML_ROWS_UNCORRECTED,
+	NVML_ROWS_PENDING, /* 1: a reset is needed for one */
+	NVML_ROWS_FAILED,  /* 1: no row is left for one */
 	NVML_QUANTITIES,
 	NVML_FACTS_FIRST = NVML_SM_CLOCK_MAX,
 };
@@ -66,9 +71,23 @@ struct nvml_value {
 	int code;
 };
 
+enum nvml_link_error { NVML_LINK_REPLAYS, NVML_LINK_RECOVERIES, NVML_LINK_CRC, NVML_LINK_ERRORS };
+const char *nvml_link_error_name(enum nvml_link_error kind); /* "replays" */
+
+struct nvml_link {
+	bool active;
+	double errors[NVML_LINK_ERRORS]; /* since the driver was loaded; NAN: not known */
+};
+enum { NVML_LINKS_MAX = 18 };
+
 struct nvml_device_facts {
 	char name[64], bus[32];
+	char serial[32],
+		vbios[32]; /* ""; not known: a board of a consumer's has no serial number */
 	struct nvml_value values[NVML_QUANTITIES];
+	struct nvml_link links[NVML_LINKS_MAX]; /* its NVLinks, whether active or not */
+	size_t link_count;
+	int link_code; /* why there are none; NVML_OK: there are */
 };
 
 struct nvml_node {

@@ -98,4 +98,5 @@ $(B)/nvml/%/libnvidia-ml.so.1: tests/device/nvml/fake_nvml.c Makefile
 	$(Q)$(CC) $(CFLAGS_ALL) $(if $(filter old,$*),-DFAKE_NVML_OLD) -fPIC -shared -Wl,-soname,libnvidia-ml.so.1 \
 	        $(LDFLAGS_ALL) -o $@ $<
 $(B)/tests/test_nvml: | $(FAKE_NVML)
+$(B)/tests/test_error_counters $(B)/tests/test_check_expect: | $(FAKE_NVML)
 $(B)/tests/test_doctor_device: | $(FAKE_NVML)

@@ -8,12 +8,15 @@
  *   throttle=0x4                 reasons, in the middle third of the span; idle (0x1) before and after; always=1: all the time
  *   power=300000:690000 temperature=40:80 corrected=0:3 uncorrected=0:1
  *   to=12000000 from=1000        PCIe, KB/s       width=8 generation=4 persistence=0
+ *   links=4 down=2 replays=3     NVLinks, which of them is down, replays of link 0
+ *   rows=1 pending=1 failed=1    memory rows remapped after uncorrected errors, and what is wrong with that
+ *   serial=none                  the board has no serial number
  *   init=9                       nvmlInit's code
  *   deny=power:4                 a question's code; may be repeated
  *   hang=power:1500              a question (or "init", "shutdown") takes so many ms longer; may be repeated
  *   late=power:500               a question hangs or fails only after so many ms; one
  * Questions: clock clock_max power limit limits temperature throttle ecc eccmode memory resident pcie link
- * persistence mig name bus count.
+ * persistence mig name bus count rows.
  * With FAKE_NVML_OLD it is a driver of long ago: no function with a version in its name but the first
  * ones, and reasons under their former name. */
 #include <pthread.h>
@@ -177,6 +180,14 @@ int nvmlDeviceGetCurrPcieLinkWidth(struct device *device, unsigned *lanes);
 int nvmlDeviceGetMaxPcieLinkWidth(struct device *device, unsigned *lanes);
 int nvmlDeviceGetPersistenceMode(struct device *device, int *mode);
 int nvmlDeviceGetMigMode(struct device *device, unsigned *current, unsigned *pending);
+
+int nvmlDeviceGetSerial(struct device *device, char *text, unsigned room);
+int nvmlDeviceGetVbiosVersion(struct device *device, char *text, unsigned room);
+int nvmlDeviceGetNvLinkState(struct device *device, unsigned link, int *active);
+int nvmlDeviceGetNvLinkErrorCounter(
+	struct device *device, unsigned link, int kind, unsigned long long *count);
+int nvmlDeviceGetRemappedRows(struct device *device, unsigned *corrected, unsigned *uncorrected,
+	unsigned *pending, unsigned *failed);
 
 static int begin(void)
 {
@@ -444,4 +455,48 @@ int nvmlDeviceGetMigMode(struct device *device, unsigned *current, unsigned *pen
 {
 	*pending = 0;
 	return answer("mig", device, current, 0);
+}
+
+int nvmlDeviceGetSerial(struct device *device, char *text, unsigned room)
+{
+	enum { NOT_SUPPORTED = 3 };
+	const char *serial = word(script, "serial");
+	if (serial && strncmp(serial, "none", 4) == 0)
+		return NOT_SUPPORTED;
+	(void)snprintf(text, room, "165402100%u", device->index);
+	return OK;
+}
+
+int nvmlDeviceGetVbiosVersion(struct device *device, char *text, unsigned room)
+{
+	(void)device;
+	(void)snprintf(text, room, "96.00.5E.00.01");
+	return OK;
+}
+
+int nvmlDeviceGetNvLinkState(struct device *device, unsigned link, int *active)
+{
+	if (!device || link >= (unsigned)number("links", 0))
+		return INVALID;
+	*active = link != (unsigned)number("down", 99);
+	return OK;
+}
+
+int nvmlDeviceGetNvLinkErrorCounter(
+	struct device *device, unsigned link, int kind, unsigned long long *count)
+{
+	if (!device || link >= (unsigned)number("links", 0))
+		return INVALID;
+	*count = link == 0 && kind == 0 ? (unsigned long long)changing("replays", 0) : 0;
+	return OK;
+}
+
+int nvmlDeviceGetRemappedRows(struct device *device, unsigned *corrected, unsigned *uncorrected,
+	unsigned *pending, unsigned *failed)
+{
+	*corrected = 0;
+	*uncorrected = (unsigned)number("rows", 0);
+	*pending = (unsigned)number("pending", 0);
+	*failed = (unsigned)number("failed", 0);
+	return ask("rows", device);
 }
