@@ -201,7 +201,6 @@ static void judge_bounds(const struct judging *judging, const struct evidence *e
 	} else {
 		clause_bounds(clause, figure, reference, &judged->low, &judged->high, &open);
 	}
-	judged->shown = statistics_median(evidence->values, evidence->count);
 	if (!evidence->exact) {
 		judged->interval = judge_interval(evidence->values, evidence->count, judging->rate);
 		judged->judgement = judge_median(
@@ -271,8 +270,6 @@ static void judge_equal(
 				judged->judgement = JUDGED_BROKEN;
 		}
 	}
-	judged->shown = evidence->count > 0 ? statistics_median(evidence->values, evidence->count)
-					    : (double)NAN;
 	if (judged->judgement == JUDGED_BROKEN)
 		(void)snprintf(judged->why, sizeof judged->why, "not all are the same");
 }
@@ -284,7 +281,7 @@ static void judge_clause(const struct judging *judging, const struct evidence *e
 	*judged = (struct judged){
 		.low = -(double)INFINITY,
 		.high = (double)INFINITY,
-		.shown = (double)NAN,
+		.shown = statistics_median(evidence->values, evidence->count),
 		.unit = figure->unit,
 		.interval = {(double)NAN, (double)NAN},
 	};
@@ -395,8 +392,9 @@ static void judge_limit(const struct judging *judging, const struct evidence *ev
 	for (size_t i = 0; i < criterion->clause_count; i++) {
 		struct judged judged;
 		judge_clause(judging, evidence, &criterion->clauses[i], &rates, &judged);
-		const bool worse = judged.judgement > worst->judgement ||
-				   (judged.unknown && worst->judgement != JUDGED_BROKEN);
+		const bool worse =
+			judged.judgement > worst->judgement ||
+			(judged.unknown && !worst->unknown && worst->judgement != JUDGED_BROKEN);
 		if (i == 0 || worse) {
 			*worst = judged;
 			*deciding = &criterion->clauses[i];

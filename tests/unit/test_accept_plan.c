@@ -1,0 +1,240 @@
+/* Plans and criteria: what is understood, and that every mistake is refused with its line. */
+#include "harness/accept/plan.h"
+
+#include "harness/base/array.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct accept_plan plan;
+static struct error err;
+
+static int read_plan(const char *text)
+{
+	err.text[0] = '\0';
+	return plan_read_text(&plan, "p.ini", text, strlen(text), &err);
+}
+
+static void a_plan_is_understood(void **state)
+{
+	(void)state;
+	const char *text = "[plan]\n"
+			   "name = node ; a comment\n"
+			   "error_rate = 0.1%\n"
+			   "[slow core]\n"
+			   "decode.core = within 15 % of median\n"
+			   "warn.decode.core >= 2,000 samples/s and spread <= 3 %\n"
+			   "kind = ceiling\n"
+			   "tier = quick\n"
+			   "budget = 90s\n"
+			   "[bought]\n"
+			   "kind = expect\n"
+			   "cpu.model = is one of AMD*, Intel*\n"
+			   "cpu.cores = 64\n"
+			   "[job]\n"
+			   "kind = pipeline\n"
+			   "config = x.ini\n"
+			   "set.decode.workers = 4\n"
+			   "decode.p99 <= 5 ms\n"
+			   "throughput >= 95 % of baseline\n";
+	assert_int_equal(read_plan(text), 0);
+	assert_string_equal(plan_text(&plan, PLAN_NAME), "node");
+	assert_float_equal(plan_share(&plan, PLAN_ERROR), 0.001, 1e-12);
+	assert_int_equal(plan.check_count, 3);
+	const struct accept_check *core = &plan.checks[0];
+	assert_string_equal(core->name, "slow core");
+	assert_int_equal(core->kind, ACCEPT_CEILING);
+	assert_int_equal(check_integer(core, PLAN_BUDGET), 90000000000LL);
+	assert_int_equal(core->limit_count, 2);
+	assert_false(core->limits[0].warns);
+	assert_int_equal(core->limits[0].criterion.clauses[0].kind, CLAUSE_WITHIN);
+	assert_int_equal(core->limits[0].criterion.clauses[0].of, OF_MEDIAN);
+	assert_true(core->limits[1].warns);
+	assert_int_equal(core->limits[1].criterion.clause_count, 2);
+	assert_float_equal(core->limits[1].criterion.clauses[0].value, 2000, 0);
+	assert_float_equal(core->limits[1].criterion.clauses[1].value, 0.03, 1e-12);
+	assert_int_equal(plan.checks[1].limits[0].criterion.clauses[0].word_count, 2);
+	assert_int_equal(plan.checks[1].limits[1].criterion.clauses[0].op, CLAUSE_SAME);
+	assert_string_equal(plan.checks[2].sets[0], "decode.workers=4");
+	assert_float_equal(plan.checks[2].limits[0].criterion.clauses[0].value, 5e6, 0);
+	assert_true(check_in_tier(core, TIER_QUICK));
+	assert_false(check_in_tier(&plan.checks[1], TIER_QUICK));
+	assert_true(check_in_tier(&plan.checks[1], TIER_BURN));
+
+	/* Its dump reads back to the same plan. */
+	char first[17];
+	char second[17];
+	plan_hash(&plan, first);
+	char *dump = plan_dump(&plan);
+	plan_release(&plan);
+	assert_non_null(dump);
+	assert_int_equal(read_plan(dump), 0);
+	plan_hash(&plan, second);
+	assert_string_equal(first, second);
+	free(dump);
+	plan_release(&plan);
+}
+
+static void bounds(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *figure, *text;
+		double reference, low, high;
+	} cases[] = {
+		{"decode.core", ">= 2,000 samples/s", 0, 2000, INFINITY},
+		{"decode.core", "< 10 samples/s", 0, -INFINITY, 10},
+		{"decode.core", ">= 90 % of best", 200, 180, INFINITY},
+		{"decode.core", "within 5 % of baseline", 100, 95, INFINITY},
+		{"decode.core", "within 5 % either side of baseline", 100, 95, 105},
+		{"decode.core", "within 10 % of 50 images/s", 0, 45, INFINITY},
+		{"decode.core", "= 7 samples/s", 0, 7, 7},
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct criterion criterion;
+		const struct figure *figure = figure_find(ACCEPT_CEILING, cases[i].figure);
+		double low;
+		double high;
+		bool open;
+		assert_non_null(figure);
+		assert_int_equal(criterion_parse(figure, cases[i].text, &criterion, &err), 0);
+		clause_bounds(
+			&criterion.clauses[0], figure, cases[i].reference, &low, &high, &open);
+		assert_float_equal(low, cases[i].low, 1e-9);
+		assert_float_equal(high, cases[i].high, 1e-9);
+		criterion_release(&criterion);
+	}
+}
+
+static void numbers(void **state)
+{
+	(void)state;
+	static const struct {
+		enum figure_unit unit;
+		const char *text;
+		double value; /* NAN: refused */
+	} cases[] = {
+		{FIGURE_PER_S, "2,000 samples/s", 2000},
+		{FIGURE_PER_S, "1,234,567.5 /s", 1234567.5},
+		{FIGURE_PER_S, "1,23 samples/s", NAN},
+		{FIGURE_PER_S, "1,2345 samples/s", NAN},
+		{FIGURE_PER_S, "2000", NAN},
+		{FIGURE_PER_S, "2000 GiB/s", NAN},
+		{FIGURE_PER_S, "1e3 samples/s", 1000},
+		{FIGURE_PER_S, "nan samples/s", NAN},
+		{FIGURE_PER_S, "1e999 samples/s", NAN},
+		{FIGURE_PER_S, "", NAN},
+		{FIGURE_BYTES_PER_S, "1.5GiB/s", 1.5 * 1073741824},
+		{FIGURE_SHARE, "90%", 0.9},
+		{FIGURE_SHARE, "0.95", 0.95},
+		{FIGURE_NS, "5 ms", 5e6},
+		{FIGURE_NS, "5", NAN},
+		{FIGURE_MHZ, "2.6 GHz", 2600},
+		{FIGURE_COUNT, "64", 64},
+		{FIGURE_COUNT, "64 sheep", NAN},
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		double value = NAN;
+		const int code = figure_value_parse(cases[i].unit, cases[i].text, &value, &err);
+		assert_int_equal(code, isnan(cases[i].value) ? -EINVAL : 0);
+		if (!code)
+			assert_float_equal(value, cases[i].value, 1e-6);
+	}
+}
+
+/* Each mistake, and what its message says: the file, the line, and the nearest right choice. */
+static void mistakes(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *message;
+	} cases[] = {
+		{"", "p.ini: the plan has no check"},
+		{"[plan]\nname = x\n", "the plan has no check"},
+		{"kind = expect\n", "p.ini:1: 'kind' stands outside any section"},
+		{"[a]\ncpu.cores >= 2\n", "p.ini:1: [a] has no kind"},
+		{"[a]\nkind = expekt\ncpu.cores >= 2\n", "p.ini:2: kind: 'expekt' is none of"},
+		{"[a]\nkind = expekt\ncpu.cores >= 2\n", "did you mean 'expect'?"},
+		{"[a]\nkind = expect\n", "p.ini:1: [a] asks for nothing"},
+		{"[a]\nkind = expect\ncpu.corse >= 2\n",
+			"p.ini:3: unknown key or figure 'cpu.corse'"},
+		{"[a]\nkind = expect\ncpu.corse >= 2\n", "did you mean 'cpu.cores'?"},
+		{"[a]\nkind = expect\ndecode.core >= 2 samples/s\n",
+			"p.ini:3: 'decode.core' is a figure of kind = ceiling, not of kind = expect"},
+		{"[a]\nkind = ceiling\ndecode.core >= 2\n",
+			"p.ini:3: decode.core: '2' has no unit"},
+		{"[a]\nkind = ceiling\ndecode.core >= 2 GiB/s\n",
+			"p.ini:3: decode.core: 'GiB/s' is not a unit of this figure"},
+		{"[a]\nkind = ceiling\ndecode.core >= 2 smaples/s\n",
+			"p.ini:3: decode.core: unknown unit 'smaples/s'"},
+		{"[a]\nkind = ceiling\ndecode.core >= lots\n",
+			"p.ini:3: decode.core: 'lots' is no number"},
+		{"[a]\nkind = ceiling\ndecode.core = within 5 %\n",
+			"p.ini:3: decode.core: 'within 5 %' does not say of what"},
+		{"[a]\nkind = ceiling\ndecode.core = within 150 % of median\n",
+			"is not between 0 % and 100 %"},
+		{"[a]\nkind = ceiling\ndecode.core = spread >= 3 %\n",
+			"p.ini:3: decode.core: write it as 'spread <= 3 %'"},
+		{"[a]\nkind = ceiling\ndecode.core = similarity <= 0.9\n",
+			"write it as 'similarity >= 0.95'"},
+		{"[a]\nkind = ceiling\ndecode.core = is fast\n", "'decode.core' is a number"},
+		{"[a]\nkind = expect\ncpu.cores = >= 2 and \n", "p.ini:3: cpu.cores: "},
+		{"[a]\nkind = expect\ncpu.cores >= 90 % of median\n",
+			"there are no others whose median it could be compared with"},
+		{"[a]\nkind = expect\ncpu.model = is one of a,,b\n", "the list has an empty place"},
+		{"[a]\nkind = expect\ntier = fast\ncpu.cores >= 2\n",
+			"p.ini:3: tier: 'fast' is none of quick|standard|burn|never"},
+		{"[a]\nkind = expect\nbudget = soon\ncpu.cores >= 2\n",
+			"p.ini:3: budget: 'soon' is no duration"},
+		{"[a]\nkind = expect\nconfig = x.ini\ncpu.cores >= 2\n",
+			"p.ini:3: 'config' is no key of kind = expect"},
+		{"[a]\nkind = expect\nteir = quick\ncpu.cores >= 2\n", "did you mean 'tier'?"},
+		{"[a]\nkind = expect\ncpu.cores >= 2\ncpu.cores >= 3\n",
+			"p.ini:4: 'cpu.cores' is set in line 3, too"},
+		{"[a]\nkind = expect\ncpu.cores >= 2\n[a]\n", "p.ini:4: [a] stands in line 1, too"},
+		{"[plan]\nbaselin = x\n[a]\nkind = expect\ncpu.cores >= 2\n",
+			"p.ini:2: unknown key 'baselin' of [plan]; did you mean 'baseline'?"},
+		{"[plan]\nerror_rate = 50%\n[a]\nkind = expect\ncpu.cores >= 2\n",
+			"p.ini:2: error_rate: 50% is too large"},
+		{"[a\nkind = expect\n", "p.ini:1: expected '[section]'"},
+		{"[a]\nkind expect\n", "p.ini:2: expected 'key = value'"},
+		{"[a]\nkind = pipeline\nthroughputt >= 2 samples/s\n", "p.ini:3: unknown"},
+		{"[a]\nkind = expect\ncpu.model = ${NOT_SET_ANYWHERE}\n", "p.ini:3: "},
+	};
+	assert_true(COUNT(cases) >= 25);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		assert_int_equal(read_plan(cases[i].text), -EINVAL);
+		if (!strstr(err.text, cases[i].message))
+			fail_msg("'%s': said '%s', not '%s'", cases[i].text, err.text,
+				cases[i].message);
+	}
+}
+
+static void criteria_are_taken_away(void **state)
+{
+	(void)state;
+	assert_int_equal(read_plan("[a]\nkind = expect\ncpu.cores = none\ncpu.model = *\n"), 0);
+	assert_int_equal(plan.checks[0].limit_count, 1);
+	assert_true(check_asks(&plan.checks[0], "cpu.model"));
+	assert_false(check_asks(&plan.checks[0], "cpu.cores"));
+	plan_release(&plan);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_plan_is_understood),
+		cmocka_unit_test(bounds),
+		cmocka_unit_test(numbers),
+		cmocka_unit_test(mistakes),
+		cmocka_unit_test(criteria_are_taken_away),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
