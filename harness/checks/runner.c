@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -159,6 +160,33 @@ struct check_call {
 	char scratch[FILES_PATH_BYTES];
 };
 
+/* --- faults of checks themselves, for tests --------------------------------------------------- */
+
+/* MLBENCH_ACCEPT_INJECT=check:die, hang, silent or nan: what a check may do wrong, done in place of measuring, and said in a
+ * note.  True: it was done, and *code is what the check returns. */
+static bool runner_inject(const struct check_context *context, struct check_sink *sink, int *code)
+{
+	static const char prefix[] = "check:";
+	const char *asked = getenv("MLBENCH_ACCEPT_INJECT");
+	if (!asked || strncmp(asked, prefix, strlen(prefix)) != 0)
+		return false;
+	const char *fault = asked + strlen(prefix);
+	*code = 0;
+	sink_note(sink, "a fault was injected for a test: %s", asked);
+	sink_activity(sink, "doing what the injected fault says");
+	if (strcmp(fault, "die") == 0)
+		(void)raise(SIGKILL);
+	if (strcmp(fault, "hang") == 0) {
+		(void)signal(SIGTERM, SIG_IGN);
+		for (;;)
+			(void)pause();
+	}
+	if (strcmp(fault, "nan") == 0)
+		for (size_t i = 0; i < context->check->limit_count; i++)
+			sink_value(sink, context->check->limits[i].figure->name, "", (double)NAN);
+	return true; /* silent: it says that it is done, and has nothing */
+}
+
 /* The check's folder is made by its own process: the storage may hang. */
 static int call_run(struct check_call *call, struct check_sink *sink, struct error *err)
 {
@@ -171,8 +199,10 @@ static int call_run(struct check_call *call, struct check_sink *sink, struct err
 			strerror(saved));
 	}
 	sink_activity(sink, "starting");
-	const int code = check_list[context->check->kind]->run(context, err);
-	return code;
+	int code;
+	return runner_inject(context, sink, &code)
+		       ? code
+		       : check_list[context->check->kind]->run(context, err);
 }
 
 static void check_call_work(void *context, int fd)
