@@ -286,5 +286,5 @@ int figure_refuse(enum accept_kind kind, const char *name, struct error *err)
 		return -EINVAL; /* it names the nearest metric */
 	return error_set(err, -EINVAL, "unknown key or figure '%.64s' of kind = %s%s%s%s", name,
 		accept_kind_name(kind), near ? "; did you mean '" : "", near ? near : "",
-		near ? "'?" : " (mlbench help accept lists them)");
+		near ? "'?" : " (mlbench help plan lists them)");
 }

@@ -679,7 +679,7 @@ const struct command command_accept = {
 		"show neither, more are taken, up to a bound.\n\n"
 		"The result is kept in results/PLAN/TIME. Given a saved RESULT, accept judges it again "
 		"by its own plan and prints it, in any --format; with --judge RESULT, by this plan. "
-		"'mlbench help accept' lists keys and figures of plans.\n\n"
+		"'mlbench help plan' explains plans, their keys and figures.\n\n"
 		"Exit status: 0 for PASS and WARN, 1 for FAIL, 2 for a wrong plan, 3 for no verdict.",
 	.example = "mlbench accept configs/accept/node.ini --tier quick",
 	.options = OPTION_BIT(OPTION_TIER) | OPTION_BIT(OPTION_CHECK) | OPTION_BIT(OPTION_FOR) |

@@ -1,6 +1,7 @@
 /* mlbench help: commands, keys, and terms of the glossary; mlbench(1), and the scripts that
  * complete the command line in a shell.  All of it is made from the tables of commands,
  * options, keys and topics. */
+#include "harness/accept/plan.h"
 #include "harness/base/array.h"
 #include "harness/base/text.h"
 #include "harness/command/command.h"
@@ -367,7 +368,7 @@ static void write_arguments(
 		if (strcmp(commands[i]->name, "list") == 0)
 			list_names(NULL, out);
 		if (strcmp(commands[i]->name, "help") == 0) {
-			buffer_text(out, " keys config");
+			buffer_text(out, " keys config plan");
 			add_commands(commands, out);
 			list_names("keys", out);
 		}
@@ -550,6 +551,29 @@ static const char config_help[] =
 	"'mlbench help keys' prints every key, 'mlbench help KEY' explains one, and\n"
 	"'mlbench check FILE' prints what a file would run.\n";
 
+static const char plan_help[] =
+	"A plan of 'mlbench accept' is an INI file whose sections are checks:\n"
+	"\n"
+	"  [slow core]                          ; any name\n"
+	"  kind = ceiling                       ; what it does: expect, ceiling, pipeline, ...\n"
+	"  tier = quick                         ; from which tier on it runs\n"
+	"  decode.core = within 15 % of median  ; FAIL where this does not hold\n"
+	"  warn.decode.core = spread <= 5 %     ; WARN\n"
+	"\n"
+	"  >= 2,000 samples/s                   ; > <= < =; the unit is checked\n"
+	"  >= 90 % of peak                      ; of baseline; of median or best of the places\n"
+	"  within 5 % of baseline               ; on the bad side; 'either side of'\n"
+	"  within baseline                      ; the baseline's own limits\n"
+	"  spread <= 3 %, similarity >= 0.95    ; of the repetitions; to the baseline's\n"
+	"  equal, known                         ; everywhere the same; any value, but one\n"
+	"  AMD*, is one of a*, b*, is not a*    ; texts\n"
+	"  has noatime, nconnect=16             ; words of a list\n"
+	"  ... and ...                          ; all of them\n"
+	"\n"
+	"'include = node.ini' reads another plan first; later lines override it, 'FIGURE =\n"
+	"none' takes a criterion away, and 'tier = never' a check.\n"
+	"\n";
+
 /* mdoc's date. */
 static void append_key_manual(struct buffer *out)
 {
@@ -680,9 +704,14 @@ static int help_on(const struct invocation *invocation, const char *topic, struc
 	struct glossary_entry entry;
 	if (command)
 		manual_command(command, &style, out);
-	else if (strcmp(topic, "keys") == 0)
+	else if (strcmp(topic, "keys") == 0) {
 		document_keys(out, (size_t)style.width);
-	else if (strcmp(topic, "config") == 0)
+		buffer_text(out, "\n");
+		plan_document(out, (size_t)style.width);
+	} else if (strcmp(topic, "plan") == 0) {
+		buffer_text(out, plan_help);
+		plan_document(out, (size_t)style.width);
+	} else if (strcmp(topic, "config") == 0)
 		buffer_text(out, config_help);
 	else if (strcmp(topic, "terms") == 0)
 		help_on_terms(&style, out);
@@ -690,7 +719,7 @@ static int help_on(const struct invocation *invocation, const char *topic, struc
 		return help_on_term(&entry, topic, &style, out, err);
 	else if (is_key_or_section(topic))
 		return document_key(out, topic, (size_t)style.width, err);
-	else
+	else if (!plan_document_name(out, topic, (size_t)style.width))
 		return refuse_topic(invocation->commands, topic, err);
 	return 0;
 }
@@ -726,11 +755,11 @@ static int help_run(const struct invocation *invocation, struct error *err)
 const struct command command_help = {
 	.name = "help",
 	.summary = "explain a command, a key, a section of keys, or a term",
-	.arguments = "[COMMAND | KEY | SECTION | TERM | keys | terms | config]",
+	.arguments = "[COMMAND | KEY | SECTION | TERM | keys | terms | config | plan]",
 	.description =
 		"'mlbench help decode.workers' explains a key, 'mlbench help decode' the keys of a section, "
 		"'mlbench help keys' prints all of them with default, values and meaning, and 'mlbench help config' "
-		"explains how to write a configuration.\n\n"
+		"explains how to write a configuration, 'mlbench help plan' a plan of 'mlbench accept'.\n\n"
 		"'mlbench help straggler' explains a term, and 'mlbench help terms' lists all of them. Names from "
 		"other tools work too: 'mlbench help num_workers' explains decode.workers. The same text is "
 		"docs/GLOSSARY.md.",
