@@ -7,6 +7,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/units.h"
+#include "harness/checks/settle.h"
 #include "harness/checks/sink.h"
 
 #include <errno.h>
@@ -187,6 +188,23 @@ static bool runner_inject(const struct check_context *context, struct check_sink
 	return true; /* silent: it says that it is done, and has nothing */
 }
 
+/* Before a check measures for the first time. */
+static void call_settle(const struct check_context *context, struct check_sink *sink)
+{
+	static const uint64_t most_ns[] = {2 * NS_PER_S, 60 * NS_PER_S, 120 * NS_PER_S};
+	char why[SETTLE_WHY_BYTES];
+	if (context->round > 0 || context->check->kind == ACCEPT_EXPECT)
+		return;
+	sink_activity(sink, "waiting for the node to come to rest");
+	const uint64_t waited =
+		settle_wait(context->root, context->tier == TIER_QUICK ? NS_PER_S / 5 : NS_PER_S,
+			most_ns[context->tier < TIER_NEVER ? context->tier : TIER_BURN],
+			context->stop, why);
+	if (*why)
+		sink_note(sink, "measured after waiting %.1f s for the node to come to rest: %s",
+			(double)waited / NS_PER_S, why);
+}
+
 /* The check's folder is made by its own process: the storage may hang. */
 static int call_run(struct check_call *call, struct check_sink *sink, struct error *err)
 {
@@ -198,6 +216,7 @@ static int call_run(struct check_call *call, struct check_sink *sink, struct err
 		sink_note(sink, "no folder for files could be made in '%s': %s", context->folder,
 			strerror(saved));
 	}
+	call_settle(context, sink);
 	sink_activity(sink, "starting");
 	int code;
 	return runner_inject(context, sink, &code)
