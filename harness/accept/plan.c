@@ -711,16 +711,26 @@ void plan_document(struct buffer *out, size_t width)
 	}
 }
 
+static void plan_document_detail(const struct figure *figure, size_t width, struct buffer *out)
+{
+	plan_document_figure(figure, width, out);
+	buffer_format(out, "%*sif it is wrong: ", PLAN_HELP_COLUMN, "");
+	document_wrap(out, figure->remedy, PLAN_HELP_COLUMN + strlen("if it is wrong: "), width);
+	buffer_format(
+		out, "%*saction: %s\n", PLAN_HELP_COLUMN, "", accept_action_name(figure->action));
+}
+
 bool plan_document_name(struct buffer *out, const char *name, size_t width)
 {
 	bool found = false;
-	for (const struct figure *figure = figure_list; figure->name; figure++)
-		if (strcmp(figure->name, name) == 0) {
-			plan_document_figure(figure, width, out);
-			buffer_format(out, "%*sremedy: ", PLAN_HELP_COLUMN, "");
-			document_wrap(
-				out, figure->remedy, PLAN_HELP_COLUMN + strlen("remedy: "), width);
-			found = true;
+	for (int kind = 0; kind < ACCEPT_KINDS; kind++) {
+		const struct figure *figure = figure_find((enum accept_kind)kind, name);
+		if (figure) {
+			buffer_format(out, "%skind = %s\n", found ? "\n" : "",
+				accept_kind_name((enum accept_kind)kind));
+			plan_document_detail(figure, width, out);
 		}
+		found |= figure != NULL;
+	}
 	return found;
 }

@@ -49,6 +49,7 @@ struct judging {
 	double rate;   /* the plan's error rate */
 	size_t limits; /* of the plan in this tier, which share the rate of false fails */
 	const char *repeat_file;
+	bool interrupted;
 };
 
 /* What was found out of a figure at a place. */
@@ -608,7 +609,8 @@ static json_t *finding_make(const struct judging *judging, const struct evidence
 		"repetitions", evidence->exact ? 1 : (int)evidence->count, "by",
 		fields_number(judged_by(&judged)), "sentence", text_from(&sentence), "action",
 		accept_action_name(finding_action(figure, verdict)), "remedy", text_from(&remedy),
-		"runbook", json_sprintf("accept/%s", figure->name), "repeat", text_from(&repeat));
+		"runbook", json_sprintf("mlbench help %s", figure->name), "repeat",
+		text_from(&repeat));
 }
 
 /* --- a check ---------------------------------------------------------------------------------- */
@@ -632,7 +634,8 @@ static enum accept_verdict state_verdict(
 	const struct judging *judging, const struct accept_check *check, struct buffer *sentence)
 {
 	if (!judging->measured) {
-		buffer_text(sentence, "it was not run");
+		buffer_text(sentence, judging->interrupted ? "it was not run: interrupted before"
+							   : "it was not run");
 		return VERDICT_ERROR;
 	}
 	const char *state = text_of(judging->measured, "state");
@@ -889,7 +892,8 @@ json_t *result_judge(const json_t *measured, const struct accept_plan *plan, enu
 	json_t *document = document_begin(measured);
 	json_t *checks = json_array();
 	double seconds = 0;
-	bool complete = !json_is_true(json_object_get(measured, "interrupted"));
+	judging.interrupted = json_is_true(json_object_get(measured, "interrupted"));
+	bool complete = !judging.interrupted;
 	int bad = !document || !checks;
 	for (size_t i = 0; i < plan->check_count && !bad; i++) {
 		const struct accept_check *check = &plan->checks[i];

@@ -26,7 +26,7 @@
  *	 "checks": [{"check", "kind", "verdict", "sentence", "seconds", "findings": [
  *	    {"figure", "place", "level": "fail" or "warn", "verdict", "asked": ">= 200 samples/s", "unit": "samples/s",
  *	     "sense": "more", "measured": 123.4 or text, "low", "high", "limit_low", "limit_high", "repetitions": 7,
- *	     "by": -0.38, "sentence", "action", "remedy", "runbook": "accept/decode.core", "repeat": "mlbench accept ..."}]}],
+ *	     "by": -0.38, "sentence", "action", "remedy", "runbook": "mlbench help decode.core", "repeat": "mlbench accept ..."}]}],
  *	 "measured": [the lines of the checks]}
  *
  * Every criterion at every place has a finding, those that hold too (verdict PASS). */
