@@ -216,6 +216,8 @@ static int accept_begin(struct accepting *a, struct error *err)
 		return error_set(err, code, "interrupted");
 	json_t *seen = text ? json_loads(text, 0, NULL) : NULL;
 	free(text);
+	if (*a->runner.root)
+		note = "facts of the system come from a folder for tests (MLBENCH_ACCEPT_ROOT)";
 	clock_format_utc(clock_utc_seconds(), utc);
 	char name[NODE_NAME_BYTES];
 	const char *from = NULL;
@@ -293,6 +295,7 @@ static int accept_resume(struct accepting *a, struct error *err)
 	free(path);
 	if (code)
 		return code;
+	(void)json_object_del(a->measured, "interrupted");
 	plan_hash(&a->plan, hash);
 	const char *its = column_text(a->measured, "plan.hash");
 	if (strcmp(its, hash) != 0)
@@ -331,7 +334,7 @@ static int accept_keep(struct accepting *a, json_t *line, struct error *err)
 			(void)json_array_remove(list, i--);
 	if (!line || json_array_append(list, line))
 		return error_set(err, -ENOMEM, "out of memory");
-	return a->out ? accept_append(a, line, err) : 0;
+	return accept_append(a, line, err);
 }
 
 /* --- running ---------------------------------------------------------------------------------- */
@@ -383,14 +386,12 @@ static int accept_run_checks(struct accepting *a, struct error *err)
 			return code;
 	}
 	log_progress_end();
-	if (accept_stopped(a)) {
-		json_t *line = json_pack("{s:b}", "interrupted", 1);
+	json_t *line = json_pack("{s:b}", "interrupted", accept_stopped(a));
+	if (accept_stopped(a))
 		(void)json_object_set_new(a->measured, "interrupted", json_true());
-		if (a->out && line)
-			(void)accept_append(a, line, NULL);
-		json_decref(line);
-	}
-	return 0;
+	const int code = accept_append(a, line, err);
+	json_decref(line);
+	return code;
 }
 
 /* "14:30", the next such moment, or what history understands. */
@@ -485,13 +486,11 @@ static int accept_print(const struct accepting *a, json_t *document, struct erro
 	return command_print(&text, err);
 }
 
-/* Judges, keeps, prints; returns the exit status. */
-static int accept_finish(const struct accepting *a, struct error *err)
+/* Keeps and prints it; returns the exit status. */
+static int accept_put_out(const struct accepting *a, json_t *document, struct error *err)
 {
-	json_t *document = result_judge(a->measured, &a->plan, a->tier, a->baseline, err);
-	if (!document)
-		return command_status(-ENOMEM);
-	int status = (int)json_integer_value(json_object_get(document, "exit_status"));
+	const json_t *kept = json_object_get(document, "exit_status");
+	int status = json_is_integer(kept) ? (int)json_integer_value(kept) : EXIT_STATUS_CANNOT;
 	struct error trouble = {0};
 	if (a->out && accept_files_write(document, a->out, &trouble)) {
 		log_warn("the result's files are not complete: %s", trouble.text);
@@ -500,10 +499,19 @@ static int accept_finish(const struct accepting *a, struct error *err)
 	const int printed = accept_print(a, document, err);
 	if (a->out)
 		log_info("result: %s", a->out);
-	json_decref(document);
 	if (accept_stopped(a))
 		return EXIT_STATUS_INTERRUPTED;
 	return printed ? printed : status;
+}
+
+static int accept_finish(const struct accepting *a, struct error *err)
+{
+	json_t *document = result_judge(a->measured, &a->plan, a->tier, a->baseline, err);
+	if (!document)
+		return command_status(-ENOMEM);
+	const int status = accept_put_out(a, document, err);
+	json_decref(document);
+	return status;
 }
 
 static void dry_add_row(
@@ -569,12 +577,24 @@ static int accept_print_plan(const struct accepting *a, struct error *err)
 
 /* --- the command ------------------------------------------------------------------------------ */
 
-/* A saved result by another plan, or by its own. */
+/* Whether a saved document holds its verdict, and no other is asked for. */
+static bool accept_is_judged(const struct accepting *a)
+{
+	const struct options *options = &a->invocation->options;
+	return a->plan.check_count == 0 &&
+	       strcmp(column_text(a->measured, "schema"), ACCEPT_SCHEMA) == 0 &&
+	       !options_given(options, OPTION_BASELINE) && !options_given(options, OPTION_TIER) &&
+	       !options_given(options, OPTION_CHECK);
+}
+
+/* A saved result as it is, or by another plan, baseline, tier or choice of checks. */
 static int accept_judge_saved(struct accepting *a, const char *saved, struct error *err)
 {
 	int code = result_read(saved, &a->measured, err);
 	if (code)
 		return command_status(code);
+	if (accept_is_judged(a))
+		return accept_put_out(a, a->measured, err);
 	if (a->plan.check_count == 0) {
 		const char *text = column_text(a->measured, "plan.text");
 		const char *file = column_text(a->measured, "plan.file");
@@ -591,6 +611,15 @@ static int accept_judge_saved(struct accepting *a, const char *saved, struct err
 	if (!code)
 		code = accept_check_baseline(a, err);
 	return code ? command_status(code) : accept_finish(a, err);
+}
+
+/* A verdict that a resumed result had is over: a kill must not leave it behind. */
+static void accept_forget_verdict(const struct accepting *a)
+{
+	char *judged = files_join(a->out, ACCEPT_FILE);
+	if (judged)
+		(void)unlink(judged);
+	free(judged);
 }
 
 static int accept_measure(struct accepting *a, struct error *err)
@@ -620,6 +649,8 @@ static int accept_measure(struct accepting *a, struct error *err)
 	if (!code && !a->out)
 		code = accept_make_folder(a, err);
 	a->runner.tier = a->tier;
+	if (!code)
+		accept_forget_verdict(a);
 	if (!code)
 		code = accept_run_checks(a, err);
 	return code ? command_status(code) : accept_finish(a, err);
