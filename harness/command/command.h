@@ -41,7 +41,7 @@ struct command {
 extern const struct command command_run, command_sweep, command_gen, command_check, command_list,
 	command_doctor, command_probe, command_show, command_report, command_top, command_compare,
 	command_history, command_what_if, command_diagnose, command_explain, command_export,
-	command_help, command_accept;
+	command_help, command_accept, command_baseline;
 extern const struct command command_status_of_run; /* status */
 
 /* The exit status for a negative errno. */
@@ -68,6 +68,10 @@ const struct command *command_find(const struct command *const *commands, const 
 /* Appends the names of a topic of `mlbench list`, or of the topics themselves (NULL), each with
  * a space before it; those that can be had here. */
 void list_names(const char *topic, struct buffer *out);
+
+struct node_results;
+/* Warns of each file that could not be used; -EINVAL: it was all of them. */
+int node_results_warn(const struct node_results *results, struct error *err);
 
 /* --- what names on the command line mean ------------------------------------------------------ */
 

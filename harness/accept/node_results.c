@@ -1,0 +1,661 @@
+/* Finding results, and taking out of each what fleets and baselines look at. */
+#include "harness/accept/node_results.h"
+
+#include "harness/accept/fingerprint.h"
+#include "harness/base/array.h"
+#include "harness/base/files.h"
+#include "harness/base/hash.h"
+#include "harness/record/fields.h"
+#include "harness/record/record.h"
+
+#include <errno.h>
+#include <fts.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define RESULT_NAME "accept.json"
+
+enum {
+	RESULT_BYTES_MAX = 256 << 20,
+	SEARCH_DEPTH_MAX = 8,
+	FINDINGS_KEPT = 8,
+	NOTES_KEPT = 16,
+	TEXT_SLOTS_FIRST = 256,
+	RESULTS_ROOM_FIRST = 32,
+};
+
+/* --- texts that many results share ------------------------------------------------------------ */
+
+struct node_text {
+	char **slots; /* open addressing; a power of two of them */
+	size_t count, room;
+};
+
+static char **text_slot(char **slots, size_t room, const char *text)
+{
+	size_t at = (size_t)hash_bytes(text, strlen(text), 0) & (room - 1);
+	while (slots[at] && strcmp(slots[at], text) != 0)
+		at = (at + 1) & (room - 1);
+	return &slots[at];
+}
+
+static int grow_texts(struct node_text *texts)
+{
+	const size_t room = texts->room ? 2 * texts->room : TEXT_SLOTS_FIRST;
+	char **slots = calloc(room, sizeof *slots);
+	if (!slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < texts->room; i++)
+		if (texts->slots[i])
+			*text_slot(slots, room, texts->slots[i]) = texts->slots[i];
+	free(texts->slots);
+	texts->slots = slots;
+	texts->room = room;
+	return 0;
+}
+
+const char *node_results_keep(struct node_results *results, const char *text)
+{
+	if (!results->texts)
+		results->texts = calloc(1, sizeof *results->texts);
+	struct node_text *const texts = results->texts;
+	if (!texts || (2 * texts->count >= texts->room && grow_texts(texts)))
+		return NULL;
+	char **slot = text_slot(texts->slots, texts->room, text);
+	if (!*slot) {
+		*slot = strdup(text);
+		texts->count += *slot != NULL;
+	}
+	return *slot;
+}
+
+static void free_texts(struct node_text *texts)
+{
+	for (size_t i = 0; texts && i < texts->room; i++)
+		free(texts->slots[i]);
+	if (texts)
+		free(texts->slots);
+	free(texts);
+}
+
+/* --- members of a document -------------------------------------------------------------------- */
+
+static const char *text_of(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+	return text ? text : "";
+}
+
+bool place_is_one_of_many(const struct figure *figure, const char *place)
+{
+	const size_t length = strlen(figure->place);
+	return length > 0 && strncmp(place, figure->place, length) == 0 && place[length] == ' ' &&
+	       place[length + 1] &&
+	       place[length + 1 + strspn(place + length + 1, "0123456789")] == '\0';
+}
+
+static enum accept_kind kind_of(const json_t *check)
+{
+	const char *name = text_of(check, "kind");
+	int kind = 0;
+	while (kind < ACCEPT_KINDS && strcmp(accept_kind_name((enum accept_kind)kind), name) != 0)
+		kind++;
+	return (enum accept_kind)kind;
+}
+
+double node_result_time(const char *text)
+{
+	struct tm tm = {0};
+	const char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+	return end ? (double)timegm(&tm) : (double)NAN;
+}
+
+/* --- figures ---------------------------------------------------------------------------------- */
+
+static size_t count_values(const json_t *checks)
+{
+	size_t i;
+	size_t j;
+	size_t all = 0;
+	const json_t *check;
+	const json_t *entry;
+	json_array_foreach(checks, i, check) json_array_foreach(json_object_get(check, "values"), j,
+		entry) all += json_array_size(json_object_get(entry, "values"));
+	return all;
+}
+
+static size_t count_figures(const json_t *checks)
+{
+	size_t i;
+	size_t all = 0;
+	const json_t *check;
+	json_array_foreach(checks, i, check) all +=
+		json_array_size(json_object_get(check, "values"));
+	return all;
+}
+
+static int take_figure(struct node_results *results, struct node_result *node, const char *check,
+	const struct figure *figure, const json_t *entry, double **free_values)
+{
+	size_t i;
+	const json_t *value;
+	struct node_figure *at = &node->figures[node->figure_count];
+	*at = (struct node_figure){.check = node_results_keep(results, check),
+		.place = node_results_keep(results, text_of(entry, "place")),
+		.figure = figure,
+		.values = *free_values};
+	json_array_foreach(json_object_get(entry, "values"), i,
+		value) if (json_is_number(value) && isfinite(json_number_value(value)))
+		at->values[at->count++] = json_number_value(value);
+	*free_values += at->count;
+	node->figure_count += at->count > 0;
+	return at->check && at->place ? 0 : -ENOMEM;
+}
+
+static bool figure_is_pooled(const struct node_figure *figure)
+{
+	return place_is_one_of_many(figure->figure, figure->place);
+}
+
+/* Places that are alike stand together, in the order of their numbers. */
+static int order_node_figures(const void *left, const void *right)
+{
+	const struct node_figure *const a = left;
+	const struct node_figure *const b = right;
+	const int checks = strcmp(a->check, b->check);
+	const int figures = strcmp(a->figure->name, b->figure->name);
+	const int pooled = (int)figure_is_pooled(a) - (int)figure_is_pooled(b);
+	return checks    ? checks
+	       : figures ? figures
+	       : pooled  ? pooled
+			 : strverscmp(a->place, b->place);
+}
+
+/* Of checks that came to their end alone: what a check measured before it died is evidence, and no figure. */
+static int take_figures(
+	struct node_results *results, struct node_result *node, const json_t *checks)
+{
+	size_t i;
+	size_t j;
+	const json_t *check;
+	const json_t *entry;
+	int code = 0;
+	node->values = calloc(count_values(checks) + 1, sizeof *node->values);
+	node->figures = calloc(count_figures(checks) + 1, sizeof *node->figures);
+	if (!node->values || !node->figures)
+		return -ENOMEM;
+	double *free_values = node->values;
+	json_array_foreach(checks, i, check)
+	{
+		const enum accept_kind kind = kind_of(check);
+		if (kind == ACCEPT_KINDS || strcmp(text_of(check, "state"), "done") != 0)
+			continue;
+		json_array_foreach(json_object_get(check, "values"), j, entry)
+		{
+			/* One of a newer program is no figure here. */
+			const struct figure *figure = figure_find(kind, text_of(entry, "figure"));
+			if (figure && !code)
+				code = take_figure(results, node, text_of(check, "check"), figure,
+					entry, &free_values);
+		}
+	}
+	if (!code && node->figure_count > 1)
+		qsort(node->figures, node->figure_count, sizeof *node->figures, order_node_figures);
+	return code;
+}
+
+bool node_series_next(const struct node_result *node, size_t *at, struct node_series *series)
+{
+	if (*at >= node->figure_count)
+		return false;
+	const struct node_figure *const first = &node->figures[*at];
+	const bool pooled = figure_is_pooled(first);
+	*series =
+		(struct node_series){.figures = first, .place = pooled ? PLACE_ALL : first->place};
+	do
+		series->repetitions += first[series->count++].count;
+	while (*at + series->count < node->figure_count && pooled &&
+		first[series->count].check == first->check &&
+		first[series->count].figure == first->figure &&
+		figure_is_pooled(&first[series->count]));
+	*at += series->count;
+	return true;
+}
+
+void node_series_values(const struct node_series *series, double *values)
+{
+	for (size_t i = 0; i < series->count; i++) {
+		memcpy(values, series->figures[i].values,
+			series->figures[i].count * sizeof *values);
+		values += series->figures[i].count;
+	}
+}
+
+static void take_facts(struct node_result *node, const json_t *checks)
+{
+	size_t i;
+	size_t j;
+	const json_t *check;
+	const json_t *entry;
+	json_array_foreach(checks, i, check)
+		json_array_foreach(json_object_get(check, "facts"), j, entry)
+	{
+		const json_t *value = json_object_get(entry, "value");
+		const char *place = text_of(entry, "place");
+		char name[2 * NODE_PLACE_BYTES];
+		(void)snprintf(name, sizeof name, "%s%s%s", text_of(entry, "figure"),
+			*place ? " @ " : "", place);
+		if (json_is_string(value))
+			fact_text(&node->facts, text_of(check, "check"), name, "%s",
+				json_string_value(value));
+		else if (json_is_number(value))
+			fact_number(&node->facts, text_of(check, "check"), name,
+				json_number_value(value), NULL);
+	}
+}
+
+static int take_notes(struct node_result *node, const json_t *checks)
+{
+	size_t i;
+	const json_t *check;
+	int bad = 0;
+	node->notes = json_object();
+	json_array_foreach(checks, i, check)
+	{
+		json_t *notes = json_object_get(check, "notes");
+		if (json_array_size(notes) > 0 && json_array_size(notes) <= NOTES_KEPT)
+			bad |= json_object_set(node->notes, text_of(check, "check"), notes);
+	}
+	return bad || !node->notes ? -ENOMEM : 0;
+}
+
+/* --- verdicts --------------------------------------------------------------------------------- */
+
+static bool is_bad(const char *verdict)
+{
+	const enum accept_verdict of = accept_verdict_of(verdict);
+	return of == VERDICT_FAIL || of == VERDICT_ERROR;
+}
+
+/* A criterion that means a baseline cannot hold before there is one: it does not keep a node out of the first. */
+static bool lacks_baseline(const json_t *document, const json_t *finding)
+{
+	const char *asked = text_of(finding, "asked");
+	return !json_is_object(
+		       json_object_get(json_object_get(document, "judged_by"), "baseline")) &&
+	       (strstr(asked, "baseline") || strstr(asked, "similarity")) &&
+	       accept_verdict_of(text_of(finding, "verdict")) == VERDICT_ERROR;
+}
+
+static char *unfit_by_check(const json_t *document, const json_t *check)
+{
+	size_t i;
+	size_t lacking = 0;
+	const json_t *finding;
+	const json_t *findings = json_object_get(check, "findings");
+	char *why = NULL;
+	json_array_foreach(findings, i, finding)
+	{
+		if (!is_bad(text_of(finding, "verdict")))
+			continue;
+		if (lacks_baseline(document, finding)) {
+			lacking++;
+			continue;
+		}
+		return asprintf(&why, "%s: %s", text_of(check, "check"),
+			       *text_of(finding, "sentence") ? text_of(finding, "sentence")
+							     : text_of(finding, "verdict")) < 0
+			       ? NULL
+			       : why;
+	}
+	if (lacking > 0)
+		return NULL;
+	return asprintf(&why, "%s: %s", text_of(check, "check"),
+		       *text_of(check, "sentence") ? text_of(check, "sentence")
+						   : text_of(check, "verdict")) < 0
+		       ? NULL
+		       : why;
+}
+
+static int find_unfit(struct node_result *node, const json_t *document)
+{
+	size_t i;
+	const json_t *check;
+	if (!node->complete) {
+		node->unfit = strdup("it was interrupted, so not everything is measured");
+		return node->unfit ? 0 : -ENOMEM;
+	}
+	json_array_foreach(json_object_get(document, "checks"), i, check)
+	{
+		if (node->unfit || !is_bad(text_of(check, "verdict")))
+			continue;
+		node->unfit = unfit_by_check(document, check);
+	}
+	return 0;
+}
+
+static int order_findings(const void *left, const void *right)
+{
+	const json_t *const a = *(json_t *const *)left;
+	const json_t *const b = *(json_t *const *)right;
+	const int verdicts = (int)accept_verdict_of(text_of(b, "verdict")) -
+			     (int)accept_verdict_of(text_of(a, "verdict"));
+	const double far = fabs(json_number_value(json_object_get(b, "by"))) -
+			   fabs(json_number_value(json_object_get(a, "by")));
+	return verdicts ? verdicts : (far > 0) - (far < 0);
+}
+
+/* What of a finding a fleet shows. */
+static json_t *finding_kept(const json_t *check, const json_t *finding)
+{
+	static const char *const members[] = {
+		"figure", "place", "verdict", "by", "action", "sentence"};
+	json_t *kept = json_object();
+	int bad = !kept || json_object_set(kept, "check", json_object_get(check, "check"));
+	for (size_t i = 0; i < COUNT(members); i++)
+		if (json_object_get(finding, members[i]))
+			bad |= json_object_set(
+				kept, members[i], json_object_get(finding, members[i]));
+	return fields_whole(kept, bad);
+}
+
+/* A check without a finding that is as bad as the check itself: it died, or could not be judged. */
+static bool speaks_for_itself(const json_t *check)
+{
+	size_t i;
+	const json_t *finding;
+	const enum accept_verdict verdict = accept_verdict_of(text_of(check, "verdict"));
+	json_array_foreach(json_object_get(check, "findings"), i,
+		finding) if (accept_verdict_of(text_of(finding, "verdict")) ==
+			     verdict) return false;
+	return true;
+}
+
+static bool is_shown(const char *verdict)
+{
+	return is_bad(verdict) || accept_verdict_of(verdict) == VERDICT_WARN;
+}
+
+static int take_findings(struct node_result *node, const json_t *document)
+{
+	size_t i;
+	size_t j;
+	size_t count = 0;
+	const json_t *check;
+	const json_t *finding;
+	json_t **list = NULL;
+	int bad = 0;
+	size_t most = 0;
+	const json_t *checks = json_object_get(document, "checks");
+	json_array_foreach(checks, i, check) most +=
+		1 + json_array_size(json_object_get(check, "findings"));
+	list = calloc(most + 1, sizeof *list);
+	node->findings = json_array();
+	if (!list || !node->findings) {
+		free(list);
+		return -ENOMEM;
+	}
+	json_array_foreach(checks, i, check)
+	{
+		if (is_shown(text_of(check, "verdict")) && speaks_for_itself(check))
+			list[count++] = finding_kept(check, check);
+		json_array_foreach(json_object_get(check, "findings"), j,
+			finding) if (is_shown(text_of(finding, "verdict"))) list[count++] =
+			finding_kept(check, finding);
+	}
+	for (size_t k = 0; k < count; k++)
+		bad |= !list[k];
+	if (!bad && count > 1)
+		qsort(list, count, sizeof *list, order_findings);
+	for (size_t k = 0; k < count; k++)
+		if (k < FINDINGS_KEPT && !bad)
+			bad |= json_array_append_new(node->findings, list[k]);
+		else
+			json_decref(list[k]);
+	free(list);
+	return bad ? -ENOMEM : 0;
+}
+
+/* --- a document ------------------------------------------------------------------------------- */
+
+static int refuse_document(const json_t *document, struct error *err)
+{
+	static const char stem[] = "mlbench.accept/";
+	const char *schema = text_of(document, "schema");
+	if (strcmp(schema, ACCEPT_SCHEMA) == 0)
+		return 0;
+	if (strncmp(schema, stem, sizeof stem - 1) == 0)
+		return error_set(err, -EINVAL,
+			"written as '%.40s', and this program knows '%s': use a newer mlbench",
+			schema, ACCEPT_SCHEMA);
+	return error_set(
+		err, -EINVAL, "not a result of 'mlbench accept': its schema is '%.40s'", schema);
+}
+
+static char *name_of_node(const struct node_result *node, const json_t *document)
+{
+	const json_t *member = json_object_get(document, "node");
+	const char *name =
+		json_is_string(member) ? json_string_value(member) : text_of(member, "name");
+	if (!*name)
+		name = fact_node_name(&node->facts);
+	return strdup(name && *name ? name : "unnamed");
+}
+
+static void node_result_release(struct node_result *node)
+{
+	free(node->path);
+	free(node->name);
+	free(node->action);
+	free(node->sentence);
+	free(node->unfit);
+	free(node->figures);
+	free(node->values);
+	json_decref(node->fingerprint);
+	json_decref(node->findings);
+	json_decref(node->notes);
+	fact_list_release(&node->facts);
+}
+
+/* A copy of its own: the document is dropped. */
+static json_t *fingerprint_of_node(const struct node_result *node, const json_t *document)
+{
+	const json_t *given = json_object_get(document, "fingerprint");
+	return json_is_object(given) ? json_deep_copy(given) : fingerprint_make(&node->facts);
+}
+
+static int digest(struct node_results *results, struct node_result *node, const json_t *document)
+{
+	const json_t *checks = json_object_get(document, "measured");
+	record_environment_from_json(&node->facts, json_object_get(document, "environment"), NULL);
+	take_facts(node, checks);
+	node->fingerprint = fingerprint_of_node(node, document);
+	node->name = name_of_node(node, document);
+	node->action = strdup(text_of(document, "action"));
+	node->sentence = strdup(text_of(document, "sentence"));
+	node->verdict = accept_verdict_of(text_of(document, "verdict"));
+	node->complete = !json_is_false(json_object_get(document, "complete"));
+	(void)snprintf(node->started, sizeof node->started, "%s", text_of(document, "started"));
+	(void)snprintf(node->tier, sizeof node->tier, "%s", text_of(document, "tier"));
+	node->started_s = node_result_time(node->started);
+	if (node->facts.failed || !node->fingerprint || !node->name || !node->action ||
+		!node->sentence)
+		return -ENOMEM;
+	int code = take_figures(results, node, checks);
+	if (!code)
+		code = take_notes(node, checks);
+	if (!code)
+		code = take_findings(node, document);
+	return code ? code : find_unfit(node, document);
+}
+
+static int grow_results(struct node_results *results)
+{
+	if (results->count < results->room)
+		return 0;
+	const size_t room = results->room ? 2 * results->room : RESULTS_ROOM_FIRST;
+	struct node_result *list = realloc(results->list, room * sizeof *list);
+	if (!list)
+		return -ENOMEM;
+	results->list = list;
+	results->room = room;
+	return 0;
+}
+
+int node_results_add(
+	struct node_results *results, const json_t *document, const char *path, struct error *err)
+{
+	struct node_result node = {.path = strdup(path)};
+	int code = refuse_document(document, err);
+	if (!code && results->count == NODE_RESULTS_MAX)
+		code = error_set(err, -E2BIG, "more than %d results", NODE_RESULTS_MAX);
+	if (!code && (!node.path || grow_results(results) || digest(results, &node, document)))
+		code = error_set(err, -ENOMEM, "out of memory for the results");
+	if (code)
+		node_result_release(&node);
+	else
+		results->list[results->count++] = node;
+	return code;
+}
+
+/* --- files ------------------------------------------------------------------------------------ */
+
+static int leave_out(struct node_results *results, const char *path, const struct error *why)
+{
+	if (!results->left_out)
+		results->left_out = json_array();
+	return results->left_out && json_array_append_new(results->left_out,
+					    json_pack("{s:o, s:o}", "file", fields_text(path),
+						    "why", fields_text(why->text))) == 0
+		       ? 0
+		       : -ENOMEM;
+}
+
+static int read_document(const char *path, json_t **document, struct error *err)
+{
+	char *text = NULL;
+	size_t size = 0;
+	json_error_t wrong;
+	const int code = files_read(path, RESULT_BYTES_MAX, &text, &size, err);
+	if (code)
+		return code;
+	*document = json_loadb(text, size, 0, &wrong);
+	free(text);
+	return *document ? 0
+			 : error_set(err, -EINVAL, "no JSON (line %d): %s", wrong.line, wrong.text);
+}
+
+/* One that cannot be used is no failure of the whole. */
+static int read_one(struct node_results *results, const char *path, struct error *err)
+{
+	json_t *document = NULL;
+	struct error why = {0};
+	int code = read_document(path, &document, &why);
+	if (!code)
+		code = node_results_add(results, document, path, &why);
+	json_decref(document);
+	if (code == -ENOMEM || code == -E2BIG)
+		return error_set(err, code, "%s", why.text);
+	return code && leave_out(results, path, &why) ? error_set(err, -ENOMEM, "out of memory")
+						      : 0;
+}
+
+static int order_entries(const FTSENT **left, const FTSENT **right)
+{
+	return strcmp((*left)->fts_name, (*right)->fts_name);
+}
+
+static int read_below(struct node_results *results, const char *folder, const atomic_bool *stop,
+	struct error *err)
+{
+	char *path = strdup(folder);
+	char *const roots[] = {path, NULL};
+	FTS *walk = path ? fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, order_entries) : NULL;
+	FTSENT *entry;
+	size_t found = 0;
+	int code = walk ? 0 : error_set(err, -ENOMEM, "out of memory");
+	while (walk && !code && (entry = fts_read(walk)) != NULL) {
+		if (stop && atomic_load(stop))
+			code = error_set(err, -EINTR, "interrupted");
+		else if (entry->fts_info == FTS_D && entry->fts_level >= SEARCH_DEPTH_MAX)
+			(void)fts_set(walk, entry, FTS_SKIP);
+		else if (entry->fts_info == FTS_F && strcmp(entry->fts_name, RESULT_NAME) == 0) {
+			found++;
+			code = read_one(results, entry->fts_path, err);
+		}
+	}
+	if (walk)
+		(void)fts_close(walk);
+	free(path);
+	struct error none;
+	(void)error_set(&none, 0, "there is no " RESULT_NAME " in it or below");
+	return !code && found == 0 && leave_out(results, folder, &none) ? -ENOMEM : code;
+}
+
+/* Of results that are named twice (a folder and a file in it), one stays. */
+static void drop_twins(struct node_results *results)
+{
+	size_t kept = 0;
+	node_results_sort(results);
+	for (size_t i = 0; i < results->count; i++) {
+		struct stat a;
+		struct stat b;
+		if (kept > 0 && strcmp(results->list[i].name, results->list[kept - 1].name) == 0 &&
+			strcmp(results->list[i].started, results->list[kept - 1].started) == 0 &&
+			stat(results->list[i].path, &a) == 0 &&
+			stat(results->list[kept - 1].path, &b) == 0 && a.st_ino == b.st_ino &&
+			a.st_dev == b.st_dev)
+			node_result_release(&results->list[i]);
+		else
+			results->list[kept++] = results->list[i];
+	}
+	results->count = kept;
+}
+
+int node_results_read(struct node_results *results, const char *const *paths, size_t count,
+	const atomic_bool *stop, struct error *err)
+{
+	int code = 0;
+	for (size_t i = 0; i < count && !code; i++) {
+		struct stat st;
+		if (stop && atomic_load(stop))
+			code = error_set(err, -EINTR, "interrupted");
+		else if (stat(paths[i], &st))
+			code = error_set_errno(err, errno, "cannot read '%.300s'", paths[i]);
+		else
+			code = S_ISDIR(st.st_mode) ? read_below(results, paths[i], stop, err)
+						   : read_one(results, paths[i], err);
+	}
+	if (!code)
+		drop_twins(results);
+	return code;
+}
+
+static int order_node_results(const void *left, const void *right)
+{
+	const struct node_result *const a = left;
+	const struct node_result *const b = right;
+	const int names = strcmp(a->name, b->name);
+	const int times = strcmp(b->started, a->started);
+	return names ? names : times ? times : strcmp(a->path, b->path);
+}
+
+void node_results_sort(struct node_results *results)
+{
+	if (results->count > 1)
+		qsort(results->list, results->count, sizeof *results->list, order_node_results);
+}
+
+void node_results_release(struct node_results *results)
+{
+	for (size_t i = 0; i < results->count; i++)
+		node_result_release(&results->list[i]);
+	free(results->list);
+	json_decref(results->left_out);
+	free_texts(results->texts);
+	*results = (struct node_results){0};
+}
