@@ -5,15 +5,12 @@
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/hash.h"
-#include "harness/base/units.h"
 #include "harness/measure/data_store.h"
 #include "harness/measure/proc_text.h"
 
 #include <ctype.h>
-#include <emmintrin.h>
 #include <errno.h>
 #include <glob.h>
-#include <hwloc.h>
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
@@ -22,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -94,11 +90,26 @@ unsigned probe_cores(void)
 	return count > 0 ? (unsigned)count : 1;
 }
 
+unsigned probe_core_list(unsigned **cores)
+{
+	size_t most;
+	unsigned count = 0;
+	cpu_set_t *set = allowed_cores(&most);
+	*cores = set ? calloc(most, sizeof **cores) : NULL;
+	for (size_t cpu = 0; *cores && cpu < most; cpu++)
+		if (CPU_ISSET_S(cpu, CPU_ALLOC_SIZE(most), set))
+			(*cores)[count++] = (unsigned)cpu;
+	CPU_FREE(set);
+	return count;
+}
+
 struct crew {
 	probe_work *work;
 	void *context;
-	const cpu_set_t *allowed; /* NULL: not pinned */
-	size_t most;              /* CPUs that it may name */
+	const unsigned *
+		cores; /* (core_count): thread i on the i-th, and again from the first; NULL: anywhere */
+	unsigned core_count;
+	bool must; /* a core that refuses its thread is an error */
 	/* Threads wait here until it is known whether there are enough of them. */
 	pthread_mutex_t lock;
 	pthread_cond_t begin;
@@ -111,30 +122,10 @@ struct member {
 	pthread_t thread;
 };
 
-static void pin_member(const struct crew *crew, unsigned index)
-{
-	const size_t size = CPU_ALLOC_SIZE(crew->most);
-	const unsigned count = (unsigned)CPU_COUNT_S(size, crew->allowed);
-	unsigned rank = count > 0 ? index % count : 0;
-	cpu_set_t *one = CPU_ALLOC(crew->most);
-	if (!one)
-		return;
-	CPU_ZERO_S(size, one);
-	for (size_t cpu = 0; cpu < crew->most; cpu++)
-		if (CPU_ISSET_S(cpu, size, crew->allowed) && rank-- == 0) {
-			CPU_SET_S(cpu, size, one);
-			(void)pthread_setaffinity_np(pthread_self(), size, one);
-			break;
-		}
-	CPU_FREE(one);
-}
-
 static void *member_main(void *argument)
 {
 	const struct member *member = argument;
 	struct crew *crew = member->crew;
-	if (crew->allowed)
-		pin_member(crew, member->index);
 	(void)pthread_mutex_lock(&crew->lock);
 	while (crew->phase == CREW_WAITS)
 		(void)pthread_cond_wait(&crew->begin, &crew->lock);
@@ -145,54 +136,102 @@ static void *member_main(void *argument)
 	return NULL;
 }
 
-static unsigned start_members(struct crew *crew, struct member *members, unsigned threads)
+/* It begins on its core and nowhere else; a core that is refused, or went offline, is an error of the start. */
+static int start_pinned(struct member *member, unsigned core)
+{
+	const size_t most = (size_t)core + 1;
+	const size_t size = CPU_ALLOC_SIZE(most);
+	cpu_set_t *one = CPU_ALLOC(most);
+	pthread_attr_t attributes;
+	if (!one || pthread_attr_init(&attributes) != 0) {
+		CPU_FREE(one);
+		return ENOMEM;
+	}
+	CPU_ZERO_S(size, one);
+	CPU_SET_S(core, size, one);
+	int code = pthread_attr_setaffinity_np(&attributes, size, one);
+	if (!code)
+		code = pthread_create(&member->thread, &attributes, member_main, member);
+	(void)pthread_attr_destroy(&attributes);
+	CPU_FREE(one);
+	return code;
+}
+
+static int start_member(struct member *member, struct error *err)
+{
+	const struct crew *crew = member->crew;
+	if (crew->cores) {
+		const unsigned core = crew->cores[member->index % crew->core_count];
+		const int code = start_pinned(member, core);
+		if (code == 0 || code == EAGAIN)
+			return -code;
+		if (crew->must)
+			return error_set(err, -EPERM, "no thread can be kept on core %u: %s", core,
+				strerror(code));
+	}
+	return pthread_create(&member->thread, NULL, member_main, member) ? -EAGAIN : 0;
+}
+
+static int start_members(struct crew *crew, struct member *members, unsigned threads,
+	unsigned *started, struct error *err)
 {
 	sigset_t all;
 	sigset_t before;
-	unsigned started = 0;
+	int code = 0;
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	for (; started < threads; started++) {
-		members[started] = (struct member){.crew = crew, .index = started};
-		if (pthread_create(
-			    &members[started].thread, NULL, member_main, &members[started]) != 0)
-			break;
+	for (*started = 0; *started < threads && !code; *started += !code) {
+		members[*started] = (struct member){.crew = crew, .index = *started};
+		code = start_member(&members[*started], err);
 	}
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return started;
+	return code == -EAGAIN ? error_set(err, code, "only %u of %u threads could be started",
+					 *started, threads)
+			       : code;
 }
 
 static int run_crew(struct crew *crew, unsigned threads, struct error *err)
 {
+	unsigned started;
 	struct member *members = calloc(threads, sizeof *members);
 	if (!members)
 		return error_set(err, -ENOMEM, "out of memory for %u threads", threads);
-	const unsigned started = start_members(crew, members, threads);
+	(void)pthread_mutex_init(&crew->lock, NULL);
+	(void)pthread_cond_init(&crew->begin, NULL);
+	const int code = start_members(crew, members, threads, &started, err);
 	(void)pthread_mutex_lock(&crew->lock);
-	crew->phase = started == threads ? CREW_WORKS : CREW_GIVES_UP;
+	crew->phase = code ? CREW_GIVES_UP : CREW_WORKS;
 	(void)pthread_cond_broadcast(&crew->begin);
 	(void)pthread_mutex_unlock(&crew->lock);
 	for (unsigned i = 0; i < started; i++)
 		(void)pthread_join(members[i].thread, NULL);
 	free(members);
-	return started == threads
-		       ? 0
-		       : error_set(err, -EAGAIN, "only %u of %u threads could be started", started,
-				 threads);
+	(void)pthread_cond_destroy(&crew->begin);
+	(void)pthread_mutex_destroy(&crew->lock);
+	return code;
 }
 
 int probe_crew(unsigned threads, bool pinned, probe_work *work, void *context, struct error *err)
 {
+	unsigned *cores = NULL;
 	struct crew crew = {.work = work, .context = context};
-	cpu_set_t *allowed = pinned ? allowed_cores(&crew.most) : NULL;
-	crew.allowed = allowed;
-	(void)pthread_mutex_init(&crew.lock, NULL);
-	(void)pthread_cond_init(&crew.begin, NULL);
+	if (pinned)
+		crew.core_count = probe_core_list(&cores);
+	crew.cores = crew.core_count > 0 ? cores : NULL;
 	const int code = run_crew(&crew, threads, err);
-	(void)pthread_cond_destroy(&crew.begin);
-	(void)pthread_mutex_destroy(&crew.lock);
-	CPU_FREE(allowed);
+	free(cores);
 	return code;
+}
+
+int probe_crew_on(
+	const unsigned *cores, unsigned threads, probe_work *work, void *context, struct error *err)
+{
+	struct crew crew = {.work = work,
+		.context = context,
+		.cores = cores,
+		.core_count = threads,
+		.must = true};
+	return run_crew(&crew, threads, err);
 }
 
 /* --- lock hand-off, clocks, oversleep --------------------------------------------------------- */
@@ -212,7 +251,7 @@ static const uint64_t SLEEP_NS = 500 * NS_PER_US;
 /* Held so long that the other thread sleeps on the lock before it is let go. */
 static const uint64_t HOLD_NS = 50 * NS_PER_US;
 
-static double clock_cost_ns(void)
+double probe_clock_read_ns(void)
 {
 	const uint64_t begin = clock_now_ns();
 	uint64_t end = begin;
@@ -231,8 +270,7 @@ static double cpu_clock_cost_ns(void)
 	return (double)(clock_now_ns() - begin) / CPU_CLOCK_READS;
 }
 
-/* Sorts values; NAN without any. */
-static double sorted_quantile(double *values, size_t count, size_t per_mille)
+double probe_quantile(double *values, size_t count, size_t per_mille)
 {
 	if (count == 0)
 		return NAN;
@@ -285,7 +323,7 @@ static void take_turns(void *context, unsigned me)
 
 /* The median of a round's: the mean would be that of the few that met another process on their core.
  */
-static int handoff_ns(const struct probe_control *control, double *out, struct error *err)
+int probe_handoff_ns(const struct probe_control *control, double *out, struct error *err)
 {
 	struct handoff *handoff = calloc(1, sizeof *handoff);
 	if (!handoff)
@@ -295,7 +333,7 @@ static int handoff_ns(const struct probe_control *control, double *out, struct e
 	(void)pthread_mutex_init(&handoff->lock, NULL);
 	const int code = probe_crew(2, false, take_turns, handoff, err);
 	(void)pthread_mutex_destroy(&handoff->lock);
-	*out = sorted_quantile(handoff->waited_ns, handoff->count, MEDIAN_PER_MILLE);
+	*out = probe_quantile(handoff->waited_ns, handoff->count, MEDIAN_PER_MILLE);
 	free(handoff);
 	return code;
 }
@@ -307,17 +345,26 @@ struct sleeps {
 	size_t count;
 };
 
+unsigned probe_oversleep(const struct probe_control *control, double *beyond, unsigned count)
+{
+	unsigned slept = 0;
+	for (; slept < count && !probe_time_over(control); slept++) {
+		const uint64_t end = clock_now_ns() + SLEEP_NS;
+		clock_sleep_until_ns(end);
+		beyond[slept] = (double)(clock_now_ns() - end);
+	}
+	return slept;
+}
+
+/* The mean of one round; NAN where it was cut short. */
 static double oversleep_ns(const struct probe_control *control, struct sleeps *sleeps)
 {
 	double sum = 0;
-	int slept = 0;
-	for (; slept < SLEEPS && !probe_time_over(control); slept++) {
-		const uint64_t end = clock_now_ns() + SLEEP_NS;
-		clock_sleep_until_ns(end);
-		const double beyond = (double)(clock_now_ns() - end);
-		sleeps->beyond[sleeps->count++] = beyond;
-		sum += beyond;
-	}
+	const double *const beyond = sleeps->beyond + sleeps->count;
+	const unsigned slept = probe_oversleep(control, sleeps->beyond + sleeps->count, SLEEPS);
+	for (unsigned i = 0; i < slept; i++)
+		sum += beyond[i];
+	sleeps->count += slept;
 	return slept == SLEEPS ? sum / SLEEPS : (double)NAN;
 }
 
@@ -334,10 +381,10 @@ static int time_rounds(
 	int code = 0;
 	for (unsigned round = 0; round < control->rounds && !probe_time_over(control); round++) {
 		double handed = NAN;
-		probe_add(&timing->clock, clock_cost_ns());
+		probe_add(&timing->clock, probe_clock_read_ns());
 		probe_add(&timing->cpu_clock, cpu_clock_cost_ns());
 		if (!code)
-			code = handoff_ns(control, &handed, err);
+			code = probe_handoff_ns(control, &handed, err);
 		probe_add(&timing->lock, handed);
 		probe_add(&timing->oversleep, oversleep_ns(control, &timing->sleeps));
 	}
@@ -356,7 +403,7 @@ int probe_timing(const struct probe_control *control, struct ceilings *out, stru
 	out->cpu_clock_read_ns = probe_median(&timing->cpu_clock, &out->cpu_clock_range);
 	out->oversleep_ns = probe_median(&timing->oversleep, &out->oversleep_range);
 	out->oversleep_p99_ns =
-		sorted_quantile(timing->sleeps.beyond, timing->sleeps.count, P99_PER_MILLE);
+		probe_quantile(timing->sleeps.beyond, timing->sleeps.count, P99_PER_MILLE);
 	free(timing);
 	if (probe_stopped(control))
 		return -EINTR;
@@ -366,301 +413,6 @@ int probe_timing(const struct probe_control *control, struct ceilings *out, stru
 	if (isnan(out->oversleep_ns))
 		ceilings_lack(out, "oversleep: no time was left for it");
 	return 0;
-}
-
-/* --- memory: triad and copies ----------------------------------------------------------------- */
-
-/* Memory bandwidth as STREAM counts it (McCalpin, https://www.cs.virginia.edu/stream/): the triad
- * a = b + s c moves 3 streams of 8 bytes an element, over arrays of at least four times the last-level
- * caches.  Stores are non-temporal, so no line is read before it is written and 3 streams are all there
- * are.  Each thread works on the part that it touched first, which is on its own NUMA node. */
-enum {
-	STREAMS = 3,
-	CACHE_TIMES = 4,
-	/* Between looks at the stop flag: some 0.1 ms. */
-	CHUNK_DOUBLES = 64 * 1024,
-	SKEW_DOUBLES = 1024 + 64, /* between arrays: their addresses differ in the lower 12 bits */
-	LANES = 2,                /* of an SSE2 register, which every x86-64 has */
-	FREE_SHARE = 4,           /* of the free memory, one part in so many is taken */
-};
-
-static const uint64_t HUGE_PAGE_BYTES = 2 << 20;
-static const uint64_t CACHE_UNKNOWN_BYTES = 64 << 20; /* where hwloc does not say */
-static const uint64_t ARRAY_LEAST_BYTES = 1 << 20;
-static const double SCALAR = 3.0;
-
-struct caches {
-	uint64_t bytes;   /* of all last-level caches */
-	unsigned domains; /* NUMA nodes: memory is spread over so many */
-};
-
-static uint64_t sum_level(hwloc_topology_t topology, hwloc_obj_type_t type)
-{
-	uint64_t sum = 0;
-	hwloc_obj_t cache = NULL;
-	while ((cache = hwloc_get_next_obj_by_type(topology, type, cache)))
-		sum += cache->attr ? cache->attr->cache.size : 0;
-	return sum;
-}
-
-static struct caches find_caches(void)
-{
-	struct caches found = {.domains = 1};
-	hwloc_topology_t topology;
-	if (hwloc_topology_init(&topology) != 0)
-		return found;
-	if (hwloc_topology_load(topology) == 0) {
-		const int nodes = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE);
-		found.domains = nodes > 0 ? (unsigned)nodes : 1;
-		found.bytes = sum_level(topology, HWLOC_OBJ_L3CACHE);
-		if (found.bytes == 0)
-			found.bytes = sum_level(topology, HWLOC_OBJ_L2CACHE);
-	}
-	hwloc_topology_destroy(topology);
-	return found;
-}
-
-double probe_free_memory(void)
-{
-	double bytes = 0;
-	char *meminfo = proc_text("/proc/meminfo");
-	if (meminfo)
-		(void)parse_field_number(meminfo, "MemAvailable", &bytes);
-	free(meminfo);
-	const double limit = cgroup_limits_now().memory_bytes;
-	return isfinite(limit) ? fmin(bytes, limit) : bytes;
-}
-
-static uint64_t choose_bytes(const struct caches *caches, struct ceilings *out)
-{
-	const uint64_t wanted = CACHE_TIMES * (caches->bytes ? caches->bytes : CACHE_UNKNOWN_BYTES);
-	const uint64_t most = (uint64_t)(probe_free_memory() / FREE_SHARE / STREAMS);
-	if (caches->bytes == 0)
-		ceilings_note(out, "memory: the size of the caches is not known (hwloc)");
-	if (most == 0 || wanted <= most)
-		return wanted;
-	char size[UNITS_BYTES];
-	ceilings_note(out,
-		"memory: arrays of %s are less than %d times the caches, for want of free memory: "
-		"caches may help",
-		units_format_size((double)most, size), CACHE_TIMES);
-	return most;
-}
-
-/* --- arrays ----------------------------------------------------------------------------------- */
-
-struct arrays {
-	double *a, *b, *c; /* (count) each, on 64 bytes */
-	size_t count;
-	void *memory;
-	size_t memory_bytes;
-	unsigned threads; /* that share them */
-	unsigned domains;
-	const struct probe_control *control;
-	uint64_t end_ns; /* of this slot */
-	double *rates;   /* (threads): bytes/s of each in this slot; owned */
-};
-
-/* Rounded up, so that every thread's part is whole registers and begins on a line. */
-static size_t stream_part(size_t count, unsigned threads)
-{
-	const size_t step = CHUNK_DOUBLES / 8;
-	return (count / threads + step - 1) / step * step;
-}
-
-static void touch_part(void *context, unsigned index)
-{
-	struct arrays *arrays = context;
-	const size_t part = arrays->count / arrays->threads;
-	const size_t first = part * index;
-	for (size_t at = 0; at < part && !probe_stopped(arrays->control); at += CHUNK_DOUBLES) {
-		const size_t end = part - at < CHUNK_DOUBLES ? part : at + CHUNK_DOUBLES;
-		for (size_t i = first + at; i < first + end; i++) {
-			arrays->a[i] = 0;
-			arrays->b[i] = 1 + (double)(i % 7);
-			arrays->c[i] = 2;
-		}
-	}
-}
-
-static int arrays_open(struct arrays *arrays, uint64_t bytes, struct error *err)
-{
-	const size_t part = stream_part((size_t)bytes / sizeof(double), arrays->threads);
-	arrays->rates = calloc(arrays->threads, sizeof *arrays->rates);
-	if (!arrays->rates)
-		return error_set(err, -ENOMEM, "out of memory");
-	arrays->count = part * arrays->threads;
-	const size_t array = arrays->count * sizeof(double);
-	arrays->memory_bytes = STREAMS * (array + SKEW_DOUBLES * sizeof(double)) + HUGE_PAGE_BYTES;
-	arrays->memory = mmap(NULL, arrays->memory_bytes, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (arrays->memory == MAP_FAILED) {
-		arrays->memory = NULL;
-		return error_set_errno(err, errno, "cannot map %zu bytes", arrays->memory_bytes);
-	}
-	const uintptr_t start = (uintptr_t)arrays->memory;
-	const uintptr_t aligned = (start + HUGE_PAGE_BYTES - 1) & ~(uintptr_t)(HUGE_PAGE_BYTES - 1);
-	arrays->a = (double *)((char *)arrays->memory + (aligned - start));
-	arrays->b = arrays->a + arrays->count + SKEW_DOUBLES;
-	arrays->c = arrays->b + arrays->count + SKEW_DOUBLES;
-	(void)madvise((void *)aligned, arrays->memory_bytes - HUGE_PAGE_BYTES, MADV_HUGEPAGE);
-	return probe_crew(arrays->threads, true, touch_part, arrays, err);
-}
-
-static void arrays_close(struct arrays *arrays)
-{
-	free(arrays->rates);
-	if (arrays->memory)
-		(void)munmap(arrays->memory, arrays->memory_bytes);
-}
-
-/* --- kernels ---------------------------------------------------------------------------------- */
-
-/* Slices are whole registers on their own lines. */
-static void triad_chunk(double *a, const double *b, const double *c, size_t count)
-{
-	const __m128d s = _mm_set1_pd(SCALAR);
-	for (size_t i = 0; i < count; i += LANES)
-		_mm_stream_pd(
-			a + i, _mm_add_pd(_mm_load_pd(b + i), _mm_mul_pd(s, _mm_load_pd(c + i))));
-}
-
-/* A kernel over [first, first + count), with a look at the stop flag now and then. */
-typedef void kernel(double *a, const double *b, const double *c, size_t count);
-
-static void copy_chunk(double *a, const double *b, const double *c, size_t count)
-{
-	(void)c;
-	memcpy(a, b, count * sizeof *a);
-}
-
-static void one_pass(const struct arrays *arrays, kernel *chunk, size_t first, size_t count)
-{
-	for (size_t at = 0; at < count && !probe_stopped(arrays->control); at += CHUNK_DOUBLES) {
-		const size_t size = count - at < CHUNK_DOUBLES ? count - at : CHUNK_DOUBLES;
-		const size_t i = first + at;
-		chunk(arrays->a + i, arrays->b + i, arrays->c + i, size);
-	}
-	_mm_sfence();
-}
-
-/* Passes until the slot is over, at least one; each thread times its own. */
-static void passes(struct arrays *arrays, kernel *chunk, unsigned index, size_t first, size_t count,
-	unsigned streams)
-{
-	const uint64_t begin = clock_now_ns();
-	uint64_t now = begin;
-	double bytes = 0;
-	while (!probe_stopped(arrays->control) && (bytes == 0 || now < arrays->end_ns)) {
-		one_pass(arrays, chunk, first, count);
-		bytes += (double)streams * (double)(count * sizeof(double));
-		now = clock_now_ns();
-	}
-	arrays->rates[index] = bytes * (double)NS_PER_S / (double)(now - begin);
-}
-
-static void triad_part(void *context, unsigned index)
-{
-	struct arrays *arrays = context;
-	const size_t part = arrays->count / arrays->threads;
-	passes(arrays, triad_chunk, index, part * index, part, STREAMS);
-}
-
-/* One core works on the first NUMA node's part, which is its own. */
-static size_t local_count(const struct arrays *arrays)
-{
-	const size_t count = arrays->count / arrays->domains / CHUNK_DOUBLES * CHUNK_DOUBLES;
-	return count > 0 ? count : arrays->count;
-}
-
-static void triad_alone(void *context, unsigned index)
-{
-	struct arrays *arrays = context;
-	passes(arrays, triad_chunk, index, 0, local_count(arrays), STREAMS);
-}
-
-static void copy_alone(void *context, unsigned index)
-{
-	struct arrays *arrays = context;
-	passes(arrays, copy_chunk, index, 0, local_count(arrays), 1);
-}
-
-/* Every element of a is what the kernel should have put there: a bandwidth of wrong results is none.
- */
-static bool check_streams(const struct arrays *arrays, size_t count, bool copied)
-{
-	enum { STEP = 4099 };
-	for (size_t i = 0; i < count; i += STEP) {
-		const double b = 1 + (double)(i % 7);
-		if (arrays->a[i] != (copied ? b : b + SCALAR * 2))
-			return false;
-	}
-	return true;
-}
-
-/* bytes/s of all threads together, NAN when stopped. */
-static double rate_of(
-	struct arrays *arrays, unsigned threads, probe_work *work, int *code, struct error *err)
-{
-	arrays->end_ns = probe_slot_end(arrays->control, clock_now_ns());
-	*code = probe_crew(threads, true, work, arrays, err);
-	if (*code || probe_stopped(arrays->control))
-		return NAN;
-	double sum = 0;
-	for (unsigned i = 0; i < threads; i++)
-		sum += arrays->rates[i];
-	return sum;
-}
-
-/* --- all -------------------------------------------------------------------------------------- */
-
-struct rates {
-	struct probe_values one, all, copy;
-};
-
-static int stream_rounds(struct arrays *arrays, struct rates *rates, struct error *err)
-{
-	const struct probe_control *control = arrays->control;
-	const size_t local = local_count(arrays);
-	int code = 0;
-	for (unsigned round = 0; round < control->rounds && !code; round++) {
-		if (round > 0 && probe_time_over(control))
-			break;
-		probe_add(&rates->all, rate_of(arrays, arrays->threads, triad_part, &code, err));
-		if (!code && !probe_stopped(control) &&
-			!check_streams(arrays, arrays->count, false))
-			code = error_set(err, -EIO, "the triad gave wrong results");
-		if (!code)
-			probe_add(&rates->one, rate_of(arrays, 1, triad_alone, &code, err));
-		if (!code)
-			probe_add(&rates->copy, rate_of(arrays, 1, copy_alone, &code, err));
-		if (!code && !probe_stopped(control) && !check_streams(arrays, local, true))
-			code = error_set(err, -EIO, "memcpy gave wrong results");
-	}
-	return code;
-}
-
-int probe_memory(const struct probe_control *control, uint64_t array_bytes, struct ceilings *out,
-	struct error *err)
-{
-	const struct caches caches = find_caches();
-	struct rates rates = {0};
-	struct arrays arrays = {
-		.control = control, .threads = probe_cores(), .domains = caches.domains};
-	uint64_t bytes = array_bytes ? array_bytes : choose_bytes(&caches, out);
-	bytes = bytes < ARRAY_LEAST_BYTES ? ARRAY_LEAST_BYTES : bytes;
-	int code = arrays_open(&arrays, bytes, err);
-	if (!code && !probe_stopped(control))
-		code = stream_rounds(&arrays, &rates, err);
-	arrays_close(&arrays);
-	out->cache_bytes = caches.bytes ? (double)caches.bytes : (double)NAN;
-	out->memory_array_bytes = (double)(arrays.count * sizeof(double));
-	out->memory_bytes_per_s_one = probe_median(&rates.one, &out->memory_range_one);
-	out->memory_bytes_per_s_all = probe_median(&rates.all, &out->memory_range_all);
-	out->copy_bytes_per_s = probe_median(&rates.copy, &out->copy_range);
-	if (code)
-		return code;
-	return probe_stopped(control) ? -EINTR : 0;
 }
 
 /* --- which node it is ------------------------------------------------------------------------- */

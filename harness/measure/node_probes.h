@@ -17,7 +17,7 @@
 
 /* --- probes ----------------------------------------------------------------------------------- */
 
-enum { PROBE_ROUNDS = 5, PROBE_ROUNDS_MAX = 16 };
+enum { PROBE_ROUNDS = 5, PROBE_ROUNDS_MAX = 16, PROBE_WHY_BYTES = 160 };
 
 struct probe_control {
 	const atomic_bool *stop; /* may be NULL; true: end within half a second */
@@ -53,13 +53,29 @@ double probe_free_memory(void);
 typedef void probe_work(void *context, unsigned index);
 int probe_crew(unsigned threads, bool pinned, probe_work *work, void *context, struct error *err);
 
+/* The kernel's numbers of the cores that this process may use, ascending; free *cores.  Returns how many; 0: not
+ * known. */
+unsigned probe_core_list(unsigned **cores);
+/* The same with thread i on core cores[i] and nowhere else.  -EPERM: a core refuses, or is offline; err names it. */
+int probe_crew_on(const unsigned *cores, unsigned threads, probe_work *work, void *context,
+	struct error *err);
+
 /* --- probes that need no workload ------------------------------------------------------------- */
 
 /* Lock hand-off, reading the clocks, oversleep; each in rounds of slot_ns at most. */
 int probe_timing(const struct probe_control *control, struct ceilings *out, struct error *err);
 
+/* Its parts, each a slot.  The median time to hand a lock over; NAN: none was in the time allowed. */
+int probe_handoff_ns(const struct probe_control *control, double *out, struct error *err);
+double probe_clock_read_ns(void);
+/* Sleeps of half a millisecond, and how far each went beyond its end, ns: fills beyond (count); returns how many there
+ * was time for. */
+unsigned probe_oversleep(const struct probe_control *control, double *beyond, unsigned count);
+/* Sorts values; NAN without any. */
+double probe_quantile(double *values, size_t count, size_t per_mille);
+
 /* Triad on one core and on all, memcpy on one.  array_bytes: of each of three arrays; 0: 4 x the
- * last-level caches of the node, at most a quarter of the free memory for all three. */
+ * last-level caches of the node, at most a quarter of the free memory for all three (probe_memory.h has the slots). */
 int probe_memory(const struct probe_control *control, uint64_t array_bytes, struct ceilings *out,
 	struct error *err);
 

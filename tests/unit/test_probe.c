@@ -4,6 +4,7 @@
 #include "harness/base/files.h"
 #include "harness/command/probe_node.h"
 #include "harness/measure/node_probes.h"
+#include "harness/measure/probe_memory.h"
 #include "tests/measuring.h"
 #include "tests/unit/child.h"
 #include "workloads/backend/probe_compute.h"
@@ -14,6 +15,7 @@
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -174,6 +176,36 @@ static void crews(void **state)
 	assert_true(probe_cores() >= 1);
 }
 
+struct places {
+	int core[CREW];
+};
+
+static void tell_core(void *context, unsigned index)
+{
+	((struct places *)context)->core[index] = sched_getcpu();
+}
+
+static void crews_on_cores(void **state)
+{
+	(void)state;
+	unsigned *cores;
+	struct places places;
+	struct error err;
+	const unsigned count = probe_core_list(&cores);
+	assert_int_equal(count, probe_cores());
+	for (unsigned i = 0; i < count; i++) {
+		assert_int_equal(probe_crew_on(&cores[i], 1, tell_core, &places, &err), 0);
+		assert_int_equal(places.core[0], (int)cores[i]);
+		assert_true(i == 0 || cores[i] > cores[i - 1]);
+	}
+	const unsigned nowhere[] = {cores[0], 9999};
+	places.core[0] = -1;
+	assert_int_equal(probe_crew_on(nowhere, 2, tell_core, &places, &err), -EPERM);
+	assert_non_null(strstr(err.text, "core 9999"));
+	assert_int_equal(places.core[0], -1); /* none works */
+	free(cores);
+}
+
 /* --- timing and memory ------------------------------------------------------------------------ */
 
 static void timing(void **state)
@@ -203,6 +235,59 @@ static void memory(void **state)
 	assert_range(sheet.copy_bytes_per_s, &sheet.copy_range, ROUNDS);
 	assert_true(sheet.memory_array_bytes >= 3 * MIB);
 	assert_true(sheet.memory_bytes_per_s_one < 1e13); /* no machine has it */
+}
+
+static void assert_rate(int code, double rate, const struct error *err)
+{
+	if (code)
+		fail_msg("%s", err->text);
+	assert_true(rate > 0 && rate < 1e13);
+}
+
+/* Each node and way by itself, on nodes that hwloc is told of. */
+static bool streams_of_two_nodes(const void *context, char *report, size_t room)
+{
+	(void)context;
+	(void)setenv("HWLOC_SYNTHETIC", "node:2 core:1 pu:1", 1);
+	struct error err = {0};
+	struct probe_streams *streams;
+	double rate;
+	if (probe_cores() < 2)
+		return true;
+	int code = probe_streams_open(&streams, MIB, &brief, &err);
+	bool right = !code && probe_streams_nodes(streams) == 2;
+	for (size_t from = 0; right && from < 2; from++)
+		for (size_t to = 0; right && to < 2; to++) {
+			right = probe_streams_node(streams, from)->core_count >= 1 &&
+				probe_stream_nodes(streams, from, to, &rate, &err) == 0 && rate > 0;
+		}
+	(void)snprintf(report, room, "%d %.400s", code, err.text);
+	if (!code)
+		probe_streams_close(streams);
+	return right;
+}
+
+static void streams_by_place(void **state)
+{
+	(void)state;
+	struct error err = {0};
+	struct probe_streams *streams;
+	unsigned *cores;
+	double rate;
+	char report[CHILD_REPORT_BYTES];
+	assert_int_equal(probe_streams_open(&streams, 2 * MIB, &brief, &err), 0);
+	const unsigned count = probe_core_list(&cores);
+	for (unsigned i = 0; i < 3 * count; i++) {
+		const int code = probe_stream_core(
+			streams, cores[i % count], i % 2 ? PROBE_COPY : PROBE_TRIAD, &rate, &err);
+		assert_rate(code, rate, &err);
+	}
+	const int code = probe_stream_all(streams, &rate, &err);
+	assert_rate(code, rate, &err);
+	probe_streams_close(streams);
+	free(cores);
+	if (!child_run(streams_of_two_nodes, NULL, report, sizeof report))
+		fail_msg("%s", report);
 }
 
 static void memory_stops(void **state)
@@ -431,6 +516,30 @@ static void no_room_for_the_file(void **state)
 		fail_msg("%s", report);
 	assert_non_null(strstr(report, "512 KiB"));
 	assert_int_equal(entries_in(root), 0);
+}
+
+/* Slot by slot: cold ones alone, and writes. */
+static void reads_by_slot(void **state)
+{
+	(void)state;
+	struct probe_read_plan plan = small_plan();
+	struct probe_reads *reads;
+	struct error err = {0};
+	double rate;
+	double latency;
+	plan.warm_bytes = 0;
+	assert_int_equal(probe_reads_open(&reads, &plan, &brief, &sheet, &err), 0);
+	int code = probe_reads_slot(reads, PROBE_COLD, 1, 4, &rate, &latency, &err);
+	assert_true(code == 0 || code == -EBUSY); /* some file systems are a cache */
+	assert_int_equal(probe_reads_write(reads, 4 * MIB, &rate, &err), 0);
+	assert_true(rate > 0);
+	code = probe_reads_slot(reads, PROBE_COLD, 0, 64, &rate, &latency, &err);
+	assert_true(code == 0 || code == -EBUSY);
+	probe_reads_close(reads);
+	assert_int_equal(entries_in(root), 0);
+	assert_int_equal(probe_read(&plan, &brief, &sheet, &err), 0);
+	for (size_t i = 0; i < sheet.read_count; i++)
+		assert_true(sheet.reads[i].cold);
 }
 
 static bool without_ring(const void *context, char *report, size_t room)
@@ -704,9 +813,11 @@ int main(void)
 		TEST(medians),
 		TEST(bounds_of_time),
 		TEST(crews),
+		TEST(crews_on_cores),
 		TEST(timing),
 		TEST(memory),
 		TEST(memory_stops),
+		TEST(streams_by_place),
 		TEST(reads_by_a_ring),
 		TEST(reads_by_threads),
 		TEST(offsets),
@@ -718,6 +829,7 @@ int main(void)
 		TEST(a_folder_that_may_not_be_written),
 		TEST(no_room_for_the_file),
 		TEST(io_uring_is_forbidden),
+		TEST(reads_by_slot),
 		TEST(a_kill_leaves_nothing),
 		TEST(decode),
 		TEST(products),

@@ -29,12 +29,13 @@ struct cell {
 	struct probe_values flops;
 };
 
-struct sweep {
+struct probe_gemms {
 	const struct probe_gemm_plan *plan;
 	const struct probe_control *control;
 	struct cell cells[CELLS_MAX];
 	size_t cell_count;
 	struct memory_block a, b, c;
+	int threads_before;
 };
 
 static double probe_gemm_cell_flops(const struct cell *cell)
@@ -44,7 +45,7 @@ static double probe_gemm_cell_flops(const struct cell *cell)
 
 /* --- cores: what to measure ------------------------------------------------------------------- */
 
-static void probe_gemm_add_squares(struct sweep *sweep, unsigned threads)
+static void probe_gemm_add_squares(struct probe_gemms *sweep, unsigned threads)
 {
 	for (size_t i = 0; i < sweep->cell_count; i++)
 		if (sweep->cells[i].threads == threads)
@@ -61,7 +62,7 @@ static void probe_gemm_add_squares(struct sweep *sweep, unsigned threads)
 	}
 }
 
-static void probe_gemm_add_product(struct sweep *sweep, const struct model_product *product)
+static void probe_gemm_add_product(struct probe_gemms *sweep, const struct model_product *product)
 {
 	const struct probe_gemm_plan *plan = sweep->plan;
 	struct cell *cell = &sweep->cells[sweep->cell_count++];
@@ -75,7 +76,7 @@ static void probe_gemm_add_product(struct sweep *sweep, const struct model_produ
 	cell->cut = cell->m < product->m;
 }
 
-static int probe_gemm_add_model(struct sweep *sweep, struct error *err)
+static int probe_gemm_add_model(struct probe_gemms *sweep, struct error *err)
 {
 	const struct probe_gemm_plan *plan = sweep->plan;
 	struct model_product *products = calloc(SHAPES_MAX, sizeof *products);
@@ -108,7 +109,7 @@ static size_t probe_gemm_larger(size_t most, long long rows, long long columns)
 	return floats > most ? floats : most;
 }
 
-static int probe_gemm_open_operands(struct sweep *sweep, struct error *err)
+static int probe_gemm_open_operands(struct probe_gemms *sweep, struct error *err)
 {
 	size_t a = (size_t)WARM_EDGE * WARM_EDGE;
 	size_t b = a;
@@ -127,7 +128,8 @@ static int probe_gemm_open_operands(struct sweep *sweep, struct error *err)
 
 /* --- cores: measuring ------------------------------------------------------------------------- */
 
-static void probe_gemm_multiply(const struct sweep *sweep, long long m, long long n, long long k)
+static void probe_gemm_multiply(
+	const struct probe_gemms *sweep, long long m, long long n, long long k)
 {
 	blas->sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (blasint)m, (blasint)n, (blasint)k,
 		1, sweep->a.data, (blasint)k, sweep->b.data, (blasint)n, 0, sweep->c.data,
@@ -135,7 +137,7 @@ static void probe_gemm_multiply(const struct sweep *sweep, long long m, long lon
 }
 
 /* The first and the last element; sums of that many equal terms are exact in float. */
-static bool probe_gemm_is_right(const struct sweep *sweep, const struct cell *cell)
+static bool probe_gemm_is_right(const struct probe_gemms *sweep, const struct cell *cell)
 {
 	static const double TOLERANCE = 1e-5;
 	const float *c = sweep->c.data;
@@ -145,8 +147,11 @@ static bool probe_gemm_is_right(const struct sweep *sweep, const struct cell *ce
 	       fabs((double)c[last] - want) <= TOLERANCE * want;
 }
 
-static int probe_gemm_measure_cell(struct sweep *sweep, struct cell *cell, struct error *err)
+int probe_gemms_slot(
+	struct probe_gemms *sweep, size_t index, double *flops_per_s, struct error *err)
 {
+	const struct cell *cell = &sweep->cells[index];
+	*flops_per_s = NAN;
 	const int code = blas_set_threads((int)cell->threads, err);
 	if (code)
 		return code;
@@ -164,12 +169,12 @@ static int probe_gemm_measure_cell(struct sweep *sweep, struct cell *cell, struc
 	if (!probe_gemm_is_right(sweep, cell))
 		return error_set(err, -EIO, "sgemm of %lld x %lld x %lld gave a wrong result",
 			cell->m, cell->n, cell->k);
-	probe_add(&cell->flops,
-		calls * probe_gemm_cell_flops(cell) * (double)NS_PER_S / (double)(now - begin));
+	*flops_per_s =
+		calls * probe_gemm_cell_flops(cell) * (double)NS_PER_S / (double)(now - begin);
 	return 0;
 }
 
-static int probe_gemm_measure_rounds(struct sweep *sweep, struct error *err)
+static int probe_gemm_measure_rounds(struct probe_gemms *sweep, struct error *err)
 {
 	const struct probe_control *control = sweep->control;
 	int code = 0;
@@ -177,7 +182,9 @@ static int probe_gemm_measure_rounds(struct sweep *sweep, struct error *err)
 		for (size_t i = 0; i < sweep->cell_count && !code; i++) {
 			if (probe_time_over(control))
 				return 0;
-			code = probe_gemm_measure_cell(sweep, &sweep->cells[i], err);
+			double flops;
+			code = probe_gemms_slot(sweep, i, &flops, err);
+			probe_add(&sweep->cells[i].flops, flops);
 		}
 	return code;
 }
@@ -201,7 +208,7 @@ static void probe_gemm_keep_cell(const struct cell *cell, struct ceilings *out)
 }
 
 /* The best square shape of each thread count. */
-static void probe_gemm_keep_best(const struct sweep *sweep, struct ceilings *out)
+static void probe_gemm_keep_best(const struct probe_gemms *sweep, struct ceilings *out)
 {
 	for (size_t i = 0; i < sweep->cell_count; i++) {
 		const struct cell *best = &sweep->cells[i];
@@ -219,7 +226,7 @@ static void probe_gemm_keep_best(const struct sweep *sweep, struct ceilings *out
 	}
 }
 
-static void probe_gemm_keep(const struct sweep *sweep, struct ceilings *out)
+static void probe_gemm_keep(const struct probe_gemms *sweep, struct ceilings *out)
 {
 	const struct probe_gemm_plan *plan = sweep->plan;
 	bool cut = false;
@@ -246,18 +253,19 @@ static void probe_gemm_keep(const struct sweep *sweep, struct ceilings *out)
 			out, "gemm: %zu of %zu shapes: out of time", unseen, sweep->cell_count);
 }
 
-int probe_gemm(const struct probe_gemm_plan *plan, const struct probe_control *control,
-	struct ceilings *out, struct error *err)
+int probe_gemms_open(struct probe_gemms **out, const struct probe_gemm_plan *plan,
+	const struct probe_control *control, struct error *err)
 {
-	const int threads_before = omp_get_max_threads();
 	char why[ERROR_TEXT_BYTES];
+	*out = NULL;
 	if (!blas_find(why, sizeof why))
 		return error_set(err, -ENOTSUP, "%s", why);
-	struct sweep *sweep = calloc(1, sizeof *sweep);
+	struct probe_gemms *sweep = calloc(1, sizeof *sweep);
 	if (!sweep)
 		return error_set(err, -ENOMEM, "out of memory");
 	sweep->plan = plan;
 	sweep->control = control;
+	sweep->threads_before = omp_get_max_threads();
 	probe_gemm_add_squares(sweep, 1);
 	probe_gemm_add_squares(sweep, plan->all_threads ? plan->all_threads : probe_cores());
 	if (plan->model)
@@ -265,14 +273,43 @@ int probe_gemm(const struct probe_gemm_plan *plan, const struct probe_control *c
 	int code = plan->model ? probe_gemm_add_model(sweep, err) : 0;
 	if (!code)
 		code = probe_gemm_open_operands(sweep, err);
-	if (!code)
-		code = probe_gemm_measure_rounds(sweep, err);
-	probe_gemm_keep(sweep, out);
+	if (code)
+		probe_gemms_close(sweep);
+	else
+		*out = sweep;
+	return code;
+}
+
+void probe_gemms_close(struct probe_gemms *sweep)
+{
+	if (!sweep)
+		return;
 	memory_unmap(&sweep->a);
 	memory_unmap(&sweep->b);
 	memory_unmap(&sweep->c);
+	blas->set_num_threads(sweep->threads_before);
 	free(sweep);
-	blas->set_num_threads(threads_before);
+}
+
+size_t probe_gemms_find(const struct probe_gemms *sweep, unsigned edge, unsigned threads)
+{
+	size_t i = 0;
+	while (i < sweep->cell_count && !(sweep->cells[i].square && sweep->cells[i].m == edge &&
+						sweep->cells[i].threads == threads))
+		i++;
+	return i;
+}
+
+int probe_gemm(const struct probe_gemm_plan *plan, const struct probe_control *control,
+	struct ceilings *out, struct error *err)
+{
+	struct probe_gemms *sweep;
+	int code = probe_gemms_open(&sweep, plan, control, err);
+	if (code)
+		return code;
+	code = probe_gemm_measure_rounds(sweep, err);
+	probe_gemm_keep(sweep, out);
+	probe_gemms_close(sweep);
 	return probe_stopped(control) ? -EINTR : code;
 }
 
@@ -328,7 +365,7 @@ static void probe_device_add_gemm(const struct cuda_probe_gemm *from, struct dev
 }
 
 /* The best square of a precision; NULL: none was measured. */
-static const struct cuda_probe_gemm *probe_device_best_square(
+const struct cuda_probe_gemm *probe_device_best_square(
 	const struct cuda_probe *probe, enum step_precision precision)
 {
 	const struct cuda_probe_gemm *best = NULL;
@@ -415,19 +452,16 @@ static void probe_device_note(
 			found->node.count);
 }
 
-int probe_device(const struct probe_device_plan *plan, const struct probe_control *control,
-	struct ceilings *out, struct error *err)
+int probe_device_ask(const struct probe_device_plan *plan, const struct probe_control *control,
+	struct cuda_probe *probe, struct error *err)
 {
 	const struct cuda_found *found = cuda_find();
 	if (!found->ready)
 		return error_set(err, -ENODEV, "%s", found->why);
-	struct cuda_probe *probe = calloc(1, sizeof *probe);
-	if (!probe)
-		return error_set(err, -ENOMEM, "out of memory");
 	const struct cuda_probe_plan asked = {.device = plan->device,
 		.repeats = control->rounds,
 		.seconds = (double)plan->most_ns / (double)NS_PER_S,
-		.copy_least = COPY_LEAST,
+		.copy_least = plan->copy_least ? plan->copy_least : COPY_LEAST,
 		.copy_most = plan->copy_most,
 		.model = plan->model ? plan->model->name : NULL,
 		.batch_size = plan->batch,
@@ -436,9 +470,19 @@ int probe_device(const struct probe_device_plan *plan, const struct probe_contro
 		.precision = plan->precision,
 		.shapes_most = plan->shapes_most,
 		.stop = control->stop};
+	return found->plugin->probe(&asked, probe, err);
+}
+
+int probe_device(const struct probe_device_plan *plan, const struct probe_control *control,
+	struct ceilings *out, struct error *err)
+{
+	struct cuda_probe *probe = calloc(1, sizeof *probe);
+	if (!probe)
+		return error_set(err, -ENOMEM, "out of memory");
 	const uint64_t begin = clock_now_ns();
-	const int code = found->plugin->probe(&asked, probe, err);
+	const int code = probe_device_ask(plan, control, probe, err);
 	if (code == 0 || code == -EINTR) {
+		const struct cuda_found *found = cuda_find();
 		probe_device_keep(probe, found, plan->device, out);
 		out->device.seconds = (double)(clock_now_ns() - begin) / (double)NS_PER_S;
 		probe_device_note(found, plan, out);

@@ -24,15 +24,27 @@ struct probe_gemm_plan {
 	double call_flops_most; /* a product with more is cut to fewer rows, and a note says so */
 };
 
+/* The products of a plan, slot by slot; plan and control stay. */
+struct probe_gemms;
+/* -ENOTSUP: no OpenBLAS, with the reason. */
+int probe_gemms_open(struct probe_gemms **out, const struct probe_gemm_plan *plan,
+	const struct probe_control *control, struct error *err);
+void probe_gemms_close(struct probe_gemms *gemms); /* NULL is fine */
+/* The index of a square on 1 or all_threads threads, which the plan has. */
+size_t probe_gemms_find(const struct probe_gemms *gemms, unsigned edge, unsigned threads);
+/* One slot, on the calling thread where it is of one thread: that may be pinned.  -EIO: a wrong result. */
+int probe_gemms_slot(
+	struct probe_gemms *gemms, size_t index, double *flops_per_s, struct error *err);
+
 /* Fills gemms, model and batch. */
 int probe_gemm(const struct probe_gemm_plan *plan, const struct probe_control *control,
 	struct ceilings *out, struct error *err);
 
 struct probe_device_plan {
-	unsigned device;           /* as the driver counts */
-	uint64_t most_ns;          /* to spend, about */
-	size_t copy_most;          /* bytes of the largest copy */
-	const struct model *model; /* whose products are measured too; NULL: none */
+	unsigned device;              /* as the driver counts */
+	uint64_t most_ns;             /* to spend, about */
+	size_t copy_least, copy_most; /* bytes of copies; least 0: 4 KiB */
+	const struct model *model;    /* whose products are measured too; NULL: none */
 	struct model_shape shape;
 	uint32_t batch;
 	enum step_precision precision; /* of the model's products */
@@ -42,6 +54,13 @@ struct probe_device_plan {
 /* Fills the device's section.  -ENODEV: no device, with the reason; the section then says so. */
 int probe_device(const struct probe_device_plan *plan, const struct probe_control *control,
 	struct ceilings *out, struct error *err);
+
+/* What the plug-in measures, repetition by repetition: control->rounds of each, 3 at least. */
+int probe_device_ask(const struct probe_device_plan *plan, const struct probe_control *control,
+	struct cuda_probe *probe, struct error *err);
+/* The best square of a precision; NULL: none was measured. */
+const struct cuda_probe_gemm *probe_device_best_square(
+	const struct cuda_probe *probe, enum step_precision precision);
 
 /* The pure part, for tests: what a plug-in measured on device `index` of those found.  Quantities without a value are
  * left out; best are the squares that are best at their precision. */

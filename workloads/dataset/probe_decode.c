@@ -295,20 +295,21 @@ struct worker {
 	struct error why;
 };
 
-struct decoding {
+struct probe_decoding {
 	const struct probe_samples *samples;
 	const struct probe_control *control;
 	struct sample_sizes sizes;
 	struct worker *workers; /* (cores), owned */
 	unsigned cores;
+	unsigned first; /* worker of the slot that goes on */
 	uint64_t end_ns;
 };
 
 static void decoding_work(void *context, unsigned me)
 {
-	const struct decoding *decoding = context;
+	const struct probe_decoding *decoding = context;
 	const struct dataset *const set = &decoding->samples->set;
-	struct worker *worker = &decoding->workers[me];
+	struct worker *worker = &decoding->workers[decoding->first + me];
 	struct sample_task task = {
 		.sizes = &decoding->sizes, .labels = worker->labels, .out = worker->out};
 	const uint64_t begin = clock_now_ns();
@@ -327,50 +328,78 @@ static void decoding_work(void *context, unsigned me)
 	worker->rate = (double)done * (double)NS_PER_S / (double)(now - begin);
 }
 
-static int decoding_open(struct decoding *decoding, const struct config *config, struct error *err)
+static int decoding_open_worker(struct probe_decoding *decoding, const struct config *config,
+	unsigned index, struct error *err)
 {
 	const struct sample_options options = {.config = config,
 		.dataset = &decoding->samples->set,
 		.stop = decoding->control->stop};
-	sample_sizes_of(config, options.dataset, &decoding->sizes);
+	struct worker *worker = &decoding->workers[index];
+	worker->next = index;
+	worker->out = probe_take(decoding->sizes.bytes);
+	worker->labels = probe_take(decoding->sizes.label_bytes);
+	return worker->out && worker->labels
+		       ? sample_maker_open(&worker->maker, &options, &decoding->sizes, err)
+		       : error_set(err, -ENOMEM, "out of memory");
+}
+
+int probe_decoding_open(struct probe_decoding **out, const struct config *config,
+	const struct probe_samples *samples, unsigned workers, const struct probe_control *control,
+	struct error *err)
+{
+	struct probe_decoding *decoding = calloc(1, sizeof *decoding);
+	*out = decoding;
+	if (!decoding)
+		return error_set(err, -ENOMEM, "out of memory");
+	decoding->samples = samples;
+	decoding->control = control;
+	sample_sizes_of(config, &samples->set, &decoding->sizes);
 	/* By the cores, also where a device makes them in a run. */
 	decoding->sizes.raw_bytes = decoding->sizes.note_bytes = 0;
-	decoding->workers = calloc(decoding->cores, sizeof *decoding->workers);
+	decoding->workers = calloc(workers, sizeof *decoding->workers);
 	int code = decoding->workers ? 0 : error_set(err, -ENOMEM, "out of memory");
-	for (unsigned i = 0; i < decoding->cores && !code; i++) {
-		struct worker *worker = &decoding->workers[i];
-		worker->next = i;
-		worker->out = probe_take(decoding->sizes.bytes);
-		worker->labels = probe_take(decoding->sizes.label_bytes);
-		code = worker->out && worker->labels
-			       ? sample_maker_open(&worker->maker, &options, &decoding->sizes, err)
-			       : error_set(err, -ENOMEM, "out of memory");
-	}
+	for (; decoding->cores < workers && !code; decoding->cores++)
+		code = decoding_open_worker(decoding, config, decoding->cores, err);
+	if (!code)
+		return 0;
+	probe_decoding_close(decoding);
+	*out = NULL;
 	return code;
 }
 
-static void decoding_close(struct decoding *decoding)
+void probe_decoding_close(struct probe_decoding *decoding)
 {
-	for (unsigned i = 0; decoding->workers && i < decoding->cores; i++) {
+	if (!decoding)
+		return;
+	for (unsigned i = 0; i < decoding->cores; i++) {
 		sample_maker_close(&decoding->workers[i].maker);
 		free(decoding->workers[i].out);
 		free(decoding->workers[i].labels);
 	}
 	free(decoding->workers);
+	free(decoding);
 }
 
-static double decoding_rate(struct decoding *decoding, unsigned cores, int *code, struct error *err)
+int probe_decoding_slot(struct probe_decoding *decoding, const unsigned *cores, unsigned first,
+	unsigned threads, double *samples_per_s, struct error *err)
 {
 	double sum = 0;
+	*samples_per_s = NAN;
+	decoding->first = first;
 	decoding->end_ns = probe_slot_end(decoding->control, clock_now_ns());
-	*code = probe_crew(cores, false, decoding_work, decoding, err);
-	for (unsigned i = 0; i < cores && !*code; i++) {
+	const int code = cores ? probe_crew_on(cores, threads, decoding_work, decoding, err)
+			       : probe_crew(threads, false, decoding_work, decoding, err);
+	if (code)
+		return code;
+	for (unsigned i = first; i < first + threads; i++) {
 		const struct worker *worker = &decoding->workers[i];
 		sum += worker->rate;
 		if (worker->code)
-			*code = error_set(err, worker->code, "%s", worker->why.text);
+			return error_set(err, worker->code, "%s", worker->why.text);
 	}
-	return *code || probe_stopped(decoding->control) ? (double)NAN : sum;
+	if (!probe_stopped(decoding->control))
+		*samples_per_s = sum;
+	return 0;
 }
 
 /* 1, 2, 4 ... and all. */
@@ -397,18 +426,20 @@ static void decoding_keep(
 	out->cpu_scaling = out->decode_all_cores / ((double)counts[n - 1] * out->decode_one_core);
 }
 
-static int decoding_measure(struct decoding *decoding, const unsigned *counts, size_t n,
+static int decoding_measure(struct probe_decoding *decoding, const unsigned *counts, size_t n,
 	struct probe_values *values, struct error *err)
 {
 	const struct probe_control *control = decoding->control;
-	int code = 0;
-	(void)decoding_rate(
-		decoding, decoding->cores, &code, err); /* caches and clocks get going */
+	double rate;
+	/* Caches and clocks get going. */
+	int code = probe_decoding_slot(decoding, NULL, 0, decoding->cores, &rate, err);
 	for (unsigned round = 0; round < control->rounds && !code; round++) {
 		if (probe_stopped(control) || (round > 0 && probe_time_over(control)))
 			break;
-		for (size_t i = 0; i < n && !code; i++)
-			probe_add(&values[i], decoding_rate(decoding, counts[i], &code, err));
+		for (size_t i = 0; i < n && !code; i++) {
+			code = probe_decoding_slot(decoding, NULL, 0, counts[i], &rate, err);
+			probe_add(&values[i], rate);
+		}
 	}
 	return code;
 }
@@ -416,16 +447,15 @@ static int decoding_measure(struct decoding *decoding, const unsigned *counts, s
 int probe_decode(const struct config *config, const struct probe_samples *samples, unsigned cores,
 	const struct probe_control *control, struct ceilings *out, struct error *err)
 {
-	struct decoding decoding = {
-
-		.samples = samples, .control = control, .cores = cores ? cores : probe_cores()};
+	const unsigned all = cores ? cores : probe_cores();
+	struct probe_decoding *decoding;
 	unsigned counts[CEILING_CORES_MAX];
 	struct probe_values values[CEILING_CORES_MAX] = {0};
-	const size_t n = decoding_list_counts(decoding.cores, counts);
-	int code = decoding_open(&decoding, config, err);
+	const size_t n = decoding_list_counts(all, counts);
+	int code = probe_decoding_open(&decoding, config, samples, all, control, err);
 	if (!code)
-		code = decoding_measure(&decoding, counts, n, values, err);
-	decoding_close(&decoding);
+		code = decoding_measure(decoding, counts, n, values, err);
+	probe_decoding_close(decoding);
 	(void)snprintf(out->decode_what, sizeof out->decode_what, "%s", samples->what);
 	decoding_keep(values, counts, n, out);
 	if (probe_stopped(control))

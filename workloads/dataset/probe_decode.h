@@ -35,6 +35,17 @@ int probe_samples_load(const struct config *config, const struct dataset *datase
 int probe_samples_make(const struct config *config, size_t count,
 	const struct probe_control *control, struct probe_samples *out, struct error *err);
 
+/* Workers that make the samples as config says, over and over; config, samples and control stay. */
+struct probe_decoding;
+int probe_decoding_open(struct probe_decoding **out, const struct config *config,
+	const struct probe_samples *samples, unsigned workers, const struct probe_control *control,
+	struct error *err);
+void probe_decoding_close(struct probe_decoding *decoding); /* NULL is fine */
+/* One slot of workers first .. first + threads - 1 at once, each on the core that cores (threads) names, or where the
+ * kernel puts them (NULL).  NAN: stopped.  A worker's buffers are near the core where it worked first. */
+int probe_decoding_slot(struct probe_decoding *decoding, const unsigned *cores, unsigned first,
+	unsigned threads, double *samples_per_s, struct error *err);
+
 /* Makes the samples as config says, over and over, on 1, 2, 4 ... and all cores; fills decode,
  * decode_one_core, decode_all_cores, decode_what and cpu_scaling.  cores: 0 as many as the process may
  * use. */

@@ -75,13 +75,17 @@ static int scratch_create(struct scratch_file *file, const char *folder, struct 
 }
 
 /* Random, so that neither compression nor deduplication makes it smaller. */
-static int scratch_write_chunk(int fd, uint64_t *chunk, struct rng *rng, uint64_t at)
+static void scratch_make(uint64_t *words, size_t bytes, struct rng *rng)
 {
-	for (size_t i = 0; i < CHUNK_BYTES / sizeof *chunk; i++)
-		chunk[i] = rng_next(rng);
-	for (size_t done = 0; done < CHUNK_BYTES;) {
-		const ssize_t n = pwrite(
-			fd, (const char *)chunk + done, CHUNK_BYTES - done, (off_t)(at + done));
+	for (size_t i = 0; i < bytes / sizeof *words; i++)
+		words[i] = rng_next(rng);
+}
+
+static int scratch_write(int fd, const void *bytes, size_t size, uint64_t at)
+{
+	for (size_t done = 0; done < size;) {
+		const ssize_t n =
+			pwrite(fd, (const char *)bytes + done, size - done, (off_t)(at + done));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
@@ -102,8 +106,10 @@ static int scratch_fill(struct scratch_file *file, uint64_t bytes, uint64_t end_
 	for (unsigned i = 1; !code && file->bytes < bytes && clock_now_ns() < end_ns; i++) {
 		if (probe_stopped(control))
 			code = -EINTR;
-		if (!code)
-			code = scratch_write_chunk(file->fd, chunk, &rng, file->bytes);
+		if (!code) {
+			scratch_make(chunk, CHUNK_BYTES, &rng);
+			code = scratch_write(file->fd, chunk, CHUNK_BYTES, file->bytes);
+		}
 		if (!code)
 			file->bytes += CHUNK_BYTES;
 		if (!code && i % SYNC_CHUNKS == 0 && fdatasync(file->fd) != 0)
@@ -484,11 +490,11 @@ enum {
 
 static const double WARM_SHARE = 0.99; /* resident at least */
 
-enum state { STATE_DIRECT, STATE_COLD, STATE_WARM, STATES };
-static const char *const state_names[STATES] = {"cold direct", "cold buffered", "warm buffered"};
+static const char *const state_names[PROBE_CACHES] = {
+	"cold direct", "cold buffered", "warm buffered"};
 
 struct cell {
-	enum state state;
+	enum probe_cache state;
 	size_t size;
 	unsigned depth;
 	struct probe_values rate, latency;
@@ -500,21 +506,21 @@ struct order {
 	uint32_t count, next;
 };
 
-struct reads {
+struct probe_reads {
 	const struct probe_read_plan *plan;
 	const struct probe_control *control;
 	struct ceilings *out;
 	struct scratch_file cold, warm;
-	struct order orders[STATES][PROBE_SIZES_MAX];
+	struct order orders[PROBE_CACHES][PROBE_SIZES_MAX];
 	struct memory_block memory;
 	struct read_buffers buffers; /* in it */
 	struct read_ring *ring;      /* NULL: threads */
-	bool lacks[STATES];          /* given up, and said why */
+	bool lacks[PROBE_CACHES];    /* given up, and said why */
 	struct cell cells[CEILING_READS_MAX];
 	size_t cell_count;
 };
 
-static void reads_give_up(struct reads *reads, enum state state, const char *why)
+static void reads_give_up(struct probe_reads *reads, enum probe_cache state, const char *why)
 {
 	if (!reads->lacks[state])
 		ceilings_lack(reads->out, "%s reads: %s", state_names[state], why);
@@ -531,7 +537,7 @@ static uint64_t reads_largest_size(const struct probe_read_plan *plan)
 	return most;
 }
 
-static int reads_open_files(struct reads *reads, struct error *err)
+static int reads_open_files(struct probe_reads *reads, struct error *err)
 {
 	const struct probe_read_plan *plan = reads->plan;
 	const uint64_t least = BLOCKS_LEAST * reads_largest_size(plan);
@@ -541,31 +547,32 @@ static int reads_open_files(struct reads *reads, struct error *err)
 	if (code)
 		return code;
 	/* As much time again as the first may take, in proportion. */
-	code = scratch_open(&reads->warm, plan->folder, plan->warm_bytes, least,
-		clock_now_ns() + plan->write_ns, reads->control, err);
+	if (plan->warm_bytes > 0)
+		code = scratch_open(&reads->warm, plan->folder, plan->warm_bytes, least,
+			clock_now_ns() + plan->write_ns, reads->control, err);
 	if (code == -EINTR)
 		return code;
 	if (code)
-		reads_give_up(reads, STATE_WARM, err->text);
+		reads_give_up(reads, PROBE_WARM, err->text);
 	if (reads->cold.direct_fd < 0) {
 		char why[WHY_BYTES];
 		(void)snprintf(why, sizeof why, "the file system does not support O_DIRECT (%s)",
 			strerror(-reads->cold.direct_fd));
-		reads_give_up(reads, STATE_DIRECT, why);
+		reads_give_up(reads, PROBE_DIRECT, why);
 	}
 	/* What is asked for is read, and nothing ahead of it. */
 	(void)posix_fadvise(reads->cold.fd, 0, 0, POSIX_FADV_RANDOM);
 	return 0;
 }
 
-static int reads_open_orders(struct reads *reads, struct error *err)
+static int reads_open_orders(struct probe_reads *reads, struct error *err)
 {
 	struct rng rng;
 	rng_init(&rng, reads->plan->seed, 0);
-	for (int state = 0; state < STATES; state++)
+	for (int state = 0; state < PROBE_CACHES; state++)
 		for (size_t i = 0; i < reads->plan->size_count; i++) {
 			const uint64_t bytes =
-				state == STATE_WARM ? reads->warm.bytes : reads->cold.bytes;
+				state == PROBE_WARM ? reads->warm.bytes : reads->cold.bytes;
 			struct order *order = &reads->orders[state][i];
 			order->count = (uint32_t)(bytes / reads->plan->sizes[i]);
 			order->blocks = calloc(order->count + 1U, sizeof *order->blocks);
@@ -576,20 +583,21 @@ static int reads_open_orders(struct reads *reads, struct error *err)
 	return 0;
 }
 
-static void reads_list_cells(struct reads *reads)
+static void reads_list_cells(struct probe_reads *reads)
 {
 	const struct probe_read_plan *plan = reads->plan;
-	for (int state = 0; state < STATES; state++)
+	const int caches = plan->warm_bytes > 0 ? PROBE_CACHES : PROBE_WARM;
+	for (int state = 0; state < caches; state++)
 		for (size_t size = 0; size < plan->size_count; size++)
 			for (size_t i = 0; i < plan->depth_count; i++)
 				if (reads->cell_count < CEILING_READS_MAX)
 					reads->cells[reads->cell_count++] =
-						(struct cell){.state = (enum state)state,
+						(struct cell){.state = (enum probe_cache)state,
 							.size = size,
 							.depth = plan->depths[i]};
 }
 
-static void reads_choose_engine(struct reads *reads)
+static void reads_choose_engine(struct probe_reads *reads)
 {
 	char why[WHY_BYTES] = "";
 	struct error err = {0};
@@ -605,7 +613,7 @@ static void reads_choose_engine(struct reads *reads)
 	reads->out->reads_block = !reads->ring;
 }
 
-static int reads_open(struct reads *reads, struct error *err)
+static int reads_open_all(struct probe_reads *reads, struct error *err)
 {
 	reads->buffers.each = reads_largest_size(reads->plan);
 	int code = reads_open_files(reads, err);
@@ -623,22 +631,45 @@ static int reads_open(struct reads *reads, struct error *err)
 	return 0;
 }
 
-static void reads_close(struct reads *reads)
+void probe_reads_close(struct probe_reads *reads)
 {
+	if (!reads)
+		return;
 	if (!read_ring_lost(reads->ring)) /* else the kernel may still write to them */
 		memory_unmap(&reads->memory);
 	read_ring_close(reads->ring);
-	for (int state = 0; state < STATES; state++)
+	for (int state = 0; state < PROBE_CACHES; state++)
 		for (size_t i = 0; i < PROBE_SIZES_MAX; i++)
 			free(reads->orders[state][i].blocks);
 	scratch_close(&reads->cold);
 	scratch_close(&reads->warm);
+	free(reads);
+}
+
+int probe_reads_open(struct probe_reads **out, const struct probe_read_plan *plan,
+	const struct probe_control *control, struct ceilings *sheet, struct error *err)
+{
+	struct probe_reads *reads = calloc(1, sizeof *reads);
+	*out = NULL;
+	if (!reads)
+		return error_set(err, -ENOMEM, "out of memory");
+	reads->plan = plan;
+	reads->control = control;
+	reads->out = sheet;
+	reads->cold.fd = reads->warm.fd = -1;
+	reads->cold.direct_fd = reads->warm.direct_fd = -EBADF;
+	const int code = reads_open_all(reads, err);
+	if (code)
+		probe_reads_close(reads);
+	else
+		*out = reads;
+	return code;
 }
 
 /* --- measuring ----------------------------------------------------------------------------------- */
 
 /* Reads the warm file until it is in the page cache; its buffers are free between slots. */
-static int reads_make_warm(struct reads *reads, struct error *err)
+static int reads_make_warm(struct probe_reads *reads, struct error *err)
 {
 	const struct scratch_file *file = &reads->warm;
 	struct residency now;
@@ -665,37 +696,38 @@ static int reads_make_warm(struct reads *reads, struct error *err)
 }
 
 /* Brings the page cache into the cell's state, and proves it. */
-static int reads_make_ready(struct reads *reads, enum state state, struct error *err)
+static int reads_make_ready(struct probe_reads *reads, enum probe_cache state, struct error *err)
 {
 	struct residency after;
-	if (state == STATE_COLD)
+	if (state == PROBE_COLD)
 		return residency_evict_file(reads->cold.fd, &after, err);
-	return state == STATE_WARM ? reads_make_warm(reads, err) : 0;
+	return state == PROBE_WARM ? reads_make_warm(reads, err) : 0;
 }
 
-static int reads_file_of(const struct reads *reads, enum state state)
+static int reads_file_of(const struct probe_reads *reads, enum probe_cache state)
 {
 	switch (state) {
-	case STATE_DIRECT:
+	case PROBE_DIRECT:
 		return reads->cold.direct_fd;
-	case STATE_COLD:
+	case PROBE_COLD:
 		return reads->cold.fd;
 	default:
 		return reads->warm.fd;
 	}
 }
 
-static int reads_run_slot(struct reads *reads, struct cell *cell, struct error *err)
+static int reads_run_slot(struct probe_reads *reads, enum probe_cache state, size_t size,
+	unsigned depth, double *requests_per_s, double *latency_ns, struct error *err)
 {
-	struct order *order = &reads->orders[cell->state][cell->size];
+	struct order *order = &reads->orders[state][size];
 	struct read_slot slot = {
-		.fd = reads_file_of(reads, cell->state),
-		.request_bytes = reads->plan->sizes[cell->size],
+		.fd = reads_file_of(reads, state),
+		.request_bytes = reads->plan->sizes[size],
 		.order = order->blocks,
 		.order_count = order->count,
 		.next = order->next,
-		.wraps = cell->state != STATE_COLD,
-		.depth = cell->depth,
+		.wraps = state != PROBE_COLD,
+		.depth = depth,
 		.control = reads->control,
 	};
 	slot.end_ns = probe_slot_end(reads->control, clock_now_ns());
@@ -703,21 +735,38 @@ static int reads_run_slot(struct reads *reads, struct cell *cell, struct error *
 				     : read_threads_run(&reads->buffers, &slot, err);
 	order->next = slot.next;
 	if (!code && !probe_stopped(reads->control)) {
-		probe_add(&cell->rate, slot.requests_per_s);
-		probe_add(&cell->latency, slot.latency_ns);
+		*requests_per_s = slot.requests_per_s;
+		*latency_ns = slot.latency_ns;
 	}
 	return code;
 }
 
-/* A negative result ends the probe: what failed would fail again. */
-static int reads_visit(struct reads *reads, struct cell *cell, struct error *err)
+int probe_reads_slot(struct probe_reads *reads, enum probe_cache state, size_t size, unsigned depth,
+	double *requests_per_s, double *latency_ns, struct error *err)
 {
+	*requests_per_s = *latency_ns = NAN;
+	if (read_ring_lost(reads->ring))
+		return error_set(err, -ETIMEDOUT, "a read before did not come back");
+	if (state == PROBE_DIRECT && reads->cold.direct_fd < 0)
+		return error_set(err, -ENOTSUP, "the file system does not support O_DIRECT (%s)",
+			strerror(-reads->cold.direct_fd));
+	const int code = reads_make_ready(reads, state, err);
+	return code ? code
+		    : reads_run_slot(reads, state, size, depth, requests_per_s, latency_ns, err);
+}
+
+/* A negative result ends the probe: what failed would fail again. */
+static int reads_visit(struct probe_reads *reads, struct cell *cell, struct error *err)
+{
+	double rate;
+	double latency;
+	struct error why = {0};
 	if (reads->lacks[cell->state])
 		return 0;
-	struct error why = {0};
-	int code = reads_make_ready(reads, cell->state, &why);
-	if (!code)
-		code = reads_run_slot(reads, cell, &why);
+	const int code = probe_reads_slot(
+		reads, cell->state, cell->size, cell->depth, &rate, &latency, &why);
+	probe_add(&cell->rate, rate);
+	probe_add(&cell->latency, latency);
 	if (!code || probe_time_over(reads->control))
 		return 0;
 	if (read_ring_lost(reads->ring))
@@ -726,7 +775,31 @@ static int reads_visit(struct reads *reads, struct cell *cell, struct error *err
 	return 0;
 }
 
-static int reads_measure_rounds(struct reads *reads, struct error *err)
+int probe_reads_write(
+	struct probe_reads *reads, uint64_t bytes, double *bytes_per_s, struct error *err)
+{
+	const uint64_t most = bytes < reads->cold.bytes ? bytes : reads->cold.bytes;
+	const size_t size = (size_t)(most / CHUNK_BYTES * CHUNK_BYTES);
+	uint64_t *const content = malloc(size + 1);
+	struct rng rng;
+	*bytes_per_s = NAN;
+	if (!content)
+		return error_set(err, -ENOMEM, "out of memory");
+	rng_init(&rng, reads->plan->seed, clock_now_ns());
+	scratch_make(content, size, &rng);
+	int code = 0;
+	const uint64_t begin = clock_now_ns();
+	for (size_t at = 0; at < size && !code && !probe_stopped(reads->control); at += CHUNK_BYTES)
+		code = scratch_write(reads->cold.fd, (const char *)content + at, CHUNK_BYTES, at);
+	if (!code && fdatasync(reads->cold.fd) != 0)
+		code = -errno;
+	if (!code && !probe_stopped(reads->control))
+		*bytes_per_s = (double)size * (double)NS_PER_S / (double)(clock_now_ns() - begin);
+	free(content);
+	return code ? error_set_errno(err, -code, "writing the scratch file") : 0;
+}
+
+static int reads_measure_rounds(struct probe_reads *reads, struct error *err)
 {
 	uint32_t order[CEILING_READS_MAX];
 	struct rng rng;
@@ -745,14 +818,14 @@ static int reads_measure_rounds(struct reads *reads, struct error *err)
 
 /* --- results ------------------------------------------------------------------------------------- */
 
-static void reads_keep_cell(struct reads *reads, const struct cell *cell)
+static void reads_keep_cell(struct probe_reads *reads, const struct cell *cell)
 {
 	const double size = (double)reads->plan->sizes[cell->size];
 	struct ceiling_range range;
 	struct read_ceiling *read = &reads->out->reads[reads->out->read_count++];
 	const double rate = probe_median(&cell->rate, &range);
-	*read = (struct read_ceiling){.direct = cell->state == STATE_DIRECT,
-		.cold = cell->state != STATE_WARM,
+	*read = (struct read_ceiling){.direct = cell->state == PROBE_DIRECT,
+		.cold = cell->state != PROBE_WARM,
 		.depth = cell->depth,
 		.request_bytes = size,
 		.bytes_per_s = rate * size,
@@ -761,7 +834,7 @@ static void reads_keep_cell(struct reads *reads, const struct cell *cell)
 		.range = {range.low * size, range.high * size, range.repeats}};
 }
 
-static void reads_keep(struct reads *reads)
+static void reads_keep(struct probe_reads *reads)
 {
 	size_t unseen = 0;
 	unsigned least = reads->control->rounds;
@@ -789,20 +862,12 @@ static void reads_keep(struct reads *reads)
 int probe_read(const struct probe_read_plan *plan, const struct probe_control *control,
 	struct ceilings *out, struct error *err)
 {
-	struct reads *reads = calloc(1, sizeof *reads);
-	if (!reads)
-		return error_set(err, -ENOMEM, "out of memory");
-	reads->plan = plan;
-	reads->control = control;
-	reads->out = out;
-	reads->cold.fd = reads->warm.fd = -1;
-	reads->cold.direct_fd = reads->warm.direct_fd = -EBADF;
-	int code = reads_open(reads, err);
+	struct probe_reads *reads;
+	int code = probe_reads_open(&reads, plan, control, out, err);
 	if (!code) {
 		code = reads_measure_rounds(reads, err);
 		reads_keep(reads);
 	}
-	reads_close(reads);
-	free(reads);
+	probe_reads_close(reads);
 	return probe_stopped(control) ? -EINTR : code;
 }

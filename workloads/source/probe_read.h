@@ -15,7 +15,7 @@ enum { PROBE_DEPTHS_MAX = 7, PROBE_SIZES_MAX = 3, PROBE_DEPTH_MOST = 64 };
 
 struct probe_read_plan {
 	const char *folder;              /* the scratch files go here */
-	uint64_t cold_bytes, warm_bytes; /* of the scratch files, at most */
+	uint64_t cold_bytes, warm_bytes; /* of the scratch files, at most; warm 0: no warm reads */
 	uint64_t write_ns; /* time to write them in, at most; what is there by then is read */
 	unsigned depths[PROBE_DEPTHS_MAX]; /* each at most PROBE_DEPTH_MOST */
 	size_t depth_count;
@@ -24,6 +24,24 @@ struct probe_read_plan {
 	bool without_uring; /* threads of pread in any case */
 	uint64_t seed;      /* of offsets and order */
 };
+
+/* The scratch files, and slots of reading them.  What is worth a note goes to the sheet.  plan, control and sheet
+ * stay. */
+struct probe_reads;
+int probe_reads_open(struct probe_reads **out, const struct probe_read_plan *plan,
+	const struct probe_control *control, struct ceilings *sheet, struct error *err);
+void probe_reads_close(struct probe_reads *reads); /* NULL is fine */
+
+/* Cold past the page cache (O_DIRECT), cold through it (emptied before the slot, which is proved), warm. */
+enum probe_cache { PROBE_DIRECT, PROBE_COLD, PROBE_WARM, PROBE_CACHES };
+
+/* One slot of reads of plan->sizes[size]; NAN: stopped, or too few came back.  -ENOTSUP: no O_DIRECT; -EBUSY: the page
+ * cache cannot be emptied; -EIO ...: a read failed; -ETIMEDOUT: one never came back, and none is tried again. */
+int probe_reads_slot(struct probe_reads *reads, enum probe_cache state, size_t size, unsigned depth,
+	double *requests_per_s, double *latency_ns, struct error *err);
+/* Writes so many bytes of the cold file anew and syncs them: bytes/s of both together; NAN: stopped. */
+int probe_reads_write(
+	struct probe_reads *reads, uint64_t bytes, double *bytes_per_s, struct error *err);
 
 /* Fills reads, engine and scratch_bytes.  -ENOSPC, -EROFS, -EACCES ...: there is no place for the
  * scratch files; err has the reason. */
