@@ -21,8 +21,10 @@ struct check_context {
 	const struct accept_plan *plan;
 	const struct accept_check *check;
 	enum accept_tier tier;
-	const char *folder;  /* on the storage that is judged; exists */
-	const char *scratch; /* a folder of this check's own in it, removed by the parent */
+	const char *folder; /* on the storage that is judged; exists */
+	const char *
+		scratch; /* a folder of this check's own in it, there if it estimates disk_bytes; removed by the
+			      * parent */
 	const char *
 		root; /* in front of /proc and /sys and /etc: "" but in tests (MLBENCH_ACCEPT_ROOT) */
 	const char *program;  /* this program, to be run again (pipeline) */

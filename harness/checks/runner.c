@@ -205,20 +205,28 @@ static void call_settle(const struct check_context *context, struct check_sink *
 			(double)waited / NS_PER_S, why);
 }
 
-/* The check's folder is made by its own process: the storage may hang. */
-static int call_run(struct check_call *call, struct check_sink *sink, struct error *err)
+/* The folder for its files is made by the check's own process, because the storage may hang; not at all for a check that
+ * writes none, which is to run on a node whose storage is dead. */
+static void call_make_folder(struct check_call *call, struct check_sink *sink)
 {
 	struct check_context *context = &call->context;
+	struct check_cost cost = {0};
+	check_list[context->check->kind]->estimate(context, &cost);
+	if (cost.disk_bytes <= 0)
+		return;
 	sink_activity(sink, "making a folder in '%s'", context->folder);
-	if (mkdir(call->scratch, 0700) != 0) {
-		const int saved = errno;
-		/* A read-only folder stops only checks that write, which find out by themselves. */
+	if (mkdir(call->scratch, 0700) != 0)
 		sink_note(sink, "no folder for files could be made in '%s': %s", context->folder,
-			strerror(saved));
-	}
+			strerror(errno));
+}
+
+static int call_run(struct check_call *call, struct check_sink *sink, struct error *err)
+{
+	const struct check_context *context = &call->context;
+	int code;
+	call_make_folder(call, sink);
 	call_settle(context, sink);
 	sink_activity(sink, "starting");
-	int code;
 	return runner_inject(context, sink, &code)
 		       ? code
 		       : check_list[context->check->kind]->run(context, err);
