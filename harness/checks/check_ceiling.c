@@ -1,24 +1,332 @@
-/* A check's kind. */
-#include "harness/checks/check.h"
+/* What the parts of a node give at best, each by itself, in rounds over all that the plan asks about. */
+#include "harness/checks/ceiling.h"
+
+#include "harness/base/array.h"
+#include "harness/base/clock.h"
+#include "harness/base/rng.h"
 
 #include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-static void ceiling_estimate(const struct check_context *context, struct check_cost *cost)
+static const struct ceiling_subject *const subjects[] = {&ceiling_decode, &ceiling_gemm,
+	&ceiling_memory, &ceiling_timing, &ceiling_storage, &ceiling_devices};
+
+enum { SUBJECTS = COUNT(subjects) };
+
+static const uint64_t SLOT_QUICK_NS = 60 * NS_PER_MS, SLOT_NS = 120 * NS_PER_MS;
+static const uint64_t SLOT_LEAST_NS = 5 * NS_PER_MS, WARM_MOST_NS = 15 * NS_PER_MS;
+static const double OVERHEAD =
+	1.15; /* of a slot: starting threads, last calls, looking at results */
+static const double TIME_SHARE = 0.9; /* of the time that is left: slots are made to fit into it */
+
+static uint64_t ceiling_slot_of_tier(enum accept_tier tier)
 {
-	(void)context;
-	*cost = (struct check_cost){0};
+	return tier == TIER_QUICK ? SLOT_QUICK_NS : SLOT_NS;
+}
+
+/* --- what is asked ---------------------------------------------------------------------------- */
+
+/* Whether any criterion on it needs one of these. */
+static bool ceiling_criteria_need(const struct ceiling *ceiling, const char *figure,
+	const enum clause_of *needs, size_t count)
+{
+	const struct accept_check *check = ceiling->context->check;
+	for (size_t i = 0; i < check->limit_count; i++)
+		for (size_t j = 0; j < count; j++)
+			if (strcmp(check->limits[i].figure->name, figure) == 0 &&
+				criterion_needs(&check->limits[i].criterion, needs[j]))
+				return true;
+	return false;
+}
+
+static bool ceiling_compares_places(const struct ceiling *ceiling, const char *figure)
+{
+	static const enum clause_of needs[] = {OF_MEDIAN, OF_BEST};
+	return ceiling_criteria_need(ceiling, figure, needs, COUNT(needs));
+}
+
+bool ceiling_needs_peak(const struct ceiling *ceiling, const char *figure)
+{
+	static const enum clause_of needs[] = {OF_PEAK};
+	return ceiling_criteria_need(ceiling, figure, needs, COUNT(needs));
+}
+
+bool ceiling_wants(const struct ceiling *ceiling, const char *figure, const char *place)
+{
+	return check_wants(ceiling->context, figure, place) ||
+	       (check_wants(ceiling->context, figure, NULL) &&
+		       ceiling_compares_places(ceiling, figure));
+}
+
+static bool ceiling_wants_any(
+	const struct ceiling *ceiling, const char *const *figures, const char *place)
+{
+	for (; *figures; figures++)
+		if (ceiling_wants(ceiling, *figures, place))
+			return true;
+	return false;
+}
+
+/* --- cells ------------------------------------------------------------------------------------ */
+
+int ceiling_add(struct ceiling *ceiling, const struct ceiling_cell *cell, struct error *err)
+{
+	if (!ceiling_wants_any(ceiling, cell->figures, cell->place))
+		return 0;
+	if (ceiling->cell_count == CEILING_CELLS_MAX)
+		return error_set(err, -E2BIG, "more than %d quantities", CEILING_CELLS_MAX);
+	if (ceiling->cell_count == ceiling->cell_room) {
+		const size_t room = ceiling->cell_room ? 2 * ceiling->cell_room : 64;
+		void *grown = realloc(ceiling->cells, room * sizeof *ceiling->cells);
+		if (!grown)
+			return error_set(err, -ENOMEM, "out of memory");
+		ceiling->cells = grown;
+		ceiling->cell_room = room;
+	}
+	ceiling->cells[ceiling->cell_count++] = *cell;
+	return 0;
+}
+
+void ceiling_value(struct ceiling *ceiling, const char *figure, const char *place, double value)
+{
+	if (!ceiling->warming && isfinite(value) && ceiling_wants(ceiling, figure, place))
+		sink_value(ceiling->context->sink, figure, place, value);
+}
+
+void ceiling_lack(
+	struct ceiling *ceiling, const char *const *figures, const char *place, const char *why)
+{
+	for (; *figures; figures++)
+		if (ceiling_wants(ceiling, *figures, place))
+			sink_missing(
+				ceiling->context->sink, *figures, place ? place : "", "%s", why);
+}
+
+bool ceiling_is_lack(int code)
+{
+	static const int lacks[] = {-ENOTSUP, -ENODEV, -ENOSYS, -EPERM, -EACCES, -EBUSY};
+	for (size_t i = 0; i < COUNT(lacks); i++)
+		if (code == lacks[i])
+			return true;
+	return false;
+}
+
+/* A figure that the node lacks is missing, and the plan says what that means; a measurement that failed is never
+ * passed over. */
+static void ceiling_give_up(struct ceiling *ceiling, const char *const *figures, const char *place,
+	int code, const struct error *why)
+{
+	if (ceiling_is_lack(code)) {
+		ceiling_lack(ceiling, figures, place, why->text);
+		return;
+	}
+	sink_note(ceiling->context->sink, "%s%s%s", place ? place : "", place && *place ? ": " : "",
+		why->text);
+	if (!ceiling->code) {
+		ceiling->code = code;
+		ceiling->failure = *why;
+	}
+}
+
+/* --- rounds ----------------------------------------------------------------------------------- */
+
+static bool ceiling_user_stopped(const struct ceiling *ceiling)
+{
+	return ceiling->context->stop && atomic_load(ceiling->context->stop);
+}
+
+/* How much of their slots there is time for. */
+static double ceiling_fit(const struct ceiling *ceiling)
+{
+	const struct check_context *context = ceiling->context;
+	const uint64_t now = clock_now_ns();
+	double wanted = 0;
+	for (size_t i = 0; i < ceiling->cell_count; i++) {
+		const struct ceiling_cell *cell = &ceiling->cells[i];
+		const unsigned visits = cell->visits && cell->visits < context->repeats
+						? cell->visits
+						: context->repeats;
+		wanted += OVERHEAD * (double)visits * (double)cell->slot_ns +
+			  (cell->warms ? (double)WARM_MOST_NS : 0);
+	}
+	if (!context->deadline_ns || wanted == 0)
+		return 1;
+	const double left = context->deadline_ns > now ? (double)(context->deadline_ns - now) : 0;
+	return fmin(1, TIME_SHARE * left / wanted);
+}
+
+static uint64_t ceiling_slot(
+	const struct ceiling *ceiling, const struct ceiling_cell *cell, double fit)
+{
+	uint64_t slot = (uint64_t)(fit * (double)cell->slot_ns);
+	slot = slot < SLOT_LEAST_NS ? SLOT_LEAST_NS : slot;
+	return ceiling->warming && slot > WARM_MOST_NS ? WARM_MOST_NS : slot;
+}
+
+/* False: the time is over, or somebody stopped it.  A slot that the deadline would cut is not begun. */
+static bool ceiling_go(struct ceiling *ceiling, struct ceiling_cell *cell, double fit)
+{
+	const struct check_context *context = ceiling->context;
+	const uint64_t slot = ceiling_slot(ceiling, cell, fit);
+	struct error why = {0};
+	if (check_stopped(context) ||
+		(context->deadline_ns && clock_now_ns() + (uint64_t)(OVERHEAD * (double)slot) >=
+						 context->deadline_ns))
+		return false;
+	if (cell->over || (ceiling->warming && !cell->warms))
+		return true;
+	sink_activity(context->sink, "%s", cell->activity);
+	ceiling->control.slot_ns = slot;
+	const int code = cell->visit(ceiling, cell, &why);
+	if (!ceiling->warming)
+		cell->visited++;
+	if (ceiling_user_stopped(ceiling))
+		return false;
+	if (code)
+		ceiling_give_up(ceiling, cell->figures, cell->place, code, &why);
+	cell->over = code != 0 || (cell->visits && cell->visited == cell->visits);
+	return true;
+}
+
+static bool ceiling_round(struct ceiling *ceiling, struct rng *rng, uint32_t *order, double fit)
+{
+	rng_permutation(rng, order, (uint32_t)ceiling->cell_count);
+	for (size_t i = 0; i < ceiling->cell_count; i++)
+		if (!ceiling_go(ceiling, &ceiling->cells[order[i]], fit))
+			return false;
+	return true;
+}
+
+static int ceiling_rounds(struct ceiling *ceiling, struct error *err)
+{
+	const struct check_context *context = ceiling->context;
+	uint32_t *order = calloc(ceiling->cell_count + 1, sizeof *order);
+	struct rng rng;
+	unsigned round = 0;
+	if (!order)
+		return error_set(err, -ENOMEM, "out of memory");
+	rng_init(&rng, context->round, ceiling->cell_count);
+	const double fit = ceiling_fit(ceiling);
+	ceiling->warming = true;
+	bool on = ceiling_round(ceiling, &rng, order, fit);
+	ceiling->warming = false;
+	while (on && round < context->repeats) {
+		on = ceiling_round(ceiling, &rng, order, fit);
+		round += on;
+	}
+	free(order);
+	if (!on && !ceiling_user_stopped(ceiling))
+		sink_note(context->sink, "time was over after %u of %u rounds", round,
+			context->repeats);
+	return 0;
+}
+
+/* --- the check -------------------------------------------------------------------------------- */
+
+static void ceiling_open(struct ceiling *ceiling, void *states[SUBJECTS])
+{
+	for (size_t i = 0; i < SUBJECTS && !check_stopped(ceiling->context); i++) {
+		const struct ceiling_subject *subject = subjects[i];
+		const size_t before = ceiling->cell_count;
+		struct error why = {0};
+		if (!ceiling_wants_any(ceiling, subject->figures, NULL))
+			continue;
+		const int code = subject->open(ceiling, &states[i], &why);
+		if (!code || ceiling_user_stopped(ceiling))
+			continue;
+		ceiling->cell_count = before;
+		ceiling_give_up(ceiling, subject->figures, NULL, code, &why);
+	}
 }
 
 static int ceiling_run(const struct check_context *context, struct error *err)
 {
-	(void)context;
-	return error_set(err, -ENOTSUP, "ceiling checks are not part of this version");
+	struct ceiling ceiling = {.context = context,
+		.control = {.stop = context->stop,
+			.rounds = 1,
+			.deadline_ns = context->deadline_ns},
+		.slot_ns = ceiling_slot_of_tier(context->tier)};
+	void *states[SUBJECTS] = {NULL};
+	ceiling.core_count = probe_core_list(&ceiling.cores);
+	if (ceiling.core_count == 0)
+		return error_set(err, -ENOSYS, "the kernel does not tell which cores there are");
+	ceiling_open(&ceiling, states);
+	int code = ceiling_rounds(&ceiling, err);
+	for (size_t i = 0; i < SUBJECTS; i++)
+		subjects[i]->close(states[i]);
+	free(ceiling.cells);
+	free(ceiling.cores);
+	if (ceiling_user_stopped(&ceiling))
+		return error_set(err, -EINTR, "stopped");
+	if (!code && ceiling.code) {
+		code = ceiling.code;
+		*err = ceiling.failure;
+	}
+	return code;
+}
+
+/* --- what it takes ---------------------------------------------------------------------------- */
+
+/* Seconds before the first slot, and slots of a round in units of a core's, of a figure. */
+static const struct ceiling_need {
+	const char *figure;
+	double seconds, slots;
+	bool per_core;
+} needs[] = {
+	{"decode.core", 0.6, 1, true},
+	{"decode.all", 0.6, 1, false},
+	{"gemm.core", 0.1, 1, true},
+	{"gemm.all", 0.1, 1.5, false},
+	{"memory.core", 0.4, 0.7, true},
+	{"memory.node", 0.4, 1, false},
+	{"memory.across", 0.4, 1, false},
+	{"memory.all", 0.4, 1, false},
+	{"lock.handoff", 0, 0.5, false},
+	{"wake.latency", 0, 1, false},
+	{"wake.tail", 0, 1, false},
+	{"read.direct", 0.5, 1, false},
+	{"read.cold", 0.5, 1.5, false},
+	{"read.latency", 0.5, 1, false},
+	{"read.iops", 0.5, 1, false},
+	{"write.synced", 0.5, 2, false},
+	{"device.memory", 1.5, 20, false},
+	{"gemm.device", 1.5, 20, false},
+};
+
+static void ceiling_estimate(const struct check_context *context, struct check_cost *cost)
+{
+	const double slot = OVERHEAD * (double)ceiling_slot_of_tier(context->tier) * 1e-9;
+	const double repeats = context->repeats > 0 ? context->repeats : 1;
+	const double cores = probe_cores();
+	*cost = (struct check_cost){.seconds = 0.1};
+	double device_seconds = 0;
+	for (size_t i = 0; i < COUNT(needs); i++) {
+		const struct ceiling_need *need = &needs[i];
+		if (!check_asks(context->check, need->figure))
+			continue;
+		const double slots = need->slots * (need->per_core ? cores : 1);
+		if (strstr(need->figure, "device"))
+			device_seconds = need->seconds + slot * slots * repeats;
+		else
+			cost->seconds += need->seconds + slot * slots * repeats;
+		if (strncmp(need->figure, "read.", 5) == 0 ||
+			strncmp(need->figure, "write.", 6) == 0)
+			cost->disk_bytes = (double)ceiling_scratch_bytes(context);
+		if (strncmp(need->figure, "memory.", 7) == 0)
+			cost->memory_bytes = probe_free_memory() / 4;
+	}
+	cost->seconds += device_seconds;
 }
 
 const struct check_ops check_ceiling = {
 	.kind = ACCEPT_CEILING,
 	.name = "ceiling",
-	.summary = "",
+	.summary =
+		"measures what a part of the node gives at best, each core, NUMA node and device by itself",
 	.estimate = ceiling_estimate,
 	.run = ceiling_run,
 };

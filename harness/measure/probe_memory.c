@@ -343,9 +343,10 @@ static void region_look(const struct probe_streams *streams, struct region *regi
 	if (streams->region_count < 2 || !region->nodeset)
 		return;
 	hwloc_nodeset_t found = hwloc_bitmap_alloc();
-	region->node.unsure = !found || hwloc_get_area_memlocation(streams->topology, region->b,
-						bytes < LOOK_BYTES ? bytes : LOOK_BYTES, found,
-						HWLOC_MEMBIND_BYNODESET);
+	region->node.unsure =
+		!found || !hwloc_topology_is_thissystem(streams->topology) ||
+		hwloc_get_area_memlocation(streams->topology, region->b,
+			bytes < LOOK_BYTES ? bytes : LOOK_BYTES, found, HWLOC_MEMBIND_BYNODESET);
 	if (!region->node.unsure && !hwloc_bitmap_isequal(found, region->nodeset) &&
 		hwloc_bitmap_list_asprintf(&where, found) >= 0) {
 		(void)snprintf(region->node.why, sizeof region->node.why,
