@@ -38,8 +38,8 @@ const char *accept_action_name(enum accept_action action)
 
 const char *figure_unit_name(enum figure_unit unit)
 {
-	static const char *const names[] = {
-		"", "", "samples/s", "bytes", "bytes/s", "FLOP/s", "ns", "%", "MHz", "C", "W"};
+	static const char *const names[] = {"", "", "samples/s", "requests/s", "bytes", "bytes/s",
+		"FLOP/s", "ns", "%", "MHz", "C", "W"};
 	return names[unit];
 }
 
@@ -68,6 +68,7 @@ const char *figure_value_text(enum figure_unit unit, double value, char out[FIGU
 	case FIGURE_TEXT:
 	case FIGURE_COUNT:
 	case FIGURE_PER_S:
+	case FIGURE_REQUESTS:
 	case FIGURE_MHZ:
 	case FIGURE_CELSIUS:
 	case FIGURE_WATTS:
@@ -89,9 +90,10 @@ struct unit_word {
 static const struct unit_word unit_words[] = {
 	{FIGURE_PER_S, "samples/s", 1},
 	{FIGURE_PER_S, "images/s", 1},
-	{FIGURE_PER_S, "requests/s", 1},
-	{FIGURE_PER_S, "IOPS", 1},
 	{FIGURE_PER_S, "/s", 1},
+	{FIGURE_REQUESTS, "requests/s", 1},
+	{FIGURE_REQUESTS, "IOPS", 1},
+	{FIGURE_REQUESTS, "/s", 1},
 	{FIGURE_BYTES, "B", 1},
 	{FIGURE_BYTES, "bytes", 1},
 	{FIGURE_BYTES, "KB", 1e3},
@@ -137,8 +139,8 @@ static const struct unit_word unit_words[] = {
 /* What a right value of this unit looks like. */
 static const char *unit_example(enum figure_unit unit)
 {
-	static const char *const examples[] = {"a text", "64", "2,000 samples/s", "512 GiB",
-		"1.5 GiB/s", "30 GFLOP/s", "5 ms", "90 %", "2,600 MHz", "85 C", "700 W"};
+	static const char *const examples[] = {"a text", "64", "2,000 samples/s", "20,000 IOPS",
+		"512 GiB", "1.5 GiB/s", "30 GFLOP/s", "5 ms", "90 %", "2,600 MHz", "85 C", "700 W"};
 	return examples[unit];
 }
 

@@ -24,9 +24,10 @@ const char *accept_kind_name(enum accept_kind kind); /* "expect" */
 
 /* In saved files values are in these: base units, never scaled. */
 enum figure_unit {
-	FIGURE_TEXT,  /* no number: compared as text */
-	FIGURE_COUNT, /* plain number */
-	FIGURE_PER_S, /* samples/s, images/s, requests/s, /s */
+	FIGURE_TEXT,     /* no number: compared as text */
+	FIGURE_COUNT,    /* plain number */
+	FIGURE_PER_S,    /* samples/s */
+	FIGURE_REQUESTS, /* requests/s */
 	FIGURE_BYTES,
 	FIGURE_BYTES_PER_S,
 	FIGURE_FLOPS, /* per second */

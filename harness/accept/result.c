@@ -383,11 +383,13 @@ static void judge_limit(const struct judging *judging, const struct evidence *ev
 	struct judged *worst, const struct clause **deciding)
 {
 	const struct criterion *criterion = &evidence->limit->criterion;
-	const json_int_t rounds = json_integer_value(json_object_get(judging->measured, "rounds"));
+	/* Each look is at so many more repetitions; places that could be told early were not looked at again. */
+	const unsigned repeats = judge_repeats(judging->rate);
+	const size_t looks = (evidence->count + repeats - 1) / repeats;
 	const struct judge_rates rates = {
 		.pass = judging->rate,
 		.fail = judging->rate / (double)(judging->limits * evidence->places),
-		.look = rounds < 1 ? 1 : (unsigned)rounds,
+		.look = looks < 1 ? 1 : (unsigned)looks,
 	};
 	*worst = (struct judged){0};
 	for (size_t i = 0; i < criterion->clause_count; i++) {
