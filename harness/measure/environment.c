@@ -72,13 +72,7 @@ void node_name_facts(struct fact_list *list)
 
 /* --- facts about it --------------------------------------------------------------------------- */
 
-enum {
-	LINE_BYTES = 512,
-	LIST_BYTES = 256,
-	RANGE_BYTES = 24,
-	CPUS_SPARE = 1024,
-	FACT_NAME_BYTES = 48
-};
+enum { LINE_BYTES = 512, LIST_BYTES = 256, CPUS_SPARE = 1024, FACT_NAME_BYTES = 48 };
 
 static void add_line_fact(
 	struct fact_list *list, const char *group, const char *name, const char *path)
@@ -227,24 +221,6 @@ static void add_cpu_frequency(struct fact_list *list)
 		fact_number(list, "cpu", "max_mhz", (double)khz / 1000, "MHz");
 	else
 		fact_missing(list, "cpu", "max_mhz", "no cpufreq");
-}
-
-/* CPU numbers as ranges, "0-3,8". */
-static void format_cpu_set(const cpu_set_t *set, size_t size, size_t most, char *text, size_t room)
-{
-	size_t used = 0;
-	text[0] = '\0';
-	for (size_t cpu = 0; cpu < most && used + RANGE_BYTES < room; cpu++) {
-		if (!CPU_ISSET_S(cpu, size, set))
-			continue;
-		size_t last = cpu;
-		while (last + 1 < most && CPU_ISSET_S(last + 1, size, set))
-			last++;
-		used += (size_t)snprintf(text + used, room - used, "%s%zu", used ? "," : "", cpu);
-		if (last > cpu)
-			used += (size_t)snprintf(text + used, room - used, "-%zu", last);
-		cpu = last;
-	}
 }
 
 static void add_cpu_affinity(struct fact_list *list)
@@ -683,7 +659,7 @@ static void add_loadavg(struct fact_list *list)
 static void add_steal(struct fact_list *list)
 {
 	struct cpu_ticks ticks;
-	if (proc_cpu_ticks(&ticks) && ticks.busy + ticks.idle + ticks.steal > 0)
+	if (proc_cpu_ticks("", &ticks) && ticks.busy + ticks.idle + ticks.steal > 0)
 		fact_number(list, "load", "steal_since_boot",
 			ticks.steal / (ticks.busy + ticks.idle + ticks.steal), "share");
 	else

@@ -108,21 +108,22 @@ int probe_direct_io(const char *folder)
 	return close_probe(open(folder, O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600));
 }
 
-bool probe_load(unsigned ms, double *cores_busy, double *steal_share)
+bool probe_load(
+	const char *root, unsigned ms, double cores, double *cores_busy, double *steal_share)
 {
 	struct cpu_ticks before;
 	struct cpu_ticks after;
-	if (!proc_cpu_ticks(&before))
+	if (!proc_cpu_ticks(root, &before))
 		return false;
 	clock_sleep_until_ns(clock_now_ns() + ms * NS_PER_MS);
-	if (!proc_cpu_ticks(&after))
+	if (!proc_cpu_ticks(root, &after))
 		return false;
 	const double busy = after.busy - before.busy;
 	const double steal = after.steal - before.steal;
 	const double all = busy + steal + after.idle - before.idle;
 	if (!(all > 0))
 		return false;
-	*cores_busy = busy / all * (double)sysconf(_SC_NPROCESSORS_ONLN);
+	*cores_busy = busy / all * cores;
 	*steal_share = steal / all;
 	return true;
 }
@@ -408,7 +409,8 @@ static void check_load(struct doctor *doctor)
 {
 	double busy;
 	double steal;
-	if (!probe_load(LOAD_SAMPLE_MS, &busy, &steal)) {
+	const double online = (double)sysconf(_SC_NPROCESSORS_ONLN);
+	if (!probe_load("", LOAD_SAMPLE_MS, online, &busy, &steal)) {
 		doctor_find(doctor, DOCTOR_NOTE, "load now", "others' load goes unseen", "",
 			"/proc/stat does not say");
 		return;

@@ -30,7 +30,9 @@ int probe_mincore(void);
 int probe_direct_io(
 	const char *folder); /* an unnamed temporary file there; -EROFS and the like too */
 
-/* Cores busy and share stolen on the whole node over `ms`; false when /proc/stat does not say. */
-bool probe_load(unsigned ms, double *cores_busy, double *steal_share);
+/* Cores busy, of so many, and share stolen on the whole node over `ms`; root: in front of /proc, "" but in tests.  False
+ * when /proc/stat does not say. */
+bool probe_load(
+	const char *root, unsigned ms, double cores, double *cores_busy, double *steal_share);
 
 #endif

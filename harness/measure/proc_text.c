@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <malloc.h>
 #include <math.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -233,11 +234,32 @@ bool parse_cpu_ticks(const char *text, struct cpu_ticks *ticks)
 	return true;
 }
 
-bool proc_cpu_ticks(struct cpu_ticks *ticks)
+bool proc_cpu_ticks(const char *root, struct cpu_ticks *ticks)
 {
+	char path[PATH_MAX];
 	char line[256];
-	return files_first_line("/proc/stat", line, sizeof line) == 0 &&
-	       parse_cpu_ticks(line, ticks);
+	(void)snprintf(path, sizeof path, "%s/proc/stat", root);
+	return files_first_line(path, line, sizeof line) == 0 && parse_cpu_ticks(line, ticks);
+}
+
+/* --- sets of CPUs ------------------------------------------------------------------------------ */
+
+void format_cpu_set(const cpu_set_t *set, size_t size, size_t most, char *text, size_t room)
+{
+	enum { RANGE_BYTES = 24 };
+	size_t used = 0;
+	text[0] = '\0';
+	for (size_t cpu = 0; cpu < most && used + RANGE_BYTES < room; cpu++) {
+		if (!CPU_ISSET_S(cpu, size, set))
+			continue;
+		size_t last = cpu;
+		while (last + 1 < most && CPU_ISSET_S(last + 1, size, set))
+			last++;
+		used += (size_t)snprintf(text + used, room - used, "%s%zu", used ? "," : "", cpu);
+		if (last > cpu)
+			used += (size_t)snprintf(text + used, room - used, "-%zu", last);
+		cpu = last;
+	}
 }
 
 /* --- asked of the node ------------------------------------------------------------------------ */
@@ -297,7 +319,7 @@ static void read_machine(struct process_usage *usage)
 {
 	const double tick = 1.0 / (double)sysconf(_SC_CLK_TCK);
 	struct cpu_ticks ticks = {NAN, NAN, NAN};
-	(void)proc_cpu_ticks(&ticks);
+	(void)proc_cpu_ticks("", &ticks);
 	usage->machine_seconds = ticks.busy * tick;
 	usage->steal_seconds = ticks.steal * tick;
 	usage->core_seconds = (ticks.busy + ticks.idle + ticks.steal) * tick;

@@ -2,6 +2,7 @@
 #ifndef MLBENCH_MEASURE_PROC_TEXT_H
 #define MLBENCH_MEASURE_PROC_TEXT_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -48,13 +49,16 @@ bool parse_cgroup_path(const char *text, const char *controller, char *out, size
 /* "none [mq-deadline] kyber" -> "mq-deadline". */
 void parse_bracketed(const char *text, char *out, size_t room);
 
+/* CPU numbers below `most` as ranges, "0-3,8"; of a set of `size` bytes (CPU_ALLOC_SIZE). */
+void format_cpu_set(const cpu_set_t *set, size_t size, size_t most, char *text, size_t room);
+
 /* Totals of /proc/stat's "cpu" line, in ticks. */
 struct cpu_ticks {
 	double busy, idle, steal; /* busy: user, nice, system, irq, softirq */
 };
 bool parse_cpu_ticks(const char *text, struct cpu_ticks *ticks);
-/* Of the node since it started; false: /proc/stat does not say. */
-bool proc_cpu_ticks(struct cpu_ticks *ticks);
+/* Of the node since it started; root: in front of /proc, "" but in tests.  False: /proc/stat does not say. */
+bool proc_cpu_ticks(const char *root, struct cpu_ticks *ticks);
 
 /* The mount of path, or of its nearest existing parent; 0 or -errno.  -EREMOTE: of a server's address there is none. */
 int proc_mount_of(const char *path, struct mount_entry *entry);

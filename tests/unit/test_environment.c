@@ -345,7 +345,7 @@ static void probes_answer(void **state)
 	assert_true(probe_direct_io("/nowhere/at/all") == -ENOENT);
 	double busy;
 	double steal;
-	assert_true(probe_load(50, &busy, &steal));
+	assert_true(probe_load("", 50, 1, &busy, &steal));
 	assert_true(busy >= 0 && busy <= (double)sysconf(_SC_NPROCESSORS_ONLN) + 0.01);
 	assert_true(steal >= 0 && steal <= 1);
 }
