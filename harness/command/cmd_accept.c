@@ -34,7 +34,7 @@
 
 #define MEASURED_FILE "measured.jsonl"
 
-enum { LOOK_S = 10, QUICK_BUDGET_S = 55 };
+enum { LOOK_S = 5, QUICK_BUDGET_S = 55 };
 
 struct accepting {
 	const struct invocation *invocation;
@@ -207,7 +207,7 @@ static int accept_begin(struct accepting *a, struct error *err)
 		run_bounded(accept_look, a->folder, LOOK_S * NS_PER_S, a->invocation->stop, &text);
 	const char *note = NULL;
 	if (code == -ETIMEDOUT || code == -EIO) {
-		note = code == -ETIMEDOUT ? "the storage or the driver did not answer within 10 s"
+		note = code == -ETIMEDOUT ? "the storage or the driver did not answer within 5 s"
 					  : "looking at the node failed";
 		log_warn("%s: the result has no facts of the node", note);
 		code = 0;
@@ -292,6 +292,9 @@ static int accept_resume(struct accepting *a, struct error *err)
 	char *path = a->out ? files_join(a->out, MEASURED_FILE) : NULL;
 	int code = path ? result_read(path, &a->measured, err)
 			: error_set(err, -ENOMEM, "out of memory");
+	/* Ends a last line that a kill tore, so that what follows does not hang on it. */
+	if (!code)
+		code = files_append(path, "\n", 1, err);
 	free(path);
 	if (code)
 		return code;

@@ -1,6 +1,7 @@
 /* with_bad_mount mute|eio FOLDER COMMAND...: runs a command beside a FUSE mount that never answers, or answers every
  * request but those about its root with EIO.  The mount is in a namespace of its own and goes with the command.  Spoken to
  * the kernel directly (linux/fuse.h), so that no library is needed. */
+#define _GNU_SOURCE /* unshare */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>

@@ -1,0 +1,151 @@
+# mlbench accept: what is refused, what is kept, and that nothing but what was shown passes.  With storage that hangs or fails,
+# a kill in the middle, and another plan for a saved result.
+. "$CLI/lib.sh"
+
+cat >plan.ini <<'INI'
+[plan]
+name = tiny
+[bought]
+kind = expect
+tier = quick
+cpu.cores >= 1
+cpu.model = known
+[clock]
+kind = ceiling
+tier = quick
+clock.read <= 1 s
+[more]
+kind = expect
+memory.total >= 1 KiB
+INI
+
+# A node that has what was asked.
+expect 0 "$MLBENCH" accept plan.ini --out good --node n17
+prints "PASS"
+prints "n17"
+[ -s good/measured.jsonl ] && [ -s good/accept.json ] || fail "nothing is kept"
+expect 0 "$MLBENCH" accept plan.ini --tier quick --json --out quick
+is_json mlbench.accept/1
+[ "$(json '[d["verdict"], d["exit_status"], d["complete"], len(d["checks"])]')" = "['PASS', 0, True, 2]" ] || fail "not two checks that pass"
+[ "$(json 'len([v for m in d["measured"] for v in m["values"]][0]["values"])')" = 8 ] || fail "not eight repetitions"
+expect 2 "$MLBENCH" accept plan.ini --tier quick --out quick
+says "holds a result already"
+
+# One that has not: the reason, and what to do.
+sed 's/cpu.cores >= 1/cpu.cores >= 100000/' plan.ini >large.ini
+expect 1 "$MLBENCH" accept large.ini --tier quick --out bad
+reads "cpu.cores is"
+reads "asked: at least 100,000"
+reads "--check bought"
+expect 1 "$MLBENCH" accept large.ini --check bought --out only
+[ "$(grep -c '"check":' only/measured.jsonl)" = 1 ] || fail "more than the check that was asked for"
+
+# The saved result again: as it is, and by another plan, without running anything.
+expect 1 "$MLBENCH" accept bad
+reads "asked: at least 100,000"
+expect 0 "$MLBENCH" accept plan.ini --tier quick --judge bad
+prints "PASS"
+cp out first
+expect 0 "$MLBENCH" accept plan.ini --tier quick --judge bad
+cmp -s out first || fail "judged again, the same result reads otherwise"
+# What a plan asks beyond what was measured was not run.
+expect 3 "$MLBENCH" accept plan.ini --tier standard --judge bad
+reads "it was not run"
+
+# Wrong input, before anything runs.
+sed 's/cpu.cores >= 1/cpu.corse >= 1/' plan.ini >wrong.ini
+expect 2 "$MLBENCH" accept wrong.ini --out never
+says "wrong.ini:6: unknown key or figure 'cpu.corse' of kind = expect; did you mean 'cpu.cores'?"
+expect 2 "$MLBENCH" accept plan.ini --check buoght --out never
+says "did you mean 'bought'?"
+expect 2 "$MLBENCH" accept plan.ini --tier quikc --out never
+expect 2 "$MLBENCH" accept plan.ini --start-at 2020-01-01T00:00:00Z --out never
+says "is over"
+expect 2 "$MLBENCH" accept plan.ini --budget soon --out never
+expect 2 "$MLBENCH" accept plan.ini --baseline nowhere.json --out never
+expect 2 "$MLBENCH" accept plan.ini --format nothing --out never
+expect 2 "$MLBENCH" accept nowhere.ini --json
+is_json mlbench.error/1
+echo '{"schema": "mlbench.accept/9", "measured": []}' >newer.json
+expect 2 "$MLBENCH" accept newer.json
+says "newer schema"
+echo '{"schema": "mlbench.accept/1", "measured": [' >torn.json
+expect 2 "$MLBENCH" accept torn.json
+[ ! -e never ] || fail "a wrong plan has left something"
+# An included plan, of which a check and a criterion are taken away.
+printf 'include = plan.ini\n[clock]\ntier = never\n[bought]\ncpu.model = none\n' >own.ini
+expect 0 "$MLBENCH" accept own.ini --tier quick --json --out own
+[ "$(json '[(c["check"], len(c["findings"])) for c in d["checks"]]')" = "[('bought', 1)]" ] || fail "the including plan does not override"
+
+# What would run, and at what cost.
+expect 0 "$MLBENCH" accept plan.ini --dry-run
+reads "bought expect"
+reads "failed wrongly in at most 1 %"
+[ ! -e results ] || fail "a dry run has left something"
+
+# Checks that die, hang, say nothing or no number are named, and the rest runs.
+sed '/^kind = ceiling/a budget = 1s' plan.ini >short.ini
+for fault in die hang silent nan; do
+	export MLBENCH_ACCEPT_INJECT=check:$fault
+	expect 3 "$MLBENCH" accept short.ini --check clock --json --out "fault_$fault"
+	unset MLBENCH_ACCEPT_INJECT
+	[ "$(json 'd["verdict"]')" = ERROR ] || fail "a check that should $fault is no ERROR"
+done
+
+# A kill in the middle: what was done is kept, and only the rest runs.
+MLBENCH_ACCEPT_INJECT=check:hang "$MLBENCH" accept plan.ini --budget 60s --out killed >out 2>err &
+pid=$!
+until_true grep -qs schema killed/measured.jsonl
+kill -KILL "$pid"
+wait "$pid"
+head -c 40 good/measured.jsonl | tail -c 10 >>killed/measured.jsonl # of a torn last line
+expect 3 "$MLBENCH" accept killed --json
+[ "$(json 'd["verdict"], d["complete"]')" = "('ERROR', False)" ] || fail "a killed run has a verdict"
+expect 2 "$MLBENCH" accept large.ini --resume killed
+says "of another plan"
+expect 0 "$MLBENCH" accept plan.ini --resume killed --json
+[ "$(json 'd["verdict"], d["complete"], len(d["checks"])')" = "('PASS', True, 3)" ] || fail "it did not go on"
+before=$(grep -c . killed/measured.jsonl)
+expect 0 "$MLBENCH" accept plan.ini --resume killed --json
+[ "$(grep -c '"check":' killed/measured.jsonl)" = "$(grep -c '"check":' good/measured.jsonl)" ] || fail "done checks ran again ($before lines before)"
+
+# Ctrl-C: a valid result that says so.
+MLBENCH_ACCEPT_INJECT=check:hang "$MLBENCH" accept plan.ini --budget 600s --json --out stopped >out 2>err &
+pid=$!
+until_true grep -qs schema stopped/measured.jsonl
+until_true heeds_interrupts "$pid"
+kill -INT "$pid"
+wait "$pid"
+[ $? -eq 130 ] || fail "not 130 after an interruption"
+is_json mlbench.accept/1
+[ "$(json 'd["verdict"], d["complete"]')" = "('ERROR', False)" ] || fail "an interrupted run has a verdict"
+json '[c["sentence"] for c in d["checks"]]' | grep -q interrupted || fail "it does not say that it was interrupted"
+
+# Storage that does not answer takes along only the checks that need it; storage that fails is named.
+cat >storage.ini <<'INI'
+[plan]
+name = storage
+[bought]
+kind = expect
+tier = quick
+cpu.cores >= 1
+[disk]
+kind = ceiling
+tier = quick
+budget = 2s
+read.direct >= 1 B/s
+[after]
+kind = expect
+tier = quick
+cpu.threads >= 1
+INI
+for kind in mute eio; do
+	mkdir -p "mount_$kind"
+	"$TOOLS/with_bad_mount" "$kind" "mount_$kind" "$MLBENCH" accept storage.ini --tier quick --path "mount_$kind" --json --out "storage_$kind" >out 2>err
+	status=$?
+	[ "$status" -ne 77 ] || skip "no FUSE mount can be made here; all else passed"
+	[ "$status" -eq 3 ] || fail "exit $status, not 3, on storage that is $kind"
+	[ "$(json '[c["verdict"] for c in d["checks"]]')" = "['PASS', 'ERROR', 'PASS']" ] || fail "not only the check of the storage, $kind"
+	json 'd["checks"][1]["sentence"]' | grep -q "mount_$kind" || fail "the storage is not named, $kind"
+done
+exit 0
