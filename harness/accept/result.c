@@ -862,7 +862,7 @@ json_t *result_plan(const struct accept_plan *plan)
 static json_t *document_begin(const json_t *measured)
 {
 	static const char *const members[] = {"program", "node", "fingerprint", "started", "plan",
-		"environment", "interrupted", "note"};
+		"environment", "environment_units", "interrupted", "note"};
 	json_t *document = json_object();
 	int bad = !document || json_object_set_new(document, "schema", json_string(ACCEPT_SCHEMA));
 	for (size_t i = 0; i < COUNT(members) && !bad; i++) {

@@ -4,7 +4,8 @@
  * measured.jsonl: a header line, then one line per check:
  *
  *	{"schema": "mlbench.measured/1", "program": "1.4.0", "node": {...}, "fingerprint": {...}, "tier": "quick",
- *	 "started": "2026-11-26T03:10:00Z", "plan": {"name", "file", "hash", "text"}, "environment": {GROUP: {NAME: VALUE}}}
+ *	 "started": "2026-11-26T03:10:00Z", "plan": {"name", "file", "hash", "text"}, "environment": {GROUP: {NAME: VALUE}},
+ *	 "environment_units": {"GROUP.NAME": "bytes"}}
  *	{"check": "slow core", "kind": "ceiling", "state": "done", "why": null, "activity": "decoding on core 3",
  *	 "started_s": 1.2, "seconds": 4.1, "rounds": 1,
  *	 "values":  [{"figure": "decode.core", "place": "core 0", "values": [412.1, 409.9], "peak": null, "source": null}],

@@ -189,8 +189,9 @@ static void accept_look(void *context, int fd)
 	environment_capture(&facts, folder);
 	node_name_facts(&facts);
 	(void)node_name_here(name, &from);
-	json_t *document = json_pack("{s:o, s:o, s:o}", "environment",
-		record_environment_to_json(&facts), "fingerprint", fingerprint_make(&facts), "node",
+	json_t *document = json_pack("{s:o, s:o, s:o, s:o}", "environment",
+		record_environment_to_json(&facts), "environment_units",
+		record_units_to_json(&facts), "fingerprint", fingerprint_make(&facts), "node",
 		json_pack("{s:o, s:o}", "name", fields_text(node_name_here(name, &from)),
 			"name_from", fields_text(from ? from : "")));
 	char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
@@ -502,6 +503,8 @@ static int accept_put_out(const struct accepting *a, json_t *document, struct er
 	const int printed = accept_print(a, document, err);
 	if (a->out)
 		log_info("result: %s", a->out);
+	if (a->format->status && !printed)
+		return a->format->status(document);
 	if (accept_stopped(a))
 		return EXIT_STATUS_INTERRUPTED;
 	return printed ? printed : status;

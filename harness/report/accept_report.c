@@ -3,6 +3,7 @@
 
 #include "harness/base/files.h"
 #include "harness/base/text.h"
+#include "harness/report/accept_document.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,8 +11,8 @@
 
 enum { ACCEPT_FORMATS_MAX = 16 };
 
-static int accept_write_json(const json_t *document, const struct accept_view *view,
-	struct buffer *out, struct error *err)
+int accept_write_json(const json_t *document, const struct accept_view *view, struct buffer *out,
+	struct error *err)
 {
 	(void)view;
 	char *text = json_dumps(document, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
@@ -24,8 +25,42 @@ static int accept_write_json(const json_t *document, const struct accept_view *v
 }
 
 const struct accept_format accept_formats[] = {
-	{"json", "the judged result itself (docs/accept.schema.json)", ACCEPT_FILE,
-		accept_write_json},
+	{.name = "terminal",
+		.summary = "a screen for people: verdict, failures, passes",
+		.write = accept_write_terminal},
+	{.name = "json",
+		.summary = "the judged result itself (docs/accept.schema.json)",
+		.file = ACCEPT_FILE,
+		.write = accept_write_json},
+	{.name = "page",
+		.summary = "a page with charts, for a browser",
+		.file = "accept.html",
+		.write = accept_write_page},
+	{.name = "certificate",
+		.summary = "one sheet of A4 to print and sign",
+		.file = "certificate.html",
+		.write = accept_write_certificate},
+	{.name = "markdown",
+		.summary = "the terminal's screen, for an issue or a wiki",
+		.file = "accept.md",
+		.write = accept_write_markdown},
+	{.name = "junit",
+		.summary = "JUnit XML for CI servers",
+		.file = "junit.xml",
+		.write = accept_write_junit},
+	{.name = "openmetrics",
+		.summary = "metrics for node-exporter's textfile directory",
+		.file = "accept.prom",
+		.write = accept_write_openmetrics},
+	{.name = "nagios",
+		.summary =
+			"status line, performance data and exit status of a plug-in for Nagios and Icinga",
+		.write = accept_write_nagios,
+		.status = accept_nagios_status},
+	{.name = "nhc", .summary = "a line for a node health check", .write = accept_write_nhc},
+	{.name = "slurm",
+		.summary = "a reason of at most 100 characters for scontrol",
+		.write = accept_write_slurm},
 	{.name = NULL},
 };
 

@@ -92,3 +92,28 @@ const struct openmetrics_family result_metrics[RESULT_METRICS] = {
 	[RESULT_POINTS_LEFT_OUT] = {"mlbench_result_points_left_out", GAUGE, "",
 		"Points without a metric of their own, so that labels stay bounded."},
 };
+
+const struct openmetrics_family accept_metrics[ACCEPT_METRICS] = {
+	[ACCEPT_INFO] = {"mlbench_accept_info", INFO, "", "By what the node was judged."},
+	[ACCEPT_START] = {"mlbench_accept_start_timestamp_seconds", GAUGE, "seconds",
+		"When the checks began, since the epoch: the verdict is as old as that."},
+	[ACCEPT_DURATION] = {"mlbench_accept_duration_seconds", GAUGE, "seconds",
+		"How long all checks took."},
+	[ACCEPT_COMPLETE] = {"mlbench_accept_complete", GAUGE, "",
+		"1 when every check ran, 0 when the run was interrupted."},
+	[ACCEPT_EXIT_STATUS] = {"mlbench_accept_exit_status", GAUGE, "",
+		"0 pass or warning, 1 failure, 3 no verdict."},
+	[ACCEPT_VERDICT] = {"mlbench_accept_verdict", GAUGE, "",
+		"1 for the verdict on the node, 0 for the others."},
+	[ACCEPT_CHECKS] = {"mlbench_accept_checks", GAUGE, "", "Checks by verdict."},
+	[ACCEPT_CHECK_VERDICT] = {"mlbench_accept_check_verdict", GAUGE, "",
+		"1 for the verdict on a check, 0 for the others."},
+	[ACCEPT_CHECK_DURATION] = {"mlbench_accept_check_duration_seconds", GAUGE, "seconds",
+		"How long a check took."},
+	[ACCEPT_FIGURE] = {"mlbench_accept_figure", GAUGE, "",
+		"What was measured, in base units that the label names."},
+	[ACCEPT_LIMIT] = {"mlbench_accept_limit", GAUGE, "",
+		"What the figure is held to, in the same unit."},
+	[ACCEPT_FIGURES_LEFT_OUT] = {"mlbench_accept_figures_left_out", GAUGE, "",
+		"Figures without a metric of their own, so that labels stay bounded."},
+};

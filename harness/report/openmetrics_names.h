@@ -1,5 +1,5 @@
-/* Every metric that mlbench gives: of a run while it goes on (mlbench_run_..., `--listen`) and of a saved result
- * (mlbench_result_..., `mlbench export --format openmetrics`).  The two have names of their own, so that a file that lies
+/* Every metric that mlbench gives: of a run while it goes on (mlbench_run_..., `--listen`), of a saved result
+ * (mlbench_result_..., `mlbench export --format openmetrics`), and of an acceptance (mlbench_accept_...).  They have names of their own, so that a file that lies
  * there for weeks is never taken for a run.  docs/prometheus/ has rules for them; a name is a promise to whoever wrote
  * others. */
 #ifndef MLBENCH_REPORT_OPENMETRICS_NAMES_H
@@ -66,5 +66,24 @@ enum result_metric {
 	RESULT_METRICS
 };
 extern const struct openmetrics_family result_metrics[RESULT_METRICS];
+
+/* Of a node that was accepted or not (mlbench accept), all with {node, plan}. */
+enum accept_metric {
+	ACCEPT_INFO, /* {version, tier, baseline} */
+	ACCEPT_START,
+	ACCEPT_DURATION,
+	ACCEPT_COMPLETE,
+	ACCEPT_EXIT_STATUS,
+	ACCEPT_VERDICT,        /* {verdict}: 1 for the one that it is, 0 for the others */
+	ACCEPT_CHECKS,         /* {verdict} */
+	ACCEPT_CHECK_VERDICT,  /* {check, kind, verdict}: likewise */
+	ACCEPT_CHECK_DURATION, /* {check, kind} */
+	/* Of every figure, up to a bound: {check, figure, place, unit}. */
+	ACCEPT_FIGURE,
+	ACCEPT_LIMIT, /* and {level, bound} */
+	ACCEPT_FIGURES_LEFT_OUT,
+	ACCEPT_METRICS
+};
+extern const struct openmetrics_family accept_metrics[ACCEPT_METRICS];
 
 #endif

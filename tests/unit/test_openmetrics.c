@@ -133,16 +133,18 @@ static void check_family(const struct openmetrics_family *family)
 static void test_names(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < RUN_METRICS; i++)
-		check_family(&run_metrics[i]);
-	for (size_t i = 0; i < RESULT_METRICS; i++)
-		check_family(&result_metrics[i]);
-	for (size_t i = 0; i < RUN_METRICS; i++)
-		for (size_t j = 0; j < i; j++)
-			assert_string_not_equal(run_metrics[i].name, run_metrics[j].name);
-	for (size_t i = 0; i < RESULT_METRICS; i++)
-		for (size_t j = 0; j < i; j++)
-			assert_string_not_equal(result_metrics[i].name, result_metrics[j].name);
+	static const struct {
+		const struct openmetrics_family *families;
+		size_t count;
+	} tables[] = {{run_metrics, RUN_METRICS}, {result_metrics, RESULT_METRICS},
+		{accept_metrics, ACCEPT_METRICS}};
+	for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+		for (size_t i = 0; i < tables[t].count; i++) {
+			check_family(&tables[t].families[i]);
+			for (size_t j = 0; j < i; j++)
+				assert_string_not_equal(
+					tables[t].families[i].name, tables[t].families[j].name);
+		}
 }
 
 static void test_plain(void **state)

@@ -27,6 +27,7 @@ struct page {
 	size_t links, charts;
 	bool in_section; /* a heading of level 2 was written: charts are parts of it */
 	bool numbered;   /* the list that is open */
+	bool sheet;      /* to be printed on one page */
 	bool failed;
 };
 
@@ -269,6 +270,19 @@ void page_fold_end(struct page *page)
 	page_put(page, "</div></details>\n");
 }
 
+void page_sheet(struct page *page)
+{
+	page->sheet = true;
+}
+
+void page_signatures(struct page *page, const char *const *labels, size_t count)
+{
+	page_put(page, "<ul class=\"signatures\">\n");
+	for (size_t i = 0; i < count; i++)
+		page_item(page, labels[i]);
+	page_put(page, "</ul>\n");
+}
+
 /* --- tables ------------------------------------------------------------------------------------ */
 
 /* End tags of rows and cells are left out, as HTML allows: a page has thousands. */
@@ -484,7 +498,7 @@ static void page_put_head_element(const struct page *page, const char *nonce, st
 
 static void page_put_contents(const struct page *page, struct buffer *out)
 {
-	if (page->links < 2)
+	if (page->links < 2 || page->sheet)
 		return;
 	buffer_text(out, "<nav aria-label=\"Contents\"><ul>\n");
 	buffer_add(out, page->contents.data, page->contents.size);
@@ -493,8 +507,9 @@ static void page_put_contents(const struct page *page, struct buffer *out)
 
 static void page_put_top(const struct page *page, struct buffer *out)
 {
-	buffer_text(out,
-		"<body>\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n<header>\n<h1>");
+	buffer_text(out, page->sheet ? "<body class=\"sheet\">\n" : "<body>\n");
+	buffer_text(
+		out, "<a class=\"skip\" href=\"#main\">Skip to the content</a>\n<header>\n<h1>");
 	html_escape(page->title ? page->title : "", out);
 	buffer_text(out, "</h1>\n");
 	if (page->facts.size > 0) {

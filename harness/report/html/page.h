@@ -139,6 +139,10 @@ void page_more_begin(struct page *page, const char *id, const char *heading, con
 /* What follows is folded under `summary` until the reader opens it; page_fold_end ends either. */
 void page_fold_begin(struct page *page, const char *summary);
 void page_fold_end(struct page *page);
+/* The document is a sheet of A4 to be printed and signed: no contents, and what is on it must fit. */
+void page_sheet(struct page *page);
+/* Lines to sign on, side by side: what each is for ("checked by (name, date)"). */
+void page_signatures(struct page *page, const char *const *labels, size_t count);
 /* The whole document into *out; releases the page in any case.  0 or -ENOMEM. */
 int page_end(struct page *page, struct buffer *out, struct error *err);
 void page_release(struct page *page); /* of a page that is given up; NULL is fine */

@@ -363,15 +363,20 @@ static void context_add_facts(json_t *rows, const struct fact_list *list)
 				context_add_fact(rows, &list->facts[i]);
 }
 
-static void context_put_environment(const struct record *record, struct page *page)
+void section_environment(const struct fact_list *facts, struct page *page)
 {
 	struct page_table table = {
 		.columns = fact_columns, .column_count = 3, .rows = json_array()};
-	context_add_facts(table.rows, &record->environment);
-	page_fold_begin(page, "Environment: the node during the run");
+	context_add_facts(table.rows, facts);
 	page_table(page, &table, "Facts about the node and the data");
-	page_fold_end(page);
 	json_decref(table.rows);
+}
+
+static void context_put_environment(const struct record *record, struct page *page)
+{
+	page_fold_begin(page, "Environment: the node during the run");
+	section_environment(&record->environment, page);
+	page_fold_end(page);
 }
 
 static void context_put_ceilings(const struct record *record, struct page *page)

@@ -29,6 +29,9 @@ void section_reproduce(const struct chart_input *input, struct page *page);
 /* Environment, ceilings and configuration, folded. */
 void section_context(const struct chart_input *input, struct page *page);
 
+/* A table of facts, group by group. */
+void section_environment(const struct fact_list *facts, struct page *page);
+
 /* "mlbench sweep /dev/null --set ...": every key that is not at its default, and the axes, as one command for a POSIX shell that
  * needs no file.  limits: the stages' limits were measured, which a run alone does only when it is told to.  False (and
  * nothing appended) where such a command would not be the same measurement, by the hash of its configuration. */

@@ -1,0 +1,76 @@
+/* SHA-256, as FIPS 180-4 describes it: blocks of 64 bytes, the last ones padded with the length in bits. */
+#include "harness/base/sha256.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SHA256_BLOCK = 64, SHA256_WORDS = 8, SHA256_ROUNDS = 64 };
+
+/* The first 32 bits of the fractional parts of the cube roots of the first 64 primes (section 4.2.2). */
+static const uint32_t sha256_k[SHA256_ROUNDS] = {0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5,
+	0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be,
+	0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786,
+	0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152,
+	0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+	0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e,
+	0x92722c85, 0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624,
+	0xf40e3585, 0x106aa070, 0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3,
+	0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208,
+	0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+static uint32_t sha256_rotate(uint32_t x, int bits)
+{
+	return x >> bits | x << (32 - bits);
+}
+
+static void sha256_block(uint32_t state[SHA256_WORDS], const unsigned char *block)
+{
+	uint32_t w[SHA256_ROUNDS];
+	uint32_t s[SHA256_WORDS];
+	memcpy(s, state, sizeof s);
+	for (int i = 0; i < 16; i++)
+		w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
+		       (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
+	for (int i = 16; i < SHA256_ROUNDS; i++)
+		w[i] = w[i - 16] + w[i - 7] +
+		       (sha256_rotate(w[i - 15], 7) ^ sha256_rotate(w[i - 15], 18) ^
+			       w[i - 15] >> 3) +
+		       (sha256_rotate(w[i - 2], 17) ^ sha256_rotate(w[i - 2], 19) ^ w[i - 2] >> 10);
+	for (int i = 0; i < SHA256_ROUNDS; i++) {
+		const uint32_t first = s[7] + sha256_k[i] + w[i] +
+				       ((s[4] & s[5]) ^ (~s[4] & s[6])) +
+				       (sha256_rotate(s[4], 6) ^ sha256_rotate(s[4], 11) ^
+					       sha256_rotate(s[4], 25));
+		const uint32_t second = ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2])) +
+					(sha256_rotate(s[0], 2) ^ sha256_rotate(s[0], 13) ^
+						sha256_rotate(s[0], 22));
+		memmove(s + 1, s, 7 * sizeof *s);
+		s[4] += first;
+		s[0] = first + second;
+	}
+	for (int i = 0; i < SHA256_WORDS; i++)
+		state[i] += s[i];
+}
+
+const char *sha256_text(const void *data, size_t size, char out[SHA256_TEXT_BYTES])
+{
+	uint32_t state[SHA256_WORDS] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
+		0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+	unsigned char last[2 * SHA256_BLOCK] = {0};
+	const unsigned char *bytes = data;
+	const size_t rest = size % SHA256_BLOCK;
+	const size_t end = rest < SHA256_BLOCK - 8 ? SHA256_BLOCK : sizeof last;
+	for (size_t at = 0; at + SHA256_BLOCK <= size; at += SHA256_BLOCK)
+		sha256_block(state, bytes + at);
+	if (rest > 0)
+		memcpy(last, bytes + size - rest, rest);
+	last[rest] = 0x80;
+	for (size_t i = 0; i < 8; i++)
+		last[end - 1 - i] = (unsigned char)((uint64_t)size * 8 >> (8 * i));
+	for (size_t at = 0; at < end; at += SHA256_BLOCK)
+		sha256_block(state, last + at);
+	for (size_t i = 0; i < SHA256_WORDS; i++)
+		(void)snprintf(out + 8 * i, 9, "%08x", state[i]);
+	return out;
+}

@@ -1,0 +1,291 @@
+/* An acceptance result for people: the verdict and what to do in the first line, then what failed, could not be judged,
+ * is warned about and was skipped, and the passes in a line each.  A terminal and Markdown have the same. */
+#include "harness/base/text.h"
+#include "harness/base/units.h"
+#include "harness/report/accept_document.h"
+#include "harness/report/medium.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A screen holds so much; --verbose and Markdown have everything. */
+enum { TOLD_FULLY_MAX = 2, TOLD_MAX = 6, PLACES_MAX = 8, PASSES_MAX = 10, PASSES_NAMED_MAX = 20 };
+
+struct accept_sheet {
+	const json_t *document;
+	struct medium medium;
+	bool all;
+};
+
+static void accept_text_fact(
+	struct accept_sheet *sheet, enum ink ink, const char *term, const char *text)
+{
+	struct buffer plain = {0};
+	utf8_add_plain(&plain, text, "?");
+	medium_fact(&sheet->medium, ink, term, &plain);
+}
+
+static void accept_text_head(struct accept_sheet *sheet, const json_t *rows)
+{
+	static const enum ink inks[] = {[VERDICT_PASS] = INK_GOOD,
+		[VERDICT_SKIP] = INK_WARN,
+		[VERDICT_WARN] = INK_WARN,
+		[VERDICT_ERROR] = INK_BAD,
+		[VERDICT_FAIL] = INK_BAD};
+	const struct style *style = sheet->medium.style;
+	const char *name = accept_verdict_name(accept_verdict_in(sheet->document));
+	struct buffer line = {0};
+	accept_headline(sheet->document, rows, &line);
+	if (line.failed) {
+		sheet->medium.out->failed = true;
+	} else if (style) {
+		buffer_format(sheet->medium.out, "%s%s%s ",
+			style_ink(style, inks[accept_verdict_in(sheet->document)]), name,
+			style_end(style));
+		style_wrap(style, line.data + strlen(name) + 1, 0, (int)strlen(name) + 1,
+			sheet->medium.out);
+	} else {
+		medium_title(&sheet->medium, line.data, "");
+	}
+	buffer_release(&line);
+}
+
+static void accept_text_run(struct accept_sheet *sheet)
+{
+	const json_t *document = sheet->document;
+	const json_t *baseline = column_value(document, "judged_by.baseline");
+	char took[UNITS_BYTES];
+	struct buffer text = {0};
+	buffer_format(&text, "%s, tier %s, started %s, took %s, mlbench %s",
+		column_text(document, "judged_by.plan.name"), column_text(document, "tier"),
+		column_text(document, "started"),
+		units_format_duration(column_number(document, "seconds") * 1e9, took),
+		column_text(document, "program"));
+	if (json_is_object(baseline))
+		buffer_format(&text, "; baseline of %.0f nodes, %.0f repetitions",
+			column_number(baseline, "nodes"), column_number(baseline, "repetitions"));
+	accept_text_fact(sheet, INK_DIM, "plan", text.data ? text.data : "");
+	buffer_release(&text);
+	if (!json_is_true(json_object_get(document, "complete")))
+		accept_text_fact(sheet, INK_WARN, "status",
+			"not complete: some checks did not run to their end");
+}
+
+/* --- what does not pass ----------------------------------------------------------------------- */
+
+/* "core 3, core 5 and 2 more places", without the one that the sentence is about. */
+static void accept_text_places(struct accept_sheet *sheet, const json_t *row)
+{
+	const json_t *places = json_object_get(row, "places");
+	const char *told = column_text(row, "place");
+	const size_t others = json_array_size(places) > 0 ? json_array_size(places) - 1 : 0;
+	struct buffer text = {0};
+	size_t written = 0;
+	for (size_t i = 0; i <= others && others > 0; i++) {
+		const char *place = json_string_value(json_array_get(places, i));
+		if (!place || strcmp(place, told) == 0 || (written == PLACES_MAX && !sheet->all))
+			continue;
+		buffer_format(&text, "%s%s", written++ ? ", " : "", place);
+	}
+	if (written < others)
+		buffer_format(&text, " and %zu more", others - written);
+	accept_text_fact(sheet, INK_DIM, "also", text.data ? text.data : "");
+	buffer_release(&text);
+}
+
+static void accept_text_row(struct accept_sheet *sheet, const json_t *row, bool fully)
+{
+	static const enum ink inks[] = {[VERDICT_PASS] = INK_GOOD,
+		[VERDICT_SKIP] = INK_DIM,
+		[VERDICT_WARN] = INK_WARN,
+		[VERDICT_ERROR] = INK_BAD,
+		[VERDICT_FAIL] = INK_BAD};
+	const enum accept_verdict verdict = accept_verdict_in(row);
+	const char *words = accept_action_words(column_text(row, "action"));
+	const char *remedy = column_text(row, "remedy");
+	struct buffer text = {0};
+	if (fully)
+		buffer_format(
+			&text, "%s: %s", column_text(row, "check"), column_text(row, "sentence"));
+	else
+		accept_add_brief(&text, row);
+	accept_text_fact(
+		sheet, inks[verdict], accept_verdict_name(verdict), text.data ? text.data : "");
+	buffer_release(&text);
+	if (!fully)
+		return;
+	accept_text_places(sheet, row);
+	buffer_format(&text, "%s%s%s", words, *words && *remedy ? "; " : "", remedy);
+	accept_text_fact(sheet, INK_BOLD, "do", text.data);
+	buffer_release(&text);
+	accept_text_fact(sheet, INK_DIM, "repeat", column_text(row, "repeat"));
+}
+
+static void accept_text_troubles(struct accept_sheet *sheet, const json_t *rows)
+{
+	size_t i;
+	const json_t *row;
+	size_t left_out = 0;
+	json_array_foreach(rows, i, row)
+	{
+		const enum accept_verdict verdict = accept_verdict_in(row);
+		if (verdict == VERDICT_PASS)
+			continue;
+		if (i >= TOLD_MAX && !sheet->all) {
+			left_out++;
+			continue;
+		}
+		if (i == 0)
+			medium_space(&sheet->medium);
+		accept_text_row(
+			sheet, row, (i < TOLD_FULLY_MAX || sheet->all) && verdict != VERDICT_SKIP);
+	}
+	if (left_out > 0) {
+		struct buffer text = {0};
+		buffer_format(&text, "and %zu more: --verbose shows all of them", left_out);
+		medium_fact(&sheet->medium, INK_DIM, "", &text);
+	}
+}
+
+/* --- what passes ------------------------------------------------------------------------------ */
+
+/* Of a check that passes, the finding that is nearest to its limit. */
+static const json_t *accept_text_nearest(const json_t *check)
+{
+	const json_t *nearest = NULL;
+	double least = (double)INFINITY;
+	size_t i;
+	const json_t *finding;
+	json_array_foreach(json_object_get(check, "findings"), i, finding)
+	{
+		const double margin = accept_margin(finding);
+		if (!nearest || margin < least) {
+			nearest = finding;
+			least = isfinite(margin) ? margin : (double)INFINITY;
+		}
+	}
+	return nearest;
+}
+
+enum pass_cell { PASS_CHECK, PASS_CRITERIA, PASS_FIGURE, PASS_MEASURED, PASS_LIMIT };
+static const enum pass_cell pass_check = PASS_CHECK, pass_criteria = PASS_CRITERIA,
+			    pass_figure = PASS_FIGURE, pass_measured = PASS_MEASURED,
+			    pass_limit = PASS_LIMIT;
+
+static void accept_text_pass_cell(
+	const struct table_column *column, const json_t *check, struct buffer *out)
+{
+	const json_t *finding = accept_text_nearest(check);
+	const char *place = column_text(finding, "place");
+	char value[ACCEPT_VALUE_BYTES];
+	struct buffer text = {0};
+	switch (*(const enum pass_cell *)column->context) {
+	case PASS_CHECK:
+		buffer_text(&text, column_text(check, "check"));
+		break;
+	case PASS_CRITERIA:
+		buffer_format(&text, "%zu", json_array_size(json_object_get(check, "findings")));
+		break;
+	case PASS_FIGURE:
+		buffer_format(&text, "%s%s%s", column_text(finding, "figure"), *place ? " of " : "",
+			place);
+		break;
+	case PASS_MEASURED:
+		buffer_text(&text, accept_value(finding, "measured", value));
+		break;
+	case PASS_LIMIT:
+		accept_add_limit(&text, finding);
+		break;
+	}
+	utf8_add_plain(out, text.data ? text.data : "", "?");
+	buffer_release(&text);
+}
+
+static void accept_text_passes(struct accept_sheet *sheet)
+{
+	static const struct table_column columns[] = {
+		{.head = "", .left = true, .path = "verdict", .ink = INK_GOOD},
+		{.head = "check",
+			.left = true,
+			.text_of = accept_text_pass_cell,
+			.context = &pass_check},
+		{.head = "criteria",
+			.text_of = accept_text_pass_cell,
+			.context = &pass_criteria,
+			.keep = 2},
+		{.head = "nearest to its limit",
+			.left = true,
+			.text_of = accept_text_pass_cell,
+			.context = &pass_figure},
+		{.head = "measured", .text_of = accept_text_pass_cell, .context = &pass_measured},
+		{.head = "asked",
+			.left = true,
+			.text_of = accept_text_pass_cell,
+			.context = &pass_limit,
+			.keep = 1},
+	};
+	json_t *passes = json_array();
+	struct buffer names = {0};
+	size_t named = 0;
+	size_t left_out = 0;
+	size_t i;
+	json_t *check;
+	int bad = !passes;
+	json_array_foreach(json_object_get(sheet->document, "checks"), i, check)
+	{
+		if (accept_verdict_in(check) != VERDICT_PASS)
+			continue;
+		if (json_array_size(passes) < PASSES_MAX || sheet->all)
+			bad |= json_array_append(passes, check);
+		else if (named++ < PASSES_NAMED_MAX)
+			buffer_format(&names, "%s%s", names.size ? ", " : "",
+				column_text(check, "check"));
+		else
+			left_out++;
+	}
+	if (left_out > 0)
+		buffer_format(&names, " and %zu more", left_out);
+	if (json_array_size(passes) > 0)
+		medium_space(&sheet->medium);
+	medium_table(&sheet->medium, columns, sizeof columns / sizeof *columns, passes, "passed");
+	accept_text_fact(sheet, INK_GOOD, "PASS", names.data ? names.data : "");
+	sheet->medium.out->failed = sheet->medium.out->failed || bad;
+	buffer_release(&names);
+	json_decref(passes);
+}
+
+static int accept_text_write(
+	const json_t *document, struct medium medium, bool all, struct error *err)
+{
+	struct accept_sheet sheet = {.document = document, .medium = medium, .all = all};
+	json_t *rows = accept_rows(document);
+	accept_text_head(&sheet, rows);
+	accept_text_run(&sheet);
+	accept_text_troubles(&sheet, rows);
+	accept_text_passes(&sheet);
+	medium_end(&sheet.medium);
+	const bool failed = !rows || sheet.medium.out->failed;
+	json_decref(rows);
+	return failed ? error_set(err, -ENOMEM, "out of memory for the report") : 0;
+}
+
+int accept_write_terminal(const json_t *document, const struct accept_view *view,
+	struct buffer *out, struct error *err)
+{
+	struct buffer text = {0};
+	const int code = accept_text_write(
+		document, medium_terminal(&view->style, &text), view->verbose, err);
+	if (!code)
+		style_add_printable(text.data, out);
+	buffer_release(&text);
+	return code;
+}
+
+int accept_write_markdown(const json_t *document, const struct accept_view *view,
+	struct buffer *out, struct error *err)
+{
+	(void)view;
+	return accept_text_write(document, medium_markdown(out), true, err);
+}
