@@ -113,6 +113,12 @@ static struct interval judge_bootstrap(
 	return interval;
 }
 
+double judge_look_rate(const struct judge_rates *rates)
+{
+	return (rates->pass < rates->fail ? rates->pass : rates->fail) *
+	       ldexp(1.0, -(int)rates->look);
+}
+
 /* The interval at the rate of the stricter claim, and what it shows of `bad is above the limit`. */
 static enum judgement judge_above(const struct interval *interval, double limit)
 {
@@ -121,12 +127,6 @@ static enum judgement judge_above(const struct interval *interval, double limit)
 	if (interval->high <= limit)
 		return JUDGED_HOLDS;
 	return interval->low > limit ? JUDGED_BROKEN : JUDGED_OPEN;
-}
-
-static double judge_look_rate(const struct judge_rates *rates)
-{
-	return (rates->pass < rates->fail ? rates->pass : rates->fail) *
-	       ldexp(1.0, -(int)rates->look);
 }
 
 static double spread_statistic(const double *values, size_t count, const void *context)

@@ -41,6 +41,9 @@ enum judgement judge_median(const double *values, size_t count, double low, doub
 /* Interval of the median at 1 - 2 x rate by order statistics; the range where there are too few values. */
 struct interval judge_interval(const double *values, size_t count, double rate);
 
+/* The rate at which intervals of a look are made where both claims rest on them. */
+double judge_look_rate(const struct judge_rates *rates);
+
 /* (p84 - p16) / 2 over the median; against a limit by its bootstrap interval, which is put out. */
 double judge_spread(const double *values, size_t count);
 enum judgement judge_spread_within(const double *values, size_t count, double limit,

@@ -75,6 +75,7 @@ struct judged {
 	double shown;     /* the figure, or the statistic of it, that was compared; NAN of texts */
 	enum figure_unit unit;
 	struct interval interval;
+	double rate; /* of the interval: that of the look, so that it keeps clear of a limit where the test does */
 	char why[RESULT_SENTENCE_BYTES]; /* of unknown, and what was compared in words */
 };
 
@@ -203,7 +204,8 @@ static void judge_bounds(const struct judging *judging, const struct evidence *e
 		clause_bounds(clause, figure, reference, &judged->low, &judged->high, &open);
 	}
 	if (!evidence->exact) {
-		judged->interval = judge_interval(evidence->values, evidence->count, judging->rate);
+		judged->rate = rates->pass * ldexp(1.0, -(int)rates->look);
+		judged->interval = judge_interval(evidence->values, evidence->count, judged->rate);
 		judged->judgement = judge_median(
 			evidence->values, evidence->count, judged->low, judged->high, open, rates);
 		return;
@@ -233,6 +235,7 @@ static void judge_similarity(const struct judging *judging, const struct evidenc
 	}
 	judged->unit = FIGURE_SHARE;
 	judged->low = clause->value;
+	judged->rate = judge_look_rate(rates);
 	judged->judgement = judge_similar(evidence->values, evidence->count, baseline, count,
 		evidence->limit->figure->sense != FIGURE_LESS_IS_BETTER, clause->value, rates,
 		&judged->shown, &judged->interval);
@@ -295,6 +298,7 @@ static void judge_clause(const struct judging *judging, const struct evidence *e
 		judged->unit = FIGURE_SHARE;
 		judged->high = clause->value;
 		judged->shown = judge_spread(evidence->values, evidence->count);
+		judged->rate = judge_look_rate(rates);
 		judged->judgement = judge_spread_within(
 			evidence->values, evidence->count, clause->value, rates, &judged->interval);
 		break;
@@ -422,8 +426,8 @@ static void say_statistic(const struct clause *clause, struct buffer *out)
 		buffer_text(out, "the similarity to the baseline of ");
 }
 
-static void say_measured(const struct judging *judging, const struct evidence *evidence,
-	const struct judged *judged, const struct clause *clause, struct buffer *out)
+static void say_measured(const struct evidence *evidence, const struct judged *judged,
+	const struct clause *clause, struct buffer *out)
 {
 	char value[FIGURE_VALUE_BYTES];
 	say_statistic(clause, out);
@@ -435,8 +439,12 @@ static void say_measured(const struct judging *judging, const struct evidence *e
 	buffer_format(out, " is %s", figure_value_text(judged->unit, judged->shown, value));
 	if (!isfinite(judged->interval.low) || evidence->count < 2)
 		return;
-	buffer_format(out, " (%.3g %% CI %s", 100 * (1 - 2 * judging->rate),
-		figure_value_text(judged->unit, judged->interval.low, value));
+	/* Too few values have no interval at that level. */
+	if (judge_tail(evidence->count, evidence->count) <= judged->rate)
+		buffer_format(out, " (%.4g %% CI ", 100 * (1 - 2 * judged->rate));
+	else
+		buffer_text(out, " (range ");
+	buffer_text(out, figure_value_text(judged->unit, judged->interval.low, value));
 	buffer_format(out, " to %s, %zu repetitions)",
 		figure_value_text(judged->unit, judged->interval.high, value), evidence->count);
 }
@@ -503,7 +511,7 @@ static void say_finding(const struct judging *judging, const struct evidence *ev
 		buffer_format(out, " is not available: %s", evidence->missing);
 		return;
 	}
-	say_measured(judging, evidence, judged, clause, out);
+	say_measured(evidence, judged, clause, out);
 	if (judged->unknown) {
 		buffer_format(out, "; '%s' cannot be told: %s", evidence->limit->criterion.text,
 			judged->why);
