@@ -92,6 +92,44 @@ static inline const json_t *check_fixture_entry(
 	return NULL;
 }
 
+/* A fact that is a number; -1: it was not handed over. */
+static inline double check_fixture_number(
+	const struct check_fixture *f, const char *figure, const char *place)
+{
+	const json_t *fact = check_fixture_entry(f, "facts", figure, place);
+	return fact ? json_number_value(json_object_get(fact, "value")) : -1;
+}
+
+/* Facts about a figure at all places together. */
+static inline double check_fixture_sum(const struct check_fixture *f, const char *figure)
+{
+	double sum = 0;
+	size_t i;
+	json_t *fact;
+	json_array_foreach(json_object_get(f->gather.check, "facts"), i, fact)
+	{
+		if (strcmp(json_string_value(json_object_get(fact, "figure")), figure) == 0)
+			sum += json_number_value(json_object_get(fact, "value"));
+	}
+	return sum;
+}
+
+/* Whether an event about a figure at a place has this text. */
+static inline bool check_fixture_tells(
+	const struct check_fixture *f, const char *figure, const char *place, const char *text)
+{
+	size_t i;
+	json_t *event;
+	json_array_foreach(json_object_get(f->gather.check, "events"), i, event)
+	{
+		if (strcmp(json_string_value(json_object_get(event, "figure")), figure) == 0 &&
+			strcmp(json_string_value(json_object_get(event, "place")), place) == 0 &&
+			strstr(json_string_value(json_object_get(event, "text")), text))
+			return true;
+	}
+	return false;
+}
+
 /* How many values; all are above 0. */
 static inline size_t check_fixture_values(
 	const struct check_fixture *f, const char *figure, const char *place)

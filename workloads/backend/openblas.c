@@ -48,6 +48,7 @@ static bool blas_look_up_all(void *handle, const char *path)
 		void *function;
 	} wanted[] = {
 		{"cblas_sgemm", &f->sgemm},
+		{"cblas_dgemm", &f->dgemm},
 		{"cblas_sdot", &f->sdot},
 		{"openblas_set_num_threads", &f->set_num_threads},
 		{"openblas_get_num_threads", &f->get_num_threads},

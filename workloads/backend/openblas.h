@@ -10,6 +10,7 @@
 
 struct blas {
 	__typeof__(cblas_sgemm) *sgemm;
+	__typeof__(cblas_dgemm) *dgemm; /* no step uses it: mlbench accept does */
 	__typeof__(cblas_sdot) *sdot;
 	__typeof__(openblas_set_num_threads) *set_num_threads;
 	__typeof__(openblas_get_num_threads) *get_num_threads;
