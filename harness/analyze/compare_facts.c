@@ -194,13 +194,18 @@ static const struct rule fact_rules[] = {
 	{"cpu.affinity", COMPARE_MINOR}, /* which cores; how many is cpu.allowed */
 	{"cpu.*", COMPARE_STRONG},
 	{"memory.total", COMPARE_STRONG},
+	{"memory.modules", COMPARE_STRONG},
 	{"memory.transparent_huge_pages", COMPARE_STRONG},
 	{"cgroup.cpu_limit", COMPARE_STRONG},
 	{"cgroup.memory_limit", COMPARE_STRONG},
 	{"data.file_system", COMPARE_STRONG},
 	{"data.disk_model", COMPARE_STRONG},
+	{"data.disk_serial", COMPARE_HARMLESS},
 	{"data.rotational", COMPARE_STRONG},
 	{"data.read_ahead", COMPARE_STRONG},
+	{"board.*serial", COMPARE_HARMLESS}, /* each board has its own */
+	{"gpu.serial_*", COMPARE_HARMLESS},
+	{"gpu.vbios_*", COMPARE_MINOR},
 	{"gpu.*clock*", COMPARE_MINOR},
 	{"gpu.libcuda", COMPARE_MINOR},
 	{"gpu.libnvidia_ml", COMPARE_MINOR},

@@ -7,11 +7,11 @@
 #include "harness/measure/node_files.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum {
 	HEADER_BYTES = 4, /* type, length, handle */
@@ -65,6 +65,17 @@ static uint32_t dmi_number(const struct dmi_structure *s, size_t place, size_t b
 	return value;
 }
 
+bool dmi_is_placeholder(const char *text)
+{
+	static const char *const texts[] = {"To be filled by O.E.M.", "Default string",
+		"Not Specified", "System Serial Number", "System Product Name", "None", "Unknown",
+		"N/A", "NO DIMM"};
+	for (size_t i = 0; i < COUNT(texts); i++)
+		if (strcasecmp(text, texts[i]) == 0)
+			return true;
+	return false;
+}
+
 /* The string that the byte at `place` numbers, fit to be shown; "" where there is none. */
 static void dmi_string(const struct dmi_structure *s, size_t place, char *out, size_t room)
 {
@@ -84,6 +95,8 @@ static void dmi_string(const struct dmi_structure *s, size_t place, char *out, s
 	size_t length = strlen(out);
 	while (length > 0 && out[length - 1] == ' ')
 		out[--length] = '\0';
+	if (dmi_is_placeholder(out))
+		out[0] = '\0';
 }
 
 static double dmi_bytes(const struct dmi_structure *s)

@@ -3,6 +3,7 @@
 #ifndef MLBENCH_MEASURE_DMI_H
 #define MLBENCH_MEASURE_DMI_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { DMI_TABLE_BYTES_MAX = 1 << 20, DMI_MODULES_MAX = 256 };
@@ -19,6 +20,8 @@ struct dmi_module {
 	char maker[32], part[40], serial[40]; /* "": not told */
 };
 
+/* Whether a text of the firmware's says nothing: "To be filled by O.E.M." and the like. */
+bool dmi_is_placeholder(const char *text);
 /* Of a table's bytes; returns how many were written. */
 size_t dmi_modules(
 	const unsigned char *table, size_t size, struct dmi_module *modules, size_t room);

@@ -2,10 +2,14 @@
 #include "harness/measure/environment.h"
 
 #include "harness/base/array.h"
+#include "harness/base/buffer.h"
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
+#include "harness/base/units.h"
 #include "harness/measure/data_store.h"
+#include "harness/measure/dmi.h"
 #include "harness/measure/mountstats.h"
+#include "harness/measure/node_files.h"
 #include "harness/measure/nvml.h"
 #include "harness/measure/proc_text.h"
 
@@ -78,8 +82,10 @@ static void add_line_fact(
 	struct fact_list *list, const char *group, const char *name, const char *path)
 {
 	char line[LINE_BYTES];
-	const int code = files_first_line(path, line, sizeof line);
-	if (code)
+	const int code = node_line(line, sizeof line, "%s", path);
+	if (code == -ENODATA)
+		fact_missing(list, group, name, "'%s' is empty", path);
+	else if (code)
 		fact_missing(list, group, name, "'%s': %s", path, strerror(-code));
 	else
 		fact_text(list, group, name, "%s", line);
@@ -311,6 +317,54 @@ static void add_memory_facts(struct fact_list *list)
 	fact_number(list, "memory", "page_size", (double)sysconf(_SC_PAGESIZE), "B");
 }
 
+/* --- the board: who made it, its serial numbers (which only root may read), its memory modules -- */
+
+/* "8 x 64 GiB DDR5"; those that differ follow behind a comma. */
+static void add_memory_modules(struct fact_list *list)
+{
+	struct dmi_module *modules = calloc(DMI_MODULES_MAX, sizeof *modules);
+	struct buffer text = {0};
+	size_t count = 0;
+	const int code = modules ? dmi_modules_read("", modules, DMI_MODULES_MAX, &count) : -ENOMEM;
+	for (size_t first = 0; first < count;) {
+		const struct dmi_module *module = &modules[first];
+		size_t same = 1;
+		char size[UNITS_BYTES];
+		while (first + same < count && modules[first + same].bytes == module->bytes &&
+			strcmp(modules[first + same].type, module->type) == 0)
+			same++;
+		if (module->bytes > 0)
+			buffer_format(&text, "%s%zu x %s %s", text.size ? ", " : "", same,
+				units_format_size(module->bytes, size), module->type);
+		first += same;
+	}
+	if (text.data)
+		fact_text(list, "memory", "modules", "%s", text.data);
+	else
+		fact_missing(list, "memory", "modules", "no DMI table tells of any: %s",
+			code ? strerror(-code) : "none in place");
+	buffer_release(&text);
+	free(modules);
+}
+
+static void add_board(struct fact_list *list)
+{
+	static const struct {
+		const char *name, *path;
+	} lines[] = {
+		{"vendor", "/sys/class/dmi/id/sys_vendor"},
+		{"product", "/sys/class/dmi/id/product_name"},
+		{"serial", "/sys/class/dmi/id/product_serial"},
+		{"name", "/sys/class/dmi/id/board_name"},
+		{"board_serial", "/sys/class/dmi/id/board_serial"},
+		{"bios_version", "/sys/class/dmi/id/bios_version"},
+		{"bios_date", "/sys/class/dmi/id/bios_date"},
+	};
+	for (size_t i = 0; i < COUNT(lines); i++)
+		add_line_fact(list, "board", lines[i].name, lines[i].path);
+	add_memory_modules(list);
+}
+
 /* --- control groups: their limits, and the container around them ------------------------------ */
 
 static void add_container(struct fact_list *list)
@@ -410,8 +464,8 @@ static void add_kernel(struct fact_list *list)
 
 static void miss_disk(struct fact_list *list, const char *why)
 {
-	static const char *const names[] = {
-		"disk", "scheduler", "rotational", "disk_model", "read_ahead"};
+	static const char *const names[] = {"disk", "scheduler", "rotational", "disk_model",
+		"disk_serial", "disk_firmware", "read_ahead"};
 	miss_all(list, "data", names, COUNT(names), "%s", why);
 }
 
@@ -445,6 +499,10 @@ static void add_disk_queue(struct fact_list *list, const char *folder)
 		fact_missing(list, "data", "read_ahead", "'%s' cannot be read", path);
 	(void)snprintf(path, sizeof path, "%s/device/model", folder);
 	add_line_fact(list, "data", "disk_model", path);
+	(void)snprintf(path, sizeof path, "%s/device/serial", folder);
+	add_line_fact(list, "data", "disk_serial", path);
+	(void)snprintf(path, sizeof path, "%s/device/firmware_rev", folder);
+	add_line_fact(list, "data", "disk_firmware", path);
 }
 
 static void add_disk(struct fact_list *list, const struct mount_entry *mount)
@@ -604,6 +662,16 @@ static void add_gpu_value(struct fact_list *list, const char *name, enum nvml_qu
 	}
 }
 
+static void add_gpu_text(struct fact_list *list, const char *stem, size_t index, const char *text)
+{
+	char name[FACT_NAME_BYTES];
+	(void)snprintf(name, sizeof name, "%s_%zu", stem, index);
+	if (*text)
+		fact_text(list, "gpu", name, "%s", text);
+	else
+		fact_missing(list, "gpu", name, "the driver does not tell");
+}
+
 static void add_gpu_device(
 	struct fact_list *list, const struct nvml_device_facts *device, size_t index)
 {
@@ -612,6 +680,8 @@ static void add_gpu_device(
 	fact_text(list, "gpu", name, "%s", device->name);
 	(void)snprintf(name, sizeof name, "bus_%zu", index);
 	fact_text(list, "gpu", name, "%s", device->bus);
+	add_gpu_text(list, "serial", index, device->serial);
+	add_gpu_text(list, "vbios", index, device->vbios);
 	for (size_t i = 0; i < COUNT(gpu_facts); i++) {
 		const enum nvml_quantity quantity = gpu_facts[i].quantity;
 		(void)snprintf(name, sizeof name, "%s_%zu", gpu_facts[i].name, index);
@@ -681,6 +751,7 @@ void environment_capture(struct fact_list *list, const char *data_path)
 	node_name_facts(list);
 	add_cpu(list);
 	add_memory_facts(list);
+	add_board(list);
 	add_cgroup(list);
 	add_kernel(list);
 	add_storage(list, data_path);

@@ -310,6 +310,7 @@ static void the_system(void **state)
 	fake_file("/sys/class/dmi/id/bios_version", "2.1\n");
 	fake_file("/sys/class/dmi/id/product_serial", "  ABC123  \n");
 	fake_file("/sys/class/dmi/id/board_serial", "\n");
+	fake_file("/sys/class/dmi/id/board_name", "To Be Filled By O.E.M.\n");
 	fake_file("/proc/sys/vm/swappiness", "60\n");
 	fake_file("/proc/sys/kernel/numa_balancing", "many\n");
 	fake_file("/sys/module/nvidia/refcnt", "1\n");
@@ -320,7 +321,7 @@ static void the_system(void **state)
 		"Max locked memory         unlimited            unlimited\n");
 	ask("kernel.release = is 6.1*\nkernel.command_line = has mitigations=off\nos.release = known\n"
 	    "clock.source = is tsc\nbios.version = is 2.1\nnode.serial = known\n"
-	    "node.board_serial = known\nnode.product = known\nsysctl.vm.swappiness = <= 1\n"
+	    "node.board_serial = known\nnode.board = known\nnode.product = known\nsysctl.vm.swappiness = <= 1\n"
 	    "sysctl.kernel.numa_balancing = = 0\nsysctl.fs.file-max = known\n"
 	    "module.nvidia = is loaded\nmodule.gdrdrv = is loaded\nlimit.memlock = >= 1 GiB\n"
 	    "limit.open_files = known\nlimit.processes = known\nclock.synchronised = is yes\n"
@@ -330,6 +331,7 @@ static void the_system(void **state)
 	assert_string_equal(text_at("os.release", ""), "Debian GNU/Linux 12");
 	assert_string_equal(text_at("node.serial", ""), "ABC123");
 	assert_non_null(strstr(why_of("node.board_serial", ""), "is empty"));
+	assert_non_null(strstr(why_of("node.board", ""), "Filled"));
 	assert_non_null(strstr(why_of("node.product", ""), "no DMI table"));
 	assert_true(number_at("sysctl.vm.swappiness", "") == 60);
 	assert_non_null(strstr(why_of("sysctl.kernel.numa_balancing", ""), "numa_balancing"));
