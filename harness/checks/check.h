@@ -53,7 +53,8 @@ struct check_ops {
 	enum accept_kind kind;
 	const char *name, *summary;
 	/* What is wrong with a check of a plan beyond what its keys say: -EINVAL.  May be NULL. */
-	int (*validate)(const struct accept_check *check, struct error *err);
+	int (*validate)(const struct accept_plan *plan, const struct accept_check *check,
+		struct error *err);
 	/* Fills *cost; context without sink, scratch. */
 	void (*estimate)(const struct check_context *context, struct check_cost *cost);
 	/* 0: all that could be had was handed over (what could not: sink_missing); -EINTR; or a negative errno with err: the

@@ -465,8 +465,10 @@ static const struct expect_subject {
 	{"mount.", tell_data},
 };
 
-static int expect_validate(const struct accept_check *check, struct error *err)
+static int expect_validate(
+	const struct accept_plan *plan, const struct accept_check *check, struct error *err)
 {
+	(void)plan;
 	for (size_t i = 0; i < check->limit_count; i++) {
 		const struct accept_limit *limit = &check->limits[i];
 		for (size_t k = 0; k < limit->criterion.clause_count; k++) {

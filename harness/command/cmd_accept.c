@@ -117,7 +117,7 @@ static int accept_validate(const struct accept_plan *plan, struct error *err)
 	for (size_t i = 0; i < plan->check_count; i++) {
 		const struct accept_check *check = &plan->checks[i];
 		const struct check_ops *ops = check_list[check->kind];
-		const int code = ops->validate ? ops->validate(check, err) : 0;
+		const int code = ops->validate ? ops->validate(plan, check, err) : 0;
 		if (code)
 			return error_prefix(err, code, "%.200s:%d: [%s]",
 				plan->path ? plan->path : "plan", check->line, check->name);

@@ -8,6 +8,7 @@
 #include "harness/base/error.h"
 #include "harness/command/options.h"
 #include "harness/config/config.h"
+#include "harness/config/config_place.h"
 #include "harness/record/record.h"
 
 #include <jansson.h>
@@ -76,14 +77,6 @@ int node_results_warn(const struct node_results *results, struct error *err);
 /* --- what names on the command line mean ------------------------------------------------------ */
 
 #define RESULTS_FOLDER "results"
-
-/* Where the shipped configurations are, in ./configs and beside the program, installed, unpacked or
- * built: the i-th folder that is there, each one once, into out; false: no more. */
-bool config_place(size_t i, char *out, size_t room);
-
-/* The file that NAME means on the command line, into out: NAME itself where it is a file, else NAME or NAME.ini (with or
- * without configs/ before it) in one of those folders, else NAME, for the reader to say what is wrong with it. */
-const char *config_place_find(const char *name, char *out, size_t room);
 
 /* The file of a configuration, and what --set says, into config; NAME NULL: config holds
  * something already. */
