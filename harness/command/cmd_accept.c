@@ -717,6 +717,8 @@ const struct command command_accept = {
 		"The result is kept in results/PLAN/TIME. Given a saved RESULT, accept judges it again "
 		"by its own plan and prints it, in any --format; with --judge RESULT, by this plan. "
 		"'mlbench help plan' explains plans, their keys and figures.\n\n"
+		"--format is one of terminal (the default), json, page, certificate, markdown, junit, "
+		"openmetrics, nagios, nhc, slurm. Those that are files lie in the result's folder, too.\n\n"
 		"Exit status: 0 for PASS and WARN, 1 for FAIL, 2 for a wrong plan, 3 for no verdict.",
 	.example = "mlbench accept configs/accept/node.ini --tier quick",
 	.options = OPTION_BIT(OPTION_TIER) | OPTION_BIT(OPTION_CHECK) | OPTION_BIT(OPTION_FOR) |

@@ -110,6 +110,10 @@ static void junit_add_cases(
 	const double seconds = fmax(0, column_number(check, "seconds")) / (double)cases;
 	size_t i;
 	const json_t *finding;
+	if (speaks) {
+		junit_add_case(out, plan, name, name, check, seconds);
+		junit_count(counts, accept_verdict_in(check));
+	}
 	json_array_foreach(findings, i, finding)
 	{
 		const char *place = column_text(finding, "place");
@@ -121,10 +125,6 @@ static void junit_add_cases(
 		junit_add_case(out, plan, name, title.data ? title.data : "", finding, seconds);
 		junit_count(counts, accept_verdict_in(finding));
 		buffer_release(&title);
-	}
-	if (speaks) {
-		junit_add_case(out, plan, name, name, check, seconds);
-		junit_count(counts, accept_verdict_in(check));
 	}
 }
 

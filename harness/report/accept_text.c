@@ -121,6 +121,7 @@ static void accept_text_row(struct accept_sheet *sheet, const json_t *row, bool 
 	accept_text_fact(sheet, INK_BOLD, "do", text.data);
 	buffer_release(&text);
 	accept_text_fact(sheet, INK_DIM, "repeat", column_text(row, "repeat"));
+	accept_text_fact(sheet, INK_DIM, "more", column_text(row, "runbook"));
 }
 
 static void accept_text_troubles(struct accept_sheet *sheet, const json_t *rows)

@@ -147,8 +147,8 @@ if command -v promtool >/dev/null; then
 	(cd "$ROOT/docs/prometheus" && promtool check rules mlbench.rules.yml && promtool test rules runs.test.yml results.test.yml) \
 		>rules 2>&1 || { cat rules; fail "rules for Prometheus"; }
 fi
-grep -ohE 'mlbench_(run|result)_[a-z_]+' "$ROOT"/docs/prometheus/*.yml | sort -u >named
-grep -oE '"mlbench_(run|result)_[a-z_]+"' "$ROOT/harness/report/openmetrics_names.c" | tr -d '"' | sort -u >given
+grep -ohE 'mlbench_(run|result|accept)_[a-z_]+' "$ROOT"/docs/prometheus/*.yml | sort -u >named
+grep -oE '"mlbench_(run|result|accept)_[a-z_]+"' "$ROOT/harness/report/openmetrics_names.c" | tr -d '"' | sort -u >given
 missing=$(comm -23 named given)
 [ -z "$missing" ] || fail "rules name metrics that are not given: $missing"
 for alert in $(sed -n 's/.*- alert: //p' "$ROOT/docs/prometheus/mlbench.rules.yml"); do
