@@ -608,16 +608,20 @@ static json_t *finding_make(const struct judging *judging, const struct evidence
 	say_repeat(judging, evidence->check, &repeat);
 	const bool is_text = evidence->text && !evidence->missing;
 	json_t *measured = is_text ? fields_text(evidence->text) : limit_number(judged.shown);
+	const char *statistic = clause->kind == CLAUSE_SPREAD       ? "spread"
+				: clause->kind == CLAUSE_SIMILARITY ? "similarity"
+								    : NULL;
 	return json_pack(
-		"{s:s, s:o, s:s, s:s, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:s, s:o, s:o, s:o}",
-		"figure", figure->name, "place", fields_text(evidence->place), "level",
-		limit->warns ? "warn" : "fail", "verdict", accept_verdict_name(verdict), "asked",
-		fields_text(limit->criterion.text), "unit", figure_unit_name(judged.unit), "sense",
-		senses[figure->sense], "measured", measured, "low",
-		limit_number(judged.interval.low), "high", limit_number(judged.interval.high),
-		"limit_low", limit_number(judged.low), "limit_high", limit_number(judged.high),
-		"repetitions", evidence->exact ? 1 : (int)evidence->count, "by",
-		fields_number(judged_by(&judged)), "sentence", text_from(&sentence), "action",
+		"{s:s, s:s*, s:o, s:s, s:s, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:s, s:o, s:o, s:o}",
+		"figure", figure->name, "statistic", statistic, "place",
+		fields_text(evidence->place), "level", limit->warns ? "warn" : "fail", "verdict",
+		accept_verdict_name(verdict), "asked", fields_text(limit->criterion.text), "unit",
+		figure_unit_name(judged.unit), "sense", senses[figure->sense], "measured", measured,
+		"low", limit_number(judged.interval.low), "high",
+		limit_number(judged.interval.high), "limit_low", limit_number(judged.low),
+		"limit_high", limit_number(judged.high), "repetitions",
+		evidence->exact ? 1 : (int)evidence->count, "by", fields_number(judged_by(&judged)),
+		"sentence", text_from(&sentence), "action",
 		accept_action_name(finding_action(figure, verdict)), "remedy", text_from(&remedy),
 		"runbook", json_sprintf("mlbench help %s", figure->name), "repeat",
 		text_from(&repeat));

@@ -158,12 +158,19 @@ void accept_add_limit(struct buffer *out, const json_t *finding)
 		buffer_text(out, column_text(finding, "asked"));
 }
 
+void accept_add_subject(struct buffer *out, const json_t *finding)
+{
+	const char *statistic = column_text(finding, "statistic");
+	const char *place = column_text(finding, "place");
+	buffer_format(out, "%s%s%s%s%s", statistic, *statistic ? " of " : "",
+		column_text(finding, "figure"), *place ? " of " : "", place);
+}
+
 void accept_add_figure(struct buffer *out, const json_t *finding)
 {
-	const char *place = column_text(finding, "place");
 	char measured[ACCEPT_VALUE_BYTES];
-	buffer_format(out, "%s%s%s is %s, asked ", column_text(finding, "figure"),
-		*place ? " of " : "", place, accept_value(finding, "measured", measured));
+	accept_add_subject(out, finding);
+	buffer_format(out, " is %s, asked ", accept_value(finding, "measured", measured));
 	accept_add_limit(out, finding);
 }
 

@@ -26,6 +26,9 @@ double accept_margin_at(const json_t *finding, double value); /* of another valu
 void accept_headline(const json_t *document, const json_t *rows, struct buffer *out);
 /* "slow core: decode.core of core 3 is 123 samples/s, asked at least 345 samples/s": a row in short. */
 void accept_add_brief(struct buffer *out, const json_t *row);
+/* "decode.core of core 3", "spread of throughput". */
+void accept_add_subject(struct buffer *out, const json_t *finding);
+
 /* The same of one finding, without its check. */
 void accept_add_figure(struct buffer *out, const json_t *finding);
 /* "at least 345 samples/s", "1 GiB/s to 2 GiB/s", or as it is asked where the limit is no number. */

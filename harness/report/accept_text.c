@@ -190,8 +190,7 @@ static void accept_text_pass_cell(
 		buffer_format(&text, "%zu", json_array_size(json_object_get(check, "findings")));
 		break;
 	case PASS_FIGURE:
-		buffer_format(&text, "%s%s%s", column_text(finding, "figure"), *place ? " of " : "",
-			place);
+		accept_add_subject(&text, finding);
 		break;
 	case PASS_MEASURED:
 		buffer_text(&text, accept_value(finding, "measured", value));
