@@ -432,6 +432,9 @@ static void tell_errors(struct expect *e)
 		tell_error_class(e, &now, (enum error_class) class, true);
 		tell_error_class(e, &now, (enum error_class) class, false);
 	}
+	if (now.log_lost)
+		sink_note(e->context->sink,
+			"the kernel's log has dropped its oldest lines: errors of the time just after the start may be missing in it");
 	error_counters_release(&now);
 }
 

@@ -70,20 +70,31 @@ static const struct {
 	{"gpu.mig", NVML_MIG_MODE, true},
 };
 
-static void tell_gpu_links(
-	struct expect *e, const char *place, const struct nvml_device_facts *device)
+static double active_links(const struct nvml_device_facts *device)
 {
 	double active = 0;
 	for (size_t i = 0; i < device->link_count; i++)
 		active += device->links[i].active;
-	if (device->link_count > 0) {
-		expect_number(e, "gpu.nvlinks", place, active);
-		expect_number(e, "gpu.nvlinks_down", place, (double)device->link_count - active);
+	return active;
+}
+
+/* most: of the device of this node that has most of them active.  A card without a bridge has links that nothing is plugged
+ * into, so that an inactive one is a fault only where another device has it. */
+static void tell_gpu_links(
+	struct expect *e, const char *place, const struct nvml_device_facts *device, double most)
+{
+	/* Without the hardware, their number is known as well. */
+	const bool none =
+		device->link_count == 0 && (device->link_code == NVML_NOT_SUPPORTED ||
+						   device->link_code == NVML_INVALID_ARGUMENT);
+	if (device->link_count > 0 || none) {
+		expect_number(e, "gpu.nvlinks", place, active_links(device));
+		expect_number(e, "gpu.nvlinks_down", place, most - active_links(device));
 		return;
 	}
 	const char *why = nvml_code_words(device->link_code);
-	expect_missing(e, "gpu.nvlinks", place, "no NVLink: %s", why);
-	expect_missing(e, "gpu.nvlinks_down", place, "no NVLink: %s", why);
+	expect_missing(e, "gpu.nvlinks", place, "its NVLinks: %s", why);
+	expect_missing(e, "gpu.nvlinks_down", place, "its NVLinks: %s", why);
 }
 
 static void tell_gpu_text(struct expect *e, const char *figure, const char *place, const char *text)
@@ -97,7 +108,8 @@ static void tell_gpu_text(struct expect *e, const char *figure, const char *plac
 		expect_missing(e, figure, place, "the driver does not tell");
 }
 
-static void tell_gpu(struct expect *e, const struct nvml_device_facts *device, size_t index)
+static void tell_gpu(
+	struct expect *e, const struct nvml_device_facts *device, size_t index, double most_links)
 {
 	char place[EXPECT_PLACE_BYTES];
 	char reasons[128];
@@ -122,7 +134,7 @@ static void tell_gpu(struct expect *e, const struct nvml_device_facts *device, s
 		nvml_throttle_names(throttles->number, reasons, sizeof reasons);
 		expect_text(e, "gpu.throttled", place, reasons[0] ? reasons : "none");
 	}
-	tell_gpu_links(e, place, device);
+	tell_gpu_links(e, place, device, most_links);
 }
 
 void tell_gpus(struct expect *e)
@@ -148,8 +160,11 @@ void tell_gpus(struct expect *e)
 	} else {
 		expect_number(e, "gpu.count", "", (double)node->count);
 		tell_gpu_text(e, "gpu.driver", "", node->driver);
+		double most = 0;
 		for (size_t i = 0; i < node->count; i++)
-			tell_gpu(e, &node->devices[i], i);
+			most = fmax(most, active_links(&node->devices[i]));
+		for (size_t i = 0; i < node->count; i++)
+			tell_gpu(e, &node->devices[i], i, most);
 	}
 	free(node);
 }

@@ -411,6 +411,10 @@ static const struct log_row {
 	{"Machine check events logged", NULL, "machine check logged", true},
 	{"[Hardware Error]: CPU ", "Machine Check Exception", "machine check exception", false},
 	{"[Hardware Error]: CPU ", "Machine Check: ", "machine check logged", true},
+	{"[Hardware Error]: Corrected error", NULL, "machine check logged", true},
+	{"[Hardware Error]: Deferred error", NULL, "deferred error", false},
+	{"[Hardware Error]: Uncorrected", NULL, "machine check of an uncorrected error", false},
+	{"Uncorrected hardware memory error", NULL, "uncorrected memory error", false},
 	{"Memory failure: ", NULL, "memory page taken out of use", false},
 	{"PCIe Bus Error: severity=Correct", NULL, "PCIe: corrected error", true},
 	{"PCIe Bus Error: severity=Uncorrect", NULL, "PCIe: uncorrected error", false},
@@ -451,13 +455,14 @@ static unsigned parse_xid(const char *text, char place[ERROR_PLACE_BYTES])
 	return xid;
 }
 
-/* "I/O error, dev sda, sector 5": "sda". */
-static void parse_log_disk(const char *text, char place[ERROR_PLACE_BYTES])
+/* "I/O error, dev sda, sector 5": "sda".  False: a drive that may be empty. */
+static bool parse_log_disk(const char *text, char place[ERROR_PLACE_BYTES])
 {
 	char name[32];
 	const char *at = strstr(text, "error, dev ");
 	if (at && sscanf(at, "error, dev %31[A-Za-z0-9!_-]", name) == 1)
 		(void)snprintf(place, ERROR_PLACE_BYTES, "%s", name);
+	return strncmp(place, "fd", 2) != 0 && strncmp(place, "sr", 2) != 0;
 }
 
 static void count_log_line(
@@ -465,7 +470,8 @@ static void count_log_line(
 {
 	struct error_counter found = {.corrected = row->corrected};
 	(void)snprintf(found.name, sizeof found.name, "%s", row->name);
-	parse_log_disk(text, found.place);
+	if (!parse_log_disk(text, found.place))
+		return;
 	if (strcmp(row->name, "Xid") == 0) {
 		const unsigned xid = parse_xid(text, found.place);
 		if (xid_among(xid, program_xids, COUNT(program_xids)))
@@ -503,7 +509,7 @@ static void count_log_record(
 	char *text = strchr(record, ';');
 	if (!text || sscanf(record, "%u,%llu,", &priority, &sequence) != 2)
 		return;
-	if (before && g->seen == 0 && sequence > before->log_next)
+	if (g->seen == 0 && sequence > (before ? before->log_next : 0))
 		g->out->log_lost = true;
 	g->seen++;
 	if (sequence >= g->out->log_next)

@@ -52,8 +52,8 @@ struct error_counters {
 	/* Why a class that was asked for is not counted here, "no EDAC: ..."; "": it is. */
 	char why[ERROR_CLASSES][ERROR_WHY_BYTES];
 	uint64_t log_next; /* of the log: the sequence number behind its latest record */
-	bool log_lost;     /* the log dropped records since `before`, or more than are looked at */
-	bool cut;          /* there are more than ERROR_COUNTERS_MAX */
+	bool log_lost; /* the log has dropped records since `before` (NULL: since the start), or has more than are looked at */
+	bool cut;      /* there are more than ERROR_COUNTERS_MAX */
 };
 
 /* Reads the classes of a set of ERROR_CLASS_BITs into *out, which need not be initialised.  root: in front of /sys, /proc

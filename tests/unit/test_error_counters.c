@@ -211,6 +211,7 @@ static const char log_text[] =
 	"3,13,3001,-;blk_update_request: I/O error, dev sda, sector 9 op 0x0:(READ)\n"
 	"3,14,4000,-;NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.\n"
 	"3,15,4001,-;NVRM: Xid (PCI:0000:3b:00): 31, pid=7, MMU Fault\n"
+	"3,14,4002,-;I/O error, dev fd0, sector 0\n"
 	"11,16,5000,-;a program says: I/O error, dev sdz, sector 1\n"
 	"1,17,6000,-;mce: [Hardware Error]: Machine check events logged\n"
 	"0,18,6001,-;EDAC MC0: 1 UE memory read error on A1\n"
@@ -233,7 +234,7 @@ static void the_kernels_log_is_searched(void **state)
 	/* Neither what a program wrote there, nor the fault of a program on the GPU. */
 	assert_int_equal(now.count, 6);
 	assert_int_equal(now.log_next, 20);
-	assert_false(now.log_lost);
+	assert_true(now.log_lost); /* its first record is not the first of all */
 	error_counters_release(&now);
 }
 

@@ -8,7 +8,7 @@
  *   throttle=0x4                 reasons, in the middle third of the span; idle (0x1) before and after; always=1: all the time
  *   power=300000:690000 temperature=40:80 corrected=0:3 uncorrected=0:1
  *   to=12000000 from=1000        PCIe, KB/s       width=8 generation=4 persistence=0
- *   links=4 down=2 replays=3     NVLinks, which of them is down, replays of link 0
+ *   links=4 down=2 replays=3     NVLinks, which one of the last device's is down, replays of link 0
  *   rows=1 pending=1 failed=1    memory rows remapped after uncorrected errors, and what is wrong with that
  *   serial=none                  the board has no serial number
  *   init=9                       nvmlInit's code
@@ -476,9 +476,13 @@ int nvmlDeviceGetVbiosVersion(struct device *device, char *text, unsigned room)
 
 int nvmlDeviceGetNvLinkState(struct device *device, unsigned link, int *active)
 {
+	enum { NOT_SUPPORTED = 3 };
+	if (number("links", 0) == 0)
+		return NOT_SUPPORTED;
 	if (!device || link >= (unsigned)number("links", 0))
 		return INVALID;
-	*active = link != (unsigned)number("down", 99);
+	const bool last = device->index + 1 == (unsigned)number("devices", 1);
+	*active = !last || link != (unsigned)number("down", 99);
 	return OK;
 }
 
