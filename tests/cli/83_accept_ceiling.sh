@@ -1,0 +1,106 @@
+# mlbench accept, kinds ceiling and pipeline: a core that a hog sits on is the slowest and is named, a configuration is run and
+# the stage that limits it named, and nothing of them stays.
+. "$CLI/lib.sh"
+hogs=()
+end_hogs() {
+	[ ${#hogs[@]} -eq 0 ] || kill "${hogs[@]}" 2>/dev/null
+	hogs=()
+}
+trap end_hogs EXIT
+
+# The figure of each core, from the saved result: {core: median}.
+medians() {
+	json '{e["place"]: sorted(e["values"])[len(e["values"]) // 2] for m in d["measured"] for e in m["values"] if e["figure"] == "'"$1"'"}'
+}
+
+cat >cores.ini <<'INI'
+[slow core]
+kind = ceiling
+tier = quick
+decode.core = within 20 % of best
+gemm.core = within 20 % of best
+INI
+read -r first second < <(python3 -c 'import os; print(*sorted(os.sched_getaffinity(0)))')
+if [ -n "${second:-}" ]; then
+	# So many that it is the slowest core whatever else runs here.
+	for _ in $(seq 8); do
+		taskset -c "$first" sh -c 'while :; do :; done' &
+		hogs+=($!)
+	done
+	"$MLBENCH" accept cores.ini --tier quick --json --out hogged >out 2>err
+	status=$?
+	end_hogs
+	[ "$status" -eq 1 ] || [ "$status" -eq 3 ] || fail "exit $status with a hog on core $first"
+	is_json mlbench.accept/1
+	for figure in decode.core gemm.core; do
+		[ "$(python3 -c 'import sys
+medians = eval(sys.argv[2])
+slow = medians.pop("core " + sys.argv[1])
+print(len(medians) > 0 and all(slow < 0.8 * m for m in medians.values()))' "$first" "$(medians $figure)")" = True ] ||
+			fail "core $first is not the slowest by $figure: $(medians $figure)"
+		[ "$(json '[f["verdict"] for c in d["checks"] for f in c["findings"] if f["place"] == "core '"$first"'" and f["figure"] == "'$figure'"][0]')" != PASS ] ||
+			fail "core $first passes by $figure"
+	done
+	! measuring || [ "$status" -eq 1 ] || fail "the slow core is not failed"
+fi
+
+# A configuration beside the plan, of whose sweep the plan takes a point; its data set is made in the scratch folder.
+write_config
+sed -i 's/^path = data/path = made/' tiny.ini
+mkdir plans && mv tiny.ini plans/
+cat >plans/job.ini <<'INI'
+[job]
+kind = pipeline
+tier = quick
+config = tiny
+set.decode.workers = 1
+set.batch.size = 8
+throughput >= 1 samples/s
+decode.p99 = known
+INI
+expect 0 "$MLBENCH" accept plans/job.ini --tier quick --json --out job
+[ "$(json 'sorted(e["figure"] for m in d["measured"] for e in m["values"])')" = "['decode.p99', 'throughput']" ] || fail "not two figures"
+grep -q 'bottleneck: ' job/measured.jsonl || grep -q 'diagnosis is inconclusive' job/measured.jsonl || fail "no diagnosis is noted"
+[ ! -e made ] && [ ! -e plans/made ] || fail "a data set is left"
+[ -z "$(find . -name '.mlbench-accept*')" ] || fail "a scratch folder is left"
+
+# A step that limits the run is named, and one that was to be another fails.
+cat >plans/step.ini <<'INI'
+include = job.ini
+[job]
+set.step.time = 40ms
+set.measure.duration = 800ms
+throughput = none
+decode.p99 = none
+bottleneck = is decode
+INI
+"$MLBENCH" accept plans/step.ini --tier quick --json --out step >out 2>err
+status=$?
+[ "$status" -eq 1 ] || [ "$status" -eq 3 ] || fail "exit $status where the step limits the run"
+if [ "$status" -eq 1 ]; then
+	reads "bottleneck is 'step'"
+fi
+
+# What is wrong with a configuration is the plan's mistake, with its line, before anything runs.
+printf '[job]\nkind = pipeline\ntier = quick\nconfig = tiny\nthroughput = known\n' >plans/sweeps.ini
+expect 2 "$MLBENCH" accept plans/sweeps.ini --tier quick --out never
+says "plans/sweeps.ini:1: [job]: config = tiny sweeps decode.workers, and a check runs one point"
+sed 's/config = tiny/config = tinny/' plans/sweeps.ini >plans/none.ini
+expect 2 "$MLBENCH" accept plans/none.ini --tier quick --out never
+says "config = tinny: cannot open"
+sed 's/^throughput = known/throughputt = known/' plans/sweeps.ini >plans/typo.ini
+expect 2 "$MLBENCH" accept plans/typo.ini --tier quick --out never
+says "did you mean 'throughput'?"
+[ ! -e never ] || fail "a wrong plan has left something"
+
+# A kill of the whole takes the run that it had started along.
+sed 's/800ms/600s/' plans/step.ini >plans/long.ini
+"$MLBENCH" accept plans/long.ini --tier quick --budget 1h --out killed >out 2>err &
+accept=$!
+running() { pgrep -f "run $PWD/plans/tiny.ini|run plans/tiny.ini" >pids; }
+until_true running
+kill -9 "$accept"
+wait "$accept" 2>/dev/null
+gone() { ! running; }
+until_true gone
+exit 0
