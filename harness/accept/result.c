@@ -498,9 +498,13 @@ static void say_event(
 {
 	const json_t *event = entry_of(
 		judging->measured, "events", evidence->limit->figure->name, evidence->place);
-	if (event)
-		buffer_format(out, "; at %.1f s: %s", fields_real(json_object_get(event, "at_s")),
-			text_of(event, "text"));
+	if (!event)
+		return;
+	const json_t *at_s = json_object_get(event, "at_s");
+	if (json_is_number(at_s))
+		buffer_format(out, "; at %.1f s: %s", fields_real(at_s), text_of(event, "text"));
+	else
+		buffer_format(out, "; %s", text_of(event, "text"));
 }
 
 static void say_finding(const struct judging *judging, const struct evidence *evidence,

@@ -82,7 +82,7 @@ void sink_missing(struct check_sink *sink, const char *figure, const char *place
 /* The peak of a figure by data sheet or computation; source: "data sheet of the H100 SXM", "2.6 GHz x 32 FLOP". */
 void sink_peak(struct check_sink *sink, const char *figure, const char *place, double peak,
 	const char *source);
-/* Something that happened, at_s seconds into the check: evidence for a figure ("burn.throttled") that is handed over
+/* Something that happened, at_s seconds into the check (NAN: at no moment of it): evidence for a figure ("burn.throttled") that is handed over
  * besides. */
 void sink_event(struct check_sink *sink, const char *figure, const char *place, double at_s,
 	const char *format, ...) __attribute__((format(printf, 5, 6)));

@@ -241,9 +241,10 @@ static void note_users(const struct expect *e, const struct node_processes *befo
 			share * 100);
 	}
 	if (used)
-		sink_note(e->context->sink, "busiest, in shares of a core: %s", text);
+		sink_event(e->context->sink, "node.busy", "", NAN,
+			"the busiest, in shares of a core: %s", text);
 	else if (busy >= 10 * USER_NAMED_SHARE && seen < busy / 2)
-		sink_note(e->context->sink,
+		sink_event(e->context->sink, "node.busy", "", NAN,
 			"%.1f cores are busy with processes that cannot be seen from here: those of other containers, of the host, or the kernel's own",
 			busy);
 }
@@ -351,7 +352,10 @@ static void tell_node(struct expect *e)
 
 /* --- errors since the node started ------------------------------------------------------------ */
 
-enum { ERROR_PLACES_MAX = 64 }; /* of a class; what is beyond is told in one sum */
+enum {
+	ERROR_PLACES_MAX = 64, /* of a class; what is beyond is told in one sum */
+	ERROR_EVENTS_MAX = 256,
+};
 
 static uint64_t add_counts(uint64_t sum, uint64_t count)
 {
@@ -375,16 +379,14 @@ static uint64_t sum_at_place(const struct error_counters *now, size_t index)
 	return sum;
 }
 
-/* What kind of error it is: a few, since more do not help. */
-static void note_error(struct expect *e, const char *figure, const struct error_counter *counter)
+/* What kind of error it is, for the finding's sentence. */
+static void tell_error_kind(struct expect *e, const char *figure, const char *place,
+	const struct error_counter *counter)
 {
-	enum { ERROR_NOTES_MAX = 24 };
-	if (!expect_wants(e, figure, NULL) || e->error_notes++ >= ERROR_NOTES_MAX)
-		return;
-	sink_note(e->context->sink, "%s: %s%s%s: %llu%s%s", error_class_name(counter->class),
-		counter->name, counter->place[0] ? " of " : "", counter->place,
-		(unsigned long long)counter->count, counter->evidence[0] ? ": " : "",
-		counter->evidence);
+	if (expect_wants(e, figure, place) && e->error_events++ < ERROR_EVENTS_MAX)
+		sink_event(e->context->sink, figure, place, NAN, "%s: %llu%s%s", counter->name,
+			(unsigned long long)counter->count,
+			counter->evidence[0] ? ", the last: " : "", counter->evidence);
 }
 
 static void tell_error_class(
@@ -404,10 +406,10 @@ static void tell_error_class(
 		char place[EXPECT_PLACE_BYTES];
 		if (counter->class != class || counter->corrected != corrected || !counter->count)
 			continue;
-		note_error(e, figure, counter);
 		const uint64_t sum = sum_at_place(now, i);
 		(void)snprintf(place, sizeof place, "%s%s%s", name, counter->place[0] ? ": " : "",
 			counter->place);
+		tell_error_kind(e, figure, place, counter);
 		if (sum > 0 && places++ < ERROR_PLACES_MAX)
 			expect_number(e, figure, place, (double)sum);
 		else

@@ -26,7 +26,7 @@ struct expect {
 	bool told[EXPECT_FIGURES_MAX]; /* by their index in figure_list */
 	struct expect_cpu *cpus;       /* owned */
 	size_t cpu_count, cpu_room;
-	size_t error_notes; /* so far */
+	size_t error_events; /* handed over so far */
 };
 
 /* --- handing over: place "" is the node ------------------------------------------------------- */

@@ -119,6 +119,8 @@ put /sys/devices/system/edac/mc/mc0/dimm3/dimm_ue_count 1
 put /sys/devices/system/edac/mc/mc0/ue_count 1
 plant "a module with an uncorrected error" "errors.uncorrected @ memory (EDAC): DIMM_B2 (mc0)" "return to vendor"
 put /dev/kmsg '3,7,100,-;NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.'
+judged 1
+json "[f['sentence'] for c in d['checks'] for f in c['findings']]" | grep -qF "GPU has fallen off the bus" || fail "the line itself is not told"
 plant "a line of the kernel's log" "errors.uncorrected @ kernel log: PCI 0000:3b:00" "return to vendor"
 
 # What is hidden is no PASS: ERROR with the reason, unless the plan lets it be.
@@ -139,5 +141,5 @@ hog=$!
 trap 'kill $hog 2>/dev/null' EXIT
 judged 1
 [ "$(findings FAIL)" = "['node.busy @ ']" ] || fail "a busy node is idle: $(findings FAIL)"
-grep -qF "busiest, in shares of a core" out || fail "nobody is named"
+json "[f['sentence'] for c in d['checks'] for f in c['findings']]" | grep -qF "the busiest, in shares of a core" || fail "nobody is named"
 exit 0
