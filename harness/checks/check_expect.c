@@ -291,63 +291,78 @@ static void tell_load_average(struct expect *e)
 		expect_missing(e, "node.load", "", "/proc/loadavg cannot be read");
 }
 
-/* Thousandths of a degree; what is no temperature of a running machine is a sensor that is not connected. */
-static bool tell_temperature(struct expect *e, const char *place, const char *path)
+static void tell_node(struct expect *e)
+{
+	tell_load_average(e);
+	if (expect_wants(e, "node.busy", NULL) || expect_wants(e, "node.steal", NULL) ||
+		expect_wants(e, "node.throttled", NULL))
+		tell_load_now(e);
+}
+
+/* A file with thousandths of a degree; false: it has no temperature of a running machine, as of a sensor that is not
+ * connected. */
+static bool read_celsius(double *celsius, const char *folder, const char *stem, const char *what)
 {
 	char line[32];
 	char *end;
-	if (node_line(line, sizeof line, "%s", path))
+	if (node_line(line, sizeof line, "%s/%s%s", folder, stem, what))
 		return false;
-	const double celsius = strtod(line, &end) / 1000;
-	if (end == line || *end || !(celsius > 0 && celsius < 150))
-		return false;
-	expect_number(e, "node.temperature", place, celsius);
-	return true;
+	*celsius = strtod(line, &end) / 1000;
+	return end != line && !*end && *celsius > 0 && *celsius < 150;
 }
 
-/* ".../hwmon3/temp2_input": "coretemp Core 0", or "nvme temp2 (hwmon3)". */
+/* ".../hwmon3/temp2_input": "coretemp Core 0 (hwmon3)", or "nvme temp2 (hwmon3)". */
 static void tell_sensor(void *context, const char *path)
 {
+	struct expect *e = context;
 	char folder[NODE_PATH_BYTES];
 	char chip[48];
+	char stem[16];
 	char label[48];
 	char place[EXPECT_PLACE_BYTES];
+	double celsius;
+	double critical;
 	(void)snprintf(folder, sizeof folder, "%s", path);
 	*strrchr(folder, '/') = '\0';
-	const char *file = node_base(path);
-	const int stem = (int)strcspn(file, "_");
+	(void)snprintf(
+		stem, sizeof stem, "%.*s", (int)strcspn(node_base(path), "_"), node_base(path));
 	if (node_line(chip, sizeof chip, "%s/name", folder))
 		(void)snprintf(chip, sizeof chip, "%.40s", node_base(folder));
-	if (node_line(label, sizeof label, "%s/%.*s_label", folder, stem, file))
-		(void)snprintf(label, sizeof label, "%.*s", stem < 16 ? stem : 16, file);
+	if (node_line(label, sizeof label, "%s/%s_label", folder, stem))
+		(void)snprintf(label, sizeof label, "%s", stem);
 	(void)snprintf(place, sizeof place, "%s %s (%.16s)", chip, label, node_base(folder));
-	(void)tell_temperature(context, place, path);
+	/* A disk's sensor is the disk itself, which may not answer. */
+	sink_activity(e->context->sink, "reading the temperature of %s", place);
+	if (!read_celsius(&celsius, folder, stem, "_input"))
+		return;
+	expect_number(e, "node.temperature", place, celsius);
+	if (read_celsius(&critical, folder, stem, "_crit") ||
+		read_celsius(&critical, folder, stem, "_max"))
+		expect_number(e, "node.temperature_left", place, critical - celsius);
 }
 
 static void tell_zone(void *context, const char *path)
 {
+	struct expect *e = context;
 	char kind[48];
 	char place[EXPECT_PLACE_BYTES];
-	char file[NODE_PATH_BYTES];
+	double celsius;
 	if (node_line(kind, sizeof kind, "%s/type", path))
 		kind[0] = '\0';
 	(void)snprintf(place, sizeof place, "%.32s%s%s", node_base(path), kind[0] ? " " : "", kind);
-	(void)snprintf(file, sizeof file, "%.*s/temp", NODE_PATH_BYTES - 8, path);
-	(void)tell_temperature(context, place, file);
+	if (read_celsius(&celsius, path, "temp", ""))
+		expect_number(e, "node.temperature", place, celsius);
 }
 
-static void tell_node(struct expect *e)
+static void tell_temperatures(struct expect *e)
 {
-	tell_load_average(e);
 	(void)node_each(tell_sensor, e, "%s/sys/class/hwmon/hwmon*/temp[0-9]*_input", e->root);
 	if (!expect_told(e, "node.temperature"))
 		(void)node_each(tell_zone, e, "%s/sys/class/thermal/thermal_zone*", e->root);
-	if (!expect_told(e, "node.temperature"))
-		expect_missing(e, "node.temperature", "",
-			"neither hwmon nor thermal zones show a temperature (a virtual machine, or no driver)");
-	if (expect_wants(e, "node.busy", NULL) || expect_wants(e, "node.steal", NULL) ||
-		expect_wants(e, "node.throttled", NULL))
-		tell_load_now(e);
+	expect_rest_missing(e, "node.temperature_left",
+		"no sensor tells its critical temperature (hwmon): a virtual machine, or no driver");
+	expect_rest_missing(e, "node.temperature",
+		"neither hwmon nor thermal zones show a temperature: a virtual machine, or no driver");
 }
 
 /* --- errors since the node started ------------------------------------------------------------ */
@@ -422,22 +437,30 @@ static void tell_error_class(
 		expect_number(e, figure, name, 0);
 }
 
-static void tell_errors(struct expect *e)
+static void tell_error_classes(struct expect *e, unsigned classes)
 {
 	struct error_counters now;
-	sink_activity(e->context->sink, "reading the counters of hardware errors");
-	if (error_counters_read(e->root, ERRORS_ALL, NULL, &now)) {
+	if (error_counters_read(e->root, classes, NULL, &now)) {
 		expect_rest_missing(e, "errors.", "out of memory");
 		return;
 	}
-	for (int class = 0; class < ERROR_CLASSES; class ++) {
-		tell_error_class(e, &now, (enum error_class) class, true);
-		tell_error_class(e, &now, (enum error_class) class, false);
-	}
+	for (int class = 0; class < ERROR_CLASSES; class ++)
+		if (classes & ERROR_CLASS_BIT(class)) {
+			tell_error_class(e, &now, (enum error_class) class, true);
+			tell_error_class(e, &now, (enum error_class) class, false);
+		}
 	if (now.log_lost)
 		sink_note(e->context->sink,
 			"the kernel's log has dropped its oldest lines: errors of the time just after the start may be missing in it");
 	error_counters_release(&now);
+}
+
+static void tell_errors(struct expect *e)
+{
+	sink_activity(e->context->sink, "reading the counters of hardware errors");
+	tell_error_classes(e, ERRORS_QUICK);
+	sink_activity(e->context->sink, "asking the GPU driver (NVML) for errors");
+	tell_error_classes(e, ERROR_CLASS_BIT(ERRORS_GPU));
 }
 
 /* --- all -------------------------------------------------------------------------------------- */
@@ -464,6 +487,7 @@ static const struct expect_subject {
 	{"net.", tell_network},
 	{"pcie.", tell_pcie},
 	{"disk.", tell_disks},
+	{"node.temperature", tell_temperatures},
 	{"gpu.", tell_gpus},
 	{"errors.", tell_errors},
 	{"data.", tell_data},
@@ -511,8 +535,11 @@ static int expect_run(const struct check_context *context, struct error *err)
 		const struct expect_subject *subject = &expect_subjects[i];
 		const bool done = i > 0 && subject[-1].tell == subject->tell &&
 				  expect_wants_any(&e, subject[-1].prefix);
-		if (check_stopped(context))
+		if (context->stop && atomic_load(context->stop))
 			code = error_set(err, -EINTR, "interrupted");
+		else if (check_stopped(context))
+			expect_rest_missing(
+				&e, "", "the check's time was over before it was looked at");
 		else if (!done && expect_wants_any(&e, subject->prefix))
 			subject->tell(&e);
 	}

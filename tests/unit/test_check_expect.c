@@ -21,6 +21,7 @@
 
 static struct gather gathered;
 static char folder[128];
+static uint64_t deadline_ns;
 
 /* Runs a check of these lines; returns its code. */
 static int ask_with(const char *lines, const atomic_bool *stop)
@@ -42,6 +43,7 @@ static int ask_with(const char *lines, const atomic_bool *stop)
 		.check = &plan.checks[0],
 		.folder = folder,
 		.root = fake_root,
+		.deadline_ns = deadline_ns,
 		.repeats = 1,
 		.stop = stop,
 		.sink = &sink};
@@ -571,6 +573,7 @@ static void who_else_is_there(void **state)
 	fake_file("/sys/class/hwmon/hwmon0/name", "coretemp\n");
 	fake_file("/sys/class/hwmon/hwmon0/temp1_input", "91000\n");
 	fake_file("/sys/class/hwmon/hwmon0/temp1_label", "Package id 0\n");
+	fake_file("/sys/class/hwmon/hwmon0/temp1_crit", "95000\n");
 	fake_file("/sys/class/hwmon/hwmon1/temp1_input", "-128000\n");
 	(void)snprintf(path, sizeof path, "%s/proc/stat", fake_root);
 	assert_int_equal(mkfifo(path, 0600), 0);
@@ -578,7 +581,7 @@ static void who_else_is_there(void **state)
 	atomic_store(&feeding, true);
 	assert_int_equal(pthread_create(&feeder, NULL, feed_stat, NULL), 0);
 	ask("node.busy = <= 1\nnode.steal = <= 1 %\nnode.load = <= 1\nnode.temperature = <= 50 C\n"
-	    "node.throttled = = 0\n");
+	    "node.temperature_left = >= 10 C\nnode.throttled = = 0\n");
 	atomic_store(&feeding, false);
 	assert_int_equal(pthread_join(feeder, NULL), 0);
 	/* Half of the time of seven CPUs; one in 200 is stolen. */
@@ -586,9 +589,10 @@ static void who_else_is_there(void **state)
 	assert_true(number_at("node.steal", "") > 0 && number_at("node.steal", "") < 0.02);
 	assert_true(number_at("node.load", "") == 3.5);
 	assert_true(number_at("node.temperature", "coretemp Package id 0 (hwmon0)") == 91);
+	assert_true(number_at("node.temperature_left", "coretemp Package id 0 (hwmon0)") == 4);
 	assert_true(number_at("node.throttled", "") == 0);
 	/* A sensor that is not connected is none. */
-	assert_int_equal(json_array_size(json_object_get(gathered.check, "facts")), 5);
+	assert_int_equal(json_array_size(json_object_get(gathered.check, "facts")), 6);
 	assert_non_null(strstr(event_of("node.busy", ""), "cannot be seen from here"));
 }
 
@@ -812,6 +816,12 @@ static void it_ends_when_it_is_told(void **state)
 	assert_int_equal(ask_with("cpu.cores = >= 1\n", &stop), -EINTR);
 	assert_null(entry_of("facts", "cpu.cores", ""));
 	assert_null(entry_of("missing", "cpu.cores", ""));
+	/* Where the time is over, what is left has that reason. */
+	deadline_ns = 1;
+	ask("cpu.cores = >= 1\nmount.options = has rw\n");
+	deadline_ns = 0;
+	assert_non_null(strstr(why_of("cpu.cores", ""), "time was over"));
+	assert_non_null(strstr(why_of("mount.options", ""), "time was over"));
 }
 
 static void only_what_is_asked_for_is_handed_over(void **state)
