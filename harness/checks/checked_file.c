@@ -277,18 +277,18 @@ int checked_file_write(struct checked_file *file, const atomic_bool *stop,
 	return code;
 }
 
-static void checked_judge(struct checked_file *file, uint64_t block, const void *bytes, size_t have,
-	int failed, struct checked_report *report)
+static void checked_judge(const struct checked_file *file, uint64_t block, const void *bytes,
+	ssize_t have, struct checked_report *report)
 {
 	const struct checked_id id = {
 		.file = file->id, .block = block, .generation = file->generation};
 	struct checked_finding finding = {.block = block, .state = BLOCK_UNREADABLE};
 	char reason[ERROR_REASON_BYTES];
-	if (failed)
+	if (have < 0)
 		(void)snprintf(finding.text, sizeof finding.text, "it cannot be read: %s",
-			error_reason(failed, reason));
+			error_reason((int)-have, reason));
 	else
-		finding.state = checked_block_judge(bytes, have, &id, finding.text);
+		finding.state = checked_block_judge(bytes, (size_t)have, &id, finding.text);
 	report->checked++;
 	report->counts[finding.state]++;
 	if (finding.state != BLOCK_RIGHT && report->finding_count < CHECKED_FINDINGS_MAX)
@@ -315,26 +315,28 @@ static ssize_t checked_read_at(int fd, void *bytes, size_t size, uint64_t offset
 }
 
 /* Where a request fails, block by block. */
-static void checked_verify_request(struct checked_file *file, int fd, uint64_t first, size_t count,
+static int checked_read_request(const struct checked_file *file, int fd, uint64_t first,
+	size_t count, char *buffer, struct checked_report *report)
+{
+	const ssize_t whole = checked_read_at(
+		fd, buffer, count * CHECKED_BLOCK_BYTES, first * CHECKED_BLOCK_BYTES);
+	for (size_t i = 0; report && i < count; i++) {
+		const ssize_t at = (ssize_t)(i * CHECKED_BLOCK_BYTES);
+		ssize_t have = whole > at ? whole - at : 0;
+		if (whole < 0)
+			have = checked_read_at(fd, buffer + at, CHECKED_BLOCK_BYTES,
+				(first + i) * CHECKED_BLOCK_BYTES);
+		if (have > CHECKED_BLOCK_BYTES)
+			have = CHECKED_BLOCK_BYTES;
+		checked_judge(file, first + i, buffer + at, have, report);
+	}
+	return whole < 0 ? (int)whole : 0;
+}
+
+int checked_file_read(const struct checked_file *file, uint64_t first, size_t count, void *buffer,
 	struct checked_report *report)
 {
-	const size_t size = count * CHECKED_BLOCK_BYTES;
-	const ssize_t whole = checked_read_at(fd, file->buffer, size, first * CHECKED_BLOCK_BYTES);
-	for (size_t i = 0; i < count; i++) {
-		const size_t at = i * CHECKED_BLOCK_BYTES;
-		char *const bytes = (char *)file->buffer + at;
-		ssize_t have = whole;
-		if (whole < 0)
-			have = checked_read_at(
-				fd, bytes, CHECKED_BLOCK_BYTES, (first + i) * CHECKED_BLOCK_BYTES);
-		else
-			have = whole > (ssize_t)at ? whole - (ssize_t)at : 0;
-		checked_judge(file, first + i, bytes,
-			have < 0                     ? 0
-			: have > CHECKED_BLOCK_BYTES ? CHECKED_BLOCK_BYTES
-						     : (size_t)have,
-			have < 0 ? (int)-have : 0, report);
-	}
+	return checked_read_request(file, file->direct_fd, first, count, buffer, report);
 }
 
 /* What a later write has in the cache may not answer. */
@@ -360,7 +362,7 @@ int checked_file_verify(struct checked_file *file, const atomic_bool *stop,
 		const size_t count = left < REQUEST_BLOCKS ? (size_t)left : REQUEST_BLOCKS;
 		if (checked_stopped(stop))
 			return error_set(err, -EINTR, "stopped");
-		checked_verify_request(file, fd, first, count, report);
+		(void)checked_read_request(file, fd, first, count, file->buffer, report);
 		if (read)
 			(void)atomic_fetch_add_explicit(
 				read, count * CHECKED_BLOCK_BYTES, memory_order_relaxed);

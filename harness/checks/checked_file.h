@@ -80,6 +80,12 @@ int checked_file_write(struct checked_file *file, const atomic_bool *stop,
 int checked_file_verify(struct checked_file *file, const atomic_bool *stop,
 	atomic_uint_least64_t *read, struct checked_report *report, struct error *err);
 
+/* Reads some blocks past the cache, into a buffer of the caller's (aligned to a block) and judges them as
+ * above, where report is not NULL.  Any number of threads at once, while nobody writes.  0; -EIO and the like: some of them
+ * cannot be read. */
+int checked_file_read(const struct checked_file *file, uint64_t first, size_t count, void *buffer,
+	struct checked_report *report);
+
 /* For tests: makes what is planted of the blocks that were written last. */
 int checked_file_plant(
 	struct checked_file *file, const struct corruptions *corruptions, struct error *err);
