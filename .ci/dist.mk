@@ -9,6 +9,9 @@ install: all man $(COMPLETIONS)
 	install -m 644 $(B)/man/mlbench.ini.5 $(DESTDIR)$(PREFIX)/share/man/man5/
 	install -m 644 configs/*.ini $(DESTDIR)$(PREFIX)/share/mlbench/configs/
 	install -m 644 configs/emulated/*.ini $(DESTDIR)$(PREFIX)/share/mlbench/configs/emulated/
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/mlbench/configs/accept configs/accept/*.ini
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/mlbench/configs/accept/integration $(wildcard configs/accept/integration/*)
+	chmod 755 $(DESTDIR)$(PREFIX)/share/mlbench/configs/accept/integration/*.sh
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/mlbench README.md LICENSE
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/mlbench/docs $(wildcard docs/*.*)
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/mlbench/docs/prometheus $(wildcard docs/prometheus/*)

@@ -192,6 +192,12 @@ static bool accept_same(const json_t *a, const json_t *b, const char *member)
 	return strcmp(column_text(a, member), column_text(b, member)) == 0;
 }
 
+/* Whether two findings are about the same figure, and the same statistic of it. */
+static bool accept_alike(const json_t *a, const json_t *b)
+{
+	return accept_same(a, b, "figure") && accept_same(a, b, "statistic");
+}
+
 /* NAN is nearer to no limit than any number. */
 static bool accept_is_worse(const json_t *finding, const json_t *than)
 {
@@ -229,7 +235,7 @@ static int accept_add_finding(json_t *rows, size_t first, const json_t *check, j
 	for (size_t i = first; i < json_array_size(rows) && !row; i++) {
 		json_t *at = json_array_get(rows, i);
 		const json_t *shown = json_object_get(at, "finding");
-		if (accept_same(at, finding, "figure") && accept_same(at, finding, "verdict") &&
+		if (accept_alike(shown, finding) && accept_same(at, finding, "verdict") &&
 			(accept_same(shown, finding, "level") ||
 				accept_same(at, finding, "sentence")))
 			row = at;
@@ -283,7 +289,8 @@ static bool accept_is_told(const json_t *rows, size_t first, const json_t *warni
 	for (size_t i = first; i < json_array_size(rows); i++) {
 		const json_t *row = json_array_get(rows, i);
 		bool all = accept_verdict_in(row) == VERDICT_FAIL &&
-			   accept_same(row, warning, "figure");
+			   accept_alike(json_object_get(row, "finding"),
+				   json_object_get(warning, "finding"));
 		size_t at;
 		const json_t *place;
 		json_array_foreach(json_object_get(warning, "places"), at, place)
@@ -359,44 +366,42 @@ static int accept_figure_add(json_t *figures, size_t first, const json_t *check,
 {
 	json_t *row = NULL;
 	for (size_t i = first; i < json_array_size(figures) && !row; i++)
-		if (accept_same(json_array_get(figures, i), finding, "figure"))
+		if (accept_alike(json_object_get(json_array_get(figures, i), "finding"), finding))
 			row = json_array_get(figures, i);
 	if (!row) {
-		row = json_pack("{s:s, s:s, s:i}", "check", column_text(check, "check"), "figure",
-			column_text(finding, "figure"), "places", 0);
+		row = json_pack("{s:s, s:s}", "check", column_text(check, "check"), "figure",
+			column_text(finding, "figure"));
 		if (!row || json_array_append_new(figures, row))
 			return -1;
 	}
 	const json_t *shown = json_object_get(row, "finding");
-	const bool first_level = !shown || accept_same(shown, finding, "level");
-	int bad = first_level ? json_object_set_new(row, "places",
-					json_integer(1 + json_integer_value(
-								 json_object_get(row, "places"))))
-			      : 0;
 	const bool worse =
 		!shown || accept_verdict_in(finding) > accept_verdict_in(shown) ||
 		(accept_verdict_in(finding) == accept_verdict_in(shown) &&
 			accept_same(finding, shown, "level") && accept_is_worse(finding, shown));
-	return worse ? bad | json_object_set(row, "finding", finding) : bad;
+	return worse ? json_object_set(row, "finding", finding) : 0;
 }
 
-/* What each level asks at the place that is shown. */
+/* How many places there are, and what each level asks at the one that is shown. */
 static int accept_figure_close(json_t *row, const json_t *check)
 {
 	const json_t *shown = json_object_get(row, "finding");
+	json_int_t places = 0;
 	size_t i;
 	json_t *finding;
 	int bad = json_object_set_new(row, "place", json_string(column_text(shown, "place"))) |
 		  json_object_set_new(row, "verdict", json_string(column_text(shown, "verdict")));
 	json_array_foreach(json_object_get(check, "findings"), i, finding)
 	{
-		if (accept_same(finding, shown, "figure") && accept_same(finding, shown, "place"))
-			bad |= json_object_set(row,
-				strcmp(column_text(finding, "level"), "warn") == 0 ? "warn"
-										   : "fail",
-				finding);
+		const char *level = column_text(finding, "level");
+		if (!accept_alike(finding, shown))
+			continue;
+		places += accept_same(finding, shown, "level");
+		if (accept_same(finding, shown, "place"))
+			bad |= json_object_set(
+				row, strcmp(level, "warn") == 0 ? "warn" : "fail", finding);
 	}
-	return bad;
+	return bad | json_object_set_new(row, "places", json_integer(places));
 }
 
 json_t *accept_figures(const json_t *document)

@@ -116,10 +116,9 @@ static void junit_add_cases(
 	}
 	json_array_foreach(findings, i, finding)
 	{
-		const char *place = column_text(finding, "place");
 		struct buffer title = {0};
-		buffer_format(&title, "%s%s%s%s%s", column_text(finding, "figure"),
-			*place ? " of " : "", place,
+		accept_add_subject(&title, finding);
+		buffer_format(&title, "%s%s",
 			strcmp(column_text(finding, "level"), "warn") == 0 ? ", warning: " : ": ",
 			column_text(finding, "asked"));
 		junit_add_case(out, plan, name, title.data ? title.data : "", finding, seconds);

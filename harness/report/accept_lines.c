@@ -168,9 +168,8 @@ static void nagios_add_range(struct buffer *out, const json_t *finding)
 static void nagios_add_label(struct buffer *out, const json_t *row)
 {
 	struct buffer label = {0};
-	const char *place = column_text(row, "place");
-	buffer_format(&label, "%s %s%s%s", column_text(row, "check"), column_text(row, "figure"),
-		*place ? " " : "", place);
+	buffer_format(&label, "%s ", column_text(row, "check"));
+	accept_add_subject(&label, json_object_get(row, "finding"));
 	for (char *at = label.data; at && *at; at++)
 		if (*at == '=')
 			*at = ' ';

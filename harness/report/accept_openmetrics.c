@@ -106,18 +106,20 @@ static void gauges_add_figure(struct gauges_page *page, enum accept_metric metri
 	const json_t *check, const json_t *finding)
 {
 	const char *unit = figure_unit_name(accept_unit(finding));
+	const char *statistic = column_text(finding, "statistic");
 	struct openmetrics_label labels[] = {{"check", column_text(check, "check")},
 		{"figure", column_text(finding, "figure")},
 		{"place", column_text(finding, "place")},
+		{"statistic", *statistic ? statistic : "median"},
 		{"unit", accept_unit(finding) == FIGURE_SHARE ? "ratio" : unit},
 		{"level", column_text(finding, "level")}, {"bound", "low"}};
 	if (metric == ACCEPT_FIGURE) {
-		gauges_add_once(page, metric, labels, 4, column_number(finding, "measured"));
+		gauges_add_once(page, metric, labels, 5, column_number(finding, "measured"));
 		return;
 	}
-	gauges_add_once(page, metric, labels, 6, column_number(finding, "limit_low"));
-	labels[5].value = "high";
-	gauges_add_once(page, metric, labels, 6, column_number(finding, "limit_high"));
+	gauges_add_once(page, metric, labels, 7, column_number(finding, "limit_low"));
+	labels[6].value = "high";
+	gauges_add_once(page, metric, labels, 7, column_number(finding, "limit_high"));
 }
 
 static void gauges_add_figures(struct gauges_page *page, enum accept_metric metric)

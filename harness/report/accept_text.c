@@ -179,7 +179,6 @@ static void accept_text_pass_cell(
 	const struct table_column *column, const json_t *check, struct buffer *out)
 {
 	const json_t *finding = accept_text_nearest(check);
-	const char *place = column_text(finding, "place");
 	char value[ACCEPT_VALUE_BYTES];
 	struct buffer text = {0};
 	switch (*(const enum pass_cell *)column->context) {

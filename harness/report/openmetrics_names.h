@@ -78,7 +78,7 @@ enum accept_metric {
 	ACCEPT_CHECKS,         /* {verdict} */
 	ACCEPT_CHECK_VERDICT,  /* {check, kind, verdict}: likewise */
 	ACCEPT_CHECK_DURATION, /* {check, kind} */
-	/* Of every figure, up to a bound: {check, figure, place, unit}. */
+	/* Of every figure, up to a bound: {check, figure, place, statistic, unit}. */
 	ACCEPT_FIGURE,
 	ACCEPT_LIMIT, /* and {level, bound} */
 	ACCEPT_FIGURES_LEFT_OUT,

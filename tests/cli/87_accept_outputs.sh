@@ -44,7 +44,7 @@ head -n 1 fail.terminal | grep -q '^FAIL gpu-0421: not fit, take it out of servi
 expect 1 "$MLBENCH" accept "$kept/fail.json" --verbose
 prints "mlbench help throughput"
 cp fail.markdown out
-golden accept/fail.md
+golden accept/fail.markdown
 
 # JUnit: a schema, then what CI servers count.
 if command -v xmllint >/dev/null; then
@@ -92,7 +92,7 @@ else
 	echo "note: without promtool"
 fi
 grep -q 'mlbench_accept_verdict{node="gpu-0421",plan="node",verdict="FAIL"} 1' fail.openmetrics || fail "the verdict"
-grep -q 'mlbench_accept_figure{.*figure="decode.core",place="core 3",unit="samples/s"} 123' fail.openmetrics || fail "the figure"
+grep -q 'mlbench_accept_figure{.*figure="decode.core",place="core 3",statistic="median",unit="samples/s"} 123' fail.openmetrics || fail "the figure"
 [ "$(tail -n 1 hostile.openmetrics)" = "# EOF" ] || fail "torn metrics"
 [ -z "$(grep -v '^#' fail.openmetrics | sed 's/} .*/}/' | sort | uniq -d)" ] || fail "a series stands twice"
 mkdir textfile

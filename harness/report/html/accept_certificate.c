@@ -5,7 +5,6 @@
 #include "harness/report/columns.h"
 #include "harness/report/html/accept_page.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -47,55 +46,116 @@ static void certificate_term(struct page *page, const char *term, const char *te
 
 /* --- which node it is ------------------------------------------------------------------------- */
 
-/* Names of what identifies hardware, and of what it is. */
-static bool certificate_identifies(const char *name)
+struct identity {
+	struct page *page;
+	size_t told, serials;
+};
+
+/* Whether a fact names the one piece, and not only its kind. */
+static bool identity_is_serial(const char *name)
 {
-	static const char *const words[] = {"serial", "uuid", "wwn", "model", "vendor", "product",
-		"bios", "firmware", "microcode"};
+	return strcasestr(name, "serial") || strcasestr(name, "uuid") || strcasestr(name, "wwn");
+}
+
+static bool identity_is_kind(const char *name)
+{
+	static const char *const words[] = {
+		"model", "vendor", "product", "bios", "firmware", "microcode", "modules"};
 	for (size_t i = 0; i < PARTS_COUNT(words); i++)
 		if (strcasestr(name, words[i]))
 			return true;
 	return false;
 }
 
-/* Facts of the environment and of the inventory, what names the one machine first. */
-static void certificate_identity(struct page *page, const json_t *document)
+static void identity_add(
+	struct identity *identity, const char *group, const char *name, const json_t *value)
 {
-	static const bool serials_first[] = {true, false};
+	const char *text = json_string_value(value);
+	struct buffer term = {0};
+	if (!text || identity->told++ >= CERTIFICATE_FACTS_MAX)
+		return;
+	buffer_format(&term, "%s%s%s", group, *group ? " " : "", name);
+	certificate_term(identity->page, term.data ? term.data : "", text);
+	buffer_release(&term);
+}
+
+static void identity_add_environment(
+	struct identity *identity, const json_t *document, bool serials)
+{
 	json_t *environment = json_object_get(document, "environment");
 	const char *group;
 	const char *name;
 	json_t *facts;
 	json_t *value;
-	size_t told = 0;
+	json_object_foreach(environment, group, facts)
+	{
+		json_object_foreach(facts, name, value)
+		{
+			const bool serial = identity_is_serial(name);
+			if (serial != serials || (!serial && !identity_is_kind(name)))
+				continue;
+			identity->serials += serial && json_is_string(value);
+			identity_add(identity, group, name, value);
+		}
+	}
+}
+
+/* What the plan asked for by itself: of devices and disks. */
+static void identity_add_found(struct identity *identity, const json_t *document)
+{
+	size_t i;
+	size_t at;
+	const json_t *line;
+	const json_t *fact;
+	json_array_foreach(json_object_get(document, "measured"), i, line)
+	{
+		json_array_foreach(json_object_get(line, "facts"), at, fact)
+		{
+			const json_t *value = json_object_get(fact, "value");
+			if (!identity_is_serial(column_text(fact, "figure")))
+				continue;
+			identity->serials += json_is_string(value);
+			identity_add(identity, column_text(fact, "place"),
+				column_text(fact, "figure"), value);
+		}
+	}
+}
+
+/* What names the one machine first. */
+static void certificate_identity(struct page *page, const json_t *document)
+{
+	struct identity identity = {.page = page};
 	page_terms_begin(page);
 	certificate_term(page, "node", accept_node(document));
-	for (size_t pass = 0; pass < PARTS_COUNT(serials_first); pass++)
-		json_object_foreach(environment, group, facts)
-			json_object_foreach(facts, name, value)
-		{
-			const bool serial = strcasestr(name, "serial") ||
-					    strcasestr(name, "uuid") || strcasestr(name, "wwn");
-			const char *text = json_string_value(value);
-			struct buffer term = {0};
-			if (!text || !certificate_identifies(name) ||
-				serial != serials_first[pass] || told++ >= CERTIFICATE_FACTS_MAX)
-				continue;
-			buffer_format(&term, "%s %s", group, name);
-			certificate_term(page, term.data ? term.data : "", text);
-			buffer_release(&term);
-		}
+	identity_add_environment(&identity, document, true);
+	identity_add_found(&identity, document);
+	identity_add_environment(&identity, document, false);
 	page_terms_end(page);
-	if (told == 0)
-		page_paragraph(page, "No serial number of this node could be read.");
+	if (identity.serials == 0)
+		page_paragraph(page,
+			"No serial number could be read, which needs root. Serial number: ______________________________");
 }
 
 /* --- what was asked and measured -------------------------------------------------------------- */
 
-static void certificate_cell(
+static void certificate_check(
 	const struct table_column *column, const json_t *row, struct buffer *out)
 {
-	certificate_add_cut(out, column_text(row, column->context), CERTIFICATE_CELL_BYTES);
+	(void)column;
+	certificate_add_cut(out, column_text(row, "check"), CERTIFICATE_CELL_BYTES);
+}
+
+/* The place stands beside it. */
+static void certificate_figure(
+	const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	const char *statistic = column_text(row, "finding.statistic");
+	struct buffer text = {0};
+	(void)column;
+	buffer_format(
+		&text, "%s%s%s", statistic, *statistic ? " of " : "", column_text(row, "figure"));
+	certificate_add_cut(out, text.data ? text.data : "", CERTIFICATE_CELL_BYTES);
+	buffer_release(&text);
 }
 
 static void certificate_measured(
@@ -133,8 +193,8 @@ static int certificate_figures(struct page *page, const json_t *figures)
 {
 	static const struct table_column columns[] = {
 		{.head = "verdict", .left = true, .path = "verdict"},
-		{.head = "check", .left = true, .text_of = certificate_cell, .context = "check"},
-		{.head = "figure", .left = true, .text_of = certificate_cell, .context = "figure"},
+		{.head = "check", .left = true, .text_of = certificate_check},
+		{.head = "figure", .left = true, .text_of = certificate_figure},
 		{.head = "place", .left = true, .text_of = certificate_place},
 		{.head = "measured", .left = true, .text_of = certificate_measured},
 		{.head = "limit", .left = true, .text_of = certificate_limit},

@@ -55,15 +55,15 @@ static void accept_page_counts(struct page *page, const json_t *document)
 
 static void accept_page_trouble(struct page *page, const json_t *row)
 {
-	const char *place = column_text(row, "place");
+	const json_t *finding = json_object_get(row, "finding");
 	const char *words = accept_action_words(column_text(row, "action"));
 	const char *remedy = column_text(row, "remedy");
 	const size_t others = json_array_size(json_object_get(row, "places"));
 	struct buffer what = {0};
 	struct buffer text = {0};
-	buffer_format(&what, "%s%s%s%s%s", column_text(row, "check"),
-		*column_text(row, "figure") ? ": " : "", column_text(row, "figure"),
-		*place ? " of " : "", place);
+	buffer_format(&what, "%s%s", column_text(row, "check"), finding ? ": " : "");
+	if (finding)
+		accept_add_subject(&what, finding);
 	accept_add_sentence(&text, column_text(row, "sentence"));
 	if (others > 1)
 		buffer_format(&text, " The same at %zu other place%s.", others - 1,
@@ -99,6 +99,13 @@ static void accept_page_troubles(struct page *page, const json_t *rows)
 }
 
 /* --- checks and findings ---------------------------------------------------------------------- */
+
+static void accept_page_subject(
+	const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	(void)column;
+	accept_add_subject(out, row);
+}
 
 static void accept_page_measured(
 	const struct table_column *column, const json_t *row, struct buffer *out)
@@ -168,8 +175,7 @@ static int accept_page_findings(struct page *page, const json_t *document)
 	static const struct table_column columns[] = {
 		{.head = "verdict", .left = true, .path = "verdict"},
 		{.head = "check", .left = true, .path = "check"},
-		{.head = "figure", .left = true, .path = "figure"},
-		{.head = "place", .left = true, .path = "place"},
+		{.head = "figure", .left = true, .text_of = accept_page_subject},
 		{.head = "level", .left = true, .path = "level"},
 		{.head = "measured", .left = true, .text_of = accept_page_measured},
 		{.head = "interval", .left = true, .text_of = accept_page_interval},

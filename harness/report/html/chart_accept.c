@@ -1,4 +1,5 @@
 /* The charts of an acceptance result: how far each figure is from its limit, and the series of a check over its time. */
+#include "harness/base/text.h"
 #include "harness/report/accept_document.h"
 #include "harness/report/columns.h"
 #include "harness/report/html/accept_page.h"
@@ -10,7 +11,7 @@
 #include <string.h>
 
 enum {
-	LIMITS_ROWS_MAX = 60,
+	LIMITS_ROWS_MAX = 40,
 	TIME_PANELS_MAX = 12,
 	TIME_LINES_MAX = 64,     /* of a panel */
 	TIME_LEGEND_MAX = 8,     /* above it the lines have no legend */
@@ -51,11 +52,21 @@ static json_t *limits_row(const json_t *figure, const json_t *labels)
 	const json_t *finding = json_object_get(figure, "finding");
 	const char *place = column_text(figure, "place");
 	char measured[ACCEPT_VALUE_BYTES];
+	struct buffer subject = {0};
 	struct buffer label = {0};
 	struct part row = part_open();
-	buffer_format(&label, "%s%s%s", column_text(figure, "figure"), *place ? ", " : "", place);
-	if (label.data && json_object_get(labels, label.data))
-		buffer_format(&label, " (%s)", column_text(figure, "check"));
+	/* Two lines: what it is, which no other row has, and what was measured. */
+	accept_add_subject(&subject, finding);
+	utf8_add_plain(&label, subject.data ? subject.data : "", "?");
+	buffer_release(&subject);
+	if (label.data && json_object_get(labels, label.data)) {
+		buffer_text(&label, " (");
+		utf8_add_plain(&label, column_text(figure, "check"), "?");
+		buffer_text(&label, ")");
+	}
+	part_put(&row, "name", label.failed ? NULL : parts_text(label.data ? label.data : ""));
+	buffer_text(&label, "\n");
+	utf8_add_plain(&label, accept_value(finding, "measured", measured), "?");
 	part_put(&row, "label", label.failed ? NULL : parts_text(label.data));
 	buffer_release(&label);
 	part_put(&row, "check", parts_text(column_text(figure, "check")));
@@ -99,7 +110,7 @@ static int limits_fill(const struct limits_ranked *ranked, size_t count, struct 
 		if (i >= LIMITS_ROWS_MAX)
 			continue;
 		json_t *row = limits_row(ranked[i].row, labels);
-		bad |= json_object_set_new(labels, column_text(row, "label"), json_true());
+		bad |= json_object_set_new(labels, column_text(row, "name"), json_true());
 		parts_append(&chart->table.rows, row);
 	}
 	json_decref(labels);

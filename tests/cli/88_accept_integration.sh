@@ -1,0 +1,163 @@
+# The examples in configs/accept/integration run: Slurm's health check and prolog with a scontrol that notes what it is told,
+# NHC's check with NHC's own functions, the systemd units as systemd reads them, and the jobs of GitHub and GitLab, whose
+# commands are taken out of their files.
+. "$CLI/lib.sh"
+from="$ROOT/configs/accept/integration"
+PYTHON=/usr/bin/python3
+mkdir bin etc
+ln -s "$MLBENCH" bin/mlbench
+cat >bin/scontrol <<'SH'
+#!/bin/sh
+printf '%s\n' "$*" >>"$SCONTROL_NOTES"
+printf '%s\n' "$#" >>"$SCONTROL_NOTES"
+exit "${SCONTROL_STATUS:-0}"
+SH
+cat >bin/logger <<'SH'
+#!/bin/sh
+shift 3
+printf '%s\n' "$*" >>"$LOGGED"
+SH
+chmod +x bin/*
+export PATH="$PWD/bin:$PATH" SCONTROL_NOTES="$PWD/notes" LOGGED="$PWD/logged" RESULTS="$PWD/results" PLAN="$PWD/etc/node.ini" TEXTFILE="$PWD/textfile"
+mkdir textfile
+touch notes logged
+plan() { # CRITERION: what is asked of the node
+	printf '[inventory]\nkind = expect\ntier = quick\n%s\n' "$1" >etc/node.ini
+}
+fit='cpu.cores = >= 1' unfit='cpu.cores = >= 1,000,000' unknown='gpu.serial = known'
+
+# A node that is fit: the newest result, and its metrics.
+plan "$fit"
+expect 0 "$from/accept_latest.sh" --node n17
+prints "PASS n17"
+[ -s results/latest/accept.json ] || fail "no latest result"
+grep -q 'mlbench_accept_verdict{node="n17",plan="node",verdict="PASS"} 1' textfile/mlbench_accept.prom || fail "no metrics"
+[ "$(find textfile -type f | wc -l)" -eq 1 ] || fail "something else is left in the collector's folder"
+expect 0 "$from/slurm_health_check.sh"
+expect 0 "$from/slurm_prolog.sh"
+[ ! -s notes ] || fail "scontrol was called for a node that is fit"
+
+# Old results go, and only what the script made.
+mkdir results/20200101T000000Z results/mine
+expect 0 env KEEP=1 "$from/accept_latest.sh"
+[ ! -e results/20200101T000000Z ] && [ -d results/mine ] || fail "not what was to be kept: $(ls results)"
+[ -s results/latest/accept.json ] || fail "the latest result is gone"
+
+# One test at a time.
+mkfifo go
+flock results/lock cat go &
+until_true sh -c '! flock -n results/lock true'
+expect 75 "$from/accept_latest.sh"
+expect 0 "$from/slurm_health_check.sh"
+echo >go
+wait
+
+# A node that fails is drained with its reason, which is one argument, and no job begins there.
+plan "$unfit"
+export SLURMD_NODENAME=n18
+expect 0 "$from/slurm_health_check.sh"
+grep -qF "update nodename=n18 state=drain reason=mlbench FAIL inventory: cpu.cores is " notes || fail "not drained: $(cat notes)"
+[ "$(tail -n 1 notes)" = 4 ] || fail "the reason is more than one argument"
+reason=$(sed -n 's/.*reason=//p' notes)
+[ "${#reason}" -le 100 ] || fail "the reason has ${#reason} characters"
+expect 1 "$from/slurm_prolog.sh"
+grep -qF "no job may begin here: mlbench FAIL inventory" logged || fail "the log does not say why"
+expect 1 env SCONTROL_STATUS=1 "$from/slurm_health_check.sh" # Slurm was not told
+# Without a result, with an unreadable one, with a wrong plan: nobody is drained for that.
+cp notes before
+expect 0 env RESULTS="$PWD/none" "$from/slurm_prolog.sh"
+plan 'cpu.coers = >= 1'
+expect 0 "$from/slurm_health_check.sh"
+grep -qF "could not be run (status 2)" logged || fail "a wrong plan is not logged"
+plan "$unknown"
+expect 0 "$from/slurm_health_check.sh"
+grep -qF "n18: no verdict: mlbench ERROR inventory" logged || fail "no verdict is not logged: $(cat logged)"
+cmp -s notes before || fail "drained without a failure"
+expect 0 "$from/slurm_prolog.sh"
+expect 0 env NO_VERDICT=drain "$from/slurm_health_check.sh"
+[ "$(grep -c drain notes)" -eq $(($(grep -c drain before) + 1)) ] || fail "not drained without a verdict, which was asked for"
+# A prolog may test a node whose newest test is old.
+plan "$fit"
+touch -d '3 days ago' results/latest/accept.json
+before=$(readlink results/latest)
+expect 0 env MAX_AGE_HOURS=24 "$from/slurm_prolog.sh"
+[ "$(readlink results/latest)" != "$before" ] || fail "an old result was not replaced"
+before=$(readlink results/latest)
+expect 0 env MAX_AGE_HOURS=24 "$from/slurm_prolog.sh"
+[ "$(readlink results/latest)" = "$before" ] || fail "a new result was replaced"
+
+# NHC: die is its own, and ends the line that it marks the node with.
+cat >nhc.sh <<'SH'
+die() {
+	echo "ERROR:  nhc:  Health check failed:  $2"
+	exit "$1"
+}
+. "$1"
+shift
+check_mlbench_accept "$@"
+SH
+expect 0 bash nhc.sh "$from/mlbench.nhc" results/latest 48
+[ ! -s out ] || fail "NHC says something of a node that is fit"
+expect 1 bash nhc.sh "$from/mlbench.nhc" none 48
+prints "check_mlbench_accept:  no test of this node"
+plan "$unfit"
+expect 1 "$from/accept_latest.sh"
+expect 1 bash nhc.sh "$from/mlbench.nhc" results/latest 48
+prints "Health check failed:  check_mlbench_accept:  mlbench accept: FAIL inventory: cpu.cores is "
+[ "$(wc -l <out)" -eq 1 ] || fail "more than a line for NHC"
+touch -d '3 days ago' results/latest/accept.json
+expect 1 bash nhc.sh "$from/mlbench.nhc" results/latest 48
+prints "more than 48 hours ago"
+for script in "$from"/*.sh; do sh -n "$script" || fail "$script"; done
+bash -n "$from/mlbench.nhc" || fail "mlbench.nhc"
+
+# systemd, whose ExecStart must be there.
+if command -v systemd-analyze >/dev/null; then
+	mkdir units
+	cp "$from"/mlbench-accept.timer units/
+	sed "s#^ExecStart=.*#ExecStart=$from/accept_latest.sh#; /^Documentation=/d" "$from/mlbench-accept.service" >units/mlbench-accept.service
+	expect 0 systemd-analyze verify --man=no "$PWD/units/mlbench-accept.service" "$PWD/units/mlbench-accept.timer"
+	! grep -q mlbench-accept err || fail "systemd has something to say"
+	sed -i 's/^OnCalendar=.*/OnCalendar=now and then/' units/mlbench-accept.timer
+	systemd-analyze verify --man=no "$PWD/units/mlbench-accept.timer" >out 2>&1
+	grep -q "calendar" out || fail "the check of units cannot fail"
+else
+	echo "note: without systemd-analyze"
+fi
+grep -q "share/mlbench/configs/accept/integration" "$ROOT/.ci/dist.mk" || fail "the unit's script is not installed"
+
+# CI: the commands of the jobs, as they stand in their files.
+if "$PYTHON" -c 'import yaml' 2>/dev/null; then
+	mkdir -p repository/configs/accept
+	plan "$unfit"
+	cp etc/node.ini repository/configs/accept/
+	"$PYTHON" - "$from" <<-'PY' || fail "the jobs of CI are not what CI reads"
+		import sys, yaml
+		github = yaml.safe_load(open(sys.argv[1] + "/github_actions.yml"))
+		steps = github["jobs"]["accept"]["steps"]
+		run = [s["run"] for s in steps if "run" in s]
+		report = next(s for s in steps if "junit" in s.get("uses", ""))
+		assert report["if"] == "always()" and report["with"]["report_paths"] == "result/junit.xml"
+		assert True in github or "on" in github # YAML 1.1 takes "on" for a truth
+		open("github.sh", "w").write("\n".join(run) + "\n")
+		gitlab = yaml.safe_load(open(sys.argv[1] + "/gitlab_ci.yml"))["accept"]
+		assert gitlab["artifacts"]["when"] == "always"
+		assert gitlab["artifacts"]["reports"]["junit"] == "result/junit.xml"
+		assert gitlab["allow_failure"]["exit_codes"] == [3]
+		open("gitlab.sh", "w").write("set -e\n" + "\n".join(gitlab["script"]) + "\n")
+	PY
+	(cd repository && GITHUB_STEP_SUMMARY=summary.md bash ../github.sh >/dev/null 2>&1)
+	grep -q '^## FAIL n18: not fit' repository/summary.md || fail "no summary for GitHub"
+	grep -q '<failure ' repository/result/junit.xml || fail "no report for GitHub"
+	rm -r repository/result
+	(cd repository && bash ../gitlab.sh >/dev/null 2>&1)
+	[ $? -eq 1 ] || fail "the job of GitLab does not fail with the node"
+	grep -q '<failure ' repository/result/junit.xml || fail "no report for GitLab"
+else
+	echo "note: without python3-yaml"
+fi
+
+# Nagios, as the text beside the examples has it.
+command=$(sed -n 's/^command\[mlbench\]=mlbench \(.*\)/\1/p' "$from/README.md")
+expect 2 "$MLBENCH" ${command//\/var\/lib\/mlbench\/accept/results}
+prints "MLBENCH CRITICAL - FAIL"
