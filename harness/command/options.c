@@ -116,6 +116,8 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 	[OPTION_START_AT] = {"start-at", 0, "TIME",
 		"Wait until then, as '14:30' or '2026-11-26T14:30:00Z', so that many nodes load a "
 		"shared file server together."},
+	[OPTION_EXPECT] = {"expect", 0, "FILE",
+		"Names of the nodes that should have reported, one a line or as 'node[01-40]'."},
 	[OPTION_NO_COLOR] = {"no-color", 0, NULL,
 		"No colour, even on a terminal. The environment variable NO_COLOR does the same."},
 	[OPTION_QUIET] = {"quiet", 'q', NULL,
