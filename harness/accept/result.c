@@ -818,8 +818,9 @@ static int sum_put(json_t *document, struct summing *sum, double rate)
 					: "ERROR: the plan has no check in this tier");
 	} else if (verdict == VERDICT_PASS && sum->verdict == VERDICT_SKIP) {
 		json_decref(sentence);
-		sentence = json_sprintf("PASS: %zu checks passed, %zu skipped",
-			sum->counts[VERDICT_PASS], sum->counts[VERDICT_SKIP]);
+		sentence = json_sprintf("PASS: %zu check%s passed, %zu skipped",
+			sum->counts[VERDICT_PASS], sum->counts[VERDICT_PASS] == 1 ? "" : "s",
+			sum->counts[VERDICT_SKIP]);
 	}
 	json_t *counts = json_object();
 	int bad = !counts;

@@ -475,14 +475,20 @@ void tell_cgroup(struct expect *e)
 		expect_number(e, "cgroup.cpus", "", cpus);
 	else
 		expect_missing(e, "cgroup.cpus", "", "/proc/self/status does not tell");
-	if (least)
+	if (least) {
 		expect_number(e, "cgroup.cores", "",
 			cpus > 0 && cpus < least->cores ? cpus : least->cores);
-	else if (quotas.unknown[0] && cgroup && mountinfo && strchr(cgroup, ':'))
+		if (cpus > 0)
+			expect_number(e, "cgroup.withheld", "", fmax(0, cpus - least->cores));
+	} else if (quotas.unknown[0] && cgroup && mountinfo && strchr(cgroup, ':')) {
 		expect_missing(e, "cgroup.cores", "", "%s", quotas.unknown);
-	else if (cpus > 0)
+		expect_missing(e, "cgroup.withheld", "", "%s", quotas.unknown);
+	} else if (cpus > 0) {
 		expect_number(e, "cgroup.cores", "", cpus);
-	if (least && expect_wants(e, "cgroup.cores", NULL))
+		expect_number(e, "cgroup.withheld", "", 0);
+	}
+	if (least &&
+		(expect_wants(e, "cgroup.cores", NULL) || expect_wants(e, "cgroup.withheld", NULL)))
 		sink_note(e->context->sink, "control group %s has a quota of %.3g cores",
 			least->group, least->cores);
 	if (!meminfo || !parse_field_number(meminfo, "MemTotal", &total))
