@@ -42,19 +42,26 @@ static bool take_operator(const char **text, enum clause_op *op)
 	return false;
 }
 
+/* Cuts such an end off text, where it has it. */
+static bool cut_end(char *text, const char *end)
+{
+	const size_t length = strlen(text);
+	const size_t its = strlen(end);
+	if (length < its || strcmp(text + length - its, end) != 0)
+		return false;
+	text[length - its] = '\0';
+	return true;
+}
+
 /* Cuts " of REFERENCE" off text. */
 static bool cut_reference(char *text, enum clause_of *of)
 {
 	static const char *const names[] = {" of peak", " of baseline", " of median", " of best"};
-	const size_t length = strlen(text);
-	for (size_t i = 0; i < COUNT(names); i++) {
-		const size_t its = strlen(names[i]);
-		if (length < its || strcmp(text + length - its, names[i]) != 0)
-			continue;
-		text[length - its] = '\0';
-		*of = (enum clause_of)(OF_PEAK + i);
-		return true;
-	}
+	for (size_t i = 0; i < COUNT(names); i++)
+		if (cut_end(text, names[i])) {
+			*of = (enum clause_of)(OF_PEAK + i);
+			return true;
+		}
 	return false;
 }
 
@@ -223,6 +230,7 @@ int criterion_parse(const struct figure *figure, const char *text, struct criter
 	*criterion = (struct criterion){.text = strdup(text)};
 	char *copy = strdup(text);
 	int code = criterion->text && copy ? 0 : error_set(err, -ENOMEM, "out of memory");
+	criterion->may_miss = copy && cut_end(copy, " or missing");
 	for (char *at = copy, *next; !code && at; at = next) {
 		next = strstr(at, joint);
 		if (next) {

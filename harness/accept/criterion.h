@@ -9,7 +9,8 @@
  *	similarity >= 0.95            1 - area between the cumulative distributions, to the baseline's
  *	equal                         all places and repetitions have the same value
  *	is *H100*                     a text, by globs; "is one of a, b", "is not a", "has a, b" (all of a list)
- *	known                         any value, but one */
+ *	known                         any value, but one
+ *	... or missing                a node that lacks it skips the criterion, as with if_missing = skip */
 #ifndef MLBENCH_ACCEPT_CRITERION_H
 #define MLBENCH_ACCEPT_CRITERION_H
 
@@ -50,6 +51,7 @@ struct criterion {
 	char *text; /* as written; owned */
 	struct clause clauses[CRITERION_CLAUSES_MAX];
 	size_t clause_count;
+	bool may_miss; /* "or missing" */
 };
 
 /* -EINVAL with what is wrong and an example for this figure.  On failure there is nothing to release. */

@@ -549,7 +549,7 @@ static enum accept_verdict finding_verdict(const struct accept_check *check,
 	const struct accept_limit *limit, const struct evidence *evidence,
 	const struct judged *judged)
 {
-	const bool may_skip = check_integer(check, PLAN_MISSING) == 1;
+	const bool may_skip = check_integer(check, PLAN_MISSING) == 1 || limit->criterion.may_miss;
 	if (evidence->missing || judged->unknown) {
 		/* A value of which a part is missing is no lack of the node's. */
 		const bool lacks = evidence->missing ? evidence->count == 0 && !evidence->text
@@ -701,6 +701,7 @@ static json_t *check_judge(const struct judging *judging, const struct accept_ch
 	enum accept_verdict verdict = state_verdict(judging, check, &state);
 	json_t *findings = json_array();
 	bool failed = !findings;
+	bool passed = false;
 	const bool run =
 		judging->measured && strcmp(text_of(judging->measured, "state"), "skipped") != 0;
 	for (size_t i = 0; i < check->limit_count && run && !failed; i++) {
@@ -712,10 +713,16 @@ static json_t *check_judge(const struct judging *judging, const struct accept_ch
 			evidence.places = count;
 			json_t *finding = failed ? NULL : finding_make(judging, &evidence);
 			free(evidence.values);
-			verdict = worse(verdict, accept_verdict_of(text_of(finding, "verdict")));
+			const enum accept_verdict its =
+				accept_verdict_of(text_of(finding, "verdict"));
+			verdict = worse(verdict, its);
+			passed |= its == VERDICT_PASS;
 			failed = failed || !finding || json_array_append_new(findings, finding);
 		}
 	}
+	/* What a node lacks does not spoil what it has. */
+	if (verdict == VERDICT_SKIP && passed)
+		verdict = VERDICT_PASS;
 	json_t *sentence = failed ? NULL : check_sentence(findings, verdict, &state);
 	buffer_release(&state);
 	return json_pack("{s:o, s:s, s:s, s:o, s:o, s:o}", "check", fields_text(check->name),

@@ -569,6 +569,7 @@ static const char plan_help[] =
 	"  AMD*, is one of a*, b*, is not a*    ; texts\n"
 	"  has noatime, nconnect=16             ; words of a list\n"
 	"  ... and ...                          ; all of them\n"
+	"  ... or missing                       ; skipped on a node that lacks it\n"
 	"\n"
 	"'include = node.ini' reads another plan first; later lines override it, 'FIGURE =\n"
 	"none' takes a criterion away, and 'tier = never' a check.\n"
