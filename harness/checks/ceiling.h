@@ -16,6 +16,7 @@ enum {
 	CEILING_ACTIVITY_BYTES = 96,
 	CEILING_FIGURES_MAX = 12, /* of one cell */
 	CEILING_CELLS_MAX = 16384,
+	CEILING_PARTS = 3, /* of a visit to cores and memory */
 };
 
 struct ceiling;
@@ -34,8 +35,11 @@ struct ceiling_cell {
 	unsigned index, other; /* the subject's own: a core, a node */
 	uint64_t slot_ns;      /* as long as there is time for it */
 	unsigned visits;       /* at most; 0: one in every round */
-	bool warms;            /* its first visit is a short one that counts for nothing */
-	bool over;             /* given up, or visited often enough */
+	/* A visit is so many short slots, of which the best is its value, as what a part gives at best is asked: what disturbs
+	 * the node for some ms is then no noise, and what lasts shows in all of them.  0: one. */
+	unsigned parts;
+	bool warms; /* its first visit is a short one that counts for nothing */
+	bool over;  /* given up, or visited often enough */
 	unsigned visited;
 };
 
@@ -48,7 +52,10 @@ struct ceiling {
 	unsigned core_count;
 	uint64_t slot_ns; /* of a core's slot in this tier */
 	bool warming;     /* values count for nothing */
-	int code;         /* the first failure that is no lack of the node's */
+	/* The best of each figure of the visit that goes on, NAN: none yet. */
+	double best[CEILING_FIGURES_MAX];
+	const struct ceiling_cell *visited;
+	int code; /* the first failure that is no lack of the node's */
 	struct error failure;
 };
 
@@ -70,7 +77,8 @@ bool ceiling_needs_peak(const struct ceiling *ceiling, const char *figure);
 /* Adds a copy of *cell where a figure of it is wanted at its place.  -ENOMEM, -E2BIG. */
 int ceiling_add(struct ceiling *ceiling, const struct ceiling_cell *cell, struct error *err);
 
-/* Hands a value over, where it is wanted, a number, and no warm-up. */
+/* A value of a figure of the cell that is visited: handed over where it is wanted, a number, and no warm-up; of a cell
+ * of several parts, the best when all are done. */
 void ceiling_value(struct ceiling *ceiling, const char *figure, const char *place, double value);
 
 /* Says of all of the figures that are wanted at a place (NULL: anywhere) why they cannot be had. */

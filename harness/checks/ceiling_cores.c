@@ -123,6 +123,7 @@ static int decode_add(struct ceiling *ceiling, struct cores_decode *decode, stru
 		.visit = decode_visit_core,
 		.state = decode,
 		.slot_ns = ceiling->slot_ns,
+		.parts = CEILING_PARTS,
 		.warms = true};
 	const int code = cores_add(ceiling, &cell, "decoding", err);
 	cell.figures[0] = "decode.all";
@@ -356,6 +357,7 @@ static int gemm_add(struct ceiling *ceiling, struct cores_gemm *gemm, struct err
 		.visit = gemm_visit_core,
 		.state = gemm,
 		.slot_ns = ceiling->slot_ns,
+		.parts = CEILING_PARTS,
 		.warms = true};
 	const int code = cores_add(ceiling, &cell, "multiplying matrices", err);
 	cell.figures[0] = "gemm.all";

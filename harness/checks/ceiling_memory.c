@@ -4,6 +4,7 @@
 
 #include "harness/base/array.h"
 #include "harness/base/clock.h"
+#include "harness/measure/dmi.h"
 #include "harness/measure/probe_memory.h"
 
 #include <errno.h>
@@ -53,6 +54,7 @@ static int memory_add_cores(
 			.visit = memory_visit_core,
 			.state = streams,
 			.index = i,
+			.parts = CEILING_PARTS,
 			.slot_ns = ceiling->slot_ns / 2};
 		(void)snprintf(cell.place, sizeof cell.place, "core %u", ceiling->cores[i]);
 		(void)snprintf(cell.activity, sizeof cell.activity,
@@ -73,6 +75,7 @@ static int memory_add_way(struct ceiling *ceiling, struct probe_streams *streams
 		.state = streams,
 		.index = (unsigned)from,
 		.other = (unsigned)to,
+		.parts = CEILING_PARTS,
 		.slot_ns = ceiling->slot_ns};
 	if (from == to)
 		(void)snprintf(cell.place, sizeof cell.place, "NUMA node %u", a->number);
@@ -109,6 +112,64 @@ static int memory_add_ways(
 	return code;
 }
 
+/* Memory modules by the firmware's table. */
+struct memory_modules {
+	size_t filled;
+	double transfers; /* per second, of all together; NAN: one does not tell */
+	bool alike;
+};
+
+static struct memory_modules memory_modules_read(const char *root)
+{
+	struct dmi_module *modules = calloc(DMI_MODULES_MAX, sizeof *modules);
+	struct memory_modules found = {.alike = true};
+	size_t count = 0;
+	double first = 0;
+	if (modules)
+		(void)dmi_modules_read(root ? root : "", modules, DMI_MODULES_MAX, &count);
+	for (size_t i = 0; i < count; i++) {
+		if (!(modules[i].bytes > 0))
+			continue;
+		first = found.filled++ > 0 ? first : modules[i].speed;
+		found.alike = found.alike && modules[i].speed == first;
+		found.transfers += modules[i].speed * 1e6;
+	}
+	free(modules);
+	return found;
+}
+
+/* Each module has 64 bits of data on a channel of its own, as servers are populated for bandwidth.  Nodes have equal
+ * shares where all modules are alike; which are whose is not told. */
+static void memory_peaks(struct ceiling *ceiling, const struct probe_streams *streams)
+{
+	enum { CHANNEL_BYTES = 8 };
+	const struct memory_modules found = memory_modules_read(ceiling->context->root);
+	const double peak = found.transfers * CHANNEL_BYTES;
+	const size_t nodes = probe_streams_nodes(streams);
+	struct check_sink *sink = ceiling->context->sink;
+	char source[128];
+	const bool told = found.filled > 0 && isfinite(peak);
+	if (!told && (ceiling_needs_peak(ceiling, "memory.node") ||
+			     ceiling_needs_peak(ceiling, "memory.all")))
+		sink_note(sink,
+			"the peak of memory.* is not available: the firmware's DMI table, which only root may "
+			"read, does not tell the speed of the memory modules");
+	if (!told)
+		return;
+	(void)snprintf(source, sizeof source,
+		"%zu memory modules, %.0f MT/s together, x %d bytes, one a channel", found.filled,
+		found.transfers / 1e6, CHANNEL_BYTES);
+	if (ceiling_wants(ceiling, "memory.all", ""))
+		sink_peak(sink, "memory.all", "", peak, source);
+	for (size_t i = 0; i < nodes && found.alike && found.filled % nodes == 0; i++) {
+		char place[CEILING_PLACE_BYTES];
+		(void)snprintf(place, sizeof place, "NUMA node %u",
+			probe_streams_node(streams, i)->number);
+		if (ceiling_wants(ceiling, "memory.node", place))
+			sink_peak(sink, "memory.node", place, peak / (double)nodes, source);
+	}
+}
+
 static int memory_open(struct ceiling *ceiling, void **state, struct error *err)
 {
 	struct probe_streams *streams;
@@ -123,10 +184,10 @@ static int memory_open(struct ceiling *ceiling, void **state, struct error *err)
 		.activity = "reading and writing memory from all cores",
 		.visit = memory_visit_all,
 		.state = streams,
+		.parts = CEILING_PARTS,
 		.slot_ns = ceiling->slot_ns};
-	if (ceiling_needs_peak(ceiling, "memory.node") || ceiling_needs_peak(ceiling, "memory.all"))
-		sink_note(ceiling->context->sink,
-			"the peak of memory.* is not available: which channels are populated is not told");
+	if (!code)
+		memory_peaks(ceiling, streams);
 	return code ? code : ceiling_add(ceiling, &all, err);
 }
 

@@ -91,10 +91,25 @@ int ceiling_add(struct ceiling *ceiling, const struct ceiling_cell *cell, struct
 	return 0;
 }
 
-void ceiling_value(struct ceiling *ceiling, const char *figure, const char *place, double value)
+static void ceiling_hand_over(
+	struct ceiling *ceiling, const char *figure, const char *place, double value)
 {
 	if (!ceiling->warming && isfinite(value) && ceiling_wants(ceiling, figure, place))
 		sink_value(ceiling->context->sink, figure, place, value);
+}
+
+void ceiling_value(struct ceiling *ceiling, const char *figure, const char *place, double value)
+{
+	const struct ceiling_cell *cell = ceiling->visited;
+	if (cell->parts < 2) {
+		ceiling_hand_over(ceiling, figure, place, value);
+		return;
+	}
+	const bool more = figure_find(ACCEPT_CEILING, figure)->sense != FIGURE_LESS_IS_BETTER;
+	for (size_t i = 0; cell->figures[i]; i++)
+		if (strcmp(cell->figures[i], figure) == 0)
+			ceiling->best[i] = more ? fmax(ceiling->best[i], value)
+						: fmin(ceiling->best[i], value);
 }
 
 void ceiling_lack(
@@ -167,6 +182,23 @@ static uint64_t ceiling_slot(
 	return ceiling->warming && slot > WARM_MOST_NS ? WARM_MOST_NS : slot;
 }
 
+static int ceiling_visit_parts(
+	struct ceiling *ceiling, const struct ceiling_cell *cell, uint64_t slot, struct error *why)
+{
+	const unsigned most = (unsigned)(slot / SLOT_LEAST_NS);
+	const unsigned parts = cell->parts < most ? cell->parts : most;
+	int code = 0;
+	ceiling->visited = cell;
+	ceiling->control.slot_ns = parts > 1 ? slot / parts : slot;
+	for (size_t i = 0; i < CEILING_FIGURES_MAX; i++)
+		ceiling->best[i] = NAN;
+	for (unsigned part = 0; part < (parts > 1 ? parts : 1) && !code; part++)
+		code = ceiling_user_stopped(ceiling) ? 0 : cell->visit(ceiling, cell, why);
+	for (size_t i = 0; cell->parts > 1 && cell->figures[i] && !code; i++)
+		ceiling_hand_over(ceiling, cell->figures[i], cell->place, ceiling->best[i]);
+	return code;
+}
+
 /* False: the time is over, or somebody stopped it.  A slot that the deadline would cut is not begun. */
 static bool ceiling_go(struct ceiling *ceiling, struct ceiling_cell *cell, double fit)
 {
@@ -180,8 +212,7 @@ static bool ceiling_go(struct ceiling *ceiling, struct ceiling_cell *cell, doubl
 	if (cell->over || (ceiling->warming && !cell->warms))
 		return true;
 	sink_activity(context->sink, "%s", cell->activity);
-	ceiling->control.slot_ns = slot;
-	const int code = cell->visit(ceiling, cell, &why);
+	const int code = ceiling_visit_parts(ceiling, cell, slot, &why);
 	if (!ceiling->warming)
 		cell->visited++;
 	if (ceiling_user_stopped(ceiling))

@@ -1,6 +1,8 @@
 /* Cores by their numbers. */
 #include "harness/checks/core_list.h"
 
+#include "harness/measure/node_probes.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -17,16 +19,7 @@ static size_t core_list_most(void)
 
 int core_list_open(struct core_list *list, struct error *err)
 {
-	const size_t most = core_list_most();
-	const size_t size = CPU_ALLOC_SIZE(most);
-	cpu_set_t *const allowed = CPU_ALLOC(most);
-	*list = (struct core_list){0};
-	if (allowed && sched_getaffinity(0, size, allowed) == 0)
-		list->cores = calloc((size_t)CPU_COUNT_S(size, allowed) + 1, sizeof *list->cores);
-	for (size_t core = 0; list->cores && core < most; core++)
-		if (CPU_ISSET_S(core, size, allowed))
-			list->cores[list->count++] = (unsigned)core;
-	CPU_FREE(allowed);
+	list->count = probe_core_list(&list->cores);
 	if (list->count > 0)
 		return 0;
 	core_list_close(list);

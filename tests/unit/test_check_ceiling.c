@@ -289,6 +289,45 @@ static void no_clock_no_peak(void **state)
 	check_fixture_close(&f);
 }
 
+/* Two modules of 4,800 MT/s and an empty slot, as DSP0134 lays out structures of type 17. */
+static void peak_of_memory(void **state)
+{
+	(void)state;
+	enum { LENGTH = 0x22, SIZE_AT = 0x0c, RATED_AT = 0x15, SPEED_AT = 0x20, GIB_16 = 0x4000 };
+	struct check_fixture f;
+	unsigned char table[3 * (LENGTH + 2) + 6] = {0};
+	char path[FILES_PATH_BYTES];
+	for (size_t i = 0; i < 3; i++) {
+		unsigned char *module = table + i * (LENGTH + 2);
+		const unsigned size = i == 1 ? 0 : GIB_16;
+		module[0] = 17;
+		module[1] = LENGTH;
+		module[SIZE_AT + 1] = (unsigned char)(size >> 8);
+		module[RATED_AT] = module[SPEED_AT] = 4800 & 0xff;
+		module[RATED_AT + 1] = module[SPEED_AT + 1] = 4800 >> 8;
+	}
+	table[3 * (LENGTH + 2)] = 127;
+	table[3 * (LENGTH + 2) + 1] = 4;
+	begin(&f, "memory.all = >= 1 % of peak\nmemory.node = >= 1 % of peak\n");
+	f.context.root = f.folder;
+	f.context.repeats = 1;
+	put(f.folder, "/sys/firmware/dmi/tables/DMI", "");
+	(void)snprintf(path, sizeof path, "%s/sys/firmware/dmi/tables/DMI", f.folder);
+	assert_int_equal(files_write_atomic(path, table, sizeof table, &f.err), 0);
+	done(&f);
+	const json_t *all = check_fixture_entry(&f, "values", "memory.all", "");
+	assert_true(json_number_value(json_object_get(all, "peak")) == 2 * 4800e6 * 8);
+	assert_non_null(strstr(json_string_value(json_object_get(all, "source")),
+		"2 memory modules, 9600 MT/s together, x 8 bytes"));
+	check_fixture_close(&f);
+	begin(&f, "memory.all = >= 1 % of peak\n");
+	f.context.root = f.folder;
+	f.context.repeats = 1;
+	done(&f);
+	assert_true(check_fixture_notes(&f, "the peak of memory.* is not available"));
+	check_fixture_close(&f);
+}
+
 static void flop_per_cycle(void **state)
 {
 	(void)state;
@@ -439,6 +478,7 @@ int main(void)
 		cmocka_unit_test(a_wrong_core_gives_no_value),
 		cmocka_unit_test(cores_of_a_system),
 		cmocka_unit_test(no_clock_no_peak),
+		cmocka_unit_test(peak_of_memory),
 		cmocka_unit_test(flop_per_cycle),
 		cmocka_unit_test(no_device),
 		cmocka_unit_test(storage),
