@@ -3,6 +3,7 @@
  * last line that it said. */
 #include "harness/checks/check.h"
 
+#include "harness/accept/judge.h"
 #include "harness/analyze/comparison.h"
 #include "harness/base/array.h"
 #include "harness/base/clock.h"
@@ -36,6 +37,8 @@ enum {
 	LATE_MS = 2000, /* ... because the time is over: it writes down what it has */
 	SAID_MOST = 1 << 20,
 };
+
+static const double CONFIDENCE_LEAST = 0.5;
 
 #define BOTTLENECK "bottleneck"
 #define BOTTLENECK_RESOURCE "bottleneck.resource"
@@ -351,6 +354,24 @@ static void pipeline_no_bottleneck(const struct check_context *context, const ch
 			sink_missing(context->sink, figures[i], "", "%s", why);
 }
 
+/* Whether the plan's verdict on a figure is the same for both of two stages that a diagnosis cannot tell apart: else
+ * nobody could say which holds. */
+static bool pipeline_alike(
+	const struct check_context *context, const char *figure, const char *a, const char *b)
+{
+	const struct accept_check *check = context->check;
+	for (size_t i = 0; i < check->limit_count; i++) {
+		const struct criterion *criterion = &check->limits[i].criterion;
+		if (strcmp(check->limits[i].figure->name, figure) != 0)
+			continue;
+		for (size_t j = 0; j < criterion->clause_count; j++)
+			if (judge_text(&criterion->clauses[j], a) !=
+				judge_text(&criterion->clauses[j], b))
+				return false;
+	}
+	return true;
+}
+
 /* What the run's own summary says: the same diagnosis that `mlbench diagnose` prints. */
 static void pipeline_hand_over_verdict(const struct check_context *context, const json_t *verdict)
 {
@@ -360,6 +381,7 @@ static void pipeline_hand_over_verdict(const struct check_context *context, cons
 	const char *resource = pipeline_text(verdict, "resource");
 	const char *evidence =
 		json_string_value(json_array_get(json_object_get(verdict, "evidence"), 0));
+	const double confidence = json_number_value(json_object_get(verdict, "confidence"));
 	if (!*stage || strcmp(stage, "none") == 0) {
 		pipeline_no_bottleneck(context, "the diagnosis is inconclusive");
 		sink_note(sink, "the diagnosis is inconclusive: %s",
@@ -367,12 +389,17 @@ static void pipeline_hand_over_verdict(const struct check_context *context, cons
 		return;
 	}
 	sink_note(sink, "bottleneck: %s%s%s (%s), %.0f %% confidence. %s", stage,
-		*also ? " or " : "", also, resource,
-		100 * json_number_value(json_object_get(verdict, "confidence")),
-		evidence ? evidence : "");
+		*also ? " or " : "", also, resource, 100 * confidence, evidence ? evidence : "");
 	if (*pipeline_text(verdict, "advice"))
 		sink_note(sink, "advice of the diagnosis: %s", pipeline_text(verdict, "advice"));
-	if (check_wants(context, BOTTLENECK, ""))
+	if (confidence < CONFIDENCE_LEAST) {
+		pipeline_no_bottleneck(context, "the diagnosis is more probably wrong than right");
+		return;
+	}
+	if (*also && !pipeline_alike(context, BOTTLENECK, stage, also))
+		sink_missing(sink, BOTTLENECK, "",
+			"the diagnosis cannot tell whether %s or %s limits the run", stage, also);
+	else if (check_wants(context, BOTTLENECK, ""))
 		sink_text(sink, BOTTLENECK, "", stage);
 	if (check_wants(context, BOTTLENECK_RESOURCE, ""))
 		sink_text(sink, BOTTLENECK_RESOURCE, "", resource);

@@ -56,6 +56,12 @@ static int play(char **arguments)
 	static const char none[] =
 		"{\"points\": [{\"verdict\": {\"stage\": \"none\", \"also\": null, \"resource\": \"none\","
 		"\"confidence\": 0, \"evidence\": [\"It was too short.\"], \"advice\": \"\"}}]}";
+	static const char two[] =
+		"{\"points\": [{\"verdict\": {\"stage\": \"decode\", \"also\": \"step\", \"resource\": \"cpu\","
+		"\"confidence\": 0.9, \"evidence\": [\"Both are busy.\"], \"advice\": \"\"}}]}";
+	static const char doubtful[] =
+		"{\"points\": [{\"verdict\": {\"stage\": \"decode\", \"also\": null, \"resource\": \"cpu\","
+		"\"confidence\": 0.4, \"evidence\": [\"Perhaps.\"], \"advice\": \"\"}}]}";
 	const char *how = getenv(PLAYED);
 	(void)fprintf(stderr, "mlbench: something was said\n");
 	if (strcmp(how, "die") == 0)
@@ -67,8 +73,11 @@ static int play(char **arguments)
 		(void)fprintf(stderr, "error: the disk is full\n");
 		return 3;
 	}
-	return played_record(
-		played_option(arguments, "--out"), strcmp(how, "none") == 0 ? none : found);
+	return played_record(played_option(arguments, "--out"), strcmp(how, "none") == 0  ? none
+								: strcmp(how, "two") == 0 ? two
+								: strcmp(how, "doubtful") == 0
+									? doubtful
+									: found);
 }
 
 /* --- what is made of it ----------------------------------------------------------------------- */
@@ -135,6 +144,29 @@ static void nothing_is_named(void **state)
 	assert_string_equal(check_fixture_missing(&f, "bottleneck.resource", ""),
 		"the diagnosis is inconclusive");
 	assert_true(check_fixture_notes(&f, "It was too short."));
+	check_fixture_close(&f);
+}
+
+/* Two stages that cannot be told apart are no verdict, but where the plan's is the same for both; and one that is
+ * probably wrong is none. */
+static void doubtful_diagnoses(void **state)
+{
+	(void)state;
+	struct check_fixture f;
+	begin_job(&f, "two", "config = job\nbottleneck = is step\n", job);
+	check_fixture_run(&f);
+	assert_string_equal(check_fixture_missing(&f, "bottleneck", ""),
+		"the diagnosis cannot tell whether decode or step limits the run");
+	assert_null(check_fixture_entry(&f, "facts", "bottleneck", ""));
+	check_fixture_close(&f);
+	begin_job(&f, "two", "config = job\nbottleneck = is one of step, decode\n", job);
+	check_fixture_run(&f);
+	assert_string_equal(check_fixture_missing(&f, "bottleneck", ""), "");
+	assert_non_null(check_fixture_entry(&f, "facts", "bottleneck", ""));
+	check_fixture_close(&f);
+	begin_job(&f, "doubtful", "config = job\nbottleneck = is decode\n", job);
+	check_fixture_run(&f);
+	assert_non_null(strstr(check_fixture_missing(&f, "bottleneck", ""), "probably wrong"));
 	check_fixture_close(&f);
 }
 
@@ -219,6 +251,7 @@ int main(int count, char **arguments)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(repetitions_that_count),
 		cmocka_unit_test(nothing_is_named),
+		cmocka_unit_test(doubtful_diagnoses),
 		cmocka_unit_test(runs_that_fail),
 		cmocka_unit_test(a_run_that_hangs_ends_in_time),
 		cmocka_unit_test(plans_that_are_refused),
