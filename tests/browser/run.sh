@@ -56,6 +56,13 @@ tail -n 1 log | grep -q 'plain/report.html' || { cat log; echo "FAILED: a sweep 
 "$python" "$here/hostile.py" plain 'host"ile' || { echo "browser: 0 passed, 1 failed, 0 skipped"; exit 1; }
 "$program" report 'host"ile' >/dev/null || { echo "browser: 0 passed, 1 failed, 0 skipped"; exit 1; }
 
+# Pages of an acceptance result: one that is kept, and the same with names that try to become a part of the page.
+mkdir accept accept_hostile
+"$program" accept "$here/../golden/accept/fail.json" --format page >accept/report.html
+sed "s#gpu-0421\\|slow core\\|core 3#</script><script>window.owned=1</script><img src=x onerror='window.owned=2'>#g" \
+	"$here/../golden/accept/fail.json" >hostile.json
+"$program" accept hostile.json --format page >accept_hostile/report.html
+
 limit=1500 # seconds: a guard against what hangs
 # Where namespaces may be had, there is no network at all but the driver's own loopback.  A browser that hangs is ended.
 if unshare -rn sh -c 'ip link set lo up' 2>/dev/null; then

@@ -405,8 +405,35 @@ def test_hostile():
     check(text.count("</script>") == len(re.findall(r"<script\b", text)), "hostile: a script element is ended by text")
 
 
+def test_accept():
+    size(*WIDE)
+    open_page("accept")
+    check("FAIL gpu-0421: not fit" in js("document.querySelector('.lead').textContent"), "accept: the verdict is not the first sentence")
+    check_charts("accept", 2)
+    check_quiet("accept")
+    picture("accept", WIDE[0])
+    for name in ("light", "dark"):
+        scheme(name)
+        low = js(CONTRAST)
+        check(not low, f"accept, {name}: too little contrast: {low[:4]}")
+    picture("accept-dark", WIDE[0])
+    scheme("light")
+    for width in (PHONE[0], 320):
+        size(width, PHONE[1])
+        open_page("accept")
+        check(js("document.documentElement.scrollWidth") <= width, f"accept, {width} pixels: the page is {js('document.documentElement.scrollWidth')} wide")
+        check_charts(f"accept, {width} pixels", 2)
+    picture("accept-phone", 320)
+    size(*WIDE)
+    open_page("accept_hostile")
+    check(js("window.owned") is None and js("document.images.length") == 0, "accept: a name became a part of the page")
+    check("</script><script>window.owned=1" in js("document.querySelector('.lead').textContent"), "accept: the name is not shown as it is")
+    check_charts("accept, hostile", 2)
+    check_quiet("accept, hostile")
+
+
 for test in (test_drawn, test_folds, test_slider, test_tables, test_structure, test_schemes, test_keyboard, test_narrow, test_paper,
-             test_without_scripts, test_hostile):
+             test_without_scripts, test_hostile, test_accept):
     begun = time.time()
     try:
         test()

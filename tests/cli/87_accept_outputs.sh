@@ -33,6 +33,16 @@ for one in $statuses; do
 	cmp -s out "$name.terminal" || fail "terminal is not the default"
 done
 
+# And of a result that is made now, whose folder has the files of the list.
+printf '[inventory]\nkind = expect\ntier = quick\ncpu.cores = >= 1,000,000\nwarn.cpu.model = is nothing\nkernel.release = known\n' >now.ini
+printf '[devices]\nkind = expect\ntier = quick\nif_missing = skip\ngpu.serial = known\n' >>now.ini
+expect 1 "$MLBENCH" accept now.ini --tier quick --node n17 --out now
+for file in accept.json:json accept.html:page certificate.html:certificate accept.md:markdown junit.xml:junit accept.prom:openmetrics; do
+	cp "now/${file%%:*}" "now.${file##*:}" || fail "the folder of a result lacks ${file%%:*}"
+done
+expect 1 "$MLBENCH" accept now --format junit
+cmp -s out now.junit || fail "a saved result is told otherwise than when it was made"
+
 # A screen of 80 columns, whose first line stands for itself.
 for name in pass fail error interrupted; do
 	cp "$name.terminal" out
@@ -48,7 +58,7 @@ golden accept/fail.markdown
 
 # JUnit: a schema, then what CI servers count.
 if command -v xmllint >/dev/null; then
-	for one in $statuses; do
+	for one in $statuses now; do
 		name=${one%%:*}
 		xmllint --noout --schema "$kept/junit.xsd" "$name.junit" 2>problems || { cat problems; fail "$name.junit"; }
 	done
@@ -84,7 +94,7 @@ PY
 
 # Metrics.
 if command -v promtool >/dev/null; then
-	for one in $statuses; do
+	for one in $statuses now; do
 		promtool check metrics <"${one%%:*}.openmetrics" >lint 2>&1 || { cat lint; fail "promtool"; }
 		[ ! -s lint ] || { cat lint; fail "promtool has something to say"; }
 	done
@@ -102,7 +112,7 @@ cmp -s textfile/accept.prom fail.openmetrics || fail "not into the folder: $(ls 
 
 # JSON, by its schema, which is strict.
 if "$PYTHON" -c 'import jsonschema' 2>/dev/null; then
-	"$PYTHON" - "$ROOT/docs/accept.schema.json" "$kept"/*.json <<-'PY' || fail "accept.json"
+	"$PYTHON" - "$ROOT/docs/accept.schema.json" now.json "$kept"/*.json <<-'PY' || fail "accept.json"
 		import copy, json, sys
 		import jsonschema
 		schema = json.load(open(sys.argv[1]))
@@ -159,8 +169,10 @@ for word in SN-0042-7731 gpu-0421 "at least 343 samples/s" "core 3, the worst of
 	grep -qF "$word" fail.certificate || fail "the certificate lacks '$word'"
 done
 if command -v xxhsum >/dev/null; then
-	grep -qF "accept.json: $(xxhsum -H3 fail.json | sed 's/.*= //; s/ .*//; s/^XXH3_//')" fail.certificate ||
-		fail "the certificate's sum is of another file"
+	for name in fail now; do
+		grep -qF "accept.json: $(xxhsum -H3 $name.json | sed 's/.*= //; s/ .*//; s/^XXH3_//')" $name.certificate ||
+			fail "the certificate's sum is of another file"
+	done
 else
 	echo "note: without xxhsum"
 fi

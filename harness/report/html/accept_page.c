@@ -293,11 +293,11 @@ static void accept_page_rules(struct page *page, const json_t *document)
 	page_term(page, "baseline", text);
 	if (isfinite(column_number(errors, "false_fail"))) {
 		(void)snprintf(text, sizeof text,
-			"A figure that lies exactly at its limit is failed wrongly with a probability of at most "
-			"%.3g %%, and passed wrongly with at most %.3g %%. Between the two, repetitions are taken "
-			"until their budget is spent; then the check is an ERROR, never a pass.",
-			100 * column_number(errors, "false_fail"),
-			100 * column_number(errors, "false_pass"));
+			"A figure exactly at its limit is passed wrongly in at most %.3g %% of runs, and a node all "
+			"of whose figures are exactly at their limits is failed wrongly in at most %.3g %%. Where "
+			"repetitions show neither, more are taken, up to a bound; then the check is an ERROR.",
+			100 * column_number(errors, "false_pass"),
+			100 * column_number(errors, "false_fail"));
 		page_term(page, "error rates", text);
 	}
 	page_terms_end(page);

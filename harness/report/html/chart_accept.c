@@ -12,6 +12,7 @@
 
 enum {
 	LIMITS_ROWS_MAX = 40,
+	LIMITS_ROW_PIXELS = 32,
 	TIME_PANELS_MAX = 12,
 	TIME_LINES_MAX = 64,     /* of a panel */
 	TIME_LEGEND_MAX = 8,     /* above it the lines have no legend */
@@ -149,7 +150,10 @@ int accept_chart_limits(const json_t *figures, struct chart *chart)
 		code = chart_why_not(chart, "No figure of this plan is a number with a limit.");
 	} else {
 		code = limits_fill(ranked, count, chart);
+		const size_t rows = json_array_size(chart->table.rows);
 		chart_open(chart, "accept_limits");
+		chart_set(chart, chart->spec, "height",
+			json_integer((json_int_t)(LIMITS_ROW_PIXELS * rows)));
 		code = code ? code : chart_done(chart);
 	}
 	free(ranked);
