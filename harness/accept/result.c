@@ -63,6 +63,7 @@ struct evidence {
 	const char *text; /* of a text; NULL */
 	double peak;
 	const char *missing; /* why there is nothing; NULL */
+	bool lacks;          /* ... because the node has no such thing */
 	size_t places;       /* of the figure */
 };
 
@@ -112,8 +113,8 @@ static double entry_median(const json_t *entry)
 
 /* The median or the best over the places of a figure: of two in the middle the better one, so that one slow place of two
  * is held to the other. */
-static double reference_of_places(
-	const struct judging *judging, const struct figure *figure, bool best)
+static double reference_of_places(const struct judging *judging, const struct figure *figure,
+	bool best, struct judged *judged)
 {
 	double medians[RESULT_PLACES_MAX];
 	size_t count = 0;
@@ -127,8 +128,16 @@ static double reference_of_places(
 		if (isfinite(median))
 			medians[count++] = median;
 	}
-	if (count == 0)
+	/* Compared with itself, a place would never fail. */
+	if (count < 2) {
+		judged->skippable = count == 1;
+		if (count == 1)
+			(void)snprintf(judged->why, sizeof judged->why,
+				"there is only one %s to compare", figure->place);
+		else
+			(void)snprintf(judged->why, sizeof judged->why, "no place gave a value");
 		return (double)NAN;
+	}
 	sort_doubles(medians, count);
 	const bool less = figure->sense == FIGURE_LESS_IS_BETTER;
 	if (best)
@@ -169,9 +178,7 @@ static double clause_reference(const struct judging *judging, const struct evide
 		break;
 	case OF_MEDIAN:
 	case OF_BEST:
-		reference = reference_of_places(judging, figure, clause->of == OF_BEST);
-		if (!isfinite(reference))
-			(void)snprintf(judged->why, sizeof judged->why, "no place gave a value");
+		reference = reference_of_places(judging, figure, clause->of == OF_BEST, judged);
 		break;
 	}
 	judged->unknown = !isfinite(reference);
@@ -346,6 +353,7 @@ static bool evidence_read(const struct judging *judging, const struct accept_che
 		evidence->values[evidence->count++] = json_number_value(fact);
 	}
 	evidence->text = json_string_value(fact);
+	evidence->lacks = json_is_true(json_object_get(missing, "lack"));
 	if (missing) /* of some repetitions, too: closed by default */
 		evidence->missing = text_of(missing, "why");
 	else if (evidence->count == 0 && !evidence->text)
@@ -551,8 +559,9 @@ static enum accept_verdict finding_verdict(const struct accept_check *check,
 {
 	const bool may_skip = check_integer(check, PLAN_MISSING) == 1 || limit->criterion.may_miss;
 	if (evidence->missing || judged->unknown) {
-		/* A value of which a part is missing is no lack of the node's. */
-		const bool lacks = evidence->missing ? evidence->count == 0 && !evidence->text
+		/* A value of which a part is missing is no lack of the node's, nor one that the check failed to get. */
+		const bool lacks = evidence->missing ? evidence->lacks && evidence->count == 0 &&
+							       !evidence->text
 						     : judged->skippable;
 		return may_skip && lacks ? VERDICT_SKIP
 		       : limit->warns    ? VERDICT_WARN

@@ -10,7 +10,7 @@
  *	 "started_s": 1.2, "seconds": 4.1, "rounds": 1,
  *	 "values":  [{"figure": "decode.core", "place": "core 0", "values": [412.1, 409.9], "peak": null, "source": null}],
  *	 "facts":   [{"figure": "cpu.model", "place": "", "value": "..." or 64}],
- *	 "missing": [{"figure": "memory.speed", "place": "", "why": "no DMI table: ..."}],
+ *	 "missing": [{"figure": "memory.speed", "place": "", "why": "no DMI table: ...", "lack": true}],
  *	 "events":  [{"figure": "burn.throttled", "place": "core 3", "at_s": 12.0 or null, "text": "..."}],
  *	 "series":  [{"series": "decode rate", "place": "", "unit": "samples/s", "points": [[0.0, 410.0]]}],
  *	 "notes":   ["..."]}

@@ -76,9 +76,13 @@ void sink_value(struct check_sink *sink, const char *figure, const char *place, 
 /* A fact: text, or a number that is not a repetition (a count, a size): the last one holds. */
 void sink_text(struct check_sink *sink, const char *figure, const char *place, const char *text);
 void sink_number(struct check_sink *sink, const char *figure, const char *place, double value);
-/* Why a figure cannot be had here: what a criterion on it becomes is the plan's if_missing. */
+/* Why a figure could not be had, though the node may have it (no time was left, a read failed): an ERROR, whatever the plan
+ * allows. */
 void sink_missing(struct check_sink *sink, const char *figure, const char *place, const char *why,
 	...) __attribute__((format(printf, 4, 5)));
+/* Why the node has no such figure (no GPU, no sensor, no counter): SKIP, where the plan allows it. */
+void sink_lack(struct check_sink *sink, const char *figure, const char *place, const char *why, ...)
+	__attribute__((format(printf, 4, 5)));
 /* The peak of a figure by data sheet or computation; source: "data sheet of the H100 SXM", "2.6 GHz x 32 FLOP". */
 void sink_peak(struct check_sink *sink, const char *figure, const char *place, double peak,
 	const char *source);

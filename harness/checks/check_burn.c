@@ -541,7 +541,7 @@ static int burn_hand_cores(struct burn *burn, struct error *err)
 	double *const scratch = calloc(burn->cores.count, sizeof *scratch);
 	const int code = relative && scratch ? 0 : error_set(err, -ENOMEM, "out of memory");
 	if (burn->cores.count < 3)
-		sink_missing(burn->sink, "burn.drift.core", "",
+		sink_lack(burn->sink, "burn.drift.core", "",
 			"%zu cores are too few to compare one with the others", burn->cores.count);
 	for (size_t core = 0; !code && burn->cores.count >= 3 && core < burn->cores.count; core++)
 		burn_hand_core(burn, core, relative, scratch);
@@ -599,10 +599,10 @@ static void burn_hand_sensors(struct burn *burn)
 		}
 	}
 	if (throttles == 0)
-		sink_missing(burn->sink, "burn.throttled", "",
+		sink_lack(burn->sink, "burn.throttled", "",
 			"this node counts no throttling: no thermal_throttle, no CPU quota's counters, no NVML");
 	if (temperatures == 0)
-		sink_missing(burn->sink, "burn.temperature", "",
+		sink_lack(burn->sink, "burn.temperature", "",
 			"no sensor is readable: no hwmon, no thermal zone, no NVML");
 }
 
@@ -621,7 +621,7 @@ static void burn_hand_errors(struct burn *burn, bool corrected)
 			(double)growth);
 	}
 	if (counted == 0)
-		sink_missing(burn->sink, figure, "", "this node counts no errors: %s", why);
+		sink_lack(burn->sink, figure, "", "this node counts no errors: %s", why);
 }
 
 /* One note for all classes that are not counted. */

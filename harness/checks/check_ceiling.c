@@ -117,8 +117,7 @@ void ceiling_lack(
 {
 	for (; *figures; figures++)
 		if (ceiling_wants(ceiling, *figures, place))
-			sink_missing(
-				ceiling->context->sink, *figures, place ? place : "", "%s", why);
+			sink_lack(ceiling->context->sink, *figures, place ? place : "", "%s", why);
 }
 
 bool ceiling_is_lack(int code)

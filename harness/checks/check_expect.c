@@ -73,7 +73,7 @@ void expect_missing(
 	(void)vsnprintf(why, sizeof why, format, args);
 	va_end(args);
 	if (expect_tell(e, figure, place))
-		sink_missing(e->context->sink, figure, place, "%s", why);
+		sink_lack(e->context->sink, figure, place, "%s", why);
 }
 
 /* Each of a subject's figures that nothing was told of is missing for one reason. */
@@ -538,8 +538,8 @@ static int expect_run(const struct check_context *context, struct error *err)
 		if (context->stop && atomic_load(context->stop))
 			code = error_set(err, -EINTR, "interrupted");
 		else if (check_stopped(context))
-			expect_rest_missing(
-				&e, "", "the check's time was over before it was looked at");
+			code = error_set(err, -ETIMEDOUT,
+				"its time was over before it had looked at everything");
 		else if (!done && expect_wants_any(&e, subject->prefix))
 			subject->tell(&e);
 	}

@@ -360,11 +360,13 @@ static void repeatable_hand_golden(struct repeatable *repeatable, enum fixed_kin
 	}
 	if (done > 0)
 		sink_number(repeatable->sink, "repeatable.golden", place, (double)wrong);
+	else if (known > 0)
+		sink_missing(repeatable->sink, "repeatable.golden", place,
+			"no time was left to compute with");
 	else
-		sink_missing(repeatable->sink, "repeatable.golden", place, "%s%s",
-			known > 0 ? "no time was left to compute with"
-				  : "no golden checksum for this code path: ",
-			known > 0 ? "" : fixed_work_path(repeatable->work, kind));
+		sink_lack(repeatable->sink, "repeatable.golden", place,
+			"no golden checksum for this code path: %s",
+			fixed_work_path(repeatable->work, kind));
 	if (known == 0)
 		sink_note(repeatable->sink,
 			"no golden checksum for this code path (%s): its results are compared with each other",

@@ -69,12 +69,25 @@ void sink_number(struct check_sink *sink, const char *figure, const char *place,
 	sink_send(sink, json_pack("{s:s, s:s, s:f}", "fact", figure, "place", place, "is", value));
 }
 
+static void sink_send_missing(
+	struct check_sink *sink, const char *figure, const char *place, const char *why, bool lack)
+{
+	sink_send(sink, json_pack("{s:s, s:s, s:o, s:b}", "missing", figure, "place", place, "why",
+				fields_text(why), "lack", lack));
+}
+
 void sink_missing(
 	struct check_sink *sink, const char *figure, const char *place, const char *format, ...)
 {
 	SINK_FORMAT(text);
-	sink_send(sink, json_pack("{s:s, s:s, s:o}", "missing", figure, "place", place, "why",
-				fields_text(text)));
+	sink_send_missing(sink, figure, place, text, false);
+}
+
+void sink_lack(
+	struct check_sink *sink, const char *figure, const char *place, const char *format, ...)
+{
+	SINK_FORMAT(text);
+	sink_send_missing(sink, figure, place, text, true);
 }
 
 void sink_peak(struct check_sink *sink, const char *figure, const char *place, double peak,
@@ -236,9 +249,13 @@ static void gather_missing(
 {
 	json_t *entry = gather_entry(gather, "missing", "figure", figure, place, GATHER_VALUES_MAX,
 		json_pack("{s:s, s:s}", "figure", figure, "place", place));
-	if (entry)
-		gather->failed |=
-			json_object_set(entry, "why", json_object_get(message, "why")) != 0;
+	if (!entry)
+		return;
+	/* What failed once is no lack, whatever else is said of it. */
+	const bool lack = json_is_true(json_object_get(message, "lack")) &&
+			  !json_is_false(json_object_get(entry, "lack"));
+	gather->failed |= json_object_set(entry, "why", json_object_get(message, "why")) != 0 ||
+			  json_object_set_new(entry, "lack", json_boolean(lack)) != 0;
 }
 
 static void gather_point(

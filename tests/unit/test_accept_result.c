@@ -116,13 +116,18 @@ static void closed_by_default(void **state)
 	expect_verdict("'no': 'state'", "ERROR", "the check");
 	/* Skipping is for plans that allow it. */
 	expect_verdict(
-		"'state': 'done', 'missing': [{'figure': 'decode.core', 'place': '', 'why': 'no cores'}]",
+		"'state': 'done', 'missing': [{'figure': 'decode.core', 'place': '', 'why': 'no cores', 'lack': true}]",
 		"ERROR", "no cores");
 	plan_release(&plan);
 	read_plan("[a]\nkind = ceiling\nif_missing = skip\ndecode.core >= 100 samples/s\n");
 	expect_verdict(
-		"'state': 'done', 'missing': [{'figure': 'decode.core', 'place': '', 'why': 'no cores'}]",
+		"'state': 'done', 'missing': [{'figure': 'decode.core', 'place': '', 'why': 'no cores', 'lack': true}]",
 		"SKIP", "no cores");
+	/* ... of what it lacks, not of what the check failed to get. */
+	expect_verdict(
+		"'state': 'done', 'missing': [{'figure': 'decode.core', 'place': '', 'why': 'no time was left'}]",
+		"ERROR", "no time was left");
+	expect_verdict("'state': 'done'", "ERROR", "the check gave no value of it");
 	/* ... and never for a figure of which the check simply said nothing after values had come. */
 	expect_verdict(
 		EIGHT("120") ", 'missing': [{'figure': 'decode.core', 'place': 'core 0', 'why': 'torn'}]",
@@ -173,6 +178,23 @@ static void one_slow_core_is_named(void **state)
 	assert_int_equal(json_integer_value(json_object_get(document, "exit_status")), 1);
 	json_decref(document);
 	json_decref(measured);
+	plan_release(&plan);
+}
+
+/* One place has no others: it is not held to itself, which it would always pass. */
+static void one_place_is_not_compared(void **state)
+{
+	(void)state;
+	read_plan("[a]\nkind = ceiling\ndecode.core = within 15 % of median\n");
+	expect_verdict(EIGHT("95"), "ERROR", "there is only one core to compare");
+	plan_release(&plan);
+	read_plan("[a]\nkind = ceiling\ndecode.core = within 15 % of best or missing\n");
+	expect_verdict(EIGHT("95"), "SKIP", "there is only one core to compare");
+	plan_release(&plan);
+	/* What was not lacking but lost is no lack. */
+	read_plan("[a]\nkind = ceiling\ndecode.core = >= 1 samples/s or missing\n");
+	expect_verdict("'state': 'died', 'why': 'signal 9'", "ERROR", "signal 9");
+	expect_verdict("'state': 'done'", "ERROR", "the check gave no value of it");
 	plan_release(&plan);
 }
 
@@ -323,6 +345,7 @@ int main(void)
 		cmocka_unit_test(closed_by_default),
 		cmocka_unit_test(levels),
 		cmocka_unit_test(one_slow_core_is_named),
+		cmocka_unit_test(one_place_is_not_compared),
 		cmocka_unit_test(texts),
 		cmocka_unit_test(the_same_bytes),
 		cmocka_unit_test(nothing_judged_is_no_verdict),
