@@ -14,9 +14,11 @@ medians() {
 }
 
 cat >cores.ini <<'INI'
+[plan]
+error_rate = 10%
 [slow core]
 kind = ceiling
-tier = quick
+budget = 10min
 decode.core = within 20 % of best
 gemm.core = within 20 % of best
 INI
@@ -27,7 +29,7 @@ if [ -n "${second:-}" ]; then
 		taskset -c "$first" sh -c 'while :; do :; done' &
 		hogs+=($!)
 	done
-	"$MLBENCH" accept cores.ini --tier quick --json --out hogged >out 2>err
+	"$MLBENCH" accept cores.ini --json --out hogged >out 2>err
 	status=$?
 	end_hogs
 	[ "$status" -eq 1 ] || [ "$status" -eq 3 ] || fail "exit $status with a hog on core $first"
@@ -51,14 +53,14 @@ mkdir plans && mv tiny.ini plans/
 cat >plans/job.ini <<'INI'
 [job]
 kind = pipeline
-tier = quick
+budget = 10min
 config = tiny
 set.decode.workers = 1
 set.batch.size = 8
 throughput >= 1 samples/s
 decode.p99 = known
 INI
-expect 0 "$MLBENCH" accept plans/job.ini --tier quick --json --out job
+expect 0 "$MLBENCH" accept plans/job.ini --json --out job
 [ "$(json 'sorted(e["figure"] for m in d["measured"] for e in m["values"])')" = "['decode.p99', 'throughput']" ] || fail "not two figures"
 grep -q 'bottleneck: ' job/measured.jsonl || grep -q 'diagnosis is inconclusive' job/measured.jsonl || fail "no diagnosis is noted"
 [ ! -e made ] && [ ! -e plans/made ] || fail "a data set is left"
@@ -74,7 +76,7 @@ throughput = none
 decode.p99 = none
 bottleneck = is decode
 INI
-"$MLBENCH" accept plans/step.ini --tier quick --json --out step >out 2>err
+"$MLBENCH" accept plans/step.ini --json --out step >out 2>err
 status=$?
 [ "$status" -eq 1 ] || [ "$status" -eq 3 ] || fail "exit $status where the step limits the run"
 if [ "$status" -eq 1 ]; then
@@ -95,7 +97,7 @@ says "did you mean 'throughput'?"
 
 # A kill of the whole takes the run that it had started along.
 sed 's/800ms/600s/' plans/step.ini >plans/long.ini
-"$MLBENCH" accept plans/long.ini --tier quick --budget 1h --out killed >out 2>err &
+"$MLBENCH" accept plans/long.ini --budget 1h --out killed >out 2>err &
 accept=$!
 running() { pgrep -f "run $PWD/plans/tiny.ini|run plans/tiny.ini" >pids; }
 until_true running
