@@ -169,7 +169,7 @@ static uint64_t burn_file_bytes(const struct check_context *context)
 static void burn_estimate(const struct check_context *context, struct check_cost *cost)
 {
 	/* Of a core: two decoders and BLAS's buffers.  Before it begins: pictures, a first pass, the file that is read. */
-	static const double CORE_BYTES = 48 << 20, SETUP_S = 5, WRITE_BYTES_PER_S = 200e6;
+	static const double CORE_BYTES = 48 << 20, SETUP_S = 10, WRITE_BYTES_PER_S = 200e6;
 	unsigned loads;
 	struct error ignored;
 	const bool files = burn_read_loads(context->check, &loads, &ignored) == 0 &&
@@ -492,7 +492,7 @@ static void burn_hand_drift(struct burn *burn, enum burn_load load)
 	sink_number(burn->sink, "burn.dip", place, drift.dip);
 	if (drift.part_count > 1)
 		sink_event(burn->sink, drift.lost > 0 ? "burn.drift" : "burn.dip", place,
-			drift.parts[1].from_s, "%s", drift_text(&drift, text));
+			drift.from_s, "%s", drift_text(&drift, text));
 }
 
 /* A core against the median of all at the same time, so that what all of them do is nobody's. */
@@ -527,7 +527,7 @@ static void burn_hand_core(struct burn *burn, size_t core, double *relative, dou
 		told = told || drift.part_count > 0;
 		worst = fmax(worst, drift.lost);
 		if (drift.part_count > 1)
-			sink_event(burn->sink, "burn.drift.core", place, drift.parts[1].from_s,
+			sink_event(burn->sink, "burn.drift.core", place, drift.from_s,
 				"%s, against the other cores: %s",
 				burn_load_name((enum burn_load)load), drift_text(&drift, text));
 	}

@@ -13,6 +13,7 @@
 #include "harness/checks/memory_patterns.h"
 #include "harness/checks/votes.h"
 #include "harness/measure/node_probes.h"
+#include "workloads/backend/cuda.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -541,6 +542,146 @@ static int repeatable_memory(struct repeatable *repeatable, struct error *err)
 	return code;
 }
 
+/* --- devices ---------------------------------------------------------------------------------- */
+
+enum { DEVICE_EDGE = 512, DEVICE_TIMES = 8, DEVICE_PRECISIONS = STEP_PRECISION_FP8 + 1 };
+
+/* Products on devices: an item is a precision on devices of one name, a place a device. */
+struct repeatable_devices {
+	struct repeatable *repeatable;
+	const struct cuda_found *found;
+	struct votes *votes;
+	unsigned device;
+	uint64_t results[CUDA_DEVICES_MAX];
+	size_t element_bytes[DEVICE_PRECISIONS];
+	void *copy; /* of a result, which is the plug-in's */
+};
+
+/* Devices of one name give the same bits: the first of them stands for all. */
+static size_t repeatable_device_item(
+	const struct repeatable_devices *devices, unsigned device, enum step_precision precision)
+{
+	const struct cuda_device_facts *const facts = devices->found->node.devices;
+	unsigned like = 0;
+	while (strcmp(facts[like].name, facts[device].name) != 0)
+		like++;
+	return (size_t)like * DEVICE_PRECISIONS + (size_t)precision;
+}
+
+static void repeatable_take(
+	void *context, enum step_precision precision, const void *result, size_t element_bytes)
+{
+	struct repeatable_devices *const devices = context;
+	const size_t bytes = (size_t)DEVICE_EDGE * DEVICE_EDGE * element_bytes;
+	devices->element_bytes[precision] = element_bytes;
+	memcpy(devices->copy, result, bytes);
+	corruptions_flip(&devices->repeatable->corruptions, CORRUPT_DEVICE, devices->device,
+		++devices->results[devices->device], devices->copy, bytes);
+	votes_add(devices->votes, repeatable_device_item(devices, devices->device, precision),
+		devices->device, devices->copy, bytes);
+}
+
+static void repeatable_tell_device(struct repeatable_devices *devices, unsigned device,
+	enum step_precision precision, int right, const char *place)
+{
+	struct repeatable *const repeatable = devices->repeatable;
+	const size_t at = repeatable_device_item(devices, device, precision);
+	const size_t element = devices->element_bytes[precision];
+	const struct fixed_item item = {.bytes = (size_t)DEVICE_EDGE * DEVICE_EDGE * element,
+		.element_bytes = element,
+		.rows = DEVICE_EDGE,
+		.columns = DEVICE_EDGE};
+	const struct config_value value = {.integer = precision};
+	char name[16] = "";
+	char where[FIXED_WHERE_BYTES] = "its devices disagree, and nothing tells which are right";
+	const int variant = votes_next_wrong(devices->votes, at, device, right, -1);
+	const void *const wrong = variant < 0 ? NULL : votes_copy(devices->votes, at, variant);
+	if (right >= 0 && wrong && votes_copy(devices->votes, at, right))
+		(void)fixed_work_where(&item, wrong, votes_copy(devices->votes, at, right), where);
+	(void)config_format_value(KEY_STEP_PRECISION, &value, name, sizeof name);
+	sink_event(repeatable->sink, "repeatable.device", place, repeatable_now_s(repeatable),
+		"product of %d x %d x %d in %s: %" PRIu64 " of %" PRIu64 " results are wrong: %s",
+		DEVICE_EDGE, DEVICE_EDGE, DEVICE_EDGE, name,
+		votes_wrong(devices->votes, at, device, right),
+		votes_count(devices->votes, at, device), where);
+}
+
+static void repeatable_hand_device(struct repeatable_devices *devices, unsigned device)
+{
+	struct repeatable *const repeatable = devices->repeatable;
+	char place[CORE_PLACE_BYTES];
+	uint64_t wrong = 0;
+	(void)snprintf(place, sizeof place, "device %u", device);
+	for (int precision = 0; precision < DEVICE_PRECISIONS; precision++) {
+		const size_t at =
+			repeatable_device_item(devices, device, (enum step_precision)precision);
+		const int right = votes_right(devices->votes, at, 0);
+		const uint64_t of = votes_wrong(devices->votes, at, device, right);
+		wrong += of;
+		if (of > 0)
+			repeatable_tell_device(
+				devices, device, (enum step_precision)precision, right, place);
+	}
+	if (devices->results[device] > 0)
+		sink_number(repeatable->sink, "repeatable.device", place, (double)wrong);
+	else
+		sink_missing(
+			repeatable->sink, "repeatable.device", place, "no time was left for it");
+}
+
+/* In turn, so that the host's memory and its links serve one at a time. */
+static int repeatable_do_devices(struct repeatable_devices *devices, struct error *err)
+{
+	struct repeatable *const repeatable = devices->repeatable;
+	const unsigned count = (unsigned)devices->found->node.count;
+	int code = 0;
+	for (unsigned pass = 0; pass < repeatable->passes && !code && !repeatable_over(repeatable);
+		pass++)
+		for (unsigned device = 0; device < count && !code && !repeatable_over(repeatable);
+			device++) {
+			const struct cuda_repeat_plan plan = {.device = device,
+				.times = DEVICE_TIMES,
+				.edge = DEVICE_EDGE,
+				.stop = repeatable->context->stop,
+				.take = repeatable_take,
+				.context = devices};
+			sink_activity(repeatable->sink, "multiplying on device %u", device);
+			devices->device = device;
+			code = devices->found->plugin->repeat(&plan, err);
+			if (code)
+				code = error_prefix(err, code, "device %u", device);
+		}
+	for (unsigned device = 0; device < count && !code; device++)
+		repeatable_hand_device(devices, device);
+	if (!code && devices->found->plugin->test_double)
+		sink_note(repeatable->sink, "devices are simulated on the CPU by a test double");
+	return code;
+}
+
+static int repeatable_on_devices(struct repeatable *repeatable, struct error *err)
+{
+	struct repeatable_devices devices = {.repeatable = repeatable, .found = NULL};
+	if (!check_wants(repeatable->context, "repeatable.device", NULL))
+		return 0;
+	sink_activity(repeatable->sink, "looking for devices");
+	devices.found = cuda_find();
+	if (!devices.found->ready) {
+		sink_missing(repeatable->sink, "repeatable.device", "", "%s", devices.found->why);
+		return 0;
+	}
+	repeatable->end_ns = repeatable_part_end(repeatable, 0.5);
+	devices.copy = malloc((size_t)DEVICE_EDGE * DEVICE_EDGE * sizeof(float));
+	int code = devices.copy ? votes_open(&devices.votes,
+					  devices.found->node.count * DEVICE_PRECISIONS,
+					  devices.found->node.count, err)
+				: error_set(err, -ENOMEM, "out of memory");
+	if (!code)
+		code = repeatable_do_devices(&devices, err);
+	votes_close(devices.votes);
+	free(devices.copy);
+	return code;
+}
+
 /* --- storage ---------------------------------------------------------------------------------- */
 
 /* By the tier, and at most a quarter of what is free there. */
@@ -679,24 +820,28 @@ static unsigned repeatable_passes(const struct check_context *context)
 			 : by_tier[context->tier <= TIER_BURN ? context->tier : TIER_BURN];
 }
 
-/* On a busy node: 0.15 s a pass on a core, and as much on each core alone in every IN_TURN_EVERYth; memory at 150 MB/s a core
- * for all patterns; storage at 200 MB/s. */
+/* On a busy node: pictures are made in 5 s; a pass on a core takes 0.15 s, and as much on each core alone in every
+ * IN_TURN_EVERYth; memory 150 MB/s a core for all patterns; storage 200 MB/s; devices a second each. */
 static void repeatable_estimate(const struct check_context *context, struct check_cost *cost)
 {
-	static const double PASS_S = 0.15, MEMORY_PASS_BYTES_PER_S = 1.5e8,
-			    STORED_BYTES_PER_S = 2e8;
+	static const double PICTURES_S = 5, PASS_S = 0.15, MEMORY_BYTES_PER_S = 1.5e8,
+			    STORED_BYTES_PER_S = 2e8, DEVICES_S = 5;
 	const unsigned passes = repeatable_passes(context);
 	const double turns = (passes + IN_TURN_EVERY - 1) / IN_TURN_EVERY * probe_cores();
-	*cost = (struct check_cost){.seconds = 2};
-	if (check_wants(context, "repeatable.decode", NULL) ||
-		check_wants(context, "repeatable.gemm", NULL))
+	const bool golden = check_wants(context, "repeatable.golden", NULL);
+	const bool decode = golden || check_wants(context, "repeatable.decode", NULL);
+	*cost = (struct check_cost){.seconds = 1};
+	if (decode)
+		cost->seconds += PICTURES_S;
+	if (decode || check_wants(context, "repeatable.gemm", NULL))
 		cost->seconds += PASS_S * (passes + turns);
 	if (check_wants(context, "repeatable.memory", NULL)) {
 		cost->memory_bytes = (double)repeatable_bytes(context, probe_free_memory());
-		cost->seconds +=
-			passes * cost->memory_bytes / MEMORY_PASS_BYTES_PER_S / probe_cores();
+		cost->seconds += passes * cost->memory_bytes / MEMORY_BYTES_PER_S / probe_cores();
 	}
-	if (check_wants(context, "repeatable.storage", NULL)) {
+	if (check_wants(context, "repeatable.device", NULL))
+		cost->seconds += DEVICES_S;
+	if (check_wants(context, "repeatable.storage", "")) {
 		cost->disk_bytes = (double)repeatable_stored_bytes(context);
 		cost->seconds += 2.0 * GENERATIONS * cost->disk_bytes / STORED_BYTES_PER_S;
 	}
@@ -705,7 +850,7 @@ static void repeatable_estimate(const struct check_context *context, struct chec
 static int repeatable_parts(struct repeatable *repeatable, struct error *err)
 {
 	int (*const parts[])(struct repeatable *, struct error *) = {
-		repeatable_cores, repeatable_memory, repeatable_storage};
+		repeatable_cores, repeatable_memory, repeatable_on_devices, repeatable_storage};
 	int first = 0;
 	/* One that cannot be done keeps none of the others from being done. */
 	for (size_t i = 0; i < sizeof parts / sizeof *parts && !repeatable_stopped(repeatable);

@@ -45,6 +45,8 @@ void drift_find(const double *rates, size_t count, double window_s, double begin
 	out->part_count = found.count;
 	for (size_t i = 1; i < out->part_count; i++) {
 		const double lost = 1 - out->parts[i].rate / out->parts[0].rate;
+		if (i == 1 || (lost >= least && out->dip <= 0))
+			out->from_s = out->parts[i].from_s;
 		out->dip = fmax(out->dip, lost >= least ? lost : 0);
 		out->lost = lost >= least ? lost : 0;
 	}

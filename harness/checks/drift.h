@@ -16,6 +16,7 @@ struct drift {
 	/* Share of the first part's rate that the last one, and the slowest one, do not reach; 0 where no change is
 	 * significant, or where it is a gain. */
 	double lost, dip;
+	double from_s; /* when the first part with a loss began; without one, when the first change was; 0: there is none */
 	struct drift_part parts[CHANGE_SEGMENTS_MAX];
 	size_t part_count; /* 1: nothing changed; 0: there were too few windows to tell */
 };

@@ -47,8 +47,8 @@ for _ in $(seq 300); do
 	compgen -G ".mlbench-accept-*/burn-write" >/dev/null && break
 	sleep 0.05
 done
-sleep 15
-quota $((20000 * $(nproc)))
+sleep 18
+quota $((6000 * $(nproc)))
 changed=$(date +%s.%N)
 wait "$run"
 status=$?

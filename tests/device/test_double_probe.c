@@ -205,6 +205,66 @@ static void whatever_fails(void **state)
 	free(out);
 }
 
+/* --- the same products again and again -------------------------------------------------------- */
+
+enum { REPEAT_TIMES = 3, REPEAT_EDGE = 64 };
+
+struct taken {
+	unsigned count[STEP_PRECISION_FP8 + 1], others;
+	uint8_t first[STEP_PRECISION_FP8 + 1][REPEAT_EDGE * REPEAT_EDGE * sizeof(float)];
+};
+
+static void take(
+	void *context, enum step_precision precision, const void *result, size_t element_bytes)
+{
+	struct taken *taken = context;
+	const size_t bytes = (size_t)REPEAT_EDGE * REPEAT_EDGE * element_bytes;
+	if (taken->count[precision]++ == 0)
+		memcpy(taken->first[precision], result, bytes);
+	taken->others += memcmp(taken->first[precision], result, bytes) != 0;
+}
+
+static int repeat(struct taken *taken, const atomic_bool *stop, struct error *err)
+{
+	const struct cuda_repeat_plan plan = {.times = REPEAT_TIMES,
+		.edge = REPEAT_EDGE,
+		.stop = stop,
+		.take = take,
+		.context = taken};
+	*taken = (struct taken){.others = 0};
+	const int code = probing_repeat(&plan, err);
+	if (double_complaints() > 0)
+		fail_msg("misuse: %s", double_complaint());
+	assert_int_equal(double_allocated(), 0);
+	assert_int_equal(double_live(), 0);
+	return code;
+}
+
+static void products_repeat(void **state)
+{
+	(void)state;
+	static const atomic_bool stop = true;
+	struct taken *taken = malloc(sizeof *taken);
+	struct error err;
+	assert_non_null(taken);
+	assert_int_equal(repeat(taken, NULL, &err), 0);
+	for (int i = STEP_PRECISION_FP32; i <= STEP_PRECISION_FP8; i++)
+		assert_int_equal(taken->count[i], REPEAT_TIMES);
+	assert_int_equal(taken->others, 0);
+	assert_true(
+		memcmp(taken->first[STEP_PRECISION_BF16], taken->first[STEP_PRECISION_FP16], 64));
+	assert_int_equal(repeat(taken, &stop, &err), 0);
+	assert_int_equal(taken->count[STEP_PRECISION_FP32], 0);
+	/* One that the device does not compute is left out. */
+	set("MLBENCH_DOUBLE_CAPABILITY", "80");
+	if (repeat(taken, NULL, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(taken->count[STEP_PRECISION_FP8], 0);
+	set("MLBENCH_DOUBLE_FAIL", "cudaMemcpyAsync:3");
+	assert_true(repeat(taken, NULL, &err) < 0);
+	free(taken);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,6 +275,7 @@ int main(void)
 			launches_are_as_slow_as_they_were_set, forget, forget),
 		cmocka_unit_test_setup_teardown(little_memory, forget, forget),
 		cmocka_unit_test_setup_teardown(whatever_fails, forget, forget),
+		cmocka_unit_test_setup_teardown(products_repeat, forget, forget),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,6 +123,7 @@ static void a_throttle_that_stays_is_dated(void **state)
 	char text[DRIFT_TEXT_BYTES];
 	assert_string_equal(drift_text(&drift, text), "from 130 s on: 18 % less");
 	assert_true(fabs(drift.lost - 0.18) < 0.02);
+	assert_true(drift.from_s == drift.parts[1].from_s);
 }
 
 /* What came back is a dip and no drift. */

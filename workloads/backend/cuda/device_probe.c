@@ -631,3 +631,29 @@ int probing_run(const struct cuda_probe_plan *plan, struct cuda_probe *out, stru
 	free(probing);
 	return code;
 }
+
+/* --- the same products again and again -------------------------------------------------------- */
+
+static int probing_repeat_all(
+	struct probing *probing, const struct cuda_repeat_plan *plan, struct error *err)
+{
+	OR_RETURN(probing_open_stream(probing, err));
+	for (int precision = STEP_PRECISION_FP32; precision <= STEP_PRECISION_FP8; precision++)
+		if (!probing_stopped(probing))
+			OR_RETURN(probing_repeat_product(
+				probing, plan, (enum step_precision)precision, err));
+	return 0;
+}
+
+int probing_repeat(const struct cuda_repeat_plan *plan, struct error *err)
+{
+	const struct cuda_probe_plan bounds = {.device = plan->device, .stop = plan->stop};
+	struct probing *probing = calloc(1, sizeof *probing);
+	if (!probing)
+		return error_set(err, -ENOMEM, "cuda: out of memory for products");
+	probing->plan = &bounds;
+	const int code = probing_repeat_all(probing, plan, err);
+	probing_release(probing);
+	free(probing);
+	return code;
+}

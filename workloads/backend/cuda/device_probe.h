@@ -17,6 +17,9 @@
  * could be had.  A quantity that cannot be had, or whose time was over, is a line of out->missing. */
 int probing_run(const struct cuda_probe_plan *plan, struct cuda_probe *out, struct error *err);
 
+/* The function `repeat`. */
+int probing_repeat(const struct cuda_repeat_plan *plan, struct error *err);
+
 /* --- for the two files ------------------------------------------------------------------------ */
 
 enum { PROBING_QUANTITIES_MAX = 128, PROBING_NAME_BYTES = 64 };
@@ -89,6 +92,9 @@ int probing_add_products(struct probing *probing, struct error *err);
 /* What was not right: products are checked against sums in double. */
 int probing_check_products(struct probing *probing, struct error *err);
 void probing_close_products(struct probing *probing);
+/* Squares of one precision, each of whose results is taken; 0 where the library has no such product. */
+int probing_repeat_product(struct probing *probing, const struct cuda_repeat_plan *plan,
+	enum step_precision precision, struct error *err);
 
 /* Element types as bits, on the host: random operands, and the value of an element that came back.
  *

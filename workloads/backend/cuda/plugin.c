@@ -189,6 +189,7 @@ static struct cuda_plugin plugin = {
 	.group_open = group_open,
 	.group_close = group_close,
 	.probe = probing_run,
+	.repeat = probing_repeat,
 	.mark = plugin_mark,
 };
 

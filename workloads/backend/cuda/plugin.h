@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CUDA_PLUGIN_ABI = 3, CUDA_DEVICES_MAX = 16 };
+enum { CUDA_PLUGIN_ABI = 4, CUDA_DEVICES_MAX = 16 };
 
 /* The only symbol that is looked up, and the file's name. */
 #define CUDA_PLUGIN_ENTRY "mlbench_cuda_plugin"
@@ -132,6 +132,19 @@ struct cuda_probe {
 	size_t missing_count;
 };
 
+/* --- the same products again and again (mlbench accept) ---------------------------------------- */
+
+struct cuda_repeat_plan {
+	unsigned device, times; /* each precision that the device computes: so often */
+	uint32_t
+		edge; /* of the squares, a multiple of 16; operands are a function of it and the precision */
+	const atomic_bool *stop;
+	/* Each result, (edge, edge) elements in host memory, on the calling thread. */
+	void (*take)(void *context, enum step_precision precision, const void *result,
+		size_t element_bytes);
+	void *context;
+};
+
 /* --- the table -------------------------------------------------------------------------------- */
 
 /* Functions return 0 or a negative errno with err filled: "cuda: cudaMalloc of 3 GiB: out of memory".  A
@@ -175,6 +188,8 @@ struct cuda_plugin {
 	void (*group_close)(struct cuda_group *group); /* NULL is fine; after its sessions */
 
 	int (*probe)(const struct cuda_probe_plan *plan, struct cuda_probe *out, struct error *err);
+	/* 0, also where it was stopped: what was done was taken. */
+	int (*repeat)(const struct cuda_repeat_plan *plan, struct error *err);
 
 	void (*mark)(const char *name); /* NVTX range of the calling thread; NULL ends it */
 };

@@ -481,3 +481,56 @@ int probing_add_products(struct probing *probing, struct error *err)
 		product_add_layers(probing, edge);
 	return 0;
 }
+
+/* --- the same products again and again -------------------------------------------------------- */
+
+static int product_repeat(struct probing *probing, const struct cuda_repeat_plan *plan,
+	const struct product *product, void *host, struct error *err)
+{
+	const struct gemm_problem *problem = &product->problem;
+	const size_t element = element_bytes(problem->d_type);
+	const size_t bytes = (size_t)problem->m * problem->ldd * element;
+	for (unsigned i = 0; i < plan->times && !probing_stopped(probing); i++) {
+		/* What is not written must not look right. */
+		CUDA_OR_RETURN(err,
+			cudaMemsetAsync(probing->products->result, 0xff, bytes, probing->stream));
+		const int code = product_run(probing, product, err);
+		if (code == -ENOTSUP && i == 0)
+			return 0; /* found out when it runs, where no candidates are tried */
+		OR_RETURN(code);
+		CUDA_OR_RETURN(err, cudaMemcpyAsync(host, probing->products->result, bytes,
+					    cudaMemcpyDeviceToHost, probing->stream));
+		CUDA_OR_RETURN(err, cudaStreamSynchronize(probing->stream));
+		plan->take(plan->context, problem->precision, host, element);
+	}
+	return 0;
+}
+
+int probing_repeat_product(struct probing *probing, const struct cuda_repeat_plan *plan,
+	enum step_precision precision, struct error *err)
+{
+	const size_t elements = (size_t)plan->edge * plan->edge;
+	struct product product = {
+		.problem = product_problem(precision, plan->edge, plan->edge, plan->edge)};
+	void *const host = malloc(elements * sizeof(float));
+	probing->products = calloc(1, sizeof *probing->products);
+	int code = host && probing->products
+			   ? product_open_context(probing, err)
+			   : error_set(err, -ENOMEM, "cuda: out of memory for products");
+	if (code == 0)
+		code = product_open_result(probing->products, elements, err);
+	if (code == 0)
+		code = product_open_operands(probing, product.problem.a_type, elements, err);
+	/* One candidate, so that it is the same algorithm every time. */
+	if (code == 0)
+		code = gemm_plan_open(
+			&product.plan, probing->products->context, &product.problem, 1, err);
+	if (code == 0)
+		code = product_repeat(probing, plan, &product, host, err);
+	else if (code == -ENOTSUP)
+		code = 0; /* the device does not compute it */
+	gemm_plan_close(product.plan);
+	probing_close_products(probing);
+	free(host);
+	return code;
+}
