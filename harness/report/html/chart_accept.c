@@ -119,7 +119,9 @@ static int limits_fill(const struct limits_ranked *ranked, size_t count, struct 
 		outside == 1 ? "is" : "are", outside == 1 ? "its limit" : "their limits");
 	if (outside == 0) {
 		buffer_release(&chart->finding);
-		buffer_format(&chart->finding, "All %zu figures with a limit are inside it", count);
+		buffer_format(&chart->finding, "%s figure%s with a limit %s inside it",
+			count == 1 ? "The" : "All", count == 1 ? "" : "s",
+			count == 1 ? "is" : "are");
 	}
 	if (count > LIMITS_ROWS_MAX)
 		buffer_format(&chart->text, "The first %d of %zu; the table of findings has all.",
@@ -163,11 +165,15 @@ int accept_chart_limits(const json_t *figures, struct chart *chart)
 /* --- over time -------------------------------------------------------------------------------- */
 
 struct time_lines {
-	const json_t *panels[TIME_PANELS_MAX]; /* the first series of each name */
-	size_t places[TIME_PANELS_MAX];        /* lines of each */
+	const json_t *panels[TIME_PANELS_MAX];              /* the first series of each name */
+	size_t places[TIME_PANELS_MAX];                     /* lines of each */
+	double low[TIME_PANELS_MAX], high[TIME_PANELS_MAX]; /* values of each */
 	size_t panel_count, line_count;
-	double end_s;
+	double begin_s, end_s;
 };
+
+/* Of the larger value, that an axis spans at least: noise does not look like a fall. */
+static const double TIME_SPAN_LEAST = 0.2;
 
 static size_t time_panel(struct time_lines *lines, const json_t *series)
 {
@@ -175,8 +181,11 @@ static size_t time_panel(struct time_lines *lines, const json_t *series)
 	while (at < lines->panel_count && strcmp(column_text(lines->panels[at], "series"),
 						  column_text(series, "series")) != 0)
 		at++;
-	if (at == lines->panel_count && at < TIME_PANELS_MAX)
+	if (at == lines->panel_count && at < TIME_PANELS_MAX) {
 		lines->panels[lines->panel_count++] = series;
+		lines->low[at] = (double)INFINITY;
+		lines->high[at] = -(double)INFINITY;
+	}
 	return at;
 }
 
@@ -185,9 +194,11 @@ static double time_of(const json_t *points, size_t i)
 	return json_number_value(json_array_get(json_array_get(points, i), 0));
 }
 
+/* NAN: it was not known then. */
 static double time_value_of(const json_t *points, size_t i)
 {
-	return json_number_value(json_array_get(json_array_get(points, i), 1));
+	const json_t *value = json_array_get(json_array_get(points, i), 1);
+	return json_is_number(value) ? json_number_value(value) : (double)NAN;
 }
 
 static void time_add_point(struct chart *chart, const json_t *series, size_t panel, size_t i)
@@ -199,10 +210,11 @@ static void time_add_point(struct chart *chart, const json_t *series, size_t pan
 	part_put(&row, "panel", json_integer((json_int_t)panel));
 	part_put(&row, "series", parts_text(column_text(series, "series")));
 	part_put(&row, "place", parts_text(column_text(series, "place")));
+	const double is = time_value_of(points, i);
 	part_put(&row, "t", parts_number(time_of(points, i)));
-	part_put(&row, "value", parts_number(time_value_of(points, i)));
+	part_put(&row, "value", parts_number(is));
 	part_put(&row, "text",
-		json_string(figure_value_text(unit, time_value_of(points, i), value)));
+		isfinite(is) ? json_string(figure_value_text(unit, is, value)) : json_null());
 	parts_append(&chart->table.rows, part_close(&row));
 }
 
@@ -218,8 +230,14 @@ static void time_add_line(struct chart *chart, const json_t *series, size_t pane
 		size_t low = from;
 		size_t high = from;
 		for (size_t i = from; i < to; i++) {
-			low = time_value_of(points, i) < time_value_of(points, low) ? i : low;
-			high = time_value_of(points, i) > time_value_of(points, high) ? i : high;
+			const double is = time_value_of(points, i);
+			low = is < time_value_of(points, low) || isnan(time_value_of(points, low))
+				      ? i
+				      : low;
+			high = is > time_value_of(points, high) ||
+					       isnan(time_value_of(points, high))
+				       ? i
+				       : high;
 		}
 		time_add_point(chart, series, panel, low < high ? low : high);
 		if (low != high)
@@ -233,6 +251,7 @@ static void time_survey(const json_t *measured, struct time_lines *lines)
 	size_t i;
 	const json_t *series;
 	lines->end_s = 0;
+	lines->begin_s = (double)INFINITY;
 	json_array_foreach(json_object_get(measured, "series"), i, series)
 	{
 		const json_t *points = json_object_get(series, "points");
@@ -242,8 +261,12 @@ static void time_survey(const json_t *measured, struct time_lines *lines)
 			continue;
 		lines->places[panel]++;
 		lines->line_count++;
-		if (count > 0)
-			lines->end_s = fmax(lines->end_s, time_of(points, count - 1));
+		for (size_t at = 0; at < count; at++) {
+			lines->begin_s = fmin(lines->begin_s, time_of(points, at));
+			lines->end_s = fmax(lines->end_s, time_of(points, at));
+			lines->low[panel] = fmin(lines->low[panel], time_value_of(points, at));
+			lines->high[panel] = fmax(lines->high[panel], time_value_of(points, at));
+		}
 	}
 }
 
@@ -262,6 +285,17 @@ static void time_add_lines(const json_t *measured, struct time_lines *lines, str
 	}
 }
 
+static json_t *time_scale(double low, double high)
+{
+	const double least = TIME_SPAN_LEAST * fmax(fabs(low), fabs(high));
+	const double missing = fmax(0, least - (high - low)) / 2;
+	if (!isfinite(low) || !(least > 0))
+		return json_pack("{s:b}", "zero", 1);
+	return json_pack("{s:[ff], s:b, s:b}", "domain",
+		low < 0 ? low - missing : fmax(0, low - missing), high + missing, "nice", 1, "zero",
+		0);
+}
+
 static void time_draw_panel(
 	const struct time_lines *lines, size_t at, struct chart *chart, json_t *panel)
 {
@@ -273,7 +307,8 @@ static void time_draw_panel(
 	chart_set(chart, panel, "title.text", parts_text(column_text(series, "series")));
 	chart_set(chart, panel, "transform.0.filter.equal", json_integer((json_int_t)at));
 	chart_set(chart, panel, "encoding.x.scale.domain",
-		json_pack("[if]", 0, lines->end_s > 0 ? lines->end_s : 1.0));
+		json_pack("[ff]", lines->begin_s, lines->end_s));
+	chart_set(chart, draw, "encoding.y.scale", time_scale(lines->low[at], lines->high[at]));
 	if (at + 1 < lines->panel_count)
 		chart_set(chart, panel, "encoding.x.title", json_null());
 	chart_set(chart, draw, "encoding.y.title", json_string(figure_unit_name(unit)));
@@ -345,8 +380,8 @@ int accept_chart_time(const json_t *measured, struct chart *chart)
 			   : "no event");
 	PARTS_COLUMNS(chart, columns);
 	chart->table.rows = json_array();
-	if (lines.end_s <= 0)
-		return chart_why_not(chart, "No series of this check has a point.");
+	if (!(lines.end_s > lines.begin_s))
+		return chart_why_not(chart, "No series of this check has two moments.");
 	time_add_lines(measured, &lines, chart);
 	time_draw(measured, &lines, chart);
 	return chart_done(chart);
