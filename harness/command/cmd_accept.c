@@ -693,6 +693,8 @@ static int accept_run(const struct invocation *invocation, struct error *err)
 		status = accept_judge_saved(a, option(a, OPTION_JUDGE), err);
 	else if (!code)
 		status = accept_measure(a, err);
+	if (a->format->status && err->text[0])
+		status = a->format->status(NULL);
 	plan_release(&a->plan);
 	json_decref(a->baseline);
 	json_decref(a->measured);

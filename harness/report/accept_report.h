@@ -31,7 +31,7 @@ struct accept_format {
 	/* Appends the whole text, as it may be printed or stored.  -ENOMEM with err. */
 	int (*write)(const json_t *document, const struct accept_view *view, struct buffer *out,
 		struct error *err);
-	/* The exit status that its readers expect; NULL: the document's own. */
+	/* The exit status that its readers expect, of NULL where there is no document; NULL: the document's own. */
 	int (*status)(const json_t *document);
 };
 extern const struct accept_format

@@ -152,6 +152,8 @@ for one in $statuses; do
 	[ "$(head -n 1 "$name.nagios" | tr -cd '|' | wc -c)" -eq 1 ] || fail "performance data of $name"
 done
 grep -q "core 3 is 123 samples/s, asked at least 343" fail.slurm || fail "the reason says nothing: $(cat fail.slurm)"
+expect 3 "$MLBENCH" accept nothing.json --format nagios # unknown, and not critical
+says "nothing.json"
 grep -q "^MLBENCH CRITICAL - .* | .*'burn burn.drift'=21.2%;;~:3" fail.nagios || fail "$(cat fail.nagios)"
 
 # Pages: their charts compile, the certificate names the sum of the file beside it.

@@ -134,6 +134,7 @@ static void test_nagios(void **state)
 		free(text);
 		json_decref(document);
 	}
+	assert_int_equal(accept_nagios_status(NULL), 3);
 	json_t *document = load("pass"); /* a verdict that is none is no pass */
 	json_object_set_new(document, "exit_status", json_null());
 	assert_int_equal(accept_nagios_status(document), 3);
