@@ -28,7 +28,7 @@ struct accept_format {
 	const char *name, *summary;
 	/* In the folder of every result, written by accept_files_write; NULL: only where it is asked for. */
 	const char *file;
-	/* Appends the whole text, as it may be printed or stored.  -ENOMEM with err. */
+	/* Appends the whole text, as it may be printed or stored (with colours, by command_print).  -ENOMEM with err. */
 	int (*write)(const json_t *document, const struct accept_view *view, struct buffer *out,
 		struct error *err);
 	/* The exit status that its readers expect, of NULL where there is no document; NULL: the document's own. */

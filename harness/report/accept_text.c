@@ -273,13 +273,7 @@ static int accept_text_write(
 int accept_write_terminal(const json_t *document, const struct accept_view *view,
 	struct buffer *out, struct error *err)
 {
-	struct buffer text = {0};
-	const int code = accept_text_write(
-		document, medium_terminal(&view->style, &text), view->verbose, err);
-	if (!code)
-		style_add_printable(text.data, out);
-	buffer_release(&text);
-	return code;
+	return accept_text_write(document, medium_terminal(&view->style, out), view->verbose, err);
 }
 
 int accept_write_markdown(const json_t *document, const struct accept_view *view,

@@ -50,6 +50,12 @@ for name in pass fail error interrupted; do
 	[ "$(wc -L <out)" -le 80 ] || fail "$name.terminal is wider than 80 columns"
 	[ "$(wc -l <out)" -le 30 ] || fail "$name.terminal is more than a screen"
 done
+if command -v script >/dev/null; then # colours on a terminal, and nothing of them that is text
+	script -qec "'$MLBENCH' accept '$kept/fail.json'" /dev/null >typed
+	[ $? -eq 1 ] || fail "the status on a terminal"
+	grep -q "$(printf '^\033')\[31mFAIL$(printf '\033')\[0m gpu-0421" typed || fail "no colours: $(head -n 1 typed)"
+	! grep -qF '?[' typed || fail "a colour is text"
+fi
 head -n 1 fail.terminal | grep -q '^FAIL gpu-0421: not fit, take it out of service\.' || fail "the first line"
 expect 1 "$MLBENCH" accept "$kept/fail.json" --verbose
 prints "mlbench help throughput"
