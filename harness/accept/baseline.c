@@ -18,6 +18,9 @@
 
 enum { BASELINE_BYTES_MAX = 512 << 20, REASONS_MOST = 8, ROUNDS_MOST = 1000 };
 
+/* So many of a node's repetitions must be on the good side of a limit for `accept` to show that its median is, by the
+ * sign test with the repetitions that it takes at most; and how far below the others' median that node may be. */
+static const double GOOD_REPETITIONS = 0.9, BELOW_OTHERS = 3;
 static const double OUTLIER_RATE = 0.01; /* of healthy fleets that lose a node by chance */
 static const double NOISE_ALLOWED =
 	3.5; /* errors of the difference of two means: the largest area that repetitions explain */
@@ -738,6 +741,8 @@ static json_t *sample_json(const struct sample *sample, size_t index)
 struct figure_sums {
 	double *pool;                 /* BASELINE_QUANTILES of each node; owned */
 	struct spread_value *centres; /* of each node, or of each place; owned */
+	double *below,
+		*above; /* of each node: from its median to where GOOD_REPETITIONS end; owned */
 	size_t nodes, pooled, centre_count, repetitions;
 	double similarity; /* the least */
 	json_t *samples;
@@ -751,9 +756,11 @@ static int sum_figure(const struct making *making, const struct figure_samples *
 	int bad = 0;
 	*sums = (struct figure_sums){.pool = calloc(most, sizeof *sums->pool),
 		.centres = calloc(most, sizeof *sums->centres),
+		.below = calloc(samples->count + 1, sizeof *sums->below),
+		.above = calloc(samples->count + 1, sizeof *sums->above),
 		.similarity = 1,
 		.samples = json_array()};
-	if (!sums->pool || !sums->centres || !sums->samples)
+	if (!sums->pool || !sums->centres || !sums->below || !sums->above || !sums->samples)
 		return -ENOMEM;
 	for (size_t i = 0; i < samples->count && centre; i++) {
 		const struct sample *const sample = &samples->list[i];
@@ -762,6 +769,12 @@ static int sum_figure(const struct making *making, const struct figure_samples *
 			continue;
 		to_ranks(sample, &sums->pool[sums->pooled]);
 		sums->pooled += BASELINE_QUANTILES;
+		const double median = statistics_median(sample->values, sample->count);
+		sums->below[sums->nodes] = median - statistics_quantile(sample->values,
+							    sample->count, 1 - GOOD_REPETITIONS);
+		sums->above[sums->nodes] =
+			statistics_quantile(sample->values, sample->count, GOOD_REPETITIONS) -
+			median;
 		sums->nodes++;
 		sums->repetitions += sample->repetitions;
 		sums->similarity = fmin(sums->similarity, sample_similarity(centre, sample));
@@ -795,6 +808,10 @@ static json_t *figure_json(const struct figure_samples *samples, struct figure_s
 	(void)compress(sums->pool, sums->pooled, quantiles);
 	spread_fit(&spread, sums->centres, sums->centre_count, samples->figure->unit);
 	spread_range(&spread, BASELINE_RATE, &low, &high);
+	low = fmin(low, spread.centre - BELOW_OTHERS * spread.scale -
+				statistics_median(sums->below, sums->nodes));
+	high = fmax(high, spread.centre + BELOW_OTHERS * spread.scale +
+				  statistics_median(sums->above, sums->nodes));
 	return json_pack("{s:o, s:s, s:s, s:o, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:O}",
 		"check", fields_text(samples->check), "kind",
 		accept_kind_name(samples->figure->kind), "figure", samples->figure->name, "place",
@@ -817,6 +834,8 @@ static json_t *figures_json(const struct making *making, const size_t *index)
 			bad = json_array_append_new(array, figure_json(&making->figures[f], &sums));
 		free(sums.pool);
 		free(sums.centres);
+		free(sums.below);
+		free(sums.above);
 		json_decref(sums.samples);
 	}
 	return fields_whole(array, bad);

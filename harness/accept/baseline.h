@@ -10,8 +10,9 @@
  *	   "samples": [{"node": index, "repetitions", "values": [21 at most], "places": [likewise, of alike places]}]}]}
  *
  * place: figures of places that are alike on a node (cores) are pooled under "*"; NUMA nodes and devices, too.
- * low, high: what a further healthy node is within, but for a share `rate` on either side (spread.h); of places that are
- * alike, a further place.  null: there is no such limit, as with one node.
+ * low, high: what a further healthy node is within, but for a share `rate` on either side (spread.h), and never so near
+ * that the noise of a healthy node's own repetitions keeps `accept` from showing that it is; of places that are alike, a
+ * further place.  null: there is no such limit, as with one node.
  * similarity: the least one of a node that stands in the baseline to its centre.
  * samples: what a baseline is made of, so that it can be made anew with further results.
  *
