@@ -595,6 +595,19 @@ static enum accept_action finding_action(const struct figure *figure, enum accep
 		       : ACTION_NONE;
 }
 
+/* Nothing is wrong with a part that nobody could tell anything of. */
+static const char *finding_remedy(const struct figure *figure, enum accept_verdict verdict,
+	const struct evidence *evidence, const struct judged *judged)
+{
+	if (verdict == VERDICT_PASS || verdict == VERDICT_SKIP)
+		return "";
+	if (evidence->missing || judged->unknown)
+		return "mend what the reason says and repeat the check; if the node is not meant to have it, say 'or missing' in the plan";
+	if (judged->judgement == JUDGED_OPEN)
+		return "stop what else runs on the node and repeat the check, with a larger budget if its time was over; if it stays, the figure lies at its limit";
+	return figure->remedy;
+}
+
 static json_t *finding_make(const struct judging *judging, const struct evidence *evidence)
 {
 	static const char *const senses[] = {"more", "less", "neither"};
@@ -614,7 +627,7 @@ static json_t *finding_make(const struct judging *judging, const struct evidence
 	struct buffer remedy = {0};
 	struct buffer repeat = {0};
 	say_finding(judging, evidence, &judged, clause, &sentence);
-	buffer_text(&remedy, verdict == VERDICT_PASS ? "" : figure->remedy);
+	buffer_text(&remedy, finding_remedy(figure, verdict, evidence, &judged));
 	const char *note = check_text(evidence->check, PLAN_NOTE);
 	if (*note && verdict != VERDICT_PASS)
 		buffer_format(&remedy, "; %s", note);

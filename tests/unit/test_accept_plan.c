@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -217,6 +218,25 @@ static void mistakes(void **state)
 	}
 }
 
+/* The shipped plans are right, and the checks that go into a health check say so in their tier. */
+static void shipped_plans(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"node", "gpu_node", "cpu_only", "storage"};
+	for (size_t i = 0; i < COUNT(names); i++) {
+		char path[64];
+		size_t quick = 0;
+		(void)snprintf(path, sizeof path, "configs/accept/%s.ini", names[i]);
+		if (plan_read_file(&plan, path, &err))
+			fail_msg("%s", err.text);
+		for (size_t check = 0; check < plan.check_count; check++)
+			quick += check_in_tier(&plan.checks[check], TIER_QUICK);
+		assert_true(quick >= 3);
+		assert_true(plan.check_count > quick);
+		plan_release(&plan);
+	}
+}
+
 static void criteria_are_taken_away(void **state)
 {
 	(void)state;
@@ -234,6 +254,7 @@ int main(void)
 		cmocka_unit_test(bounds),
 		cmocka_unit_test(numbers),
 		cmocka_unit_test(mistakes),
+		cmocka_unit_test(shipped_plans),
 		cmocka_unit_test(criteria_are_taken_away),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,7 @@ static int find_files(void **state)
 {
 	(void)state;
 	return glob("configs/*.ini", 0, NULL, &files) ||
-	       glob("configs/*/*.ini", GLOB_APPEND, NULL, &files);
+	       glob("configs/emulated/*.ini", GLOB_APPEND, NULL, &files);
 }
 
 static int forget_files(void **state)
