@@ -5,8 +5,11 @@
 #include "harness/base/files.h"
 #include "harness/base/memory.h"
 #include "harness/base/rng.h"
+#include "harness/checks/votes.h"
+#include "workloads/backend/cuda.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -26,10 +29,11 @@ enum {
 
 const char *burn_load_name(enum burn_load load)
 {
-	static const char *const names[BURN_LOADS] = {[BURN_DECODE] = "decode",
+	static const char *const names[BURN_KINDS] = {[BURN_DECODE] = "decode",
 		[BURN_GEMM] = "gemm",
 		[BURN_READ] = "read",
-		[BURN_WRITE] = "write"};
+		[BURN_WRITE] = "write",
+		[BURN_DEVICE] = "device"};
 	return names[load];
 }
 
@@ -51,9 +55,10 @@ struct burn_loads {
 	struct burn_hand *hands; /* (hand_count) */
 	size_t hand_count;
 	struct checked_file read_file, write_file;
+	struct votes *votes; /* of devices: an item is a name, a place a device */
 	atomic_bool stop;
 	pthread_mutex_t lock; /* of what follows */
-	char why[BURN_LOADS][ERROR_TEXT_BYTES];
+	char why[BURN_KINDS][ERROR_TEXT_BYTES];
 	struct burn_finding findings[BURN_FINDINGS_MAX];
 	size_t finding_count;
 };
@@ -61,6 +66,11 @@ struct burn_loads {
 static bool burn_over(const struct burn_hand *hand)
 {
 	return atomic_load_explicit(&hand->loads->stop, memory_order_relaxed);
+}
+
+static uint64_t burn_value(const atomic_uint_least64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
 static void burn_count(atomic_uint_least64_t *counter, uint64_t more)
@@ -75,7 +85,8 @@ static void burn_find(struct burn_hand *hand, const char *name, const char *text
 	if (loads->finding_count < BURN_FINDINGS_MAX) {
 		struct burn_finding *const finding = &loads->findings[loads->finding_count++];
 		finding->load = hand->load;
-		finding->core = hand->load <= BURN_GEMM ? loads->plan.cores->cores[hand->core] : 0;
+		finding->core = hand->load <= BURN_GEMM ? loads->plan.cores->cores[hand->core]
+							: (unsigned)hand->core;
 		finding->at_ns = clock_now_ns();
 		(void)snprintf(finding->text, sizeof finding->text, "%s: %s", name, text);
 	}
@@ -239,6 +250,76 @@ static int burn_write(struct burn_hand *hand, struct error *err)
 	return code;
 }
 
+/* --- on devices ---------------------------------------------------------------------------------- */
+
+/* Large enough to fill the device, and what is looked at is rare enough to keep it so; the test double computes on cores. */
+enum { DEVICE_EDGE = 4096, DEVICE_BETWEEN = 1024, DOUBLE_EDGE = 64 };
+
+static uint32_t burn_device_edge(const struct burn_loads *loads)
+{
+	return loads->plan.found->plugin->test_double ? DOUBLE_EDGE : DEVICE_EDGE;
+}
+
+/* In bf16, as most training is, which draws most power. */
+static struct fixed_item burn_device_item(const struct burn_loads *loads, size_t element_bytes)
+{
+	const uint32_t edge = burn_device_edge(loads);
+	struct fixed_item item = {.kind = FIXED_PRODUCT,
+		.bytes = (size_t)edge * edge * element_bytes,
+		.element_bytes = element_bytes,
+		.rows = edge,
+		.columns = edge,
+		.flops = 2.0 * edge * edge * edge};
+	(void)snprintf(
+		item.name, sizeof item.name, "product of %u x %u x %u in bf16", edge, edge, edge);
+	return item;
+}
+
+/* Devices of one name give the same bits: the first of them stands for all. */
+static size_t burn_device_like(const struct burn_loads *loads, size_t device)
+{
+	const struct cuda_device_facts *const facts = loads->plan.found->node.devices;
+	size_t like = 0;
+	while (strcmp(facts[like].name, facts[device].name) != 0)
+		like++;
+	return like;
+}
+
+static void burn_take(
+	void *context, enum step_precision precision, const void *result, size_t element_bytes)
+{
+	struct burn_hand *const hand = context;
+	struct burn_loads *const loads = hand->loads;
+	const struct fixed_item item = burn_device_item(loads, element_bytes);
+	(void)precision;
+	burn_count(&hand->checked, 1);
+	/* The buffer is the plug-in's, which writes all of it before the next one is taken. */
+	corruptions_flip(loads->plan.corruptions, CORRUPT_DEVICE, (unsigned)hand->core,
+		burn_value(&hand->checked), (void *)(uintptr_t)result, item.bytes);
+	votes_add(
+		loads->votes, burn_device_like(loads, hand->core), hand->core, result, item.bytes);
+}
+
+static int burn_on_device(struct burn_hand *hand, struct error *err)
+{
+	const struct burn_loads_plan *const plan = &hand->loads->plan;
+	const struct cuda_repeat_plan repeat = {.device = (unsigned)hand->core,
+		.precisions = 1U << STEP_PRECISION_BF16,
+		.times = UINT_MAX,
+		.between = plan->found->plugin->test_double ? 1 : DEVICE_BETWEEN,
+		.edge = burn_device_edge(hand->loads),
+		.stop = &hand->loads->stop,
+		.done = &hand->done,
+		.take = burn_take,
+		.context = hand};
+	const int code = plan->found->plugin->repeat(&repeat, err);
+	if (code)
+		return error_prefix(err, code, "device %zu", hand->core);
+	return burn_over(hand) ? 0
+			       : error_set(err, -ENOTSUP, "device %zu does not compute in bf16",
+					 hand->core);
+}
+
 /* --- threads ------------------------------------------------------------------------------------- */
 
 static void *burn_hand_main(void *argument)
@@ -248,6 +329,8 @@ static void *burn_hand_main(void *argument)
 	int code;
 	if (hand->load <= BURN_GEMM)
 		code = burn_compute(hand, &err);
+	else if (hand->load == BURN_DEVICE)
+		code = burn_on_device(hand, &err);
 	else
 		code = hand->load == BURN_READ ? burn_read(hand, &err) : burn_write(hand, &err);
 	if (code && code != -EINTR)
@@ -299,7 +382,8 @@ static int burn_open_file(struct burn_loads *loads, enum burn_load load, struct 
 int burn_loads_open(struct burn_loads **out, const struct burn_loads_plan *plan, struct error *err)
 {
 	const size_t cores = plan->cores->count;
-	const size_t hands = 2 * cores + BURN_READERS + 1;
+	const size_t devices = plan->found ? plan->found->node.count : 0;
+	const size_t hands = 2 * cores + BURN_READERS + 1 + devices;
 	struct burn_loads *const loads = calloc(1, sizeof *loads);
 	*out = NULL;
 	if (!loads)
@@ -316,10 +400,13 @@ int burn_loads_open(struct burn_loads **out, const struct burn_loads_plan *plan,
 	if (!code)
 		code = burn_open_file(
 			loads, BURN_WRITE, &loads->write_file, plan->write_bytes, err);
+	if (!code)
+		code = votes_open(&loads->votes, devices, devices, err);
 	if (code) {
 		burn_loads_close(loads);
 		return code;
 	}
+	burn_add_hands(loads, BURN_DEVICE, devices);
 	if (loads->plan.loads & BURN_BIT(BURN_DECODE))
 		burn_add_hands(loads, BURN_DECODE, cores);
 	if (loads->plan.loads & BURN_BIT(BURN_GEMM))
@@ -382,17 +469,13 @@ void burn_loads_close(struct burn_loads *loads)
 		return;
 	checked_file_close(&loads->read_file);
 	checked_file_close(&loads->write_file);
+	votes_close(loads->votes);
 	(void)pthread_mutex_destroy(&loads->lock);
 	free((void *)loads->hands);
 	free(loads);
 }
 
 /* --- what they did ------------------------------------------------------------------------------- */
-
-static uint64_t burn_value(const atomic_uint_least64_t *counter)
-{
-	return atomic_load_explicit(counter, memory_order_relaxed);
-}
 
 uint64_t burn_loads_done(const struct burn_loads *loads, enum burn_load load)
 {
@@ -416,7 +499,9 @@ static const struct burn_hand *burn_hand_on(
 uint64_t burn_loads_done_on(const struct burn_loads *loads, enum burn_load load, size_t core)
 {
 	const struct burn_hand *const hand = burn_hand_on(loads, load, core);
-	return hand ? burn_value(&hand->done) : 0;
+	if (!hand || load != BURN_DEVICE)
+		return hand ? burn_value(&hand->done) : 0;
+	return burn_value(&hand->done) * (uint64_t)burn_device_item(loads, 2).flops;
 }
 
 double burn_loads_clock(const struct burn_loads *loads, size_t core)
@@ -448,6 +533,26 @@ uint64_t burn_loads_wrong_on(const struct burn_loads *loads, size_t core)
 		sum += hand ? burn_value(&hand->wrong) : 0;
 	}
 	return sum;
+}
+
+uint64_t burn_loads_wrong_on_device(struct burn_loads *loads, unsigned device, uint64_t *checked)
+{
+	const struct fixed_item item = burn_device_item(loads, 2);
+	const size_t at = burn_device_like(loads, device);
+	const struct votes *const votes = loads->votes;
+	const int right = votes_right(votes, at, 0);
+	const uint64_t wrong = votes_wrong(votes, at, device, right);
+	const int variant = votes_next_wrong(votes, at, device, right, -1);
+	char where[FIXED_WHERE_BYTES] = "its results differ, and nothing tells which are right";
+	*checked = votes_count(votes, at, device);
+	if (right >= 0 && variant >= 0 && votes_copy(votes, at, right) &&
+		votes_copy(votes, at, variant))
+		(void)fixed_work_where(
+			&item, votes_copy(votes, at, variant), votes_copy(votes, at, right), where);
+	for (size_t i = 0; wrong > 0 && i < loads->hand_count; i++)
+		if (loads->hands[i].load == BURN_DEVICE && loads->hands[i].core == device)
+			burn_find(&loads->hands[i], item.name, where);
+	return wrong;
 }
 
 uint64_t burn_loads_wrong_blocks(const struct burn_loads *loads, enum burn_load load)

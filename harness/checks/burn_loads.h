@@ -1,5 +1,5 @@
 /* What a burn runs at the same time, on threads of its own with memory that is bounded before they start: on each core one
- * that decodes and one that multiplies, which share it; direct reads of a file; and a file that is written, read back past
+ * that decodes and one that multiplies, which share it; one that keeps each device multiplying; direct reads of a file; and a file that is written, read back past
  * the cache and judged, again and again.  Every result is compared. */
 #ifndef MLBENCH_CHECKS_BURN_LOADS_H
 #define MLBENCH_CHECKS_BURN_LOADS_H
@@ -15,11 +15,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum burn_load { BURN_DECODE, BURN_GEMM, BURN_READ, BURN_WRITE, BURN_LOADS };
+enum burn_load {
+	BURN_DECODE,
+	BURN_GEMM,
+	BURN_READ,
+	BURN_WRITE,
+	BURN_LOADS, /* that a plan names; and the part of gemm that devices compute: */
+	BURN_DEVICE = BURN_LOADS,
+	BURN_KINDS
+};
 const char *burn_load_name(enum burn_load load); /* "decode" */
 #define BURN_BIT(load) (1U << (load))
 
 enum { BURN_READERS = 4, BURN_REQUEST_BYTES = 256 << 10, BURN_FINDINGS_MAX = 16 };
+
+struct cuda_found;
 
 struct burn_loads_plan {
 	unsigned loads; /* BURN_BITs */
@@ -31,11 +41,12 @@ struct burn_loads_plan {
 	uint64_t read_bytes, write_bytes; /* of the files */
 	const atomic_bool *stop;          /* the user's: preparing ends, too */
 	const struct corruptions *corruptions;
+	const struct cuda_found *found; /* whose devices multiply; NULL: none */
 };
 
 struct burn_finding {
 	enum burn_load load;
-	unsigned core; /* of loads that compute */
+	unsigned core; /* of loads that compute; a device */
 	uint64_t at_ns;
 	char text[FIXED_WHERE_BYTES + FIXED_NAME_BYTES];
 };
@@ -49,7 +60,7 @@ int burn_loads_go(struct burn_loads *loads, struct error *err);
 
 /* --- while they run ------------------------------------------------------------------------------ */
 
-/* So far: pictures, FLOP, bytes; core: index into plan->cores, of loads that compute. */
+/* So far: pictures, FLOP, bytes; core: index into plan->cores, of loads that compute; a device. */
 uint64_t burn_loads_done(const struct burn_loads *loads, enum burn_load load);
 uint64_t burn_loads_done_on(const struct burn_loads *loads, enum burn_load load, size_t core);
 /* The clock of a core by a loop of dependent additions, MHz; 0: it was not measured yet. */
@@ -64,6 +75,8 @@ void burn_loads_why(const struct burn_loads *loads, enum burn_load load, char *o
 bool burn_loads_stop(struct burn_loads *loads, uint64_t patience_ns);
 
 uint64_t burn_loads_wrong_on(const struct burn_loads *loads, size_t core); /* results */
+/* Of a device, against what most results of all devices of its name are; a finding says where they were wrong.  checked: of so many. */
+uint64_t burn_loads_wrong_on_device(struct burn_loads *loads, unsigned device, uint64_t *checked);
 /* Blocks that came back wrong, of the read load or the write load. */
 uint64_t burn_loads_wrong_blocks(const struct burn_loads *loads, enum burn_load load);
 uint64_t burn_loads_checked(const struct burn_loads *loads, enum burn_load load);

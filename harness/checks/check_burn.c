@@ -12,6 +12,7 @@
 #include "harness/checks/fixed_work.h"
 #include "harness/checks/votes.h"
 #include "harness/measure/node_probes.h"
+#include "workloads/backend/cuda.h"
 
 #include "harness/analyze/statistics.h"
 
@@ -59,9 +60,12 @@ struct burn {
 	struct burn_loads *loads;
 	struct sensors *node;
 
-	uint64_t begin_ns;            /* of the check */
-	uint64_t go_ns;               /* of the loads */
-	size_t windows;               /* done */
+	uint64_t begin_ns;              /* of the check */
+	uint64_t go_ns;                 /* of the loads */
+	size_t windows;                 /* done */
+	const struct cuda_found *found; /* whose devices multiply; NULL: none */
+	double *device_rates;           /* (devices, BURN_WINDOWS_MAX) */
+	uint64_t device_before[CUDA_DEVICES_MAX];
 	double *rates[BURN_LOADS];    /* (BURN_WINDOWS_MAX) */
 	float *core_rates[BURN_READ]; /* (cores, BURN_WINDOWS_MAX), of loads that compute */
 	float *clocks;                /* (cores, BURN_WINDOWS_MAX), MHz */
@@ -209,6 +213,31 @@ static int burn_open_work(struct burn *burn, struct error *err)
 	return code;
 }
 
+static size_t burn_devices(const struct burn *burn)
+{
+	return burn->found ? burn->found->node.count : 0;
+}
+
+static const char *burn_device_place(size_t device, char out[CORE_PLACE_BYTES])
+{
+	(void)snprintf(out, CORE_PLACE_BYTES, "device %zu", device);
+	return out;
+}
+
+/* Where there are any, products run on them, too. */
+static int burn_find_devices(struct burn *burn, struct error *err)
+{
+	sink_activity(burn->sink, "looking for devices");
+	burn->found = cuda_find();
+	if (!burn->found->ready || !(burn->asked & BURN_BIT(BURN_GEMM)))
+		burn->found = NULL;
+	if (burn->found && burn->found->plugin->test_double)
+		sink_note(burn->sink, "devices are simulated on the CPU by a test double");
+	burn->device_rates =
+		calloc((burn_devices(burn) + 1) * BURN_WINDOWS_MAX, sizeof *burn->device_rates);
+	return burn->device_rates ? 0 : error_set(err, -ENOMEM, "out of memory");
+}
+
 struct burn_first {
 	struct burn *burn;
 	atomic_int code;
@@ -288,6 +317,8 @@ static int burn_prepare(struct burn *burn, struct error *err)
 	if (!code)
 		code = burn_settle_right(burn, err);
 	if (!code)
+		code = burn_find_devices(burn, err);
+	if (!code)
 		code = sensors_open(&burn->node, burn->context->root, err);
 	if (code)
 		return code;
@@ -299,7 +330,8 @@ static int burn_prepare(struct burn *burn, struct error *err)
 		.read_bytes = bytes / 4 * 3,
 		.write_bytes = bytes / 4,
 		.stop = burn->context->stop,
-		.corruptions = &burn->corruptions};
+		.corruptions = &burn->corruptions,
+		.found = burn->found};
 	sink_activity(burn->sink, "writing the file that is read");
 	code = burn_loads_open(&burn->loads, &plan, err);
 	for (int load = 0; !code && load < BURN_LOADS; load++) {
@@ -334,6 +366,19 @@ static void burn_look_at_cores(struct burn *burn, size_t window, double seconds)
 		sink_point(burn->sink, "clock", "mean of the cores", FIGURE_MHZ,
 			burn_at_s(burn, (double)(window + 1) * burn_window_s(burn)),
 			sum / (double)burn->cores.count);
+}
+
+static void burn_look_at_devices(struct burn *burn, size_t window, double at_s, double seconds)
+{
+	for (size_t device = 0; device < burn_devices(burn); device++) {
+		const uint64_t done = burn_loads_done_on(burn->loads, BURN_DEVICE, device);
+		const double rate = (double)(done - burn->device_before[device]) / seconds;
+		char place[CORE_PLACE_BYTES];
+		burn->device_before[device] = done;
+		burn->device_rates[device * BURN_WINDOWS_MAX + window] = rate;
+		sink_point(burn->sink, burn_load_name(BURN_GEMM), burn_device_place(device, place),
+			FIGURE_FLOPS, burn_at_s(burn, at_s), rate);
+	}
 }
 
 /* seconds: since the last look. */
@@ -443,6 +488,7 @@ static int burn_windows(struct burn *burn, struct error *err)
 		const double seconds = (double)(now - last_ns) / (double)NS_PER_S;
 		burn_look_at_loads(burn, burn->windows, at_s, seconds);
 		burn_look_at_cores(burn, burn->windows, seconds);
+		burn_look_at_devices(burn, burn->windows, at_s, seconds);
 		burn_look_at_sensors(burn, at_s);
 		code = burn_look_at_errors(burn, at_s, false, err);
 		last_ns = now;
@@ -460,27 +506,27 @@ static size_t burn_warm(const struct burn *burn)
 	return warm < burn->windows ? warm : burn->windows;
 }
 
-static void burn_hand_throughput(struct burn *burn, enum burn_load load)
+/* Of a load, or of its part on a device: rates of all windows, the figure's place, and what its drift's place is. */
+static void burn_hand_throughput(
+	struct burn *burn, const char *figure, const char *place, const double *rates)
 {
 	const size_t first = burn_warm(burn);
 	const size_t count = burn->windows - first;
 	const size_t parts = count < PARTS ? count : PARTS;
-	const double *const rates = burn->rates[load] + first;
 	for (size_t i = 0; i < parts; i++) {
 		const size_t from = i * count / parts;
 		const size_t to = (i + 1) * count / parts;
-		sink_value(burn->sink, burn_figures[load], "",
-			statistics_median(rates + from, to - from));
+		sink_value(burn->sink, figure, place,
+			statistics_median(rates + first + from, to - from));
 	}
 }
 
-static void burn_hand_drift(struct burn *burn, enum burn_load load)
+static void burn_hand_drift(struct burn *burn, const char *place, const double *rates)
 {
 	const size_t first = burn_warm(burn);
-	const char *const place = burn_load_name(load);
 	char text[DRIFT_TEXT_BYTES];
 	struct drift drift;
-	drift_find(burn->rates[load] + first, burn->windows - first, burn_window_s(burn),
+	drift_find(rates + first, burn->windows - first, burn_window_s(burn),
 		burn_at_s(burn, (double)first * burn_window_s(burn)), BURN_LEAST_DRIFT, &drift);
 	if (drift.part_count == 0) {
 		sink_missing(burn->sink, "burn.drift", place,
@@ -493,6 +539,31 @@ static void burn_hand_drift(struct burn *burn, enum burn_load load)
 	if (drift.part_count > 1)
 		sink_event(burn->sink, drift.lost > 0 ? "burn.drift" : "burn.dip", place,
 			drift.from_s, "%s", drift_text(&drift, text));
+}
+
+static void burn_hand_devices(struct burn *burn)
+{
+	char why[ERROR_TEXT_BYTES];
+	burn_loads_why(burn->loads, BURN_DEVICE, why, sizeof why);
+	for (size_t device = 0; device < burn_devices(burn); device++) {
+		const double *const rates = burn->device_rates + device * BURN_WINDOWS_MAX;
+		char place[CORE_PLACE_BYTES];
+		uint64_t checked;
+		(void)burn_device_place(device, place);
+		const uint64_t wrong =
+			burn_loads_wrong_on_device(burn->loads, (unsigned)device, &checked);
+		if (checked > 0)
+			sink_number(burn->sink, "burn.wrong", place, (double)wrong);
+		if (why[0] || burn->windows <= burn_warm(burn)) {
+			sink_missing(burn->sink, burn_figures[BURN_GEMM], place, "%s",
+				why[0] ? why : "the burn ended too early");
+			sink_missing(burn->sink, "burn.drift", place, "%s",
+				why[0] ? why : "the burn ended too early");
+			continue;
+		}
+		burn_hand_throughput(burn, burn_figures[BURN_GEMM], place, rates);
+		burn_hand_drift(burn, place, rates);
+	}
 }
 
 /* A core against the median of all at the same time, so that what all of them do is nobody's. */
@@ -651,10 +722,12 @@ static void burn_hand_findings(struct burn *burn)
 	const size_t count = burn_loads_findings(burn->loads, findings);
 	for (size_t i = 0; i < count; i++) {
 		char place[CORE_PLACE_BYTES];
-		const bool computes = findings[i].load <= BURN_GEMM;
-		sink_event(burn->sink, "burn.wrong",
-			computes ? core_place(findings[i].core, place)
-				 : burn_load_name(findings[i].load),
+		const char *at = burn_load_name(findings[i].load);
+		if (findings[i].load <= BURN_GEMM)
+			at = core_place(findings[i].core, place);
+		else if (findings[i].load == BURN_DEVICE)
+			at = burn_device_place(findings[i].core, place);
+		sink_event(burn->sink, "burn.wrong", at,
 			(double)(findings[i].at_ns - burn->begin_ns) / (double)NS_PER_S, "%s",
 			findings[i].text);
 	}
@@ -709,8 +782,8 @@ static void burn_hand_load(struct burn *burn, enum burn_load load)
 		sink_missing(burn->sink, burn_figures[load], "", "the burn ended too early");
 		return;
 	}
-	burn_hand_throughput(burn, load);
-	burn_hand_drift(burn, load);
+	burn_hand_throughput(burn, burn_figures[load], "", burn->rates[load]);
+	burn_hand_drift(burn, burn_load_name(load), burn->rates[load]);
 }
 
 static int burn_hand_all(struct burn *burn, struct error *err)
@@ -718,6 +791,7 @@ static int burn_hand_all(struct burn *burn, struct error *err)
 	for (int load = 0; load < BURN_LOADS; load++)
 		if (burn->asked & BURN_BIT(load))
 			burn_hand_load(burn, (enum burn_load)load);
+	burn_hand_devices(burn);
 	burn_hand_wrong(burn);
 	burn_hand_sensors(burn);
 	burn_hand_errors(burn, true);
@@ -770,6 +844,7 @@ static void burn_release(struct burn *burn)
 		free(burn->core_before[load]);
 	}
 	free(burn->clocks);
+	free(burn->device_rates);
 	free(burn->right);
 	free(burn);
 }

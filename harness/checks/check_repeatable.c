@@ -640,6 +640,7 @@ static int repeatable_do_devices(struct repeatable_devices *devices, struct erro
 		for (unsigned device = 0; device < count && !code && !repeatable_over(repeatable);
 			device++) {
 			const struct cuda_repeat_plan plan = {.device = device,
+				.precisions = ~0U,
 				.times = DEVICE_TIMES,
 				.edge = DEVICE_EDGE,
 				.stop = repeatable->context->stop,

@@ -64,6 +64,15 @@ if [ -e "$MLBENCH_CUDA_PLUGIN" ]; then
 	[ "$(json '[(f["place"], f["measured"]) for c in d["checks"] for f in c["findings"]]')" = "[('device 0', 0.0), ('device 1', 1.0)]" ] ||
 		fail "the device that was wrong is not told"
 	prints "row 0, column 1 is 0x"
+	# In a burn they multiply beside the cores, each by itself.
+	printf '[burn]\nkind = burn\ntier = quick\nbudget = 20min\nfor = 2s\nsize = 1 MiB\nloads = gemm\nburn.wrong = 0\nburn.gemm = known\n' >burn.ini
+	export MLBENCH_ACCEPT_INJECT=device:device=1:nth=3:at=6:bit=1
+	expect 1 "$MLBENCH" accept burn.ini --tier quick --budget 30min --json --out burnt
+	[ "$(json 'sorted((f["place"], f["measured"]) for c in d["checks"] for f in c["findings"] if f["figure"] == "burn.wrong" and f["place"].startswith("dev"))')" = "[('device 0', 0.0), ('device 1', 1.0)]" ] ||
+		fail "the device that was wrong in a burn is not told"
+	[ "$(json 'sorted(v["place"] for m in d["measured"] for v in m["values"] if v["figure"] == "burn.gemm")')" = "['', 'device 0', 'device 1']" ] ||
+		fail "not all of the products have their rate"
+	prints "row 0, column 3 is 0x"
 	unset MLBENCH_ACCEPT_INJECT
 fi
 export MLBENCH_CUDA_PLUGIN=$PWD/none.so

@@ -211,6 +211,7 @@ enum { REPEAT_TIMES = 3, REPEAT_EDGE = 64 };
 
 struct taken {
 	unsigned count[STEP_PRECISION_FP8 + 1], others;
+	atomic_uint_least64_t done;
 	uint8_t first[STEP_PRECISION_FP8 + 1][REPEAT_EDGE * REPEAT_EDGE * sizeof(float)];
 };
 
@@ -226,7 +227,10 @@ static void take(
 
 static int repeat(struct taken *taken, const atomic_bool *stop, struct error *err)
 {
-	const struct cuda_repeat_plan plan = {.times = REPEAT_TIMES,
+	const struct cuda_repeat_plan plan = {.precisions = ~0U,
+		.times = REPEAT_TIMES,
+		.between = 2,
+		.done = &taken->done,
 		.edge = REPEAT_EDGE,
 		.stop = stop,
 		.take = take,
@@ -251,6 +255,8 @@ static void products_repeat(void **state)
 	for (int i = STEP_PRECISION_FP32; i <= STEP_PRECISION_FP8; i++)
 		assert_int_equal(taken->count[i], REPEAT_TIMES);
 	assert_int_equal(taken->others, 0);
+	/* Two that nobody looks at after each. */
+	assert_int_equal(taken->done, 3 * REPEAT_TIMES * (STEP_PRECISION_FP8 + 1));
 	assert_true(
 		memcmp(taken->first[STEP_PRECISION_BF16], taken->first[STEP_PRECISION_FP16], 64));
 	assert_int_equal(repeat(taken, &stop, &err), 0);

@@ -639,7 +639,7 @@ static int probing_repeat_all(
 {
 	OR_RETURN(probing_open_stream(probing, err));
 	for (int precision = STEP_PRECISION_FP32; precision <= STEP_PRECISION_FP8; precision++)
-		if (!probing_stopped(probing))
+		if (plan->precisions & (1U << precision) && !probing_stopped(probing))
 			OR_RETURN(probing_repeat_product(
 				probing, plan, (enum step_precision)precision, err));
 	return 0;

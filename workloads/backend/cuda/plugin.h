@@ -135,10 +135,15 @@ struct cuda_probe {
 /* --- the same products again and again (mlbench accept) ---------------------------------------- */
 
 struct cuda_repeat_plan {
-	unsigned device, times; /* each precision that the device computes: so often */
+	unsigned device;
+	unsigned
+		precisions; /* 1 << enum step_precision, of those to compute; what a device lacks is left out */
+	unsigned times;   /* that a result is taken, in each of them */
+	unsigned between; /* products that are computed before each of these, and not looked at */
 	uint32_t
 		edge; /* of the squares, a multiple of 16; operands are a function of it and the precision */
 	const atomic_bool *stop;
+	atomic_uint_least64_t *done; /* products, counted up as they end; may be NULL */
 	/* Each result, (edge, edge) elements in host memory, on the calling thread. */
 	void (*take)(void *context, enum step_precision precision, const void *result,
 		size_t element_bytes);

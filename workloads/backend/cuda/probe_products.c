@@ -484,24 +484,50 @@ int probing_add_products(struct probing *probing, struct error *err)
 
 /* --- the same products again and again -------------------------------------------------------- */
 
+enum { REPEAT_IN_FLIGHT = 64 };
+
+static void product_count(const struct cuda_repeat_plan *plan, unsigned products)
+{
+	if (plan->done)
+		(void)atomic_fetch_add_explicit(plan->done, products, memory_order_relaxed);
+}
+
+/* Products that nobody looks at: a few in flight, so that a stop is not waited for. */
+static int product_load(struct probing *probing, const struct cuda_repeat_plan *plan,
+	const struct product *product, struct error *err)
+{
+	unsigned in_flight = 0;
+	for (unsigned i = 0; i < plan->between && !probing_stopped(probing); i++) {
+		OR_RETURN(product_run(probing, product, err));
+		if (++in_flight < REPEAT_IN_FLIGHT && i + 1 < plan->between)
+			continue;
+		CUDA_OR_RETURN(err, cudaStreamSynchronize(probing->stream));
+		product_count(plan, in_flight);
+		in_flight = 0;
+	}
+	return CUDA_TRY(err, cudaStreamSynchronize(probing->stream));
+}
+
 static int product_repeat(struct probing *probing, const struct cuda_repeat_plan *plan,
 	const struct product *product, void *host, struct error *err)
 {
 	const struct gemm_problem *problem = &product->problem;
 	const size_t element = element_bytes(problem->d_type);
 	const size_t bytes = (size_t)problem->m * problem->ldd * element;
+	void *const result = probing->products->result;
 	for (unsigned i = 0; i < plan->times && !probing_stopped(probing); i++) {
 		/* What is not written must not look right. */
-		CUDA_OR_RETURN(err,
-			cudaMemsetAsync(probing->products->result, 0xff, bytes, probing->stream));
+		CUDA_OR_RETURN(err, cudaMemsetAsync(result, 0xff, bytes, probing->stream));
 		const int code = product_run(probing, product, err);
 		if (code == -ENOTSUP && i == 0)
 			return 0; /* found out when it runs, where no candidates are tried */
 		OR_RETURN(code);
-		CUDA_OR_RETURN(err, cudaMemcpyAsync(host, probing->products->result, bytes,
-					    cudaMemcpyDeviceToHost, probing->stream));
+		CUDA_OR_RETURN(err, cudaMemcpyAsync(host, result, bytes, cudaMemcpyDeviceToHost,
+					    probing->stream));
 		CUDA_OR_RETURN(err, cudaStreamSynchronize(probing->stream));
+		product_count(plan, 1);
 		plan->take(plan->context, problem->precision, host, element);
+		OR_RETURN(product_load(probing, plan, product, err));
 	}
 	return 0;
 }
