@@ -848,7 +848,8 @@ static json_t *candidate_json(const struct candidate *at)
 	int bad = !object;
 	if (object && at->why) {
 		bad |= json_object_set_new(object, "why", fields_text(at->why));
-		bad |= json_object_set(object, "figures", at->reasons ? at->reasons : json_array());
+		bad |= json_object_set_new(
+			object, "figures", at->reasons ? json_incref(at->reasons) : json_array());
 	} else if (object) {
 		bad |= json_object_set_new(object, "result", fields_text(at->result));
 	}
