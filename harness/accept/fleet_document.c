@@ -50,12 +50,14 @@ static size_t nodes_with(const struct fleet_group *group, const struct fact *fac
 
 static const struct fact *fact_named(const struct fact_list *facts, const char *name)
 {
-	char group[COMPARE_NAME_BYTES];
-	const char *dot = strchr(name, '.');
-	if (!dot)
-		return NULL;
-	(void)snprintf(group, sizeof group, "%.*s", (int)(dot - name), name);
-	return fact_find(facts, group, dot + 1);
+	const struct fact *found = NULL;
+	/* names of checks may have dots, too */
+	for (const char *dot = strchr(name, '.'); dot && !found; dot = strchr(dot + 1, '.')) {
+		char group[COMPARE_NAME_BYTES];
+		(void)snprintf(group, sizeof group, "%.*s", (int)(dot - name), name);
+		found = fact_find(facts, group, dot + 1);
+	}
+	return found;
 }
 
 static bool difference_is_shown(const struct compare_fact *fact)
@@ -373,14 +375,26 @@ static int change_of_series(const struct node_fleet *fleet, const struct fleet_n
 	return json_array_append_new(changes, buffer_json(&text));
 }
 
-static int changes_of_facts(const struct fleet_node *node, json_t *changes)
+/* A number that a check read, as a temperature, differs from run to run: it tells something where most nodes have the same. */
+static bool change_tells(
+	const struct fleet_group *group, const struct fleet_node *node, const char *name)
+{
+	const struct fact *fact = fact_named(&node->newest->facts, name);
+	const bool of_check = fact && (size_t)(fact - node->newest->facts.facts) >=
+					      node->newest->environment_count;
+	return !of_check || fact->kind != FACT_NUMBER || fact_named(&group->majority, name);
+}
+
+static int changes_of_facts(
+	const struct fleet_group *group, const struct fleet_node *node, json_t *changes)
 {
 	struct compare_facts facts = {0};
 	int bad = 0;
 	compare_environments(&facts, &node->before->facts, &node->newest->facts);
 	compare_facts_sort(&facts);
 	for (size_t i = 0; i < facts.count && json_array_size(changes) < CHANGES_MOST; i++)
-		if (difference_is_shown(&facts.list[i]))
+		if (difference_is_shown(&facts.list[i]) &&
+			change_tells(group, node, facts.list[i].name))
 			bad |= json_array_append_new(
 				changes, json_sprintf("%s: %s, it was %s", facts.list[i].name,
 						 facts.list[i].b, facts.list[i].a));
@@ -401,7 +415,7 @@ static json_t *changed_json(const struct node_fleet *fleet, const struct fleet_n
 	while (!bad && json_array_size(changes) < CHANGES_MOST &&
 		node_series_next(node->newest, &at, &series))
 		bad |= change_of_series(fleet, node, &series, changes);
-	bad = bad || changes_of_facts(node, changes);
+	bad = bad || changes_of_facts(&fleet->groups[node->group], node, changes);
 	return fields_whole(json_pack("{s:o, s:o}", "since", fields_text(node->before->started),
 				    "changes", changes),
 		bad);

@@ -26,6 +26,7 @@ enum {
 	NOTES_KEPT = 16,
 	TEXT_SLOTS_FIRST = 256,
 	RESULTS_ROOM_FIRST = 32,
+	READERS_MOST = 4,
 };
 
 /* --- texts that many results share ------------------------------------------------------------ */
@@ -472,6 +473,7 @@ static int digest(struct node_results *results, struct node_result *node, const 
 {
 	const json_t *checks = json_object_get(document, "measured");
 	record_environment_from_json(&node->facts, json_object_get(document, "environment"), NULL);
+	node->environment_count = node->facts.count;
 	take_facts(node, checks);
 	node->fingerprint = fingerprint_of_node(node, document);
 	node->name = name_of_node(node, document);
@@ -549,19 +551,66 @@ static int read_document(const char *path, json_t **document, struct error *err)
 			 : error_set(err, -EINVAL, "no JSON (line %d): %s", wrong.line, wrong.text);
 }
 
-/* One that cannot be used is no failure of the whole. */
-static int read_one(struct node_results *results, const char *path, struct error *err)
+/* Files that are to be read, in their order. */
+struct file_list {
+	char **paths; /* owned */
+	size_t count, room;
+};
+
+static int list_file(struct file_list *files, const char *path)
 {
-	json_t *document = NULL;
-	struct error why = {0};
-	int code = read_document(path, &document, &why);
+	if (files->count == files->room) {
+		const size_t room = files->room ? 2 * files->room : RESULTS_ROOM_FIRST;
+		char **paths = realloc(files->paths, room * sizeof *paths);
+		if (!paths)
+			return -ENOMEM;
+		files->paths = paths;
+		files->room = room;
+	}
+	files->paths[files->count] = strdup(path);
+	return files->paths[files->count++] ? 0 : -ENOMEM;
+}
+
+static void file_list_release(struct file_list *files)
+{
+	for (size_t i = 0; i < files->count; i++)
+		free(files->paths[i]);
+	free(files->paths);
+}
+
+/* Takes what was read of a file; one that cannot be used is no failure of the whole. */
+static int take_file(struct node_results *results, const char *path, const json_t *document,
+	int code, struct error *why, struct error *err)
+{
 	if (!code)
-		code = node_results_add(results, document, path, &why);
-	json_decref(document);
+		code = node_results_add(results, document, path, why);
 	if (code == -ENOMEM || code == -E2BIG)
-		return error_set(err, code, "%s", why.text);
-	return code && leave_out(results, path, &why) ? error_set(err, -ENOMEM, "out of memory")
-						      : 0;
+		return error_set(err, code, "%s", why->text);
+	return code && leave_out(results, path, why) ? error_set(err, -ENOMEM, "out of memory") : 0;
+}
+
+/* Reading JSON is what takes the time, so that a few threads do it; results are taken in the order of the files. */
+static int read_files(struct node_results *results, const struct file_list *files,
+	const atomic_bool *stop, struct error *err)
+{
+	int code = 0;
+#pragma omp parallel for ordered schedule(dynamic, 1) num_threads(READERS_MOST)
+	for (size_t i = 0; i < files->count; i++) {
+		struct error why = {0};
+		json_t *document = NULL;
+		const bool stopped = stop && atomic_load(stop);
+		const int read = stopped ? -EINTR : read_document(files->paths[i], &document, &why);
+#pragma omp ordered
+		{
+			if (!code && stopped)
+				code = error_set(err, -EINTR, "interrupted");
+			else if (!code)
+				code = take_file(
+					results, files->paths[i], document, read, &why, err);
+			json_decref(document);
+		}
+	}
+	return code;
 }
 
 static int order_entries(const FTSENT **left, const FTSENT **right)
@@ -569,31 +618,33 @@ static int order_entries(const FTSENT **left, const FTSENT **right)
 	return strcmp((*left)->fts_name, (*right)->fts_name);
 }
 
-static int read_below(struct node_results *results, const char *folder, const atomic_bool *stop,
-	struct error *err)
+static int list_below(struct node_results *results, struct file_list *files, const char *folder,
+	const atomic_bool *stop, struct error *err)
 {
 	char *path = strdup(folder);
 	char *const roots[] = {path, NULL};
 	FTS *walk = path ? fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, order_entries) : NULL;
 	FTSENT *entry;
-	size_t found = 0;
+	const size_t before = files->count;
 	int code = walk ? 0 : error_set(err, -ENOMEM, "out of memory");
 	while (walk && !code && (entry = fts_read(walk)) != NULL) {
 		if (stop && atomic_load(stop))
 			code = error_set(err, -EINTR, "interrupted");
 		else if (entry->fts_info == FTS_D && entry->fts_level >= SEARCH_DEPTH_MAX)
 			(void)fts_set(walk, entry, FTS_SKIP);
-		else if (entry->fts_info == FTS_F && strcmp(entry->fts_name, RESULT_NAME) == 0) {
-			found++;
-			code = read_one(results, entry->fts_path, err);
-		}
+		else if (entry->fts_info == FTS_F && strcmp(entry->fts_name, RESULT_NAME) == 0 &&
+			 list_file(files, entry->fts_path))
+			code = error_set(err, -ENOMEM, "out of memory");
+		else if (files->count > NODE_RESULTS_MAX)
+			code = error_set(err, -E2BIG, "more than %d results", NODE_RESULTS_MAX);
 	}
 	if (walk)
 		(void)fts_close(walk);
 	free(path);
 	struct error none;
 	(void)error_set(&none, 0, "there is no " RESULT_NAME " in it or below");
-	return !code && found == 0 && leave_out(results, folder, &none) ? -ENOMEM : code;
+	return !code && files->count == before && leave_out(results, folder, &none) ? -ENOMEM
+										    : code;
 }
 
 /* Of results that are named twice (a folder and a file in it), one stays. */
@@ -619,17 +670,20 @@ static void drop_twins(struct node_results *results)
 int node_results_read(struct node_results *results, const char *const *paths, size_t count,
 	const atomic_bool *stop, struct error *err)
 {
+	struct file_list files = {0};
 	int code = 0;
 	for (size_t i = 0; i < count && !code; i++) {
 		struct stat st;
-		if (stop && atomic_load(stop))
-			code = error_set(err, -EINTR, "interrupted");
-		else if (stat(paths[i], &st))
+		if (stat(paths[i], &st))
 			code = error_set_errno(err, errno, "cannot read '%.300s'", paths[i]);
-		else
-			code = S_ISDIR(st.st_mode) ? read_below(results, paths[i], stop, err)
-						   : read_one(results, paths[i], err);
+		else if (S_ISDIR(st.st_mode))
+			code = list_below(results, &files, paths[i], stop, err);
+		else if (list_file(&files, paths[i]))
+			code = error_set(err, -ENOMEM, "out of memory");
 	}
+	if (!code)
+		code = read_files(results, &files, stop, err);
+	file_list_release(&files);
 	if (!code)
 		drop_twins(results);
 	return code;

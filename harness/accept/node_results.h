@@ -42,8 +42,9 @@ struct node_result {
 	json_t *fingerprint;
 	json_t *findings; /* of those that do not hold, the worst first: as in accept.json, with "check" */
 	json_t *notes; /* {CHECK: [texts]} */
-	struct fact_list
-		facts; /* its environment, and what checks found: group CHECK, name "FIGURE @ PLACE" */
+	/* Its environment, then what checks found: group CHECK, name "FIGURE @ PLACE". */
+	struct fact_list facts;
+	size_t environment_count;    /* how many of them are its environment */
 	struct node_figure *figures; /* owned; those of one series stand together */
 	size_t figure_count;
 	double *values; /* owned: of all figures */

@@ -367,12 +367,7 @@ static void add_notices(struct page *page, const json_t *document)
 static void add_rule(struct page *page, const json_t *document)
 {
 	struct buffer text = {0};
-	buffer_format(&text,
-		"A node is an outlier where it is farther from the median of its group than the scatter of the nodes "
-		"and its own repetitions explain, over all %.0f values of the fleet together: %g %% of fleets of "
-		"healthy nodes have one by chance. Differences below 1 %% are not named. Fewer than 5 nodes cannot "
-		"tell.",
-		column_number(document, "tests"), 100 * column_number(document, "false_alarms"));
+	fleet_rule_words(document, &text);
 	page_heading(page, 2, "rule", "How outliers are found");
 	page_paragraph(page, text.data ? text.data : "");
 	buffer_release(&text);

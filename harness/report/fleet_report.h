@@ -20,6 +20,7 @@ int fleet_page(const json_t *document, const char *folder, struct buffer *out, s
 /* What fleet_text and fleet_page share: facts of one node, and of the whole. */
 void fleet_node_facts(const json_t *node, struct medium *medium);
 void fleet_expected_words(const json_t *expected, struct buffer *out);
+void fleet_rule_words(const json_t *document, struct buffer *out);
 bool fleet_node_is_quiet(const json_t *node); /* nothing is to be said of it */
 extern const struct table_column fleet_columns[];
 extern const size_t fleet_column_count;

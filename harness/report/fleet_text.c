@@ -149,6 +149,21 @@ void fleet_expected_words(const json_t *expected, struct buffer *out)
 		buffer_format(out, " and %zu more", json_array_size(unexpected) - MISSING_SHOWN);
 }
 
+void fleet_rule_words(const json_t *document, struct buffer *out)
+{
+	if (column_number(document, "tests") > 0)
+		buffer_format(out,
+			"z: deviations of healthy nodes from their median. A node is an outlier where it is farther from "
+			"the median of its group than their scatter and its own repetitions explain, over all %.0f values "
+			"of the fleet together: about %g %% of fleets of healthy nodes have one by chance. Differences "
+			"below 1 %% are not named.",
+			column_number(document, "tests"),
+			100 * column_number(document, "false_alarms"));
+	else
+		buffer_text(out,
+			"Fewer than 5 nodes of one hardware: what is out of line cannot be told from chance.");
+}
+
 bool fleet_node_is_quiet(const json_t *node)
 {
 	return accept_verdict_of(column_text(node, "verdict")) == VERDICT_PASS &&
@@ -169,6 +184,25 @@ static void difference_words(const json_t *fact, struct buffer *out)
 	buffer_text(out, ")");
 }
 
+static void more_fact(const json_t *list, struct medium *medium)
+{
+	struct buffer more = {0};
+	if (json_array_size(list) > OUTLIERS_SHOWN)
+		buffer_format(&more, "and %zu more", json_array_size(list) - OUTLIERS_SHOWN);
+	medium_fact(medium, INK_PLAIN, "", &more);
+}
+
+static void findings_facts(const json_t *findings, struct medium *medium)
+{
+	size_t i;
+	const json_t *item;
+	json_array_foreach(findings, i, item) if (i < OUTLIERS_SHOWN) medium_fact_text(medium,
+		fleet_verdict_ink(NULL, item), column_text(item, "verdict"),
+		*column_text(item, "sentence") ? column_text(item, "sentence")
+					       : column_text(item, "check"));
+	more_fact(findings, medium);
+}
+
 static void outliers_facts(const json_t *outliers, struct medium *medium)
 {
 	size_t i;
@@ -180,12 +214,7 @@ static void outliers_facts(const json_t *outliers, struct medium *medium)
 			medium_fact_text(medium, bad ? INK_BAD : INK_PLAIN,
 				bad ? "worse" : "better", column_text(item, "sentence"));
 	}
-	if (json_array_size(outliers) > OUTLIERS_SHOWN) {
-		struct buffer more = {0};
-		buffer_format(
-			&more, "and %zu more figures", json_array_size(outliers) - OUTLIERS_SHOWN);
-		medium_fact(medium, INK_PLAIN, "", &more);
-	}
+	more_fact(outliers, medium);
 }
 
 void fleet_node_facts(const json_t *node, struct medium *medium)
@@ -194,10 +223,7 @@ void fleet_node_facts(const json_t *node, struct medium *medium)
 	const json_t *item;
 	const char *action = column_text(node, "action");
 	const json_t *differs = json_object_get(node, "differs");
-	json_array_foreach(json_object_get(node, "findings"), i, item) medium_fact_text(medium,
-		fleet_verdict_ink(NULL, item), column_text(item, "verdict"),
-		*column_text(item, "sentence") ? column_text(item, "sentence")
-					       : column_text(item, "check"));
+	findings_facts(json_object_get(node, "findings"), medium);
 	if (json_is_true(json_object_get(node, "stranger")))
 		medium_fact_text(medium, INK_WARN, "hardware", column_text(node, "sentence"));
 	outliers_facts(json_object_get(node, "outliers"), medium);
@@ -325,7 +351,8 @@ static void metrics_text(const json_t *groups, struct medium *medium, bool verbo
 			(void)json_array_append(rows, (json_t *)(uintptr_t)metric);
 		left += !shown;
 	}
-	medium_heading(medium, "metrics");
+	if (json_array_size(rows) > 0)
+		medium_heading(medium, "metrics");
 	medium_table(medium, columns, COUNT(columns), rows, "Metrics");
 	if (left > 0)
 		buffer_format(&rest, "and %zu more without outliers (--verbose shows all)", left);
@@ -351,10 +378,7 @@ void fleet_text(const json_t *document, struct medium *medium, bool verbose)
 	details_text(nodes, medium, verbose);
 	metrics_text(json_object_get(document, "groups"), medium, verbose);
 	medium_space(medium);
-	buffer_format(&rule,
-		"z: deviations of healthy nodes from their median. A node is an outlier where it is farther from the median than chance and its own repetitions explain, over "
-		"all %.0f values together: %g %% of healthy fleets have one by chance.",
-		column_number(document, "tests"), 100 * column_number(document, "false_alarms"));
+	fleet_rule_words(document, &rule);
 	medium_fact(medium, INK_DIM, "rule", &rule);
 	json_array_foreach(left_out, i, file)
 	{
