@@ -36,6 +36,15 @@ const char *accept_action_name(enum accept_action action)
 	return names[action];
 }
 
+enum accept_action accept_action_of(const char *name)
+{
+	int action = ACTION_RETURN;
+	while (action > ACTION_NONE &&
+		strcmp(name, accept_action_name((enum accept_action)action)) != 0)
+		action--;
+	return (enum accept_action)action;
+}
+
 const char *figure_unit_name(enum figure_unit unit)
 {
 	static const char *const names[] = {"", "", "samples/s", "requests/s", "bytes", "bytes/s",

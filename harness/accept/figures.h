@@ -58,6 +58,7 @@ enum accept_action {
 	ACTION_RETURN,    /* hand it back to the vendor */
 };
 const char *accept_action_name(enum accept_action action); /* "return to vendor" */
+enum accept_action accept_action_of(const char *name);     /* ACTION_NONE of anything else */
 
 struct figure {
 	enum accept_kind kind;

@@ -660,15 +660,6 @@ static enum accept_verdict worse(enum accept_verdict a, enum accept_verdict b)
 	return a > b ? a : b;
 }
 
-static enum accept_action action_of(const char *name)
-{
-	int action = ACTION_RETURN;
-	while (action > ACTION_NONE &&
-		strcmp(name, accept_action_name((enum accept_action)action)) != 0)
-		action--;
-	return (enum accept_action)action;
-}
-
 /* How the check itself went, where it did not end as it should; PASS with *sentence empty: it did. */
 static enum accept_verdict state_verdict(
 	const struct judging *judging, const struct accept_check *check, struct buffer *sentence)
@@ -697,20 +688,31 @@ static enum accept_verdict state_verdict(
 	return VERDICT_ERROR;
 }
 
-/* What the check says first: how it went, or its worst finding. */
-static json_t *check_sentence(json_t *findings, enum accept_verdict verdict, struct buffer *state)
+/* The finding of that verdict that asks for most; NULL: there is none. */
+static const json_t *gravest_finding(const json_t *findings, enum accept_verdict verdict)
 {
+	const json_t *gravest = NULL;
 	size_t i;
-	json_t *finding;
-	if (state->size == 0 || verdict == VERDICT_FAIL)
-		json_array_foreach(findings, i, finding)
-		{
-			if (verdict == VERDICT_PASS ||
-				accept_verdict_of(text_of(finding, "verdict")) != verdict)
-				continue;
-			buffer_release(state);
-			return json_incref(json_object_get(finding, "sentence"));
-		}
+	const json_t *finding;
+	json_array_foreach(findings, i, finding)
+	{
+		if (accept_verdict_of(text_of(finding, "verdict")) == verdict &&
+			(!gravest || accept_action_of(text_of(finding, "action")) >
+					     accept_action_of(text_of(gravest, "action"))))
+			gravest = finding;
+	}
+	return gravest;
+}
+
+/* What the check says first: how it went, or its gravest finding. */
+static json_t *check_sentence(
+	const json_t *findings, enum accept_verdict verdict, struct buffer *state)
+{
+	const json_t *gravest = verdict == VERDICT_PASS ? NULL : gravest_finding(findings, verdict);
+	if (gravest && (state->size == 0 || verdict == VERDICT_FAIL)) {
+		buffer_release(state);
+		return json_incref(json_object_get(gravest, "sentence"));
+	}
 	if (state->size == 0)
 		buffer_format(state, "%s asked", json_array_size(findings) == 1 ? "as" : "all as");
 	return text_from(state);
@@ -783,6 +785,8 @@ struct summing {
 	enum accept_action action;
 	const char *first; /* the sentence of the worst check */
 	const char *first_check;
+	enum accept_action
+		first_action; /* that it asks for: of checks with the same verdict the gravest speaks */
 	enum accept_verdict verdict;
 };
 
@@ -791,16 +795,20 @@ static void sum_check(struct summing *sum, const json_t *check)
 	const enum accept_verdict verdict = accept_verdict_of(text_of(check, "verdict"));
 	sum->counts[verdict]++;
 	sum->checks++;
-	if (!sum->first || verdict > sum->verdict) {
+	const json_t *gravest = gravest_finding(json_object_get(check, "findings"), verdict);
+	const enum accept_action its = accept_action_of(text_of(gravest, "action"));
+	if (!sum->first || verdict > sum->verdict ||
+		(verdict == sum->verdict && its > sum->first_action)) {
 		sum->first = text_of(check, "sentence");
 		sum->first_check = text_of(check, "check");
+		sum->first_action = its;
 	}
 	sum->verdict = worse(sum->verdict, verdict);
 	size_t i;
 	json_t *finding;
 	json_array_foreach(json_object_get(check, "findings"), i, finding)
 	{
-		const enum accept_action action = action_of(text_of(finding, "action"));
+		const enum accept_action action = accept_action_of(text_of(finding, "action"));
 		if (action > sum->action)
 			sum->action = action;
 	}

@@ -336,12 +336,15 @@ static json_t *accept_sorted(const json_t *rows)
 	size_t i;
 	json_t *row;
 	int bad = 0;
+	/* Of one verdict those first that ask for most. */
 	for (size_t at = 0; at < sizeof order / sizeof *order; at++)
-		json_array_foreach(rows, i, row)
-		{
-			if (accept_verdict_in(row) == order[at])
-				bad |= json_array_append(sorted, row);
-		}
+		for (int action = ACTION_RETURN; action >= ACTION_NONE; action--)
+			json_array_foreach(rows, i, row)
+			{
+				if (accept_verdict_in(row) == order[at] &&
+					(int)accept_action_of(column_text(row, "action")) == action)
+					bad |= json_array_append(sorted, row);
+			}
 	return part_list(sorted, bad);
 }
 
