@@ -187,11 +187,13 @@ static void burn_estimate(const struct check_context *context, struct check_cost
 
 /* --- before it begins ---------------------------------------------------------------------------- */
 
-/* A load that cannot run: whoever asks for its figure has the reason. */
-static void burn_lacks(struct burn *burn, enum burn_load load, const char *why)
+/* A load that cannot run: whoever asks for its figure has the reason; lacking: what it needs is no part of this node. */
+static void burn_lacks(struct burn *burn, enum burn_load load, bool lacking, const char *why)
 {
-	sink_missing(burn->sink, burn_figures[load], "", "%s", why);
-	sink_missing(burn->sink, "burn.drift", burn_load_name(load), "%s", why);
+	void (*const say)(struct check_sink *, const char *, const char *, const char *, ...) =
+		lacking ? sink_lack : sink_missing;
+	say(burn->sink, burn_figures[load], "", "%s", why);
+	say(burn->sink, "burn.drift", burn_load_name(load), "%s", why);
 	sink_note(burn->sink, "the %s load did not run: %s", burn_load_name(load), why);
 	burn->asked &= ~BURN_BIT(load);
 }
@@ -206,7 +208,7 @@ static int burn_open_work(struct burn *burn, struct error *err)
 	if (!code && burn->asked & BURN_BIT(BURN_GEMM)) {
 		code = fixed_work_add_products(burn->work, err);
 		if (code == -ENOTSUP) {
-			burn_lacks(burn, BURN_GEMM, err->text);
+			burn_lacks(burn, BURN_GEMM, true, err->text);
 			code = 0;
 		}
 	}
@@ -338,7 +340,7 @@ static int burn_prepare(struct burn *burn, struct error *err)
 		char why[ERROR_TEXT_BYTES];
 		burn_loads_why(burn->loads, (enum burn_load)load, why, sizeof why);
 		if (why[0])
-			burn_lacks(burn, (enum burn_load)load, why);
+			burn_lacks(burn, (enum burn_load)load, false, why);
 	}
 	if (!code && burn->asked == 0)
 		code = error_set(err, -ENOTSUP, "none of the loads can run here");

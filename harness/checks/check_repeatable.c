@@ -399,7 +399,7 @@ static int repeatable_add_products(struct repeatable *repeatable, struct error *
 	const int code = fixed_work_add_products(repeatable->work, err);
 	if (code != -ENOTSUP)
 		return code;
-	sink_missing(repeatable->sink, "repeatable.gemm", "", "%s", err->text);
+	sink_lack(repeatable->sink, "repeatable.gemm", "", "%s", err->text);
 	return 0;
 }
 
@@ -667,7 +667,7 @@ static int repeatable_on_devices(struct repeatable *repeatable, struct error *er
 	sink_activity(repeatable->sink, "looking for devices");
 	devices.found = cuda_find();
 	if (!devices.found->ready) {
-		sink_missing(repeatable->sink, "repeatable.device", "", "%s", devices.found->why);
+		sink_lack(repeatable->sink, "repeatable.device", "", "%s", devices.found->why);
 		return 0;
 	}
 	repeatable->end_ns = repeatable_part_end(repeatable, 0.5);
