@@ -18,7 +18,10 @@ static const struct ceiling_subject *const subjects[] = {&ceiling_decode, &ceili
 enum { SUBJECTS = COUNT(subjects) };
 
 static const uint64_t SLOT_QUICK_NS = 60 * NS_PER_MS, SLOT_NS = 120 * NS_PER_MS;
-static const uint64_t SLOT_LEAST_NS = 5 * NS_PER_MS, WARM_MOST_NS = 15 * NS_PER_MS;
+/* A part is several times as long as a scheduler lets a thread run before it looks at others: a shorter one would not see
+ * who else is on its core. */
+static const uint64_t SLOT_LEAST_NS = 10 * NS_PER_MS, PART_LEAST_NS = 20 * NS_PER_MS;
+static const uint64_t WARM_MOST_NS = 15 * NS_PER_MS;
 static const double OVERHEAD =
 	1.15; /* of a slot: starting threads, last calls, looking at results */
 static const double TIME_SHARE = 0.9; /* of the time that is left: slots are made to fit into it */
@@ -184,7 +187,7 @@ static uint64_t ceiling_slot(
 static int ceiling_visit_parts(
 	struct ceiling *ceiling, const struct ceiling_cell *cell, uint64_t slot, struct error *why)
 {
-	const unsigned most = (unsigned)(slot / SLOT_LEAST_NS);
+	const unsigned most = (unsigned)(slot / PART_LEAST_NS);
 	const unsigned parts = cell->parts < most ? cell->parts : most;
 	int code = 0;
 	ceiling->visited = cell;

@@ -208,7 +208,6 @@ struct stream_run {
 	unsigned count;
 	enum probe_stream stream;
 	bool whole; /* each goes round once at least */
-	uint64_t end_ns;
 };
 
 static int stream_run_open(struct stream_run *run, const struct probe_streams *streams, size_t most)
@@ -272,10 +271,12 @@ static void stream_work(void *context, unsigned index)
 	const struct region *region = worker->region;
 	const unsigned streams = run->stream == PROBE_TRIAD ? STREAMS : 1;
 	const size_t least = run->whole ? worker->count : 1;
+	/* Its own: a thread that waits for its core does not find its slot over when it has it. */
 	const uint64_t begin = clock_now_ns();
+	const uint64_t end = probe_slot_end(run->control, begin);
 	uint64_t now = begin;
 	size_t at = worker->at;
-	while (!probe_stopped(run->control) && (worker->done < least || now < run->end_ns)) {
+	while (!probe_stopped(run->control) && (worker->done < least || now < end)) {
 		const size_t left = worker->count - at;
 		const size_t size = left < CHUNK_DOUBLES ? left : CHUNK_DOUBLES;
 		const size_t i = worker->first + at;
@@ -309,7 +310,6 @@ static bool stream_is_right(const struct stream_worker *worker, enum probe_strea
 static int stream_run_slot(struct stream_run *run, double *bytes_per_s, struct error *err)
 {
 	*bytes_per_s = NAN;
-	run->end_ns = probe_slot_end(run->control, clock_now_ns());
 	const int code = probe_crew_on(run->cores, run->count, stream_work, run, err);
 	if (code || probe_stopped(run->control))
 		return code;

@@ -6,6 +6,7 @@ export MLBENCH_CUDA_PLUGIN=$(dirname "$MLBENCH")/double/libmlbench-cuda.so
 cat >devices.ini <<'INI'
 [devices]
 kind = ceiling
+tier = quick
 budget = 10min
 gemm.device = known
 device.memory = known
@@ -14,7 +15,7 @@ INI
 figures() {
 	json 'sorted((e["figure"], e["place"]) for m in d["measured"] for e in m["values"] if len(e["values"]) > 0)'
 }
-MLBENCH_DOUBLE_DEVICES=2 expect 0 "$MLBENCH" accept devices.ini --json --out two
+MLBENCH_DOUBLE_DEVICES=2 expect 0 "$MLBENCH" accept devices.ini --tier quick --budget 30min --json --out two
 [ "$(figures)" = "[('copy.to_device', 'device 0'), ('copy.to_device', 'device 1'), ('device.memory', 'device 0'), ('device.memory', 'device 1'), ('gemm.device', 'device 0'), ('gemm.device', 'device 1')]" ] ||
 	fail "not three figures of two devices: $(figures)"
 reads "device 0 is simulated on the CPU by a test double: its figures are meaningless"
