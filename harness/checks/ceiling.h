@@ -81,8 +81,11 @@ int ceiling_add(struct ceiling *ceiling, const struct ceiling_cell *cell, struct
  * of several parts, the best when all are done. */
 void ceiling_value(struct ceiling *ceiling, const char *figure, const char *place, double value);
 
-/* Says of all of the figures that are wanted at a place (NULL: anywhere) why they cannot be had. */
+/* Says of all of the figures that are wanted at a place (NULL: anywhere) why the node has no such thing; why it could not
+ * be had though the node may have it. */
 void ceiling_lack(
+	struct ceiling *ceiling, const char *const *figures, const char *place, const char *why);
+void ceiling_miss(
 	struct ceiling *ceiling, const char *const *figures, const char *place, const char *why);
 
 /* Whether a failure means that the node lacks what the measurement needs, and not that the measurement failed. */

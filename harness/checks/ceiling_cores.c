@@ -65,7 +65,7 @@ static void cores_say_offline(struct ceiling *ceiling, const char *const *figure
 			continue;
 		(void)snprintf(place, sizeof place, "core %u", core);
 		(void)snprintf(why, sizeof why, "core %u is offline", core);
-		ceiling_lack(ceiling, figures, place, why);
+		ceiling_miss(ceiling, figures, place, why);
 	}
 }
 

@@ -86,7 +86,7 @@ static int memory_add_way(struct ceiling *ceiling, struct probe_streams *streams
 	if (a->core_count == 0)
 		return 0; /* memory alone: others reach it */
 	if (*b->why) {
-		ceiling_lack(ceiling, cell.figures, cell.place, b->why);
+		ceiling_miss(ceiling, cell.figures, cell.place, b->why);
 		return 0;
 	}
 	return ceiling_add(ceiling, &cell, err);

@@ -123,22 +123,34 @@ void ceiling_lack(
 			sink_lack(ceiling->context->sink, *figures, place ? place : "", "%s", why);
 }
 
+void ceiling_miss(
+	struct ceiling *ceiling, const char *const *figures, const char *place, const char *why)
+{
+	for (; *figures; figures++)
+		if (ceiling_wants(ceiling, *figures, place))
+			sink_missing(
+				ceiling->context->sink, *figures, place ? place : "", "%s", why);
+}
+
 bool ceiling_is_lack(int code)
 {
-	static const int lacks[] = {-ENOTSUP, -ENODEV, -ENOSYS, -EPERM, -EACCES, -EBUSY};
+	static const int lacks[] = {-ENOTSUP, -ENODEV, -ENOSYS, -EBUSY};
 	for (size_t i = 0; i < COUNT(lacks); i++)
 		if (code == lacks[i])
 			return true;
 	return false;
 }
 
-/* A figure that the node lacks is missing, and the plan says what that means; a measurement that failed is never
- * passed over. */
+/* What the node lacks, what it has and refuses, or a measurement that failed, which fails the check. */
 static void ceiling_give_up(struct ceiling *ceiling, const char *const *figures, const char *place,
 	int code, const struct error *why)
 {
 	if (ceiling_is_lack(code)) {
 		ceiling_lack(ceiling, figures, place, why->text);
+		return;
+	}
+	if (code == -EPERM || code == -EACCES) {
+		ceiling_miss(ceiling, figures, place, why->text);
 		return;
 	}
 	sink_note(ceiling->context->sink, "%s%s%s", place ? place : "", place && *place ? ": " : "",

@@ -305,7 +305,7 @@ static void pipeline_say_missing(const struct pipeline *pipeline, const bool *fo
 			any = any ||
 			      (check->limits[j].figure == check->limits[i].figure && found[j]);
 		if (!any && !pipeline_is_text(name) && check_wants(context, name, ""))
-			sink_missing(context->sink, name, "", "this run has no such figure");
+			sink_lack(context->sink, name, "", "this run has no such figure");
 	}
 }
 

@@ -161,6 +161,14 @@ static inline const char *check_fixture_missing(
 	return why ? why : "";
 }
 
+/* Whether the node is said to have no such thing, and not that it could not be had. */
+static inline bool check_fixture_lacks(
+	const struct check_fixture *f, const char *figure, const char *place)
+{
+	return json_is_true(
+		json_object_get(check_fixture_entry(f, "missing", figure, place), "lack"));
+}
+
 static inline bool check_fixture_notes(const struct check_fixture *f, const char *text)
 {
 	size_t i;

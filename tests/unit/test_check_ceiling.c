@@ -261,6 +261,7 @@ static void cores_of_a_system(void **state)
 	done(&f);
 	assert_string_equal(
 		check_fixture_missing(&f, "gemm.core", "core 3999"), "core 3999 is offline");
+	assert_false(check_fixture_lacks(&f, "gemm.core", "core 3999"));
 	const json_t *clock = check_fixture_entry(&f, "values", "cpu.clock", core_place(0, place));
 	assert_true(
 		json_number_value(json_array_get(json_object_get(clock, "values"), 0)) == 3512.345);
@@ -285,6 +286,7 @@ static void no_clock_no_peak(void **state)
 	f.context.repeats = 1;
 	done(&f);
 	assert_non_null(strstr(check_fixture_missing(&f, "cpu.clock", ""), "no cpufreq"));
+	assert_true(check_fixture_lacks(&f, "cpu.clock", ""));
 	assert_true(check_fixture_notes(&f, "the peak of gemm.core and gemm.all is not available"));
 	check_fixture_close(&f);
 }
@@ -367,6 +369,7 @@ static void no_device(void **state)
 	begin(&f, "gemm.device = known\ncopy.to_device = known\n");
 	done(&f);
 	assert_non_null(strstr(check_fixture_missing(&f, "gemm.device", ""), "/nowhere/plugin.so"));
+	assert_true(check_fixture_lacks(&f, "gemm.device", ""));
 	assert_non_null(
 		strstr(check_fixture_missing(&f, "copy.to_device", ""), "/nowhere/plugin.so"));
 	check_fixture_close(&f);

@@ -157,6 +157,7 @@ static void doubtful_diagnoses(void **state)
 	check_fixture_run(&f);
 	assert_string_equal(check_fixture_missing(&f, "bottleneck", ""),
 		"the diagnosis cannot tell whether decode or step limits the run");
+	assert_false(check_fixture_lacks(&f, "bottleneck", ""));
 	assert_null(check_fixture_entry(&f, "facts", "bottleneck", ""));
 	check_fixture_close(&f);
 	begin_job(&f, "two", "config = job\nbottleneck = is one of step, decode\n", job);
