@@ -5,6 +5,7 @@
 #include "harness/analyze/summary.h"
 #include "harness/base/array.h"
 #include "harness/base/clock.h"
+#include "harness/measure/node_files.h"
 #include "workloads/backend/probe_compute.h"
 
 #include <errno.h>
@@ -150,13 +151,34 @@ static int device_add(
 	return ceiling_add(ceiling, &cell, err);
 }
 
+static void device_seen(void *context, const char *path)
+{
+	(void)path;
+	++*(size_t *)context;
+}
+
+/* A node without a GPU lacks them; one whose GPUs the driver shows and nothing can use, or whose plug-in was named and
+ * cannot be opened, does not. */
+static int devices_refuse(
+	const struct ceiling *ceiling, const struct cuda_found *found, struct error *err)
+{
+	size_t seen = 0;
+	const char *root = ceiling->context->root ? ceiling->context->root : "";
+	(void)node_each(device_seen, &seen, "%s/proc/driver/nvidia/gpus/*", root);
+	if (seen > 0)
+		return error_set(err, -EPERM, "the driver shows %zu GPU%s, but: %.400s", seen,
+			seen == 1 ? "" : "s", found->why);
+	return error_set(err, getenv(CUDA_PLUGIN_VARIABLE) && !found->plugin ? -EPERM : -ENODEV,
+		"%s", found->why);
+}
+
 static int devices_open(struct ceiling *ceiling, void **state, struct error *err)
 {
 	*state = NULL;
 	sink_activity(ceiling->context->sink, "looking for devices");
 	const struct cuda_found *found = cuda_find();
 	if (!found->ready)
-		return error_set(err, -ENODEV, "%s", found->why);
+		return devices_refuse(ceiling, found, err);
 	int code = 0;
 	for (unsigned i = 0; i < found->node.count && i < CUDA_DEVICES_MAX && !code; i++)
 		code = device_add(ceiling, found, i, err);
