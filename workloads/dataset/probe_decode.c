@@ -372,7 +372,7 @@ void probe_decoding_close(struct probe_decoding *decoding)
 {
 	if (!decoding)
 		return;
-	for (unsigned i = 0; i < decoding->cores; i++) {
+	for (unsigned i = 0; decoding->workers && i < decoding->cores; i++) {
 		sample_maker_close(&decoding->workers[i].maker);
 		free(decoding->workers[i].out);
 		free(decoding->workers[i].labels);
