@@ -19,7 +19,9 @@
 #include <unistd.h>
 
 enum {
-	JUDGED_EVERY = 8,  /* of so many requests of the readers one is judged, block by block */
+	JUDGED_EVERY = 8, /* of so many requests of the readers one is judged, block by block */
+	FILES_PATIENCE_S =
+		30, /* without a byte: a sync of what was written takes long on slow storage */
 	FAILED_MOST = 100, /* requests of a reader that fail one after the other */
 	LOOP_ADDS = 20000, /* dependent: a cycle each */
 	LOOP_TRIES = 8,
@@ -55,6 +57,10 @@ struct burn_loads {
 	struct burn_hand *hands; /* (hand_count) */
 	size_t hand_count;
 	struct checked_file read_file, write_file;
+	pthread_t files_thread;         /* that makes them */
+	atomic_uint_least64_t prepared; /* bytes written by it */
+	atomic_bool files_ended;
+	bool files_hang;     /* it is given up, with all that it works on */
 	struct votes *votes; /* of devices: an item is a name, a place a device */
 	atomic_bool stop;
 	pthread_mutex_t lock; /* of what follows */
@@ -349,6 +355,11 @@ static void burn_add_hands(struct burn_loads *loads, enum burn_load load, size_t
 	}
 }
 
+static bool burn_has(const struct burn_loads *loads, enum burn_load load)
+{
+	return loads->plan.loads & BURN_BIT(load);
+}
+
 /* A load that cannot have its file has its reason. */
 static int burn_open_file(struct burn_loads *loads, enum burn_load load, struct checked_file *file,
 	uint64_t bytes, struct error *err)
@@ -356,7 +367,7 @@ static int burn_open_file(struct burn_loads *loads, enum burn_load load, struct 
 	const uint64_t id = rng_mix(clock_now_ns(), (uint64_t)getpid() * BURN_LOADS + load);
 	const uint64_t least = BURN_REQUEST_BYTES;
 	char name[32];
-	if (!(loads->plan.loads & BURN_BIT(load)))
+	if (!burn_has(loads, load))
 		return 0;
 	(void)snprintf(name, sizeof name, "burn-%s", burn_load_name(load));
 	char *const path = files_join(loads->plan.scratch, name);
@@ -369,14 +380,74 @@ static int burn_open_file(struct burn_loads *loads, enum burn_load load, struct 
 		code = error_set(err, -ENOTSUP, "the file system of '%s' has no direct reads",
 			loads->plan.scratch);
 	if (!code && load == BURN_READ)
-		code = checked_file_write(file, loads->plan.stop, NULL, err);
+		code = checked_file_write(file, &loads->stop, &loads->prepared, err);
 	if (code && code != -EINTR && code != -ENOMEM) {
 		burn_give_up(loads, load, err->text);
-		loads->plan.loads &= ~BURN_BIT(load);
 		checked_file_close(file); /* what it took of a full disk */
 		return 0;
 	}
 	return code;
+}
+
+/* On a thread of its own: storage that does not answer must not hold up the other loads. */
+static void *burn_files_main(void *argument)
+{
+	struct burn_loads *const loads = argument;
+	struct error err;
+	int code =
+		burn_open_file(loads, BURN_READ, &loads->read_file, loads->plan.read_bytes, &err);
+	if (!code)
+		code = burn_open_file(
+			loads, BURN_WRITE, &loads->write_file, loads->plan.write_bytes, &err);
+	if (code)
+		burn_give_up(loads, BURN_READ, err.text);
+	if (code)
+		burn_give_up(loads, BURN_WRITE, err.text);
+	atomic_store(&loads->files_ended, true);
+	return NULL;
+}
+
+/* Waits for the files; gives them up once nothing has moved for a while, or soon after a stop. */
+static bool burn_wait_for_files(struct burn_loads *loads)
+{
+	uint64_t moved_ns = clock_now_ns();
+	uint64_t seen = 0;
+	while (!atomic_load(&loads->files_ended)) {
+		const bool stopped = loads->plan.stop &&
+				     atomic_load_explicit(loads->plan.stop, memory_order_relaxed);
+		const uint64_t patience = stopped ? NS_PER_S / 2 : FILES_PATIENCE_S * NS_PER_S;
+		const uint64_t now = burn_value(&loads->prepared) + stopped;
+		if (now != seen)
+			moved_ns = clock_now_ns();
+		seen = now;
+		if (stopped)
+			atomic_store(&loads->stop, true);
+		if (clock_now_ns() - moved_ns > patience)
+			return false;
+		clock_sleep_until_ns(clock_now_ns() + 10 * NS_PER_MS);
+	}
+	return true;
+}
+
+static int burn_prepare_files(struct burn_loads *loads, struct error *err)
+{
+	char why[ERROR_TEXT_BYTES];
+	if (!burn_has(loads, BURN_READ) && !burn_has(loads, BURN_WRITE))
+		return 0;
+	const int failed = pthread_create(&loads->files_thread, NULL, burn_files_main, loads);
+	if (failed)
+		return error_set_errno(err, failed, "no thread could be had");
+	loads->files_hang = !burn_wait_for_files(loads);
+	if (!loads->files_hang) {
+		(void)pthread_join(loads->files_thread, NULL);
+		return 0;
+	}
+	(void)snprintf(why, sizeof why,
+		"the storage under '%.300s' does not answer: what was written has not come back for %d s",
+		loads->plan.scratch, FILES_PATIENCE_S);
+	burn_give_up(loads, BURN_READ, why);
+	burn_give_up(loads, BURN_WRITE, why);
+	return 0;
 }
 
 int burn_loads_open(struct burn_loads **out, const struct burn_loads_plan *plan, struct error *err)
@@ -396,25 +467,22 @@ int burn_loads_open(struct burn_loads **out, const struct burn_loads_plan *plan,
 	if (!code)
 		memset((void *)loads->hands, 0, hands * sizeof *loads->hands);
 	if (!code)
-		code = burn_open_file(loads, BURN_READ, &loads->read_file, plan->read_bytes, err);
-	if (!code)
-		code = burn_open_file(
-			loads, BURN_WRITE, &loads->write_file, plan->write_bytes, err);
-	if (!code)
 		code = votes_open(&loads->votes, devices, devices, err);
+	if (!code)
+		code = burn_prepare_files(loads, err);
 	if (code) {
 		burn_loads_close(loads);
 		return code;
 	}
-	burn_add_hands(loads, BURN_DEVICE, devices);
-	if (loads->plan.loads & BURN_BIT(BURN_DECODE))
-		burn_add_hands(loads, BURN_DECODE, cores);
-	if (loads->plan.loads & BURN_BIT(BURN_GEMM))
-		burn_add_hands(loads, BURN_GEMM, cores);
-	if (loads->plan.loads & BURN_BIT(BURN_READ))
-		burn_add_hands(loads, BURN_READ, BURN_READERS);
-	if (loads->plan.loads & BURN_BIT(BURN_WRITE))
-		burn_add_hands(loads, BURN_WRITE, 1);
+	const size_t counts[BURN_KINDS] = {[BURN_DECODE] = cores,
+		[BURN_GEMM] = cores,
+		[BURN_READ] = BURN_READERS,
+		[BURN_WRITE] = 1,
+		[BURN_DEVICE] = devices};
+	for (int load = 0; load < BURN_KINDS; load++)
+		if (!loads->why[load][0] &&
+			(load == BURN_DEVICE || burn_has(loads, (enum burn_load)load)))
+			burn_add_hands(loads, (enum burn_load)load, counts[load]);
 	*out = loads;
 	return 0;
 }
@@ -445,7 +513,7 @@ int burn_loads_go(struct burn_loads *loads, struct error *err)
 bool burn_loads_stop(struct burn_loads *loads, uint64_t patience_ns)
 {
 	const uint64_t until = clock_now_ns() + patience_ns;
-	bool all = true;
+	bool all = !loads->files_hang;
 	atomic_store(&loads->stop, true);
 	for (size_t i = 0; i < loads->hand_count; i++) {
 		struct burn_hand *const hand = &loads->hands[i];
@@ -456,16 +524,20 @@ bool burn_loads_stop(struct burn_loads *loads, uint64_t patience_ns)
 		if (atomic_load(&hand->ended)) {
 			(void)pthread_join(hand->thread, NULL);
 			hand->started = false;
-		} else {
-			all = false;
+			continue;
 		}
+		all = false;
+		burn_give_up(loads, hand->load,
+			hand->load <= BURN_WRITE && hand->load >= BURN_READ
+				? "the storage does not answer: a request has not come back"
+				: "it did not end");
 	}
 	return all;
 }
 
 void burn_loads_close(struct burn_loads *loads)
 {
-	if (!loads)
+	if (!loads || loads->files_hang)
 		return;
 	checked_file_close(&loads->read_file);
 	checked_file_close(&loads->write_file);

@@ -54,7 +54,7 @@ struct burn_finding {
 struct burn_loads;
 
 /* Makes the files; then burn_loads_go starts the threads.  A load that cannot run has its reason in burn_loads_why, and the
- * others run.  0; -ENOMEM, -EAGAIN: not enough threads; -EINTR: stopped.  After a failure there is nothing to release. */
+ * others run.  0; -ENOMEM, -EAGAIN: not enough threads.  After a failure there is nothing to release. */
 int burn_loads_open(struct burn_loads **out, const struct burn_loads_plan *plan, struct error *err);
 int burn_loads_go(struct burn_loads *loads, struct error *err);
 
@@ -71,7 +71,7 @@ void burn_loads_why(const struct burn_loads *loads, enum burn_load load, char *o
 /* --- at the end ---------------------------------------------------------------------------------- */
 
 /* Ends them; waits for at most patience_ns.  False: a thread still waits for the storage; it is left alone, with all its
- * memory, until the process ends. */
+ * memory, until the process ends, and burn_loads_why says so. */
 bool burn_loads_stop(struct burn_loads *loads, uint64_t patience_ns);
 
 uint64_t burn_loads_wrong_on(const struct burn_loads *loads, size_t core); /* results */

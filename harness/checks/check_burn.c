@@ -826,7 +826,7 @@ static int burn_go(struct burn *burn, struct error *err)
 		burn->right = NULL;
 		burn->cores = (struct core_list){0};
 		return error_set(err, -ETIMEDOUT,
-			"the storage under '%s' does not answer: a read or a write has not come back since the end",
+			"the storage under '%s' does not answer: a read or a write has not come back",
 			burn->context->folder);
 	}
 	return code;

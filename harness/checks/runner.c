@@ -242,6 +242,8 @@ static void check_call_work(void *context, int fd)
 	if (code && !err.text[0])
 		(void)error_set_errno(&err, -code, "it failed");
 	sink_end(&sink, code, &err);
+	/* All is said, though a thread that waits for dead storage may keep the process from ending. */
+	(void)close(fd);
 }
 
 static void remove_scratch(void *context, int fd)

@@ -8,6 +8,8 @@
  *	missing    it reads as zeros
  *	eio        it cannot be read
  *	full       no file grows beyond it (ENOSPC)
+ *	hang       its first write never ends
+ *	hang_later its second one never does
  *	none       nothing
  *
  * Stays in the foreground until it is unmounted.  For tests/accept/faulty_storage.sh. */
@@ -142,6 +144,12 @@ static bool write_broken(int fd, const char *bytes)
 	return is("stale");
 }
 
+static void hang(void)
+{
+	for (;;)
+		(void)pause();
+}
+
 static int fs_write(
 	const char *path, const char *bytes, size_t size, off_t offset, struct fuse_file_info *file)
 {
@@ -150,9 +158,13 @@ static int fs_write(
 	(void)path;
 	if (is("full") && offset + (off_t)size > broken)
 		return -ENOSPC;
+	if (is("hang") && hit)
+		hang();
 	char kept[BLOCK];
 	const bool later =
 		hit && fd < FILES_MOST && written[fd] && pread(fd, kept, BLOCK, broken) == BLOCK;
+	if (is("hang_later") && later)
+		hang();
 	const ssize_t n = pwrite(fd, bytes, size, offset);
 	if (hit && fd < FILES_MOST)
 		written[fd] = true;

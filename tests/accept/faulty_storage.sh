@@ -9,7 +9,8 @@ mlbench=$PWD/${1:-build/release}/mlbench
 work=$(mktemp -d -p /var/tmp)
 server=
 end_server() {
-	[ -z "$server" ] || { fusermount3 -u "$work/mount" 2>/dev/null || umount "$work/mount" 2>/dev/null; wait "$server"; }
+	case ${1:-} in hang*) kill -9 "$server" 2>/dev/null ;; esac
+	[ -z "$server" ] || { fusermount3 -u "$work/mount" 2>/dev/null || umount "$work/mount" 2>/dev/null; wait "$server" 2>/dev/null; }
 	server=
 }
 trap 'end_server; rm -rf "$work"' EXIT
@@ -46,7 +47,7 @@ try() {
 	mountpoint -q mount || { echo "skipped: no FUSE mount can be made here: $(tail -n 1 server.err)"; exit 77; }
 	"$mlbench" accept "$3.ini" --tier quick --path mount --out result --json >out.json 2>err
 	status=$?
-	end_server
+	end_server "$1"
 	if [ "$status" -eq "$4" ] && grep -qF -- "$5" out.json; then
 		passed=$((passed + 1))
 		echo "ok    $3 of $1: $(grep -oF -- "$5" out.json | head -n 1)"
@@ -68,5 +69,8 @@ try none 5 burn 0 'PASS: '
 try bits 5 burn 1 'bits: block 5: 1 bit differs, the first at byte 1000'
 try eio 5 burn 1 'unreadable: block 5: it cannot be read: Input/output error'
 try full 100 burn 3 'No space left on device'
+try hang 20 stored 3 'it did not end within'
+try hang 20 burn 3 'does not answer: what was written has not come back for 30 s'
+try hang_later 20 burn 3 'does not answer: a request has not come back'
 echo "faulty_storage: $passed passed, $failed failed"
 [ "$failed" -eq 0 ]
