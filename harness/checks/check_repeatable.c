@@ -450,6 +450,15 @@ static int repeatable_cores(struct repeatable *repeatable, struct error *err)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
+/* A pass over memory takes longer than one over the cores, and finds what it finds by its size. */
+static unsigned repeatable_memory_passes(const struct check_context *context)
+{
+	static const unsigned by_tier[] = {[TIER_QUICK] = 1, [TIER_STANDARD] = 3, [TIER_BURN] = 20};
+	const int64_t asked = check_integer(context->check, PLAN_PASSES);
+	return asked > 0 ? (unsigned)asked
+			 : by_tier[context->tier <= TIER_BURN ? context->tier : TIER_BURN];
+}
+
 /* By the tier, and at most half of what is free. */
 static uint64_t repeatable_bytes(const struct check_context *context, double is_free)
 {
@@ -519,7 +528,7 @@ static int repeatable_memory(struct repeatable *repeatable, struct error *err)
 {
 	const struct pattern_plan plan = {
 		.bytes = repeatable_bytes(repeatable->context, probe_free_memory()),
-		.passes = repeatable->passes,
+		.passes = repeatable_memory_passes(repeatable->context),
 		.deadline_ns = repeatable_part_end(repeatable, 0.5),
 		.stop = repeatable->context->stop,
 		.corruptions = &repeatable->corruptions,
@@ -815,7 +824,7 @@ static int repeatable_storage(struct repeatable *repeatable, struct error *err)
 static unsigned repeatable_passes(const struct check_context *context)
 {
 	static const unsigned by_tier[] = {
-		[TIER_QUICK] = 2, [TIER_STANDARD] = 24, [TIER_BURN] = 1000};
+		[TIER_QUICK] = 2, [TIER_STANDARD] = 24, [TIER_BURN] = 400};
 	const int64_t asked = check_integer(context->check, PLAN_PASSES);
 	return asked > 0 ? (unsigned)asked
 			 : by_tier[context->tier <= TIER_BURN ? context->tier : TIER_BURN];
@@ -838,7 +847,8 @@ static void repeatable_estimate(const struct check_context *context, struct chec
 		cost->seconds += PASS_S * (passes + turns);
 	if (check_wants(context, "repeatable.memory", NULL)) {
 		cost->memory_bytes = (double)repeatable_bytes(context, probe_free_memory());
-		cost->seconds += passes * cost->memory_bytes / MEMORY_BYTES_PER_S / probe_cores();
+		cost->seconds += repeatable_memory_passes(context) * cost->memory_bytes /
+				 MEMORY_BYTES_PER_S / probe_cores();
 	}
 	if (check_wants(context, "repeatable.device", NULL))
 		cost->seconds += DEVICES_S;
