@@ -18,6 +18,7 @@ enum {
 	OUTLIERS_MOST = 8,
 	CHANGES_MOST = 12,
 	NOTES_MOST = 4,
+	NAMES_MOST = 8,
 	STAGES_MOST = 16,
 	STRANGERS_SHARE = 10, /* one in so many of the largest group */
 };
@@ -814,6 +815,76 @@ static int fleet_status(const struct node_fleet *fleet, const json_t *expected)
 	return undecided ? EXIT_STATUS_CANNOT : EXIT_STATUS_DONE;
 }
 
+static const char *plan_of(const struct node_result *result)
+{
+	return result->plan;
+}
+
+static const char *tier_of(const struct node_result *result)
+{
+	return result->tier;
+}
+
+static const char *program_of(const struct node_result *result)
+{
+	return result->program;
+}
+
+/* The value that most nodes have; the first of equals. */
+static const char *most_common(
+	const struct node_fleet *fleet, const char *(*of)(const struct node_result *))
+{
+	const char *best = "";
+	size_t most = 0;
+	for (size_t i = 0; i < fleet->node_count; i++) {
+		const char *its = of(fleet->nodes[i].newest);
+		size_t same = 0;
+		if (most > 0 && strcmp(its, best) == 0)
+			continue;
+		for (size_t k = 0; k < fleet->node_count; k++)
+			same += strcmp(of(fleet->nodes[k].newest), its) == 0;
+		if (same > most) {
+			most = same;
+			best = its;
+		}
+		if (2 * most >= fleet->node_count)
+			break; /* no other can have more */
+	}
+	return best;
+}
+
+/* Nodes whose results are not what most results are: their verdicts and figures are hard to compare. */
+static int note_unlike(const struct node_fleet *fleet,
+	const char *(*of)(const struct node_result *), const char *what, json_t *notes)
+{
+	const char *common = most_common(fleet, of);
+	struct buffer text = {0};
+	size_t count = 0;
+	for (size_t i = 0; i < fleet->node_count; i++)
+		count += strcmp(of(fleet->nodes[i].newest), common) != 0;
+	if (count == 0)
+		return 0;
+	buffer_format(&text, "%zu node%s by another %s than most:", count,
+		count == 1 ? " was judged" : "s were judged", what);
+	size_t named = 0;
+	for (size_t i = 0; i < fleet->node_count && named < NAMES_MOST; i++)
+		if (strcmp(of(fleet->nodes[i].newest), common) != 0)
+			buffer_format(
+				&text, "%s %s", named++ ? "," : "", fleet->nodes[i].newest->name);
+	if (named < count)
+		buffer_text(&text, " and others");
+	return json_array_append_new(notes, buffer_json(&text));
+}
+
+static json_t *fleet_notes_json(const struct node_fleet *fleet)
+{
+	json_t *notes = json_array();
+	const int bad = !notes || note_unlike(fleet, plan_of, "plan", notes) ||
+			note_unlike(fleet, tier_of, "tier", notes) ||
+			note_unlike(fleet, program_of, "version of mlbench", notes);
+	return fields_whole(notes, bad);
+}
+
 static json_t *groups_json(const struct node_fleet *fleet)
 {
 	json_t *array = json_array();
@@ -831,11 +902,12 @@ json_t *fleet_document(struct node_fleet *fleet)
 	size_t results = 0;
 	for (size_t i = 0; i < fleet->node_count; i++)
 		results += fleet->nodes[i].results;
-	return json_pack("{s:s, s:s, s:o, s:i, s:I, s:I, s:f, s:I, s:o, s:o, s:O, s:o, s:o}",
+	return json_pack("{s:s, s:s, s:o, s:i, s:I, s:I, s:f, s:I, s:o, s:o, s:O, s:o, s:o, s:o}",
 		"schema", FLEET_SCHEMA, "program", MLBENCH_VERSION, "sentence",
 		fleet_sentence(fleet, counts, expected), "exit_status",
 		fleet_status(fleet, expected), "node_count", (json_int_t)fleet->node_count,
 		"result_count", (json_int_t)results, "false_alarms", FLEET_RATE, "tests",
 		(json_int_t)fleet->tests, "counts", counts, "expected", expected, "left_out",
-		fleet->left_out, "nodes", nodes, "groups", groups_json(fleet));
+		fleet->left_out, "nodes", nodes, "groups", groups_json(fleet), "notes",
+		fleet_notes_json(fleet));
 }

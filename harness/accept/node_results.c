@@ -483,6 +483,9 @@ static int digest(struct node_results *results, struct node_result *node, const 
 	node->complete = !json_is_false(json_object_get(document, "complete"));
 	(void)snprintf(node->started, sizeof node->started, "%s", text_of(document, "started"));
 	(void)snprintf(node->tier, sizeof node->tier, "%s", text_of(document, "tier"));
+	(void)snprintf(node->program, sizeof node->program, "%s", text_of(document, "program"));
+	(void)snprintf(node->plan, sizeof node->plan, "%s",
+		text_of(json_object_get(json_object_get(document, "judged_by"), "plan"), "hash"));
 	node->started_s = node_result_time(node->started);
 	if (node->facts.failed || !node->fingerprint || !node->name || !node->action ||
 		!node->sentence)

@@ -34,6 +34,7 @@ struct node_result {
 	char started[32]; /* as the result has it */
 	double started_s; /* seconds since the epoch; NAN: it is no date */
 	char tier[16];
+	char plan[17], program[32]; /* hash of the plan that judged it; version */
 	enum accept_verdict verdict;
 	bool complete;
 	char *action, *sentence; /* of the result */

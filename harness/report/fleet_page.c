@@ -2,6 +2,7 @@
 #include "harness/accept/result.h"
 #include "harness/base/array.h"
 #include "harness/base/hash.h"
+#include "harness/record/fields.h"
 #include "harness/report/fleet_report.h"
 #include "harness/report/html/chart.h"
 
@@ -86,12 +87,11 @@ static double jitter_of(const char *node)
 	return (double)(hash_bytes(node, strlen(node), 0) % STEPS) / STEPS;
 }
 
-static const char *state_of(const json_t *value, const json_t *bad_nodes)
+static const char *state_of(const json_t *value, const json_t *dot)
 {
 	if (json_is_true(json_object_get(value, "outlier")))
 		return "outlier";
-	return json_object_get(bad_nodes, column_text(value, "node")) ? "FAIL or ERROR"
-								      : "like the others";
+	return json_is_true(json_object_get(dot, "bad")) ? "FAIL or ERROR" : "like the others";
 }
 
 /* Times are drawn in ms, everything else in its base unit. */
@@ -100,7 +100,7 @@ static double strip_scale(const json_t *metric)
 	return strcmp(column_text(metric, "unit"), figure_unit_name(FIGURE_NS)) == 0 ? 1e-6 : 1;
 }
 
-static json_t *strip_rows(const json_t *metric, const json_t *bad_nodes)
+static json_t *strip_rows(const json_t *metric, const json_t *dots)
 {
 	json_t *rows = json_array();
 	size_t i;
@@ -110,8 +110,10 @@ static json_t *strip_rows(const json_t *metric, const json_t *bad_nodes)
 	json_array_foreach(json_object_get(metric, "values"), i, value)
 	{
 		const double its = scale * column_number(value, "value");
+		json_t *dot = json_object_get(dots, column_text(value, "node"));
+		json_t *link = json_object_get(dot, "link");
 		parts_append(&rows,
-			json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o}", "node",
+			json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:O}", "node",
 				parts_text(column_text(value, "node")), "value", parts_number(its),
 				"low", parts_number(scale * column_number(value, "low")), "high",
 				parts_number(scale * column_number(value, "high")), "change",
@@ -120,8 +122,9 @@ static json_t *strip_rows(const json_t *metric, const json_t *bad_nodes)
 				*column_text(value, "place")
 					? parts_text(column_text(value, "place"))
 					: json_null(),
-				"state", state_of(value, bad_nodes), "jitter",
-				parts_number(jitter_of(column_text(value, "node")))));
+				"state", state_of(value, dot), "jitter",
+				parts_number(jitter_of(column_text(value, "node"))), "link",
+				link ? link : json_null()));
 	}
 	return rows;
 }
@@ -164,12 +167,11 @@ static void strip_finding(const json_t *metric, struct buffer *out)
 		parts_listed(out, at++, outliers, column_text(value, "node"));
 }
 
-static int add_strip(
-	struct page *page, const json_t *metric, const json_t *bad_nodes, size_t number)
+static int add_strip(struct page *page, const json_t *metric, const json_t *dots, size_t number)
 {
 	struct chart chart = {.table = {.columns = strip_columns,
 				      .column_count = COUNT(strip_columns),
-				      .rows = strip_rows(metric, bad_nodes)}};
+				      .rows = strip_rows(metric, dots)}};
 	const char *unit = column_text(metric, "unit");
 	(void)snprintf(chart.id, sizeof chart.id, "metric-%zu", number);
 	(void)snprintf(chart.title, sizeof chart.title, "%s", column_text(metric, "name"));
@@ -214,14 +216,14 @@ static double interest_of(const json_t *metric)
 }
 
 /* Those with outliers first, and no more dots than a browser draws soon. */
-static int add_strips(struct page *page, const json_t *document, const json_t *bad_nodes)
+static int add_strips(struct page *page, const json_t *document, const json_t *dots)
 {
 	size_t g;
 	size_t i;
 	const json_t *group;
 	const json_t *metric;
 	size_t count = 0;
-	size_t dots = 0;
+	size_t drawn = 0;
 	int code = 0;
 	json_array_foreach(json_object_get(document, "groups"), g, group) count +=
 		json_array_size(json_object_get(group, "metrics"));
@@ -239,10 +241,10 @@ static int add_strips(struct page *page, const json_t *document, const json_t *b
 		page, "Metrics with outliers first, then those whose nodes are farthest apart.");
 	size_t at = 0;
 	for (; at < count && !code; at++) {
-		dots += (size_t)column_number(list[at].metric, "nodes");
-		if (at >= CHARTS_LEAST && dots > CHARTED_VALUES_MOST)
+		drawn += (size_t)column_number(list[at].metric, "nodes");
+		if (at >= CHARTS_LEAST && drawn > CHARTED_VALUES_MOST)
 			break;
-		code = add_strip(page, list[at].metric, bad_nodes, at);
+		code = add_strip(page, list[at].metric, dots, at);
 	}
 	if (at < count) {
 		char text[TIP_BYTES];
@@ -257,18 +259,27 @@ static int add_strips(struct page *page, const json_t *document, const json_t *b
 
 /* --- the page --------------------------------------------------------------------------------- */
 
-static json_t *bad_nodes_of(const json_t *document)
+/* Of each node what its dots show: {NAME: {"bad": FAIL or ERROR, "link": to its page, or null}}. */
+static json_t *dots_of(const json_t *document, const char *folder)
 {
 	size_t i;
 	const json_t *node;
-	json_t *names = json_object();
+	json_t *dots = json_object();
+	int bad = !dots;
 	json_array_foreach(json_object_get(document, "nodes"), i, node)
 	{
 		const enum accept_verdict verdict = accept_verdict_of(column_text(node, "verdict"));
-		if (names && (verdict == VERDICT_FAIL || verdict == VERDICT_ERROR))
-			(void)json_object_set_new(names, column_text(node, "node"), json_true());
+		const char *file = column_text(node, "page");
+		struct buffer link = {0};
+		const bool linked = *file && relative_address(folder, file, &link) && !link.failed;
+		bad = bad ||
+		      json_object_set_new(dots, column_text(node, "node"),
+			      json_pack("{s:b, s:o}", "bad",
+				      verdict == VERDICT_FAIL || verdict == VERDICT_ERROR, "link",
+				      linked ? json_string(link.data) : json_null()));
+		buffer_release(&link);
 	}
-	return names;
+	return fields_whole(dots, bad);
 }
 
 static void add_counts(struct page *page, const json_t *document)
@@ -353,6 +364,8 @@ static void add_notices(struct page *page, const json_t *document)
 	fleet_expected_words(json_object_get(document, "expected"), &expected);
 	if (expected.size > 0)
 		page_notice(page, "Expected nodes", expected.data);
+	json_array_foreach(json_object_get(document, "notes"), i, file)
+		page_notice(page, "Note", json_string_value(file));
 	buffer_release(&expected);
 	if (json_array_size(left_out) == 0)
 		return;
@@ -376,9 +389,9 @@ static void add_rule(struct page *page, const json_t *document)
 int fleet_page(const json_t *document, const char *folder, struct buffer *out, struct error *err)
 {
 	struct page *page = page_begin("mlbench fleet", column_text(document, "sentence"));
-	json_t *bad_nodes = bad_nodes_of(document);
+	json_t *dots = dots_of(document, folder);
 	const json_t *nodes = json_object_get(document, "nodes");
-	int code = page && bad_nodes ? 0 : -ENOMEM;
+	int code = page && dots ? 0 : -ENOMEM;
 	if (!code) {
 		add_counts(page, document);
 		add_notices(page, document);
@@ -387,14 +400,14 @@ int fleet_page(const json_t *document, const char *folder, struct buffer *out, s
 			"One row per node; z: deviations of healthy nodes from their median");
 		add_details(page, nodes, folder);
 		add_links(page, nodes, folder);
-		code = add_strips(page, document, bad_nodes);
+		code = add_strips(page, document, dots);
 	}
 	if (!code) {
 		page_heading(page, 2, "hardware", "Hardware");
 		add_groups(page, json_object_get(document, "groups"));
 		add_rule(page, document);
 	}
-	json_decref(bad_nodes);
+	json_decref(dots);
 	if (!code)
 		return page_end(page, out, err);
 	page_release(page);

@@ -373,6 +373,7 @@ void fleet_text(const json_t *document, struct medium *medium, bool verbose)
 	fleet_expected_words(json_object_get(document, "expected"), &expected);
 	medium_fact(medium, INK_BOLD, "expected", &expected);
 	groups_text(json_object_get(document, "groups"), medium);
+	medium_list(medium, INK_WARN, "note", json_object_get(document, "notes"), 0);
 	medium_space(medium);
 	nodes_text(nodes, medium, verbose);
 	details_text(nodes, medium, verbose);

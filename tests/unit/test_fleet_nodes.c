@@ -182,6 +182,38 @@ static void says_what_changed(void **state)
 	node_results_release(&results);
 }
 
+/* What a check measured before it died is no figure, and neither is one of a newer program. */
+static void what_did_not_end_is_no_figure(void **state)
+{
+	(void)state;
+	struct node_results results = {0};
+	struct error err = {0};
+	add_alike(&results, 5, 500);
+	const struct fixture_node node = {.name = "died", .seed = 9, .repeats = 0.01};
+	json_t *result = fixture_document(&node);
+	json_t *cores = json_array_get(json_object_get(result, "measured"), 0);
+	(void)json_object_set_new(cores, "state", json_string("died"));
+	json_t *training = json_array_get(json_object_get(result, "measured"), 1);
+	(void)json_object_set_new(json_array_get(json_object_get(training, "values"), 0), "figure",
+		json_string("figure.of.tomorrow"));
+	(void)json_object_set_new(result, "tier", json_string("burn"));
+	assert_int_equal(node_results_add(&results, result, "died/accept.json", &err), 0);
+	json_decref(result);
+	assert_int_equal(results.list[0].figure_count, FIXTURE_CORES + 3);
+	assert_string_equal(results.list[5].name, "died");
+	assert_int_equal(results.list[5].figure_count, 2);
+	json_t *document = fleet_of(&results, NULL);
+	size_t i;
+	const json_t *metric;
+	json_array_foreach(column_value(document, "groups.0.metrics"), i, metric)
+		assert_int_equal(column_number(metric, "nodes"),
+			strstr(column_text(metric, "figure"), "capacity") ? 6 : 5);
+	assert_string_equal(column_text(document, "notes.0"),
+		"1 node was judged by another tier than most: died");
+	json_decref(document);
+	node_results_release(&results);
+}
+
 static void says_who_is_missing(void **state)
 {
 	(void)state;
@@ -272,6 +304,7 @@ int main(void)
 		cmocka_unit_test(the_worst_come_first_with_their_reasons),
 		cmocka_unit_test(healthy_fleets_are_left_in_peace),
 		cmocka_unit_test(says_what_changed),
+		cmocka_unit_test(what_did_not_end_is_no_figure),
 		cmocka_unit_test(says_who_is_missing),
 		cmocka_unit_test(refuses_lists_that_are_none),
 		cmocka_unit_test(odd_fleets_have_documents),
