@@ -289,8 +289,11 @@ static size_t numbers_of(const json_t *array, double out[BASELINE_QUANTILES])
 	size_t i;
 	size_t count = 0;
 	const json_t *value;
-	json_array_foreach(array, i, value) if (json_is_number(value) && count < BASELINE_QUANTILES)
-		out[count++] = json_number_value(value);
+	json_array_foreach(array, i, value)
+	{
+		if (json_is_number(value) && count < BASELINE_QUANTILES)
+			out[count++] = json_number_value(value);
+	}
 	sort_doubles(out, count);
 	return count;
 }
@@ -373,12 +376,14 @@ static int collect_candidates(struct making *making, const struct node_results *
 		size_t index;
 		const json_t *node;
 		json_array_foreach(json_object_get(request->older[i], "nodes"), index, node)
+		{
 			making->candidates[making->count++] =
-			(struct candidate){.name = baseline_text(node, "name"),
-				.started = baseline_text(node, "started"),
-				.result = baseline_text(node, "result"),
-				.older = request->older[i],
-				.older_index = index};
+				(struct candidate){.name = baseline_text(node, "name"),
+					.started = baseline_text(node, "started"),
+					.result = baseline_text(node, "result"),
+					.older = request->older[i],
+					.older_index = index};
+		}
 	}
 	qsort(making->candidates, making->count, sizeof *making->candidates, order_candidates);
 	return 0;
@@ -509,7 +514,7 @@ static void to_ranks(const struct sample *sample, double out[BASELINE_QUANTILES]
 static const struct sample *centre_of(
 	const struct making *making, const struct figure_samples *samples)
 {
-	const struct sample **of = calloc(samples->count + 1, sizeof *of);
+	const struct sample **of = calloc(samples->count + 1, sizeof(struct sample *));
 	double(*ranks)[BASELINE_QUANTILES] = calloc(samples->count + 1, sizeof *ranks);
 	double *sums = calloc(samples->count + 1, sizeof *sums);
 	size_t count = 0;

@@ -260,11 +260,14 @@ static int explain_by_notes(const struct fleet_node *node, const char *check, js
 	size_t i;
 	const json_t *note;
 	int bad = 0;
-	json_array_foreach(json_object_get(node->newest->notes, check), i,
-		note) if (json_is_string(note) && names_bottleneck(json_string_value(note)) &&
-			  json_array_size(reasons) < NOTES_MOST) bad |=
-		json_array_append_new(reasons,
-			json_sprintf("Diagnosis of '%s': %s", check, json_string_value(note)));
+	json_array_foreach(json_object_get(node->newest->notes, check), i, note)
+	{
+		if (json_is_string(note) && names_bottleneck(json_string_value(note)) &&
+			json_array_size(reasons) < NOTES_MOST)
+			bad |= json_array_append_new(
+				reasons, json_sprintf("Diagnosis of '%s': %s", check,
+						 json_string_value(note)));
+	}
 	return bad;
 }
 
@@ -686,7 +689,8 @@ static int order_nodes(const void *left, const void *right)
 
 static json_t *nodes_json(struct node_fleet *fleet)
 {
-	const struct fleet_node **sorted = calloc(fleet->node_count + 1, sizeof *sorted);
+	const struct fleet_node **sorted =
+		calloc(fleet->node_count + 1, sizeof(struct fleet_node *));
 	json_t *array = json_array();
 	int bad = !array || !sorted;
 	for (size_t i = 0; i < fleet->node_count && !bad; i++) {

@@ -124,8 +124,13 @@ static size_t count_values(const json_t *checks)
 	size_t all = 0;
 	const json_t *check;
 	const json_t *entry;
-	json_array_foreach(checks, i, check) json_array_foreach(json_object_get(check, "values"), j,
-		entry) all += json_array_size(json_object_get(entry, "values"));
+	json_array_foreach(checks, i, check)
+	{
+		json_array_foreach(json_object_get(check, "values"), j, entry)
+		{
+			all += json_array_size(json_object_get(entry, "values"));
+		}
+	}
 	return all;
 }
 
@@ -134,8 +139,10 @@ static size_t count_figures(const json_t *checks)
 	size_t i;
 	size_t all = 0;
 	const json_t *check;
-	json_array_foreach(checks, i, check) all +=
-		json_array_size(json_object_get(check, "values"));
+	json_array_foreach(checks, i, check)
+	{
+		all += json_array_size(json_object_get(check, "values"));
+	}
 	return all;
 }
 
@@ -149,9 +156,11 @@ static int take_figure(struct node_results *results, struct node_result *node, c
 		.place = node_results_keep(results, text_of(entry, "place")),
 		.figure = figure,
 		.values = *free_values};
-	json_array_foreach(json_object_get(entry, "values"), i,
-		value) if (json_is_number(value) && isfinite(json_number_value(value)))
-		at->values[at->count++] = json_number_value(value);
+	json_array_foreach(json_object_get(entry, "values"), i, value)
+	{
+		if (json_is_number(value) && isfinite(json_number_value(value)))
+			at->values[at->count++] = json_number_value(value);
+	}
 	*free_values += at->count;
 	node->figure_count += at->count > 0;
 	return at->check && at->place ? 0 : -ENOMEM;
@@ -243,19 +252,21 @@ static void take_facts(struct node_result *node, const json_t *checks)
 	const json_t *check;
 	const json_t *entry;
 	json_array_foreach(checks, i, check)
-		json_array_foreach(json_object_get(check, "facts"), j, entry)
 	{
-		const json_t *value = json_object_get(entry, "value");
-		const char *place = text_of(entry, "place");
-		char name[2 * NODE_PLACE_BYTES];
-		(void)snprintf(name, sizeof name, "%s%s%s", text_of(entry, "figure"),
-			*place ? " @ " : "", place);
-		if (json_is_string(value))
-			fact_text(&node->facts, text_of(check, "check"), name, "%s",
-				json_string_value(value));
-		else if (json_is_number(value))
-			fact_number(&node->facts, text_of(check, "check"), name,
-				json_number_value(value), NULL);
+		json_array_foreach(json_object_get(check, "facts"), j, entry)
+		{
+			const json_t *value = json_object_get(entry, "value");
+			const char *place = text_of(entry, "place");
+			char name[2 * NODE_PLACE_BYTES];
+			(void)snprintf(name, sizeof name, "%s%s%s", text_of(entry, "figure"),
+				*place ? " @ " : "", place);
+			if (json_is_string(value))
+				fact_text(&node->facts, text_of(check, "check"), name, "%s",
+					json_string_value(value));
+			else if (json_is_number(value))
+				fact_number(&node->facts, text_of(check, "check"), name,
+					json_number_value(value), NULL);
+		}
 	}
 }
 
@@ -370,9 +381,11 @@ static bool speaks_for_itself(const json_t *check)
 	size_t i;
 	const json_t *finding;
 	const enum accept_verdict verdict = accept_verdict_of(text_of(check, "verdict"));
-	json_array_foreach(json_object_get(check, "findings"), i,
-		finding) if (accept_verdict_of(text_of(finding, "verdict")) ==
-			     verdict) return false;
+	json_array_foreach(json_object_get(check, "findings"), i, finding)
+	{
+		if (accept_verdict_of(text_of(finding, "verdict")) == verdict)
+			return false;
+	}
 	return true;
 }
 
@@ -392,9 +405,11 @@ static int take_findings(struct node_result *node, const json_t *document)
 	int bad = 0;
 	size_t most = 0;
 	const json_t *checks = json_object_get(document, "checks");
-	json_array_foreach(checks, i, check) most +=
-		1 + json_array_size(json_object_get(check, "findings"));
-	list = calloc(most + 1, sizeof *list);
+	json_array_foreach(checks, i, check)
+	{
+		most += 1 + json_array_size(json_object_get(check, "findings"));
+	}
+	list = calloc(most + 1, sizeof(json_t *));
 	node->findings = json_array();
 	if (!list || !node->findings) {
 		free(list);
@@ -404,14 +419,16 @@ static int take_findings(struct node_result *node, const json_t *document)
 	{
 		if (is_shown(text_of(check, "verdict")) && speaks_for_itself(check))
 			list[count++] = finding_kept(check, check);
-		json_array_foreach(json_object_get(check, "findings"), j,
-			finding) if (is_shown(text_of(finding, "verdict"))) list[count++] =
-			finding_kept(check, finding);
+		json_array_foreach(json_object_get(check, "findings"), j, finding)
+		{
+			if (is_shown(text_of(finding, "verdict")))
+				list[count++] = finding_kept(check, finding);
+		}
 	}
 	for (size_t k = 0; k < count; k++)
 		bad |= !list[k];
 	if (!bad && count > 1)
-		qsort(list, count, sizeof *list, order_findings);
+		qsort(list, count, sizeof(json_t *), order_findings);
 	for (size_t k = 0; k < count; k++)
 		if (k < FINDINGS_KEPT && !bad)
 			bad |= json_array_append_new(node->findings, list[k]);

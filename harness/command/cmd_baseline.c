@@ -49,7 +49,7 @@ static int baseline_inputs_read(
 	const struct options *options = &invocation->options;
 	const char **paths = calloc(options->argument_count + 1, sizeof *paths);
 	size_t count = 0;
-	inputs->older = calloc(options->argument_count + 1, sizeof *inputs->older);
+	inputs->older = calloc(options->argument_count + 1, sizeof(json_t *));
 	int code = paths && inputs->older ? 0 : error_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < options->argument_count && !code; i++) {
 		if (!is_baseline(options->arguments[i])) {
@@ -78,8 +78,11 @@ int node_results_warn(const struct node_results *results, struct error *err)
 {
 	size_t i;
 	const json_t *entry;
-	json_array_foreach(results->left_out, i, entry) log_warn(
-		"left out '%s': %s", column_text(entry, "file"), column_text(entry, "why"));
+	json_array_foreach(results->left_out, i, entry)
+	{
+		log_warn(
+			"left out '%s': %s", column_text(entry, "file"), column_text(entry, "why"));
+	}
 	if (results->count > 0 || json_array_size(results->left_out) == 0)
 		return 0;
 	entry = json_array_get(results->left_out, 0);
@@ -173,8 +176,11 @@ static void baseline_words(const json_t *document, const struct style *style, st
 	medium_table(
 		&medium, left_out, COUNT(left_out), json_object_get(document, "left_out"), NULL);
 	medium_space(&medium);
-	json_array_foreach(json_object_get(document, "left_out"), i, node) medium_list(
-		&medium, INK_DIM, column_text(node, "name"), json_object_get(node, "figures"), 0);
+	json_array_foreach(json_object_get(document, "left_out"), i, node)
+	{
+		medium_list(&medium, INK_DIM, column_text(node, "name"),
+			json_object_get(node, "figures"), 0);
+	}
 	medium_list(&medium, INK_WARN, "note", json_object_get(document, "notes"), 0);
 	medium_end(&medium);
 	buffer_release(&hardware);

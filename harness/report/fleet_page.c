@@ -149,8 +149,11 @@ static bool has_intervals(const json_t *metric)
 {
 	size_t i;
 	const json_t *value;
-	json_array_foreach(json_object_get(metric, "values"), i,
-		value) if (isfinite(column_number(value, "low"))) return true;
+	json_array_foreach(json_object_get(metric, "values"), i, value)
+	{
+		if (isfinite(column_number(value, "low")))
+			return true;
+	}
 	return false;
 }
 
@@ -162,9 +165,11 @@ static void strip_finding(const json_t *metric, struct buffer *out)
 	size_t at = 0;
 	buffer_text(out, column_text(metric, "name"));
 	buffer_text(out, outliers ? ": outliers: " : "");
-	json_array_foreach(json_object_get(metric, "values"), i,
-		value) if (json_is_true(json_object_get(value, "outlier")))
-		parts_listed(out, at++, outliers, column_text(value, "node"));
+	json_array_foreach(json_object_get(metric, "values"), i, value)
+	{
+		if (json_is_true(json_object_get(value, "outlier")))
+			parts_listed(out, at++, outliers, column_text(value, "node"));
+	}
 }
 
 static int add_strip(struct page *page, const json_t *metric, const json_t *dots, size_t number)
@@ -210,8 +215,10 @@ static double interest_of(const json_t *metric)
 	size_t i;
 	const json_t *value;
 	double most = 0;
-	json_array_foreach(json_object_get(metric, "values"), i, value) most =
-		fmax(most, fabs(column_number(value, "z")));
+	json_array_foreach(json_object_get(metric, "values"), i, value)
+	{
+		most = fmax(most, fabs(column_number(value, "z")));
+	}
 	return column_number(metric, "outliers") > 0 ? 1e9 + most : most;
 }
 
@@ -225,16 +232,22 @@ static int add_strips(struct page *page, const json_t *document, const json_t *d
 	size_t count = 0;
 	size_t drawn = 0;
 	int code = 0;
-	json_array_foreach(json_object_get(document, "groups"), g, group) count +=
-		json_array_size(json_object_get(group, "metrics"));
+	json_array_foreach(json_object_get(document, "groups"), g, group)
+	{
+		count += json_array_size(json_object_get(group, "metrics"));
+	}
 	struct charted *list = calloc(count + 1, sizeof *list);
 	if (!list)
 		return -ENOMEM;
 	count = 0;
 	json_array_foreach(json_object_get(document, "groups"), g, group)
-		json_array_foreach(json_object_get(group, "metrics"), i,
-			metric) if (column_number(metric, "nodes") > 1) list[count++] =
-			(struct charted){metric, interest_of(metric)};
+	{
+		json_array_foreach(json_object_get(group, "metrics"), i, metric)
+		{
+			if (column_number(metric, "nodes") > 1)
+				list[count++] = (struct charted){metric, interest_of(metric)};
+		}
+	}
 	qsort(list, count, sizeof *list, order_charted);
 	page_heading(page, 2, "metrics", "Metrics");
 	page_paragraph(
@@ -346,12 +359,17 @@ static void add_links(struct page *page, const json_t *nodes, const char *folder
 	size_t i;
 	const json_t *node;
 	bool any = false;
-	json_array_foreach(nodes, i, node) any = any || *column_text(node, "page");
+	json_array_foreach(nodes, i, node)
+	{
+		any = any || *column_text(node, "page");
+	}
 	if (!any)
 		return;
 	page_fold_begin(page, "Reports of all nodes");
 	json_array_foreach(nodes, i, node)
+	{
 		link_to_node(page, folder, node, column_text(node, "node"));
+	}
 	page_fold_end(page);
 }
 
@@ -365,14 +383,18 @@ static void add_notices(struct page *page, const json_t *document)
 	if (expected.size > 0)
 		page_notice(page, "Expected nodes", expected.data);
 	json_array_foreach(json_object_get(document, "notes"), i, file)
+	{
 		page_notice(page, "Note", json_string_value(file));
+	}
 	buffer_release(&expected);
 	if (json_array_size(left_out) == 0)
 		return;
 	page_fold_begin(page, "Files that were left out");
 	page_terms_begin(page);
 	json_array_foreach(left_out, i, file)
+	{
 		page_term(page, column_text(file, "file"), column_text(file, "why"));
+	}
 	page_terms_end(page);
 	page_fold_end(page);
 }

@@ -139,12 +139,20 @@ void fleet_expected_words(const json_t *expected, struct buffer *out)
 		return;
 	buffer_format(out, "%.0f of %.0f reported", column_number(expected, "reported"),
 		column_number(expected, "count"));
-	json_array_foreach(missing, i, name) if (i < MISSING_SHOWN)
-		buffer_format(out, "%s %s", i ? "," : ", missing:", json_string_value(name));
+	json_array_foreach(missing, i, name)
+	{
+		if (i < MISSING_SHOWN)
+			buffer_format(
+				out, "%s %s", i ? "," : ", missing:", json_string_value(name));
+	}
 	if (json_array_size(missing) > MISSING_SHOWN)
 		buffer_format(out, " and %zu more", json_array_size(missing) - MISSING_SHOWN);
-	json_array_foreach(unexpected, i, name) if (i < MISSING_SHOWN)
-		buffer_format(out, "%s %s", i ? "," : "; not expected:", json_string_value(name));
+	json_array_foreach(unexpected, i, name)
+	{
+		if (i < MISSING_SHOWN)
+			buffer_format(
+				out, "%s %s", i ? "," : "; not expected:", json_string_value(name));
+	}
 	if (json_array_size(unexpected) > MISSING_SHOWN)
 		buffer_format(out, " and %zu more", json_array_size(unexpected) - MISSING_SHOWN);
 }
@@ -196,10 +204,14 @@ static void findings_facts(const json_t *findings, struct medium *medium)
 {
 	size_t i;
 	const json_t *item;
-	json_array_foreach(findings, i, item) if (i < OUTLIERS_SHOWN) medium_fact_text(medium,
-		fleet_verdict_ink(NULL, item), column_text(item, "verdict"),
-		*column_text(item, "sentence") ? column_text(item, "sentence")
-					       : column_text(item, "check"));
+	json_array_foreach(findings, i, item)
+	{
+		if (i < OUTLIERS_SHOWN)
+			medium_fact_text(medium, fleet_verdict_ink(NULL, item),
+				column_text(item, "verdict"),
+				*column_text(item, "sentence") ? column_text(item, "sentence")
+							       : column_text(item, "check"));
+	}
 	more_fact(findings, medium);
 }
 
@@ -275,9 +287,11 @@ static void nodes_text(const json_t *nodes, struct medium *medium, bool verbose)
 	const json_t *node;
 	json_t *shown = json_array();
 	struct buffer rest = {0};
-	json_array_foreach(
-		nodes, i, node) if (verbose || i < NODES_SHOWN || !fleet_node_is_quiet(node))(void)
-		json_array_append(shown, (json_t *)(uintptr_t)node);
+	json_array_foreach(nodes, i, node)
+	{
+		if (verbose || i < NODES_SHOWN || !fleet_node_is_quiet(node))
+			(void)json_array_append(shown, (json_t *)(uintptr_t)node);
+	}
 	medium_table(medium, fleet_columns, fleet_column_count, shown, "Nodes, the worst first");
 	if (json_array_size(shown) < json_array_size(nodes))
 		buffer_format(&rest, "and %zu more that passed (--verbose shows all)",
@@ -341,15 +355,17 @@ static void metrics_text(const json_t *groups, struct medium *medium, bool verbo
 	struct buffer rest = {0};
 	size_t left = 0;
 	json_array_foreach(groups, i, group)
-		json_array_foreach(json_object_get(group, "metrics"), k, metric)
 	{
-		if (column_number(metric, "nodes") < 2)
-			continue;
-		const bool shown = verbose || json_array_size(rows) < METRICS_SHOWN ||
-				   column_number(metric, "outliers") > 0;
-		if (shown)
-			(void)json_array_append(rows, (json_t *)(uintptr_t)metric);
-		left += !shown;
+		json_array_foreach(json_object_get(group, "metrics"), k, metric)
+		{
+			if (column_number(metric, "nodes") < 2)
+				continue;
+			const bool shown = verbose || json_array_size(rows) < METRICS_SHOWN ||
+					   column_number(metric, "outliers") > 0;
+			if (shown)
+				(void)json_array_append(rows, (json_t *)(uintptr_t)metric);
+			left += !shown;
+		}
 	}
 	if (json_array_size(rows) > 0)
 		medium_heading(medium, "metrics");

@@ -38,8 +38,11 @@ static const json_t *row_of(const json_t *document, const char *name)
 {
 	size_t i;
 	const json_t *node;
-	json_array_foreach(json_object_get(document, "nodes"), i,
-		node) if (strcmp(column_text(node, "node"), name) == 0) return node;
+	json_array_foreach(json_object_get(document, "nodes"), i, node)
+	{
+		if (strcmp(column_text(node, "node"), name) == 0)
+			return node;
+	}
 	fail_msg("no row of %s", name);
 	return NULL;
 }
@@ -54,8 +57,10 @@ static size_t outliers_in(const json_t *document)
 	size_t i;
 	size_t count = 0;
 	const json_t *node;
-	json_array_foreach(json_object_get(document, "nodes"), i, node) count +=
-		json_array_size(json_object_get(node, "outliers"));
+	json_array_foreach(json_object_get(document, "nodes"), i, node)
+	{
+		count += json_array_size(json_object_get(node, "outliers"));
+	}
 	return count;
 }
 
@@ -206,8 +211,10 @@ static void what_did_not_end_is_no_figure(void **state)
 	size_t i;
 	const json_t *metric;
 	json_array_foreach(column_value(document, "groups.0.metrics"), i, metric)
+	{
 		assert_int_equal(column_number(metric, "nodes"),
 			strstr(column_text(metric, "figure"), "capacity") ? 6 : 5);
+	}
 	assert_string_equal(column_text(document, "notes.0"),
 		"1 node was judged by another tier than most: died");
 	json_decref(document);

@@ -117,9 +117,11 @@ static bool is_left_out(const json_t *baseline, const char *name)
 {
 	size_t i;
 	const json_t *entry;
-	json_array_foreach(json_object_get(baseline, "left_out"), i,
-		entry) if (strcmp(json_string_value(json_object_get(entry, "name")), name) ==
-			   0) return true;
+	json_array_foreach(json_object_get(baseline, "left_out"), i, entry)
+	{
+		if (strcmp(json_string_value(json_object_get(entry, "name")), name) == 0)
+			return true;
+	}
 	return false;
 }
 
