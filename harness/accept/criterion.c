@@ -82,6 +82,20 @@ static int refuse_reference(
 	return 0;
 }
 
+/* A lower limit that nothing can be below holds whatever is measured. */
+static int refuse_limit(const struct figure *figure, const struct clause *clause, const char *text,
+	struct error *err)
+{
+	const bool at_least = clause->op == CLAUSE_MORE_EQUAL && clause->value <= 0;
+	const bool above = clause->op == CLAUSE_MORE && clause->value < 0;
+	if (figure->sense != FIGURE_MORE_IS_BETTER || figure->unit == FIGURE_CELSIUS ||
+		(!at_least && !above))
+		return 0;
+	return error_set(err, -EINVAL,
+		"a lower limit of %.32s holds for every value; write a larger one, or 'known'",
+		text);
+}
+
 static int parse_limit(
 	const struct figure *figure, const char *text, struct clause *clause, struct error *err)
 {
@@ -91,6 +105,8 @@ static int parse_limit(
 	const bool shared = cut_reference(value, &clause->of);
 	int code = figure_value_parse(
 		shared ? FIGURE_SHARE : figure->unit, value, &clause->value, err);
+	if (!code)
+		code = refuse_limit(figure, clause, text, err);
 	return code ? code : refuse_reference(figure, clause, err);
 }
 
@@ -157,6 +173,9 @@ static int add_word(struct clause *clause, const char *word, size_t length, stru
 		length--;
 	if (length == 0)
 		return error_set(err, -EINVAL, "the list has an empty place");
+	if (word[length - 1] == '\\' && (length < 2 || word[length - 2] != '\\'))
+		return error_set(err, -EINVAL,
+			"'%.64s' ends in a single '\\', which no text matches; write '\\\\'", word);
 	if (clause->word_count == CRITERION_WORDS_MAX)
 		return error_set(
 			err, -EINVAL, "the list has more than %d values", CRITERION_WORDS_MAX);
@@ -169,7 +188,9 @@ static int parse_words(enum clause_kind kind, bool list, const char *text, struc
 {
 	clause->kind = kind;
 	if (!list)
-		return add_word(clause, text, strlen(text), err);
+		return *text ? add_word(clause, text, strlen(text), err)
+			     : error_set(err, -EINVAL,
+				       "the text is missing; write it as 'is *H100*'");
 	int code = 0;
 	for (;;) {
 		const size_t length = strcspn(text, ",");

@@ -231,7 +231,7 @@ struct plan_section {
 	int file_number, line;
 };
 
-enum { PLAN_LINES_MAX = 4096 };
+enum { PLAN_LINES_MAX = 4096, PLAN_NAME_MAX = 200 };
 
 struct plan_reading {
 	struct plan_line *lines;
@@ -254,12 +254,35 @@ static void plan_reading_release(struct plan_reading *reading)
 	free(reading->sections);
 }
 
+/* UTF-8 without control characters: names of checks and values go into documents and onto terminals. */
+static bool plan_is_text(const char *text)
+{
+	for (size_t bytes; *text; text += bytes) {
+		bytes = utf8_character(text);
+		if (bytes == 0 || (utf8_is_control(text) && *text != '\t'))
+			return false;
+	}
+	return true;
+}
+
+/* 1 where [plan] stands among the sections, else 0. */
+static size_t plan_has_own(const struct plan_reading *reading)
+{
+	size_t own = 0;
+	for (size_t i = 0; i < reading->section_count; i++)
+		own += strcmp(reading->sections[i].name, "plan") == 0;
+	return own;
+}
+
 static int plan_take_section(
 	void *context, const struct ini_place *place, const char *name, struct error *err)
 {
 	struct plan_reading *reading = context;
 	if (strlen(name) > 48)
 		return error_set(err, -EINVAL, "the name of a check has at most 48 bytes");
+	if (!plan_is_text(name))
+		return error_set(err, -EINVAL,
+			"the name of a check must be UTF-8 text without control characters");
 	for (size_t i = 0; i < reading->section_count; i++) {
 		struct plan_section *section = &reading->sections[i];
 		if (strcmp(section->name, name) != 0)
@@ -272,7 +295,8 @@ static int plan_take_section(
 		section->line = place->line;
 		return 0;
 	}
-	if (reading->section_count > ACCEPT_CHECKS_MAX)
+	if (reading->section_count - plan_has_own(reading) == ACCEPT_CHECKS_MAX &&
+		strcmp(name, "plan") != 0)
 		return error_set(err, -EINVAL, "a plan has at most %d checks", ACCEPT_CHECKS_MAX);
 	struct plan_section *grown = realloc(
 		reading->sections, (reading->section_count + 1) * sizeof *reading->sections);
@@ -376,6 +400,9 @@ static int plan_take_value(void *context, const struct ini_place *place, const c
 	plan_split_operator(name, text, &raw);
 	int code = raw.failed ? error_set(err, -ENOMEM, "out of memory")
 			      : expand_variables(raw.data, &value, err);
+	if (!code && value.data && !plan_is_text(value.data))
+		code = error_set(err, -EINVAL,
+			"the value of '%.48s' must be UTF-8 text without control characters", key);
 	if (!code)
 		code = plan_keep_line(
 			context, place, section, name, value.data ? value.data : "", err);
@@ -507,6 +534,16 @@ static int plan_make_check(const struct plan_reading *reading, const struct plan
 	return 0;
 }
 
+/* A plan's name is that of a folder in results/, which a result must not leave. */
+int plan_check_name(const char *name, struct error *err)
+{
+	if (*name && *name != '.' && !strchr(name, '/') && strlen(name) <= PLAN_NAME_MAX)
+		return 0;
+	return error_set(err, -EINVAL,
+		"the plan's name '%.64s' cannot be a folder's: use 1 to %d bytes without '/', not beginning with '.'",
+		name, PLAN_NAME_MAX);
+}
+
 static int plan_make_own(
 	const struct plan_reading *reading, struct accept_plan *plan, struct error *err)
 {
@@ -518,6 +555,8 @@ static int plan_make_own(
 		int code = key == PLAN_KEY_COUNT ? plan_refuse_key(ACCEPT_OF_PLAN, line->key, err)
 						 : plan_set_value(&plan->values[key],
 							   &plan_keys[key], line->text, err);
+		if (!code && key == PLAN_NAME)
+			code = plan_check_name(line->text, err);
 		if (code && key != PLAN_KEY_COUNT)
 			(void)error_prefix(err, code, "%s", line->key);
 		if (code)

@@ -105,6 +105,9 @@ int plan_read_text(struct accept_plan *plan, const char *name, const char *text,
 	struct error *err);
 void plan_release(struct accept_plan *plan); /* safe on {0} */
 
+/* -EINVAL: this cannot be the name of a plan, because results are kept in a folder of that name. */
+int plan_check_name(const char *name, struct error *err);
+
 /* The resolved plan as an INI file that reads back to the same plan; free it.  NULL without memory. */
 char *plan_dump(const struct accept_plan *plan);
 /* 16 hex digits over it. */

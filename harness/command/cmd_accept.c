@@ -134,7 +134,8 @@ static int accept_name_plan(struct accept_plan *plan, const char *path, struct e
 	const char *dot = strrchr(name, '.');
 	plan->values[PLAN_NAME].text =
 		strndup(name, dot && dot > name ? (size_t)(dot - name) : strlen(name));
-	return plan->values[PLAN_NAME].text ? 0 : error_set(err, -ENOMEM, "out of memory");
+	return plan->values[PLAN_NAME].text ? plan_check_name(plan->values[PLAN_NAME].text, err)
+					    : error_set(err, -ENOMEM, "out of memory");
 }
 
 static int accept_read_plan(struct accepting *a, const char *name, struct error *err)

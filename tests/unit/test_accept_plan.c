@@ -205,6 +205,18 @@ static void mistakes(void **state)
 		{"[plan]\nerror_rate = 50%\n[a]\nkind = expect\ncpu.cores >= 2\n",
 			"p.ini:2: error_rate: 50% is too large"},
 		{"[a\nkind = expect\n", "p.ini:1: expected '[section]'"},
+		/* What cannot be a folder in results/, a text in a document, or a criterion that may fail. */
+		{"[plan]\nname = ../x\n[a]\nkind = expect\ncpu.cores >= 2\n",
+			"p.ini:2: name: the plan's name '../x' cannot be a folder's"},
+		{"[plan]\nname = ..\n[a]\nkind = expect\ncpu.cores >= 2\n", "cannot be a folder's"},
+		{"[plan]\nname =\n[a]\nkind = expect\ncpu.cores >= 2\n", "cannot be a folder's"},
+		{"[a\xff]\nkind = expect\ncpu.cores >= 2\n", "must be UTF-8"},
+		{"[a\xc2\x85]\nkind = expect\ncpu.cores >= 2\n", "without control characters"},
+		{"[a]\nkind = expect\ncpu.model = is not \xff*\n", "must be UTF-8"},
+		{"[a]\nkind = expect\ncpu.cores >= 0\n", "holds for every value"},
+		{"[a]\nkind = ceiling\ndecode.core >= 0 % of best\n", "holds for every value"},
+		{"[a]\nkind = expect\ncpu.model = is not x\\\n", "which no text matches"},
+		{"[a]\nkind = expect\ncpu.model = is\n", "the text is missing"},
 		{"[a]\nkind expect\n", "p.ini:2: expected 'key = value'"},
 		{"[a]\nkind = pipeline\nthroughputt >= 2 samples/s\n", "p.ini:3: unknown"},
 		{"[a]\nkind = expect\ncpu.model = ${NOT_SET_ANYWHERE}\n", "p.ini:3: "},
@@ -237,6 +249,25 @@ static void shipped_plans(void **state)
 	}
 }
 
+/* As many checks as there may be, with [plan] and without. */
+static void at_most_so_many_checks(void **state)
+{
+	(void)state;
+	for (int own = 0; own < 2; own++)
+		for (int more = 0; more < 2; more++) {
+			struct buffer text = {0};
+			buffer_text(&text, own ? "[plan]\nname = x\n" : "");
+			for (int i = 0; i < ACCEPT_CHECKS_MAX + more; i++)
+				buffer_format(&text, "[c%d]\nkind = expect\ncpu.cores >= 1\n", i);
+			assert_int_equal(read_plan(text.data), more ? -EINVAL : 0);
+			if (!more)
+				assert_int_equal(plan.check_count, ACCEPT_CHECKS_MAX);
+			if (!more)
+				plan_release(&plan);
+			buffer_release(&text);
+		}
+}
+
 static void criteria_are_taken_away(void **state)
 {
 	(void)state;
@@ -255,6 +286,7 @@ int main(void)
 		cmocka_unit_test(numbers),
 		cmocka_unit_test(mistakes),
 		cmocka_unit_test(shipped_plans),
+		cmocka_unit_test(at_most_so_many_checks),
 		cmocka_unit_test(criteria_are_taken_away),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
