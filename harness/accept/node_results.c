@@ -497,7 +497,7 @@ static int digest(struct node_results *results, struct node_result *node, const 
 	node->action = strdup(text_of(document, "action"));
 	node->sentence = strdup(text_of(document, "sentence"));
 	node->verdict = accept_verdict_of(text_of(document, "verdict"));
-	node->complete = !json_is_false(json_object_get(document, "complete"));
+	node->complete = json_is_true(json_object_get(document, "complete"));
 	(void)snprintf(node->started, sizeof node->started, "%s", text_of(document, "started"));
 	(void)snprintf(node->tier, sizeof node->tier, "%s", text_of(document, "tier"));
 	(void)snprintf(node->program, sizeof node->program, "%s", text_of(document, "program"));

@@ -16,7 +16,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { RESULT_BYTES_MAX = 64 << 20, RESULT_SENTENCE_BYTES = 480, RESULT_PLACES_MAX = 4096 };
+enum {
+	RESULT_BYTES_MAX = 64 << 20,
+	RESULT_SENTENCE_BYTES = 480,
+	RESULT_PLACES_MAX = 4096,
+	RESULT_CHECKS_MAX = 1024
+};
 
 const char *accept_verdict_name(enum accept_verdict verdict)
 {
@@ -30,6 +35,13 @@ enum accept_verdict accept_verdict_of(const char *name)
 		if (name && strcmp(name, accept_verdict_name((enum accept_verdict)verdict)) == 0)
 			return (enum accept_verdict)verdict;
 	return VERDICT_ERROR;
+}
+
+int accept_verdict_status(enum accept_verdict verdict)
+{
+	static const int statuses[] = {EXIT_STATUS_DONE, EXIT_STATUS_DONE, EXIT_STATUS_DONE,
+		EXIT_STATUS_CANNOT, EXIT_STATUS_FAILED};
+	return statuses[verdict];
 }
 
 static const char *text_of(const json_t *object, const char *name)
@@ -49,7 +61,9 @@ struct judging {
 	double rate;   /* the plan's error rate */
 	size_t limits; /* of the plan in this tier, which share the rate of false fails */
 	const char *repeat_file;
+	const char *measured_in; /* the tier, where it is a shorter one than this; NULL */
 	bool interrupted;
+	bool twice; /* the check was measured twice: which one counts is unknown */
 };
 
 /* What was found out of a figure at a place. */
@@ -181,6 +195,13 @@ static double clause_reference(const struct judging *judging, const struct evide
 		reference = reference_of_places(judging, figure, clause->of == OF_BEST, judged);
 		break;
 	}
+	/* A share of nothing is no limit: dead cores would hold dead ones to it. */
+	if (isfinite(reference) && reference <= 0 && figure->sense == FIGURE_MORE_IS_BETTER) {
+		(void)snprintf(
+			judged->why, sizeof judged->why, "what it is compared with is not above 0");
+		judged->skippable = false;
+		reference = (double)NAN;
+	}
 	judged->unknown = !isfinite(reference);
 	return reference;
 }
@@ -254,6 +275,7 @@ static void judge_equal(
 {
 	const char *figure = evidence->limit->figure->name;
 	json_t *first = NULL;
+	size_t compared = 0;
 	size_t i;
 	json_t *entry;
 	judged->judgement = JUDGED_HOLDS;
@@ -277,10 +299,14 @@ static void judge_equal(
 		{
 			if (!first)
 				first = value;
+			compared++;
 			if (!json_equal(first, value))
 				judged->judgement = JUDGED_BROKEN;
 		}
 	}
+	/* A single repetition was compared with nothing; a fact of the only place there is equals itself. */
+	if (compared == 1 && judged->judgement == JUDGED_HOLDS)
+		judged->judgement = JUDGED_OPEN;
 	if (judged->judgement == JUDGED_BROKEN)
 		(void)snprintf(judged->why, sizeof judged->why, "not all are the same");
 }
@@ -347,6 +373,7 @@ static bool evidence_read(const struct judging *judging, const struct accept_che
 		if (json_is_number(json_array_get(array, i)))
 			evidence->values[evidence->count++] =
 				json_number_value(json_array_get(array, i));
+	const bool whole = evidence->count == json_array_size(array);
 	evidence->peak = fields_real(json_object_get(values, "peak"));
 	if (evidence->count == 0 && json_is_number(fact)) {
 		evidence->exact = true;
@@ -356,6 +383,10 @@ static bool evidence_read(const struct judging *judging, const struct accept_che
 	evidence->lacks = json_is_true(json_object_get(missing, "lack"));
 	if (missing) /* of some repetitions, too: closed by default */
 		evidence->missing = text_of(missing, "why");
+	else if (!whole)
+		evidence->missing = "a repetition gave no number";
+	else if (evidence->text && !*evidence->text)
+		evidence->missing = "the check gave an empty text";
 	else if (evidence->count == 0 && !evidence->text)
 		evidence->missing = "the check gave no value of it";
 	else if ((limit->figure->unit == FIGURE_TEXT) != (evidence->text != NULL))
@@ -457,26 +488,17 @@ static void say_measured(const struct evidence *evidence, const struct judged *j
 		figure_value_text(judged->unit, judged->interval.high, value), evidence->count);
 }
 
-/* The side that is broken, or the nearer one. */
-static double judged_limit(const struct judged *judged)
-{
-	if (!isfinite(judged->high))
-		return judged->low;
-	if (!isfinite(judged->low))
-		return judged->high;
-	return fabs(judged->shown - judged->low) < fabs(judged->shown - judged->high)
-		       ? judged->low
-		       : judged->high;
-}
-
-/* How far the figure is on the good side of its limit, as a share of it: below 0, beyond it. */
+/* How far the figure is on the good side of the limit that it is beyond, or else nearer to, as a share of it: below 0,
+ * beyond it. */
 static double judged_by(const struct judged *judged)
 {
-	const double limit = judged_limit(judged);
-	if (!isfinite(limit) || !isfinite(judged->shown) || limit == 0)
-		return (double)NAN;
-	const double away = (judged->shown - limit) / fabs(limit);
-	return limit == judged->low ? away : -away;
+	const double above_low = isfinite(judged->low) && judged->low != 0
+					 ? (judged->shown - judged->low) / fabs(judged->low)
+					 : (double)NAN;
+	const double below_high = isfinite(judged->high) && judged->high != 0
+					  ? (judged->high - judged->shown) / fabs(judged->high)
+					  : (double)NAN;
+	return isfinite(judged->shown) ? fmin(above_low, below_high) : (double)NAN;
 }
 
 /* "; asked: at least 348 samples/s (within 15 % of median)". */
@@ -669,8 +691,23 @@ static enum accept_verdict state_verdict(
 							   : "it was not run");
 		return VERDICT_ERROR;
 	}
+	if (judging->twice) {
+		buffer_text(sentence, "the result has two measurements of it");
+		return VERDICT_ERROR;
+	}
+	if (judging->measured_in) {
+		buffer_format(sentence, "it was measured in tier %s, which shows less than tier %s",
+			judging->measured_in, accept_tier_name(judging->tier));
+		return VERDICT_ERROR;
+	}
 	const char *state = text_of(judging->measured, "state");
 	const char *why = text_of(judging->measured, "why");
+	const char *kind = text_of(judging->measured, "kind");
+	if (*kind && strcmp(kind, accept_kind_name(check->kind)) != 0) {
+		buffer_format(sentence, "what was measured is a check of kind = %s, not %s", kind,
+			accept_kind_name(check->kind));
+		return VERDICT_ERROR;
+	}
 	const char *activity = text_of(judging->measured, "activity");
 	if (strcmp(state, "done") == 0)
 		return VERDICT_PASS;
@@ -765,16 +802,20 @@ static size_t plan_limits(const struct accept_plan *plan, enum accept_tier tier)
 	return limits > 0 ? limits : 1;
 }
 
-static const json_t *measured_check(const json_t *measured, const char *name)
+static const json_t *measured_check(const json_t *measured, const char *name, bool *twice)
 {
 	size_t i;
 	const json_t *check;
+	const json_t *found = NULL;
+	*twice = false;
 	json_array_foreach(json_object_get(measured, "measured"), i, check)
 	{
-		if (strcmp(text_of(check, "check"), name) == 0)
-			return check;
+		if (strcmp(text_of(check, "check"), name) != 0)
+			continue;
+		*twice = found != NULL;
+		found = check;
 	}
-	return NULL;
+	return found;
 }
 
 /* --- the node --------------------------------------------------------------------------------- */
@@ -844,8 +885,6 @@ static enum accept_verdict sum_verdict(const struct summing *sum)
 
 static int sum_put(json_t *document, struct summing *sum, double rate)
 {
-	static const int statuses[] = {EXIT_STATUS_DONE, EXIT_STATUS_DONE, EXIT_STATUS_DONE,
-		EXIT_STATUS_CANNOT, EXIT_STATUS_FAILED};
 	json_t *sentence = sum->checks > 0 ? sum_sentence(sum) : NULL;
 	const enum accept_verdict verdict = sum_verdict(sum);
 	if (verdict == VERDICT_ERROR && sum->verdict <= VERDICT_SKIP) {
@@ -865,7 +904,8 @@ static int sum_put(json_t *document, struct summing *sum, double rate)
 		bad |= json_object_set_new(counts, accept_verdict_name((enum accept_verdict)i),
 			json_integer((json_int_t)sum->counts[i]));
 	bad |= json_object_set_new(document, "verdict", json_string(accept_verdict_name(verdict)));
-	bad |= json_object_set_new(document, "exit_status", json_integer(statuses[verdict]));
+	bad |= json_object_set_new(
+		document, "exit_status", json_integer(accept_verdict_status(verdict)));
 	bad |= json_object_set_new(document, "sentence", sentence);
 	bad |= json_object_set_new(
 		document, "action", json_string(accept_action_name(sum->action)));
@@ -940,6 +980,16 @@ static struct judging judging_of(
 	};
 }
 
+/* The tier that it was measured in, where that is a shorter one than `tier`: less time, memory and storage. */
+static const char *shorter_tier(const json_t *measured, enum accept_tier tier)
+{
+	const char *its = text_of(measured, "tier");
+	for (int i = TIER_QUICK; i < (int)tier; i++)
+		if (strcmp(its, accept_tier_name((enum accept_tier)i)) == 0)
+			return its;
+	return NULL;
+}
+
 json_t *result_judge(const json_t *measured, const struct accept_plan *plan, enum accept_tier tier,
 	const json_t *baseline, struct error *err)
 {
@@ -949,13 +999,14 @@ json_t *result_judge(const json_t *measured, const struct accept_plan *plan, enu
 	json_t *checks = json_array();
 	double seconds = 0;
 	judging.interrupted = json_is_true(json_object_get(measured, "interrupted"));
+	judging.measured_in = shorter_tier(measured, tier);
 	bool complete = !judging.interrupted;
 	int bad = !document || !checks;
 	for (size_t i = 0; i < plan->check_count && !bad; i++) {
 		const struct accept_check *check = &plan->checks[i];
 		if (!check_in_tier(check, tier))
 			continue;
-		judging.measured = measured_check(measured, check->name);
+		judging.measured = measured_check(measured, check->name, &judging.twice);
 		complete &= judging.measured != NULL;
 		json_t *judged = check_judge(&judging, check);
 		bad = json_array_append_new(checks, judged);
@@ -963,7 +1014,7 @@ json_t *result_judge(const json_t *measured, const struct accept_plan *plan, enu
 			break;
 		sum_check(&sum, judged);
 		const double its = fields_real(json_object_get(judged, "seconds"));
-		seconds += isfinite(its) ? its : 0;
+		seconds += its > 0 ? its : 0;
 	}
 	bad = bad || sum_put(document, &sum, judging.rate);
 	bad = bad ||
@@ -974,7 +1025,9 @@ json_t *result_judge(const json_t *measured, const struct accept_plan *plan, enu
 	bad = bad || json_object_set_new(document, "complete", json_boolean(complete));
 	bad = bad || json_object_set_new(document, "seconds", json_real(seconds));
 	bad = bad || json_object_set(document, "checks", checks);
-	bad = bad || json_object_set(document, "measured", json_object_get(measured, "measured"));
+	json_t *lines = json_object_get(measured, "measured"); /* none where no check has begun */
+	bad = bad || (lines ? json_object_set(document, "measured", lines)
+			    : json_object_set_new(document, "measured", json_array()));
 	json_decref(checks);
 	document = fields_whole(document, bad);
 	if (!document)
@@ -1032,7 +1085,7 @@ static json_t *measured_from_lines(const char *text, size_t size, struct error *
 		(void)error_set(err, -EINVAL, "it has no line of %s", MEASURED_SCHEMA);
 		return NULL;
 	}
-	while (newline) {
+	while (newline && json_array_size(checks) <= RESULT_CHECKS_MAX) {
 		const char *line = newline + 1;
 		newline = memchr(line, '\n', size - (size_t)(line - text));
 		json_t *check =
@@ -1058,25 +1111,69 @@ static json_t *measured_from_lines(const char *text, size_t size, struct error *
 	return document;
 }
 
+/* 0, or -EINVAL where a check is said to be better than one of its findings, or the node than one of its checks: somebody
+ * has changed it.  What is skipped spoils nothing, and what warns at most makes a WARN. */
+static int verdict_check(const json_t *document, struct error *err)
+{
+	const json_t *checks = json_object_get(document, "checks");
+	const enum accept_verdict verdict = accept_verdict_of(text_of(document, "verdict"));
+	size_t i;
+	size_t at;
+	const json_t *check;
+	const json_t *finding;
+	if (!json_is_array(checks))
+		return error_set(err, -EINVAL, "it has no 'checks'");
+	if (verdict == VERDICT_PASS && json_array_size(checks) == 0)
+		return error_set(err, -EINVAL, "it passes without a check");
+	json_array_foreach(checks, i, check)
+	{
+		const enum accept_verdict its = accept_verdict_of(text_of(check, "verdict"));
+		if (its > VERDICT_SKIP && its > verdict)
+			return error_set(err, -EINVAL,
+				"its verdict %s contradicts check '%.64s', which is %s: judge its measured.jsonl again",
+				accept_verdict_name(verdict), text_of(check, "check"),
+				accept_verdict_name(its));
+		json_array_foreach(json_object_get(check, "findings"), at, finding)
+		{
+			const enum accept_verdict one =
+				accept_verdict_of(text_of(finding, "verdict"));
+			if (one > VERDICT_SKIP && one > its)
+				return error_set(err, -EINVAL,
+					"%s of check '%.64s' contradicts its %s of %.64s: judge its measured.jsonl again",
+					accept_verdict_name(its), text_of(check, "check"),
+					accept_verdict_name(one), text_of(finding, "figure"));
+		}
+	}
+	return 0;
+}
+
 /* 0, or -EINVAL where a member that judging and reports rest on is not what it should be. */
 static int document_check(const json_t *document, struct error *err)
 {
 	const char *schema = text_of(document, "schema");
-	if (strncmp(schema, "mlbench.accept/", 15) == 0 && strcmp(schema, ACCEPT_SCHEMA) != 0)
-		return error_set(err, -EINVAL, "it is of a newer schema, %.32s", schema);
-	if (strcmp(schema, ACCEPT_SCHEMA) != 0 && strcmp(schema, MEASURED_SCHEMA) != 0)
-		return error_set(err, -EINVAL, "it is no result of mlbench accept");
+	const bool judged = strcmp(schema, ACCEPT_SCHEMA) == 0;
+	if (!judged && strcmp(schema, MEASURED_SCHEMA) != 0)
+		return strncmp(schema, "mlbench.accept/", 15) == 0 ||
+				       strncmp(schema, "mlbench.measured/", 17) == 0
+			       ? error_set(err, -EINVAL,
+					 "it is of a newer schema, %.32s: use a newer mlbench",
+					 schema)
+			       : error_set(err, -EINVAL, "it is no result of mlbench accept");
 	if (!json_is_array(json_object_get(document, "measured")))
 		return error_set(err, -EINVAL, "it has no 'measured'");
+	const json_t *checks = json_object_get(document, "measured");
+	if (json_array_size(checks) > RESULT_CHECKS_MAX)
+		return error_set(
+			err, -EINVAL, "'measured' has more than %d checks", RESULT_CHECKS_MAX);
 	size_t i;
 	json_t *check;
-	json_array_foreach(json_object_get(document, "measured"), i, check)
+	json_array_foreach(checks, i, check)
 	{
 		if (!json_is_object(check) || !*text_of(check, "check"))
 			return error_set(
 				err, -EINVAL, "check %zu of 'measured' has no name", i + 1);
 	}
-	return 0;
+	return judged ? verdict_check(document, err) : 0;
 }
 
 int result_read(const char *path, json_t **document, struct error *err)

@@ -55,8 +55,11 @@ const char *accept_verdict_name(enum accept_verdict verdict); /* "PASS" */
 /* Of "PASS" ...; VERDICT_ERROR of anything else. */
 enum accept_verdict accept_verdict_of(const char *name);
 
+/* The exit status of `mlbench accept` for it. */
+int accept_verdict_status(enum accept_verdict verdict);
+
 /* Reads accept.json or measured.jsonl, or the folder that has them: a document of MEASURED_SCHEMA with "measured".
- * -EINVAL: it is none, or of a newer schema. */
+ * -EINVAL: it is none, of another schema, or its verdict is better than what it says of its checks. */
 int result_read(const char *path, json_t **document, struct error *err);
 
 /* Judges: a fresh document of ACCEPT_SCHEMA; NULL with err without memory.  measured: as result_read gives it.  baseline:

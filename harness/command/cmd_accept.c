@@ -494,8 +494,7 @@ static int accept_print(const struct accepting *a, json_t *document, struct erro
 /* Keeps and prints it; returns the exit status. */
 static int accept_put_out(const struct accepting *a, json_t *document, struct error *err)
 {
-	const json_t *kept = json_object_get(document, "exit_status");
-	int status = json_is_integer(kept) ? (int)json_integer_value(kept) : EXIT_STATUS_CANNOT;
+	int status = accept_verdict_status(accept_verdict_of(column_text(document, "verdict")));
 	struct error trouble = {0};
 	if (a->out && accept_files_write(document, a->out, &trouble)) {
 		log_warn("the result's files are not complete: %s", trouble.text);

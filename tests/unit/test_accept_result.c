@@ -4,6 +4,7 @@
 #include "harness/base/array.h"
 #include "harness/base/rng.h"
 
+#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -133,6 +134,137 @@ static void closed_by_default(void **state)
 		EIGHT("120") ", 'missing': [{'figure': 'decode.core', 'place': 'core 0', 'why': 'torn'}]",
 		"ERROR", "torn");
 	plan_release(&plan);
+}
+
+/* Results that somebody changed, or a check that did not do its work: none of them passes. */
+static void nothing_passes_by_mistake(void **state)
+{
+	(void)state;
+	read_plan("[a]\nkind = ceiling\ndecode.core >= 100 samples/s\n");
+	expect_verdict(EIGHT("120") ", 'kind': 'expect'", "ERROR", "a check of kind = expect");
+	expect_verdict(EIGHT("120, '120'"), "ERROR", "a repetition gave no number");
+	expect_verdict(EIGHT("120, null"), "ERROR", "a repetition gave no number");
+	plan_release(&plan);
+
+	/* Cores that are all dead are equal, and fast compared with each other. */
+	read_plan("[a]\nkind = ceiling\ndecode.core >= 90 % of median\n");
+	expect_verdict(
+		EIGHT("0") ", 'x': 0, 'values': [{'figure': 'decode.core', 'place': 'core 0', 'values': [0, 0, 0, 0, 0, 0, 0, 0]},"
+			   " {'figure': 'decode.core', 'place': 'core 1', 'values': [0, 0, 0, 0, 0, 0, 0, 0]}]",
+		"ERROR", "not above 0");
+	plan_release(&plan);
+	read_plan("[a]\nkind = ceiling\ndecode.core >= 50 % of peak\n");
+	expect_verdict(
+		"'state': 'done', 'values': [{'figure': 'decode.core', 'place': '', 'peak': 0, 'values': [1, 1, 1, 1, 1, 1, 1, 1]}]",
+		"ERROR", "not above 0");
+	plan_release(&plan);
+
+	read_plan("[a]\nkind = ceiling\ndecode.core = equal\n");
+	expect_verdict(
+		"'state': 'done', 'values': [{'figure': 'decode.core', 'place': '', 'values': [5]}]",
+		"ERROR", "neither");
+	expect_verdict(EIGHT("5"), "PASS", "as asked");
+	plan_release(&plan);
+
+	read_plan("[a]\nkind = expect\ncpu.model = is not *broken*\n");
+	expect_verdict(
+		"'state': 'done', 'facts': [{'figure': 'cpu.model', 'place': '', 'value': ''}]",
+		"ERROR", "an empty text");
+	plan_release(&plan);
+
+	read_plan("[a]\nkind = expect\ncpu.cores = 8\n");
+	expect_verdict(
+		"'state': 'done', 'facts': [{'figure': 'cpu.cores', 'place': '', 'value': 12}]",
+		"FAIL", "cpu.cores is 12, 50 % beyond its limit; asked: 8");
+	plan_release(&plan);
+}
+
+/* What was measured in little time is no evidence for a longer tier. */
+static void a_tier_is_not_presented_as_another(void **state)
+{
+	(void)state;
+	read_plan("[a]\nkind = ceiling\ndecode.core >= 100 samples/s\n");
+	json_t *measured = measured_of(EIGHT("120"));
+	(void)json_object_set_new(measured, "tier", json_string("quick"));
+	json_t *document = judge(measured);
+	assert_string_equal(text_at(document, "verdict"), "ERROR");
+	assert_non_null(strstr(text_at(document, "sentence"), "measured in tier quick"));
+	json_decref(document);
+	(void)json_object_set_new(measured, "tier", json_string("burn"));
+	document = judge(measured);
+	assert_string_equal(text_at(document, "verdict"), "PASS");
+	json_decref(document);
+	/* Nor is one of two measurements. */
+	json_t *lines = json_object_get(measured, "measured");
+	(void)json_array_append(lines, json_array_get(lines, 0));
+	document = judge(measured);
+	assert_string_equal(text_at(document, "verdict"), "ERROR");
+	assert_non_null(strstr(text_at(document, "sentence"), "two measurements"));
+	json_decref(document);
+	json_decref(measured);
+	plan_release(&plan);
+}
+
+/* Nothing was measured at all, as by an interruption before the first check. */
+static void nothing_was_measured(void **state)
+{
+	(void)state;
+	read_plan("[a]\nkind = expect\ncpu.cores >= 1\n");
+	json_t *measured =
+		json_pack("{s:s, s:b}", "schema", "mlbench.measured/1", "interrupted", 1);
+	json_t *document = judge(measured);
+	assert_string_equal(text_at(document, "verdict"), "ERROR");
+	assert_int_equal(json_array_size(json_object_get(document, "measured")), 0);
+	assert_true(json_is_array(json_object_get(document, "measured")));
+	json_decref(document);
+	json_decref(measured);
+	plan_release(&plan);
+}
+
+/* What result_read says of a document; ' for ". */
+static void expect_read(const char *text, const char *words)
+{
+	static const char path[] = "test_accept_result.json";
+	char *copy = strdup(text);
+	FILE *file = fopen(path, "w");
+	json_t *document = NULL;
+	assert_non_null(copy);
+	assert_non_null(file);
+	for (char *at = copy; *at; at++)
+		if (*at == '\'')
+			*at = '"';
+	(void)fputs(copy, file);
+	(void)fclose(file);
+	free(copy);
+	const int code = result_read(path, &document, &err);
+	json_decref(document);
+	(void)remove(path);
+	assert_int_equal(code, words ? -EINVAL : 0);
+	if (words && !strstr(err.text, words))
+		fail_msg("%s: said '%s'", text, err.text);
+}
+
+static void changed_results_are_refused(void **state)
+{
+	(void)state;
+#define ACCEPT_OF(verdict, check, finding)                                                        \
+	"{'schema': 'mlbench.accept/1', 'verdict': '" verdict "', 'measured': [], 'checks': [{"   \
+	"'check': 'a', 'verdict': '" check "', 'findings': [{'figure': 'f', 'verdict': '" finding \
+	"'}]}]}"
+	expect_read(ACCEPT_OF("PASS", "PASS", "PASS"), NULL);
+	expect_read(ACCEPT_OF("PASS", "PASS", "SKIP"), NULL);
+	expect_read(ACCEPT_OF("FAIL", "FAIL", "WARN"), NULL);
+	expect_read(ACCEPT_OF("PASS", "FAIL", "FAIL"), "its verdict PASS contradicts check 'a'");
+	expect_read(ACCEPT_OF("WARN", "ERROR", "WARN"), "its verdict WARN contradicts check 'a'");
+	expect_read(ACCEPT_OF("PASS", "PASS", "FAIL"), "contradicts its FAIL of f");
+	expect_read(ACCEPT_OF("PASS", "PASS", "nonsense"), "contradicts its ERROR of f");
+	expect_read(
+		"{'schema': 'mlbench.accept/1', 'verdict': 'PASS', 'measured': [], 'checks': []}",
+		"passes without a check");
+	expect_read("{'schema': 'mlbench.accept/2', 'measured': []}", "of a newer schema");
+	expect_read("{'schema': 'mlbench.measured/2'}\n", "of a newer schema");
+	/* A check that ran again counts by its last line. */
+	expect_read("{'schema': 'mlbench.measured/1'}\n{'check': 'a'}\n{'check': 'a'}\n", NULL);
 }
 
 static void levels(void **state)
@@ -343,6 +475,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(closed_by_default),
+		cmocka_unit_test(nothing_passes_by_mistake),
+		cmocka_unit_test(a_tier_is_not_presented_as_another),
+		cmocka_unit_test(nothing_was_measured),
+		cmocka_unit_test(changed_results_are_refused),
 		cmocka_unit_test(levels),
 		cmocka_unit_test(one_slow_core_is_named),
 		cmocka_unit_test(one_place_is_not_compared),
