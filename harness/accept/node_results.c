@@ -337,8 +337,12 @@ static int find_unfit(struct node_result *node, const json_t *document)
 {
 	size_t i;
 	const json_t *check;
-	if (!node->complete) {
-		node->unfit = strdup("it was interrupted, so not everything is measured");
+	if (!result_is_whole(document)) {
+		node->unfit = strdup(
+			!node->complete ? "it was interrupted, so not everything is measured"
+			: json_object_get(document, "test")
+				? "faults were planted, or facts came from a folder for tests"
+				: "only a part of the plan was run (--check)");
 		return node->unfit ? 0 : -ENOMEM;
 	}
 	json_array_foreach(json_object_get(document, "checks"), i, check)
@@ -498,6 +502,10 @@ static int digest(struct node_results *results, struct node_result *node, const 
 	node->sentence = strdup(text_of(document, "sentence"));
 	node->verdict = accept_verdict_of(text_of(document, "verdict"));
 	node->complete = json_is_true(json_object_get(document, "complete"));
+	/* What is not of the whole plan, or of a test of mlbench, is no verdict on the node. */
+	const bool whole = result_is_whole(document);
+	if (!whole && node->verdict <= VERDICT_WARN)
+		node->verdict = VERDICT_ERROR;
 	(void)snprintf(node->started, sizeof node->started, "%s", text_of(document, "started"));
 	(void)snprintf(node->tier, sizeof node->tier, "%s", text_of(document, "tier"));
 	(void)snprintf(node->program, sizeof node->program, "%s", text_of(document, "program"));

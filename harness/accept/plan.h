@@ -96,6 +96,7 @@ struct accept_plan {
 	struct plan_value values[PLAN_KEY_COUNT]; /* of [plan] */
 	struct accept_check *checks;              /* in the file's order; owned */
 	size_t check_count;
+	size_t left_out; /* checks that --check took away */
 };
 
 /* -EINVAL: the plan is wrong, err says file, line, what, and the nearest valid choice.  On failure there is nothing to

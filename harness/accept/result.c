@@ -956,7 +956,7 @@ json_t *result_plan(const struct accept_plan *plan)
 static json_t *document_begin(const json_t *measured)
 {
 	static const char *const members[] = {"program", "node", "fingerprint", "started", "plan",
-		"environment", "environment_units", "interrupted", "note"};
+		"environment", "environment_units", "interrupted", "note", "test"};
 	json_t *document = json_object();
 	int bad = !document || json_object_set_new(document, "schema", json_string(ACCEPT_SCHEMA));
 	for (size_t i = 0; i < COUNT(members) && !bad; i++) {
@@ -988,6 +988,45 @@ static const char *shorter_tier(const json_t *measured, enum accept_tier tier)
 		if (strcmp(its, accept_tier_name((enum accept_tier)i)) == 0)
 			return its;
 	return NULL;
+}
+
+bool result_is_whole(const json_t *document)
+{
+	return json_is_true(json_object_get(document, "complete")) &&
+	       !json_object_get(document, "left_out") && !json_object_get(document, "test");
+}
+
+/* What a reader of any form has to know beside the verdict. */
+static int caveats_put(json_t *document, const json_t *measured, const struct accept_plan *plan)
+{
+	const char *test = text_of(measured, "test");
+	const char *note = text_of(measured, "note");
+	char hash[17];
+	plan_hash(plan, hash);
+	const char *its = text_of(json_object_get(measured, "plan"), "hash");
+	const bool same = strcmp(its, hash) == 0;
+	const json_t *before = same ? json_object_get(measured, "left_out") : NULL;
+	const json_int_t left_out =
+		json_is_integer(before) ? json_integer_value(before) : (json_int_t)plan->left_out;
+	json_t *caveats = json_array();
+	int bad = !caveats;
+	if (left_out > 0) {
+		const size_t asked = json_array_size(json_object_get(document, "checks"));
+		bad |= json_object_set_new(document, "left_out", json_integer(left_out));
+		bad |= json_array_append_new(caveats,
+			json_sprintf("only %zu of %zu checks of the plan were asked for (--check)",
+				asked, asked + (size_t)left_out));
+	}
+	if (*test)
+		bad |= json_array_append_new(caveats, fields_text(test));
+	if (*note)
+		bad |= json_array_append_new(caveats, fields_text(note));
+	if (*its && !same)
+		bad |= json_array_append_new(caveats,
+			json_string("it is judged by another plan than it was measured by"));
+	bad |= json_object_set(document, "caveats", caveats);
+	json_decref(caveats);
+	return bad;
 }
 
 json_t *result_judge(const json_t *measured, const struct accept_plan *plan, enum accept_tier tier,
@@ -1025,6 +1064,7 @@ json_t *result_judge(const json_t *measured, const struct accept_plan *plan, enu
 	bad = bad || json_object_set_new(document, "complete", json_boolean(complete));
 	bad = bad || json_object_set_new(document, "seconds", json_real(seconds));
 	bad = bad || json_object_set(document, "checks", checks);
+	bad = bad || caveats_put(document, measured, plan);
 	json_t *lines = json_object_get(measured, "measured"); /* none where no check has begun */
 	bad = bad || (lines ? json_object_set(document, "measured", lines)
 			    : json_object_set_new(document, "measured", json_array()));
@@ -1075,6 +1115,8 @@ size_t result_open(const json_t *measured_check_line, const struct accept_check 
  * run again) counts by its last. */
 static json_t *measured_from_lines(const char *text, size_t size, struct error *err)
 {
+	/* What later lines say of the whole. */
+	static const char *const later[] = {"interrupted", "test"};
 	const char *newline = memchr(text, '\n', size);
 	json_t *document = newline ? json_loadb(text, (size_t)(newline - text), 0, NULL) : NULL;
 	json_t *checks = json_array();
@@ -1090,9 +1132,10 @@ static json_t *measured_from_lines(const char *text, size_t size, struct error *
 		newline = memchr(line, '\n', size - (size_t)(line - text));
 		json_t *check =
 			newline ? json_loadb(line, (size_t)(newline - line), 0, NULL) : NULL;
-		if (json_is_object(check) && json_object_get(check, "interrupted"))
-			(void)json_object_set(
-				document, "interrupted", json_object_get(check, "interrupted"));
+		for (size_t name = 0; name < COUNT(later); name++)
+			if (json_object_get(check, later[name]))
+				(void)json_object_set(
+					document, later[name], json_object_get(check, later[name]));
 		size_t i;
 		json_t *before;
 		json_array_foreach(checks, i, before)

@@ -5,7 +5,9 @@
  *
  *	{"schema": "mlbench.measured/1", "program": "1.4.0", "node": {...}, "fingerprint": {...}, "tier": "quick",
  *	 "started": "2026-11-26T03:10:00Z", "plan": {"name", "file", "hash", "text"}, "environment": {GROUP: {NAME: VALUE}},
- *	 "environment_units": {"GROUP.NAME": "bytes"}}
+ *	 "environment_units": {"GROUP.NAME": "bytes"},
+ *	 "left_out": 7,                                  checks that --check took away; left out where none
+ *	 "test": "..."}                                  what tests of mlbench planted, in words; likewise
  *	{"check": "slow core", "kind": "ceiling", "state": "done", "why": null, "activity": "decoding on core 3",
  *	 "started_s": 1.2, "seconds": 4.1, "rounds": 1,
  *	 "values":  [{"figure": "decode.core", "place": "core 0", "values": [412.1, 409.9], "peak": null, "source": null}],
@@ -19,7 +21,9 @@
  *
  * accept.json, schema mlbench.accept/1: the header's members and
  *
- *	{"judged_by": {"plan": {...}, "baseline": {"file", "nodes", "repetitions", "fingerprint", "made"} or null},
+ *	{"left_out": 7, "test": "...",                  of the header, where they are there
+ *	 "caveats": ["Only 2 of 9 checks of the plan were asked for (--check)"],   what a reader has to know beside the verdict
+ *	 "judged_by": {"plan": {...}, "baseline": {"file", "nodes", "repetitions", "fingerprint", "made"} or null},
  *	 "verdict": "FAIL", "exit_status": 1, "complete": true, "sentence": "FAIL: 1 of 9 checks failed: ...",
  *	 "action": "isolate", "seconds": 48.2,
  *	 "counts": {"PASS": 7, "WARN": 1, "FAIL": 1, "SKIP": 0, "ERROR": 0},
@@ -72,6 +76,9 @@ json_t *result_judge(const json_t *measured, const struct accept_plan *plan, enu
 size_t result_open(const json_t *measured_check_line, const struct accept_check *check,
 	const struct accept_plan *plan, enum accept_tier tier, const json_t *baseline, char **open,
 	size_t room);
+
+/* Whether it shows that a node is fit, if its verdict is good: the whole plan was run to its end, and nothing was planted. */
+bool result_is_whole(const json_t *document);
 
 /* {"name", "file", "hash", "text"} of a plan; NULL without memory. */
 json_t *result_plan(const struct accept_plan *plan);

@@ -13,6 +13,7 @@
 #include "harness/base/log.h"
 #include "harness/base/text.h"
 #include "harness/base/units.h"
+#include "harness/checks/corruption.h"
 #include "harness/checks/runner.h"
 #include "harness/command/command.h"
 #include "harness/measure/environment.h"
@@ -25,6 +26,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,10 +102,12 @@ static int accept_choose_checks(struct accepting *a, struct error *err)
 			near ? "'?" : "");
 	}
 	for (size_t i = 0; i < a->plan.check_count && options->check_count > 0; i++) {
+		const bool runs = check_in_tier(&a->plan.checks[i], TIER_BURN);
 		bool chosen = false;
 		for (size_t at = 0; at < options->check_count; at++)
 			chosen |= strcmp(options->checks[at], a->plan.checks[i].name) == 0;
 		const enum accept_tier tier = chosen ? TIER_QUICK : TIER_NEVER;
+		a->plan.left_out += runs && !chosen;
 		free(a->plan.checks[i].values[PLAN_TIER].text);
 		a->plan.checks[i].values[PLAN_TIER] = (struct plan_value){
 			.integer = tier, .text = strdup(accept_tier_name(tier))};
@@ -200,13 +204,26 @@ static void accept_look(void *context, int fd)
 		(void)files_write_all(fd, text, strlen(text));
 }
 
+/* What tests of mlbench itself have planted, in words; "" of nothing: every form of the result says it. */
+static void accept_planted(const struct accepting *a, char *out, size_t size)
+{
+	const char *inject = getenv(CORRUPTION_VARIABLE);
+	const bool rooted = *a->runner.root;
+	(void)snprintf(out, size, "%s%s%s%.80s%s",
+		rooted ? "a test of mlbench: facts of the system come from a folder (MLBENCH_ACCEPT_ROOT)"
+		       : "",
+		rooted && inject ? ", and " : "",
+		inject ? "a fault is planted (" CORRUPTION_VARIABLE "=" : "", inject ? inject : "",
+		inject ? ")" : "");
+}
+
 /* The header of a result.  Storage that does not answer leaves the facts about it out. */
-static int accept_begin(struct accepting *a, struct error *err)
+static int accept_header(const struct accepting *a, json_t **header, struct error *err)
 {
 	char utc[CLOCK_UTC_BYTES];
 	char *text;
-	int code =
-		run_bounded(accept_look, a->folder, LOOK_S * NS_PER_S, a->invocation->stop, &text);
+	int code = run_bounded(accept_look, (void *)(uintptr_t)a->folder, LOOK_S * NS_PER_S,
+		a->invocation->stop, &text);
 	const char *note = NULL;
 	if (code == -ETIMEDOUT || code == -EIO) {
 		note = code == -ETIMEDOUT ? "the storage or the driver did not answer within 5 s"
@@ -218,8 +235,8 @@ static int accept_begin(struct accepting *a, struct error *err)
 		return error_set(err, code, "interrupted");
 	json_t *seen = text ? json_loads(text, 0, NULL) : NULL;
 	free(text);
-	if (*a->runner.root)
-		note = "facts of the system come from a folder for tests (MLBENCH_ACCEPT_ROOT)";
+	char planted[256];
+	accept_planted(a, planted, sizeof planted);
 	clock_format_utc(clock_utc_seconds(), utc);
 	char name[NODE_NAME_BYTES];
 	const char *from = NULL;
@@ -227,10 +244,15 @@ static int accept_begin(struct accepting *a, struct error *err)
 	if (!seen)
 		seen = json_pack("{s:{}, s:{}, s:{s:o, s:o}}", "environment", "fingerprint", "node",
 			"name", fields_text(name), "name_from", fields_text(from ? from : ""));
-	a->measured = json_pack("{s:s, s:s, s:s, s:s, s:o, s:s?}", "schema", MEASURED_SCHEMA,
-		"program", MLBENCH_VERSION, "tier", accept_tier_name(a->tier), "started", utc,
-		"plan", result_plan(&a->plan), "note", note);
-	const int bad = !a->measured || !seen || json_object_update_missing(a->measured, seen);
+	*header = json_pack("{s:s, s:s, s:s, s:s, s:o, s:s?}", "schema", MEASURED_SCHEMA, "program",
+		MLBENCH_VERSION, "tier", accept_tier_name(a->tier), "started", utc, "plan",
+		result_plan(&a->plan), "note", note);
+	int bad = !*header || !seen || json_object_update_missing(*header, seen);
+	if (*planted)
+		bad |= json_object_set_new(*header, "test", fields_text(planted));
+	if (a->plan.left_out > 0)
+		bad |= json_object_set_new(
+			*header, "left_out", json_integer((json_int_t)a->plan.left_out));
 	json_decref(seen);
 	return bad ? error_set(err, -ENOMEM, "out of memory") : 0;
 }
@@ -286,7 +308,39 @@ static int accept_make_folder(struct accepting *a, struct error *err)
 	return code ? code : accept_append(a, a->measured, err);
 }
 
-/* The result in that folder goes on, of the same plan and tier. */
+/* Half of one node's result and half of another's would be no node's: this one must be the one that was measured. */
+static int accept_check_node(struct accepting *a, struct error *err)
+{
+	json_t *here = NULL;
+	struct buffer why = {0};
+	int code = accept_header(a, &here, err);
+	const json_t *mine = json_object_get(here, "fingerprint");
+	const json_t *kept = json_object_get(a->measured, "fingerprint");
+	const char *test = column_text(here, "test");
+	if (code)
+		return code;
+	if (strcmp(column_text(here, "node.name"), column_text(a->measured, "node.name")) != 0)
+		code = error_set(err, -EINVAL,
+			"the result in '%s' is of node '%.64s', and this is '%.64s'", a->out,
+			column_text(a->measured, "node.name"), column_text(here, "node.name"));
+	else if (json_object_size(mine) > 0 && json_object_size(kept) > 0 &&
+		 !fingerprint_same(mine, kept, &why))
+		code = error_set(err, -EINVAL,
+			"the result in '%s' is of other hardware than this node: %.200s", a->out,
+			why.data ? why.data : "");
+	else if (*test) {
+		json_t *line = json_pack("{s:s}", "test", test);
+		code = json_object_set_new(a->measured, "test", json_string(test))
+			       ? error_set(err, -ENOMEM, "out of memory")
+			       : accept_append(a, line, err);
+		json_decref(line);
+	}
+	buffer_release(&why);
+	json_decref(here);
+	return code;
+}
+
+/* The result in that folder goes on, of the same node, plan and tier. */
 static int accept_resume(struct accepting *a, struct error *err)
 {
 	char hash[17];
@@ -307,11 +361,11 @@ static int accept_resume(struct accepting *a, struct error *err)
 		return error_set(err, -EINVAL,
 			"the result in '%s' is of another plan (or of other --check)", a->out);
 	if (!option(a, OPTION_TIER))
-		return accept_read_tier(column_text(a->measured, "tier"), &a->tier, err);
-	if (strcmp(column_text(a->measured, "tier"), accept_tier_name(a->tier)) != 0)
-		return error_set(err, -EINVAL, "the result in '%s' is of --tier %s", a->out,
+		code = accept_read_tier(column_text(a->measured, "tier"), &a->tier, err);
+	else if (strcmp(column_text(a->measured, "tier"), accept_tier_name(a->tier)) != 0)
+		code = error_set(err, -EINVAL, "the result in '%s' is of --tier %s", a->out,
 			column_text(a->measured, "tier"));
-	return 0;
+	return code ? code : accept_check_node(a, err);
 }
 
 /* Whether a check has been done: those that died, hung or were interrupted run again. */
@@ -649,7 +703,8 @@ static int accept_measure(struct accepting *a, struct error *err)
 		return EXIT_STATUS_INTERRUPTED;
 	accept_set_runner(a, for_ns, budget_ns);
 	if (!code)
-		code = option(a, OPTION_RESUME) ? accept_resume(a, err) : accept_begin(a, err);
+		code = option(a, OPTION_RESUME) ? accept_resume(a, err)
+						: accept_header(a, &a->measured, err);
 	if (!code)
 		code = accept_check_baseline(a, err);
 	if (!code && !a->out)

@@ -117,6 +117,29 @@ static void headline_add_worst(const json_t *document, const json_t *row, struct
 	buffer_release(&brief);
 }
 
+void accept_add_caveats(struct buffer *out, const json_t *document)
+{
+	size_t i;
+	const json_t *caveat;
+	json_array_foreach(json_object_get(document, "caveats"), i, caveat)
+	{
+		const char *text = json_string_value(caveat);
+		struct buffer sentence = {0};
+		accept_add_sentence(&sentence, text ? text : "");
+		buffer_sentence(out, sentence.data ? sentence.data : "");
+		buffer_text(out, " ");
+		out->failed = out->failed || sentence.failed;
+		buffer_release(&sentence);
+	}
+}
+
+const char *accept_qualifier(const json_t *document)
+{
+	if (json_object_get(document, "test"))
+		return "with planted faults";
+	return json_object_get(document, "left_out") ? "in part" : "";
+}
+
 void accept_headline(const json_t *document, const json_t *rows, struct buffer *out)
 {
 	static const char *const fitness[] = {[VERDICT_PASS] = "fit to train on",
@@ -129,10 +152,14 @@ void accept_headline(const json_t *document, const json_t *rows, struct buffer *
 	const char *action = verdict == VERDICT_FAIL || verdict == VERDICT_WARN
 				     ? accept_action_words(column_text(document, "action"))
 				     : "";
+	/* A good verdict on a part of the plan is none on the node. */
+	const bool whole = result_is_whole(document) || verdict > VERDICT_WARN;
 	struct buffer text = {0};
 	buffer_format(&text, "%s %s: %s%s%s. %s", accept_verdict_name(verdict),
-		accept_node(document), fitness[verdict], *action ? ", " : "", action,
+		accept_node(document), whole ? fitness[verdict] : "not shown to be fit",
+		*action ? ", " : "", action,
 		json_is_true(json_object_get(document, "complete")) ? "" : "Interrupted. ");
+	accept_add_caveats(&text, document);
 	if (verdict >= VERDICT_WARN && worst && accept_verdict_in(worst) == verdict)
 		headline_add_worst(document, worst, &text);
 	else

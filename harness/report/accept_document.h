@@ -21,6 +21,11 @@ const char *accept_value(const json_t *finding, const char *member, char out[ACC
 double accept_margin(const json_t *finding);
 double accept_margin_at(const json_t *finding, double value); /* of another value of its unit */
 
+/* What the document says beside its verdict (harness/accept/result.h), a sentence each, with a blank behind each. */
+void accept_add_caveats(struct buffer *out, const json_t *document);
+/* The same in a word or two, for a line: "in part", "with planted faults"; "" of nothing. */
+const char *accept_qualifier(const json_t *document);
+
 /* "FAIL gpu-0421: not fit, take it out of service. 1 of 9 checks failed: slow core: decode.core of core 3 is 123 samples/s,
  * asked at least 345 samples/s.": a line for a chat.  rows: accept_rows; plain text. */
 void accept_headline(const json_t *document, const json_t *rows, struct buffer *out);

@@ -163,21 +163,28 @@ static void junit_add_time(struct buffer *out, const json_t *document, const cha
 
 static void junit_add_properties(struct buffer *out, const json_t *document, const json_t *check)
 {
+	struct buffer caveats = {0};
+	accept_add_caveats(&caveats, document);
 	const struct {
 		const char *name, *value;
 	} properties[] = {{"kind", column_text(check, "kind")},
 		{"verdict", column_text(check, "verdict")}, {"tier", column_text(document, "tier")},
 		{"plan", column_text(document, "judged_by.plan.name")},
 		{"plan.hash", column_text(document, "judged_by.plan.hash")},
-		{"mlbench", column_text(document, "program")}};
+		{"mlbench", column_text(document, "program")},
+		{"caveats", caveats.data ? caveats.data : ""}};
 	buffer_text(out, "<properties>");
 	for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) {
+		if (i + 1 == sizeof properties / sizeof *properties && !caveats.data)
+			break;
 		buffer_text(out, "<property");
 		xml_attribute(out, "name", properties[i].name);
 		xml_attribute(out, "value", properties[i].value);
 		buffer_text(out, "/>");
 	}
 	buffer_text(out, "</properties>\n");
+	out->failed = out->failed || caveats.failed;
+	buffer_release(&caveats);
 }
 
 static void junit_add_suite(

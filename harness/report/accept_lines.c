@@ -78,12 +78,14 @@ static void lines_summary(const json_t *document, const json_t *rows, const char
 	size_t most, struct buffer *out)
 {
 	const size_t troubles = lines_troubles(rows);
+	const char *qualifier = accept_qualifier(document);
 	struct buffer text = {0};
 	struct buffer line = {0};
 	char tail[32] = "";
 	if (troubles > 1)
 		(void)snprintf(tail, sizeof tail, " (+%zu more)", troubles - 1);
-	buffer_format(&text, "%s%s ", begin, accept_verdict_name(accept_verdict_in(document)));
+	buffer_format(&text, "%s%s%s%s%s ", begin, accept_verdict_name(accept_verdict_in(document)),
+		*qualifier ? " (" : "", qualifier, *qualifier ? ")" : "");
 	if (troubles > 0) {
 		accept_add_brief(&text, json_array_get(rows, 0));
 	} else {

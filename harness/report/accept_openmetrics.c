@@ -48,12 +48,12 @@ static void gauges_add_node(struct gauges_page *page)
 	const struct openmetrics_label info[] = {{"version", column_text(document, "program")},
 		{"tier", column_text(document, "tier")},
 		{"plan_hash", column_text(document, "judged_by.plan.hash")},
-		{"baseline", column_text(document, "judged_by.baseline.file")}};
-	gauges_add_sample(page, ACCEPT_INFO, info, 4, 1);
+		{"baseline", column_text(document, "judged_by.baseline.file")},
+		{"caveat", accept_qualifier(document)}};
+	gauges_add_sample(page, ACCEPT_INFO, info, *info[4].value ? 5 : 4, 1);
 	gauges_add_plain(page, ACCEPT_START, gauges_start_seconds(document));
 	gauges_add_plain(page, ACCEPT_DURATION, column_number(document, "seconds"));
-	gauges_add_plain(
-		page, ACCEPT_COMPLETE, json_is_true(json_object_get(document, "complete")));
+	gauges_add_plain(page, ACCEPT_COMPLETE, result_is_whole(document));
 	gauges_add_plain(page, ACCEPT_EXIT_STATUS, column_number(document, "exit_status"));
 	for (int v = VERDICT_PASS; v <= VERDICT_FAIL; v++)
 		gauges_add_sample(page, ACCEPT_VERDICT,

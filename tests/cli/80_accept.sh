@@ -48,9 +48,10 @@ prints "PASS"
 cp out first
 expect 0 "$MLBENCH" accept plan.ini --tier quick --judge bad
 cmp -s out first || fail "judged again, the same result reads otherwise"
-# What a plan asks beyond what was measured was not run.
+# What a plan asks beyond what was measured was not run, and what was measured in less time shows less.
 expect 3 "$MLBENCH" accept plan.ini --tier standard --judge bad
 reads "it was not run"
+reads "it was measured in tier quick"
 
 # Wrong input, before anything runs.
 sed 's/cpu.cores >= 1/cpu.corse >= 1/' plan.ini >wrong.ini
@@ -72,6 +73,15 @@ says "newer schema"
 echo '{"schema": "mlbench.accept/1", "measured": [' >torn.json
 expect 2 "$MLBENCH" accept torn.json
 [ ! -e never ] || fail "a wrong plan has left something"
+# Results stay in results/, and a plan of which nothing is left has no verdict.
+sed 's/name = tiny/name = ..\/tiny/' plan.ini >leaves.ini
+expect 2 "$MLBENCH" accept leaves.ini --out never
+says "cannot be a folder's"
+sed '1,2d' plan.ini >...ini
+expect 2 "$MLBENCH" accept ...ini --out never
+printf '[a]\nkind = expect\ntier = never\ncpu.cores >= 1\n' >nothing.ini
+expect 3 "$MLBENCH" accept nothing.ini --json --out nothing
+[ "$(json 'd["sentence"]')" = "ERROR: the plan has no check in this tier" ] || fail "no check, and a verdict"
 # An included plan, of which a check and a criterion are taken away.
 printf 'include = plan.ini\n[clock]\ntier = never\n[bought]\ncpu.model = none\n' >own.ini
 expect 0 "$MLBENCH" accept own.ini --tier quick --json --out own
@@ -82,6 +92,36 @@ expect 0 "$MLBENCH" accept plan.ini --dry-run
 reads "bought expect"
 reads "failed wrongly in at most 1 %"
 [ ! -e results ] || fail "a dry run has left something"
+
+# A part of the plan, or a node with planted faults, is no evidence that a node is fit: every form says so.
+forms="terminal page certificate markdown junit nagios"
+said_by_every_form() {
+	for form in $forms; do
+		"$MLBENCH" accept "$1" --format "$form" >out 2>err
+		grep -q "$2" out || fail "$form does not say: $2"
+	done
+	for form in slurm nhc openmetrics; do
+		"$MLBENCH" accept "$1" --format "$form" >out 2>err
+		grep -q "$3" out || fail "$form does not say: $3"
+	done
+	! grep -q "Certificate of acceptance" "$1/certificate.html" || fail "a certificate for $1"
+}
+expect 0 "$MLBENCH" accept plan.ini --check bought --out part
+said_by_every_form part "nly 1 of 3 checks of the plan were asked for" "in part"
+expect 0 "$MLBENCH" accept part --tier quick --json
+[ "$(json 'd["left_out"]')" = 2 ] || fail "judged again, the result is of the whole plan"
+MLBENCH_ACCEPT_INJECT=gemm expect 0 "$MLBENCH" accept plan.ini --tier quick --out planted
+said_by_every_form planted "ault is planted" "with planted faults"
+mkdir root
+MLBENCH_ACCEPT_ROOT=$PWD/root "$MLBENCH" accept plan.ini --tier quick --out rooted >out 2>err
+said_by_every_form rooted "facts of the system come from a folder" "with planted faults"
+expect 3 "$MLBENCH" fleet part
+expect 3 "$MLBENCH" baseline part planted
+grep -q "Certificate of acceptance" good/certificate.html || fail "no certificate for a node that passed"
+
+# A result goes on where it began, or not at all.
+expect 2 "$MLBENCH" accept plan.ini --resume good --node n18
+says "is of node 'n17', and this is 'n18'"
 
 # Checks that die, hang, say nothing or no number are named, and the rest runs.
 sed '/^kind = ceiling/a budget = 1s' plan.ini >short.ini

@@ -251,6 +251,10 @@ static void certificate_rules(struct page *page, const json_t *document, const c
 static const char *certificate_title(const json_t *document)
 {
 	const enum accept_verdict verdict = accept_verdict_in(document);
+	if (verdict <= VERDICT_WARN && !result_is_whole(document))
+		return *accept_qualifier(document)
+			       ? "Record of an acceptance test that was not of the whole plan or node"
+			       : "Record of an acceptance test that was not complete";
 	return verdict == VERDICT_PASS || verdict == VERDICT_WARN ? "Certificate of acceptance"
 	       : verdict == VERDICT_FAIL ? "Record of a failed acceptance test"
 					 : "Record of an acceptance test without a verdict";
