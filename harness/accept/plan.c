@@ -146,7 +146,8 @@ static int plan_parse_value(
 		return plan_check_range(key, value->real, text, err);
 	}
 	if (!code && (key->type == PLAN_TYPE_SIZE || key->type == PLAN_TYPE_DURATION)) {
-		code = plan_check_range(key, (double)amount, text, err);
+		/* 0 leaves it to the check. */
+		code = amount > 0 ? plan_check_range(key, (double)amount, text, err) : 0;
 		value->integer = (int64_t)amount;
 	}
 	return code;

@@ -23,6 +23,7 @@ static enum log_level level_now = LOG_LEVEL_NORMAL;
 static bool progress_shown;
 static uint64_t progress_last_ns;
 static _Atomic(const char *) waits_for;
+static atomic_bool hushed;
 
 void log_set_level(enum log_level level)
 {
@@ -184,13 +185,18 @@ void log_set_wait(const char *what)
 	atomic_store(&waits_for, what);
 }
 
+void log_hush_interrupted(void)
+{
+	atomic_store(&hushed, true);
+}
+
 /* No lock and no formatting, since this may interrupt either. */
 void log_interrupted(void)
 {
 	const char *const what = atomic_load(&waits_for);
 	const char *const parts[] = {"mlbench: interrupted: ", what ? "waiting for " : "stopping",
 		what ? what : "", "; once more quits at once\n"};
-	if (level_now < LOG_LEVEL_NORMAL)
+	if (level_now < LOG_LEVEL_NORMAL || atomic_load(&hushed))
 		return;
 	if (isatty(STDERR_FILENO))
 		put_line("\n", 1); /* behind the ^C, or a line of progress */

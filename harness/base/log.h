@@ -44,5 +44,7 @@ void log_progress_end(void); /* clears the line; harmless when there is none */
 void log_set_wait(const char *what);
 /* The answer to that signal, from its handler: one line, unless the level is quiet. */
 void log_interrupted(void);
+/* For a process whose parent asks it to end by a signal: no such line, because no user has interrupted anything. */
+void log_hush_interrupted(void);
 
 #endif

@@ -6,6 +6,7 @@
 #include "harness/base/buffer.h"
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
+#include "harness/base/log.h"
 #include "harness/base/units.h"
 #include "harness/checks/settle.h"
 #include "harness/checks/sink.h"
@@ -53,6 +54,7 @@ static int process_start(struct bounded_process *process, bounded_work *work, vo
 		if (getppid() != parent)
 			_exit(EXIT_FAILURE);
 		(void)close(ends[0]);
+		log_hush_interrupted();
 		const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 		if (null >= 0)
 			(void)dup2(null, STDOUT_FILENO);
@@ -424,6 +426,9 @@ json_t *runner_check(const struct runner *runner, const struct accept_check *che
 		check_rounds(runner, check, until, &gather);
 	gather_time(&gather, runner, began,
 		(unsigned)json_integer_value(json_object_get(gather.check, "rounds")));
+	if (gather.lost)
+		gather_state(&gather, "failed",
+			"it handed over more places or longer texts than are kept, so that not all can be judged");
 	if (gather.dropped)
 		gather.failed |=
 			json_array_append_new(json_object_get(gather.check, "notes"),

@@ -201,6 +201,7 @@ static json_t *gather_entry(struct gather *gather, const char *list_name, const 
 		entry = fresh;
 	} else if (!entry) {
 		gather->dropped = true;
+		gather->lost |= strcmp(kind, "figure") == 0;
 	}
 	json_decref(fresh);
 	return entry;
@@ -344,7 +345,7 @@ void gather_bytes(struct gather *gather, const char *bytes, size_t size)
 			gather->pending = grown;
 			gather->pending_size += piece;
 		} else {
-			gather->dropped = true;
+			gather->dropped = gather->lost = true;
 		}
 		if (!newline)
 			return;

@@ -30,8 +30,9 @@ struct gather {
 	json_t *check; /* a line of measured.jsonl in the making (harness/accept/result.h); owned */
 	char *pending; /* of an unfinished line; owned */
 	size_t pending_size;
-	bool ended; /* the check said that it was done, or failed */
-	bool dropped;
+	bool ended;   /* the check said that it was done, or failed */
+	bool dropped; /* points, events, notes or repetitions beyond the bounds */
+	bool lost; /* a figure's place, or a whole line: what is kept does not show how the node is */
 	bool failed; /* without memory */
 };
 

@@ -216,6 +216,8 @@ static void mistakes(void **state)
 		{"[a]\nkind = expect\ncpu.cores >= 0\n", "holds for every value"},
 		{"[a]\nkind = ceiling\ndecode.core >= 0 % of best\n", "holds for every value"},
 		{"[a]\nkind = expect\ncpu.model = is not x\\\n", "which no text matches"},
+		{"[a]\nkind = repeatable\nsize = 1 B\nrepeatable.memory = 0\n",
+			"p.ini:3: size: 1 B is too small: 1.00 MiB is the least"},
 		{"[a]\nkind = expect\ncpu.model = is\n", "the text is missing"},
 		{"[a]\nkind expect\n", "p.ini:2: expected 'key = value'"},
 		{"[a]\nkind = pipeline\nthroughputt >= 2 samples/s\n", "p.ini:3: unknown"},

@@ -205,6 +205,26 @@ static void too_much_is_dropped(void **state)
 	gather_close(&gather);
 }
 
+/* Points beyond the bound are no loss; a place that is judged is. */
+static void lost_places_are_told_from_dropped_points(void **state)
+{
+	(void)state;
+	for (int lost = 0; lost < 2; lost++) {
+		struct gather gather;
+		char line[256];
+		assert_int_equal(gather_open(&gather, "a", "expect"), 0);
+		for (int i = 0; i <= GATHER_VALUES_MAX; i++) {
+			(void)snprintf(line, sizeof line,
+				"{\"%s\":\"cpu.mhz_max\",\"place\":\"%d\",\"unit\":\"\",\"at_s\":1,\"is\":1}\n",
+				lost ? "fact" : "point", i);
+			gather_bytes(&gather, line, strlen(line));
+		}
+		assert_true(gather.dropped);
+		assert_int_equal(gather.lost, lost);
+		gather_close(&gather);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,6 +234,7 @@ int main(void)
 		cmocka_unit_test(bounded_work_ends),
 		cmocka_unit_test(lines_in_pieces),
 		cmocka_unit_test(too_much_is_dropped),
+		cmocka_unit_test(lost_places_are_told_from_dropped_points),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
