@@ -98,6 +98,9 @@ static int storage_visit_write(
 static const char *const storage_figures[] = {
 	"read.direct", "read.cold", "read.latency", "read.iops", "write.synced", NULL};
 
+static const char *const storage_reads[] = {
+	"read.direct", "read.cold", "read.latency", "read.iops", NULL};
+
 static const struct storage_cell {
 	const char *figure, *doing;
 	ceiling_visit *visit;
@@ -116,7 +119,7 @@ static int storage_add(struct ceiling *ceiling, struct storage *storage, struct 
 		struct ceiling_cell cell = {.figures = {storage_cells[i].figure},
 			.visit = storage_cells[i].visit,
 			.state = storage,
-			.slot_ns = ceiling->slot_ns};
+			.slot_ns = probe_reads_slot_ns(storage->reads, ceiling->slot_ns)};
 		(void)snprintf(cell.activity, sizeof cell.activity, "%s %.40s",
 			storage_cells[i].doing, ceiling->context->scratch);
 		code = ceiling_add(ceiling, &cell, err);
@@ -134,6 +137,10 @@ static void storage_note(const struct ceiling *ceiling, const struct storage *st
 		"each cold slot, and looked at (below 0.5 %% of the file)",
 		units_format_size(storage->sheet.scratch_bytes, size), ceiling->context->scratch,
 		storage->sheet.engine);
+	for (size_t i = 0; probe_reads_limit(storage->reads)[0] && storage_reads[i]; i++)
+		sink_event(sink, storage_reads[i], "", NAN,
+			"a control group of this process limits reads to %s",
+			probe_reads_limit(storage->reads));
 	for (size_t i = 0; i < storage->sheet.note_count; i++)
 		sink_note(sink, "storage: %s", storage->sheet.notes[i]);
 	char *cpuinfo = proc_text("/proc/cpuinfo");

@@ -4,6 +4,7 @@
 #include "harness/base/array.h"
 #include "harness/base/clock.h"
 #include "harness/base/rng.h"
+#include "harness/measure/data_store.h"
 
 #include <errno.h>
 #include <math.h>
@@ -24,6 +25,8 @@ static const uint64_t SLOT_LEAST_NS = 10 * NS_PER_MS, PART_LEAST_NS = 20 * NS_PE
 static const uint64_t WARM_MOST_NS = 15 * NS_PER_MS;
 static const double OVERHEAD =
 	1.15; /* of a slot: starting threads, last calls, looking at results */
+static const double LIMITED_SLOT_S =
+	0.7; /* of reads that a control group limits, with those in flight at the end */
 static const double TIME_SHARE = 0.9; /* of the time that is left: slots are made to fit into it */
 
 static uint64_t ceiling_slot_of_tier(enum accept_tier tier)
@@ -348,18 +351,21 @@ static void ceiling_estimate(const struct check_context *context, struct check_c
 	const double repeats = context->repeats > 0 ? context->repeats : 1;
 	const double cores = probe_cores();
 	*cost = (struct check_cost){.seconds = 0.1};
+	const bool limited = cgroup_limits_reads();
 	double device_seconds = 0;
 	for (size_t i = 0; i < COUNT(needs); i++) {
 		const struct ceiling_need *need = &needs[i];
 		if (!check_asks(context->check, need->figure))
 			continue;
 		const double slots = need->slots * (need->per_core ? cores : 1);
+		const bool reads = strncmp(need->figure, "read.", 5) == 0;
+		if (reads && limited)
+			cost->seconds += LIMITED_SLOT_S * repeats;
 		if (strstr(need->figure, "device"))
 			device_seconds = need->seconds + slot * slots * repeats;
 		else
 			cost->seconds += need->seconds + slot * slots * repeats;
-		if (strncmp(need->figure, "read.", 5) == 0 ||
-			strncmp(need->figure, "write.", 6) == 0)
+		if (reads || strncmp(need->figure, "write.", 6) == 0)
 			cost->disk_bytes = (double)ceiling_scratch_bytes(context);
 		if (strncmp(need->figure, "memory.", 7) == 0)
 			cost->memory_bytes = probe_free_memory() / 4;

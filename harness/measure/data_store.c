@@ -2,6 +2,7 @@
 #include "harness/measure/data_store.h"
 
 #include "harness/base/files.h"
+#include "harness/base/units.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -419,6 +420,45 @@ void cgroup_read_limits(
 	cgroup_read_limits_of(mountinfo, cgroup, devices, count, out);
 	free(mountinfo);
 	free(cgroup);
+}
+
+/* Lines of "major minor #blocks name" behind a head. */
+static size_t disk_numbers(struct block_number *out, size_t room)
+{
+	char *const text = proc_text("/proc/partitions");
+	size_t count = 0;
+	for (const char *at = text; at && count < room; at = strchr(at, '\n')) {
+		at += *at == '\n';
+		if (sscanf(at, "%u %u", &out[count].major, &out[count].minor) == 2)
+			count++;
+	}
+	free(text);
+	return count;
+}
+
+bool cgroup_limits_reads(void)
+{
+	enum { DISKS_MOST = 256 };
+	struct block_number disks[DISKS_MOST];
+	struct cgroup_read_limits limits;
+	cgroup_read_limits(disks, disk_numbers(disks, DISKS_MOST), &limits);
+	return isfinite(limits.bytes.per_s) || isfinite(limits.requests.per_s);
+}
+
+const char *cgroup_read_limit_words(
+	const struct cgroup_read_limits *limits, char out[READ_LIMIT_WORDS_BYTES])
+{
+	const bool bytes = isfinite(limits->bytes.per_s);
+	const bool requests = isfinite(limits->requests.per_s);
+	char rate[UNITS_BYTES] = "";
+	char count[UNITS_BYTES] = "";
+	if (bytes)
+		(void)units_format_rate(limits->bytes.per_s, rate);
+	if (requests)
+		(void)snprintf(count, sizeof count, "%.0f requests/s", limits->requests.per_s);
+	(void)snprintf(out, READ_LIMIT_WORDS_BYTES, "%s%s%s", rate,
+		bytes && requests ? " and " : "", count);
+	return out;
 }
 
 void cgroup_read_use(const struct cgroup_read_limit *limit, struct cgroup_read_use *out)

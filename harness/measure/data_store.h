@@ -83,6 +83,12 @@ struct cgroup_read_limit {
 struct cgroup_read_limits {
 	struct cgroup_read_limit bytes, requests;
 };
+enum { READ_LIMIT_WORDS_BYTES = 64 };
+/* "19.1 MiB/s", "19.1 MiB/s and 100 requests/s"; "": no group sets a limit. */
+const char *cgroup_read_limit_words(
+	const struct cgroup_read_limits *limits, char out[READ_LIMIT_WORDS_BYTES]);
+/* Whether this process's groups limit reads from any disk of the node; looks at no file system. */
+bool cgroup_limits_reads(void);
 /* Of this process.  In v2 a limit on any group above counts; in v1 that of the own group alone: its throttles do not
  * reach below the group that they are set on. */
 void cgroup_read_limits(

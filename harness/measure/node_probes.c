@@ -506,6 +506,24 @@ void node_gpus(char gpu[CEILINGS_NAME_BYTES])
 	add_plugin(gpu);
 }
 
+/* A sheet that was made under a limit is not that of a job without it, nor the reverse.  A group's name is left
+ * out: each job may have another. */
+static void add_read_limit_words(const struct mount_entry *mount, char storage[NOTE_BYTES])
+{
+	struct cgroup_read_limits limits;
+	char words[READ_LIMIT_WORDS_BYTES];
+	const size_t used = strlen(storage);
+	struct block_disk *disk = malloc(sizeof *disk);
+	if (!disk)
+		return;
+	block_disk_find(mount, disk);
+	cgroup_read_limits(disk->numbers, disk->count, &limits);
+	free(disk);
+	if (cgroup_read_limit_words(&limits, words)[0])
+		(void)snprintf(storage + used, NOTE_BYTES - used,
+			" (a control group limits reads to %s)", words);
+}
+
 int node_identify(const char *data_path, struct node_identity *node, struct error *err)
 {
 	*node = (struct node_identity){.cores = probe_cores()};
@@ -514,10 +532,11 @@ int node_identify(const char *data_path, struct node_identity *node, struct erro
 		return error_set(err, -ENOMEM, "out of memory");
 	const int code = proc_mount_of(data_path, mount);
 	/* Below a changed root no mount need be listed that holds the path. */
-	if (!code)
+	if (!code) {
 		(void)snprintf(node->storage, sizeof node->storage, "%.40s on %.200s", mount->type,
 			mount->source);
-	else if (code == -ENOENT)
+		add_read_limit_words(mount, node->storage);
+	} else if (code == -ENOENT)
 		(void)snprintf(node->storage, sizeof node->storage, "unknown file system");
 	free(mount);
 	if (code && code != -ENOENT)

@@ -10,8 +10,12 @@
  *
  * - Reads go to scratch files that lose their name when they are opened, at random offsets, each
  *   block once between two evictions that residency has proved. The read-ahead is off, so that
- *   what is counted is what was fetched. The first burst of completions starts the count. One
- *   thread keeps the ring filled: a buffered ceiling is that of one reader thread.
+ *   what is counted is what was fetched. The first burst of completions starts the count, and the
+ *   one that is under way when the slot ends still counts, with its time: a throttle lets through
+ *   some requests at once and then none for up to a tenth of a second, and a slot of 20 ms that
+ *   left that pause out measured 100 times the limit. Where a control group limits reads, slots
+ *   take half a second, after a burst that is not counted; bursts of 1 GB/s then end in them, too.
+ *   One thread keeps the ring filled: a buffered ceiling is that of one reader thread.
  * - Decode threads are left to the kernel, as a run's are; the streams of the memory probe are
  *   pinned, because each works on the memory it touched first. cpu_scaling is all cores together
  *   over cores x one alone.
@@ -25,7 +29,8 @@
  * - The triad counts 3 streams with non-temporal stores; copy counts the bytes copied once.
  *
  * The data sheet is kept in $XDG_CACHE_HOME/mlbench/ceilings-HARDWARE-STATE.json
- * (harness/report/ceilings_cache.h): HARDWARE hashes machine, CPU and storage under the data,
+ * (harness/report/ceilings_cache.h): HARDWARE hashes machine, CPU and storage under the data (with
+ * the limit of a control group, if it has one),
  * STATE hashes usable cores, kernel, and GPUs with their driver. run and sweep copy it into the
  * header of points.jsonl, so that a result is whole in itself; analysis sees that copy
  * (record.ceilings), never the cache. One that is older than 30 days, or of another STATE, is

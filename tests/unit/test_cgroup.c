@@ -305,6 +305,9 @@ static void reads_of_v2_from_the_group_up(void **state)
 	assert_read_limit(&limits.bytes, "/pod", 1000000);
 	assert_read_limit(&limits.requests, "/pod/job", 500);
 	assert_true(limits.bytes.device.minor == 0 && limits.bytes.version == 2);
+	char words[READ_LIMIT_WORDS_BYTES];
+	assert_string_equal(
+		cgroup_read_limit_words(&limits, words), "977 KiB/s and 500 requests/s");
 	cgroup_read_use(&limits.bytes, &use);
 	assert_true(use.bytes == 4096 && use.requests == 2);
 	/* The job's own group counts nothing yet. */
@@ -315,6 +318,7 @@ static void reads_of_v2_from_the_group_up(void **state)
 	cgroup_read_limits_of(mounts, "0::/pod/job\n", &other, 1, &limits);
 	assert_no_limit(&limits.bytes);
 	assert_no_limit(&limits.requests);
+	assert_string_equal(cgroup_read_limit_words(&limits, words), "");
 	/* No disk, no limit. */
 	cgroup_read_limits_of(mounts, "0::/pod/job\n", disks, 0, &limits);
 	assert_no_limit(&limits.bytes);

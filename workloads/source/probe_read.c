@@ -7,6 +7,7 @@
 #include "harness/base/memory.h"
 #include "harness/base/rng.h"
 #include "harness/base/units.h"
+#include "harness/measure/data_store.h"
 #include "workloads/source/residency.h"
 #include "workloads/source/source.h"
 #include "workloads/source/uring.h"
@@ -273,7 +274,8 @@ struct ring_run {
 	uint32_t taken;
 	unsigned in_flight;
 	int status;
-	bool async; /* as in struct uring_options */
+	bool async;   /* as in struct uring_options */
+	bool counted; /* the burst that the end of the slot waited for; no further one counts */
 };
 
 static bool read_ring_submit_one(struct ring_run *run, uint64_t now)
@@ -327,22 +329,26 @@ static void read_ring_complete(
 	run->latency_ns += (double)(now - ring->submitted_ns[place]);
 }
 
+/* The burst under way when the slot ends counts, with the time that it took: where a store lets through
+ * a burst and then nothing for a while (a throttle), the slot most often ends in such a pause, which would
+ * else be left out. */
 static void read_ring_reap(struct ring_run *run)
 {
 	struct io_uring_cqe *cqe;
 	unsigned head;
 	unsigned seen = 0;
 	const uint64_t now = clock_now_ns();
-	const bool over = read_ring_is_over(run, now);
 	const bool first = run->tally.first_ns == 0;
+	const bool counts = !run->counted;
 	io_uring_for_each_cqe(&run->ring->ring, head, cqe)
 	{
-		read_ring_complete(run, cqe, now, !first && !over);
+		read_ring_complete(run, cqe, now, !first && counts);
 		seen++;
 	}
 	io_uring_cq_advance(&run->ring->ring, seen);
-	if (seen == 0 || over)
+	if (seen == 0 || !counts)
 		return;
+	run->counted = read_ring_is_over(run, now);
 	if (first) {
 		run->tally.first_ns = now;
 		run->tally.first_count = seen;
@@ -486,7 +492,14 @@ enum {
 	WHY_BYTES = 160,
 	BLOCKS_LEAST = 2 * PROBE_DEPTH_MOST, /* of the largest request in the smaller file */
 	READ_BYTES = 1 << 20,
+	/* Under a control group's limit.  After a pause the kernel lets through at once what a tenth of a second
+	 * is worth: so much is read first, without counting. */
+	LIMITED_SLOT_MS = 500,
+	LIMITED_LEAD_SHARE = 5, /* one part in this many */
+	LIMITED_LEAD_DEPTH = 4, /* at most: those in flight at its end are waited for */
 };
+
+static const double LIMITED_MOST = 1.5; /* of the limit: above it a slot was too short to meet it */
 
 static const double WARM_SHARE = 0.99; /* resident at least */
 
@@ -515,7 +528,10 @@ struct probe_reads {
 	struct memory_block memory;
 	struct read_buffers buffers; /* in it */
 	struct read_ring *ring;      /* NULL: threads */
-	bool lacks[PROBE_CACHES];    /* given up, and said why */
+	struct cgroup_read_limits limits;
+	char limit[READ_LIMIT_WORDS_BYTES]; /* in words; "": none */
+	bool left_out;                      /* a slot that did not meet the limit, and said so */
+	bool lacks[PROBE_CACHES];           /* given up, and said why */
 	struct cell cells[CEILING_READS_MAX];
 	size_t cell_count;
 };
@@ -613,8 +629,34 @@ static void reads_choose_engine(struct probe_reads *reads)
 	reads->out->reads_block = !reads->ring;
 }
 
+static void reads_find_limits(struct probe_reads *reads)
+{
+	struct data_store *store = malloc(sizeof *store);
+	if (!store)
+		return;
+	data_store_find(reads->plan->folder, store);
+	reads->limits = store->limits;
+	free(store);
+	if (cgroup_read_limit_words(&reads->limits, reads->limit)[0])
+		ceilings_note(reads->out,
+			"reads: a control group of this process limits them to %s; slots are long enough to meet that",
+			reads->limit);
+}
+
+const char *probe_reads_limit(const struct probe_reads *reads)
+{
+	return reads->limit;
+}
+
+uint64_t probe_reads_slot_ns(const struct probe_reads *reads, uint64_t slot_ns)
+{
+	const uint64_t least = LIMITED_SLOT_MS * NS_PER_MS;
+	return reads->limit[0] && slot_ns < least ? least : slot_ns;
+}
+
 static int reads_open_all(struct probe_reads *reads, struct error *err)
 {
+	reads_find_limits(reads);
 	reads->buffers.each = reads_largest_size(reads->plan);
 	int code = reads_open_files(reads, err);
 	if (!code)
@@ -716,11 +758,13 @@ static int reads_file_of(const struct probe_reads *reads, enum probe_cache state
 	}
 }
 
-static int reads_run_slot(struct probe_reads *reads, enum probe_cache state, size_t size,
-	unsigned depth, double *requests_per_s, double *latency_ns, struct error *err)
+static int reads_run(struct probe_reads *reads, enum probe_cache state, size_t size, unsigned depth,
+	uint64_t length_ns, struct read_slot *slot, struct error *err)
 {
 	struct order *order = &reads->orders[state][size];
-	struct read_slot slot = {
+	const struct probe_control control = {
+		.slot_ns = length_ns, .deadline_ns = reads->control->deadline_ns};
+	*slot = (struct read_slot){
 		.fd = reads_file_of(reads, state),
 		.request_bytes = reads->plan->sizes[size],
 		.order = order->blocks,
@@ -728,17 +772,52 @@ static int reads_run_slot(struct probe_reads *reads, enum probe_cache state, siz
 		.next = order->next,
 		.wraps = state != PROBE_COLD,
 		.depth = depth,
+		.end_ns = probe_slot_end(&control, clock_now_ns()),
 		.control = reads->control,
 	};
-	slot.end_ns = probe_slot_end(reads->control, clock_now_ns());
-	const int code = reads->ring ? read_ring_run(reads->ring, &slot, err)
-				     : read_threads_run(&reads->buffers, &slot, err);
-	order->next = slot.next;
-	if (!code && !probe_stopped(reads->control)) {
-		*requests_per_s = slot.requests_per_s;
-		*latency_ns = slot.latency_ns;
-	}
+	const int code = reads->ring ? read_ring_run(reads->ring, slot, err)
+				     : read_threads_run(&reads->buffers, slot, err);
+	order->next = slot->next;
 	return code;
+}
+
+/* A job goes on for longer than the burst that a limit lets through. */
+static bool reads_met_limit(struct probe_reads *reads, const struct read_slot *slot)
+{
+	const struct cgroup_read_limits *limits = &reads->limits;
+	const double bytes_per_s = slot->requests_per_s * (double)slot->request_bytes;
+	if (!(slot->requests_per_s > LIMITED_MOST * limits->requests.per_s ||
+		    bytes_per_s > LIMITED_MOST * limits->bytes.per_s))
+		return true;
+	if (!reads->left_out)
+		ceilings_note(reads->out,
+			"reads: slots that the scratch file was too small for to meet the limit are left out");
+	reads->left_out = true;
+	return false;
+}
+
+static int reads_run_slot(struct probe_reads *reads, enum probe_cache state, size_t size,
+	unsigned depth, double *requests_per_s, double *latency_ns, struct error *err)
+{
+	struct read_slot slot;
+	const bool limited = reads->limit[0] && state != PROBE_WARM;
+	const enum probe_cache lead = reads->cold.direct_fd >= 0 ? PROBE_DIRECT : state;
+	uint64_t length = reads->control->slot_ns;
+	int code = 0;
+	if (limited) {
+		const uint64_t whole = probe_reads_slot_ns(reads, length);
+		length = whole - whole / LIMITED_LEAD_SHARE;
+		code = reads_run(reads, lead, size,
+			depth < LIMITED_LEAD_DEPTH ? depth : LIMITED_LEAD_DEPTH, whole - length,
+			&slot, err);
+	}
+	if (!code)
+		code = reads_run(reads, state, size, depth, length, &slot, err);
+	if (code || probe_stopped(reads->control) || (limited && !reads_met_limit(reads, &slot)))
+		return code;
+	*requests_per_s = slot.requests_per_s;
+	*latency_ns = slot.latency_ns;
+	return 0;
 }
 
 int probe_reads_slot(struct probe_reads *reads, enum probe_cache state, size_t size, unsigned depth,
@@ -859,12 +938,23 @@ static void reads_keep(struct probe_reads *reads)
 			least, reads->control->rounds);
 }
 
-int probe_read(const struct probe_read_plan *plan, const struct probe_control *control,
+/* Longer slots get the time for a round of all cells. */
+static void reads_prolong(const struct probe_reads *reads, struct probe_control *control)
+{
+	const uint64_t more = probe_reads_slot_ns(reads, control->slot_ns) - control->slot_ns;
+	if (control->deadline_ns)
+		control->deadline_ns += reads->cell_count * more;
+}
+
+int probe_read(const struct probe_read_plan *plan, const struct probe_control *bounds,
 	struct ceilings *out, struct error *err)
 {
+	struct probe_control own = *bounds;
+	const struct probe_control *control = &own;
 	struct probe_reads *reads;
 	int code = probe_reads_open(&reads, plan, control, out, err);
 	if (!code) {
+		reads_prolong(reads, &own);
 		code = reads_measure_rounds(reads, err);
 		reads_keep(reads);
 	}

@@ -39,6 +39,11 @@ enum probe_cache { PROBE_DIRECT, PROBE_COLD, PROBE_WARM, PROBE_CACHES };
  * cache cannot be emptied; -EIO ...: a read failed; -ETIMEDOUT: one never came back, and none is tried again. */
 int probe_reads_slot(struct probe_reads *reads, enum probe_cache state, size_t size, unsigned depth,
 	double *requests_per_s, double *latency_ns, struct error *err);
+/* What control groups of this process allow of reads from there, as "19.1 MiB/s"; "": they set no limit. */
+const char *probe_reads_limit(const struct probe_reads *reads);
+/* How long a slot takes that is asked to take slot_ns: longer where a control group limits reads, so as to meet the
+ * limit. */
+uint64_t probe_reads_slot_ns(const struct probe_reads *reads, uint64_t slot_ns);
 /* Writes so many bytes of the cold file anew and syncs them: bytes/s of both together; NAN: stopped. */
 int probe_reads_write(
 	struct probe_reads *reads, uint64_t bytes, double *bytes_per_s, struct error *err);
