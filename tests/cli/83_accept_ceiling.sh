@@ -22,14 +22,14 @@ kind = ceiling
 tier = quick
 budget = 10min
 decode.core = within 20 % of best
-gemm.core = within 20 % of best
+gemm.core = known
 INI
 read -r first second < <(python3 -c 'import os; print(*sorted(os.sched_getaffinity(0)))')
 # Hogs of a nice test weigh nothing against whoever else uses the machine: then this part says nothing.
 if [ -n "${second:-}" ] && [ "$(nice)" -eq 0 ]; then
 	# So many that it is the slowest core whatever else runs here.
 	for _ in $(seq 8); do
-		taskset -c "$first" sh -c 'while :; do :; done' &
+		timeout 1200 taskset -c "$first" sh -c 'while :; do :; done' &
 		hogs+=($!)
 	done
 	"$MLBENCH" accept cores.ini $QUICK --json --out hogged >out 2>err
@@ -43,9 +43,9 @@ medians = eval(sys.argv[2])
 slow = medians.pop("core " + sys.argv[1])
 print(len(medians) > 0 and all(slow < 0.8 * m for m in medians.values()))' "$first" "$(medians $figure)")" = True ] ||
 			fail "core $first is not the slowest by $figure: $(medians $figure)"
-		[ "$(json '[f["verdict"] for c in d["checks"] for f in c["findings"] if f["place"] == "core '"$first"'" and f["figure"] == "'$figure'"][0]')" != PASS ] ||
-			fail "core $first passes by $figure"
 	done
+	[ "$(json '[f["verdict"] for c in d["checks"] for f in c["findings"] if f["place"] == "core '"$first"'" and f["figure"] == "decode.core"][0]')" != PASS ] ||
+		fail "core $first passes by decode.core"
 	! measuring || [ "$status" -eq 1 ] || fail "the slow core is not failed"
 fi
 
