@@ -134,7 +134,7 @@ static void take_into_buffer(void *context, const char *bytes, size_t size)
 int run_bounded(
 	bounded_work *work, void *context, uint64_t bound_ns, const atomic_bool *stop, char **out)
 {
-	struct bounded_process process;
+	struct bounded_process process = {.fd = -1};
 	struct buffer text = {0};
 	*out = NULL;
 	int code = process_start(&process, work, context);
@@ -294,7 +294,7 @@ static void call_state(struct gather *gather, int code, bool gone, int status, u
 static void call_once(const struct runner *runner, struct check_call *call, uint64_t until_ns,
 	struct gather *gather)
 {
-	struct bounded_process process;
+	struct bounded_process process = {.fd = -1};
 	const uint64_t began = clock_now_ns();
 	gather->ended = false;
 	int code = process_start(&process, check_call_work, call);
