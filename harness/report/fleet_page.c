@@ -309,6 +309,18 @@ static void add_counts(struct page *page, const json_t *document)
 			page_figure(page, page_number(PAGE_COUNT, count, number), verdicts[i],
 				meanings[i]);
 	}
+	size_t outliers = 0;
+	size_t k;
+	const json_t *node;
+	json_array_foreach(json_object_get(document, "nodes"), k, node)
+	{
+		outliers += json_is_true(json_object_get(node, "outlier"));
+	}
+	char number[PAGE_NUMBER_BYTES];
+	if (outliers > 0)
+		page_figure(page, page_number(PAGE_COUNT, (double)outliers, number),
+			outliers == 1 ? "outlier" : "outliers",
+			"worse than chance explains, whatever the plan says");
 	page_figures_end(page);
 }
 

@@ -237,7 +237,7 @@ void fleet_node_facts(const json_t *node, struct medium *medium)
 	const json_t *differs = json_object_get(node, "differs");
 	findings_facts(json_object_get(node, "findings"), medium);
 	if (json_is_true(json_object_get(node, "stranger")))
-		medium_fact_text(medium, INK_WARN, "hardware", column_text(node, "sentence"));
+		medium_fact_text(medium, INK_WARN, "differs", column_text(node, "sentence"));
 	outliers_facts(json_object_get(node, "outliers"), medium);
 	medium_list(medium, INK_PLAIN, "why", json_object_get(node, "why"), 0);
 	json_array_foreach(differs, i, item)
