@@ -66,6 +66,13 @@ expect 1 "$MLBENCH" fleet fleet --format html --out pages/fleet.html
 grep -q 'href="./../fleet/node003/accept.html"' pages/fleet.html || fail "no link to the node's page"
 ! grep -q '<i>evil' pages/fleet.html || fail "markup of a name in the page"
 grep -q "read.capacity of .*training.*: outliers: " pages/fleet.html || fail "no strip names its outliers"
+# Its charts, and those of few nodes, compile and draw without a warning.
+make_nodes three --nodes 3
+expect 0 "$MLBENCH" fleet three --format html --out three.html
+libraries=$CLI/../../build/npm/charts.js
+if command -v node >/dev/null && grep -q vegaLite "$libraries" 2>/dev/null; then
+	expect 0 node "$CLI/compile_charts.js" "$libraries" pages/fleet.html three.html
+fi
 
 # --- bad input ---
 expect 2 "$MLBENCH" fleet
