@@ -38,8 +38,8 @@ enum { BASELINE_QUANTILES = 21, BASELINE_FEW = 5 };
 /* Similarity of two samples: 1 - (area between their empirical cumulative distributions) / (the largest magnitude of
  * both); 1 where both are one and the same value.  So two steady nodes that are 5 % apart have 0.95, however little each
  * of them scatters.  one_sided: only the area where b is worse than a counts (more_is_better).
- * The published criterion: Y. Xiong et al., SuperBench: Improving Cloud AI Infrastructure Reliability with Proactive
- * Validation, USENIX ATC 2024, section 3.5. */
+ * After the criterion of Y. Xiong et al., SuperBench: Improving Cloud AI Infrastructure Reliability with Proactive
+ * Validation, USENIX ATC 2024; what the area is divided by is our choice. */
 double baseline_similarity(const double *a, size_t a_count, const double *b, size_t b_count,
 	bool one_sided, bool more_is_better);
 
