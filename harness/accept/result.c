@@ -1236,7 +1236,13 @@ int result_read(const char *path, json_t **document, struct error *err)
 			inside = NULL;
 		}
 	}
-	int code = files_read(inside ? inside : path, RESULT_BYTES_MAX, &data, &size, err);
+	int code = 0;
+	if (inside && stat(inside, &status) != 0)
+		code = error_set(err, -EINVAL,
+			"there is no result in '%.300s': neither accept.json nor measured.jsonl",
+			path);
+	if (!code)
+		code = files_read(inside ? inside : path, RESULT_BYTES_MAX, &data, &size, err);
 	if (!code) {
 		json_error_t why;
 		*document = json_loadb(data, size, 0, &why);

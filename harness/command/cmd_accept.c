@@ -551,8 +551,9 @@ static int accept_put_out(const struct accepting *a, json_t *document, struct er
 	int status = accept_verdict_status(accept_verdict_of(column_text(document, "verdict")));
 	struct error trouble = {0};
 	if (a->out && accept_files_write(document, a->out, &trouble)) {
+		/* Not 1, which would say that the node failed. */
 		log_warn("the result's files are not complete: %s", trouble.text);
-		status = status == EXIT_STATUS_DONE ? EXIT_STATUS_FAILED : status;
+		status = status == EXIT_STATUS_DONE ? EXIT_STATUS_CANNOT : status;
 	}
 	const int printed = accept_print(a, document, err);
 	if (a->out)
@@ -726,6 +727,21 @@ static bool accept_is_saved(const char *name)
 	       (length > 6 && strcmp(name + length - 6, ".jsonl") == 0);
 }
 
+/* Options that contradict each other: none is ignored in silence. */
+static int accept_check_options(const struct accepting *a, bool saved, struct error *err)
+{
+	if (option(a, OPTION_RESUME) && option(a, OPTION_OUT))
+		return error_set(err, -EINVAL,
+			"--resume goes on in the result's own folder: leave --out out");
+	if (option(a, OPTION_RESUME) && (saved || option(a, OPTION_JUDGE)))
+		return error_set(err, -EINVAL,
+			"--resume goes on with measuring: name the plan, and leave --judge out");
+	if (saved && option(a, OPTION_JUDGE))
+		return error_set(err, -EINVAL,
+			"--judge judges a saved result by a plan: name the plan, not a result");
+	return 0;
+}
+
 static int accept_run(const struct invocation *invocation, struct error *err)
 {
 	struct accepting *a = calloc(1, sizeof *a);
@@ -735,8 +751,11 @@ static int accept_run(const struct invocation *invocation, struct error *err)
 		.invocation = invocation, .tier = TIER_STANDARD, .format = &accept_formats[0]};
 	const char *name = invocation->options.arguments[0];
 	const bool saved = accept_is_saved(name);
-	int code = option(a, OPTION_TIER) ? accept_read_tier(option(a, OPTION_TIER), &a->tier, err)
-					  : 0;
+	int code = accept_check_options(a, saved, err);
+	if (!code)
+		code = option(a, OPTION_TIER)
+			       ? accept_read_tier(option(a, OPTION_TIER), &a->tier, err)
+			       : 0;
 	if (!code && option(a, OPTION_FORMAT))
 		code = accept_format_find(option(a, OPTION_FORMAT), &a->format, err);
 	if (!code && !saved)
@@ -776,7 +795,8 @@ const struct command command_accept = {
 		"'mlbench help plan' explains plans, their keys and figures.\n\n"
 		"--format is one of terminal (the default), json, page, certificate, markdown, junit, "
 		"openmetrics, nagios, nhc, slurm. Those that are files lie in the result's folder, too.\n\n"
-		"Exit status: 0 for PASS and WARN, 1 for FAIL, 2 for a wrong plan, 3 for no verdict.",
+		"Exit status: 0 for PASS and WARN, 1 for FAIL, 2 for wrong input, 3 for no verdict or files "
+		"that could not be written, 130 for an interruption.",
 	.example = "mlbench accept configs/accept/node.ini --tier quick",
 	.options = OPTION_BIT(OPTION_TIER) | OPTION_BIT(OPTION_CHECK) | OPTION_BIT(OPTION_FOR) |
 		   OPTION_BIT(OPTION_BUDGET) | OPTION_BIT(OPTION_BASELINE) |

@@ -120,6 +120,12 @@ expect 3 "$MLBENCH" baseline part planted
 grep -q "Certificate of acceptance" good/certificate.html || fail "no certificate for a node that passed"
 
 # A result goes on where it began, or not at all.
+expect 2 "$MLBENCH" accept plan.ini --resume good --out elsewhere
+says "leave --out out"
+expect 2 "$MLBENCH" accept good --judge bad
+mkdir empty
+expect 2 "$MLBENCH" accept empty
+says "there is no result in 'empty'"
 expect 2 "$MLBENCH" accept plan.ini --resume good --node n18
 says "is of node 'n17', and this is 'n18'"
 
