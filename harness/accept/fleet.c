@@ -341,6 +341,7 @@ int fleet_make(struct node_results *results, const struct fleet_request *request
 	struct node_fleet fleet = {.request = request,
 		.left_out = results->left_out ? json_deep_copy(results->left_out) : json_array()};
 	*document = NULL;
+	fleet.unreadable = json_array_size(fleet.left_out);
 	int code = fleet.left_out ? fleet_take_nodes(&fleet, results) : -ENOMEM;
 	if (!code && fleet.node_count == 0) {
 		fleet_release(&fleet);

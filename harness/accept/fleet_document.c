@@ -810,7 +810,7 @@ static json_t *fleet_sentence(
 /* 1: a node failed or stands out; 3: one has no verdict, or did not report; 0. */
 static int fleet_status(const struct node_fleet *fleet, const json_t *expected)
 {
-	bool undecided = count_missing(expected) > 0;
+	bool undecided = count_missing(expected) > 0 || fleet->unreadable > 0;
 	for (size_t i = 0; i < fleet->node_count; i++) {
 		if (fleet->nodes[i].rank >= RANK_OUTLIER)
 			return EXIT_STATUS_FAILED;
@@ -880,10 +880,21 @@ static int note_unlike(const struct node_fleet *fleet,
 	return json_array_append_new(notes, buffer_json(&text));
 }
 
+static int note_unreadable(const struct node_fleet *fleet, json_t *notes)
+{
+	if (fleet->unreadable == 0)
+		return 0;
+	return json_array_append_new(
+		notes, json_sprintf("%zu file%s could not be used: the node%s may be missing here.",
+			       fleet->unreadable, fleet->unreadable == 1 ? "" : "s",
+			       fleet->unreadable == 1 ? " that it is of" : "s that they are of"));
+}
+
 static json_t *fleet_notes_json(const struct node_fleet *fleet)
 {
 	json_t *notes = json_array();
-	const int bad = !notes || note_unlike(fleet, plan_of, "plan", notes) ||
+	const int bad = !notes || note_unreadable(fleet, notes) ||
+			note_unlike(fleet, plan_of, "plan", notes) ||
 			note_unlike(fleet, tier_of, "tier", notes) ||
 			note_unlike(fleet, program_of, "version of mlbench", notes);
 	return fields_whole(notes, bad);

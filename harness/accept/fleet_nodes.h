@@ -60,6 +60,7 @@ struct node_fleet {
 	size_t metric_count, metric_room;
 	size_t tests;
 	json_t *left_out;
+	size_t unreadable; /* of those left out: what they would say is unknown */
 	bool failed;
 };
 

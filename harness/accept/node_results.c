@@ -541,6 +541,8 @@ int node_results_add(
 {
 	struct node_result node = {.path = strdup(path)};
 	int code = refuse_document(document, err);
+	if (!code)
+		code = result_consistent(document, err);
 	if (!code && results->count == NODE_RESULTS_MAX)
 		code = error_set(err, -E2BIG, "more than %d results", NODE_RESULTS_MAX);
 	if (!code && (!node.path || grow_results(results) || digest(results, &node, document)))
@@ -723,7 +725,9 @@ static int order_node_results(const void *left, const void *right)
 	const struct node_result *const b = right;
 	const int names = strcmp(a->name, b->name);
 	const int times = strcmp(b->started, a->started);
-	return names ? names : times ? times : strcmp(a->path, b->path);
+	/* Of one moment, the worse verdict counts, and not the path. */
+	const int verdicts = (int)b->verdict - (int)a->verdict;
+	return names ? names : times ? times : verdicts ? verdicts : strcmp(a->path, b->path);
 }
 
 void node_results_sort(struct node_results *results)

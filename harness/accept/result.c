@@ -1154,9 +1154,8 @@ static json_t *measured_from_lines(const char *text, size_t size, struct error *
 	return document;
 }
 
-/* 0, or -EINVAL where a check is said to be better than one of its findings, or the node than one of its checks: somebody
- * has changed it.  What is skipped spoils nothing, and what warns at most makes a WARN. */
-static int verdict_check(const json_t *document, struct error *err)
+/* What is skipped spoils nothing, and what warns at most makes a WARN. */
+int result_consistent(const json_t *document, struct error *err)
 {
 	const json_t *checks = json_object_get(document, "checks");
 	const enum accept_verdict verdict = accept_verdict_of(text_of(document, "verdict"));
@@ -1216,7 +1215,7 @@ static int document_check(const json_t *document, struct error *err)
 			return error_set(
 				err, -EINVAL, "check %zu of 'measured' has no name", i + 1);
 	}
-	return judged ? verdict_check(document, err) : 0;
+	return judged ? result_consistent(document, err) : 0;
 }
 
 int result_read(const char *path, json_t **document, struct error *err)

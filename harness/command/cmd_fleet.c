@@ -161,7 +161,7 @@ const struct command command_fleet = {
 		"Slurm writes them (node[01-40]). --format is text, markdown, html (a page with a "
 		"strip of all nodes for each metric), json or csv; --out names a file for it.\n\n"
 		"Exit status: 0 all nodes passed, 1 a node failed or stands out on the bad side, 2 "
-		"the input was wrong, 3 a node has no verdict or did not report.",
+		"the input was wrong, 3 a node has no verdict or did not report, or a file could not be used.",
 	.example = "mlbench fleet results/ --expect nodes.txt --format html --out fleet.html",
 	.options = OPTION_BIT(OPTION_EXPECT) | OPTION_BIT(OPTION_SINCE) |
 		   OPTION_BIT(OPTION_FORMAT) | OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_JSON),

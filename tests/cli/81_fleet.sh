@@ -88,7 +88,7 @@ expect 2 "$MLBENCH" fleet fleet --since 2099-01-01
 mkdir broken
 echo '{"schema": "mlbench.accept/1", ' >broken/accept.json
 mkdir empty
-expect 0 "$MLBENCH" fleet healthy broken empty
+expect 3 "$MLBENCH" fleet healthy broken empty
 says "left out 'broken/accept.json': no JSON"
 says "left out 'empty': there is no accept.json"
 reads "broken/accept.json: no JSON"
@@ -97,6 +97,20 @@ says "none of the results can be read"
 sed 's|mlbench.accept/1|mlbench.accept/9|' healthy/node001/accept.json >broken/accept.json
 expect 2 "$MLBENCH" fleet broken
 says "use a newer mlbench"
+# A verdict that contradicts its checks is none, and of two results of one moment the worse counts, by whatever path.
+changed() {
+	python3 -c 'import json, sys
+d = json.load(open("healthy/node001/accept.json"))
+d.update(json.loads(sys.argv[1]))
+json.dump(d, open(sys.argv[2], "w"))' "$1" "$2"
+}
+mkdir zz
+changed '{"verdict": "FAIL"}' zz/accept.json
+expect 1 "$MLBENCH" fleet healthy zz
+expect 1 "$MLBENCH" fleet zz healthy
+changed '{"checks": [{"check": "a", "verdict": "FAIL", "findings": []}]}' broken/accept.json
+expect 3 "$MLBENCH" fleet healthy broken
+says "contradicts check 'a'"
 # The same file twice is one result.
 expect 0 "$MLBENCH" fleet healthy healthy/node001/accept.json --json
 json 'assert d["result_count"] == 12'
