@@ -568,19 +568,6 @@ static void burn_hand_devices(struct burn *burn)
 	}
 }
 
-/* A core against the median of all at the same time, so that what all of them do is nobody's. */
-static void burn_relative(
-	const struct burn *burn, enum burn_load load, size_t core, double *out, double *scratch)
-{
-	const float *const rates = burn->core_rates[load];
-	for (size_t w = 0; w < burn->windows; w++) {
-		for (size_t i = 0; i < burn->cores.count; i++)
-			scratch[i] = (double)rates[i * BURN_WINDOWS_MAX + w];
-		const double median = statistics_median(scratch, burn->cores.count);
-		out[w] = median > 0 ? (double)rates[core * BURN_WINDOWS_MAX + w] / median : 1;
-	}
-}
-
 static void burn_hand_core(struct burn *burn, size_t core, double *relative, double *scratch)
 {
 	const size_t first = burn_warm(burn);
@@ -593,7 +580,8 @@ static void burn_hand_core(struct burn *burn, size_t core, double *relative, dou
 		struct drift drift;
 		if (!(burn->asked & BURN_BIT(load)) || !isnan(burn->ended_s[load]))
 			continue;
-		burn_relative(burn, (enum burn_load)load, core, relative, scratch);
+		drift_against_others(burn->core_rates[load], BURN_WINDOWS_MAX, burn->cores.count,
+			core, burn->windows, relative, scratch);
 		drift_find(relative + first, burn->windows - first, burn_window_s(burn),
 			burn_at_s(burn, (double)first * burn_window_s(burn)), BURN_LEAST_CORE_DRIFT,
 			&drift);

@@ -837,7 +837,8 @@ static void repeatable_estimate(const struct check_context *context, struct chec
 	static const double PICTURES_S = 5, PASS_S = 0.15, MEMORY_BYTES_PER_S = 1.5e8,
 			    STORED_BYTES_PER_S = 2e8, DEVICES_S = 5;
 	const unsigned passes = repeatable_passes(context);
-	const double turns = (passes + IN_TURN_EVERY - 1) / IN_TURN_EVERY * probe_cores();
+	const unsigned in_turn = (passes + IN_TURN_EVERY - 1) / IN_TURN_EVERY;
+	const double turns = (double)in_turn * probe_cores();
 	const bool golden = check_wants(context, "repeatable.golden", NULL);
 	const bool decode = golden || check_wants(context, "repeatable.decode", NULL);
 	*cost = (struct check_cost){.seconds = 1};

@@ -53,6 +53,17 @@ void drift_find(const double *rates, size_t count, double window_s, double begin
 	free(set);
 }
 
+void drift_against_others(const float *rates, size_t stride, size_t cores, size_t core,
+	size_t count, double *out, double *scratch)
+{
+	for (size_t at = 0; at < count; at++) {
+		for (size_t i = 0; i < cores; i++)
+			scratch[i] = (double)rates[i * stride + at];
+		const double median = statistics_median(scratch, cores);
+		out[at] = median > 0 ? (double)rates[core * stride + at] / median : 1;
+	}
+}
+
 const char *drift_text(const struct drift *drift, char out[DRIFT_TEXT_BYTES])
 {
 	size_t used = 0;

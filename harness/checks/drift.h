@@ -31,6 +31,11 @@ struct drift {
 void drift_find(const double *rates, size_t count, double window_s, double begin_s, double least,
 	struct drift *out);
 
+/* A core against the median of all at the same time, so that what all of them do is nobody's.  rates: (cores, stride), of which
+ * the first count of each are used; out: (count); scratch: (cores). */
+void drift_against_others(const float *rates, size_t stride, size_t cores, size_t core,
+	size_t count, double *out, double *scratch);
+
 enum { DRIFT_TEXT_BYTES = 160 };
 /* "from 412 s on: 18 % less", "from 40 s to 80 s: 50 % less, from 80 s on: 2 % less"; "" where nothing changed. */
 const char *drift_text(const struct drift *drift, char out[DRIFT_TEXT_BYTES]);

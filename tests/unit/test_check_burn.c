@@ -82,6 +82,17 @@ static void all_loads_run_and_nothing_is_wrong(void **state)
 	assert_true(check_fixture_number(&fixture, "burn.wrong", "write") == 0);
 	assert_true(check_fixture_number(&fixture, "burn.wrong", "read") == 0);
 	assert_true(check_fixture_notes(&fixture, "compared: "));
+	/* One core is compared with the others where there are enough of them. */
+	struct core_list cores;
+	char place[CORE_PLACE_BYTES];
+	assert_int_equal(core_list_open(&cores, &fixture.err), 0);
+	(void)core_place(cores.cores[cores.count - 1], place);
+	assert_true(check_fixture_number(&fixture, "burn.clock", place) > 0);
+	if (cores.count >= 3)
+		assert_true(check_fixture_number(&fixture, "burn.drift.core", place) >= 0);
+	else
+		assert_string_not_equal(check_fixture_missing(&fixture, "burn.drift.core", ""), "");
+	core_list_close(&cores);
 }
 
 static void a_wrong_product_names_its_core(void **state)
