@@ -30,7 +30,7 @@ enum {
 	WARM_SHARE = 20, /* of the windows: clocks and caches come to rest */
 	WARM_LEAST = 2,
 	POINTS_SHARE = 300, /* points of a sensor's series, about */
-	SENSOR_EVENTS_MAX = 16,
+	SERIES_MAX = 16,    /* of sensors of one kind */
 	STOP_PATIENCE_MS = 700,
 };
 
@@ -127,7 +127,14 @@ static int burn_validate(
 {
 	unsigned loads;
 	(void)plan;
-	return burn_read_loads(check, &loads, err);
+	const int code = burn_read_loads(check, &loads, err);
+	for (int load = 0; !code && load < BURN_LOADS; load++)
+		if (!(loads & BURN_BIT(load)) && check_asks(check, burn_figures[load]))
+			return error_set(err, -EINVAL,
+				"%s is asked for, but loads = %s runs no %s load",
+				burn_figures[load], check_text(check, PLAN_LOADS),
+				burn_load_name((enum burn_load)load));
+	return code;
 }
 
 static uint64_t burn_for_ns(const struct check_context *context)
@@ -404,7 +411,8 @@ static void burn_look_at_loads(struct burn *burn, size_t window, double at_s, do
 	}
 }
 
-static void burn_look_at_sensors(struct burn *burn, double at_s)
+/* The sensors of a kind, or the highest of them where there are more than a person looks at. */
+static void burn_tell_sensors(struct burn *burn, enum sensor_kind kind, double at_s)
 {
 	static const struct {
 		const char *series;
@@ -417,6 +425,29 @@ static void burn_look_at_sensors(struct burn *burn, double at_s)
 		[SENSOR_CLOCK] = {"clock", FIGURE_MHZ},
 	};
 	const struct sensor *sensors;
+	const size_t count = sensors_list(burn->node, &sensors);
+	size_t of_kind = 0;
+	double most = NAN;
+	char place[SENSOR_PLACE_BYTES];
+	for (size_t i = 0; i < count; i++)
+		of_kind += sensors[i].kind == kind;
+	for (size_t i = 0; i < count; i++) {
+		if (sensors[i].kind != kind || !isfinite(sensors[i].value) ||
+			(kind == SENSOR_THROTTLE && sensors[i].throttled == 0))
+			continue;
+		most = fmax(most, sensors[i].value);
+		if (of_kind <= SERIES_MAX)
+			sink_point(burn->sink, of[kind].series, sensors[i].place, of[kind].unit,
+				burn_at_s(burn, at_s), sensors[i].value);
+	}
+	(void)snprintf(place, sizeof place, "highest of %zu", of_kind);
+	if (of_kind > SERIES_MAX && !isnan(most))
+		sink_point(burn->sink, of[kind].series, place, of[kind].unit, burn_at_s(burn, at_s),
+			most);
+}
+
+static void burn_look_at_sensors(struct burn *burn, double at_s)
+{
 	const double every_s = (double)burn->for_ns / (double)NS_PER_S / POINTS_SHARE;
 	const bool devices = at_s - burn->devices_s >= 1;
 	sensors_look(burn->node, at_s, devices);
@@ -424,12 +455,8 @@ static void burn_look_at_sensors(struct burn *burn, double at_s)
 	if (at_s - burn->looked_s < every_s)
 		return;
 	burn->looked_s = at_s;
-	const size_t count = sensors_list(burn->node, &sensors);
-	for (size_t i = 0; i < count; i++)
-		if (isfinite(sensors[i].value) &&
-			(sensors[i].kind != SENSOR_THROTTLE || sensors[i].throttled > 0))
-			sink_point(burn->sink, of[sensors[i].kind].series, sensors[i].place,
-				of[sensors[i].kind].unit, burn_at_s(burn, at_s), sensors[i].value);
+	for (int kind = 0; kind < SENSOR_KINDS; kind++)
+		burn_tell_sensors(burn, (enum sensor_kind)kind, at_s);
 }
 
 static void burn_tell_error(void *context, const struct error_counter *counter, uint64_t growth)

@@ -265,6 +265,11 @@ static void what_is_no_load_is_refused(void **state)
 	assert_non_null(
 		strstr(fixture.err.text, "unknown load 'gemms'; use decode, gemm, read, write"));
 	check_fixture_close(&fixture);
+	check_fixture_open(&fixture, "burn", "loads = write,gemm\nburn.read = known\n");
+	assert_int_equal(
+		check_burn.validate(&fixture.plan, fixture.context.check, &fixture.err), -EINVAL);
+	assert_non_null(strstr(fixture.err.text, "burn.read is asked for"));
+	check_fixture_close(&fixture);
 	check_fixture_open(&fixture, "burn", "loads = write,gemm\nburn.wrong = <= 0\n");
 	assert_int_equal(
 		check_burn.validate(&fixture.plan, fixture.context.check, &fixture.err), 0);
