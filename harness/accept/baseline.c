@@ -70,7 +70,12 @@ double baseline_similarity(const double *a, size_t a_count, const double *b, siz
 {
 	double *copy = malloc((a_count + b_count + 1) * sizeof *copy);
 	double similarity = NAN;
-	if (copy && a_count > 0 && b_count > 0) {
+	bool finite = true;
+	for (size_t i = 0; i < a_count; i++)
+		finite = finite && isfinite(a[i]);
+	for (size_t i = 0; i < b_count; i++)
+		finite = finite && isfinite(b[i]);
+	if (copy && finite && a_count > 0 && b_count > 0) {
 		memcpy(copy, a, a_count * sizeof *copy);
 		memcpy(copy + a_count, b, b_count * sizeof *copy);
 		sort_doubles(copy, a_count);

@@ -17,13 +17,18 @@ unsigned judge_repeats(double rate)
 	return (unsigned)ceil(log2(2.0 / rate));
 }
 
+/* C(n, i) / 2^n, by logarithms: n may be thousands. */
+static double judge_term(size_t n, size_t i)
+{
+	return exp(lgamma((double)n + 1) - lgamma((double)i + 1) - lgamma((double)(n - i) + 1) -
+		   (double)n * log(2.0));
+}
+
 double judge_tail(size_t n, size_t k)
 {
-	/* Sum of C(n, i) / 2^n for i from k to n, in logarithms: n may be thousands. */
 	double sum = 0;
 	for (size_t i = k; i <= n; i++)
-		sum += exp(lgamma((double)n + 1) - lgamma((double)i + 1) -
-			   lgamma((double)(n - i) + 1) - (double)n * log(2.0));
+		sum += judge_term(n, i);
 	return sum > 1 ? 1 : sum;
 }
 
@@ -60,9 +65,10 @@ struct interval judge_interval(const double *values, size_t count, double rate)
 		return interval;
 	memcpy(sorted, values, count * sizeof *sorted);
 	sort_doubles(sorted, count);
-	/* The k-th from either end: P(fewer than k below the median) <= rate. */
+	/* The k-th from either end: P(fewer than k below the median) <= rate, which is the sum of the terms of less. */
 	size_t k = 1;
-	while (2 * (k + 1) <= count && judge_tail(count, count - k) <= rate)
+	double tail = judge_term(count, count);
+	while (2 * (k + 1) <= count && (tail += judge_term(count, count - k)) <= rate)
 		k++;
 	interval = (struct interval){sorted[k - 1], sorted[count - k]};
 	free(sorted);

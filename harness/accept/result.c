@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 enum {
-	RESULT_BYTES_MAX = 64 << 20,
+	RESULT_BYTES_MAX = 256 << 20,
 	RESULT_SENTENCE_BYTES = 480,
 	RESULT_PLACES_MAX = 4096,
 	RESULT_CHECKS_MAX = 1024
@@ -251,8 +251,17 @@ static void judge_similarity(const struct judging *judging, const struct evidenc
 	const json_t *quantiles = json_object_get(entry, "quantiles");
 	double baseline[64];
 	size_t count = 0;
-	for (; count < json_array_size(quantiles) && count < COUNT(baseline); count++)
+	bool whole = json_array_size(quantiles) <= COUNT(baseline);
+	for (; whole && count < json_array_size(quantiles); count++) {
 		baseline[count] = fields_real(json_array_get(quantiles, count));
+		whole = isfinite(baseline[count]);
+	}
+	if (!whole) {
+		judged->unknown = true;
+		(void)snprintf(judged->why, sizeof judged->why,
+			"the baseline's distribution of it is not made of numbers");
+		return;
+	}
 	if (count == 0) {
 		judged->unknown = true;
 		judged->skippable = !judging->baseline;

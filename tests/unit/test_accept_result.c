@@ -205,6 +205,34 @@ static void a_tier_is_not_presented_as_another(void **state)
 	plan_release(&plan);
 }
 
+/* Baselines that somebody changed: no verdict, and no endless comparison. */
+static void broken_baselines_show_nothing(void **state)
+{
+	(void)state;
+	static const char *const figures[] = {"", ", \"quantiles\": []", ", \"quantiles\": [null]",
+		", \"quantiles\": [1, null, 2], \"median\": null",
+		", \"quantiles\": [1, \"2\"], \"median\": \"120\"",
+		", \"median\": 0, \"low\": null", ", \"median\": 120, \"low\": null",
+		", \"median\": 120, \"low\": \"1\""};
+	read_plan(
+		"[a]\nkind = ceiling\ndecode.core = similarity >= 0.1 and within baseline and >= 5 % of baseline\n");
+	json_t *measured = measured_of(EIGHT("120"));
+	for (size_t i = 0; i < COUNT(figures); i++) {
+		char text[400];
+		(void)snprintf(text, sizeof text,
+			"{\"figures\": [{\"check\": \"a\", \"figure\": \"decode.core\", \"place\": \"core 0\"%s}]}",
+			figures[i]);
+		json_t *baseline = json_loads(text, 0, NULL);
+		assert_non_null(baseline);
+		json_t *document = result_judge(measured, &plan, TIER_STANDARD, baseline, &err);
+		assert_string_equal(text_at(document, "verdict"), "ERROR");
+		json_decref(document);
+		json_decref(baseline);
+	}
+	json_decref(measured);
+	plan_release(&plan);
+}
+
 /* Nothing was measured at all, as by an interruption before the first check. */
 static void nothing_was_measured(void **state)
 {
@@ -477,6 +505,7 @@ int main(void)
 		cmocka_unit_test(closed_by_default),
 		cmocka_unit_test(nothing_passes_by_mistake),
 		cmocka_unit_test(a_tier_is_not_presented_as_another),
+		cmocka_unit_test(broken_baselines_show_nothing),
 		cmocka_unit_test(nothing_was_measured),
 		cmocka_unit_test(changed_results_are_refused),
 		cmocka_unit_test(levels),
