@@ -643,6 +643,15 @@ static int read_files(struct node_results *results, const struct file_list *file
 	return code;
 }
 
+/* A folder that cannot be read may hold a node's result. */
+static int leave_out_folder(
+	struct node_results *results, const char *path, int number, struct error *err)
+{
+	struct error why = {0};
+	(void)error_set_errno(&why, number, "cannot read the folder");
+	return leave_out(results, path, &why) ? error_set(err, -ENOMEM, "out of memory") : 0;
+}
+
 static int order_entries(const FTSENT **left, const FTSENT **right)
 {
 	return strcmp((*left)->fts_name, (*right)->fts_name);
@@ -662,6 +671,8 @@ static int list_below(struct node_results *results, struct file_list *files, con
 			code = error_set(err, -EINTR, "interrupted");
 		else if (entry->fts_info == FTS_D && entry->fts_level >= SEARCH_DEPTH_MAX)
 			(void)fts_set(walk, entry, FTS_SKIP);
+		else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR)
+			code = leave_out_folder(results, entry->fts_path, entry->fts_errno, err);
 		else if (entry->fts_info == FTS_F && strcmp(entry->fts_name, RESULT_NAME) == 0 &&
 			 list_file(files, entry->fts_path))
 			code = error_set(err, -ENOMEM, "out of memory");

@@ -38,3 +38,10 @@ chmod 644 results/a/{points.jsonl,summary.json}
 expect 0 "${as[@]}" ./mlbench history
 prints "1 of 1 results"
 ! grep -q "cannot be read" out || fail "a result that can be read is not"
+# A folder of results that cannot be read may hold a node's.
+"$ROOT/tests/bench/make_nodes.py" nodes --nodes 2 >/dev/null || fail "make_nodes.py"
+chmod -R a+rX nodes
+chmod 000 nodes/node002
+expect 3 "${as[@]}" ./mlbench fleet nodes
+says "left out 'nodes/node002': cannot read the folder: Permission denied"
+chmod 755 nodes/node002
