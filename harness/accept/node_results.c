@@ -342,7 +342,7 @@ static int find_unfit(struct node_result *node, const json_t *document)
 			!node->complete ? "it was interrupted, so not everything is measured"
 			: json_object_get(document, "test")
 				? "faults were planted, or facts came from a folder for tests"
-				: "only a part of the plan was run (--check)");
+				: "only a part of the plan was run (--check, --for)");
 		return node->unfit ? 0 : -ENOMEM;
 	}
 	json_array_foreach(json_object_get(document, "checks"), i, check)

@@ -965,7 +965,7 @@ json_t *result_plan(const struct accept_plan *plan)
 static json_t *document_begin(const json_t *measured)
 {
 	static const char *const members[] = {"program", "node", "fingerprint", "started", "plan",
-		"environment", "environment_units", "interrupted", "note", "test"};
+		"environment", "environment_units", "interrupted", "note", "test", "shortened"};
 	json_t *document = json_object();
 	int bad = !document || json_object_set_new(document, "schema", json_string(ACCEPT_SCHEMA));
 	for (size_t i = 0; i < COUNT(members) && !bad; i++) {
@@ -1002,13 +1002,15 @@ static const char *shorter_tier(const json_t *measured, enum accept_tier tier)
 bool result_is_whole(const json_t *document)
 {
 	return json_is_true(json_object_get(document, "complete")) &&
-	       !json_object_get(document, "left_out") && !json_object_get(document, "test");
+	       !json_object_get(document, "left_out") && !json_object_get(document, "shortened") &&
+	       !json_object_get(document, "test");
 }
 
 /* What a reader of any form has to know beside the verdict. */
 static int caveats_put(json_t *document, const json_t *measured, const struct accept_plan *plan)
 {
 	const char *test = text_of(measured, "test");
+	const char *shortened = text_of(measured, "shortened");
 	const char *note = text_of(measured, "note");
 	char hash[17];
 	plan_hash(plan, hash);
@@ -1026,6 +1028,9 @@ static int caveats_put(json_t *document, const json_t *measured, const struct ac
 			json_sprintf("only %zu of %zu checks of the plan were asked for (--check)",
 				asked, asked + (size_t)left_out));
 	}
+	if (*shortened)
+		bad |= json_array_append_new(
+			caveats, json_sprintf("burns were shortened to %s (--for)", shortened));
 	if (*test)
 		bad |= json_array_append_new(caveats, fields_text(test));
 	if (*note)
@@ -1125,7 +1130,7 @@ size_t result_open(const json_t *measured_check_line, const struct accept_check 
 static json_t *measured_from_lines(const char *text, size_t size, struct error *err)
 {
 	/* What later lines say of the whole. */
-	static const char *const later[] = {"interrupted", "test"};
+	static const char *const later[] = {"interrupted", "test", "shortened"};
 	const char *newline = memchr(text, '\n', size);
 	json_t *document = newline ? json_loadb(text, (size_t)(newline - text), 0, NULL) : NULL;
 	json_t *checks = json_array();

@@ -7,6 +7,7 @@
  *	 "started": "2026-11-26T03:10:00Z", "plan": {"name", "file", "hash", "text"}, "environment": {GROUP: {NAME: VALUE}},
  *	 "environment_units": {"GROUP.NAME": "bytes"},
  *	 "left_out": 7,                                  checks that --check took away; left out where none
+ *	 "shortened": "1s",                              of burns, by --for; likewise
  *	 "test": "..."}                                  what tests of mlbench planted, in words; likewise
  *	{"check": "slow core", "kind": "ceiling", "state": "done", "why": null, "activity": "decoding on core 3",
  *	 "started_s": 1.2, "seconds": 4.1, "rounds": 1,
@@ -21,7 +22,7 @@
  *
  * accept.json, schema mlbench.accept/1: the header's members and
  *
- *	{"left_out": 7, "test": "...",                  of the header, where they are there
+ *	{"left_out": 7, "shortened": "1s", "test": "...", of the header, where they are there
  *	 "caveats": ["Only 2 of 9 checks of the plan were asked for (--check)"],   what a reader has to know beside the verdict
  *	 "judged_by": {"plan": {...}, "baseline": {"file", "nodes", "repetitions", "fingerprint", "made"} or null},
  *	 "verdict": "FAIL", "exit_status": 1, "complete": true, "sentence": "FAIL: 1 of 9 checks failed: ...",

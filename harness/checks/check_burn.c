@@ -866,6 +866,23 @@ static void burn_release(struct burn *burn)
 	free(burn);
 }
 
+/* Whether the budget ended the burn well before its time: what did not show until then may show later. */
+static bool burn_cut_short(const struct burn *burn)
+{
+	const uint64_t lasted = burn_end_ns(burn) - burn->go_ns;
+	return lasted < burn->for_ns - burn->for_ns / 20;
+}
+
+static int burn_refuse_short(const struct burn *burn, struct error *err)
+{
+	char planned[UNITS_BYTES];
+	char lasted[UNITS_BYTES];
+	return error_set(err, -ETIMEDOUT,
+		"the burn lasted %s of %s, because its budget was over: give it a larger one",
+		units_format_duration((double)(burn_end_ns(burn) - burn->go_ns), lasted),
+		units_format_duration((double)burn->for_ns, planned));
+}
+
 static int burn_run(const struct check_context *context, struct error *err)
 {
 	struct burn *const burn = calloc(1, sizeof *burn);
@@ -890,6 +907,8 @@ static int burn_run(const struct check_context *context, struct error *err)
 		code = burn_go(burn, err);
 	if (burn_stopped(burn))
 		code = error_set(err, -EINTR, "stopped");
+	else if (!code && burn_cut_short(burn))
+		code = burn_refuse_short(burn, err);
 	burn_release(burn);
 	return code;
 }

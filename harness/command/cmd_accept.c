@@ -204,6 +204,21 @@ static void accept_look(void *context, int fd)
 		(void)files_write_all(fd, text, strlen(text));
 }
 
+/* Whether --for makes a burn shorter than the plan does. */
+static bool accept_is_shortened(const struct accepting *a)
+{
+	struct runner planned = a->runner;
+	bool shorter = false;
+	planned.for_ns = 0;
+	for (size_t i = 0; i < a->plan.check_count && a->runner.for_ns > 0; i++) {
+		const struct accept_check *check = &a->plan.checks[i];
+		shorter |= check->kind == ACCEPT_BURN && check_in_tier(check, a->tier) &&
+			   runner_cost(&a->runner, check).seconds <
+				   runner_cost(&planned, check).seconds;
+	}
+	return shorter;
+}
+
 /* What tests of mlbench itself have planted, in words; "" of nothing: every form of the result says it. */
 static void accept_planted(const struct accepting *a, char *out, size_t size)
 {
@@ -248,6 +263,9 @@ static int accept_header(const struct accepting *a, json_t **header, struct erro
 		MLBENCH_VERSION, "tier", accept_tier_name(a->tier), "started", utc, "plan",
 		result_plan(&a->plan), "note", note);
 	int bad = !*header || !seen || json_object_update_missing(*header, seen);
+	if (accept_is_shortened(a))
+		bad |= json_object_set_new(
+			*header, "shortened", fields_text(option(a, OPTION_FOR)));
 	if (*planted)
 		bad |= json_object_set_new(*header, "test", fields_text(planted));
 	if (a->plan.left_out > 0)
@@ -308,6 +326,24 @@ static int accept_make_folder(struct accepting *a, struct error *err)
 	return code ? code : accept_append(a, a->measured, err);
 }
 
+/* What this part of the measurement adds to what a reader has to know of the whole. */
+static int accept_add_caveats_of(struct accepting *a, const json_t *here, struct error *err)
+{
+	static const char *const members[] = {"test", "shortened"};
+	json_t *line = json_object();
+	int bad = !line;
+	for (size_t i = 0; i < COUNT(members); i++) {
+		json_t *its = json_object_get(here, members[i]);
+		bad |= its && (json_object_set(line, members[i], its) ||
+				      json_object_set(a->measured, members[i], its));
+	}
+	int code = bad ? error_set(err, -ENOMEM, "out of memory") : 0;
+	if (!code && json_object_size(line) > 0)
+		code = accept_append(a, line, err);
+	json_decref(line);
+	return code;
+}
+
 /* Half of one node's result and half of another's would be no node's: this one must be the one that was measured. */
 static int accept_check_node(struct accepting *a, struct error *err)
 {
@@ -316,7 +352,6 @@ static int accept_check_node(struct accepting *a, struct error *err)
 	int code = accept_header(a, &here, err);
 	const json_t *mine = json_object_get(here, "fingerprint");
 	const json_t *kept = json_object_get(a->measured, "fingerprint");
-	const char *test = column_text(here, "test");
 	if (code)
 		return code;
 	if (strcmp(column_text(here, "node.name"), column_text(a->measured, "node.name")) != 0)
@@ -328,13 +363,8 @@ static int accept_check_node(struct accepting *a, struct error *err)
 		code = error_set(err, -EINVAL,
 			"the result in '%s' is of other hardware than this node: %.200s", a->out,
 			why.data ? why.data : "");
-	else if (*test) {
-		json_t *line = json_pack("{s:s}", "test", test);
-		code = json_object_set_new(a->measured, "test", json_string(test))
-			       ? error_set(err, -ENOMEM, "out of memory")
-			       : accept_append(a, line, err);
-		json_decref(line);
-	}
+	else
+		code = accept_add_caveats_of(a, here, err);
 	buffer_release(&why);
 	json_decref(here);
 	return code;

@@ -137,7 +137,9 @@ const char *accept_qualifier(const json_t *document)
 {
 	if (json_object_get(document, "test"))
 		return "with planted faults";
-	return json_object_get(document, "left_out") ? "in part" : "";
+	return json_object_get(document, "left_out") || json_object_get(document, "shortened")
+		       ? "in part"
+		       : "";
 }
 
 void accept_headline(const json_t *document, const json_t *rows, struct buffer *out)

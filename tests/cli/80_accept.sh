@@ -112,6 +112,12 @@ expect 0 "$MLBENCH" accept part --tier quick --json
 [ "$(json 'd["left_out"]')" = 2 ] || fail "judged again, the result is of the whole plan"
 MLBENCH_ACCEPT_INJECT=gemm expect 0 "$MLBENCH" accept plan.ini --tier quick --out planted
 said_by_every_form planted "ault is planted" "with planted faults"
+# A burn that is shorter than the plan says: by --for it is a part, by its budget an ERROR.
+printf '[burn]\nkind = burn\ntier = quick\nfor = 60s\nsize = 1 MiB\nloads = gemm\nburn.wrong = 0\n' >burn.ini
+expect 0 "$MLBENCH" accept burn.ini --tier quick --for 1s --out shortened
+said_by_every_form shortened "urns were shortened to 1s" "in part"
+expect 3 "$MLBENCH" accept burn.ini --tier quick --budget 8s --out cut
+prints "because its budget was over"
 mkdir root
 MLBENCH_ACCEPT_ROOT=$PWD/root "$MLBENCH" accept plan.ini --tier quick --out rooted >out 2>err
 said_by_every_form rooted "facts of the system come from a folder" "with planted faults"
