@@ -107,8 +107,9 @@ static int plan_check_range(
 	const double limit = low ? key->min : key->max;
 	const char *shown = key->type == PLAN_TYPE_DURATION ? units_format_duration(limit, bound)
 			    : key->type == PLAN_TYPE_SIZE   ? units_format_size(limit, bound)
-			    : key->type == PLAN_TYPE_SHARE  ? units_format_share(limit, bound)
 							    : units_format_count(limit, bound);
+	if (key->type == PLAN_TYPE_SHARE) /* with as many decimals as it has */
+		(void)snprintf(bound, sizeof bound, "%.3g %%", 100 * limit);
 	return error_set(err, -EINVAL, "%.64s is too %s: %s is the %s", text,
 		low ? "small" : "large", shown, low ? "least" : "most");
 }
@@ -723,7 +724,7 @@ static void plan_document_figure(const struct figure *figure, size_t width, stru
 	char beside[80];
 	const char *unit = figure->unit == FIGURE_TEXT ? "text" : figure_unit_name(figure->unit);
 	(void)snprintf(beside, sizeof beside, "%s%s%s", *unit ? unit : "a count",
-		*figure->place ? ", of each " : "", figure->place);
+		*figure->place ? ", for each " : "", figure->place);
 	plan_document_entry(figure->name, beside, figure->doc, width, out);
 }
 

@@ -567,8 +567,8 @@ static void say_finding(const struct judging *judging, const struct evidence *ev
 		buffer_format(out, ": %s", judged->why);
 	say_asked(evidence, judged, out);
 	if (judged->judgement == JUDGED_OPEN)
-		buffer_text(
-			out, "; the repetitions show neither that it holds nor that it does not");
+		buffer_text(out,
+			"; inconclusive: the repetitions show neither that it holds nor that it does not");
 	say_event(judging, evidence, out);
 }
 
@@ -633,9 +633,9 @@ static const char *finding_remedy(const struct figure *figure, enum accept_verdi
 	if (verdict == VERDICT_PASS || verdict == VERDICT_SKIP)
 		return "";
 	if (evidence->missing || judged->unknown)
-		return "mend what the reason says and repeat the check; if the node is not meant to have it, say 'or missing' in the plan";
+		return "fix what the reason names and repeat the check; if the node is not supposed to have it, write 'or missing' in the plan";
 	if (judged->judgement == JUDGED_OPEN)
-		return "stop what else runs on the node and repeat the check, with a larger budget if its time was over; if it stays, the figure lies at its limit";
+		return "stop other work on the node and repeat the check, with a larger budget if it ran out of time; if it stays inconclusive, the figure lies at its limit";
 	return figure->remedy;
 }
 
@@ -878,8 +878,8 @@ static json_t *sum_sentence(const struct summing *sum)
 		buffer_format(&out, "%zu of %zu checks %s: %s: %s", sum->counts[sum->verdict],
 			sum->checks,
 			sum->verdict == VERDICT_FAIL   ? "failed"
-			: sum->verdict == VERDICT_WARN ? "warn"
-						       : "have no verdict",
+			: sum->verdict == VERDICT_WARN ? "warned"
+						       : "gave no verdict",
 			sum->first_check, sum->first);
 	return text_from(&out);
 }
