@@ -154,7 +154,7 @@ int baseline_read(const char *path, json_t **baseline, struct error *err)
 	int code = files_read(path, BASELINE_BYTES_MAX, &text, &size, err);
 	if (code)
 		return code;
-	*baseline = json_loadb(text, size, 0, &wrong);
+	*baseline = json_loadb(text, size, JSON_REJECT_DUPLICATES, &wrong);
 	free(text);
 	code = *baseline ? refuse_baseline(*baseline, err)
 			 : error_set(err, -EINVAL, "no JSON (line %d): %s", wrong.line, wrong.text);

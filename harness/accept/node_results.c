@@ -575,7 +575,7 @@ static int read_document(const char *path, json_t **document, struct error *err)
 	const int code = files_read(path, RESULT_BYTES_MAX, &text, &size, err);
 	if (code)
 		return code;
-	*document = json_loadb(text, size, 0, &wrong);
+	*document = json_loadb(text, size, JSON_REJECT_DUPLICATES, &wrong);
 	free(text);
 	return *document ? 0
 			 : error_set(err, -EINVAL, "no JSON (line %d): %s", wrong.line, wrong.text);

@@ -1132,7 +1132,9 @@ static json_t *measured_from_lines(const char *text, size_t size, struct error *
 	/* What later lines say of the whole. */
 	static const char *const later[] = {"interrupted", "test", "shortened"};
 	const char *newline = memchr(text, '\n', size);
-	json_t *document = newline ? json_loadb(text, (size_t)(newline - text), 0, NULL) : NULL;
+	json_t *document =
+		newline ? json_loadb(text, (size_t)(newline - text), JSON_REJECT_DUPLICATES, NULL)
+			: NULL;
 	json_t *checks = json_array();
 	if (!json_is_object(document) || !checks ||
 		strcmp(text_of(document, "schema"), MEASURED_SCHEMA) != 0) {
@@ -1144,8 +1146,9 @@ static json_t *measured_from_lines(const char *text, size_t size, struct error *
 	while (newline && json_array_size(checks) <= RESULT_CHECKS_MAX) {
 		const char *line = newline + 1;
 		newline = memchr(line, '\n', size - (size_t)(line - text));
-		json_t *check =
-			newline ? json_loadb(line, (size_t)(newline - line), 0, NULL) : NULL;
+		json_t *check = newline ? json_loadb(line, (size_t)(newline - line),
+						  JSON_REJECT_DUPLICATES, NULL)
+					: NULL;
 		for (size_t name = 0; name < COUNT(later); name++)
 			if (json_object_get(check, later[name]))
 				(void)json_object_set(
@@ -1258,7 +1261,7 @@ int result_read(const char *path, json_t **document, struct error *err)
 		code = files_read(inside ? inside : path, RESULT_BYTES_MAX, &data, &size, err);
 	if (!code) {
 		json_error_t why;
-		*document = json_loadb(data, size, 0, &why);
+		*document = json_loadb(data, size, JSON_REJECT_DUPLICATES, &why);
 		if (!*document)
 			*document = measured_from_lines(data, size, err);
 		code = *document ? document_check(*document, err) : -EINVAL;

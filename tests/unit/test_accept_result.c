@@ -291,6 +291,9 @@ static void changed_results_are_refused(void **state)
 		"passes without a check");
 	expect_read("{'schema': 'mlbench.accept/2', 'measured': []}", "of a newer schema");
 	expect_read("{'schema': 'mlbench.measured/2'}\n", "of a newer schema");
+	expect_read(
+		"{'schema': 'mlbench.accept/1', 'verdict': 'FAIL', 'verdict': 'PASS', 'measured': []}",
+		"no line of mlbench.measured/1");
 	/* A check that ran again counts by its last line. */
 	expect_read("{'schema': 'mlbench.measured/1'}\n{'check': 'a'}\n{'check': 'a'}\n", NULL);
 }
