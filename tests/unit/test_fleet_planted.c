@@ -71,13 +71,13 @@ static json_t *document_of(const struct drawn_node *node, size_t number, const c
 	char name[16];
 	(void)snprintf(name, sizeof name, "node%02zu", number);
 	return json_pack(
-		"{s:s, s:s, s:{s:s}, s:{s:s}, s:s, s:s, s:s, s:b, s:[], s:[{s:s, s:s, s:s, s:o, s:[], "
+		"{s:s, s:s, s:{s:s}, s:{s:s}, s:s, s:s, s:s, s:b, s:[{s:s, s:s, s:[]}], s:[{s:s, s:s, s:s, s:o, s:[], "
 		"s:[], s:[], s:[], s:[], s:i}]}",
 		"schema", schema, "program", "test", "node", "name", name, "fingerprint", "cpu",
 		"x", "tier", "quick", "started", "2026-11-26T03:10:00Z", "verdict", "PASS",
-		"complete", 1, "checks", "measured", "check", "cores", "kind", "ceiling", "state",
-		"done", "values", values_json_of(node), "facts", "missing", "events", "series",
-		"notes", "rounds", 1);
+		"complete", 1, "checks", "check", "cores", "verdict", "PASS", "findings",
+		"measured", "check", "cores", "kind", "ceiling", "state", "done", "values",
+		values_json_of(node), "facts", "missing", "events", "series", "notes", "rounds", 1);
 }
 
 static void add_drawn(struct node_results *results, const struct drawn_node *node, size_t number)
