@@ -351,7 +351,7 @@ struct check_cost runner_cost(const struct runner *runner, const struct accept_c
 
 uint64_t runner_budget(const struct runner *runner, const struct accept_check *check)
 {
-	enum { TIMES = 3, LEAST_S = 10, QUICK_MOST_S = 30 };
+	enum { TIMES = 3, LEAST_S = 15, QUICK_MOST_S = 30 };
 	const int64_t asked = check_integer(check, PLAN_BUDGET);
 	if (asked > 0)
 		return (uint64_t)asked;
