@@ -7,6 +7,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/log.h"
+#include "harness/base/rng.h"
 #include "harness/base/units.h"
 #include "harness/checks/settle.h"
 #include "harness/checks/sink.h"
@@ -335,8 +336,10 @@ static void call_context(
 			.repeats = judge_repeats(plan_share(runner->plan, PLAN_ERROR)),
 			.stop = runner->stop,
 		}};
-	(void)snprintf(call->scratch, sizeof call->scratch, "%s/.mlbench-accept-%ld",
-		runner->folder, (long)getpid());
+	/* A name that nobody can have put there before. */
+	(void)snprintf(call->scratch, sizeof call->scratch, "%s/.mlbench-accept-%ld-%08x",
+		runner->folder, (long)getpid(),
+		(unsigned)rng_mix(clock_now_ns(), (uint64_t)getpid()));
 	call->context.scratch = call->scratch;
 }
 

@@ -24,6 +24,7 @@
 #include "harness/report/medium.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <limits.h>
 #include <math.h>
 #include <stdint.h>
@@ -370,12 +371,35 @@ static int accept_check_node(struct accepting *a, struct error *err)
 	return code;
 }
 
+/* The newest folder below results/PLAN that holds a result; fresh; NULL with err. */
+static char *accept_latest(const struct accepting *a, struct error *err)
+{
+	char pattern[PATH_MAX];
+	glob_t found;
+	char *newest = NULL;
+	(void)snprintf(pattern, sizeof pattern, "%s/%.200s/*/%s", RESULTS_FOLDER,
+		plan_text(&a->plan, PLAN_NAME), MEASURED_FILE);
+	/* Folders are named by time, so that the last is the newest. */
+	if (glob(pattern, 0, NULL, &found) == 0) {
+		const char *last = found.gl_pathv[found.gl_pathc - 1];
+		newest = strndup(last, strlen(last) - strlen("/" MEASURED_FILE));
+		globfree(&found);
+	}
+	if (!newest)
+		(void)error_set(err, -ENOENT, "no result in '%s/%.200s' to go on with",
+			RESULTS_FOLDER, plan_text(&a->plan, PLAN_NAME));
+	return newest;
+}
+
 /* The result in that folder goes on, of the same node, plan and tier. */
 static int accept_resume(struct accepting *a, struct error *err)
 {
 	char hash[17];
-	a->out = strdup(option(a, OPTION_RESUME));
-	char *path = a->out ? files_join(a->out, MEASURED_FILE) : NULL;
+	const char *asked = option(a, OPTION_RESUME);
+	a->out = strcmp(asked, "latest") == 0 ? accept_latest(a, err) : strdup(asked);
+	if (!a->out)
+		return -ENOENT;
+	char *path = files_join(a->out, MEASURED_FILE);
 	int code = path ? result_read(path, &a->measured, err)
 			: error_set(err, -ENOMEM, "out of memory");
 	/* Ends a last line that a kill tore, so that what follows does not hang on it. */

@@ -161,6 +161,13 @@ before=$(grep -c . killed/measured.jsonl)
 expect 0 "$MLBENCH" accept plan.ini --resume killed --json
 [ "$(grep -c '"check":' killed/measured.jsonl)" = "$(grep -c '"check":' good/measured.jsonl)" ] || fail "done checks ran again ($before lines before)"
 
+# The newest one of the plan.
+expect 2 "$MLBENCH" accept plan.ini --resume latest
+says "no result in 'results/tiny'"
+mkdir -p results/tiny && mv killed results/tiny/20260101T000000Z
+expect 0 "$MLBENCH" accept plan.ini --resume latest --json
+[ "$(json 'd["verdict"], len(d["checks"])')" = "('PASS', 3)" ] || fail "the newest result does not go on"
+
 # Ctrl-C: a valid result that says so.
 MLBENCH_ACCEPT_INJECT=check:hang "$MLBENCH" accept plan.ini --budget 600s --json --out stopped >out 2>err &
 pid=$!
