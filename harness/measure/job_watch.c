@@ -1,0 +1,1021 @@
+/* Reading /proc of a job.  Processes and threads may end between any two reads: what is missing keeps what was last known. */
+#include "harness/measure/job_watch.h"
+
+#include "harness/base/clock.h"
+#include "harness/base/rng.h"
+#include "harness/base/text.h"
+#include "harness/measure/proc_text.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+enum {
+	WATCH_TEXT_BYTES = 4096,
+	WATCH_PATH_BYTES = 320,
+	WATCH_LINK_BYTES = 512,
+	WATCH_DESCRIPTORS_MAX = 1024, /* of one process in one look */
+	WATCH_MOUNTS_MAX = 256,
+	WATCH_DEVICES = 64,
+};
+
+static const double CENSUS_S = 1, COUNTS_S = 1, FILES_S = 0.2, STATES_S = 0.02;
+
+/* Fields of /proc/PID/stat (proc(5)), counted from the state, which is the first behind the name. */
+enum {
+	STAT_STATE = 0,
+	STAT_PARENT = 1,
+	STAT_FLAGS = 6,
+	STAT_MINOR = 7,
+	STAT_MAJOR = 9,
+	STAT_USER = 11,
+	STAT_SYSTEM = 12,
+	STAT_START = 19,
+	STAT_PAGES = 21,
+	STAT_BLKIO = 39,
+	STAT_FIELDS = 40,
+	FLAG_KERNEL_THREAD = 0x200000,
+};
+
+struct watch_stat {
+	char state, name[JOB_NAME_BYTES];
+	double fields[STAT_FIELDS]; /* NAN: not there */
+};
+
+struct watch_mount {
+	int id;
+	char system[JOB_NAME_BYTES];
+};
+
+struct watch_file {
+	uint64_t device, number;
+	uint32_t group; /* index + 1; 0: free */
+};
+
+struct job_watch {
+	struct job_record record;
+	struct job_watch_options options;
+	char root[WATCH_PATH_BYTES];
+	double ticks_per_s, page_bytes, begun_ticks;
+	uint64_t begun_ns, begun_cpu_ns;
+	struct watch_mount mounts[WATCH_MOUNTS_MAX];
+	size_t mount_count;
+	struct watch_file *files; /* (2 * JOB_FILES_MAX), by hash */
+	size_t file_count;
+	bool no_children; /* the kernel does not list children */
+};
+
+const char *job_act_name(enum job_act act)
+{
+	static const char *const names[JOB_ACTS] = {
+		[JOB_RUNS] = "runs",
+		[JOB_WAITS_FILE] = "file",
+		[JOB_WAITS_INPUT] = "input",
+		[JOB_WAITS_OUTPUT] = "output",
+		[JOB_WAITS_POLL] = "poll",
+		[JOB_WAITS_LOCK] = "lock",
+		[JOB_WAITS_TIME] = "time",
+		[JOB_WAITS_CHILD] = "child",
+		[JOB_WAITS_RING] = "ring",
+		[JOB_WAITS_DEVICE] = "device",
+		[JOB_STOPPED] = "stopped",
+		[JOB_WAITS_OTHER] = "other",
+	};
+	return names[act];
+}
+
+/* --- texts below a process's folder ------------------------------------------------------------- */
+
+/* 0, or -errno: -ESRCH or -ENOENT where it has ended. */
+static int watch_read(int folder, char text[WATCH_TEXT_BYTES], const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+static int watch_read(int folder, char text[WATCH_TEXT_BYTES], const char *format, ...)
+{
+	char path[WATCH_PATH_BYTES];
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(path, sizeof path, format, args);
+	va_end(args);
+	text[0] = '\0';
+	const int fd = openat(folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	const ssize_t size = read(fd, text, WATCH_TEXT_BYTES - 1);
+	const int code = size < 0 ? -errno : 0;
+	(void)close(fd);
+	text[size > 0 ? size : 0] = '\0';
+	return code;
+}
+
+/* The name may have any character. */
+static bool watch_parse_stat(const char *text, struct watch_stat *out)
+{
+	const char *open = strchr(text, '(');
+	const char *close = strrchr(text, ')');
+	if (!open || !close || close < open || close[1] != ' ')
+		return false;
+	(void)snprintf(out->name, sizeof out->name, "%.*s", (int)(close - open - 1), open + 1);
+	utf8_make_plain(out->name, '?');
+	out->state = close[2];
+	for (int i = 0; i < STAT_FIELDS; i++)
+		out->fields[i] = NAN;
+	const char *at = close[2] ? close + 3 : close + 2;
+	for (int i = 1; i < STAT_FIELDS && *at == ' '; i++) {
+		char *end;
+		out->fields[i] = strtod(at, &end);
+		if (end == at)
+			return false;
+		at = end;
+	}
+	return true;
+}
+
+static double watch_count_of(const char *text, const char *key)
+{
+	double value;
+	return parse_field_number(text, key, &value) ? value : NAN;
+}
+
+/* "NS_ON_CORE NS_WAITED SLICES" */
+static void watch_schedstat(int folder, int32_t tid, double counts[JOB_COUNTS])
+{
+	char text[WATCH_TEXT_BYTES];
+	unsigned long long ran;
+	unsigned long long waited;
+	if (watch_read(folder, text, "task/%d/schedstat", tid) ||
+		sscanf(text, "%llu %llu", &ran, &waited) != 2)
+		return;
+	counts[JOB_CPU_S] = (double)ran / (double)NS_PER_S;
+	counts[JOB_QUEUE_S] = (double)waited / (double)NS_PER_S;
+}
+
+static void watch_counts_of_stat(
+	const struct job_watch *watch, const struct watch_stat *stat, double counts[JOB_COUNTS])
+{
+	const double *f = stat->fields;
+	for (int i = 0; i < JOB_COUNTS; i++)
+		counts[i] = NAN;
+	counts[JOB_USER_S] = f[STAT_USER] / watch->ticks_per_s;
+	counts[JOB_CPU_S] = (f[STAT_USER] + f[STAT_SYSTEM]) / watch->ticks_per_s;
+	counts[JOB_MINOR] = f[STAT_MINOR];
+	counts[JOB_MAJOR] = f[STAT_MAJOR];
+	counts[JOB_RESIDENT] = f[STAT_PAGES] * watch->page_bytes;
+	counts[JOB_BLKIO_S] = watch->record.no_blkio ? NAN : f[STAT_BLKIO] / watch->ticks_per_s;
+}
+
+static void watch_refuse(struct job_process *process, const char *what, int code)
+{
+	if (code == -ESRCH || code == -ENOENT || process->unknown[0])
+		return;
+	(void)snprintf(process->unknown, sizeof process->unknown, "%s: %s", what, strerror(-code));
+}
+
+/* --- who is there ------------------------------------------------------------------------------- */
+
+static struct job_process *watch_find(struct job_watch *watch, int32_t pid)
+{
+	for (size_t i = 0; i < watch->record.process_count; i++) {
+		struct job_process *process = &watch->record.processes[i];
+		if (process->pid == pid && !process->gone)
+			return process;
+	}
+	return NULL;
+}
+
+/* What began after the watch has used nothing before it. */
+static void watch_begin_counts(const struct job_watch *watch, double start_ticks,
+	const double now[JOB_COUNTS], double first[JOB_COUNTS])
+{
+	const bool began = watch->record.counts > 0 && start_ticks > watch->begun_ticks;
+	for (int i = 0; i < JOB_COUNTS; i++)
+		first[i] = began && i != JOB_RESIDENT && !isnan(now[i]) ? 0 : now[i];
+}
+
+static struct job_process *watch_add_process(
+	struct job_watch *watch, int32_t pid, int32_t parent, double t_s)
+{
+	struct job_record *record = &watch->record;
+	char path[WATCH_PATH_BYTES];
+	char text[WATCH_TEXT_BYTES];
+	struct watch_stat stat;
+	if (pid == (int32_t)getpid() && !watch->root[0])
+		return NULL; /* this watch itself, started by the job */
+	if (record->process_count == JOB_PROCESSES_MAX) {
+		record->no_room++;
+		return NULL;
+	}
+	(void)snprintf(path, sizeof path, "%.256s/proc/%d", watch->root, pid);
+	const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (folder < 0)
+		return NULL;
+	if (watch_read(folder, text, "stat") || !watch_parse_stat(text, &stat) ||
+		(parent && (int32_t)stat.fields[STAT_PARENT] != parent)) {
+		(void)close(folder);
+		return NULL;
+	}
+	struct job_process *process = &record->processes[record->process_count++];
+	*process = (struct job_process){.pid = pid,
+		.parent = (int32_t)stat.fields[STAT_PARENT],
+		.start_ticks = stat.fields[STAT_START],
+		.first_s = t_s,
+		.last_s = t_s,
+		.zombie = stat.state == 'Z',
+		.folder = folder};
+	memcpy(process->name, stat.name, sizeof process->name);
+	for (int i = 0; i < JOB_COUNTS; i++)
+		process->first[i] = process->last[i] = NAN;
+	return process;
+}
+
+static void watch_end_process(struct job_watch *watch, struct job_process *process)
+{
+	process->gone = true;
+	for (size_t i = 0; i < watch->record.thread_count; i++)
+		if (&watch->record.processes[watch->record.threads[i].process] == process)
+			watch->record.threads[i].gone = true;
+	if (process->folder >= 0)
+		(void)close(process->folder);
+	process->folder = -1;
+}
+
+static void watch_add_children(
+	struct job_watch *watch, const struct job_process *of, int32_t tid, double t_s)
+{
+	char text[WATCH_TEXT_BYTES];
+	const int32_t parent = of->pid;
+	if (watch_read(of->folder, text, "task/%d/children", tid)) {
+		watch->no_children = watch->no_children || tid == parent;
+		return;
+	}
+	char *at = text;
+	for (;;) {
+		char *end;
+		const long pid = strtol(at, &end, 10);
+		if (end == at)
+			return;
+		if (pid > 0 && !watch_find(watch, (int32_t)pid))
+			(void)watch_add_process(watch, (int32_t)pid, parent, t_s);
+		at = end;
+	}
+}
+
+/* Where threads do not list their children: all processes are asked for their parents. */
+static void watch_search_children(struct job_watch *watch, double t_s)
+{
+	char path[WATCH_PATH_BYTES];
+	(void)snprintf(path, sizeof path, "%.256s/proc", watch->root);
+	DIR *all = opendir(path);
+	for (const struct dirent *e = all ? readdir(all) : NULL; e; e = readdir(all)) {
+		const int32_t pid = (int32_t)strtol(e->d_name, NULL, 10);
+		char text[WATCH_TEXT_BYTES];
+		struct watch_stat stat;
+		if (pid <= 0 || watch_find(watch, pid) ||
+			watch_read(dirfd(all), text, "%d/stat", pid) ||
+			!watch_parse_stat(text, &stat))
+			continue;
+		const int32_t parent = (int32_t)stat.fields[STAT_PARENT];
+		if (watch_find(watch, parent))
+			(void)watch_add_process(watch, pid, parent, t_s);
+	}
+	if (all)
+		(void)closedir(all);
+}
+
+static struct job_thread *watch_find_thread(struct job_watch *watch, uint32_t process, int32_t tid)
+{
+	for (size_t i = 0; i < watch->record.thread_count; i++) {
+		struct job_thread *thread = &watch->record.threads[i];
+		if (thread->tid == tid && thread->process == process && !thread->gone)
+			return thread;
+	}
+	return NULL;
+}
+
+static bool watch_read_thread(const struct job_watch *watch, const struct job_process *process,
+	int32_t tid, struct watch_stat *stat, double counts[JOB_COUNTS])
+{
+	char text[WATCH_TEXT_BYTES];
+	if (watch_read(process->folder, text, "task/%d/stat", tid) || !watch_parse_stat(text, stat))
+		return false;
+	watch_counts_of_stat(watch, stat, counts);
+	watch_schedstat(process->folder, tid, counts);
+	return true;
+}
+
+static void watch_add_thread(struct job_watch *watch, uint32_t process, int32_t tid, double t_s)
+{
+	struct job_record *record = &watch->record;
+	double now[JOB_COUNTS];
+	struct watch_stat stat;
+	if (record->thread_count == JOB_THREADS_MAX) {
+		record->no_room++;
+		return;
+	}
+	if (!watch_read_thread(watch, &record->processes[process], tid, &stat, now))
+		return;
+	struct job_thread *thread = &record->threads[record->thread_count++];
+	*thread = (struct job_thread){.tid = tid,
+		.process = process,
+		.start_ticks = stat.fields[STAT_START],
+		.first_s = t_s,
+		.last_s = t_s};
+	memcpy(thread->name, stat.name, sizeof thread->name);
+	watch_begin_counts(watch, thread->start_ticks, now, thread->first);
+	memcpy(thread->last, now, sizeof thread->last);
+}
+
+static void watch_list_threads(struct job_watch *watch, uint32_t index, double t_s)
+{
+	struct job_process *process = &watch->record.processes[index];
+	const int fd = openat(process->folder, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *tasks = fd >= 0 ? fdopendir(fd) : NULL;
+	uint32_t count = 0;
+	if (fd >= 0 && !tasks)
+		(void)close(fd);
+	for (const struct dirent *e = tasks ? readdir(tasks) : NULL; e; e = readdir(tasks)) {
+		const int32_t tid = (int32_t)strtol(e->d_name, NULL, 10);
+		if (tid <= 0)
+			continue;
+		count++;
+		if (!watch_find_thread(watch, index, tid))
+			watch_add_thread(watch, index, tid, t_s);
+		watch_add_children(watch, process, tid, t_s);
+	}
+	if (tasks)
+		(void)closedir(tasks);
+	if (count > process->threads_most)
+		process->threads_most = count;
+}
+
+/* New processes stand at the end of the table, where this comes to in its turn. */
+static void watch_census(struct job_watch *watch, double t_s)
+{
+	watch->record.census++;
+	for (uint32_t i = 0; i < watch->record.process_count; i++)
+		if (!watch->record.processes[i].gone)
+			watch_list_threads(watch, i, t_s);
+	if (!watch->no_children)
+		return;
+	const size_t known = watch->record.process_count;
+	watch_search_children(watch, t_s);
+	for (size_t i = known; i < watch->record.process_count; i++)
+		watch_list_threads(watch, (uint32_t)i, t_s);
+}
+
+/* --- what the kernel has counted ---------------------------------------------------------------- */
+
+static void watch_count_io(struct job_process *process, double counts[JOB_COUNTS])
+{
+	char text[WATCH_TEXT_BYTES];
+	const int code = watch_read(process->folder, text, "io");
+	if (code) {
+		watch_refuse(process, "bytes and calls", code);
+		return;
+	}
+	counts[JOB_READ] = watch_count_of(text, "rchar");
+	counts[JOB_WRITTEN] = watch_count_of(text, "wchar");
+	counts[JOB_READ_CALLS] = watch_count_of(text, "syscr");
+	counts[JOB_WRITE_CALLS] = watch_count_of(text, "syscw");
+	counts[JOB_DISK_READ] = watch_count_of(text, "read_bytes");
+	counts[JOB_DISK_WRITTEN] = watch_count_of(text, "write_bytes");
+}
+
+static void watch_count_process(struct job_watch *watch, struct job_process *process, double t_s)
+{
+	char text[WATCH_TEXT_BYTES];
+	struct watch_stat stat;
+	double now[JOB_COUNTS];
+	if (watch_read(process->folder, text, "stat") || !watch_parse_stat(text, &stat) ||
+		stat.state == 'X' || stat.fields[STAT_START] != process->start_ticks) {
+		watch_end_process(watch, process);
+		return;
+	}
+	process->zombie = stat.state == 'Z';
+	watch_counts_of_stat(watch, &stat, now);
+	if (process->zombie) { /* it has no memory and no files any more */
+		watch_end_process(watch, process);
+		return;
+	}
+	memcpy(process->name, stat.name, sizeof process->name); /* exec changes it */
+	watch_count_io(process, now);
+	if (isnan(process->first[JOB_CPU_S]))
+		watch_begin_counts(watch, process->start_ticks, now, process->first);
+	memcpy(process->last, now, sizeof process->last);
+	process->peak_resident = fmax(process->peak_resident, now[JOB_RESIDENT]);
+	process->last_s = t_s;
+}
+
+static void watch_count_thread(struct job_watch *watch, struct job_thread *thread, double t_s)
+{
+	struct watch_stat stat;
+	double now[JOB_COUNTS];
+	if (!watch_read_thread(
+		    watch, &watch->record.processes[thread->process], thread->tid, &stat, now) ||
+		stat.fields[STAT_START] != thread->start_ticks) {
+		thread->gone = true;
+		return;
+	}
+	memcpy(thread->last, now, sizeof now);
+	thread->last_s = t_s;
+}
+
+static double watch_sum_of(const struct job_process *process, enum job_count count)
+{
+	const double grown = job_grown(process->first, process->last, count);
+	return isnan(grown) ? 0 : grown;
+}
+
+static void watch_add_moment(struct job_watch *watch, double t_s)
+{
+	struct job_record *record = &watch->record;
+	if (record->moment_count == JOB_SERIES_MAX) {
+		for (size_t i = 0; i < JOB_SERIES_MAX / 2; i++)
+			record->moments[i] = record->moments[2 * i];
+		record->moment_count /= 2;
+	}
+	struct job_moment *moment = &record->moments[record->moment_count++];
+	*moment = (struct job_moment){.t_s = t_s};
+	for (size_t i = 0; i < record->process_count; i++) {
+		const struct job_process *process = &record->processes[i];
+		moment->cpu_s += watch_sum_of(process, JOB_CPU_S);
+		moment->read_bytes += watch_sum_of(process, JOB_READ);
+		moment->disk_bytes += watch_sum_of(process, JOB_DISK_READ);
+		if (!process->gone && !isnan(process->last[JOB_RESIDENT]))
+			moment->resident += process->last[JOB_RESIDENT];
+	}
+}
+
+static void watch_counts(struct job_watch *watch, double t_s)
+{
+	struct job_record *record = &watch->record;
+	for (size_t i = 0; i < record->process_count; i++)
+		if (!record->processes[i].gone)
+			watch_count_process(watch, &record->processes[i], t_s);
+	for (size_t i = 0; i < record->thread_count; i++)
+		if (!record->threads[i].gone)
+			watch_count_thread(watch, &record->threads[i], t_s);
+	record->counts++;
+	watch_add_moment(watch, t_s);
+}
+
+/* --- what each thread does ---------------------------------------------------------------------- */
+
+static struct job_pipe *watch_pipe(
+	struct job_watch *watch, struct job_process *process, const char *link)
+{
+	const bool socket = strncmp(link, "socket:[", 8) == 0;
+	if (!socket && strncmp(link, "pipe:[", 6) != 0)
+		return NULL;
+	const uint64_t number = strtoull(strchr(link, '[') + 1, NULL, 10);
+	for (size_t i = 0; i < process->pipe_count; i++)
+		if (process->pipes[i].number == number)
+			return &process->pipes[i];
+	if (process->pipe_count == JOB_PIPES_MAX) {
+		watch->record.no_room++;
+		return NULL;
+	}
+	struct job_pipe *pipe = &process->pipes[process->pipe_count++];
+	*pipe = (struct job_pipe){.number = number, .socket = socket};
+	return pipe;
+}
+
+static bool watch_link(
+	const struct job_watch *watch, int folder, unsigned long fd, char link[WATCH_LINK_BYTES])
+{
+	char path[WATCH_PATH_BYTES];
+	const size_t below = strlen(watch->root);
+	(void)snprintf(path, sizeof path, "fd/%lu", fd);
+	const ssize_t size = readlinkat(folder, path, link, WATCH_LINK_BYTES - 1);
+	link[size > 0 ? size : 0] = '\0';
+	if (below > 0 && strncmp(link, watch->root, below) == 0)
+		memmove(link, link + below, strlen(link + below) + 1);
+	return size > 0;
+}
+
+/* A call with a descriptor: whether it is a file, and of pipes and sockets which end is waited at. */
+static enum job_act watch_call_on(
+	struct job_watch *watch, struct job_process *process, unsigned long fd, bool write)
+{
+	char link[WATCH_LINK_BYTES];
+	if (!watch_link(watch, process->folder, fd, link))
+		return JOB_WAITS_OTHER;
+	struct job_pipe *pipe = watch_pipe(watch, process, link);
+	if (pipe) {
+		if (write)
+			pipe->write_looks++;
+		else
+			pipe->read_looks++;
+	}
+	if (pipe || strncmp(link, "socket:", 7) == 0 || strncmp(link, "pipe:", 5) == 0)
+		return write ? JOB_WAITS_OUTPUT : JOB_WAITS_INPUT;
+	if (strncmp(link, "/dev/nvidia", 11) == 0)
+		return JOB_WAITS_DEVICE;
+	if (strncmp(link, "/dev/", 5) == 0 && strncmp(link, "/dev/shm/", 9) != 0)
+		return JOB_WAITS_INPUT; /* a terminal, a FUSE server's device */
+	return link[0] == '/' ? JOB_WAITS_FILE : JOB_WAITS_POLL; /* anon_inode: eventfd, epoll */
+}
+
+/* The number of a system call is that of this machine's. */
+static enum job_act watch_act_of_call(struct job_watch *watch, struct job_process *process,
+	long call, unsigned long first, bool held)
+{
+	switch (call) {
+	case SYS_read:
+	case SYS_readv:
+	case SYS_pread64:
+	case SYS_preadv:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_accept4:
+	case SYS_getdents64:
+	case SYS_fstat:
+		return watch_call_on(watch, process, first, false);
+	case SYS_write:
+	case SYS_writev:
+	case SYS_pwrite64:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_fsync:
+	case SYS_fdatasync:
+		return watch_call_on(watch, process, first, true);
+	case SYS_openat:
+	case SYS_statx:
+	case SYS_newfstatat:
+	case SYS_close:
+#ifdef SYS_open
+	case SYS_open:
+	case SYS_stat:
+	case SYS_lstat:
+#endif
+		return JOB_WAITS_FILE;
+	case SYS_ppoll:
+	case SYS_pselect6:
+	case SYS_epoll_pwait:
+#ifdef SYS_poll
+	case SYS_poll:
+	case SYS_select:
+	case SYS_epoll_wait:
+#endif
+		return JOB_WAITS_POLL;
+	case SYS_futex:
+		return JOB_WAITS_LOCK;
+	case SYS_nanosleep:
+	case SYS_clock_nanosleep:
+		return JOB_WAITS_TIME;
+	case SYS_wait4:
+	case SYS_waitid:
+		return JOB_WAITS_CHILD;
+	case SYS_io_uring_enter:
+		return JOB_WAITS_RING;
+	case SYS_ioctl:
+		return JOB_WAITS_DEVICE;
+	default:
+		return held ? JOB_WAITS_FILE : JOB_WAITS_OTHER;
+	}
+}
+
+/* "running", "NUMBER 0xARGUMENT ...", or "-1 ..." outside of any call: a page fault that waits. */
+static enum job_act watch_act_asleep(
+	struct job_watch *watch, struct job_process *process, int32_t tid, bool held)
+{
+	char text[WATCH_TEXT_BYTES];
+	char *end;
+	const int code = watch_read(process->folder, text, "task/%d/syscall", tid);
+	if (code) {
+		watch_refuse(process, "what its threads wait for", code);
+		return held ? JOB_WAITS_FILE : JOB_WAITS_OTHER;
+	}
+	const long call = strtol(text, &end, 10);
+	if (end == text)
+		return JOB_RUNS;
+	if (call < 0)
+		return held ? JOB_WAITS_FILE : JOB_WAITS_OTHER;
+	return watch_act_of_call(watch, process, call, strtoul(end, NULL, 16), held);
+}
+
+static bool watch_act(struct job_watch *watch, struct job_thread *thread, enum job_act *act)
+{
+	struct job_process *process = &watch->record.processes[thread->process];
+	char text[WATCH_TEXT_BYTES];
+	struct watch_stat stat;
+	if (watch_read(process->folder, text, "task/%d/stat", thread->tid) ||
+		!watch_parse_stat(text, &stat) || stat.state == 'Z' || stat.state == 'X')
+		return false;
+	const bool held = stat.state == 'D';
+	*act = stat.state == 'R' ? JOB_RUNS
+	       : stat.state == 'T' || stat.state == 't'
+		       ? JOB_STOPPED
+		       : watch_act_asleep(watch, process, thread->tid, held);
+	thread->looks[*act]++;
+	thread->held += held;
+	return true;
+}
+
+/* Of a process with several threads: work counts before waits, waits for files and output before others, then the first
+ * thread's. */
+static unsigned watch_rank(enum job_act act)
+{
+	return act == JOB_RUNS ? 4 : act == JOB_WAITS_FILE ? 3 : act == JOB_WAITS_OUTPUT ? 2 : 1;
+}
+
+static void watch_states(struct job_watch *watch)
+{
+	struct job_record *record = &watch->record;
+	enum job_act acts[JOB_PROCESSES_MAX];
+	bool seen[JOB_PROCESSES_MAX] = {false};
+	record->states++;
+	for (size_t i = 0; i < record->thread_count; i++) {
+		struct job_thread *thread = &record->threads[i];
+		const uint32_t p = thread->process;
+		enum job_act act;
+		if (thread->gone || !watch_act(watch, thread, &act))
+			continue;
+		if (!seen[p] || watch_rank(act) > watch_rank(acts[p]) ||
+			(watch_rank(act) == watch_rank(acts[p]) &&
+				thread->tid == record->processes[p].pid))
+			acts[p] = act;
+		seen[p] = true;
+	}
+	for (size_t i = 0; i < record->process_count; i++)
+		if (seen[i]) {
+			record->processes[i].looks[acts[i]]++;
+			record->processes[i].look_count++;
+		}
+}
+
+/* --- open files --------------------------------------------------------------------------------- */
+
+/* Of the mounts as the process sees them: the first that is asked for stands for all. */
+static void watch_read_mounts(struct job_watch *watch, int folder)
+{
+	char path[] = "mountinfo";
+	const int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
+	FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+	char line[WATCH_TEXT_BYTES];
+	if (fd >= 0 && !file)
+		(void)close(fd);
+	while (file && watch->mount_count < WATCH_MOUNTS_MAX && fgets(line, sizeof line, file)) {
+		struct watch_mount *mount = &watch->mounts[watch->mount_count];
+		struct mount_entry entry;
+		if (!parse_mount(line, &entry))
+			continue;
+		mount->id = (int)strtol(line, NULL, 10);
+		(void)snprintf(mount->system, sizeof mount->system, "%.31s", entry.type);
+		utf8_make_plain(mount->system, '?');
+		watch->mount_count++;
+	}
+	if (file)
+		(void)fclose(file);
+}
+
+static const char *watch_system_of(const struct job_watch *watch, int mount)
+{
+	for (size_t i = 0; i < watch->mount_count; i++)
+		if (watch->mounts[i].id == mount)
+			return watch->mounts[i].system;
+	return "unknown";
+}
+
+/* Endings that say what data is in a file; any other could be a part of somebody's name. */
+static const char *watch_kind_of(const char *name)
+{
+	static const char *const kinds[] = {"jpg", "jpeg", "png", "webp", "bmp", "tif", "tiff",
+		"gif", "tar", "gz", "zst", "zip", "bin", "idx", "npy", "npz", "pt", "pth", "h5",
+		"hdf5", "arrow", "parquet", "lmdb", "mdb", "rec", "csv", "json", "jsonl", "txt",
+		"mp4", "wav", "flac", "dcm", "nii", "raw", "dat", "beton"};
+	const char *dot = strrchr(name, '.');
+	for (size_t i = 0; dot && i < sizeof kinds / sizeof kinds[0]; i++)
+		if (strcasecmp(dot + 1, kinds[i]) == 0)
+			return kinds[i];
+	return strstr(name, "tfrecord") ? "tfrec" : "other";
+}
+
+static size_t watch_group(struct job_watch *watch, const struct job_group *like)
+{
+	struct job_record *record = &watch->record;
+	for (size_t i = 0; i < record->group_count; i++) {
+		const struct job_group *group = &record->groups[i];
+		if (group->depth == like->depth && group->written == like->written &&
+			strcmp(group->kind, like->kind) == 0 &&
+			strcmp(group->system, like->system) == 0)
+			return i;
+	}
+	if (record->group_count == JOB_GROUPS_MAX)
+		return JOB_GROUPS_MAX;
+	record->groups[record->group_count] = *like;
+	return record->group_count++;
+}
+
+static struct watch_file *watch_file_slot(struct job_watch *watch, uint64_t device, uint64_t number)
+{
+	const size_t room = 2 * (size_t)JOB_FILES_MAX;
+	size_t at = rng_mix(device, number) % room;
+	while (watch->files[at].group &&
+		(watch->files[at].device != device || watch->files[at].number != number))
+		at = (at + 1) % room;
+	return &watch->files[at];
+}
+
+/* AT_STATX_DONT_SYNC: what the kernel knows of it, without asking a server that may not answer. */
+static bool watch_stat_file(int folder, unsigned long fd, struct statx *out)
+{
+	char path[WATCH_PATH_BYTES];
+	(void)snprintf(path, sizeof path, "fd/%lu", fd);
+	return statx(folder, path, AT_STATX_DONT_SYNC, STATX_TYPE | STATX_SIZE | STATX_INO, out) ==
+	       0;
+}
+
+static unsigned watch_depth_of(const char *path)
+{
+	unsigned depth = 0;
+	for (const char *at = path; (at = strchr(at, '/')); at++)
+		depth++;
+	return depth > 0 ? depth - 1 : 0;
+}
+
+/* Whether it is data, opened for reading. */
+static bool watch_take_file(struct job_watch *watch, const struct job_process *process,
+	unsigned long fd, const char *link, bool written, int mount)
+{
+	struct statx st;
+	if (!watch_stat_file(process->folder, fd, &st) || !S_ISREG(st.stx_mode))
+		return false;
+	struct job_group like = {.depth = watch_depth_of(link),
+		.written = written,
+		.least = (double)st.stx_size,
+		.most = (double)st.stx_size};
+	(void)snprintf(like.system, sizeof like.system, "%s", watch_system_of(watch, mount));
+	(void)snprintf(like.kind, sizeof like.kind, "%s", watch_kind_of(link));
+	struct watch_file *file =
+		watch_file_slot(watch, makedev(st.stx_dev_major, st.stx_dev_minor), st.stx_ino);
+	const bool known = file->group > 0;
+	const size_t at = known ? file->group - 1 : watch_group(watch, &like);
+	if (at == JOB_GROUPS_MAX || (!known && watch->file_count == JOB_FILES_MAX)) {
+		watch->record.no_room++;
+		return !written;
+	}
+	struct job_group *group = &watch->record.groups[at];
+	group->looks++;
+	if (!known) {
+		*file = (struct watch_file){
+			makedev(st.stx_dev_major, st.stx_dev_minor), st.stx_ino, (uint32_t)at + 1};
+		watch->file_count++;
+		group->files++;
+		group->bytes += (double)st.stx_size;
+		group->least = fmin(group->least, (double)st.stx_size);
+		group->most = fmax(group->most, (double)st.stx_size);
+	}
+	return !written;
+}
+
+static void watch_take_device(struct job_process *process, const char *link)
+{
+	char *end;
+	const unsigned long number = strtoul(link + strlen("/dev/nvidia"), &end, 10);
+	if (end == link + strlen("/dev/nvidia") || *end)
+		return; /* nvidiactl, nvidia-uvm */
+	process->device = true;
+	if (number < WATCH_DEVICES)
+		process->devices |= UINT64_C(1) << number;
+}
+
+/* One descriptor; whether it is a data file that is open for reading. */
+static bool watch_take_descriptor(
+	struct job_watch *watch, struct job_process *process, unsigned long fd)
+{
+	char link[WATCH_LINK_BYTES];
+	char text[WATCH_TEXT_BYTES];
+	if (!watch_link(watch, process->folder, fd, link))
+		return false;
+	if (strncmp(link, "/dev/nvidia", 11) == 0)
+		watch_take_device(process, link);
+	if (strncmp(link, "/dev/shm/", 9) == 0 || strncmp(link, "/memfd:", 7) == 0) {
+		process->shared_memory = true;
+		return false;
+	}
+	struct job_pipe *pipe = watch_pipe(watch, process, link);
+	const bool plain = link[0] == '/' && strncmp(link, "/dev/", 5) != 0 &&
+			   strncmp(link, "/proc/", 6) != 0 && strncmp(link, "/sys/", 5) != 0;
+	if ((!pipe && !plain) || watch_read(process->folder, text, "fdinfo/%lu", fd))
+		return false;
+	char flags[32] = "0";
+	(void)parse_field(text, "flags", flags, sizeof flags);
+	const unsigned long mode = strtoul(flags, NULL, 8) & O_ACCMODE;
+	if (pipe) {
+		pipe->reads = pipe->reads || mode != O_WRONLY;
+		pipe->writes = pipe->writes || mode != O_RDONLY;
+		return false;
+	}
+	const double mount = watch_count_of(text, "mnt_id");
+	return watch_take_file(
+		watch, process, fd, link, mode != O_RDONLY, isnan(mount) ? -1 : (int)mount);
+}
+
+static void watch_files_of(struct job_watch *watch, struct job_process *process)
+{
+	const int fd = openat(process->folder, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *open_files = fd >= 0 ? fdopendir(fd) : NULL;
+	bool reads = false;
+	size_t count = 0;
+	if (fd < 0)
+		watch_refuse(process, "open files", -errno);
+	else if (!open_files)
+		(void)close(fd);
+	if (!open_files)
+		return;
+	for (const struct dirent *e = readdir(open_files); e && count < WATCH_DESCRIPTORS_MAX;
+		e = readdir(open_files)) {
+		if (e->d_name[0] < '0' || e->d_name[0] > '9')
+			continue;
+		count++;
+		reads = watch_take_descriptor(watch, process, strtoul(e->d_name, NULL, 10)) ||
+			reads;
+	}
+	(void)closedir(open_files);
+	process->open_looks++;
+	process->file_looks += reads;
+}
+
+static void watch_files(struct job_watch *watch)
+{
+	struct job_record *record = &watch->record;
+	record->files++;
+	for (size_t i = 0; i < record->process_count; i++)
+		if (!record->processes[i].gone)
+			watch_files_of(watch, &record->processes[i]);
+}
+
+/* --- the watch ---------------------------------------------------------------------------------- */
+
+void job_watch_look(struct job_watch *watch, unsigned looks, double t_s)
+{
+	struct job_record *record = &watch->record;
+	if (looks & JOB_CENSUS)
+		watch_census(watch, t_s);
+	if (looks & JOB_COUNT)
+		watch_counts(watch, t_s);
+	if (looks & JOB_STATES)
+		watch_states(watch);
+	if (looks & JOB_FILES)
+		watch_files(watch);
+	record->watched_s = t_s;
+	if (record->processes[0].gone && isnan(record->ended_s))
+		record->ended_s = t_s;
+}
+
+static unsigned watch_due(const struct job_watch *watch, const double next[4], double t_s)
+{
+	static const enum job_look looks[4] = {JOB_CENSUS, JOB_COUNT, JOB_STATES, JOB_FILES};
+	unsigned due = 0;
+	(void)watch;
+	for (int i = 0; i < 4; i++)
+		if (t_s >= next[i])
+			due |= looks[i];
+	return due;
+}
+
+/* The next look is when what was used so far is again within the share that may be used.  States are looked at in no step
+ * with anything: the times between the looks are drawn. */
+static double watch_pause(struct job_watch *watch, double t_s, struct rng *rng)
+{
+	const double used_s =
+		(double)(clock_thread_cpu_ns() - watch->begun_cpu_ns) / (double)NS_PER_S;
+	watch->record.own_cpu_s = used_s;
+	const double paid_s = used_s / watch->options.most_share;
+	return fmax(t_s + STATES_S * (0.5 + rng_uniform(rng)), fmin(paid_s, t_s + 2));
+}
+
+void job_watch_for(struct job_watch *watch, double seconds, const atomic_bool *stop)
+{
+	static const double every_s[4] = {CENSUS_S, COUNTS_S, STATES_S, FILES_S};
+	double next[4] = {0};
+	struct rng rng;
+	rng_init(&rng, clock_now_ns(), 0);
+	for (;;) {
+		const double t_s = (double)(clock_now_ns() - watch->begun_ns) / (double)NS_PER_S;
+		const bool last = t_s >= seconds || (stop && atomic_load(stop));
+		const unsigned due = watch_due(watch, next, t_s);
+		job_watch_look(watch, last ? JOB_COUNT : due, t_s);
+		if (last || !isnan(watch->record.ended_s))
+			break;
+		for (int i = 0; i < 4; i++)
+			if (t_s >= next[i])
+				next[i] = t_s + every_s[i] / 2 + every_s[i] * rng_uniform(&rng);
+		const double until_s = fmin(watch_pause(watch, t_s, &rng), seconds);
+		clock_sleep_until_ns(watch->begun_ns + (uint64_t)(until_s * (double)NS_PER_S));
+	}
+	watch->record.own_cpu_s =
+		(double)(clock_thread_cpu_ns() - watch->begun_cpu_ns) / (double)NS_PER_S;
+}
+
+static int watch_check(struct job_watch *watch, struct error *err)
+{
+	const int32_t pid = watch->options.pid;
+	char text[WATCH_TEXT_BYTES];
+	struct watch_stat stat;
+	const struct job_process *process = watch_add_process(watch, pid, 0, 0);
+	if (!process)
+		return error_set(err, -ESRCH, "there is no process %d", pid);
+	if (watch_read(process->folder, text, "stat") || !watch_parse_stat(text, &stat))
+		return error_set(err, -ESRCH, "process %d ends at this moment", pid);
+	if (stat.state == 'Z')
+		return error_set(err, -ESRCH,
+			"process %d has ended, and its parent has not reaped it (zombie): there is nothing to observe",
+			pid);
+	if ((unsigned)stat.fields[STAT_FLAGS] & FLAG_KERNEL_THREAD)
+		return error_set(
+			err, -ESRCH, "process %d is a thread of the kernel, not a job", pid);
+	watch_read_mounts(watch, process->folder);
+	return 0;
+}
+
+static double watch_ticks_now(const struct job_watch *watch)
+{
+	char path[WATCH_PATH_BYTES];
+	char text[WATCH_TEXT_BYTES];
+	(void)snprintf(path, sizeof path, "%.256s/proc/uptime", watch->root);
+	return watch_read(AT_FDCWD, text, "%s", path) ? INFINITY
+						      : strtod(text, NULL) * watch->ticks_per_s;
+}
+
+int job_watch_open(
+	struct job_watch **out, const struct job_watch_options *options, struct error *err)
+{
+	struct job_watch *watch = calloc(1, sizeof *watch);
+	*out = NULL;
+	if (!watch)
+		return error_set(err, -ENOMEM, "out of memory");
+	struct job_record *record = &watch->record;
+	record->processes = calloc(JOB_PROCESSES_MAX, sizeof *record->processes);
+	record->threads = calloc(JOB_THREADS_MAX, sizeof *record->threads);
+	record->moments = calloc(JOB_SERIES_MAX, sizeof *record->moments);
+	watch->files = calloc(2 * (size_t)JOB_FILES_MAX, sizeof *watch->files);
+	watch->options = *options;
+	(void)snprintf(watch->root, sizeof watch->root, "%.256s", options->root);
+	if (!record->processes || !record->threads || !record->moments || !watch->files) {
+		job_watch_close(watch);
+		return error_set(err, -ENOMEM, "out of memory");
+	}
+	watch->ticks_per_s = (double)sysconf(_SC_CLK_TCK);
+	watch->page_bytes = (double)sysconf(_SC_PAGESIZE);
+	watch->begun_ticks = watch_ticks_now(watch);
+	watch->begun_ns = clock_now_ns();
+	watch->begun_cpu_ns = clock_thread_cpu_ns();
+	record->pid = options->pid;
+	record->begun_utc = clock_utc_seconds();
+	record->ended_s = NAN;
+	record->no_blkio = watch->root[0] ? NULL : io_delay_unavailable();
+	const int code = watch_check(watch, err);
+	if (code)
+		job_watch_close(watch);
+	else
+		*out = watch;
+	return code;
+}
+
+void job_watch_close(struct job_watch *watch)
+{
+	if (!watch)
+		return;
+	for (size_t i = 0; i < watch->record.process_count; i++)
+		if (watch->record.processes[i].folder >= 0)
+			(void)close(watch->record.processes[i].folder);
+	free(watch->record.processes);
+	free(watch->record.threads);
+	free(watch->record.moments);
+	free(watch->files);
+	free(watch);
+}
+
+const struct job_record *job_watch_record(const struct job_watch *watch)
+{
+	return &watch->record;
+}
+
+/* --- of a record -------------------------------------------------------------------------------- */
+
+double job_grown(
+	const double first[JOB_COUNTS], const double last[JOB_COUNTS], enum job_count count)
+{
+	return last[count] - first[count];
+}
+
+double job_process_seconds(const struct job_process *process)
+{
+	return process->last_s - process->first_s;
+}
+
+double job_share(const struct job_process *process, enum job_act act)
+{
+	return process->look_count ? (double)process->looks[act] / (double)process->look_count
+				   : NAN;
+}

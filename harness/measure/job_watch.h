@@ -1,0 +1,184 @@
+/* A job of somebody else, watched from outside: the processes below one, their threads, and what they wait for, from
+ * /proc alone.  Nothing is stopped, traced, signalled or written to.
+ *
+ * Four kinds of looks, each at its own pace: who is there (CENSUS), what the kernel has counted (COUNTS), what each thread
+ * does at this moment (STATES) and which files are open (FILES).  States and files are samples: their shares are estimates
+ * with as many looks as are told.  CPU time, run-queue wait, bytes and faults are the kernel's own counts.
+ *
+ * Each process is a descriptor of its /proc folder, which stays that process's when its number is used again.  All tables
+ * have fixed bounds; what finds no room is counted.  Of files there is only what kind they are, how large and how deep in
+ * folders: no name is kept.  Files are never opened, and their sizes are asked for without asking a server, so that
+ * a dead mount holds nothing up.
+ *
+ * One thread at a time. */
+#ifndef MLBENCH_MEASURE_JOB_WATCH_H
+#define MLBENCH_MEASURE_JOB_WATCH_H
+
+#include "harness/base/error.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	JOB_PROCESSES_MAX = 256,
+	JOB_THREADS_MAX = 4096,
+	JOB_PIPES_MAX = 96,    /* of one process: pipes and sockets that it holds */
+	JOB_FILES_MAX = 4096,  /* told apart */
+	JOB_GROUPS_MAX = 32,   /* kinds of files */
+	JOB_SERIES_MAX = 1024, /* looks at counts; where there are more every second is dropped */
+	JOB_NAME_BYTES = 32,
+	JOB_WHY_BYTES = 128,
+};
+
+/* What a thread does at a moment. */
+enum job_act {
+	JOB_RUNS,         /* on a core, or waiting for one */
+	JOB_WAITS_FILE,   /* in a call on a file, or held by the kernel (D) */
+	JOB_WAITS_INPUT,  /* reads a pipe or a socket */
+	JOB_WAITS_OUTPUT, /* writes to one */
+	JOB_WAITS_POLL,   /* for any of several descriptors */
+	JOB_WAITS_LOCK,   /* futex: a lock, a semaphore, a condition */
+	JOB_WAITS_TIME,   /* sleeps for a time of its own choice */
+	JOB_WAITS_CHILD,
+	JOB_WAITS_RING,   /* io_uring_enter */
+	JOB_WAITS_DEVICE, /* ioctl */
+	JOB_STOPPED,
+	JOB_WAITS_OTHER, /* elsewhere, or it may not be seen */
+	JOB_ACTS
+};
+const char *job_act_name(enum job_act act); /* "runs", "file", "input", ... */
+
+/* Since the process or the thread began; NAN: not told. */
+enum job_count {
+	JOB_CPU_S,
+	JOB_USER_S,   /* of a process; of threads NAN */
+	JOB_QUEUE_S,  /* ready to run, and no core free */
+	JOB_BLKIO_S,  /* blocked for block I/O, by delay accounting */
+	JOB_MINOR,    /* page faults without I/O */
+	JOB_MAJOR,    /* with I/O */
+	JOB_RESIDENT, /* bytes, now */
+	JOB_READ,     /* bytes through read calls: files, pipes, sockets */
+	JOB_WRITTEN,
+	JOB_READ_CALLS,
+	JOB_WRITE_CALLS,
+	JOB_DISK_READ, /* bytes that came from a block device or a network file system's server */
+	JOB_DISK_WRITTEN,
+	JOB_COUNTS
+};
+
+struct job_thread {
+	int32_t tid;
+	uint32_t process; /* index */
+	char name[JOB_NAME_BYTES];
+	double start_ticks;
+	double first_s, last_s; /* of the watch: when it was seen */
+	double first[JOB_COUNTS],
+		last[JOB_COUNTS]; /* as of then; a thread that began meanwhile has 0 as its first */
+	uint32_t looks[JOB_ACTS];
+	uint32_t held; /* of these: in uninterruptible sleep (D) */
+	bool gone;
+};
+
+/* A pipe or a socket that a process holds, by the kernel's number. */
+struct job_pipe {
+	uint64_t number;
+	bool socket, reads, writes; /* what it was opened for */
+	uint32_t read_looks,
+		write_looks; /* looks that found a thread waiting in a read, a write of it */
+};
+
+struct job_process {
+	int32_t pid, parent;
+	char name[JOB_NAME_BYTES];
+	double start_ticks;
+	double first_s, last_s;
+	double first[JOB_COUNTS], last[JOB_COUNTS];
+	double peak_resident;
+	/* Looks at all threads at once: what the process does, by the busiest of its threads, or by its first where all wait. */
+	uint32_t looks[JOB_ACTS];
+	uint32_t look_count;
+	uint32_t file_looks; /* in FILES looks: it had a data file open for reading */
+	uint32_t open_looks; /* FILES looks */
+	uint32_t threads_most;
+	struct job_pipe pipes[JOB_PIPES_MAX];
+	size_t pipe_count;
+	bool device;        /* it has a GPU's device file open */
+	uint64_t devices;   /* bits: which of /dev/nvidia0 to 63 */
+	bool shared_memory; /* a file in /dev/shm, or a memfd */
+	bool gone, zombie;
+	char unknown
+		[JOB_WHY_BYTES]; /* why what follows is not known: counts of bytes, open files, waits; "" */
+	int folder;              /* the watch's own: descriptor of /proc/PID, -1 */
+};
+
+/* Files that processes had open, of one kind. */
+struct job_group {
+	char system[JOB_NAME_BYTES]; /* file system: "ext4", "nfs4", "fuse.sshfs" */
+	char kind[8];                /* "jpg", "tar"; "other" */
+	unsigned depth;              /* folders below the root of the name space */
+	bool written;                /* opened for writing */
+	uint32_t files;              /* told apart */
+	uint32_t looks;              /* found open, each process and look */
+	double bytes, least, most;   /* sum of sizes, smallest, largest */
+};
+
+struct job_moment {
+	double t_s, cpu_s, read_bytes, disk_bytes,
+		resident; /* of all processes; sums since the watch began, but for resident */
+};
+
+struct job_record {
+	int32_t pid;
+	double begun_utc; /* seconds since the epoch */
+	double watched_s;
+	double ended_s; /* of the watch: when the process that was asked for ended; NAN: it goes on */
+	double own_cpu_s;                       /* of the watching thread */
+	uint32_t census, counts, states, files; /* looks */
+	struct job_process *processes;
+	size_t process_count;
+	struct job_thread *threads;
+	size_t thread_count;
+	struct job_group groups[JOB_GROUPS_MAX];
+	size_t group_count;
+	struct job_moment *moments;
+	size_t moment_count;
+	uint64_t no_room; /* processes, threads, files and pipes that found no room in the tables */
+	const char *no_blkio; /* why JOB_BLKIO_S is not known; NULL: it is */
+};
+
+struct job_watch_options {
+	const char *root; /* in front of /proc; "" but in tests */
+	int32_t pid;
+	double most_share; /* of a core, that the watching may use */
+};
+
+struct job_watch;
+
+/* -ESRCH: there is no such process, it is a zombie, or a thread of the kernel. */
+int job_watch_open(
+	struct job_watch **out, const struct job_watch_options *options, struct error *err);
+void job_watch_close(struct job_watch *watch); /* NULL is fine */
+
+enum job_look { JOB_CENSUS = 1, JOB_COUNT = 2, JOB_STATES = 4, JOB_FILES = 8 };
+/* Looks, at a moment of the watch: seconds since it began. */
+void job_watch_look(struct job_watch *watch, unsigned looks, double t_s);
+
+/* Looks for so long, at its own pace.  Ends early when the process ends, or *stop (may be NULL). */
+void job_watch_for(struct job_watch *watch, double seconds, const atomic_bool *stop);
+
+/* Until the watch is closed. */
+const struct job_record *job_watch_record(const struct job_watch *watch);
+
+/* --- of a record ------------------------------------------------------------------------------ */
+
+/* What a count grew by; NAN: not known. */
+double job_grown(
+	const double first[JOB_COUNTS], const double last[JOB_COUNTS], enum job_count count);
+/* Seconds that it was seen for. */
+double job_process_seconds(const struct job_process *process);
+/* Share of the looks; NAN: none. */
+double job_share(const struct job_process *process, enum job_act act);
+
+#endif

@@ -1,0 +1,305 @@
+/* A job watched from outside, on a fake /proc: what is counted, what is looked at, and what comes and goes meanwhile. */
+#include "harness/measure/job_watch.h"
+#include "tests/unit/fake_root.h"
+
+#include <errno.h>
+#include <math.h>
+#include <sys/syscall.h>
+
+static void fake_stat(const char *folder, int id, const char *name, char state, int parent,
+	unsigned ticks, unsigned start)
+{
+	char path[128];
+	char text[512];
+	(void)snprintf(path, sizeof path, "%s/stat", folder);
+	(void)snprintf(text, sizeof text,
+		"%d (%s) %c %d 1 1 0 -1 0 7 0 3 0 %u 0 0 0 20 0 1 0 %u 1000 50 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0\n",
+		id, name, state, parent, ticks, start);
+	fake_file(path, text);
+}
+
+/* A process with one thread. */
+static void fake_process(
+	int pid, const char *name, char state, int parent, unsigned ticks, unsigned start)
+{
+	char folder[64];
+	char path[128];
+	(void)snprintf(folder, sizeof folder, "/proc/%d", pid);
+	fake_stat(folder, pid, name, state, parent, ticks, start);
+	(void)snprintf(path, sizeof path, "%s/task/%d", folder, pid);
+	fake_stat(path, pid, name, state, parent, ticks, start);
+	(void)snprintf(path, sizeof path, "%s/task/%d/children", folder, pid);
+	fake_file(path, "");
+	(void)snprintf(path, sizeof path, "%s/io", folder);
+	fake_file(path, "rchar: 0\nwchar: 0\nsyscr: 0\nsyscw: 0\nread_bytes: 0\nwrite_bytes: 0\n");
+	(void)snprintf(path, sizeof path, "%s/fd/none", folder);
+	fake_file(path, "");
+}
+
+static void fake_task(int pid, const char *name, const char *text)
+{
+	char path[128];
+	(void)snprintf(path, sizeof path, "/proc/%d/task/%d/%s", pid, pid, name);
+	fake_file(path, text);
+}
+
+static void fake_fd(int pid, int fd, const char *target, const char *info)
+{
+	char path[128];
+	(void)snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
+	fake_link(path, target);
+	(void)snprintf(path, sizeof path, "/proc/%d/fdinfo/%d", pid, fd);
+	fake_file(path, info);
+}
+
+/* A trainer (100), two workers (101, 102), and a process of somebody else (200). */
+static int job_up(void **state)
+{
+	(void)state;
+	fake_root_make();
+	fake_file("/proc/uptime", "50.00 1.0\n"); /* 5000 ticks of 100 a second */
+	fake_process(100, "train (x) y", 'S', 1, 100, 1000);
+	fake_process(101, "worker", 'S', 100, 10, 1100);
+	fake_process(102, "worker", 'D', 100, 20, 1101);
+	fake_process(200, "other", 'R', 1, 10, 900);
+	fake_task(100, "children", "101 102 ");
+	fake_file("/proc/100/mountinfo",
+		"30 1 8:1 / / rw - ext4 /dev/a rw\n31 30 0:40 / /data rw - fuse.slow x rw\n");
+	return 0;
+}
+
+static int job_down(void **state)
+{
+	(void)state;
+	fake_root_remove();
+	return 0;
+}
+
+static struct job_watch *open_job(int pid)
+{
+	struct job_watch *watch;
+	struct error err;
+	const struct job_watch_options options = {.root = fake_root, .pid = pid, .most_share = 1};
+	assert_int_equal(job_watch_open(&watch, &options, &err), 0);
+	return watch;
+}
+
+static const struct job_process *process_of(const struct job_watch *watch, int pid)
+{
+	const struct job_record *record = job_watch_record(watch);
+	for (size_t i = 0; i < record->process_count; i++)
+		if (record->processes[i].pid == pid)
+			return &record->processes[i];
+	return NULL;
+}
+
+static void test_tree_and_counts(void **state)
+{
+	struct job_watch *watch = open_job(100);
+	const struct job_record *record = job_watch_record(watch);
+	(void)state;
+	job_watch_look(watch, JOB_CENSUS | JOB_COUNT, 0);
+	assert_int_equal(record->process_count, 3);
+	assert_int_equal(record->thread_count, 3);
+	assert_null(process_of(watch, 200));
+	assert_string_equal(process_of(watch, 100)->name, "train (x) y");
+	fake_process(101, "worker", 'S', 100, 60, 1100);
+	fake_file("/proc/101/io",
+		"rchar: 5000\nwchar: 1\nsyscr: 9\nsyscw: 1\nread_bytes: 4096\nwrite_bytes: 0\n");
+	fake_task(101, "schedstat", "700000000 300000000 5\n");
+	job_watch_look(watch, JOB_COUNT, 10);
+	const struct job_process *worker = process_of(watch, 101);
+	assert_float_equal(job_grown(worker->first, worker->last, JOB_CPU_S), 0.5, 1e-9);
+	assert_float_equal(job_grown(worker->first, worker->last, JOB_READ), 5000, 0);
+	assert_float_equal(job_grown(worker->first, worker->last, JOB_DISK_READ), 4096, 0);
+	assert_float_equal(job_process_seconds(worker), 10, 0);
+	assert_int_equal(record->moment_count, 2);
+	assert_float_equal(record->moments[1].cpu_s, 0.5, 1e-9);
+	job_watch_close(watch);
+}
+
+/* One that began after the watch has all its counts in it; of one that was there before only what it grew by counts. */
+static void test_comes_and_goes(void **state)
+{
+	struct job_watch *watch = open_job(100);
+	const struct job_record *record = job_watch_record(watch);
+	(void)state;
+	job_watch_look(watch, JOB_CENSUS | JOB_COUNT, 0);
+	fake_process(103, "late", 'R', 100, 40, 6000);
+	fake_process(104, "reparented", 'R', 1, 40, 6000); /* listed, but no child any more */
+	fake_task(100, "children", "101 102 103 104 ");
+	fake_drop("/proc/102");
+	job_watch_look(watch, JOB_CENSUS | JOB_COUNT, 1);
+	assert_int_equal(record->process_count, 4);
+	assert_float_equal(
+		job_grown(record->processes[3].first, record->processes[3].last, JOB_CPU_S), 0.4,
+		1e-9);
+	assert_true(process_of(watch, 102)->gone);
+	assert_float_equal(
+		process_of(watch, 102)->last[JOB_CPU_S], 0.2, 1e-9); /* what was last known */
+	assert_true(isnan(record->ended_s));
+	/* The number is used again: a new process, and not the old one's. */
+	fake_process(102, "again", 'R', 100, 5, 7000);
+	job_watch_look(watch, JOB_CENSUS | JOB_COUNT, 2);
+	assert_int_equal(record->process_count, 5);
+	assert_string_equal(record->processes[4].name, "again");
+	fake_drop("/proc/100");
+	job_watch_look(watch, JOB_CENSUS | JOB_COUNT | JOB_STATES | JOB_FILES, 3);
+	assert_float_equal(record->ended_s, 3, 0);
+	job_watch_close(watch);
+}
+
+static void set_call(int pid, long call, unsigned fd)
+{
+	char text[64];
+	(void)snprintf(text, sizeof text, "%ld 0x%x 0x0 0x0 0x0 0x0 0x0 0x7ff 0x7ff\n", call, fd);
+	fake_task(pid, "syscall", text);
+}
+
+static void test_states(void **state)
+{
+	struct job_watch *watch = open_job(100);
+	(void)state;
+	fake_fd(100, 5, "pipe:[77]", "flags:\t0100000\n");
+	fake_fd(101, 6, "pipe:[77]", "flags:\t0100001\n");
+	fake_fd(102, 7, "/data/a/b/x.jpg", "flags:\t0100000\nmnt_id:\t31\n");
+	set_call(100, SYS_read, 5);
+	set_call(101, SYS_write, 6);
+	set_call(102, SYS_read, 7);
+	job_watch_look(watch, JOB_CENSUS | JOB_COUNT | JOB_STATES | JOB_FILES, 0);
+	set_call(100, SYS_futex, 0);
+	fake_process(101, "worker", 'R', 100, 60, 1100);
+	fake_task(102, "syscall", "-1 0x7ff 0x7ff\n"); /* a page fault that waits */
+	job_watch_look(watch, JOB_STATES, 1);
+	const struct job_process *trainer = process_of(watch, 100);
+	const struct job_process *worker = process_of(watch, 101);
+	assert_int_equal(trainer->looks[JOB_WAITS_INPUT], 1);
+	assert_int_equal(trainer->looks[JOB_WAITS_LOCK], 1);
+	assert_int_equal(worker->looks[JOB_WAITS_OUTPUT], 1);
+	assert_int_equal(worker->looks[JOB_RUNS], 1);
+	assert_int_equal(process_of(watch, 102)->looks[JOB_WAITS_FILE], 2);
+	assert_int_equal(trainer->pipe_count, 1);
+	assert_int_equal(trainer->pipes[0].number, 77);
+	assert_true(trainer->pipes[0].reads && !trainer->pipes[0].writes);
+	assert_true(worker->pipes[0].writes && !worker->pipes[0].reads);
+	assert_int_equal(trainer->pipes[0].read_looks, 1);
+	assert_int_equal(worker->pipes[0].write_looks, 1);
+	job_watch_close(watch);
+}
+
+/* Kinds, sizes, depths and file systems: no name. */
+static void test_files(void **state)
+{
+	struct job_watch *watch = open_job(100);
+	const struct job_record *record = job_watch_record(watch);
+	(void)state;
+	fake_file("/data/a/one.JPG", "1234567890");
+	fake_file("/data/a/two.jpg", "12345678901234567890");
+	fake_file("/data/secret.person", "123");
+	fake_fd(101, 3, "/data/a/one.JPG", "flags:\t0100000\nmnt_id:\t31\n");
+	fake_fd(101, 4, "/data/secret.person", "flags:\t0100001\nmnt_id:\t30\n");
+	fake_fd(102, 3, "/data/a/two.jpg", "flags:\t0100000\nmnt_id:\t31\n");
+	fake_fd(102, 4, "/dev/nvidia3", "flags:\t02\n");
+	fake_fd(102, 5, "/dev/nvidiactl", "flags:\t02\n");
+	fake_fd(102, 6, "/dev/shm/torch_1", "flags:\t02\n");
+	job_watch_look(watch, JOB_CENSUS | JOB_FILES, 0);
+	job_watch_look(watch, JOB_FILES, 1);
+	assert_int_equal(record->group_count, 2);
+	const struct job_group *pictures =
+		record->groups[0].written ? &record->groups[1] : &record->groups[0];
+	const struct job_group *other =
+		record->groups[0].written ? &record->groups[0] : &record->groups[1];
+	assert_string_equal(pictures->kind, "jpg");
+	assert_string_equal(pictures->system, "fuse.slow");
+	assert_int_equal(pictures->files, 2);
+	assert_int_equal(pictures->looks, 4);
+	assert_float_equal(pictures->bytes, 30, 0);
+	assert_float_equal(pictures->least, 10, 0);
+	assert_float_equal(pictures->most, 20, 0);
+	assert_string_equal(other->kind, "other");
+	assert_string_equal(other->system, "ext4");
+	assert_int_equal(process_of(watch, 101)->file_looks, 2);
+	assert_true(process_of(watch, 102)->device);
+	assert_int_equal(process_of(watch, 102)->devices, 8);
+	assert_true(process_of(watch, 102)->shared_memory);
+	job_watch_close(watch);
+}
+
+static void test_refusals(void **state)
+{
+	struct job_watch *watch = NULL;
+	struct error err;
+	struct job_watch_options options = {.root = fake_root, .pid = 999, .most_share = 1};
+	(void)state;
+	assert_int_equal(job_watch_open(&watch, &options, &err), -ESRCH);
+	assert_non_null(strstr(err.text, "there is no process 999"));
+	fake_process(300, "done", 'Z', 1, 1, 1);
+	options.pid = 300;
+	assert_int_equal(job_watch_open(&watch, &options, &err), -ESRCH);
+	assert_non_null(strstr(err.text, "zombie"));
+	assert_null(watch);
+	fake_drop(
+		"/proc/100/io"); /* what may not be read has a reason; here another than permission */
+	fake_file("/proc/100/io/x", "");
+	watch = open_job(100);
+	job_watch_look(watch, JOB_CENSUS | JOB_COUNT, 0);
+	assert_non_null(strstr(process_of(watch, 100)->unknown, "bytes and calls: "));
+	assert_true(isnan(process_of(watch, 100)->last[JOB_READ]));
+	assert_float_equal(process_of(watch, 100)->last[JOB_CPU_S], 1, 1e-9);
+	job_watch_close(watch);
+}
+
+/* Torn and strange texts, more processes and pipes than there is room for. */
+static void test_bounds(void **state)
+{
+	char children[4096] = "";
+	size_t used = 0;
+	(void)state;
+	for (int pid = 1000; pid < 1000 + JOB_PROCESSES_MAX + 10; pid++) {
+		fake_process(pid, "many", 'S', 100, 1, 2000);
+		used += (size_t)snprintf(children + used, sizeof children - used, "%d ", pid);
+	}
+	fake_task(100, "children", children);
+	for (int fd = 0; fd < JOB_PIPES_MAX + 5; fd++) {
+		char link[32];
+		(void)snprintf(link, sizeof link, "pipe:[%d]", fd);
+		fake_fd(100, fd, link, "flags:\t0\n");
+	}
+	fake_file("/proc/1000/stat", "1000 (torn");
+	fake_file("/proc/1001/stat", ") (");
+	fake_file("/proc/1002/io", "\xff\xfe");
+	fake_task(1003, "syscall", "zzz");
+	fake_task(1003, "schedstat", "-");
+	struct job_watch *watch = open_job(100);
+	const struct job_record *record = job_watch_record(watch);
+	job_watch_look(watch, JOB_CENSUS | JOB_COUNT | JOB_STATES | JOB_FILES, 0);
+	assert_int_equal(record->process_count, JOB_PROCESSES_MAX);
+	assert_null(process_of(watch, 1000));
+	assert_null(process_of(watch, 1001));
+	assert_int_equal(process_of(watch, 100)->pipe_count, JOB_PIPES_MAX);
+	assert_true(record->no_room >= 5);
+	job_watch_close(watch);
+	watch = open_job(101);
+	record = job_watch_record(watch);
+	for (unsigned i = 0; i < 2 * JOB_SERIES_MAX + 7; i++)
+		job_watch_look(watch, JOB_COUNT, i);
+	assert_true(record->moment_count <= JOB_SERIES_MAX);
+	assert_float_equal(
+		record->moments[record->moment_count - 1].t_s, 2 * JOB_SERIES_MAX + 6, 0);
+	for (size_t i = 1; i < record->moment_count; i++)
+		assert_true(record->moments[i].t_s > record->moments[i - 1].t_s);
+	job_watch_close(watch);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_tree_and_counts, job_up, job_down),
+		cmocka_unit_test_setup_teardown(test_comes_and_goes, job_up, job_down),
+		cmocka_unit_test_setup_teardown(test_states, job_up, job_down),
+		cmocka_unit_test_setup_teardown(test_files, job_up, job_down),
+		cmocka_unit_test_setup_teardown(test_refusals, job_up, job_down),
+		cmocka_unit_test_setup_teardown(test_bounds, job_up, job_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
