@@ -71,6 +71,9 @@ struct job_watch {
 	size_t mount_count;
 	struct watch_file *files; /* (2 * JOB_FILES_MAX), by hash */
 	size_t file_count;
+	struct cpu_ticks node;               /* at the first look */
+	char quota_folder[WATCH_TEXT_BYTES]; /* of the tightest CPU quota; "" */
+	double periods, throttled;
 	bool no_children; /* the kernel does not list children */
 };
 
@@ -454,6 +457,8 @@ static void watch_add_moment(struct job_watch *watch, double t_s)
 	}
 }
 
+static void watch_surroundings(struct job_watch *watch, double t_s);
+
 static void watch_counts(struct job_watch *watch, double t_s)
 {
 	struct job_record *record = &watch->record;
@@ -463,6 +468,7 @@ static void watch_counts(struct job_watch *watch, double t_s)
 	for (size_t i = 0; i < record->thread_count; i++)
 		if (!record->threads[i].gone)
 			watch_count_thread(watch, &record->threads[i], t_s);
+	watch_surroundings(watch, t_s);
 	record->counts++;
 	watch_add_moment(watch, t_s);
 }
@@ -501,6 +507,9 @@ static bool watch_link(
 	return size > 0;
 }
 
+static void watch_take_called(
+	struct job_watch *watch, struct job_process *process, unsigned long fd, const char *link);
+
 /* A call with a descriptor: whether it is a file, and of pipes and sockets which end is waited at. */
 static enum job_act watch_call_on(
 	struct job_watch *watch, struct job_process *process, unsigned long fd, bool write)
@@ -521,7 +530,10 @@ static enum job_act watch_call_on(
 		return JOB_WAITS_DEVICE;
 	if (strncmp(link, "/dev/", 5) == 0 && strncmp(link, "/dev/shm/", 9) != 0)
 		return JOB_WAITS_INPUT; /* a terminal, a FUSE server's device */
-	return link[0] == '/' ? JOB_WAITS_FILE : JOB_WAITS_POLL; /* anon_inode: eventfd, epoll */
+	if (link[0] != '/')
+		return JOB_WAITS_POLL; /* anon_inode: eventfd, epoll */
+	watch_take_called(watch, process, fd, link);
+	return JOB_WAITS_FILE;
 }
 
 /* The number of a system call is that of this machine's. */
@@ -777,6 +789,30 @@ static bool watch_take_file(struct job_watch *watch, const struct job_process *p
 	return !written;
 }
 
+/* How a descriptor was opened, and on which mount. */
+static bool watch_mode(int folder, unsigned long fd, unsigned long *mode, int *mount)
+{
+	char text[WATCH_TEXT_BYTES];
+	char flags[32] = "0";
+	if (watch_read(folder, text, "fdinfo/%lu", fd))
+		return false;
+	(void)parse_field(text, "flags", flags, sizeof flags);
+	*mode = strtoul(flags, NULL, 8) & O_ACCMODE;
+	const double number = watch_count_of(text, "mnt_id");
+	*mount = isnan(number) ? -1 : (int)number;
+	return true;
+}
+
+/* The file that a thread is found in a call on: those that are open for a moment alone are seen in no other way. */
+static void watch_take_called(
+	struct job_watch *watch, struct job_process *process, unsigned long fd, const char *link)
+{
+	unsigned long mode;
+	int mount;
+	if (strncmp(link, "/dev/shm/", 9) != 0 && watch_mode(process->folder, fd, &mode, &mount))
+		(void)watch_take_file(watch, process, fd, link, mode != O_RDONLY, mount);
+}
+
 static void watch_take_device(struct job_process *process, const char *link)
 {
 	char *end;
@@ -793,7 +829,6 @@ static bool watch_take_descriptor(
 	struct job_watch *watch, struct job_process *process, unsigned long fd)
 {
 	char link[WATCH_LINK_BYTES];
-	char text[WATCH_TEXT_BYTES];
 	if (!watch_link(watch, process->folder, fd, link))
 		return false;
 	if (strncmp(link, "/dev/nvidia", 11) == 0)
@@ -805,19 +840,15 @@ static bool watch_take_descriptor(
 	struct job_pipe *pipe = watch_pipe(watch, process, link);
 	const bool plain = link[0] == '/' && strncmp(link, "/dev/", 5) != 0 &&
 			   strncmp(link, "/proc/", 6) != 0 && strncmp(link, "/sys/", 5) != 0;
-	if ((!pipe && !plain) || watch_read(process->folder, text, "fdinfo/%lu", fd))
+	unsigned long mode;
+	int mount;
+	if ((!pipe && !plain) || !watch_mode(process->folder, fd, &mode, &mount))
 		return false;
-	char flags[32] = "0";
-	(void)parse_field(text, "flags", flags, sizeof flags);
-	const unsigned long mode = strtoul(flags, NULL, 8) & O_ACCMODE;
-	if (pipe) {
-		pipe->reads = pipe->reads || mode != O_WRONLY;
-		pipe->writes = pipe->writes || mode != O_RDONLY;
-		return false;
-	}
-	const double mount = watch_count_of(text, "mnt_id");
-	return watch_take_file(
-		watch, process, fd, link, mode != O_RDONLY, isnan(mount) ? -1 : (int)mount);
+	if (!pipe)
+		return watch_take_file(watch, process, fd, link, mode != O_RDONLY, mount);
+	pipe->reads = pipe->reads || mode != O_WRONLY;
+	pipe->writes = pipe->writes || mode != O_RDONLY;
+	return false;
 }
 
 static void watch_files_of(struct job_watch *watch, struct job_process *process)
@@ -852,6 +883,116 @@ static void watch_files(struct job_watch *watch)
 	for (size_t i = 0; i < record->process_count; i++)
 		if (!record->processes[i].gone)
 			watch_files_of(watch, &record->processes[i]);
+}
+
+/* --- what the node and its control groups allow ------------------------------------------------- */
+
+static bool watch_cgroup_number(
+	const char *folder, const char *name, const char *word, double *value)
+{
+	char path[WATCH_TEXT_BYTES];
+	char text[WATCH_TEXT_BYTES];
+	(void)snprintf(path, sizeof path, "%.3000s/%s", folder, name);
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const ssize_t size = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+	if (fd >= 0)
+		(void)close(fd);
+	if (size <= 0)
+		return false;
+	text[size] = '\0';
+	*value = word                           ? parse_number_after(text, word)
+		 : strcmp(name, "cpu.max") == 0 ? parse_cpu_max(text)
+						: strtod(text, NULL);
+	return !isnan(*value);
+}
+
+/* Cores that a group's quota leaves; INFINITY: it has none. */
+static double watch_quota_of(const char *folder)
+{
+	double quota;
+	double period;
+	if (watch_cgroup_number(folder, "cpu.max", NULL, &quota))
+		return quota;
+	if (!watch_cgroup_number(folder, "cpu.cfs_quota_us", NULL, &quota) || quota <= 0 ||
+		!watch_cgroup_number(folder, "cpu.cfs_period_us", NULL, &period) || period <= 0)
+		return INFINITY;
+	return quota / period;
+}
+
+/* The group with the least cores, of the process's and those above it; "" in tightest: none has a quota. */
+static double watch_find_quota(
+	struct job_watch *watch, const char *mount, char *group, char tightest[WATCH_TEXT_BYTES])
+{
+	double least = INFINITY;
+	for (;;) {
+		char folder[WATCH_TEXT_BYTES];
+		(void)snprintf(folder, sizeof folder, "%.256s%s%.3000s", watch->root, mount, group);
+		const double cores = watch_quota_of(folder);
+		if (cores < least) {
+			least = cores;
+			memcpy(tightest, folder, WATCH_TEXT_BYTES);
+		}
+		char *slash = strrchr(group, '/');
+		if (!slash)
+			return least;
+		*slash = '\0';
+	}
+}
+
+static void watch_find_limits(struct job_watch *watch, int folder)
+{
+	static const char *const mounts[][2] = {{"", "/sys/fs/cgroup"},
+		{"cpu", "/sys/fs/cgroup/cpu"}, {"cpu", "/sys/fs/cgroup/cpu,cpuacct"}};
+	struct job_record *record = &watch->record;
+	char text[WATCH_TEXT_BYTES];
+	char group[1024];
+	char value[1024];
+	record->quota_cores = record->allowed_cpus = NAN;
+	if (watch_read(folder, text, "status") == 0 &&
+		parse_field(text, "Cpus_allowed", value, sizeof value)) {
+		record->allowed_cpus = 0;
+		for (const char *at = value; *at; at++) {
+			const char digit[2] = {*at, '\0'};
+			record->allowed_cpus += __builtin_popcountl(strtoul(digit, NULL, 16));
+		}
+	}
+	if (watch_read(folder, text, "cgroup"))
+		return;
+	record->quota_cores = INFINITY;
+	for (size_t i = 0; i < sizeof mounts / sizeof mounts[0] && !watch->quota_folder[0]; i++)
+		if (parse_cgroup_path(text, mounts[i][0], group, sizeof group))
+			record->quota_cores = fmin(record->quota_cores,
+				watch_find_quota(watch, mounts[i][1], group, watch->quota_folder));
+}
+
+/* Of the node and of the quota, since the watch began. */
+static void watch_surroundings(struct job_watch *watch, double t_s)
+{
+	struct job_record *record = &watch->record;
+	struct cpu_ticks now;
+	double periods = NAN;
+	double throttled = NAN;
+	const bool first = record->counts == 0;
+	if (watch->quota_folder[0]) {
+		(void)watch_cgroup_number(watch->quota_folder, "cpu.stat", "nr_periods", &periods);
+		(void)watch_cgroup_number(
+			watch->quota_folder, "cpu.stat", "nr_throttled", &throttled);
+	}
+	if (!proc_cpu_ticks(watch->root, &now))
+		now = (struct cpu_ticks){NAN, NAN, NAN};
+	if (first) {
+		watch->node = now;
+		watch->periods = periods;
+		watch->throttled = throttled;
+		return;
+	}
+	record->throttled = periods > watch->periods
+				    ? (throttled - watch->throttled) / (periods - watch->periods)
+				    : NAN;
+	const double busy = now.busy - watch->node.busy;
+	const double all = busy + now.idle - watch->node.idle + now.steal - watch->node.steal;
+	record->node_busy_cores = t_s > 0 ? busy / watch->ticks_per_s / t_s : NAN;
+	record->node_cores = t_s > 0 ? round(all / watch->ticks_per_s / t_s) : NAN;
 }
 
 /* --- the watch ---------------------------------------------------------------------------------- */
@@ -935,6 +1076,7 @@ static int watch_check(struct job_watch *watch, struct error *err)
 		return error_set(
 			err, -ESRCH, "process %d is a thread of the kernel, not a job", pid);
 	watch_read_mounts(watch, process->folder);
+	watch_find_limits(watch, process->folder);
 	return 0;
 }
 
@@ -972,7 +1114,7 @@ int job_watch_open(
 	watch->begun_cpu_ns = clock_thread_cpu_ns();
 	record->pid = options->pid;
 	record->begun_utc = clock_utc_seconds();
-	record->ended_s = NAN;
+	record->ended_s = record->throttled = record->node_cores = record->node_busy_cores = NAN;
 	record->no_blkio = watch->root[0] ? NULL : io_delay_unavailable();
 	const int code = watch_check(watch, err);
 	if (code)

@@ -145,6 +145,11 @@ struct job_record {
 	struct job_moment *moments;
 	size_t moment_count;
 	uint64_t no_room; /* processes, threads, files and pipes that found no room in the tables */
+	/* The node meanwhile, everybody's; NAN: not told. */
+	double node_cores, node_busy_cores;
+	/* What the process that was asked for may use: CPUs by affinity, cores by the tightest CPU quota of its control groups
+	 * (INFINITY: none), and the share of the quota's periods in which it was used up.  NAN: not told. */
+	double allowed_cpus, quota_cores, throttled;
 	const char *no_blkio; /* why JOB_BLKIO_S is not known; NULL: it is */
 };
 

@@ -1,0 +1,588 @@
+/* Roles, sides and the verdict. */
+#include "harness/analyze/job_verdict.h"
+
+#include "harness/base/units.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Looks are samples: below so many nothing is said, and shares are compared at these bounds. */
+enum { LOOKS_LEAST = 30 };
+static const double STARVED = 0.2, FED = 0.1; /* of the trainer's time */
+static const double FREE = 0.2;           /* of the loaders' time: waiting for work or for room */
+static const double ACTIVE_CPU = 0.05;    /* cores: a process that works */
+static const double ACTIVE_BYTES = 16384; /* a second, read by one that works */
+static const double QUEUED = 0.1;         /* run-queue wait, of wall time: too few cores */
+static const double LOCKED = 0.3;
+static const double SATURATED = 0.8;
+static const double UNEVEN = 0.4; /* between the busiest and the least busy loader */
+static const double STILL_CPU = 0.005, STILL_S = 3;
+
+const char *job_role_name(enum job_role role)
+{
+	static const char *const names[JOB_ROLES] = {
+		[JOB_ROLE_HELPER] = "helper",
+		[JOB_ROLE_TRAINER] = "trainer",
+		[JOB_ROLE_LOADER] = "loader",
+		[JOB_ROLE_WHOLE] = "whole",
+	};
+	return names[role];
+}
+
+const char *job_certainty_name(enum job_certainty certainty)
+{
+	return certainty == JOB_LIKELY     ? "likely"
+	       : certainty == JOB_POSSIBLE ? "possible"
+					   : "unknown";
+}
+
+static void job_say(struct job_lines *lines, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+static void job_say(struct job_lines *lines, const char *format, ...)
+{
+	va_list args;
+	if (lines->count == JOB_LINES_MAX)
+		return;
+	va_start(args, format);
+	(void)vsnprintf(lines->of[lines->count++], JOB_LINE_BYTES, format, args);
+	va_end(args);
+}
+
+/* --- roles -------------------------------------------------------------------------------------- */
+
+static double job_cpu(const struct job_process *process)
+{
+	const double seconds = job_process_seconds(process);
+	return seconds > 0 ? job_grown(process->first, process->last, JOB_CPU_S) / seconds : NAN;
+}
+
+static bool job_reads_files(const struct job_process *process)
+{
+	return process->file_looks > 0 || process->looks[JOB_WAITS_FILE] > 0 ||
+	       process->looks[JOB_WAITS_RING] > 0;
+}
+
+/* Pipes of which one has the end that writes, the other the end that reads. */
+static unsigned job_pipes_between(const struct job_process *one, const struct job_process *other)
+{
+	unsigned count = 0;
+	for (size_t i = 0; i < one->pipe_count; i++)
+		for (size_t j = 0; j < other->pipe_count; j++) {
+			const struct job_pipe *a = &one->pipes[i];
+			const struct job_pipe *b = &other->pipes[j];
+			count += a->number == b->number &&
+				 ((a->writes && b->reads) || (a->reads && b->writes));
+		}
+	return count;
+}
+
+static uint32_t job_parent_of(const struct job_record *record, uint32_t index)
+{
+	const int32_t pid = record->processes[index].parent;
+	for (uint32_t i = 0; i < record->process_count; i++)
+		if (record->processes[i].pid == pid && i != index)
+			return i;
+	return index;
+}
+
+/* The process above it that shares most pipes with it; itself: none does.  A fork server between them shares few. */
+static uint32_t job_boss_of(const struct job_record *record, uint32_t index)
+{
+	uint32_t boss = index;
+	unsigned most = 0;
+	uint32_t at = index;
+	for (size_t step = 0; step < record->process_count; step++) {
+		const uint32_t above = job_parent_of(record, at);
+		if (above == at)
+			break;
+		const unsigned pipes =
+			job_pipes_between(&record->processes[index], &record->processes[above]);
+		if (pipes > most) {
+			most = pipes;
+			boss = above;
+		}
+		at = above;
+	}
+	return boss;
+}
+
+/* It reads data or computes for one above it, which hands it work or takes its results.  One that has a GPU of its own is a
+ * rank that a launcher began. */
+static bool job_is_loader(const struct job_record *record, uint32_t index, uint32_t boss)
+{
+	const struct job_process *process = &record->processes[index];
+	if (boss == index || (process->device && !record->processes[boss].device))
+		return false;
+	const double read = job_grown(process->first, process->last, JOB_READ);
+	return job_reads_files(process) || job_cpu(process) > ACTIVE_CPU ||
+	       read >= ACTIVE_BYTES * job_process_seconds(process);
+}
+
+static void job_find_roles(const struct job_record *record, struct job_verdict *out)
+{
+	const uint32_t count = (uint32_t)record->process_count;
+	bool has_loaders = false;
+	bool is_boss[JOB_PROCESSES_MAX] = {false};
+	for (uint32_t i = 0; i < count; i++) {
+		out->boss[i] = job_boss_of(record, i);
+		if (job_is_loader(record, i, out->boss[i])) {
+			out->roles[i] = JOB_ROLE_LOADER;
+			is_boss[out->boss[i]] = true;
+		}
+	}
+	/* One that loaders work for is a trainer, also where a launcher above it holds pipes of it. */
+	for (uint32_t i = 0; i < count; i++)
+		if (is_boss[i])
+			out->roles[i] = JOB_ROLE_HELPER;
+	for (uint32_t i = 0; i < count; i++)
+		if (out->roles[i] == JOB_ROLE_LOADER) {
+			out->roles[out->boss[i]] = JOB_ROLE_TRAINER;
+			has_loaders = true;
+		}
+	if (has_loaders)
+		return;
+	uint32_t busiest = 0;
+	double most = -1;
+	for (uint32_t i = 0; i < count; i++) {
+		const double cpu = job_cpu(&record->processes[i]);
+		if (job_reads_files(&record->processes[i]) || cpu > ACTIVE_CPU ||
+			record->processes[i].device)
+			out->roles[i] = JOB_ROLE_WHOLE;
+		if (cpu > most) {
+			most = cpu;
+			busiest = i;
+		}
+	}
+	out->roles[busiest] = JOB_ROLE_WHOLE;
+}
+
+/* --- sides -------------------------------------------------------------------------------------- */
+
+static double job_queue_of(const struct job_record *record, uint32_t process)
+{
+	double sum = NAN;
+	for (size_t i = 0; i < record->thread_count; i++) {
+		const struct job_thread *thread = &record->threads[i];
+		const double grown = job_grown(thread->first, thread->last, JOB_QUEUE_S);
+		if (thread->process == process && !isnan(grown))
+			sum = isnan(sum) ? grown : sum + grown;
+	}
+	return sum;
+}
+
+static void job_side_looks(struct job_side *side, const uint32_t looks[JOB_ACTS], uint32_t count)
+{
+	const double n = count ? (double)count : 1;
+	const double busy = (looks[JOB_RUNS] + looks[JOB_WAITS_FILE] + looks[JOB_WAITS_RING]) / n;
+	side->busiest = side->count ? fmax(side->busiest, busy) : busy;
+	side->least_busy = side->count ? fmin(side->least_busy, busy) : busy;
+	side->count++;
+	side->looks += count;
+	side->runs += looks[JOB_RUNS];
+	side->file += looks[JOB_WAITS_FILE] + looks[JOB_WAITS_RING];
+	side->idle += looks[JOB_WAITS_INPUT] + looks[JOB_WAITS_POLL];
+	side->output += looks[JOB_WAITS_OUTPUT];
+	side->lock += looks[JOB_WAITS_LOCK];
+	side->time += looks[JOB_WAITS_TIME];
+	side->device += looks[JOB_WAITS_DEVICE];
+}
+
+static void job_side_end(struct job_side *side, double cpu_s, double queue_s, double seconds)
+{
+	double *const sums[] = {&side->runs, &side->file, &side->idle, &side->output, &side->lock,
+		&side->time, &side->device};
+	for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++)
+		*sums[i] = side->looks ? *sums[i] / side->looks : NAN;
+	side->cpu = seconds > 0 ? cpu_s / seconds : NAN;
+	side->queue = seconds > 0 ? queue_s / seconds : NAN;
+}
+
+static void job_side_of_role(const struct job_record *record, const struct job_verdict *verdict,
+	enum job_role role, struct job_side *side)
+{
+	double cpu_s = 0;
+	double queue_s = 0;
+	double seconds = 0;
+	*side = (struct job_side){0};
+	for (uint32_t i = 0; i < record->process_count; i++) {
+		const struct job_process *process = &record->processes[i];
+		if (verdict->roles[i] != role || process->look_count == 0)
+			continue;
+		job_side_looks(side, process->looks, process->look_count);
+		cpu_s += job_grown(process->first, process->last, JOB_CPU_S);
+		queue_s += job_queue_of(record, i);
+		seconds += job_process_seconds(process);
+	}
+	job_side_end(side, cpu_s, queue_s, seconds);
+}
+
+static double job_thread_looks(const struct job_thread *thread)
+{
+	double sum = 0;
+	for (int i = 0; i < JOB_ACTS; i++)
+		sum += thread->looks[i];
+	return sum;
+}
+
+/* Of a process that does it all: threads that read files, else those that compute. */
+static void job_side_of_threads(const struct job_record *record, const struct job_verdict *verdict,
+	bool readers, struct job_side *side)
+{
+	double cpu_s = 0;
+	double queue_s = 0;
+	double seconds = 0;
+	*side = (struct job_side){0};
+	for (size_t i = 0; i < record->thread_count; i++) {
+		const struct job_thread *thread = &record->threads[i];
+		const double looks = job_thread_looks(thread);
+		const double lived = thread->last_s - thread->first_s;
+		const double cpu = job_grown(thread->first, thread->last, JOB_CPU_S);
+		const double file = thread->looks[JOB_WAITS_FILE] + thread->looks[JOB_WAITS_RING];
+		const bool reads = looks > 0 && file / looks >= ACTIVE_CPU;
+		if (verdict->roles[thread->process] != JOB_ROLE_WHOLE || looks < 1 ||
+			!(lived > 0) || reads != readers ||
+			(!reads && !(cpu / lived >= ACTIVE_CPU)))
+			continue;
+		job_side_looks(side, thread->looks, (uint32_t)looks);
+		cpu_s += cpu;
+		queue_s += job_grown(thread->first, thread->last, JOB_QUEUE_S);
+		seconds += lived;
+	}
+	job_side_end(side, cpu_s, queue_s, seconds);
+}
+
+/* --- who waits for whom ------------------------------------------------------------------------- */
+
+/* Of those that hold the end that writes: those above or below come first, since others may have inherited it. */
+static bool job_writes_for(
+	const struct job_record *record, uint32_t from, uint32_t to, uint64_t number)
+{
+	const struct job_process *writer = &record->processes[to];
+	bool holds = false;
+	for (size_t i = 0; i < writer->pipe_count; i++)
+		holds = holds || (writer->pipes[i].number == number && writer->pipes[i].writes);
+	return holds && (job_parent_of(record, from) == to || job_parent_of(record, to) == from);
+}
+
+static size_t job_add_edge(
+	struct job_edge *out, size_t count, size_t room, const struct job_edge *edge)
+{
+	size_t at = count;
+	while (at > 0 && out[at - 1].share < edge->share)
+		at--;
+	if (at == room)
+		return count;
+	const size_t kept = count < room ? count : room - 1;
+	memmove(&out[at + 1], &out[at], (kept - at) * sizeof *out);
+	out[at] = *edge;
+	return kept + 1;
+}
+
+size_t job_edges(const struct job_record *record, struct job_edge *out, size_t room)
+{
+	size_t count = 0;
+	for (uint32_t from = 0; from < record->process_count; from++) {
+		const struct job_process *process = &record->processes[from];
+		for (uint32_t to = 0; to < record->process_count; to++) {
+			struct job_edge edge = {.from = from, .to = to};
+			for (size_t i = 0; from != to && i < process->pipe_count; i++)
+				if (process->pipes[i].read_looks &&
+					job_writes_for(record, from, to, process->pipes[i].number))
+					edge.share += (double)process->pipes[i].read_looks /
+						      fmax(process->look_count, 1);
+			if (edge.share > 0)
+				count = job_add_edge(out, count, room, &edge);
+		}
+	}
+	return count;
+}
+
+/* --- the verdict -------------------------------------------------------------------------------- */
+
+static void job_conclude(struct job_verdict *out, const char *stage, const char *resource,
+	enum job_certainty certainty, const char *format, ...)
+	__attribute__((format(printf, 5, 6)));
+static void job_conclude(struct job_verdict *out, const char *stage, const char *resource,
+	enum job_certainty certainty, const char *format, ...)
+{
+	va_list args;
+	(void)snprintf(out->stage, sizeof out->stage, "%s", stage);
+	(void)snprintf(out->resource, sizeof out->resource, "%s", resource);
+	out->certainty = certainty;
+	va_start(args, format);
+	(void)vsnprintf(out->words, sizeof out->words, format, args);
+	va_end(args);
+}
+
+/* "62 % +- 7 %" */
+static const char *job_percent(double share, uint32_t looks, char out[UNITS_BYTES])
+{
+	if (isnan(share) || looks == 0)
+		(void)snprintf(out, UNITS_BYTES, "an unknown share");
+	else
+		(void)snprintf(out, UNITS_BYTES, "%.0f %% (+-%.0f)", 100 * share,
+			100 * fmax(2 * sqrt(share * (1 - share) / looks), 1.0 / looks));
+	return out;
+}
+
+static void job_tell_side(struct job_lines *lines, const char *who, const struct job_side *side)
+{
+	char runs[UNITS_BYTES];
+	char file[UNITS_BYTES];
+	char idle[UNITS_BYTES];
+	if (side->count == 0 || side->looks == 0)
+		return;
+	job_say(lines,
+		"%s: on a core or queued for one %s of the time, in calls on files %s, waiting for work or data %s, "
+		"for room to write %.0f %%, at locks %.0f %%, asleep by its own choice %.0f %% (%u looks)",
+		who, job_percent(side->runs, side->looks, runs),
+		job_percent(side->file, side->looks, file),
+		job_percent(side->idle, side->looks, idle), 100 * side->output, 100 * side->lock,
+		100 * side->time, side->looks);
+	if (!isnan(side->cpu))
+		job_say(lines, "%s: %.2f cores used on average%s", who, side->cpu,
+			isnan(side->queue) ? "; run-queue wait: not available" : "");
+	if (!isnan(side->queue))
+		job_say(lines, "%s: %.1f %% of the time ready to run with no core free", who,
+			100 * side->queue);
+}
+
+/* What the loaders spend their time on decides the resource. */
+static void job_conclude_loading(const char *stage, const char *who, const struct job_side *side,
+	double lock, enum job_certainty certainty, struct job_verdict *out)
+{
+	if (lock >= LOCKED && lock > side->runs && lock > side->file) {
+		job_conclude(out, stage, "lock", JOB_POSSIBLE,
+			"%s seem to hold the job up, and spend most of their time at locks", who);
+		return;
+	}
+	if (side->file >= side->runs && side->file > 0) {
+		job_conclude(out, "read", "latency or device", certainty,
+			"Reading files seems to hold the job up: %s spend %.0f %% of their time in calls on files",
+			who, 100 * side->file);
+		job_say(&out->unknown,
+			"whether the store is slow (latency) or full (bandwidth, IOPS): at one operating point both look the same");
+		job_say(&out->next,
+			"double the number of workers for a moment: if throughput doubles it was latency, if it stays the store is full");
+		return;
+	}
+	if (side->queue >= QUEUED) {
+		job_conclude(out, stage, "cores", certainty,
+			"%s seem to hold the job up, and too few cores are free for them: %.0f %% of their time they are ready to run and wait for a core",
+			who, 100 * side->queue);
+		job_say(&out->next,
+			"look for a CPU quota, CPU affinity, other jobs on the node, and more threads than cores");
+		return;
+	}
+	job_conclude(out, stage, "cpu", certainty,
+		"%s seem to hold the job up, and CPU time limits them: they are on a core %.0f %% of the time",
+		who, 100 * side->runs);
+}
+
+static void job_conclude_two_sides(struct job_verdict *out, bool device)
+{
+	const struct job_side *t = &out->trainer;
+	const struct job_side *l = &out->loader;
+	const double starved = t->idle + t->lock;
+	/* Idle workers take turns at a queue's lock: it counts as waiting for work where any of them waits for input. */
+	const bool queue_lock = l->idle >= FED / 2;
+	const double lock = queue_lock ? 0 : l->lock;
+	const double waiting = l->idle + l->output + (queue_lock ? l->lock : 0);
+	const double work = l->runs + l->file + l->lock;
+	if (starved >= STARVED && waiting < FREE) {
+		job_conclude_loading("loader", "The loader workers", l, lock,
+			device ? JOB_POSSIBLE : JOB_LIKELY, out);
+	} else if (starved < FED && waiting >= FREE) {
+		job_conclude(out, "step", t->cpu >= SATURATED ? "cpu" : "unknown", JOB_LIKELY,
+			"The training step seems to limit the job: the trainer waits for data %.0f %% of the time, and the loader workers have nothing to do %.0f %% of the time",
+			100 * starved, 100 * waiting);
+	} else if (starved < STARVED && waiting < FREE && work > 0) {
+		job_conclude(out, "loader and step", "unknown", JOB_POSSIBLE,
+			"Loading and the training step seem nearly balanced: neither waits much for the other");
+	} else if (l->count > 1 && l->busiest - l->least_busy >= UNEVEN) {
+		job_conclude(out, "loader", "imbalance", JOB_POSSIBLE,
+			"One loader worker seems to hold the others up: the busiest works %.0f %% of the time, the least busy %.0f %%",
+			100 * l->busiest, 100 * l->least_busy);
+	} else {
+		job_conclude(out, "unknown", "unknown", JOB_UNKNOWN,
+			"What limits the job cannot be told: the trainer waits %.0f %% of the time, and its loader workers wait %.0f %% as well",
+			100 * starved, 100 * waiting);
+		job_say(&out->next,
+			"look at the order of delivery, the prefetch depth, and what moves batches between the processes");
+	}
+	if (device && starved >= FED)
+		job_say(&out->unknown,
+			"whether the trainer waits for data or for its GPU: both look like a wait in poll or at a lock");
+}
+
+/* One process: readers and computing threads of it; a thread may be both where there is only one. */
+static void job_conclude_one_side(struct job_verdict *out)
+{
+	const struct job_side *r = &out->readers;
+	const struct job_side *w = &out->workers;
+	const enum job_certainty certainty = r->count + w->count > 1 ? JOB_LIKELY : JOB_POSSIBLE;
+	if (r->count && r->file >= SATURATED && !(w->count && w->runs >= SATURATED)) {
+		job_conclude_loading("read", "The threads that read", r, 0, certainty, out);
+	} else if (r->count && w->count == 0 && r->runs + r->file >= SATURATED) {
+		job_conclude_loading("process", "Its working threads", r, 0, JOB_POSSIBLE, out);
+	} else if (w->count && w->runs >= SATURATED) {
+		job_conclude_loading("process", "Its computing threads", w, 0, certainty, out);
+		if (w->count == 1)
+			job_say(&out->unknown,
+				"whether that one thread loads data or trains: see the CPU classes, if there are any");
+	} else {
+		job_conclude(out, "unknown", "unknown", JOB_UNKNOWN,
+			"No thread that reads or computes is busy all the time: the step's own pace, a device or a wait between threads seems to limit the job");
+	}
+}
+
+static bool job_stands_still(const struct job_record *record)
+{
+	double cpu_s = 0;
+	double bytes = 0;
+	for (size_t i = 0; i < record->process_count; i++) {
+		const struct job_process *process = &record->processes[i];
+		const double cpu = job_grown(process->first, process->last, JOB_CPU_S);
+		const double read = job_grown(process->first, process->last, JOB_READ);
+		cpu_s += isnan(cpu) ? 0 : cpu;
+		bytes += isnan(read) ? 0 : read;
+	}
+	return record->watched_s >= STILL_S && cpu_s <= STILL_CPU * record->watched_s && bytes <= 0;
+}
+
+/* Bytes of the processes that read files, over the mean size of the files that were seen open. */
+static void job_estimate_files(const struct job_record *record, struct job_verdict *out)
+{
+	double bytes = 0;
+	double size = 0;
+	uint32_t files = 0;
+	for (uint32_t i = 0; i < record->process_count; i++)
+		if (job_reads_files(&record->processes[i])) {
+			const double read = job_grown(
+				record->processes[i].first, record->processes[i].last, JOB_READ);
+			bytes += isnan(read) ? 0 : read;
+		}
+	for (size_t i = 0; i < record->group_count; i++) {
+		const struct job_group *group = &record->groups[i];
+		if (group->written || strcmp(group->kind, "other") == 0)
+			continue;
+		files += group->files;
+		size += group->bytes;
+	}
+	out->files_per_s = NAN;
+	if (files < 5 || !(size > 0))
+		(void)snprintf(out->files_why, sizeof out->files_why,
+			"fewer than 5 data files were seen open: they are open for too short a time, read through mmap, or few and large");
+	else if (!(bytes > 0) || !(record->watched_s > 0))
+		(void)snprintf(out->files_why, sizeof out->files_why,
+			"no bytes were counted: reads through mmap and io_uring are not among the counted read calls");
+	else
+		out->files_per_s = bytes / (size / files) / record->watched_s;
+}
+
+static void job_estimate_growth(const struct job_record *record, struct job_verdict *out)
+{
+	double n = 0;
+	double st = 0;
+	double sy = 0;
+	double stt = 0;
+	double sty = 0;
+	out->growth = NAN;
+	for (size_t i = record->moment_count / 3; i < record->moment_count; i++) {
+		const struct job_moment *m = &record->moments[i];
+		n++;
+		st += m->t_s;
+		sy += m->resident;
+		stt += m->t_s * m->t_s;
+		sty += m->t_s * m->resident;
+	}
+	const double spread = n * stt - st * st;
+	if (n >= 5 && spread > 0)
+		out->growth = (n * sty - st * sy) / spread;
+}
+
+/* What may take the cores that are missing. */
+static void job_tell_cores(const struct job_record *record, struct job_verdict *out)
+{
+	char share[UNITS_BYTES];
+	double own = 0;
+	for (size_t i = 0; i < record->process_count; i++) {
+		const double cpu =
+			job_grown(record->processes[i].first, record->processes[i].last, JOB_CPU_S);
+		own += isnan(cpu) ? 0 : cpu;
+	}
+	if (record->watched_s > 0 && !isnan(record->node_busy_cores))
+		job_say(&out->evidence,
+			"node: %.1f of %.0f cores busy, of which %.1f by this job; it may run on %.0f CPUs",
+			record->node_busy_cores, record->node_cores, own / record->watched_s,
+			record->allowed_cpus);
+	if (!isnan(record->quota_cores) && !isinf(record->quota_cores))
+		job_say(&out->evidence,
+			"a control group limits it to %.2f cores; share of its periods in which they were used up: %s",
+			record->quota_cores,
+			units_or_dash(units_format_share, record->throttled, share));
+}
+
+static void job_tell_unknown(const struct job_record *record, struct job_verdict *out)
+{
+	bool device = false;
+	for (size_t i = 0; i < record->process_count; i++) {
+		const struct job_process *process = &record->processes[i];
+		device = device || process->device;
+		if (process->unknown[0] && out->unknown.count < JOB_LINES_MAX / 2)
+			job_say(&out->unknown,
+				"process %d: %s (run 'mlbench observe' as its user or as root)",
+				process->pid, process->unknown);
+	}
+	job_say(&out->unknown,
+		"batches, steps and samples: a job does not show them to others, so there are no images/s");
+	job_say(&out->unknown,
+		"reads through mmap and io_uring: the kernel does not count them among the job's read calls");
+	if (record->no_blkio)
+		job_say(&out->unknown, "block I/O wait by the kernel's own account: %s",
+			record->no_blkio);
+	if (!device)
+		job_say(&out->unknown, "a GPU: no process of the job has one open");
+	if (record->no_room)
+		job_say(&out->unknown,
+			"%llu processes, threads, files or pipes beyond the tables' bounds",
+			(unsigned long long)record->no_room);
+}
+
+void job_verdict_find(const struct job_record *record, struct job_verdict *out)
+{
+	bool device = false;
+	*out = (struct job_verdict){.growth = NAN};
+	if (record->process_count == 0)
+		return;
+	for (size_t i = 0; i < record->process_count; i++)
+		device = device || record->processes[i].device;
+	job_find_roles(record, out);
+	job_side_of_role(record, out, JOB_ROLE_TRAINER, &out->trainer);
+	job_side_of_role(record, out, JOB_ROLE_LOADER, &out->loader);
+	job_side_of_threads(record, out, true, &out->readers);
+	job_side_of_threads(record, out, false, &out->workers);
+	job_estimate_files(record, out);
+	job_estimate_growth(record, out);
+	out->still = job_stands_still(record);
+	if (out->still)
+		job_conclude(out, "unknown", "unknown", JOB_UNKNOWN,
+			"The job stands still: nothing of it ran and nothing was read for %.0f s. It hangs, or its pause is longer than this",
+			record->watched_s);
+	else if (record->states < LOOKS_LEAST)
+		job_conclude(out, "unknown", "unknown", JOB_UNKNOWN,
+			"Too few looks for a verdict: %u of at least %d; observe it for longer",
+			record->states, LOOKS_LEAST);
+	else if (out->loader.count)
+		job_conclude_two_sides(out, device);
+	else
+		job_conclude_one_side(out);
+	job_tell_side(&out->evidence, "trainer", &out->trainer);
+	job_tell_side(&out->evidence, "loader workers", &out->loader);
+	job_tell_side(&out->evidence, "threads that read files", &out->readers);
+	job_tell_side(&out->evidence, "threads that compute", &out->workers);
+	job_tell_cores(record, out);
+	job_tell_unknown(record, out);
+}

@@ -1,0 +1,77 @@
+/* What a job that was watched from outside (harness/measure/job_watch.h) consists of and what seems to limit it: a pure
+ * function of the record.
+ *
+ * Roles come from what processes do, never from their names: who holds two ends of one pipe, who has data files open,
+ * who uses CPU time, who waits.  The verdict compares two sides: does the trainer wait while its loaders work, or the other
+ * way around?  Only where both sides agree does it name a stage.  It is one operating point, seen from outside: it says
+ * "likely" at most, and of reads never whether the store is slow or full, which look the same here (DESIGN: a closed loop
+ * needs two points).  What cannot be known is listed with every verdict. */
+#ifndef MLBENCH_ANALYZE_JOB_VERDICT_H
+#define MLBENCH_ANALYZE_JOB_VERDICT_H
+
+#include "harness/measure/job_watch.h"
+
+#include <stddef.h>
+
+enum job_role {
+	JOB_ROLE_HELPER,  /* neither of the others: launchers, trackers, what is idle */
+	JOB_ROLE_TRAINER, /* takes batches from loaders */
+	JOB_ROLE_LOADER,  /* works for a trainer above it */
+	JOB_ROLE_WHOLE,   /* loads and trains by itself */
+	JOB_ROLES
+};
+const char *job_role_name(enum job_role role); /* "trainer" */
+
+/* Means of several processes or threads of one kind, as shares of their time. */
+struct job_side {
+	size_t count; /* processes; of JOB_ROLE_WHOLE threads */
+	uint32_t looks;
+	double cpu, queue; /* of the kernel's counts; cores per process, NAN: not known */
+	double runs,
+		file; /* of looks: on a core or waiting for one; in calls on files, io_uring included */
+	double idle, output; /* waits for work (input, poll), for room to write */
+	double lock, time;   /* futex; a sleep of its own choice */
+	double device;
+	double busiest, least_busy; /* runs + file, of the processes */
+};
+
+enum job_certainty { JOB_UNKNOWN, JOB_POSSIBLE, JOB_LIKELY };
+const char *job_certainty_name(enum job_certainty certainty);
+
+enum { JOB_LINES_MAX = 12, JOB_LINE_BYTES = 360, JOB_WORD_BYTES = 32 };
+
+struct job_lines {
+	char of[JOB_LINES_MAX][JOB_LINE_BYTES];
+	size_t count;
+};
+
+struct job_verdict {
+	enum job_role roles[JOB_PROCESSES_MAX];
+	uint32_t boss[JOB_PROCESSES_MAX]; /* of a loader: index of its trainer */
+	struct job_side trainer, loader;  /* count 0: there is none */
+	/* Of JOB_ROLE_WHOLE: its threads that read files, and those that compute. */
+	struct job_side readers, workers;
+	bool still;                 /* nothing of it ran and nothing was read */
+	char stage[JOB_WORD_BYTES]; /* "loader", "step", "read", "loader and step"; "unknown" */
+	char resource
+		[JOB_WORD_BYTES]; /* "cpu", "cores", "latency or device", "lock", ...; "unknown" */
+	enum job_certainty certainty;
+	char words[JOB_LINE_BYTES];               /* the verdict as a sentence */
+	struct job_lines evidence, unknown, next; /* next: what would tell more */
+	/* Files a second, if each is read whole and once; NAN: no estimate, and the reason is in files_why. */
+	double files_per_s;
+	char files_why[JOB_LINE_BYTES];
+	double growth; /* of memory, bytes/s over the last two thirds; NAN: not known */
+};
+
+void job_verdict_find(const struct job_record *record, struct job_verdict *out);
+
+/* A process that another waits for at a pipe; the share of its looks. */
+struct job_edge {
+	uint32_t from, to; /* indices of processes */
+	double share;
+};
+/* Who waits for whom, most first; how many of at most `room`. */
+size_t job_edges(const struct job_record *record, struct job_edge *out, size_t room);
+
+#endif

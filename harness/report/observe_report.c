@@ -1,0 +1,394 @@
+/* What was observed: the document, and its text. */
+#include "harness/report/observe_report.h"
+
+#include "harness/base/array.h"
+#include "harness/base/clock.h"
+#include "harness/base/program.h"
+#include "harness/base/units.h"
+#include "harness/record/fields.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OBSERVE_THREADS_MAX = 64, OBSERVE_EDGES_MAX = 32, PROCESSES_SHOWN = 24, THREADS_SHOWN = 12 };
+
+static const double STEADY_BYTES_PER_S = 65536;
+
+/* --- the document ------------------------------------------------------------------------------- */
+
+static json_t *observe_acts(const uint32_t looks[JOB_ACTS], double count)
+{
+	json_t *out = json_object();
+	for (int i = 0; i < JOB_ACTS; i++)
+		(void)json_object_set_new(out, job_act_name((enum job_act)i),
+			fields_number(count > 0 ? looks[i] / count : NAN));
+	return out;
+}
+
+static json_t *observe_rate(const double first[JOB_COUNTS], const double last[JOB_COUNTS],
+	enum job_count count, double seconds)
+{
+	return fields_number(seconds > 0 ? job_grown(first, last, count) / seconds : NAN);
+}
+
+static double observe_queue(const struct job_record *record, size_t process)
+{
+	double sum = NAN;
+	for (size_t i = 0; i < record->thread_count; i++) {
+		const struct job_thread *thread = &record->threads[i];
+		const double grown = job_grown(thread->first, thread->last, JOB_QUEUE_S);
+		if (thread->process == process && !isnan(grown))
+			sum = isnan(sum) ? grown : sum + grown;
+	}
+	return sum;
+}
+
+static json_t *observe_process(const struct observe_input *in, size_t i)
+{
+	static const struct {
+		const char *name;
+		enum job_count count;
+	} rates[] = {
+		{"cpu", JOB_CPU_S},
+		{"user_cpu", JOB_USER_S},
+		{"block_io_wait", JOB_BLKIO_S},
+		{"read_bytes_per_s", JOB_READ},
+		{"written_bytes_per_s", JOB_WRITTEN},
+		{"read_calls_per_s", JOB_READ_CALLS},
+		{"write_calls_per_s", JOB_WRITE_CALLS},
+		{"storage_read_bytes_per_s", JOB_DISK_READ},
+		{"storage_written_bytes_per_s", JOB_DISK_WRITTEN},
+		{"minor_faults_per_s", JOB_MINOR},
+		{"major_faults_per_s", JOB_MAJOR},
+	};
+	const struct job_process *p = &in->record->processes[i];
+	const double seconds = job_process_seconds(p);
+	json_t *out = json_object();
+#define SET(name, value) (void)json_object_set_new(out, name, value)
+	SET("pid", json_integer(p->pid));
+	SET("parent", json_integer(p->parent));
+	SET("name", fields_text(p->name));
+	SET("role", json_string(job_role_name(in->verdict->roles[i])));
+	SET("trainer", in->verdict->roles[i] == JOB_ROLE_LOADER
+			       ? json_integer(in->record->processes[in->verdict->boss[i]].pid)
+			       : json_null());
+	SET("ended", json_boolean(p->gone));
+	SET("seconds", fields_number(seconds));
+	SET("threads", json_integer(p->threads_most));
+	for (size_t k = 0; k < COUNT(rates); k++)
+		SET(rates[k].name, observe_rate(p->first, p->last, rates[k].count, seconds));
+	SET("run_queue_wait",
+		fields_number(seconds > 0 ? observe_queue(in->record, i) / seconds : NAN));
+	SET("resident_bytes", fields_number(p->last[JOB_RESIDENT]));
+	SET("peak_resident_bytes", fields_number(p->peak_resident));
+	SET("resident_growth_per_s", observe_rate(p->first, p->last, JOB_RESIDENT, seconds));
+	SET("looks", json_integer(p->look_count));
+	SET("acts", observe_acts(p->looks, p->look_count));
+	SET("data_file_open",
+		fields_number(p->open_looks ? (double)p->file_looks / p->open_looks : NAN));
+	SET("pipes", json_integer((json_int_t)p->pipe_count));
+	SET("shared_memory", json_boolean(p->shared_memory));
+	SET("gpu_open", json_boolean(p->device));
+	SET("unknown", p->unknown[0] ? fields_text(p->unknown) : json_null());
+#undef SET
+	return out;
+}
+
+static int observe_by_cpu(const void *a, const void *b)
+{
+	const struct job_thread *x = *(const struct job_thread *const *)a;
+	const struct job_thread *y = *(const struct job_thread *const *)b;
+	const double one = job_grown(x->first, x->last, JOB_CPU_S);
+	const double other = job_grown(y->first, y->last, JOB_CPU_S);
+	return (one < other) - (one > other);
+}
+
+static json_t *observe_thread(const struct job_record *record, const struct job_thread *t)
+{
+	const double seconds = t->last_s - t->first_s;
+	double looks = 0;
+	for (int i = 0; i < JOB_ACTS; i++)
+		looks += t->looks[i];
+	return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "pid",
+		record->processes[t->process].pid, "tid", t->tid, "name", fields_text(t->name),
+		"seconds", fields_number(seconds), "cpu",
+		observe_rate(t->first, t->last, JOB_CPU_S, seconds), "run_queue_wait",
+		observe_rate(t->first, t->last, JOB_QUEUE_S, seconds), "block_io_wait",
+		observe_rate(t->first, t->last, JOB_BLKIO_S, seconds), "uninterruptible",
+		fields_number(looks > 0 ? t->held / looks : NAN), "looks",
+		json_integer((json_int_t)looks), "acts", observe_acts(t->looks, looks));
+}
+
+/* The busiest. */
+static json_t *observe_threads(const struct job_record *record)
+{
+	json_t *list = json_array();
+	const struct job_thread **order = calloc(record->thread_count + 1, sizeof(*order));
+	if (!order) {
+		json_decref(list);
+		return NULL;
+	}
+	for (size_t i = 0; i < record->thread_count; i++)
+		order[i] = &record->threads[i];
+	qsort(order, record->thread_count, sizeof(*order), observe_by_cpu);
+	for (size_t i = 0; i < record->thread_count && i < OBSERVE_THREADS_MAX; i++)
+		(void)json_array_append_new(list, observe_thread(record, order[i]));
+	free(order);
+	return list;
+}
+
+static json_t *observe_files(const struct job_record *record)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < record->group_count; i++) {
+		const struct job_group *g = &record->groups[i];
+		(void)json_array_append_new(list,
+			json_pack("{s:o, s:s, s:i, s:b, s:i, s:i, s:o, s:o, s:o}", "file_system",
+				fields_text(g->system), "kind", g->kind, "depth", (int)g->depth,
+				"written", g->written, "files", (int)g->files, "looks",
+				(int)g->looks, "mean_bytes",
+				fields_number(g->files ? g->bytes / g->files : NAN), "least_bytes",
+				fields_number(g->least), "most_bytes", fields_number(g->most)));
+	}
+	return list;
+}
+
+static json_t *observe_edges(const struct job_record *record)
+{
+	struct job_edge edges[OBSERVE_EDGES_MAX];
+	const size_t count = job_edges(record, edges, OBSERVE_EDGES_MAX);
+	json_t *list = json_array();
+	for (size_t i = 0; i < count; i++)
+		(void)json_array_append_new(list, json_pack("{s:i, s:i, s:o}", "waiting",
+							  record->processes[edges[i].from].pid,
+							  "for", record->processes[edges[i].to].pid,
+							  "share", fields_number(edges[i].share)));
+	return list;
+}
+
+static json_t *observe_moments(const struct job_record *record)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < record->moment_count; i++) {
+		const struct job_moment *m = &record->moments[i];
+		(void)json_array_append_new(
+			list, json_pack("[o, o, o, o, o]", fields_number(m->t_s),
+				      fields_number(m->cpu_s), fields_number(m->read_bytes),
+				      fields_number(m->disk_bytes), fields_number(m->resident)));
+	}
+	return list;
+}
+
+static json_t *observe_lines(const struct job_lines *lines)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; lines && i < lines->count; i++)
+		(void)json_array_append_new(list, fields_text(lines->of[i]));
+	return list;
+}
+
+static json_t *observe_verdict(const struct job_verdict *v)
+{
+	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "stage", v->stage, "resource",
+		v->resource, "certainty", job_certainty_name(v->certainty), "words",
+		fields_text(v->words), "evidence", observe_lines(&v->evidence), "unknown",
+		observe_lines(&v->unknown), "next", observe_lines(&v->next));
+}
+
+static json_t *observe_about(const struct job_record *record)
+{
+	char begun[CLOCK_UTC_BYTES];
+	clock_format_utc(record->begun_utc, begun);
+	return json_pack(
+		"{s:i, s:s, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o}",
+		"pid", record->pid, "begun", begun, "seconds", fields_number(record->watched_s),
+		"ended_after", fields_number(record->ended_s), "state_looks", (int)record->states,
+		"file_looks", (int)record->files, "count_looks", (int)record->counts,
+		"own_cpu_seconds", fields_number(record->own_cpu_s), "own_share",
+		fields_number(record->watched_s > 0 ? record->own_cpu_s / record->watched_s : NAN),
+		"beyond_bounds", (json_int_t)record->no_room, "node_cores",
+		fields_number(record->node_cores), "node_busy_cores",
+		fields_number(record->node_busy_cores), "allowed_cpus",
+		fields_number(record->allowed_cpus), "quota_cores",
+		fields_number(record->quota_cores), "throttled_periods",
+		fields_number(record->throttled));
+}
+
+json_t *observe_json(const struct observe_input *in)
+{
+	const struct job_record *record = in->record;
+	json_t *processes = json_array();
+	for (size_t i = 0; i < record->process_count; i++)
+		(void)json_array_append_new(processes, observe_process(in, i));
+	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:{s:o, s:o}, s:o, s:o, s:o, s:o}",
+		"schema", OBSERVE_SCHEMA, "version", MLBENCH_VERSION, "observed",
+		observe_about(record), "processes", processes, "threads", observe_threads(record),
+		"waits", observe_edges(record), "files", observe_files(record), "files_per_s",
+		"value", fields_number(in->verdict->files_per_s), "why",
+		isnan(in->verdict->files_per_s) ? fields_text(in->verdict->files_why) : json_null(),
+		"resident_growth_per_s", fields_number(in->verdict->growth), "moments",
+		observe_moments(record), "hang", in->hang ? observe_lines(in->hang) : json_null(),
+		"verdict", observe_verdict(in->verdict));
+}
+
+/* --- the text ----------------------------------------------------------------------------------- */
+
+static void observe_waits_cell(
+	const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	const double share = column_number(row, "acts.input") + column_number(row, "acts.poll");
+	(void)column;
+	if (!isnan(share))
+		buffer_format(out, "%.0f%%", 100 * share);
+}
+
+static void observe_files_cell(
+	const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	const double share = column_number(row, "acts.file") + column_number(row, "acts.ring");
+	(void)column;
+	if (!isnan(share))
+		buffer_format(out, "%.0f%%", 100 * share);
+}
+
+static enum ink observe_role_ink(const struct table_column *column, const json_t *row)
+{
+	(void)column;
+	return strcmp(column_text(row, "role"), "helper") == 0 ? INK_DIM : INK_PLAIN;
+}
+
+static const struct table_column process_columns[] = {
+	{.head = "process", .path = "pid"},
+	{.head = "role", .left = true, .path = "role", .ink_of = observe_role_ink},
+	{.head = "cores\nused", .path = "cpu", COLUMN_DECIMALS(2)},
+	{.head = "run-queue\nwait", .path = "run_queue_wait", .unit = COLUMN_SHARE, .keep = 2},
+	{.head = "file\nwait", .text_of = observe_files_cell},
+	{.head = "input\nwait", .text_of = observe_waits_cell},
+	{.head = "lock", .path = "acts.lock", .unit = COLUMN_SHARE, .keep = 4},
+	{.head = "sleep", .path = "acts.time", .unit = COLUMN_SHARE, .keep = 5},
+	{.head = "read", .path = "read_bytes_per_s", .unit = COLUMN_RATE, .keep = 1},
+	{.head = "memory", .path = "resident_bytes", .unit = COLUMN_BYTES, .keep = 3},
+	{.head = "threads", .path = "threads", .unit = COLUMN_COUNT, .keep = 6},
+	{.head = "name", .left = true, .path = "name", .keep = 7},
+};
+
+static const struct table_column thread_columns[] = {
+	{.head = "process", .path = "pid"},
+	{.head = "thread", .path = "tid"},
+	{.head = "cores\nused", .path = "cpu", COLUMN_DECIMALS(2)},
+	{.head = "run-queue\nwait", .path = "run_queue_wait", .unit = COLUMN_SHARE},
+	{.head = "file\nwait", .text_of = observe_files_cell},
+	{.head = "input\nwait", .text_of = observe_waits_cell},
+	{.head = "lock", .path = "acts.lock", .unit = COLUMN_SHARE},
+	{.head = "name", .left = true, .path = "name", .keep = 1},
+};
+
+static const struct table_column file_columns[] = {
+	{.head = "open files", .left = true, .path = "kind"},
+	{.head = "file system", .left = true, .path = "file_system"},
+	{.head = "folder\ndepth", .path = "depth"},
+	{.head = "files\nseen", .path = "files", .unit = COLUMN_COUNT},
+	{.head = "mean size", .path = "mean_bytes", .unit = COLUMN_BYTES},
+	{.head = "largest", .path = "most_bytes", .unit = COLUMN_BYTES, .keep = 1},
+};
+
+static json_t *observe_first(const json_t *list, size_t most)
+{
+	json_t *out = json_array();
+	for (size_t i = 0; i < json_array_size(list) && i < most; i++)
+		(void)json_array_append(out, json_array_get(list, i));
+	return out;
+}
+
+static json_t *observe_files_read(const json_t *files)
+{
+	json_t *out = json_array();
+	for (size_t i = 0; i < json_array_size(files); i++)
+		if (!json_is_true(column_value(json_array_get(files, i), "written")))
+			(void)json_array_append(out, json_array_get(files, i));
+	return out;
+}
+
+static void observe_say_about(const json_t *document, struct medium *medium)
+{
+	struct buffer text = {0};
+	const double ended = column_number(document, "observed.ended_after");
+	buffer_format(&text, "%.1f s from outside", column_number(document, "observed.seconds"));
+	if (!isnan(ended))
+		buffer_format(&text, "; the process ended then");
+	buffer_format(&text,
+		"; the job was neither stopped nor changed; observing it took %.2f %% of one core",
+		100 * column_number(document, "observed.own_share"));
+	medium_fact(medium, INK_DIM, "observed", &text);
+}
+
+static void observe_say_rates(const json_t *document, struct medium *medium)
+{
+	const double files = column_number(document, "files_per_s.value");
+	const double growth = column_number(document, "resident_growth_per_s");
+	char rate[UNITS_BYTES];
+	struct buffer text = {0};
+	if (isnan(files))
+		buffer_format(&text, "files per second: not available: %s",
+			column_text(document, "files_per_s.why"));
+	else
+		buffer_format(&text, "about %s files/s, if each is read whole and once",
+			units_format_count(files, rate));
+	medium_fact(medium, INK_DIM, "reading", &text);
+	if (fabs(growth) < STEADY_BYTES_PER_S)
+		buffer_text(&text, "steady over the last two thirds");
+	else if (!isnan(growth))
+		buffer_format(&text, "%s %s/s over the last two thirds",
+			growth < 0 ? "shrinks by" : "grows by",
+			units_format_size(fabs(growth), rate));
+	medium_fact(medium, INK_DIM, "memory", &text);
+}
+
+void observe_text(const json_t *document, struct medium *medium, bool verbose)
+{
+	const size_t all = json_array_size(column_value(document, "processes"));
+	json_t *processes =
+		observe_first(column_value(document, "processes"), verbose ? all : PROCESSES_SHOWN);
+	json_t *threads = observe_first(
+		column_value(document, "threads"), verbose ? OBSERVE_THREADS_MAX : THREADS_SHOWN);
+	json_t *files = observe_files_read(column_value(document, "files"));
+	struct buffer title = {0};
+	struct buffer text = {0};
+	buffer_format(&title, "job of process %d", (int)column_number(document, "observed.pid"));
+	medium_title(medium, title.data ? title.data : "", "");
+	buffer_release(&title);
+	observe_say_about(document, medium);
+	medium_space(medium);
+	medium_table(medium, process_columns, COUNT(process_columns), processes, "processes");
+	if (json_array_size(processes) < all) {
+		buffer_format(
+			&text, "%zu more processes: --verbose", all - json_array_size(processes));
+		medium_note(medium, &text);
+	}
+	if (verbose || all == 1) {
+		medium_space(medium);
+		medium_table(medium, thread_columns, COUNT(thread_columns), threads, "threads");
+	}
+	if (json_array_size(files)) {
+		medium_space(medium);
+		medium_table(medium, file_columns, COUNT(file_columns), files, "open files");
+	}
+	medium_space(medium);
+	observe_say_rates(document, medium);
+	medium_list(medium, INK_BAD, "hang", column_value(document, "hang"), 0);
+	medium_heading(medium, "what this means");
+	buffer_format(&text, "%s.", column_text(document, "verdict.words"));
+	medium_fact(medium, INK_BOLD, "verdict", &text);
+	buffer_format(&text, "%s, of one operating point: stage %s, resource %s",
+		column_text(document, "verdict.certainty"), column_text(document, "verdict.stage"),
+		column_text(document, "verdict.resource"));
+	medium_fact(medium, INK_PLAIN, "how sure", &text);
+	medium_list(medium, INK_DIM, "evidence", column_value(document, "verdict.evidence"), 0);
+	medium_list(medium, INK_WARN, "unknown", column_value(document, "verdict.unknown"), 0);
+	medium_list(medium, INK_GOOD, "next", column_value(document, "verdict.next"), 0);
+	medium_end(medium);
+	json_decref(processes);
+	json_decref(threads);
+	json_decref(files);
+}

@@ -1,0 +1,113 @@
+# `mlbench observe`: jobs of other programs, watched from outside.  Truths are planted by the job's arguments and are orders and
+# counts: who waits more, how many loaders there are; no speed.
+. "$CLI/lib.sh"
+command -v python3 >/dev/null || skip "python3 is not installed"
+job=$ROOT/tests/jobs/loader_job.py
+pids=
+trap 'for p in $pids; do kill -CONT "$p" 2>/dev/null; kill "$p" 2>/dev/null; done' EXIT
+validate() {
+	/usr/bin/python3 -c 'import jsonschema' 2>/dev/null || return 0
+	/usr/bin/python3 -m jsonschema -i out "$ROOT/docs/observe.schema.json" >problems 2>&1 ||
+		{ head -n 5 problems; fail "not valid against observe.schema.json"; }
+}
+mkdir -p data
+for i in $(seq 40); do head -c $((20000 + i * 500)) /dev/zero >"data/private_name_$i.jpg"; done
+# begin ARGUMENT ...: pid is the job's; returns when its workers have begun.
+begin() {
+	: >started
+	python3 "$job" data --seconds 600 "$@" >started 2>problems &
+	pid=$!
+	pids="$pids $pid"
+	until_true grep -q started started
+}
+# end: the job was not disturbed: it still runs.
+end() {
+	kill -0 "$pid" 2>/dev/null || fail "the job did not survive being observed"
+	kill "$pid"
+	wait "$pid" 2>/dev/null || true
+}
+# python over the document: roles(NAME) lists processes of a role, waits(p) is the share that one waits for input.
+holds() {
+	python3 - "$1" <<'PY' || fail "not so: $1"
+import json, sys
+d = json.load(open("out"))
+roles = lambda name: [p for p in d["processes"] if p["role"] == name]
+waits = lambda p: p["acts"]["input"] + p["acts"]["poll"]
+mean = lambda values: sum(values) / len(values)
+assert eval(sys.argv[1]), json.dumps([[p["role"], p["acts"]] for p in d["processes"]])
+PY
+}
+
+# What is no job.
+expect 2 "$MLBENCH" observe
+expect 2 "$MLBENCH" observe one
+says "'one' is not a process ID"
+expect 2 "$MLBENCH" observe 999999999
+says "there is no process 999999999"
+expect 2 "$MLBENCH" observe $$ --for never
+says "not a time"
+expect 2 "$MLBENCH" observe $$ --for 10ms
+says "at least 1s"
+python3 -c 'import os, time
+pid = os.fork()
+if not pid: os._exit(0)
+print(pid, flush=True)
+time.sleep(600)' >zombie &
+pids="$pids $!"
+until_true test -s zombie
+expect 2 "$MLBENCH" observe "$(cat zombie)" --for 1s
+says "zombie"
+
+# Loaders that have all the work: the trainer waits, and they do not.
+begin --workers 2 --decode 0.05 --step 0
+expect 0 "$MLBENCH" observe "$pid" --for 10s --json
+is_json mlbench.observe/1
+validate
+holds 'len(roles("trainer")) == 1 and len(roles("loader")) == 2'
+holds 'roles("trainer")[0]["pid"] == d["observed"]["pid"] and {p["trainer"] for p in roles("loader")} == {d["observed"]["pid"]}'
+holds 'waits(roles("trainer")[0]) > mean([waits(p) for p in roles("loader")])'
+holds 'mean([p["acts"]["runs"] for p in roles("loader")]) > roles("trainer")[0]["acts"]["runs"]'
+holds 'd["verdict"]["stage"] != "step" and d["hang"] is None'
+holds 'd["verdict"]["certainty"] in ("unknown", "possible", "likely") and d["verdict"]["unknown"]'
+end
+saved=(results/observe-*/*/observe.json)
+cmp -s out "${saved[0]}" || fail "what was saved is not what was printed"
+! grep -q private_name "${saved[0]}" || fail "a name of a file is in the result"
+COLUMNS=80 "$MLBENCH" observe $$ --for 1s --out shell >out 2>err || fail "observing this shell failed"
+awk 'length($0) > 80 && !/saved:/ { print; bad = 1 } END { exit bad }' out || fail "a line is wider than 80 columns"
+
+# A step that has all the time: its loaders wait, and the trainer does not.
+begin --workers 2 --decode 0 --step 0.3 --prefetch 4
+expect 0 "$MLBENCH" observe "$pid" --for 10s --json
+validate
+holds 'waits(d["processes"][0]) < mean([waits(p) for p in d["processes"] if p["parent"] == d["observed"]["pid"]])'
+holds 'd["verdict"]["stage"] not in ("loader", "read")'
+end
+
+# A worker that never answers again, and a job that is stopped: both stand still, and it is said who waits for whom.
+begin --workers 1 --decode 0 --step 0 --hang 5
+stands_still() {
+	"$MLBENCH" observe "$pid" --for 4s >out 2>err
+	[ $? -eq 1 ]
+}
+until_true stands_still
+reads "The job stands still"
+grep -qE "process $pid: .*waits for process [0-9]+" <(tr -s ' \n' ' ' <out) || fail "it is not said whom the trainer waits for"
+expect 1 "$MLBENCH" observe "$pid" --for 4s --json
+validate
+end
+
+# One that ends meanwhile.
+python3 -c 'import time; time.sleep(2)' &
+pid=$!
+expect 0 "$MLBENCH" observe "$pid" --for 60s --json
+validate
+holds 'd["observed"]["ended_after"] is not None and d["observed"]["seconds"] < 60'
+wait "$pid"
+
+# Without permission: what is missing is said, and the rest goes on.
+if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null && setpriv --reuid=65534 --clear-groups test -x "$MLBENCH"; then
+	mkdir theirs && chmod 777 theirs
+	expect 0 setpriv --reuid=65534 --clear-groups "$MLBENCH" observe $$ --for 1s --json --out theirs/result
+	holds 'any("Permission denied" in line for line in d["verdict"]["unknown"]) and d["processes"][0]["cpu"] is not None'
+fi

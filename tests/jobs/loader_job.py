@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""A training job as frameworks build them, of Python alone: worker processes with a queue of indices each, one queue for
+their results, and a trainer that takes batches in turn.  Its limit is planted by the arguments.
+
+    loader_job.py FOLDER --workers 2 --decode 0.01 --step 0.001 [--lock] [--hang N] [--seconds 60]
+
+--decode: seconds of CPU time a file; --step: seconds that the trainer sleeps a batch; --lock: workers decode under one
+lock; --hang N: after N batches a worker never answers again; --leak: bytes that the trainer keeps of each batch.
+--trainer-cpu: the step computes instead of sleeping.
+"""
+import argparse
+import multiprocessing
+import os
+import time
+
+
+def spend(seconds):
+    """CPU time, not time that passes: other load does not shorten the work."""
+    until = time.thread_time() + seconds
+    value = 0
+    while time.thread_time() < until:
+        value += sum(range(200))
+    return value
+
+
+def work(files, options, indices, results, lock):
+    while True:
+        index = indices.get()
+        if index is None:
+            return
+        if index < 0:
+            time.sleep(3600)
+        with open(files[index % len(files)], "rb") as file:
+            data = file.read()
+        if options.lock:
+            with lock:
+                time.sleep(options.decode)
+        else:
+            spend(options.decode)
+        results.put((index, len(data), data[:1024]))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--prefetch", type=int, default=2)
+    parser.add_argument("--decode", type=float, default=0.01)
+    parser.add_argument("--step", type=float, default=0.001)
+    parser.add_argument("--trainer-cpu", action="store_true")
+    parser.add_argument("--lock", action="store_true")
+    parser.add_argument("--hang", type=int, default=0)
+    parser.add_argument("--leak", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=60)
+    options = parser.parse_args()
+    files = sorted(os.path.join(options.folder, name) for name in os.listdir(options.folder))
+    results = multiprocessing.Queue()
+    lock = multiprocessing.Lock()
+    queues = [multiprocessing.Queue() for _ in range(options.workers)]
+    workers = [multiprocessing.Process(target=work, args=(files, options, queue, results, lock), daemon=True)
+               for queue in queues]
+    for worker in workers:
+        worker.start()
+    issued = 0
+    for _ in range(options.prefetch):
+        for queue in queues:
+            queue.put(issued)
+            issued += 1
+    done, kept = 0, []
+    print("started", flush=True)
+    end = time.monotonic() + options.seconds
+    while time.monotonic() < end:
+        index = results.get()[0]
+        done += 1
+        queues[index % options.workers].put(-1 if options.hang and done >= options.hang else issued // options.workers * options.workers + index % options.workers)
+        issued += 1
+        if options.leak:
+            kept.append(bytearray(options.leak))
+        if options.trainer_cpu:
+            spend(options.step)
+        else:
+            time.sleep(options.step)
+    print(done, "files", flush=True)
+    for worker in workers:
+        worker.terminate()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,233 @@
+/* Roles and verdicts of records made by hand: what a job's processes do decides, and never their names. */
+#include "harness/analyze/job_verdict.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { LOOKS = 100 };
+
+static struct job_process processes[JOB_PROCESSES_MAX];
+static struct job_thread threads[JOB_PROCESSES_MAX];
+static struct job_moment moments[32];
+static struct job_record record;
+static struct job_verdict verdict;
+
+static int empty_record(void **state)
+{
+	(void)state;
+	memset(processes, 0, sizeof processes);
+	memset(threads, 0, sizeof threads);
+	record = (struct job_record){.pid = 10,
+		.watched_s = 10,
+		.ended_s = NAN,
+		.states = LOOKS,
+		.processes = processes,
+		.threads = threads,
+		.moments = moments,
+		.node_cores = NAN,
+		.node_busy_cores = NAN,
+		.allowed_cpus = NAN,
+		.quota_cores = INFINITY,
+		.throttled = NAN};
+	return 0;
+}
+
+/* Seconds of CPU time and run-queue wait in 10 s; one thread. */
+static struct job_process *add(int pid, int parent, double cpu_s, double queue_s)
+{
+	struct job_process *process = &processes[record.process_count];
+	struct job_thread *thread = &threads[record.thread_count++];
+	*process = (struct job_process){
+		.pid = pid, .parent = parent, .last_s = 10, .look_count = LOOKS, .open_looks = 10};
+	*thread = (struct job_thread){
+		.tid = pid, .process = (uint32_t)record.process_count++, .last_s = 10};
+	process->last[JOB_CPU_S] = thread->last[JOB_CPU_S] = cpu_s;
+	thread->last[JOB_QUEUE_S] = queue_s;
+	return process;
+}
+
+static void does(struct job_process *process, enum job_act act, uint32_t looks)
+{
+	process->looks[act] += looks;
+	threads[process - processes].looks[act] += looks;
+}
+
+static void joined(
+	struct job_process *reader, struct job_process *writer, uint64_t number, uint32_t waits)
+{
+	reader->pipes[reader->pipe_count++] =
+		(struct job_pipe){.number = number, .reads = true, .read_looks = waits};
+	writer->pipes[writer->pipe_count++] = (struct job_pipe){.number = number, .writes = true};
+}
+
+/* A launcher (9), a trainer (10) and two workers, with pipes both ways. */
+static void loaders(
+	uint32_t trainer_waits, enum job_act work, uint32_t works, uint32_t idle, double queue_s)
+{
+	struct job_process *launcher = add(9, 1, 0, 0);
+	struct job_process *trainer = add(10, 9, 1, 0);
+	does(launcher, JOB_WAITS_CHILD, LOOKS);
+	joined(launcher, trainer, 900, 0); /* its output */
+	does(trainer, JOB_WAITS_INPUT, trainer_waits);
+	does(trainer, JOB_WAITS_TIME, LOOKS - trainer_waits);
+	for (int i = 0; i < 2; i++) {
+		struct job_process *worker =
+			add(11 + i, 10, work == JOB_RUNS ? works / 10.0 : 0.1, queue_s);
+		does(worker, work, works);
+		does(worker, JOB_WAITS_POLL, idle);
+		does(worker, JOB_WAITS_OTHER, LOOKS - works - idle);
+		joined(worker, &processes[1], 100 + (uint64_t)i, idle);
+		joined(&processes[1], worker, 200 + (uint64_t)i, trainer_waits / 2);
+		worker->last[JOB_READ] = 10e6;
+	}
+	job_verdict_find(&record, &verdict);
+}
+
+static void assert_verdict(const char *stage, const char *resource)
+{
+	assert_string_equal(verdict.stage, stage);
+	assert_string_equal(verdict.resource, resource);
+	assert_true(verdict.words[0]);
+}
+
+static void test_roles(void **state)
+{
+	struct job_edge edges[8];
+	(void)state;
+	loaders(80, JOB_RUNS, 90, 5, 0);
+	assert_int_equal(verdict.roles[0], JOB_ROLE_HELPER);
+	assert_int_equal(verdict.roles[1], JOB_ROLE_TRAINER);
+	assert_int_equal(verdict.roles[2], JOB_ROLE_LOADER);
+	assert_int_equal(verdict.roles[3], JOB_ROLE_LOADER);
+	assert_int_equal(verdict.boss[2], 1);
+	assert_int_equal(job_edges(&record, edges, 8), 4);
+	assert_int_equal(edges[0].from, 1); /* most first: the trainer waits for its loaders */
+	assert_true(edges[0].share > edges[3].share);
+	assert_int_equal(job_edges(&record, edges, 1), 1);
+}
+
+static void test_two_sides(void **state)
+{
+	(void)state;
+	loaders(80, JOB_RUNS, 90, 5, 0.2);
+	assert_verdict("loader", "cpu");
+	assert_int_equal(verdict.certainty, JOB_LIKELY);
+	(void)empty_record(state);
+	loaders(80, JOB_RUNS, 90, 5, 4);
+	assert_verdict("loader", "cores");
+	(void)empty_record(state);
+	loaders(80, JOB_WAITS_FILE, 90, 5, 0);
+	assert_verdict("read", "latency or device"); /* never one of them: one operating point */
+	(void)empty_record(state);
+	loaders(80, JOB_WAITS_LOCK, 90, 0, 0);
+	assert_verdict("loader", "lock");
+	(void)empty_record(state);
+	loaders(2, JOB_RUNS, 10, 85, 0);
+	assert_verdict("step", "unknown");
+	(void)empty_record(state);
+	loaders(5, JOB_RUNS, 90, 5, 0);
+	assert_verdict("loader and step", "unknown");
+	(void)empty_record(state);
+	loaders(60, JOB_RUNS, 30, 60, 0); /* both wait */
+	assert_verdict("unknown", "unknown");
+	assert_int_equal(verdict.certainty, JOB_UNKNOWN);
+}
+
+static void test_few_looks(void **state)
+{
+	(void)state;
+	record.states = 12;
+	loaders(80, JOB_RUNS, 90, 5, 0);
+	assert_verdict("unknown", "unknown");
+	assert_non_null(strstr(verdict.words, "Too few looks"));
+}
+
+static void test_one_process(void **state)
+{
+	(void)state;
+	does(add(10, 1, 0.5, 0), JOB_WAITS_FILE, 95);
+	job_verdict_find(&record, &verdict);
+	assert_int_equal(verdict.roles[0], JOB_ROLE_WHOLE);
+	assert_verdict("read", "latency or device");
+	(void)empty_record(state);
+	does(add(10, 1, 9.5, 0), JOB_RUNS, 95);
+	job_verdict_find(&record, &verdict);
+	assert_verdict("process", "cpu");
+	(void)empty_record(state);
+	does(add(10, 1, 1, 0), JOB_WAITS_TIME, 90);
+	job_verdict_find(&record, &verdict);
+	assert_verdict("unknown", "unknown");
+}
+
+static void test_still(void **state)
+{
+	(void)state;
+	does(add(10, 1, 0, 0), JOB_WAITS_LOCK, LOOKS);
+	job_verdict_find(&record, &verdict);
+	assert_true(verdict.still);
+	assert_int_equal(verdict.certainty, JOB_UNKNOWN);
+	record.watched_s = 1; /* too short to say so */
+	job_verdict_find(&record, &verdict);
+	assert_false(verdict.still);
+}
+
+static void test_estimates(void **state)
+{
+	struct job_process *process = add(10, 1, 5, 0);
+	(void)state;
+	process->file_looks = 5;
+	process->last[JOB_READ] = 10e6;
+	job_verdict_find(&record, &verdict);
+	assert_true(isnan(verdict.files_per_s) && isnan(verdict.growth));
+	assert_true(verdict.files_why[0]);
+	record.groups[record.group_count++] = (struct job_group){
+		.system = "ext4", .kind = "jpg", .files = 10, .bytes = 1e6, .least = 1, .most = 1};
+	record.groups[record.group_count++] = (struct job_group){
+		.system = "ext4", .kind = "jpg", .files = 10, .bytes = 1e9, .written = true};
+	for (unsigned i = 0; i < 30; i++)
+		moments[record.moment_count++] =
+			(struct job_moment){.t_s = i, .resident = i < 10 ? 1e9 : 1000.0 * i};
+	job_verdict_find(&record, &verdict);
+	assert_float_equal(verdict.files_per_s, 10, 1e-6); /* 10 MB of 100 KB files in 10 s */
+	assert_float_equal(verdict.growth, 1000, 1e-3);
+}
+
+/* Whatever is missing: no crash, no NAN in a sentence. */
+static void test_nothing_known(void **state)
+{
+	struct job_process *process = add(10, 1, NAN, NAN);
+	(void)state;
+	for (int i = 0; i < JOB_COUNTS; i++)
+		process->first[i] = process->last[i] = NAN;
+	process->look_count = 0;
+	(void)strcpy(process->unknown, "bytes and calls: Permission denied");
+	record.quota_cores = 1.5;
+	job_verdict_find(&record, &verdict);
+	for (size_t i = 0; i < verdict.evidence.count; i++)
+		assert_null(strstr(verdict.evidence.of[i], "nan"));
+	assert_null(strstr(verdict.words, "nan"));
+	assert_non_null(strstr(verdict.unknown.of[0], "Permission denied"));
+	record.process_count = 0;
+	job_verdict_find(&record, &verdict);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_roles, empty_record),
+		cmocka_unit_test_setup(test_two_sides, empty_record),
+		cmocka_unit_test_setup(test_few_looks, empty_record),
+		cmocka_unit_test_setup(test_one_process, empty_record),
+		cmocka_unit_test_setup(test_still, empty_record),
+		cmocka_unit_test_setup(test_estimates, empty_record),
+		cmocka_unit_test_setup(test_nothing_known, empty_record),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
