@@ -168,56 +168,68 @@ static int observe_print(
 	return command_print(&text, err);
 }
 
-static int observe_deliver(const struct invocation *invocation, const struct job_record *record,
-	const struct job_verdict *verdict, const struct job_lines *hang, struct error *err)
+static int observe_deliver(
+	const struct invocation *invocation, const struct observe_input *input, struct error *err)
 {
 	char path[PATH_MAX] = "";
-	const struct observe_input input = {
-		.record = record, .verdict = verdict, .hang = verdict->still ? hang : NULL};
-	json_t *document = observe_json(&input);
+	json_t *document = observe_json(input);
 	if (!document)
 		return command_status(error_set(err, -ENOMEM, "out of memory"));
-	int code = observe_save(&invocation->options, record, document, path, err);
+	int code = observe_save(&invocation->options, input->record, document, path, err);
 	if (code) { /* what was seen is printed all the same */
 		log_warn("%s", err->text);
 		path[0] = '\0';
 	}
 	const int status = observe_print(invocation, document, path, err);
 	json_decref(document);
-	return status           ? status
-	       : code           ? command_status(code)
-	       : verdict->still ? EXIT_STATUS_FAILED
-				: EXIT_STATUS_DONE;
+	return status                  ? status
+	       : code                  ? command_status(code)
+	       : input->verdict->still ? EXIT_STATUS_FAILED
+				       : EXIT_STATUS_DONE;
+}
+
+static int observe_watch(const struct invocation *invocation, const struct observe_request *request,
+	struct job_watch *watch, struct job_sampler *sampler, struct error *err)
+{
+	struct job_verdict *verdict = calloc(1, sizeof *verdict);
+	struct job_lines hang = {0};
+	if (!verdict)
+		return command_status(error_set(err, -ENOMEM, "out of memory"));
+	log_info("observing process %d for %.0f s; Ctrl-C ends it early", request->pid,
+		request->seconds);
+	job_watch_for(watch, request->seconds, invocation->stop);
+	const struct job_record *record = job_watch_record(watch);
+	job_verdict_find(record, verdict);
+	if (verdict->still)
+		observe_hang(record, verdict, &hang);
+	const struct observe_input input = {.record = record,
+		.verdict = verdict,
+		.profile = job_sampler_finish(sampler, record),
+		.hang = verdict->still ? &hang : NULL};
+	const int status = observe_deliver(invocation, &input, err);
+	free(verdict);
+	return status;
 }
 
 static int observe_run(const struct invocation *invocation, struct error *err)
 {
 	struct observe_request request;
 	struct job_watch *watch = NULL;
-	struct job_lines hang = {0};
-	struct job_verdict *verdict = NULL;
+	struct job_sampler *sampler = NULL;
 	int code = observe_parse(&invocation->options, &request, err);
-	const struct job_watch_options how = {
-		.root = "", .pid = code ? 0 : request.pid, .most_share = OBSERVE_SHARE};
+	if (!code)
+		code = job_sampler_open(&sampler, err);
+	const struct job_watch_options how = {.root = "",
+		.pid = code ? 0 : request.pid,
+		.most_share = OBSERVE_SHARE,
+		.sampler = sampler};
 	if (!code)
 		code = job_watch_open(&watch, &how, err);
-	if (code)
-		return code == -ESRCH ? EXIT_STATUS_BAD_INPUT : command_status(code);
-	verdict = calloc(1, sizeof *verdict);
-	if (!verdict) {
-		job_watch_close(watch);
-		return command_status(error_set(err, -ENOMEM, "out of memory"));
-	}
-	log_info("observing process %d for %.0f s; Ctrl-C ends it early", request.pid,
-		request.seconds);
-	job_watch_for(watch, request.seconds, invocation->stop);
-	const struct job_record *record = job_watch_record(watch);
-	job_verdict_find(record, verdict);
-	if (verdict->still)
-		observe_hang(record, verdict, &hang);
-	const int status = observe_deliver(invocation, record, verdict, &hang, err);
-	free(verdict);
+	const int status = code == -ESRCH ? EXIT_STATUS_BAD_INPUT
+			   : code         ? command_status(code)
+				  : observe_watch(invocation, &request, watch, sampler, err);
 	job_watch_close(watch);
+	job_sampler_close(sampler);
 	return status;
 }
 

@@ -4,6 +4,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/rng.h"
 #include "harness/base/text.h"
+#include "harness/measure/job_sampler.h"
 #include "harness/measure/proc_text.h"
 
 #include <dirent.h>
@@ -1008,6 +1009,10 @@ void job_watch_look(struct job_watch *watch, unsigned looks, double t_s)
 		watch_states(watch);
 	if (looks & JOB_FILES)
 		watch_files(watch);
+	if (watch->options.sampler && (looks & JOB_CENSUS))
+		job_sampler_follow(watch->options.sampler, record);
+	if (watch->options.sampler && (looks & JOB_FILES))
+		job_sampler_drain(watch->options.sampler);
 	record->watched_s = t_s;
 	if (record->processes[0].gone && isnan(record->ended_s))
 		record->ended_s = t_s;

@@ -153,10 +153,13 @@ struct job_record {
 	const char *no_blkio; /* why JOB_BLKIO_S is not known; NULL: it is */
 };
 
+struct job_sampler;
+
 struct job_watch_options {
 	const char *root; /* in front of /proc; "" but in tests */
 	int32_t pid;
-	double most_share; /* of a core, that the watching may use */
+	double most_share;           /* of a core, that the watching may use */
+	struct job_sampler *sampler; /* that follows its threads (job_sampler.h); NULL: none */
 };
 
 struct job_watch;

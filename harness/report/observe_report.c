@@ -11,7 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OBSERVE_THREADS_MAX = 64, OBSERVE_EDGES_MAX = 32, PROCESSES_SHOWN = 24, THREADS_SHOWN = 12 };
+enum {
+	OBSERVE_THREADS_MAX = 64,
+	OBSERVE_EDGES_MAX = 32,
+	PROCESSES_SHOWN = 24,
+	THREADS_SHOWN = 12,
+	PLACES_SHOWN = 5
+};
 
 static const double STEADY_BYTES_PER_S = 65536;
 
@@ -188,6 +194,56 @@ static json_t *observe_lines(const struct job_lines *lines)
 	return list;
 }
 
+static double observe_samples(const struct observe_input *in, int class, int role)
+{
+	double sum = 0;
+	for (size_t i = 0; i < in->record->process_count; i++)
+		for (int k = 0; k < JOB_CLASSES; k++)
+			if ((class < 0 || k == class) &&
+				(role < 0 || in->verdict->roles[i] == (enum job_role)role))
+				sum += (double)in->profile->classes[i][k];
+	return sum;
+}
+
+static json_t *observe_share(const struct observe_input *in, int class, int role)
+{
+	const double all = observe_samples(in, -1, role);
+	return fields_number(all > 0 ? observe_samples(in, class, role) / all : NAN);
+}
+
+static json_t *observe_cpu_time(const struct observe_input *in)
+{
+	const struct job_profile *profile = in->profile;
+	json_t *classes = json_array();
+	json_t *places = json_array();
+	if (!profile) {
+		json_decref(classes);
+		json_decref(places);
+		return json_null();
+	}
+	for (int k = 0; k < JOB_CLASSES; k++)
+		if (observe_samples(in, k, -1) > 0)
+			(void)json_array_append_new(
+				classes, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "class",
+						 job_class_name((enum job_class)k), "words",
+						 job_class_words((enum job_class)k), "share",
+						 observe_share(in, k, -1), "loader",
+						 observe_share(in, k, JOB_ROLE_LOADER), "trainer",
+						 observe_share(in, k, JOB_ROLE_TRAINER), "whole",
+						 observe_share(in, k, JOB_ROLE_WHOLE)));
+	for (size_t i = 0; i < profile->place_count; i++)
+		(void)json_array_append_new(places,
+			json_pack("{s:o, s:s, s:o}", "name", fields_text(profile->places[i].name),
+				"class", job_class_name(profile->places[i].class), "share",
+				fields_number((double)profile->places[i].samples /
+					      (double)profile->samples)));
+	return json_pack("{s:o, s:b, s:I, s:I, s:f, s:o, s:o}", "why",
+		profile->why[0] ? fields_text(profile->why) : json_null(), "kernel",
+		profile->kernel, "samples", (json_int_t)profile->samples, "lost",
+		(json_int_t)profile->lost, "period_s", profile->period_s, "classes", classes,
+		"places", places);
+}
+
 static json_t *observe_verdict(const struct job_verdict *v)
 {
 	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "stage", v->stage, "resource",
@@ -221,7 +277,8 @@ json_t *observe_json(const struct observe_input *in)
 	json_t *processes = json_array();
 	for (size_t i = 0; i < record->process_count; i++)
 		(void)json_array_append_new(processes, observe_process(in, i));
-	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:{s:o, s:o}, s:o, s:o, s:o, s:o}",
+	return json_pack(
+		"{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:{s:o, s:o}, s:o, s:o, s:o, s:o, s:o}",
 		"schema", OBSERVE_SCHEMA, "version", MLBENCH_VERSION, "observed",
 		observe_about(record), "processes", processes, "threads", observe_threads(record),
 		"waits", observe_edges(record), "files", observe_files(record), "files_per_s",
@@ -229,7 +286,7 @@ json_t *observe_json(const struct observe_input *in)
 		isnan(in->verdict->files_per_s) ? fields_text(in->verdict->files_why) : json_null(),
 		"resident_growth_per_s", fields_number(in->verdict->growth), "moments",
 		observe_moments(record), "hang", in->hang ? observe_lines(in->hang) : json_null(),
-		"verdict", observe_verdict(in->verdict));
+		"cpu_time", observe_cpu_time(in), "verdict", observe_verdict(in->verdict));
 }
 
 /* --- the text ----------------------------------------------------------------------------------- */
@@ -284,6 +341,13 @@ static const struct table_column thread_columns[] = {
 	{.head = "name", .left = true, .path = "name", .keep = 1},
 };
 
+static const struct table_column class_columns[] = {
+	{.head = "CPU time", .left = true, .path = "words"},
+	{.head = "all", .path = "share", .unit = COLUMN_SHARE},
+	{.head = "loaders", .path = "loader", .unit = COLUMN_SHARE},
+	{.head = "trainer", .path = "trainer", .unit = COLUMN_SHARE},
+};
+
 static const struct table_column file_columns[] = {
 	{.head = "open files", .left = true, .path = "kind"},
 	{.head = "file system", .left = true, .path = "file_system"},
@@ -321,6 +385,34 @@ static void observe_say_about(const json_t *document, struct medium *medium)
 		"; the job was neither stopped nor changed; observing it took %.2f %% of one core",
 		100 * column_number(document, "observed.own_share"));
 	medium_fact(medium, INK_DIM, "observed", &text);
+}
+
+static void observe_say_cpu(const json_t *document, struct medium *medium, bool verbose)
+{
+	const json_t *cpu = column_value(document, "cpu_time");
+	const json_t *places = column_value(cpu, "places");
+	const char *why = column_text(cpu, "why");
+	struct buffer text = {0};
+	if (json_array_size(column_value(cpu, "classes"))) {
+		medium_space(medium);
+		medium_table(medium, class_columns, COUNT(class_columns),
+			column_value(cpu, "classes"), "CPU time by class");
+	}
+	for (size_t i = 0;
+		i < json_array_size(places) && i < (verbose ? JOB_PLACES_MAX : PLACES_SHOWN); i++)
+		buffer_format(&text, "%s%s %.0f %%", i ? ", " : "",
+			column_text(json_array_get(places, i), "name"),
+			100 * column_number(json_array_get(places, i), "share"));
+	if (json_array_size(places) || why[0])
+		medium_space(medium);
+	medium_fact(medium, INK_DIM, "hottest", &text);
+	if (why[0])
+		buffer_format(&text, "not sampled%s: %s",
+			json_array_size(places) ? " completely" : "", why);
+	else if (cpu && !json_is_null(cpu) && !json_is_true(column_value(cpu, "kernel")))
+		buffer_text(
+			&text, "time in the kernel is not sampled (kernel.perf_event_paranoid)");
+	medium_fact(medium, INK_WARN, "CPU time", &text);
 }
 
 static void observe_say_rates(const json_t *document, struct medium *medium)
@@ -374,6 +466,7 @@ void observe_text(const json_t *document, struct medium *medium, bool verbose)
 		medium_space(medium);
 		medium_table(medium, file_columns, COUNT(file_columns), files, "open files");
 	}
+	observe_say_cpu(document, medium, verbose);
 	medium_space(medium);
 	observe_say_rates(document, medium);
 	medium_list(medium, INK_BAD, "hang", column_value(document, "hang"), 0);

@@ -69,6 +69,8 @@ holds 'waits(roles("trainer")[0]) > mean([waits(p) for p in roles("loader")])'
 holds 'mean([p["acts"]["runs"] for p in roles("loader")]) > roles("trainer")[0]["acts"]["runs"]'
 holds 'd["verdict"]["stage"] != "step" and d["hang"] is None'
 holds 'd["verdict"]["certainty"] in ("unknown", "possible", "likely") and d["verdict"]["unknown"]'
+# Its loaders compute in Python, as far as the kernel lets their CPU time be sampled.
+holds 'd["cpu_time"]["why"] or d["cpu_time"]["samples"] < 10 or max(d["cpu_time"]["classes"], key=lambda c: c["loader"] or 0)["class"] == "python"'
 end
 saved=(results/observe-*/*/observe.json)
 cmp -s out "${saved[0]}" || fail "what was saved is not what was printed"

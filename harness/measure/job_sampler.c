@@ -1,0 +1,660 @@
+/* Samples of threads by the kernel's perf events, in small rings that are emptied now and then; and what they belong to. */
+#include "harness/measure/job_sampler.h"
+
+#include "harness/base/text.h"
+#include "harness/measure/proc_text.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#if defined(MLBENCH_WITH_libdw)
+#include <elfutils/libdwfl.h>
+#endif
+
+enum {
+	SAMPLED_THREADS_MAX = 192,
+	SAMPLER_RING_PAGES = 8, /* a power of two */
+	ADDRESSES_MAX = 1 << 14,
+	SAMPLER_RATE_HZ = 97,  /* in step with nothing */
+	SAMPLER_MAPS_MAX = 64, /* processes whose code is looked up */
+	SAMPLER_SYMBOLS_MAX = 1 << 20,
+	STRING_FUNCTION_BYTES = 2048, /* what memcpy and the like take, at most */
+#if defined(__x86_64__)
+	SAMPLER_USER_IP = 8, /* PERF_REG_X86_IP */
+#elif defined(__aarch64__)
+	SAMPLER_USER_IP = 32, /* PERF_REG_ARM64_PC */
+#endif
+};
+
+/* --- classes ------------------------------------------------------------------------------------ */
+
+const char *job_class_name(enum job_class class)
+{
+	static const char *const names[JOB_CLASSES] = {"decoding", "resize", "copy",
+		"serialisation", "python", "reading", "queue", "blas", "tensor", "libc", "kernel",
+		"other"};
+	return names[class];
+}
+
+const char *job_class_words(enum job_class class)
+{
+	static const char *const words[JOB_CLASSES] = {
+		[JOB_CLASS_DECODE] = "image decoding",
+		[JOB_CLASS_RESIZE] = "resize and transforms",
+		[JOB_CLASS_COPY] = "collate and copies",
+		[JOB_CLASS_SERIAL] = "serialisation",
+		[JOB_CLASS_PYTHON] = "Python interpreter",
+		[JOB_CLASS_READ] = "kernel read path",
+		[JOB_CLASS_QUEUE] = "queues and locks",
+		[JOB_CLASS_BLAS] = "matrix products (BLAS)",
+		[JOB_CLASS_TENSOR] = "tensor library",
+		[JOB_CLASS_LIBC] = "C library, allocation",
+		[JOB_CLASS_KERNEL] = "kernel, other",
+		[JOB_CLASS_OTHER] = "other code",
+	};
+	return words[class];
+}
+
+/* The first whose file (its name begins so) and function (has it somewhere) fit. */
+static const struct class_rule {
+	const char *file, *function; /* NULL: any */
+	enum job_class class;
+} class_rules[] = {
+	{"_imaging.", "Resample", JOB_CLASS_RESIZE},
+	{"_imaging.", "Resize", JOB_CLASS_RESIZE},
+	{"_imaging.", "Decode", JOB_CLASS_DECODE},
+	{"_imaging.", "Unpack", JOB_CLASS_DECODE},
+	{"_imaging.", "unpack", JOB_CLASS_DECODE},
+	{"_imaging.", NULL, JOB_CLASS_RESIZE},
+	{"libjpeg", NULL, JOB_CLASS_DECODE},
+	{"libturbojpeg", NULL, JOB_CLASS_DECODE},
+	{"libpng", NULL, JOB_CLASS_DECODE},
+	{"libspng", NULL, JOB_CLASS_DECODE},
+	{"libwebp", NULL, JOB_CLASS_DECODE},
+	{"libtiff", NULL, JOB_CLASS_DECODE},
+	{"libopenjp", NULL, JOB_CLASS_DECODE},
+	{"libz.", NULL, JOB_CLASS_DECODE},
+	{"libz-", NULL, JOB_CLASS_DECODE},
+	{"libdeflate", NULL, JOB_CLASS_DECODE},
+	{"libisal", NULL, JOB_CLASS_DECODE},
+	{"libzstd", NULL, JOB_CLASS_DECODE},
+	{"liblz4", NULL, JOB_CLASS_DECODE},
+	{"libavcodec", NULL, JOB_CLASS_DECODE},
+	{"libnvjpeg", NULL, JOB_CLASS_DECODE},
+	{"libopencv_imgcodecs", NULL, JOB_CLASS_DECODE},
+	{"libopencv_imgproc", NULL, JOB_CLASS_RESIZE},
+	{"libswscale", NULL, JOB_CLASS_RESIZE},
+	{"libopenblas", NULL, JOB_CLASS_BLAS},
+	{"libmkl", NULL, JOB_CLASS_BLAS},
+	{"libblas", NULL, JOB_CLASS_BLAS},
+	{"libcblas", NULL, JOB_CLASS_BLAS},
+	{"libatlas", NULL, JOB_CLASS_BLAS},
+	{"libgomp", NULL, JOB_CLASS_QUEUE}, /* its threads spin at barriers */
+	{"libiomp", NULL, JOB_CLASS_QUEUE},
+	{"_pickle.", NULL, JOB_CLASS_SERIAL},
+	{"_struct.", NULL, JOB_CLASS_SERIAL},
+	{"_json.", NULL, JOB_CLASS_SERIAL},
+	{"libprotobuf", NULL, JOB_CLASS_SERIAL},
+	{"zlib.", NULL, JOB_CLASS_DECODE},
+	{"_multiprocessing.", NULL, JOB_CLASS_QUEUE},
+	{"libtorch", NULL, JOB_CLASS_TENSOR},
+	{"libc10", NULL, JOB_CLASS_TENSOR},
+	{"libtensorflow", NULL, JOB_CLASS_TENSOR},
+	{"libdali", NULL, JOB_CLASS_RESIZE},
+	{"libdnnl", NULL, JOB_CLASS_BLAS},
+	{"_multiarray_umath.", "copy", JOB_CLASS_COPY},
+	{"_multiarray_umath.", NULL, JOB_CLASS_TENSOR},
+	{"python", NULL, JOB_CLASS_PYTHON},
+	{"libpython", NULL, JOB_CLASS_PYTHON},
+	{"libc.", "mem", JOB_CLASS_COPY},
+	{"libc.", NULL, JOB_CLASS_LIBC},
+	{"libc-", NULL, JOB_CLASS_LIBC},
+	{"libjemalloc", NULL, JOB_CLASS_LIBC},
+	{"libtcmalloc", NULL, JOB_CLASS_LIBC},
+};
+
+/* The C library's functions that call the kernel. */
+static enum job_class class_of_call(const char *function)
+{
+	static const char reads[] =
+		"read pread preadv readv open openat close stat fstat lstat fstatat "
+		"statx lseek readdir getdents access readlink fopen fread fclose";
+	static const char *const waits[] = {"write", "writev", "poll", "ppoll", "select", "pselect",
+		"epoll", "sem_", "pthread_", "futex", "recv", "send", "accept", "nanosleep",
+		"clock_nanosleep", "sched_yield", "eventfd"};
+	while (*function == '_')
+		function++;
+	if (strncmp(function, "libc_", 5) == 0)
+		function += 5;
+	char word[32];
+	const size_t size = strlen(function);
+	const bool large = size > 2 && strcmp(function + size - 2, "64") == 0;
+	(void)snprintf(word, sizeof word, "%.*s", (int)(large ? size - 2 : size), function);
+	if (word[0] && parse_has_word(reads, word))
+		return JOB_CLASS_READ;
+	for (size_t i = 0; i < sizeof waits / sizeof waits[0]; i++)
+		if (strncmp(function, waits[i], strlen(waits[i])) == 0)
+			return JOB_CLASS_QUEUE;
+	return JOB_CLASS_KERNEL;
+}
+
+enum job_class job_class_of(const char *file, const char *function, bool kernel)
+{
+	const char *slash = strrchr(file, '/');
+	const char *name = slash ? slash + 1 : file;
+	if (kernel && strncmp(name, "libc.", 5) == 0) {
+		const enum job_class called = class_of_call(function);
+		if (called != JOB_CLASS_KERNEL)
+			return called;
+	}
+	for (size_t i = 0; i < sizeof class_rules / sizeof class_rules[0]; i++) {
+		const struct class_rule *rule = &class_rules[i];
+		if (strncmp(name, rule->file, strlen(rule->file)) == 0 &&
+			(!rule->function ||
+				strstr(function,
+					rule->function))) /* a fault counts for who met it */
+			return kernel && rule->class == JOB_CLASS_LIBC ? JOB_CLASS_KERNEL
+								       : rule->class;
+	}
+	return kernel ? JOB_CLASS_KERNEL : JOB_CLASS_OTHER;
+}
+
+/* --- sampling ----------------------------------------------------------------------------------- */
+
+struct sampled_thread {
+	int32_t tid;
+	uint32_t process;
+	int fd;
+	uint8_t *ring; /* the kernel's page, and SAMPLER_RING_PAGES */
+};
+
+struct sampled_address {
+	uint64_t pc; /* of user code; 0: not known */
+	uint32_t process;
+	bool kernel;
+	uint64_t samples; /* 0: free */
+	/* Of its code, once it is looked up. */
+	char name[JOB_PLACE_BYTES];
+	enum job_class class;
+};
+
+struct job_sampler {
+	struct sampled_thread threads[SAMPLED_THREADS_MAX];
+	size_t thread_count, seen; /* threads of the record up to here were looked at */
+	struct sampled_address
+		*addresses; /* (ADDRESSES_MAX) by hash; three quarters are used at most */
+	size_t address_count;
+	struct job_profile profile;
+	size_t page;
+	bool user_only, refused;
+};
+
+int job_sampler_open(struct job_sampler **out, struct error *err)
+{
+	struct job_sampler *sampler = calloc(1, sizeof *sampler);
+	*out = NULL;
+	if (sampler)
+		sampler->addresses = calloc(ADDRESSES_MAX, sizeof *sampler->addresses);
+	if (sampler)
+		sampler->profile.classes =
+			calloc(JOB_PROCESSES_MAX, sizeof *sampler->profile.classes);
+	if (!sampler || !sampler->addresses || !sampler->profile.classes) {
+		job_sampler_close(sampler);
+		return error_set(err, -ENOMEM, "out of memory");
+	}
+	sampler->page = (size_t)sysconf(_SC_PAGESIZE);
+	sampler->profile.kernel = true;
+	sampler->profile.period_s = 1.0 / SAMPLER_RATE_HZ;
+	*out = sampler;
+	return 0;
+}
+
+static void sampler_end_thread(struct job_sampler *sampler, struct sampled_thread *thread)
+{
+	if (thread->ring)
+		(void)munmap(thread->ring, (1 + SAMPLER_RING_PAGES) * sampler->page);
+	if (thread->fd >= 0)
+		(void)close(thread->fd);
+}
+
+void job_sampler_close(struct job_sampler *sampler)
+{
+	if (!sampler)
+		return;
+	for (size_t i = 0; i < sampler->thread_count; i++)
+		sampler_end_thread(sampler, &sampler->threads[i]);
+	free(sampler->addresses);
+	free(sampler->profile.classes);
+	free(sampler);
+}
+
+static int sampler_event(int32_t tid, bool user_only)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof attr,
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = 1000000000 / SAMPLER_RATE_HZ,
+		.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_REGS_USER,
+		.sample_regs_user = UINT64_C(1) << SAMPLER_USER_IP,
+		.exclude_kernel = user_only,
+		.exclude_hv = 1,
+	};
+	const long fd = syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	return fd < 0 ? -errno : (int)fd;
+}
+
+static void sampler_refuse(struct job_sampler *sampler, int code)
+{
+	if (code == -ESRCH)
+		return;
+	sampler->refused = sampler->refused || code == -EACCES || code == -EPERM || code == -ENOSYS;
+	(void)snprintf(sampler->profile.why, sizeof sampler->profile.why, "perf_event_open: %s%s",
+		strerror(-code),
+		code == -EACCES || code == -EPERM
+			? " (kernel.perf_event_paranoid, a container, or another user's process)"
+			: "");
+}
+
+static void sampler_add_thread(struct job_sampler *sampler, int32_t tid, uint32_t process)
+{
+	struct sampled_thread thread = {.tid = tid, .process = process, .fd = -1};
+	thread.fd = sampler_event(tid, sampler->user_only);
+	if ((thread.fd == -EACCES || thread.fd == -EPERM) && !sampler->user_only) {
+		thread.fd = sampler_event(tid, true);
+		sampler->user_only = thread.fd >= 0;
+		sampler->profile.kernel = sampler->profile.kernel && !sampler->user_only;
+	}
+	if (thread.fd < 0) {
+		sampler_refuse(sampler, thread.fd);
+		return;
+	}
+	void *ring = mmap(NULL, (1 + SAMPLER_RING_PAGES) * sampler->page, PROT_READ | PROT_WRITE,
+		MAP_SHARED, thread.fd, 0);
+	if (ring == MAP_FAILED) {
+		sampler_refuse(sampler, -errno);
+		(void)close(thread.fd);
+		return;
+	}
+	thread.ring = ring;
+	sampler->threads[sampler->thread_count++] = thread;
+}
+
+void job_sampler_follow(struct job_sampler *sampler, const struct job_record *record)
+{
+	for (; sampler->seen < record->thread_count && !sampler->refused; sampler->seen++) {
+		const struct job_thread *thread = &record->threads[sampler->seen];
+		if (thread->gone)
+			continue;
+		if (sampler->thread_count == SAMPLED_THREADS_MAX) {
+			(void)snprintf(sampler->profile.why, sizeof sampler->profile.why,
+				"only the first %d threads are sampled", SAMPLED_THREADS_MAX);
+			return;
+		}
+		sampler_add_thread(sampler, thread->tid, thread->process);
+	}
+}
+
+static void sampler_count(struct job_sampler *sampler, uint32_t process, uint64_t pc, bool kernel)
+{
+	size_t at = (size_t)((pc * UINT64_C(0x9E3779B97F4A7C15) ^ process ^ kernel) >> 20) %
+		    ADDRESSES_MAX;
+	struct sampled_address *address = &sampler->addresses[at];
+	while (address->samples &&
+		(address->pc != pc || address->process != process || address->kernel != kernel)) {
+		at = (at + 1) % ADDRESSES_MAX;
+		address = &sampler->addresses[at];
+	}
+	if (!address->samples && sampler->address_count == ADDRESSES_MAX / 4 * 3) {
+		sampler->profile.lost++;
+		return;
+	}
+	if (!address->samples) {
+		sampler->address_count++;
+		address->pc = pc;
+		address->process = process;
+		address->kernel = kernel;
+	}
+	address->samples++;
+	sampler->profile.samples++;
+}
+
+static void sampler_copy(
+	const struct job_sampler *sampler, const uint8_t *data, uint64_t at, void *out, size_t size)
+{
+	const size_t room = SAMPLER_RING_PAGES * sampler->page;
+	const size_t from = (size_t)(at % room);
+	const size_t first = size < room - from ? size : room - from;
+	memcpy(out, data + from, first);
+	memcpy((uint8_t *)out + first, data, size - first);
+}
+
+struct sampler_sample {
+	struct perf_event_header header;
+	uint64_t ip;
+	uint32_t pid, tid;
+	uint64_t abi, user_ip;
+};
+
+static void sampler_take(struct job_sampler *sampler, const struct sampled_thread *thread,
+	const struct sampler_sample *sample)
+{
+	const unsigned mode = sample->header.misc & PERF_RECORD_MISC_CPUMODE_MASK;
+	if (sample->header.type == PERF_RECORD_SAMPLE && mode == PERF_RECORD_MISC_USER)
+		sampler_count(sampler, thread->process, sample->ip, false);
+	else if (sample->header.type == PERF_RECORD_SAMPLE)
+		sampler_count(sampler, thread->process, sample->abi ? sample->user_ip : 0, true);
+	else if (sample->header.type == PERF_RECORD_LOST)
+		sampler->profile.lost += (uint64_t)sample->pid | (uint64_t)sample->tid << 32;
+}
+
+static void sampler_drain_thread(struct job_sampler *sampler, const struct sampled_thread *thread)
+{
+	struct perf_event_mmap_page *page = (struct perf_event_mmap_page *)(void *)thread->ring;
+	const uint8_t *data = thread->ring + sampler->page;
+	const uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+	uint64_t tail = page->data_tail;
+	while (tail < head) {
+		struct sampler_sample sample = {0};
+		sampler_copy(sampler, data, tail, &sample.header, sizeof sample.header);
+		const size_t size = sample.header.size;
+		if (size < sizeof sample.header)
+			break;
+		sampler_copy(
+			sampler, data, tail, &sample, size < sizeof sample ? size : sizeof sample);
+		sampler_take(sampler, thread, &sample);
+		tail += size;
+	}
+	__atomic_store_n(&page->data_tail, head, __ATOMIC_RELEASE);
+}
+
+void job_sampler_drain(struct job_sampler *sampler)
+{
+	for (size_t i = 0; i < sampler->thread_count; i++)
+		sampler_drain_thread(sampler, &sampler->threads[i]);
+}
+
+/* --- names -------------------------------------------------------------------------------------- */
+
+static void sampler_name(struct sampled_address *address, const char *file, const char *function)
+{
+	const char *slash = strrchr(file, '/');
+	(void)snprintf(address->name, sizeof address->name, "%.40s%s%.50s",
+		slash ? slash + 1 : file, function[0] ? " " : "", function);
+	utf8_make_plain(address->name, '?');
+	address->class = job_class_of(file, function, address->kernel);
+}
+
+#if defined(MLBENCH_WITH_libdw)
+
+struct code_map {
+	Dwfl *dwfl;
+	pid_t pid;
+};
+
+/* The file as the process sees it, which may be in a container. */
+static int sampler_find_elf(
+	Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base, char **file, Elf **elf)
+{
+	char path[4200];
+	const char *const *root = (const char *const *)data;
+	(void)module;
+	(void)base;
+	(void)elf;
+	*file = NULL;
+	if (name[0] != '/' || !*root)
+		return -1;
+	(void)snprintf(path, sizeof path, "%s%.4096s", *root, name);
+	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
+static int sampler_no_debuginfo(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
+	const char *file, const char *link, GElf_Word crc, char **found)
+{
+	(void)module;
+	(void)data;
+	(void)name;
+	(void)base;
+	(void)file;
+	(void)link;
+	(void)crc;
+	(void)found;
+	return -1;
+}
+
+static const Dwfl_Callbacks sampler_callbacks = {
+	.find_elf = sampler_find_elf,
+	.find_debuginfo = sampler_no_debuginfo,
+};
+
+static int sampler_set_root(
+	Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base, void *root)
+{
+	(void)module;
+	(void)name;
+	(void)base;
+	*data = root;
+	return DWARF_CB_OK;
+}
+
+static int sampler_by_address(const void *a, const void *b)
+{
+	const struct sampled_address *x = *(struct sampled_address *const *)a;
+	const struct sampled_address *y = *(struct sampled_address *const *)b;
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	return (x->pc > y->pc) - (x->pc < y->pc);
+}
+
+/* Of files whose class depends on the function. */
+static bool sampler_wants_symbols(const char *file)
+{
+	const char *slash = strrchr(file, '/');
+	const char *name = slash ? slash + 1 : file;
+	return strncmp(name, "libc.", 5) == 0 || strncmp(name, "_imaging.", 9) == 0 ||
+	       strncmp(name, "libjpeg", 7) == 0 || strncmp(name, "_multiarray", 11) == 0;
+}
+
+/* Where this process's C library lies, if the job's is the same file. */
+static uint64_t sampler_own_library(const char *root, const char *file)
+{
+	char path[4200];
+	struct stat own;
+	struct stat theirs;
+	Dl_info info;
+	void *(*const copy)(void *, const void *, size_t) = memcpy;
+	(void)snprintf(path, sizeof path, "%s%.4096s", root, file);
+	if (!dladdr((const void *)(uintptr_t)copy, &info) || stat(info.dli_fname, &own) ||
+		stat(path, &theirs) || own.st_ino != theirs.st_ino || own.st_dev != theirs.st_dev)
+		return 0;
+	return (uint64_t)(uintptr_t)info.dli_fbase;
+}
+
+/* memcpy and the like are chosen for the CPU when a program starts, and what is chosen has no exported name.  Where the job
+ * has this process's C library, its functions lie where ours do. */
+static const char *sampler_string_function(uint64_t own, uint64_t offset)
+{
+	void *(*const copy)(void *, const void *, size_t) = memcpy;
+	void *(*const move)(void *, const void *, size_t) = memmove;
+	void *(*const fill)(void *, int, size_t) = memset;
+	if (own && (offset - ((uint64_t)(uintptr_t)copy - own) < STRING_FUNCTION_BYTES ||
+			   offset - ((uint64_t)(uintptr_t)move - own) < STRING_FUNCTION_BYTES))
+		return "memmove";
+	return own && offset - ((uint64_t)(uintptr_t)fill - own) < STRING_FUNCTION_BYTES / 2
+		       ? "memset"
+		       : "";
+}
+
+static void sampler_name_copies(
+	Dwfl_Module *module, const char *file, struct sampled_address **list, size_t count)
+{
+	const char *slash = strrchr(file, '/');
+	void **root;
+	Dwarf_Addr base;
+	(void)dwfl_module_info(module, &root, &base, NULL, NULL, NULL, NULL, NULL);
+	if (!slash || strncmp(slash + 1, "libc.", 5) != 0)
+		return;
+	const uint64_t own = sampler_own_library(*root, file);
+	for (size_t i = 0; i < count; i++)
+		if (!strchr(list[i]->name, ' '))
+			sampler_name(
+				list[i], file, sampler_string_function(own, list[i]->pc - base));
+}
+
+/* Addresses of one module, ascending: one pass over its symbols. */
+static void sampler_name_module(
+	Dwfl_Module *module, const char *file, struct sampled_address **list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		sampler_name(list[i], file, "");
+	if (!sampler_wants_symbols(file))
+		return;
+	const int all = dwfl_module_getsymtab(module);
+	for (int s = 1; s < all && s < SAMPLER_SYMBOLS_MAX; s++) {
+		GElf_Sym symbol;
+		GElf_Addr begins;
+		const char *name =
+			dwfl_module_getsym_info(module, s, &symbol, &begins, NULL, NULL, NULL);
+		if (!name || GELF_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_size == 0)
+			continue;
+		size_t low = 0;
+		size_t high = count;
+		while (low < high) {
+			const size_t middle = (low + high) / 2;
+			if (list[middle]->pc < begins)
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		for (; low < count && list[low]->pc < begins + symbol.st_size; low++)
+			sampler_name(list[low], file, name);
+	}
+	sampler_name_copies(module, file, list, count);
+}
+
+static void sampler_name_process(
+	const struct job_record *record, struct sampled_address **list, size_t count)
+{
+	const struct job_process *process = &record->processes[list[0]->process];
+	char root[32];
+	Dwfl *dwfl = process->gone ? NULL : dwfl_begin(&sampler_callbacks);
+	(void)snprintf(root, sizeof root, "/proc/%d/root", process->pid);
+	if (!dwfl)
+		return;
+	dwfl_report_begin(dwfl);
+	(void)dwfl_linux_proc_report(dwfl, process->pid);
+	(void)dwfl_report_end(dwfl, NULL, NULL);
+	(void)dwfl_getmodules(dwfl, sampler_set_root, root, 0);
+	for (size_t i = 0; i < count;) {
+		Dwfl_Module *module = dwfl_addrmodule(dwfl, list[i]->pc);
+		GElf_Addr end = 0;
+		const char *file =
+			module ? dwfl_module_info(module, NULL, NULL, &end, NULL, NULL, NULL, NULL)
+			       : NULL;
+		size_t next = i + 1;
+		while (file && next < count && list[next]->pc < end)
+			next++;
+		if (file)
+			sampler_name_module(module, file, &list[i], next - i);
+		i = next;
+	}
+	dwfl_end(dwfl);
+}
+
+static void sampler_find_names(struct job_sampler *sampler, const struct job_record *record)
+{
+	struct sampled_address **list = calloc(sampler->address_count + 1, sizeof(*list));
+	size_t count = 0;
+	for (size_t i = 0; list && i < ADDRESSES_MAX; i++)
+		if (sampler->addresses[i].samples)
+			list[count++] = &sampler->addresses[i];
+	if (count)
+		qsort(list, count, sizeof(*list), sampler_by_address);
+	size_t processes = 0;
+	for (size_t i = 0; i < count && processes < SAMPLER_MAPS_MAX; processes++) {
+		size_t next = i + 1;
+		while (next < count && list[next]->process == list[i]->process)
+			next++;
+		sampler_name_process(record, &list[i], next - i);
+		i = next;
+	}
+	free(list);
+}
+
+#else
+
+static void sampler_find_names(struct job_sampler *sampler, const struct job_record *record)
+{
+	(void)record;
+	(void)sampler_name;
+	(void)snprintf(sampler->profile.why, sizeof sampler->profile.why,
+		"this build lacks libdw, which names code");
+}
+
+#endif
+
+static void sampler_add_place(
+	const struct sampled_address *address, struct job_place *all, size_t *count, size_t room)
+{
+	for (size_t i = 0; i < *count; i++)
+		if (strcmp(all[i].name, address->name) == 0 && all[i].class == address->class) {
+			all[i].samples += address->samples;
+			return;
+		}
+	if (*count == room)
+		return;
+	all[*count] = (struct job_place){.class = address->class, .samples = address->samples};
+	memcpy(all[*count].name, address->name, sizeof all[*count].name);
+	(*count)++;
+}
+
+static int sampler_by_samples(const void *a, const void *b)
+{
+	const struct job_place *x = a;
+	const struct job_place *y = b;
+	return (x->samples < y->samples) - (x->samples > y->samples);
+}
+
+const struct job_profile *job_sampler_finish(
+	struct job_sampler *sampler, const struct job_record *record)
+{
+	enum { PLACES_ROOM = 512 };
+	struct job_profile *profile = &sampler->profile;
+	struct job_place *places = calloc(PLACES_ROOM, sizeof *places);
+	size_t count = 0;
+	for (size_t i = 0; i < sampler->thread_count; i++)
+		(void)ioctl(sampler->threads[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+	job_sampler_drain(sampler);
+	for (size_t i = 0; i < ADDRESSES_MAX; i++)
+		sampler->addresses[i].class =
+			sampler->addresses[i].kernel ? JOB_CLASS_KERNEL : JOB_CLASS_OTHER;
+	sampler_find_names(sampler, record);
+	for (size_t i = 0; i < ADDRESSES_MAX; i++) {
+		const struct sampled_address *address = &sampler->addresses[i];
+		if (!address->samples)
+			continue;
+		profile->classes[address->process][address->class] += address->samples;
+		/* What no rule knows may be the user's own, whose name is nobody's business. */
+		if (places && address->name[0] && address->class != JOB_CLASS_OTHER)
+			sampler_add_place(address, places, &count, PLACES_ROOM);
+	}
+	if (places && count)
+		qsort(places, count, sizeof *places, sampler_by_samples);
+	profile->place_count = count < JOB_PLACES_MAX ? count : JOB_PLACES_MAX;
+	for (size_t i = 0; i < profile->place_count; i++)
+		profile->places[i] = places[i];
+	free(places);
+	return profile;
+}
