@@ -195,18 +195,31 @@ static int observe_watch(const struct invocation *invocation, const struct obser
 	struct job_lines hang = {0};
 	if (!verdict)
 		return command_status(error_set(err, -ENOMEM, "out of memory"));
+	/* Which GPUs it has open is known after a look. */
+	uint64_t devices = 0;
+	job_watch_look(watch, JOB_CENSUS | JOB_FILES, 0);
+	const struct job_record *record = job_watch_record(watch);
+	for (size_t i = 0; i < record->process_count; i++)
+		devices |= record->processes[i].devices;
+	struct job_places_watch *places;
+	const int code = job_places_begin(&places, "", request->pid, devices, err);
+	if (code) {
+		free(verdict);
+		return command_status(code);
+	}
 	log_info("observing process %d for %.0f s; Ctrl-C ends it early", request->pid,
 		request->seconds);
 	job_watch_for(watch, request->seconds, invocation->stop);
-	const struct job_record *record = job_watch_record(watch);
 	job_verdict_find(record, verdict);
 	if (verdict->still)
 		observe_hang(record, verdict, &hang);
 	const struct observe_input input = {.record = record,
 		.verdict = verdict,
 		.profile = job_sampler_finish(sampler, record),
+		.places = job_places_end(places),
 		.hang = verdict->still ? &hang : NULL};
 	const int status = observe_deliver(invocation, &input, err);
+	job_places_close(places);
 	free(verdict);
 	return status;
 }
@@ -241,7 +254,9 @@ const struct command command_observe = {
 		"Watches the process PID and all below it for 30 s (--for): which process trains, "
 		"which ones load data, what each spends its time on (cores, run-queue wait, calls on "
 		"files, waiting for input, locks), what they read, which kinds of files they have "
-		"open, memory and its growth. It needs no change of the job: it reads /proc, stops "
+		"open, memory and its growth, where its CPU time goes by class of code (as far as the "
+		"kernel lets others sample it), the calls to NFS servers by kind, and how busy its "
+		"GPUs are and whether that swings. It needs no change of the job: it reads /proc, stops "
 		"and traces nothing, and takes less than 1 % of one core.\n\n"
 		"Roles come from what processes do, not from their names. The verdict names the "
 		"stage and the resource that seem to limit the job and lists what cannot be known "

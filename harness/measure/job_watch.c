@@ -1034,7 +1034,7 @@ static unsigned watch_due(const struct job_watch *watch, const double next[4], d
 static double watch_pause(struct job_watch *watch, double t_s, struct rng *rng)
 {
 	const double used_s =
-		(double)(clock_thread_cpu_ns() - watch->begun_cpu_ns) / (double)NS_PER_S;
+		(double)(clock_process_cpu_ns() - watch->begun_cpu_ns) / (double)NS_PER_S;
 	watch->record.own_cpu_s = used_s;
 	const double paid_s = used_s / watch->options.most_share;
 	return fmax(t_s + STATES_S * (0.5 + rng_uniform(rng)), fmin(paid_s, t_s + 2));
@@ -1060,7 +1060,7 @@ void job_watch_for(struct job_watch *watch, double seconds, const atomic_bool *s
 		clock_sleep_until_ns(watch->begun_ns + (uint64_t)(until_s * (double)NS_PER_S));
 	}
 	watch->record.own_cpu_s =
-		(double)(clock_thread_cpu_ns() - watch->begun_cpu_ns) / (double)NS_PER_S;
+		(double)(clock_process_cpu_ns() - watch->begun_cpu_ns) / (double)NS_PER_S;
 }
 
 static int watch_check(struct job_watch *watch, struct error *err)
@@ -1116,7 +1116,7 @@ int job_watch_open(
 	watch->page_bytes = (double)sysconf(_SC_PAGESIZE);
 	watch->begun_ticks = watch_ticks_now(watch);
 	watch->begun_ns = clock_now_ns();
-	watch->begun_cpu_ns = clock_thread_cpu_ns();
+	watch->begun_cpu_ns = clock_process_cpu_ns();
 	record->pid = options->pid;
 	record->begun_utc = clock_utc_seconds();
 	record->ended_s = record->throttled = record->node_cores = record->node_busy_cores = NAN;

@@ -134,7 +134,7 @@ struct job_record {
 	double begun_utc; /* seconds since the epoch */
 	double watched_s;
 	double ended_s; /* of the watch: when the process that was asked for ended; NAN: it goes on */
-	double own_cpu_s;                       /* of the watching thread */
+	double own_cpu_s;                       /* of the watching process */
 	uint32_t census, counts, states, files; /* looks */
 	struct job_process *processes;
 	size_t process_count;

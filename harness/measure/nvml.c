@@ -1243,3 +1243,24 @@ void nvml_watch_window(struct nvml_watch *w, uint64_t t_ns, struct window *windo
 	}
 	(void)pthread_mutex_unlock(&w->lock);
 }
+
+size_t nvml_watch_series(struct nvml_watch *w, size_t index, enum nvml_quantity quantity,
+	uint64_t from_ns, uint64_t to_ns, double *t_s, double *values, size_t room)
+{
+	const size_t place = nvml_group_place(&nvml_quick, quantity);
+	size_t count = 0;
+	if (index >= w->count || place == nvml_quick.count || room == 0)
+		return 0;
+	(void)pthread_mutex_lock(&w->lock);
+	const struct nvml_span span =
+		nvml_series_span(&w->samplers[NVML_PACE_QUICK].series[index], from_ns, to_ns);
+	const size_t stride = (span.count + room - 1) / room;
+	for (size_t i = 0; i < span.count; i += stride) {
+		if (isnan(span.first[i].values[place]))
+			continue;
+		t_s[count] = (double)(span.first[i].t_ns - from_ns) / (double)NS_PER_S;
+		values[count++] = span.first[i].values[place];
+	}
+	(void)pthread_mutex_unlock(&w->lock);
+	return count;
+}

@@ -172,6 +172,11 @@ void nvml_watch_stop(struct nvml_watch *watch, uint64_t patience_ns);
 void nvml_watch_fill(
 	struct nvml_watch *watch, uint64_t from_ns, uint64_t to_ns, struct measurement *m);
 
+/* A quantity of the quick group, of the device whose bus is the index-th of the options, between two moments: seconds since
+ * from_ns, and values.  Where it was not known there is nothing; of more than room, evenly many.  Returns how many. */
+size_t nvml_watch_series(struct nvml_watch *watch, size_t index, enum nvml_quantity quantity,
+	uint64_t from_ns, uint64_t to_ns, double *t_s, double *values, size_t room);
+
 /* After the stop.  The first device's latest sample before t_ns, as far as it is not too old. */
 void nvml_watch_window(struct nvml_watch *watch, uint64_t t_ns, struct window *window);
 

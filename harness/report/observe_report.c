@@ -1,6 +1,7 @@
 /* What was observed: the document, and its text. */
 #include "harness/report/observe_report.h"
 
+#include "harness/analyze/swing.h"
 #include "harness/base/array.h"
 #include "harness/base/clock.h"
 #include "harness/base/program.h"
@@ -20,6 +21,7 @@ enum {
 };
 
 static const double STEADY_BYTES_PER_S = 65536;
+static const double SWING_LEAST_SHARE = 0.2; /* of busy time, that a swing has to have */
 
 /* --- the document ------------------------------------------------------------------------------- */
 
@@ -244,6 +246,65 @@ static json_t *observe_cpu_time(const struct observe_input *in)
 		"places", places);
 }
 
+static json_t *observe_call(const struct network_measurement *n, const struct network_call *c)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name", fields_text(c->name),
+		"calls_per_s", fields_number(c->calls / n->seconds), "retransmits",
+		fields_number(c->retransmits), "queue_s",
+		fields_number(c->queue_ns / (double)NS_PER_S), "round_trip_s",
+		fields_number(c->round_trip_ns / (double)NS_PER_S), "execute_s",
+		fields_number(c->execute_ns / (double)NS_PER_S), "received_bytes_per_s",
+		fields_number(c->bytes_received / n->seconds));
+}
+
+static json_t *observe_mounts(const struct job_places *places)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; places && i < places->mount_count; i++) {
+		const struct network_measurement *n = &places->mounts[i].network;
+		json_t *calls = json_array();
+		for (size_t k = 0; k < n->call_count; k++)
+			(void)json_array_append_new(calls, observe_call(n, &n->calls[k]));
+		(void)json_array_append_new(list,
+			json_pack("{s:i, s:s, s:o, s:i, s:o, s:o}", "mount", (int)i + 1,
+				"file_system", places->mounts[i].system, "protocol",
+				n->protocol[0] ? fields_text(n->protocol) : json_null(),
+				"connections", (int)n->connections, "why",
+				n->why[0] ? fields_text(n->why) : json_null(), "calls", calls));
+	}
+	return list;
+}
+
+static json_t *observe_gpu(const struct job_gpu *gpu, size_t i)
+{
+	const struct device_measurement *d = &gpu->device;
+	struct swing swing;
+	json_t *throttles = json_array();
+	swing_find(gpu->t_s, gpu->busy, gpu->count, SWING_LEAST_SHARE, &swing);
+	for (size_t k = 0; k < d->throttle_count; k++)
+		(void)json_array_append_new(throttles,
+			json_pack("{s:o, s:o}", "reason", fields_text(d->throttles[k].reason),
+				"share", fields_number(d->throttles[k].share)));
+	return json_pack("{s:i, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "gpu",
+		(int)i, "samples", (json_int_t)gpu->count, "busy", fields_number(d->busy_share),
+		"busy_low", fields_number(swing.low), "busy_high", fields_number(swing.high),
+		"swing_period_s", fields_number(swing.period_s), "sm_clock_mhz",
+		fields_number(d->sm_clock_mhz.mean), "sm_clock_max_mhz",
+		fields_number(d->sm_clock_max_mhz), "power_w", fields_number(d->power_w.mean),
+		"memory_used_bytes", fields_number(d->memory_used_bytes.mean),
+		"to_device_bytes_per_s", fields_number(d->pcie_to_device_bytes_per_s.mean),
+		"from_device_bytes_per_s", fields_number(d->pcie_from_device_bytes_per_s.mean),
+		"throttles", throttles);
+}
+
+static json_t *observe_gpus(const struct job_places *places)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; places && i < places->gpu_count; i++)
+		(void)json_array_append_new(list, observe_gpu(&places->gpus[i], i));
+	return list;
+}
+
 static json_t *observe_verdict(const struct job_verdict *v)
 {
 	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "stage", v->stage, "resource",
@@ -278,7 +339,7 @@ json_t *observe_json(const struct observe_input *in)
 	for (size_t i = 0; i < record->process_count; i++)
 		(void)json_array_append_new(processes, observe_process(in, i));
 	return json_pack(
-		"{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:{s:o, s:o}, s:o, s:o, s:o, s:o, s:o}",
+		"{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:{s:o, s:o}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"schema", OBSERVE_SCHEMA, "version", MLBENCH_VERSION, "observed",
 		observe_about(record), "processes", processes, "threads", observe_threads(record),
 		"waits", observe_edges(record), "files", observe_files(record), "files_per_s",
@@ -286,7 +347,11 @@ json_t *observe_json(const struct observe_input *in)
 		isnan(in->verdict->files_per_s) ? fields_text(in->verdict->files_why) : json_null(),
 		"resident_growth_per_s", fields_number(in->verdict->growth), "moments",
 		observe_moments(record), "hang", in->hang ? observe_lines(in->hang) : json_null(),
-		"cpu_time", observe_cpu_time(in), "verdict", observe_verdict(in->verdict));
+		"cpu_time", observe_cpu_time(in), "mounts", observe_mounts(in->places), "gpus",
+		observe_gpus(in->places), "gpu_why",
+		in->places && in->places->gpu_why[0] ? fields_text(in->places->gpu_why)
+						     : json_null(),
+		"verdict", observe_verdict(in->verdict));
 }
 
 /* --- the text ----------------------------------------------------------------------------------- */
@@ -415,6 +480,74 @@ static void observe_say_cpu(const json_t *document, struct medium *medium, bool 
 	medium_fact(medium, INK_WARN, "CPU time", &text);
 }
 
+static const struct table_column call_columns[] = {
+	{.head = "NFS call", .left = true, .path = "name"},
+	{.head = "calls/s", .path = "calls_per_s", COLUMN_DECIMALS(1)},
+	{.head = "round trip", .path = "round_trip_s", .unit = COLUMN_SECONDS},
+	{.head = "queue", .path = "queue_s", .unit = COLUMN_SECONDS},
+	{.head = "retransmits", .path = "retransmits", .unit = COLUMN_COUNT},
+	{.head = "received", .path = "received_bytes_per_s", .unit = COLUMN_RATE, .keep = 1},
+};
+
+static void observe_say_mounts(const json_t *document, struct medium *medium)
+{
+	const json_t *mounts = column_value(document, "mounts");
+	for (size_t i = 0; i < json_array_size(mounts); i++) {
+		const json_t *mount = json_array_get(mounts, i);
+		const char *protocol = column_text(mount, "protocol");
+		const char *why = column_text(mount, "why");
+		struct buffer text = {0};
+		medium_space(medium);
+		medium_table(medium, call_columns, COUNT(call_columns),
+			column_value(mount, "calls"), "calls to the server");
+		medium_space(medium);
+		buffer_format(&text, "%zu, %s, of everybody who uses it%s%s", i + 1,
+			protocol[0] ? protocol : column_text(mount, "file_system"),
+			why[0] ? ": no counts: " : "", why);
+		medium_fact(medium, INK_DIM, "mount", &text);
+	}
+}
+
+static void observe_say_gpu(const json_t *gpu, struct medium *medium)
+{
+	const double period = column_number(gpu, "swing_period_s");
+	const double busy = column_number(gpu, "busy");
+	const double clock = column_number(gpu, "sm_clock_mhz");
+	const json_t *throttles = column_value(gpu, "throttles");
+	struct buffer text = {0};
+	buffer_format(&text, "%d: ", (int)column_number(gpu, "gpu"));
+	if (isnan(busy))
+		buffer_text(&text, "busy share not available");
+	else
+		buffer_format(&text, "some kernel was resident %.0f %% of the time", 100 * busy);
+	if (!isnan(period))
+		buffer_format(&text,
+			"; its busy share swings between %.0f %% and %.0f %% with a period of "
+			"%.1f s: a buffer before it seems to fill and to empty",
+			100 * column_number(gpu, "busy_low"), 100 * column_number(gpu, "busy_high"),
+			period);
+	if (!isnan(clock))
+		buffer_format(&text, "; SM clock %.0f MHz of %.0f", clock,
+			column_number(gpu, "sm_clock_max_mhz"));
+	for (size_t i = 0; i < json_array_size(throttles); i++)
+		buffer_format(&text, "; clocks held down by %s %.0f %% of the time",
+			column_text(json_array_get(throttles, i), "reason"),
+			100 * column_number(json_array_get(throttles, i), "share"));
+	medium_fact(medium, INK_PLAIN, "GPU", &text);
+}
+
+static void observe_say_gpus(const json_t *document, struct medium *medium)
+{
+	const json_t *gpus = column_value(document, "gpus");
+	const char *why = column_text(document, "gpu_why");
+	if (json_array_size(gpus) || why[0])
+		medium_space(medium);
+	for (size_t i = 0; i < json_array_size(gpus); i++)
+		observe_say_gpu(json_array_get(gpus, i), medium);
+	if (why[0])
+		medium_fact_text(medium, INK_WARN, "GPU", why);
+}
+
 static void observe_say_rates(const json_t *document, struct medium *medium)
 {
 	const double files = column_number(document, "files_per_s.value");
@@ -466,6 +599,8 @@ void observe_text(const json_t *document, struct medium *medium, bool verbose)
 		medium_space(medium);
 		medium_table(medium, file_columns, COUNT(file_columns), files, "open files");
 	}
+	observe_say_mounts(document, medium);
+	observe_say_gpus(document, medium);
 	observe_say_cpu(document, medium, verbose);
 	medium_space(medium);
 	observe_say_rates(document, medium);

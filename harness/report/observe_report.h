@@ -4,6 +4,7 @@
 #define MLBENCH_REPORT_OBSERVE_REPORT_H
 
 #include "harness/analyze/job_verdict.h"
+#include "harness/measure/job_places.h"
 #include "harness/measure/job_sampler.h"
 #include "harness/report/medium.h"
 
@@ -13,6 +14,7 @@ struct observe_input {
 	const struct job_record *record;
 	const struct job_verdict *verdict;
 	const struct job_profile *profile; /* NULL: its CPU time was not sampled */
+	const struct job_places *places;   /* NULL: not looked at */
 	const struct job_lines
 		*hang; /* who waits for whom, where it stands still; NULL: it does not */
 };
