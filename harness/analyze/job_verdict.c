@@ -438,6 +438,15 @@ static void job_conclude_one_side(struct job_verdict *out)
 	}
 }
 
+/* Of another user's process neither waits nor open files are seen, and so no roles. */
+static const char *job_hidden(const struct job_record *record)
+{
+	for (size_t i = 0; i < record->process_count; i++)
+		if (record->processes[i].unknown[0] && job_cpu(&record->processes[i]) > ACTIVE_CPU)
+			return record->processes[i].unknown;
+	return NULL;
+}
+
 static bool job_stands_still(const struct job_record *record)
 {
 	double cpu_s = 0;
@@ -503,6 +512,43 @@ static void job_estimate_growth(const struct job_record *record, struct job_verd
 		out->growth = (n * sty - st * sy) / spread;
 }
 
+/* What those that load spend their CPU time on, the most first. */
+static void job_tell_classes(
+	const struct job_record *record, const struct job_profile *profile, struct job_verdict *out)
+{
+	enum { CLASSES_TOLD = 4, CLASS_SAMPLES_LEAST = 50 };
+	const enum job_role role = out->loader.count ? JOB_ROLE_LOADER : JOB_ROLE_WHOLE;
+	uint64_t samples[JOB_CLASSES] = {0};
+	uint64_t all = 0;
+	char line[JOB_LINE_BYTES / 2] = "";
+	size_t used = 0;
+	for (size_t i = 0; i < record->process_count; i++)
+		for (int k = 0; k < JOB_CLASSES && out->roles[i] == role; k++) {
+			samples[k] += profile->classes[i][k];
+			all += profile->classes[i][k];
+		}
+	if (all < CLASS_SAMPLES_LEAST)
+		return;
+	for (int told = 0; told < CLASSES_TOLD && used < sizeof line; told++) {
+		int most = 0;
+		for (int k = 1; k < JOB_CLASSES; k++)
+			if (samples[k] > samples[most])
+				most = k;
+		if (samples[most] == 0)
+			break;
+		used += (size_t)snprintf(line + used, sizeof line - used, "%s%s %.0f %%",
+			told ? ", " : "", job_class_words((enum job_class)most),
+			100 * (double)samples[most] / (double)all);
+		if (told == 0 && strcmp(out->resource, "cpu") == 0)
+			job_say(&out->next,
+				"make the largest part of the CPU time cheaper (%s), or add workers while cores are free; neither gain is predicted here",
+				job_class_words((enum job_class)most));
+		samples[most] = 0;
+	}
+	job_say(&out->evidence, "%s: CPU time by its innermost functions: %s (%llu samples)",
+		out->loader.count ? "loader workers" : "process", line, (unsigned long long)all);
+}
+
 /* What may take the cores that are missing. */
 static void job_tell_cores(const struct job_record *record, struct job_verdict *out)
 {
@@ -551,7 +597,8 @@ static void job_tell_unknown(const struct job_record *record, struct job_verdict
 			(unsigned long long)record->no_room);
 }
 
-void job_verdict_find(const struct job_record *record, struct job_verdict *out)
+void job_verdict_find(
+	const struct job_record *record, const struct job_profile *profile, struct job_verdict *out)
 {
 	bool device = false;
 	*out = (struct job_verdict){.growth = NAN};
@@ -575,6 +622,10 @@ void job_verdict_find(const struct job_record *record, struct job_verdict *out)
 		job_conclude(out, "unknown", "unknown", JOB_UNKNOWN,
 			"Too few looks for a verdict: %u of at least %d; observe it for longer",
 			record->states, LOOKS_LEAST);
+	else if (job_hidden(record))
+		job_conclude(out, "unknown", "unknown", JOB_UNKNOWN,
+			"What limits the job cannot be told, for what its processes wait for is not seen (%s)",
+			job_hidden(record));
 	else if (out->loader.count)
 		job_conclude_two_sides(out, device);
 	else
@@ -583,6 +634,8 @@ void job_verdict_find(const struct job_record *record, struct job_verdict *out)
 	job_tell_side(&out->evidence, "loader workers", &out->loader);
 	job_tell_side(&out->evidence, "threads that read files", &out->readers);
 	job_tell_side(&out->evidence, "threads that compute", &out->workers);
+	if (profile)
+		job_tell_classes(record, profile, out);
 	job_tell_cores(record, out);
 	job_tell_unknown(record, out);
 }

@@ -9,6 +9,7 @@
 #ifndef MLBENCH_ANALYZE_JOB_VERDICT_H
 #define MLBENCH_ANALYZE_JOB_VERDICT_H
 
+#include "harness/measure/job_sampler.h"
 #include "harness/measure/job_watch.h"
 
 #include <stddef.h>
@@ -64,7 +65,9 @@ struct job_verdict {
 	double growth; /* of memory, bytes/s over the last two thirds; NAN: not known */
 };
 
-void job_verdict_find(const struct job_record *record, struct job_verdict *out);
+/* profile: of its CPU time; NULL: it was not sampled. */
+void job_verdict_find(const struct job_record *record, const struct job_profile *profile,
+	struct job_verdict *out);
 
 /* A process that another waits for at a pipe; the share of its looks. */
 struct job_edge {

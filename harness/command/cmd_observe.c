@@ -210,12 +210,13 @@ static int observe_watch(const struct invocation *invocation, const struct obser
 	log_info("observing process %d for %.0f s; Ctrl-C ends it early", request->pid,
 		request->seconds);
 	job_watch_for(watch, request->seconds, invocation->stop);
-	job_verdict_find(record, verdict);
+	const struct job_profile *profile = job_sampler_finish(sampler, record);
+	job_verdict_find(record, profile, verdict);
 	if (verdict->still)
 		observe_hang(record, verdict, &hang);
 	const struct observe_input input = {.record = record,
 		.verdict = verdict,
-		.profile = job_sampler_finish(sampler, record),
+		.profile = profile,
 		.places = job_places_end(places),
 		.hang = verdict->still ? &hang : NULL};
 	const int status = observe_deliver(invocation, &input, err);

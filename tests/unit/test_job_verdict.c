@@ -87,7 +87,7 @@ static void loaders(
 		joined(&processes[1], worker, 200 + (uint64_t)i, trainer_waits / 2);
 		worker->last[JOB_READ] = 10e6;
 	}
-	job_verdict_find(&record, &verdict);
+	job_verdict_find(&record, NULL, &verdict);
 }
 
 static void assert_verdict(const char *stage, const char *resource)
@@ -153,16 +153,16 @@ static void test_one_process(void **state)
 {
 	(void)state;
 	does(add(10, 1, 0.5, 0), JOB_WAITS_FILE, 95);
-	job_verdict_find(&record, &verdict);
+	job_verdict_find(&record, NULL, &verdict);
 	assert_int_equal(verdict.roles[0], JOB_ROLE_WHOLE);
 	assert_verdict("read", "latency or device");
 	(void)empty_record(state);
 	does(add(10, 1, 9.5, 0), JOB_RUNS, 95);
-	job_verdict_find(&record, &verdict);
+	job_verdict_find(&record, NULL, &verdict);
 	assert_verdict("process", "cpu");
 	(void)empty_record(state);
 	does(add(10, 1, 1, 0), JOB_WAITS_TIME, 90);
-	job_verdict_find(&record, &verdict);
+	job_verdict_find(&record, NULL, &verdict);
 	assert_verdict("unknown", "unknown");
 }
 
@@ -170,11 +170,11 @@ static void test_still(void **state)
 {
 	(void)state;
 	does(add(10, 1, 0, 0), JOB_WAITS_LOCK, LOOKS);
-	job_verdict_find(&record, &verdict);
+	job_verdict_find(&record, NULL, &verdict);
 	assert_true(verdict.still);
 	assert_int_equal(verdict.certainty, JOB_UNKNOWN);
 	record.watched_s = 1; /* too short to say so */
-	job_verdict_find(&record, &verdict);
+	job_verdict_find(&record, NULL, &verdict);
 	assert_false(verdict.still);
 }
 
@@ -184,7 +184,7 @@ static void test_estimates(void **state)
 	(void)state;
 	process->file_looks = 5;
 	process->last[JOB_READ] = 10e6;
-	job_verdict_find(&record, &verdict);
+	job_verdict_find(&record, NULL, &verdict);
 	assert_true(isnan(verdict.files_per_s) && isnan(verdict.growth));
 	assert_true(verdict.files_why[0]);
 	record.groups[record.group_count++] = (struct job_group){
@@ -194,9 +194,46 @@ static void test_estimates(void **state)
 	for (unsigned i = 0; i < 30; i++)
 		moments[record.moment_count++] =
 			(struct job_moment){.t_s = i, .resident = i < 10 ? 1e9 : 1000.0 * i};
-	job_verdict_find(&record, &verdict);
+	job_verdict_find(&record, NULL, &verdict);
 	assert_float_equal(verdict.files_per_s, 10, 1e-6); /* 10 MB of 100 KB files in 10 s */
 	assert_float_equal(verdict.growth, 1000, 1e-3);
+}
+
+/* Classes of the loaders' CPU time, the most first; of few samples nothing is said. */
+static void test_cpu_classes(void **state)
+{
+	static uint64_t classes[JOB_PROCESSES_MAX][JOB_CLASSES];
+	struct job_profile profile = {.classes = classes, .samples = 1000};
+	(void)state;
+	memset(classes, 0, sizeof classes);
+	classes[2][JOB_CLASS_RESIZE] = 300;
+	classes[3][JOB_CLASS_DECODE] = 100;
+	classes[1][JOB_CLASS_BLAS] = 600; /* the trainer's */
+	loaders(80, JOB_RUNS, 90, 5, 0.2);
+	job_verdict_find(&record, &profile, &verdict);
+	assert_verdict("loader", "cpu");
+	bool told = false;
+	for (size_t i = 0; i < verdict.evidence.count; i++)
+		told = told ||
+		       strstr(verdict.evidence.of[i],
+			       "resize and transforms 75 %, image decoding 25 % (400 samples)");
+	assert_true(told);
+	assert_non_null(strstr(verdict.next.of[verdict.next.count - 1], "resize and transforms"));
+	memset(classes, 0, sizeof classes);
+	classes[2][JOB_CLASS_RESIZE] = 3;
+	job_verdict_find(&record, &profile, &verdict);
+	for (size_t i = 0; i < verdict.evidence.count; i++)
+		assert_null(strstr(verdict.evidence.of[i], "samples)"));
+}
+
+static void test_hidden(void **state)
+{
+	struct job_process *process = add(10, 1, 5, 0);
+	(void)state;
+	(void)strcpy(process->unknown, "open files: Permission denied");
+	job_verdict_find(&record, NULL, &verdict);
+	assert_verdict("unknown", "unknown");
+	assert_non_null(strstr(verdict.words, "Permission denied"));
 }
 
 /* Whatever is missing: no crash, no NAN in a sentence. */
@@ -209,13 +246,13 @@ static void test_nothing_known(void **state)
 	process->look_count = 0;
 	(void)strcpy(process->unknown, "bytes and calls: Permission denied");
 	record.quota_cores = 1.5;
-	job_verdict_find(&record, &verdict);
+	job_verdict_find(&record, NULL, &verdict);
 	for (size_t i = 0; i < verdict.evidence.count; i++)
 		assert_null(strstr(verdict.evidence.of[i], "nan"));
 	assert_null(strstr(verdict.words, "nan"));
 	assert_non_null(strstr(verdict.unknown.of[0], "Permission denied"));
 	record.process_count = 0;
-	job_verdict_find(&record, &verdict);
+	job_verdict_find(&record, NULL, &verdict);
 }
 
 int main(void)
@@ -227,6 +264,8 @@ int main(void)
 		cmocka_unit_test_setup(test_one_process, empty_record),
 		cmocka_unit_test_setup(test_still, empty_record),
 		cmocka_unit_test_setup(test_estimates, empty_record),
+		cmocka_unit_test_setup(test_cpu_classes, empty_record),
+		cmocka_unit_test_setup(test_hidden, empty_record),
 		cmocka_unit_test_setup(test_nothing_known, empty_record),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
