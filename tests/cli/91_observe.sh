@@ -99,6 +99,36 @@ expect 1 "$MLBENCH" observe "$pid" --for 4s --json
 validate
 end
 
+# A store of which each read takes 20 ms, where FUSE can be had: its loaders are found in calls on files, these files have sizes
+# and a file system, and one operating point does not tell latency from a full store.
+store=
+mounted() {
+	[ -e slow/private_name_1.jpg ] || ! kill -0 "$store" 2>/dev/null
+}
+if [ -w /dev/fuse ] && pkg-config --exists fuse3 2>/dev/null && mkdir slow &&
+	gcc -O1 -w "$ROOT/tests/bank/real/slowfs.c" -o slowfs $(pkg-config --cflags --libs fuse3) -lpthread -lm 2>problems; then
+	./slowfs data slow --latency 20000 --direct-io 2>problems &
+	store=$!
+	pids="$pids $store"
+	until_true mounted
+fi
+if [ -e slow/private_name_1.jpg ]; then
+	: >started
+	python3 "$job" slow --seconds 600 --decode 0 --step 0 >started 2>problems &
+	pid=$!
+	pids="$pids $pid"
+	until_true grep -q started started
+	expect 0 "$MLBENCH" observe "$pid" --for 10s --json
+	validate
+	holds 'len(roles("loader")) == 2 and mean([p["acts"]["file"] for p in roles("loader")]) > mean([waits(p) for p in roles("loader")])'
+	holds 'any(f["file_system"].startswith("fuse") and f["kind"] == "jpg" and 20000 <= f["mean_bytes"] <= 40000 for f in d["files"])'
+	holds 'd["verdict"]["stage"] != "step" and d["verdict"]["resource"] not in ("latency", "device")'
+	! grep -q private_name out || fail "a name of a file is in the result"
+	end
+	kill "$store"
+	wait "$store" || true
+fi
+
 # One that ends meanwhile.
 python3 -c 'import time; time.sleep(2)' &
 pid=$!
