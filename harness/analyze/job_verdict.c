@@ -14,6 +14,7 @@ static const double STARVED = 0.2, FED = 0.1; /* of the trainer's time */
 static const double FREE = 0.2;           /* of the loaders' time: waiting for work or for room */
 static const double ACTIVE_CPU = 0.05;    /* cores: a process that works */
 static const double ACTIVE_BYTES = 16384; /* a second, read by one that works */
+static const double MESSAGE_BYTES = 32;   /* a second, written by one that hands anything over */
 static const double QUEUED = 0.1;         /* run-queue wait, of wall time: too few cores */
 static const double LOCKED = 0.3;
 static const double SATURATED = 0.8;
@@ -64,7 +65,8 @@ static bool job_reads_files(const struct job_process *process)
 	       process->looks[JOB_WAITS_RING] > 0;
 }
 
-/* Pipes of which one has the end that writes, the other the end that reads. */
+/* Pipes of which one has the end that writes, the other the end that reads.  The two ends of sockets have numbers of their
+ * own: one number in two processes is a socket that was inherited, and joins nobody. */
 static unsigned job_pipes_between(const struct job_process *one, const struct job_process *other)
 {
 	unsigned count = 0;
@@ -72,7 +74,7 @@ static unsigned job_pipes_between(const struct job_process *one, const struct jo
 		for (size_t j = 0; j < other->pipe_count; j++) {
 			const struct job_pipe *a = &one->pipes[i];
 			const struct job_pipe *b = &other->pipes[j];
-			count += a->number == b->number &&
+			count += a->number == b->number && !a->socket && !b->socket &&
 				 ((a->writes && b->reads) || (a->reads && b->writes));
 		}
 	return count;
@@ -108,12 +110,26 @@ static uint32_t job_boss_of(const struct job_record *record, uint32_t index)
 	return boss;
 }
 
+/* Whether anything goes over the pipes that both hold: what a fork inherits is held by both, too.  A result is written, if
+ * only where in shared memory it lies. */
+static bool job_hands_over(const struct job_process *process, const struct job_process *boss)
+{
+	bool seen = false;
+	for (size_t i = 0; i < process->pipe_count; i++)
+		seen = seen || process->pipes[i].read_looks || process->pipes[i].write_looks;
+	for (size_t i = 0; i < boss->pipe_count; i++)
+		seen = seen || boss->pipes[i].read_looks;
+	return seen || job_grown(process->first, process->last, JOB_WRITTEN) >=
+			       MESSAGE_BYTES * job_process_seconds(process);
+}
+
 /* It reads data or computes for one above it, which hands it work or takes its results.  One that has a GPU of its own is a
  * rank that a launcher began. */
 static bool job_is_loader(const struct job_record *record, uint32_t index, uint32_t boss)
 {
 	const struct job_process *process = &record->processes[index];
-	if (boss == index || (process->device && !record->processes[boss].device))
+	if (boss == index || !job_hands_over(process, &record->processes[boss]) ||
+		(process->device && !record->processes[boss].device))
 		return false;
 	const double read = job_grown(process->first, process->last, JOB_READ);
 	return job_reads_files(process) || job_cpu(process) > ACTIVE_CPU ||
@@ -262,7 +278,8 @@ static bool job_writes_for(
 	const struct job_process *writer = &record->processes[to];
 	bool holds = false;
 	for (size_t i = 0; i < writer->pipe_count; i++)
-		holds = holds || (writer->pipes[i].number == number && writer->pipes[i].writes);
+		holds = holds || (writer->pipes[i].number == number && writer->pipes[i].writes &&
+					 !writer->pipes[i].socket);
 	return holds && (job_parent_of(record, from) == to || job_parent_of(record, to) == from);
 }
 

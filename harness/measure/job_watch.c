@@ -608,9 +608,8 @@ static enum job_act watch_act_asleep(
 		return held ? JOB_WAITS_FILE : JOB_WAITS_OTHER;
 	}
 	const long call = strtol(text, &end, 10);
-	if (end == text)
-		return JOB_RUNS;
-	if (call < 0)
+	/* "running": it woke up after its state was read, which counts. */
+	if (end == text || call < 0)
 		return held ? JOB_WAITS_FILE : JOB_WAITS_OTHER;
 	return watch_act_of_call(watch, process, call, strtoul(end, NULL, 16), held);
 }

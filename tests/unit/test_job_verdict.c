@@ -140,6 +140,35 @@ static void test_two_sides(void **state)
 	assert_int_equal(verdict.certainty, JOB_UNKNOWN);
 }
 
+/* A parent and two that read on their own, with a pipe or a socket that the fork inherited: nothing goes over it. */
+static void readers_with(bool socket)
+{
+	struct job_process *parent = add(10, 1, 0, 0);
+	does(parent, JOB_WAITS_TIME, LOOKS);
+	for (int i = 0; i < 2; i++) {
+		struct job_process *reader = add(11 + i, 10, 1, 0);
+		does(reader, JOB_WAITS_FILE, 90);
+		joined(parent, reader, 5, 0);
+		joined(reader, parent, 5, 0);
+		reader->last[JOB_WRITTEN] = socket ? 1e6 : 0;
+	}
+	for (size_t i = 0; i < record.process_count; i++)
+		for (size_t k = 0; k < processes[i].pipe_count; k++)
+			processes[i].pipes[k].socket = socket;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_int_equal(verdict.roles[0], JOB_ROLE_HELPER);
+	assert_int_equal(verdict.roles[1], JOB_ROLE_WHOLE);
+	assert_int_equal(verdict.roles[2], JOB_ROLE_WHOLE);
+	assert_verdict("read", "latency or device");
+}
+
+static void test_inherited(void **state)
+{
+	readers_with(true);
+	(void)empty_record(state);
+	readers_with(false);
+}
+
 static void test_few_looks(void **state)
 {
 	(void)state;
@@ -260,6 +289,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_roles, empty_record),
 		cmocka_unit_test_setup(test_two_sides, empty_record),
+		cmocka_unit_test_setup(test_inherited, empty_record),
 		cmocka_unit_test_setup(test_few_looks, empty_record),
 		cmocka_unit_test_setup(test_one_process, empty_record),
 		cmocka_unit_test_setup(test_still, empty_record),
