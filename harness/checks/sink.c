@@ -30,7 +30,8 @@ static void sink_send(struct check_sink *sink, json_t *message)
 	free(line);
 }
 
-#define SINK_FORMAT(text)                                              \
+/* The caller's words, in a local `text`. */
+#define SINK_FORMAT                                                    \
 	char text[SINK_TEXT_BYTES];                                    \
 	do {                                                           \
 		va_list arguments;                                     \
@@ -41,7 +42,7 @@ static void sink_send(struct check_sink *sink, json_t *message)
 
 void sink_activity(struct check_sink *sink, const char *format, ...)
 {
-	SINK_FORMAT(text);
+	SINK_FORMAT;
 	sink_send(sink, json_pack("{s:o}", "activity", fields_text(text)));
 }
 
@@ -79,14 +80,14 @@ static void sink_send_missing(
 void sink_missing(
 	struct check_sink *sink, const char *figure, const char *place, const char *format, ...)
 {
-	SINK_FORMAT(text);
+	SINK_FORMAT;
 	sink_send_missing(sink, figure, place, text, false);
 }
 
 void sink_lack(
 	struct check_sink *sink, const char *figure, const char *place, const char *format, ...)
 {
-	SINK_FORMAT(text);
+	SINK_FORMAT;
 	sink_send_missing(sink, figure, place, text, true);
 }
 
@@ -100,7 +101,7 @@ void sink_peak(struct check_sink *sink, const char *figure, const char *place, d
 void sink_event(struct check_sink *sink, const char *figure, const char *place, double at_s,
 	const char *format, ...)
 {
-	SINK_FORMAT(text);
+	SINK_FORMAT;
 	sink_send(sink, json_pack("{s:s, s:s, s:o, s:o}", "event", figure, "place", place, "at_s",
 				fields_number(at_s), "text", fields_text(text)));
 }
@@ -115,7 +116,7 @@ void sink_point(struct check_sink *sink, const char *series, const char *place,
 
 void sink_note(struct check_sink *sink, const char *format, ...)
 {
-	SINK_FORMAT(text);
+	SINK_FORMAT;
 	sink_send(sink, json_pack("{s:o}", "note", fields_text(text)));
 }
 

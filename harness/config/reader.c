@@ -34,11 +34,13 @@ static int config_value(void *context, const struct ini_place *place, const char
 	if (!*section)
 		return refuse_outside(key, err);
 	/* Including files may have set nothing yet: their scopes are named here. */
-	for (const struct ini_place *at = place; at; at = at->outer) {
+	const struct ini_place *at = place;
+	do {
 		struct assign_scope *scope = at->scope;
 		scope->name = at->name;
 		scope->outer = at->outer ? at->outer->scope : NULL;
-	}
+		at = at->outer;
+	} while (at);
 	(void)snprintf(dotted, sizeof dotted, "%.64s.%s", section, key);
 	return assign(context, place->scope, place->line, dotted, text, err);
 }

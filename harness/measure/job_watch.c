@@ -642,7 +642,7 @@ static unsigned watch_rank(enum job_act act)
 static void watch_states(struct job_watch *watch)
 {
 	struct job_record *record = &watch->record;
-	enum job_act acts[JOB_PROCESSES_MAX];
+	enum job_act acts[JOB_PROCESSES_MAX] = {0};
 	bool seen[JOB_PROCESSES_MAX] = {false};
 	record->states++;
 	for (size_t i = 0; i < record->thread_count; i++) {
@@ -1132,7 +1132,7 @@ void job_watch_close(struct job_watch *watch)
 {
 	if (!watch)
 		return;
-	for (size_t i = 0; i < watch->record.process_count; i++)
+	for (size_t i = 0; watch->record.processes && i < watch->record.process_count; i++)
 		if (watch->record.processes[i].folder >= 0)
 			(void)close(watch->record.processes[i].folder);
 	free(watch->record.processes);

@@ -825,7 +825,7 @@ static void ask_device(struct nvml_sampler *s, size_t device)
 	struct nvml_watch *w = s->watch;
 	const struct nvml_group *group = s->group;
 	struct nvml_sample sample = {.t_ns = clock_now_ns()};
-	int codes[NVML_GROUP_MAX];
+	int codes[NVML_GROUP_MAX] = {0};
 	for (size_t i = 0; i < group->count; i++) {
 		/* Only this thread writes codes. */
 		codes[i] = s->series[device].codes[i];

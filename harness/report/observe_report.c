@@ -103,12 +103,15 @@ static json_t *observe_process(const struct observe_input *in, size_t i)
 	return out;
 }
 
+struct observe_rank {
+	const struct job_thread *thread;
+	double cpu_s;
+};
+
 static int observe_by_cpu(const void *a, const void *b)
 {
-	const struct job_thread *x = *(const struct job_thread *const *)a;
-	const struct job_thread *y = *(const struct job_thread *const *)b;
-	const double one = job_grown(x->first, x->last, JOB_CPU_S);
-	const double other = job_grown(y->first, y->last, JOB_CPU_S);
+	const double one = ((const struct observe_rank *)a)->cpu_s;
+	const double other = ((const struct observe_rank *)b)->cpu_s;
 	return (one < other) - (one > other);
 }
 
@@ -132,16 +135,19 @@ static json_t *observe_thread(const struct job_record *record, const struct job_
 static json_t *observe_threads(const struct job_record *record)
 {
 	json_t *list = json_array();
-	const struct job_thread **order = calloc(record->thread_count + 1, sizeof(*order));
+	struct observe_rank *order = calloc(record->thread_count + 1, sizeof *order);
 	if (!order) {
 		json_decref(list);
 		return NULL;
 	}
-	for (size_t i = 0; i < record->thread_count; i++)
-		order[i] = &record->threads[i];
-	qsort(order, record->thread_count, sizeof(*order), observe_by_cpu);
+	for (size_t i = 0; i < record->thread_count; i++) {
+		const struct job_thread *thread = &record->threads[i];
+		order[i] = (struct observe_rank){
+			thread, job_grown(thread->first, thread->last, JOB_CPU_S)};
+	}
+	qsort(order, record->thread_count, sizeof *order, observe_by_cpu);
 	for (size_t i = 0; i < record->thread_count && i < OBSERVE_THREADS_MAX; i++)
-		(void)json_array_append_new(list, observe_thread(record, order[i]));
+		(void)json_array_append_new(list, observe_thread(record, order[i].thread));
 	free(order);
 	return list;
 }

@@ -155,7 +155,7 @@ int accept_chart_limits(const json_t *figures, struct chart *chart)
 		const size_t rows = json_array_size(chart->table.rows);
 		chart_open(chart, "accept_limits");
 		chart_set(chart, chart->spec, "height",
-			json_integer((json_int_t)(LIMITS_ROW_PIXELS * rows)));
+			json_integer(LIMITS_ROW_PIXELS * (json_int_t)rows));
 		code = code ? code : chart_done(chart);
 	}
 	free(ranked);
