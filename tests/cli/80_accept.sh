@@ -53,6 +53,20 @@ expect 3 "$MLBENCH" accept plan.ini --tier standard --judge bad
 reads "it was not run"
 reads "it was measured in tier quick"
 
+# A baseline of this hardware is taken, one of another machine refused and not compared.
+expect 0 "$MLBENCH" baseline good --out base.json
+expect 0 "$MLBENCH" accept plan.ini --judge good --baseline base.json
+python3 - <<'PY'
+import json
+d = json.load(open("base.json"))
+d["fingerprint"]["cpu"] = "Another 9000"
+json.dump(d, open("other.json", "w"))
+PY
+expect 2 "$MLBENCH" accept plan.ini --judge good --baseline other.json
+says "the baseline is of other hardware than this node: cpu: "
+expect 2 "$MLBENCH" accept plan.ini --baseline other.json --out never
+says "other hardware"
+
 # Wrong input, before anything runs.
 sed 's/cpu.cores >= 1/cpu.corse >= 1/' plan.ini >wrong.ini
 expect 2 "$MLBENCH" accept wrong.ini --out never
