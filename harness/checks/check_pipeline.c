@@ -309,6 +309,26 @@ static void pipeline_say_missing(const struct pipeline *pipeline, const bool *fo
 	}
 }
 
+/* Figures of the whole and of the step are those of an emulated device where the step is: each finding says so, because such
+ * a device keeps its time whatever the node does. */
+static void pipeline_say_emulated(const struct pipeline *pipeline, const struct record *record)
+{
+	static const char *const of_stages[] = {"read.", "decode.", "upload."};
+	const struct check_context *context = pipeline->context;
+	if (!record->step.emulated || context->round > 0)
+		return;
+	sink_note(context->sink, "the step is emulated (%s): %s", record->step.backend,
+		record->step.description);
+	for (size_t i = 0; i < context->check->limit_count; i++) {
+		const char *name = context->check->limits[i].figure->name;
+		bool own = false;
+		for (size_t stage = 0; stage < COUNT(of_stages); stage++)
+			own |= strncmp(name, of_stages[stage], strlen(of_stages[stage])) == 0;
+		if (!own)
+			sink_event(context->sink, name, "", (double)NAN, "the step is emulated");
+	}
+}
+
 /* Those that count, by the one rule; how many in *counted. */
 static int pipeline_hand_over(const struct pipeline *pipeline, const struct record *record,
 	size_t *counted, struct error *err)
@@ -435,6 +455,8 @@ static int pipeline_read_result(struct pipeline *pipeline, int code, int status,
 	int read = record_open(&record, pipeline->out, &why);
 	if (!read)
 		read = pipeline_hand_over(pipeline, &record, &counted, &why);
+	if (!read && counted > 0)
+		pipeline_say_emulated(pipeline, &record);
 	record_release(&record);
 	if (!read && counted > 0) {
 		pipeline_hand_over_bottleneck(pipeline);
