@@ -176,18 +176,6 @@ static void job_find_roles(const struct job_record *record, struct job_verdict *
 
 /* --- sides -------------------------------------------------------------------------------------- */
 
-static double job_queue_of(const struct job_record *record, uint32_t process)
-{
-	double sum = NAN;
-	for (size_t i = 0; i < record->thread_count; i++) {
-		const struct job_thread *thread = &record->threads[i];
-		const double grown = job_grown(thread->first, thread->last, JOB_QUEUE_S);
-		if (thread->process == process && !isnan(grown))
-			sum = isnan(sum) ? grown : sum + grown;
-	}
-	return sum;
-}
-
 static void job_side_looks(struct job_side *side, const uint32_t looks[JOB_ACTS], uint32_t count)
 {
 	const double n = count ? (double)count : 1;
@@ -228,7 +216,7 @@ static void job_side_of_role(const struct job_record *record, const struct job_v
 			continue;
 		job_side_looks(side, process->looks, process->look_count);
 		cpu_s += job_grown(process->first, process->last, JOB_CPU_S);
-		queue_s += job_queue_of(record, i);
+		queue_s += job_process_queue_s(record, i);
 		seconds += job_process_seconds(process);
 	}
 	job_side_end(side, cpu_s, queue_s, seconds);

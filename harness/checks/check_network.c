@@ -1,4 +1,5 @@
-/* A check's kind. */
+/* network: bandwidth and latency to other nodes.  The kind has its place in plans, and measures nothing yet: a check of it is
+ * an ERROR that says so. */
 #include "harness/checks/check.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@ static int network_run(const struct check_context *context, struct error *err)
 const struct check_ops check_network = {
 	.kind = ACCEPT_NETWORK,
 	.name = "network",
-	.summary = "",
+	.summary = "bandwidth and latency to other nodes; not part of this version",
 	.estimate = network_estimate,
 	.run = network_run,
 };

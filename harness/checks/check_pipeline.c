@@ -317,8 +317,7 @@ static void pipeline_say_emulated(const struct pipeline *pipeline, const struct 
 	const struct check_context *context = pipeline->context;
 	if (!record->step.emulated || context->round > 0)
 		return;
-	sink_note(context->sink, "the step is emulated (%s): %s", record->step.backend,
-		record->step.description);
+	sink_note(context->sink, "step: %s", record->step.description);
 	for (size_t i = 0; i < context->check->limit_count; i++) {
 		const char *name = context->check->limits[i].figure->name;
 		bool own = false;

@@ -34,6 +34,16 @@ enum {
 	BOUNDED_BYTES_MAX = 1 << 20,
 };
 
+/* The kinds, in the order of enum accept_kind. */
+const struct check_ops *const check_list[ACCEPT_KINDS + 1] = {
+	[ACCEPT_EXPECT] = &check_expect,
+	[ACCEPT_CEILING] = &check_ceiling,
+	[ACCEPT_PIPELINE] = &check_pipeline,
+	[ACCEPT_BURN] = &check_burn,
+	[ACCEPT_REPEATABLE] = &check_repeatable,
+	[ACCEPT_NETWORK] = &check_network,
+};
+
 /* --- a process -------------------------------------------------------------------------------- */
 
 struct bounded_process {

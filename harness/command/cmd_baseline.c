@@ -7,7 +7,7 @@
 #include "harness/base/log.h"
 #include "harness/command/command.h"
 #include "harness/record/fields.h"
-#include "harness/report/columns.h"
+#include "harness/report/accept_document.h"
 #include "harness/report/history_filter.h"
 #include "harness/report/medium.h"
 
@@ -104,22 +104,6 @@ static int baseline_request_make(
 
 /* --- what was made, in words ------------------------------------------------------------------ */
 
-static void baseline_value_cell(
-	const struct table_column *column, const json_t *row, struct buffer *out)
-{
-	char text[FIGURE_VALUE_BYTES];
-	const double value = column_number(row, column->context);
-	for (int kind = 0; kind < ACCEPT_KINDS && value == value; kind++) {
-		const struct figure *figure =
-			strcmp(accept_kind_name((enum accept_kind)kind),
-				column_text(row, "kind")) == 0
-				? figure_find((enum accept_kind)kind, column_text(row, "figure"))
-				: NULL;
-		if (figure)
-			buffer_text(out, figure_value_text(figure->unit, value, text));
-	}
-}
-
 /* The limit that a worse node is beyond. */
 static void baseline_limit_cell(
 	const struct table_column *column, const json_t *row, struct buffer *out)
@@ -127,11 +111,11 @@ static void baseline_limit_cell(
 	const char *sense = column_text(row, "sense");
 	struct table_column of = *column;
 	of.context = strcmp(sense, "less") == 0 ? "high" : "low";
-	baseline_value_cell(&of, row, out);
+	accept_unit_cell(&of, row, out);
 	if (strcmp(sense, "neither") == 0) {
 		buffer_text(out, " - ");
 		of.context = "high";
-		baseline_value_cell(&of, row, out);
+		accept_unit_cell(&of, row, out);
 	}
 }
 
@@ -150,7 +134,7 @@ static void baseline_words(const json_t *document, const struct style *style, st
 	static const struct table_column columns[] = {
 		{.head = "check", .left = true, .path = "check", .keep = 2},
 		{.head = "figure", .left = true, .text_of = baseline_figure_cell},
-		{.head = "median", .text_of = baseline_value_cell, .context = "median"},
+		{.head = "median", .text_of = accept_unit_cell, .context = "median"},
 		{.head = "limit", .text_of = baseline_limit_cell},
 		{.head = "similarity", .path = "similarity", COLUMN_DECIMALS(3), .keep = 1},
 		{.head = "nodes", .path = "nodes", .unit = COLUMN_COUNT},

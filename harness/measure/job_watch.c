@@ -1160,6 +1160,18 @@ double job_process_seconds(const struct job_process *process)
 	return process->last_s - process->first_s;
 }
 
+double job_process_queue_s(const struct job_record *record, size_t process)
+{
+	double sum = NAN;
+	for (size_t i = 0; i < record->thread_count; i++) {
+		const struct job_thread *thread = &record->threads[i];
+		const double grown = job_grown(thread->first, thread->last, JOB_QUEUE_S);
+		if (thread->process == process && !isnan(grown))
+			sum = isnan(sum) ? grown : sum + grown;
+	}
+	return sum;
+}
+
 double job_share(const struct job_process *process, enum job_act act)
 {
 	return process->look_count ? (double)process->looks[act] / (double)process->look_count

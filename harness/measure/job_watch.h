@@ -186,6 +186,8 @@ double job_grown(
 	const double first[JOB_COUNTS], const double last[JOB_COUNTS], enum job_count count);
 /* Seconds that it was seen for. */
 double job_process_seconds(const struct job_process *process);
+/* Run-queue wait of its threads together, s; NAN: not known of any.  process: an index. */
+double job_process_queue_s(const struct job_record *record, size_t process);
 /* Share of the looks; NAN: none. */
 double job_share(const struct job_process *process, enum job_act act);
 

@@ -456,3 +456,18 @@ json_t *accept_figures(const json_t *document)
 	}
 	return part_list(figures, bad);
 }
+
+void accept_unit_cell(const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	char text[FIGURE_VALUE_BYTES];
+	const double value = column_number(row, column->context);
+	for (int kind = 0; kind < ACCEPT_KINDS && isfinite(value); kind++) {
+		const struct figure *figure =
+			strcmp(accept_kind_name((enum accept_kind)kind),
+				column_text(row, "kind")) == 0
+				? figure_find((enum accept_kind)kind, column_text(row, "figure"))
+				: NULL;
+		if (figure)
+			buffer_text(out, figure_value_text(figure->unit, value, text));
+	}
+}

@@ -4,6 +4,7 @@
 #define MLBENCH_REPORT_ACCEPT_DOCUMENT_H
 
 #include "harness/report/accept_report.h"
+#include "harness/report/columns.h"
 
 #include <jansson.h>
 
@@ -70,5 +71,9 @@ typedef int accept_write(const json_t *document, const struct accept_view *view,
 accept_write accept_write_terminal, accept_write_json, accept_write_markdown, accept_write_junit,
 	accept_write_nhc, accept_write_slurm, accept_write_nagios, accept_write_openmetrics,
 	accept_write_page, accept_write_certificate;
+
+/* A cell of columns (harness/report/columns.h): the number at the path in its context, in the unit of the row's "figure" of
+ * "kind"; nothing where there is none. */
+void accept_unit_cell(const struct table_column *column, const json_t *row, struct buffer *out);
 
 #endif

@@ -3,6 +3,7 @@
 #include "harness/accept/result.h"
 #include "harness/base/array.h"
 #include "harness/base/text.h"
+#include "harness/report/accept_document.h"
 #include "harness/report/fleet_report.h"
 
 #include <math.h>
@@ -319,29 +320,13 @@ static void details_text(const json_t *nodes, struct medium *medium, bool verbos
 	}
 }
 
-static void fleet_unit_cell(
-	const struct table_column *column, const json_t *row, struct buffer *out)
-{
-	char text[FIGURE_VALUE_BYTES];
-	const double value = column_number(row, column->context);
-	for (int kind = 0; kind < ACCEPT_KINDS && isfinite(value); kind++) {
-		const struct figure *figure =
-			strcmp(accept_kind_name((enum accept_kind)kind),
-				column_text(row, "kind")) == 0
-				? figure_find((enum accept_kind)kind, column_text(row, "figure"))
-				: NULL;
-		if (figure)
-			buffer_text(out, figure_value_text(figure->unit, value, text));
-	}
-}
-
 static void metrics_text(const json_t *groups, struct medium *medium, bool verbose)
 {
 	static const struct table_column columns[] = {
 		{.head = "metric", .left = true, .path = "name"},
-		{.head = "median", .text_of = fleet_unit_cell, .context = "median"},
+		{.head = "median", .text_of = accept_unit_cell, .context = "median"},
 		{.head = "deviation",
-			.text_of = fleet_unit_cell,
+			.text_of = accept_unit_cell,
 			.context = "deviation",
 			.keep = 1},
 		{.head = "nodes", .path = "nodes", .unit = COLUMN_COUNT, .keep = 2},

@@ -40,18 +40,6 @@ static json_t *observe_rate(const double first[JOB_COUNTS], const double last[JO
 	return fields_number(seconds > 0 ? job_grown(first, last, count) / seconds : NAN);
 }
 
-static double observe_queue(const struct job_record *record, size_t process)
-{
-	double sum = NAN;
-	for (size_t i = 0; i < record->thread_count; i++) {
-		const struct job_thread *thread = &record->threads[i];
-		const double grown = job_grown(thread->first, thread->last, JOB_QUEUE_S);
-		if (thread->process == process && !isnan(grown))
-			sum = isnan(sum) ? grown : sum + grown;
-	}
-	return sum;
-}
-
 static json_t *observe_process(const struct observe_input *in, size_t i)
 {
 	static const struct {
@@ -87,7 +75,7 @@ static json_t *observe_process(const struct observe_input *in, size_t i)
 	for (size_t k = 0; k < COUNT(rates); k++)
 		SET(rates[k].name, observe_rate(p->first, p->last, rates[k].count, seconds));
 	SET("run_queue_wait",
-		fields_number(seconds > 0 ? observe_queue(in->record, i) / seconds : NAN));
+		fields_number(seconds > 0 ? job_process_queue_s(in->record, i) / seconds : NAN));
 	SET("resident_bytes", fields_number(p->last[JOB_RESIDENT]));
 	SET("peak_resident_bytes", fields_number(p->peak_resident));
 	SET("resident_growth_per_s", observe_rate(p->first, p->last, JOB_RESIDENT, seconds));
