@@ -51,7 +51,6 @@ struct check_cost {
 
 struct check_ops {
 	enum accept_kind kind;
-	const char *name, *summary;
 	/* What is wrong with a check of a plan beyond what its keys say: -EINVAL.  May be NULL. */
 	int (*validate)(const struct accept_plan *plan, const struct accept_check *check,
 		struct error *err);

@@ -915,9 +915,6 @@ static int burn_run(const struct check_context *context, struct error *err)
 
 const struct check_ops check_burn = {
 	.kind = ACCEPT_BURN,
-	.name = "burn",
-	.summary =
-		"everything at once for a time: drifts, throttling, temperatures, errors, wrong results",
 	.validate = burn_validate,
 	.estimate = burn_estimate,
 	.run = burn_run,

@@ -375,9 +375,6 @@ static void ceiling_estimate(const struct check_context *context, struct check_c
 
 const struct check_ops check_ceiling = {
 	.kind = ACCEPT_CEILING,
-	.name = "ceiling",
-	.summary =
-		"measures what a part of the node gives at best, each core, NUMA node and device by itself",
 	.estimate = ceiling_estimate,
 	.run = ceiling_run,
 };

@@ -551,8 +551,6 @@ static int expect_run(const struct check_context *context, struct error *err)
 
 const struct check_ops check_expect = {
 	.kind = ACCEPT_EXPECT,
-	.name = "expect",
-	.summary = "compare the node with what was bought, and look who else uses it",
 	.validate = expect_validate,
 	.estimate = expect_estimate,
 	.run = expect_run,

@@ -18,8 +18,6 @@ static int network_run(const struct check_context *context, struct error *err)
 
 const struct check_ops check_network = {
 	.kind = ACCEPT_NETWORK,
-	.name = "network",
-	.summary = "bandwidth and latency to other nodes; not part of this version",
 	.estimate = network_estimate,
 	.run = network_run,
 };

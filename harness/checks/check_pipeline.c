@@ -494,9 +494,6 @@ static int pipeline_run(const struct check_context *context, struct error *err)
 
 const struct check_ops check_pipeline = {
 	.kind = ACCEPT_PIPELINE,
-	.name = "pipeline",
-	.summary =
-		"runs a configuration and judges the figures of its run and what its diagnosis names",
 	.validate = pipeline_validate,
 	.estimate = pipeline_estimate,
 	.run = pipeline_run,

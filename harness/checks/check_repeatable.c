@@ -899,9 +899,6 @@ static int repeatable_run(const struct check_context *context, struct error *err
 
 const struct check_ops check_repeatable = {
 	.kind = ACCEPT_REPEATABLE,
-	.name = "repeatable",
-	.summary =
-		"silent corruption: the same work, memory patterns and stored blocks must give the same bits everywhere",
 	.estimate = repeatable_estimate,
 	.run = repeatable_run,
 };
