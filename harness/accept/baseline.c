@@ -89,12 +89,6 @@ double baseline_similarity(const double *a, size_t a_count, const double *b, siz
 
 /* --- looking at a baseline -------------------------------------------------------------------- */
 
-static const char *baseline_text(const json_t *object, const char *name)
-{
-	const char *text = json_string_value(json_object_get(object, name));
-	return text ? text : "";
-}
-
 const json_t *baseline_figure(
 	const json_t *baseline, const char *check, const char *figure, const char *place)
 {
@@ -103,12 +97,12 @@ const json_t *baseline_figure(
 	const json_t *pooled = NULL;
 	json_array_foreach(json_object_get(baseline, "figures"), i, entry)
 	{
-		if (strcmp(baseline_text(entry, "check"), check) != 0 ||
-			strcmp(baseline_text(entry, "figure"), figure) != 0)
+		if (strcmp(fields_text_of(entry, "check"), check) != 0 ||
+			strcmp(fields_text_of(entry, "figure"), figure) != 0)
 			continue;
-		if (strcmp(baseline_text(entry, "place"), place) == 0)
+		if (strcmp(fields_text_of(entry, "place"), place) == 0)
 			return entry;
-		if (strcmp(baseline_text(entry, "place"), PLACE_ALL) == 0)
+		if (strcmp(fields_text_of(entry, "place"), PLACE_ALL) == 0)
 			pooled = entry;
 	}
 	return pooled;
@@ -128,7 +122,7 @@ bool baseline_fits(const json_t *baseline, const json_t *fingerprint, char *why,
 static int refuse_baseline(const json_t *document, struct error *err)
 {
 	static const char stem[] = "mlbench.baseline/";
-	const char *schema = baseline_text(document, "schema");
+	const char *schema = fields_text_of(document, "schema");
 	if (strncmp(schema, stem, sizeof stem - 1) != 0)
 		return error_set(err, -EINVAL,
 			"not a baseline: its schema is '%.40s' (mlbench baseline makes one)",
@@ -306,9 +300,9 @@ static size_t numbers_of(const json_t *array, double out[BASELINE_QUANTILES])
 static const struct figure *figure_of_entry(const json_t *entry)
 {
 	for (int kind = 0; kind < ACCEPT_KINDS; kind++)
-		if (strcmp(baseline_text(entry, "kind"),
+		if (strcmp(fields_text_of(entry, "kind"),
 			    accept_kind_name((enum accept_kind)kind)) == 0)
-			return figure_find((enum accept_kind)kind, baseline_text(entry, "figure"));
+			return figure_find((enum accept_kind)kind, fields_text_of(entry, "figure"));
 	return NULL;
 }
 
@@ -330,8 +324,8 @@ static int sample_older(struct making *making, size_t node)
 				json_integer_value(index) != (json_int_t)candidate->older_index)
 				continue;
 			struct figure_samples *samples =
-				samples_of(making, baseline_text(entry, "check"), figure,
-					baseline_text(entry, "place"));
+				samples_of(making, fields_text_of(entry, "check"), figure,
+					fields_text_of(entry, "place"));
 			struct sample *sample = samples ? sample_add(samples, node) : NULL;
 			if (!sample)
 				return -ENOMEM;
@@ -383,9 +377,9 @@ static int collect_candidates(struct making *making, const struct node_results *
 		json_array_foreach(json_object_get(request->older[i], "nodes"), index, node)
 		{
 			making->candidates[making->count++] =
-				(struct candidate){.name = baseline_text(node, "name"),
-					.started = baseline_text(node, "started"),
-					.result = baseline_text(node, "result"),
+				(struct candidate){.name = fields_text_of(node, "name"),
+					.started = fields_text_of(node, "started"),
+					.result = fields_text_of(node, "result"),
 					.older = request->older[i],
 					.older_index = index};
 		}

@@ -85,12 +85,6 @@ static void free_texts(struct node_text *texts)
 
 /* --- members of a document -------------------------------------------------------------------- */
 
-static const char *text_of(const json_t *object, const char *name)
-{
-	const char *text = json_string_value(json_object_get(object, name));
-	return text ? text : "";
-}
-
 bool place_is_one_of_many(const struct figure *figure, const char *place)
 {
 	const size_t length = strlen(figure->place);
@@ -101,7 +95,7 @@ bool place_is_one_of_many(const struct figure *figure, const char *place)
 
 static enum accept_kind kind_of(const json_t *check)
 {
-	const char *name = text_of(check, "kind");
+	const char *name = fields_text_of(check, "kind");
 	int kind = 0;
 	while (kind < ACCEPT_KINDS && strcmp(accept_kind_name((enum accept_kind)kind), name) != 0)
 		kind++;
@@ -153,7 +147,7 @@ static int take_figure(struct node_results *results, struct node_result *node, c
 	const json_t *value;
 	struct node_figure *at = &node->figures[node->figure_count];
 	*at = (struct node_figure){.check = node_results_keep(results, check),
-		.place = node_results_keep(results, text_of(entry, "place")),
+		.place = node_results_keep(results, fields_text_of(entry, "place")),
 		.figure = figure,
 		.values = *free_values};
 	json_array_foreach(json_object_get(entry, "values"), i, value)
@@ -202,15 +196,16 @@ static int take_figures(
 	json_array_foreach(checks, i, check)
 	{
 		const enum accept_kind kind = kind_of(check);
-		if (kind == ACCEPT_KINDS || strcmp(text_of(check, "state"), "done") != 0)
+		if (kind == ACCEPT_KINDS || strcmp(fields_text_of(check, "state"), "done") != 0)
 			continue;
 		json_array_foreach(json_object_get(check, "values"), j, entry)
 		{
 			/* One of a newer program is no figure here. */
-			const struct figure *figure = figure_find(kind, text_of(entry, "figure"));
+			const struct figure *figure =
+				figure_find(kind, fields_text_of(entry, "figure"));
 			if (figure && !code)
-				code = take_figure(results, node, text_of(check, "check"), figure,
-					entry, &free_values);
+				code = take_figure(results, node, fields_text_of(check, "check"),
+					figure, entry, &free_values);
 		}
 	}
 	if (!code && node->figure_count > 1)
@@ -256,15 +251,15 @@ static void take_facts(struct node_result *node, const json_t *checks)
 		json_array_foreach(json_object_get(check, "facts"), j, entry)
 		{
 			const json_t *value = json_object_get(entry, "value");
-			const char *place = text_of(entry, "place");
+			const char *place = fields_text_of(entry, "place");
 			char name[2 * NODE_PLACE_BYTES];
-			(void)snprintf(name, sizeof name, "%s%s%s", text_of(entry, "figure"),
+			(void)snprintf(name, sizeof name, "%s%s%s", fields_text_of(entry, "figure"),
 				*place ? " @ " : "", place);
 			if (json_is_string(value))
-				fact_text(&node->facts, text_of(check, "check"), name, "%s",
+				fact_text(&node->facts, fields_text_of(check, "check"), name, "%s",
 					json_string_value(value));
 			else if (json_is_number(value))
-				fact_number(&node->facts, text_of(check, "check"), name,
+				fact_number(&node->facts, fields_text_of(check, "check"), name,
 					json_number_value(value), NULL);
 		}
 	}
@@ -280,7 +275,7 @@ static int take_notes(struct node_result *node, const json_t *checks)
 	{
 		json_t *notes = json_object_get(check, "notes");
 		if (json_array_size(notes) > 0 && json_array_size(notes) <= NOTES_KEPT)
-			bad |= json_object_set(node->notes, text_of(check, "check"), notes);
+			bad |= json_object_set(node->notes, fields_text_of(check, "check"), notes);
 	}
 	return bad || !node->notes ? -ENOMEM : 0;
 }
@@ -296,11 +291,11 @@ static bool is_bad(const char *verdict)
 /* A criterion that means a baseline cannot hold before there is one: it does not keep a node out of the first. */
 static bool lacks_baseline(const json_t *document, const json_t *finding)
 {
-	const char *asked = text_of(finding, "asked");
+	const char *asked = fields_text_of(finding, "asked");
 	return !json_is_object(
 		       json_object_get(json_object_get(document, "judged_by"), "baseline")) &&
 	       (strstr(asked, "baseline") || strstr(asked, "similarity")) &&
-	       accept_verdict_of(text_of(finding, "verdict")) == VERDICT_ERROR;
+	       accept_verdict_of(fields_text_of(finding, "verdict")) == VERDICT_ERROR;
 }
 
 static char *unfit_by_check(const json_t *document, const json_t *check)
@@ -312,23 +307,24 @@ static char *unfit_by_check(const json_t *document, const json_t *check)
 	char *why = NULL;
 	json_array_foreach(findings, i, finding)
 	{
-		if (!is_bad(text_of(finding, "verdict")))
+		if (!is_bad(fields_text_of(finding, "verdict")))
 			continue;
 		if (lacks_baseline(document, finding)) {
 			lacking++;
 			continue;
 		}
-		return asprintf(&why, "%s: %s", text_of(check, "check"),
-			       *text_of(finding, "sentence") ? text_of(finding, "sentence")
-							     : text_of(finding, "verdict")) < 0
+		return asprintf(&why, "%s: %s", fields_text_of(check, "check"),
+			       *fields_text_of(finding, "sentence")
+				       ? fields_text_of(finding, "sentence")
+				       : fields_text_of(finding, "verdict")) < 0
 			       ? NULL
 			       : why;
 	}
 	if (lacking > 0)
 		return NULL;
-	return asprintf(&why, "%s: %s", text_of(check, "check"),
-		       *text_of(check, "sentence") ? text_of(check, "sentence")
-						   : text_of(check, "verdict")) < 0
+	return asprintf(&why, "%s: %s", fields_text_of(check, "check"),
+		       *fields_text_of(check, "sentence") ? fields_text_of(check, "sentence")
+							  : fields_text_of(check, "verdict")) < 0
 		       ? NULL
 		       : why;
 }
@@ -347,7 +343,7 @@ static int find_unfit(struct node_result *node, const json_t *document)
 	}
 	json_array_foreach(json_object_get(document, "checks"), i, check)
 	{
-		if (node->unfit || !is_bad(text_of(check, "verdict")))
+		if (node->unfit || !is_bad(fields_text_of(check, "verdict")))
 			continue;
 		node->unfit = unfit_by_check(document, check);
 	}
@@ -358,8 +354,8 @@ static int order_findings(const void *left, const void *right)
 {
 	const json_t *const a = *(json_t *const *)left;
 	const json_t *const b = *(json_t *const *)right;
-	const int verdicts = (int)accept_verdict_of(text_of(b, "verdict")) -
-			     (int)accept_verdict_of(text_of(a, "verdict"));
+	const int verdicts = (int)accept_verdict_of(fields_text_of(b, "verdict")) -
+			     (int)accept_verdict_of(fields_text_of(a, "verdict"));
 	const double far = fabs(json_number_value(json_object_get(b, "by"))) -
 			   fabs(json_number_value(json_object_get(a, "by")));
 	return verdicts ? verdicts : (far > 0) - (far < 0);
@@ -384,10 +380,10 @@ static bool speaks_for_itself(const json_t *check)
 {
 	size_t i;
 	const json_t *finding;
-	const enum accept_verdict verdict = accept_verdict_of(text_of(check, "verdict"));
+	const enum accept_verdict verdict = accept_verdict_of(fields_text_of(check, "verdict"));
 	json_array_foreach(json_object_get(check, "findings"), i, finding)
 	{
-		if (accept_verdict_of(text_of(finding, "verdict")) == verdict)
+		if (accept_verdict_of(fields_text_of(finding, "verdict")) == verdict)
 			return false;
 	}
 	return true;
@@ -421,11 +417,11 @@ static int take_findings(struct node_result *node, const json_t *document)
 	}
 	json_array_foreach(checks, i, check)
 	{
-		if (is_shown(text_of(check, "verdict")) && speaks_for_itself(check))
+		if (is_shown(fields_text_of(check, "verdict")) && speaks_for_itself(check))
 			list[count++] = finding_kept(check, check);
 		json_array_foreach(json_object_get(check, "findings"), j, finding)
 		{
-			if (is_shown(text_of(finding, "verdict")))
+			if (is_shown(fields_text_of(finding, "verdict")))
 				list[count++] = finding_kept(check, finding);
 		}
 	}
@@ -447,7 +443,7 @@ static int take_findings(struct node_result *node, const json_t *document)
 static int refuse_document(const json_t *document, struct error *err)
 {
 	static const char stem[] = "mlbench.accept/";
-	const char *schema = text_of(document, "schema");
+	const char *schema = fields_text_of(document, "schema");
 	if (strcmp(schema, ACCEPT_SCHEMA) == 0)
 		return 0;
 	if (strncmp(schema, stem, sizeof stem - 1) == 0)
@@ -462,7 +458,7 @@ static char *name_of_node(const struct node_result *node, const json_t *document
 {
 	const json_t *member = json_object_get(document, "node");
 	const char *name =
-		json_is_string(member) ? json_string_value(member) : text_of(member, "name");
+		json_is_string(member) ? json_string_value(member) : fields_text_of(member, "name");
 	if (!*name)
 		name = fact_node_name(&node->facts);
 	return strdup(name && *name ? name : "unnamed");
@@ -498,19 +494,22 @@ static int digest(struct node_results *results, struct node_result *node, const 
 	take_facts(node, checks);
 	node->fingerprint = fingerprint_of_node(node, document);
 	node->name = name_of_node(node, document);
-	node->action = strdup(text_of(document, "action"));
-	node->sentence = strdup(text_of(document, "sentence"));
-	node->verdict = accept_verdict_of(text_of(document, "verdict"));
+	node->action = strdup(fields_text_of(document, "action"));
+	node->sentence = strdup(fields_text_of(document, "sentence"));
+	node->verdict = accept_verdict_of(fields_text_of(document, "verdict"));
 	node->complete = json_is_true(json_object_get(document, "complete"));
 	/* What is not of the whole plan, or of a test of mlbench, is no verdict on the node. */
 	const bool whole = result_is_whole(document);
 	if (!whole && node->verdict <= VERDICT_WARN)
 		node->verdict = VERDICT_ERROR;
-	(void)snprintf(node->started, sizeof node->started, "%s", text_of(document, "started"));
-	(void)snprintf(node->tier, sizeof node->tier, "%s", text_of(document, "tier"));
-	(void)snprintf(node->program, sizeof node->program, "%s", text_of(document, "program"));
+	(void)snprintf(
+		node->started, sizeof node->started, "%s", fields_text_of(document, "started"));
+	(void)snprintf(node->tier, sizeof node->tier, "%s", fields_text_of(document, "tier"));
+	(void)snprintf(
+		node->program, sizeof node->program, "%s", fields_text_of(document, "program"));
 	(void)snprintf(node->plan, sizeof node->plan, "%s",
-		text_of(json_object_get(json_object_get(document, "judged_by"), "plan"), "hash"));
+		fields_text_of(
+			json_object_get(json_object_get(document, "judged_by"), "plan"), "hash"));
 	node->started_s = node_result_time(node->started);
 	if (node->facts.failed || !node->fingerprint || !node->name || !node->action ||
 		!node->sentence)

@@ -1,11 +1,10 @@
-/* From what was measured to a verdict, and the files of both. */
+/* From what was measured to a verdict; reading both: result_file.c. */
 #include "harness/accept/result.h"
 
 #include "harness/accept/baseline.h"
 #include "harness/accept/judge.h"
 #include "harness/base/array.h"
 #include "harness/base/buffer.h"
-#include "harness/base/files.h"
 #include "harness/record/fields.h"
 
 #include <errno.h>
@@ -13,15 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-enum {
-	RESULT_BYTES_MAX = 256 << 20,
-	RESULT_SENTENCE_BYTES = 480,
-	RESULT_PLACES_MAX = 4096,
-	RESULT_CHECKS_MAX = 1024
-};
+enum { RESULT_SENTENCE_BYTES = 480, RESULT_PLACES_MAX = 4096 };
 
 const char *accept_verdict_name(enum accept_verdict verdict)
 {
@@ -42,12 +34,6 @@ int accept_verdict_status(enum accept_verdict verdict)
 	static const int statuses[] = {EXIT_STATUS_DONE, EXIT_STATUS_DONE, EXIT_STATUS_DONE,
 		EXIT_STATUS_CANNOT, EXIT_STATUS_FAILED};
 	return statuses[verdict];
-}
-
-static const char *text_of(const json_t *object, const char *name)
-{
-	const char *text = json_string_value(json_object_get(object, name));
-	return text ? text : "";
 }
 
 /* --- one criterion at one place --------------------------------------------------------------- */
@@ -102,8 +88,8 @@ static json_t *entry_of(
 	json_t *entry;
 	json_array_foreach(json_object_get(measured, list), i, entry)
 	{
-		if (strcmp(text_of(entry, "figure"), figure) == 0 &&
-			strcmp(text_of(entry, "place"), place) == 0)
+		if (strcmp(fields_text_of(entry, "figure"), figure) == 0 &&
+			strcmp(fields_text_of(entry, "place"), place) == 0)
 			return entry;
 	}
 	return NULL;
@@ -136,7 +122,8 @@ static double reference_of_places(const struct judging *judging, const struct fi
 	json_t *entry;
 	json_array_foreach(json_object_get(judging->measured, "values"), i, entry)
 	{
-		if (strcmp(text_of(entry, "figure"), figure->name) != 0 || count == COUNT(medians))
+		if (strcmp(fields_text_of(entry, "figure"), figure->name) != 0 ||
+			count == COUNT(medians))
 			continue;
 		const double median = entry_median(entry);
 		if (isfinite(median))
@@ -290,7 +277,7 @@ static void judge_equal(
 	judged->judgement = JUDGED_HOLDS;
 	json_array_foreach(json_object_get(judging->measured, "facts"), i, entry)
 	{
-		if (strcmp(text_of(entry, "figure"), figure) != 0)
+		if (strcmp(fields_text_of(entry, "figure"), figure) != 0)
 			continue;
 		json_t *value = json_object_get(entry, "value");
 		if (!first)
@@ -300,7 +287,7 @@ static void judge_equal(
 	}
 	json_array_foreach(json_object_get(judging->measured, "values"), i, entry)
 	{
-		if (strcmp(text_of(entry, "figure"), figure) != 0)
+		if (strcmp(fields_text_of(entry, "figure"), figure) != 0)
 			continue;
 		size_t at;
 		json_t *value;
@@ -391,7 +378,7 @@ static bool evidence_read(const struct judging *judging, const struct accept_che
 	evidence->text = json_string_value(fact);
 	evidence->lacks = json_is_true(json_object_get(missing, "lack"));
 	if (missing) /* of some repetitions, too: closed by default */
-		evidence->missing = text_of(missing, "why");
+		evidence->missing = fields_text_of(missing, "why");
 	else if (!whole)
 		evidence->missing = "a repetition gave no number";
 	else if (evidence->text && !*evidence->text)
@@ -414,10 +401,10 @@ static size_t places_of(
 		json_t *entry;
 		json_array_foreach(json_object_get(measured, lists[list]), i, entry)
 		{
-			if (strcmp(text_of(entry, "figure"), figure) != 0 ||
+			if (strcmp(fields_text_of(entry, "figure"), figure) != 0 ||
 				count == RESULT_PLACES_MAX)
 				continue;
-			const char *place = text_of(entry, "place");
+			const char *place = fields_text_of(entry, "place");
 			size_t at = 0;
 			while (at < count && strcmp(places[at], place) != 0)
 				at++;
@@ -541,9 +528,10 @@ static void say_event(
 		return;
 	const json_t *at_s = json_object_get(event, "at_s");
 	if (json_is_number(at_s))
-		buffer_format(out, "; at %.1f s: %s", fields_real(at_s), text_of(event, "text"));
+		buffer_format(
+			out, "; at %.1f s: %s", fields_real(at_s), fields_text_of(event, "text"));
 	else
-		buffer_format(out, "; %s", text_of(event, "text"));
+		buffer_format(out, "; %s", fields_text_of(event, "text"));
 }
 
 static void say_finding(const struct judging *judging, const struct evidence *evidence,
@@ -709,15 +697,15 @@ static enum accept_verdict state_verdict(
 			judging->measured_in, accept_tier_name(judging->tier));
 		return VERDICT_ERROR;
 	}
-	const char *state = text_of(judging->measured, "state");
-	const char *why = text_of(judging->measured, "why");
-	const char *kind = text_of(judging->measured, "kind");
+	const char *state = fields_text_of(judging->measured, "state");
+	const char *why = fields_text_of(judging->measured, "why");
+	const char *kind = fields_text_of(judging->measured, "kind");
 	if (*kind && strcmp(kind, accept_kind_name(check->kind)) != 0) {
 		buffer_format(sentence, "what was measured is a check of kind = %s, not %s", kind,
 			accept_kind_name(check->kind));
 		return VERDICT_ERROR;
 	}
-	const char *activity = text_of(judging->measured, "activity");
+	const char *activity = fields_text_of(judging->measured, "activity");
 	if (strcmp(state, "done") == 0)
 		return VERDICT_PASS;
 	if (strcmp(state, "skipped") == 0) {
@@ -742,9 +730,9 @@ static const json_t *gravest_finding(const json_t *findings, enum accept_verdict
 	const json_t *finding;
 	json_array_foreach(findings, i, finding)
 	{
-		if (accept_verdict_of(text_of(finding, "verdict")) == verdict &&
-			(!gravest || accept_action_of(text_of(finding, "action")) >
-					     accept_action_of(text_of(gravest, "action"))))
+		if (accept_verdict_of(fields_text_of(finding, "verdict")) == verdict &&
+			(!gravest || accept_action_of(fields_text_of(finding, "action")) >
+					     accept_action_of(fields_text_of(gravest, "action"))))
 			gravest = finding;
 	}
 	return gravest;
@@ -772,8 +760,8 @@ static json_t *check_judge(const struct judging *judging, const struct accept_ch
 	json_t *findings = json_array();
 	bool failed = !findings;
 	bool passed = false;
-	const bool run =
-		judging->measured && strcmp(text_of(judging->measured, "state"), "skipped") != 0;
+	const bool run = judging->measured &&
+			 strcmp(fields_text_of(judging->measured, "state"), "skipped") != 0;
 	for (size_t i = 0; i < check->limit_count && run && !failed; i++) {
 		const struct accept_limit *limit = &check->limits[i];
 		const size_t count = places_of(judging->measured, limit->figure->name, places);
@@ -784,7 +772,7 @@ static json_t *check_judge(const struct judging *judging, const struct accept_ch
 			json_t *finding = failed ? NULL : finding_make(judging, &evidence);
 			free(evidence.values);
 			const enum accept_verdict its =
-				accept_verdict_of(text_of(finding, "verdict"));
+				accept_verdict_of(fields_text_of(finding, "verdict"));
 			verdict = worse(verdict, its);
 			passed |= its == VERDICT_PASS;
 			failed = failed || !finding || json_array_append_new(findings, finding);
@@ -819,7 +807,7 @@ static const json_t *measured_check(const json_t *measured, const char *name, bo
 	*twice = false;
 	json_array_foreach(json_object_get(measured, "measured"), i, check)
 	{
-		if (strcmp(text_of(check, "check"), name) != 0)
+		if (strcmp(fields_text_of(check, "check"), name) != 0)
 			continue;
 		*twice = found != NULL;
 		found = check;
@@ -842,15 +830,15 @@ struct summing {
 
 static void sum_check(struct summing *sum, const json_t *check)
 {
-	const enum accept_verdict verdict = accept_verdict_of(text_of(check, "verdict"));
+	const enum accept_verdict verdict = accept_verdict_of(fields_text_of(check, "verdict"));
 	sum->counts[verdict]++;
 	sum->checks++;
 	const json_t *gravest = gravest_finding(json_object_get(check, "findings"), verdict);
-	const enum accept_action its = accept_action_of(text_of(gravest, "action"));
+	const enum accept_action its = accept_action_of(fields_text_of(gravest, "action"));
 	if (!sum->first || verdict > sum->verdict ||
 		(verdict == sum->verdict && its > sum->first_action)) {
-		sum->first = text_of(check, "sentence");
-		sum->first_check = text_of(check, "check");
+		sum->first = fields_text_of(check, "sentence");
+		sum->first_check = fields_text_of(check, "check");
 		sum->first_action = its;
 	}
 	sum->verdict = worse(sum->verdict, verdict);
@@ -858,7 +846,8 @@ static void sum_check(struct summing *sum, const json_t *check)
 	json_t *finding;
 	json_array_foreach(json_object_get(check, "findings"), i, finding)
 	{
-		const enum accept_action action = accept_action_of(text_of(finding, "action"));
+		const enum accept_action action =
+			accept_action_of(fields_text_of(finding, "action"));
 		if (action > sum->action)
 			sum->action = action;
 	}
@@ -992,7 +981,7 @@ static struct judging judging_of(
 /* The tier that it was measured in, where that is a shorter one than `tier`: less time, memory and storage. */
 static const char *shorter_tier(const json_t *measured, enum accept_tier tier)
 {
-	const char *its = text_of(measured, "tier");
+	const char *its = fields_text_of(measured, "tier");
 	for (int i = TIER_QUICK; i < (int)tier; i++)
 		if (strcmp(its, accept_tier_name((enum accept_tier)i)) == 0)
 			return its;
@@ -1009,12 +998,12 @@ bool result_is_whole(const json_t *document)
 /* What a reader of any form has to know beside the verdict. */
 static int caveats_put(json_t *document, const json_t *measured, const struct accept_plan *plan)
 {
-	const char *test = text_of(measured, "test");
-	const char *shortened = text_of(measured, "shortened");
-	const char *note = text_of(measured, "note");
+	const char *test = fields_text_of(measured, "test");
+	const char *shortened = fields_text_of(measured, "shortened");
+	const char *note = fields_text_of(measured, "note");
 	char hash[17];
 	plan_hash(plan, hash);
-	const char *its = text_of(json_object_get(measured, "plan"), "hash");
+	const char *its = fields_text_of(json_object_get(measured, "plan"), "hash");
 	const bool same = strcmp(its, hash) == 0;
 	const json_t *before = same ? json_object_get(measured, "left_out") : NULL;
 	const json_int_t left_out =
@@ -1121,159 +1110,4 @@ size_t result_open(const json_t *measured_check_line, const struct accept_check 
 		}
 	}
 	return count;
-}
-
-/* --- files ------------------------------------------------------------------------------------ */
-
-/* The lines of measured.jsonl as one document: a torn last line is left out, and a check that stands there twice (it was
- * run again) counts by its last. */
-static json_t *measured_from_lines(const char *text, size_t size, struct error *err)
-{
-	/* What later lines say of the whole. */
-	static const char *const later[] = {"interrupted", "test", "shortened"};
-	const char *newline = memchr(text, '\n', size);
-	json_t *document =
-		newline ? json_loadb(text, (size_t)(newline - text), JSON_REJECT_DUPLICATES, NULL)
-			: NULL;
-	json_t *checks = json_array();
-	if (!json_is_object(document) || !checks ||
-		strcmp(text_of(document, "schema"), MEASURED_SCHEMA) != 0) {
-		json_decref(document);
-		json_decref(checks);
-		(void)error_set(err, -EINVAL, "it has no line of %s", MEASURED_SCHEMA);
-		return NULL;
-	}
-	while (newline && json_array_size(checks) <= RESULT_CHECKS_MAX) {
-		const char *line = newline + 1;
-		newline = memchr(line, '\n', size - (size_t)(line - text));
-		json_t *check = newline ? json_loadb(line, (size_t)(newline - line),
-						  JSON_REJECT_DUPLICATES, NULL)
-					: NULL;
-		for (size_t name = 0; name < COUNT(later); name++)
-			if (json_object_get(check, later[name]))
-				(void)json_object_set(
-					document, later[name], json_object_get(check, later[name]));
-		size_t i;
-		json_t *before;
-		json_array_foreach(checks, i, before)
-		{
-			if (check && json_equal(json_object_get(before, "check"),
-					     json_object_get(check, "check"))) {
-				(void)json_array_remove(checks, i);
-				break;
-			}
-		}
-		if (json_is_object(check) && *text_of(check, "check"))
-			(void)json_array_append(checks, check);
-		json_decref(check);
-	}
-	(void)json_object_set_new(document, "measured", checks);
-	return document;
-}
-
-/* What is skipped spoils nothing, and what warns at most makes a WARN. */
-int result_consistent(const json_t *document, struct error *err)
-{
-	const json_t *checks = json_object_get(document, "checks");
-	const enum accept_verdict verdict = accept_verdict_of(text_of(document, "verdict"));
-	size_t i;
-	size_t at;
-	const json_t *check;
-	const json_t *finding;
-	if (!json_is_array(checks))
-		return error_set(err, -EINVAL, "it has no 'checks'");
-	if (verdict == VERDICT_PASS && json_array_size(checks) == 0)
-		return error_set(err, -EINVAL, "it passes without a check");
-	json_array_foreach(checks, i, check)
-	{
-		const enum accept_verdict its = accept_verdict_of(text_of(check, "verdict"));
-		if (its > VERDICT_SKIP && its > verdict)
-			return error_set(err, -EINVAL,
-				"its verdict %s contradicts check '%.64s', which is %s: judge its measured.jsonl again",
-				accept_verdict_name(verdict), text_of(check, "check"),
-				accept_verdict_name(its));
-		json_array_foreach(json_object_get(check, "findings"), at, finding)
-		{
-			const enum accept_verdict one =
-				accept_verdict_of(text_of(finding, "verdict"));
-			if (one > VERDICT_SKIP && one > its)
-				return error_set(err, -EINVAL,
-					"%s of check '%.64s' contradicts its %s of %.64s: judge its measured.jsonl again",
-					accept_verdict_name(its), text_of(check, "check"),
-					accept_verdict_name(one), text_of(finding, "figure"));
-		}
-	}
-	return 0;
-}
-
-/* 0, or -EINVAL where a member that judging and reports rest on is not what it should be. */
-static int document_check(const json_t *document, struct error *err)
-{
-	const char *schema = text_of(document, "schema");
-	const bool judged = strcmp(schema, ACCEPT_SCHEMA) == 0;
-	if (!judged && strcmp(schema, MEASURED_SCHEMA) != 0)
-		return strncmp(schema, "mlbench.accept/", 15) == 0 ||
-				       strncmp(schema, "mlbench.measured/", 17) == 0
-			       ? error_set(err, -EINVAL,
-					 "it is of a newer schema, %.32s: use a newer mlbench",
-					 schema)
-			       : error_set(err, -EINVAL, "it is no result of mlbench accept");
-	if (!json_is_array(json_object_get(document, "measured")))
-		return error_set(err, -EINVAL, "it has no 'measured'");
-	const json_t *checks = json_object_get(document, "measured");
-	if (json_array_size(checks) > RESULT_CHECKS_MAX)
-		return error_set(
-			err, -EINVAL, "'measured' has more than %d checks", RESULT_CHECKS_MAX);
-	size_t i;
-	json_t *check;
-	json_array_foreach(checks, i, check)
-	{
-		if (!json_is_object(check) || !*text_of(check, "check"))
-			return error_set(
-				err, -EINVAL, "check %zu of 'measured' has no name", i + 1);
-	}
-	return judged ? result_consistent(document, err) : 0;
-}
-
-int result_read(const char *path, json_t **document, struct error *err)
-{
-	static const char *const names[] = {"accept.json", "measured.jsonl"};
-	struct stat status;
-	char *data = NULL;
-	size_t size = 0;
-	char *inside = NULL;
-	*document = NULL;
-	for (size_t i = 0;
-		i < COUNT(names) && stat(path, &status) == 0 && S_ISDIR(status.st_mode) && !inside;
-		i++) {
-		inside = files_join(path, names[i]);
-		if (inside && access(inside, R_OK) != 0 && i + 1 < COUNT(names)) {
-			free(inside);
-			inside = NULL;
-		}
-	}
-	int code = 0;
-	if (inside && stat(inside, &status) != 0)
-		code = error_set(err, -EINVAL,
-			"there is no result in '%.300s': neither accept.json nor measured.jsonl",
-			path);
-	if (!code)
-		code = files_read(inside ? inside : path, RESULT_BYTES_MAX, &data, &size, err);
-	if (!code) {
-		json_error_t why;
-		*document = json_loadb(data, size, JSON_REJECT_DUPLICATES, &why);
-		if (!*document)
-			*document = measured_from_lines(data, size, err);
-		code = *document ? document_check(*document, err) : -EINVAL;
-		if (code)
-			(void)error_prefix(
-				err, code, "cannot use '%.200s'", inside ? inside : path);
-	}
-	if (code) {
-		json_decref(*document);
-		*document = NULL;
-	}
-	free(data);
-	free(inside);
-	return code;
 }

@@ -11,6 +11,7 @@
 #include "harness/config/config.h"
 #include "harness/config/config_place.h"
 #include "harness/config/tables.h"
+#include "harness/record/fields.h"
 #include "harness/record/measurement.h"
 #include "harness/record/record.h"
 
@@ -353,12 +354,6 @@ static int pipeline_hand_over(const struct pipeline *pipeline, const struct reco
 
 /* --- its diagnosis ---------------------------------------------------------------------------- */
 
-static const char *pipeline_text(const json_t *object, const char *member)
-{
-	const char *text = json_string_value(json_object_get(object, member));
-	return text ? text : "";
-}
-
 static bool pipeline_asks_bottleneck(const struct check_context *context)
 {
 	return check_asks(context->check, BOTTLENECK) ||
@@ -395,9 +390,9 @@ static bool pipeline_alike(
 static void pipeline_hand_over_verdict(const struct check_context *context, const json_t *verdict)
 {
 	struct check_sink *sink = context->sink;
-	const char *stage = pipeline_text(verdict, "stage");
-	const char *also = pipeline_text(verdict, "also");
-	const char *resource = pipeline_text(verdict, "resource");
+	const char *stage = fields_text_of(verdict, "stage");
+	const char *also = fields_text_of(verdict, "also");
+	const char *resource = fields_text_of(verdict, "resource");
 	const char *evidence =
 		json_string_value(json_array_get(json_object_get(verdict, "evidence"), 0));
 	const double confidence = json_number_value(json_object_get(verdict, "confidence"));
@@ -409,8 +404,8 @@ static void pipeline_hand_over_verdict(const struct check_context *context, cons
 	}
 	sink_note(sink, "bottleneck: %s%s%s (%s), %.0f %% confidence. %s", stage,
 		*also ? " or " : "", also, resource, 100 * confidence, evidence ? evidence : "");
-	if (*pipeline_text(verdict, "advice"))
-		sink_note(sink, "advice of the diagnosis: %s", pipeline_text(verdict, "advice"));
+	if (*fields_text_of(verdict, "advice"))
+		sink_note(sink, "advice of the diagnosis: %s", fields_text_of(verdict, "advice"));
 	if (confidence < CONFIDENCE_LEAST) {
 		pipeline_no_bottleneck(context, "the diagnosis is more probably wrong than right");
 		return;

@@ -13,6 +13,12 @@ json_t *fields_number(double value)
 	return isfinite(value) ? json_real(value) : json_null();
 }
 
+const char *fields_text_of(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+	return text ? text : "";
+}
+
 double fields_real(const json_t *value)
 {
 	return json_is_number(value) ? json_number_value(value) : NAN;

@@ -81,6 +81,8 @@ struct field {
 
 /* A number, or null where there is none (NAN, infinite). */
 json_t *fields_number(double value);
+/* The text of a member; "" where there is none. */
+const char *fields_text_of(const json_t *object, const char *name);
 /* The number, or NAN for null and anything else. */
 double fields_real(const json_t *value);
 /* [low, high], or null where one of them is none. */

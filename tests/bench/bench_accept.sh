@@ -36,8 +36,8 @@ group() {
 	groups+=("$group")
 	echo "$3" >"$group/$2" 2>/dev/null
 }
-inside() { (echo "$BASHPID" >"$group/cgroup.procs" && exec "$@"); }
 accept() { "$program" accept "$plan" --tier quick --path "$dir/storage" --node "$node" --out "$keep/$node" --json >"$dir/out" 2>"$dir/err"; }
+accept_inside() { (echo "$BASHPID" >"$group/cgroup.procs" && accept); }
 
 as_it_is() { accept; }
 # Three loops on one core: what is pinned there gets a quarter of it.
@@ -48,17 +48,17 @@ hog() {
 	done
 	accept
 }
-quota() { group cpu cpu.cfs_quota_us 60000 && inside "$program" accept "$plan" --tier quick --path "$dir/storage" --node "$node" --out "$keep/$node" --json >"$dir/out" 2>"$dir/err"; }
+quota() { group cpu cpu.cfs_quota_us 60000 && accept_inside; }
 slow_disk() {
 	local device
 	device=$(stat -c '%Hd:%Ld' "$dir/storage")
 	group blkio blkio.throttle.read_bps_device "$device 20000000" &&
-		inside "$program" accept "$plan" --tier quick --path "$dir/storage" --node "$node" --out "$keep/$node" --json >"$dir/out" 2>"$dir/err"
+		accept_inside
 }
 wrong_product() { MLBENCH_ACCEPT_INJECT=gemm:core=1:nth=3 accept; }
 stale_block() { MLBENCH_ACCEPT_INJECT=storage:block=7:kind=stale accept; }
 # What must be among the findings that fail.
-declare -A names=([hog]="core 1" [quota]="" [slow_disk]="read.direct" [wrong_product]="repeatable.gemm" [stale_block]="repeatable.storage")
+declare -A names=([hog]="core 1" [quota]="cgroup.withheld" [slow_disk]="read.direct" [wrong_product]="repeatable.gemm" [stale_block]="repeatable.storage")
 
 declare -A right wrong none
 number=0
@@ -66,9 +66,7 @@ number=0
 one() {
 	number=$((number + 1))
 	node=$(printf 'n%02d' $number)
-	if ! "$1"; then
-		:
-	fi
+	"$1"
 	end_condition
 	[ -s "$keep/$node/accept.json" ] || { echo "  $1 could not be planted here"; return; }
 	local said
@@ -79,8 +77,6 @@ fails = [f for c in d["checks"] for f in c["findings"] if f["verdict"] == "FAIL"
 named = any(sys.argv[3] in (f["place"], f["figure"]) for f in fails)
 if sys.argv[2] == "as_it_is":
     kind = "right" if d["verdict"] in ("PASS", "WARN") else "none" if d["verdict"] == "ERROR" else "wrong"
-elif sys.argv[2] == "quota":  # nothing is wrong with any part: it is the limit that must be named, or nothing passed
-    kind = "right" if d["verdict"] == "FAIL" else "none" if d["verdict"] == "ERROR" else "wrong"
 else:
     kind = "right" if d["verdict"] == "FAIL" and named else "none" if d["verdict"] == "ERROR" else "wrong"
 print(kind, d["sentence"][:140])
