@@ -9,6 +9,7 @@
 #include "harness/config/config.h"
 #include "harness/config/document.h"
 #include "harness/record/config_json.h"
+#include "harness/report/accept_report.h"
 #include "harness/report/table.h"
 
 #include <ctype.h>
@@ -342,9 +343,11 @@ static void write_option_values(const struct dialect *dialect, struct buffer *ou
 			continue;
 		(void)snprintf(name, sizeof name, "--%s", option_specs[id].name);
 		begin_case(out, dialect, name);
-		if (id == OPTION_FORMAT)
+		if (id == OPTION_FORMAT) {
 			list_names("formats", out);
-		else
+			for (const struct accept_format *at = accept_formats; at->name; at++)
+				buffer_format(out, " %s", at->name);
+		} else
 			completion_add_words(out, metavar, '|');
 		buffer_text(out, dialect->after_words);
 	}
