@@ -73,10 +73,10 @@ try "a test that fails" 1 'FAIL +numerics +test_broken: 1 failed' $run "$fake" -
 # Stopped: what is known stays.
 # Again where this script was so late that all was over.
 for try in 1 2 3 4 5; do
-	rm -rf "$work/stopped"
+	rm -rf "$work/stopped" "$work/log" # what the run before said would be taken for this one's
 	$run "$build" --double --only probe --out "$work/stopped" >"$work/log" 2>&1 &
 	pid=$!
-	until grep -q 's left)' "$work/log" || ! kill -0 $pid; do sleep 0.1; done
+	until grep -qs 's left)' "$work/log" || ! kill -0 $pid; do sleep 0.1; done
 	kill -INT $pid 2>/dev/null
 	kill -TERM $pid
 	wait $pid
