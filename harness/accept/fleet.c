@@ -213,6 +213,7 @@ static int fleet_judge_metric(struct node_fleet *fleet, struct fleet_metric *met
 		const double bad = fleet_badness(metric->figure, value->z);
 		metric->outliers += value->outlier;
 		node->bad_outliers += value->outlier && bad > 0;
+		node->compared += metric->count > 1;
 		/* what is an outlier stands before what is only far out */
 		if (metric->count > 1 && bad > 0 &&
 			(!node->worst || value->outlier > node->worst_value->outlier ||

@@ -577,6 +577,9 @@ static json_t *worst_figure_json(const struct fleet_metric *metric)
 /* "-5.0 %" from the median of its worst metric, "+3" of counts; null: it is in none on the bad side. */
 static json_t *apart_json(const struct fleet_node *node)
 {
+	/* Compared with others, and worse than their median in nothing: not the same as not compared. */
+	if (!node->worst && node->compared > 0)
+		return json_string("not worse");
 	if (!node->worst)
 		return json_null();
 	const double change = fleet_change(node->worst, node->worst_value->of.value);

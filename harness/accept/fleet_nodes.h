@@ -31,6 +31,7 @@ struct fleet_node {
 	/* The metric in which it is worst, and how far out it is there, above 0 on the bad side. */
 	const struct fleet_metric *worst;
 	const struct fleet_value *worst_value;
+	size_t compared; /* metrics in which there are others to compare it with */
 	double bad;
 	size_t bad_outliers;
 	int rank;

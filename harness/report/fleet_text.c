@@ -64,25 +64,23 @@ static void fleet_verdict_cell(
 	buffer_text(out, json_is_true(column_value(row, "outlier")) ? ", outlier" : "");
 }
 
-/* In what: the finding's figure, or the metric in which it is farthest out. */
+/* What the distance is of, and the first finding, which need not be about the same: "decode.core; finding: cgroup.withheld". */
 static void fleet_what_cell(
 	const struct table_column *column, const json_t *row, struct buffer *out)
 {
 	const json_t *finding = column_value(row, "findings.0");
 	const char *place = column_text(finding, "place");
+	const char *farthest = column_text(row, "worst_figure");
 	(void)column;
-	if (json_is_true(column_value(row, "stranger")) && !finding) {
+	if (json_is_true(column_value(row, "stranger")) && !finding)
 		buffer_text(out, "other hardware");
+	buffer_text(out, farthest);
+	if (!finding)
 		return;
-	}
-	if (json_is_true(column_value(row, "outlier")) || !finding) {
-		buffer_text(out, column_text(row, "worst_figure"));
-		return;
-	}
-	buffer_text(out, *column_text(finding, "figure") ? column_text(finding, "figure")
-							 : column_text(finding, "check"));
-	if (*place)
-		buffer_format(out, " @ %s", place);
+	buffer_format(out, "%sfinding: %s%s%s", *farthest ? "; " : "",
+		*column_text(finding, "figure") ? column_text(finding, "figure")
+						: column_text(finding, "check"),
+		*place ? " @ " : "", place);
 }
 
 static void fleet_action_cell(
@@ -104,7 +102,7 @@ const struct table_column fleet_columns[] = {
 	{.head = "vs median", .path = "apart"},
 	{.head = "z", .path = "z", COLUMN_DECIMALS(1)},
 	{.head = "action", .left = true, .text_of = fleet_action_cell, .keep = 1},
-	{.head = "worst in", .left = true, .text_of = fleet_what_cell, .wraps = true},
+	{.head = "in", .left = true, .text_of = fleet_what_cell, .wraps = true},
 };
 const size_t fleet_column_count = COUNT(fleet_columns);
 
