@@ -23,6 +23,7 @@ declare -A may=(
 	[harness/report/html]="harness/base harness/config harness/record harness/measure harness/analyze harness/accept harness/report"
 	[harness/live]="harness/base harness/config harness/record harness/measure harness/analyze harness/report harness/live"
 	[harness/accept]="harness/base harness/config harness/record harness/measure harness/analyze harness/accept"
+	[harness/fit]="harness/base harness/config harness/record harness/measure harness/analyze harness/report harness/fit workloads/dataset workloads/image"
 	[harness/checks]="harness/base harness/config harness/record harness/flow harness/measure harness/analyze harness/accept harness/checks workloads pipelines"
 	[harness/command]="harness workloads pipelines"
 )

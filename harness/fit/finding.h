@@ -1,0 +1,102 @@
+/* What is known of somebody's training job, by whatever told it: a trace, a log of step times, a folder of data, a job that
+ * was observed, a result of mlbench.  `mlbench fit` collects findings from all its sources and makes a case of them
+ * (harness/fit/case.h).  Each says how it is known; what nobody knows has no finding, and the case says which value was
+ * assumed in its place.
+ *
+ * Sources are not trusted.  A finding holds numbers and words of ours; no name, path or text of the user's gets in, but for
+ * the complaint, which the user writes for this purpose. */
+#ifndef MLBENCH_FIT_FINDING_H
+#define MLBENCH_FIT_FINDING_H
+
+#include "harness/base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum finding_id {
+#define FINDING(id, name, key, unit, doc) FINDING_##id,
+#include "harness/fit/findings.def"
+#undef FINDING
+	FINDING_COUNT
+};
+
+/* From the strongest down: where two sources know the same thing, the stronger one counts. */
+enum finding_how {
+	FINDING_UNKNOWN,
+	FINDING_ASSUMED,  /* a usual value, or what the user's words say */
+	FINDING_DERIVED,  /* computed from what was measured, by a rule that `why` names */
+	FINDING_MEASURED, /* the source recorded it */
+};
+
+/* The kinds of sources, as a case names them; never by file. */
+enum finding_source {
+	SOURCE_NONE,
+	SOURCE_FOLDER,   /* headers of the data set's files */
+	SOURCE_TRACE,    /* Kineto */
+	SOURCE_STEP_LOG, /* CSV or TensorBoard */
+	SOURCE_OBSERVED, /* mlbench observe --json */
+	SOURCE_RESULT,   /* a result folder of mlbench */
+	SOURCE_USER,     /* --set, --complaint */
+};
+
+struct finding {
+	enum finding_how how;
+	enum finding_source source;
+	double value; /* in the base unit of findings.def */
+	double low,
+		high; /* 95 % interval of the mean, or the range of a guess; NAN: none is known */
+	const char *why; /* a constant sentence of ours: by what rule; NULL where measured */
+};
+
+enum { FINDINGS_STEPS_MAX = 1 << 20, FINDINGS_LIKE_MAX = 64 };
+
+/* One kind of file of a data set, with its share: the joint distribution is a list of them. */
+struct like_stratum {
+	char format[8];         /* name of a codec: "jpeg" */
+	char subsampling[8];    /* "420"; "" where the format has none */
+	unsigned width, height; /* medians, in pixels */
+	double edge_sigma;      /* of ln(edge length) */
+	double bytes;           /* mean file size */
+	double bytes_sigma;     /* of ln(file size) given the picture's size */
+	double share;           /* of the files, 0..1 */
+};
+
+struct findings {
+	struct finding known[FINDING_COUNT];
+	/* Times of steps in the order in which they were taken, in ns; owned.  step_series: consecutive ones of one rank, so that
+	 * autocorrelation means something; else a sample. */
+	double *step_ns;
+	size_t step_count;
+	bool step_series;
+	struct like_stratum like[FINDINGS_LIKE_MAX];
+	size_t like_count;
+	/* What the source held to be the bottleneck, in the words of a diagnosis ("read", "latency"); "" unknown. */
+	char stage[24], resource[24];
+	double confidence; /* 0..1 of that; NAN */
+};
+
+void findings_open(struct findings *findings); /* all unknown */
+void findings_close(struct findings *findings);
+
+/* Puts in a value where nothing at least as strong is known. */
+void findings_add(struct findings *findings, enum finding_id id, enum finding_source source,
+	enum finding_how how, double value, double low, double high, const char *why);
+/* Takes over what `from` knows better, its series and its strata where there are none yet. */
+int findings_merge(struct findings *findings, struct findings *from, struct error *err);
+
+const char *finding_name(enum finding_id id);
+const char *finding_source_name(enum finding_source source); /* "trace" */
+const char *finding_how_name(enum finding_how how);          /* "measured" */
+
+/* Readers of sources, each in harness/fit/from_NAME.c.  All return 0 or a negative errno with err (one line, what and where);
+ * -ENOMSG: the file is no such source.  Memory and time are bounded whatever the file's size. */
+int findings_from_folder(
+	struct findings *out, const char *path, struct error *err); /* folder or manifest */
+int findings_from_trace(
+	struct findings *out, const char *path, struct error *err); /* .json, .json.gz */
+int findings_from_step_log(
+	struct findings *out, const char *path, struct error *err); /* CSV, tfevents */
+int findings_from_observed(struct findings *out, const char *path, struct error *err);
+int findings_from_result(struct findings *out, const char *path, struct error *err);
+
+#endif
