@@ -50,7 +50,7 @@ struct product {
 	struct device_array a, b, c, d, bias;
 	struct gemm_operands operands;
 	double a_scale, b_scale;
-	struct device_array scales; /* (2) float */
+	struct device_array scales; /* float: A's, and B's at GEMM_ALIGN_BYTES */
 };
 
 static struct gemm_context *context; /* opened by the tests */
@@ -128,7 +128,7 @@ static inline struct product product_of(const struct kind *kind, const struct ge
 	product.c = device_array(problem->d_type, batch * (size_t)problem->stride_d);
 	product.d = device_array(problem->d_type, batch * (size_t)problem->stride_d);
 	product.bias = device_array(problem->d_type, problem->n);
-	product.scales = device_array(ELEMENT_F32, 2);
+	product.scales = device_array(ELEMENT_F32, GEMM_ALIGN_BYTES / sizeof(float) + 1);
 	randomise(&product.a, &rng);
 	randomise(&product.b, &rng);
 	randomise(&product.c, &rng);
@@ -142,10 +142,12 @@ static inline struct product product_of(const struct kind *kind, const struct ge
 		product.a_scale = 0.375;
 		product.b_scale = 3;
 		device_array_set(&product.scales, 0, product.a_scale);
-		device_array_set(&product.scales, 1, product.b_scale);
+		device_array_set(
+			&product.scales, GEMM_ALIGN_BYTES / sizeof(float), product.b_scale);
 		device_array_up(&product.scales);
 		product.operands.a_scale = (const float *)(void *)product.scales.data;
-		product.operands.b_scale = product.operands.a_scale + 1;
+		product.operands.b_scale =
+			product.operands.a_scale + GEMM_ALIGN_BYTES / sizeof(float);
 	}
 	return product;
 }

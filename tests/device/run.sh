@@ -243,7 +243,7 @@ try_setting() {
 	rm -rf "$folder"
 	: >"$out/$log.log"
 	# shellcheck disable=SC2086,SC2046
-	within 90 "$log" "$mlbench" run "$imagenet" $(set_all $small $cuda_keys read.engine=memory decode.workers="$(workers)" prefetch.depth=4 \
+	within 90 "$log" "$mlbench" run "$imagenet" $(set_all batch.size=64 $small $cuda_keys read.engine=memory decode.workers="$(workers)" prefetch.depth=4 \
 		measure.limits=off measure.repeats=1 $times "$@") --out "$folder"
 	status=$?
 	if [ -s "$folder/points.jsonl" ] && { [ $status -eq 0 ] || [ $status -eq 3 ]; }; then

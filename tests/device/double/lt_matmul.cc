@@ -214,9 +214,14 @@ bool extras_fit(const product &asked, int device)
 		complain("%s: the mask is not aligned to 16 bytes", who);
 		return false;
 	}
-	for (const void *scale : asked.how.scales)
+	for (const void *scale : asked.how.scales) {
 		if (scale && !on_device(who, "a scale", scale, sizeof(float), device))
 			return false;
+		if ((uintptr_t)scale % POINTER_BYTES) {
+			complain("%s: a scale is not aligned to 16 bytes", who);
+			return false;
+		}
+	}
 	return !asked.how.amax || on_device(who, "amax", asked.how.amax, sizeof(float), device);
 }
 

@@ -275,8 +275,9 @@ static void device_plan_place_attention(struct device_plan *plan, struct device_
 
 static struct device_scale device_plan_take_scale(struct device_plan *plan)
 {
-	const size_t amax = device_plan_take_floats(plan, 2);
-	return (struct device_scale){amax, amax + sizeof(float)};
+	/* Products refuse a scale that is not aligned. */
+	const size_t amax = device_plan_take(plan, GEMM_ALIGN_BYTES + sizeof(float));
+	return (struct device_scale){amax, amax + GEMM_ALIGN_BYTES};
 }
 
 static void device_plan_place_fp8(struct device_plan *plan, struct device_layer *layer)

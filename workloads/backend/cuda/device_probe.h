@@ -89,7 +89,7 @@ int probing_slot_ns(struct probing *probing, probing_clock *clock, probing_work 
 
 /* The part of products: adds its quantities, or lines of missing; an error ends the probe. */
 int probing_add_products(struct probing *probing, struct error *err);
-/* What was not right: products are checked against sums in double. */
+/* Takes the speed of those that compute wrongly, and says so in missing; it overwrites the operands. */
 int probing_check_products(struct probing *probing, struct error *err);
 void probing_close_products(struct probing *probing);
 /* Squares of one precision, each of whose results is taken; 0 where the library has no such product. */
@@ -101,6 +101,8 @@ int probing_repeat_product(struct probing *probing, const struct cuda_repeat_pla
  * Fills (count) elements with random signs and fractions and magnitudes of 2^-4 to 1: bits that change as those of real data
  * do.  A function of the type and the count. */
 void formats_fill(enum element type, void *elements, size_t count);
+/* The same of -1, 0 and 1, each as often. */
+void formats_fill_whole(enum element type, void *elements, size_t count);
 
 /* The value of one; NAN and infinities as they are. */
 double formats_value(enum element type, const void *elements, size_t index);
