@@ -30,7 +30,7 @@ static inline struct cuda_options fixture_options(
 		.sample_elements =
 			model->input_elements ? model->input_elements * 3 / 4 : FIXTURE_ELEMENTS,
 		.class_count = FIXTURE_CLASSES,
-		.type = AUGMENT_TYPE_FLOAT32,
+		.type = BATCH_FLOAT32,
 		.precision = precision,
 		.rule = rule,
 		.learning_rate = rule == STEP_OPTIMIZER_ADAM ? 0.001f : 0.02f,
@@ -159,7 +159,7 @@ static inline struct network fixture_network(const struct fixture *fixture)
 		.model = fixture->model,
 		.shape = {options->sample_elements, options->class_count, 0},
 		.batch_size = options->batch_size,
-		.type = AUGMENT_TYPE_FLOAT32,
+		.type = BATCH_FLOAT32,
 		.rule = options->rule,
 		.learning_rate = options->learning_rate,
 		.threads = 1,
