@@ -399,7 +399,7 @@ static size_t stage_named(const struct point_summary *point, const char *name)
  * more. */
 static void weigh_depth(const struct evidence_base *base, struct binding *binding)
 {
-	const struct findings *f = base->findings;
+	const struct model_findings *f = base->findings;
 	const bool prefetch = f->deeper >= f->deeper_read;
 	binding->depth_gain = fmax(f->deeper, f->deeper_read);
 	binding->depth = busiest_share(base->point) < ALL_BUSY &&
@@ -418,7 +418,7 @@ static void weigh_depth(const struct evidence_base *base, struct binding *bindin
  * measurement tells the two apart and as the replay explains it. */
 static void weigh_next(const struct evidence_base *base, size_t next, struct binding *binding)
 {
-	const struct findings *f = base->findings;
+	const struct model_findings *f = base->findings;
 	binding->second_noise = hypot(binding_margin_noise(base, binding->stage, next),
 		UNEXPLAINED * f->elasticities.unmodelled);
 	binding->alone = confidence_alone(1 + f->relieved, binding->second_noise);
@@ -433,7 +433,7 @@ static void weigh_next(const struct evidence_base *base, size_t next, struct bin
 static void find_co_binding(
 	const struct evidence_base *base, const struct ranking *r, struct binding *binding)
 {
-	const struct findings *f = base->findings;
+	const struct model_findings *f = base->findings;
 	const size_t none = base->point->stage_count;
 	const size_t next = stage_named(base->point, stage_names[f->next]);
 	binding->second = none;

@@ -311,7 +311,7 @@ static bool others_are_busy(const struct evidence_base *base)
 /* Where the quota throttles only now and then, other processes may matter more. */
 static bool quota_matters(const struct evidence_base *base)
 {
-	const struct findings *f = base->findings;
+	const struct model_findings *f = base->findings;
 	if (base->point->throttled_share >= THROTTLED_MOSTLY)
 		return true;
 	if (f && f->unthrottled < GAIN_LEAST)

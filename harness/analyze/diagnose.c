@@ -432,7 +432,7 @@ static const double PHASES_CONFIDENCE =
 
 struct replayed {
 	struct model model;
-	struct findings findings;
+	struct model_findings findings;
 	bool open;
 };
 
@@ -503,7 +503,7 @@ static void say_too_short(
 			s->width * 100);
 }
 
-static void add_completeness(const struct findings *findings, struct verdict *verdict)
+static void add_completeness(const struct model_findings *findings, struct verdict *verdict)
 {
 	static const double worth_saying = 0.10;
 	const double unmodelled = findings->elasticities.unmodelled;

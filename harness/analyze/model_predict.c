@@ -581,7 +581,7 @@ static enum replay_stage busiest_but(const struct replay_result *result, enum re
 
 /* The next bottleneck and how far away it is. */
 static int relieve(
-	const struct model *model, size_t samples, struct findings *out, struct error *err)
+	const struct model *model, size_t samples, struct model_findings *out, struct error *err)
 {
 	struct model rest = *model; /* borrows the series */
 	struct replay_result result;
@@ -602,7 +602,8 @@ static int relieve(
 	return 0;
 }
 
-int findings_of(const struct model *model, unsigned effort, struct findings *out, struct error *err)
+int findings_of(
+	const struct model *model, unsigned effort, struct model_findings *out, struct error *err)
 {
 	double *const gains[REMOVALS] = {
 		[NO_LOCK] = &out->unlocked,
@@ -614,7 +615,7 @@ int findings_of(const struct model *model, unsigned effort, struct findings *out
 		[DEEPER_PREFETCH] = &out->deeper,
 		[MORE_FILES] = &out->deeper_read,
 	};
-	*out = (struct findings){.sketch = effort < FINDINGS_THOROUGH};
+	*out = (struct model_findings){.sketch = effort < FINDINGS_THOROUGH};
 	const size_t samples = effort < FINDINGS_THOROUGH ? SAMPLES_SKETCH : SAMPLES_THOROUGH;
 	int code = replayed_throughput(model, samples, &out->replayed, err);
 	for (int i = 0; i < REMOVALS && !code; i++)
@@ -624,7 +625,7 @@ int findings_of(const struct model *model, unsigned effort, struct findings *out
 	return code ? code : relieve(model, samples, out, err);
 }
 
-double findings_cost(const struct findings *findings, enum replay_cost cost)
+double findings_cost(const struct model_findings *findings, enum replay_cost cost)
 {
 	for (size_t i = 0; i < COSTS; i++)
 		if (findings->elasticities.costs[i].cost == cost)
@@ -632,7 +633,7 @@ double findings_cost(const struct findings *findings, enum replay_cost cost)
 	return NAN;
 }
 
-double findings_stage(const struct findings *findings, const char *stage, double *deviation)
+double findings_stage(const struct model_findings *findings, const char *stage, double *deviation)
 {
 	double sum = 0;
 	double variance = 0;

@@ -258,7 +258,7 @@ enum replay_cost model_limiting_cost(const struct elasticities *elasticities);
  * the latter is a counterfactual: one replay with the same random numbers. */
 enum { FINDINGS_THOROUGH = 8 }; /* effort below which it is a sketch */
 
-struct findings {
+struct model_findings {
 	bool sketch;     /* by few and short replays */
 	double replayed; /* samples/s of the replay as it is */
 	struct elasticities elasticities;
@@ -276,12 +276,12 @@ struct findings {
 
 /* effort as for model_predict, at least 1. */
 int findings_of(
-	const struct model *model, unsigned effort, struct findings *out, struct error *err);
+	const struct model *model, unsigned effort, struct model_findings *out, struct error *err);
 
 /* Sum of the elasticities of a stage's costs; *deviation from their intervals (as if
  * independent). */
-double findings_stage(const struct findings *findings, const char *stage, double *deviation);
-double findings_cost(const struct findings *findings, enum replay_cost cost);
+double findings_stage(const struct model_findings *findings, const char *stage, double *deviation);
+double findings_cost(const struct model_findings *findings, enum replay_cost cost);
 
 /* --- many nodes on paper ---------------------------------------------------------------------- */
 

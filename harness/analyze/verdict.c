@@ -730,7 +730,7 @@ static void advise_step_cores(const struct evidence_base *base, struct verdict *
 static void advise_quota(const struct evidence_base *base, struct verdict *out)
 {
 	const struct point_summary *point = base->point;
-	const struct findings *f = base->findings;
+	const struct model_findings *f = base->findings;
 	const double wanted = ceil(cause_cores_wanted(point));
 	const double most = fmax(fmin(wanted, base->facts->cores), ceil(point->quota_cores));
 	const unsigned fit = (unsigned)fmax(ceil(point->quota_cores), 1);

@@ -75,7 +75,7 @@ struct evidence_base {
 	const struct point_facts *facts;
 	/* NULL: no service times, no ceilings.  Its repetitions need not be those above. */
 	const struct model_source *source;
-	const struct findings *findings; /* NULL: no replay */
+	const struct model_findings *findings; /* NULL: no replay */
 };
 
 /* --- verdict.c -------------------------------------------------------------------------------- */
