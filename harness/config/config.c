@@ -52,6 +52,9 @@ const struct key_section config_sections[] = {
 
 const size_t config_section_count = COUNT(config_sections);
 
+const char *const config_case_sections[] = {
+	"case", "observed", "verdict", "environment", "assumed", "reported", NULL};
+
 enum { DOTTED_BYTES = 64 };
 
 enum key_id config_find_key(const char *dotted)
@@ -73,6 +76,14 @@ bool keys_have_section(const char *name)
 {
 	for (size_t i = 0; i < config_section_count; i++)
 		if (strcmp(config_sections[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+bool keys_are_of_case(const char *section)
+{
+	for (const char *const *own = config_case_sections; *own; own++)
+		if (strcmp(*own, section) == 0)
 			return true;
 	return false;
 }

@@ -127,6 +127,9 @@ struct config {
 extern const struct key config_keys[KEY_COUNT];
 extern const struct key_section config_sections[];
 extern const size_t config_section_count;
+/* The sections of a case (harness/fit/case.h), NULL-terminated: a configuration passes over them where it has the first of
+ * them, [case], above the others. */
+extern const char *const config_case_sections[];
 
 /* Whether a key makes samples others than they were: those of the kinds' own sections (a kind's section has
  * its name), and augment.size; less what leaves their shapes as they are. */

@@ -11,9 +11,16 @@
 static int config_section(
 	void *context, const struct ini_place *place, const char *name, struct error *err)
 {
+	struct assign_scope *scope = place->scope;
 	(void)context;
-	(void)place;
-	return keys_have_section(name) ? 0 : keys_refuse_section(name, err);
+	scope->is_case = scope->is_case || strcmp(name, config_case_sections[0]) == 0;
+	if (keys_have_section(name) || (scope->is_case && keys_are_of_case(name)))
+		return 0;
+	return keys_are_of_case(name)
+		       ? error_set(err, -EINVAL,
+				 "[%s] is a section of cases; a case begins with its [case] section",
+				 name)
+		       : keys_refuse_section(name, err);
 }
 
 static int refuse_outside(const char *key, struct error *err)
@@ -33,6 +40,8 @@ static int config_value(void *context, const struct ini_place *place, const char
 	char dotted[2 * INI_NAME_BYTES];
 	if (!*section)
 		return refuse_outside(key, err);
+	if (keys_are_of_case(section)) /* which `mlbench check` reads */
+		return 0;
 	/* Including files may have set nothing yet: their scopes are named here. */
 	const struct ini_place *at = place;
 	do {

@@ -61,6 +61,7 @@ struct assign_scope {
 	const char *name;
 	int value_line[KEY_COUNT];
 	int axis_line[KEY_COUNT];
+	bool is_case; /* it has a [case] section */
 };
 
 /* dotted: "decode.workers" or "sweep.decode.workers"; text: as written, with variables.  scope may
@@ -79,6 +80,7 @@ int expand_variables(const char *text, struct buffer *out, struct error *err);
 /* --- wrong names ------------------------------------------------------------------------------ */
 
 bool keys_have_section(const char *name);
+bool keys_are_of_case(const char *section); /* config_case_sections has it */
 
 /* Both return -EINVAL, with "unknown … 'x'; did you mean 'y'?" in err. */
 int keys_refuse_section(const char *name, struct error *err);
