@@ -9,6 +9,7 @@
 #define MLBENCH_FIT_FINDING_H
 
 #include "harness/base/error.h"
+#include "harness/config/like.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,18 +49,7 @@ struct finding {
 	const char *why; /* a constant sentence of ours: by what rule; NULL where measured */
 };
 
-enum { FINDINGS_STEPS_MAX = 1 << 20, FINDINGS_LIKE_MAX = 64 };
-
-/* One kind of file of a data set, with its share: the joint distribution is a list of them. */
-struct like_stratum {
-	char format[8];         /* name of a codec: "jpeg" */
-	char subsampling[8];    /* "420"; "" where the format has none */
-	unsigned width, height; /* medians, in pixels */
-	double edge_sigma;      /* of ln(edge length) */
-	double bytes;           /* mean file size */
-	double bytes_sigma;     /* of ln(file size) given the picture's size */
-	double share;           /* of the files, 0..1 */
-};
+enum { FINDINGS_STEPS_MAX = 1 << 20, FINDINGS_LIKE_MAX = LIKE_STRATA_MAX };
 
 struct findings {
 	struct finding known[FINDING_COUNT];
@@ -68,7 +58,7 @@ struct findings {
 	double *step_ns;
 	size_t step_count;
 	bool step_series;
-	struct like_stratum like[FINDINGS_LIKE_MAX];
+	struct like_stratum like[FINDINGS_LIKE_MAX]; /* kinds of files, with their shares */
 	size_t like_count;
 	/* What the source held to be the bottleneck, in the words of a diagnosis ("read", "latency"); "" unknown. */
 	char stage[24], resource[24];
