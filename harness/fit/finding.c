@@ -1,12 +1,14 @@
 #include "harness/fit/finding.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 void findings_open(struct findings *findings)
 {
-	*findings = (struct findings){.confidence = NAN};
+	*findings = (struct findings){.confidence = NAN, .step_is = FINDING_STEP_PERIOD};
 }
 
 void findings_close(struct findings *findings)
@@ -27,20 +29,75 @@ void findings_add(struct findings *findings, enum finding_id id, enum finding_so
 		.how = how, .source = source, .value = value, .low = low, .high = high, .why = why};
 }
 
+void findings_note(struct findings *findings, const char *format, ...)
+{
+	char *const note = findings->notes[findings->note_count];
+	va_list list;
+
+	if (findings->note_count == FINDINGS_NOTES_MAX)
+		return;
+	va_start(list, format);
+	(void)vsnprintf(note, FINDINGS_NOTE_BYTES, format, list);
+	va_end(list);
+	for (size_t i = 0; i < findings->note_count; i++)
+		if (strcmp(findings->notes[i], note) == 0)
+			return;
+	findings->note_count++;
+}
+
+/* Of two ranks, or of several and one more. */
+static void finding_join_ranks(
+	struct finding *known, double weight, const struct finding *from, double from_weight)
+{
+	known->low = fmin(fmin(known->low, from->low), fmin(known->value, from->value));
+	known->high = fmax(fmax(known->high, from->high), fmax(known->value, from->value));
+	known->value = (known->value * weight + from->value * from_weight) / (weight + from_weight);
+}
+
+static void findings_merge_values(struct findings *findings, const struct findings *from)
+{
+	const bool ranks = findings->ranks && from->ranks && !(findings->ranks & from->ranks);
+	const double weight = __builtin_popcountll(findings->ranks);
+	const double from_weight = __builtin_popcountll(from->ranks);
+
+	for (int id = 0; id < FINDING_COUNT; id++) {
+		struct finding *known = &findings->known[id];
+		const struct finding *other = &from->known[id];
+		if (ranks && known->source == SOURCE_TRACE && other->source == SOURCE_TRACE &&
+			known->how == other->how)
+			finding_join_ranks(known, weight, other, from_weight);
+		else if (other->how > known->how)
+			*known = *other;
+	}
+	if (findings->ranks & from->ranks)
+		findings_note(findings,
+			"two of the traces are of the same rank; of them, the first one counts");
+	findings->ranks |= from->ranks;
+}
+
+static void findings_take_series(struct findings *findings, struct findings *from)
+{
+	const bool better =
+		findings->step_is != from->step_is && from->step_is == FINDING_STEP_TIME;
+
+	if (from->step_count == 0 || (findings->step_count > 0 && !better))
+		return;
+	free(findings->step_ns);
+	findings->step_ns = from->step_ns; /* it changes hands */
+	findings->step_count = from->step_count;
+	findings->step_series = from->step_series;
+	findings->step_is = from->step_is;
+	from->step_ns = NULL;
+	from->step_count = 0;
+}
+
 int findings_merge(struct findings *findings, struct findings *from, struct error *err)
 {
 	(void)err;
-	for (int id = 0; id < FINDING_COUNT; id++)
-		if (from->known[id].how > findings->known[id].how)
-			findings->known[id] = from->known[id];
-	if (findings->step_count == 0) { /* the series changes hands */
-		free(findings->step_ns);
-		findings->step_ns = from->step_ns;
-		findings->step_count = from->step_count;
-		findings->step_series = from->step_series;
-		from->step_ns = NULL;
-		from->step_count = 0;
-	}
+	findings_merge_values(findings, from);
+	findings_take_series(findings, from);
+	for (size_t i = 0; i < from->note_count; i++)
+		findings_note(findings, "%s", from->notes[i]);
 	if (findings->like_count == 0) {
 		memcpy(findings->like, from->like, sizeof(findings->like));
 		findings->like_count = from->like_count;

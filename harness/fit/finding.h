@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum finding_id {
 #define FINDING(id, name, key, unit, doc) FINDING_##id,
@@ -49,7 +50,13 @@ struct finding {
 	const char *why; /* a constant sentence of ours: by what rule; NULL where measured */
 };
 
-enum { FINDINGS_STEPS_MAX = 1 << 20, FINDINGS_LIKE_MAX = LIKE_STRATA_MAX };
+enum {
+	FINDINGS_STEPS_MAX = 1 << 20,
+	FINDINGS_LIKE_MAX = LIKE_STRATA_MAX,
+	FINDINGS_NOTES_MAX = 24,
+	FINDINGS_NOTE_BYTES = 240,
+	FINDINGS_RANKS_MAX = 64, /* ranks that can be told apart */
+};
 
 struct findings {
 	struct finding known[FINDING_COUNT];
@@ -58,6 +65,13 @@ struct findings {
 	double *step_ns;
 	size_t step_count;
 	bool step_series;
+	/* What they are: FINDING_STEP_TIME, or FINDING_STEP_PERIOD, where waits for batches are in them, too. */
+	enum finding_id step_is;
+	/* Which ranks the source was of, a bit each; 0: it does not say. */
+	uint64_t ranks;
+	/* What was left out, cut off or not to be had: sentences of ours with numbers, never text of the source's. */
+	char notes[FINDINGS_NOTES_MAX][FINDINGS_NOTE_BYTES];
+	size_t note_count;
 	struct like_stratum like[FINDINGS_LIKE_MAX]; /* kinds of files, with their shares */
 	size_t like_count;
 	/* What the source held to be the bottleneck, in the words of a diagnosis ("read", "latency"); "" unknown. */
@@ -71,7 +85,13 @@ void findings_close(struct findings *findings);
 /* Puts in a value where nothing at least as strong is known. */
 void findings_add(struct findings *findings, enum finding_id id, enum finding_source source,
 	enum finding_how how, double value, double low, double high, const char *why);
-/* Takes over what `from` knows better, its series and its strata where there are none yet. */
+/* A note for whoever reads the case: a whole sentence without its full stop.  The same one is kept once; above
+ * FINDINGS_NOTES_MAX they are lost. */
+void findings_note(struct findings *findings, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Takes over what `from` knows better, its series and its strata where there are none yet (step times rather than periods).
+ * Where both are traces of different ranks of one job, a value becomes the mean over ranks, and its interval holds those of
+ * all: how far ranks are apart. */
 int findings_merge(struct findings *findings, struct findings *from, struct error *err);
 
 const char *finding_name(enum finding_id id);
