@@ -27,7 +27,7 @@ B := build/$(VARIANT)
 PACKAGES := liburing libpng libjpeg inih jansson hwloc libisal libxxhash
 # Libraries that the program does without where they are not installed, and says so (harness/base/program.c); WITHOUT="libdw ncursesw"
 # leaves some out.  Code sees MLBENCH_WITH_<package>.
-OPTIONAL := libwebp libtiff-4 ncursesw libmicrohttpd libdw libprotobuf-c
+OPTIONAL := libwebp libtiff-4 ncursesw libmicrohttpd libdw libprotobuf-c yajl
 wanted_libtiff-4 := >= 4.5
 WITH := $(foreach package,$(filter-out $(WITHOUT),$(OPTIONAL)),$(shell pkg-config --exists '$(package) $(wanted_$(package))' 2>/dev/null && echo $(package)))
 ifeq ($(shell command -v protoc-c),)
@@ -72,6 +72,7 @@ test_of_libmicrohttpd := listen
 test_of_ncursesw := terminal
 test_of_libdw := flame
 test_of_libprotobuf-c := export
+test_of_yajl := from_trace
 TESTS := $(filter-out $(foreach package,$(filter-out $(WITH),$(OPTIONAL)),$(B)/tests/test_$(test_of_$(package))),$(TEST_SOURCES:tests/unit/%.c=$(B)/tests/%))
 BENCH_SOURCES := $(sort $(wildcard tests/bench/bench_*.c))
 BENCHES := $(BENCH_SOURCES:tests/bench/%.c=$(B)/bench/%)
@@ -93,7 +94,7 @@ no-plugin: # of an earlier build, which the program would find
 
 # What measures, and what reads: the first links without the second, and without its libraries (tests/measuring_alone.c).
 MEASURING := $(filter harness/base/% harness/config/% harness/record/% harness/flow/% harness/measure/% workloads/% pipelines/%,$(SOURCES))
-READING_PACKAGES := ncursesw libmicrohttpd libprotobuf-c
+READING_PACKAGES := ncursesw libmicrohttpd libprotobuf-c yajl
 MEASURING_LIBS = -Wl,--as-needed $(shell pkg-config --libs $(filter-out $(READING_PACKAGES),$(PACKAGES)) 2>/dev/null) -lz -lm -ldl
 LIBRARIES := $(B)/libreading.a $(B)/libmeasuring.a
 $(B)/libmeasuring.a: $(MEASURING:%.c=$(B)/%.o)

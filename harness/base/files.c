@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -18,9 +19,16 @@
 #include <strings.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
-enum { TREE_FILES_OPEN = 32, READ_STEP_BYTES = 65536, BESIDE_TRIES = 100, PIPE_POLL_MS = 20 };
+enum {
+	TREE_FILES_OPEN = 32,
+	READ_STEP_BYTES = 65536,
+	BESIDE_TRIES = 100,
+	PIPE_POLL_MS = 20,
+	PIPE_STREAM_MS = 10 * 1000,
+};
 static const uint64_t PIPE_OPEN_NS = 3 * NS_PER_S;
 
 /* What is read so far, and of a pipe whether somebody has it open for writing. */
@@ -122,6 +130,39 @@ int files_read(const char *path, size_t limit, char **data, size_t *size, struct
 	if (code)
 		return error_set_errno(err, -code, "cannot read '%s'", path);
 	return 0;
+}
+
+static int files_await_pipe(int fd, const char *path, struct error *err)
+{
+	struct pollfd ready = {.fd = fd, .events = POLLIN};
+	struct statfs fs;
+
+	/* A pipe without a name has its writer already. */
+	if (fstatfs(fd, &fs) == 0 && fs.f_type != PIPEFS_MAGIC &&
+		poll(&ready, 1, PIPE_STREAM_MS) <= 0)
+		return error_set(err, -EINVAL, "'%s' is a pipe that nobody writes to", path);
+	return 0;
+}
+
+int files_open_stream(const char *path, struct error *err)
+{
+	const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
+	int code = 0;
+
+	if (fd < 0)
+		return error_set_errno(err, errno, "cannot open '%s'", path);
+	if (fstat(fd, &st) != 0)
+		code = error_set_errno(err, errno, "cannot open '%s'", path);
+	else if (S_ISDIR(st.st_mode))
+		code = error_set(err, -EISDIR, "'%s' is a folder", path);
+	else if (S_ISFIFO(st.st_mode))
+		code = files_await_pipe(fd, path, err);
+	if (!code && fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK) < 0)
+		code = error_set_errno(err, errno, "cannot open '%s'", path);
+	if (code)
+		(void)close(fd);
+	return code ? code : fd;
 }
 
 int files_write_all(int fd, const void *data, size_t size)

@@ -12,6 +12,10 @@
  * A pipe is read to its end; one that nobody opens for writing is refused after three seconds. */
 int files_read(const char *path, size_t limit, char **data, size_t *size, struct error *err);
 
+/* Opens what is read as a stream, of any size: a file, or a pipe, which is refused where nothing comes from it in ten seconds
+ * after its name was opened.  The descriptor, or a negative errno. */
+int files_open_stream(const char *path, struct error *err);
+
 /* Writes all of it to an open file, whatever signals come; 0 or -errno.  Safe in a signal's handler. */
 int files_write_all(int fd, const void *data, size_t size);
 

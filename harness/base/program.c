@@ -63,6 +63,11 @@ static const struct {
 		WITHOUT("protobuf-c", "libprotobuf-c-dev and protobuf-c-compiler")
 #endif
 	},
+	[PART_TRACES] = {"traces", "of torch.profiler: fit",
+#if !defined(MLBENCH_WITH_yajl)
+		WITHOUT("yajl", "libyajl-dev")
+#endif
+	},
 };
 
 const char *part_name(enum part part)

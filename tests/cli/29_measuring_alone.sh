@@ -40,7 +40,7 @@ expect 0 "$bare" list parts --json
 python3 - <<'PY' || fail "the list of parts"
 import json
 rows = {row["name"]: row["unavailable"] for row in json.load(open("out"))["parts"]}
-assert set(rows) == {"live view", "metrics server", "flame graphs", "TensorBoard", "charts"}, rows
+assert set(rows) == {"live view", "metrics server", "flame graphs", "TensorBoard", "traces", "charts"}, rows
 assert all(why for name, why in rows.items() if name != "charts"), rows
 PY
 expect 0 "$bare" list codecs

@@ -1,0 +1,782 @@
+/* Findings from a trace of torch.profiler.
+ *
+ * What it recognises (harness/fit/kineto.h reads the file):
+ *
+ * - Steps: the annotations "ProfilerStep#N" of a profiler with a schedule.  Where they are missing, or hold several batches
+ *   each, one step is what lies between two requests for a batch; where no loader is in the trace, either, what lies between two
+ *   calls of Optimizer.step().
+ * - Waits: "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", and "#_SingleProcessDataLoaderIter", which says that
+ *   there are no workers: the trainer loads for itself then.
+ * - The device: events of the categories kernel, gpu_memcpy and gpu_memset.  It computes while any of them runs on any of its
+ *   streams, but for copies from and to the host and for kernels of NCCL, which wait for other devices.
+ * - Batches: the first size of the input of convolutions, else of embeddings, else of linear layers (record_shapes=True).
+ * - Ranks: distributedInfo.
+ *
+ * A trainer launches work and goes on, so a GPU may still compute while the loader is waited for.  Of such a wait, only what the
+ * GPU idles costs time, and only that is taken as the step's wait; the rest belongs to the step.  Without workers the whole
+ * wait is loading and counts as such.
+ *
+ * Events come in no order.  Marks of steps and waits are kept (TRACE_MARKS_MAX of each), kernels only as the time that they
+ * cover (harness/fit/busy_spans.h), copies as sums over stretches that become longer when there are too many.  Together that
+ * is less than 160 MiB whatever the file holds, and a few in ordinary traces. */
+#include "harness/analyze/statistics.h"
+#include "harness/base/array.h"
+#include "harness/base/clock.h"
+#include "harness/base/units.h"
+#include "harness/fit/busy_spans.h"
+#include "harness/fit/finding.h"
+#include "harness/fit/kineto.h"
+#include "harness/fit/step_means.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	TRACE_MARKS_MAX = 1 << 18,
+	TRACE_SPANS_MAX = 1 << 19,
+	TRACE_COPIES_MAX = 1 << 16,
+	TRACE_DEVICES_MAX = 8,
+	TRACE_SIZES_MAX = 64,
+	TRACE_THREADS_MAX = 16,
+	TRACE_STEPS_LEAST = 2,      /* below: no steps */
+	TRACE_FIRST_LEFT_FROM = 4,  /* with so many steps the first one is left out */
+	TRACE_OPERATORS_LEAST = 50, /* that tell the unit of time */
+};
+
+/* --- what is gathered ------------------------------------------------------------------------- */
+
+struct trace_mark {
+	int64_t begin_ns, end_ns;
+	uint64_t thread;
+};
+
+struct trace_marks {
+	struct trace_mark *of; /* owned */
+	size_t count, room;
+	uint64_t lost; /* above TRACE_MARKS_MAX */
+};
+
+/* Copies to a device, or several of them that came after each other. */
+struct trace_copy {
+	int64_t begin_ns;
+	double bytes, ns;
+};
+
+struct trace_copies {
+	struct trace_copy *of; /* owned */
+	size_t count, room;
+	bool sized; /* bytes are known of one at least */
+};
+
+struct trace_device {
+	int64_t id;
+	struct busy_spans computing;
+};
+
+/* How often the inputs of a kind of layer have a first size. */
+enum trace_layer { TRACE_CONVOLUTION, TRACE_EMBEDDING, TRACE_LINEAR, TRACE_LAYERS };
+
+struct trace_size {
+	enum trace_layer layer;
+	int64_t size;
+	uint64_t count;
+};
+
+struct trace {
+	struct findings *out;
+	struct error *err;
+	struct trace_marks steps, loads, optimizers;
+	uint64_t loads_alone;   /* by a loader without workers */
+	struct busy_spans work; /* any device does anything */
+	struct trace_device devices[TRACE_DEVICES_MAX];
+	size_t device_count;
+	uint64_t devices_lost; /* events of more devices */
+	struct trace_copies copies;
+	struct trace_size sizes[TRACE_SIZES_MAX];
+	size_t size_count;
+	uint64_t operator_ns[64]; /* how many operators took a power of two */
+	uint64_t operators;
+};
+
+static bool trace_begins(const char *name, const char *with)
+{
+	return strncmp(name, with, strlen(with)) == 0;
+}
+
+static int trace_no_memory(struct trace *trace)
+{
+	return error_set_errno(trace->err, ENOMEM, "cannot keep what the trace says");
+}
+
+static int trace_mark_add(
+	struct trace *trace, struct trace_marks *marks, const struct kineto_event *e)
+{
+	if (marks->count == TRACE_MARKS_MAX) {
+		marks->lost++;
+		return 0;
+	}
+	if (marks->count == marks->room) {
+		const size_t room = marks->room ? 2 * marks->room : 64;
+		struct trace_mark *of = realloc(marks->of, room * sizeof *of);
+		if (!of)
+			return trace_no_memory(trace);
+		marks->of = of;
+		marks->room = room;
+	}
+	marks->of[marks->count++] = (struct trace_mark){e->begin_ns, e->end_ns, e->thread};
+	return 0;
+}
+
+static int trace_copy_order(const void *a, const void *b)
+{
+	const struct trace_copy *left = a;
+	const struct trace_copy *right = b;
+
+	return (left->begin_ns > right->begin_ns) - (left->begin_ns < right->begin_ns);
+}
+
+/* Makes one of two neighbours. */
+static void trace_copies_halve(struct trace_copies *copies)
+{
+	size_t kept = 0;
+
+	qsort(copies->of, copies->count, sizeof *copies->of, trace_copy_order);
+	for (size_t i = 0; i + 1 < copies->count; i += 2) {
+		struct trace_copy *both = &copies->of[kept++];
+		const struct trace_copy *second = &copies->of[i + 1];
+		*both = copies->of[i];
+		both->bytes += second->bytes;
+		both->ns += second->ns;
+	}
+	copies->count = kept;
+}
+
+static int trace_copy_add(struct trace *trace, const struct kineto_event *e)
+{
+	struct trace_copies *copies = &trace->copies;
+
+	if (copies->count == TRACE_COPIES_MAX)
+		trace_copies_halve(copies);
+	if (copies->count == copies->room) {
+		const size_t room = copies->room ? 2 * copies->room : 64;
+		struct trace_copy *of = realloc(copies->of, room * sizeof *of);
+		if (!of)
+			return trace_no_memory(trace);
+		copies->of = of;
+		copies->room = room;
+	}
+	copies->sized = copies->sized || isfinite(e->bytes);
+	copies->of[copies->count++] = (struct trace_copy){
+		e->begin_ns, isfinite(e->bytes) ? e->bytes : 0, (double)(e->end_ns - e->begin_ns)};
+	return 0;
+}
+
+static void trace_size_add(struct trace *trace, enum trace_layer layer, int64_t size)
+{
+	if (size < 1)
+		return;
+	for (size_t i = 0; i < trace->size_count; i++)
+		if (trace->sizes[i].layer == layer && trace->sizes[i].size == size) {
+			trace->sizes[i].count++;
+			return;
+		}
+	if (trace->size_count < TRACE_SIZES_MAX)
+		trace->sizes[trace->size_count++] = (struct trace_size){layer, size, 1};
+}
+
+static void trace_take_operator(struct trace *trace, const struct kineto_event *e)
+{
+	const char *name = e->name + strlen("aten::");
+	const uint64_t ns = (uint64_t)(e->end_ns - e->begin_ns);
+
+	trace->operators++;
+	trace->operator_ns[ns ? 63 - __builtin_clzll(ns) : 0]++;
+	if (trace_begins(name, "conv") && !strchr(name, '_'))
+		trace_size_add(trace, TRACE_CONVOLUTION, e->dims[0]);
+	else if (strcmp(name, "embedding") == 0)
+		trace_size_add(trace, TRACE_EMBEDDING, e->dims[1]);
+	else if (strcmp(name, "linear") == 0 && e->whole[0])
+		trace_size_add(trace, TRACE_LINEAR, e->dims[0]);
+}
+
+static int trace_take_host(struct trace *trace, const struct kineto_event *e)
+{
+	if (trace_begins(e->name, "aten::")) {
+		trace_take_operator(trace, e);
+		return 0;
+	}
+	if (trace_begins(e->name, "ProfilerStep"))
+		return trace_mark_add(trace, &trace->steps, e);
+	if (trace_begins(e->name, "enumerate(DataLoader)#")) {
+		trace->loads_alone += strstr(e->name, "SingleProcess") != NULL;
+		return trace_mark_add(trace, &trace->loads, e);
+	}
+	if (trace_begins(e->name, "Optimizer.step#"))
+		return trace_mark_add(trace, &trace->optimizers, e);
+	return 0;
+}
+
+static struct trace_device *trace_device_of(struct trace *trace, int64_t id)
+{
+	for (size_t i = 0; i < trace->device_count; i++)
+		if (trace->devices[i].id == id)
+			return &trace->devices[i];
+	if (trace->device_count == TRACE_DEVICES_MAX)
+		return NULL;
+	struct trace_device *device = &trace->devices[trace->device_count++];
+	device->id = id;
+	busy_spans_open(&device->computing, TRACE_SPANS_MAX);
+	return device;
+}
+
+static int trace_take_device(struct trace *trace, const struct kineto_event *e)
+{
+	const bool copies = e->kind == KINETO_COPY;
+	const bool upload = copies && (strstr(e->name, "HtoD") || strstr(e->name, "HostToDevice"));
+	const bool download =
+		copies && (strstr(e->name, "DtoH") || strstr(e->name, "DeviceToHost"));
+	struct trace_device *device = trace_device_of(trace, e->device);
+	int code = busy_spans_add(&trace->work, e->begin_ns, e->end_ns);
+
+	if (!device)
+		trace->devices_lost++;
+	else if (!code && !upload && !download && !trace_begins(e->name, "nccl"))
+		code = busy_spans_add(&device->computing, e->begin_ns, e->end_ns);
+	if (code)
+		return trace_no_memory(trace);
+	return upload ? trace_copy_add(trace, e) : 0;
+}
+
+static int trace_take(void *context, const struct kineto_event *e)
+{
+	struct trace *trace = context;
+
+	return e->kind == KINETO_HOST ? trace_take_host(trace, e) : trace_take_device(trace, e);
+}
+
+static void trace_close(struct trace *trace)
+{
+	free(trace->steps.of);
+	free(trace->loads.of);
+	free(trace->optimizers.of);
+	free(trace->copies.of);
+	busy_spans_close(&trace->work);
+	for (size_t i = 0; i < trace->device_count; i++)
+		busy_spans_close(&trace->devices[i].computing);
+}
+
+/* --- steps ------------------------------------------------------------------------------------ */
+
+/* By what they are told apart. */
+enum trace_steps_by { TRACE_BY_PROFILER, TRACE_BY_LOADER, TRACE_BY_OPTIMIZER };
+
+struct trace_steps {
+	enum trace_steps_by by;
+	struct busy_span *of; /* in their order; owned */
+	size_t count;
+	int64_t first_ns; /* how long the one took that was left out; 0: none was */
+	bool last_left;   /* the last one had no batch, and was left out */
+};
+
+static int trace_mark_order(const void *a, const void *b)
+{
+	const struct trace_mark *left = a;
+	const struct trace_mark *right = b;
+
+	return (left->begin_ns > right->begin_ns) - (left->begin_ns < right->begin_ns);
+}
+
+/* The thread that has most of them, of the first few that there are. */
+static uint64_t trace_thread_of(const struct trace_marks *marks)
+{
+	uint64_t threads[TRACE_THREADS_MAX];
+	size_t counts[TRACE_THREADS_MAX] = {0};
+	size_t count = 0;
+	size_t best = 0;
+
+	for (size_t i = 0; i < marks->count; i++) {
+		size_t at = 0;
+		while (at < count && threads[at] != marks->of[i].thread)
+			at++;
+		if (at == TRACE_THREADS_MAX)
+			continue;
+		threads[at] = marks->of[i].thread;
+		count += at == count;
+		if (++counts[at] > counts[best])
+			best = at;
+	}
+	return count > 0 ? threads[best] : 0;
+}
+
+/* Keeps those of one thread, in order, one of each that lie within each other.  How many were of other threads. */
+static size_t trace_marks_settle(struct trace_marks *marks, uint64_t thread)
+{
+	const size_t all = marks->count;
+	size_t kept = 0;
+	size_t others = 0;
+
+	qsort(marks->of, marks->count, sizeof *marks->of, trace_mark_order);
+	for (size_t i = 0; i < all; i++) {
+		const struct trace_mark *last = kept > 0 ? &marks->of[kept - 1] : NULL;
+		if (marks->of[i].thread != thread)
+			others++;
+		else if (!last || marks->of[i].begin_ns >=
+					  last->begin_ns + (last->end_ns - last->begin_ns) / 2)
+			marks->of[kept++] = marks->of[i];
+	}
+	marks->count = kept;
+	return others;
+}
+
+static size_t trace_marks_within(const struct trace_marks *marks, int64_t begin_ns, int64_t end_ns)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < marks->count; i++)
+		count += marks->of[i].begin_ns >= begin_ns && marks->of[i].begin_ns < end_ns;
+	return count;
+}
+
+/* A step lasts until the next one begins.  The last annotation, and one before a pause, says itself when it ends. */
+static int trace_steps_between(
+	struct trace *trace, const struct trace_marks *marks, struct trace_steps *steps)
+{
+	const bool ends = steps->by == TRACE_BY_PROFILER;
+
+	steps->of = malloc((marks->count + 1) * sizeof *steps->of);
+	if (!steps->of)
+		return trace_no_memory(trace);
+	for (size_t i = 0; i < marks->count; i++) {
+		const struct trace_mark *mark = &marks->of[i];
+		const bool last = i + 1 == marks->count;
+		if (last && !ends)
+			break;
+		const int64_t next = last ? mark->end_ns : marks->of[i + 1].begin_ns;
+		const int64_t pause = next - mark->end_ns;
+		const bool paused = ends && pause > (mark->end_ns - mark->begin_ns) / 10;
+		steps->of[steps->count++] =
+			(struct busy_span){mark->begin_ns, paused ? mark->end_ns : next};
+	}
+	return 0;
+}
+
+/* Leaves out the step in which profiling began, and the one in which the loader had no more. */
+static void trace_steps_trim(const struct trace *trace, struct trace_steps *steps)
+{
+	const struct busy_span *last = &steps->of[steps->count - 1];
+
+	if (steps->by == TRACE_BY_PROFILER && steps->count > TRACE_STEPS_LEAST &&
+		2 * trace->loads.count > steps->count &&
+		trace_marks_within(&trace->loads, last->begin_ns, last->end_ns) == 0) {
+		steps->count--;
+		steps->last_left = true;
+	}
+	if (steps->count < TRACE_FIRST_LEFT_FROM)
+		return;
+	steps->first_ns = steps->of[0].end_ns - steps->of[0].begin_ns;
+	steps->count--;
+	memmove(steps->of, steps->of + 1, steps->count * sizeof *steps->of);
+}
+
+/* How many batches each annotated step takes. */
+static double trace_batches_each(const struct trace *trace)
+{
+	const struct trace_marks *steps = &trace->steps;
+	const size_t loads = trace_marks_within(
+		&trace->loads, steps->of[0].begin_ns, steps->of[steps->count - 1].end_ns);
+
+	return (double)loads / (double)steps->count;
+}
+
+static int trace_refuse_steps(struct trace *trace, const char *path, const struct kineto_file *file)
+{
+	if (file->of_mlbench)
+		return error_set(trace->err, -EINVAL,
+			"'%s' is a timeline of mlbench: give the folder of its result instead",
+			path);
+	return error_set(trace->err, -EINVAL,
+		"'%s' has %" PRIu64 " events, but no training steps%s: it needs two at least, as "
+		"annotations ProfilerStep# (a profiler with a schedule, and its step()), requests "
+		"to a DataLoader, or calls of Optimizer.step()",
+		path, file->events, file->torn ? ", and its end is missing" : "");
+}
+
+/* Decides which marks are the steps. */
+static int trace_find_steps(struct trace *trace, const char *path, const struct kineto_file *file,
+	struct trace_steps *steps)
+{
+	const bool annotated = trace->steps.count >= TRACE_STEPS_LEAST;
+	const bool loaded = trace->loads.count > TRACE_STEPS_LEAST;
+	const struct trace_marks *by = annotated ? &trace->steps
+				       : loaded  ? &trace->loads
+						 : &trace->optimizers;
+	const uint64_t thread = trace_thread_of(by);
+
+	(void)trace_marks_settle(&trace->steps, thread);
+	(void)trace_marks_settle(&trace->optimizers, thread);
+	if (trace_marks_settle(&trace->loads, thread) > 0)
+		findings_note(trace->out,
+			"some requests for batches come from other threads than the steps: they "
+			"are not waits of the step, and were left out");
+	if (by->count <= TRACE_STEPS_LEAST - (size_t)annotated)
+		return trace_refuse_steps(trace, path, file);
+	steps->by = annotated ? TRACE_BY_PROFILER : loaded ? TRACE_BY_LOADER : TRACE_BY_OPTIMIZER;
+	const double each = annotated ? trace_batches_each(trace) : 1;
+	if (each > 1.5 && trace->loads.count > TRACE_STEPS_LEAST) {
+		findings_note(trace->out,
+			"each ProfilerStep requests %.3g batches: here a step is the time from one "
+			"request to the next",
+			each);
+		steps->by = TRACE_BY_LOADER;
+		by = &trace->loads;
+	}
+	const int code = trace_steps_between(trace, by, steps);
+	if (!code)
+		trace_steps_trim(trace, steps);
+	return code;
+}
+
+/* --- units ------------------------------------------------------------------------------------ */
+
+/* The power of two below which a share of the operators is. */
+static double trace_operators_ns(const struct trace *trace, double share)
+{
+	uint64_t sum = 0;
+	int power = 0;
+
+	while (power < 62 &&
+		(double)(sum += trace->operator_ns[power]) < share * (double)trace->operators)
+		power++;
+	return ldexp(1, power + 1);
+}
+
+/* Times that cannot be microseconds: half of the operators of any job take microseconds. */
+static int trace_check_units(struct trace *trace, const char *path, double period_ns)
+{
+	char took[UNITS_BYTES];
+	const bool enough = trace->operators >= TRACE_OPERATORS_LEAST;
+	const bool slow = enough && trace_operators_ns(trace, 0.5) > 2 * (double)NS_PER_MS;
+	const bool fast = enough && trace_operators_ns(trace, 0.9) < 128;
+
+	if (period_ns > 3600.0 * (double)NS_PER_S || period_ns < 20.0 * (double)NS_PER_US)
+		return error_set(trace->err, -EINVAL,
+			"'%s' has steps of %s: its times are not in microseconds, as a trace's are",
+			path, units_format_duration(period_ns, took));
+	if (slow || fast)
+		return error_set(trace->err, -EINVAL,
+			"'%s' has operators of %s: its times are not in microseconds, as a "
+			"trace's are",
+			path,
+			units_format_duration(trace_operators_ns(trace, slow ? 0.5 : 0.9), took));
+	return 0;
+}
+
+/* --- findings --------------------------------------------------------------------------------- */
+
+/* Times of each step, in ns. */
+struct trace_times {
+	double *period, *wait, *step; /* count each; owned: one allocation */
+	double work, exposed;         /* means: the device does anything; it idles in a wait */
+	bool overlap;                 /* the device works during waits */
+};
+
+static int trace_take_times(
+	struct trace *trace, const struct trace_steps *steps, struct trace_times *times)
+{
+	struct busy_spans waits;
+	const bool alone = trace->loads_alone > 0;
+	int code = 0;
+
+	times->period = malloc(3 * steps->count * sizeof *times->period);
+	if (!times->period)
+		return trace_no_memory(trace);
+	times->wait = times->period + steps->count;
+	times->step = times->wait + steps->count;
+	busy_spans_open(&waits, TRACE_MARKS_MAX);
+	for (size_t i = 0; i < trace->loads.count && !code; i++)
+		code = busy_spans_add(
+			&waits, trace->loads.of[i].begin_ns, trace->loads.of[i].end_ns);
+	busy_spans_sort(&waits);
+	for (size_t i = 0; i < steps->count; i++) {
+		const int64_t begin = steps->of[i].begin_ns;
+		const int64_t end = steps->of[i].end_ns;
+		const int64_t wait = busy_spans_within(&waits, begin, end);
+		const int64_t both = busy_spans_both(&waits, &trace->work, begin, end);
+		times->period[i] = (double)(end - begin);
+		times->wait[i] = (double)(wait - (alone ? 0 : both));
+		times->step[i] = times->period[i] - times->wait[i];
+		times->overlap = times->overlap || (!alone && both > 0);
+		times->work += (double)busy_spans_within(&trace->work, begin, end);
+		times->exposed += (double)(wait - both);
+	}
+	times->work /= (double)steps->count;
+	times->exposed /= (double)steps->count;
+	busy_spans_close(&waits);
+	return code ? trace_no_memory(trace) : 0;
+}
+
+static int trace_add_times(
+	struct trace *trace, const struct trace_steps *steps, const struct trace_times *times)
+{
+	static const char *const why[] = {
+		[TRACE_BY_PROFILER] = NULL,
+		[TRACE_BY_LOADER] = "from one request for a batch to the next",
+		[TRACE_BY_OPTIMIZER] = "from one call of Optimizer.step() to the next",
+	};
+	const bool waits = steps->by != TRACE_BY_OPTIMIZER && trace->loads.count > 0;
+	struct findings *out = trace->out;
+
+	step_mean_find(out, FINDING_STEP_PERIOD, SOURCE_TRACE,
+		why[steps->by] ? FINDING_DERIVED : FINDING_MEASURED, times->period, steps->count,
+		why[steps->by]);
+	if (!waits) {
+		findings_note(out, "the trace has no waits for a DataLoader: how much of a step is "
+				   "waiting for its batch is not known");
+		return step_mean_keep(
+			out, FINDING_STEP_PERIOD, true, times->period, steps->count, trace->err);
+	}
+	step_mean_find(out, FINDING_STEP_WAIT, SOURCE_TRACE,
+		times->overlap ? FINDING_DERIVED : FINDING_MEASURED, times->wait, steps->count,
+		times->overlap ? "the wait for the DataLoader while the device idled" : NULL);
+	step_mean_find(out, FINDING_STEP_TIME, SOURCE_TRACE, FINDING_DERIVED, times->step,
+		steps->count, "the period without the wait for the batch");
+	if (trace->loads_alone > 0)
+		findings_add(
+			out, FINDING_WORKERS, SOURCE_TRACE, FINDING_MEASURED, 0, NAN, NAN, NULL);
+	else
+		findings_add(out, FINDING_WORKERS, SOURCE_TRACE, FINDING_ASSUMED, 1, 1, NAN,
+			"the loader has workers, but a trace does not say how many");
+	return step_mean_keep(out, FINDING_STEP_TIME, true, times->step, steps->count, trace->err);
+}
+
+static void trace_add_device(
+	struct trace *trace, const struct trace_steps *steps, const struct trace_times *times)
+{
+	const int64_t begin = steps->of[0].begin_ns;
+	const int64_t end = steps->of[steps->count - 1].end_ns;
+	const double period = trace->out->known[FINDING_STEP_PERIOD].value;
+	char part[4][UNITS_BYTES];
+	double least = 1;
+	double most = 0;
+	double sum = 0;
+
+	if (trace->device_count == 0) {
+		findings_note(trace->out, "the trace has no events of a device");
+		return;
+	}
+	for (size_t i = 0; i < trace->device_count; i++) {
+		const double busy =
+			(double)busy_spans_within(&trace->devices[i].computing, begin, end) /
+			(double)(end - begin);
+		least = fmin(least, busy);
+		most = fmax(most, busy);
+		sum += busy;
+	}
+	const bool several = trace->device_count > 1;
+	findings_add(trace->out, FINDING_DEVICE_BUSY, SOURCE_TRACE, FINDING_MEASURED,
+		sum / (double)trace->device_count, several ? least : (double)NAN,
+		several ? most : (double)NAN, NULL);
+	if (trace->loads.count > 0 && steps->by != TRACE_BY_OPTIMIZER)
+		findings_note(trace->out,
+			"of a step of %s the device worked %s, idled %s during waits for a batch "
+			"and %s otherwise",
+			units_format_duration(period, part[0]),
+			units_format_duration(times->work, part[1]),
+			units_format_duration(times->exposed, part[2]),
+			units_format_duration(
+				fmax(period - times->work - times->exposed, 0), part[3]));
+}
+
+static void trace_add_copies(struct trace *trace, const struct trace_steps *steps)
+{
+	const int64_t begin = steps->of[0].begin_ns;
+	const int64_t end = steps->of[steps->count - 1].end_ns;
+	const double count = (double)steps->count;
+	double bytes = 0;
+	double ns = 0;
+
+	for (size_t i = 0; i < trace->copies.count; i++) {
+		const struct trace_copy *copy = &trace->copies.of[i];
+		if (copy->begin_ns >= begin && copy->begin_ns < end) {
+			bytes += copy->bytes;
+			ns += copy->ns;
+		}
+	}
+	if (ns <= 0)
+		return;
+	if (trace->copies.sized)
+		findings_add(trace->out, FINDING_UPLOAD_BYTES, SOURCE_TRACE, FINDING_MEASURED,
+			bytes / count, NAN, NAN, NULL);
+	findings_add(trace->out, FINDING_UPLOAD_TIME, SOURCE_TRACE, FINDING_MEASURED, ns / count,
+		NAN, NAN, NULL);
+}
+
+static void trace_add_batch(struct trace *trace)
+{
+	static const char *const why[TRACE_LAYERS] = {
+		"the first size of what most convolutions take",
+		"the first size of what most embeddings take",
+		"the first size of what most linear layers take",
+	};
+	const struct trace_size *best = NULL;
+
+	for (size_t i = 0; i < trace->size_count; i++) {
+		const struct trace_size *size = &trace->sizes[i];
+		if (!best || size->layer < best->layer ||
+			(size->layer == best->layer && size->count > best->count))
+			best = size;
+	}
+	if (best)
+		findings_add(trace->out, FINDING_BATCH_SIZE, SOURCE_TRACE, FINDING_DERIVED,
+			(double)best->size, NAN, NAN, why[best->layer]);
+	else
+		findings_note(trace->out, "the trace does not say how large a batch is: "
+					  "record_shapes=True would have it in");
+}
+
+/* The trace knows all ranks of the job and the devices of this node. */
+static void trace_add_ranks(struct trace *trace, const struct kineto_file *file)
+{
+	const double world = file->world_size > 0 ? (double)file->world_size : 1;
+	const bool several = file->devices > 0 && world > file->devices;
+
+	if (file->rank >= 0 && file->rank < FINDINGS_RANKS_MAX)
+		trace->out->ranks = UINT64_C(1) << file->rank;
+	findings_add(trace->out, FINDING_RANKS, SOURCE_TRACE, FINDING_DERIVED,
+		several ? (double)file->devices : world, NAN, NAN,
+		several                ? "one for each device that the process sees"
+		: file->world_size > 0 ? "world_size, all of them on this node"
+				       : "the trace tells of no other process");
+}
+
+static void trace_add_throughput(struct trace *trace)
+{
+	const struct finding *period = &trace->out->known[FINDING_STEP_PERIOD];
+	const struct finding *batch = &trace->out->known[FINDING_BATCH_SIZE];
+	const double samples =
+		batch->value * trace->out->known[FINDING_RANKS].value * (double)NS_PER_S;
+
+	if (batch->how != FINDING_UNKNOWN)
+		findings_add(trace->out, FINDING_THROUGHPUT, SOURCE_TRACE, FINDING_DERIVED,
+			samples / period->value, samples / period->high,
+			period->low > 0 ? samples / period->low : (double)NAN,
+			"batch size times ranks over the period of the steps");
+}
+
+/* --- what is to be said of it ----------------------------------------------------------------- */
+
+static void trace_note_steps(
+	struct trace *trace, const struct trace_steps *steps, const struct trace_times *times)
+{
+	static const char *const what[] = {
+		[TRACE_BY_PROFILER] = "annotated by the profiler",
+		[TRACE_BY_LOADER] = "told apart by requests for batches",
+		[TRACE_BY_OPTIMIZER] = "told apart by calls of Optimizer.step()",
+	};
+	char first[UNITS_BYTES];
+	char median[UNITS_BYTES];
+
+	findings_note(trace->out, "%zu step%s of the trace count%s, %s", steps->count,
+		steps->count == 1 ? "" : "s", steps->count == 1 ? "s" : "", what[steps->by]);
+	if (steps->first_ns > 0)
+		findings_note(trace->out,
+			"the first step, in which profiling began, was left out: it took %s, the "
+			"others %s in the median",
+			units_format_duration((double)steps->first_ns, first),
+			units_format_duration(
+				statistics_median(times->period, steps->count), median));
+	if (steps->last_left)
+		findings_note(trace->out, "the last step was left out: it had no batch");
+}
+
+static void trace_note_bounds(struct trace *trace, const struct trace_steps *steps)
+{
+	const double window = (double)(steps->of[steps->count - 1].end_ns - steps->of[0].begin_ns);
+	struct busy_spans *worst = &trace->work;
+	char gap[UNITS_BYTES];
+
+	for (size_t i = 0; i < trace->device_count; i++)
+		if (trace->devices[i].computing.filled_ns > worst->filled_ns)
+			worst = &trace->devices[i].computing;
+	if (worst->filled_ns > 0)
+		findings_note(trace->out,
+			"there are too many kernels to keep: idle gaps of up to %s count as busy, "
+			"which is %.2g %% of the time",
+			units_format_duration((double)worst->longest_filled_ns, gap),
+			100 * (double)worst->filled_ns / window);
+	if (trace->steps.lost || trace->loads.lost || trace->optimizers.lost)
+		findings_note(trace->out, "only the first %d steps and requests of the file count",
+			TRACE_MARKS_MAX);
+	if (trace->devices_lost > 0)
+		findings_note(trace->out, "only the first %d devices of the trace count",
+			TRACE_DEVICES_MAX);
+}
+
+static void trace_note_file(struct trace *trace, const struct kineto_file *file)
+{
+	if (file->torn)
+		findings_note(trace->out,
+			"the end of the trace is missing: the %" PRIu64 " events before it count",
+			file->events);
+	if (file->breaks > 0)
+		findings_note(trace->out,
+			"the trace is no JSON in %zu place%s: what could be read around them "
+			"counts",
+			file->breaks, file->breaks == 1 ? "" : "s");
+	if (file->cut)
+		findings_note(trace->out,
+			"reading stopped after %" PRIu64 " events: the trace is too long, or "
+			"broken in too many places",
+			file->events);
+	if (file->unusable > 0)
+		findings_note(trace->out, "%" PRIu64 " events without a usable time were left out",
+			file->unusable);
+}
+
+static int trace_conclude(struct trace *trace, const char *path, const struct kineto_file *file,
+	struct trace_steps *steps, struct trace_times *times)
+{
+	int code = trace_find_steps(trace, path, file, steps);
+
+	busy_spans_sort(&trace->work);
+	for (size_t i = 0; i < trace->device_count; i++)
+		busy_spans_sort(&trace->devices[i].computing);
+	if (!code)
+		code = trace_take_times(trace, steps, times);
+	if (!code)
+		code = trace_check_units(
+			trace, path, statistics_median(times->period, steps->count));
+	if (!code)
+		code = trace_add_times(trace, steps, times);
+	if (code)
+		return code;
+	trace_add_device(trace, steps, times);
+	trace_add_copies(trace, steps);
+	trace_add_batch(trace);
+	trace_add_ranks(trace, file);
+	trace_add_throughput(trace);
+	trace_note_steps(trace, steps, times);
+	trace_note_bounds(trace, steps);
+	trace_note_file(trace, file);
+	return 0;
+}
+
+int findings_from_trace(struct findings *out, const char *path, struct error *err)
+{
+	struct trace trace = {.out = out, .err = err};
+	struct trace_steps steps = {0};
+	struct trace_times times = {0};
+	struct kineto_file file;
+
+	busy_spans_open(&trace.work, TRACE_SPANS_MAX);
+	int code = kineto_read(path, trace_take, &trace, &file, err);
+	if (!code)
+		code = trace_conclude(&trace, path, &file, &steps, &times);
+	free(times.period);
+	free(steps.of);
+	trace_close(&trace);
+	return code;
+}

@@ -1,0 +1,66 @@
+#include "harness/fit/step_means.h"
+
+#include "harness/analyze/comparison.h"
+#include "harness/analyze/statistics.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How like each value is to the one before it, between 0 and 0.99. */
+static double step_mean_likeness(const double *values, size_t count, double mean)
+{
+	double products = 0;
+	double squares = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		squares += (values[i] - mean) * (values[i] - mean);
+		if (i > 0)
+			products += (values[i] - mean) * (values[i - 1] - mean);
+	}
+	return squares > 0 ? fmin(fmax(products / squares, 0), 0.99) : 0;
+}
+
+struct step_mean step_mean_of(const double *values, size_t count)
+{
+	struct step_mean out = {statistics_mean(values, count), NAN, NAN};
+
+	if (count < 3)
+		return out;
+	const double likeness = step_mean_likeness(values, count, out.mean);
+	const double worth = fmax((double)count * (1 - likeness) / (1 + likeness), 2);
+	const double half = compare_student_quantile(0.975, worth - 1) *
+			    statistics_deviation(values, count) / sqrt(worth);
+	out.low = out.mean - half;
+	out.high = out.mean + half;
+	return out;
+}
+
+void step_mean_find(struct findings *findings, enum finding_id id, enum finding_source source,
+	enum finding_how how, const double *values, size_t count, const char *why)
+{
+	const struct step_mean mean = step_mean_of(values, count);
+
+	findings_add(
+		findings, id, source, how, mean.mean, mean.low < 0 ? 0 : mean.low, mean.high, why);
+}
+
+int step_mean_keep(struct findings *findings, enum finding_id is, bool consecutive,
+	const double *ns, size_t count, struct error *err)
+{
+	if (count > FINDINGS_STEPS_MAX)
+		count = FINDINGS_STEPS_MAX;
+	if (count == 0)
+		return 0;
+	double *copy = malloc(count * sizeof *copy);
+	if (!copy)
+		return error_set_errno(err, ENOMEM, "cannot keep step times");
+	memcpy(copy, ns, count * sizeof *copy);
+	free(findings->step_ns);
+	findings->step_ns = copy;
+	findings->step_count = count;
+	findings->step_series = consecutive;
+	findings->step_is = is;
+	return 0;
+}
