@@ -4,6 +4,7 @@
 #include "harness/analyze/point_model.h"
 
 #include "harness/base/rng.h"
+#include "harness/config/step_times.h"
 
 #include <errno.h>
 #include <math.h>
@@ -255,7 +256,7 @@ static double batch_of(const struct change *c, const struct config *config)
 /* Nominal step time, ns per full batch, as far as it is known. */
 static double nominal(const struct change *c, const struct config *config)
 {
-	if (config_integer(config, KEY_STEP_TIME) > 0)
+	if (config_sets_step_time(config))
 		return config_step_time(config, batch_of(c, config));
 	return c->model->step_time ? c->model->step_time(config, (uint32_t)batch_of(c, config))
 				   : NAN;
@@ -328,16 +329,16 @@ static int refuse_step(const struct change *c)
 		key->section, key->name);
 }
 
-/* step.time, step.device and step.model are one change, and batch.size changes them with it: the
+/* step.time, step.times, step.device and step.model are one change, and batch.size changes them with it: the
  * first one that differs does it all. */
 static int turn_step_time(const struct change *c)
 {
 	static const enum key_id together[] = {
-		KEY_BATCH_SIZE, KEY_STEP_MODEL, KEY_STEP_DEVICE, KEY_STEP_TIME};
+		KEY_BATCH_SIZE, KEY_STEP_MODEL, KEY_STEP_DEVICE, KEY_STEP_TIME, KEY_STEP_TIMES};
 	for (size_t i = 0; together[i] != c->key; i++)
 		if (!change_keeps(c, together[i]))
 			return 0;
-	/* With step.time set on both sides, the names mean nothing. */
+	/* With a time set on both sides, the names mean nothing. */
 	const double from = nominal(c, c->from);
 	const double to = nominal(c, c->to);
 	if (c->model->facts.step_on_cores || !(from > 0) || !(to > 0))
@@ -353,27 +354,43 @@ static int turn_step_time(const struct change *c)
 	return change_exchange(c);
 }
 
-/* Draws a log-normal jitter that keeps the mean. */
-static int turn_jitter(const struct change *c)
+/* How a step's time varies: as recorded, or by a log-normal jitter. */
+static void draw_step_times(const struct config *config, float *drawn)
+{
+	const double jitter = config_real(config, KEY_STEP_JITTER);
+	const double sigma = sqrt(log1p(jitter * jitter));
+	const uint64_t seed = (uint64_t)config_integer(config, KEY_RUN_SEED);
+	struct step_times times;
+	struct step_walk walk;
+	struct rng rng;
+	step_times_of(config, &times);
+	if (times.count > 0)
+		step_walk_begin(&walk, &times, seed, 0);
+	rng_init(&rng, seed, JITTER_STREAM);
+	for (size_t i = 0; i < JITTER_BATCHES; i++)
+		drawn[i] = times.count > 0
+				   ? (float)step_walk_next(&walk, &times)
+				   : (float)exp(sigma * rng_normal(&rng) - sigma * sigma / 2);
+}
+
+/* Draws times that vary as is asked for and keep the mean. */
+static int turn_spread(const struct change *c)
 {
 	struct model *model = c->model;
 	struct replay_series *series = &model->replay.series[COST_STEP_DEVICE];
 	if (model->facts.step_on_cores || series->count == 0)
-		return error_set(c->err, -ENOTSUP, "step.jitter: only an emulated step has it");
+		return error_set(c->err, -ENOTSUP, "step.%s: only an emulated step has it",
+			config_keys[c->key].name);
 	double mean = 0;
 	for (size_t i = 0; i < series->count; i++)
 		mean += (double)series->ns[i] / (double)series->count;
-	const double sigma = sqrt(log1p(change_after(c) * change_after(c)));
-	struct rng rng;
-	rng_init(&rng, (uint64_t)config_integer(c->to, KEY_RUN_SEED), JITTER_STREAM);
 	float *drawn = malloc(JITTER_BATCHES * sizeof *drawn);
 	if (!drawn)
 		return error_set(c->err, -ENOMEM, "out of memory");
+	draw_step_times(c->to, drawn);
 	double sum = 0;
-	for (size_t i = 0; i < JITTER_BATCHES; i++) {
-		drawn[i] = (float)exp(sigma * rng_normal(&rng) - sigma * sigma / 2);
+	for (size_t i = 0; i < JITTER_BATCHES; i++)
 		sum += (double)drawn[i];
-	}
 	/* What was drawn has the mean, so that jitter alone changes no step's rate. */
 	for (size_t i = 0; i < JITTER_BATCHES; i++)
 		drawn[i] = (float)((double)drawn[i] * mean * JITTER_BATCHES / sum);
@@ -381,6 +398,13 @@ static int turn_jitter(const struct change *c)
 	model->storage[COST_STEP_DEVICE] = drawn;
 	*series = (struct replay_series){.ns = drawn, .count = JITTER_BATCHES};
 	return 0;
+}
+
+/* Their mean, and how they vary around it. */
+static int turn_step_times(const struct change *c)
+{
+	const int code = turn_step_time(c);
+	return code ? code : turn_spread(c);
 }
 
 /* --- upload ----------------------------------------------------------------------------------- */
@@ -503,7 +527,8 @@ static const struct turned {
 	{.key = KEY_STEP_MODEL, .turn = turn_step_time},
 	{.key = KEY_STEP_DEVICE, .turn = turn_step_time},
 	{.key = KEY_STEP_TIME, .turn = turn_step_time},
-	{.key = KEY_STEP_JITTER, .turn = turn_jitter},
+	{.key = KEY_STEP_TIMES, .turn = turn_step_times},
+	{.key = KEY_STEP_JITTER, .turn = turn_spread},
 	{.key = KEY_STEP_DEVICES, .turn = turn_devices},
 	{.key = KEY_SYNC_BANDWIDTH, .turn = turn_exchange},
 	{.key = KEY_SYNC_LATENCY, .turn = turn_exchange},

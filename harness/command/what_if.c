@@ -449,12 +449,14 @@ static void note_names(struct alternative *alternative, const struct what_if *wh
 	for (size_t i = 0; i < what_if->asked.axis_count; i++) {
 		const enum key_id key = what_if->asked.axes[i].key;
 		names = names || key == KEY_STEP_DEVICE || key == KEY_STEP_MODEL;
-		time = time || key == KEY_STEP_TIME;
+		time = time || key == KEY_STEP_TIME || key == KEY_STEP_TIMES;
 	}
-	if (names && !time && config_integer(&what_if->asked, KEY_STEP_TIME) > 0)
+	if (names && !time && config_sets_step_time(&what_if->asked))
 		add_note(alternative,
-			"step.time is set in the result, so step.device and step.model have no effect; "
-			"step.time=0 uses their published times");
+			config_integer(&what_if->asked, KEY_STEP_TIME) > 0
+				? "step.time is set in the result, so step.device and step.model have no effect; "
+				  "step.time=0 uses their published times"
+				: "step.times are set in the result, so step.device and step.model have no effect");
 }
 
 /* Which stage's costs throughput answers to most, and which of them. */

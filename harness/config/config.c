@@ -658,7 +658,7 @@ static bool came_later(enum key_id key)
 		KEY_DATASET_FILE_GROUPS, KEY_INJECT_CHECKPOINT_BANDWIDTH,
 		KEY_INJECT_CHECKPOINT_FACTOR, KEY_READ_CONNECTIONS, KEY_READ_TIMEOUT,
 		KEY_READ_SHUFFLE_BUFFER, KEY_READ_REQUEST, KEY_DECODE_PERSISTENT,
-		KEY_DECODE_STARTUP};
+		KEY_DECODE_STARTUP, KEY_STEP_TIMES};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (keys[i] == key)
 			return true;

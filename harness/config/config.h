@@ -186,9 +186,12 @@ double config_real(
 const char *config_text(const struct config *config, enum key_id key); /* TEXT, never NULL */
 bool config_on(const struct config *config, enum key_id key);          /* BOOLEAN */
 
-/* step.time of a batch of that size, ns; 0: not set.  Of a line, it may be below 0 where that has no points. */
+/* step.time of a batch of that size, ns; without it the mean of step.times; 0: neither is set.  Of a line, it may be below 0
+ * where that has no points. */
 double config_step_time(const struct config *config, double batch_size);
-/* Whether step.time is one duration for a batch of any size. */
+/* Whether either is set. */
+bool config_sets_step_time(const struct config *config);
+/* Whether that is one duration for a batch of any size. */
 bool config_step_time_is_fixed(const struct config *config);
 /* Whether batch.size is swept over such a time, and not with it (sweep.zip): the largest batch then wins by construction. */
 bool config_sweeps_batch_over_fixed_time(const struct config *config);

@@ -5,6 +5,7 @@
  * ones cut into the continuation pieces that inih joins by itself. */
 #include "harness/config/ini.h"
 
+#include "harness/base/array.h"
 #include "harness/base/buffer.h"
 #include "harness/base/files.h"
 #include "harness/config/value.h"
@@ -71,14 +72,25 @@ static void lines_strip_comment(char *line, bool semicolons_separate)
 	*out = '\0';
 }
 
-/* How many of length bytes to put into room: all, or as many as end at a place where the trimming
- * of both pieces takes nothing away and the second opens no comment.  0: there is none. */
+/* inih trims each piece of a long value: within it blanks are letters that no line may hold. */
+static const char blanks_as[][2] = {{' ', '\x1e'}, {'\t', '\x1f'}};
+
+static void lines_replace_blanks(char *text, size_t size, bool back)
+{
+	for (size_t i = 0; i < size; i++)
+		for (size_t k = 0; k < COUNT(blanks_as); k++)
+			if (text[i] == blanks_as[k][back])
+				text[i] = blanks_as[k][!back];
+}
+
+/* How many of length bytes to put into room: all, or as many as end at a place where the second piece
+ * opens no comment.  0: there is none. */
 static size_t lines_piece(const char *value, size_t length, size_t room)
 {
 	if (length <= room)
 		return length;
 	for (size_t cut = room; cut > 0; cut--)
-		if (!is_blank(value[cut - 1]) && !is_blank(value[cut]) && !strchr(";#", value[cut]))
+		if (!strchr(";#", value[cut]))
 			return cut;
 	return 0;
 }
@@ -193,6 +205,7 @@ static char *hand_over(struct reader *reader, char *out, size_t room)
 	}
 	(void)snprintf(out, room + 1, "%s%s%.*s", first ? reader->key : "", first ? "=" : " ",
 		(int)piece, rest);
+	lines_replace_blanks(out + lead, piece, false);
 	reader->handed += piece;
 	reader->awaited = true;
 	return out;
@@ -335,7 +348,11 @@ static int handle_piece(void *user, const char *section, const char *name, const
 	/* A build of inih that does not join continuations would show them under other names. */
 	if (reader->code || strncmp(name, reader->key, strlen(name)) != 0)
 		return 0;
+	const size_t before = reader->value.size;
 	buffer_text(&reader->value, value ? value : "");
+	if (!reader->value.failed)
+		lines_replace_blanks(
+			reader->value.data + before, reader->value.size - before, true);
 	if (reader->handed < reader->pending.size)
 		return 1;
 	reader->awaited = false;

@@ -115,6 +115,21 @@ static int check_large_requests(const struct config *config, struct error *err)
 		       : 0;
 }
 
+/* Recorded times are an emulated step's, and have a spread of their own. */
+static int check_step_times(const struct config *config, struct error *err)
+{
+	const int64_t backend = config_integer(config, KEY_STEP_BACKEND);
+	if (!*config_text(config, KEY_STEP_TIMES))
+		return 0;
+	if (backend != STEP_BACKEND_AUTO && backend != STEP_BACKEND_EMULATED)
+		return error_set(err, -EINVAL,
+			"'step.times' are those of an emulated step: set 'step.backend' to emulated, or remove them");
+	if (config_real(config, KEY_STEP_JITTER) > 0)
+		return error_set(err, -EINVAL,
+			"'step.jitter' does not go with 'step.times', which vary by themselves: leave one out");
+	return 0;
+}
+
 /* augment.device = gpu: who makes the samples, and of what. */
 static int check_gpu_samples(const struct config *config, struct error *err)
 {
@@ -211,7 +226,8 @@ static int check_rules(const struct config *config, struct error *err)
 {
 	static int (*const rules[])(const struct config *config, struct error *err) = {
 		check_dataset, check_crop, check_memory_engine, check_large_requests,
-		check_gpu_samples, check_inject, check_timeline, check_evaluations};
+		check_step_times, check_gpu_samples, check_inject, check_timeline,
+		check_evaluations};
 	int code = 0;
 	for (size_t i = 0; i < COUNT(rules) && !code; i++)
 		code = rules[i](config, err);

@@ -6,6 +6,7 @@
 #include "harness/base/buffer.h"
 #include "harness/base/text.h"
 #include "harness/base/units.h"
+#include "harness/config/step_times.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -213,7 +214,10 @@ static int parse_text(
 		return error_set(err, -EINVAL,
 			"'%s.%s' = '%.48s' holds a comma, which separates swept values",
 			entry->section, entry->name, text);
-	const int code = check_text_letters(key, text, err);
+	struct step_times times;
+	int code = check_text_letters(key, text, err);
+	if (!code && key == KEY_STEP_TIMES)
+		code = step_times_parse(&times, text, err);
 	if (code)
 		return code;
 	value->text = strdup(text);
@@ -353,16 +357,24 @@ double config_step_time(const struct config *config, double batch_size)
 	char *copy = value->text ? strdup(value->text) : NULL;
 	const bool read = copy && read_batch_times(KEY_STEP_TIME, copy, &times, NULL) == 0;
 	free(copy);
-	if (!read)
-		return (double)value->integer;
-	const struct time_line line = fit_time_line(&times);
-	return line.fixed_ns + line.sample_ns * batch_size;
+	if (read) {
+		const struct time_line line = fit_time_line(&times);
+		return line.fixed_ns + line.sample_ns * batch_size;
+	}
+	struct step_times recorded = {0};
+	if (value->integer == 0)
+		step_times_of(config, &recorded);
+	return value->integer > 0 ? (double)value->integer : recorded.mean_ns;
+}
+
+bool config_sets_step_time(const struct config *config)
+{
+	return config_integer(config, KEY_STEP_TIME) > 0 || *config_text(config, KEY_STEP_TIMES);
 }
 
 bool config_step_time_is_fixed(const struct config *config)
 {
-	const struct config_value *value = &config->values[KEY_STEP_TIME];
-	return value->integer > 0 && !value->text;
+	return config_sets_step_time(config) && !config->values[KEY_STEP_TIME].text;
 }
 
 bool config_sweeps_batch_over_fixed_time(const struct config *config)

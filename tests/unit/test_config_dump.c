@@ -73,6 +73,9 @@ static void set_random(struct config *config, enum key_id id, struct rng *rng)
 	if (id == KEY_TRACE_SCHEDULE) {
 		(void)snprintf(text, sizeof text, "%u, 0,%u,1,0", (unsigned)rng_below(rng, 9),
 			(unsigned)rng_below(rng, 9));
+	} else if (id == KEY_STEP_TIMES) {
+		(void)snprintf(text, sizeof text, "%ums %u 0.25s", (unsigned)rng_below(rng, 9) + 1,
+			(unsigned)rng_below(rng, 9) + 1);
 	} else if (key->type == KEY_TYPE_TEXT) {
 		random_text(rng, text, sizeof text);
 	} else {
@@ -183,7 +186,8 @@ static void hash_sees_what_matters(void **state)
 	static const char *const different[] = {"decode.workers=3", "augment.flip=0.25",
 		"dataset.path=/a", "sweep.decode.workers=1,2", "sweep.read.depth=2,1",
 		"sweep.zip=read.depth,read.threads", "sweep.exclude=read.depth=1", "read.depth=2",
-		"measure.duration=4s", "run.seed=2", "trace.schedule=0,0,0,1,1"};
+		"measure.duration=4s", "run.seed=2", "trace.schedule=0,0,0,1,1",
+		"step.times=20ms 21"};
 	char plain[17];
 	char spelled[17];
 	hash_of("run.name=other", plain);

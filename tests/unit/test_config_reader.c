@@ -231,7 +231,7 @@ static void long_lines(void **state)
 	char path[LENGTH + 1];
 	char text[3 * LENGTH];
 	for (size_t i = 0; i < LENGTH; i++)
-		path[i] = "abcdefgh;k l#n "[i % 14];
+		path[i] = i < LENGTH / 2 ? "abcdefgh;k l#n "[i % 14] : "1 "[i % 2];
 	path[LENGTH] = '\0';
 	for (size_t length = 150; length <= LENGTH; length += length < 420 ? 1 : 97) {
 		(void)snprintf(text, sizeof text,
@@ -262,7 +262,11 @@ static void too_long_lines(void **state)
 	memset(text + start, ' ', 300);
 	text[start + 300] = 'c';
 	assert_int_equal(config_read_text(&config, "a.ini", text, start + 301, &err), -EINVAL);
+	assert_string_equal(err.text, "a.ini:2: 'dataset.path' holds more than 64 blanks in a row");
+	memset(text + start, '#', 300);
+	assert_int_equal(config_read_text(&config, "a.ini", text, start + 301, &err), -EINVAL);
 	assert_string_equal(err.text, "a.ini:2: line is too long");
+	memset(text + start, ' ', 300);
 	text[start + 65] = 'c';
 	assert_int_equal(config_read_text(&config, "a.ini", text, start + 66, &err), -EINVAL);
 	assert_string_equal(err.text, "a.ini:2: 'dataset.path' holds more than 64 blanks in a row");

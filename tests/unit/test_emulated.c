@@ -294,6 +294,103 @@ static void jitter_keeps_the_mean_and_is_a_function_of_the_batch(void **state)
 	config_release(&config);
 }
 
+/* --- recorded times ----------------------------------------------------------------------------- */
+
+static struct config config_recorded(const char *times, const char *time, const char *seed)
+{
+	struct config config = config_of(&(struct settings){.batch_size = "4", .time = time});
+	set(&config, KEY_STEP_TIMES, times);
+	set(&config, KEY_RUN_SEED, seed);
+	return config;
+}
+
+static void check_recorded(
+	const char *times, const char *time, double nominal_ns, const char *description)
+{
+	struct config config = config_recorded(times, time, "1");
+	struct error err = {""};
+	if (backend_validate(&config, &err))
+		fail_msg("%s", err.text);
+	struct backend *backend = open_backend(&config, NULL);
+	assert_string_equal(backend->description, description);
+	assert_true(fabs(backend->nominal_step_ns - nominal_ns) < 1);
+	backend_close(backend);
+	config_release(&config);
+}
+
+static void recorded_times_are_described(void **state)
+{
+	(void)state;
+	check_recorded("10ms 30 20", NULL, 20.0 * MS,
+		"emulated from 3 recorded step times, h100, resnet50: 20.0 ms per batch of 4 on average");
+	check_recorded("10ms 30 20", "5ms", 5.0 * MS,
+		"emulated from 3 recorded step times, h100, resnet50: 5.00 ms per batch of 4 (step.time)");
+	check_recorded("quantiles 0%=10ms 100%=30 correlation=0.5", NULL, 20.0 * MS,
+		"emulated from 2 quantiles of recorded step times, correlation 0.5, h100, resnet50: 20.0 ms per batch of 4 on average");
+}
+
+/* In their order from the seed's place on, whatever the numbers of the batches; a part of a batch takes its part. */
+static void recorded_times_are_replayed(void **state)
+{
+	(void)state;
+	enum { TIMES = 5 };
+	static const uint64_t us[TIMES] = {12, 20, 32, 40, 52};
+	bool began[TIMES] = {false};
+	for (int seed = 1; seed <= 40; seed++) {
+		char text[16];
+		(void)snprintf(text, sizeof text, "%d", seed);
+		struct config config = config_recorded("12us 20 32 40 52", NULL, text);
+		struct backend *backend = open_backend(&config, NULL);
+		const uint64_t first = step(backend, 4, 7).device_ns;
+		size_t at = 0;
+		while (at < TIMES && us[at] * US != first)
+			at++;
+		assert_true(at < TIMES);
+		began[at] = true;
+		for (uint64_t i = 0; i < 12; i++)
+			assert_int_equal(
+				step(backend, 4, 1000 - i).device_ns, us[++at % TIMES] * US);
+		assert_int_equal(step(backend, 1, 0).device_ns, us[++at % TIMES] * US / 4);
+		backend->slowdown = 3; /* inject.step_factor */
+		assert_int_equal(step(backend, 4, 0).device_ns, 3 * us[++at % TIMES] * US);
+		backend_close(backend);
+		config_release(&config);
+	}
+	for (int i = 0; i < TIMES; i++)
+		assert_true(began[i]);
+	/* With step.time their mean is that. */
+	struct config config = config_recorded("12us 20 32 40 52", "62400ns", "1");
+	struct backend *backend = open_backend(&config, NULL);
+	uint64_t sum = 0;
+	for (uint64_t i = 0; i < TIMES; i++)
+		sum += step(backend, 4, i).device_ns;
+	assert_int_equal(sum, TIMES * 62400);
+	backend_close(backend);
+	config_release(&config);
+}
+
+/* The same seed gives the same times, another one others. */
+static void drawn_times_are_a_function_of_the_seed(void **state)
+{
+	(void)state;
+	enum { STEPS = 50 };
+	static const char *const seeds[] = {"1", "1", "2"};
+	uint64_t ns[3][STEPS];
+	for (int k = 0; k < 3; k++) {
+		struct config config = config_recorded(
+			"quantiles 0%=10us 50%=20 100%=60 correlation=0.9", NULL, seeds[k]);
+		struct backend *backend = open_backend(&config, NULL);
+		for (uint64_t i = 0; i < STEPS; i++) {
+			ns[k][i] = step(backend, 4, i).device_ns;
+			assert_true(ns[k][i] >= 10 * US && ns[k][i] <= 60 * US);
+		}
+		backend_close(backend);
+		config_release(&config);
+	}
+	assert_memory_equal(ns[0], ns[1], sizeof ns[0]);
+	assert_memory_not_equal(ns[0], ns[2], sizeof ns[0]);
+}
+
 static void *raise_flag(void *flag)
 {
 	clock_sleep_until_ns(clock_now_ns() + 20 * MS);
@@ -346,6 +443,9 @@ int main(void)
 		cmocka_unit_test(waits_at_least_until_the_deadline),
 		cmocka_unit_test(steps_in_a_row_take_their_time),
 		cmocka_unit_test(jitter_keeps_the_mean_and_is_a_function_of_the_batch),
+		cmocka_unit_test(recorded_times_are_described),
+		cmocka_unit_test(recorded_times_are_replayed),
+		cmocka_unit_test(drawn_times_are_a_function_of_the_seed),
 		cmocka_unit_test(stop_ends_a_long_step),
 		cmocka_unit_test(timer_slack_is_put_back),
 	};

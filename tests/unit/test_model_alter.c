@@ -320,6 +320,29 @@ static void jitter_is_drawn(void **state)
 	done(a);
 }
 
+/* Their mean, and their spread in their order. */
+static void recorded_step_times_are_replayed(void **state)
+{
+	(void)state;
+	struct altered *a = alter_with(&plain, NULL, SETTINGS("step.times=2ms 2 8"));
+	assert_int_equal(a->code, 0);
+	const struct replay_series *series = &a->model.replay.series[COST_STEP_DEVICE];
+	const double scale = a->model.replay.scale[COST_STEP_DEVICE];
+	assert_true(series->count > 6);
+	assert_about(truth_mean(&a->model, COST_STEP_DEVICE), 8000, 0.001); /* step.time is set */
+	for (size_t i = 0; i + 3 < series->count; i++) {
+		assert_about(
+			scale * (double)series->ns[i], (double)series->ns[i + 3] * scale, 1e-4);
+		const double ms = scale * (double)series->ns[i] / 1e6;
+		assert_true(fabs(ms - 4) < 0.02 || fabs(ms - 16) < 0.02);
+	}
+	done(a);
+	a = alter_with(&plain, NULL, SETTINGS("step.time=0", "step.times=2ms 2 8"));
+	assert_int_equal(a->code, 0);
+	assert_about(truth_mean(&a->model, COST_STEP_DEVICE), 4000, 0.001);
+	done(a);
+}
+
 static void others_are_refused(void **state)
 {
 	(void)state;
@@ -368,6 +391,7 @@ int main(void)
 		cmocka_unit_test(injected_slow_downs_scale),
 		cmocka_unit_test(evaluations_are_foretold),
 		cmocka_unit_test(jitter_is_drawn),
+		cmocka_unit_test(recorded_step_times_are_replayed),
 		cmocka_unit_test(others_are_refused),
 		cmocka_unit_test(extrapolation_is_noted),
 	};

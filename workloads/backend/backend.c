@@ -32,8 +32,10 @@ static const char *backend_why_emulate(const struct config *config, char *reason
 	if (missing)
 		return missing;
 	const char *model = config_text(config, KEY_STEP_MODEL);
-	if (config_integer(config, KEY_STEP_TIME) > 0)
-		return "step.time is set, which applies to emulated devices only";
+	if (config_sets_step_time(config))
+		return config_integer(config, KEY_STEP_TIME) > 0
+			       ? "step.time is set, which applies to emulated devices only"
+			       : "step.times are set, which apply to emulated devices only";
 	if (model_find(model))
 		return NULL;
 	(void)snprintf(reason, room, "step.model = %s can only be emulated", model);

@@ -7,6 +7,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/rng.h"
 #include "harness/base/units.h"
+#include "harness/config/step_times.h"
 #include "workloads/backend/backend.h"
 #include "workloads/model/model.h"
 #include "workloads/sample/sample.h"
@@ -251,6 +252,8 @@ const char backend_custom_name[] = "custom";
 struct emulated {
 	struct backend backend;
 	struct deadline deadline;
+	struct step_times times; /* recorded ones; count 0: none */
+	struct step_walk walk;
 	double exchange_ns;  /* of gradients; 0: alone */
 	double jitter_sigma; /* of ln(step time); 0: none */
 	uint64_t seed;
@@ -353,7 +356,7 @@ static int emulated_validate(const struct config *config, struct error *err)
 {
 	const char *device = config_text(config, KEY_STEP_DEVICE);
 	const char *model = config_text(config, KEY_STEP_MODEL);
-	const bool timed = config_integer(config, KEY_STEP_TIME) > 0;
+	const bool timed = config_sets_step_time(config);
 	const enum key_id ignored = emulated_ignores(config);
 	if (ignored != KEY_COUNT && config_integer(config, KEY_STEP_BACKEND) != STEP_BACKEND_AUTO)
 		return error_set(err, -EINVAL,
@@ -381,15 +384,34 @@ static int emulated_validate(const struct config *config, struct error *err)
 	return 0;
 }
 
+/* " from 512 recorded step times,"; "" where there are none. */
+static void emulated_describe_times(const struct step_times *times, char *out, size_t room)
+{
+	char correlation[32] = "";
+	out[0] = '\0';
+	if (times->count == 0)
+		return;
+	if (times->correlation != 0)
+		(void)snprintf(
+			correlation, sizeof correlation, ", correlation %.3g", times->correlation);
+	(void)snprintf(out, room, " from %zu %srecorded step times%s,", times->count,
+		times->is_series ? "" : "quantiles of ", correlation);
+}
+
 static void emulated_describe(struct emulated *emulated, const struct emulated_step *published)
 {
 	struct backend *backend = &emulated->backend;
 	const struct config *config = backend->config;
 	char step[UNITS_BYTES], original[UNITS_BYTES];
 	char time[2 * UNITS_BYTES + 64], jitter[64] = "", devices[UNITS_BYTES + 64] = "";
+	char recorded[96], whole[512];
 	units_format_duration(backend->nominal_step_ns, step);
+	emulated_describe_times(&emulated->times, recorded, sizeof recorded);
 	const char *line = config_text(config, KEY_STEP_TIME);
-	if (!published)
+	if (!published && config_integer(config, KEY_STEP_TIME) == 0)
+		(void)snprintf(time, sizeof time, "%s per batch of %u on average", step,
+			backend->batch_size);
+	else if (!published)
 		(void)snprintf(time, sizeof time, "%s per batch of %u (step.time%s%.48s)", step,
 			backend->batch_size, *line ? ": " : "", line);
 	else if (published->batch == backend->batch_size)
@@ -405,9 +427,10 @@ static void emulated_describe(struct emulated *emulated, const struct emulated_s
 	if (backend->device_count > 1)
 		(void)snprintf(devices, sizeof devices, ", %u devices, %s to exchange gradients",
 			backend->device_count, units_format_duration(emulated->exchange_ns, step));
-	(void)snprintf(backend->description, sizeof backend->description,
-		"emulated %.24s, %.24s: %.100s%.24s%.68s", config_text(config, KEY_STEP_DEVICE),
-		config_text(config, KEY_STEP_MODEL), time, jitter, devices);
+	(void)snprintf(whole, sizeof whole, "emulated%s %.24s, %.24s: %s%s%s", recorded,
+		config_text(config, KEY_STEP_DEVICE), config_text(config, KEY_STEP_MODEL), time,
+		jitter, devices);
+	(void)snprintf(backend->description, sizeof backend->description, "%.255s", whole);
 }
 
 static int emulated_open(struct backend *backend, struct error *err)
@@ -434,6 +457,10 @@ static int emulated_open(struct backend *backend, struct error *err)
 	emulated->seed = (uint64_t)config_integer(config, KEY_RUN_SEED);
 	emulated->exchange_ns = backend->device_count > 1 ? backend_exchange_ns(config) : 0;
 	backend->emulated = true;
+	step_times_of(config, &emulated->times);
+	if (emulated->times.count > 0)
+		step_walk_begin(
+			&emulated->walk, &emulated->times, emulated->seed, backend->device_index);
 	emulated_describe(emulated, published);
 
 	/* The default slack of 50 us is a delay that the learned margin could not take back. */
@@ -442,11 +469,13 @@ static int emulated_open(struct backend *backend, struct error *err)
 	return 0;
 }
 
-/* Log-normal with mean 1: exp(sigma z - sigma^2 / 2), whose coefficient of variation is
+/* Over the mean time: as recorded, a function of the steps so far.  Else log-normal with mean 1: exp(sigma z - sigma^2 / 2), whose coefficient of variation is
  * sqrt(exp(sigma^2) - 1).  A function of the seed and the batch's index alone. */
-static double emulated_jitter_factor(const struct emulated *emulated, uint64_t index)
+static double emulated_jitter_factor(struct emulated *emulated, uint64_t index)
 {
 	const double sigma = emulated->jitter_sigma;
+	if (emulated->times.count > 0)
+		return step_walk_next(&emulated->walk, &emulated->times) / emulated->times.mean_ns;
 	if (sigma <= 0)
 		return 1;
 	struct rng rng;

@@ -1,0 +1,65 @@
+# Costs that a twin of somebody's job declares: recorded step times.
+. "$CLI/lib.sh"
+write_config
+alone=(--set decode.workers=1 --set batch.size=8 --set step.time=0)
+
+# Bad values: one line, before anything runs.
+refused() { # VALUE TEXT
+	expect 2 "$MLBENCH" check tiny.ini "${alone[@]}" --set "step.times=$1"
+	says "$2"
+	[ "$(wc -l <err)" -eq 1 ] || fail "more than one line about step.times=$1"
+}
+refused "20 21" "'20' has no unit, and none before it has"
+refused "20ms -5" "'-5' is not a duration"
+refused "20ms nan" "'nan' is not a duration"
+refused "quantiles 50%=20ms" "needs two of them at least"
+refused "quantiles 50%=20ms 10%=20ms" "is not of a larger share than the one before it"
+refused "quantiles 5%=20ms 90%=30 correlation=7" "is not a correlation"
+printf '[step]\ntimes = %s\n' "$(yes 1ms | head -n 1000000 | tr '\n' ' ')" >many.ini
+expect 2 "$MLBENCH" check many.ini
+[ "$(wc -lc <err | awk '{ print $1 == 1 && $2 < 500 }')" = 1 ] || fail "a million times are not refused in one line"
+printf '[step]\ntimes = %s\n' "$(yes 1ms | head -n 1025 | tr '\n' ' ' | sed 's/1ms/1/2g')" >many.ini
+expect 2 "$MLBENCH" check many.ini
+says "many.ini:2: 'step.times': '1' is the 1,025th time"
+expect 2 "$MLBENCH" check tiny.ini "${alone[@]}" --set "step.times=2ms 3" --set step.jitter=0.1
+says "leave one out"
+expect 2 "$MLBENCH" check tiny.ini "${alone[@]}" --set "step.times=2ms 3" --set step.backend=openblas
+says "'step.times' are those of an emulated step"
+
+# The series is replayed in its order, whatever else happens.
+expect_measured "$MLBENCH" run tiny.ini "${alone[@]}" --set "step.times=2ms 3 4 5 0.006s" --out series
+reads "step: emulated from 5 recorded step times"
+python3 - <<'PY' || fail "the steps are not those of the series"
+import glob, json
+for path in glob.glob("series/traces/*.json"):
+    step = [s for s in json.load(open(path))["stages"] if s["stage"] == "step"][0]
+    ms = [ns / 1e6 for ns in step["service_ns"]]
+    assert len(ms) > 3 and all(2 + (a - 1) % 5 == b for a, b in zip(ms, ms[1:])), ms
+PY
+expect 0 "$MLBENCH" show series --json
+[ "$(json 'd["config"]["step"]["times"]')" = "2ms 3 4 5 0.006s" ] || fail "the result has other step times"
+expect 0 "$MLBENCH" what-if series --set "step.times=8ms 2" --json
+expect 0 "$MLBENCH" what-if series --set step.time=8ms --json
+
+# Quantiles: the same seed gives the same steps, with step.time their mean is that.
+drawn=(--set "step.times=quantiles 0%=1ms 50%=2 100%=5 correlation=0.5")
+expect_measured "$MLBENCH" run tiny.ini "${alone[@]}" "${drawn[@]}" --out drawn
+reads "emulated from 3 quantiles of recorded step times, correlation 0.5"
+expect_measured "$MLBENCH" run tiny.ini "${alone[@]}" "${drawn[@]}" --set step.time=5ms --out scaled
+reads "5.00 ms per batch of 8 (step.time)"
+python3 - <<'PY' || fail "the drawn steps are not those of their seed"
+import glob, json
+def steps(name):
+    times = {}
+    for path in glob.glob(name + "/traces/*.json"):
+        step = [s for s in json.load(open(path))["stages"] if s["stage"] == "step"][0]
+        for number, ns in zip(step["number"], step["service_ns"]):
+            assert times.setdefault(number, ns) == ns, (path, number)
+    return times
+drawn, scaled = steps("drawn"), steps("scaled")
+common = set(drawn) & set(scaled)
+assert len(common) > 2 and len({drawn[n] for n in common}) > 2, (drawn, scaled)
+mean = 0.5 * 1.5 + 0.5 * 3.5
+assert all(abs(scaled[n] / drawn[n] / (5 / mean) - 1) < 1e-4 for n in common), (drawn, scaled)
+assert all(1e6 <= ns <= 5e6 for ns in drawn.values()), drawn
+PY
