@@ -246,7 +246,7 @@ static char *command_line(const struct invocation *invocation)
 	return text.data;
 }
 
-static int open_new(struct record *record, const struct plan *plan,
+int resume_new_record(struct record *record, const struct plan *plan,
 	const struct invocation *invocation, struct error *err)
 {
 	record->started = floor(clock_utc_seconds()); /* as the folder is named */
@@ -262,16 +262,13 @@ static int open_new(struct record *record, const struct plan *plan,
 		return code;
 	add_facts(record, plan);
 	add_ceilings(record, plan);
-	const char *out = invocation->options.values[OPTION_OUT];
-	record->folder = out ? strdup(out) : NULL;
-	if (!out)
+	const bool given = record->folder;
+	if (!given)
 		code = make_new_folder(record, plan, err);
-	else if (!record->folder)
-		code = error_set(err, -ENOMEM, "out of memory");
 	if (code)
 		return code;
 	code = record_create(record, err);
-	if (code && !invocation->options.values[OPTION_OUT])
+	if (code && !given)
 		(void)rmdir(record->folder);
 	return code;
 }
@@ -279,6 +276,11 @@ static int open_new(struct record *record, const struct plan *plan,
 int resume_record(struct record *record, const struct plan *plan,
 	const struct invocation *invocation, struct error *err)
 {
-	return invocation->options.values[OPTION_RESUME] ? record_continue(record, err)
-							 : open_new(record, plan, invocation, err);
+	const char *out = invocation->options.values[OPTION_OUT];
+	if (invocation->options.values[OPTION_RESUME])
+		return record_continue(record, err);
+	record->folder = out ? strdup(out) : NULL;
+	if (out && !record->folder)
+		return error_set(err, -ENOMEM, "out of memory");
+	return resume_new_record(record, plan, invocation, err);
 }

@@ -396,7 +396,9 @@ static int plan_open_forms(struct plan *plan, const atomic_bool *stop, bool make
 {
 	int code = 0;
 	if (!config_sweeps_storage(&plan->config))
-		return data_open(&plan->config, &plan->dataset, stop, make, err);
+		return plan->dataset.root
+			       ? 0
+			       : data_open(&plan->config, &plan->dataset, stop, make, err);
 	for (size_t point = 0; point < plan->grid.points && !code; point++) {
 		struct config config = {0};
 		code = config_grid_point(&plan->config, &plan->grid, point, &config, err);

@@ -65,7 +65,7 @@ struct plan {
 int plan_open(struct plan *plan, const struct invocation *invocation, const char *path,
 	struct error *err);
 
-/* Opens the data set, and plans every point on it.  The error of the first point when none can
+/* Opens the data set, where plan->dataset is not one already, and plans every point on it.  The error of the first point when none can
  * run. make: generate what is missing, when the configuration allows that; else the plan goes
  * without. */
 int plan_data(struct plan *plan, const struct invocation *invocation, bool make, struct error *err);
