@@ -1,0 +1,354 @@
+/* The judge: means over all looks, reliefs, the band, the cause, and what would decide. */
+#include "harness/analyze/reproduction.h"
+
+#include "harness/analyze/comparison.h"
+#include "harness/base/array.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const size_t LOOKS[] = {4, 6, 9, 14, 21, 32, REPRODUCTION_REPEATS_MAX};
+
+/* Of each look, so that all of them together err as seldom as 5 %: found by simulation, and held to
+ * it by tests/unit/test_reproduction.c. */
+static const double LOOK_SIGNIFICANCE = 0.01;
+static const double POWER_ADVISED = 0.8;
+static const double Z_RUN = 1.959964;
+/* How much more than the reported stage another one may gain where both count as the same. */
+static const double SAME_GAIN = 0.10;
+
+bool reproduction_is_look(size_t repeats)
+{
+	for (size_t i = 0; i < COUNT(LOOKS); i++)
+		if (LOOKS[i] == repeats)
+			return true;
+	return false;
+}
+
+size_t reproduction_next_look(size_t repeats)
+{
+	for (size_t i = 0; i < COUNT(LOOKS); i++)
+		if (LOOKS[i] > repeats)
+			return LOOKS[i];
+	return REPRODUCTION_REPEATS_MAX;
+}
+
+/* --- means ------------------------------------------------------------------------------------ */
+
+/* Half of the interval of the mean of n, in logarithms. */
+static double reproduction_half(double deviation, double n)
+{
+	const double t = compare_student_quantile(1 - LOOK_SIGNIFICANCE / 2, n - 1);
+	return hypot(t * deviation / sqrt(n), Z_RUN * COMPARE_RUN_DEVIATION);
+}
+
+struct reproduction_mean reproduction_mean_of(const double *values, size_t count)
+{
+	struct reproduction_mean mean = {
+		.count = count, .value = NAN, .interval = {NAN, NAN}, .deviation = NAN};
+	double sum = 0;
+	double squares = 0;
+	if (count == 0)
+		return mean;
+	for (size_t i = 0; i < count; i++)
+		sum += log(values[i]);
+	const double center = sum / (double)count;
+	mean.value = exp(center);
+	if (count < 2)
+		return mean;
+	for (size_t i = 0; i < count; i++)
+		squares += pow(log(values[i]) - center, 2);
+	mean.deviation = sqrt(squares / (double)(count - 1));
+	const double half = reproduction_half(mean.deviation, (double)count);
+	mean.interval = (struct interval){exp(center - half), exp(center + half)};
+	return mean;
+}
+
+static bool reproduction_suffices(double deviation, double n, double distance)
+{
+	const double chance = compare_student_quantile(POWER_ADVISED, n - 1);
+	return reproduction_half(deviation, n) + chance * deviation / sqrt(n) <= distance;
+}
+
+/* How many repetitions keep the interval clear of a bound that lies `distance` away in logarithms,
+ * four times in five; 0: too many. */
+static size_t reproduction_repeats_for(const struct reproduction_mean *mean, double distance)
+{
+	if (mean->count < 2)
+		return LOOKS[0];
+	size_t low = mean->count; /* does not */
+	size_t high = REPRODUCTION_REPEATS_ADVISED;
+	if (low >= high || !reproduction_suffices(mean->deviation, (double)high, distance))
+		return 0;
+	while (high - low > 1) {
+		const size_t middle = (low + high) / 2;
+		if (reproduction_suffices(mean->deviation, (double)middle, distance))
+			high = middle;
+		else
+			low = middle;
+	}
+	return high;
+}
+
+/* --- words of others -------------------------------------------------------------------------- */
+
+/* Whether `word` is one of those in `list`, which " or " and " and " part. */
+static bool reproduction_lists(const char *list, const char *word)
+{
+	const size_t length = strlen(word);
+	for (const char *at = list; length > 0 && *at;) {
+		const char *const or = strstr(at, " or ");
+		const char *const and = strstr(at, " and ");
+		const char *const part = or &&(!and || or < and) ? or : and;
+		const size_t size = part ? (size_t)(part - at) : strlen(at);
+		if (size == length && strncmp(at, word, length) == 0)
+			return true;
+		at += size + (part == NULL ? 0 : part == or ? strlen(" or ") : strlen(" and "));
+	}
+	return false;
+}
+
+bool reproduction_is_stage(const char *reported, const char *stage)
+{
+	const bool loads =
+		strcmp(stage, STAGE_READ_NAME) == 0 || strcmp(stage, STAGE_DECODE_NAME) == 0;
+	return reproduction_lists(reported, stage) ||
+	       (loads && reproduction_lists(reported, "loader"));
+}
+
+bool reproduction_is_resource(const char *reported, const char *resource)
+{
+	/* What a store lacks where it is full, seen from outside. */
+	static const char *const of_device[] = {
+		"device", "full", "bandwidth", "iops", "concurrency"};
+	bool device = false;
+	for (size_t i = 0; i < COUNT(of_device); i++)
+		device = device || strcmp(resource, of_device[i]) == 0;
+	return reproduction_lists(reported, resource) ||
+	       (device && reproduction_lists(reported, "device"));
+}
+
+static bool reproduction_names(const char *word)
+{
+	return word[0] && strcmp(word, "unknown") != 0 && strcmp(word, "none") != 0;
+}
+
+/* --- the parts of the judgement --------------------------------------------------------------- */
+
+static enum reproduction_relief reproduction_relief_of(const struct reproduction_mean *ratio)
+{
+	if (ratio->interval.low > 1 + REPRODUCTION_GAIN)
+		return RELIEF_GAINS;
+	return ratio->interval.high < 1 + REPRODUCTION_GAIN ? RELIEF_NOTHING : RELIEF_OPEN;
+}
+
+static void reproduction_weigh_variants(struct reproduction *r)
+{
+	double most = 0;
+	r->most = r->variant_count;
+	for (size_t i = 0; i < r->variant_count; i++) {
+		struct reproduction_variant *v = &r->variants[i];
+		v->ratio = reproduction_mean_of(v->ratios, v->count);
+		v->relief = reproduction_relief_of(&v->ratio);
+		v->reported = reproduction_is_stage(r->reported.stage, v->stage);
+		if (v->relief == RELIEF_GAINS && v->ratio.value > most) {
+			most = v->ratio.value;
+			r->most = i;
+		}
+	}
+}
+
+static enum reproduction_rate reproduction_rate_of(struct reproduction *r)
+{
+	const struct reproduction_reported *reported = &r->reported;
+	const struct interval *is = &r->twin.interval;
+	r->band = (struct interval){NAN, NAN};
+	if (!(reported->rate > 0))
+		return RATE_UNTOLD;
+	const bool known = reported->interval.low > 0 && isfinite(reported->interval.high);
+	r->band.low = (known ? fmin(reported->interval.low, reported->rate) : reported->rate) *
+		      (1 - r->tolerance);
+	r->band.high = (known ? fmax(reported->interval.high, reported->rate) : reported->rate) *
+		       (1 + r->tolerance);
+	if (is->low >= r->band.low && is->high <= r->band.high)
+		return RATE_WITHIN;
+	if (is->high < r->band.low)
+		return RATE_BELOW;
+	return is->low > r->band.high ? RATE_ABOVE : RATE_OPEN;
+}
+
+/* The variant of the reported stage that gained most so far; NULL: there is none. */
+static const struct reproduction_variant *reproduction_of_reported(const struct reproduction *r)
+{
+	const struct reproduction_variant *best = NULL;
+	for (size_t i = 0; i < r->variant_count; i++) {
+		const struct reproduction_variant *v = &r->variants[i];
+		if (v->reported && v->count > 0 && (!best || v->ratio.value > best->ratio.value))
+			best = v;
+	}
+	return best;
+}
+
+/* Which stage binds, by the variants. */
+static enum reproduction_cause reproduction_try(
+	const struct reproduction *r, const struct reproduction_variant *own)
+{
+	bool open = own->relief == RELIEF_OPEN;
+	if (own->relief == RELIEF_NOTHING)
+		return CAUSE_OTHER_STAGE;
+	for (size_t i = 0; i < r->variant_count; i++) {
+		const struct reproduction_mean *other = &r->variants[i].ratio;
+		if (r->variants[i].reported || r->variants[i].count == 0)
+			continue;
+		if (other->interval.low > own->ratio.interval.high)
+			return CAUSE_OTHER_STAGE;
+		open = open || !(other->interval.high <= own->ratio.interval.low * (1 + SAME_GAIN));
+	}
+	return open ? CAUSE_OPEN : CAUSE_SAME;
+}
+
+static enum reproduction_cause reproduction_cause_of(struct reproduction *r)
+{
+	const struct reproduction_reported *reported = &r->reported;
+	const struct reproduction_seen *seen = &r->seen;
+	const struct reproduction_variant *own = reproduction_of_reported(r);
+	const bool sure = seen->confidence >= REPRODUCTION_SURE && reproduction_names(seen->stage);
+	const bool stage = reproduction_is_stage(reported->stage, seen->stage) ||
+			   reproduction_is_stage(reported->stage, seen->also);
+	r->by_diagnosis = own == NULL;
+	if (!reproduction_names(reported->stage) || reported->confidence < REPRODUCTION_SURE)
+		return CAUSE_UNTOLD;
+	const enum reproduction_cause tried = own     ? reproduction_try(r, own)
+					      : !sure ? CAUSE_OPEN
+					      : stage ? CAUSE_SAME
+						      : CAUSE_OTHER_STAGE;
+	if (tried != CAUSE_SAME)
+		return tried;
+	if (!reproduction_names(reported->resource))
+		return CAUSE_SAME;
+	/* The stage is shown; the resource is what the diagnosis says, if it is of this stage. */
+	if (!sure || !stage || !reproduction_names(seen->resource))
+		return CAUSE_OPEN;
+	return reproduction_is_resource(reported->resource, seen->resource) ? CAUSE_SAME
+									    : CAUSE_OTHER_RESOURCE;
+}
+
+/* --- what is open, and what would decide ------------------------------------------------------ */
+
+static double reproduction_distance(const struct reproduction *r)
+{
+	const double at = log(r->twin.value);
+	return fmin(fabs(at - log(r->band.low)), fabs(at - log(r->band.high)));
+}
+
+static size_t reproduction_most_of(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Of the variants whose gain is not known well enough; false: none, the diagnosis is what lacks. */
+static bool reproduction_advise_variants(struct reproduction *r)
+{
+	bool any = false;
+	for (size_t i = 0; i < r->variant_count; i++) {
+		const struct reproduction_variant *v = &r->variants[i];
+		if (!v->reported || v->relief != RELIEF_OPEN)
+			continue;
+		const double distance = fabs(log(v->ratio.value / (1 + REPRODUCTION_GAIN)));
+		const size_t needed = reproduction_repeats_for(&v->ratio, distance);
+		r->edge = r->edge || needed == 0;
+		r->repeats_needed = reproduction_most_of(r->repeats_needed, needed);
+		any = true;
+	}
+	return any;
+}
+
+void reproduction_advise(struct reproduction *r)
+{
+	r->repeats_needed = 0;
+	r->edge = false;
+	r->why[0] = '\0';
+	if (r->outcome != REPRODUCTION_OPEN)
+		return;
+	if (r->twin.count < 2) {
+		(void)snprintf(r->why, sizeof r->why,
+			"%zu repetition%s that count%s tell no interval", r->twin.count,
+			r->twin.count == 1 ? "" : "s", r->twin.count == 1 ? "s" : "");
+		r->repeats_needed = LOOKS[0];
+		return;
+	}
+	if (r->rate == RATE_UNTOLD) {
+		(void)snprintf(r->why, sizeof r->why,
+			"the case says no throughput that this one could be compared with");
+		return;
+	}
+	if (r->rate == RATE_OPEN) {
+		r->repeats_needed = reproduction_repeats_for(&r->twin, reproduction_distance(r));
+		r->edge = r->repeats_needed == 0;
+		(void)snprintf(r->why, sizeof r->why,
+			"the interval %.4g to %.4g samples/s is neither within %.4g to %.4g nor outside of it",
+			r->twin.interval.low, r->twin.interval.high, r->band.low, r->band.high);
+		return;
+	}
+	if (reproduction_advise_variants(r))
+		(void)snprintf(r->why, sizeof r->why,
+			"the throughput is the reported one; what the relieved stage gains is not known "
+			"well enough");
+	else
+		(void)snprintf(r->why, sizeof r->why,
+			"the throughput is the reported one; that %s%s%s limits it is not shown: the "
+			"diagnosis here says %s/%s",
+			r->reported.stage, r->reported.resource[0] ? "/" : "", r->reported.resource,
+			r->seen.stage[0] ? r->seen.stage : "none",
+			r->seen.resource[0] ? r->seen.resource : "unknown");
+}
+
+void reproduction_judge(struct reproduction *r)
+{
+	r->twin = reproduction_mean_of(r->rates, r->rate_count);
+	reproduction_weigh_variants(r);
+	r->rate = reproduction_rate_of(r);
+	r->cause = reproduction_cause_of(r);
+	const bool other = r->cause == CAUSE_OTHER_STAGE ||
+			   (r->cause == CAUSE_OTHER_RESOURCE && r->rate == RATE_WITHIN);
+	if (r->rate == RATE_BELOW || r->rate == RATE_ABOVE || other)
+		r->outcome = REPRODUCTION_REFUTED;
+	else if (r->rate == RATE_WITHIN && r->cause != CAUSE_OPEN)
+		r->outcome = REPRODUCTION_SHOWN;
+	else
+		r->outcome = REPRODUCTION_OPEN;
+}
+
+/* --- names ------------------------------------------------------------------------------------ */
+
+const char *reproduction_outcome_name(enum reproduction_outcome outcome)
+{
+	static const char *const names[] = {"cannot tell", "reproduced", "not reproduced"};
+	return names[outcome];
+}
+
+const char *reproduction_rate_name(enum reproduction_rate rate)
+{
+	static const char *const names[] = {"not reported", "open", "within", "below", "above"};
+	return names[rate];
+}
+
+const char *reproduction_cause_name(enum reproduction_cause cause)
+{
+	static const char *const names[] = {
+		"not reported", "open", "same", "other stage", "other resource"};
+	return names[cause];
+}
+
+const char *reproduction_relief_name(enum reproduction_relief relief)
+{
+	static const char *const names[] = {"open", "gains", "nothing"};
+	return names[relief];
+}
+
+const char *reproduction_weight_name(enum reproduction_weight weight)
+{
+	static const char *const names[] = {"explains it", "part of it", "may matter", "unlikely"};
+	return names[weight];
+}
