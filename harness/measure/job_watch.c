@@ -29,7 +29,14 @@ enum {
 	WATCH_DEVICES = 64,
 };
 
-static const double CENSUS_S = 1, COUNTS_S = 1, FILES_S = 0.2, STATES_S = 0.02;
+/* Each kind of look has a part of the time that may be used, so that dear ones cannot crowd out the states, which the verdict
+ * counts. */
+static const struct watch_kind {
+	enum job_look look;
+	double every_s, part;
+} watch_kinds[] = {{JOB_CENSUS, 1, 0.15}, {JOB_COUNT, 1, 0.15}, {JOB_STATES, 0.02, 0.5},
+	{JOB_FILES, 0.2, 0.2}};
+enum { WATCH_KINDS = sizeof watch_kinds / sizeof watch_kinds[0] };
 
 /* Fields of /proc/PID/stat (proc(5)), counted from the state, which is the first behind the name. */
 enum {
@@ -1017,45 +1024,40 @@ void job_watch_look(struct job_watch *watch, unsigned looks, double t_s)
 		record->ended_s = t_s;
 }
 
-static unsigned watch_due(const struct job_watch *watch, const double next[4], double t_s)
+static double watch_now_s(const struct job_watch *watch)
 {
-	static const enum job_look looks[4] = {JOB_CENSUS, JOB_COUNT, JOB_STATES, JOB_FILES};
-	unsigned due = 0;
-	(void)watch;
-	for (int i = 0; i < 4; i++)
-		if (t_s >= next[i])
-			due |= looks[i];
-	return due;
+	return (double)(clock_now_ns() - watch->begun_ns) / (double)NS_PER_S;
 }
 
-/* The next look is when what was used so far is again within the share that may be used.  States are looked at in no step
- * with anything: the times between the looks are drawn. */
-static double watch_pause(struct job_watch *watch, double t_s, struct rng *rng)
+/* Looks once; returns when the next look of this kind is due: when what such looks used is again within their part.  States are
+ * looked at in no step with anything: the times between the looks are drawn. */
+static double watch_visit(
+	struct job_watch *watch, const struct watch_kind *kind, double *used_s, struct rng *rng)
 {
-	const double used_s =
-		(double)(clock_process_cpu_ns() - watch->begun_cpu_ns) / (double)NS_PER_S;
-	watch->record.own_cpu_s = used_s;
-	const double paid_s = used_s / watch->options.most_share;
-	return fmax(t_s + STATES_S * (0.5 + rng_uniform(rng)), fmin(paid_s, t_s + 2));
+	const double t_s = watch_now_s(watch);
+	const uint64_t begin_ns = clock_thread_cpu_ns();
+	job_watch_look(watch, kind->look, t_s);
+	*used_s += (double)(clock_thread_cpu_ns() - begin_ns) / (double)NS_PER_S;
+	const double paid_s = *used_s / (kind->part * watch->options.most_share);
+	return fmax(t_s + kind->every_s * (0.5 + rng_uniform(rng)), fmin(paid_s, t_s + 2));
 }
 
 void job_watch_for(struct job_watch *watch, double seconds, const atomic_bool *stop)
 {
-	static const double every_s[4] = {CENSUS_S, COUNTS_S, STATES_S, FILES_S};
-	double next[4] = {0};
+	double next[WATCH_KINDS] = {0}, used[WATCH_KINDS] = {0};
 	struct rng rng;
 	rng_init(&rng, clock_now_ns(), 0);
-	for (;;) {
-		const double t_s = (double)(clock_now_ns() - watch->begun_ns) / (double)NS_PER_S;
-		const bool last = t_s >= seconds || (stop && atomic_load(stop));
-		const unsigned due = watch_due(watch, next, t_s);
-		job_watch_look(watch, last ? JOB_COUNT : due, t_s);
-		if (last || !isnan(watch->record.ended_s))
+	while (isnan(watch->record.ended_s)) {
+		double until_s = seconds;
+		if (watch_now_s(watch) >= seconds || (stop && atomic_load(stop))) {
+			job_watch_look(watch, JOB_COUNT, watch_now_s(watch));
 			break;
-		for (int i = 0; i < 4; i++)
-			if (t_s >= next[i])
-				next[i] = t_s + every_s[i] / 2 + every_s[i] * rng_uniform(&rng);
-		const double until_s = fmin(watch_pause(watch, t_s, &rng), seconds);
+		}
+		for (size_t i = 0; i < WATCH_KINDS; i++) {
+			if (watch_now_s(watch) >= next[i])
+				next[i] = watch_visit(watch, &watch_kinds[i], &used[i], &rng);
+			until_s = fmin(until_s, next[i]);
+		}
 		clock_sleep_until_ns(watch->begun_ns + (uint64_t)(until_s * (double)NS_PER_S));
 	}
 	watch->record.own_cpu_s =

@@ -278,14 +278,18 @@ static void devices_are_described(void **state)
 	assert_ptr_equal(same, bus);
 }
 
+/* Drivers differ in which. */
+static bool is_refusal(int code)
+{
+	return code == cudaErrorInvalidConfiguration || code == cudaErrorInvalidValue;
+}
+
 static void bad_launches_are_refused(void **state)
 {
 	(void)state;
 	need_device();
-	/* By which code depends on the driver. */
-	assert_in_set((unsigned long)launch_shape(NULL, 1, 1025),
-		((const unsigned long[]){cudaErrorInvalidConfiguration, cudaErrorInvalidValue}), 2);
-	assert_int_equal(launch_shape(NULL, 0, 32), cudaErrorInvalidConfiguration);
+	assert_true(is_refusal(launch_shape(NULL, 1, 1025)));
+	assert_true(is_refusal(launch_shape(NULL, 0, 32)));
 	OK(cudaGetLastError()); /* a launch's error is taken with its code */
 	OK(launch_shape(NULL, 3, 1024));
 	OK(cudaDeviceSynchronize());

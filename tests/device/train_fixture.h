@@ -30,7 +30,7 @@ static inline struct cuda_options fixture_options(
 		.sample_elements =
 			model->input_elements ? model->input_elements * 3 / 4 : FIXTURE_ELEMENTS,
 		.class_count = FIXTURE_CLASSES,
-		.type = BATCH_FLOAT32,
+		.type = AUGMENT_TYPE_FLOAT32,
 		.precision = precision,
 		.rule = rule,
 		.learning_rate = rule == STEP_OPTIMIZER_ADAM ? 0.001f : 0.02f,

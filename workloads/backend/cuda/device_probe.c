@@ -410,7 +410,6 @@ static int probing_behind_plug_ns(struct probing *probing, unsigned copies, prob
 	return 0;
 }
 
-/* NAN: the plug was too short, as far as it may grow. */
 static int probing_on_device_ns(struct probing *probing, probing_work *work, unsigned count,
 	double *value, struct error *err)
 {
@@ -423,6 +422,9 @@ static int probing_on_device_ns(struct probing *probing, probing_work *work, uns
 		if ((double)(clock_now_ns() - begun) > PLUG_MOST_NS || probing_stopped(probing))
 			break;
 	}
+	if (!valid && !probing_stopped(probing))
+		return error_set(err, -EAGAIN,
+			"the device had done the copies in front before the host had launched all");
 	*value = valid ? ns : NAN;
 	return 0;
 }
