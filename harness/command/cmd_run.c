@@ -3,10 +3,13 @@
 #include "harness/command/command.h"
 #include "harness/command/run_plan.h"
 #include "harness/command/session.h"
+#include "harness/fit/case_report.h"
 #include "harness/report/layout.h"
 #include "harness/report/report.h"
 #include "harness/report/table.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 
 static int run_command(const struct invocation *invocation, struct error *err)
@@ -104,45 +107,83 @@ static void check_add_points(const struct plan *plan, const struct style *style,
 		buffer_format(out, "  ... and %zu more points\n", plan->grid.points - shown);
 }
 
-static int check_print(
-	const struct invocation *invocation, const struct plan *plan, struct error *err)
+/* document: of the case that the plan is of; NULL: of a configuration. */
+static int check_print(const struct invocation *invocation, const struct plan *plan,
+	json_t *document, struct error *err)
 {
-	if (command_wants_json(invocation))
-		return command_print_json(invocation, plan_to_json(plan), err);
+	if (command_wants_json(invocation)) {
+		json_t *of_plan = plan_to_json(plan);
+		if (!document)
+			return command_print_json(invocation, of_plan, err);
+		(void)json_object_set_new(document, "plan", of_plan);
+		return command_print_json(invocation, json_incref(document), err);
+	}
 	const size_t repeats = (size_t)config_integer(&plan->config, KEY_MEASURE_REPEATS);
 	const struct style style = command_style(invocation);
 	struct buffer lines = {0};
 	struct buffer text = {0};
+	struct medium medium = medium_terminal(&style, &text);
+	if (document) {
+		case_text(document, &medium);
+		buffer_text(&text, "\n");
+	}
 	plan_describe(plan, plan->grid.points * repeats, &lines);
-	text.failed = lines.failed;
+	text.failed = text.failed || lines.failed;
 	layout_lines(&style, lines.data ? lines.data : "", &text);
 	buffer_release(&lines);
 	check_add_points(plan, &style, &text);
 	return command_print(&text, err);
 }
 
+/* The case that `name` means; *document stays NULL where it means none. */
+static int check_find_case(const char *name, json_t **document, struct error *err)
+{
+	char place[PATH_MAX];
+	struct case_file file;
+	const char *path = config_place_find(name, place, sizeof place);
+	if (!case_is(path))
+		return 0;
+	const int code = case_read(&file, path, err);
+	if (code)
+		return code;
+	*document = case_json(&file, name, NULL);
+	case_release(&file);
+	return *document ? 0 : error_set(err, -ENOMEM, "out of memory");
+}
+
 static int check_command(const struct invocation *invocation, struct error *err)
 {
 	struct plan plan = {0};
-	int code = plan_open(&plan, invocation, invocation->options.arguments[0], err);
+	json_t *document = NULL;
+	const char *name = invocation->options.arguments[0];
+	int code = check_find_case(name, &document, err);
+	if (!code)
+		code = plan_open(&plan, invocation, name, err);
 	/* One point is measured with 'run', which has no limits unless they are asked for. */
 	if (plan.config.axis_count == 0 && !plan.config.is_set[KEY_MEASURE_LIMITS])
 		plan.limits = 0;
 	if (!code)
 		code = plan_data(&plan, invocation, false, err);
-	const int status = code ? command_status(code) : check_print(invocation, &plan, err);
+	const int status =
+		code ? command_status(code) : check_print(invocation, &plan, document, err);
+	json_decref(document);
 	plan_close(&plan);
 	return status;
 }
 
 const struct command command_check = {
 	.name = "check",
-	.summary = "show what would run, the time and the memory; runs nothing",
-	.arguments = "CONFIG",
+	.summary = "show what would run, the time and the memory; tell a case in words",
+	.arguments = "CONFIG|CASE",
 	.description =
 		"Reads CONFIG and reports errors in it with file, line and the nearest valid "
 		"name. Prints what computes the step, the points, an estimate of the time, the "
-		"data set, the read engine, and the most memory that the run can take.",
+		"data set, the read engine, and the most memory that the run can take. It runs "
+		"nothing.\n\n"
+		"Of a CASE (mlbench fit), it first tells the case in words: the complaint, what is "
+		"known of the job and how, the bottleneck as it was held to be then, the node that "
+		"it was reported from, the twin's keys, which of them are guesses and why, and what "
+		"'mlbench reproduce' would do. --json: docs/case.schema.json.",
 	.example = "mlbench check configs/imagenet_like.ini --set sweep.batch.size=32-256*2",
 	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_DATA) | OPTION_BIT(OPTION_JSON),
 	.arguments_min = 1,

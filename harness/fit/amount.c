@@ -90,6 +90,21 @@ const char *amount_format(enum amount_unit unit, double value, char out[AMOUNT_B
 	return out;
 }
 
+const char *amount_format_range(
+	enum amount_unit unit, double value, double low, double high, char out[AMOUNT_BYTES_OUT])
+{
+	const struct amount_name *name = amount_name_for(unit, value);
+	char from[AMOUNT_BYTES_OUT];
+	char to[AMOUNT_BYTES_OUT];
+	out[0] = '\0';
+	if (!isfinite(low) || !isfinite(high) || !isfinite(value) || !name)
+		return out;
+	amount_digits(low / name->scale, from);
+	amount_digits(high / name->scale, to);
+	(void)snprintf(out, AMOUNT_BYTES_OUT, "%.24s to %.24s", from, to);
+	return out;
+}
+
 static const char *amount_skip(const char *at)
 {
 	return at + strspn(at, " \t");
@@ -188,25 +203,15 @@ const char *finding_doc(enum finding_id id)
 
 /* --- one line ----------------------------------------------------------------------------------- */
 
-/* A bound in the unit of the value: "(3.9 to 4.2)" behind "4 ms". */
-static void finding_print_range(
-	enum amount_unit unit, const struct finding *finding, struct buffer *out)
-{
-	const struct amount_name *name = amount_name_for(unit, finding->value);
-	char low[AMOUNT_BYTES_OUT];
-	char high[AMOUNT_BYTES_OUT];
-	if (!isfinite(finding->low) || !isfinite(finding->high) || !name)
-		return;
-	amount_digits(finding->low / name->scale, low);
-	amount_digits(finding->high / name->scale, high);
-	buffer_format(out, " (%s to %s)", low, high);
-}
-
 void finding_print(enum finding_id id, const struct finding *finding, struct buffer *out)
 {
 	char value[AMOUNT_BYTES_OUT];
+	char range[AMOUNT_BYTES_OUT];
 	buffer_text(out, amount_format(finding_unit(id), finding->value, value));
-	finding_print_range(finding_unit(id), finding, out);
+	(void)amount_format_range(
+		finding_unit(id), finding->value, finding->low, finding->high, range);
+	if (range[0])
+		buffer_format(out, " (%s)", range);
 	buffer_format(out, ", %s by %s", finding_how_name(finding->how),
 		finding_source_name(finding->source));
 	if (finding->why && finding->why[0])

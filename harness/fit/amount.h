@@ -20,6 +20,10 @@ enum { AMOUNT_BYTES_OUT = 64 };
 /* "600 samples/s", "4.125 ms", "95 %", "12.5 MiB/s", "2"; "none" for INFINITY.  Returns out. */
 const char *amount_format(enum amount_unit unit, double value, char out[AMOUNT_BYTES_OUT]);
 
+/* "580 to 620", in the unit that amount_format chooses for value; "" where a bound is none.  Returns out. */
+const char *amount_format_range(
+	enum amount_unit unit, double value, double low, double high, char out[AMOUNT_BYTES_OUT]);
+
 /* Reads one from the beginning of text, where a unit may be missing if `scale` (may be NULL) is not 0: then the number is in that
  * unit; sets it to the unit's.  *rest is what follows.  -EINVAL with what is wrong. */
 int amount_parse(enum amount_unit unit, const char *text, double *scale, double *value,
