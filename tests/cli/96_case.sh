@@ -1,0 +1,113 @@
+# Cases: written by hand, told in words, run as configurations; mistakes are told with their line.
+. "$CLI/lib.sh"
+validate() { # DOCUMENT
+	/usr/bin/python3 -c 'import jsonschema' 2>/dev/null || return 0
+	/usr/bin/python3 -m jsonschema -i "$1" "$ROOT/docs/case.schema.json" >problems 2>&1 ||
+		{ head -n 5 problems; fail "$1 is not valid against case.schema.json"; }
+}
+cat >job.ini <<'INI'
+# By hand.
+[case]
+version = 1
+created = 2026-11-26
+complaint = The job went from 900 to 600 images/s on <host> since Tuesday, with nothing changed that
+complaint = we know of. $# not a comment
+scrubbed = 1 host name
+
+[observed]
+job.throughput = 600 samples/s (580 to 620), measured by trace
+job.workers = 2, derived by observed: processes that load for one trainer
+step.time = 4.125 ms, assumed by user
+
+[verdict]
+stage = read
+resource = latency
+confidence = 90%
+by = trace
+
+[environment]
+cpu = AMD EPYC
+cores = 64
+cpu_quota = none
+memory = 252 GiB
+kernel = 6.1.0
+file_system = nfs4
+
+[assumed]
+batch.size = no source tells it: 8 is usual
+
+[reported]
+cores = 64
+inject.read_latency = 4ms
+
+[dataset]
+path = ${MLBENCH_DATA:-data}/case-1f
+recipe = photo
+samples = 64
+width = 18
+height = 18
+format = raw
+
+[batch]
+size = 8
+
+[augment]
+size = 16
+
+[step]
+backend = emulated
+time = 4125us
+
+[measure]
+duration = 60ms
+warmup = 10ms
+window = 10ms
+repeats = 2
+INI
+
+# In words, in 80 columns, with what it would run as; and as a document.
+COLUMNS=80 "$MLBENCH" check job.ini >out 2>err || fail "check job.ini"
+reads "we know of. # not a comment"
+reads "600 samples/s 580 to 620 measured by trace"
+reads "Bottleneck: read, latency-bound (90 % confidence), by trace"
+reads "batch.size=8: no source tells it: 8 is usual"
+reads "cores=64 inject.read_latency=4ms stand in for the reported node"
+reads "mlbench reproduce job.ini runs the twin on this node"
+reads "config"
+awk 'length($0) > 80 { print; bad = 1 } END { exit bad }' out || fail "a line is wider than 80 columns"
+expect 0 "$MLBENCH" check job.ini --json
+is_json mlbench.case/1
+validate out
+[ "$(json 'd["plan"]["config_hash"] == d["twin"]["config_hash"], d["verdict"]["resource"]')" = "(True, 'latency')" ] || fail "plan and twin"
+hash=$(json 'd["twin"]["config_hash"]')
+
+# It runs as it is: its result is one among others.
+expect_measured "$MLBENCH" run job.ini --out results/job/one
+expect_measured "$MLBENCH" run job.ini --set decode.workers=1 --out results/job/two
+expect_measured "$MLBENCH" show results/job/one --json
+[ "$(json 'd["config_hash"], d["name"]')" = "('$hash', 'job')" ] || fail "hash and name of its result"
+"$MLBENCH" compare results/job/one results/job/two >out 2>err
+[ $? -le 3 ] || fail "compare"
+prints "decode.workers"
+expect 0 "$MLBENCH" history --where name=job
+[ "$(grep -c " job " out)" -eq 2 ] || fail "history"
+expect 0 "$MLBENCH" report results/job/one
+
+# Mistakes.
+wrong() { # SED-SCRIPT MESSAGE
+	sed "$1" job.ini >wrong.ini
+	expect 2 "$MLBENCH" check wrong.ini
+	says "$2"
+}
+wrong 's/^version = 1/version = 2/' "wrong.ini:3: version 2 of a case is newer than this program"
+wrong 's/^job.throughput/job.throughputs/' "wrong.ini:10: unknown finding 'job.throughputs'; did you mean 'job.throughput'?"
+wrong 's/^resource = latency/resource = latent/' "wrong.ini:16: unknown resource 'latent'; did you mean 'latency'?"
+wrong 's/^inject.read_latency/inject.read_latencies/' "wrong.ini:33: unknown key 'inject.read_latencies'; did you mean 'inject.read_latency'?"
+wrong 's/^repeats = 2/repeat = 2/' "wrong.ini:57: unknown key 'measure.repeat'; did you mean 'measure.repeats'?"
+expect 2 "$MLBENCH" run wrong.ini
+sed '/^\[case\]/d' job.ini >wrong.ini
+expect 2 "$MLBENCH" run wrong.ini
+says "stands outside any section"
+sed -n '/^\[observed\]/,$p' job.ini >wrong.ini
+expect 2 "$MLBENCH" run wrong.ini
+says "wrong.ini:1: [observed] is a section of cases; a case begins with its [case] section"
