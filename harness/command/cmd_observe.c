@@ -4,8 +4,10 @@
 #include "harness/base/log.h"
 #include "harness/base/units.h"
 #include "harness/command/command.h"
+#include "harness/fit/case_report.h"
 #include "harness/live/look.h"
 #include "harness/live/status.h"
+#include "harness/measure/environment.h"
 #include "harness/report/observe_report.h"
 
 #include <errno.h>
@@ -168,6 +170,25 @@ static int observe_print(
 	return command_print(&text, err);
 }
 
+/* The node's fingerprint, as a case has it: no names. */
+static json_t *observe_environment(const struct job_record *record)
+{
+	struct fact_list facts = {0};
+	struct case_environment environment;
+	const struct job_group *most = NULL;
+	for (size_t i = 0; i < record->group_count; i++)
+		if (!record->groups[i].written && (!most || record->groups[i].looks > most->looks))
+			most = &record->groups[i];
+	environment_capture(&facts, NULL);
+	if (most)
+		fact_text(&facts, "data", "file_system", "%s", most->system);
+	case_environment_of(&facts, &environment);
+	fact_list_release(&facts);
+	environment.of[CASE_ENVIRONMENT_CORES].number = record->allowed_cpus;
+	environment.of[CASE_ENVIRONMENT_CPU_QUOTA].number = record->quota_cores;
+	return case_environment_json(&environment);
+}
+
 static int observe_deliver(
 	const struct invocation *invocation, const struct observe_input *input, struct error *err)
 {
@@ -175,6 +196,7 @@ static int observe_deliver(
 	json_t *document = observe_json(input);
 	if (!document)
 		return command_status(error_set(err, -ENOMEM, "out of memory"));
+	(void)json_object_set_new(document, "environment", observe_environment(input->record));
 	int code = observe_save(&invocation->options, input->record, document, path, err);
 	if (code) { /* what was seen is printed all the same */
 		log_warn("%s", err->text);

@@ -290,7 +290,7 @@ static const char *case_fact_text(
 }
 
 /* Words of a table of the kernel's or a vendor's: letters that cannot do harm, and no comment sign. */
-static void case_word(char out[CASE_WORD_BYTES], const char *text)
+void case_environment_word(char out[CASE_WORD_BYTES], const char *text)
 {
 	size_t used = 0;
 	for (; *text && used + 1 < CASE_WORD_BYTES; text++)
@@ -317,7 +317,7 @@ static void case_file_system(char out[CASE_WORD_BYTES], const char *type)
 	bool keep = strncmp(type, "fuse.", 5) != 0;
 	for (size_t i = 0; i < COUNT(known) && !keep; i++)
 		keep = strcmp(known[i], type) == 0;
-	case_word(out, keep ? type : "fuse");
+	case_environment_word(out, keep ? type : "fuse");
 }
 
 static const char *case_device(const char *system, const char *disk, const char *rotational)
@@ -344,17 +344,18 @@ void case_environment_of(const struct fact_list *facts, struct case_environment 
 	const char *gpu = case_fact_text(facts, "gpu", "name_0");
 	for (int id = 0; id < CASE_ENVIRONMENT_COUNT; id++)
 		out->of[id] = (struct case_fact){.number = NAN};
-	case_word(out->of[CASE_ENVIRONMENT_CPU].text, case_fact_text(facts, "cpu", "model"));
+	case_environment_word(
+		out->of[CASE_ENVIRONMENT_CPU].text, case_fact_text(facts, "cpu", "model"));
 	out->of[CASE_ENVIRONMENT_CORES].number = case_fact_number(facts, "cpu", "allowed");
 	out->of[CASE_ENVIRONMENT_CPU_QUOTA].number = case_fact_number(facts, "cgroup", "cpu_limit");
 	out->of[CASE_ENVIRONMENT_MEMORY].number = case_fact_number(facts, "memory", "total");
 	case_kernel(
 		out->of[CASE_ENVIRONMENT_KERNEL].text, case_fact_text(facts, "kernel", "release"));
 	case_file_system(out->of[CASE_ENVIRONMENT_FILE_SYSTEM].text, system);
-	case_word(out->of[CASE_ENVIRONMENT_DEVICE].text,
+	case_environment_word(out->of[CASE_ENVIRONMENT_DEVICE].text,
 		case_device(system, case_fact_text(facts, "data", "disk"),
 			case_fact_text(facts, "data", "rotational")));
-	case_word(out->of[CASE_ENVIRONMENT_GPU].text,
+	case_environment_word(out->of[CASE_ENVIRONMENT_GPU].text,
 		gpu[0] ? gpu : case_fact_text(facts, "gpu", "model_0"));
 	out->of[CASE_ENVIRONMENT_GPUS].number = case_fact_number(facts, "gpu", "devices");
 }

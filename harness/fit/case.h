@@ -113,6 +113,8 @@ int case_config(
 
 /* The fingerprint of a node, of the facts that a result has or environment_capture finds. */
 void case_environment_of(const struct fact_list *facts, struct case_environment *out);
+/* A text of a row, without what could do harm in a terminal or a file. */
+void case_environment_word(char out[CASE_WORD_BYTES], const char *text);
 const char *case_environment_name(enum case_environment_id id); /* "cpu_quota" */
 bool case_environment_is_text(enum case_environment_id id);
 /* A row as words: "251 GiB", "none", "unknown".  Returns out. */

@@ -1,0 +1,442 @@
+/* A job that was observed from outside (mlbench observe --json, docs/observe.schema.json).  Of the document only numbers are
+ * taken, and words that are ours. */
+#include "harness/analyze/verdict.h"
+#include "harness/base/array.h"
+#include "harness/base/files.h"
+#include "harness/fit/source.h"
+#include "harness/record/measurement.h"
+#include "harness/report/columns.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OBSERVED_BYTES_MAX = 64 << 20, OBSERVED_CLASS_SAMPLES = 100, OBSERVED_LOOKS_LEAST = 30 };
+
+static const double OBSERVED_IDLE =
+	0.1; /* of a loader's time: locks of an idle worker are its queue's */
+static const double OBSERVED_STEADY = 65536; /* bytes per second that memory may grow by */
+static const double OBSERVED_READS = 0.05;   /* of a thread's time in calls on files: it reads */
+static const double NS_PER_SECOND = 1e9;
+
+/* Processes of one role: sums over them, each weighed by how long it was seen. */
+struct observed_side {
+	double count;        /* as many as were there at a time */
+	double cpu, queue;   /* cores, of all */
+	double read, stored; /* bytes per second, of all */
+	double looks;
+	double runs, file, idle, output, lock, sleep, device; /* shares of the looks */
+};
+
+struct observed {
+	const json_t *document;
+	double seconds;
+	struct observed_side trainer, loader, whole;
+	double readers; /* threads that read files, of a job in one process */
+	double files_per_s;
+};
+
+/* --- reading it in ------------------------------------------------------------------------------ */
+
+static double observed_or_zero(const json_t *row, const char *path)
+{
+	const double value = column_number(row, path);
+	return isfinite(value) && value > 0 ? value : 0;
+}
+
+static void observed_add_looks(struct observed_side *side, const json_t *process)
+{
+	const double looks = observed_or_zero(process, "looks");
+	side->looks += looks;
+	side->runs += looks * observed_or_zero(process, "acts.runs");
+	side->file += looks * (observed_or_zero(process, "acts.file") +
+				      observed_or_zero(process, "acts.ring"));
+	side->idle += looks * (observed_or_zero(process, "acts.input") +
+				      observed_or_zero(process, "acts.poll"));
+	side->output += looks * observed_or_zero(process, "acts.output");
+	side->lock += looks * observed_or_zero(process, "acts.lock");
+	side->sleep += looks * observed_or_zero(process, "acts.time");
+	side->device += looks * observed_or_zero(process, "acts.device");
+}
+
+static void observed_add_process(struct observed *in, const json_t *process)
+{
+	const char *role = column_text(process, "role");
+	const double share = fmin(1, observed_or_zero(process, "seconds") / in->seconds);
+	struct observed_side *side = strcmp(role, "trainer") == 0  ? &in->trainer
+				     : strcmp(role, "loader") == 0 ? &in->loader
+				     : strcmp(role, "whole") == 0  ? &in->whole
+								   : NULL;
+	if (!side)
+		return;
+	side->count += share;
+	side->cpu += share * observed_or_zero(process, "cpu");
+	side->queue += share * observed_or_zero(process, "run_queue_wait");
+	side->read += share * observed_or_zero(process, "read_bytes_per_s");
+	side->stored += share * observed_or_zero(process, "storage_read_bytes_per_s");
+	observed_add_looks(side, process);
+}
+
+static void observed_end_side(struct observed_side *side)
+{
+	double *const shares[] = {&side->runs, &side->file, &side->idle, &side->output, &side->lock,
+		&side->sleep, &side->device};
+	for (size_t i = 0; i < COUNT(shares); i++)
+		*shares[i] = side->looks > 0 ? *shares[i] / side->looks : NAN;
+}
+
+static void observed_sum(struct observed *in, const json_t *document)
+{
+	const json_t *row;
+	size_t i;
+	*in = (struct observed){.document = document,
+		.seconds = column_number(document, "observed.seconds"),
+		.files_per_s = column_number(document, "files_per_s.value")};
+	json_array_foreach(column_value(document, "processes"), i, row)
+		observed_add_process(in, row);
+	json_array_foreach(column_value(document, "threads"), i, row) in->readers +=
+		observed_or_zero(row, "acts.file") + observed_or_zero(row, "acts.ring") >=
+		OBSERVED_READS;
+	observed_end_side(&in->trainer);
+	observed_end_side(&in->loader);
+	observed_end_side(&in->whole);
+}
+
+/* --- what follows from it ----------------------------------------------------------------------- */
+
+static void observed_add(struct findings *out, enum finding_id id, enum finding_how how,
+	double value, const char *why)
+{
+	findings_add(out, id, SOURCE_OBSERVED, how, value, NAN, NAN, why);
+}
+
+/* A share of so many looks, times a factor: with the interval that so many looks leave. */
+static void observed_add_share(struct findings *out, enum finding_id id, double share, double looks,
+	double factor, const char *why)
+{
+	if (looks < OBSERVED_LOOKS_LEAST || !isfinite(share))
+		return;
+	share = fmin(1, share);
+	const double wide = fmax(2 * sqrt(share * (1 - share) / looks), 1 / looks);
+	findings_add(out, id, SOURCE_OBSERVED, FINDING_DERIVED, share * factor,
+		fmax(0, share - wide) * factor, fmin(1, share + wide) * factor, why);
+}
+
+/* The share of a role's CPU samples that fell into the classes; NAN: too few samples. */
+static double observed_class_share(
+	const struct observed *in, const char *role, const char *const *classes, size_t count)
+{
+	const json_t *row;
+	size_t i;
+	double sum = 0;
+	if (!(column_number(in->document, "cpu_time.samples") >= OBSERVED_CLASS_SAMPLES))
+		return NAN;
+	json_array_foreach(column_value(in->document, "cpu_time.classes"), i,
+		row) for (size_t k = 0; k < count;
+			  k++) if (strcmp(column_text(row, "class"), classes[k]) == 0) sum +=
+		observed_or_zero(row, role);
+	return fmin(1, sum);
+}
+
+static void observed_count(const struct observed *in, struct findings *out)
+{
+	const double trainers = fmax(1, round(in->trainer.count));
+	if (in->loader.count >= 0.5) {
+		observed_add(out, FINDING_RANKS, FINDING_DERIVED, trainers,
+			"processes that others load for");
+		observed_add(out, FINDING_WORKERS, FINDING_DERIVED,
+			fmax(1, round(in->loader.count / trainers)),
+			"processes that load for one trainer, as many as there were at a time");
+		return;
+	}
+	if (in->whole.count < 0.5)
+		return;
+	observed_add(out, FINDING_RANKS, FINDING_ASSUMED, 1, "no process loads for another one");
+	if (in->readers >= 2)
+		observed_add(out, FINDING_WORKERS, FINDING_ASSUMED, in->readers,
+			"threads of the one process that read files");
+	else
+		observed_add(out, FINDING_WORKERS, FINDING_ASSUMED, 0,
+			"no process loads for another one, and one thread at most reads files");
+}
+
+static void observed_rates(const struct observed *in, struct findings *out)
+{
+	const struct observed_side *side = in->loader.count >= 0.5 ? &in->loader : &in->whole;
+	observed_add(out, FINDING_THROUGHPUT, FINDING_DERIVED, in->files_per_s,
+		"bytes read over the mean size of the files seen open: if each is read whole, once, and is one sample");
+	if (side->read > 0) {
+		observed_add(out, FINDING_READ_RATE, FINDING_MEASURED, side->read, NULL);
+		observed_add(out, FINDING_READ_STORED, FINDING_DERIVED,
+			fmin(1, side->stored / side->read),
+			"bytes from block devices and network file systems over bytes read; FUSE counts as neither");
+	}
+	if (side->cpu + side->queue > 0)
+		observed_add(out, FINDING_CPU_QUEUE, FINDING_DERIVED,
+			side->queue / (side->cpu + side->queue),
+			"run-queue wait of those that load over their run-queue wait and CPU time");
+}
+
+static void observed_files(
+	const struct observed *in, struct findings *out, struct source_more *more)
+{
+	static const struct {
+		const char *kind, *format;
+	} formats[] = {{"jpg", "jpeg"}, {"jpeg", "jpeg"}, {"png", "png"}, {"ppm", "raw"}};
+	const json_t *row;
+	const json_t *most = NULL;
+	size_t i;
+	double files = 0;
+	double bytes = 0;
+	json_array_foreach(column_value(in->document, "files"), i, row)
+	{
+		const double count = observed_or_zero(row, "files");
+		if (json_is_true(json_object_get(row, "written")) ||
+			strcmp(column_text(row, "kind"), "other") == 0)
+			continue;
+		files += count;
+		bytes += count * observed_or_zero(row, "mean_bytes");
+		if (!most || observed_or_zero(row, "looks") > observed_or_zero(most, "looks"))
+			most = row;
+	}
+	if (files >= 5 && bytes > 0)
+		observed_add(out, FINDING_FILE_BYTES, FINDING_MEASURED, bytes / files, NULL);
+	for (size_t k = 0; most && k < COUNT(formats); k++)
+		if (strcmp(column_text(most, "kind"), formats[k].kind) == 0)
+			(void)snprintf(more->format, sizeof more->format, "%s", formats[k].format);
+}
+
+/* Of one sample, where processes load for trainers: how long it keeps a worker, and with what. */
+static void observed_loading(const struct observed *in, struct findings *out)
+{
+	static const char *const decoding[] = {"decoding"};
+	static const char *const resizing[] = {"resize"};
+	const struct observed_side *l = &in->loader;
+	/* How long a worker has for a sample: all that it does between two. */
+	const double slot = l->count / in->files_per_s * NS_PER_SECOND;
+	const double cpu = l->cpu / in->files_per_s * NS_PER_SECOND;
+	const bool idle = l->idle + l->output >= OBSERVED_IDLE;
+	observed_add(out, FINDING_CPU_SAMPLE, FINDING_DERIVED, cpu,
+		"CPU time of all loader processes over the samples");
+	observed_add(out, FINDING_CPU_DECODE, FINDING_DERIVED,
+		cpu * observed_class_share(in, "loader", decoding, 1),
+		"share of the loaders' CPU samples in functions of codecs");
+	observed_add(out, FINDING_CPU_AUGMENT, FINDING_DERIVED,
+		cpu * observed_class_share(in, "loader", resizing, 1),
+		"share of the loaders' CPU samples in functions that resize");
+	observed_add_share(out, FINDING_READ_TIME, l->file, l->looks, slot,
+		"share of the looks that found a loader in a call on a file, of its time for a sample");
+	if (l->sleep + (idle ? 0 : l->lock) > 0.02)
+		observed_add_share(out, FINDING_LOADER_WAIT, l->sleep + (idle ? 0 : l->lock),
+			l->looks, slot,
+			"share of the looks that found a loader asleep or at a lock, of its time for a sample");
+}
+
+/* Of a job in one process, by the classes of its CPU time alone. */
+static void observed_whole(const struct observed *in, struct findings *out)
+{
+	static const char *const loading[] = {
+		"decoding", "resize", "reading", "copy", "libc", "python"};
+	const struct observed_side *w = &in->whole;
+	const double cpu = w->cpu / in->files_per_s * NS_PER_SECOND;
+	const double share = observed_class_share(in, "whole", loading, COUNT(loading));
+	const double busy = w->runs + w->file;
+	findings_add(out, FINDING_CPU_SAMPLE, SOURCE_OBSERVED, FINDING_ASSUMED, cpu * share, NAN,
+		NAN,
+		"CPU time of the process in codecs, resizing, reading, copies and the interpreter: loading and "
+		"training are one process");
+	observed_add(out, FINDING_CPU_DECODE, FINDING_DERIVED,
+		cpu * observed_class_share(in, "whole", loading, 1),
+		"share of the process's CPU samples in functions of codecs");
+	observed_add(out, FINDING_CPU_AUGMENT, FINDING_DERIVED,
+		cpu * observed_class_share(in, "whole", &loading[1], 1),
+		"share of the process's CPU samples in functions that resize");
+	observed_add_share(out, FINDING_READ_TIME, w->file, w->looks,
+		w->count / in->files_per_s * NS_PER_SECOND,
+		"share of the looks that found the process in a call on a file");
+	if (busy > 0 && isfinite(share) && in->readers < 2)
+		findings_add(out, FINDING_STEP_WAIT_SHARE, SOURCE_OBSERVED, FINDING_ASSUMED,
+			fmin(1, w->runs * share + w->file), NAN, NAN,
+			"loading is what is spent in codecs, resizing, copies, the interpreter and on files; the rest "
+			"of the process is its step");
+}
+
+static double observed_gpu_busy(const json_t *document)
+{
+	const json_t *row;
+	size_t i;
+	double sum = 0;
+	double count = 0;
+	json_array_foreach(column_value(document, "gpus"), i, row)
+	{
+		const double busy = column_number(row, "busy");
+		sum += isfinite(busy) ? busy : 0;
+		count += isfinite(busy);
+	}
+	return count > 0 ? sum / count : NAN;
+}
+
+static void observed_step(const struct observed *in, struct findings *out)
+{
+	const struct observed_side *t = &in->trainer;
+	const double gpu = observed_gpu_busy(in->document);
+	const double waits = t->idle + t->lock;
+	observed_add(out, FINDING_DEVICE_BUSY, FINDING_MEASURED, gpu, NULL);
+	if (t->count < 0.5)
+		return;
+	if (isfinite(gpu) && waits > 1 - gpu)
+		observed_add(out, FINDING_STEP_WAIT_SHARE, FINDING_DERIVED, 1 - gpu,
+			"the GPU is idle so long: a trainer that waits for it looks like one that waits for data");
+	else
+		observed_add_share(out, FINDING_STEP_WAIT_SHARE, waits, t->looks, 1,
+			"share of the looks that found the trainer waiting for data or at a lock");
+}
+
+static void observed_mounts(const json_t *document, struct findings *out)
+{
+	const json_t *mount;
+	const json_t *call;
+	size_t i;
+	size_t k;
+	double calls = 0;
+	double seconds = 0;
+	json_array_foreach(column_value(document, "mounts"), i, mount)
+		json_array_foreach(column_value(mount, "calls"), k, call)
+	{
+		const double rate = observed_or_zero(call, "calls_per_s");
+		if (strcmp(column_text(call, "name"), "READ") != 0 || rate <= 0)
+			continue;
+		calls += rate;
+		seconds += rate * observed_or_zero(call, "execute_s");
+	}
+	if (calls > 0 && seconds > 0)
+		observed_add(out, FINDING_READ_LATENCY, FINDING_MEASURED,
+			seconds / calls * NS_PER_SECOND, NULL);
+}
+
+static void observed_node(const json_t *document, struct findings *out)
+{
+	const double growth = column_number(document, "resident_growth_per_s");
+	observed_add(out, FINDING_CORES, FINDING_MEASURED,
+		column_number(document, "observed.allowed_cpus"), NULL);
+	observed_add(out, FINDING_CPU_QUOTA, FINDING_MEASURED,
+		column_number(document, "observed.quota_cores"), NULL);
+	if (fabs(growth) > OBSERVED_STEADY)
+		observed_add(out, FINDING_MEMORY_GROWTH, FINDING_MEASURED, growth, NULL);
+}
+
+/* The words of `observe` in those of a diagnosis, as far as one operating point tells. */
+static void observed_verdict(const json_t *document, struct findings *out)
+{
+	static const struct {
+		const char *seen, *stage;
+	} stages[] = {{"loader", STAGE_DECODE_NAME}, {STAGE_READ_NAME, STAGE_READ_NAME},
+		{STAGE_STEP_NAME, STAGE_STEP_NAME}};
+	const char *seen = column_text(document, "verdict.stage");
+	const char *resource = column_text(document, "verdict.resource");
+	const bool used_up = column_number(document, "observed.throttled_periods") >= 0.1;
+	for (size_t i = 0; i < COUNT(stages); i++) {
+		const char *stage = stages[i].stage;
+		if (strcmp(seen, stages[i].seen) != 0)
+			continue;
+		if (strcmp(resource, "cores") == 0 && used_up)
+			resource = "quota";
+		else if (strcmp(stage, STAGE_STEP_NAME) == 0)
+			resource = "compute";
+		else if (!limit_kind_find(stage,
+				 resource)) /* "latency or device": one point does not tell */
+			resource = "unknown";
+		(void)snprintf(out->stage, sizeof out->stage, "%s", stage);
+		(void)snprintf(out->resource, sizeof out->resource, "%s", resource);
+	}
+}
+
+static void observed_environment(const json_t *document, struct case_environment *out)
+{
+	const json_t *environment = column_value(document, "environment");
+	for (int i = 0; i < CASE_ENVIRONMENT_COUNT; i++) {
+		const enum case_environment_id id = (enum case_environment_id)i;
+		const json_t *value = json_object_get(environment, case_environment_name(id));
+		if (case_environment_is_text(id))
+			case_environment_word(out->of[id].text,
+				json_is_string(value) ? json_string_value(value) : "");
+		else if (json_is_number(value))
+			out->of[id].number = json_number_value(value);
+		else if (json_is_string(value) && strcmp(json_string_value(value), "none") == 0)
+			out->of[id].number = INFINITY;
+	}
+	if (isnan(out->of[CASE_ENVIRONMENT_CORES].number))
+		out->of[CASE_ENVIRONMENT_CORES].number =
+			column_number(document, "observed.allowed_cpus");
+	if (isnan(out->of[CASE_ENVIRONMENT_CPU_QUOTA].number))
+		out->of[CASE_ENVIRONMENT_CPU_QUOTA].number =
+			column_number(document, "observed.quota_cores");
+}
+
+/* --- the source --------------------------------------------------------------------------------- */
+
+static int observed_take(const json_t *document, const char *path, struct findings *out,
+	struct source_more *more, struct error *err)
+{
+	struct observed in;
+	observed_sum(&in, document);
+	if (!(in.seconds > 0) || !json_is_array(column_value(document, "processes")))
+		return error_set(
+			err, -EINVAL, "'%.200s' is a torn result of 'mlbench observe'", path);
+	if (json_is_array(column_value(document, "hang")))
+		return error_set(err, -EINVAL,
+			"'%.200s': the job stood still while it was observed; there is nothing to fit",
+			path);
+	observed_count(&in, out);
+	observed_rates(&in, out);
+	observed_files(&in, out, more);
+	more->loaders = in.loader.count >= 0.5;
+	if (in.files_per_s > 0 && more->loaders)
+		observed_loading(&in, out);
+	else if (in.files_per_s > 0 && in.whole.count >= 0.5)
+		observed_whole(&in, out);
+	observed_step(&in, out);
+	observed_mounts(document, out);
+	observed_node(document, out);
+	observed_verdict(document, out);
+	observed_environment(document, &more->environment);
+	return 0;
+}
+
+int source_observed(
+	const char *path, struct findings *out, struct source_more *more, struct error *err)
+{
+	char *text;
+	size_t size;
+	json_error_t wrong;
+	int code = files_read(path, OBSERVED_BYTES_MAX, &text, &size, err);
+	if (code)
+		return code;
+	if (!source_is_document(text, "mlbench.observe/")) {
+		free(text);
+		return error_set(
+			err, -ENOMSG, "'%.200s' is no result of 'mlbench observe --json'", path);
+	}
+	json_t *document = json_loadb(text, size, 0, &wrong);
+	free(text);
+	if (!document)
+		return error_set(err, -EINVAL, "%.200s:%d: %.160s", path, wrong.line, wrong.text);
+	code = strcmp(column_text(document, "schema"), "mlbench.observe/1") == 0
+		       ? observed_take(document, path, out, more, err)
+		       : error_set(err, -EINVAL,
+				 "'%.200s' has the schema '%.40s'; this program reads mlbench.observe/1",
+				 path, column_text(document, "schema"));
+	json_decref(document);
+	return code;
+}
+
+int findings_from_observed(struct findings *out, const char *path, struct error *err)
+{
+	struct source_more more;
+	source_more_open(&more);
+	const int code = source_observed(path, out, &more, err);
+	source_more_release(&more);
+	return code;
+}

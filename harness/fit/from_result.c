@@ -1,0 +1,140 @@
+/* A result of mlbench: its setting is the twin, and its summary what was measured of it. */
+#include "harness/analyze/verdict.h"
+#include "harness/base/files.h"
+#include "harness/fit/source.h"
+#include "harness/record/measurement.h"
+#include "harness/record/record.h"
+#include "harness/report/columns.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RESULT_SUMMARY_BYTES_MAX = 256 << 20 };
+
+static void result_add(struct findings *out, enum finding_id id, enum finding_how how, double value,
+	const char *why)
+{
+	findings_add(out, id, SOURCE_RESULT, how, value, NAN, NAN, why);
+}
+
+static void result_of_config(const struct config *config, struct findings *out)
+{
+	static const char why[] = "the setting says it";
+	result_add(out, FINDING_BATCH_SIZE, FINDING_MEASURED, config_real(config, KEY_BATCH_SIZE),
+		why);
+	result_add(out, FINDING_WORKERS, FINDING_MEASURED, config_real(config, KEY_DECODE_WORKERS),
+		why);
+	result_add(
+		out, FINDING_RANKS, FINDING_MEASURED, config_real(config, KEY_STEP_DEVICES), why);
+}
+
+/* Of a stage: how long it is busy with one sample or batch, ns. */
+static double result_service(const json_t *point, const char *stage)
+{
+	char path[NAME_BYTES * 2];
+	(void)snprintf(path, sizeof path, "stages.%s.service_us.mean", stage);
+	return column_number(point, path) * 1e3;
+}
+
+static double result_cpu(const json_t *point, const char *stage)
+{
+	char path[NAME_BYTES * 2];
+	(void)snprintf(path, sizeof path, "stages.%s.cpu", stage);
+	return column_number(point, path);
+}
+
+static void result_of_point(const json_t *point, struct findings *out)
+{
+	const char *stage = column_text(point, "verdict.stage");
+	const char *resource = column_text(point, "verdict.resource");
+	const double files = column_number(point, "storage.files");
+	findings_add(out, FINDING_THROUGHPUT, SOURCE_RESULT, FINDING_MEASURED,
+		column_number(point, "throughput.median"),
+		column_number(point, "throughput.ci95.0"),
+		column_number(point, "throughput.ci95.1"), NULL);
+	result_add(out, FINDING_STEP_TIME, FINDING_MEASURED, result_service(point, STAGE_STEP_NAME),
+		NULL);
+	result_add(out, FINDING_READ_TIME, FINDING_MEASURED, result_service(point, STAGE_READ_NAME),
+		NULL);
+	result_add(out, FINDING_CPU_DECODE, FINDING_DERIVED,
+		result_service(point, STAGE_DECODE_NAME) * result_cpu(point, STAGE_DECODE_NAME),
+		"decoding and augmenting of one sample, as far as it was on a core");
+	result_add(out, FINDING_STEP_WAIT_SHARE, FINDING_MEASURED,
+		column_number(point, "step_wait_share"), NULL);
+	result_add(out, FINDING_DEVICE_BUSY, FINDING_MEASURED,
+		column_number(point, "step_utilisation"), NULL);
+	result_add(out, FINDING_FILES, FINDING_MEASURED, files, NULL);
+	result_add(out, FINDING_FILE_BYTES, FINDING_MEASURED,
+		column_number(point, "storage.bytes") / files, NULL);
+	result_add(out, FINDING_READ_RATE, FINDING_MEASURED,
+		column_number(point, "bytes_read_per_s"), NULL);
+	if (limit_kind_find(stage, resource) && strcmp(stage, "none") != 0) {
+		(void)snprintf(out->stage, sizeof out->stage, "%s", stage);
+		(void)snprintf(out->resource, sizeof out->resource, "%s", resource);
+		out->confidence = column_number(point, "verdict.confidence");
+	}
+}
+
+/* The one point of summary.json, if it is there; a result without it has its setting alone. */
+static int result_summary(const struct record *record, struct findings *out, struct error *err)
+{
+	char *path = files_join(record->folder, "summary.json");
+	char *text = NULL;
+	size_t size;
+	json_error_t wrong;
+	int code = path ? files_read(path, RESULT_SUMMARY_BYTES_MAX, &text, &size, err)
+			: error_set(err, -ENOMEM, "out of memory");
+	json_t *summary = code ? NULL : json_loadb(text, size, 0, &wrong);
+	if (!code && !summary)
+		code = error_set(err, -EINVAL, "%.200s:%d: %.160s", path, wrong.line, wrong.text);
+	if (!code)
+		result_of_point(json_array_get(column_value(summary, "points"), 0), out);
+	json_decref(summary);
+	free(text);
+	free(path);
+	return code;
+}
+
+static int result_take(const struct record *record, struct findings *out, struct source_more *more,
+	struct error *err)
+{
+	if (record->grid.points != 1)
+		return error_set(err, -EINVAL,
+			"'%.200s' is a sweep of %zu points; a case is one setting: measure that one with 'mlbench run'",
+			record->folder, record->grid.points);
+	if (record->entry_count == 0)
+		return error_set(err, -EINVAL, "'%.200s': nothing was measured", record->folder);
+	int code = config_grid_point(&record->config, &record->grid, 0, &more->config, err);
+	more->has_config = code == 0;
+	if (!code)
+		code = result_summary(record, out, err);
+	if (code)
+		return code;
+	result_of_config(&more->config, out);
+	case_environment_of(&record->environment, &more->environment);
+	return 0;
+}
+
+int source_result(
+	const char *path, struct findings *out, struct source_more *more, struct error *err)
+{
+	struct record record = {0};
+	int code = record_open(&record, path, err);
+	if (code)
+		return code;
+	code = result_take(&record, out, more, err);
+	record_release(&record);
+	return code;
+}
+
+int findings_from_result(struct findings *out, const char *path, struct error *err)
+{
+	struct source_more more;
+	source_more_open(&more);
+	const int code = source_result(path, out, &more, err);
+	source_more_release(&more);
+	return code;
+}

@@ -1,0 +1,34 @@
+/* The sources of a case: which kind one is of, by its content, and what it knows beside findings. */
+#ifndef MLBENCH_FIT_SOURCE_H
+#define MLBENCH_FIT_SOURCE_H
+
+#include "harness/fit/case.h"
+
+#include <stdbool.h>
+
+struct source_more {
+	struct case_environment environment; /* rows that are not known: NAN, "" */
+	char format
+		[8]; /* of the files that the job had open: a format of dataset.format; "" not known */
+	bool loaders;         /* of an observed job: other processes load for its trainers */
+	bool has_config;      /* of a result: */
+	struct config config; /* the setting that was measured; released with the rest */
+};
+
+void source_more_open(struct source_more *more);
+void source_more_release(struct source_more *more);
+
+/* Finds the kind of a source and reads it; out was opened by the caller.  -EINVAL, -ENOENT, ...: err names the source. */
+int source_read(const char *path, struct findings *out, struct source_more *more,
+	enum finding_source *kind, struct error *err);
+
+/* Whether the text of a file begins as a document of this schema does: {"schema": "mlbench.observe/1", ... */
+bool source_is_document(const char *text, const char *schema);
+
+/* findings_from_observed and findings_from_result with what else these know. */
+int source_observed(
+	const char *path, struct findings *out, struct source_more *more, struct error *err);
+int source_result(
+	const char *path, struct findings *out, struct source_more *more, struct error *err);
+
+#endif

@@ -1,0 +1,470 @@
+#include "harness/fit/twin.h"
+
+#include "harness/base/array.h"
+#include "harness/base/hash.h"
+#include "harness/base/units.h"
+#include "harness/config/like.h"
+#include "harness/config/value.h"
+#include "harness/fit/step_series.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double TWIN_NS = 1e9;
+static const double TWIN_WAITS = 0.1;     /* share of the time: the trainer waits for its batches */
+static const double TWIN_LATENCY = 2e5;   /* ns: a read that takes longer is not the page cache's */
+static const double TWIN_BYTES = 1 << 30; /* of generated files, at most */
+enum { TWIN_BATCHES = 40, TWIN_SAMPLES_LEAST = 256, TWIN_SAMPLES_MOST = 20000, TWIN_TEXT = 256 };
+
+struct twin {
+	struct case_file *file;
+	const struct twin_hints *hints;
+	double batch, ranks, workers; /* workers: NAN not known */
+	struct error *err;
+	int code;
+};
+
+/* --- what is known and what is set -------------------------------------------------------------- */
+
+static double twin_known(const struct case_file *file, enum finding_id id)
+{
+	const struct finding *finding = &file->observed.known[id];
+	return finding->how == FINDING_UNKNOWN ? NAN : finding->value;
+}
+
+static bool twin_guessed(const struct case_file *file, enum finding_id id)
+{
+	return file->observed.known[id].how == FINDING_ASSUMED;
+}
+
+static bool twin_is_set(const struct twin *twin, const char *key)
+{
+	const enum key_id id = config_find_key(key);
+	return id != KEY_COUNT && twin->file->twin.is_set[id];
+}
+
+/* A key that is set already stays. */
+static void twin_set_text(struct twin *twin, const char *key, const char *text)
+{
+	if (!twin->code && !twin_is_set(twin, key))
+		twin->code = case_set(twin->file, key, text, twin->err);
+}
+
+static void twin_set(struct twin *twin, const char *key, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+static void twin_set(struct twin *twin, const char *key, const char *format, ...)
+{
+	char text[TWIN_TEXT];
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	twin_set_text(twin, key, text);
+}
+
+static void twin_set_time(struct twin *twin, const char *key, double ns)
+{
+	char text[UNITS_BYTES];
+	/* Three digits: more would pretend. */
+	double step = 1;
+	while (ns / step >= 10000)
+		step *= 10;
+	(void)units_print_duration((uint64_t)(round(ns / step) * step), text);
+	twin_set_text(twin, key, text);
+}
+
+/* Where the user or a result has set the key, it is no guess. */
+static void twin_assume(struct twin *twin, const char *key, const char *why)
+{
+	if (!twin->code)
+		twin->code = case_assume(twin->file, key, why, twin->err);
+}
+
+/* --- the loader --------------------------------------------------------------------------------- */
+
+static void twin_batch(struct twin *twin)
+{
+	const double batch = twin_known(twin->file, FINDING_BATCH_SIZE);
+	if (batch >= 1)
+		twin_set(twin, "batch.size", "%.0f", batch);
+	else if (!twin_is_set(twin, "batch.size"))
+		twin_assume(twin, "batch.size",
+			"no source tells it; a trace does, or --set batch.size=N");
+	twin->batch = config_real(&twin->file->twin, KEY_BATCH_SIZE);
+}
+
+static void twin_ranks(struct twin *twin)
+{
+	const double ranks = twin_known(twin->file, FINDING_RANKS);
+	if (ranks > 1 && !twin_is_set(twin, "step.devices")) {
+		twin_set(twin, "step.devices", "%.0f", fmin(ranks, 16));
+		twin_assume(twin, "step.devices",
+			"several processes with loaders of their own are one process with several devices, which "
+			"share the workers");
+	}
+	twin->ranks = fmax(1, config_real(&twin->file->twin, KEY_STEP_DEVICES));
+}
+
+static void twin_style(struct twin *twin)
+{
+	if (twin_is_set(twin, "read.by") || twin_is_set(twin, "decode.share"))
+		return;
+	twin_set_text(twin, "read.by", "workers");
+	twin_set_text(twin, "decode.share", "batches");
+	if (!twin->hints->loaders)
+		twin_assume(twin, "decode.share",
+			"the loader is taken to work as PyTorch's DataLoader does: a worker makes a whole batch");
+}
+
+static void twin_workers(struct twin *twin)
+{
+	const double known = twin_known(twin->file, FINDING_WORKERS);
+	const bool set = twin_is_set(twin, "decode.workers");
+	double factor = twin_known(twin->file, FINDING_PREFETCH);
+	twin->workers =
+		set ? config_real(&twin->file->twin, KEY_DECODE_WORKERS) / twin->ranks : known;
+	if (twin->workers < 1) { /* the trainer loads by itself */
+		twin_set(twin, "decode.workers", "%.0f", twin->ranks);
+		twin_set_text(twin, "prefetch.depth", "0");
+		return;
+	}
+	if (isnan(twin->workers))
+		twin_assume(twin, "decode.workers",
+			"no source tells how many workers load; 'mlbench observe' does, or --set decode.workers=N");
+	else
+		twin_set(twin, "decode.workers", "%.0f", fmin(1024, twin->workers * twin->ranks));
+	if (!set && twin_guessed(twin->file, FINDING_WORKERS))
+		twin_assume(
+			twin, "decode.workers", twin->file->observed.known[FINDING_WORKERS].why);
+	if (isnan(factor) && !twin_is_set(twin, "prefetch.depth"))
+		twin_assume(twin, "prefetch.depth",
+			"two batches for each worker, as PyTorch's prefetch_factor is by default");
+	factor = isnan(factor) ? 2 : factor;
+	twin_set(twin, "prefetch.depth", "%.0f",
+		fmin(4096, factor * config_real(&twin->file->twin, KEY_DECODE_WORKERS)));
+}
+
+/* --- the step ----------------------------------------------------------------------------------- */
+
+/* Share of the time in which the trainer waits; NAN. */
+static double twin_wait_share(const struct case_file *file)
+{
+	const double share = twin_known(file, FINDING_STEP_WAIT_SHARE);
+	const double wait = twin_known(file, FINDING_STEP_WAIT);
+	const double period = twin_known(file, FINDING_STEP_PERIOD);
+	return wait >= 0 && period > 0 ? fmin(1, wait / period) : share;
+}
+
+/* From one batch of a rank to the next, ns. */
+static double twin_period(const struct twin *twin)
+{
+	const double period = twin_known(twin->file, FINDING_STEP_PERIOD);
+	const double rate = twin_known(twin->file, FINDING_THROUGHPUT);
+	return period > 0 ? period : rate > 0 ? twin->batch * twin->ranks / rate * TWIN_NS : NAN;
+}
+
+static bool twin_step_series(struct twin *twin)
+{
+	struct findings *observed = &twin->file->observed;
+	char text[STEP_SERIES_BYTES];
+	if (observed->step_count < 8 || observed->step_is != FINDING_STEP_TIME ||
+		twin_is_set(twin, "step.times") || twin_is_set(twin, "step.time"))
+		return false;
+	if (step_series_text(
+		    observed->step_ns, observed->step_count, observed->step_series, text, NULL))
+		return false;
+	twin_set_text(twin, "step.times", text);
+	return true;
+}
+
+static void twin_step_time(struct twin *twin)
+{
+	const double known = twin_known(twin->file, FINDING_STEP_TIME);
+	const double period = twin_period(twin);
+	const double waits = twin_wait_share(twin->file);
+	if (known > 0) {
+		twin_set_time(twin, "step.time", known);
+		if (twin_guessed(twin->file, FINDING_STEP_TIME))
+			twin_assume(twin, "step.time",
+				twin->file->observed.known[FINDING_STEP_TIME].why);
+	} else if (period > 0 && waits >= 0) {
+		twin_set_time(twin, "step.time", fmax(1, period * (1 - waits)));
+		twin_assume(twin, "step.time",
+			"the time between batches less the share in which the trainer waits; a trace tells it");
+	} else if (period > 0) {
+		twin_set_time(twin, "step.time", period);
+		twin_assume(twin, "step.time",
+			"the time between batches: nothing tells how much of it is waiting for data; a trace does, or "
+			"--set step.time=TIME");
+	}
+}
+
+static void twin_step(struct twin *twin)
+{
+	const double trainer = twin_known(twin->file, FINDING_CPU_TRAINER);
+	if (trainer > 0)
+		twin_set_time(twin, "overhead.step", trainer);
+	if (twin_is_set(twin, "step.backend") && !twin_is_set(twin, "step.time"))
+		return; /* the user knows better */
+	if (!twin_step_series(twin) && !twin_is_set(twin, "step.time"))
+		twin_step_time(twin);
+	const bool timed = twin_is_set(twin, "step.time") || twin_is_set(twin, "step.times");
+	twin_set_text(twin, "step.backend", timed ? "emulated" : "null");
+	if (!timed)
+		twin_assume(twin, "step.backend",
+			"nothing tells how long a step takes, so there is none; give a trace, a log of step times, or "
+			"--set step.time=TIME");
+}
+
+/* --- the data ----------------------------------------------------------------------------------- */
+
+static void twin_pictures(struct twin *twin)
+{
+	const double bytes = twin_known(twin->file, FINDING_FILE_BYTES);
+	/* The default picture has 110 KB; others of the same detail have edges by the root of it. */
+	const double scale = bytes > 0 ? sqrt(fmin(fmax(bytes / 110e3, 0.001), 300)) : 1;
+	twin_set_text(twin, "dataset.recipe", "photo");
+	if (twin->hints->format[0])
+		twin_set_text(twin, "dataset.format", twin->hints->format);
+	else if (!twin_is_set(twin, "dataset.format"))
+		twin_assume(twin, "dataset.format",
+			"no source tells what the files are; their folder does");
+	if (bytes > 0)
+		twin_set(twin, "dataset.bytes", "%.0f", fmin(fmax(round(bytes), 200), 1e9));
+	if (twin_is_set(twin, "dataset.width"))
+		return;
+	twin_set(twin, "dataset.width", "%.0f", fmax(8, round(500 * scale)));
+	twin_set(twin, "dataset.height", "%.0f", fmax(8, round(375 * scale)));
+	twin_assume(twin, "dataset.width",
+		bytes > 0
+			? "pixels of a usual photograph with as many bytes; the folder's headers tell them"
+			: "a usual photograph: no source tells sizes; the folder's headers do");
+}
+
+static void twin_like(struct twin *twin)
+{
+	struct buffer text = {0};
+	const double lost =
+		like_write(twin->file->observed.like, twin->file->observed.like_count, &text);
+	if (text.failed) {
+		twin->code = error_set(twin->err, -ENOMEM, "out of memory");
+	} else if (lost > 0.999 || !text.data || !text.data[0]) {
+		twin_pictures(twin);
+	} else {
+		twin_set_text(twin, "dataset.recipe", "like");
+		twin_set_text(twin, "dataset.like", text.data);
+		if (lost > 0.005)
+			twin_assume(twin, "dataset.like",
+				"some of the files are of formats or kinds that cannot be generated; the others stand for "
+				"them");
+	}
+	buffer_release(&text);
+}
+
+/* Enough that an epoch lasts, and no more than a disk takes. */
+static void twin_samples(struct twin *twin)
+{
+	const double files = twin_known(twin->file, FINDING_FILES);
+	const double rate = twin_known(twin->file, FINDING_THROUGHPUT);
+	const double bytes = twin_known(twin->file, FINDING_FILE_BYTES);
+	double wanted = fmax(TWIN_BATCHES * twin->batch * twin->ranks, rate > 0 ? 10 * rate : 1000);
+	wanted = fmin(fmax(wanted, TWIN_SAMPLES_LEAST), TWIN_SAMPLES_MOST);
+	if (bytes > 0)
+		wanted = fmin(wanted, fmax(TWIN_BYTES / bytes, 4 * twin->batch * twin->ranks));
+	const bool fewer = !(files > 0) || files > wanted;
+	if (twin_is_set(twin, "dataset.samples"))
+		return;
+	twin_set(twin, "dataset.samples", "%.0f", ceil(fewer ? wanted : files));
+	if (fewer)
+		twin_assume(twin, "dataset.samples",
+			files > 0
+				? "fewer files than the job has, so that they are soon generated: its epochs are longer"
+				: "no source tells how many files there are; their folder does");
+}
+
+/* A folder of the twin's own: cases of the same data share it. */
+static void twin_path(struct twin *twin)
+{
+	struct buffer text = {0};
+	for (int key = 0; key < KEY_COUNT; key++)
+		if (strcmp(config_keys[key].section, "dataset") == 0 && key != KEY_DATASET_PATH)
+			value_write((enum key_id)key, &twin->file->twin.values[key], true, &text);
+	const uint64_t hash = text.failed ? 0 : hash_bytes(text.data, text.size, 0);
+	buffer_release(&text);
+	twin_set(twin, "dataset.path", "${MLBENCH_DATA:-data}/case-%08" PRIx32, (uint32_t)hash);
+}
+
+static void twin_data(struct twin *twin)
+{
+	const double stored = twin_known(twin->file, FINDING_READ_STORED);
+	if (!twin_is_set(twin, "dataset.recipe") && !twin_is_set(twin, "dataset.path")) {
+		if (twin->file->observed.like_count > 0)
+			twin_like(twin);
+		else
+			twin_pictures(twin);
+		twin_samples(twin);
+	}
+	if (stored >= 0.5)
+		twin_set_text(twin, "read.cache", "cold");
+	twin_path(twin);
+	if (!twin_is_set(twin, "augment.size"))
+		twin_assume(twin, "augment.size",
+			"224 pixels, as most picture models take; no source tells it");
+}
+
+/* --- CPU time of the loader --------------------------------------------------------------------- */
+
+static double twin_or_zero(double value)
+{
+	return value > 0 ? value : 0;
+}
+
+/* How long a worker has for a sample where the trainer waits for it; NAN: it does not, or too little is known. */
+static double twin_slot(const struct case_file *file)
+{
+	const double waits = twin_wait_share(file);
+	const double rate = twin_known(file, FINDING_THROUGHPUT);
+	const double workers = file->twin.is_set[KEY_DECODE_WORKERS]
+				       ? config_real(&file->twin, KEY_DECODE_WORKERS)
+				       : NAN;
+	if (!(waits >= TWIN_WAITS) || !(rate > 0) || isnan(workers))
+		return NAN;
+	return workers / rate * TWIN_NS *
+	       (config_integer(&file->twin, KEY_PREFETCH_DEPTH) == 0 ? waits : 1);
+}
+
+double twin_loader_cpu(const struct case_file *file, const char **why)
+{
+	const double known = twin_known(file, FINDING_CPU_SAMPLE);
+	const double slot = twin_slot(file) - twin_or_zero(twin_known(file, FINDING_READ_TIME)) -
+			    twin_or_zero(twin_known(file, FINDING_LOADER_WAIT));
+	if (why)
+		*why = known > 0
+			       ? NULL
+			       : "the trainer waits for its batches, so its workers are taken to compute all the time";
+	return known > 0 ? known : slot > 0 ? slot : NAN;
+}
+
+static void twin_overhead_sample(struct twin *twin)
+{
+	const char *why;
+	const double cpu = twin_loader_cpu(twin->file, &why);
+	const double decode = twin_known(twin->file, FINDING_CPU_DECODE);
+	const double augment = twin_or_zero(twin_known(twin->file, FINDING_CPU_AUGMENT));
+	const double per_batch = twin_or_zero(twin_known(twin->file, FINDING_CPU_COLLATE)) +
+				 twin_or_zero(twin_known(twin->file, FINDING_CPU_TRANSFER));
+	const double own = twin->hints->twin_cpu_ns;
+	if (twin_is_set(twin, "overhead.sample"))
+		return;
+	if (isnan(cpu)) {
+		twin_assume(twin, "overhead.sample",
+			"nothing tells the loader's CPU time; 'mlbench observe' on the job does, or --set "
+			"overhead.sample=TIME");
+		return;
+	}
+	const double rest = cpu - (own > 0 ? own : decode + augment) - per_batch / twin->batch;
+	if (rest > 0)
+		twin_set_time(twin, "overhead.sample", rest);
+	if (own > 0 && !(rest > 0))
+		twin_assume(twin, "overhead.sample",
+			"none: the twin's own decoding takes as much CPU time as the whole of the job's loader, or more");
+	else if (why)
+		twin_assume(twin, "overhead.sample", why);
+	else if (isnan(own) && isnan(decode))
+		twin_assume(twin, "overhead.sample",
+			"none: nothing tells what the loader's CPU time is spent on, and the twin's own decoding stands "
+			"for all of it");
+	else if (isnan(own))
+		twin_assume(twin, "overhead.sample",
+			"the loader's CPU time beyond codecs and resizing; the twin's decoder is taken to be as fast as "
+			"the job's");
+}
+
+static void twin_overheads(struct twin *twin)
+{
+	const double collate = twin_known(twin->file, FINDING_CPU_COLLATE);
+	const double transfer = twin_known(twin->file, FINDING_CPU_TRANSFER);
+	const double wait = twin_known(twin->file, FINDING_LOADER_WAIT);
+	const double start = twin_known(twin->file, FINDING_WORKER_START);
+	if (twin_or_zero(collate) + twin_or_zero(transfer) > 0)
+		twin_set_time(
+			twin, "overhead.batch", twin_or_zero(collate) + twin_or_zero(transfer));
+	twin_overhead_sample(twin);
+	if (wait > 0 && !twin_is_set(twin, "inject.decode_wait")) {
+		twin_set_time(twin, "inject.decode_wait", wait);
+		twin_assume(twin, "inject.decode_wait",
+			"waits at locks and in sleeps, each sample the mean; with more workers a lock would be waited for "
+			"longer");
+	}
+	if (start > 0)
+		twin_set_time(twin, "decode.startup", start);
+}
+
+/* --- the rest ----------------------------------------------------------------------------------- */
+
+static void twin_measure(struct twin *twin)
+{
+	const double period = twin_period(twin);
+	const double batches = TWIN_BATCHES * period;
+	if (!(batches > 3 * TWIN_NS))
+		return;
+	twin_set(twin, "measure.duration", "%.0fs", fmin(60, ceil(batches / TWIN_NS)));
+	twin_set(twin, "measure.warmup", "%.0fs",
+		fmin(20, ceil((config_real(&twin->file->twin, KEY_PREFETCH_DEPTH) + 4) * period /
+				 TWIN_NS)));
+}
+
+static void twin_report(struct twin *twin, const char *key, double ns)
+{
+	char text[UNITS_BYTES];
+	(void)units_print_duration((uint64_t)(round(ns / 1e3) * 1e3), text);
+	if (!twin->code)
+		twin->code = case_report_as(twin->file, key, text, twin->err);
+}
+
+static void twin_node(struct twin *twin)
+{
+	struct case_file *file = twin->file;
+	const double latency = twin_known(file, FINDING_READ_LATENCY);
+	const double read = twin_known(file, FINDING_READ_TIME);
+	const double bandwidth = twin_known(file, FINDING_READ_BANDWIDTH);
+	const double quota = twin_known(file, FINDING_CPU_QUOTA);
+	if (isnan(file->reported_cores))
+		file->reported_cores = twin_known(file, FINDING_CORES);
+	if (isnan(file->reported_cores))
+		file->reported_cores = file->environment.of[CASE_ENVIRONMENT_CORES].number;
+	if (isnan(file->reported_quota))
+		file->reported_quota =
+			isnan(quota) ? file->environment.of[CASE_ENVIRONMENT_CPU_QUOTA].number
+				     : quota;
+	if (isinf(file->reported_quota))
+		file->reported_quota = NAN;
+	/* A read of the twin takes its own time, too, which is that of a local file. */
+	if (latency > TWIN_LATENCY || (isnan(latency) && read > TWIN_LATENCY))
+		twin_report(twin, "inject.read_latency", latency > TWIN_LATENCY ? latency : read);
+	if (bandwidth > 0 && !twin->code) {
+		char text[TWIN_TEXT];
+		(void)snprintf(text, sizeof text, "%.0f", bandwidth);
+		twin->code = case_report_as(file, "inject.read_bandwidth", text, twin->err);
+	}
+}
+
+int twin_derive(struct case_file *file, const struct twin_hints *hints, struct error *err)
+{
+	struct twin twin = {.file = file, .hints = hints, .err = err};
+	twin_batch(&twin);
+	twin_ranks(&twin);
+	twin_style(&twin);
+	twin_workers(&twin);
+	twin_step(&twin);
+	twin_data(&twin);
+	twin_overheads(&twin);
+	twin_measure(&twin);
+	twin_node(&twin);
+	return twin.code;
+}

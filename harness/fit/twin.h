@@ -1,0 +1,33 @@
+/* From what is known of a job to the keys of its synthetic twin.  Rules, each told where a key is a guess:
+ *
+ * The loader works as PyTorch's DataLoader does: each worker takes a whole batch and reads its files itself; prefetch_factor
+ * batches per worker are outstanding; without workers, loading and steps take turns.
+ *
+ * The step is emulated: by recorded times of steps where the waits for batches are not among them, else by their mean, else by
+ * the time between batches less the share in which the trainer waits.
+ *
+ * CPU time of the loader.  The twin decodes pictures like the job's itself, and what the job's loader takes beyond that is
+ * overhead.sample.  How much that is differs between nodes, since a decoder and an interpreter gain differently from another
+ * CPU.  Where the twin's own CPU time was measured on a CPU of the model that the job ran on (twin_cpu), the overhead is the
+ * difference.  Elsewhere it is the job's own: what was not spent in codecs and in resizing.  Where neither is known it is
+ * 0, and that is said. */
+#ifndef MLBENCH_FIT_TWIN_H
+#define MLBENCH_FIT_TWIN_H
+
+#include "harness/fit/case.h"
+#include "harness/fit/source.h"
+
+struct twin_hints {
+	const char *format; /* of the data's files, a choice of dataset.format; "" not known */
+	bool loaders;       /* it was seen that other processes load for the trainer */
+	double twin_cpu_ns; /* the twin's own CPU time for a sample, on such a CPU; NAN: not measured */
+};
+
+/* Sets the keys of file->twin that are not set yet from file->observed, what emulates the node, and what is assumed. */
+int twin_derive(struct case_file *file, const struct twin_hints *hints, struct error *err);
+
+/* How much CPU time a worker has for each sample, ns, by whatever tells it; NAN: nothing does.  *why (may be NULL): where it
+ * is a guess; NULL else. */
+double twin_loader_cpu(const struct case_file *file, const char **why);
+
+#endif
