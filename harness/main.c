@@ -25,7 +25,7 @@ static const struct command *const commands[] = {&command_run, &command_sweep, &
 	&command_what_if, &command_show, &command_report, &command_top, &command_compare,
 	&command_history, &command_export, &command_status_of_run, &command_gen, &command_check,
 	&command_list, &command_doctor, &command_probe, &command_accept, &command_baseline,
-	&command_fleet, &command_observe, &command_explain, &command_help, NULL};
+	&command_fleet, &command_observe, &command_fit, &command_explain, &command_help, NULL};
 
 static atomic_bool stop;
 static atomic_bool wants_json;

@@ -471,6 +471,7 @@ static void job_estimate_files(const struct job_record *record, struct job_verdi
 {
 	double bytes = 0;
 	double size = 0;
+	double inverse = 0;
 	uint32_t files = 0;
 	for (uint32_t i = 0; i < record->process_count; i++)
 		if (job_reads_files(&record->processes[i])) {
@@ -484,16 +485,21 @@ static void job_estimate_files(const struct job_record *record, struct job_verdi
 			continue;
 		files += group->files;
 		size += group->bytes;
+		inverse += group->inverse;
 	}
-	out->files_per_s = NAN;
+	out->files_per_s = out->files_low = out->files_high = NAN;
 	if (files < 5 || !(size > 0))
 		(void)snprintf(out->files_why, sizeof out->files_why,
 			"fewer than 5 data files were seen open: they are open for too short a time, read through mmap, or few and large");
 	else if (!(bytes > 0) || !(record->watched_s > 0))
 		(void)snprintf(out->files_why, sizeof out->files_why,
 			"no bytes were counted: reads through mmap and io_uring are not among the counted read calls");
-	else
-		out->files_per_s = bytes / (size / files) / record->watched_s;
+	else {
+		out->files_low = bytes / (size / files) / record->watched_s;
+		out->files_high = inverse > 0 ? bytes / (files / inverse) / record->watched_s
+					      : out->files_low;
+		out->files_per_s = sqrt(out->files_low * out->files_high);
+	}
 }
 
 static void job_estimate_growth(const struct job_record *record, struct job_verdict *out)

@@ -61,6 +61,9 @@ struct job_verdict {
 	struct job_lines evidence, unknown, next; /* next: what would tell more */
 	/* Files a second, if each is read whole and once; NAN: no estimate, and the reason is in files_why. */
 	double files_per_s;
+	/* Between these: a file that is open for longer is seen more often.  low: all are open for as long; high: as long as
+	 * they are large, which makes their harmonic mean that of the files that are read. */
+	double files_low, files_high;
 	char files_why[JOB_LINE_BYTES];
 	double growth; /* of memory, bytes/s over the last two thirds; NAN: not known */
 };

@@ -421,6 +421,10 @@ static void case_print_observed(const struct case_file *file, struct buffer *out
 			finding_name((enum finding_id)id), line.data ? line.data : "", out);
 		buffer_release(&line);
 	}
+	if (!any && file->observed.note_count > 0)
+		buffer_text(out, "\n[observed]\n");
+	for (size_t i = 0; i < file->observed.note_count; i++)
+		case_print_words("note", file->observed.notes[i], out);
 }
 
 static void case_print_verdict(const struct case_file *file, struct buffer *out)

@@ -130,6 +130,13 @@ static int case_take_finding(
 	struct finding finding;
 	const char *why = NULL;
 	int id = 0;
+	if (strcmp(key, "note") == 0) {
+		if (strlen(text) >= FINDINGS_NOTE_BYTES)
+			return error_set(err, -EINVAL, "a note has at most %d bytes",
+				FINDINGS_NOTE_BYTES - 1);
+		findings_note(&file->observed, "%s", text);
+		return 0;
+	}
 	for (int i = 0; i < FINDING_COUNT; i++)
 		names[i] = finding_name((enum finding_id)i);
 	while (id < FINDING_COUNT && strcmp(names[id], key) != 0)

@@ -141,6 +141,14 @@ static json_t *case_json_missing(const struct case_file *file)
 	return list;
 }
 
+static json_t *case_json_notes(const struct case_file *file)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < file->observed.note_count; i++)
+		(void)json_array_append_new(list, fields_text(file->observed.notes[i]));
+	return list;
+}
+
 static json_t *case_json_reported(const struct case_file *file)
 {
 	return json_pack("{s:o, s:o, s:o}", "cores", fields_number(file->reported_cores),
@@ -153,15 +161,16 @@ json_t *case_json(const struct case_file *file, const char *name, json_t *plan)
 	char hash[17];
 	config_hash(&file->twin, hash);
 	return json_pack(
-		"{s:s, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:o}, s:o, s:o}",
+		"{s:s, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:o}, s:o, s:o}",
 		"schema", CASE_SCHEMA, "file", fields_text(name), "version", CASE_VERSION,
 		"created", case_text_or_null(file->created), "complaint",
 		case_text_or_null(file->complaint), "scrubbed", case_text_or_null(file->scrubbed),
-		"observed", case_json_observed(file), "verdict", case_json_verdict(file),
-		"environment", case_environment_json(&file->environment), "assumed",
-		case_json_lines(file, &file->assumed, "why"), "reported", case_json_reported(file),
-		"twin", "config_hash", hash, "keys", case_json_lines(file, &file->keys, NULL),
-		"missing", case_json_missing(file), "plan", plan ? plan : json_null());
+		"observed", case_json_observed(file), "notes", case_json_notes(file), "verdict",
+		case_json_verdict(file), "environment", case_environment_json(&file->environment),
+		"assumed", case_json_lines(file, &file->assumed, "why"), "reported",
+		case_json_reported(file), "twin", "config_hash", hash, "keys",
+		case_json_lines(file, &file->keys, NULL), "missing", case_json_missing(file),
+		"plan", plan ? plan : json_null());
 }
 
 /* --- the text ----------------------------------------------------------------------------------- */
@@ -328,6 +337,7 @@ void case_text(const json_t *document, struct medium *medium)
 	medium_space(medium);
 	medium_table(medium, case_observed_columns, COUNT(case_observed_columns),
 		column_value(document, "observed"), "what is known of the job");
+	medium_list(medium, INK_DIM, "note", column_value(document, "notes"), 0);
 	medium_heading(medium, "the twin");
 	case_add_keys(column_value(document, "twin.keys"), &text);
 	if (text.size == 0)

@@ -165,7 +165,9 @@ static void observed_count(const struct observed *in, struct findings *out)
 static void observed_rates(const struct observed *in, struct findings *out)
 {
 	const struct observed_side *side = in->loader.count >= 0.5 ? &in->loader : &in->whole;
-	observed_add(out, FINDING_THROUGHPUT, FINDING_DERIVED, in->files_per_s,
+	findings_add(out, FINDING_THROUGHPUT, SOURCE_OBSERVED, FINDING_DERIVED, in->files_per_s,
+		column_number(in->document, "files_per_s.low"),
+		column_number(in->document, "files_per_s.high"),
 		"bytes read over the mean size of the files seen open: if each is read whole, once, and is one sample");
 	if (side->read > 0) {
 		observed_add(out, FINDING_READ_RATE, FINDING_MEASURED, side->read, NULL);
@@ -190,6 +192,7 @@ static void observed_files(
 	size_t i;
 	double files = 0;
 	double bytes = 0;
+	double inverse = 0;
 	json_array_foreach(column_value(in->document, "files"), i, row)
 	{
 		const double count = observed_or_zero(row, "files");
@@ -198,11 +201,15 @@ static void observed_files(
 			continue;
 		files += count;
 		bytes += count * observed_or_zero(row, "mean_bytes");
+		inverse += count / observed_or_zero(row, "harmonic_mean_bytes");
 		if (!most || observed_or_zero(row, "looks") > observed_or_zero(most, "looks"))
 			most = row;
 	}
+	const double low = inverse > 0 && isfinite(inverse) ? files / inverse : bytes / files;
 	if (files >= 5 && bytes > 0)
-		observed_add(out, FINDING_FILE_BYTES, FINDING_MEASURED, bytes / files, NULL);
+		findings_add(out, FINDING_FILE_BYTES, SOURCE_OBSERVED, FINDING_DERIVED,
+			sqrt(low * bytes / files), low, bytes / files,
+			"of the files seen open, of which large ones may be open for longer and be seen more often");
 	for (size_t k = 0; most && k < COUNT(formats); k++)
 		if (strcmp(column_text(most, "kind"), formats[k].kind) == 0)
 			(void)snprintf(more->format, sizeof more->format, "%s", formats[k].format);
@@ -282,7 +289,9 @@ static void observed_step(const struct observed *in, struct findings *out)
 {
 	const struct observed_side *t = &in->trainer;
 	const double gpu = observed_gpu_busy(in->document);
-	const double waits = t->idle + t->lock;
+	/* A step that the job's own device takes waits for no core. */
+	const double queued = t->count > 0 ? fmin(t->runs, t->queue / t->count) : 0;
+	const double waits = t->idle + t->lock + queued;
 	observed_add(out, FINDING_DEVICE_BUSY, FINDING_MEASURED, gpu, NULL);
 	if (t->count < 0.5)
 		return;
@@ -291,7 +300,7 @@ static void observed_step(const struct observed *in, struct findings *out)
 			"the GPU is idle so long: a trainer that waits for it looks like one that waits for data");
 	else
 		observed_add_share(out, FINDING_STEP_WAIT_SHARE, waits, t->looks, 1,
-			"share of the looks that found the trainer waiting for data or at a lock");
+			"share of the looks that found the trainer waiting for data, at a lock or for a core");
 }
 
 static void observed_mounts(const json_t *document, struct findings *out)
@@ -393,6 +402,7 @@ static int observed_take(const json_t *document, const char *path, struct findin
 	observed_rates(&in, out);
 	observed_files(&in, out, more);
 	more->loaders = in.loader.count >= 0.5;
+	more->rate = in.files_per_s;
 	if (in.files_per_s > 0 && more->loaders)
 		observed_loading(&in, out);
 	else if (in.files_per_s > 0 && in.whole.count >= 0.5)

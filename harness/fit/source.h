@@ -11,6 +11,7 @@ struct source_more {
 	char format
 		[8]; /* of the files that the job had open: a format of dataset.format; "" not known */
 	bool loaders;         /* of an observed job: other processes load for its trainers */
+	double rate;          /* samples/s by which what an observed job took was divided; NAN */
 	bool has_config;      /* of a result: */
 	struct config config; /* the setting that was measured; released with the rest */
 };

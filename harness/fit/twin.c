@@ -4,6 +4,7 @@
 #include "harness/base/hash.h"
 #include "harness/base/units.h"
 #include "harness/config/like.h"
+#include "harness/config/tables.h"
 #include "harness/config/value.h"
 #include "harness/fit/step_series.h"
 
@@ -24,6 +25,7 @@ enum { TWIN_BATCHES = 40, TWIN_SAMPLES_LEAST = 256, TWIN_SAMPLES_MOST = 20000, T
 struct twin {
 	struct case_file *file;
 	const struct twin_hints *hints;
+	double own_cpu;               /* ns for a sample; NAN */
 	double batch, ranks, workers; /* workers: NAN not known */
 	struct error *err;
 	int code;
@@ -51,7 +53,7 @@ static bool twin_is_set(const struct twin *twin, const char *key)
 /* A key that is set already stays. */
 static void twin_set_text(struct twin *twin, const char *key, const char *text)
 {
-	if (!twin->code && !twin_is_set(twin, key))
+	if (!twin->code && !twin_is_set(twin, key) && config_find_key(key) != KEY_COUNT)
 		twin->code = case_set(twin->file, key, text, twin->err);
 }
 
@@ -81,7 +83,7 @@ static void twin_set_time(struct twin *twin, const char *key, double ns)
 /* Where the user or a result has set the key, it is no guess. */
 static void twin_assume(struct twin *twin, const char *key, const char *why)
 {
-	if (!twin->code)
+	if (!twin->code && config_find_key(key) != KEY_COUNT)
 		twin->code = case_assume(twin->file, key, why, twin->err);
 }
 
@@ -358,7 +360,7 @@ static void twin_overhead_sample(struct twin *twin)
 	const double augment = twin_or_zero(twin_known(twin->file, FINDING_CPU_AUGMENT));
 	const double per_batch = twin_or_zero(twin_known(twin->file, FINDING_CPU_COLLATE)) +
 				 twin_or_zero(twin_known(twin->file, FINDING_CPU_TRANSFER));
-	const double own = twin->hints->twin_cpu_ns;
+	const double own = twin->own_cpu;
 	if (twin_is_set(twin, "overhead.sample"))
 		return;
 	if (isnan(cpu)) {
@@ -454,17 +456,41 @@ static void twin_node(struct twin *twin)
 	}
 }
 
+/* A recipe generates the data anew; a user's folder stays at the user's. */
+static void twin_setting(struct twin *twin)
+{
+	twin->batch = config_real(&twin->file->twin, KEY_BATCH_SIZE);
+	twin->ranks = config_real(&twin->file->twin, KEY_STEP_DEVICES);
+	if (config_integer(&twin->file->twin, KEY_DATASET_RECIPE) == DATASET_RECIPE_NONE)
+		twin_data(twin);
+	else
+		twin_path(twin);
+}
+
 int twin_derive(struct case_file *file, const struct twin_hints *hints, struct error *err)
 {
 	struct twin twin = {.file = file, .hints = hints, .err = err};
-	twin_batch(&twin);
-	twin_ranks(&twin);
-	twin_style(&twin);
-	twin_workers(&twin);
-	twin_step(&twin);
-	twin_data(&twin);
-	twin_overheads(&twin);
-	twin_measure(&twin);
+	if (hints->setting) {
+		twin_setting(&twin);
+	} else {
+		twin_batch(&twin);
+		twin_ranks(&twin);
+		twin_style(&twin);
+		twin_workers(&twin);
+		twin_step(&twin);
+		twin_data(&twin);
+		twin_measure(&twin);
+	}
 	twin_node(&twin);
+	return twin.code;
+}
+
+int twin_derive_costs(struct case_file *file, double twin_cpu_ns, struct error *err)
+{
+	struct twin twin = {.file = file,
+		.own_cpu = twin_cpu_ns,
+		.batch = config_real(&file->twin, KEY_BATCH_SIZE),
+		.err = err};
+	twin_overheads(&twin);
 	return twin.code;
 }

@@ -20,11 +20,15 @@
 struct twin_hints {
 	const char *format; /* of the data's files, a choice of dataset.format; "" not known */
 	bool loaders;       /* it was seen that other processes load for the trainer */
-	double twin_cpu_ns; /* the twin's own CPU time for a sample, on such a CPU; NAN: not measured */
+	bool setting; /* the twin's keys are those of a result already, but for its data where it was a user's folder */
 };
 
 /* Sets the keys of file->twin that are not set yet from file->observed, what emulates the node, and what is assumed. */
 int twin_derive(struct case_file *file, const struct twin_hints *hints, struct error *err);
+
+/* Then, the loader's CPU time beyond the twin's own: twin_cpu_ns for a sample, as measured on a CPU like the job's; NAN: it was
+ * not. */
+int twin_derive_costs(struct case_file *file, double twin_cpu_ns, struct error *err);
 
 /* How much CPU time a worker has for each sample, ns, by whatever tells it; NAN: nothing does.  *why (may be NULL): where it
  * is a guess; NULL else. */

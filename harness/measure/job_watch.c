@@ -790,6 +790,7 @@ static bool watch_take_file(struct job_watch *watch, const struct job_process *p
 		watch->file_count++;
 		group->files++;
 		group->bytes += (double)st.stx_size;
+		group->inverse += st.stx_size > 0 ? 1 / (double)st.stx_size : 0;
 		group->least = fmin(group->least, (double)st.stx_size);
 		group->most = fmax(group->most, (double)st.stx_size);
 	}

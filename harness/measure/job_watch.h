@@ -122,6 +122,7 @@ struct job_group {
 	uint32_t files;              /* told apart */
 	uint32_t looks;              /* found open, each process and look */
 	double bytes, least, most;   /* sum of sizes, smallest, largest */
+	double inverse;              /* sum of 1 / size, of those of 1 byte or more */
 };
 
 struct job_moment {

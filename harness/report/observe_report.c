@@ -145,13 +145,16 @@ static json_t *observe_files(const struct job_record *record)
 	json_t *list = json_array();
 	for (size_t i = 0; i < record->group_count; i++) {
 		const struct job_group *g = &record->groups[i];
-		(void)json_array_append_new(list,
-			json_pack("{s:o, s:s, s:i, s:b, s:i, s:i, s:o, s:o, s:o}", "file_system",
-				fields_text(g->system), "kind", g->kind, "depth", (int)g->depth,
-				"written", g->written, "files", (int)g->files, "looks",
-				(int)g->looks, "mean_bytes",
-				fields_number(g->files ? g->bytes / g->files : NAN), "least_bytes",
-				fields_number(g->least), "most_bytes", fields_number(g->most)));
+		(void)json_array_append_new(
+			list, json_pack("{s:o, s:s, s:i, s:b, s:i, s:i, s:o, s:o, s:o, s:o}",
+				      "file_system", fields_text(g->system), "kind", g->kind,
+				      "depth", (int)g->depth, "written", g->written, "files",
+				      (int)g->files, "looks", (int)g->looks, "mean_bytes",
+				      fields_number(g->files ? g->bytes / g->files : NAN),
+				      "harmonic_mean_bytes",
+				      fields_number(g->inverse > 0 ? g->files / g->inverse : NAN),
+				      "least_bytes", fields_number(g->least), "most_bytes",
+				      fields_number(g->most)));
 	}
 	return list;
 }
@@ -333,11 +336,13 @@ json_t *observe_json(const struct observe_input *in)
 	for (size_t i = 0; i < record->process_count; i++)
 		(void)json_array_append_new(processes, observe_process(in, i));
 	return json_pack(
-		"{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:{s:o, s:o}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"schema", OBSERVE_SCHEMA, "version", MLBENCH_VERSION, "observed",
 		observe_about(record), "processes", processes, "threads", observe_threads(record),
 		"waits", observe_edges(record), "files", observe_files(record), "files_per_s",
-		"value", fields_number(in->verdict->files_per_s), "why",
+		"value", fields_number(in->verdict->files_per_s), "low",
+		fields_number(in->verdict->files_low), "high",
+		fields_number(in->verdict->files_high), "why",
 		isnan(in->verdict->files_per_s) ? fields_text(in->verdict->files_why) : json_null(),
 		"resident_growth_per_s", fields_number(in->verdict->growth), "moments",
 		observe_moments(record), "hang", in->hang ? observe_lines(in->hang) : json_null(),
@@ -547,13 +552,17 @@ static void observe_say_rates(const json_t *document, struct medium *medium)
 	const double files = column_number(document, "files_per_s.value");
 	const double growth = column_number(document, "resident_growth_per_s");
 	char rate[UNITS_BYTES];
+	char low[UNITS_BYTES];
+	char high[UNITS_BYTES];
 	struct buffer text = {0};
 	if (isnan(files))
 		buffer_format(&text, "files per second: not available: %s",
 			column_text(document, "files_per_s.why"));
 	else
-		buffer_format(&text, "about %s files/s, if each is read whole and once",
-			units_format_count(files, rate));
+		buffer_format(&text, "about %s files/s (%s to %s), if each is read whole and once",
+			units_format_count(files, rate),
+			units_format_count(column_number(document, "files_per_s.low"), low),
+			units_format_count(column_number(document, "files_per_s.high"), high));
 	medium_fact(medium, INK_DIM, "reading", &text);
 	if (fabs(growth) < STEADY_BYTES_PER_S)
 		buffer_text(&text, "steady over the last two thirds");

@@ -111,3 +111,53 @@ says "stands outside any section"
 sed -n '/^\[observed\]/,$p' job.ini >wrong.ini
 expect 2 "$MLBENCH" run wrong.ini
 says "wrong.ini:1: [observed] is a section of cases; a case begins with its [case] section"
+
+# `fit` of a result: its setting is the twin, and its measurement what was observed.
+expect 0 "$MLBENCH" fit results/job/one --complaint "Slow since Tuesday on node17, see /home/joe/train.py; joe@example.com" --out fitted.ini
+says "a result of mlbench"
+reads "Slow since Tuesday on <host>, see <path>; <address>"
+reads "1 path, 1 host name, 1 mail address"
+expect 0 "$MLBENCH" check fitted.ini --json
+validate out
+[ "$(json '[f["source"] for f in d["observed"] if f["name"] == "job.throughput"]')" = "['result']" ] || fail "throughput"
+[ "$(json '{k["key"]: k["value"] for k in d["twin"]["keys"]}["step.time"]')" = 4125us ] || fail "the twin's keys"
+cp fitted.ini again.ini
+expect 0 "$MLBENCH" fit results/job/one --complaint "Slow since Tuesday on node17, see /home/joe/train.py; joe@example.com" --out again.ini
+cmp -s fitted.ini again.ini || fail "the same sources make another case"
+expect_measured "$MLBENCH" run fitted.ini --out results/fitted/one
+
+# What the user says counts before it, and is checked.
+expect 0 "$MLBENCH" fit results/job/one --set decode.workers=3 --set job.throughput=12.5 --json
+is_json mlbench.case/1
+validate out
+[ "$(json '{k["key"]: k["value"] for k in d["twin"]["keys"]}["decode.workers"]')" = 3 ] || fail "--set of a key"
+[ "$(json '[(f["value"], f["source"]) for f in d["observed"] if f["name"] == "job.throughput"]')" = "[(12.5, 'user')]" ] || fail "--set of a finding"
+expect 2 "$MLBENCH" fit results/job/one --set decode.worker=3
+says "did you mean 'decode.workers'?"
+expect 2 "$MLBENCH" fit results/job/one --set dataset.path=/home/joe/data
+says "a case holds no folder of yours"
+expect 2 "$MLBENCH" fit results/job/one --name /tmp/joe
+says "looks like a name of yours"
+expect 2 "$MLBENCH" fit results/job/one --set job.throughput=12bananas
+says "is no unit of it"
+expect 2 "$MLBENCH" fit job.ini
+says "is a case already"
+expect 2 "$MLBENCH" fit nowhere
+says "cannot open 'nowhere'"
+: >empty
+expect 2 "$MLBENCH" fit empty
+says "is no source that is known"
+expect_measured "$MLBENCH" sweep job.ini --set sweep.batch.size=4,8 --out results/swept
+expect 2 "$MLBENCH" fit results/swept
+says "is a sweep of 2 points"
+
+# A hostile complaint of a megabyte: bounded, and inert.
+python3 -c 'import sys
+sys.stdout.write("\x1b[31mred\n[dataset]\npath = /etc/shadow\n" + "/home/joe/secret_%d.jpg " % 7 * 40000)' >complaint
+expect 0 "$MLBENCH" fit results/job/one --complaint-file complaint --out hostile.ini
+! grep -qE 'shadow|joe|secret' hostile.ini || fail "a name is in the case"
+! grep -q "$(printf '\033')" hostile.ini || fail "an escape is in the case"
+[ "$(wc -c <hostile.ini)" -le 8000 ] || fail "a case of $(wc -c <hostile.ini) bytes"
+expect 0 "$MLBENCH" check hostile.ini
+host=$(uname -n)
+[ "${#host}" -lt 3 ] || ! grep -qwF "$host" fitted.ini || fail "the name of this node is in a case"

@@ -1,0 +1,340 @@
+/* From sources to a twin: what an observed job tells, which keys follow, and what is said to be a guess. */
+#include "harness/fit/twin.h"
+
+#include "harness/base/files.h"
+#include "harness/fit/source.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct error err;
+static char path[64];
+
+static int make_file(void **state)
+{
+	(void)state;
+	(void)snprintf(path, sizeof path, "/tmp/mlbench-test-twin-XXXXXX");
+	const int fd = mkstemp(path);
+	return fd < 0 ? -1 : 0;
+}
+
+static int remove_file(void **state)
+{
+	(void)state;
+	return remove(path);
+}
+
+static void write_file(const char *text, size_t size)
+{
+	assert_int_equal(files_write_atomic(path, text, size, &err), 0);
+}
+
+/* --- an observed job ---------------------------------------------------------------------------- */
+
+/* A trainer that waits for data half of its time, and two loaders: each uses 0.8 of a core, and is in calls on files for 0.2 of
+ * its time.  10 MB/s of files of 100 KB: 100 files/s. */
+#define ACTS(runs, file, input, lock, time)                                 \
+	"\"acts\":{\"runs\":" #runs ",\"file\":" #file ",\"input\":" #input \
+	",\"output\":0,\"poll\":0,\"lock\":" #lock ",\"time\":" #time       \
+	",\"child\":0,\"ring\":0,\"device\":0,\"stopped\":0,\"other\":0}"
+#define PROCESS(role, cpu, read, acts)                                                             \
+	"{\"role\":\"" role "\",\"seconds\":10,\"cpu\":" cpu                                       \
+	",\"run_queue_wait\":0.1,\"read_bytes_per_s\":" read ",\"storage_read_bytes_per_s\":" read \
+	",\"looks\":200," acts "}"
+static const char observed[] =
+	"{\"schema\":\"mlbench.observe/1\",\"observed\":{\"seconds\":10,\"allowed_cpus\":8,\"quota_cores\":null,"
+	"\"throttled_periods\":null},\"processes\":[" PROCESS(
+		"trainer", "0.3", "1000", ACTS(0.5, 0, 0.5, 0, 0)) "," PROCESS("loader", "0.8",
+		"5e6", ACTS(0.8, 0.2, 0, 0, 0)) "," PROCESS("loader", "0.8", "5e6",
+		ACTS(0.8, 0.2, 0, 0, 0)) "," PROCESS("helper", "0", "0",
+		ACTS(0, 0, 1, 0,
+			0)) "],"
+			    "\"threads\":[],\"files\":[{\"file_system\":\"fuse.secretfs\",\"kind\":\"jpg\",\"written\":false,\"files\":50,"
+			    "\"looks\":80,\"mean_bytes\":100000,\"harmonic_mean_bytes\":100000}],"
+			    "\"files_per_s\":{\"value\":100,\"low\":90,\"high\":110,\"why\":null},\"resident_growth_per_s\":1000,"
+			    "\"cpu_time\":{\"samples\":1000,\"classes\":[{\"class\":\"decoding\",\"loader\":0.5},"
+			    "{\"class\":\"resize\",\"loader\":0.25}]},\"mounts\":[],\"gpus\":[],\"hang\":null,"
+			    "\"environment\":{\"cpu\":\"AMD \\u001b[31mEPYC #7\",\"cores\":8,\"cpu_quota\":\"none\",\"memory\":1e11,"
+			    "\"kernel\":\"6.1\",\"file_system\":\"fuse\",\"device\":\"network\",\"gpu\":null,\"gpus\":null},"
+			    "\"verdict\":{\"stage\":\"loader\",\"resource\":\"cpu\"}}";
+
+static void near(const struct findings *findings, enum finding_id id, double value)
+{
+	const struct finding *finding = &findings->known[id];
+	if (finding->how == FINDING_UNKNOWN ||
+		fabs(finding->value - value) > 1e-3 * fabs(value) + 1e-9)
+		fail_msg("%s is %g (%s), not %g", finding_name(id), finding->value,
+			finding_how_name(finding->how), value);
+}
+
+static void an_observed_job_tells_what_a_sample_takes(void **state)
+{
+	(void)state;
+	struct findings findings;
+	struct source_more more;
+	findings_open(&findings);
+	source_more_open(&more);
+	write_file(observed, sizeof observed - 1);
+	if (source_observed(path, &findings, &more, &err))
+		fail_msg("%s", err.text);
+	near(&findings, FINDING_THROUGHPUT, 100);
+	near(&findings, FINDING_RANKS, 1);
+	near(&findings, FINDING_WORKERS, 2);
+	near(&findings, FINDING_FILE_BYTES, 1e5);
+	near(&findings, FINDING_READ_RATE, 1e7);
+	near(&findings, FINDING_READ_STORED, 1);
+	near(&findings, FINDING_CPU_SAMPLE, 16e6);
+	near(&findings, FINDING_CPU_DECODE, 8e6);
+	near(&findings, FINDING_CPU_AUGMENT, 4e6);
+	near(&findings, FINDING_READ_TIME, 4e6);
+	near(&findings, FINDING_STEP_WAIT_SHARE, 0.6); /* of it a tenth for a core */
+	near(&findings, FINDING_CORES, 8);
+	assert_true(findings.known[FINDING_READ_TIME].low < 4e6 &&
+		    findings.known[FINDING_READ_TIME].high > 4e6);
+	assert_int_equal(findings.known[FINDING_LOADER_WAIT].how, FINDING_UNKNOWN);
+	assert_int_equal(findings.known[FINDING_BATCH_SIZE].how, FINDING_UNKNOWN);
+	assert_int_equal(findings.known[FINDING_MEMORY_GROWTH].how, FINDING_UNKNOWN);
+	assert_string_equal(findings.stage, "decode");
+	assert_string_equal(findings.resource, "cpu");
+	assert_string_equal(more.format, "jpeg");
+	assert_true(more.loaders);
+	assert_string_equal(more.environment.of[CASE_ENVIRONMENT_CPU].text, "AMD 31mEPYC 7");
+	assert_true(isinf(more.environment.of[CASE_ENVIRONMENT_CPU_QUOTA].number));
+	source_more_release(&more);
+	findings_close(&findings);
+}
+
+static void verdict_of(const char *stage, const char *resource, const char *wanted_stage,
+	const char *wanted_resource)
+{
+	struct findings findings;
+	char text[sizeof observed + 64];
+	const char *tail = strstr(observed, "\"verdict\"");
+	(void)snprintf(text, sizeof text, "%.*s\"verdict\":{\"stage\":\"%s\",\"resource\":\"%s\"}}",
+		(int)(tail - observed), observed, stage, resource);
+	write_file(text, strlen(text));
+	findings_open(&findings);
+	assert_int_equal(findings_from_observed(&findings, path, &err), 0);
+	assert_string_equal(findings.stage, wanted_stage);
+	assert_string_equal(findings.resource, wanted_resource);
+	findings_close(&findings);
+}
+
+static void verdicts_are_in_the_words_of_a_diagnosis(void **state)
+{
+	(void)state;
+	verdict_of("read", "latency or device", "read", "unknown");
+	verdict_of("loader", "lock", "decode", "lock");
+	verdict_of("loader", "imbalance", "decode", "imbalance");
+	verdict_of("step", "unknown", "step", "compute");
+	verdict_of("loader and step", "unknown", "", "");
+	verdict_of("\\u001b[31m", "x", "", "");
+}
+
+static void hostile_documents_are_refused_or_read(void **state)
+{
+	(void)state;
+	static const char *const texts[] = {"", "{}", "[]", "{\"schema\":\"mlbench.observe/2\"}",
+		"{\"schema\":\"mlbench.observe/1\"}",
+		"{\"schema\":\"mlbench.observe/1\",\"observed\":{\"seconds\":1}}",
+		"{\"schema\":\"mlbench.observe/1\",\"observed\":{\"seconds\":1e308},\"processes\":[1,null,{\"role\":3}]}",
+		"{\"schema\":\"mlbench.observe/1\",\"observed\":{\"seconds\":-1},\"processes\":[]}",
+		"{\"schema\":\"mlbench.observe/1\",\"observed\":{\"seconds\":1},\"processes\":[],\"hang\":[\"x\"]}"};
+	struct findings findings;
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		write_file(texts[i], strlen(texts[i]));
+		findings_open(&findings);
+		(void)findings_from_observed(&findings, path, &err);
+		findings_close(&findings);
+	}
+	for (size_t cut = 0; cut < sizeof observed - 1; cut += 11) {
+		write_file(observed, cut);
+		findings_open(&findings);
+		assert_true(findings_from_observed(&findings, path, &err) < 0);
+		findings_close(&findings);
+	}
+	write_file("hello", 5);
+	findings_open(&findings);
+	assert_int_equal(findings_from_observed(&findings, path, &err), -ENOMSG);
+	findings_close(&findings);
+}
+
+/* --- the twin ----------------------------------------------------------------------------------- */
+
+static void know(struct case_file *file, enum finding_id id, double value)
+{
+	findings_add(&file->observed, id, SOURCE_TRACE, FINDING_MEASURED, value, NAN, NAN, NULL);
+}
+
+static const char *value_of(const struct case_file *file, const char *key)
+{
+	for (size_t i = 0; i < file->keys.count; i++)
+		if (file->keys.of[i].key == config_find_key(key))
+			return file->keys.of[i].text;
+	return "";
+}
+
+/* NULL: it is no guess. */
+static const char *why_of(const struct case_file *file, const char *key)
+{
+	return case_why_assumed(file, config_find_key(key));
+}
+
+static void derive(struct case_file *file, double twin_cpu)
+{
+	const struct twin_hints hints = {.format = "jpeg", .loaders = true};
+	if (twin_derive(file, &hints, &err) || twin_derive_costs(file, twin_cpu, &err))
+		fail_msg("%s", err.text);
+	if (config_validate(&file->twin, &err))
+		fail_msg("%s", err.text);
+}
+
+static void keys_follow_from_what_is_known(void **state)
+{
+	(void)state;
+	struct case_file file;
+	if (config_find_key("read.by") == KEY_COUNT ||
+		config_find_key("overhead.sample") == KEY_COUNT)
+		skip();
+	case_open(&file);
+	know(&file, FINDING_BATCH_SIZE, 32);
+	know(&file, FINDING_WORKERS, 4);
+	know(&file, FINDING_PREFETCH, 3);
+	know(&file, FINDING_THROUGHPUT, 320);
+	know(&file, FINDING_STEP_PERIOD, 100e6);
+	know(&file, FINDING_STEP_WAIT, 40e6);
+	know(&file, FINDING_FILE_BYTES, 110e3);
+	know(&file, FINDING_FILES, 500);
+	know(&file, FINDING_READ_TIME, 4e6);
+	know(&file, FINDING_CPU_SAMPLE, 5e6);
+	know(&file, FINDING_CORES, 16);
+	derive(&file, 2e6);
+	assert_string_equal(value_of(&file, "batch.size"), "32");
+	assert_string_equal(value_of(&file, "decode.workers"), "4");
+	assert_string_equal(value_of(&file, "prefetch.depth"), "12");
+	assert_string_equal(value_of(&file, "read.by"), "workers");
+	assert_string_equal(value_of(&file, "decode.share"), "batches");
+	assert_string_equal(value_of(&file, "step.backend"), "emulated");
+	assert_string_equal(value_of(&file, "step.time"), "60ms");
+	assert_string_equal(value_of(&file, "overhead.sample"), "3ms");
+	assert_string_equal(value_of(&file, "dataset.recipe"), "photo");
+	assert_string_equal(value_of(&file, "dataset.samples"), "500");
+	assert_string_equal(value_of(&file, "dataset.bytes"), "110000");
+	assert_int_equal(
+		strncmp(value_of(&file, "dataset.path"), "${MLBENCH_DATA:-data}/case-", 27), 0);
+	assert_null(case_why_assumed(&file, KEY_DATASET_SAMPLES));
+	assert_null(case_why_assumed(&file, KEY_BATCH_SIZE));
+	assert_non_null(case_why_assumed(&file, KEY_STEP_TIME));
+	assert_non_null(case_why_assumed(&file, KEY_AUGMENT_SIZE));
+	assert_true(file.reported_cores > 15 && file.reported_cores < 17);
+	assert_int_equal(file.reported.count, 1);
+	assert_int_equal(file.reported.of[0].key, KEY_INJECT_READ_LATENCY);
+	assert_string_equal(file.reported.of[0].text, "4ms");
+	case_release(&file);
+}
+
+static void what_nobody_knows_is_assumed_and_said(void **state)
+{
+	(void)state;
+	struct case_file file;
+	case_open(&file);
+	derive(&file, NAN);
+	assert_string_equal(value_of(&file, "step.backend"), "null");
+	static const enum key_id guesses[] = {KEY_BATCH_SIZE, KEY_DECODE_WORKERS,
+		KEY_PREFETCH_DEPTH, KEY_STEP_BACKEND, KEY_DATASET_WIDTH, KEY_DATASET_SAMPLES,
+		KEY_AUGMENT_SIZE};
+	for (size_t i = 0; i < sizeof guesses / sizeof *guesses; i++)
+		assert_non_null(case_why_assumed(&file, guesses[i]));
+	case_release(&file);
+}
+
+static void a_key_that_is_set_stays(void **state)
+{
+	(void)state;
+	struct case_file file;
+	if (config_find_key("read.by") == KEY_COUNT ||
+		config_find_key("overhead.sample") == KEY_COUNT)
+		skip();
+	case_open(&file);
+	assert_int_equal(case_set(&file, "decode.workers", "7", &err), 0);
+	assert_int_equal(case_set(&file, "step.time", "9ms", &err), 0);
+	assert_int_equal(case_set(&file, "overhead.sample", "1ms", &err), 0);
+	know(&file, FINDING_WORKERS, 4);
+	know(&file, FINDING_STEP_TIME, 5e6);
+	know(&file, FINDING_CPU_SAMPLE, 5e6);
+	derive(&file, 1e6);
+	assert_string_equal(value_of(&file, "decode.workers"), "7");
+	assert_string_equal(value_of(&file, "step.time"), "9ms");
+	assert_string_equal(value_of(&file, "overhead.sample"), "1ms");
+	assert_null(case_why_assumed(&file, KEY_DECODE_WORKERS));
+	assert_null(case_why_assumed(&file, KEY_STEP_TIME));
+	case_release(&file);
+}
+
+static void a_trainer_that_loads_for_itself_takes_turns(void **state)
+{
+	(void)state;
+	struct case_file file;
+	if (config_find_key("read.by") == KEY_COUNT ||
+		config_find_key("overhead.sample") == KEY_COUNT)
+		skip();
+	case_open(&file);
+	know(&file, FINDING_WORKERS, 0);
+	know(&file, FINDING_THROUGHPUT, 100);
+	know(&file, FINDING_STEP_WAIT_SHARE, 0.75);
+	derive(&file, 2e6);
+	assert_string_equal(value_of(&file, "prefetch.depth"), "0");
+	assert_string_equal(value_of(&file, "decode.workers"), "1");
+	/* 10 ms for a sample, three quarters of it loading: 7.5 ms, of which the twin itself takes 2. */
+	assert_string_equal(value_of(&file, "overhead.sample"), "5500us");
+	assert_non_null(why_of(&file, "overhead.sample"));
+	case_release(&file);
+}
+
+/* Without a CPU like the job's, its own classes tell what is beyond decoding. */
+static void overhead_by_classes_is_a_guess(void **state)
+{
+	(void)state;
+	struct case_file file;
+	if (config_find_key("read.by") == KEY_COUNT ||
+		config_find_key("overhead.sample") == KEY_COUNT)
+		skip();
+	case_open(&file);
+	know(&file, FINDING_WORKERS, 2);
+	know(&file, FINDING_CPU_SAMPLE, 5e6);
+	know(&file, FINDING_CPU_DECODE, 2e6);
+	know(&file, FINDING_CPU_AUGMENT, 1e6);
+	derive(&file, NAN);
+	assert_string_equal(value_of(&file, "overhead.sample"), "2ms");
+	assert_non_null(strstr(why_of(&file, "overhead.sample"), "as fast as the job's"));
+	case_release(&file);
+	case_open(&file);
+	know(&file, FINDING_CPU_SAMPLE, 5e6);
+	derive(&file, 6e6);
+	assert_string_equal(value_of(&file, "overhead.sample"), "");
+	assert_non_null(strstr(why_of(&file, "overhead.sample"), "or more"));
+	case_release(&file);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_observed_job_tells_what_a_sample_takes),
+		cmocka_unit_test(verdicts_are_in_the_words_of_a_diagnosis),
+		cmocka_unit_test(hostile_documents_are_refused_or_read),
+		cmocka_unit_test(keys_follow_from_what_is_known),
+		cmocka_unit_test(what_nobody_knows_is_assumed_and_said),
+		cmocka_unit_test(a_key_that_is_set_stays),
+		cmocka_unit_test(a_trainer_that_loads_for_itself_takes_turns),
+		cmocka_unit_test(overhead_by_classes_is_a_guess),
+	};
+	return cmocka_run_group_tests(tests, make_file, remove_file);
+}
