@@ -385,12 +385,33 @@ static void fit_rescale(struct fit *fit)
 		}
 }
 
+/* Whoever knows the time between batches and how large one is knows the rate. */
+static void fit_complete(struct fit *fit)
+{
+	struct finding *known = fit->file.observed.known;
+	const struct finding *period = &known[FINDING_STEP_PERIOD];
+	const struct finding *batch = &known[FINDING_BATCH_SIZE];
+	const double ranks =
+		known[FINDING_RANKS].how == FINDING_UNKNOWN ? 1 : known[FINDING_RANKS].value;
+	const double samples = batch->value * ranks * 1e9; /* over a time in ns */
+	if (known[FINDING_THROUGHPUT].how > FINDING_ASSUMED || period->how < FINDING_DERIVED ||
+		batch->how < FINDING_DERIVED || !(period->value > 0))
+		return;
+	known[FINDING_THROUGHPUT] = (struct finding){.how = FINDING_DERIVED,
+		.source = period->source,
+		.value = samples / period->value,
+		.low = samples / period->high,
+		.high = samples / period->low,
+		.why = "samples of a batch of all ranks over the time between batches"};
+}
+
 static int fit_derive(struct fit *fit, struct error *err)
 {
 	const struct twin_hints hints = {.format = fit->more.format,
 		.loaders = fit->more.loaders,
 		.setting = fit->more.has_config};
 	fit->file.environment = fit->more.environment;
+	fit_complete(fit);
 	fit_rescale(fit);
 	int code = twin_derive(&fit->file, &hints, err);
 	if (!code && !hints.setting)

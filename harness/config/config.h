@@ -156,7 +156,8 @@ int config_copy(struct config *to, const struct config *from, struct error *err)
  * a comment ("$#" and "$;" are the letters themselves).  Indentation means nothing.  A key stands
  * once in a file; only sweep.exclude may be repeated, and adds.  "include = FILE" reads another
  * file at that place, relative to this one: what follows overrides it, and it must not set what
- * this file has set above it.  Relative dataset.path stays relative to the working directory. */
+ * this file has set above it.  Relative dataset.path stays relative to the working directory.
+ * Below a [case] section those of cases (config_case_sections) are passed over. */
 int config_read_file(struct config *config, const char *path, struct error *err);
 
 /* The same from memory, for tests and fuzzing; name stands for the file in messages; includes are

@@ -255,13 +255,19 @@ static void case_say_environment(const json_t *document, struct medium *medium)
 	buffer_release(&text);
 }
 
-/* "decode.workers=2 batch.size=64" */
+/* "decode.workers=2 batch.size=64"; of a long value its beginning. */
 static void case_add_keys(const json_t *rows, struct buffer *text)
 {
+	enum { SHOWN = 60 };
 	size_t i;
 	const json_t *row;
-	json_array_foreach(rows, i, row) buffer_format(text, "%s%s=%s", text->size ? " " : "",
-		column_text(row, "key"), column_text(row, "value"));
+	json_array_foreach(rows, i, row)
+	{
+		const char *value = column_text(row, "value");
+		const bool cut = strlen(value) > SHOWN;
+		buffer_format(text, "%s%s=%.*s%s", text->size ? " " : "", column_text(row, "key"),
+			cut ? SHOWN - 3 : SHOWN, value, cut ? "..." : "");
+	}
 }
 
 static void case_say_reported(const json_t *document, struct medium *medium)
