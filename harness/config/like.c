@@ -65,6 +65,16 @@ static bool like_has_layout(const struct like_words *words, const char *layout)
 	return false;
 }
 
+double like_mean_exp(double sigma)
+{
+	const double root = sqrt(2);
+	const double tail = erfc(LIKE_DEVIATIONS / root) / 2;
+	const double above = erfc((LIKE_DEVIATIONS - sigma) / root) / 2;
+	const double below = erfc((LIKE_DEVIATIONS + sigma) / root) / 2;
+	return exp(sigma * sigma / 2) * (1 - above - below) +
+	       tail * (exp(sigma * LIKE_DEVIATIONS) + exp(-sigma * LIKE_DEVIATIONS));
+}
+
 /* ---- reading -------------------------------------------------------------------------------- */
 
 /* The words of one stratum. */

@@ -50,6 +50,10 @@ int like_format(const struct like_stratum *stratum);
 int like_parse(const char *text, struct like_stratum out[LIKE_STRATA_MAX], size_t *count,
 	struct error *err);
 
+/* The mean of exp(sigma z) for a normal z that is cut at LIKE_DEVIATIONS: what is drawn of a deviation. */
+#define LIKE_DEVIATIONS 3.0
+double like_mean_exp(double sigma);
+
 /* Appends the text: numbers of four digits.  Strata of formats that cannot be generated, and all but the LIKE_WRITTEN_MAX most
  * frequent, are left out, the shares of the others being scaled to 100 %.  Returns the share of the files that was left out. */
 double like_write(const struct like_stratum *strata, size_t count, struct buffer *out);

@@ -44,6 +44,7 @@ enum jpeg_marker {
 	JPEG_SOF15 = 0xcf,
 	JPEG_SOI = 0xd8,
 	JPEG_SOS = 0xda,
+	JPEG_DQT = 0xdb,
 	JPEG_FILL = 0xff,
 };
 
@@ -109,6 +110,66 @@ static int jpeg_least_bytes(
 	return 0;
 }
 
+/* 0x22: two by two samples.  By the first component's factors, the others having one of each. */
+static const char *jpeg_layout(const uint8_t *segment)
+{
+	static const struct {
+		uint8_t factors;
+		const char *name;
+	} layouts[] = {{0x22, "420"}, {0x21, "422"}, {0x11, "444"}, {0x12, "440"}, {0x41, "411"},
+		{0x42, "410"}};
+	const uint8_t *const components = segment + SOF_BYTES;
+	if (segment[SOF_BYTES - 1] != 3)
+		return segment[SOF_BYTES - 1] == 1 ? "gray" : "cmyk";
+	const bool plain = components[SOF_COMPONENT_BYTES + 1] == 0x11 &&
+			   components[2 * SOF_COMPONENT_BYTES + 1] == 0x11;
+	for (size_t i = 0; plain && i < sizeof layouts / sizeof *layouts; i++)
+		if (components[1] == layouts[i].factors)
+			return layouts[i].name;
+	return "other";
+}
+
+/* The sum of quantisation table 0 in a segment of them; 0: it is not there. */
+static uint32_t jpeg_sum_table(const uint8_t *segment, size_t size)
+{
+	for (size_t at = 2; at < size;) {
+		const bool wide = segment[at] >> 4 != 0;
+		const bool first = (segment[at] & 0x0f) == 0;
+		const size_t end = at + 1 + (wide ? 2 : 1) * (size_t)DCTSIZE2;
+		uint32_t sum = 0;
+		if (end > size)
+			break;
+		for (at++; at < end; at += wide ? 2 : 1)
+			sum += wide ? bytes_be16(segment + at) : segment[at];
+		if (first)
+			return sum;
+	}
+	return 0;
+}
+
+unsigned image_quality(uint32_t quantisation)
+{
+	/* ITU-T T.81, table K.1, which libjpeg scales. */
+	static const uint8_t table[DCTSIZE2] = {16, 11, 10, 16, 24, 40, 51, 61, 12, 12, 14, 19, 26,
+		58, 60, 55, 14, 13, 16, 24, 40, 57, 69, 56, 14, 17, 22, 29, 51, 87, 80, 62, 18, 22,
+		37, 56, 68, 109, 103, 77, 24, 35, 55, 64, 81, 104, 113, 92, 49, 64, 78, 87, 103,
+		121, 120, 101, 72, 92, 95, 98, 112, 100, 103, 99};
+	unsigned best = 0;
+	uint32_t least = UINT32_MAX;
+	for (unsigned quality = 1; quality <= 100 && quantisation > 0; quality++) {
+		const uint32_t scale = quality < 50 ? 5000 / quality : 200 - 2 * quality;
+		uint32_t sum = 0;
+		for (size_t i = 0; i < DCTSIZE2; i++) {
+			const uint32_t scaled = (table[i] * scale + 50) / 100;
+			sum += scaled < 1 ? 1 : scaled > 255 ? 255 : scaled;
+		}
+		const uint32_t miss = sum > quantisation ? sum - quantisation : quantisation - sum;
+		best = miss < least ? quality : best;
+		least = miss < least ? miss : least;
+	}
+	return best;
+}
+
 static int jpeg_read_frame(
 	const uint8_t *segment, uint8_t marker, struct image_info *info, struct error *err)
 {
@@ -120,6 +181,9 @@ static int jpeg_read_frame(
 			err, -EINVAL, "jpeg: %d bits per sample are not supported", segment[2]);
 	info->height = bytes_be16(segment + 3);
 	info->width = bytes_be16(segment + 5);
+	info->layout = jpeg_layout(segment);
+	info->progressive =
+		(marker - JPEG_SOF0) % 8 == 2; /* of Huffman codes, of arithmetic ones */
 	return jpeg_least_bytes(segment, marker, info, err);
 }
 
@@ -147,8 +211,13 @@ static int jpeg_read_info(
 			if (bytes_be16(bytes + at + 2) <
 				SOF_BYTES + SOF_COMPONENT_BYTES * bytes[at + 9])
 				return error_set(err, -EINVAL, "jpeg frame header is too short");
+			info->front_bytes = (uint32_t)at;
 			return jpeg_read_frame(bytes + at + 2, marker, info, err);
 		}
+		if (marker == JPEG_DQT && info->quantisation == 0 &&
+			at + 2 + bytes_be16(bytes + at + 2) <= size)
+			info->quantisation =
+				jpeg_sum_table(bytes + at + 2, bytes_be16(bytes + at + 2));
 		at += 2 + (size_t)bytes_be16(bytes + at + 2);
 	}
 	return error_set(err, -EAGAIN, "jpeg header is not complete");

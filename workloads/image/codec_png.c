@@ -234,6 +234,16 @@ static bool png_sniff(const uint8_t *bytes, size_t size)
 	return size >= SIGNATURE_BYTES && memcmp(bytes, "\x89PNG\r\n\x1a\n", SIGNATURE_BYTES) == 0;
 }
 
+/* By bit depth and colour type. */
+static const char *png_layout(uint8_t depth, uint8_t color_type)
+{
+	static const char *const layouts[] = {
+		"gray", NULL, "rgb", "palette", "graya", NULL, "rgba"};
+	if (color_type == 0 && depth == 16)
+		return "gray16";
+	return color_type < sizeof layouts / sizeof *layouts ? layouts[color_type] : NULL;
+}
+
 static int png_read_info(
 	const uint8_t *bytes, size_t size, struct image_info *info, struct error *err)
 {
@@ -248,6 +258,7 @@ static int png_read_info(
 	info->height = bytes_be32(bytes + 20);
 	if (info->width > DIMENSION_MAX || info->height > DIMENSION_MAX)
 		return error_set(err, -EINVAL, "png dimension above 2^31-1");
+	info->layout = png_layout(bytes[24], bytes[25]);
 	const struct png_chunks chunks = {
 		.width = info->width, .bit_depth = bytes[24], .color_type = bytes[25]};
 	info->least_bytes = (png_chunks_row_bytes(&chunks) + 1) * info->height / INFLATE_RATIO_MAX;

@@ -5,6 +5,7 @@
 
 #include "harness/base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,7 +26,17 @@ struct image_info {
 	uint32_t width, height;
 	/* No whole file with this header is smaller, for any picture; 0: not known. */
 	uint64_t least_bytes;
+	/* Of JPEG and PNG, what decoding costs more or less for; no codec needs it.  layout: how colours are stored, in the words
+	 * of harness/config/like.h, static; NULL: not known. */
+	const char *layout;
+	bool progressive;
+	uint32_t
+		quantisation; /* sum of a JPEG's first quantisation table, for image_quality; 0: not known */
+	uint32_t front_bytes; /* in front of the frame header of a JPEG: EXIF, colour profiles */
 };
+
+/* The quality, 1..100, at which libjpeg's table has about this sum; 0 for 0. */
+unsigned image_quality(uint32_t quantisation);
 
 enum image_format image_sniff(const void *bytes, size_t size);
 const char *image_format_name(enum image_format format);
