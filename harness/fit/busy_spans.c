@@ -63,21 +63,32 @@ void busy_spans_sort(struct busy_spans *spans)
 	busy_join(spans, 0);
 }
 
-/* Closes the shortest gaps, so that half of the room is free again.  Gaps are told apart by their power of two. */
+/* Which of eight classes within its power of two a gap is of, over all powers; the classes are in order. */
+static size_t busy_class(int64_t gap_ns)
+{
+	const int power = 63 - __builtin_clzll((unsigned long long)gap_ns);
+	const int64_t eighth = power >= 3 ? gap_ns >> (power - 3) : gap_ns << (3 - power);
+
+	return 8 * (size_t)power + (size_t)(eighth & 7);
+}
+
+/* Closes the shortest gaps, so that a quarter of the room is free again. */
 static void busy_fill(struct busy_spans *spans)
 {
-	size_t gaps[64] = {0};
-	const size_t keep = spans->most / 2;
+	enum { CLASSES = 8 * 64 };
+	size_t gaps[CLASSES] = {0};
+	const size_t keep = spans->most - spans->most / 4;
 	size_t closed = 0;
-	int power = 0;
+	size_t class = 0;
 
-	for (size_t i = 1; i < spans->count; i++) {
-		const int64_t gap = spans->of[i].begin_ns - spans->of[i - 1].end_ns;
-		gaps[63 - __builtin_clzll((unsigned long long)gap)]++;
-	}
-	for (; power < 62 && spans->count - closed > keep; power++)
-		closed += gaps[power];
-	busy_join(spans, (INT64_C(1) << power) - 1);
+	for (size_t i = 1; i < spans->count; i++)
+		gaps[busy_class(spans->of[i].begin_ns - spans->of[i - 1].end_ns)]++;
+	for (; class < CLASSES - 16 && spans->count - closed > keep; class ++)
+		closed += gaps[class];
+	/* the longest of the last class that is closed: eighths of a power of two */
+	const int power = (int)(class / 8);
+	const int64_t above = (INT64_C(8) + (int64_t)(class % 8));
+	busy_join(spans, power >= 3 ? (above << (power - 3)) - 1 : ((above - 1) >> (3 - power)));
 }
 
 static int busy_make_room(struct busy_spans *spans)

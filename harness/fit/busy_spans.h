@@ -2,8 +2,8 @@
  * memory.
  *
  * Intervals that touch or overlap become one.  Where more separate ones remain than there is room for, the shortest gaps
- * between them are closed: for a device, idle gaps of a microsecond or so count as busy then, and busy_spans_filled says how
- * much time that made, so that whoever reports the rest can say how far off it may be. */
+ * between them are closed: for a device, idle gaps of a microsecond or so count as busy then, and filled_ns says how much time
+ * that is at most (what comes later may lie in them), so that a report can say how far off it may be. */
 #ifndef MLBENCH_FIT_BUSY_SPANS_H
 #define MLBENCH_FIT_BUSY_SPANS_H
 

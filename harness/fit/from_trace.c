@@ -18,7 +18,7 @@
  *
  * Events come in no order.  Marks of steps and waits are kept (TRACE_MARKS_MAX of each), kernels only as the time that they
  * cover (harness/fit/busy_spans.h), copies as sums over stretches that become longer when there are too many.  Together that
- * is less than 160 MiB whatever the file holds, and a few in ordinary traces. */
+ * is less than 350 MiB whatever the file holds, and a few in ordinary traces. */
 #include "harness/analyze/statistics.h"
 #include "harness/base/array.h"
 #include "harness/base/clock.h"
@@ -36,7 +36,7 @@
 
 enum {
 	TRACE_MARKS_MAX = 1 << 18,
-	TRACE_SPANS_MAX = 1 << 19,
+	TRACE_SPANS_MAX = 1 << 21,
 	TRACE_COPIES_MAX = 1 << 16,
 	TRACE_DEVICES_MAX = 8,
 	TRACE_SIZES_MAX = 64,
@@ -318,7 +318,8 @@ static size_t trace_marks_settle(struct trace_marks *marks, uint64_t thread)
 	size_t kept = 0;
 	size_t others = 0;
 
-	qsort(marks->of, marks->count, sizeof *marks->of, trace_mark_order);
+	if (all > 0)
+		qsort(marks->of, all, sizeof *marks->of, trace_mark_order);
 	for (size_t i = 0; i < all; i++) {
 		const struct trace_mark *last = kept > 0 ? &marks->of[kept - 1] : NULL;
 		if (marks->of[i].thread != thread)
@@ -704,7 +705,7 @@ static void trace_note_bounds(struct trace *trace, const struct trace_steps *ste
 	if (worst->filled_ns > 0)
 		findings_note(trace->out,
 			"there are too many kernels to keep: idle gaps of up to %s count as busy, "
-			"which is %.2g %% of the time",
+			"at most %.2g %% of the time",
 			units_format_duration((double)worst->longest_filled_ns, gap),
 			100 * (double)worst->filled_ns / window);
 	if (trace->steps.lost || trace->loads.lost || trace->optimizers.lost)
