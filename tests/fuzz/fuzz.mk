@@ -7,7 +7,7 @@ FUZZERS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(FUZZ_B)/%)
 # the program's own; for a long run FUZZ_MORE='harness/report/% harness/analyze/%' has more of it instrumented.
 FUZZ_MORE ?=
 FUZZ_REPORT := ceilings_sheet report report_text summary_json summary_tables columns medium table csv device_report diagnosis_text export_jsonl export_openmetrics
-FUZZ_OBJECTS := $(patsubst %.c,$(FUZZ_B)/%.o,$(filter harness/base/% harness/config/% harness/record/% harness/measure/timeline.c harness/measure/mountstats.c harness/measure/proc_text.c workloads/image/% workloads/sample/% workloads/dataset/manifest.c workloads/source/nfs_wire.c workloads/source/nfs_client.c workloads/dataset/container%.c workloads/source/gzip_view.c harness/fit/finding.c harness/fit/busy_spans.c harness/fit/kineto.c harness/fit/step_means.c harness/fit/from_trace.c \
+FUZZ_OBJECTS := $(patsubst %.c,$(FUZZ_B)/%.o,$(filter harness/base/% harness/config/% harness/record/% harness/measure/timeline.c harness/measure/mountstats.c harness/measure/proc_text.c workloads/image/% workloads/sample/% workloads/dataset/manifest.c workloads/source/nfs_wire.c workloads/source/nfs_client.c workloads/dataset/container%.c workloads/source/gzip_view.c harness/fit/finding.c harness/fit/busy_spans.c harness/fit/kineto.c harness/fit/step_means.c harness/fit/from_trace.c harness/fit/from_step_log.c harness/fit/step_names.c harness/fit/scalar_events.c \
                 $(FUZZ_REPORT:%=harness/report/%.c) harness/analyze/summary.c harness/analyze/statistics.c $(FUZZ_MORE),$(SOURCES)))
 FUZZ_FLAGS := -std=gnu17 -D_GNU_SOURCE -DMLBENCH_VERSION='"$(VERSION)"' -I. -g -O1 -pthread $(PKG_CFLAGS) \
               -isystem $(GENERATED_B) -fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow -fno-sanitize-recover=all
