@@ -1,0 +1,37 @@
+/* A log of steps as rows, read from CSV or from TensorBoard's event files (harness/fit/from_step_log.c says in which forms). */
+#ifndef MLBENCH_FIT_STEP_LOG_H
+#define MLBENCH_FIT_STEP_LOG_H
+
+#include "harness/base/error.h"
+#include "harness/fit/finding.h"
+#include "harness/fit/step_names.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { STEP_LOG_ROWS_MAX = FINDINGS_STEPS_MAX };
+
+/* One step, or one line of the log. */
+struct step_log_row {
+	double number; /* of the step; NAN */
+	/* CLOCK in s; TIME, WAIT and RATE (as its period) in ns, or in the unit of the events; SAMPLES per second; NAN */
+	double of[STEP_ROLES];
+};
+
+struct step_log {
+	struct step_log_row *of; /* owned */
+	size_t count, room;
+	bool lost;                  /* there are more than STEP_LOG_ROWS_MAX */
+	uint64_t unread;            /* lines of CSV without what they should have */
+	bool events;                /* of an event file */
+	double unit_ns[STEP_ROLES]; /* of its TIME and WAIT; 0: not said */
+	bool torn;                  /* its end is missing */
+	uint64_t damaged;           /* records */
+};
+
+/* Opens log first; release it whatever the result.  -ENOMSG: neither CSV nor events; a folder without an event file. */
+int step_log_read(struct step_log *log, const char *path, struct error *err);
+void step_log_release(struct step_log *log);
+
+#endif
