@@ -305,6 +305,7 @@ static void fill_split(const struct run *r, const struct span *span, enum stage_
 	if (r->stages[id].threadless) {
 		out->cpu_seconds = out->run_queue_seconds = out->io_wait_seconds = NAN;
 		out->lock_wait_seconds = out->lock_held_seconds = NAN;
+		out->overhead_seconds = NAN;
 		return;
 	}
 	const bool accounted = span->to->accounted[id];
@@ -324,6 +325,7 @@ static void fill_split(const struct run *r, const struct span *span, enum stage_
 			"evidence of a slow disk");
 	out->lock_wait_seconds = seconds_between(from->lock_wait_ns, to->lock_wait_ns);
 	out->lock_held_seconds = seconds_between(from->lock_hold_ns, to->lock_hold_ns);
+	out->overhead_seconds = seconds_between(from->overhead_ns, to->overhead_ns);
 }
 
 static void collect_fill_stage(

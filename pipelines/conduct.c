@@ -51,6 +51,7 @@ static void sample_stage(
 		sum->io_wait_ns += one.io_wait_ns;
 		sum->lock_wait_ns += one.lock_wait_ns;
 		sum->lock_hold_ns += one.lock_hold_ns;
+		sum->overhead_ns += one.overhead_ns;
 		sum->allocated_bytes += one.allocated_bytes;
 	}
 }

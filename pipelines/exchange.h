@@ -77,11 +77,12 @@ struct slot {
 	uint8_t *data;
 	uint8_t *notes; /* (size, note_bytes); NULL: finished samples */
 	atomic_size_t used;
-	uint8_t *labels; /* (size, label_bytes) */
-	uint64_t batch;  /* since the run began */
-	uint32_t size;   /* samples of this batch */
-	uint32_t bad;    /* zeroed, because they could not be read or decoded */
-	uint32_t index;  /* its own, in the pool */
+	atomic_uint made; /* samples so far, where a batch has an overhead; 0 again when all are */
+	uint8_t *labels;  /* (size, label_bytes) */
+	uint64_t batch;   /* since the run began */
+	uint32_t size;    /* samples of this batch */
+	uint32_t bad;     /* zeroed, because they could not be read or decoded */
+	uint32_t index;   /* its own, in the pool */
 };
 
 /* As a step or an upload of it receives it; place: where it was uploaded to, or BATCH_ON_HOST. */

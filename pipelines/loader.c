@@ -348,6 +348,22 @@ static void decode(struct worker *w, struct blob *blob)
 		w->maker.blank(&w->task);
 		bad_samples_add(&run->bad, blob->ticket.sample, err.text);
 	}
+	(void)clock_spin_cpu(run->overhead.sample_ns, &run->crew.stopping);
+}
+
+/* After each sample: the worker that made the last of a batch puts it together.  ns that it took, which are no sample's. */
+static uint64_t team_complete_batch(struct worker *w, struct slot *slot)
+{
+	const uint64_t cost_ns = w->run->overhead.batch_ns;
+	if (__builtin_expect(cost_ns == 0, 1) || atomic_fetch_add(&slot->made, 1) + 1 < slot->size)
+		return 0;
+	atomic_store(&slot->made, 0);
+	const uint64_t began_ns = clock_now_ns();
+	(void)clock_spin_cpu(cost_ns, &w->run->crew.stopping);
+	const uint64_t took_ns = clock_now_ns() - began_ns;
+	if (w->meter)
+		atomic_fetch_add_explicit(&w->meter->overhead_ns, took_ns, memory_order_relaxed);
+	return took_ns;
 }
 
 /* The same with planted conditions. */
@@ -383,7 +399,7 @@ static void team_show(const struct blob *blob, uint64_t began_ns, uint64_t ended
 static uint64_t decode_each(struct worker *w, struct blob *const *items, size_t n, uint64_t *now_ns)
 {
 	struct lock_meter *const lock = &w->meter->lock;
-	const uint64_t began_ns = *now_ns;
+	uint64_t began_ns = *now_ns;
 	for (size_t i = 0; i < n; i++) {
 		const uint64_t waited_ns = lock_meter_wait_ns(lock, *now_ns);
 		const uint64_t held_ns = lock_meter_hold_ns(lock);
@@ -396,7 +412,9 @@ static uint64_t decode_each(struct worker *w, struct blob *const *items, size_t 
 		trace(w, items[i], ended_ns - *now_ns, ended_ns,
 			lock_meter_wait_ns(lock, ended_ns) - waited_ns,
 			lock_meter_hold_ns(lock) - held_ns);
-		*now_ns = ended_ns;
+		const uint64_t apart_ns = team_complete_batch(w, items[i]->slot);
+		*now_ns = ended_ns + apart_ns;
+		began_ns += apart_ns;
 	}
 	return (*now_ns - began_ns) / n;
 }
@@ -436,16 +454,20 @@ static uint64_t decode_items(
 	const uint64_t began_ns = sampled ? clock_now_ns() : *now_ns;
 	w->visit_ns = began_ns;
 	uint64_t shown_ns = timeline_mark();
+	uint64_t apart_ns = 0;
 	for (size_t i = 0; i < n; i++) {
 		/* The next file's first lines are on another core: ask for them meanwhile. */
 		if (i + 1 < n)
 			__builtin_prefetch(items[i + 1]->request.data);
 		shown_ns = decode_shown(w, items[i], injected, shown_ns);
+		const uint64_t completing_ns = team_complete_batch(w, items[i]->slot);
+		shown_ns += shown_ns > 0 ? completing_ns : 0;
+		apart_ns += completing_ns;
 	}
 	if (!w->meter && !sampled)
 		return 0;
 	const uint64_t ended_ns = shown_ns > 0 ? shown_ns : clock_now_ns();
-	const uint64_t service_ns = (ended_ns - began_ns) / n;
+	const uint64_t service_ns = (ended_ns - began_ns - apart_ns) / n;
 	if (w->meter) {
 		meter_chunk(w, items, n, service_ns, ended_ns);
 		*now_ns = ended_ns;

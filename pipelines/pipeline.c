@@ -320,6 +320,7 @@ static int open_source(struct run *run, struct error *err)
 
 int run_open_loader(struct run *run, struct error *err)
 {
+	run->overhead = overhead_of(run->config);
 	int code = open_pools(run, err);
 	if (!code)
 		code = open_exchange(run, err);
@@ -349,6 +350,7 @@ static int open_run(struct run *run, struct error *err)
 	if (code)
 		return code;
 	injection_announce(run->config, run->m);
+	overhead_announce(run->config, run->m);
 	/* The processes of inject.cpu_hog and memory_hog are forked while no thread of ours runs. */
 	run->injection_is_open = true;
 	code = injection_open(&run->injection, run->config, err);

@@ -17,6 +17,7 @@
 #include "pipelines/evaluations.h"
 #include "pipelines/exchange.h"
 #include "pipelines/injection.h"
+#include "pipelines/overhead.h"
 #include "pipelines/pipeline.h"
 #include "pipelines/placement.h"
 #include "pipelines/sample_account.h"
@@ -89,6 +90,7 @@ struct run {
 	struct memory_block blob_block, slot_block, staging_block;
 	struct placement placement;
 	struct injection injection;
+	struct overhead overhead;
 	bool injection_is_open, bad_is_open, crew_is_open;
 	struct bad_samples bad;
 	struct source *source;

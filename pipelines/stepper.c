@@ -260,6 +260,7 @@ static bool stepper_step(struct stepper *s, const struct slot *slot, uint64_t *n
 	struct step_result result = {.loss = NAN};
 	struct error err = {0};
 	const uint64_t began_ns = *now_ns;
+	(void)clock_spin_cpu(run->overhead.step_ns, &run->crew.stopping);
 	const double factor = injection_begin_step(&run->injection, s->lane, &run->crew.stopping);
 	const bool shown = timeline_is_on();
 	const uint64_t called_ns = clock_now_ns();
@@ -320,8 +321,9 @@ static void stepper_step_in_turn(struct stepper *s)
 /* A step that was launched. */
 struct flight {
 	struct slot *slot;
-	uint64_t had_ns;     /* the thread had the batch */
-	uint64_t launch_ns;  /* host time of launching it */
+	uint64_t had_ns;    /* the thread had the batch */
+	uint64_t launch_ns; /* host time of launching it, overhead.step included */
+	uint64_t overhead_ns;
 	double factor;       /* planted */
 	uint64_t copy_bytes; /* of a batch that was not uploaded before */
 };
@@ -360,6 +362,8 @@ static bool flights_launch(struct flights *f, struct slot *slot)
 		.copy_bytes = view.place == BATCH_ON_HOST ? view.bytes : 0,
 	};
 	const struct span span = span_begin(STAGE_STEP, s->backend->ops->mark);
+	(void)clock_spin_cpu(run->overhead.step_ns, &run->crew.stopping);
+	flight->overhead_ns = run->overhead.step_ns > 0 ? clock_now_ns() - flight->had_ns : 0;
 	flight->factor = injection_begin_step(&run->injection, s->lane, &run->crew.stopping);
 	struct error err = {0};
 	const int code = s->backend->ops->launch(s->backend, &view, &err);
@@ -392,7 +396,7 @@ static struct step_record flights_judge(
 	const bool planted = flight->factor > 1 || f->last_end_ns > real_end_ns;
 	const uint64_t end_ns = planted ? began_ns + took_ns : real_end_ns;
 	result->device_ns = took_ns;
-	result->launch_ns = flight->launch_ns;
+	result->launch_ns = flight->launch_ns - flight->overhead_ns;
 	const struct step_record record = {
 		.seen_ns = now_ns,
 		.ended_ns = flights_later(end_ns, f->last_end_ns),

@@ -106,7 +106,8 @@ static int add_to_cost(const struct change *c, enum replay_cost cost, double mor
 static double crowding(const struct replay_model *replay, double workers)
 {
 	const double cpu = model_mean_cost(replay, COST_DECODE_CPU) +
-			   model_mean_cost(replay, COST_DECODE_LOCK);
+			   model_mean_cost(replay, COST_DECODE_LOCK) +
+			   model_mean_cost(replay, COST_DECODE_BATCH) / replay->shape.batch_size;
 	const double whole = cpu + model_mean_cost(replay, COST_DECODE_WAIT);
 	const double computing = whole > 0 ? workers * cpu / whole : 0;
 	return fmin(fmax(computing / replay->cores - 1, 0), CROWDING_MOST);
@@ -546,6 +547,9 @@ static const struct turned {
 	{.key = KEY_CHECKPOINT_BYTES, .turn = turn_checkpoint_bytes},
 	{.key = KEY_EVALUATE_EVERY, .turn = turn_evaluations},
 	{.key = KEY_EVALUATE_SAMPLES, .turn = turn_evaluated_samples},
+	{KEY_OVERHEAD_SAMPLE, turn_addition, COST_DECODE_CPU, COST_DECODE_CPU},
+	{KEY_OVERHEAD_BATCH, turn_addition, COST_DECODE_BATCH, COST_DECODE_BATCH},
+	{KEY_OVERHEAD_STEP, turn_addition, COST_STEP_HOST, COST_STEP_HOST},
 	{KEY_INJECT_READ_FACTOR, turn_factor, COST_READ_LATENCY, COST_READ_DEVICE},
 	{KEY_INJECT_DECODE_FACTOR, turn_factor, COST_DECODE_CPU, COST_DECODE_LOCK},
 	{KEY_INJECT_DECODE_WAIT, turn_addition, COST_DECODE_WAIT, COST_DECODE_WAIT},

@@ -50,10 +50,13 @@ static double shortness(const struct measurement *m, double cores)
  * the cores. So it is divided in the proportion of the rest of the time. */
 struct time_split time_split_of(const struct stage_measurement *stage)
 {
-	const double base = stage->seconds[THREAD_WORKING] - or_zero(stage->lock_wait_seconds);
+	/* What is declared for a batch is CPU time that is in no item. */
+	const double apart = or_zero(stage->overhead_seconds);
+	const double base =
+		stage->seconds[THREAD_WORKING] - or_zero(stage->lock_wait_seconds) - apart;
 	if (isnan(stage->cpu_seconds) || !(base > 0))
 		return (struct time_split){.cpu = 1};
-	const double cpu = fmin(stage->cpu_seconds / base, 1);
+	const double cpu = fmin(fmax(stage->cpu_seconds - apart, 0) / base, 1);
 	const double queued = or_zero(stage->run_queue_seconds) / base;
 	const double asleep = fmax(1 - cpu - queued, 0);
 	const double computes = cpu > 0 ? cpu / (cpu + asleep) : 0;
@@ -160,8 +163,9 @@ static void cut_stops(const struct stage_measurement *stage, const struct time_s
 	float *values, size_t count)
 {
 	enum { HALVINGS = 50 };
-	const double wall =
-		stage->seconds[THREAD_WORKING] - or_zero((float)stage->lock_wait_seconds);
+	const double wall = stage->seconds[THREAD_WORKING] -
+			    or_zero((float)stage->lock_wait_seconds) -
+			    or_zero(stage->overhead_seconds);
 	const double mean = wall * (split->cpu + split->sleep) * 1e9 / (double)stage->items;
 	double low = 0;
 	double high = 0;

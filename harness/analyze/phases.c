@@ -429,6 +429,10 @@ static void slice_stage(const struct measurement *m, size_t stage, double from, 
 		whole->seconds[THREAD_WORKING] > 0
 			? whole->lock_held_seconds * working / whole->seconds[THREAD_WORKING]
 			: NAN;
+	out->overhead_seconds =
+		whole->seconds[THREAD_WORKING] > 0
+			? whole->overhead_seconds * working / whole->seconds[THREAD_WORKING]
+			: NAN;
 	out->items = whole->per_batch ? slice->batches : slice->samples;
 	const double overlap = stage_is(whole->name, STAGE_READ);
 	const double samples = (double)slice->samples;

@@ -420,6 +420,14 @@ static int take_costs(struct model *model, const struct model_source *source)
 			*startup = (float)model->replay.shape.startup_ns;
 		code = startup ? 0 : -ENOMEM;
 	}
+	if (!code && config_integer(source->config, KEY_OVERHEAD_BATCH) > 0) {
+		/* As of a core alone: CPU time that is declared is the same on a core that others slow down. */
+		float *const batch = series_extend(&series[COST_DECODE_BATCH], 1);
+		if (batch)
+			*batch = (float)(config_real(source->config, KEY_OVERHEAD_BATCH) /
+					 slowed_in(model, source->repeats[0]));
+		code = batch ? 0 : -ENOMEM;
+	}
 	model_keep_series(model, series);
 	note_accounting(model, source->repeats[0]);
 	note_checkpoints(model, source->repeats[0]);

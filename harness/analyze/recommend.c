@@ -357,10 +357,11 @@ static void name_limit(const struct model *model, const struct replay_result *re
 	const char *words = replay_cost_resource(cost);
 	if (cost == COST_STEP_HOST && model->facts.step_on_cores)
 		words = "compute";
-	if (cost == COST_DECODE_CPU && replay->core_utilisation >= CORES_FULL &&
+	const bool decodes = cost == COST_DECODE_CPU || cost == COST_DECODE_BATCH;
+	if (decodes && replay->core_utilisation >= CORES_FULL &&
 		model->replay.shape.decode_workers > model->replay.cores)
 		words = "cores";
-	if (cost == COST_DECODE_CPU && model->replay.quota > 0 &&
+	if (decodes && model->replay.quota > 0 &&
 		replay->core_utilisation * model->replay.cores - model->replay.outside >=
 			CORES_FULL * model->replay.quota)
 		words = "quota";

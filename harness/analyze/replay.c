@@ -387,6 +387,7 @@ static void set_up(
 		replay_cursor_open(&r->files.cursors[cost], model, options, (enum replay_cost)cost);
 	set_up_requests(r, model, options);
 	set_up_team(&r->team, model);
+	replay_cursor_open(&r->team.batch_cost, model, options, COST_DECODE_BATCH);
 	r->crew.count = model->shape.reader_threads;
 	r->crew.depth = model->shape.read_depth;
 	r->crew.apart = has_cost(model, COST_READ_LATENCY) || has_cost(model, COST_READ_DEVICE);

@@ -17,7 +17,8 @@
  *   epochs     where shape.epochs_apart, nothing of one is read before all batches of the one before were given back and
  *              DECODE_STARTUP has passed, in which all workers start.  An epoch that is longer than the part that is
  *              measured does not end in it: DECODE_STARTUP is then added to the time, a part of it for a part of an epoch
- *   batches    are delivered in order, or as completed; what bounds them is the number of slots
+ *   batches    the worker that completes one first spends DECODE_BATCH on a core;
+ *              they are delivered in order, or as completed; what bounds them is the number of slots
  *              (prefetch_depth only caps the count of those that wait, as in the measurement)
  *   upload     takes a batch, then a staging slot; UPLOAD on a core (copies_off_cores: by a device, one copy after
  *              another); then its slot is free again
@@ -34,7 +35,8 @@
  *
  * Cores are shared by all that is runnable: `cores` of them, of which `outside` busy threads of other
  * processes take their equal part.  Item t of a stage takes entry t modulo count of the cost's series,
- * times its scale: per sample for read and decode, per batch for upload and step, per round of batches for sync.
+ * times its scale: per sample for read and decode, per batch for DECODE_BATCH, upload and step, per round of batches for
+ * sync.
  *
  * It is tested against closed forms: M/M/1/K and tandem queues with blocking as Markov chains,
  * M/D/1 (Pollaczek-Khinchine), closed networks by mean-value analysis (Reiser and Lavenberg,
@@ -56,6 +58,7 @@ enum replay_cost {
 	COST_DECODE_CPU,
 	COST_DECODE_LOCK,
 	COST_DECODE_WAIT,
+	COST_DECODE_BATCH,
 	COST_DECODE_STARTUP,
 	COST_UPLOAD,
 	COST_STEP_HOST,
@@ -158,5 +161,6 @@ int replay_run(const struct replay_model *model, const struct replay_options *op
 enum replay_stage replay_stage_of(enum replay_cost cost);
 const char *replay_cost_stage(enum replay_cost cost);    /* "read", "decode", ... */
 const char *replay_cost_resource(enum replay_cost cost); /* "cpu", "latency", "full", "lock", ... */
+const char *replay_cost_name(enum replay_cost cost);     /* the same, but unique in its stage */
 
 #endif

@@ -244,6 +244,7 @@ static const struct {
 	[COST_DECODE_CPU] = {STAGE_DECODE_NAME, "cpu", REPLAY_DECODE},
 	[COST_DECODE_LOCK] = {STAGE_DECODE_NAME, "lock", REPLAY_DECODE},
 	[COST_DECODE_WAIT] = {STAGE_DECODE_NAME, "wait", REPLAY_DECODE},
+	[COST_DECODE_BATCH] = {STAGE_DECODE_NAME, "cpu", REPLAY_DECODE},
 	[COST_DECODE_STARTUP] = {STAGE_DECODE_NAME, "startup", REPLAY_DECODE},
 	[COST_UPLOAD] = {STAGE_UPLOAD_NAME, "copy", REPLAY_UPLOAD},
 	[COST_STEP_HOST] = {STAGE_STEP_NAME, "launch", REPLAY_STEP},
@@ -268,6 +269,11 @@ const char *replay_cost_stage(enum replay_cost cost)
 const char *replay_cost_resource(enum replay_cost cost)
 {
 	return costs[cost].resource;
+}
+
+const char *replay_cost_name(enum replay_cost cost)
+{
+	return cost == COST_DECODE_BATCH ? "cpu per batch" : costs[cost].resource;
 }
 
 static void replay_cursor_draw(struct replay_cursor *cursor)
@@ -433,6 +439,7 @@ static bool replay_team_visit(struct replay *r, struct replay_worker *w)
 		return false;
 	}
 	replay_team_set_state(&r->team, w, THREAD_WORKING);
+	w->completed = false;
 	w->began = r->now;
 	w->at = 0;
 	w->phase = r->team.apart ? WORKER_ENTERS : WORKER_VISITS;
@@ -544,6 +551,23 @@ static bool replay_team_work(struct replay *r, struct replay_worker *w)
 	}
 }
 
+/* Puts together the batches that its items complete; false: that takes no time.  They are no part of its items' time. */
+static bool replay_team_complete(struct replay *r, struct replay_worker *w)
+{
+	double ns = 0;
+	w->completed = true;
+	for (uint32_t i = 0, n; i < w->items; i += n) {
+		const uint32_t slot = r->files.blobs[w->blobs[i]].slot;
+		n = 1;
+		while (i + n < w->items && r->files.blobs[w->blobs[i + n]].slot == slot)
+			n++;
+		if (r->flow.slots[slot].missing == n)
+			ns += replay_cursor_next(&r->team.batch_cost);
+	}
+	w->began += ns;
+	return replay_team_compute(r, w, ns);
+}
+
 static void replay_worker_go(struct replay *r, uint32_t index)
 {
 	struct replay_worker *w = &r->team.workers[index];
@@ -551,6 +575,8 @@ static void replay_worker_go(struct replay *r, uint32_t index)
 	while (!waits) {
 		if (w->phase != WORKER_VISITS)
 			waits = replay_team_work(r, w);
+		else if (r->team.batch_cost.count > 0 && !w->completed)
+			waits = replay_team_complete(r, w);
 		else if (replay_team_visit(r, w))
 			waits = replay_team_compute(r, w, visit_cost(r, w));
 		else

@@ -121,7 +121,8 @@ struct replay_worker {
 	uint32_t items, at;
 	enum worker_phase phase;
 	enum thread_state state;
-	bool woken; /* and not at the exchange yet */
+	bool woken;     /* and not at the exchange yet */
+	bool completed; /* what its items complete was put together */
 	uint32_t blobs[FLOW_CHUNK_MAX];
 };
 
@@ -132,6 +133,7 @@ struct replay_team {
 	enum thread_state idle_in; /* all of them */
 	uint32_t waiting
 		[THREAD_STATES]; /* workers: sleepers, and the woken that are not there yet */
+	struct replay_cursor batch_cost;
 	bool apart;              /* items have parts beside their CPU time, and go one by one */
 	bool locked, lock_woken; /* lock_woken: one that waited is on its way to it */
 	uint32_t *lock_queue, lock_first, lock_waiting; /* ring of (count) */

@@ -211,6 +211,9 @@ struct point_facts {
 	unsigned decode_workers, read_threads, read_depth;
 	unsigned step_threads; /* that compute: 0 where the step is emulated or null */
 	uint32_t batch_size, prefetch_depth;
+	/* CPU time that is declared for somebody's loader: of each sample and batch in a worker, of each batch in the
+	 * step's thread. */
+	double overhead_sample_ns, overhead_batch_ns, overhead_step_ns;
 	bool step_emulated, reads_memory;
 	bool reads_large;  /* workload_facts.reads_large */
 	bool reads_direct; /* past the page cache */

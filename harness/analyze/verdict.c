@@ -220,8 +220,9 @@ static bool little_of_decode(const struct measurement *m, struct refusal *refusa
 	const double seconds = measurement_counted_seconds(m);
 	if (!decode || decode->service.count == 0 || decode->per_batch || seconds <= 0)
 		return true;
+	const double apart = isnan(decode->overhead_seconds) ? 0 : decode->overhead_seconds;
 	const double by_histogram =
-		(double)decode->items * histogram_mean(&decode->service) * 1e-9 / seconds;
+		((double)decode->items * histogram_mean(&decode->service) * 1e-9 + apart) / seconds;
 	const double by_states = decode->seconds[THREAD_WORKING] / seconds;
 	/* Items cut in two by the edges of the measured part: at most one a worker at each end. */
 	const double edges = 2 * histogram_mean(&decode->service) * 1e-9 / seconds;
@@ -442,6 +443,30 @@ static void evidence_add_others(
 			base->count, base->count == 1 ? "" : "s");
 }
 
+/* What of a stage's time is declared for somebody's loader. */
+static void evidence_add_overhead(
+	const struct evidence_base *base, const struct stage_summary *stage, struct verdict *out)
+{
+	const struct point_facts *const facts = base->facts;
+	const bool decodes = stage_is(stage->name, STAGE_DECODE);
+	const double batch = fmax(facts->batch_size, 1);
+	const double declared_ns =
+		decodes ? facts->overhead_sample_ns + facts->overhead_batch_ns / batch
+		: stage_is(stage->name, STAGE_STEP) ? facts->overhead_step_ns
+						    : 0;
+	/* Of a thread's working time. */
+	const double ns =
+		stage->busy * stage->workers * 1e9 / base->point->median * (decodes ? 1 : batch);
+	char part[UNITS_BYTES];
+	char whole[UNITS_BYTES];
+	if (!(declared_ns > 0) || !isfinite(ns))
+		return;
+	evidence_add(out,
+		"%s of the %s that a %s are the declared overhead of the loader (overhead.*)",
+		units_format_duration(declared_ns, part), units_format_duration(ns, whole),
+		decodes ? "sample takes a worker" : "batch takes the step's thread");
+}
+
 static void evidence_write(const struct evidence_base *base, const struct binding *binding,
 	const struct cause *cause, struct verdict *out)
 {
@@ -458,6 +483,8 @@ static void evidence_write(const struct evidence_base *base, const struct bindin
 		evidence_add(out, "%s", cause->words);
 	if (!binding->depth && stage_is(base->point->stages[binding->stage].name, STAGE_READ))
 		evidence_add_store(base, cause->resource, out);
+	if (!binding->depth)
+		evidence_add_overhead(base, &base->point->stages[binding->stage], out);
 	evidence_add_devices(base->point, binding->stage, out);
 	evidence_add_stopping(base->point, binding->stage, out);
 	evidence_add_capacities(base->point, binding->stage, out);

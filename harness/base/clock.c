@@ -43,6 +43,15 @@ uint64_t clock_process_cpu_ns(void)
 	return read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
+bool clock_spin_cpu(uint64_t cpu_ns, const atomic_bool *stop)
+{
+	const uint64_t end_ns = cpu_ns > 0 ? clock_thread_cpu_ns() + cpu_ns : 0;
+	while (cpu_ns > 0 && clock_thread_cpu_ns() < end_ns)
+		if (stop && atomic_load_explicit(stop, memory_order_relaxed))
+			return false;
+	return true;
+}
+
 void clock_sleep_until_ns(uint64_t deadline_ns)
 {
 	const struct timespec ts = {

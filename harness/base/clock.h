@@ -2,6 +2,8 @@
 #ifndef MLBENCH_BASE_CLOCK_H
 #define MLBENCH_BASE_CLOCK_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
@@ -25,6 +27,10 @@ double clock_utc_seconds(void);
 /* CPU time of the calling thread: about 0.5 us, so never per item. */
 uint64_t clock_thread_cpu_ns(void);
 uint64_t clock_process_cpu_ns(void); /* of all threads */
+
+/* Spins until the calling thread has had so much more CPU time, however long it waits for a core meanwhile.  False: *stop
+ * (may be NULL) became true before. */
+bool clock_spin_cpu(uint64_t cpu_ns, const atomic_bool *stop);
 
 /* Sleeps until the absolute monotonic time (restarts after signals). */
 void clock_sleep_until_ns(uint64_t deadline_ns);

@@ -412,6 +412,8 @@ static void what_if_text(const struct what_if *what_if, const json_t *document,
 	buffer_release(&words);
 	report_injected_text(&what_if->asked, ", ", &words);
 	medium_fact(&medium, INK_WARN, "injected", &words);
+	report_declared_text(&what_if->asked, &words);
+	medium_fact(&medium, INK_WARN, "declared", &words);
 	what_if_add_contamination(what_if, &medium);
 	what_if_add_base(what_if, &medium);
 	if (what_if->asked.axis_count == 0) { /* --fleet alone */

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DECODE_LIMITS_MAX = 8, OTHER_LIMITS = 3, NUMBER_BYTES = 24, SETS_MAX = 2, PLANTED_MAX = 6 };
+enum { DECODE_LIMITS_MAX = 8, OTHER_LIMITS = 3, NUMBER_BYTES = 24, SETS_MAX = 3, PLANTED_MAX = 6 };
 
 /* Keys that a stage alone takes at the largest value of the sweep. */
 static const enum key_id largest_keys[] = {
@@ -32,11 +32,13 @@ static const struct substitution {
 	const char *planted[PLANTED_MAX];
 } substitutions[] = {
 	{STAGE_READ_NAME, {{KEY_READ_ENGINE, "memory"}}, {"read_"}},
-	{STAGE_DECODE_NAME, {{KEY_CODEC_NAME, "null"}},
+	{STAGE_DECODE_NAME,
+		{{KEY_CODEC_NAME, "null"}, {KEY_OVERHEAD_SAMPLE, "0"}, {KEY_OVERHEAD_BATCH, "0"}},
 		{"decode_", "lock_", "slow_worker", "slow_share", "slow_factor", "leak"}},
 	{STAGE_UPLOAD_NAME, {{KEY_UPLOAD_MODE, "none"}}, {"upload_"}},
 	/* The null step has one device, and nobody to exchange with. */
-	{STAGE_STEP_NAME, {{KEY_STEP_BACKEND, "null"}, {KEY_STEP_DEVICES, "1"}},
+	{STAGE_STEP_NAME,
+		{{KEY_STEP_BACKEND, "null"}, {KEY_STEP_DEVICES, "1"}, {KEY_OVERHEAD_STEP, "0"}},
 		{"step_", "sync_", "slow_device"}},
 	{STAGE_CHECKPOINT_NAME, {{KEY_CHECKPOINT_EVERY, "0"}}, {"checkpoint_"}},
 	{STAGE_EVALUATE_NAME, {{KEY_EVALUATE_EVERY, "0"}}, {NULL}},
@@ -78,15 +80,24 @@ int substitute_stage(struct config *config, const char *stage, const struct data
 	return code ? code : config_set_key(config, KEY_READ_CACHE, "warm", err);
 }
 
+/* An overhead that is declared or swept. */
+static bool limits_has_cost(const struct config *config, enum key_id key)
+{
+	return config_integer(config, key) > 0 || config_find_axis(config, key);
+}
+
 static bool is_null_step(const struct config *config)
 {
-	return pipeline_facts(config).step_null && !config_find_axis(config, KEY_STEP_BACKEND);
+	return pipeline_facts(config).step_null && !config_find_axis(config, KEY_STEP_BACKEND) &&
+	       !limits_has_cost(config, KEY_OVERHEAD_STEP);
 }
 
 static bool is_null_codec(const struct config *config)
 {
 	return config_integer(config, KEY_CODEC_NAME) == CODEC_NAME_NULL &&
-	       !config_find_axis(config, KEY_CODEC_NAME);
+	       !config_find_axis(config, KEY_CODEC_NAME) &&
+	       !limits_has_cost(config, KEY_OVERHEAD_SAMPLE) &&
+	       !limits_has_cost(config, KEY_OVERHEAD_BATCH);
 }
 
 static bool is_memory(const struct config *config)

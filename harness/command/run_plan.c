@@ -704,6 +704,13 @@ static void describe_conditions(const struct plan *plan, struct buffer *out)
 		plan_label(out, "injected");
 	for (size_t i = 0; i < count; i++)
 		buffer_format(out, "%s%s%s", i ? ", " : "", lines[i], i + 1 == count ? "\n" : "");
+	struct buffer declared = {0};
+	report_declared_text(&plan->config, &declared);
+	if (declared.data) {
+		plan_label(out, "declared");
+		buffer_format(out, "%s\n", declared.data);
+	}
+	buffer_release(&declared);
 	const char *warning = report_emulation_warning(&plan->config, plan->step.emulated);
 	if (warning) {
 		plan_label(out, "warning");

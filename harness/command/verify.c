@@ -51,7 +51,7 @@ static const struct stage {
 	{STAGE_READ_NAME, "files from memory", KEY_INJECT_READ_FACTOR,
 		{COST_READ_LATENCY, COST_READ_DEVICE, COST_READ_CPU}, 3, 2},
 	{STAGE_DECODE_NAME, "ready-made samples", KEY_INJECT_DECODE_FACTOR,
-		{COST_DECODE_CPU, COST_DECODE_LOCK, COST_DECODE_WAIT}, 3, 3},
+		{COST_DECODE_CPU, COST_DECODE_LOCK, COST_DECODE_WAIT, COST_DECODE_BATCH}, 4, 3},
 	{STAGE_UPLOAD_NAME, "no copy", KEY_INJECT_UPLOAD_FACTOR, {COST_UPLOAD}, 1, 1},
 	{STAGE_STEP_NAME, "null step", KEY_INJECT_STEP_FACTOR, {COST_STEP_DEVICE, COST_STEP_HOST},
 		2, 1},
@@ -78,7 +78,9 @@ static bool has_stage(const struct config *config, const struct stage *stage)
 	if (stage_is(stage->name, STAGE_READ))
 		return !facts.reads_memory;
 	if (stage_is(stage->name, STAGE_DECODE))
-		return config_integer(config, KEY_CODEC_NAME) != CODEC_NAME_NULL;
+		return config_integer(config, KEY_CODEC_NAME) != CODEC_NAME_NULL ||
+		       config_integer(config, KEY_OVERHEAD_SAMPLE) > 0 ||
+		       config_integer(config, KEY_OVERHEAD_BATCH) > 0;
 	if (stage_is(stage->name, STAGE_UPLOAD))
 		return shape_uploads(config, &facts);
 	if (stage_is(stage->name, STAGE_SYNC))

@@ -649,7 +649,7 @@ bool config_shapes_samples(enum key_id key)
 }
 
 /* Keys that were not there when results were first kept: at their defaults they leave the hashes of
- * those as they are.  So do the sections of kinds, of checkpoints and of evaluations. */
+ * those as they are.  So do the sections of kinds, of overheads, of checkpoints and of evaluations. */
 static bool came_later(enum key_id key)
 {
 	static const enum key_id keys[] = {KEY_SAMPLE_KIND, KEY_RUN_NUMA, KEY_DATASET_DEPTH,
@@ -662,7 +662,8 @@ static bool came_later(enum key_id key)
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (keys[i] == key)
 			return true;
-	return config_is_of_kind(key) || strcmp(config_keys[key].section, "checkpoint") == 0 ||
+	return config_is_of_kind(key) || strcmp(config_keys[key].section, "overhead") == 0 ||
+	       strcmp(config_keys[key].section, "checkpoint") == 0 ||
 	       strcmp(config_keys[key].section, "evaluate") == 0;
 }
 

@@ -360,6 +360,7 @@ bool thread_meter_read(struct thread_meter *meter, uint64_t now_ns, struct threa
 	out->io_wait_ns = atomic_load(&meter->io_wait_ns);
 	out->lock_wait_ns = lock_meter_wait_ns(&meter->lock, now_ns);
 	out->lock_hold_ns = lock_meter_hold_ns(&meter->lock);
+	out->overhead_ns = atomic_load_explicit(&meter->overhead_ns, memory_order_relaxed);
 	out->allocated_bytes = memory_account_held(&meter->allocated);
 	return accounted;
 }

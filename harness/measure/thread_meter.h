@@ -237,6 +237,8 @@ struct thread_meter {
 	struct trace_log ramp;   /* the first items of all, by number; likewise */
 	atomic_uint_least64_t items;
 	struct lock_meter lock;
+	/* While it works, once for each batch, and in no item's service time (overhead.batch). */
+	atomic_uint_least64_t overhead_ns;
 	struct memory_account allocated; /* by the thread, after its start */
 	/* The kernel's accounting when last read: by the sampler, and by the thread at its end. */
 	_Alignas(COUNTER_ALIGN_BYTES) atomic_int schedstat, io_delay; /* open files, -1: none */
@@ -249,6 +251,7 @@ struct thread_times {
 	uint64_t items;
 	uint64_t cpu_ns, run_queue_ns, io_wait_ns; /* io_wait: 0 where io_delay_unavailable() */
 	uint64_t lock_wait_ns, lock_hold_ns;
+	uint64_t overhead_ns;
 	int64_t allocated_bytes; /* held now */
 };
 

@@ -261,6 +261,7 @@ static const struct field stage_fields[] = {
 	FIELD(stage_measurement, io_wait_seconds, FIELD_REAL),
 	FIELD(stage_measurement, lock_wait_seconds, FIELD_REAL),
 	FIELD(stage_measurement, lock_held_seconds, FIELD_REAL),
+	FIELD(stage_measurement, overhead_seconds, FIELD_REAL),
 	FIELD(stage_measurement, capacity, FIELD_REAL),
 	FIELD(stage_measurement, capacity_is_lower_bound, FIELD_BOOLEAN),
 	FIELD_ROLE(stage_measurement, name),

@@ -99,6 +99,9 @@ struct stage_measurement {
 	 * again) or on the run queue; held: the team's, by whoever of the stage had it (the exchange's is
 	 * held for some 100 ns a visit and not timed).  NAN: not available, a note says why. */
 	double io_wait_seconds, lock_wait_seconds, lock_held_seconds;
+	/* Of decode: working time for overhead.batch, which is in no item's service time; NAN: not known,
+	 * which is none. */
+	double overhead_seconds;
 	/* Samples/s if it never waited, at this worker count: samples / working seconds x workers.  For
 	 * read, where files overlap in flight: samples / (wall time - blocked time). */
 	double capacity;

@@ -90,7 +90,7 @@ static json_t *elasticities_json(const struct diagnosis *d)
 		const struct elasticity *e = &d->elasticities.costs[cost];
 		struct part part = part_open();
 		part_put(&part, "stage", fields_text(replay_cost_stage(e->cost)));
-		part_put(&part, "resource", fields_text(replay_cost_resource(e->cost)));
+		part_put(&part, "resource", fields_text(replay_cost_name(e->cost)));
 		part.bad |=
 			fields_encode(part.object, elasticity_fields, COUNT(elasticity_fields), e);
 		bad |= json_array_append_new(array, part_close(&part));

@@ -138,6 +138,9 @@ static void report_facts_of(const struct record *record, const struct config *co
 					: 0,
 		.batch_size = (uint32_t)config_integer(config, KEY_BATCH_SIZE),
 		.prefetch_depth = (uint32_t)config_integer(config, KEY_PREFETCH_DEPTH),
+		.overhead_sample_ns = config_real(config, KEY_OVERHEAD_SAMPLE),
+		.overhead_batch_ns = config_real(config, KEY_OVERHEAD_BATCH),
+		.overhead_step_ns = config_real(config, KEY_OVERHEAD_STEP),
 		.step_emulated = workload->step_emulated,
 		.pictures = workload->uses_codecs,
 		.may_be_jpeg = workload->uses_codecs && may_hold(config, DATASET_FORMAT_JPEG) &&
@@ -472,14 +475,15 @@ void report_settings(const struct report *report, size_t point, struct buffer *o
 	config_point_text(&report->record->config, &report->record->grid, point, out);
 }
 
-/* Every key of the section "inject" that is not at its default, or is swept. */
-size_t report_injected(const struct config *config, char (*lines)[NOTE_BYTES], size_t room)
+/* Every key of a section that is not at its default, or is swept. */
+static size_t report_section_keys(
+	const struct config *config, const char *section, char (*lines)[NOTE_BYTES], size_t room)
 {
 	struct config plain;
 	config_init(&plain);
 	size_t count = 0;
 	for (int key = 0; key < KEY_COUNT && count < room; key++) {
-		if (strcmp(config_keys[key].section, "inject") != 0)
+		if (strcmp(config_keys[key].section, section) != 0)
 			continue;
 		char value[CONFIG_VALUE_BYTES];
 		char usual[CONFIG_VALUE_BYTES];
@@ -498,6 +502,11 @@ size_t report_injected(const struct config *config, char (*lines)[NOTE_BYTES], s
 	return count;
 }
 
+size_t report_injected(const struct config *config, char (*lines)[NOTE_BYTES], size_t room)
+{
+	return report_section_keys(config, "inject", lines, room);
+}
+
 const char *report_emulation_warning(const struct config *config, bool emulated)
 {
 	return emulated && config_sweeps_batch_over_fixed_time(config)
@@ -511,6 +520,16 @@ void report_injected_text(const struct config *config, const char *separator, st
 	const size_t count = report_injected(config, lines, INJECTED_MAX);
 	for (size_t i = 0; i < count; i++)
 		buffer_format(out, "%s%s", i ? separator : "", lines[i]);
+}
+
+void report_declared_text(const struct config *config, struct buffer *out)
+{
+	char lines[INJECTED_MAX][NOTE_BYTES];
+	const size_t count = report_section_keys(config, "overhead", lines, INJECTED_MAX);
+	for (size_t i = 0; i < count; i++)
+		buffer_format(out, "%soverhead.%s", i ? ", " : "", lines[i]);
+	if (count > 0)
+		buffer_text(out, ": CPU time of a loader, emulated by spinning");
 }
 
 static int report_write_file(const struct report *report, const char *name, const char *text,

@@ -105,6 +105,9 @@ size_t report_injected(const struct config *config, char (*lines)[NOTE_BYTES], s
 /* The same on one line; nothing where nothing was planted. */
 void report_injected_text(const struct config *config, const char *separator, struct buffer *out);
 
+/* "overhead.sample 3100us, overhead.step 2ms: CPU time of a loader, emulated by spinning"; nothing where none is declared. */
+void report_declared_text(const struct config *config, struct buffer *out);
+
 /* What makes an emulated sweep's comparison void, in a sentence; NULL: nothing does. */
 const char *report_emulation_warning(const struct config *config, bool emulated);
 

@@ -78,6 +78,8 @@ static void text_put_conditions(struct sheet_of_report *sheet)
 	struct buffer text = {0};
 	report_injected_text(&record->config, ", ", &text);
 	medium_fact(&sheet->medium, INK_WARN, "injected", &text);
+	report_declared_text(&record->config, &text);
+	medium_fact(&sheet->medium, INK_WARN, "declared", &text);
 	medium_fact_text(&sheet->medium, INK_WARN, "warning", warning ? warning : "");
 	if (record->interrupted)
 		buffer_format(&text,

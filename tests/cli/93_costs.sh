@@ -1,4 +1,4 @@
-# Costs that a twin of somebody's job declares: recorded step times.
+# Costs that a twin of somebody's job declares: recorded step times, and the overhead of its loader.
 . "$CLI/lib.sh"
 write_config
 alone=(--set decode.workers=1 --set batch.size=8 --set step.time=0)
@@ -63,3 +63,64 @@ mean = 0.5 * 1.5 + 0.5 * 3.5
 assert all(abs(scaled[n] / drawn[n] / (5 / mean) - 1) < 1e-4 for n in common), (drawn, scaled)
 assert all(1e6 <= ns <= 5e6 for ns in drawn.values()), drawn
 PY
+
+# The overhead of a loader: refused where it is none, announced everywhere, and the batches are the same.
+for bad in overhead.sample=-1ms overhead.sample=fast overhead.batch=nan overhead.step=1000h overhead.sampel=1ms; do
+	expect 2 "$MLBENCH" check tiny.ini --set "$bad"
+	[ "$(wc -l <err)" -eq 1 ] || fail "more than one line about $bad"
+done
+says "did you mean 'overhead.sample'"
+costly=(--set overhead.sample=1ms --set overhead.batch=4ms --set overhead.step=2ms)
+twin=(--set decode.workers=1 --set batch.size=8 --set measure.epochs=2 --set measure.warmup=0s --set run.verify=on)
+checksum() {
+	sed -n 's/.*"checksum":"\([0-9a-f]*\)".*/\1/p' "$1/points.jsonl" | sort -u
+}
+expect 0 "$MLBENCH" check tiny.ini "${costly[@]}"
+reads "declared overhead.sample 1ms, overhead.batch 4ms, overhead.step 2ms: CPU time of a loader"
+expect_measured "$MLBENCH" run tiny.ini "${twin[@]}" --out plain
+! grep -q "declared" out || fail "an overhead is declared where there is none"
+expect_measured "$MLBENCH" run tiny.ini "${twin[@]}" "${costly[@]}" --out costly
+reads "declared overhead.sample 1ms, overhead.batch 4ms, overhead.step 2ms: CPU time of a loader"
+reads "declared overhead: 4.00 ms of CPU time of a worker for each batch, emulated (overhead.batch)"
+[ "$(checksum plain)" = "$(checksum costly)" ] || fail "other batches"
+grep -q "Declared costs:" costly/report.html || fail "the report does not announce the overhead"
+expect 0 "$MLBENCH" show costly
+reads "declared overhead.sample 1ms"
+expect 0 "$MLBENCH" show costly --json
+[ "$(json 'd["config"]["overhead"]')" = "{'sample': '1ms', 'batch': '4ms', 'step': '2ms'}" ] || fail "not in the document"
+# CPU time is wall time at least: 24 batches of 8, whatever the speed.
+python3 - <<'PY' || fail "what was declared is not in the account"
+import json
+rows = [json.loads(line) for line in open("costly/points.jsonl")]
+rows = [r for r in rows if r.get("kind") == "repetition"]
+assert rows
+for row in rows:
+    stages = {s["name"]: s for s in row["stages"]}
+    decode, step = stages["decode"], stages["step"]
+    working = dict(zip(("starved", "working", "blocked"), decode["seconds"]))["working"]
+    assert decode["overhead_seconds"] >= 18 * 0.004, decode["overhead_seconds"]
+    assert working >= decode["overhead_seconds"] + 18 * 8 * 0.001, decode
+    assert step["overhead_seconds"] == 0 and step["seconds"][1] >= 18 * 0.002, step["seconds"]
+PY
+
+# What-if on it, and each stage alone: no stage has another's overhead.
+expect 0 "$MLBENCH" what-if series --set overhead.sample=4ms --json
+[ "$(json 'd["alternatives"][0]["throughput"] < 300')" = True ] || fail "a worker would make more than its overhead lets it"
+expect 0 "$MLBENCH" what-if series --set overhead.batch=40ms --json
+[ "$(json 'd["alternatives"][0]["throughput"] < 250')" = True ] || fail "batches would cost less than they are declared to"
+expect 0 "$MLBENCH" what-if series --set overhead.step=40ms --json
+[ "$(json 'd["alternatives"][0]["throughput"] < 250')" = True ] || fail "the step would cost less than it is declared to"
+expect_measured "$MLBENCH" run tiny.ini --set decode.workers=1 --set batch.size=8 --set measure.limits=on --set measure.duration=200ms \
+	--set overhead.sample=4ms --set overhead.step=8ms --out alone
+expect 0 "$MLBENCH" show alone --json
+python3 - <<'PY' || fail "the limits of the stages are not their own"
+import json
+limits = {l["stage"]: l["capacity"] for l in json.load(open("out"))["limits"]}
+assert not limits["decode"] or limits["decode"] <= 1.05 / 0.004, limits
+assert not limits["step"] or limits["step"] <= 1.05 * 8 / 0.0085, limits
+assert set(limits) >= {"read", "decode", "step", "harness"}, limits
+PY
+expect 0 "$MLBENCH" explain decode/cpu
+prints "overhead.sample"
+expect 0 "$MLBENCH" help collate_fn
+prints "overhead.batch"

@@ -343,6 +343,23 @@ static void recorded_step_times_are_replayed(void **state)
 	done(a);
 }
 
+/* Declared costs of a loader are added where they are spent. */
+static void overheads_are_added(void **state)
+{
+	(void)state;
+	struct altered *a = alter_with(&plain, NULL, SETTINGS("decode.workers=2"));
+	const double sample_us = truth_mean(&a->model, COST_DECODE_CPU);
+	const double host_us = truth_mean(&a->model, COST_STEP_HOST);
+	done(a);
+	a = alter_with(&plain, NULL,
+		SETTINGS("overhead.sample=700us", "overhead.batch=3ms", "overhead.step=2ms"));
+	assert_int_equal(a->code, 0);
+	assert_about(truth_mean(&a->model, COST_DECODE_CPU), sample_us + 700, 0.001);
+	assert_about(truth_mean(&a->model, COST_DECODE_BATCH), 3000, 0.001);
+	assert_about(truth_mean(&a->model, COST_STEP_HOST), host_us + 2000, 0.001);
+	done(a);
+}
+
 static void others_are_refused(void **state)
 {
 	(void)state;
@@ -392,6 +409,7 @@ int main(void)
 		cmocka_unit_test(evaluations_are_foretold),
 		cmocka_unit_test(jitter_is_drawn),
 		cmocka_unit_test(recorded_step_times_are_replayed),
+		cmocka_unit_test(overheads_are_added),
 		cmocka_unit_test(others_are_refused),
 		cmocka_unit_test(extrapolation_is_noted),
 	};

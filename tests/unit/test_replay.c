@@ -45,6 +45,40 @@ static void teams_divide_the_time(void **state)
 	}
 }
 
+/* Whoever completes a batch puts it together before it is delivered: n samples of 1 ms and a batch of 2 ms. */
+static void batches_cost_their_last_worker(void **state)
+{
+	(void)state;
+	for (uint32_t batch = 1; batch <= 32; batch *= 2) {
+		struct case_model c = case_plain();
+		c.model.shape.batch_size = batch;
+		c.model.shape.slots = 4;
+		case_set(&c, COST_DECODE_CPU, CONSTANT, 1 * MS);
+		case_set(&c, COST_DECODE_BATCH, CONSTANT, 2 * MS);
+		const struct replay_result r = case_run(&c, 1, 800);
+		assert_close(r.throughput, 1e3 * batch / (batch + 2), EXACT);
+		assert_close(r.share[REPLAY_DECODE][THREAD_WORKING], 1, EXACT);
+	}
+	/* Of four workers one puts a batch together while the others go on, as far as slots let them. */
+	struct case_model four = case_plain();
+	four.model.shape.decode_workers = 4;
+	four.model.shape.batch_size = 4;
+	four.model.shape.slots = 8;
+	case_set(&four, COST_DECODE_CPU, CONSTANT, 1 * MS);
+	case_set(&four, COST_DECODE_BATCH, CONSTANT, 2 * MS);
+	assert_close(case_run(&four, 1, 4000).throughput, 4e3 / 6 * 4, 0.02);
+	/* Tiny samples, in chunks that are a part of a batch, or of several. */
+	struct case_model tiny = case_plain();
+	tiny.model.shape.batch_size = 20;
+	tiny.model.shape.slots = 16;
+	case_set(&tiny, COST_DECODE_CPU, CONSTANT, 1e-3 * MS);
+	case_set(&tiny, COST_DECODE_BATCH, CONSTANT, 0.05 * MS);
+	assert_close(case_run(&tiny, 1, 4000).throughput, 20 * 1e3 / 0.07, 1e-3);
+	/* Off the cores or under the lock, items go part by part. */
+	case_set(&tiny, COST_DECODE_WAIT, CONSTANT, 2e-3 * MS);
+	assert_close(case_run(&tiny, 1, 4000).throughput, 20 * 1e3 / 0.11, 1e-3);
+}
+
 /* Files in flight overlap up to the depth; the device serves one at a time; whichever is slower. */
 static void reads_overlap_but_for_the_device(void **state)
 {
@@ -451,8 +485,8 @@ static void costs_have_names(void **state)
 		for (int k = 0; k < i; k++)
 			assert_true(strcmp(replay_cost_stage((enum replay_cost)i),
 					    replay_cost_stage((enum replay_cost)k)) != 0 ||
-				    strcmp(replay_cost_resource((enum replay_cost)i),
-					    replay_cost_resource((enum replay_cost)k)) != 0);
+				    strcmp(replay_cost_name((enum replay_cost)i),
+					    replay_cost_name((enum replay_cost)k)) != 0);
 }
 
 int main(void)
@@ -460,6 +494,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_line_runs_at_its_slowest),
 		cmocka_unit_test(teams_divide_the_time),
+		cmocka_unit_test(batches_cost_their_last_worker),
 		cmocka_unit_test(reads_overlap_but_for_the_device),
 		cmocka_unit_test(requests_give_many_samples),
 		cmocka_unit_test(cores_are_shared),

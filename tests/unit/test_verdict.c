@@ -392,9 +392,56 @@ static void a_late_thread_is_no_busy_device(void **state)
 	assert_true(says(&v, "97.0 % of the time, late wake-ups included"));
 }
 
+static bool says_overhead(
+	const struct measurement *m, const struct point_facts *facts, const char *text)
+{
+	const struct verdict v = judge(m, facts);
+	return says(&v, text);
+}
+
+/* What is declared for somebody's loader is told apart from the rest of the stage's time: 11,900 samples in 10 s of two
+ * workers take 1.66 ms each. */
+static void declared_overhead_is_told(void **state)
+{
+	(void)state;
+	struct measurement m;
+	struct point_facts facts = hand_facts();
+	decode_bound(&m);
+	assert_false(says_overhead(&m, &facts, "declared overhead"));
+	facts.overhead_sample_ns = 0.6e6;
+	facts.overhead_batch_ns = 6.4e6;
+	assert_true(says_overhead(&m, &facts,
+		"700 us of the 1.66 ms that a sample takes a worker are the declared overhead of the loader"));
+	/* Of a step that is the bottleneck, only what its own thread spends. */
+	hand_made(&m, (struct shares){0.29, 0, 0.71}, (struct shares){0.4, 0, 0.6},
+		(struct shares){0.99, 0.01, 0});
+	assert_false(says_overhead(&m, &facts, "declared overhead"));
+	facts.overhead_step_ns = 8e6;
+	assert_true(says_overhead(&m, &facts,
+		"8.00 ms of the 53.2 ms that a batch takes the step's thread are the declared overhead"));
+}
+
+/* Service times and what is spent once for each batch together are the workers' time. */
+static void littles_law_counts_the_batches(void **state)
+{
+	(void)state;
+	struct measurement m;
+	struct point_facts facts = hand_facts();
+	decode_bound(&m);
+	m.stages[1].service = (struct histogram){0};
+	histogram_add(&m.stages[1].service, 1000000, 11900);
+	struct verdict v = judge(&m, &facts);
+	assert_true(says(&v, "Little's law fails at decode"));
+	m.stages[1].overhead_seconds = 19.74 - 11.9;
+	v = judge(&m, &facts);
+	expect(&v, "decode", "cpu");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(declared_overhead_is_told),
+		cmocka_unit_test(littles_law_counts_the_batches),
 		cmocka_unit_test(decode_on_the_cpu),
 		cmocka_unit_test(too_few_cores),
 		cmocka_unit_test(a_lock),

@@ -118,22 +118,15 @@ static void sample_record_close(void *worker)
 	free(worker);
 }
 
-static int record_spin(const struct record_worker *worker)
-{
-	const uint64_t end_ns = worker->parse_ns > 0 ? clock_thread_cpu_ns() + worker->parse_ns : 0;
-	while (worker->parse_ns > 0 && clock_thread_cpu_ns() < end_ns)
-		if (worker->stop && atomic_load_explicit(worker->stop, memory_order_relaxed))
-			return -EINTR;
-	return 0;
-}
-
 static int sample_record_make(void *context, const struct sample_task *task, struct error *err)
 {
 	const struct record_worker *const worker = context;
 	sample_put_class(task);
 	const int code = row_group_read(task->bytes, task->size, worker->rows, worker->columns,
 		(float *)(void *)task->out, err);
-	return code ? code : record_spin(worker);
+	if (code)
+		return code;
+	return clock_spin_cpu(worker->parse_ns, worker->stop) ? 0 : -EINTR;
 }
 
 /* ---- files ------------------------------------------------------------------------------------- */

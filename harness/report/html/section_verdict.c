@@ -250,6 +250,13 @@ static void notice_injected(const struct record *record, struct page *page)
 	notice_put(page, "Planted conditions:", &text);
 }
 
+static void notice_declared(const struct record *record, struct page *page)
+{
+	struct buffer text = {0};
+	report_declared_text(&record->config, &text);
+	notice_put(page, "Declared costs:", &text);
+}
+
 static void notice_interrupted(const struct record *record, struct page *page)
 {
 	struct buffer text = {0};
@@ -319,6 +326,7 @@ void section_head(const struct chart_input *input, struct page *page)
 {
 	figures_put(input, page);
 	notice_injected(input->report->record, page);
+	notice_declared(input->report->record, page);
 	notice_interrupted(input->report->record, page);
 	notice_failed(input->report, page);
 	notice_bad(input->report, page);

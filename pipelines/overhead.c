@@ -1,0 +1,33 @@
+/* The declared costs of a loader, in numbers and in words. */
+#include "pipelines/overhead.h"
+
+#include "harness/base/array.h"
+#include "harness/base/units.h"
+
+struct overhead overhead_of(const struct config *config)
+{
+	return (struct overhead){
+		.sample_ns = (uint64_t)config_integer(config, KEY_OVERHEAD_SAMPLE),
+		.batch_ns = (uint64_t)config_integer(config, KEY_OVERHEAD_BATCH),
+		.step_ns = (uint64_t)config_integer(config, KEY_OVERHEAD_STEP),
+	};
+}
+
+void overhead_announce(const struct config *config, struct measurement *m)
+{
+	static const struct {
+		enum key_id key;
+		const char *of;
+	} parts[] = {
+		{KEY_OVERHEAD_SAMPLE, "a worker for each sample"},
+		{KEY_OVERHEAD_BATCH, "a worker for each batch"},
+		{KEY_OVERHEAD_STEP, "the step's thread for each batch"},
+	};
+	char time[UNITS_BYTES];
+	for (size_t i = 0; i < COUNT(parts); i++)
+		if (config_integer(config, parts[i].key) > 0)
+			measurement_note(m,
+				"declared overhead: %s of CPU time of %s, emulated (overhead.%s)",
+				units_format_duration(config_real(config, parts[i].key), time),
+				parts[i].of, config_keys[parts[i].key].name);
+}
