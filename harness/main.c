@@ -21,11 +21,11 @@
 
 enum { ARENAS_MAX = 2 };
 
-static const struct command *const commands[] = {&command_run, &command_sweep, &command_diagnose,
-	&command_what_if, &command_show, &command_report, &command_top, &command_compare,
-	&command_history, &command_export, &command_status_of_run, &command_gen, &command_check,
-	&command_list, &command_doctor, &command_probe, &command_accept, &command_baseline,
-	&command_fleet, &command_observe, &command_fit, &command_explain, &command_help, NULL};
+static const struct command *const commands[] = {
+#define COMMAND(name) &command_##name,
+#include "harness/command/commands.def"
+#undef COMMAND
+	NULL};
 
 static atomic_bool stop;
 static atomic_bool wants_json;

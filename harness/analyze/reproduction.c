@@ -3,6 +3,7 @@
 
 #include "harness/analyze/comparison.h"
 #include "harness/base/array.h"
+#include "harness/base/units.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -91,42 +92,20 @@ static size_t reproduction_repeats_for(const struct reproduction_mean *mean, dou
 	return high;
 }
 
-/* --- words of others -------------------------------------------------------------------------- */
+/* --- words of verdicts ------------------------------------------------------------------------ */
 
-/* Whether `word` is one of those in `list`, which " or " and " and " part. */
-static bool reproduction_lists(const char *list, const char *word)
+/* A store that is full of something that is not known. */
+static bool reproduction_is_full(const char *resource)
 {
-	const size_t length = strlen(word);
-	for (const char *at = list; length > 0 && *at;) {
-		const char *const or = strstr(at, " or ");
-		const char *const and = strstr(at, " and ");
-		const char *const part = or &&(!and || or < and) ? or : and;
-		const size_t size = part ? (size_t)(part - at) : strlen(at);
-		if (size == length && strncmp(at, word, length) == 0)
-			return true;
-		at += size + (part == NULL ? 0 : part == or ? strlen(" or ") : strlen(" and "));
-	}
-	return false;
+	return strcmp(resource, "full") == 0 || strcmp(resource, "bandwidth") == 0 ||
+	       strcmp(resource, "iops") == 0 || strcmp(resource, "concurrency") == 0;
 }
 
-bool reproduction_is_stage(const char *reported, const char *stage)
+static bool reproduction_is_resource(const char *reported, const char *resource)
 {
-	const bool loads =
-		strcmp(stage, STAGE_READ_NAME) == 0 || strcmp(stage, STAGE_DECODE_NAME) == 0;
-	return reproduction_lists(reported, stage) ||
-	       (loads && reproduction_lists(reported, "loader"));
-}
-
-bool reproduction_is_resource(const char *reported, const char *resource)
-{
-	/* What a store lacks where it is full, seen from outside. */
-	static const char *const of_device[] = {
-		"device", "full", "bandwidth", "iops", "concurrency"};
-	bool device = false;
-	for (size_t i = 0; i < COUNT(of_device); i++)
-		device = device || strcmp(resource, of_device[i]) == 0;
-	return reproduction_lists(reported, resource) ||
-	       (device && reproduction_lists(reported, "device"));
+	const bool vague = strcmp(reported, "full") == 0 || strcmp(resource, "full") == 0;
+	return strcmp(reported, resource) == 0 ||
+	       (vague && reproduction_is_full(reported) && reproduction_is_full(resource));
 }
 
 static bool reproduction_names(const char *word)
@@ -151,8 +130,8 @@ static void reproduction_weigh_variants(struct reproduction *r)
 		struct reproduction_variant *v = &r->variants[i];
 		v->ratio = reproduction_mean_of(v->ratios, v->count);
 		v->relief = reproduction_relief_of(&v->ratio);
-		v->reported = reproduction_is_stage(r->reported.stage, v->stage);
-		if (v->relief == RELIEF_GAINS && v->ratio.value > most) {
+		v->reported = !v->aside && strcmp(r->reported.stage, v->stage) == 0;
+		if (!v->aside && v->relief == RELIEF_GAINS && v->ratio.value > most) {
 			most = v->ratio.value;
 			r->most = i;
 		}
@@ -199,7 +178,7 @@ static enum reproduction_cause reproduction_try(
 		return CAUSE_OTHER_STAGE;
 	for (size_t i = 0; i < r->variant_count; i++) {
 		const struct reproduction_mean *other = &r->variants[i].ratio;
-		if (r->variants[i].reported || r->variants[i].count == 0)
+		if (r->variants[i].reported || r->variants[i].aside || r->variants[i].count == 0)
 			continue;
 		if (other->interval.low > own->ratio.interval.high)
 			return CAUSE_OTHER_STAGE;
@@ -214,8 +193,8 @@ static enum reproduction_cause reproduction_cause_of(struct reproduction *r)
 	const struct reproduction_seen *seen = &r->seen;
 	const struct reproduction_variant *own = reproduction_of_reported(r);
 	const bool sure = seen->confidence >= REPRODUCTION_SURE && reproduction_names(seen->stage);
-	const bool stage = reproduction_is_stage(reported->stage, seen->stage) ||
-			   reproduction_is_stage(reported->stage, seen->also);
+	const bool stage = strcmp(reported->stage, seen->stage) == 0 ||
+			   strcmp(reported->stage, seen->also) == 0;
 	r->by_diagnosis = own == NULL;
 	if (!reproduction_names(reported->stage) || reported->confidence < REPRODUCTION_SURE)
 		return CAUSE_UNTOLD;
@@ -286,9 +265,14 @@ void reproduction_advise(struct reproduction *r)
 	if (r->rate == RATE_OPEN) {
 		r->repeats_needed = reproduction_repeats_for(&r->twin, reproduction_distance(r));
 		r->edge = r->repeats_needed == 0;
+		char text[4][UNITS_BYTES];
 		(void)snprintf(r->why, sizeof r->why,
-			"the interval %.4g to %.4g samples/s is neither within %.4g to %.4g nor outside of it",
-			r->twin.interval.low, r->twin.interval.high, r->band.low, r->band.high);
+			"the interval of the throughput, %s to %s samples/s, lies neither within %s to %s "
+			"nor outside of it",
+			units_format_count(r->twin.interval.low, text[0]),
+			units_format_count(r->twin.interval.high, text[1]),
+			units_format_count(r->band.low, text[2]),
+			units_format_count(r->band.high, text[3]));
 		return;
 	}
 	if (reproduction_advise_variants(r))
@@ -302,6 +286,15 @@ void reproduction_advise(struct reproduction *r)
 			r->reported.stage, r->reported.resource[0] ? "/" : "", r->reported.resource,
 			r->seen.stage[0] ? r->seen.stage : "none",
 			r->seen.resource[0] ? r->seen.resource : "unknown");
+}
+
+bool reproduction_is_stuck(const struct reproduction *r)
+{
+	bool open = false;
+	for (size_t i = 0; i < r->variant_count; i++)
+		open = open || (r->variants[i].relief == RELIEF_OPEN && !r->variants[i].aside &&
+				       r->variants[i].count > 0);
+	return r->outcome == REPRODUCTION_OPEN && r->rate == RATE_WITHIN && !open;
 }
 
 void reproduction_judge(struct reproduction *r)

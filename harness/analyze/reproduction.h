@@ -40,9 +40,9 @@
 
 enum {
 	REPRODUCTION_REPEATS_MAX = 48,
-	REPRODUCTION_VARIANTS_MAX = 8,
+	REPRODUCTION_VARIANTS_MAX = 10,
 	REPRODUCTION_WORDS_BYTES = 240,
-	REPRODUCTION_TEXT_BYTES = 64,
+	REPRODUCTION_TEXT_BYTES = 96,
 	REPRODUCTION_DIFFERENCES_MAX = 16,
 	REPRODUCTION_REPEATS_ADVISED = 200,
 };
@@ -51,7 +51,7 @@ enum {
 #define REPRODUCTION_SURE 0.5       /* a case's verdict counts from this confidence on */
 #define REPRODUCTION_GAIN 0.05      /* the least that a relieved stage gains, if it binds */
 
-/* What the case says.  Its words come from other programs and are compared only. */
+/* What the case says, in the words of a verdict (verdict.h). */
 struct reproduction_reported {
 	double rate;               /* samples/s; NAN: it says none */
 	struct interval interval;  /* NAN: not known, then the rate alone */
@@ -84,13 +84,14 @@ enum reproduction_relief {
 /* A variant of the twin in which a stage costs nothing. */
 struct reproduction_variant {
 	char stage[NAME_BYTES];
+	bool aside; /* no stage is relieved (more workers): it is told, and proves no cause */
 	char what[REPRODUCTION_TEXT_BYTES];      /* "files from memory" */
 	double ratios[REPRODUCTION_REPEATS_MAX]; /* variant over twin, of each round */
 	size_t count;
 	/* By reproduction_judge. */
 	struct reproduction_mean ratio;
 	enum reproduction_relief relief;
-	bool reported; /* its stage is (one of) the reported one */
+	bool reported; /* its stage is the reported one */
 };
 
 enum reproduction_rate {
@@ -147,13 +148,10 @@ struct reproduction_mean reproduction_mean_of(const double *values, size_t count
 
 /* Fills everything that is "by reproduction_judge". */
 void reproduction_judge(struct reproduction *reproduction);
+/* Whether only the diagnosis is open, which more repetitions of this kind hardly change. */
+bool reproduction_is_stuck(const struct reproduction *reproduction);
 /* After that: what is open, and how many repetitions would decide. */
 void reproduction_advise(struct reproduction *reproduction);
-
-/* Whether a word of a diagnosis is (one of) the reported ones: "read" and "decode" are "loader",
- * "latency" is "latency or device". */
-bool reproduction_is_stage(const char *reported, const char *stage);
-bool reproduction_is_resource(const char *reported, const char *resource);
 
 const char *reproduction_outcome_name(enum reproduction_outcome outcome);
 const char *reproduction_rate_name(enum reproduction_rate rate);

@@ -39,11 +39,9 @@ struct command {
 	int (*run)(const struct invocation *invocation, struct error *err);
 };
 
-extern const struct command command_run, command_sweep, command_gen, command_check, command_list,
-	command_doctor, command_probe, command_show, command_report, command_top, command_compare,
-	command_history, command_what_if, command_diagnose, command_explain, command_export,
-	command_help, command_accept, command_baseline, command_fleet, command_observe, command_fit;
-extern const struct command command_status_of_run; /* status */
+#define COMMAND(name) extern const struct command command_##name;
+#include "harness/command/commands.def"
+#undef COMMAND
 
 /* The exit status for a negative errno. */
 int command_status(int code);

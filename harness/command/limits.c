@@ -3,6 +3,8 @@
 #include "harness/command/limits.h"
 
 #include "harness/base/array.h"
+#include "harness/command/step_facts.h"
+#include "harness/config/shape.h"
 #include "harness/record/config_json.h"
 #include "harness/record/record.h"
 #include "pipelines/pipeline.h"
@@ -44,6 +46,32 @@ static const struct substitution {
 	{STAGE_EVALUATE_NAME, {{KEY_EVALUATE_EVERY, "0"}}, {NULL}},
 	{STAGE_SYNC_NAME, {{KEY_SYNC_BANDWIDTH, "0"}, {KEY_SYNC_LATENCY, "0"}}, {"sync_"}},
 };
+
+bool limits_has_stage(const struct config *config, const char *stage)
+{
+	const struct workload_facts facts = pipeline_facts(config);
+	if (stage_is(stage, STAGE_READ))
+		return !facts.reads_memory;
+	if (stage_is(stage, STAGE_DECODE))
+		return config_integer(config, KEY_CODEC_NAME) != CODEC_NAME_NULL ||
+		       config_integer(config, KEY_OVERHEAD_SAMPLE) > 0 ||
+		       config_integer(config, KEY_OVERHEAD_BATCH) > 0;
+	if (stage_is(stage, STAGE_UPLOAD))
+		return shape_uploads(config, &facts);
+	if (stage_is(stage, STAGE_SYNC))
+		return step_facts_exchange(config) > 0;
+	if (stage_is(stage, STAGE_CHECKPOINT))
+		return config_integer(config, KEY_CHECKPOINT_EVERY) > 0;
+	if (stage_is(stage, STAGE_EVALUATE))
+		return config_integer(config, KEY_EVALUATE_EVERY) > 0;
+	return !facts.step_null;
+}
+
+/* A device cannot do without the copy. */
+bool substitute_is_possible(const struct config *config, const char *stage)
+{
+	return !stage_is(stage, STAGE_UPLOAD) || !pipeline_facts(config).step_has_memory;
+}
 
 static bool is_planted(const struct substitution *substitution, const struct key *key)
 {

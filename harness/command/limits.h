@@ -7,6 +7,12 @@
 #include "harness/config/config.h"
 #include "workloads/dataset/dataset.h"
 
+#include <stdbool.h>
+
+/* Whether the stage takes any time in this pipeline, and whether it can do without it. */
+bool limits_has_stage(const struct config *config, const char *stage);
+bool substitute_is_possible(const struct config *config, const char *stage);
+
 /* Replaces a stage by one that takes no time, together with what is planted in it.  Files come
  * from memory when the data set and the pools fit, else from a warm page cache; *how then says
  * which, and is left alone for other stages. */

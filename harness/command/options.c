@@ -38,7 +38,8 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 		"Do not use kept results, and do not keep these."},
 	[OPTION_BUDGET] = {"budget", 0, "TIME",
 		"Time that the experiments of --verify may take, as '90s' or '10m' (default: 3 "
-		"minutes); of accept, that all checks may take (default of the quick tier: 55s)."},
+		"minutes); of accept, that all checks may take (default of the quick tier: 55s); of "
+		"reproduce, that its repetitions may take (default: 5 minutes)."},
 	[OPTION_FOLLOW] = {"follow", 0, "[=N]",
 		"Set what the diagnosis recommends, measure, and continue from there, at most N "
 		"times. Default: 8."},
@@ -124,6 +125,11 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 	[OPTION_COMPLAINT_FILE] = {"complaint-file", 0, "FILE", "The same, read from a file."},
 	[OPTION_NAME] = {"name", 0, "NAME",
 		"Name of the case's results, as run.name. Default: the name of its file."},
+	[OPTION_AS_REPORTED] = {"as-reported", 0, NULL,
+		"Emulate here what the case says of the reported node: its cores, CPU quota, and the "
+		"latency and bandwidth of its storage. The output names each."},
+	[OPTION_TOLERANCE] = {"tolerance", 0, "SHARE",
+		"How far from the reported throughput still counts as the same. Default: 10%."},
 	[OPTION_NO_COLOR] = {"no-color", 0, NULL,
 		"No colour, even on a terminal. The environment variable NO_COLOR does the same."},
 	[OPTION_QUIET] = {"quiet", 'q', NULL,

@@ -72,39 +72,13 @@ struct context {
 	struct error *err;
 };
 
-static bool has_stage(const struct config *config, const struct stage *stage)
-{
-	const struct workload_facts facts = pipeline_facts(config);
-	if (stage_is(stage->name, STAGE_READ))
-		return !facts.reads_memory;
-	if (stage_is(stage->name, STAGE_DECODE))
-		return config_integer(config, KEY_CODEC_NAME) != CODEC_NAME_NULL ||
-		       config_integer(config, KEY_OVERHEAD_SAMPLE) > 0 ||
-		       config_integer(config, KEY_OVERHEAD_BATCH) > 0;
-	if (stage_is(stage->name, STAGE_UPLOAD))
-		return shape_uploads(config, &facts);
-	if (stage_is(stage->name, STAGE_SYNC))
-		return step_facts_exchange(config) > 0;
-	if (stage_is(stage->name, STAGE_CHECKPOINT))
-		return config_integer(config, KEY_CHECKPOINT_EVERY) > 0;
-	if (stage_is(stage->name, STAGE_EVALUATE))
-		return config_integer(config, KEY_EVALUATE_EVERY) > 0;
-	return !facts.step_null;
-}
-
-/* A device cannot do without the copy. */
-static bool can_substitute(const struct config *config, const struct stage *stage)
-{
-	return !stage_is(stage->name, STAGE_UPLOAD) || !pipeline_facts(config).step_has_memory;
-}
-
 /* How many there are for this configuration, without the recommended setting, if there is one. */
 static size_t experiments_count(const struct config *config)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < STAGE_COUNT; i++)
-		if (has_stage(config, &stages[i]))
-			count += (size_t)can_substitute(config, &stages[i]) +
+		if (limits_has_stage(config, stages[i].name))
+			count += (size_t)substitute_is_possible(config, stages[i].name) +
 				 (stages[i].factor < KEY_COUNT ? FACTOR_COUNT : 0);
 	return count;
 }
@@ -297,11 +271,13 @@ static int experiments_open(struct experiments *experiments, struct verification
 	if (!code)
 		code = add_knob(&context);
 	for (size_t i = 0; i < STAGE_COUNT && !code; i++)
-		if (has_stage(config, &stages[i]) && can_substitute(config, &stages[i]))
+		if (limits_has_stage(config, stages[i].name) &&
+			substitute_is_possible(config, stages[i].name))
 			code = add_substitution(&context, &stages[i]);
 	for (size_t i = 0; i < STAGE_COUNT && !code; i++)
 		for (size_t f = 0; f < FACTOR_COUNT && !code; f++)
-			if (stages[i].factor < KEY_COUNT && has_stage(config, &stages[i]))
+			if (stages[i].factor < KEY_COUNT &&
+				limits_has_stage(config, stages[i].name))
 				code = add_slow_down(&context, &stages[i], FACTORS[f]);
 	return code;
 }

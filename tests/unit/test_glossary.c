@@ -90,8 +90,8 @@ static bool exists(const char *name)
 		&command_diagnose, &command_what_if, &command_show, &command_report, &command_top,
 		&command_compare, &command_history, &command_export, &command_status_of_run,
 		&command_gen, &command_check, &command_list, &command_doctor, &command_probe,
-		&command_accept, &command_baseline, &command_fleet, &command_explain,
-		&command_help};
+		&command_accept, &command_baseline, &command_fleet, &command_observe,
+		&command_reproduce, &command_explain, &command_help};
 	char stage[GLOSSARY_NAME_BYTES];
 	struct glossary_entry entry;
 	const char *slash = strchr(name, '/');

@@ -171,22 +171,20 @@ static void without_a_variant_the_diagnosis_decides(void **state)
 	assert_int_equal(r.cause, CAUSE_OPEN);
 }
 
-static void words_of_others_are_understood(void **state)
+static void a_full_store_is_one_whatever_fills_it(void **state)
 {
 	(void)state;
-	assert_true(reproduction_is_stage("read", "read"));
-	assert_false(reproduction_is_stage("read", "decode"));
-	assert_true(reproduction_is_stage("loader", "read"));
-	assert_true(reproduction_is_stage("loader and step", "decode"));
-	assert_true(reproduction_is_stage("loader and step", "step"));
-	assert_false(reproduction_is_stage("loader", "step"));
-	assert_false(reproduction_is_stage("loaders", "read"));
-	assert_false(reproduction_is_stage("", "read"));
-	assert_false(reproduction_is_stage("read", ""));
-	assert_true(reproduction_is_resource("latency or device", "latency"));
-	assert_true(reproduction_is_resource("latency or device", "bandwidth"));
-	assert_false(reproduction_is_resource("latency", "bandwidth"));
-	assert_false(reproduction_is_resource("cpu", "cores"));
+	struct reproduction r = as_reported();
+	(void)snprintf(r.reported.resource, sizeof r.reported.resource, "full");
+	(void)snprintf(r.seen.resource, sizeof r.seen.resource, "iops");
+	judge(&r);
+	assert_int_equal(r.cause, CAUSE_SAME);
+	(void)snprintf(r.reported.resource, sizeof r.reported.resource, "bandwidth");
+	judge(&r);
+	assert_int_equal(r.cause, CAUSE_OTHER_RESOURCE);
+	(void)snprintf(r.reported.resource, sizeof r.reported.resource, "unknown");
+	judge(&r);
+	assert_int_equal(r.cause, CAUSE_SAME);
 }
 
 /* --- errors ----------------------------------------------------------------------------------- */
@@ -406,7 +404,7 @@ int main(void)
 		cmocka_unit_test(another_rate_is_not_reproduced),
 		cmocka_unit_test(a_case_without_a_sure_cause_is_judged_by_its_rate),
 		cmocka_unit_test(without_a_variant_the_diagnosis_decides),
-		cmocka_unit_test(words_of_others_are_understood),
+		cmocka_unit_test(a_full_store_is_one_whatever_fills_it),
 		cmocka_unit_test(errors_are_as_rare_as_promised),
 		cmocka_unit_test(what_is_so_is_found),
 		cmocka_unit_test(the_advised_number_decides),
