@@ -118,6 +118,18 @@ static const struct class_rule {
 	{"_multiarray_umath.", NULL, JOB_CLASS_TENSOR},
 	{"python", NULL, JOB_CLASS_PYTHON},
 	{"libpython", NULL, JOB_CLASS_PYTHON},
+	/* This program's own pipeline. */
+	{"mlbench", "unfilter", JOB_CLASS_DECODE},
+	{"mlbench", "jpeg_", JOB_CLASS_DECODE},
+	{"mlbench", "png_", JOB_CLASS_DECODE},
+	{"mlbench", "decoder_", JOB_CLASS_DECODE},
+	{"mlbench", "avx", JOB_CLASS_RESIZE},
+	{"mlbench", "plain_", JOB_CLASS_RESIZE},
+	{"mlbench", "resampl", JOB_CLASS_RESIZE},
+	{"mlbench", "transform_", JOB_CLASS_RESIZE},
+	{"mlbench", "filter_", JOB_CLASS_RESIZE},
+	{"mlbench", "exchange_", JOB_CLASS_QUEUE},
+	{"mlbench", "flow_", JOB_CLASS_QUEUE},
 	{"libc.", "mem", JOB_CLASS_COPY},
 	{"libc.", NULL, JOB_CLASS_LIBC},
 	{"libc-", NULL, JOB_CLASS_LIBC},
@@ -464,7 +476,8 @@ static bool sampler_wants_symbols(const char *file)
 	const char *slash = strrchr(file, '/');
 	const char *name = slash ? slash + 1 : file;
 	return strncmp(name, "libc.", 5) == 0 || strncmp(name, "_imaging.", 9) == 0 ||
-	       strncmp(name, "libjpeg", 7) == 0 || strncmp(name, "_multiarray", 11) == 0;
+	       strncmp(name, "libjpeg", 7) == 0 || strncmp(name, "_multiarray", 11) == 0 ||
+	       strncmp(name, "mlbench", 7) == 0;
 }
 
 /* Where this process's C library lies, if the job's is the same file. */

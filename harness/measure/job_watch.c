@@ -83,6 +83,9 @@ struct job_watch {
 	char quota_folder[WATCH_TEXT_BYTES]; /* of the tightest CPU quota; "" */
 	double periods, throttled;
 	bool no_children; /* the kernel does not list children */
+	/* Of each kind of look: when it is due, s of the watch, and the CPU time that it has used. */
+	double next[WATCH_KINDS], used[WATCH_KINDS];
+	struct rng rng;
 };
 
 const char *job_act_name(enum job_act act)
@@ -1025,44 +1028,53 @@ void job_watch_look(struct job_watch *watch, unsigned looks, double t_s)
 		record->ended_s = t_s;
 }
 
-static double watch_now_s(const struct job_watch *watch)
+double job_watch_now(const struct job_watch *watch)
 {
 	return (double)(clock_now_ns() - watch->begun_ns) / (double)NS_PER_S;
 }
 
-/* Looks once; returns when the next look of this kind is due: when what such looks used is again within their part.  States are
- * looked at in no step with anything: the times between the looks are drawn. */
-static double watch_visit(
-	struct job_watch *watch, const struct watch_kind *kind, double *used_s, struct rng *rng)
+/* Looks once; the next look of this kind is due when what such looks used is again within their part.  States are looked at in
+ * no step with anything: the times between the looks are drawn. */
+static void watch_visit(struct job_watch *watch, size_t kind)
 {
-	const double t_s = watch_now_s(watch);
+	const struct watch_kind *of = &watch_kinds[kind];
+	const double t_s = job_watch_now(watch);
 	const uint64_t begin_ns = clock_thread_cpu_ns();
-	job_watch_look(watch, kind->look, t_s);
-	*used_s += (double)(clock_thread_cpu_ns() - begin_ns) / (double)NS_PER_S;
-	const double paid_s = *used_s / (kind->part * watch->options.most_share);
-	return fmax(t_s + kind->every_s * (0.5 + rng_uniform(rng)), fmin(paid_s, t_s + 2));
+	job_watch_look(watch, of->look, t_s);
+	watch->used[kind] += (double)(clock_thread_cpu_ns() - begin_ns) / (double)NS_PER_S;
+	const double paid_s = watch->used[kind] / (of->part * watch->options.most_share);
+	watch->next[kind] =
+		fmax(t_s + of->every_s * (0.5 + rng_uniform(&watch->rng)), fmin(paid_s, t_s + 2));
+}
+
+double job_watch_turn(struct job_watch *watch)
+{
+	double next_s = INFINITY;
+	for (size_t i = 0; i < WATCH_KINDS && isnan(watch->record.ended_s); i++) {
+		if (job_watch_now(watch) >= watch->next[i])
+			watch_visit(watch, i);
+		next_s = fmin(next_s, watch->next[i]);
+	}
+	return isnan(watch->record.ended_s) ? next_s : INFINITY;
+}
+
+void job_watch_finish(struct job_watch *watch)
+{
+	if (isnan(watch->record.ended_s))
+		job_watch_look(watch, JOB_COUNT, job_watch_now(watch));
+	watch->record.own_cpu_s =
+		(double)(clock_process_cpu_ns() - watch->begun_cpu_ns) / (double)NS_PER_S;
 }
 
 void job_watch_for(struct job_watch *watch, double seconds, const atomic_bool *stop)
 {
-	double next[WATCH_KINDS] = {0}, used[WATCH_KINDS] = {0};
-	struct rng rng;
-	rng_init(&rng, clock_now_ns(), 0);
-	while (isnan(watch->record.ended_s)) {
-		double until_s = seconds;
-		if (watch_now_s(watch) >= seconds || (stop && atomic_load(stop))) {
-			job_watch_look(watch, JOB_COUNT, watch_now_s(watch));
+	while (job_watch_now(watch) < seconds && !(stop && atomic_load(stop))) {
+		const double until_s = fmin(job_watch_turn(watch), seconds);
+		if (!isnan(watch->record.ended_s))
 			break;
-		}
-		for (size_t i = 0; i < WATCH_KINDS; i++) {
-			if (watch_now_s(watch) >= next[i])
-				next[i] = watch_visit(watch, &watch_kinds[i], &used[i], &rng);
-			until_s = fmin(until_s, next[i]);
-		}
 		clock_sleep_until_ns(watch->begun_ns + (uint64_t)(until_s * (double)NS_PER_S));
 	}
-	watch->record.own_cpu_s =
-		(double)(clock_process_cpu_ns() - watch->begun_cpu_ns) / (double)NS_PER_S;
+	job_watch_finish(watch);
 }
 
 static int watch_check(struct job_watch *watch, struct error *err)
@@ -1119,6 +1131,7 @@ int job_watch_open(
 	watch->begun_ticks = watch_ticks_now(watch);
 	watch->begun_ns = clock_now_ns();
 	watch->begun_cpu_ns = clock_process_cpu_ns();
+	rng_init(&watch->rng, watch->begun_ns, 0);
 	record->pid = options->pid;
 	record->begun_utc = clock_utc_seconds();
 	record->ended_s = record->throttled = record->node_cores = record->node_busy_cores = NAN;
@@ -1143,6 +1156,24 @@ void job_watch_close(struct job_watch *watch)
 	free(watch->record.moments);
 	free(watch->files);
 	free(watch);
+}
+
+double job_watch_memory(const struct job_watch *watch)
+{
+	double sum = NAN;
+	for (size_t i = 0; i < watch->record.process_count; i++) {
+		const struct job_process *process = &watch->record.processes[i];
+		char text[WATCH_TEXT_BYTES];
+		if (process->gone)
+			continue;
+		const double shared = watch_read(process->folder, text, "smaps_rollup")
+					      ? NAN
+					      : watch_count_of(text, "Pss");
+		const double one = isnan(shared) ? process->last[JOB_RESIDENT] : shared;
+		if (!isnan(one))
+			sum = isnan(sum) ? one : sum + one;
+	}
+	return sum;
 }
 
 const struct job_record *job_watch_record(const struct job_watch *watch)

@@ -177,6 +177,17 @@ void job_watch_look(struct job_watch *watch, unsigned looks, double t_s);
 /* Looks for so long, at its own pace.  Ends early when the process ends, or *stop (may be NULL). */
 void job_watch_for(struct job_watch *watch, double seconds, const atomic_bool *stop);
 
+/* The same for a caller that has other things to wait for: the looks that are due by now.  When to call again, in seconds
+ * of the watch; INFINITY: the process has ended. */
+double job_watch_turn(struct job_watch *watch);
+double job_watch_now(const struct job_watch *watch); /* s since it began */
+/* The last look at the counts, now. */
+void job_watch_finish(struct job_watch *watch);
+
+/* Bytes that its processes have resident now; pages that several share count in parts (PSS), or whole where that is not to be
+ * had.  Some ms a process, in which that one maps no memory: not for a job of somebody else.  NAN: not known. */
+double job_watch_memory(const struct job_watch *watch);
+
 /* Until the watch is closed. */
 const struct job_record *job_watch_record(const struct job_watch *watch);
 

@@ -149,7 +149,7 @@ double parse_number_after(const char *text, const char *word)
 bool parse_has_word(const char *list, const char *word)
 {
 	const size_t length = strlen(word);
-	for (const char *at = strstr(list, word); at; at = strstr(at + 1, word))
+	for (const char *at = length ? strstr(list, word) : NULL; at; at = strstr(at + 1, word))
 		if ((at == list || isspace((unsigned char)at[-1])) &&
 			(at[length] == '\0' || isspace((unsigned char)at[length])))
 			return true;

@@ -34,7 +34,7 @@ touches kind 1 harness/config/tables.h
 touches container 1 harness/config/tables.h
 touches backend 1 harness/config/tables.h
 touches chart 2 harness/report/html/charts.def
-touches command 1 harness/command/command.h harness/main.c
+touches command 1 harness/command/commands.def
 
 # A copy that knows what is built already; what the patches touch is compiled anew, without optimising.
 mkdir tree

@@ -1,0 +1,251 @@
+/* mlbench efficiency: the user's own data loader beside this hardware. */
+#include "harness/base/log.h"
+#include "harness/base/units.h"
+#include "harness/command/command.h"
+#include "harness/command/run_plan.h"
+#include "harness/command/watched_run.h"
+#include "harness/report/efficiency_report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct efficiency_job {
+	const struct invocation *invocation;
+	struct plan plan;
+	struct config config; /* of the one point, as it is run */
+	struct watched_run run;
+	size_t rounds; /* wanted */
+	struct efficiency_look loader[EFFICIENCY_ROUNDS_MAX], hardware[EFFICIENCY_ROUNDS_MAX];
+	size_t done;
+	struct watched_facts loader_facts, hardware_facts; /* of the last round */
+	size_t unsteady;
+	bool interrupted;
+};
+
+/* --- what is run -------------------------------------------------------------------------------- */
+
+/* The pipeline alone: no step, nothing beside it, and nothing emulated. */
+static int efficiency_configure(struct efficiency_job *job, struct error *err)
+{
+	static const struct {
+		enum key_id key;
+		const char *value;
+	} alone[] = {{KEY_STEP_BACKEND, "null"}, {KEY_MEASURE_LIMITS, "off"},
+		{KEY_CHECKPOINT_EVERY, "0"}, {KEY_EVALUATE_EVERY, "0"}, {KEY_UPLOAD_MODE, "none"}};
+	int code = 0;
+	for (size_t i = 0; i < sizeof alone / sizeof alone[0] && !code; i++)
+		code = config_set_key(&job->plan.config, alone[i].key, alone[i].value, err);
+	for (int key = 0; key < KEY_COUNT && !code; key++)
+		if (strcmp(config_keys[key].section, "inject") == 0 ||
+			strcmp(config_keys[key].section, "overhead") == 0)
+			code = config_set_key(&job->plan.config, (enum key_id)key,
+				config_keys[key].fallback, err);
+	return code;
+}
+
+static int efficiency_open(struct efficiency_job *job, struct error *err)
+{
+	const struct options *options = &job->invocation->options;
+	int code = plan_open(&job->plan, job->invocation, options->arguments[0], err);
+	if (!code && job->plan.config.axis_count > 0) {
+		const struct key *key = &config_keys[job->plan.config.axes[0].key];
+		code = error_set(err, -EINVAL,
+			"'%.200s' sweeps %s.%s: give it one value with --set",
+			options->arguments[0], key->section, key->name);
+	}
+	if (!code)
+		code = efficiency_configure(job, err);
+	if (!code)
+		code = config_validate(&job->plan.config, err);
+	if (!code)
+		code = plan_data(&job->plan, job->invocation, true, err);
+	if (!code)
+		code = config_copy(&job->config, &job->plan.config, err);
+	if (code)
+		return code;
+	const int64_t rounds = config_integer(&job->config, KEY_MEASURE_REPEATS);
+	job->rounds = rounds < EFFICIENCY_ROUNDS_MAX ? (size_t)rounds : EFFICIENCY_ROUNDS_MAX;
+	job->run = (struct watched_run){.config = &job->config,
+		.dataset = &job->plan.dataset,
+		.command = (char *const *)(uintptr_t)(options->arguments + 1),
+		.stop = job->invocation->stop};
+	return 0;
+}
+
+/* One of each, the first one in turn. */
+static int efficiency_round(struct efficiency_job *job, size_t round, struct error *err)
+{
+	int code = 0;
+	for (size_t i = 0; i < 2 && !code; i++) {
+		const bool loader = i == round % 2;
+		log_progress("round %zu of %zu: %s", round + 1, job->rounds,
+			loader ? "your loader" : "this pipeline");
+		if (loader)
+			code = watched_run_loader(
+				&job->run, &job->loader[round], &job->loader_facts, err);
+		else
+			code = watched_run_pipeline(
+				&job->run, &job->hardware[round], &job->hardware_facts, err);
+		if (!code && !loader)
+			job->unsteady += job->hardware_facts.unsteady[0] != '\0';
+	}
+	return code;
+}
+
+static int efficiency_measure(struct efficiency_job *job, struct error *err)
+{
+	int code = 0;
+	while (job->done < job->rounds && !code) {
+		code = efficiency_round(job, job->done, err);
+		job->done += code == 0;
+	}
+	log_progress_end();
+	job->interrupted = code == -EINTR;
+	return job->interrupted && job->done > 0 ? 0 : code;
+}
+
+/* --- what is said ------------------------------------------------------------------------------- */
+
+static void efficiency_note(json_t *notes, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+static void efficiency_note(json_t *notes, const char *format, ...)
+{
+	char text[EFFICIENCY_WHY_BYTES];
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	(void)json_array_append_new(notes, json_string(text));
+}
+
+static json_t *efficiency_notes(const struct efficiency_job *job)
+{
+	const struct watched_facts *facts = &job->loader_facts;
+	const int64_t workers = config_integer(&job->config, KEY_DECODE_WORKERS);
+	const int64_t batch = config_integer(&job->config, KEY_BATCH_SIZE);
+	json_t *notes = json_array();
+	efficiency_note(notes,
+		"this pipeline ran without a step: a loader that also trains has less time for loading");
+	if (facts->loaders > 0 && (int64_t)facts->loaders != workers)
+		efficiency_note(notes,
+			"your loader had %u worker processes, this pipeline %lld workers (MLBENCH_WORKERS)",
+			facts->loaders, (long long)workers);
+	if ((int64_t)facts->batch_samples != batch)
+		efficiency_note(notes,
+			"your loader's last batch had %llu samples, this pipeline's have %lld (MLBENCH_BATCH)",
+			(unsigned long long)facts->batch_samples, (long long)batch);
+	if (facts->wrong_lines)
+		efficiency_note(notes, "%llu lines of 'batch' had no count of samples",
+			(unsigned long long)facts->wrong_lines);
+	if (facts->no_classes[0] || job->hardware_facts.no_classes[0])
+		efficiency_note(notes, "CPU time by class: %s",
+			facts->no_classes[0] ? facts->no_classes : job->hardware_facts.no_classes);
+	if (job->unsteady)
+		efficiency_note(notes, "%zu of %zu rounds of this pipeline were not steady",
+			job->unsteady, job->done);
+	if (job->done < 3)
+		efficiency_note(notes,
+			"only %zu rounds: the interval is unreliable (measure.repeats)", job->done);
+	if (job->interrupted)
+		efficiency_note(
+			notes, "interrupted after %zu of %zu rounds", job->done, job->rounds);
+	return notes;
+}
+
+static int efficiency_deliver(struct efficiency_job *job, struct error *err)
+{
+	const struct efficiency_input input = {.loader = job->loader,
+		.hardware = job->hardware,
+		.rounds = job->done,
+		.workers = (unsigned)config_integer(&job->config, KEY_DECODE_WORKERS),
+		.cores = fmin(job->loader_facts.allowed_cores, job->hardware_facts.allowed_cores)};
+	struct efficiency *found = calloc(1, sizeof *found);
+	json_t *notes = efficiency_notes(job);
+	json_t *document = NULL;
+	if (found) {
+		efficiency_find(&input, found);
+		const struct efficiency_material material = {.name = job->plan.name,
+			.input = &input,
+			.found = found,
+			.samples = job->plan.samples,
+			.batch_size = (uint64_t)config_integer(&job->config, KEY_BATCH_SIZE),
+			.stage = job->loader_facts.stage,
+			.resource = job->loader_facts.resource,
+			.duration_s =
+				(double)config_integer(&job->config, KEY_MEASURE_DURATION) / 1e9,
+			.warmup_s = (double)config_integer(&job->config, KEY_MEASURE_WARMUP) / 1e9,
+			.planned = job->rounds,
+			.notes = notes};
+		document = efficiency_json(&material);
+	}
+	free(found);
+	json_decref(notes);
+	if (!document)
+		return command_status(error_set(err, -ENOMEM, "out of memory"));
+	if (command_wants_json(job->invocation))
+		return command_print_json(job->invocation, document, err);
+	const struct style style = command_style(job->invocation);
+	struct buffer text = {0};
+	struct medium medium = medium_terminal(&style, &text);
+	efficiency_text(document, &medium);
+	json_decref(document);
+	return command_print(&text, err);
+}
+
+static int efficiency_run(const struct invocation *invocation, struct error *err)
+{
+	struct efficiency_job *job = calloc(1, sizeof *job);
+	if (!job)
+		return command_status(error_set(err, -ENOMEM, "out of memory"));
+	job->invocation = invocation;
+	int code = 0;
+	if (invocation->options.argument_count < 2)
+		code = error_set(err, -EINVAL,
+			"no command of a loader: mlbench efficiency CONFIG -- CMD ...");
+	if (!code)
+		code = efficiency_open(job, err);
+	if (!code)
+		code = efficiency_measure(job, err);
+	int status = code == -EINTR ? EXIT_STATUS_INTERRUPTED : command_status(code);
+	if (!code)
+		status = efficiency_deliver(job, err);
+	if (!status && job->interrupted)
+		status = EXIT_STATUS_INTERRUPTED;
+	config_release(&job->config);
+	plan_close(&job->plan);
+	free(job);
+	return status;
+}
+
+const struct command command_efficiency = {
+	.name = "efficiency",
+	.summary = "measure your own data loader beside what this hardware can give",
+	.arguments = "CONFIG -- CMD...",
+	.description =
+		"Runs your real loader and the pipeline of CONFIG in turn, on the same files with "
+		"the same number of workers, measure.repeats rounds of each, and compares "
+		"samples/s, CPU time a sample, memory and bytes read. It says in which class of "
+		"code the difference goes (decoding, resize, copies, the interpreter, ...), and "
+		"what cheaper code would give, where that follows from what was measured.\n\n"
+		"CMD is any command that prints the line 'batch N' on standard output for each "
+		"batch of N samples that its loader hands over, as soon as it has it. Any other line is "
+		"ignored. CMD finds the folder, the number of workers and the batch size in the "
+		"environment: MLBENCH_FOLDER, MLBENCH_WORKERS, MLBENCH_BATCH. It should go on through "
+		"as many epochs as measure.warmup and measure.duration take; it is ended when it "
+		"was measured. pipelines/adaptors/ has examples of a few lines for PyTorch's "
+		"DataLoader, WebDataset and any Python iterable.\n\n"
+		"The pipeline runs without a step, and without what CONFIG injects or emulates. CMD "
+		"runs in a process group of its own, is watched from outside like 'mlbench "
+		"observe' does, and is ended if it hangs. Nothing that it prints is "
+		"interpreted beyond that line.\n\n"
+		"Exit status: 0 measured, 2 the loader or CONFIG is wrong, 3 this pipeline could "
+		"not be measured, 130 interrupted.",
+	.example = "mlbench efficiency imagenet_like --data /data/train -- python3 my_loader.py",
+	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_DATA) | OPTION_BIT(OPTION_JSON),
+	.arguments_min = 1,
+	.arguments_max = SIZE_MAX,
+	.run = efficiency_run,
+};
