@@ -523,6 +523,19 @@ static void job_estimate_growth(const struct job_record *record, struct job_verd
 		out->growth = (n * sty - st * sy) / spread;
 }
 
+/* Time in an interpreter whose functions are not known. */
+static void job_tell_functions(
+	const struct job_profile *profile, uint64_t python, uint64_t all, struct job_verdict *out)
+{
+	static const double MUCH = 0.2;
+	if ((double)python < MUCH * (double)all || (profile->mapped && profile->named))
+		return;
+	job_say(&out->unknown, "which Python functions take that time: %s",
+		profile->mapped
+			? "there is a perf map, but the interpreter was built without frame pointers (-fno-omit-frame-pointer)"
+			: "no process writes a perf map (Python 3.12 or later with -X perf)");
+}
+
 /* What those that load spend their CPU time on, the most first. */
 static void job_tell_classes(
 	const struct job_record *record, const struct job_profile *profile, struct job_verdict *out)
@@ -540,6 +553,7 @@ static void job_tell_classes(
 		}
 	if (all < CLASS_SAMPLES_LEAST)
 		return;
+	job_tell_functions(profile, samples[JOB_CLASS_PYTHON], all, out);
 	for (int told = 0; told < CLASSES_TOLD && used < sizeof line; told++) {
 		int most = 0;
 		for (int k = 1; k < JOB_CLASSES; k++)

@@ -2,6 +2,7 @@
 #include "harness/measure/job_sampler.h"
 
 #include "harness/base/text.h"
+#include "harness/measure/code_map.h"
 #include "harness/measure/proc_text.h"
 
 #include <dlfcn.h>
@@ -26,10 +27,11 @@
 enum {
 	SAMPLED_THREADS_MAX = 192,
 	SAMPLER_RING_PAGES = 8, /* a power of two */
-	ADDRESSES_MAX = 1 << 14,
+	ADDRESSES_MAX = 1 << 15,
 	SAMPLER_RATE_HZ = 97,  /* in step with nothing */
 	SAMPLER_MAPS_MAX = 64, /* processes whose code is looked up */
 	SAMPLER_SYMBOLS_MAX = 1 << 20,
+	SAMPLER_STACK_MAX = 24,       /* return addresses, of processes with a perf map */
 	STRING_FUNCTION_BYTES = 2048, /* what memcpy and the like take, at most */
 #if defined(__x86_64__)
 	SAMPLER_USER_IP = 8, /* PERF_REG_X86_IP */
@@ -190,12 +192,15 @@ struct sampled_thread {
 	uint32_t process;
 	int fd;
 	uint8_t *ring; /* the kernel's page, and SAMPLER_RING_PAGES */
+	bool stacks;   /* its samples have the stack's return addresses */
 };
 
 struct sampled_address {
 	uint64_t pc; /* of user code; 0: not known */
 	uint32_t process;
 	bool kernel;
+	uint64_t
+		made; /* where code begins that the process made, and that calls this; 0: none is known */
 	uint64_t samples; /* 0: free */
 	/* Of its code, once it is looked up. */
 	char name[JOB_PLACE_BYTES];
@@ -208,6 +213,10 @@ struct job_sampler {
 	struct sampled_address
 		*addresses; /* (ADDRESSES_MAX) by hash; three quarters are used at most */
 	size_t address_count;
+	struct sampled_map {
+		bool asked;
+		struct code_map *map; /* NULL: it has none */
+	} * maps;                     /* (JOB_PROCESSES_MAX) */
 	struct job_profile profile;
 	size_t page;
 	bool user_only, refused;
@@ -220,9 +229,11 @@ int job_sampler_open(struct job_sampler **out, struct error *err)
 	if (sampler)
 		sampler->addresses = calloc(ADDRESSES_MAX, sizeof *sampler->addresses);
 	if (sampler)
+		sampler->maps = calloc(JOB_PROCESSES_MAX, sizeof *sampler->maps);
+	if (sampler)
 		sampler->profile.classes =
 			calloc(JOB_PROCESSES_MAX, sizeof *sampler->profile.classes);
-	if (!sampler || !sampler->addresses || !sampler->profile.classes) {
+	if (!sampler || !sampler->addresses || !sampler->maps || !sampler->profile.classes) {
 		job_sampler_close(sampler);
 		return error_set(err, -ENOMEM, "out of memory");
 	}
@@ -247,12 +258,15 @@ void job_sampler_close(struct job_sampler *sampler)
 		return;
 	for (size_t i = 0; i < sampler->thread_count; i++)
 		sampler_end_thread(sampler, &sampler->threads[i]);
+	for (size_t i = 0; sampler->maps && i < JOB_PROCESSES_MAX; i++)
+		code_map_close(sampler->maps[i].map);
+	free(sampler->maps);
 	free(sampler->addresses);
 	free(sampler->profile.classes);
 	free(sampler);
 }
 
-static int sampler_event(int32_t tid, bool user_only)
+static int sampler_event(int32_t tid, bool user_only, bool stacks)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
@@ -264,6 +278,11 @@ static int sampler_event(int32_t tid, bool user_only)
 		.exclude_kernel = user_only,
 		.exclude_hv = 1,
 	};
+	if (stacks) {
+		attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
+		attr.exclude_callchain_kernel = 1;
+		attr.sample_max_stack = SAMPLER_STACK_MAX;
+	}
 	const long fd = syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	return fd < 0 ? -errno : (int)fd;
 }
@@ -282,10 +301,13 @@ static void sampler_refuse(struct job_sampler *sampler, int code)
 
 static void sampler_add_thread(struct job_sampler *sampler, int32_t tid, uint32_t process)
 {
-	struct sampled_thread thread = {.tid = tid, .process = process, .fd = -1};
-	thread.fd = sampler_event(tid, sampler->user_only);
+	struct sampled_thread thread = {.tid = tid,
+		.process = process,
+		.fd = -1,
+		.stacks = sampler->maps[process].map != NULL};
+	thread.fd = sampler_event(tid, sampler->user_only, thread.stacks);
 	if ((thread.fd == -EACCES || thread.fd == -EPERM) && !sampler->user_only) {
-		thread.fd = sampler_event(tid, true);
+		thread.fd = sampler_event(tid, true, thread.stacks);
 		sampler->user_only = thread.fd >= 0;
 		sampler->profile.kernel = sampler->profile.kernel && !sampler->user_only;
 	}
@@ -304,8 +326,24 @@ static void sampler_add_thread(struct job_sampler *sampler, int32_t tid, uint32_
 	sampler->threads[sampler->thread_count++] = thread;
 }
 
+/* Whether it makes code with names is asked once, when its first thread is seen. */
+static void sampler_ask_for_map(
+	struct job_sampler *sampler, const struct job_record *record, uint32_t process)
+{
+	struct sampled_map *map = &sampler->maps[process];
+	struct error ignored;
+	if (map->asked)
+		return;
+	map->asked = true;
+	if (code_map_open(&map->map, "", record->processes[process].pid, &ignored) == 0)
+		sampler->profile.mapped++;
+}
+
 void job_sampler_follow(struct job_sampler *sampler, const struct job_record *record)
 {
+	for (size_t i = 0; i < record->process_count; i++)
+		if (sampler->maps[i].map)
+			code_map_refresh(sampler->maps[i].map);
 	for (; sampler->seen < record->thread_count && !sampler->refused; sampler->seen++) {
 		const struct job_thread *thread = &record->threads[sampler->seen];
 		if (thread->gone)
@@ -315,17 +353,19 @@ void job_sampler_follow(struct job_sampler *sampler, const struct job_record *re
 				"only the first %d threads are sampled", SAMPLED_THREADS_MAX);
 			return;
 		}
+		sampler_ask_for_map(sampler, record, thread->process);
 		sampler_add_thread(sampler, thread->tid, thread->process);
 	}
 }
 
-static void sampler_count(struct job_sampler *sampler, uint32_t process, uint64_t pc, bool kernel)
+static void sampler_count(struct job_sampler *sampler, const struct sampled_address *one)
 {
-	size_t at = (size_t)((pc * UINT64_C(0x9E3779B97F4A7C15) ^ process ^ kernel) >> 20) %
-		    ADDRESSES_MAX;
+	const uint64_t mixed = (one->pc + 3 * one->made) * UINT64_C(0x9E3779B97F4A7C15);
+	size_t at = (size_t)((mixed ^ one->process ^ one->kernel) >> 20) % ADDRESSES_MAX;
 	struct sampled_address *address = &sampler->addresses[at];
 	while (address->samples &&
-		(address->pc != pc || address->process != process || address->kernel != kernel)) {
+		(address->pc != one->pc || address->process != one->process ||
+			address->kernel != one->kernel || address->made != one->made)) {
 		at = (at + 1) % ADDRESSES_MAX;
 		address = &sampler->addresses[at];
 	}
@@ -335,9 +375,7 @@ static void sampler_count(struct job_sampler *sampler, uint32_t process, uint64_
 	}
 	if (!address->samples) {
 		sampler->address_count++;
-		address->pc = pc;
-		address->process = process;
-		address->kernel = kernel;
+		*address = *one;
 	}
 	address->samples++;
 	sampler->profile.samples++;
@@ -353,23 +391,57 @@ static void sampler_copy(
 	memcpy((uint8_t *)out + first, data, size - first);
 }
 
+/* A record of the ring, as sampler_event asks for it. */
 struct sampler_sample {
 	struct perf_event_header header;
-	uint64_t ip;
-	uint32_t pid, tid;
-	uint64_t abi, user_ip;
+	uint64_t words[3 + 1 + SAMPLER_STACK_MAX + 1 + 2];
 };
+
+/* The innermost code that the process made, on the stack. */
+static uint64_t sampler_made(struct job_sampler *sampler, uint32_t process, uint64_t ip,
+	const uint64_t *stack, uint64_t count)
+{
+	struct code_map *map = sampler->maps[process].map;
+	const struct code_entry *entry = map ? code_map_find(map, ip) : NULL;
+	for (uint64_t i = 0; map && i < count && !entry; i++)
+		entry = stack[i] < PERF_CONTEXT_MAX ? code_map_find(map, stack[i]) : NULL;
+	return entry ? entry->begin : 0;
+}
+
+/* IP; PID and TID; with stacks their count and return addresses; the ABI of the registers and the user's IP. */
+static void sampler_take_sample(struct job_sampler *sampler, const struct sampled_thread *thread,
+	const struct sampler_sample *sample, bool user)
+{
+	const uint64_t *at = sample->words + 2;
+	const uint64_t *const end =
+		(const uint64_t *)(const void *)((const char *)sample + sample->header.size);
+	struct sampled_address one = {
+		.pc = sample->words[0], .process = thread->process, .kernel = !user};
+	uint64_t count = 0;
+	const uint64_t *stack = at;
+	if (thread->stacks) {
+		count = *at++;
+		stack = at;
+		if (count > SAMPLER_STACK_MAX + 1)
+			return;
+		at += count;
+	}
+	if (!user)
+		one.pc = at + 1 < end && at[0] ? at[1] : 0;
+	one.made = sampler_made(sampler, thread->process, one.pc, stack, count);
+	sampler_count(sampler, &one);
+}
 
 static void sampler_take(struct job_sampler *sampler, const struct sampled_thread *thread,
 	const struct sampler_sample *sample)
 {
 	const unsigned mode = sample->header.misc & PERF_RECORD_MISC_CPUMODE_MASK;
-	if (sample->header.type == PERF_RECORD_SAMPLE && mode == PERF_RECORD_MISC_USER)
-		sampler_count(sampler, thread->process, sample->ip, false);
-	else if (sample->header.type == PERF_RECORD_SAMPLE)
-		sampler_count(sampler, thread->process, sample->abi ? sample->user_ip : 0, true);
+	if (sample->header.size > sizeof *sample)
+		return;
+	if (sample->header.type == PERF_RECORD_SAMPLE)
+		sampler_take_sample(sampler, thread, sample, mode == PERF_RECORD_MISC_USER);
 	else if (sample->header.type == PERF_RECORD_LOST)
-		sampler->profile.lost += (uint64_t)sample->pid | (uint64_t)sample->tid << 32;
+		sampler->profile.lost += sample->words[1];
 }
 
 static void sampler_drain_thread(struct job_sampler *sampler, const struct sampled_thread *thread)
@@ -409,12 +481,29 @@ static void sampler_name(struct sampled_address *address, const char *file, cons
 	address->class = job_class_of(file, function, address->kernel);
 }
 
-#if defined(MLBENCH_WITH_libdw)
+/* Code that the process made: a function of Python's is told by its name where the interpreter runs for it, and what
+ * else it made has no place in a result. */
+static void sampler_name_made(
+	struct job_sampler *sampler, struct sampled_address **list, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct sampled_address *one = list[i];
+		struct code_map *map = sampler->maps[one->process].map;
+		const struct code_entry *entry =
+			map && one->made ? code_map_find(map, one->made) : NULL;
+		if (entry && entry->python && !one->name[0] && !one->kernel)
+			one->class = JOB_CLASS_PYTHON;
+		const bool interpreted = one->class == JOB_CLASS_PYTHON;
+		if (map && interpreted)
+			sampler->profile.interpreted += one->samples;
+		if (!entry || !entry->python || !interpreted)
+			continue;
+		sampler->profile.named += one->samples;
+		(void)snprintf(one->name, sizeof one->name, "Python %s", entry->name);
+	}
+}
 
-struct code_map {
-	Dwfl *dwfl;
-	pid_t pid;
-};
+#if defined(MLBENCH_WITH_libdw)
 
 /* The file as the process sees it, which may be in a container. */
 static int sampler_find_elf(
@@ -601,6 +690,7 @@ static void sampler_find_names(struct job_sampler *sampler, const struct job_rec
 		while (next < count && list[next]->process == list[i]->process)
 			next++;
 		sampler_name_process(record, &list[i], next - i);
+		sampler_name_made(sampler, &list[i], next - i);
 		i = next;
 	}
 	free(list);
@@ -612,6 +702,7 @@ static void sampler_find_names(struct job_sampler *sampler, const struct job_rec
 {
 	(void)record;
 	(void)sampler_name;
+	(void)sampler_name_made;
 	(void)snprintf(sampler->profile.why, sizeof sampler->profile.why,
 		"this build lacks libdw, which names code");
 }

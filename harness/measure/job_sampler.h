@@ -3,6 +3,10 @@
  * stopped, and its stacks and memory are not read.  A sample is the innermost function alone: the file that it lies in
  * and its exported name decide the class, so what a codec spends in the C library counts for the C library.
  *
+ * Where a process writes a perf map (code_map.h; Python with -X perf), code that it made has a name, and time in its
+ * interpreter is told by the function that it interprets: by the innermost return address on the stack that lies in the map.
+ * The kernel finds that by frame pointers, so that an interpreter which was built without them has no functions.
+ *
  * Where the kernel allows less (kernel.perf_event_paranoid, another user's process), user time alone is sampled, or
  * nothing, with the reason.  Threads, addresses and names have fixed bounds.  Names are looked up at the end.
  *
@@ -49,6 +53,9 @@ struct job_profile {
 		uint64_t samples;
 	} places[JOB_PLACES_MAX];
 	size_t place_count;
+	/* Processes that have a perf map; samples of those that are in the interpreter, and those of them whose function is known. */
+	size_t mapped;
+	uint64_t interpreted, named;
 };
 
 struct job_sampler;
