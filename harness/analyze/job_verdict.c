@@ -16,7 +16,8 @@ static const double ACTIVE_CPU = 0.05;    /* cores: a process that works */
 static const double ACTIVE_BYTES = 16384; /* a second, read by one that works */
 static const double MESSAGE_BYTES = 32;   /* a second, written by one that hands anything over */
 static const double QUEUED = 0.1;         /* run-queue wait, of wall time: too few cores */
-static const double LOCKED = 0.3;
+/* At locks: of those that have one lock among them all but one wait at any moment, where it is what limits them. */
+static const double LOCKED = 0.3, LOCKED_OF_OTHERS = 0.6;
 static const double SATURATED = 0.8;
 static const double UNEVEN = 0.4; /* between the busiest and the least busy loader */
 static const double STILL_CPU = 0.005, STILL_S = 3;
@@ -358,9 +359,11 @@ static void job_tell_side(struct job_lines *lines, const char *who, const struct
 static void job_conclude_loading(const char *stage, const char *who, const struct job_side *side,
 	double lock, enum job_certainty certainty, struct job_verdict *out)
 {
-	if (lock >= LOCKED && lock > side->runs && lock > side->file) {
+	const double others = side->count > 1 ? 1 - 1 / (double)side->count : 1;
+	if (lock >= LOCKED && lock >= LOCKED_OF_OTHERS * others && lock > side->file) {
 		job_conclude(out, stage, "lock", JOB_POSSIBLE,
-			"%s seem to hold the job up, and spend most of their time at locks", who);
+			"%s seem to hold the job up, and spend %.0f %% of their time at locks", who,
+			100 * lock);
 		return;
 	}
 	if (side->file >= side->runs && side->file > 0) {

@@ -7,7 +7,7 @@ step that sleeps, so that its pace is its own.  What is slow is planted by the a
     torch_job.py FOLDER --job slow_transform       the same with that job's arguments
 
 Prints `batch N` for each batch of N samples (mlbench efficiency reads it), and at the end its throughput on standard error.
---log FILE: a line `step,time,samples` for each batch, of time in seconds since the epoch.
+--log FILE: a line `step,wall_time,samples,data_time_ms` for each batch, the last one how long the trainer waited for it.
 """
 import argparse
 import math
@@ -108,14 +108,16 @@ def train(options):
     loader = iter(make_loader(options))
     log = open(options.log, "w", buffering=1) if options.log else None
     if log:
-        print("step,time,samples", file=log)
+        print("step,wall_time,samples,data_time_ms", file=log)
     kept, times, samples = [], [], 0
     ended = []
     for number in signal.SIGTERM, signal.SIGINT:
         signal.signal(number, lambda *_: ended.append(True))
     begun = time.monotonic()
     while not ended and (not options.seconds or time.monotonic() - begun < options.seconds):
+        asked = time.monotonic()
         pictures, _ = next(loader)
+        waited = time.monotonic() - asked
         count = len(pictures)
         if options.leak_kb:
             kept.append(bytearray(os.urandom(1024)) * options.leak_kb)
@@ -125,7 +127,7 @@ def train(options):
         samples += count
         print("batch", count, flush=True)
         if log:
-            print("%d,%.6f,%d" % (len(times), time.time(), count), file=log)
+            print("%d,%.6f,%d,%.3f" % (len(times), time.time(), count, 1000 * waited), file=log)
     if len(times) > 2:
         rate = samples * (len(times) - 1) / len(times) / (times[-1] - times[0])
         print("throughput %.1f samples/s, %d batches" % (rate, len(times)), file=sys.stderr)

@@ -128,6 +128,13 @@ static void test_two_sides(void **state)
 	(void)empty_record(state);
 	loaders(80, JOB_WAITS_LOCK, 90, 0, 0);
 	assert_verdict("loader", "lock");
+	/* Two take turns: one waits at any moment, and none more than half of its time. */
+	(void)empty_record(state);
+	loaders(80, JOB_WAITS_LOCK, 40, 0, 0);
+	assert_verdict("loader", "lock");
+	(void)empty_record(state);
+	loaders(80, JOB_WAITS_LOCK, 20, 0, 0);
+	assert_verdict("loader", "cpu");
 	(void)empty_record(state);
 	loaders(2, JOB_RUNS, 10, 85, 0);
 	assert_verdict("step", "unknown");

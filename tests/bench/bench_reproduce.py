@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""From twelve real jobs to their twins: what `mlbench observe`, `fit` and `reproduce` make of jobs on PyTorch's DataLoader whose
+limits were planted (tests/jobs/twelve.py).
+
+  tests/bench/bench_reproduce.py build/release/mlbench [--jobs fuse_latency,lock] [--seconds 15] [--observe-only] [--keep DIR]
+
+Of each job: it runs, is observed, and ends; a case is made of what was observed, its log of step times and its folder; the twin runs
+in the same surroundings. Then the change that twelve.py has is made to the job, and to the twin. Told are
+  the twin's throughput against the job's, and the same after the change, as ratios of new to old;
+  the (stage, resource) of the truth, of `observe` (in its words), of the case, and of the twin's diagnosis.
+What the job's owner knows and no source tells is given to `fit`: the batch size, and the size that pictures are cropped to.
+Needs root for the jobs with a mount or a quota, and Debian's PyTorch; exits 77 without."""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "jobs"))
+from running import Cannot, Running, make_data, need_torch  # noqa: E402
+from twelve import JOBS  # noqa: E402
+
+FAILED = float("nan")
+
+
+def run(words, log, statuses=(0,), cwd=None, enter=None):
+    """Its standard output; None where it failed, with its last words in the log."""
+    done = subprocess.run(words, capture_output=True, text=True, cwd=cwd, preexec_fn=enter)
+    with open(log, "a") as file:
+        file.write("$ %s\n%s\n%s(exit status %d)\n" % (" ".join(words), done.stdout[-200000:], done.stderr[-4000:], done.returncode))
+    if done.returncode not in statuses:
+        print("  %s: exit status %d: %s" % (" ".join(words[:2]), done.returncode, done.stderr.strip()[-200:]), flush=True)
+        return None
+    return done.stdout
+
+
+class Trial:
+    def __init__(self, name, options, scratch):
+        self.name, self.options, self.scratch = name, options, scratch
+        self.work = os.path.join(scratch, "work", name)
+        self.log = os.path.join(self.work, "log")
+        os.makedirs(self.work, exist_ok=True)
+        self.row = {"job": name, "truth": "/".join(JOBS[name].truth)}
+
+    def measure(self, changed):
+        """The job's rate; and what was observed of it, as it was before the change."""
+        with Running(self.name, self.scratch, changed) as job:
+            job.await_batches(5)
+            time.sleep(self.options.settle)
+            begun = time.time()
+            if changed:
+                time.sleep(self.options.seconds)
+            else:
+                self.observe(job)
+            rate = job.rate(begun, time.time())
+            if not changed:
+                rows = [row for row in open(job.log).read().split("\n") if row]
+                with open(os.path.join(self.work, "steps.csv"), "w") as file:
+                    file.write("\n".join(rows) + "\n")
+        return rate
+
+    def observe(self, job):
+        text = run([self.options.program, "observe", str(job.pid), "--for", "%ds" % self.options.seconds, "--json", "--out", self.work],
+                   self.log)
+        document = json.loads(text) if text else None
+        if not document:
+            return
+        verdict = document["verdict"]
+        self.row["observed"] = "%s/%s" % (verdict["stage"], verdict["resource"])
+        self.row["files_per_s"] = document["files_per_s"]["value"]
+        self.row["roles"] = [p["role"] for p in document["processes"]]
+
+    def row_of(self):
+        self.row["job_rate"] = self.measure(False)
+        return self.row
+
+
+def show(rows):
+    def text(row, key, form="%.0f"):
+        value = row.get(key)
+        return "-" if value is None or value != value else form % value if isinstance(value, float) else str(value)
+
+    heads = ("job", "job/s", "files/s", "twin/s", "error", "truth", "observed", "twin says", "change", "did", "predicted", "error")
+    table = [heads]
+    for row in rows:
+        table.append((row["job"], text(row, "job_rate"), text(row, "files_per_s"), text(row, "twin_rate"), text(row, "twin_error", "%+.1f %%"),
+                      row["truth"], text(row, "observed"), text(row, "twin"), text(row, "change"), text(row, "did", "%.2f"),
+                      text(row, "predicted", "%.2f"), text(row, "change_error", "%+.1f %%")))
+    widths = [max(len(line[i]) for line in table) for i in range(len(heads))]
+    for line in table:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("--jobs", default=",".join(JOBS))
+    parser.add_argument("--seconds", type=int, default=15, help="that a job is observed and measured for")
+    parser.add_argument("--settle", type=float, default=3, help="seconds before that")
+    parser.add_argument("--observe-only", action="store_true")
+    parser.add_argument("--keep", help="a folder for data and what comes out; not taken away")
+    options = parser.parse_args()
+    options.program = os.path.abspath(options.program)
+    try:
+        need_torch()
+    except (Cannot, FileNotFoundError) as missing:
+        print("bench_reproduce: skipped: %s" % missing)
+        sys.exit(77)
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="mlbench-reproduce-") as temporary:
+        scratch = os.path.abspath(options.keep) if options.keep else temporary
+        os.makedirs(scratch, exist_ok=True)
+        for name in options.jobs.split(","):
+            try:
+                rows.append(Trial(name, options, scratch).row_of())
+            except Cannot as cannot:
+                print("%s: not run: %s" % (name, cannot))
+                continue
+            print(json.dumps(rows[-1]), flush=True)
+    show(rows)
+
+
+if __name__ == "__main__":
+    main()

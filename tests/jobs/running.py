@@ -1,0 +1,135 @@
+"""One of the twelve jobs while it runs: its data, its surroundings (a slow mount, a CPU quota), and what it did in a time.
+
+    with Running("fuse_latency", tools, folder) as job:
+        job.await_batches(3)
+        ... job.pid ...
+        rate = job.rate(begun, ended)  # samples/s between two times (time.time)
+
+Surroundings are made and taken away by tests/bank/real/conditions.py; what the machine lacks is its Cannot.
+"""
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any, Dict, List, Optional, Tuple
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.join(HERE, "..", "bank", "real"))
+from conditions import Cannot, Site, group, write  # noqa: E402
+from twelve import JOBS  # noqa: E402
+
+PYTHON = "/usr/bin/python3"  # whose packages are Debian's
+PERIOD_US = 100000
+STARTS_S = 120.0
+
+
+def need_torch() -> None:
+    done = subprocess.run([PYTHON, "-c", "import torch, torchvision, PIL"], capture_output=True)
+    if done.returncode:
+        raise Cannot("Debian's python3-torch, python3-torchvision and python3-pil are not installed")
+
+
+def make_data(name: str, folder: str) -> str:
+    path = os.path.join(folder, name)
+    if not os.path.isdir(path):
+        subprocess.run([PYTHON, os.path.join(HERE, "torch_job.py"), "--make", name, path + ".part"], check=True)
+        os.rename(path + ".part", path)
+    return path
+
+
+def build_tools(folder: str) -> None:
+    """The FUSE server of the bank."""
+    if not os.path.exists(os.path.join(folder, "slowfs")):
+        flags = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], capture_output=True, text=True)
+        if flags.returncode:
+            raise Cannot("libfuse3-dev is not installed")
+        subprocess.run(["gcc", "-O1", "-w", os.path.join(HERE, "..", "bank", "real", "slowfs.c"), "-o", os.path.join(folder, "slowfs"),
+                        *flags.stdout.split(), "-lpthread", "-lm"], check=True)
+
+
+class Running:
+    def __init__(self, name: str, scratch: str, changed: bool = False):
+        self.name, self.scratch, self.job = name, scratch, JOBS[name]
+        self.arguments: Dict[str, Any] = dict(self.job.job)
+        self.latency_us, self.quota = self.job.latency_us, self.job.quota
+        for key, value in self.job.change[1].items() if changed else ():
+            if key in ("latency_us", "quota"):
+                setattr(self, key, value)
+            else:
+                self.arguments[key] = value
+        self.stack = contextlib.ExitStack()
+        self.process: Optional[subprocess.Popen] = None
+
+    def __enter__(self) -> "Running":
+        need_torch()
+        with contextlib.ExitStack() as stack:
+            self.data = self.folder = make_data(self.job.data, self.scratch)
+            work = stack.enter_context(tempfile.TemporaryDirectory(prefix="mlbench-bank-real-%d-" % os.getpid()))
+            if self.latency_us:
+                build_tools(self.scratch)
+                site = stack.enter_context(Site(self.scratch, lambda _: self.data, work))
+                self.folder = site.store(self.data, "--latency", str(self.latency_us), "--direct-io")
+            inside: List[str] = []
+            if self.quota:
+                inside = stack.enter_context(group("cpu", 1))
+                write(os.path.join(inside[0], "cpu.cfs_period_us"), str(PERIOD_US))
+                write(os.path.join(inside[0], "cpu.cfs_quota_us"), str(round(self.quota * PERIOD_US)))
+            self.log = os.path.join(work, "steps.csv")
+            self.begin(inside)
+            stack.callback(self.end)
+            self.stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.stack.close()
+
+    def begin(self, inside: List[str]) -> None:
+        words = [PYTHON, os.path.join(HERE, "torch_job.py"), self.folder, "--log", self.log]
+        for key, value in self.arguments.items():
+            words += ["--" + key.replace("_", "-"), str(value)]
+
+        def enter() -> None:
+            for folder in inside:
+                with open(os.path.join(folder, "cgroup.procs"), "w") as file:
+                    file.write(str(os.getpid()))
+
+        self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=enter, text=True)
+
+    @property
+    def pid(self) -> int:
+        assert self.process
+        return self.process.pid
+
+    def end(self) -> None:
+        assert self.process
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
+
+    def rows(self) -> List[Tuple[float, int]]:
+        if not os.path.exists(self.log):
+            return []
+        with open(self.log) as file:
+            cells = [line.split(",") for line in file.read().split("\n")[1:-1]]
+        return [(float(c[1]), int(c[2])) for c in cells]
+
+    def await_batches(self, count: int) -> None:
+        until = time.monotonic() + STARTS_S
+        while len(self.rows()) < count:
+            if self.process and self.process.poll() is not None:
+                raise RuntimeError("%s ended: %s" % (self.name, self.process.communicate()[1][-300:]))
+            if time.monotonic() > until:
+                raise RuntimeError("%s: no %d batches within %.0f s" % (self.name, count, STARTS_S))
+            time.sleep(0.1)
+
+    def rate(self, begun: float, ended: float) -> float:
+        """Of whole batches between two times."""
+        rows = [row for row in self.rows() if begun <= row[0] <= ended]
+        return sum(row[1] for row in rows[1:]) / (rows[-1][0] - rows[0][0]) if len(rows) > 2 else float("nan")
