@@ -66,18 +66,23 @@ static bool job_reads_files(const struct job_process *process)
 	       process->looks[JOB_WAITS_RING] > 0;
 }
 
-/* Pipes of which one has the end that writes, the other the end that reads.  The two ends of sockets have numbers of their
- * own: one number in two processes is a socket that was inherited, and joins nobody. */
+/* Whether something that `one` writes to `pipe` arrives at `other`.  The two ends of a socket have numbers of their own: one
+ * number in two processes is a socket that was inherited, and joins nobody. */
+static bool job_pipe_joins(const struct job_pipe *one, const struct job_pipe *other)
+{
+	return one->socket ? other->socket && one->peer && one->peer == other->number
+			   : !other->socket && one->number == other->number && one->writes &&
+				     other->reads;
+}
+
+/* Pipes and sockets of which each has an end. */
 static unsigned job_pipes_between(const struct job_process *one, const struct job_process *other)
 {
 	unsigned count = 0;
 	for (size_t i = 0; i < one->pipe_count; i++)
-		for (size_t j = 0; j < other->pipe_count; j++) {
-			const struct job_pipe *a = &one->pipes[i];
-			const struct job_pipe *b = &other->pipes[j];
-			count += a->number == b->number && !a->socket && !b->socket &&
-				 ((a->writes && b->reads) || (a->reads && b->writes));
-		}
+		for (size_t j = 0; j < other->pipe_count; j++)
+			count += job_pipe_joins(&one->pipes[i], &other->pipes[j]) ||
+				 job_pipe_joins(&other->pipes[j], &one->pipes[i]);
 	return count;
 }
 
@@ -262,13 +267,12 @@ static void job_side_of_threads(const struct job_record *record, const struct jo
 
 /* Of those that hold the end that writes: those above or below come first, since others may have inherited it. */
 static bool job_writes_for(
-	const struct job_record *record, uint32_t from, uint32_t to, uint64_t number)
+	const struct job_record *record, uint32_t from, uint32_t to, const struct job_pipe *pipe)
 {
 	const struct job_process *writer = &record->processes[to];
 	bool holds = false;
 	for (size_t i = 0; i < writer->pipe_count; i++)
-		holds = holds || (writer->pipes[i].number == number && writer->pipes[i].writes &&
-					 !writer->pipes[i].socket);
+		holds = holds || job_pipe_joins(&writer->pipes[i], pipe);
 	return holds && (job_parent_of(record, from) == to || job_parent_of(record, to) == from);
 }
 
@@ -295,7 +299,7 @@ size_t job_edges(const struct job_record *record, struct job_edge *out, size_t r
 			struct job_edge edge = {.from = from, .to = to};
 			for (size_t i = 0; from != to && i < process->pipe_count; i++)
 				if (process->pipes[i].read_looks &&
-					job_writes_for(record, from, to, process->pipes[i].number))
+					job_writes_for(record, from, to, &process->pipes[i]))
 					edge.share += (double)process->pipes[i].read_looks /
 						      fmax(process->look_count, 1);
 			if (edge.share > 0)

@@ -6,6 +6,7 @@
 #include "harness/base/text.h"
 #include "harness/measure/job_sampler.h"
 #include "harness/measure/proc_text.h"
+#include "harness/measure/socket_peers.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -27,6 +28,8 @@ enum {
 	WATCH_DESCRIPTORS_MAX = 1024, /* of one process in one look */
 	WATCH_MOUNTS_MAX = 256,
 	WATCH_DEVICES = 64,
+	WATCH_SOCKETS_MAX = 1024,
+	WATCH_PEERS_ASKED = 8, /* times in a watch: sockets that have no peer by then have none */
 };
 
 /* Each kind of look has a part of the time that may be used, so that dear ones cannot crowd out the states, which the verdict
@@ -86,6 +89,7 @@ struct job_watch {
 	/* Of each kind of look: when it is due, s of the watch, and the CPU time that it has used. */
 	double next[WATCH_KINDS], used[WATCH_KINDS];
 	struct rng rng;
+	unsigned peers_asked;
 };
 
 const char *job_act_name(enum job_act act)
@@ -887,6 +891,39 @@ static void watch_files_of(struct job_watch *watch, struct job_process *process)
 	process->file_looks += reads;
 }
 
+/* Sockets whose other end is not known yet, of all processes; how many. */
+static size_t watch_lonely_sockets(const struct job_record *record, struct job_pipe **out)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < record->process_count; i++)
+		for (size_t k = 0; k < record->processes[i].pipe_count; k++) {
+			struct job_pipe *pipe = &record->processes[i].pipes[k];
+			if (pipe->socket && !pipe->peer && count < WATCH_SOCKETS_MAX)
+				out[count++] = pipe;
+		}
+	return count;
+}
+
+/* Two ends of a socket have two numbers, unlike those of a pipe. */
+static void watch_find_peers(struct job_watch *watch)
+{
+	struct job_pipe **pipes = calloc(WATCH_SOCKETS_MAX, sizeof(*pipes));
+	struct socket_peer *peers = calloc(WATCH_SOCKETS_MAX, sizeof *peers);
+	const size_t count = pipes && peers ? watch_lonely_sockets(&watch->record, pipes) : 0;
+	if (count > 0) {
+		watch->peers_asked++;
+		for (size_t i = 0; i < count; i++)
+			peers[i].number = pipes[i]->number;
+		socket_peers_find(peers, count);
+		for (size_t i = 0; i < count; i++)
+			for (size_t k = 0; k < count; k++)
+				if (peers[k].number == pipes[i]->number)
+					pipes[i]->peer = peers[k].peer;
+	}
+	free(pipes);
+	free(peers);
+}
+
 static void watch_files(struct job_watch *watch)
 {
 	struct job_record *record = &watch->record;
@@ -894,6 +931,8 @@ static void watch_files(struct job_watch *watch)
 	for (size_t i = 0; i < record->process_count; i++)
 		if (!record->processes[i].gone)
 			watch_files_of(watch, &record->processes[i]);
+	if (watch->peers_asked < WATCH_PEERS_ASKED && !watch->root[0])
+		watch_find_peers(watch);
 }
 
 /* --- what the node and its control groups allow ------------------------------------------------- */

@@ -84,6 +84,7 @@ struct job_thread {
 /* A pipe or a socket that a process holds, by the kernel's number. */
 struct job_pipe {
 	uint64_t number;
+	uint64_t peer;              /* of a socket: the number of the other end; 0: not known */
 	bool socket, reads, writes; /* what it was opened for */
 	uint32_t read_looks,
 		write_looks; /* looks that found a thread waiting in a read, a write of it */

@@ -202,6 +202,40 @@ static void test_one_process(void **state)
 	assert_verdict("unknown", "unknown");
 }
 
+/* Workers that hang on socket pairs instead of pipes; a socket that all inherited joins nobody. */
+static void test_sockets(void **state)
+{
+	struct job_edge edges[4];
+	(void)state;
+	struct job_process *trainer = add(10, 1, 1, 0);
+	does(trainer, JOB_WAITS_INPUT, 80);
+	for (int i = 0; i < 2; i++) {
+		struct job_process *worker = add(20 + i, 10, 9, 0);
+		const uint64_t near = 500 + 2 * (uint64_t)i;
+		does(worker, JOB_RUNS, 95);
+		worker->last[JOB_READ] = 10e6;
+		worker->last[JOB_WRITTEN] = 1e6;
+		trainer->pipes[trainer->pipe_count++] = (struct job_pipe){.number = near,
+			.peer = near + 1,
+			.socket = true,
+			.reads = true,
+			.writes = true,
+			.read_looks = 40};
+		worker->pipes[worker->pipe_count++] = (struct job_pipe){.number = near + 1,
+			.peer = near,
+			.socket = true,
+			.reads = true,
+			.writes = true};
+		worker->pipes[worker->pipe_count++] = (struct job_pipe){
+			.number = 7, .socket = true, .reads = true, .writes = true};
+	}
+	job_verdict_find(&record, NULL, &verdict);
+	assert_int_equal(verdict.roles[0], JOB_ROLE_TRAINER);
+	assert_int_equal(verdict.roles[1], JOB_ROLE_LOADER);
+	assert_int_equal(verdict.roles[2], JOB_ROLE_LOADER);
+	assert_int_equal(job_edges(&record, edges, 4), 2);
+}
+
 static void test_still(void **state)
 {
 	(void)state;
@@ -299,6 +333,7 @@ int main(void)
 		cmocka_unit_test_setup(test_inherited, empty_record),
 		cmocka_unit_test_setup(test_few_looks, empty_record),
 		cmocka_unit_test_setup(test_one_process, empty_record),
+		cmocka_unit_test_setup(test_sockets, empty_record),
 		cmocka_unit_test_setup(test_still, empty_record),
 		cmocka_unit_test_setup(test_estimates, empty_record),
 		cmocka_unit_test_setup(test_cpu_classes, empty_record),

@@ -1,0 +1,99 @@
+/* One dump of all Unix sockets. */
+#include "harness/measure/socket_peers.h"
+
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+enum { PEERS_ANSWER_BYTES = 1 << 15, PEERS_ANSWERS_MAX = 256 };
+
+static int socket_peer_order(const void *a, const void *b)
+{
+	const struct socket_peer *x = a;
+	const struct socket_peer *y = b;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+static void socket_peer_take(
+	const struct nlmsghdr *header, struct socket_peer *sockets, size_t count)
+{
+	const struct unix_diag_msg *message = NLMSG_DATA(header);
+	if (header->nlmsg_len < NLMSG_LENGTH(sizeof *message))
+		return;
+	const struct socket_peer wanted = {.number = message->udiag_ino};
+	struct socket_peer *found =
+		bsearch(&wanted, sockets, count, sizeof *sockets, socket_peer_order);
+	size_t left = header->nlmsg_len - NLMSG_LENGTH(sizeof *message);
+	const char *at = (const char *)(message + 1);
+	while (found && left >= sizeof(struct rtattr)) {
+		struct rtattr attribute;
+		memcpy(&attribute, at, sizeof attribute);
+		if (attribute.rta_len < sizeof attribute || attribute.rta_len > left)
+			return;
+		uint32_t peer;
+		if (attribute.rta_type == UNIX_DIAG_PEER &&
+			attribute.rta_len >= RTA_LENGTH(sizeof peer)) {
+			memcpy(&peer, at + RTA_LENGTH(0), sizeof peer);
+			found->peer = peer;
+		}
+		const size_t step = RTA_ALIGN(attribute.rta_len);
+		if (step >= left)
+			return;
+		at += step;
+		left -= step;
+	}
+}
+
+static bool socket_peers_ask(int fd)
+{
+	const struct {
+		struct nlmsghdr header;
+		struct unix_diag_req request;
+	} ask = {.header = {.nlmsg_len = sizeof ask,
+			 .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+			 .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+		.request = {.sdiag_family = AF_UNIX,
+			.udiag_states = UINT32_MAX,
+			.udiag_show = UDIAG_SHOW_PEER}};
+	return send(fd, &ask, sizeof ask, 0) == (ssize_t)sizeof ask;
+}
+
+/* Whether more is to come. */
+static bool socket_peers_read(int fd, void *bytes, struct socket_peer *sockets, size_t count)
+{
+	const ssize_t got = recv(fd, bytes, PEERS_ANSWER_BYTES, 0);
+	unsigned left = got > 0 ? (unsigned)got : 0;
+	for (struct nlmsghdr *header = bytes; NLMSG_OK(header, left);
+		header = NLMSG_NEXT(header, left)) {
+		if (header->nlmsg_type == NLMSG_DONE || header->nlmsg_type == NLMSG_ERROR)
+			return false;
+		if (header->nlmsg_type == SOCK_DIAG_BY_FAMILY)
+			socket_peer_take(header, sockets, count);
+	}
+	return got > 0;
+}
+
+void socket_peers_find(struct socket_peer *sockets, size_t count)
+{
+	const struct timeval wait = {.tv_usec = 20000};
+	const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	void *bytes = malloc(PEERS_ANSWER_BYTES);
+	if (fd >= 0 && bytes && count > 0 &&
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait) == 0 &&
+		socket_peers_ask(fd)) {
+		qsort(sockets, count, sizeof *sockets, socket_peer_order);
+		for (int i = 0; i < PEERS_ANSWERS_MAX; i++)
+			if (!socket_peers_read(fd, bytes, sockets, count))
+				break;
+	}
+	free(bytes);
+	if (fd >= 0)
+		(void)close(fd);
+}

@@ -1,0 +1,17 @@
+/* Which sockets of this node are two ends of one: the kernel tells it of Unix sockets in this network namespace
+ * (sock_diag(7)), to everybody. */
+#ifndef MLBENCH_MEASURE_SOCKET_PEERS_H
+#define MLBENCH_MEASURE_SOCKET_PEERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct socket_peer {
+	uint64_t number; /* of a socket, as /proc/PID/fd has it: "socket:[NUMBER]" */
+	uint64_t peer;   /* of the other end; 0: not known */
+};
+
+/* Fills in the peers of those that have one.  At most some ms, and nothing where the kernel does not answer. */
+void socket_peers_find(struct socket_peer *sockets, size_t count);
+
+#endif
