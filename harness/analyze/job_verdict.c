@@ -15,7 +15,8 @@ static const double FREE = 0.2;           /* of the loaders' time: waiting for w
 static const double ACTIVE_CPU = 0.05;    /* cores: a process that works */
 static const double ACTIVE_BYTES = 16384; /* a second, read by one that works */
 static const double MESSAGE_BYTES = 32;   /* a second, written by one that hands anything over */
-static const double QUEUED = 0.1;         /* run-queue wait, of wall time: too few cores */
+static const double QUEUED = 0.2;         /* run-queue wait, of wall time: too few cores; below it
+					    cheaper work gains more than cores do */
 /* At locks: of those that have one lock among them all but one wait at any moment, where it is what limits them. */
 static const double LOCKED = 0.3, LOCKED_OF_OTHERS = 0.6;
 static const double SATURATED = 0.8;

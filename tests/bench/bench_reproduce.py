@@ -21,8 +21,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "jobs"))
-from running import Cannot, Running, make_data, need_torch  # noqa: E402
-from twelve import JOBS  # noqa: E402
+from running import Cannot, Running, join, make_data, need_torch  # noqa: E402
+from twelve import JOBS, twin_change  # noqa: E402
 
 FAILED = float("nan")
 
@@ -74,9 +74,84 @@ class Trial:
         self.row["files_per_s"] = document["files_per_s"]["value"]
         self.row["roles"] = [p["role"] for p in document["processes"]]
 
+    # --- the twin ---------------------------------------------------------------------------------------------------
+
+    def fit(self):
+        """The case of what there is; sources that this build of mlbench does not read are left out, and said."""
+        job = JOBS[self.name].job
+        case = os.path.join(self.work, "case.ini")
+        sources = [os.path.join(self.work, "observe.json"), os.path.join(self.work, "steps.csv"), make_data(JOBS[self.name].data, self.scratch)]
+        while sources:
+            words = [self.options.program, "fit", *sources, "--out", case, "--name", self.name, "--quiet",
+                     "--set", "batch.size=%d" % job.get("batch", 16), "--set", "augment.size=%d" % job.get("crop", 112)]
+            if run(words, self.log, cwd=self.scratch) is not None:
+                return case
+            sources.pop()
+        return None
+
+    @staticmethod
+    def keys_of(case):
+        """{"decode.workers": "2"}, and what stands under [reported]."""
+        keys, reported, section = {}, {}, ""
+        for line in open(case):
+            line = line.strip()
+            if line.startswith("["):
+                section = line[1:-1]
+            elif "=" in line and not line.startswith("#"):
+                name, value = (word.strip() for word in line.split("=", 1))
+                (reported if section == "reported" else keys)[name if section == "reported" else section + "." + name] = value
+        return keys, reported
+
+    def run_twin(self, case, sets, surroundings, label):
+        """Its rate, and what its diagnosis names."""
+        out = os.path.join(self.work, label)
+        words = [self.options.program, "run", case, "--json", "--quiet", "--out", out, "--set", "measure.repeats=%d" % self.options.repeats]
+        for key, value in sets.items():
+            words += ["--set", "%s=%s" % (key, value)]
+        subprocess.run(["rm", "-rf", out], check=True)
+        with surroundings.quota_group() as folders:
+            text = run(words, self.log, (0, 3), self.scratch, lambda: join(folders))
+        if not text:
+            return FAILED, None
+        point = json.loads(text)["points"][0]
+        verdict = point.get("verdict") or {}
+        return (point.get("throughput") or {}).get("median") or FAILED, "%s/%s" % (verdict.get("stage"), verdict.get("resource"))
+
     def row_of(self):
-        self.row["job_rate"] = self.measure(False)
-        return self.row
+        row, name = self.row, self.name
+        row["job_rate"] = self.measure(False)
+        if self.options.observe_only:
+            return row
+        case = self.fit()
+        if not case:
+            return row
+        keys, reported = self.keys_of(case)
+        row["case"] = "%s/%s" % (keys.get("verdict.stage"), keys.get("verdict.resource"))
+        stands_in = {key: value for key, value in reported.items() if key.startswith("inject.")}
+        before, after = Running(name, self.scratch), Running(name, self.scratch, True)
+        row["twin_rate"], row["twin"] = self.run_twin(case, stands_in, before, "twin")
+        row["twin_error"] = 100 * (row["twin_rate"] / row["job_rate"] - 1)
+        row["change"] = JOBS[name].change[0]
+        row["changed_job"] = self.measure(True)
+        sets = {} if before.latency_us and not after.latency_us else dict(stands_in)
+        sets.update(twin_change(name, keys))
+        row["changed_twin"], row["twin_after"] = self.run_twin(case, sets, after, "changed")
+        row["did"], row["predicted"] = row["changed_job"] / row["job_rate"], row["changed_twin"] / row["twin_rate"]
+        row["change_error"] = 100 * (row["predicted"] / row["did"] - 1)
+        return row
+
+
+def summary(rows):
+    for key, what, bars in (("twin_error", "twin's throughput against the job's", "median 10 %, worst 20 %"),
+                            ("change_error", "what the change did, predicted by the twin", "15 %")):
+        errors = sorted(abs(row[key]) for row in rows if row.get(key) == row.get(key) and row.get(key) is not None)
+        if errors:
+            print("%s: %d jobs, error %.1f %% in the median, %.1f %% at worst (bar: %s)" % (what, len(errors), statistics.median(errors),
+                                                                                           errors[-1], bars))
+    told = [row for row in rows if row.get("twin")]
+    if told:
+        print("same (stage, resource): truth and the twin's diagnosis in %d of %d, the case and the twin in %d (bar: 10 of 12)" % (
+            sum(row["twin"] == row["truth"] for row in told), len(told), sum(row["twin"] == row.get("case") for row in told)))
 
 
 def show(rows):
@@ -84,11 +159,11 @@ def show(rows):
         value = row.get(key)
         return "-" if value is None or value != value else form % value if isinstance(value, float) else str(value)
 
-    heads = ("job", "job/s", "files/s", "twin/s", "error", "truth", "observed", "twin says", "change", "did", "predicted", "error")
+    heads = ("job", "job/s", "files/s", "twin/s", "error", "truth", "observed", "case", "twin says", "change", "did", "predicted", "error")
     table = [heads]
     for row in rows:
         table.append((row["job"], text(row, "job_rate"), text(row, "files_per_s"), text(row, "twin_rate"), text(row, "twin_error", "%+.1f %%"),
-                      row["truth"], text(row, "observed"), text(row, "twin"), text(row, "change"), text(row, "did", "%.2f"),
+                      row["truth"], text(row, "observed"), text(row, "case"), text(row, "twin"), text(row, "change"), text(row, "did", "%.2f"),
                       text(row, "predicted", "%.2f"), text(row, "change_error", "%+.1f %%")))
     widths = [max(len(line[i]) for line in table) for i in range(len(heads))]
     for line in table:
@@ -101,6 +176,7 @@ def main():
     parser.add_argument("--jobs", default=",".join(JOBS))
     parser.add_argument("--seconds", type=int, default=15, help="that a job is observed and measured for")
     parser.add_argument("--settle", type=float, default=3, help="seconds before that")
+    parser.add_argument("--repeats", type=int, default=3, help="of the twin")
     parser.add_argument("--observe-only", action="store_true")
     parser.add_argument("--keep", help="a folder for data and what comes out; not taken away")
     options = parser.parse_args()
@@ -122,6 +198,7 @@ def main():
                 continue
             print(json.dumps(rows[-1]), flush=True)
     show(rows)
+    summary(rows)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
@@ -51,6 +51,13 @@ def build_tools(folder: str) -> None:
                         *flags.stdout.split(), "-lpthread", "-lm"], check=True)
 
 
+def join(folders: List[str]) -> None:
+    """Of a process that begins: into these groups."""
+    for folder in folders:
+        with open(os.path.join(folder, "cgroup.procs"), "w") as file:
+            file.write(str(os.getpid()))
+
+
 class Running:
     def __init__(self, name: str, scratch: str, changed: bool = False):
         self.name, self.scratch, self.job = name, scratch, JOBS[name]
@@ -64,6 +71,17 @@ class Running:
         self.stack = contextlib.ExitStack()
         self.process: Optional[subprocess.Popen] = None
 
+    @contextlib.contextmanager
+    def quota_group(self) -> Iterator[List[str]]:
+        """Control groups that the job, or its twin, joins."""
+        if not self.quota:
+            yield []
+            return
+        with group("cpu", 1) as folders:
+            write(os.path.join(folders[0], "cpu.cfs_period_us"), str(PERIOD_US))
+            write(os.path.join(folders[0], "cpu.cfs_quota_us"), str(round(self.quota * PERIOD_US)))
+            yield folders
+
     def __enter__(self) -> "Running":
         need_torch()
         with contextlib.ExitStack() as stack:
@@ -73,11 +91,7 @@ class Running:
                 build_tools(self.scratch)
                 site = stack.enter_context(Site(self.scratch, lambda _: self.data, work))
                 self.folder = site.store(self.data, "--latency", str(self.latency_us), "--direct-io")
-            inside: List[str] = []
-            if self.quota:
-                inside = stack.enter_context(group("cpu", 1))
-                write(os.path.join(inside[0], "cpu.cfs_period_us"), str(PERIOD_US))
-                write(os.path.join(inside[0], "cpu.cfs_quota_us"), str(round(self.quota * PERIOD_US)))
+            inside = stack.enter_context(self.quota_group())
             self.log = os.path.join(work, "steps.csv")
             self.begin(inside)
             stack.callback(self.end)
@@ -92,12 +106,8 @@ class Running:
         for key, value in self.arguments.items():
             words += ["--" + key.replace("_", "-"), str(value)]
 
-        def enter() -> None:
-            for folder in inside:
-                with open(os.path.join(folder, "cgroup.procs"), "w") as file:
-                    file.write(str(os.getpid()))
-
-        self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=enter, text=True)
+        self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=lambda: join(inside),
+                                        text=True)
 
     @property
     def pid(self) -> int:

@@ -3,7 +3,8 @@ truths were decided when the jobs were written, before anything was measured, in
 what the job's own arguments plant is what has to be found.
 
 data: see PICTURES.  latency_us: of each read, by a FUSE server (tests/bank/real/slowfs.c).  quota: cores that a control group
-allows.  change: what is altered of the job (arguments as in `job`, or latency_us), and what that is called.
+allows.  change: what is altered of the job (arguments as in `job`, latency_us, or quota), and what that is called.  twin_change()
+is the same of its twin, as the job's owner knows it: how many ms a sample or a batch gets cheaper.
 """
 
 from typing import Any, Dict, NamedTuple, Optional, Tuple
@@ -50,3 +51,28 @@ JOBS = {
     "slow_step": Job({"workers": 2, "step_ms": 120}, ("step", "compute"), ("step half as long", {"step_ms": 60})),
     "uneven_files": Job({"workers": 2, "step_ms": 4}, ("decode", "cpu"), ("one worker", {"workers": 1}), data="uneven"),
 }
+
+
+def ms_of(text: str) -> float:
+    for unit, factor in (("ns", 1e-6), ("us", 1e-3), ("ms", 1.0), ("s", 1e3)):
+        if text.endswith(unit):
+            return float(text[:-len(unit)]) * factor
+    return float(text or 0) * 1e3
+
+
+def twin_change(name: str, keys: Dict[str, str]) -> Dict[str, str]:
+    """Keys of the twin that change, of those it has.  A latency or a quota that goes is not set in the first place."""
+    job, change = JOBS[name].job, JOBS[name].change[1]
+    less = {key: float(job[key]) - change[key] for key in change if key.endswith("_ms")}
+    saved = less.get("python_ms", 0) + less.get("lock_ms", 0) + less.get("collate_ms", 0) / job.get("batch", 16)
+    out: Dict[str, str] = {}
+    if "workers" in change:
+        out["decode.workers"] = str(change["workers"])
+        out["prefetch.depth"] = str(2 * change["workers"])
+    if "step_ms" in change:
+        out["step.time"] = "%.3fms" % max(0.001, ms_of(keys.get("step.time", "0")) - less["step_ms"])
+    if saved:
+        out["overhead.sample"] = "%.3fms" % max(0, ms_of(keys.get("overhead.sample", "0")) - saved)
+    if "lock_ms" in change and "inject.decode_wait" in keys:  # who holds the lock half as long is waited for half as long
+        out["inject.decode_wait"] = "%.3fms" % (ms_of(keys["inject.decode_wait"]) * change["lock_ms"] / job["lock_ms"])
+    return out
