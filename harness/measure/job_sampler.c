@@ -646,15 +646,31 @@ static void sampler_name_module(
 	sampler_name_copies(module, file, list, count);
 }
 
+/* Itself, or, where it has ended, the nearest process above it that has not: a worker that was forked has its code at the same
+ * addresses.  Addresses of one that began anew lie elsewhere (ASLR) and stay without a name. */
+static const struct job_process *sampler_maps_of(
+	const struct job_record *record, const struct job_process *process)
+{
+	for (size_t step = 0; process && process->gone && step < record->process_count; step++) {
+		const struct job_process *above = NULL;
+		for (size_t i = 0; i < record->process_count && !above; i++)
+			if (record->processes[i].pid == process->parent)
+				above = &record->processes[i];
+		process = above;
+	}
+	return process && !process->gone ? process : NULL;
+}
+
 static void sampler_name_process(
 	const struct job_record *record, struct sampled_address **list, size_t count)
 {
-	const struct job_process *process = &record->processes[list[0]->process];
+	const struct job_process *process =
+		sampler_maps_of(record, &record->processes[list[0]->process]);
 	char root[32];
-	Dwfl *dwfl = process->gone ? NULL : dwfl_begin(&sampler_callbacks);
-	(void)snprintf(root, sizeof root, "/proc/%d/root", process->pid);
+	Dwfl *dwfl = process ? dwfl_begin(&sampler_callbacks) : NULL;
 	if (!dwfl)
 		return;
+	(void)snprintf(root, sizeof root, "/proc/%d/root", process->pid);
 	dwfl_report_begin(dwfl);
 	(void)dwfl_linux_proc_report(dwfl, process->pid);
 	(void)dwfl_report_end(dwfl, NULL, NULL);

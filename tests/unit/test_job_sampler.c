@@ -110,6 +110,36 @@ static void test_another_process(void **state)
 	job_sampler_close(sampler);
 }
 
+/* A child that was forked and ended is named by the code of its parent, which is this program. */
+static void test_ended_child(void **state)
+{
+	struct job_process processes[2] = {{.pid = getpid()}, {.parent = getpid()}};
+	struct job_thread thread = {.process = 1};
+	struct job_record record = {
+		.processes = processes, .threads = &thread, .process_count = 2, .thread_count = 1};
+	struct job_sampler *sampler;
+	struct error err;
+	(void)state;
+	const pid_t child = copying_child();
+	assert_true(child > 0);
+	processes[1].pid = thread.tid = child;
+	assert_int_equal(job_sampler_open(&sampler, &err), 0);
+	job_sampler_follow(sampler, &record);
+	for (int i = 0; i < 20; i++) {
+		(void)usleep(50000);
+		job_sampler_drain(sampler);
+	}
+	(void)kill(child, SIGKILL);
+	(void)waitpid(child, NULL, 0);
+	processes[1].gone = thread.gone = true;
+	const struct job_profile *profile = job_sampler_finish(sampler, &record);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	if (!profile->why[0] && profile->samples >= 10)
+		assert_true(profile->classes[1][JOB_CLASS_COPY] > profile->samples / 2);
+#endif
+	job_sampler_close(sampler);
+}
+
 /* One that ended, and one that there never was: no samples, no failure. */
 static void test_gone(void **state)
 {
@@ -132,6 +162,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_classes),
 		cmocka_unit_test(test_another_process),
+		cmocka_unit_test(test_ended_child),
 		cmocka_unit_test(test_gone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
