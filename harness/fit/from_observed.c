@@ -295,6 +295,7 @@ static void observed_step(const struct observed *in, struct findings *out)
 	observed_add(out, FINDING_DEVICE_BUSY, FINDING_MEASURED, gpu, NULL);
 	if (t->count < 0.5)
 		return;
+	observed_add(out, FINDING_TRAINER_CORES, FINDING_MEASURED, t->cpu / t->count, NULL);
 	if (isfinite(gpu) && waits > 1 - gpu)
 		observed_add(out, FINDING_STEP_WAIT_SHARE, FINDING_DERIVED, 1 - gpu,
 			"the GPU is idle so long: a trainer that waits for it looks like one that waits for data");

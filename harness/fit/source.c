@@ -44,6 +44,20 @@ bool source_is_document(const char *text, const char *schema)
 typedef int source_reader(
 	const char *path, struct findings *out, struct source_more *more, struct error *err);
 
+static int source_folder(
+	const char *path, struct findings *out, struct source_more *more, struct error *err)
+{
+	(void)more;
+	return findings_from_folder(out, path, err);
+}
+
+static int source_step_log(
+	const char *path, struct findings *out, struct source_more *more, struct error *err)
+{
+	(void)more;
+	return findings_from_step_log(out, path, err);
+}
+
 static int source_trace(
 	const char *path, struct findings *out, struct source_more *more, struct error *err)
 {
@@ -55,8 +69,9 @@ static const struct source_kind {
 	enum finding_source kind;
 	source_reader *read;
 } source_files[] = {
-	{SOURCE_OBSERVED, source_observed},
-	{SOURCE_TRACE, source_trace},
+	{SOURCE_OBSERVED, source_observed}, {SOURCE_TRACE, source_trace},
+	{SOURCE_STEP_LOG, source_step_log},
+	{SOURCE_FOLDER, source_folder}, /* a list of files, or a manifest */
 };
 
 /* The beginning of a file; its size in `out`, "" where it cannot be read. */
@@ -110,6 +125,18 @@ static bool source_is_result(const char *folder)
 	return is;
 }
 
+/* A folder of TensorBoard events, or of data. */
+static int source_read_data(
+	const char *path, struct findings *out, enum finding_source *kind, struct error *err)
+{
+	*kind = SOURCE_STEP_LOG;
+	const int code = findings_from_step_log(out, path, err);
+	if (code != -ENOMSG)
+		return code;
+	*kind = SOURCE_FOLDER;
+	return findings_from_folder(out, path, err);
+}
+
 static int source_read_folder(const char *path, struct findings *out, struct source_more *more,
 	enum finding_source *kind, struct error *err)
 {
@@ -126,7 +153,7 @@ static int source_read_folder(const char *path, struct findings *out, struct sou
 	else if (*kind == SOURCE_OBSERVED)
 		code = source_observed(observed, out, more, err);
 	else
-		code = -ENOMSG;
+		code = source_read_data(path, out, kind, err);
 	free(observed);
 	return code == -ENOMSG ? source_refuse(path, err) : code;
 }

@@ -132,7 +132,8 @@ static void twin_workers(struct twin *twin)
 		set ? config_real(&twin->file->twin, KEY_DECODE_WORKERS) / twin->ranks : known;
 	if (twin->workers < 1) { /* the trainer loads by itself */
 		twin_set(twin, "decode.workers", "%.0f", twin->ranks);
-		twin_set_text(twin, "prefetch.depth", "0");
+		if (config_keys[KEY_PREFETCH_DEPTH].min < 1)
+			twin_set_text(twin, "prefetch.depth", "0");
 		return;
 	}
 	if (isnan(twin->workers))
@@ -206,11 +207,39 @@ static void twin_step_time(struct twin *twin)
 	}
 }
 
-static void twin_step(struct twin *twin)
+/* What the trainer computes on cores takes cores from the loader: of the step's time it is overhead.step, and only the rest is a
+ * device's. */
+static void twin_step_on_cores(struct twin *twin)
 {
 	const double trainer = twin_known(twin->file, FINDING_CPU_TRAINER);
-	if (trainer > 0)
+	const double cores = twin_known(twin->file, FINDING_TRAINER_CORES);
+	const double step = twin_known(twin->file, FINDING_STEP_TIME) > 0
+				    ? twin_known(twin->file, FINDING_STEP_TIME)
+				    : twin_period(twin) * (1 - twin_wait_share(twin->file));
+	const double cpu = fmin(cores * twin_period(twin), step);
+	if (trainer > 0) {
 		twin_set_time(twin, "overhead.step", trainer);
+		return;
+	}
+	if (!(cpu > TWIN_WAITS * step) || twin_is_set(twin, "step.time") ||
+		twin_is_set(twin, "overhead.step") || twin->file->observed.step_count > 0 ||
+		config_find_key("overhead.step") == KEY_COUNT)
+		return;
+	twin_set_time(twin, "overhead.step", cpu);
+	twin_set_time(twin, "step.time", fmax(1e3, step - cpu));
+	twin_assume(twin, "overhead.step",
+		"CPU time of the trainer, as far as it fits into the step; what the step takes beyond it is a device's");
+	twin_assume(twin, "step.time",
+		cores > 1.2
+			? "what a step takes beyond its CPU time; the trainer computes on several cores at a time, of which "
+			  "the twin takes one"
+			: "what a step takes beyond its CPU time: the time between batches less that and the share in which "
+			  "the trainer waits");
+}
+
+static void twin_step(struct twin *twin)
+{
+	twin_step_on_cores(twin);
 	if (twin_is_set(twin, "step.backend") && !twin_is_set(twin, "step.time"))
 		return; /* the user knows better */
 	if (!twin_step_series(twin) && !twin_is_set(twin, "step.time"))
@@ -305,7 +334,8 @@ static void twin_data(struct twin *twin)
 {
 	const double stored = twin_known(twin->file, FINDING_READ_STORED);
 	if (!twin_is_set(twin, "dataset.recipe") && !twin_is_set(twin, "dataset.path")) {
-		if (twin->file->observed.like_count > 0)
+		if (twin->file->observed.like_count > 0 &&
+			config_find_key("dataset.like") != KEY_COUNT)
 			twin_like(twin);
 		else
 			twin_pictures(twin);

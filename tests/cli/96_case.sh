@@ -161,3 +161,16 @@ expect 0 "$MLBENCH" fit results/job/one --complaint-file complaint --out hostile
 expect 0 "$MLBENCH" check hostile.ini
 host=$(uname -n)
 [ "${#host}" -lt 3 ] || ! grep -qwF "$host" fitted.ini || fail "the name of this node is in a case"
+
+# Several sources: a folder's headers, a log of step times, and what the user says; what is derived follows from all of them.
+cat >steps.csv <<'CSV'
+step,step_time_ms,data_time_ms
+CSV
+for i in $(seq 40); do echo "$i,$((20 + i % 3)),$((5 + i % 2))" >>steps.csv; done
+expect 0 "$MLBENCH" fit data/case-1f steps.csv --set batch.size=8 --set decode.workers=2 --complaint "it went from 900 to 600 images/s" --json
+validate out
+[ "$(json 'sorted({f["source"] for f in d["observed"]})')" = "['folder', 'step log', 'user']" ] || fail "sources: $(json 'sorted({f["source"] for f in d["observed"]})')"
+[ "$(json '[f["value"] for f in d["observed"] if f["name"] == "data.files"]')" = "[64.0]" ] || fail "files"
+[ "$(json 'sorted(k["key"] for k in d["twin"]["keys"] if k["key"].startswith("step."))')" = "['step.backend', 'step.times']" ] ||
+	[ "$(json 'sorted(k["key"] for k in d["twin"]["keys"] if k["key"].startswith("step."))')" = "['step.backend', 'step.time']" ] || fail "the step"
+[ "$(json '"batch.size" in [k["key"] for k in d["assumed"]], "augment.size" in [k["key"] for k in d["assumed"]]')" = "(False, True)" ] || fail "guesses"
