@@ -7,6 +7,7 @@
 #include "harness/base/hash.h"
 #include "harness/base/step_schedule.h"
 #include "harness/base/text.h"
+#include "harness/config/like.h"
 #include "harness/config/tables.h"
 #include "harness/config/value.h"
 
@@ -479,15 +480,21 @@ static int refuse_list(enum key_id key, struct error *err)
 }
 
 /* What the texts of the sweep name must be there, and is said with the line that names it; so are the numbers of
- * a schedule. */
+ * a schedule, and kinds of files. */
 static int check_special_text(
 	const struct config *config, enum key_id key, const char *text, struct error *err)
 {
 	struct step_schedule schedule;
+	struct like_stratum strata[LIKE_STRATA_MAX];
+	size_t count;
 	if (key == KEY_SWEEP_ZIP)
 		return grid_check_zip(text, err);
 	if (key == KEY_SWEEP_EXCLUDE)
 		return grid_check_exclude(config, text, err);
+	if (key == KEY_DATASET_LIKE && *text) {
+		const int code = like_parse(text, strata, &count, err);
+		return code ? error_prefix(err, code, "'dataset.like'") : 0;
+	}
 	if (key != KEY_TRACE_SCHEDULE || !*text)
 		return 0;
 	const char *wrong = step_schedule_parse(text, &schedule);
@@ -655,7 +662,7 @@ static bool came_later(enum key_id key)
 	static const enum key_id keys[] = {KEY_SAMPLE_KIND, KEY_RUN_NUMA, KEY_DATASET_DEPTH,
 		KEY_DATASET_VOLUME_FORMAT, KEY_DATASET_FILE_TOKENS, KEY_DATASET_DOCUMENT_TOKENS,
 		KEY_DATASET_CONTAINER, KEY_DATASET_SHARD_SAMPLES, KEY_DATASET_COLUMNS,
-		KEY_DATASET_FILE_GROUPS, KEY_INJECT_CHECKPOINT_BANDWIDTH,
+		KEY_DATASET_FILE_GROUPS, KEY_DATASET_LIKE, KEY_INJECT_CHECKPOINT_BANDWIDTH,
 		KEY_INJECT_CHECKPOINT_FACTOR, KEY_READ_CONNECTIONS, KEY_READ_TIMEOUT,
 		KEY_READ_SHUFFLE_BUFFER, KEY_READ_REQUEST, KEY_DECODE_PERSISTENT,
 		KEY_DECODE_STARTUP, KEY_STEP_TIMES};

@@ -198,7 +198,8 @@ static int like_read_bytes(struct like_reading *reading, struct error *err)
 		*plus = '\0';
 	if (!like_cut_sigma(whole, LIKE_BYTES_SIGMA_MAX, &stratum->bytes_sigma) ||
 		units_parse_size(whole, &bytes) || bytes == 0 ||
-		(plus && units_parse_size(plus + 1, &header)))
+		(plus && (!like_words[like_format(stratum)].lossy ||
+				 units_parse_size(plus + 1, &header))))
 		return like_refuse(reading, err, wanted);
 	if (header >= bytes || (double)(bytes - header) > most + LIKE_OTHER_BYTES)
 		return error_set(err, -EINVAL, "a picture of %u x %u does not have '%s'",
@@ -297,27 +298,16 @@ static void like_write_stratum(const struct like_stratum *s, double share, struc
 	buffer_format(out, " %.4g%%", 100 * share);
 }
 
-/* The least share that is among the LIKE_WRITTEN_MAX largest of formats that are written; of equal ones the first come first. */
-static bool like_is_kept(const struct like_stratum *strata, size_t count, size_t which)
-{
-	size_t before = 0;
-	for (size_t i = 0; i < count; i++)
-		before += like_format(&strata[i]) >= 0 &&
-			  (strata[i].share > strata[which].share ||
-				  (i < which && strata[i].share == strata[which].share));
-	return like_format(&strata[which]) >= 0 && before < LIKE_WRITTEN_MAX;
-}
-
 double like_write(const struct like_stratum *strata, size_t count, struct buffer *out)
 {
 	double kept = 0, all = 0;
 	bool first = true;
 	for (size_t i = 0; i < count; i++) {
 		all += strata[i].share;
-		kept += like_is_kept(strata, count, i) ? strata[i].share : 0;
+		kept += like_format(&strata[i]) >= 0 ? strata[i].share : 0;
 	}
 	for (size_t i = 0; i < count; i++) {
-		if (!like_is_kept(strata, count, i))
+		if (like_format(&strata[i]) < 0)
 			continue;
 		buffer_text(out, first ? "" : ", ");
 		like_write_stratum(&strata[i], strata[i].share / kept, out);

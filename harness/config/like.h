@@ -25,8 +25,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* LIKE_WRITTEN_MAX strata always fit into the text of a value (4,096 bytes). */
-enum { LIKE_STRATA_MAX = 64, LIKE_WRITTEN_MAX = 48, LIKE_WORD_BYTES = 8 };
+/* So many strata always fit into the text of a value (4,096 bytes). */
+enum { LIKE_STRATA_MAX = 48, LIKE_WORD_BYTES = 8 };
 
 struct like_stratum {
 	char format[LIKE_WORD_BYTES]; /* name of a codec: "jpeg" */
@@ -54,8 +54,8 @@ int like_parse(const char *text, struct like_stratum out[LIKE_STRATA_MAX], size_
 #define LIKE_DEVIATIONS 3.0
 double like_mean_exp(double sigma);
 
-/* Appends the text: numbers of four digits.  Strata of formats that cannot be generated, and all but the LIKE_WRITTEN_MAX most
- * frequent, are left out, the shares of the others being scaled to 100 %.  Returns the share of the files that was left out. */
+/* Appends the text: numbers of four digits.  Strata of formats that cannot be generated are left out, the shares of the others
+ * being scaled to 100 %.  Returns the share of the files that was left out. */
 double like_write(const struct like_stratum *strata, size_t count, struct buffer *out);
 
 #endif

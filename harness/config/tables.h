@@ -39,7 +39,8 @@ enum dataset_container { DATASET_CONTAINER_FILES, DATASET_CONTAINERS(DATASET_CON
 #define DATASET_RECIPES(X) \
 	X(VOLUME, volume)  \
 	X(TOKENS, tokens)  \
-	X(RECORD, record)
+	X(RECORD, record)  \
+	X(LIKE, like)
 #define DATASET_RECIPE_ID(ID, name) DATASET_RECIPE_##ID,
 #define DATASET_RECIPE_CHOICE(ID, name) "|" #name
 enum dataset_recipe {

@@ -194,7 +194,7 @@ static bool strata_divide(struct strata_finding *finding)
 	for (size_t i = 1; i < finding->cluster_count; i++)
 		if (finding->clusters[i].gain > best->gain)
 			best = &finding->clusters[i];
-	if (finding->cluster_count >= LIKE_WRITTEN_MAX ||
+	if (finding->cluster_count >= LIKE_STRATA_MAX ||
 		!(best->gain > STRATA_GAIN * finding->weight))
 		return false;
 	enum strata_axis by = best->axis;

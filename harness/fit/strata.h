@@ -20,7 +20,7 @@ struct strata_file {
 	bool progressive;
 };
 
-/* Finds at most LIKE_WRITTEN_MAX strata, the most frequent first, and sorts files on the way.
+/* Finds at most LIKE_STRATA_MAX strata, the most frequent first, and sorts files on the way.
  *
  * Files of other formats, layouts or numbers of scans are never put together, and a size of picture that one file in twenty has
  * is a stratum of its own.  The rest is divided while that tells more: where shapes of pictures differ, where sizes or bytes

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -141,19 +142,19 @@ static int generate_prepare(struct generation *generation, struct error *err)
 	const double in_file = recipe_is_packed(&generation->recipe)
 				       ? (double)recipe_per_file(&generation->recipe)
 				       : 1;
-	if (ops) {
-		generation->expected_bytes = ops->mean_bytes(&generation->recipe) * in_file;
-		return open_makers(generation, err);
-	}
-	int code = picture_atlas_open(&generation->atlas, generation->recipe.seed, err);
-	if (!code) {
+	int code = 0;
+	if (recipe_is_drawn(&generation->recipe))
+		code = picture_atlas_open(&generation->atlas, generation->recipe.seed, err);
+	if (!code && generation->atlas) {
 		struct team_job job = job_of(generation, picture_atlas_tiles());
 		job.item = paint_one;
 		code = team_run(&job, err);
 	}
 	if (!code)
 		code = open_makers(generation, err);
-	if (code)
+	if (!code && ops)
+		generation->expected_bytes = ops->mean_bytes(&generation->recipe) * in_file;
+	if (code || ops)
 		return code;
 	const struct calibration calibration = {
 		.recipe = &generation->recipe,
@@ -187,8 +188,8 @@ static int generate_pack_one(struct generation *generation, struct maker *maker,
 	struct site_file *file, struct error *err)
 {
 	const struct recipe *const recipe = &generation->recipe;
-	struct container_entry entry = {
-		.extension = recipe_extension(recipe), .label = (uint32_t)(id % recipe->classes)};
+	struct container_entry entry = {.extension = recipe_extension(recipe, id),
+		.label = (uint32_t)(id % recipe->classes)};
 	struct buffer before = {0}, behind = {0};
 	char key[RECIPE_PATH_BYTES];
 	recipe_sample_key(recipe, id, key);
@@ -334,6 +335,22 @@ static int make_missing(struct generation *generation, struct error *err)
 	return explain_full(generation, code, err);
 }
 
+/* Says so where pictures of such sizes do not compress to what was asked of them. */
+static void generate_tell_miss(const struct generation *generation, uint64_t bytes)
+{
+	enum { PERCENT = 3 };
+	const struct recipe *const recipe = &generation->recipe;
+	char is[UNITS_BYTES], asked[UNITS_BYTES];
+	if (!recipe->ops || !recipe->ops->size || recipe_is_packed(recipe))
+		return;
+	const double mean = (double)bytes / (double)recipe_files(recipe);
+	const double wanted = recipe->ops->mean_bytes(recipe);
+	if (100 * fabs(mean / wanted - 1) > PERCENT)
+		log_warn(
+			"files have %s in the mean where %s were asked for: pictures of these sizes and formats do not compress to that",
+			units_format_size(mean, is), units_format_size(wanted, asked));
+}
+
 static void sum_up(const struct generation *generation, struct dataset_generated *out)
 {
 	uint64_t encode = 0, all = 0;
@@ -361,9 +378,12 @@ static int generate(struct generation *generation, const char *root, struct data
 	code = generate_prepare(generation, err);
 	if (!code)
 		code = make_missing(generation, err);
-	return code ? code
-		    : site_finish(&generation->site, generation->config, generation->control,
-			      &out->bytes, err);
+	if (!code)
+		code = site_finish(&generation->site, generation->config, generation->control,
+			&out->bytes, err);
+	if (!code)
+		generate_tell_miss(generation, out->bytes);
+	return code;
 }
 
 int dataset_generate(const struct config *config, const struct dataset_control *control,

@@ -55,14 +55,11 @@ static int maker_make_other(struct maker *maker, const struct recipe *recipe, ui
 	return code;
 }
 
-int maker_make(struct maker *maker, const struct recipe *recipe, const struct picture_atlas *atlas,
-	uint64_t id, uint32_t detail, const uint8_t **bytes, size_t *size, struct error *err)
+/* Draws a picture and encodes it by the encoder that is open. */
+static int maker_render(struct maker *maker, uint64_t id, struct picture_size pixels,
+	uint32_t detail, const uint8_t **bytes, size_t *size, struct error *err)
 {
-	if (recipe->ops)
-		return maker_make_other(maker, recipe, id, bytes, size, err);
-	const uint64_t start = clock_thread_cpu_ns();
-	const struct picture_size pixels = recipe_size(recipe, id);
-	const bool direct = encoder_takes_planes(&recipe->encode);
+	const bool direct = encoder_takes_planes(&maker->encoder->options);
 	int code = grow(&maker->planes, &maker->planes_room, picture_planes_bytes(pixels), err);
 	if (!code && !direct)
 		code = grow(&maker->rgb, &maker->rgb_room, (size_t)pixels.width * pixels.height * 3,
@@ -70,7 +67,7 @@ int maker_make(struct maker *maker, const struct recipe *recipe, const struct pi
 	if (code)
 		return code;
 	const struct picture_planes planes = picture_planes_place(pixels, maker->planes);
-	picture_render(atlas, id, pixels, detail, &planes);
+	picture_render(maker->atlas, id, pixels, detail, &planes);
 	if (!direct)
 		picture_to_rgb(&planes, pixels, maker->rgb);
 	const uint64_t encoding = clock_thread_cpu_ns();
@@ -78,9 +75,39 @@ int maker_make(struct maker *maker, const struct recipe *recipe, const struct pi
 				bytes, size, err)
 		      : encoder_encode(maker->encoder, maker->rgb, pixels.width, pixels.height,
 				bytes, size, err);
-	const uint64_t end = clock_thread_cpu_ns();
-	maker->encode_cpu_ns += end - encoding;
-	maker->cpu_ns += end - start;
+	maker->encode_cpu_ns += clock_thread_cpu_ns() - encoding;
+	return code;
+}
+
+int maker_draw(struct maker *maker, const struct encode_options *options, uint64_t id,
+	struct picture_size pixels, uint32_t detail, const uint8_t **bytes, size_t *size,
+	struct error *err)
+{
+	int code = 0;
+	/* libjpeg keeps the tables that it made for a progressive picture, and would take them for others. */
+	if (maker->encoder &&
+		(maker->encoder->options.format != options->format ||
+			maker->encoder->options.progressive != options->progressive)) {
+		encoder_close(maker->encoder);
+		maker->encoder = NULL;
+	}
+	if (!maker->encoder)
+		code = encoder_open(&maker->encoder, options, err);
+	if (code)
+		return code;
+	maker->encoder->options = *options;
+	return maker_render(maker, id, pixels, detail, bytes, size, err);
+}
+
+int maker_make(struct maker *maker, const struct recipe *recipe, const struct picture_atlas *atlas,
+	uint64_t id, uint32_t detail, const uint8_t **bytes, size_t *size, struct error *err)
+{
+	maker->atlas = atlas;
+	if (recipe->ops)
+		return maker_make_other(maker, recipe, id, bytes, size, err);
+	const uint64_t start = clock_thread_cpu_ns();
+	const int code = maker_render(maker, id, recipe_size(recipe, id), detail, bytes, size, err);
+	maker->cpu_ns += clock_thread_cpu_ns() - start;
 	return code;
 }
 

@@ -13,6 +13,7 @@
 /* One per thread: an encoder, and pixels that grow to the largest picture. */
 struct maker {
 	struct encoder *encoder;
+	const struct picture_atlas *atlas; /* of the call that goes on; NULL: nothing is drawn */
 	uint8_t *planes, *rgb;
 	size_t planes_room, rgb_room;
 	uint8_t *bytes; /* of recipes with ops: the file, of `size` bytes */
@@ -25,6 +26,11 @@ void maker_close(struct maker *maker); /* safe on {0} */
 
 /* Room for so many bytes at maker->bytes, which may move and keeps nothing. */
 int maker_grow(struct maker *maker, size_t room, struct error *err);
+
+/* For recipes with ops that draw: picture `id` of a size, drawn and encoded with these options.  The bytes are the encoder's. */
+int maker_draw(struct maker *maker, const struct encode_options *options, uint64_t id,
+	struct picture_size pixels, uint32_t detail, const uint8_t **bytes, size_t *size,
+	struct error *err);
 
 /* Makes file `id`: renders and encodes a picture, or as ops say.  The bytes are the maker's, valid
  * until its next call. */

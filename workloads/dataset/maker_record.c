@@ -51,7 +51,7 @@ static double maker_record_mean_ns(const struct recipe *recipe)
 	return 1.2 * maker_record_mean(recipe);
 }
 
-static int maker_record_check(const struct recipe *recipe, struct error *err)
+static int maker_record_check(struct recipe *recipe, struct error *err)
 {
 	if (maker_record_mean(recipe) <= RECORD_FILE_BYTES_MAX)
 		return 0;

@@ -34,7 +34,7 @@ static double maker_tokens_mean_ns(const struct recipe *recipe)
 	return 4.0 * (double)recipe_integer(recipe, KEY_DATASET_FILE_TOKENS);
 }
 
-static int maker_tokens_check(const struct recipe *recipe, struct error *err)
+static int maker_tokens_check(struct recipe *recipe, struct error *err)
 {
 	if (maker_tokens_mean(recipe) <= TOKENS_FILE_BYTES_MAX)
 		return 0;

@@ -76,7 +76,7 @@ static double maker_volume_mean_ns(const struct recipe *recipe)
 	return maker_volume_mean_plain(recipe) * (maker_volume_deflates(recipe) ? 23 : 3.3);
 }
 
-static int maker_volume_check(const struct recipe *recipe, struct error *err)
+static int maker_volume_check(struct recipe *recipe, struct error *err)
 {
 	const double sigma = recipe_real(recipe, KEY_DATASET_SIZE_SIGMA);
 	double most = sizeof(float);

@@ -223,7 +223,7 @@ static int probe_make_files(const struct sample_ops *kind, const struct recipe *
 {
 	struct picture_atlas *atlas = NULL;
 	struct maker maker = {0};
-	int code = recipe->ops ? 0 : picture_atlas_open(&atlas, recipe->seed, err);
+	int code = recipe_is_drawn(recipe) ? picture_atlas_open(&atlas, recipe->seed, err) : 0;
 	if (!code && atlas)
 		code = paint(atlas, control, err);
 	if (!code)

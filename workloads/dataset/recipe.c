@@ -34,7 +34,7 @@ static int recipe_check_kind(
 	char name[RECIPE_PATH_BYTES];
 	char endings[SAMPLE_ENDINGS_BYTES];
 	char asked[CONFIG_VALUE_BYTES];
-	(void)snprintf(name, sizeof name, "0.%s", recipe_extension(recipe));
+	(void)snprintf(name, sizeof name, "0.%s", recipe_extension(recipe, 0));
 	if (sample_takes_name(kind, name))
 		return 0;
 	return error_set(err, -EINVAL,
@@ -155,6 +155,8 @@ static void recipe_add_value(json_t *object, enum key_id id, const struct config
 		add_choice(object, own, id, (int)value->integer);
 	else if (key->type == KEY_TYPE_REAL || key->type == KEY_TYPE_SHARE)
 		(void)json_object_set_new(object, own, json_real(value->real));
+	else if (key->type == KEY_TYPE_TEXT)
+		(void)json_object_set_new(object, own, json_string(value->text ? value->text : ""));
 	else
 		add_number(object, own, (uint64_t)value->integer);
 }
@@ -251,10 +253,17 @@ void recipe_class_name(const struct recipe *recipe, uint64_t label, char out[REC
 		(int)digits(recipe->classes - 1, DIGITS), label);
 }
 
-const char *recipe_extension(const struct recipe *recipe)
+const char *recipe_extension(const struct recipe *recipe, uint64_t id)
 {
-	return recipe->ops ? recipe->ops->extension(recipe)
-			   : encoder_of(recipe->encode.format)->extension;
+	const struct recipe_ops *const ops = recipe->ops;
+	if (!ops)
+		return encoder_of(recipe->encode.format)->extension;
+	return ops->extension_of ? ops->extension_of(recipe, id) : ops->extension(recipe);
+}
+
+bool recipe_is_drawn(const struct recipe *recipe)
+{
+	return !recipe->ops || recipe->ops->size;
 }
 
 void recipe_sample_key(const struct recipe *recipe, uint64_t id, char out[RECIPE_PATH_BYTES])
@@ -277,8 +286,8 @@ void recipe_file_path(const struct recipe *recipe, uint64_t file, char out[RECIP
 	recipe_class_name(recipe, file % recipe->classes, out);
 	recipe_sample_key(recipe, file, key);
 	const size_t used = strlen(out);
-	(void)snprintf(
-		out + used, RECIPE_PATH_BYTES - used, "/%.40s.%s", key, recipe_extension(recipe));
+	(void)snprintf(out + used, RECIPE_PATH_BYTES - used, "/%.40s.%s", key,
+		recipe_extension(recipe, file));
 }
 
 bool recipe_is_packed(const struct recipe *recipe)
@@ -315,7 +324,7 @@ uint64_t recipe_class_count(const struct recipe *recipe)
 struct picture_size recipe_size(const struct recipe *recipe, uint64_t id)
 {
 	if (recipe->ops)
-		return (struct picture_size){0};
+		return recipe->ops->size ? recipe->ops->size(recipe, id) : (struct picture_size){0};
 	return picture_draw_size(
 		recipe->seed, id, recipe->width, recipe->height, recipe->size_sigma);
 }

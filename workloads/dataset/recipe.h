@@ -4,6 +4,7 @@
 
 #include "harness/base/error.h"
 #include "harness/config/config.h"
+#include "harness/config/like.h"
 #include "harness/config/tables.h"
 #include "workloads/image/encode.h"
 #include "workloads/image/picture.h"
@@ -19,7 +20,7 @@ struct recipe;
 
 enum { RECIPE_KEYS_MAX = 8 };
 
-/* What a recipe makes other than photographs: files that are a function of (recipe, id).  To add one,
+/* What a recipe makes other than photographs of one kind: files that are a function of (recipe, id).  To add one,
  * say for a kind of samples of your own: workloads/dataset/maker_NAME.c with such a table, maker_NAME,
  * and its line in DATASET_RECIPES (harness/config/tables.h).  dataset.recipe has the choice from then on. */
 struct recipe_ops {
@@ -29,8 +30,8 @@ struct recipe_ops {
 	size_t key_count;
 	/* The ending of its files, without a dot. */
 	const char *(*extension)(const struct recipe *recipe);
-	/* -EINVAL: no such files can be. */
-	int (*check)(const struct recipe *recipe, struct error *err);
+	/* -EINVAL: no such files can be.  May fill in what is the recipe's own (like). */
+	int (*check)(struct recipe *recipe, struct error *err);
 	/* Of a file, for estimates: its size, and a core's time to make it. */
 	double (*mean_bytes)(const struct recipe *recipe);
 	double (*mean_ns)(const struct recipe *recipe);
@@ -40,13 +41,29 @@ struct recipe_ops {
 	/* Into the maker's bytes (maker_grow). */
 	int (*make)(
 		struct maker *maker, const struct recipe *recipe, uint64_t id, struct error *err);
+	/* Of pictures, which are drawn from the maker's atlas: how large each is, and the ending of its file.  NULL: it makes
+	 * none. */
+	struct picture_size (*size)(const struct recipe *recipe, uint64_t id);
+	const char *(*extension_of)(const struct recipe *recipe, uint64_t id);
+};
+
+/* Of dataset.like: the first `count` of the files in the order of their kinds, which their numbers are spread over. */
+struct recipe_like {
+	struct like_stratum strata[LIKE_STRATA_MAX];
+	uint64_t first[LIKE_STRATA_MAX + 1]; /* of each kind; behind the last, all */
+	/* Means over the files of a kind, relative to the medians: of pixels, and of pixels times how busy pictures are. */
+	double pixels[LIKE_STRATA_MAX], bytes[LIKE_STRATA_MAX];
+	size_t count;
+	uint64_t stride; /* from a number to the next, in that order */
 };
 
 struct recipe {
 	const struct container_ops *container; /* NULL: files of their own */
 	uint64_t shard_samples;                /* in each of its files */
 	const struct recipe_ops *ops;          /* NULL: photographs, which the rest is about */
-	struct config_value values[RECIPE_KEYS_MAX]; /* of ops->keys */
+	/* Of ops->keys; a text is the configuration's, and is there as long as that is. */
+	struct config_value values[RECIPE_KEYS_MAX];
+	struct recipe_like like;
 	uint64_t samples, classes, seed;
 	uint64_t bytes; /* mean file size to hit; 0: natural */
 	uint32_t width, height;
@@ -84,7 +101,8 @@ bool recipe_is_packed(const struct recipe *recipe); /* in a container */
 void recipe_file_path(const struct recipe *recipe, uint64_t file, char out[RECIPE_PATH_BYTES]);
 /* Of a sample in a container: "00001234", "jpg". */
 void recipe_sample_key(const struct recipe *recipe, uint64_t id, char out[RECIPE_PATH_BYTES]);
-const char *recipe_extension(const struct recipe *recipe);
+const char *recipe_extension(const struct recipe *recipe, uint64_t id); /* of a sample's file */
+bool recipe_is_drawn(const struct recipe *recipe); /* of pictures: needs an atlas */
 void recipe_class_name(const struct recipe *recipe, uint64_t label, char out[RECIPE_PATH_BYTES]);
 uint64_t recipe_class_count(const struct recipe *recipe); /* classes that have a sample */
 

@@ -651,6 +651,8 @@ static void jpeg_encode_start(
 		jpeg_set_colorspace(libjpeg, JCS_GRAYSCALE);
 	jpeg_set_quality(libjpeg, encoder->options.quality, TRUE);
 	jpeg_set_subsampling(libjpeg, encoder->options.subsampling);
+	if (encoder->options.progressive)
+		jpeg_simple_progression(libjpeg);
 	libjpeg->raw_data_in = from == JCS_YCbCr;
 	jpeg_start_compress(libjpeg, TRUE);
 }

@@ -18,7 +18,8 @@ struct encode_options {
 	int quality;                          /* JPEG, 1 .. 100 */
 	enum dataset_subsampling subsampling; /* JPEG */
 	enum dataset_png_color png_color;
-	int png_level; /* zlib, 0 .. 9 */
+	int png_level;    /* zlib, 0 .. 9 */
+	bool progressive; /* JPEG: in several scans */
 };
 
 /* What the hooks of a codec see. */
