@@ -43,7 +43,7 @@ static bool fit_overlaps(const struct finding *one, const struct finding *other)
 	return low <= other_high && other_low <= high;
 }
 
-/* Two sources that know the same fact equally well and differ: the first one counts, and both are told. */
+/* Two sources that know the same fact equally well and differ: both are told, and which of them counts. */
 static void fit_contradiction(
 	struct findings *known, const struct findings *from, enum finding_id id)
 {
@@ -58,11 +58,14 @@ static void fit_contradiction(
 		return;
 	(void)amount_format(finding_unit(id), one->value, first);
 	(void)amount_format(finding_unit(id), other->value, second);
-	log_warn("%s: %s by %s, but %s by %s; the first one counts", finding_name(id), first,
-		finding_source_name(one->source), second, finding_source_name(other->source));
-	findings_note(known, "%s is %s by %s, but %s by %s; the first one counts", finding_name(id),
-		first, finding_source_name(one->source), second,
-		finding_source_name(other->source));
+	const char *counts =
+		finding_source_name((finding_counts_before(other, one) ? other : one)->source);
+	log_warn("%s: %s by %s, but %s by %s; the %s counts", finding_name(id), first,
+		finding_source_name(one->source), second, finding_source_name(other->source),
+		counts);
+	findings_note(known, "%s is %s by %s, but %s by %s; the %s counts", finding_name(id), first,
+		finding_source_name(one->source), second, finding_source_name(other->source),
+		counts);
 }
 
 static void fit_take_environment(

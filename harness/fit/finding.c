@@ -54,6 +54,13 @@ static void finding_join_ranks(
 	known->value = (known->value * weight + from->value * from_weight) / (weight + from_weight);
 }
 
+bool finding_counts_before(const struct finding *one, const struct finding *other)
+{
+	if (one->how != other->how)
+		return one->how > other->how;
+	return one->source == SOURCE_STEP_LOG && other->source == SOURCE_TRACE;
+}
+
 static void findings_merge_values(struct findings *findings, const struct findings *from)
 {
 	const bool ranks = findings->ranks && from->ranks && !(findings->ranks & from->ranks);
@@ -66,7 +73,7 @@ static void findings_merge_values(struct findings *findings, const struct findin
 		if (ranks && known->source == SOURCE_TRACE && other->source == SOURCE_TRACE &&
 			known->how == other->how)
 			finding_join_ranks(known, weight, other, from_weight);
-		else if (other->how > known->how)
+		else if (finding_counts_before(other, known))
 			*known = *other;
 	}
 	if (findings->ranks & from->ranks)
@@ -77,8 +84,9 @@ static void findings_merge_values(struct findings *findings, const struct findin
 
 static void findings_take_series(struct findings *findings, struct findings *from)
 {
-	const bool better =
-		findings->step_is != from->step_is && from->step_is == FINDING_STEP_TIME;
+	const bool better = findings->step_is != from->step_is
+				    ? from->step_is == FINDING_STEP_TIME
+				    : from->step_count > findings->step_count;
 
 	if (from->step_count == 0 || (findings->step_count > 0 && !better))
 		return;

@@ -89,7 +89,11 @@ void findings_add(struct findings *findings, enum finding_id id, enum finding_so
  * FINDINGS_NOTES_MAX they are lost. */
 void findings_note(struct findings *findings, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Takes over what `from` knows better, its series and its strata where there are none yet (step times rather than periods).
+/* Whether one says more of a fact than the other, which was there first: the stronger one does, and of two equal ones a step log
+ * does before a trace, because a profiler slows the steps that it records. */
+bool finding_counts_before(const struct finding *one, const struct finding *other);
+/* Takes over what `from` knows better, its strata where there are none yet, and its series where it is the better one (step
+ * times rather than periods, then the longer one).
  * Where both are traces of different ranks of one job, a value becomes the mean over ranks, and its interval holds those of
  * all: how far ranks are apart. */
 int findings_merge(struct findings *findings, struct findings *from, struct error *err);

@@ -304,12 +304,17 @@ static void log_add_samples(struct log_told *told, size_t skip)
 		"the batch over the period of the steps");
 }
 
+/* A table of numbers is taken for a log that needs a better name, other text for something else. */
 static int log_refuse(const struct log_told *told)
 {
 	const bool column = log_has(told->rows, STEP_ROLE_TIME) ||
 			    log_has(told->rows, STEP_ROLE_RATE) ||
 			    log_has(told->rows, STEP_ROLE_CLOCK);
 
+	if (!column && !told->rows->events && told->rows->numbers < LOG_ROWS_LEAST)
+		return error_set(told->err, -ENOMSG,
+			"'%s' is no log of steps: no column has a name or a unit of step times",
+			told->path);
 	if (!column)
 		return error_set(told->err, -EINVAL,
 			"'%s' has no column of step times: name one step_time_ms, step_time_s, it/s "

@@ -416,7 +416,10 @@ static int trace_find_steps(struct trace *trace, const char *path, const struct 
 						 : &trace->optimizers;
 	const uint64_t thread = trace_thread_of(by);
 
-	(void)trace_marks_settle(&trace->steps, thread);
+	if (trace_marks_settle(&trace->steps, thread) > 0)
+		findings_note(trace->out,
+			"the trace has steps of several threads or processes: those of the one "
+			"with most of them count; give one trace per rank");
 	(void)trace_marks_settle(&trace->optimizers, thread);
 	if (trace_marks_settle(&trace->loads, thread) > 0)
 		findings_note(trace->out,
@@ -646,7 +649,8 @@ static void trace_add_ranks(struct trace *trace, const struct kineto_file *file)
 
 	if (file->rank >= 0 && file->rank < FINDINGS_RANKS_MAX)
 		trace->out->ranks = UINT64_C(1) << file->rank;
-	findings_add(trace->out, FINDING_RANKS, SOURCE_TRACE, FINDING_DERIVED,
+	findings_add(trace->out, FINDING_RANKS, SOURCE_TRACE,
+		file->world_size > 0 ? FINDING_DERIVED : FINDING_ASSUMED,
 		several ? (double)file->devices : world, NAN, NAN,
 		several                ? "one for each device that the process sees"
 		: file->world_size > 0 ? "world_size, all of them on this node"
@@ -680,8 +684,11 @@ static void trace_note_steps(
 	char first[UNITS_BYTES];
 	char median[UNITS_BYTES];
 
-	findings_note(trace->out, "%zu step%s of the trace count%s, %s", steps->count,
-		steps->count == 1 ? "" : "s", steps->count == 1 ? "s" : "", what[steps->by]);
+	findings_note(trace->out,
+		"%zu step%s of the trace count%s, %s; a profiler slows what it "
+		"records, so a log of step times without one would be better",
+		steps->count, steps->count == 1 ? "" : "s", steps->count == 1 ? "s" : "",
+		what[steps->by]);
 	if (steps->first_ns > 0)
 		findings_note(trace->out,
 			"the first step, in which profiling began, was left out: it took %s, the "

@@ -107,6 +107,15 @@ static bool log_is_value(const struct log_cell *cell)
 	       step_moment(cell->text, cell->length, &value);
 }
 
+static bool log_are_values(const struct log_cell *cells, size_t count)
+{
+	bool are = count > 0;
+
+	for (size_t i = 0; i < count; i++)
+		are = are && log_is_value(&cells[i]);
+	return are;
+}
+
 /* The cells of a line.  "0.03 s" and "2026-11-26 06:53:01" are one. */
 static size_t log_cells(
 	const struct log_table *table, const char *line, struct log_cell cells[LOG_COLUMNS_MAX])
@@ -241,6 +250,7 @@ static int log_take_row(struct log_table *table, const struct log_cell *cells, s
 	}
 	if (!told || count < table->columns) {
 		table->rows->unread++;
+		table->rows->numbers += log_are_values(cells, count);
 		return 0;
 	}
 	return log_row_add(table->rows, &row, table->err);
@@ -259,10 +269,7 @@ static int log_take_line(struct log_table *table, char *line)
 	const size_t count = log_cells(table, line, cells);
 	if (table->columns > 0)
 		return log_take_row(table, cells, count);
-	bool values = count > 0;
-	for (size_t i = 0; i < count; i++)
-		values = values && log_is_value(&cells[i]);
-	if (values && !comment) {
+	if (!comment && log_are_values(cells, count)) {
 		const int code = log_unnamed(table, cells, count);
 		return code ? code : log_take_row(table, cells, count);
 	}

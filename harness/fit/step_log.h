@@ -22,9 +22,10 @@ struct step_log_row {
 struct step_log {
 	struct step_log_row *of; /* owned */
 	size_t count, room;
-	bool lost;                  /* there are more than STEP_LOG_ROWS_MAX */
-	uint64_t unread;            /* lines of CSV without what they should have */
-	bool events;                /* of an event file */
+	bool lost;        /* there are more than STEP_LOG_ROWS_MAX */
+	uint64_t unread;  /* lines of CSV without what they should have */
+	uint64_t numbers; /* lines of which each value is a number or a moment, but of no use */
+	bool events;      /* of an event file */
 	double unit_ns[STEP_ROLES]; /* of its TIME and WAIT; 0: not said */
 	bool torn;                  /* its end is missing */
 	uint64_t damaged;           /* records */

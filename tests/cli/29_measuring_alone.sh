@@ -7,7 +7,7 @@ sed -i '/^\[sweep\]/,$d' tiny.ini
 expect 0 "$alone" tiny.ini left
 repetitions left 1 || fail "no repetition is recorded"
 libraries=$(ldd "$alone")
-for needless in ncurses microhttpd protobuf tinfo gnutls; do
+for needless in ncurses microhttpd protobuf tinfo gnutls yajl; do
 	case $libraries in *lib"$needless"*) fail "what measures needs lib$needless" ;; esac
 done
 "$MLBENCH" show left >out 2>err || [ $? -eq 3 ] || fail "its record cannot be read"
@@ -17,7 +17,7 @@ prints "samples/s"
 bare=$(dirname "$MLBENCH")/bare/mlbench
 [ -x "$bare" ] || skip "it runs elsewhere; make all first, for the program without the optional libraries"
 libraries=$(ldd "$bare")
-for optional in webp tiff ncurses tinfo microhttpd gnutls dw elf protobuf; do
+for optional in webp tiff ncurses tinfo microhttpd gnutls dw elf protobuf yajl; do
 	case $libraries in *"lib$optional"[-.w0-9]*) fail "the program without the optional libraries needs lib$optional" ;; esac
 done
 expect_measured "$bare" run tiny.ini --out bare
@@ -36,6 +36,8 @@ without() {
 without libdw run tiny.ini --flame --out flamed
 without libmicrohttpd run tiny.ini --listen --out served
 without protobuf-c export bare --format tensorboard
+printf '{"traceEvents": []}' >trace.json
+without yajl fit trace.json
 expect 0 "$bare" list parts --json
 python3 - <<'PY' || fail "the list of parts"
 import json

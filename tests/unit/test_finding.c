@@ -44,6 +44,27 @@ static void test_stronger_counts(void **state)
 	findings_close(&b);
 }
 
+/* A profiler slows the steps that it records. */
+static void test_step_log_before_trace(void **state)
+{
+	const enum finding_source orders[][2] = {
+		{SOURCE_TRACE, SOURCE_STEP_LOG}, {SOURCE_STEP_LOG, SOURCE_TRACE}};
+	(void)state;
+	for (size_t i = 0; i < COUNT(orders); i++) {
+		struct findings both[2];
+		struct error err;
+		for (int k = 0; k < 2; k++) {
+			findings_open(&both[k]);
+			findings_add(&both[k], FINDING_STEP_TIME, orders[i][k], FINDING_DERIVED,
+				orders[i][k] == SOURCE_TRACE ? 43 : 34, NAN, NAN, NULL);
+		}
+		assert_int_equal(findings_merge(&both[0], &both[1], &err), 0);
+		expect_near(both[0].known[FINDING_STEP_TIME].value, 34, 1e-9);
+		findings_close(&both[0]);
+		findings_close(&both[1]);
+	}
+}
+
 static void test_ranks_are_joined(void **state)
 {
 	const double periods[] = {10, 20, 60};
@@ -102,8 +123,10 @@ static void test_series_of_step_times_is_better(void **state)
 	assert_int_equal(a.step_is, FINDING_STEP_TIME);
 	assert_null(b.step_ns);
 	assert_int_equal(findings_merge(&a, &c, &err), 0);
-	assert_int_equal(a.step_count, 5);
-	assert_int_equal(c.step_count, 7);
+	assert_int_equal(a.step_count, 7); /* the longer one */
+	finding_series(&b, FINDING_STEP_PERIOD, 50);
+	assert_int_equal(findings_merge(&a, &b, &err), 0);
+	assert_int_equal(a.step_count, 7);
 	findings_close(&a);
 	findings_close(&b);
 	findings_close(&c);
@@ -134,6 +157,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stronger_counts),
+		cmocka_unit_test(test_step_log_before_trace),
 		cmocka_unit_test(test_ranks_are_joined),
 		cmocka_unit_test(test_series_of_step_times_is_better),
 		cmocka_unit_test(test_notes),

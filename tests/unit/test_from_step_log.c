@@ -311,7 +311,9 @@ static void test_no_logs(void **state)
 		{"time,loss\n31.5,1\n", -EINVAL, "name the column step_time_ms"},
 		{"elapsed,loss\n31.5,1\n", -EINVAL, "name the column elapsed_ms"},
 		{"SECRET,loss\n1,2\n2,3\n3,4\n", -EINVAL, "no column of step times"},
-		{"SECRET\n", -EINVAL, "no column of step times"},
+		{"SECRET\n", -ENOMSG, "no column has a name"},
+		{"SECRET/a.jpg\nSECRET/b.jpg\nSECRET/c.jpg\nSECRET/d.jpg\n", -ENOMSG,
+			"is no log of steps"},
 		{"step_time_ms\n30\n30\n", -EINVAL, "2 usable steps"},
 		{"step_time_ms\n0\n0\n0\n0\n", -EINVAL, "is the unit right"},
 		{"step_time_s\n1e9\n1e9\n1e9\n1e9\n", -EINVAL, "is the unit right"},
@@ -335,7 +337,7 @@ static void test_no_logs(void **state)
 	while (text.size < 1 << 15) /* more columns than are looked at */
 		buffer_text(&text, "step_time_ms,");
 	buffer_text(&text, "\n1,1,1\n");
-	assert_int_equal(log_of(&findings, text.data, text.size, &err), -EINVAL);
+	assert_int_equal(log_of(&findings, text.data, text.size, &err), -ENOMSG);
 	findings_close(&findings);
 	buffer_release(&text);
 }
