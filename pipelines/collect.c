@@ -382,8 +382,7 @@ static void fill_stages(const struct run *r, const struct span *span, struct mea
 	}
 	m->accounted = states / wall;
 	fill_queue(span, QUEUE_SAMPLES, "samples", r->plan.blobs, m);
-	fill_queue(span, QUEUE_BATCHES, "batches",
-		(uint32_t)config_integer(r->config, KEY_PREFETCH_DEPTH), m);
+	fill_queue(span, QUEUE_BATCHES, "batches", r->plan.prefetch_depth, m);
 	if (r->plan.staging_slots > 0)
 		fill_queue(span, QUEUE_UPLOADED, "uploaded",
 			(r->plan.staging_slots - 1) * r->plan.devices, m);

@@ -89,12 +89,19 @@ void dither_plan(
 	const struct config *config, const struct source_ops *source, struct pipeline_plan *plan)
 {
 	struct depth_plan *const d = &plan->depths;
-	const uint32_t depth = source->blocking ? 1 : plan->read_depth;
+	const uint32_t depth = source->blocking || plan->by_workers ? 1 : plan->read_depth;
 	const uint64_t longer_ns = dither_longer_ns(config);
 	const uint64_t least_ns = RAMP_NS + LOOK_NS + POINT_LEAST_NS + RETURN_NS;
-	*d = (struct depth_plan){.set = plan->reader_threads * depth};
+	*d = (struct depth_plan){.set = plan->readers * depth};
 	if (longer_ns == 0 || (source->immediate && !limiter_wanted(config)))
 		return;
+	if (plan->by_workers || plan->turns) {
+		(void)snprintf(d->why_not, sizeof d->why_not,
+			"reads at other depths were not tried: %s",
+			plan->by_workers ? "each worker reads the file that it decodes"
+					 : "nothing is read while a step computes");
+		return;
+	}
 	if ((uint64_t)config_integer(config, KEY_MEASURE_WARMUP) + longer_ns < least_ns) {
 		(void)snprintf(d->why_not, sizeof d->why_not,
 			"reads at other depths were not tried: measure.warmup is shorter than %.3g s",

@@ -51,7 +51,9 @@ static int exchange_open_slots(struct exchange *x)
 {
 	const struct exchange_options *o = &x->options;
 	x->slots = calloc(o->slots, sizeof *x->slots);
-	if (!x->slots)
+	if (o->by_workers)
+		x->tickets = memory_touched((size_t)o->slots * o->slot_samples, sizeof *x->tickets);
+	if (!x->slots || (o->by_workers && !x->tickets))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < o->slots; i++) {
 		struct slot *slot = &x->slots[i];
@@ -61,6 +63,8 @@ static int exchange_open_slots(struct exchange *x)
 		slot->labels = o->label_memory + (size_t)i * o->slot_samples * o->label_bytes;
 		if (o->note_memory)
 			slot->notes = o->note_memory + (size_t)i * o->slot_samples * o->note_bytes;
+		if (x->tickets)
+			slot->tickets = x->tickets + (size_t)i * o->slot_samples;
 	}
 	return 0;
 }
@@ -72,7 +76,7 @@ static int open_flow(struct exchange *x)
 		.epoch_samples = x->sampler.used,
 		.epochs = o->sampler.epochs,
 		.batch_size = o->sampler.batch_size,
-		.blobs = o->blobs,
+		.blobs = o->by_workers ? 0 : o->blobs,
 		.large_blobs = o->large_blobs,
 		.spare_blobs = o->spare_blobs,
 		.spare_large_blobs = o->spare_large_blobs,
@@ -80,6 +84,9 @@ static int open_flow(struct exchange *x)
 		.lanes = o->lanes,
 		.in_order = o->in_order,
 		.epochs_apart = o->epochs_apart || o->held,
+		.by_workers = o->by_workers,
+		.whole_batches = o->whole_batches,
+		.turns = o->turns,
 		.workers = o->workers,
 		.read_depth = o->read_depth,
 		.cores = o->cores,
@@ -151,6 +158,7 @@ void exchange_close(struct exchange *x)
 		return;
 	free(x->blobs);
 	free(x->slots);
+	free(x->tickets);
 	free(x->flow_memory);
 	free(x->shares);
 	sampler_close(&x->sampler);
@@ -193,6 +201,28 @@ static void exchange_move(struct seat **from, struct seat **to)
 	seat_push(to, seat_pop(from));
 }
 
+/* Takes a seat out of a list; false: it was taken out already, and is being woken. */
+static bool seat_withdraw(struct seat **list, const struct seat *seat)
+{
+	while (*list && *list != seat)
+		list = &(*list)->next;
+	if (!*list)
+		return false;
+	*list = seat->next;
+	return true;
+}
+
+/* A worker that reads for itself does not make samples meanwhile, and reads none while it makes them. */
+static void seat_enter_state(const struct seat *seat, enum thread_state state, uint64_t now_ns)
+{
+	if (seat->reading)
+		state_clock_enter(seat->reading, state, now_ns);
+	if (seat->reading && state == THREAD_WORKING)
+		state = THREAD_STARVED;
+	if (seat->clock)
+		state_clock_enter(seat->clock, state, now_ns);
+}
+
 /* All idle workers are in `state` from now on. */
 static void turn_parked(struct exchange *x, enum thread_state state, uint64_t now_ns)
 {
@@ -201,13 +231,26 @@ static void turn_parked(struct exchange *x, enum thread_state state, uint64_t no
 	state_clock_enter(&x->parked, state, now_ns > x->parked_ns ? now_ns : x->parked_ns);
 	for (struct seat *seat = x->shown ? x->idle_workers : NULL; seat; seat = seat->next)
 		if (seat->clock && seat->clock->timeline)
-			state_clock_enter(seat->clock, state, now_ns);
+			seat_enter_state(seat, state, now_ns);
 }
 
-static void call_worker(struct exchange *x, struct seat **wake)
+static void call_worker(struct exchange *x, struct seat *seat, struct seat **wake)
 {
-	exchange_move(&x->idle_workers, wake);
-	flow_worker_wakes(&x->flow);
+	(void)seat_withdraw(&x->idle_workers, seat);
+	seat_push(wake, seat);
+	flow_worker_wakes(&x->flow, seat->worker);
+}
+
+/* Whom there is work for, of those that sleep; NULL: nobody. */
+static struct seat *callable_worker(struct exchange *x)
+{
+	struct seat *seat = x->idle_workers;
+	if (!x->options.whole_batches)
+		return flow_calls_worker(&x->flow) ? seat : NULL;
+	const uint32_t owner = flow_calls_owner(&x->flow);
+	while (seat && seat->worker != owner)
+		seat = seat->next;
+	return seat;
 }
 
 /* Whether a worker has to start first. */
@@ -220,16 +263,19 @@ static void wake_workers(struct exchange *x, int calls, uint64_t now_ns, struct 
 {
 	if (flow_all_handed(&x->flow) || exchange_starts(x, x->idle_workers)) {
 		while (x->idle_workers)
-			call_worker(x, wake);
+			call_worker(x, x->idle_workers, wake);
 		return;
 	}
-	const enum flow_lack lack = flow_lack(&x->flow);
+	const enum flow_lack lack =
+		x->options.by_workers ? flow_lack_of_sleepers(&x->flow) : flow_lack(&x->flow);
 	if (lack != FLOW_LACKS_NOTHING)
 		turn_parked(x, lack == FLOW_LACKS_FILES ? THREAD_STARVED : THREAD_BLOCKED, now_ns);
-	for (int i = 0; lack == FLOW_LACKS_NOTHING && i < calls; i++) {
-		if (!flow_calls_worker(&x->flow))
+	const bool any = lack == FLOW_LACKS_NOTHING || x->options.whole_batches;
+	for (int i = 0; any && i < calls; i++) {
+		struct seat *const seat = callable_worker(x);
+		if (!seat)
 			return;
-		call_worker(x, wake);
+		call_worker(x, seat, wake);
 	}
 }
 
@@ -282,10 +328,12 @@ static struct seat *exchange_settle(struct exchange *x, int calls, uint64_t now_
 		wake_consumers(x, &wake);
 	if (now_ns > 0) {
 		const struct flow *f = &x->flow;
-		const bool no_room = f->blobs.free_count + x->being_read < f->wake_free;
+		const bool no_room = !x->options.by_workers &&
+				     f->blobs.free_count + x->being_read < f->wake_free;
 		queue_meter_set(&x->samples, f->ready_count, no_room, now_ns);
 		const uint32_t batches = batches_waiting(x);
-		queue_meter_set(&x->batches, batches, batches == x->options.prefetch_depth, now_ns);
+		const uint32_t most = x->options.prefetch_depth;
+		queue_meter_set(&x->batches, batches, most > 0 && batches == most, now_ns);
 	}
 	return wake;
 }
@@ -323,23 +371,6 @@ static void exchange_sleep_in(
 	/* Waiting for the lock is work already: from *now_ns on. */
 	uint64_t woken_ns = *now_ns;
 	timed_lock_enter(&x->lock, seat->lock, &woken_ns);
-}
-
-static void seat_enter_state(const struct seat *seat, enum thread_state state, uint64_t now_ns)
-{
-	if (seat->clock)
-		state_clock_enter(seat->clock, state, now_ns);
-}
-
-/* Takes a seat out of a list; false: it was taken out already, and is being woken. */
-static bool seat_withdraw(struct seat **list, const struct seat *seat)
-{
-	while (*list && *list != seat)
-		list = &(*list)->next;
-	if (!*list)
-		return false;
-	*list = seat->next;
-	return true;
 }
 
 /* The same until until_ns at most, in the state that the seat's clock has.  Whether it was woken. */
@@ -426,7 +457,8 @@ static size_t exchange_take_blobs(struct exchange *x, struct blob **taken, size_
 {
 	struct flow *f = &x->flow;
 	size_t n = 0;
-	while (n < want && !flow_exhausted(f) && flow_has_room(f) && flow_is_open(f)) {
+	while (n < want && !flow_exhausted(f) && flow_has_room(f) && flow_is_open(f) &&
+		flow_has_turn(f)) {
 		const bool large = next_is_large(x);
 		if (!flow_has_blob(f, large))
 			break;
@@ -465,7 +497,7 @@ size_t exchange_read(struct exchange *x, struct seat *seat, struct blob *const *
 		const size_t want = exchange_allowed(x, seat, room, in_flight);
 		n = exchange_take_blobs(x, taken, want);
 		const bool open = flow_is_open(&x->flow);
-		seat->is_short = n < want && open;
+		seat->is_short = n < want && open && flow_has_turn(&x->flow);
 		if (n > 0 || in_flight > 0 || flow_exhausted(&x->flow))
 			break;
 		seat_enter_state(seat, want > 0 && open ? THREAD_BLOCKED : THREAD_STARVED, *now_ns);
@@ -554,7 +586,7 @@ static struct slot *exchange_slot_of(struct exchange *x, uint64_t batch)
 
 static size_t exchange_take_ready(struct exchange *x, struct blob **items)
 {
-	const uint32_t share = flow_share(&x->flow);
+	const uint32_t share = flow_share(&x->flow, x->flow.ready_count);
 	struct slot *slot = NULL;
 	size_t n = 0;
 	while (n < share && flow_lack(&x->flow) == FLOW_LACKS_NOTHING) {
@@ -567,18 +599,52 @@ static size_t exchange_take_ready(struct exchange *x, struct blob **items)
 	return n;
 }
 
+/* What a worker that reads for itself has made of its claim. */
+static void exchange_give_back_claim(struct exchange *x, struct seat *seat)
+{
+	struct claim *const claim = &seat->claim;
+	if (!claim->slot)
+		return;
+	claim->slot->bad += claim->bad;
+	(void)flow_fill(&x->flow, claim->slot->index, claim->count);
+	claim->slot = NULL;
+}
+
+/* Its next claim: so many samples; 0: it lacks something. */
+static size_t exchange_claim(struct exchange *x, struct seat *seat)
+{
+	if (flow_lack_of(&x->flow, seat->worker) != FLOW_LACKS_NOTHING)
+		return 0;
+	const struct flow_claim claim = flow_claim(&x->flow, seat->worker);
+	while (flow_owes(&x->flow, &claim)) {
+		const struct ticket ticket = sampler_take(&x->sampler, flow_deal(&x->flow));
+		exchange_slot_of(x, ticket.batch)->tickets[ticket.place] = ticket;
+	}
+	seat->claim = (struct claim){&x->slots[claim.slot], claim.place, claim.count, 0};
+	return claim.count;
+}
+
+static void exchange_park_clock(struct exchange *x, struct state_clock *clock, uint64_t now_ns)
+{
+	if (clock)
+		state_clock_park(clock, &x->parked, now_ns);
+}
+
 static void exchange_park(struct exchange *x, struct seat *seat, uint64_t *now_ns)
 {
-	const enum thread_state state = x->flow.ready_count > 0 ? THREAD_BLOCKED : THREAD_STARVED;
+	const enum flow_lack lack =
+		x->options.by_workers ? flow_lack_of(&x->flow, seat->worker) : flow_lack(&x->flow);
+	const enum thread_state state = lack == FLOW_LACKS_SLOTS ? THREAD_BLOCKED : THREAD_STARVED;
 	turn_parked(x, state, *now_ns);
 	if (seat->clock && seat->clock->timeline) {
 		x->shown = true;
 		seat_enter_state(seat, state, *now_ns);
 	} else if (seat->clock) {
-		state_clock_park(seat->clock, &x->parked, *now_ns);
+		exchange_park_clock(x, seat->clock, *now_ns);
+		exchange_park_clock(x, seat->reading, *now_ns);
 		x->parked_ns = *now_ns > x->parked_ns ? *now_ns : x->parked_ns;
 	}
-	x->flow.workers_idle++;
+	flow_worker_sleeps(&x->flow, seat->worker);
 	exchange_sleep_in(x, &x->idle_workers, seat, CALLS, now_ns);
 	if (x->flow.workers_woken > 0)
 		x->flow.workers_woken--;
@@ -605,9 +671,13 @@ static double exchange_cost_of_item(const struct seat *seat, uint64_t service_ns
 size_t exchange_decode(struct exchange *x, struct seat *seat, struct blob **items, size_t n_done,
 	uint64_t service_ns, uint64_t *now_ns)
 {
+	const bool by_workers = x->options.by_workers;
 	size_t n = 0;
 	timed_lock_enter(&x->lock, seat->lock, now_ns);
-	exchange_give_back(x, items, n_done);
+	if (by_workers)
+		exchange_give_back_claim(x, seat);
+	else
+		exchange_give_back(x, items, n_done);
 	if (service_ns > 0)
 		flow_learn(&x->flow, exchange_cost_of_item(seat, service_ns, n_done));
 	while (!exchange_stopping(x)) {
@@ -615,8 +685,9 @@ size_t exchange_decode(struct exchange *x, struct seat *seat, struct blob **item
 			exchange_start_worker(x, seat, now_ns);
 			continue;
 		}
-		n = exchange_take_ready(x, items);
-		if (n > 0 || flow_all_handed(&x->flow))
+		n = by_workers ? exchange_claim(x, seat) : exchange_take_ready(x, items);
+		if (n > 0 || (by_workers ? flow_is_done(&x->flow, seat->worker)
+					 : flow_all_handed(&x->flow)))
 			break;
 		exchange_park(x, seat, now_ns);
 	}
@@ -768,7 +839,7 @@ void exchange_wake_all(struct exchange *x)
 	struct seat *wake = NULL;
 	(void)pthread_mutex_lock(&x->lock.mutex);
 	while (x->idle_workers)
-		call_worker(x, &wake);
+		call_worker(x, x->idle_workers, &wake);
 	while (x->starting_workers)
 		exchange_move(&x->starting_workers, &wake);
 	while (x->idle_readers)

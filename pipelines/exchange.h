@@ -33,6 +33,16 @@
  *   Slots out are those that the other devices hold for steps from n on: one at most each, in order since others would be of
  *   batches above b, as completed since m would have had as many.  One slot is free: b gets it.
  *
+ * Where workers read for themselves, they claim samples of batches, in the order of batches, and then wait for nothing but
+ * their own reads.  Suppose that no thread can go on: nothing is being read or decoded.  Let b be the first batch that is
+ * not complete.  All below it are, so that as above their slots come back and b has one or can have one.  If samples of b are
+ * not claimed, a worker may claim them: any, or worker b % workers (decode.share = batches), who has no claim on a later one,
+ * since it makes its batches in their order, nor on an earlier one, since those are complete.
+ *
+ * Where loading and steps take turns (prefetch.depth = 0), there is a slot for each device, and all come back before the next
+ * batches get one.  Those of a turn need no slot beyond these, and each device gets one of them: so every batch of a turn is
+ * delivered, stepped and given back, and the next turn begins.
+ *
  * Files larger than a blob's room (blob_bytes) are rare, and read into one of a few large buffers, which the ticket
  * holds together with its blob; one that finds none free is not taken, nor is any behind it.  So a ticket that
  * was taken still waits for nothing, and when nothing is being read, ready or decoded all large buffers are free.
@@ -83,6 +93,15 @@ struct slot {
 	uint32_t size;    /* samples of this batch */
 	uint32_t bad;     /* zeroed, because they could not be read or decoded */
 	uint32_t index;   /* its own, in the pool */
+	struct ticket *
+		tickets; /* (size) where workers read for themselves, of those that were dealt; else NULL */
+};
+
+/* Samples of one batch that a worker reads and makes: tickets from `place` on. */
+struct claim {
+	struct slot *slot;
+	uint32_t place, count;
+	uint32_t bad; /* the worker's count of them */
 };
 
 /* As a step or an upload of it receives it; place: where it was uploaded to, or BATCH_ON_HOST. */
@@ -133,9 +152,13 @@ struct seat {
 	struct state_clock *clock; /* NULL: not timed */
 	struct lock_meter *lock;   /* NULL: waits for the exchange's lock are not counted */
 	struct seat *next;         /* in a list of sleepers */
-	unsigned reader;           /* of the readers, this one */
-	uint64_t starts;           /* of a worker: epochs that it has started for */
-	uint64_t waking_ns;        /* of a worker: how long its last visit woke others */
+	unsigned reader, worker;   /* of the readers or of the workers, this one */
+	/* Of a worker that reads for itself: how its thread's reading passes the time, where `clock` is of its making; and what
+	 * it has claimed. */
+	struct state_clock *reading;
+	struct claim claim;
+	uint64_t starts;    /* of a worker: epochs that it has started for */
+	uint64_t waking_ns; /* of a worker: how long its last visit woke others */
 	bool is_short; /* of a reader that came last: it got fewer files than it may have in flight */
 	/* Of a reader of large requests: what it may have in flight of them (0: that never changes) and their
 	 * tag, from the exchange; and what it read of them since its last visit, for the exchange. */
@@ -164,6 +187,8 @@ struct exchange_options {
 	uint32_t slot_samples;
 	size_t slot_bytes, label_bytes, note_bytes;
 	bool in_order;
+	/* flow.h; by_workers: blob i is worker i's own */
+	bool by_workers, whole_batches, turns;
 	bool epochs_apart; /* workers start anew with each epoch (flow.h) */
 	bool held; /* epochs are kept apart, and each begins when exchange_begin_epoch says so */
 	uint64_t startup_ns; /* of a worker, at the beginning and then */
@@ -185,8 +210,9 @@ struct exchange_gap {
 struct exchange {
 	struct timed_lock lock;
 	struct exchange_options options;
-	struct flow flow;  /* who gets what; the bytes are: */
-	void *flow_memory; /* owned */
+	struct flow flow;       /* who gets what; the bytes are: */
+	void *flow_memory;      /* owned */
+	struct ticket *tickets; /* (options.slots x slot_samples) by_workers; owned */
 	struct sampler sampler;
 	struct blob *blobs; /* (options.blobs + spare_blobs); owned */
 	struct slot *slots; /* (options.slots); owned */
@@ -240,7 +266,9 @@ void exchange_keep_depth(struct exchange *exchange);
 void exchange_look_at_reads(struct exchange *exchange, struct exchange_reads *out);
 
 /* A decode worker: hands in the n_done items that it wrote and takes up to FLOW_CHUNK_MAX, lowest tickets
- * first, with their slots.  service_ns: time per item, 0 if not measured.  0: the run is over. */
+ * first, with their slots.  service_ns: time per item, 0 if not measured.  0: the run is over.
+ * One that reads for itself hands in its seat's claim and gets the next one there; its reading begins now.  items is not
+ * looked at. */
 size_t exchange_decode(struct exchange *exchange, struct seat *seat, struct blob **items,
 	size_t n_done, uint64_t service_ns, uint64_t *now_ns);
 

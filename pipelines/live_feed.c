@@ -58,7 +58,7 @@ static void live_feed_describe(const struct run *run, struct live_view *view)
 			describe_stage(run, (enum stage_id)id, view);
 	view->cores = run->cores;
 	view->read_depth = plan->read_depth;
-	view->prefetch_depth = (uint32_t)config_integer(run->config, KEY_PREFETCH_DEPTH);
+	view->prefetch_depth = plan->prefetch_depth;
 	view->step_emulated = stepper_account(run->devices.steppers[0])->emulated;
 	view->step_threads = plan->facts.step_on_cores ? plan->step_threads : 0;
 	view->reads_memory = plan->facts.reads_memory;

@@ -1,4 +1,4 @@
-/* The threads of the data loader: readers and decode workers.
+/* The threads of the data loader: readers and decode workers, or workers that read for themselves.
  *
  * The OpenMP region of the workers runs on a thread of its own, since the control thread has other
  * work; that thread is worker 0.  libgomp is not instrumented for thread sanitizers, so under them
@@ -165,7 +165,7 @@ static size_t readers_reap(struct one_reader *r, bool is_short)
 }
 
 /* In the timeline; a file that was submitted before anything was timed has begun all the same. */
-static void readers_show(const struct blob *blob)
+static void reads_show(const struct blob *blob)
 {
 	const struct read_request *request = &blob->request;
 	timeline_span(TIMELINE_FILE, request->submitted_ns, request->done_ns, blob->ticket.number,
@@ -174,9 +174,9 @@ static void readers_show(const struct blob *blob)
 		request->opened_ns, blob->ticket.number, 0);
 }
 
-static void readers_meter(struct one_reader *r, const struct blob *blob, uint64_t now_ns)
+static void reads_meter(
+	struct thread_meter *meter, const struct blob *blob, bool large, uint64_t now_ns)
 {
-	struct thread_meter *const meter = r->meter;
 	const struct read_request *request = &blob->request;
 	const uint64_t service_ns = request->done_ns - request->submitted_ns;
 	const struct trace_entry item = {
@@ -186,14 +186,14 @@ static void readers_meter(struct one_reader *r, const struct blob *blob, uint64_
 		.read = {request->status ? 0 : (uint32_t)request->size, blob->in_flight},
 	};
 	/* Whatever is cut off later, a file aside is none of those at the set depth. */
-	if (blob->aside || r->large)
+	if (blob->aside || large)
 		thread_meter_count(meter, 1);
 	else
 		span_item(meter, now_ns, service_ns, &item);
-	if (item.number < meter->ramp.room && blob->switches == 0 && !r->large)
+	if (item.number < meter->ramp.room && blob->switches == 0 && !large)
 		trace_log_put(&meter->ramp, &item);
 	if (meter->clock.timeline && timeline_keeps(meter->clock.timeline, request->submitted_ns))
-		readers_show(blob);
+		reads_show(blob);
 }
 
 static size_t readers_collect(struct one_reader *r, size_t n, uint64_t now_ns)
@@ -202,7 +202,7 @@ static size_t readers_collect(struct one_reader *r, size_t n, uint64_t now_ns)
 	for (size_t i = 0; i < n; i++) {
 		r->done[i] = &x->blobs[r->reaped[i]->ticket];
 		if (r->meter)
-			readers_meter(r, r->done[i], now_ns);
+			reads_meter(r->meter, r->done[i], r->large, now_ns);
 	}
 	r->in_flight -= (unsigned)n;
 	return n;
@@ -259,6 +259,8 @@ static void *run_reader(void *context)
 int readers_start(struct run *run, struct error *err)
 {
 	const unsigned count = run->plan.reader_threads;
+	if (count == 0)
+		return 0;
 	run->readers = loader_zeroed(_Alignof(struct one_reader), count * sizeof *run->readers);
 	if (!run->readers)
 		return error_set(err, -ENOMEM, "out of memory");
@@ -288,6 +290,10 @@ struct worker {
 	struct run *run;
 	unsigned index;
 	struct thread_meter *meter;
+	/* Of one that reads for itself: else NULL.  reading is its meter's part. */
+	struct reader *reader;
+	struct thread_meter *reading;
+	uint64_t claimed_ns; /* when it had done with its last claim */
 	struct sample_maker maker;
 	struct sample_task task; /* of the sample that is being made */
 	uint64_t start_ns;
@@ -475,6 +481,82 @@ static uint64_t decode_items(
 	return service_ns;
 }
 
+/* --- workers that read for themselves ----------------------------------------------------------- */
+
+/* From now on the thread reads, or makes what it has read. */
+static void worker_turns_to(const struct worker *w, bool reads, uint64_t now_ns)
+{
+	if (!w->meter)
+		return;
+	state_clock_enter(&w->reading->clock, reads ? THREAD_WORKING : THREAD_BLOCKED, now_ns);
+	state_clock_enter(&w->meter->clock, reads ? THREAD_STARVED : THREAD_WORKING, now_ns);
+	timeline_use(reads ? w->reading->clock.timeline : w->meter->clock.timeline);
+}
+
+/* Waits for it; false: the run is over, or no read will succeed any more. */
+static bool worker_waits_for(struct worker *w, struct read_request *request)
+{
+	source_submit(w->reader, request);
+	while (source_reap(w->reader, &request, 1, REAP_WAIT_NS) == 0) {
+		struct error err;
+		const int code = source_reader_dead(w->reader, &err);
+		if (code)
+			crew_fail(&w->run->crew, code, &err);
+		if (crew_stopping(&w->run->crew))
+			return false;
+	}
+	return true;
+}
+
+/* Into its own blob; *now_ns moves on. */
+static bool worker_reads(struct worker *w, struct blob *blob, uint64_t *now_ns)
+{
+	const uint64_t began_ns = *now_ns;
+	const bool waits = !w->run->source->ops->immediate || w->run->source->limiter;
+	worker_turns_to(w, true, began_ns);
+	blob->request.sample = blob->ticket.sample;
+	blob->in_flight = 1;
+	if (w->meter && waits)
+		thread_meter_begin_piece(w->reading);
+	backend_mark(w->run->backend, STAGE_READ_NAME);
+	const bool done = worker_waits_for(w, &blob->request);
+	backend_mark(w->run->backend, NULL);
+	if (!done || !w->meter)
+		return done;
+	*now_ns = clock_now_ns();
+	if (waits)
+		thread_meter_end_piece(w->reading, *now_ns - began_ns);
+	else
+		thread_meter_add_piece(w->reading, *now_ns - began_ns);
+	reads_meter(w->reading, blob, false, *now_ns);
+	worker_turns_to(w, false, *now_ns);
+	return true;
+}
+
+/* Reads and makes the samples of its claim, one after the other: the mean time of one. */
+static uint64_t make_claim(struct worker *w, uint64_t *now_ns)
+{
+	struct claim *const claim = &w->seat.claim;
+	struct blob *const blob = &w->run->exchange.blobs[w->index];
+	const uint64_t began_ns = w->meter ? *now_ns : clock_now_ns();
+	if (w->meter)
+		thread_meter_pass_rest(w->reading, began_ns - w->claimed_ns);
+	blob->slot = claim->slot;
+	for (uint32_t i = 0; i < claim->count; i++) {
+		blob->ticket = claim->slot->tickets[claim->place + i];
+		if (!worker_reads(w, blob, now_ns))
+			break;
+		const uint64_t read_ns = *now_ns;
+		(void)decode_items(w, &blob, 1, now_ns);
+		if (w->meter)
+			thread_meter_pass_rest(w->reading, *now_ns - read_ns);
+		claim->bad += blob->bad;
+		source_let_go(&blob->request);
+	}
+	w->claimed_ns = w->meter ? *now_ns : clock_now_ns();
+	return (w->claimed_ns - began_ns) / claim->count;
+}
+
 static void work(struct worker *w)
 {
 	struct exchange *x = &w->run->exchange;
@@ -485,7 +567,8 @@ static void work(struct worker *w)
 	size_t n = 0;
 	while ((n = exchange_decode(x, &w->seat, items, n, service_ns, &now_ns)) > 0) {
 		backend_mark(backend, STAGE_DECODE_NAME);
-		service_ns = decode_items(w, items, n, &now_ns);
+		service_ns =
+			w->reader ? make_claim(w, &now_ns) : decode_items(w, items, n, &now_ns);
 		backend_mark(backend, NULL);
 	}
 }
@@ -511,13 +594,18 @@ static void run_worker(struct worker *w)
 	const struct sample_options options = {
 		.config = run->config, .dataset = run->dataset, .stop = &run->crew.stopping};
 	w->task.sizes = &run->plan.sample;
-	const int code = sample_maker_open(&w->maker, &options, &run->plan.sample, &err);
+	int code = sample_maker_open(&w->maker, &options, &run->plan.sample, &err);
+	if (!code && run->plan.by_workers)
+		code = source_reader_open(&w->reader, run->source, w->index, &err);
 	if (code)
 		crew_fail(&run->crew, code, &err);
 	if (crew_arrive(&run->crew, &w->start_ns)) {
 		span_thread_start(w->meter, THREAD_STARVED, w->start_ns, run->segment_ns);
+		if (w->reading)
+			thread_meter_start_part(w->meter, w->reading);
 		work(w);
 	}
+	source_reader_close(w->reader);
 	sample_maker_close(&w->maker);
 	span_thread_end(w->meter);
 }
@@ -627,7 +715,10 @@ int team_start(struct run *run, struct error *err)
 		w->run = run;
 		w->index = i;
 		w->meter = run_meter(run, STAGE_DECODE, i);
+		w->reading = run->plan.by_workers ? run_meter(run, STAGE_READ, i) : NULL;
 		seat_open(&w->seat, w->meter);
+		w->seat.worker = i;
+		w->seat.reading = w->reading ? &w->reading->clock : NULL;
 	}
 	int code = try_threads(count, err);
 	if (code)

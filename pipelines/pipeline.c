@@ -75,7 +75,7 @@ static int open_stages(struct run *run)
 	const unsigned uploads = plan->staging_slots > 0 ? plan->devices : 0;
 	const unsigned syncs = plan->devices > 1 ? plan->devices : 0;
 	const unsigned threads =
-		plan->reader_threads + plan->decode_workers + uploads + plan->devices + syncs + 2;
+		plan->readers + plan->decode_workers + uploads + plan->devices + syncs + 2;
 	uint64_t segments = SEGMENT_BUDGET_BYTES / (threads * sizeof(struct histogram)) / 2 * 2;
 	segments = segments < SEGMENTS_LEAST ? SEGMENTS_LEAST : segments;
 	segments = segments > SERVICE_SEGMENTS_MAX ? SERVICE_SEGMENTS_MAX : segments;
@@ -83,7 +83,7 @@ static int open_stages(struct run *run)
 	const uint64_t windows = planned_ns / run->monitor.window_ns / segments + 1;
 	run->segment_ns = windows * run->monitor.window_ns;
 	const unsigned n = (unsigned)segments;
-	int code = open_stage(run, STAGE_READ, plan->reader_threads, false, n);
+	int code = open_stage(run, STAGE_READ, plan->readers, false, n);
 	if (!code)
 		code = open_stage(run, STAGE_DECODE, plan->decode_workers, false, n);
 	if (!code)
@@ -174,7 +174,7 @@ static int open_exchange(struct run *run, struct error *err)
 		.spare_large_blobs = plan->depths.spare_large_blobs,
 		.samples = run->dataset->samples,
 		.slots = plan->slots,
-		.prefetch_depth = (uint32_t)config_integer(run->config, KEY_PREFETCH_DEPTH),
+		.prefetch_depth = plan->prefetch_depth,
 		.slot_memory = slots,
 		.label_memory = slots + plan_labels_at(plan, plan->slots, slot_samples),
 		.note_memory = plan->sample.note_bytes > 0
@@ -185,6 +185,9 @@ static int open_exchange(struct run *run, struct error *err)
 		.label_bytes = plan->sample.label_bytes,
 		.note_bytes = plan->sample.note_bytes,
 		.in_order = config_integer(run->config, KEY_BATCH_ORDER) == BATCH_ORDER_IN_ORDER,
+		.by_workers = plan->by_workers,
+		.whole_batches = plan->whole_batches,
+		.turns = plan->turns,
 		.epochs_apart = !config_on(run->config, KEY_DECODE_PERSISTENT),
 		.startup_ns = (uint64_t)config_integer(run->config, KEY_DECODE_STARTUP),
 		.held = run->evaluates,
@@ -303,14 +306,15 @@ static int open_source(struct run *run, struct error *err)
 	if (code)
 		return code;
 	struct depth_plan *const depths = &run->plan.depths;
-	const unsigned most = depths->twice / run->plan.reader_threads;
+	const unsigned most = depths->twice / run->plan.readers;
 	code = source_open(&run->source, run->config, run->dataset, run->blob_block.data,
 		run->blob_block.size - (size_t)depths->spare_bytes, most, err);
 	if (code)
 		return code;
 	if (run->source->depth_most < most)
 		dither_plan_not_twice(depths, "too few files can be open at once (ulimit -n)");
-	measurement_note(run->m, "read engine %s%s%.200s", run->source->ops->name,
+	measurement_note(run->m, "read engine %s%s%s%.200s", run->source->ops->name,
+		run->plan.by_workers ? ", by the decode workers" : "",
 		run->source->notes[0] ? ": " : "", run->source->notes);
 	if (run->blob_block.data)
 		measurement_note(

@@ -8,6 +8,10 @@
  *   upload    (optional) copies into a staging slot
  *   step      the backend; returns the slot
  *
+ * With read.by = workers there are no readers, and no blob goes from thread to thread: each worker has one of its own, claims
+ * samples, and reads and decodes them one after the other.  Its thread has a meter in each of the two stages
+ * (thread_meter_start_part), so that what it waits for while it reads is told from what decoding takes.
+ *
  * Back-pressure is "no free slot" (decode is blocked) and "no free blob" (read is blocked).  Everything is
  * allocated before the clock starts; the bound is known from pipeline_plan. */
 #ifndef MLBENCH_PIPELINES_PIPELINE_H
@@ -42,18 +46,23 @@ enum { CHECKPOINT_PATH_BYTES = 400 };
 /* What a configuration will take; printed before a run and checked after it. */
 struct pipeline_plan {
 	unsigned reader_threads, read_depth, decode_workers, step_threads;
+	bool by_workers, whole_batches, turns; /* harness/flow/flow.h */
+	unsigned
+		readers; /* threads that read: reader_threads, or the workers (then reader_threads is 0) */
 	uint32_t blobs, blob_bytes; /* files in flight or waiting, and the room of each */
 	/* Buffers for files beyond that room, where those are few; 0: there are none. */
 	uint32_t large_blobs, large_blob_bytes;
 	/* batches: being filled + prefetch.depth + in the step; and uploaded */
 	uint32_t slots, staging_slots;
-	unsigned devices; /* that step; slots are for all of them, staging_slots for each */
+	uint32_t prefetch_depth; /* shape.h */
+	unsigned devices;        /* that step; slots are for all of them, staging_slots for each */
 	struct workload_facts facts;
 	const struct sample_ops *kind;
 	struct sample_sizes sample;
 	uint64_t batch_bytes; /* room of a batch */
 	uint64_t blob_pool_bytes, slot_pool_bytes, staging_bytes, source_bytes, scratch_bytes,
 		backend_bytes;
+	uint64_t ticket_bytes;                     /* of the samples in slots, by_workers */
 	uint64_t timeline_entries, timeline_bytes; /* trace.schedule; 0: none */
 	uint32_t timeline_logs;
 	/* Of one checkpoint, 0: there are none; and what memory they take. */
@@ -84,7 +93,7 @@ struct pipeline_plan {
  * against real runs.
  *
  * There are prefetch.depth slots, one for each batch that the workers fill at once
- * (ceil(decode.workers / batch.size)), and the one that the step holds.
+ * (ceil(decode.workers / batch.size)), and the one that the step holds; shape.h has the formula.
  *
  * -EINVAL: a senseless combination (batch larger than the data set with drop_last, pools above the
  * memory of the machine or its cgroup, …), with the keys named. */

@@ -368,7 +368,7 @@ void placement_note(const struct placement *p, struct measurement *m)
 			"affinity %s on %u hardware threads: decode on %s, read on %s, step on %s",
 			p->affinity == AFFINITY_COMPACT ? "compact" : "spread", p->count,
 			placement_list(p, 0, t->decode, decode),
-			placement_list(p, t->decode, t->read, read),
+			t->read > 0 ? placement_list(p, t->decode, t->read, read) : "the same",
 			placement_list(p, t->decode + t->read, t->step, step));
 	if (p->pools[0])
 		measurement_note(m, "NUMA: %s", p->pools);

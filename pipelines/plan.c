@@ -114,7 +114,8 @@ static void size_blobs(const struct dataset *dataset, struct pipeline_plan *plan
 				   ? 0
 				   : (uint32_t)round_up(dataset->max_bytes, READ_ALIGN_BYTES);
 	plan->blob_pool_bytes = (uint64_t)plan->blobs * plan->blob_bytes;
-	if (plan->blob_pool_bytes > SPLIT_SAVES_LEAST)
+	/* A worker's own takes any file: it waits for no large one. */
+	if (plan->blob_pool_bytes > SPLIT_SAVES_LEAST && !plan->by_workers)
 		split_blobs(dataset, plan);
 }
 
@@ -144,8 +145,7 @@ static void add_spare_buffers(
 						  plan->blobs);
 		d->spare_bytes += (uint64_t)d->spare_large_blobs * plan->large_blob_bytes;
 	}
-	d->spare_source_bytes =
-		source_spare_bytes(config, dataset, d->twice / plan->reader_threads);
+	d->spare_source_bytes = source_spare_bytes(config, dataset, d->twice / plan->readers);
 	const double pools = (double)plan->pool_bytes;
 	const double more = (double)d->spare_bytes + (double)d->spare_source_bytes;
 	if (more > SPARE_SHARE_MAX * pools || pools + more > limit) {
@@ -169,6 +169,8 @@ static void size_batches(const struct sampler_options *sampler, struct pipeline_
 		slot_samples * (plan->sample.note_bytes + plan->sample.label_bytes);
 	plan->slot_pool_bytes = plan->slots * slot_bytes;
 	/* On a device they are in its memory. */
+	plan->ticket_bytes =
+		plan->by_workers ? plan->slots * slot_samples * sizeof(struct ticket) : 0;
 	plan->staging_bytes =
 		plan->facts.step_has_memory ? 0 : plan->devices * plan->staging_slots * slot_bytes;
 	const uint64_t used = sampler_used(sampler);
@@ -185,7 +187,12 @@ static void count_parts(
 	facts.workload.reads_block = false;
 	struct pipeline_shape shape;
 	pipeline_shape_of(config, &facts, &shape);
-	plan->reader_threads = shape.reader_threads;
+	plan->by_workers = shape.by_workers;
+	plan->whole_batches = shape.whole_batches;
+	plan->turns = shape.turns;
+	plan->prefetch_depth = shape.prefetch_depth;
+	plan->readers = shape.reader_threads;
+	plan->reader_threads = shape.by_workers ? 0 : shape.reader_threads;
 	plan->read_depth = shape.read_depth;
 	plan->decode_workers = shape.decode_workers;
 	plan->step_threads = (unsigned)config_integer(config, KEY_STEP_THREADS);
@@ -205,15 +212,18 @@ static void largest_part(const struct pipeline_plan *plan, char *out, size_t roo
 			plan->kind->device->off);
 	else if (size_key)
 		(void)snprintf(slots, sizeof slots, "batch.size, prefetch.depth and %s", size_key);
-	const char *const source_keys = plan->facts.reads_memory
-						? "read.engine = memory"
+	const char *const source_keys = plan->facts.reads_memory ? "read.engine = memory"
+					: plan->by_workers
+						? "decode.workers and read.connections"
 						: "read.threads, read.connections and read.depth";
 	const struct {
 		uint64_t bytes;
 		const char *keys;
 	} parts[] = {
 		{plan->slot_pool_bytes, slots},
-		{plan->blob_pool_bytes, "read.threads, read.depth and decode.queue"},
+		{plan->blob_pool_bytes, plan->by_workers
+						? SCRATCH_KEYS
+						: "read.threads, read.depth and decode.queue"},
 		{plan->staging_bytes, "upload.depth and batch.size"},
 		{plan->source_bytes, source_keys},
 		{plan->scratch_bytes, SCRATCH_KEYS},
@@ -356,11 +366,12 @@ static int check_planted(
 		plan->step_description);
 }
 
-static struct workload_facts facts_of(const struct sample_ops *kind,
-	const struct source_ops *source, const struct backend_ops *backend)
+static struct workload_facts facts_of(const struct config *config, const struct source_ops *source,
+	const struct backend_ops *backend)
 {
+	const struct sample_ops *const kind = sample_kind_of(config);
 	return (struct workload_facts){.reads_memory = source && source->immediate,
-		.reads_block = source && source->blocking,
+		.reads_block = shape_by_workers(config) || (source && source->blocking),
 		.uses_codecs = kind->uses_codecs,
 		.step_null = backend && backend->null,
 		.step_emulated = backend && backend->emulated,
@@ -370,7 +381,7 @@ static struct workload_facts facts_of(const struct sample_ops *kind,
 
 struct workload_facts pipeline_facts(const struct config *config)
 {
-	return facts_of(sample_kind_of(config), source_choose(config, NULL, 0, NULL),
+	return facts_of(config, source_choose(config, NULL, 0, NULL),
 		backend_choose(config, NULL, 0, NULL));
 }
 
@@ -407,8 +418,8 @@ static void plan_timeline(const struct config *config, struct pipeline_plan *pla
 	if (!plan_has_timeline(config, &schedule))
 		return;
 	const unsigned uploads = plan->staging_slots > 0 ? plan->devices : 0;
-	const unsigned threads = plan->reader_threads + plan->decode_workers + uploads +
-				 plan->devices + (plan->devices > 1 ? plan->devices : 0) +
+	const unsigned threads = plan->readers + plan->decode_workers + uploads + plan->devices +
+				 (plan->devices > 1 ? plan->devices : 0) +
 				 (plan->checkpoint_bytes > 0) + (plan->evaluation_samples > 0);
 	const uint64_t samples = (uint64_t)config_integer(config, KEY_BATCH_SIZE) * plan->devices;
 	const uint64_t per_step = samples * ENTRIES_PER_SAMPLE + plan->devices * ENTRIES_PER_STEP +
@@ -436,7 +447,7 @@ int pipeline_plan_samples(const struct config *config, const struct dataset *dat
 	code = plan_describe_step_here(config, plan, err);
 	if (code)
 		return code;
-	plan->facts = facts_of(plan->kind, source, backend_choose(config, NULL, 0, NULL));
+	plan->facts = facts_of(config, source, backend_choose(config, NULL, 0, NULL));
 	plan->facts.reads_large = source_reads_large(config, dataset);
 	plan->source_bytes = source_bytes(config, dataset);
 	count_parts(config, dataset, plan);
@@ -456,7 +467,7 @@ int pipeline_plan_samples(const struct config *config, const struct dataset *dat
 	plan_timeline(config, plan);
 	plan->pool_bytes = plan->blob_pool_bytes + plan->slot_pool_bytes + plan->staging_bytes +
 			   plan->source_bytes + plan->scratch_bytes + plan->backend_bytes +
-			   plan->timeline_bytes + plan->checkpoint_memory +
+			   plan->ticket_bytes + plan->timeline_bytes + plan->checkpoint_memory +
 			   plan->evaluation_memory + sampler_bytes(&sampler);
 	code = plan_check_memory(plan, dataset, err);
 	dither_plan(config, source, plan);

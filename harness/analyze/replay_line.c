@@ -389,7 +389,7 @@ static void hand_in(struct replay *r, struct replay_worker *w)
 
 static uint32_t replay_team_take_ready(struct replay *r, struct replay_worker *w)
 {
-	const uint32_t share = flow_share(&r->flow);
+	const uint32_t share = flow_share(&r->flow, r->flow.ready_count);
 	while (w->items < share && flow_lack(&r->flow) == FLOW_LACKS_NOTHING) {
 		const uint32_t index = flow_hand(&r->flow);
 		struct replay_blob *blob = &r->files.blobs[index];
@@ -423,7 +423,7 @@ static void replay_team_sleep_until_woken(struct replay *r, struct replay_worker
 	replay_team_set_state(team, w, team->idle_in);
 	w->next_idle = team->idle;
 	team->idle = (uint32_t)(w - team->workers);
-	r->flow.workers_idle++;
+	flow_worker_sleeps(&r->flow, team->idle);
 }
 
 /* Hands in and takes; false: it sleeps. */
@@ -588,8 +588,8 @@ static void wake_worker(struct replay *r)
 {
 	struct replay_team *team = &r->team;
 	struct replay_worker *w = &team->workers[team->idle];
+	flow_worker_wakes(&r->flow, team->idle);
 	team->idle = w->next_idle;
-	flow_worker_wakes(&r->flow);
 	w->state = team->idle_in;
 	w->woken = true;
 	replay_wake(r, id_of(r, w));

@@ -22,11 +22,12 @@ static uint32_t blobs_of(const struct config *config, const struct shape_facts *
 	const struct pipeline_shape *shape)
 {
 	const uint64_t asked = (uint64_t)config_integer(config, KEY_DECODE_QUEUE);
+	if (shape->by_workers)
+		return shape->decode_workers;
 	if (asked > 0)
 		return (uint32_t)asked;
-	const uint64_t blobs =
-		(uint64_t)shape->reader_threads * (uint64_t)config_integer(config, KEY_READ_DEPTH) +
-		2ULL * shape->decode_workers;
+	const uint64_t blobs = (uint64_t)shape->reader_threads * shape_read_depth(config) +
+			       2ULL * shape->decode_workers;
 	const uint64_t least = facts->workload.reads_memory ? BLOBS_LEAST_IN_MEMORY
 							    : blobs_of_a_request(config, facts);
 	return (uint32_t)(blobs > least ? blobs : least);
@@ -35,7 +36,31 @@ static uint32_t blobs_of(const struct config *config, const struct shape_facts *
 bool shape_uploads(const struct config *config, const struct workload_facts *facts)
 {
 	const int64_t mode = config_integer(config, KEY_UPLOAD_MODE);
-	return mode == UPLOAD_MODE_COPY || (mode == UPLOAD_MODE_AUTO && facts->step_has_memory);
+	const bool ahead = config_integer(config, KEY_PREFETCH_DEPTH) > 0;
+	return mode == UPLOAD_MODE_COPY ||
+	       (mode == UPLOAD_MODE_AUTO && facts->step_has_memory && ahead);
+}
+
+unsigned shape_readers(const struct config *config)
+{
+	return (unsigned)config_integer(
+		config, shape_by_workers(config) ? KEY_DECODE_WORKERS : KEY_READ_THREADS);
+}
+
+unsigned shape_read_depth(const struct config *config)
+{
+	return shape_by_workers(config) ? 1 : (unsigned)config_integer(config, KEY_READ_DEPTH);
+}
+
+/* A slot for every batch that so many workers fill at once.  A worker that is done with its part of one begins the next in a
+ * slot of the queue, if the queue is not full. */
+static uint32_t slots_of(const struct pipeline_shape *shape)
+{
+	const uint32_t filling =
+		(shape->decode_workers + shape->batch_size - 1) / shape->batch_size;
+	if (shape->turns)
+		return shape->devices;
+	return shape->prefetch_depth + (shape->whole_batches ? 0 : filling) + shape->devices;
 }
 
 void pipeline_shape_of(
@@ -43,14 +68,15 @@ void pipeline_shape_of(
 {
 	const uint64_t batch = (uint64_t)config_integer(config, KEY_BATCH_SIZE);
 	*shape = (struct pipeline_shape){
-		.reader_threads = (unsigned)config_integer(config, KEY_READ_THREADS),
-		.read_depth = facts->workload.reads_block
-				      ? 1
-				      : (unsigned)config_integer(config, KEY_READ_DEPTH),
+		.reader_threads = shape_readers(config),
+		.read_depth = facts->workload.reads_block ? 1 : shape_read_depth(config),
 		.decode_workers = (unsigned)config_integer(config, KEY_DECODE_WORKERS),
 		.batch_size = (uint32_t)(batch < facts->samples ? batch : facts->samples),
 		.prefetch_depth = (uint32_t)config_integer(config, KEY_PREFETCH_DEPTH),
 		.in_order = config_integer(config, KEY_BATCH_ORDER) == BATCH_ORDER_IN_ORDER,
+		.by_workers = shape_by_workers(config),
+		.whole_batches = config_integer(config, KEY_DECODE_SHARE) == DECODE_SHARE_BATCHES,
+		.turns = config_integer(config, KEY_PREFETCH_DEPTH) == 0,
 		.step_threads = facts->workload.step_on_cores
 					? (unsigned)config_integer(config, KEY_STEP_THREADS)
 					: 0,
@@ -66,11 +92,9 @@ void pipeline_shape_of(
 				       ? facts->samples - facts->samples % shape->batch_size
 				       : facts->samples;
 	shape->blobs = blobs_of(config, facts, shape);
-	/* A slot for every batch that so many workers fill at once.  A worker that is done with its part
-	 * of one begins the next in a slot of the queue, if the queue is not full. */
-	const uint32_t filling =
-		(shape->decode_workers + shape->batch_size - 1) / shape->batch_size;
-	shape->slots = shape->prefetch_depth + filling + shape->devices;
+	if (shape->whole_batches && !shape->turns && shape->prefetch_depth < shape->decode_workers)
+		shape->prefetch_depth = shape->decode_workers;
+	shape->slots = slots_of(shape);
 	if (shape_uploads(config, &facts->workload))
 		shape->staging_slots = (uint32_t)config_integer(config, KEY_UPLOAD_DEPTH) + 1;
 }

@@ -20,17 +20,18 @@ struct shape_facts {
 };
 
 struct pipeline_shape {
-	unsigned reader_threads;
-	unsigned read_depth; /* files in flight per reader thread */
-	uint32_t blobs;      /* files in flight or waiting for a decoder, over all readers */
+	unsigned reader_threads; /* by_workers: the workers */
+	unsigned read_depth;     /* files in flight per reader thread */
+	uint32_t blobs;          /* files in flight or waiting for a decoder, over all readers */
 	unsigned decode_workers;
-	uint32_t batch_size; /* samples a step, at most the data set */
-	uint32_t prefetch_depth;
-	uint32_t slots; /* batches being filled, waiting, and in the steps */
+	uint32_t batch_size;     /* samples a step, at most the data set */
+	uint32_t prefetch_depth; /* whole_batches: those that are being made included */
+	uint32_t slots;          /* batches being filled, waiting, and in the steps */
 	uint32_t
 		staging_slots; /* of each device: uploaded batches, the step's own included; 0: no upload stage */
 	unsigned devices; /* step threads, and upload threads where there is that stage */
 	bool in_order;
+	bool by_workers, whole_batches, turns; /* harness/flow/flow.h */
 	unsigned step_threads;     /* cores that the step keeps busy while it computes; 0: none */
 	uint32_t checkpoint_every; /* steps of all devices; 0: never */
 	bool checkpoint_async;
@@ -40,8 +41,19 @@ struct pipeline_shape {
 	uint64_t epoch_samples, startup_ns;
 };
 
-/* Whether batches go through an upload stage: upload.mode = copy, or auto with a device that has memory. */
+/* Whether batches go through an upload stage: upload.mode = copy, or auto with a device that has memory and where something
+ * is loaded ahead. */
 bool shape_uploads(const struct config *config, const struct workload_facts *facts);
+
+/* Whether decode workers read their files themselves. */
+static inline bool shape_by_workers(const struct config *config)
+{
+	return config_integer(config, KEY_READ_BY) == READ_BY_WORKERS;
+}
+
+/* Threads that read, and the files that each has in flight where its engine can have several. */
+unsigned shape_readers(const struct config *config);
+unsigned shape_read_depth(const struct config *config);
 
 void pipeline_shape_of(
 	const struct config *config, const struct shape_facts *facts, struct pipeline_shape *shape);

@@ -130,6 +130,50 @@ static int check_step_times(const struct config *config, struct error *err)
 	return 0;
 }
 
+/* What workers that read for themselves make no use of. */
+static int check_reading_workers(const struct config *config, struct error *err)
+{
+	static const struct {
+		enum key_id key;
+		int64_t most;
+		const char *why;
+	} useless[] = {
+		{KEY_READ_THREADS, 1, "there are no reader threads: set 'decode.workers'"},
+		{KEY_READ_DEPTH, 1, "each of them reads one file at a time: set 'decode.workers'"},
+		{KEY_DECODE_QUEUE, 0, "no file waits for a worker"},
+		{KEY_READ_REQUEST, 0, "large requests are read ahead by a reader thread"},
+	};
+	for (size_t i = 0; i < COUNT(useless); i++)
+		if (config_integer(config, useless[i].key) > useless[i].most &&
+			!config_is_default(config, useless[i].key))
+			return error_set(err, -EINVAL,
+				"'%s.%s' does not go with 'read.by' = workers: %s",
+				config_keys[useless[i].key].section,
+				config_keys[useless[i].key].name, useless[i].why);
+	return 0;
+}
+
+/* Who reads and makes what, and when. */
+static int check_loader(const struct config *config, struct error *err)
+{
+	const bool by_workers = config_integer(config, KEY_READ_BY) == READ_BY_WORKERS;
+	const bool batches = config_integer(config, KEY_DECODE_SHARE) == DECODE_SHARE_BATCHES;
+	const bool turns = config_integer(config, KEY_PREFETCH_DEPTH) == 0;
+	if (batches && !by_workers)
+		return error_set(err, -EINVAL,
+			"'decode.share' = batches needs 'read.by' = workers: a worker that makes a whole batch reads its files itself");
+	if (turns && batches && config_integer(config, KEY_DECODE_WORKERS) > 1)
+		return error_set(err, -EINVAL,
+			"'prefetch.depth' = 0 makes one batch at a time, and with 'decode.share' = batches one worker makes it: set 'decode.workers' to 1");
+	if (turns && config_integer(config, KEY_UPLOAD_MODE) == UPLOAD_MODE_COPY)
+		return error_set(err, -EINVAL,
+			"'prefetch.depth' = 0 does not go with 'upload.mode' = copy, which moves the next batch while a step computes");
+	if (turns && config_integer(config, KEY_READ_REQUEST) > 0)
+		return error_set(err, -EINVAL,
+			"'prefetch.depth' = 0 does not go with 'read.request', which reads ahead");
+	return by_workers ? check_reading_workers(config, err) : 0;
+}
+
 /* augment.device = gpu: who makes the samples, and of what. */
 static int check_gpu_samples(const struct config *config, struct error *err)
 {
@@ -225,7 +269,7 @@ static int check_evaluations(const struct config *config, struct error *err)
 static int check_rules(const struct config *config, struct error *err)
 {
 	static int (*const rules[])(const struct config *config, struct error *err) = {
-		check_dataset, check_crop, check_memory_engine, check_large_requests,
+		check_dataset, check_crop, check_memory_engine, check_large_requests, check_loader,
 		check_step_times, check_gpu_samples, check_inject, check_timeline,
 		check_evaluations};
 	int code = 0;

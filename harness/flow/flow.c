@@ -70,6 +70,8 @@ static uint64_t flow_place(struct flow *f, struct flow_block *b)
 	f->finished = flow_piece(b, finished, sizeof *f->finished);
 	f->delivered = flow_piece(b, o->lanes, sizeof *f->delivered);
 	f->complete = flow_piece(b, o->lanes, sizeof *f->complete);
+	f->own_batch = flow_piece(b, o->whole_batches ? o->workers : 0, sizeof *f->own_batch);
+	f->asleep = flow_piece(b, o->whole_batches ? o->workers : 0, sizeof *f->asleep);
 	flow_place_pool(&f->blobs, o->blobs, o->spare_blobs, b);
 	flow_place_pool(&f->large, o->large_blobs, o->spare_large_blobs, b);
 	return b->used;
@@ -108,6 +110,9 @@ void flow_open(struct flow *f, const struct flow_options *options, void *memory)
 	(void)flow_place(f, &block);
 	f->batches_per_epoch = (o->epoch_samples + o->batch_size - 1) / o->batch_size;
 	f->total = o->epochs > 0 ? o->epochs * o->epoch_samples : UINT64_MAX;
+	f->batches = o->epochs > 0 ? o->epochs * f->batches_per_epoch : UINT64_MAX;
+	for (uint32_t worker = 0; o->whole_batches && worker < o->workers; worker++)
+		f->own_batch[worker] = worker;
 	f->batch_samples = flow_batch_size(f, 0);
 	flow_open_epochs(f, 1);
 	const uint32_t quarter = o->blobs / 4;

@@ -10,7 +10,12 @@
  *   epochs    where they are kept apart, no ticket of one is taken before every batch of the one before was given back and
  *             workers have started anew (flow_open_epochs)
  *   lanes     one for each device.  In order, batch b goes to lane b % lanes; as completed, any batch to whichever lane
- *             asks, but none has one more than another before all have as many */
+ *             asks, but none has one more than another before all have as many
+ *   claims    where workers read for themselves (by_workers), no file is ever ready: a worker claims samples that it reads
+ *             and makes, the next ones of the first batch that has any left; or (whole_batches) all samples of a batch, where
+ *             batch b is worker b % workers's alone.  Tickets are dealt in order all the same
+ *   turns     there is a slot for each lane, and all come back before the next batches get any: nothing is taken, read or
+ *             made while a step computes */
 #ifndef MLBENCH_FLOW_FLOW_H
 #define MLBENCH_FLOW_FLOW_H
 
@@ -36,6 +41,9 @@ struct flow_options {
 	uint32_t slots, lanes;                   /* > 0 */
 	bool in_order;
 	bool epochs_apart;
+	bool by_workers;    /* there are no readers, and no blobs */
+	bool whole_batches; /* by_workers */
+	bool turns;         /* slots is lanes */
 	uint32_t workers, read_depth;
 	uint32_t cores; /* 0: as many as wanted */
 };
@@ -63,7 +71,7 @@ struct flow_slot {
 struct flow {
 	struct flow_options options;
 	uint64_t batches_per_epoch;
-	uint64_t total; /* tickets of the run; UINT64_MAX: without end */
+	uint64_t total, batches; /* tickets and batches of the run; UINT64_MAX: without end */
 	/* The next ticket: its number, its batch, its place there, and how many that batch has. */
 	uint64_t next, batch;
 	uint32_t place, batch_samples;
@@ -97,6 +105,14 @@ struct flow {
 	uint64_t *complete;      /* (options.lanes), in order: that the lane could have had */
 
 	struct flow_pool blobs, large;
+
+	uint32_t returned; /* turns: slots of the present one that came back */
+
+	/* Whole batches: (options.workers) the next of each worker, and who is asleep; for the first so many batches their
+	 * workers were woken if they were. */
+	uint64_t *own_batch;
+	bool *asleep;
+	uint64_t called;
 
 	uint32_t workers_idle; /* asleep, and not woken yet */
 	/* Threads that were woken and have not come back yet. */
@@ -157,17 +173,29 @@ static inline uint64_t *flow_word(const struct flow *f, uint64_t *bits, uint64_t
 	return &bits[(ticket & f->mask) / FLOW_WORD_BITS];
 }
 
-/* The next ticket, which is held from now on; not when exhausted, nor without room. */
-static inline struct flow_ticket flow_take_ticket(struct flow *f)
+/* Turns: whether the next ticket is of the present one. */
+static inline bool flow_has_turn(const struct flow *f)
+{
+	return !f->options.turns || f->next < f->reach_ticket;
+}
+
+/* The next ticket, which nobody holds; not when exhausted. */
+static inline struct flow_ticket flow_deal(struct flow *f)
 {
 	const struct flow_ticket ticket = {f->next, f->batch, f->place};
-	*flow_word(f, f->held, f->next) |= flow_bit(f->next);
 	f->next++;
 	if (++f->place == f->batch_samples) {
 		f->place = 0;
 		f->batch_samples = flow_batch_size(f, ++f->batch);
 	}
 	return ticket;
+}
+
+/* The next ticket, which is held from now on; nor without room. */
+static inline struct flow_ticket flow_take_ticket(struct flow *f)
+{
+	*flow_word(f, f->held, f->next) |= flow_bit(f->next);
+	return flow_deal(f);
 }
 
 /* --- ready files --------------------------------------------------------------------------------- */
@@ -293,8 +321,14 @@ static inline uint32_t flow_deliver(struct flow *f, uint32_t lane)
 /* The consumer has done with a slot. */
 static inline void flow_release(struct flow *f, uint32_t slot)
 {
+	uint32_t more = 1;
 	f->free_slots[f->free_slot_count++] = slot;
-	f->reach_ticket += flow_batch_size(f, f->reach++);
+	if (f->options.turns) {
+		more = ++f->returned == f->options.slots ? f->returned : 0;
+		f->returned -= more;
+	}
+	for (; more > 0; more--)
+		f->reach_ticket += flow_batch_size(f, f->reach++);
 }
 
 /* Where epochs are kept apart: after a release, whether it was the last batch of those that have begun. */
@@ -332,19 +366,20 @@ static inline bool flow_has_blob(const struct flow *f, bool large)
 
 enum flow_lack { FLOW_LACKS_NOTHING, FLOW_LACKS_FILES, FLOW_LACKS_SLOTS };
 
-/* What keeps workers from taking a file. */
+/* What keeps workers from taking a file.  Where a turn has no more, they wait for the step to give back its slot. */
 static inline enum flow_lack flow_lack(struct flow *f)
 {
 	if (f->ready_count == 0)
-		return FLOW_LACKS_FILES;
+		return f->options.turns && f->handed >= f->reach_ticket ? FLOW_LACKS_SLOTS
+									: FLOW_LACKS_FILES;
 	return flow_lowest(f) < f->reach_ticket ? FLOW_LACKS_NOTHING : FLOW_LACKS_SLOTS;
 }
 
-/* Files that a worker should take at once, where there are so many: those that sleep leave theirs to the others. */
-static inline uint32_t flow_share(const struct flow *f)
+/* Of so many samples those that a worker should take at once: workers that sleep leave theirs to the others. */
+static inline uint32_t flow_share(const struct flow *f, uint64_t takeable)
 {
-	const uint32_t share = f->ready_count / (2 * (f->options.workers - f->workers_idle));
-	return share < 1 ? 1 : share < f->chunk ? share : f->chunk;
+	const uint64_t share = takeable / (2 * (f->options.workers - f->workers_idle));
+	return share < 1 ? 1 : share < f->chunk ? (uint32_t)share : f->chunk;
 }
 
 /* Whether one more worker should be woken: where nothing lacks, as many as there are chunks to take.  Samples that are taken in
@@ -354,15 +389,25 @@ static inline bool flow_calls_worker(const struct flow *f)
 	const uint32_t awake = f->options.workers - f->workers_idle;
 	if (f->chunk > 1 && f->options.cores > 0 && awake >= f->options.cores)
 		return false;
-	const uint64_t span = f->reach_ticket - f->lowest;
-	const uint64_t takeable = f->ready_count < span ? f->ready_count : span;
+	const uint64_t span = f->reach_ticket - (f->options.by_workers ? f->next : f->lowest);
+	const uint64_t takeable =
+		f->options.by_workers || span < f->ready_count ? span : f->ready_count;
 	return f->workers_idle > 0 && (uint64_t)f->workers_woken * f->chunk < takeable;
 }
 
-static inline void flow_worker_wakes(struct flow *f)
+static inline void flow_worker_sleeps(struct flow *f, uint32_t worker)
+{
+	f->workers_idle++;
+	if (f->options.whole_batches)
+		f->asleep[worker] = true;
+}
+
+static inline void flow_worker_wakes(struct flow *f, uint32_t worker)
 {
 	f->workers_idle--;
 	f->workers_woken++;
+	if (f->options.whole_batches)
+		f->asleep[worker] = false;
 }
 
 /* Whether a sleeping reader should be woken, one at a time; large: the next file is a large one. */
@@ -370,7 +415,7 @@ static inline bool flow_calls_reader(const struct flow *f, bool large)
 {
 	return (f->blobs.free_count >= f->wake_free || f->ready_count == 0) &&
 	       f->readers_woken == 0 && flow_has_blob(f, large) && flow_has_room(f) &&
-	       flow_is_open(f);
+	       flow_is_open(f) && flow_has_turn(f);
 }
 
 /* Whether the sleeping consumer of a lane should be woken.  In order it waits for its own batch; as completed for any, and
@@ -390,6 +435,83 @@ static inline void flow_learn(struct flow *f, double service_ns)
 	f->service_ns = (f->service_ns * (SMOOTHING - 1) + service_ns) / SMOOTHING;
 	const double fit = FLOW_CHUNK_NS / (f->service_ns + 1);
 	f->chunk = fit < 1 ? 1 : fit < FLOW_CHUNK_MAX ? (uint32_t)fit : FLOW_CHUNK_MAX;
+}
+
+/* --- workers that read for themselves -------------------------------------------------------------- */
+
+/* Samples of a batch from `place` on, to be read and made by one worker. */
+struct flow_claim {
+	uint64_t batch;
+	uint32_t slot, place, count;
+};
+
+/* The batch that a worker claims samples of next. */
+static inline uint64_t flow_batch_of(const struct flow *f, uint32_t worker)
+{
+	return f->options.whole_batches ? f->own_batch[worker] : f->batch;
+}
+
+/* Whether there is nothing more for a worker, ever. */
+static inline bool flow_is_done(const struct flow *f, uint32_t worker)
+{
+	return flow_batch_of(f, worker) >= f->batches;
+}
+
+/* What keeps a worker from a claim. */
+static inline enum flow_lack flow_lack_of(const struct flow *f, uint32_t worker)
+{
+	const uint64_t batch = flow_batch_of(f, worker);
+	if (batch >= f->batches || batch >= f->open_batches)
+		return FLOW_LACKS_FILES;
+	return batch < f->reach ? FLOW_LACKS_NOTHING : FLOW_LACKS_SLOTS;
+}
+
+/* A worker's next claim; it lacks nothing.  Its tickets, and those before them, are dealt before anything else is done:
+ *     while (flow_owes(f, &claim)) flow_deal(f) */
+static inline struct flow_claim flow_claim(struct flow *f, uint32_t worker)
+{
+	const uint64_t batch = flow_batch_of(f, worker);
+	struct flow_claim claim = {batch, flow_slot_of(f, batch), 0, flow_batch_size(f, batch)};
+	if (f->options.whole_batches) {
+		f->own_batch[worker] += f->options.workers;
+	} else {
+		const uint32_t share = flow_share(f, f->reach_ticket - f->next);
+		claim.place = f->place;
+		claim.count -= f->place;
+		claim.count = share < claim.count ? share : claim.count;
+	}
+	f->handed += claim.count;
+	return claim;
+}
+
+static inline bool flow_owes(const struct flow *f, const struct flow_claim *claim)
+{
+	return f->batch < claim->batch ||
+	       (f->batch == claim->batch && f->place < claim->place + claim->count);
+}
+
+/* Whole batches: a worker that sleeps and whose batch has come, to be woken; FLOW_NONE: there is none.  Each batch is looked
+ * at once: its worker sleeps, or comes by itself before it would. */
+static inline uint32_t flow_calls_owner(struct flow *f)
+{
+	uint64_t end = f->reach < f->batches ? f->reach : f->batches;
+	end = end < f->open_batches ? end : f->open_batches;
+	while (f->called < end) {
+		const uint64_t batch = f->called++;
+		const uint32_t worker = (uint32_t)(batch % f->options.workers);
+		if (f->asleep[worker] && f->own_batch[worker] == batch)
+			return worker;
+	}
+	return FLOW_NONE;
+}
+
+/* What the sleeping workers lack, but for those that are to be woken. */
+static inline enum flow_lack flow_lack_of_sleepers(const struct flow *f)
+{
+	if (!f->options.whole_batches)
+		return flow_lack_of(f, 0);
+	const uint64_t end = f->batches < f->open_batches ? f->batches : f->open_batches;
+	return f->reach < end ? FLOW_LACKS_SLOTS : FLOW_LACKS_FILES;
 }
 
 /* --- staging ------------------------------------------------------------------------------------- */

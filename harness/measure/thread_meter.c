@@ -315,19 +315,28 @@ void thread_meter_start(
 	memory_account_use(&meter->allocated);
 }
 
-static bool read_schedstat(struct thread_meter *meter)
+static bool parse_schedstat(int fd, uint64_t *cpu_ns, uint64_t *run_queue_ns)
 {
-	const int fd = atomic_load(&meter->schedstat);
-	if (fd < 0)
-		return false;
 	char text[96];
 	const ssize_t size = pread(fd, text, sizeof text - 1, 0);
 	if (size <= 0)
-		return atomic_load(&meter->cpu_ns) > 0; /* it has ended: what was read last holds */
+		return false;
 	text[size] = '\0';
 	char *end;
-	const uint64_t cpu_ns = strtoull(text, &end, 10);
-	const uint64_t run_queue_ns = strtoull(end, NULL, 10);
+	*cpu_ns = strtoull(text, &end, 10);
+	*run_queue_ns = strtoull(end, NULL, 10);
+	return true;
+}
+
+static bool read_schedstat(struct thread_meter *meter)
+{
+	const int fd = atomic_load(&meter->schedstat);
+	uint64_t cpu_ns;
+	uint64_t run_queue_ns;
+	if (fd < 0)
+		return false;
+	if (!parse_schedstat(fd, &cpu_ns, &run_queue_ns))
+		return atomic_load(&meter->cpu_ns) > 0; /* it has ended: what was read last holds */
 	atomic_store(&meter->cpu_ns, cpu_ns);
 	atomic_store(&meter->run_queue_ns, run_queue_ns);
 	return true;
@@ -349,15 +358,91 @@ void thread_meter_detach(struct thread_meter *meter)
 	read_io_delay(meter);
 }
 
+/* --- threads of two stages -------------------------------------------------------------------- */
+
+void thread_meter_start_part(struct thread_meter *meter, struct thread_meter *part)
+{
+	enum thread_state state;
+	const uint64_t start_ns = state_clock_look(&meter->clock, &state);
+	service_log_start(&part->service, start_ns, meter->service.length_ns);
+	state_clock_start(&part->clock, state, start_ns);
+	atomic_store(&part->tid, atomic_load(&meter->tid));
+	atomic_store(&part->whole, meter);
+	atomic_store(&meter->part, part);
+}
+
+/* How long the thread waited for a core since this was asked last; 0 where nothing long has passed since. */
+static uint64_t part_queued(struct thread_meter *part, uint64_t took_ns)
+{
+	const struct thread_meter *const whole = atomic_load(&part->whole);
+	const int fd = atomic_load(&whole->schedstat);
+	uint64_t cpu_ns; /* that of the last tick: its own clock has it exactly */
+	uint64_t queue_ns;
+	if (took_ns < PART_LONG_NS || fd < 0 || !parse_schedstat(fd, &cpu_ns, &queue_ns))
+		return 0;
+	const uint64_t more_ns = queue_ns - part->seen_queue_ns;
+	part->seen_queue_ns = queue_ns;
+	return more_ns;
+}
+
+static bool piece_is_looked_at(const struct thread_meter *part)
+{
+	return part->pieces % PART_LOOKED_AT == PART_LOOKED_AT / 2;
+}
+
+void thread_meter_begin_piece(struct thread_meter *part)
+{
+	if (piece_is_looked_at(part))
+		part->piece_cpu_ns = clock_thread_cpu_ns();
+}
+
+void thread_meter_end_piece(struct thread_meter *part, uint64_t took_ns)
+{
+	if (piece_is_looked_at(part))
+		thread_meter_add_piece(
+			part, PART_LOOKED_AT * (clock_thread_cpu_ns() - part->piece_cpu_ns));
+	part->pieces++;
+	atomic_fetch_add(&part->run_queue_ns, part_queued(part, took_ns));
+}
+
+void thread_meter_pass_rest(struct thread_meter *part, uint64_t took_ns)
+{
+	(void)part_queued(part, took_ns);
+}
+
+static uint64_t part_of(const atomic_uint_least64_t *part, const atomic_uint_least64_t *whole)
+{
+	const uint64_t most = atomic_load(whole);
+	const uint64_t ns = atomic_load(part);
+	return ns < most ? ns : most;
+}
+
+/* What the kernel says of a thread, or of its part, or of the rest of it. */
+static bool thread_meter_account(struct thread_meter *meter, struct thread_times *out)
+{
+	struct thread_meter *const as_whole = atomic_load(&meter->whole);
+	struct thread_meter *const thread = as_whole ? as_whole : meter;
+	const struct thread_meter *const part = as_whole ? meter : atomic_load(&meter->part);
+	const bool accounted = read_schedstat(thread);
+	read_io_delay(thread);
+	out->cpu_ns = atomic_load(&thread->cpu_ns);
+	out->run_queue_ns = atomic_load(&thread->run_queue_ns);
+	out->io_wait_ns = atomic_load(&thread->io_wait_ns);
+	if (!part)
+		return accounted;
+	const uint64_t cpu_ns = part_of(&part->cpu_ns, &thread->cpu_ns);
+	const uint64_t run_queue_ns = part_of(&part->run_queue_ns, &thread->run_queue_ns);
+	out->cpu_ns = as_whole ? cpu_ns : out->cpu_ns - cpu_ns;
+	out->run_queue_ns = as_whole ? run_queue_ns : out->run_queue_ns - run_queue_ns;
+	out->io_wait_ns = as_whole ? out->io_wait_ns : 0;
+	return accounted;
+}
+
 bool thread_meter_read(struct thread_meter *meter, uint64_t now_ns, struct thread_times *out)
 {
 	state_clock_read(&meter->clock, now_ns, out->state_ns);
 	out->items = atomic_load_explicit(&meter->items, memory_order_relaxed);
-	const bool accounted = read_schedstat(meter);
-	out->cpu_ns = atomic_load(&meter->cpu_ns);
-	out->run_queue_ns = atomic_load(&meter->run_queue_ns);
-	read_io_delay(meter);
-	out->io_wait_ns = atomic_load(&meter->io_wait_ns);
+	const bool accounted = thread_meter_account(meter, out);
 	out->lock_wait_ns = lock_meter_wait_ns(&meter->lock, now_ns);
 	out->lock_hold_ns = lock_meter_hold_ns(&meter->lock);
 	out->overhead_ns = atomic_load_explicit(&meter->overhead_ns, memory_order_relaxed);

@@ -244,6 +244,11 @@ struct thread_meter {
 	_Alignas(COUNTER_ALIGN_BYTES) atomic_int schedstat, io_delay; /* open files, -1: none */
 	atomic_int tid; /* the kernel's; 0: no thread yet */
 	atomic_uint_least64_t cpu_ns, run_queue_ns, io_wait_ns;
+	/* Where a thread has two (thread_meter_start_part): that of the part, or that of the whole thread; else NULL. */
+	struct thread_meter *_Atomic part, *_Atomic whole;
+	/* Of the part's meter, its thread's: pieces so far, CPU time when the present one began, if that is looked at, and time
+	 * on the run queue when that was looked at last. */
+	uint64_t pieces, piece_cpu_ns, seen_queue_ns;
 };
 
 struct thread_times {
@@ -268,6 +273,25 @@ int thread_meters_add_ramps(struct thread_meter *meters, unsigned count);
 /* The thread itself, once, at its start and at its end. */
 void thread_meter_attach(struct thread_meter *meter);
 void thread_meter_detach(struct thread_meter *meter);
+
+/* A thread that does the work of two stages, one after the other, has a second meter for one of them, its part, which is
+ * started right after its own.  Each has its own clock and items.  Of the kernel's accounting the part gets what its pieces took, all waiting
+ * for I/O, and the other meter the rest.  A piece begins and ends with these calls.  To look takes longer than some files:
+ * of CPU time, which varies little, one piece in PART_LOOKED_AT stands for the others; of waiting for a core, which is rare
+ * and long, only pieces that took PART_LONG_NS are suspected. */
+enum { PART_LOOKED_AT = 7, PART_LONG_NS = 100000 };
+void thread_meter_start_part(struct thread_meter *meter, struct thread_meter *part);
+void thread_meter_begin_piece(struct thread_meter *part);
+void thread_meter_end_piece(struct thread_meter *part, uint64_t took_ns);
+/* So much of the rest has passed. */
+void thread_meter_pass_rest(struct thread_meter *part, uint64_t took_ns);
+/* The same of a piece that waits for nothing, and took so long. */
+static inline void thread_meter_add_piece(struct thread_meter *part, uint64_t ns)
+{
+	atomic_store_explicit(&part->cpu_ns,
+		atomic_load_explicit(&part->cpu_ns, memory_order_relaxed) + ns,
+		memory_order_relaxed);
+}
 void thread_meter_start(struct thread_meter *meter, enum thread_state state, uint64_t start_ns,
 	uint64_t segment_ns);
 

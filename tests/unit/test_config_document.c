@@ -50,15 +50,15 @@ static void help_on_one_key(void **state)
 	(void)state;
 	struct buffer out = {0};
 	struct error err;
-	assert_int_equal(document_key(&out, "prefetch.depth", 78, &err), 0);
+	assert_int_equal(document_key(&out, "upload.depth", 78, &err), 0);
 	assert_string_equal(out.data,
-		"prefetch.depth\n"
-		"  Finished batches that may wait in front of the step.\n"
+		"upload.depth\n"
+		"  Uploaded batches that may wait in front of the step (mode = copy).\n"
 		"\n"
 		"  default   2\n"
-		"  values    1 to 4096 (written like 8)\n"
-		"  sweep     yes: 'prefetch.depth = A,B,C' in [sweep], or --set\n"
-		"            sweep.prefetch.depth=A,B,C\n");
+		"  values    1 to 64 (written like 8)\n"
+		"  sweep     yes: 'upload.depth = A,B,C' in [sweep], or --set\n"
+		"            sweep.upload.depth=A,B,C\n");
 	out.size = 0;
 	assert_int_equal(document_key(&out, "dataset.bytes", 78, &err), 0);
 	assert_non_null(strstr(out.data, "  values    0 to 1GB (written like 64KiB)\n"));

@@ -26,6 +26,8 @@ struct game {
 	uint32_t samples, batch;
 	uint64_t epochs, service_ns; /* claimed: decides how many are taken at once */
 	bool in_order, drop_last;
+	bool by_workers, whole;      /* workers read for themselves; whole batches */
+	bool turns;                  /* with the devices */
 	bool apart;                  /* epochs are kept apart */
 	bool held;                   /* each begins when the one device says so */
 	atomic_uint_least64_t begun; /* epochs, then */
@@ -68,15 +70,22 @@ static void expect(struct game *g, bool holds)
 	g->wrong += !holds;
 }
 
-/* Nothing is taken of an epoch before all batches of the one before were given back. */
-static void check_taken(struct game *g, const struct blob *blob)
+/* Nothing is taken of an epoch before all batches of the one before were given back, nor of a turn. */
+static void check_ticket(struct game *g, const struct ticket *ticket)
 {
 	const uint64_t batches = g->exchange.flow.batches_per_epoch;
-	expect(g, blob->index < g->blobs || blob->aside);
 	if (g->apart)
-		expect(g, blob->ticket.batch / batches <= atomic_load(&g->given_back) / batches);
+		expect(g, ticket->batch / batches <= atomic_load(&g->given_back) / batches);
 	if (g->held)
-		expect(g, blob->ticket.batch / batches < atomic_load(&g->begun));
+		expect(g, ticket->batch / batches < atomic_load(&g->begun));
+	if (g->turns)
+		expect(g, ticket->batch / g->lanes <= atomic_load(&g->given_back) / g->lanes);
+}
+
+static void check_taken(struct game *g, const struct blob *blob)
+{
+	expect(g, blob->index < g->blobs || blob->aside);
+	check_ticket(g, &blob->ticket);
 }
 
 /* Keeps some blobs "in flight" and completes them in any order. */
@@ -118,6 +127,43 @@ static void check_buffer(struct game *g, const struct blob *blob)
 	expect(g, blob->request.room == (bytes > USUAL_BYTES ? LARGE_BYTES : USUAL_BYTES));
 }
 
+static void write_sample(struct slot *slot, const struct ticket *ticket)
+{
+	memcpy(slot->labels + ticket->place * sizeof ticket->sample, &ticket->sample,
+		sizeof ticket->sample);
+	memcpy(slot->data + ticket->place * sizeof ticket->number, &ticket->number,
+		sizeof ticket->number);
+}
+
+/* One that reads for itself. */
+static void *play_reading_worker(void *context)
+{
+	struct player *p = context;
+	struct game *g = p->game;
+	struct claim *const claim = &p->seat.claim;
+	size_t n = 0;
+	uint64_t now = clock_now_ns();
+	while ((n = exchange_decode(&g->exchange, &p->seat, NULL, n,
+			1 + rng_below(&p->rng, p->game->service_ns), &now)) > 0) {
+		expect(g, n == claim->count && claim->place + claim->count <= claim->slot->size);
+		expect(g, !g->whole || (claim->place == 0 && n == claim->slot->size));
+		expect(g, !g->whole || claim->slot->batch % g->workers == p->index);
+		for (uint32_t i = 0; i < claim->count; i++) {
+			const struct ticket *ticket = &claim->slot->tickets[claim->place + i];
+			expect(g, ticket->place == claim->place + i);
+			check_ticket(g, ticket);
+			write_sample(claim->slot, ticket);
+			claim->bad += ticket->sample % 5 == 0;
+			if (g->whole && i % 4 == 0)
+				dawdle(p);
+		}
+		p->working += n;
+		dawdle(p);
+		now = clock_now_ns();
+	}
+	return NULL;
+}
+
 static void *play_worker(void *context)
 {
 	struct player *p = context;
@@ -130,10 +176,7 @@ static void *play_worker(void *context)
 		for (size_t i = 0; i < n; i++) {
 			const struct ticket *ticket = &items[i]->ticket;
 			check_buffer(g, items[i]);
-			memcpy(items[i]->slot->labels + ticket->place * sizeof ticket->sample,
-				&ticket->sample, sizeof ticket->sample);
-			memcpy(items[i]->slot->data + ticket->place * sizeof ticket->number,
-				&ticket->number, sizeof ticket->number);
+			write_sample(items[i]->slot, ticket);
 			items[i]->bad = ticket->sample % 5 == 0;
 		}
 		p->working += n;
@@ -252,10 +295,20 @@ static void open_game(struct game *g, uint64_t seed)
 	if (g->lanes > batches)
 		g->lanes = batches > 0 ? batches : 1;
 	g->slots = g->lanes + (unsigned)rng_below(&rng, 4);
+	g->turns = seed % 4 == 0;
+	g->by_workers = seed % 3 == 0;
+	g->whole = g->by_workers && seed % 2 == 0;
+	if (g->turns)
+		g->slots = g->lanes;
+	if (g->by_workers) {
+		g->readers = 0;
+		g->blobs = g->workers;
+		g->large = 0;
+	}
 	g->slot_memory = calloc(g->slots * g->batch, sizeof(uint64_t));
 	g->labels = calloc(g->slots * g->batch, sizeof *g->labels);
 	assert_non_null(g->slot_memory);
-	g->changes = rng_below(&rng, 2) == 0;
+	g->changes = !g->by_workers && rng_below(&rng, 2) == 0;
 	g->spare = g->changes ? (uint32_t)rng_below(&rng, BLOBS_MAX) : 0;
 	g->spare_large = g->changes && g->large > 0 ? (uint32_t)rng_below(&rng, 3) : 0;
 	g->blob_memory = calloc(
@@ -298,6 +351,9 @@ static void open_game(struct game *g, uint64_t seed)
 		.slot_samples = g->batch,
 		.slot_bytes = g->batch * sizeof(uint64_t),
 		.in_order = g->in_order,
+		.by_workers = g->by_workers,
+		.whole_batches = g->whole,
+		.turns = g->turns,
 		.epochs_apart = g->apart,
 		.startup_ns = g->startup_ns,
 		.held = g->held,
@@ -330,7 +386,7 @@ static void start(struct player *p, struct game *g, unsigned index)
 	p->game = g;
 	p->index = index;
 	p->seat.clock = &p->clock;
-	p->seat.reader = index;
+	p->seat.reader = p->seat.worker = index;
 	rng_init(&p->rng, g->seed, 1 + index);
 	state_clock_start(&p->clock, THREAD_STARVED, clock_now_ns());
 }
@@ -353,11 +409,12 @@ static void play(uint64_t seed)
 		g.in_order ? "in order" : "as completed", g.drop_last ? ", drop last" : "");
 	if (g.changes)
 		print_message("	the depth changes; %u spare, %u large\n", g.spare, g.spare_large);
-	print_message("	epochs %s, workers start in %llu ns\n",
+	print_message("	epochs %s, workers%s%s start in %llu ns%s\n",
 		g.held    ? "held"
 		: g.apart ? "apart"
 			  : "in one",
-		(unsigned long long)g.startup_ns);
+		g.by_workers ? " that read" : "", g.whole ? " whole batches" : "",
+		(unsigned long long)g.startup_ns, g.turns ? ", in turns with the devices" : "");
 	exchange_start_meters(&g.exchange, clock_now_ns());
 	const unsigned count = g.readers + g.workers;
 	for (unsigned i = 0; i < count; i++)
@@ -369,7 +426,10 @@ static void play(uint64_t seed)
 	}
 	for (unsigned i = 0; i < count; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL,
-					 i < g.readers ? play_reader : play_worker, &players[i]),
+					 i < g.readers  ? play_reader
+					 : g.by_workers ? play_reading_worker
+							: play_worker,
+					 &players[i]),
 			0);
 	if (g.changes) {
 		start(&control, &g, 200);
@@ -389,7 +449,7 @@ static void play(uint64_t seed)
 		items += players[i].working;
 	}
 	assert_int_equal(items, g.exchange.flow.total);
-	assert_int_equal(g.exchange.flow.blobs.free_count, g.blobs);
+	assert_int_equal(g.exchange.flow.blobs.free_count, g.by_workers ? 0 : g.blobs);
 	assert_int_equal(g.exchange.flow.blobs.spare_count, g.spare);
 	assert_int_equal(g.exchange.flow.large.spare_count, g.spare_large);
 	if (g.changes)

@@ -3,6 +3,7 @@
 #include "workloads/dataset/container.h"
 
 #include "harness/base/hash.h"
+#include "harness/config/shape.h"
 #include "harness/config/tables.h"
 #include "workloads/dataset/manifest.h"
 #include "workloads/dataset/scan.h"
@@ -62,6 +63,14 @@ static int container_check_inflated(
 	if (config_integer(config, KEY_READ_THREADS) > 1)
 		return error_set(err, -EINVAL,
 			"'dataset.container' = %s takes one reader thread, which inflates: set 'read.threads' to 1",
+			container->name);
+	if (shape_by_workers(config))
+		return error_set(err, -EINVAL,
+			"'dataset.container' = %s takes one reader thread, which inflates: set 'read.by' to readers",
+			container->name);
+	if (config_integer(config, KEY_PREFETCH_DEPTH) == 0)
+		return error_set(err, -EINVAL,
+			"'prefetch.depth' = 0 does not go with 'dataset.container' = %s, which is inflated ahead",
 			container->name);
 	return config_real(config, KEY_INJECT_READ_CACHE) > 0
 		       ? error_set(err, -EINVAL,

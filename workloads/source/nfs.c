@@ -7,6 +7,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
+#include "harness/config/shape.h"
 #include "workloads/source/engines.h"
 
 #include <errno.h>
@@ -73,9 +74,9 @@ static struct nfs_options nfs_options_of(const struct config *config, unsigned f
 static uint64_t nfs_bytes(const struct config *config, const struct dataset *dataset)
 {
 	(void)dataset;
-	const unsigned files = 2 * (unsigned)config_integer(config, KEY_READ_DEPTH);
+	const unsigned files = 2 * shape_read_depth(config);
 	const struct nfs_options options = nfs_options_of(config, files);
-	return (uint64_t)config_integer(config, KEY_READ_THREADS) *
+	return (uint64_t)shape_readers(config) *
 	       (nfs_client_bytes(&options) + files * (sizeof(struct nfs_file) + 8));
 }
 

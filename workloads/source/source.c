@@ -2,6 +2,7 @@
 #include "workloads/source/source.h"
 
 #include "harness/base/clock.h"
+#include "harness/config/shape.h"
 #include "harness/measure/timeline.h"
 #include "workloads/source/chunks.h"
 #include "workloads/source/engines.h"
@@ -51,6 +52,7 @@ static const struct source_ops *source_choose_for(const struct config *config,
 	const struct store_ops *store, char *why_not, size_t room, struct error *err)
 {
 	const int64_t choice = config_integer(config, KEY_READ_ENGINE);
+	const bool one_by_one = shape_by_workers(config);
 	char reason[REASON_BYTES];
 	if (room > 0)
 		why_not[0] = '\0';
@@ -65,7 +67,8 @@ static const struct source_ops *source_choose_for(const struct config *config,
 	}
 	for (size_t i = ENGINES; i-- > 0;) {
 		const struct source_ops *const ops = source_list[i];
-		if (ops->only && ops->only != store)
+		/* One file at a time is what plain calls are for. */
+		if (ops->only ? ops->only != store : one_by_one && !ops->blocking)
 			continue;
 		const char *const why =
 			ops->automatic ? source_why_not(ops, config, store, reason, sizeof reason)
@@ -140,8 +143,8 @@ int source_open_in(struct source **out, struct store *store, const struct config
 	source->store = store;
 	source->blob_memory = blob_memory;
 	source->blob_bytes = blob_bytes;
-	source->threads = (unsigned)config_integer(config, KEY_READ_THREADS);
-	source->depth = ops->blocking ? 1 : (unsigned)config_integer(config, KEY_READ_DEPTH);
+	source->threads = shape_readers(config);
+	source->depth = ops->blocking ? 1 : shape_read_depth(config);
 	source->depth_most = source->depth;
 	if (depth_most > source->depth && !ops->blocking)
 		source->depth_most = depth_most;
@@ -225,9 +228,11 @@ int source_check_open_files(const struct source *source, unsigned at_once, struc
 	const unsigned needed = (unsigned)next + at_once + OPEN_FILES_SPARE;
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed)
 		return 0;
+	const char *const key =
+		shape_by_workers(source->config) ? "decode.workers" : "read.threads";
 	return error_set(err, -EMFILE,
-		"read.threads = %u keeps %u files open at once and needs %u descriptors, but the limit is %ju: raise ulimit -n, or reduce read.threads",
-		source->threads, at_once, needed, (uintmax_t)limit.rlim_cur);
+		"%s = %u keeps %u files open at once and needs %u descriptors, but the limit is %ju: raise ulimit -n, or reduce %s",
+		key, source->threads, at_once, needed, (uintmax_t)limit.rlim_cur, key);
 }
 
 bool source_direct_works(struct source *source)
