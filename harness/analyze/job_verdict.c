@@ -20,6 +20,7 @@ static const double QUEUED = 0.2;         /* run-queue wait, of wall time: too f
 /* At locks: of those that have one lock among them all but one wait at any moment, where it is what limits them. */
 static const double LOCKED = 0.3, LOCKED_OF_OTHERS = 0.6;
 static const double SATURATED = 0.8;
+static const double DEVICE_BUSY = 0.9, DEVICE_IDLE = 0.5; /* share with a kernel resident */
 static const double UNEVEN = 0.4; /* between the busiest and the least busy loader */
 static const double STILL_CPU = 0.005, STILL_S = 3;
 
@@ -572,7 +573,8 @@ static void job_tell_classes(
 		used += (size_t)snprintf(line + used, sizeof line - used, "%s%s %.0f %%",
 			told ? ", " : "", job_class_words((enum job_class)most),
 			100 * (double)samples[most] / (double)all);
-		if (told == 0 && strcmp(out->resource, "cpu") == 0)
+		if (told == 0 && strcmp(out->resource, "cpu") == 0 &&
+			strcmp(out->stage, "step") != 0)
 			job_say(&out->next,
 				"make the largest part of the CPU time cheaper (%s), or add workers while cores are free; neither gain is predicted here",
 				job_class_words((enum job_class)most));
@@ -671,4 +673,46 @@ void job_verdict_find(
 		job_tell_classes(record, profile, out);
 	job_tell_cores(record, out);
 	job_tell_unknown(record, out);
+}
+
+/* --- GPUs ----------------------------------------------------------------------------------------- */
+
+static bool job_opens_device(const struct job_record *record)
+{
+	for (size_t i = 0; i < record->process_count; i++)
+		if (record->processes[i].device)
+			return true;
+	return false;
+}
+
+static double job_busy_devices(const struct job_places *places)
+{
+	double sum = 0;
+	size_t known = 0;
+	for (size_t i = 0; i < places->gpu_count; i++)
+		if (!isnan(places->gpus[i].device.busy_share)) {
+			sum += places->gpus[i].device.busy_share;
+			known++;
+		}
+	return known ? sum / (double)known : NAN;
+}
+
+void job_verdict_weigh_devices(
+	const struct job_record *record, const struct job_places *places, struct job_verdict *out)
+{
+	const double busy = job_busy_devices(places);
+	if (!job_opens_device(record))
+		return;
+	if (!isnan(busy))
+		job_say(&out->evidence,
+			"GPU: some kernel was resident %.0f %% of the time, of this job or of others",
+			100 * busy);
+	if (strcmp(out->stage, "step") != 0 || busy < DEVICE_IDLE)
+		return;
+	const bool computes = busy >= DEVICE_BUSY;
+	(void)snprintf(out->resource, sizeof out->resource, "%s", computes ? "compute" : "unknown");
+	if (!computes)
+		job_say(&out->unknown,
+			"whether the step's CPU work or the GPU limits it: a thread that waits for its GPU may spin, which looks like work%s",
+			isnan(busy) ? ", and how busy the GPU was is not known" : "");
 }

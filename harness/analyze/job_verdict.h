@@ -9,6 +9,7 @@
 #ifndef MLBENCH_ANALYZE_JOB_VERDICT_H
 #define MLBENCH_ANALYZE_JOB_VERDICT_H
 
+#include "harness/measure/job_places.h"
 #include "harness/measure/job_sampler.h"
 #include "harness/measure/job_watch.h"
 
@@ -71,6 +72,11 @@ struct job_verdict {
 /* profile: of its CPU time; NULL: it was not sampled. */
 void job_verdict_find(const struct job_record *record, const struct job_profile *profile,
 	struct job_verdict *out);
+
+/* Of a verdict that the step limits the job: its GPUs say whether that is their work.  CPU time does not: a thread that waits
+ * for its GPU spins. */
+void job_verdict_weigh_devices(
+	const struct job_record *record, const struct job_places *places, struct job_verdict *out);
 
 /* A process that another waits for at a pipe; the share of its looks. */
 struct job_edge {

@@ -233,13 +233,15 @@ static int observe_watch(const struct invocation *invocation, const struct obser
 		request->seconds);
 	job_watch_for(watch, request->seconds, invocation->stop);
 	const struct job_profile *profile = job_sampler_finish(sampler, record);
+	const struct job_places *seen = job_places_end(places);
 	job_verdict_find(record, profile, verdict);
+	job_verdict_weigh_devices(record, seen, verdict);
 	if (verdict->still)
 		observe_hang(record, verdict, &hang);
 	const struct observe_input input = {.record = record,
 		.verdict = verdict,
 		.profile = profile,
-		.places = job_places_end(places),
+		.places = seen,
 		.hang = verdict->still ? &hang : NULL};
 	const int status = observe_deliver(invocation, &input, err);
 	job_places_close(places);

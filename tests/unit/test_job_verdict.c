@@ -176,6 +176,30 @@ static void test_inherited(void **state)
 	readers_with(false);
 }
 
+/* A trainer that is on a core all the time may compute, or spin for its GPU. */
+static void step_with_gpu(double busy, const char *resource)
+{
+	struct job_gpu gpu = {.device = {.busy_share = busy}};
+	const struct job_places places = {.gpus = &gpu, .gpu_count = 1};
+	(void)empty_record(NULL);
+	loaders(0, JOB_RUNS, 10, 90, 0);
+	processes[1].device = true;
+	processes[1].last[JOB_CPU_S] = record.watched_s;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_verdict("step", "cpu");
+	job_verdict_weigh_devices(&record, &places, &verdict);
+	assert_verdict("step", resource);
+}
+
+static void test_devices(void **state)
+{
+	(void)state;
+	step_with_gpu(0.97, "compute");
+	step_with_gpu(0.78, "unknown");
+	step_with_gpu(0.2, "cpu");
+	step_with_gpu(NAN, "unknown");
+}
+
 static void test_few_looks(void **state)
 {
 	(void)state;
@@ -331,6 +355,7 @@ int main(void)
 		cmocka_unit_test_setup(test_roles, empty_record),
 		cmocka_unit_test_setup(test_two_sides, empty_record),
 		cmocka_unit_test_setup(test_inherited, empty_record),
+		cmocka_unit_test_setup(test_devices, empty_record),
 		cmocka_unit_test_setup(test_few_looks, empty_record),
 		cmocka_unit_test_setup(test_one_process, empty_record),
 		cmocka_unit_test_setup(test_sockets, empty_record),
