@@ -250,10 +250,11 @@ void reproduction_advise(struct reproduction *r)
 	r->why[0] = '\0';
 	if (r->outcome != REPRODUCTION_OPEN)
 		return;
-	if (r->twin.count < 2) {
+	if (r->twin.count < LOOKS[0]) {
 		(void)snprintf(r->why, sizeof r->why,
-			"%zu repetition%s that count%s tell no interval", r->twin.count,
-			r->twin.count == 1 ? "" : "s", r->twin.count == 1 ? "s" : "");
+			"%zu repetition%s of the twin tell%s too little of its spread",
+			r->twin.count, r->twin.count == 1 ? "" : "s",
+			r->twin.count == 1 ? "s" : "");
 		r->repeats_needed = LOOKS[0];
 		return;
 	}

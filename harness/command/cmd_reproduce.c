@@ -242,7 +242,7 @@ static int reproduce_plan(struct reproduce *r, struct error *err)
 		code = plan_data(&plan, &plain, true, err);
 	if (!code)
 		code = relief_list(&r->twin, &plan.dataset,
-			strcmp(r->reproduction.reported.stage, "prefetch") == 0, r->reliefs,
+			stage_is(r->reproduction.reported.stage, STAGE_PREFETCH), r->reliefs,
 			&r->relief_count, err);
 	(void)snprintf(r->name, sizeof r->name, "%s", plan.name);
 	plan_close(&plan);
@@ -252,8 +252,13 @@ static int reproduce_plan(struct reproduce *r, struct error *err)
 static int reproduce_add_arm(struct reproduce *r, const char *label, const struct config *config,
 	bool keep_traces, size_t *arm, struct error *err)
 {
-	const struct paired_arm_spec spec = {
-		.label = label, .config = config, .node = r->node, .keep_traces = keep_traces};
+	char name[RECORD_NAME_BYTES];
+	(void)snprintf(name, sizeof name, "%.80s-%.40s", r->name, label);
+	const struct paired_arm_spec spec = {.label = label,
+		.name = name,
+		.config = config,
+		.node = r->node,
+		.keep_traces = keep_traces};
 	return paired_add(r->paired, &spec, arm, err);
 }
 

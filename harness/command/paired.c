@@ -430,7 +430,8 @@ static int paired_open_arm(struct paired *paired, struct paired_arm *arm,
 		node_emulation_end(&emulation);
 	}
 	if (!code)
-		(void)snprintf(plan.name, sizeof plan.name, "%s", arm->label);
+		(void)snprintf(
+			plan.name, sizeof plan.name, "%s", spec->name ? spec->name : arm->label);
 	if (!code)
 		code = paired_make_record(paired, arm, &plan, err);
 	paired_close_plan(paired, &plan);

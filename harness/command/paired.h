@@ -45,6 +45,7 @@ void paired_close(struct paired *paired); /* ends all results; NULL is fine */
 
 struct paired_arm_spec {
 	const char *label;           /* a folder's name: letters, digits, '-', '_' and '.' */
+	const char *name;            /* that its results are listed by; NULL: the label */
 	const struct config *config; /* without a sweep; copied */
 	struct node_limits node;
 	bool keep_traces; /* service times, for diagnosis and replay */

@@ -110,12 +110,14 @@ int relief_list(const struct config *twin, const struct dataset *dataset, bool p
 		if (relief_has_stage(twin, relief_stages[i].name) &&
 			substitute_is_possible(twin, relief_stages[i].name))
 			code = relief_of_stage(i, twin, dataset, reliefs, count, err);
-	if (!code)
+	/* Where loading and the step take turns, more workers load no more at once. */
+	if (!code && depth > 0)
 		code = relief_by_key("more-workers", "", KEY_DECODE_WORKERS, 2 * workers, twin,
 			reliefs, count, err);
-	if (!code && prefetch)
-		code = relief_by_key("more-prefetch", "prefetch", KEY_PREFETCH_DEPTH,
-			depth > 0 ? RELIEF_DEEPER * depth : 2, twin, reliefs, count, err);
+	if (!code && (depth == 0 || prefetch))
+		code = relief_by_key("more-prefetch", prefetch ? STAGE_PREFETCH_NAME : "",
+			KEY_PREFETCH_DEPTH, depth > 0 ? RELIEF_DEEPER * depth : 2, twin, reliefs,
+			count, err);
 	return code;
 }
 

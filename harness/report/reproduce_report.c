@@ -91,16 +91,17 @@ static void reproduce_say_cause(const struct reproduction *r, struct buffer *out
 
 static void reproduce_say_needed(const struct reproduction *r, struct buffer *out)
 {
-	if (r->repeats_needed > 0 && r->twin.count >= 2)
+	if (r->repeats_needed > 0 && r->repeats_needed <= reproduction_next_look(0))
+		buffer_format(out,
+			" At least %zu are needed: --resume with more --budget adds to those that there "
+			"are.",
+			r->repeats_needed);
+	else if (r->repeats_needed > 0)
 		buffer_format(out,
 			" About %zu repetitions in all would decide four times in five, at a spread of "
 			"%.2g %% per repetition: --resume with more --budget adds to those that there "
 			"are.",
 			r->repeats_needed, 100 * r->twin.deviation);
-	else if (r->repeats_needed > 0)
-		buffer_format(out,
-			" %zu repetitions or more are needed: --resume with more --budget adds them.",
-			r->repeats_needed);
 	else if (r->edge)
 		buffer_format(out,
 			" It lies so near to an edge that even %d repetitions would hardly decide; "
@@ -289,7 +290,7 @@ static const struct table_column reproduce_difference_columns[] = {
 	{.head = "reported", .left = true, .path = "reported"},
 	{.head = "here", .left = true, .path = "here"},
 	{.head = "samples/s\nwith it here", .path = "predicted", COLUMN_DECIMALS(0)},
-	{.head = "is", .left = true, .path = "weight"},
+	{.head = "by replay", .left = true, .path = "weight"},
 };
 
 static const struct table_column reproduce_need_columns[] = {
