@@ -63,6 +63,7 @@ static void live_feed_describe(const struct run *run, struct live_view *view)
 	view->step_threads = plan->facts.step_on_cores ? plan->step_threads : 0;
 	view->reads_memory = plan->facts.reads_memory;
 	view->any_order = !run->exchange.options.in_order;
+	view->by_workers = plan->by_workers;
 	view->batch_size = run->exchange.options.sampler.batch_size;
 	view->pool_bytes = plan->pool_bytes;
 	describe_queue("samples", plan->blobs, view);

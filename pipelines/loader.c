@@ -524,10 +524,15 @@ static bool worker_reads(struct worker *w, struct blob *blob, uint64_t *now_ns)
 	if (!done || !w->meter)
 		return done;
 	*now_ns = clock_now_ns();
+	const uint64_t took_ns = *now_ns - began_ns;
+	/* Until it goes on, but not what it then waits for a core: that is no matter of storage. */
+	blob->request.done_ns = *now_ns;
 	if (waits)
-		thread_meter_end_piece(w->reading, *now_ns - began_ns);
+		blob->request.done_ns -= thread_meter_end_piece(w->reading, took_ns);
 	else
-		thread_meter_add_piece(w->reading, *now_ns - began_ns);
+		thread_meter_add_piece(w->reading, took_ns);
+	if (blob->request.done_ns < blob->request.submitted_ns)
+		blob->request.done_ns = blob->request.submitted_ns;
 	reads_meter(w->reading, blob, false, *now_ns);
 	worker_turns_to(w, false, *now_ns);
 	return true;

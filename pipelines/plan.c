@@ -366,12 +366,11 @@ static int check_planted(
 		plan->step_description);
 }
 
-static struct workload_facts facts_of(const struct config *config, const struct source_ops *source,
-	const struct backend_ops *backend)
+static struct workload_facts facts_of(const struct sample_ops *kind,
+	const struct source_ops *source, const struct backend_ops *backend)
 {
-	const struct sample_ops *const kind = sample_kind_of(config);
 	return (struct workload_facts){.reads_memory = source && source->immediate,
-		.reads_block = shape_by_workers(config) || (source && source->blocking),
+		.reads_block = source && source->blocking,
 		.uses_codecs = kind->uses_codecs,
 		.step_null = backend && backend->null,
 		.step_emulated = backend && backend->emulated,
@@ -381,7 +380,7 @@ static struct workload_facts facts_of(const struct config *config, const struct 
 
 struct workload_facts pipeline_facts(const struct config *config)
 {
-	return facts_of(config, source_choose(config, NULL, 0, NULL),
+	return facts_of(sample_kind_of(config), source_choose(config, NULL, 0, NULL),
 		backend_choose(config, NULL, 0, NULL));
 }
 
@@ -447,7 +446,7 @@ int pipeline_plan_samples(const struct config *config, const struct dataset *dat
 	code = plan_describe_step_here(config, plan, err);
 	if (code)
 		return code;
-	plan->facts = facts_of(config, source, backend_choose(config, NULL, 0, NULL));
+	plan->facts = facts_of(plan->kind, source, backend_choose(config, NULL, 0, NULL));
 	plan->facts.reads_large = source_reads_large(config, dataset);
 	plan->source_bytes = source_bytes(config, dataset);
 	count_parts(config, dataset, plan);

@@ -301,20 +301,42 @@ static void find_second(const struct evidence_base *base, struct binding *bindin
 		binding->second = second;
 }
 
+/* Where loading and steps take turns, to overlap them is what helps as long as the step takes longer; else it is what loading
+ * takes its time for. */
+static bool loads_longer(const struct evidence_base *base, const struct binding *binding)
+{
+	return base->facts->turns && !is_of_device(base->point->stages[binding->stage].name);
+}
+
+/* A worker that reads for itself is busy in one stage or the other. */
+static double busiest_share(const struct evidence_base *base)
+{
+	const struct point_summary *point = base->point;
+	const struct stage_summary *read = summary_stage(point, STAGE_READ_NAME);
+	const struct stage_summary *decode = summary_stage(point, STAGE_DECODE_NAME);
+	double most = binding_taken(point, busiest_stage(point));
+	if (base->facts->by_workers && read && decode)
+		most = fmax(most, read->busy + decode->busy);
+	return most;
+}
+
 /* Finds the queue where the stage above waits for room and the stage below waits for items, in
  * turns (it cannot be at once). */
-static void find_depth(const struct point_summary *point, struct binding *binding)
+static void find_depth(const struct evidence_base *base, struct binding *binding)
 {
-	const double busiest = binding_taken(point, busiest_stage(point));
+	const struct point_summary *point = base->point;
 	double loss = 0;
 	for (size_t i = 0; i + 1 < point->stage_count; i++) {
 		const double both = fmin(point->stages[i].blocked, point->stages[i + 1].starved);
-		if (both > loss && !binding_takes_turns(point, i, i + 1)) {
+		const bool one_thread =
+			base->facts->by_workers && stage_is(point->stages[i].name, STAGE_READ);
+		if (both > loss && !one_thread && !binding_takes_turns(point, i, i + 1)) {
 			loss = both;
 			binding->queue_above = i;
 		}
 	}
-	binding->depth = busiest < DEPTH_BUSY_BELOW && loss >= DEPTH_LOSS_MIN;
+	binding->depth = busiest_share(base) < DEPTH_BUSY_BELOW && loss >= DEPTH_LOSS_MIN &&
+			 !loads_longer(base, binding);
 }
 
 struct binding binding_find(const struct evidence_base *base)
@@ -323,7 +345,7 @@ struct binding binding_find(const struct evidence_base *base)
 	choose_stage(base, &binding);
 	binding.pointed = binding.stage;
 	find_second(base, &binding);
-	find_depth(base->point, &binding);
+	find_depth(base, &binding);
 	return binding;
 }
 
@@ -380,14 +402,6 @@ static struct ranking rank_stages(const struct evidence_base *base)
 	return r;
 }
 
-static double busiest_share(const struct point_summary *point)
-{
-	double most = 0;
-	for (size_t i = 0; i < point->stage_count; i++)
-		most = fmax(most, binding_taken(point, i));
-	return most;
-}
-
 /* The first stage if there is none of that name. */
 static size_t stage_named(const struct point_summary *point, const char *name)
 {
@@ -402,8 +416,9 @@ static void weigh_depth(const struct evidence_base *base, struct binding *bindin
 	const struct model_findings *f = base->findings;
 	const bool prefetch = f->deeper >= f->deeper_read;
 	binding->depth_gain = fmax(f->deeper, f->deeper_read);
-	binding->depth = busiest_share(base->point) < ALL_BUSY &&
-			 binding->depth_gain >= DEPTH_GAIN && f->even < binding->depth_gain;
+	binding->depth = busiest_share(base) < ALL_BUSY && binding->depth_gain >= DEPTH_GAIN &&
+			 f->even < binding->depth_gain;
+	binding->depth = binding->depth && !loads_longer(base, binding);
 	/* Reading that lacks files in flight lacks them for its latency: that is reading's own
 	 * limit. */
 	if (binding->depth && !prefetch &&
@@ -786,7 +801,9 @@ static struct point_facts live_facts(const struct live_view *to)
 		.prefetch_depth = to->prefetch_depth,
 		.step_emulated = to->step_emulated,
 		.reads_memory = to->reads_memory,
-		.any_order = to->any_order};
+		.any_order = to->any_order,
+		.by_workers = to->by_workers,
+		.turns = to->prefetch_depth == 0};
 	for (size_t i = 0; i < to->stage_count; i++) {
 		if (stage_is(to->stages[i].name, STAGE_READ))
 			facts.read_threads = to->stages[i].workers;

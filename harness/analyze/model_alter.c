@@ -5,6 +5,7 @@
 
 #include "harness/base/rng.h"
 #include "harness/config/step_times.h"
+#include "harness/config/tables.h"
 
 #include <errno.h>
 #include <math.h>
@@ -130,6 +131,18 @@ static int crowd(const struct change *c)
 	return more != 0 ? add_to_cost(c, COST_STEP_DEVICE, more) : 0;
 }
 
+/* Files in flight are as many as the key allows. */
+static void note_more_reads(const struct change *c)
+{
+	const struct replay_series *series = c->model->replay.series;
+	const bool reads_take_time =
+		series[COST_READ_LATENCY].count > 0 || series[COST_READ_DEVICE].count > 0;
+	if (change_after(c) > change_before(c) && reads_take_time)
+		model_note(c->model,
+			"more files in flight than measured: storage is assumed to keep its "
+			"latency and device time");
+}
+
 static int turn_workers(const struct change *c)
 {
 	struct model *model = c->model;
@@ -154,20 +167,27 @@ static int turn_workers(const struct change *c)
 			model->replay.quota);
 	else if (now > model->replay.cores)
 		model_note(model, "%u workers share %g cores", now, model->replay.cores);
+	if (shape_by_workers(c->to))
+		note_more_reads(c);
 	return crowd(c);
 }
 
 static int turn_read_parallelism(const struct change *c)
 {
-	const struct replay_series *series = c->model->replay.series;
-	const bool reads_take_time =
-		series[COST_READ_LATENCY].count > 0 || series[COST_READ_DEVICE].count > 0;
-	if (change_after(c) > change_before(c) && reads_take_time &&
-		!(c->key == KEY_READ_DEPTH && c->model->facts.reads_block))
-		model_note(c->model,
-			"more files in flight than measured: storage is assumed to keep its "
-			"latency and device time");
+	if (!(c->key == KEY_READ_DEPTH && c->model->facts.reads_block))
+		note_more_reads(c);
 	return turn_structure(c);
+}
+
+/* Readers and workers read the same files; in the replay they only do so at other times. */
+static int turn_reader(const struct change *c)
+{
+	const bool same_engine = config_integer(c->to, KEY_READ_ENGINE) != READ_ENGINE_AUTO;
+	if (shape_by_workers(c->from) && !shape_by_workers(c->to) && !same_engine)
+		return error_set(c->err, -ENOTSUP,
+			"read.by: reader threads may take another engine than workers do (read.engine = auto), whose reads were not measured: set read.engine");
+	model_note(c->model, "a file is assumed to take as long whoever reads it");
+	return 0;
 }
 
 /* --- several devices -------------------------------------------------------------------------- */
@@ -428,6 +448,13 @@ static int turn_upload(const struct change *c)
 	return 0;
 }
 
+/* A device takes its batches itself where none are loaded ahead. */
+static int turn_prefetch(const struct change *c)
+{
+	const int code = turn_upload(c);
+	return code ? code : turn_structure(c);
+}
+
 /* --- epochs ----------------------------------------------------------------------------------- */
 
 static int turn_epochs(const struct change *c)
@@ -533,7 +560,9 @@ static const struct turned {
 	{.key = KEY_STEP_DEVICES, .turn = turn_devices},
 	{.key = KEY_SYNC_BANDWIDTH, .turn = turn_exchange},
 	{.key = KEY_SYNC_LATENCY, .turn = turn_exchange},
-	{.key = KEY_PREFETCH_DEPTH, .turn = turn_structure},
+	{.key = KEY_PREFETCH_DEPTH, .turn = turn_prefetch},
+	{.key = KEY_READ_BY, .turn = turn_reader},
+	{.key = KEY_DECODE_SHARE, .turn = turn_structure},
 	{.key = KEY_READ_DEPTH, .turn = turn_read_parallelism},
 	{.key = KEY_READ_THREADS, .turn = turn_read_parallelism},
 	{.key = KEY_DECODE_QUEUE, .turn = turn_structure},

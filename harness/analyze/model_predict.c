@@ -531,10 +531,16 @@ static bool take_away(struct replay_model *replay, enum removal what)
 		replay->quota = 0;
 		return was.quota > 0;
 	case DEEPER_PREFETCH:
+		if (was.shape.turns) {
+			shape_set_prefetch(&replay->shape, DEEPER_TIMES);
+			return true;
+		}
 		replay->shape.prefetch_depth *= DEEPER_TIMES;
 		replay->shape.slots += replay->shape.prefetch_depth - was.shape.prefetch_depth;
 		return true;
-	default: /* MORE_FILES */
+	default:                          /* MORE_FILES */
+		if (was.shape.by_workers) /* one for each, whatever the depth */
+			return false;
 		replay->shape.read_depth *= DEEPER_TIMES;
 		replay->shape.blobs *= DEEPER_TIMES;
 		return true;

@@ -219,7 +219,7 @@ static int split_reads(struct model *model, struct cost_series series[COSTS], do
 	const struct read_facts facts = {
 		.cpu_ns = read_cpu_ns,
 		.within_ns = samples > 0 && !model->facts.reads_block ? 0 : read_cpu_ns,
-		.blocking = model->facts.reads_block,
+		.blocking = model->facts.reads_block || shape->by_workers,
 		.threads = shape->reader_threads,
 		.depth = shape->read_depth,
 		.storage = storage->known ? storage : NULL,
@@ -446,7 +446,7 @@ bool model_keeps_decode_cost(enum key_id key)
 	for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
 		if (strcmp(config_keys[key].section, sections[i]) == 0)
 			return true;
-	return key == KEY_READ_DEPTH || key == KEY_READ_THREADS;
+	return key == KEY_READ_DEPTH || key == KEY_READ_THREADS || key == KEY_READ_BY;
 }
 
 bool model_contention_point(

@@ -88,7 +88,7 @@ static const double ENOUGH = 0.95; /* of the best gain, that a lesser setting mu
 
 /* How a key may be changed against a limit: to `times` of its value (0: to `value`). */
 struct turn {
-	const char *stage, *resource; /* "*": any of the stage */
+	const char *stage, *resource; /* "*": any, or any of the stage */
 	enum key_id key;
 	double times;
 	const char *value;
@@ -96,6 +96,7 @@ struct turn {
 
 /* For one key the smaller settings come first; among keys the cheaper ones. */
 static const struct turn turns[] = {
+	{"*", "*", KEY_PREFETCH_DEPTH, 0, "2"},
 	{STAGE_READ_NAME, "latency", KEY_READ_DEPTH, 2, NULL},
 	{STAGE_READ_NAME, "latency", KEY_READ_DEPTH, 4, NULL},
 	{STAGE_READ_NAME, "latency", KEY_READ_DEPTH, 8, NULL},
@@ -107,6 +108,11 @@ static const struct turn turns[] = {
 	{STAGE_READ_NAME, "cpu", KEY_READ_THREADS, 2, NULL},
 	{STAGE_READ_NAME, "depth", KEY_READ_DEPTH, 2, NULL},
 	{STAGE_READ_NAME, "depth", KEY_READ_DEPTH, 4, NULL},
+	{STAGE_READ_NAME, "latency", KEY_DECODE_WORKERS, 2, NULL},
+	{STAGE_READ_NAME, "latency", KEY_DECODE_WORKERS, 4, NULL},
+	{STAGE_READ_NAME, "latency", KEY_DECODE_WORKERS, 8, NULL},
+	{STAGE_READ_NAME, "cache", KEY_DECODE_WORKERS, 2, NULL},
+	{STAGE_READ_NAME, "cpu", KEY_DECODE_WORKERS, 2, NULL},
 	{STAGE_DECODE_NAME, "cpu", KEY_DECODE_WORKERS, 2, NULL},
 	{STAGE_DECODE_NAME, "cpu", KEY_DECODE_WORKERS, 4, NULL},
 	{STAGE_DECODE_NAME, "unknown", KEY_DECODE_WORKERS, 2, NULL},
@@ -194,9 +200,21 @@ static int place_open(struct place *place, const struct model *model, const stru
 
 /* --- turns ------------------------------------------------------------------------------------ */
 
+/* Of loaders of this kind: workers that read take the place of readers, and what is loaded in turns with the step is first to
+ * be loaded ahead; in a turn one worker makes a whole batch. */
+static bool turn_suits(const struct turn *turn, const struct pipeline_shape *shape)
+{
+	const bool reads = stage_is(turn->stage, STAGE_READ);
+	if (turn->key == KEY_DECODE_WORKERS)
+		return (shape->by_workers || !reads) && !(shape->turns && shape->whole_batches);
+	if (turn->key == KEY_PREFETCH_DEPTH && turn->value)
+		return shape->turns;
+	return !reads || !shape->by_workers;
+}
+
 static bool turn_applies(const struct turn *turn, const char *stage, const char *resource)
 {
-	return strcmp(turn->stage, stage) == 0 &&
+	return (turn->stage[0] == '*' || strcmp(turn->stage, stage) == 0) &&
 	       (turn->resource[0] == '*' || strcmp(turn->resource, resource) == 0);
 }
 
@@ -221,8 +239,7 @@ static bool value_of_turn(
 
 static bool adds_reads(const struct turn *turn)
 {
-	const bool more = turn->key == KEY_READ_DEPTH || turn->key == KEY_READ_THREADS;
-	return more &&
+	return stage_is(turn->stage, STAGE_READ) &&
 	       (strcmp(turn->resource, "latency") == 0 || strcmp(turn->resource, "cache") == 0);
 }
 
@@ -338,6 +355,7 @@ static const struct turn *turn_best(const struct place *place, const char *stage
 		struct place other;
 		char setting[SETTING_BYTES];
 		if (!turn_applies(&turns[i], stage, resource) ||
+			!turn_suits(&turns[i], &place->model.replay.shape) ||
 			turn_try(place, &turns[i], &other, setting, err))
 			continue;
 		if (!is_refuted(place, &other, &turns[i], reached, gain, against))

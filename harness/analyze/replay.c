@@ -164,8 +164,11 @@ static struct flow_options flow_options_of(
 	return (struct flow_options){
 		.epoch_samples = (batches > 0 ? batches : 1) * shape->batch_size,
 		.epochs_apart = batches > 0,
+		.by_workers = shape->by_workers,
+		.whole_batches = shape->whole_batches,
+		.turns = shape->turns,
 		.batch_size = shape->batch_size,
-		.blobs = shape->blobs,
+		.blobs = shape->by_workers ? 0 : shape->blobs,
 		.slots = shape->slots,
 		.lanes = devices_of(shape),
 		.in_order = shape->in_order,
@@ -182,20 +185,30 @@ static void place_flow(struct replay *r, const struct replay_model *model,
 	void *const memory = piece(b, flow_bytes(&law), 1);
 	if (memory)
 		flow_open(&r->flow, &law, memory);
-	r->files.blobs = piece(b, model->shape.blobs, sizeof *r->files.blobs);
+	const uint64_t samples = model->shape.by_workers
+					 ? (uint64_t)model->shape.slots * model->shape.batch_size
+					 : model->shape.blobs;
+	r->files.blobs = piece(b, samples, sizeof *r->files.blobs);
+	r->files.batch_size = model->shape.batch_size;
+}
+
+/* Beside the workers. */
+static uint32_t readers_of(const struct pipeline_shape *shape)
+{
+	return shape->by_workers ? 0 : shape->reader_threads;
 }
 
 /* Of the pipeline's, that can be on cores at once; a step has one at least. */
 static uint32_t threads_most(const struct pipeline_shape *shape)
 {
 	const uint32_t step = shape->step_threads > 0 ? shape->step_threads : 1;
-	return shape->decode_workers + shape->reader_threads + devices_of(shape) * (1 + step);
+	return shape->decode_workers + readers_of(shape) + devices_of(shape) * (1 + step);
 }
 
 static void place_threads(struct replay *r, const struct pipeline_shape *shape, struct block *b)
 {
 	const uint64_t workers = shape->decode_workers;
-	const uint64_t readers = shape->reader_threads;
+	const uint64_t readers = readers_of(shape);
 	const uint64_t flying = readers * shape->read_depth;
 	r->team.workers = piece(b, workers, sizeof *r->team.workers);
 	r->team.lock_queue = piece(b, workers, sizeof *r->team.lock_queue);
@@ -285,7 +298,8 @@ static void set_up_requests(
 static void set_up_team(struct replay_team *team, const struct replay_model *model)
 {
 	team->count = model->shape.decode_workers;
-	team->apart = has_cost(model, COST_DECODE_LOCK) || has_cost(model, COST_DECODE_WAIT);
+	team->apart = model->shape.by_workers || has_cost(model, COST_DECODE_LOCK) ||
+		      has_cost(model, COST_DECODE_WAIT);
 	team->waiting[THREAD_STARVED] = team->count;
 	for (uint32_t i = 0; i < team->count; i++) {
 		team->workers[i].factor =
@@ -354,7 +368,7 @@ static void number_threads(struct replay *r, const struct pipeline_shape *shape)
 		[EVENT_STEP] = r->ends.step_threads * r->ends.count,
 		[EVENT_UPLOAD] = r->ends.count,
 		[EVENT_WORKER] = shape->decode_workers,
-		[EVENT_READER] = shape->reader_threads,
+		[EVENT_READER] = readers_of(shape),
 	};
 	uint32_t next = 0;
 	for (int kind = 0; kind < REPLAY_COMPUTING_KINDS; kind++) {
@@ -388,7 +402,7 @@ static void set_up(
 	set_up_requests(r, model, options);
 	set_up_team(&r->team, model);
 	replay_cursor_open(&r->team.batch_cost, model, options, COST_DECODE_BATCH);
-	r->crew.count = model->shape.reader_threads;
+	r->crew.count = readers_of(&model->shape);
 	r->crew.depth = model->shape.read_depth;
 	r->crew.apart = has_cost(model, COST_READ_LATENCY) || has_cost(model, COST_READ_DEVICE);
 	set_up_ends(&r->ends, model, options);
@@ -412,14 +426,18 @@ static double link_worked(const struct replay *r)
 
 static void fill_shares(const struct replay *r, double ns, struct replay_result *out)
 {
-	const double readers = ns * r->crew.count;
+	const bool by_workers = r->flow.options.by_workers;
 	const double workers = ns * r->team.count;
+	const double readers = by_workers ? workers : ns * r->crew.count;
 	const double devices = ns * r->ends.count;
 	const double *sum = r->integral;
+	/* A worker that reads for itself makes nothing meanwhile, and the other way around. */
+	const double idle = sum[LEVEL_DECODE_STARVED];
+	const double reading = sum[LEVEL_READING];
+	const double unread = by_workers ? workers - reading - idle : sum[LEVEL_READ_BLOCKED];
 	const double waits[REPLAY_STAGES][2] = {
-		[REPLAY_READ] = {0, sum[LEVEL_READ_BLOCKED] / readers},
-		[REPLAY_DECODE] = {sum[LEVEL_DECODE_STARVED] / workers,
-			sum[LEVEL_DECODE_BLOCKED] / workers},
+		[REPLAY_READ] = {by_workers ? idle / workers : 0, unread / readers},
+		[REPLAY_DECODE] = {(idle + reading) / workers, sum[LEVEL_DECODE_BLOCKED] / workers},
 		[REPLAY_UPLOAD] = {sum[LEVEL_UPLOAD_STARVED] / devices,
 			sum[LEVEL_UPLOAD_BLOCKED] / devices},
 		[REPLAY_STEP] = {sum[LEVEL_STEP_STARVED] / devices,

@@ -10,6 +10,10 @@
  *   requests   where request_samples: sample t lies in request t / request_samples, and is done when that is read.
  *              Requests begin in order, once a sample was taken that lies in one of the read_depth before it,
  *              and as soon as fewer than read_depth are in flight (workloads/source/chunks.h)
+ *   workers    shape.by_workers: there are no readers.  Worker j claims samples (harness/flow/flow.h), and for each spends
+ *              READ_CPU on a core, waits for READ_LATENCY and READ_DEVICE, and then decodes it as below; while it reads, it is
+ *              working in read and starved in decode, and while it decodes the other way around (blocked in read).
+ *              shape.turns: nothing is taken before all slots have come back
  *   worker j   takes the ready file with the lowest ticket whose batch has a slot (slots go to batches in
  *              order); first DECODE_LOCK on a core under the one lock of the team, then DECODE_CPU on a
  *              core, then DECODE_WAIT off the cores.  Tiny samples are taken in chunks, by the pipeline's

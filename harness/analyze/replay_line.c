@@ -316,17 +316,22 @@ static inline double replay_cursor_next(struct replay_cursor *cursor)
 
 /* --- threads and events ----------------------------------------------------------------------- */
 
-/* The next ticket with a free blob; there are both. */
-static inline uint32_t replay_files_take(struct replay_files *f, struct flow *flow, uint32_t reader)
+static inline void replay_files_draw(
+	struct replay_files *f, uint32_t index, struct flow_ticket ticket)
 {
-	const uint32_t index = flow_pool_take(&flow->blobs);
-	const struct flow_ticket ticket = flow_take_ticket(flow);
 	struct replay_blob *blob = &f->blobs[index];
 	for (int cost = 0; cost < SAMPLE_COSTS; cost++)
 		blob->cost[cost] = replay_cursor_next(&f->cursors[cost]);
 	blob->ticket = ticket.number;
 	blob->batch = ticket.batch;
-	blob->reader = reader;
+}
+
+/* The next ticket with a free blob; there are both. */
+static inline uint32_t replay_files_take(struct replay_files *f, struct flow *flow, uint32_t reader)
+{
+	const uint32_t index = flow_pool_take(&flow->blobs);
+	replay_files_draw(f, index, flow_take_ticket(flow));
+	f->blobs[index].reader = reader;
 	return index;
 }
 
@@ -374,11 +379,23 @@ static inline void replay_wake(struct replay *r, uint32_t id)
 
 /* Decode workers of a replay: exchange_decode of pipelines/exchange.c and what a worker does between two
  * visits.  An item with parts beside its CPU time goes part by part, under the lock first; the CPU times of
- * others are one piece of work, whatever the chunk. */
+ * others are one piece of work, whatever the chunk.  One that reads for itself does so first. */
+
+static bool replay_team_reads(const struct replay *r)
+{
+	return r->flow.options.by_workers;
+}
+
+static uint32_t replay_team_index(const struct replay *r, const struct replay_worker *w)
+{
+	return (uint32_t)(w - r->team.workers);
+}
 
 static void hand_in(struct replay *r, struct replay_worker *w)
 {
-	for (uint32_t i = 0; i < w->items; i++) {
+	if (replay_team_reads(r) && w->items > 0)
+		(void)flow_fill(&r->flow, w->first / r->files.batch_size, w->items);
+	for (uint32_t i = 0; !replay_team_reads(r) && i < w->items; i++) {
 		flow_pool_drop(&r->flow.blobs, w->blobs[i]);
 		(void)flow_fill(&r->flow, r->files.blobs[w->blobs[i]].slot, 1);
 	}
@@ -396,6 +413,24 @@ static uint32_t replay_team_take_ready(struct replay *r, struct replay_worker *w
 		blob->slot = flow_slot_of(&r->flow, blob->batch);
 		w->blobs[w->items++] = index;
 	}
+	return w->items;
+}
+
+/* As exchange_claim. */
+static uint32_t replay_team_claim(struct replay *r, struct replay_worker *w)
+{
+	struct flow *const flow = &r->flow;
+	const uint32_t index = replay_team_index(r, w);
+	if (flow_lack_of(flow, index) != FLOW_LACKS_NOTHING)
+		return 0;
+	const struct flow_claim claim = flow_claim(flow, index);
+	while (flow_owes(flow, &claim)) {
+		const struct flow_ticket ticket = flow_deal(flow);
+		const uint32_t slot = flow_slot_of(flow, ticket.batch);
+		replay_files_draw(&r->files, slot * r->files.batch_size + ticket.place, ticket);
+	}
+	w->first = claim.slot * r->files.batch_size + claim.place;
+	w->items = claim.count;
 	return w->items;
 }
 
@@ -419,10 +454,13 @@ static void turn_idle(struct replay *r, enum thread_state state)
 static void replay_team_sleep_until_woken(struct replay *r, struct replay_worker *w)
 {
 	struct replay_team *team = &r->team;
-	turn_idle(r, r->flow.ready_count > 0 ? THREAD_BLOCKED : THREAD_STARVED);
+	const uint32_t index = replay_team_index(r, w);
+	const enum flow_lack lack =
+		replay_team_reads(r) ? flow_lack_of(&r->flow, index) : flow_lack(&r->flow);
+	turn_idle(r, lack == FLOW_LACKS_SLOTS ? THREAD_BLOCKED : THREAD_STARVED);
 	replay_team_set_state(team, w, team->idle_in);
 	w->next_idle = team->idle;
-	team->idle = (uint32_t)(w - team->workers);
+	team->idle = index;
 	flow_worker_sleeps(&r->flow, team->idle);
 }
 
@@ -434,7 +472,7 @@ static bool replay_team_visit(struct replay *r, struct replay_worker *w)
 		r->flow.workers_woken--;
 	}
 	hand_in(r, w);
-	if (replay_team_take_ready(r, w) == 0) {
+	if ((replay_team_reads(r) ? replay_team_claim(r, w) : replay_team_take_ready(r, w)) == 0) {
 		replay_team_sleep_until_woken(r, w);
 		return false;
 	}
@@ -442,13 +480,22 @@ static bool replay_team_visit(struct replay *r, struct replay_worker *w)
 	w->completed = false;
 	w->began = r->now;
 	w->at = 0;
-	w->phase = r->team.apart ? WORKER_ENTERS : WORKER_VISITS;
+	w->phase = replay_team_reads(r) ? WORKER_OPENS
+		   : r->team.apart      ? WORKER_ENTERS
+					: WORKER_VISITS;
 	return true;
+}
+
+/* The item that it is at. */
+static const struct replay_blob *replay_team_item(
+	const struct replay *r, const struct replay_worker *w)
+{
+	return &r->files.blobs[replay_team_reads(r) ? w->first + w->at : w->blobs[w->at]];
 }
 
 static double cost(const struct replay *r, const struct replay_worker *w, enum replay_cost cost)
 {
-	return r->files.blobs[w->blobs[w->at]].cost[cost] * w->factor;
+	return replay_team_item(r, w)->cost[cost] * w->factor;
 }
 
 /* CPU time of the visit and, unless items go part by part, of all of them. */
@@ -465,13 +512,47 @@ static bool replay_team_compute(struct replay *r, const struct replay_worker *w,
 {
 	if (ns <= 0)
 		return false;
-	replay_compute(r, EVENT_WORKER, (uint32_t)(w - r->team.workers), ns);
+	replay_compute(r, EVENT_WORKER, replay_team_index(r, w), ns);
 	return true;
 }
 
 static uint32_t id_of(const struct replay *r, const struct replay_worker *w)
 {
-	return replay_event_id(EVENT_WORKER, (uint32_t)(w - r->team.workers));
+	return replay_event_id(EVENT_WORKER, replay_team_index(r, w));
+}
+
+/* When what is submitted at a moment is done. */
+static double replay_link_end(struct replay *r, double at, double latency, double device)
+{
+	struct replay_crew *const crew = &r->crew;
+	const double end = at + latency;
+	if (device <= 0)
+		return end;
+	crew->link_free = (crew->link_free > at ? crew->link_free : at) + device;
+	crew->link_given += device;
+	return crew->link_free > end ? crew->link_free : end;
+}
+
+/* Goes on with a file that it reads itself; true: it waits for something. */
+static bool replay_team_read(struct replay *r, struct replay_worker *w)
+{
+	const struct replay_blob *const item = replay_team_item(r, w);
+	if (w->phase == WORKER_OPENS) {
+		r->team.reading++;
+		w->phase = WORKER_FETCHES;
+		return replay_team_compute(r, w, item->cost[COST_READ_CPU]);
+	}
+	if (w->phase == WORKER_FETCHES) {
+		const double end = replay_link_end(
+			r, r->now, item->cost[COST_READ_LATENCY], item->cost[COST_READ_DEVICE]);
+		w->phase = WORKER_HAS_READ;
+		if (end > r->now)
+			replay_wait(r, id_of(r, w), end - r->now);
+		return end > r->now;
+	}
+	r->team.reading--;
+	w->phase = WORKER_ENTERS;
+	return false;
 }
 
 /* With the lock, but without a core; false: none of its time is spent so. */
@@ -520,6 +601,10 @@ static void release_lock(struct replay *r)
 static bool replay_team_work(struct replay *r, struct replay_worker *w)
 {
 	switch (w->phase) {
+	case WORKER_OPENS:
+	case WORKER_FETCHES:
+	case WORKER_HAS_READ:
+		return replay_team_read(r, w);
 	case WORKER_ENTERS:
 		w->phase = w->at < w->items ? WORKER_COMPUTES : WORKER_VISITS;
 		if (w->at == w->items || cost(r, w, COST_DECODE_LOCK) <= 0)
@@ -541,8 +626,8 @@ static bool replay_team_work(struct replay *r, struct replay_worker *w)
 		return replay_team_compute(r, w, cost(r, w, COST_DECODE_CPU));
 	default: { /* WORKER_WAITED: for its CPU time; now off the cores */
 		const double ns = cost(r, w, COST_DECODE_WAIT);
-		w->phase = WORKER_ENTERS;
 		w->at++;
+		w->phase = replay_team_reads(r) && w->at < w->items ? WORKER_OPENS : WORKER_ENTERS;
 		if (ns <= 0)
 			return false;
 		replay_wait(r, id_of(r, w), ns);
@@ -551,15 +636,22 @@ static bool replay_team_work(struct replay *r, struct replay_worker *w)
 	}
 }
 
+static uint32_t replay_team_slot(
+	const struct replay *r, const struct replay_worker *w, uint32_t item)
+{
+	return replay_team_reads(r) ? w->first / r->files.batch_size
+				    : r->files.blobs[w->blobs[item]].slot;
+}
+
 /* Puts together the batches that its items complete; false: that takes no time.  They are no part of its items' time. */
 static bool replay_team_complete(struct replay *r, struct replay_worker *w)
 {
 	double ns = 0;
 	w->completed = true;
 	for (uint32_t i = 0, n; i < w->items; i += n) {
-		const uint32_t slot = r->files.blobs[w->blobs[i]].slot;
+		const uint32_t slot = replay_team_slot(r, w, i);
 		n = 1;
-		while (i + n < w->items && r->files.blobs[w->blobs[i + n]].slot == slot)
+		while (i + n < w->items && replay_team_slot(r, w, i + n) == slot)
 			n++;
 		if (r->flow.slots[slot].missing == n)
 			ns += replay_cursor_next(&r->team.batch_cost);
@@ -584,27 +676,41 @@ static void replay_worker_go(struct replay *r, uint32_t index)
 	}
 }
 
-static void wake_worker(struct replay *r)
+/* Takes it out of the list of sleepers. */
+static void wake_worker(struct replay *r, uint32_t index)
 {
 	struct replay_team *team = &r->team;
-	struct replay_worker *w = &team->workers[team->idle];
-	flow_worker_wakes(&r->flow, team->idle);
-	team->idle = w->next_idle;
+	struct replay_worker *w = &team->workers[index];
+	uint32_t *at = &team->idle;
+	while (*at != index)
+		at = &team->workers[*at].next_idle;
+	*at = w->next_idle;
+	flow_worker_wakes(&r->flow, index);
 	w->state = team->idle_in;
 	w->woken = true;
 	replay_wake(r, id_of(r, w));
+}
+
+/* Whom there is work for, of those that sleep. */
+static uint32_t replay_team_calls(struct replay *r, enum flow_lack lack)
+{
+	if (r->flow.options.whole_batches)
+		return flow_calls_owner(&r->flow);
+	return lack == FLOW_LACKS_NOTHING && flow_calls_worker(&r->flow) ? r->team.idle : FLOW_NONE;
 }
 
 static bool replay_wake_workers(struct replay *r)
 {
 	bool any = false;
 	while (r->flow.workers_idle > 0) {
-		const enum flow_lack lack = flow_lack(&r->flow);
+		const enum flow_lack lack = replay_team_reads(r) ? flow_lack_of_sleepers(&r->flow)
+								 : flow_lack(&r->flow);
 		if (lack != FLOW_LACKS_NOTHING)
 			turn_idle(r, lack == FLOW_LACKS_FILES ? THREAD_STARVED : THREAD_BLOCKED);
-		if (lack != FLOW_LACKS_NOTHING || !flow_calls_worker(&r->flow))
+		const uint32_t worker = replay_team_calls(r, lack);
+		if (worker == FLOW_NONE)
 			break;
-		wake_worker(r);
+		wake_worker(r, worker);
 		any = true;
 	}
 	return any;
@@ -634,11 +740,11 @@ static void replay_readers_take_blobs(struct replay *r, struct replay_reader *re
 	const uint32_t index = (uint32_t)(reader - r->crew.readers);
 	uint32_t n = 0;
 	while (n < want && flow_has_blob(&r->flow, false) && flow_has_room(&r->flow) &&
-		flow_is_open(&r->flow))
+		flow_is_open(&r->flow) && flow_has_turn(&r->flow))
 		reader->taken[n++] = replay_files_take(&r->files, &r->flow, index);
 	reader->taken_count = n;
 	reader->submitted = 0;
-	reader->is_short = n < want && flow_is_open(&r->flow);
+	reader->is_short = n < want && flow_is_open(&r->flow) && flow_has_turn(&r->flow);
 }
 
 static void replay_readers_sleep_until_woken(struct replay_crew *crew, struct replay_reader *reader)
@@ -674,17 +780,6 @@ static void replay_readers_finish(struct replay_reader *reader, uint32_t blob)
 	reader->done[reader->done_count++] = blob;
 }
 
-/* When what is submitted at a moment is done. */
-static double replay_link_end(struct replay_crew *crew, double at, double latency, double device)
-{
-	const double end = at + latency;
-	if (device <= 0)
-		return end;
-	crew->link_free = (crew->link_free > at ? crew->link_free : at) + device;
-	crew->link_given += device;
-	return crew->link_free > end ? crew->link_free : end;
-}
-
 /* The place of one more request in flight: one that is done, or the one that will be first. */
 static double *replay_requests_place(struct replay_requests *q, double now)
 {
@@ -702,8 +797,8 @@ static double replay_request_end(struct replay *r, uint64_t ticket)
 	while (q->begun <= needed + q->ahead) {
 		double *const place = replay_requests_place(q, r->now);
 		const double at = *place > r->now ? *place : r->now;
-		*place = replay_link_end(&r->crew, at, replay_cursor_next(&q->latency),
-			replay_cursor_next(&q->device));
+		*place = replay_link_end(
+			r, at, replay_cursor_next(&q->latency), replay_cursor_next(&q->device));
 		q->done[q->begun++ % (q->ahead + 1)] = *place;
 	}
 	return q->done[needed % (q->ahead + 1)];
@@ -716,7 +811,7 @@ static void replay_readers_launch(struct replay *r, struct replay_reader *reader
 	struct replay_crew *crew = &r->crew;
 	const double end = crew->requests.samples > 0
 				   ? replay_request_end(r, blob->ticket)
-				   : replay_link_end(crew, r->now, blob->cost[COST_READ_LATENCY],
+				   : replay_link_end(r, r->now, blob->cost[COST_READ_LATENCY],
 					     blob->cost[COST_READ_DEVICE]);
 	reader->in_flight++;
 	if (end > r->now)
@@ -1141,6 +1236,7 @@ static void pass(struct replay *r, double ns)
 	double *sum = r->integral;
 	const bool consumer_waits = pass_ends(&r->ends, ns, sum);
 	sum[LEVEL_READ_BLOCKED] += ns * r->crew.blocked;
+	sum[LEVEL_READING] += ns * r->team.reading;
 	sum[LEVEL_DECODE_STARVED] += ns * r->team.waiting[THREAD_STARVED];
 	sum[LEVEL_DECODE_BLOCKED] += ns * r->team.waiting[THREAD_BLOCKED];
 	sum[LEVEL_LOCK] += ns * r->team.locked;

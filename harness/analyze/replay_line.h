@@ -77,7 +77,9 @@ struct replay_blob {
 
 struct replay_files {
 	struct replay_cursor cursors[SAMPLE_COSTS];
+	/* By blob; of workers that read, by slot and place in the batch, (slots x batch_size). */
 	struct replay_blob *blobs;
+	uint32_t batch_size;
 };
 
 /* What an event is for, in the order in which simultaneous ones of a heap are taken; the lower bits are
@@ -106,6 +108,9 @@ enum { REPLAY_COMPUTING_KINDS = EVENT_READER + 1 }; /* those of threads that can
 /* What a thread does when it is next heard of. */
 enum worker_phase {
 	WORKER_VISITS,
+	WORKER_OPENS, /* one that reads for itself; and the next two */
+	WORKER_FETCHES,
+	WORKER_HAS_READ,
 	WORKER_ENTERS,
 	WORKER_LOCKS,
 	WORKER_HOLDS, /* the lock, off the cores from now on */
@@ -123,6 +128,8 @@ struct replay_worker {
 	enum thread_state state;
 	bool woken;     /* and not at the exchange yet */
 	bool completed; /* what its items complete was put together */
+	/* Of one that reads for itself: its items stand there one after another; else in blobs. */
+	uint32_t first;
 	uint32_t blobs[FLOW_CHUNK_MAX];
 };
 
@@ -135,6 +142,7 @@ struct replay_team {
 		[THREAD_STATES]; /* workers: sleepers, and the woken that are not there yet */
 	struct replay_cursor batch_cost;
 	bool apart;              /* items have parts beside their CPU time, and go one by one */
+	uint32_t reading;        /* workers that read for themselves, and do now */
 	bool locked, lock_woken; /* lock_woken: one that waited is on its way to it */
 	uint32_t *lock_queue, lock_first, lock_waiting; /* ring of (count) */
 };
@@ -215,6 +223,7 @@ struct replay_ends {
 
 enum replay_level {
 	LEVEL_READ_BLOCKED, /* threads */
+	LEVEL_READING,      /* workers */
 	LEVEL_DECODE_STARVED,
 	LEVEL_DECODE_BLOCKED,
 	LEVEL_UPLOAD_STARVED,

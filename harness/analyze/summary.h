@@ -215,6 +215,8 @@ struct point_facts {
 	 * step's thread. */
 	double overhead_sample_ns, overhead_batch_ns, overhead_step_ns;
 	bool step_emulated, reads_memory;
+	bool by_workers; /* read.by = workers: each of them reads and decodes, one after the other */
+	bool turns;      /* prefetch.depth = 0: loading and steps take turns */
 	bool reads_large;  /* workload_facts.reads_large */
 	bool reads_direct; /* past the page cache */
 	/* What the data may hold, and what makes its decoding cheaper and is not set yet. */

@@ -467,13 +467,37 @@ static void evidence_add_overhead(
 		decodes ? "sample takes a worker" : "batch takes the step's thread");
 }
 
+/* ns of a sample in a stage. */
+static double evidence_mean(const struct stage_summary *stage)
+{
+	return stage && stage->capacity > 0 ? 1e9 * stage->workers / stage->capacity : NAN;
+}
+
+/* How this loader differs from one that reads ahead and whose stages overlap. */
+static void evidence_add_loader(const struct evidence_base *base, struct verdict *out)
+{
+	const struct point_summary *const point = base->point;
+	const struct stage_summary *const step = summary_stage(point, STAGE_STEP_NAME);
+	const double read = evidence_mean(summary_stage(point, STAGE_READ_NAME));
+	const double decode = evidence_mean(summary_stage(point, STAGE_DECODE_NAME));
+	if (base->facts->by_workers && read > 0 && decode > 0)
+		evidence_add(out,
+			"each worker reads a file in %.3g ms and then decodes it in %.3g ms: it does one or the other",
+			read * 1e-6, decode * 1e-6);
+	if (base->facts->turns && step)
+		evidence_add(out,
+			"loading and steps take turns: the step is starved %.0f %% of the time while a batch is loaded, and nothing is loaded in the rest",
+			step->starved * 100);
+}
+
 static void evidence_write(const struct evidence_base *base, const struct binding *binding,
 	const struct cause *cause, struct verdict *out)
 {
-	if (binding->depth)
-		evidence_add_depth(base->point, binding, out);
-	else
+	if (!binding->depth)
 		evidence_add_states(base, binding->stage, out);
+	else if (!base->facts->turns)
+		evidence_add_depth(base->point, binding, out);
+	evidence_add_loader(base, out);
 	if (binding->conflict && !binding->depth && !base->findings)
 		evidence_add(out,
 			"the queue waits point elsewhere, but no other stage is nearly as busy");
@@ -705,12 +729,13 @@ static void advise_cores(const struct evidence_base *base, struct verdict *out)
 {
 	const struct point_facts *facts = base->facts;
 	const unsigned fewer = advice_fewer_workers(facts);
+	const unsigned readers = facts->by_workers ? 0 : facts->read_threads;
 	advise(out,
 		"%u core%s for %u decode worker%s, %u read thread%s and %u computing step "
 		"thread%s: %s = %u will not be slower; more cores will be faster",
 		facts->cores, plural(facts->cores), facts->decode_workers,
-		plural(facts->decode_workers), facts->read_threads, plural(facts->read_threads),
-		facts->step_threads, plural(facts->step_threads),
+		plural(facts->decode_workers), readers, plural(readers), facts->step_threads,
+		plural(facts->step_threads),
 		fewer > 0 || facts->step_threads < 2 ? "decode.workers" : "step.threads",
 		fewer > 0                 ? fewer
 		: facts->step_threads < 2 ? (facts->decode_workers + 1) / 2
@@ -785,7 +810,17 @@ static void advise_storage(
 	const unsigned wanted = network_depth_wanted(base);
 	const char *const unit = cause_read_unit(base);
 	const char *const or_threads = base->facts->reads_large ? "" : ", or more read.threads";
-	if (strcmp(cause->resource, "latency") == 0 && wanted > depth * threads)
+	if (base->facts->by_workers && strcmp(cause->resource, "latency") == 0)
+		advise(out,
+			"decode.workers = %u: each of them reads one %s at a time, and storage "
+			"throughput still rises with those in flight",
+			wanted > threads ? wanted : 2 * threads, unit);
+	else if (base->facts->by_workers && strcmp(cause->resource, "unknown") == 0)
+		advise(out,
+			"sweep decode.workers=%u,%u: if the rate of reads rises, reading is "
+			"latency-bound; if not, storage is saturated",
+			threads, threads * 2);
+	else if (strcmp(cause->resource, "latency") == 0 && wanted > depth * threads)
 		advise(out,
 			"read.depth = %u%s: %u %ss in flight would do for this round trip "
 			"(Little's law)",
@@ -874,7 +909,10 @@ static void advise_step(
 static void advise_depth(
 	const struct evidence_base *base, const struct binding *binding, struct verdict *out)
 {
-	if (stage_is(out->stage, STAGE_PREFETCH))
+	if (base->facts->turns)
+		advise(out,
+			"prefetch.depth = 2 loads the next batches while a step computes (PyTorch: num_workers above 0)");
+	else if (stage_is(out->stage, STAGE_PREFETCH))
 		advise(out,
 			"prefetch.depth = %u: uneven %s and %s times cancel out over more batches "
 			"(or batch.order = as-completed)",
@@ -921,6 +959,9 @@ static void advise_resource(const struct evidence_base *base, const struct bindi
 		advise_cores(base, out);
 	else if (strcmp(cause->resource, "cpu") == 0 && stage_is(stage, STAGE_DECODE))
 		advise_decode_cpu(base, binding, out);
+	else if (strcmp(cause->resource, "cpu") == 0 && base->facts->by_workers)
+		advise(out, "reading takes the workers' CPU time: raise decode.workers, or read "
+			    "larger files");
 	else if (strcmp(cause->resource, "cpu") == 0)
 		advise(out, "the reader threads are CPU-bound: raise read.threads, or read larger "
 			    "files");

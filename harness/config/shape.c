@@ -54,13 +54,17 @@ unsigned shape_read_depth(const struct config *config)
 
 /* A slot for every batch that so many workers fill at once.  A worker that is done with its part of one begins the next in a
  * slot of the queue, if the queue is not full. */
-static uint32_t slots_of(const struct pipeline_shape *shape)
+void shape_set_prefetch(struct pipeline_shape *shape, uint32_t depth)
 {
-	const uint32_t filling =
-		(shape->decode_workers + shape->batch_size - 1) / shape->batch_size;
+	const uint32_t workers = shape->decode_workers;
+	const uint32_t filling = (workers + shape->batch_size - 1) / shape->batch_size;
+	shape->turns = depth == 0;
+	shape->prefetch_depth =
+		shape->whole_batches && depth > 0 && depth < workers ? workers : depth;
+	shape->slots =
+		shape->prefetch_depth + (shape->whole_batches ? 0 : filling) + shape->devices;
 	if (shape->turns)
-		return shape->devices;
-	return shape->prefetch_depth + (shape->whole_batches ? 0 : filling) + shape->devices;
+		shape->slots = shape->devices;
 }
 
 void pipeline_shape_of(
@@ -72,11 +76,9 @@ void pipeline_shape_of(
 		.read_depth = facts->workload.reads_block ? 1 : shape_read_depth(config),
 		.decode_workers = (unsigned)config_integer(config, KEY_DECODE_WORKERS),
 		.batch_size = (uint32_t)(batch < facts->samples ? batch : facts->samples),
-		.prefetch_depth = (uint32_t)config_integer(config, KEY_PREFETCH_DEPTH),
 		.in_order = config_integer(config, KEY_BATCH_ORDER) == BATCH_ORDER_IN_ORDER,
 		.by_workers = shape_by_workers(config),
 		.whole_batches = config_integer(config, KEY_DECODE_SHARE) == DECODE_SHARE_BATCHES,
-		.turns = config_integer(config, KEY_PREFETCH_DEPTH) == 0,
 		.step_threads = facts->workload.step_on_cores
 					? (unsigned)config_integer(config, KEY_STEP_THREADS)
 					: 0,
@@ -92,9 +94,7 @@ void pipeline_shape_of(
 				       ? facts->samples - facts->samples % shape->batch_size
 				       : facts->samples;
 	shape->blobs = blobs_of(config, facts, shape);
-	if (shape->whole_batches && !shape->turns && shape->prefetch_depth < shape->decode_workers)
-		shape->prefetch_depth = shape->decode_workers;
-	shape->slots = slots_of(shape);
+	shape_set_prefetch(shape, (uint32_t)config_integer(config, KEY_PREFETCH_DEPTH));
 	if (shape_uploads(config, &facts->workload))
 		shape->staging_slots = (uint32_t)config_integer(config, KEY_UPLOAD_DEPTH) + 1;
 }

@@ -55,6 +55,9 @@ static inline bool shape_by_workers(const struct config *config)
 unsigned shape_readers(const struct config *config);
 unsigned shape_read_depth(const struct config *config);
 
+/* So many batches may wait in front of the step; of a shape whose other counts are set. */
+void shape_set_prefetch(struct pipeline_shape *shape, uint32_t depth);
+
 void pipeline_shape_of(
 	const struct config *config, const struct shape_facts *facts, struct pipeline_shape *shape);
 

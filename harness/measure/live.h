@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 enum {
-	LIVE_VERSION = 2, /* of the layout: a reader refuses another by name */
+	LIVE_VERSION = 3, /* of the layout: a reader refuses another by name */
 	LIVE_THREADS_MAX = 512,
 	LIVE_RESULTS_MAX = 32,
 	LIVE_LABEL_BYTES = 160,
@@ -113,7 +113,7 @@ struct live_view {
 
 	/* What a verdict takes beside the stages. */
 	uint32_t cores, read_depth, prefetch_depth, step_threads;
-	bool step_emulated, reads_memory, any_order;
+	bool step_emulated, reads_memory, any_order, by_workers;
 	uint64_t warm_ns;      /* monotonic: the end of the warm-up, as it is planned */
 	struct live_sums warm; /* at the first picture after that; t_ns 0: not yet */
 

@@ -396,13 +396,15 @@ void thread_meter_begin_piece(struct thread_meter *part)
 		part->piece_cpu_ns = clock_thread_cpu_ns();
 }
 
-void thread_meter_end_piece(struct thread_meter *part, uint64_t took_ns)
+uint64_t thread_meter_end_piece(struct thread_meter *part, uint64_t took_ns)
 {
 	if (piece_is_looked_at(part))
 		thread_meter_add_piece(
 			part, PART_LOOKED_AT * (clock_thread_cpu_ns() - part->piece_cpu_ns));
 	part->pieces++;
-	atomic_fetch_add(&part->run_queue_ns, part_queued(part, took_ns));
+	const uint64_t queued_ns = part_queued(part, took_ns);
+	atomic_fetch_add(&part->run_queue_ns, queued_ns);
+	return queued_ns < took_ns ? queued_ns : took_ns;
 }
 
 void thread_meter_pass_rest(struct thread_meter *part, uint64_t took_ns)

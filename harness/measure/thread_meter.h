@@ -282,7 +282,8 @@ void thread_meter_detach(struct thread_meter *meter);
 enum { PART_LOOKED_AT = 7, PART_LONG_NS = 100000 };
 void thread_meter_start_part(struct thread_meter *meter, struct thread_meter *part);
 void thread_meter_begin_piece(struct thread_meter *part);
-void thread_meter_end_piece(struct thread_meter *part, uint64_t took_ns);
+/* How long of that it waited for a core. */
+uint64_t thread_meter_end_piece(struct thread_meter *part, uint64_t took_ns);
 /* So much of the rest has passed. */
 void thread_meter_pass_rest(struct thread_meter *part, uint64_t took_ns);
 /* The same of a piece that waits for nothing, and took so long. */

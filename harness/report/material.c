@@ -1,6 +1,8 @@
 /* Loading the repetitions of a point. */
 #include "harness/report/material.h"
 
+#include "harness/config/shape.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -59,9 +61,13 @@ static void material_choose(struct material *material, enum point_status status)
 
 /* --- other depths of the sweep ------------------------------------------------------------------ */
 
-static bool is_depth(enum key_id key)
+/* Each worker that reads has a file in flight. */
+static bool is_depth(const struct record *record, enum key_id key)
 {
-	return key == KEY_READ_DEPTH || key == KEY_READ_THREADS;
+	const bool by_workers = shape_by_workers(&record->config) &&
+				!config_find_axis(&record->config, KEY_READ_BY);
+	return key == KEY_READ_DEPTH || key == KEY_READ_THREADS ||
+	       (key == KEY_DECODE_WORKERS && by_workers);
 }
 
 /* Whether two points differ in how many files are in flight, and in nothing else. */
@@ -72,7 +78,7 @@ static bool differ_in_depth(const struct record *record, size_t a, size_t b)
 	for (size_t i = 0; i < grid->axis_count; i++) {
 		const bool same = grid->choice[a * grid->axis_count + i] ==
 				  grid->choice[b * grid->axis_count + i];
-		if (!same && !is_depth(record->config.axes[i].key))
+		if (!same && !is_depth(record, record->config.axes[i].key))
 			return false;
 		differ = differ || !same;
 	}

@@ -2,6 +2,7 @@
 #include "harness/report/read_points.h"
 
 #include "harness/base/units.h"
+#include "harness/config/shape.h"
 #include "harness/record/fields.h"
 #include "harness/report/part.h"
 
@@ -73,8 +74,7 @@ static uint32_t set_depth(const struct report *report, size_t point, bool one_at
 	uint32_t depth = 0;
 	if (config_grid_point(
 		    &report->record->config, &report->record->grid, point, &config, &err) == 0) {
-		depth = (uint32_t)(config_integer(&config, KEY_READ_THREADS) *
-				   (one_at_a_time ? 1 : config_integer(&config, KEY_READ_DEPTH)));
+		depth = shape_readers(&config) * (one_at_a_time ? 1 : shape_read_depth(&config));
 	}
 	config_release(&config);
 	return depth;

@@ -3,6 +3,7 @@
 
 #include "harness/base/files.h"
 #include "harness/base/units.h"
+#include "harness/config/shape.h"
 #include "harness/config/tables.h"
 #include "harness/record/config_json.h"
 #include "harness/report/saved_diagnoses.h"
@@ -131,8 +132,10 @@ static void report_facts_of(const struct record *record, const struct config *co
 	*facts = (struct point_facts){
 		.cores = record->cores,
 		.decode_workers = (unsigned)config_integer(config, KEY_DECODE_WORKERS),
-		.read_threads = (unsigned)config_integer(config, KEY_READ_THREADS),
-		.read_depth = (unsigned)config_integer(config, KEY_READ_DEPTH),
+		.read_threads = shape_readers(config),
+		.read_depth = shape_read_depth(config),
+		.by_workers = shape_by_workers(config),
+		.turns = config_integer(config, KEY_PREFETCH_DEPTH) == 0,
 		.step_threads = workload->step_on_cores
 					? (unsigned)config_integer(config, KEY_STEP_THREADS)
 					: 0,

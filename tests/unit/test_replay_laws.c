@@ -61,6 +61,8 @@ static void nothing_is_lost(void **state)
 	for (uint64_t seed = 1; seed <= 20; seed++) {
 		struct case_model c = mixed(seed % 2 ? EXPONENTIAL : HYPEREXPONENTIAL);
 		c.model.shape.in_order = seed % 3 > 0;
+		c.model.shape.by_workers = seed % 4 == 0;
+		c.model.shape.whole_batches = seed % 8 == 0;
 		const unsigned devices = 1 + (unsigned)seed % 4;
 		c.model.shape.devices = devices;
 		c.model.shape.slots += devices;

@@ -101,9 +101,40 @@ static void rare_slow_items_in_order(void **state)
 	check(settings, &(struct replayed_facts){0});
 }
 
+static void workers_that_read(void **state)
+{
+	(void)state;
+	const struct setting settings[SETTINGS] = {{KEY_INJECT_DECODE_WAIT, "2ms"},
+		{KEY_STEP_TIME, "4ms"}, {KEY_INJECT_READ_LATENCY, "4ms"},
+		{KEY_READ_BY, "workers"}};
+	check(settings, &(struct replayed_facts){0});
+}
+
+static void whole_batches_of_uneven_workers(void **state)
+{
+	(void)state;
+	const struct setting settings[SETTINGS] = {{KEY_INJECT_DECODE_WAIT, "2ms"},
+		{KEY_STEP_TIME, "4ms"}, {KEY_INJECT_READ_LATENCY, "2ms"},
+		{KEY_READ_BY, "workers"}, {KEY_DECODE_SHARE, "batches"},
+		{KEY_INJECT_SLOW_WORKER, "3"}};
+	check(settings, &(struct replayed_facts){.slow_workers = true});
+}
+
+static void turns_with_the_step(void **state)
+{
+	(void)state;
+	const struct setting settings[SETTINGS] = {{KEY_INJECT_DECODE_WAIT, "2ms"},
+		{KEY_STEP_TIME, "4ms"}, {KEY_INJECT_READ_LATENCY, "4ms"}, {KEY_READ_DEPTH, "4"},
+		{KEY_PREFETCH_DEPTH, "0"}};
+	check(settings, &(struct replayed_facts){0});
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(workers_that_read),
+		cmocka_unit_test(whole_batches_of_uneven_workers),
+		cmocka_unit_test(turns_with_the_step),
 		cmocka_unit_test(decoders_and_step),
 		cmocka_unit_test(reads_in_flight),
 		cmocka_unit_test(one_slow_worker),
