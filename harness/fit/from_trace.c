@@ -689,6 +689,11 @@ static void trace_note_steps(
 		"records, so a log of step times without one would be better",
 		steps->count, steps->count == 1 ? "" : "s", steps->count == 1 ? "s" : "",
 		what[steps->by]);
+	const struct finding *period = &trace->out->known[FINDING_STEP_PERIOD];
+	if (!(period->high - period->low < 0.5 * period->value))
+		findings_note(trace->out,
+			"these steps tell little of the job's period: record 50 or more, or give a "
+			"log of step times");
 	if (steps->first_ns > 0)
 		findings_note(trace->out,
 			"the first step, in which profiling began, was left out: it took %s, the "
