@@ -38,6 +38,8 @@ without libmicrohttpd run tiny.ini --listen --out served
 without protobuf-c export bare --format tensorboard
 printf '{"traceEvents": []}' >trace.json
 without yajl fit trace.json
+printf 'step_time_ms\n30\n31\n32\n' >steps.csv
+expect 0 "$bare" fit steps.csv
 expect 0 "$bare" list parts --json
 python3 - <<'PY' || fail "the list of parts"
 import json
