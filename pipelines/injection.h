@@ -25,7 +25,7 @@ struct injection {
 	double decode_factor, slow_worker, lock_share, slow_share, slow_factor;
 	uint64_t leak_per_s;
 	uint64_t decode_wait_ns;
-	bool decode_active;                       /* any of the above: workers go item by item */
+	bool decode_active; /* any of the above, or overhead.lock: workers go item by item */
 	double upload_factor, upload_bytes_per_s; /* bytes/s 0: no cap */
 	double step_factor, slow_device, sync_factor;
 	double checkpoint_factor, checkpoint_bytes_per_s; /* bytes/s 0: no cap */
@@ -33,9 +33,10 @@ struct injection {
 	struct active_span span; /* of the slow-downs; not of lock, leak and hogs */
 	uint64_t
 		start_ns; /* set before the threads go: inject.begin and inject.end count from it */
-	struct timed_lock lock; /* the team's, held for lock_share of the items */
-	atomic_bool leaking;    /* a worker is at it */
-	void *leaked;           /* list of pieces */
+	struct timed_lock
+		lock; /* the team's, held for lock_share of the items, or overhead.lock of an overhead */
+	atomic_bool leaking; /* a worker is at it */
+	void *leaked;        /* list of pieces */
 	uint64_t leaked_bytes;
 	struct hogs hogs;
 };

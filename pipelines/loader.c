@@ -333,6 +333,21 @@ static void set_task(struct worker *w, const struct blob *blob)
 	task->raw_used = &slot->used;
 }
 
+/* What a loader costs for each sample beside making it. */
+static void team_spend_overhead(const struct worker *w)
+{
+	struct run *const run = w->run;
+	struct timed_lock *const lock = &run->injection.lock;
+	struct lock_meter *const meter = w->meter ? &w->meter->lock : NULL;
+	if (__builtin_expect(run->overhead.locked_ns > 0, 0)) {
+		uint64_t now_ns = clock_now_ns();
+		timed_lock_enter(lock, meter, &now_ns);
+		(void)clock_spin_cpu(run->overhead.locked_ns, &run->crew.stopping);
+		timed_lock_leave(lock, meter, clock_now_ns());
+	}
+	(void)clock_spin_cpu(run->overhead.sample_ns, &run->crew.stopping);
+}
+
 static void decode(struct worker *w, struct blob *blob)
 {
 	struct run *const run = w->run;
@@ -354,7 +369,7 @@ static void decode(struct worker *w, struct blob *blob)
 		w->maker.blank(&w->task);
 		bad_samples_add(&run->bad, blob->ticket.sample, err.text);
 	}
-	(void)clock_spin_cpu(run->overhead.sample_ns, &run->crew.stopping);
+	team_spend_overhead(w);
 }
 
 /* After each sample: the worker that made the last of a batch puts it together.  ns that it took, which are no sample's. */

@@ -6,8 +6,12 @@
 
 struct overhead overhead_of(const struct config *config)
 {
+	const uint64_t sample_ns = (uint64_t)config_integer(config, KEY_OVERHEAD_SAMPLE);
+	const uint64_t locked_ns =
+		(uint64_t)(config_real(config, KEY_OVERHEAD_LOCK) * (double)sample_ns);
 	return (struct overhead){
-		.sample_ns = (uint64_t)config_integer(config, KEY_OVERHEAD_SAMPLE),
+		.locked_ns = locked_ns,
+		.sample_ns = sample_ns - locked_ns,
 		.batch_ns = (uint64_t)config_integer(config, KEY_OVERHEAD_BATCH),
 		.step_ns = (uint64_t)config_integer(config, KEY_OVERHEAD_STEP),
 	};
@@ -30,4 +34,9 @@ void overhead_announce(const struct config *config, struct measurement *m)
 				"declared overhead: %s of CPU time of %s, emulated (overhead.%s)",
 				units_format_duration(config_real(config, parts[i].key), time),
 				parts[i].of, config_keys[parts[i].key].name);
+	const struct overhead overhead = overhead_of(config);
+	if (overhead.locked_ns > 0)
+		measurement_note(m,
+			"declared overhead: %s of a sample's is under one lock of all workers, emulated (overhead.lock)",
+			units_format_duration((double)overhead.locked_ns, time));
 }

@@ -12,7 +12,8 @@
 
 /* ns of CPU time; 0: none. */
 struct overhead {
-	uint64_t sample_ns, batch_ns, step_ns;
+	uint64_t locked_ns, sample_ns; /* of a sample, under the workers' lock and without it */
+	uint64_t batch_ns, step_ns;
 };
 
 struct overhead overhead_of(const struct config *config);

@@ -81,7 +81,8 @@ static double slice_ns(double cores)
 	return 900e3 * (1 + floor(log2(fmin(fmax(cores, 1), 8))));
 }
 
-/* Adds to each item of a cost, not below 0. */
+/* Adds to each item of a cost, not below 0, and to their mean: where items have less than is taken away, since a core
+ * came and went, the others give it. */
 static int add_to_cost(const struct change *c, enum replay_cost cost, double more_ns)
 {
 	struct model *model = c->model;
@@ -91,10 +92,16 @@ static int add_to_cost(const struct change *c, enum replay_cost cost, double mor
 	float *changed = calloc(n, sizeof *changed);
 	if (!changed)
 		return error_set(c->err, -ENOMEM, "out of memory");
+	double wanted = 0;
+	double got = 0;
 	for (size_t i = 0; i < n; i++) {
 		const double old = series->count > 0 ? scale * (double)series->ns[i] : 0;
 		changed[i] = (float)fmax(old + more_ns, 0);
+		wanted += old + more_ns;
+		got += fmax(old + more_ns, 0);
 	}
+	for (size_t i = 0; i < n && wanted < got; i++)
+		changed[i] *= (float)(fmax(wanted, 0) / got);
 	free(model->storage[cost]);
 	model->storage[cost] = changed;
 	model->replay.scale[cost] = 1;
@@ -541,6 +548,19 @@ static int turn_addition(const struct change *c)
 	return add_to_cost(c, c->first, change_after(c) - change_before(c));
 }
 
+/* A part of it is under the lock.  Either key does it for both. */
+static int turn_overhead(const struct change *c)
+{
+	if (c->key == KEY_OVERHEAD_LOCK && !change_keeps(c, KEY_OVERHEAD_SAMPLE))
+		return 0;
+	const double was = config_real(c->from, KEY_OVERHEAD_SAMPLE);
+	const double is = config_real(c->to, KEY_OVERHEAD_SAMPLE);
+	const double locked = is * config_real(c->to, KEY_OVERHEAD_LOCK) -
+			      was * config_real(c->from, KEY_OVERHEAD_LOCK);
+	const int code = add_to_cost(c, COST_DECODE_CPU, is - was - locked);
+	return code || locked == 0 ? code : add_to_cost(c, COST_DECODE_LOCK, locked);
+}
+
 /* --- the table -------------------------------------------------------------------------------- */
 
 /* In the order in which they are applied. */
@@ -576,7 +596,8 @@ static const struct turned {
 	{.key = KEY_CHECKPOINT_BYTES, .turn = turn_checkpoint_bytes},
 	{.key = KEY_EVALUATE_EVERY, .turn = turn_evaluations},
 	{.key = KEY_EVALUATE_SAMPLES, .turn = turn_evaluated_samples},
-	{KEY_OVERHEAD_SAMPLE, turn_addition, COST_DECODE_CPU, COST_DECODE_CPU},
+	{.key = KEY_OVERHEAD_SAMPLE, .turn = turn_overhead},
+	{.key = KEY_OVERHEAD_LOCK, .turn = turn_overhead},
 	{KEY_OVERHEAD_BATCH, turn_addition, COST_DECODE_BATCH, COST_DECODE_BATCH},
 	{KEY_OVERHEAD_STEP, turn_addition, COST_STEP_HOST, COST_STEP_HOST},
 	{KEY_INJECT_READ_FACTOR, turn_factor, COST_READ_LATENCY, COST_READ_DEVICE},

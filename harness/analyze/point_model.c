@@ -456,7 +456,9 @@ bool model_contention_point(
 	if (!decode || decode->items == 0 || isnan(decode->cpu_seconds))
 		return false;
 	*busy = busy_beside_decode(measurement, cores);
-	*cpu_ns = decode->cpu_seconds * 1e9 / (double)decode->items;
+	/* That of a batch is not in proportion to the items of points with other batches. */
+	const double apart = isnan(decode->overhead_seconds) ? 0 : decode->overhead_seconds;
+	*cpu_ns = (decode->cpu_seconds - apart) * 1e9 / (double)decode->items;
 	return *cpu_ns > 0;
 }
 

@@ -234,6 +234,10 @@ static int check_inject(const struct config *config, struct error *err)
 		return error_set(err, -EINVAL,
 			"'inject.%s' is about devices that train together, and there is one: it needs 'step.devices' > 1",
 			several);
+	if (config_real(config, KEY_INJECT_LOCK_SHARE) > 0 &&
+		config_real(config, KEY_OVERHEAD_LOCK) > 0)
+		return error_set(err, -EINVAL,
+			"'inject.lock_share' and 'overhead.lock' are of one and the same lock: leave one out");
 	if (begin >= end)
 		return error_set(err, -EINVAL,
 			"'inject.begin' = %g %% is not before 'inject.end' = %g %%", begin * 100,

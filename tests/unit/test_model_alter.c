@@ -358,6 +358,20 @@ static void overheads_are_added(void **state)
 	assert_about(truth_mean(&a->model, COST_DECODE_BATCH), 3000, 0.001);
 	assert_about(truth_mean(&a->model, COST_STEP_HOST), host_us + 2000, 0.001);
 	done(a);
+	a = alter_with(&plain, NULL, SETTINGS("overhead.sample=700us", "overhead.lock=20%"));
+	assert_int_equal(a->code, 0);
+	assert_about(truth_mean(&a->model, COST_DECODE_CPU), sample_us + 560, 0.001);
+	assert_about(truth_mean(&a->model, COST_DECODE_LOCK), 140, 0.001);
+	done(a);
+	/* Uneven items give together what is taken away from their mean. */
+	struct truth declared = plain;
+	declared.settings[2] = "overhead.sample=500us";
+	a = alter_with(&declared, NULL, SETTINGS("overhead.sample=0"));
+	assert_int_equal(a->code, 0);
+	assert_about(truth_mean(&a->model, COST_DECODE_CPU), fmax(sample_us - 500, 0), 0.001);
+	for (size_t i = 0; i < a->model.replay.series[COST_DECODE_CPU].count; i++)
+		assert_true(a->model.replay.series[COST_DECODE_CPU].ns[i] >= 0);
+	done(a);
 }
 
 static void others_are_refused(void **state)

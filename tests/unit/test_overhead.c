@@ -146,6 +146,35 @@ static void costs_are_spent_where_they_belong(void **state)
 	fixture_close(&f);
 }
 
+/* A part of a sample's under one lock: never two at once, and each item tells how long it had it. */
+static void a_part_is_spent_under_one_lock(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	struct measurement m;
+	open_fixture(&f);
+	fixture_set(&f, KEY_OVERHEAD_SAMPLE, "400us");
+	fixture_set(&f, KEY_OVERHEAD_LOCK, "50%");
+	struct traces traces = run_traced(&f, &m);
+	const struct stage_measurement *decode = stage(&m, "decode");
+	const struct trace *trace = traces_find(&traces, "decode");
+	assert_true(has_note(&m, "declared overhead: 200 us of a sample's is under one lock"));
+	assert_true(trace && trace->count > 0);
+	for (size_t i = 0; i < trace->count; i++) {
+		assert_true((double)trace->items[i].lock_hold_ns >= 200 * US);
+		assert_true((double)trace->items[i].service_ns >= 400 * US);
+	}
+	assert_true(
+		decode->lock_held_seconds >= (SAMPLES * EPOCHS - EARLY * BATCH) * 200 * US * 1e-9);
+	assert_true(decode->lock_held_seconds <= 1.01 * m.wall_seconds);
+	traces_release(&traces);
+	measurement_release(&m);
+	fixture_set(&f, KEY_INJECT_LOCK_SHARE, "50%");
+	struct error err = {""};
+	assert_true(config_validate(&f.config, &err) < 0 && strstr(err.text, "leave one out"));
+	fixture_close(&f);
+}
+
 /* Without the profiler there is nothing to count them in, and they are spent all the same. */
 static void costs_are_spent_untimed(void **state)
 {
@@ -192,6 +221,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(costs_are_spent_where_they_belong),
+		cmocka_unit_test(a_part_is_spent_under_one_lock),
 		cmocka_unit_test(costs_are_spent_untimed),
 		cmocka_unit_test(spinning_ends_with_the_run),
 	};
