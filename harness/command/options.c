@@ -39,7 +39,7 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 	[OPTION_BUDGET] = {"budget", 0, "TIME",
 		"Time that the experiments of --verify may take, as '90s' or '10m' (default: 3 "
 		"minutes); of accept, that all checks may take (default of the quick tier: 55s); of "
-		"reproduce, that its repetitions may take (default: 5 minutes)."},
+		"reproduce and bisect, that they may measure (default: 5 and 10 minutes)."},
 	[OPTION_FOLLOW] = {"follow", 0, "[=N]",
 		"Set what the diagnosis recommends, measure, and continue from there, at most N "
 		"times. Default: 8."},
@@ -130,6 +130,11 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 		"latency and bandwidth of its storage. The output names each."},
 	[OPTION_TOLERANCE] = {"tolerance", 0, "SHARE",
 		"How far from the reported throughput still counts as the same. Default: 10%."},
+	[OPTION_MARGIN] = {"margin", 0, "SHARE",
+		"A difference that costs less than this is none, as '3%' (the default of bisect)."},
+	[OPTION_ENV] = {"env", 0, NULL,
+		"Bisect the nodes, too, as far as this node can emulate them: fewer cores and a "
+		"CPU quota of a result or a case, and the storage of a case."},
 	[OPTION_NO_COLOR] = {"no-color", 0, NULL,
 		"No colour, even on a terminal. The environment variable NO_COLOR does the same."},
 	[OPTION_QUIET] = {"quiet", 'q', NULL,

@@ -530,7 +530,7 @@ static void paired_note_failure(
 	struct paired_arm *arm, struct measurement *m, const struct error *why)
 {
 	(void)snprintf(m->error, sizeof m->error, "%s",
-		why->text[0] ? why->text : "failed without a reason");
+		why->text[0] ? why->text : "no batch was finished in it");
 	(void)snprintf(arm->why, sizeof arm->why, "%.*s", PAIRED_WHY_BYTES - 1, m->error);
 	arm->failures++;
 	log_warn("%s, repetition %u failed: %s", arm->label, m->repeat, m->error);
@@ -561,6 +561,8 @@ static int paired_run_once(struct paired *paired, struct paired_arm *arm, struct
 	if (m->status == MEASUREMENT_INTERRUPTED) {
 		code = error_set(err, -EINTR, "stopped");
 	} else {
+		if (m->status != MEASUREMENT_FAILED && isnan(paired_rate_of(m)))
+			m->status = MEASUREMENT_FAILED; /* it would never become a pair */
 		if (m->status == MEASUREMENT_FAILED)
 			paired_note_failure(arm, m, &why);
 		if (node_limits_any(&arm->node)) {

@@ -298,7 +298,7 @@ static int set_seconds(struct config *config, enum key_id key, double seconds, s
 	return config_set_key(config, key, units_print_duration(ns, text), err);
 }
 
-static int set_time(struct config *config, double warmup_s, double duration_s, struct error *err)
+int verify_set_time(struct config *config, double warmup_s, double duration_s, struct error *err)
 {
 	const double window = (double)config_integer(config, KEY_MEASURE_WINDOW) / (double)NS_PER_S;
 	const double shorter = fmax(WINDOW_LEAST_S, duration_s / WINDOWS_LEAST);
@@ -319,14 +319,14 @@ static int experiments_set_time(struct experiments *experiments,
 	struct error *err)
 {
 	const double late_s = fmax(warmup_s, PACE_LEARNT_S);
-	int code = set_time(&experiments->baseline, warmup_s, duration_s, err);
+	int code = verify_set_time(&experiments->baseline, warmup_s, duration_s, err);
 	if (!code)
 		code = config_copy(&experiments->late_baseline, &experiments->baseline, err);
 	if (!code)
-		code = set_time(&experiments->late_baseline, late_s, duration_s, err);
+		code = verify_set_time(&experiments->late_baseline, late_s, duration_s, err);
 	for (size_t i = 0; i < experiments->count && !code; i++) {
 		const bool late = experiment_is_late(&verification->experiments[i]);
-		code = set_time(
+		code = verify_set_time(
 			&experiments->variants[i], late ? late_s : warmup_s, duration_s, err);
 	}
 	return code;

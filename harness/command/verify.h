@@ -26,6 +26,9 @@ int verify_check_budget(const struct config *config, double throughput, bool kno
 /* The least that is not too short, in whole seconds. */
 double verify_least_budget(const struct config *config, double throughput, bool knob);
 
+/* How long a run takes, and nothing but its throughput is wanted of it: windows follow the duration. */
+int verify_set_time(struct config *config, double warmup_s, double duration_s, struct error *err);
+
 /* 0, also when it was stopped; -EINVAL: as verify_check_budget of what was diagnosed. */
 int verify_run(const struct verify_job *job, struct verification *verification, struct error *err);
 
