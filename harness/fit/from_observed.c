@@ -337,19 +337,28 @@ static void observed_node(const json_t *document, struct findings *out)
 		observed_add(out, FINDING_MEMORY_GROWTH, FINDING_MEASURED, growth, NULL);
 }
 
+/* Of a job in one process: what most of its time goes into. */
+static const char *observed_stage_of_whole(const struct findings *out)
+{
+	const struct finding *loading = &out->known[FINDING_STEP_WAIT_SHARE];
+	return loading->how == FINDING_UNKNOWN ? ""
+	       : loading->value >= 0.5         ? STAGE_DECODE_NAME
+					       : STAGE_STEP_NAME;
+}
+
 /* The words of `observe` in those of a diagnosis, as far as one operating point tells. */
 static void observed_verdict(const json_t *document, struct findings *out)
 {
-	static const struct {
+	const struct {
 		const char *seen, *stage;
 	} stages[] = {{"loader", STAGE_DECODE_NAME}, {STAGE_READ_NAME, STAGE_READ_NAME},
-		{STAGE_STEP_NAME, STAGE_STEP_NAME}};
+		{STAGE_STEP_NAME, STAGE_STEP_NAME}, {"process", observed_stage_of_whole(out)}};
 	const char *seen = column_text(document, "verdict.stage");
 	const char *resource = column_text(document, "verdict.resource");
 	const bool used_up = column_number(document, "observed.throttled_periods") >= 0.1;
 	for (size_t i = 0; i < COUNT(stages); i++) {
 		const char *stage = stages[i].stage;
-		if (strcmp(seen, stages[i].seen) != 0)
+		if (strcmp(seen, stages[i].seen) != 0 || !stage[0])
 			continue;
 		if (strcmp(resource, "cores") == 0 && used_up)
 			resource = "quota";

@@ -259,11 +259,21 @@ static int log_conclude_steps(struct log_told *told, size_t skip)
 
 static int log_conclude_moments(struct log_told *told, size_t skip)
 {
-	log_add(told, FINDING_STEP_PERIOD, FINDING_DERIVED, told->times.period, skip,
+	struct log_times *t = &told->times;
+
+	log_add(told, FINDING_STEP_PERIOD, FINDING_DERIVED, t->period, skip,
 		"from one moment of the log to the next");
 	findings_note(told->out,
 		"the log has no column of step times: periods are the time between its moments");
-	return log_keep(told, FINDING_STEP_PERIOD, told->times.period, skip);
+	if (!log_has(told->rows, STEP_ROLE_WAIT))
+		return log_keep(told, FINDING_STEP_PERIOD, t->period, skip);
+	log_add(told, FINDING_STEP_WAIT, FINDING_MEASURED, t->wait, skip, NULL);
+	for (size_t i = 0; i < t->count; i++)
+		t->step[i] =
+			isfinite(t->period[i]) ? fmax(0, t->period[i] - t->wait[i]) : (double)NAN;
+	log_add(told, FINDING_STEP_TIME, FINDING_DERIVED, t->step, skip,
+		"the time between moments of the log without the wait for the batch");
+	return log_keep(told, FINDING_STEP_TIME, t->step, skip);
 }
 
 /* Samples per second; with the period, the batch. */

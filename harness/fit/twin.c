@@ -216,7 +216,7 @@ static void twin_step_on_cores(struct twin *twin)
 	const double step = twin_known(twin->file, FINDING_STEP_TIME) > 0
 				    ? twin_known(twin->file, FINDING_STEP_TIME)
 				    : twin_period(twin) * (1 - twin_wait_share(twin->file));
-	const double cpu = fmin(cores * twin_period(twin), step);
+	const double cpu = isnan(cores) ? cores : fmin(cores * twin_period(twin), step);
 	if (trainer > 0) {
 		twin_set_time(twin, "overhead.step", trainer);
 		return;
@@ -417,6 +417,23 @@ static void twin_overhead_sample(struct twin *twin)
 			"the job's");
 }
 
+/* Workers that take turns under one lock: nothing but it lets samples through, so it is held for as long as one takes to
+ * come; that is a share of what a worker computes for it. */
+static bool twin_lock(struct twin *twin)
+{
+	const double rate = twin_known(twin->file, FINDING_THROUGHPUT);
+	const double cpu = twin_loader_cpu(twin->file, NULL);
+	if (strcmp(twin->file->observed.resource, "lock") != 0 || !(rate > 0) || !(cpu > 0) ||
+		config_integer(&twin->file->twin, KEY_DECODE_WORKERS) < 2 ||
+		twin_is_set(twin, "inject.decode_wait") || twin_is_set(twin, "inject.lock_share"))
+		return false;
+	twin_set(twin, "inject.lock_share", "%.3f", fmin(1, TWIN_NS / rate / cpu));
+	twin_assume(twin, "inject.lock_share",
+		"one lock of all workers, held as long as a sample takes to come through, and taken for some of "
+		"the samples whole");
+	return true;
+}
+
 static void twin_overheads(struct twin *twin)
 {
 	const double collate = twin_known(twin->file, FINDING_CPU_COLLATE);
@@ -427,7 +444,7 @@ static void twin_overheads(struct twin *twin)
 		twin_set_time(
 			twin, "overhead.batch", twin_or_zero(collate) + twin_or_zero(transfer));
 	twin_overhead_sample(twin);
-	if (wait > 0 && !twin_is_set(twin, "inject.decode_wait")) {
+	if (!twin_lock(twin) && wait > 0 && !twin_is_set(twin, "inject.decode_wait")) {
 		twin_set_time(twin, "inject.decode_wait", wait);
 		twin_assume(twin, "inject.decode_wait",
 			"waits at locks and in sleeps, each sample the mean; with more workers a lock would be waited for "

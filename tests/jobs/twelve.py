@@ -45,7 +45,7 @@ JOBS = {
                        data="thumbs"),
     "leak": Job({"workers": 1, "step_ms": 4, "leak_kb": 256}, ("decode", "cpu"), ("two workers", {"workers": 2})),
     "lock": Job({"workers": 2, "step_ms": 4, "lock_ms": 8}, ("decode", "lock"), ("lock held half as long", {"lock_ms": 4})),
-    "cpu_quota": Job({"workers": 2, "step_ms": 4}, ("decode", "cores"), ("quota removed", {"quota": None}), quota=0.6),
+    "cpu_quota": Job({"workers": 2, "step_ms": 4}, ("decode", "quota"), ("quota removed", {"quota": None}), quota=0.6),
     "heavy_collate": Job({"workers": 1, "step_ms": 4, "collate_ms": 60}, ("decode", "cpu"),
                          ("collate half as slow", {"collate_ms": 30})),
     "slow_step": Job({"workers": 2, "step_ms": 120}, ("step", "compute"), ("step half as long", {"step_ms": 60})),
@@ -73,6 +73,7 @@ def twin_change(name: str, keys: Dict[str, str]) -> Dict[str, str]:
         out["step.time"] = "%.3fms" % max(0.001, ms_of(keys.get("step.time", "0")) - less["step_ms"])
     if saved:
         out["overhead.sample"] = "%.3fms" % max(0, ms_of(keys.get("overhead.sample", "0")) - saved)
-    if "lock_ms" in change and "inject.decode_wait" in keys:  # who holds the lock half as long is waited for half as long
-        out["inject.decode_wait"] = "%.3fms" % (ms_of(keys["inject.decode_wait"]) * change["lock_ms"] / job["lock_ms"])
+    if "lock_ms" in change and "inject.lock_share" in keys:  # of what is left of a sample's CPU time, less is under the lock
+        cpu = ms_of(keys.get("overhead.sample", "0"))
+        out["inject.lock_share"] = "%.3f" % max(0, min(1, (float(keys["inject.lock_share"]) * cpu - saved) / (cpu - saved)))
     return out

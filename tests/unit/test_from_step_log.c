@@ -218,6 +218,28 @@ static void test_moments_tell(void **state)
 	}
 }
 
+/* Moments and waits: the step is what is left between them. */
+static void test_moments_and_waits(void **state)
+{
+	struct buffer text = {0};
+	struct findings findings;
+	struct error err;
+	(void)state;
+	buffer_text(&text, "step,wall_time,samples,data_time_ms\n");
+	for (int i = 0; i < 40; i++)
+		buffer_format(
+			&text, "%d,%.6f,16,%.3f\n", i, 1795675981 + 0.025 * i, i % 2 ? 18.0 : 22.0);
+	assert_int_equal(log_of_text(&findings, text.data, &err), 0);
+	log_expect(&findings, FINDING_STEP_PERIOD, 25e6, FINDING_DERIVED);
+	expect_near(findings.known[FINDING_STEP_WAIT].value, 20e6, 0.2e6);
+	assert_int_equal(findings.known[FINDING_STEP_WAIT].how, FINDING_MEASURED);
+	expect_near(findings.known[FINDING_STEP_TIME].value, 5e6, 0.2e6);
+	assert_int_equal(findings.known[FINDING_STEP_TIME].how, FINDING_DERIVED);
+	assert_int_equal(findings.step_is, FINDING_STEP_TIME);
+	findings_close(&findings);
+	buffer_release(&text);
+}
+
 static void test_moments_alone(void **state)
 {
 	static const struct {
@@ -537,6 +559,7 @@ int main(void)
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_moments_tell),
+		cmocka_unit_test(test_moments_and_waits),
 		cmocka_unit_test(test_moments_alone),
 		cmocka_unit_test(test_other_tables),
 		cmocka_unit_test(test_no_logs),
