@@ -71,3 +71,60 @@ sed "s/^like = .*/like = ${kinds%, }/" like.ini >many.ini
 expect 0 "$MLBENCH" gen many.ini --set dataset.path=many --json
 head -n 1 many/mlbench-manifest.jsonl >out
 [ "$(json 'd["recipe"]["like"]')" = "${kinds%, }" ] || fail "a long text does not come whole to the recipe"
+
+# From a folder of somebody's to a twin of it: what other software wrote is found again by other software, and no name gets in.
+if /usr/bin/python3 -c 'import PIL' 2>/dev/null; then
+	/usr/bin/python3 - <<'PY' || fail "PIL cannot write pictures"
+import os, random
+from PIL import Image
+rng = random.Random(5)
+os.makedirs("theirs/patient_meier")
+def noise(mode, size, fine):
+    small = Image.frombytes("RGB", (size[0] // fine, size[1] // fine), rng.randbytes(size[0] // fine * (size[1] // fine) * 3))
+    return small.resize(size, Image.BILINEAR).convert(mode)
+for i in range(60):
+    name = "theirs/patient_meier/scan_of_meier_%d\x1b[31m\n" % i
+    if i % 10 < 6:
+        noise("RGB", (160 + i, 120), 5).save(name + ".jpg", "JPEG", quality=88)
+    elif i % 10 < 8:
+        noise("RGB", (200, 150), 4).save(name + ".jpeg", "JPEG", quality=80, progressive=True, subsampling=0)
+    else:
+        noise("L", (64, 64 + i % 3), 2).save(name + ".png", "PNG")
+PY
+	mkfifo theirs/meier.jpg
+	ln -s nowhere theirs/meier_too.jpg
+	ln -s .. theirs/patient_meier/up
+	: >theirs/empty_meier.jpg
+	expect 0 "$MLBENCH" fit theirs --out case.ini
+	! grep -i meier case.ini out err || fail "a name of theirs gets out"
+	grep -q '^data.files = 60 (60 to 60), measured' case.ini || fail "the number of files"
+	MLBENCH_DATA=$PWD/twins expect 0 "$MLBENCH" gen case.ini
+	/usr/bin/python3 - twins/*/ <<'PY' || fail "the twin is another data set"
+import os, sys
+from PIL import Image
+def kinds(top):
+    sums = {}
+    for folder, _, names in os.walk(top):
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            try:
+                picture = Image.open(path) if os.path.isfile(path) else None
+            except OSError:
+                picture = None
+            if picture:
+                of = sums.setdefault((picture.format, picture.mode, bool(picture.info.get("progressive"))), [0, 0, 0])
+                of[0] += 1
+                of[1] += os.path.getsize(path)
+                of[2] += picture.width * picture.height
+                picture.close()
+    return sums
+theirs, twin = kinds("theirs"), kinds(sys.argv[1])
+assert theirs.keys() == twin.keys(), (theirs, twin)
+files = sum(of[0] for of in twin.values())
+for kind, (count, size, pixels) in theirs.items():
+    n, bytes, area = twin[kind]
+    assert abs(n / files - count / 60) < 0.01, (kind, n, files)
+    assert abs(bytes / n / (size / count) - 1) < 0.02, (kind, bytes / n, size / count)
+    assert abs(area / n / (pixels / count) - 1) < 0.03, (kind, area / n, pixels / count)
+PY
+fi
