@@ -51,6 +51,12 @@ struct paired_member {
 	uint32_t block, arm, repeat;
 };
 
+/* How many pairs of two arms the questions of this call have looked at: those of an earlier call are looked at one by one, too,
+ * so that a session that goes on comes to the same answers by the same way. */
+struct paired_seen {
+	size_t a, b, count;
+};
+
 struct paired {
 	struct invocation invocation; /* without --set, which the arms have in them */
 	char *folder, *file;
@@ -64,6 +70,8 @@ struct paired {
 	struct paired_member *members; /* in the order of blocks; owned */
 	size_t member_count, member_room;
 	uint32_t blocks;
+	struct paired_seen *seen; /* (seen_count); owned */
+	size_t seen_count;
 	struct paired_noise noise;
 	struct progress progress;
 	double run_seconds; /* of this call's repetitions */
@@ -368,8 +376,8 @@ static int paired_reopen(struct paired_arm *arm, char *folder, struct error *err
 			 : error_set(err, -ENOMEM, "out of memory");
 		if (!code)
 			code = paired_add_rate(arm, paired_rate_of(m), err);
-		if (!code && isnan(arm->rates[i]))
-			arm->failures++;
+		if (!code)
+			arm->failures = isnan(arm->rates[i]) ? arm->failures + 1 : 0;
 		if (m)
 			measurement_release(m);
 		free(m);
@@ -490,6 +498,7 @@ void paired_close(struct paired *paired)
 		(void)close(paired->lock);
 	free(paired->data);
 	free(paired->members);
+	free(paired->seen);
 	free(paired->arms);
 	free(paired->folder);
 	free(paired->file);
@@ -565,6 +574,8 @@ static int paired_run_once(struct paired *paired, struct paired_arm *arm, struct
 			m->status = MEASUREMENT_FAILED; /* it would never become a pair */
 		if (m->status == MEASUREMENT_FAILED)
 			paired_note_failure(arm, m, &why);
+		else
+			arm->failures = 0;
 		if (node_limits_any(&arm->node)) {
 			char words[96];
 			measurement_note(m, "emulated node: %s",
@@ -698,28 +709,55 @@ const char *paired_arm_broken(const struct paired *paired, size_t arm)
 	return of->failures >= PAIRED_FAILURES_MOST ? of->why : NULL;
 }
 
+/* NULL without memory. */
+static struct paired_seen *paired_seen_of(struct paired *paired, size_t a, size_t b)
+{
+	for (size_t i = 0; i < paired->seen_count; i++)
+		if (paired->seen[i].a == a && paired->seen[i].b == b)
+			return &paired->seen[i];
+	struct paired_seen *all = realloc(paired->seen, (paired->seen_count + 1) * sizeof *all);
+	if (!all)
+		return NULL;
+	paired->seen = all;
+	all[paired->seen_count] = (struct paired_seen){.a = a, .b = b};
+	return &all[paired->seen_count++];
+}
+
+/* One pair more: of an earlier call, or measured now. */
+static int paired_next(struct paired *paired, const struct paired_question *question,
+	struct paired_seen *seen, size_t there, struct error *err)
+{
+	const size_t arms[2] = {question->a, question->b};
+	for (size_t i = 0; i < COUNT(arms); i++)
+		if (paired_arm_broken(paired, arms[i]))
+			return error_set(err, -EIO, "'%s' fails: %s", paired->arms[arms[i]].label,
+				paired->arms[arms[i]].why);
+	const int code = seen->count < there ? 0 : paired_block(paired, arms, COUNT(arms), err);
+	seen->count += !code;
+	return code;
+}
+
 int paired_ask(struct paired *paired, const struct paired_question *question, paired_enough *enough,
 	void *context, struct paired_estimate *estimate, struct error *err)
 {
-	const size_t arms[2] = {question->a, question->b};
 	const struct paired_beliefs beliefs = {&paired->noise, question->hint};
+	struct paired_seen *const seen = paired_seen_of(paired, question->a, question->b);
 	double ratios[PAIRED_PAIRS_MOST];
 	int code = 0;
+	if (!seen)
+		return error_set(err, -ENOMEM, "out of memory");
 	for (;;) {
-		const size_t count =
-			paired_ratios(paired, arms[0], arms[1], ratios, PAIRED_PAIRS_MOST);
-		*estimate = paired_estimate_of(ratios, count, &beliefs, question->rate);
-		if (code || enough(context, estimate) || count >= question->pairs_most ||
-			count == PAIRED_PAIRS_MOST) {
-			paired_noise_learn(&paired->noise, ratios, count, question->hint);
+		const size_t there =
+			paired_ratios(paired, question->a, question->b, ratios, PAIRED_PAIRS_MOST);
+		if (seen->count > there) /* a repetition of the last block failed */
+			seen->count = there;
+		*estimate = paired_estimate_of(ratios, seen->count, &beliefs, question->rate);
+		if (code || enough(context, estimate) || seen->count >= question->pairs_most ||
+			seen->count == PAIRED_PAIRS_MOST) {
+			paired_noise_learn(&paired->noise, ratios, seen->count, question->hint);
 			return code;
 		}
-		for (size_t i = 0; i < COUNT(arms) && !code; i++)
-			if (paired_arm_broken(paired, arms[i]))
-				code = error_set(err, -EIO, "'%s' fails: %s",
-					paired->arms[arms[i]].label, paired->arms[arms[i]].why);
-		if (!code)
-			code = paired_block(paired, arms, COUNT(arms), err);
+		code = paired_next(paired, question, seen, there, err);
 	}
 }
 

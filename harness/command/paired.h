@@ -25,7 +25,8 @@ enum {
 	PAIRED_ARMS_MAX = 256,
 	PAIRED_TOGETHER_MAX = 16, /* arms of a block */
 	PAIRED_LABEL_BYTES = 48,
-	PAIRED_FAILURES_MOST = 2, /* repetitions of an arm that fail before it counts as broken */
+	PAIRED_FAILURES_MOST =
+		2, /* repetitions of an arm that fail one after another before it counts as broken */
 	PAIRED_REUSE_S = 900,
 };
 
