@@ -340,10 +340,9 @@ static bool fit_cpu_is_here(const struct fit *fit)
 /* The twin's own CPU time for a sample; NAN where it cannot be told, or is of no use. */
 static double fit_twin_cpu(struct fit *fit)
 {
-	const enum key_id overhead = config_find_key("overhead.sample");
 	struct error err = {0};
 	double ns = NAN;
-	if (overhead == KEY_COUNT || fit->file.twin.is_set[overhead] ||
+	if (fit->file.twin.is_set[KEY_OVERHEAD_SAMPLE] ||
 		isnan(twin_loader_cpu(&fit->file, NULL)) || !fit_cpu_is_here(fit))
 		return NAN;
 	log_info(

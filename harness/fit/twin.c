@@ -53,7 +53,7 @@ static bool twin_is_set(const struct twin *twin, const char *key)
 /* A key that is set already stays. */
 static void twin_set_text(struct twin *twin, const char *key, const char *text)
 {
-	if (!twin->code && !twin_is_set(twin, key) && config_find_key(key) != KEY_COUNT)
+	if (!twin->code && !twin_is_set(twin, key))
 		twin->code = case_set(twin->file, key, text, twin->err);
 }
 
@@ -83,7 +83,7 @@ static void twin_set_time(struct twin *twin, const char *key, double ns)
 /* Where the user or a result has set the key, it is no guess. */
 static void twin_assume(struct twin *twin, const char *key, const char *why)
 {
-	if (!twin->code && config_find_key(key) != KEY_COUNT)
+	if (!twin->code)
 		twin->code = case_assume(twin->file, key, why, twin->err);
 }
 
@@ -132,8 +132,7 @@ static void twin_workers(struct twin *twin)
 		set ? config_real(&twin->file->twin, KEY_DECODE_WORKERS) / twin->ranks : known;
 	if (twin->workers < 1) { /* the trainer loads by itself */
 		twin_set(twin, "decode.workers", "%.0f", twin->ranks);
-		if (config_keys[KEY_PREFETCH_DEPTH].min < 1)
-			twin_set_text(twin, "prefetch.depth", "0");
+		twin_set_text(twin, "prefetch.depth", "0");
 		return;
 	}
 	if (isnan(twin->workers))
@@ -222,8 +221,7 @@ static void twin_step_on_cores(struct twin *twin)
 		return;
 	}
 	if (!(cpu > TWIN_WAITS * step) || twin_is_set(twin, "step.time") ||
-		twin_is_set(twin, "overhead.step") || twin->file->observed.step_count > 0 ||
-		config_find_key("overhead.step") == KEY_COUNT)
+		twin_is_set(twin, "overhead.step") || twin->file->observed.step_count > 0)
 		return;
 	twin_set_time(twin, "overhead.step", cpu);
 	twin_set_time(twin, "step.time", fmax(1e3, step - cpu));
@@ -334,8 +332,7 @@ static void twin_data(struct twin *twin)
 {
 	const double stored = twin_known(twin->file, FINDING_READ_STORED);
 	if (!twin_is_set(twin, "dataset.recipe") && !twin_is_set(twin, "dataset.path")) {
-		if (twin->file->observed.like_count > 0 &&
-			config_find_key("dataset.like") != KEY_COUNT)
+		if (twin->file->observed.like_count > 0)
 			twin_like(twin);
 		else
 			twin_pictures(twin);

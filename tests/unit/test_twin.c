@@ -182,12 +182,6 @@ static const char *value_of(const struct case_file *file, const char *key)
 	return "";
 }
 
-/* NULL: it is no guess. */
-static const char *why_of(const struct case_file *file, const char *key)
-{
-	return case_why_assumed(file, config_find_key(key));
-}
-
 static void derive(struct case_file *file, double twin_cpu)
 {
 	const struct twin_hints hints = {.format = "jpeg", .loaders = true};
@@ -201,9 +195,6 @@ static void keys_follow_from_what_is_known(void **state)
 {
 	(void)state;
 	struct case_file file;
-	if (config_find_key("read.by") == KEY_COUNT ||
-		config_find_key("overhead.sample") == KEY_COUNT)
-		skip();
 	case_open(&file);
 	know(&file, FINDING_BATCH_SIZE, 32);
 	know(&file, FINDING_WORKERS, 4);
@@ -250,7 +241,7 @@ static void what_nobody_knows_is_assumed_and_said(void **state)
 	assert_string_equal(value_of(&file, "step.backend"), "null");
 	static const enum key_id guesses[] = {KEY_BATCH_SIZE, KEY_DECODE_WORKERS,
 		KEY_PREFETCH_DEPTH, KEY_STEP_BACKEND, KEY_DATASET_WIDTH, KEY_DATASET_SAMPLES,
-		KEY_AUGMENT_SIZE};
+		KEY_AUGMENT_SIZE, KEY_OVERHEAD_SAMPLE};
 	for (size_t i = 0; i < sizeof guesses / sizeof *guesses; i++)
 		assert_non_null(case_why_assumed(&file, guesses[i]));
 	case_release(&file);
@@ -260,9 +251,6 @@ static void a_key_that_is_set_stays(void **state)
 {
 	(void)state;
 	struct case_file file;
-	if (config_find_key("read.by") == KEY_COUNT ||
-		config_find_key("overhead.sample") == KEY_COUNT)
-		skip();
 	case_open(&file);
 	assert_int_equal(case_set(&file, "decode.workers", "7", &err), 0);
 	assert_int_equal(case_set(&file, "step.time", "9ms", &err), 0);
@@ -283,9 +271,6 @@ static void a_trainer_that_loads_for_itself_takes_turns(void **state)
 {
 	(void)state;
 	struct case_file file;
-	if (config_find_key("read.by") == KEY_COUNT ||
-		config_find_key("overhead.sample") == KEY_COUNT)
-		skip();
 	case_open(&file);
 	know(&file, FINDING_WORKERS, 0);
 	know(&file, FINDING_THROUGHPUT, 100);
@@ -295,7 +280,7 @@ static void a_trainer_that_loads_for_itself_takes_turns(void **state)
 	assert_string_equal(value_of(&file, "decode.workers"), "1");
 	/* 10 ms for a sample, three quarters of it loading: 7.5 ms, of which the twin itself takes 2. */
 	assert_string_equal(value_of(&file, "overhead.sample"), "5500us");
-	assert_non_null(why_of(&file, "overhead.sample"));
+	assert_non_null(case_why_assumed(&file, KEY_OVERHEAD_SAMPLE));
 	case_release(&file);
 }
 
@@ -304,9 +289,6 @@ static void overhead_by_classes_is_a_guess(void **state)
 {
 	(void)state;
 	struct case_file file;
-	if (config_find_key("read.by") == KEY_COUNT ||
-		config_find_key("overhead.sample") == KEY_COUNT)
-		skip();
 	case_open(&file);
 	know(&file, FINDING_WORKERS, 2);
 	know(&file, FINDING_CPU_SAMPLE, 5e6);
@@ -314,13 +296,14 @@ static void overhead_by_classes_is_a_guess(void **state)
 	know(&file, FINDING_CPU_AUGMENT, 1e6);
 	derive(&file, NAN);
 	assert_string_equal(value_of(&file, "overhead.sample"), "2ms");
-	assert_non_null(strstr(why_of(&file, "overhead.sample"), "as fast as the job's"));
+	assert_non_null(
+		strstr(case_why_assumed(&file, KEY_OVERHEAD_SAMPLE), "as fast as the job's"));
 	case_release(&file);
 	case_open(&file);
 	know(&file, FINDING_CPU_SAMPLE, 5e6);
 	derive(&file, 6e6);
 	assert_string_equal(value_of(&file, "overhead.sample"), "");
-	assert_non_null(strstr(why_of(&file, "overhead.sample"), "or more"));
+	assert_non_null(strstr(case_why_assumed(&file, KEY_OVERHEAD_SAMPLE), "or more"));
 	case_release(&file);
 }
 
