@@ -20,11 +20,13 @@ static int twin_cost_strip(struct config *config, const char *folder, struct err
 		const char *key, *value;
 	} changes[] = {
 		{"step.backend", "null"},
+		{"step.times", ""},
 		{"step.devices", "1"},
 		{"decode.workers", "1"},
 		{"decode.startup", "0"},
 		{"prefetch.depth", "4"},
 		{"overhead.sample", "0"},
+		{"overhead.lock", "0"},
 		{"overhead.batch", "0"},
 		{"overhead.step", "0"},
 		{"read.cache", "as-is"},

@@ -1,5 +1,6 @@
 #include "harness/fit/twin.h"
 
+#include "harness/analyze/statistics.h"
 #include "harness/base/array.h"
 #include "harness/base/hash.h"
 #include "harness/base/units.h"
@@ -177,6 +178,14 @@ static bool twin_step_series(struct twin *twin)
 	if (observed->step_count < 8 || observed->step_is != FINDING_STEP_TIME ||
 		twin_is_set(twin, "step.times") || twin_is_set(twin, "step.time"))
 		return false;
+	if (strcmp(observed->resource, "quota") ==
+		0) { /* the trainer stands still, too, when it is used up */
+		twin_set_time(twin, "step.time",
+			statistics_median(observed->step_ns, observed->step_count));
+		twin_assume(twin, "step.time",
+			"the median: longer steps are taken for those in which the CPU quota was used up");
+		return true;
+	}
 	if (step_series_text(
 		    observed->step_ns, observed->step_count, observed->step_series, text, NULL))
 		return false;
@@ -367,16 +376,27 @@ static double twin_slot(const struct case_file *file)
 	       (config_integer(&file->twin, KEY_PREFETCH_DEPTH) == 0 ? waits : 1);
 }
 
+/* A trainer that loads by itself: how long it waits for a batch is known better than which of its CPU time is loading. */
+static bool twin_slot_counts(const struct case_file *file)
+{
+	const struct findings *observed = &file->observed;
+	return observed->known[FINDING_CPU_SAMPLE].how == FINDING_ASSUMED &&
+	       observed->known[FINDING_STEP_WAIT].how >= FINDING_DERIVED &&
+	       config_integer(&file->twin, KEY_PREFETCH_DEPTH) == 0;
+}
+
 double twin_loader_cpu(const struct case_file *file, const char **why)
 {
 	const double known = twin_known(file, FINDING_CPU_SAMPLE);
-	const double slot = twin_slot(file) - twin_or_zero(twin_known(file, FINDING_READ_TIME)) -
+	const double queue = twin_or_zero(twin_known(file, FINDING_CPU_QUEUE));
+	const double slot = twin_slot(file) * (1 - fmin(1, queue)) -
+			    twin_or_zero(twin_known(file, FINDING_READ_TIME)) -
 			    twin_or_zero(twin_known(file, FINDING_LOADER_WAIT));
+	const bool by_slot = !(known > 0) || (slot > 0 && twin_slot_counts(file));
 	if (why)
-		*why = known > 0
-			       ? NULL
-			       : "the trainer waits for its batches, so its workers are taken to compute all the time";
-	return known > 0 ? known : slot > 0 ? slot : NAN;
+		*why = by_slot ? "the trainer waits for its batches, so those that load are taken to compute all that time"
+			       : NULL;
+	return !by_slot ? known : slot > 0 ? slot : NAN;
 }
 
 static void twin_overhead_sample(struct twin *twin)
@@ -419,15 +439,14 @@ static void twin_overhead_sample(struct twin *twin)
 static bool twin_lock(struct twin *twin)
 {
 	const double rate = twin_known(twin->file, FINDING_THROUGHPUT);
-	const double cpu = twin_loader_cpu(twin->file, NULL);
-	if (strcmp(twin->file->observed.resource, "lock") != 0 || !(rate > 0) || !(cpu > 0) ||
+	const double overhead = config_real(&twin->file->twin, KEY_OVERHEAD_SAMPLE);
+	if (strcmp(twin->file->observed.resource, "lock") != 0 || !(rate > 0) || !(overhead > 0) ||
 		config_integer(&twin->file->twin, KEY_DECODE_WORKERS) < 2 ||
-		twin_is_set(twin, "inject.decode_wait") || twin_is_set(twin, "inject.lock_share"))
+		twin_is_set(twin, "inject.decode_wait") || twin_is_set(twin, "overhead.lock"))
 		return false;
-	twin_set(twin, "inject.lock_share", "%.3f", fmin(1, TWIN_NS / rate / cpu));
-	twin_assume(twin, "inject.lock_share",
-		"one lock of all workers, held as long as a sample takes to come through, and taken for some of "
-		"the samples whole");
+	twin_set(twin, "overhead.lock", "%.3f", fmin(1, TWIN_NS / rate / overhead));
+	twin_assume(twin, "overhead.lock",
+		"one lock of all workers, held as long as a sample takes to come through");
 	return true;
 }
 

@@ -60,6 +60,10 @@ def ms_of(text: str) -> float:
     return float(text or 0) * 1e3
 
 
+def share_of(text: str) -> float:
+    return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+
+
 def twin_change(name: str, keys: Dict[str, str]) -> Dict[str, str]:
     """Keys of the twin that change, of those it has.  A latency or a quota that goes is not set in the first place."""
     job, change = JOBS[name].job, JOBS[name].change[1]
@@ -73,7 +77,7 @@ def twin_change(name: str, keys: Dict[str, str]) -> Dict[str, str]:
         out["step.time"] = "%.3fms" % max(0.001, ms_of(keys.get("step.time", "0")) - less["step_ms"])
     if saved:
         out["overhead.sample"] = "%.3fms" % max(0, ms_of(keys.get("overhead.sample", "0")) - saved)
-    if "lock_ms" in change and "inject.lock_share" in keys:  # of what is left of a sample's CPU time, less is under the lock
+    if "lock_ms" in change and "overhead.lock" in keys:  # a share of what is left
         cpu = ms_of(keys.get("overhead.sample", "0"))
-        out["inject.lock_share"] = "%.3f" % max(0, min(1, (float(keys["inject.lock_share"]) * cpu - saved) / (cpu - saved)))
+        out["overhead.lock"] = "%.3f" % max(0, min(1, (share_of(keys["overhead.lock"]) * cpu - saved) / (cpu - saved)))
     return out
