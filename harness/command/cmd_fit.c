@@ -101,8 +101,10 @@ static int fit_take_more(
 	struct fit *fit, struct source_more *more, const char *path, struct error *err)
 {
 	fit_take_environment(&fit->more.environment, &more->environment);
-	if (isnan(fit->more.rate))
+	if (isnan(fit->more.rate)) {
 		fit->more.rate = more->rate;
+		fit->more.per_second = more->per_second;
+	}
 	if (!fit->more.format[0])
 		(void)snprintf(fit->more.format, sizeof fit->more.format, "%s", more->format);
 	fit->more.loaders = fit->more.loaders || more->loaders;
@@ -363,8 +365,6 @@ static double fit_twin_cpu(struct fit *fit)
  * the first estimate of the rate is divided by the better one. */
 static void fit_rescale(struct fit *fit)
 {
-	static const enum finding_id each[] = {FINDING_CPU_SAMPLE, FINDING_CPU_DECODE,
-		FINDING_CPU_AUGMENT, FINDING_READ_TIME, FINDING_LOADER_WAIT};
 	struct finding *known = fit->file.observed.known;
 	struct finding *rate = &known[FINDING_THROUGHPUT];
 	if (rate->source == SOURCE_OBSERVED && known[FINDING_FILE_BYTES].source == SOURCE_FOLDER &&
@@ -377,13 +377,18 @@ static void fit_rescale(struct fit *fit)
 			.why = "bytes read over the mean size of the folder's files: if each is read whole, once, and is "
 			       "one sample"};
 	const double factor = fit->more.rate / rate->value;
-	if (rate->how < FINDING_DERIVED || !(factor > 0) || !isfinite(factor))
+	const bool better = rate->how >= FINDING_DERIVED ||
+			    (fit->more.per_second && rate->how != FINDING_UNKNOWN);
+	if (!better || !(factor > 0) || !isfinite(factor)) {
+		if (fit->more.per_second)
+			source_forget_samples(&fit->file.observed);
 		return;
-	for (size_t i = 0; i < COUNT(each); i++)
-		if (known[each[i]].source == SOURCE_OBSERVED) {
-			known[each[i]].value *= factor;
-			known[each[i]].low *= factor;
-			known[each[i]].high *= factor;
+	}
+	for (const enum finding_id *id = source_of_sample; *id != FINDING_COUNT; id++)
+		if (known[*id].source == SOURCE_OBSERVED) {
+			known[*id].value *= factor;
+			known[*id].low *= factor;
+			known[*id].high *= factor;
 		}
 }
 

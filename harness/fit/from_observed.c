@@ -412,6 +412,10 @@ static int observed_take(const json_t *document, const char *path, struct findin
 	observed_rates(&in, out);
 	observed_files(&in, out, more);
 	more->loaders = in.loader.count >= 0.5;
+	/* Whoever knows the rate divides by it (cmd_fit.c). */
+	more->per_second = !(in.files_per_s > 0);
+	if (more->per_second)
+		in.files_per_s = 1;
 	more->rate = in.files_per_s;
 	if (in.files_per_s > 0 && more->loaders)
 		observed_loading(&in, out);
@@ -457,6 +461,8 @@ int findings_from_observed(struct findings *out, const char *path, struct error 
 	struct source_more more;
 	source_more_open(&more);
 	const int code = source_observed(path, out, &more, err);
+	if (!code && more.per_second)
+		source_forget_samples(out);
 	source_more_release(&more);
 	return code;
 }

@@ -27,6 +27,17 @@ void source_more_release(struct source_more *more)
 	more->has_config = false;
 }
 
+const enum finding_id source_of_sample[] = {FINDING_CPU_SAMPLE, FINDING_CPU_DECODE,
+	FINDING_CPU_AUGMENT, FINDING_READ_TIME, FINDING_LOADER_WAIT, FINDING_COUNT};
+
+void source_forget_samples(struct findings *findings)
+{
+	for (const enum finding_id *id = source_of_sample; *id != FINDING_COUNT; id++)
+		if (findings->known[*id].source == SOURCE_OBSERVED)
+			findings->known[*id] =
+				(struct finding){.value = NAN, .low = NAN, .high = NAN};
+}
+
 bool source_is_document(const char *text, const char *schema)
 {
 	text += strspn(text, " \t\r\n");

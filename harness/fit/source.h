@@ -10,9 +10,10 @@ struct source_more {
 	struct case_environment environment; /* rows that are not known: NAN, "" */
 	char format
 		[8]; /* of the files that the job had open: a format of dataset.format; "" not known */
-	bool loaders;         /* of an observed job: other processes load for its trainers */
-	double rate;          /* samples/s by which what an observed job took was divided; NAN */
-	bool has_config;      /* of a result: */
+	bool loaders;    /* of an observed job: other processes load for its trainers */
+	double rate;     /* samples/s by which what an observed job took was divided; NAN */
+	bool per_second; /* what an observed job takes for a sample was taken for a second: rate is 1, and no sample is known */
+	bool has_config; /* of a result: */
 	struct config config; /* the setting that was measured; released with the rest */
 };
 
@@ -31,5 +32,11 @@ int source_observed(
 	const char *path, struct findings *out, struct source_more *more, struct error *err);
 int source_result(
 	const char *path, struct findings *out, struct source_more *more, struct error *err);
+
+/* Takes away what an observed job is held to take for one sample. */
+void source_forget_samples(struct findings *findings);
+
+/* The findings that are of one sample, of an observed job; FINDING_COUNT ends them. */
+extern const enum finding_id source_of_sample[];
 
 #endif

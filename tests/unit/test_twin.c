@@ -307,6 +307,57 @@ static void overhead_by_classes_is_a_guess(void **state)
 	case_release(&file);
 }
 
+/* What was observed of a job whose samples nobody counted is of a second, until someone knows the rate. */
+static void samples_that_nobody_counted(void **state)
+{
+	(void)state;
+	struct findings findings;
+	struct source_more more;
+	char text[sizeof observed];
+	const char *counted = "\"files_per_s\":{\"value\":100,\"low\":90,\"high\":110,";
+	const char *at = strstr(observed, counted);
+	assert_non_null(at);
+	(void)snprintf(text, sizeof text, "%.*s\"files_per_s\":{\"value\":null,%s",
+		(int)(at - observed), observed, at + strlen(counted));
+	write_file(text, strlen(text));
+	findings_open(&findings);
+	source_more_open(&more);
+	assert_int_equal(source_observed(path, &findings, &more, &err), 0);
+	assert_true(more.per_second && more.rate == 1);
+	near(&findings, FINDING_CPU_SAMPLE, 1.6e9);
+	assert_int_equal(findings.known[FINDING_THROUGHPUT].how, FINDING_UNKNOWN);
+	source_forget_samples(&findings);
+	assert_int_equal(findings.known[FINDING_CPU_SAMPLE].how, FINDING_UNKNOWN);
+	assert_int_equal(findings.known[FINDING_READ_TIME].how, FINDING_UNKNOWN);
+	near(&findings, FINDING_WORKERS, 2);
+	source_more_release(&more);
+	findings_close(&findings);
+	findings_open(&findings);
+	assert_int_equal(findings_from_observed(&findings, path, &err), 0);
+	assert_int_equal(findings.known[FINDING_CPU_SAMPLE].how, FINDING_UNKNOWN);
+	findings_close(&findings);
+}
+
+/* Two workers under one lock, 100 samples/s: it is held for 10 ms of the 12 that a worker computes beyond decoding. */
+static void workers_that_take_turns_have_a_lock(void **state)
+{
+	(void)state;
+	struct case_file file;
+	case_open(&file);
+	know(&file, FINDING_WORKERS, 2);
+	know(&file, FINDING_THROUGHPUT, 100);
+	know(&file, FINDING_CPU_SAMPLE, 14e6);
+	know(&file, FINDING_LOADER_WAIT, 6e6);
+	(void)snprintf(file.observed.stage, sizeof file.observed.stage, "decode");
+	(void)snprintf(file.observed.resource, sizeof file.observed.resource, "lock");
+	derive(&file, 2e6);
+	assert_string_equal(value_of(&file, "overhead.sample"), "12ms");
+	assert_true(fabs(config_real(&file.twin, KEY_OVERHEAD_LOCK) - 10.0 / 12) < 0.001);
+	assert_non_null(why_of(&file, "overhead.lock"));
+	assert_string_equal(value_of(&file, "inject.decode_wait"), "");
+	case_release(&file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -318,6 +369,8 @@ int main(void)
 		cmocka_unit_test(a_key_that_is_set_stays),
 		cmocka_unit_test(a_trainer_that_loads_for_itself_takes_turns),
 		cmocka_unit_test(overhead_by_classes_is_a_guess),
+		cmocka_unit_test(samples_that_nobody_counted),
+		cmocka_unit_test(workers_that_take_turns_have_a_lock),
 	};
 	return cmocka_run_group_tests(tests, make_file, remove_file);
 }
