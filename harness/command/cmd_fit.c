@@ -392,6 +392,16 @@ static void fit_rescale(struct fit *fit)
 		}
 }
 
+/* Whether the time between batches tells more of the rate than what was derived of it elsewhere: where that was of another time
+ * between batches (a trace's, beside a log of steps), or of bytes that an observed job read, which may be far off. */
+static bool fit_rate_by_period(const struct finding *rate, const struct finding *period)
+{
+	if (rate->how != FINDING_DERIVED)
+		return rate->how < FINDING_DERIVED;
+	return rate->source != SOURCE_USER && rate->source != period->source &&
+	       period->high - period->low < period->value; /* NAN is not */
+}
+
 /* Whoever knows the time between batches and how large one is knows the rate. */
 static void fit_complete(struct fit *fit)
 {
@@ -401,8 +411,8 @@ static void fit_complete(struct fit *fit)
 	const double ranks =
 		known[FINDING_RANKS].how == FINDING_UNKNOWN ? 1 : known[FINDING_RANKS].value;
 	const double samples = batch->value * ranks * 1e9; /* over a time in ns */
-	if (known[FINDING_THROUGHPUT].how > FINDING_ASSUMED || period->how < FINDING_DERIVED ||
-		batch->how < FINDING_DERIVED || !(period->value > 0))
+	if (period->how < FINDING_DERIVED || batch->how < FINDING_DERIVED || !(period->value > 0) ||
+		!fit_rate_by_period(&known[FINDING_THROUGHPUT], period))
 		return;
 	known[FINDING_THROUGHPUT] = (struct finding){.how = FINDING_DERIVED,
 		.source = period->source,

@@ -106,6 +106,13 @@ expect 0 "$MLBENCH" check steps.ini
 # A profiler slows the steps that it records: the log counts before the trace.
 expect 0 "$MLBENCH" fit rank0.json steps.csv --set job.workers=2 --out mixed.ini
 knows mixed.ini 'abs(value("step.time") - 30) < 0.2 and value("job.workers") == 2 and known["step.period"][2] == "step log"'
+# So does its rate, with the batch of the trace.
+{
+	echo "step,step_time_ms"
+	for i in $(seq 40); do echo "$i,40.0"; done
+} >times.csv
+expect 0 "$MLBENCH" fit rank0.json times.csv --set job.workers=2 --out mixed.ini
+knows mixed.ini 'near("job.throughput", 6400) and known["job.throughput"][2] == "step log" and value("job.batch_size") == 128'
 printf '31.5\n32\n33\n' >bare.csv
 refuses "without a unit: write step_time_ms" "$MLBENCH" fit bare.csv
 printf 'step,step_time\n1,31.5\n2,32\n3,33\n' >unit.csv
