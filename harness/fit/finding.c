@@ -99,13 +99,42 @@ static void findings_take_series(struct findings *findings, struct findings *fro
 	from->step_count = 0;
 }
 
+/* Whether two notes are the same but for their numbers. */
+static bool findings_alike(const char *one, const char *other)
+{
+	while (*one || *other) {
+		one += strspn(one, "0123456789.");
+		other += strspn(other, "0123456789.");
+		if (*one != *other)
+			return false;
+		one += *one != '\0';
+		other += *other != '\0';
+	}
+	return true;
+}
+
+/* Of another rank only what the ranks before did not say. */
+static void findings_merge_notes(struct findings *findings, const struct findings *from, bool rank)
+{
+	const size_t before = findings->note_count;
+
+	for (size_t i = 0; i < from->note_count; i++) {
+		bool told = false;
+		for (size_t k = 0; rank && k < before; k++)
+			told = told || findings_alike(findings->notes[k], from->notes[i]);
+		if (!told)
+			findings_note(findings, "%s", from->notes[i]);
+	}
+}
+
 int findings_merge(struct findings *findings, struct findings *from, struct error *err)
 {
+	const bool rank = findings->ranks && from->ranks;
+
 	(void)err;
 	findings_merge_values(findings, from);
 	findings_take_series(findings, from);
-	for (size_t i = 0; i < from->note_count; i++)
-		findings_note(findings, "%s", from->notes[i]);
+	findings_merge_notes(findings, from, rank);
 	if (findings->like_count == 0) {
 		memcpy(findings->like, from->like, sizeof(findings->like));
 		findings->like_count = from->like_count;

@@ -95,7 +95,7 @@ bool finding_counts_before(const struct finding *one, const struct finding *othe
 /* Takes over what `from` knows better, its strata where there are none yet, and its series where it is the better one (step
  * times rather than periods, then the longer one).
  * Where both are traces of different ranks of one job, a value becomes the mean over ranks, and its interval holds those of
- * all: how far ranks are apart. */
+ * all: how far ranks are apart; of their notes, those that differ in more than numbers are kept. */
 int findings_merge(struct findings *findings, struct findings *from, struct error *err);
 
 const char *finding_name(enum finding_id id);
