@@ -548,6 +548,20 @@ static int turn_addition(const struct change *c)
 	return add_to_cost(c, c->first, change_after(c) - change_before(c));
 }
 
+/* Declared CPU time is the same on a core that others slow down, and the replay slows down all of it: less by as much as
+ * it does where the model is calibrated. */
+static int add_overhead(const struct change *c, enum replay_cost cost, double more_ns)
+{
+	const struct model *model = c->model;
+	const double others = fmax(model->calibrated_cores, 1) - 1;
+	return add_to_cost(c, cost, more_ns / (1 + model->replay.contention * others));
+}
+
+static int turn_overhead_of_batch(const struct change *c)
+{
+	return add_overhead(c, c->first, change_after(c) - change_before(c));
+}
+
 /* A part of it is under the lock.  Either key does it for both. */
 static int turn_overhead(const struct change *c)
 {
@@ -557,8 +571,8 @@ static int turn_overhead(const struct change *c)
 	const double is = config_real(c->to, KEY_OVERHEAD_SAMPLE);
 	const double locked = is * config_real(c->to, KEY_OVERHEAD_LOCK) -
 			      was * config_real(c->from, KEY_OVERHEAD_LOCK);
-	const int code = add_to_cost(c, COST_DECODE_CPU, is - was - locked);
-	return code || locked == 0 ? code : add_to_cost(c, COST_DECODE_LOCK, locked);
+	const int code = add_overhead(c, COST_DECODE_CPU, is - was - locked);
+	return code || locked == 0 ? code : add_overhead(c, COST_DECODE_LOCK, locked);
 }
 
 /* --- the table -------------------------------------------------------------------------------- */
@@ -598,8 +612,8 @@ static const struct turned {
 	{.key = KEY_EVALUATE_SAMPLES, .turn = turn_evaluated_samples},
 	{.key = KEY_OVERHEAD_SAMPLE, .turn = turn_overhead},
 	{.key = KEY_OVERHEAD_LOCK, .turn = turn_overhead},
-	{KEY_OVERHEAD_BATCH, turn_addition, COST_DECODE_BATCH, COST_DECODE_BATCH},
-	{KEY_OVERHEAD_STEP, turn_addition, COST_STEP_HOST, COST_STEP_HOST},
+	{KEY_OVERHEAD_BATCH, turn_overhead_of_batch, COST_DECODE_BATCH, COST_DECODE_BATCH},
+	{KEY_OVERHEAD_STEP, turn_overhead_of_batch, COST_STEP_HOST, COST_STEP_HOST},
 	{KEY_INJECT_READ_FACTOR, turn_factor, COST_READ_LATENCY, COST_READ_DEVICE},
 	{KEY_INJECT_DECODE_FACTOR, turn_factor, COST_DECODE_CPU, COST_DECODE_LOCK},
 	{KEY_INJECT_DECODE_WAIT, turn_addition, COST_DECODE_WAIT, COST_DECODE_WAIT},
