@@ -56,7 +56,7 @@ struct reproduction_mean reproduction_mean_of(const double *values, size_t count
 		sum += log(values[i]);
 	const double center = sum / (double)count;
 	mean.value = exp(center);
-	if (count < 2)
+	if (count < REPRODUCTION_REPEATS_LEAST)
 		return mean;
 	for (size_t i = 0; i < count; i++)
 		squares += pow(log(values[i]) - center, 2);
@@ -76,7 +76,7 @@ static bool reproduction_suffices(double deviation, double n, double distance)
  * four times in five; 0: too many. */
 static size_t reproduction_repeats_for(const struct reproduction_mean *mean, double distance)
 {
-	if (mean->count < 2)
+	if (mean->count < REPRODUCTION_REPEATS_LEAST)
 		return LOOKS[0];
 	size_t low = mean->count; /* does not */
 	size_t high = REPRODUCTION_REPEATS_ADVISED;

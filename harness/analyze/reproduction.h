@@ -39,6 +39,7 @@
 #include <stddef.h>
 
 enum {
+	REPRODUCTION_REPEATS_LEAST = 3, /* that have an interval */
 	REPRODUCTION_REPEATS_MAX = 48,
 	REPRODUCTION_VARIANTS_MAX = 10,
 	REPRODUCTION_WORDS_BYTES = 240,
@@ -71,7 +72,7 @@ struct reproduction_seen {
 struct reproduction_mean {
 	size_t count;
 	double value;             /* geometric mean; NAN: none */
-	struct interval interval; /* 95 % over all looks; NAN: fewer than two */
+	struct interval interval; /* 95 % over all looks; NAN: too few */
 	double deviation;         /* of ln of one; NAN likewise */
 };
 

@@ -616,6 +616,7 @@ static void reproduce_fill_view(const struct reproduce *r, struct reproduce_view
 		.created = r->file.created,
 		.folder = r->folder,
 		.reproduction = &r->reproduction,
+		.disturbed = r->is_diagnosed ? r->diagnosed->summary->contaminated : "",
 		.seen_why = r->seen_why,
 		.needs = r->needs,
 		.need_count = r->need_count,
@@ -728,6 +729,7 @@ static int reproduce_run(const struct invocation *invocation, struct error *err)
 		code = reproduce_open(r, err);
 	}
 	if (!code) {
+		err->text[0] = '\0'; /* what was met and overcome on the way is no error */
 		reproduce_tell_plan(r);
 		code = reproduce_measure(r, err);
 	}

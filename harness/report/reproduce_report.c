@@ -203,14 +203,14 @@ static json_t *reproduce_reported_json(const struct reproduction_reported *r)
 static json_t *reproduce_here_json(const struct reproduce_view *view)
 {
 	const struct reproduction *r = view->reproduction;
-	return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "repetitions",
-		(json_int_t)r->twin.count, "failed", (json_int_t)view->left_out, "unsteady",
-		(json_int_t)view->unsteady, "throughput", fields_number(r->twin.value), "ci95",
-		reproduce_interval(&r->twin.interval), "deviation",
+	return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"repetitions", (json_int_t)r->twin.count, "failed", (json_int_t)view->left_out,
+		"unsteady", (json_int_t)view->unsteady, "throughput", fields_number(r->twin.value),
+		"ci95", reproduce_interval(&r->twin.interval), "deviation",
 		fields_number(r->twin.deviation), "stage", reproduce_word(r->seen.stage), "also",
 		reproduce_word(r->seen.also), "resource", reproduce_word(r->seen.resource),
 		"confidence", fields_number(r->seen.confidence), "evidence",
-		reproduce_word(view->seen_why));
+		reproduce_word(view->seen_why), "disturbed", reproduce_word(view->disturbed));
 }
 
 json_t *reproduce_json(const struct reproduce_view *view)
@@ -340,6 +340,11 @@ static void reproduce_say_here(const json_t *document, struct medium *medium)
 	if (json_is_true(column_value(document, "interrupted")))
 		buffer_text(&text, "; interrupted");
 	medium_fact(medium, INK_DIM, "measured", &text);
+	if (column_text(here, "disturbed")[0])
+		buffer_format(&text,
+			"%s: what is so of this node now need not be so of a quiet one",
+			column_text(here, "disturbed"));
+	medium_fact(medium, INK_WARN, "busy", &text);
 	if (stage[0])
 		buffer_format(&text, "%s%s%s/%s by the diagnosis, confidence %.2g", stage,
 			column_text(here, "also")[0] ? " and " : "", column_text(here, "also"),
@@ -414,7 +419,7 @@ void reproduce_text(const json_t *document, struct medium *medium)
 	reproduce_say_lines(medium, column_value(document, "emulated"), "emulated");
 	reproduce_say_tables(document, medium);
 	if (column_text(document, "no_replay")[0])
-		medium_fact_text(medium, INK_DIM, "no replay", column_text(document, "no_replay"));
+		medium_fact_text(medium, INK_DIM, "replay", column_text(document, "no_replay"));
 	medium_space(medium);
 	reproduce_say_unknown(document, medium);
 	reproduce_say_lines(medium, column_value(document, "assumed"), "guessed");

@@ -34,8 +34,9 @@ struct reproduce_view {
 	/* One per variant: the label of its result; why it could not be measured, or "". */
 	const char *labels[REPRODUCTION_VARIANTS_MAX];
 	const char *why_not[REPRODUCTION_VARIANTS_MAX];
-	size_t left_out; /* repetitions of the twin that failed */
-	size_t unsteady; /* that count, and were not steady */
+	size_t left_out;       /* repetitions of the twin that failed */
+	size_t unsteady;       /* that count, and were not steady */
+	const char *disturbed; /* how other processes took this node's cores meanwhile; "" */
 	/* Why the verdict here is what it is, or why there is none; "". */
 	const char *seen_why;
 	const struct reproduction_need *needs;
