@@ -8,8 +8,8 @@ enum { DELTA_ROUNDS_MOST = 8, DELTA_UNCLEAR_MOST = 2 };
 
 /* Of the loss: a mixture that leaves less is as slow, one that leaves more is not. */
 static const double AS_SLOW_SHARE = 1.0 / 2, NOT_AS_SLOW_SHARE = 1.0 / 6;
-/* And how much all others may cost together, to begin with. */
-static const double REST_SHARE = 1.0 / 4;
+/* And how much all others may cost together, to begin with: of the loss, and at most (ln). */
+static const double REST_SHARE = 1.0 / 4, REST_MOST = 0.12;
 /* Costs are known well enough at that share of the loss, or at the margin. */
 static const double COST_WIDTH_SHARE = 1.0 / 8;
 
@@ -503,7 +503,7 @@ void delta_debug(const struct delta_task *task, struct delta_result *result)
 	}
 	work.loss = -result->loss.value;
 	delta_order_items(&work);
-	const double coarse = fmax(work.margin, REST_SHARE * work.loss);
+	const double coarse = fmax(work.margin, fmin(REST_MOST, REST_SHARE * work.loss));
 	delta_explain(&work, coarse);
 	if (!work.over && coarse > work.margin && !isnan(result->within))
 		delta_explain(&work, work.margin);

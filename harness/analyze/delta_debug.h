@@ -16,7 +16,7 @@
  * "As slow" means: explains at least half of the loss, and "not as slow": leaves more than a sixth of it; between the two
  * either answer will do, so that no question lingers at a threshold.  What is left is looked for in turn: the remaining
  * differences are compared with GOOD (causes that the first one hides, or smaller ones), and all causes together with BAD
- * (what shows only beside them); first as far as a quarter of the loss, then, which takes longer, as far as the margin.  A
+ * (what shows only beside them); first as far as a tenth or so, then, which takes longer, as far as the margin.  A
  * cause that another difference makes up for is not seen by this.
  *
  * Blame.  The search may err more often, because nobody is blamed by it: each cause is measured from both sides, added to

@@ -706,7 +706,11 @@ size_t paired_ratios(const struct paired *paired, size_t a, size_t b, double *ou
 const char *paired_arm_broken(const struct paired *paired, size_t arm)
 {
 	const struct paired_arm *of = &paired->arms[arm];
-	return of->failures >= PAIRED_FAILURES_MOST ? of->why : NULL;
+	bool worked = false;
+	for (size_t i = 0; i < of->rate_count; i++)
+		worked = worked || !isnan(of->rates[i]);
+	return of->failures >= (worked ? PAIRED_FLAKES_MOST : PAIRED_FAILURES_MOST) ? of->why
+										    : NULL;
 }
 
 /* NULL without memory. */

@@ -25,8 +25,9 @@ enum {
 	PAIRED_ARMS_MAX = 256,
 	PAIRED_TOGETHER_MAX = 16, /* arms of a block */
 	PAIRED_LABEL_BYTES = 48,
-	PAIRED_FAILURES_MOST =
-		2, /* repetitions of an arm that fail one after another before it counts as broken */
+	/* Repetitions that fail one after another before an arm counts as broken: of one that never worked, and of one that did. */
+	PAIRED_FAILURES_MOST = 2,
+	PAIRED_FLAKES_MOST = 6,
 	PAIRED_REUSE_S = 900,
 };
 

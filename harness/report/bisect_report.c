@@ -144,19 +144,32 @@ static void bisect_add_causes(const json_t *document, struct medium *medium)
 	medium_space(medium);
 }
 
-/* What the blamed keys are on both sides. */
+static void bisect_add_value(
+	struct medium *medium, const char *name, const char *good, const char *bad)
+{
+	struct buffer text = {0};
+	buffer_format(&text, "%s: %s in GOOD, %s in BAD", name, good, bad);
+	medium_fact(medium, INK_PLAIN, "setting", &text);
+}
+
+/* What the blamed keys are on both sides; a limit of the node has no key. */
 static void bisect_add_values(const json_t *document, struct medium *medium)
 {
 	size_t i;
-	const json_t *row;
+	json_t *row;
+	const char *key;
+	json_t *values;
 	json_array_foreach(column_value(document, "differences"), i, row)
 	{
-		struct buffer text = {0};
+		json_t *keys = json_object_get(row, "keys");
 		if (!json_is_true(json_object_get(row, "blamed")))
 			continue;
-		buffer_format(&text, "%s: %s in GOOD, %s in BAD", column_text(row, "name"),
-			column_text(row, "good"), column_text(row, "bad"));
-		medium_fact(medium, INK_PLAIN, "setting", &text);
+		if (json_object_size(keys) == 0)
+			bisect_add_value(medium, column_text(row, "name"), column_text(row, "good"),
+				column_text(row, "bad"));
+		json_object_foreach(keys, key, values)
+			bisect_add_value(medium, key, json_string_value(json_array_get(values, 0)),
+				json_string_value(json_array_get(values, 1)));
 	}
 }
 

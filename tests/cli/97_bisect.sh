@@ -15,7 +15,7 @@ engine = pread
 [step]
 time = 6ms
 [measure]
-duration = 60ms
+duration = 120ms
 warmup = 10ms
 INI
 # bad NAME LINE ...: GOOD, what is harmless, and these lines.
