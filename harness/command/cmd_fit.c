@@ -43,7 +43,7 @@ static bool fit_overlaps(const struct finding *one, const struct finding *other)
 	return low <= other_high && other_low <= high;
 }
 
-/* Two sources that know the same fact equally well and differ: both are told, and which of them counts. */
+/* Two sources that know the same fact and differ: the stronger one counts, else the first, and both are told. */
 static void fit_contradiction(
 	struct findings *known, const struct findings *from, enum finding_id id)
 {
@@ -51,21 +51,18 @@ static void fit_contradiction(
 	const struct finding *other = &from->known[id];
 	char first[AMOUNT_BYTES_OUT];
 	char second[AMOUNT_BYTES_OUT];
-	if (one->how != other->how || one->how < FINDING_DERIVED || one->source == other->source ||
-		fit_overlaps(one, other) ||
-		fabs(one->value - other->value) <=
-			FIT_APART * fmax(fabs(one->value), fabs(other->value)))
+	const double apart = fabs(one->value - other->value);
+	if (one->how < FINDING_DERIVED || other->how < FINDING_DERIVED ||
+		one->source == other->source || fit_overlaps(one, other) ||
+		apart <= FIT_APART * fmax(fabs(one->value), fabs(other->value)))
 		return;
 	(void)amount_format(finding_unit(id), one->value, first);
 	(void)amount_format(finding_unit(id), other->value, second);
-	const char *counts =
-		finding_source_name((finding_counts_before(other, one) ? other : one)->source);
-	log_warn("%s: %s by %s, but %s by %s; the %s counts", finding_name(id), first,
-		finding_source_name(one->source), second, finding_source_name(other->source),
-		counts);
-	findings_note(known, "%s is %s by %s, but %s by %s; the %s counts", finding_name(id), first,
-		finding_source_name(one->source), second, finding_source_name(other->source),
-		counts);
+	findings_note(known, "%s is %s by %s, but %s by %s; the %s one counts", finding_name(id),
+		first, finding_source_name(one->source), second, finding_source_name(other->source),
+		other->how > one->how ? "second" : "first");
+	if (known->note_count > 0)
+		log_warn("%s", known->notes[known->note_count - 1]);
 }
 
 static void fit_take_environment(

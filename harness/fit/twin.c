@@ -224,7 +224,8 @@ static void twin_step_on_cores(struct twin *twin)
 	const double step = twin_known(twin->file, FINDING_STEP_TIME) > 0
 				    ? twin_known(twin->file, FINDING_STEP_TIME)
 				    : twin_period(twin) * (1 - twin_wait_share(twin->file));
-	const double cpu = isnan(cores) ? cores : fmin(cores * twin_period(twin), step);
+	const double used = cores * twin_period(twin); /* fmin would pass over what is not known */
+	const double cpu = isnan(used) ? used : fmin(used, step);
 	if (trainer > 0) {
 		twin_set_time(twin, "overhead.step", trainer);
 		return;

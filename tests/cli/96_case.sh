@@ -174,3 +174,11 @@ validate out
 [ "$(json 'sorted(k["key"] for k in d["twin"]["keys"] if k["key"].startswith("step."))')" = "['step.backend', 'step.times']" ] ||
 	[ "$(json 'sorted(k["key"] for k in d["twin"]["keys"] if k["key"].startswith("step."))')" = "['step.backend', 'step.time']" ] || fail "the step"
 [ "$(json '"batch.size" in [k["key"] for k in d["assumed"]], "augment.size" in [k["key"] for k in d["assumed"]]')" = "(False, True)" ] || fail "guesses"
+
+# Sources that contradict each other: both are told, and the first one counts.
+{ echo "step,step_time_ms,images/s"; for i in $(seq 40); do echo "$i,$((800 + i % 3)),10"; done; } >rate.csv
+expect 0 "$MLBENCH" fit results/job/one rate.csv --out both.ini
+says "job.throughput is "
+says "the first one counts"
+grep -q "^note = job.throughput is .* by result, but .* by step log; the first one counts" both.ini || fail "the contradiction is not in the case"
+grep -q "^job.throughput = .*, measured by result" both.ini || fail "the first source does not count"
