@@ -98,6 +98,9 @@ static void sample_queues(struct run *run, uint64_t now_ns, struct edge *e)
 	e->queues[QUEUE_BATCHES] = queues.batches;
 	e->queue_depth[QUEUE_SAMPLES] = queues.samples_depth;
 	e->being_read = queues.being_read;
+	const struct stage *const read = &run->stages[STAGE_READ];
+	for (unsigned i = 0; run->plan.by_workers && i < read->workers && read->meters; i++)
+		e->being_read += state_clock_state(&read->meters[i].clock) == THREAD_WORKING;
 	e->queue_depth[QUEUE_BATCHES] = queues.batches_depth;
 	e->queue_depth[QUEUE_UPLOADED] =
 		devices_read_queues(&run->devices, now_ns, &e->queues[QUEUE_UPLOADED]);

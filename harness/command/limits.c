@@ -207,6 +207,9 @@ static int base_config(struct config *out, const struct config *config,
 	}
 	for (size_t i = 0; i < COUNT(beside) && !code; i++)
 		code = config_set_key(out, beside[i].key, beside[i].value, err);
+	/* Alone it takes no turns. */
+	if (!code && config_integer(out, KEY_PREFETCH_DEPTH) == 0)
+		code = set_number(out, KEY_PREFETCH_DEPTH, 1, err);
 	return code;
 }
 
@@ -245,12 +248,13 @@ static int add_read(const struct limit_context *context)
 		return code;
 	char why[NOTE_BYTES];
 	const struct source_ops *ops = source_choose(&job->config, why, sizeof why, NULL);
-	const int64_t threads = config_integer(&job->config, KEY_READ_THREADS);
+	const unsigned threads = shape_readers(&job->config);
+	const bool by_workers = shape_by_workers(&job->config);
 	char cache[CONFIG_VALUE_BYTES];
 	(void)snprintf(job->limit.how, sizeof job->limit.how,
-		"alone: %s, %lld thread%s x %lld in flight, cache %s; nothing decoded, null step",
-		ops ? ops->name : "no engine", (long long)threads, threads == 1 ? "" : "s",
-		(long long)config_integer(&job->config, KEY_READ_DEPTH),
+		"alone: %s, %u %s%s x %u in flight, cache %s; nothing decoded, null step",
+		ops ? ops->name : "no engine", threads, by_workers ? "worker" : "thread",
+		threads == 1 ? "" : "s", shape_read_depth(&job->config),
 		config_format_value(
 			KEY_READ_CACHE, &job->config.values[KEY_READ_CACHE], cache, sizeof cache));
 	return 0;

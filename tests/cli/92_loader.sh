@@ -55,7 +55,10 @@ for line in open(sys.argv[1]):
         print(json.loads(line)["checksum"])' "way$number/points.jsonl" | sort -u)
 	[ "$(wc -l <<<"$sum")" -eq 1 ] && [ -n "$sum" ] || fail "no one checksum: $mode"
 	[ "$sum" = "${first:=$sum}" ] || fail "other batches: $mode"
-	[ "$(json 'abs(d["points"][0]["accounted"] - 1) < 0.01')" = True ] || fail "not all time is told of: $mode"
+	# A thread that gets its first core late has no clock until then.
+	if measuring; then
+		[ "$(json 'abs(d["points"][0]["accounted"] - 1) < 0.01')" = True ] || fail "not all time is told of: $mode"
+	fi
 done
 
 # A worker that reads is a thread of both stages, and either is idle while the other works.
@@ -93,6 +96,22 @@ for name, begin, end in spans["read"]:
     own = name.replace("read", "decode")
     assert not any(n == own and b < end - 0.002 and begin < e - 0.002 for n, b, e in spans["sample"]), (name, begin)
 PY
+
+# Advice and predictions: more workers, never a depth of reads; one engine says nothing of another.
+planted=(--set batch.size=8 --set decode.workers=2 --set read.by=workers --set inject.read_latency=2ms --set dataset.samples=92
+	--set measure.duration=1s --set measure.warmup=300ms --set measure.window=50ms)
+expect_measured "$MLBENCH" run tiny.ini "${planted[@]}" --out planted
+"$MLBENCH" diagnose planted --json >out 2>err
+[ "$(json 'd["verdict"]["stage"] in ("read", "none")')" = True ] || fail "not read: $(json 'd["verdict"]')"
+! grep -q "read.depth" out || fail "workers are advised to read deeper"
+"$MLBENCH" what-if planted --set decode.workers=4 >out 2>err
+case $? in
+0) prints "decode.workers=4" ;;
+3) ;;
+*) fail "what-if: exit $?" ;;
+esac
+expect 3 "$MLBENCH" what-if planted --set read.by=readers
+grep -qE "set read.engine|recorded" err || fail "readers of another engine are predicted"
 
 # Ctrl-C while every worker waits for its file.
 "$MLBENCH" run tiny.ini --set decode.workers=2 --set batch.size=8 --set read.by=workers --set decode.share=batches \

@@ -223,8 +223,10 @@ static inline void made_open(struct made_point *p, const struct made_plan *plan)
 	}
 	p->facts = (struct point_facts){.cores = plan->cores,
 		.decode_workers = (unsigned)config_integer(&p->config, KEY_DECODE_WORKERS),
-		.read_threads = (unsigned)config_integer(&p->config, KEY_READ_THREADS),
-		.read_depth = (unsigned)config_integer(&p->config, KEY_READ_DEPTH),
+		.read_threads = shape_readers(&p->config),
+		.read_depth = shape_read_depth(&p->config),
+		.by_workers = shape_by_workers(&p->config),
+		.turns = config_integer(&p->config, KEY_PREFETCH_DEPTH) == 0,
 		.batch_size = (uint32_t)config_integer(&p->config, KEY_BATCH_SIZE),
 		.prefetch_depth = (uint32_t)config_integer(&p->config, KEY_PREFETCH_DEPTH),
 		.step_emulated = true,

@@ -101,6 +101,96 @@ static void a_chain_of_settings_goes_on_to_the_next_limit(void **state)
 	made_close(&p);
 }
 
+/* Workers that read 4 ms and decode 1 ms: more of them, whatever they take at once; never a depth of reads. */
+static void workers_that_read_want_more_of_them(void **state)
+{
+	(void)state;
+	static const char *const shares[] = {"decode.share=samples", "decode.share=batches"};
+	for (int i = 0; i < 2; i++) {
+		const struct made_plan plan = {
+			.set = {"read.by=workers", shares[i], "decode.workers=2", "batch.size=8",
+				"prefetch.depth=8", "step.time=1ms"},
+			.ns = {[COST_READ_CPU] = 20 * 1e3,
+				[COST_READ_LATENCY] = 4 * 1e6,
+				[COST_DECODE_CPU] = 1e6,
+				[COST_STEP_DEVICE] = 1e6},
+			.variation = 0.1,
+			.reads_twice = true,
+			.cores = 8};
+		struct made_point p;
+		struct diagnosis d;
+		made_open(&p, &plan);
+		assert_true(fabs(p.summary.median * 5.02e-3 / 2 - 1) < 0.03);
+		diagnose(&p, THOROUGH, &d);
+		expect_pair(&d, "read", "latency");
+		if (d.verdict.confidence < 0.7)
+			fail_msg("confidence %g", d.verdict.confidence);
+		assert_true(fabs(d.replayed / p.summary.median - 1) < 0.03);
+		assert_true(fabs(d.elasticities.sum - 1) < 0.05);
+		assert_true(says(&d, "Each worker reads a file in 4.0"));
+		assert_true(d.recommendation_count >= 1);
+		assert_int_equal(
+			strncmp(d.recommendations[0].settings[0], "decode.workers=", 15), 0);
+		for (size_t k = 0; k < d.recommendations[0].setting_count; k++)
+			assert_null(strstr(d.recommendations[0].settings[k], "read."));
+		made_close(&p);
+	}
+}
+
+static void workers_that_mostly_decode_are_bound_by_that(void **state)
+{
+	(void)state;
+	static const struct made_plan plan = {
+		.set = {"read.by=workers", "decode.share=batches", "decode.workers=2",
+			"batch.size=8", "prefetch.depth=4", "step.time=1ms"},
+		.ns = {[COST_READ_CPU] = 40 * 1e3,
+			[COST_READ_LATENCY] = 0.5 * 1e6,
+			[COST_DECODE_CPU] = 4 * 1e6,
+			[COST_STEP_DEVICE] = 1e6},
+		.variation = 0.3,
+		.cores = 8};
+	struct made_point p;
+	struct diagnosis d;
+	made_open(&p, &plan);
+	diagnose(&p, THOROUGH, &d);
+	expect_pair(&d, "decode", "cpu");
+	assert_true(d.verdict.confidence >= 0.8);
+	assert_true(says(&d, "set decode.workers="));
+	made_close(&p);
+}
+
+/* In turns with the step: what takes longer is the limit; where that is the step, it is that nothing is loaded meanwhile. */
+static void turns_are_told(void **state)
+{
+	(void)state;
+	static const char *const step_times[] = {"step.time=4ms", "step.time=24ms"};
+	static const double step_ns[] = {4e6, 24e6};
+	for (int i = 0; i < 2; i++) {
+		const struct made_plan plan = {
+			.set = {"read.by=workers", "decode.share=batches", "decode.workers=1",
+				"batch.size=8", "prefetch.depth=0", step_times[i]},
+			.ns = {[COST_READ_CPU] = 50 * 1e3,
+				[COST_DECODE_CPU] = 1.5 * 1e6,
+				[COST_STEP_DEVICE] = step_ns[i]},
+			.variation = 0.1,
+			.cores = 4};
+		struct made_point p;
+		struct diagnosis d;
+		made_open(&p, &plan);
+		assert_true(fabs(p.summary.median * (8 * 1.55e6 + step_ns[i]) / 8e9 - 1) < 0.03);
+		diagnose(&p, THOROUGH, &d);
+		expect_pair(&d, i == 0 ? "decode" : "prefetch", i == 0 ? "cpu" : "depth");
+		assert_true(fabs(d.elasticities.sum - 1) < 0.05);
+		assert_true(says(&d, "Loading and steps take turns"));
+		assert_true(d.recommendation_count >= 1);
+		const struct recommendation *last = &d.recommendations[d.recommendation_count - 1];
+		assert_string_equal(last->settings[0], "prefetch.depth=2");
+		/* One overlaps the other. */
+		assert_true(fabs(last->predicted * fmax(8 * 1.55e6, step_ns[i]) / 8e9 - 1) < 0.05);
+		made_close(&p);
+	}
+}
+
 static void a_busy_step_has_nothing_to_turn(void **state)
 {
 	(void)state;
@@ -593,6 +683,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(workers_are_recommended_as_far_as_they_gain),
 		cmocka_unit_test(a_chain_of_settings_goes_on_to_the_next_limit),
+		cmocka_unit_test(workers_that_read_want_more_of_them),
+		cmocka_unit_test(workers_that_mostly_decode_are_bound_by_that),
+		cmocka_unit_test(turns_are_told),
 		cmocka_unit_test(a_busy_step_has_nothing_to_turn),
 		cmocka_unit_test(launching_is_told_from_computing),
 		cmocka_unit_test(a_slow_worker_is_named),

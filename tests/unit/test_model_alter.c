@@ -109,6 +109,44 @@ static void structure_is_foretold(void **state)
 	foretells(&slow, &to, SETTINGS("decode.queue=4"));
 }
 
+/* Workers that read for themselves, more of them and otherwise; and what is loaded in turns with the step. */
+static void other_loaders_are_foretold(void **state)
+{
+	(void)state;
+	struct truth from = plain;
+	from.read_latency_us = 3000;
+	from.settings[1] = "step.time=2ms";
+	from.step_ms = 2;
+	from.settings[2] = "read.by=workers";
+	struct truth to = from;
+	to.settings[0] = "decode.workers=4";
+	foretells(&from, &to, SETTINGS("decode.workers=4"));
+	to = from;
+	to.settings[3] = "decode.share=batches";
+	foretells(&from, &to, SETTINGS("decode.share=batches"));
+	from = to;
+	to.settings[0] = "decode.workers=5";
+	foretells(&from, &to, SETTINGS("decode.workers=5"));
+	from.settings[3] = "prefetch.depth=0";
+	from.step_ms = 8;
+	to = from;
+	to.settings[3] = "prefetch.depth=2";
+	foretells(&from, &to, SETTINGS("prefetch.depth=2"));
+	foretells(&to, &from, SETTINGS("prefetch.depth=0"));
+	to = from;
+	to.settings[0] = "decode.workers=3";
+	foretells(&from, &to, SETTINGS("decode.workers=3"));
+	from.settings[2] = "read.depth=4";
+	to = from;
+	to.settings[2] = "read.by=workers";
+	foretells(&from, &to, SETTINGS("read.by=workers"));
+	/* How readers would read was not measured. */
+	struct altered *a = alter_with(&to, NULL, SETTINGS("read.by=readers"));
+	assert_int_equal(a->code, -ENOTSUP);
+	assert_non_null(strstr(a->err.text, "set read.engine"));
+	done(a);
+}
+
 static void many_workers_on_few_cores(void **state)
 {
 	(void)state;
@@ -413,6 +451,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(structure_is_foretold),
+		cmocka_unit_test(other_loaders_are_foretold),
 		cmocka_unit_test(many_workers_on_few_cores),
 		cmocka_unit_test(a_fixed_step_time_is_of_any_batch),
 		cmocka_unit_test(a_line_of_step_times_goes_with_the_batch),

@@ -105,6 +105,20 @@ static void a_slow_worker_holds_up_those_that_are_dealt_as_many(void **state)
 	}
 }
 
+/* Who completes a batch puts it together: of whole batches their worker, one after another. */
+static void batches_are_put_together_by_who_completes_them(void **state)
+{
+	(void)state;
+	for (int whole = 0; whole < 2; whole++) {
+		struct case_model c = reading_workers(1, whole);
+		case_set(&c, COST_READ_LATENCY, CONSTANT, 1 * MS);
+		case_set(&c, COST_DECODE_CPU, CONSTANT, 1 * MS);
+		case_set(&c, COST_DECODE_BATCH, CONSTANT, 4 * MS);
+		const struct replay_result r = case_run(&c, 1, 400);
+		assert_close(r.throughput, BATCH / (BATCH * 2e-3 + 4e-3), EXACT);
+	}
+}
+
 /* Batches that may wait, or be made: with one, a worker makes it while the step has another. */
 static void slots_bound_what_is_made_ahead(void **state)
 {
@@ -186,6 +200,7 @@ int main(void)
 		cmocka_unit_test(cores_are_shared_by_those_that_do_not_wait),
 		cmocka_unit_test(full_storage_serves_no_more),
 		cmocka_unit_test(a_slow_worker_holds_up_those_that_are_dealt_as_many),
+		cmocka_unit_test(batches_are_put_together_by_who_completes_them),
 		cmocka_unit_test(slots_bound_what_is_made_ahead),
 		cmocka_unit_test(loading_and_steps_take_turns),
 		cmocka_unit_test(readers_take_turns_too),
