@@ -575,7 +575,7 @@ static void job_tell_classes(
 			told ? ", " : "", job_class_words((enum job_class)most),
 			100 * (double)samples[most] / (double)all);
 		if (told == 0 && strcmp(out->resource, "cpu") == 0 &&
-			strcmp(out->stage, STAGE_STEP_NAME) != 0)
+			!stage_is(out->stage, STAGE_STEP))
 			job_say(&out->next,
 				"make the largest part of the CPU time cheaper (%s), or add workers while cores are free; neither gain is predicted here",
 				job_class_words((enum job_class)most));
@@ -708,7 +708,7 @@ void job_verdict_weigh_devices(
 		job_say(&out->evidence,
 			"GPU: some kernel was resident %.0f %% of the time, of this job or of others",
 			100 * busy);
-	if (strcmp(out->stage, STAGE_STEP_NAME) != 0 || busy < DEVICE_IDLE)
+	if (!stage_is(out->stage, STAGE_STEP) || busy < DEVICE_IDLE)
 		return;
 	const bool computes = busy >= DEVICE_BUSY;
 	(void)snprintf(out->resource, sizeof out->resource, "%s", computes ? "compute" : "unknown");
