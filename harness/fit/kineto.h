@@ -22,7 +22,7 @@ enum {
 	KINETO_NAME_BYTES = 96, /* longer names are cut */
 	KINETO_DIMS_MAX = 3,    /* inputs of which the first size is kept */
 	KINETO_DEPTH_MAX = 64,
-	KINETO_STALL_BYTES = 8 << 20,
+	KINETO_STALL_BYTES = 4 << 20,
 	KINETO_BREAKS_MAX = 10000, /* more: reading stops there */
 	KINETO_DEVICES_MAX = 1024, /* more are not counted */
 };

@@ -80,8 +80,7 @@ static const struct source_kind {
 	enum finding_source kind;
 	source_reader *read;
 } source_files[] = {
-	{SOURCE_OBSERVED, source_observed}, {SOURCE_TRACE, source_trace},
-	{SOURCE_STEP_LOG, source_step_log},
+	{SOURCE_TRACE, source_trace}, {SOURCE_STEP_LOG, source_step_log},
 	{SOURCE_FOLDER, source_folder}, /* a list of files, or a manifest */
 };
 
@@ -114,6 +113,10 @@ static int source_read_file(const char *path, struct findings *out, struct sourc
 	if (strcmp(name, "points.jsonl") == 0 || source_is_document(head, "mlbench.summary/")) {
 		*kind = SOURCE_RESULT;
 		return source_result(path, out, more, err);
+	}
+	if (source_is_document(head, "mlbench.observe/")) {
+		*kind = SOURCE_OBSERVED;
+		return source_observed(path, out, more, err);
 	}
 	if (case_is(path))
 		return error_set(err, -EINVAL,

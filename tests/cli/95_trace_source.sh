@@ -71,6 +71,17 @@ expect 0 "$MLBENCH" fit rank0.json rank1.json.gz --out both.ini
 knows both.ini 'near("step.wait", 21) and value("job.ranks") == 2'
 grep -q '^step.wait = 21 ms (20 to 22)' both.ini || fail "the interval does not hold both ranks"
 
+# Larger than anything else that is read: it is streamed.
+{
+	head -c -1 rank0.json | sed 's/"traceEvents": \[.*/"traceEvents": [/'
+	yes '{"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "s": "t", "ts": 1, "args": {}},' | head -n 900000
+	sed 's/.*"traceEvents": \[//' rank0.json
+} >large.json
+[ "$(stat -c %s large.json)" -gt 70000000 ] || fail "it is not large"
+expect 0 "$MLBENCH" fit large.json --out large.ini
+rm large.json
+knows large.ini 'near("step.period", 50) and near("step.wait", 20) and "no JSON" not in notes'
+
 # --- torn, and what is no trace -----------------------------------------------------------------------------------------------
 head -c $(($(stat -c %s rank0.json) * 3 / 4)) rank0.json >torn.json
 expect 0 "$MLBENCH" fit torn.json --out torn.ini
