@@ -193,6 +193,30 @@ static void a_turn_is_a_batch_for_each_device(void **state)
 	assert_close(r.throughput, 2 * BATCH / 12e-3, EXACT);
 }
 
+/* A worker puts its whole batch together; where samples are dealt out, the one that completes it does. */
+static void whole_batches_are_put_together(void **state)
+{
+	(void)state;
+	for (unsigned workers = 1; workers <= 4; workers *= 2)
+		for (int whole = 0; whole < 2; whole++) {
+			struct case_model c = reading_workers(workers, whole);
+			case_set(&c, COST_READ_LATENCY, CONSTANT, 2 * MS);
+			case_set(&c, COST_DECODE_CPU, CONSTANT, 1 * MS);
+			case_set(&c, COST_DECODE_BATCH, CONSTANT, 4 * MS);
+			assert_close(case_run(&c, 1, 1600).throughput,
+				workers * BATCH / (BATCH * 3e-3 + 4e-3), whole ? EDGES : 0.02);
+		}
+	struct case_model turns = reading_workers(1, true);
+	turns.model.shape.prefetch_depth = 0;
+	turns.model.shape.slots = 1;
+	turns.model.shape.turns = true;
+	case_set(&turns, COST_DECODE_CPU, CONSTANT, 1 * MS);
+	case_set(&turns, COST_DECODE_BATCH, CONSTANT, 4 * MS);
+	case_set(&turns, COST_STEP_HOST, CONSTANT, 2 * MS);
+	case_set(&turns, COST_STEP_DEVICE, CONSTANT, 5 * MS);
+	assert_close(case_run(&turns, 1, 400).throughput, BATCH / (BATCH * 1e-3 + 11e-3), EXACT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -205,6 +229,7 @@ int main(void)
 		cmocka_unit_test(loading_and_steps_take_turns),
 		cmocka_unit_test(readers_take_turns_too),
 		cmocka_unit_test(a_turn_is_a_batch_for_each_device),
+		cmocka_unit_test(whole_batches_are_put_together),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
