@@ -390,23 +390,24 @@ static void reproduce_say_tables(const json_t *document, struct medium *medium)
 static void reproduce_say_next(const json_t *document, struct medium *medium)
 {
 	const char *folder = column_text(document, "folder");
-	const bool open = !json_is_true(column_value(document, "complete"));
+	const bool emulates = json_is_true(column_value(document, "could_emulate"));
 	const bool shown = strcmp(column_text(document, "outcome"),
 				   reproduction_outcome_name(REPRODUCTION_SHOWN)) == 0;
+	const char *term = "next";
 	struct buffer text = {0};
-	if (json_is_true(column_value(document, "could_emulate")) && !shown)
+	if (emulates && !shown) {
 		buffer_text(&text,
-			"--as-reported emulates what the case says of the reported node (a new --out)");
-	medium_fact(medium, INK_PLAIN, "next", &text);
-	if (open)
+			"mlbench reproduce CASE --as-reported emulates what the case says of its node");
+		medium_fact(medium, INK_PLAIN, term, &text);
+		term = "";
+	}
+	if (!json_is_true(column_value(document, "complete")))
 		buffer_format(&text, "mlbench reproduce CASE --resume %s --budget 10m", folder);
-	else if (shown)
-		buffer_format(&text, "mlbench diagnose %s/twin", folder);
+	else if (emulates && !shown)
+		buffer_format(&text, "mlbench bisect %s/twin CASE --env", folder);
 	else
-		buffer_format(&text, "mlbench bisect CASE %s/twin", folder);
-	medium_fact(medium, INK_PLAIN,
-		json_is_true(column_value(document, "could_emulate")) && !shown ? "" : "next",
-		&text);
+		buffer_format(&text, "mlbench diagnose %s/twin", folder);
+	medium_fact(medium, INK_PLAIN, term, &text);
 }
 
 void reproduce_text(const json_t *document, struct medium *medium)

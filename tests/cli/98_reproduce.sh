@@ -141,7 +141,7 @@ reads "Another stage limits it: relieving step gains most here, not decode"
 write_case late.ini 33 'stage = read' 'inject.read_latency = 30ms'
 sed -i 's/^duration = .*/duration = 600ms/' late.ini
 expect 1 "$MLBENCH" reproduce late.ini --out late $WIDE
-reads "--as-reported emulates what the case says"
+reads "mlbench reproduce CASE --as-reported emulates what the case says of its node"
 python3 - <<'PY' || fail "a latency that is not emulated"
 import json
 d = json.load(open("late/reproduce.json"))
