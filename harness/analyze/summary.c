@@ -455,6 +455,8 @@ int summary_of_point(const struct measurement *const *repeats, size_t count,
 {
 	*out = (struct point_summary){
 		.id = repeats[0]->point, .facts = summary_facts(repeats, count)};
+	if (out->facts.step_emulated && facts->batch_size > 0)
+		out->step_declared_seconds = facts->overhead_step_ns * 1e-9 / facts->batch_size;
 	struct chosen chosen = {0};
 	double *scratch = calloc(count, sizeof *scratch);
 	out->repeats = calloc(count, sizeof *out->repeats);
@@ -498,6 +500,11 @@ const struct stage_summary *summary_stage(const struct point_summary *point, con
 		if (strcmp(point->stages[i].name, name) == 0)
 			return &point->stages[i];
 	return NULL;
+}
+
+double summary_step_takes(const struct point_summary *point, const struct stage_summary *step)
+{
+	return step->capacity / (1 + step->capacity * point->step_declared_seconds);
 }
 
 void point_summary_release(struct point_summary *point)

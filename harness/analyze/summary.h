@@ -158,6 +158,8 @@ struct point_summary {
 	 */
 	double step_utilisation, step_wait_share, bytes_read_per_s, page_cache_share, accounted;
 	double cores_busy_outside, throttled_share, steal_share;
+	/* CPU time of the step's thread for a sample that is declared in front of an emulated step (overhead.step). */
+	double step_declared_seconds;
 	/* The CPU quota that the repeats were under, of the first that knows one; "" and NAN:
 	 * none. */
 	char quota_group[QUOTA_GROUP_BYTES];
@@ -247,6 +249,9 @@ int summary_of_point(const struct measurement *const *repeats, size_t count,
 	const struct point_facts *facts, struct point_summary *out, struct error *err);
 /* NULL: it has none. */
 const struct stage_summary *summary_stage(const struct point_summary *point, const char *name);
+/* samples/s that the step could take: its device's, and of an emulated one what is declared for its thread between two
+ * steps. */
+double summary_step_takes(const struct point_summary *point, const struct stage_summary *step);
 void point_summary_release(struct point_summary *point); /* safe on {0} */
 
 /* --- whether it is enough --------------------------------------------------------------------- */

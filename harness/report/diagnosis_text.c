@@ -45,13 +45,13 @@ void diagnosis_reason(const struct diagnosis_view *view, struct buffer *out)
 static void add_measured(const struct point_summary *p, const struct verdict *v, struct buffer *out)
 {
 	const struct stage_summary *step = summary_stage(p, STAGE_STEP_NAME);
+	const double takes = step ? summary_step_takes(p, step) : NAN;
 	char number[UNITS_BYTES];
 	buffer_text(out, units_format_count(p->median, number));
-	if (step && !stage_is(v->stage, STAGE_STEP) && isfinite(step->capacity) &&
-		step->capacity > p->median)
+	if (step && !stage_is(v->stage, STAGE_STEP) && isfinite(takes) && takes > p->median)
 		buffer_format(out, " of the %s%s samples/s that the step could take",
 			step->capacity_is_lower_bound ? "at least " : "",
-			units_format_count(step->capacity, number));
+			units_format_count(takes, number));
 	else
 		buffer_text(out, " samples/s");
 }
@@ -102,9 +102,10 @@ static void add_keeps_up(const struct diagnosis_view *view, struct buffer *out)
 	const struct headroom headroom = headroom_of_input(p, &view->diagnosis->verdict);
 	char words[HEADROOM_BYTES];
 	char number[UNITS_BYTES];
-	if (step && !step->capacity_is_lower_bound && p->median < NEARLY * step->capacity)
-		buffer_format(out, " of the %s that it could take.",
-			units_format_count(step->capacity, number));
+	const double takes = step ? summary_step_takes(p, step) : NAN;
+	if (step && !step->capacity_is_lower_bound && p->median < NEARLY * takes)
+		buffer_format(
+			out, " of the %s that it could take.", units_format_count(takes, number));
 	else
 		buffer_format(out, ". %s", headroom_words(&headroom, words));
 }

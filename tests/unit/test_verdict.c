@@ -419,6 +419,18 @@ static void declared_overhead_is_told(void **state)
 	facts.overhead_step_ns = 8e6;
 	assert_true(says_overhead(&m, &facts,
 		"8.00 ms of the 53.2 ms that a batch takes the step's thread are the declared overhead"));
+	/* In what an emulated step could take, that is its thread's time between two steps: 8 ms of each 64 samples. */
+	const struct measurement *repeats[] = {&m, &m, &m};
+	struct point_summary point;
+	struct error err;
+	for (int emulated = 0; emulated < 2; emulated++) {
+		m.facts.step_emulated = emulated != 0;
+		assert_int_equal(summary_of_point(repeats, 3, &facts, &point, &err), 0);
+		const struct stage_summary *step = summary_stage(&point, "step");
+		const double ms = 1e3 / step->capacity + (emulated ? 8.0 / 64 : 0);
+		assert_true(fabs(summary_step_takes(&point, step) * ms / 1e3 - 1) < 1e-9);
+		point_summary_release(&point);
+	}
 }
 
 /* Service times and what is spent once for each batch together are the workers' time. */

@@ -114,7 +114,7 @@ static double ladder_step_takes(const struct point_summary *p)
 {
 	for (size_t i = 0; i < p->stage_count; i++)
 		if (stage_is(p->stages[i].name, STAGE_STEP))
-			return p->stages[i].capacity;
+			return summary_step_takes(p, &p->stages[i]);
 	return NAN;
 }
 
