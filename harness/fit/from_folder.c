@@ -16,6 +16,7 @@
 #include "harness/base/rng.h"
 #include "harness/fit/strata.h"
 #include "workloads/dataset/manifest.h"
+#include "workloads/dataset/threads.h"
 #include "workloads/image/formats.h"
 
 #include <ctype.h>
@@ -32,6 +33,7 @@
 enum {
 	FOLDER_DEPTH_MAX = 64, /* nested folders, each of which is open meanwhile */
 	FOLDER_ESTIMATES = 8,
+	FOLDER_THREADS = 16,
 	FOLDER_GROUPS = 32, /* that a uniform sample is divided into, for the spread between them */
 	FOLDER_FILES_EACH = 16, /* of a folder that was drawn */
 	FOLDER_LOOK_EVERY = 64, /* names, between two looks at the clock */
@@ -422,12 +424,22 @@ struct folder_sums {
 	double weight[FOLDER_OUTCOMES], bytes;
 };
 
+/* What one file turned out to be. */
+struct folder_answer {
+	enum folder_outcome outcome;
+	bool looked, opened; /* looked: before the time was up */
+	struct strata_file picture;
+};
+
 struct folder_looks {
+	struct folder_hunt *hunt;
+	struct folder_answer *answers; /* (hunt->count): each one thread's */
+	uint8_t *heads[FOLDER_THREADS];
+	uint64_t deadline;
 	struct strata_file *pictures; /* (hunt->count) */
 	size_t count;
 	struct folder_sums groups[FOLDER_GROUPS], all;
 	size_t looked;
-	uint8_t *head;
 };
 
 /* From `offset` of the file on, `size` bytes at most. */
@@ -501,14 +513,14 @@ static int folder_open(const struct folder_hunt *hunt, const char *path, struct 
 }
 
 static enum folder_outcome folder_look_at(const struct folder_hunt *hunt,
-	const struct folder_file *file, uint8_t *head, struct strata_file *out)
+	const struct folder_file *file, uint8_t *head, struct folder_answer *answer)
 {
 	struct stat st;
 	struct image_info info;
 	const int fd = folder_open(hunt, file->path, &st);
 	if (fd < 0)
-		return folder_take_listed(file, out);
-	hunt->seen->opened++;
+		return folder_take_listed(file, &answer->picture);
+	answer->opened = true;
 	const uint64_t whole = (uint64_t)st.st_size;
 	const uint64_t size = file->offset == 0                    ? whole
 			      : file->offset > whole               ? 0
@@ -520,8 +532,7 @@ static enum folder_outcome folder_look_at(const struct folder_hunt *hunt,
 		size == 0 ? FOLDER_EMPTY : folder_read_head(fd, file->offset, size, head, &info);
 	(void)close(fd);
 	if (outcome == FOLDER_PICTURE)
-		folder_take_info(file, size, &info, out);
-	hunt->seen->headers += outcome == FOLDER_PICTURE;
+		folder_take_info(file, size, &info, &answer->picture);
 	return outcome;
 }
 
@@ -543,31 +554,63 @@ static void folder_add(struct folder_sums *sums, enum folder_outcome outcome, do
 		sums->bytes += weight * (double)picture->bytes;
 }
 
-/* In random order, so that those which are looked at within the time are a sample, too. */
+static int folder_answer_one(void *context, unsigned worker, uint64_t index, struct error *err)
+{
+	struct folder_looks *const looks = context;
+	struct folder_answer *const answer = &looks->answers[index];
+	if (clock_now_ns() > looks->deadline)
+		return 0;
+	if (!looks->heads[worker])
+		looks->heads[worker] = malloc(folder_heads[COUNT(folder_heads) - 1]);
+	if (!looks->heads[worker])
+		return error_set(err, -ENOMEM, "no memory for the beginnings of files");
+	answer->outcome = folder_look_at(
+		looks->hunt, &looks->hunt->files[index], looks->heads[worker], answer);
+	answer->looked = true;
+	return 0;
+}
+
+static void folder_sum_up(struct folder_looks *looks, size_t files)
+{
+	struct folder_hunt *const hunt = looks->hunt;
+	for (size_t i = 0; i < files; i++) {
+		const struct folder_answer *const answer = &looks->answers[i];
+		const double weight = hunt->files[i].weight;
+		const unsigned group =
+			hunt->groups > 0 ? hunt->files[i].group : (unsigned)(i % FOLDER_GROUPS);
+		if (!answer->looked)
+			continue;
+		folder_add(&looks->groups[group], answer->outcome, weight, &answer->picture);
+		folder_add(&looks->all, answer->outcome, weight, &answer->picture);
+		if (answer->outcome == FOLDER_PICTURE)
+			looks->pictures[looks->count++] = answer->picture;
+		looks->looked++;
+		hunt->seen->opened += answer->opened;
+		hunt->seen->headers += answer->opened && answer->outcome == FOLDER_PICTURE;
+	}
+}
+
+/* In random order, so that those which are looked at within the time are a sample, too; several at once, since a store may be
+ * slow to answer.  What is begun is ended: a file that takes long counts like any. */
 static int folder_look_at_all(
 	struct folder_hunt *hunt, struct folder_looks *looks, struct error *err)
 {
-	const uint64_t deadline = clock_now_ns() + hunt->bounds->open_ns;
+	const size_t files = hunt->count < hunt->bounds->files ? hunt->count : hunt->bounds->files;
+	const struct team_job job = {.count = files,
+		.item = folder_answer_one,
+		.context = looks,
+		.threads = FOLDER_THREADS};
 	folder_shuffle(hunt);
-	looks->pictures = calloc(hunt->count + 1, sizeof *looks->pictures);
-	looks->head = malloc(folder_heads[COUNT(folder_heads) - 1]);
-	if (!looks->pictures || !looks->head)
-		return error_set(err, -ENOMEM, "no memory to look at %zu files", hunt->count);
-	for (size_t i = 0; i < hunt->count && i < hunt->bounds->files; i++) {
-		const struct folder_file *const file = &hunt->files[i];
-		struct strata_file *const picture = &looks->pictures[looks->count];
-		const unsigned group =
-			hunt->groups > 0 ? file->group : (unsigned)(i % FOLDER_GROUPS);
-		const enum folder_outcome outcome =
-			folder_look_at(hunt, file, looks->head, picture);
-		folder_add(&looks->groups[group], outcome, file->weight, picture);
-		folder_add(&looks->all, outcome, file->weight, picture);
-		looks->count += outcome == FOLDER_PICTURE;
-		looks->looked++;
-		if (clock_now_ns() > deadline)
-			break;
-	}
-	return 0;
+	looks->hunt = hunt;
+	looks->deadline = clock_now_ns() + hunt->bounds->open_ns;
+	looks->pictures = calloc(files + 1, sizeof *looks->pictures);
+	looks->answers = calloc(files + 1, sizeof *looks->answers);
+	if (!looks->pictures || !looks->answers)
+		return error_set(err, -ENOMEM, "no memory to look at %zu files", files);
+	const int code = team_run(&job, err);
+	if (!code)
+		folder_sum_up(looks, files);
+	return code;
 }
 
 /* ---- findings --------------------------------------------------------------------------------- */
@@ -666,8 +709,10 @@ static int folder_judge(
 		folder_find(hunt, &looks, out);
 		code = strata_find(looks.pictures, looks.count, out->like, &out->like_count, err);
 	}
+	for (size_t i = 0; i < FOLDER_THREADS; i++)
+		free(looks.heads[i]);
+	free(looks.answers);
 	free(looks.pictures);
-	free(looks.head);
 	return code;
 }
 
