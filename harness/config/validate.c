@@ -115,13 +115,15 @@ static int check_large_requests(const struct config *config, struct error *err)
 		       : 0;
 }
 
-/* Recorded times are an emulated step's, and have a spread of their own. */
+/* Recorded times are an emulated step's, and have a spread of their own.  Without a step (null) they wait for one, as step.time
+ * does. */
 static int check_step_times(const struct config *config, struct error *err)
 {
 	const int64_t backend = config_integer(config, KEY_STEP_BACKEND);
 	if (!*config_text(config, KEY_STEP_TIMES))
 		return 0;
-	if (backend != STEP_BACKEND_AUTO && backend != STEP_BACKEND_EMULATED)
+	if (backend != STEP_BACKEND_AUTO && backend != STEP_BACKEND_EMULATED &&
+		backend != STEP_BACKEND_NULL)
 		return error_set(err, -EINVAL,
 			"'step.times' are those of an emulated step: set 'step.backend' to emulated, or remove them");
 	if (config_real(config, KEY_STEP_JITTER) > 0)

@@ -71,9 +71,9 @@ class Walk:
         """More workers: what the twin says of them, and what the job does."""
         emulated = self.reported()
         self.say("run", "slow.ini", *emulated, "--out", "twin", statuses=(0, 3))
-        asked = "decode.workers=%d,prefetch.depth=%d" % (FIX, 2 * FIX)
-        self.say("what-if", "twin", "--set", asked)
-        told = self.document("what-if", "twin", "--set", asked)
+        asked = ["--set", "decode.workers=%d" % FIX, "--set", "prefetch.depth=%d" % (2 * FIX)]
+        self.say("what-if", "twin", *asked)
+        told = self.document("what-if", "twin", *asked)
         self.facts["what_if"] = told
         job = Running(NAME, self.folder)
         job.arguments["workers"] = FIX
