@@ -76,6 +76,10 @@ static void set_random(struct config *config, enum key_id id, struct rng *rng)
 	} else if (id == KEY_STEP_TIMES) {
 		(void)snprintf(text, sizeof text, "%ums %u 0.25s", (unsigned)rng_below(rng, 9) + 1,
 			(unsigned)rng_below(rng, 9) + 1);
+	} else if (id == KEY_DATASET_LIKE) {
+		(void)snprintf(text, sizeof text,
+			"jpeg %ux70~0.1 420 q9 2KB~0.3+1KB 60%%; png 9x9 1KB %s40%%",
+			100 + (unsigned)rng_below(rng, 9), rng_below(rng, 2) ? "" : " ");
 	} else if (key->type == KEY_TYPE_TEXT) {
 		random_text(rng, text, sizeof text);
 	} else {
