@@ -363,24 +363,39 @@ static void reproduce_diagnose(struct reproduce *r)
 	reproduce_ask_replay(r);
 }
 
+/* A repetition's rate, where it counts (measurement.h); else NAN. */
+static double reproduce_rate(const struct reproduce *r, size_t arm, size_t repeat)
+{
+	const struct record *record = paired_record(r->paired, arm);
+	size_t count;
+	const double *rates = paired_rates(r->paired, arm, &count);
+	return repeat < count && repeat < record->entry_count &&
+			       record_counts(record, &record->entries[repeat])
+		       ? rates[repeat]
+		       : (double)NAN;
+}
+
+/* Variants against the twin's repetition of the same number: of the same round, but after a kill. */
 static void reproduce_gather(struct reproduce *r)
 {
 	struct reproduction *to = &r->reproduction;
 	size_t count;
-	const double *rates = paired_rates(r->paired, r->twin_arm, &count);
+	(void)paired_rates(r->paired, r->twin_arm, &count);
 	to->rate_count = 0;
-	for (size_t i = 0; i < count && to->rate_count < REPRODUCTION_REPEATS_MAX; i++)
-		if (rates[i] > 0)
-			to->rates[to->rate_count++] = rates[i];
+	for (size_t k = 0; k < count && to->rate_count < REPRODUCTION_REPEATS_MAX; k++)
+		if (reproduce_rate(r, r->twin_arm, k) > 0)
+			to->rates[to->rate_count++] = reproduce_rate(r, r->twin_arm, k);
 	for (size_t i = 0; i < to->variant_count; i++) {
 		struct reproduction_variant *v = &to->variants[i];
 		v->count = 0;
 		if (!r->runs[i])
 			continue;
-		v->count = paired_ratios(
-			r->paired, r->arms[i], r->twin_arm, v->ratios, REPRODUCTION_REPEATS_MAX);
-		for (size_t k = 0; k < v->count; k++)
-			v->ratios[k] = exp(v->ratios[k]);
+		for (size_t k = 0; k < count && v->count < REPRODUCTION_REPEATS_MAX; k++) {
+			const double ratio = reproduce_rate(r, r->arms[i], k) /
+					     reproduce_rate(r, r->twin_arm, k);
+			if (ratio > 0)
+				v->ratios[v->count++] = ratio;
+		}
 		const char *broken = paired_arm_broken(r->paired, r->arms[i]);
 		if (broken && v->count == 0)
 			(void)snprintf(r->why_not[i], sizeof r->why_not[i], "%.*s",
