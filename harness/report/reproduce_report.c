@@ -149,12 +149,12 @@ static json_t *reproduce_interval(const struct interval *interval)
 static json_t *reproduce_variant(const struct reproduce_view *view, size_t i)
 {
 	const struct reproduction_variant *v = &view->reproduction->variants[i];
-	return json_pack("{s:s, s:s, s:b, s:b, s:I, s:o, s:o, s:s, s:o, s:o}", "stage", v->stage,
-		"what", v->what, "reported", v->reported, "aside", v->aside, "repetitions",
-		(json_int_t)v->count, "ratio", fields_number(v->ratio.value), "ci95",
-		reproduce_interval(&v->ratio.interval), "relief",
-		reproduction_relief_name(v->relief), "result", reproduce_word(view->labels[i]),
-		"why", reproduce_word(view->why_not[i]));
+	return json_pack("{s:s, s:s, s:b, s:b, s:b, s:I, s:o, s:o, s:s, s:o, s:o}", "stage",
+		v->stage, "what", v->what, "reported", v->reported, "aside", v->aside, "most",
+		i == view->reproduction->most, "repetitions", (json_int_t)v->count, "ratio",
+		fields_number(v->ratio.value), "ci95", reproduce_interval(&v->ratio.interval),
+		"relief", reproduction_relief_name(v->relief), "result",
+		reproduce_word(view->labels[i]), "why", reproduce_word(view->why_not[i]));
 }
 
 static json_t *reproduce_lines_json(const struct reproduce_lines *lines)
@@ -268,7 +268,9 @@ static void reproduce_relief_cell(
 	else if (json_is_true(column_value(row, "aside")))
 		buffer_text(out, relief[0] == 'g' ? "helps" : "no help");
 	else
-		buffer_text(out, relief[0] == 'g' ? "it limits" : "no gain");
+		buffer_text(out, relief[0] != 'g'                          ? "no gain"
+				 : json_is_true(column_value(row, "most")) ? "it limits"
+									   : "gains less");
 }
 
 static enum ink reproduce_relief_ink(const struct table_column *column, const json_t *row)
