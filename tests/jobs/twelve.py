@@ -74,7 +74,8 @@ def twin_change(name: str, keys: Dict[str, str]) -> Dict[str, str]:
         out["decode.workers"] = str(change["workers"])
         out["prefetch.depth"] = str(2 * change["workers"])
     if "step_ms" in change:
-        out["step.time"] = "%.3fms" % max(0.001, ms_of(keys.get("step.time", "0")) - less["step_ms"])
+        known = keys.get("step.time") or "".join(keys.get("observed.step.time", "0").split()[:2])  # recorded times are scaled to it
+        out["step.time"] = "%.3fms" % max(0.001, ms_of(known) - less["step_ms"])
     if saved:
         out["overhead.sample"] = "%.3fms" % max(0, ms_of(keys.get("overhead.sample", "0")) - saved)
     if "lock_ms" in change and "overhead.lock" in keys:  # a share of what is left
