@@ -353,7 +353,7 @@ static void workers_that_take_turns_have_a_lock(void **state)
 	derive(&file, 2e6);
 	assert_string_equal(value_of(&file, "overhead.sample"), "12ms");
 	assert_true(fabs(config_real(&file.twin, KEY_OVERHEAD_LOCK) - 10.0 / 12) < 0.001);
-	assert_non_null(why_of(&file, "overhead.lock"));
+	assert_non_null(case_why_assumed(&file, KEY_OVERHEAD_LOCK));
 	assert_string_equal(value_of(&file, "inject.decode_wait"), "");
 	case_release(&file);
 }
