@@ -364,7 +364,8 @@ static void fit_rescale(struct fit *fit)
 {
 	struct finding *known = fit->file.observed.known;
 	struct finding *rate = &known[FINDING_THROUGHPUT];
-	if (rate->source == SOURCE_OBSERVED && known[FINDING_FILE_BYTES].source == SOURCE_FOLDER &&
+	if ((rate->source == SOURCE_OBSERVED || rate->how < FINDING_DERIVED) &&
+		known[FINDING_FILE_BYTES].source == SOURCE_FOLDER &&
 		known[FINDING_READ_RATE].source == SOURCE_OBSERVED)
 		*rate = (struct finding){.how = FINDING_DERIVED,
 			.source = SOURCE_OBSERVED,
