@@ -132,6 +132,7 @@ static int open_timeline(struct run *run)
 	t->batch_size = (uint32_t)config_integer(run->config, KEY_BATCH_SIZE);
 	t->devices = run->plan.devices;
 	t->emulated = run->backend->emulated;
+	t->by_workers = run->plan.by_workers;
 	for (int id = 0; id < STAGE_IDS; id++)
 		if (run->stages[id].meters)
 			attach_stage(run, &run->stages[id], id == STAGE_STEP);

@@ -156,7 +156,8 @@ struct timeline {
 	uint64_t dropped_steps;    /* that the schedule asks for, for want of room */
 	uint64_t batches_per_epoch;
 	uint32_t batch_size, devices;
-	bool emulated; /* the devices are */
+	bool emulated;   /* the devices are */
+	bool by_workers; /* each worker reads what it decodes: it has a track in both stages */
 	char engine[NAME_BYTES];
 	struct timeline_window windows[TIMELINE_WINDOWS_MAX];
 	size_t window_count;

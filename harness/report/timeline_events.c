@@ -75,8 +75,9 @@ void timeline_write_names(struct timeline_stream *stream)
 }
 
 /* What a state means in this stage. */
-static const char *tracks_state_name(const char *stage, int state)
+static const char *tracks_state_name(const struct timeline_log *log, int state)
 {
+	const char *const stage = log->stage;
 	static const struct {
 		const char *stage;
 		const char *names[THREAD_STATES];
@@ -91,6 +92,10 @@ static const char *tracks_state_name(const char *stage, int state)
 		{STAGE_CHECKPOINT_NAME, {"idle", "writing", "blocked"}},
 		{STAGE_EVALUATE_NAME, {"idle", "evaluating", "blocked"}},
 	};
+	if (log->timeline->by_workers && state == THREAD_BLOCKED && stage_is(stage, STAGE_READ))
+		return "blocked: the worker decodes, or has no room";
+	if (log->timeline->by_workers && state == THREAD_STARVED && stage_is(stage, STAGE_DECODE))
+		return "starved: the worker reads, or has no file";
 	for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++)
 		if (strcmp(stages[i].stage, stage) == 0)
 			return stages[i].names[state];
@@ -136,7 +141,7 @@ static void name_entry(
 		(void)snprintf(out, SLICE_NAME_BYTES, "step %" PRIu64, e->number);
 	else if (e->kind >= TIMELINE_STATE && e->kind < TIMELINE_STATE + THREAD_STATES)
 		(void)snprintf(out, SLICE_NAME_BYTES, "%s",
-			tracks_state_name(log->stage, e->kind - TIMELINE_STATE));
+			tracks_state_name(log, e->kind - TIMELINE_STATE));
 	else
 		(void)snprintf(out, SLICE_NAME_BYTES, "%s", timeline_names[e->kind]);
 }

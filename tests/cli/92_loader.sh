@@ -90,6 +90,7 @@ for e in d:
         if name in spans:
             spans[name].append((names[e["tid"]], begin, e["ts"]))
 assert spans["sample"] and spans["read"]
+assert any(e.get("name") == "starved: the worker reads, or has no file" for e in d)
 assert all(n.startswith("read") for n, _, _ in spans["read"]), spans["read"][0]
 assert all(n.startswith("decode") for n, _, _ in spans["sample"]), spans["sample"][0]
 for name, begin, end in spans["read"]:
