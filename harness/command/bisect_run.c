@@ -91,19 +91,65 @@ static void bisect_suspect(struct bisect_run *run, double loss)
 			run->suspicion[i] = fmax(0, loss - explained) / (double)unknown;
 }
 
-static void bisect_make_predictions(struct bisect_run *run, size_t good, double loss)
+/* As bisect.json has it: what an earlier call predicted must lead to the same order. */
+static double bisect_round(double share)
+{
+	char text[32];
+	(void)snprintf(text, sizeof text, "%.*g", BISECT_JSON_DIGITS, share);
+	return strtod(text, NULL);
+}
+
+static void bisect_forget_predictions(struct bisect_run *run)
+{
+	run->predicted_loss = (double)NAN;
+	run->why_not[0] = '\0';
+	for (size_t i = 0; i < run->sides.count; i++)
+		run->predicted_added[i] = run->predicted_removed[i] = (double)NAN;
+}
+
+/* GOOD's record has grown since then, and would predict otherwise.  False: nothing was predicted yet. */
+static bool bisect_load_predictions(struct bisect_run *run)
+{
+	char *path = files_join(run->folder, BISECT_FILE);
+	json_t *json = path ? json_load_file(path, 0, NULL) : NULL;
+	const json_t *list = json_object_get(json, "differences");
+	const char *why_not = json_string_value(json_object_get(json, "no_prediction"));
+	bool known = json_is_object(json_object_get(json, "loss")) &&
+		     json_array_size(list) == run->sides.count;
+	for (size_t i = 0; i < run->sides.count && known; i++) {
+		const json_t *of = json_array_get(list, i);
+		const char *name = json_string_value(json_object_get(of, "name"));
+		known = name && strcmp(name, run->sides.items[i].name) == 0;
+		run->predicted_added[i] = fields_real(json_object_get(of, "predicted_added"));
+		run->predicted_removed[i] = fields_real(json_object_get(of, "predicted_removed"));
+	}
+	run->predicted_loss = fields_real(json_object_get(json, "predicted_loss"));
+	if (why_not)
+		(void)snprintf(
+			run->why_not, sizeof run->why_not, "%.*s", BISECT_NOTE_BYTES - 1, why_not);
+	json_decref(json);
+	free(path);
+	if (!known)
+		bisect_forget_predictions(run);
+	return known;
+}
+
+static void bisect_make_predictions(struct bisect_run *run)
 {
 	struct calibration calibration;
 	struct error why = {0};
-	const int code = calibration_open(
-		&calibration, paired_record(run->paired, good), 0, (double)NAN, NULL, &why);
+	const int code = calibration_open(&calibration, paired_record(run->paired, run->good_arm),
+		0, (double)NAN, NULL, &why);
 	if (code)
 		(void)snprintf(
 			run->why_not, sizeof run->why_not, "%.*s", BISECT_NOTE_BYTES - 1, why.text);
 	else
 		bisect_predict_items(run, &calibration);
 	calibration_close(&calibration);
-	bisect_suspect(run, loss);
+	for (size_t i = 0; i < run->sides.count; i++) {
+		run->predicted_added[i] = bisect_round(run->predicted_added[i]);
+		run->predicted_removed[i] = bisect_round(run->predicted_removed[i]);
+	}
 }
 
 /* --- questions -------------------------------------------------------------------------------- */
@@ -165,8 +211,11 @@ static enum delta_answer bisect_measure(
 		run->trouble = *err;
 		return DELTA_OVER;
 	}
-	if (question->purpose == DELTA_LOSS)
-		bisect_make_predictions(run, pair.b, -question->estimate.value);
+	if (question->purpose == DELTA_LOSS) {
+		if (!run->predictions_known)
+			bisect_make_predictions(run);
+		bisect_suspect(run, -question->estimate.value);
+	}
 	return delta_answer_of(question, &question->estimate);
 }
 
@@ -251,9 +300,7 @@ static int bisect_allocate(struct bisect_run *run, struct error *err)
 	run->suspicion = calloc(count + 1, sizeof *run->suspicion);
 	if (!run->tests || !run->predicted_added || !run->predicted_removed || !run->suspicion)
 		return error_set(err, -ENOMEM, "out of memory");
-	run->predicted_loss = (double)NAN;
-	for (size_t i = 0; i < count; i++)
-		run->predicted_added[i] = run->predicted_removed[i] = (double)NAN;
+	bisect_forget_predictions(run);
 	return 0;
 }
 
@@ -262,6 +309,8 @@ int bisect_run_all(struct bisect_run *run, struct error *err)
 	const struct delta_set none = {{0}};
 	const struct delta_set all = delta_all(run->sides.count);
 	int code = bisect_allocate(run, err);
+	if (!code && options_given(&run->invocation->options, OPTION_RESUME))
+		run->predictions_known = bisect_load_predictions(run);
 	/* Both sides must run; a mixture need not. */
 	if (!code)
 		code = bisect_arm(run, &none, &run->good_arm, err);

@@ -34,6 +34,7 @@ struct bisect_run {
 	double *predicted_added, *predicted_removed;
 	double *suspicion;
 	double predicted_loss;
+	bool predictions_known;          /* of an earlier call */
 	char why_not[BISECT_NOTE_BYTES]; /* there are no predictions at all; "" */
 	char stuck[BISECT_NOTE_BYTES];   /* why a side cannot be measured; "" */
 	int code;                        /* what ended it beside the time; 0 */

@@ -12,9 +12,10 @@ cat >good.ini <<'INI'
 [dataset]
 path = data
 recipe = photo
-samples = 300
-width = 250
-height = 188
+samples = 200
+width = 120
+height = 90
+size_sigma = 0
 [read]
 engine = pread
 threads = 2
@@ -51,7 +52,7 @@ plant() {
 		printf 'include = good.ini\n%s\n' "$harmless"
 		printf '%s\n' "$@"
 	} >"$name.ini"
-	"$mlbench" bisect good.ini "$name.ini" --budget "$budget" --out "$name" --json >"$name.json" 2>"$name.err"
+	"$mlbench" bisect good.ini "$name.ini" --budget "$budget" --margin 10% --out "$name" --json >"$name.json" 2>"$name.err"
 	python3 - "$name" "$wanted" $((SECONDS - begun)) <<'PY'
 import json, sys
 name, wanted, seconds = sys.argv[1:]
@@ -64,9 +65,9 @@ print("%-12s %-44s %5d %4s s  %s%s" % (name, ", ".join(blamed), d["runs"], secon
       "" if blamed == sorted(wanted.split()) else "  NOT " + wanted))
 PY
 }
-plant step inject.step_factor '[inject]' 'step_factor = 5'
-plant decode inject.decode_factor '[inject]' 'decode_factor = 6'
-plant latency inject.read_latency '[inject]' 'read_latency = 40ms'
-plant size augment.size '[augment]' 'size = 700'
-plant lock 'inject.decode_wait inject.lock_share' '[inject]' 'lock_share = 90%' 'decode_wait = 3ms'
-plant two 'inject.decode_factor inject.read_latency' '[inject]' 'decode_factor = 4' 'read_latency = 40ms'
+plant step inject.step_factor '[inject]' 'step_factor = 20'
+plant decode inject.decode_factor '[inject]' 'decode_factor = 12'
+plant latency inject.read_latency '[inject]' 'read_latency = 60ms'
+plant size augment.size '[augment]' 'size = 1200'
+plant lock 'inject.decode_wait inject.lock_share' '[inject]' 'lock_share = 90%' 'decode_wait = 5ms'
+plant two 'inject.decode_factor inject.read_latency' '[inject]' 'decode_factor = 12' 'read_latency = 60ms'
