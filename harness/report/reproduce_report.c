@@ -53,14 +53,15 @@ static void reproduce_say_reported(const struct reproduction_reported *reported,
 static void reproduce_say_cause(const struct reproduction *r, struct buffer *out)
 {
 	const struct reproduction_reported *reported = &r->reported;
+	const bool named =
+		reported->resource[0] != '\0' && strcmp(reported->resource, "unknown") != 0;
 	switch (r->cause) {
 	case CAUSE_UNTOLD:
 		buffer_text(out, " The case names no bottleneck that it is sure of.");
 		return;
 	case CAUSE_SAME:
-		buffer_format(out, " The same stage%s: %s%s%s, %s.",
-			reported->resource[0] ? " and resource" : "", reported->stage,
-			reported->resource[0] ? ", " : "", reported->resource,
+		buffer_format(out, " The same stage%s: %s%s%s, %s.", named ? " and resource" : "",
+			reported->stage, named ? ", " : "", named ? reported->resource : "",
 			r->by_diagnosis ? "by the diagnosis alone (no variant can relieve it)"
 					: "shown by relieving it");
 		return;

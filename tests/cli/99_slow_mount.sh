@@ -48,6 +48,17 @@ expect_measured "$MLBENCH" run case.ini --json $short --out without
 fast_rate=$(json 'd["points"][0]["throughput"]["median"]')
 python3 -c 'import sys; sys.exit(float(sys.argv[1]) >= float(sys.argv[2]))' "$slow_rate" "$fast_rate" || fail "the twin is not faster without the latency: $slow_rate, $fast_rate"
 
+# Reproduced by experiment; a node that is too slow or too noisy for it says so (1, 3), and reads hold it up all the same.
+"$MLBENCH" reproduce case.ini --as-reported --set measure.duration=1s --set measure.warmup=300ms --budget 60s --json --out reproduced >out 2>err
+status=$?
+case $status in 0 | 1 | 3) ;; *) fail "reproduce: exit $status: $(tail -n 2 err)" ;; esac
+python3 - out <<'PY' || fail "reproduce: $(json 'd["words"]')"
+import json, sys
+document = json.load(open(sys.argv[1]))
+gains = {variant["stage"]: variant["ratio"] for variant in document["variants"] if variant["ratio"] and not variant["aside"]}
+assert gains["read"] > gains.get("step", 0), gains
+PY
+
 # Which difference costs it: of three, the latency.
 sed '/^\[case\]/,/^\[run\]/{/^\[run\]/!d}' case.ini >good.ini
 {

@@ -384,17 +384,20 @@ static int emulated_validate(const struct config *config, struct error *err)
 	return 0;
 }
 
-/* " from 512 recorded step times,"; "" where there are none. */
-static void emulated_describe_times(const struct step_times *times, char *out, size_t room)
+/* "from 512 recorded step times"; else of which device and model they are. */
+static void emulated_describe_times(
+	const struct config *config, const struct step_times *times, char *out, size_t room)
 {
 	char correlation[32] = "";
-	out[0] = '\0';
-	if (times->count == 0)
+	if (times->count == 0) {
+		(void)snprintf(out, room, "%.24s, %.24s", config_text(config, KEY_STEP_DEVICE),
+			config_text(config, KEY_STEP_MODEL));
 		return;
+	}
 	if (times->correlation != 0)
 		(void)snprintf(
 			correlation, sizeof correlation, ", correlation %.3g", times->correlation);
-	(void)snprintf(out, room, " from %zu %srecorded step times%s,", times->count,
+	(void)snprintf(out, room, "from %zu %srecorded step times%s", times->count,
 		times->is_series ? "" : "quantiles of ", correlation);
 }
 
@@ -406,7 +409,7 @@ static void emulated_describe(struct emulated *emulated, const struct emulated_s
 	char time[2 * UNITS_BYTES + 64], jitter[64] = "", devices[UNITS_BYTES + 64] = "";
 	char recorded[96], whole[512];
 	units_format_duration(backend->nominal_step_ns, step);
-	emulated_describe_times(&emulated->times, recorded, sizeof recorded);
+	emulated_describe_times(config, &emulated->times, recorded, sizeof recorded);
 	const char *line = config_text(config, KEY_STEP_TIME);
 	if (!published && config_integer(config, KEY_STEP_TIME) == 0)
 		(void)snprintf(time, sizeof time, "%s per batch of %u on average", step,
@@ -427,9 +430,7 @@ static void emulated_describe(struct emulated *emulated, const struct emulated_s
 	if (backend->device_count > 1)
 		(void)snprintf(devices, sizeof devices, ", %u devices, %s to exchange gradients",
 			backend->device_count, units_format_duration(emulated->exchange_ns, step));
-	(void)snprintf(whole, sizeof whole, "emulated%s %.24s, %.24s: %s%s%s", recorded,
-		config_text(config, KEY_STEP_DEVICE), config_text(config, KEY_STEP_MODEL), time,
-		jitter, devices);
+	(void)snprintf(whole, sizeof whole, "emulated %s: %s%s%s", recorded, time, jitter, devices);
 	(void)snprintf(backend->description, sizeof backend->description, "%.255s", whole);
 }
 
