@@ -6,6 +6,7 @@
 #include "harness/config/tables.h"
 #include "harness/config/value.h"
 #include "harness/fit/case.h"
+#include "harness/measure/data_store.h"
 #include "harness/record/config_json.h"
 #include "harness/record/record.h"
 
@@ -34,7 +35,8 @@ static void bisect_note(struct bisect_sides *sides, const char *format, ...)
 static void bisect_read_limits(struct bisect_side *side, double cores, double quota)
 {
 	side->node.cores = cores >= 1 ? (unsigned)cores : 0;
-	side->node.quota_cores = quota > 0 && isfinite(quota) ? quota : 0;
+	/* One that this process is under anyway needs no emulation. */
+	side->node.quota_cores = quota > 0 && quota < cgroup_limits_now().cores ? quota : 0;
 }
 
 static int bisect_read_case(struct bisect_side *side, bool env, struct error *err)
