@@ -64,9 +64,6 @@ static int relief_of_stage(size_t i, const struct config *twin, const struct dat
 		code = substitute_stage(&relief->config, STAGE_UPLOAD_NAME, dataset, NULL, err);
 	if (!code && stage_is(relief_stages[i].name, STAGE_READ))
 		code = relief_keep_valid(&relief->config, err);
-	if (!code && stage_is(relief_stages[i].name, STAGE_STEP))
-		code = config_set_key(
-			&relief->config, KEY_STEP_TIMES, config_keys[KEY_STEP_TIMES].fallback, err);
 	if (!code && config_validate(&relief->config, &why))
 		(void)snprintf(
 			relief->why, sizeof relief->why, "%.*s", RELIEF_WHY_BYTES - 1, why.text);

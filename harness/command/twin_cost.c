@@ -20,7 +20,6 @@ static int twin_cost_strip(struct config *config, const char *folder, struct err
 		const char *key, *value;
 	} changes[] = {
 		{"step.backend", "null"},
-		{"step.times", ""},
 		{"step.devices", "1"},
 		{"decode.workers", "1"},
 		{"decode.startup", "0"},

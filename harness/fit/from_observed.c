@@ -24,7 +24,7 @@ static const double NS_PER_SECOND = 1e9;
 /* Processes of one role: sums over them, each weighed by how long it was seen. */
 struct observed_side {
 	double count;        /* as many as were there at a time */
-	double cpu, queue;   /* cores, of all */
+	double cpu, queue;   /* cores, of all; queue: NAN where the kernel does not tell it of one */
 	double read, stored; /* bytes per second, of all */
 	double looks;
 	double runs, file, idle, output, lock, sleep, device; /* shares of the looks */
@@ -73,7 +73,7 @@ static void observed_add_process(struct observed *in, const json_t *process)
 		return;
 	side->count += share;
 	side->cpu += share * observed_or_zero(process, "cpu");
-	side->queue += share * observed_or_zero(process, "run_queue_wait");
+	side->queue += share * column_number(process, "run_queue_wait");
 	side->read += share * observed_or_zero(process, "read_bytes_per_s");
 	side->stored += share * observed_or_zero(process, "storage_read_bytes_per_s");
 	observed_add_looks(side, process);
@@ -290,7 +290,7 @@ static void observed_step(const struct observed *in, struct findings *out)
 	const struct observed_side *t = &in->trainer;
 	const double gpu = observed_gpu_busy(in->document);
 	/* A step that the job's own device takes waits for no core. */
-	const double queued = t->count > 0 ? fmin(t->runs, t->queue / t->count) : 0;
+	const double queued = t->queue > 0 ? fmin(t->runs, t->queue / t->count) : 0;
 	const double waits = t->idle + t->lock + queued;
 	observed_add(out, FINDING_DEVICE_BUSY, FINDING_MEASURED, gpu, NULL);
 	if (t->count < 0.5)
