@@ -23,8 +23,8 @@ static const double NS_PER_SECOND = 1e9;
 
 /* Processes of one role: sums over them, each weighed by how long it was seen. */
 struct observed_side {
-	double count;        /* as many as were there at a time */
-	double cpu, queue;   /* cores, of all; queue: NAN where the kernel does not tell it of one */
+	double count;      /* as many as were there at a time */
+	double cpu, queue; /* cores, of all; queue: NAN where the kernel does not tell it of one */
 	double read, stored; /* bytes per second, of all */
 	double looks;
 	double runs, file, idle, output, lock, sleep, device; /* shares of the looks */
