@@ -46,6 +46,15 @@ static double result_cpu(const json_t *point, const char *stage)
 	return column_number(point, path);
 }
 
+/* Times and shares of the step: of an emulated device they are what was set, and no device's. */
+static void result_of_step(const json_t *point, bool emulated, struct findings *out)
+{
+	const enum finding_how how = emulated ? FINDING_DERIVED : FINDING_MEASURED;
+	const char *why = emulated ? "of an emulated device: the setting says it" : NULL;
+	result_add(out, FINDING_STEP_TIME, how, result_service(point, STAGE_STEP_NAME), why);
+	result_add(out, FINDING_DEVICE_BUSY, how, column_number(point, "step_utilisation"), why);
+}
+
 static void result_of_point(const json_t *point, struct findings *out)
 {
 	const char *stage = column_text(point, "verdict.stage");
@@ -55,8 +64,6 @@ static void result_of_point(const json_t *point, struct findings *out)
 		column_number(point, "throughput.median"),
 		column_number(point, "throughput.ci95.0"),
 		column_number(point, "throughput.ci95.1"), NULL);
-	result_add(out, FINDING_STEP_TIME, FINDING_MEASURED, result_service(point, STAGE_STEP_NAME),
-		NULL);
 	result_add(out, FINDING_READ_TIME, FINDING_MEASURED, result_service(point, STAGE_READ_NAME),
 		NULL);
 	result_add(out, FINDING_CPU_DECODE, FINDING_DERIVED,
@@ -64,8 +71,6 @@ static void result_of_point(const json_t *point, struct findings *out)
 		"decoding and augmenting of one sample, as far as it was on a core");
 	result_add(out, FINDING_STEP_WAIT_SHARE, FINDING_MEASURED,
 		column_number(point, "step_wait_share"), NULL);
-	result_add(out, FINDING_DEVICE_BUSY, FINDING_MEASURED,
-		column_number(point, "step_utilisation"), NULL);
 	result_add(out, FINDING_FILES, FINDING_MEASURED, files, NULL);
 	result_add(out, FINDING_FILE_BYTES, FINDING_MEASURED,
 		column_number(point, "storage.bytes") / files, NULL);
@@ -90,8 +95,11 @@ static int result_summary(const struct record *record, struct findings *out, str
 	json_t *summary = code ? NULL : json_loadb(text, size, 0, &wrong);
 	if (!code && !summary)
 		code = error_set(err, -EINVAL, "%.200s:%d: %.160s", path, wrong.line, wrong.text);
-	if (!code)
-		result_of_point(json_array_get(column_value(summary, "points"), 0), out);
+	if (!code) {
+		const json_t *point = json_array_get(column_value(summary, "points"), 0);
+		result_of_point(point, out);
+		result_of_step(point, record->step.emulated, out);
+	}
 	json_decref(summary);
 	free(text);
 	free(path);
