@@ -33,7 +33,7 @@ static int efficiency_configure(struct efficiency_job *job, struct error *err)
 	static const struct {
 		enum key_id key;
 		const char *value;
-	} alone[] = {{KEY_STEP_BACKEND, "null"}, {KEY_STEP_TIMES, ""}, {KEY_MEASURE_LIMITS, "off"},
+	} alone[] = {{KEY_STEP_BACKEND, "null"}, {KEY_MEASURE_LIMITS, "off"},
 		{KEY_CHECKPOINT_EVERY, "0"}, {KEY_EVALUATE_EVERY, "0"}, {KEY_UPLOAD_MODE, "none"}};
 	int code = 0;
 	for (size_t i = 0; i < sizeof alone / sizeof alone[0] && !code; i++)
