@@ -111,6 +111,5 @@ int findings_from_trace(
 int findings_from_step_log(
 	struct findings *out, const char *path, struct error *err); /* CSV, tfevents */
 int findings_from_observed(struct findings *out, const char *path, struct error *err);
-int findings_from_result(struct findings *out, const char *path, struct error *err);
 
 #endif

@@ -137,12 +137,3 @@ int source_result(
 	record_release(&record);
 	return code;
 }
-
-int findings_from_result(struct findings *out, const char *path, struct error *err)
-{
-	struct source_more more;
-	source_more_open(&more);
-	const int code = source_result(path, out, &more, err);
-	source_more_release(&more);
-	return code;
-}

@@ -27,7 +27,7 @@ int source_read(const char *path, struct findings *out, struct source_more *more
 /* Whether the text of a file begins as a document of this schema does: {"schema": "mlbench.observe/1", ... */
 bool source_is_document(const char *text, const char *schema);
 
-/* findings_from_observed and findings_from_result with what else these know. */
+/* As findings_from_observed, and of a result folder, with what else these know. */
 int source_observed(
 	const char *path, struct findings *out, struct source_more *more, struct error *err);
 int source_result(
