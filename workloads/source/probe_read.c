@@ -23,7 +23,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* --- scratch files: created, unlinked, then filled, so that no exit can leave one behind --------- */
+/* --- scratch files: without a name before they are filled, so that no exit leaves one behind ----- */
 
 enum {
 	CHUNK_BYTES = 1 << 20,
@@ -54,7 +54,15 @@ static uint64_t scratch_room_in(const char *folder)
 	return room;
 }
 
-static int scratch_create(struct scratch_file *file, const char *folder, struct error *err)
+static int scratch_open_direct(const char *path)
+{
+	const int fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Where the file system has no O_TMPFILE (overlayfs before Linux 6.3, NFS, most of FUSE): a kill
+ * between the two calls leaves an empty file. */
+static int scratch_create_named(struct scratch_file *file, const char *folder, struct error *err)
 {
 	char path[PATH_BYTES];
 	for (int i = 0; i < NAME_TRIES; i++) {
@@ -67,11 +75,20 @@ static int scratch_create(struct scratch_file *file, const char *folder, struct 
 	}
 	if (file->fd < 0)
 		return error_set_errno(err, errno, "cannot create a scratch file in '%s'", folder);
-	file->direct_fd = open(path, O_RDONLY | O_DIRECT | O_NOFOLLOW | O_CLOEXEC);
-	if (file->direct_fd < 0)
-		file->direct_fd = -errno;
+	file->direct_fd = scratch_open_direct(path);
 	if (unlink(path) != 0)
 		return error_set_errno(err, errno, "cannot remove '%s'", path);
+	return 0;
+}
+
+static int scratch_create(struct scratch_file *file, const char *folder, struct error *err)
+{
+	char path[64];
+	file->fd = open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
+	if (file->fd < 0)
+		return scratch_create_named(file, folder, err);
+	(void)snprintf(path, sizeof path, "/proc/self/fd/%d", file->fd);
+	file->direct_fd = scratch_open_direct(path);
 	return 0;
 }
 
