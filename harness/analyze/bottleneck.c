@@ -619,6 +619,19 @@ const struct limit_kind *limit_kind_find(const char *stage, const char *resource
 	return NULL;
 }
 
+bool limit_resource_next(const char **rest, char out[NAME_BYTES])
+{
+	static const char between[] = " or ";
+	const char *end = strstr(*rest, between);
+	const size_t length = end ? (size_t)(end - *rest) : strlen(*rest);
+	if (length == 0)
+		return false;
+	(void)snprintf(out, NAME_BYTES, "%.*s",
+		(int)(length < NAME_BYTES ? length : NAME_BYTES - 1), *rest);
+	*rest += length + (end ? sizeof between - 1 : 0);
+	return true;
+}
+
 const char *limit_kind_pair(const char *stage, const char *resource, char out[PAIR_BYTES])
 {
 	(void)snprintf(

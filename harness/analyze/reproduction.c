@@ -2,6 +2,7 @@
 #include "harness/analyze/reproduction.h"
 
 #include "harness/analyze/comparison.h"
+#include "harness/analyze/verdict.h"
 #include "harness/base/array.h"
 #include "harness/base/units.h"
 
@@ -94,18 +95,21 @@ static size_t reproduction_repeats_for(const struct reproduction_mean *mean, dou
 
 /* --- words of verdicts ------------------------------------------------------------------------ */
 
-/* A store that is full of something that is not known. */
-static bool reproduction_is_full(const char *resource)
-{
-	return strcmp(resource, "full") == 0 || strcmp(resource, "bandwidth") == 0 ||
-	       strcmp(resource, "iops") == 0 || strcmp(resource, "concurrency") == 0;
-}
-
 static bool reproduction_is_resource(const char *reported, const char *resource)
 {
 	const bool vague = strcmp(reported, "full") == 0 || strcmp(resource, "full") == 0;
 	return strcmp(reported, resource) == 0 ||
-	       (vague && reproduction_is_full(reported) && reproduction_is_full(resource));
+	       (vague && cause_is_full_store(reported) && cause_is_full_store(resource));
+}
+
+/* Whether it is one of those that the report leaves open. */
+static bool reproduction_allows(const char *reported, const char *resource)
+{
+	char one[NAME_BYTES];
+	while (limit_resource_next(&reported, one))
+		if (reproduction_is_resource(one, resource))
+			return true;
+	return false;
 }
 
 static bool reproduction_names(const char *word)
@@ -209,8 +213,8 @@ static enum reproduction_cause reproduction_cause_of(struct reproduction *r)
 	/* The stage is shown; the resource is what the diagnosis says, if it is of this stage. */
 	if (!sure || !stage || !reproduction_names(seen->resource))
 		return CAUSE_OPEN;
-	return reproduction_is_resource(reported->resource, seen->resource) ? CAUSE_SAME
-									    : CAUSE_OTHER_RESOURCE;
+	return reproduction_allows(reported->resource, seen->resource) ? CAUSE_SAME
+								       : CAUSE_OTHER_RESOURCE;
 }
 
 /* --- what is open, and what would decide ------------------------------------------------------ */

@@ -23,7 +23,8 @@
  * Between runs on different days a node differs by more than repetitions tell; a deviation of
  * COMPARE_RUN_DEVIATION is added to every interval for it (comparison.h).
  *
- * Cause.  The same, where the diagnosis of the twin names the reported stage and resource, and
+ * Cause.  The same, where the diagnosis of the twin names the reported stage and resource (or one
+ * of those that an observation from outside cannot tell apart), and
  * relieving the stage gains more than 5 %, and relieving no other stage gains more, beyond both
  * intervals.  Where no variant can relieve the stage, the diagnosis alone decides, and the words
  * say so.  An experiment stands above a diagnosis: where they differ the cause is open, unless the
@@ -44,6 +45,7 @@ enum {
 	REPRODUCTION_VARIANTS_MAX = 10,
 	REPRODUCTION_WORDS_BYTES = 240,
 	REPRODUCTION_TEXT_BYTES = 96,
+	REPRODUCTION_RESOURCE_BYTES = 64, /* of a case's (finding.h) */
 	REPRODUCTION_DIFFERENCES_MAX = 16,
 	REPRODUCTION_REPEATS_ADVISED = 200,
 };
@@ -54,11 +56,12 @@ enum {
 
 /* What the case says, in the words of a verdict (verdict.h). */
 struct reproduction_reported {
-	double rate;               /* samples/s; NAN: it says none */
-	struct interval interval;  /* NAN: not known, then the rate alone */
-	char stage[NAME_BYTES];    /* "read", "loader", "loader and step"; "" or "unknown": none */
-	char resource[NAME_BYTES]; /* "latency", "latency or device" */
-	double confidence;         /* NAN: not known, which is no reason to doubt it */
+	double rate;              /* samples/s; NAN: it says none */
+	struct interval interval; /* NAN: not known, then the rate alone */
+	char stage[NAME_BYTES];   /* "read"; "" or "unknown": none */
+	/* "latency", or several of which the report does not say which: "latency or full"; "" or "unknown": none */
+	char resource[REPRODUCTION_RESOURCE_BYTES];
+	double confidence; /* NAN: not known, which is no reason to doubt it */
 };
 
 /* What a diagnosis of the twin's repetitions says. */

@@ -57,6 +57,10 @@ extern const size_t limit_kind_count;
 /* NULL: no verdict has this pair. */
 const struct limit_kind *limit_kind_find(const char *stage, const char *resource);
 
+/* Of resources that may be several ("latency or full") takes the next one and moves *rest behind it; false: none is left, or, where
+ * *rest is not at its end, there is no name where one should be. */
+bool limit_resource_next(const char **rest, char out[NAME_BYTES]);
+
 /* "decode/cpu" */
 const char *limit_kind_pair(const char *stage, const char *resource, char out[PAIR_BYTES]);
 
@@ -174,6 +178,8 @@ cause_rule cause_no_core, cause_on_cpu, cause_unexplained;
 cause_rule cause_network;
 /* The data is on a network file system that the client knows (network_measurement). */
 bool cause_is_network(const struct evidence_base *base);
+/* A store, or what it is reached by, that gives all it can: "full", or what it is full of. */
+bool cause_is_full_store(const char *resource);
 /* Of a verdict that its latency limits: at most 0.9 unless the calls agree. */
 double cause_network_latency(const struct evidence_base *base, double certainty);
 /* Files in flight that would keep up with the next stage, at what each takes now; 0: not known. */

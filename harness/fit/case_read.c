@@ -173,19 +173,46 @@ static size_t case_verdict_names(const char *stage, const char **names, size_t r
 	return count;
 }
 
-static int case_take_verdict_name(const char *stage, const char *what, const char *text, char *out,
-	size_t room, struct error *err)
+static int case_check_verdict_name(
+	const char *stage, const char *what, const char *text, struct error *err)
 {
 	const char *names[LIMIT_KINDS_MAX];
 	const size_t count = case_verdict_names(stage, names, COUNT(names));
-	if (out[0])
-		return case_refuse_twice(what, err);
 	for (size_t i = 0; i < count; i++)
-		if (strcmp(names[i], text) == 0) {
-			(void)snprintf(out, room, "%s", text);
+		if (strcmp(names[i], text) == 0)
 			return 0;
-		}
 	return case_refuse(what, text, names, count, err);
+}
+
+static int case_take_stage(struct findings *observed, const char *text, struct error *err)
+{
+	if (observed->stage[0])
+		return case_refuse_twice("stage", err);
+	const int code = case_check_verdict_name(NULL, "stage", text, err);
+	if (!code)
+		(void)snprintf(observed->stage, sizeof observed->stage, "%s", text);
+	return code;
+}
+
+/* One, or several that the observation cannot tell apart. */
+static int case_take_resource(struct findings *observed, const char *text, struct error *err)
+{
+	const char *rest = text;
+	char one[NAME_BYTES];
+	int code = 0;
+	if (!observed->stage[0])
+		return error_set(err, -EINVAL, "'resource' stands before its stage");
+	if (observed->resource[0])
+		return case_refuse_twice("resource", err);
+	while (!code && limit_resource_next(&rest, one))
+		code = case_check_verdict_name(observed->stage, "resource", one, err);
+	if (!code && (rest == text || *rest || strlen(text) >= sizeof observed->resource))
+		code = error_set(err, -EINVAL,
+			"'resource' = '%.72s' is not one resource, nor several (example: latency or full)",
+			text);
+	if (!code)
+		(void)snprintf(observed->resource, sizeof observed->resource, "%s", text);
+	return code;
 }
 
 static int case_take_verdict(
@@ -195,13 +222,9 @@ static int case_take_verdict(
 	struct findings *observed = &file->observed;
 	const char *sources[SOURCE_USER];
 	if (strcmp(key, names[0]) == 0)
-		return case_take_verdict_name(
-			NULL, "stage", text, observed->stage, sizeof observed->stage, err);
-	if (strcmp(key, names[1]) == 0 && !observed->stage[0])
-		return error_set(err, -EINVAL, "'resource' stands before its stage");
+		return case_take_stage(observed, text, err);
 	if (strcmp(key, names[1]) == 0)
-		return case_take_verdict_name(observed->stage, "resource", text, observed->resource,
-			sizeof observed->resource, err);
+		return case_take_resource(observed, text, err);
 	if (strcmp(key, names[2]) == 0) {
 		if (units_parse_share(text, &observed->confidence) || observed->confidence > 1)
 			return error_set(err, -EINVAL,

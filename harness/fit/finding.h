@@ -55,6 +55,7 @@ enum {
 	FINDINGS_LIKE_MAX = LIKE_STRATA_MAX,
 	FINDINGS_NOTES_MAX = 24,
 	FINDINGS_NOTE_BYTES = 240,
+	FINDINGS_RESOURCE_BYTES = 64,
 	FINDINGS_RANKS_MAX = 64, /* ranks that can be told apart */
 };
 
@@ -74,8 +75,9 @@ struct findings {
 	size_t note_count;
 	struct like_stratum like[FINDINGS_LIKE_MAX]; /* kinds of files, with their shares */
 	size_t like_count;
-	/* What the source held to be the bottleneck, in the words of a diagnosis ("read", "latency"); "" unknown. */
-	char stage[24], resource[24];
+	/* What the source held to be the bottleneck, in the words of a diagnosis ("read", "latency"); "" unknown.  Resources that the
+	 * source cannot tell apart are all named ("latency or full"). */
+	char stage[24], resource[FINDINGS_RESOURCE_BYTES];
 	double confidence; /* 0..1 of that; NAN */
 };
 

@@ -349,6 +349,10 @@ static const char *observed_stage_of_whole(const struct findings *out)
 /* The words of `observe` in those of a diagnosis, as far as one operating point tells. */
 static void observed_verdict(const json_t *document, struct findings *out)
 {
+	/* What looks the same from outside, at one operating point: all that makes calls on files take long, and all that keeps a
+	 * trainer on its cores. */
+	static const char calls_on_files[] = "latency or full or cache or shared or stalls";
+	static const char on_cores[] = "compute or launch";
 	const struct {
 		const char *seen, *stage;
 	} stages[] = {{"loader", STAGE_DECODE_NAME}, {STAGE_READ_NAME, STAGE_READ_NAME},
@@ -362,10 +366,11 @@ static void observed_verdict(const json_t *document, struct findings *out)
 			continue;
 		if (strcmp(resource, "cores") == 0 && used_up)
 			resource = "quota";
-		else if (strcmp(stage, STAGE_STEP_NAME) == 0)
-			resource = "compute";
-		else if (!limit_kind_find(stage,
-				 resource)) /* "latency or device": one point does not tell */
+		else if (strcmp(resource, "latency or device") == 0)
+			resource = calls_on_files;
+		else if (strcmp(stage, STAGE_STEP_NAME) == 0 && strcmp(resource, "cpu") == 0)
+			resource = on_cores;
+		else if (!limit_kind_find(stage, resource))
 			resource = "unknown";
 		(void)snprintf(out->stage, sizeof out->stage, "%s", stage);
 		(void)snprintf(out->resource, sizeof out->resource, "%s", resource);

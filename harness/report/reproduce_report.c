@@ -55,15 +55,21 @@ static void reproduce_say_cause(const struct reproduction *r, struct buffer *out
 	const struct reproduction_reported *reported = &r->reported;
 	const bool named =
 		reported->resource[0] != '\0' && strcmp(reported->resource, "unknown") != 0;
+	const char *shown = r->by_diagnosis ? "by the diagnosis alone (no variant can relieve it)"
+					    : "shown by relieving it";
 	switch (r->cause) {
 	case CAUSE_UNTOLD:
 		buffer_text(out, " The case names no bottleneck that it is sure of.");
 		return;
 	case CAUSE_SAME:
+		if (named && strcmp(reported->resource, r->seen.resource) != 0) {
+			buffer_format(out,
+				" The same stage, %s, %s; and a resource that the report allows: %s here, %s as reported.",
+				reported->stage, shown, r->seen.resource, reported->resource);
+			return;
+		}
 		buffer_format(out, " The same stage%s: %s%s%s, %s.", named ? " and resource" : "",
-			reported->stage, named ? ", " : "", named ? reported->resource : "",
-			r->by_diagnosis ? "by the diagnosis alone (no variant can relieve it)"
-					: "shown by relieving it");
+			reported->stage, named ? ", " : "", named ? reported->resource : "", shown);
 		return;
 	case CAUSE_OTHER_RESOURCE:
 		buffer_format(out,

@@ -112,6 +112,15 @@ case $? in
 3) reads "is not shown: the diagnosis here says" ;;
 *) fail "a step that limits, with its resource" ;;
 esac
+# An observation leaves several open.
+write_case several.ini 160 "stage = step
+resource = compute or launch" ''
+"$MLBENCH" reproduce several.ini --resume step --tolerance 40% --budget 1s >out 2>err
+case $? in
+0) reads "The same stage, step, shown by relieving it; and a resource that the report allows:" ;;
+3) reads "that step/compute or launch limits it is not shown: the diagnosis here says" ;;
+*) fail "a step that limits, with several resources" ;;
+esac
 
 # What is not so: another throughput, and another reason.
 write_case fast.ini 600 'stage = step' ''

@@ -186,6 +186,14 @@ static void mistakes_are_told_with_their_line(void **state)
 		"a.ini:4: unknown stage 'decod'; did you mean 'decode'?");
 	read_wrong(HEAD "[verdict]\nstage = read\nresource = latencies\n",
 		"a.ini:5: unknown resource 'latencies'; did you mean 'latency'?");
+	read_wrong(HEAD "[verdict]\nstage = read\nresource = latency or ful\n",
+		"a.ini:5: unknown resource 'ful'; did you mean 'full'?");
+	read_wrong(HEAD "[verdict]\nstage = read\nresource = latency or  or full\n",
+		"a.ini:5: 'resource' = 'latency or  or full' is not one resource, nor several (example: latency or full)");
+	read_wrong(HEAD
+		"[verdict]\nstage = read\nresource = latency or full or cache or shared or stalls or outage or cpu or cores\n",
+		"a.ini:5: 'resource' = 'latency or full or cache or shared or stalls or outage or cpu or cores' is not one resource, nor several "
+		"(example: latency or full)");
 	read_wrong(HEAD "[assumed]\ndecode.worker = so\n",
 		"a.ini:4: unknown key 'decode.worker'; did you mean 'decode.workers'?");
 	read_wrong(HEAD "[reported]\ncores = many\n", "a.ini:4: 'cores': 'many' is no number");

@@ -187,6 +187,31 @@ static void a_full_store_is_one_whatever_fills_it(void **state)
 	assert_int_equal(r.cause, CAUSE_SAME);
 }
 
+/* An observation from outside does not tell a slow store from a full one. */
+static void a_report_may_allow_several_resources(void **state)
+{
+	(void)state;
+	static const char *const same[] = {"latency", "full", "iops", "network", "stalls"};
+	static const char *const other[] = {"cpu", "cores", "depth", "shared"};
+	struct reproduction r = as_reported();
+	(void)snprintf(
+		r.reported.resource, sizeof r.reported.resource, "latency or full or stalls");
+	for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
+		(void)snprintf(r.seen.resource, sizeof r.seen.resource, "%s", same[i]);
+		judge(&r);
+		assert_int_equal(r.cause, CAUSE_SAME);
+	}
+	for (size_t i = 0; i < sizeof other / sizeof other[0]; i++) {
+		(void)snprintf(r.seen.resource, sizeof r.seen.resource, "%s", other[i]);
+		judge(&r);
+		assert_int_equal(r.cause, CAUSE_OTHER_RESOURCE);
+		assert_int_equal(r.outcome, REPRODUCTION_REFUTED);
+	}
+	(void)snprintf(r.seen.resource, sizeof r.seen.resource, "unknown");
+	judge(&r);
+	assert_int_equal(r.cause, CAUSE_OPEN);
+}
+
 /* --- errors ----------------------------------------------------------------------------------- */
 
 /* What comes of repetitions of a twin whose truth is `truth`, looked at as the command does, the
@@ -405,6 +430,7 @@ int main(void)
 		cmocka_unit_test(a_case_without_a_sure_cause_is_judged_by_its_rate),
 		cmocka_unit_test(without_a_variant_the_diagnosis_decides),
 		cmocka_unit_test(a_full_store_is_one_whatever_fills_it),
+		cmocka_unit_test(a_report_may_allow_several_resources),
 		cmocka_unit_test(errors_are_as_rare_as_promised),
 		cmocka_unit_test(what_is_so_is_found),
 		cmocka_unit_test(the_advised_number_decides),

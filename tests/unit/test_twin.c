@@ -131,10 +131,15 @@ static void verdict_of(const char *stage, const char *resource, const char *want
 static void verdicts_are_in_the_words_of_a_diagnosis(void **state)
 {
 	(void)state;
-	verdict_of("read", "latency or device", "read", "unknown");
+	verdict_of("read", "latency or device", "read",
+		"latency or full or cache or shared or stalls"); /* as a case writes it */
+	verdict_of("read", "cores", "read", "cores");
 	verdict_of("loader", "lock", "decode", "lock");
 	verdict_of("loader", "imbalance", "decode", "imbalance");
-	verdict_of("step", "unknown", "step", "compute");
+	verdict_of(
+		"step", "unknown", "step", "unknown"); /* what is not known then is not known now */
+	verdict_of("step", "cpu", "step", "compute or launch");
+	verdict_of("step", "compute", "step", "compute"); /* a GPU said so */
 	verdict_of("loader and step", "unknown", "", "");
 	verdict_of("\\u001b[31m", "x", "", "");
 }
