@@ -109,6 +109,7 @@ def train(options):
     log = open(options.log, "w", buffering=1) if options.log else None
     if log:
         print("step,wall_time,samples,data_time_ms", file=log)
+    now = time.monotonic if options.clock == "monotonic" else time.time
     kept, times, samples = [], [], 0
     ended = []
     for number in signal.SIGTERM, signal.SIGINT:
@@ -127,7 +128,7 @@ def train(options):
         samples += count
         print("batch", count, flush=True)
         if log:
-            print("%d,%.6f,%d,%.3f" % (len(times), time.time(), count, 1000 * waited), file=log)
+            print("%d,%.6f,%d,%.3f" % (len(times), now(), count, 1000 * waited), file=log)
     if len(times) > 2:
         rate = samples * (len(times) - 1) / len(times) / (times[-1] - times[0])
         print("throughput %.1f samples/s, %d batches" % (rate, len(times)), file=sys.stderr)
@@ -149,6 +150,7 @@ def main():
     parser.add_argument("--leak-kb", type=int, default=0, help="that the trainer keeps of each batch")
     parser.add_argument("--seconds", type=float, default=0)
     parser.add_argument("--log")
+    parser.add_argument("--clock", choices=("wall", "monotonic"), default="wall", help="of the log's times")
     named, _ = parser.parse_known_args()
     if named.job:
         parser.set_defaults(**JOBS[named.job].job)
