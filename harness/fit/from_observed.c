@@ -218,6 +218,7 @@ static void observed_files(
 /* Of one sample, where processes load for trainers: how long it keeps a worker, and with what. */
 static void observed_loading(const struct observed *in, struct findings *out)
 {
+	static const char *const reading[] = {"reading"};
 	static const char *const decoding[] = {"decoding"};
 	static const char *const resizing[] = {"resize"};
 	const struct observed_side *l = &in->loader;
@@ -227,6 +228,9 @@ static void observed_loading(const struct observed *in, struct findings *out)
 	const bool idle = l->idle + l->output >= OBSERVED_IDLE;
 	observed_add(out, FINDING_CPU_SAMPLE, FINDING_DERIVED, cpu,
 		"CPU time of all loader processes over the samples");
+	observed_add(out, FINDING_CPU_READ, FINDING_DERIVED,
+		cpu * observed_class_share(in, "loader", reading, 1),
+		"share of the loaders' CPU samples in the kernel's read path");
 	observed_add(out, FINDING_CPU_DECODE, FINDING_DERIVED,
 		cpu * observed_class_share(in, "loader", decoding, 1),
 		"share of the loaders' CPU samples in functions of codecs");

@@ -27,8 +27,9 @@ void source_more_release(struct source_more *more)
 	more->has_config = false;
 }
 
-const enum finding_id source_of_sample[] = {FINDING_CPU_SAMPLE, FINDING_CPU_DECODE,
-	FINDING_CPU_AUGMENT, FINDING_READ_TIME, FINDING_LOADER_WAIT, FINDING_COUNT};
+const enum finding_id source_of_sample[] = {FINDING_CPU_SAMPLE, FINDING_CPU_READ,
+	FINDING_CPU_DECODE, FINDING_CPU_AUGMENT, FINDING_READ_TIME, FINDING_LOADER_WAIT,
+	FINDING_COUNT};
 
 void source_forget_samples(struct findings *findings)
 {

@@ -171,23 +171,75 @@ static double twin_period(const struct twin *twin)
 	return period > 0 ? period : rate > 0 ? twin->batch * twin->ranks / rate * TWIN_NS : NAN;
 }
 
+/* What the trainer computes on cores takes cores from the loader, however its times were told: of a step of so long (ns) it is
+ * overhead.step, and only the rest is a device's.  A trainer that waits for its batch computes, too (it unpickles, and maps
+ * shared memory); from outside it cannot be told how much of its CPU time that is, so that all of it, as far as it fits, counts
+ * as the step's, which stays as long as it is.  ns; 0: too little to matter, or the user knows better. */
+static double twin_step_on_cores(struct twin *twin, double step)
+{
+	const double cores = twin_known(twin->file, FINDING_TRAINER_CORES);
+	const double used = cores * twin_period(twin); /* fmin would pass over what is not known */
+	const double cpu = isnan(used) ? used : fmin(used, step);
+	if (!(cpu > TWIN_WAITS * step) || twin_is_set(twin, "step.time") ||
+		twin_is_set(twin, "overhead.step"))
+		return 0;
+	twin_set_time(twin, "overhead.step", cpu);
+	twin_assume(twin, "overhead.step",
+		cores > 1.2
+			? "CPU time of the trainer, as far as it fits into the step; it computes on several cores "
+			  "at a time, of which the twin takes one"
+			: "CPU time of the trainer, as far as it fits into the step; what the step takes beyond it "
+			  "is a device's");
+	return cpu;
+}
+
+/* While the quota is used up, the trainer stands still, too.  A job that would use `most` cores stands still for all but
+ * quota / most of the time, so that at least this share of the steps are as short as without a quota: their median counts. */
+static void twin_step_under_quota(struct twin *twin)
+{
+	const struct findings *observed = &twin->file->observed;
+	const double cores = twin_known(twin->file, FINDING_CORES);
+	const double quota = twin_known(twin->file, FINDING_CPU_QUOTA);
+	const double most = fmin(cores, (isnan(twin->workers) ? 0 : twin->workers) + 1);
+	const double share = quota > 0 && most > 0 ? fmin(1, quota / most) : 1;
+	const double step = statistics_quantile(observed->step_ns, observed->step_count, share / 2);
+	twin_set_time(twin, "step.time", fmax(1e3, step - twin_step_on_cores(twin, step)));
+	twin_assume(twin, "step.time",
+		"of the shorter steps: longer ones are taken for those in which the CPU quota was used up");
+}
+
+/* All of them less what the trainer computes: so they vary by as much as they did. */
+static bool twin_step_times(struct twin *twin, char text[STEP_SERIES_BYTES])
+{
+	static const double shortest = 0.05; /* of the steps may be shorter than that */
+	const struct findings *observed = &twin->file->observed;
+	double *rest = malloc(observed->step_count * sizeof *rest);
+	if (!rest) {
+		twin->code = error_set(twin->err, -ENOMEM, "out of memory");
+		return false;
+	}
+	const double cpu = twin_step_on_cores(
+		twin, statistics_quantile(observed->step_ns, observed->step_count, shortest));
+	for (size_t i = 0; i < observed->step_count; i++)
+		rest[i] = cpu > 0 ? fmax(1e3, observed->step_ns[i] - cpu) : observed->step_ns[i];
+	const int code =
+		step_series_text(rest, observed->step_count, observed->step_series, text, NULL);
+	free(rest);
+	return !code;
+}
+
 static bool twin_step_series(struct twin *twin)
 {
-	struct findings *observed = &twin->file->observed;
+	const struct findings *observed = &twin->file->observed;
 	char text[STEP_SERIES_BYTES];
 	if (observed->step_count < 8 || observed->step_is != FINDING_STEP_TIME ||
 		twin_is_set(twin, "step.times") || twin_is_set(twin, "step.time"))
 		return false;
-	if (strcmp(observed->resource, "quota") ==
-		0) { /* the trainer stands still, too, when it is used up */
-		twin_set_time(twin, "step.time",
-			statistics_median(observed->step_ns, observed->step_count));
-		twin_assume(twin, "step.time",
-			"the median: longer steps are taken for those in which the CPU quota was used up");
+	if (strcmp(observed->resource, "quota") == 0) {
+		twin_step_under_quota(twin);
 		return true;
 	}
-	if (step_series_text(
-		    observed->step_ns, observed->step_count, observed->step_series, text, NULL))
+	if (!twin_step_times(twin, text))
 		return false;
 	twin_set_text(twin, "step.times", text);
 	return true;
@@ -198,15 +250,19 @@ static void twin_step_time(struct twin *twin)
 	const double known = twin_known(twin->file, FINDING_STEP_TIME);
 	const double period = twin_period(twin);
 	const double waits = twin_wait_share(twin->file);
+	const double step = known > 0 ? known : period * (1 - waits);
+	const double cpu = twin_step_on_cores(twin, step);
 	if (known > 0) {
-		twin_set_time(twin, "step.time", known);
+		twin_set_time(twin, "step.time", fmax(1e3, known - cpu));
 		if (twin_guessed(twin->file, FINDING_STEP_TIME))
 			twin_assume(twin, "step.time",
 				twin->file->observed.known[FINDING_STEP_TIME].why);
 	} else if (period > 0 && waits >= 0) {
-		twin_set_time(twin, "step.time", fmax(1, period * (1 - waits)));
+		twin_set_time(twin, "step.time", fmax(1e3, step - cpu));
 		twin_assume(twin, "step.time",
-			"the time between batches less the share in which the trainer waits; a trace tells it");
+			cpu > 0 ? "the time between batches less the share in which the trainer waits, and less its CPU "
+				  "time; a trace tells it"
+				: "the time between batches less the share in which the trainer waits; a trace tells it");
 	} else if (period > 0) {
 		twin_set_time(twin, "step.time", period);
 		twin_assume(twin, "step.time",
@@ -215,39 +271,10 @@ static void twin_step_time(struct twin *twin)
 	}
 }
 
-/* What the trainer computes on cores takes cores from the loader: of the step's time it is overhead.step, and only the rest is a
- * device's. */
-static void twin_step_on_cores(struct twin *twin)
-{
-	const double trainer = twin_known(twin->file, FINDING_CPU_TRAINER);
-	const double cores = twin_known(twin->file, FINDING_TRAINER_CORES);
-	const double step = twin_known(twin->file, FINDING_STEP_TIME) > 0
-				    ? twin_known(twin->file, FINDING_STEP_TIME)
-				    : twin_period(twin) * (1 - twin_wait_share(twin->file));
-	const double used = cores * twin_period(twin); /* fmin would pass over what is not known */
-	const double cpu = isnan(used) ? used : fmin(used, step);
-	if (trainer > 0) {
-		twin_set_time(twin, "overhead.step", trainer);
-		return;
-	}
-	if (!(cpu > TWIN_WAITS * step) || twin_is_set(twin, "step.time") ||
-		twin_is_set(twin, "overhead.step") || twin->file->observed.step_count > 0)
-		return;
-	twin_set_time(twin, "overhead.step", cpu);
-	twin_set_time(twin, "step.time", fmax(1e3, step - cpu));
-	twin_assume(twin, "overhead.step",
-		"CPU time of the trainer, as far as it fits into the step; what the step takes beyond it is a device's");
-	twin_assume(twin, "step.time",
-		cores > 1.2
-			? "what a step takes beyond its CPU time; the trainer computes on several cores at a time, of which "
-			  "the twin takes one"
-			: "what a step takes beyond its CPU time: the time between batches less that and the share in which "
-			  "the trainer waits");
-}
-
 static void twin_step(struct twin *twin)
 {
-	twin_step_on_cores(twin);
+	if (twin_known(twin->file, FINDING_CPU_TRAINER) > 0)
+		twin_set_time(twin, "overhead.step", twin_known(twin->file, FINDING_CPU_TRAINER));
 	if (twin_is_set(twin, "step.backend") && !twin_is_set(twin, "step.time"))
 		return; /* the user knows better */
 	if (!twin_step_series(twin) && !twin_is_set(twin, "step.time"))
@@ -363,6 +390,18 @@ static double twin_or_zero(double value)
 	return value > 0 ? value : 0;
 }
 
+/* ns of CPU time for a sample that the kernel takes to read from slow storage: as requests that are sent and waited for, it
+ * comes and goes with the storage's latency, and so it is part of the latency that stands in for the storage, and no part of
+ * the loader's overhead.  0: the storage is fast, so that what the twin's own reads take stands for it. */
+static double twin_slow_read_cpu(const struct case_file *file)
+{
+	const double cpu = twin_known(file, FINDING_CPU_READ);
+	const double latency = twin_known(file, FINDING_READ_LATENCY);
+	const double read = twin_known(file, FINDING_READ_TIME);
+	const bool slow = latency > TWIN_LATENCY || (isnan(latency) && read > TWIN_LATENCY);
+	return slow ? twin_or_zero(cpu) : 0;
+}
+
 /* How long a worker has for a sample where the trainer waits for it; NAN: it does not, or too little is known. */
 static double twin_slot(const struct case_file *file)
 {
@@ -417,7 +456,8 @@ static void twin_overhead_sample(struct twin *twin)
 			"overhead.sample=TIME");
 		return;
 	}
-	const double rest = cpu - (own > 0 ? own : decode + augment) - per_batch / twin->batch;
+	const double rest = cpu - (own > 0 ? own : decode + augment) - per_batch / twin->batch -
+			    twin_slow_read_cpu(twin->file);
 	if (rest > 0)
 		twin_set_time(twin, "overhead.sample", rest);
 	if (own > 0 && !(rest > 0))
@@ -512,7 +552,8 @@ static void twin_node(struct twin *twin)
 		file->reported_quota = NAN;
 	/* A read of the twin takes its own time, too, which is that of a local file. */
 	if (latency > TWIN_LATENCY || (isnan(latency) && read > TWIN_LATENCY))
-		twin_report(twin, "inject.read_latency", latency > TWIN_LATENCY ? latency : read);
+		twin_report(twin, "inject.read_latency",
+			(latency > TWIN_LATENCY ? latency : read) + twin_slow_read_cpu(file));
 	if (bandwidth > 0 && !twin->code) {
 		char text[TWIN_TEXT];
 		(void)snprintf(text, sizeof text, "%.0f", bandwidth);

@@ -4,13 +4,16 @@ limits were planted (tests/jobs/twelve.py).
 
   tests/bench/bench_reproduce.py build/release/mlbench [--jobs fuse_latency,lock] [--seconds 15] [--observe-only] [--keep DIR]
 
-Of each job: it runs, is observed, and ends; a case is made of what was observed, its log of step times and its folder; the twin runs
-in the same surroundings. Then the change that twelve.py has is made to the job, and to the twin. Told are
+Of each job: it runs and is observed; a case is made of what was observed, its log of step times and its folder. Then the job, the
+job after the change that twelve.py has, the twin and the twin after that change take turns, in the same surroundings; who has no
+turn is stopped (SIGSTOP). Told are
   the twin's throughput against the job's, and the same after the change, as ratios of new to old;
+  CPU time of the job's loaders + trainer for a sample, before and after the change;
   the (stage, resource) of the truth, of `observe` (in its words), of the case, and of the twin's diagnosis.
 What the job's owner knows and no source tells is given to `fit`: the batch size, and the size that pictures are cropped to.
 Needs root for the jobs with a mount or a quota, and Debian's PyTorch; exits 77 without."""
 import argparse
+import contextlib
 import json
 import os
 import statistics
@@ -21,10 +24,11 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "jobs"))
-from running import Cannot, Running, join, make_data, need_torch  # noqa: E402
+from running import SHARES, Cannot, Running, group, group_root, join, make_data, need_torch, write  # noqa: E402
 from twelve import JOBS, twin_change  # noqa: E402
 
 FAILED = float("nan")
+SETTLED_S = 0.7
 
 
 def run(words, log, statuses=(0,), cwd=None, enter=None):
@@ -38,6 +42,19 @@ def run(words, log, statuses=(0,), cwd=None, enter=None):
     return done.stdout
 
 
+@contextlib.contextmanager
+def first_in_line():
+    """Who else runs on the node gets what the jobs and their twins leave, where groups can be made: other work comes and goes."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(Cannot):
+            before = group_root("cpu", 1)
+            folder = stack.enter_context(group("cpu", 1))[0]
+            write(os.path.join(folder, "cpu.shares"), str(SHARES))
+            join([folder])
+            stack.callback(join, [before])
+        yield
+
+
 class Trial:
     def __init__(self, name, options, scratch):
         self.name, self.options, self.scratch = name, options, scratch
@@ -46,22 +63,26 @@ class Trial:
         os.makedirs(self.work, exist_ok=True)
         self.row = {"job": name, "truth": "/".join(JOBS[name].truth)}
 
-    def measure(self, changed):
-        """The job's rate; and what was observed of it, as it was before the change."""
-        with Running(self.name, self.scratch, changed) as job:
-            job.await_batches(5)
-            time.sleep(self.options.settle)
-            begun = time.time()
-            if changed:
-                time.sleep(self.options.seconds)
-            else:
-                self.observe(job)
-            rate = job.rate(begun, time.time())
-            if not changed:
-                rows = [row for row in open(job.log).read().split("\n") if row]
-                with open(os.path.join(self.work, "steps.csv"), "w") as file:
-                    file.write("\n".join(rows) + "\n")
-        return rate
+    def measure(self, job, act):
+        """What is measured of it while act() is done, beginning and ending with a job that pauses."""
+        job.go_on()
+        time.sleep(SETTLED_S)  # batches that it had ready are used up
+        begun, used = time.time(), job.cpu_seconds()
+        act()
+        ended, after = time.time(), job.cpu_seconds()
+        job.pause()
+        rate = job.rate(begun, ended)
+        ms = [1000 * (y - x) / (rate * (ended - begun)) for x, y in zip(used, after)]
+        return {"rate": rate, "trainer_ms": ms[0], "loaders_ms": ms[1]}  # CPU time for a sample
+
+    def first(self, job):
+        """It runs as anybody's, and is observed."""
+        job.await_batches(5)
+        time.sleep(self.options.settle)
+        told = self.measure(job, lambda: self.observe(job))
+        with open(job.log) as log, open(os.path.join(self.work, "steps.csv"), "w") as file:
+            file.write(log.read().rsplit("\n", 1)[0] + "\n")
+        return told
 
     def observe(self, job):
         text = run([self.options.program, "observe", str(job.pid), "--for", "%ds" % self.options.seconds, "--json", "--out", self.work],
@@ -102,15 +123,14 @@ class Trial:
                 (reported if section == "reported" else keys)[name if section == "reported" else section + "." + name] = value
         return keys, reported
 
-    def run_twin(self, case, sets, surroundings, label):
-        """Its rate, and what its diagnosis names."""
+    def run_twin(self, case, sets, job, label):
+        """Its rate, and what its diagnosis names; where the job runs, which pauses."""
         out = os.path.join(self.work, label)
-        words = [self.options.program, "run", case, "--json", "--quiet", "--out", out, "--set", "measure.repeats=%d" % self.options.repeats]
+        words = [self.options.program, "run", case, "--json", "--quiet", "--out", out, "--set", "measure.repeats=1"]
         for key, value in sets.items():
             words += ["--set", "%s=%s" % (key, value)]
         subprocess.run(["rm", "-rf", out], check=True)
-        with surroundings.quota_group() as folders:
-            text = run(words, self.log, (0, 3), self.scratch, lambda: join(folders))
+        text = run(words, self.log, (0, 3), self.scratch, lambda: join(job.inside))
         if not text:
             return FAILED, None
         point = json.loads(text)["points"][0]
@@ -118,27 +138,54 @@ class Trial:
         return (point.get("throughput") or {}).get("median") or FAILED, "%s/%s" % (verdict.get("stage"), verdict.get("resource"))
 
     def row_of(self):
-        row, name = self.row, self.name
-        row["job_rate"] = self.measure(False)
-        if self.options.observe_only:
-            return row
-        case = self.fit()
-        if not case:
-            return row
-        keys, reported = self.keys_of(case)
-        row["case"] = "%s/%s" % (keys.get("verdict.stage"), keys.get("verdict.resource"))
-        stands_in = {key: value for key, value in reported.items() if key.startswith("inject.")}
-        before, after = Running(name, self.scratch), Running(name, self.scratch, True)
-        row["twin_rate"], row["twin"] = self.run_twin(case, stands_in, before, "twin")
-        row["twin_error"] = 100 * (row["twin_rate"] / row["job_rate"] - 1)
-        row["change"] = JOBS[name].change[0]
-        row["changed_job"] = self.measure(True)
-        sets = {} if before.latency_us and not after.latency_us else dict(stands_in)
-        sets.update(twin_change(name, keys))
-        row["changed_twin"], row["twin_after"] = self.run_twin(case, sets, after, "changed")
-        row["did"], row["predicted"] = row["changed_job"] / row["job_rate"], row["changed_twin"] / row["twin_rate"]
-        row["change_error"] = 100 * (row["predicted"] / row["did"] - 1)
+        name, row = self.name, self.row
+        with Running(name, self.scratch) as job:
+            row["observed_job"] = self.first(job)
+            row["job_rate"] = row["observed_job"]["rate"]
+            case = None if self.options.observe_only else self.fit()
+            if case:
+                with Running(name, self.scratch, True) as changed:
+                    changed.await_batches(5)
+                    time.sleep(self.options.settle)
+                    changed.pause()
+                    self.rounds(case, job, changed)
         return row
+
+    def rounds(self, case, job, changed):
+        """The job, its twin, and both after the change, one after another and then backwards, and so on: what drifts with time
+        meets all of them.  A change is told by what stood next to each other."""
+        row, name = self.row, self.name
+        keys, reported = self.keys_of(case)
+        stands_in = {key: value for key, value in reported.items() if key.startswith("inject.")}
+        sets = {} if job.latency_us and not changed.latency_us else dict(stands_in)
+        sets.update(twin_change(name, keys))
+        diagnoses = {}
+
+        def twin(kind, of, its):
+            rate, diagnoses[kind] = self.run_twin(case, its, of, kind)
+            return {"rate": rate}
+
+        def pass_time():
+            time.sleep(self.options.seconds)
+
+        acts = [("job", lambda: self.measure(job, pass_time)), ("changed_job", lambda: self.measure(changed, pass_time)),
+                ("twin", lambda: twin("twin", job, stands_in)), ("changed_twin", lambda: twin("changed", changed, sets))]
+        told = {kind: [] for kind, _ in acts}
+        for number in range(self.options.repeats):
+            for kind, act in acts if number % 2 == 0 else reversed(acts):
+                told[kind].append(act())
+        rates = {kind: [one["rate"] for one in told[kind]] for kind in told}
+        row["case"] = "%s/%s" % (keys.get("verdict.stage"), keys.get("verdict.resource"))
+        row["twin"], row["twin_after"], row["change"] = diagnoses["twin"], diagnoses["changed"], JOBS[name].change[0]
+        row["told"] = told
+        for key, kind in (("job_rate", "job"), ("changed_job", "changed_job"), ("twin_rate", "twin"), ("changed_twin", "changed_twin")):
+            row[key] = statistics.median(rates[kind])
+        row["twin_error"] = 100 * (row["twin_rate"] / row["job_rate"] - 1)
+        for key, before, after in (("did", "job", "changed_job"), ("predicted", "twin", "changed_twin")):
+            row[key] = statistics.median(y / x for x, y in zip(rates[before], rates[after]))
+        row["change_error"] = 100 * (row["predicted"] / row["did"] - 1)
+        for key, kind in (("cpu", "job"), ("changed_cpu", "changed_job")):
+            row[key] = " + ".join("%.2f" % statistics.median(one[part] for one in told[kind]) for part in ("loaders_ms", "trainer_ms"))
 
 
 def allowed(case, twin):
@@ -167,12 +214,13 @@ def show(rows):
         value = row.get(key)
         return "-" if value is None or value != value else form % value if isinstance(value, float) else str(value)
 
-    heads = ("job", "job/s", "files/s", "twin/s", "error", "truth", "observed", "case", "twin says", "change", "did", "predicted", "error")
+    heads = ("job", "job/s", "files/s", "twin/s", "error", "truth", "observed", "case", "twin says", "change", "did", "predicted", "error",
+             "CPU ms", "after")
     table = [heads]
     for row in rows:
         table.append((row["job"], text(row, "job_rate"), text(row, "files_per_s"), text(row, "twin_rate"), text(row, "twin_error", "%+.1f %%"),
                       row["truth"], text(row, "observed"), text(row, "case"), text(row, "twin"), text(row, "change"), text(row, "did", "%.2f"),
-                      text(row, "predicted", "%.2f"), text(row, "change_error", "%+.1f %%")))
+                      text(row, "predicted", "%.2f"), text(row, "change_error", "%+.1f %%"), text(row, "cpu"), text(row, "changed_cpu")))
     widths = [max(len(line[i]) for line in table) for i in range(len(heads))]
     for line in table:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
@@ -184,7 +232,7 @@ def main():
     parser.add_argument("--jobs", default=",".join(JOBS))
     parser.add_argument("--seconds", type=int, default=15, help="that a job is observed and measured for")
     parser.add_argument("--settle", type=float, default=3, help="seconds before that")
-    parser.add_argument("--repeats", type=int, default=3, help="of the twin")
+    parser.add_argument("--repeats", type=int, default=3, help="rounds of the job and its twin, with and without the change")
     parser.add_argument("--observe-only", action="store_true")
     parser.add_argument("--keep", help="a folder for data and what comes out; not taken away")
     options = parser.parse_args()
@@ -195,7 +243,7 @@ def main():
         print("bench_reproduce: skipped: %s" % missing)
         sys.exit(77)
     rows = []
-    with tempfile.TemporaryDirectory(prefix="mlbench-reproduce-") as temporary:
+    with tempfile.TemporaryDirectory(prefix="mlbench-reproduce-") as temporary, first_in_line():
         scratch = os.path.abspath(options.keep) if options.keep else temporary
         os.makedirs(scratch, exist_ok=True)
         for name in options.jobs.split(","):

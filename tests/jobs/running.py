@@ -19,7 +19,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(HERE, "..", "bank", "real"))
-from conditions import Cannot, Site, group, write  # noqa: E402
+from conditions import Cannot, Site, group, group_root, write  # noqa: E402, F401
 from twelve import JOBS  # noqa: E402
 
 PYTHON = "/usr/bin/python3"  # whose packages are Debian's
@@ -71,6 +71,7 @@ class Running:
                 self.arguments[key] = value
         self.stack = contextlib.ExitStack()
         self.process: Optional[subprocess.Popen] = None
+        self.inside: List[str] = []  # its control groups, for as long as it runs
 
     @contextlib.contextmanager
     def quota_group(self) -> Iterator[List[str]]:
@@ -93,9 +94,9 @@ class Running:
                 build_tools(self.scratch)
                 site = stack.enter_context(Site(self.scratch, lambda _: self.data, work))
                 self.folder = site.store(self.data, "--latency", str(self.latency_us), "--direct-io")
-            inside = stack.enter_context(self.quota_group())
+            self.inside = stack.enter_context(self.quota_group())
             self.log = os.path.join(work, "steps.csv")
-            self.begin(inside)
+            self.begin(self.inside)
             stack.callback(self.end)
             self.stack = stack.pop_all()
         return self
@@ -116,8 +117,39 @@ class Running:
         assert self.process
         return self.process.pid
 
+    def processes(self) -> List[int]:
+        """The trainer first, then all below it."""
+        found = [self.pid]
+        for pid in found:  # grows meanwhile
+            with contextlib.suppress(OSError):
+                for task in os.listdir("/proc/%d/task" % pid):
+                    with open("/proc/%d/task/%s/children" % (pid, task)) as file:
+                        found += [int(word) for word in file.read().split()]
+        return found
+
+    def signal(self, number: int) -> None:
+        for pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def pause(self) -> None:
+        self.signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self.signal(signal.SIGCONT)
+
+    def cpu_seconds(self) -> Tuple[float, float]:
+        """Of the trainer, and of all processes below it, so far."""
+        seconds = []
+        for pid in self.processes():
+            with contextlib.suppress(OSError), open("/proc/%d/stat" % pid) as file:
+                fields = file.read().rsplit(")", 1)[1].split()
+                seconds.append((int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"))
+        return seconds[0], sum(seconds[1:])
+
     def end(self) -> None:
         assert self.process
+        self.go_on()
         self.process.send_signal(signal.SIGTERM)
         try:
             self.process.communicate(timeout=20)

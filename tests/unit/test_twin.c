@@ -3,6 +3,7 @@
 
 #include "harness/base/files.h"
 #include "harness/fit/source.h"
+#include "harness/fit/step_means.h"
 
 #include <errno.h>
 #include <math.h>
@@ -289,6 +290,59 @@ static void a_trainer_that_loads_for_itself_takes_turns(void **state)
 	case_release(&file);
 }
 
+/* 0.25 cores of a period of 40 ms are 10 ms of each step, however its times are told; the shortest step sets the bound. */
+static void what_the_trainer_computes_is_in_the_step(void **state)
+{
+	(void)state;
+	double steps[20];
+	for (size_t i = 0; i < 20; i++)
+		steps[i] = i % 2 ? 14e6 : 12e6;
+	for (int quota = 0; quota < 2; quota++) {
+		struct case_file file;
+		case_open(&file);
+		know(&file, FINDING_WORKERS, 1);
+		know(&file, FINDING_STEP_PERIOD, 40e6);
+		know(&file, FINDING_STEP_TIME, 13e6);
+		know(&file, FINDING_TRAINER_CORES, 0.25);
+		know(&file, FINDING_CORES, 2);
+		assert_int_equal(
+			step_mean_keep(&file.observed, FINDING_STEP_TIME, true, steps, 20, &err),
+			0);
+		if (quota) { /* of 2 cores a quarter: an eighth of the steps are shorter */
+			know(&file, FINDING_CPU_QUOTA, 0.5);
+			(void)snprintf(
+				file.observed.resource, sizeof file.observed.resource, "quota");
+		}
+		derive(&file, NAN);
+		assert_string_equal(value_of(&file, "overhead.step"), "10ms");
+		assert_string_equal(value_of(&file, "step.time"), quota ? "2ms" : "");
+		if (!quota)
+			assert_int_equal(strncmp(value_of(&file, "step.times"), "2ms 4 2 4", 9), 0);
+		assert_non_null(case_why_assumed(&file, KEY_OVERHEAD_STEP));
+		case_release(&file);
+	}
+}
+
+/* Reading costs 1 of 5 ms of CPU time: where the storage is slow it is part of the latency, else of the loader. */
+static void calls_on_slow_storage_are_reading(void **state)
+{
+	(void)state;
+	for (int slow = 0; slow < 2; slow++) {
+		struct case_file file;
+		case_open(&file);
+		know(&file, FINDING_WORKERS, 2);
+		know(&file, FINDING_CPU_SAMPLE, 5e6);
+		know(&file, FINDING_CPU_READ, 1e6);
+		know(&file, FINDING_READ_TIME, slow ? 4e6 : 5e4);
+		derive(&file, 2e6);
+		assert_string_equal(value_of(&file, "overhead.sample"), slow ? "2ms" : "3ms");
+		assert_int_equal(file.reported.count, slow);
+		if (slow)
+			assert_string_equal(file.reported.of[0].text, "5ms");
+		case_release(&file);
+	}
+}
+
 /* Without a CPU like the job's, its own classes tell what is beyond decoding. */
 static void overhead_by_classes_is_a_guess(void **state)
 {
@@ -373,6 +427,8 @@ int main(void)
 		cmocka_unit_test(what_nobody_knows_is_assumed_and_said),
 		cmocka_unit_test(a_key_that_is_set_stays),
 		cmocka_unit_test(a_trainer_that_loads_for_itself_takes_turns),
+		cmocka_unit_test(what_the_trainer_computes_is_in_the_step),
+		cmocka_unit_test(calls_on_slow_storage_are_reading),
 		cmocka_unit_test(overhead_by_classes_is_a_guess),
 		cmocka_unit_test(samples_that_nobody_counted),
 		cmocka_unit_test(workers_that_take_turns_have_a_lock),
