@@ -43,6 +43,9 @@ done
 # README's command lines parse, and its transcripts look like what is printed today.
 if tests/readme.py --check --program "$MLBENCH" >"$work/readme"; then ok; else bad "$(grep -v ' 0 problems' "$work/readme")"; fi
 
+# The workshop's slides: what they measure parses, and every output and chart that they show is one of these.
+if docs/workshop/make_slides.py --check --program "$MLBENCH" >"$work/slides"; then ok; else bad "$(grep -v ' 0 problems' "$work/slides")"; fi
+
 # Files that the documents name exist.
 for file in $(grep -ohE '`(docs|configs|tests|harness|workloads|pipelines|\.ci)/[A-Za-z0-9_./-]+`' README.md docs/*.md | tr -d '`' | grep -v NAME | grep -v NN_ | sort -u); do
 	[ -e "$file" ] || [ -e "${file%/}" ] || bad "a document names $file, which is not there"
