@@ -24,7 +24,7 @@ comma := ,
 VARIANT := $(if $(SAN),san-$(subst $(comma),-,$(SAN)),$(if $(DEV),dev,release))$(if $(filter clang%,$(notdir $(CC))),-clang)
 B := build/$(VARIANT)
 
-PACKAGES := liburing libpng libjpeg inih jansson hwloc libisal libxxhash
+PACKAGES := liburing libpng libjpeg inih jansson hwloc libisal libxxhash libsodium
 # Libraries that the program does without where they are not installed, and says so (harness/base/program.c); WITHOUT="libdw ncursesw"
 # leaves some out.  Code sees MLBENCH_WITH_<package>.
 OPTIONAL := libwebp libtiff-4 ncursesw libmicrohttpd libdw libprotobuf-c yajl
@@ -94,7 +94,7 @@ no-plugin: # of an earlier build, which the program would find
 
 # What measures, and what reads: the first links without the second, and without its libraries (tests/measuring_alone.c).
 MEASURING := $(filter harness/base/% harness/config/% harness/record/% harness/flow/% harness/measure/% workloads/% pipelines/%,$(SOURCES))
-READING_PACKAGES := ncursesw libmicrohttpd libprotobuf-c yajl
+READING_PACKAGES := ncursesw libmicrohttpd libprotobuf-c yajl libsodium
 MEASURING_LIBS = -Wl,--as-needed $(shell pkg-config --libs $(filter-out $(READING_PACKAGES),$(PACKAGES)) 2>/dev/null) -lz -lm -ldl
 LIBRARIES := $(B)/libreading.a $(B)/libmeasuring.a
 $(B)/libmeasuring.a: $(MEASURING:%.c=$(B)/%.o)

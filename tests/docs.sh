@@ -30,7 +30,7 @@ for key in $(sed -n 's/^KEY([A-Z0-9_]*, "\([a-z]*\)", "\([a-z_0-9]*\)".*/\1.\2/p
 	grep -qF "${name}" "$work/mlbench.ini.5" || bad "mlbench.ini.5 lacks $key"
 done
 ok
-for command in run sweep diagnose what-if show report top compare history export status observe efficiency fit reproduce bisect gen check list doctor probe explain help; do
+for command in run sweep diagnose what-if show report top compare history export status observe efficiency fit reproduce bisect lab gen check list doctor probe explain help; do
 	grep -qw "$command" "$work/mlbench.1" || bad "mlbench.1 lacks $command"
 	grep -qE "mlbench $command" README.md || bad "README.md lacks 'mlbench $command'"
 done

@@ -25,6 +25,7 @@ declare -A may=(
 	[harness/accept]="harness/base harness/config harness/record harness/measure harness/analyze harness/accept"
 	[harness/fit]="harness/base harness/config harness/record harness/measure harness/analyze harness/report harness/fit workloads/dataset workloads/image"
 	[harness/checks]="harness/base harness/config harness/record harness/flow harness/measure harness/analyze harness/accept harness/checks workloads pipelines"
+	[harness/lab]="harness/base harness/config harness/record harness/measure harness/analyze harness/lab"
 	[harness/command]="harness workloads pipelines"
 )
 

@@ -370,6 +370,8 @@ static void write_arguments(
 		begin_case(out, dialect, commands[i]->name);
 		if (strcmp(commands[i]->name, "list") == 0)
 			list_names(NULL, out);
+		if (strcmp(commands[i]->name, "lab") == 0)
+			lab_action_names(out);
 		if (strcmp(commands[i]->name, "help") == 0) {
 			buffer_text(out, " keys config plan");
 			add_commands(commands, out);

@@ -68,6 +68,9 @@ const struct command *command_find(const struct command *const *commands, const 
  * a space before it; those that can be had here. */
 void list_names(const char *topic, struct buffer *out);
 
+/* Appends the actions of `mlbench lab`, each with a space before it. */
+void lab_action_names(struct buffer *out);
+
 struct node_results;
 /* Warns of each file that could not be used; -EINVAL: it was all of them. */
 int node_results_warn(const struct node_results *results, struct error *err);

@@ -71,7 +71,8 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 	[OPTION_ALL_REDUCE] = {"all-reduce", 0, "ring|tree",
 		"How gradients are summed. Default: the faster one at each number of nodes."},
 	[OPTION_FORCE] = {"force", 0, NULL,
-		"Predict a fleet even if the result was measured under other load."},
+		"what-if: predict a fleet even if the result was measured under other load. lab explain: "
+		"give up."},
 	[OPTION_FORMAT] = {"format", 0, "NAME",
 		"Output format; the command's help lists the formats."},
 	[OPTION_SORT] = {"sort", 0, "COLUMN",
@@ -135,6 +136,9 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 	[OPTION_ENV] = {"env", 0, NULL,
 		"Bisect the nodes, too, as far as this node can emulate them: fewer cores and a "
 		"CPU quota of a result or a case, and the storage of a case."},
+	[OPTION_DIR] = {"dir", 0, "DIR",
+		"Folder of the student: predictions, measurements and checks of labs. Default: "
+		"mlbench-labs."},
 	[OPTION_NO_COLOR] = {"no-color", 0, NULL,
 		"No colour, even on a terminal. The environment variable NO_COLOR does the same."},
 	[OPTION_QUIET] = {"quiet", 'q', NULL,

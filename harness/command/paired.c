@@ -36,8 +36,9 @@ struct paired_arm {
 	char label[PAIRED_LABEL_BYTES];
 	bool open; /* false: known from an earlier call only */
 	struct config config;
+	struct config shown; /* of its results, where is_sealed */
 	struct node_limits node;
-	bool keep_traces;
+	bool keep_traces, is_sealed;
 	struct record record;
 	size_t data;
 	double *rates; /* (rate_count) by repetition; NAN: failed; owned */
@@ -334,7 +335,7 @@ static int paired_check_config(const struct paired_arm *arm, struct error *err)
 	if (code)
 		return code;
 	config_hash(&was, hashes[0]);
-	config_hash(&arm->config, hashes[1]);
+	config_hash(arm->is_sealed ? &arm->shown : &arm->config, hashes[1]);
 	config_release(&was);
 	return strcmp(hashes[0], hashes[1]) == 0
 		       ? 0
@@ -407,11 +408,34 @@ static void paired_release_arm(struct paired_arm *arm)
 {
 	record_release(&arm->record);
 	config_release(&arm->config);
+	config_release(&arm->shown);
 	free(arm->rates);
 	arm->record = (struct record){0};
 	arm->config = (struct config){0};
+	arm->shown = (struct config){0};
 	arm->rates = NULL;
 	arm->rate_count = 0;
+}
+
+static int paired_take_config(struct config *to, const struct config *from, struct error *err)
+{
+	int code = config_copy(to, from, err);
+	if (!code) /* how many there will be is not known */
+		code = config_set_key(to, KEY_MEASURE_REPEATS, "1", err);
+	return code ? code : config_set_key(to, KEY_MEASURE_LIMITS, "off", err);
+}
+
+/* From here on the plan is what results say. */
+static int paired_seal_plan(const struct paired_arm *arm, struct plan *plan, struct error *err)
+{
+	struct config shown = {0};
+	const int code = config_copy(&shown, &arm->shown, err);
+	if (code)
+		return code;
+	config_release(&plan->config);
+	plan->config = shown;
+	config_hash(&plan->config, plan->hash);
+	return 0;
 }
 
 static int paired_open_arm(struct paired *paired, struct paired_arm *arm,
@@ -421,11 +445,10 @@ static int paired_open_arm(struct paired *paired, struct paired_arm *arm,
 	struct node_emulation emulation;
 	arm->node = spec->node;
 	arm->keep_traces = spec->keep_traces;
-	int code = config_copy(&arm->config, spec->config, err);
-	if (!code) /* how many there will be is not known */
-		code = config_set_key(&arm->config, KEY_MEASURE_REPEATS, "1", err);
-	if (!code)
-		code = config_set_key(&arm->config, KEY_MEASURE_LIMITS, "off", err);
+	arm->is_sealed = spec->shown != NULL;
+	int code = paired_take_config(&arm->config, spec->config, err);
+	if (!code && spec->shown)
+		code = paired_take_config(&arm->shown, spec->shown, err);
 	if (!code)
 		code = config_copy(&plan.config, &arm->config, err);
 	/* The plan is made on the emulated node: it has its cores. */
@@ -437,6 +460,8 @@ static int paired_open_arm(struct paired *paired, struct paired_arm *arm,
 			code = paired_plan(paired, &plan, &arm->data, err);
 		node_emulation_end(&emulation);
 	}
+	if (!code && arm->is_sealed)
+		code = paired_seal_plan(arm, &plan, err);
 	if (!code)
 		(void)snprintf(
 			plan.name, sizeof plan.name, "%s", spec->name ? spec->name : arm->label);
@@ -555,6 +580,18 @@ static int paired_save(struct paired_arm *arm, const struct measurement *m,
 	return code ? code : paired_add_rate(arm, paired_rate_of(m), err);
 }
 
+/* That something is planted is said; what it is, is not. */
+static void paired_seal_notes(struct measurement *m)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < m->note_count; i++)
+		if (strncmp(m->notes[i], "injected", strlen("injected")) != 0)
+			memmove(m->notes[kept++], m->notes[i], NOTE_BYTES);
+	m->note_count = kept;
+	measurement_note(
+		m, "a lab's measurement: conditions are planted that this result does not name");
+}
+
 static int paired_run_once(struct paired *paired, struct paired_arm *arm, struct error *err)
 {
 	struct error why = {0};
@@ -576,7 +613,9 @@ static int paired_run_once(struct paired *paired, struct paired_arm *arm, struct
 			paired_note_failure(arm, m, &why);
 		else
 			arm->failures = 0;
-		if (node_limits_any(&arm->node)) {
+		if (arm->is_sealed)
+			paired_seal_notes(m);
+		else if (node_limits_any(&arm->node)) {
 			char words[96];
 			measurement_note(m, "emulated node: %s",
 				node_limits_words(&arm->node, words, sizeof words));

@@ -51,6 +51,9 @@ struct paired_arm_spec {
 	const struct config *config; /* without a sweep; copied */
 	struct node_limits node;
 	bool keep_traces; /* service times, for diagnosis and replay */
+	/* What its results say that it was measured with: conditions that a lab plants (harness/lab) stand in none of them, in no
+	 * note either.  NULL: config. */
+	const struct config *shown;
 };
 
 /* Plans it, opens or generates its data set, and makes or reopens its results.  *arm: its number.  The same label again gives

@@ -81,6 +81,11 @@ bool keys_have_section(const char *name)
 	return false;
 }
 
+bool config_is_lab_section(const char *name)
+{
+	return strncmp(name, "lab", 3) == 0 && (name[3] == '\0' || name[3] == '.');
+}
+
 bool keys_are_of_case(const char *section)
 {
 	for (const char *const *own = config_case_sections; *own; own++)

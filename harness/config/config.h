@@ -132,6 +132,8 @@ extern const size_t config_section_count;
 /* The sections of a case (harness/fit/case.h), NULL-terminated: a configuration passes over them where it has the first of
  * them, [case], above the others. */
 extern const char *const config_case_sections[];
+/* Those of a lab (harness/lab/lab_file.h): [lab] and [lab.NAME], which every configuration may have and passes over. */
+bool config_is_lab_section(const char *name);
 
 /* Whether a key makes samples others than they were: those of the kinds' own sections (a kind's section has
  * its name), and augment.size; less what leaves their shapes as they are. */

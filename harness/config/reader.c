@@ -14,7 +14,8 @@ static int config_section(
 	struct assign_scope *scope = place->scope;
 	(void)context;
 	scope->is_case = scope->is_case || strcmp(name, config_case_sections[0]) == 0;
-	if (keys_have_section(name) || (scope->is_case && keys_are_of_case(name)))
+	if (keys_have_section(name) || config_is_lab_section(name) ||
+		(scope->is_case && keys_are_of_case(name)))
 		return 0;
 	return keys_are_of_case(name)
 		       ? error_set(err, -EINVAL,
@@ -40,7 +41,8 @@ static int config_value(void *context, const struct ini_place *place, const char
 	char dotted[2 * INI_NAME_BYTES];
 	if (!*section)
 		return refuse_outside(key, err);
-	if (keys_are_of_case(section)) /* which `mlbench check` reads */
+	/* Which `mlbench check` reads, and `mlbench lab`. */
+	if (keys_are_of_case(section) || config_is_lab_section(section))
 		return 0;
 	/* Including files may have set nothing yet: their scopes are named here. */
 	const struct ini_place *at = place;

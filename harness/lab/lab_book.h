@@ -1,0 +1,49 @@
+/* A student's folder: DIR/student.json (name, secret, teacher's public key, calibration) and DIR/NN.json for each lab that was
+ * begun (lab_state.h), each written beside and renamed, so that a kill leaves the old one or the new.  One process at a time
+ * has the folder.  DIR/NN/ holds what was measured. */
+#ifndef MLBENCH_LAB_LAB_BOOK_H
+#define MLBENCH_LAB_LAB_BOOK_H
+
+#include "harness/base/error.h"
+#include "harness/lab/lab_draw.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#define LAB_BOOK_FOLDER "mlbench-labs"
+
+struct lab_book {
+	char *folder; /* owned */
+	int lock;
+	json_t *student;    /* owned */
+	const char *secret; /* in it */
+	bool edited;        /* a file was changed by hand: what is loaded says so from then on */
+};
+
+/* make: begins one where there is none; otherwise -ENOENT.  -EBUSY: another process has it.  name: of the student, taken over
+ * where the folder is new; NULL: the user's. */
+int lab_book_open(
+	struct lab_book *book, const char *folder, bool make, const char *name, struct error *err);
+void lab_book_close(struct lab_book *book); /* safe on {.lock = -1} */
+
+/* *state NULL: that lab was not begun.  A state whose code does not fit gets "edited": true. */
+int lab_book_load(const struct lab_book *book, unsigned number, json_t **state, struct error *err);
+/* With a new code over it. */
+int lab_book_save(const struct lab_book *book, json_t *state, struct error *err);
+int lab_book_save_student(const struct lab_book *book, struct error *err);
+
+/* Of a state that was read: 1 its code fits and it was never edited by hand, 0 it does not, -1 not known without the secret. */
+int lab_book_is_authentic(const json_t *state, const char *secret);
+
+/* "DIR/05", fresh; NULL without memory. */
+char *lab_book_place(const struct lab_book *book, unsigned number);
+
+/* What of it was planted: opens "sealed.mine". */
+int lab_book_drawn(const struct lab_book *book, const struct lab *lab, const json_t *state,
+	struct lab_drawn *drawn, struct error *err);
+/* Draws and seals: the state of a new attempt. */
+int lab_book_begin(const struct lab_book *book, const struct lab *lab,
+	const struct lab_laptop *laptop, const json_t *before, double now, json_t **state,
+	struct lab_drawn *drawn, struct error *err);
+
+#endif

@@ -1,0 +1,16 @@
+/* A class: the folders of many students in one document, mlbench.lab_scores/1 (docs/workshop/LABS.md). */
+#ifndef MLBENCH_LAB_LAB_SCORES_H
+#define MLBENCH_LAB_LAB_SCORES_H
+
+#include "harness/base/error.h"
+
+#include <jansson.h>
+#include <stddef.h>
+
+#define LAB_SCORES_SCHEMA "mlbench.lab_scores/1"
+
+/* Each folder is a student's (it holds student.json), or holds such folders.  What cannot be read is left out, and stands in
+ * "skipped" with the reason.  -ENOENT: there is not one student in all of them. */
+int lab_scores(const char *const *folders, size_t count, json_t **document, struct error *err);
+
+#endif

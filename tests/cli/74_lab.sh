@@ -1,0 +1,194 @@
+# `mlbench lab`: a lab of its own from start to end.  Orders, files and counts alone: the planted latency costs a factor of seven,
+# the step is a clock, and what is read lies in memory, so that half a core is enough.
+. "$CLI/lib.sh"
+command -v python3 >/dev/null || skip "python3 is not installed"
+mkdir -p configs/labs
+cat >configs/labs/90_tiny.ini <<'INI'
+[dataset]
+path = data/tiny
+recipe = photo
+format = raw
+samples = 128
+width = 16
+height = 16
+size_sigma = 0
+[read]
+engine = memory
+depth = 1
+[augment]
+crop = none
+size = 16
+[decode]
+workers = 1
+[batch]
+size = 8
+[step]
+backend = emulated
+time = 8ms
+[measure]
+duration = 400ms
+warmup = 100ms
+repeats = 1
+[lab]
+number = 90
+title = Tiny
+minutes = 1
+page = docs/workshop/labs/90.md
+goal = Feed the step.
+plant = inject.read_latency = 7ms..9ms
+knob = read.depth = 1..64
+knob = decode.workers = 1..4
+best = read.depth = 32
+wrong = more-workers, decode.workers=4: Workers wait for files.
+ask = now, rate: How many samples/s as it stands?
+ask = most, best: How many samples/s at best?
+ask = stage, stage: Which stage?
+cause = read/latency | read/depth
+evidence = depth: One read is in flight, all the time.
+evidence = cpu: The cores are mostly idle.
+right = depth
+check = 12s
+hint1 = 5: Who waits?
+hint2 = 10: How many reads?
+hint3 = 20: read.depth.
+explain = Each file takes {inject.read_latency}.
+INI
+lab() { "$MLBENCH" lab "$@"; }
+
+# The file is a configuration as any other, and the section is none of it.
+expect 0 "$MLBENCH" check configs/labs/90_tiny.ini
+expect 0 lab list
+prints Tiny
+[ ! -e mlbench-labs ] || fail "list made a folder"
+
+# Bad input: one line, exit status 2.
+refused() { # TEXT ARGUMENT ...
+	local text=$1
+	shift
+	expect 2 lab "$@"
+	says "$text"
+	[ "$(grep -c . err)" -eq 1 ] || fail "more than one line: $*"
+	[ ! -s out ] || fail "it printed something: $*"
+}
+refused "did you mean 'start'" strat
+refused "which lab" start
+refused "there is no lab '91'" start 91
+refused "mlbench lab start" predict 90 now=3
+refused "no public key" start 90 teacher=nobody
+expect 0 lab key teacher
+expect 2 lab key teacher
+[ "$(stat -c %a teacher)" = 600 ] || fail "the secret key is readable"
+expect 0 lab start 90 student=anna teacher=teacher.pub
+prints "read.depth = 1 (1..64)"
+prints "How many samples/s at best?"
+refused "predict first: now, most, stage" measure 90
+refused "is not asked here" predict 90 never=3
+refused "no number" predict 90 now=x
+refused "no stage" predict 90 stage=xyzzy
+expect 0 lab predict 90 now=60..200 most=900@60% stage=storage@90%
+refused "measure first" check 90 cause=read/latency evidence=depth
+refused "cannot be changed" measure 90 inject.read_latency=0
+refused "1..64" measure 90 read.depth=65
+refused "not passed yet" explain 90
+
+# A kill in the middle loses the measurement and nothing else.
+"$MLBENCH" lab measure 90 >killed.out 2>&1 &
+pid=$!
+until_true test -e mlbench-labs/90/m001/points.jsonl
+kill -9 $pid
+wait $pid 2>/dev/null
+expect 0 lab measure 90
+prints "you said now"
+prints "evidence depth"
+[ -s mlbench-labs/90/m001/report.html ] || fail "no page"
+python3 - <<'PY' || fail "the state is not what was done"
+import json
+lab = json.load(open("mlbench-labs/90.json"))
+assert lab["state"] == "measured" and lab["student"] == "anna", lab["state"]
+assert [m["number"] for m in lab["measurements"]] == [1]
+assert lab["predictions"][0]["measured"] == lab["measurements"][0]["rate"]
+header = json.loads(open("mlbench-labs/90/m001/points.jsonl").readline())
+assert header["config"]["inject"]["read_latency"] in (0, "0"), header["config"]["inject"]
+PY
+# What is planted stands in no file and no output, but for a note that something is.
+! grep -rlE 'injected:|inject\.read_latency' mlbench-labs --include=*.json --include=*.jsonl --include=*.csv || fail "the plant can be read"
+expect 0 "$MLBENCH" show mlbench-labs/90/m001 --verbose
+! grep -q injected out || fail "show tells the plant"
+prints "conditions are planted"
+expect 0 lab open mlbench-labs key=teacher
+prints "inject.read_latency="
+expect 0 lab key other
+expect 2 lab open mlbench-labs key=other
+planted=$(lab open mlbench-labs key=teacher --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["labs"][0]["drawn"]["plants"]["inject.read_latency"])')
+! grep -rqF "$planted" mlbench-labs/90.json mlbench-labs/student.json || fail "the state names the plant"
+
+expect 0 lab hint 90
+prints "Who waits?"
+# The right word without the gain does not pass, nor the gain with the wrong cause; on a node that is too noisy neither is said.
+check() { # STATUS ARGUMENT ...
+	local want=$1
+	shift
+	lab check 90 "$@" >out 2>err
+	status=$?
+	[ "$status" -eq "$want" ] || [ "$status" -eq 3 ] || fail "exit $status, not $want: check $*"
+	[ ! -e mlbench-labs/90/check ] || fail "what the check measured is still there"
+}
+refused "'evidence=NAME' is missing" check 90 read.depth=32 cause=io/rtt
+refused "STAGE/RESOURCE" check 90 read.depth=32 cause=read evidence=depth
+check 1 decode.workers=4 cause=read/latency evidence=depth
+prints "NOT "
+check 1 read.depth=32 cause=decode/cpu evidence=depth
+prints "NOT "
+check 0 read.depth=32 cause=io/rtt evidence=depth
+passed=$status
+if [ "$passed" -eq 0 ]; then
+	prints "PASSED with"
+	expect 0 lab explain 90
+else
+	expect 0 lab explain 90 --force
+fi
+prints "inject.read_latency = $planted"
+prints "Each file takes $planted"
+prints "decode.workers=4"
+expect 2 lab check 90 read.depth=32 cause=io/rtt evidence=depth
+expect 0 lab list
+prints "$([ "$passed" -eq 0 ] && echo passed || echo given-up)"
+
+# Anew: other values, and the attempt is remembered.
+expect 0 lab reset 90
+refused "is not begun" measure 90
+expect 0 lab start 90
+python3 -c '
+import json
+lab = json.load(open("mlbench-labs/90.json"))
+assert lab["attempt"] == 2 and len(lab["earlier"]) == 1 and lab["state"] == "started", lab
+' || fail "the attempt is forgotten"
+expect 0 lab explain 90 --force --json
+python3 -m json.tool out >/dev/null || fail "no JSON"
+
+# A class: two students, and a folder that is torn.
+mkdir -p class/torn
+cp -r mlbench-labs class/anna
+expect 0 lab start 90 --dir class/group/ben student=ben
+printf '{' >class/torn/student.json
+expect 0 lab scores class
+prints anna
+prints ben
+says "class/torn"
+expect 0 lab scores class --json
+python3 - <<'PY' || fail "scores are not what they should be"
+import json
+document = json.load(open("out"))
+assert [s["student"] for s in document["students"]] == ["anna", "ben"]
+assert document["labs"][0]["started"] == 2 and document["labs"][0]["given_up"] == 1
+assert all(lab["authentic"] for s in document["students"] for lab in s["labs"])
+assert len(document["skipped"]) == 1
+PY
+sed -i 's/"points": 0.0/"points": 100.0/' class/anna/90.json
+expect 0 lab scores class
+prints "edited by hand"
+refused "no student's folder" scores configs
+printf '{' >mlbench-labs/90.json
+refused "90.json" hint 90
+sed -i 's/^right = .*/right = nobody/' configs/labs/90_tiny.ini
+refused "names no line 'evidence'" start configs/labs/90_tiny.ini
