@@ -27,7 +27,6 @@
 #include <unistd.h>
 
 #define REPRODUCE_FILE "reproduce.json"
-#define REPRODUCE_TWIN "twin"
 
 enum { REPRODUCE_BUDGET_S = 300, REPRODUCE_ROUNDS_LEAST = 4, REPRODUCE_ROUNDS_STUCK = 9 };
 
@@ -265,7 +264,7 @@ static int reproduce_add_arm(struct reproduce *r, const char *label, const struc
 /* A variant that cannot run here says why, and the others do. */
 static int reproduce_add_arms(struct reproduce *r, struct error *err)
 {
-	int code = reproduce_add_arm(r, REPRODUCE_TWIN, &r->twin, true, &r->twin_arm, err);
+	int code = reproduce_add_arm(r, RECORD_TWIN, &r->twin, true, &r->twin_arm, err);
 	for (size_t i = 0; i < r->relief_count && !code; i++) {
 		struct relief *relief = &r->reliefs[i];
 		struct reproduction_variant *v = &r->reproduction.variants[i];

@@ -158,6 +158,28 @@ static int open_newest_sweep(
 	return code;
 }
 
+/* What else people take for a result, and what makes a result of it. */
+static int saved_explain(const char *name, const char *path, int code, struct error *err)
+{
+	struct stat st;
+	const size_t length = strlen(path);
+	char *observed = files_join(path, "observe.json");
+	const bool is_observed = (observed && access(observed, F_OK) == 0) ||
+				 (length > 12 && strcmp(path + length - 12, "observe.json") == 0);
+	free(observed);
+	if (is_observed)
+		return error_set(err, code,
+			"'%s' is what 'mlbench observe' saw of a job, and no result: 'mlbench fit' makes a case of it, "
+			"and 'mlbench run' a result of the case",
+			name);
+	if (length > 4 && strcmp(path + length - 4, ".ini") == 0 && stat(path, &st) == 0 &&
+		S_ISREG(st.st_mode))
+		return error_set(err, code,
+			"'%s' is a configuration, and no result: 'mlbench run %s' makes one", name,
+			name);
+	return code;
+}
+
 /* passed_over: newer results than the sweep that was asked for. */
 static int saved_find_named(struct record *record, const char *name, enum saved_choice choice,
 	size_t *passed_over, struct error *err)
@@ -173,6 +195,8 @@ static int saved_find_named(struct record *record, const char *name, enum saved_
 	else if (!code && (choice != SAVED_SWEEP_FIRST || record_is_run(path) ||
 				  open_newest_sweep(record, path, passed_over, err) != 0))
 		code = record_open(record, path, err);
+	if (code == -ENOENT && path && access(path, F_OK) == 0)
+		code = saved_explain(name, path, code, err);
 	free(path);
 	return code;
 }

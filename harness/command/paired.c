@@ -21,7 +21,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PAIRED_FILE "paired.jsonl"
 #define PAIRED_SCHEMA "mlbench.paired/1"
 
 enum { PAIRED_FILE_BYTES_MOST = 64 << 20, PAIRED_WHY_BYTES = 320 };
@@ -236,7 +235,7 @@ int paired_open(struct paired **out, const struct paired_options *options, struc
 	paired->budget_s = options->budget_s;
 	paired->begun_ns = clock_now_ns();
 	paired->folder = strdup(options->folder);
-	paired->file = files_join(options->folder, PAIRED_FILE);
+	paired->file = files_join(options->folder, RECORD_BLOCKS_FILE);
 	paired->arms = calloc(PAIRED_ARMS_MAX, sizeof *paired->arms);
 	int code = paired->folder && paired->file && paired->arms
 			   ? 0

@@ -1,18 +1,16 @@
-/* A result of mlbench: its setting is the twin, and its summary what was measured of it. */
+/* A result of mlbench: its setting is the twin, and its one point what was measured of it. */
 #include "harness/analyze/verdict.h"
-#include "harness/base/files.h"
 #include "harness/fit/source.h"
 #include "harness/record/measurement.h"
 #include "harness/record/record.h"
 #include "harness/report/columns.h"
+#include "harness/report/report.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { RESULT_SUMMARY_BYTES_MAX = 256 << 20 };
 
 static void result_add(struct findings *out, enum finding_id id, enum finding_how how, double value,
 	const char *why)
@@ -83,26 +81,23 @@ static void result_of_point(const json_t *point, struct findings *out)
 	}
 }
 
-/* The one point of summary.json, if it is there; a result without it has its setting alone. */
-static int result_summary(const struct record *record, struct findings *out, struct error *err)
+/* What was measured of its one point; from the record itself, since a result that was killed, or measured in turns with others, has
+ * no summary.json. */
+static int result_measured(const struct record *record, struct findings *out, struct error *err)
 {
-	char *path = files_join(record->folder, "summary.json");
-	char *text = NULL;
-	size_t size;
-	json_error_t wrong;
-	int code = path ? files_read(path, RESULT_SUMMARY_BYTES_MAX, &text, &size, err)
-			: error_set(err, -ENOMEM, "out of memory");
-	json_t *summary = code ? NULL : json_loadb(text, size, 0, &wrong);
-	if (!code && !summary)
-		code = error_set(err, -EINVAL, "%.200s:%d: %.160s", path, wrong.line, wrong.text);
+	struct report report = {0};
+	json_t *point = NULL;
+	int code = report_open(&report, record, err);
+	if (!code)
+		code = report_diagnose(&report, err);
+	if (!code && !(point = report_point_json(&report, 0)))
+		code = error_set(err, -ENOMEM, "out of memory");
 	if (!code) {
-		const json_t *point = json_array_get(column_value(summary, "points"), 0);
 		result_of_point(point, out);
 		result_of_step(point, record->step.emulated, out);
 	}
-	json_decref(summary);
-	free(text);
-	free(path);
+	json_decref(point);
+	report_close(&report);
 	return code;
 }
 
@@ -118,7 +113,7 @@ static int result_take(const struct record *record, struct findings *out, struct
 	int code = config_grid_point(&record->config, &record->grid, 0, &more->config, err);
 	more->has_config = code == 0;
 	if (!code)
-		code = result_summary(record, out, err);
+		code = result_measured(record, out, err);
 	if (code)
 		return code;
 	result_of_config(&more->config, out);

@@ -909,17 +909,77 @@ int record_find_runs(const char *root, char ***folders, size_t *count, struct er
 		    : error_set(err, -ENOENT, "no run in '%s' (no points.jsonl)", root);
 }
 
+/* Runs that were measured in turns lie side by side, and none of them is newer than another: meant is the twin of a case among
+ * its variants, and where there is none the user has to say which. */
+static bool is_side_by_side(const char *folder)
+{
+	char *blocks = files_join(folder, RECORD_BLOCKS_FILE);
+	const bool is = blocks && access(blocks, F_OK) == 0;
+	free(blocks);
+	return is;
+}
+
+static int pick_side_by_side(
+	const char *root, char *const *folders, size_t count, char **folder, struct error *err)
+{
+	enum { NAMES_MAX = 8 };
+	char *twin = files_join(root, RECORD_TWIN);
+	struct buffer names = {0};
+	int code = twin ? 0 : error_set(err, -ENOMEM, "out of memory");
+	if (!code && record_is_run(twin)) {
+		*folder = twin;
+		return 0;
+	}
+	for (size_t i = 0; i < count && i < NAMES_MAX; i++)
+		buffer_format(&names, "%s%s", i > 0 ? ", " : "",
+			strrchr(folders[count - 1 - i], '/') + 1);
+	if (count > NAMES_MAX)
+		buffer_format(&names, ", ...");
+	if (!code)
+		code = error_set(err, -EINVAL,
+			"'%s' holds %zu results side by side: name one of them, as '%s' (%s)", root,
+			count, folders[count - 1], names.data ? names.data : "");
+	buffer_release(&names);
+	free(twin);
+	return code;
+}
+
+/* The newest folder in root that holds results side by side; NULL: there is none, or no memory. */
+static char *newest_side_by_side(const char *root)
+{
+	char *newest = NULL;
+	DIR *dir = opendir(root);
+	for (const struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
+		char *path = entry->d_name[0] == '.' ? NULL : files_join(root, entry->d_name);
+		if (!path || !is_side_by_side(path) || (newest && strcmp(path, newest) < 0)) {
+			free(path);
+			continue;
+		}
+		free(newest);
+		newest = path;
+	}
+	if (dir)
+		(void)closedir(dir);
+	return newest;
+}
+
 static int newest_below(const char *root, char **folder, struct error *err)
 {
 	char **folders = NULL;
 	size_t count;
-	const int code = record_find_runs(root, &folders, &count, err);
-	if (code || !folders)
-		return code;
-	*folder = folders[0];
-	folders[0] = NULL;
+	char *session = is_side_by_side(root) ? strdup(root) : NULL;
+	int code = record_find_runs(root, &folders, &count, err);
+	if (code == -ENOENT && !session && (session = newest_side_by_side(root)) != NULL)
+		code = record_find_runs(session, &folders, &count, err);
+	if (!code && folders && session)
+		code = pick_side_by_side(session, folders, count, folder, err);
+	else if (!code && folders) {
+		*folder = folders[0];
+		folders[0] = NULL;
+	}
 	record_runs_free(folders, count);
-	return 0;
+	free(session);
+	return code;
 }
 
 static char *parent_folder(const char *path)

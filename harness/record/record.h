@@ -24,6 +24,11 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+/* Results that were measured in turns lie in one folder (harness/command/paired.h), beside the list of their blocks.  Of a case,
+ * the twin has this name among its variants. */
+#define RECORD_BLOCKS_FILE "paired.jsonl"
+#define RECORD_TWIN "twin"
+
 enum {
 	RECORD_NAME_BYTES = 128,
 	RECORD_LIMITS_MAX = 16,
@@ -122,7 +127,7 @@ int record_load_traces(
 char *record_traces_path(const struct record *record, uint32_t point, uint32_t repeat);
 int record_append_limit(struct record *record, const struct stage_limit *limit, struct error *err);
 /* Reads points.jsonl; refuses another schema by name.  folder may be the results/NAME (the newest
- * run is taken), one run's folder, or a file in it. */
+ * run is taken), one run's folder, or a file in it.  Of results side by side the twin is taken; where there is none: -EINVAL. */
 int record_open(struct record *record, const char *folder, struct error *err);
 /* The same from the text of points.jsonl, into a record that is {0} but for its folder; path is for messages. */
 int record_read(
@@ -149,7 +154,7 @@ bool record_counts(const struct record *record, const struct record_entry *entry
 size_t record_failed_count(const struct record *record);
 
 /* The folder of the newest run in root ("results/NAME"), whose folders are named by time, or
- * -ENOENT. */
+ * -ENOENT; of results side by side as for record_open. */
 int record_find_newest(const char *root, char **folder, struct error *err);
 bool record_is_run(const char *folder); /* it has a points.jsonl */
 /* All runs in root, the newest first; the caller frees them.  -ENOENT: there are none. */
