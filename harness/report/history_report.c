@@ -215,13 +215,13 @@ static struct listed listed_of(const json_t *results)
 
 /* metric: a column more; NULL: none. */
 static void history_render_list(const json_t *results, const struct history_metric *metric,
-	bool unreadable, const struct style *style, struct buffer *out)
+	const struct style *style, struct buffer *out)
 {
 	const struct listed listed = listed_of(results);
 	const char *wide = style->utf8 ? "±95 %" : "+-95 %";
 	const char *swept = listed.swept ? "at" : NULL; /* without a head: in no table */
 	const struct table_column columns[] = {
-		DIM_COLUMN("started (UTC)", "started", history_time_cell, 0, 2),
+		DIM_COLUMN("started (UTC)", "started", history_time_cell, 0, 1),
 		{.head = "name", .left = true, .text_of = history_name_cell},
 		DIM_COLUMN("config", "config_hash", history_path_cell, HASH_DIGITS + 2, 5),
 		DIM_COLUMN("node", NULL, history_node_cell, 0, listed.many_nodes ? 1 : 6),
@@ -230,8 +230,8 @@ static void history_render_list(const json_t *results, const struct history_metr
 		{.head = wide, .keep = 3, .ink = INK_DIM, .text_of = history_interval_cell},
 		{.head = metric ? metric->name : NULL, METRIC_CELL(metric)},
 		DIM_COLUMN(swept, "settings", history_path_cell, SETTINGS_COLUMNS, 4),
-		{.head = "status", .keep = 1, STATUS_CELL},
-		{.head = "bottleneck", .wraps = unreadable, VERDICT_CELL},
+		{.head = "status", .keep = 2, STATUS_CELL},
+		{.head = "bottleneck", .wraps = true, VERDICT_CELL},
 	};
 	const size_t count = sizeof columns / sizeof *columns;
 	struct table table;
@@ -522,8 +522,8 @@ void history_text(const json_t *document, const struct style *style, struct buff
 	struct buffer text = {0};
 	const bool plotted = plotted_metric(document, &metric);
 	if (count > 0)
-		history_render_list(results, plotted && !is_throughput(&metric) ? &metric : NULL,
-			unreadable > 0, style, out);
+		history_render_list(
+			results, plotted && !is_throughput(&metric) ? &metric : NULL, style, out);
 	buffer_format(&text, "%zu of %.0f results in ", count, column_number(document, "total"));
 	utf8_add_plain(&text, column_text(document, "root"), "?");
 	if (*conditions) {
