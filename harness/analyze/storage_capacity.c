@@ -54,6 +54,9 @@ static const double SURE_RAMP = 0.80, SURE_BELOW = 0.85, SURE = 0.97;
 static const double SEEN_WITHIN = 2; /* 90 % interval of a capacity, high over low */
 static const double PROBE_SIZES =
 	4; /* requests so many times as large or small as files still tell */
+/* Requests that took so many times as long, or as short, as files do here were answered by another store: a network or a mount
+ * that is slow now, or was then, has another corner. */
+static const double PROBE_TIMES = 8;
 
 /* ln of the throughput with `there` files in flight over that with `here`. */
 struct observation {
@@ -273,6 +276,15 @@ static bool probe_tells(const struct read_ceiling *read, double bytes, bool cold
 	       read->depth > 0 && fabs(log(read->request_bytes / bytes)) < log(PROBE_SIZES);
 }
 
+/* Of a full station a response grows with what is in flight. */
+static bool probe_is_alike(const struct read_ceiling *read, const struct storage *out)
+{
+	const double ns =
+		read->latency_ns > 0 ? read->latency_ns : read->depth / read->requests_per_s * 1e9;
+	const double queued = fmax(out->in_flight / read->depth, 1);
+	return out->response_ns < PROBE_TIMES * queued * ns && out->response_ns > ns / PROBE_TIMES;
+}
+
 static void compare_probe(
 	const struct storage_evidence *e, const struct storage *out, struct observations *all)
 {
@@ -287,6 +299,8 @@ static void compare_probe(
 					  fabs(log(base->depth / out->in_flight))))
 			base = read;
 	}
+	if (base && !probe_is_alike(base, out))
+		return;
 	for (size_t i = 0; base && i < e->ceilings->read_count; i++) {
 		const struct read_ceiling *read = &e->ceilings->reads[i];
 		if (read == base || !probe_tells(read, bytes, true) ||

@@ -150,7 +150,7 @@ static void regress_own(const struct storage_evidence *e, struct storage *out)
 	}
 	struct storage alone = {.bytes_share = NAN, .bytes_error = NAN};
 	regress(&own, &alone);
-	out->sizes_alike = isnan(alone.bytes_share);
+	out->sizes_alike = own.n >= RUNS_LEAST && isnan(alone.bytes_share);
 	if (alone.bytes_share > out->bytes_share && alone.bytes_share <= SHARED_MOST) {
 		out->bytes_share = alone.bytes_share;
 		out->bytes_error = alone.bytes_error;

@@ -11,6 +11,8 @@ struct told {
 	double right, sure_and_wrong; /* shares */
 };
 
+static const struct ceilings *fit_ceilings; /* what a probe of the node said, for fit_changed */
+
 static struct storage fit_changed(const struct store *s, void (*change)(struct measurement *))
 {
 	static struct measurement m[STORE_REPEATS];
@@ -24,8 +26,10 @@ static struct storage fit_changed(const struct store *s, void (*change)(struct m
 		repeats[r] = &m[r];
 		traces[r] = &t[r];
 	}
-	const struct storage_evidence evidence = {
-		.repeats = repeats, .traces = traces, .count = STORE_REPEATS};
+	const struct storage_evidence evidence = {.repeats = repeats,
+		.traces = traces,
+		.count = STORE_REPEATS,
+		.ceilings = fit_ceilings};
 	storage_fit(&evidence, &out);
 	for (size_t r = 0; r < STORE_REPEATS; r++) {
 		measurement_release(&m[r]);
@@ -42,6 +46,28 @@ static void as_it_is(struct measurement *m)
 static struct storage fit(const struct store *s)
 {
 	return fit_changed(s, as_it_is);
+}
+
+/* A disk that a probe found full from one request on says so of files that take about as long, and nothing of files that take a
+ * thousand times as long: those are of another store, as of one that is slow now, or emulated. */
+static void a_probe_of_another_store_tells_nothing(void **state)
+{
+	static struct ceilings probed;
+	struct store store = {.latency_ms = 0.2, .depth = 2, .bytes_cv = 0.5, .one_point = true};
+	(void)state;
+	probed = (struct ceilings){.read_count = 3};
+	for (size_t i = 0; i < probed.read_count; i++)
+		probed.reads[i] = (struct read_ceiling){.cold = true,
+			.depth = 1U << 2 * i,
+			.request_bytes = 1e5,
+			.requests_per_s = 5000,
+			.latency_ns = 2e5 * (double)(1U << 2 * i)};
+	assert_float_equal(fit(&store).full, 0.5, 1e-9);
+	fit_ceilings = &probed;
+	assert_true(fit(&store).full > 0.6);
+	store.latency_ms = 200;
+	assert_float_equal(fit(&store).full, 0.5, 1e-9);
+	fit_ceilings = NULL;
 }
 
 /* Items and states are counted between windows; the throughput's time is between steps, and shorter. */
@@ -622,6 +648,7 @@ int main(void)
 		cmocka_unit_test(verdicts),
 		cmocka_unit_test(a_rate_is_over_the_time_that_it_was_counted_in),
 		cmocka_unit_test(a_large_request_is_as_a_file),
+		cmocka_unit_test(a_probe_of_another_store_tells_nothing),
 		cmocka_unit_test(servers_are_counted_by_the_first_files),
 		cmocka_unit_test(a_queue_shows_at_one_depth),
 		cmocka_unit_test(bytes_are_told_behind_slices_of_time),
