@@ -4,6 +4,7 @@
 #include "harness/base/units.h"
 #include "harness/record/measurement.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -225,7 +226,7 @@ static void job_side_of_role(const struct job_record *record, const struct job_v
 			continue;
 		job_side_looks(side, process->looks, process->look_count);
 		cpu_s += job_grown(process->first, process->last, JOB_CPU_S);
-		queue_s += job_process_queue_s(record, i);
+		queue_s += job_process_longest_queue_s(record, i);
 		seconds += job_process_seconds(process);
 	}
 	job_side_end(side, cpu_s, queue_s, seconds);
@@ -260,7 +261,7 @@ static void job_side_of_threads(const struct job_record *record, const struct jo
 			continue;
 		job_side_looks(side, thread->looks, (uint32_t)looks);
 		cpu_s += cpu;
-		queue_s += job_grown(thread->first, thread->last, JOB_QUEUE_S);
+		queue_s += job_thread_queue_s(thread);
 		seconds += lived;
 	}
 	job_side_end(side, cpu_s, queue_s, seconds);
@@ -375,8 +376,8 @@ static void job_conclude_loading(const char *stage, const char *who, const struc
 	}
 	if (side->file >= side->runs && side->file > 0) {
 		job_conclude(out, "read", "latency or device", certainty,
-			"Reading files seems to hold the job up: %s spend %.0f %% of their time in calls on files",
-			who, 100 * side->file);
+			"Reading files seems to hold the job up: %c%s spend %.0f %% of their time in calls on files",
+			tolower((unsigned char)who[0]), who + 1, 100 * side->file);
 		job_say(&out->unknown,
 			"whether the store is slow (latency) or full (bandwidth, IOPS): at one operating point both look the same");
 		job_say(&out->next,

@@ -1233,16 +1233,33 @@ double job_process_seconds(const struct job_process *process)
 	return process->last_s - process->first_s;
 }
 
+/* The kernel counts a wait when it ends, so that the first one may have begun long before the thread was first looked at. */
+double job_thread_queue_s(const struct job_thread *thread)
+{
+	const double grown = job_grown(thread->first, thread->last, JOB_QUEUE_S);
+	const double cpu = job_grown(thread->first, thread->last, JOB_CPU_S);
+	const double room = thread->last_s - thread->first_s - (isnan(cpu) ? 0 : cpu);
+	return isnan(grown) ? NAN : fmin(grown, fmax(room, 0));
+}
+
 double job_process_queue_s(const struct job_record *record, size_t process)
 {
 	double sum = NAN;
 	for (size_t i = 0; i < record->thread_count; i++) {
-		const struct job_thread *thread = &record->threads[i];
-		const double grown = job_grown(thread->first, thread->last, JOB_QUEUE_S);
-		if (thread->process == process && !isnan(grown))
-			sum = isnan(sum) ? grown : sum + grown;
+		const double waited = job_thread_queue_s(&record->threads[i]);
+		if (record->threads[i].process == process && !isnan(waited))
+			sum = isnan(sum) ? waited : sum + waited;
 	}
 	return sum;
+}
+
+double job_process_longest_queue_s(const struct job_record *record, size_t process)
+{
+	double most = NAN;
+	for (size_t i = 0; i < record->thread_count; i++)
+		if (record->threads[i].process == process)
+			most = fmax(most, job_thread_queue_s(&record->threads[i]));
+	return most;
 }
 
 double job_share(const struct job_process *process, enum job_act act)

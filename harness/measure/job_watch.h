@@ -199,8 +199,11 @@ double job_grown(
 	const double first[JOB_COUNTS], const double last[JOB_COUNTS], enum job_count count);
 /* Seconds that it was seen for. */
 double job_process_seconds(const struct job_process *process);
-/* Run-queue wait of its threads together, s; NAN: not known of any.  process: an index. */
+/* Run-queue wait, s: of a thread, at most the time in which it was not on a core; of a process's threads together; of the one of
+ * them that waited longest, which is what a share of the process's time can be told of.  NAN: not known.  process: an index. */
+double job_thread_queue_s(const struct job_thread *thread);
 double job_process_queue_s(const struct job_record *record, size_t process);
+double job_process_longest_queue_s(const struct job_record *record, size_t process);
 /* Share of the looks; NAN: none. */
 double job_share(const struct job_process *process, enum job_act act);
 

@@ -75,7 +75,8 @@ static json_t *observe_process(const struct observe_input *in, size_t i)
 	for (size_t k = 0; k < COUNT(rates); k++)
 		SET(rates[k].name, observe_rate(p->first, p->last, rates[k].count, seconds));
 	SET("run_queue_wait",
-		fields_number(seconds > 0 ? job_process_queue_s(in->record, i) / seconds : NAN));
+		fields_number(
+			seconds > 0 ? job_process_longest_queue_s(in->record, i) / seconds : NAN));
 	SET("resident_bytes", fields_number(p->last[JOB_RESIDENT]));
 	SET("peak_resident_bytes", fields_number(p->peak_resident));
 	SET("resident_growth_per_s", observe_rate(p->first, p->last, JOB_RESIDENT, seconds));
@@ -113,7 +114,7 @@ static json_t *observe_thread(const struct job_record *record, const struct job_
 		record->processes[t->process].pid, "tid", t->tid, "name", fields_text(t->name),
 		"seconds", fields_number(seconds), "cpu",
 		observe_rate(t->first, t->last, JOB_CPU_S, seconds), "run_queue_wait",
-		observe_rate(t->first, t->last, JOB_QUEUE_S, seconds), "block_io_wait",
+		fields_number(seconds > 0 ? job_thread_queue_s(t) / seconds : NAN), "block_io_wait",
 		observe_rate(t->first, t->last, JOB_BLKIO_S, seconds), "uninterruptible",
 		fields_number(looks > 0 ? t->held / looks : NAN), "looks",
 		json_integer((json_int_t)looks), "acts", observe_acts(t->looks, looks));

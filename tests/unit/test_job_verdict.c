@@ -120,7 +120,7 @@ static void test_two_sides(void **state)
 	assert_verdict("loader", "cpu");
 	assert_int_equal(verdict.certainty, JOB_LIKELY);
 	(void)empty_record(state);
-	loaders(80, JOB_RUNS, 90, 5, 4);
+	loaders(80, JOB_RUNS, 60, 5, 4);
 	assert_verdict("loader", "cores");
 	(void)empty_record(state);
 	loaders(80, JOB_WAITS_FILE, 90, 5, 0);

@@ -118,6 +118,27 @@ static void test_tree_and_counts(void **state)
 	job_watch_close(watch);
 }
 
+/* The kernel counts a wait for a core when it ends: one that began before the watch is longer than the watch.  No thread waits for
+ * more of its time than it was off its core, and no process for more than all of it. */
+static void test_no_wait_beyond_the_time(void **state)
+{
+	struct job_watch *watch = open_job(100);
+	const struct job_record *record = job_watch_record(watch);
+	size_t worker = 0;
+	(void)state;
+	fake_task(101, "schedstat", "100000000 0 1\n");
+	job_watch_look(watch, JOB_CENSUS | JOB_COUNT, 0);
+	fake_process(101, "worker", 'R', 100, 60, 1100);
+	fake_task(101, "schedstat", "500000000 30000000000 5\n");
+	job_watch_look(watch, JOB_COUNT, 10);
+	while (record->processes[worker].pid != 101)
+		worker++;
+	const double waited = job_process_longest_queue_s(record, worker);
+	assert_true(waited > 9 && waited <= 10 - 0.4);
+	assert_float_equal(job_process_queue_s(record, worker), waited, 1e-9);
+	job_watch_close(watch);
+}
+
 /* One that began after the watch has all its counts in it; of one that was there before only what it grew by counts. */
 static void test_comes_and_goes(void **state)
 {
@@ -295,6 +316,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_tree_and_counts, job_up, job_down),
+		cmocka_unit_test_setup_teardown(test_no_wait_beyond_the_time, job_up, job_down),
 		cmocka_unit_test_setup_teardown(test_comes_and_goes, job_up, job_down),
 		cmocka_unit_test_setup_teardown(test_states, job_up, job_down),
 		cmocka_unit_test_setup_teardown(test_files, job_up, job_down),
