@@ -43,7 +43,7 @@ static bool fit_overlaps(const struct finding *one, const struct finding *other)
 	return low <= other_high && other_low <= high;
 }
 
-/* Two sources that know the same fact and differ: the stronger one counts, else the first, and both are told. */
+/* Two sources that know the same fact and differ: which one counts is told, and both are. */
 static void fit_contradiction(
 	struct findings *known, const struct findings *from, enum finding_id id)
 {
@@ -60,7 +60,7 @@ static void fit_contradiction(
 	(void)amount_format(finding_unit(id), other->value, second);
 	findings_note(known, "%s is %s by %s, but %s by %s; the %s one counts", finding_name(id),
 		first, finding_source_name(one->source), second, finding_source_name(other->source),
-		other->how > one->how ? "second" : "first");
+		finding_counts_before(other, one) ? "second" : "first");
 	if (known->note_count > 0)
 		log_warn("%s", known->notes[known->note_count - 1]);
 }

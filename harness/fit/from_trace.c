@@ -638,7 +638,7 @@ static void trace_add_batch(struct trace *trace)
 			(double)best->size, NAN, NAN, why[best->layer]);
 	else
 		findings_note(trace->out, "the trace does not say how large a batch is: "
-					  "record_shapes=True would have it in");
+					  "record_shapes=True has it in (never without Kineto)");
 }
 
 /* The trace knows all ranks of the job and the devices of this node. */

@@ -184,5 +184,9 @@ int source_read(const char *path, struct findings *out, struct source_more *more
 		return source_read_folder(path, out, more, kind, err);
 	if (!S_ISREG(st.st_mode)) /* it would be read by more than one reader */
 		return error_set(err, -EINVAL, "'%.200s' is neither a file nor a folder", path);
+	if (st.st_size == 0)
+		return error_set(err, -EINVAL,
+			"'%.200s' is empty: a job that still runs may not have written to it yet",
+			path);
 	return source_read_file(path, out, more, kind, err);
 }

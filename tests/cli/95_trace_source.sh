@@ -99,7 +99,7 @@ refuses "no training steps" "$MLBENCH" fit browser.json
 python3 plant.py nanoseconds.json 0 1 20000 1000
 refuses "not in microseconds" "$MLBENCH" fit nanoseconds.json
 : >empty.json
-refuses "no source that is known" "$MLBENCH" fit empty.json
+refuses "'empty.json' is empty" "$MLBENCH" fit empty.json
 echo '{"a": 1}' >other.json
 refuses "no source that is known" "$MLBENCH" fit other.json
 
@@ -124,6 +124,15 @@ knows mixed.ini 'abs(value("step.time") - 30) < 0.2 and value("job.workers") == 
 } >times.csv
 expect 0 "$MLBENCH" fit rank0.json times.csv --set job.workers=2 --out mixed.ini
 knows mixed.ini 'near("job.throughput", 6400) and known["job.throughput"][2] == "step log" and value("job.batch_size") == 128'
+# Which of two counts is told as it is.
+{
+	echo "step,step_time_ms,data_time_ms"
+	for i in $(seq 40); do echo "$i,80.0,20.0"; done
+} >slower.csv
+expect 0 "$MLBENCH" fit rank0.json slower.csv --set job.workers=2 --out mixed.ini
+knows mixed.ini 'value("step.time") == 60 and known["step.time"][2] == "step log"'
+grep -q '^note = step.time is .* by trace, but 60 ms by step log; the second one counts' mixed.ini ||
+	fail "the case does not say which step time counts"
 printf '31.5\n32\n33\n' >bare.csv
 refuses "without a unit: write step_time_ms" "$MLBENCH" fit bare.csv
 printf 'step,step_time\n1,31.5\n2,32\n3,33\n' >unit.csv
