@@ -12,7 +12,7 @@ static const double SCALE_LEAST = 0.001, SCALE_MOST = 0.6;
 static const double FREEDOM = 3;
 /* Differences of the mixture: none, the hint, and both signs of magnitudes in ratios of 7 %. */
 static const double MAGNITUDE_LEAST = 0.0005, MAGNITUDE_RATIO = 1.07;
-enum { MAGNITUDES = 124, MIXTURE_MOST = 2 * MAGNITUDES + 3 };
+enum { MAGNITUDES = 140, MIXTURE_MOST = 2 * MAGNITUDES + 3 };
 static const double NONE_WEIGHT = 0.25, HINT_WEIGHT = 0.25;
 /* Beyond a factor of 150 nothing is looked for. */
 static const double DIFFERENCE_MOST = 5, BOUND_PRECISION = 1e-4;

@@ -2,6 +2,7 @@
 #include "harness/analyze/reproduction.h"
 
 #include "harness/analyze/comparison.h"
+#include "harness/analyze/paired_test.h"
 #include "harness/analyze/verdict.h"
 #include "harness/base/array.h"
 #include "harness/base/units.h"
@@ -12,11 +13,12 @@
 
 static const size_t LOOKS[] = {4, 6, 9, 14, 21, 32, REPRODUCTION_REPEATS_MAX};
 
-/* Of each look, so that all of them together err as seldom as 5 %: found by simulation, and held to
- * it by tests/unit/test_reproduction.c. */
-static const double LOOK_SIGNIFICANCE = 0.01;
-static const double POWER_ADVISED = 0.8;
-static const double Z_RUN = 1.959964;
+/* That an interval, at any of the looks, does not hold the truth. */
+static const double LOOKS_SIGNIFICANCE = 0.05;
+static const double Z_ADVISED = 0.841621; /* four times in five */
+static const double RUN_HALF = 1.959964 * COMPARE_RUN_DEVIATION;
+/* A repetition stands out from so many deviations on, and from so much on. */
+static const double STANDS_OUT = 6, STANDS_OUT_LEAST = 0.03;
 /* How much more than the reported stage another one may gain where both count as the same. */
 static const double SAME_GAIN = 0.10;
 
@@ -38,59 +40,60 @@ size_t reproduction_next_look(size_t repeats)
 
 /* --- means ------------------------------------------------------------------------------------ */
 
-/* Half of the interval of the mean of n, in logarithms. */
-static double reproduction_half(double deviation, double n)
+/* Stalls among them hardly change it. */
+static double reproduction_deviation(const double *logs, size_t count, double middle)
 {
-	const double t = compare_student_quantile(1 - LOOK_SIGNIFICANCE / 2, n - 1);
-	return hypot(t * deviation / sqrt(n), Z_RUN * COMPARE_RUN_DEVIATION);
+	double apart[REPRODUCTION_REPEATS_MAX];
+	struct paired_noise noise = {0};
+	for (size_t i = 0; i < count; i++)
+		apart[i] = logs[i] - middle;
+	paired_noise_learn(&noise, apart, count, 0);
+	return paired_noise_deviation(&noise);
 }
 
-struct reproduction_mean reproduction_mean_of(const double *values, size_t count)
+struct reproduction_mean reproduction_mean_of(const double *values, size_t count, double beside)
 {
-	struct reproduction_mean mean = {
-		.count = count, .value = NAN, .interval = {NAN, NAN}, .deviation = NAN};
-	double sum = 0;
-	double squares = 0;
-	if (count == 0)
+	struct reproduction_mean mean = {.value = NAN, .interval = {NAN, NAN}, .deviation = NAN};
+	double logs[REPRODUCTION_REPEATS_MAX];
+	for (size_t i = 0; i < count; i++) {
+		if (!(beside > 0))
+			beside = values[i];
+		if (values[i] > 0)
+			logs[mean.count++] = log(values[i] / beside);
+	}
+	if (mean.count == 0)
 		return mean;
-	for (size_t i = 0; i < count; i++)
-		sum += log(values[i]);
-	const double center = sum / (double)count;
-	mean.value = exp(center);
-	if (count < REPRODUCTION_REPEATS_LEAST)
+	const struct paired_estimate estimate =
+		paired_estimate_of(logs, mean.count, NULL, LOOKS_SIGNIFICANCE);
+	const double low = estimate.value - estimate.interval.low;
+	const double high = estimate.interval.high - estimate.value;
+	mean.value = beside * exp(estimate.value);
+	if (mean.count < REPRODUCTION_REPEATS_LEAST || !isfinite(low + high))
 		return mean;
-	for (size_t i = 0; i < count; i++)
-		squares += pow(log(values[i]) - center, 2);
-	mean.deviation = sqrt(squares / (double)(count - 1));
-	const double half = reproduction_half(mean.deviation, (double)count);
-	mean.interval = (struct interval){exp(center - half), exp(center + half)};
+	mean.interval = (struct interval){
+		mean.value * exp(-hypot(low, RUN_HALF)), mean.value * exp(hypot(high, RUN_HALF))};
+	mean.deviation = reproduction_deviation(logs, mean.count, estimate.value);
+	for (size_t i = 0; i < mean.count; i++)
+		mean.stood_out += fabs(logs[i] - estimate.value) >
+				  fmax(STANDS_OUT * mean.deviation, STANDS_OUT_LEAST);
 	return mean;
 }
 
-static bool reproduction_suffices(double deviation, double n, double distance)
+/* How many repetitions keep the interval clear of a bound four times in five; 0: too many.  Its width goes down as the root of
+ * their number, but for what runs differ by. */
+static size_t reproduction_repeats_for(const struct reproduction_mean *mean, double bound)
 {
-	const double chance = compare_student_quantile(POWER_ADVISED, n - 1);
-	return reproduction_half(deviation, n) + chance * deviation / sqrt(n) <= distance;
-}
-
-/* How many repetitions keep the interval clear of a bound that lies `distance` away in logarithms,
- * four times in five; 0: too many. */
-static size_t reproduction_repeats_for(const struct reproduction_mean *mean, double distance)
-{
-	if (mean->count < REPRODUCTION_REPEATS_LEAST)
+	if (mean->count < REPRODUCTION_REPEATS_LEAST || isnan(mean->deviation))
 		return LOOKS[0];
-	size_t low = mean->count; /* does not */
-	size_t high = REPRODUCTION_REPEATS_ADVISED;
-	if (low >= high || !reproduction_suffices(mean->deviation, (double)high, distance))
-		return 0;
-	while (high - low > 1) {
-		const size_t middle = (low + high) / 2;
-		if (reproduction_suffices(mean->deviation, (double)middle, distance))
-			high = middle;
-		else
-			low = middle;
-	}
-	return high;
+	const double distance = fabs(log(bound / mean->value));
+	const double half = bound < mean->value ? log(mean->value / mean->interval.low)
+						: log(mean->interval.high / mean->value);
+	const double n = (double)mean->count;
+	const double room = distance * distance - RUN_HALF * RUN_HALF;
+	const double wide = sqrt(fmax(0, half * half - RUN_HALF * RUN_HALF)) +
+			    Z_ADVISED * mean->deviation / sqrt(n);
+	const double wanted = room > 0 ? ceil(n * wide * wide / room) : INFINITY;
+	return wanted > REPRODUCTION_REPEATS_ADVISED ? 0 : (size_t)fmax(wanted, n + 1);
 }
 
 /* --- words of verdicts ------------------------------------------------------------------------ */
@@ -132,7 +135,7 @@ static void reproduction_weigh_variants(struct reproduction *r)
 	r->most = r->variant_count;
 	for (size_t i = 0; i < r->variant_count; i++) {
 		struct reproduction_variant *v = &r->variants[i];
-		v->ratio = reproduction_mean_of(v->ratios, v->count);
+		v->ratio = reproduction_mean_of(v->ratios, v->count, 1);
 		v->relief = reproduction_relief_of(&v->ratio);
 		v->reported = !v->aside && strcmp(r->reported.stage, v->stage) == 0;
 		if (!v->aside && v->relief == RELIEF_GAINS && v->ratio.value > most) {
@@ -167,10 +170,22 @@ static const struct reproduction_variant *reproduction_of_reported(const struct 
 	const struct reproduction_variant *best = NULL;
 	for (size_t i = 0; i < r->variant_count; i++) {
 		const struct reproduction_variant *v = &r->variants[i];
-		if (v->reported && v->count > 0 && (!best || v->ratio.value > best->ratio.value))
+		if (v->reported && v->ratio.count > 0 &&
+			(!best || v->ratio.value > best->ratio.value))
 			best = v;
 	}
 	return best;
+}
+
+/* How many times as much as `own` another variant gives, round by round. */
+static struct reproduction_mean reproduction_beside(
+	const struct reproduction_variant *other, const struct reproduction_variant *own)
+{
+	double ratios[REPRODUCTION_REPEATS_MAX];
+	size_t rounds = 0;
+	for (; rounds < other->count && rounds < own->count; rounds++)
+		ratios[rounds] = other->ratios[rounds] / own->ratios[rounds];
+	return reproduction_mean_of(ratios, rounds, 1);
 }
 
 /* Which stage binds, by the variants. */
@@ -181,12 +196,13 @@ static enum reproduction_cause reproduction_try(
 	if (own->relief == RELIEF_NOTHING)
 		return CAUSE_OTHER_STAGE;
 	for (size_t i = 0; i < r->variant_count; i++) {
-		const struct reproduction_mean *other = &r->variants[i].ratio;
-		if (r->variants[i].reported || r->variants[i].aside || r->variants[i].count == 0)
+		if (r->variants[i].reported || r->variants[i].aside ||
+			r->variants[i].ratio.count == 0)
 			continue;
-		if (other->interval.low > own->ratio.interval.high)
+		const struct reproduction_mean other = reproduction_beside(&r->variants[i], own);
+		if (other.interval.low > 1)
 			return CAUSE_OTHER_STAGE;
-		open = open || !(other->interval.high <= own->ratio.interval.low * (1 + SAME_GAIN));
+		open = open || !(other.interval.high <= 1 + SAME_GAIN);
 	}
 	return open ? CAUSE_OPEN : CAUSE_SAME;
 }
@@ -219,10 +235,11 @@ static enum reproduction_cause reproduction_cause_of(struct reproduction *r)
 
 /* --- what is open, and what would decide ------------------------------------------------------ */
 
-static double reproduction_distance(const struct reproduction *r)
+static double reproduction_nearest_edge(const struct reproduction *r)
 {
 	const double at = log(r->twin.value);
-	return fmin(fabs(at - log(r->band.low)), fabs(at - log(r->band.high)));
+	return fabs(at - log(r->band.low)) < fabs(at - log(r->band.high)) ? r->band.low
+									  : r->band.high;
 }
 
 static size_t reproduction_most_of(size_t a, size_t b)
@@ -238,8 +255,7 @@ static bool reproduction_advise_variants(struct reproduction *r)
 		const struct reproduction_variant *v = &r->variants[i];
 		if (!v->reported || v->relief != RELIEF_OPEN)
 			continue;
-		const double distance = fabs(log(v->ratio.value / (1 + REPRODUCTION_GAIN)));
-		const size_t needed = reproduction_repeats_for(&v->ratio, distance);
+		const size_t needed = reproduction_repeats_for(&v->ratio, 1 + REPRODUCTION_GAIN);
 		r->edge = r->edge || needed == 0;
 		r->repeats_needed = reproduction_most_of(r->repeats_needed, needed);
 		any = true;
@@ -268,7 +284,8 @@ void reproduction_advise(struct reproduction *r)
 		return;
 	}
 	if (r->rate == RATE_OPEN) {
-		r->repeats_needed = reproduction_repeats_for(&r->twin, reproduction_distance(r));
+		r->repeats_needed =
+			reproduction_repeats_for(&r->twin, reproduction_nearest_edge(r));
 		r->edge = r->repeats_needed == 0;
 		char text[4][UNITS_BYTES];
 		(void)snprintf(r->why, sizeof r->why,
@@ -298,13 +315,13 @@ bool reproduction_is_stuck(const struct reproduction *r)
 	bool open = false;
 	for (size_t i = 0; i < r->variant_count; i++)
 		open = open || (r->variants[i].relief == RELIEF_OPEN && !r->variants[i].aside &&
-				       r->variants[i].count > 0);
+				       r->variants[i].ratio.count > 0);
 	return r->outcome == REPRODUCTION_OPEN && r->rate == RATE_WITHIN && !open;
 }
 
 void reproduction_judge(struct reproduction *r)
 {
-	r->twin = reproduction_mean_of(r->rates, r->rate_count);
+	r->twin = reproduction_mean_of(r->rates, r->rate_count, r->reported.rate);
 	reproduction_weigh_variants(r);
 	r->rate = reproduction_rate_of(r);
 	r->cause = reproduction_cause_of(r);

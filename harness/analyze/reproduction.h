@@ -5,20 +5,20 @@
  * without it; if it does not rise, something else binds.  So the cause is shown by experiment, and
  * not only read off a trace.
  *
- * Throughput.  The mean of ln(samples/s) with Student's t; its interval against the band from
- * low (1 - tolerance) to high (1 + tolerance) around the reported interval.  Wholly inside: within.
- * Wholly outside: beyond.  Else open.  This is an equivalence test (D. Schuirmann, J. Pharmacokin.
+ * Throughput.  The median of ln(samples/s), and its interval against the band from low (1 -
+ * tolerance) to high (1 + tolerance) around the reported interval.  Wholly inside: within. Wholly
+ * outside: beyond.  Else open.  This is an equivalence test (D. Schuirmann, J. Pharmacokin.
  * Biopharm. 15, 1987): that the twin is like the job has to be shown, and few or noisy repetitions
  * show nothing.
  *
- * Looks.  The repetitions are looked at after 4, 6, 9, 14, 21, 32 and 48, and where the budget
- * ends: stopping at the first look that decides errs more often than a single look at 95 %.  Each
- * look is therefore taken at 99 %, which holds for all of them together at 95 % (S. Pocock,
- * Biometrika 64, 1977: a constant level; R. Lan and D. DeMets would spend it otherwise).  The
- * intervals that are printed are these, so that 95 % is what they are (C. Jennison and B. Turnbull,
- * J. Royal Statist. Soc. B 51, 1989).  tests/unit/test_reproduction.c holds both errors to the
- * promise by simulation: of a twin whose truth lies on the edge of the band fewer than 5 % are
- * called within, and as few beyond.
+ * Interval.  That of the test of pairs (paired_test.h), of repetitions against the reported rate:
+ * it holds at all looks together at 95 %, so that one may stop at the first look that decides.
+ * Looks are after 4, 6, 9, 14, 21, 32 and 48 repetitions, and where the budget ends.  Repetitions
+ * may have heavy tails: one stalled repetition among four hardly widens it, where Student's t over
+ * the same looks gave an interval too wide to decide.  None is left out; those that stand out are
+ * counted, and the words say so.  tests/unit/test_reproduction.c and tests/bench/bench_looks.c hold
+ * both errors to the promise by simulation: of a twin whose truth lies on the edge of the band
+ * fewer than 5 % are called within, and as few beyond.
  *
  * Between runs on different days a node differs by more than repetitions tell; a deviation of
  * COMPARE_RUN_DEVIATION is added to every interval for it (comparison.h).
@@ -71,12 +71,13 @@ struct reproduction_seen {
 	double confidence;
 };
 
-/* The mean of several rates or ratios, all > 0. */
+/* The middle of several rates or ratios, all > 0. */
 struct reproduction_mean {
-	size_t count;
-	double value;             /* geometric mean; NAN: none */
+	size_t count;             /* of values that there are */
+	double value;             /* the median; NAN: none */
 	struct interval interval; /* 95 % over all looks; NAN: too few */
-	double deviation;         /* of ln of one; NAN likewise */
+	double deviation;         /* of ln of one, stalls aside; NAN likewise */
+	size_t stood_out;         /* further away than the others by far; they count */
 };
 
 enum reproduction_relief {
@@ -89,8 +90,9 @@ enum reproduction_relief {
 struct reproduction_variant {
 	char stage[NAME_BYTES];
 	bool aside; /* no stage is relieved (more workers): it is told, and proves no cause */
-	char what[REPRODUCTION_TEXT_BYTES];      /* "files from memory" */
-	double ratios[REPRODUCTION_REPEATS_MAX]; /* variant over twin, of each round */
+	char what[REPRODUCTION_TEXT_BYTES]; /* "files from memory" */
+	/* Variant over twin, of each round; NAN: one of them did not run, or does not count. */
+	double ratios[REPRODUCTION_REPEATS_MAX];
 	size_t count;
 	/* By reproduction_judge. */
 	struct reproduction_mean ratio;
@@ -148,7 +150,9 @@ bool reproduction_is_look(size_t repeats);
 /* The next number of repetitions to look at, above this one; REPRODUCTION_REPEATS_MAX at most. */
 size_t reproduction_next_look(size_t repeats);
 
-struct reproduction_mean reproduction_mean_of(const double *values, size_t count);
+/* Of those of at most REPRODUCTION_REPEATS_MAX values that are above 0.  beside: what they are held against, fixed before they were measured; NAN: their first
+ * one. */
+struct reproduction_mean reproduction_mean_of(const double *values, size_t count, double beside);
 
 /* Fills everything that is "by reproduction_judge". */
 void reproduction_judge(struct reproduction *reproduction);

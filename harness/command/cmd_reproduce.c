@@ -386,17 +386,18 @@ static void reproduce_gather(struct reproduce *r)
 			to->rates[to->rate_count++] = reproduce_rate(r, r->twin_arm, k);
 	for (size_t i = 0; i < to->variant_count; i++) {
 		struct reproduction_variant *v = &to->variants[i];
+		bool any = false;
 		v->count = 0;
 		if (!r->runs[i])
 			continue;
 		for (size_t k = 0; k < count && v->count < REPRODUCTION_REPEATS_MAX; k++) {
-			const double ratio = reproduce_rate(r, r->arms[i], k) /
-					     reproduce_rate(r, r->twin_arm, k);
-			if (ratio > 0)
-				v->ratios[v->count++] = ratio;
+			v->ratios[v->count] = reproduce_rate(r, r->arms[i], k) /
+					      reproduce_rate(r, r->twin_arm, k);
+			any = any || v->ratios[v->count] > 0;
+			v->count++;
 		}
 		const char *broken = paired_arm_broken(r->paired, r->arms[i]);
-		if (broken && v->count == 0)
+		if (broken && !any)
 			(void)snprintf(r->why_not[i], sizeof r->why_not[i], "%.*s",
 				RELIEF_WHY_BYTES - 1, broken);
 	}

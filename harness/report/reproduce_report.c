@@ -156,12 +156,13 @@ static json_t *reproduce_interval(const struct interval *interval)
 static json_t *reproduce_variant(const struct reproduce_view *view, size_t i)
 {
 	const struct reproduction_variant *v = &view->reproduction->variants[i];
-	return json_pack("{s:s, s:s, s:b, s:b, s:b, s:I, s:o, s:o, s:s, s:o, s:o}", "stage",
+	return json_pack("{s:s, s:s, s:b, s:b, s:b, s:I, s:I, s:o, s:o, s:s, s:o, s:o}", "stage",
 		v->stage, "what", v->what, "reported", v->reported, "aside", v->aside, "most",
-		i == view->reproduction->most, "repetitions", (json_int_t)v->count, "ratio",
-		fields_number(v->ratio.value), "ci95", reproduce_interval(&v->ratio.interval),
-		"relief", reproduction_relief_name(v->relief), "result",
-		reproduce_word(view->labels[i]), "why", reproduce_word(view->why_not[i]));
+		i == view->reproduction->most, "repetitions", (json_int_t)v->ratio.count,
+		"stood_out", (json_int_t)v->ratio.stood_out, "ratio", fields_number(v->ratio.value),
+		"ci95", reproduce_interval(&v->ratio.interval), "relief",
+		reproduction_relief_name(v->relief), "result", reproduce_word(view->labels[i]),
+		"why", reproduce_word(view->why_not[i]));
 }
 
 static json_t *reproduce_lines_json(const struct reproduce_lines *lines)
@@ -210,10 +211,11 @@ static json_t *reproduce_reported_json(const struct reproduction_reported *r)
 static json_t *reproduce_here_json(const struct reproduce_view *view)
 {
 	const struct reproduction *r = view->reproduction;
-	return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"repetitions", (json_int_t)r->twin.count, "failed", (json_int_t)view->left_out,
-		"unsteady", (json_int_t)view->unsteady, "throughput", fields_number(r->twin.value),
-		"ci95", reproduce_interval(&r->twin.interval), "deviation",
+		"unsteady", (json_int_t)view->unsteady, "stood_out", (json_int_t)r->twin.stood_out,
+		"throughput", fields_number(r->twin.value), "ci95",
+		reproduce_interval(&r->twin.interval), "deviation",
 		fields_number(r->twin.deviation), "stage", reproduce_word(r->seen.stage), "also",
 		reproduce_word(r->seen.also), "resource", reproduce_word(r->seen.resource),
 		"confidence", fields_number(r->seen.confidence), "evidence",
@@ -338,6 +340,7 @@ static void reproduce_say_here(const json_t *document, struct medium *medium)
 	struct buffer text = {0};
 	const double failed = column_number(here, "failed");
 	const double unsteady = column_number(here, "unsteady");
+	const double stood_out = column_number(here, "stood_out");
 	buffer_format(&text, "%.0f repetition%s of each, in turns, %.0f s",
 		column_number(here, "repetitions"),
 		column_number(here, "repetitions") > 1 ? "s" : "",
@@ -346,6 +349,10 @@ static void reproduce_say_here(const json_t *document, struct medium *medium)
 		buffer_format(&text, "; failed of the twin's: %.0f", failed);
 	if (unsteady > 0)
 		buffer_format(&text, "; not steady of the twin's: %.0f", unsteady);
+	if (stood_out > 0)
+		buffer_format(&text,
+			"; far from the twin's others: %.0f, which count%s and hardly move the interval",
+			stood_out, stood_out > 1 ? "" : "s");
 	if (json_is_true(column_value(document, "interrupted")))
 		buffer_text(&text, "; interrupted");
 	medium_fact(medium, INK_DIM, "measured", &text);
