@@ -3,10 +3,12 @@
 
 #include "harness/base/array.h"
 #include "harness/base/files.h"
+#include "harness/base/units.h"
 #include "harness/config/tables.h"
 #include "harness/config/value.h"
 #include "harness/fit/case.h"
 #include "harness/measure/data_store.h"
+#include "harness/measure/proc_text.h"
 #include "harness/record/config_json.h"
 #include "harness/record/record.h"
 
@@ -32,11 +34,15 @@ static void bisect_note(struct bisect_sides *sides, const char *format, ...)
 
 /* --- reading one side ------------------------------------------------------------------------- */
 
-static void bisect_read_limits(struct bisect_side *side, double cores, double quota)
+static void bisect_read_limits(
+	struct bisect_side *side, double cores, double quota, const struct case_environment *node)
 {
+	const double memory = node->of[CASE_ENVIRONMENT_MEMORY].number;
 	side->node.cores = cores >= 1 ? (unsigned)cores : 0;
 	/* One that this process is under anyway needs no emulation. */
 	side->node.quota_cores = quota > 0 && quota < cgroup_limits_now().cores ? quota : 0;
+	side->node.memory_bytes =
+		memory > 0 && memory < (double)process_memory_limit() ? (uint64_t)memory : 0;
 }
 
 static int bisect_read_case(struct bisect_side *side, bool env, struct error *err)
@@ -48,7 +54,8 @@ static int bisect_read_case(struct bisect_side *side, bool env, struct error *er
 	side->kind = "case";
 	code = case_config(&file, env, &side->config, err);
 	if (!code && env)
-		bisect_read_limits(side, file.reported_cores, file.reported_quota);
+		bisect_read_limits(
+			side, file.reported_cores, file.reported_quota, &file.environment);
 	case_release(&file);
 	return code;
 }
@@ -67,7 +74,8 @@ static int bisect_read_result(struct bisect_side *side, bool env, struct error *
 		code = config_grid_point(&record.config, &record.grid, 0, &side->config, err);
 	if (!code && env) {
 		case_environment_of(&record.environment, &node);
-		bisect_read_limits(side, record.cores, node.of[CASE_ENVIRONMENT_CPU_QUOTA].number);
+		bisect_read_limits(
+			side, record.cores, node.of[CASE_ENVIRONMENT_CPU_QUOTA].number, &node);
 	}
 	record_release(&record);
 	return code;
@@ -176,6 +184,26 @@ static void bisect_list_keys(struct bisect_sides *sides)
 		(void)config_key_name(data->keys[0], data->name);
 }
 
+/* Any two nodes may differ in it, so that one that cannot be emulated is no reason to end. */
+static void bisect_list_memory(struct bisect_sides *sides)
+{
+	uint64_t *const both[] = {&sides->good.node.memory_bytes, &sides->bad.node.memory_bytes};
+	struct error why = {0};
+	int code = 0;
+	for (size_t i = 0; i < COUNT(both) && !code; i++) {
+		const struct node_limits limits = {.memory_bytes = *both[i]};
+		struct node_emulation emulation;
+		code = node_emulation_begin(&emulation, &limits, &why);
+		node_emulation_end(&emulation);
+	}
+	if (code) {
+		bisect_note(sides, "node.memory differs: %.150s", why.text);
+		*both[0] = *both[1] = 0;
+	}
+	if (*both[0] != *both[1])
+		bisect_add_item(sides, "node.memory")->memory = true;
+}
+
 static void bisect_list_node(struct bisect_sides *sides)
 {
 	const struct node_limits *good = &sides->good.node;
@@ -196,6 +224,7 @@ static void bisect_list_node(struct bisect_sides *sides)
 		bisect_add_item(sides, "node.cores")->cores = true;
 	if (good->quota_cores > bad->quota_cores || good->quota_cores < bad->quota_cores)
 		bisect_add_item(sides, "node.cpu_quota")->quota = true;
+	bisect_list_memory(sides);
 }
 
 /* --- data sets -------------------------------------------------------------------------------- */
@@ -234,7 +263,7 @@ int bisect_sides_open(struct bisect_sides *sides, const struct invocation *invoc
 	const bool env = options_given(&invocation->options, OPTION_ENV);
 	*sides = (struct bisect_sides){.good.name = invocation->options.arguments[0],
 		.bad.name = invocation->options.arguments[1]};
-	sides->items = calloc(KEY_COUNT + 2, sizeof *sides->items);
+	sides->items = calloc(KEY_COUNT + 3, sizeof *sides->items);
 	int code = sides->items ? 0 : error_set(err, -ENOMEM, "out of memory");
 	if (!code)
 		code = bisect_read_side(&sides->good, invocation, env, err);
@@ -287,6 +316,8 @@ int bisect_mix(const struct bisect_sides *sides, const struct delta_set *set, st
 			node->cores = sides->bad.node.cores;
 		if (item->quota)
 			node->quota_cores = sides->bad.node.quota_cores;
+		if (item->memory)
+			node->memory_bytes = sides->bad.node.memory_bytes;
 	}
 	if (!code)
 		code = config_validate(out, err);
@@ -300,13 +331,17 @@ const char *bisect_value(const struct bisect_sides *sides, const struct bisect_i
 {
 	const struct bisect_side *side = bad ? &sides->bad : &sides->good;
 	struct buffer value = {0};
+	char bytes[UNITS_BYTES];
 	if (item->cores && side->node.cores == 0)
 		(void)snprintf(out, room, "all of this node");
 	else if (item->cores)
 		(void)snprintf(out, room, "%u", side->node.cores);
 	else if (item->quota && side->node.quota_cores > 0)
 		(void)snprintf(out, room, "%.3g cores", side->node.quota_cores);
-	else if (item->quota)
+	else if (item->memory && side->node.memory_bytes > 0)
+		(void)snprintf(
+			out, room, "%s", units_format_size((double)side->node.memory_bytes, bytes));
+	else if (item->quota || item->memory)
 		(void)snprintf(out, room, "none");
 	else if (item->key_count > 1)
 		(void)snprintf(out, room, "%zu keys", item->key_count);

@@ -19,10 +19,11 @@ struct bisect_side {
 
 /* What changes as one: a key, keys that only make sense together, or a limit of the node. */
 struct bisect_item {
-	char name[BISECT_NAME_BYTES]; /* of the key, "dataset", "node.cores", "node.cpu_quota" */
-	enum key_id keys[KEY_COUNT];  /* (key_count); none: of the node */
+	char name
+		[BISECT_NAME_BYTES]; /* of the key, "dataset", "node.cores", "node.cpu_quota", "node.memory" */
+	enum key_id keys[KEY_COUNT]; /* (key_count); none: of the node */
 	size_t key_count;
-	bool cores, quota;
+	bool cores, quota, memory;
 };
 
 struct bisect_sides {

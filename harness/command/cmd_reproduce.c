@@ -122,6 +122,8 @@ static void reproduce_take_reported(struct reproduce *r)
 static bool reproduce_could_emulate(const struct case_file *file)
 {
 	return file->reported.count > 0 || file->reported_cores >= 1 ||
+	       file->environment.of[CASE_ENVIRONMENT_MEMORY].number <
+		       (double)process_memory_limit() ||
 	       (file->reported_quota > 0 && isfinite(file->reported_quota));
 }
 
@@ -172,6 +174,28 @@ static void reproduce_emulate_quota(struct reproduce *r)
 	node_emulation_end(&emulation);
 }
 
+static void reproduce_emulate_memory(struct reproduce *r)
+{
+	char text[CASE_WORD_BYTES];
+	const struct case_environment *reported = &r->file.environment;
+	const double wish = reported->of[CASE_ENVIRONMENT_MEMORY].number;
+	struct node_emulation emulation;
+	struct error why;
+	if (!(wish >= 1) || wish >= (double)process_memory_limit())
+		return;
+	const struct node_limits limits = {.memory_bytes = (uint64_t)wish};
+	(void)case_environment_words(reported, CASE_ENVIRONMENT_MEMORY, text);
+	if (node_emulation_begin(&emulation, &limits, &why) == 0) {
+		r->node.memory_bytes = limits.memory_bytes;
+		reproduce_add_line(&r->emulated, "", true,
+			"%s of memory, page cache included, as reported", text);
+	} else {
+		reproduce_add_line(&r->emulated, "", false,
+			"not the memory of the reported node, %s: %.150s", text, why.text);
+	}
+	node_emulation_end(&emulation);
+}
+
 /* What is in the configuration announces itself in the results, too. */
 static void reproduce_emulate_storage(struct reproduce *r)
 {
@@ -190,17 +214,12 @@ static void reproduce_emulate_storage(struct reproduce *r)
 
 static void reproduce_emulate(struct reproduce *r)
 {
-	char text[CASE_WORD_BYTES];
-	const struct case_environment *reported = &r->file.environment;
 	if (!r->as_reported)
 		return;
 	reproduce_emulate_cores(r);
 	reproduce_emulate_quota(r);
+	reproduce_emulate_memory(r);
 	reproduce_emulate_storage(r);
-	if (reported->of[CASE_ENVIRONMENT_MEMORY].number < (double)process_memory_limit())
-		reproduce_add_line(&r->emulated, "", false,
-			"not the memory of the reported node, %s: no limit of memory is emulated",
-			case_environment_words(reported, CASE_ENVIRONMENT_MEMORY, text));
 	if (r->emulated.count == 0)
 		reproduce_add_line(&r->emulated, "", false,
 			"nothing: the case says of the reported node nothing that could be");
@@ -519,7 +538,8 @@ static void reproduce_lever(const struct reproduce *r, enum case_environment_id 
 static bool reproduce_is_emulated(const struct reproduce *r, enum case_environment_id id)
 {
 	return (id == CASE_ENVIRONMENT_CORES && r->node.cores > 0) ||
-	       (id == CASE_ENVIRONMENT_CPU_QUOTA && r->node.quota_cores > 0);
+	       (id == CASE_ENVIRONMENT_CPU_QUOTA && r->node.quota_cores > 0) ||
+	       (id == CASE_ENVIRONMENT_MEMORY && r->node.memory_bytes > 0);
 }
 
 static void reproduce_compare_nodes(struct reproduce *r)
@@ -774,7 +794,7 @@ const struct command command_reproduce = {
 		"21, 32 and 48 rounds, stops at the first look that decides, and at the end of "
 		"--budget; intervals are wide enough to hold over all these looks.\n\n"
 		"--as-reported emulates what the case says of the reported node: fewer cores, a CPU "
-		"quota, the latency and the bandwidth of its storage. Only slower nodes than this "
+		"quota, less memory, the latency and the bandwidth of its storage. Only slower nodes than this "
 		"one can be emulated. The output names what is emulated and what is not.\n\n"
 		"Each repetition is saved as it ends, in a result of its own for the twin and for "
 		"each variant, which every other command takes; reproduce.json beside them has the "

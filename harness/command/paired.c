@@ -7,10 +7,12 @@
 #include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/base/rng.h"
+#include "harness/base/units.h"
 #include "harness/command/live_show.h"
 #include "harness/command/resume.h"
 #include "harness/command/run_plan.h"
 #include "pipelines/pipeline.h"
+#include "workloads/source/residency.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -437,6 +439,19 @@ static int paired_seal_plan(const struct paired_arm *arm, struct plan *plan, str
 	return 0;
 }
 
+/* Beyond its limit the kernel kills the process, as it would on that node. */
+static int paired_check_memory(
+	const struct plan *plan, const struct node_limits *node, struct error *err)
+{
+	char text[2][UNITS_BYTES];
+	if (node->memory_bytes == 0 || plan->cost.bound_bytes <= node->memory_bytes)
+		return 0;
+	return error_set(err, -ENOTSUP,
+		"the run may take %s of memory, more than the %s of the emulated node",
+		units_format_size((double)plan->cost.bound_bytes, text[0]),
+		units_format_size((double)node->memory_bytes, text[1]));
+}
+
 static int paired_open_arm(struct paired *paired, struct paired_arm *arm,
 	const struct paired_arm_spec *spec, struct error *err)
 {
@@ -457,6 +472,8 @@ static int paired_open_arm(struct paired *paired, struct paired_arm *arm,
 		code = plan_open(&plan, &paired->invocation, NULL, err);
 		if (!code)
 			code = paired_plan(paired, &plan, &arm->data, err);
+		if (!code)
+			code = paired_check_memory(&plan, &arm->node, err);
 		node_emulation_end(&emulation);
 	}
 	if (!code && arm->is_sealed)
@@ -531,6 +548,19 @@ void paired_close(struct paired *paired)
 
 /* --- one repetition --------------------------------------------------------------------------- */
 
+/* Files that were read before are held by whoever read them.  Read anew, they count against the limit, and those stay that have
+ * room. */
+static void paired_fill_cache(const struct paired *paired, const struct paired_arm *arm)
+{
+	const struct dataset *dataset = &paired->data[arm->data].dataset;
+	struct residency after;
+	struct error why;
+	if (arm->node.memory_bytes == 0 || residency_evict(dataset, &after, &why) != 0)
+		return;
+	if (config_integer(&arm->config, KEY_READ_CACHE) != READ_CACHE_COLD)
+		(void)residency_warm(dataset, &after, &why); /* -ENOMEM: not all of them have */
+}
+
 static int paired_run_pipeline(struct paired *paired, struct paired_arm *arm, struct measurement *m,
 	struct traces *traces, struct error *err)
 {
@@ -543,6 +573,7 @@ static int paired_run_pipeline(struct paired *paired, struct paired_arm *arm, st
 	const double started = clock_utc_seconds();
 	int code = node_emulation_begin(&emulation, &arm->node, err);
 	if (!code) {
+		paired_fill_cache(paired, arm);
 		progress_begin(&paired->progress, arm->label);
 		code = pipeline_run(
 			&arm->config, &paired->data[arm->data].dataset, &control, m, err);

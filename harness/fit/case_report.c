@@ -276,11 +276,16 @@ static void case_say_reported(const json_t *document, struct medium *medium)
 {
 	const double cores = column_number(document, "reported.cores");
 	const double quota = column_number(document, "reported.cpu_quota");
+	const double memory = column_number(document, "environment.memory");
+	char words[AMOUNT_BYTES_OUT];
 	struct buffer text = {0};
 	if (!isnan(cores))
 		buffer_format(&text, "cores=%g", cores);
 	if (!isnan(quota))
 		buffer_format(&text, "%scpu_quota=%g", text.size ? " " : "", quota);
+	if (!isnan(memory))
+		buffer_format(&text, "%smemory=%s", text.size ? " " : "",
+			amount_format(AMOUNT_BYTES, memory, words));
 	case_add_keys(column_value(document, "reported.keys"), &text);
 	if (text.size == 0)
 		buffer_text(&text, "nothing: too little is known of the reported node");

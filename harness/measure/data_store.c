@@ -323,6 +323,34 @@ struct cgroup_limits cgroup_limits_now(void)
 	return limits;
 }
 
+int cgroup_memory_folder_of(
+	const char *mountinfo, const char *cgroup, char out[CGROUP_FOLDER_BYTES])
+{
+	struct group_place place;
+	char line[LINE_BYTES];
+	int version = 0;
+	if (!mountinfo || !cgroup)
+		return 0;
+	if (find_group(mountinfo, cgroup, "memory", &place) &&
+		first_line(place.folder, "memory.limit_in_bytes", line))
+		version = 1;
+	else if (find_group(mountinfo, cgroup, "", &place) && access(place.folder, F_OK) == 0)
+		version = 2;
+	if (version > 0)
+		(void)snprintf(out, CGROUP_FOLDER_BYTES, "%s", place.folder);
+	return version;
+}
+
+int cgroup_memory_folder(char out[CGROUP_FOLDER_BYTES])
+{
+	char *mountinfo = proc_text("/proc/self/mountinfo");
+	char *cgroup = proc_text("/proc/self/cgroup");
+	const int version = cgroup_memory_folder_of(mountinfo, cgroup, out);
+	free(mountinfo);
+	free(cgroup);
+	return version;
+}
+
 /* --- reads ------------------------------------------------------------------------------------ */
 
 /* The text behind a word on a device's line ("8:0 rbps=1048576 wbps=max ..."); NULL: no line has both. */

@@ -68,6 +68,9 @@ struct cgroup_limits {
 };
 struct cgroup_limits cgroup_limits_now(void);
 
+/* The folder of this process's own memory group, and the version of its hierarchy; 0: it has none that is mounted here. */
+int cgroup_memory_folder(char out[CGROUP_FOLDER_BYTES]);
+
 struct block_number {
 	unsigned major, minor;
 };
@@ -104,6 +107,8 @@ void cgroup_read_use(const struct cgroup_read_limit *limit, struct cgroup_read_u
 /* The same from the texts of /proc/self/mountinfo and /proc/self/cgroup; a NULL is one that cannot be read. */
 void cgroup_cpu_quotas_of(const char *mountinfo, const char *cgroup, struct cpu_quotas *out);
 struct cgroup_limits cgroup_limits_of(const char *mountinfo, const char *cgroup);
+int cgroup_memory_folder_of(
+	const char *mountinfo, const char *cgroup, char out[CGROUP_FOLDER_BYTES]);
 void cgroup_read_limits_of(const char *mountinfo, const char *cgroup,
 	const struct block_number *devices, size_t count, struct cgroup_read_limits *out);
 

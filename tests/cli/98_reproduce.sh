@@ -176,6 +176,17 @@ grep -q "CPU quota of 0.9 cores" out || fail "nothing is said of the quota"
 if grep -q "  a CPU quota of 0.9 cores, as reported" out; then
 	grep -q "emulated node: " node/twin/points.jsonl || fail "the result does not say that its node is emulated"
 fi
+# Less memory: what it was like, or why it cannot be; a run that does not fit is refused and not killed.
+sed 's/^memory = 1 TiB/memory = 1 GiB/' step.ini >memory.ini
+"$MLBENCH" reproduce memory.ini --out memory --tolerance 40% --budget 5s --as-reported >out 2>err
+[ $? -le 3 ] || fail "a node with less memory"
+grep -q "1 GiB of memory, page cache included, as reported" out || reads "not the memory of the reported node, 1 GiB: "
+if grep -q "1 GiB of memory, page" out; then
+	grep -q "emulated node: 1.00 GiB of memory" memory/twin/points.jsonl || fail "the result does not say that its memory is emulated"
+	sed 's/^memory = 1 TiB/memory = 64 MiB/' step.ini >tiny-node.ini
+	expect 3 "$MLBENCH" reproduce tiny-node.ini --out tiny-node --budget 5s --as-reported
+	says "more than the 64.0 MiB of the emulated node"
+fi
 write_case large.ini 160 'stage = step' 'cores = 4000'
 "$MLBENCH" reproduce large.ini --out large --budget 1s --as-reported >out 2>err
 [ $? -le 3 ] || fail "a larger node"

@@ -183,6 +183,42 @@ static void test_limits_of_a_node_are_differences(void **state)
 	sides_close(&f);
 }
 
+/* Less memory is a difference where it can be emulated, and a note where it cannot. */
+static void test_memory_of_a_node(void **state)
+{
+	(void)state;
+	struct sides_fixture f;
+	struct error err = {""};
+	static const char reported[] = "[case]\nversion = 1\n[environment]\nmemory = 64 MiB\n" DATA;
+	const struct node_limits limits = {.memory_bytes = 64 << 20};
+	struct node_emulation emulation;
+	char text[64];
+	const bool can = node_emulation_begin(&emulation, &limits, &err) == 0;
+	node_emulation_end(&emulation);
+	print_message("less memory: %s\n", can ? "can be emulated" : err.text);
+	assert_int_equal(sides_open(&f, DATA, reported, true, &err), 0);
+	assert_int_equal(f.sides.count, can);
+	assert_int_equal(f.sides.note_count, !can);
+	if (can) {
+		const size_t memory = item_of(&f.sides, "node.memory");
+		struct delta_set set = {{0}};
+		struct config mix;
+		struct node_limits node;
+		delta_put(&set, memory);
+		assert_int_equal(bisect_mix(&f.sides, &set, &mix, &node, &err), 0);
+		assert_int_equal(node.memory_bytes, 64 << 20);
+		config_release(&mix);
+		assert_string_equal(
+			bisect_value(&f.sides, &f.sides.items[memory], true, text, 64), "64.0 MiB");
+		assert_string_equal(
+			bisect_value(&f.sides, &f.sides.items[memory], false, text, 64), "none");
+		assert_string_equal(
+			node_limits_words(&node, text, sizeof text), "64.0 MiB of memory");
+	} else
+		assert_non_null(strstr(f.sides.notes[0], "node.memory differs: "));
+	sides_close(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -190,6 +226,7 @@ int main(void)
 		cmocka_unit_test(test_mixtures),
 		cmocka_unit_test(test_nothing_differs_and_what_cannot_be_compared),
 		cmocka_unit_test(test_limits_of_a_node_are_differences),
+		cmocka_unit_test(test_memory_of_a_node),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -364,6 +364,27 @@ static void memory_limits_have_a_group(void **state)
 	assert_true(isinf(cgroup_limits_of(mounts, "0::/\n").memory_high_bytes));
 }
 
+/* Where a group with less memory can be made. */
+static void the_memory_group_has_a_folder(void **state)
+{
+	(void)state;
+	char folder[CGROUP_FOLDER_BYTES];
+	char wanted[PATH_BYTES];
+	char mounts[TEXT_BYTES] = "";
+	assert_int_equal(cgroup_memory_folder_of(NULL, NULL, folder), 0);
+	assert_int_equal(cgroup_memory_folder_of(mounts, "4:memory:/job\n", folder), 0);
+	mount_line(mounts, "/", "w2", "cgroup2", "");
+	put("w2/job/cgroup.procs", "");
+	assert_int_equal(cgroup_memory_folder_of(mounts, "0::/job\n", folder), 2);
+	(void)snprintf(wanted, sizeof wanted, "%s/w2/job", root);
+	assert_string_equal(folder, wanted);
+	mount_line(mounts, "/", "w1", "cgroup", ",memory");
+	put("w1/job/memory.limit_in_bytes", "9223372036854771712\n");
+	assert_int_equal(cgroup_memory_folder_of(mounts, "4:memory:/job\n0::/\n", folder), 1);
+	(void)snprintf(wanted, sizeof wanted, "%s/w1/job", root);
+	assert_string_equal(folder, wanted);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -377,6 +398,7 @@ int main(void)
 		cmocka_unit_test(reads_of_v2_from_the_group_up),
 		cmocka_unit_test(reads_of_v1_are_the_groups_own),
 		cmocka_unit_test(memory_limits_have_a_group),
+		cmocka_unit_test(the_memory_group_has_a_folder),
 	};
 	return cmocka_run_group_tests(tests, make_root, remove_root);
 }
