@@ -218,6 +218,7 @@ thread-tests: $(THREAD_TEST_PROGRAMS) $(THREAD_DEVICE_PROGRAMS)
 
 include tests/fuzz/fuzz.mk
 include tests/bank/bank.mk
+include tests/labs/labs.mk
 
 # --- benches: ratios in one run, and what the tests ask of rates, shares and times, on a quiet machine ------------------
 bench:
