@@ -41,10 +41,11 @@ static const char *class_authentic(const json_t *lab)
 /* Sums over a student's labs, or over the same lab of all students. */
 struct class_sum {
 	size_t labs, passed, factors, not_authentic;
-	double points, minutes, measurements, hints, checks, predictions, hits;
+	double points, minutes, measurements, hints, checks, hits;
+	double scored;            /* predictions whose figure was measured since */
 	double log_factor;        /* of each lab */
-	double confidence, brier; /* times predictions */
-	double told, brier_told;  /* predictions that have them */
+	double confidence, brier; /* times what was scored */
+	double told, brier_told;  /* scored predictions that have them */
 };
 
 static double class_known(const json_t *lab, const char *field)
@@ -55,7 +56,7 @@ static double class_known(const json_t *lab, const char *field)
 
 static void class_add(struct class_sum *sum, const json_t *lab)
 {
-	const double predictions = class_known(lab, "predictions");
+	const double scored = class_known(lab, "scored");
 	const double factor = column_number(lab, "factor");
 	sum->labs++;
 	sum->passed += strcmp(class_state(lab), "passed") == 0;
@@ -65,19 +66,19 @@ static void class_add(struct class_sum *sum, const json_t *lab)
 	sum->measurements += class_known(lab, "measurements");
 	sum->hints += class_known(lab, "hints");
 	sum->checks += class_known(lab, "checks");
-	sum->predictions += predictions;
+	sum->scored += scored;
 	sum->hits += class_known(lab, "hits");
 	if (factor > 0) {
 		sum->log_factor += log(factor);
 		sum->factors++;
 	}
 	if (isfinite(column_number(lab, "confidence"))) {
-		sum->confidence += predictions * column_number(lab, "confidence");
-		sum->told += predictions;
+		sum->confidence += scored * column_number(lab, "confidence");
+		sum->told += scored;
 	}
 	if (isfinite(column_number(lab, "brier"))) {
-		sum->brier += predictions * column_number(lab, "brier");
-		sum->brier_told += predictions;
+		sum->brier += scored * column_number(lab, "brier");
+		sum->brier_told += scored;
 	}
 }
 
@@ -321,7 +322,7 @@ static int class_add_hard(struct page *page, const json_t *labs)
 
 static const struct page_column class_prediction_columns[] = {{"lab", "lab", PAGE_COUNT},
 	{"title", "title", PAGE_TEXT}, {"factor", "off by (class)", PAGE_FRACTION},
-	{"predictions", "predictions", PAGE_COUNT}, {"hits", "right", PAGE_COUNT},
+	{"scored", "predictions scored", PAGE_COUNT}, {"hits", "right", PAGE_COUNT},
 	{"hit_share", "right", PAGE_SHARE}, {"confidence", "how sure", PAGE_SHARE},
 	{"brier", "Brier score", PAGE_FRACTION}};
 
@@ -331,9 +332,9 @@ static json_t *class_prediction_row(const json_t *lab, const struct class_sum *s
 	part_put(&row, "lab", parts_number(column_number(lab, "lab")));
 	part_put(&row, "title", parts_text(column_text(lab, "title")));
 	part_put(&row, "factor", parts_number(class_factor(sum)));
-	part_put(&row, "predictions", parts_number(sum->predictions));
+	part_put(&row, "scored", parts_number(sum->scored));
 	part_put(&row, "hits", parts_number(sum->hits));
-	part_put(&row, "hit_share", parts_number(class_ratio(sum->hits, sum->predictions)));
+	part_put(&row, "hit_share", parts_number(class_ratio(sum->hits, sum->scored)));
 	part_put(&row, "confidence", parts_number(class_ratio(sum->confidence, sum->told)));
 	part_put(&row, "brier", parts_number(class_ratio(sum->brier, sum->brier_told)));
 	return part_close(&row);
@@ -408,7 +409,7 @@ static json_t *class_prediction_rows(const json_t *document)
 	{
 		const struct class_sum sum = class_lab_sum(
 			json_object_get(document, "students"), column_number(lab, "lab"));
-		if (sum.predictions > 0)
+		if (sum.scored > 0)
 			parts_append(&rows, class_prediction_row(lab, &sum));
 	}
 	return rows;
@@ -445,7 +446,7 @@ static const struct page_column class_student_columns[] = {{"student", "student"
 	{"passed", "passed", PAGE_COUNT}, {"started", "started", PAGE_COUNT},
 	{"points", "points", PAGE_COUNT}, {"minutes", "minutes", PAGE_COUNT},
 	{"measurements", "measurements", PAGE_COUNT}, {"hints", "hints", PAGE_COUNT},
-	{"checks", "checks", PAGE_COUNT}, {"predictions", "predictions", PAGE_COUNT},
+	{"checks", "checks", PAGE_COUNT}, {"scored", "predictions scored", PAGE_COUNT},
 	{"hit_share", "right", PAGE_SHARE}, {"confidence", "how sure", PAGE_SHARE},
 	{"factor", "off by", PAGE_FRACTION}, {"brier", "Brier score", PAGE_FRACTION},
 	{"changed", "files changed", PAGE_COUNT}};
@@ -462,8 +463,8 @@ static json_t *class_student_row(const struct class_seat *seat)
 	part_put(&row, "measurements", parts_number(sum.measurements));
 	part_put(&row, "hints", parts_number(sum.hints));
 	part_put(&row, "checks", parts_number(sum.checks));
-	part_put(&row, "predictions", parts_number(sum.predictions));
-	part_put(&row, "hit_share", parts_number(class_ratio(sum.hits, sum.predictions)));
+	part_put(&row, "scored", parts_number(sum.scored));
+	part_put(&row, "hit_share", parts_number(class_ratio(sum.hits, sum.scored)));
 	part_put(&row, "confidence", parts_number(class_ratio(sum.confidence, sum.told)));
 	part_put(&row, "factor", parts_number(class_factor(&sum)));
 	part_put(&row, "brier", parts_number(class_ratio(sum.brier, sum.brier_told)));
@@ -500,8 +501,8 @@ static void class_add_figures(
 		page_figure(page,
 			page_number(PAGE_FRACTION, all->hints / (double)all->labs, number),
 			"hints a lab", "mean of all that were started");
-	if (all->predictions > 0)
-		page_figure(page, page_number(PAGE_SHARE, all->hits / all->predictions, number),
+	if (all->scored > 0)
+		page_figure(page, page_number(PAGE_SHARE, all->hits / all->scored, number),
 			"predictions right",
 			"inside the interval that was predicted, or the right word");
 	page_figures_end(page);

@@ -15,19 +15,19 @@ static const char class_three[] =
 	"{'schema': 'mlbench.lab_scores/1', 'students': ["
 	"{'student': 'anna', 'folder': 'a', 'labs': ["
 	"{'lab': 1, 'title': 'The story', 'state': 'passed', 'points': 95, 'minutes': 10, 'measurements': 3, 'hints': 1,"
-	" 'checks': 1, 'attempt': 1, 'predictions': 4, 'hits': 1, 'factor': 4, 'brier': 0.4, 'confidence': 0.9, 'authentic': true},"
+	" 'checks': 1, 'attempt': 1, 'predictions': 5, 'scored': 4, 'hits': 1, 'factor': 4, 'brier': 0.4, 'confidence': 0.9, 'authentic': true},"
 	"{'lab': 2, 'title': 'Measuring', 'state': 'passed', 'points': 100, 'minutes': 12, 'measurements': 2, 'hints': 0,"
-	" 'checks': 1, 'attempt': 1, 'predictions': 4, 'hits': 3, 'factor': 1.5, 'brier': 0.1, 'confidence': 0.7, 'authentic': true}]},"
+	" 'checks': 1, 'attempt': 1, 'predictions': 5, 'scored': 4, 'hits': 3, 'factor': 1.5, 'brier': 0.1, 'confidence': 0.7, 'authentic': true}]},"
 	"{'student': 'anna', 'folder': 'b', 'labs': ["
 	"{'lab': 1, 'title': 'The story', 'state': 'passed', 'points': 60, 'minutes': 20, 'measurements': 5, 'hints': 3,"
-	" 'checks': 2, 'attempt': 2, 'predictions': 4, 'hits': 2, 'factor': 1, 'brier': 0.2, 'confidence': 0.5, 'authentic': null},"
+	" 'checks': 2, 'attempt': 2, 'predictions': 5, 'scored': 4, 'hits': 2, 'factor': 1, 'brier': 0.2, 'confidence': 0.5, 'authentic': null},"
 	"{'lab': 2, 'title': 'Measuring', 'state': 'given-up', 'points': 0, 'minutes': 30, 'measurements': 9, 'hints': 3,"
-	" 'checks': 5, 'attempt': 1, 'predictions': 0, 'hits': 0, 'factor': null, 'brier': null, 'confidence': null, 'authentic': false}]},"
+	" 'checks': 5, 'attempt': 1, 'predictions': 4, 'scored': 0, 'hits': 0, 'factor': null, 'brier': null, 'confidence': null, 'authentic': false}]},"
 	"{'student': '</script><b>x', 'folder': 'c', 'labs': ["
 	"{'lab': 1, 'title': 'The story', 'state': 'passed', 'points': 80, 'minutes': 15, 'measurements': 3, 'hints': 2,"
-	" 'checks': 1, 'attempt': 1, 'predictions': 2, 'hits': 0, 'factor': 2, 'brier': null, 'confidence': null, 'authentic': true},"
+	" 'checks': 1, 'attempt': 1, 'predictions': 4, 'scored': 2, 'hits': 0, 'factor': 2, 'brier': null, 'confidence': null, 'authentic': true},"
 	"{'lab': 2, 'title': 'Measuring', 'state': 'predicted', 'points': null, 'minutes': null, 'measurements': 0, 'hints': 0,"
-	" 'checks': 0, 'attempt': 1, 'predictions': 0, 'hits': 0, 'factor': null, 'brier': null, 'confidence': null, 'authentic': true}]}],"
+	" 'checks': 0, 'attempt': 1, 'predictions': 4, 'scored': 0, 'hits': 0, 'factor': null, 'brier': null, 'confidence': null, 'authentic': true}]}],"
 	"'labs': ["
 	"{'lab': 1, 'title': 'The story', 'started': 3, 'passed': 3, 'given_up': 0, 'minutes': 15, 'hints': 2, 'checks': 1.33, 'factor': 2, 'brier': 0.3},"
 	"{'lab': 2, 'title': 'Measuring', 'started': 3, 'passed': 1, 'given_up': 1, 'minutes': 21, 'hints': 1, 'checks': 2, 'factor': 1.5, 'brier': 0.1}],"
@@ -66,6 +66,7 @@ static void a_class_is_counted(void **state)
 	class_has(page, "1 file is not what the program wrote");
 	class_has(page, "it has no student.json");
 	class_has(page, "anna (2)");
+	class_has(page, "<b>42.9"); /* 6 of 14 that were scored */
 	/* Geometric means: lab 1 of 4, 1 and 2, lab 2 of 1.5 alone. */
 	class_has(page,
 		"off by a factor of 2.00 in the first half of the labs, of 1.50 in the second");
