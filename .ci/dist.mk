@@ -10,11 +10,13 @@ install: all man $(COMPLETIONS)
 	install -m 644 configs/*.ini $(DESTDIR)$(PREFIX)/share/mlbench/configs/
 	install -m 644 configs/emulated/*.ini $(DESTDIR)$(PREFIX)/share/mlbench/configs/emulated/
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/mlbench/configs/accept configs/accept/*.ini
+	$(if $(wildcard configs/labs/*.ini),install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/mlbench/configs/labs $(wildcard configs/labs/*.ini))
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/mlbench/configs/accept/integration $(wildcard configs/accept/integration/*)
 	chmod 755 $(DESTDIR)$(PREFIX)/share/mlbench/configs/accept/integration/*.sh
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/mlbench README.md LICENSE
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/mlbench/docs $(wildcard docs/*.*)
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/mlbench/docs/prometheus $(wildcard docs/prometheus/*)
+	cp -r docs/workshop $(DESTDIR)$(PREFIX)/share/doc/mlbench/docs/
 	install -D -m 644 $(B)/completion/bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/mlbench
 	install -D -m 644 $(B)/completion/zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_mlbench
 	install -D -m 644 $(B)/completion/fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/mlbench.fish

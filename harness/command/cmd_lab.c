@@ -15,6 +15,7 @@
 #include "harness/lab/lab_state.h"
 #include "harness/lab/seal.h"
 #include "harness/record/fields.h"
+#include "harness/report/class_page.h"
 #include "harness/report/columns.h"
 #include "harness/report/layout.h"
 #include "harness/report/style.h"
@@ -931,14 +932,47 @@ static void lab_scores_text(const json_t *document, const struct style *style, s
 	table_close(&table);
 }
 
+static int lab_scores_page(const json_t *document, const char *out, struct error *err)
+{
+	struct buffer text = {0};
+	const int code = class_page(document, &text, err);
+	return code ? command_status(code) : product_write(out, "class.html", &text, err);
+}
+
+static int lab_scores_print(
+	const struct invocation *invocation, const json_t *document, struct error *err)
+{
+	const char *out = invocation->options.values[OPTION_OUT];
+	struct style style = command_style(invocation);
+	struct buffer text = {0};
+	style.colour = style.colour && !out;
+	lab_scores_text(document, &style, &text);
+	return product_write(out, "class.txt", &text, err);
+}
+
+static int lab_scores_format(const struct options *options, bool *html, struct error *err)
+{
+	const char *name = options->values[OPTION_FORMAT];
+	*html = name && strcmp(name, "html") == 0;
+	if (name && !*html && strcmp(name, "text") != 0)
+		return error_set(err, -EINVAL, "unknown format '%.40s': text or html", name);
+	if (options_given(options, OPTION_JSON) && (name || options->values[OPTION_OUT]))
+		return error_set(err, -EINVAL,
+			"--json writes to standard output: leave --format and --out out");
+	return 0;
+}
+
 static int lab_scores_command(const struct invocation *invocation, struct error *err)
 {
 	const struct options *options = &invocation->options;
 	json_t *document = NULL;
 	const char *const own[] = {LAB_BOOK_FOLDER};
 	const bool named = options->argument_count > 1;
-	const int code = lab_scores(named ? options->arguments + 1 : own,
-		named ? options->argument_count - 1 : 1, &document, err);
+	bool html = false;
+	int code = lab_scores_format(options, &html, err);
+	if (!code)
+		code = lab_scores(named ? options->arguments + 1 : own,
+			named ? options->argument_count - 1 : 1, &document, err);
 	if (code)
 		return command_status(code);
 	const json_t *skipped = json_object_get(document, "skipped");
@@ -947,11 +981,10 @@ static int lab_scores_command(const struct invocation *invocation, struct error 
 			fields_text_of(json_array_get(skipped, i), "why"));
 	if (command_wants_json(invocation))
 		return command_print_json(invocation, document, err);
-	const struct style style = command_style(invocation);
-	struct buffer text = {0};
-	lab_scores_text(document, &style, &text);
+	const int status = html ? lab_scores_page(document, options->values[OPTION_OUT], err)
+				: lab_scores_print(invocation, document, err);
 	json_decref(document);
-	return command_print(&text, err);
+	return status;
 }
 
 /* What was planted, of every state in a folder: {"student", "lab", "attempt", "planted"}. */
@@ -1151,7 +1184,13 @@ static int lab_run_action(
 
 static int lab_command(const struct invocation *invocation, struct error *err)
 {
-	const char *name = invocation->options.arguments[0];
+	const struct options *options = &invocation->options;
+	const char *name = options->arguments[0];
+	if ((options->values[OPTION_FORMAT] || options->values[OPTION_OUT]) &&
+		strcmp(name, "scores") != 0)
+		return command_status(error_set(err, -EINVAL,
+			"--format and --out are options of 'mlbench lab scores', not of '%.40s'",
+			name));
 	for (size_t i = 0; i < COUNT(lab_actions); i++)
 		if (strcmp(lab_actions[i].name, name) == 0)
 			return lab_run_action(invocation, &lab_actions[i], err);
@@ -1180,11 +1219,13 @@ const struct command command_lab = {
 		"takes the program apart finds it.\n\n"
 		"For teachers: 'key FILE' makes a key pair. With 'start N student=NAME "
 		"teacher=KEY' the draw is sealed for its owner, too, and 'open FOLDER key=FILE' "
-		"prints it. 'scores FOLDER...' sums up the folders of a class.\n\n"
+		"prints it. 'scores FOLDER...' sums up the folders of a class, "
+		"and with --format html makes a page of them; --out names a file for it.\n\n"
 		"Exit status: 0 done or passed, 1 the check was not passed, 2 the input was wrong, 3 "
 		"too noisy to tell.",
 	.example = "mlbench lab start 1",
-	.options = OPTION_BIT(OPTION_DIR) | OPTION_BIT(OPTION_FORCE) | OPTION_BIT(OPTION_JSON),
+	.options = OPTION_BIT(OPTION_DIR) | OPTION_BIT(OPTION_FORCE) | OPTION_BIT(OPTION_FORMAT) |
+		   OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_JSON),
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
 	.run = lab_command,

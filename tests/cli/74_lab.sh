@@ -187,6 +187,11 @@ PY
 sed -i 's/"points": 0.0/"points": 100.0/' class/anna/90.json
 expect 0 lab scores class
 prints "edited by hand"
+expect 0 lab scores class --format html --out class.html
+grep -q "2 students passed 0 of the 2 labs" class.html || fail "the class's page does not count its students"
+grep -q "1 file is not what the program wrote" class.html || fail "the class's page does not tell of a changed file"
+refused "text or html" scores class --format pdf
+refused "options of 'mlbench lab scores'" hint 90 --format html
 refused "no student's folder" scores configs
 printf '{' >mlbench-labs/90.json
 refused "90.json" hint 90
