@@ -4,6 +4,7 @@
 #include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/base/text.h"
+#include "harness/command/cache_refill.h"
 #include "harness/command/command.h"
 #include "harness/command/twin_cost.h"
 #include "harness/config/value.h"
@@ -358,6 +359,30 @@ static double fit_twin_cpu(struct fit *fit)
 	return ns;
 }
 
+/* What each wait for slow storage costs a loader in CPU time afterwards, where the node is like the job's: it goes with the
+ * waits. */
+static void fit_refill(struct fit *fit)
+{
+	const struct finding *cpu = &fit->file.observed.known[FINDING_CPU_SAMPLE];
+	const double wait = twin_slow_read(&fit->file);
+	const struct finding *read = &fit->file.observed.known[FINDING_CPU_READ];
+	const double beyond = cpu->value - (read->how == FINDING_UNKNOWN ? 0 : read->value);
+	struct error err = {0};
+	double ns;
+	double low;
+	double high;
+	if (isnan(wait) || cpu->how < FINDING_DERIVED || cpu->source != SOURCE_OBSERVED ||
+		fit->file.twin.is_set[KEY_OVERHEAD_SAMPLE] || !fit_cpu_is_here(fit))
+		return;
+	if (cache_refill_measure(wait, beyond, fit->invocation->stop, &ns, &low, &high, &err))
+		log_warn("what caches cost after a wait was not measured: %s", err.text);
+	else
+		findings_add(&fit->file.observed, FINDING_CPU_REFILL, SOURCE_OBSERVED,
+			FINDING_ASSUMED, ns, low, high,
+			"more CPU time that work of 10 MB of pages takes after a wait as long, measured where the case was "
+			"made: a loader on CPython is taken to be like it");
+}
+
 /* An observed job shows bytes and not samples.  Where another source knows the rate, or how large files are, what was divided by
  * the first estimate of the rate is divided by the better one. */
 static void fit_rescale(struct fit *fit)
@@ -428,6 +453,8 @@ static int fit_derive(struct fit *fit, struct error *err)
 	fit->file.environment = fit->more.environment;
 	fit_complete(fit);
 	fit_rescale(fit);
+	if (!hints.setting)
+		fit_refill(fit);
 	int code = twin_derive(&fit->file, &hints, err);
 	if (!code && !hints.setting)
 		code = twin_derive_costs(&fit->file, fit_twin_cpu(fit), err);
@@ -517,7 +544,8 @@ const struct command command_fit = {
 		"--set takes keys of configurations and names of findings, as 'job.throughput=600'; it "
 		"counts before all sources. What the job's loader takes beyond the twin's own decoding "
 		"becomes overhead.sample: where this node has the job's model of CPU, the twin is measured "
-		"for a few seconds to tell how much.\n\n"
+		"for a few seconds to tell how much. CPU time that goes with waiting for slow storage (calls, and "
+		"caches that are filled again) is part of the latency that stands in for it.\n\n"
 		"Without --out the file goes to standard output.",
 	.example =
 		"mlbench fit results/observe-python3/20261126T120000Z-4711 --complaint 'slow since Tuesday' --out case.ini",

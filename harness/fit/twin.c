@@ -390,16 +390,23 @@ static double twin_or_zero(double value)
 	return value > 0 ? value : 0;
 }
 
-/* ns of CPU time for a sample that the kernel takes to read from slow storage: as requests that are sent and waited for, it
- * comes and goes with the storage's latency, and so it is part of the latency that stands in for the storage, and no part of
- * the loader's overhead.  0: the storage is fast, so that what the twin's own reads take stands for it. */
-static double twin_slow_read_cpu(const struct case_file *file)
+double twin_slow_read(const struct case_file *file)
 {
-	const double cpu = twin_known(file, FINDING_CPU_READ);
 	const double latency = twin_known(file, FINDING_READ_LATENCY);
 	const double read = twin_known(file, FINDING_READ_TIME);
-	const bool slow = latency > TWIN_LATENCY || (isnan(latency) && read > TWIN_LATENCY);
-	return slow ? twin_or_zero(cpu) : 0;
+	const double wait = isnan(latency) ? read : latency;
+	return wait > TWIN_LATENCY ? wait : NAN;
+}
+
+/* ns of CPU time for a sample that come and go with the latency of slow storage: calls that send requests and wait for them,
+ * and caches that hold other data after each wait.  They are part of the latency that stands in for the storage, and no part
+ * of the loader's overhead.  0: the storage is fast, so that what the twin's own reads take stands for them. */
+static double twin_slow_read_cpu(const struct case_file *file)
+{
+	return isnan(twin_slow_read(file))
+		       ? 0
+		       : twin_or_zero(twin_known(file, FINDING_CPU_READ)) +
+				 twin_or_zero(twin_known(file, FINDING_CPU_REFILL));
 }
 
 /* How long a worker has for a sample where the trainer waits for it; NAN: it does not, or too little is known. */
@@ -536,8 +543,7 @@ static void twin_report(struct twin *twin, const char *key, double ns)
 static void twin_node(struct twin *twin)
 {
 	struct case_file *file = twin->file;
-	const double latency = twin_known(file, FINDING_READ_LATENCY);
-	const double read = twin_known(file, FINDING_READ_TIME);
+	const double wait = twin_slow_read(file);
 	const double bandwidth = twin_known(file, FINDING_READ_BANDWIDTH);
 	const double quota = twin_known(file, FINDING_CPU_QUOTA);
 	if (isnan(file->reported_cores))
@@ -551,9 +557,8 @@ static void twin_node(struct twin *twin)
 	if (isinf(file->reported_quota))
 		file->reported_quota = NAN;
 	/* A read of the twin takes its own time, too, which is that of a local file. */
-	if (latency > TWIN_LATENCY || (isnan(latency) && read > TWIN_LATENCY))
-		twin_report(twin, "inject.read_latency",
-			(latency > TWIN_LATENCY ? latency : read) + twin_slow_read_cpu(file));
+	if (!isnan(wait))
+		twin_report(twin, "inject.read_latency", wait + twin_slow_read_cpu(file));
 	if (bandwidth > 0 && !twin->code) {
 		char text[TWIN_TEXT];
 		(void)snprintf(text, sizeof text, "%.0f", bandwidth);

@@ -30,6 +30,9 @@ int twin_derive(struct case_file *file, const struct twin_hints *hints, struct e
  * not. */
 int twin_derive_costs(struct case_file *file, double twin_cpu_ns, struct error *err);
 
+/* How long a worker waits for a file, ns, where the storage is slow; NAN: it is fast, or nothing tells. */
+double twin_slow_read(const struct case_file *file);
+
 /* How much CPU time a worker has for each sample, ns, by whatever tells it; NAN: nothing does.  *why (may be NULL): where it
  * is a guess; NULL else. */
 double twin_loader_cpu(const struct case_file *file, const char **why);

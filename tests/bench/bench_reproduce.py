@@ -25,7 +25,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "jobs"))
 from running import SHARES, Cannot, Running, group, group_root, join, make_data, need_torch, write  # noqa: E402
-from twelve import JOBS, twin_change  # noqa: E402
+from twelve import ALL, JOBS, twin_change  # noqa: E402
 
 FAILED = float("nan")
 SETTLED_S = 0.7
@@ -61,7 +61,7 @@ class Trial:
         self.work = os.path.join(scratch, "work", name)
         self.log = os.path.join(self.work, "log")
         os.makedirs(self.work, exist_ok=True)
-        self.row = {"job": name, "truth": "/".join(JOBS[name].truth)}
+        self.row = {"job": name, "truth": "/".join(ALL[name].truth)}
 
     def measure(self, job, act):
         """What is measured of it while act() is done, beginning and ending with a job that pauses."""
@@ -99,9 +99,9 @@ class Trial:
 
     def fit(self):
         """The case of what there is; sources that this build of mlbench does not read are left out, and said."""
-        job = JOBS[self.name].job
+        job = ALL[self.name].job
         case = os.path.join(self.work, "case.ini")
-        sources = [os.path.join(self.work, "observe.json"), os.path.join(self.work, "steps.csv"), make_data(JOBS[self.name].data, self.scratch)]
+        sources = [os.path.join(self.work, "observe.json"), os.path.join(self.work, "steps.csv"), make_data(ALL[self.name].data, self.scratch)]
         while sources:
             words = [self.options.program, "fit", *sources, "--out", case, "--name", self.name, "--quiet",
                      "--set", "batch.size=%d" % job.get("batch", 16), "--set", "augment.size=%d" % job.get("crop", 112)]
@@ -176,7 +176,7 @@ class Trial:
                 told[kind].append(act())
         rates = {kind: [one["rate"] for one in told[kind]] for kind in told}
         row["case"] = "%s/%s" % (keys.get("verdict.stage"), keys.get("verdict.resource"))
-        row["twin"], row["twin_after"], row["change"] = diagnoses["twin"], diagnoses["changed"], JOBS[name].change[0]
+        row["twin"], row["twin_after"], row["change"] = diagnoses["twin"], diagnoses["changed"], ALL[name].change[0]
         row["told"] = told
         for key, kind in (("job_rate", "job"), ("changed_job", "changed_job"), ("twin_rate", "twin"), ("changed_twin", "changed_twin")):
             row[key] = statistics.median(rates[kind])

@@ -20,7 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(HERE, "..", "bank", "real"))
 from conditions import Cannot, Site, group, group_root, write  # noqa: E402, F401
-from twelve import JOBS  # noqa: E402
+from twelve import ALL  # noqa: E402
 
 PYTHON = "/usr/bin/python3"  # whose packages are Debian's
 PERIOD_US = 100000
@@ -61,7 +61,7 @@ def join(folders: List[str]) -> None:
 
 class Running:
     def __init__(self, name: str, scratch: str, changed: bool = False):
-        self.name, self.scratch, self.job = name, scratch, JOBS[name]
+        self.name, self.scratch, self.job = name, scratch, ALL[name]
         self.arguments: Dict[str, Any] = dict(self.job.job)
         self.latency_us, self.quota = self.job.latency_us, self.job.quota
         for key, value in self.job.change[1].items() if changed else ():

@@ -17,7 +17,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from twelve import JOBS, PICTURES  # noqa: E402
+from twelve import ALL, PICTURES  # noqa: E402
 
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
@@ -138,7 +138,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
     parser.add_argument("--make", choices=sorted(PICTURES))
-    parser.add_argument("--job", choices=sorted(JOBS), help="its arguments, before those given")
+    parser.add_argument("--job", choices=sorted(ALL), help="its arguments, before those given")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--prefetch", type=int, default=2)
@@ -153,7 +153,7 @@ def main():
     parser.add_argument("--clock", choices=("wall", "monotonic"), default="wall", help="of the log's times")
     named, _ = parser.parse_known_args()
     if named.job:
-        parser.set_defaults(**JOBS[named.job].job)
+        parser.set_defaults(**ALL[named.job].job)
     options = parser.parse_args()
     if options.make:
         make_pictures(options.make, options.folder)
