@@ -57,18 +57,36 @@ static int bisect_choose_folder(const struct options *options, char **folder, st
 	return *folder ? 0 : error_set(err, -ENOMEM, "out of memory");
 }
 
+static double bisect_seconds(const struct config *config, enum key_id key)
+{
+	return (double)config_integer(config, key) / (double)NS_PER_S;
+}
+
+/* A session that goes on has runs as long as those that it has, whatever its budget is now. */
+static void bisect_as_before(
+	const struct bisect_run *run, bool resume, double *warmup, double *duration)
+{
+	struct record record = {0};
+	char *good = resume ? files_join(run->folder, "good") : NULL;
+	if (good && record_is_run(good) && record_open(&record, good, NULL) == 0) {
+		*warmup = bisect_seconds(&record.config, KEY_MEASURE_WARMUP);
+		*duration = bisect_seconds(&record.config, KEY_MEASURE_DURATION);
+		record_release(&record);
+	}
+	free(good);
+}
+
 /* Many short runs tell more than a few long ones. */
-static int bisect_shorten(struct bisect_run *run, struct error *err)
+static int bisect_shorten(struct bisect_run *run, bool resume, struct error *err)
 {
 	struct config *const both[] = {&run->sides.good.config, &run->sides.bad.config};
 	const struct config *good = both[0];
 	const double each_s = run->budget_s / BISECT_RUNS_PLANNED;
-	const double warmup_s = (double)config_integer(good, KEY_MEASURE_WARMUP) / (double)NS_PER_S;
-	const double duration_s =
-		(double)config_integer(good, KEY_MEASURE_DURATION) / (double)NS_PER_S;
-	const double warmup = fmin(warmup_s, each_s / 4);
-	const double duration = fmin(duration_s, fmax(BISECT_DURATION_LEAST_S, each_s - warmup));
+	double warmup = fmin(bisect_seconds(good, KEY_MEASURE_WARMUP), each_s / 4);
+	double duration = fmin(bisect_seconds(good, KEY_MEASURE_DURATION),
+		fmax(BISECT_DURATION_LEAST_S, each_s - warmup));
 	int code = 0;
+	bisect_as_before(run, resume, &warmup, &duration);
 	if (config_integer(good, KEY_MEASURE_EPOCHS) > 0)
 		return 0;
 	for (size_t i = 0; i < 2 && !code; i++)
@@ -87,7 +105,7 @@ static int bisect_open(struct bisect_run *run, struct error *err)
 			options_given(options, OPTION_ENV) ? ""
 							   : "; --env compares their nodes, too");
 	if (!code)
-		code = bisect_shorten(run, err);
+		code = bisect_shorten(run, options->values[OPTION_RESUME] != NULL, err);
 	if (code)
 		return code;
 	const struct paired_options paired = {.invocation = run->invocation,
@@ -141,8 +159,8 @@ static int bisect_command(const struct invocation *invocation, struct error *err
 	if (!code)
 		code = bisect_open(&run, err);
 	if (!code) {
-		log_info("bisect: %zu differences, at most %.0f s, results in %s", run.sides.count,
-			run.budget_s, folder);
+		log_info("bisect: %zu difference%s, at most %.0f s, results in %s", run.sides.count,
+			run.sides.count == 1 ? "" : "s", run.budget_s, folder);
 		code = bisect_run_all(&run, err);
 	}
 	int status = command_status(code);

@@ -191,7 +191,7 @@ static void bisect_add_rest(const json_t *document, struct medium *medium)
 			"%zu difference%s may still cost something: ", json_array_size(remaining),
 			json_array_size(remaining) == 1 ? "" : "s");
 		bisect_add_names(remaining, &text);
-		medium_fact(medium, INK_WARN, "remaining", &text);
+		medium_fact(medium, INK_WARN, "open", &text);
 	}
 	if (!isnan(more_s)) {
 		buffer_format(&text, "about %s more, by what the questions so far took",
@@ -262,10 +262,12 @@ void bisect_report_text(
 	bisect_add_rest(document, &medium);
 	if (path)
 		bisect_add_path(document, &medium);
-	medium_fact_text(&medium, INK_DIM, "no prediction", column_text(document, "no_prediction"));
+	medium_fact_text(&medium, INK_DIM, "model", column_text(document, "no_prediction"));
 	medium_list(&medium, INK_DIM, "note", column_value(document, "notes"), 0);
-	buffer_format(&text, "%.0f questions, %.0f runs; each answer is wrong with at most %.1g %%",
-		column_number(document, "questions"), column_number(document, "runs"),
+	const double questions = column_number(document, "questions");
+	buffer_format(&text,
+		"%.0f question%s, %.0f runs; each answer is wrong with at most %.1g %%", questions,
+		questions > 1 ? "s" : "", column_number(document, "runs"),
 		100 * column_number(document, "error_rate"));
 	medium_fact(&medium, INK_DIM, "took", &text);
 	medium_end(&medium);

@@ -15,9 +15,11 @@ void layout_heading(const struct style *style, const char *text, struct buffer *
 void layout_labelled(const struct style *style, enum ink ink, const char *label, const char *text,
 	struct buffer *out)
 {
+	const int wide = style_columns(label) + 1;
+	const int width = wide > LAYOUT_LABEL ? wide : LAYOUT_LABEL;
 	buffer_repeat(out, " ", LAYOUT_INDENT);
-	style_field(style, ink, label, LAYOUT_LABEL, out);
-	style_wrap(style, text, LAYOUT_INDENT + LAYOUT_LABEL, LAYOUT_INDENT + LAYOUT_LABEL, out);
+	style_field(style, ink, label, width, out);
+	style_wrap(style, text, LAYOUT_INDENT + width, LAYOUT_INDENT + LAYOUT_LABEL, out);
 }
 
 void layout_labelled_buffer(const struct style *style, enum ink ink, const char *label,

@@ -122,6 +122,13 @@ expect 3 "$MLBENCH" bisect good.ini slow.ini --margin 50% --budget 1s --out shor
 validate out
 [ "$(json 'd["status"], "inject.step_factor" in d["remaining"]')" = "('not finished', True)" ] || fail "no partial answer"
 says '--resume short'
+# With another budget, too; its runs stay as long as they were.  A session that has time for nothing says what is open.
+"$MLBENCH" bisect good.ini slow.ini --margin 50% --budget 60s --resume short >out 2>err
+[ $? -eq 0 ] || [ $? -eq 3 ] || fail "a session does not go on with another budget"
+! grep -q 'another configuration' err || fail "another budget is another configuration"
+"$MLBENCH" bisect good.ini slow.ini --margin 50% --budget 10ms --out shorter >out 2>err
+[ $? -eq 3 ] || fail "exit status without time for anything"
+reads ' open 6 differences may still cost something: '
 
 # --- killed, and gone on with
 "$MLBENCH" bisect good.ini slow.ini --margin 50% --out killed >out 2>err &
