@@ -229,8 +229,9 @@ static enum reproduction_cause reproduction_cause_of(struct reproduction *r)
 	/* The stage is shown; the resource is what the diagnosis says, if it is of this stage. */
 	if (!sure || !stage || !reproduction_names(seen->resource))
 		return CAUSE_OPEN;
-	return reproduction_allows(reported->resource, seen->resource) ? CAUSE_SAME
-								       : CAUSE_OTHER_RESOURCE;
+	if (reproduction_allows(reported->resource, seen->resource))
+		return CAUSE_SAME;
+	return seen->by_replay ? CAUSE_OPEN : CAUSE_OTHER_RESOURCE;
 }
 
 /* --- what is open, and what would decide ------------------------------------------------------ */

@@ -69,6 +69,7 @@ struct reproduction_seen {
 	char stage[NAME_BYTES], also[NAME_BYTES]; /* as struct verdict has them */
 	char resource[NAME_BYTES];
 	double confidence;
+	bool by_replay; /* the diagnosis abstains: its costs name a resource, and no cause of why that is short */
 };
 
 /* The middle of several rates or ratios, all > 0. */

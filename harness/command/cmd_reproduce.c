@@ -351,6 +351,7 @@ static void reproduce_ask_replay(struct reproduce *r)
 	(void)snprintf(seen->stage, sizeof seen->stage, "%s", stage);
 	(void)snprintf(seen->resource, sizeof seen->resource, "%s", replay_cost_resource(most));
 	seen->confidence = REPRODUCTION_SURE;
+	seen->by_replay = true;
 	char words[EVIDENCE_BYTES];
 	memcpy(words, r->seen_why, sizeof words);
 	(void)snprintf(r->seen_why, sizeof r->seen_why,
@@ -483,9 +484,10 @@ static void reproduce_tell_plan(const struct reproduce *r)
 	log_info("the twin and %zu variant%s of it in turns, about %s a round; results in %s",
 		arms - 1, arms == 2 ? "" : "s",
 		clock_format_span(seconds * (double)arms, time, sizeof time), r->folder);
-	if (seconds * (double)arms * REPRODUCE_ROUNDS_LEAST > r->budget_s)
-		log_warn("--budget is too short for the %d rounds that an answer takes",
-			(int)REPRODUCE_ROUNDS_LEAST);
+	const double least = seconds * (double)arms * REPRODUCE_ROUNDS_LEAST;
+	if (least > r->budget_s)
+		log_warn("--budget is too short for the %d rounds that an answer takes, about %s",
+			(int)REPRODUCE_ROUNDS_LEAST, clock_format_span(least, time, sizeof time));
 }
 
 /* --- what differs ----------------------------------------------------------------------------- */

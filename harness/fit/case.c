@@ -360,6 +360,12 @@ void case_environment_of(const struct fact_list *facts, struct case_environment 
 	out->of[CASE_ENVIRONMENT_GPUS].number = case_fact_number(facts, "gpu", "devices");
 }
 
+void case_environment_of_data(const char *type, struct case_environment *out)
+{
+	case_file_system(out->of[CASE_ENVIRONMENT_FILE_SYSTEM].text, type);
+	case_environment_word(out->of[CASE_ENVIRONMENT_DEVICE].text, case_device(type, "", ""));
+}
+
 /* --- the file ----------------------------------------------------------------------------------- */
 
 /* A value of a section of ours: comment signs are escaped, and so is what escapes them. */

@@ -113,6 +113,8 @@ int case_config(
 
 /* The fingerprint of a node, of the facts that a result has or environment_capture finds. */
 void case_environment_of(const struct fact_list *facts, struct case_environment *out);
+/* What lies below data on a file system of this type ("fuse.sshfs"), as far as the type tells. */
+void case_environment_of_data(const char *type, struct case_environment *out);
 /* A text of a row, without what could do harm in a terminal or a file. */
 void case_environment_word(char out[CASE_WORD_BYTES], const char *text);
 const char *case_environment_name(enum case_environment_id id); /* "cpu_quota" */

@@ -18,6 +18,7 @@ enum { OBSERVED_BYTES_MAX = 64 << 20, OBSERVED_CLASS_SAMPLES = 100, OBSERVED_LOO
 static const double OBSERVED_IDLE =
 	0.1; /* of a loader's time: locks of an idle worker are its queue's */
 static const double OBSERVED_STEADY = 65536; /* bytes per second that memory may grow by */
+static const double OBSERVED_OTHERS = 0.25;  /* cores: fewer take none from the job */
 static const double OBSERVED_READS = 0.05;   /* of a thread's time in calls on files: it reads */
 static const double NS_PER_SECOND = 1e9;
 
@@ -350,6 +351,21 @@ static const char *observed_stage_of_whole(const struct findings *out)
 					       : STAGE_STEP_NAME;
 }
 
+/* Cores that processes beside the job kept busy. */
+static double observed_others(const json_t *document)
+{
+	const json_t *processes = column_value(document, "processes");
+	const double seconds = column_number(document, "observed.seconds");
+	double others = column_number(document, "observed.node_busy_cores");
+	for (size_t i = 0; i < json_array_size(processes); i++) {
+		const json_t *process = json_array_get(processes, i);
+		const double cpu =
+			column_number(process, "cpu") * column_number(process, "seconds");
+		others -= isnan(cpu) ? 0 : cpu / seconds;
+	}
+	return others;
+}
+
 /* The words of `observe` in those of a diagnosis, as far as one operating point tells. */
 static void observed_verdict(const json_t *document, struct findings *out)
 {
@@ -357,6 +373,7 @@ static void observed_verdict(const json_t *document, struct findings *out)
 	 * trainer on its cores. */
 	static const char calls_on_files[] = "latency or full or cache or shared or stalls";
 	static const char on_cores[] = "compute or launch";
+	static const char taken_cores[] = "cores or external";
 	const struct {
 		const char *seen, *stage;
 	} stages[] = {{"loader", STAGE_DECODE_NAME}, {STAGE_READ_NAME, STAGE_READ_NAME},
@@ -370,6 +387,9 @@ static void observed_verdict(const json_t *document, struct findings *out)
 			continue;
 		if (strcmp(resource, "cores") == 0 && used_up)
 			resource = "quota";
+		else if (strcmp(resource, "cores") == 0 && strcmp(stage, STAGE_DECODE_NAME) == 0 &&
+			 observed_others(document) >= OBSERVED_OTHERS)
+			resource = taken_cores;
 		else if (strcmp(resource, "latency or device") == 0)
 			resource = calls_on_files;
 		else if (strcmp(stage, STAGE_STEP_NAME) == 0 && strcmp(resource, "cpu") == 0)
@@ -379,6 +399,23 @@ static void observed_verdict(const json_t *document, struct findings *out)
 		(void)snprintf(out->stage, sizeof out->stage, "%s", stage);
 		(void)snprintf(out->resource, sizeof out->resource, "%s", resource);
 	}
+}
+
+/* The file system that most of the files that the job read were seen on. */
+static const char *observed_file_system(const json_t *document)
+{
+	const json_t *files = column_value(document, "files");
+	const char *type = "";
+	double most = 0;
+	for (size_t i = 0; i < json_array_size(files); i++) {
+		const json_t *group = json_array_get(files, i);
+		const double count = column_number(group, "files");
+		if (json_is_true(column_value(group, "written")) || !(count > most))
+			continue;
+		most = count;
+		type = column_text(group, "file_system");
+	}
+	return type;
 }
 
 static void observed_environment(const json_t *document, struct case_environment *out)
@@ -395,6 +432,8 @@ static void observed_environment(const json_t *document, struct case_environment
 		else if (json_is_string(value) && strcmp(json_string_value(value), "none") == 0)
 			out->of[id].number = INFINITY;
 	}
+	if (!out->of[CASE_ENVIRONMENT_FILE_SYSTEM].text[0])
+		case_environment_of_data(observed_file_system(document), out);
 	if (isnan(out->of[CASE_ENVIRONMENT_CORES].number))
 		out->of[CASE_ENVIRONMENT_CORES].number =
 			column_number(document, "observed.allowed_cpus");

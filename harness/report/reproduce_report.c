@@ -330,7 +330,9 @@ static void reproduce_say_unknown(const json_t *document, struct medium *medium)
 	for (size_t i = 0; i < json_array_size(unknown); i++)
 		buffer_format(&text, "%s%s", i ? ", " : "",
 			column_text(json_array_get(unknown, i), "words"));
-	medium_fact(medium, INK_DIM, "not said", &text);
+	if (text.size > 0)
+		buffer_text(&text, ": the case does not say this of the reported node");
+	medium_fact(medium, INK_DIM, "unknown", &text);
 }
 
 static void reproduce_say_here(const json_t *document, struct medium *medium)
@@ -403,6 +405,17 @@ static void reproduce_say_tables(const json_t *document, struct medium *medium)
 	reproduce_say_needs(document, medium);
 }
 
+/* That the repetitions which are needed would take, as long as those that there are. */
+static double reproduce_minutes_left(const json_t *document)
+{
+	enum { MINUTES_USUAL = 10 };
+	const double have = column_number(document, "here.repetitions");
+	const double needed = column_number(document, "repetitions_needed");
+	const double each = column_number(document, "spent_s") / have;
+	const double minutes = ceil((needed - have) * each / 60) + 1;
+	return minutes > MINUTES_USUAL && have > 0 ? minutes : MINUTES_USUAL;
+}
+
 static void reproduce_say_next(const json_t *document, struct medium *medium)
 {
 	const char *folder = column_text(document, "folder");
@@ -418,7 +431,8 @@ static void reproduce_say_next(const json_t *document, struct medium *medium)
 		term = "";
 	}
 	if (!json_is_true(column_value(document, "complete")))
-		buffer_format(&text, "mlbench reproduce CASE --resume %s --budget 10m", folder);
+		buffer_format(&text, "mlbench reproduce CASE --resume %s --budget %.0fm", folder,
+			reproduce_minutes_left(document));
 	else if (emulates && !shown)
 		buffer_format(&text, "mlbench bisect %s/twin CASE --env", folder);
 	else

@@ -213,6 +213,22 @@ static void a_report_may_allow_several_resources(void **state)
 	assert_int_equal(r.cause, CAUSE_OPEN);
 }
 
+/* The costs of the replay say "cpu" whatever keeps the workers from it: that may confirm a report, and refutes none. */
+static void a_replay_alone_refutes_no_resource(void **state)
+{
+	(void)state;
+	struct reproduction r = as_reported();
+	(void)snprintf(r.seen.resource, sizeof r.seen.resource, "cpu");
+	r.seen.by_replay = true;
+	(void)snprintf(r.reported.resource, sizeof r.reported.resource, "cores");
+	judge(&r);
+	assert_int_equal(r.cause, CAUSE_OPEN);
+	assert_int_equal(r.outcome, REPRODUCTION_OPEN);
+	(void)snprintf(r.reported.resource, sizeof r.reported.resource, "cpu");
+	judge(&r);
+	assert_int_equal(r.cause, CAUSE_SAME);
+}
+
 /* --- errors ----------------------------------------------------------------------------------- */
 
 /* What comes of repetitions of a twin whose truth is `truth`, looked at as the command does, the
@@ -463,6 +479,7 @@ int main(void)
 		cmocka_unit_test(without_a_variant_the_diagnosis_decides),
 		cmocka_unit_test(a_full_store_is_one_whatever_fills_it),
 		cmocka_unit_test(a_report_may_allow_several_resources),
+		cmocka_unit_test(a_replay_alone_refutes_no_resource),
 		cmocka_unit_test(errors_are_as_rare_as_promised),
 		cmocka_unit_test(what_is_so_is_found),
 		cmocka_unit_test(a_stall_decides_nothing),

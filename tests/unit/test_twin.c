@@ -76,6 +76,64 @@ static void near(const struct findings *findings, enum finding_id id, double val
 			finding_how_name(finding->how), value);
 }
 
+/* The observed job but for some texts of it. */
+static void write_changed(const char *const changes[][2], size_t count)
+{
+	char *text = strdup(observed);
+	for (size_t i = 0; i < count; i++) {
+		char *at = strstr(text, changes[i][0]);
+		char *changed = NULL;
+		assert_non_null(at);
+		*at = '\0';
+		assert_true(asprintf(&changed, "%s%s%s", text, changes[i][1],
+				    at + strlen(changes[i][0])) > 0);
+		free(text);
+		text = changed;
+	}
+	write_file(text, strlen(text));
+	free(text);
+}
+
+/* From outside, too few cores are the job's own threads or other processes: both, where others kept cores busy. */
+static void who_takes_the_cores_is_left_open_where_others_do(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *busy, *resource;
+	} cases[] = {{"\"node_busy_cores\":1.95,\"seconds\":10", "cores"},
+		{"\"node_busy_cores\":7.5,\"seconds\":10", "cores or external"},
+		{"\"node_busy_cores\":null,\"seconds\":10", "cores"}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const char *const changes[][2] = {{"\"seconds\":10", cases[i].busy},
+			{"\"resource\":\"cpu\"", "\"resource\":\"cores\""}};
+		struct findings findings;
+		write_changed(changes, 2);
+		findings_open(&findings);
+		assert_int_equal(findings_from_observed(&findings, path, &err), 0);
+		assert_string_equal(findings.stage, "decode");
+		assert_string_equal(findings.resource, cases[i].resource);
+		findings_close(&findings);
+	}
+}
+
+/* The file system of the data is that of the files that were seen open, without its name where somebody may have given it. */
+static void the_file_system_is_that_of_the_files(void **state)
+{
+	(void)state;
+	static const char *const changes[][2] = {{"\"file_system\":\"fuse\",\"device\":\"network\"",
+		"\"file_system\":null,\"device\":null"}};
+	struct findings findings;
+	struct source_more more;
+	findings_open(&findings);
+	source_more_open(&more);
+	write_changed(changes, 1);
+	assert_int_equal(source_observed(path, &findings, &more, &err), 0);
+	assert_string_equal(more.environment.of[CASE_ENVIRONMENT_FILE_SYSTEM].text, "fuse");
+	assert_string_equal(more.environment.of[CASE_ENVIRONMENT_DEVICE].text, "network");
+	source_more_release(&more);
+	findings_close(&findings);
+}
+
 static void an_observed_job_tells_what_a_sample_takes(void **state)
 {
 	(void)state;
@@ -423,6 +481,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_observed_job_tells_what_a_sample_takes),
+		cmocka_unit_test(who_takes_the_cores_is_left_open_where_others_do),
+		cmocka_unit_test(the_file_system_is_that_of_the_files),
 		cmocka_unit_test(verdicts_are_in_the_words_of_a_diagnosis),
 		cmocka_unit_test(hostile_documents_are_refused_or_read),
 		cmocka_unit_test(keys_follow_from_what_is_known),
