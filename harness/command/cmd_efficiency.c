@@ -51,10 +51,12 @@ static int efficiency_open(struct efficiency_job *job, struct error *err)
 	const struct options *options = &job->invocation->options;
 	int code = plan_open(&job->plan, job->invocation, options->arguments[0], err);
 	if (!code && job->plan.config.axis_count > 0) {
-		const struct key *key = &config_keys[job->plan.config.axes[0].key];
+		struct buffer names = {0};
+		plan_swept(&job->plan.config, &names);
 		code = error_set(err, -EINVAL,
-			"'%.200s' sweeps %s.%s: give it one value with --set",
-			options->arguments[0], key->section, key->name);
+			"'%.200s' sweeps %s: give each one value with --set, as --set decode.workers=2",
+			options->arguments[0], names.data ? names.data : "");
+		buffer_release(&names);
 	}
 	if (!code)
 		code = efficiency_configure(job, err);
@@ -230,6 +232,8 @@ const struct command command_efficiency = {
 		"samples/s, CPU time a sample, memory and bytes read. It says in which class of "
 		"code the difference goes (decoding, resize, copies, the interpreter, ...), and "
 		"what cheaper code would give, where that follows from what was measured.\n\n"
+		"CONFIG is one setting: a case (mlbench fit), or a configuration in which --set gives "
+		"each swept key one value. The result is printed, and not saved.\n\n"
 		"CMD is any command that prints the line 'batch N' on standard output for each "
 		"batch of N samples that its loader hands over, as soon as it has it. Any other line is "
 		"ignored. CMD finds the folder, the number of workers and the batch size in the "
@@ -243,7 +247,7 @@ const struct command command_efficiency = {
 		"interpreted beyond that line.\n\n"
 		"Exit status: 0 measured, 2 the loader or CONFIG is wrong, 3 this pipeline could "
 		"not be measured, 130 interrupted.",
-	.example = "mlbench efficiency imagenet_like --data /data/train -- python3 my_loader.py",
+	.example = "mlbench efficiency case.ini --data /data/train -- python3 my_loader.py",
 	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_DATA) | OPTION_BIT(OPTION_JSON),
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,

@@ -273,6 +273,14 @@ static int describe_first(struct plan *plan, struct error *err)
 	return code;
 }
 
+void plan_swept(const struct config *config, struct buffer *out)
+{
+	for (size_t i = 0; i < config->axis_count; i++) {
+		const struct key *key = &config_keys[config->axes[i].key];
+		buffer_format(out, "%s%s.%s", i ? ", " : "", key->section, key->name);
+	}
+}
+
 int plan_open(
 	struct plan *plan, const struct invocation *invocation, const char *path, struct error *err)
 {

@@ -60,6 +60,9 @@ struct plan {
 	struct plan_cost cost;
 };
 
+/* The swept keys: "decode.workers, batch.size". */
+void plan_swept(const struct config *config, struct buffer *out);
+
 /* Reads the file, applies --set, and checks each point: -EINVAL and the like when anything is
  * wrong. path NULL: plan->config is set already. */
 int plan_open(struct plan *plan, const struct invocation *invocation, const char *path,

@@ -524,10 +524,7 @@ static int make_one_point(struct session *session, struct error *err)
 		plan->limits = 0;
 	if (plan->config.axis_count == 0)
 		return 0;
-	for (size_t i = 0; i < plan->config.axis_count; i++) {
-		const struct key *key = &config_keys[plan->config.axes[i].key];
-		buffer_format(&names, "%s%s.%s", i ? ", " : "", key->section, key->name);
-	}
+	plan_swept(&plan->config, &names);
 	const int code = error_set(err, -EINVAL,
 		"'%s' sweeps %s: measure it with 'mlbench sweep', or give each one value with --set",
 		plan->config.path ? plan->config.path : plan->name, names.data ? names.data : "");
