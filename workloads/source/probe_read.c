@@ -970,7 +970,7 @@ int probe_read(const struct probe_read_plan *plan, const struct probe_control *b
 	const struct probe_control *control = &own;
 	struct probe_reads *reads;
 	int code = probe_reads_open(&reads, plan, control, out, err);
-	if (!code) {
+	if (reads) { /* NULL where it failed */
 		reads_prolong(reads, &own);
 		code = reads_measure_rounds(reads, err);
 		reads_keep(reads);
