@@ -12,8 +12,10 @@ from torchvision import transforms
 def make_loader(folder, workers, batch):
     """Shards named *.tar of pictures and class numbers, as many workers as can have a shard each."""
     shards = sorted(glob.glob(os.path.join(folder, "*.tar")))
+    if not shards:
+        raise SystemExit("no *.tar in '%s'" % folder)
     transform = transforms.Compose([transforms.RandomResizedCrop(224), transforms.ToTensor()])
-    data = (webdataset.WebDataset(shards, shardshuffle=True).shuffle(1000).decode("pil")
+    data = (webdataset.WebDataset(shards, shardshuffle=100).shuffle(1000).decode("pil")
             .to_tuple("jpg;png", "cls").map_tuple(transform, int).batched(batch))
     return webdataset.WebLoader(data, batch_size=None, num_workers=min(workers, len(shards)))
 

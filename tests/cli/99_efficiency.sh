@@ -137,6 +137,14 @@ if /usr/bin/python3 -c 'import torch, torchvision, PIL' 2>/dev/null; then
 	expect 0 efficiency --set dataset.format=jpeg --data folders --json -- /usr/bin/python3 "$ROOT/pipelines/adaptors/torch_loader.py"
 	validate
 	json '[d["loader"]["samples_per_s"]["median"] > 0, d["loader_limit"]["stage"]]'
+	# That for WebDataset on shards, with the package where it is, else with what stands in for it.
+	expect 0 "$MLBENCH" gen tiny.ini --set dataset.path=shards --set dataset.format=jpeg --set dataset.container=tar --set dataset.shard_samples=16
+	/usr/bin/python3 -c 'import webdataset' 2>/dev/null || export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$ROOT/tests/cli/webdataset_stand_in
+	expect 0 efficiency --set dataset.format=jpeg --set dataset.container=tar --data shards --json -- /usr/bin/python3 "$ROOT/pipelines/adaptors/webdataset_loader.py"
+	validate
+	json 'd["loader"]["samples_per_s"]["median"] > 0'
+	expect 2 efficiency --set dataset.format=jpeg --data folders --json -- /usr/bin/python3 "$ROOT/pipelines/adaptors/webdataset_loader.py"
+	says "no *.tar in 'folders'"
 else
 	echo "PyTorch is not installed: its adaptor is not tried"
 fi
