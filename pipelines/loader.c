@@ -542,10 +542,8 @@ static bool worker_reads(struct worker *w, struct blob *blob, uint64_t *now_ns)
 	const uint64_t took_ns = *now_ns - began_ns;
 	/* Until it goes on, but not what it then waits for a core: that is no matter of storage. */
 	blob->request.done_ns = *now_ns;
-	if (waits)
-		blob->request.done_ns -= thread_meter_end_piece(w->reading, took_ns);
-	else
-		thread_meter_add_piece(w->reading, took_ns);
+	blob->request.done_ns -= waits ? thread_meter_end_piece(w->reading, took_ns)
+				       : thread_meter_add_piece(w->reading, took_ns);
 	if (blob->request.done_ns < blob->request.submitted_ns)
 		blob->request.done_ns = blob->request.submitted_ns;
 	reads_meter(w->reading, blob, false, *now_ns);

@@ -385,6 +385,22 @@ static uint64_t part_queued(struct thread_meter *part, uint64_t took_ns)
 	return more_ns;
 }
 
+static void part_add_cpu(struct thread_meter *part, uint64_t ns)
+{
+	atomic_store_explicit(&part->cpu_ns,
+		atomic_load_explicit(&part->cpu_ns, memory_order_relaxed) + ns,
+		memory_order_relaxed);
+}
+
+/* Of a piece that is over: how long of it the thread waited for a core. */
+static uint64_t part_add_queue(struct thread_meter *part, uint64_t took_ns)
+{
+	const uint64_t queued_ns = part_queued(part, took_ns);
+	if (queued_ns > 0)
+		atomic_fetch_add(&part->run_queue_ns, queued_ns);
+	return queued_ns < took_ns ? queued_ns : took_ns;
+}
+
 static bool piece_is_looked_at(const struct thread_meter *part)
 {
 	return part->pieces % PART_LOOKED_AT == PART_LOOKED_AT / 2;
@@ -399,12 +415,16 @@ void thread_meter_begin_piece(struct thread_meter *part)
 uint64_t thread_meter_end_piece(struct thread_meter *part, uint64_t took_ns)
 {
 	if (piece_is_looked_at(part))
-		thread_meter_add_piece(
-			part, PART_LOOKED_AT * (clock_thread_cpu_ns() - part->piece_cpu_ns));
+		part_add_cpu(part, PART_LOOKED_AT * (clock_thread_cpu_ns() - part->piece_cpu_ns));
 	part->pieces++;
-	const uint64_t queued_ns = part_queued(part, took_ns);
-	atomic_fetch_add(&part->run_queue_ns, queued_ns);
-	return queued_ns < took_ns ? queued_ns : took_ns;
+	return part_add_queue(part, took_ns);
+}
+
+uint64_t thread_meter_add_piece(struct thread_meter *part, uint64_t took_ns)
+{
+	const uint64_t queued_ns = part_add_queue(part, took_ns);
+	part_add_cpu(part, took_ns - queued_ns);
+	return queued_ns;
 }
 
 void thread_meter_pass_rest(struct thread_meter *part, uint64_t took_ns)

@@ -286,13 +286,8 @@ void thread_meter_begin_piece(struct thread_meter *part);
 uint64_t thread_meter_end_piece(struct thread_meter *part, uint64_t took_ns);
 /* So much of the rest has passed. */
 void thread_meter_pass_rest(struct thread_meter *part, uint64_t took_ns);
-/* The same of a piece that waits for nothing, and took so long. */
-static inline void thread_meter_add_piece(struct thread_meter *part, uint64_t ns)
-{
-	atomic_store_explicit(&part->cpu_ns,
-		atomic_load_explicit(&part->cpu_ns, memory_order_relaxed) + ns,
-		memory_order_relaxed);
-}
+/* The same of a piece that waits for nothing but a core: the rest of its time is CPU time, and begins with no call. */
+uint64_t thread_meter_add_piece(struct thread_meter *part, uint64_t took_ns);
 void thread_meter_start(struct thread_meter *meter, enum thread_state state, uint64_t start_ns,
 	uint64_t segment_ns);
 

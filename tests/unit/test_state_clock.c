@@ -1,4 +1,5 @@
-/* State clocks: the identity, the running state, and a reader beside a writer. */
+/* State clocks: the identity, the running state, and a reader beside a writer; and whose CPU time it is where a thread does the work
+ * of two stages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,10 +9,14 @@
 
 #include "harness/base/clock.h"
 #include "harness/measure/state_clock.h"
+#include "harness/measure/thread_meter.h"
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static uint64_t sum(const uint64_t total[THREAD_STATES])
 {
@@ -131,12 +136,56 @@ static void a_reader_sees_a_consistent_picture(void **state)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
+/* As the kernel writes it: time on a core, and waiting for one. */
+static void kernel_says(int fd, unsigned cpu_us, unsigned queue_us)
+{
+	char line[64];
+	const int size = snprintf(line, sizeof line, "%u000 %u000 7\n", cpu_us, queue_us);
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_int_equal(pwrite(fd, line, (size_t)size, 0), size);
+}
+
+/* A file that is read out of memory waits for nothing, but its thread may lose its core meanwhile: that is no CPU time of reading,
+ * of which none would be left for decoding. */
+static void a_piece_that_lost_its_core_took_no_cpu_time_then(void **state)
+{
+	(void)state;
+	enum { US = 1000 };
+	char path[] = "/tmp/mlbench-schedstat-XXXXXX";
+	const int fd = mkstemp(path);
+	struct thread_meter *decode = thread_meters_open(1, 1);
+	struct thread_meter *read = thread_meters_open(1, 1);
+	struct thread_times times;
+	assert_true(fd >= 0 && decode && read);
+	assert_int_equal(unlink(path), 0);
+	kernel_says(fd, 0, 0);
+	atomic_store(&decode->schedstat, fd);
+	thread_meter_start(decode, THREAD_WORKING, 0, 1000000 * US);
+	thread_meter_start_part(decode, read);
+	assert_int_equal(thread_meter_add_piece(read, 50 * US), 0);
+	kernel_says(fd, 90, 20000);
+	thread_meter_pass_rest(read, 20040 * US); /* decoding waited, too */
+	kernel_says(fd, 150, 26000);
+	assert_int_equal(thread_meter_add_piece(read, 6050 * US), 6000 * US);
+	assert_true(thread_meter_read(read, 27000 * US, &times));
+	assert_int_equal(times.cpu_ns, 100 * US);
+	assert_int_equal(times.run_queue_ns, 6000 * US);
+	assert_true(thread_meter_read(decode, 27000 * US, &times));
+	assert_int_equal(times.cpu_ns, 50 * US);
+	assert_int_equal(times.run_queue_ns, 20000 * US);
+	atomic_store(&decode->schedstat, -1);
+	thread_meters_close(decode, 1);
+	thread_meters_close(read, 1);
+	assert_int_equal(close(fd), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(states_add_up_to_the_wall),
 		cmocka_unit_test(parked_clocks_turn_with_their_group),
 		cmocka_unit_test(a_reader_sees_a_consistent_picture),
+		cmocka_unit_test(a_piece_that_lost_its_core_took_no_cpu_time_then),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
