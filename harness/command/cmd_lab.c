@@ -945,9 +945,13 @@ static int lab_scores_print(
 	const char *out = invocation->options.values[OPTION_OUT];
 	struct style style = command_style(invocation);
 	struct buffer text = {0};
+	struct buffer printable = {0}; /* names are somebody's text */
 	style.colour = style.colour && !out;
 	lab_scores_text(document, &style, &text);
-	return product_write(out, "class.txt", &text, err);
+	style_add_printable(text.data ? text.data : "", &printable);
+	printable.failed = printable.failed || text.failed;
+	buffer_release(&text);
+	return product_write(out, "class.txt", &printable, err);
 }
 
 static int lab_scores_format(const struct options *options, bool *html, struct error *err)

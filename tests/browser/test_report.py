@@ -405,6 +405,47 @@ def test_hostile():
     check(text.count("</script>") == len(re.findall(r"<script\b", text)), "hostile: a script element is ended by text")
 
 
+def test_class():
+    size(*WIDE)
+    open_page("class")
+    check("8 students passed 26 of the 34 labs" in js("document.querySelector('.lead').textContent"), "class: the count is not the first sentence")
+    check(js("window.owned") is None and js("document.images.length") == 0, "class: a student's name became a part of the page")
+    check_quiet("class")
+    for name in ("light", "dark"):
+        scheme(name)
+        low = js(CONTRAST)
+        check(not low, f"class, {name}: too little contrast: {low[:4]}")
+        picture(f"class-{name}", WIDE[0])
+    scheme("light")
+    for width in (WIDE[0], PHONE[0], 320):
+        size(width, PHONE[1])
+        open_page("class")
+        check(js("document.documentElement.scrollWidth") <= width, f"class: at {width} pixels it is {js('document.documentElement.scrollWidth')} wide")
+        check_charts(f"class, {width} pixels", 3)
+    picture("class-phone", PHONE[0])
+    size(*WIDE)
+
+
+def test_crib():
+    driver.get("file://" + urllib.parse.quote(os.path.join(WORK, "crib.html")))
+    for width in (WIDE[0], PHONE[0], 320):
+        size(width, PHONE[1])
+        check(js("document.documentElement.scrollWidth") <= width, f"crib: at {width} pixels it is {js('document.documentElement.scrollWidth')} wide")
+    size(*WIDE)
+    for name in ("light", "dark"):
+        scheme(name)
+        low = js(CONTRAST)
+        check(not low, f"crib, {name}: too little contrast: {low[:4]}")
+    scheme("light")
+    said, asked = messages(), requests()
+    check(not said and not asked, f"crib: the console says {said[:3]}, it asked for {asked[:3]}")
+    pdf = base64.b64decode(driver.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})["data"])
+    with open(os.path.join(PICTURES, "crib.pdf"), "wb") as file:
+        file.write(pdf)
+    pages = len(re.findall(rb"/Type\s*/Page[^s]", pdf))
+    check(pages == 1, f"crib: {pages} sheets of paper")
+
+
 def test_accept():
     size(*WIDE)
     open_page("accept")
@@ -433,7 +474,7 @@ def test_accept():
 
 
 for test in (test_drawn, test_folds, test_slider, test_tables, test_structure, test_schemes, test_keyboard, test_narrow, test_paper,
-             test_without_scripts, test_hostile, test_accept):
+             test_without_scripts, test_hostile, test_accept, test_class, test_crib):
     begun = time.time()
     try:
         test()
