@@ -46,8 +46,32 @@ if tests/readme.py --check --program "$MLBENCH" >"$work/readme"; then ok; else b
 # The workshop's slides: what they measure parses, and every output and chart that they show is one of these.
 if docs/workshop/make_slides.py --check --program "$MLBENCH" >"$work/slides"; then ok; else bad "$(grep -v ' 0 problems' "$work/slides")"; fi
 
+# The guide for teachers has of each lab its cause, evidence, best setting and wrong fixes as the lab's file has them.
+python3 - >"$work/guide" <<'PY'
+import glob, re
+guide = " ".join(open("docs/workshop/README.md", encoding="utf-8").read().split())
+labs = sorted(glob.glob("configs/labs/*.ini"))
+if len(labs) != len(re.findall(r"### \d+ ", guide)):
+    print(f"there are {len(labs)} labs and another number in the guide")
+for name in labs:
+    told = {}
+    for key, value in re.findall(r"^(title|number|cause|right|best|wrong) = (.*)$", open(name, encoding="utf-8").read(), re.M):
+        told.setdefault(key, []).append(value)
+    head = f"### {told['number'][0]} {told['title'][0]} "
+    part = re.split(r" ##+ ", guide.partition(head)[2])[0]
+    asked = [cause.strip() for line in told["cause"] for cause in line.split("|")]
+    asked += [f"`{right.strip()}`" for line in told["right"] for right in line.split("|")]
+    asked += [f"`{best}`" for best in told.get("best", [])]
+    for line in told["wrong"]:
+        asked += ["`%s = %s`" % tuple(pair.strip().split("=")) for pair in line.partition(", ")[2].partition(":")[0].split(",")]
+    for text in asked:
+        if text not in part:
+            print(f"{name}: '{head}' lacks {text}")
+PY
+if [ ! -s "$work/guide" ]; then ok; else bad "docs/workshop/README.md: $(head -n 5 "$work/guide")"; fi
+
 # Files that the documents name exist.
-for file in $(grep -ohE '`(docs|configs|tests|harness|workloads|pipelines|\.ci)/[A-Za-z0-9_./-]+`' README.md docs/*.md | tr -d '`' | grep -v NAME | grep -v NN_ | sort -u); do
+for file in $(grep -ohE '`(docs|configs|tests|harness|workloads|pipelines|\.ci)/[A-Za-z0-9_./-]+`' README.md docs/*.md docs/workshop/*.md docs/workshop/labs/*.md | tr -d '`' | grep -v NAME | grep -v NN_ | sort -u); do
 	[ -e "$file" ] || [ -e "${file%/}" ] || bad "a document names $file, which is not there"
 done
 ok

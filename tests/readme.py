@@ -2,8 +2,8 @@
 """README.md's transcripts and docs/report.png, made by the program itself.
 
   tests/readme.py [--program PATH]          runs the commands (6 minutes on 2 quiet cores), rewrites the blocks and the picture
-  tests/readme.py --check [--program PATH]  runs none: every command line in README.md parses, every block looks as the
-                                            program prints today; figures are not looked at
+  tests/readme.py --check [--program PATH]  runs none: every command line in README.md and the workshop's pages parses, every
+                                            block looks as the program prints today; figures are not looked at
 
 A block is a fence behind '<!-- made by: COMMAND -->'.  Nothing is written unless every command succeeded and every part of
 every block was found in what it printed, and no result was measured beside other load (the result knows, of each point)."""
@@ -156,7 +156,8 @@ def commands_in(text):
     """Every 'mlbench ...' in a code span or on a line of a fence, its continuation left out."""
     spans = re.findall(r"`(mlbench [^`]+?)`", text, re.S)
     fences = re.findall(r"^```\n(.*?)^```", text, re.S | re.M)
-    lines = [line.split("#")[0].strip() for fence in fences for line in fence.splitlines() if line.startswith("mlbench ")]
+    lines = [line for fence in fences for line in fence.splitlines()] + re.findall(r"^    (mlbench .*)", text, re.M)
+    lines = [line.split("#")[0].strip() for line in lines if line.startswith("mlbench ")]
     return [" ".join(command.split()) for command in spans + lines]
 
 
@@ -211,12 +212,31 @@ def strings_of(program):
         return set(re.findall(rb"[\x20-\x7e\x80-\xff]{3,}", file.read()))
 
 
+def workshop():
+    pages = glob.glob(os.path.join(ROOT, "docs", "workshop", "**", "*.md"), recursive=True)
+    return "\n\n".join(open(page, encoding="utf-8").read() for page in sorted(pages))
+
+
+def saved_problems(program, text):
+    """Blocks of saved results ('mlbench show tests/golden/sample'): the program prints the same today, part by part."""
+    problems = []
+    for command, block in BLOCK.findall(text):
+        if shlex.split(command)[1] not in ("show", "top", "explain", "help"):
+            continue  # it measures: tests/labs
+        said = "\n".join(line.rstrip() for line in output(program, *shlex.split(command)[1:])[1].splitlines()) + "\n"
+        if any("\n" + part not in "\n" + said for part in block.split("...\n")):
+            problems.append(f"'{command}' does not print that block today")
+    return problems
+
+
 def check(program, text):
     problems = []
-    for command in dict.fromkeys(commands_in(text)):
+    commands = commands_in(text) + commands_in(workshop())
+    for command in dict.fromkeys(commands):
         problem = problem_of(program, command)
         if problem:
             problems.append(f"`{command}`: {problem}")
+    problems += saved_problems(program, workshop())
     blocks = dict(BLOCK.findall(text))
     for command in PARTS:
         if command not in blocks:
@@ -243,7 +263,7 @@ def check(program, text):
         problems.append("no docs/report.png")
     for problem in problems:
         print("readme:", problem)
-    print(f"readme: {len(commands_in(text))} command lines and {len(blocks)} blocks, {len(problems)} problems")
+    print(f"readme: {len(commands)} command lines and {len(blocks)} blocks, {len(problems)} problems")
     return 1 if problems else 0
 
 
