@@ -650,7 +650,7 @@ void job_verdict_find(
 	job_side_of_threads(record, out, false, &out->workers);
 	job_estimate_files(record, out);
 	job_estimate_growth(record, out);
-	out->still = job_stands_still(record);
+	out->still = isnan(record->ended_s) && job_stands_still(record);
 	if (out->still)
 		job_conclude(out, "unknown", "unknown", JOB_UNKNOWN,
 			"The job stands still: nothing of it ran and nothing was read for %.0f s. It hangs, or its pause is longer than this",

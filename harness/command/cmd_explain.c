@@ -5,10 +5,12 @@
 #include "harness/command/command.h"
 #include "harness/command/glossary.h"
 #include "harness/record/fields.h"
+#include "harness/record/measurement.h"
 #include "harness/report/runbook.h"
 #include "harness/report/table.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { INDENT_COLUMNS = 2 };
@@ -51,13 +53,26 @@ static int refuse_word(const char *word, struct error *err)
 	return error_set(err, -EINVAL, "'%s' is not a verdict; 'mlbench explain' lists them", word);
 }
 
-static int select_kinds(const char *word, struct selection *selection, struct error *err)
+/* `mlbench observe` says "loader" of the workers that read, decode and augment. */
+static const char *explain_word(const char *word, char out[PAIR_BYTES])
 {
+	static const char loader[] = "loader";
+	const size_t length = sizeof loader - 1;
+	if (!word || strncmp(word, loader, length) != 0 || (word[length] && word[length] != '/'))
+		return word;
+	(void)snprintf(out, PAIR_BYTES, "%s%s", STAGE_DECODE_NAME, word + length);
+	return out;
+}
+
+static int select_kinds(const char *given, struct selection *selection, struct error *err)
+{
+	char as_decode[PAIR_BYTES];
+	const char *word = explain_word(given, as_decode);
 	selection->count = 0;
 	for (size_t i = 0; i < limit_kind_count; i++)
 		if (!word || word_matches(word, i))
 			selection->kinds[selection->count++] = i;
-	return selection->count ? 0 : refuse_word(word, err);
+	return selection->count ? 0 : refuse_word(given, err);
 }
 
 static int entry_of(size_t kind, struct runbook_text *entry, struct error *err)

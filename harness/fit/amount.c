@@ -148,7 +148,8 @@ int amount_parse(enum amount_unit unit, const char *text, double *scale, double 
 	(void)snprintf(digits, sizeof digits, "%.*s", (int)(length < 48 ? length : 48), at);
 	const double number = strtod(digits, &end);
 	if (length == 0 || length >= 48 || *end || !isfinite(number))
-		return error_set(err, -EINVAL, "'%.32s' is no number", at);
+		return error_set(err, -EINVAL, "'%.*s' is no number",
+			(int)(strcspn(at, ",") < 32 ? strcspn(at, ",") : 32), at);
 	at = amount_skip(at + length);
 	double unit_scale = amount_scale_at(unit, at, rest);
 	if (unit_scale <= 0 && scale && *scale > 0 && strchr("(),:", *at)) {

@@ -50,6 +50,8 @@ prints "decode/lock"
 ! grep -q "read/" out || fail "'explain decode' lists verdicts of read"
 expect 0 "$MLBENCH" explain decode --json
 is_json mlbench.explain/1
+expect 0 "$MLBENCH" explain loader/cores
+prints "decode/cores" # as observe says it
 expect 0 "$MLBENCH" explain quota
 prints "step/quota"
 expect 2 "$MLBENCH" explain gil

@@ -267,6 +267,10 @@ static void test_still(void **state)
 	job_verdict_find(&record, NULL, &verdict);
 	assert_true(verdict.still);
 	assert_int_equal(verdict.certainty, JOB_UNKNOWN);
+	record.ended_s = 5; /* what is over hangs no more */
+	job_verdict_find(&record, NULL, &verdict);
+	assert_false(verdict.still);
+	record.ended_s = NAN;
 	record.watched_s = 1; /* too short to say so */
 	job_verdict_find(&record, NULL, &verdict);
 	assert_false(verdict.still);
