@@ -444,6 +444,24 @@ static int lab_take_setting(struct lab_call *call, struct lab_setting *setting,
 	return code ? code : lab_setting_normalise(call->lab, &call->drawn, setting, err);
 }
 
+/* Verdict, evidence and advice are what the student shall find: they come when the lab is over. */
+static void lab_say_measured(struct lab_call *call, const struct report *report)
+{
+	const bool over = lab_state_stage(call->state) >= LAB_PASSED;
+	json_t *point = over ? NULL : report_point_json(report, 0);
+	static const char *const concluded[] = {"verdict", "diagnosis"};
+	for (size_t i = 0; i < COUNT(concluded) && point; i++)
+		(void)json_object_del(point, concluded[i]);
+	call->more = json_pack(
+		"{s:o}", over ? "summary" : "point", over ? report_summary_json(report) : point);
+	if (over)
+		report_terminal(report, &call->style,
+			options_given(&call->invocation->options, OPTION_VERBOSE), &call->text);
+	else
+		report_measured(report, &call->style, &call->text);
+	buffer_text(&call->text, "\n");
+}
+
 static int lab_measure(struct lab_call *call, struct error *err)
 {
 	struct lab_setting setting;
@@ -467,14 +485,11 @@ static int lab_measure(struct lab_call *call, struct error *err)
 		folder, clock_utc_seconds());
 	code = lab_book_save(&call->book, call->state, err);
 	if (!code) {
-		report_terminal(&result.report, &call->style,
-			options_given(&call->invocation->options, OPTION_VERBOSE), &call->text);
-		buffer_text(&call->text, "\n");
+		lab_say_measured(call, &result.report);
 		lab_say_title(call);
 		lab_say_predictions(call);
 		lab_say_evidence(call);
 		lab_say_next(call);
-		call->more = json_pack("{s:o}", "summary", report_summary_json(&result.report));
 	}
 	lab_result_close(&result);
 	return code;
@@ -727,6 +742,11 @@ static int lab_explain(struct lab_call *call, struct error *err)
 	lab_say_answers(call);
 	lab_say_fixes(call);
 	lab_say_predictions(call);
+	const json_t *base = lab_find_measured(call, &(struct lab_setting){0});
+	if (base)
+		lab_sayf(call, INK_PLAIN, "verdict",
+			"mlbench show %s/%s: what the program says of it", call->book.folder,
+			fields_text_of(base, "folder"));
 	lab_sayf(call, INK_PLAIN, "file", "%s, with its comments", call->lab->path);
 	return 0;
 }
@@ -1157,8 +1177,8 @@ out:
 static int lab_run_action(
 	const struct invocation *invocation, const struct lab_action *action, struct error *err)
 {
-	struct lab_call *call = calloc(1, sizeof *call);
 	int status = EXIT_STATUS_DONE;
+	struct lab_call *call = calloc(1, sizeof *call);
 	if (!call)
 		return command_status(error_set(err, -ENOMEM, "out of memory"));
 	call->invocation = invocation;

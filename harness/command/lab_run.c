@@ -9,7 +9,6 @@
 #include "harness/command/calibration.h"
 #include "harness/command/paired.h"
 #include "harness/measure/data_store.h"
-#include "harness/report/html/report_page.h"
 
 #include <errno.h>
 #include <math.h>
@@ -126,6 +125,8 @@ static int lab_measure_decode(const struct invocation *invocation, const struct 
 	config_init(&config);
 	int code = config_read_file(&config, lab->path, err);
 	if (!code)
+		code = lab_settle_storage(lab, &config, err);
+	if (!code)
 		code = lab_decode_alone(&config, err);
 	if (!code)
 		code = lab_open_session(invocation, folder, LAB_LAPTOP_S, &paired, err);
@@ -226,16 +227,6 @@ void lab_result_close(struct lab_result *result)
 	*result = (struct lab_result){0};
 }
 
-/* A page is worth having, and no reason to fail. */
-static void lab_write_page(struct lab_result *result, const char *folder)
-{
-	struct error err = {0};
-	char *path = files_join(folder, REPORT_PAGE_FILE);
-	if (!path || report_page_write(&result->report, result->record.grid.points, path, &err))
-		log_warn("no page: %s", path ? err.text : "out of memory");
-	free(path);
-}
-
 int lab_run_measure(const struct invocation *invocation, const struct lab *lab,
 	const struct lab_drawn *drawn, const struct lab_setting *setting, const char *place,
 	unsigned number, struct lab_result *result, struct error *err)
@@ -261,8 +252,6 @@ int lab_run_measure(const struct invocation *invocation, const struct lab *lab,
 	paired_close(paired);
 	if (!code)
 		code = lab_result_open(result, folder, err);
-	if (!code)
-		lab_write_page(result, folder);
 	if (code)
 		lab_result_close(result);
 	free(folder);

@@ -487,6 +487,41 @@ static int lab_apply(const struct lab_setting *setting, struct lab_run *run, str
 	return code;
 }
 
+int lab_settle_storage(const struct lab *lab, struct config *config, struct error *err)
+{
+	struct config_grid grid;
+	struct config point = {0};
+	const struct lab_line *line;
+	size_t at = 0;
+	int code = 0;
+	/* Knobs are those of all variants, lest two of them share a folder. */
+	for (size_t i = 0; i < lab->variant_count && !code; i++)
+		for (at = 0; !code && (line = lab_next(lab, i, LAB_KNOB, &at));) {
+			const enum key_id key = config_find_key(line->pairs[0].key);
+			char value[LAB_VALUE_BYTES];
+			char axis[LAB_KEY_BYTES + LAB_VALUE_BYTES + 8];
+			if (key == KEY_COUNT || !config_is_storage(key) ||
+				config_find_axis(config, key))
+				continue;
+			(void)snprintf(axis, sizeof axis, "sweep.%s=%s", line->pairs[0].key,
+				config_format_value(
+					key, &config->values[key], value, sizeof value));
+			code = config_set(config, axis, err);
+		}
+	if (code || config->axis_count == 0)
+		return code;
+	code = config_grid_open(config, &grid, err);
+	if (code)
+		return code;
+	code = config_grid_point(config, &grid, 0, &point, err);
+	config_grid_close(&grid);
+	if (code)
+		return code;
+	config_release(config);
+	*config = point;
+	return 0;
+}
+
 int lab_configure(const struct lab *lab, const struct lab_drawn *drawn,
 	const struct lab_setting *setting, bool planted, struct lab_run *run, struct error *err)
 {
@@ -502,6 +537,8 @@ int lab_configure(const struct lab *lab, const struct lab_drawn *drawn,
 		code = lab_apply(setting, run, err);
 	if (!code && planted)
 		code = lab_apply(&drawn->plants, run, err);
+	if (!code)
+		code = lab_settle_storage(lab, &run->config, err);
 	if (!code && planted)
 		code = config_validate(&run->config, err);
 	if (code)

@@ -72,6 +72,10 @@ struct lab_run {
 int lab_configure(const struct lab *lab, const struct lab_drawn *drawn,
 	const struct lab_setting *setting, bool planted, struct lab_run *run, struct error *err);
 
+/* Storage forms that are knobs (config_is_storage) become folders of their own below dataset.path, as in a sweep: config is then one
+ * point of it. */
+int lab_settle_storage(const struct lab *lab, struct config *config, struct error *err);
+
 /* The bounds of a knob in words: "1..8", "shuffle | sequential". */
 void lab_knob_words(const struct lab_drawn *drawn, const struct lab_pair *knob, struct buffer *out);
 

@@ -61,6 +61,8 @@ void diagnosis_text(
 	const struct diagnosis_view *view, const struct style *style, struct buffer *out);
 /* Parts of it, from the values of diagnosis_parts_json: what stands below the verdict, and pieces of that. */
 void diagnosis_put_model(struct medium *medium, const json_t *parts, double measured);
+/* Of it, whether memory grows. */
+void diagnosis_put_memory(struct medium *medium, const json_t *memory);
 void diagnosis_put_elasticities(struct medium *medium, const json_t *parts);
 void diagnosis_put_phases(struct medium *medium, const json_t *phases);
 void diagnosis_put_recommendations(struct medium *medium, const json_t *recommendations);

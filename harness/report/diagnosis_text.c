@@ -446,7 +446,7 @@ void diagnosis_put_replay(struct medium *medium, const json_t *parts, double mea
 	medium_fact(medium, INK_DIM, "knee", &text);
 }
 
-static void diagnosis_put_memory(struct medium *medium, const json_t *memory)
+void diagnosis_put_memory(struct medium *medium, const json_t *memory)
 {
 	const bool leaks = json_is_true(column_value(memory, "leaks"));
 	const char *words = column_text(memory, "words");

@@ -121,6 +121,9 @@ void report_csv(const struct report *report, const json_t *points, struct buffer
 void report_terminal(
 	const struct report *report, const struct style *style, bool verbose, struct buffer *out);
 
+/* The same of one point, but for what is concluded of it: no verdict, evidence, model or advice.  For who shall find out. */
+void report_measured(const struct report *report, const struct style *style, struct buffer *out);
+
 /* summary.json and points.csv into the record's folder. */
 int report_write_files(const struct report *report, struct error *err);
 

@@ -332,6 +332,28 @@ void report_terminal(
 	text_put_all(report, verbose, medium_terminal(style, out));
 }
 
+void report_measured(const struct report *report, const struct style *style, struct buffer *out)
+{
+	const struct point_summary *p = report->points[0];
+	struct sheet_of_report sheet = {
+		.report = report, .best = p, .medium = medium_terminal(style, out)};
+	struct buffer text = {0};
+	text_put_head(&sheet);
+	if (p) {
+		text_add_rate(report, 0, &text);
+		if (isfinite(p->ci95.low) && p->repeat_count > 1)
+			buffer_format(&text, " (95 %% CI %.4g to %.4g)", p->ci95.low, p->ci95.high);
+		medium_fact(&sheet.medium, INK_BOLD, "measured", &text);
+		text_put_stages(&sheet, 0);
+	}
+	if (p && report->diagnoses && report->diagnoses[0]) {
+		json_t *parts = diagnosis_parts_json(report->diagnoses[0]);
+		diagnosis_put_memory(&sheet.medium, column_value(parts, "memory"));
+		json_decref(parts);
+	}
+	text_put_rest(&sheet);
+}
+
 static int write_markdown(const struct report *report, struct buffer *out, struct error *err)
 {
 	(void)err;

@@ -100,7 +100,8 @@ wait $pid 2>/dev/null
 expect 0 lab measure 90
 prints "you said now"
 prints "evidence depth"
-[ -s mlbench-labs/90/m001/report.html ] || fail "no page"
+prints "where the time went"
+! grep -qiE 'verdict|bottleneck|what to do|evidence  *[0-9]' out || fail "what is to be found is told"
 python3 - <<'PY' || fail "the state is not what was done"
 import json
 lab = json.load(open("mlbench-labs/90.json"))
@@ -150,6 +151,7 @@ fi
 prints "inject.read_latency = $planted"
 prints "Each file takes $planted"
 prints "decode.workers=4"
+prints "mlbench show mlbench-labs/90/m001"
 expect 2 lab check 90 read.depth=32 cause=io/rtt evidence=depth
 expect 0 lab list
 prints "$([ "$passed" -eq 0 ] && echo passed || echo given-up)"
