@@ -336,6 +336,23 @@ static int lab_begin(struct lab_call *call, struct error *err)
 	return code ? code : lab_book_save(&call->book, call->state, err);
 }
 
+/* One that was begun: a name, and a teacher's key, may come later. */
+static int lab_go_on(struct lab_call *call, struct error *err)
+{
+	int code = lab_book_drawn(&call->book, call->lab, call->state, &call->drawn, err);
+	if (!code && call->invocation->options.argument_count > 2) {
+		(void)json_object_set(
+			call->state, "student", json_object_get(call->book.student, "student"));
+		code = lab_book_seal_for_teacher(
+			&call->book, call->lab, &call->drawn, call->state, err);
+		if (!code)
+			code = lab_book_save_student(&call->book, err);
+		if (!code)
+			code = lab_book_save(&call->book, call->state, err);
+	}
+	return code;
+}
+
 static int lab_start(struct lab_call *call, struct error *err)
 {
 	int code = lab_take_start_words(call, err);
@@ -343,7 +360,7 @@ static int lab_start(struct lab_call *call, struct error *err)
 	if (!code && (!call->state || again))
 		code = lab_begin(call, err);
 	else if (!code)
-		code = lab_book_drawn(&call->book, call->lab, call->state, &call->drawn, err);
+		code = lab_go_on(call, err);
 	if (code)
 		return code;
 	lab_say_title(call);

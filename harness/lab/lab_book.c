@@ -230,13 +230,34 @@ int lab_book_drawn(const struct lab_book *book, const struct lab *lab, const jso
 	return code;
 }
 
-static int lab_seal_drawn(const struct lab_book *book, const char *text, char **mine,
-	char **teacher, struct error *err)
+/* For the student, and for the teacher whose key is known; mine NULL: for the teacher alone. */
+static int lab_seal_drawn(const struct lab_book *book, const struct lab *lab,
+	const struct lab_drawn *drawn, char **mine, char **teacher, struct error *err)
 {
 	const char *key = json_string_value(json_object_get(book->student, "teacher"));
+	json_t *json = lab_drawn_to_json(lab, drawn);
+	char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
 	*teacher = NULL;
-	const int code = seal_close(book->secret, text, mine, err);
-	return code || !key ? code : seal_close_for(key, text, teacher, err);
+	int code = text ? 0 : error_set(err, -ENOMEM, "out of memory");
+	if (!code && mine)
+		code = seal_close(book->secret, text, mine, err);
+	if (!code && key)
+		code = seal_close_for(key, text, teacher, err);
+	free(text);
+	json_decref(json);
+	return code;
+}
+
+int lab_book_seal_for_teacher(const struct lab_book *book, const struct lab *lab,
+	const struct lab_drawn *drawn, json_t *state, struct error *err)
+{
+	char *teacher;
+	const int code = lab_seal_drawn(book, lab, drawn, NULL, &teacher, err);
+	if (!code && teacher)
+		(void)json_object_set_new(
+			json_object_get(state, "sealed"), "teacher", json_string(teacher));
+	free(teacher);
+	return code;
 }
 
 int lab_book_begin(const struct lab_book *book, const struct lab *lab,
@@ -256,10 +277,7 @@ int lab_book_begin(const struct lab_book *book, const struct lab *lab,
 		code = lab_draw(lab, laptop, seed, drawn, err);
 	if (code)
 		return code;
-	json_t *json = lab_drawn_to_json(lab, drawn);
-	char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
-	code = text ? lab_seal_drawn(book, text, &mine, &teacher, err)
-		    : error_set(err, -ENOMEM, "out of memory");
+	code = lab_seal_drawn(book, lab, drawn, &mine, &teacher, err);
 	json_t *earlier = before ? json_deep_copy(json_object_get(before, "earlier")) : NULL;
 	if (!code && before)
 		(void)json_array_append_new(earlier, lab_state_attempt(before));
@@ -275,7 +293,5 @@ int lab_book_begin(const struct lab_book *book, const struct lab *lab,
 		(void)json_object_set_new(*state, "edited", json_true());
 	free(teacher);
 	free(mine);
-	free(text);
-	json_decref(json);
 	return code;
 }

@@ -41,6 +41,9 @@ char *lab_book_place(const struct lab_book *book, unsigned number);
 /* What of it was planted: opens "sealed.mine". */
 int lab_book_drawn(const struct lab_book *book, const struct lab *lab, const json_t *state,
 	struct lab_drawn *drawn, struct error *err);
+/* Seals it anew for a teacher whose key came later; nothing without a key. */
+int lab_book_seal_for_teacher(const struct lab_book *book, const struct lab *lab,
+	const struct lab_drawn *drawn, json_t *state, struct error *err);
 /* Draws and seals: the state of a new attempt. */
 int lab_book_begin(const struct lab_book *book, const struct lab *lab,
 	const struct lab_laptop *laptop, const json_t *before, double now, json_t **state,
