@@ -15,6 +15,11 @@ bad = []
 if sorted(told) != list(range(1, 13)):
     bad.append("labs %s" % sorted(told))
 
+golden = open(root + "/tests/golden/show_100.txt", encoding="utf-8").read()
+# The beginning of each line of the table and below it, of which the golden output has most.
+printed = set(re.findall(r"^  (\S+)", golden, re.M)) | {"checkpoint", "upload", "uploaded", "decode", "of"}
+header = re.search(r"^ +(stage +threads .*)$", golden, re.M).group(1).split()
+
 def seconds(text):
     number, unit = re.match(r"([\d.]+)(ms|s)", text).groups()
     return float(number) * (0.001 if unit == "ms" else 1)
@@ -54,6 +59,9 @@ for path in sorted(glob.glob(root + "/configs/labs/*.ini")):
     checks = re.findall(r"^    mlbench lab check %d (.*)$" % number, shown, re.M)
     must(len(checks) == 1 and "cause=STAGE/RESOURCE evidence=..." in checks[0] and "." not in checks[0].replace("...", ""),
          "the page does not show a check, or shows the answer in it")
+    blocks = re.findall(r"^```\n(where the time went.*?)^```", shown, re.M | re.S)
+    rows = [line.split() for line in blocks[0].splitlines()[1:] if line[2:3] != " "] if len(blocks) == 1 else [[]]
+    must(rows[0] == header and all(row[0] in printed for row in rows[1:]), "nobody prints the page's output today")
     told_there = re.search(r"^    mlbench lab predict %d (.*)$" % number, shown, re.M)
     must(told_there and told_there.group(1).split() == ["%s=..." % ask for ask in asks], "the page predicts something else")
     words = {"stage": "read", "resource": "latency"}
