@@ -22,6 +22,7 @@ static const double QUEUED = 0.2;         /* run-queue wait, of wall time: too f
 /* At locks: of those that have one lock among them all but one wait at any moment, where it is what limits them. */
 static const double LOCKED = 0.3, LOCKED_OF_OTHERS = 0.6;
 static const double SATURATED = 0.8;
+static const double ASLEEP = 0.5; /* of the loaders' time, by their own choice */
 static const double DEVICE_BUSY = 0.9, DEVICE_IDLE = 0.5; /* share with a kernel resident */
 static const double UNEVEN = 0.4; /* between the busiest and the least busy loader */
 static const double STILL_CPU = 0.005, STILL_S = 3;
@@ -79,14 +80,22 @@ static bool job_pipe_joins(const struct job_pipe *one, const struct job_pipe *ot
 				     other->reads;
 }
 
+/* NULL: the other has no end of it. */
+static const struct job_pipe *job_other_end(
+	const struct job_pipe *pipe, const struct job_process *other)
+{
+	return job_find_pipe(other, pipe->socket ? pipe->peer : pipe->number);
+}
+
 /* Pipes and sockets of which each has an end. */
 static unsigned job_pipes_between(const struct job_process *one, const struct job_process *other)
 {
 	unsigned count = 0;
-	for (size_t i = 0; i < one->pipe_count; i++)
-		for (size_t j = 0; j < other->pipe_count; j++)
-			count += job_pipe_joins(&one->pipes[i], &other->pipes[j]) ||
-				 job_pipe_joins(&other->pipes[j], &one->pipes[i]);
+	for (size_t i = 0; i < one->pipe_count; i++) {
+		const struct job_pipe *pipe = &one->pipes[i];
+		const struct job_pipe *end = job_other_end(pipe, other);
+		count += end && (job_pipe_joins(pipe, end) || job_pipe_joins(end, pipe));
+	}
 	return count;
 }
 
@@ -133,6 +142,17 @@ static bool job_hands_over(const struct job_process *process, const struct job_p
 			       MESSAGE_BYTES * job_process_seconds(process);
 }
 
+/* Those that began as it did, itself among them. */
+static double job_count_alike(const struct job_record *record, const struct job_process *process)
+{
+	static const double MOST = 64;
+	double count = 0;
+	for (size_t i = 0; i < record->process_count; i++)
+		count += record->processes[i].parent == process->parent &&
+			 strcmp(record->processes[i].name, process->name) == 0;
+	return fmin(count, MOST);
+}
+
 /* It reads data or computes for one above it, which hands it work or takes its results.  One that has a GPU of its own is a
  * rank that a launcher began. */
 static bool job_is_loader(const struct job_record *record, uint32_t index, uint32_t boss)
@@ -142,8 +162,27 @@ static bool job_is_loader(const struct job_record *record, uint32_t index, uint3
 		(process->device && !record->processes[boss].device))
 		return false;
 	const double read = job_grown(process->first, process->last, JOB_READ);
-	return job_reads_files(process) || job_cpu(process) > ACTIVE_CPU ||
-	       read >= ACTIVE_BYTES * job_process_seconds(process);
+	const double alike = job_count_alike(record, process); /* many share the work */
+	return job_reads_files(process) || job_cpu(process) > ACTIVE_CPU / alike ||
+	       read >= ACTIVE_BYTES / alike * job_process_seconds(process);
+}
+
+/* One that ended before its pipes were seen is what those are that began as it did. */
+static void job_adopt_ended(const struct job_record *record, struct job_verdict *out)
+{
+	for (size_t i = 0; i < record->process_count; i++) {
+		const struct job_process *ended = &record->processes[i];
+		if (!ended->gone || out->roles[i] == JOB_ROLE_LOADER || ended->pipe_count > 0)
+			continue;
+		for (size_t k = 0; k < record->process_count; k++)
+			if (out->roles[k] == JOB_ROLE_LOADER && out->boss[k] != i &&
+				record->processes[k].parent == ended->parent &&
+				strcmp(record->processes[k].name, ended->name) == 0) {
+				out->roles[i] = JOB_ROLE_LOADER;
+				out->boss[i] = out->boss[k];
+				break;
+			}
+	}
 }
 
 static void job_find_roles(const struct job_record *record, struct job_verdict *out)
@@ -158,6 +197,7 @@ static void job_find_roles(const struct job_record *record, struct job_verdict *
 			is_boss[out->boss[i]] = true;
 		}
 	}
+	job_adopt_ended(record, out);
 	/* One that loaders work for is a trainer, also where a launcher above it holds pipes of it. */
 	for (uint32_t i = 0; i < count; i++)
 		if (is_boss[i])
@@ -190,8 +230,10 @@ static void job_side_looks(struct job_side *side, const uint32_t looks[JOB_ACTS]
 {
 	const double n = count ? (double)count : 1;
 	const double busy = (looks[JOB_RUNS] + looks[JOB_WAITS_FILE] + looks[JOB_WAITS_RING]) / n;
-	side->busiest = side->count ? fmax(side->busiest, busy) : busy;
-	side->least_busy = side->count ? fmin(side->least_busy, busy) : busy;
+	if (count >= LOOKS_LEAST) { /* the busiest of many after few looks is the luckiest */
+		side->busiest = fmax(side->busiest, busy);
+		side->least_busy = fmin(side->least_busy, busy);
+	}
 	side->count++;
 	side->looks += count;
 	side->runs += looks[JOB_RUNS];
@@ -219,7 +261,7 @@ static void job_side_of_role(const struct job_record *record, const struct job_v
 	double cpu_s = 0;
 	double queue_s = 0;
 	double seconds = 0;
-	*side = (struct job_side){0};
+	*side = (struct job_side){.least_busy = 1};
 	for (uint32_t i = 0; i < record->process_count; i++) {
 		const struct job_process *process = &record->processes[i];
 		if (verdict->roles[i] != role || process->look_count == 0)
@@ -247,7 +289,7 @@ static void job_side_of_threads(const struct job_record *record, const struct jo
 	double cpu_s = 0;
 	double queue_s = 0;
 	double seconds = 0;
-	*side = (struct job_side){0};
+	*side = (struct job_side){.least_busy = 1};
 	for (size_t i = 0; i < record->thread_count; i++) {
 		const struct job_thread *thread = &record->threads[i];
 		const double looks = job_thread_looks(thread);
@@ -273,11 +315,9 @@ static void job_side_of_threads(const struct job_record *record, const struct jo
 static bool job_writes_for(
 	const struct job_record *record, uint32_t from, uint32_t to, const struct job_pipe *pipe)
 {
-	const struct job_process *writer = &record->processes[to];
-	bool holds = false;
-	for (size_t i = 0; i < writer->pipe_count; i++)
-		holds = holds || job_pipe_joins(&writer->pipes[i], pipe);
-	return holds && (job_parent_of(record, from) == to || job_parent_of(record, to) == from);
+	const struct job_pipe *end = job_other_end(pipe, &record->processes[to]);
+	return end && job_pipe_joins(end, pipe) &&
+	       (job_parent_of(record, from) == to || job_parent_of(record, to) == from);
 }
 
 static size_t job_add_edge(
@@ -311,6 +351,36 @@ size_t job_edges(const struct job_record *record, struct job_edge *out, size_t r
 		}
 	}
 	return count;
+}
+
+/* --- the runbook -------------------------------------------------------------------------------- */
+
+const struct job_entry job_entries[] = {
+	{"unknown", NULL, "job", "unknown"}, /* the first: what no other is for */
+	{"still", NULL, "job", "still"},
+	{"loader", "cpu", "loader", "cpu"},
+	{"loader", "cores", "loader", "cores"},
+	{"loader", "lock", "loader", "lock"},
+	{"loader", "sleep", "loader", "sleep"},
+	{"loader", "imbalance", "loader", "imbalance"},
+	{"loader and step", NULL, "loader", "balanced"},
+	{"read", NULL, "read", "observed"},
+	{"process", "cpu", "process", "cpu"},
+	{"process", "cores", "process", "cores"},
+	{"step", NULL, "step", "observed"},
+};
+const size_t job_entry_count = sizeof job_entries / sizeof job_entries[0];
+_Static_assert(sizeof job_entries / sizeof job_entries[0] <= JOB_ENTRIES_MAX, "room for all");
+
+const struct job_entry *job_entry_find(const struct job_verdict *verdict)
+{
+	const char *stage = verdict->still ? "still" : verdict->stage;
+	for (size_t i = 0; i < job_entry_count; i++)
+		if (strcmp(job_entries[i].stage, stage) == 0 &&
+			(!job_entries[i].resource ||
+				strcmp(job_entries[i].resource, verdict->resource) == 0))
+			return &job_entries[i];
+	return &job_entries[0];
 }
 
 /* --- the verdict -------------------------------------------------------------------------------- */
@@ -374,6 +444,14 @@ static void job_conclude_loading(const char *stage, const char *who, const struc
 			100 * lock);
 		return;
 	}
+	if (side->time >= ASLEEP && side->time > side->file) {
+		job_conclude(out, stage, "sleep", JOB_POSSIBLE,
+			"%s seem to hold the job up, and sleep by their own choice %.0f %% of the time: a rate limit, a retry after an error, or a poll",
+			who, 100 * side->time);
+		job_say(&out->next,
+			"look for sleeps, time-outs and rate limits in the loader's code, and for retries in its log");
+		return;
+	}
 	if (side->file >= side->runs && side->file > 0) {
 		job_conclude(out, "read", "latency or device", certainty,
 			"Reading files seems to hold the job up: %c%s spend %.0f %% of their time in calls on files",
@@ -433,6 +511,9 @@ static void job_conclude_two_sides(struct job_verdict *out, bool device)
 			"whether the trainer waits for data or for its GPU: both look like a wait in poll or at a lock");
 }
 
+static const char job_one_thread[] =
+	"whether that one thread loads data or trains: see the CPU classes, if there are any";
+
 /* One process: readers and computing threads of it; a thread may be both where there is only one. */
 static void job_conclude_one_side(struct job_verdict *out)
 {
@@ -446,8 +527,13 @@ static void job_conclude_one_side(struct job_verdict *out)
 	} else if (w->count && w->runs >= SATURATED) {
 		job_conclude_loading("process", "Its computing threads", w, 0, certainty, out);
 		if (w->count == 1)
-			job_say(&out->unknown,
-				"whether that one thread loads data or trains: see the CPU classes, if there are any");
+			job_say(&out->unknown, "%s", job_one_thread);
+	} else if (w->count > 1 && w->busiest >= SATURATED &&
+		   w->busiest - w->least_busy >= UNEVEN) {
+		job_conclude(out, "process", "cpu", JOB_POSSIBLE,
+			"One of its computing threads seems to hold the job up: it is on a core or queued for one %.0f %% of the time, and the least busy of the others %.0f %%",
+			100 * w->busiest, 100 * w->least_busy);
+		job_say(&out->unknown, "%s", job_one_thread);
 	} else {
 		job_conclude(out, "unknown", "unknown", JOB_UNKNOWN,
 			"No thread that reads or computes is busy all the time: the step's own pace, a device or a wait between threads seems to limit the job");
@@ -457,10 +543,14 @@ static void job_conclude_one_side(struct job_verdict *out)
 /* Of another user's process neither waits nor open files are seen, and so no roles. */
 static const char *job_hidden(const struct job_record *record)
 {
-	for (size_t i = 0; i < record->process_count; i++)
-		if (record->processes[i].unknown[0] && job_cpu(&record->processes[i]) > ACTIVE_CPU)
-			return record->processes[i].unknown;
-	return NULL;
+	bool seen = false;
+	for (size_t i = 0; i < record->process_count; i++) {
+		const struct job_process *process = &record->processes[i];
+		seen = seen || !process->unknown[0];
+		if (process->unknown[0] && job_cpu(process) > ACTIVE_CPU)
+			return process->unknown;
+	}
+	return seen ? NULL : record->processes[0].unknown;
 }
 
 static bool job_stands_still(const struct job_record *record)
@@ -651,14 +741,18 @@ void job_verdict_find(
 	job_estimate_files(record, out);
 	job_estimate_growth(record, out);
 	out->still = isnan(record->ended_s) && job_stands_still(record);
+	/* Slices come to the trainer each time, and to loaders in turn. */
+	const uint32_t looks = out->loader.count && out->loader.looks < record->states
+				       ? out->loader.looks
+				       : record->states;
 	if (out->still)
 		job_conclude(out, "unknown", "unknown", JOB_UNKNOWN,
 			"The job stands still: nothing of it ran and nothing was read for %.0f s. It hangs, or its pause is longer than this",
 			record->watched_s);
-	else if (record->states < LOOKS_LEAST)
+	else if (looks < LOOKS_LEAST)
 		job_conclude(out, "unknown", "unknown", JOB_UNKNOWN,
 			"Too few looks for a verdict: %u of at least %d; observe it for longer",
-			record->states, LOOKS_LEAST);
+			looks, LOOKS_LEAST);
 	else if (job_hidden(record))
 		job_conclude(out, "unknown", "unknown", JOB_UNKNOWN,
 			"What limits the job cannot be told, for what its processes wait for is not seen (%s)",

@@ -69,6 +69,16 @@ struct job_verdict {
 	double growth; /* of memory, bytes/s over the last two thirds; NAN: not known */
 };
 
+/* The runbook's entries for verdicts. */
+struct job_entry {
+	const char *stage, *resource; /* of the verdict; resource NULL: any */
+	const char *entry_stage, *entry_resource;
+};
+enum { JOB_ENTRIES_MAX = 16 };
+extern const struct job_entry job_entries[];
+extern const size_t job_entry_count;
+const struct job_entry *job_entry_find(const struct job_verdict *verdict); /* never NULL */
+
 /* profile: of its CPU time; NULL: it was not sampled. */
 void job_verdict_find(const struct job_record *record, const struct job_profile *profile,
 	struct job_verdict *out);

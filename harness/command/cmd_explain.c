@@ -1,50 +1,69 @@
 /* mlbench explain: the runbook's entry for a verdict, or a list of verdicts. */
+#include "harness/analyze/job_verdict.h"
 #include "harness/analyze/verdict.h"
 #include "harness/base/array.h"
 #include "harness/base/text.h"
 #include "harness/command/command.h"
 #include "harness/command/glossary.h"
 #include "harness/record/fields.h"
-#include "harness/record/measurement.h"
 #include "harness/report/runbook.h"
 #include "harness/report/table.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
-enum { INDENT_COLUMNS = 2 };
+enum { INDENT_COLUMNS = 2, EXPLAINED_MAX = LIMIT_KINDS_MAX + JOB_ENTRIES_MAX };
+
+/* An entry of the runbook: verdicts of `diagnose`, then those of `observe`. */
+static const char *explain_stage(size_t at)
+{
+	return at < limit_kind_count ? limit_kinds[at].stage
+				     : job_entries[at - limit_kind_count].entry_stage;
+}
+
+static const char *explain_resource(size_t at)
+{
+	return at < limit_kind_count ? limit_kinds[at].resource
+				     : job_entries[at - limit_kind_count].entry_resource;
+}
+
+static size_t explain_count(void)
+{
+	return limit_kind_count + job_entry_count;
+}
+
+static const char *explain_pair(size_t at, char pair[PAIR_BYTES])
+{
+	return limit_kind_pair(explain_stage(at), explain_resource(at), pair);
+}
 
 /* Whether the word names this pair, its stage or its resource. */
-static bool word_matches(const char *word, size_t kind)
+static bool word_matches(const char *word, size_t at)
 {
 	char pair[PAIR_BYTES];
-	return strcmp(word, limit_kinds[kind].stage) == 0 ||
-	       strcmp(word, limit_kinds[kind].resource) == 0 ||
-	       strcmp(word, limit_kind_pair(limit_kinds[kind].stage, limit_kinds[kind].resource,
-				    pair)) == 0;
+	return strcmp(word, explain_stage(at)) == 0 || strcmp(word, explain_resource(at)) == 0 ||
+	       strcmp(word, explain_pair(at, pair)) == 0;
 }
 
 /* The pairs that are meant: all without a word. */
 struct selection {
-	size_t kinds[LIMIT_KINDS_MAX];
+	size_t of[EXPLAINED_MAX];
 	size_t count;
 };
 
 static int refuse_word(const char *word, struct error *err)
 {
-	char pairs[LIMIT_KINDS_MAX][PAIR_BYTES];
-	const char *names[3 * LIMIT_KINDS_MAX];
+	char pairs[EXPLAINED_MAX][PAIR_BYTES];
+	const char *names[3 * EXPLAINED_MAX];
 	struct glossary_entry entry;
 	size_t count = 0;
 	if (glossary_find(word, &entry))
 		return error_set(err, -EINVAL,
 			"'%s' is not a verdict; 'mlbench help %s' explains the term", word, word);
-	for (size_t i = 0; i < limit_kind_count; i++) {
-		names[count++] =
-			limit_kind_pair(limit_kinds[i].stage, limit_kinds[i].resource, pairs[i]);
-		names[count++] = limit_kinds[i].stage;
-		names[count++] = limit_kinds[i].resource;
+	for (size_t i = 0; i < explain_count(); i++) {
+		names[count++] = explain_pair(i, pairs[i]);
+		names[count++] = explain_stage(i);
+		names[count++] = explain_resource(i);
 	}
 	const char *near = suggest_nearest(word, names, count);
 	if (near)
@@ -53,34 +72,21 @@ static int refuse_word(const char *word, struct error *err)
 	return error_set(err, -EINVAL, "'%s' is not a verdict; 'mlbench explain' lists them", word);
 }
 
-/* `mlbench observe` says "loader" of the workers that read, decode and augment. */
-static const char *explain_word(const char *word, char out[PAIR_BYTES])
+static int select_kinds(const char *word, struct selection *selection, struct error *err)
 {
-	static const char loader[] = "loader";
-	const size_t length = sizeof loader - 1;
-	if (!word || strncmp(word, loader, length) != 0 || (word[length] && word[length] != '/'))
-		return word;
-	(void)snprintf(out, PAIR_BYTES, "%s%s", STAGE_DECODE_NAME, word + length);
-	return out;
-}
-
-static int select_kinds(const char *given, struct selection *selection, struct error *err)
-{
-	char as_decode[PAIR_BYTES];
-	const char *word = explain_word(given, as_decode);
 	selection->count = 0;
-	for (size_t i = 0; i < limit_kind_count; i++)
+	for (size_t i = 0; i < explain_count(); i++)
 		if (!word || word_matches(word, i))
-			selection->kinds[selection->count++] = i;
-	return selection->count ? 0 : refuse_word(given, err);
+			selection->of[selection->count++] = i;
+	return selection->count ? 0 : refuse_word(word, err);
 }
 
-static int entry_of(size_t kind, struct runbook_text *entry, struct error *err)
+static int entry_of(size_t at, struct runbook_text *entry, struct error *err)
 {
-	if (runbook_find(limit_kinds[kind].stage, limit_kinds[kind].resource, entry))
+	if (runbook_find(explain_stage(at), explain_resource(at), entry))
 		return 0;
-	return error_set(err, -ENOENT, "the runbook has no entry '%s/%s'", limit_kinds[kind].stage,
-		limit_kinds[kind].resource);
+	return error_set(err, -ENOENT, "the runbook has no entry '%s/%s'", explain_stage(at),
+		explain_resource(at));
 }
 
 static int explain_render_list(const struct selection *selection, const struct style *style,
@@ -93,17 +99,15 @@ static int explain_render_list(const struct selection *selection, const struct s
 	table_open(&table, columns, COUNT(columns));
 	for (size_t i = 0; i < selection->count && !code; i++) {
 		struct runbook_text entry;
-		code = entry_of(selection->kinds[i], &entry, err);
+		code = entry_of(selection->of[i], &entry, err);
 		if (code)
 			break;
-		const struct limit_kind *kind = &limit_kinds[selection->kinds[i]];
 		const struct runbook_text meaning = runbook_meaning(&entry);
 		char pair[PAIR_BYTES];
 		struct buffer text = {0};
 		for (size_t c = 0; c < meaning.size; c++)
 			buffer_add(&text, meaning.text[c] == '\n' ? " " : &meaning.text[c], 1);
-		table_add(
-			&table, INK_BOLD, "%s", limit_kind_pair(kind->stage, kind->resource, pair));
+		table_add(&table, INK_BOLD, "%s", explain_pair(selection->of[i], pair));
 		table_add(&table, INK_PLAIN, "%s", text.data ? text.data : "");
 		buffer_release(&text);
 	}
@@ -120,12 +124,13 @@ static int explain_print_json(
 	json_t *entries = json_array();
 	int code = entries ? 0 : error_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < selection->count && !code; i++) {
-		const struct limit_kind *kind = &limit_kinds[selection->kinds[i]];
 		struct runbook_text entry;
-		code = entry_of(selection->kinds[i], &entry, err);
-		if (!code && json_array_append_new(entries,
-				     json_pack("{s:s, s:s, s:s%}", "stage", kind->stage, "resource",
-					     kind->resource, "text", entry.text, entry.size)) != 0)
+		code = entry_of(selection->of[i], &entry, err);
+		if (!code && json_array_append_new(
+				     entries, json_pack("{s:s, s:s, s:s%}", "stage",
+						      explain_stage(selection->of[i]), "resource",
+						      explain_resource(selection->of[i]), "text",
+						      entry.text, entry.size)) != 0)
 			code = error_set(err, -ENOMEM, "out of memory");
 	}
 	if (code) {
@@ -151,11 +156,10 @@ static int explain_run(const struct invocation *invocation, struct error *err)
 	struct buffer text = {0};
 	if (!word || selection.count > 1) {
 		code = explain_render_list(&selection, &style, &text, err);
-	} else if (!(code = entry_of(selection.kinds[0], &entry, err))) {
-		const struct limit_kind *kind = &limit_kinds[selection.kinds[0]];
+	} else if (!(code = entry_of(selection.of[0], &entry, err))) {
 		char pair[PAIR_BYTES];
 		buffer_format(&text, "%s%s%s\n\n", style_ink(&style, INK_ACCENT),
-			limit_kind_pair(kind->stage, kind->resource, pair), style_end(&style));
+			explain_pair(selection.of[0], pair), style_end(&style));
 		runbook_render(&entry, &style, INDENT_COLUMNS, &text);
 	}
 	const int status = code ? command_status(code) : command_print(&text, err);

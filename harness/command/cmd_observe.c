@@ -219,7 +219,7 @@ static int observe_watch(const struct invocation *invocation, const struct obser
 		return command_status(error_set(err, -ENOMEM, "out of memory"));
 	/* Which GPUs it has open is known after a look. */
 	uint64_t devices = 0;
-	job_watch_look(watch, JOB_CENSUS | JOB_FILES, 0);
+	job_watch_begin(watch);
 	const struct job_record *record = job_watch_record(watch);
 	for (size_t i = 0; i < record->process_count; i++)
 		devices |= record->processes[i].devices;

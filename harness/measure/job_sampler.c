@@ -190,6 +190,7 @@ enum job_class job_class_of(const char *file, const char *function, bool kernel)
 struct sampled_thread {
 	int32_t tid;
 	uint32_t process;
+	uint32_t thread; /* indices */
 	int fd;
 	uint8_t *ring; /* the kernel's page, and SAMPLER_RING_PAGES */
 	bool stacks;   /* its samples have the stack's return addresses */
@@ -202,14 +203,15 @@ struct sampled_address {
 	uint64_t
 		made; /* where code begins that the process made, and that calls this; 0: none is known */
 	uint64_t samples; /* 0: free */
-	/* Of its code, once it is looked up. */
+	/* Of its code, once it is looked up: the process whose maps tell, and what they tell. */
+	uint32_t code;
 	char name[JOB_PLACE_BYTES];
 	enum job_class class;
 };
 
 struct job_sampler {
 	struct sampled_thread threads[SAMPLED_THREADS_MAX];
-	size_t thread_count, seen; /* threads of the record up to here were looked at */
+	size_t thread_count;
 	struct sampled_address
 		*addresses; /* (ADDRESSES_MAX) by hash; three quarters are used at most */
 	size_t address_count;
@@ -220,6 +222,7 @@ struct job_sampler {
 	struct job_profile profile;
 	size_t page;
 	bool user_only, refused;
+	bool full; /* there is no more room for rings */
 };
 
 int job_sampler_open(struct job_sampler **out, struct error *err)
@@ -299,10 +302,21 @@ static void sampler_refuse(struct job_sampler *sampler, int code)
 			: "");
 }
 
-static void sampler_add_thread(struct job_sampler *sampler, int32_t tid, uint32_t process)
+static void sampler_say_full(struct job_sampler *sampler, const char *why)
 {
+	sampler->full = true;
+	(void)snprintf(sampler->profile.why, sizeof sampler->profile.why,
+		"no more than %zu threads are sampled at a time%s", sampler->thread_count, why);
+}
+
+static void sampler_add_thread(
+	struct job_sampler *sampler, const struct job_record *record, uint32_t index)
+{
+	const int32_t tid = record->threads[index].tid;
+	const uint32_t process = record->threads[index].process;
 	struct sampled_thread thread = {.tid = tid,
 		.process = process,
+		.thread = index,
 		.fd = -1,
 		.stacks = sampler->maps[process].map != NULL};
 	thread.fd = sampler_event(tid, sampler->user_only, thread.stacks);
@@ -318,7 +332,10 @@ static void sampler_add_thread(struct job_sampler *sampler, int32_t tid, uint32_
 	void *ring = mmap(NULL, (1 + SAMPLER_RING_PAGES) * sampler->page, PROT_READ | PROT_WRITE,
 		MAP_SHARED, thread.fd, 0);
 	if (ring == MAP_FAILED) {
-		sampler_refuse(sampler, -errno);
+		if (errno == EPERM)
+			sampler_say_full(sampler, " (kernel.perf_event_mlock_kb)");
+		else
+			sampler_refuse(sampler, -errno);
 		(void)close(thread.fd);
 		return;
 	}
@@ -339,23 +356,66 @@ static void sampler_ask_for_map(
 		sampler->profile.mapped++;
 }
 
-void job_sampler_follow(struct job_sampler *sampler, const struct job_record *record)
+/* Threads of a pool that never work would take the room of others, where it is scarce. */
+static bool sampler_works(const struct job_sampler *sampler, const struct job_thread *thread)
+{
+	static const double WORKED_S = 0.02; /* before it was first seen */
+	return sampler->thread_count < SAMPLED_THREADS_MAX / 4 ||
+	       thread->last[JOB_CPU_S] >= WORKED_S ||
+	       job_grown(thread->first, thread->last, JOB_CPU_S) > 0;
+}
+
+static void sampler_drain_thread(struct job_sampler *sampler, const struct sampled_thread *thread);
+
+static void sampler_drop_ended(struct job_sampler *sampler, const struct job_record *record)
+{
+	for (size_t i = 0; i < sampler->thread_count;) {
+		struct sampled_thread *thread = &sampler->threads[i];
+		const struct job_thread *of = &record->threads[thread->thread];
+		if (!of->gone && of->tid == thread->tid) { /* else its place has been given away */
+			i++;
+			continue;
+		}
+		sampler_drain_thread(sampler, thread);
+		sampler_end_thread(sampler, thread);
+		*thread = sampler->threads[--sampler->thread_count];
+		sampler->full = false;
+	}
+}
+
+void job_sampler_follow(struct job_sampler *sampler, struct job_record *record)
 {
 	for (size_t i = 0; i < record->process_count; i++)
 		if (sampler->maps[i].map)
 			code_map_refresh(sampler->maps[i].map);
-	for (; sampler->seen < record->thread_count && !sampler->refused; sampler->seen++) {
-		const struct job_thread *thread = &record->threads[sampler->seen];
-		if (thread->gone)
+	sampler_drop_ended(sampler, record);
+	for (uint32_t i = 0; i < record->thread_count && !sampler->refused && !sampler->full; i++) {
+		struct job_thread *thread = &record->threads[i];
+		if (thread->gone || thread->sampled || !sampler_works(sampler, thread))
 			continue;
 		if (sampler->thread_count == SAMPLED_THREADS_MAX) {
-			(void)snprintf(sampler->profile.why, sizeof sampler->profile.why,
-				"only the first %d threads are sampled", SAMPLED_THREADS_MAX);
+			sampler_say_full(sampler, "");
 			return;
 		}
+		thread->sampled = true;
 		sampler_ask_for_map(sampler, record, thread->process);
-		sampler_add_thread(sampler, thread->tid, thread->process);
+		sampler_add_thread(sampler, record, i);
 	}
+}
+
+/* Where an address lies in the table does not matter any more once its process has ended. */
+void job_sampler_join(struct job_sampler *sampler, uint32_t from, uint32_t to)
+{
+	for (size_t i = 0; i < sampler->thread_count; i++)
+		if (sampler->threads[i].process == from) {
+			sampler_drain_thread(sampler, &sampler->threads[i]);
+			sampler->threads[i].process = to;
+		}
+	for (size_t i = 0; i < ADDRESSES_MAX; i++)
+		if (sampler->addresses[i].samples && sampler->addresses[i].process == from)
+			sampler->addresses[i].process = to;
+	code_map_close(sampler->maps[from].map);
+	sampler->maps[from] = (struct sampled_map){.asked = false};
 }
 
 static void sampler_count(struct job_sampler *sampler, const struct sampled_address *one)
@@ -554,8 +614,8 @@ static int sampler_by_address(const void *a, const void *b)
 {
 	const struct sampled_address *x = *(struct sampled_address *const *)a;
 	const struct sampled_address *y = *(struct sampled_address *const *)b;
-	if (x->process != y->process)
-		return x->process < y->process ? -1 : 1;
+	if (x->code != y->code)
+		return x->code < y->code ? -1 : 1;
 	return (x->pc > y->pc) - (x->pc < y->pc);
 }
 
@@ -665,7 +725,7 @@ static void sampler_name_process(
 	const struct job_record *record, struct sampled_address **list, size_t count)
 {
 	const struct job_process *process =
-		sampler_maps_of(record, &record->processes[list[0]->process]);
+		sampler_maps_of(record, &record->processes[list[0]->code]);
 	char root[32];
 	Dwfl *dwfl = process ? dwfl_begin(&sampler_callbacks) : NULL;
 	if (!dwfl)
@@ -691,19 +751,38 @@ static void sampler_name_process(
 	dwfl_end(dwfl);
 }
 
+/* The first that has its code at the same addresses: workers that were forked from one process. */
+static uint32_t sampler_first_alike(const struct job_record *record, uint32_t index)
+{
+	const struct job_process *process = &record->processes[index];
+	for (uint32_t i = 0; i < index && process->stack > 0; i++) {
+		const struct job_process *other = &record->processes[i];
+		if (!other->gone && other->parent == process->parent &&
+			!(other->stack < process->stack) && !(other->stack > process->stack) &&
+			strcmp(other->name, process->name) == 0)
+			return i;
+	}
+	return index;
+}
+
 static void sampler_find_names(struct job_sampler *sampler, const struct job_record *record)
 {
 	struct sampled_address **list = calloc(sampler->address_count + 1, sizeof(*list));
+	uint32_t alike[JOB_PROCESSES_MAX];
 	size_t count = 0;
+	for (uint32_t i = 0; i < record->process_count; i++)
+		alike[i] = sampler_first_alike(record, i);
 	for (size_t i = 0; list && i < ADDRESSES_MAX; i++)
-		if (sampler->addresses[i].samples)
+		if (sampler->addresses[i].samples) {
+			sampler->addresses[i].code = alike[sampler->addresses[i].process];
 			list[count++] = &sampler->addresses[i];
+		}
 	if (count)
 		qsort(list, count, sizeof(*list), sampler_by_address);
 	size_t processes = 0;
 	for (size_t i = 0; i < count && processes < SAMPLER_MAPS_MAX; processes++) {
 		size_t next = i + 1;
-		while (next < count && list[next]->process == list[i]->process)
+		while (next < count && list[next]->code == list[i]->code)
 			next++;
 		sampler_name_process(record, &list[i], next - i);
 		sampler_name_made(sampler, &list[i], next - i);

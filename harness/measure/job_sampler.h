@@ -63,8 +63,10 @@ struct job_sampler;
 /* Never fails for want of permission: the profile says why there is nothing.  -ENOMEM. */
 int job_sampler_open(struct job_sampler **out, struct error *err);
 void job_sampler_close(struct job_sampler *sampler); /* NULL is fine */
-/* Samples the threads of the record that it does not sample yet. */
-void job_sampler_follow(struct job_sampler *sampler, const struct job_record *record);
+/* Samples the threads of the record that use CPU time and are not sampled yet, and lets go of those that ended. */
+void job_sampler_follow(struct job_sampler *sampler, struct job_record *record);
+/* From now on the process `to` of the record stands for `from`, too. */
+void job_sampler_join(struct job_sampler *sampler, uint32_t from, uint32_t to);
 void job_sampler_drain(struct job_sampler *sampler);
 /* Ends the sampling and finds the classes. */
 const struct job_profile *job_sampler_finish(

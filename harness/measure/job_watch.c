@@ -25,7 +25,14 @@ enum {
 	WATCH_TEXT_BYTES = 4096,
 	WATCH_PATH_BYTES = 320,
 	WATCH_LINK_BYTES = 512,
-	WATCH_DESCRIPTORS_MAX = 1024, /* of one process in one look */
+	WATCH_LINKS_MAX =
+		96, /* of one process in one look: descriptors that are asked what they are */
+	WATCH_LIST_BYTES = 2048, /* entries of a folder at a time */
+	WATCH_QUIET_LOOKS = 8,   /* of which one asks a quiet thread */
+	WATCH_FORGET = 32,       /* looks, after which descriptors are asked again */
+	WATCH_BOSSES_MAX = 8,    /* processes that are in every slice */
+	WATCH_FIRST_FILES_MS =
+		60, /* CPU time of the first look at files, before the watch begins */
 	WATCH_MOUNTS_MAX = 256,
 	WATCH_DEVICES = 64,
 	WATCH_SOCKETS_MAX = 1024,
@@ -33,12 +40,14 @@ enum {
 };
 
 /* Each kind of look has a part of the time that may be used, so that dear ones cannot crowd out the states, which the verdict
- * counts. */
+ * counts.  It ends a slice when it has used so much CPU time; counts are of one moment, and have no slices.  least_s: the kind is due
+ * after so long though its part is used up. */
 static const struct watch_kind {
 	enum job_look look;
-	double every_s, part;
-} watch_kinds[] = {{JOB_CENSUS, 1, 0.15}, {JOB_COUNT, 1, 0.15}, {JOB_STATES, 0.02, 0.5},
-	{JOB_FILES, 0.2, 0.2}};
+	double every_s, part, slice_s, least_s;
+} watch_kinds[] = {{JOB_CENSUS, 1, 0.15, 0.001, 5}, {JOB_COUNT, 1, 0.15, INFINITY, 10},
+	{JOB_STATES, 0.02, 0.5, 0.0004, 2}, {JOB_FILES, 0.2, 0.2, 0.001, 5}};
+static const double WATCH_QUIET = 0.001; /* cores, used by a quiet thread at most */
 enum { WATCH_KINDS = sizeof watch_kinds / sizeof watch_kinds[0] };
 
 /* Fields of /proc/PID/stat (proc(5)), counted from the state, which is the first behind the name. */
@@ -52,10 +61,19 @@ enum {
 	STAT_SYSTEM = 12,
 	STAT_START = 19,
 	STAT_PAGES = 21,
+	STAT_STACK = 25,
 	STAT_BLKIO = 39,
 	STAT_FIELDS = 40,
 	FLAG_KERNEL_THREAD = 0x200000,
 };
+
+static size_t watch_kind_of_look(enum job_look look)
+{
+	size_t kind = 0;
+	while (watch_kinds[kind].look != look)
+		kind++;
+	return kind;
+}
 
 struct watch_stat {
 	char state, name[JOB_NAME_BYTES];
@@ -88,6 +106,7 @@ struct job_watch {
 	bool no_children; /* the kernel does not list children */
 	/* Of each kind of look: when it is due, s of the watch, and the CPU time that it has used. */
 	double next[WATCH_KINDS], used[WATCH_KINDS];
+	uint32_t turn[WATCH_KINDS]; /* the process that its next slice begins with */
 	struct rng rng;
 	unsigned peers_asked;
 };
@@ -164,16 +183,17 @@ static double watch_count_of(const char *text, const char *key)
 }
 
 /* "NS_ON_CORE NS_WAITED SLICES" */
-static void watch_schedstat(int folder, int32_t tid, double counts[JOB_COUNTS])
+static bool watch_schedstat(int folder, int32_t tid, double counts[JOB_COUNTS])
 {
 	char text[WATCH_TEXT_BYTES];
 	unsigned long long ran;
 	unsigned long long waited;
 	if (watch_read(folder, text, "task/%d/schedstat", tid) ||
 		sscanf(text, "%llu %llu", &ran, &waited) != 2)
-		return;
+		return false;
 	counts[JOB_CPU_S] = (double)ran / (double)NS_PER_S;
 	counts[JOB_QUEUE_S] = (double)waited / (double)NS_PER_S;
+	return true;
 }
 
 static void watch_counts_of_stat(
@@ -210,27 +230,150 @@ static struct job_process *watch_find(struct job_watch *watch, int32_t pid)
 }
 
 /* What began after the watch has used nothing before it. */
+static bool watch_saw_begin(const struct job_watch *watch, double start_ticks)
+{
+	return watch->record.counts > 0 && start_ticks > watch->begun_ticks;
+}
+
 static void watch_begin_counts(const struct job_watch *watch, double start_ticks,
 	const double now[JOB_COUNTS], double first[JOB_COUNTS])
 {
-	const bool began = watch->record.counts > 0 && start_ticks > watch->begun_ticks;
+	const bool began = watch_saw_begin(watch, start_ticks);
 	for (int i = 0; i < JOB_COUNTS; i++)
-		first[i] = began && i != JOB_RESIDENT && !isnan(now[i]) ? 0 : now[i];
+		if (isnan(first[i]))
+			first[i] = began && i != JOB_RESIDENT && !isnan(now[i]) ? 0 : now[i];
 }
+
+/* From when on its counts are known. */
+static double watch_first_s(const struct job_watch *watch, double start_ticks, double t_s)
+{
+	return watch_saw_begin(watch, start_ticks)
+		       ? fmin((start_ticks - watch->begun_ticks) / watch->ticks_per_s, t_s)
+		       : t_s;
+}
+
+/* Living threads of a process are a chain. */
+static void watch_end_thread(struct job_watch *watch, struct job_thread *thread)
+{
+	struct job_thread *const threads = watch->record.threads;
+	const uint32_t number = (uint32_t)(thread - threads) + 1;
+	uint32_t *at = &watch->record.processes[thread->process].first_thread;
+	while (*at && *at != number)
+		at = &threads[*at - 1].next;
+	if (*at)
+		*at = thread->next;
+	thread->gone = true;
+}
+
+static void watch_end_process(struct job_watch *watch, struct job_process *process)
+{
+	process->gone = true;
+	while (process->first_thread)
+		watch_end_thread(watch, &watch->record.threads[process->first_thread - 1]);
+	if (process->folder >= 0)
+		(void)close(process->folder);
+	process->folder = -1;
+}
+
+/* --- room for those who come, of those who went ------------------------------------------------- */
+
+/* What one has used becomes the other's, which then seems to have lived for both their times. */
+static void watch_join_counts(double first[JOB_COUNTS], const double other_first[JOB_COUNTS],
+	const double other_last[JOB_COUNTS])
+{
+	for (int i = 0; i < JOB_COUNTS; i++) {
+		const double grown = job_grown(other_first, other_last, (enum job_count)i);
+		if (i != JOB_RESIDENT && !isnan(grown))
+			first[i] -= grown;
+	}
+}
+
+static void watch_join_looks(uint32_t looks[JOB_ACTS], const uint32_t other[JOB_ACTS])
+{
+	for (int i = 0; i < JOB_ACTS; i++)
+		looks[i] += other[i];
+}
+
+static struct job_thread *watch_room_for_thread(struct job_watch *watch)
+{
+	struct job_record *record = &watch->record;
+	if (record->thread_count < JOB_THREADS_MAX)
+		return &record->threads[record->thread_count++];
+	for (size_t i = 0; i < JOB_THREADS_MAX; i++) {
+		struct job_thread *from = &record->threads[i];
+		for (size_t k = i + 1; from->gone && k < JOB_THREADS_MAX; k++) {
+			struct job_thread *to = &record->threads[k];
+			if (!to->gone || to->process != from->process ||
+				strcmp(to->name, from->name) != 0)
+				continue;
+			watch_join_counts(to->first, from->first, from->last);
+			watch_join_looks(to->looks, from->looks);
+			to->first_s -= from->last_s - from->first_s;
+			to->held += from->held;
+			return from;
+		}
+	}
+	record->no_room++;
+	return NULL;
+}
+
+static void watch_join_process(struct job_watch *watch, uint32_t from, uint32_t to)
+{
+	struct job_record *record = &watch->record;
+	const struct job_process *one = &record->processes[from];
+	struct job_process *both = &record->processes[to];
+	watch_join_counts(both->first, one->first, one->last);
+	watch_join_looks(both->looks, one->looks);
+	both->first_s -= one->last_s - one->first_s;
+	both->look_count += one->look_count;
+	both->file_looks += one->file_looks;
+	both->open_looks += one->open_looks;
+	both->peak_resident = fmax(both->peak_resident, one->peak_resident);
+	both->threads_most =
+		one->threads_most > both->threads_most ? one->threads_most : both->threads_most;
+	both->device = both->device || one->device;
+	both->devices |= one->devices;
+	both->shared_memory = both->shared_memory || one->shared_memory;
+	both->stands_for += (one->stands_for ? one->stands_for : 1) + !both->stands_for;
+	for (size_t i = 0; i < record->thread_count; i++)
+		if (record->threads[i].process == from)
+			record->threads[i].process = to;
+	if (watch->options.sampler)
+		job_sampler_join(watch->options.sampler, from, to);
+}
+
+/* Of zeros.  Where the table is full the place of one that ended, which another of its kind stands for from now on. */
+static struct job_process *watch_room_for_process(struct job_watch *watch)
+{
+	struct job_record *record = &watch->record;
+	if (record->process_count < JOB_PROCESSES_MAX)
+		return &record->processes[record->process_count++];
+	for (uint32_t i = 1; i < JOB_PROCESSES_MAX; i++) {
+		const struct job_process *from = &record->processes[i];
+		for (uint32_t k = i + 1; from->gone && k < JOB_PROCESSES_MAX; k++) {
+			const struct job_process *to = &record->processes[k];
+			if (!to->gone || to->parent != from->parent ||
+				strcmp(to->name, from->name) != 0)
+				continue;
+			watch_join_process(watch, i, k);
+			memset(&record->processes[i], 0, sizeof record->processes[i]);
+			return &record->processes[i];
+		}
+	}
+	record->no_room++;
+	return NULL;
+}
+
+/* --- who comes and goes ------------------------------------------------------------------------- */
 
 static struct job_process *watch_add_process(
 	struct job_watch *watch, int32_t pid, int32_t parent, double t_s)
 {
-	struct job_record *record = &watch->record;
 	char path[WATCH_PATH_BYTES];
 	char text[WATCH_TEXT_BYTES];
 	struct watch_stat stat;
 	if (pid == (int32_t)getpid() && !watch->root[0])
 		return NULL; /* this watch itself, started by the job */
-	if (record->process_count == JOB_PROCESSES_MAX) {
-		record->no_room++;
-		return NULL;
-	}
 	(void)snprintf(path, sizeof path, "%.256s/proc/%d", watch->root, pid);
 	const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (folder < 0)
@@ -240,29 +383,28 @@ static struct job_process *watch_add_process(
 		(void)close(folder);
 		return NULL;
 	}
-	struct job_process *process = &record->processes[record->process_count++];
-	*process = (struct job_process){.pid = pid,
-		.parent = (int32_t)stat.fields[STAT_PARENT],
-		.start_ticks = stat.fields[STAT_START],
-		.first_s = t_s,
-		.last_s = t_s,
-		.zombie = stat.state == 'Z',
-		.folder = folder};
+	struct job_process *process = watch_room_for_process(watch);
+	if (!process) {
+		(void)close(folder);
+		return NULL;
+	}
+	process->pid = pid;
+	process->parent = (int32_t)stat.fields[STAT_PARENT];
+	process->start_ticks = stat.fields[STAT_START];
+	process->stack = isnan(stat.fields[STAT_STACK]) ? 0 : stat.fields[STAT_STACK];
+	process->first_s = watch_first_s(watch, process->start_ticks, t_s);
+	process->last_s = t_s;
+	process->zombie = stat.state == 'Z';
+	process->folder = folder;
+	struct job_process *above = parent ? watch_find(watch, parent) : NULL;
+	if (above)
+		above->children++;
 	memcpy(process->name, stat.name, sizeof process->name);
 	for (int i = 0; i < JOB_COUNTS; i++)
-		process->first[i] = process->last[i] = NAN;
+		process->first[i] = NAN;
+	watch_counts_of_stat(watch, &stat, process->last);
+	watch_begin_counts(watch, process->start_ticks, process->last, process->first);
 	return process;
-}
-
-static void watch_end_process(struct job_watch *watch, struct job_process *process)
-{
-	process->gone = true;
-	for (size_t i = 0; i < watch->record.thread_count; i++)
-		if (&watch->record.processes[watch->record.threads[i].process] == process)
-			watch->record.threads[i].gone = true;
-	if (process->folder >= 0)
-		(void)close(process->folder);
-	process->folder = -1;
 }
 
 static void watch_add_children(
@@ -308,14 +450,21 @@ static void watch_search_children(struct job_watch *watch, double t_s)
 		(void)closedir(all);
 }
 
-static struct job_thread *watch_find_thread(struct job_watch *watch, uint32_t process, int32_t tid)
+/* The kernel lists threads in the order of the chain: *place is where the last one was found, index + 1; 0: at its begin. */
+static bool watch_find_thread(
+	const struct job_record *record, uint32_t process, int32_t tid, uint32_t *place)
 {
-	for (size_t i = 0; i < watch->record.thread_count; i++) {
-		struct job_thread *thread = &watch->record.threads[i];
-		if (thread->tid == tid && thread->process == process && !thread->gone)
-			return thread;
-	}
-	return NULL;
+	const uint32_t first = record->processes[process].first_thread;
+	const uint32_t begin = *place ? record->threads[*place - 1].next : first;
+	for (uint32_t at = begin; at; at = record->threads[at - 1].next)
+		if (record->threads[at - 1].tid == tid) {
+			*place = at;
+			return true;
+		}
+	for (uint32_t at = first; at && at != begin; at = record->threads[at - 1].next)
+		if (record->threads[at - 1].tid == tid)
+			return true;
+	return false;
 }
 
 static bool watch_read_thread(const struct job_watch *watch, const struct job_process *process,
@@ -325,28 +474,34 @@ static bool watch_read_thread(const struct job_watch *watch, const struct job_pr
 	if (watch_read(process->folder, text, "task/%d/stat", tid) || !watch_parse_stat(text, stat))
 		return false;
 	watch_counts_of_stat(watch, stat, counts);
-	watch_schedstat(process->folder, tid, counts);
+	(void)watch_schedstat(process->folder, tid, counts);
 	return true;
 }
 
-static void watch_add_thread(struct job_watch *watch, uint32_t process, int32_t tid, double t_s)
+/* Into the chain behind *place, which it becomes. */
+static void watch_add_thread(
+	struct job_watch *watch, uint32_t process, int32_t tid, double t_s, uint32_t *place)
 {
 	struct job_record *record = &watch->record;
 	double now[JOB_COUNTS];
 	struct watch_stat stat;
-	if (record->thread_count == JOB_THREADS_MAX) {
-		record->no_room++;
-		return;
-	}
 	if (!watch_read_thread(watch, &record->processes[process], tid, &stat, now))
 		return;
-	struct job_thread *thread = &record->threads[record->thread_count++];
+	struct job_thread *thread = watch_room_for_thread(watch);
+	if (!thread)
+		return;
+	uint32_t *link = *place ? &record->threads[*place - 1].next
+				: &record->processes[process].first_thread;
 	*thread = (struct job_thread){.tid = tid,
 		.process = process,
 		.start_ticks = stat.fields[STAT_START],
-		.first_s = t_s,
-		.last_s = t_s};
+		.first_s = watch_first_s(watch, stat.fields[STAT_START], t_s),
+		.last_s = t_s,
+		.next = *link};
+	*place = *link = (uint32_t)(thread - record->threads) + 1;
 	memcpy(thread->name, stat.name, sizeof thread->name);
+	for (int i = 0; i < JOB_COUNTS; i++)
+		thread->first[i] = NAN;
 	watch_begin_counts(watch, thread->start_ticks, now, thread->first);
 	memcpy(thread->last, now, sizeof thread->last);
 }
@@ -357,6 +512,7 @@ static void watch_list_threads(struct job_watch *watch, uint32_t index, double t
 	const int fd = openat(process->folder, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *tasks = fd >= 0 ? fdopendir(fd) : NULL;
 	uint32_t count = 0;
+	uint32_t place = 0;
 	if (fd >= 0 && !tasks)
 		(void)close(fd);
 	for (const struct dirent *e = tasks ? readdir(tasks) : NULL; e; e = readdir(tasks)) {
@@ -364,8 +520,8 @@ static void watch_list_threads(struct job_watch *watch, uint32_t index, double t
 		if (tid <= 0)
 			continue;
 		count++;
-		if (!watch_find_thread(watch, index, tid))
-			watch_add_thread(watch, index, tid, t_s);
+		if (!watch_find_thread(&watch->record, index, tid, &place))
+			watch_add_thread(watch, index, tid, t_s, &place);
 		watch_add_children(watch, process, tid, t_s);
 	}
 	if (tasks)
@@ -374,13 +530,42 @@ static void watch_list_threads(struct job_watch *watch, uint32_t index, double t
 		process->threads_most = count;
 }
 
+/* --- slices of a look --------------------------------------------------------------------------- */
+
+/* At processes until so much CPU time is used: those with several children, and the others in turn. */
+static void watch_slice(struct job_watch *watch, enum job_look look, double most_s, double t_s,
+	void (*visit)(struct job_watch *watch, uint32_t process, double t_s))
+{
+	const struct job_record *record = &watch->record;
+	const size_t kind = watch_kind_of_look(look);
+	const uint64_t begin_ns = isinf(most_s) ? 0 : clock_thread_cpu_ns();
+	const uint64_t most_ns = isinf(most_s) ? UINT64_MAX : (uint64_t)(most_s * (double)NS_PER_S);
+	unsigned bosses = 0;
+	uint32_t boss_end = 0;
+	for (; boss_end < record->process_count && bosses < WATCH_BOSSES_MAX; boss_end++)
+		if (record->processes[boss_end].children > 1 && !record->processes[boss_end].gone) {
+			visit(watch, boss_end, t_s);
+			bosses++;
+		}
+	for (uint32_t n = 0; n < record->process_count; n++) {
+		const uint32_t i = watch->turn[kind]++ % (uint32_t)record->process_count;
+		watch->turn[kind] = i + 1;
+		if (record->processes[i].gone ||
+			(i < boss_end && record->processes[i].children > 1))
+			continue;
+		visit(watch, i, t_s);
+		if (most_ns < UINT64_MAX && clock_thread_cpu_ns() - begin_ns >= most_ns)
+			return;
+	}
+}
+
 /* New processes stand at the end of the table, where this comes to in its turn. */
-static void watch_census(struct job_watch *watch, double t_s)
+static void watch_census(struct job_watch *watch, double most_s, double t_s)
 {
 	watch->record.census++;
-	for (uint32_t i = 0; i < watch->record.process_count; i++)
-		if (!watch->record.processes[i].gone)
-			watch_list_threads(watch, i, t_s);
+	if (isinf(most_s))
+		watch->turn[watch_kind_of_look(JOB_CENSUS)] = 0;
+	watch_slice(watch, JOB_CENSUS, most_s, t_s, watch_list_threads);
 	if (!watch->no_children)
 		return;
 	const size_t known = watch->record.process_count;
@@ -419,14 +604,16 @@ static void watch_count_process(struct job_watch *watch, struct job_process *pro
 	}
 	process->zombie = stat.state == 'Z';
 	watch_counts_of_stat(watch, &stat, now);
-	if (process->zombie) { /* it has no memory and no files any more */
+	if (process->zombie) { /* it has no memory and no files any more, and all its CPU time */
+		process->last[JOB_CPU_S] = now[JOB_CPU_S];
+		process->last[JOB_USER_S] = now[JOB_USER_S];
+		process->last_s = t_s;
 		watch_end_process(watch, process);
 		return;
 	}
 	memcpy(process->name, stat.name, sizeof process->name); /* exec changes it */
 	watch_count_io(process, now);
-	if (isnan(process->first[JOB_CPU_S]))
-		watch_begin_counts(watch, process->start_ticks, now, process->first);
+	watch_begin_counts(watch, process->start_ticks, now, process->first);
 	memcpy(process->last, now, sizeof process->last);
 	process->peak_resident = fmax(process->peak_resident, now[JOB_RESIDENT]);
 	process->last_s = t_s;
@@ -434,14 +621,26 @@ static void watch_count_process(struct job_watch *watch, struct job_process *pro
 
 static void watch_count_thread(struct job_watch *watch, struct job_thread *thread, double t_s)
 {
+	const struct job_process *process = &watch->record.processes[thread->process];
 	struct watch_stat stat;
 	double now[JOB_COUNTS];
-	if (!watch_read_thread(
-		    watch, &watch->record.processes[thread->process], thread->tid, &stat, now) ||
-		stat.fields[STAT_START] != thread->start_ticks) {
-		thread->gone = true;
+	memcpy(now, thread->last, sizeof now);
+	if (!isnan(now[JOB_QUEUE_S]) && watch_schedstat(process->folder, thread->tid, now) &&
+		now[JOB_CPU_S] <= thread->last[JOB_CPU_S] &&
+		now[JOB_CPU_S] >= thread->last[JOB_CPU_S]) {
+		thread->dormant = thread->act_known;
+		thread->last_s = t_s;
 		return;
 	}
+	thread->dormant = false;
+	if (!watch_read_thread(watch, process, thread->tid, &stat, now) ||
+		stat.fields[STAT_START] != thread->start_ticks) {
+		watch_end_thread(watch, thread);
+		return;
+	}
+	thread->quiet = t_s > thread->last_s && (now[JOB_CPU_S] - thread->last[JOB_CPU_S]) <
+							WATCH_QUIET * (t_s - thread->last_s);
+	thread->act_known = thread->act_known && thread->quiet;
 	memcpy(thread->last, now, sizeof now);
 	thread->last_s = t_s;
 }
@@ -490,6 +689,28 @@ static void watch_counts(struct job_watch *watch, double t_s)
 
 /* --- what each thread does ---------------------------------------------------------------------- */
 
+/* Where it is, or would be. */
+static size_t job_pipe_place(const struct job_process *process, uint64_t number)
+{
+	size_t low = 0;
+	size_t high = process->pipe_count;
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
+		if (process->pipes[middle].number < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+const struct job_pipe *job_find_pipe(const struct job_process *process, uint64_t number)
+{
+	const size_t at = job_pipe_place(process, number);
+	return at < process->pipe_count && process->pipes[at].number == number ? &process->pipes[at]
+									       : NULL;
+}
+
 static struct job_pipe *watch_pipe(
 	struct job_watch *watch, struct job_process *process, const char *link)
 {
@@ -497,14 +718,16 @@ static struct job_pipe *watch_pipe(
 	if (!socket && strncmp(link, "pipe:[", 6) != 0)
 		return NULL;
 	const uint64_t number = strtoull(strchr(link, '[') + 1, NULL, 10);
-	for (size_t i = 0; i < process->pipe_count; i++)
-		if (process->pipes[i].number == number)
-			return &process->pipes[i];
+	const size_t at = job_pipe_place(process, number);
+	struct job_pipe *pipe = &process->pipes[at];
+	if (at < process->pipe_count && pipe->number == number)
+		return pipe;
 	if (process->pipe_count == JOB_PIPES_MAX) {
 		watch->record.no_room++;
 		return NULL;
 	}
-	struct job_pipe *pipe = &process->pipes[process->pipe_count++];
+	memmove(pipe + 1, pipe, (process->pipe_count - at) * sizeof *pipe);
+	process->pipe_count++;
 	*pipe = (struct job_pipe){.number = number, .socket = socket};
 	return pipe;
 }
@@ -628,11 +851,27 @@ static enum job_act watch_act_asleep(
 	return watch_act_of_call(watch, process, call, strtoul(end, NULL, 16), held);
 }
 
+/* Whether a thread that has not run, or hardly, does the same still, and nothing else is asked about it: at which pipe it waits, and what
+ * the kernel does for it, are looked at each time. */
+static bool watch_act_lasts(enum job_act act)
+{
+	return act != JOB_RUNS && act != JOB_WAITS_FILE && act != JOB_WAITS_INPUT &&
+	       act != JOB_WAITS_OUTPUT && act != JOB_STOPPED;
+}
+
 static bool watch_act(struct job_watch *watch, struct job_thread *thread, enum job_act *act)
 {
 	struct job_process *process = &watch->record.processes[thread->process];
 	char text[WATCH_TEXT_BYTES];
 	struct watch_stat stat;
+	const bool asks = process->look_count % WATCH_QUIET_LOOKS ==
+			  (uint32_t)thread->tid % WATCH_QUIET_LOOKS;
+	if (thread->act_known && (thread->dormant || (thread->quiet && !asks)) &&
+		watch_act_lasts(thread->act)) {
+		*act = thread->act;
+		thread->looks[*act]++;
+		return true;
+	}
 	if (watch_read(process->folder, text, "task/%d/stat", thread->tid) ||
 		!watch_parse_stat(text, &stat) || stat.state == 'Z' || stat.state == 'X')
 		return false;
@@ -643,6 +882,8 @@ static bool watch_act(struct job_watch *watch, struct job_thread *thread, enum j
 		       : watch_act_asleep(watch, process, thread->tid, held);
 	thread->looks[*act]++;
 	thread->held += held;
+	thread->act = *act;
+	thread->act_known = true;
 	return true;
 }
 
@@ -653,29 +894,24 @@ static unsigned watch_rank(enum job_act act)
 	return act == JOB_RUNS ? 4 : act == JOB_WAITS_FILE ? 3 : act == JOB_WAITS_OUTPUT ? 2 : 1;
 }
 
-static void watch_states(struct job_watch *watch)
+static void watch_state_of(struct job_watch *watch, uint32_t index, double t_s)
 {
-	struct job_record *record = &watch->record;
-	enum job_act acts[JOB_PROCESSES_MAX] = {0};
-	bool seen[JOB_PROCESSES_MAX] = {false};
-	record->states++;
-	for (size_t i = 0; i < record->thread_count; i++) {
-		struct job_thread *thread = &record->threads[i];
-		const uint32_t p = thread->process;
+	struct job_process *process = &watch->record.processes[index];
+	enum job_act all = JOB_RUNS;
+	bool seen = false;
+	(void)t_s;
+	for (uint32_t at = process->first_thread; at; at = watch->record.threads[at - 1].next) {
+		struct job_thread *thread = &watch->record.threads[at - 1];
 		enum job_act act;
-		if (thread->gone || !watch_act(watch, thread, &act))
+		if (!watch_act(watch, thread, &act))
 			continue;
-		if (!seen[p] || watch_rank(act) > watch_rank(acts[p]) ||
-			(watch_rank(act) == watch_rank(acts[p]) &&
-				thread->tid == record->processes[p].pid))
-			acts[p] = act;
-		seen[p] = true;
+		if (!seen || watch_rank(act) > watch_rank(all) ||
+			(watch_rank(act) == watch_rank(all) && thread->tid == process->pid))
+			all = act;
+		seen = true;
 	}
-	for (size_t i = 0; i < record->process_count; i++)
-		if (seen[i]) {
-			record->processes[i].looks[acts[i]]++;
-			record->processes[i].look_count++;
-		}
+	process->looks[all] += seen;
+	process->look_count += seen;
 }
 
 /* --- open files --------------------------------------------------------------------------------- */
@@ -839,9 +1075,40 @@ static void watch_take_device(struct job_process *process, const char *link)
 		process->devices |= UINT64_C(1) << number;
 }
 
-/* One descriptor; whether it is a data file that is open for reading. */
+/* What a pipe was opened for: the kernel's links have the mode as their permission. */
+static bool watch_direction(int folder, unsigned long fd, bool *reads, bool *writes)
+{
+	char path[WATCH_PATH_BYTES];
+	struct stat st;
+	unsigned long mode;
+	int mount;
+	(void)snprintf(path, sizeof path, "fd/%lu", fd);
+	if (fstatat(folder, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && !(st.st_mode & S_IRWXO)) {
+		*reads = st.st_mode & S_IRUSR;
+		*writes = st.st_mode & S_IWUSR;
+		return true;
+	}
+	if (!watch_mode(folder, fd, &mode, &mount))
+		return false;
+	*reads = mode != O_WRONLY;
+	*writes = mode != O_RDONLY;
+	return true;
+}
+
+static void watch_take_pipe(
+	const struct job_process *process, unsigned long fd, struct job_pipe *pipe)
+{
+	bool reads = false;
+	bool writes = false;
+	if ((pipe->reads && pipe->writes) || !watch_direction(process->folder, fd, &reads, &writes))
+		return;
+	pipe->reads = pipe->reads || reads;
+	pipe->writes = pipe->writes || writes;
+}
+
+/* One descriptor; whether it is a data file that is open for reading.  *settled: it is no file. */
 static bool watch_take_descriptor(
-	struct job_watch *watch, struct job_process *process, unsigned long fd)
+	struct job_watch *watch, struct job_process *process, unsigned long fd, bool *settled)
 {
 	char link[WATCH_LINK_BYTES];
 	if (!watch_link(watch, process->folder, fd, link))
@@ -857,38 +1124,66 @@ static bool watch_take_descriptor(
 			   strncmp(link, "/proc/", 6) != 0 && strncmp(link, "/sys/", 5) != 0;
 	unsigned long mode;
 	int mount;
-	if ((!pipe && !plain) || !watch_mode(process->folder, fd, &mode, &mount))
-		return false;
-	if (!pipe)
-		return watch_take_file(watch, process, fd, link, mode != O_RDONLY, mount);
-	pipe->reads = pipe->reads || mode != O_WRONLY;
-	pipe->writes = pipe->writes || mode != O_RDONLY;
-	return false;
+	*settled = link[0] != '/';
+	if (pipe)
+		watch_take_pipe(process, fd, pipe);
+	return plain && watch_mode(process->folder, fd, &mode, &mount) &&
+	       watch_take_file(watch, process, fd, link, mode != O_RDONLY, mount);
 }
 
-static void watch_files_of(struct job_watch *watch, struct job_process *process)
+struct watch_listing {
+	uint8_t present[JOB_DESCRIPTORS_MAX / 8];
+	unsigned asked;
+	bool reads; /* a data file is open for reading */
+};
+
+/* Those that it lists next; false: there are no more. */
+static bool watch_list_descriptors(struct job_watch *watch, struct job_process *process, int folder,
+	struct watch_listing *listing)
 {
-	const int fd = openat(process->folder, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *open_files = fd >= 0 ? fdopendir(fd) : NULL;
-	bool reads = false;
-	size_t count = 0;
-	if (fd < 0)
-		watch_refuse(process, "open files", -errno);
-	else if (!open_files)
-		(void)close(fd);
-	if (!open_files)
-		return;
-	for (const struct dirent *e = readdir(open_files); e && count < WATCH_DESCRIPTORS_MAX;
-		e = readdir(open_files)) {
-		if (e->d_name[0] < '0' || e->d_name[0] > '9')
+	char list[WATCH_LIST_BYTES] __attribute__((aligned(8)));
+	const ssize_t size = getdents64(folder, list, sizeof list);
+	for (ssize_t at = 0; at < size;) {
+		const struct dirent64 *e = (const struct dirent64 *)(const void *)(list + at);
+		at += e->d_reclen;
+		char *end;
+		const unsigned long fd = strtoul(e->d_name, &end, 10);
+		const uint8_t bit = (uint8_t)(1U << (fd % 8));
+		bool settled = false;
+		if (*end || end == e->d_name || fd >= JOB_DESCRIPTORS_MAX)
 			continue;
-		count++;
-		reads = watch_take_descriptor(watch, process, strtoul(e->d_name, NULL, 10)) ||
-			reads;
+		listing->present[fd / 8] |= bit;
+		if ((process->settled[fd / 8] & bit) || listing->asked == WATCH_LINKS_MAX)
+			continue;
+		listing->asked++;
+		listing->reads =
+			watch_take_descriptor(watch, process, fd, &settled) || listing->reads;
+		process->settled[fd / 8] |= settled ? bit : 0;
 	}
-	(void)closedir(open_files);
+	return size > 0;
+}
+
+/* The first look at a process asks for its first descriptors alone: those of pipes to the one that began it are among them, and a
+ * forked one has all that were open then. */
+static void watch_files_of(struct job_watch *watch, uint32_t index, double t_s)
+{
+	struct job_process *process = &watch->record.processes[index];
+	struct watch_listing listing = {.asked = 0};
+	const int fd = openat(process->folder, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	(void)t_s;
+	if (fd < 0) {
+		watch_refuse(process, "open files", -errno);
+		return;
+	}
+	if (process->open_looks % WATCH_FORGET == WATCH_FORGET - 1)
+		memset(process->settled, 0, sizeof process->settled);
+	while (watch_list_descriptors(watch, process, fd, &listing) && process->open_looks > 0)
+		;
+	(void)close(fd);
+	for (size_t i = 0; i < sizeof process->settled && process->open_looks > 0; i++)
+		process->settled[i] &= listing.present[i];
 	process->open_looks++;
-	process->file_looks += reads;
+	process->file_looks += listing.reads;
 }
 
 /* Sockets whose other end is not known yet, of all processes; how many. */
@@ -924,13 +1219,10 @@ static void watch_find_peers(struct job_watch *watch)
 	free(peers);
 }
 
-static void watch_files(struct job_watch *watch)
+static void watch_files(struct job_watch *watch, double most_s, double t_s)
 {
-	struct job_record *record = &watch->record;
-	record->files++;
-	for (size_t i = 0; i < record->process_count; i++)
-		if (!record->processes[i].gone)
-			watch_files_of(watch, &record->processes[i]);
+	watch->record.files++;
+	watch_slice(watch, JOB_FILES, most_s, t_s, watch_files_of);
 	if (watch->peers_asked < WATCH_PEERS_ASKED && !watch->root[0])
 		watch_find_peers(watch);
 }
@@ -1047,17 +1339,20 @@ static void watch_surroundings(struct job_watch *watch, double t_s)
 
 /* --- the watch ---------------------------------------------------------------------------------- */
 
-void job_watch_look(struct job_watch *watch, unsigned looks, double t_s)
+/* most_s: CPU time of each kind but the counts. */
+static void watch_look(struct job_watch *watch, unsigned looks, double most_s, double t_s)
 {
 	struct job_record *record = &watch->record;
 	if (looks & JOB_CENSUS)
-		watch_census(watch, t_s);
+		watch_census(watch, most_s, t_s);
 	if (looks & JOB_COUNT)
 		watch_counts(watch, t_s);
-	if (looks & JOB_STATES)
-		watch_states(watch);
+	if (looks & JOB_STATES) {
+		record->states++;
+		watch_slice(watch, JOB_STATES, most_s, t_s, watch_state_of);
+	}
 	if (looks & JOB_FILES)
-		watch_files(watch);
+		watch_files(watch, most_s, t_s);
 	if (watch->options.sampler && (looks & JOB_CENSUS))
 		job_sampler_follow(watch->options.sampler, record);
 	if (watch->options.sampler && (looks & JOB_FILES))
@@ -1065,6 +1360,24 @@ void job_watch_look(struct job_watch *watch, unsigned looks, double t_s)
 	record->watched_s = t_s;
 	if (record->processes[0].gone && isnan(record->ended_s))
 		record->ended_s = t_s;
+}
+
+void job_watch_look(struct job_watch *watch, unsigned looks, double t_s)
+{
+	watch_look(watch, looks, INFINITY, t_s);
+}
+
+/* Paid for from what each kind may use later on. */
+void job_watch_begin(struct job_watch *watch)
+{
+	for (size_t i = 0; i < WATCH_KINDS; i++) {
+		const enum job_look look = watch_kinds[i].look;
+		const uint64_t begin_ns = clock_thread_cpu_ns();
+		watch_look(
+			watch, look, look == JOB_FILES ? WATCH_FIRST_FILES_MS / 1e3 : INFINITY, 0);
+		watch->used[i] += (double)(clock_thread_cpu_ns() - begin_ns) / (double)NS_PER_S;
+		watch->next[i] = watch_kinds[i].every_s / 2;
+	}
 }
 
 double job_watch_now(const struct job_watch *watch)
@@ -1079,11 +1392,11 @@ static void watch_visit(struct job_watch *watch, size_t kind)
 	const struct watch_kind *of = &watch_kinds[kind];
 	const double t_s = job_watch_now(watch);
 	const uint64_t begin_ns = clock_thread_cpu_ns();
-	job_watch_look(watch, of->look, t_s);
+	watch_look(watch, of->look, of->slice_s, t_s);
 	watch->used[kind] += (double)(clock_thread_cpu_ns() - begin_ns) / (double)NS_PER_S;
 	const double paid_s = watch->used[kind] / (of->part * watch->options.most_share);
-	watch->next[kind] =
-		fmax(t_s + of->every_s * (0.5 + rng_uniform(&watch->rng)), fmin(paid_s, t_s + 2));
+	watch->next[kind] = fmax(t_s + of->every_s * (0.5 + rng_uniform(&watch->rng)),
+		fmin(paid_s, t_s + of->least_s));
 }
 
 double job_watch_turn(struct job_watch *watch)
@@ -1142,6 +1455,11 @@ static double watch_ticks_now(const struct job_watch *watch)
 {
 	char path[WATCH_PATH_BYTES];
 	char text[WATCH_TEXT_BYTES];
+	struct timespec now;
+	/* A container may have a /proc/uptime of its own; when processes began counts from the machine's boot. */
+	if (!watch->root[0] && clock_gettime(CLOCK_BOOTTIME, &now) == 0)
+		return ((double)now.tv_sec + (double)now.tv_nsec / (double)NS_PER_S) *
+		       watch->ticks_per_s;
 	(void)snprintf(path, sizeof path, "%.256s/proc/uptime", watch->root);
 	return watch_read(AT_FDCWD, text, "%s", path) ? INFINITY
 						      : strtod(text, NULL) * watch->ticks_per_s;

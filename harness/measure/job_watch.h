@@ -5,8 +5,13 @@
  * does at this moment (STATES) and which files are open (FILES).  States and files are samples: their shares are estimates
  * with as many looks as are told.  CPU time, run-queue wait, bytes and faults are the kernel's own counts.
  *
+ * The watch has a share of a core.  A job of many processes is looked at in slices: in each those that have several children,
+ * which trainers and launchers are, and as many of the others as the time allows, in turn.  Threads that did not run between
+ * two looks at the counts are taken to wait where they waited.
+ *
  * Each process is a descriptor of its /proc folder, which stays that process's when its number is used again.  All tables
- * have fixed bounds; what finds no room is counted.  Of files there is only what kind they are, how large and how deep in
+ * have fixed bounds; what finds no room is counted.  Where workers come and go until a table is full, ended ones of one parent
+ * and name become one.  Of files there is only what kind they are, how large and how deep in
  * folders: no name is kept.  Files are never opened, and their sizes are asked for without asking a server, so that
  * a dead mount holds nothing up.
  *
@@ -24,9 +29,10 @@
 enum {
 	JOB_PROCESSES_MAX = 256,
 	JOB_THREADS_MAX = 4096,
-	JOB_PIPES_MAX = 96,    /* of one process: pipes and sockets that it holds */
-	JOB_FILES_MAX = 4096,  /* told apart */
-	JOB_GROUPS_MAX = 32,   /* kinds of files */
+	JOB_PIPES_MAX = 1024,       /* of one process: pipes and sockets that it holds */
+	JOB_DESCRIPTORS_MAX = 2048, /* of one process: looked at */
+	JOB_FILES_MAX = 4096,       /* told apart */
+	JOB_GROUPS_MAX = 32,        /* kinds of files */
 	JOB_SERIES_MAX = 1024, /* looks at counts; where there are more every second is dropped */
 	JOB_NAME_BYTES = 32,
 	JOB_WHY_BYTES = 128,
@@ -79,11 +85,18 @@ struct job_thread {
 	uint32_t looks[JOB_ACTS];
 	uint32_t held; /* of these: in uninterruptible sleep (D) */
 	bool gone;
+	bool sampled; /* job_sampler.h's own: it has an event of it */
+	/* The watch's own: the next thread of its process, index + 1; what it did when it was last looked at; and that it has not
+	 * run since. */
+	uint32_t next;
+	enum job_act act;
+	bool act_known, dormant;
+	bool quiet; /* it runs so seldom that it is not asked in each look */
 };
 
 /* A pipe or a socket that a process holds, by the kernel's number. */
 struct job_pipe {
-	uint64_t number;
+	uint64_t number;            /* ascending in a process */
 	uint64_t peer;              /* of a socket: the number of the other end; 0: not known */
 	bool socket, reads, writes; /* what it was opened for */
 	uint32_t read_looks,
@@ -94,6 +107,7 @@ struct job_process {
 	int32_t pid, parent;
 	char name[JOB_NAME_BYTES];
 	double start_ticks;
+	double stack; /* address where its stack begins: a fork has that of its parent, and its code too; 0: not told */
 	double first_s, last_s;
 	double first[JOB_COUNTS], last[JOB_COUNTS];
 	double peak_resident;
@@ -111,7 +125,14 @@ struct job_process {
 	bool gone, zombie;
 	char unknown
 		[JOB_WHY_BYTES]; /* why what follows is not known: counts of bytes, open files, waits; "" */
-	int folder;              /* the watch's own: descriptor of /proc/PID, -1 */
+	uint32_t
+		stands_for; /* ended processes that this one stands for, itself among them; 0: it is one */
+	/* The watch's own: descriptor of /proc/PID, -1; its first thread, index + 1; children that were found; descriptors that
+	 * were found to be no files, and are not asked again while they stay. */
+	int folder;
+	uint32_t first_thread;
+	uint32_t children;
+	uint8_t settled[JOB_DESCRIPTORS_MAX / 8];
 };
 
 /* Files that processes had open, of one kind. */
@@ -137,7 +158,7 @@ struct job_record {
 	double watched_s;
 	double ended_s; /* of the watch: when the process that was asked for ended; NAN: it goes on */
 	double own_cpu_s;                       /* of the watching process */
-	uint32_t census, counts, states, files; /* looks */
+	uint32_t census, counts, states, files; /* looks, at all processes or at a slice of them */
 	struct job_process *processes;
 	size_t process_count;
 	struct job_thread *threads;
@@ -175,6 +196,9 @@ enum job_look { JOB_CENSUS = 1, JOB_COUNT = 2, JOB_STATES = 4, JOB_FILES = 8 };
 /* Looks, at a moment of the watch: seconds since it began. */
 void job_watch_look(struct job_watch *watch, unsigned looks, double t_s);
 
+/* Looks at all of them and, within a bound, at what they have open, before the watch goes on at its own pace. */
+void job_watch_begin(struct job_watch *watch);
+
 /* Looks for so long, at its own pace.  Ends early when the process ends, or *stop (may be NULL). */
 void job_watch_for(struct job_watch *watch, double seconds, const atomic_bool *stop);
 
@@ -204,6 +228,8 @@ double job_process_seconds(const struct job_process *process);
 double job_thread_queue_s(const struct job_thread *thread);
 double job_process_queue_s(const struct job_record *record, size_t process);
 double job_process_longest_queue_s(const struct job_record *record, size_t process);
+/* NULL: it has no such pipe. */
+const struct job_pipe *job_find_pipe(const struct job_process *process, uint64_t number);
 /* Share of the looks; NAN: none. */
 double job_share(const struct job_process *process, enum job_act act);
 

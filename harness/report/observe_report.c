@@ -305,10 +305,13 @@ static json_t *observe_gpus(const struct job_places *places)
 
 static json_t *observe_verdict(const struct job_verdict *v)
 {
-	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "stage", v->stage, "resource",
-		v->resource, "certainty", job_certainty_name(v->certainty), "words",
-		fields_text(v->words), "evidence", observe_lines(&v->evidence), "unknown",
-		observe_lines(&v->unknown), "next", observe_lines(&v->next));
+	const struct job_entry *entry = job_entry_find(v);
+	return json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o}", "stage", v->stage, "resource",
+		v->resource, "runbook",
+		json_sprintf("%s/%s", entry->entry_stage, entry->entry_resource), "certainty",
+		job_certainty_name(v->certainty), "words", fields_text(v->words), "evidence",
+		observe_lines(&v->evidence), "unknown", observe_lines(&v->unknown), "next",
+		observe_lines(&v->next));
 }
 
 static json_t *observe_about(const struct job_record *record)
@@ -619,6 +622,8 @@ void observe_text(const json_t *document, struct medium *medium, bool verbose)
 	medium_list(medium, INK_DIM, "evidence", column_value(document, "verdict.evidence"), 0);
 	medium_list(medium, INK_WARN, "unknown", column_value(document, "verdict.unknown"), 0);
 	medium_list(medium, INK_GOOD, "next", column_value(document, "verdict.next"), 0);
+	buffer_format(&text, "mlbench explain %s", column_text(document, "verdict.runbook"));
+	medium_fact(medium, INK_DIM, "more", &text);
 	medium_end(medium);
 	json_decref(processes);
 	json_decref(threads);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What `mlbench observe` costs the job that it observes, on a machine whose noise is larger than the cost.
 
-  tests/bench/bench_observe_cost.py build/release/mlbench [--jobs saturated,storage] [--minutes 7] [--window 6] [--dose 8]
+  tests/bench/bench_observe_cost.py build/release/mlbench [--jobs saturated,storage,many] [--minutes 7] [--window 6] [--dose 8]
 
 One job runs all the time and stamps each batch with the monotonic clock. It is looked at in short windows, in blocks of four whose
 order is drawn: beside one observer, beside DOSE observers at once, and twice beside a process that sleeps. A window lasts from the
@@ -15,12 +15,14 @@ throughput, the job's CPU time for a sample (perf's interrupts, reads of /proc t
 Where the job keeps all cores busy the last two sum to what it loses.
 
 Jobs (tests/jobs): `saturated` has a loader worker for each core and a step of no time; `storage` waits 4 ms for each read (FUSE;
-root). Exit status: 0 shown or not shown, 1 the cost is more than the bar for sure, 77 nothing could be run."""
+root). `many` has 200 loader workers that were forked with each other's pipes; of it the observer's CPU time alone is told, which is
+to stay under 1 % of a core (2 minutes). Exit status: 0 shown or not shown, 1 the cost is more than the bar for sure, 77 nothing could be run."""
 import argparse
 import bisect
 import math
 import os
 import random
+import signal
 import statistics
 import subprocess
 import sys
@@ -40,6 +42,7 @@ JOBS = {  # of twelve.py, with arguments; whether it keeps every core busy; in w
     "saturated": ("two_workers", {"workers": CORES, "step_ms": 0}, True, "a loader worker for each core and no step"),
     "storage": ("fuse_latency", {}, False, "2 loader workers, 4 ms a read"),
 }
+MANY = 200  # workers
 QUIET = 0.9  # of the cores: what a job that could use them all gets, at least
 
 
@@ -224,10 +227,34 @@ def measure(options, name, scratch):
     return tell_job(options, saturates, blocks, stamps, 100 * usual.own_s / usual.seconds)
 
 
+def measure_many(options, scratch):
+    """The observer's CPU time beside 200 workers, in observations of the usual length."""
+    folder = os.path.join(scratch, "small")
+    os.mkdir(folder)
+    for i in range(MANY):
+        with open(os.path.join(folder, "%d.bin" % i), "wb") as file:
+            file.write(bytes(4096))
+    words = [sys.executable, os.path.join(HERE, "..", "jobs", "loader_job.py"), folder, "--workers", str(MANY), "--decode", "0.001",
+             "--step", "0.002", "--seconds", "3600"]
+    long = argparse.Namespace(mlbench=options.mlbench, window=USUAL_S)
+    with subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True) as job:
+        try:
+            job.stdout.readline()
+            time.sleep(SETTLE_S)
+            print("many: %d processes; 3 observations of %g s" % (len(processes_below(job.pid)), USUAL_S), flush=True)
+            windows = [Window(long, job, [], 1, scratch) for _ in range(3)]
+        finally:
+            os.killpg(job.pid, signal.SIGKILL)
+    shares = [100 * window.own_s / window.seconds for window in windows]
+    print("  the observer's own CPU, of one core: %s %%; under %g %%: %s" % (
+        ", ".join("%.2f" % share for share in shares), BAR, "shown" if max(shares) < BAR else "MISSED"), flush=True)
+    return max(shares) >= BAR
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("mlbench")
-    parser.add_argument("--jobs", default=",".join(JOBS))
+    parser.add_argument("--jobs", default=",".join([*JOBS, "many"]))
     parser.add_argument("--minutes", type=float, default=7, help="of each job")
     parser.add_argument("--window", type=float, default=6, help="s")
     parser.add_argument("--dose", type=int, default=8)
@@ -238,8 +265,9 @@ def main():
     with tempfile.TemporaryDirectory(prefix="mlbench-cost-") as scratch:
         for name in options.jobs.split(","):
             try:
-                need_torch()
-                missed = measure(options, name, scratch) or missed
+                if name != "many":
+                    need_torch()
+                missed = (measure_many(options, scratch) if name == "many" else measure(options, name, scratch)) or missed
                 ran = True
             except (Cannot, FileNotFoundError) as missing:
                 print("%s: skipped: %s" % (name, missing))

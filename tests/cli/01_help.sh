@@ -51,7 +51,7 @@ prints "decode/lock"
 expect 0 "$MLBENCH" explain decode --json
 is_json mlbench.explain/1
 expect 0 "$MLBENCH" explain loader/cores
-prints "decode/cores" # as observe says it
+prints "loader/cores" # as observe says it
 expect 0 "$MLBENCH" explain quota
 prints "step/quota"
 expect 2 "$MLBENCH" explain gil

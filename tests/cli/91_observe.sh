@@ -129,6 +129,47 @@ if [ -e slow/private_name_1.jpg ]; then
 	wait "$store" || true
 fi
 
+# Workers that end with each epoch: all are told as loaders, the dead ones too, and one with one thread that works uses no more than a
+# core, however short it lived.
+begin --workers 2 --decode 0.02 --step 0 --epoch 40
+expect 0 "$MLBENCH" observe "$pid" --for 8s --json
+validate
+holds 'len(roles("loader")) >= 2 and all(p["cpu"] is None or p["seconds"] < 0.5 or p["cpu"] < 1.3 for p in d["processes"])'
+holds 'd["verdict"]["stage"] != "step" and d["observed"]["beyond_bounds"] == 0'
+end
+
+# In a PID namespace of its own, as containers are.
+if unshare --pid --fork true 2>/dev/null; then
+	: >started
+	unshare --pid --fork python3 "$job" data --seconds 600 --decode 0.05 --step 0 >started 2>problems &
+	pids="$pids $!"
+	until_true grep -q started started
+	pid=$(cat "/proc/$!/task/$!/children")
+	pid=${pid%% *}
+	pids="$pids $pid"
+	expect 0 "$MLBENCH" observe "$pid" --for 4s --json
+	validate
+	holds 'len(roles("trainer")) == 1 and len(roles("loader")) == 2 and d["processes"][0]["pid"] == d["observed"]["pid"]'
+	kill "$pid"
+fi
+
+# One process with pools of threads and no interpreter: hundreds that never run do not use up the looks at those that do.
+if command -v gcc >/dev/null && gcc -O1 -w "$ROOT/tests/jobs/pool_job.c" -o pool -lpthread 2>problems; then
+	: >started
+	./pool data 2 2 20000 100 300 >started &
+	pid=$!
+	pids="$pids $pid"
+	until_true grep -q started started
+	decodes() {
+		"$MLBENCH" observe "$pid" --for 5s --json >out 2>err &&
+			python3 -c 'import json; d = json.load(open("out")); assert d["verdict"]["stage"] == "process", d["verdict"]["words"]' 2>problems
+	}
+	until_true decodes
+	validate
+	holds 'd["processes"][0]["role"] == "whole" and d["processes"][0]["threads"] == 305'
+	end
+fi
+
 # One that ends meanwhile.
 python3 -c 'import time; time.sleep(2)' &
 pid=$!

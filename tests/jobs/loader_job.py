@@ -6,7 +6,7 @@ their results, and a trainer that takes batches in turn.  Its limit is planted b
 
 --decode: seconds of CPU time a file; --step: seconds that the trainer sleeps a batch; --lock: workers decode under one
 lock; --hang N: after N batches a worker never answers again; --leak: bytes that the trainer keeps of each batch.
---trainer-cpu: the step computes instead of sleeping.
+--trainer-cpu: the step computes instead of sleeping.  --epoch: after so many batches all workers end, and others begin.
 """
 import argparse
 import multiprocessing
@@ -51,21 +51,28 @@ def main():
     parser.add_argument("--lock", action="store_true")
     parser.add_argument("--hang", type=int, default=0)
     parser.add_argument("--leak", type=int, default=0)
+    parser.add_argument("--epoch", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=60)
     options = parser.parse_args()
     files = sorted(os.path.join(options.folder, name) for name in os.listdir(options.folder))
     results = multiprocessing.Queue()
     lock = multiprocessing.Lock()
-    queues = [multiprocessing.Queue() for _ in range(options.workers)]
-    workers = [multiprocessing.Process(target=work, args=(files, options, queue, results, lock), daemon=True)
-               for queue in queues]
-    for worker in workers:
-        worker.start()
     issued = 0
-    for _ in range(options.prefetch):
-        for queue in queues:
-            queue.put(issued)
-            issued += 1
+
+    def begin_workers():
+        nonlocal issued
+        queues = [multiprocessing.Queue() for _ in range(options.workers)]
+        workers = [multiprocessing.Process(target=work, args=(files, options, queue, results, lock), daemon=True)
+                   for queue in queues]
+        for worker in workers:
+            worker.start()
+        for _ in range(options.prefetch):
+            for queue in queues:
+                queue.put(issued)
+                issued += 1
+        return queues, workers
+
+    queues, workers = begin_workers()
     done, kept = 0, []
     print("started", flush=True)
     end = time.monotonic() + options.seconds
@@ -80,6 +87,12 @@ def main():
             spend(options.step)
         else:
             time.sleep(options.step)
+        if options.epoch and done % options.epoch == 0:
+            for worker in workers:
+                worker.terminate()
+                worker.join()
+            results = multiprocessing.Queue()  # what was under way is lost with them
+            queues, workers = begin_workers()
     print(done, "files", flush=True)
     for worker in workers:
         worker.terminate()

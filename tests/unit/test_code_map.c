@@ -220,7 +220,7 @@ static void test_sampled(void **state)
 {
 	char path[64];
 	struct job_process process = {0};
-	struct job_thread thread = {0};
+	struct job_thread thread = {.last = {[JOB_CPU_S] = 1}}; /* it works */
 	struct job_record record = {
 		.processes = &process, .threads = &thread, .process_count = 1, .thread_count = 1};
 	struct job_sampler *sampler;

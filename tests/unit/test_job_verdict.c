@@ -59,12 +59,28 @@ static void does(struct job_process *process, enum job_act act, uint32_t looks)
 	threads[process - processes].looks[act] += looks;
 }
 
+/* Ascending by number, each once. */
+static void hold(struct job_process *process, const struct job_pipe *pipe)
+{
+	size_t at = process->pipe_count;
+	while (at > 0 && process->pipes[at - 1].number >= pipe->number)
+		at--;
+	struct job_pipe *place = &process->pipes[at];
+	if (at < process->pipe_count && place->number == pipe->number) {
+		place->reads = place->reads || pipe->reads;
+		place->writes = place->writes || pipe->writes;
+		place->read_looks += pipe->read_looks;
+		return;
+	}
+	memmove(place + 1, place, (process->pipe_count++ - at) * sizeof *place);
+	*place = *pipe;
+}
+
 static void joined(
 	struct job_process *reader, struct job_process *writer, uint64_t number, uint32_t waits)
 {
-	reader->pipes[reader->pipe_count++] =
-		(struct job_pipe){.number = number, .reads = true, .read_looks = waits};
-	writer->pipes[writer->pipe_count++] = (struct job_pipe){.number = number, .writes = true};
+	hold(reader, &(struct job_pipe){.number = number, .reads = true, .read_looks = waits});
+	hold(writer, &(struct job_pipe){.number = number, .writes = true});
 }
 
 /* A launcher (9), a trainer (10) and two workers, with pipes both ways. */
@@ -94,6 +110,9 @@ static void assert_verdict(const char *stage, const char *resource)
 {
 	assert_string_equal(verdict.stage, stage);
 	assert_string_equal(verdict.resource, resource);
+	/* The runbook has an entry of its own for it. */
+	assert_true((job_entry_find(&verdict) == &job_entries[0]) ==
+		    (strcmp(stage, "unknown") == 0 && !verdict.still));
 	assert_true(verdict.words[0]);
 }
 
@@ -224,6 +243,28 @@ static void test_one_process(void **state)
 	does(add(10, 1, 1, 0), JOB_WAITS_TIME, 90);
 	job_verdict_find(&record, NULL, &verdict);
 	assert_verdict("unknown", "unknown");
+	/* A pool of threads of which one works all the time, and the others wait for it at a lock. */
+	(void)empty_record(state);
+	does(add(10, 1, 11, 0), JOB_RUNS, 100);
+	threads[0].last[JOB_CPU_S] = 9.5;
+	for (int i = 0; i < 3; i++) {
+		struct job_thread *thread = &threads[record.thread_count++];
+		*thread = (struct job_thread){.tid = 20 + i, .last_s = 10};
+		thread->last[JOB_CPU_S] = 1;
+		thread->looks[JOB_RUNS] = 10;
+		thread->looks[JOB_WAITS_LOCK] = 90;
+	}
+	job_verdict_find(&record, NULL, &verdict);
+	assert_verdict("process", "cpu");
+	assert_non_null(strstr(verdict.words, "One of its computing threads"));
+}
+
+/* Loaders that sleep are not short of CPU time. */
+static void test_sleeping(void **state)
+{
+	(void)state;
+	loaders(80, JOB_WAITS_TIME, 90, 5, 0);
+	assert_verdict("loader", "sleep");
 }
 
 /* Workers that hang on socket pairs instead of pipes; a socket that all inherited joins nobody. */
@@ -239,19 +280,19 @@ static void test_sockets(void **state)
 		does(worker, JOB_RUNS, 95);
 		worker->last[JOB_READ] = 10e6;
 		worker->last[JOB_WRITTEN] = 1e6;
-		trainer->pipes[trainer->pipe_count++] = (struct job_pipe){.number = near,
-			.peer = near + 1,
-			.socket = true,
-			.reads = true,
-			.writes = true,
-			.read_looks = 40};
-		worker->pipes[worker->pipe_count++] = (struct job_pipe){.number = near + 1,
-			.peer = near,
-			.socket = true,
-			.reads = true,
-			.writes = true};
-		worker->pipes[worker->pipe_count++] = (struct job_pipe){
-			.number = 7, .socket = true, .reads = true, .writes = true};
+		hold(trainer, &(struct job_pipe){.number = near,
+				      .peer = near + 1,
+				      .socket = true,
+				      .reads = true,
+				      .writes = true,
+				      .read_looks = 40});
+		hold(worker, &(struct job_pipe){.number = near + 1,
+				     .peer = near,
+				     .socket = true,
+				     .reads = true,
+				     .writes = true});
+		hold(worker, &(struct job_pipe){
+				     .number = 7, .socket = true, .reads = true, .writes = true});
 	}
 	job_verdict_find(&record, NULL, &verdict);
 	assert_int_equal(verdict.roles[0], JOB_ROLE_TRAINER);
@@ -362,6 +403,7 @@ int main(void)
 		cmocka_unit_test_setup(test_devices, empty_record),
 		cmocka_unit_test_setup(test_few_looks, empty_record),
 		cmocka_unit_test_setup(test_one_process, empty_record),
+		cmocka_unit_test_setup(test_sleeping, empty_record),
 		cmocka_unit_test_setup(test_sockets, empty_record),
 		cmocka_unit_test_setup(test_still, empty_record),
 		cmocka_unit_test_setup(test_estimates, empty_record),

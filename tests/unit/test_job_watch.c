@@ -208,6 +208,73 @@ static void test_states(void **state)
 	job_watch_close(watch);
 }
 
+/* A thread that did not run between two counts waits where it waited, and is not asked; one that ran is. */
+static void test_dormant(void **state)
+{
+	struct job_watch *watch = open_job(100);
+	const struct job_thread *thread = job_watch_record(watch)->threads;
+	(void)state;
+	fake_task(100, "schedstat", "700 300 5\n");
+	set_call(100, SYS_futex, 0);
+	job_watch_look(watch, JOB_CENSUS | JOB_COUNT | JOB_STATES, 0);
+	fake_task(100, "schedstat", "700 300 5\n");
+	set_call(100, SYS_ioctl, 0);
+	job_watch_look(watch, JOB_COUNT | JOB_STATES, 1);
+	assert_int_equal(thread->tid, 100);
+	assert_int_equal(thread->looks[JOB_WAITS_LOCK], 2);
+	assert_float_equal(thread->last_s, 1, 0);
+	fake_task(100, "schedstat", "500000700 300 6\n");
+	job_watch_look(watch, JOB_COUNT | JOB_STATES, 2);
+	assert_int_equal(thread->looks[JOB_WAITS_DEVICE], 1);
+	assert_int_equal(process_of(watch, 100)->looks[JOB_WAITS_LOCK], 2);
+	job_watch_close(watch);
+}
+
+/* Workers that come and go until the table is full: nothing that they used is lost, and who comes finds room. */
+static void test_generations(void **state)
+{
+	enum { GENERATIONS = JOB_PROCESSES_MAX };
+	struct job_watch *watch = open_job(100);
+	const struct job_record *record = job_watch_record(watch);
+	double cpu_s = 0;
+	double seconds = 0;
+	uint32_t workers = 0;
+	(void)state;
+	job_watch_look(watch, JOB_CENSUS | JOB_COUNT, 0);
+	for (int g = 0; g < GENERATIONS; g++) {
+		char children[64];
+		for (int i = 0; i < 2; i++) /* 10 s old, and with 0.4 s of CPU time */
+			fake_process(1000 + 2 * g + i, "epoch", 'S', 100, 40,
+				5000 + 2000U * (unsigned)g);
+		(void)snprintf(
+			children, sizeof children, "101 102 %d %d ", 1000 + 2 * g, 1001 + 2 * g);
+		fake_task(100, "children", children);
+		job_watch_look(watch, JOB_CENSUS | JOB_COUNT | JOB_STATES, 20.0 * g + 10);
+		for (int i = 0; i < 2; i++) {
+			char folder[32];
+			(void)snprintf(folder, sizeof folder, "/proc/%d", 1000 + 2 * g + i);
+			fake_drop(folder);
+		}
+		job_watch_look(watch, JOB_COUNT, 20.0 * g + 19);
+	}
+	assert_int_equal(record->process_count, JOB_PROCESSES_MAX);
+	assert_int_equal(record->no_room, 0);
+	for (size_t i = 0; i < record->process_count; i++) {
+		const struct job_process *process = &record->processes[i];
+		if (strcmp(process->name, "epoch") != 0)
+			continue;
+		assert_true(process->gone);
+		workers += process->stands_for ? process->stands_for : 1;
+		cpu_s += job_grown(process->first, process->last, JOB_CPU_S);
+		seconds += job_process_seconds(process);
+	}
+	/* The first two began with the watch, and what they had used then is not the watch's. */
+	assert_int_equal(workers, 2 * GENERATIONS);
+	assert_float_equal(cpu_s, 0.4 * 2 * (GENERATIONS - 1), 1e-6);
+	assert_float_equal(seconds, 10.0 * 2 * (GENERATIONS - 1), 1e-6);
+	job_watch_close(watch);
+}
+
 /* Kinds, sizes, depths and file systems: no name. */
 static void test_files(void **state)
 {
@@ -297,6 +364,8 @@ static void test_bounds(void **state)
 	assert_int_equal(record->process_count, JOB_PROCESSES_MAX);
 	assert_null(process_of(watch, 1000));
 	assert_null(process_of(watch, 1001));
+	for (int i = 0; i < 12; i++) /* some more at each look */
+		job_watch_look(watch, JOB_FILES, i);
 	assert_int_equal(process_of(watch, 100)->pipe_count, JOB_PIPES_MAX);
 	assert_true(record->no_room >= 5);
 	job_watch_close(watch);
@@ -319,6 +388,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_no_wait_beyond_the_time, job_up, job_down),
 		cmocka_unit_test_setup_teardown(test_comes_and_goes, job_up, job_down),
 		cmocka_unit_test_setup_teardown(test_states, job_up, job_down),
+		cmocka_unit_test_setup_teardown(test_dormant, job_up, job_down),
+		cmocka_unit_test_setup_teardown(test_generations, job_up, job_down),
 		cmocka_unit_test_setup_teardown(test_files, job_up, job_down),
 		cmocka_unit_test_setup_teardown(test_refusals, job_up, job_down),
 		cmocka_unit_test_setup_teardown(test_bounds, job_up, job_down),

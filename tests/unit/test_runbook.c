@@ -2,6 +2,7 @@
  * all its parts, and no entry is of a pair that cannot be. */
 #include "harness/report/runbook.h"
 
+#include "harness/analyze/job_verdict.h"
 #include "harness/analyze/verdict.h"
 #include "harness/base/files.h"
 #include "harness/config/config.h"
@@ -30,6 +31,18 @@ static void the_program_has_the_file(void **state)
 	(void)fclose(file);
 }
 
+/* Of `diagnose`, then of `observe`. */
+static bool pair_of(size_t i, const char **stage, const char **resource)
+{
+	const bool own = i < limit_kind_count;
+	if (i >= limit_kind_count + job_entry_count)
+		return false;
+	*stage = own ? limit_kinds[i].stage : job_entries[i - limit_kind_count].entry_stage;
+	*resource =
+		own ? limit_kinds[i].resource : job_entries[i - limit_kind_count].entry_resource;
+	return true;
+}
+
 static bool contains(const struct runbook_text *entry, const char *what)
 {
 	return memmem(entry->text, entry->size, what, strlen(what)) != NULL;
@@ -41,19 +54,20 @@ static void every_pair_has_an_entry(void **state)
 	static const char *const parts[] = {
 		"**Means.** ", "**Shows.** ", "**Confirm.** ", "**Do.** ", "**Looks alike.** "};
 	assert_true(limit_kind_count <= LIMIT_KINDS_MAX);
-	for (size_t i = 0; i < limit_kind_count; i++) {
+	const char *stage;
+	const char *resource;
+	for (size_t i = 0; pair_of(i, &stage, &resource); i++) {
 		struct runbook_text entry;
-		const char *stage = limit_kinds[i].stage;
-		const char *resource = limit_kinds[i].resource;
+		const char *other;
+		const char *of;
 		if (!runbook_find(stage, resource, &entry))
 			fail_msg("the runbook lacks %s/%s", stage, resource);
 		for (size_t p = 0; p < sizeof parts / sizeof *parts; p++)
 			if (!contains(&entry, parts[p]))
 				fail_msg("%s/%s lacks %s", stage, resource, parts[p]);
 		assert_true(runbook_meaning(&entry).size > 20);
-		for (size_t k = 0; k < i; k++)
-			assert_false(strcmp(limit_kinds[k].stage, stage) == 0 &&
-				     strcmp(limit_kinds[k].resource, resource) == 0);
+		for (size_t k = 0; k < i && pair_of(k, &other, &of); k++)
+			assert_false(strcmp(other, stage) == 0 && strcmp(of, resource) == 0);
 	}
 }
 
@@ -69,11 +83,17 @@ static void every_entry_has_a_pair(void **state)
 		char resource[NAME_BYTES];
 		at += 4;
 		assert_int_equal(sscanf(at, "%23[a-z]/%23[a-z]", stage, resource), 2);
-		if (!limit_kind_find(stage, resource))
+		const char *of;
+		const char *limit;
+		size_t i = 0;
+		while (pair_of(i, &of, &limit) &&
+			(strcmp(of, stage) != 0 || strcmp(limit, resource) != 0))
+			i++;
+		if (i == limit_kind_count + job_entry_count)
 			fail_msg("no verdict is %s/%s", stage, resource);
 		entries++;
 	}
-	assert_int_equal(entries, limit_kind_count);
+	assert_int_equal(entries, limit_kind_count + job_entry_count);
 }
 
 /* Every key that it names between back quotes is one. */
