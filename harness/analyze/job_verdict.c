@@ -361,7 +361,7 @@ const struct job_entry job_entries[] = {
 	{"loader", "cpu", "loader", "cpu"},
 	{"loader", "cores", "loader", "cores"},
 	{"loader", "lock", "loader", "lock"},
-	{"loader", "sleep", "loader", "sleep"},
+	{"loader", "wait", "loader", "wait"},
 	{"loader", "imbalance", "loader", "imbalance"},
 	{"loader and step", NULL, "loader", "balanced"},
 	{"read", NULL, "read", "observed"},
@@ -445,7 +445,7 @@ static void job_conclude_loading(const char *stage, const char *who, const struc
 		return;
 	}
 	if (side->time >= ASLEEP && side->time > side->file) {
-		job_conclude(out, stage, "sleep", JOB_POSSIBLE,
+		job_conclude(out, stage, "wait", JOB_POSSIBLE,
 			"%s seem to hold the job up, and sleep by their own choice %.0f %% of the time: a rate limit, a retry after an error, or a poll",
 			who, 100 * side->time);
 		job_say(&out->next,

@@ -397,9 +397,9 @@ void job_sampler_follow(struct job_sampler *sampler, struct job_record *record)
 			sampler_say_full(sampler, "");
 			return;
 		}
-		thread->sampled = true;
 		sampler_ask_for_map(sampler, record, thread->process);
 		sampler_add_thread(sampler, record, i);
+		thread->sampled = !sampler->full; /* else again, once others have ended */
 	}
 }
 

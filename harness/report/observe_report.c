@@ -70,6 +70,7 @@ static json_t *observe_process(const struct observe_input *in, size_t i)
 			       ? json_integer(in->record->processes[in->verdict->boss[i]].pid)
 			       : json_null());
 	SET("ended", json_boolean(p->gone));
+	SET("stands_for", json_integer(p->stands_for ? p->stands_for : 1));
 	SET("seconds", fields_number(seconds));
 	SET("threads", json_integer(p->threads_most));
 	for (size_t k = 0; k < COUNT(rates); k++)

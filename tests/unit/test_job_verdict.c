@@ -264,7 +264,7 @@ static void test_sleeping(void **state)
 {
 	(void)state;
 	loaders(80, JOB_WAITS_TIME, 90, 5, 0);
-	assert_verdict("loader", "sleep");
+	assert_verdict("loader", "wait");
 }
 
 /* Workers that hang on socket pairs instead of pipes; a socket that all inherited joins nobody. */
