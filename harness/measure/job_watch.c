@@ -25,14 +25,12 @@ enum {
 	WATCH_TEXT_BYTES = 4096,
 	WATCH_PATH_BYTES = 320,
 	WATCH_LINK_BYTES = 512,
-	WATCH_LINKS_MAX =
-		96, /* of one process in one look: descriptors that are asked what they are */
+	WATCH_LINKS_MAX = 96, /* of one process in one look: descriptors that are asked */
 	WATCH_LIST_BYTES = 2048, /* entries of a folder at a time */
 	WATCH_QUIET_LOOKS = 8,   /* of which one asks a quiet thread */
 	WATCH_FORGET = 32,       /* looks, after which descriptors are asked again */
 	WATCH_BOSSES_MAX = 8,    /* processes that are in every slice */
-	WATCH_FIRST_FILES_MS =
-		60, /* CPU time of the first look at files, before the watch begins */
+	WATCH_FIRST_FILES_MS = 30, /* CPU time of the first look at files, at most */
 	WATCH_MOUNTS_MAX = 256,
 	WATCH_DEVICES = 64,
 	WATCH_SOCKETS_MAX = 1024,
