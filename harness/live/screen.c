@@ -376,16 +376,17 @@ static enum terminal_event event_of_wake(struct terminal *t)
 	if (memchr(why, WAKE_STOP, (size_t)n))
 		return TERMINAL_SUSPEND;
 	const bool resumed = memchr(why, WAKE_CONTINUE, (size_t)n) != NULL;
-	if (resumed && terminal_is_ours(t)) {
-		/* The shell had set its own modes. */
-		(void)reset_prog_mode();
+	if (!resumed && !memchr(why, WAKE_WINDOW, (size_t)n))
+		return TERMINAL_WOKEN;
+	if (terminal_is_ours(t)) {
+		if (resumed)
+			(void)reset_prog_mode(); /* the shell had set its own modes */
+		/* A terminal breaks the lines of a picture that was on its way while it shrank: where they
+		 * are now, curses does not know. */
 		(void)clearok(curscr, true);
 	}
-	if (resumed || memchr(why, WAKE_WINDOW, (size_t)n)) {
-		terminal_take_size(t);
-		return TERMINAL_REDRAW;
-	}
-	return TERMINAL_WOKEN;
+	terminal_take_size(t);
+	return TERMINAL_REDRAW;
 }
 
 enum terminal_event terminal_wait(struct terminal *t, int timeout_ms)
