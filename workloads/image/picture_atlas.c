@@ -29,6 +29,10 @@ struct canvas {
 
 enum { CANVAS_PLANES = 6 };
 
+/* A canvas belongs to the one call that paints on it: ThreadSanitizer, which it would keep busy for
+ * most of a minute, looks at what leaves it only. */
+#define OF_THE_CANVAS __attribute__((no_sanitize("thread")))
+
 struct base_style {
 	int octave[OCTAVES]; /* amplitude of the background noise, grey levels, coarse to fine */
 	int colour;          /* amplitude of its colour noise */
@@ -52,7 +56,7 @@ static const struct base_style base_styles[BASE_TILES] = {
 
 /* Four signed bytes' worth of randomness per word would do; two bytes make each value triangular.
  */
-static void add_noise(int16_t *field, size_t count, int amplitude, struct rng *rng)
+OF_THE_CANVAS static void add_noise(int16_t *field, size_t count, int amplitude, struct rng *rng)
 {
 	for (size_t i = 0; i < count; i += 4) {
 		uint64_t word = rng_next(rng);
@@ -65,7 +69,7 @@ static void add_noise(int16_t *field, size_t count, int amplitude, struct rng *r
 }
 
 /* Doubles a periodic field of edge n: weights 9 3 3 1 of 16 (bilinear between pixel centres). */
-static void double_field(const int16_t *restrict from, int16_t *restrict to, size_t n)
+OF_THE_CANVAS static void double_field(const int16_t *restrict from, int16_t *restrict to, size_t n)
 {
 	const size_t mask = n - 1;
 	for (size_t y = 0; y < 2 * n; y++) {
@@ -84,7 +88,8 @@ static void double_field(const int16_t *restrict from, int16_t *restrict to, siz
 }
 
 /* Noise with the given amplitude in each octave; equal ones give a 1/f amplitude spectrum. */
-static void noise_field(struct canvas *canvas, int16_t *field, const int octave[OCTAVES])
+OF_THE_CANVAS static void noise_field(
+	struct canvas *canvas, int16_t *field, const int octave[OCTAVES])
 {
 	int16_t *now = field, *next = canvas->scratch; /* seven doublings end in scratch */
 	size_t edge = COARSEST_EDGE;
@@ -104,7 +109,7 @@ static void noise_field(struct canvas *canvas, int16_t *field, const int octave[
 }
 
 /* One pass of 1 2 1 in both directions, periodic. */
-static void blur_field(int16_t *field, int16_t *scratch)
+OF_THE_CANVAS static void blur_field(int16_t *field, int16_t *scratch)
 {
 	for (size_t y = 0; y < TILE_EDGE; y++) {
 		const int16_t *row = field + y * TILE_EDGE;
@@ -227,7 +232,7 @@ struct fill {
 	size_t shift_x, shift_y;
 };
 
-static void atlas_fill_span(
+OF_THE_CANVAS static void atlas_fill_span(
 	struct canvas *canvas, const struct fill *fill, int row, int from, int to, int dy)
 {
 	const size_t at = ((size_t)row & TILE_MASK) * TILE_EDGE;
@@ -303,7 +308,7 @@ static void store_base(const struct canvas *canvas, const struct base_tile *tile
 	halve_plane(canvas->red, tile->red);
 }
 
-static void paint_background(struct canvas *canvas, const struct base_style *style)
+OF_THE_CANVAS static void paint_background(struct canvas *canvas, const struct base_style *style)
 {
 	int octave[OCTAVES];
 	for (int k = 0; k < OCTAVES; k++)
@@ -357,7 +362,7 @@ static const struct fine_style fine_styles[FINE_TILES] = {
 
 /* Adds neighbours at the given step: streaks along it, a little aslant so that they are not rulers.
  */
-static void smear_field(int16_t *field, int16_t *scratch, size_t dx, size_t dy)
+OF_THE_CANVAS static void smear_field(int16_t *field, int16_t *scratch, size_t dx, size_t dy)
 {
 	memcpy(scratch, field, TILE_PIXELS * sizeof(*field));
 	for (size_t y = 0; y < TILE_EDGE; y++) {
@@ -368,7 +373,7 @@ static void smear_field(int16_t *field, int16_t *scratch, size_t dx, size_t dy)
 	}
 }
 
-static void paint_fleck(struct canvas *canvas)
+OF_THE_CANVAS static void paint_fleck(struct canvas *canvas)
 {
 	struct rng *rng = &canvas->rng;
 	struct shape shape;
@@ -396,7 +401,7 @@ static int8_t clamp_fine(int value)
 
 /* What gives every tile the same root mean square of differences between neighbours, in 1/256:
  * that, not the variance, is what costs an encoder bits. */
-static int64_t fine_scale(const int16_t *field)
+OF_THE_CANVAS static int64_t fine_scale(const int16_t *field)
 {
 	enum { DIFFERENCE_RMS = 30 };
 	double squares = 0; /* of integers below 2^53: exact in any order */
@@ -480,7 +485,7 @@ int picture_atlas_paint(struct picture_atlas *atlas, unsigned tile, struct error
 {
 	/* Mapped: a heap that once held it would keep it, and a run would be resident with it. */
 	struct memory_block block;
-	if (memory_map(&block, sizeof(int16_t) * CANVAS_PLANES * TILE_PIXELS, false))
+	if (memory_map(&block, sizeof(int16_t) * CANVAS_PLANES * TILE_PIXELS, true))
 		return error_set(err, -ENOMEM, "out of memory to paint a texture");
 	int16_t *const planes = block.data;
 	struct canvas canvas = {
