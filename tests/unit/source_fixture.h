@@ -35,8 +35,10 @@ static inline void fixture_bytes(uint32_t sample, uint8_t *bytes, size_t size)
 {
 	struct rng rng;
 	rng_init(&rng, 42, sample);
-	for (size_t i = 0; i < size; i++)
-		bytes[i] = (uint8_t)(rng_next(&rng) >> 56);
+	for (size_t i = 0; i < size; i += sizeof(uint64_t)) {
+		const uint64_t word = rng_next(&rng);
+		memcpy(bytes + i, &word, size - i < sizeof word ? size - i : sizeof word);
+	}
 }
 
 static inline void fixture_path(const struct fixture *fixture, uint32_t sample, char path[128])
