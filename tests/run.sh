@@ -24,6 +24,8 @@ cli_work=$(mktemp -d)
 trap 'chmod -R u+rwX "$cli_work" 2>/dev/null; rm -rf "$XDG_CACHE_HOME" "$cli_work"' EXIT
 export UBSAN_OPTIONS="print_stacktrace=1"
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_stack_use_after_return=1}"
+# Threads of OpenMP that wait for each other sleep: beside others, a core is worth more than a microsecond.
+export OMP_WAIT_POLICY=passive
 
 fail() { # name log
 	failures="$failures $1"
@@ -197,6 +199,7 @@ prepare_browser() { # a sanitized program measures another machine, and writes t
 prepare_measured() {
 	local source name
 	export MLBENCH_MEASURING=1
+	unset OMP_WAIT_POLICY
 	jobs=1
 	for source in $(grep -l 'tests/measuring.h' tests/unit/test_*.c); do
 		name=$(basename "$source" .c)
