@@ -54,6 +54,10 @@ run_test() { # script
 }
 export -f run_test
 
+if [ "$step" = one ]; then
+	run_test "$1"
+	exit 0
+fi
 tests=()
 for test in "$here"/[0-9][0-9]_*.sh; do
 	name=$(basename "$test" .sh)
@@ -71,10 +75,6 @@ case $step in
 prepare)
 	helpers
 	[ ${#tests[@]} -eq 0 ] || longest_first
-	exit 0
-	;;
-one)
-	run_test "$1"
 	exit 0
 	;;
 all)
