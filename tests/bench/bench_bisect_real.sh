@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Real planted differences, bisected on this machine: what was planted, what was blamed, how many runs and how long.
-#	tests/bench/bench_bisect_real.sh [MLBENCH] [BUDGET] [PLANT...]
+#	tests/bench/bench_bisect_real.sh [MLBENCH or its build folder] [BUDGET] [PLANT...]
 # Each plant stands among seven harmless differences.  Pictures are decoded, files are read: only the step is emulated.  A
 # quota is the other node's, by a control group (--env); without the right to make one, these plants are skipped.
 set -u
 mlbench=$(realpath "${1:-build/release/mlbench}")
+[ ! -d "$mlbench" ] || mlbench=$mlbench/mlbench
 budget=${2:-5m}
 shift $(($# < 2 ? $# : 2))
 chosen=" $* "

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 enum looks_noise { LOOKS_NORMAL, LOOKS_STALLS, LOOKS_MORE_STALLS, LOOKS_REAL, LOOKS_NOISES };
+static const double LOOKS_BAR = 0.05; /* that the test of pairs may err by */
 enum { LOOKS_SEED = 20261126, LOOKS_SHOWN = 4 };
 
 /* ln of one repetition over the truth. */
@@ -77,7 +78,9 @@ static struct looks_end looks_of(
 	return (struct looks_end){RATE_OPEN, r.rate_count};
 }
 
-static void looks_row(enum looks_noise noise, double deviation, bool student, unsigned long series)
+/* Returns the largest of its rates of error, a share. */
+static double looks_row(
+	enum looks_noise noise, double deviation, bool student, unsigned long series)
 {
 	static const char *const names[] = {"normal", "5 % stalls", "10 % stalls", "real"};
 	static const size_t shown[LOOKS_SHOWN] = {4, 6, 9, 14};
@@ -105,12 +108,16 @@ static void looks_row(enum looks_noise noise, double deviation, bool student, un
 		percent * (double)found[0], percent * (double)found[1], percent * (double)found[2],
 		percent * (double)found[3]);
 	(void)fflush(stdout);
+	return percent / 100 *
+	       fmax(fmax((double)within[0], (double)within[1]),
+		       fmax((double)beyond[0], (double)beyond[1]));
 }
 
 int main(int argc, char **argv)
 {
 	static const double deviations[] = {0.003, 0.02, 0.06};
-	const unsigned long series = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000;
+	const unsigned long series = argc > 1 ? strtoul(argv[1], NULL, 10) : 300;
+	double most = 0;
 	if (series == 0)
 		return 2;
 	printf("| noise | interval | false within, %%, lower and upper edge | false beyond, %% | found, %%, by 4, 6, 9, 14 repetitions |\n");
@@ -120,8 +127,9 @@ int main(int argc, char **argv)
 			if (noise == LOOKS_REAL && k > 0)
 				continue;
 			const double deviation = noise == LOOKS_REAL ? 0.047 : deviations[k];
-			looks_row((enum looks_noise)noise, deviation, true, series);
-			looks_row((enum looks_noise)noise, deviation, false, series);
+			(void)looks_row((enum looks_noise)noise, deviation, true, series);
+			most = fmax(
+				most, looks_row((enum looks_noise)noise, deviation, false, series));
 		}
-	return 0;
+	return most <= LOOKS_BAR ? 0 : 1;
 }
