@@ -19,7 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LAB_SLEEPS = 100, LAB_SLEEP_NS = 1000000 };
+/* LAB_SEED: of sessions of one arm, which have no order to draw; a check draws another order each time. */
+enum { LAB_SLEEPS = 100, LAB_SLEEP_NS = 1000000, LAB_SEED = 1 };
 
 static const double LAB_CHECK_S = 90, LAB_MEASURE_S = 110, LAB_LAPTOP_S = 25;
 static const double LAB_SHARE_TO_PASS = 0.7;
@@ -27,7 +28,7 @@ static const double LAB_WRONG_RATE = 0.05; /* of a check, at all looks together 
 
 /* --- arms ------------------------------------------------------------------------------------- */
 
-static int lab_open_session(const struct invocation *invocation, const char *folder,
+static int lab_open_session(const struct invocation *invocation, const char *folder, uint64_t seed,
 	double budget_s, struct paired **paired, struct error *err)
 {
 	char *file = files_join(folder, "paired.jsonl");
@@ -35,7 +36,7 @@ static int lab_open_session(const struct invocation *invocation, const char *fol
 		return error_set(err, -ENOMEM, "out of memory");
 	const struct paired_options options = {.invocation = invocation,
 		.folder = folder,
-		.seed = 1,
+		.seed = seed,
 		.budget_s = budget_s,
 		.resume = access(file, F_OK) == 0};
 	free(file);
@@ -129,7 +130,7 @@ static int lab_measure_decode(const struct invocation *invocation, const struct 
 	if (!code)
 		code = lab_decode_alone(&config, err);
 	if (!code)
-		code = lab_open_session(invocation, folder, LAB_LAPTOP_S, &paired, err);
+		code = lab_open_session(invocation, folder, LAB_SEED, LAB_LAPTOP_S, &paired, err);
 	const struct paired_arm_spec spec = {.label = "decode-alone", .config = &config};
 	if (!code)
 		code = paired_add(paired, &spec, &arm, err);
@@ -244,7 +245,7 @@ int lab_run_measure(const struct invocation *invocation, const struct lab *lab,
 			     0) /* of a kill: no measurement that counts has this number */
 		code = files_remove_tree(folder, err);
 	if (!code)
-		code = lab_open_session(invocation, place, LAB_MEASURE_S, &paired, err);
+		code = lab_open_session(invocation, place, LAB_SEED, LAB_MEASURE_S, &paired, err);
 	if (!code)
 		code = lab_add_arm(paired, lab, drawn, setting, label, true, &arm, &repeats, err);
 	if (!code)
@@ -305,7 +306,7 @@ int lab_run_check(const struct invocation *invocation, const struct lab *lab,
 	if (!code && access(folder, F_OK) == 0) /* of a kill */
 		code = files_remove_tree(folder, err);
 	if (!code)
-		code = lab_open_session(invocation, folder,
+		code = lab_open_session(invocation, folder, (uint64_t)clock_utc_seconds(),
 			lab_amount(lab, drawn->variant, LAB_CHECK, LAB_CHECK_S), &paired, err);
 	for (size_t i = 0; i < LAB_ARMS && !code; i++)
 		code = lab_add_arm(
