@@ -54,6 +54,11 @@ hint3 = 20: read.depth.
 explain = Each file takes {inject.read_latency}.
 INI
 lab() { "$MLBENCH" lab "$@"; }
+validate() {
+	/usr/bin/python3 -c 'import jsonschema' 2>/dev/null || return 0
+	/usr/bin/python3 -m jsonschema -i "$1" "$ROOT/docs/lab.schema.json" >problems 2>&1 ||
+		{ head -n 5 problems; fail "$1 is not valid against lab.schema.json"; }
+}
 
 # The file is a configuration as any other, and the section is none of it.
 expect 0 "$MLBENCH" check configs/labs/90_tiny.ini
@@ -114,6 +119,7 @@ assert lab["predictions"][0]["measured"] == lab["measurements"][0]["rate"]
 header = json.loads(open("mlbench-labs/90/m001/points.jsonl").readline())
 assert header["config"]["inject"]["read_latency"] in (0, "0"), header["config"]["inject"]
 PY
+validate mlbench-labs/90.json
 # What is planted stands in no file and no output, but for a note that something is.
 ! grep -rlE 'injected:|inject\.read_latency' mlbench-labs --include=*.json --include=*.jsonl --include=*.csv || fail "the plant can be read"
 expect 0 "$MLBENCH" show mlbench-labs/90/m001 --verbose
@@ -155,6 +161,7 @@ prints "inject.read_latency = $planted"
 prints "Each file takes $planted"
 prints "decode.workers=4"
 prints "mlbench show mlbench-labs/90/m001"
+validate mlbench-labs/90.json
 expect 2 lab check 90 read.depth=32 cause=io/rtt evidence=depth
 expect 0 lab list
 prints "$([ "$passed" -eq 0 ] && echo passed || echo given-up)"
@@ -169,7 +176,7 @@ lab = json.load(open("mlbench-labs/90.json"))
 assert lab["attempt"] == 2 and len(lab["earlier"]) == 1 and lab["state"] == "started", lab
 ' || fail "the attempt is forgotten"
 expect 0 lab explain 90 --force --json
-python3 -m json.tool out >/dev/null || fail "no JSON"
+validate out
 
 # A class: two students, and a folder that is torn.
 mkdir -p class/torn
@@ -181,6 +188,7 @@ prints anna
 prints ben
 says "class/torn"
 expect 0 lab scores class --json
+validate out
 python3 - <<'PY' || fail "scores are not what they should be"
 import json
 document = json.load(open("out"))
