@@ -189,11 +189,7 @@ static int lab_print(struct lab_call *call, struct error *err)
 	}
 	struct buffer text = call->text;
 	call->text = (struct buffer){0};
-	struct buffer printable = {0};
-	style_add_printable(text.data ? text.data : "", &printable);
-	printable.failed = printable.failed || text.failed;
-	buffer_release(&text);
-	return command_print(&printable, err);
+	return command_print(&text, err);
 }
 
 /* --- start ------------------------------------------------------------------------------------ */

@@ -9,6 +9,7 @@
 #include "harness/command/calibration.h"
 #include "harness/command/paired.h"
 #include "harness/measure/data_store.h"
+#include "harness/report/saved_diagnoses.h"
 
 #include <errno.h>
 #include <math.h>
@@ -204,6 +205,8 @@ static int lab_result_open(struct lab_result *result, const char *folder, struct
 		code = report_open(&result->report, &result->record, err);
 	if (!code)
 		code = report_complete(&result->report, err);
+	if (!code) /* the verdict is what the student shall find, not read in the folder */
+		saved_diagnoses_forget(&result->record);
 	const struct point_summary *p = code ? NULL : result->report.points[0];
 	if (!code && (!p || p->repeat_count == 0))
 		return error_set(err, -EIO, "no repetition could be measured");

@@ -618,6 +618,11 @@ static void paired_seal_notes(struct measurement *m)
 		if (strncmp(m->notes[i], "injected", strlen("injected")) != 0)
 			memmove(m->notes[kept++], m->notes[i], NOTE_BYTES);
 	m->note_count = kept;
+	/* "the storage is emulated" */
+	char *const whys[] = {m->store.why, m->network.why};
+	for (size_t i = 0; i < COUNT(whys); i++)
+		if (whys[i][0])
+			(void)snprintf(whys[i], STORE_WHY_BYTES, "not told in a lab");
 	measurement_note(
 		m, "a lab's measurement: conditions are planted that this result does not name");
 }

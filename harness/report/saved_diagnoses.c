@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define DIAGNOSES_FILE "diagnoses.json"
 #define DIAGNOSES_SCHEMA "mlbench.diagnoses/1"
@@ -167,4 +168,12 @@ bool saved_diagnoses_take(struct report *report)
 		if (report->diagnoses[i])
 			report->points[i]->verdict = report->diagnoses[i]->verdict;
 	return code == 0;
+}
+
+void saved_diagnoses_forget(const struct record *record)
+{
+	char *path = files_join(record->folder, DIAGNOSES_FILE);
+	if (path)
+		(void)unlink(path);
+	free(path);
 }

@@ -15,4 +15,7 @@ bool saved_diagnoses_take(struct report *report);
 /* Writes them; nothing where the report was not diagnosed, or a file that they are made from cannot be read. */
 int saved_diagnoses_write(const struct report *report, struct error *err);
 
+/* Removes them. */
+void saved_diagnoses_forget(const struct record *record);
+
 #endif

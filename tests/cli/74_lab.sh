@@ -120,10 +120,12 @@ header = json.loads(open("mlbench-labs/90/m001/points.jsonl").readline())
 assert header["config"]["inject"]["read_latency"] in (0, "0"), header["config"]["inject"]
 PY
 validate mlbench-labs/90.json
+[ ! -e mlbench-labs/90/m001/diagnoses.json ] || fail "the verdict lies beside the measurement"
 # What is planted stands in no file and no output, but for a note that something is.
 ! grep -rlE 'injected:|inject\.read_latency' mlbench-labs --include=*.json --include=*.jsonl --include=*.csv || fail "the plant can be read"
 expect 0 "$MLBENCH" show mlbench-labs/90/m001 --verbose
 ! grep -q injected out || fail "show tells the plant"
+! grep -q 'storage is emulated' mlbench-labs/90/m001/points.jsonl || fail "the result tells that reads are slowed"
 prints "conditions are planted"
 expect 0 lab open mlbench-labs key=teacher
 prints "inject.read_latency="
