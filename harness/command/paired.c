@@ -60,7 +60,8 @@ struct paired_seen {
 };
 
 struct paired {
-	struct invocation invocation; /* without --set, which the arms have in them */
+	struct invocation invocation;   /* without --set, which the arms have in them */
+	const struct invocation *asked; /* with it: what is typed to measure it again */
 	char *folder, *file;
 	int lock;
 	uint64_t seed, begun_ns;
@@ -231,6 +232,7 @@ int paired_open(struct paired **out, const struct paired_options *options, struc
 	if (!paired)
 		return error_set(err, -ENOMEM, "out of memory");
 	paired->lock = -1;
+	paired->asked = options->invocation;
 	paired->invocation = *options->invocation;
 	paired->invocation.options.set_count = 0;
 	paired->seed = options->seed;
@@ -398,7 +400,7 @@ static int paired_make_record(
 	} else if (!code) {
 		arm->record.folder = folder;
 		folder = NULL;
-		code = resume_new_record(&arm->record, plan, &paired->invocation, err);
+		code = resume_new_record(&arm->record, plan, paired->asked, err);
 	}
 	free(points);
 	free(folder);

@@ -231,6 +231,10 @@ static void add_facts(struct record *record, const struct plan *plan)
 /* What is typed to measure it again: where results go, and how they are shown, is another matter. */
 static char *command_line(const struct invocation *invocation)
 {
+	static const struct {
+		enum option_id id;
+		const char *word;
+	} emulating[] = {{OPTION_AS_REPORTED, " --as-reported"}, {OPTION_ENV, " --env"}};
 	struct buffer text = {0};
 	buffer_format(&text, "mlbench %s", invocation->command->name);
 	for (size_t i = 0; i < invocation->options.argument_count; i++) {
@@ -241,6 +245,9 @@ static char *command_line(const struct invocation *invocation)
 		buffer_text(&text, " --set ");
 		shell_word(invocation->options.sets[i], &text);
 	}
+	for (size_t i = 0; i < sizeof emulating / sizeof *emulating; i++)
+		if (options_given(&invocation->options, emulating[i].id))
+			buffer_text(&text, emulating[i].word);
 	if (text.failed)
 		buffer_release(&text);
 	return text.data;

@@ -164,6 +164,8 @@ PY
 expect 0 "$MLBENCH" reproduce late.ini --out emulated $WIDE --as-reported
 reads "inject.read_latency = 30ms: more for each file, as reported"
 reads "The same stage: read, shown by relieving it."
+grep -q '"command":"mlbench reproduce late.ini --as-reported"' emulated/twin/points.jsonl ||
+	fail "the result does not say how it was measured"
 grep -q '"notes".*emulated' emulated/twin/points.jsonl || fail "the result does not say that it is emulated"
 
 # Fewer cores and a quota, where they can be had; a larger node never.
