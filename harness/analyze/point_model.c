@@ -4,6 +4,7 @@
 #include "harness/analyze/point_model.h"
 
 #include "harness/analyze/model_costs.h"
+#include "harness/base/units.h"
 
 #include <errno.h>
 #include <math.h>
@@ -672,9 +673,16 @@ static int model_baseline(struct model *model, const struct outside *outside, st
 	if (code)
 		return code;
 	model->needed = model->recorded < needed ? needed : 0;
-	if (model->needed > 0)
-		return error_set(
-			err, -ENODATA, "%zu samples recorded, %zu needed", model->recorded, needed);
+	if (model->needed > 0) {
+		char have[UNITS_BYTES];
+		char want[UNITS_BYTES];
+		return error_set(err, -ENODATA,
+			"%s samples recorded, %s needed: measure %.2g times as long "
+			"(measure.duration)",
+			units_format_count((double)model->recorded, have),
+			units_format_count((double)needed, want),
+			(double)needed / fmax((double)model->recorded, 1));
+	}
 	struct replay_result result;
 	code = choose_outside(model, outside, samples, &result, err);
 	if (!code)

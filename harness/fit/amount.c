@@ -50,9 +50,16 @@ static const double AMOUNT_PLAIN_MOST = 1e15;
 
 /* --- one number --------------------------------------------------------------------------------- */
 
-static void amount_digits(double value, char out[AMOUNT_BYTES_OUT])
+enum { AMOUNT_DIGITS = 6, AMOUNT_DIGITS_IN_WORDS = 3 };
+
+/* Whole digits are all written. */
+static void amount_digits(double value, int digits, char out[AMOUNT_BYTES_OUT])
 {
-	(void)snprintf(out, AMOUNT_BYTES_OUT, "%.6g", value);
+	if (digits < AMOUNT_DIGITS && fabs(value) >= pow(10, digits)) {
+		(void)snprintf(out, AMOUNT_BYTES_OUT, "%.0f", value);
+		return;
+	}
+	(void)snprintf(out, AMOUNT_BYTES_OUT, "%.*g", digits, value);
 	const double rounded = strtod(out, NULL);
 	if (strchr(out, 'e') && fabs(rounded) >= 1 && fabs(rounded) < AMOUNT_PLAIN_MOST)
 		(void)snprintf(out, AMOUNT_BYTES_OUT, "%.0f", rounded);
@@ -61,7 +68,7 @@ static void amount_digits(double value, char out[AMOUNT_BYTES_OUT])
 static bool amount_reaches(double value, double scale)
 {
 	char text[AMOUNT_BYTES_OUT];
-	amount_digits(value / scale, text);
+	amount_digits(value / scale, AMOUNT_DIGITS, text);
 	return fabs(strtod(text, NULL)) >= 1;
 }
 
@@ -76,7 +83,8 @@ static const struct amount_name *amount_name_for(enum amount_unit unit, double v
 	return best;
 }
 
-const char *amount_format(enum amount_unit unit, double value, char out[AMOUNT_BYTES_OUT])
+static const char *amount_write(
+	enum amount_unit unit, double value, int precision, char out[AMOUNT_BYTES_OUT])
 {
 	char digits[AMOUNT_BYTES_OUT];
 	const struct amount_name *name = amount_name_for(unit, value);
@@ -84,14 +92,24 @@ const char *amount_format(enum amount_unit unit, double value, char out[AMOUNT_B
 		(void)snprintf(out, AMOUNT_BYTES_OUT, "none");
 		return out;
 	}
-	amount_digits(value / name->scale, digits);
+	amount_digits(value / name->scale, precision, digits);
 	(void)snprintf(
 		out, AMOUNT_BYTES_OUT, "%.32s%s%s", digits, name->name[0] ? " " : "", name->name);
 	return out;
 }
 
-const char *amount_format_range(
-	enum amount_unit unit, double value, double low, double high, char out[AMOUNT_BYTES_OUT])
+const char *amount_format(enum amount_unit unit, double value, char out[AMOUNT_BYTES_OUT])
+{
+	return amount_write(unit, value, AMOUNT_DIGITS, out);
+}
+
+const char *amount_words(enum amount_unit unit, double value, char out[AMOUNT_BYTES_OUT])
+{
+	return amount_write(unit, value, AMOUNT_DIGITS_IN_WORDS, out);
+}
+
+static const char *amount_write_range(enum amount_unit unit, double value, double low, double high,
+	int precision, char out[AMOUNT_BYTES_OUT])
 {
 	const struct amount_name *name = amount_name_for(unit, value);
 	char from[AMOUNT_BYTES_OUT];
@@ -99,10 +117,22 @@ const char *amount_format_range(
 	out[0] = '\0';
 	if (!isfinite(low) || !isfinite(high) || !isfinite(value) || !name)
 		return out;
-	amount_digits(low / name->scale, from);
-	amount_digits(high / name->scale, to);
+	amount_digits(low / name->scale, precision, from);
+	amount_digits(high / name->scale, precision, to);
 	(void)snprintf(out, AMOUNT_BYTES_OUT, "%.24s to %.24s", from, to);
 	return out;
+}
+
+const char *amount_format_range(
+	enum amount_unit unit, double value, double low, double high, char out[AMOUNT_BYTES_OUT])
+{
+	return amount_write_range(unit, value, low, high, AMOUNT_DIGITS, out);
+}
+
+const char *amount_words_range(
+	enum amount_unit unit, double value, double low, double high, char out[AMOUNT_BYTES_OUT])
+{
+	return amount_write_range(unit, value, low, high, AMOUNT_DIGITS_IN_WORDS, out);
 }
 
 static const char *amount_skip(const char *at)

@@ -24,6 +24,11 @@ const char *amount_format(enum amount_unit unit, double value, char out[AMOUNT_B
 const char *amount_format_range(
 	enum amount_unit unit, double value, double low, double high, char out[AMOUNT_BYTES_OUT]);
 
+/* The same in three digits, but for whole ones: what people read, and nobody reads back. */
+const char *amount_words(enum amount_unit unit, double value, char out[AMOUNT_BYTES_OUT]);
+const char *amount_words_range(
+	enum amount_unit unit, double value, double low, double high, char out[AMOUNT_BYTES_OUT]);
+
 /* Reads one from the beginning of text, where a unit may be missing if `scale` (may be NULL) is not 0: then the number is in that
  * unit; sets it to the unit's.  *rest is what follows.  -EINVAL with what is wrong. */
 int amount_parse(enum amount_unit unit, const char *text, double *scale, double *value,

@@ -142,6 +142,19 @@ static void numbers_keep_six_digits(void **state)
 		}
 }
 
+/* People read three digits, and all of a whole number. */
+static void words_have_three_digits(void **state)
+{
+	(void)state;
+	char words[AMOUNT_BYTES_OUT];
+	assert_string_equal(amount_words(AMOUNT_PER_S, 43.1057, words), "43.1 samples/s");
+	assert_string_equal(amount_words(AMOUNT_PER_S, 1234.56, words), "1235 samples/s");
+	assert_string_equal(amount_words(AMOUNT_COUNT, 12345, words), "12345");
+	assert_string_equal(amount_words(AMOUNT_NS, 23186400, words), "23.2 ms");
+	assert_string_equal(
+		amount_words_range(AMOUNT_PER_S, 68.0313, 59.115, 80.115, words), "59.1 to 80.1");
+}
+
 /* --- mistakes ----------------------------------------------------------------------------------- */
 
 #define HEAD "[case]\nversion = 1\n"
@@ -402,6 +415,7 @@ int main(void)
 		cmocka_unit_test(what_is_written_is_read_back),
 		cmocka_unit_test(a_case_is_a_configuration),
 		cmocka_unit_test(numbers_keep_six_digits),
+		cmocka_unit_test(words_have_three_digits),
 		cmocka_unit_test(mistakes_are_told_with_their_line),
 		cmocka_unit_test(torn_and_changed_files_are_survived),
 		cmocka_unit_test(names_of_all_kinds_are_replaced),
