@@ -166,7 +166,10 @@ static int observe_print(
 	struct medium medium = medium_terminal(&style, &text);
 	observe_text(document, &medium, options_given(&invocation->options, OPTION_VERBOSE));
 	if (path[0])
-		buffer_format(&text, "\nsaved: %s/observe.json\n", path);
+		buffer_format(&text,
+			"\nsaved: %s/observe.json\n"
+			"'mlbench fit %s/observe.json --out case.ini' makes a case of it\n",
+			path, path);
 	return command_print(&text, err);
 }
 
@@ -180,10 +183,10 @@ static json_t *observe_environment(const struct job_record *record)
 		if (!record->groups[i].written && (!most || record->groups[i].looks > most->looks))
 			most = &record->groups[i];
 	environment_capture(&facts, NULL);
-	if (most)
-		fact_text(&facts, "data", "file_system", "%s", most->system);
 	case_environment_of(&facts, &environment);
 	fact_list_release(&facts);
+	if (most)
+		case_environment_of_data(most->system, &environment);
 	environment.of[CASE_ENVIRONMENT_CORES].number = record->allowed_cpus;
 	environment.of[CASE_ENVIRONMENT_CPU_QUOTA].number = record->quota_cores;
 	return case_environment_json(&environment);

@@ -401,23 +401,6 @@ static void observed_verdict(const json_t *document, struct findings *out)
 	}
 }
 
-/* The file system that most of the files that the job read were seen on. */
-static const char *observed_file_system(const json_t *document)
-{
-	const json_t *files = column_value(document, "files");
-	const char *type = "";
-	double most = 0;
-	for (size_t i = 0; i < json_array_size(files); i++) {
-		const json_t *group = json_array_get(files, i);
-		const double count = column_number(group, "files");
-		if (json_is_true(column_value(group, "written")) || !(count > most))
-			continue;
-		most = count;
-		type = column_text(group, "file_system");
-	}
-	return type;
-}
-
 static void observed_environment(const json_t *document, struct case_environment *out)
 {
 	const json_t *environment = column_value(document, "environment");
@@ -432,8 +415,6 @@ static void observed_environment(const json_t *document, struct case_environment
 		else if (json_is_string(value) && strcmp(json_string_value(value), "none") == 0)
 			out->of[id].number = INFINITY;
 	}
-	if (!out->of[CASE_ENVIRONMENT_FILE_SYSTEM].text[0])
-		case_environment_of_data(observed_file_system(document), out);
 	if (isnan(out->of[CASE_ENVIRONMENT_CORES].number))
 		out->of[CASE_ENVIRONMENT_CORES].number =
 			column_number(document, "observed.allowed_cpus");

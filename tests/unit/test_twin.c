@@ -116,24 +116,6 @@ static void who_takes_the_cores_is_left_open_where_others_do(void **state)
 	}
 }
 
-/* The file system of the data is that of the files that were seen open, without its name where somebody may have given it. */
-static void the_file_system_is_that_of_the_files(void **state)
-{
-	(void)state;
-	static const char *const changes[][2] = {{"\"file_system\":\"fuse\",\"device\":\"network\"",
-		"\"file_system\":null,\"device\":null"}};
-	struct findings findings;
-	struct source_more more;
-	findings_open(&findings);
-	source_more_open(&more);
-	write_changed(changes, 1);
-	assert_int_equal(source_observed(path, &findings, &more, &err), 0);
-	assert_string_equal(more.environment.of[CASE_ENVIRONMENT_FILE_SYSTEM].text, "fuse");
-	assert_string_equal(more.environment.of[CASE_ENVIRONMENT_DEVICE].text, "network");
-	source_more_release(&more);
-	findings_close(&findings);
-}
-
 static void an_observed_job_tells_what_a_sample_takes(void **state)
 {
 	(void)state;
@@ -482,7 +464,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_observed_job_tells_what_a_sample_takes),
 		cmocka_unit_test(who_takes_the_cores_is_left_open_where_others_do),
-		cmocka_unit_test(the_file_system_is_that_of_the_files),
 		cmocka_unit_test(verdicts_are_in_the_words_of_a_diagnosis),
 		cmocka_unit_test(hostile_documents_are_refused_or_read),
 		cmocka_unit_test(keys_follow_from_what_is_known),
