@@ -31,6 +31,7 @@ struct fit {
 	const struct invocation *invocation;
 	struct case_file file;
 	struct source_more more; /* of all sources */
+	bool has[SOURCE_USER];   /* kinds of sources that were given */
 };
 
 /* --- sources ------------------------------------------------------------------------------------ */
@@ -57,8 +58,8 @@ static void fit_contradiction(
 		one->source == other->source || fit_overlaps(one, other) ||
 		apart <= FIT_APART * fmax(fabs(one->value), fabs(other->value)))
 		return;
-	(void)amount_format(finding_unit(id), one->value, first);
-	(void)amount_format(finding_unit(id), other->value, second);
+	(void)amount_words(finding_unit(id), one->value, first);
+	(void)amount_words(finding_unit(id), other->value, second);
 	findings_note(known, "%s is %s by %s, but %s by %s; the %s one counts", finding_name(id),
 		first, finding_source_name(one->source), second, finding_source_name(other->source),
 		finding_counts_before(other, one) ? "second" : "first");
@@ -117,6 +118,19 @@ static int fit_take_more(
 	return 0;
 }
 
+/* Several traces are of the ranks of one job; of anything else two are two jobs, or one at two times. */
+static int fit_check_again(
+	struct fit *fit, enum finding_source kind, const char *name, struct error *err)
+{
+	const bool again = fit->has[kind];
+	fit->has[kind] = true;
+	if (!again || kind == SOURCE_TRACE || kind == SOURCE_RESULT)
+		return 0;
+	return error_set(err, -EINVAL,
+		"'%.200s' is a second source of its kind (%s); a case takes one of each, and a trace for each rank",
+		name, finding_source_name(kind));
+}
+
 static int fit_read_source(struct fit *fit, const char *name, struct error *err)
 {
 	struct findings from;
@@ -133,6 +147,8 @@ static int fit_read_source(struct fit *fit, const char *name, struct error *err)
 	if (!code)
 		log_info("%s: %s", name,
 			kind == SOURCE_RESULT ? "a result of mlbench" : finding_source_name(kind));
+	if (!code)
+		code = fit_check_again(fit, kind, name, err);
 	for (int id = 0; id < FINDING_COUNT && !code; id++)
 		fit_contradiction(known, &from, (enum finding_id)id);
 	if (!code && from.stage[0] && !known->stage[0])
@@ -345,8 +361,7 @@ static double fit_twin_cpu(struct fit *fit)
 	if (fit->file.twin.is_set[KEY_OVERHEAD_SAMPLE] ||
 		isnan(twin_loader_cpu(&fit->file, NULL)) || !fit_cpu_is_here(fit))
 		return NAN;
-	log_info(
-		"measuring the twin's own CPU time for a sample on this node, whose CPU is like the job's");
+	log_info("measuring the twin's own CPU time: this node has the job's model of CPU");
 	if (twin_cost_measure(fit->invocation, &fit->file.twin, &ns, &err)) {
 		log_warn("the twin's own CPU time was not measured: %s", err.text);
 		return NAN;
@@ -355,7 +370,7 @@ static double fit_twin_cpu(struct fit *fit)
 	findings_note(&fit->file.observed,
 		"the twin's own loader took %s of CPU time a sample on the node where the case was made, whose CPU is "
 		"of the job's model; the rest of the job's is overhead",
-		amount_format(AMOUNT_NS, ns, text));
+		amount_words(AMOUNT_NS, ns, text));
 	return ns;
 }
 

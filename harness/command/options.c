@@ -109,7 +109,8 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 		"(about ten minutes), or burn (as long as --for says). Default: standard."},
 	[OPTION_CHECK] = {"check", 0, "NAME", "Run only this check of the plan. May be repeated."},
 	[OPTION_FOR] = {"for", 0, "TIME",
-		"How long burn checks load the node, as '8h', or 'mlbench observe' watches, as '1m'."},
+		"How long 'mlbench observe' watches, as '1m' (default: 30s), or burn checks load the node, "
+		"as '8h'."},
 	[OPTION_BASELINE] = {"baseline", 0, "FILE",
 		"The baseline that criteria 'of baseline' mean (mlbench baseline)."},
 	[OPTION_JUDGE] = {"judge", 0, "RESULT",

@@ -132,12 +132,13 @@ static int source_read_file(const char *path, struct findings *out, struct sourc
 	return source_refuse(path, err);
 }
 
+/* One of several side by side is one, too: which, is for the user to say. */
 static bool source_is_result(const char *folder)
 {
 	char *newest = NULL;
-	const bool is = record_is_run(folder) || record_find_newest(folder, &newest, NULL) == 0;
+	const int code = record_is_run(folder) ? 0 : record_find_newest(folder, &newest, NULL);
 	free(newest);
-	return is;
+	return code == 0 || code == -EINVAL;
 }
 
 /* A folder of TensorBoard events, or of data. */

@@ -37,6 +37,8 @@ for what in results/bisect/20261126T100000Z bisect; do
 	says "holds 2 results side by side: name one of them"
 	says "(bad, good)"
 done
+expect 2 "$MLBENCH" fit results/bisect/20261126T100000Z
+says "name one of them"
 expect 0 "$MLBENCH" report results/bisect/20261126T100000Z/good
 
 # A case, a configuration and an observation are no results.

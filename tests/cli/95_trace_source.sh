@@ -131,8 +131,9 @@ knows mixed.ini 'near("job.throughput", 6400) and known["job.throughput"][2] == 
 } >slower.csv
 expect 0 "$MLBENCH" fit rank0.json slower.csv --set job.workers=2 --out mixed.ini
 knows mixed.ini 'value("step.time") == 60 and known["step.time"][2] == "step log"'
-grep -q '^note = step.time is .* by trace, but 60 ms by step log; the second one counts' mixed.ini ||
+grep -q '^note = step.time is 30 ms by trace, but 60 ms by step log; the second one counts' mixed.ini ||
 	fail "the case does not say which step time counts"
+refuses "is a second source of its kind (step log)" "$MLBENCH" fit steps.csv slower.csv
 printf '31.5\n32\n33\n' >bare.csv
 refuses "without a unit: write step_time_ms" "$MLBENCH" fit bare.csv
 printf 'step,step_time\n1,31.5\n2,32\n3,33\n' >unit.csv

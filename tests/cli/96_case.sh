@@ -146,7 +146,7 @@ expect 2 "$MLBENCH" fit nowhere
 says "cannot open 'nowhere'"
 : >empty
 expect 2 "$MLBENCH" fit empty
-says "is no source that is known"
+says "'empty' is empty"
 expect_measured "$MLBENCH" sweep job.ini --set sweep.batch.size=4,8 --out results/swept
 expect 2 "$MLBENCH" fit results/swept
 says "is a sweep of 2 points"
