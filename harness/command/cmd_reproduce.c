@@ -28,7 +28,12 @@
 
 #define REPRODUCE_FILE "reproduce.json"
 
-enum { REPRODUCE_BUDGET_S = 300, REPRODUCE_ROUNDS_LEAST = 4, REPRODUCE_ROUNDS_STUCK = 9 };
+enum {
+	REPRODUCE_BUDGET_S = 300,
+	REPRODUCE_BUDGET_MOST_S = 3600, /* that is taken without being asked for */
+	REPRODUCE_ROUNDS_LEAST = 4,
+	REPRODUCE_ROUNDS_STUCK = 9
+};
 
 /* Of throughput, that a stage's costs must account for where only a replay says what it lacks. */
 static const double REPRODUCE_ELASTICITY_LEAST = 0.5;
@@ -196,6 +201,17 @@ static void reproduce_emulate_memory(struct reproduce *r)
 	node_emulation_end(&emulation);
 }
 
+static bool reproduce_is_set(const struct reproduce *r, const char *name)
+{
+	const struct options *options = &r->invocation->options;
+	const size_t length = strlen(name);
+	bool is = false;
+	for (size_t i = 0; i < options->set_count; i++)
+		is = is || (strncmp(options->sets[i], name, length) == 0 &&
+				   options->sets[i][length] == '=');
+	return is;
+}
+
 /* What is in the configuration announces itself in the results, too. */
 static void reproduce_emulate_storage(struct reproduce *r)
 {
@@ -207,8 +223,14 @@ static void reproduce_emulate_storage(struct reproduce *r)
 				    : line->key == KEY_INJECT_READ_BANDWIDTH
 					    ? "for all reads together, as reported"
 					    : "as reported";
-		reproduce_add_line(&r->emulated, "", true, "%s = %.100s: %s",
-			config_key_name(line->key, name), line->text, words);
+		(void)config_key_name(line->key, name);
+		if (reproduce_is_set(r, name))
+			reproduce_add_line(&r->emulated, "", false,
+				"not %s = %.100s, as reported: --set says another value", name,
+				line->text);
+		else
+			reproduce_add_line(
+				&r->emulated, "", true, "%s = %.100s: %s", name, line->text, words);
 	}
 }
 
@@ -472,19 +494,36 @@ static int reproduce_measure(struct reproduce *r, struct error *err)
 	return code;
 }
 
+static double reproduce_round_s(const struct reproduce *r, size_t arms)
+{
+	return (double)arms *
+	       (double)(config_integer(&r->twin, KEY_MEASURE_WARMUP) +
+			config_integer(&r->twin, KEY_MEASURE_DURATION)) /
+	       (double)NS_PER_S;
+}
+
+/* Where none was set, one that has time for the rounds which an answer takes at least: the twin of a slow job runs for long. */
+static void reproduce_widen_budget(struct reproduce *r)
+{
+	static const double spare = 1.5;
+	const double least = reproduce_round_s(r, 1 + r->relief_count) * REPRODUCE_ROUNDS_LEAST;
+	if (!options_given(&r->invocation->options, OPTION_BUDGET))
+		r->budget_s = fmin(fmax(r->budget_s, spare * least), REPRODUCE_BUDGET_MOST_S);
+}
+
 static void reproduce_tell_plan(const struct reproduce *r)
 {
 	size_t arms = 1;
-	double seconds = (double)(config_integer(&r->twin, KEY_MEASURE_WARMUP) +
-				  config_integer(&r->twin, KEY_MEASURE_DURATION)) /
-			 (double)NS_PER_S;
 	char time[UNITS_BYTES];
+	char most[UNITS_BYTES];
 	for (size_t i = 0; i < r->relief_count; i++)
 		arms += r->runs[i];
-	log_info("the twin and %zu variant%s of it in turns, about %s a round; results in %s",
+	log_info("the twin and %zu variant%s of it in turns, about %s a round, at most %s in all",
 		arms - 1, arms == 2 ? "" : "s",
-		clock_format_span(seconds * (double)arms, time, sizeof time), r->folder);
-	const double least = seconds * (double)arms * REPRODUCE_ROUNDS_LEAST;
+		clock_format_span(reproduce_round_s(r, arms), time, sizeof time),
+		clock_format_span(r->budget_s, most, sizeof most));
+	log_info("results in %s", r->folder);
+	const double least = reproduce_round_s(r, arms) * REPRODUCE_ROUNDS_LEAST;
 	if (least > r->budget_s)
 		log_warn("--budget is too short for the %d rounds that an answer takes, about %s",
 			(int)REPRODUCE_ROUNDS_LEAST, clock_format_span(least, time, sizeof time));
@@ -762,6 +801,7 @@ static int reproduce_run(const struct invocation *invocation, struct error *err)
 		code = reproduce_plan(r, err);
 	}
 	if (!code) {
+		reproduce_widen_budget(r);
 		reproduce_choose_folder(r);
 		code = reproduce_open(r, err);
 	}
@@ -794,7 +834,8 @@ const struct command command_reproduce = {
 		"would have to be slower by how much to give the reported throughput. Else it "
 		"cannot tell, and says how many repetitions would decide. It looks after 4, 6, 9, 14, "
 		"21, 32 and 48 rounds, stops at the first look that decides, and at the end of "
-		"--budget; intervals are wide enough to hold over all these looks.\n\n"
+		"--budget; intervals are wide enough to hold over all these looks. Without --budget it "
+		"takes at most 5 minutes, or as long as some rounds of a twin that runs for long.\n\n"
 		"--as-reported emulates what the case says of the reported node: fewer cores, a CPU "
 		"quota, less memory, the latency and the bandwidth of its storage. Only slower nodes than this "
 		"one can be emulated. The output names what is emulated and what is not.\n\n"

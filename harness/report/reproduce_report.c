@@ -305,8 +305,8 @@ static const struct table_column reproduce_difference_columns[] = {
 };
 
 static const struct table_column reproduce_need_columns[] = {
-	{.head = "cost", .left = true, .path = "stage"},
-	{.head = "of", .left = true, .path = "resource"},
+	{.head = "stage", .left = true, .path = "stage"},
+	{.head = "resource", .left = true, .path = "resource"},
 	{.head = "times as long", .path = "factor", .unit = COLUMN_RATIO},
 };
 
