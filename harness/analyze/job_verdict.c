@@ -433,12 +433,19 @@ static void job_tell_side(struct job_lines *lines, const char *who, const struct
 			100 * side->queue);
 }
 
+/* Within three standard errors of a share of looks (binomial; looks at threads that wait for each other are not independent). */
+static bool job_share_may_reach(double share, uint32_t looks, double bar)
+{
+	return share + 3 * sqrt(share * (1 - share) / (looks ? looks : 1)) >= bar;
+}
+
 /* What the loaders spend their time on decides the resource. */
 static void job_conclude_loading(const char *stage, const char *who, const struct job_side *side,
 	double lock, enum job_certainty certainty, struct job_verdict *out)
 {
 	const double others = side->count > 1 ? 1 - 1 / (double)side->count : 1;
-	if (lock >= LOCKED && lock >= LOCKED_OF_OTHERS * others && lock > side->file) {
+	const double locked = fmax(LOCKED, LOCKED_OF_OTHERS * others);
+	if (lock >= locked && lock > side->file) {
 		job_conclude(out, stage, "lock", JOB_POSSIBLE,
 			"%s seem to hold the job up, and spend %.0f %% of their time at locks", who,
 			100 * lock);
@@ -470,9 +477,14 @@ static void job_conclude_loading(const char *stage, const char *who, const struc
 			"look for a CPU quota, CPU affinity, other jobs on the node, and more threads than cores");
 		return;
 	}
-	job_conclude(out, stage, "cpu", certainty,
+	const bool may_be_lock = job_share_may_reach(lock, side->looks, locked);
+	job_conclude(out, stage, "cpu", may_be_lock ? JOB_POSSIBLE : certainty,
 		"%s seem to hold the job up, and CPU time limits them: they are on a core %.0f %% of the time",
 		who, 100 * side->runs);
+	if (may_be_lock)
+		job_say(&out->unknown,
+			"whether a lock limits them instead: %.0f %% of their time at locks, from %u looks, is too near the bar of %.0f %%; observe for longer",
+			100 * lock, side->looks, 100 * locked);
 }
 
 static void job_conclude_two_sides(struct job_verdict *out, bool device)

@@ -154,6 +154,12 @@ static void test_two_sides(void **state)
 	(void)empty_record(state);
 	loaders(80, JOB_WAITS_LOCK, 20, 0, 0);
 	assert_verdict("loader", "cpu");
+	assert_int_equal(verdict.certainty, JOB_LIKELY);
+	(void)empty_record(state);
+	loaders(80, JOB_WAITS_LOCK, 25, 0, 0); /* so few looks do not exclude a lock */
+	assert_verdict("loader", "cpu");
+	assert_int_equal(verdict.certainty, JOB_POSSIBLE);
+	assert_non_null(strstr(verdict.unknown.of[0], "whether a lock limits them"));
 	(void)empty_record(state);
 	loaders(2, JOB_RUNS, 10, 85, 0);
 	assert_verdict("step", "unknown");
