@@ -2,7 +2,7 @@
 """From twelve real jobs to their twins: what `mlbench observe`, `fit` and `reproduce` make of jobs on PyTorch's DataLoader whose
 limits were planted (tests/jobs/twelve.py).
 
-  tests/bench/bench_reproduce.py build/release/mlbench [--jobs fuse_latency,lock] [--seconds 15] [--observe-only] [--keep DIR]
+  tests/bench/bench_reproduce.py build/release/mlbench [--jobs fuse_latency,lock] [--seconds 6] [--observe-only] [--keep DIR]
 
 Of each job: it runs and is observed; a case is made of what was observed, its log of step times and its folder. Then the job, the
 job after the change that twelve.py has, the twin and the twin after that change take turns, in the same surroundings; who has no
@@ -85,7 +85,7 @@ class Trial:
         return told
 
     def observe(self, job):
-        text = run([self.options.program, "observe", str(job.pid), "--for", "%ds" % self.options.seconds, "--json", "--out", self.work],
+        text = run([self.options.program, "observe", str(job.pid), "--for", "%ds" % self.options.observed, "--json", "--out", self.work],
                    self.log)
         document = json.loads(text) if text else None
         if not document:
@@ -230,7 +230,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("--jobs", default=",".join(JOBS))
-    parser.add_argument("--seconds", type=int, default=15, help="that a job is observed and measured for")
+    parser.add_argument("--observed", type=int, default=12, help="seconds that a job is observed for; a person has 30 by default")
+    parser.add_argument("--seconds", type=int, default=6, help="of each turn of a job")
     parser.add_argument("--settle", type=float, default=3, help="seconds before that")
     parser.add_argument("--repeats", type=int, default=3, help="rounds of the job and its twin, with and without the change")
     parser.add_argument("--observe-only", action="store_true")
