@@ -19,7 +19,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
 #include "harness/measure/network_link.h"
-#include "harness/measure/nvml.h"
+#include "harness/measure/nvml_watch.h"
 #include "harness/measure/proc_text.h"
 #include "harness/measure/steady.h"
 #include "workloads/source/source.h"

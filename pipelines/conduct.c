@@ -5,7 +5,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
 #include "harness/measure/flame.h"
-#include "harness/measure/nvml.h"
+#include "harness/measure/nvml_watch.h"
 #include "pipelines/live_feed.h"
 
 #include <errno.h>

@@ -144,7 +144,7 @@ struct device_measurement {
 	double gradient_norm, nonfinite_share, activation_mean,
 		activation_deviation; /* last sampled; NAN */
 	bool deterministic; /* every library that computed promises the same bits for the same input */
-	/* NVML's, see nvml.h. */
+	/* NVML's, see nvml_watch.h. */
 	struct device_range sm_clock_mhz, memory_clock_mhz, power_w, temperature_c,
 		memory_used_bytes, pcie_to_device_bytes_per_s, pcie_from_device_bytes_per_s;
 	double sm_clock_max_mhz; /* the highest that the device has; NAN */

@@ -1,7 +1,7 @@
 /* NVML, by a library that follows a script: what is sampled, what is said of what is missing, and that no
  * call can hold up a run. */
 #include "harness/base/clock.h"
-#include "harness/measure/nvml.h"
+#include "harness/measure/nvml_watch.h"
 
 #include "tests/measuring.h"
 #include "tests/unit/nvml_fixture.h"
