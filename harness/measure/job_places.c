@@ -5,7 +5,7 @@
 #include "harness/base/text.h"
 #include "harness/measure/mountstats.h"
 #include "harness/measure/node_files.h"
-#include "harness/measure/nvml.h"
+#include "harness/measure/nvml_watch.h"
 #include "harness/measure/proc_text.h"
 
 #include <errno.h>
