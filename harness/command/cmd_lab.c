@@ -978,9 +978,11 @@ static int lab_scores_print(
 	const char *out = invocation->options.values[OPTION_OUT];
 	struct style style = command_style(invocation);
 	struct buffer text = {0};
-	struct buffer printable = {0}; /* names are somebody's text */
 	style.colour = style.colour && !out;
 	lab_scores_text(document, &style, &text);
+	if (!out) /* what goes to a terminal is made plain there, and a second time would spoil colours */
+		return command_print(&text, err);
+	struct buffer printable = {0}; /* names are somebody's text */
 	style_add_printable(text.data ? text.data : "", &printable);
 	printable.failed = printable.failed || text.failed;
 	buffer_release(&text);

@@ -21,13 +21,13 @@ size = 16
 [decode]
 workers = 1
 [batch]
-size = 8
+size = 2
 [step]
 backend = emulated
-time = 8ms
+time = 2ms
 [measure]
-duration = 400ms
-warmup = 100ms
+duration = 200ms
+warmup = 50ms
 repeats = 1
 [lab]
 number = 90
@@ -47,7 +47,7 @@ cause = read/latency | read/depth
 evidence = depth: One read is in flight, all the time.
 evidence = cpu: The cores are mostly idle.
 right = depth
-check = 12s
+check = 8s
 hint1 = 5: Who waits?
 hint2 = 10: How many reads?
 hint3 = 20: read.depth.
