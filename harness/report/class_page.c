@@ -220,8 +220,8 @@ static int class_add_map(
 			parts_append(&chart.table.rows, class_map_row(&room->seats[i], lab));
 		}
 	}
-	buffer_format(&chart.finding, "%zu of %zu labs that were started are passed", all->passed,
-		all->labs);
+	buffer_format(
+		&chart.finding, "Passed: %zu of %zu that were started", all->passed, all->labs);
 	if (shown < room->count)
 		buffer_format(&chart.text, "The first %zu of %zu students are drawn.", shown,
 			room->count);
@@ -241,7 +241,7 @@ static int class_add_map(
 static const struct page_column class_lab_columns[] = {{"lab", "lab", PAGE_COUNT},
 	{"title", "title", PAGE_TEXT}, {"started", "started", PAGE_COUNT},
 	{"passed", "passed", PAGE_COUNT}, {"at_work", "at work", PAGE_COUNT},
-	{"given_up", "given up", PAGE_COUNT}, {"minutes", "minutes (median)", PAGE_REAL},
+	{"given_up", "given up", PAGE_COUNT}, {"minutes", "minutes to pass (median)", PAGE_REAL},
 	{"hints", "hints (mean)", PAGE_FRACTION}, {"checks", "checks (mean)", PAGE_FRACTION}};
 
 static double class_passed_share(const json_t *lab)
@@ -272,7 +272,8 @@ static void class_hardest_words(const json_t *labs, struct buffer *out)
 {
 	const json_t *hardest = class_hardest(labs);
 	if (!hardest) {
-		buffer_format(out, "No lab was started by %d students", CLASS_STARTED_LEAST);
+		buffer_format(out, "No lab is called hard that fewer than %d students started",
+			CLASS_STARTED_LEAST);
 		return;
 	}
 	buffer_format(out, "Hardest: lab %.0f, %s: %.0f of %.0f passed",
@@ -296,6 +297,19 @@ static json_t *class_lab_row(const json_t *lab)
 	return part_close(&row);
 }
 
+/* Of those who passed: nobody may have yet. */
+static bool class_has_minutes(const json_t *labs)
+{
+	size_t i;
+	const json_t *lab;
+	json_array_foreach(labs, i, lab)
+	{
+		if (isfinite(column_number(lab, "minutes")))
+			return true;
+	}
+	return false;
+}
+
 static int class_add_hard(struct page *page, const json_t *labs)
 {
 	struct chart chart = {.id = "labs",
@@ -311,6 +325,8 @@ static int class_add_hard(struct page *page, const json_t *labs)
 	}
 	class_hardest_words(labs, &chart.finding);
 	chart_open(&chart, "lab_hard");
+	if (!class_has_minutes(labs))
+		chart_drop(&chart, chart.spec, "minutes");
 	const int code = chart_done(&chart);
 	if (!code)
 		page_chart(page, &chart);
@@ -536,8 +552,9 @@ static void class_add_notices(
 static void class_lead(
 	const json_t *document, size_t students, const struct class_sum *all, struct buffer *out)
 {
-	buffer_format(out, "%zu student%s passed %zu of the %zu labs that they started. ", students,
-		students == 1 ? "" : "s", all->passed, all->labs);
+	buffer_format(out, "%zu student%s passed %zu of the %zu lab%s that they started. ",
+		students, students == 1 ? "" : "s", all->passed, all->labs,
+		all->labs == 1 ? "" : "s");
 	if (class_hardest(json_object_get(document, "labs"))) {
 		class_hardest_words(json_object_get(document, "labs"), out);
 		buffer_text(out, ".");

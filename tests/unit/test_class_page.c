@@ -66,6 +66,7 @@ static void a_class_is_counted(void **state)
 	class_has(page, "1 file is not what the program wrote");
 	class_has(page, "it has no student.json");
 	class_has(page, "anna (2)");
+	class_has(page, "\"title\":\"minutes to pass\"");
 	class_has(page, "<b>42.9"); /* 6 of 14 that were scored */
 	/* Geometric means: lab 1 of 4, 1 and 2, lab 2 of 1.5 alone. */
 	class_has(page,
@@ -99,7 +100,9 @@ static void without_predictions_none_is_drawn(void **state)
 		"{'students': [{'student': 'a', 'labs': [{'lab': 1, 'title': 'T', 'state': 'started', 'points': null}]}],"
 		"'labs': [{'lab': 1, 'title': 'T', 'started': 1, 'passed': 0, 'given_up': 0, 'minutes': null}]}");
 	class_has(page, "No prediction was measured yet.");
-	class_has(page, "No lab was started by 3 students");
+	class_has(page, "No lab is called hard that fewer than 3 students started");
+	assert_null(strstr(page, "\"title\":\"minutes to pass\"")); /* a panel without a bar */
+	class_has(page, "1 student passed 0 of the 1 lab that they started.");
 	free(page);
 }
 
