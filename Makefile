@@ -209,8 +209,8 @@ sweep: setup
 	$(B)/mlbench sweep $(CONFIG) $(ARGS)
 
 check: setup-check
-	@$(MAKE) --no-print-directory -j2 all unit-tests double-tests double-benches
-	@$(if $(SAN),,$(MAKE) --no-print-directory -j2 SAN=thread thread-tests)
+	@$(MAKE) --no-print-directory -j$$(nproc) all unit-tests double-tests double-benches
+	@$(if $(SAN),,$(MAKE) --no-print-directory -j$$(nproc) SAN=thread thread-tests)
 	@tests/run.sh $(B) $(PARTS)
 
 # Queues, pools and clocks under ThreadSanitizer, as part of every check; with SAN=thread, everything.

@@ -26,6 +26,8 @@ export UBSAN_OPTIONS="print_stacktrace=1"
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_stack_use_after_return=1}"
 # Threads of OpenMP that wait for each other sleep: beside others, a core is worth more than a microsecond.
 export OMP_WAIT_POLICY=passive
+# The interpreter itself in front of a wrapper that looks for it anew each of two thousand times.
+python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) && PATH=$(dirname "$python"):$PATH
 
 fail() { # name log
 	failures="$failures $1"
@@ -34,9 +36,10 @@ fail() { # name log
 	echo "-----"
 }
 
-# A few at a time, the longest first: what begins last is waited for alone.
-jobs=${TEST_JOBS:-4}
-long='(test_(source|probe|planted|uring|pipeline|openblas|generate|replay_queues|flame|limiter|device_pipeline|train|session|double_train))|device-run|browser'
+# A few at a time, the longest first: what begins last is waited for alone.  Six of them wait enough for each other's sleeps to
+# keep two cores busy.
+jobs=${TEST_JOBS:-6}
+long='(test_(source|probe|planted|uring|pipeline|openblas|generate|replay_queues|flame|limiter|device_pipeline|train|session|double_train|double_probe|models))|device-run|browser|fuzz|compat'
 declare -A command_of
 queue=()
 
