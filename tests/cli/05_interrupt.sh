@@ -41,7 +41,7 @@ done
 # Told to stay when its terminal goes away, it stays.
 nohup "$MLBENCH" run tiny.ini $ONE --set measure.duration=400ms --set measure.repeats=1 --out stays >out 2>err &
 pid=$!
-sleep 0.3
+until_true heeds_interrupts "$pid"
 kill -HUP "$pid"
 wait "$pid"
 status=$?

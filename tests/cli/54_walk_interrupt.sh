@@ -12,12 +12,12 @@ for i in $(seq 0 24); do
 done
 "$MLBENCH" run tiny.ini $ONE --set dataset.recipe=none --set dataset.path=level_25 --json --out walked >out 2>err &
 pid=$!
-sleep 1
-kill -INT "$pid" || fail "the walk of 2^25 folders was over within a second"
-for _ in $(seq 100); do
-	grep -q 'interrupted' err && break
-	sleep 0.05
-done
+walks() {
+	heeds_interrupts "$pid" && { find "/proc/$pid/fd" -lname '*/level_*' 2>/dev/null | grep -q . || ! kill -0 "$pid" 2>/dev/null; }
+}
+until_true walks
+kill -INT "$pid" || fail "the walk of 2^25 folders was over at once"
+until_true grep -q 'interrupted' err
 says "mlbench: interrupted: waiting for storage: examining the files of the data set; once more quits at once"
 wait "$pid"
 status=$?
@@ -32,10 +32,7 @@ for quiet in "" --quiet; do
 	"$MLBENCH" run tiny.ini $ONE $quiet --set measure.duration=60s --set inject.read_latency=50s --set read.engine=pread \
 		--out "slow$quiet" >out 2>err &
 	pid=$!
-	for _ in $(seq 200); do
-		[ ! -e "slow$quiet/points.jsonl" ] || break
-		sleep 0.05
-	done
+	until_true [ -e "slow$quiet/points.jsonl" ]
 	sleep 0.5
 	kill -INT "$pid"
 	wait "$pid"

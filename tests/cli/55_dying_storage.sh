@@ -27,10 +27,7 @@ prints "could not be read or decoded, "
 # Deleted while it is read.
 "$MLBENCH" run tiny.ini $ONE "${pread[@]}" --set measure.duration=5s --set measure.epochs=0 --set step.time=1ms --out gone >out 2>err &
 pid=$!
-for _ in $(seq 200); do
-	[ ! -e gone/points.jsonl ] || break
-	sleep 0.05
-done
+until_true [ -e gone/points.jsonl ]
 sleep 0.5
 rm -rf data
 # The first epoch was good; most of what follows is not.
