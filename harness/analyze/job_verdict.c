@@ -2,6 +2,7 @@
 #include "harness/analyze/job_verdict.h"
 
 #include "harness/base/units.h"
+#include "harness/measure/job_descriptors.h"
 #include "harness/record/measurement.h"
 
 #include <ctype.h>

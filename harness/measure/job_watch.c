@@ -4,37 +4,27 @@
 #include "harness/base/clock.h"
 #include "harness/base/rng.h"
 #include "harness/base/text.h"
+#include "harness/measure/job_descriptors.h"
 #include "harness/measure/job_sampler.h"
 #include "harness/measure/proc_text.h"
-#include "harness/measure/socket_peers.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 enum {
 	WATCH_TEXT_BYTES = 4096,
 	WATCH_PATH_BYTES = 320,
-	WATCH_LINK_BYTES = 512,
-	WATCH_LINKS_MAX = 96, /* of one process in one look: descriptors that are asked */
-	WATCH_LIST_BYTES = 2048, /* entries of a folder at a time */
-	WATCH_QUIET_LOOKS = 8,   /* of which one asks a quiet thread */
-	WATCH_FORGET = 32,       /* looks, after which descriptors are asked again */
-	WATCH_BOSSES_MAX = 8,    /* processes that are in every slice */
+	WATCH_QUIET_LOOKS = 8,     /* of which one asks a quiet thread */
+	WATCH_BOSSES_MAX = 8,      /* processes that are in every slice */
 	WATCH_FIRST_FILES_MS = 30, /* CPU time of the first look at files, at most */
-	WATCH_MOUNTS_MAX = 256,
-	WATCH_DEVICES = 64,
-	WATCH_SOCKETS_MAX = 1024,
-	WATCH_PEERS_ASKED = 8, /* times in a watch: sockets that have no peer by then have none */
 };
 
 /* Each kind of look has a part of the time that may be used, so that dear ones cannot crowd out the states, which the verdict
@@ -78,26 +68,13 @@ struct watch_stat {
 	double fields[STAT_FIELDS]; /* NAN: not there */
 };
 
-struct watch_mount {
-	int id;
-	char system[JOB_NAME_BYTES];
-};
-
-struct watch_file {
-	uint64_t device, number;
-	uint32_t group; /* index + 1; 0: free */
-};
-
 struct job_watch {
 	struct job_record record;
 	struct job_watch_options options;
 	char root[WATCH_PATH_BYTES];
 	double ticks_per_s, page_bytes, begun_ticks;
 	uint64_t begun_ns, begun_cpu_ns;
-	struct watch_mount mounts[WATCH_MOUNTS_MAX];
-	size_t mount_count;
-	struct watch_file *files; /* (2 * JOB_FILES_MAX), by hash */
-	size_t file_count;
+	struct job_descriptors *descriptors;
 	struct cpu_ticks node;               /* at the first look */
 	char quota_folder[WATCH_TEXT_BYTES]; /* of the tightest CPU quota; "" */
 	double periods, throttled;
@@ -106,7 +83,6 @@ struct job_watch {
 	double next[WATCH_KINDS], used[WATCH_KINDS];
 	uint32_t turn[WATCH_KINDS]; /* the process that its next slice begins with */
 	struct rng rng;
-	unsigned peers_asked;
 };
 
 const char *job_act_name(enum job_act act)
@@ -129,27 +105,6 @@ const char *job_act_name(enum job_act act)
 }
 
 /* --- texts below a process's folder ------------------------------------------------------------- */
-
-/* 0, or -errno: -ESRCH or -ENOENT where it has ended. */
-static int watch_read(int folder, char text[WATCH_TEXT_BYTES], const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-static int watch_read(int folder, char text[WATCH_TEXT_BYTES], const char *format, ...)
-{
-	char path[WATCH_PATH_BYTES];
-	va_list args;
-	va_start(args, format);
-	(void)vsnprintf(path, sizeof path, format, args);
-	va_end(args);
-	text[0] = '\0';
-	const int fd = openat(folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return -errno;
-	const ssize_t size = read(fd, text, WATCH_TEXT_BYTES - 1);
-	const int code = size < 0 ? -errno : 0;
-	(void)close(fd);
-	text[size > 0 ? size : 0] = '\0';
-	return code;
-}
 
 /* The name may have any character. */
 static bool watch_parse_stat(const char *text, struct watch_stat *out)
@@ -186,7 +141,7 @@ static bool watch_schedstat(int folder, int32_t tid, double counts[JOB_COUNTS])
 	char text[WATCH_TEXT_BYTES];
 	unsigned long long ran;
 	unsigned long long waited;
-	if (watch_read(folder, text, "task/%d/schedstat", tid) ||
+	if (proc_text_at(folder, text, sizeof text, "task/%d/schedstat", tid) ||
 		sscanf(text, "%llu %llu", &ran, &waited) != 2)
 		return false;
 	counts[JOB_CPU_S] = (double)ran / (double)NS_PER_S;
@@ -376,7 +331,7 @@ static struct job_process *watch_add_process(
 	const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (folder < 0)
 		return NULL;
-	if (watch_read(folder, text, "stat") || !watch_parse_stat(text, &stat) ||
+	if (proc_text_at(folder, text, sizeof text, "stat") || !watch_parse_stat(text, &stat) ||
 		(parent && (int32_t)stat.fields[STAT_PARENT] != parent)) {
 		(void)close(folder);
 		return NULL;
@@ -410,7 +365,7 @@ static void watch_add_children(
 {
 	char text[WATCH_TEXT_BYTES];
 	const int32_t parent = of->pid;
-	if (watch_read(of->folder, text, "task/%d/children", tid)) {
+	if (proc_text_at(of->folder, text, sizeof text, "task/%d/children", tid)) {
 		watch->no_children = watch->no_children || tid == parent;
 		return;
 	}
@@ -437,7 +392,7 @@ static void watch_search_children(struct job_watch *watch, double t_s)
 		char text[WATCH_TEXT_BYTES];
 		struct watch_stat stat;
 		if (pid <= 0 || watch_find(watch, pid) ||
-			watch_read(dirfd(all), text, "%d/stat", pid) ||
+			proc_text_at(dirfd(all), text, sizeof text, "%d/stat", pid) ||
 			!watch_parse_stat(text, &stat))
 			continue;
 		const int32_t parent = (int32_t)stat.fields[STAT_PARENT];
@@ -469,7 +424,8 @@ static bool watch_read_thread(const struct job_watch *watch, const struct job_pr
 	int32_t tid, struct watch_stat *stat, double counts[JOB_COUNTS])
 {
 	char text[WATCH_TEXT_BYTES];
-	if (watch_read(process->folder, text, "task/%d/stat", tid) || !watch_parse_stat(text, stat))
+	if (proc_text_at(process->folder, text, sizeof text, "task/%d/stat", tid) ||
+		!watch_parse_stat(text, stat))
 		return false;
 	watch_counts_of_stat(watch, stat, counts);
 	(void)watch_schedstat(process->folder, tid, counts);
@@ -577,7 +533,7 @@ static void watch_census(struct job_watch *watch, double most_s, double t_s)
 static void watch_count_io(struct job_process *process, double counts[JOB_COUNTS])
 {
 	char text[WATCH_TEXT_BYTES];
-	const int code = watch_read(process->folder, text, "io");
+	const int code = proc_text_at(process->folder, text, sizeof text, "io");
 	if (code) {
 		watch_refuse(process, "bytes and calls", code);
 		return;
@@ -595,8 +551,9 @@ static void watch_count_process(struct job_watch *watch, struct job_process *pro
 	char text[WATCH_TEXT_BYTES];
 	struct watch_stat stat;
 	double now[JOB_COUNTS];
-	if (watch_read(process->folder, text, "stat") || !watch_parse_stat(text, &stat) ||
-		stat.state == 'X' || stat.fields[STAT_START] != process->start_ticks) {
+	if (proc_text_at(process->folder, text, sizeof text, "stat") ||
+		!watch_parse_stat(text, &stat) || stat.state == 'X' ||
+		stat.fields[STAT_START] != process->start_ticks) {
 		watch_end_process(watch, process);
 		return;
 	}
@@ -687,91 +644,6 @@ static void watch_counts(struct job_watch *watch, double t_s)
 
 /* --- what each thread does ---------------------------------------------------------------------- */
 
-/* Where it is, or would be. */
-static size_t job_pipe_place(const struct job_process *process, uint64_t number)
-{
-	size_t low = 0;
-	size_t high = process->pipe_count;
-	while (low < high) {
-		const size_t middle = (low + high) / 2;
-		if (process->pipes[middle].number < number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-const struct job_pipe *job_find_pipe(const struct job_process *process, uint64_t number)
-{
-	const size_t at = job_pipe_place(process, number);
-	return at < process->pipe_count && process->pipes[at].number == number ? &process->pipes[at]
-									       : NULL;
-}
-
-static struct job_pipe *watch_pipe(
-	struct job_watch *watch, struct job_process *process, const char *link)
-{
-	const bool socket = strncmp(link, "socket:[", 8) == 0;
-	if (!socket && strncmp(link, "pipe:[", 6) != 0)
-		return NULL;
-	const uint64_t number = strtoull(strchr(link, '[') + 1, NULL, 10);
-	const size_t at = job_pipe_place(process, number);
-	struct job_pipe *pipe = &process->pipes[at];
-	if (at < process->pipe_count && pipe->number == number)
-		return pipe;
-	if (process->pipe_count == JOB_PIPES_MAX) {
-		watch->record.no_room++;
-		return NULL;
-	}
-	memmove(pipe + 1, pipe, (process->pipe_count - at) * sizeof *pipe);
-	process->pipe_count++;
-	*pipe = (struct job_pipe){.number = number, .socket = socket};
-	return pipe;
-}
-
-static bool watch_link(
-	const struct job_watch *watch, int folder, unsigned long fd, char link[WATCH_LINK_BYTES])
-{
-	char path[WATCH_PATH_BYTES];
-	const size_t below = strlen(watch->root);
-	(void)snprintf(path, sizeof path, "fd/%lu", fd);
-	const ssize_t size = readlinkat(folder, path, link, WATCH_LINK_BYTES - 1);
-	link[size > 0 ? size : 0] = '\0';
-	if (below > 0 && strncmp(link, watch->root, below) == 0)
-		memmove(link, link + below, strlen(link + below) + 1);
-	return size > 0;
-}
-
-static void watch_take_called(
-	struct job_watch *watch, struct job_process *process, unsigned long fd, const char *link);
-
-/* A call with a descriptor: whether it is a file, and of pipes and sockets which end is waited at. */
-static enum job_act watch_call_on(
-	struct job_watch *watch, struct job_process *process, unsigned long fd, bool write)
-{
-	char link[WATCH_LINK_BYTES];
-	if (!watch_link(watch, process->folder, fd, link))
-		return JOB_WAITS_OTHER;
-	struct job_pipe *pipe = watch_pipe(watch, process, link);
-	if (pipe) {
-		if (write)
-			pipe->write_looks++;
-		else
-			pipe->read_looks++;
-	}
-	if (pipe || strncmp(link, "socket:", 7) == 0 || strncmp(link, "pipe:", 5) == 0)
-		return write ? JOB_WAITS_OUTPUT : JOB_WAITS_INPUT;
-	if (strncmp(link, "/dev/nvidia", 11) == 0)
-		return JOB_WAITS_DEVICE;
-	if (strncmp(link, "/dev/", 5) == 0 && strncmp(link, "/dev/shm/", 9) != 0)
-		return JOB_WAITS_INPUT; /* a terminal, a FUSE server's device */
-	if (link[0] != '/')
-		return JOB_WAITS_POLL; /* anon_inode: eventfd, epoll */
-	watch_take_called(watch, process, fd, link);
-	return JOB_WAITS_FILE;
-}
-
 /* The number of a system call is that of this machine's. */
 static enum job_act watch_act_of_call(struct job_watch *watch, struct job_process *process,
 	long call, unsigned long first, bool held)
@@ -786,7 +658,7 @@ static enum job_act watch_act_of_call(struct job_watch *watch, struct job_proces
 	case SYS_accept4:
 	case SYS_getdents64:
 	case SYS_fstat:
-		return watch_call_on(watch, process, first, false);
+		return job_descriptors_call(watch->descriptors, process, first, false);
 	case SYS_write:
 	case SYS_writev:
 	case SYS_pwrite64:
@@ -794,7 +666,7 @@ static enum job_act watch_act_of_call(struct job_watch *watch, struct job_proces
 	case SYS_sendmsg:
 	case SYS_fsync:
 	case SYS_fdatasync:
-		return watch_call_on(watch, process, first, true);
+		return job_descriptors_call(watch->descriptors, process, first, true);
 	case SYS_openat:
 	case SYS_statx:
 	case SYS_newfstatat:
@@ -837,7 +709,7 @@ static enum job_act watch_act_asleep(
 {
 	char text[WATCH_TEXT_BYTES];
 	char *end;
-	const int code = watch_read(process->folder, text, "task/%d/syscall", tid);
+	const int code = proc_text_at(process->folder, text, sizeof text, "task/%d/syscall", tid);
 	if (code) {
 		watch_refuse(process, "what its threads wait for", code);
 		return held ? JOB_WAITS_FILE : JOB_WAITS_OTHER;
@@ -870,7 +742,7 @@ static bool watch_act(struct job_watch *watch, struct job_thread *thread, enum j
 		thread->looks[*act]++;
 		return true;
 	}
-	if (watch_read(process->folder, text, "task/%d/stat", thread->tid) ||
+	if (proc_text_at(process->folder, text, sizeof text, "task/%d/stat", thread->tid) ||
 		!watch_parse_stat(text, &stat) || stat.state == 'Z' || stat.state == 'X')
 		return false;
 	const bool held = stat.state == 'D';
@@ -914,315 +786,20 @@ static void watch_state_of(struct job_watch *watch, uint32_t index, double t_s)
 
 /* --- open files --------------------------------------------------------------------------------- */
 
-/* Of the mounts as the process sees them: the first that is asked for stands for all. */
-static void watch_read_mounts(struct job_watch *watch, int folder)
-{
-	char path[] = "mountinfo";
-	const int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
-	FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
-	char line[WATCH_TEXT_BYTES];
-	if (fd >= 0 && !file)
-		(void)close(fd);
-	while (file && watch->mount_count < WATCH_MOUNTS_MAX && fgets(line, sizeof line, file)) {
-		struct watch_mount *mount = &watch->mounts[watch->mount_count];
-		struct mount_entry entry;
-		if (!parse_mount(line, &entry))
-			continue;
-		mount->id = (int)strtol(line, NULL, 10);
-		(void)snprintf(mount->system, sizeof mount->system, "%.31s", entry.type);
-		utf8_make_plain(mount->system, '?');
-		watch->mount_count++;
-	}
-	if (file)
-		(void)fclose(file);
-}
-
-static const char *watch_system_of(const struct job_watch *watch, int mount)
-{
-	for (size_t i = 0; i < watch->mount_count; i++)
-		if (watch->mounts[i].id == mount)
-			return watch->mounts[i].system;
-	return "unknown";
-}
-
-/* Endings that say what data is in a file; any other could be a part of somebody's name. */
-static const char *watch_kind_of(const char *name)
-{
-	static const char *const kinds[] = {"jpg", "jpeg", "png", "webp", "bmp", "tif", "tiff",
-		"gif", "tar", "gz", "zst", "zip", "bin", "idx", "npy", "npz", "pt", "pth", "h5",
-		"hdf5", "arrow", "parquet", "lmdb", "mdb", "rec", "csv", "json", "jsonl", "txt",
-		"mp4", "wav", "flac", "dcm", "nii", "raw", "dat", "beton"};
-	const char *dot = strrchr(name, '.');
-	for (size_t i = 0; dot && i < sizeof kinds / sizeof kinds[0]; i++)
-		if (strcasecmp(dot + 1, kinds[i]) == 0)
-			return kinds[i];
-	return strstr(name, "tfrecord") ? "tfrec" : "other";
-}
-
-static size_t watch_group(struct job_watch *watch, const struct job_group *like)
-{
-	struct job_record *record = &watch->record;
-	for (size_t i = 0; i < record->group_count; i++) {
-		const struct job_group *group = &record->groups[i];
-		if (group->depth == like->depth && group->written == like->written &&
-			strcmp(group->kind, like->kind) == 0 &&
-			strcmp(group->system, like->system) == 0)
-			return i;
-	}
-	if (record->group_count == JOB_GROUPS_MAX)
-		return JOB_GROUPS_MAX;
-	record->groups[record->group_count] = *like;
-	return record->group_count++;
-}
-
-static struct watch_file *watch_file_slot(struct job_watch *watch, uint64_t device, uint64_t number)
-{
-	const size_t room = 2 * (size_t)JOB_FILES_MAX;
-	size_t at = rng_mix(device, number) % room;
-	while (watch->files[at].group &&
-		(watch->files[at].device != device || watch->files[at].number != number))
-		at = (at + 1) % room;
-	return &watch->files[at];
-}
-
-/* AT_STATX_DONT_SYNC: what the kernel knows of it, without asking a server that may not answer. */
-static bool watch_stat_file(int folder, unsigned long fd, struct statx *out)
-{
-	char path[WATCH_PATH_BYTES];
-	(void)snprintf(path, sizeof path, "fd/%lu", fd);
-	return statx(folder, path, AT_STATX_DONT_SYNC, STATX_TYPE | STATX_SIZE | STATX_INO, out) ==
-	       0;
-}
-
-static unsigned watch_depth_of(const char *path)
-{
-	unsigned depth = 0;
-	for (const char *at = path; (at = strchr(at, '/')); at++)
-		depth++;
-	return depth > 0 ? depth - 1 : 0;
-}
-
-/* Whether it is data, opened for reading. */
-static bool watch_take_file(struct job_watch *watch, const struct job_process *process,
-	unsigned long fd, const char *link, bool written, int mount)
-{
-	struct statx st;
-	if (!watch_stat_file(process->folder, fd, &st) || !S_ISREG(st.stx_mode))
-		return false;
-	struct job_group like = {.depth = watch_depth_of(link),
-		.written = written,
-		.least = (double)st.stx_size,
-		.most = (double)st.stx_size};
-	(void)snprintf(like.system, sizeof like.system, "%s", watch_system_of(watch, mount));
-	(void)snprintf(like.kind, sizeof like.kind, "%s", watch_kind_of(link));
-	struct watch_file *file =
-		watch_file_slot(watch, makedev(st.stx_dev_major, st.stx_dev_minor), st.stx_ino);
-	const bool known = file->group > 0;
-	const size_t at = known ? file->group - 1 : watch_group(watch, &like);
-	if (at == JOB_GROUPS_MAX || (!known && watch->file_count == JOB_FILES_MAX)) {
-		watch->record.no_room++;
-		return !written;
-	}
-	struct job_group *group = &watch->record.groups[at];
-	group->looks++;
-	if (!known) {
-		*file = (struct watch_file){
-			makedev(st.stx_dev_major, st.stx_dev_minor), st.stx_ino, (uint32_t)at + 1};
-		watch->file_count++;
-		group->files++;
-		group->bytes += (double)st.stx_size;
-		group->inverse += st.stx_size > 0 ? 1 / (double)st.stx_size : 0;
-		group->least = fmin(group->least, (double)st.stx_size);
-		group->most = fmax(group->most, (double)st.stx_size);
-	}
-	return !written;
-}
-
-/* How a descriptor was opened, and on which mount. */
-static bool watch_mode(int folder, unsigned long fd, unsigned long *mode, int *mount)
-{
-	char text[WATCH_TEXT_BYTES];
-	char flags[32] = "0";
-	if (watch_read(folder, text, "fdinfo/%lu", fd))
-		return false;
-	(void)parse_field(text, "flags", flags, sizeof flags);
-	*mode = strtoul(flags, NULL, 8) & O_ACCMODE;
-	const double number = watch_count_of(text, "mnt_id");
-	*mount = isnan(number) ? -1 : (int)number;
-	return true;
-}
-
-/* The file that a thread is found in a call on: those that are open for a moment alone are seen in no other way. */
-static void watch_take_called(
-	struct job_watch *watch, struct job_process *process, unsigned long fd, const char *link)
-{
-	unsigned long mode;
-	int mount;
-	if (strncmp(link, "/dev/shm/", 9) != 0 && watch_mode(process->folder, fd, &mode, &mount))
-		(void)watch_take_file(watch, process, fd, link, mode != O_RDONLY, mount);
-}
-
-static void watch_take_device(struct job_process *process, const char *link)
-{
-	char *end;
-	const unsigned long number = strtoul(link + strlen("/dev/nvidia"), &end, 10);
-	if (end == link + strlen("/dev/nvidia") || *end)
-		return; /* nvidiactl, nvidia-uvm */
-	process->device = true;
-	if (number < WATCH_DEVICES)
-		process->devices |= UINT64_C(1) << number;
-}
-
-/* What a pipe was opened for: the kernel's links have the mode as their permission. */
-static bool watch_direction(int folder, unsigned long fd, bool *reads, bool *writes)
-{
-	char path[WATCH_PATH_BYTES];
-	struct stat st;
-	unsigned long mode;
-	int mount;
-	(void)snprintf(path, sizeof path, "fd/%lu", fd);
-	if (fstatat(folder, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && !(st.st_mode & S_IRWXO)) {
-		*reads = st.st_mode & S_IRUSR;
-		*writes = st.st_mode & S_IWUSR;
-		return true;
-	}
-	if (!watch_mode(folder, fd, &mode, &mount))
-		return false;
-	*reads = mode != O_WRONLY;
-	*writes = mode != O_RDONLY;
-	return true;
-}
-
-static void watch_take_pipe(
-	const struct job_process *process, unsigned long fd, struct job_pipe *pipe)
-{
-	bool reads = false;
-	bool writes = false;
-	if ((pipe->reads && pipe->writes) || !watch_direction(process->folder, fd, &reads, &writes))
-		return;
-	pipe->reads = pipe->reads || reads;
-	pipe->writes = pipe->writes || writes;
-}
-
-/* One descriptor; whether it is a data file that is open for reading.  *settled: it is no file. */
-static bool watch_take_descriptor(
-	struct job_watch *watch, struct job_process *process, unsigned long fd, bool *settled)
-{
-	char link[WATCH_LINK_BYTES];
-	if (!watch_link(watch, process->folder, fd, link))
-		return false;
-	if (strncmp(link, "/dev/nvidia", 11) == 0)
-		watch_take_device(process, link);
-	if (strncmp(link, "/dev/shm/", 9) == 0 || strncmp(link, "/memfd:", 7) == 0) {
-		process->shared_memory = true;
-		return false;
-	}
-	struct job_pipe *pipe = watch_pipe(watch, process, link);
-	const bool plain = link[0] == '/' && strncmp(link, "/dev/", 5) != 0 &&
-			   strncmp(link, "/proc/", 6) != 0 && strncmp(link, "/sys/", 5) != 0;
-	unsigned long mode;
-	int mount;
-	*settled = link[0] != '/';
-	if (pipe)
-		watch_take_pipe(process, fd, pipe);
-	return plain && watch_mode(process->folder, fd, &mode, &mount) &&
-	       watch_take_file(watch, process, fd, link, mode != O_RDONLY, mount);
-}
-
-struct watch_listing {
-	uint8_t present[JOB_DESCRIPTORS_MAX / 8];
-	unsigned asked;
-	bool reads; /* a data file is open for reading */
-};
-
-/* Those that it lists next; false: there are no more. */
-static bool watch_list_descriptors(struct job_watch *watch, struct job_process *process, int folder,
-	struct watch_listing *listing)
-{
-	char list[WATCH_LIST_BYTES] __attribute__((aligned(8)));
-	const ssize_t size = getdents64(folder, list, sizeof list);
-	for (ssize_t at = 0; at < size;) {
-		const struct dirent64 *e = (const struct dirent64 *)(const void *)(list + at);
-		at += e->d_reclen;
-		char *end;
-		const unsigned long fd = strtoul(e->d_name, &end, 10);
-		const uint8_t bit = (uint8_t)(1U << (fd % 8));
-		bool settled = false;
-		if (*end || end == e->d_name || fd >= JOB_DESCRIPTORS_MAX)
-			continue;
-		listing->present[fd / 8] |= bit;
-		if ((process->settled[fd / 8] & bit) || listing->asked == WATCH_LINKS_MAX)
-			continue;
-		listing->asked++;
-		listing->reads =
-			watch_take_descriptor(watch, process, fd, &settled) || listing->reads;
-		process->settled[fd / 8] |= settled ? bit : 0;
-	}
-	return size > 0;
-}
-
-/* The first look at a process asks for its first descriptors alone: those of pipes to the one that began it are among them, and a
- * forked one has all that were open then. */
 static void watch_files_of(struct job_watch *watch, uint32_t index, double t_s)
 {
 	struct job_process *process = &watch->record.processes[index];
-	struct watch_listing listing = {.asked = 0};
-	const int fd = openat(process->folder, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const int code = job_descriptors_look(watch->descriptors, process);
 	(void)t_s;
-	if (fd < 0) {
-		watch_refuse(process, "open files", -errno);
-		return;
-	}
-	if (process->open_looks % WATCH_FORGET == WATCH_FORGET - 1)
-		memset(process->settled, 0, sizeof process->settled);
-	while (watch_list_descriptors(watch, process, fd, &listing) && process->open_looks > 0)
-		;
-	(void)close(fd);
-	for (size_t i = 0; i < sizeof process->settled && process->open_looks > 0; i++)
-		process->settled[i] &= listing.present[i];
-	process->open_looks++;
-	process->file_looks += listing.reads;
-}
-
-/* Sockets whose other end is not known yet, of all processes; how many. */
-static size_t watch_lonely_sockets(const struct job_record *record, struct job_pipe **out)
-{
-	size_t count = 0;
-	for (size_t i = 0; i < record->process_count; i++)
-		for (size_t k = 0; k < record->processes[i].pipe_count; k++) {
-			struct job_pipe *pipe = &record->processes[i].pipes[k];
-			if (pipe->socket && !pipe->peer && count < WATCH_SOCKETS_MAX)
-				out[count++] = pipe;
-		}
-	return count;
-}
-
-/* Two ends of a socket have two numbers, unlike those of a pipe. */
-static void watch_find_peers(struct job_watch *watch)
-{
-	struct job_pipe **pipes = calloc(WATCH_SOCKETS_MAX, sizeof(*pipes));
-	struct socket_peer *peers = calloc(WATCH_SOCKETS_MAX, sizeof *peers);
-	const size_t count = pipes && peers ? watch_lonely_sockets(&watch->record, pipes) : 0;
-	if (count > 0) {
-		watch->peers_asked++;
-		for (size_t i = 0; i < count; i++)
-			peers[i].number = pipes[i]->number;
-		socket_peers_find(peers, count);
-		for (size_t i = 0; i < count; i++)
-			for (size_t k = 0; k < count; k++)
-				if (peers[k].number == pipes[i]->number)
-					pipes[i]->peer = peers[k].peer;
-	}
-	free(pipes);
-	free(peers);
+	if (code)
+		watch_refuse(process, "open files", code);
 }
 
 static void watch_files(struct job_watch *watch, double most_s, double t_s)
 {
 	watch->record.files++;
 	watch_slice(watch, JOB_FILES, most_s, t_s, watch_files_of);
-	if (watch->peers_asked < WATCH_PEERS_ASKED && !watch->root[0])
-		watch_find_peers(watch);
+	job_descriptors_find_peers(watch->descriptors);
 }
 
 /* --- what the node and its control groups allow ------------------------------------------------- */
@@ -1288,7 +865,7 @@ static void watch_find_limits(struct job_watch *watch, int folder)
 	char group[1024];
 	char value[1024];
 	record->quota_cores = record->allowed_cpus = NAN;
-	if (watch_read(folder, text, "status") == 0 &&
+	if (proc_text_at(folder, text, sizeof text, "status") == 0 &&
 		parse_field(text, "Cpus_allowed", value, sizeof value)) {
 		record->allowed_cpus = 0;
 		for (const char *at = value; *at; at++) {
@@ -1296,7 +873,7 @@ static void watch_find_limits(struct job_watch *watch, int folder)
 			record->allowed_cpus += __builtin_popcountl(strtoul(digit, NULL, 16));
 		}
 	}
-	if (watch_read(folder, text, "cgroup"))
+	if (proc_text_at(folder, text, sizeof text, "cgroup"))
 		return;
 	record->quota_cores = INFINITY;
 	for (size_t i = 0; i < sizeof mounts / sizeof mounts[0] && !watch->quota_folder[0]; i++)
@@ -1435,7 +1012,8 @@ static int watch_check(struct job_watch *watch, struct error *err)
 	const struct job_process *process = watch_add_process(watch, pid, 0, 0);
 	if (!process)
 		return error_set(err, -ESRCH, "there is no process %d", pid);
-	if (watch_read(process->folder, text, "stat") || !watch_parse_stat(text, &stat))
+	if (proc_text_at(process->folder, text, sizeof text, "stat") ||
+		!watch_parse_stat(text, &stat))
 		return error_set(err, -ESRCH, "process %d ends at this moment", pid);
 	if (stat.state == 'Z')
 		return error_set(err, -ESRCH,
@@ -1444,7 +1022,7 @@ static int watch_check(struct job_watch *watch, struct error *err)
 	if ((unsigned)stat.fields[STAT_FLAGS] & FLAG_KERNEL_THREAD)
 		return error_set(
 			err, -ESRCH, "process %d is a thread of the kernel, not a job", pid);
-	watch_read_mounts(watch, process->folder);
+	job_descriptors_read_mounts(watch->descriptors, process->folder);
 	watch_find_limits(watch, process->folder);
 	return 0;
 }
@@ -1459,8 +1037,9 @@ static double watch_ticks_now(const struct job_watch *watch)
 		return ((double)now.tv_sec + (double)now.tv_nsec / (double)NS_PER_S) *
 		       watch->ticks_per_s;
 	(void)snprintf(path, sizeof path, "%.256s/proc/uptime", watch->root);
-	return watch_read(AT_FDCWD, text, "%s", path) ? INFINITY
-						      : strtod(text, NULL) * watch->ticks_per_s;
+	return proc_text_at(AT_FDCWD, text, sizeof text, "%s", path)
+		       ? INFINITY
+		       : strtod(text, NULL) * watch->ticks_per_s;
 }
 
 int job_watch_open(
@@ -1474,10 +1053,10 @@ int job_watch_open(
 	record->processes = calloc(JOB_PROCESSES_MAX, sizeof *record->processes);
 	record->threads = calloc(JOB_THREADS_MAX, sizeof *record->threads);
 	record->moments = calloc(JOB_SERIES_MAX, sizeof *record->moments);
-	watch->files = calloc(2 * (size_t)JOB_FILES_MAX, sizeof *watch->files);
+	watch->descriptors = job_descriptors_open(record, options->root);
 	watch->options = *options;
 	(void)snprintf(watch->root, sizeof watch->root, "%.256s", options->root);
-	if (!record->processes || !record->threads || !record->moments || !watch->files) {
+	if (!record->processes || !record->threads || !record->moments || !watch->descriptors) {
 		job_watch_close(watch);
 		return error_set(err, -ENOMEM, "out of memory");
 	}
@@ -1509,7 +1088,7 @@ void job_watch_close(struct job_watch *watch)
 	free(watch->record.processes);
 	free(watch->record.threads);
 	free(watch->record.moments);
-	free(watch->files);
+	job_descriptors_close(watch->descriptors);
 	free(watch);
 }
 
@@ -1521,9 +1100,10 @@ double job_watch_memory(const struct job_watch *watch)
 		char text[WATCH_TEXT_BYTES];
 		if (process->gone)
 			continue;
-		const double shared = watch_read(process->folder, text, "smaps_rollup")
-					      ? NAN
-					      : watch_count_of(text, "Pss");
+		const double shared =
+			proc_text_at(process->folder, text, sizeof text, "smaps_rollup")
+				? NAN
+				: watch_count_of(text, "Pss");
 		const double one = isnan(shared) ? process->last[JOB_RESIDENT] : shared;
 		if (!isnan(one))
 			sum = isnan(sum) ? one : sum + one;

@@ -228,8 +228,6 @@ double job_process_seconds(const struct job_process *process);
 double job_thread_queue_s(const struct job_thread *thread);
 double job_process_queue_s(const struct job_record *record, size_t process);
 double job_process_longest_queue_s(const struct job_record *record, size_t process);
-/* NULL: it has no such pipe. */
-const struct job_pipe *job_find_pipe(const struct job_process *process, uint64_t number);
 /* Share of the looks; NAN: none. */
 double job_share(const struct job_process *process, enum job_act act);
 

@@ -13,6 +13,7 @@
 #include <malloc.h>
 #include <math.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,24 @@
 /* --- texts of the kernel ---------------------------------------------------------------------- */
 
 enum { TEXT_MOST = 4 << 20, OCTAL_DIGITS = 3, V1_NO_LIMIT_BITS = 62 };
+
+int proc_text_at(int folder, char *text, size_t room, const char *format, ...)
+{
+	char path[PATH_MAX];
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(path, sizeof path, format, args);
+	va_end(args);
+	text[0] = '\0';
+	const int fd = openat(folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	const ssize_t size = read(fd, text, room - 1);
+	const int code = size < 0 ? -errno : 0;
+	(void)close(fd);
+	text[size > 0 ? size : 0] = '\0';
+	return code;
+}
 
 const char *text_next_line(const char *line)
 {

@@ -11,6 +11,11 @@
 
 /* A whole text, NUL-terminated, NULL when it cannot be read; free it. */
 char *proc_text(const char *path);
+
+/* What a file below a folder's descriptor has, as far as there is room; format: its path.  0, or -errno: of a process that has ended
+ * -ESRCH or -ENOENT. */
+int proc_text_at(int folder, char *text, size_t room, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 /* The line behind this one; NULL: none follows. */
 const char *text_next_line(const char *line);
 /* Undoes \040 and the like, in place. */
