@@ -193,12 +193,8 @@ static int baseline_deliver(
 	if (command_wants_json(invocation))
 		return command_print_json(invocation, json_incref(document), err);
 	struct buffer words = {0};
-	struct buffer printable = {0};
 	baseline_words(document, &style, &words);
-	style_add_printable(words.data ? words.data : "", &printable);
-	printable.failed = printable.failed || words.failed;
-	buffer_release(&words);
-	return command_print(&printable, err);
+	return product_write_words(NULL, BASELINE_FILE, &words, err);
 }
 
 static int baseline_run(const struct invocation *invocation, struct error *err)

@@ -62,17 +62,13 @@ static int fleet_print_text(const struct invocation *invocation, const json_t *d
 	const char *out = invocation->options.values[OPTION_OUT];
 	struct style style = command_style(invocation);
 	struct buffer text = {0};
-	struct buffer printable = {0};
 	style.colour = style.colour && !out;
 	struct medium medium =
 		format == FLEET_MARKDOWN ? medium_markdown(&text) : medium_terminal(&style, &text);
 	fleet_text(document, &medium, options_given(&invocation->options, OPTION_VERBOSE));
 	if (format == FLEET_MARKDOWN)
 		return product_write(out, fleet_files[format], &text, err);
-	style_add_printable(text.data ? text.data : "", &printable);
-	printable.failed = printable.failed || text.failed;
-	buffer_release(&text);
-	return product_write(out, fleet_files[format], &printable, err);
+	return product_write_words(out, fleet_files[format], &text, err);
 }
 
 static int fleet_deliver(const struct invocation *invocation, json_t *document,

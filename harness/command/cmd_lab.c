@@ -980,13 +980,7 @@ static int lab_scores_print(
 	struct buffer text = {0};
 	style.colour = style.colour && !out;
 	lab_scores_text(document, &style, &text);
-	if (!out) /* what goes to a terminal is made plain there, and a second time would spoil colours */
-		return command_print(&text, err);
-	struct buffer printable = {0}; /* names are somebody's text */
-	style_add_printable(text.data ? text.data : "", &printable);
-	printable.failed = printable.failed || text.failed;
-	buffer_release(&text);
-	return product_write(out, "class.txt", &printable, err);
+	return product_write_words(out, "class.txt", &text, err);
 }
 
 static int lab_scores_format(const struct options *options, bool *html, struct error *err)

@@ -298,3 +298,14 @@ int product_write(const char *out, const char *name, struct buffer *text, struct
 	buffer_release(text);
 	return command_status(code);
 }
+
+int product_write_words(const char *out, const char *name, struct buffer *text, struct error *err)
+{
+	struct buffer printable = {0};
+	if ((!out || strcmp(out, "-") == 0) && isatty(STDOUT_FILENO))
+		return command_print(text, err); /* a second time would spoil the colours */
+	style_add_printable(text->data ? text->data : "", &printable);
+	printable.failed = printable.failed || text->failed;
+	buffer_release(text);
+	return product_write(out, name, &printable, err);
+}

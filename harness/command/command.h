@@ -104,5 +104,7 @@ bool product_is_folder(const char *path); /* or ends as one */
  * folder gets the file `name` in it; a file is replaced at once when all is written (through a
  * link, the one it points to); a device or a pipe is written to.  Returns an exit status. */
 int product_write(const char *out, const char *name, struct buffer *text, struct error *err);
+/* The same of words that somebody else's names are in: without control characters, in a file as on a terminal. */
+int product_write_words(const char *out, const char *name, struct buffer *text, struct error *err);
 
 #endif

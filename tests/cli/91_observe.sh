@@ -142,7 +142,7 @@ end
 # In a PID namespace of its own, as containers are.
 if unshare --pid --fork true 2>/dev/null; then
 	: >started
-	unshare --pid --fork python3 "$job" data --seconds 600 --decode 0.05 --step 0 >started 2>problems &
+	unshare --pid --fork --kill-child python3 "$job" data --seconds 600 --decode 0.05 --step 0 >started 2>problems &
 	pids="$pids $!"
 	until_true grep -q started started
 	pid=$(cat "/proc/$!/task/$!/children")

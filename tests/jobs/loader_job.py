@@ -9,9 +9,13 @@ lock; --hang N: after N batches a worker never answers again; --leak: bytes that
 --trainer-cpu: the step computes instead of sleeping.  --epoch: after so many batches all workers end, and others begin.
 """
 import argparse
+import ctypes
 import multiprocessing
 import os
+import signal
 import time
+
+PR_SET_PDEATHSIG = 1
 
 
 def spend(seconds):
@@ -24,6 +28,8 @@ def spend(seconds):
 
 
 def work(files, options, indices, results, lock):
+    # Whatever ends the trainer ends its workers: each holds the others' pipes open, so that none sees an end.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     while True:
         index = indices.get()
         if index is None:
