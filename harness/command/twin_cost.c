@@ -68,10 +68,18 @@ static int twin_cost_of(const struct record *record, double *ns, struct error *e
 {
 	struct measurement m = {0};
 	int code = record->entry_count == 0 ? -ENODATA : record_load(record, 0, &m, err);
-	*ns = NAN;
-	for (size_t i = 0; !code && i < m.stage_count; i++)
-		if (strcmp(m.stages[i].name, STAGE_DECODE_NAME) == 0 && m.stages[i].items > 0)
-			*ns = m.stages[i].cpu_seconds * 1e9 / (double)m.stages[i].items;
+	double decode = NAN;
+	double read = 0;
+	for (size_t i = 0; !code && i < m.stage_count; i++) {
+		const struct stage_measurement *const stage = &m.stages[i];
+		const double each =
+			stage->items > 0 ? stage->cpu_seconds * 1e9 / (double)stage->items : NAN;
+		if (strcmp(stage->name, STAGE_DECODE_NAME) == 0)
+			decode = each;
+		else if (strcmp(stage->name, STAGE_READ_NAME) == 0 && isfinite(each))
+			read = each; /* the job's loader reads, too */
+	}
+	*ns = decode + read;
 	measurement_release(&m);
 	return code || isfinite(*ns)
 		       ? code
