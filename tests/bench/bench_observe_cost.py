@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What `mlbench observe` costs the job that it observes, on a machine whose noise is larger than the cost.
 
-  tests/bench/bench_observe_cost.py build/release/mlbench [--jobs saturated,storage,many] [--minutes 7] [--window 6] [--dose 8]
+  tests/bench/bench_observe_cost.py build/release/mlbench [--jobs saturated,storage,many] [--minutes 7] [--window 6] [--dose 16]
 
 One job runs all the time and stamps each batch with the monotonic clock. It is looked at in short windows, in blocks of four whose
 order is drawn: beside one observer, beside DOSE observers at once, and twice beside a process that sleeps. A window lasts from the
@@ -257,7 +257,7 @@ def main():
     parser.add_argument("--jobs", default=",".join([*JOBS, "many"]))
     parser.add_argument("--minutes", type=float, default=7, help="of each job")
     parser.add_argument("--window", type=float, default=6, help="s")
-    parser.add_argument("--dose", type=int, default=8)
+    parser.add_argument("--dose", type=int, default=16)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     options.mlbench = os.path.abspath(options.mlbench)
