@@ -28,7 +28,7 @@ enum {
 	SAMPLED_THREADS_MAX = 192,
 	SAMPLER_RING_PAGES = 8, /* a power of two */
 	ADDRESSES_MAX = 1 << 15,
-	SAMPLER_RATE_HZ = 49,  /* in step with nothing; each interrupts the job */
+	SAMPLER_RATE_HZ = 97,  /* in step with nothing */
 	SAMPLER_MAPS_MAX = 64, /* processes whose code is looked up */
 	SAMPLER_SYMBOLS_MAX = 1 << 20,
 	SAMPLER_STACK_MAX = 24,       /* return addresses, of processes with a perf map */
