@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -370,7 +371,8 @@ static bool descriptors_list(struct job_descriptors *all, struct job_process *pr
 	struct descriptors_listing *listing)
 {
 	char list[DESCRIPTORS_LIST_BYTES] __attribute__((aligned(8)));
-	const ssize_t size = getdents64(folder, list, sizeof list);
+	/* glibc has a name for it since 2.30. */
+	const long size = syscall(SYS_getdents64, folder, list, sizeof list);
 	for (ssize_t at = 0; at < size;) {
 		const struct dirent64 *e = (const struct dirent64 *)(const void *)(list + at);
 		at += e->d_reclen;
