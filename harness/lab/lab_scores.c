@@ -44,7 +44,7 @@ static void scores_skip(json_t *document, const char *folder, const char *why)
 		json_pack("{s:o, s:o}", "folder", fields_text(folder), "why", fields_text(why)));
 }
 
-/* To its end; or, where it has none, to the last thing that was done in it. */
+/* To its end; or, where it has none, to the last thing that was done in it; NAN: nothing was. */
 static double scores_minutes(const json_t *state)
 {
 	static const char *const lists[] = {"predictions", "measurements", "hints", "checks"};
@@ -56,7 +56,7 @@ static double scores_minutes(const json_t *state)
 			last = fmax(
 				last, fields_real(json_object_get(json_array_get(list, j), "at")));
 	}
-	return isfinite(last) ? fmax(last - started, 0) / 60 : 0;
+	return isfinite(last) ? fmax(last - started, 0) / 60 : (double)NAN;
 }
 
 static size_t scores_length(const json_t *state, const char *name)
@@ -70,11 +70,11 @@ static json_t *scores_of_lab(const json_t *state, const char *secret)
 	const int authentic = lab_book_is_authentic(state, secret);
 	json_t *points = json_object_get(state, "points");
 	return json_pack(
-		"{s:i, s:o, s:s, s:O, s:f, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o}",
+		"{s:i, s:o, s:s, s:O, s:o, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o}",
 		"lab", (int)lab_state_number(state), "title",
 		fields_text(fields_text_of(state, "title")), "state",
 		lab_stage_name(lab_state_stage(state)), "points", points ? points : json_null(),
-		"minutes", scores_minutes(state), "measurements",
+		"minutes", fields_number(scores_minutes(state)), "measurements",
 		(int)scores_length(state, "measurements"), "hints",
 		(int)scores_length(state, "hints"), "checks", (int)scores_length(state, "checks"),
 		"attempt", (int)json_integer_value(json_object_get(state, "attempt")),
