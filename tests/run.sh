@@ -13,7 +13,7 @@ export MLBENCH="$PWD/$build/mlbench"
 logs="$build/test-logs"
 mkdir -p "$logs"
 passed=0 failed=0 skipped=0
-failures=
+failures=()
 
 export LSAN_OPTIONS="suppressions=$PWD/tests/lsan.supp:print_suppressions=0"
 export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp:halt_on_error=1:second_deadlock_stack=1"
@@ -29,11 +29,32 @@ export OMP_WAIT_POLICY=passive
 # The interpreter itself in front of a wrapper that looks for it anew each of two thousand times.
 python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) && PATH=$(dirname "$python"):$PATH
 
-fail() { # name log
-	failures="$failures $1"
-	echo "----- $1 failed; the end of $2:"
-	tail -n 40 "$2"
-	echo "-----"
+# The tests that a log says failed: cmocka's, or those of a script's lines "FAIL  name".
+failed_in() {
+	sed -nE 's/^\[  FAILED  \] ([a-z]\w*)$/\1/p; s/^FAIL:? +([^ ]+).*/\1/p' "$1" | awk '!seen[$0]++' | paste -sd ' '
+}
+# What a log says of its failures, LINES of it: without the tests of cmocka and the lines of scripts that went well.
+why() { # log lines
+	local status=
+	[ ! -e "$1.status" ] || read -r status _ <"$1.status"
+	[ "$status" != 124 ] || echo "it was stopped after $limit s"
+	awk '/^\[=+\] .* run\.$/ { summary = 1 }
+		/^\[ RUN / { n = 0 }
+		!/^(ok|skip) / && !(summary && /^(\[|$| .* FAILED TEST)/) { line[++n] = $0 }
+		/^\[       OK / { n = 0 }
+		/^\[  FAILED  \] [a-z][A-Za-z0-9_]*$/ { for (i = 1; i <= n; i++) print line[i]; n = 0 }
+		END { for (i = 1; i <= n; i++) print line[i] }' "$1" 2>/dev/null | cut -c 1-300 | tail -n "$2"
+}
+# Last of all, and of several less each: of a long log often only the last 30 lines are seen.
+tell_failures() {
+	local name names words=
+	for name in "${failures[@]}"; do
+		echo "----- $name failed (exit $(cut -d ' ' -f 1 "$logs/$name.log.status" 2>/dev/null)); its log is $logs/$name.log:"
+		why "$logs/$name.log" $((26 / ${#failures[@]} > 3 ? 26 / ${#failures[@]} - 1 : 2))
+		names=$(failed_in "$logs/$name.log")
+		words+=" $name${names:+ ($names)}"
+	done
+	echo "failed:$words"
 }
 
 # A few at a time, the longest first: what begins last is waited for alone.  Six of them wait enough for each other's sleeps to
@@ -96,7 +117,7 @@ cpu_time() {
 count() { # name passed failed skipped
 	printf '%-34s %4d passed %3d failed %3d skipped\n' "$@"
 	passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
-	[ "$3" -eq 0 ] || fail "$1" "$logs/$1.log"
+	[ "$3" -eq 0 ] || failures+=("$1")
 }
 
 # Both set p, f, s and status from a log.
@@ -260,6 +281,6 @@ for part in $parts; do
 	[ $((SECONDS - begun)) -le 1 ] || echo "    $part took $((SECONDS - begun)) s more"
 done
 
-[ -z "$failures" ] || echo "failed:$failures"
+[ ${#failures[@]} -eq 0 ] || tell_failures
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

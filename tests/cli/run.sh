@@ -3,7 +3,7 @@
 #   MLBENCH=path tests/cli/run.sh [NN_name ...]      UPDATE=1: write the golden outputs anew
 # tests/run.sh, which has other tests run beside these, takes it in three steps, with a folder of its own:
 #   --prepare FOLDER   builds the helpers and prints the tests, the longest first
-#   --one FOLDER TEST  runs one
+#   --one FOLDER TEST  runs one, and shows what it wrote
 #   --judge FOLDER     counts
 # A test exits 0 (passed), 77 (skipped; its last line says why) or anything else (failed; its output is shown).
 set -u
@@ -56,6 +56,7 @@ export -f run_test
 
 if [ "$step" = one ]; then
 	run_test "$1"
+	cat "$TOOLS/$(basename "$1" .sh).log"
 	exit 0
 fi
 tests=()
@@ -84,6 +85,7 @@ all)
 esac
 
 passed=0 failed=0 skipped=0
+failures=()
 for test in "${tests[@]}"; do
 	name=$(basename "$test" .sh)
 	status= took=0
@@ -99,10 +101,17 @@ for test in "${tests[@]}"; do
 		;;
 	*)
 		failed=$((failed + 1))
-		printf 'FAIL  %-26s exit %s\n' "$name" "${status:-not run}"
-		tail -n 30 "$shared/$name.log" | sed 's/^/      /'
+		failures+=("$name")
 		;;
 	esac
 done
+# Last, and of several less each: of a long log often only the last 30 lines are seen.
+for name in ${failures[@]+"${failures[@]}"}; do
+	status="not run" took=0
+	[ -e "$shared/$name.status" ] && read -r status took <"$shared/$name.status"
+	printf 'FAIL  %-26s exit %s after %d ms\n' "$name" "$status" "$took"
+	tail -n $((20 / failed > 3 ? 20 / failed : 3)) "$shared/$name.log" | sed 's/^/      /'
+done
+[ "$failed" -eq 0 ] || echo "failed: ${failures[*]}"
 echo "cli: $passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
