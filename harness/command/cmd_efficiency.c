@@ -1,7 +1,10 @@
-/* mlbench efficiency: the user's own data loader beside this hardware. */
+/* mlbench efficiency: the user's own data loader beside this hardware.  The pipeline's repetitions are an ordinary result; what the
+ * loader did stands in efficiency.json beside them and nowhere else: its figures are those of another program. */
+#include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/base/units.h"
 #include "harness/command/command.h"
+#include "harness/command/resume.h"
 #include "harness/command/run_plan.h"
 #include "harness/command/watched_run.h"
 #include "harness/report/efficiency_report.h"
@@ -11,11 +14,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct efficiency_job {
 	const struct invocation *invocation;
+	char name[RECORD_NAME_BYTES]; /* of the configuration */
 	struct plan plan;
-	struct config config; /* of the one point, as it is run */
+	struct record record; /* of this pipeline */
 	struct watched_run run;
 	size_t rounds; /* wanted */
 	struct efficiency_look loader[EFFICIENCY_ROUNDS_MAX], hardware[EFFICIENCY_ROUNDS_MAX];
@@ -46,10 +51,20 @@ static int efficiency_configure(struct efficiency_job *job, struct error *err)
 	return code;
 }
 
+/* The result is not taken for one of a plain run of CONFIG. */
+static void efficiency_choose_name(struct efficiency_job *job)
+{
+	(void)snprintf(job->name, sizeof job->name, "%s", job->plan.name);
+	(void)snprintf(job->plan.name, sizeof job->plan.name, "efficiency-%.100s", job->name);
+}
+
 static int efficiency_open(struct efficiency_job *job, struct error *err)
 {
 	const struct options *options = &job->invocation->options;
-	int code = plan_open(&job->plan, job->invocation, options->arguments[0], err);
+	struct invocation plain = *job->invocation;
+	plain.options.set_count = 0; /* they are in the configuration */
+	int code =
+		config_place_read(&job->plan.config, job->invocation, options->arguments[0], err);
 	if (!code && job->plan.config.axis_count > 0) {
 		struct buffer names = {0};
 		plan_swept(&job->plan.config, &names);
@@ -61,21 +76,58 @@ static int efficiency_open(struct efficiency_job *job, struct error *err)
 	if (!code)
 		code = efficiency_configure(job, err);
 	if (!code)
-		code = config_validate(&job->plan.config, err);
+		code = plan_open(&job->plan, &plain, NULL, err);
 	if (!code)
-		code = plan_data(&job->plan, job->invocation, true, err);
-	if (!code)
-		code = config_copy(&job->config, &job->plan.config, err);
+		code = plan_data(&job->plan, &plain, true, err);
 	if (code)
 		return code;
-	const int64_t rounds = config_integer(&job->config, KEY_MEASURE_REPEATS);
+	efficiency_choose_name(job);
+	const int64_t rounds = config_integer(&job->plan.config, KEY_MEASURE_REPEATS);
 	job->rounds = rounds < EFFICIENCY_ROUNDS_MAX ? (size_t)rounds : EFFICIENCY_ROUNDS_MAX;
-	job->run = (struct watched_run){.config = &job->config,
+	job->run = (struct watched_run){.config = &job->plan.config,
 		.dataset = &job->plan.dataset,
 		.command = (char *const *)(uintptr_t)(options->arguments + 1),
 		.stop = job->invocation->stop};
-	return 0;
+	return resume_record(&job->record, &job->plan, job->invocation, err);
 }
+
+/* --- the result ------------------------------------------------------------------------------- */
+
+/* One without a repetition would be the newest. */
+static void efficiency_remove(struct efficiency_job *job)
+{
+	char *points = files_join(job->record.folder, "points.jsonl");
+	char *traces = files_join(job->record.folder, "traces");
+	if (points)
+		(void)unlink(points);
+	if (traces)
+		(void)files_remove_tree(traces, NULL);
+	(void)rmdir(job->record.folder);
+	free(points);
+	free(traces);
+}
+
+/* A result has as many repetitions as its configuration says. */
+static void efficiency_end_record(struct efficiency_job *job)
+{
+	struct record *record = &job->record;
+	struct error err = {0};
+	int code = 0;
+	if (!record->locked)
+		return;
+	if (record->entry_count == 0) {
+		efficiency_remove(job);
+		return;
+	}
+	if (!job->interrupted)
+		code = record_settle_repeats(record, (uint32_t)record->entry_count, &err);
+	if (!code)
+		code = record_end(record, &err);
+	if (code)
+		log_warn("%s", err.text);
+}
+
+/* --- the rounds ------------------------------------------------------------------------------- */
 
 /* One of each, the first one in turn. */
 static int efficiency_round(struct efficiency_job *job, size_t round, struct error *err)
@@ -89,8 +141,8 @@ static int efficiency_round(struct efficiency_job *job, size_t round, struct err
 			code = watched_run_loader(
 				&job->run, &job->loader[round], &job->loader_facts, err);
 		else
-			code = watched_run_pipeline(
-				&job->run, &job->hardware[round], &job->hardware_facts, err);
+			code = watched_run_pipeline(&job->run, &job->record, &job->hardware[round],
+				&job->hardware_facts, err);
 		if (!code && !loader)
 			job->unsteady += job->hardware_facts.unsteady[0] != '\0';
 	}
@@ -126,8 +178,8 @@ static void efficiency_note(json_t *notes, const char *format, ...)
 static json_t *efficiency_notes(const struct efficiency_job *job)
 {
 	const struct watched_facts *facts = &job->loader_facts;
-	const int64_t workers = config_integer(&job->config, KEY_DECODE_WORKERS);
-	const int64_t batch = config_integer(&job->config, KEY_BATCH_SIZE);
+	const int64_t workers = config_integer(&job->plan.config, KEY_DECODE_WORKERS);
+	const int64_t batch = config_integer(&job->plan.config, KEY_BATCH_SIZE);
 	json_t *notes = json_array();
 	efficiency_note(notes,
 		"this pipeline ran without a step: a loader that also trains has less time for loading");
@@ -157,44 +209,60 @@ static json_t *efficiency_notes(const struct efficiency_job *job)
 	return notes;
 }
 
-static int efficiency_deliver(struct efficiency_job *job, struct error *err)
+/* NULL without memory. */
+static json_t *efficiency_document(const struct efficiency_job *job)
 {
+	const struct config *config = &job->plan.config;
 	const struct efficiency_input input = {.loader = job->loader,
 		.hardware = job->hardware,
 		.rounds = job->done,
-		.workers = (unsigned)config_integer(&job->config, KEY_DECODE_WORKERS),
+		.workers = (unsigned)config_integer(config, KEY_DECODE_WORKERS),
 		.cores = fmin(job->loader_facts.allowed_cores, job->hardware_facts.allowed_cores)};
 	struct efficiency *found = calloc(1, sizeof *found);
 	json_t *notes = efficiency_notes(job);
 	json_t *document = NULL;
 	if (found) {
 		efficiency_find(&input, found);
-		const struct efficiency_material material = {.name = job->plan.name,
+		const struct efficiency_material material = {.name = job->name,
+			.folder = job->record.folder,
 			.input = &input,
 			.found = found,
 			.samples = job->plan.samples,
-			.batch_size = (uint64_t)config_integer(&job->config, KEY_BATCH_SIZE),
+			.batch_size = (uint64_t)config_integer(config, KEY_BATCH_SIZE),
 			.stage = job->loader_facts.stage,
 			.resource = job->loader_facts.resource,
-			.duration_s =
-				(double)config_integer(&job->config, KEY_MEASURE_DURATION) / 1e9,
-			.warmup_s = (double)config_integer(&job->config, KEY_MEASURE_WARMUP) / 1e9,
+			.duration_s = (double)config_integer(config, KEY_MEASURE_DURATION) / 1e9,
+			.warmup_s = (double)config_integer(config, KEY_MEASURE_WARMUP) / 1e9,
 			.planned = job->rounds,
 			.notes = notes};
 		document = efficiency_json(&material);
 	}
 	free(found);
 	json_decref(notes);
+	return document;
+}
+
+static int efficiency_deliver(struct efficiency_job *job, struct error *err)
+{
+	json_t *document = efficiency_document(job);
+	struct error why;
+	struct buffer text = {0};
 	if (!document)
 		return command_status(error_set(err, -ENOMEM, "out of memory"));
-	if (command_wants_json(job->invocation))
-		return command_print_json(job->invocation, document, err);
-	const struct style style = command_style(job->invocation);
-	struct buffer text = {0};
-	struct medium medium = medium_terminal(&style, &text);
-	efficiency_text(document, &medium);
+	const int saved = command_save_json(job->record.folder, EFFICIENCY_FILE, document, &why);
+	int printed;
+	if (command_wants_json(job->invocation)) {
+		printed = command_print_json(job->invocation, json_incref(document), err);
+	} else {
+		const struct style style = command_style(job->invocation);
+		struct medium medium = medium_terminal(&style, &text);
+		efficiency_text(document, &medium);
+		printed = command_print(&text, err);
+	}
 	json_decref(document);
-	return command_print(&text, err);
+	if (saved && !printed)
+		*err = why;
+	return printed ? printed : command_status(saved);
 }
 
 static int efficiency_run(const struct invocation *invocation, struct error *err)
@@ -212,11 +280,12 @@ static int efficiency_run(const struct invocation *invocation, struct error *err
 	if (!code)
 		code = efficiency_measure(job, err);
 	int status = code == -EINTR ? EXIT_STATUS_INTERRUPTED : command_status(code);
+	efficiency_end_record(job);
 	if (!code)
 		status = efficiency_deliver(job, err);
 	if (!status && job->interrupted)
 		status = EXIT_STATUS_INTERRUPTED;
-	config_release(&job->config);
+	record_release(&job->record);
 	plan_close(&job->plan);
 	free(job);
 	return status;
@@ -233,7 +302,11 @@ const struct command command_efficiency = {
 		"code the difference goes (decoding, resize, copies, the interpreter, ...), and "
 		"what cheaper code would give, where that follows from what was measured.\n\n"
 		"CONFIG is one setting: a case (mlbench fit), or a configuration in which --set gives "
-		"each swept key one value. The result is printed, and not saved.\n\n"
+		"each swept key one value.\n\n"
+		"The pipeline's repetitions are saved as a result, in results/efficiency-NAME or "
+		"--out, which show, report, compare, history and export take like any other. What "
+		"the loader did stands beside them in efficiency.json, and in no result of mlbench: "
+		"they are figures of another program.\n\n"
 		"CMD is any command that prints the line 'batch N' on standard output for each "
 		"batch of N samples that its loader hands over, as soon as it has it. Any other line is "
 		"ignored. CMD finds the folder, the number of workers and the batch size in the "
@@ -248,7 +321,8 @@ const struct command command_efficiency = {
 		"Exit status: 0 measured, 2 the loader or CONFIG is wrong, 3 this pipeline could "
 		"not be measured, 130 interrupted.",
 	.example = "mlbench efficiency case.ini --data /data/train -- python3 my_loader.py",
-	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_DATA) | OPTION_BIT(OPTION_JSON),
+	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_DATA) | OPTION_BIT(OPTION_OUT) |
+		   OPTION_BIT(OPTION_NODE) | OPTION_BIT(OPTION_JSON),
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
 	.run = efficiency_run,

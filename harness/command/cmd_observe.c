@@ -143,17 +143,8 @@ static int observe_folder(const struct options *options, const struct job_record
 static int observe_save(const struct options *options, const struct job_record *record,
 	const json_t *document, char path[PATH_MAX], struct error *err)
 {
-	struct buffer text = {0};
-	int code = observe_folder(options, record, path, err);
-	char *file = code ? NULL : files_join(path, "observe.json");
-	command_add_json(json_incref((json_t *)(uintptr_t)document), &text);
-	if (!code && (!file || text.failed))
-		code = error_set(err, -ENOMEM, "out of memory");
-	if (!code)
-		code = files_write_atomic(file, text.data, text.size, err);
-	free(file);
-	buffer_release(&text);
-	return code;
+	const int code = observe_folder(options, record, path, err);
+	return code ? code : command_save_json(path, "observe.json", document, err);
 }
 
 static int observe_print(

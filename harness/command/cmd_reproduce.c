@@ -717,18 +717,6 @@ static void reproduce_fill_view(const struct reproduce *r, struct reproduce_view
 	}
 }
 
-static int reproduce_save(const struct reproduce *r, const json_t *document, struct error *err)
-{
-	struct buffer text = {0};
-	char *file = files_join(r->folder, REPRODUCE_FILE);
-	command_add_json(json_incref((json_t *)(uintptr_t)document), &text);
-	const int code = !file || text.failed ? error_set(err, -ENOMEM, "out of memory")
-					      : files_write_atomic(file, text.data, text.size, err);
-	free(file);
-	buffer_release(&text);
-	return code;
-}
-
 static int reproduce_status(const struct reproduce *r)
 {
 	switch (r->reproduction.outcome) {
@@ -757,7 +745,7 @@ static int reproduce_tell(struct reproduce *r, struct error *err)
 	json_t *document = reproduce_json(&view);
 	if (!document)
 		return command_status(error_set(err, -ENOMEM, "out of memory"));
-	const int saved = reproduce_save(r, document, err);
+	const int saved = command_save_json(r->folder, REPRODUCE_FILE, document, err);
 	int printed;
 	if (command_wants_json(r->invocation)) {
 		printed = command_print_json(r->invocation, json_incref(document), err);

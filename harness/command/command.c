@@ -98,6 +98,18 @@ void command_add_json(json_t *value, struct buffer *out)
 	free(text);
 }
 
+int command_save_json(const char *folder, const char *file, const json_t *value, struct error *err)
+{
+	struct buffer text = {0};
+	char *path = files_join(folder, file);
+	command_add_json(json_incref((json_t *)(uintptr_t)value), &text);
+	const int code = !path || text.failed ? error_set(err, -ENOMEM, "out of memory")
+					      : files_write_atomic(path, text.data, text.size, err);
+	free(path);
+	buffer_release(&text);
+	return code;
+}
+
 int command_print_json(const struct invocation *invocation, json_t *value, struct error *err)
 {
 	struct buffer out = {0};

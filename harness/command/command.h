@@ -53,6 +53,9 @@ int command_print(struct buffer *text, struct error *err);
 /* Appends value, which it takes, as a document of --json; out->failed without memory. */
 void command_add_json(json_t *value, struct buffer *out);
 
+/* Writes it, which stays the caller's, to a file of the folder; atomically. */
+int command_save_json(const char *folder, const char *file, const json_t *value, struct error *err);
+
 /* Prints it, likewise. */
 int command_print_json(const struct invocation *invocation, json_t *value, struct error *err);
 

@@ -236,8 +236,11 @@ static char *command_line(const struct invocation *invocation)
 		const char *word;
 	} emulating[] = {{OPTION_AS_REPORTED, " --as-reported"}, {OPTION_ENV, " --env"}};
 	struct buffer text = {0};
+	const size_t count = invocation->options.argument_count;
+	const size_t own =
+		strstr(invocation->command->arguments, "-- CMD") && count > 0 ? 1 : count;
 	buffer_format(&text, "mlbench %s", invocation->command->name);
-	for (size_t i = 0; i < invocation->options.argument_count; i++) {
+	for (size_t i = 0; i < own; i++) {
 		buffer_text(&text, " ");
 		shell_word(invocation->options.arguments[i], &text);
 	}
@@ -248,6 +251,10 @@ static char *command_line(const struct invocation *invocation)
 	for (size_t i = 0; i < sizeof emulating / sizeof *emulating; i++)
 		if (options_given(&invocation->options, emulating[i].id))
 			buffer_text(&text, emulating[i].word);
+	for (size_t i = own; i < count; i++) {
+		buffer_text(&text, i == own ? " -- " : " ");
+		shell_word(invocation->options.arguments[i], &text);
+	}
 	if (text.failed)
 		buffer_release(&text);
 	return text.data;

@@ -520,12 +520,15 @@ static void pipeline_tell(void *context, double seconds, double planned_s, doubl
 	(void)files_write_all(child->out, &PIPELINE_MEASURES, 1);
 }
 
-static void pipeline_child_run(const struct watched_run *run, int out, int hold)
+static void pipeline_child_run(
+	const struct watched_run *run, const struct record *record, int out, int hold)
 {
 	struct pipeline_child child = {.out = out};
 	struct error err = {0};
+	struct traces traces;
 	struct measurement *m = calloc(1, sizeof *m);
-	const struct pipeline_control control = {.progress = pipeline_tell, .context = &child};
+	const struct pipeline_control control = {
+		.progress = pipeline_tell, .context = &child, .traces = &traces};
 	char byte;
 	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null >= 0)
@@ -534,6 +537,10 @@ static void pipeline_child_run(const struct watched_run *run, int out, int hold)
 	if (!m)
 		_exit(EXIT_FAILURE);
 	const int code = pipeline_run(run->config, run->dataset, &control, m, &err);
+	m->repeat = (uint32_t)record->entry_count;
+	/* A repetition without its traces is still one. */
+	if (!code && traces.stage_count > 0 && record_save_traces(record, &traces, m, &err))
+		measurement_note(m, "%.150s", err.text);
 	json_t *result = code ? json_pack("{s:s}", "error", err.text) : measurement_to_json(m);
 	char *text = result ? json_dumps(result, JSON_COMPACT) : NULL;
 	if (text) {
@@ -546,7 +553,8 @@ static void pipeline_child_run(const struct watched_run *run, int out, int hold)
 	_exit(EXIT_SUCCESS);
 }
 
-static int watched_start_pipeline(const struct watched_run *run, struct watched_child *child)
+static int watched_start_pipeline(
+	const struct watched_run *run, const struct record *record, struct watched_child *child)
 {
 	int out[2];
 	int hold[2];
@@ -563,7 +571,7 @@ static int watched_start_pipeline(const struct watched_run *run, struct watched_
 	if (child->pid == 0) {
 		watched_own_group(parent);
 		(void)close(hold[1]);
-		pipeline_child_run(run, out[1], hold[0]);
+		pipeline_child_run(run, record, out[1], hold[0]);
 	}
 	const int code = child->pid < 0 ? -errno : 0;
 	if (child->pid > 0)
@@ -634,8 +642,8 @@ static int pipeline_listen_long(struct pipeline_round *round, struct error *err)
 	}
 }
 
-static int pipeline_result(struct pipeline_round *round, struct efficiency_look *out,
-	struct watched_facts *facts, struct error *err)
+static int pipeline_result(struct pipeline_round *round, struct record *record,
+	struct efficiency_look *out, struct watched_facts *facts, struct error *err)
 {
 	struct measurement *m = calloc(1, sizeof *m);
 	json_t *json = m ? json_loads(round->text.data, 0, NULL) : NULL;
@@ -661,6 +669,9 @@ static int pipeline_result(struct pipeline_round *round, struct efficiency_look 
 		if (m->status == MEASUREMENT_UNSTEADY)
 			(void)snprintf(facts->unsteady, sizeof facts->unsteady,
 				"a round of this pipeline was not steady");
+		measurement_note(m,
+			"measured in turn with a data loader of the user's, and watched from outside");
+		code = record_append(record, m, err);
 	}
 	if (m)
 		measurement_release(m);
@@ -669,8 +680,8 @@ static int pipeline_result(struct pipeline_round *round, struct efficiency_look 
 	return code;
 }
 
-int watched_run_pipeline(const struct watched_run *run, struct efficiency_look *out,
-	struct watched_facts *facts, struct error *err)
+int watched_run_pipeline(const struct watched_run *run, struct record *record,
+	struct efficiency_look *out, struct watched_facts *facts, struct error *err)
 {
 	struct pipeline_round round = {.run = run, .child = {.out = -1, .said = -1, .hold = -1}};
 	*out = (struct efficiency_look){.cpu_s = NAN,
@@ -679,12 +690,12 @@ int watched_run_pipeline(const struct watched_run *run, struct efficiency_look *
 		.memory_bytes = NAN,
 		.start_s = NAN};
 	*facts = (struct watched_facts){.allowed_cores = NAN};
-	int code = watched_start_pipeline(run, &round.child);
+	int code = watched_start_pipeline(run, record, &round.child);
 	if (code)
 		return error_set_errno(err, -code, "cannot start a process");
 	code = pipeline_listen_long(&round, err);
 	if (!code)
-		code = pipeline_result(&round, out, facts, err);
+		code = pipeline_result(&round, record, out, facts, err);
 	watched_look_close(&round.look);
 	watched_end(&round.child);
 	buffer_release(&round.text);

@@ -10,6 +10,7 @@
 #include "harness/analyze/efficiency.h"
 #include "harness/config/config.h"
 #include "harness/measure/job_watch.h"
+#include "harness/record/record.h"
 #include "workloads/dataset/dataset.h"
 
 #include <stdatomic.h>
@@ -38,7 +39,8 @@ struct watched_facts {
  * loader's error stream is in err. */
 int watched_run_loader(const struct watched_run *run, struct efficiency_look *out,
 	struct watched_facts *facts, struct error *err);
-int watched_run_pipeline(const struct watched_run *run, struct efficiency_look *out,
-	struct watched_facts *facts, struct error *err);
+/* The repetition is also appended to `record`, with its traces. */
+int watched_run_pipeline(const struct watched_run *run, struct record *record,
+	struct efficiency_look *out, struct watched_facts *facts, struct error *err);
 
 #endif

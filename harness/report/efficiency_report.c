@@ -100,14 +100,14 @@ json_t *efficiency_json(const struct efficiency_material *m)
 {
 	const struct efficiency *found = m->found;
 	return json_pack(
-		"{s:s, s:s, s:o, s:i, s:I, s:I, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o, s:o, s:O}",
+		"{s:s, s:s, s:o, s:o, s:i, s:I, s:I, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o, s:o, s:O}",
 		"schema", EFFICIENCY_SCHEMA, "version", MLBENCH_VERSION, "name",
-		fields_text(m->name), "workers", (int)m->input->workers, "batch_size",
-		(json_int_t)m->batch_size, "dataset_samples", (json_int_t)m->samples, "cores",
-		fields_number(m->input->cores), "warmup_s", fields_number(m->warmup_s),
-		"duration_s", fields_number(m->duration_s), "planned_rounds", (int)m->planned,
-		"rounds", efficiency_rounds_json(m->input), "loader",
-		efficiency_side_json(&found->loader), "hardware",
+		fields_text(m->name), "folder", fields_text(m->folder), "workers",
+		(int)m->input->workers, "batch_size", (json_int_t)m->batch_size, "dataset_samples",
+		(json_int_t)m->samples, "cores", fields_number(m->input->cores), "warmup_s",
+		fields_number(m->warmup_s), "duration_s", fields_number(m->duration_s),
+		"planned_rounds", (int)m->planned, "rounds", efficiency_rounds_json(m->input),
+		"loader", efficiency_side_json(&found->loader), "hardware",
 		efficiency_side_json(&found->hardware), "ratio",
 		efficiency_rate_json(&found->ratio), "worker_busy",
 		fields_number(found->worker_busy), "loader_limit", "stage", m->stage, "resource",
@@ -285,6 +285,7 @@ void efficiency_text(const json_t *document, struct medium *medium)
 	}
 	medium_space(medium);
 	medium_list(medium, INK_WARN, "note", column_value(document, "notes"), 0);
+	medium_fact_text(medium, INK_DIM, "results", column_text(document, "folder"));
 	medium_end(medium);
 	json_decref(sides);
 }

@@ -7,9 +7,11 @@
 #include "harness/report/medium.h"
 
 #define EFFICIENCY_SCHEMA "mlbench.efficiency/1"
+#define EFFICIENCY_FILE "efficiency.json" /* beside the repetitions of this pipeline */
 
 struct efficiency_material {
-	const char *name; /* of the configuration */
+	const char *name;   /* of the configuration */
+	const char *folder; /* where this pipeline's repetitions are a result */
 	const struct efficiency_input *input;
 	const struct efficiency *found;
 	uint64_t samples, batch_size; /* of the data set and the configuration */

@@ -36,6 +36,7 @@ expect 2 efficiency -- ./missing
 says "cannot start './missing': No such file or directory"
 expect 2 efficiency -- /dev/null
 says "cannot start '/dev/null': Permission denied"
+[ -z "$(find results -name points.jsonl)" ] || fail "a loader that never ran leaves a result"
 
 # One that does as it should: both sides in every round, and the parts of what is lost sum to it.
 expect 0 efficiency --json -- ./friendly
@@ -54,10 +55,30 @@ if d["classes"]:
     assert math.isclose(parts, d["lost_s_per_sample"], rel_tol=0.01, abs_tol=1e-6), (parts, d["lost_s_per_sample"])
 assert d["predicted"] or d["no_prediction"]
 PY
-COLUMNS=80 efficiency -- ./friendly >out 2>err || fail "exit $?"
+cp out document
+COLUMNS=80 efficiency --out beside -- ./friendly >out 2>err || fail "exit $?"
 reads "Your loader:"
 reads "This hardware with the same 1 worker:"
 awk 'length($0) > 80 { print; bad = 1 } END { exit bad }' out || fail "a line is wider than 80 columns"
+
+# The pipeline's repetitions are a result like any other; the loader's stand beside it, and in none.
+expect 0 "$MLBENCH" compare efficiency-tiny beside --json
+is_json mlbench.compare/1
+expect 0 "$MLBENCH" show efficiency-tiny --json
+python3 - <<'PY' || fail "the result that was saved"
+import json, os
+d, s = json.load(open("document")), json.load(open("out"))
+assert json.load(open(os.path.join(d["folder"], "efficiency.json"))) == d
+lines = [json.loads(line) for line in open(os.path.join(d["folder"], "points.jsonl"))]
+rates = sorted(line["throughput"] for line in lines if line.get("kind") == "repetition")
+hardware = sorted(r["hardware"]["samples_per_s"] for r in d["rounds"])
+assert len(rates) == 2 and all(abs(a / b - 1) < 1e-6 for a, b in zip(rates, hardware)), (rates, hardware)
+assert lines[0]["command"].endswith(" --set measure.repeats=2 -- ./friendly"), lines[0]["command"]
+assert s["name"] == "efficiency-tiny" and s["status"] == "complete" and s["step"]["backend"] == "null", s
+assert os.listdir(os.path.join(d["folder"], "traces"))
+PY
+expect 2 efficiency --out beside -- ./friendly
+says "already holds a run"
 
 # One that prints batches of another size, and lines of `batch` that are none.
 loader other_size <<'SH'
