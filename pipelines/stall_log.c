@@ -96,8 +96,8 @@ void stalls_note(const struct stall_log *log, const struct stalls_told *told, ui
 	else if (told->count > 0 && told->count < STALLS_FEW && share > STALL_TOLD)
 		measurement_note(m,
 			"only %" PRIu64
-			" %ss ended in the measured part: throughput depends on when they come, by up to %.0f %% (measure.duration)",
-			told->count, told->what, 100 * share);
+			" %s%s ended in the measured part: throughput depends on when they come, by up to %.0f %% (measure.duration)",
+			told->count, told->what, told->count == 1 ? "" : "s", 100 * share);
 	if (log->count > STALLS_MAX)
 		measurement_note(
 			m, "of %zu %ss the first %d are told", log->count, told->what, STALLS_MAX);

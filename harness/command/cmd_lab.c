@@ -225,8 +225,9 @@ static void lab_say_asks(struct lab_call *call)
 	for (bool first = true; (line = lab_next(call->lab, call->drawn.variant, LAB_ASK, &at));
 		first = false) {
 		const char *unit = ask_figure_unit(ask_figure_find(line->second));
+		const bool told = strstr(line->text, unit) != NULL;
 		lab_sayf(call, INK_PLAIN, first ? "predict" : "", "%s: %s%s%s%s", line->name,
-			line->text, *unit ? " (" : "", unit, *unit ? ")" : "");
+			line->text, told ? "" : " (", told ? "" : unit, told ? "" : ")");
 	}
 }
 
@@ -387,11 +388,13 @@ static void lab_say_prediction(struct lab_call *call, bool first, const json_t *
 			fields_real(json_object_get(p, "high")));
 	buffer_format(&line, ", %.0f %% sure", sure * 100);
 	if (json_is_number(measured))
-		buffer_format(&line, "; measured %.4g: %s, off by a factor of %.2f",
+		buffer_format(&line, "; measured %.4g: %s, the middle was off by %.2f x",
 			json_number_value(measured), json_is_true(hit) ? "right" : "wrong", factor);
 	else if (json_is_string(measured))
 		buffer_format(&line, "; it is %s: %s", json_string_value(measured),
 			json_is_true(hit) ? "right" : "wrong");
+	else if (lab_state_stage(call->state) >= LAB_PASSED)
+		buffer_text(&line, "; not measured");
 	lab_say(call,
 		!json_is_boolean(hit) ? INK_PLAIN
 		: json_is_true(hit)   ? INK_GOOD
@@ -532,8 +535,9 @@ static int lab_hint(struct lab_call *call, struct error *err)
 		lab_sayf(call, INK_DIM, "price", "%.0f points; %.0f are left", price,
 			lab_state_points(call->state));
 	else
-		lab_say(call, INK_DIM, "",
-			"that were all; 'mlbench lab explain' with --force gives up");
+		lab_sayf(call, INK_DIM, "",
+			"there are no more; 'mlbench lab explain %u --force' gives up",
+			call->lab->number);
 	return 0;
 }
 
@@ -642,24 +646,14 @@ static const json_t *lab_find_measured(
 	return found;
 }
 
-/* What a setting gives, measured or by replay of what was measured as it stood. */
+/* What a setting gave.  A replay of what was measured could tell of others, too, and not surely enough for a lesson. */
 static void lab_rate_words(
 	const struct lab_call *call, const struct lab_setting *setting, struct buffer *out)
 {
 	const json_t *measured = lab_find_measured(call, setting);
-	const json_t *base = lab_find_measured(call, &(struct lab_setting){0});
-	double rate = NAN;
-	if (measured) {
+	if (measured)
 		buffer_format(out, "measured %.4g samples/s",
 			json_number_value(json_object_get(measured, "rate")));
-		return;
-	}
-	char *folder = base ? files_join(call->book.folder, fields_text_of(base, "folder")) : NULL;
-	if (folder)
-		rate = lab_run_predict(call->lab, &call->drawn, folder, setting);
-	free(folder);
-	if (isfinite(rate))
-		buffer_format(out, "predicted %.4g samples/s", rate);
 	else
 		buffer_text(out, "not measured");
 }
@@ -942,7 +936,7 @@ static void lab_scores_text(const json_t *document, const struct style *style, s
 		{.head = "of", .path = "scored", .keep = 1},
 		{.head = "off by", .path = "factor", COLUMN_DECIMALS(2), .after = "x"},
 		{.head = "Brier", .path = "brier", COLUMN_DECIMALS(2)},
-		{.head = "", .left = true, .text_of = lab_score_changed, .ink = INK_WARN}};
+		{.head = "remark", .left = true, .text_of = lab_score_changed, .ink = INK_WARN}};
 	static const struct table_column of_labs[] = {{.head = "lab", .path = "lab"},
 		{.head = "title", .left = true, .path = "title"},
 		{.head = "started", .path = "started"}, {.head = "passed", .path = "passed"},

@@ -6,7 +6,6 @@
 #include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/command/adaptive_forecasts.h"
-#include "harness/command/calibration.h"
 #include "harness/command/paired.h"
 #include "harness/measure/data_store.h"
 #include "harness/report/saved_diagnoses.h"
@@ -61,7 +60,7 @@ static int lab_add_arm(struct paired *paired, const struct lab *lab, const struc
 		const struct paired_arm_spec spec = {.label = label,
 			.name = name,
 			.config = &planted.config,
-			.node = {.cores = planted.node_cores, .quota_cores = planted.node_quota},
+			.node = {.cores = planted.node_cores},
 			.keep_traces = keep_traces,
 			.shown = &shown.config};
 		*repeats = config_integer(&planted.config, KEY_MEASURE_REPEATS);
@@ -323,36 +322,4 @@ int lab_run_check(const struct invocation *invocation, const struct lab *lab,
 		(void)files_remove_tree(folder, NULL);
 	free(folder);
 	return code;
-}
-
-/* --- what other settings would have given ----------------------------------------------------- */
-
-double lab_run_predict(const struct lab *lab, const struct lab_drawn *drawn, const char *folder,
-	const struct lab_setting *setting)
-{
-	enum { LAB_EFFORT = 8 };
-	struct record record = {0};
-	struct calibration calibration = {0};
-	struct model model = {0};
-	struct lab_run to = {0};
-	struct prediction *prediction = calloc(1, sizeof *prediction);
-	double rate = NAN;
-	int code = prediction ? record_open(&record, folder, NULL) : -ENOMEM;
-	if (!code)
-		code = calibration_open(&calibration, &record, 0, NAN, NULL, NULL);
-	if (!code)
-		code = lab_configure(lab, drawn, setting, false, &to, NULL);
-	if (!code) {
-		code = calibration_alter(&calibration, &to.config, &model, NULL);
-		config_release(&to.config);
-	}
-	if (!code) {
-		if (model_predict(&model, LAB_EFFORT, prediction, NULL) == 0)
-			rate = prediction->throughput;
-		model_close(&model);
-	}
-	calibration_close(&calibration);
-	record_release(&record);
-	free(prediction);
-	return rate;
 }

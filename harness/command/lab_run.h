@@ -32,8 +32,4 @@ int lab_run_check(const struct invocation *invocation, const struct lab *lab,
 	const struct lab_drawn *drawn, const struct lab_setting *setting, const char *place,
 	struct lab_judgement *judgement, struct error *err);
 
-/* samples/s that the replay of a saved result (a folder) predicts of another setting; NAN: it cannot tell. */
-double lab_run_predict(const struct lab *lab, const struct lab_drawn *drawn, const char *folder,
-	const struct lab_setting *setting);
-
 #endif

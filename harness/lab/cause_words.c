@@ -44,6 +44,7 @@ static const struct cause_synonyms {
 	  {" gpu device-bound flops kernel kernels ", "compute"},
 	  {" launch-bound launches host python-overhead kernel-launch ", "launch"},
 	  {" h2d pcie transfer memcpy pageable ", "copy"},
+	  {" disk write writes writing fsync store save-time ", "storage"},
 	  {" leaking growth memory-leak ", "leak"},
 	  {" small-files metadata-calls opens ", "metadata"},
 	  {" cache-misses cold-cache page-cache ", "cache"},
@@ -79,15 +80,24 @@ const char *cause_word(bool stage, const char *word)
 static int cause_refuse(bool stage, const char *word, struct error *err)
 {
 	const char *names[LIMIT_KINDS_MAX];
-	const size_t count =
-		limit_kind_count < LIMIT_KINDS_MAX ? limit_kind_count : LIMIT_KINDS_MAX;
-	for (size_t i = 0; i < count; i++)
-		names[i] = stage ? limit_kinds[i].stage : limit_kinds[i].resource;
+	size_t count = 0;
+	char all[ERROR_TEXT_BYTES] = "";
+	for (size_t i = 0; i < limit_kind_count && count < LIMIT_KINDS_MAX; i++) {
+		const char *name = stage ? limit_kinds[i].stage : limit_kinds[i].resource;
+		size_t same = 0;
+		while (same < count && strcmp(names[same], name) != 0)
+			same++;
+		if (same < count)
+			continue;
+		const size_t used = strlen(all);
+		(void)snprintf(all + used, sizeof all - used, "%s%s", count ? ", " : "", name);
+		names[count++] = name;
+	}
 	const char *nearest = suggest_nearest(word, names, count);
-	return error_set(err, -EINVAL, "'%.40s' is no %s that mlbench knows%s%s%s", word,
+	return error_set(err, -EINVAL, "'%.40s' is no %s that mlbench knows; %s%s%s", word,
 		stage ? "stage" : "resource",
-		nearest ? "; did you mean '" : "; 'mlbench explain' lists them",
-		nearest ? nearest : "", nearest ? "'?" : "");
+		nearest ? "did you mean '" : "there are: ", nearest ? nearest : all,
+		nearest ? "'?" : "");
 }
 
 /* The next of "a/b | c/d" in its halves; false: no more. */
@@ -120,6 +130,20 @@ int cause_check(const char *choices, struct error *err)
 	return count > 0 ? 0 : error_set(err, -EINVAL, "'cause' names no STAGE/RESOURCE");
 }
 
+/* What a stage calls a resource of which no verdict speaks there: its cores compute, and a link or a store lacks bandwidth. */
+static const char *cause_same_as(const char *resource, const char *stage)
+{
+	if (strcmp(resource, "compute") == 0)
+		return "cpu";
+	if (strcmp(resource, "cpu") == 0)
+		return "compute";
+	if (strcmp(resource, "bandwidth") == 0 && strcmp(stage, STAGE_UPLOAD_NAME) == 0)
+		return "copy";
+	if (strcmp(resource, "bandwidth") == 0 && strcmp(stage, STAGE_CHECKPOINT_NAME) == 0)
+		return "storage";
+	return resource;
+}
+
 int cause_judge(
 	const char *choices, const char *named, struct cause_right *right, struct error *err)
 {
@@ -137,11 +161,11 @@ int cause_judge(
 		return cause_refuse(true, word, err);
 	if (!resource)
 		return cause_refuse(false, slash + 1, err);
-	/* The cores of a stage of the host compute, too. */
+	/* A leak is one of memory, whichever stage allocates. */
+	if (strcmp(resource, "leak") == 0)
+		stage = STAGE_MEMORY_NAME;
 	if (!limit_kind_find(stage, resource))
-		resource = strcmp(resource, "compute") == 0 ? "cpu"
-			   : strcmp(resource, "cpu") == 0   ? "compute"
-							    : resource;
+		resource = cause_same_as(resource, stage);
 	char a[CAUSE_BYTES];
 	char b[CAUSE_BYTES];
 	bool both = false;
@@ -163,7 +187,8 @@ int cause_word_judge(
 	if (!name)
 		return cause_refuse(stage, word, err);
 	for (const char *at = choices; cause_next(&at, a, b);)
-		*right = *right || strcmp(stage ? a : b, name) == 0;
+		*right = *right || strcmp(stage ? a : b, name) == 0 ||
+			 (!stage && strcmp(b, cause_same_as(name, a)) == 0);
 	return 0;
 }
 

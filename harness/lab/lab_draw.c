@@ -4,6 +4,7 @@
 #include "harness/base/buffer.h"
 #include "harness/base/clock.h"
 #include "harness/base/rng.h"
+#include "harness/base/units.h"
 #include "harness/config/value.h"
 
 #include <ctype.h>
@@ -19,7 +20,7 @@ enum { LAB_SIGNIFICANT = 3, LAB_CHOICES_MAX = 16 };
 
 static bool lab_key_is_node(const char *key)
 {
-	return strcmp(key, LAB_NODE_CORES) == 0 || strcmp(key, LAB_NODE_QUOTA) == 0;
+	return strcmp(key, LAB_NODE_CORES) == 0;
 }
 
 static bool lab_key_is_number(const char *key)
@@ -478,8 +479,6 @@ static int lab_apply(const struct lab_setting *setting, struct lab_run *run, str
 		const struct lab_pair *pair = &setting->of[i];
 		if (strcmp(pair->key, LAB_NODE_CORES) == 0)
 			run->node_cores = (unsigned)strtod(pair->value, NULL);
-		else if (strcmp(pair->key, LAB_NODE_QUOTA) == 0)
-			run->node_quota = strtod(pair->value, NULL);
 		else
 			code = config_set_key(
 				&run->config, config_find_key(pair->key), pair->value, err);
@@ -560,6 +559,23 @@ void lab_knob_words(const struct lab_drawn *drawn, const struct lab_pair *knob, 
 		buffer_text(out, knob->value);
 }
 
+/* As people write it: "4.79 ms", "2.27 MiB/s"; what has no unit stays as it is. */
+static void lab_value_words(const struct lab_pair *plant, struct buffer *out)
+{
+	char value[LAB_VALUE_BYTES];
+	char words[UNITS_BYTES];
+	double number = NAN;
+	const enum key_id id = config_find_key(plant->key);
+	const enum key_type type = id == KEY_COUNT ? KEY_TYPE_TEXT : config_keys[id].type;
+	const bool read = lab_read_value(plant->key, plant->value, value, &number, NULL) == 0;
+	if (read && type == KEY_TYPE_DURATION)
+		buffer_text(out, units_format_duration(number * NS_PER_S, words));
+	else if (read && type == KEY_TYPE_RATE)
+		buffer_text(out, units_format_rate(number, words));
+	else
+		buffer_text(out, plant->value);
+}
+
 void lab_fill_in(const struct lab_drawn *drawn, const char *text, struct buffer *out)
 {
 	while (*text) {
@@ -568,6 +584,7 @@ void lab_fill_in(const struct lab_drawn *drawn, const char *text, struct buffer 
 		text += plain;
 		const char *close = *text ? strchr(text, '}') : NULL;
 		char name[LAB_VALUE_BYTES];
+		char words[UNITS_BYTES];
 		double number;
 		if (!*text)
 			return;
@@ -580,9 +597,9 @@ void lab_fill_in(const struct lab_drawn *drawn, const char *text, struct buffer 
 		while (i < drawn->plants.count && strcmp(drawn->plants.of[i].key, name) != 0)
 			i++;
 		if (i < drawn->plants.count)
-			buffer_text(out, drawn->plants.of[i].value);
+			lab_value_words(&drawn->plants.of[i], out);
 		else if (expression_evaluate(name, &drawn->scope, &number, NULL) == 0)
-			buffer_format(out, "%.3g", number);
+			buffer_text(out, units_format_count(number, words));
 		else
 			buffer_format(out, "{%s}", name);
 		text = close + 1;

@@ -66,7 +66,6 @@ int lab_setting_normalise(const struct lab *lab, const struct lab_drawn *drawn,
 struct lab_run {
 	struct config config; /* owned */
 	unsigned node_cores;  /* 0: all */
-	double node_quota;    /* 0: none */
 };
 /* planted: with the plants; without them it is what results may show. */
 int lab_configure(const struct lab *lab, const struct lab_drawn *drawn,
@@ -79,7 +78,7 @@ int lab_settle_storage(const struct lab *lab, struct config *config, struct erro
 /* The bounds of a knob in words: "1..8", "shuffle | sequential". */
 void lab_knob_words(const struct lab_drawn *drawn, const struct lab_pair *knob, struct buffer *out);
 
-/* text with {NAME} of planted values, and of what else the scope has, as values of these keys: for explanations. */
+/* text with {NAME} of planted values in their units, and {EXPRESSION} of the scope as a number: for explanations. */
 void lab_fill_in(const struct lab_drawn *drawn, const char *text, struct buffer *out);
 
 #endif

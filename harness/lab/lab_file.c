@@ -67,8 +67,7 @@ struct lab_reading {
 
 static bool lab_is_key(const char *key)
 {
-	return config_find_key(key) != KEY_COUNT || strcmp(key, LAB_NODE_CORES) == 0 ||
-	       strcmp(key, LAB_NODE_QUOTA) == 0;
+	return config_find_key(key) != KEY_COUNT || strcmp(key, LAB_NODE_CORES) == 0;
 }
 
 static bool lab_is_name(const char *text)

@@ -53,9 +53,8 @@ enum lab_word {
 	LAB_WORDS
 };
 
-/* What is planted beside keys: fewer cores by affinity, a CPU quota (harness/command/node_emulation.h). */
+/* What is planted beside keys: fewer cores, by affinity (harness/command/node_emulation.h). */
 #define LAB_NODE_CORES "node.cores"
-#define LAB_NODE_QUOTA "node.quota"
 
 /* KEY=VALUE, as written: the key exists, the value is an expression or a word. */
 struct lab_pair {

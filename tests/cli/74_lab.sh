@@ -51,7 +51,7 @@ check = 8s
 hint1 = 5: Who waits?
 hint2 = 10: How many reads?
 hint3 = 20: read.depth.
-explain = Each file takes {inject.read_latency}.
+explain = Each file takes {inject.read_latency}: {inject.read_latency*1000} ms.
 INI
 lab() { "$MLBENCH" lab "$@"; }
 validate() {
@@ -160,7 +160,12 @@ else
 	expect 0 lab explain 90 --force
 fi
 prints "inject.read_latency = $planted"
-prints "Each file takes $planted"
+python3 - "$planted" <<'PY' || fail "the explanation does not fill in what was planted"
+import sys
+ms = float(sys.argv[1].rstrip("mus")) * (1e-3 if sys.argv[1].endswith("us") else 1)
+wanted = "Each file takes %.2f ms: %s ms." % (ms, "%.2f" % ms if ms % 1 else "%d" % ms)
+assert wanted in " ".join(open("out").read().split()), wanted
+PY
 prints "decode.workers=4"
 prints "mlbench show mlbench-labs/90/m001"
 validate mlbench-labs/90.json

@@ -43,6 +43,8 @@ for path in sorted(glob.glob(root + "/configs/labs/*.ini")):
     must(max(map(len, lesson.splitlines())) <= 106, "a comment is too wide")
     once = seconds(plain["warmup"]) + seconds(plain["duration"])
     must(once * int(plain["repeats"]) <= 20, "a measurement takes more than 20 s")
+    answers = {line.split(",")[0]: line.split(":", 1)[1] for line in of("answer")}
+    must(all(line.endswith(":" + answers[line.split(",")[0]]) for line in of("answer")), "a variant's question tells which it is")
     must(len(of("wrong")) >= 2 and len(of("plant")) >= 1 and of("explain"), "too few wrong fixes, plants or explanations")
     shown = open(os.path.join(root, page), encoding="utf-8").read()
     must(shown.startswith("# Lab %d: " % number), "the page has another number")

@@ -310,6 +310,17 @@ static void causes_have_synonyms(void **state)
 	}
 	assert_int_equal(cause_judge("decode/cpu", "workers/compute", &right, &err), 0);
 	assert_true(right.stage && right.resource);
+	assert_int_equal(
+		cause_judge("checkpoint/storage", "checkpoints/bandwidth", &right, &err), 0);
+	assert_true(right.stage && right.resource);
+	assert_int_equal(cause_judge("upload/copy", "h2d/bandwidth", &right, &err), 0);
+	assert_true(right.stage && right.resource);
+	assert_int_equal(cause_judge("checkpoint/storage", "saving/disk", &right, &err), 0);
+	assert_true(right.stage && right.resource);
+	assert_int_equal(cause_judge("memory/leak", "decode/leak", &right, &err), 0);
+	assert_true(right.stage && right.resource);
+	assert_int_equal(cause_judge("decode/cpu", "decode/xyzzy", &right, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "there are: latency, "));
 	assert_int_equal(cause_judge("decode/cpu", "decode", &right, &err), -EINVAL);
 	assert_int_equal(cause_judge("decode/cpu", "decdoe/cpu", &right, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "did you mean 'decode'"));
