@@ -674,6 +674,15 @@ const char *limit_kind_bound(const char *stage, const char *resource, char out[B
 	return out;
 }
 
+void limit_kinds_text(const char *stage, const char *resources, struct buffer *out)
+{
+	char one[NAME_BYTES];
+	char bound[BOUND_BYTES];
+	buffer_text(out, stage);
+	for (const char *between = ", "; limit_resource_next(&resources, one); between = " or ")
+		buffer_format(out, "%s%s", between, limit_kind_bound(stage, one, bound));
+}
+
 /* --- while a run is in progress --------------------------------------------------------------- */
 
 /* The difference of two snapshots of a run, judged like a measurement. */

@@ -105,8 +105,7 @@ static bool reproduction_is_resource(const char *reported, const char *resource)
 	       (vague && cause_is_full_store(reported) && cause_is_full_store(resource));
 }
 
-/* Whether it is one of those that the report leaves open. */
-static bool reproduction_allows(const char *reported, const char *resource)
+bool reproduction_allows(const char *reported, const char *resource)
 {
 	char one[NAME_BYTES];
 	while (limit_resource_next(&reported, one))

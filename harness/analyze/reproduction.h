@@ -215,6 +215,9 @@ int reproduction_rank(struct reproduction_difference *differences, size_t count,
 	const struct model *model, double sample_bytes, const struct reproduction *reproduction,
 	struct error *err);
 
+/* Whether the resource is one of those that were reported: they may be several. */
+bool reproduction_allows(const char *reported, const char *resource);
+
 const char *reproduction_weight_name(enum reproduction_weight weight);
 
 #endif

@@ -69,6 +69,9 @@ enum { BOUND_BYTES = 96 };
 /* "CPU-bound", or "limited by cache misses" for a resource that has no such adjective. */
 const char *limit_kind_bound(const char *stage, const char *resource, char out[BOUND_BYTES]);
 
+/* "read, latency-bound or limited by ...": resources may be several, or "". */
+void limit_kinds_text(const char *stage, const char *resources, struct buffer *out);
+
 /* --- verdicts --------------------------------------------------------------------------------- */
 
 /* What is judged: the summary, the repetitions that it was made of, and what else there is. */

@@ -26,8 +26,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define REPRODUCE_FILE "reproduce.json"
-
 enum {
 	REPRODUCE_BUDGET_S = 300,
 	REPRODUCE_BUDGET_MOST_S = 3600, /* that is taken without being asked for */

@@ -5,6 +5,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/log.h"
+#include "harness/fit/case.h"
 #include "harness/measure/environment.h"
 #include "harness/record/config_json.h"
 #include "harness/report/ceilings_cache.h"
@@ -34,9 +35,21 @@ static void axis_text(const struct config *config, enum key_id key, struct buffe
 			out, config_format_value(key, &config->values[key], value, sizeof value));
 }
 
+static bool is_key_but_name(enum key_id key)
+{
+	return key != KEY_RUN_NAME;
+}
+
+/* How long it is measured, and where the files lie, makes no other job of it. */
+static bool is_key_of_job(enum key_id key)
+{
+	return strcmp(config_keys[key].section, "run") != 0 &&
+	       strcmp(config_keys[key].section, "measure") != 0 && key != KEY_DATASET_PATH;
+}
+
 /* "decode.workers (was 1,2, now 1,2,4)" for each key that differs. */
-static void append_differences(
-	const struct config *was, const struct config *now, struct buffer *out)
+static void append_differences(const struct config *was, const struct config *now,
+	bool (*matters)(enum key_id key), struct buffer *out)
 {
 	size_t found = 0;
 	for (int key = 0; key < KEY_COUNT; key++) {
@@ -47,7 +60,7 @@ static void append_differences(
 		axis_text(now, (enum key_id)key, &after);
 		const bool differ =
 			before.data && after.data && strcmp(before.data, after.data) != 0;
-		if (differ && key != KEY_RUN_NAME && found++ < DIFFERENCES_MAX)
+		if (differ && matters((enum key_id)key) && found++ < DIFFERENCES_MAX)
 			buffer_format(out, "%s%s (was %s, now %s)", found > 1 ? ", " : "",
 				config_key_name((enum key_id)key, name), before.data, after.data);
 		buffer_release(&before);
@@ -64,7 +77,7 @@ static int compare_configs(const struct record *record, const struct plan *plan,
 	if (strcmp(was, plan->hash) == 0)
 		return 0;
 	struct buffer text = {0};
-	append_differences(&record->config, &plan->config, &text);
+	append_differences(&record->config, &plan->config, is_key_but_name, &text);
 	const int code = error_set(err, -EINVAL,
 		"cannot resume '%s': it was run with another configuration: %s", record->folder,
 		text.data ? text.data : "the order of the axes");
@@ -260,6 +273,32 @@ static char *command_line(const struct invocation *invocation)
 	return text.data;
 }
 
+/* A case that cannot be read any more is as if there had been none. */
+static void add_case(struct record *record, const struct config *config)
+{
+	struct record_case *of = &record->of_case;
+	struct case_file file;
+	struct buffer changed = {0};
+	if (!config->path || !case_is(config->path) || case_read(&file, config->path, NULL))
+		return;
+	const struct finding *rate = &file.observed.known[FINDING_THROUGHPUT];
+	const bool known = rate->how != FINDING_UNKNOWN;
+	append_differences(&file.twin, config, is_key_of_job, &changed);
+	*of = (struct record_case){.known = !changed.failed,
+		.rate = known ? rate->value : (double)NAN,
+		.low = known ? rate->low : (double)NAN,
+		.high = known ? rate->high : (double)NAN,
+		.confidence = file.observed.confidence};
+	(void)snprintf(of->created, sizeof of->created, "%s", file.created);
+	(void)snprintf(
+		of->complaint, sizeof of->complaint, "%s", file.complaint ? file.complaint : "");
+	(void)snprintf(of->stage, sizeof of->stage, "%s", file.observed.stage);
+	(void)snprintf(of->resource, sizeof of->resource, "%s", file.observed.resource);
+	(void)snprintf(of->changed, sizeof of->changed, "%s", changed.data ? changed.data : "");
+	buffer_release(&changed);
+	case_release(&file);
+}
+
 int resume_new_record(struct record *record, const struct plan *plan,
 	const struct invocation *invocation, struct error *err)
 {
@@ -276,6 +315,7 @@ int resume_new_record(struct record *record, const struct plan *plan,
 		return code;
 	add_facts(record, plan);
 	add_ceilings(record, plan);
+	add_case(record, &plan->config);
 	const bool given = record->folder;
 	if (!given)
 		code = make_new_folder(record, plan, err);

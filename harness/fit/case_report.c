@@ -52,16 +52,10 @@ static json_t *case_json_observed(const struct case_file *file)
 static json_t *case_json_verdict(const struct case_file *file)
 {
 	const struct findings *observed = &file->observed;
-	const char *rest = observed->resource;
-	char one[NAME_BYTES];
-	char bound[BOUND_BYTES];
 	struct buffer words = {0};
 	if (!observed->stage[0])
 		return json_null();
-	buffer_text(&words, observed->stage);
-	for (const char *between = ", "; limit_resource_next(&rest, one); between = " or ")
-		buffer_format(
-			&words, "%s%s", between, limit_kind_bound(observed->stage, one, bound));
+	limit_kinds_text(observed->stage, observed->resource, &words);
 	json_t *out = json_pack("{s:s, s:o, s:o, s:o, s:o}", "stage", observed->stage, "resource",
 		case_text_or_null(observed->resource), "confidence",
 		fields_number(observed->confidence), "by",

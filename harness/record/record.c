@@ -59,6 +59,18 @@ static const struct field limit_fields[] = {
 	FIELD_ROLE(stage_limit, stage),
 };
 
+static const struct field case_fields[] = {
+	FIELD(record_case, created, FIELD_TEXT),
+	FIELD(record_case, complaint, FIELD_TEXT),
+	FIELD(record_case, rate, FIELD_REAL),
+	FIELD(record_case, low, FIELD_REAL),
+	FIELD(record_case, high, FIELD_REAL),
+	FIELD(record_case, stage, FIELD_TEXT),
+	FIELD(record_case, resource, FIELD_TEXT),
+	FIELD(record_case, confidence, FIELD_REAL),
+	FIELD(record_case, changed, FIELD_TEXT),
+};
+
 static const struct field record_fields[] = {
 	FIELD(record, name, FIELD_TEXT),
 	FIELD(record, started, FIELD_REAL),
@@ -153,6 +165,11 @@ static int step_from_json(struct step_info *step, const json_t *object, struct e
 	return fields_decode(object, step_fields, COUNT(step_fields), step, err);
 }
 
+json_t *record_case_to_json(const struct record_case *of)
+{
+	return fields_object(case_fields, COUNT(case_fields), of);
+}
+
 static json_t *resolved_to_json(const struct config *config)
 {
 	char *text = config_dump(config);
@@ -177,6 +194,8 @@ static json_t *record_header_to_json(const struct record *record)
 		object, "environment", record_environment_to_json(&record->environment));
 	bad |= json_object_set_new(
 		object, "environment_units", record_units_to_json(&record->environment));
+	if (record->of_case.known)
+		bad |= json_object_set_new(object, "case", record_case_to_json(&record->of_case));
 	if (record->has_ceilings)
 		bad |= json_object_set_new(
 			object, "ceilings", ceilings_to_json(&record->ceilings, record->started));
@@ -219,6 +238,14 @@ static void ceilings_from_header(struct record *record, const json_t *header)
 	record->has_ceilings = object && ceilings_from_json(&record->ceilings, object, NULL) == 0;
 }
 
+/* Nor would they without this. */
+static void case_from_header(struct record *record, const json_t *header)
+{
+	const json_t *object = json_object_get(header, "case");
+	record->of_case.known = object && fields_decode(object, case_fields, COUNT(case_fields),
+						  &record->of_case, NULL) == 0;
+}
+
 /* Fills name, started, config, config_hash, cores, environment, ceilings, step, grid; the record
  * keeps header. */
 static int record_header_from_json(struct record *record, json_t *header, struct error *err)
@@ -237,6 +264,8 @@ static int record_header_from_json(struct record *record, json_t *header, struct
 		code = config_grid_open(&record->config, &record->grid, err);
 	if (!code)
 		ceilings_from_header(record, header);
+	if (!code)
+		case_from_header(record, header);
 	if (!code)
 		record_environment_from_json(&record->environment,
 			json_object_get(header, "environment"),

@@ -57,6 +57,19 @@ struct step_info {
 	size_t product_count;                /* 0: not known (no such model, or an older result) */
 };
 
+/* What was reported of the job whose twin was measured (harness/fit/case.h), so that a result tells it without the case's file. */
+struct record_case {
+	bool known;
+	char created[16];       /* "2026-11-26"; "" unknown */
+	char complaint[2049];   /* the user's words, which are not to be trusted; "" none */
+	double rate, low, high; /* samples/s and their interval; NAN: not known */
+	char stage[NAME_BYTES]; /* that limited the job then; "" unknown */
+	char resource[64];      /* one or several ("latency or full"); "" unknown */
+	double confidence;      /* NAN: not known */
+	char changed
+		[320]; /* "decode.workers (was 1, now 2)": keys of the twin that this result set otherwise; "" none */
+};
+
 /* One repetition, as its line of points.jsonl: a tenth of a struct measurement, so that a long sweep
  * takes no memory that would count against the measured pipeline. */
 struct record_entry {
@@ -84,6 +97,7 @@ struct record {
 	struct ceilings ceilings; /* of the node, as they were known when the run began */
 	bool has_ceilings;
 	struct step_info step;
+	struct record_case of_case;
 	struct config_grid grid;
 	struct record_entry *entries; /* in the order they ended, one per (point, repeat); owned */
 	size_t entry_count, entry_room;
@@ -171,6 +185,7 @@ json_t *record_units_to_json(const struct fact_list *environment);
 /* units may be NULL. */
 void record_environment_from_json(struct fact_list *list, json_t *root, const json_t *units);
 json_t *record_step_to_json(const struct step_info *step);
+json_t *record_case_to_json(const struct record_case *of);
 
 /* Results of before 2026-11-24 name the engine and the backend and do not say what these are like; those of before 2026-11-26 the
  * kind of samples.  Here alone is that told by their names. */

@@ -7,6 +7,7 @@
 #include "harness/base/units.h"
 #include "harness/measure/environment.h"
 #include "harness/record/config_json.h"
+#include "harness/report/alongside.h"
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/export.h"
 #include "harness/report/heatmap.h"
@@ -176,6 +177,17 @@ static void text_put_advice(struct sheet_of_report *sheet, const json_t *parts)
 	diagnosis_put_recommendations(&sheet->medium, column_value(parts, "recommendations"));
 }
 
+/* Beside the reported job, or the user's loader. */
+static void text_put_alongside(struct sheet_of_report *sheet)
+{
+	struct alongside alongside;
+	if (alongside_open(&alongside, sheet->report, sheet->report->best)) {
+		medium_space(&sheet->medium);
+		alongside_put(&alongside, &sheet->medium);
+	}
+	alongside_close(&alongside);
+}
+
 /* --- where the time went ---------------------------------------------------------------------- */
 
 static void text_put_stages(struct sheet_of_report *sheet, size_t at)
@@ -315,9 +327,12 @@ static void text_put_all(const struct report *report, bool verbose, struct mediu
 		json_t *parts = sheet.d ? diagnosis_parts_json(sheet.d) : NULL;
 		text_put_verdict(&sheet);
 		text_put_advice(&sheet, parts);
+		text_put_alongside(&sheet);
 		text_put_stages(&sheet, report->best);
 		text_put_evidence(&sheet);
 		json_decref(parts);
+	} else {
+		text_put_alongside(&sheet);
 	}
 	text_put_points(&sheet);
 	if (any && verbose)

@@ -7,6 +7,7 @@
 #include "harness/report/medium.h"
 
 #define REPRODUCE_SCHEMA "mlbench.reproduce/1"
+#define REPRODUCE_FILE "reproduce.json" /* in the folder of the twin and its variants */
 
 enum { REPRODUCE_LINE_BYTES = 240, REPRODUCE_LINES_MAX = 40 };
 

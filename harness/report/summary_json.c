@@ -514,6 +514,8 @@ json_t *report_summary_json(const struct report *report)
 	part_put(&part, "environment", record_environment_to_json(&record->environment));
 	part_put(&part, "environment_units", record_units_to_json(&record->environment));
 	part_put(&part, "step", record_step_to_json(&record->step));
+	if (record->of_case.known)
+		part_put(&part, "case", record_case_to_json(&record->of_case));
 	part_put(&part, "checksums", summary_checksums_json(&report->checksum_check));
 	part_put(&part, "points", summary_points_json(report));
 	part_put(&part, "limits", report_limits_json(record));

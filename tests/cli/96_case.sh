@@ -93,6 +93,34 @@ expect 0 "$MLBENCH" history --where name=job
 [ "$(grep -c " job " out)" -eq 2 ] || fail "history"
 expect 0 "$MLBENCH" report results/job/one
 
+# It tells what was reported of the job, how it stands beside that, and what was set otherwise than in the case.
+expect_measured "$MLBENCH" show results/job/one
+reads 'case "The job went from 900 to 600 images/s on <host> since Tuesday, with nothing changed that we know of. # not a comment", 2026-11-26'
+reads "reported 600 samples/s (580 to 620); bottleneck then: read, latency-bound (90 % confidence)"
+tr -s ' \n' ' ' <out | grep -qE " here [0-9.,]+ samples/s( \([0-9.,]+ to [0-9.,]+\))?: .* reported" || fail "how the twin stands beside the job"
+! grep -q "^  changed" out || fail "the twin is said to be another one than the case's"
+[ "$(sed -n '/^  case /,/^where/p' out | wc -L)" -le 100 ] || fail "lines are too long"
+expect_measured "$MLBENCH" show results/job/two
+reads "set otherwise than in the case: decode.workers (was "
+expect_measured "$MLBENCH" show results/job/one --json
+[ "$(json '[d["case"][k] for k in ("rate", "low", "high", "stage", "resource", "changed")]')" = "[600.0, 580.0, 620.0, 'read', 'latency', '']" ] ||
+	fail "the case in the summary"
+if /usr/bin/python3 -c 'import jsonschema' 2>/dev/null; then
+	/usr/bin/python3 -m jsonschema -i out "$ROOT/docs/summary.schema.json" >problems 2>&1 || fail "$(head -n 5 problems)"
+fi
+# Whatever stands there: a page has no tag of it, Markdown no picture, and no output a control character.
+mkdir evil
+sed '1s|The job went|\\u001b]0;owned\\u0007\\u009b2J<script>alert(1)</script>![x](http://e.invalid)\\n# \\u202e|' results/job/one/points.jsonl >evil/points.jsonl
+expect_measured "$MLBENCH" show evil
+reads '<script>alert(1)</script>![x](http://e.invalid) # '
+expect 0 "$MLBENCH" report evil
+cat evil/report.html >>out
+expect 0 "$MLBENCH" export evil --format markdown --out evil.md
+cat evil.md >>out
+! LC_ALL=C grep -qE "$(printf '[\033\007]|\302\233')" out || fail "control characters of a complaint"
+grep -q '&lt;script&gt;alert(1)' evil/report.html && ! grep -q '<script>alert' evil/report.html || fail "a complaint is a script on the page"
+! grep -qF '![x]' evil.md && ! grep -q '<script>' evil.md && ! grep -q '^# ' <(tail -n +2 evil.md) || fail "a complaint is Markdown"
+
 # Mistakes.
 wrong() { # SED-SCRIPT MESSAGE
 	sed "$1" job.ini >wrong.ini

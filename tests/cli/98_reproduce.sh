@@ -88,6 +88,11 @@ assert not by["read"]["reported"] and by[""]["aside"], by
 assert d["here"]["repetitions"] >= 4 and d["band"] == [96, 224], d["here"]
 assert d["here"]["ci95"][0] < d["here"]["throughput"] < d["here"]["ci95"][1]
 PY
+expect 0 "$MLBENCH" show step
+reads "reported 160 samples/s; bottleneck then: step here"
+reads "'mlbench reproduce' found: reproduced"
+expect 0 "$MLBENCH" show step/without-step
+reads "set otherwise than in the case: step.backend"
 # Its results are like others, and hold each repetition.
 grep -q '"name":"step-twin"' step/twin/points.jsonl || fail "the twin's result is not called after its case"
 for arm in twin without-step; do

@@ -77,6 +77,8 @@ assert lines[0]["command"].endswith(" --set measure.repeats=2 -- ./friendly"), l
 assert s["name"] == "efficiency-tiny" and s["status"] == "complete" and s["step"]["backend"] == "null", s
 assert os.listdir(os.path.join(d["folder"], "traces"))
 PY
+expect 0 "$MLBENCH" show beside
+reads "It is another program, measured in turn with this one; efficiency.json has the rest"
 expect 2 efficiency --out beside -- ./friendly
 says "already holds a run"
 

@@ -166,6 +166,7 @@ static int report_page_put_all(const struct chart_input *input, struct page *pag
 	json_t *left_out = json_array();
 	section_advice(input, page);
 	section_head(input, page);
+	section_alongside(input, page);
 	int code = report_page_put_charts(input, CHART_UTILISATION, page, left_out);
 	if (!code)
 		code = report_page_put_charts(input, CHART_EVIDENCE, page, left_out);

@@ -8,6 +8,7 @@
 #include "harness/base/buffer.h"
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
+#include "harness/report/alongside.h"
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/runbook.h"
 
@@ -332,6 +333,20 @@ void section_head(const struct chart_input *input, struct page *page)
 	notice_bad(input->report, page);
 	notice_contaminated(input->report, page);
 	notice_memory(input, page);
+}
+
+void section_alongside(const struct chart_input *input, struct page *page)
+{
+	struct alongside alongside;
+	if (alongside_open(&alongside, input->report, input->point)) {
+		struct medium medium = medium_page(page);
+		page_heading(page, 2, "alongside",
+			input->report->record->of_case.known ? "The reported job"
+							     : "The loader beside it");
+		alongside_put(&alongside, &medium);
+		medium_end(&medium);
+	}
+	alongside_close(&alongside);
 }
 
 enum { VERDICT_MEANING_BYTES = 600 };

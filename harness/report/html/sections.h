@@ -13,6 +13,8 @@ void section_facts(const struct record *record, struct buffer *out);
 void section_lead(const struct chart_input *input, struct buffer *out);
 /* Figures, and what must not be missed: planted conditions, an interruption, points that failed. */
 void section_head(const struct chart_input *input, struct page *page);
+/* The reported job whose twin it is, and the user's loader, where there is one. */
+void section_alongside(const struct chart_input *input, struct page *page);
 /* What to do and what it gains, best first. */
 void section_advice(const struct chart_input *input, struct page *page);
 /* What the verdict rests on, and what experiments said of it. */
