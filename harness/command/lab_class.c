@@ -122,7 +122,11 @@ static void lab_scores_text(const json_t *document, const struct style *style, s
 		{.head = "Brier", .path = "brier", COLUMN_DECIMALS(2)}};
 	struct table table;
 	json_t *rows = lab_score_rows(document);
-	columns_table(of_students, COUNT(of_students), rows, &table);
+	bool changed = false;
+	for (size_t i = 0; i < json_array_size(rows); i++)
+		changed = changed ||
+			  json_is_false(json_object_get(json_array_get(rows, i), "authentic"));
+	columns_table(of_students, COUNT(of_students) - (changed ? 0 : 1), rows, &table);
 	table_render(&table, style, LAYOUT_INDENT, true, out);
 	table_close(&table);
 	json_decref(rows);

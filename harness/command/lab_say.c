@@ -246,18 +246,6 @@ const json_t *lab_find_measured(const struct lab_call *call, const struct lab_se
 	return found;
 }
 
-/* What a setting gave.  A replay of what was measured could tell of others, too, and not surely enough for a lesson. */
-static void lab_rate_words(
-	const struct lab_call *call, const struct lab_setting *setting, struct buffer *out)
-{
-	const json_t *measured = lab_find_measured(call, setting);
-	if (measured)
-		buffer_format(out, "measured %.4g samples/s",
-			json_number_value(json_object_get(measured, "rate")));
-	else
-		buffer_text(out, "not measured");
-}
-
 void lab_say_fixes(struct lab_call *call)
 {
 	const struct lab_line *line;
@@ -270,7 +258,6 @@ void lab_say_fixes(struct lab_call *call)
 		lab_sayf(call, INK_PLAIN, "stood at", "%.4g samples/s",
 			json_number_value(json_object_get(base, "rate")));
 	while ((line = lab_next(call->lab, call->drawn.variant, LAB_WRONG, &at))) {
-		struct buffer rate = {0};
 		setting = (struct lab_setting){0};
 		if (lab_setting_of_line(&call->drawn, line, &setting, NULL) ||
 			lab_setting_normalise(call->lab, &call->drawn, &setting, NULL))
@@ -278,14 +265,16 @@ void lab_say_fixes(struct lab_call *call)
 		json_t *json = lab_setting_to_json(&setting);
 		words.size = 0;
 		lab_setting_words(json, &words);
-		lab_rate_words(call, &setting, &rate);
-		lab_sayf(call, INK_PLAIN, json_array_size(fixes) ? "" : "no help", "%s: %s. %s",
-			words.data ? words.data : "", rate.data ? rate.data : "", line->text);
-		(void)json_array_append_new(
-			fixes, json_pack("{s:s, s:o, s:o, s:o}", "name", line->name, "setting",
-				       json, "rate", fields_text(rate.data ? rate.data : ""), "why",
-				       fields_text(line->text)));
-		buffer_release(&rate);
+		/* A replay would tell of those that were not measured, and not surely enough for a lesson. */
+		const json_t *measured = lab_find_measured(call, &setting);
+		const double rate = fields_real(json_object_get(measured, "rate"));
+		if (isfinite(rate))
+			buffer_format(&words, " (measured %.4g samples/s)", rate);
+		lab_sayf(call, INK_PLAIN, json_array_size(fixes) ? "" : "no help", "%s: %s",
+			words.data ? words.data : "", line->text);
+		(void)json_array_append_new(fixes,
+			json_pack("{s:s, s:o, s:o, s:o}", "name", line->name, "setting", json,
+				"rate", fields_number(rate), "why", fields_text(line->text)));
 	}
 	buffer_release(&words);
 	(void)json_object_set_new(call->more, "wrong", fixes);

@@ -617,7 +617,8 @@ static void paired_seal_notes(struct measurement *m)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < m->note_count; i++)
-		if (strncmp(m->notes[i], "injected", strlen("injected")) != 0)
+		if (strncmp(m->notes[i], "injected", strlen("injected")) != 0 &&
+			strncmp(m->notes[i], "declared", strlen("declared")) != 0)
 			memmove(m->notes[kept++], m->notes[i], NOTE_BYTES);
 	m->note_count = kept;
 	/* "the storage is emulated" */
