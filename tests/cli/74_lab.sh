@@ -123,10 +123,11 @@ validate mlbench-labs/90.json
 [ ! -e mlbench-labs/90/m001/diagnoses.json ] || fail "the verdict lies beside the measurement"
 # What is planted stands in no file and no output, but for a note that something is.
 ! grep -rlE 'injected:|inject\.read_latency' mlbench-labs --include=*.json --include=*.jsonl --include=*.csv || fail "the plant can be read"
-expect 0 "$MLBENCH" show mlbench-labs/90/m001 --verbose
-! grep -q injected out || fail "show tells the plant"
+for command in show diagnose report what-if top; do
+	expect 2 "$MLBENCH" "$command" mlbench-labs/90/m001
+	says "is a measurement of lab 90"
+done
 ! grep -q 'storage is emulated' mlbench-labs/90/m001/points.jsonl || fail "the result tells that reads are slowed"
-prints "conditions are planted"
 expect 0 lab open mlbench-labs key=teacher
 prints "inject.read_latency="
 expect 0 lab key other
@@ -168,6 +169,9 @@ assert wanted in " ".join(open("out").read().split()), wanted
 PY
 prints "decode.workers=4"
 prints "mlbench show mlbench-labs/90/m001"
+expect 0 "$MLBENCH" show mlbench-labs/90/m001 --verbose
+! grep -q injected out || fail "show tells the plant"
+prints "conditions are planted"
 validate mlbench-labs/90.json
 expect 2 lab check 90 read.depth=32 cause=io/rtt evidence=depth
 expect 0 lab list
