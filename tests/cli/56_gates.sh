@@ -123,7 +123,7 @@ refuse "not 3" quick slow slow --until-sure 5s --fail-if 'throughput < -20%'
 # Stopped, it keeps what it has.
 "$MLBENCH" compare quick slow --fail-if 'step_utilisation < 100%' --fail-if 'throughput < -75%' --until-sure 60s >out 2>err &
 pid=$!
-for _ in $(seq 200); do
+for _ in $(seq 6000); do
 	last=$(ls -d results/tiny/* | tail -n 1)
 	[ "$(ls results/tiny | wc -l)" -gt "$runs" ] && grep -q '"repetition"' "$last/points.jsonl" && break
 	kill -0 $pid 2>/dev/null || break

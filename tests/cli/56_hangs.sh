@@ -61,27 +61,26 @@ begin() {
 		>"$name.out" 2>"$name.err" &
 	pid_of[$name]=$!
 }
-# hangs NAME WORDS: status comes to say that of it within some seconds, and that it is stuck.
+# hangs NAME WORDS: status comes to say that of it, and that it is stuck.
+stuck() {
+	kill -0 "${pid_of[$1]}" 2>/dev/null || fail "$1 has ended, and never said '$2'"
+	COLUMNS=190 "$MLBENCH" status "${pid_of[$1]}" >out 2>err
+	[ $? -eq 1 ] && tr -s ' \n' ' ' <out | grep -qE -- "$2"
+}
 hangs() {
-	local status
-	for _ in $(seq 400); do
-		COLUMNS=190 "$MLBENCH" status "${pid_of[$1]}" >out 2>err
-		status=$?
-		[ "$status" -eq 1 ] && tr -s ' \n' ' ' <out | grep -qE -- "$2" && return
-		sleep 0.05
-	done
-	fail "$1: not '$2'"
+	until_true stuck "$@"
+}
+# shows NAME PATTERN: a line of its status has it, or it has ended.
+shows() {
+	COLUMNS=190 "$MLBENCH" status "${pid_of[$1]}" >out 2>err
+	grep -qE "$2" out || ! kill -0 "${pid_of[$1]}" 2>/dev/null
 }
 # The flag has to come within the time that is measured.
 begin drain .ppm later --set measure.duration=8s --listen=0
-for _ in $(seq 200); do
-	"$MLBENCH" status "${pid_of[drain]}" >out 2>err
-	grep -qE '^ *phase +(measuring|draining)' out && break
-	sleep 0.05
-done
+until_true shows drain '^ *phase +(measuring|draining)'
 touch later
 begin setup mlbench-manifest now
-begin warmup .ppm now --set measure.warmup=90s
+begin warmup .ppm now --set measure.warmup=900s
 begin saving p00000 now
 begin report summary.json now
 hangs drain "waiting: draining for .* s, and no thread of it runs: read thread [0-9]+: sleeping in read of '[^']*/drain.fifo'"
@@ -105,7 +104,6 @@ hangs report "waiting: reporting for .* s, and no thread of it runs: .* sleeping
 for name in setup saving report; do
 	(sleep 0.1; printf '%0100d' 0 >"$name.fifo") &
 	rm -f now
-	for _ in $(seq 400); do kill -0 "${pid_of[$name]}" 2>/dev/null || break; sleep 0.05; done
 	wait "${pid_of[$name]}"
 	case $? in 0 | 3) ;; *) cp "$name.err" err; fail "$name did not end well" ;; esac
 	unset "pid_of[$name]"
@@ -113,9 +111,5 @@ done
 # A ring is not named by whatever has the number of its place among rings.
 "$MLBENCH" run tiny.ini $ONE --set measure.duration=60s --set read.engine=io_uring --set inject.read_latency=50s --out ring </dev/null >ring.out 2>ring.err &
 pid_of[ring]=$!
-for _ in $(seq 200); do
-	COLUMNS=190 "$MLBENCH" status "${pid_of[ring]}" >out 2>err
-	grep -qE '^ +read +[0-9]+ .*sleeping' out && break
-	sleep 0.05
-done
+until_true shows ring '^ +read +[0-9]+ .*sleeping'
 ! grep -q /dev/null out || fail "a ring called /dev/null"

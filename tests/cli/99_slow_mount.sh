@@ -39,7 +39,7 @@ grep -q '^inject.read_latency = ' case.ini || fail "the case does not emulate th
 grep -qE '^stage = read$' case.ini || fail "the case does not name reads"
 
 # The twin stands for it: the same stage is its bottleneck where the latency is emulated, and not where it is not.
-short="--set measure.repeats=2"
+short="--set measure.repeats=2 --set measure.duration=2s --set measure.warmup=500ms"
 latency=$(sed -n 's/^inject.read_latency = //p' case.ini)
 expect_measured "$MLBENCH" run case.ini --json $short --set "inject.read_latency=$latency" --out as_reported
 [ "$(json 'd["points"][0]["verdict"]["stage"]')" = read ] || fail "the twin with the latency is not bound by reads"
@@ -49,7 +49,7 @@ fast_rate=$(json 'd["points"][0]["throughput"]["median"]')
 python3 -c 'import sys; sys.exit(float(sys.argv[1]) >= float(sys.argv[2]))' "$slow_rate" "$fast_rate" || fail "the twin is not faster without the latency: $slow_rate, $fast_rate"
 
 # Reproduced by experiment; a node that is too slow or too noisy for it says so (1, 3), and reads hold it up all the same.
-"$MLBENCH" reproduce case.ini --as-reported --set measure.duration=1s --set measure.warmup=300ms --budget 60s --json --out reproduced >out 2>err
+"$MLBENCH" reproduce case.ini --as-reported --set measure.duration=500ms --set measure.warmup=200ms --budget 40s --json --out reproduced >out 2>err
 status=$?
 case $status in 0 | 1 | 3) ;; *) fail "reproduce: exit $status: $(tail -n 2 err)" ;; esac
 python3 - out <<'PY' || fail "reproduce: $(json 'd["words"]')"
@@ -65,7 +65,7 @@ sed '/^\[case\]/,/^\[run\]/{/^\[run\]/!d}' case.ini >good.ini
 	cat good.ini
 	printf '\n[inject]\nread_latency = %s\n[read]\norder = sequential\n[run]\nseed = 7\n' "$latency"
 } >bad.ini
-"$MLBENCH" bisect good.ini bad.ini --set measure.duration=500ms --set measure.warmup=300ms --budget 45s --json --out bisected >out 2>err
+"$MLBENCH" bisect good.ini bad.ini --set measure.duration=500ms --set measure.warmup=200ms --budget 25s --json --out bisected >out 2>err
 status=$?
 [ $status -eq 0 ] || [ $status -eq 3 ] || fail "bisect: exit $status"
 [ $status -eq 3 ] || grep -q 'inject.read_latency' out || fail "bisect does not name the latency"
