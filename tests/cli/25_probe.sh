@@ -34,7 +34,8 @@ d = json.load(open("out"))
 assert d["quick"] and not d["interrupted"] and d["cores"] >= 1
 assert d["age_s"] >= 0 and d["seconds"] > 0
 states = {(r["direct"], r["cold"]) for r in d["reads"]}
-assert (False, False) in states, "no warm reads"
+# A slow node writes too little of a scratch file, or has no time to read it.
+assert (False, False) in states or any(m.startswith("warm buffered reads:") or "out of time" in m for m in d["missing"]), d["missing"]
 for r in d["reads"]:
     assert r["depth"] in (1, 4, 16, 64) and r["request_bytes"] in (4096, 131072)
     assert 0 < r["low"] <= r["bytes_per_s"] <= r["high"] < 1e13

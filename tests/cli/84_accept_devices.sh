@@ -12,12 +12,17 @@ gemm.device = known
 device.memory = known
 copy.to_device = known
 INI
-figures() {
-	json 'sorted((e["figure"], e["place"]) for m in d["measured"] for e in m["values"] if len(e["values"]) > 0)'
-}
-MLBENCH_DOUBLE_DEVICES=2 expect 0 "$MLBENCH" accept devices.ini --tier quick --budget 30min --json --out two
-[ "$(figures)" = "[('copy.to_device', 'device 0'), ('copy.to_device', 'device 1'), ('device.memory', 'device 0'), ('device.memory', 'device 1'), ('gemm.device', 'device 0'), ('gemm.device', 'device 1')]" ] ||
-	fail "not three figures of two devices: $(figures)"
+MLBENCH_DOUBLE_DEVICES=2 "$MLBENCH" accept devices.ini --tier quick --budget 30min --json --out two >out 2>err
+python3 - $? <<'PY' || fail "not three figures of two devices"
+import json, sys
+measured = json.load(open("out"))["measured"][0]
+found = {(e["figure"], e["place"]) for e in measured["values"] if e["values"]}
+wanted = {(figure, "device %d" % d) for figure in ("copy.to_device", "device.memory", "gemm.device") for d in (0, 1)}
+# A slow node has no time for all of them, and says of which device.
+short = {place for _, place in wanted - found}
+assert found <= wanted and all(any(n.startswith(place) and "out of time" in n for n in measured["notes"]) for place in short), measured
+assert int(sys.argv[1]) == (3 if {f for f, _ in wanted} - {f for f, _ in found} else 0), (sys.argv[1], found)
+PY
 reads "device 0 is simulated on the CPU by a test double: its figures are meaningless"
 # No device: missing with the reason, which is an error where the plan does not pass over it.
 MLBENCH_DOUBLE_DEVICES=0 expect 3 "$MLBENCH" accept devices.ini --out none

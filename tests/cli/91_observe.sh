@@ -54,7 +54,10 @@ if not pid: os._exit(0)
 print(pid, flush=True)
 time.sleep(600)' >zombie &
 pids="$pids $!"
-until_true test -s zombie
+is_zombie() {
+	[ -s zombie ] && grep -q '^State:.Z' "/proc/$(cat zombie)/status"
+}
+until_true is_zombie
 expect 2 "$MLBENCH" observe "$(cat zombie)" --for 1s
 says "zombie"
 
@@ -173,12 +176,16 @@ if command -v gcc >/dev/null && gcc -O1 -w "$ROOT/tests/jobs/pool_job.c" -o pool
 fi
 
 # One that ends meanwhile.
-python3 -c 'import time; time.sleep(2)' &
+sleep 600 &
 pid=$!
-expect 0 "$MLBENCH" observe "$pid" --for 60s --json
+"$MLBENCH" observe "$pid" --for 60s --json >out 2>err &
+watcher=$!
+until_true grep -q observing err
+sleep 1
+kill "$pid"
+wait "$watcher" || fail "exit $?: a job that ended"
 validate
 holds 'd["observed"]["ended_after"] is not None and d["observed"]["seconds"] < 60'
-wait "$pid"
 
 # Without permission: what is missing is said, and the rest goes on.
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null && setpriv --reuid=65534 --clear-groups test -x "$MLBENCH"; then

@@ -52,7 +52,7 @@ predicts "step.times=8ms 2" 'd["alternatives"][0]["throughput"] > 0'
 predicts step.time=40ms 'd["alternatives"][0]["throughput"] < 250'
 
 # Quantiles: the same seed gives the same steps, with step.time their mean is that.
-drawn=(--set "step.times=quantiles 0%=1ms 50%=2 100%=5 correlation=0.5")
+drawn=(--set "step.times=quantiles 0%=1ms 50%=2 100%=5 correlation=0.5" --set measure.epochs=3 --set measure.warmup=0s)
 expect_measured "$MLBENCH" run tiny.ini "${alone[@]}" "${drawn[@]}" --out drawn
 reads "emulated from 3 quantiles of recorded step times, correlation 0.5"
 expect_measured "$MLBENCH" run tiny.ini "${alone[@]}" "${drawn[@]}" --set step.time=5ms --out scaled

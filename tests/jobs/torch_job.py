@@ -22,13 +22,13 @@ from twelve import ALL, PICTURES  # noqa: E402
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
-def make_pictures(name, folder):
+def make_pictures(name, folder, files):
     """Clouds of several scales and some noise: files of the usual bytes a pixel.  A function of the name alone."""
     import numpy
     from PIL import Image
     want = PICTURES[name]
     os.makedirs(folder, exist_ok=True)
-    for i in range(want.files):
+    for i in range(files or want.files):
         path = os.path.join(folder, "%05d.jpg" % i)
         rng = numpy.random.default_rng([len(name), i])
         factor = math.exp(want.sigma * float(rng.standard_normal()))
@@ -138,6 +138,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
     parser.add_argument("--make", choices=sorted(PICTURES))
+    parser.add_argument("--files", type=int, default=0, help="so many of them, not all")
     parser.add_argument("--job", choices=sorted(ALL), help="its arguments, before those given")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--batch", type=int, default=16)
@@ -156,7 +157,7 @@ def main():
         parser.set_defaults(**ALL[named.job].job)
     options = parser.parse_args()
     if options.make:
-        make_pictures(options.make, options.folder)
+        make_pictures(options.make, options.folder, options.files)
     else:
         train(options)
 
