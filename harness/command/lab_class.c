@@ -95,6 +95,15 @@ static void lab_score_changed(
 		buffer_text(out, "edited by hand");
 }
 
+/* Of the predictions that were scored. */
+static void lab_score_right(
+	const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	(void)column;
+	buffer_format(out, "%.0f of %.0f", fields_real(json_object_get(row, "hits")),
+		fields_real(json_object_get(row, "scored")));
+}
+
 static void lab_scores_text(const json_t *document, const struct style *style, struct buffer *out)
 {
 	static const struct table_column of_students[] = {
@@ -105,21 +114,20 @@ static void lab_scores_text(const json_t *document, const struct style *style, s
 		{.head = "measured", .path = "measurements", .keep = 2},
 		{.head = "hints", .path = "hints"}, {.head = "checks", .path = "checks"},
 		{.head = "attempt", .path = "attempt", .keep = 3},
-		{.head = "right", .path = "hits", .keep = 1},
-		{.head = "of", .path = "scored", .keep = 1},
+		{.head = "right", .text_of = lab_score_right, .keep = 1},
 		{.head = "off by", .path = "factor", COLUMN_DECIMALS(2), .after = "x"},
 		{.head = "Brier", .path = "brier", COLUMN_DECIMALS(2)},
 		{.head = "remark", .left = true, .text_of = lab_score_changed, .ink = INK_WARN}};
 	static const struct table_column of_labs[] = {{.head = "lab", .path = "lab"},
 		{.head = "title", .left = true, .path = "title"},
 		{.head = "started", .path = "started"}, {.head = "passed", .path = "passed"},
-		{.head = "gave up", .path = "given_up"},
+		{.head = "gave up", .path = "given_up", .keep = 1},
 		{.head = "minutes", .path = "minutes", COLUMN_DECIMALS(0)},
-		{.head = "hints", .path = "hints", COLUMN_DECIMALS(1)},
-		{.head = "checks", .path = "checks", COLUMN_DECIMALS(1)},
+		{.head = "hints", .path = "hints", COLUMN_DECIMALS(1), .keep = 3},
+		{.head = "checks", .path = "checks", COLUMN_DECIMALS(1), .keep = 4},
 		{.head = "points", .path = "points", COLUMN_DECIMALS(0)},
 		{.head = "off by", .path = "factor", COLUMN_DECIMALS(2), .after = "x"},
-		{.head = "Brier", .path = "brier", COLUMN_DECIMALS(2)}};
+		{.head = "Brier", .path = "brier", COLUMN_DECIMALS(2), .keep = 2}};
 	struct table table;
 	json_t *rows = lab_score_rows(document);
 	bool changed = false;
