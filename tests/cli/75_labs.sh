@@ -8,7 +8,7 @@ ln -s "$ROOT/docs" docs
 expect 0 "$MLBENCH" lab list --json
 [ ! -s err ] || fail "a lab is left out: $(head -n 1 err)"
 python3 - "$ROOT" >commands <<'PY' || fail "files and pages do not agree"
-import glob, json, os, re, sys
+import glob, json, os, re, subprocess, sys
 root = sys.argv[1]
 told = {lab["lab"]: lab for lab in json.load(open("out"))["labs"]}
 bad = []
@@ -64,6 +64,11 @@ for path in sorted(glob.glob(root + "/configs/labs/*.ini")):
     blocks = re.findall(r"^```\n(where the time went.*?)^```", shown, re.M | re.S)
     rows = [line.split() for line in blocks[0].splitlines()[1:] if line[2:3] != " "] if len(blocks) == 1 else [[]]
     must(rows[0] == header and all(row[0] in printed for row in rows[1:]), "nobody prints the page's output today")
+    # What the page has run is one point, and what it has swept is more of them.
+    for verb, words in re.findall(r"mlbench (run|sweep) ([^\s`]+(?:\s+--set \S+=[^\s`]+)*)", shown):
+        checked = subprocess.run([os.environ["MLBENCH"], "check", *words.split(), "--json"], stdout=subprocess.PIPE, text=True)
+        count = json.loads(checked.stdout).get("point_count", 0)
+        must(count == 1 if verb == "run" else count > 1, "'mlbench %s %s' has %d points" % (verb, words, count))
     told_there = re.search(r"^    mlbench lab predict %d (.*)$" % number, shown, re.M)
     must(told_there and told_there.group(1).split() == ["%s=..." % ask for ask in asks], "the page predicts something else")
     words = {"stage": "read", "resource": "latency"}
