@@ -29,7 +29,8 @@
 struct found_result {
 	char *folder; /* below the root, "." for the root itself; owned */
 	int64_t mtime_ns;
-	bool running; /* its run holds the file locked */
+	bool running;  /* its run holds the file locked */
+	bool in_turns; /* beside others, which were measured in turns with it */
 };
 
 struct found_results {
@@ -51,6 +52,7 @@ struct locks {
 struct walk {
 	const char *root;
 	struct found_results *found;
+	bool in_turns; /* of what is found next */
 	struct locks locks;
 	struct error *err;
 };
@@ -107,16 +109,18 @@ static int scan_add_found(struct walk *walk, const char *folder, const struct st
 	char *copy = strdup(*folder ? folder : ".");
 	if (!copy)
 		return error_set(walk->err, -ENOMEM, "out of memory for the history");
-	found->results[found->count++] = (struct found_result){
-		.folder = copy, .mtime_ns = changed_ns(st), .running = is_locked(&walk->locks, st)};
+	found->results[found->count++] = (struct found_result){.folder = copy,
+		.mtime_ns = changed_ns(st),
+		.running = is_locked(&walk->locks, st),
+		.in_turns = walk->in_turns};
 	return 0;
 }
 
-static bool holds_points(const char *path, struct stat *st)
+static bool history_holds(const char *path, const char *file, struct stat *st)
 {
-	char *points = files_join(path, "points.jsonl");
-	const bool there = points && stat(points, st) == 0 && S_ISREG(st->st_mode);
-	free(points);
+	char *below = files_join(path, file);
+	const bool there = below && stat(below, st) == 0 && S_ISREG(st->st_mode);
+	free(below);
 	return there;
 }
 
@@ -148,8 +152,10 @@ static int walk_entry(
 static int walk_folder(struct walk *walk, const char *path, const char *folder, int depth)
 {
 	struct stat st;
-	if (holds_points(path, &st))
+	if (history_holds(path, "points.jsonl", &st))
 		return scan_add_found(walk, folder, &st);
+	/* Of the root itself the user wants to see all. */
+	const bool session = depth > 0 && history_holds(path, RECORD_BLOCKS_FILE, &st);
 	if (depth == DEPTH_MAX)
 		return 0;
 	DIR *dir = opendir(path);
@@ -160,8 +166,10 @@ static int walk_folder(struct walk *walk, const char *path, const char *folder, 
 		return 0;
 	}
 	int code = 0;
-	for (const struct dirent *entry = readdir(dir); entry && !code; entry = readdir(dir))
+	for (const struct dirent *entry = readdir(dir); entry && !code; entry = readdir(dir)) {
+		walk->in_turns = session;
 		code = walk_entry(walk, path, folder, entry->d_name, depth);
+	}
 	(void)closedir(dir);
 	return code;
 }
@@ -291,6 +299,17 @@ static json_t *history_same_text(const json_t *from, const char *path)
 	return known(column_text(from, path));
 }
 
+/* Which result stands for it, and for how many this one does, is known when all are there. */
+static void put_session(struct part *row, const struct found_result *found)
+{
+	const char *slash = found->in_turns ? strrchr(found->folder, '/') : NULL;
+	char *session = slash ? strndup(found->folder, (size_t)(slash - found->folder)) : NULL;
+	part_put(row, "session", session ? fields_text(session) : json_null());
+	part_put(row, "variant_of", json_null());
+	part_put(row, "variants", json_integer(0));
+	free(session);
+}
+
 /* Members of all rows of a result. */
 static void put_result(struct part *row, const struct found_result *found, const json_t *summary,
 	const char *problem)
@@ -304,6 +323,7 @@ static void put_result(struct part *row, const struct found_result *found, const
 	if (!problem)
 		node_of(&facts, environment, node);
 	part_put(row, "folder", fields_text(found->folder));
+	put_session(row, found);
 	part_put(row, "status",
 		json_string(
 			found->running && strcmp(status, "interrupted") == 0 ? "running" : status));
@@ -384,6 +404,7 @@ static struct history_row history_row_of(json_t *json, const json_t *summary, co
 		.host = row_text(json, "host"),
 		.cpu = row_text(json, "cpu"),
 		.settings = row_text(json, "settings"),
+		.session = row_text(json, "session"),
 		.emulated = json_is_true(json_object_get(json, "emulated")),
 		.failed = strcmp(column_text(json, "point_status"), "failed") == 0,
 		.started = row_time(json, "started"),
@@ -523,6 +544,49 @@ static int by_time(const void *a, const void *b)
 	return order ? order : right->best - left->best;
 }
 
+static bool history_is_twin(const struct history_row *row)
+{
+	const char *slash = strrchr(row->folder, '/');
+	return slash && strcmp(slash + 1, RECORD_TWIN) == 0;
+}
+
+/* Results that were measured in turns together, the one that stands for the others first: the twin, or the oldest one. */
+static int by_session(const void *a, const void *b)
+{
+	const struct history_row *left = *(struct history_row *const *)a;
+	const struct history_row *right = *(struct history_row *const *)b;
+	int order = strcmp(left->session, right->session);
+	order = order ? order : history_is_twin(right) - history_is_twin(left);
+	return order ? order : left < right ? -1 : left > right;
+}
+
+static int history_mark_variants(struct history *history, struct error *err)
+{
+	struct history_row **rows = calloc(history->count + 1, sizeof(struct history_row *));
+	size_t count = 0;
+	int bad = 0;
+	if (!rows)
+		return error_set(err, -ENOMEM, "out of memory for the history");
+	for (size_t i = 0; i < history->count; i++)
+		if (history->rows[i].session)
+			rows[count++] = &history->rows[i];
+	if (count > 0)
+		qsort(rows, count, sizeof *rows, by_session);
+	for (size_t first = 0, last; first < count; first = last) {
+		const struct history_row *stands = rows[first];
+		for (last = first + 1;
+			last < count && strcmp(rows[last]->session, stands->session) == 0; last++) {
+			rows[last]->is_variant = true;
+			bad |= json_object_set_new(
+				rows[last]->json, "variant_of", fields_text(stands->folder));
+		}
+		bad |= json_object_set_new(
+			stands->json, "variants", json_integer((json_int_t)(last - first - 1)));
+	}
+	free(rows);
+	return bad ? error_set(err, -ENOMEM, "out of memory for the history") : 0;
+}
+
 int history_read(struct history *history, const char *root, struct history_filter *filter,
 	const struct history_metric *metric, const atomic_bool *stop, struct error *err)
 {
@@ -546,6 +610,8 @@ int history_read(struct history *history, const char *root, struct history_filte
 		code = history_filter_check(filter, err);
 	if (!code && history->count > 0)
 		qsort(history->rows, history->count, sizeof *history->rows, by_time);
+	if (!code)
+		code = history_mark_variants(history, err);
 	for (size_t i = 0; i < history->count; i++)
 		history->results += history->rows[i].best;
 	return code;
@@ -699,7 +765,8 @@ static int group(struct history_plot *plot, const struct history_row *const *row
 /* Measured, and of a known time. */
 static bool series_counts(const struct history_row *row)
 {
-	return row->settings && isfinite(row->value) && isfinite(row->started) && !row->failed;
+	return row->settings && isfinite(row->value) && isfinite(row->started) && !row->failed &&
+	       !row->is_variant;
 }
 
 int history_plot_make(struct history_plot *plot, const struct history *history,

@@ -17,6 +17,9 @@
  * hangs together more (a disk that fills, a room that warms) can look like a change of level.
  * Facts of the environment that differ across a change are named beside it.
  *
+ * Results that were measured in turns (a reproduction, a bisection: harness/command/paired.h) are one thing to a reader: one of
+ * them, the twin where there is one, stands for all in lists and plots. A root inside their folder shows each of them.
+ *
  * A point is contaminated (summary.h, one rule for all) where other processes kept a fifth of the
  * cores busy, or a tenth while no core was left, or the hypervisor took 5 % of the time.
  * summary.json has it with the reason, reports, pages and compare say it, history marks it,
@@ -40,6 +43,8 @@ struct history_row {
 	json_t *environment; /* of the result, {group: {name: fact}}; NULL: it cannot be read; owned */
 	/* Of json; NULL: not known. */
 	const char *folder, *problem, *name, *hash, *node, *host, *cpu, *settings;
+	const char *session; /* the folder of the results that it was measured in turns with */
+	bool is_variant;     /* another result of them stands for it */
 	bool emulated, failed;
 	bool best;      /* of the result's points here, the one with the highest throughput */
 	double started; /* seconds since the epoch; NAN */

@@ -118,7 +118,7 @@ static int add_list(struct page *page, const json_t *results)
 {
 	static const struct table_column columns[] = {
 		{.head = "started (UTC)", .left = true, .path = "started"},
-		{.head = "name", .left = true, .path = "name"},
+		{.head = "name", .left = true, .text_of = history_name_words},
 		{.head = "config", .left = true, .path = "config_hash"},
 		{.head = "node", .left = true, .text_of = history_node_words},
 		{.head = "samples/s", .path = "throughput", .unit = COLUMN_COUNT},
@@ -132,11 +132,12 @@ static int add_list(struct page *page, const json_t *results)
 	const size_t count = json_array_size(results);
 	const size_t skipped = count > ROWS_SHOWN_MAX ? count - ROWS_SHOWN_MAX : 0;
 	json_t *shown = json_array();
-	char caption[96];
+	char caption[160];
 	int bad = 0;
 	for (size_t i = skipped; i < count; i++)
 		bad |= json_array_append(shown, json_array_get(results, i));
-	(void)snprintf(caption, sizeof caption, "%s%zu results, the best point of each",
+	(void)snprintf(caption, sizeof caption,
+		"%s%zu results, the best point of each (+: so many more were measured in turns with it)",
 		skipped ? "The last " : "", count - skipped);
 	if (!bad)
 		page_rows(page, columns, sizeof columns / sizeof *columns, shown, caption);
@@ -198,7 +199,9 @@ int history_page(const json_t *document, struct buffer *out, struct error *err)
 	int code = json_is_object(plot) ? add_plot(page, plot, err) : 0;
 	if (!code) {
 		page_heading(page, 2, "results", "Results");
-		code = add_list(page, json_object_get(document, "results"));
+		json_t *listed = history_listed(document);
+		code = listed ? add_list(page, listed) : -ENOMEM;
+		json_decref(listed);
 	}
 	if (!code)
 		return page_end(page, out, err);

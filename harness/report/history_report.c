@@ -8,6 +8,7 @@
 #include "harness/report/layout.h"
 #include "harness/report/part.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,12 +89,32 @@ static void history_path_cell(
 	history_cut(column_text(row, column->path), column->decimals, out);
 }
 
-static void history_name_cell(
-	const struct table_column *column, const json_t *row, struct buffer *out)
+void history_name_words(const struct table_column *column, const json_t *row, struct buffer *out)
 {
 	const char *name = column_text(row, "name");
-	(void)column;
-	history_cut(*name ? name : column_text(row, "folder"), NAME_COLUMNS, out);
+	const double variants = column_number(row, "variants");
+	char more[16] = "";
+	if (variants > 0)
+		(void)snprintf(more, sizeof more, " +%.0f", variants);
+	const int room =
+		column && column->decimals ? column->decimals - (int)strlen(more) : INT_MAX;
+	history_cut(*name ? name : column_text(row, "folder"), room, out);
+	buffer_text(out, more);
+}
+
+/* Those that others stand for are left out. */
+json_t *history_listed(const json_t *document)
+{
+	json_t *listed = json_array();
+	size_t i;
+	json_t *row;
+	int bad = 0;
+	json_array_foreach(json_object_get(document, "results"), i, row)
+	{
+		if (!json_is_string(json_object_get(row, "variant_of")))
+			bad |= json_array_append(listed, row);
+	}
+	return part_list(listed, bad);
 }
 
 static void history_node_cell(
@@ -185,7 +206,7 @@ static bool is_throughput(const struct history_metric *metric)
 
 /* What the columns depend on. */
 struct listed {
-	bool emulated, swept, many_nodes;
+	bool emulated, swept, many_nodes, variants;
 };
 
 static struct listed listed_of(const json_t *results)
@@ -198,6 +219,7 @@ static struct listed listed_of(const json_t *results)
 	{
 		listed.emulated |= json_is_true(column_value(row, "emulated"));
 		listed.swept |= *column_text(row, "settings") != '\0';
+		listed.variants |= column_number(row, "variants") > 0;
 		listed.many_nodes |= strcmp(history_host_of(first), history_host_of(row)) != 0;
 	}
 	return listed;
@@ -222,7 +244,10 @@ static void history_render_list(const json_t *results, const struct history_metr
 	const char *swept = listed.swept ? "at" : NULL; /* without a head: in no table */
 	const struct table_column columns[] = {
 		DIM_COLUMN("started (UTC)", "started", history_time_cell, 0, 1),
-		{.head = "name", .left = true, .text_of = history_name_cell},
+		{.head = "name",
+			.left = true,
+			.text_of = history_name_words,
+			.decimals = NAME_COLUMNS},
 		DIM_COLUMN("config", "config_hash", history_path_cell, HASH_DIGITS + 2, 5),
 		DIM_COLUMN("node", NULL, history_node_cell, 0, listed.many_nodes ? 1 : 6),
 		DIM_COLUMN("version", "version", history_path_cell, HASH_DIGITS, 7),
@@ -240,6 +265,10 @@ static void history_render_list(const json_t *results, const struct history_metr
 	table_close(&table);
 	if (listed.emulated)
 		layout_labelled(style, INK_DIM, "e", "the step was emulated", out);
+	if (listed.variants)
+		layout_labelled(style, INK_DIM, "+",
+			"so many more were measured in turns with it: 'mlbench history FOLDER' lists them",
+			out);
 }
 
 /* --- a series as a small plot of characters ----------------------------------------------------- */
@@ -514,7 +543,7 @@ static void render_plot(const json_t *plot, const struct history_metric *metric,
 
 void history_text(const json_t *document, const struct style *style, struct buffer *out)
 {
-	const json_t *results = json_object_get(document, "results");
+	json_t *results = history_listed(document);
 	const size_t count = json_array_size(results);
 	const char *conditions = column_text(document, "where");
 	const double unreadable = column_number(document, "unreadable");
@@ -524,7 +553,9 @@ void history_text(const json_t *document, const struct style *style, struct buff
 	if (count > 0)
 		history_render_list(
 			results, plotted && !is_throughput(&metric) ? &metric : NULL, style, out);
-	buffer_format(&text, "%zu of %.0f results in ", count, column_number(document, "total"));
+	buffer_format(&text, "%zu of %.0f results in ",
+		json_array_size(json_object_get(document, "results")),
+		column_number(document, "total"));
 	utf8_add_plain(&text, column_text(document, "root"), "?");
 	if (*conditions) {
 		buffer_text(&text, " with ");
@@ -535,6 +566,8 @@ void history_text(const json_t *document, const struct style *style, struct buff
 	layout_labelled_buffer(style, INK_DIM, "history", &text, out);
 	if (plotted && count > 0)
 		render_plot(json_object_get(document, "plot"), &metric, style, out);
+	out->failed = out->failed || !results;
+	json_decref(results);
 }
 
 /* --- JSON and CSV ----------------------------------------------------------------------------- */
@@ -675,6 +708,7 @@ void history_csv(const json_t *document, struct buffer *out)
 		{.csv = "ci95_low", .path = "ci95_low"},
 		{.csv = "ci95_high", .path = "ci95_high"},
 		{.csv = "verdict_confidence", .path = "verdict.confidence"},
+		{.csv = "variant_of", .path = "variant_of"},
 	};
 	enum { FIXED = sizeof fixed / sizeof *fixed };
 	struct history_metric metric;

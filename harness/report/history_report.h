@@ -27,5 +27,10 @@ void history_change_words(const json_t *series, size_t change, const struct hist
 void history_verdict_words(
 	const struct table_column *column, const json_t *row, struct buffer *out);
 void history_node_words(const struct table_column *column, const json_t *row, struct buffer *out);
+/* "photos", "photos-twin +5": it stands for five others; at most column->decimals characters, where that is not 0. */
+void history_name_words(const struct table_column *column, const json_t *row, struct buffer *out);
+
+/* Rows of the document without those that others stand for; NULL without memory. */
+json_t *history_listed(const json_t *document);
 
 #endif

@@ -99,9 +99,27 @@ for arm in twin without-step; do
 	expect 0 "$MLBENCH" show "step/$arm" --json
 	is_json mlbench.summary/1
 done
-"$MLBENCH" diagnose step/twin >out 2>err || [ $? -eq 3 ] || fail "the twin's result cannot be diagnosed"
-expect 0 "$MLBENCH" compare step/twin step/more-workers --json
+# Of all that was measured in turns the history has one line and one series; inside its folder, in CSV and in JSON, each result.
+arms=$(ls -d step/*/ | wc -l)
+expect 0 "$MLBENCH" history . --metric throughput
+reads "step-twin +$((arms - 1)) "
+reads "+ so many more were measured in turns with it"
+reads "$arms of $arms results in ."
+! grep -q without-step out || fail "a variant has a line of its own"
+expect 0 "$MLBENCH" history step
+reads "step-without-step "
+! grep -q " +[0-9]* " out || fail "the twin stands for variants that are shown"
+expect 0 "$MLBENCH" history . --where name=step-without-step --json
+[ "$(json '[(r["session"], r["variant_of"], r["variants"]) for r in d["results"]]')" = "[('step', None, 0)]" ] || fail "a variant alone"
+expect 0 "$MLBENCH" history . --format csv
+[ "$(grep -c ',step/twin$' out)" -eq $((arms - 1)) ] || fail "CSV has no column of what a variant is of"
+expect 0 "$MLBENCH" history . --format html --out history.html
+grep -q 'step-twin +' history.html && ! grep -q without-step history.html || fail "the page of the history"
+# Compared is the twin, whichever side it is on.
+expect 0 "$MLBENCH" compare step step/more-workers --json
 is_json mlbench.compare/1
+[ "$(json 'd["baseline"]["folder"]')" = step/twin ] || fail "compare takes another result than the twin"
+"$MLBENCH" diagnose step/twin >out 2>err || [ $? -eq 3 ] || fail "the twin's result cannot be diagnosed"
 expect 0 "$MLBENCH" report step/twin
 repetitions step/twin 4 || fail "fewer than four repetitions of the twin"
 repetitions step/without-read 4 || fail "fewer than four repetitions of a variant"
