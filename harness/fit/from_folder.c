@@ -14,6 +14,7 @@
 #include "harness/base/array.h"
 #include "harness/base/clock.h"
 #include "harness/base/rng.h"
+#include "harness/fit/source.h"
 #include "harness/fit/strata.h"
 #include "workloads/dataset/manifest.h"
 #include "workloads/dataset/threads.h"
@@ -185,6 +186,9 @@ static const struct dirent *folder_next(
 	if (entry) {
 		hunt->seen->entries++;
 		hunt->listed++;
+		if (hunt->listed % FOLDER_LOOK_EVERY == 0)
+			source_progress("listing the folder: %llu names so far",
+				(unsigned long long)hunt->seen->entries);
 		hunt->seen->dead_links += *kind == FOLDER_DEAD_LINK;
 		hunt->seen->others += *kind == FOLDER_OTHER;
 	}
@@ -607,6 +611,7 @@ static int folder_look_at_all(
 	looks->answers = calloc(files + 1, sizeof *looks->answers);
 	if (!looks->pictures || !looks->answers)
 		return error_set(err, -ENOMEM, "no memory to look at %zu files", files);
+	source_progress("looking at the headers of %zu files", files);
 	const int code = team_run(&job, err);
 	if (!code)
 		folder_sum_up(looks, files);

@@ -3,11 +3,14 @@
 #include "harness/base/array.h"
 #include "harness/base/files.h"
 #include "harness/base/program.h"
+#include "harness/base/units.h"
+#include "harness/fit/source.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -562,8 +565,19 @@ static int kineto_take_piece(struct kineto *k, struct kineto_piece *piece)
 	return 0;
 }
 
+static void kineto_tell(const struct kineto *k, gzFile in, double size)
+{
+	const z_off_t at = gzoffset(in);
+	char all[UNITS_BYTES];
+	if (size > 0 && at >= 0)
+		source_progress("reading the trace: %.0f %% of %s, %llu events",
+			100 * fmin((double)at / size, 1), units_format_size(size, all),
+			(unsigned long long)k->file->events);
+}
+
+/* size: of the file, as it lies there; 0: not known. */
 static int kineto_read_stream(
-	struct kineto *k, gzFile in, struct kineto_piece *piece, const char *path)
+	struct kineto *k, gzFile in, struct kineto_piece *piece, double size, const char *path)
 {
 	for (;;) {
 		const size_t room = KINETO_PIECE_BYTES - piece->kept;
@@ -583,6 +597,7 @@ static int kineto_read_stream(
 				k->err, -ENOMSG, "'%s' is no trace: no JSON begins there", path);
 		if (skip > 0)
 			memset(piece->text, ' ', skip);
+		kineto_tell(k, in, size);
 		const int code = kineto_take_piece(k, piece);
 		if (code || k->complete || k->file->cut)
 			return code;
@@ -592,6 +607,8 @@ static int kineto_read_stream(
 
 static int kineto_read_file(struct kineto *k, int fd, const char *path)
 {
+	struct stat st;
+	const double size = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? (double)st.st_size : 0;
 	gzFile in = gzdopen(fd, "rb");
 	if (!in) {
 		(void)close(fd);
@@ -603,7 +620,7 @@ static int kineto_read_file(struct kineto *k, int fd, const char *path)
 		code = error_set_errno(k->err, ENOMEM, "cannot read '%s'", path);
 	(void)gzbuffer(in, KINETO_PIECE_BYTES);
 	if (!code)
-		code = kineto_read_stream(k, in, &piece, path);
+		code = kineto_read_stream(k, in, &piece, size, path);
 	(void)gzclose(in);
 	free(piece.text);
 	if (k->parser)

@@ -1,12 +1,15 @@
 #include "harness/fit/source.h"
 
 #include "harness/base/array.h"
+#include "harness/base/clock.h"
 #include "harness/base/files.h"
+#include "harness/base/log.h"
 #include "harness/record/record.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,7 +177,7 @@ static int source_read_folder(const char *path, struct findings *out, struct sou
 	return code == -ENOMSG ? source_refuse(path, err) : code;
 }
 
-int source_read(const char *path, struct findings *out, struct source_more *more,
+static int source_read_any(const char *path, struct findings *out, struct source_more *more,
 	enum finding_source *kind, struct error *err)
 {
 	struct stat st;
@@ -190,4 +193,31 @@ int source_read(const char *path, struct findings *out, struct source_more *more
 			"'%.200s' is empty: a job that still runs may not have written to it yet",
 			path);
 	return source_read_file(path, out, more, kind, err);
+}
+
+static uint64_t source_tells_from_ns; /* progress; 0: no source is being read */
+
+void source_progress(const char *format, ...)
+{
+	enum { AGAIN_MS = 200, TEXT_BYTES = 200 };
+	const uint64_t now = clock_now_ns();
+	char text[TEXT_BYTES];
+	va_list args;
+	if (source_tells_from_ns == 0 || now < source_tells_from_ns)
+		return;
+	source_tells_from_ns = now + AGAIN_MS * NS_PER_MS;
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	log_progress("%s", text);
+}
+
+int source_read(const char *path, struct findings *out, struct source_more *more,
+	enum finding_source *kind, struct error *err)
+{
+	source_tells_from_ns = clock_now_ns() + NS_PER_S;
+	const int code = source_read_any(path, out, more, kind, err);
+	source_tells_from_ns = 0;
+	log_progress_end();
+	return code;
 }

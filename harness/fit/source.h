@@ -24,6 +24,10 @@ void source_more_release(struct source_more *more);
 int source_read(const char *path, struct findings *out, struct source_more *more,
 	enum finding_source *kind, struct error *err);
 
+/* For readers of sources, as often as they like, in source_read's thread: how far one is, on the progress line.  Nothing is shown
+ * before source_read has taken a second. */
+void source_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Whether the text of a file begins as a document of this schema does: {"schema": "mlbench.observe/1", ... */
 bool source_is_document(const char *text, const char *schema);
 

@@ -918,7 +918,7 @@ int record_find_runs(const char *root, char ***folders, size_t *count, struct er
 	if (!dir)
 		return error_set_errno(err, errno, "cannot open result '%s'", root);
 	for (const struct dirent *entry = readdir(dir); entry && !code; entry = readdir(dir)) {
-		if (entry->d_name[0] == '.')
+		if (entry->d_name[0] == '.' || entry->d_type == DT_REG) /* there may be a million */
 			continue;
 		char *path = files_join(root, entry->d_name);
 		if (path && !record_is_run(path))
@@ -979,7 +979,9 @@ static char *newest_side_by_side(const char *root)
 	char *newest = NULL;
 	DIR *dir = opendir(root);
 	for (const struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
-		char *path = entry->d_name[0] == '.' ? NULL : files_join(root, entry->d_name);
+		char *path = entry->d_name[0] == '.' || entry->d_type == DT_REG
+				     ? NULL
+				     : files_join(root, entry->d_name);
 		if (!path || !is_side_by_side(path) || (newest && strcmp(path, newest) < 0)) {
 			free(path);
 			continue;
