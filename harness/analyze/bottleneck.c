@@ -619,17 +619,32 @@ const struct limit_kind *limit_kind_find(const char *stage, const char *resource
 	return NULL;
 }
 
+static const char LIMIT_OR[] = " or ";
+
 bool limit_resource_next(const char **rest, char out[NAME_BYTES])
 {
-	static const char between[] = " or ";
-	const char *end = strstr(*rest, between);
+	const char *end = strstr(*rest, LIMIT_OR);
 	const size_t length = end ? (size_t)(end - *rest) : strlen(*rest);
 	if (length == 0)
 		return false;
 	(void)snprintf(out, NAME_BYTES, "%.*s",
 		(int)(length < NAME_BYTES ? length : NAME_BYTES - 1), *rest);
-	*rest += length + (end ? sizeof between - 1 : 0);
+	*rest += length + (end ? sizeof LIMIT_OR - 1 : 0);
 	return true;
+}
+
+bool limit_is_several(const char *names)
+{
+	return strstr(names, LIMIT_OR) != NULL;
+}
+
+bool limit_stage_is_of(const char *stages, const char *stage)
+{
+	char one[NAME_BYTES];
+	while (limit_resource_next(&stages, one))
+		if (strcmp(one, stage) == 0)
+			return true;
+	return false;
 }
 
 const char *limit_kind_pair(const char *stage, const char *resource, char out[PAIR_BYTES])

@@ -136,7 +136,7 @@ static void reproduction_weigh_variants(struct reproduction *r)
 		struct reproduction_variant *v = &r->variants[i];
 		v->ratio = reproduction_mean_of(v->ratios, v->count, 1);
 		v->relief = reproduction_relief_of(&v->ratio);
-		v->reported = !v->aside && strcmp(r->reported.stage, v->stage) == 0;
+		v->reported = !v->aside && limit_stage_is_of(r->reported.stage, v->stage);
 		if (!v->aside && v->relief == RELIEF_GAINS && v->ratio.value > most) {
 			most = v->ratio.value;
 			r->most = i;
@@ -187,12 +187,19 @@ static struct reproduction_mean reproduction_beside(
 	return reproduction_mean_of(ratios, rounds, 1);
 }
 
+/* Of stages that bind together none gains when it is relieved alone. */
+static bool reproduction_is_balanced(
+	const struct reproduction *r, const struct reproduction_variant *own)
+{
+	return own && own->relief == RELIEF_NOTHING && limit_is_several(r->reported.stage);
+}
+
 /* Which stage binds, by the variants. */
 static enum reproduction_cause reproduction_try(
 	const struct reproduction *r, const struct reproduction_variant *own)
 {
 	bool open = own->relief == RELIEF_OPEN;
-	if (own->relief == RELIEF_NOTHING)
+	if (own->relief == RELIEF_NOTHING && !reproduction_is_balanced(r, own))
 		return CAUSE_OTHER_STAGE;
 	for (size_t i = 0; i < r->variant_count; i++) {
 		if (r->variants[i].reported || r->variants[i].aside ||
@@ -212,9 +219,10 @@ static enum reproduction_cause reproduction_cause_of(struct reproduction *r)
 	const struct reproduction_seen *seen = &r->seen;
 	const struct reproduction_variant *own = reproduction_of_reported(r);
 	const bool sure = seen->confidence >= REPRODUCTION_SURE && reproduction_names(seen->stage);
-	const bool stage = strcmp(reported->stage, seen->stage) == 0 ||
-			   strcmp(reported->stage, seen->also) == 0;
-	r->by_diagnosis = own == NULL;
+	const bool stage = limit_stage_is_of(reported->stage, seen->stage) ||
+			   limit_stage_is_of(reported->stage, seen->also);
+	const bool balanced = reproduction_is_balanced(r, own);
+	r->by_diagnosis = own == NULL || balanced;
 	if (!reproduction_names(reported->stage) || reported->confidence < REPRODUCTION_SURE)
 		return CAUSE_UNTOLD;
 	const enum reproduction_cause tried = own     ? reproduction_try(r, own)
@@ -223,6 +231,8 @@ static enum reproduction_cause reproduction_cause_of(struct reproduction *r)
 						      : CAUSE_OTHER_STAGE;
 	if (tried != CAUSE_SAME)
 		return tried;
+	if (balanced && !(sure && stage))
+		return CAUSE_OPEN;
 	if (!reproduction_names(reported->resource))
 		return CAUSE_SAME;
 	/* The stage is shown; the resource is what the diagnosis says, if it is of this stage. */

@@ -58,7 +58,8 @@ enum {
 struct reproduction_reported {
 	double rate;              /* samples/s; NAN: it says none */
 	struct interval interval; /* NAN: not known, then the rate alone */
-	char stage[NAME_BYTES];   /* "read"; "" or "unknown": none */
+	/* "read", or several of which the report does not say which: "decode or step"; "" or "unknown": none */
+	char stage[NAME_BYTES];
 	/* "latency", or several of which the report does not say which: "latency or full"; "" or "unknown": none */
 	char resource[REPRODUCTION_RESOURCE_BYTES];
 	double confidence; /* NAN: not known, which is no reason to doubt it */

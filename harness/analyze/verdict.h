@@ -57,9 +57,12 @@ extern const size_t limit_kind_count;
 /* NULL: no verdict has this pair. */
 const struct limit_kind *limit_kind_find(const char *stage, const char *resource);
 
-/* Of resources that may be several ("latency or full") takes the next one and moves *rest behind it; false: none is left, or, where
- * *rest is not at its end, there is no name where one should be. */
+/* Of resources, or stages, that may be several ("latency or full") takes the next one and moves *rest behind it; false: none is left,
+ * or, where *rest is not at its end, there is no name where one should be. */
 bool limit_resource_next(const char **rest, char out[NAME_BYTES]);
+bool limit_is_several(const char *names);
+/* Whether the stage is one of them. */
+bool limit_stage_is_of(const char *stages, const char *stage);
 
 /* "decode/cpu" */
 const char *limit_kind_pair(const char *stage, const char *resource, char out[PAIR_BYTES]);

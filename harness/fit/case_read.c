@@ -184,35 +184,37 @@ static int case_check_verdict_name(
 	return case_refuse(what, text, names, count, err);
 }
 
-static int case_take_stage(struct findings *observed, const char *text, struct error *err)
+/* One, or several that the observation cannot tell apart.  stage: whose resources they are; NULL: they are stages. */
+static int case_take_several(
+	const char *stage, const char *text, char *out, size_t room, struct error *err)
 {
-	if (observed->stage[0])
-		return case_refuse_twice("stage", err);
-	const int code = case_check_verdict_name(NULL, "stage", text, err);
-	if (!code)
-		(void)snprintf(observed->stage, sizeof observed->stage, "%s", text);
-	return code;
-}
-
-/* One, or several that the observation cannot tell apart. */
-static int case_take_resource(struct findings *observed, const char *text, struct error *err)
-{
+	const char *what = stage ? "resource" : "stage";
 	const char *rest = text;
 	char one[NAME_BYTES];
 	int code = 0;
+	if (out[0])
+		return case_refuse_twice(what, err);
+	while (!code && limit_resource_next(&rest, one))
+		code = case_check_verdict_name(stage, what, one, err);
+	if (!code && (rest == text || *rest || strlen(text) >= room))
+		code = error_set(err, -EINVAL,
+			"'%s' = '%.72s' is not one %s, nor several (example: %s)", what, text, what,
+			stage ? "latency or full" : "decode or step");
+	if (!code)
+		(void)snprintf(out, room, "%s", text);
+	return code;
+}
+
+static int case_take_resource(struct findings *observed, const char *text, struct error *err)
+{
 	if (!observed->stage[0])
 		return error_set(err, -EINVAL, "'resource' stands before its stage");
-	if (observed->resource[0])
-		return case_refuse_twice("resource", err);
-	while (!code && limit_resource_next(&rest, one))
-		code = case_check_verdict_name(observed->stage, "resource", one, err);
-	if (!code && (rest == text || *rest || strlen(text) >= sizeof observed->resource))
-		code = error_set(err, -EINVAL,
-			"'resource' = '%.72s' is not one resource, nor several (example: latency or full)",
-			text);
-	if (!code)
-		(void)snprintf(observed->resource, sizeof observed->resource, "%s", text);
-	return code;
+	if (limit_is_several(observed->stage))
+		return error_set(err, -EINVAL,
+			"'resource' is of one stage, and this verdict names several: '%.32s'",
+			observed->stage);
+	return case_take_several(
+		observed->stage, text, observed->resource, sizeof observed->resource, err);
 }
 
 static int case_take_verdict(
@@ -222,7 +224,7 @@ static int case_take_verdict(
 	struct findings *observed = &file->observed;
 	const char *sources[SOURCE_USER];
 	if (strcmp(key, names[0]) == 0)
-		return case_take_stage(observed, text, err);
+		return case_take_several(NULL, text, observed->stage, sizeof observed->stage, err);
 	if (strcmp(key, names[1]) == 0)
 		return case_take_resource(observed, text, err);
 	if (strcmp(key, names[2]) == 0) {

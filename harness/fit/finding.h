@@ -76,7 +76,7 @@ struct findings {
 	struct like_stratum like[FINDINGS_LIKE_MAX]; /* kinds of files, with their shares */
 	size_t like_count;
 	/* What the source held to be the bottleneck, in the words of a diagnosis ("read", "latency"); "" unknown.  Resources that the
-	 * source cannot tell apart are all named ("latency or full"). */
+	 * source cannot tell apart are all named ("latency or full"); so are stages ("decode or step"), which have no resource then. */
 	char stage[24], resource[FINDINGS_RESOURCE_BYTES];
 	double confidence; /* 0..1 of that; NAN */
 };

@@ -351,6 +351,17 @@ static const char *observed_stage_of_whole(const struct findings *out)
 					       : STAGE_STEP_NAME;
 }
 
+/* Of a job whose loader and step are nearly balanced: what most of the loader's time goes into, or the step. */
+static const char *observed_stages_of_both(const struct findings *out)
+{
+	const struct finding *read = &out->known[FINDING_READ_TIME];
+	const struct finding *cpu = &out->known[FINDING_CPU_SAMPLE];
+	const bool reads = read->how != FINDING_UNKNOWN && cpu->how != FINDING_UNKNOWN &&
+			   read->value > cpu->value;
+	return reads ? STAGE_READ_NAME " or " STAGE_STEP_NAME
+		     : STAGE_DECODE_NAME " or " STAGE_STEP_NAME;
+}
+
 /* Cores that processes beside the job kept busy. */
 static double observed_others(const json_t *document)
 {
@@ -377,7 +388,8 @@ static void observed_verdict(const json_t *document, struct findings *out)
 	const struct {
 		const char *seen, *stage;
 	} stages[] = {{"loader", STAGE_DECODE_NAME}, {STAGE_READ_NAME, STAGE_READ_NAME},
-		{STAGE_STEP_NAME, STAGE_STEP_NAME}, {"process", observed_stage_of_whole(out)}};
+		{STAGE_STEP_NAME, STAGE_STEP_NAME}, {"process", observed_stage_of_whole(out)},
+		{"loader and step", observed_stages_of_both(out)}};
 	const char *seen = column_text(document, "verdict.stage");
 	const char *resource = column_text(document, "verdict.resource");
 	const bool used_up = column_number(document, "observed.throttled_periods") >= 0.1;
@@ -385,7 +397,9 @@ static void observed_verdict(const json_t *document, struct findings *out)
 		const char *stage = stages[i].stage;
 		if (strcmp(seen, stages[i].seen) != 0 || !stage[0])
 			continue;
-		if (strcmp(resource, "cores") == 0 && used_up)
+		if (limit_is_several(stage))
+			resource = "";
+		else if (strcmp(resource, "cores") == 0 && used_up)
 			resource = "quota";
 		else if (strcmp(resource, "cores") == 0 && strcmp(stage, STAGE_DECODE_NAME) == 0 &&
 			 observed_others(document) >= OBSERVED_OTHERS)

@@ -130,7 +130,7 @@ static const char *alongside_same_cause(const struct record_case *of, const stru
 {
 	if (!of->stage[0])
 		return "";
-	if (strcmp(of->stage, v->stage) != 0 && strcmp(of->stage, v->also) != 0)
+	if (!limit_stage_is_of(of->stage, v->stage) && !limit_stage_is_of(of->stage, v->also))
 		return ", another stage than reported";
 	if (!of->resource[0] || strcmp(of->resource, "unknown") == 0 ||
 		strcmp(of->stage, v->stage) != 0)

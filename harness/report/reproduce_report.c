@@ -1,6 +1,7 @@
 /* What came of a case: the document, and its text. */
 #include "harness/report/reproduce_report.h"
 
+#include "harness/analyze/verdict.h"
 #include "harness/base/array.h"
 #include "harness/base/program.h"
 #include "harness/base/units.h"
@@ -55,8 +56,11 @@ static void reproduce_say_cause(const struct reproduction *r, struct buffer *out
 	const struct reproduction_reported *reported = &r->reported;
 	const bool named =
 		reported->resource[0] != '\0' && strcmp(reported->resource, "unknown") != 0;
-	const char *shown = r->by_diagnosis ? "by the diagnosis alone (no variant can relieve it)"
-					    : "shown by relieving it";
+	const char *shown =
+		!r->by_diagnosis ? "shown by relieving it"
+		: limit_is_several(reported->stage)
+			? "by the diagnosis alone (they are nearly balanced: relieving one gains nothing)"
+			: "by the diagnosis alone (no variant can relieve it)";
 	switch (r->cause) {
 	case CAUSE_UNTOLD:
 		buffer_text(out, " The case names no bottleneck that it is sure of.");

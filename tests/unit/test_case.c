@@ -197,6 +197,10 @@ static void mistakes_are_told_with_their_line(void **state)
 		"a.ini:4: 'job.throughput': 'trase' is no source; did you mean 'trace'?");
 	read_wrong(HEAD "[verdict]\nstage = decod\n",
 		"a.ini:4: unknown stage 'decod'; did you mean 'decode'?");
+	read_wrong(HEAD "[verdict]\nstage = decode or stp\n",
+		"a.ini:4: unknown stage 'stp'; did you mean 'step'?");
+	read_wrong(HEAD "[verdict]\nstage = decode or step\nresource = cpu\n",
+		"a.ini:5: 'resource' is of one stage, and this verdict names several: 'decode or step'");
 	read_wrong(HEAD "[verdict]\nstage = read\nresource = latencies\n",
 		"a.ini:5: unknown resource 'latencies'; did you mean 'latency'?");
 	read_wrong(HEAD "[verdict]\nstage = read\nresource = latency or ful\n",

@@ -213,6 +213,33 @@ static void a_report_may_allow_several_resources(void **state)
 	assert_int_equal(r.cause, CAUSE_OPEN);
 }
 
+/* Where two bind together, none gains when it is relieved alone: the diagnosis has to name one of them, and no other stage may
+ * gain. */
+static void a_report_may_allow_several_stages(void **state)
+{
+	(void)state;
+	struct reproduction r = as_reported();
+	r.reported.resource[0] = '\0';
+	(void)snprintf(r.reported.stage, sizeof r.reported.stage, "read or step");
+	judge(&r);
+	assert_int_equal(r.cause, CAUSE_SAME); /* one of them gains */
+	assert_false(r.by_diagnosis);
+	(void)snprintf(r.reported.stage, sizeof r.reported.stage, "decode or step");
+	judge(&r);
+	assert_int_equal(r.cause, CAUSE_OTHER_STAGE); /* reading gains, which is none of them */
+	for (size_t i = 0; i < r.variants[0].count; i++)
+		r.variants[0].ratios[i] = r.variants[1].ratios[i];
+	judge(&r);
+	assert_int_equal(r.cause, CAUSE_OPEN); /* the diagnosis says read */
+	(void)snprintf(r.seen.stage, sizeof r.seen.stage, "step");
+	judge(&r);
+	assert_int_equal(r.cause, CAUSE_SAME);
+	assert_true(r.by_diagnosis);
+	r.seen.confidence = REPRODUCTION_SURE / 2;
+	judge(&r);
+	assert_int_equal(r.cause, CAUSE_OPEN);
+}
+
 /* The costs of the replay say "cpu" whatever keeps the workers from it: that may confirm a report, and refutes none. */
 static void a_replay_alone_refutes_no_resource(void **state)
 {
@@ -478,6 +505,7 @@ int main(void)
 		cmocka_unit_test(a_case_without_a_sure_cause_is_judged_by_its_rate),
 		cmocka_unit_test(without_a_variant_the_diagnosis_decides),
 		cmocka_unit_test(a_full_store_is_one_whatever_fills_it),
+		cmocka_unit_test(a_report_may_allow_several_stages),
 		cmocka_unit_test(a_report_may_allow_several_resources),
 		cmocka_unit_test(a_replay_alone_refutes_no_resource),
 		cmocka_unit_test(errors_are_as_rare_as_promised),

@@ -181,7 +181,7 @@ static void verdicts_are_in_the_words_of_a_diagnosis(void **state)
 		"step", "unknown", "step", "unknown"); /* what is not known then is not known now */
 	verdict_of("step", "cpu", "step", "compute or launch");
 	verdict_of("step", "compute", "step", "compute"); /* a GPU said so */
-	verdict_of("loader and step", "unknown", "", "");
+	verdict_of("loader and step", "unknown", "decode or step", "");
 	verdict_of("\\u001b[31m", "x", "", "");
 }
 
