@@ -107,20 +107,18 @@ static void efficiency_remove(struct efficiency_job *job)
 	free(traces);
 }
 
-/* A result has as many repetitions as its configuration says. */
+/* As many repetitions as its configuration says: nobody shall go on with it without the loader. */
 static void efficiency_end_record(struct efficiency_job *job)
 {
 	struct record *record = &job->record;
 	struct error err = {0};
-	int code = 0;
 	if (!record->locked)
 		return;
 	if (record->entry_count == 0) {
 		efficiency_remove(job);
 		return;
 	}
-	if (!job->interrupted)
-		code = record_settle_repeats(record, (uint32_t)record->entry_count, &err);
+	int code = record_settle_repeats(record, (uint32_t)record->entry_count, &err);
 	if (!code)
 		code = record_end(record, &err);
 	if (code)

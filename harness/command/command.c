@@ -5,6 +5,7 @@
 #include "harness/base/array.h"
 #include "harness/base/files.h"
 #include "harness/base/log.h"
+#include "harness/fit/case.h"
 #include "harness/lab/lab_state.h"
 #include "harness/report/style.h"
 
@@ -185,6 +186,11 @@ static int saved_explain(const char *name, const char *path, int code, struct er
 			"'%s' is what 'mlbench observe' saw of a job, and no result: 'mlbench fit' makes a case of it, "
 			"and 'mlbench run' a result of the case",
 			name);
+	if (case_is(path))
+		return error_set(err, code,
+			"'%s' is a case, and no result: 'mlbench run %s' makes one of its twin, and 'mlbench reproduce' measures "
+			"it beside what was reported",
+			name, name);
 	if (length > 4 && strcmp(path + length - 4, ".ini") == 0 && stat(path, &st) == 0 &&
 		S_ISREG(st.st_mode))
 		return error_set(err, code,

@@ -29,6 +29,8 @@ def main(source, target):
             row["command"] = "mlbench sweep " + EVIL
             row["environment"] = poison(row["environment"])
             row["step"]["description"] = EVIL[:200]
+            row["case"] = {name: EVIL for name in ("created", "complaint", "stage", "resource", "changed")}
+            row["case"].update(rate=600.0, low=580.0, high=620.0, confidence=0.9)
             row["resolved"] = row["resolved"].replace("path = data\n", "path = data/</script><img src=x onerror=window.owned=4>\n")
             row["resolved"] = row["resolved"].replace("read_latency = 0\n", "read_latency = 1ms\n")
         elif row.get("kind") == "repetition":

@@ -46,7 +46,7 @@ for command in show report export; do
 	set -- "$command" twin.ini
 	[ "$command" = export ] && set -- export twin.ini --format csv
 	expect 2 "$MLBENCH" "$@"
-	says "'twin.ini' is a configuration, and no result: 'mlbench run twin.ini' makes one"
+	says "'twin.ini' is a case, and no result: 'mlbench run twin.ini' makes one of its twin"
 done
 expect 2 "$MLBENCH" compare twin.ini one
 says "'mlbench run twin.ini' makes one"

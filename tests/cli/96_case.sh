@@ -121,6 +121,12 @@ cat evil.md >>out
 grep -q '&lt;script&gt;alert(1)' evil/report.html && ! grep -q '<script>alert' evil/report.html || fail "a complaint is a script on the page"
 ! grep -qF '![x]' evil.md && ! grep -q '<script>' evil.md && ! grep -q '^# ' <(tail -n +2 evil.md) || fail "a complaint is Markdown"
 
+# A case itself is no result, whichever command takes it for one.
+for words in "compare results/job/one" show report; do
+	expect 2 "$MLBENCH" $words job.ini
+	says "'job.ini' is a case, and no result: 'mlbench run job.ini' makes one of its twin, and 'mlbench reproduce' measures it"
+done
+
 # Mistakes.
 wrong() { # SED-SCRIPT MESSAGE
 	sed "$1" job.ini >wrong.ini

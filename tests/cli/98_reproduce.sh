@@ -108,7 +108,7 @@ reads "$arms of $arms results in ."
 ! grep -q without-step out || fail "a variant has a line of its own"
 expect 0 "$MLBENCH" history step
 reads "step-without-step "
-! grep -q " +[0-9]* " out || fail "the twin stands for variants that are shown"
+! grep -q " +[0-9]" out || fail "the twin stands for variants that are shown"
 expect 0 "$MLBENCH" history . --where name=step-without-step --json
 [ "$(json '[(r["session"], r["variant_of"], r["variants"]) for r in d["results"]]')" = "[('step', None, 0)]" ] || fail "a variant alone"
 expect 0 "$MLBENCH" history . --format csv
