@@ -296,15 +296,18 @@ static void job_side_of_threads(const struct job_record *record, const struct jo
 		const double looks = job_thread_looks(thread);
 		const double lived = thread->last_s - thread->first_s;
 		const double cpu = job_grown(thread->first, thread->last, JOB_CPU_S);
+		const double queued = job_thread_queue_s(thread);
+		/* One that waits for a core works, too: on a crowded node it may get hardly any time. */
+		const double active = cpu + (isnan(queued) ? 0 : queued);
 		const double file = thread->looks[JOB_WAITS_FILE] + thread->looks[JOB_WAITS_RING];
 		const bool reads = looks > 0 && file / looks >= ACTIVE_CPU;
 		if (verdict->roles[thread->process] != JOB_ROLE_WHOLE || looks < 1 ||
 			!(lived > 0) || reads != readers ||
-			(!reads && !(cpu / lived >= ACTIVE_CPU)))
+			(!reads && !(active / lived >= ACTIVE_CPU)))
 			continue;
 		job_side_looks(side, thread->looks, (uint32_t)looks);
 		cpu_s += cpu;
-		queue_s += job_thread_queue_s(thread);
+		queue_s += queued;
 		seconds += lived;
 	}
 	job_side_end(side, cpu_s, queue_s, seconds);

@@ -245,6 +245,11 @@ static void test_one_process(void **state)
 	does(add(10, 1, 9.5, 0), JOB_RUNS, 95);
 	job_verdict_find(&record, NULL, &verdict);
 	assert_verdict("process", "cpu");
+	/* So crowded a node that its thread hardly ever gets a core. */
+	(void)empty_record(state);
+	does(add(10, 1, 0.3, 9.5), JOB_RUNS, 95);
+	job_verdict_find(&record, NULL, &verdict);
+	assert_verdict("process", "cores");
 	(void)empty_record(state);
 	does(add(10, 1, 1, 0), JOB_WAITS_TIME, 90);
 	job_verdict_find(&record, NULL, &verdict);
