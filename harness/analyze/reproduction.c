@@ -307,7 +307,12 @@ void reproduction_advise(struct reproduction *r)
 			units_format_count(r->band.high, text[3]));
 		return;
 	}
-	if (reproduction_advise_variants(r))
+	if (r->circular)
+		(void)snprintf(r->why, sizeof r->why,
+			"the twin's step was made of the reported throughput, so that it gives it whatever the job is "
+			"like; make the case with a trace, a log that has waits, what 'mlbench observe' saw, or --set "
+			"step.time=TIME");
+	else if (reproduction_advise_variants(r))
 		(void)snprintf(r->why, sizeof r->why,
 			"the throughput is the reported one; what the relieved stage gains is not known "
 			"well enough");
@@ -323,10 +328,25 @@ void reproduction_advise(struct reproduction *r)
 bool reproduction_is_stuck(const struct reproduction *r)
 {
 	bool open = false;
+	if (r->circular)
+		return true;
 	for (size_t i = 0; i < r->variant_count; i++)
 		open = open || (r->variants[i].relief == RELIEF_OPEN && !r->variants[i].aside &&
 				       r->variants[i].ratio.count > 0);
 	return r->outcome == REPRODUCTION_OPEN && r->rate == RATE_WITHIN && !open;
+}
+
+/* Not where something else than the step is shown to limit the twin. */
+static bool reproduction_is_circular(const struct reproduction *r)
+{
+	if (!r->step_is_of_rate || r->rate != RATE_WITHIN ||
+		(r->cause == CAUSE_SAME && !stage_is(r->reported.stage, STAGE_STEP)))
+		return false;
+	for (size_t i = 0; i < r->variant_count; i++)
+		if (stage_is(r->variants[i].stage, STAGE_STEP) &&
+			r->variants[i].relief == RELIEF_NOTHING)
+			return false;
+	return true;
 }
 
 void reproduction_judge(struct reproduction *r)
@@ -335,11 +355,12 @@ void reproduction_judge(struct reproduction *r)
 	reproduction_weigh_variants(r);
 	r->rate = reproduction_rate_of(r);
 	r->cause = reproduction_cause_of(r);
+	r->circular = reproduction_is_circular(r);
 	const bool other = r->cause == CAUSE_OTHER_STAGE ||
 			   (r->cause == CAUSE_OTHER_RESOURCE && r->rate == RATE_WITHIN);
 	if (r->rate == RATE_BELOW || r->rate == RATE_ABOVE || other)
 		r->outcome = REPRODUCTION_REFUTED;
-	else if (r->rate == RATE_WITHIN && r->cause != CAUSE_OPEN)
+	else if (r->rate == RATE_WITHIN && r->cause != CAUSE_OPEN && !r->circular)
 		r->outcome = REPRODUCTION_SHOWN;
 	else
 		r->outcome = REPRODUCTION_OPEN;

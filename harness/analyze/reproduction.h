@@ -27,7 +27,8 @@
  * of those that an observation from outside cannot tell apart), and
  * relieving the stage gains more than 5 %, and relieving no other stage gains more, beyond both
  * intervals.  Where no variant can relieve the stage, the diagnosis alone decides, and the words
- * say so.  An experiment stands above a diagnosis: where they differ the cause is open, unless the
+ * say so.  A twin whose step was made of the reported rate, for nothing else told it, gives that rate
+ * whatever the job is like: where that step limits it, its throughput shows nothing.  An experiment stands above a diagnosis: where they differ the cause is open, unless the
  * experiment says that another stage binds. */
 #ifndef MLBENCH_ANALYZE_REPRODUCTION_H
 #define MLBENCH_ANALYZE_REPRODUCTION_H
@@ -122,6 +123,7 @@ enum reproduction_outcome { REPRODUCTION_OPEN, REPRODUCTION_SHOWN, REPRODUCTION_
 
 struct reproduction {
 	struct reproduction_reported reported;
+	bool step_is_of_rate;                   /* the twin's step was made of the reported rate */
 	double tolerance;                       /* a share, > 0 */
 	double rates[REPRODUCTION_REPEATS_MAX]; /* samples/s of the twin's repetitions that count */
 	size_t rate_count;
@@ -135,6 +137,7 @@ struct reproduction {
 	enum reproduction_rate rate;
 	enum reproduction_cause cause;
 	bool by_diagnosis; /* the cause: no variant relieves the reported stage */
+	bool circular;     /* the rate is the reported one since the step was made of it */
 	/* Of the variants, the one that gained most, beyond the reported stage's gain if that is
 	 * another; variant_count: none gained. */
 	size_t most;

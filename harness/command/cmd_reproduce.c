@@ -13,6 +13,7 @@
 #include "harness/command/run_plan.h"
 #include "harness/fit/amount.h"
 #include "harness/fit/case.h"
+#include "harness/fit/twin.h"
 #include "harness/measure/data_store.h"
 #include "harness/record/config_json.h"
 #include "harness/report/reproduce_report.h"
@@ -115,6 +116,9 @@ static void reproduce_take_reported(struct reproduce *r)
 		.confidence = r->file.observed.confidence};
 	if (known && rate->low > 0 && isfinite(rate->high))
 		reported->interval = (struct interval){rate->low, rate->high};
+	r->reproduction.step_is_of_rate =
+		twin_step_is_of_rate(&r->file) &&
+		config_real(&r->twin, KEY_STEP_TIME) == config_real(&r->file.twin, KEY_STEP_TIME);
 	(void)snprintf(reported->stage, sizeof reported->stage, "%s", r->file.observed.stage);
 	(void)snprintf(
 		reported->resource, sizeof reported->resource, "%s", r->file.observed.resource);

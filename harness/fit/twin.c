@@ -271,6 +271,12 @@ static void twin_step_time(struct twin *twin)
 	}
 }
 
+bool twin_step_is_of_rate(const struct case_file *file)
+{
+	return case_why_assumed(file, KEY_STEP_TIME) &&
+	       !(twin_known(file, FINDING_STEP_TIME) > 0) && isnan(twin_wait_share(file));
+}
+
 static void twin_step(struct twin *twin)
 {
 	if (twin_known(twin->file, FINDING_CPU_TRAINER) > 0)

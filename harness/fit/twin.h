@@ -33,6 +33,10 @@ int twin_derive_costs(struct case_file *file, double twin_cpu_ns, struct error *
 /* How long a worker waits for a file, ns, where the storage is slow; NAN: it is fast, or nothing tells. */
 double twin_slow_read(const struct case_file *file);
 
+/* Whether the twin's step takes all the time that the reported throughput leaves for a batch, since nothing tells how much of it
+ * is waiting.  Where that step limits the twin, its throughput is the reported one whatever the job is like. */
+bool twin_step_is_of_rate(const struct case_file *file);
+
 /* How much CPU time a worker has for each sample, ns, by whatever tells it; NAN: nothing does.  *why (may be NULL): where it
  * is a guess; NULL else. */
 double twin_loader_cpu(const struct case_file *file, const char **why);

@@ -252,7 +252,7 @@ json_t *reproduce_json(const struct reproduce_view *view)
 		"could_emulate", view->could_emulate, "emulated",
 		reproduce_lines_json(view->emulated), "assumed",
 		reproduce_lines_json(view->assumed), "budget_s", view->budget_s, "spent_s",
-		view->spent_s, "complete", r->outcome != REPRODUCTION_OPEN, "folder",
+		view->spent_s, "complete", r->outcome != REPRODUCTION_OPEN || r->circular, "folder",
 		fields_text(view->folder));
 	buffer_release(&words);
 	return out;
@@ -349,7 +349,7 @@ static void reproduce_say_here(const json_t *document, struct medium *medium)
 	const double stood_out = column_number(here, "stood_out");
 	buffer_format(&text, "%.0f repetition%s of each, in turns, %.0f s",
 		column_number(here, "repetitions"),
-		column_number(here, "repetitions") > 1 ? "s" : "",
+		column_number(here, "repetitions") == 1 ? "" : "s",
 		column_number(document, "spent_s"));
 	if (failed > 0)
 		buffer_format(&text, "; failed of the twin's: %.0f", failed);

@@ -495,6 +495,39 @@ static void differences_are_weighed_by_what_they_would_do(void **state)
 	truth_free(run);
 }
 
+static void a_step_made_of_the_reported_rate_shows_nothing(void **state)
+{
+	(void)state;
+	/* The case names no cause, and the twin's step limits it. */
+	struct reproduction r = as_reported();
+	r.step_is_of_rate = true;
+	r.reported.stage[0] = r.reported.resource[0] = '\0';
+	for (size_t i = 0; i < 6; i++) {
+		r.variants[0].ratios[i] = r.variants[1].ratios[i];
+		r.variants[2].ratios[i] = 5 + 0.01 * (double)i;
+	}
+	judge(&r);
+	assert_int_equal(r.rate, RATE_WITHIN);
+	assert_int_equal(r.outcome, REPRODUCTION_OPEN);
+	assert_true(r.circular && reproduction_is_stuck(&r));
+	assert_int_equal(r.repeats_needed, 0);
+	assert_non_null(strstr(r.why, "step.time"));
+	/* A step of which a source told the time. */
+	r.step_is_of_rate = false;
+	judge(&r);
+	assert_int_equal(r.outcome, REPRODUCTION_SHOWN);
+	/* Reading, as reported, is shown to limit the twin, and its step is not. */
+	r = as_reported();
+	r.step_is_of_rate = true;
+	judge(&r);
+	assert_int_equal(r.outcome, REPRODUCTION_SHOWN);
+	/* Another rate is another rate. */
+	r.reported.rate = 900;
+	r.reported.interval = (struct interval){880, 920};
+	judge(&r);
+	assert_int_equal(r.outcome, REPRODUCTION_REFUTED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -503,6 +536,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_shown_is_open),
 		cmocka_unit_test(another_rate_is_not_reproduced),
 		cmocka_unit_test(a_case_without_a_sure_cause_is_judged_by_its_rate),
+		cmocka_unit_test(a_step_made_of_the_reported_rate_shows_nothing),
 		cmocka_unit_test(without_a_variant_the_diagnosis_decides),
 		cmocka_unit_test(a_full_store_is_one_whatever_fills_it),
 		cmocka_unit_test(a_report_may_allow_several_stages),
