@@ -37,6 +37,7 @@ struct observed {
 	struct observed_side trainer, loader, whole;
 	double readers; /* threads that read files, of a job in one process */
 	double files_per_s;
+	bool hidden; /* of a process at work neither waits nor open files were seen */
 };
 
 /* --- reading it in ------------------------------------------------------------------------------ */
@@ -72,6 +73,7 @@ static void observed_add_process(struct observed *in, const json_t *process)
 								   : NULL;
 	if (!side)
 		return;
+	in->hidden = in->hidden || column_text(process, "unknown")[0];
 	side->count += share;
 	side->cpu += share * observed_or_zero(process, "cpu");
 	side->queue += share * column_number(process, "run_queue_wait");
@@ -439,6 +441,17 @@ static void observed_environment(const json_t *document, struct case_environment
 
 /* --- the source --------------------------------------------------------------------------------- */
 
+/* Another user's job: who loads for whom, and what each waits for, was not seen, so that nothing follows from looks. */
+static void observed_hidden(
+	const struct observed *in, struct findings *out, struct source_more *more)
+{
+	findings_note(out,
+		"what the job's processes wait for and have open was not seen, so that its loaders are not known: "
+		"'mlbench observe' as their user, or as root, sees it");
+	observed_node(in->document, out);
+	observed_environment(in->document, &more->environment);
+}
+
 static int observed_take(const json_t *document, const char *path, struct findings *out,
 	struct source_more *more, struct error *err)
 {
@@ -451,6 +464,10 @@ static int observed_take(const json_t *document, const char *path, struct findin
 		return error_set(err, -EINVAL,
 			"'%.200s': the job stood still while it was observed; there is nothing to fit",
 			path);
+	if (in.hidden) {
+		observed_hidden(&in, out, more);
+		return 0;
+	}
 	observed_count(&in, out);
 	observed_rates(&in, out);
 	observed_files(&in, out, more);

@@ -153,6 +153,23 @@ static void an_observed_job_tells_what_a_sample_takes(void **state)
 	findings_close(&findings);
 }
 
+/* Another user's job, whose waits and files were not seen: nothing is told of its workers, rather than that it has none. */
+static void what_was_not_seen_tells_nothing(void **state)
+{
+	(void)state;
+	const char *const changes[][2] = {{"\"role\":\"trainer\"",
+		"\"role\":\"whole\",\"unknown\":\"bytes and calls: Permission denied\""}};
+	struct findings findings;
+	write_changed(changes, 1);
+	findings_open(&findings);
+	assert_int_equal(findings_from_observed(&findings, path, &err), 0);
+	for (int id = 0; id < FINDING_COUNT; id++)
+		assert_true(findings.known[id].how == FINDING_UNKNOWN || id == FINDING_CORES);
+	assert_int_equal(findings.note_count, 1);
+	assert_string_equal(findings.stage, "");
+	findings_close(&findings);
+}
+
 static void verdict_of(const char *stage, const char *resource, const char *wanted_stage,
 	const char *wanted_resource)
 {
@@ -464,6 +481,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_observed_job_tells_what_a_sample_takes),
 		cmocka_unit_test(who_takes_the_cores_is_left_open_where_others_do),
+		cmocka_unit_test(what_was_not_seen_tells_nothing),
 		cmocka_unit_test(verdicts_are_in_the_words_of_a_diagnosis),
 		cmocka_unit_test(hostile_documents_are_refused_or_read),
 		cmocka_unit_test(keys_follow_from_what_is_known),
