@@ -27,6 +27,10 @@ static const double ASLEEP = 0.5; /* of the loaders' time, by their own choice *
 static const double DEVICE_BUSY = 0.9, DEVICE_IDLE = 0.5; /* share with a kernel resident */
 static const double UNEVEN = 0.4; /* between the busiest and the least busy loader */
 static const double STILL_CPU = 0.005, STILL_S = 3;
+static const double STOPPED = 0.5; /* of a process's looks */
+static const double STARTS_S = 1,
+		    STARTS = 0.1;    /* of the watch: loaders that begin later began with it */
+static const double THROTTLED = 0.1; /* of a quota's periods */
 
 const char *job_role_name(enum job_role role)
 {
@@ -367,6 +371,7 @@ const struct job_entry job_entries[] = {
 	{"loader", "lock", "loader", "lock"},
 	{"loader", "wait", "loader", "wait"},
 	{"loader", "imbalance", "loader", "imbalance"},
+	{"loader and step", "cores", "loader", "cores"},
 	{"loader and step", NULL, "loader", "balanced"},
 	{"read", NULL, "read", "observed"},
 	{"process", "cpu", "process", "cpu"},
@@ -477,8 +482,6 @@ static void job_conclude_loading(const char *stage, const char *who, const struc
 		job_conclude(out, stage, "cores", certainty,
 			"%s seem to hold the job up, and too few cores are free for them: %.0f %% of their time they are ready to run and wait for a core",
 			who, 100 * side->queue);
-		job_say(&out->next,
-			"look for a CPU quota, CPU affinity, other jobs on the node, and more threads than cores");
 		return;
 	}
 	const bool may_be_lock = job_share_may_reach(lock, side->looks, locked);
@@ -505,9 +508,18 @@ static void job_conclude_two_sides(struct job_verdict *out, bool device)
 		job_conclude_loading("loader", "The loader workers", l, lock,
 			device ? JOB_POSSIBLE : JOB_LIKELY, out);
 	} else if (starved < FED && waiting >= FREE) {
-		job_conclude(out, "step", t->cpu >= SATURATED ? "cpu" : "unknown", JOB_LIKELY,
+		job_conclude(out, "step",
+			t->queue >= QUEUED    ? "cores"
+			: t->cpu >= SATURATED ? "cpu"
+					      : "unknown",
+			JOB_LIKELY,
 			"The training step seems to limit the job: the trainer waits for data %.0f %% of the time, and the loader workers have nothing to do %.0f %% of the time",
 			100 * starved, 100 * waiting);
+	} else if (starved < STARVED && waiting < FREE && t->queue >= QUEUED &&
+		   l->queue >= QUEUED) {
+		job_conclude(out, "loader and step", "cores", device ? JOB_POSSIBLE : JOB_LIKELY,
+			"Too few cores seem to be free for the job: the trainer is ready to run and waits for a core %.0f %% of the time, and the loader workers %.0f %%",
+			100 * t->queue, 100 * l->queue);
 	} else if (starved < STARVED && waiting < FREE && work > 0) {
 		job_conclude(out, "loader and step", "unknown", JOB_POSSIBLE,
 			"Loading and the training step seem nearly balanced: neither waits much for the other");
@@ -583,7 +595,44 @@ static bool job_stands_still(const struct job_record *record)
 	return record->watched_s >= STILL_S && cpu_s <= STILL_CPU * record->watched_s && bytes <= 0;
 }
 
-/* Bytes of the processes that read files, over the mean size of the files that were seen open. */
+/* A process at the job's head that a signal or a debugger holds; NULL: none. */
+static const struct job_process *job_stopped(
+	const struct job_record *record, const struct job_verdict *verdict)
+{
+	for (size_t i = 0; i < record->process_count; i++)
+		if ((i == 0 || verdict->roles[i] == JOB_ROLE_TRAINER) &&
+			job_share(&record->processes[i], JOB_STOPPED) >= STOPPED)
+			return &record->processes[i];
+	return NULL;
+}
+
+/* Its loaders began while it was watched, and none ended: it was starting. */
+static void job_find_start(const struct job_record *record, struct job_verdict *out)
+{
+	double first = INFINITY;
+	for (size_t i = 0; i < record->process_count; i++) {
+		const struct job_process *process = &record->processes[i];
+		if (out->roles[i] == JOB_ROLE_LOADER)
+			first = process->gone ? 0 : fmin(first, process->first_s);
+	}
+	out->loaders_began_s =
+		isfinite(first) && first >= STARTS_S && first >= STARTS * record->watched_s ? first
+											    : 0;
+}
+
+static void job_tell_start(const struct job_record *record, struct job_verdict *out)
+{
+	if (!(out->loaders_began_s > 0))
+		return;
+	if (out->certainty == JOB_LIKELY)
+		out->certainty = JOB_POSSIBLE;
+	job_say(&out->unknown,
+		"what limits the job once it runs: its loader workers began %.1f s after the watch did, of %.1f s in all, so that its start was watched",
+		out->loaders_began_s, record->watched_s);
+	job_say(&out->next, "observe it again, now that its loader workers are there");
+}
+
+/* Bytes of the processes that load files, or else of all that read any, over the mean size of the files that were seen open. */
 static void job_estimate_files(const struct job_record *record, struct job_verdict *out)
 {
 	double bytes = 0;
@@ -591,7 +640,8 @@ static void job_estimate_files(const struct job_record *record, struct job_verdi
 	double inverse = 0;
 	uint32_t files = 0;
 	for (uint32_t i = 0; i < record->process_count; i++)
-		if (job_reads_files(&record->processes[i])) {
+		if (job_reads_files(&record->processes[i]) &&
+			(!out->loader.count || out->roles[i] == JOB_ROLE_LOADER)) {
 			const double read = job_grown(
 				record->processes[i].first, record->processes[i].last, JOB_READ);
 			bytes += isnan(read) ? 0 : read;
@@ -605,7 +655,11 @@ static void job_estimate_files(const struct job_record *record, struct job_verdi
 		inverse += group->inverse;
 	}
 	out->files_per_s = out->files_low = out->files_high = NAN;
-	if (files < 5 || !(size > 0))
+	if (out->loaders_began_s > 0)
+		(void)snprintf(out->files_why, sizeof out->files_why,
+			"the job's start was watched: its loader workers began %.1f s after the watch did",
+			out->loaders_began_s);
+	else if (files < 5 || !(size > 0))
 		(void)snprintf(out->files_why, sizeof out->files_why,
 			"fewer than 5 data files were seen open: they are open for too short a time, read through mmap, or few and large");
 	else if (!(bytes > 0) || !(record->watched_s > 0))
@@ -707,11 +761,21 @@ static void job_tell_cores(const struct job_record *record, struct job_verdict *
 			"node: %.1f of %.0f cores busy, of which %.1f by this job; it may run on %.0f CPUs",
 			record->node_busy_cores, record->node_cores, own / record->watched_s,
 			record->allowed_cpus);
-	if (!isnan(record->quota_cores) && !isinf(record->quota_cores))
+	const bool limited = !isnan(record->quota_cores) && !isinf(record->quota_cores);
+	if (limited)
 		job_say(&out->evidence,
 			"a control group limits it to %.2f cores; share of its periods in which they were used up: %s",
 			record->quota_cores,
 			units_or_dash(units_format_share, record->throttled, share));
+	if (strcmp(out->resource, "cores") != 0)
+		return;
+	if (limited && record->throttled >= THROTTLED)
+		job_say(&out->next,
+			"raise the CPU quota of its control group (cpu.max, cpu.cfs_quota_us), which is used up in %s of its periods, or use fewer busy threads",
+			units_or_dash(units_format_share, record->throttled, share));
+	else
+		job_say(&out->next,
+			"look for a CPU quota, CPU affinity, other jobs on the node, and more threads than cores");
 }
 
 static void job_tell_unknown(const struct job_record *record, struct job_verdict *out)
@@ -754,14 +818,20 @@ void job_verdict_find(
 	job_side_of_role(record, out, JOB_ROLE_LOADER, &out->loader);
 	job_side_of_threads(record, out, true, &out->readers);
 	job_side_of_threads(record, out, false, &out->workers);
+	job_find_start(record, out);
 	job_estimate_files(record, out);
 	job_estimate_growth(record, out);
-	out->still = isnan(record->ended_s) && job_stands_still(record);
+	const struct job_process *stopped = job_stopped(record, out);
+	out->still = isnan(record->ended_s) && (stopped || job_stands_still(record));
 	/* Slices come to the trainer each time, and to loaders in turn. */
 	const uint32_t looks = out->loader.count && out->loader.looks < record->states
 				       ? out->loader.looks
 				       : record->states;
-	if (out->still)
+	if (out->still && stopped)
+		job_conclude(out, "unknown", "unknown", JOB_UNKNOWN,
+			"The job is stopped: a signal (SIGSTOP) or a debugger held process %d for %.0f %% of the time. 'kill -CONT %d' lets it go on",
+			stopped->pid, 100 * job_share(stopped, JOB_STOPPED), stopped->pid);
+	else if (out->still)
 		job_conclude(out, "unknown", "unknown", JOB_UNKNOWN,
 			"The job stands still: nothing of it ran and nothing was read for %.0f s. It hangs, or its pause is longer than this",
 			record->watched_s);
@@ -784,6 +854,7 @@ void job_verdict_find(
 	if (profile)
 		job_tell_classes(record, profile, out);
 	job_tell_cores(record, out);
+	job_tell_start(record, out);
 	job_tell_unknown(record, out);
 }
 

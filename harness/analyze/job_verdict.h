@@ -53,7 +53,8 @@ struct job_verdict {
 	struct job_side trainer, loader;  /* count 0: there is none */
 	/* Of JOB_ROLE_WHOLE: its threads that read files, and those that compute. */
 	struct job_side readers, workers;
-	bool still;                 /* nothing of it ran and nothing was read */
+	bool still; /* nothing of it ran and nothing was read, or its head is stopped by a signal */
+	double loaders_began_s;     /* of the watch, where its start was watched; else 0 */
 	char stage[JOB_WORD_BYTES]; /* "loader", "step", "read", "loader and step"; "unknown" */
 	char resource
 		[JOB_WORD_BYTES]; /* "cpu", "cores", "latency or device", "lock", ...; "unknown" */

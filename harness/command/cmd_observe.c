@@ -157,10 +157,10 @@ static int observe_print(
 	struct medium medium = medium_terminal(&style, &text);
 	observe_text(document, &medium, options_given(&invocation->options, OPTION_VERBOSE));
 	if (path[0])
+		buffer_format(&text, "\nsaved: %s/observe.json\n", path);
+	if (path[0] && !json_is_array(json_object_get(document, "hang")))
 		buffer_format(&text,
-			"\nsaved: %s/observe.json\n"
-			"'mlbench fit %s/observe.json --out case.ini' makes a case of it\n",
-			path, path);
+			"'mlbench fit %s/observe.json --out case.ini' makes a case of it\n", path);
 	return command_print(&text, err);
 }
 

@@ -19,6 +19,7 @@ static const double OBSERVED_IDLE =
 	0.1; /* of a loader's time: locks of an idle worker are its queue's */
 static const double OBSERVED_STEADY = 65536; /* bytes per second that memory may grow by */
 static const double OBSERVED_OTHERS = 0.25;  /* cores: fewer take none from the job */
+static const double OBSERVED_FULL = 0.8;     /* of a quota, on average */
 static const double OBSERVED_READS = 0.05;   /* of a thread's time in calls on files: it reads */
 static const double NS_PER_SECOND = 1e9;
 
@@ -34,6 +35,7 @@ struct observed_side {
 struct observed {
 	const json_t *document;
 	double seconds;
+	double loader_s; /* that its loaders were seen for: less where all began meanwhile, and none ended */
 	struct observed_side trainer, loader, whole;
 	double readers; /* threads that read files, of a job in one process */
 	double files_per_s;
@@ -66,7 +68,8 @@ static void observed_add_looks(struct observed_side *side, const json_t *process
 static void observed_add_process(struct observed *in, const json_t *process)
 {
 	const char *role = column_text(process, "role");
-	const double share = fmin(1, observed_or_zero(process, "seconds") / in->seconds);
+	const double watched = strcmp(role, "loader") == 0 ? in->loader_s : in->seconds;
+	const double share = fmin(1, observed_or_zero(process, "seconds") / watched);
 	struct observed_side *side = strcmp(role, "trainer") == 0  ? &in->trainer
 				     : strcmp(role, "loader") == 0 ? &in->loader
 				     : strcmp(role, "whole") == 0  ? &in->whole
@@ -90,6 +93,22 @@ static void observed_end_side(struct observed_side *side)
 		*shares[i] = side->looks > 0 ? *shares[i] / side->looks : NAN;
 }
 
+static double observed_loader_seconds(const struct observed *in)
+{
+	const json_t *row;
+	size_t i;
+	double most = 0;
+	json_array_foreach(column_value(in->document, "processes"), i, row)
+	{
+		if (strcmp(column_text(row, "role"), "loader") != 0)
+			continue;
+		if (json_is_true(json_object_get(row, "ended")))
+			return in->seconds;
+		most = fmax(most, observed_or_zero(row, "seconds"));
+	}
+	return most > 0 ? most : in->seconds;
+}
+
 static void observed_sum(struct observed *in, const json_t *document)
 {
 	const json_t *row;
@@ -97,6 +116,7 @@ static void observed_sum(struct observed *in, const json_t *document)
 	*in = (struct observed){.document = document,
 		.seconds = column_number(document, "observed.seconds"),
 		.files_per_s = column_number(document, "files_per_s.value")};
+	in->loader_s = observed_loader_seconds(in);
 	json_array_foreach(column_value(document, "processes"), i, row)
 		observed_add_process(in, row);
 	json_array_foreach(column_value(document, "threads"), i, row) in->readers +=
@@ -387,6 +407,7 @@ static void observed_verdict(const json_t *document, struct findings *out)
 	static const char calls_on_files[] = "latency or full or cache or shared or stalls";
 	static const char on_cores[] = "compute or launch";
 	static const char taken_cores[] = "cores or external";
+	static const char any_cores[] = "quota or cores or external";
 	const struct {
 		const char *seen, *stage;
 	} stages[] = {{"loader", STAGE_DECODE_NAME}, {STAGE_READ_NAME, STAGE_READ_NAME},
@@ -394,7 +415,12 @@ static void observed_verdict(const json_t *document, struct findings *out)
 		{"loader and step", observed_stages_of_both(out)}};
 	const char *seen = column_text(document, "verdict.stage");
 	const char *resource = column_text(document, "verdict.resource");
+	const double others = observed_others(document);
+	const double quota = column_number(document, "observed.quota_cores");
+	const double own = column_number(document, "observed.node_busy_cores") - others;
 	const bool used_up = column_number(document, "observed.throttled_periods") >= 0.1;
+	/* A job that other processes keep from using up its quota on average is not limited by the quota alone. */
+	const bool both = own < OBSERVED_FULL * quota && others >= OBSERVED_OTHERS;
 	for (size_t i = 0; i < COUNT(stages); i++) {
 		const char *stage = stages[i].stage;
 		if (strcmp(seen, stages[i].seen) != 0 || !stage[0])
@@ -402,9 +428,10 @@ static void observed_verdict(const json_t *document, struct findings *out)
 		if (limit_is_several(stage))
 			resource = "";
 		else if (strcmp(resource, "cores") == 0 && used_up)
-			resource = "quota";
+			resource =
+				both && strcmp(stage, STAGE_DECODE_NAME) == 0 ? any_cores : "quota";
 		else if (strcmp(resource, "cores") == 0 && strcmp(stage, STAGE_DECODE_NAME) == 0 &&
-			 observed_others(document) >= OBSERVED_OTHERS)
+			 others >= OBSERVED_OTHERS)
 			resource = taken_cores;
 		else if (strcmp(resource, "latency or device") == 0)
 			resource = calls_on_files;

@@ -172,6 +172,45 @@ static void test_two_sides(void **state)
 	assert_int_equal(verdict.certainty, JOB_UNKNOWN);
 }
 
+/* All of them wait for cores: neither is balanced against the other. */
+static void test_no_cores(void **state)
+{
+	(void)state;
+	loaders(5, JOB_RUNS, 60, 5, 4);
+	threads[1].last[JOB_QUEUE_S] = 8; /* the trainer's */
+	record.quota_cores = 0.1;
+	record.throttled = 0.9;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_verdict("loader and step", "cores");
+	assert_string_equal(job_entry_find(&verdict)->entry_resource, "cores");
+	assert_non_null(strstr(verdict.next.of[0], "raise the CPU quota"));
+	record.throttled = 0;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_non_null(strstr(verdict.next.of[0], "look for a CPU quota"));
+}
+
+/* A job that begins while it is watched: what it reads and does until its loaders are there is no training. */
+static void test_start(void **state)
+{
+	(void)state;
+	loaders(80, JOB_RUNS, 90, 5, 0.2);
+	record.groups[record.group_count++] =
+		(struct job_group){.system = "ext4", .kind = "jpg", .files = 10, .bytes = 1e6};
+	processes[1].file_looks = 1;
+	processes[1].last[JOB_READ] = 500e6; /* libraries */
+	processes[2].file_looks = processes[3].file_looks = 5;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_float_equal(verdict.files_per_s, 20, 1e-6); /* of the two workers alone */
+	assert_int_equal(verdict.certainty, JOB_LIKELY);
+	processes[2].first_s = processes[3].first_s = 7;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_true(isnan(verdict.files_per_s) && strstr(verdict.files_why, "start"));
+	assert_int_equal(verdict.certainty, JOB_POSSIBLE);
+	processes[2].gone = true; /* of an epoch before */
+	job_verdict_find(&record, NULL, &verdict);
+	assert_int_equal(verdict.certainty, JOB_LIKELY);
+}
+
 /* A parent and two that read on their own, with a pipe or a socket that the fork inherited: nothing goes over it. */
 static void readers_with(bool socket)
 {
@@ -326,6 +365,13 @@ static void test_still(void **state)
 	record.watched_s = 1; /* too short to say so */
 	job_verdict_find(&record, NULL, &verdict);
 	assert_false(verdict.still);
+	/* Its workers still ask their queues. */
+	record.watched_s = 10;
+	processes[0].last[JOB_CPU_S] = 5;
+	processes[0].looks[JOB_WAITS_LOCK] = 0;
+	processes[0].looks[JOB_STOPPED] = LOOKS;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_true(verdict.still && strstr(verdict.words, "kill -CONT 10"));
 }
 
 static void test_estimates(void **state)
@@ -410,6 +456,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_roles, empty_record),
 		cmocka_unit_test_setup(test_two_sides, empty_record),
+		cmocka_unit_test_setup(test_no_cores, empty_record),
+		cmocka_unit_test_setup(test_start, empty_record),
 		cmocka_unit_test_setup(test_inherited, empty_record),
 		cmocka_unit_test_setup(test_devices, empty_record),
 		cmocka_unit_test_setup(test_few_looks, empty_record),

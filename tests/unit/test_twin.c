@@ -99,15 +99,24 @@ static void who_takes_the_cores_is_left_open_where_others_do(void **state)
 {
 	(void)state;
 	static const struct {
-		const char *busy, *resource;
-	} cases[] = {{"\"node_busy_cores\":1.95,\"seconds\":10", "cores"},
-		{"\"node_busy_cores\":7.5,\"seconds\":10", "cores or external"},
-		{"\"node_busy_cores\":null,\"seconds\":10", "cores"}};
+		const char *busy, *quota, *resource;
+	} cases[] = {{"1.95", "null,\"throttled_periods\":null", "cores"},
+		{"7.5", "null,\"throttled_periods\":null", "cores or external"},
+		{"null", "null,\"throttled_periods\":null", "cores"},
+		/* The job uses 1.9 cores. */
+		{"8", "2,\"throttled_periods\":0.9", "quota"},
+		{"8", "4,\"throttled_periods\":0.3", "quota or cores or external"}};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		const char *const changes[][2] = {{"\"seconds\":10", cases[i].busy},
+		char busy[64];
+		char quota[64];
+		(void)snprintf(
+			busy, sizeof busy, "\"node_busy_cores\":%s,\"seconds\":10", cases[i].busy);
+		(void)snprintf(quota, sizeof quota, "\"quota_cores\":%s", cases[i].quota);
+		const char *const changes[][2] = {{"\"seconds\":10", busy},
+			{"\"quota_cores\":null,\"throttled_periods\":null", quota},
 			{"\"resource\":\"cpu\"", "\"resource\":\"cores\""}};
 		struct findings findings;
-		write_changed(changes, 2);
+		write_changed(changes, 3);
 		findings_open(&findings);
 		assert_int_equal(findings_from_observed(&findings, path, &err), 0);
 		assert_string_equal(findings.stage, "decode");
@@ -167,6 +176,21 @@ static void what_was_not_seen_tells_nothing(void **state)
 		assert_true(findings.known[id].how == FINDING_UNKNOWN || id == FINDING_CORES);
 	assert_int_equal(findings.note_count, 1);
 	assert_string_equal(findings.stage, "");
+	findings_close(&findings);
+}
+
+/* Two loaders that began 7 s after the watch did are two, as those that there were at a time. */
+static void loaders_that_began_late_are_counted(void **state)
+{
+	(void)state;
+	const char *const changes[][2] = {
+		{"\"role\":\"loader\",\"seconds\":10", "\"role\":\"loader\",\"seconds\":2.9"},
+		{"\"role\":\"loader\",\"seconds\":10", "\"role\":\"loader\",\"seconds\":3"}};
+	struct findings findings;
+	write_changed(changes, 2);
+	findings_open(&findings);
+	assert_int_equal(findings_from_observed(&findings, path, &err), 0);
+	near(&findings, FINDING_WORKERS, 2);
 	findings_close(&findings);
 }
 
@@ -481,6 +505,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_observed_job_tells_what_a_sample_takes),
 		cmocka_unit_test(who_takes_the_cores_is_left_open_where_others_do),
+		cmocka_unit_test(loaders_that_began_late_are_counted),
 		cmocka_unit_test(what_was_not_seen_tells_nothing),
 		cmocka_unit_test(verdicts_are_in_the_words_of_a_diagnosis),
 		cmocka_unit_test(hostile_documents_are_refused_or_read),
