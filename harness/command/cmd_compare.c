@@ -638,10 +638,11 @@ static int compare_write_all(
 	struct buffer text = {0};
 	int status = EXIT_STATUS_DONE;
 	if (!document)
-		return command_status(error_set(err, -ENOMEM, "out of memory for the document"));
+		return command_answer_status(
+			error_set(err, -ENOMEM, "out of memory for the document"));
 	if (path || !json) {
 		const int code = compare_render(c, compared, document, &text, err);
-		status = code ? command_status(code)
+		status = code ? command_answer_status(code)
 			      : product_write(path, format_files[c->format], &text, err);
 	}
 	if (!status && json)
@@ -685,7 +686,7 @@ static int compare_run(const struct invocation *invocation, struct error *err)
 	}
 	c->invocation = invocation;
 	const int code = compare_all(c, err);
-	int status = command_status(code);
+	int status = command_answer_status(code);
 	if (!code) {
 		const struct compare_document compared = {.comparisons = c->comparisons,
 			.count = c->count,

@@ -189,17 +189,15 @@ static int observe_deliver(
 	char path[PATH_MAX] = "";
 	json_t *document = observe_json(input);
 	if (!document)
-		return command_status(error_set(err, -ENOMEM, "out of memory"));
+		return command_answer_status(error_set(err, -ENOMEM, "out of memory"));
 	(void)json_object_set_new(document, "environment", observe_environment(input->record));
 	int code = observe_save(&invocation->options, input->record, document, path, err);
-	if (code) { /* what was seen is printed all the same */
-		log_warn("%s", err->text);
+	if (code) /* what was seen is printed all the same, and the error after it */
 		path[0] = '\0';
-	}
 	const int status = observe_print(invocation, document, path, err);
 	json_decref(document);
 	return status                  ? status
-	       : code                  ? command_status(code)
+	       : code                  ? command_answer_status(code)
 	       : input->verdict->still ? EXIT_STATUS_FAILED
 				       : EXIT_STATUS_DONE;
 }
@@ -210,7 +208,7 @@ static int observe_watch(const struct invocation *invocation, const struct obser
 	struct job_verdict *verdict = calloc(1, sizeof *verdict);
 	struct job_lines hang = {0};
 	if (!verdict)
-		return command_status(error_set(err, -ENOMEM, "out of memory"));
+		return command_answer_status(error_set(err, -ENOMEM, "out of memory"));
 	/* Which GPUs it has open is known after a look. */
 	uint64_t devices = 0;
 	job_watch_begin(watch);
@@ -221,7 +219,7 @@ static int observe_watch(const struct invocation *invocation, const struct obser
 	const int code = job_places_begin(&places, "", request->pid, devices, err);
 	if (code) {
 		free(verdict);
-		return command_status(code);
+		return command_answer_status(code);
 	}
 	log_info("observing process %d for %.0f s; Ctrl-C ends it early", request->pid,
 		request->seconds);
@@ -258,7 +256,7 @@ static int observe_run(const struct invocation *invocation, struct error *err)
 	if (!code)
 		code = job_watch_open(&watch, &how, err);
 	const int status = code == -ESRCH ? EXIT_STATUS_BAD_INPUT
-			   : code         ? command_status(code)
+			   : code         ? command_answer_status(code)
 				  : observe_watch(invocation, &request, watch, sampler, err);
 	job_watch_close(watch);
 	job_sampler_close(sampler);
@@ -285,7 +283,8 @@ const struct command command_observe = {
 		"is missing without it is said.\n\n"
 		"The result is saved as results/observe-NAME/TIME-PID/observe.json (--out names "
 		"another folder). It has no names of files and nothing of their contents.\n\n"
-		"Exit status: 0 observed, 1 the job stands still, 2 there is no such process.",
+		"Exit status: 0 observed, 1 the job stands still, 2 there is no such process, "
+		"3 what was seen could not be saved.",
 	.example = "mlbench observe 4711 --for 1m",
 	.options = OPTION_BIT(OPTION_FOR) | OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_JSON),
 	.arguments_min = 1,

@@ -61,6 +61,12 @@ int command_status(int code)
 	}
 }
 
+int command_answer_status(int code)
+{
+	const int status = command_status(code);
+	return status == EXIT_STATUS_FAILED ? EXIT_STATUS_CANNOT : status;
+}
+
 /* A file gets what is there; a terminal would obey a name with control characters. */
 static int write_to_terminal(const struct buffer *text)
 {

@@ -45,6 +45,8 @@ struct command {
 
 /* The exit status for a negative errno. */
 int command_status(int code);
+/* The same for a command whose status 1 is an answer to what was asked: a full disk is none, so that it is 3. */
+int command_answer_status(int code);
 
 /* Writes text, which it releases, to stdout; 0, or an exit status with err when it cannot be
  * written (a closed pipe is no failure). */

@@ -1,4 +1,5 @@
-# A full disk while generating and while writing results: a clear line, exit 1, and what was measured is printed.
+# A full disk while generating and while writing results: a clear line, exit 1, and what was measured is printed.  Of a command
+# whose status 1 is an answer, 3.
 . "$CLI/lib.sh"
 [ "$(id -u)" -eq 0 ] || skip "needs root to mount a small tmpfs"
 mkdir small
@@ -33,3 +34,10 @@ mount -t tmpfs -o size=256k tmpfs small || fail "mount"
 dd if=/dev/zero of=small/ballast bs=1k count=256 2>/dev/null
 expect 1 "$MLBENCH" sweep tiny.ini --json --out small/run
 is_json mlbench.error/1
+# What was observed is printed, and that it was not saved is said once.  Status 1 is that of a job that stands still.
+python3 -c 'while True: pass' &
+expect 3 "$MLBENCH" observe $! --for 1s --out small/seen
+kill $!
+prints "what this means"
+[ "$(grep -c "No space left" err)" -eq 1 ] || fail "the full disk is not told once"
+! grep -q "makes a case" out || fail "a case of what was not saved"
