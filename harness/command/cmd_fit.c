@@ -215,6 +215,8 @@ static int fit_set_finding(
 					   &rest, err);
 	if (!code && strcmp(rest, ",") != 0)
 		code = error_set(err, -EINVAL, "'%.48s' is more than one value", text);
+	if (!code)
+		code = finding_check_value(id, value, err);
 	buffer_release(&padded);
 	if (code)
 		return error_prefix(err, code, "--set %s", finding_name(id));

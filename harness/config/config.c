@@ -100,6 +100,8 @@ int keys_refuse_section(const char *name, struct error *err)
 	size_t count = 0;
 	for (; count < config_section_count && count < COUNT(names); count++)
 		names[count] = config_sections[count].name;
+	for (const char *const *own = config_case_sections; *own && count < COUNT(names); own++)
+		names[count++] = *own;
 	const char *nearest = suggest_nearest(name, names, count);
 	if (nearest)
 		return error_set(

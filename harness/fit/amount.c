@@ -161,9 +161,14 @@ static int amount_refuse_unit(enum amount_unit unit, const char *at, struct erro
 		if (amount_names[i].unit == unit && amount_names[i].name[0])
 			buffer_format(&units, "%s%s", units.size ? ", " : "", amount_names[i].name);
 	const int length = (int)strcspn(at, " \t(),:");
-	(void)error_set(err, -EINVAL, "'%.*s' is no unit of it%s%s", length < 32 ? length : 32, at,
-		units.size ? "; it is one of: " : "; it is a plain number",
-		units.size ? units.data : "");
+	if (length == 0 && units.size)
+		(void)error_set(
+			err, -EINVAL, "the number has no unit; it is one of: %s", units.data);
+	else
+		(void)error_set(err, -EINVAL, "'%.*s' is no unit of it%s%s",
+			length < 32 ? length : 32, at,
+			units.size ? "; it is one of: " : "; it is a plain number",
+			units.size ? units.data : "");
 	buffer_release(&units);
 	return -EINVAL;
 }
@@ -310,6 +315,13 @@ static int finding_parse_how(const char *text, struct finding *out, struct error
 		       : 0;
 }
 
+int finding_check_value(enum finding_id id, double value, struct error *err)
+{
+	return value < 0 && id != FINDING_MEMORY_GROWTH
+		       ? error_set(err, -EINVAL, "it cannot be below 0")
+		       : 0;
+}
+
 int finding_parse(enum finding_id id, const char *text, struct finding *out, const char **why,
 	struct error *err)
 {
@@ -324,6 +336,8 @@ int finding_parse(enum finding_id id, const char *text, struct finding *out, con
 	at = amount_skip(at);
 	if (*at == '(')
 		code = finding_parse_range(unit, scale, &at, out, err);
+	if (!code)
+		code = finding_check_value(id, out->value, err);
 	at = amount_skip(at);
 	if (!code && *at != ',')
 		return error_set(err, -EINVAL,

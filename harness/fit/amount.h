@@ -41,6 +41,8 @@ const char *finding_doc(enum finding_id id);
 /* The whole of a line of [observed]: "600 samples/s (580 to 620), measured by trace", "2, assumed by user: why".  Appends. */
 struct buffer;
 void finding_print(enum finding_id id, const struct finding *finding, struct buffer *out);
+/* -EINVAL: nothing but the growth of memory is below zero. */
+int finding_check_value(enum finding_id id, double value, struct error *err);
 /* Reads it back; *why points into text, or is NULL. */
 int finding_parse(enum finding_id id, const char *text, struct finding *out, const char **why,
 	struct error *err);

@@ -321,6 +321,11 @@ static int log_refuse(const struct log_told *told)
 			    log_has(told->rows, STEP_ROLE_RATE) ||
 			    log_has(told->rows, STEP_ROLE_CLOCK);
 
+	if (!column && log_has(told->rows, STEP_ROLE_SAMPLES))
+		return error_set(told->err, -EINVAL,
+			"'%s' has samples per second, but no times of steps: name a column step_time_ms, step_time_s, "
+			"it/s or timestamp, or give the throughput alone, with --set job.throughput=N",
+			told->path);
 	if (!column && !told->rows->events && told->rows->numbers < LOG_ROWS_LEAST)
 		return error_set(told->err, -ENOMSG,
 			"'%s' is no log of steps: no column has a name or a unit of step times",
@@ -334,12 +339,16 @@ static int log_refuse(const struct log_told *told)
 		told->path, told->rows->count, LOG_ROWS_LEAST);
 }
 
-static int log_check_range(const struct log_told *told, double median)
+static int log_check_range(const struct log_told *told, bool moments, double median)
 {
 	char took[UNITS_BYTES];
 
 	if (median > 0 && median >= (double)NS_PER_US && median <= 24 * 3600 * (double)NS_PER_S)
 		return 0;
+	if (moments && median <= 0)
+		return error_set(told->err, -EINVAL,
+			"'%s' has the same time for several steps in a row: it needs times with fractions of a second",
+			told->path);
 	return error_set(told->err, -EINVAL, "'%s' has steps of %s: is the unit right?", told->path,
 		units_format_duration(median, took));
 }
@@ -352,7 +361,8 @@ static void log_note_rows(struct log_told *told, size_t count, size_t skip, size
 			"%zu slow step%s at its beginning %s warm-up, and %s left out", skip,
 			skip == 1 ? "" : "s", skip == 1 ? "is" : "are", skip == 1 ? "was" : "were");
 	if (pauses > 0)
-		findings_note(told->out, "%zu pauses of more than a minute were left out", pauses);
+		findings_note(told->out, "%zu pause%s of more than a minute %s left out", pauses,
+			pauses == 1 ? "" : "s", pauses == 1 ? "was" : "were");
 	if (told->rows->torn)
 		findings_note(told->out,
 			"the end of the event file is missing: what is before it counts");
@@ -385,7 +395,7 @@ static int log_conclude(struct log_told *told)
 	const size_t pauses = log_drop_pauses(&told->times, log_median(told, told->times.period));
 	const double *values = steps ? told->times.step : told->times.period;
 	const double median = log_median(told, values);
-	code = log_check_range(told, median);
+	code = log_check_range(told, !steps, median);
 	if (code)
 		return code;
 	const size_t first = steps ? 0 : 1; /* the first moment ends no period */

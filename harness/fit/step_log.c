@@ -206,7 +206,10 @@ static int log_value(struct log_table *table, const struct step_name *name,
 		if (unit <= 0)
 			unit = step_epoch_unit_ns(value);
 		if (unit <= 0)
-			return log_no_unit(table, "elapsed");
+			return error_set(table->err, -EINVAL,
+				"'%s' has times that are neither dates nor seconds since 1970, and tells no unit of "
+				"them: name their column elapsed_s, elapsed_ms or elapsed_us",
+				table->path);
 		*out = value * (unit / 1e9);
 		return 0;
 	case STEP_ROLE_TIME:

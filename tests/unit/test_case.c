@@ -180,13 +180,15 @@ static void mistakes_are_told_with_their_line(void **state)
 	read_wrong("[observed]\n",
 		"a.ini:1: [observed] is a section of cases; a case begins with its [case] section");
 	read_wrong(
-		HEAD "[observd]\n", "a.ini:3: unknown section 'observd'; see `mlbench help keys`");
+		HEAD "[observd]\n", "a.ini:3: unknown section 'observd'; did you mean 'observed'?");
 	read_wrong(HEAD "[decode]\nworker = 2\n",
 		"a.ini:4: unknown key 'decode.worker'; did you mean 'decode.workers'?");
 	read_wrong(HEAD "[observed]\njob.througput = 3 /s, measured by trace\n",
 		"a.ini:4: unknown finding 'job.througput'; did you mean 'job.throughput'?");
 	read_wrong(HEAD "[observed]\njob.throughput = 3 bananas, measured by trace\n",
 		"a.ini:4: 'job.throughput': 'bananas' is no unit of it; it is one of: samples/s, images/s, /s");
+	read_wrong(HEAD "[observed]\njob.throughput = -3 /s, measured by trace\n",
+		"a.ini:4: 'job.throughput': it cannot be below 0");
 	read_wrong(HEAD "[observed]\njob.throughput = 3 /s\n",
 		"a.ini:4: 'job.throughput': expected ', measured by SOURCE' (or derived, assumed) behind the value");
 	read_wrong(HEAD "[observed]\njob.throughput = 3 /s (4 to 2), measured by trace\n",
@@ -215,7 +217,7 @@ static void mistakes_are_told_with_their_line(void **state)
 		"a.ini:4: unknown key 'decode.worker'; did you mean 'decode.workers'?");
 	read_wrong(HEAD "[reported]\ncores = many\n", "a.ini:4: 'cores': 'many' is no number");
 	read_wrong(HEAD "[environment]\nmemory = 3\n",
-		"a.ini:4: 'memory': '' is no unit of it; it is one of: B, KiB, MiB, GiB, TiB, KB, MB, GB");
+		"a.ini:4: 'memory': the number has no unit; it is one of: B, KiB, MiB, GiB, TiB, KB, MB, GB");
 	read_wrong(HEAD "[sweep]\ndecode.workers = 1,2\n",
 		"a.ini:3: a case is one setting and has no [sweep] section");
 }

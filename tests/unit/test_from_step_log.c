@@ -272,7 +272,7 @@ static void test_moments_alone(void **state)
 		log_expect(&findings, FINDING_STEP_PERIOD, 250e6, FINDING_DERIVED);
 		assert_int_equal(findings.step_count, 28);
 		assert_false(findings.step_series);
-		assert_true(log_notes(&findings, "1 pauses"));
+		assert_true(log_notes(&findings, "1 pause of"));
 		findings_close(&findings);
 		buffer_release(&text);
 	}
@@ -331,13 +331,18 @@ static void test_no_logs(void **state)
 		{"step,step_time\n1,31.5\n2,30\n3,30\n", -EINVAL, "name the column step_time_ms"},
 		{"step_time_ms,data_time\n31.5,1\n", -EINVAL, "name the column data_time_ms"},
 		{"time,loss\n31.5,1\n", -EINVAL, "name the column step_time_ms"},
-		{"elapsed,loss\n31.5,1\n", -EINVAL, "name the column elapsed_ms"},
+		{"elapsed,loss\n31.5,1\n", -EINVAL, "elapsed_ms"},
 		{"SECRET,loss\n1,2\n2,3\n3,4\n", -EINVAL, "no column of step times"},
 		{"SECRET\n", -ENOMSG, "no column has a name"},
 		{"SECRET/a.jpg\nSECRET/b.jpg\nSECRET/c.jpg\nSECRET/d.jpg\n", -ENOMSG,
 			"is no log of steps"},
 		{"step_time_ms\n30\n30\n", -EINVAL, "2 usable steps"},
 		{"step_time_ms\n0\n0\n0\n0\n", -EINVAL, "is the unit right"},
+		{"time,loss\n2026-11-26 12:00:00,1\n2026-11-26 12:00:00,1\n2026-11-26 12:00:00,1\n"
+		 "2026-11-26 12:00:00,1\n2026-11-26 12:00:01,1\n",
+			-EINVAL, "fractions of a second"},
+		{"step,images/s\n1,600\n2,610\n3,590\n4,600\n", -EINVAL, "job.throughput"},
+		{"step,wall_time\n1,0.1\n2,0.2\n3,0.3\n4,0.4\n", -EINVAL, "tells no unit of them"},
 		{"step_time_s\n1e9\n1e9\n1e9\n1e9\n", -EINVAL, "is the unit right"},
 		{"val_step_time_ms\n1\n1\n1\n1\n", -EINVAL, "no column of step times"},
 	};
