@@ -690,6 +690,7 @@ static const double COPIES_MOSTLY = 0.5; /* of the uploader's working time, some
 static const double LATE_TOLD =
 	0.05; /* of the time, busy beyond what an emulated device computes */
 static const double QUOTA_LATE = 0.20; /* the same, for a quota to be what matters most */
+static const double OTHERS_LATE = 0.5; /* the same, for other processes: most of its time */
 static const double CLOCK_LOW = 0.85;  /* of the highest clock: a power cap that matters */
 
 /* --- a device that works by itself: what it and NVML say of it -------------------------------- */
@@ -827,6 +828,20 @@ static bool step_late_by_quota(
 		late * 100);
 }
 
+/* So do other processes that keep the thread of an emulated device from a core. */
+static bool step_late_by_others(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	const double queued = thread_shares_of(base, stage->name).queued;
+	if (!base->facts->step_emulated || late_share(base, stage) < OTHERS_LATE ||
+		!(queued >= OTHERS_LATE) || !others_are_busy(base))
+		return false;
+	return cause_is(out, "external", fmin(queued, 0.9),
+		"the emulated device's thread waits for a core %.0f %% of its working time, and other processes "
+		"keep %.1f of %u cores busy",
+		queued * 100, base->point->cores_busy_outside, base->facts->cores);
+}
+
 /* An emulated device's busy share follows from its nominal time, not from how long its thread
  * slept. */
 static bool emulated_computes(
@@ -888,8 +903,8 @@ static bool upload_waits(
 }
 
 static cause_rule *const cause_rules_step[] = {cause_slow_device, step_of_device, step_launch,
-	step_late_by_quota, step_on_device, cause_unknown_split, cause_no_core, cause_on_cpu,
-	cause_unexplained, NULL};
+	step_late_by_quota, step_late_by_others, step_on_device, cause_unknown_split, cause_no_core,
+	cause_on_cpu, cause_unexplained, NULL};
 static cause_rule *const cause_rules_upload[] = {upload_to_device, cause_unknown_split,
 	cause_no_core, cause_on_cpu, upload_waits, cause_unexplained, NULL};
 

@@ -439,7 +439,11 @@ static void slice_stage(const struct measurement *m, size_t stage, double from, 
 	const double busy = overlap > 0 ? slice->measured_seconds - out->seconds[THREAD_BLOCKED] /
 									    fmax(out->workers, 1)
 					: working / fmax(out->workers, 1);
-	out->capacity = busy > 0 ? samples / busy : NAN;
+	/* What an emulated device can give is what it is told to take, in any part, however long its thread was away. */
+	if (m->facts.step_emulated && stage_is(whole->name, STAGE_STEP))
+		out->capacity = whole->capacity;
+	else
+		out->capacity = busy > 0 ? samples / busy : NAN;
 }
 
 static void fill_service(struct histogram *service, const struct trace *trace)

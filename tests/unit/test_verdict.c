@@ -109,7 +109,8 @@ static void reads_are_told_apart_by_other_points(void **state)
 	add_point(&m, 8, 1190 * 1.02);
 	add_point(&m, 32, 1190 * 0.99);
 	v = judge(&m, &facts);
-	expect(&v, "read", "full"); /* no sizes were recorded, so that nothing says that all are alike */
+	expect(&v, "read",
+		"full"); /* no sizes were recorded, so that nothing says that all are alike */
 	assert_true(says(&v, "do not tell"));
 	assert_true(says(&v, "no setting helps"));
 	m.read_point_count = 0;
@@ -386,6 +387,17 @@ static void a_late_thread_is_no_busy_device(void **state)
 	assert_true(says(&v, "computes 70.0 %") && says(&v, "for another 27.0 %"));
 	assert_true(says(&v, "leave it a core") && !says(&v, "full rate"));
 	assert_true(v.confidence < sure);
+	/* Late for most of its time, while others have the cores: they limit it, not the device. */
+	m.stages[2].capacity = 1190 / 0.1;
+	m.stages[2].cpu_seconds = 0.02 * m.stages[2].seconds[THREAD_WORKING];
+	m.stages[2].run_queue_seconds = 0.8 * m.stages[2].seconds[THREAD_WORKING];
+	v = judge(&m, &facts);
+	expect(&v, "step", "compute"); /* nobody else is busy */
+	m.cores_busy_outside = facts.cores;
+	v = judge(&m, &facts);
+	expect(&v, "step", "external");
+	assert_true(says(&v, "waits for a core 80 % of its working time"));
+	m.cores_busy_outside = 0;
 	m.step_utilisation =
 		NAN; /* of a run in progress nothing but its threads' states is known */
 	v = judge(&m, &facts);
