@@ -539,6 +539,35 @@ static void job_conclude_two_sides(struct job_verdict *out, bool device)
 			"whether the trainer waits for data or for its GPU: both look like a wait in poll or at a lock");
 }
 
+/* Of two trainers that differ a mean says nothing: they are two jobs of one launcher, or one holds the other up. */
+static bool job_trainers_differ(const struct job_record *record, struct job_verdict *out)
+{
+	const struct job_process *most = NULL;
+	const struct job_process *least = NULL;
+	double high = 0;
+	double low = 1;
+	for (size_t i = 0; i < record->process_count; i++) {
+		const struct job_process *process = &record->processes[i];
+		if (out->roles[i] != JOB_ROLE_TRAINER || process->look_count < LOOKS_LEAST)
+			continue;
+		const double starved = job_share(process, JOB_WAITS_INPUT) +
+				       job_share(process, JOB_WAITS_POLL) +
+				       job_share(process, JOB_WAITS_LOCK);
+		most = !most || starved > high ? process : most;
+		least = !least || starved < low ? process : least;
+		high = fmax(high, starved);
+		low = fmin(low, starved);
+	}
+	if (!most || most == least || high - low < UNEVEN)
+		return false;
+	job_conclude(out, "unknown", "unknown", JOB_UNKNOWN,
+		"What limits the job cannot be told, for its trainers differ: process %d waits for data %.0f %% of the time, and process %d %.0f %%. They are jobs of their own, or ranks of which one holds the others up",
+		most->pid, 100 * high, least->pid, 100 * low);
+	job_say(&out->next, "observe each by its own process ID, as %d and %d", most->pid,
+		least->pid);
+	return true;
+}
+
 static const char job_one_thread[] =
 	"whether that one thread loads data or trains: see the CPU classes, if there are any";
 
@@ -843,9 +872,9 @@ void job_verdict_find(
 		job_conclude(out, "unknown", "unknown", JOB_UNKNOWN,
 			"What limits the job cannot be told, for what its processes wait for is not seen (%s)",
 			job_hidden(record));
-	else if (out->loader.count)
+	else if (out->loader.count && !job_trainers_differ(record, out))
 		job_conclude_two_sides(out, device);
-	else
+	else if (!out->loader.count)
 		job_conclude_one_side(out);
 	job_tell_side(&out->evidence, "trainer", &out->trainer);
 	job_tell_side(&out->evidence, "loader workers", &out->loader);

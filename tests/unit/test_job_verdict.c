@@ -189,6 +189,29 @@ static void test_no_cores(void **state)
 	assert_non_null(strstr(verdict.next.of[0], "look for a CPU quota"));
 }
 
+/* Two jobs of one launcher: the mean of both is neither's. */
+static void test_two_trainers(void **state)
+{
+	(void)state;
+	loaders(95, JOB_RUNS, 90, 5, 0.2);
+	struct job_process *other = add(20, 9, 1, 0);
+	struct job_process *worker = add(21, 20, 0.1, 0);
+	does(other, JOB_WAITS_TIME, LOOKS);
+	does(worker, JOB_WAITS_POLL, LOOKS);
+	joined(worker, other, 300, LOOKS);
+	joined(other, worker, 400, 1);
+	worker->last[JOB_READ] = 10e6;
+	job_verdict_find(&record, NULL, &verdict);
+	assert_verdict("unknown", "unknown");
+	assert_non_null(strstr(
+		verdict.words, "process 10 waits for data 95 % of the time, and process 20 0 %"));
+	assert_non_null(strstr(verdict.next.of[0], "10 and 20"));
+	other->looks[JOB_WAITS_TIME] = 0; /* ranks of one job */
+	does(other, JOB_WAITS_INPUT, LOOKS);
+	job_verdict_find(&record, NULL, &verdict);
+	assert_string_not_equal(verdict.stage, "unknown");
+}
+
 /* A job that begins while it is watched: what it reads and does until its loaders are there is no training. */
 static void test_start(void **state)
 {
@@ -457,6 +480,7 @@ int main(void)
 		cmocka_unit_test_setup(test_roles, empty_record),
 		cmocka_unit_test_setup(test_two_sides, empty_record),
 		cmocka_unit_test_setup(test_no_cores, empty_record),
+		cmocka_unit_test_setup(test_two_trainers, empty_record),
 		cmocka_unit_test_setup(test_start, empty_record),
 		cmocka_unit_test_setup(test_inherited, empty_record),
 		cmocka_unit_test_setup(test_devices, empty_record),
