@@ -107,6 +107,7 @@ static int fit_take_more(
 	if (!fit->more.format[0])
 		(void)snprintf(fit->more.format, sizeof fit->more.format, "%s", more->format);
 	fit->more.loaders = fit->more.loaders || more->loaders;
+	fit->more.shards = fit->more.shards || more->shards;
 	if (!more->has_config)
 		return 0;
 	if (fit->more.has_config)
@@ -424,6 +425,10 @@ static void fit_rescale(struct fit *fit)
 			source_forget_samples(&fit->file.observed);
 		return;
 	}
+	if (fit->more.shards && known[FINDING_READ_RATE].source == SOURCE_OBSERVED)
+		findings_add(&fit->file.observed, FINDING_FILE_BYTES, SOURCE_OBSERVED,
+			FINDING_DERIVED, known[FINDING_READ_RATE].value / rate->value, NAN, NAN,
+			"bytes read over the samples: the job's files hold many each");
 	for (const enum finding_id *id = source_of_sample; *id != FINDING_COUNT; id++)
 		if (known[*id].source == SOURCE_OBSERVED) {
 			known[*id].value *= factor;

@@ -697,7 +697,7 @@ static int folder_refuse(const struct folder_hunt *hunt, const struct folder_loo
 			(unsigned long long)seen->dead_links);
 	const double all = folder_weight(&looks->all) / 100;
 	return error_set(err, -ENODATA,
-		"none of the %zu files of '%s' that were looked at is a picture: %.0f %% are of no known format, %.0f %% cannot be read, %.0f %% are empty",
+		"none of the %zu files of '%s' that were looked at is a picture: %.0f %% are of no known format, %.0f %% cannot be read, %.0f %% are empty; of files with many samples each (tar, TFRecord), unpack one and give its folder",
 		looks->looked, path, weight[FOLDER_UNKNOWN] / all, weight[FOLDER_UNREAD] / all,
 		weight[FOLDER_EMPTY] / all);
 }

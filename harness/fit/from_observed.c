@@ -204,6 +204,29 @@ static void observed_rates(const struct observed *in, struct findings *out)
 			"run-queue wait of those that load over their run-queue wait and CPU time");
 }
 
+/* Whether the files that were seen open most often hold many samples each, so that files a second are no samples a second. */
+static bool observed_has_shards(const json_t *document)
+{
+	static const char *const shards[] = {"tar", "tfrec", "rec", "beton", "gz", "zst", "zip",
+		"bin", "idx", "npz", "h5", "hdf5", "arrow", "parquet", "lmdb", "mdb", "dat", "csv",
+		"jsonl"};
+	const json_t *row;
+	const json_t *most = NULL;
+	size_t i;
+	json_array_foreach(column_value(document, "files"), i, row)
+	{
+		if (json_is_true(json_object_get(row, "written")) ||
+			strcmp(column_text(row, "kind"), "other") == 0)
+			continue;
+		if (!most || observed_or_zero(row, "looks") > observed_or_zero(most, "looks"))
+			most = row;
+	}
+	for (size_t k = 0; most && k < COUNT(shards); k++)
+		if (strcmp(column_text(most, "kind"), shards[k]) == 0)
+			return true;
+	return false;
+}
+
 static void observed_files(
 	const struct observed *in, struct findings *out, struct source_more *more)
 {
@@ -484,6 +507,9 @@ static int observed_take(const json_t *document, const char *path, struct findin
 {
 	struct observed in;
 	observed_sum(&in, document);
+	more->shards = observed_has_shards(document);
+	if (more->shards)
+		in.files_per_s = NAN;
 	if (!(in.seconds > 0) || !json_is_array(column_value(document, "processes")))
 		return error_set(
 			err, -EINVAL, "'%.200s' is a torn result of 'mlbench observe'", path);
@@ -497,7 +523,12 @@ static int observed_take(const json_t *document, const char *path, struct findin
 	}
 	observed_count(&in, out);
 	observed_rates(&in, out);
-	observed_files(&in, out, more);
+	if (more->shards)
+		findings_note(out,
+			"the job's files hold many samples each, so that files a second are no samples a second: a log of "
+			"step times and --set batch.size=N tell them");
+	else
+		observed_files(&in, out, more);
 	more->loaders = in.loader.count >= 0.5;
 	/* Whoever knows the rate divides by it (cmd_fit.c). */
 	more->per_second = !(in.files_per_s > 0);

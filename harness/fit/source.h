@@ -13,6 +13,7 @@ struct source_more {
 	bool loaders;    /* of an observed job: other processes load for its trainers */
 	double rate;     /* samples/s by which what an observed job took was divided; NAN */
 	bool per_second; /* what an observed job takes for a sample was taken for a second: rate is 1, and no sample is known */
+	bool shards;     /* of an observed job: each of its files holds many samples */
 	bool has_config; /* of a result: */
 	struct config config; /* the setting that was measured; released with the rest */
 };

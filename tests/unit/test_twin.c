@@ -162,6 +162,27 @@ static void an_observed_job_tells_what_a_sample_takes(void **state)
 	findings_close(&findings);
 }
 
+/* Shards: 100 of them a second are no 100 samples a second, and none is a picture. */
+static void files_of_many_samples_are_no_samples(void **state)
+{
+	(void)state;
+	const char *const changes[][2] = {{"\"kind\":\"jpg\"", "\"kind\":\"tar\""}};
+	struct findings findings;
+	struct source_more more;
+	write_changed(changes, 1);
+	findings_open(&findings);
+	source_more_open(&more);
+	assert_int_equal(source_observed(path, &findings, &more, &err), 0);
+	assert_true(more.shards && more.per_second);
+	assert_int_equal(findings.known[FINDING_THROUGHPUT].how, FINDING_UNKNOWN);
+	assert_int_equal(findings.known[FINDING_FILE_BYTES].how, FINDING_UNKNOWN);
+	near(&findings, FINDING_CPU_SAMPLE, 1.6e9); /* a second's, until the rate is known */
+	near(&findings, FINDING_WORKERS, 2);
+	assert_int_equal(findings.note_count, 1);
+	source_more_release(&more);
+	findings_close(&findings);
+}
+
 /* Another user's job, whose waits and files were not seen: nothing is told of its workers, rather than that it has none. */
 static void what_was_not_seen_tells_nothing(void **state)
 {
@@ -506,6 +527,7 @@ int main(void)
 		cmocka_unit_test(an_observed_job_tells_what_a_sample_takes),
 		cmocka_unit_test(who_takes_the_cores_is_left_open_where_others_do),
 		cmocka_unit_test(loaders_that_began_late_are_counted),
+		cmocka_unit_test(files_of_many_samples_are_no_samples),
 		cmocka_unit_test(what_was_not_seen_tells_nothing),
 		cmocka_unit_test(verdicts_are_in_the_words_of_a_diagnosis),
 		cmocka_unit_test(hostile_documents_are_refused_or_read),
