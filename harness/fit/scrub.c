@@ -308,7 +308,7 @@ static bool scrub_is_abbreviation(struct span word)
 	return true;
 }
 
-/* "node17", "dgx-a03", "cluster-login-2" */
+/* "node17", "dgx-a03", "cluster-login-2", "gpu-node-17" */
 static bool scrub_is_node(struct span word)
 {
 	static const char *const hosts[] = {"node", "host", "dgx", "hgx", "server", "srv", "login",
@@ -325,8 +325,14 @@ static bool scrub_is_node(struct span word)
 		!scrub_only(word, DIGITS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"))
 		return false;
 	const struct span head = {word.at, stem};
-	if (scrub_is_any(head, hosts, COUNT(hosts)))
-		return true;
+	for (size_t at = 0; at < word.size; at++) { /* each part of letters */
+		size_t end = at;
+		while (end < word.size && isalpha((unsigned char)word.at[end]))
+			end++;
+		if (scrub_is_any((struct span){&word.at[at], end - at}, hosts, COUNT(hosts)))
+			return true;
+		at = end;
+	}
 	return scrub_has(word, '-') && isdigit((unsigned char)word.at[word.size - 1]) &&
 	       !scrub_is_any(head, others, COUNT(others));
 }

@@ -282,6 +282,7 @@ static void names_of_all_kinds_are_replaced(void **state)
 	scrubs("ssh jdoe@marvin:/tmp/x", "ssh <address>");
 	scrubs("on marvin and MARVIN:8080 by JDoe.", "on <host> and <host> by <user>.");
 	scrubs("node17, dgx-a-03, gpu17.cluster.example.com:22", "<host>, <host>, <host>");
+	scrubs("gpu-node-17 with gpu-0 and resnet-50", "<host> with gpu-0 and resnet-50");
 	scrubs("10.1.2.3 and 10.1.2.3:2049 and fe80::1 and 00:1b:44:11:3a:b7",
 		"<host> and <host> and <host> and <host>");
 	scrubs("train.py:17 wrote model.ckpt", "<file> wrote <file>");
