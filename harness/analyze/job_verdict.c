@@ -27,6 +27,7 @@ static const double ASLEEP = 0.5; /* of the loaders' time, by their own choice *
 static const double DEVICE_BUSY = 0.9, DEVICE_IDLE = 0.5; /* share with a kernel resident */
 static const double UNEVEN = 0.4; /* between the busiest and the least busy loader */
 static const double STILL_CPU = 0.005, STILL_S = 3;
+static const double READY = 0.5;   /* of a process's looks: it has work */
 static const double STOPPED = 0.5; /* of a process's looks */
 static const double STARTS_S = 1,
 		    STARTS = 0.1;    /* of the watch: loaders that begin later began with it */
@@ -168,7 +169,9 @@ static bool job_is_loader(const struct job_record *record, uint32_t index, uint3
 		return false;
 	const double read = job_grown(process->first, process->last, JOB_READ);
 	const double alike = job_count_alike(record, process); /* many share the work */
-	return job_reads_files(process) || job_cpu(process) > ACTIVE_CPU / alike ||
+	/* Where cores are few, one that has work all the time uses hardly any. */
+	return job_reads_files(process) || job_share(process, JOB_RUNS) >= READY ||
+	       job_cpu(process) > ACTIVE_CPU / alike ||
 	       read >= ACTIVE_BYTES / alike * job_process_seconds(process);
 }
 

@@ -189,6 +189,24 @@ static void test_no_cores(void **state)
 	assert_non_null(strstr(verdict.next.of[0], "look for a CPU quota"));
 }
 
+/* On a node of too few cores, workers that have work all the time get hardly any CPU time, and read hardly a file. */
+static void test_roles_without_cores(void **state)
+{
+	(void)state;
+	struct job_process *trainer = add(10, 1, 0.1, 0);
+	does(trainer, JOB_WAITS_INPUT, LOOKS);
+	for (int i = 0; i < 2; i++) {
+		struct job_process *worker = add(11 + i, 10, 0.1, 9.8);
+		does(worker, JOB_RUNS, LOOKS);
+		joined(trainer, worker, 200 + (uint64_t)i, LOOKS / 2);
+		worker->last[JOB_WRITTEN] = 1000; /* one result */
+	}
+	job_verdict_find(&record, NULL, &verdict);
+	assert_int_equal(verdict.roles[0], JOB_ROLE_TRAINER);
+	assert_true(verdict.roles[1] == JOB_ROLE_LOADER && verdict.roles[2] == JOB_ROLE_LOADER);
+	assert_verdict("loader", "cores");
+}
+
 /* Two jobs of one launcher: the mean of both is neither's. */
 static void test_two_trainers(void **state)
 {
@@ -480,6 +498,7 @@ int main(void)
 		cmocka_unit_test_setup(test_roles, empty_record),
 		cmocka_unit_test_setup(test_two_sides, empty_record),
 		cmocka_unit_test_setup(test_no_cores, empty_record),
+		cmocka_unit_test_setup(test_roles_without_cores, empty_record),
 		cmocka_unit_test_setup(test_two_trainers, empty_record),
 		cmocka_unit_test_setup(test_start, empty_record),
 		cmocka_unit_test_setup(test_inherited, empty_record),
