@@ -196,7 +196,7 @@ static int observe_deliver(
 		path[0] = '\0';
 	const int status = observe_print(invocation, document, path, err);
 	json_decref(document);
-	return status                  ? status
+	return status                  ? EXIT_STATUS_CANNOT
 	       : code                  ? command_answer_status(code)
 	       : input->verdict->still ? EXIT_STATUS_FAILED
 				       : EXIT_STATUS_DONE;

@@ -759,7 +759,7 @@ static int reproduce_tell(struct reproduce *r, struct error *err)
 	}
 	json_decref(document);
 	const int status = reproduce_status(r);
-	return saved ? command_answer_status(saved) : printed ? printed : status;
+	return saved ? command_answer_status(saved) : printed ? EXIT_STATUS_CANNOT : status;
 }
 
 static void reproduce_close(struct reproduce *r)

@@ -40,4 +40,6 @@ expect 3 "$MLBENCH" observe $! --for 1s --out small/seen
 kill $!
 prints "what this means"
 [ "$(grep -c "No space left" err)" -eq 1 ] || fail "the full disk is not told once"
+"$MLBENCH" observe $$ --for 1s --out seen >/dev/full 2>err
+[ $? -eq 3 ] || fail "exit status of output that finds no room"
 ! grep -q "makes a case" out || fail "a case of what was not saved"
