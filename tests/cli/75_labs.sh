@@ -12,6 +12,7 @@ import glob, json, os, re, subprocess, sys
 root = sys.argv[1]
 told = {lab["lab"]: lab for lab in json.load(open("out"))["labs"]}
 bad = []
+folders = {}  # of data sets: labs that store theirs in several forms share none
 if sorted(told) != list(range(1, 13)):
     bad.append("labs %s" % sorted(told))
 
@@ -49,6 +50,9 @@ for path in sorted(glob.glob(root + "/configs/labs/*.ini")):
     shown = open(os.path.join(root, page), encoding="utf-8").read()
     must(shown.startswith("# Lab %d: " % number), "the page has another number")
     must(shown.count("\n") <= 100, "the page is longer than a page")
+    forms = any(line.startswith("dataset.") for line in of("knob"))
+    must(not forms and not folders.get(plain["path"]) or plain["path"] not in folders, "it shares %s" % plain["path"])
+    folders[plain["path"]] = forms
     asks = [line.split(",")[0] for line in of("ask")]
     for word in asks:
         must("%s=" % word in shown, "the page does not name the prediction %s" % word)
