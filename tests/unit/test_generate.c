@@ -291,7 +291,7 @@ static void test_kill_and_resume(void **state)
 {
 	(void)state;
 	enum { KILLS_MAX = 8, SPAN_MS = 300 };
-	static const char samples[] = "dataset.samples=4000";
+	static const char samples[] = "dataset.samples=2000";
 	struct rng rng;
 	rng_init(&rng, print_seed("kills"), 1);
 	struct config config;
@@ -315,7 +315,7 @@ static void test_kill_and_resume(void **state)
 	assert_true(kills > 0 && out.kept > 0);
 	struct dataset_verified verified;
 	assert_int_equal(dataset_verify(&config, NULL, &verified, &err), 0);
-	assert_int_equal(verified.good, 4000);
+	assert_int_equal(verified.good, 2000);
 	config_release(&config);
 	check_like_undisturbed("killed", samples);
 }
@@ -396,14 +396,14 @@ static void test_mean_size(void **state)
 	skip();
 #endif
 	check_mean("imagenet",
-		(const char *const[]){"dataset.samples=600", "dataset.bytes=110KB", NULL});
-	check_mean("other-seed", (const char *const[]){"dataset.samples=1200", "dataset.bytes=20KB",
+		(const char *const[]){"dataset.samples=300", "dataset.bytes=110KB", NULL});
+	check_mean("other-seed", (const char *const[]){"dataset.samples=600", "dataset.bytes=20KB",
 					 "dataset.width=250", "dataset.height=188",
 					 "dataset.seed=77", "dataset.size_sigma=0.3", NULL});
 	check_mean("few", (const char *const[]){"dataset.samples=20", "dataset.bytes=60KB", NULL});
-	check_mean("flat", (const char *const[]){"dataset.samples=700", "dataset.bytes=8KB", NULL});
+	check_mean("flat", (const char *const[]){"dataset.samples=350", "dataset.bytes=8KB", NULL});
 	check_mean("natural",
-		(const char *const[]){"dataset.samples=1500", "dataset.bytes=45KB", NULL});
+		(const char *const[]){"dataset.samples=750", "dataset.bytes=45KB", NULL});
 	check_mean(
 		"medical", (const char *const[]){"dataset.samples=300", "dataset.bytes=20KB",
 				   "dataset.width=200", "dataset.height=200", "dataset.format=png",
