@@ -4,7 +4,8 @@
 command -v python3 >/dev/null || skip "python3 is not installed"
 job=$ROOT/tests/jobs/loader_job.py
 pids=
-trap 'for p in $pids; do kill -CONT "$p" 2>/dev/null; kill "$p" 2>/dev/null; done' EXIT
+inner=
+trap '[ -z "$inner" ] || kill -KILL "$inner"; for p in $pids; do kill -CONT "$p" 2>/dev/null; kill "$p" 2>/dev/null; done' EXIT
 validate() {
 	/usr/bin/python3 -c 'import jsonschema' 2>/dev/null || return 0
 	/usr/bin/python3 -m jsonschema -i out "$ROOT/docs/observe.schema.json" >problems 2>&1 ||
@@ -153,7 +154,10 @@ if unshare --pid --fork true 2>/dev/null; then
 	pid=$(cat "/proc/$!/task/$!/children")
 	pid=${pid%% *}
 	pids="$pids $pid"
+	inner=$pid # the first of its namespace ends of nothing else
 	observed
+	kill -KILL "$inner"
+	inner=
 	holds 'len(roles("trainer")) == 1 and len(roles("loader")) == 2 and d["processes"][0]["pid"] == d["observed"]["pid"]'
 fi
 
