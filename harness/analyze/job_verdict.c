@@ -374,7 +374,7 @@ const struct job_entry job_entries[] = {
 	{"loader", "lock", "loader", "lock"},
 	{"loader", "wait", "loader", "wait"},
 	{"loader", "imbalance", "loader", "imbalance"},
-	{"loader and step", "cores", "loader", "cores"},
+	{"loader and step", "cores", "job", "cores"},
 	{"loader and step", NULL, "loader", "balanced"},
 	{"read", NULL, "read", "observed"},
 	{"process", "cpu", "process", "cpu"},
