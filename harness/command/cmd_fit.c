@@ -428,7 +428,7 @@ static void fit_rescale(struct fit *fit)
 	if (fit->more.shards && known[FINDING_READ_RATE].source == SOURCE_OBSERVED)
 		findings_add(&fit->file.observed, FINDING_FILE_BYTES, SOURCE_OBSERVED,
 			FINDING_DERIVED, known[FINDING_READ_RATE].value / rate->value, NAN, NAN,
-			"bytes read over the samples: the job's files hold many each");
+			"bytes read over the samples: the job's files may hold many each");
 	for (const enum finding_id *id = source_of_sample; *id != FINDING_COUNT; id++)
 		if (known[*id].source == SOURCE_OBSERVED) {
 			known[*id].value *= factor;

@@ -204,7 +204,8 @@ static void observed_rates(const struct observed *in, struct findings *out)
 			"run-queue wait of those that load over their run-queue wait and CPU time");
 }
 
-/* Whether the files that were seen open most often hold many samples each, so that files a second are no samples a second. */
+/* Whether the files that were seen open most often are of a kind that may hold many samples each, so that files a second need be no
+ * samples a second. */
 static bool observed_has_shards(const json_t *document)
 {
 	static const char *const shards[] = {"tar", "tfrec", "rec", "beton", "gz", "zst", "zip",
@@ -525,7 +526,8 @@ static int observed_take(const json_t *document, const char *path, struct findin
 	observed_rates(&in, out);
 	if (more->shards)
 		findings_note(out,
-			"the job's files hold many samples each, so that files a second are no samples a second: a log of "
+			"the job's files are of a kind that may hold many samples each, so that files a second are not taken for "
+			"samples a second: a log of "
 			"step times and --set batch.size=N tell them");
 	else
 		observed_files(&in, out, more);
