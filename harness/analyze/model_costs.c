@@ -89,15 +89,15 @@ static double cores_in_use(const struct measurement *m, const struct stage_measu
 	return (or_zero(stage->cpu_seconds) + queued) / measurement_counted_seconds(m);
 }
 
-double busy_beside_decode(const struct measurement *m, double cores)
+double busy_beside(const struct measurement *m, enum stage_id stage, double cores)
 {
-	const struct stage_measurement *decode = measurement_stage(m, STAGE_DECODE);
-	if (!decode || !(m->measured_seconds > 0) || decode->workers == 0)
+	const struct stage_measurement *const of = measurement_stage(m, stage);
+	if (!of || !(m->measured_seconds > 0) || of->workers == 0)
 		return 1;
 	double busy = or_zero(m->cores_busy_outside) + others_of_ours(m);
 	for (size_t i = 0; i < m->stage_count; i++) {
 		const double own = cores_in_use(m, &m->stages[i]);
-		busy += &m->stages[i] == decode ? own * (1 - 1.0 / decode->workers) : own;
+		busy += &m->stages[i] == of ? own * (1 - 1.0 / of->workers) : own;
 	}
 	return fmin(1 + busy, fmax(cores, 1));
 }

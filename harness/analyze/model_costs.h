@@ -17,8 +17,8 @@ struct time_split {
 };
 struct time_split time_split_of(const struct stage_measurement *stage);
 
-/* How many cores are busy while a decode worker is on one, itself included. */
-double busy_beside_decode(const struct measurement *m, double cores);
+/* How many cores are busy while a thread of that stage is on one, itself included; 1 where the stage was not measured. */
+double busy_beside(const struct measurement *m, enum stage_id stage, double cores);
 
 /* Threads of other processes: the cores that they got, and how many they wanted if the scheduler
  * treats them as it treats ours.  It need not: those of another session or container share as a

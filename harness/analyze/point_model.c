@@ -137,9 +137,10 @@ static struct outside take_outside(const struct model *model, const struct model
 
 /* --- costs ------------------------------------------------------------------------------------ */
 
-static double slowed_in(const struct model *model, const struct measurement *m)
+/* How many times as long a thread of that stage took because other cores were busy. */
+static double slowed_in(const struct model *model, const struct measurement *m, enum stage_id stage)
 {
-	return 1 + model->replay.contention * (busy_beside_decode(m, model->replay.cores) - 1);
+	return 1 + model->replay.contention * (busy_beside(m, stage, model->replay.cores) - 1);
 }
 
 /* Mean CPU time of a reader's thread per file, as on a core alone. */
@@ -150,7 +151,8 @@ static double read_cpu_of_file(const struct model *model, const struct model_sou
 		const struct measurement *m = source->repeats[i];
 		const struct stage_measurement *read = measurement_stage(m, STAGE_READ);
 		if (read && read->items > 0 && !isnan(read->cpu_seconds))
-			sum += read->cpu_seconds * 1e9 / (double)read->items / slowed_in(model, m);
+			sum += read->cpu_seconds * 1e9 / (double)read->items /
+			       slowed_in(model, m, STAGE_READ);
 	}
 	return sum / (double)source->count;
 }
@@ -292,7 +294,7 @@ static double asleep_share(const struct measurement *m, double slowed)
 static int series_of_repeat(struct model *model, struct cost_series series[COSTS],
 	const struct measurement *m, const struct traces *traces, size_t repeats)
 {
-	const double slowed = slowed_in(model, m);
+	const double slowed = slowed_in(model, m, STAGE_DECODE);
 	const struct trace *decode = traces_find(traces, stage_name(STAGE_DECODE));
 	const struct trace *upload = traces_find(traces, stage_name(STAGE_UPLOAD));
 	const struct trace *step = traces_find(traces, stage_name(STAGE_STEP));
@@ -302,10 +304,11 @@ static int series_of_repeat(struct model *model, struct cost_series series[COSTS
 	if (decode)
 		code = series_of_decode(series, m, decode, model->worker_factor, slowed);
 	if (!code && upload && model->replay.shape.staging_slots > 0)
-		code = series_of_upload(series, m, upload, &model->facts, slowed);
+		code = series_of_upload(
+			series, m, upload, &model->facts, slowed_in(model, m, STAGE_UPLOAD));
 	if (!code && step)
-		code = series_of_step(
-			series, m, step, model->device_factor, &model->facts, slowed, &late_ns);
+		code = series_of_step(series, m, step, model->device_factor, &model->facts,
+			slowed_in(model, m, STAGE_STEP), &late_ns);
 	if (!code && sync && model->replay.shape.devices > 1)
 		code = series_of_sync(series, sync);
 	if (!code)
@@ -426,7 +429,7 @@ static int take_costs(struct model *model, const struct model_source *source)
 		float *const batch = series_extend(&series[COST_DECODE_BATCH], 1);
 		if (batch)
 			*batch = (float)(config_real(source->config, KEY_OVERHEAD_BATCH) /
-					 slowed_in(model, source->repeats[0]));
+					 slowed_in(model, source->repeats[0], STAGE_DECODE));
 		code = batch ? 0 : -ENOMEM;
 	}
 	model_keep_series(model, series);
@@ -456,7 +459,7 @@ bool model_contention_point(
 	const struct stage_measurement *decode = measurement_stage(measurement, STAGE_DECODE);
 	if (!decode || decode->items == 0 || isnan(decode->cpu_seconds))
 		return false;
-	*busy = busy_beside_decode(measurement, cores);
+	*busy = busy_beside(measurement, STAGE_DECODE, cores);
 	/* That of a batch is not in proportion to the items of points with other batches. */
 	const double apart = isnan(decode->overhead_seconds) ? 0 : decode->overhead_seconds;
 	*cpu_ns = (decode->cpu_seconds - apart) * 1e9 / (double)decode->items;

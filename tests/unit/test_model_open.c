@@ -177,6 +177,27 @@ static void contention_is_taken_out_of_the_costs(void **state)
 	truth_free(run);
 }
 
+/* A thread is not slowed down by itself: alone at work, the uploader takes as long in the replay, whatever cores do to each other. */
+static void no_stage_contends_with_itself(void **state)
+{
+	(void)state;
+	struct truth t = plain;
+	t.settings[1] = "upload.mode=copy";
+	t.read_cpu_us = 1;
+	t.decode_us = 2;
+	t.upload_us = 8000;
+	t.step_ms = 2;
+	t.contention = 1;
+	t.cores = 2;
+	struct truth_run *run = truth_make(&t);
+	struct model model;
+	truth_open(&model, run);
+	assert_about(truth_mean(&model, COST_UPLOAD), 8000, 0.03);
+	assert_true(fabs(model.unmodelled) < 0.05);
+	model_close(&model);
+	truth_free(run);
+}
+
 static void what_is_not_recorded_is_unmodelled(void **state)
 {
 	(void)state;
@@ -287,6 +308,7 @@ int main(void)
 		cmocka_unit_test(without_accounting_all_is_cpu),
 		cmocka_unit_test(a_slow_worker_is_found),
 		cmocka_unit_test(contention_is_taken_out_of_the_costs),
+		cmocka_unit_test(no_stage_contends_with_itself),
 		cmocka_unit_test(what_is_not_recorded_is_unmodelled),
 		cmocka_unit_test(too_little_is_refused),
 		cmocka_unit_test(contention_is_fitted),
