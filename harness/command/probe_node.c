@@ -6,6 +6,7 @@
 #include "harness/base/log.h"
 #include "harness/base/units.h"
 #include "harness/config/tables.h"
+#include "harness/measure/proc_text.h"
 #include "workloads/backend/probe_compute.h"
 #include "workloads/dataset/probe_decode.h"
 #include "workloads/model/model.h"
@@ -264,13 +265,14 @@ static const struct part {
 	const char *name;
 	int (*run)(const struct job *job, const struct probe_control *control, struct error *err);
 	size_t share; /* offset of its struct probe_share in the bounds */
+	bool cores;   /* it wants all of them for itself */
 } parts[] = {
-	{"timing", do_timing, offsetof(struct probe_bounds, timing)},
-	{"memory", do_memory, offsetof(struct probe_bounds, memory)},
-	{"gemm", do_gemm, offsetof(struct probe_bounds, gemm)},
-	{"decode", do_decode, offsetof(struct probe_bounds, decode)},
-	{"device", do_device, offsetof(struct probe_bounds, device)},
-	{"storage", do_reads, offsetof(struct probe_bounds, reads)},
+	{"timing", do_timing, offsetof(struct probe_bounds, timing), false},
+	{"memory", do_memory, offsetof(struct probe_bounds, memory), true},
+	{"gemm", do_gemm, offsetof(struct probe_bounds, gemm), true},
+	{"decode", do_decode, offsetof(struct probe_bounds, decode), true},
+	{"device", do_device, offsetof(struct probe_bounds, device), false},
+	{"storage", do_reads, offsetof(struct probe_bounds, reads), false},
 };
 
 enum { PARTS = COUNT(parts) };
@@ -280,7 +282,32 @@ static bool probe_node_is_stopped(const atomic_bool *stop)
 	return stop && atomic_load(stop);
 }
 
-static void run_part(const struct job *job, const struct part *part, const atomic_bool *stop)
+/* What others took of the cores, and in how long, while parts wanted them all; s. */
+struct probe_others {
+	double taken, seconds;
+};
+
+/* CPU time of other programs since the machine was started; NAN: not known. */
+static double probe_others_now(void)
+{
+	struct process_usage usage;
+	process_usage_read(&usage);
+	return usage.machine_seconds - usage.cpu_seconds;
+}
+
+/* A ceiling that was measured beside other programs is none. */
+static void probe_note_others(const struct probe_others *others, struct ceilings *out)
+{
+	static const double least = 0.2; /* cores */
+	const double cores = others->taken / others->seconds;
+	if (cores >= least)
+		ceilings_note(out,
+			"memory, gemm, decode: other programs took %.1f cores meanwhile; the node can do more",
+			cores);
+}
+
+static void run_part(const struct job *job, const struct part *part, const atomic_bool *stop,
+	struct probe_others *others)
 {
 	const struct probe_share *share =
 		(const struct probe_share *)(const void *)((const char *)job->bounds + part->share);
@@ -291,7 +318,13 @@ static void run_part(const struct job *job, const struct part *part, const atomi
 		.deadline_ns = clock_now_ns() + share->most_ns,
 	};
 	struct error err = {0};
+	const uint64_t begin_ns = clock_now_ns();
+	const double before = probe_others_now();
 	const int code = part->run(job, &control, &err);
+	if (part->cores) {
+		others->taken += probe_others_now() - before;
+		others->seconds += (double)(clock_now_ns() - begin_ns) / (double)NS_PER_S;
+	}
 	if (code && !probe_node_is_stopped(stop))
 		ceilings_lack(job->out, "%s: %.220s", part->name, err.text);
 }
@@ -301,6 +334,7 @@ int probe_node(const struct probe_target *target, const struct probe_bounds *bou
 {
 	const uint64_t begin = clock_now_ns();
 	const struct job job = {.target = target, .bounds = bounds, .out = out};
+	struct probe_others others = {0};
 	ceilings_init(out);
 	node_describe(&target->node, out);
 	out->measured_at = clock_utc_seconds();
@@ -309,8 +343,9 @@ int probe_node(const struct probe_target *target, const struct probe_bounds *bou
 	size_t done = 0;
 	for (; done < PARTS && !probe_node_is_stopped(stop); done++) {
 		log_progress("probing %s (%zu of %d)", parts[done].name, done + 1, PARTS);
-		run_part(&job, &parts[done], stop);
+		run_part(&job, &parts[done], stop, &others);
 	}
+	probe_note_others(&others, out);
 	log_progress_end();
 	out->seconds = (double)(clock_now_ns() - begin) / (double)NS_PER_S;
 	out->interrupted = probe_node_is_stopped(stop);

@@ -17,8 +17,8 @@
  *   take half a second, after a burst that is not counted; bursts of 1 GB/s then end in them, too.
  *   One thread keeps the ring filled: a buffered ceiling is that of one reader thread.
  * - Decode threads are left to the kernel, as a run's are; the streams of the memory probe are
- *   pinned, because each works on the memory it touched first. cpu_scaling is all cores together
- *   over cores x one alone.
+ *   pinned, because each works on the memory it touched first. cpu_scaling is by their own CPU time:
+ *   what other programs or a quota take from them is no slowness of cores.
  * - A GPU's probe is part of the plug-in, which gives series; medians are made in the program.
  *   Copies from pinned memory are timed by events. Those from pageable memory happen in part
  *   inside the call, where no event sees them: the host's clock is read around the calls and the
@@ -139,7 +139,7 @@ struct ceilings {
 	size_t read_count;
 	double decode_one_core, decode_all_cores; /* samples/s of the reference samples */
 	char decode_what[NOTE_BYTES];             /* those: how many, of what, their size */
-	double cpu_scaling; /* all cores together / (cores x one alone), of that decode: 1 is perfect */
+	double cpu_scaling; /* samples of a second of CPU time, with all cores at work / with one: 1 is perfect */
 	double memory_bytes_per_s_one, memory_bytes_per_s_all; /* triad, counted as 3 streams */
 	double copy_bytes_per_s; /* memcpy on one thread: bytes copied, each read once and written once */
 	struct gemm_ceiling gemms[CEILING_GEMMS_MAX];

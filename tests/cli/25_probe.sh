@@ -104,6 +104,21 @@ for after in 0.2 1.5; do
 done
 ls -A | grep -q mlbench-probe && fail "a scratch file is left"
 
+# Beside programs that take the cores: it says so, and does not take cores that are not there for cores that are slow.
+if measuring; then
+	hogs=
+	trap 'kill $hogs 2>/dev/null' EXIT
+	for _ in $(seq $((2 * $(nproc)))); do
+		python3 -c 'while True: pass' &
+		hogs="$hogs $!"
+	done
+	expect 0 "$MLBENCH" probe --fresh --no-cache --quick --json
+	kill $hogs
+	grep -q 'other programs took' out || fail "it does not say that others took cores"
+	alone=$(python3 -c 'import json; print(json.load(open("probed.json"))["cpu_scaling"])')
+	[ "$(json "d['cpu_scaling'] > 0.75 * $alone")" = True ] || fail "cores beside others: $(json 'd["cpu_scaling"]'), and $alone alone"
+fi
+
 # A torn file is as if there were none; a folder that takes no file, and no place to keep results: reasons, and
 # the rest.
 head -c 500 "$kept" >torn && cp torn "$kept"

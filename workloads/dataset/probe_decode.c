@@ -289,8 +289,9 @@ int probe_samples_make(const struct config *config, size_t count,
 struct worker {
 	struct sample_maker maker;
 	uint8_t *out, *labels;
-	size_t next; /* sample */
-	double rate; /* samples/s in this slot */
+	size_t next;     /* sample */
+	double rate;     /* samples/s in this slot */
+	double cpu_rate; /* samples per second of its own CPU time */
 	int code;
 	struct error why;
 };
@@ -314,6 +315,7 @@ static void decoding_work(void *context, unsigned me)
 	/* Its own: a thread that waits for its core does not find its slot over when it has it, and looks fast. */
 	const uint64_t begin = clock_now_ns();
 	const uint64_t end = probe_slot_end(decoding->control, begin);
+	const uint64_t cpu_ns = clock_thread_cpu_ns();
 	uint64_t now;
 	uint64_t done = 0;
 	do {
@@ -327,6 +329,8 @@ static void decoding_work(void *context, unsigned me)
 		done++;
 	} while (!worker->code && now < end && !probe_stopped(decoding->control));
 	worker->rate = (double)done * (double)NS_PER_S / (double)(now - begin);
+	worker->cpu_rate =
+		(double)done * (double)NS_PER_S / (double)(clock_thread_cpu_ns() - cpu_ns);
 }
 
 static int decoding_open_worker(struct probe_decoding *decoding, const struct config *config,
@@ -412,22 +416,37 @@ static size_t decoding_list_counts(unsigned cores, unsigned counts[CEILING_CORES
 	return n;
 }
 
-static void decoding_keep(
-	const struct probe_values *values, const unsigned *counts, size_t n, struct ceilings *out)
+/* Of one core, in the slot that has ended. */
+static double decoding_cpu_rate(const struct probe_decoding *decoding, unsigned threads)
+{
+	double sum = 0;
+	for (unsigned i = 0; i < threads; i++)
+		sum += decoding->workers[i].cpu_rate;
+	return sum / threads;
+}
+
+/* Samples/s of so many cores, and of a second of their CPU time. */
+struct decoding_values {
+	struct probe_values rate, cpu_rate;
+};
+
+static void decoding_keep(const struct decoding_values *values, const unsigned *counts, size_t n,
+	struct ceilings *out)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct core_ceiling *entry = &out->decode[out->decode_count];
 		entry->cores = counts[i];
-		entry->samples_per_s = probe_median(&values[i], &entry->range);
-		out->decode_count += values[i].count > 0;
+		entry->samples_per_s = probe_median(&values[i].rate, &entry->range);
+		out->decode_count += values[i].rate.count > 0;
 	}
-	out->decode_one_core = probe_median(&values[0], NULL);
-	out->decode_all_cores = probe_median(&values[n - 1], NULL);
-	out->cpu_scaling = out->decode_all_cores / ((double)counts[n - 1] * out->decode_one_core);
+	out->decode_one_core = probe_median(&values[0].rate, NULL);
+	out->decode_all_cores = probe_median(&values[n - 1].rate, NULL);
+	out->cpu_scaling = probe_median(&values[n - 1].cpu_rate, NULL) /
+			   probe_median(&values[0].cpu_rate, NULL);
 }
 
 static int decoding_measure(struct probe_decoding *decoding, const unsigned *counts, size_t n,
-	struct probe_values *values, struct error *err)
+	struct decoding_values *values, struct error *err)
 {
 	const struct probe_control *control = decoding->control;
 	double rate;
@@ -438,7 +457,10 @@ static int decoding_measure(struct probe_decoding *decoding, const unsigned *cou
 			break;
 		for (size_t i = 0; i < n && !code; i++) {
 			code = probe_decoding_slot(decoding, NULL, 0, counts[i], &rate, err);
-			probe_add(&values[i], rate);
+			probe_add(&values[i].rate, rate);
+			if (!isnan(rate))
+				probe_add(&values[i].cpu_rate,
+					decoding_cpu_rate(decoding, counts[i]));
 		}
 	}
 	return code;
@@ -450,7 +472,7 @@ int probe_decode(const struct config *config, const struct probe_samples *sample
 	const unsigned all = cores ? cores : probe_cores();
 	struct probe_decoding *decoding;
 	unsigned counts[CEILING_CORES_MAX];
-	struct probe_values values[CEILING_CORES_MAX] = {0};
+	struct decoding_values values[CEILING_CORES_MAX] = {0};
 	const size_t n = decoding_list_counts(all, counts);
 	int code = probe_decoding_open(&decoding, config, samples, all, control, err);
 	if (!code)
