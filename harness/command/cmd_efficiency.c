@@ -293,6 +293,7 @@ const struct command command_efficiency = {
 	.name = "efficiency",
 	.summary = "measure your own data loader beside what this hardware can give",
 	.arguments = "CONFIG -- CMD...",
+	.runs_command = true,
 	.description =
 		"Runs your real loader and the pipeline of CONFIG in turn, on the same files with "
 		"the same number of workers, measure.repeats rounds of each, and compares "

@@ -35,6 +35,7 @@ struct command {
 	const char *example;     /* one line, may be NULL */
 	uint64_t options;        /* bits, beside OPTIONS_COMMON */
 	size_t arguments_min, arguments_max;
+	bool runs_command; /* behind its first argument and -- there is one of the user's */
 	/* Returns an exit status; err->text is non-empty when there is something to say. */
 	int (*run)(const struct invocation *invocation, struct error *err);
 };

@@ -250,8 +250,7 @@ static char *command_line(const struct invocation *invocation)
 	} emulating[] = {{OPTION_AS_REPORTED, " --as-reported"}, {OPTION_ENV, " --env"}};
 	struct buffer text = {0};
 	const size_t count = invocation->options.argument_count;
-	const char *takes = invocation->command->arguments;
-	const size_t own = takes && strstr(takes, "-- CMD") && count > 0 ? 1 : count;
+	const size_t own = invocation->command->runs_command && count > 0 ? 1 : count;
 	buffer_format(&text, "mlbench %s", invocation->command->name);
 	for (size_t i = 0; i < own; i++) {
 		buffer_text(&text, " ");
