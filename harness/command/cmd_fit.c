@@ -144,7 +144,7 @@ static int fit_read_source(struct fit *fit, const char *name, struct error *err)
 	const char *path = saved && access(saved, F_OK) == 0 ? saved : name;
 	findings_open(&from);
 	source_more_open(&more);
-	int code = source_read(path, &from, &more, &kind, err);
+	int code = source_read(path, &from, &more, &kind, fit->invocation->stop, err);
 	if (!code)
 		log_info("%s: %s", name,
 			kind == SOURCE_RESULT ? "a result of mlbench" : finding_source_name(kind));

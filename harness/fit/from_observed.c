@@ -167,8 +167,13 @@ static void observed_count(const struct observed *in, struct findings *out)
 {
 	const double trainers = fmax(1, round(in->trainer.count));
 	if (in->loader.count >= 0.5) {
-		observed_add(out, FINDING_RANKS, FINDING_DERIVED, trainers,
-			"processes that others load for");
+		observed_add(out, FINDING_RANKS, trainers > 1 ? FINDING_ASSUMED : FINDING_DERIVED,
+			trainers, "processes that others load for");
+		if (trainers > 1)
+			findings_note(out,
+				"%.0f processes that others load for are taken for ranks of one training: of trainings of "
+				"their own, observe one alone, by its process",
+				trainers);
 		observed_add(out, FINDING_WORKERS, FINDING_DERIVED,
 			fmax(1, round(in->loader.count / trainers)),
 			"processes that load for one trainer, as many as there were at a time");

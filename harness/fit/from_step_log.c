@@ -353,9 +353,22 @@ static int log_check_range(const struct log_told *told, bool moments, double med
 		units_format_duration(median, took));
 }
 
+static void log_note_choice(struct log_told *told, enum step_role role, const char *of)
+{
+	const unsigned named = told->rows->named[role];
+	if (named > 1 && told->rows->events)
+		findings_note(told->out, "%u scalars of the log tell %s: the most frequent counts",
+			named, of);
+	else if (named > 1)
+		findings_note(told->out, "%u columns of the log tell %s: column %zu counts", named,
+			of, told->rows->column[role]);
+}
+
 static void log_note_rows(struct log_told *told, size_t count, size_t skip, size_t pauses)
 {
 	findings_note(told->out, "%zu steps of the log count", count);
+	log_note_choice(told, STEP_ROLE_TIME, "how long a step takes");
+	log_note_choice(told, STEP_ROLE_WAIT, "how long it waits for its batch");
 	if (skip > 0)
 		findings_note(told->out,
 			"%zu slow step%s at its beginning %s warm-up, and %s left out", skip,

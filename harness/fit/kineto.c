@@ -598,7 +598,9 @@ static int kineto_read_stream(
 		if (skip > 0)
 			memset(piece->text, ' ', skip);
 		kineto_tell(k, in, size);
-		const int code = kineto_take_piece(k, piece);
+		int code = source_check_stop(k->err);
+		if (!code)
+			code = kineto_take_piece(k, piece);
 		if (code || k->complete || k->file->cut)
 			return code;
 		k->file->cut = k->file->bytes >= KINETO_BYTES_MAX;

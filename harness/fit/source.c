@@ -196,6 +196,14 @@ static int source_read_any(const char *path, struct findings *out, struct source
 }
 
 static uint64_t source_tells_from_ns; /* progress; 0: no source is being read */
+static const atomic_bool *source_stop;
+
+int source_check_stop(struct error *err)
+{
+	return source_stop && atomic_load(source_stop)
+		       ? error_set(err, -EINTR, "stopped; no case was written")
+		       : 0;
+}
 
 void source_progress(const char *format, ...)
 {
@@ -213,10 +221,14 @@ void source_progress(const char *format, ...)
 }
 
 int source_read(const char *path, struct findings *out, struct source_more *more,
-	enum finding_source *kind, struct error *err)
+	enum finding_source *kind, const atomic_bool *stop, struct error *err)
 {
 	source_tells_from_ns = clock_now_ns() + NS_PER_S;
-	const int code = source_read_any(path, out, more, kind, err);
+	source_stop = stop;
+	int code = source_read_any(path, out, more, kind, err);
+	if (!code)
+		code = source_check_stop(err);
+	source_stop = NULL;
 	source_tells_from_ns = 0;
 	log_progress_end();
 	return code;

@@ -4,6 +4,7 @@
 
 #include "harness/fit/case.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 struct source_more {
@@ -21,9 +22,12 @@ struct source_more {
 void source_more_open(struct source_more *more);
 void source_more_release(struct source_more *more);
 
-/* Finds the kind of a source and reads it; out was opened by the caller.  -EINVAL, -ENOENT, ...: err names the source. */
+/* Finds the kind of a source and reads it; out was opened by the caller.  -EINVAL, -ENOENT, ...: err names the source.  -EINTR: *stop. */
 int source_read(const char *path, struct findings *out, struct source_more *more,
-	enum finding_source *kind, struct error *err);
+	enum finding_source *kind, const atomic_bool *stop, struct error *err);
+
+/* For readers of sources without a limit of time, in source_read's thread: -EINTR once the user has asked to stop. */
+int source_check_stop(struct error *err);
 
 /* For readers of sources, as often as they like, in source_read's thread: how far one is, on the progress line.  Nothing is shown
  * before source_read has taken a second. */

@@ -129,23 +129,29 @@ static size_t log_cells(
 }
 
 /* The first column of each role counts. */
+static void log_give_role(struct log_table *table, struct step_name *name)
+{
+	if (table->rows->named[name->role]++ > 0)
+		name->role = STEP_ROLE_NONE;
+	else
+		table->rows->column[name->role] = 1 + (size_t)(name - table->names);
+}
+
 static void log_name_columns(struct log_table *table, const struct log_cell *cells, size_t count)
 {
-	bool has[STEP_ROLES] = {false};
-
+	memset(table->rows->named, 0, sizeof table->rows->named); /* by a comment before */
 	for (size_t i = 0; i < count; i++) {
-		struct step_name name = step_name_of(cells[i].text, cells[i].length);
-		if (has[name.role])
-			name.role = STEP_ROLE_NONE;
-		has[name.role] = name.role != STEP_ROLE_NONE;
-		table->names[i] = name;
+		table->names[i] = step_name_of(cells[i].text, cells[i].length);
+		if (!table->names[i].either)
+			log_give_role(table, &table->names[i]);
 	}
 	table->columns = count;
 	table->named = true;
 }
 
-/* "time" is a moment where its first value is one. */
-static void log_settle_column(struct step_name *name, const struct log_cell *cell)
+/* "time" is a moment where its first value is one; a column that says what it is comes before it. */
+static void log_settle_column(
+	struct log_table *table, struct step_name *name, const struct log_cell *cell)
 {
 	double value;
 	double unit = 0;
@@ -157,6 +163,7 @@ static void log_settle_column(struct step_name *name, const struct log_cell *cel
 		(step_number(cell->text, cell->length, &value, &unit) && unit <= 0 &&
 			step_epoch_unit_ns(value) > 0))
 		name->role = STEP_ROLE_CLOCK;
+	log_give_role(table, name);
 }
 
 static int log_unnamed(struct log_table *table, const struct log_cell *cells, size_t count)
@@ -171,7 +178,7 @@ static int log_unnamed(struct log_table *table, const struct log_cell *cells, si
 			table->path, count);
 	table->columns = 1;
 	table->names[0] = (struct step_name){.role = STEP_ROLE_TIME, .either = true};
-	log_settle_column(&table->names[0], cells);
+	log_settle_column(table, &table->names[0], cells);
 	if (table->names[0].role == STEP_ROLE_TIME &&
 		step_number(cells->text, cells->length, &value, &unit) && unit <= 0)
 		return error_set(table->err, -EINVAL,
@@ -236,7 +243,7 @@ static int log_take_row(struct log_table *table, const struct log_cell *cells, s
 
 	for (size_t i = 0; i < count && i < table->columns; i++) {
 		struct step_name *name = &table->names[i];
-		log_settle_column(name, &cells[i]);
+		log_settle_column(table, name, &cells[i]);
 		if (name->role == STEP_ROLE_NONE)
 			continue;
 		double value;
@@ -379,6 +386,7 @@ static void log_choose_tags(struct log_events *log)
 	for (size_t i = 0; i < log->tag_count; i++) {
 		const struct log_tag *tag = &log->tags[i];
 		const struct log_tag **chosen = &log->chosen[tag->name.role];
+		log->rows->named[tag->name.role]++;
 		if (tag->name.role != STEP_ROLE_NONE && tag->name.role != STEP_ROLE_CLOCK &&
 			tag->name.role != STEP_ROLE_NUMBER &&
 			(!*chosen || tag->count > (*chosen)->count))

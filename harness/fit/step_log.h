@@ -27,6 +27,8 @@ struct step_log {
 	uint64_t numbers; /* lines of which each value is a number or a moment, but of no use */
 	bool events;      /* of an event file */
 	double unit_ns[STEP_ROLES]; /* of its TIME and WAIT; 0: not said */
+	unsigned named[STEP_ROLES]; /* columns, or tags, that tell it; one of each counts, ... */
+	size_t column[STEP_ROLES];  /* ... of CSV this; from 1 */
 	bool torn;                  /* its end is missing */
 	uint64_t damaged;           /* records */
 };

@@ -190,6 +190,38 @@ static void test_table(void **state)
 	buffer_release(&text);
 }
 
+/* Of two columns of one kind one counts, and the log's reader is told which.  "time" is a step time where nothing else is. */
+static void test_rival_columns(void **state)
+{
+	static const struct {
+		const char *names;
+		double begin, each, period;
+		const char *note;
+	} logs[] = {
+		{"step_time_ms,iter_time_s", 30, 0, 30e6,
+			"2 columns of the log tell how long a step takes: column 1 counts"},
+		{"time,step_time_ms", 1795675981, 0.05, 30e6, NULL},
+		{"time_s,step_time_ms", 0.03, 0, 31e6, "takes: column 2 counts"},
+	};
+	struct findings findings;
+	struct error err;
+	(void)state;
+	for (size_t k = 0; k < COUNT(logs); k++) {
+		struct buffer text = {0};
+		buffer_format(&text, "%s\n", logs[k].names);
+		for (int i = 0; i < 20; i++)
+			buffer_format(&text, "%.4f,%.4f\n", logs[k].begin + i * logs[k].each,
+				k == 0 ? 0.09 : logs[k].period / 1e6);
+		assert_int_equal(log_of(&findings, text.data, text.size, &err), 0);
+		assert_int_equal(findings.step_count, 20);
+		expect_near(findings.step_ns[7], logs[k].period, 1);
+		assert_int_equal(log_notes(&findings, "columns of the log"), logs[k].note != NULL);
+		assert_true(!logs[k].note || log_notes(&findings, logs[k].note));
+		findings_close(&findings);
+		buffer_release(&text);
+	}
+}
+
 /* Moments beside the step times say whether waits are in them. */
 static void test_moments_tell(void **state)
 {
@@ -563,6 +595,7 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_rival_columns),
 		cmocka_unit_test(test_moments_tell),
 		cmocka_unit_test(test_moments_and_waits),
 		cmocka_unit_test(test_moments_alone),

@@ -7,6 +7,7 @@
 #include "harness/fit/busy_spans.h"
 #include "harness/fit/finding.h"
 #include "harness/fit/kineto.h"
+#include "harness/fit/source.h"
 
 #include <errno.h>
 #include <math.h>
@@ -602,6 +603,29 @@ static void test_huge_values(void **state)
 	}
 }
 
+/* Ctrl-C is heeded while a trace is read, which may take minutes: this one is refused at its end only. */
+static void test_stop(void **state)
+{
+	static const char text[] = "{\"schema\": ";
+	struct findings findings;
+	struct source_more more;
+	enum finding_source kind;
+	struct error err;
+	atomic_bool stop = false;
+	(void)state;
+	assert_int_equal(files_write_atomic(trace_path("stop"), text, strlen(text), &err), 0);
+	for (int i = 0; i < 2; i++) {
+		findings_open(&findings);
+		source_more_open(&more);
+		assert_int_equal(
+			source_read(trace_path("stop"), &findings, &more, &kind, &stop, &err),
+			stop ? -EINTR : -EINVAL);
+		source_more_release(&more);
+		findings_close(&findings);
+		stop = true;
+	}
+}
+
 static void test_no_traces(void **state)
 {
 	static const struct {
@@ -672,6 +696,7 @@ int main(void)
 		cmocka_unit_test(test_torn),
 		cmocka_unit_test(test_broken_inside),
 		cmocka_unit_test(test_huge_values),
+		cmocka_unit_test(test_stop),
 		cmocka_unit_test(test_no_traces),
 	};
 	return cmocka_run_group_tests(tests, trace_prepare, trace_remove);
