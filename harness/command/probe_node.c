@@ -302,7 +302,8 @@ static void probe_note_others(const struct probe_others *others, struct ceilings
 	const double cores = others->taken / others->seconds;
 	if (cores >= least)
 		ceilings_note(out,
-			"memory, gemm, decode: other programs took %.1f cores meanwhile; the node can do more",
+			"memory, gemm, decode: other programs took %.1f cores meanwhile, and the node can do more: measure again "
+			"with --fresh when it is idle",
 			cores);
 }
 
