@@ -29,7 +29,6 @@ static const double NOISES = 3; /* variances: repetition, calibration, drift */
 static const double MODEL_ERROR = 0.008;
 static const double MODEL_UNEXPLAINED = 0.5;
 static const double MODEL_LATENESS = 0.5;
-static const double MODEL_CONTENTION = 0.04; /* for each doubling of busy cores */
 static const double MODEL_DISTANCE = 0.015;
 /* How sharply a busier stage counts as the bottleneck. */
 static const double SHARPNESS = 12;
@@ -71,14 +70,12 @@ static double step_doubt_ns(const struct model *model, const struct replay_resul
 }
 
 /* Deviation of ln(throughput) where more cores will be busy and how they slow each other down is
- * unknown. */
-static double unknown_contention(const struct model *model, const struct replay_result *result)
+ * in doubt. */
+static double doubtful_contention(const struct model *model, const struct replay_result *result)
 {
 	const double busy = result->core_utilisation * model->replay.cores;
-	return model->contention_known
-		       ? 0
-		       : MODEL_CONTENTION *
-				 fmax(log2(fmax(busy, 1) / fmax(model->calibrated_cores, 1)), 0);
+	return model->contention_doubt *
+	       fmax(log2(fmax(busy, 1) / fmax(model->calibrated_cores, 1)), 0);
 }
 
 /* Deviation of ln(throughput) over replays of blocks drawn anew, for as many items as were
@@ -135,7 +132,7 @@ int model_predict(
 		return -EINVAL;
 	out->hidden_device = least < HIDDEN_MATTERS * out->replay.throughput;
 	const double same = limit_overlap(model, &out->replay);
-	const double contention = unknown_contention(model, &out->replay);
+	const double contention = doubtful_contention(model, &out->replay);
 	const unsigned devices = model->replay.shape.devices > 1 ? model->replay.shape.devices : 1;
 	out->throughput = out->replay.throughput * exp(-same * model->unmodelled);
 	const double distance = fabs(log(out->replay.throughput / model->calibrated));

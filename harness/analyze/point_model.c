@@ -86,20 +86,26 @@ static void take_facts(struct model *model, const struct model_source *source)
 		model->replay.scale[c] = 1;
 }
 
+/* Deviations for each doubling of busy cores.  A probe's cores did other work at another time, so that most of what it says is in
+ * doubt: one node's probes said 0.78 and 1.01 within an hour, and its pipelines 0.98.  The share is such that their intervals
+ * would have held both (docs/ACCURACY.md). */
+static const double CONTENTION_UNKNOWN = 0.04;
+static const double CONTENTION_OF_PROBE = 0.6;
+
 static void model_take_contention(struct model *model, const struct model_source *source)
 {
 	const struct ceilings *ceilings = source->ceilings;
 	double contention = source->contention;
-	model->contention_known = true;
 	if (isnan(contention) && ceilings && ceilings->cpu_scaling > 0 && ceilings->cores > 1) {
 		contention = (1 / ceilings->cpu_scaling - 1) / (ceilings->cores - 1);
 		model_note(model,
 			"cores slow each other down as this node's probe measured: to %.2f of "
 			"their speed alone with all %u busy",
 			ceilings->cpu_scaling, ceilings->cores);
+		model->contention_doubt = CONTENTION_OF_PROBE * fabs(log1p(contention));
 	} else if (isnan(contention)) {
 		contention = 0;
-		model->contention_known = false;
+		model->contention_doubt = CONTENTION_UNKNOWN;
 		if (model->replay.cores > 1)
 			model_note(model,
 				"how much busy cores slow each other down is unknown (one number of busy cores, no probe): assumed not at all");

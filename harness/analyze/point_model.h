@@ -112,7 +112,8 @@ struct model {
 	double calibrated_busy[REPLAY_STAGES];
 	double calibrated;       /* samples/s of that replay */
 	double calibrated_cores; /* that it kept busy */
-	bool contention_known;  /* how cores slow each other down; else it is taken as not at all */
+	/* How well it is known how cores slow each other down: deviation of ln(their speed) for each doubling of busy cores. */
+	double contention_doubt;
 	double calibrated_step; /* share of the time that the step's thread was at work in it */
 	/* Of an emulated device's step thread, ns a batch: at work as measured, and by how much
 	 * longer in a replay before that was fitted to it.  0: not known. */

@@ -162,6 +162,7 @@ static void contention_is_taken_out_of_the_costs(void **state)
 	truth_open(&model, run);
 	assert_about(truth_mean(&model, COST_DECODE_CPU), 800, 0.05);
 	assert_about(model.replay.contention, 0.1, 0.001);
+	assert_true(model.contention_doubt == 0);
 	model_close(&model);
 	/* From a probe: all of 8 cores give 0.588 of 8 times one. */
 	const struct ceilings ceilings = {.cores = 8, .cpu_scaling = 1 / 1.7};
@@ -169,9 +170,11 @@ static void contention_is_taken_out_of_the_costs(void **state)
 	run->source.ceilings = &ceilings;
 	truth_open(&model, run);
 	assert_about(model.replay.contention, 0.1, 0.01);
+	assert_about(model.contention_doubt, 0.6 * log(1.1), 0.01);
 	model_close(&model);
 	run->source.ceilings = NULL;
 	truth_open(&model, run);
+	assert_true(model.contention_doubt > 0);
 	assert_true(model.replay.contention == 0 && noted(&model, "unknown"));
 	model_close(&model);
 	truth_free(run);
