@@ -171,8 +171,8 @@ static void observed_count(const struct observed *in, struct findings *out)
 			trainers, "processes that others load for");
 		if (trainers > 1)
 			findings_note(out,
-				"%.0f processes that others load for are taken for ranks of one training: of trainings of "
-				"their own, observe one alone, by its process",
+				"%.0f processes that others load for are taken for ranks of one training; if each trains on "
+				"its own, observe one of them, by its process ID",
 				trainers);
 		observed_add(out, FINDING_WORKERS, FINDING_DERIVED,
 			fmax(1, round(in->loader.count / trainers)),

@@ -416,13 +416,13 @@ static size_t decoding_list_counts(unsigned cores, unsigned counts[CEILING_CORES
 	return n;
 }
 
-/* Of one core, in the slot that has ended. */
+/* Of one core, in the slot that has ended; NAN where a clock that ticks did not, as those of some sandboxes. */
 static double decoding_cpu_rate(const struct probe_decoding *decoding, unsigned threads)
 {
 	double sum = 0;
 	for (unsigned i = 0; i < threads; i++)
 		sum += decoding->workers[i].cpu_rate;
-	return sum / threads;
+	return isfinite(sum) ? sum / threads : (double)NAN;
 }
 
 /* Samples/s of so many cores, and of a second of their CPU time. */
@@ -458,9 +458,8 @@ static int decoding_measure(struct probe_decoding *decoding, const unsigned *cou
 		for (size_t i = 0; i < n && !code; i++) {
 			code = probe_decoding_slot(decoding, NULL, 0, counts[i], &rate, err);
 			probe_add(&values[i].rate, rate);
-			if (!isnan(rate))
-				probe_add(&values[i].cpu_rate,
-					decoding_cpu_rate(decoding, counts[i]));
+			probe_add(&values[i].cpu_rate,
+				isnan(rate) ? rate : decoding_cpu_rate(decoding, counts[i]));
 		}
 	}
 	return code;
