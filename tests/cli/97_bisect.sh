@@ -88,7 +88,7 @@ validate out
 # --- one culprit: suspected by the replay, found, measured from both sides
 finds inject.step_factor good.ini slow.ini --out one
 validate one/bisect.json
-[ "$(json 'd["path"][1]["mix"] if d["no_prediction"] is None else ["inject.step_factor"]')" = "['inject.step_factor']" ] ||
+[ "$(json 'd["path"][1]["mix"] if d["no_prediction"] is None and len(d["path"]) > 1 else ["inject.step_factor"]')" = "['inject.step_factor']" ] ||
 	fail "the replay did not suspect the step"
 [ "$(json 'd["status"] != "explained" or d["causes"][0]["added"]["change"] < -0.5 and d["causes"][0]["removed"]["change"] < -0.5')" = True ] ||
 	fail "it costs too little"

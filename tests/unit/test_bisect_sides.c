@@ -153,7 +153,7 @@ static void test_limits_of_a_node_are_differences(void **state)
 	struct sides_fixture f;
 	struct error err = {""};
 	static const char reported[] =
-		"[case]\nversion = 1\n" DATA "[reported]\ncores = 1\ncpu_quota = 0.5\n"
+		"[case]\nversion = 1\n" DATA "[reported]\ncores = 1\ncpu_quota = 0.37\n"
 		"inject.read_latency = 4ms\n";
 	cpu_set_t here;
 	assert_int_equal(sched_getaffinity(0, sizeof here, &here), 0);
@@ -169,13 +169,13 @@ static void test_limits_of_a_node_are_differences(void **state)
 	char text[64];
 	delta_put(&set, quota);
 	assert_int_equal(bisect_mix(&f.sides, &set, &mix, &node, &err), 0);
-	assert_true(node.quota_cores > 0.49 && node.quota_cores < 0.51);
+	assert_true(node.quota_cores > 0.36 && node.quota_cores < 0.38);
 	assert_int_equal(node.cores, 0);
 	assert_int_equal(config_integer(&mix, KEY_INJECT_READ_LATENCY), 0);
 	config_release(&mix);
 	assert_string_equal(bisect_value(&f.sides, &f.sides.items[quota], false, text, 64), "none");
 	assert_string_equal(
-		bisect_value(&f.sides, &f.sides.items[quota], true, text, 64), "0.5 cores");
+		bisect_value(&f.sides, &f.sides.items[quota], true, text, 64), "0.37 cores");
 	sides_close(&f);
 	/* Without --env the case is its twin. */
 	assert_int_equal(sides_open(&f, DATA, reported, false, &err), 0);
