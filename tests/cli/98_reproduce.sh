@@ -177,10 +177,11 @@ reads "mlbench reproduce CASE --as-reported emulates what the case says of its n
 python3 - <<'PY' || fail "a latency that is not emulated"
 import json
 d = json.load(open("late/reproduce.json"))
-assert d["rate"] == "above" and d["could_emulate"] and not d["emulated"], d
+quiet = not d["here"]["disturbed"]  # by other programs, to which something else may be due
+assert (d["rate"] == "above" or not quiet) and d["could_emulate"] and not d["emulated"], d
 latency = [x for x in d["differences"] if x["name"] == "read latency"]
 assert latency and latency[0]["reported"] == "30 ms", d["differences"]
-if d["no_replay"] is None:
+if d["no_replay"] is None and quiet:
     assert d["differences"][0]["name"] == "read latency", d["differences"]
     assert d["differences"][0]["weight"] == "explains it", d["differences"]
 PY

@@ -13,7 +13,7 @@ latency_us=40000 batch=4 files=300
 gcc -O1 -w "$ROOT/tests/bank/real/slowfs.c" -o slowfs $(pkg-config --cflags --libs fuse3) -lpthread -lm || fail "slowfs does not build"
 /usr/bin/python3 "$job" --make thumbs --files $files pictures
 mkdir slow
-./slowfs pictures slow --latency $latency_us --direct-io &
+./slowfs pictures slow --latency $latency_us --direct-io >reads 2>&1 &
 store=$!
 pids="$pids $store"
 mounted() {
