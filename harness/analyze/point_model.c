@@ -88,7 +88,7 @@ static void take_facts(struct model *model, const struct model_source *source)
 
 /* Deviations for each doubling of busy cores.  A probe's cores did other work at another time, so that most of what it says is in
  * doubt: one node's probes said 0.78 and 1.01 within an hour, and its pipelines 0.98.  The share is such that their intervals
- * would have held both (docs/ACCURACY.md). */
+ * would have held both (docs/ACCURACY.md), and no less is in doubt than without a probe. */
 static const double CONTENTION_UNKNOWN = 0.04;
 static const double CONTENTION_OF_PROBE = 0.6;
 
@@ -102,7 +102,8 @@ static void model_take_contention(struct model *model, const struct model_source
 			"cores slow each other down as this node's probe measured: to %.2f of "
 			"their speed alone with all %u busy",
 			ceilings->cpu_scaling, ceilings->cores);
-		model->contention_doubt = CONTENTION_OF_PROBE * fabs(log1p(contention));
+		model->contention_doubt =
+			fmax(CONTENTION_OF_PROBE * log1p(fmax(contention, 0)), CONTENTION_UNKNOWN);
 	} else if (isnan(contention)) {
 		contention = 0;
 		model->contention_doubt = CONTENTION_UNKNOWN;
