@@ -298,9 +298,12 @@ static double probe_others_now(void)
 /* A ceiling that was measured beside other programs is none. */
 static void probe_note_others(const struct probe_others *others, struct ceilings *out)
 {
-	static const double least = 0.2; /* cores */
+	static const double least = 0.1; /* of the cores */
 	const double cores = others->taken / others->seconds;
-	if (cores >= least)
+	if (others->seconds > 0 && isnan(cores))
+		ceilings_note(out,
+			"what other programs took of the cores meanwhile is unknown: no /proc/stat");
+	if (cores >= least * probe_cores())
 		ceilings_note(out,
 			"memory, gemm, decode: other programs took %.1f cores meanwhile, and the node can do more: measure again "
 			"with --fresh when it is idle",
