@@ -556,7 +556,7 @@ static int step_read_times(struct cuda_session *session, const struct flight *fl
 	/* Steps follow each other on one stream; a map that was made anew in between may say otherwise by its error. */
 	out->begin_ns = span.begin_ns > 0 ? step_later(span.begin_ns, session->last_end_ns) : 0;
 	out->end_ns = span.end_ns > 0 ? step_later(span.end_ns, out->begin_ns) : 0;
-	out->sync_begin_ns = step_later(sync.begin_ns, flight->syncs ? out->begin_ns : 0);
+	out->sync_begin_ns = sync.begin_ns > 0 ? step_later(sync.begin_ns, out->begin_ns) : 0;
 	if (out->sync_begin_ns > out->end_ns)
 		out->sync_begin_ns = out->end_ns;
 	return 0;
