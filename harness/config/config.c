@@ -35,8 +35,9 @@ static const char sample_choices[] = SAMPLE_KINDS(SAMPLE_KIND_CHOICE);
 #define SAMPLE_CHOICES (sample_choices + 1)
 
 #define SECTION(name, doc)
-#define KEY(id, section, name, type, ...) \
-	[KEY_##id] = {section, name, KEY_TYPE_##type, __VA_ARGS__},
+#define KEY(id, section, name, type, fallback, min, max, choices, kind, doc)       \
+	[KEY_##id] = {section, name, KEY_TYPE_##type, fallback, min, max, choices, \
+		KEY_KIND_##kind, doc},
 const struct key config_keys[KEY_COUNT] = {
 #include "harness/config/keys.def"
 };
@@ -375,7 +376,7 @@ static int find_target(const char *dotted, struct target *target, struct error *
 	target->is_axis = true;
 	if (target->key == KEY_COUNT)
 		return keys_refuse_key(swept, err);
-	if (!config_keys[target->key].sweepable)
+	if (config_keys[target->key].kind == KEY_KIND_FIXED)
 		return error_set(err, -EINVAL, "'%s' cannot be swept; set one value under [%s]",
 			swept, config_keys[target->key].section);
 	return 0;
@@ -477,7 +478,7 @@ static int check_lines(const struct assign_scope *scope, const struct target *ta
 static int refuse_list(enum key_id key, struct error *err)
 {
 	const struct key *entry = &config_keys[key];
-	if (!entry->sweepable)
+	if (entry->kind == KEY_KIND_FIXED)
 		return error_set(err, -EINVAL,
 			"'%s.%s' takes one value, not a list, and cannot be swept", entry->section,
 			entry->name);

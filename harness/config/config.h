@@ -33,13 +33,22 @@ enum key_type {
 	KEY_TYPE_TEXT,
 };
 
+/* What a key is to somebody who compares settings.  Points are better or worse than one another only
+ * by their knobs: another workload is other training, and another assumption another node. */
+enum key_kind {
+	KEY_KIND_FIXED,      /* one value for the whole run: it cannot be swept */
+	KEY_KIND_KNOB,       /* the user's choice, the training stays the same */
+	KEY_KIND_WORKLOAD,   /* what is trained */
+	KEY_KIND_ASSUMPTION, /* the device, a declared cost, a planted fault: given, not chosen */
+};
+
 struct key {
 	const char *section, *name;
 	enum key_type type;
 	const char *fallback; /* the default, as text */
 	double min, max;
 	const char *choices; /* "a|b|c" */
-	bool sweepable;
+	enum key_kind kind;
 	const char *doc;
 };
 

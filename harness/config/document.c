@@ -94,7 +94,7 @@ static void write_key_help(
 	buffer_format(out, "%*s%-*s%*s%-*s%*s", NAME_COLUMN, "", (int)columns->name, name, GAP, "",
 		(int)columns->fallback, *key->fallback ? key->fallback : "-", GAP, "");
 	document_values(id, &values);
-	if (!key->sweepable)
+	if (key->kind == KEY_KIND_FIXED)
 		buffer_text(&values, " (not swept)");
 	document_wrap(out, values.failed ? "" : values.data, text, width);
 	/* Where names leave no room for words beside them, below them. */
@@ -131,13 +131,21 @@ static void write_detail(struct buffer *out, const char *title, const char *text
 	document_wrap(out, text, DETAIL_TEXT, width);
 }
 
+static const char *const kind_words[] = {
+	[KEY_KIND_KNOB] = "knob: a sweep looks for its best value",
+	[KEY_KIND_WORKLOAD] =
+		"workload: what is trained; a sweep has a best setting for each value",
+	[KEY_KIND_ASSUMPTION] =
+		"assumption: given, not chosen; a sweep has a best setting for each value",
+};
+
 static void write_details(struct buffer *out, enum key_id id, size_t width)
 {
 	const struct key *key = &config_keys[id];
 	struct buffer values = {0};
 	char sweep[160] = "no: one value for the whole run";
 	document_values(id, &values);
-	if (key->sweepable)
+	if (key->kind != KEY_KIND_FIXED)
 		(void)snprintf(sweep, sizeof sweep,
 			"yes: '%s.%s = A,B,C' in [sweep], or --set sweep.%s.%s=A,B,C", key->section,
 			key->name, key->section, key->name);
@@ -149,6 +157,8 @@ static void write_details(struct buffer *out, enum key_id id, size_t width)
 	write_detail(out, "default", *key->fallback ? key->fallback : "(empty)", width);
 	write_detail(out, "values", values.failed ? "" : values.data, width);
 	write_detail(out, "sweep", sweep, width);
+	if (kind_words[key->kind])
+		write_detail(out, "kind", kind_words[key->kind], width);
 	buffer_release(&values);
 }
 
@@ -346,9 +356,9 @@ static void write_key_mdoc(struct buffer *out, enum key_id id)
 	buffer_format(
 		out, ".It Cm %s No = Ar %s\n", key->name, *key->fallback ? key->fallback : "\\&");
 	write_mdoc_text(out, key->doc);
-	if (key->type != KEY_TYPE_TEXT || !key->sweepable)
+	if (key->type != KEY_TYPE_TEXT || key->kind == KEY_KIND_FIXED)
 		buffer_format(out, ".br\nValues: %s%s.\n", values.failed ? "" : values.data,
-			key->sweepable ? "" : " (not swept)");
+			key->kind == KEY_KIND_FIXED ? " (not swept)" : "");
 	buffer_release(&values);
 }
 

@@ -210,7 +210,7 @@ static int parse_text(
 	if (length > VALUE_TEXT_BYTES_MAX)
 		return error_set(err, -EINVAL, "'%s.%s' is longer than %d bytes", entry->section,
 			entry->name, VALUE_TEXT_BYTES_MAX);
-	if (entry->sweepable && strchr(text, ','))
+	if (entry->kind != KEY_KIND_FIXED && strchr(text, ','))
 		return error_set(err, -EINVAL,
 			"'%s.%s' = '%.48s' holds a comma, which separates swept values",
 			entry->section, entry->name, text);
@@ -800,7 +800,7 @@ int value_parse_list(enum key_id key, const char *text, struct config_value **va
 
 bool value_looks_like_list(enum key_id key, const char *text)
 {
-	if (config_keys[key].type == KEY_TYPE_TEXT && !config_keys[key].sweepable)
+	if (config_keys[key].type == KEY_TYPE_TEXT && config_keys[key].kind == KEY_KIND_FIXED)
 		return false;
 	if (config_keys[key].type == KEY_TYPE_BATCH_TIME && batch_time_is_line(text))
 		return false;

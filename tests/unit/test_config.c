@@ -1,8 +1,8 @@
 /* The key table, values in and out, --set, and the accessors. */
 #include "harness/base/rng.h"
 #include "harness/config/config.h"
-#include "harness/config/value.h"
 #include "harness/config/tables.h"
+#include "harness/config/value.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -324,7 +324,7 @@ static void too_many_axes(void **state)
 	size_t swept = 0;
 	for (int key = 0; key < KEY_COUNT && swept <= CONFIG_AXES_MAX; key++) {
 		char text[160];
-		if (!config_keys[key].sweepable)
+		if (config_keys[key].kind == KEY_KIND_FIXED)
 			continue;
 		(void)snprintf(text, sizeof text, "sweep.%s.%s=%s", config_keys[key].section,
 			config_keys[key].name, config_keys[key].fallback);
@@ -336,6 +336,40 @@ static void too_many_axes(void **state)
 		assert_non_null(strstr(err.text, "more than 16 swept keys"));
 	}
 	assert_int_equal(config.axis_count, CONFIG_AXES_MAX);
+}
+
+/* What may be compared by its throughput: only what the user chooses while the training stays the same. */
+static void keys_know_their_kind(void **state)
+{
+	static const struct {
+		const char *key;
+		enum key_kind kind;
+	} expected[] = {
+		{"measure.duration", KEY_KIND_FIXED},
+		{"dataset.width", KEY_KIND_FIXED},
+		{"decode.workers", KEY_KIND_KNOB},
+		{"batch.size", KEY_KIND_KNOB},
+		{"dataset.container", KEY_KIND_KNOB},
+		{"step.devices", KEY_KIND_KNOB},
+		{"tokens.length", KEY_KIND_WORKLOAD},
+		{"record.columns", KEY_KIND_WORKLOAD},
+		{"augment.size", KEY_KIND_WORKLOAD},
+		{"step.model", KEY_KIND_WORKLOAD},
+		{"read.order", KEY_KIND_WORKLOAD},
+		{"checkpoint.every", KEY_KIND_WORKLOAD},
+		{"step.device", KEY_KIND_ASSUMPTION},
+		{"step.time", KEY_KIND_ASSUMPTION},
+		{"read.cache", KEY_KIND_ASSUMPTION},
+		{"measure.profiler", KEY_KIND_ASSUMPTION},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
+		assert_int_equal(
+			config_keys[config_find_key(expected[i].key)].kind, expected[i].kind);
+	for (int key = 0; key < KEY_COUNT; key++)
+		if (strcmp(config_keys[key].section, "inject") == 0 ||
+			strcmp(config_keys[key].section, "overhead") == 0)
+			assert_int_equal(config_keys[key].kind, KEY_KIND_ASSUMPTION);
 }
 
 static void a_value_pins_its_key(void **state)
@@ -478,6 +512,7 @@ int main(void)
 		CASE(lists_and_ranges),
 		CASE(bad_lists),
 		CASE(too_many_axes),
+		CASE(keys_know_their_kind),
 		CASE(a_value_pins_its_key),
 		CASE(set_key_takes_words_literally),
 		CASE(copies_share_nothing),

@@ -58,7 +58,8 @@ static void help_on_one_key(void **state)
 		"  default   2\n"
 		"  values    1 to 64 (written like 8)\n"
 		"  sweep     yes: 'upload.depth = A,B,C' in [sweep], or --set\n"
-		"            sweep.upload.depth=A,B,C\n");
+		"            sweep.upload.depth=A,B,C\n"
+		"  kind      knob: a sweep looks for its best value\n");
 	out.size = 0;
 	assert_int_equal(document_key(&out, "dataset.bytes", 78, &err), 0);
 	assert_non_null(strstr(out.data, "  values    0 to 1GB (written like 64KiB)\n"));
