@@ -45,6 +45,13 @@ const countLost = (item) => {
 	return (item.items || []).reduce((sum, one) => sum + countLost(one), 0);
 };
 
+// Marks without ink: their scale's domain lacks the name that their row has.
+const countInkless = (item) => {
+	if (item.marktype && item.marktype !== "group")
+		return item.role === "mark" ? item.items.filter((one) => !one.fill && !one.stroke && !one.shape).length : 0;
+	return (item.items || []).reduce((sum, one) => sum + countInkless(one), 0);
+};
+
 const check = async (chart, width) => {
 	const said = [];
 	const spec = structuredClone(chart.spec);
@@ -56,7 +63,9 @@ const check = async (chart, width) => {
 	await view.runAsync();
 	const marks = countMarks(view.scenegraph().root);
 	const lost = countLost(view.scenegraph().root);
+	const inkless = countInkless(view.scenegraph().root);
 	view.finalize();
+	if (inkless > 0) said.push(inkless + " marks have no colour");
 	if (marks === 0) said.push("draws nothing");
 	if (lost > 0) said.push(lost + " marks have no place");
 	return { marks, said };
