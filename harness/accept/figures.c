@@ -209,6 +209,11 @@ int figure_value_parse(enum figure_unit unit, const char *text, double *value, s
 		}
 		other = &unit_words[i];
 	}
+	const double bits = unit == FIGURE_BYTES_PER_S ? units_bit_rate(rest, strlen(rest)) : 0;
+	if (bits > 0) {
+		*value = number * bits;
+		return 0;
+	}
 	if (!*rest)
 		return error_set(err, -EINVAL, "'%.64s' has no unit; write it as '%s'", text,
 			unit_example(unit));

@@ -120,6 +120,7 @@ static int plan_parse_value(
 {
 	uint64_t amount = 0;
 	int code = 0;
+	char bytes[UNITS_BYTES];
 	switch (key->type) {
 	case PLAN_TYPE_TEXT:
 		break;
@@ -135,7 +136,8 @@ static int plan_parse_value(
 		return plan_check_range(key, (double)value->integer, text, err);
 	case PLAN_TYPE_SIZE:
 		if (units_parse_size(text, &amount))
-			return error_set(err, -EINVAL, "'%.64s' is no size, as 512MiB", text);
+			return error_set(err, -EINVAL, "'%.64s' is not a size; write it as '%s'",
+				text, units_bytes_for_bits(text, bytes) ? bytes : "512MiB");
 		break;
 	case PLAN_TYPE_DURATION:
 		if (units_parse_duration(text, &amount))

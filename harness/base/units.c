@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -91,9 +92,10 @@ static int parse_decimal(const char *text, struct decimal *number, const char **
 	return 0;
 }
 
-/* number x scale, rounded to the nearest; *exact says whether nothing was rounded.  -EINVAL when
+/* number x scale / per, rounded to the nearest; *exact says whether nothing was rounded.  -EINVAL when
  * something becomes nothing. */
-static int scale_decimal(struct decimal number, uint64_t scale, uint64_t *out, bool *exact)
+static int scale_decimal(
+	struct decimal number, uint64_t scale, uint64_t per, uint64_t *out, bool *exact)
 {
 	*exact = true;
 	if (number.digits == 0) {
@@ -106,9 +108,10 @@ static int scale_decimal(struct decimal number, uint64_t scale, uint64_t *out, b
 			return -ERANGE;
 	if (number.exponent < -WIDE_POWER_MAX)
 		return -EINVAL;
-	wide divisor = 1;
+	wide divisor = per;
 	for (; number.exponent < 0; number.exponent++)
-		divisor *= 10;
+		if (__builtin_mul_overflow(divisor, (wide)10, &divisor))
+			return -EINVAL;
 	const wide rest = value % divisor;
 	*exact = rest == 0;
 	value /= divisor;
@@ -122,31 +125,40 @@ static int scale_decimal(struct decimal number, uint64_t scale, uint64_t *out, b
 	return 0;
 }
 
-/* The unit that `text` of `size` bytes names; the names are compared without regard to case. */
+/* The unit that `text` of `size` bytes names, in any case but for the B of bytes: b means bits. */
 static const struct unit *find_unit(
 	const struct unit *units, size_t count, const char *text, size_t size)
 {
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count && (size == 0 || text[size - 1] != 'b'); i++)
 		if (strlen(units[i].name) == size && strncasecmp(units[i].name, text, size) == 0)
 			return &units[i];
 	return NULL;
 }
 
-/* number, blanks, unit, blanks, and nothing more */
-static int parse_with_unit(const char *text, const char *text_end, const struct unit *units,
-	size_t count, uint64_t *out)
+/* number, blanks, unit, blanks, and nothing more: *unit_at and the returned size are the unit's;
+ * negative if there is no number. */
+static int split_unit(const char *text, struct decimal *number, const char **unit_at)
+{
+	const int code = parse_decimal(skip_unit_blanks(text), number, unit_at);
+	if (code)
+		return code;
+	*unit_at = skip_unit_blanks(*unit_at);
+	size_t size = strlen(*unit_at);
+	while (size > 0 && ((*unit_at)[size - 1] == ' ' || (*unit_at)[size - 1] == '\t'))
+		size--;
+	return size < UNITS_BYTES ? (int)size : -EINVAL;
+}
+
+static int parse_with_unit(const char *text, const struct unit *units, size_t count, uint64_t *out)
 {
 	struct decimal number;
 	const char *at;
-	const int code = parse_decimal(skip_unit_blanks(text), &number, &at);
-	if (code)
-		return code;
-	at = skip_unit_blanks(at);
-	while (text_end > at && (text_end[-1] == ' ' || text_end[-1] == '\t'))
-		text_end--;
-	const struct unit *unit = find_unit(units, count, at, (size_t)(text_end - at));
+	const int size = split_unit(text, &number, &at);
+	if (size < 0)
+		return size;
+	const struct unit *unit = find_unit(units, count, at, (size_t)size);
 	bool exact;
-	return unit ? scale_decimal(number, unit->scale, out, &exact) : -EINVAL;
+	return unit ? scale_decimal(number, unit->scale, 1, out, &exact) : -EINVAL;
 }
 
 static const struct unit size_units[] = {
@@ -179,23 +191,86 @@ static const struct unit duration_units[] = {
 
 int units_parse_size(const char *text, uint64_t *bytes)
 {
-	return parse_with_unit(text, text + strlen(text), size_units, COUNT(size_units), bytes);
+	return parse_with_unit(text, size_units, COUNT(size_units), bytes);
 }
 
 int units_parse_duration(const char *text, uint64_t *ns)
 {
-	return parse_with_unit(
-		text, text + strlen(text), duration_units, COUNT(duration_units), ns);
+	return parse_with_unit(text, duration_units, COUNT(duration_units), ns);
+}
+
+/* What b, bit and bits may follow; 0: it is none of these. */
+static uint64_t bits_of_prefix(const char *text, size_t size)
+{
+	static const struct unit prefixes[] = {{"", 1}, {"k", 1000ULL}, {"M", 1000000ULL},
+		{"G", 1000000000ULL}, {"T", 1000000000000ULL}, {"Ki", 1ULL << 10},
+		{"Mi", 1ULL << 20}, {"Gi", 1ULL << 30}, {"Ti", 1ULL << 40}};
+	const struct unit *prefix = find_unit(prefixes, COUNT(prefixes), text, size);
+	return prefix ? prefix->scale : 0;
+}
+
+/* Bits in a unit of bits ("Gbit", "kb"); 0 if it is none. */
+static uint64_t bits_of_unit(const char *unit, size_t size)
+{
+	static const char *const words[] = {"bits", "bit", "b"};
+	for (size_t i = 0; i < COUNT(words); i++) {
+		const size_t length = strlen(words[i]);
+		if (size < length)
+			continue;
+		const char *word = unit + size - length;
+		if (length == 1 ? *word == 'b' : strncasecmp(word, words[i], length) == 0)
+			return bits_of_prefix(unit, size - length);
+	}
+	return 0;
+}
+
+/* The size of a unit without "/s", or "ps" behind b or B, and without the blanks before it. */
+static size_t without_per_second(const char *unit, size_t size)
+{
+	if (size >= 2 && memcmp(unit + size - 2, "/s", 2) == 0)
+		size -= 2;
+	else if (size >= 3 && memcmp(unit + size - 2, "ps", 2) == 0 && strchr("bB", unit[size - 3]))
+		size -= 2;
+	while (size > 0 && (unit[size - 1] == ' ' || unit[size - 1] == '\t'))
+		size--;
+	return size;
+}
+
+double units_bit_rate(const char *unit, size_t size)
+{
+	const size_t base = without_per_second(unit, size);
+	return base < size ? (double)bits_of_unit(unit, base) / CHAR_BIT : 0;
 }
 
 int units_parse_rate(const char *text, uint64_t *bytes_per_s)
 {
-	const char *end = text + strlen(text);
-	while (end > text && (end[-1] == ' ' || end[-1] == '\t'))
-		end--;
-	if (end - text >= 2 && end[-1] == 's' && end[-2] == '/')
-		end -= 2;
-	return parse_with_unit(text, end, size_units, COUNT(size_units), bytes_per_s);
+	struct decimal number;
+	const char *at;
+	const int length = split_unit(text, &number, &at);
+	if (length < 0)
+		return length;
+	const size_t size = without_per_second(at, (size_t)length);
+	const uint64_t bits = bits_of_unit(at, size);
+	const struct unit *unit = find_unit(size_units, COUNT(size_units), at, size);
+	bool exact;
+	if (bits)
+		return scale_decimal(number, bits, CHAR_BIT, bytes_per_s, &exact);
+	return unit ? scale_decimal(number, unit->scale, 1, bytes_per_s, &exact) : -EINVAL;
+}
+
+const char *units_bytes_for_bits(const char *text, char out[UNITS_BYTES])
+{
+	struct decimal number;
+	const char *at;
+	const int size = split_unit(text, &number, &at);
+	if (size <= 0 || bits_of_unit(at, (size_t)size) == 0)
+		return NULL;
+	const int digits = (int)(at - text);
+	const bool prefixed = toupper((unsigned char)*at) != 'B';
+	(void)snprintf(out, UNITS_BYTES, "%.*s%c%s%s", digits, text,
+		prefixed ? toupper((unsigned char)*at) : 'B',
+		prefixed && toupper((unsigned char)at[1]) == 'I' ? "i" : "", prefixed ? "B" : "");
+	return out;
 }
 
 /* Whether nothing but blanks is left. */
@@ -281,7 +356,7 @@ int units_parse_integer(const char *text, int64_t *value)
 		return -EINVAL;
 	uint64_t magnitude;
 	bool exact;
-	code = scale_decimal(number, scale, &magnitude, &exact);
+	code = scale_decimal(number, scale, 1, &magnitude, &exact);
 	if (code || !exact)
 		return code ? code : -EINVAL;
 	if (magnitude > (uint64_t)INT64_MAX)

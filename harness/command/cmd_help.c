@@ -534,7 +534,7 @@ static const char config_help[] =
 	"A configuration is an INI file that describes one benchmark completely:\n"
 	"\n"
 	"  [dataset]\n"
-	"  path = data/photos         ; units: sizes 64k, times 1.5ms, rates 2GiB/s, 90%\n"
+	"  path = data/photos         ; units: 64k, 64KiB, 1.5ms, 90%, 2GiB/s; 10Gbit/s is 1.25GB/s\n"
 	"\n"
 	"  [decode]\n"
 	"  workers = 2\n"

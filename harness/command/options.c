@@ -58,7 +58,7 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 		"'12GiB/s'. Default: what 'mlbench probe' read cold from the data's storage, if it "
 		"ran."},
 	[OPTION_NETWORK_BANDWIDTH] = {"network-bandwidth", 0, "RATE",
-		"Bytes per second of each node's link in a fleet, as '25GB/s', for the exchange of "
+		"Bandwidth of each node's link in a fleet, as '200Gbit/s' or '25GB/s', for the exchange of "
 		"gradients. Without it, the exchange takes no time."},
 	[OPTION_NETWORK_LATENCY] = {"network-latency", 0, "DURATION",
 		"Latency of one message between two nodes of a fleet, as '5us'. Default: 0."},

@@ -313,6 +313,11 @@ static int read_quantity(const struct options *options, enum option_id id,
 	uint64_t number = 0;
 	if (!text)
 		return 0;
+	char bytes[UNITS_BYTES];
+	if (parse == units_parse_size && units_bytes_for_bits(text, bytes))
+		return error_set(err, -EINVAL,
+			"--%s: '%s' counts bits, and a size counts bytes (did you mean %s?)",
+			option_specs[id].name, text, bytes);
 	if (parse(text, &number) != 0 || number < least)
 		return fleet_refuse(id, text, err);
 	*value = (double)number;

@@ -100,6 +100,11 @@ static int value_parse_number(
 	if (code == -ERANGE)
 		return error_set(err, -EINVAL, "'%s.%s' = '%.48s' is too large to hold",
 			entry->section, entry->name, text);
+	char bytes[UNITS_BYTES];
+	if (code && entry->type == KEY_TYPE_SIZE && units_bytes_for_bits(text, bytes))
+		return error_set(err, -EINVAL,
+			"'%s.%s' = '%.48s' counts bits, and a size counts bytes (did you mean %s?)",
+			entry->section, entry->name, text, bytes);
 	if (code)
 		return error_set(err, -EINVAL, "'%s.%s' = '%.48s' is not %s (example: %s)",
 			entry->section, entry->name, text, types[entry->type].noun,

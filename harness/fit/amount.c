@@ -3,6 +3,7 @@
 #include "harness/base/array.h"
 #include "harness/base/buffer.h"
 #include "harness/base/text.h"
+#include "harness/base/units.h"
 
 #include <errno.h>
 #include <math.h>
@@ -151,7 +152,10 @@ static double amount_scale_at(enum amount_unit unit, const char *at, const char 
 			*rest = at + length;
 			return amount_names[i].scale;
 		}
-	return 0;
+	const double bits = unit == AMOUNT_BYTES_PER_S ? units_bit_rate(at, length) : 0;
+	if (bits > 0)
+		*rest = at + length;
+	return bits;
 }
 
 static int amount_refuse_unit(enum amount_unit unit, const char *at, struct error *err)

@@ -142,6 +142,19 @@ static void numbers_keep_six_digits(void **state)
 		}
 }
 
+static void bandwidths_in_bits(void **state)
+{
+	(void)state;
+	const char *rest;
+	double value;
+	assert_int_equal(
+		amount_parse(AMOUNT_BYTES_PER_S, "10 Gb/s (8 to 12)", NULL, &value, &rest, &err),
+		0);
+	assert_string_equal(rest, " (8 to 12)");
+	assert_float_equal(value, 1.25e9, 1);
+	assert_int_equal(amount_parse(AMOUNT_BYTES, "64 kb", NULL, &value, &rest, &err), -EINVAL);
+}
+
 /* People read three digits, and all of a whole number. */
 static void words_have_three_digits(void **state)
 {
@@ -422,6 +435,7 @@ int main(void)
 		cmocka_unit_test(what_is_written_is_read_back),
 		cmocka_unit_test(a_case_is_a_configuration),
 		cmocka_unit_test(numbers_keep_six_digits),
+		cmocka_unit_test(bandwidths_in_bits),
 		cmocka_unit_test(words_have_three_digits),
 		cmocka_unit_test(mistakes_are_told_with_their_line),
 		cmocka_unit_test(torn_and_changed_files_are_survived),

@@ -185,6 +185,8 @@ static void set_refuses(void **state)
 		"--set 'measure.duration=3 parsecs': 'measure.duration' = '3 parsecs' is not a duration (example: 1.5ms)");
 	refuse("dataset.bytes=64q",
 		"--set 'dataset.bytes=64q': 'dataset.bytes' = '64q' is not a size (example: 64KiB)");
+	refuse("dataset.bytes=64kb",
+		"--set 'dataset.bytes=64kb': 'dataset.bytes' = '64kb' counts bits, and a size counts bytes (did you mean 64KB?)");
 	refuse("inject.leak=1MB/h",
 		"--set 'inject.leak=1MB/h': 'inject.leak' = '1MB/h' is not a rate (example: 2GiB/s)");
 	refuse("augment.flip=half",
@@ -262,6 +264,7 @@ static void lists_and_ranges(void **state)
 	sweep("inject.read_latency", "0,100us-1ms*10", "0,100us,1ms");
 	sweep("inject.read_latency", "1ms-3ms+500us", "1ms,1500us,2ms,2500us,3ms");
 	sweep("inject.read_bandwidth", "64MiB-1GiB*4", "64MiB/s,256MiB/s,1GiB/s");
+	sweep("inject.read_bandwidth", "10Gb/s,10GB/s", "1250000000/s,9765625KiB/s");
 	sweep("augment.flip", "0%-100%+25%", "0%,25%,50%,75%,100%");
 	sweep("step.jitter", "0.1-0.5+0.1", "0.1,0.2,0.3,0.4,0.5");
 	sweep("step.jitter", "1e-3-1e-1*10", "0.001,0.01,0.1");

@@ -53,7 +53,11 @@ static void sizes(void **state)
 		{"64K", 0, 65536},
 		{"64KiB", 0, 65536},
 		{"64 KiB", 0, 65536},
-		{" 64kib ", 0, 65536},
+		{" 64kiB ", 0, 65536},
+		{" 64kib ", -EINVAL, 0},
+		{"64kb", -EINVAL, 0},
+		{"64b", -EINVAL, 0},
+		{"1Gbit", -EINVAL, 0},
 		{"64KB", 0, 64000},
 		{"1.5M", 0, 1572864},
 		{"1.5MB", 0, 1500000},
@@ -123,11 +127,50 @@ static void rates(void **state)
 		{"1.20 GiB/s ", 0, 1288490189ULL},
 		{"512/s", 0, 512},
 		{"0", 0, 0},
+		{"2GiBps", 0, 2147483648ULL},
+		{"2 GiB /s", 0, 2147483648ULL},
+		{"10GB/s", 0, 10000000000ULL},
+		{"10Gb/s", 0, 1250000000ULL},
+		{"10gb/s", 0, 1250000000ULL},
+		{"10Gbit/s", 0, 1250000000ULL},
+		{"10GBit/s", 0, 1250000000ULL},
+		{"10 Gbits/s", 0, 1250000000ULL},
+		{"10Gbps", 0, 1250000000ULL},
+		{"10Gbit", 0, 1250000000ULL},
+		{"10Gb", 0, 1250000000ULL},
+		{"1Gibit/s", 0, 134217728ULL},
+		{"100Mbps", 0, 12500000ULL},
+		{"64kb/s", 0, 8000ULL},
+		{"8bit/s", 0, 1},
+		{"12b/s", 0, 2},
+		{"1bit/s", -EINVAL, 0},
+		{"1e25b/s", -ERANGE, 0},
+		{"10GBPS", -EINVAL, 0},
+		{"10Gps", -EINVAL, 0},
+		{"10Gbps/s", -EINVAL, 0},
+		{"10xbit/s", -EINVAL, 0},
 		{"/s", -EINVAL, 0},
+		{"b/s", -EINVAL, 0},
 		{"2GiB/m", -EINVAL, 0},
 		{"2GiB/s/s", -EINVAL, 0},
 	};
 	check_cases(units_parse_rate, cases, COUNT(cases));
+}
+
+static void bits_are_no_size(void **state)
+{
+	(void)state;
+	char out[UNITS_BYTES];
+	assert_string_equal(units_bytes_for_bits("64kb", out), "64KB");
+	assert_string_equal(units_bytes_for_bits("1.5 mbit", out), "1.5 MB");
+	assert_string_equal(units_bytes_for_bits("4kib", out), "4KiB");
+	assert_string_equal(units_bytes_for_bits("8bit", out), "8B");
+	assert_null(units_bytes_for_bits("64kB", out));
+	assert_null(units_bytes_for_bits("64", out));
+	assert_null(units_bytes_for_bits("64qb", out));
+	assert_true(units_bit_rate("Gb/s", 4) == 125e6);
+	assert_true(units_bit_rate("Gb", 2) == 0);
+	assert_true(units_bit_rate("GB/s", 4) == 0);
 }
 
 static void integers(void **state)
@@ -327,6 +370,7 @@ int main(void)
 		cmocka_unit_test(sizes),
 		cmocka_unit_test(durations),
 		cmocka_unit_test(rates),
+		cmocka_unit_test(bits_are_no_size),
 		cmocka_unit_test(integers),
 		cmocka_unit_test(reals_and_shares),
 		cmocka_unit_test(formats_for_people),
