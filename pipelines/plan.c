@@ -335,8 +335,8 @@ static int refuse_no_batch(const struct sampler_options *sampler, struct error *
 			sampler->devices, (used + sampler->batch_size - 1) / sampler->batch_size,
 			used > sampler->batch_size ? "es" : "", sampler->batch_size);
 	return error_set(err, -EINVAL,
-		"batch.size = %u is larger than the data set's %u samples, and batch.drop_last is on",
-		sampler->batch_size, sampler->count);
+		"batch.size = %u is larger than the data set's %u samples, and batch.drop_last is on: set batch.size to %u or less, or batch.drop_last to off",
+		sampler->batch_size, sampler->count, sampler->count);
 }
 
 static int check_data(

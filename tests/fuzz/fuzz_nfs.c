@@ -24,7 +24,7 @@ static void require(int holds, const char *what)
 static void check_names(const struct buffer *names)
 {
 	for (size_t at = 0; at < names->size;) {
-		require(names->data[at] >= STORE_UNKNOWN && names->data[at] <= STORE_OTHER,
+		require(names->data[at] >= STORE_UNKNOWN && names->data[at] <= STORE_BAD_NAME,
 			"a kind");
 		const char *const name = names->data + at + 1;
 		const size_t length = strnlen(name, names->size - at - 1);

@@ -21,10 +21,12 @@ Kinds of faults:
     garbage     replies are random bytes behind a marker of their size
     noise       random bytes without a marker
     fragments   replies come in two fragments
+    empty-last  replies come in two fragments, of which the last is empty
     names       listings have a name with a '/' in it
     loop        listings never end
     v3          the server knows only NFSv3, and has the mount program at the same port
     bare        NFSv3 without attributes where they are optional
+    noplus      NFSv3 without READDIRPLUS (NOTSUPP), as unfs3 is
     version     the server knows only NFSv2
 """
 import argparse
@@ -163,7 +165,7 @@ class Server:
         path = self.path(handle)
         names = sorted(os.listdir(path)) if path else ["export"]
         if self.has("names"):
-            names.append("../../etc/passwd")
+            names.append("a/../../etc/passwd.ppm")
         begin = 0 if self.has("loop") or cookie == 0 else cookie - 2
         out = bytes(8)
         for i, name in enumerate(names[begin : begin + 100]):
@@ -228,15 +230,16 @@ class Server:
     def optional3(self, handle):
         return u32(0) if self.has("bare") else u32(1) + self.attributes3(handle)
 
-    def list3(self, handle, args):
+    def list3(self, handle, args, plus):
         cookie = args.u64()
         names = sorted(os.listdir(self.path(handle)))
         out = self.optional3(handle) + bytes(8)
         for i, name in enumerate(names[cookie : cookie + 100]):
             child = handle + b"/" + os.fsencode(name)
             out += u32(1) + u64(i + 1) + opaque(os.fsencode(name)) + u64(cookie + i + 1)
-            out += self.optional3(child)
-            out += u32(0) if self.has("bare") else u32(1) + opaque(self.short(child))
+            if plus:
+                out += self.optional3(child)
+                out += u32(0) if self.has("bare") else u32(1) + opaque(self.short(child))
         return out + u32(0, cookie + 100 >= len(names))
 
     # Handles of NFSv3 have 64 bytes at most: numbers of paths.
@@ -271,8 +274,10 @@ class Server:
                 body = self.read(handle, Reader(bytes(16) + args.data[args.at :]))
                 size = struct.unpack(">I", body[4:8])[0]
                 return u32(0) + self.optional3(handle) + u32(size) + body
-            if procedure == 17:
-                return u32(0) + self.list3(handle, args)
+            if procedure == 17 and self.has("noplus"):
+                raise Status(10004)
+            if procedure in (16, 17):
+                return u32(0) + self.list3(handle, args, procedure == 17)
             if procedure == 19:
                 limits = u32(65536, 65536, 1, 65536, 65536, 1, 65536) + u64(1 << 40) + u32(0, 1, 0)
                 return u32(0) + self.optional3(handle) + limits
@@ -323,6 +328,8 @@ class Server:
         if self.has("fragments"):
             half = len(body) // 2
             return u32(half) + body[:half] + self.marked(body[half:])
+        if self.has("empty-last"):
+            return u32(len(body)) + body + self.marked(b"")
         return self.marked(body)
 
     @staticmethod

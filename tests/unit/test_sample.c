@@ -316,7 +316,7 @@ static void what_it_cannot_be_is_refused(void **state)
 	fixture_set(&f, KEY_BATCH_DROP_LAST, "on");
 	assert_int_equal(sample_validate(&f.config, &err), -EINVAL);
 	assert_string_equal(err.text,
-		"'batch.size' = 7 is more than 'dataset.samples' = 6, and 'batch.drop_last' leaves incomplete batches out: no batch would ever be full");
+		"'batch.size' = 7 is more than 'dataset.samples' = 6, and 'batch.drop_last' leaves incomplete batches out: set 'batch.size' to 6 or less, or 'batch.drop_last' to off");
 	fixture_set(&f, KEY_DATASET_SAMPLES, "0");
 	fixture_set(&f, KEY_STEP_BACKEND, "openblas");
 	fixture_set(&f, KEY_STEP_MODEL, "mlp");

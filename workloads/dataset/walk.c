@@ -269,7 +269,9 @@ static bool walk_take_name(
 	const bool file = kind == STORE_FILE;
 	const struct found found = {.path = path,
 		.kind = file ? STORE_FILE : STORE_OTHER,
-		.reason = file ? NULL : "not a regular file"};
+		.reason = file                     ? NULL
+			  : kind == STORE_BAD_NAME ? "the server gives it a name with a '/' in it"
+						   : "not a regular file"};
 	return take_found(listing, &found);
 }
 

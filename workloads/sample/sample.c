@@ -112,8 +112,9 @@ static int sample_check_batches(
 	if (!kind->cut && samples > 0 && batch > samples && config_on(config, KEY_BATCH_DROP_LAST))
 		return error_set(err, -EINVAL,
 			"'batch.size' = %" PRId64 " is more than 'dataset.samples' = %" PRId64
-			", and 'batch.drop_last' leaves incomplete batches out: no batch would ever be full",
-			batch, samples);
+			", and 'batch.drop_last' leaves incomplete batches out: set 'batch.size' to %" PRId64
+			" or less, or 'batch.drop_last' to off",
+			batch, samples, samples);
 	kind->shape(config, &shape);
 	double bytes = (double)batch_type_bytes(shape.type);
 	for (uint32_t i = 0; i < shape.dimensions; i++)

@@ -808,7 +808,7 @@ static void connection_take_all(struct nfs_client *client, struct nfs_connection
 			at += connection_gather(client, connection, bytes, have);
 			continue;
 		}
-		if (have < 4 + NFS_RECORD_LEAST)
+		if (have < 4)
 			break;
 		const uint32_t marker = nfs_reply_xid(bytes);
 		const size_t size = marker & 0x7fffffff;
@@ -816,8 +816,12 @@ static void connection_take_all(struct nfs_client *client, struct nfs_connection
 			connection->fragment_left = size;
 			connection->fragment_is_last = marker != size;
 			at += 4;
+			if (size == 0) /* nothing follows that would end the reply */
+				(void)connection_gather(client, connection, bytes, 0);
 			continue;
 		}
+		if (have < 4 + NFS_RECORD_LEAST)
+			break;
 		if (size < NFS_RECORD_LEAST || size > NFS_REQUEST_MAX + NFS_RECORD_EXTRA) {
 			connection_lost(client, connection, -EBADMSG, "it sends no replies of NFS");
 			return;

@@ -25,6 +25,7 @@ enum {
 	V3_GETATTR = 1,
 	V3_LOOKUP = 3,
 	V3_READ = 6,
+	V3_READDIR = 16,
 	V3_READDIRPLUS = 17,
 	V3_FSINFO = 19,
 	V3_HANDLE_BYTES = 64,
@@ -157,8 +158,11 @@ static struct call_number call_number_of(const struct nfs_call *call)
 		return (struct call_number){PORT_PROGRAM, PORT_VERSION, PORT_GET};
 	if (call->version != 3)
 		return (struct call_number){NFS_PROGRAM, 4, NFS_COMPOUND};
+	if (call->part_bytes > 0)
+		return (struct call_number){NFS_PROGRAM, 3, V3_LOOKUP};
+	const bool plain = call->kind == NFS_LIST && call->plain;
 	return (struct call_number){
-		NFS_PROGRAM, 3, call->part_bytes > 0 ? V3_LOOKUP : procedures[call->kind]};
+		NFS_PROGRAM, 3, plain ? V3_READDIR : (uint32_t)procedures[call->kind]};
 }
 
 static uint8_t *call_put_header(
@@ -258,7 +262,8 @@ static uint8_t *call_put_step(uint8_t *at, const struct nfs_call *call)
 		return at;
 	at = wire_put_long(at, call->cookie);
 	memcpy(at, call->verifier, sizeof call->verifier);
-	return wire_put(wire_put(at + sizeof call->verifier, NFS_LIST_BYTES), NFS_LIST_BYTES);
+	at = wire_put(at + sizeof call->verifier, NFS_LIST_BYTES);
+	return call->plain ? at : wire_put(at, NFS_LIST_BYTES);
 }
 
 static uint8_t *call_put_compound(uint8_t *at, const struct nfs_call *call, int parts)
@@ -292,6 +297,7 @@ static int nfs_status_errno(uint32_t status)
 		{0, 0}, {1, -EPERM}, {2, -ENOENT}, {5, -EIO}, {6, -ENXIO}, {13, -EACCES},
 		{20, -ENOTDIR}, {21, -EISDIR}, {22, -EINVAL}, {63, -ENAMETOOLONG}, {70, -ESTALE},
 		{10001, -ESTALE},          /* BADHANDLE */
+		{10004, -EOPNOTSUPP},      /* NOTSUPP */
 		{10008, -EAGAIN},          /* DELAY: it fetches the file from somewhere slow */
 		{10013, -EAGAIN},          /* GRACE: it has just started */
 		{10014, -ESTALE},          /* FHEXPIRED */
@@ -388,18 +394,20 @@ static bool reply_read_attributes(struct wire *wire, struct nfs_call *call)
 	return !wire->lost;
 }
 
-/* A name of one part and no other: nothing that leads elsewhere. */
-static bool reply_name_is_plain(const uint8_t *name, uint32_t size)
-{
-	return size > 0 && !memchr(name, '/', size) && !memchr(name, '\0', size);
-}
-
+/* A name that is no part of a path leads elsewhere or nowhere: it is told with '?' in place of what is wrong. */
 static void reply_add_name(
 	struct nfs_call *call, enum store_kind kind, const uint8_t *name, uint32_t size)
 {
-	const char byte = (char)kind;
+	const bool plain = !memchr(name, '/', size) && !memchr(name, '\0', size);
+	const char byte = (char)(plain ? kind : STORE_BAD_NAME);
+	if (size == 0)
+		return;
 	buffer_add(call->names, &byte, 1);
+	const size_t begin = call->names->size;
 	buffer_add(call->names, (const char *)name, size);
+	for (uint32_t i = 0; i < size && !plain && !call->names->failed; i++)
+		if (name[i] == '/' || name[i] == '\0')
+			call->names->data[begin + i] = '?';
 	buffer_add(call->names, "", 1);
 }
 
@@ -412,8 +420,7 @@ static void reply_read_listing(struct wire *wire, struct nfs_call *call)
 		uint32_t size;
 		const uint64_t cookie = wire_get_long(wire);
 		const uint8_t *const name = wire_get_bytes(wire, NAME_BYTES_MAX, &size);
-		if (!name || !reply_name_is_plain(name, size) ||
-			!reply_read_attributes(wire, call)) {
+		if (!name || !reply_read_attributes(wire, call)) {
 			wire->lost = true;
 			return;
 		}
@@ -554,13 +561,13 @@ static void reply3_read_listing(struct wire *wire, struct nfs_call *call)
 		(void)wire_get_long(wire); /* inode */
 		const uint8_t *const name = wire_get_bytes(wire, NAME_BYTES_MAX, &size);
 		const uint64_t cookie = wire_get_long(wire);
-		reply3_read_optional(wire, &what);
-		if (wire_get(wire) != 0)
+		what.kind = STORE_UNKNOWN;
+		if (!call->plain)
+			reply3_read_optional(wire, &what);
+		if (!call->plain && wire_get(wire) != 0)
 			reply_read_handle(wire, V3_HANDLE_BYTES, &handle);
-		if (wire->lost || !reply_name_is_plain(name, size)) {
-			wire->lost = true;
+		if (wire->lost)
 			return;
-		}
 		call->cookie = cookie;
 		reply_add_name(call, what.kind, name, size);
 	}

@@ -54,7 +54,8 @@ struct nfs_call {
 	uint8_t *data;
 	uint64_t cookie; /* of a LIST: 0 first, then what the call before it has left here */
 	uint8_t verifier[8];
-	/* Of a LIST: each name is appended as a byte of enum store_kind and a string. */
+	bool plain; /* NFSv3, of a LIST: READDIR, whose names come without kinds, and not READDIRPLUS */
+	/* Of a LIST: each name is appended as a byte of enum store_kind and a string, which is a part of a path. */
 	struct buffer *names;
 	void *context;
 

@@ -35,6 +35,7 @@ enum store_kind {
 	STORE_FILE,
 	STORE_FOLDER,
 	STORE_OTHER,
+	STORE_BAD_NAME, /* of a name in a listing that is no part of a path: nothing can be asked of it */
 };
 
 struct store_stat {

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@ struct nfs_store {
 	pthread_mutex_t lock;
 	struct nfs_client *idle[STORE_CLIENTS]; /* a stack */
 	unsigned idle_count;
+	atomic_bool plain_lists; /* the server has no READDIRPLUS */
 	int dead; /* of a client that died: the others would only wait as long again */
 	struct error why_dead;
 };
@@ -175,7 +177,9 @@ static int store_nfs_list(struct store *base, const char *folder, const struct s
 {
 	struct store_stat what;
 	struct buffer names = {0};
-	struct nfs_call call = {.kind = NFS_LIST, .path = folder, .names = &names};
+	atomic_bool *const plain = &store_nfs_of(base)->plain_lists;
+	struct nfs_call call = {
+		.kind = NFS_LIST, .path = folder, .names = &names, .plain = atomic_load(plain)};
 	int code = visit->folder ? store_nfs_stat(base, folder, NULL, &what) : 0;
 	if (!code && visit->folder)
 		code = visit->folder(visit->context, &what);
@@ -183,6 +187,12 @@ static int store_nfs_list(struct store *base, const char *folder, const struct s
 		const uint64_t cookie = call.cookie;
 		names.size = 0;
 		code = store_nfs_do(store_nfs_of(base), &call);
+		if (code == -EOPNOTSUPP && call.version == 3 && !call.plain) {
+			call.plain = true;
+			atomic_store(plain, true);
+			code = 0;
+			continue;
+		}
 		if (!code && !call.end && call.cookie == cookie)
 			code = -EBADMSG; /* it would never end */
 		if (!code)
