@@ -307,6 +307,8 @@ static void merge_scalars(struct point_summary *out, const struct chosen *chosen
 			memcpy(out->quota_group, m->quota_group, sizeof out->quota_group);
 		}
 		out->epochs = larger_of(out->epochs, m->epochs);
+		if (!out->engine[0])
+			memcpy(out->engine, m->engine, sizeof out->engine);
 		out->data_bytes =
 			fmax(out->data_bytes, (double)m->dataset_samples * m->file_bytes_mean);
 		add_storage(out, m, chosen->count);

@@ -148,7 +148,8 @@ struct point_summary {
 	enum point_status status;
 	char error[ERROR_TEXT_BYTES];
 	struct workload_facts facts;
-	double *repeats; /* samples/s of each repetition that counts; owned */
+	char engine[NAME_BYTES]; /* that read; "": nothing was measured */
+	double *repeats;         /* samples/s of each repetition that counts; owned */
 	size_t repeat_count;
 	/* repetitions that do not count: unsteady, failed or interrupted; notes say which */
 	size_t left_out;

@@ -424,6 +424,8 @@ json_t *report_point_json(const struct report *report, size_t point)
 		why_missing(p, "utilisation", usual));
 	part_number(
 		&part, "step_wait_share", p->step_wait_share, why_missing(p, "profiler", usual));
+	if (p->engine[0])
+		part_put(&part, "engine", fields_text(p->engine));
 	part_number(&part, "bytes_read_per_s", p->bytes_read_per_s, why_missing(p, "bytes", usual));
 	part_number(&part, "page_cache_share", p->page_cache_share,
 		why_missing(p, "page cache", usual));

@@ -491,7 +491,7 @@ static void test_blob_refused(void **state)
 		-ENOTSUP);
 	assert_null(source);
 	assert_string_equal(err.text,
-		"read.engine = io_uring cannot be used here: it reads only files of this node, not from a blob in memory");
+		"read.engine = io_uring cannot be used here: it reads only files of this node, not from a blob in memory; set read.engine = auto, which takes an engine that can");
 	free(blob);
 	packed_close(&packed);
 }

@@ -48,6 +48,15 @@ static const char *source_why_not(const struct source_ops *ops, const struct con
 	return ops->unavailable ? ops->unavailable(reason, room) : NULL;
 }
 
+/* What auto takes instead has one file in flight per thread, whatever read.depth is. */
+static void source_note_depth(const struct config *config, char *why_not, size_t room)
+{
+	const size_t used = strlen(why_not);
+	if (shape_read_depth(config) > 1)
+		(void)snprintf(why_not + used, room - used,
+			"; one file in flight per reader thread: raise read.threads instead of read.depth");
+}
+
 static const struct source_ops *source_choose_for(const struct config *config,
 	const struct store_ops *store, char *why_not, size_t room, struct error *err)
 {
@@ -61,8 +70,9 @@ static const struct source_ops *source_choose_for(const struct config *config,
 		const char *const why = source_why_not(ops, config, store, reason, sizeof reason);
 		if (!why)
 			return ops;
-		(void)error_set(
-			err, -ENOTSUP, "read.engine = %s cannot be used here: %s", ops->name, why);
+		(void)error_set(err, -ENOTSUP,
+			"read.engine = %s cannot be used here: %s; set read.engine = auto, which takes an engine that can",
+			ops->name, why);
 		return NULL;
 	}
 	for (size_t i = ENGINES; i-- > 0;) {
@@ -73,6 +83,8 @@ static const struct source_ops *source_choose_for(const struct config *config,
 		const char *const why =
 			ops->automatic ? source_why_not(ops, config, store, reason, sizeof reason)
 				       : "";
+		if (!why && ops->blocking && room > 0 && why_not[0])
+			source_note_depth(config, why_not, room);
 		if (!why)
 			return ops;
 		if (*why && room > 0 && !why_not[0])

@@ -56,8 +56,8 @@ static const char *uring_refusal(uint64_t disabled)
 		return "disabled on this node (sysctl kernel.io_uring_disabled = 2)";
 	if (disabled == 1)
 		return "only members of kernel.io_uring_group may use it (sysctl kernel.io_uring_disabled = 1)";
-	return "io_uring_setup is forbidden to this process: a seccomp filter or security module, as "
-	       "containers have (EPERM)";
+	return "a seccomp filter or security module forbids it to this process, as in most containers "
+	       "(EPERM)";
 }
 
 void uring_explain(int code, uint64_t disabled, char *why, size_t room)
@@ -97,11 +97,27 @@ static const char *uring_missing_operation(struct io_uring *ring)
 	return missing;
 }
 
+/* One request that does nothing: a filter may allow io_uring_setup and forbid io_uring_enter. */
+static int uring_try_to_enter(struct io_uring *ring)
+{
+	struct io_uring_sqe *const sqe = io_uring_get_sqe(ring);
+	if (!sqe)
+		return -ENOMEM;
+	io_uring_prep_nop(sqe);
+	const int code = io_uring_submit(ring);
+	return code < 0 ? code : 0;
+}
+
 const char *uring_unavailable(char *why, size_t room)
 {
 	struct io_uring_params params = {0};
 	struct io_uring ring;
-	const int code = io_uring_queue_init_params(PROBE_ENTRIES, &ring, &params);
+	int code = io_uring_queue_init_params(PROBE_ENTRIES, &ring, &params);
+	if (!code) {
+		code = uring_try_to_enter(&ring);
+		if (code)
+			io_uring_queue_exit(&ring);
+	}
 	if (code) {
 		uint64_t disabled = 0;
 		if (files_number(disabled_path, &disabled) != 0)
@@ -113,8 +129,9 @@ const char *uring_unavailable(char *why, size_t room)
 	const bool timed_waits = params.features & IORING_FEAT_EXT_ARG;
 	io_uring_queue_exit(&ring);
 	if (missing)
-		(void)snprintf(
-			why, room, "the kernel's io_uring lacks %s (needs Linux 5.11)", missing);
+		(void)snprintf(why, room,
+			"the kernel's io_uring lacks %s (needs Linux 5.11), or io_uring_register is forbidden",
+			missing);
 	else if (!timed_waits)
 		(void)snprintf(
 			why, room, "the kernel's io_uring lacks timed waits (needs Linux 5.11)");
