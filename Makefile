@@ -6,6 +6,7 @@
 # The others: make, make install PREFIX=, dist, dist-device, device (what tests/device/run.sh needs on a machine with a GPU), bench, bank-quick, format, lint, clean; DEV=1, SAN=address,undefined, SAN=thread.
 # WITHOUT="libdw ncursesw" builds without some of the optional libraries, as if they were not installed.
 # CUDA=0 leaves the plug-in for NVIDIA devices out, CUDA=1 insists on it; CUDA_HOME=/usr/local/cuda is where the toolkit is;
+# make cuda-toolkit assembles one from NVIDIA's wheels in build/cuda-toolkit (0.7 GB to download), where none is installed.
 # CUDA_ARCHS=80,90 names the devices that it is for (native: those here; all: what dist and device take).
 
 VERSION := 0.1.0
@@ -86,7 +87,9 @@ CFLAGS_ALL += -isystem $(GENERATED_B)
 
 include workloads/backend/cuda/plugin.mk
 
-all: $(B)/mlbench $(B)/measuring_alone $(B)/bare/mlbench $(if $(CUDA_NVCC),$(PLUGIN),no-plugin)
+all: program $(B)/measuring_alone $(B)/bare/mlbench
+# What a user needs; the two others are for tests.
+program: $(B)/mlbench $(if $(CUDA_NVCC),$(PLUGIN),no-plugin)
 	$(if $(CUDA_WHY),$(call say,NOTE,"no plug-in for NVIDIA devices: $(CUDA_WHY)"))
 	$(if $(CUDA_NOTE),$(call say,NOTE,"plug-in for NVIDIA devices: $(CUDA_NOTE)"))
 no-plugin: # of an earlier build, which the program would find
@@ -203,9 +206,13 @@ setup-check:
 	@.ci/setup build check
 	@.ci/charts $(CHARTS)
 
+cuda-toolkit:
+	@.ci/setup cuda
+	@.ci/cuda-toolkit build/cuda-toolkit
+
 CONFIG ?= configs/imagenet_like.ini
 sweep: setup
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory -j$$(nproc) program
 	$(B)/mlbench sweep $(CONFIG) $(ARGS)
 
 check: setup-check
@@ -223,7 +230,7 @@ include tests/labs/labs.mk
 # --- benches: ratios in one run, and what the tests ask of rates, shares and times, on a quiet machine ------------------
 bench:
 	@.ci/setup build check bench
-	@$(MAKE) --no-print-directory -j2 all benches $(if $(BENCH),,unit-tests double-tests)
+	@$(MAKE) --no-print-directory -j$$(nproc) all benches $(if $(BENCH),,unit-tests double-tests)
 	@tests/bench/run.sh $(B) $(BENCH)
 	@$(if $(BENCH),,tests/run.sh $(B) measured)
 
@@ -261,7 +268,7 @@ clean:
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
 
-.PHONY: all no-plugin double double-tests double-benches device device-tests device-benches setup setup-check sweep check bank bank-quick bank-real real-tools unit-tests thread-tests fuzzers benches bench labs labs-plain man install dist dist-device format lint clean help
+.PHONY: all program no-plugin cuda-toolkit double double-tests double-benches device device-tests device-benches setup setup-check sweep check bank bank-quick bank-real real-tools unit-tests thread-tests fuzzers benches bench labs labs-plain man install dist dist-device format lint clean help
 .SECONDARY:
 
 -include $(CUDA_PIC:.o=.d) $(CUDA_PLAIN:%.c=$(B)/pic/%.d) $(CUDA_KERNELS:%.cu=$(B)/pic/%.cu.d) $(DOUBLE_PIC:.o=.d) \

@@ -103,3 +103,18 @@ grep -lE '#include *<nccl' -r "$ROOT/workloads" "$ROOT/harness" "$ROOT/pipelines
 [ "$(cat with)" = "$ROOT/tests/device/double/nccl_matches.cc" ] || fail "these include nccl.h: $(tr '\n' ' ' <with)"
 g++ -std=c++17 -Wall -Werror -I"$ROOT" -c -o matches.o "$ROOT/tests/device/double/nccl_matches.cc" >made 2>&1 ||
 	fail "nccl_matches.cc does not compile without nccl.h: $(head -n 1 made)"
+
+# 'make cuda-toolkit' where pip does not reach its index: one line says why, and nothing half-made is left to build with.
+[ "$(uname -m)" = x86_64 ] || exit 0
+mkdir fake && cat >fake/python3 <<'SH'
+#!/bin/sh
+case "$*" in
+*--version*) echo "pip 23" ;;
+*) echo "ERROR: No matching distribution found for nvidia-cublas==1" >&2; exit 1 ;;
+esac
+SH
+chmod +x fake/python3
+PATH=$PWD/fake:$PATH "$ROOT/.ci/cuda-toolkit" "$PWD/fetched/cuda-toolkit" 2>said && fail "it says that it fetched a toolkit which cannot be had"
+grep -q '^cuda-toolkit: .*GB to download' said || fail "it does not say how much it would fetch: $(tr '\n' ';' <said)"
+grep -q '^cuda-toolkit: pip could not fetch the wheels: ERROR: No matching' said || fail "it does not say why: $(tr '\n' ';' <said)"
+[ -z "$(ls fetched)" ] || fail "it leaves behind: $(ls fetched)"

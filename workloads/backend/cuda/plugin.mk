@@ -1,5 +1,7 @@
 # The plug-in for NVIDIA devices: whether there is a toolkit for it, and how it is built.  Part of the Makefile.
-CUDA_HOME ?= /usr/local/cuda
+# An installed toolkit, else the one that `make cuda-toolkit` assembled.
+CUDA_HOME ?= $(or $(patsubst %/include/cublasLt.h,%,$(firstword $(wildcard $(foreach home,/usr/local/cuda $(CURDIR)/build/cuda-toolkit,$(home)/include/cublasLt.h)))),/usr/local/cuda)
+export CUDA_HOME
 CUDA ?= auto
 NVCC := $(CUDA_HOME)/bin/nvcc
 CXX_ALL := $(subst gcc,g++,$(subst clang,clang++,$(CC)))
@@ -12,9 +14,9 @@ CUDA_INSIST := $(filter 1 yes on,$(CUDA))
 CUDA_ARCHS ?= $(if $(filter dist dist-device device,$(MAKECMDGOALS)),all,native)
 CUDA_WHY :=
 CUDA_NOTE :=
-ifneq ($(filter-out clean help format lint setup setup-check sweep check bank bank-quick bank-real real-tools bench,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out clean help format lint setup setup-check cuda-toolkit sweep check bank bank-quick bank-real real-tools bench,$(or $(MAKECMDGOALS),all)),)
   ifneq ($(and $(CUDA_WANTED),$(if $(SAN),,yes)),)
-    include $(shell .ci/cuda $(CUDA_HOME) $(CC) $(CXX_ALL) '$(CUDA_ARCHS)' build/cuda $(NVCCFLAGS))
+    include $(shell .ci/cuda $(CUDA_HOME) '$(CC)' '$(CXX_ALL)' '$(CUDA_ARCHS)' build/cuda $(NVCCFLAGS))
     ifneq ($(and $(CUDA_INSIST),$(CUDA_WHY)),)
       $(error CUDA=$(CUDA): $(CUDA_WHY))
     endif
