@@ -66,13 +66,16 @@ queue=()
 
 # Guards against what hangs, and nothing else: half a core beside others is enough.
 limit=3000
+events="$logs/events" # "begin NAME SECONDS" and "end NAME SECONDS STATUS", for the line that says how far it is
+declare -A took_before # NAME: milliseconds of the run before, where there was one
 # add NAME COMMAND …: a test of the queue; its output goes to NAME.log, its status and milliseconds beside it, of the
 # clock and of cores.
 add() {
-	local name=$1
+	local name=$1 log="$logs/$1.log"
 	shift
 	command_of[$name]="$name $(printf ' %q' "$@")"
-	rm -f "$logs/$name.log" "$logs/$name.log.status"
+	[ ! -e "$log.status" ] || read -r _ took_before[$name] _ <"$log.status"
+	rm -f "$log" "$log.status"
 	queue+=("$name")
 }
 
@@ -80,17 +83,53 @@ run_test() { # "NAME COMMAND …", quoted
 	local name command begun status
 	read -r name command <<<"$1"
 	begun=$(date +%s%N)
+	echo "begin $name $((begun / 1000000000))" >>"$events"
 	eval "timeout -k 10 $limit $command" >"$logs/$name.log" 2>&1
 	status=$?
 	times >"$logs/$name.log.cores" # not in a subshell, which has done nothing
 	echo "$status $((($(date +%s%N) - begun) / 1000000)) $(awk -F'[ms ]+' 'NR == 2 { print int(1000 * (60 * ($1 + $3) + $2 + $4)) }' \
 		"$logs/$name.log.cores")" >"$logs/$name.log.status"
+	echo "end $name $(date +%s) $status" >>"$events"
 }
 export -f run_test
-export logs limit
+export logs limit events
+
+# How far the queue is: on a terminal one line that is written over, elsewhere a line every half minute.  Ends when the
+# file of events is removed.  The time left is told where the run before left the times of all that is still to come.
+show_progress() {
+	local begun now told=0 line name
+	begun=$(date +%s)
+	while sleep 1 && [ -e "$events" ]; do
+		now=$(date +%s)
+		line=$({
+			for name in "${queue[@]}"; do echo "queued $name ${took_before[$name]:-0}"; done
+			cat "$events" 2>/dev/null
+		} | awk -v now="$now" -v begun="$begun" -v jobs="$jobs" '
+			function minutes(s) { return s < 60 ? int(s) " s" : int(s / 60) " min " int(s % 60) " s" }
+			$1 == "queued" { before[$2] = $3 / 1000; all++ }
+			$1 == "begin" { since[$2] = $3 }
+			$1 == "end" { done++; delete since[$2]; delete before[$2] }
+			$1 == "end" && $4 != 0 && $4 != 77 { failed++; names = names " " $2 }
+			END {
+				for (name in before) { unknown += before[name] == 0; left += before[name] }
+				for (name in since) { left -= now - since[name]; if (!first || since[name] < first) { first = since[name]; longest = name } }
+				printf "tests: %d of %d done, %d failed, %s", done, all, failed, minutes(now - begun)
+				if (!unknown && left > 0) printf ", about %s left", minutes(left / jobs)
+				if (longest) printf "; longest now: %s (%s)", longest, minutes(now - first)
+				if (names) printf "; failed:%s", names
+			}')
+		if [ -t 1 ]; then
+			printf '\r\033[K%s' "${line:0:$((${COLUMNS:-80} - 1))}"
+		elif [ $((now - told)) -ge 30 ]; then
+			echo "$line"
+			told=$now
+		fi
+	done
+	[ ! -t 1 ] || printf '\r\033[K'
+}
 
 run_queue() {
-	local begun=$SECONDS name first=() then=() last=()
+	local begun=$SECONDS name first=() then=() last=() progress
 	[ ${#queue[@]} -gt 0 ] || return 0
 	for name in "${queue[@]}"; do
 		if [[ $name =~ (^|-)($long)$ ]]; then
@@ -101,7 +140,12 @@ run_queue() {
 			last+=("${command_of[$name]}")
 		fi
 	done
+	: >"$events"
+	show_progress &
+	progress=$!
 	printf '%s\0' "${first[@]}" "${then[@]}" "${last[@]}" | xargs -0 -r -n 1 -P "$jobs" bash -c 'run_test "$1"' run_test
+	rm -f "$events"
+	wait "$progress"
 	echo "    ${#queue[@]} programs and scripts took $((SECONDS - begun)) s, $jobs at a time; $(cpu_time)"
 }
 
@@ -159,8 +203,11 @@ programs_in() {
 
 no_toolkit() { # true, with the reason, where there can be no test double
 	case ${CUDA:-auto} in 0 | no | off) echo "CUDA=$CUDA leaves the plug-in out"; return 0 ;; esac
-	local headers=${CUDA_HOME:-/usr/local/cuda}/include
-	[ -e "$headers/cublasLt.h" ] || { echo "no CUDA toolkit: $headers/cublasLt.h is not there"; return 0; }
+	local home
+	for home in "${CUDA_HOME:-/usr/local/cuda}" "$PWD/build/cuda-toolkit"; do
+		[ ! -e "$home/include/cublasLt.h" ] || break
+	done
+	[ -e "$home/include/cublasLt.h" ] || { echo "no CUDA toolkit: $home/include/cublasLt.h is not there ('make cuda-toolkit' fetches one)"; return 0; }
 	command -v g++ >/dev/null || { echo "no g++ for the test double"; return 0; }
 	return 1
 }
@@ -259,7 +306,7 @@ finish() { # part
 	case $1 in
 	device)
 		if why=$(no_toolkit); then
-			count device 0 0 1
+			count device 0 0 "$(cat tests/device/test_*.c | grep -cE '^\s*cmocka_unit_test')"
 			echo "    skipped: $why"
 		fi
 		;;
