@@ -128,7 +128,7 @@ static void render_cell(const struct report *report, const struct style *style,
 	char text[UNITS_BYTES];
 	cell_text(report, style, point, text);
 	const bool rate = !isnan(value);
-	const bool best = rate && point == report->best;
+	const bool best = rate && point == report_best_like(report, point);
 	buffer_repeat(out, " ", CELL_GAP_COLUMNS);
 	if (rate)
 		buffer_text(out, shade_begin(style, shade_of(scale, value)));

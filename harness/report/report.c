@@ -251,10 +251,131 @@ static int summarise_all(
 	return code;
 }
 
+static bool has_rate(const struct point_summary *p)
+{
+	return p && p->status != POINT_FAILED && !isnan(p->median);
+}
+
+static const struct config_value *report_value_at(
+	const struct report *report, size_t point, size_t axis)
+{
+	const struct config_grid *grid = &report->record->grid;
+	const size_t choice = grid->choice[point * grid->axis_count + axis];
+	return &report->record->config.axes[axis].values[choice];
+}
+
+/* Rank of the point's value among its axis's values: the number of smaller ones. */
+static size_t report_rank_of(const struct report *report, size_t point, size_t axis)
+{
+	const struct config_axis *a = &report->record->config.axes[axis];
+	const struct config_value *mine = report_value_at(report, point, axis);
+	const enum key_type type = config_keys[a->key].type;
+	const bool real = type == KEY_TYPE_REAL || type == KEY_TYPE_SHARE;
+	size_t rank = 0;
+	for (size_t i = 0; i < a->count; i++)
+		rank += real ? a->values[i].real < mine->real
+			     : a->values[i].integer < mine->integer;
+	return rank;
+}
+
+/* The sum of ranks; SIZE_MAX: it has another text or choice than the point that it is compared with, and of these
+ * none is less than another. */
+static size_t cost_of(const struct report *report, size_t point, size_t beside)
+{
+	size_t cost = 0;
+	for (size_t axis = 0; axis < report->record->config.axis_count; axis++) {
+		const enum key_type type = config_keys[report->record->config.axes[axis].key].type;
+		const bool ordered = type != KEY_TYPE_TEXT && type != KEY_TYPE_CHOICE;
+		if (!ordered && report_value_at(report, point, axis) !=
+					report_value_at(report, beside, axis))
+			return SIZE_MAX;
+		cost += ordered ? report_rank_of(report, point, axis) : 0;
+	}
+	return cost;
+}
+
+bool report_same_workload(const struct report *report, size_t a, size_t b)
+{
+	const struct config *config = &report->record->config;
+	for (size_t axis = 0; axis < config->axis_count; axis++)
+		if (config_keys[config->axes[axis].key].kind != KEY_KIND_KNOB &&
+			report_value_at(report, a, axis) != report_value_at(report, b, axis))
+			return false;
+	return true;
+}
+
+size_t report_fastest_like(const struct report *report, size_t like)
+{
+	const size_t points = report->record->grid.points;
+	size_t best = points;
+	for (size_t i = 0; i < points && like < points; i++) {
+		const struct point_summary *p = report->points[i];
+		if (!has_rate(p) || !report_same_workload(report, i, like))
+			continue;
+		const bool steadier = best < points && p->status == POINT_OK &&
+				      report->points[best]->status != POINT_OK;
+		const bool shakier = best < points && p->status != POINT_OK &&
+				     report->points[best]->status == POINT_OK;
+		if (best == points || steadier ||
+			(!shakier && p->median > report->points[best]->median))
+			best = i;
+	}
+	return best;
+}
+
+/* Half of its 95 % interval over the throughput; 0: it has none. */
+static double relative_noise(const struct point_summary *p)
+{
+	const double half = fmax(p->ci95.high - p->median, p->median - p->ci95.low);
+	return p->repeat_count > 1 && half > 0 ? half / p->median : 0;
+}
+
+/* Whether what the second gives less may be noise.  A difference of 2 % is no reason to take more
+ * cores, and one of 10 % is told however wide the intervals are. */
+static bool is_tied(const struct point_summary *fastest, const struct point_summary *other)
+{
+	static const double LEAST = 0.02;
+	static const double MOST = 0.10;
+	const double noise = hypot(relative_noise(fastest), relative_noise(other));
+	return other->status == fastest->status &&
+	       other->median >= fastest->median * (1 - fmin(fmax(noise, LEAST), MOST));
+}
+
+/* share: of the fastest one's throughput that it may lack; negative: as much as may be noise. */
+static size_t smallest_like(const struct report *report, size_t like, double share)
+{
+	const size_t points = report->record->grid.points;
+	const size_t fastest = report_fastest_like(report, like);
+	size_t chosen = fastest;
+	size_t cost = fastest < points ? cost_of(report, fastest, fastest) : 0;
+	for (size_t i = 0; i < points && fastest < points; i++) {
+		const struct point_summary *p = report->points[i];
+		if (!has_rate(p) || !report_same_workload(report, i, like) ||
+			!(share < 0 ? is_tied(report->points[fastest], p)
+				    : p->median >= report->points[fastest]->median * (1 - share)))
+			continue;
+		const size_t other = cost_of(report, i, fastest);
+		if (other < cost) {
+			chosen = i;
+			cost = other;
+		}
+	}
+	return chosen;
+}
+
+size_t report_best_like(const struct report *report, size_t like)
+{
+	return smallest_like(report, like, -1);
+}
+
+size_t report_smallest_within(const struct report *report, double share)
+{
+	return smallest_like(report, report->best, share);
+}
+
 static void count_points(struct report *report)
 {
 	const size_t points = report->record->grid.points;
-	report->best = points;
 	for (size_t i = 0; i < points; i++) {
 		const struct point_summary *p = report->points[i];
 		if (!p)
@@ -263,11 +384,11 @@ static void count_points(struct report *report)
 		report->unsteady += p->status == POINT_UNSTEADY;
 		report->failed += p->status == POINT_FAILED;
 		report->left_out += p->left_out;
-		const bool better =
-			report->best == points || p->median > report->points[report->best]->median;
-		if (p->status != POINT_FAILED && !isnan(p->median) && better)
-			report->best = i;
 	}
+	size_t first = 0;
+	while (first < points && !has_rate(report->points[first]))
+		first++;
+	report->best = report_best_like(report, first);
 }
 
 int report_open(struct report *report, const struct record *record, struct error *err)
@@ -407,63 +528,38 @@ double report_forecast_width(const struct report *report)
 	return widest;
 }
 
-static const struct config_value *report_value_at(
-	const struct report *report, size_t point, size_t axis)
+/* A key's value at a point, swept or not. */
+static int64_t integer_at(const struct report *report, size_t point, enum key_id key)
 {
-	const struct config_grid *grid = &report->record->grid;
-	const size_t choice = grid->choice[point * grid->axis_count + axis];
-	return &report->record->config.axes[axis].values[choice];
+	const struct config *config = &report->record->config;
+	for (size_t axis = 0; axis < config->axis_count; axis++)
+		if (config->axes[axis].key == key)
+			return report_value_at(report, point, axis)->integer;
+	return config_integer(config, key);
 }
 
-/* Rank of the point's value among its axis's values: the number of smaller ones. */
-static size_t report_rank_of(const struct report *report, size_t point, size_t axis)
+bool report_reads_alone(const struct report *report, size_t point)
 {
-	const struct config_axis *a = &report->record->config.axes[axis];
-	const struct config_value *mine = report_value_at(report, point, axis);
-	const enum key_type type = config_keys[a->key].type;
-	const bool real = type == KEY_TYPE_REAL || type == KEY_TYPE_SHARE;
-	size_t rank = 0;
-	for (size_t i = 0; i < a->count; i++)
-		rank += real ? a->values[i].real < mine->real
-			     : a->values[i].integer < mine->integer;
-	return rank;
+	const struct workload_facts *facts = &report->points[point]->facts;
+	return facts->step_null && !facts->reads_memory &&
+	       integer_at(report, point, KEY_CODEC_NAME) == CODEC_NAME_NULL;
 }
 
-/* The sum of ranks; SIZE_MAX: it has another text or choice than the point that it is compared with, and of these
- * none is less than another. */
-static size_t cost_of(const struct report *report, size_t point, size_t beside)
+void report_add_rate(const struct report *report, size_t point, struct buffer *out)
 {
-	size_t cost = 0;
-	for (size_t axis = 0; axis < report->record->config.axis_count; axis++) {
-		const enum key_type type = config_keys[report->record->config.axes[axis].key].type;
-		const bool ordered = type != KEY_TYPE_TEXT && type != KEY_TYPE_CHOICE;
-		if (!ordered && report_value_at(report, point, axis) !=
-					report_value_at(report, beside, axis))
-			return SIZE_MAX;
-		cost += ordered ? report_rank_of(report, point, axis) : 0;
-	}
-	return cost;
-}
-
-size_t report_smallest_within(const struct report *report, double share)
-{
-	const size_t points = report->record->grid.points;
-	if (report->best == points)
-		return points;
-	const double least = report->points[report->best]->median * (1 - share);
-	size_t chosen = report->best;
-	size_t cost = cost_of(report, chosen, chosen);
-	for (size_t i = 0; i < points; i++) {
-		const struct point_summary *p = report->points[i];
-		if (!p || p->status == POINT_FAILED || isnan(p->median) || p->median < least)
-			continue;
-		const size_t other = cost_of(report, i, report->best);
-		if (other < cost) {
-			chosen = i;
-			cost = other;
-		}
-	}
-	return chosen;
+	const struct point_summary *p = report->points[point];
+	char number[UNITS_BYTES];
+	buffer_format(out, "%s samples/s", units_format_count(p->median, number));
+	if (integer_at(report, point, KEY_SAMPLE_KIND) == SAMPLE_KIND_TOKENS)
+		buffer_format(out, " (%s tokens/s)",
+			units_format_count(
+				p->median * (double)integer_at(report, point, KEY_TOKENS_LENGTH),
+				number));
+	if (!report_reads_alone(report, point) || !(p->bytes_read_per_s > 0))
+		return;
+	buffer_format(out, " (%s", units_format_rate(p->bytes_read_per_s, number));
+	buffer_format(
+		out, ", %s IOPS)", units_format_count(p->median * p->reads_per_sample, number));
 }
 
 const char *report_setting(

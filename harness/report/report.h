@@ -19,7 +19,9 @@ struct diagnosis; /* harness/analyze/diagnose.h */
 struct report {
 	const struct record *record;
 	struct point_summary **points; /* (grid.points): NULL where nothing was measured; owned */
-	size_t best; /* the point of the highest median; grid.points when there is none */
+	/* The point that verdict, stages, limits and pages speak of: of the first workload, the
+	 * smallest setting whose throughput is tied with the highest; grid.points: there is none. */
+	size_t best;
 	size_t good, unsteady, failed; /* points; the rest was not measured */
 	size_t left_out;               /* repetitions of measured points that do not count */
 	struct checksums checksums;    /* of run.verify; and whether they agree */
@@ -67,15 +69,28 @@ void report_bad_text(const struct report *report, struct buffer *out);
 /* "complete", "interrupted" or "failed" (nothing could be measured). */
 const char *report_status(const struct report *report);
 
-/* The point with the least settings whose median is within `share` of the best one's; grid.points
- * when there is none.  "Least" is the sum over the axes of the value's rank; texts and choices, which
- * have none, are the best one's. */
+/* Points of one workload differ in knobs only (enum key_kind), so that one may be called better than
+ * another.  `like` is any point of it; grid.points when none of its points has a figure. */
+bool report_same_workload(const struct report *report, size_t a, size_t b);
+/* Of the highest median; an unsteady point only where none is steady. */
+size_t report_fastest_like(const struct report *report, size_t like);
+/* The smallest setting that is tied with it: what it gives less may be noise, by the intervals of both.
+ * "Smallest" is the least sum over the axes of the value's rank; texts and choices, which have none, are
+ * the fastest one's. */
+size_t report_best_like(const struct report *report, size_t like);
+/* The smallest one within `share` of the fastest, of the best point's workload. */
 size_t report_smallest_within(const struct report *report, double share);
 
 /* The prediction that stands for a point that was not measured; NULL when there is none. */
 const struct forecast *report_forecast(const struct report *report, size_t point);
 /* The widest of their intervals: half of it over the throughput. */
 double report_forecast_width(const struct report *report);
+
+/* Whether nothing but reading is measured at a point: nothing is decoded, and the step is null. */
+bool report_reads_alone(const struct report *report, size_t point);
+/* "2,812 samples/s (2.88 M tokens/s)", "12,702 samples/s (1.2 GiB/s, 12,702 IOPS)": in the units of
+ * what is measured. */
+void report_add_rate(const struct report *report, size_t point, struct buffer *out);
 
 /* A swept key's value at a point, as text. */
 const char *report_setting(

@@ -109,9 +109,7 @@ static void text_put_head(struct sheet_of_report *sheet)
 
 static void text_add_rate(const struct report *report, size_t point, struct buffer *text)
 {
-	char number[UNITS_BYTES];
-	buffer_format(
-		text, "%s samples/s", units_format_count(report->points[point]->median, number));
+	report_add_rate(report, point, text);
 	if (report->record->config.axis_count == 0)
 		return;
 	buffer_text(text, " at ");
@@ -139,6 +137,32 @@ static void text_put_predicted(struct sheet_of_report *sheet)
 	medium_fact(&sheet->medium, INK_BOLD, "adaptive", &text);
 }
 
+/* The best setting of each workload, the verdict's own first. */
+static void text_put_best(struct sheet_of_report *sheet)
+{
+	const struct report *report = sheet->report;
+	const size_t fastest = report_fastest_like(report, report->best);
+	struct buffer text = {0};
+	text_add_rate(report, report->best, &text);
+	if (fastest != report->best) {
+		buffer_text(&text, "; tied with the highest, ");
+		text_add_rate(report, fastest, &text);
+	}
+	medium_fact(&sheet->medium, INK_GOOD, "best", &text);
+	for (size_t i = 0; i < report->record->grid.points; i++) {
+		size_t first = 0;
+		while (first < i && !report_same_workload(report, first, i))
+			first++;
+		const size_t best = first == i ? report_best_like(report, i) : report->best;
+		if (first < i || best == report->record->grid.points ||
+			report_same_workload(report, i, report->best))
+			continue;
+		text_add_rate(report, best, &text);
+		buffer_text(&text, " (another workload)");
+		medium_fact(&sheet->medium, INK_GOOD, "", &text);
+	}
+}
+
 static void text_put_verdict(struct sheet_of_report *sheet)
 {
 	const struct verdict *v = &sheet->best->verdict;
@@ -150,8 +174,7 @@ static void text_put_verdict(struct sheet_of_report *sheet)
 		buffer_text(&text, "Inconclusive: the bottleneck is unknown.");
 	}
 	medium_fact(&sheet->medium, INK_BOLD, "verdict", &text);
-	text_add_rate(sheet->report, sheet->report->best, &text);
-	medium_fact(&sheet->medium, INK_GOOD, "best", &text);
+	text_put_best(sheet);
 	if (sheet->d && sheet->d->memory.leaks)
 		medium_fact_text(&sheet->medium, INK_BAD, "memory", sheet->d->memory.words);
 }

@@ -131,9 +131,9 @@ static void point_verdict(const struct table_column *column, const json_t *row, 
 static enum ink point_rate_ink(const struct table_column *column, const json_t *row)
 {
 	const struct points_context *of = column->context;
-	return point_is(row, "predicted")          ? INK_DIM
-	       : point_id(row) == of->report->best ? INK_BOLD
-						   : INK_PLAIN;
+	return point_is(row, "predicted")                                     ? INK_DIM
+	       : report_best_like(of->report, point_id(row)) == point_id(row) ? INK_BOLD
+									      : INK_PLAIN;
 }
 
 static enum ink point_ink(const struct table_column *column, const json_t *row)

@@ -245,9 +245,96 @@ static void smallest_within(void **state)
 	/* Of choices none is less than another: as much with fewer workers, and of the same format. */
 	make(&made, "sweep.dataset.format=jpeg,png", "sweep.decode.workers=1,2", NULL);
 	for (size_t i = 0; i < 4; i++)
-		made.points[i].median = 1000;
+		made.points[i].median = i == 3 ? 1001 : 1000;
 	made.report.best = 3;
 	assert_int_equal(report_smallest_within(&made.report, 0.05), 2);
+	drop(&made);
+}
+
+static void measured(struct point_summary *p, double median, double share)
+{
+	p->median = median;
+	p->ci95 = (struct interval){median * (1 - share), median * (1 + share)};
+	p->repeat_count = 3;
+}
+
+/* What is more by no more than noise is no reason to take more. */
+static void the_best_is_the_smallest_that_is_tied(void **state)
+{
+	struct made made;
+	(void)state;
+	make(&made, "sweep.decode.workers=1,2,4", NULL, NULL);
+	measured(&made.points[0], 640, 0.05);
+	measured(&made.points[1], 1253, 0.11);
+	measured(&made.points[2], 1277, 0.08);
+	assert_int_equal(report_fastest_like(&made.report, 0), 2);
+	assert_int_equal(report_best_like(&made.report, 0), 1);
+	/* A difference beyond the noise is one. */
+	measured(&made.points[1], 1253, 0.002);
+	measured(&made.points[2], 1300, 0.002);
+	assert_int_equal(report_best_like(&made.report, 0), 2);
+	/* So is one of more than a tenth, however wide the intervals are. */
+	measured(&made.points[1], 1100, 0.5);
+	measured(&made.points[2], 1277, 0.5);
+	assert_int_equal(report_best_like(&made.report, 0), 2);
+	/* What never settled is the best only where nothing did. */
+	made.points[2].status = POINT_UNSTEADY;
+	assert_int_equal(report_best_like(&made.report, 0), 1);
+	made.points[0].status = made.points[1].status = POINT_FAILED;
+	assert_int_equal(report_best_like(&made.report, 0), 2);
+	made.points[2].status = POINT_FAILED;
+	assert_int_equal(report_best_like(&made.report, 0), 3);
+	drop(&made);
+}
+
+/* Half of a text, or a loader without its cost, is no better setting. */
+static void workloads_are_not_compared(void **state)
+{
+	struct made made;
+	struct buffer out = {0};
+	(void)state;
+	make(&made, "sweep.tokens.length=1024,256", "sweep.decode.workers=1,2",
+		"sweep.overhead.sample=1500us,0");
+	static const double medians[] = {100, 400, 190, 700, 500, 1600, 900, 3000};
+	for (size_t i = 0; i < 8; i++)
+		measured(&made.points[i], medians[i], 0.01);
+	assert_true(report_same_workload(&made.report, 0, 2));
+	assert_false(report_same_workload(&made.report, 0, 1));
+	assert_false(report_same_workload(&made.report, 0, 4));
+	assert_int_equal(report_best_like(&made.report, 0), 2);
+	assert_int_equal(report_best_like(&made.report, 1), 3);
+	assert_int_equal(report_best_like(&made.report, 4), 6);
+	made.report.best = report_best_like(&made.report, 0);
+	assert_int_equal(report_smallest_within(&made.report, 0.6), 0);
+	/* A sequence of 1,024 tokens is not as much as one of 256. */
+	assert_int_equal(
+		config_set(&made.record.config, "sample.kind=tokens", &(struct error){0}), 0);
+	report_add_rate(&made.report, 2, &out);
+	expect_text(&out, "190 samples/s (194,560 tokens/s)");
+	report_add_rate(&made.report, 6, &out);
+	expect_text(&out, "900 samples/s (230,400 tokens/s)");
+	buffer_release(&out);
+	drop(&made);
+}
+
+/* Where nothing but reading is measured, its units. */
+static void reading_alone_has_its_units(void **state)
+{
+	struct made made;
+	struct buffer out = {0};
+	(void)state;
+	make(&made, "sweep.codec.name=null,auto", NULL, NULL);
+	for (size_t i = 0; i < 2; i++) {
+		measured(&made.points[i], 12000, 0.01);
+		made.points[i].facts.step_null = true;
+		made.points[i].bytes_read_per_s = 12000.0 * (1 << 20);
+		made.points[i].reads_per_sample = 0.5;
+	}
+	report_add_rate(&made.report, 0, &out);
+	expect_text(&out, "12,000 samples/s (11.7 GiB/s, 6,000 IOPS)");
+	report_add_rate(&made.report, 1, &out);
+	expect_text(&out, "12,000 samples/s");
+	buffer_release(&out);
 	drop(&made);
 }
 
@@ -282,6 +369,9 @@ int main(void)
 		cmocka_unit_test(no_map_of_one_key),
 		cmocka_unit_test(maps_stay_within_the_width),
 		cmocka_unit_test(smallest_within),
+		cmocka_unit_test(the_best_is_the_smallest_that_is_tied),
+		cmocka_unit_test(workloads_are_not_compared),
+		cmocka_unit_test(reading_alone_has_its_units),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
