@@ -597,6 +597,18 @@ const char *tried_words(const struct tried_step *step, char out[TRIED_WORDS_BYTE
 	return out;
 }
 
+bool tried_costs(const struct tried_step *step, char out[TRIED_WORDS_BYTES])
+{
+	const struct key *key = &config_keys[step->key];
+	const double surely = isnan(step->gain_90.high) ? step->gain : step->gain_90.high;
+	if (step->answer != TRIED_NO_GAIN || !(surely < -TRIED_GAIN_LEAST))
+		return false;
+	(void)snprintf(out, TRIED_WORDS_BYTES, "%s %s.%s from %lld to %lld costs %.0f %%",
+		step->to < step->from ? "Reducing" : "Raising", key->section, key->name,
+		(long long)step->from, (long long)step->to, -100 * step->gain);
+	return true;
+}
+
 double tried_half(double deviation, double freedom, size_t repeats)
 {
 	if (!(freedom >= 1) || repeats == 0)

@@ -499,7 +499,9 @@ static int follow_limits(const struct recommend_start *start, struct place *plac
 		struct tried_step against = {.answer = TRIED_NOTHING};
 		const struct turn *turn = turn_best(place, link.next_stage, link.next_resource,
 			TRIED_GAIN_LEAST, reached, &against, err);
-		if (against.answer == TRIED_NO_GAIN)
+		if (tried_costs(&against, words))
+			evidence_add(&out->verdict, "%s", words);
+		else if (against.answer == TRIED_NO_GAIN)
 			evidence_add(&out->verdict, "%s, so going further is not recommended",
 				tried_words(&against, words));
 		if (!turn)

@@ -158,6 +158,13 @@ static void what_gained_nothing_is_not_recommended(void **state)
 	diagnose(&p, &table.tried, &d);
 	assert_false(recommends(&d, "decode.workers="));
 	assert_true(says(&d, "No gain was measured from decode.workers=2 to 3"));
+	/* A loss is told as one. */
+	change(add(&table, 0.52 * p.summary.median, 0.01), KEY_DECODE_WORKERS, 4);
+	diagnose(&p, &table.tried, &d);
+	assert_true(says(&d, "Raising decode.workers from 3 to 4 costs 49 %"));
+	assert_false(says(&d, "No gain was measured"));
+	table.tried.count = 2;
+	diagnose(&p, &table.tried, &d);
 	/* Nothing was predicted there: the verdict is as sure as before. */
 	assert_true(d.verdict.confidence >= confidence - 1e-12);
 	/* What was measured of another setting says nothing here. */
@@ -321,8 +328,8 @@ static void advice_is_undone_when_it_does_not_come_true(void **state)
 		assert_int_equal(strstr(words, "undone") != NULL, !cases[i].kept);
 	}
 	struct trial trial = judged(317, 333, 0.02, 2900, 3400);
-	assert_non_null(
-		strstr(trial_words(&trial, words), "predicted 3,150 (90 % CI 2,900-3,400), measured 333"));
+	assert_non_null(strstr(
+		trial_words(&trial, words), "predicted 3,150 (90 % CI 2,900-3,400), measured 333"));
 	/* A disturbed node may halve a rate, and not take nine tenths of it. */
 	trial.disturbed = true;
 	trial_judge(&trial);
