@@ -143,7 +143,8 @@ static void make_zip(
 		put_number(zip, 20, entry ? 4 : 2);
 		put_number(zip, lie->flags, 2);
 		put_number(zip, method, 2);
-		put_number(zip, 0, 8); /* time, crc */
+		put_number(zip, 0, 4); /* time */
+		put_number(zip, crc32_z(0, array->bytes, array->size), 4);
 		put_number(zip, lie->zip64 ? UINT32_MAX : stored, 4);
 		put_number(zip, lie->zip64 ? UINT32_MAX : bytes, 4);
 		put_number(zip, strlen(name), 2);
@@ -350,7 +351,8 @@ static void a_long_deflated_array_is_unpacked_through_its_window(void **state)
 	put_number(&back, 20, 4);
 	put_number(&back, 0, 2);
 	put_number(&back, 8, 2);
-	put_number(&back, 0, 8);
+	put_number(&back, 0, 4);
+	put_number(&back, crc32_z(0, plain, size), 4);
 	put_number(&back, stream.total_out, 4);
 	put_number(&back, size, 4);
 	put_number(&back, 5, 4);
@@ -486,6 +488,13 @@ static void headers_that_lie_are_refused(void **state)
 	close_making(&making);
 }
 
+static int make_flipped(struct making *making, const struct file *file, size_t at)
+{
+	struct file other = *file;
+	other.bytes[at] ^= 0x80;
+	return make(making, &other, 1);
+}
+
 static void zips_that_lie_are_refused(void **state)
 {
 	static const struct {
@@ -520,13 +529,18 @@ static void zips_that_lie_are_refused(void **state)
 			cut.size = size;
 			refused(&making, &cut, "");
 		}
-		/* Whatever a byte of it becomes: a sample or a reason. */
+		/* Whatever a byte of it becomes: a sample or a reason; of the array itself, always a reason. */
+		size_t data = 30 + strlen("data.npy");
+		while (data < zip.size && make_flipped(&making, &zip, data) == -EINVAL)
+			data++;
+		assert_true(data >= 30 + strlen("data.npy") + (deflated ? 60 : array.size));
 		for (size_t at = 0; at < zip.size; at++) {
-			struct file other = zip;
-			other.bytes[at] ^= 0x80;
-			const int code = make(&making, &other, 1);
+			const int code = make_flipped(&making, &zip, at);
 			assert_true(code == 0 || (code == -EINVAL && making.err.text[0]));
 		}
+		struct file other = zip;
+		other.bytes[deflated ? 60 : 30 + 8 + 140] ^= 1; /* behind the box */
+		refused(&making, &other, deflated ? "npz: " : "CRC-32");
 	}
 	/* The array ends before it should. */
 	struct file torn = array;

@@ -252,12 +252,6 @@ bool npy_is_zip(const void *bytes, size_t size)
 	return size >= 4 && bytes_le32(bytes) == ZIP_LOCAL;
 }
 
-struct zip_directory {
-	const uint8_t *file;
-	uint64_t size; /* of the file */
-	uint64_t offset, bytes, entries;
-};
-
 static int zip_refuse(const char *why, struct error *err)
 {
 	return error_set(err, -EINVAL, "npz: %s", why);
@@ -275,7 +269,7 @@ static const uint8_t *zip_find_end(const uint8_t *file, size_t size)
 	return NULL;
 }
 
-static int zip_find_directory(struct zip_directory *zip, struct error *err)
+static int zip_find_directory(struct npz_directory *zip, struct error *err)
 {
 	const uint8_t *const end = zip_find_end(zip->file, zip->size);
 	if (!end)
@@ -328,7 +322,7 @@ static int zip_take_extra(
 }
 
 /* Where the bytes of an entry begin, by the header in front of them. */
-static int zip_place(const struct zip_directory *zip, uint64_t local, uint64_t stored,
+static int zip_place(const struct npz_directory *zip, uint64_t local, uint64_t stored,
 	struct npz_entry *out, struct error *err)
 {
 	if (local > zip->offset || zip->offset - local < ZIP_LOCAL_BYTES ||
@@ -345,7 +339,7 @@ static int zip_place(const struct zip_directory *zip, uint64_t local, uint64_t s
 	return 0;
 }
 
-static int zip_take_entry(const struct zip_directory *zip, const uint8_t *entry, size_t extra_size,
+static int zip_take_entry(const struct npz_directory *zip, const uint8_t *entry, size_t extra_size,
 	struct npz_entry *out, struct error *err)
 {
 	uint64_t bytes = bytes_le32(entry + 24);
@@ -358,6 +352,7 @@ static int zip_take_entry(const struct zip_directory *zip, const uint8_t *entry,
 		return code;
 	out->method = bytes_le16(entry + 10);
 	out->bytes = bytes;
+	out->crc = bytes_le32(entry + 16);
 	if (bytes_le16(entry + 8) & ZIP_ENCRYPTED)
 		return zip_refuse("its array is encrypted", err);
 	if (out->method != NPZ_STORED && out->method != NPZ_DEFLATED)
@@ -375,31 +370,37 @@ static int zip_take_entry(const struct zip_directory *zip, const uint8_t *entry,
 	return 0;
 }
 
-int npz_find_array(const void *bytes, size_t size, struct npz_entry *out, struct error *err)
+int npz_open(struct npz_directory *zip, const void *bytes, size_t size, struct error *err)
 {
-	struct zip_directory zip = {.file = bytes, .size = size};
-	*out = (struct npz_entry){0};
-	const int code = zip_find_directory(&zip, err);
-	if (code)
-		return code;
-	uint64_t at = zip.offset;
-	const uint64_t end = zip.offset + zip.bytes;
-	for (uint64_t i = 0; i < zip.entries && i < ZIP_ENTRIES_MOST; i++) {
-		const uint8_t *const entry = zip.file + at;
-		if (end - at < ZIP_ENTRY_BYTES || bytes_le32(entry) != ZIP_ENTRY)
+	*zip = (struct npz_directory){.file = bytes, .size = size};
+	const int code = zip_find_directory(zip, err);
+	zip->at = zip->offset;
+	return code;
+}
+
+int npz_next_array(struct npz_directory *zip, struct npz_entry *out, struct error *err)
+{
+	static const char ending[] = ".npy";
+	enum { ENDING = sizeof ending - 1 };
+	const uint64_t end = zip->offset + zip->bytes;
+	for (; zip->taken < zip->entries && zip->taken < ZIP_ENTRIES_MOST; zip->taken++) {
+		const uint8_t *const entry = zip->file + zip->at;
+		if (end - zip->at < ZIP_ENTRY_BYTES || bytes_le32(entry) != ZIP_ENTRY)
 			return zip_refuse("its zip directory is damaged", err);
 		const size_t name = bytes_le16(entry + 28);
 		const size_t extra = bytes_le16(entry + 30);
 		const uint64_t length = ZIP_ENTRY_BYTES + name + extra + bytes_le16(entry + 32);
-		if (length > end - at)
+		if (length > end - zip->at)
 			return zip_refuse("its zip directory is damaged", err);
-		static const char ending[] = ".npy";
-		enum { ENDING = sizeof ending - 1 };
-		out->name = (const char *)entry + ZIP_ENTRY_BYTES;
-		out->name_size = name;
-		if (name > ENDING && memcmp(out->name + name - ENDING, ending, ENDING) == 0)
-			return zip_take_entry(&zip, entry, extra, out, err);
-		at += length;
+		zip->at += length;
+		*out = (struct npz_entry){
+			.name = (const char *)entry + ZIP_ENTRY_BYTES, .name_size = name};
+		if (name <= ENDING || memcmp(out->name + name - ENDING, ending, ENDING) != 0)
+			continue;
+		const int code = zip_take_entry(zip, entry, extra, out, err);
+		out->name_size -= ENDING;
+		zip->taken++;
+		return code ? code : 1;
 	}
-	return zip_refuse("there is no .npy in it", err);
+	return 0;
 }

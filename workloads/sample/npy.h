@@ -1,4 +1,4 @@
-/* NumPy's array files: the header of .npy, and where the array lies in .npz.  Written after NEP 1 and
+/* NumPy's array files: the header of .npy, and where the arrays lie in .npz.  Written after NEP 1 and
  * numpy.lib.format (versions 1 to 3), and after PKWARE's APPNOTE.TXT for the zip directory, without
  * NumPy: a header is data here and never evaluated.  Both readers look at bytes alone and take nothing on
  * trust; tests/fuzz/fuzz_npy.c holds them to that. */
@@ -48,13 +48,24 @@ struct npz_entry {
 	uint32_t method;       /* NPZ_STORED or NPZ_DEFLATED */
 	size_t offset, stored; /* its bytes in the zip */
 	uint64_t bytes;        /* when unpacked: an .npy file of so many */
-	const char *name;      /* in the directory, not terminated */
+	uint32_t crc;          /* CRC-32 of them */
+	const char *name; /* as np.load names it, without .npy; in the directory, not terminated */
 	size_t name_size;
 };
 
-/* The first entry of the directory whose name ends in .npy.  -EINVAL with the reason: no zip, cut short,
- * encrypted, several disks, an unknown method, or sizes that cannot be (the directory is held against
- * the file's own header, against the end of the file, and against what deflate can do at best). */
-int npz_find_array(const void *bytes, size_t size, struct npz_entry *out, struct error *err);
+/* The directory of a zip, and how far it has been read. */
+struct npz_directory {
+	const uint8_t *file;
+	uint64_t size; /* of the file */
+	uint64_t offset, bytes, entries;
+	uint64_t at, taken;
+};
+
+/* Both: -EINVAL with the reason where it is no zip, cut short, encrypted, of several disks, of an unknown
+ * method, or has sizes that cannot be (the directory is held against the file's own header, against the
+ * end of the file, and against what deflate can do at best).  bytes outlive the directory. */
+int npz_open(struct npz_directory *zip, const void *bytes, size_t size, struct error *err);
+/* The next entry whose name ends in .npy: 1; 0: there are no more. */
+int npz_next_array(struct npz_directory *zip, struct npz_entry *out, struct error *err);
 
 #endif

@@ -1,10 +1,11 @@
-/* The kind volume: a 3-D array a file (.npy, or the first array of an .npz), of which a random box becomes
+/* The kind volume: a 3-D array a file (.npy, or an array of an .npz), of which a random box becomes
  * the sample, flipped along each axis by chance, as float32 (C, D, H, W); and the class of its file.
  *
  * An array is (D, H, W) or (C, D, H, W), of any type and order that npy.h reads.  Elements are taken in
  * the order in which they lie, run by run along the axis that is fastest in memory, so that a deflated
- * array is unpacked once, through a window of a fixed size, and only as far as the last run of the box: a
- * large claim costs no memory.  The checksum of a zip's entry is therefore not looked at. */
+ * array is unpacked once, through a window of a fixed size: a large claim costs no memory.  All of a zip's
+ * entry is read for its CRC-32, as zipfile does below np.load: what that refuses is no sample here, and a
+ * twin of such a job does the same work.  An .npy has no checksum. */
 #include "harness/base/files.h"
 #include "harness/base/rng.h"
 #include "workloads/sample/npy.h"
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>
 
 enum {
@@ -83,6 +85,7 @@ static size_t sample_volume_labels(const struct config *config)
 struct volume_worker {
 	uint32_t lengths[VOLUME_AXES];
 	double flip;
+	const char *array; /* of an .npz, the configuration's; "": the only one that is a volume */
 	const atomic_bool *stop;
 	struct inflate_state inflate;
 	uint8_t window[VOLUME_WINDOW_BYTES];
@@ -103,6 +106,7 @@ static int sample_volume_open(void **out, const struct sample_options *options, 
 		return error_set(err, -ENOMEM, "no memory to unpack volumes");
 	(void)sample_volume_lengths(options->config, worker->lengths);
 	worker->flip = config_real(options->config, KEY_VOLUME_FLIP);
+	worker->array = config_text(options->config, KEY_VOLUME_ARRAY);
 	worker->stop = options->stop;
 	return 0;
 }
@@ -118,6 +122,8 @@ struct volume_bytes {
 		*whole; /* NULL: to be unpacked, the window having [held_at, held_at + held) */
 	uint64_t size, held_at;
 	size_t held;
+	bool zipped;
+	uint32_t crc; /* of a zip's entry, by its directory */
 	struct volume_worker *worker;
 };
 
@@ -125,7 +131,9 @@ struct volume_bytes {
 static int volume_unpack(struct volume_bytes *bytes, struct error *err)
 {
 	struct inflate_state *const inflate = &bytes->worker->inflate;
-	const uint32_t room = (uint32_t)(VOLUME_WINDOW_BYTES - bytes->held);
+	const uint64_t left = bytes->size - bytes->held_at - bytes->held;
+	const size_t free_bytes = VOLUME_WINDOW_BYTES - bytes->held;
+	const uint32_t room = (uint32_t)(left < free_bytes ? left : free_bytes);
 	const atomic_bool *const stop = bytes->worker->stop;
 	if (stop && atomic_load_explicit(stop, memory_order_relaxed))
 		return -EINTR;
@@ -168,26 +176,45 @@ static int volume_fetch(struct volume_bytes *bytes, uint64_t offset, size_t size
 	return code;
 }
 
-static int volume_bytes_open(struct volume_bytes *bytes, struct volume_worker *worker,
-	const struct sample_task *task, struct error *err)
+/* All of a zip's entry has the checksum that its directory says; what is still packed is unpacked. */
+static int volume_check_sum(struct volume_bytes *bytes, struct error *err)
 {
-	struct npz_entry entry;
-	*bytes = (struct volume_bytes){.whole = task->bytes, .size = task->size, .worker = worker};
-	if (!npy_is_zip(task->bytes, task->size))
+	int code = 0;
+	if (!bytes->zipped)
 		return 0;
-	const int code = npz_find_array(task->bytes, task->size, &entry, err);
+	while (!code && !bytes->whole && bytes->held_at + bytes->held < bytes->size) {
+		bytes->held_at += bytes->held;
+		bytes->held = 0;
+		code = volume_unpack(bytes, err);
+	}
 	if (code)
 		return code;
-	bytes->whole += entry.offset;
-	bytes->size = entry.bytes;
-	if (entry.method == NPZ_STORED)
+	const uint32_t crc = bytes->whole ? crc32_gzip_refl(0, bytes->whole, bytes->size)
+					  : bytes->worker->inflate.crc;
+	return crc == bytes->crc ? 0
+				 : error_set(err, -EINVAL,
+					   "npz: its array is damaged: CRC-32 %08" PRIx32
+					   ", and its directory says %08" PRIx32,
+					   crc, bytes->crc);
+}
+
+static int volume_begin_entry(struct volume_bytes *bytes, struct volume_worker *worker,
+	const struct sample_task *task, const struct npz_entry *entry, struct error *err)
+{
+	*bytes = (struct volume_bytes){.whole = (const uint8_t *)task->bytes + entry->offset,
+		.size = entry->bytes,
+		.zipped = true,
+		.crc = entry->crc,
+		.worker = worker};
+	if (entry->method == NPZ_STORED)
 		return 0;
-	if (entry.stored > UINT32_MAX)
+	if (entry->stored > UINT32_MAX)
 		return error_set(err, -EINVAL, "npz: a packed array of 4 GiB or more");
 	isal_inflate_init(&worker->inflate);
 	worker->inflate.next_in = (uint8_t *)(uintptr_t)bytes->whole;
-	worker->inflate.avail_in = (uint32_t)entry.stored;
-	worker->inflate.crc_flag = ISAL_DEFLATE;
+	worker->inflate.avail_in = (uint32_t)entry->stored;
+	worker->inflate.crc_flag =
+		ISAL_GZIP_NO_HDR; /* deflate, with gzip's CRC of what comes out */
 	bytes->whole = NULL;
 	return 0;
 }
@@ -204,6 +231,96 @@ static int volume_read_header(
 	if (code == -EAGAIN)
 		code = error_set(err, -EINVAL, "npy: cut short within its header");
 	return code ? code : npy_check_bytes(array, bytes->size, err);
+}
+
+/* The arrays of an .npz, for messages. */
+struct volume_list {
+	char text[200];
+	size_t used;
+};
+
+static void volume_list_add(
+	struct volume_list *list, const struct npz_entry *entry, const struct npy_array *array)
+{
+	const size_t room = sizeof list->text;
+	char shape[64] = "";
+	for (size_t i = 0, used = 0; array && i < array->dimensions && used < sizeof shape; i++)
+		used += (size_t)snprintf(shape + used, sizeof shape - used, "%s%" PRIu64,
+			i > 0 ? "x" : "", array->shape[i]);
+	if (list->used < room)
+		list->used += (size_t)snprintf(list->text + list->used, room - list->used,
+			"%s%.*s%s%s%s", list->used > 0 ? ", " : "",
+			(int)(entry->name_size < 40 ? entry->name_size : 40), entry->name,
+			*shape ? " (" : "", shape, *shape ? ")" : "");
+}
+
+static bool volume_has_name(const struct npz_entry *entry, const char *name)
+{
+	return strlen(name) == entry->name_size && memcmp(name, entry->name, entry->name_size) == 0;
+}
+
+/* The array that volume.array names; or the only one, or the only one that is a volume by its header. */
+static int volume_find_entry(struct volume_bytes *bytes, struct volume_worker *worker,
+	const struct sample_task *task, struct npz_entry *found, struct error *err)
+{
+	struct npz_directory zip;
+	struct npz_entry entry;
+	struct volume_list all = {.used = 0}, volumes = {.used = 0};
+	struct error ignored;
+	size_t arrays = 0;
+	size_t count = 0;
+	int code = npz_open(&zip, task->bytes, task->size, err);
+	const uint64_t first = zip.at;
+	while (!code && (code = npz_next_array(&zip, &entry, err)) > 0) {
+		code = 0;
+		arrays++;
+		volume_list_add(&all, &entry, NULL);
+		*found = entry;
+		if (*worker->array && volume_has_name(&entry, worker->array))
+			return 0;
+	}
+	if (code || (arrays == 1 && !*worker->array))
+		return code;
+	if (arrays == 0)
+		return error_set(err, -EINVAL, "npz: there is no .npy in it");
+	if (*worker->array)
+		return error_set(err, -EINVAL,
+			"npz: it has no array '%.60s' (volume.array), but %s", worker->array,
+			all.text);
+	zip.at = first;
+	zip.taken = 0;
+	all.used = 0;
+	while ((code = npz_next_array(&zip, &entry, err)) > 0) {
+		struct npy_array array = {0};
+		code = volume_begin_entry(bytes, worker, task, &entry, &ignored);
+		if (!code)
+			code = volume_read_header(bytes, &array, &ignored);
+		if (code == -EINTR)
+			return code;
+		volume_list_add(&all, &entry, code ? NULL : &array);
+		if (code || (array.dimensions != 3 && array.dimensions != VOLUME_AXES))
+			continue;
+		volume_list_add(&volumes, &entry, &array);
+		*found = entry;
+		count++;
+	}
+	if (code || count == 1)
+		return code;
+	return error_set(err, -EINVAL,
+		count > 1 ? "npz: it has several volumes: set volume.array to one of %s"
+			  : "npz: none of its arrays is a volume, (D, H, W) or (C, D, H, W): %s",
+		count > 1 ? volumes.text : all.text);
+}
+
+static int volume_bytes_open(struct volume_bytes *bytes, struct volume_worker *worker,
+	const struct sample_task *task, struct error *err)
+{
+	struct npz_entry entry = {0};
+	*bytes = (struct volume_bytes){.whole = task->bytes, .size = task->size, .worker = worker};
+	if (!npy_is_zip(task->bytes, task->size))
+		return 0;
+	const int code = volume_find_entry(bytes, worker, task, &entry, err);
+	return code ? code : volume_begin_entry(bytes, worker, task, &entry, err);
 }
 
 /* ---- numbers -------------------------------------------------------------------------------- */
@@ -403,7 +520,8 @@ static int sample_volume_make(void *context, const struct sample_task *task, str
 		return code;
 	float *const out =
 		volume_choose(worker, &array, task->seed, (float *)(void *)task->out, axes);
-	return volume_copy(&bytes, &array, axes, out, err);
+	code = volume_copy(&bytes, &array, axes, out, err);
+	return code ? code : volume_check_sum(&bytes, err);
 }
 
 /* ---- files ---------------------------------------------------------------------------------- */
@@ -438,7 +556,8 @@ static const struct sample_file_ops volume_files = {
 	.look = sample_volume_look,
 };
 
-static const enum key_id volume_keys[] = {KEY_VOLUME_CROP, KEY_VOLUME_CHANNELS, KEY_VOLUME_FLIP};
+static const enum key_id volume_keys[] = {
+	KEY_VOLUME_CROP, KEY_VOLUME_CHANNELS, KEY_VOLUME_FLIP, KEY_VOLUME_ARRAY};
 
 /* The box stays where the seed puts it. */
 static int sample_volume_settle(struct config *config, struct error *err)
@@ -448,7 +567,8 @@ static int sample_volume_settle(struct config *config, struct error *err)
 
 const struct sample_ops sample_volume = {
 	.name = "volume",
-	.summary = "one 3-D array a file (.npy, .npz): a random box of it, flipped; its class",
+	.summary =
+		"one 3-D array a file (.npy; .npz, its CRC-32 checked): a random box of it, flipped; its class",
 	.shape = sample_volume_shape,
 	.label_bytes = sample_volume_labels,
 	.make = sample_volume_make,
