@@ -16,6 +16,10 @@
  * GPU idles costs time, and only that is taken as the step's wait; the rest belongs to the step.  Without workers the whole
  * wait is loading and counts as such.
  *
+ * What is incomplete is unknown.  Where events are missing (a torn end, text that is no JSON, times that are none or zero), nothing is
+ * said of the device and of copies, and of steps only those count that have as many requests for batches as any.  A step during most of
+ * which nothing was recorded is a gap between two recordings.
+ *
  * Events come in no order.  Marks of steps and waits are kept (TRACE_MARKS_MAX of each), kernels only as the time that they
  * cover (harness/fit/busy_spans.h), copies as sums over stretches that become longer when there are too many.  Together that
  * is less than 350 MiB whatever the file holds, and a few in ordinary traces. */
@@ -44,13 +48,15 @@ enum {
 	TRACE_STEPS_LEAST = 2,      /* below: no steps */
 	TRACE_FIRST_LEFT_FROM = 4,  /* with so many steps the first one is left out */
 	TRACE_OPERATORS_LEAST = 50, /* that tell the unit of time */
+	TRACE_LOST_LEAST = 1000,    /* of so many events, one that is lost changes nothing */
+	TRACE_PROCESSES_MAX = 64,
 };
 
 /* --- what is gathered ------------------------------------------------------------------------- */
 
 struct trace_mark {
 	int64_t begin_ns, end_ns;
-	uint64_t thread;
+	uint64_t thread, process;
 };
 
 struct trace_marks {
@@ -73,6 +79,7 @@ struct trace_copies {
 
 struct trace_device {
 	int64_t id;
+	uint64_t kernels; /* of those that only copy, nothing is said */
 	struct busy_spans computing;
 };
 
@@ -89,8 +96,15 @@ struct trace {
 	struct findings *out;
 	struct error *err;
 	struct trace_marks steps, loads, optimizers;
-	uint64_t loads_alone;   /* by a loader without workers */
-	struct busy_spans work; /* any device does anything */
+	uint64_t loads_alone;      /* by a loader without workers */
+	struct busy_spans work;    /* any device does anything */
+	struct busy_spans seen;    /* anything was recorded */
+	int64_t first_ns, last_ns; /* beginnings, but for zero */
+	uint64_t at_zero;          /* events that begin at 0 */
+	bool zeros;                /* which is no time then */
+	size_t processes;          /* with steps; at most TRACE_PROCESSES_MAX */
+	bool several;              /* threads or processes have steps */
+	bool lost;                 /* too many events are missing */
 	struct trace_device devices[TRACE_DEVICES_MAX];
 	size_t device_count;
 	uint64_t devices_lost; /* events of more devices */
@@ -126,7 +140,8 @@ static int trace_mark_add(
 		marks->of = of;
 		marks->room = room;
 	}
-	marks->of[marks->count++] = (struct trace_mark){e->begin_ns, e->end_ns, e->thread};
+	marks->of[marks->count++] =
+		(struct trace_mark){e->begin_ns, e->end_ns, e->thread, e->process};
 	return 0;
 }
 
@@ -241,6 +256,8 @@ static int trace_take_device(struct trace *trace, const struct kineto_event *e)
 	struct trace_device *device = trace_device_of(trace, e->device);
 	int code = busy_spans_add(&trace->work, e->begin_ns, e->end_ns);
 
+	if (device)
+		device->kernels += e->kind == KINETO_KERNEL;
 	if (!device)
 		trace->devices_lost++;
 	else if (!code && !upload && !download && !trace_begins(e->name, "nccl"))
@@ -254,6 +271,17 @@ static int trace_take(void *context, const struct kineto_event *e)
 {
 	struct trace *trace = context;
 
+	if (e->begin_ns == 0) {
+		trace->at_zero++;
+	} else {
+		const bool first = trace->last_ns == 0 && trace->first_ns == 0;
+		trace->first_ns =
+			first || e->begin_ns < trace->first_ns ? e->begin_ns : trace->first_ns;
+		trace->last_ns =
+			first || e->begin_ns > trace->last_ns ? e->begin_ns : trace->last_ns;
+	}
+	if (busy_spans_add(&trace->seen, e->begin_ns, e->end_ns))
+		return trace_no_memory(trace);
 	return e->kind == KINETO_HOST ? trace_take_host(trace, e) : trace_take_device(trace, e);
 }
 
@@ -264,6 +292,7 @@ static void trace_close(struct trace *trace)
 	free(trace->optimizers.of);
 	free(trace->copies.of);
 	busy_spans_close(&trace->work);
+	busy_spans_close(&trace->seen);
 	for (size_t i = 0; i < trace->device_count; i++)
 		busy_spans_close(&trace->devices[i].computing);
 }
@@ -279,6 +308,8 @@ struct trace_steps {
 	size_t count;
 	int64_t first_ns; /* how long the one took that was left out; 0: none was */
 	bool last_left;   /* the last one had no batch, and was left out */
+	size_t gaps;      /* left out: nothing was recorded in them */
+	size_t partial;   /* left out: their requests for batches are missing */
 };
 
 static int trace_mark_order(const void *a, const void *b)
@@ -311,6 +342,38 @@ static uint64_t trace_thread_of(const struct trace_marks *marks)
 	return count > 0 ? threads[best] : 0;
 }
 
+/* How many processes have marks; at least two each, as a process that trains does. */
+static size_t trace_processes_of(const struct trace_marks *marks)
+{
+	uint64_t processes[TRACE_PROCESSES_MAX];
+	size_t counts[TRACE_PROCESSES_MAX] = {0};
+	size_t count = 0;
+	size_t trains = 0;
+
+	for (size_t i = 0; i < marks->count; i++) {
+		size_t at = 0;
+		while (at < count && processes[at] != marks->of[i].process)
+			at++;
+		if (at == TRACE_PROCESSES_MAX)
+			continue;
+		processes[at] = marks->of[i].process;
+		count += at == count;
+		trains += ++counts[at] == TRACE_STEPS_LEAST;
+	}
+	return trains;
+}
+
+/* Forgets those whose time is zero, which is none. */
+static void trace_marks_drop_zeros(struct trace_marks *marks)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < marks->count; i++)
+		if (marks->of[i].begin_ns != 0)
+			marks->of[kept++] = marks->of[i];
+	marks->count = kept;
+}
+
 /* Keeps those of one thread, in order, one of each that lie within each other.  How many were of other threads. */
 static size_t trace_marks_settle(struct trace_marks *marks, uint64_t thread)
 {
@@ -332,13 +395,25 @@ static size_t trace_marks_settle(struct trace_marks *marks, uint64_t thread)
 	return others;
 }
 
+/* The first of settled marks that begins at a moment or later. */
+static size_t trace_marks_from(const struct trace_marks *marks, int64_t at_ns)
+{
+	size_t low = 0;
+	size_t high = marks->count;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (marks->of[middle].begin_ns < at_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 static size_t trace_marks_within(const struct trace_marks *marks, int64_t begin_ns, int64_t end_ns)
 {
-	size_t count = 0;
-
-	for (size_t i = 0; i < marks->count; i++)
-		count += marks->of[i].begin_ns >= begin_ns && marks->of[i].begin_ns < end_ns;
-	return count;
+	return trace_marks_from(marks, end_ns) - trace_marks_from(marks, begin_ns);
 }
 
 /* A step lasts until the next one begins.  The last annotation, and one before a pause, says itself when it ends. */
@@ -382,6 +457,42 @@ static void trace_steps_trim(const struct trace *trace, struct trace_steps *step
 	memmove(steps->of, steps->of + 1, steps->count * sizeof *steps->of);
 }
 
+/* Leaves out gaps between recordings: steps much longer than most, in most of which nothing was recorded.  Where events are missing, leaves
+ * out those with fewer requests for batches than others have, too. */
+static int trace_steps_check(struct trace *trace, struct trace_steps *steps)
+{
+	double *lengths = malloc((steps->count + 1) * sizeof *lengths);
+	size_t most_loads = 0;
+	size_t kept = 0;
+
+	if (!lengths)
+		return trace_no_memory(trace);
+	for (size_t i = 0; i < steps->count; i++) {
+		const struct busy_span *step = &steps->of[i];
+		const size_t loads =
+			trace_marks_within(&trace->loads, step->begin_ns, step->end_ns);
+		lengths[i] = (double)(step->end_ns - step->begin_ns);
+		most_loads = loads > most_loads ? loads : most_loads;
+	}
+	const double usual_ns = statistics_median(lengths, steps->count);
+	free(lengths);
+	for (size_t i = 0; i < steps->count; i++) {
+		const struct busy_span step = steps->of[i];
+		const double length = (double)(step.end_ns - step.begin_ns);
+		const int64_t seen = busy_spans_within(&trace->seen, step.begin_ns, step.end_ns);
+		const bool gap = length > 3 * usual_ns && 2 * (double)seen < length;
+		const bool partial =
+			!gap && trace->lost &&
+			trace_marks_within(&trace->loads, step.begin_ns, step.end_ns) < most_loads;
+		steps->gaps += gap;
+		steps->partial += partial;
+		if (!gap && !partial)
+			steps->of[kept++] = step;
+	}
+	steps->count = kept;
+	return 0;
+}
+
 /* How many batches each annotated step takes. */
 static double trace_batches_each(const struct trace *trace)
 {
@@ -394,6 +505,11 @@ static double trace_batches_each(const struct trace *trace)
 
 static int trace_refuse_steps(struct trace *trace, const char *path, const struct kineto_file *file)
 {
+	if (trace->zeros)
+		return error_set(trace->err, -EINVAL,
+			"'%s' has %" PRIu64 " events at time zero, and too few training steps "
+			"with a time: record it again",
+			path, trace->at_zero);
 	if (file->of_mlbench)
 		return error_set(trace->err, -EINVAL,
 			"'%s' is a timeline of mlbench: give the folder of its result instead",
@@ -416,7 +532,9 @@ static int trace_find_steps(struct trace *trace, const char *path, const struct 
 						 : &trace->optimizers;
 	const uint64_t thread = trace_thread_of(by);
 
-	if (trace_marks_settle(&trace->steps, thread) > 0)
+	trace->processes = trace_processes_of(by);
+	trace->several = trace_marks_settle(&trace->steps, thread) > 0 || trace->processes > 1;
+	if (trace->several)
 		findings_note(trace->out,
 			"the trace has steps of several threads or processes: those of the one "
 			"with most of them count; give one trace per rank");
@@ -437,10 +555,13 @@ static int trace_find_steps(struct trace *trace, const char *path, const struct 
 		steps->by = TRACE_BY_LOADER;
 		by = &trace->loads;
 	}
-	const int code = trace_steps_between(trace, by, steps);
-	if (!code)
-		trace_steps_trim(trace, steps);
-	return code;
+	int code = trace_steps_between(trace, by, steps);
+	if (code)
+		return code;
+	trace_steps_trim(trace, steps);
+	busy_spans_sort(&trace->seen);
+	code = trace_steps_check(trace, steps);
+	return !code && steps->count == 0 ? trace_refuse_steps(trace, path, file) : code;
 }
 
 /* --- units ------------------------------------------------------------------------------------ */
@@ -487,6 +608,12 @@ struct trace_times {
 	bool overlap;                 /* the device works during waits */
 };
 
+/* Whether events of the device are missing, or are those of several ranks. */
+static bool trace_device_unknown(const struct trace *trace)
+{
+	return trace->lost || trace->several;
+}
+
 static int trace_take_times(
 	struct trace *trace, const struct trace_steps *steps, struct trace_times *times)
 {
@@ -508,7 +635,9 @@ static int trace_take_times(
 		const int64_t begin = steps->of[i].begin_ns;
 		const int64_t end = steps->of[i].end_ns;
 		const int64_t wait = busy_spans_within(&waits, begin, end);
-		const int64_t both = busy_spans_both(&waits, &trace->work, begin, end);
+		const int64_t both = trace_device_unknown(trace)
+					     ? 0
+					     : busy_spans_both(&waits, &trace->work, begin, end);
 		times->period[i] = (double)(end - begin);
 		times->wait[i] = (double)(wait - (alone ? 0 : both));
 		times->step[i] = times->period[i] - times->wait[i];
@@ -531,6 +660,7 @@ static int trace_add_times(
 		[TRACE_BY_OPTIMIZER] = "from one call of Optimizer.step() to the next",
 	};
 	const bool waits = steps->by != TRACE_BY_OPTIMIZER && trace->loads.count > 0;
+	const bool in_order = steps->gaps == 0 && steps->partial == 0;
 	struct findings *out = trace->out;
 
 	step_mean_find(out, FINDING_STEP_PERIOD, SOURCE_TRACE,
@@ -539,12 +669,16 @@ static int trace_add_times(
 	if (!waits) {
 		findings_note(out, "the trace has no waits for a DataLoader: how much of a step is "
 				   "waiting for its batch is not known");
-		return step_mean_keep(
-			out, FINDING_STEP_PERIOD, true, times->period, steps->count, trace->err);
+		return step_mean_keep(out, FINDING_STEP_PERIOD, in_order, times->period,
+			steps->count, trace->err);
 	}
+	const char *wait =
+		times->overlap ? "the wait for the DataLoader while the device idled"
+		: trace_device_unknown(trace) && trace->loads_alone == 0
+			? "the wait for the DataLoader, whatever the device did meanwhile"
+			: NULL;
 	step_mean_find(out, FINDING_STEP_WAIT, SOURCE_TRACE,
-		times->overlap ? FINDING_DERIVED : FINDING_MEASURED, times->wait, steps->count,
-		times->overlap ? "the wait for the DataLoader while the device idled" : NULL);
+		wait ? FINDING_DERIVED : FINDING_MEASURED, times->wait, steps->count, wait);
 	step_mean_find(out, FINDING_STEP_TIME, SOURCE_TRACE, FINDING_DERIVED, times->step,
 		steps->count, "the period without the wait for the batch");
 	if (trace->loads_alone > 0)
@@ -553,36 +687,74 @@ static int trace_add_times(
 	else
 		findings_add(out, FINDING_WORKERS, SOURCE_TRACE, FINDING_ASSUMED, 1, 1, NAN,
 			"the loader has workers, but a trace does not say how many");
-	return step_mean_keep(out, FINDING_STEP_TIME, true, times->step, steps->count, trace->err);
+	return step_mean_keep(
+		out, FINDING_STEP_TIME, in_order, times->step, steps->count, trace->err);
+}
+
+static double trace_steps_ns(const struct trace_steps *steps)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < steps->count; i++)
+		sum += (double)(steps->of[i].end_ns - steps->of[i].begin_ns);
+	return sum;
+}
+
+static double trace_busy_share(const struct busy_spans *spans, const struct trace_steps *steps)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < steps->count; i++)
+		sum += (double)busy_spans_within(spans, steps->of[i].begin_ns, steps->of[i].end_ns);
+	return sum / trace_steps_ns(steps);
+}
+
+/* Of the devices that compute. */
+static void trace_add_busy(struct trace *trace, const struct trace_steps *steps)
+{
+	double least = 1;
+	double most = 0;
+	double sum = 0;
+	double count = 0;
+
+	for (size_t i = 0; i < trace->device_count; i++) {
+		if (trace->devices[i].kernels == 0)
+			continue;
+		const double busy = trace_busy_share(&trace->devices[i].computing, steps);
+		least = fmin(least, busy);
+		most = fmax(most, busy);
+		sum += busy;
+		count++;
+	}
+	if (count > 0)
+		findings_add(trace->out, FINDING_DEVICE_BUSY, SOURCE_TRACE, FINDING_MEASURED,
+			sum / count, count > 1 ? least : (double)NAN,
+			count > 1 ? most : (double)NAN, NULL);
+	else
+		findings_note(trace->out,
+			"the trace has copies to a device, but no kernels: how busy the device is "
+			"is not known");
 }
 
 static void trace_add_device(
 	struct trace *trace, const struct trace_steps *steps, const struct trace_times *times)
 {
-	const int64_t begin = steps->of[0].begin_ns;
-	const int64_t end = steps->of[steps->count - 1].end_ns;
 	const double period = trace->out->known[FINDING_STEP_PERIOD].value;
 	char part[4][UNITS_BYTES];
-	double least = 1;
-	double most = 0;
-	double sum = 0;
 
+	if (trace_device_unknown(trace)) {
+		findings_note(trace->out,
+			"%s: how busy the device is, and what is copied to it, "
+			"is not known",
+			trace->lost ? "events of the trace are missing"
+				    : "the trace holds events of several ranks");
+		return;
+	}
 	if (trace->device_count == 0) {
 		findings_note(trace->out, "the trace has no events of a device");
 		return;
 	}
-	for (size_t i = 0; i < trace->device_count; i++) {
-		const double busy =
-			(double)busy_spans_within(&trace->devices[i].computing, begin, end) /
-			(double)(end - begin);
-		least = fmin(least, busy);
-		most = fmax(most, busy);
-		sum += busy;
-	}
-	const bool several = trace->device_count > 1;
-	findings_add(trace->out, FINDING_DEVICE_BUSY, SOURCE_TRACE, FINDING_MEASURED,
-		sum / (double)trace->device_count, several ? least : (double)NAN,
-		several ? most : (double)NAN, NULL);
+	trace_add_busy(trace, steps);
 	if (trace->loads.count > 0 && steps->by != TRACE_BY_OPTIMIZER)
 		findings_note(trace->out,
 			"of a step of %s the device worked %s, idled %s during waits for a batch "
@@ -594,24 +766,29 @@ static void trace_add_device(
 				fmax(period - times->work - times->exposed, 0), part[3]));
 }
 
+/* Of copies that begin in a step; both are in order. */
 static void trace_add_copies(struct trace *trace, const struct trace_steps *steps)
 {
-	const int64_t begin = steps->of[0].begin_ns;
-	const int64_t end = steps->of[steps->count - 1].end_ns;
+	struct trace_copies *copies = &trace->copies;
 	const double count = (double)steps->count;
 	double bytes = 0;
 	double ns = 0;
+	size_t step = 0;
 
-	for (size_t i = 0; i < trace->copies.count; i++) {
-		const struct trace_copy *copy = &trace->copies.of[i];
-		if (copy->begin_ns >= begin && copy->begin_ns < end) {
+	if (copies->count > 0)
+		qsort(copies->of, copies->count, sizeof *copies->of, trace_copy_order);
+	for (size_t i = 0; i < copies->count; i++) {
+		const struct trace_copy *copy = &copies->of[i];
+		while (step < steps->count && steps->of[step].end_ns <= copy->begin_ns)
+			step++;
+		if (step < steps->count && copy->begin_ns >= steps->of[step].begin_ns) {
 			bytes += copy->bytes;
 			ns += copy->ns;
 		}
 	}
-	if (ns <= 0)
+	if (ns <= 0 || trace_device_unknown(trace))
 		return;
-	if (trace->copies.sized)
+	if (copies->sized)
 		findings_add(trace->out, FINDING_UPLOAD_BYTES, SOURCE_TRACE, FINDING_MEASURED,
 			bytes / count, NAN, NAN, NULL);
 	findings_add(trace->out, FINDING_UPLOAD_TIME, SOURCE_TRACE, FINDING_MEASURED, ns / count,
@@ -641,20 +818,32 @@ static void trace_add_batch(struct trace *trace)
 					  "record_shapes=True has it in (never without Kineto)");
 }
 
-/* The trace knows all ranks of the job and the devices of this node. */
+/* The trace knows all ranks of the job, and the devices of this node that its process sees.  A launcher may give each rank its own. */
 static void trace_add_ranks(struct trace *trace, const struct kineto_file *file)
 {
 	const double world = file->world_size > 0 ? (double)file->world_size : 1;
-	const bool several = file->devices > 0 && world > file->devices;
+	const bool merged = trace->processes > 1;
+	const bool beyond = !merged && file->devices > 0 && world > file->devices;
+	const bool one_of = beyond && file->devices == 1;
 
-	if (file->rank >= 0 && file->rank < FINDINGS_RANKS_MAX)
+	if (file->rank >= 0 && file->rank < FINDINGS_RANKS_MAX && !merged)
 		trace->out->ranks = UINT64_C(1) << file->rank;
 	findings_add(trace->out, FINDING_RANKS, SOURCE_TRACE,
-		file->world_size > 0 ? FINDING_DERIVED : FINDING_ASSUMED,
-		several ? (double)file->devices : world, NAN, NAN,
-		several                ? "one for each device that the process sees"
+		merged || (file->world_size > 0 && !one_of) ? FINDING_DERIVED : FINDING_ASSUMED,
+		merged   ? (double)trace->processes
+		: beyond ? (double)file->devices
+			 : world,
+		NAN, NAN,
+		merged                 ? "processes with training steps in the trace"
+		: one_of               ? "this rank alone: its process sees one device of the node"
+		: beyond               ? "one for each device that the process sees"
 		: file->world_size > 0 ? "world_size, all of them on this node"
 				       : "the trace tells of no other process");
+	if (one_of)
+		findings_note(trace->out,
+			"the trace is of one rank of %.0f, and job.throughput is that of this rank: "
+			"where more of them run on the node, --set job.ranks and job.throughput",
+			world);
 }
 
 static void trace_add_throughput(struct trace *trace)
@@ -703,6 +892,15 @@ static void trace_note_steps(
 				statistics_median(times->period, steps->count), median));
 	if (steps->last_left)
 		findings_note(trace->out, "the last step was left out: it had no batch");
+	if (steps->gaps > 0)
+		findings_note(trace->out,
+			"%zu gap%s between recordings %s left out: nothing was recorded in %s",
+			steps->gaps, steps->gaps == 1 ? "" : "s", steps->gaps == 1 ? "was" : "were",
+			steps->gaps == 1 ? "it" : "them");
+	if (steps->partial > 0)
+		findings_note(trace->out,
+			"%zu step%s left out: requests for batches are missing in the trace",
+			steps->partial, steps->partial == 1 ? " was" : "s were");
 }
 
 static void trace_note_bounds(struct trace *trace, const struct trace_steps *steps)
@@ -744,14 +942,30 @@ static void trace_note_file(struct trace *trace, const struct kineto_file *file)
 			"reading stopped after %" PRIu64 " events: the trace is too long, or "
 			"broken in too many places",
 			file->events);
-	if (file->unusable > 0)
-		findings_note(trace->out, "%" PRIu64 " events without a usable time were left out",
-			file->unusable);
+	const uint64_t unusable = file->unusable + (trace->zeros ? trace->at_zero : 0);
+	if (unusable > 0)
+		findings_note(trace->out, "%" PRIu64 " event%s without a usable time %s left out",
+			unusable, unusable == 1 ? "" : "s", unusable == 1 ? "was" : "were");
+}
+
+/* Times of zero are none where all others lie far from it.  Counts what is missing. */
+static void trace_find_damage(struct trace *trace, const struct kineto_file *file)
+{
+	trace->zeros = trace->at_zero > 1 && trace->first_ns > trace->last_ns - trace->first_ns;
+	if (trace->zeros) {
+		trace_marks_drop_zeros(&trace->steps);
+		trace_marks_drop_zeros(&trace->loads);
+		trace_marks_drop_zeros(&trace->optimizers);
+	}
+	const uint64_t missing =
+		file->breaks + file->unusable + (trace->zeros ? trace->at_zero : 0);
+	trace->lost = file->torn || file->cut || missing * TRACE_LOST_LEAST > file->events;
 }
 
 static int trace_conclude(struct trace *trace, const char *path, const struct kineto_file *file,
 	struct trace_steps *steps, struct trace_times *times)
 {
+	trace_find_damage(trace, file);
 	int code = trace_find_steps(trace, path, file, steps);
 
 	busy_spans_sort(&trace->work);
@@ -785,6 +999,7 @@ int findings_from_trace(struct findings *out, const char *path, struct error *er
 	struct kineto_file file;
 
 	busy_spans_open(&trace.work, TRACE_SPANS_MAX);
+	busy_spans_open(&trace.seen, TRACE_SPANS_MAX);
 	int code = kineto_read(path, trace_take, &trace, &file, err);
 	if (!code)
 		code = trace_conclude(&trace, path, &file, &steps, &times);

@@ -6,10 +6,12 @@
 #include "harness/base/units.h"
 #include "harness/fit/source.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -56,7 +58,9 @@ int kineto_read(const char *path, kineto_take *take, void *context, struct kinet
 
 enum {
 	KINETO_PIECE_BYTES = 256 * 1024,
-	KINETO_BEGINNING_BYTES = 48, /* how much of an event tells that it is one */
+	KINETO_SLICE_BYTES = 16 * 1024, /* parsed at once; a break costs no more of them than one */
+	KINETO_PROCESSES_MAX = 1024,    /* lower process ids of a device's events are its number */
+	KINETO_BEGINNING_BYTES = 48,    /* how much of an event tells that it is one */
 };
 
 /* What the last key says of the value behind it. */
@@ -141,15 +145,18 @@ struct kineto {
 	bool has_events, complete;
 	enum kineto_key head, key, arg;
 	bool in_args;
-	uint64_t since_event; /* bytes */
+	uint64_t since_event;                                             /* bytes */
+	enum kineto_text { TEXT_OUTSIDE, TEXT_STRING, TEXT_ESCAPE } text; /* where mending is */
+	unsigned char mended[KINETO_SLICE_BYTES];
 	/* the event that is being read */
 	struct kineto_event event;
 	char ph;
 	bool has_begin, has_length;
 	int64_t length_ns;
 	uint64_t pid, tid;
-	int input;     /* which of "Input Dims" */
-	unsigned size; /* which of its sizes comes next */
+	int64_t process; /* pid, where it is the number of a device; -1 */
+	int input;       /* which of "Input Dims" */
+	unsigned size;   /* which of its sizes comes next */
 };
 
 static int kineto_meaning(
@@ -231,6 +238,7 @@ static void kineto_begin_event(struct kineto *k)
 	k->ph = 0;
 	k->has_begin = k->has_length = k->in_args = false;
 	k->pid = k->tid = 0;
+	k->process = -1;
 }
 
 static int kineto_end_event(struct kineto *k)
@@ -246,8 +254,9 @@ static int kineto_end_event(struct kineto *k)
 		return 1;
 	}
 	e->end_ns = e->begin_ns + k->length_ns;
-	if (e->device < 0 && e->kind != KINETO_HOST)
-		e->device = (int64_t)(k->pid >> 1); /* older traces: each device is a process */
+	if (e->device < 0 && e->kind != KINETO_HOST) /* each device is a process, too */
+		e->device = k->process >= 0 ? k->process : (int64_t)(k->pid >> 1);
+	e->process = k->pid;
 	e->thread = k->pid * UINT64_C(0x9e3779b97f4a7c15) + k->tid;
 	k->code = k->take(k->context, e);
 	return k->code == 0;
@@ -256,6 +265,8 @@ static int kineto_end_event(struct kineto *k)
 /* A value of the event itself, a number or text. */
 static void kineto_event_value(struct kineto *k, const char *text, size_t length)
 {
+	double number;
+
 	switch (k->key) {
 	case KEY_TS:
 		k->has_begin = kineto_time(text, length, &k->event.begin_ns);
@@ -265,6 +276,9 @@ static void kineto_event_value(struct kineto *k, const char *text, size_t length
 		break;
 	case KEY_PID:
 		k->pid = kineto_mix(text, length);
+		number = kineto_real(text, length);
+		if (number >= 0 && number < KINETO_PROCESSES_MAX)
+			k->process = (int64_t)number;
 		break;
 	case KEY_TID:
 		k->tid = kineto_mix(text, length);
@@ -455,6 +469,79 @@ static int kineto_on_array_end(void *context)
 	return 1;
 }
 
+/* --- text that is not quite JSON -------------------------------------------------------------- */
+
+static bool kineto_is_hex(const unsigned char *text, size_t size)
+{
+	for (size_t i = 0; i < size && i < 4; i++)
+		if (!isxdigit(text[i]))
+			return false;
+	return true;
+}
+
+/* Whether a quote ends its string, by what follows it. */
+static bool kineto_ends_string(const unsigned char *behind, size_t size)
+{
+	size_t at = 0;
+
+	while (at < size && behind[at] && strchr(" \t\r\n", behind[at]))
+		at++;
+	return at == size || (behind[at] && strchr(",:}]", behind[at]));
+}
+
+/* How long the number at this place is that JSON does not know (nan, -Infinity); 0: there is none. */
+static size_t kineto_odd_number(const unsigned char *text, size_t size)
+{
+	static const char *const words[] = {"infinity", "inf", "nan"};
+	const size_t sign = size > 0 && (text[0] == '-' || text[0] == '+');
+
+	for (size_t i = 0; i < COUNT(words); i++) {
+		const size_t length = sign + strlen(words[i]);
+		if (length <= size &&
+			strncasecmp((const char *)text + sign, words[i], length - sign) == 0 &&
+			(length == size || !isalnum(text[length])))
+			return length;
+	}
+	return 0;
+}
+
+/* Copies a slice to k->mended, of the same length, so that a name which cannot be read costs no event: in strings, unknown escapes become a
+ * backslash, control characters blanks, and quotes that do not end the string apostrophes; outside, nan and the like become "".  all: how much
+ * text is there to look at. */
+static void kineto_mend(struct kineto *k, const unsigned char *text, size_t size, size_t all)
+{
+	unsigned char *out = k->mended;
+
+	memcpy(out, text, size);
+	for (size_t i = 0; i < size; i++) {
+		const unsigned char c = text[i];
+		if (k->text == TEXT_ESCAPE) {
+			if (!c || !strchr("\"\\/bfnrtu", c) ||
+				(c == 'u' && !kineto_is_hex(text + i + 1, all - i - 1)))
+				out[i] = '\\';
+			k->text = TEXT_STRING;
+		} else if (k->text == TEXT_STRING) {
+			if (c == '\\')
+				k->text = TEXT_ESCAPE;
+			else if (c < ' ')
+				out[i] = ' ';
+			else if (c == '"' && kineto_ends_string(text + i + 1, all - i - 1))
+				k->text = TEXT_OUTSIDE;
+			else if (c == '"')
+				out[i] = '\'';
+		} else if (c == '"') {
+			k->text = TEXT_STRING;
+		} else if (c == '-' || c == '+' || isalpha(c)) {
+			const size_t odd = kineto_odd_number(text + i, size - i);
+			if (odd > 0) {
+				memset(out + i, ' ', odd);
+				out[i] = out[i + 1] = '"';
+				i += odd - 1;
+			}
+		}
+	}
+}
+
 /* --- the stream ------------------------------------------------------------------------------- */
 
 static int kineto_open_parser(struct kineto *k)
@@ -479,6 +566,7 @@ static int kineto_open_parser(struct kineto *k)
 	k->head = k->key = KEY_OTHER;
 	k->in_args = false;
 	k->since_event = 0;
+	k->text = TEXT_OUTSIDE;
 	return 0;
 }
 
@@ -541,21 +629,22 @@ static int kineto_take_piece(struct kineto *k, struct kineto_piece *piece)
 				return code;
 			piece->seeking = false;
 		}
-		const yajl_status status =
-			yajl_parse(k->parser, piece->text + at, piece->size - at);
+		const size_t rest = piece->size - at;
+		const size_t size = rest < KINETO_SLICE_BYTES ? rest : KINETO_SLICE_BYTES;
+		kineto_mend(k, piece->text + at, size, rest);
+		const yajl_status status = yajl_parse(k->parser, k->mended, size);
 		if (k->code)
 			return k->code;
-		k->since_event += piece->size - at;
+		k->since_event += size;
 		const bool stalled = k->since_event > KINETO_STALL_BYTES;
 		if (k->complete)
 			break;
 		if (status == yajl_status_ok && !stalled) {
-			at = piece->size;
-			break;
+			at += size;
+			continue;
 		}
-		const size_t consumed = status == yajl_status_ok
-						? piece->size - at
-						: yajl_get_bytes_consumed(k->parser);
+		const size_t consumed =
+			status == yajl_status_ok ? size : yajl_get_bytes_consumed(k->parser);
 		at += consumed > 0 ? consumed : 1;
 		piece->seeking = true;
 		k->file->cut = ++k->file->breaks >= KINETO_BREAKS_MAX;

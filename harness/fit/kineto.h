@@ -6,8 +6,8 @@
  * each input ("Input Dims", there with record_shapes).  Of the head: distributedInfo and how many deviceProperties there are.
  * Keys that come twice: the last one counts.
  *
- * Real traces are torn and broken: a full disk, an interrupted download, text that was not escaped, nan.  Where the text is no
- * JSON, or nests deeper than KINETO_DEPTH_MAX, or goes on for KINETO_STALL_BYTES without an event, reading begins anew at the
+ * Real traces are torn and broken: a full disk, an interrupted download, text that was not escaped, nan.  A string that is not
+ * escaped as JSON wants it is read all the same, and so is nan, as no number.  Where the text is no JSON otherwise, or nests deeper than KINETO_DEPTH_MAX, or goes on for KINETO_STALL_BYTES without an event, reading begins anew at the
  * next thing that looks like an event; struct kineto_file says how often that was, and whether the end is missing. */
 #ifndef MLBENCH_FIT_KINETO_H
 #define MLBENCH_FIT_KINETO_H
@@ -41,6 +41,7 @@ struct kineto_event {
 	char name[KINETO_NAME_BYTES];  /* of the user's; never to be shown */
 	int64_t begin_ns, end_ns;      /* within +-2^61 */
 	uint64_t thread;               /* of pid and tid: equal ones are one thread */
+	uint64_t process;              /* of pid: equal ones are one process */
 	int64_t device;                /* equal ones are one device; -1: none */
 	double bytes;                  /* NAN: not said */
 	int64_t dims[KINETO_DIMS_MAX]; /* first size of each input; 0: not said */

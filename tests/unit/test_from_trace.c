@@ -132,7 +132,12 @@ struct planted {
 	int batch;
 	bool annotated, optimizers, alone, legacy, device_first, capitals;
 	int rank, world;
-	double ts_factor; /* 1: microseconds */
+	double ts_factor;         /* 1: microseconds */
+	const char *kernel, *odd; /* its name, and more in its args, as they stand in the file */
+	bool copies_nowhere;      /* of no device */
+	int zero_from;            /* the step from which on all times are 0; 0: none */
+	int gap_at;               /* the step before which a second passes; 0: none */
+	int process, devices;
 };
 
 static const struct planted planted_usual = {.steps = 11,
@@ -144,7 +149,11 @@ static const struct planted planted_usual = {.steps = 11,
 	.batch = 128,
 	.annotated = true,
 	.rank = -1,
-	.ts_factor = 1};
+	.ts_factor = 1,
+	.kernel = "void kernel<float>",
+	.odd = "",
+	.process = 2035,
+	.devices = 2};
 
 /* As torch 1.8 to 1.11 called them. */
 static const char *plant_category(const struct planted *p, const char *category)
@@ -161,7 +170,9 @@ static const char *plant_category(const struct planted *p, const char *category)
 static void plant_event(struct buffer *out, const struct planted *p, const char *category,
 	const char *name, double begin_us, double length_us, const char *args)
 {
-	const double at = 4818987873651.916 + begin_us * p->ts_factor;
+	const bool zero = p->zero_from && begin_us >= p->zero_from * p->period_us;
+	const bool late = p->gap_at && begin_us >= p->gap_at * p->period_us;
+	const double at = zero ? 0 : 4818987873651.916 + (begin_us + late * 1e6) * p->ts_factor;
 	if (p->legacy)
 		buffer_format(out,
 			"{\"name\": \"%s\", \"ph\": \"X\", \"ts\": %.0f, \"dur\": %.0f, \"tid\": 1, \"pid\": \"CPU functions\", \"args\": {}}, ",
@@ -170,8 +181,8 @@ static void plant_event(struct buffer *out, const struct planted *p, const char 
 		buffer_format(out,
 			"  {\n    \"ph\": \"X\", \"cat\": \"%s\", \"name\": \"%s\", \"pid\": %d, \"tid\": 7,\n    \"ts\": %.3f, \"dur\": %.3f,\n    \"args\": {\n      %s\n    }\n  },\n",
 			plant_category(p, category), name,
-			category[0] == 'k' || category[0] == 'g' ? 0 : 2035, at,
-			length_us * p->ts_factor, args);
+			category[0] == 'k' || category[0] == 'g' ? 0 : p->process, at,
+			zero ? 0 : length_us * p->ts_factor, args);
 }
 
 static void plant_device(struct buffer *out, const struct planted *p, double begin)
@@ -179,14 +190,15 @@ static void plant_device(struct buffer *out, const struct planted *p, double beg
 	char args[128];
 	if (p->kernels_us <= 0)
 		return;
-	(void)snprintf(
-		args, sizeof args, "\"device\": 0, \"stream\": 7, \"bytes\": %.0f", p->copy_bytes);
+	(void)snprintf(args, sizeof args, "%s\"stream\": 7, \"bytes\": %.0f",
+		p->copies_nowhere ? "" : "\"device\": 0, ", p->copy_bytes);
 	plant_event(
 		out, p, "gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", begin, p->copy_us, args);
 	begin += p->copy_us;
+	(void)snprintf(args, sizeof args, "\"device\": 0, \"stream\": 7%s", p->odd);
 	for (int i = 0; i < 2; i++)
-		plant_event(out, p, "kernel", "void kernel<float>", begin + i * p->kernels_us / 3,
-			p->kernels_us * 2 / 3, "\"device\": 0, \"stream\": 7");
+		plant_event(out, p, "kernel", p->kernel, begin + i * p->kernels_us / 3,
+			p->kernels_us * 2 / 3, args);
 	plant_event(out, p, "kernel", "ncclDevKernel_AllReduce", begin + p->kernels_us, 10,
 		"\"device\": 0, \"stream\": 20");
 	plant_event(out, p, "gpu_user_annotation", "ProfilerStep#9", begin, p->kernels_us, "");
@@ -231,9 +243,10 @@ static void plant(struct buffer *out, const struct planted *p)
 			"  \"distributedInfo\": {\"backend\": \"nccl\", \"rank\": %d, \"world_size\": %d, \"pg_config\": [{\"ranks\": [0, 1]}]},\n",
 			p->rank, p->world);
 	if (!p->legacy)
-		buffer_text(out,
-			"  \"deviceProperties\": [{\"id\": 0, \"name\": \"SECRET\"}, {\"id\": 1, \"name\": \"SECRET\"}],\n"
-			"  \"displayTimeUnit\": \"ms\",\n  \"traceEvents\": [\n");
+		buffer_format(out,
+			"  \"deviceProperties\": [{\"id\": 0, \"name\": \"SECRET\"}%s],\n"
+			"  \"displayTimeUnit\": \"ms\",\n  \"traceEvents\": [\n",
+			p->devices > 1 ? ", {\"id\": 1, \"name\": \"SECRET\"}" : "");
 	for (int step = 0; step < p->steps; step++)
 		plant_step(out, p, step);
 	buffer_text(out,
@@ -448,6 +461,23 @@ static void test_ranks(void **state)
 	findings_close(&one);
 }
 
+/* Where a launcher gives each rank its own device, one trace knows of its own rank alone. */
+static void test_one_rank_of_many(void **state)
+{
+	struct planted p = planted_usual;
+	struct findings findings;
+	struct error err;
+	(void)state;
+	p.rank = 3;
+	p.world = 8;
+	p.devices = 1;
+	assert_int_equal(trace_of_planted(&findings, &p, &err), 0);
+	trace_expect(&findings, FINDING_RANKS, 1, FINDING_ASSUMED);
+	trace_expect(&findings, FINDING_THROUGHPUT, 2560, FINDING_DERIVED);
+	assert_true(trace_notes(&findings, "one rank of 8"));
+	findings_close(&findings);
+}
+
 /* Two batches for each annotated step: gradients are accumulated. */
 static void test_accumulation(void **state)
 {
@@ -489,6 +519,14 @@ static void test_units(void **state)
 
 /* --- what is wrong with them ------------------------------------------------------------------ */
 
+static void trace_expect_no_device(const struct findings *findings)
+{
+	assert_int_equal(findings->known[FINDING_DEVICE_BUSY].how, FINDING_UNKNOWN);
+	assert_int_equal(findings->known[FINDING_UPLOAD_BYTES].how, FINDING_UNKNOWN);
+	assert_int_equal(findings->known[FINDING_UPLOAD_TIME].how, FINDING_UNKNOWN);
+	assert_true(trace_notes(findings, "how busy the device is"));
+}
+
 static void test_torn(void **state)
 {
 	struct buffer text = {0};
@@ -498,14 +536,139 @@ static void test_torn(void **state)
 	plant(&text, &planted_usual);
 	for (size_t size = 0; size < text.size; size += 97) {
 		const int code = trace_of(&findings, text.data, size, &err);
-		if (code == 0)
+		if (code == 0) {
 			assert_true(trace_notes(&findings, "end of the trace is missing"));
-		else
-			assert_true(code == -ENOMSG || code == -EINVAL);
+			trace_expect_no_device(&findings);
+			trace_expect(&findings, FINDING_STEP_PERIOD, 50e6, FINDING_MEASURED);
+			if (findings.known[FINDING_STEP_WAIT].how)
+				trace_expect(&findings, FINDING_STEP_WAIT, 20e6, FINDING_DERIVED);
+		}
+		assert_true(code == 0 || code == -ENOMSG || code == -EINVAL);
 		if (size > text.size / 2)
 			assert_int_equal(code, 0);
 		findings_close(&findings);
 	}
+	buffer_release(&text);
+}
+
+/* Names and numbers that are no JSON cost no event: kernels, copies and steps are all there. */
+static void test_odd_text(void **state)
+{
+	static const char *const kernels[] = {"void at::\x7f<\\lambda>", /* no escapes of JSON */
+		"C:\\users\\unit\\u12", "a\x01\tb\nc", "say \"SECRET\" twice", "\\\\ \\\" \\u00e9",
+		"\xff\xc0\x80", "inf, nan and {braces}", "ends with \\q"};
+	static const char *const odd[] = {", \"x\": nan",
+		", \"x\": -inf, \"y\": [NaN, Infinity, 1e5]", ", \"x\": -Infinity",
+		", \"inf\": null, \"nan\": true"};
+	struct planted p = planted_usual;
+	struct findings findings;
+	struct error err;
+	(void)state;
+	for (size_t i = 0; i < COUNT(kernels) + COUNT(odd); i++) {
+		p.kernel = i < COUNT(kernels) ? kernels[i] : planted_usual.kernel;
+		p.odd = i < COUNT(kernels) ? "" : odd[i - COUNT(kernels)];
+		assert_int_equal(trace_of_planted(&findings, &p, &err), 0);
+		trace_expect_usual(&findings);
+		assert_int_equal(findings.known[FINDING_DEVICE_BUSY].how, FINDING_MEASURED);
+		if (trace_notes(&findings, "no JSON"))
+			fail_msg("%zu is not mended", i);
+		findings_close(&findings);
+	}
+}
+
+/* Times of zero are none.  Of the steps that have times the period is known; of the device nothing is. */
+static void test_zero_times(void **state)
+{
+	struct planted p = planted_usual;
+	struct findings findings;
+	struct error err;
+	(void)state;
+	p.zero_from = 6;
+	assert_int_equal(trace_of_planted(&findings, &p, &err), 0);
+	trace_expect(&findings, FINDING_STEP_PERIOD, 50e6, FINDING_MEASURED);
+	trace_expect(&findings, FINDING_THROUGHPUT, 2560, FINDING_DERIVED);
+	trace_expect(&findings, FINDING_STEP_WAIT, 20e6, FINDING_DERIVED);
+	trace_expect_no_device(&findings);
+	assert_int_equal(findings.step_count, 5);
+	assert_true(trace_notes(&findings, "events without a usable time"));
+	findings_close(&findings);
+	p.zero_from = 1;
+	assert_int_equal(trace_of_planted(&findings, &p, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "events at time zero"));
+	findings_close(&findings);
+}
+
+/* Of two recordings in one file, the time between them is neither a step nor idleness of the device. */
+static void test_gap(void **state)
+{
+	struct planted p = planted_usual;
+	struct findings findings;
+	struct error err;
+	(void)state;
+	for (int annotated = 0; annotated < 2; annotated++) {
+		p.annotated = annotated;
+		p.gap_at = 6;
+		assert_int_equal(trace_of_planted(&findings, &p, &err), 0);
+		trace_expect(&findings, FINDING_STEP_PERIOD, 50e6,
+			annotated ? FINDING_MEASURED : FINDING_DERIVED);
+		trace_expect(&findings, FINDING_STEP_WAIT, 20e6, FINDING_MEASURED);
+		expect_near(findings.known[FINDING_DEVICE_BUSY].value, 24e3 / 50e3, 1e-3);
+		trace_expect(&findings, FINDING_UPLOAD_BYTES, 77070336, FINDING_MEASURED);
+		assert_int_equal(trace_notes(&findings, "1 gap between recordings"), !annotated);
+		findings_close(&findings);
+	}
+}
+
+/* Two traces made one: the steps of one process count, and which device is whose is not known. */
+static void test_merged_ranks(void **state)
+{
+	struct planted p = planted_usual;
+	struct buffer text = {0};
+	struct findings findings;
+	struct error err;
+	(void)state;
+	buffer_text(&text, "{\"traceEvents\": [\n");
+	for (int step = 0; step < 11; step++)
+		for (p.process = 2035; p.process < 2037; p.process++)
+			plant_step(&text, &p, step);
+	buffer_text(&text, "{}]}");
+	assert_int_equal(trace_of(&findings, text.data, text.size, &err), 0);
+	trace_expect(&findings, FINDING_STEP_PERIOD, 50e6, FINDING_MEASURED);
+	trace_expect(&findings, FINDING_RANKS, 2, FINDING_DERIVED);
+	trace_expect(&findings, FINDING_THROUGHPUT, 5120, FINDING_DERIVED);
+	trace_expect_no_device(&findings);
+	assert_int_equal(findings.ranks, 0);
+	assert_true(trace_notes(&findings, "give one trace per rank"));
+	findings_close(&findings);
+	buffer_release(&text);
+}
+
+static void test_copies_without_device(void **state)
+{
+	struct planted p = planted_usual;
+	struct findings findings;
+	struct error err;
+	(void)state;
+	p.copies_nowhere = true;
+	assert_int_equal(trace_of_planted(&findings, &p, &err), 0);
+	trace_expect_usual(&findings);
+	assert_true(isnan(findings.known[FINDING_DEVICE_BUSY].low)); /* one device */
+	findings_close(&findings);
+	/* a device that only copies does not compute 0 % of the time */
+	p.kernels_us = 0;
+	struct buffer text = {0};
+	buffer_text(&text, "{\"traceEvents\": [\n");
+	for (int step = 0; step < 11; step++) {
+		plant_step(&text, &p, step);
+		plant_event(&text, &p, "gpu_memcpy", "Memcpy HtoD", step * p.period_us + 21000,
+			1500, "\"bytes\": 5000");
+	}
+	buffer_text(&text, "{}]}");
+	assert_int_equal(trace_of(&findings, text.data, text.size, &err), 0);
+	assert_int_equal(findings.known[FINDING_DEVICE_BUSY].how, FINDING_UNKNOWN);
+	trace_expect(&findings, FINDING_UPLOAD_BYTES, 5000, FINDING_MEASURED);
+	assert_true(trace_notes(&findings, "no kernels"));
+	findings_close(&findings);
 	buffer_release(&text);
 }
 
@@ -536,15 +699,17 @@ static void test_broken_inside(void **state)
 		bool breaks;
 		const char *note;
 	} cases[] = {
-		{"{\"ph\": \"X\", \"name\": \"x\", \"ts\": NaN, \"dur\": 1},", 1, true,
+		{"{\"ph\": \"X\", \"name\": \"x\", \"ts\": 1 2, \"dur\": 1},", 1, true,
 			"no JSON in 1 place:"},
-		{"{\"ph\": \"X\", \"name\": \"say \"SECRET\"\", \"ts\": 1, \"dur\": 1},", 3, true,
+		{"{\"ph\": \"X\", \"name\": \"a \"SECRET\", b\", \"ts\": 1, \"dur\": 1},", 3, true,
 			"no JSON in 3 places"},
+		{"{\"ph\": \"X\", \"name\": \"x\", \"ts\": NaN, \"dur\": 1},", 1, false,
+			"1 event without a usable time"},
 		{"]]]]}", 1, true, NULL},
 		{"[", 1000, true, "no JSON"},
 		{"{\"a\":", 100000, true, "no JSON"},
 		{"{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"x\", \"ts\": 1, \"dur\": -5},",
-			1, false, "1 events without a usable time"},
+			1, false, "1 event without a usable time"},
 		{"{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"x\", \"ts\": 1e300, \"dur\": 1},",
 			1, false, "without a usable time"},
 		{"{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"x\", \"ts\": \"soon\", \"dur\": 1},",
@@ -567,6 +732,8 @@ static void test_broken_inside(void **state)
 		if (cases[i].note)
 			assert_true(trace_notes(&findings, cases[i].note));
 		assert_int_equal(trace_notes(&findings, "no JSON"), cases[i].breaks);
+		if (cases[i].breaks)
+			trace_expect_no_device(&findings);
 		findings_close(&findings);
 	}
 }
@@ -691,8 +858,14 @@ int main(void)
 		cmocka_unit_test(test_other_steps),
 		cmocka_unit_test(test_legacy),
 		cmocka_unit_test(test_ranks),
+		cmocka_unit_test(test_one_rank_of_many),
 		cmocka_unit_test(test_accumulation),
 		cmocka_unit_test(test_units),
+		cmocka_unit_test(test_odd_text),
+		cmocka_unit_test(test_zero_times),
+		cmocka_unit_test(test_gap),
+		cmocka_unit_test(test_merged_ranks),
+		cmocka_unit_test(test_copies_without_device),
 		cmocka_unit_test(test_torn),
 		cmocka_unit_test(test_broken_inside),
 		cmocka_unit_test(test_huge_values),
