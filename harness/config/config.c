@@ -87,6 +87,16 @@ bool config_is_lab_section(const char *name)
 	return strncmp(name, "lab", 3) == 0 && (name[3] == '\0' || name[3] == '.');
 }
 
+bool config_is_foreign_section(const char *name)
+{
+	return strcmp(name, config_case_sections[0]) == 0 || config_is_lab_section(name);
+}
+
+bool config_is_path(enum key_id key)
+{
+	return key == KEY_DATASET_PATH || key == KEY_CHECKPOINT_PATH || key == KEY_EVALUATE_PATH;
+}
+
 bool keys_are_of_case(const char *section)
 {
 	for (const char *const *own = config_case_sections; *own; own++)
@@ -181,6 +191,7 @@ int config_copy(struct config *to, const struct config *from, struct error *err)
 	int code = 0;
 	*to = (struct config){0};
 	memcpy(to->is_set, from->is_set, sizeof to->is_set);
+	memcpy(to->is_elsewhere, from->is_elsewhere, sizeof to->is_elsewhere);
 	for (int key = 0; key < KEY_COUNT && !code; key++)
 		code = value_copy(&to->values[key], &from->values[key], err);
 	for (; to->axis_count < from->axis_count && !code; to->axis_count++)
@@ -415,6 +426,7 @@ static void set_value(struct config *config, enum key_id key, struct config_valu
 	value_release(&config->values[key]);
 	config->values[key] = value;
 	config->is_set[key] = true;
+	config->is_elsewhere[key] = false;
 	if (key == KEY_SWEEP_ZIP)
 		grid_link_zips(config);
 }
@@ -553,6 +565,39 @@ static int assign_target(struct config *config, struct assign_scope *scope, int 
 	return 0;
 }
 
+static bool leads_up(const char *path)
+{
+	for (const char *at = path; at && *at; at = strchr(at, '/')) {
+		at += strspn(at, "/");
+		if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || at[2] == '\0'))
+			return true;
+	}
+	return false;
+}
+
+/* What a text of others' may be; *elsewhere: it is a path that leads out of the folder that the user works in and
+ * out of MLBENCH_DATA. */
+static int check_foreign_text(enum key_id key, const char *text, bool *elsewhere, struct error *err)
+{
+	static const char root[] = CONFIG_DATA_ROOT;
+	const size_t length = sizeof root - 1;
+	text += strspn(text, " \t");
+	const bool rooted = config_is_path(key) && strncmp(text, root, length) == 0 &&
+			    (text[length] == '/' || text[length] == '\0');
+	const char *rest = rooted ? text + length : text;
+	if (strstr(rest, "${"))
+		return error_set(err, -EINVAL,
+			"'%s.%s': a case or a lab expands no variables, since others may have written it: write the value itself",
+			config_keys[key].section, config_keys[key].name);
+	struct buffer plain = {0};
+	const int code = expand_variables(rest, &plain, err);
+	if (!code && config_is_path(key))
+		*elsewhere = (!rooted && *plain.data == '/') || strstr(plain.data, "://") ||
+			     leads_up(plain.data);
+	buffer_release(&plain);
+	return code;
+}
+
 int assign(struct config *config, struct assign_scope *scope, int line, const char *dotted,
 	const char *text, struct error *err)
 {
@@ -560,12 +605,17 @@ int assign(struct config *config, struct assign_scope *scope, int line, const ch
 	int code = find_target(dotted, &target, err);
 	if (!code && scope)
 		code = check_lines(scope, &target, dotted, err);
+	bool elsewhere = false;
+	if (!code && scope && scope->foreign)
+		code = check_foreign_text(target.key, text, &elsewhere, err);
 	if (code)
 		return code;
 	struct buffer expanded = {0};
 	code = expand_variables(text, &expanded, err);
 	if (!code)
 		code = assign_target(config, scope, line, &target, text_trim(expanded.data), err);
+	if (!code)
+		config->is_elsewhere[target.key] = elsewhere;
 	buffer_release(&expanded);
 	return code;
 }

@@ -129,6 +129,9 @@ enum { CONFIG_AXES_MAX = 16, CONFIG_POINTS_MAX = 100000 };
 struct config {
 	struct config_value values[KEY_COUNT];
 	bool is_set[KEY_COUNT]; /* by the user, not by default */
+	/* A server or a folder elsewhere that a case or a lab names: config_validate refuses it until the
+	 * user sets the key. */
+	bool is_elsewhere[KEY_COUNT];
 	struct config_axis axes[CONFIG_AXES_MAX];
 	size_t axis_count;
 	char *path; /* the file it came from, owned; NULL when from nothing */
@@ -143,6 +146,10 @@ extern const size_t config_section_count;
 extern const char *const config_case_sections[];
 /* Those of a lab (harness/lab/lab_file.h): [lab] and [lab.NAME], which every configuration may have and passes over. */
 bool config_is_lab_section(const char *name);
+/* Of a file that others may have written: a case's first, or a lab's. */
+bool config_is_foreign_section(const char *name);
+/* Keys that name a folder or a server. */
+bool config_is_path(enum key_id key);
 
 /* Whether a key makes samples others than they were: those of the kinds' own sections (a kind's section has
  * its name), and augment.size; less what leaves their shapes as they are. */
@@ -170,7 +177,9 @@ int config_copy(struct config *to, const struct config *from, struct error *err)
  * once in a file; only sweep.exclude may be repeated, and adds.  "include = FILE" reads another
  * file at that place, relative to this one: what follows overrides it, and it must not set what
  * this file has set above it.  Relative dataset.path stays relative to the working directory.
- * Below a [case] section those of cases (config_case_sections) are passed over. */
+ * Below a [case] section those of cases (config_case_sections) are passed over.  A case or a lab may
+ * come from others: it includes nothing and expands no variables, but for the MLBENCH_DATA that its
+ * paths may begin with. */
 int config_read_file(struct config *config, const char *path, struct error *err);
 
 /* The same from memory, for tests and fuzzing; name stands for the file in messages; includes are

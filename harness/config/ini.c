@@ -319,6 +319,10 @@ static int include_path(struct reader *reader, const char *path)
 
 static int include(struct reader *reader, const char *text)
 {
+	if (reader->place.foreign)
+		return fail_here(reader,
+			error_set(reader->err, -EINVAL,
+				"'include' does not work in a case or a lab, which others may have written: copy the lines that you need"));
 	if (!reader->status)
 		return fail_here(
 			reader, error_set(reader->err, -EINVAL, "'include' works only in files"));
@@ -364,12 +368,35 @@ static int handle_piece(void *user, const char *section, const char *name, const
 	return code == 0;
 }
 
+/* Whether any section is foreign, wherever it stands: known before the first value is taken. */
+static bool has_foreign_section(const struct ini_target *target, const char *text, const char *end)
+{
+	while (target->foreign && text < end) {
+		const char *newline = memchr(text, '\n', (size_t)(end - text));
+		const char *stop = newline ? newline : end;
+		while (text < stop && is_blank(*text))
+			text++;
+		const char *close = memchr(text, ']', (size_t)(stop - text));
+		char name[INI_NAME_BYTES];
+		if (text < stop && *text == '[' && close && close - text < INI_NAME_BYTES) {
+			(void)snprintf(
+				name, sizeof name, "%.*s", (int)(close - text - 1), text + 1);
+			if (target->foreign(name))
+				return true;
+		}
+		text = newline ? newline + 1 : end;
+	}
+	return false;
+}
+
 static int read_stream(struct reader *reader, const char *text, size_t size)
 {
 	static const char mark[] = "\xef\xbb\xbf"; /* UTF-8 byte order mark */
 	const bool marked = size >= sizeof mark - 1 && memcmp(text, mark, sizeof mark - 1) == 0;
 	reader->lines.at = text + (marked ? sizeof mark - 1 : 0);
 	reader->lines.end = text + size;
+	reader->place.foreign =
+		has_foreign_section(reader->target, reader->lines.at, reader->lines.end);
 	reader->place.outer = reader->outer ? &reader->outer->place : NULL;
 	reader->place.scope = calloc(1, reader->target->scope_size + 1);
 	if (!reader->place.scope)

@@ -5,6 +5,7 @@
 
 #include "harness/base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { INI_NAME_BYTES = 80 /* of a key or a section as written; longer ones are none of ours */ };
@@ -15,7 +16,8 @@ struct ini_place {
 	const char *name;              /* of the file */
 	int file; /* its number, from 0 in the order in which they are opened */
 	int line;
-	void *scope; /* scope_size bytes of the file's own, zeroed at its start */
+	bool foreign; /* the file has a section that target->foreign says is of others' files */
+	void *scope;  /* scope_size bytes of the file's own, zeroed at its start */
 };
 
 /* Who takes the lines; each returns 0, or a negative errno with err, in front of which the place is put. */
@@ -26,6 +28,8 @@ struct ini_target {
 	/* section "": in front of any; text: as written, with variables (expand_variables) */
 	int (*value)(void *context, const struct ini_place *place, const char *section,
 		const char *key, const char *text, struct error *err);
+	/* Sections of files that are passed on; such a file includes nothing.  NULL: there are none. */
+	bool (*foreign)(const char *section);
 	size_t scope_size;
 	const char *const *
 		lists; /* "sweep.zip": values with ';', which begins no comment there; NULL-terminated, or NULL */

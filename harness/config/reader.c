@@ -52,6 +52,7 @@ static int config_value(void *context, const struct ini_place *place, const char
 		scope->outer = at->outer ? at->outer->scope : NULL;
 		at = at->outer;
 	} while (at);
+	((struct assign_scope *)place->scope)->foreign = place->foreign;
 	(void)snprintf(dotted, sizeof dotted, "%.64s.%s", section, key);
 	return assign(context, place->scope, place->line, dotted, text, err);
 }
@@ -64,6 +65,7 @@ static struct ini_target config_target(struct config *config)
 		.context = config,
 		.section = config_section,
 		.value = config_value,
+		.foreign = config_is_foreign_section,
 		.scope_size = sizeof(struct assign_scope),
 		.lists = config_lists,
 	};

@@ -272,12 +272,26 @@ static int check_evaluations(const struct config *config, struct error *err)
 	return 0;
 }
 
+/* What others wrote contacts nobody and writes nowhere but where the user works. */
+static int check_elsewhere(const struct config *config, struct error *err)
+{
+	for (int key = 0; key < KEY_COUNT; key++)
+		if (config->is_elsewhere[key])
+			return error_set(err, -EINVAL,
+				"'%s.%s' = '%.200s': a case or a lab names no server, and no folder outside of the one it runs in; if you trust it, give %s--set %s.%s=...",
+				config_keys[key].section, config_keys[key].name,
+				config_text(config, (enum key_id)key),
+				key == KEY_DATASET_PATH ? "--data DIR or " : "",
+				config_keys[key].section, config_keys[key].name);
+	return 0;
+}
+
 static int check_rules(const struct config *config, struct error *err)
 {
 	static int (*const rules[])(const struct config *config, struct error *err) = {
-		check_dataset, check_crop, check_memory_engine, check_large_requests, check_loader,
-		check_step_times, check_gpu_samples, check_inject, check_timeline,
-		check_evaluations};
+		check_elsewhere, check_dataset, check_crop, check_memory_engine,
+		check_large_requests, check_loader, check_step_times, check_gpu_samples,
+		check_inject, check_timeline, check_evaluations};
 	int code = 0;
 	for (size_t i = 0; i < COUNT(rules) && !code; i++)
 		code = rules[i](config, err);

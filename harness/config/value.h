@@ -61,11 +61,14 @@ struct assign_scope {
 	const char *name;
 	int value_line[KEY_COUNT];
 	int axis_line[KEY_COUNT];
-	bool is_case; /* it has a [case] section */
+	bool is_case; /* its [case] section has begun */
+	bool foreign; /* a case or a lab, which others may have written: expands no variables */
 };
 
 /* dotted: "decode.workers" or "sweep.decode.workers"; text: as written, with variables.  scope may
- * be NULL (--set); line belongs to scope->name.  -EINVAL with the reason, without the place. */
+ * be NULL (--set); line belongs to scope->name.  -EINVAL with the reason, without the place.  Of a
+ * foreign scope, a path may begin with CONFIG_DATA_ROOT, and no other variable is expanded. */
+#define CONFIG_DATA_ROOT "${MLBENCH_DATA:-data}"
 int assign(struct config *config, struct assign_scope *scope, int line, const char *dotted,
 	const char *text, struct error *err);
 

@@ -101,32 +101,48 @@ static char *case_escape(const char *text)
 	return out.data;
 }
 
-static int case_put_key(struct case_lines *lines, struct config *config, const char *dotted,
-	const char *text, struct error *err)
+static int case_put_key(
+	struct case_lines *lines, const char *dotted, const char *text, struct error *err)
 {
 	enum key_id key;
-	int code = case_find_key(dotted, &key, err);
-	if (!code)
-		code = assign(config, NULL, 0, dotted, text, err);
+	const int code = case_find_key(dotted, &key, err);
+	char *escaped = code ? NULL : case_escape(text);
 	if (code)
 		return code;
-	char *escaped = case_escape(text);
 	return escaped ? case_put_line(lines, key, escaped, err)
 		       : error_set(err, -ENOMEM, "out of memory");
 }
 
+int case_keep_key(struct case_file *file, const char *dotted, const char *text, struct error *err)
+{
+	return case_put_key(&file->keys, dotted, text, err);
+}
+
 int case_set(struct case_file *file, const char *dotted, const char *text, struct error *err)
 {
-	return case_put_key(&file->keys, &file->twin, dotted, text, err);
+	struct assign_scope scope = {.foreign = true};
+	enum key_id key;
+	int code = case_find_key(dotted, &key, err);
+	if (!code)
+		code = assign(&file->twin, &scope, 0, dotted, text, err);
+	return code ? code : case_keep_key(file, dotted, text, err);
 }
 
 int case_report_as(struct case_file *file, const char *dotted, const char *text, struct error *err)
 {
+	struct assign_scope scope = {.foreign = true};
 	struct config scratch;
+	enum key_id key;
 	config_init(&scratch);
-	const int code = case_put_key(&file->reported, &scratch, dotted, text, err);
+	int code = case_find_key(dotted, &key, err);
+	if (!code && strcmp(config_keys[key].section, "inject") != 0)
+		code = error_set(err, -EINVAL,
+			"'%s' does not emulate a node: [reported] has cores, cpu_quota and keys of [inject]",
+			dotted);
+	if (!code)
+		code = assign(&scratch, &scope, 0, dotted, text, err);
 	config_release(&scratch);
-	return code;
+	return code ? code : case_put_key(&file->reported, dotted, text, err);
 }
 
 int case_assume(struct case_file *file, const char *dotted, const char *why, struct error *err)

@@ -92,11 +92,13 @@ int case_write(const struct case_file *file, const char *path, struct error *err
 
 /* --- filling it in ---------------------------------------------------------------------------- */
 
-/* Sets a key of the twin, checked as --set is; text may hold variables. */
+/* Sets a key of the twin, checked as a case's line is. */
 int case_set(struct case_file *file, const char *dotted, const char *text, struct error *err);
+/* As a case has it that others may have written: a key that the twin has already, so that it is printed. */
+int case_keep_key(struct case_file *file, const char *dotted, const char *text, struct error *err);
 /* Says that the key is a guess.  -EINVAL: no such key.  An earlier reason gives way. */
 int case_assume(struct case_file *file, const char *dotted, const char *why, struct error *err);
-/* A key that emulates the reported node ("inject.read_latency"). */
+/* A key of [inject] that emulates the reported node ("inject.read_latency"). */
 int case_report_as(struct case_file *file, const char *dotted, const char *text, struct error *err);
 /* Text of the user's, scrubbed and cut to fit. */
 int case_complain(struct case_file *file, const char *text, size_t size, struct error *err);

@@ -357,7 +357,7 @@ static int case_value(void *context, const struct ini_place *place, const char *
 	if (keys_are_of_case(section))
 		return case_take_own(reading, section, key, text, err);
 	(void)snprintf(dotted, sizeof dotted, "%.64s.%s", section, key);
-	return case_set(reading->file, dotted, text, err);
+	return case_keep_key(reading->file, dotted, text, err);
 }
 
 /* --- the whole ---------------------------------------------------------------------------------- */

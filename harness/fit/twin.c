@@ -368,7 +368,7 @@ static void twin_path(struct twin *twin)
 			value_write((enum key_id)key, &twin->file->twin.values[key], true, &text);
 	const uint64_t hash = text.failed ? 0 : hash_bytes(text.data, text.size, 0);
 	buffer_release(&text);
-	twin_set(twin, "dataset.path", "${MLBENCH_DATA:-data}/case-%08" PRIx32, (uint32_t)hash);
+	twin_set(twin, "dataset.path", CONFIG_DATA_ROOT "/case-%08" PRIx32, (uint32_t)hash);
 }
 
 static void twin_data(struct twin *twin)

@@ -89,6 +89,9 @@ static int lab_take_pair(struct lab_line *line, char *text, struct error *err)
 	const char *value = text_trim(equals + 1);
 	if (!lab_is_key(key))
 		return keys_refuse_key(key, err);
+	if (config_is_path(config_find_key(key)))
+		return error_set(err, -EINVAL, "'%s': a lab sets no paths: write it under [%.*s]",
+			key, (int)strcspn(key, "."), key);
 	if (!*value || strlen(value) >= LAB_VALUE_BYTES)
 		return error_set(err, -EINVAL, "'%s' has no value, or one that is too long", key);
 	if (line->pair_count == LAB_PAIRS_MAX)
@@ -331,8 +334,10 @@ static int lab_read_either(struct lab **out, const char *path, const char *text,
 {
 	struct lab *lab = calloc(1, sizeof *lab);
 	struct lab_reading reading = {.lab = lab};
-	const struct ini_target target = {
-		.context = &reading, .section = lab_section, .value = lab_value};
+	const struct ini_target target = {.context = &reading,
+		.section = lab_section,
+		.value = lab_value,
+		.foreign = config_is_foreign_section};
 	*out = lab;
 	if (!lab)
 		return error_set(err, -ENOMEM, "out of memory");

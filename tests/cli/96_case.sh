@@ -196,6 +196,62 @@ expect 0 "$MLBENCH" check hostile.ini
 host=$(uname -n)
 [ "${#host}" -lt 3 ] || ! grep -qwF "$host" fitted.ini || fail "the name of this node is in a case"
 
+# A stranger's case takes nothing out: it expands no variable, includes no file, and contacts no host and writes to no folder
+# elsewhere unless the user says so.  The listener counts who calls.
+cat >listen.py <<'PY'
+import socket, sys
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], file=open("port.part", "w"), flush=True)
+__import__("os").rename("port.part", "port")
+while True:
+    server.accept()[0].close()
+    open("called", "a").write("x")
+PY
+python3 listen.py &
+listener=$!
+trap 'kill "$listener" 2>/dev/null' EXIT
+until_true test -e port
+export CASE_SECRET=hunter2
+stranger() { # stranger PATH-LINE
+	printf '[case]\nversion = 1\n[dataset]\n%s\n' "$1" >stranger.ini
+}
+commands() { # commands TEXT: each refuses stranger.ini with it
+	local command
+	for command in check run gen reproduce "bisect job.ini"; do
+		# shellcheck disable=SC2086 # words
+		expect 2 timeout 60 "$MLBENCH" $command stranger.ini
+		says "$1"
+	done
+	! grep -q hunter2 out err || fail "a secret is printed"
+}
+stranger "path = nfs://127.0.0.1:$(cat port)/x/\${CASE_SECRET:-none}"
+commands "expands no variables"
+stranger "path = \${MLBENCH_DATA:-data}/\${CASE_SECRET}"
+commands "expands no variables"
+for path in "nfs://127.0.0.1:$(cat port)/x" "$PWD/elsewhere" ../elsewhere '${MLBENCH_DATA:-data}/../elsewhere'; do
+	stranger "path = $path
+recipe = photo
+samples = 8"
+	commands "names no server, and no folder outside"
+done
+[ ! -e elsewhere ] && [ ! -e ../elsewhere ] || fail "data was generated elsewhere"
+# The order of sections, and the file that includes, change nothing.
+printf '[dataset]\npath = x/${CASE_SECRET}\n[case]\nversion = 1\n' >stranger.ini
+commands "expands no variables"
+printf 'include = job.ini\n[case]\nversion = 1\n' >stranger.ini
+commands "'include' "
+printf '[case]\nversion = 1\n[dataset]\npath = data/case-1f\n[reported]\ndataset.path = nfs://127.0.0.1/x\n' >stranger.ini
+expect 2 "$MLBENCH" reproduce --as-reported stranger.ini
+says "'dataset.path' does not emulate a node"
+stranger "path = nfs://127.0.0.1:$(cat port)/x"
+printf 'include = stranger.ini\n' >outer.ini
+expect 2 "$MLBENCH" check outer.ini
+says "names no server"
+[ ! -e called ] || fail "a host was contacted"
+timeout 60 "$MLBENCH" check stranger.ini --data "nfs://127.0.0.1:$(cat port)/x" >out 2>err
+[ -e called ] || fail "the user's own address was not called"
+kill "$listener"
+
 # Several sources: a folder's headers, a log of step times, and what the user says; what is derived follows from all of them.
 cat >steps.csv <<'CSV'
 step,step_time_ms,data_time_ms

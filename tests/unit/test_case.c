@@ -231,6 +231,12 @@ static void mistakes_are_told_with_their_line(void **state)
 	read_wrong(HEAD "[reported]\ncores = many\n", "a.ini:4: 'cores': 'many' is no number");
 	read_wrong(HEAD "[environment]\nmemory = 3\n",
 		"a.ini:4: 'memory': the number has no unit; it is one of: B, KiB, MiB, GiB, TiB, KB, MB, GB");
+	read_wrong(HEAD "[reported]\nread.depth = 4\n",
+		"a.ini:4: 'read.depth' does not emulate a node: [reported] has cores, cpu_quota and keys of [inject]");
+	read_wrong("[run]\nname = ${HOME}\n" HEAD,
+		"a.ini:2: 'run.name': a case or a lab expands no variables, since others may have written it: write the value itself");
+	read_wrong(HEAD "include = b.ini\n",
+		"a.ini:3: 'include' does not work in a case or a lab, which others may have written: copy the lines that you need");
 	read_wrong(HEAD "[sweep]\ndecode.workers = 1,2\n",
 		"a.ini:3: a case is one setting and has no [sweep] section");
 }

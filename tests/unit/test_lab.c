@@ -106,6 +106,9 @@ static void bad_files_are_refused(void **state)
 			"read/tiredness"},
 		{"plant = inject.read_latency = 3ms..8ms\n", "plant = inject.read_latencyy = 3ms\n",
 			"did you mean"},
+		{"plant = inject.read_latency = 3ms..8ms\n",
+			"plant = dataset.path = nfs://host/x\n", "a lab sets no paths"},
+		{"plant = inject.read_latency = 3ms..8ms\n", "include = x.ini\n", "'include'"},
 		{"right = depth\n", "right = nobody\n", "evidence"},
 		{"hint2 = 10: two\n", "hint2 = 5: two\n", "dearer"},
 		{"hint3 = 20: three\n", "", "hint3"},
@@ -148,6 +151,9 @@ static void configurations_pass_over_labs(void **state)
 	assert_int_equal(config_integer(&config, KEY_READ_DEPTH), 1);
 	assert_int_equal(config_integer(&config, KEY_INJECT_READ_LATENCY), 0);
 	assert_int_equal(config_read_text(&config, "x", "[labs]\na = 1\n", 13, &err), -EINVAL);
+	static const char secret[] = "[dataset]\npath = nfs://h/${HOME}\n[lab]\nnumber = 1\n";
+	assert_int_equal(config_read_text(&config, "x", secret, sizeof secret - 1, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "expands no variables"));
 	config_release(&config);
 }
 
