@@ -18,7 +18,7 @@
 
 enum { DECODE_LIMITS_MAX = 8, OTHER_LIMITS = 3, NUMBER_BYTES = 24, SETS_MAX = 3, PLANTED_MAX = 6 };
 
-/* Keys that a stage alone takes at the largest value of the sweep. */
+/* Keys that take the largest value of the sweep where the bound of memory is asked for. */
 static const enum key_id largest_keys[] = {
 	KEY_READ_THREADS, KEY_READ_DEPTH, KEY_DECODE_WORKERS, KEY_BATCH_SIZE, KEY_PREFETCH_DEPTH};
 
@@ -185,19 +185,20 @@ static int set_number(struct config *config, enum key_id key, int64_t value, str
 	return config_set_key(config, key, text, err);
 }
 
-/* The first point's configuration, with the sweep's largest counts and nothing else that takes
- * time. */
+/* A point's configuration, with nothing else that takes time.  LIMITS_UNKNOWN: the first point's, with
+ * the sweep's largest counts. */
 static int base_config(struct config *out, const struct config *config,
-	const struct config_grid *grid, struct error *err)
+	const struct config_grid *grid, size_t point, struct error *err)
 {
+	const bool unknown = point == LIMITS_UNKNOWN;
 	static const struct {
 		enum key_id key;
 		const char *value;
 	} beside[] = {{KEY_RUN_VERIFY, "off"}, {KEY_MEASURE_EPOCHS, "0"},
 		{KEY_MEASURE_DEPTHS, "off"}, {KEY_CHECKPOINT_EVERY, "0"}, {KEY_EVALUATE_EVERY, "0"},
 		{KEY_DECODE_PERSISTENT, "on"}, {KEY_DECODE_STARTUP, "0"}};
-	int code = config_grid_point(config, grid, 0, out, err);
-	for (size_t i = 0; i < COUNT(largest_keys) && !code; i++) {
+	int code = config_grid_point(config, grid, unknown ? 0 : point, out, err);
+	for (size_t i = 0; i < COUNT(largest_keys) && unknown && !code; i++) {
 		const struct config_axis *axis = config_find_axis(config, largest_keys[i]);
 		int64_t most = 0;
 		for (size_t v = 0; axis && v < axis->count; v++)
@@ -214,11 +215,28 @@ static int base_config(struct config *out, const struct config *config,
 }
 
 struct limit_context {
+	const struct config *swept; /* with its axes */
 	const struct config *base;
 	const struct dataset *dataset;
 	struct limit_list *list;
 	struct error *err;
 };
+
+/* The swept keys as `config` has them. */
+static void add_settings(
+	struct stage_limit *limit, const struct config *swept, const struct config *config)
+{
+	size_t used = 0;
+	limit->settings[0] = '\0';
+	for (size_t i = 0; i < swept->axis_count && used < sizeof limit->settings; i++) {
+		const enum key_id key = swept->axes[i].key;
+		char name[CONFIG_NAME_BYTES];
+		char value[CONFIG_VALUE_BYTES];
+		used += (size_t)snprintf(limit->settings + used, sizeof limit->settings - used,
+			"%s%s=%s", i ? " " : "", config_key_name(key, name),
+			config_format_value(key, &config->values[key], value, sizeof value));
+	}
+}
 
 /* A run without these stages (up to a NULL); how: where its files come from. */
 static int add_job(const struct limit_context *context, const char *stage,
@@ -231,6 +249,7 @@ static int add_job(const struct limit_context *context, const char *stage,
 		return code;
 	context->list->count++;
 	(void)snprintf((*job)->limit.stage, sizeof(*job)->limit.stage, "%s", stage);
+	add_settings(&(*job)->limit, context->swept, context->base);
 	for (; *without && !code; without++)
 		code = substitute_stage(
 			&(*job)->config, *without, context->dataset, how, context->err);
@@ -266,7 +285,16 @@ static int add_decode(const struct limit_context *context, int64_t workers)
 		STAGE_READ_NAME, STAGE_STEP_NAME, STAGE_UPLOAD_NAME, NULL};
 	struct limit_job *job;
 	const char *how;
-	const int code = add_job(context, STAGE_DECODE_NAME, without, &job, &how);
+	struct config with = {0};
+	int code = add_job(context, STAGE_DECODE_NAME, without, &job, &how);
+	if (!code)
+		code = config_copy(&with, context->base, context->err);
+	if (code)
+		return code;
+	code = set_number(&with, KEY_DECODE_WORKERS, workers, context->err);
+	if (!code)
+		add_settings(&job->limit, context->swept, &with);
+	config_release(&with);
 	if (code)
 		return code;
 	(void)snprintf(job->limit.how, sizeof job->limit.how, "alone: %lld worker%s, %s, null step",
@@ -308,7 +336,8 @@ static int add_harness(const struct limit_context *context)
 }
 
 int limits_open(struct limit_list *list, const struct config *config,
-	const struct config_grid *grid, const struct dataset *dataset, struct error *err)
+	const struct config_grid *grid, size_t point, const struct dataset *dataset,
+	struct error *err)
 {
 	struct config base = {0};
 	*list = (struct limit_list){0};
@@ -318,8 +347,8 @@ int limits_open(struct limit_list *list, const struct config *config,
 	if (!list->jobs)
 		return error_set(err, -ENOMEM, "out of memory for the limits");
 	const struct limit_context context = {
-		.base = &base, .dataset = dataset, .list = list, .err = err};
-	int code = base_config(&base, config, grid, err);
+		.swept = config, .base = &base, .dataset = dataset, .list = list, .err = err};
+	int code = base_config(&base, config, grid, point, err);
 	if (!code && !is_memory(config))
 		code = add_read(&context);
 	int64_t workers[DECODE_LIMITS_MAX];

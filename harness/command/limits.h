@@ -32,8 +32,12 @@ struct limit_list {
 /* How many there will be; 0 with measure.limits = off. */
 size_t limits_count(const struct config *config);
 
+/* At the settings of a point: the one that the verdict speaks of.  LIMITS_UNKNOWN: before anything was
+ * measured, with the largest counts, for the bound of memory. */
+#define LIMITS_UNKNOWN SIZE_MAX
 int limits_open(struct limit_list *list, const struct config *config,
-	const struct config_grid *grid, const struct dataset *dataset, struct error *err);
+	const struct config_grid *grid, size_t point, const struct dataset *dataset,
+	struct error *err);
 void limits_close(struct limit_list *list); /* safe on {0} */
 
 #endif

@@ -349,7 +349,7 @@ static int plan_limits(struct plan *plan, struct error *err)
 {
 	struct limit_list limits = {0};
 	const int code = plan->limits > 0 ? limits_open(&limits, &plan->config, &plan->grid,
-						    &plan->dataset, err)
+						    LIMITS_UNKNOWN, &plan->dataset, err)
 					  : 0;
 	for (size_t i = 0; i < limits.count && !code; i++) {
 		struct pipeline_plan planned;

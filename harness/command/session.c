@@ -200,6 +200,7 @@ static bool limit_is_known(const struct record *record, const struct stage_limit
 {
 	for (size_t i = 0; i < record->limit_count; i++)
 		if (strcmp(record->limits[i].stage, limit->stage) == 0 &&
+			strcmp(record->limits[i].settings, limit->settings) == 0 &&
 			strncmp(record->limits[i].how, limit->how, strlen(limit->how)) == 0)
 			return true;
 	return false;
@@ -386,14 +387,33 @@ static void session_finish_flame(struct session *session)
 		session_cannot_save(session, code, &err);
 }
 
+/* At the setting that the verdict will speak of. */
+static void session_open_limits(struct session *session)
+{
+	const struct plan *plan = &session->plan;
+	struct config config = {0};
+	struct report report = {0};
+	struct error err = {0};
+	int code = report_open(&report, &session->record, &err);
+	if (!code && report.best < plan->grid.points)
+		code = config_grid_point(&plan->config, &plan->grid, report.best, &config, &err);
+	if (!code && report.best < plan->grid.points)
+		code = limits_open(&session->limits, &plan->config, &plan->grid, report.best,
+			plan_dataset(plan, &config), &err);
+	if (code)
+		log_warn("the limits of the stages could not be measured: %s", err.text);
+	config_release(&config);
+	report_close(&report);
+}
+
 static void session_measure(struct session *session)
 {
 	const double each = plan_repetition_seconds(&session->plan);
 	struct error err = {0};
 	int code = 0;
 	size_t limits = 0; /* still to be measured */
-	for (size_t i = 0; i < session->limits.count; i++)
-		limits += !limit_is_known(&session->record, &session->limits.jobs[i].limit);
+	if (session->plan.limits > session->record.limit_count)
+		limits = session->plan.limits - session->record.limit_count;
 	session->progress = (struct progress){.total = session->item_count + limits,
 		.each_seconds = each,
 		.hidden = session->live->watch != NULL};
@@ -406,6 +426,8 @@ static void session_measure(struct session *session)
 	if (session->sequel)
 		session_measure_on(session);
 	session_finish_flame(session);
+	if (session->plan.limits > 0 && !session_stopped(session))
+		session_open_limits(session);
 	for (size_t i = 0; i < session->limits.count && !session_stopped(session); i++)
 		if (!limit_is_known(&session->record, &session->limits.jobs[i].limit))
 			run_limit(session, &session->limits.jobs[i]);
@@ -595,9 +617,6 @@ static int session_prepare(struct session *session, bool one_point, struct error
 		code = make_one_point(session, err);
 	if (!code)
 		code = plan_data(plan, invocation, true, err);
-	if (!code && plan->limits > 0)
-		code = limits_open(
-			&session->limits, &plan->config, &plan->grid, &plan->dataset, err);
 	if (!code && options_given(&invocation->options, OPTION_FLAME))
 		code = flame_open(&session->flame, &(struct flame_options){0}, err);
 	if (!code)

@@ -428,6 +428,8 @@ struct stage_limit {
 	char stage[NAME_BYTES];
 	double capacity;      /* samples/s */
 	char how[NOTE_BYTES]; /* "alone: memory source, null step, 2 workers" */
+	/* The swept keys that it was measured with, "" in older results: "decode.workers=2 batch.size=64" */
+	char settings[NOTE_BYTES];
 };
 
 /* --- as JSON ---------------------------------------------------------------------------------- */

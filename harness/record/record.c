@@ -56,6 +56,7 @@ static const struct field limit_fields[] = {
 	FIELD(stage_limit, stage, FIELD_TEXT),
 	FIELD(stage_limit, capacity, FIELD_REAL),
 	FIELD(stage_limit, how, FIELD_TEXT),
+	FIELD(stage_limit, settings, FIELD_TEXT),
 	FIELD_ROLE(stage_limit, stage),
 };
 

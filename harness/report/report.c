@@ -463,17 +463,30 @@ void report_exceeded_text(const struct report *report, const struct point_summar
 {
 	static const double CLEARLY = 0.9;
 	char number[UNITS_BYTES];
+	struct buffer settings = {0};
+	report_settings(report, p->id, &settings);
 	for (size_t i = 0; i < report->record->limit_count; i++) {
 		const struct stage_limit *limit = &report->record->limits[i];
 		if (stage_is(limit->stage, STAGE_STEP) || !report_limit_is_of(limit, p) ||
 			!(limit->capacity < CLEARLY * p->median))
 			continue;
-		buffer_format(out,
-			"%s%s alone gave %s samples/s, less than the whole pipeline: something slowed "
-			"it down when it was measured, so it is not a limit here.",
+		buffer_format(out, "%sThe %s limit (%s/s) ",
 			out->size > 0 && !*before ? " " : before, limit->stage,
 			units_format_count(limit->capacity, number));
+		if (!limit->settings[0])
+			buffer_format(out,
+				"is less than the best point gives, and not a limit there: it was "
+				"measured otherwise (%s).",
+				limit->how);
+		else if (!settings.data || strcmp(limit->settings, settings.data) != 0)
+			buffer_format(out, "was measured with %s; the best point uses %s.",
+				limit->settings, settings.data ? settings.data : "");
+		else
+			buffer_text(out,
+				"is less than the whole pipeline gives at the same settings, and "
+				"not a limit there: measure it again.");
 	}
+	buffer_release(&settings);
 }
 
 void report_contaminated_text(const struct report *report, struct buffer *out)

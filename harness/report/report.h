@@ -103,8 +103,8 @@ const char *report_stage_item(const struct stage_summary *stage);
 
 /* Of decoding alone there is a limit for each number of workers: whether this is the point's. */
 bool report_limit_is_of(const struct stage_limit *limit, const struct point_summary *p);
-/* Says, after `before`, that a stage alone gave less than the point achieved: it was measured later, and the node was
- * slowed then.  Nothing where none did.  Of the step nothing is said: alone it was measured with one size of batch. */
+/* Says, after `before`, that a stage alone gave less than the point achieved, and with which settings.  Nothing where
+ * none did.  Of the step nothing is said: alone it was measured with one size of batch. */
 void report_exceeded_text(const struct report *report, const struct point_summary *p,
 	const char *before, struct buffer *out);
 

@@ -293,7 +293,11 @@ static void text_put_limits(struct sheet_of_report *sheet)
 	if (sheet->report->record->limit_count == 0)
 		return;
 	json_t *limits = report_limits_json(sheet->report->record);
-	medium_heading(&sheet->medium, "limits of this node, each stage alone");
+	const char *at =
+		sheet->report->record->limits[sheet->report->record->limit_count - 1].settings;
+	buffer_format(&text, "limits of this node, each stage alone%s%s", *at ? ", at " : "", at);
+	medium_heading(&sheet->medium, text.data ? text.data : "");
+	buffer_release(&text);
 	summary_limits(&sheet->medium, limits);
 	json_decref(limits);
 	if (sheet->best)

@@ -480,6 +480,8 @@ json_t *report_limits_json(const struct record *record)
 		part_number(&part, "capacity", limit->capacity, limit->how);
 		part_put(&part, "unit", json_string("samples/s"));
 		part_put(&part, "how", fields_text(limit->how));
+		if (limit->settings[0])
+			part_put(&part, "settings", fields_text(limit->settings));
 		bad |= json_array_append_new(array, part_close(&part));
 	}
 	return part_list(array, bad);

@@ -38,6 +38,23 @@ expect 0 "$MLBENCH" show "$run/summary.json"
 [ "$(wc -l <"$run/points.csv")" -eq 5 ] || fail "points.csv has not a row per point"
 [ "$(grep -c '"kind":"repetition"' "$run/points.jsonl")" -eq 8 ] || fail "not 8 repetitions"
 
+# The limits are those of the setting that the verdict speaks of: the step takes 20 ms for a batch of any size, and one
+# worker keeps it busy.
+expect_measured "$MLBENCH" sweep tiny.ini --set measure.limits=on --set step.time=20ms --set measure.duration=200ms --set measure.repeats=1 --json --out limits
+[ "$(json '[(l["stage"], l["settings"]) for l in d["limits"] if l["stage"] != "decode"]')" = \
+	"[('read', 'decode.workers=1 batch.size=16'), ('step', 'decode.workers=1 batch.size=16'), ('harness', 'decode.workers=1 batch.size=16')]" ] ||
+	fail "the limits are those of other settings"
+[ "$(json '[l["settings"] for l in d["limits"] if l["stage"] == "decode"]')" = \
+	"['decode.workers=1 batch.size=16', 'decode.workers=2 batch.size=16']" ] || fail "decode alone has other settings"
+expect 0 "$MLBENCH" show limits
+prints "limits of this node, each stage alone, at decode.workers=1 batch.size=16"
+# One that the pipeline surpassed is told with what it was measured with.
+mkdir surpassed
+sed '/"kind":"limit"/{ s/"capacity":[0-9.e+-]*/"capacity":1.5/; s/batch.size=16/batch.size=8/; }' limits/points.jsonl >surpassed/points.jsonl
+expect 0 "$MLBENCH" show surpassed
+tr -s ' \n' ' ' <out | grep -qF 'The read limit (1.50/s) was measured with decode.workers=1 batch.size=8; the best point uses decode.workers=1 batch.size=16.' ||
+	fail "a limit that was measured with something else is not told so"
+
 # The batches of the second point do not fit into any memory.
 expect 1 "$MLBENCH" sweep tiny.ini --set decode.workers=1 --set batch.size=96 --set prefetch.depth=150 --set sweep.augment.size=16,4096 --json --out failing
 is_json mlbench.summary/1

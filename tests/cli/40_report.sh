@@ -104,9 +104,9 @@ prints "1 of 4 repetitions, at 1 point"
 mkdir slowed
 sed '$i {"kind":"limit","stage":"decode","capacity":1.5,"how":"alone: 1 worker, from memory, null step"}' 'a "sweep"/points.jsonl' >slowed/points.jsonl
 expect 0 "$MLBENCH" report slowed
-grep -q 'decode alone gave 1.5[0-9]* samples/s, less than the whole pipeline' slowed/report.html || fail "the page has a limit that was exceeded, and says nothing"
+grep -q 'The decode limit (1.5[0-9]*/s) is less than the best point gives' slowed/report.html || fail "the page has a limit that was exceeded, and says nothing"
 expect 0 "$MLBENCH" show slowed
-prints "decode alone gave 1.5"
+prints "The decode limit (1.5"
 
 # Planted conditions stand on top.
 expect_measured "$MLBENCH" run tiny.ini $ONE --set inject.read_latency=1ms --out slow
