@@ -49,7 +49,7 @@ static void main_on_signal(int number)
 	terminal_guard_restore();
 	if (atomic_load(&wants_json) && !atomic_exchange(&document_written, true) &&
 		write(STDOUT_FILENO, interrupted_document, sizeof interrupted_document - 1) < 0)
-		_exit(EXIT_STATUS_FAILED);
+		_exit(EXIT_STATUS_CANNOT);
 	_exit(EXIT_STATUS_INTERRUPTED);
 }
 
@@ -201,13 +201,13 @@ int main(int argc, char **argv)
 	(void)setlocale(LC_CTYPE, "");
 	(void)mallopt(M_ARENA_MAX, ARENAS_MAX); /* arenas per thread would blur the memory bound */
 	if (!set_up_streams())
-		return EXIT_STATUS_FAILED;
+		return EXIT_STATUS_CANNOT;
 	set_up_signals();
 	set_up_limits();
 	store_patience.stop = &stop;
 	atomic_store(&wants_json, find_json(argc, argv));
 	const int status = codecs_check(&err) || sample_kinds_check(&err)
-				   ? EXIT_STATUS_FAILED
+				   ? EXIT_STATUS_CANNOT
 				   : dispatch(argc, argv, &err);
 	log_progress_end();
 	if (status && err.text[0])

@@ -15,9 +15,9 @@ struct error {
 /* Exit statuses of the program (docs/ARCHITECTURE.md). */
 enum exit_status {
 	EXIT_STATUS_DONE = 0,
-	EXIT_STATUS_FAILED = 1,        /* a check or a point failed */
-	EXIT_STATUS_BAD_INPUT = 2,     /* the input was wrong */
-	EXIT_STATUS_CANNOT = 3,        /* could not measure: missing device, never settled */
+	EXIT_STATUS_FAILED = 1,    /* a check, point, gate or prediction failed; never a fault */
+	EXIT_STATUS_BAD_INPUT = 2, /* the input was wrong */
+	EXIT_STATUS_CANNOT = 3,    /* something could not be measured, read or written */
 	EXIT_STATUS_INTERRUPTED = 130, /* Ctrl-C; what was measured is kept */
 };
 

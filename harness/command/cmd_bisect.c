@@ -137,7 +137,7 @@ static int bisect_print(const struct bisect_run *run, struct error *err)
 {
 	json_t *json = bisect_to_json(run, true);
 	if (!json)
-		return command_answer_status(error_set(err, -ENOMEM, "out of memory"));
+		return command_status(error_set(err, -ENOMEM, "out of memory"));
 	if (command_wants_json(run->invocation))
 		return command_print_json(run->invocation, json, err);
 	const struct style style = command_style(run->invocation);
@@ -163,7 +163,7 @@ static int bisect_command(const struct invocation *invocation, struct error *err
 			run.sides.count == 1 ? "" : "s", run.budget_s, folder);
 		code = bisect_run_all(&run, err);
 	}
-	int status = command_answer_status(code);
+	int status = command_status(code);
 	if (!code) {
 		err->text[0] = '\0';
 		const int printed = bisect_print(&run, err);

@@ -638,11 +638,10 @@ static int compare_write_all(
 	struct buffer text = {0};
 	int status = EXIT_STATUS_DONE;
 	if (!document)
-		return command_answer_status(
-			error_set(err, -ENOMEM, "out of memory for the document"));
+		return command_status(error_set(err, -ENOMEM, "out of memory for the document"));
 	if (path || !json) {
 		const int code = compare_render(c, compared, document, &text, err);
-		status = code ? command_answer_status(code)
+		status = code ? command_status(code)
 			      : product_write(path, format_files[c->format], &text, err);
 	}
 	if (!status && json)
@@ -680,13 +679,11 @@ static int gate_status(const struct comparing *c, struct error *err)
 static int compare_run(const struct invocation *invocation, struct error *err)
 {
 	struct comparing *c = calloc(1, sizeof *c);
-	if (!c) {
-		(void)error_set(err, -ENOMEM, "out of memory");
-		return EXIT_STATUS_FAILED;
-	}
+	if (!c)
+		return command_status(error_set(err, -ENOMEM, "out of memory"));
 	c->invocation = invocation;
 	const int code = compare_all(c, err);
-	int status = command_answer_status(code);
+	int status = command_status(code);
 	if (!code) {
 		const struct compare_document compared = {.comparisons = c->comparisons,
 			.count = c->count,

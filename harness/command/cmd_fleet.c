@@ -128,7 +128,7 @@ static int fleet_run(const struct invocation *invocation, struct error *err)
 	if (!code)
 		code = fleet_make(&results, &request, &document, err);
 	node_results_release(&results); /* the document has all that is needed */
-	int status = code == -ENODATA ? EXIT_STATUS_BAD_INPUT : command_status(code);
+	int status = command_status(code);
 	if (!status)
 		status = fleet_deliver(invocation, document, format, err);
 	if (!status)

@@ -463,8 +463,8 @@ static int lab_run_action(
 	if (!code)
 		code = action->judge ? action->judge(call, &status, err) : action->run(call, err);
 	if (code) {
-		/* A seal that does not open is a folder that somebody changed; what cannot be measured is no failed check. */
-		status = command_status(code == -EBADMSG ? -EINVAL : code == -EIO ? -EBUSY : code);
+		/* A seal that does not open is a folder that somebody changed. */
+		status = command_status(code == -EBADMSG ? -EINVAL : code);
 	} else {
 		err->text[0] = '\0';
 		const int printed = lab_print(call, err);

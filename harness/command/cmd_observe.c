@@ -189,7 +189,7 @@ static int observe_deliver(
 	char path[PATH_MAX] = "";
 	json_t *document = observe_json(input);
 	if (!document)
-		return command_answer_status(error_set(err, -ENOMEM, "out of memory"));
+		return command_status(error_set(err, -ENOMEM, "out of memory"));
 	(void)json_object_set_new(document, "environment", observe_environment(input->record));
 	int code = observe_save(&invocation->options, input->record, document, path, err);
 	if (code) /* what was seen is printed all the same, and the error after it */
@@ -197,7 +197,7 @@ static int observe_deliver(
 	const int status = observe_print(invocation, document, path, err);
 	json_decref(document);
 	return status                  ? EXIT_STATUS_CANNOT
-	       : code                  ? command_answer_status(code)
+	       : code                  ? command_status(code)
 	       : input->verdict->still ? EXIT_STATUS_FAILED
 				       : EXIT_STATUS_DONE;
 }
@@ -208,7 +208,7 @@ static int observe_watch(const struct invocation *invocation, const struct obser
 	struct job_verdict *verdict = calloc(1, sizeof *verdict);
 	struct job_lines hang = {0};
 	if (!verdict)
-		return command_answer_status(error_set(err, -ENOMEM, "out of memory"));
+		return command_status(error_set(err, -ENOMEM, "out of memory"));
 	/* Which GPUs it has open is known after a look. */
 	uint64_t devices = 0;
 	job_watch_begin(watch);
@@ -219,7 +219,7 @@ static int observe_watch(const struct invocation *invocation, const struct obser
 	const int code = job_places_begin(&places, "", request->pid, devices, err);
 	if (code) {
 		free(verdict);
-		return command_answer_status(code);
+		return command_status(code);
 	}
 	log_info("observing process %d for %.0f s; Ctrl-C ends it early", request->pid,
 		request->seconds);
@@ -255,9 +255,8 @@ static int observe_run(const struct invocation *invocation, struct error *err)
 		.sampler = sampler};
 	if (!code)
 		code = job_watch_open(&watch, &how, err);
-	const int status = code == -ESRCH ? EXIT_STATUS_BAD_INPUT
-			   : code         ? command_answer_status(code)
-				  : observe_watch(invocation, &request, watch, sampler, err);
+	const int status = code ? command_status(code)
+				: observe_watch(invocation, &request, watch, sampler, err);
 	job_watch_close(watch);
 	job_sampler_close(sampler);
 	return status;

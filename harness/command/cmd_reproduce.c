@@ -746,7 +746,7 @@ static int reproduce_tell(struct reproduce *r, struct error *err)
 	reproduce_fill_view(r, &view);
 	json_t *document = reproduce_json(&view);
 	if (!document)
-		return command_answer_status(error_set(err, -ENOMEM, "out of memory"));
+		return command_status(error_set(err, -ENOMEM, "out of memory"));
 	const int saved = command_save_json(r->folder, REPRODUCE_FILE, document, err);
 	int printed;
 	if (command_wants_json(r->invocation)) {
@@ -759,7 +759,7 @@ static int reproduce_tell(struct reproduce *r, struct error *err)
 	}
 	json_decref(document);
 	const int status = reproduce_status(r);
-	return saved ? command_answer_status(saved) : printed ? EXIT_STATUS_CANNOT : status;
+	return saved ? command_status(saved) : printed ? EXIT_STATUS_CANNOT : status;
 }
 
 static void reproduce_close(struct reproduce *r)
@@ -777,7 +777,7 @@ static int reproduce_run(const struct invocation *invocation, struct error *err)
 {
 	struct reproduce *r = calloc(1, sizeof *r);
 	if (!r)
-		return command_answer_status(error_set(err, -ENOMEM, "out of memory"));
+		return command_status(error_set(err, -ENOMEM, "out of memory"));
 	r->invocation = invocation;
 	r->diagnosed = calloc(1, sizeof *r->diagnosed);
 	int code = r->diagnosed ? 0 : error_set(err, -ENOMEM, "out of memory");
@@ -802,7 +802,7 @@ static int reproduce_run(const struct invocation *invocation, struct error *err)
 	}
 	if (!code)
 		code = reproduce_explain(r, err);
-	const int status = code ? command_answer_status(code) : reproduce_tell(r, err);
+	const int status = code ? command_status(code) : reproduce_tell(r, err);
 	reproduce_close(r);
 	return status;
 }

@@ -41,9 +41,12 @@ int command_status(int code)
 	case EISDIR:
 	case EACCES:
 	case EPERM:
-	case EROFS:
 	case EEXIST:
+	case E2BIG:
+	case EILSEQ:
+	case ENOMSG:
 	case ERANGE:
+	case ESRCH:
 	case ESTALE:
 	case ENODATA:
 	case ENOTEMPTY:
@@ -51,20 +54,9 @@ int command_status(int code)
 	case ELOOP:
 	case EOVERFLOW:
 		return EXIT_STATUS_BAD_INPUT;
-	case ENOTSUP:
-	case ENODEV:
-	case ENOSYS:
-	case EBUSY:
-		return EXIT_STATUS_CANNOT;
 	default:
-		return EXIT_STATUS_FAILED;
+		return EXIT_STATUS_CANNOT;
 	}
-}
-
-int command_answer_status(int code)
-{
-	const int status = command_status(code);
-	return status == EXIT_STATUS_FAILED ? EXIT_STATUS_CANNOT : status;
 }
 
 /* A file gets what is there; a terminal would obey a name with control characters. */
@@ -92,7 +84,7 @@ int command_print(struct buffer *text, struct error *err)
 	else if (code && code != -EPIPE)
 		(void)error_set_errno(err, -code, "cannot write to standard output");
 	buffer_release(text);
-	return code == 0 || code == -EPIPE ? EXIT_STATUS_DONE : EXIT_STATUS_FAILED;
+	return code == 0 || code == -EPIPE ? EXIT_STATUS_DONE : EXIT_STATUS_CANNOT;
 }
 
 void command_add_json(json_t *value, struct buffer *out)

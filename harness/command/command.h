@@ -44,10 +44,10 @@ struct command {
 #include "harness/command/commands.def"
 #undef COMMAND
 
-/* The exit status for a negative errno. */
+/* The exit status for a negative errno: EXIT_STATUS_BAD_INPUT if the input was wrong,
+ * EXIT_STATUS_CANNOT if something could not be measured, read or written.  Never
+ * EXIT_STATUS_FAILED, which is a verdict. */
 int command_status(int code);
-/* The same for a command whose status 1 is an answer to what was asked: a full disk is none, so that it is 3. */
-int command_answer_status(int code);
 
 /* Writes text, which it releases, to stdout; 0, or an exit status with err when it cannot be
  * written (a closed pipe is no failure). */

@@ -454,7 +454,7 @@ static int session_print_report(
 static int session_final_status(const struct session *session, const struct report *report)
 {
 	if (session->trouble_code)
-		return EXIT_STATUS_FAILED;
+		return EXIT_STATUS_CANNOT;
 	if (session->record.interrupted) {
 		log_warn(
 			"interrupted: results are kept; 'mlbench %s --resume %s' measures the rest",

@@ -1,5 +1,4 @@
-# A full disk while generating and while writing results: a clear line, exit 1, and what was measured is printed.  Of a command
-# whose status 1 is an answer, 3.
+# A full disk while generating and while writing results: a clear line, exit 3, and what was measured is printed.
 . "$CLI/lib.sh"
 [ "$(id -u)" -eq 0 ] || skip "needs root to mount a small tmpfs"
 mkdir small
@@ -9,13 +8,13 @@ write_config
 # Known beforehand, or met on the way.
 "$MLBENCH" gen tiny.ini --set dataset.path=small/data --set dataset.samples=2000 >out 2>err
 status=$?
-[ "$status" -eq 1 ] || fail "exit $status on a full disk, not 1"
+[ "$status" -eq 3 ] || fail "exit $status on a full disk, not 3"
 grep -qE 'No space left|free' err || fail "the reason is not told"
 [ "$(wc -l <err)" -le 5 ] || fail "more than a few lines about a full disk"
 rm -rf small/data
 expect 0 "$MLBENCH" gen tiny.ini
 dd if=/dev/zero of=small/ballast bs=1k count=180 2>/dev/null
-expect 1 "$MLBENCH" sweep tiny.ini --set measure.repeats=30 --out small/run
+expect 3 "$MLBENCH" sweep tiny.ini --set measure.repeats=30 --out small/run
 says "No space left"
 prints "samples/s"
 prints "emulated"
@@ -32,7 +31,7 @@ PY
 umount small
 mount -t tmpfs -o size=256k tmpfs small || fail "mount"
 dd if=/dev/zero of=small/ballast bs=1k count=256 2>/dev/null
-expect 1 "$MLBENCH" sweep tiny.ini --json --out small/run
+expect 3 "$MLBENCH" sweep tiny.ini --json --out small/run
 is_json mlbench.error/1
 # What was observed is printed, and that it was not saved is said once.  Status 1 is that of a job that stands still.
 python3 -c 'while True: pass' &

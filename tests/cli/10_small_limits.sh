@@ -24,11 +24,11 @@ expect 3 bash -c 'ulimit -n 40 && exec "$0" run tiny.ini "$@"' "$MLBENCH" $ONE $
 says "read.threads = 64 keeps 64 files open at once and needs"
 says "descriptors, but the limit is 40: raise ulimit -n"
 # A limit on the size of files: words and not a signal; what was measured before is kept, printed and readable.
-expect 1 bash -c 'ulimit -f 24 && exec "$0" sweep tiny.ini --set measure.repeats=30 --out large' "$MLBENCH"
+expect 3 bash -c 'ulimit -f 24 && exec "$0" sweep tiny.ini --set measure.repeats=30 --out large' "$MLBENCH"
 says "File too large (the limit is 24576 bytes: ulimit -f)"
 prints "samples/s"
 expect_measured "$MLBENCH" show large
-expect 1 bash -c 'ulimit -f 1 && exec "$0" gen tiny.ini --set dataset.path=none' "$MLBENCH"
+expect 3 bash -c 'ulimit -f 1 && exec "$0" gen tiny.ini --set dataset.path=none' "$MLBENCH"
 says "File too large (the limit is 1024 bytes: ulimit -f)"
 # Little address space: OpenBLAS, which asks for ever for memory that it does not get, is not even opened where nothing needs
 # it, and where a step does, the reason is said.

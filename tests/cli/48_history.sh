@@ -174,6 +174,6 @@ mkdir nothing
 expect 0 "$MLBENCH" history nothing
 prints "0 of 0"
 "$MLBENCH" history --format csv >/dev/full 2>err
-[ $? -eq 1 ] || fail "stdout is full, and nobody says so"
+[ $? -eq 3 ] || fail "stdout is full, and nobody says so"
 says "No space left"
 exit 0

@@ -175,18 +175,18 @@ serve names
 expect 0 "$MLBENCH" check tiny.ini --set "dataset.path=$url"
 says "a?..?..?etc?passwd.ppm: the server gives it a name with a '/' in it"
 serve loop
-expect 1 "$MLBENCH" check tiny.ini --set "dataset.path=$url"
+expect 3 "$MLBENCH" check tiny.ini --set "dataset.path=$url"
 says "cannot read the folder"
 serve version
-expect 1 "$MLBENCH" check tiny.ini --set "dataset.path=$url"
+expect 3 "$MLBENCH" check tiny.ini --set "dataset.path=$url"
 says "speaks neither NFSv4.0 nor NFSv3"
 
 # Nobody there, at once; one that falls silent, when its time is over: while the files are looked at, and while they are read.
 end_server
-expect 1 "$MLBENCH" check tiny.ini --set "dataset.path=$url" --set read.timeout=1h
+expect 3 "$MLBENCH" check tiny.ini --set "dataset.path=$url" --set read.timeout=1h
 says "Connection refused"
 serve mute=50
-expect 1 "$MLBENCH" check tiny.ini --set "dataset.path=$url" --set read.timeout=1s
+expect 3 "$MLBENCH" check tiny.ini --set "dataset.path=$url" --set read.timeout=1s
 says "has not answered for 1.00 s (read.timeout)"
 export XDG_CACHE_HOME="$PWD/cache.mute"
 serve
@@ -223,7 +223,7 @@ for answered in 1 60; do # none of the folder, or some of its files
 done
 # However many threads wait for it, a server is complained of once.
 serve mute=60
-expect 1 "$MLBENCH" check tiny.ini --set "dataset.path=$url" --set read.timeout=6s
+expect 3 "$MLBENCH" check tiny.ini --set "dataset.path=$url" --set read.timeout=6s
 [ "$(grep -c 'has not answered for 5 s' err)" -eq 1 ] || fail "a silent server is warned of by each thread"
 
 # Addresses.

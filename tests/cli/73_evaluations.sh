@@ -16,7 +16,7 @@ expect 2 "$MLBENCH" check tiny.ini "${evaluating[@]}" --set evaluate.samples=97
 says "evaluate.samples = 97 is more than the 96 samples of 'data'"
 expect 2 "$MLBENCH" check tiny.ini "${evaluating[@]}" --set evaluate.path=nowhere
 says "evaluate.path = nowhere"
-expect 1 "$MLBENCH" run tiny.ini "${evaluating[@]}" --set evaluate.path=nfs://127.0.0.1:1/none
+expect 3 "$MLBENCH" run tiny.ini "${evaluating[@]}" --set evaluate.path=nfs://127.0.0.1:1/none
 says "evaluate.path = nfs://127.0.0.1:1/none"
 mkdir -p texts/class && echo "no picture" >texts/class/one.jpg
 expect 2 "$MLBENCH" check tiny.ini "${evaluating[@]}" --set evaluate.path=texts
