@@ -231,7 +231,8 @@ static int open_crew(struct run *run, struct error *err)
 	return 0;
 }
 
-enum { CACHE_FILES_MAX = 100000 }; /* looked at: some 10 us a file */
+/* Looking takes one part in so many of a repetition, and LOOK_LEAST_MS where that is less or not known. */
+enum { LOOK_SHARE = 50, LOOK_LEAST_MS = 10 };
 static const double COLD_BELOW = 0.01, WARM_ABOVE = 0.99;
 
 static double cache_state_share(const struct residency *residency)
@@ -255,18 +256,24 @@ static int cache_state_check(enum read_cache wanted, double resident, struct err
 }
 
 /* As it is: knowing how much is resident is good, but no reason to fail or to wait long. */
-static void cache_state_look(const struct dataset *dataset, struct measurement *m)
+static void cache_state_look(
+	const struct config *config, const struct dataset *dataset, struct measurement *m)
 {
+	const uint64_t planned_ns = (uint64_t)(config_integer(config, KEY_MEASURE_DURATION) +
+					       config_integer(config, KEY_MEASURE_WARMUP));
+	const uint64_t least_ns = LOOK_LEAST_MS * NS_PER_MS;
+	const uint64_t most_ns = planned_ns / LOOK_SHARE;
 	struct error why;
 	struct residency residency;
-	if (dataset->count > CACHE_FILES_MAX)
-		measurement_note(m,
-			"page cache before: not measured, the data set has more than %d files",
-			CACHE_FILES_MAX);
-	else if (residency_measure(dataset, &residency, &why))
+	if (residency_measure(dataset, most_ns > least_ns ? most_ns : least_ns, &residency, &why)) {
 		measurement_note(m, "page cache before: not measured, %.160s", why.text);
-	else
-		m->resident_before = cache_state_share(&residency);
+		return;
+	}
+	m->resident_before = cache_state_share(&residency);
+	if (residency.asked < dataset->files)
+		measurement_note(m,
+			"page cache before: %llu of %llu files were asked, in the time allowed",
+			(unsigned long long)residency.asked, (unsigned long long)dataset->files);
 }
 
 /* read.cache: brings the page cache into the state that was asked for, and proves it; before the
@@ -289,7 +296,7 @@ static int cache_state_prepare(const struct run *run, struct error *err)
 		return 0;
 	}
 	if (wanted == READ_CACHE_AS_IS) {
-		cache_state_look(dataset, m);
+		cache_state_look(run->config, dataset, m);
 		return 0;
 	}
 	struct residency after = {0};

@@ -11,6 +11,7 @@
 #include "workloads/backend/backend.h"
 #include "workloads/model/model.h"
 #include "workloads/sample/sample.h"
+#include "workloads/source/residency.h"
 #include "workloads/source/source.h"
 
 #include <errno.h>
@@ -442,6 +443,9 @@ int pipeline_plan_samples(const struct config *config, const struct dataset *dat
 	char why_not[128] = "";
 	const struct source_ops *source = source_choose(config, why_not, sizeof why_not, err);
 	if (!source)
+		return -ENOTSUP;
+	if (config_integer(config, KEY_READ_CACHE) == READ_CACHE_COLD &&
+		residency_evictable(dataset->root, err))
 		return -ENOTSUP;
 	code = plan_describe_step_here(config, plan, err);
 	if (code)

@@ -23,6 +23,7 @@
 #include "workloads/dataset/recipe.h"
 #include "workloads/model/model.h"
 #include "workloads/sample/sample.h"
+#include "workloads/source/residency.h"
 #include "workloads/source/source.h"
 
 #include <errno.h>
@@ -94,6 +95,32 @@ static void plan_cost_add_time(struct plan_cost *cost, const struct config *conf
 	const double seconds = plan_seconds_of(config, KEY_MEASURE_WARMUP) + longer_s + measured_s;
 	cost->seconds_sum += seconds;
 	cost->seconds_most = fmax(cost->seconds_most, seconds);
+}
+
+enum { VISIT_TRIAL_MS = 100 };
+
+/* read.cache = cold and warm open every file before a repetition, and an open may be a round trip: so long, by a trial. */
+static double plan_visit_seconds(const struct dataset *dataset)
+{
+	struct residency residency;
+	const uint64_t begin_ns = clock_now_ns();
+	if (residency_measure(dataset, VISIT_TRIAL_MS * NS_PER_MS, &residency, NULL) ||
+		residency.asked == 0)
+		return 0;
+	return (double)(clock_now_ns() - begin_ns) / (double)NS_PER_S * (double)dataset->files /
+	       (double)residency.asked;
+}
+
+static void plan_cost_add_cache(
+	struct plan_cost *cost, const struct config *config, const struct dataset *dataset)
+{
+	if (config_integer(config, KEY_READ_CACHE) == READ_CACHE_AS_IS ||
+		pipeline_facts(config).reads_memory)
+		return;
+	if (cost->visited != dataset)
+		cost->visit_seconds = plan_visit_seconds(dataset);
+	cost->visited = dataset;
+	cost->cache_seconds += cost->visit_seconds;
 }
 
 /* Libraries that are loaded are resident by now, the plug-in's among them: where there is a device, every run opens it to
@@ -316,6 +343,8 @@ static int plan_point(struct plan *plan, size_t point, struct error *err)
 		code = pipeline_plan(&config, plan_dataset(plan, &config), &planned, err);
 	if (!code)
 		plan_cost_add_memory(&plan->cost, &planned, false);
+	if (!code)
+		plan_cost_add_cache(&plan->cost, &config, plan_dataset(plan, &config));
 	if (!code && planned.pool_bytes >= plan->largest.pool_bytes)
 		plan->largest = planned;
 	config_release(&config);
@@ -517,7 +546,9 @@ double plan_seconds(const struct plan *plan, size_t repetitions)
 	const double limits = plan->limits > 0 ? plan->cost.seconds_most - each : 0;
 	const bool chooses = plan->facts.step_has_memory;
 	const double choosing = chooses ? CHOOSE_SECONDS * (double)plan->grid.points : 0;
+	const double points = plan->cost.points > 0 ? (double)plan->cost.points : 1;
 	return making + limits + choosing +
+	       plan->cost.cache_seconds / points * (double)repetitions +
 	       (each + SET_UP_SECONDS) * (double)(repetitions + plan->limits);
 }
 

@@ -25,6 +25,11 @@ struct plan_cost {
 		bool hopeless; /* too few even in the longest time that a repetition may take */
 	} short_worst;
 
+	/* Emptying or filling the page cache before a repetition of each point, added up; and the last data set that was
+	 * tried, with its time. */
+	double cache_seconds, visit_seconds;
+	const struct dataset *visited;
+
 	uint64_t resident_bytes; /* before anything runs */
 	/* The largest pools of a stage alone; 0: none is run, or not known. */
 	uint64_t limit_pool_bytes;

@@ -7,7 +7,9 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/vfs.h>
 
 enum { FILES = 50, LARGE = 3000000, CACHESTAT = 451 };
@@ -40,25 +42,29 @@ static bool evictable(const struct fixture *fixture)
 }
 
 /* Dirty files, evicted; then warmed; then evicted again. */
-static bool cycle(const void *context, char *report, size_t room)
+static bool cycle_of(const struct dataset *dataset, char *report, size_t room)
 {
-	const struct dataset *const dataset = &((const struct fixture *)context)->dataset;
 	struct residency residency;
 	struct error err = {""};
 	bool good = residency_evict(dataset, &residency, &err) == 0;
 	good = good && residency.total_pages == pages_in(dataset);
 	good = good && (double)residency.resident_pages < 0.005 * (double)residency.total_pages;
-	good = good && residency_measure(dataset, &residency, &err) == 0 &&
+	good = good && residency_measure(dataset, 0, &residency, &err) == 0 &&
 	       (double)residency.resident_pages < 0.005 * (double)residency.total_pages;
 	good = good && residency_warm(dataset, &residency, &err) == 0 &&
 	       residency.resident_pages == residency.total_pages;
-	good = good && residency_measure(dataset, &residency, &err) == 0 &&
+	good = good && residency_measure(dataset, 0, &residency, &err) == 0 &&
 	       residency.resident_pages == pages_in(dataset);
 	good = good && residency_evict(dataset, &residency, &err) == 0;
 	(void)snprintf(report, room, "%s: %llu of %llu pages. %s",
 		residency.how ? residency.how : "?", (unsigned long long)residency.resident_pages,
 		(unsigned long long)residency.total_pages, err.text);
 	return good;
+}
+
+static bool cycle(const void *context, char *report, size_t room)
+{
+	return cycle_of(&((const struct fixture *)context)->dataset, report, room);
 }
 
 static void test_cycle(void **state)
@@ -122,7 +128,7 @@ static void test_partly_resident(void **state)
 		static uint8_t half[LARGE / 2];
 		assert_int_equal(pread(fd, half, sizeof half, 0), sizeof half);
 		(void)close(fd);
-		assert_int_equal(residency_measure(&fixture.dataset, &residency, &err), 0);
+		assert_int_equal(residency_measure(&fixture.dataset, 0, &residency, &err), 0);
 	}
 	fixture_close(&fixture);
 	if (!works)
@@ -137,6 +143,10 @@ static void test_cannot_evict(void **state)
 	(void)state;
 	struct fixture fixture;
 	open_set(&fixture);
+	if (!evictable(&fixture)) {
+		fixture_close(&fixture);
+		skip();
+	}
 	char path[128];
 	fixture_path(&fixture, 0, path);
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -165,7 +175,7 @@ static bool foreign_files(const void *context, char *report, size_t room)
 		return false;
 	struct residency residency;
 	struct error err = {""};
-	const int code = residency_measure(&fixture->dataset, &residency, &err);
+	const int code = residency_measure(&fixture->dataset, 0, &residency, &err);
 	(void)snprintf(report, room, "%s", err.text);
 	return code == -ENOTSUP;
 }
@@ -196,7 +206,7 @@ static bool no_method(const void *context, char *report, size_t room)
 	(void)residency_method(&available);
 	struct residency residency;
 	struct error err = {""};
-	const int code = residency_measure(&fixture->dataset, &residency, &err);
+	const int code = residency_measure(&fixture->dataset, 0, &residency, &err);
 	(void)snprintf(report, room, "%s", err.text);
 	return !available && code == -ENOTSUP;
 }
@@ -211,6 +221,81 @@ static void test_no_method(void **state)
 	fixture_close(&fixture);
 	print_message("%s\n", report);
 	assert_true(good);
+}
+
+/* No time to look at all: each thread asks one file, and what they say is a share of theirs. */
+static void test_bounded(void **state)
+{
+	(void)state;
+	enum { MANY = 700, MOST = 64 };
+	size_t sizes[MANY];
+	for (size_t i = 0; i < MANY; i++)
+		sizes[i] = 3 * READ_ALIGN_BYTES;
+	struct fixture fixture;
+	fixture_open(&fixture, sizes, MANY);
+	struct residency residency;
+	struct error err = {""};
+	assert_int_equal(residency_measure(&fixture.dataset, 1, &residency, &err), 0);
+	assert_in_range(residency.asked, 1, MOST);
+	assert_int_equal(residency.total_pages,
+		residency.asked * 3 * READ_ALIGN_BYTES / (uint64_t)sysconf(_SC_PAGESIZE));
+	assert_int_equal(residency.resident_pages, residency.total_pages); /* just written */
+	assert_int_equal(residency_measure(&fixture.dataset, 0, &residency, &err), 0);
+	assert_int_equal(residency.asked, MANY);
+	fixture_close(&fixture);
+}
+
+static void test_memory_file_system(void **state)
+{
+	(void)state;
+	struct statfs fs;
+	struct error err = {""};
+	struct residency residency;
+	char folder[] = "/dev/shm";
+	const struct dataset empty = {.root = folder};
+	if (statfs(empty.root, &fs) != 0 || fs.f_type != TMPFS_MAGIC) {
+		print_message("skipped: /dev/shm is not a memory file system\n");
+		skip();
+	}
+	assert_int_equal(residency_evict(&empty, &residency, &err), -ENOTSUP);
+	assert_non_null(strstr(err.text, "a memory file system cannot be evicted: '/dev/shm'"));
+	assert_int_equal(residency_evictable("nfs://server/export", &err), 0);
+}
+
+/* The overlay that a container has for its root shows no pages of its own to cachestat(2). */
+static bool cycle_on_overlay(const void *context, char *report, size_t room)
+{
+	const struct fixture *const lower = context;
+	char upper[64], options[512];
+	(void)snprintf(report, room, "no overlay");
+	if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+		mount("tmpfs", "/mnt", "tmpfs", 0, NULL) != 0 || mkdir("/mnt/up", 0755) != 0 ||
+		mkdir("/mnt/work", 0755) != 0 || mkdir("/mnt/root", 0755) != 0)
+		return true;
+	(void)snprintf(upper, sizeof upper, "/mnt/root");
+	(void)snprintf(options, sizeof options, "lowerdir=%s,upperdir=/mnt/up,workdir=/mnt/work",
+		lower->root);
+	if (mount("overlay", upper, "overlay", 0, options) != 0)
+		return true;
+	const struct dataset dataset = {
+		.root = upper, .samples = lower->dataset.samples, .count = lower->dataset.count};
+	return cycle_of(&dataset, report, room);
+}
+
+static void test_cycle_on_overlay(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	open_set(&fixture);
+	const bool works = evictable(&fixture) && geteuid() == 0;
+	char report[512] = "no overlay";
+	const bool good = !works || child_run(cycle_on_overlay, &fixture, report, sizeof report);
+	fixture_close(&fixture);
+	print_message("%s\n", report);
+	if (strcmp(report, "no overlay") == 0)
+		skip();
+	assert_true(good);
+	assert_true(strncmp(report, "mincore", 7) == 0);
 }
 
 /* Missing files count for nothing; an empty set is cold and warm at once. */
@@ -241,6 +326,9 @@ int main(void)
 		cmocka_unit_test(test_cycle),
 		cmocka_unit_test(test_cycle_with_mincore),
 		cmocka_unit_test(test_partly_resident),
+		cmocka_unit_test(test_cycle_on_overlay),
+		cmocka_unit_test(test_bounded),
+		cmocka_unit_test(test_memory_file_system),
 		cmocka_unit_test(test_cannot_evict),
 		cmocka_unit_test(test_foreign_files),
 		cmocka_unit_test(test_no_method),

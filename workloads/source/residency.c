@@ -1,5 +1,5 @@
-/* What the page cache holds of a data set: measuring, emptying, filling.  Each file is opened,
- * asked and closed by a team of threads. */
+/* What the page cache holds of a data set: measuring, emptying, filling.  Each file is opened, asked and
+ * closed by a team of threads: more than there are cores, because an open may be a round trip. */
 #include "workloads/source/residency.h"
 
 #include "harness/base/clock.h"
@@ -10,13 +10,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+
+#define ZFS_MAGIC 0x2fc12fc1UL /* no header of the kernel's has it */
 
 #ifndef SYS_cachestat
 #define SYS_cachestat 451 /* the same on all architectures; libc headers of 2023 lack it */
@@ -28,7 +33,9 @@ enum {
 	EVICT_FILE_TRIES = 5, /* with pauses between them, 300 ms together */
 	WARM_BLOCK_BYTES = 1024 * 1024,
 	WHERE_BYTES = 256,
-	THREADS_MAX = 16,
+	VISIT_THREADS = 64,
+	VISIT_FILES_LEAST = 8, /* for each thread beyond one per core */
+	WARM_THREADS = 16,     /* each has a block */
 };
 
 static const double COLD_SHARE = 0.005; /* resident at most */
@@ -48,10 +55,20 @@ struct work {
 	const struct dataset *dataset;
 	struct store *store;
 	enum method method;
-	bool flush;       /* write dirty pages out before evicting */
-	uint8_t *scratch; /* WARM_BLOCK_BYTES for each thread */
-	atomic_uint_fast64_t resident, total, hidden;
+	uint64_t deadline_ns; /* no file is opened after it, when one was asked; 0: there is none */
+	uint64_t stride;      /* from one sample to the next that is asked */
+	bool again;           /* evicting: not the first pass */
+	uint8_t *kept;        /* (count): evicting left pages of its file */
+	uint8_t *scratch;     /* WARM_BLOCK_BYTES for each thread */
+	atomic_uint_fast64_t resident, total, hidden, asked;
 };
+
+/* Its inodes have no pages: they are those of the layer below, which mincore(2) sees and cachestat(2) does not. */
+static bool residency_is_overlay(int fd)
+{
+	struct statfs fs;
+	return fstatfs(fd, &fs) == 0 && (unsigned long)fs.f_type == OVERLAYFS_SUPER_MAGIC;
+}
 
 static int cachestat(int fd, struct cache_pages *pages)
 {
@@ -137,46 +154,68 @@ static bool residency_open_file(const struct work *work, uint64_t index, union s
 	return path && work->store->ops->file_open(work->store, path, false, file) == 0;
 }
 
+/* Counts what the page cache holds of an open file; returns it. */
+static uint64_t residency_ask(struct work *work, int fd)
+{
+	const uint64_t bytes = residency_fd_bytes(fd);
+	uint64_t resident;
+	if (residency_pages(work->method, fd, bytes, &resident) != 0) {
+		atomic_fetch_add_explicit(&work->hidden, 1, memory_order_relaxed);
+		return 0;
+	}
+	if (!work->again)
+		atomic_fetch_add_explicit(
+			&work->total, cache_pages_of(bytes), memory_order_relaxed);
+	atomic_fetch_add_explicit(&work->asked, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&work->resident, resident, memory_order_relaxed);
+	return resident;
+}
+
+/* One file is asked in any case. */
+static bool residency_is_late(const struct work *work)
+{
+	return work->deadline_ns && atomic_load(&work->asked) > 0 &&
+	       clock_now_ns() >= work->deadline_ns;
+}
+
+/* Samples in strides, so that those asked in a bounded time are spread over the data set. */
 static int residency_measure_one(void *context, unsigned thread, uint64_t index, struct error *err)
 {
 	(void)err;
 	(void)thread;
 	struct work *const work = context;
+	const uint64_t sample = index * work->stride % work->dataset->count;
 	union store_file file;
-	if (!residency_open_file(work, index, &file))
+	if (residency_is_late(work) || !residency_open_file(work, sample, &file))
 		return 0;
-	const uint64_t bytes = residency_fd_bytes(file.fd);
-	uint64_t resident;
-	if (residency_pages(work->method, file.fd, bytes, &resident) != 0) {
-		atomic_fetch_add_explicit(&work->hidden, 1, memory_order_relaxed);
-	} else {
-		atomic_fetch_add_explicit(
-			&work->total, cache_pages_of(bytes), memory_order_relaxed);
-		atomic_fetch_add_explicit(&work->resident, resident, memory_order_relaxed);
-	}
+	(void)residency_ask(work, file.fd);
 	work->store->ops->file_close(work->store, file);
 	return 0;
 }
 
 /* Only clean pages can be dropped. */
-void residency_drop(int fd, bool flush)
+static void residency_drop(int fd, bool flush)
 {
 	struct cache_pages pages = {0};
-	const bool known = cachestat(fd, &pages) == 0;
+	const bool known = !residency_is_overlay(fd) && cachestat(fd, &pages) == 0;
 	if (known ? pages.dirty + pages.writeback > 0 : flush)
 		(void)fdatasync(fd);
 	if (!known || pages.cached > 0)
 		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 }
 
+/* Pages that are being read ahead are in the cache already: what is asked at once is what stays. */
 static int residency_evict_one(void *context, unsigned thread, uint64_t index, struct error *err)
 {
 	(void)err;
 	(void)thread;
-	const struct work *const work = context;
-	const char *const path = residency_path(work, index);
-	if (path)
-		(void)work->store->ops->evict(work->store, path, work->flush);
+	struct work *const work = context;
+	union store_file file;
+	if ((work->again && !work->kept[index]) || !residency_open_file(work, index, &file))
+		return 0;
+	residency_drop(file.fd, work->again);
+	work->kept[index] = residency_ask(work, file.fd) > 0;
+	work->store->ops->file_close(work->store, file);
 	return 0;
 }
 
@@ -196,17 +235,20 @@ static int residency_read_one(void *context, unsigned thread, uint64_t index, st
 	return 0;
 }
 
-/* Each file by one of a few threads. */
-static int residency_visit(struct work *work,
+/* Each file by one of up to `most` threads. */
+static int residency_visit(struct work *work, unsigned most,
 	int (*one)(void *context, unsigned thread, uint64_t index, struct error *err),
 	struct error *err)
 {
-	const unsigned threads = team_threads(0);
+	const uint64_t useful = work->dataset->count / VISIT_FILES_LEAST;
+	const unsigned cores = team_threads(0);
+	const unsigned threads = useful > cores ? (unsigned)fmin((double)useful, most) : cores;
 	const struct team_job job = {
 		.count = work->dataset->count,
 		.item = one,
 		.context = work,
-		.threads = threads < THREADS_MAX ? threads : THREADS_MAX,
+		.stop = store_patience.stop,
+		.threads = threads < most ? threads : most,
 	};
 	return team_run(&job, err);
 }
@@ -247,24 +289,43 @@ const char *residency_method(bool *available)
 	return "the kernel offers neither cachestat(2) nor mincore(2) to this process";
 }
 
-static int residency_measure_all(struct work *work, struct residency *out, struct error *err)
+/* What was asked since the counts were zero; an error where the kernel did not tell. */
+static int residency_take(struct work *work, struct residency *out, struct error *err)
 {
-	atomic_store(&work->resident, 0);
-	atomic_store(&work->total, 0);
-	atomic_store(&work->hidden, 0);
-	const int code = residency_visit(work, residency_measure_one, err);
 	*out = (struct residency){
 		.resident_pages = atomic_load(&work->resident),
 		.total_pages = atomic_load(&work->total),
+		.asked = atomic_load(&work->asked),
 		.how = work->method == METHOD_CACHESTAT ? "cachestat" : "mincore",
 	};
 	const uint64_t hidden = atomic_load(&work->hidden);
-	if (code || hidden == 0)
-		return code;
+	if (hidden == 0)
+		return 0;
 	return error_set(err, -ENOTSUP,
 		"cannot measure residency: the kernel hides the page cache of %llu files that this user "
 		"neither owns nor may write, or their file system has none",
 		(unsigned long long)hidden);
+}
+
+static uint64_t residency_common_divisor(uint64_t a, uint64_t b)
+{
+	while (b > 0) {
+		const uint64_t rest = a % b;
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+static int residency_measure_all(struct work *work, struct residency *out, struct error *err)
+{
+	static const double golden = 0.6180339887; /* strides by it leave the most even gaps */
+	const uint64_t count = work->dataset->count;
+	work->stride = work->deadline_ns ? (uint64_t)(golden * (double)count) | 1 : 1;
+	while (count > 0 && residency_common_divisor(work->stride, count) != 1)
+		work->stride++;
+	const int code = residency_visit(work, VISIT_THREADS, residency_measure_one, err);
+	return code ? code : residency_take(work, out, err);
 }
 
 static double cache_share(const struct residency *residency)
@@ -276,19 +337,26 @@ static double cache_share(const struct residency *residency)
 
 static int residency_evict_all(struct work *work, struct residency *after, struct error *err)
 {
-	const uint64_t start_ns = clock_now_ns();
+	uint64_t start_ns = 0;
 	uint64_t pause_ns = EVICT_PAUSE_MS * NS_PER_MS;
+	work->kept = calloc(work->dataset->count + 1, 1);
+	if (!work->kept)
+		return error_set(err, -ENOMEM, "out of memory");
 	for (;;) {
-		int code = residency_visit(work, residency_evict_one, err);
+		atomic_store(&work->resident, 0);
+		int code = residency_visit(work, VISIT_THREADS, residency_evict_one, err);
 		if (!code)
-			code = residency_measure_all(work, after, err);
+			code = residency_take(work, after, err);
 		if (code || cache_share(after) < COLD_SHARE)
 			return code;
+		/* The first pass takes as long as opening every file does. */
+		if (!work->again)
+			start_ns = clock_now_ns();
+		work->again = true;
 		if (clock_now_ns() + pause_ns - start_ns > EVICT_MAX_MS * NS_PER_MS)
 			break;
 		clock_sleep_until_ns(clock_now_ns() + pause_ns);
 		pause_ns *= 2;
-		work->flush = true;
 	}
 	char remaining[UNITS_BYTES];
 	return error_set(err, -EBUSY,
@@ -298,10 +366,10 @@ static int residency_evict_all(struct work *work, struct residency *after, struc
 
 static int residency_warm_all(struct work *work, struct residency *after, struct error *err)
 {
-	work->scratch = malloc((size_t)THREADS_MAX * WARM_BLOCK_BYTES);
+	work->scratch = malloc((size_t)WARM_THREADS * WARM_BLOCK_BYTES);
 	if (!work->scratch)
 		return error_set(err, -ENOMEM, "out of memory");
-	int code = residency_visit(work, residency_read_one, err);
+	int code = residency_visit(work, WARM_THREADS, residency_read_one, err);
 	if (!code)
 		code = residency_measure_all(work, after, err);
 	if (code || after->total_pages == 0 || cache_share(after) >= WARM_SHARE)
@@ -312,8 +380,38 @@ static int residency_warm_all(struct work *work, struct residency *after, struct
 		units_format_share(cache_share(after), resident));
 }
 
+/* Why nothing of a file system can be evicted; NULL: it can. */
+static const char *residency_kept_by(int fd)
+{
+	struct statfs fs;
+	if (fstatfs(fd, &fs) != 0)
+		return NULL;
+	switch ((unsigned long)fs.f_type) {
+	case TMPFS_MAGIC:
+	case RAMFS_MAGIC:
+	case HUGETLBFS_MAGIC:
+		return "a memory file system cannot be evicted";
+	case ZFS_MAGIC:
+		return "ZFS keeps files in a cache of its own (ARC), which cannot be evicted from here";
+	default:
+		return NULL;
+	}
+}
+
+int residency_evictable(const char *root, struct error *err)
+{
+	const int fd = store_find(root)->local ? open(root, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	const char *const why = fd < 0 ? NULL : residency_kept_by(fd);
+	if (fd >= 0)
+		(void)close(fd);
+	return why ? error_set(err, -ENOTSUP,
+			     "read.cache = cold: %s: '%.200s'; set read.cache = as-is, or put the data on a disk",
+			     why, root)
+		   : 0;
+}
+
 /* One of the three above, on the files of a data set. */
-static int residency_of_dataset(const struct dataset *dataset,
+static int residency_of_dataset(const struct dataset *dataset, uint64_t most_ns,
 	int (*all)(struct work *work, struct residency *out, struct error *err),
 	struct residency *out, struct error *err)
 {
@@ -327,6 +425,9 @@ static int residency_of_dataset(const struct dataset *dataset,
 	if (code)
 		return code;
 	if (work.store->ops->local) {
+		if (residency_is_overlay(work.store->root_fd))
+			work.method = METHOD_MINCORE;
+		work.deadline_ns = most_ns ? clock_now_ns() + most_ns : 0;
 		code = all(&work, out, err);
 	} else {
 		char where[WHERE_BYTES];
@@ -336,29 +437,35 @@ static int residency_of_dataset(const struct dataset *dataset,
 	}
 	store_close(work.store);
 	free(work.scratch);
+	free(work.kept);
 	return code;
 }
 
-int residency_measure(const struct dataset *dataset, struct residency *out, struct error *err)
+int residency_measure(
+	const struct dataset *dataset, uint64_t most_ns, struct residency *out, struct error *err)
 {
-	return residency_of_dataset(dataset, residency_measure_all, out, err);
+	return residency_of_dataset(dataset, most_ns, residency_measure_all, out, err);
 }
 
 int residency_evict(const struct dataset *dataset, struct residency *after, struct error *err)
 {
-	return residency_of_dataset(dataset, residency_evict_all, after, err);
+	const int code = residency_evictable(dataset->root, err);
+	*after = (struct residency){0};
+	return code ? code : residency_of_dataset(dataset, 0, residency_evict_all, after, err);
 }
 
 int residency_warm(const struct dataset *dataset, struct residency *after, struct error *err)
 {
-	return residency_of_dataset(dataset, residency_warm_all, after, err);
+	return residency_of_dataset(dataset, 0, residency_warm_all, after, err);
 }
 
 /* --- one open file ------------------------------------------------------------------------------ */
 
 int residency_of_file(int fd, struct residency *out, struct error *err)
 {
-	const enum method method = cache_find_method();
+	enum method method = cache_find_method();
+	if (method == METHOD_CACHESTAT && residency_is_overlay(fd))
+		method = METHOD_MINCORE;
 	*out = (struct residency){
 		.how = method == METHOD_CACHESTAT ? "cachestat" : "mincore",
 		.total_pages = cache_pages_of(residency_fd_bytes(fd)),

@@ -3,7 +3,6 @@
 #include "workloads/source/store.h"
 
 #include "harness/base/clock.h"
-#include "workloads/source/residency.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -198,17 +197,6 @@ static void local_file_close(struct store *store, union store_file file)
 	(void)store->calls->close(file.fd);
 }
 
-static int local_evict(struct store *store, const char *path, bool flush)
-{
-	union store_file file;
-	const int code = local_file_open(store, path, false, &file);
-	if (code)
-		return code;
-	residency_drop(file.fd, flush);
-	local_file_close(store, file);
-	return 0;
-}
-
 static const char *local_describe(const struct store *store, char *out, size_t room)
 {
 	(void)snprintf(out, room, "the folder '%s'", store->address);
@@ -227,6 +215,5 @@ const struct store_ops store_local = {
 	.file_open = local_file_open,
 	.read = local_read,
 	.file_close = local_file_close,
-	.evict = local_evict,
 	.describe = local_describe,
 };

@@ -74,9 +74,6 @@ struct store_ops {
 	ssize_t (*read)(struct store *store, union store_file file, uint64_t offset, void *buffer,
 		size_t size);
 	void (*file_close)(struct store *store, union store_file file);
-	/* Drops a file from this node's caches; flush: what is dirty of it is written out before.  NULL:
-	 * there are none. */
-	int (*evict)(struct store *store, const char *path, bool flush);
 	/* 0, or why every call fails from now on.  NULL: that does not happen. */
 	int (*dead)(struct store *store, struct error *err);
 	/* "the folder '/data'", for messages; returns out. */
