@@ -361,7 +361,7 @@ static void decode(struct worker *w, struct blob *blob)
 	}
 	struct error err;
 	err.text[0] = '\0';
-	const int code = w->maker.make(w->maker.worker, &w->task, &err);
+	const int code = sample_maker_make(&w->maker, &w->task, &err);
 	if (code == -EINTR) {
 		break_off(w, blob);
 	} else if (code) {

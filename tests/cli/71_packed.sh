@@ -295,7 +295,7 @@ for text in "classes.tar: 1 sample without a class, which others" "types.tar: 'd
 done
 mkdir gz && mv bad/tar/small.tar.gz gz
 expect 2 "$MLBENCH" run packed.ini "${own[@]}" --set dataset.path=gz --set dataset.container=tar
-says "set dataset.container to tgz, or unpack it with gunzip"
+says "packed by gzip: set dataset.container = tgz"
 
 # Packed by gzip: the batches of the plain shards, whatever the size of requests, inflated by the one reader.
 tgz=("${own[@]}" --set dataset.path=tgz --set dataset.container=tgz --set read.order=shards --set read.shuffle_buffer=30)

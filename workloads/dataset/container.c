@@ -2,6 +2,7 @@
  * files and offsets, whichever thread was first. */
 #include "workloads/dataset/container.h"
 
+#include "harness/base/files.h"
 #include "harness/base/hash.h"
 #include "harness/config/shape.h"
 #include "harness/config/tables.h"
@@ -34,6 +35,33 @@ const char *container_lacks(const struct container_ops *container)
 	if (!container->name || !container->endings || !container->takes || !container->split)
 		return "not all of .name, .endings, .takes and .split";
 	return container->wrap && !container->extension ? ".wrap without .extension" : NULL;
+}
+
+/* What packs files, by their beginnings; and what unpacks them. */
+static const struct packing {
+	const char *name, *ending, *magic, *unpack;
+} packings[] = {
+	{"gzip", ".gz", "\x1f\x8b\x08", "gunzip"},
+	{"zstd", ".zst", "\x28\xb5\x2f\xfd", "zstd -d"},
+	{"xz", ".xz", "\xfd\x37zXZ", "unxz"},
+	{"bzip2", ".bz2", "BZh", "bunzip2"},
+	{"lz4", ".lz4", "\x04\x22\x4d\x18", "lz4 -d"},
+};
+enum { PACKING_MAGIC_MAX = 5, PACKINGS = sizeof packings / sizeof *packings };
+
+bool container_takes(const struct container_ops *container, const char *name)
+{
+	char stem[CONTAINER_NAME_MAX + 1];
+	if (container->takes(name))
+		return true;
+	for (size_t i = 0; i < PACKINGS; i++) {
+		const size_t size = strlen(name), ending = strlen(packings[i].ending);
+		if (!files_name_ends(name, packings[i].ending) || size - ending >= sizeof stem)
+			continue;
+		(void)snprintf(stem, sizeof stem, "%.*s", (int)(size - ending), name);
+		return container->takes(stem);
+	}
+	return false;
 }
 
 const struct container_ops *container_of_config(const struct config *config)
@@ -113,7 +141,7 @@ enum {
 /* A read request names a sample by 32 bits. */
 static const uint64_t SPLIT_SAMPLES_MAX = UINT32_MAX;
 
-enum { CLASS_OF_FOLDER = -1, CLASS_NUMBERED = -2 }; /* else the index of a name */
+enum { CLASS_OF_FOLDER = -1, CLASS_NUMBERED = -2, CLASS_NONE = -3 }; /* else the index of a name */
 
 struct split_part {
 	uint64_t offset, length, checksum;
@@ -344,7 +372,9 @@ static int split_hash(struct container_file *file, struct split_part *part, stru
 int container_add(struct container_file *file, const struct container_part *part, struct error *err)
 {
 	struct split_found *const found = split_of(file);
-	int64_t class_index = part->numbered ? CLASS_NUMBERED : CLASS_OF_FOLDER;
+	int64_t class_index = !part->numbered   ? CLASS_OF_FOLDER
+			      : part->label < 0 ? CLASS_NONE
+						: CLASS_NUMBERED;
 	int code = split_stopped(file, err);
 	if (code)
 		return code;
@@ -355,7 +385,7 @@ int container_add(struct container_file *file, const struct container_part *part
 			part->length, part->offset);
 	if (part->numbered && part->label >= CONTAINER_LABEL_MAX)
 		return container_note_bad(file, err,
-			"the sample at byte %" PRIu64 " is of class %" PRIu32
+			"the sample at byte %" PRIu64 " is of class %" PRId64
 			": %d at most are read",
 			part->offset, part->label, CONTAINER_LABEL_MAX - 1);
 	if (part->length == 0)
@@ -373,12 +403,13 @@ int container_add(struct container_file *file, const struct container_part *part
 		.length = part->length,
 		.checksum = part->checksum,
 		.class_index = class_index,
-		.label = part->label,
+		.label = class_index == CLASS_NUMBERED ? (uint32_t)part->label : 0,
 		.width = part->width,
 		.height = part->height,
 		.format = part->format,
 	};
-	return file->work->scan->checksums && !part->checksum
+	const struct folder_scan *const scan = file->work->scan;
+	return (scan->checksums || scan->container->summed) && !part->checksum
 		       ? split_hash(file, &found->parts[found->count - 1], err)
 		       : 0;
 }
@@ -459,6 +490,31 @@ int container_note_bad(struct container_file *file, struct error *err, const cha
 
 /* ---- one file ------------------------------------------------------------------------------- */
 
+/* A file of which nothing was found: says so where it begins as one that is packed. */
+static void split_explain_packed(struct container_file *file, struct error *why)
+{
+	const struct container_ops *const container = file->work->scan->container;
+	const char *const slash = strrchr(file->path, '/');
+	const char *const name = slash ? slash + 1 : file->path;
+	const uint8_t *head;
+	struct error ignored;
+	size_t i = 0;
+	if (file->bytes < PACKING_MAGIC_MAX || container->inflates ||
+		container_view(file, 0, PACKING_MAGIC_MAX, &head, &ignored))
+		return;
+	while (i < PACKINGS && memcmp(head, packings[i].magic, strlen(packings[i].magic)) != 0)
+		i++;
+	const struct container_ops *const reads = i == 0 ? container->packed : NULL;
+	if (reads)
+		(void)error_set(why, -EINVAL, "packed by gzip: %s%s%sset dataset.container = %s",
+			reads->takes(name) ? "" : "name it .",
+			reads->takes(name) ? "" : reads->extension,
+			reads->takes(name) ? "" : " and ", reads->name);
+	else if (i < PACKINGS)
+		(void)error_set(why, -EINVAL, "packed by %s: unpack it with %s", packings[i].name,
+			packings[i].unpack);
+}
+
 static int split_one_opened(struct container_file *file, struct error *err)
 {
 	struct split_found *const found = split_of(file);
@@ -471,6 +527,8 @@ static int split_one_opened(struct container_file *file, struct error *err)
 	}
 	if (!code && found->count == 0 && found->bad_count == 0)
 		code = error_set(&why, -EINVAL, "it holds no sample");
+	if (code && found->count == 0 && !found->passing)
+		split_explain_packed(file, &why);
 	if (code)
 		code = split_keep_reason(file->work, found, why.text);
 	if (!code && found->bad_untold > 0) {
@@ -597,7 +655,7 @@ static bool split_is_numbered(const struct split_work *work)
 	return false;
 }
 
-/* Where classes have numbers: a sample without one would be of class 0. */
+/* Where classes have numbers: a sample of which nothing says whether it has one would be of class 0. */
 static int split_drop_unnumbered(struct split_work *work)
 {
 	int code = 0;
@@ -606,7 +664,8 @@ static int split_drop_unnumbered(struct split_work *work)
 		char text[SPLIT_REASON_BYTES];
 		size_t kept = 0;
 		for (size_t k = 0; k < found->count; k++)
-			if (found->parts[k].class_index == CLASS_NUMBERED)
+			if (found->parts[k].class_index == CLASS_NUMBERED ||
+				found->parts[k].class_index == CLASS_NONE)
 				found->parts[kept++] = found->parts[k];
 		(void)snprintf(text, sizeof text,
 			"%zu sample%s without a class, which others of the data set have",
@@ -703,7 +762,9 @@ static void split_take_parts(const struct split_work *work, const uint32_t *plac
 				.checksum = part->checksum,
 				.width = part->width,
 				.height = part->height,
-				.label = place ? place[part->class_index] : part->label,
+				.label = part->class_index == CLASS_NONE ? DATASET_UNLABELLED
+					 : place                         ? place[part->class_index]
+									 : part->label,
 				.format = part->format,
 			};
 		}

@@ -47,15 +47,17 @@ enum {
 	CONTAINER_LABEL_MAX = 1 << 20, /* classes that have numbers and no names */
 	CONTAINER_BAD_MAX = 100,       /* bad entries of a file that are told one by one */
 	CONTAINER_CLASS_MAX = 255,     /* bytes of a class's name */
+	CONTAINER_NAME_MAX = 255,      /* bytes of a file's name */
 };
 
 /* A sample in a file. */
 struct container_part {
 	uint64_t offset, length;
 	uint64_t checksum; /* XXH3 of its bytes; 0: not known */
-	/* Its class: a number; or a name, of class_size bytes; or that of the folder its file is in. */
+	/* Its class: a number, below 0 where it has none, as test sets say it; or a name, of class_size bytes;
+	 * or that of the folder its file is in. */
 	bool numbered;
-	uint32_t label;
+	int64_t label;
 	const char *class_name; /* NULL: it has none of its own */
 	size_t class_size;
 	uint32_t width, height; /* container_add_sample fills in these */
@@ -116,6 +118,11 @@ struct container_ops {
 	/* Files are compressed by gzip, written and read: `bytes`, and where samples lie, are of what they
 	 * inflate to. */
 	bool inflates;
+	/* Its own readers hold each sample against a checksum whenever they read it, and so does a run: by one
+	 * that the split keeps. */
+	bool summed;
+	/* What reads its files where gzip packed them; NULL: they have to be unpacked. */
+	const struct container_ops *packed;
 	int (*split)(struct container_file *file, struct error *err);
 	/* What stands before and behind an entry's bytes in a file (buffers fail as buffers do); NULL: it is
 	 * only read.  At the file's end: NULL, nothing. */
@@ -123,6 +130,10 @@ struct container_ops {
 		const struct container_entry *entry, struct buffer *before, struct buffer *behind);
 	void (*finish)(struct buffer *end);
 };
+
+/* Is a file one, by its name?  Packed files are, too (".tfrecord.gz", ".tar.zst"), so that a split can say
+ * what is to be done with them. */
+bool container_takes(const struct container_ops *container, const char *name);
 
 /* By enum dataset_container, less files, which comes first there; NULL-terminated. */
 extern const struct container_ops *const container_list[];

@@ -1,8 +1,10 @@
 /* Tar archives in WebDataset's layout: members whose names agree up to the first dot of the last part
  * are one sample, of which "KEY.jpg" is what a file of its own would be, and "KEY.cls" its class, a
- * number as text.  Where no sample of a data set has one, the class is the folder right above it; where
- * some have, the others are left out.  Other members ("KEY.json") are passed over.  ustar (POSIX.1-1988), GNU and pax (POSIX.1-2001) names are read; links, devices, sparse
- * files and names that lead out of a folder are counted with their reason.  Nothing is ever unpacked. */
+ * number as text, below 0 where it has none.  Where no sample of a data set has one, the class is the
+ * folder right above it; where some have, the others are left out.  Other members ("KEY.json") are passed
+ * over, and so are those whose names begin with a dot ("._KEY.jpg" of macOS), as WebDataset does.  ustar
+ * (POSIX.1-1988), GNU and pax (POSIX.1-2001) names are read; links, devices, sparse files and names that
+ * lead out of a folder are counted with their reason.  Nothing is ever unpacked. */
 #include "harness/base/files.h"
 #include "workloads/dataset/container.h"
 #include "workloads/sample/sample.h"
@@ -48,7 +50,7 @@ struct tar_reader {
 	char long_name[TAR_NAME_MAX + 1];
 	bool has_name, too_long, has_size, sparse;
 	uint64_t size;
-	uint64_t folders;
+	uint64_t folders, hidden;
 };
 
 /* ---- numbers and names --------------------------------------------------------------------- */
@@ -164,27 +166,37 @@ static int tar_end_sample(struct tar_reader *reader)
 	return code;
 }
 
-/* A class: digits, and perhaps the end of a line. */
+static bool tar_is_blank(uint8_t byte)
+{
+	return byte == ' ' || (byte >= '\t' && byte <= '\r');
+}
+
+/* A class: a whole number between blanks, as int() of Python takes it. */
 static int tar_take_label(
 	struct tar_reader *reader, const char *name, uint64_t offset, uint64_t length)
 {
 	const uint8_t *text;
 	const size_t size = length < TAR_LABEL_BYTES ? (size_t)length : TAR_LABEL_BYTES;
 	int code = container_view(reader->file, offset, size, &text, reader->err);
-	uint64_t value = 0;
+	int64_t value = 0;
 	size_t i = 0;
 	if (code)
 		return code;
-	for (; i < size && text[i] >= '0' && text[i] <= '9' && value <= UINT32_MAX; i++)
-		value = value * 10 + (uint64_t)(text[i] - '0');
-	const size_t digits = i;
-	while (i < size && (text[i] == '\n' || text[i] == '\r' || text[i] == ' '))
+	while (i < size && tar_is_blank(text[i]))
 		i++;
-	if (digits == 0 || i < length || value > UINT32_MAX)
+	const bool negative = i < size && text[i] == '-';
+	i += i < size && (text[i] == '-' || text[i] == '+');
+	const size_t first = i;
+	for (; i < size && text[i] >= '0' && text[i] <= '9' && value <= UINT32_MAX; i++)
+		value = value * 10 + (text[i] - '0');
+	const size_t digits = i - first;
+	while (i < size && tar_is_blank(text[i]))
+		i++;
+	if (digits == 0 || i < length)
 		return container_note_bad(
 			reader->file, reader->err, "'%.100s' is no number of a class", name);
 	reader->sample.part.numbered = true;
-	reader->sample.part.label = (uint32_t)value;
+	reader->sample.part.label = negative ? -value : value;
 	return 0;
 }
 
@@ -208,6 +220,10 @@ static int tar_take_member(
 	const size_t key = dot ? (size_t)(dot - name) : strlen(name);
 	struct tar_sample *const sample = &reader->sample;
 	int code = 0;
+	if (*base == '.') {
+		reader->hidden++;
+		return 0;
+	}
 	if (strncmp(sample->key, name, key) != 0 || sample->key[key]) {
 		code = tar_end_sample(reader);
 		(void)snprintf(sample->key, sizeof sample->key, "%.*s", (int)key, name);
@@ -468,19 +484,14 @@ static int tar_split(struct container_file *file, struct error *err)
 	if (!ended && reader->folders > 0)
 		ended = container_note_bad(file, &later,
 			"%" PRIu64 " folders in it, which hold nothing", reader->folders);
+	if (!ended && reader->hidden > 0)
+		ended = container_note_bad(file, &later,
+			"%" PRIu64 " members whose names begin with a dot, as '._' of macOS",
+			reader->hidden);
 	free(reader);
 	if (!code && ended)
 		*err = later;
 	return code ? code : ended;
-}
-
-static int container_tar_split(struct container_file *file, struct error *err)
-{
-	const char *const slash = strrchr(file->path, '/');
-	if (container_tgz_takes(slash ? slash + 1 : file->path))
-		return error_set(err, -EINVAL,
-			"it is compressed: set dataset.container to tgz, or unpack it with gunzip");
-	return tar_split(file, err);
 }
 
 static bool container_tar_takes(const char *name)
@@ -543,24 +554,27 @@ static void container_tar_finish(struct buffer *end)
 	buffer_add(end, zeros, sizeof zeros);
 }
 
-const struct container_ops container_tar = {
-	.name = "tar",
-	.summary = "tar archives in WebDataset's layout: KEY.jpg and its class in KEY.cls",
-	.endings = ".tar",
-	.extension = "tar",
-	.takes = container_tar_takes,
-	.split = container_tar_split,
-	.wrap = container_tar_wrap,
-	.finish = container_tar_finish,
-};
-
 const struct container_ops container_tgz = {
 	.name = "tgz",
-	.summary = "tar archives packed by gzip, inflated while they are read in order",
+	.summary =
+		"tar archives packed by gzip, inflated while they are read in order; gzip's CRC-32 is checked",
 	.endings = ".tar.gz or .tgz",
 	.extension = "tar.gz",
 	.takes = container_tgz_takes,
 	.inflates = true,
+	.split = tar_split,
+	.wrap = container_tar_wrap,
+	.finish = container_tar_finish,
+};
+
+const struct container_ops container_tar = {
+	.name = "tar",
+	.summary =
+		"tar archives in WebDataset's layout: KEY.jpg and its class in KEY.cls; headers' checksums are checked, the format has no others",
+	.endings = ".tar",
+	.extension = "tar",
+	.takes = container_tar_takes,
+	.packed = &container_tgz,
 	.split = tar_split,
 	.wrap = container_tar_wrap,
 	.finish = container_tar_finish,

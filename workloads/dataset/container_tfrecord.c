@@ -1,6 +1,6 @@
 /* TFRecord files of tf.train.Example messages.  A record is u64 length, u32 checksum of it, the message,
  * u32 checksum of that, all little-endian, checksums masked CRC-32C (harness/base/crc32c.h); both are
- * checked, so that a scan reads every byte once.  Of a message two features are read, "image/encoded"
+ * checked, so that a scan reads every byte once, and a run checks each sample's bytes (.summed).  Of a message two features are read, "image/encoded"
  * (or "image"), which is what a file of its own would be, and "image/class/label" (or "label"), by a
  * reader of the wire format (protobuf.dev/programming-guides/encoding) that knows these messages:
  *   Example  { Features features = 1; }
@@ -108,7 +108,7 @@ static struct wire wire_inside(const struct wire *wire, const struct wire_field 
 struct example {
 	bool has_bytes, has_label;
 	uint64_t at, length; /* of the sample's bytes */
-	uint64_t label;
+	int64_t label;
 };
 
 /* The first value of a list. */
@@ -128,10 +128,12 @@ static int example_take_value(
 		example->length = value.length;
 	} else if (list->number == 3 && value.type == WIRE_VARINT) {
 		example->has_label = true;
-		example->label = value.value;
+		example->label = (int64_t)value.value;
 	} else if (list->number == 3 && value.type == WIRE_LENGTH && value.length > 0) {
 		struct wire packed = wire_inside(&inside, &value);
-		code = wire_varint(&packed, &example->label);
+		uint64_t label;
+		code = wire_varint(&packed, &label);
+		example->label = (int64_t)label;
 		example->has_label = !code;
 	}
 	return code;
@@ -260,7 +262,7 @@ static int record_take_message(
 		.offset = example.at,
 		.length = example.length,
 		.numbered = example.has_label,
-		.label = example.label < UINT32_MAX ? (uint32_t)example.label : UINT32_MAX,
+		.label = example.label,
 	};
 	(void)snprintf(what, sizeof what, "the record at byte %" PRIu64, at);
 	return container_add_sample(file, what, &part, err);
@@ -311,12 +313,15 @@ static int container_tfrecord_split(struct container_file *file, struct error *e
 	return 0;
 }
 
-/* "train.tfrecord", and "train-00000-of-01024" as TensorFlow's own scripts have it. */
+/* "train.tfrecord" in its spellings, and "train-00000-of-01024" as TensorFlow's own scripts have it. */
 static bool container_tfrecord_takes(const char *name)
 {
+	static const char *const endings[] = {
+		".tfrecord", ".tfrecords", ".tfrec", ".tfr", ".record"};
 	const char *const of = strstr(name, "-of-");
-	if (files_name_ends(name, ".tfrecord") || files_name_ends(name, ".tfrecords"))
-		return true;
+	for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+		if (files_name_ends(name, endings[i]))
+			return true;
 	return name[0] != '.' && of && of[4] && strspn(of + 4, "0123456789") == strlen(of + 4);
 }
 
@@ -405,9 +410,11 @@ static void container_tfrecord_wrap(
 
 const struct container_ops container_tfrecord = {
 	.name = "tfrecord",
-	.summary = "TFRecord files of examples with image/encoded and image/class/label",
-	.endings = ".tfrecord",
+	.summary =
+		"TFRecord files of examples with image/encoded and image/class/label; each record's CRC-32C is checked by the scan, and each sample's bytes whenever they are read",
+	.endings = ".tfrecord, .tfrec or NAME-00000-of-00001",
 	.extension = "tfrecord",
+	.summed = true,
 	.takes = container_tfrecord_takes,
 	.split = container_tfrecord_split,
 	.wrap = container_tfrecord_wrap,

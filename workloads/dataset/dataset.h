@@ -18,9 +18,12 @@ struct sample {
 	uint64_t bytes;         /* file size */
 	uint64_t checksum;      /* XXH3 of the file; 0 when not known (a scanned folder) */
 	uint32_t width, height; /* pixels; of other kinds of samples than images what they like */
-	uint32_t label;         /* index of its class */
+	uint32_t label;         /* index of its class, or DATASET_UNLABELLED */
 	uint8_t format;         /* enum image_format */
 };
+
+/* A sample whose class is given as -1, as those of test sets are: it has no loss (BATCH_LABEL_MASKED). */
+static const uint32_t DATASET_UNLABELLED = UINT32_MAX;
 
 /* A file that was left out, and why. */
 struct dataset_bad {

@@ -370,6 +370,11 @@ static bool read_classes(struct dataset *dataset, const json_t *header)
 	return true;
 }
 
+static bool manifest_has_class(const struct dataset *dataset, uint32_t label)
+{
+	return label < dataset->class_count || label == DATASET_UNLABELLED;
+}
+
 static bool read_lines(struct dataset *dataset, char *at, char *end)
 {
 	for (size_t i = 0; i < dataset->count + dataset->bad_count; i++) {
@@ -379,7 +384,7 @@ static bool read_lines(struct dataset *dataset, char *at, char *end)
 		struct cursor cursor = {.at = at, .end = stop};
 		if (i < dataset->count) {
 			parse_sample(&cursor, &dataset->samples[i]);
-			if (dataset->samples[i].label >= dataset->class_count)
+			if (!manifest_has_class(dataset, dataset->samples[i].label))
 				return false;
 		} else {
 			parse_bad(&cursor, &dataset->bad[i - dataset->count]);
@@ -507,7 +512,7 @@ static int manifest_take_rows(const struct manifest_file *file, struct dataset *
 				.label = le32toh(row->label),
 				.format = (uint8_t)le32toh(row->format),
 			};
-			if (le32toh(row->label) >= dataset->class_count ||
+			if (!manifest_has_class(dataset, le32toh(row->label)) ||
 				le32toh(row->format) >= IMAGE_FORMATS)
 				return error_set(err, -EBADMSG,
 					"sample %zu has a class or a format that there is not",

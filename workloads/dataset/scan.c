@@ -32,7 +32,8 @@ bool scan_stopped(const struct folder_scan *scan)
 
 bool scan_takes_name(const struct folder_scan *scan, const char *name)
 {
-	return scan->container ? scan->container->takes(name) : sample_takes_name(scan->kind, name);
+	return scan->container ? container_takes(scan->container, name)
+			       : sample_takes_name(scan->kind, name);
 }
 
 /* ---- which files become samples ------------------------------------------------------------- */
@@ -225,7 +226,7 @@ static int no_samples(const struct folder_scan *scan, const struct dataset *data
 
 /* Goes up when scanning says something else of a file than before: manifests that were cached
  * by then are not believed. */
-enum { PROBE_VERSION = 3, LISTING_BYTES = 17 };
+enum { PROBE_VERSION = 4, LISTING_BYTES = 17 };
 
 static uint64_t seed_with(uint64_t seed, const char *text)
 {

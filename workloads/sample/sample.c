@@ -2,6 +2,7 @@
  * a worker calls. */
 #include "workloads/sample/sample.h"
 
+#include "harness/base/hash.h"
 #include "harness/base/units.h"
 #include "harness/config/tables.h"
 #include "workloads/dataset/container.h"
@@ -339,7 +340,9 @@ int sample_maker_open(struct sample_maker *maker, const struct sample_options *o
 	const struct sample_ops *const kind = sample_kind_of(options->config);
 	const struct sample_device_ops *const device = sizes->raw_bytes > 0 ? kind->device : NULL;
 	const bool makes = config_integer(options->config, KEY_CODEC_NAME) != CODEC_NAME_NULL;
+	const struct container_ops *const container = container_of_config(options->config);
 	*maker = (struct sample_maker){
+		.checks = makes && container && container->summed,
 		.make = device  ? device->make
 			: makes ? kind->make
 				: sample_make_nothing,
@@ -349,6 +352,16 @@ int sample_maker_open(struct sample_maker *maker, const struct sample_options *o
 		.kind = kind,
 	};
 	return kind->open ? kind->open(&maker->worker, options, err) : 0;
+}
+
+int sample_maker_make(
+	const struct sample_maker *maker, const struct sample_task *task, struct error *err)
+{
+	const uint64_t checksum = maker->checks ? task->sample->checksum : 0;
+	if (checksum && hash_bytes(task->bytes, task->size, 0) != checksum)
+		return error_set(err, -EBADMSG,
+			"its bytes are not those that the file's checksum was right for");
+	return maker->make(maker->worker, task, err);
 }
 
 void sample_maker_close(struct sample_maker *maker)

@@ -240,10 +240,13 @@ struct sample_maker {
 	sample_blank *blank;
 	void *worker;
 	const struct sample_ops *kind;
+	bool checks; /* bytes against their checksum first, as readers of their container do */
 };
 /* {0} before.  Samples of sizes, which were given for the same options. */
 int sample_maker_open(struct sample_maker *maker, const struct sample_options *options,
 	const struct sample_sizes *sizes, struct error *err);
+int sample_maker_make(
+	const struct sample_maker *maker, const struct sample_task *task, struct error *err);
 void sample_maker_close(struct sample_maker *maker); /* fine on {0} */
 
 #endif

@@ -160,6 +160,8 @@ static ssize_t gzip_take_failure(struct gzip_view *view)
 		return gzip_damaged(view, view->member,
 			"its checksum or length is not that of its bytes: all of its samples may be wrong",
 			"");
+	if (view->position == 0 && strcmp(text, "incorrect header check") == 0)
+		return gzip_damaged(view, 0, "it is not packed by gzip", "");
 	return gzip_damaged(view, view->position, "its compressed bytes are damaged: ", text);
 }
 
