@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -170,27 +171,42 @@ static void test_scan_agrees_with_manifest(void **state)
 	}
 }
 
-/* Stops a generation some time after it has begun to write. */
+/* The files below the class folders of a data set. */
+static size_t files_of(const char *name)
+{
+	char relative[FIXTURE_PATH], path[FIXTURE_PATH];
+	(void)snprintf(relative, sizeof(relative), "%s/*/*", name);
+	glob_t found;
+	const size_t count = glob(fixture_path(relative, path), GLOB_NOSORT, NULL, &found) == 0
+				     ? found.gl_pathc
+				     : 0;
+	globfree(&found);
+	return count;
+}
+
+/* Stops a generation once it has written that many files more; 0: as soon as it begins to write. */
 struct stopper {
 	atomic_bool stop, over; /* over: the generation has ended by itself */
 	const char *name;
-	uint64_t after_ns;
+	size_t files;
 };
 
 static void *stop_later(void *argument)
 {
 	struct stopper *stopper = argument;
-	while (!exists(stopper->name, MANIFEST_JOURNAL) && !atomic_load(&stopper->over))
-		(void)usleep(200);
-	clock_sleep_until_ns(clock_now_ns() + stopper->after_ns);
+	const size_t before = files_of(stopper->name);
+	while ((!exists(stopper->name, MANIFEST_JOURNAL) ||
+		       files_of(stopper->name) < before + stopper->files) &&
+		!atomic_load(&stopper->over))
+		(void)usleep(1000);
 	atomic_store(&stopper->stop, true);
 	return NULL;
 }
 
-static int generate_and_stop(const struct config *config, const char *name, uint64_t after_ns,
+static int generate_and_stop(const struct config *config, const char *name, size_t files,
 	struct dataset_generated *out, struct error *err)
 {
-	struct stopper stopper = {.name = name, .after_ns = after_ns};
+	struct stopper stopper = {.name = name, .files = files};
 	pthread_t thread;
 	assert_int_equal(pthread_create(&thread, NULL, stop_later, &stopper), 0);
 	const int code = generate_with(config, 2, &stopper.stop, out, err);
@@ -224,7 +240,6 @@ static void test_stop_and_resume(void **state)
 	(void)state;
 	enum { STOPS_MAX = 20 };
 	static const char samples[] = "dataset.samples=1000";
-	uint64_t span_ms = 40; /* longer, until something is made before the stop */
 	struct rng rng;
 	rng_init(&rng, print_seed("stops"), 0);
 	struct config config;
@@ -234,8 +249,7 @@ static void test_stop_and_resume(void **state)
 	struct dataset_generated out;
 	uint64_t kept = 0;
 	while (code == -EINTR && stops < STOPS_MAX) {
-		code = generate_and_stop(
-			&config, "stopped", rng_below(&rng, span_ms * NS_PER_MS), &out, &err);
+		code = generate_and_stop(&config, "stopped", 1 + rng_below(&rng, 300), &out, &err);
 		assert_true(code == 0 || code == -EINTR);
 		if (out.kept + out.made > 0) {         /* it came past checking what is there */
 			assert_true(out.kept >= kept); /* nothing that was stopped is lost */
@@ -244,7 +258,6 @@ static void test_stop_and_resume(void **state)
 		if (code == -EINTR) {
 			struct dataset dataset;
 			stops++;
-			span_ms *= kept > 0 ? 1 : 2;
 			assert_false(exists("stopped", MANIFEST_NAME));
 			assert_int_equal(dataset_open(&config, NULL, &dataset, &err), -ENODATA);
 			assert_non_null(strstr(err.text, "incomplete"));
