@@ -230,6 +230,7 @@ void recommend_advise(const struct diagnosis *diagnosis, const struct point_summ
 	const struct point_facts *facts, char *out, size_t room);
 
 /* What helps where no setting does; false: nothing is known. */
-bool recommend_without_keys(const char *stage, const char *resource, char *out, size_t room);
+bool recommend_without_keys(const struct point_summary *point, const char *stage,
+	const char *resource, char *out, size_t room);
 
 #endif

@@ -542,86 +542,89 @@ int recommend(const struct recommend_start *start, struct diagnosis *out, struct
 
 /* What helps where no setting does, by the replay. */
 static const struct {
-	const char *stage, *resource, *words;
+	const char *stage, *resource;
+	bool final; /* nothing helps, or what helps is bought: not to be said of a busy node */
+	const char *words;
 } without_keys[] = {
-	{STAGE_READ_NAME, "bandwidth",
+	{STAGE_READ_NAME, "bandwidth", true,
 		"no setting helps: use fewer bytes per sample (smaller samples, a denser format), "
 		"a faster link or more disks, or data that fits in the page cache"},
-	{STAGE_READ_NAME, "iops",
+	{STAGE_READ_NAME, "iops", true,
 		"no setting helps: use larger files that hold several samples (shards), or storage "
 		"with more IOPS"},
-	{STAGE_READ_NAME, "concurrency",
+	{STAGE_READ_NAME, "concurrency", true,
 		"no setting helps: use more servers or connections, a server with more threads, or "
 		"larger files that hold several samples (shards)"},
-	{STAGE_READ_NAME, "full",
+	{STAGE_READ_NAME, "full", true,
 		"no setting helps: use fewer bytes per sample if bandwidth limits, files that hold "
 		"several samples if IOPS do, or faster storage"},
-	{STAGE_READ_NAME, "network",
+	{STAGE_READ_NAME, "network", true,
 		"no setting helps: use fewer bytes per sample (smaller samples, a denser format), "
 		"a faster link or one more, or data that fits in the page cache"},
-	{STAGE_READ_NAME, "server",
+	{STAGE_READ_NAME, "server", true,
 		"no setting of this job helps: use more server threads, faster storage behind the "
 		"server, or more servers; larger files that hold several samples (shards) need "
 		"fewer calls"},
-	{STAGE_READ_NAME, "metadata",
+	{STAGE_READ_NAME, "metadata", false,
 		"use larger files that hold several samples (shards); where attributes are looked "
 		"up again and again, mount with a longer actimeo, and with nocto if nobody writes"},
-	{STAGE_READ_NAME, "shared",
+	{STAGE_READ_NAME, "shared", false,
 		"find out who else reads there, or use dedicated storage; more files in flight "
 		"(read.depth, read.threads) take a larger share, at the others' expense"},
-	{STAGE_READ_NAME, "latency",
+	{STAGE_READ_NAME, "latency", true,
 		"no setting helps (predicted): use storage with a lower latency, or larger files "
 		"that hold several samples (shards)"},
-	{STAGE_READ_NAME, "stalls",
+	{STAGE_READ_NAME, "stalls", false,
 		"find out what the storage does meanwhile (flushes, garbage collection, a "
 		"neighbour, a failing disk or link); a deeper prefetch.depth bridges stalls for as "
 		"long as its batches last"},
-	{STAGE_READ_NAME, "outage",
+	{STAGE_READ_NAME, "outage", false,
 		"find out why the storage did not answer (server, network, disk; see the kernel's "
 		"log), and measure again"},
-	{STAGE_READ_NAME, "cache",
+	{STAGE_READ_NAME, "cache", true,
 		"no setting helps: use a cache that holds more of the data (more memory, fewer "
 		"bytes per sample), or faster storage behind it"},
-	{STAGE_READ_NAME, "cpu", "no setting helps (predicted): use larger files, or more cores"},
-	{STAGE_DECODE_NAME, "lock",
+	{STAGE_READ_NAME, "cpu", true,
+		"no setting helps (predicted): use larger files, or more cores"},
+	{STAGE_DECODE_NAME, "lock", true,
 		"more workers will not help: do less under the lock, or split it"},
-	{STAGE_DECODE_NAME, "wait",
+	{STAGE_DECODE_NAME, "wait", true,
 		"more workers will not help (predicted): make what the samples wait for faster"},
-	{STAGE_DECODE_NAME, "imbalance",
+	{STAGE_DECODE_NAME, "imbalance", true,
 		"no setting helps (predicted): find out what slows that worker (its core, its "
 		"data)"},
-	{STAGE_DECODE_NAME, "startup",
+	{STAGE_DECODE_NAME, "startup", false,
 		"keep the workers from epoch to epoch (decode.persistent = on), or make epochs "
 		"longer"},
-	{STAGE_DECODE_NAME, "external",
+	{STAGE_DECODE_NAME, "external", false,
 		"stop the other processes, or keep cores for this job (run.affinity, cgroup "
 		"cpuset)"},
-	{STAGE_UPLOAD_NAME, "copy",
+	{STAGE_UPLOAD_NAME, "copy", true,
 		"no setting helps (predicted): use pinned memory, fewer bytes per batch "
 		"(augment.type = uint8 of pictures), or a faster link"},
-	{STAGE_STEP_NAME, "launch",
+	{STAGE_STEP_NAME, "launch", true,
 		"no setting helps (predicted): use larger batches (batch.size), fewer and larger "
 		"kernels, or launch several at once (graphs)"},
-	{STAGE_STEP_NAME, "external",
+	{STAGE_STEP_NAME, "external", false,
 		"stop the other processes, or keep cores for this job (run.affinity, cgroup "
 		"cpuset)"},
-	{STAGE_STEP_NAME, "imbalance",
+	{STAGE_STEP_NAME, "imbalance", true,
 		"no setting helps: find out what slows that device (its clocks and temperature, "
 		"another process on it, its place on the bus), or train without it"},
-	{STAGE_SYNC_NAME, "exchange",
+	{STAGE_SYNC_NAME, "exchange", false,
 		"use a larger batch.size (fewer exchanges), a faster link between the devices "
 		"(sync.bandwidth), or fewer devices (step.devices)"},
-	{STAGE_CHECKPOINT_NAME, "storage",
+	{STAGE_CHECKPOINT_NAME, "storage", false,
 		"write checkpoints less often (checkpoint.every), in the background "
 		"(checkpoint.mode = async), smaller (checkpoint.bytes), or to faster storage "
 		"(checkpoint.path)"},
-	{STAGE_CHECKPOINT_NAME, "copy",
+	{STAGE_CHECKPOINT_NAME, "copy", false,
 		"write checkpoints less often (checkpoint.every) or smaller (checkpoint.bytes): "
 		"the copy of the state is what training stands still for"},
-	{STAGE_EVALUATE_NAME, "input",
+	{STAGE_EVALUATE_NAME, "input", false,
 		"give evaluations more workers (evaluate.workers), or evaluate less often "
 		"(evaluate.every) or fewer samples (evaluate.samples)"},
-	{STAGE_EVALUATE_NAME, "step",
+	{STAGE_EVALUATE_NAME, "step", false,
 		"evaluate less often (evaluate.every), fewer samples (evaluate.samples), or in "
 		"larger batches (evaluate.batch_size); more evaluate.workers will not help"},
 };
@@ -659,10 +662,13 @@ static bool is_verdict(const struct verdict *v, const char *stage, const char *r
 
 /* More workers than cores only take turns: fewer are as fast, which is worth saying although it
  * gains nothing. */
-static void advise_decode(const struct point_facts *facts, char *out, size_t room)
+static void advise_decode(
+	const struct point_summary *point, const struct point_facts *facts, char *out, size_t room)
 {
 	const unsigned fewer = advice_fewer_workers(facts);
 	char cheaper[CHEAPER_BYTES];
+	if (advice_after_load(point, out, room))
+		return;
 	(void)advice_cheaper_decode(facts, cheaper);
 	if (fewer > 0)
 		(void)snprintf(out, room,
@@ -686,12 +692,14 @@ static void advise_step_computes(
 		"%s For a faster step change step.device, batch.size or step.threads", words);
 }
 
-bool recommend_without_keys(const char *stage, const char *resource, char *out, size_t room)
+bool recommend_without_keys(const struct point_summary *point, const char *stage,
+	const char *resource, char *out, size_t room)
 {
 	for (size_t i = 0; i < sizeof without_keys / sizeof without_keys[0]; i++)
 		if (strcmp(without_keys[i].stage, stage) == 0 &&
 			strcmp(without_keys[i].resource, resource) == 0) {
-			(void)snprintf(out, room, "%s", without_keys[i].words);
+			if (!without_keys[i].final || !advice_after_load(point, out, room))
+				(void)snprintf(out, room, "%s", without_keys[i].words);
 			return true;
 		}
 	return false;
@@ -709,8 +717,8 @@ void recommend_advise(const struct diagnosis *diagnosis, const struct point_summ
 		return;
 	}
 	if (is_verdict(v, STAGE_DECODE_NAME, "cpu") || is_verdict(v, STAGE_DECODE_NAME, "cores"))
-		advise_decode(facts, out, room);
+		advise_decode(point, facts, out, room);
 	if (is_verdict(v, STAGE_STEP_NAME, "compute"))
 		advise_step_computes(point, v, out, room);
-	(void)recommend_without_keys(v->stage, v->resource, out, room);
+	(void)recommend_without_keys(point, v->stage, v->resource, out, room);
 }

@@ -673,6 +673,17 @@ static unsigned more_workers(const struct point_facts *facts)
 	return wanted < room ? wanted : room > facts->decode_workers ? room : facts->decode_workers;
 }
 
+bool advice_after_load(const struct point_summary *point, char *out, size_t room)
+{
+	if (!point->contaminated[0])
+		return false;
+	(void)snprintf(out, room,
+		"cannot tell what would help while others use the cores (%s): stop them, or keep "
+		"cores for this job (run.affinity, cgroup cpuset), and measure again",
+		point->contaminated);
+	return true;
+}
+
 const char *advice_cheaper_decode(const struct point_facts *facts, char out[CHEAPER_BYTES])
 {
 	(void)snprintf(out, CHEAPER_BYTES, "%s%ssmaller %s",
@@ -698,6 +709,9 @@ static void advise_decode_cpu(
 	char fed[UNITS_BYTES];
 	char limit[UNITS_BYTES];
 	(void)units_format_count(decode->capacity * workers / fmax(facts->decode_workers, 1), fed);
+	if (workers == facts->decode_workers &&
+		advice_after_load(base->point, out->advice, sizeof out->advice))
+		return;
 	if (workers == facts->decode_workers) {
 		char steps[UNITS_BYTES] = "";
 		char cheaper[CHEAPER_BYTES];
@@ -730,6 +744,8 @@ static void advise_cores(const struct evidence_base *base, struct verdict *out)
 	const struct point_facts *facts = base->facts;
 	const unsigned fewer = advice_fewer_workers(facts);
 	const unsigned readers = facts->by_workers ? 0 : facts->read_threads;
+	if (advice_after_load(base->point, out->advice, sizeof out->advice))
+		return;
 	advise(out,
 		"%u core%s for %u decode worker%s, %u read thread%s and %u computing step "
 		"thread%s: %s = %u will not be slower; more cores will be faster",
@@ -834,8 +850,8 @@ static void advise_storage(
 			"sweep read.depth=%u,%u (with pread read.threads=%u,%u): if throughput "
 			"rises, reading is latency-bound; if not, storage is saturated",
 			depth, depth * 2, threads, threads * 2);
-	else if (!recommend_without_keys(
-			 STAGE_READ_NAME, cause->resource, out->advice, sizeof out->advice))
+	else if (!recommend_without_keys(base->point, STAGE_READ_NAME, cause->resource, out->advice,
+			 sizeof out->advice))
 		advise(out, "not enough was measured to name the resource that read lacks");
 }
 
@@ -938,6 +954,9 @@ static void advise_resource(const struct evidence_base *base, const struct bindi
 	else if (strcmp(cause->resource, "external") == 0)
 		advise(out, "stop the other processes, or keep cores for this job (run.affinity, "
 			    "cgroup cpuset)");
+	else if (strcmp(cause->resource, "lock") == 0 &&
+		 advice_after_load(base->point, out->advice, sizeof out->advice))
+		return;
 	else if (strcmp(cause->resource, "lock") == 0)
 		advise(out,
 			"more %s workers will not help while they wait for one lock: do less under "
@@ -950,7 +969,7 @@ static void advise_resource(const struct evidence_base *base, const struct bindi
 	else if (stage_is(stage, STAGE_CHECKPOINT) || stage_is(stage, STAGE_EVALUATE) ||
 		 binding->restarts)
 		(void)recommend_without_keys(
-			stage, cause->resource, out->advice, sizeof out->advice);
+			base->point, stage, cause->resource, out->advice, sizeof out->advice);
 	else if (stage_is(stage, STAGE_SYNC))
 		advise(out,
 			"a larger batch.size exchanges the same gradients for more samples; a "

@@ -272,6 +272,9 @@ double trace_host_share(const struct trace_set *set, bool apart);
 
 void advice_write(const struct evidence_base *base, const struct binding *binding,
 	const struct cause *cause, struct verdict *out);
+/* In place of advice that is negative ("no setting helps") or cannot be undone ("add cores"): true, with why it cannot be
+ * given, where others used the cores meanwhile. */
+bool advice_after_load(const struct point_summary *point, char *out, size_t room);
 /* What makes decoding cheaper: "codec.jpeg_scaled = on for JPEG, smaller pictures", only what the
  * data's formats allow and what is not set yet. */
 enum { CHEAPER_BYTES = 120 };

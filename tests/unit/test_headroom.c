@@ -104,12 +104,49 @@ static void advice_names_what_can_be_set(void **state)
 	expect_advice(&facts, "cores", "(smaller samples)", "codec.");
 }
 
+/* What is negative or cannot be undone needs a node without other load; what can be set back does not. */
+static void final_advice_needs_a_quiet_node(void **state)
+{
+	static const char *const pairs[][2] = {{"read", "latency"}, {"read", "bandwidth"},
+		{"read", "iops"}, {"read", "full"}, {"read", "cache"}, {"read", "cpu"},
+		{"read", "network"}, {"read", "server"}, {"decode", "cpu"}, {"decode", "cores"},
+		{"decode", "wait"}, {"decode", "lock"}, {"upload", "copy"}, {"step", "launch"}};
+	const struct point_facts facts = {.cores = 2, .decode_workers = 2};
+	struct point_summary p = point_of(1, 4000);
+	char quiet[EVIDENCE_BYTES];
+	char busy[EVIDENCE_BYTES];
+	(void)state;
+	for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+		struct diagnosis d = {0};
+		(void)snprintf(d.verdict.stage, NAME_BYTES, "%s", pairs[i][0]);
+		(void)snprintf(d.verdict.resource, NAME_BYTES, "%s", pairs[i][1]);
+		quiet[0] = busy[0] = p.contaminated[0] = '\0';
+		recommend_advise(&d, &p, &facts, quiet, sizeof quiet);
+		assert_true(strstr(quiet, "no setting") || strstr(quiet, "will not help"));
+		(void)snprintf(p.contaminated, sizeof p.contaminated,
+			"other processes kept 1.8 of 2 cores busy");
+		recommend_advise(&d, &p, &facts, busy, sizeof busy);
+		assert_string_equal(busy,
+			"cannot tell what would help while others use the cores (other processes kept "
+			"1.8 of 2 cores busy): stop them, or keep cores for this job (run.affinity, "
+			"cgroup cpuset), and measure again");
+	}
+	struct diagnosis d = {.recommendation_count = 1};
+	(void)snprintf(d.verdict.stage, NAME_BYTES, "read");
+	(void)snprintf(d.verdict.resource, NAME_BYTES, "latency");
+	(void)snprintf(d.recommendations[0].settings[0], SETTING_BYTES, "read.depth=32");
+	d.recommendations[0].setting_count = 1;
+	recommend_advise(&d, &p, &facts, busy, sizeof busy);
+	assert_non_null(strstr(busy, "set read.depth=32"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(words_follow_the_busy_shares),
 		cmocka_unit_test(the_headline_agrees_with_its_evidence),
 		cmocka_unit_test(advice_names_what_can_be_set),
+		cmocka_unit_test(final_advice_needs_a_quiet_node),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
