@@ -13,6 +13,7 @@
 #include "harness/fit/scrub.h"
 #include "harness/fit/source.h"
 #include "harness/fit/twin.h"
+#include "harness/lab/lab_book.h"
 #include "harness/measure/environment.h"
 
 #include <errno.h>
@@ -132,6 +133,17 @@ static int fit_check_again(
 		name, finding_source_name(kind));
 }
 
+/* A lab's measurement keeps its verdict from cases, too. */
+static int fit_keep_lab(const char *path, struct error *err)
+{
+	struct record record = {0};
+	int code = record_open(&record, path, err);
+	if (!code)
+		code = lab_book_may_open(&record, err);
+	record_release(&record);
+	return code;
+}
+
 static int fit_read_source(struct fit *fit, const char *name, struct error *err)
 {
 	struct findings from;
@@ -148,6 +160,8 @@ static int fit_read_source(struct fit *fit, const char *name, struct error *err)
 	if (!code)
 		log_info("%s: %s", name,
 			kind == SOURCE_RESULT ? "a result of mlbench" : finding_source_name(kind));
+	if (!code && kind == SOURCE_RESULT)
+		code = fit_keep_lab(path, err);
 	if (!code)
 		code = fit_check_again(fit, kind, name, err);
 	for (int id = 0; id < FINDING_COUNT && !code; id++)

@@ -101,12 +101,12 @@ static int lab_begin(struct lab_call *call, struct error *err)
 	}
 	log_info("getting to know this laptop ...");
 	int code = lab_run_laptop(call->invocation, call->lab, known, call->place, &laptop, err);
-	if (!code)
-		code = lab_book_save_student(&call->book, err);
 	call->state = NULL;
 	if (!code)
 		code = lab_book_begin(&call->book, call->lab, &laptop, before, clock_utc_seconds(),
 			&call->state, &call->drawn, err);
+	if (!code)
+		code = lab_book_save_student(&call->book, err);
 	json_decref(before);
 	return code ? code : lab_book_save(&call->book, call->state, err);
 }
@@ -362,7 +362,7 @@ static int lab_reset(struct lab_call *call, struct error *err)
 
 /* --- the command ------------------------------------------------------------------------------ */
 
-enum lab_needs { LAB_NEEDS_NOTHING, LAB_NEEDS_BOOK, LAB_NEEDS_STATE };
+enum lab_needs { LAB_NEEDS_BOOK, LAB_NEEDS_FILE /* also an edited one */, LAB_NEEDS_STATE };
 
 /* Actions of one lab: what they need, and what they do. */
 static const struct lab_action {
@@ -378,7 +378,7 @@ static const struct lab_action {
 	{"hint", lab_hint, NULL, LAB_NEEDS_STATE, false},
 	{"check", NULL, lab_check_it, LAB_NEEDS_STATE, true},
 	{"explain", lab_explain, NULL, LAB_NEEDS_STATE, false},
-	{"reset", lab_reset, NULL, LAB_NEEDS_STATE, false},
+	{"reset", lab_reset, NULL, LAB_NEEDS_FILE, false},
 };
 
 /* Actions of none. */
@@ -435,13 +435,14 @@ static int lab_call_open(struct lab_call *call, const struct lab_action *action,
 		code = lab_book_open(&call->book, folder ? folder : LAB_BOOK_FOLDER,
 			action->needs == LAB_NEEDS_BOOK, NULL, err);
 	if (!code)
-		code = lab_book_load(&call->book, call->lab->number, &call->state, err);
-	if (code || action->needs != LAB_NEEDS_STATE)
+		code = lab_book_load(&call->book, call->lab->number,
+			action->needs == LAB_NEEDS_FILE, &call->state, err);
+	if (code || action->needs == LAB_NEEDS_BOOK)
 		goto out;
 	if (!call->state || json_is_true(json_object_get(call->state, "reset")))
 		code = error_set(err, -EINVAL, "lab %u is not begun: mlbench lab start %u",
 			call->lab->number, call->lab->number);
-	else
+	else if (action->needs == LAB_NEEDS_STATE)
 		code = lab_book_drawn(&call->book, call->lab, call->state, &call->drawn, err);
 out:
 	call->place = code ? NULL : lab_book_place(&call->book, call->lab->number);

@@ -6,7 +6,7 @@
 #include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/fit/case.h"
-#include "harness/lab/lab_state.h"
+#include "harness/lab/lab_book.h"
 #include "harness/report/style.h"
 
 #include <errno.h>
@@ -197,25 +197,6 @@ static int saved_explain(const char *name, const char *path, int code, struct er
 	return code;
 }
 
-/* DIR/05/m001 is a measurement of DIR/05.json: its verdict is what the student shall find, so it opens when the lab is over. */
-static int saved_keep_lab(const struct record *record, struct error *err)
-{
-	char path[PATH_MAX + 8];
-	char *slash = realpath(record->folder, path) ? strrchr(path, '/') : NULL;
-	if (!slash)
-		return 0;
-	(void)snprintf(slash, sizeof ".json", ".json");
-	json_t *state = json_load_file(path, 0, NULL);
-	const bool open =
-		state && lab_state_check(state, NULL) == 0 && lab_state_stage(state) < LAB_PASSED;
-	const unsigned number = open ? lab_state_number(state) : 0;
-	json_decref(state);
-	return open ? error_set(err, -EINVAL,
-			      "'%s' is a measurement of lab %u: it opens when that is over (mlbench lab check %u)",
-			      record->folder, number, number)
-		    : 0;
-}
-
 /* passed_over: newer results than the sweep that was asked for. */
 static int saved_find_named(struct record *record, const char *name, enum saved_choice choice,
 	size_t *passed_over, struct error *err)
@@ -234,7 +215,7 @@ static int saved_find_named(struct record *record, const char *name, enum saved_
 	if (code == -ENOENT && path && access(path, F_OK) == 0)
 		code = saved_explain(name, path, code, err);
 	free(path);
-	if (!code && (code = saved_keep_lab(record, err)) != 0)
+	if (!code && (code = lab_book_may_open(record, err)) != 0)
 		record_release(record);
 	return code;
 }

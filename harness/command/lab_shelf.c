@@ -6,6 +6,7 @@
 #include "harness/base/log.h"
 #include "harness/base/units.h"
 #include "harness/lab/lab_book.h"
+#include "harness/lab/lab_scores.h"
 #include "harness/lab/lab_state.h"
 #include "harness/record/fields.h"
 #include "harness/report/layout.h"
@@ -101,8 +102,11 @@ static void lab_list_row(
 	struct table *table, json_t *rows, const struct lab *lab, const json_t *state)
 {
 	const bool reset = json_is_true(json_object_get(state, "reset"));
-	const char *stage = !state || reset ? "" : lab_stage_name(lab_state_stage(state));
-	const json_t *points = reset ? NULL : json_object_get(state, "points");
+	const bool edited = json_is_true(json_object_get(state, "edited"));
+	const char *stage = !state || reset ? ""
+			    : edited        ? LAB_UNVERIFIED
+					    : lab_stage_name(lab_state_stage(state));
+	const json_t *points = reset || edited ? NULL : json_object_get(state, "points");
 	char text[16] = "";
 	if (json_is_number(points))
 		(void)snprintf(text, sizeof text, "%.0f", json_number_value(points));
@@ -138,7 +142,7 @@ int lab_shelf_list(const struct invocation *invocation, struct error *err)
 	for (size_t i = 0; i < count; i++) {
 		json_t *state = NULL;
 		if (!code && begun)
-			code = lab_book_load(&book, labs[i]->number, &state, err);
+			code = lab_book_load(&book, labs[i]->number, true, &state, err);
 		lab_list_row(&table, rows, labs[i], state);
 		json_decref(state);
 		lab_free(labs[i]);

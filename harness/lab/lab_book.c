@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,18 +164,22 @@ static int lab_state_code(
 	return code;
 }
 
-int lab_book_is_authentic(const json_t *state, const char *secret)
+static bool lab_code_fits(const json_t *state, const char *secret)
 {
 	char code[SEAL_CODE_TEXT];
 	const char *mac = json_string_value(json_object_get(state, "mac"));
-	if (json_is_true(json_object_get(state, "edited")))
-		return 0;
-	if (!secret)
-		return -1;
 	return mac && lab_state_code(state, secret, code, NULL) == 0 && seal_code_equal(mac, code);
 }
 
-int lab_book_load(const struct lab_book *book, unsigned number, json_t **state, struct error *err)
+int lab_book_is_authentic(const json_t *state, const char *secret)
+{
+	if (json_is_true(json_object_get(state, "edited")))
+		return 0;
+	return secret ? lab_code_fits(state, secret) : -1;
+}
+
+int lab_book_load(const struct lab_book *book, unsigned number, bool forgive, json_t **state,
+	struct error *err)
 {
 	char *path = lab_book_path(book, number, ".json");
 	int code = path ? 0 : error_set(err, -ENOMEM, "out of memory");
@@ -186,8 +191,13 @@ int lab_book_load(const struct lab_book *book, unsigned number, json_t **state, 
 		if (!code && lab_state_number(*state) != number)
 			code = error_set(err, -EINVAL, "%s: it is of lab %u", path,
 				lab_state_number(*state));
-		if (!code && lab_book_is_authentic(*state, book->secret) == 0)
+		const bool edited = !code && !lab_code_fits(*state, book->secret);
+		if (edited && forgive)
 			(void)json_object_set_new(*state, "edited", json_true());
+		else if (edited)
+			code = error_set(err, -EBADMSG,
+				"%s was changed by hand and counts as nothing: put it back as it was, or begin anew with 'mlbench lab reset %u'",
+				path, number);
 	}
 	if (code) {
 		json_decref(*state);
@@ -209,6 +219,59 @@ int lab_book_save(const struct lab_book *book, json_t *state, struct error *err)
 		code = lab_write_json(path, state, err);
 	free(path);
 	return code;
+}
+
+static bool lab_is_measurement(const struct record *record)
+{
+	for (size_t i = 0; i < record->entry_count; i++)
+		if (strstr(record->entries[i].line, LAB_PLANTED_NOTE))
+			return true;
+	return false;
+}
+
+/* The secret of the student whose folder it is, fresh; NULL. */
+static char *lab_secret_in(const char *folder)
+{
+	char *path = files_join(folder, LAB_STUDENT_FILE);
+	json_t *student = NULL;
+	char *secret = NULL;
+	if (path && lab_read_json(path, &student, NULL) == 0) {
+		const char *text = json_string_value(json_object_get(student, "secret"));
+		secret = text ? strdup(text) : NULL;
+	}
+	json_decref(student);
+	free(path);
+	return secret;
+}
+
+int lab_book_may_open(const struct record *record, struct error *err)
+{
+	char path[PATH_MAX + 8] = "";
+	json_t *state = NULL;
+	if (!lab_is_measurement(record))
+		return 0;
+	char *slash = realpath(record->folder, path) ? strrchr(path, '/') : NULL;
+	if (slash)
+		(void)snprintf(slash, sizeof ".json", ".json");
+	const bool read = slash && lab_read_json(path, &state, NULL) == 0 &&
+			  lab_state_check(state, NULL) == 0;
+	char *up = read ? strrchr(path, '/') : NULL;
+	if (up)
+		*up = '\0';
+	char *secret = up ? lab_secret_in(path) : NULL;
+	const bool over = secret && seal_begin(NULL) == 0 && lab_code_fits(state, secret) &&
+			  lab_state_stage(state) >= LAB_PASSED;
+	const unsigned number = read ? lab_state_number(state) : 0;
+	json_decref(state);
+	free(secret);
+	if (over)
+		return 0;
+	return number ? error_set(err, -EINVAL,
+				"'%s' is a measurement of lab %u: it opens when that is over (mlbench lab check %u)",
+				record->folder, number, number)
+		      : error_set(err, -EINVAL,
+				"'%s' is a measurement of a lab: it opens in its student's folder, when the lab is over",
+				record->folder);
 }
 
 /* --- what was drawn --------------------------------------------------------------------------- */
@@ -260,12 +323,29 @@ int lab_book_seal_for_teacher(const struct lab_book *book, const struct lab *lab
 	return code;
 }
 
+/* The student's file counts, too: who deletes a state does not get its draw again. */
+static unsigned lab_count_attempt(
+	const struct lab_book *book, unsigned number, const json_t *before)
+{
+	char name[16];
+	json_t *attempts = json_object_get(book->student, "attempts");
+	(void)snprintf(name, sizeof name, "%02u", number);
+	if (!json_is_object(attempts)) {
+		attempts = json_object();
+		(void)json_object_set_new(book->student, "attempts", attempts);
+	}
+	const json_int_t counted = json_integer_value(json_object_get(attempts, name));
+	const json_int_t last = json_integer_value(json_object_get(before, "attempt"));
+	const json_int_t attempt = 1 + (counted > last ? counted : last);
+	(void)json_object_set_new(attempts, name, json_integer(attempt));
+	return (unsigned)attempt;
+}
+
 int lab_book_begin(const struct lab_book *book, const struct lab *lab,
 	const struct lab_laptop *laptop, const json_t *before, double now, json_t **state,
 	struct lab_drawn *drawn, struct error *err)
 {
-	const unsigned attempt =
-		before ? 1 + (unsigned)json_integer_value(json_object_get(before, "attempt")) : 1;
+	const unsigned attempt = lab_count_attempt(book, lab->number, before);
 	char words[64];
 	uint64_t seed = 0;
 	char *mine = NULL;

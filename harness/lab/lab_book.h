@@ -7,6 +7,8 @@
 #include "harness/base/error.h"
 #include "harness/lab/lab_draw.h"
 
+#include "harness/record/record.h"
+
 #include <jansson.h>
 #include <stdbool.h>
 
@@ -17,7 +19,6 @@ struct lab_book {
 	int lock;
 	json_t *student;    /* owned */
 	const char *secret; /* in it */
-	bool edited;        /* a file was changed by hand: what is loaded says so from then on */
 };
 
 /* make: begins one where there is none; otherwise -ENOENT.  -EBUSY: another process has it.  name: of the student, taken over
@@ -26,14 +27,23 @@ int lab_book_open(
 	struct lab_book *book, const char *folder, bool make, const char *name, struct error *err);
 void lab_book_close(struct lab_book *book); /* safe on {.lock = -1} */
 
-/* *state NULL: that lab was not begun.  A state whose code does not fit gets "edited": true. */
-int lab_book_load(const struct lab_book *book, unsigned number, json_t **state, struct error *err);
+/* *state NULL: that lab was not begun.  -EBADMSG: its code does not fit, so it counts as nothing; forgive: it gets "edited":
+ * true instead, which stays with the attempts that follow. */
+int lab_book_load(const struct lab_book *book, unsigned number, bool forgive, json_t **state,
+	struct error *err);
 /* With a new code over it. */
 int lab_book_save(const struct lab_book *book, json_t *state, struct error *err);
 int lab_book_save_student(const struct lab_book *book, struct error *err);
 
 /* Of a state that was read: 1 its code fits and it was never edited by hand, 0 it does not, -1 not known without the secret. */
 int lab_book_is_authentic(const json_t *state, const char *secret);
+
+/* What each measurement of a lab says of itself: it keeps its verdict until the lab is over. */
+#define LAB_PLANTED_NOTE \
+	"a lab's measurement: conditions are planted that this result does not name"
+/* Whether a result may be opened: -EINVAL for a lab's whose state (beside its folder, DIR/05/m001) is not an authentic one that
+ * is over. */
+int lab_book_may_open(const struct record *record, struct error *err);
 
 /* "DIR/05", fresh; NULL without memory. */
 char *lab_book_place(const struct lab_book *book, unsigned number);

@@ -66,15 +66,20 @@ static size_t scores_length(const json_t *state, const char *name)
 
 static json_t *scores_of_lab(const json_t *state, const char *secret)
 {
-	const struct lab_predicted p = lab_state_predicted(state);
 	const int authentic = lab_book_is_authentic(state, secret);
-	json_t *points = json_object_get(state, "points");
+	/* What anybody may have written counts as nothing. */
+	const struct lab_predicted p =
+		authentic > 0
+			? lab_state_predicted(state)
+			: (struct lab_predicted){.factor = NAN, .brier = NAN, .confidence = NAN};
+	json_t *points = authentic > 0 ? json_object_get(state, "points") : NULL;
 	return json_pack(
 		"{s:i, s:o, s:s, s:O, s:o, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o}",
 		"lab", (int)lab_state_number(state), "title",
 		fields_text(fields_text_of(state, "title")), "state",
-		lab_stage_name(lab_state_stage(state)), "points", points ? points : json_null(),
-		"minutes", fields_number(scores_minutes(state)), "measurements",
+		authentic > 0 ? lab_stage_name(lab_state_stage(state)) : LAB_UNVERIFIED, "points",
+		points ? points : json_null(), "minutes",
+		fields_number(authentic > 0 ? scores_minutes(state) : (double)NAN), "measurements",
 		(int)scores_length(state, "measurements"), "hints",
 		(int)scores_length(state, "hints"), "checks", (int)scores_length(state, "checks"),
 		"attempt", (int)json_integer_value(json_object_get(state, "attempt")),

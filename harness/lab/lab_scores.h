@@ -8,6 +8,8 @@
 #include <stddef.h>
 
 #define LAB_SCORES_SCHEMA "mlbench.lab_scores/1"
+#define LAB_UNVERIFIED \
+	"unverified" /* the state of a lab whose code does not fit, or cannot be checked */
 
 /* Each folder is a student's (it holds student.json), or holds such folders.  What cannot be read is left out, and stands in
  * "skipped" with the reason.  -ENOENT: there is not one student in all of them. */

@@ -123,10 +123,31 @@ validate mlbench-labs/90.json
 [ ! -e mlbench-labs/90/m001/diagnoses.json ] || fail "the verdict lies beside the measurement"
 # What is planted stands in no file and no output, but for a note that something is.
 ! grep -rlE 'injected:|inject\.read_latency' mlbench-labs --include=*.json --include=*.jsonl --include=*.csv || fail "the plant can be read"
-for command in show diagnose report what-if top; do
+for command in show diagnose report what-if top fit; do
 	expect 2 "$MLBENCH" "$command" mlbench-labs/90/m001
 	says "is a measurement of lab 90"
 done
+# Nor does a copy of it, or an edited or a missing state: each action asks whether the program wrote it.
+cp -r mlbench-labs/90/m001 copied
+expect 2 "$MLBENCH" show copied
+says "is a measurement of a lab: it opens in its student's folder"
+cp mlbench-labs/90.json kept.json
+for edit in 's/"state": "measured"/"state": "passed"/' 's/"points": null/"points": 100/' 's/"attempt": 1/"attempt": 0/'; do
+	sed -i "$edit" mlbench-labs/90.json
+	for action in explain "explain --force" hint measure start "check read.depth=32 cause=read/latency evidence=depth" "predict now=3"; do
+		# shellcheck disable=SC2086 # words
+		refused "counts as nothing" ${action%% *} 90 $(expr "$action" : '[a-z]* \(.*\)')
+	done
+	expect 2 "$MLBENCH" show mlbench-labs/90/m001
+	says "is a measurement of lab 90"
+	expect 0 lab list
+	prints unverified
+	cp kept.json mlbench-labs/90.json
+done
+rm mlbench-labs/90.json
+expect 2 "$MLBENCH" show mlbench-labs/90/m001
+says "is a measurement of a lab"
+cp kept.json mlbench-labs/90.json
 ! grep -q 'storage is emulated' mlbench-labs/90/m001/points.jsonl || fail "the result tells that reads are slowed"
 expect 0 lab open mlbench-labs key=teacher
 prints "inject.read_latency="
@@ -211,6 +232,15 @@ PY
 sed -i 's/"points": 0.0/"points": 100.0/' class/anna/90.json
 expect 0 lab scores class
 prints "edited by hand"
+prints unverified
+expect 0 lab scores class --json
+validate out
+[ "$(json '[s["labs"][0]["points"] for s in d["students"]]')" = "[None, None]" ] || fail "an edited state has points"
+# Begun anew, it can be worked on; the mark stays.
+expect 0 lab reset 90 --dir class/anna
+expect 0 lab start 90 --dir class/anna
+expect 0 lab scores class --json
+[ "$(json '[s["labs"][0]["authentic"] for s in d["students"]]')" = "[False, True]" ] || fail "the mark of an edit is gone"
 expect 0 lab scores class --format html --out class.html
 grep -q "2 students passed 0 of the 2 labs" class.html || fail "the class's page does not count its students"
 grep -q "1 file is not what the program wrote" class.html || fail "the class's page does not tell of a changed file"

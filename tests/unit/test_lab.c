@@ -497,7 +497,7 @@ static void folders_survive_and_tell(void **state)
 	assert_int_equal(lab_book_open(&book, folder, false, NULL, &err), -ENOENT);
 	assert_int_equal(lab_book_open(&book, folder, true, "anna", &err), 0);
 	assert_int_equal(lab_book_open(&other, folder, true, NULL, &err), -EBUSY);
-	assert_int_equal(lab_book_load(&book, 7, &json, &err), 0);
+	assert_int_equal(lab_book_load(&book, 7, false, &json, &err), 0);
 	assert_null(json);
 	assert_int_equal(lab_book_begin(&book, lab, &laptop, NULL, 1000, &json, &drawn, &err), 0);
 	assert_int_equal(lab_book_save(&book, json, &err), 0);
@@ -506,7 +506,7 @@ static void folders_survive_and_tell(void **state)
 
 	/* Opened again, it is the same draw, and no file names it. */
 	assert_int_equal(lab_book_open(&book, folder, false, NULL, &err), 0);
-	assert_int_equal(lab_book_load(&book, 7, &json, &err), 0);
+	assert_int_equal(lab_book_load(&book, 7, false, &json, &err), 0);
 	assert_non_null(json);
 	assert_int_equal(lab_book_is_authentic(json, book.secret), 1);
 	assert_int_equal(lab_book_drawn(&book, lab, json, &again, &err), 0);
@@ -525,18 +525,26 @@ static void folders_survive_and_tell(void **state)
 	assert_int_equal(json_integer_value(json_object_get(next, "attempt")), 2);
 	assert_memory_not_equal(&drawn.plants, &again.plants, sizeof drawn.plants);
 	json_decref(next);
+	/* A state that was deleted gives its draw to nobody. */
+	assert_int_equal(lab_book_begin(&book, lab, &laptop, NULL, 2000, &next, &again, &err), 0);
+	assert_int_equal(json_integer_value(json_object_get(next, "attempt")), 3);
+	assert_memory_not_equal(&drawn.plants, &again.plants, sizeof drawn.plants);
+	json_decref(next);
 	json_decref(json);
 
-	/* What is edited says so from then on, and scores see it. */
+	/* What is edited is refused; begun anew, it says so from then on, and scores count nothing of it. */
 	char *points = strstr(text, "\"points\": null");
 	assert_non_null(points);
 	memcpy(points, "\"points\": 9999", strlen("\"points\": null"));
 	assert_int_equal(files_write_atomic(file, text, size, &err), 0);
 	free(text);
-	assert_int_equal(lab_book_load(&book, 7, &json, &err), 0);
+	assert_int_equal(lab_book_load(&book, 7, false, &json, &err), -EBADMSG);
+	assert_null(json);
+	assert_non_null(strstr(err.text, "counts as nothing"));
+	assert_int_equal(lab_book_load(&book, 7, true, &json, &err), 0);
 	assert_int_equal(lab_book_save(&book, json, &err), 0);
 	json_decref(json);
-	assert_int_equal(lab_book_load(&book, 7, &json, &err), 0);
+	assert_int_equal(lab_book_load(&book, 7, false, &json, &err), 0);
 	assert_int_equal(lab_book_is_authentic(json, book.secret), 0);
 	json_decref(json);
 	lab_book_close(&book);
@@ -545,13 +553,15 @@ static void folders_survive_and_tell(void **state)
 	const json_t *entry = json_array_get(
 		json_object_get(json_array_get(json_object_get(json, "students"), 0), "labs"), 0);
 	assert_true(json_is_false(json_object_get(entry, "authentic")));
+	assert_true(json_is_null(json_object_get(entry, "points")));
+	assert_string_equal(json_string_value(json_object_get(entry, "state")), LAB_UNVERIFIED);
 	assert_int_equal(json_array_size(json_object_get(json, "labs")), 1);
 	json_decref(json);
 
 	/* A torn file is refused in one line, and left out of a class. */
 	assert_int_equal(files_write_atomic(file, "{\"schema\": ", 11, &err), 0);
 	assert_int_equal(lab_book_open(&book, folder, false, NULL, &err), 0);
-	assert_int_equal(lab_book_load(&book, 7, &json, &err), -EINVAL);
+	assert_int_equal(lab_book_load(&book, 7, true, &json, &err), -EINVAL);
 	lab_book_close(&book);
 	assert_int_equal(lab_scores(folders, 1, &json, &err), 0);
 	assert_int_equal(json_array_size(json_object_get(json, "skipped")), 1);
