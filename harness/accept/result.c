@@ -31,8 +31,11 @@ enum accept_verdict accept_verdict_of(const char *name)
 
 int accept_verdict_status(enum accept_verdict verdict)
 {
-	static const int statuses[] = {EXIT_STATUS_DONE, EXIT_STATUS_DONE, EXIT_STATUS_DONE,
-		EXIT_STATUS_CANNOT, EXIT_STATUS_FAILED};
+	static const int statuses[] = {[VERDICT_PASS] = EXIT_STATUS_DONE,
+		[VERDICT_SKIP] = EXIT_STATUS_CANNOT,
+		[VERDICT_WARN] = EXIT_STATUS_DONE,
+		[VERDICT_ERROR] = EXIT_STATUS_CANNOT,
+		[VERDICT_FAIL] = EXIT_STATUS_FAILED};
 	return statuses[verdict];
 }
 

@@ -604,6 +604,8 @@ static int accept_put_out(const struct accepting *a, json_t *document, struct er
 {
 	int status = accept_verdict_status(accept_verdict_of(column_text(document, "verdict")));
 	struct error trouble = {0};
+	if (a->format->of_node && !result_is_whole(document) && status == EXIT_STATUS_DONE)
+		status = EXIT_STATUS_CANNOT;
 	if (a->out && accept_files_write(document, a->out, &trouble)) {
 		/* Not 1, which would say that the node failed. */
 		log_warn("the result's files are not complete: %s", trouble.text);
@@ -853,8 +855,8 @@ const struct command command_accept = {
 		"'mlbench help plan' explains plans, their keys and figures.\n\n"
 		"--format is one of terminal (the default), json, page, certificate, markdown, junit, "
 		"openmetrics, nagios, nhc, slurm. Those that are files lie in the result's folder, too.\n\n"
-		"Exit status: 0 for PASS and WARN, 1 for FAIL, 2 for wrong input, 3 for no verdict or files "
-		"that could not be written, 130 for an interruption.",
+		"Exit status: 0 for PASS and WARN, 1 for FAIL, 2 for wrong input, 3 for no verdict (also "
+		"if every check was skipped) or files that could not be written, 130 for an interruption.",
 	.example = "mlbench accept configs/accept/node.ini --tier quick",
 	.options = OPTION_BIT(OPTION_TIER) | OPTION_BIT(OPTION_CHECK) | OPTION_BIT(OPTION_FOR) |
 		   OPTION_BIT(OPTION_BUDGET) | OPTION_BIT(OPTION_BASELINE) |

@@ -131,7 +131,7 @@ int accept_nagios_status(const json_t *document)
 	const enum accept_verdict verdict = accept_verdict_in(document);
 	if (verdict == VERDICT_FAIL)
 		return CRITICAL;
-	if (!(fabs(status) <= 0)) /* without a verdict, or interrupted */
+	if (!(fabs(status) <= 0) || !result_is_whole(document)) /* no verdict on the node */
 		return UNKNOWN;
 	return verdict == VERDICT_PASS ? OK : verdict == VERDICT_WARN ? WARNING : UNKNOWN;
 }

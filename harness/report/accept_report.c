@@ -57,10 +57,14 @@ const struct accept_format accept_formats[] = {
 			"status line, performance data and exit status of a plug-in for Nagios and Icinga",
 		.write = accept_write_nagios,
 		.status = accept_nagios_status},
-	{.name = "nhc", .summary = "a line for a node health check", .write = accept_write_nhc},
+	{.name = "nhc",
+		.summary = "a line for a node health check",
+		.write = accept_write_nhc,
+		.of_node = true},
 	{.name = "slurm",
 		.summary = "a reason of at most 100 characters for scontrol",
-		.write = accept_write_slurm},
+		.write = accept_write_slurm,
+		.of_node = true},
 	{.name = NULL},
 };
 

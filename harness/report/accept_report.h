@@ -31,6 +31,7 @@ struct accept_format {
 	/* Appends the whole text, as it may be printed or stored (with colours, by command_print).  -ENOMEM with err. */
 	int (*write)(const json_t *document, const struct accept_view *view, struct buffer *out,
 		struct error *err);
+	bool of_node; /* its readers take exit status 0 for a node that is fit: not for a part of a plan */
 	/* The exit status that its readers expect, of NULL where there is no document; NULL: the document's own. */
 	int (*status)(const json_t *document);
 };

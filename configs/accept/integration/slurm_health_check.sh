@@ -1,12 +1,13 @@
 #!/bin/sh
-# Slurm's HealthCheckProgram: tests a node that has no job, and drains it with the reason where it fails.
+# Slurm's HealthCheckProgram: tests a node that has no job, and drains it with the reason if it fails.
 #
 #	HealthCheckProgram=/etc/slurm/slurm_health_check.sh
 #	HealthCheckInterval=86400
 #	HealthCheckNodeState=IDLE,CYCLE
 #
 # Slurm ends it after 60 s, hence the budget.  It ends with 0 when the node was drained, since slurmd registers only after
-# that.  A node that was drained stays so until somebody resumes it.
+# that.  A node that was drained stays so until somebody resumes it.  Only a verdict drains: status 1 with a line that says
+# FAIL, both of the test that was just made.  A full disk is no verdict on the node.
 set -u
 here=$(dirname "$(readlink -f "$0")")
 : "${MLBENCH:=mlbench}"
@@ -20,17 +21,16 @@ say() {
 	logger -t mlbench-accept -- "$1" 2>/dev/null || echo "$1" >&2
 }
 
-"$here/accept_latest.sh" --node "$NODE" --budget 50s >/dev/null
+line=$("$here/accept_latest.sh" --node "$NODE" --budget 50s --format slurm)
 status=$?
-case $status in
-0 | 75) exit 0 ;; # fit, or another test goes on
-1) ;;
-3) [ "$NO_VERDICT" = drain ] || { say "$NODE: no verdict: $("$MLBENCH" accept "$RESULTS/latest" --format slurm)"; exit 0; } ;;
+case "$status $line" in
+"0 "* | "75 "*) exit 0 ;; # fit, or another test is running
+"1 mlbench FAIL "*) reason=$line ;;
 *)
-	say "$NODE: the test could not be run (status $status)"
-	exit 0
+	reason="mlbench: no verdict (status $status)${line:+: ${line#mlbench }}"
+	say "$NODE: $reason"
+	[ "$NO_VERDICT" = drain ] || exit 0
 	;;
 esac
-reason=$("$MLBENCH" accept "$RESULTS/latest" --format slurm)
 say "$NODE: $reason"
-"$SCONTROL" update nodename="$NODE" state=drain reason="${reason:-mlbench: the node failed its test}"
+"$SCONTROL" update nodename="$NODE" state=drain reason="$reason"
