@@ -68,6 +68,7 @@ struct forecast_input {
 struct forecast {
 	bool known; /* else why says why not */
 	double throughput;
+	double unchanged; /* of a change: what the replay gives of the unchanged setting; NAN */
 	struct interval interval; /* 90 % */
 	double half_width;        /* of the interval, in shares of throughput; HUGE_VAL: unknown */
 	uint32_t from[FORECAST_NEAREST]; /* the calibrations, nearest first */
@@ -86,6 +87,11 @@ void forecast_errors_find(const struct forecast_input *input, struct forecast_er
 /* From all calibrations but that of the point itself. */
 void forecast_point(const struct forecast_input *input, const struct forecast_errors *errors,
 	size_t point, struct forecast *out);
+
+/* What becomes of a measured point when its setting is changed to `point`: the difference between two replays, on top of what
+ * was measured.  Not known where the replay of the unchanged setting misses the measurement by half of it or more. */
+void forecast_change(const struct forecast_input *input, const struct forecast_errors *errors,
+	size_t base, size_t point, struct forecast *out);
 
 /* --- adaptive sweeps -------------------------------------------------------------------------- */
 

@@ -101,9 +101,10 @@ int substitute_stage(struct config *config, const char *stage, const struct data
 	if (code || !stage_is(stage, STAGE_READ))
 		return code;
 	*how = "from memory";
-	if (pipeline_plan(config, dataset, &planned, NULL) == 0)
+	/* Pools that were not even summed up: the reason is another one, which the run itself tells. */
+	if (pipeline_plan(config, dataset, &planned, NULL) == 0 || planned.pool_bytes == 0)
 		return 0;
-	*how = "from the page cache (the data set does not fit into memory twice)";
+	*how = "from the page cache (the data set does not fit into memory)";
 	code = config_set_key(config, KEY_READ_ENGINE, "pread", err);
 	return code ? code : config_set_key(config, KEY_READ_CACHE, "warm", err);
 }

@@ -547,9 +547,11 @@ double plan_seconds(const struct plan *plan, size_t repetitions)
 	const bool chooses = plan->facts.step_has_memory;
 	const double choosing = chooses ? CHOOSE_SECONDS * (double)plan->grid.points : 0;
 	const double points = plan->cost.points > 0 ? (double)plan->cost.points : 1;
+	/* What is refused takes no time. */
+	const double run = (double)repetitions * (points - (double)plan->refused) / points;
 	return making + limits + choosing +
 	       plan->cost.cache_seconds / points * (double)repetitions +
-	       (each + SET_UP_SECONDS) * (double)(repetitions + plan->limits);
+	       (each + SET_UP_SECONDS) * (run + (double)plan->limits);
 }
 
 static void plan_label(struct buffer *out, const char *text)

@@ -206,6 +206,16 @@ static int what_if_calibrate(struct what_if *what_if, struct error *err)
 	const size_t count = list_candidates(what_if, list);
 	what_if->forecaster.contention = calibration_contention(&what_if->record, NULL, 0);
 	int code = 0;
+	while (what_if->points[what_if->base_item] != what_if->base)
+		what_if->base_item++;
+	what_if->forecaster.measured[what_if->base_item] = what_if->base_measured;
+	/* The setting that is changed, and the nearest ones. */
+	for (size_t i = 0; i < count; i++)
+		if (list[i].item == what_if->base_item) {
+			const struct candidate base = list[i];
+			memmove(&list[1], &list[0], i * sizeof *list);
+			list[0] = base;
+		}
 	for (size_t i = 0; i < count && !code && what_if->source_count < WHAT_IF_SOURCES_MAX; i++) {
 		const size_t item = list[i].item;
 		code = forecaster_calibrate(&what_if->forecaster, item, what_if->points[item], err);
@@ -531,7 +541,8 @@ int what_if_answer(struct what_if *what_if, struct error *err)
 				     spent > WHAT_IF_SECONDS_MAX * NS_PER_S))
 			break;
 		struct alternative *alternative = &what_if->alternatives[i];
-		forecast_point(&input, &what_if->errors, alternative->item, &alternative->forecast);
+		forecast_change(&input, &what_if->errors, what_if->base_item, alternative->item,
+			&alternative->forecast);
 		code = alternative->forecast.known ? what_if_explain(what_if, alternative, err)
 						   : error_set(err, -ENODATA, "inconclusive: %s",
 							     alternative->forecast.why);

@@ -45,6 +45,7 @@ struct what_if {
 	struct config asked; /* the base point's settings, and an axis for each key that was set */
 	struct config_grid grid;
 	size_t base;          /* point of the record that changes are made to */
+	size_t base_item;     /* of the forecaster */
 	double *base_repeats; /* samples/s of each repetition, ascending; owned */
 	size_t base_repeat_count;
 	double base_measured;

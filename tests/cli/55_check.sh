@@ -92,3 +92,9 @@ expect 2 "$MLBENCH" sweep tiny.ini --data nowhere
 says "nowhere"
 expect 2 "$MLBENCH" show with_own --data own
 says "option '--data' is not one of this command"
+
+# What is refused takes no time: batches that are larger than the data set.
+expect 0 "$MLBENCH" check tiny.ini --data own --set dataset.samples=0 --set sweep.batch.size=16 --set decode.workers=1 --json
+alone=$(json 'd["seconds"]')
+expect 0 "$MLBENCH" check tiny.ini --data own --set dataset.samples=0 --set sweep.batch.size=16,256,512 --set decode.workers=1 --json
+[ "$(json "d['refused'] == 2 and d['seconds'] == $alone")" = True ] || fail "the estimate counts points that are refused: $alone, and $(json 'd["seconds"]')"

@@ -28,6 +28,7 @@ struct world {
 	size_t count;
 	double error_per_octave; /* of the predictor: deviation of ln, each pair has its own */
 	double claimed;          /* half-width of its intervals, share */
+	double bias;             /* in ln, of all that it predicts */
 	double bump; /* a cliff that the predictor does not know, in ln, at many workers */
 	size_t asked;
 };
@@ -79,7 +80,7 @@ static int predict(
 		world->error_per_octave * forecast_distance(&space, from, to) * rng_normal(&rng);
 	const double unknown = world->at[from * DIMENSIONS] >= 4 ? world->bump : 0;
 	const double known = world->at[to * DIMENSIONS] >= 4 ? world->bump : 0;
-	out->throughput = world->truth[to] * exp(wrong + unknown - known);
+	out->throughput = world->truth[to] * exp(world->bias + wrong + unknown - known);
 	out->interval.low = out->throughput * (1 - world->claimed);
 	out->interval.high = out->throughput * (1 + world->claimed);
 	return 0;
@@ -472,9 +473,57 @@ static void choices_are_one_apart(void **state)
 	assert_true(forecast_distance(&space, 0, 2) == sqrt(10));
 }
 
+/* A change is the difference between two replays: what the model misses of both is no loss, and one that misses the very
+ * setting that it replays by half predicts nothing. */
+static void a_change_is_between_replays(void **state)
+{
+	(void)state;
+	struct world *world = malloc(sizeof *world);
+	struct forecast forecast;
+	struct forecast_errors errors;
+	const size_t base = 0;
+	const size_t deeper = 1; /* another prefetch depth: 1 % */
+	const size_t workers = (size_t)BATCHES * DEPTHS;
+	assert_non_null(world);
+	fill_world(world);
+	world->bias = log(0.8);
+	world->measured[base] = world->truth[base];
+	world->calibrated[base] = true;
+	const struct forecast_input input = forecast_input_of(world);
+	forecast_errors_find(&input, &errors);
+	forecast_change(&input, &errors, base, deeper, &forecast);
+	assert_true(forecast.known);
+	assert_true(fabs(forecast.unchanged - 0.8 * world->measured[base]) < 1e-6);
+	assert_true(fabs(forecast.throughput - world->truth[deeper]) < 1e-6);
+	assert_true(forecast.interval.low < world->measured[base]);
+	assert_true(forecast.interval.high > 1.2 * world->measured[base]);
+	forecast_change(&input, &errors, base, workers, &forecast);
+	assert_true(fabs(forecast.throughput - world->truth[workers]) < 1e-6);
+
+	/* Of several calibrations that err differently, each is compared with itself. */
+	for (size_t i = 2; i < 5; i++) {
+		world->measured[i] = world->truth[i] * (i % 2 ? 0.3 : 3);
+		world->calibrated[i] = true;
+	}
+	forecast_errors_find(&input, &errors);
+	assert_true(errors.worst > 0.6);
+	forecast_change(&input, &errors, base, deeper, &forecast);
+	assert_true(forecast.known);
+	assert_true(fabs(forecast.throughput - world->truth[deeper]) < 1e-6);
+	assert_true(forecast.interval.low < world->measured[base] &&
+		    forecast.interval.high > world->measured[base]);
+
+	world->bias = log(0.29);
+	forecast_change(&input, &errors, base, deeper, &forecast);
+	assert_false(forecast.known);
+	assert_non_null(strstr(forecast.why, "(-71 %)"));
+	free(world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_change_is_between_replays),
 		cmocka_unit_test(design_spans_the_grid),
 		cmocka_unit_test(designs_of_all_sizes),
 		cmocka_unit_test(the_best_is_confirmed),
