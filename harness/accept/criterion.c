@@ -2,8 +2,10 @@
 #include "harness/accept/criterion.h"
 
 #include "harness/base/array.h"
+#include "harness/base/text.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -244,6 +246,172 @@ static int parse_clause(
 	return parse_limit(figure, rest, clause, err);
 }
 
+/* --- all clauses together --------------------------------------------------------------------- */
+
+/* The bounds that the clauses of one reference set together; a share is of 1. */
+static void criterion_bounds(const struct criterion *criterion, const struct figure *figure,
+	enum clause_of of, double *low, double *high, bool *open)
+{
+	*low = -(double)INFINITY;
+	*high = (double)INFINITY;
+	*open = false;
+	for (size_t i = 0; i < criterion->clause_count; i++) {
+		const struct clause *clause = &criterion->clauses[i];
+		double its_low;
+		double its_high;
+		bool its_open;
+		if ((clause->kind != CLAUSE_LIMIT && clause->kind != CLAUSE_WITHIN) ||
+			clause->of != of || isnan(clause->value))
+			continue;
+		clause_bounds(clause, figure, 1, &its_low, &its_high, &its_open);
+		*low = fmax(*low, its_low);
+		*high = fmin(*high, its_high);
+		*open = *open || its_open;
+	}
+}
+
+/* The statistic that a clause of this kind limits; NAN: there is none. */
+static double criterion_statistic(const struct criterion *criterion, enum clause_kind kind)
+{
+	for (size_t i = 0; i < criterion->clause_count; i++)
+		if (criterion->clauses[i].kind == kind)
+			return criterion->clauses[i].value;
+	return (double)NAN;
+}
+
+bool criterion_is_laxer(
+	const struct criterion *warns, const struct criterion *fails, const struct figure *figure)
+{
+	for (int of = OF_NOTHING; of <= OF_BEST; of++) {
+		double low[2];
+		double high[2];
+		bool open;
+		criterion_bounds(warns, figure, (enum clause_of)of, &low[0], &high[0], &open);
+		criterion_bounds(fails, figure, (enum clause_of)of, &low[1], &high[1], &open);
+		if ((isfinite(low[0]) && low[0] < low[1]) ||
+			(isfinite(high[0]) && high[0] > high[1]))
+			return true;
+	}
+	return criterion_statistic(warns, CLAUSE_SPREAD) >
+		       criterion_statistic(fails, CLAUSE_SPREAD) ||
+	       criterion_statistic(warns, CLAUSE_SIMILARITY) <
+		       criterion_statistic(fails, CLAUSE_SIMILARITY);
+}
+
+/* "<= 50 MB/s" of what is better when it is more fails the good nodes and passes the bad ones. */
+static int refuse_direction(
+	const struct figure *figure, const struct criterion *criterion, struct error *err)
+{
+	const bool more = figure->sense == FIGURE_MORE_IS_BETTER;
+	bool bad_side = false;
+	bool good_side = false;
+	if (figure->sense == FIGURE_NEITHER)
+		return 0;
+	for (size_t i = 0; i < criterion->clause_count; i++) {
+		const struct clause *clause = &criterion->clauses[i];
+		const bool lower = clause->op == CLAUSE_MORE || clause->op == CLAUSE_MORE_EQUAL;
+		const bool same = clause->kind == CLAUSE_LIMIT && clause->op == CLAUSE_SAME;
+		if (clause->kind == CLAUSE_WITHIN || same)
+			bad_side = true;
+		else if (clause->kind == CLAUSE_LIMIT && lower == more)
+			bad_side = true;
+		else if (clause->kind == CLAUSE_LIMIT)
+			good_side = true;
+	}
+	if (!good_side || bad_side)
+		return 0;
+	return error_set(err, -EINVAL,
+		"'%s' is better when it is %s, so '%.64s' fails good values and passes bad ones; "
+		"write '%s ...', or both limits joined by 'and'",
+		figure->name, more ? "more" : "less", criterion->text, more ? ">=" : "<=");
+}
+
+static bool words_meet(const struct clause *a, const struct clause *b)
+{
+	for (size_t i = 0; i < a->word_count; i++)
+		for (size_t k = 0; k < b->word_count; k++)
+			if (strpbrk(a->words[i], "*?[\\") || strpbrk(b->words[k], "*?[\\") ||
+				strcmp(a->words[i], b->words[k]) == 0)
+				return true;
+	return false;
+}
+
+/* Every word of IS is excluded by IS NOT. */
+static bool words_are_excluded(const struct clause *is, const struct clause *is_not)
+{
+	size_t excluded = 0;
+	for (size_t i = 0; i < is->word_count; i++)
+		for (size_t k = 0; k < is_not->word_count; k++)
+			if (strcmp(is->words[i], is_not->words[k]) == 0) {
+				excluded++;
+				break;
+			}
+	return excluded == is->word_count;
+}
+
+static bool clauses_contradict(const struct clause *a, const struct clause *b)
+{
+	if (a->kind == CLAUSE_IS && b->kind == CLAUSE_IS)
+		return !words_meet(a, b);
+	return (a->kind == CLAUSE_IS && b->kind == CLAUSE_IS_NOT && words_are_excluded(a, b)) ||
+	       (a->kind == CLAUSE_IS_NOT && b->kind == CLAUSE_IS && words_are_excluded(b, a));
+}
+
+/* ">= 50 ms and <= 1 ms" */
+static int refuse_empty(
+	const struct figure *figure, const struct criterion *criterion, struct error *err)
+{
+	bool empty = false;
+	for (int of = OF_NOTHING; of <= OF_BEST; of++) {
+		double low;
+		double high;
+		bool open;
+		criterion_bounds(criterion, figure, (enum clause_of)of, &low, &high, &open);
+		empty = empty || low > high || (open && low >= high);
+	}
+	for (size_t i = 0; i < criterion->clause_count; i++)
+		for (size_t k = 0; k < i; k++)
+			empty = empty ||
+				clauses_contradict(&criterion->clauses[i], &criterion->clauses[k]);
+	return empty ? error_set(err, -EINVAL,
+			       "no value is '%.100s': its limits exclude each other",
+			       criterion->text)
+		     : 0;
+}
+
+/* One of the few texts that the figure can be, or a glob of one. */
+static int refuse_text(const struct figure *figure, const char *word, struct error *err)
+{
+	const char *names[CRITERION_WORDS_MAX];
+	char copy[512];
+	size_t count = 0;
+	bool known = false;
+	const char *texts = figure_texts(figure);
+	if (!texts)
+		return 0;
+	(void)snprintf(copy, sizeof copy, "%s", texts);
+	char *rest = copy;
+	for (char *name; (name = strtok_r(rest, "|", &rest)) && count < COUNT(names);) {
+		names[count++] = name;
+		known = known || fnmatch(word, name, 0) == 0;
+	}
+	const char *near = suggest_nearest(word, names, count);
+	return known ? 0
+		     : error_set(err, -EINVAL, "'%s' is never '%.64s'%s%s%s (%s)", figure->name,
+			       word, near ? "; did you mean '" : "", near ? near : "",
+			       near ? "'?" : "", texts);
+}
+
+static int refuse_texts(
+	const struct figure *figure, const struct criterion *criterion, struct error *err)
+{
+	int code = 0;
+	for (size_t i = 0; i < criterion->clause_count; i++)
+		for (size_t k = 0; k < criterion->clauses[i].word_count && !code; k++)
+			code = refuse_text(figure, criterion->clauses[i].words[k], err);
+	return code;
+}
+
 int criterion_parse(const struct figure *figure, const char *text, struct criterion *criterion,
 	struct error *err)
 {
@@ -269,6 +437,9 @@ int criterion_parse(const struct figure *figure, const char *text, struct criter
 				figure, at, &criterion->clauses[criterion->clause_count++], err);
 	}
 	free(copy);
+	code = code ? code : refuse_texts(figure, criterion, err);
+	code = code ? code : refuse_direction(figure, criterion, err);
+	code = code ? code : refuse_empty(figure, criterion, err);
 	if (code)
 		criterion_release(criterion);
 	return code;

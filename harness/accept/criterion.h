@@ -54,11 +54,17 @@ struct criterion {
 	bool may_miss; /* "or missing" */
 };
 
-/* -EINVAL with what is wrong and an example for this figure.  On failure there is nothing to release. */
+/* -EINVAL with what is wrong and an example for this figure; also where it bounds only the good side of the figure, or holds for
+ * no value.  On failure there is nothing to release. */
 int criterion_parse(const struct figure *figure, const char *text, struct criterion *criterion,
 	struct error *err);
 void criterion_release(struct criterion *criterion); /* safe on {0} */
 bool criterion_needs(const struct criterion *criterion, enum clause_of of);
+
+/* Whether a warning of this criterion could only come after a failure of the other one: a limit of both, of the same reference,
+ * that the warning has laxer. */
+bool criterion_is_laxer(
+	const struct criterion *warns, const struct criterion *fails, const struct figure *figure);
 
 /* The limit of a LIMIT or WITHIN clause, given what it is a share of (reference; ignored where it is none): values at
  * or on the good side of [*low, *high] hold; -INFINITY, INFINITY: no limit on that side.  *open: the limit itself does

@@ -17,10 +17,30 @@
 const struct figure figure_list[] = {
 #define FIGURE(kind, name, unit, sense, place, action, doc, remedy) \
 	{ACCEPT_##kind, name, FIGURE_##unit, FIGURE_##sense, place, ACTION_##action, doc, remedy},
+#define TEXTS(kind, name, texts)
 #include "harness/accept/figures.def"
 #undef FIGURE
+#undef TEXTS
 	{.name = NULL},
 };
+
+const char *figure_texts(const struct figure *figure)
+{
+	static const struct {
+		enum accept_kind kind;
+		const char *name, *texts;
+	} of[] = {
+#define FIGURE(...)
+#define TEXTS(kind, name, texts) {ACCEPT_##kind, name, texts},
+#include "harness/accept/figures.def"
+#undef FIGURE
+#undef TEXTS
+	};
+	for (size_t i = 0; i < COUNT(of); i++)
+		if (of[i].kind == figure->kind && strcmp(of[i].name, figure->name) == 0)
+			return of[i].texts;
+	return NULL;
+}
 
 const char *accept_kind_name(enum accept_kind kind)
 {

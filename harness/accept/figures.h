@@ -72,6 +72,9 @@ struct figure {
 	const char *remedy; /* what to do where it is wrong, or to tell the vendor */
 };
 
+/* The texts that it can be, "on|off"; NULL: any text, or it is a number. */
+const char *figure_texts(const struct figure *figure);
+
 /* Of that kind by its name; pipeline checks also know every metric of `compare` (comparison.h).  NULL: there is none. */
 const struct figure *figure_find(enum accept_kind kind, const char *name);
 /* -EINVAL: "unknown figure 'x' of a ceiling check; did you mean 'y'?" */

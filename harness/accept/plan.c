@@ -502,6 +502,49 @@ static int plan_add_line(
 	return 0;
 }
 
+/* The failure that a warning is laxer than; NULL if there is none. */
+static const struct accept_limit *plan_before_warning(
+	const struct accept_check *check, const struct accept_limit *warns)
+{
+	for (size_t i = 0; i < check->limit_count && warns->warns; i++) {
+		const struct accept_limit *fails = &check->limits[i];
+		if (!fails->warns && fails->figure == warns->figure &&
+			criterion_is_laxer(&warns->criterion, &fails->criterion, warns->figure))
+			return fails;
+	}
+	return NULL;
+}
+
+/* A warning that comes only after the failure says nothing.  One of an included plan, whose failure is made stricter, goes
+ * with it. */
+static int plan_check_warnings(
+	const struct plan_reading *reading, struct accept_check *check, struct error *err)
+{
+	for (size_t i = 0; i < check->limit_count; i++) {
+		struct accept_limit *warns = &check->limits[i];
+		const struct accept_limit *fails = plan_before_warning(check, warns);
+		char key[ACCEPT_NAME_BYTES + 8];
+		if (!fails)
+			continue;
+		(void)snprintf(key, sizeof key, "warn.%s", warns->figure->name);
+		const struct plan_line *line = plan_find_line(reading, check->name, key);
+		const struct plan_line *its = plan_find_line(reading, check->name, key + 5);
+		if (its->file_number < line->file_number) {
+			criterion_release(&warns->criterion);
+			check->limit_count--;
+			memmove(warns, warns + 1, (check->limit_count - i) * sizeof *warns);
+			i--;
+			continue;
+		}
+		(void)error_set(err, -EINVAL,
+			"%s: '%.64s' is laxer than '%.64s' in line %d, which fails before it warns; "
+			"make it stricter, or write '%s = none'",
+			key, warns->criterion.text, fails->criterion.text, fails->line, key);
+		return plan_refuse_line(line, -EINVAL, err);
+	}
+	return 0;
+}
+
 static int plan_make_check(const struct plan_reading *reading, const struct plan_section *section,
 	struct accept_check *check, struct error *err)
 {
@@ -529,6 +572,9 @@ static int plan_make_check(const struct plan_reading *reading, const struct plan
 		if (code)
 			return plan_refuse_line(line, code, err);
 	}
+	code = plan_check_warnings(reading, check, err);
+	if (code)
+		return code;
 	if (check->limit_count == 0) {
 		(void)error_set(err, -EINVAL,
 			"[%s] asks for nothing: a check needs at least one line 'FIGURE = CRITERION'",

@@ -1,6 +1,7 @@
 /* Plans and criteria: what is understood, and that every mistake is refused with its line. */
 #include "harness/accept/plan.h"
 
+#include "harness/analyze/verdict.h"
 #include "harness/base/array.h"
 
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -91,7 +93,7 @@ static void bounds(void **state)
 		double reference, low, high;
 	} cases[] = {
 		{"decode.core", ">= 2,000 samples/s", 0, 2000, INFINITY},
-		{"decode.core", "< 10 samples/s", 0, -INFINITY, 10},
+		{"read.latency", "< 10 ns", 0, -INFINITY, 10},
 		{"decode.core", ">= 90 % of best", 200, 180, INFINITY},
 		{"decode.core", "within 5 % of baseline", 100, 95, INFINITY},
 		{"decode.core", "within 5 % either side of baseline", 100, 95, 105},
@@ -226,6 +228,40 @@ static void mistakes(void **state)
 		{"[a]\nkind = expect\ncpu.model = is\n", "the text is missing"},
 		{"[a]\nkind expect\n", "p.ini:2: expected 'key = value'"},
 		{"[a]\nkind = pipeline\nthroughputt >= 2 samples/s\n", "p.ini:3: unknown"},
+		/* What means the opposite, holds for no value, or never warns. */
+		{"[a]\nkind = ceiling\nread.direct <= 50 MB/s\n",
+			"p.ini:3: read.direct: 'read.direct' is better when it is more, so '<= 50 MB/s' fails good values"},
+		{"[a]\nkind = ceiling\nread.direct = < 50 MB/s and spread <= 3 %\n",
+			"is better when it is more"},
+		{"[a]\nkind = ceiling\nwarn.gemm.core <= 110 % of median\n",
+			"warn.gemm.core: 'gemm.core' is better when it is more"},
+		{"[a]\nkind = ceiling\nread.latency >= 50 ms\n",
+			"'read.latency' is better when it is less, so '>= 50 ms' fails good values"},
+		{"[a]\nkind = pipeline\nthroughput <= 5 samples/s\n", "is better when it is more"},
+		{"[a]\nkind = ceiling\nread.latency >= 50 ms and <= 1 ms\n",
+			"p.ini:3: read.latency: no value is '>= 50 ms and <= 1 ms'"},
+		{"[a]\nkind = expect\nnuma.nodes = > 2 and <= 2\n", "limits exclude each other"},
+		{"[a]\nkind = ceiling\ngemm.core = >= 95 % of best and <= 90 % of best\n",
+			"limits exclude each other"},
+		{"[a]\nkind = expect\ncpu.model = is AMD and is Intel\n", "exclude each other"},
+		{"[a]\nkind = expect\ncpu.model = is AMD and is not one of Intel, AMD\n",
+			"exclude each other"},
+		{"[a]\nkind = pipeline\nbottleneck = stepp\n",
+			"p.ini:3: bottleneck: 'bottleneck' is never 'stepp'; did you mean 'step'?"},
+		{"[a]\nkind = pipeline\nbottleneck = is not one of raed, decode\n",
+			"did you mean 'read'?"},
+		{"[a]\nkind = pipeline\nbottleneck.resource = bandwith\n",
+			"did you mean 'bandwidth'?"},
+		{"[a]\nkind = expect\ncpu.turbo = enabled\n",
+			"'cpu.turbo' is never 'enabled' (on|off)"},
+		{"[a]\nkind = ceiling\nread.direct >= 100 MB/s\nwarn.read.direct >= 50 MB/s\n",
+			"p.ini:4: warn.read.direct: '>= 50 MB/s' is laxer than '>= 100 MB/s' in line 3"},
+		{"[a]\nkind = ceiling\nwarn.read.latency <= 5 ms\nread.latency <= 1 ms\n",
+			"p.ini:3: warn.read.latency: '<= 5 ms' is laxer than '<= 1 ms' in line 4"},
+		{"[a]\nkind = ceiling\ngemm.core >= 90 % of median\nwarn.gemm.core = within 12 % of median\n",
+			"is laxer than '>= 90 % of median'"},
+		{"[a]\nkind = ceiling\nread.cold = spread <= 3 %\nwarn.read.cold = spread <= 9 %\n",
+			"is laxer than 'spread <= 3 %'"},
 		{"[a]\nkind = expect\ncpu.model = ${NOT_SET_ANYWHERE}\n", "p.ini:3: "},
 	};
 	assert_true(COUNT(cases) >= 25);
@@ -235,6 +271,70 @@ static void mistakes(void **state)
 			fail_msg("'%s': said '%s', not '%s'", cases[i].text, err.text,
 				cases[i].message);
 	}
+}
+
+/* What looks like one of them and is none. */
+static void not_mistakes(void **state)
+{
+	(void)state;
+	static const char *const lines[] = {
+		"kind = ceiling\nread.direct >= 50 MB/s and <= 9 GB/s\n",
+		"kind = ceiling\nread.direct = 50 MB/s\n",
+		"kind = ceiling\nread.latency = within 5 % either side of 1 ms and >= 10 us\n",
+		"kind = ceiling\nread.direct >= 50 MB/s\nwarn.read.direct >= 100 MB/s and <= 9 GB/s\n",
+		"kind = ceiling\nread.direct >= 50 MB/s\nwarn.read.direct >= 40 % of baseline\n",
+		"kind = expect\nsysctl.vm.swappiness <= 10\n",
+		"kind = expect\nmemory.transparent = is one of always, m*\n",
+		"kind = expect\ncpu.model = is AMD* and is not *7551*\n",
+		"kind = pipeline\nbottleneck = is not read\nbottleneck.resource = is one of cpu, compute\n",
+	};
+	for (size_t i = 0; i < COUNT(lines); i++) {
+		char text[256];
+		(void)snprintf(text, sizeof text, "[a]\n%s", lines[i]);
+		if (read_plan(text))
+			fail_msg("%s: %s", lines[i], err.text);
+		plan_release(&plan);
+	}
+}
+
+/* Whether text is one of "a|b". */
+static bool is_one_of(const char *texts, const char *text)
+{
+	const size_t length = strlen(text);
+	for (const char *at = texts; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
+		if (strncmp(at, text, length) == 0 && (at[length] == '|' || !at[length]))
+			return true;
+	return false;
+}
+
+/* Every stage and resource that a verdict can name is a text of its figure, and the texts are as many. */
+static void bottlenecks_are_known(void **state)
+{
+	(void)state;
+	const char *of[] = {figure_texts(figure_find(ACCEPT_PIPELINE, "bottleneck")),
+		figure_texts(figure_find(ACCEPT_PIPELINE, "bottleneck.resource"))};
+	size_t names[2] = {1, 1};
+	size_t distinct[2] = {0, 0};
+	for (int which = 0; which < 2; which++) {
+		for (const char *at = of[which]; *at; at++)
+			names[which] += *at == '|';
+		for (size_t i = 0; i < limit_kind_count; i++) {
+			const struct limit_kind *kind = &limit_kinds[i];
+			const char *its = which ? kind->resource : kind->stage;
+			size_t before = 0;
+			if (strcmp(kind->stage, "none") == 0) /* no verdict */
+				continue;
+			assert_true(is_one_of(of[which], its));
+			while (strcmp(which ? limit_kinds[before].resource
+					    : limit_kinds[before].stage,
+				       its) != 0)
+				before++;
+			distinct[which] += before == i;
+		}
+		assert_int_equal(names[which], distinct[which]);
+	}
+	for (const struct figure *figure = figure_list; figure->name; figure++)
+		assert_true(!figure_texts(figure) || figure->unit == FIGURE_TEXT);
 }
 
 /* The shipped plans are right, and the checks that go into a health check say so in their tier. */
@@ -275,6 +375,45 @@ static void at_most_so_many_checks(void **state)
 		}
 }
 
+/* A stricter limit of one's own takes the warning of the included plan away; a laxer warning of one's own is a mistake. */
+static void included_warnings(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *lines;
+		size_t limits;
+		const char *message;
+	} cases[] = {
+		{"decode.core = within 10 % of median\n", 1, NULL},
+		{"decode.core = within 30 % of median\n", 2, NULL},
+		{"warn.decode.core = within 40 % of median\n", 0, "own.ini:4: warn.decode.core: "},
+	};
+	char base[] = "/tmp/test_accept_plan.XXXXXX";
+	char own[64];
+	const int fd = mkstemp(base);
+	static const char text[] =
+		"[cores]\nkind = ceiling\nwarn.decode.core = within 12 % of median\ndecode.core = within 20 % of median\n";
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
+	assert_int_equal(close(fd), 0);
+	(void)snprintf(own, sizeof own, "%s.own.ini", base);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		FILE *file = fopen(own, "we");
+		assert_non_null(file);
+		(void)fprintf(file, "include = %s\n\n[cores]\n%s", base, cases[i].lines);
+		assert_int_equal(fclose(file), 0);
+		const int code = plan_read_file(&plan, own, &err);
+		assert_int_equal(code, cases[i].message ? -EINVAL : 0);
+		if (cases[i].message)
+			assert_non_null(strstr(err.text, cases[i].message));
+		else
+			assert_int_equal(plan.checks[0].limit_count, cases[i].limits);
+		plan_release(&plan);
+	}
+	assert_int_equal(unlink(base), 0);
+	assert_int_equal(unlink(own), 0);
+}
+
 static void criteria_are_taken_away(void **state)
 {
 	(void)state;
@@ -292,9 +431,12 @@ int main(void)
 		cmocka_unit_test(bounds),
 		cmocka_unit_test(numbers),
 		cmocka_unit_test(mistakes),
+		cmocka_unit_test(not_mistakes),
+		cmocka_unit_test(bottlenecks_are_known),
 		cmocka_unit_test(shipped_plans),
 		cmocka_unit_test(at_most_so_many_checks),
 		cmocka_unit_test(criteria_are_taken_away),
+		cmocka_unit_test(included_warnings),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
