@@ -1,9 +1,13 @@
 /* The program's entry: the table of commands, signals, and the only exit. */
+#include "harness/base/array.h"
+#include "harness/base/bounded.h"
+#include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "harness/base/text.h"
 #include "harness/command/command.h"
 #include "harness/live/terminal_guard.h"
 #include "harness/measure/environment.h"
+#include "harness/measure/proc_text.h"
 #include "workloads/image/codec.h"
 #include "workloads/sample/sample.h"
 #include "workloads/source/store.h"
@@ -12,6 +16,8 @@
 #include <fcntl.h>
 #include <locale.h>
 #include <malloc.h>
+#include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,6 +82,89 @@ static void set_up_signals(void)
 		SIGXFSZ, &action, NULL); /* a write beyond 'ulimit -f' is an error message */
 }
 
+/* --- a main thread that no signal reaches ------------------------------------------------------- */
+
+/* Storage that does not answer holds a thread inside the kernel, where its signals wait for it.  A thread that touches
+ * nothing takes them in its place. */
+enum { WATCH_LOOK_MS = 500, WATCH_LOOKS_TAKE = 4, WATCH_LOOKS_END = 20 };
+
+/* How often the main thread gave up its core; NAN: not known. */
+static double watch_main_switches(void)
+{
+	char path[64];
+	char text[4096];
+	double voluntary = (double)NAN;
+	(void)snprintf(path, sizeof path, "/proc/self/task/%d", (int)getpid());
+	const int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (folder >= 0 && proc_text_at(folder, text, sizeof text, "status") == 0)
+		(void)parse_field_number(text, "voluntary_ctxt_switches", &voluntary);
+	if (folder >= 0)
+		(void)close(folder);
+	return voluntary;
+}
+
+/* Takes one of them, if the main thread has not. */
+static void watch_take(void)
+{
+	const struct timespec none = {0};
+	sigset_t ends;
+	(void)sigemptyset(&ends);
+	(void)sigaddset(&ends, SIGINT);
+	(void)sigaddset(&ends, SIGTERM);
+	const int number = sigtimedwait(&ends, NULL, &none);
+	if (number > 0)
+		main_on_signal(number);
+}
+
+static bool watch_sees_signal(void)
+{
+	sigset_t pending;
+	return sigpending(&pending) == 0 &&
+	       (sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM));
+}
+
+static void *watch_main(void *unused)
+{
+	int pending = 0; /* looks at which a signal waited */
+	int stuck = 0;   /* looks since one was taken, at which the main thread had not run */
+	double before = (double)NAN;
+	for (;;) {
+		clock_sleep_until_ns(clock_now_ns() + WATCH_LOOK_MS * NS_PER_MS);
+		pending = watch_sees_signal() ? pending + 1 : 0;
+		if (pending >= WATCH_LOOKS_TAKE || (pending > 0 && stuck > 0)) {
+			watch_take();
+			before = watch_main_switches();
+			stuck = 1;
+		} else if (stuck > 0) {
+			stuck = watch_main_switches() == before ? stuck + 1 : 0;
+		}
+		if (stuck > WATCH_LOOKS_END) {
+			log_error(
+				"a call into the kernel does not return, as of storage that does not answer: "
+				"ended without it");
+			main_on_signal(SIGTERM);
+		}
+	}
+	return unused;
+}
+
+/* Without it, signals wait for as long as the storage. */
+static void set_up_watch(void)
+{
+	pthread_t thread;
+	pthread_attr_t attributes;
+	sigset_t all;
+	sigset_t before;
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_BLOCK, &all, &before);
+	if (pthread_attr_init(&attributes) == 0) {
+		(void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+		(void)pthread_create(&thread, &attributes, watch_main, NULL);
+		(void)pthread_attr_destroy(&attributes);
+	}
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 /* As many open files as may be had without asking anybody: the usual 1024 are few for deep queues. */
 static void set_up_limits(void)
 {
@@ -134,6 +223,28 @@ static int check_arguments(const struct invocation *invocation, struct error *er
 	return 0;
 }
 
+/* Whether every path that the command line names answers. */
+static int check_paths(const struct invocation *invocation, struct error *err)
+{
+	static const enum option_id named[] = {OPTION_OUT, OPTION_RESUME, OPTION_PATH,
+		OPTION_BASELINE, OPTION_JUDGE, OPTION_EXPECT, OPTION_COMPLAINT_FILE, OPTION_DIR};
+	const struct options *options = &invocation->options;
+	const char **paths = calloc(options->argument_count + COUNT(named) + 1, sizeof *paths);
+	size_t count = 0;
+	if (!paths)
+		return error_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < options->argument_count; i++)
+		paths[count++] = options->arguments[i];
+	for (size_t i = 0; i < COUNT(named); i++)
+		if (named[i] != OPTION_PATH || !invocation->command->bounded)
+			paths[count++] = options->values[named[i]];
+	if (invocation->command->options & OPTION_BIT(OPTION_OUT) && !options->values[OPTION_OUT])
+		paths[count++] = RESULTS_FOLDER;
+	const int code = paths_answer(paths, count, &stop, err);
+	free(paths);
+	return code;
+}
+
 static int main_run_command(const struct command *command, int argc, char **argv, struct error *err)
 {
 	struct invocation invocation = {.commands = commands,
@@ -157,6 +268,10 @@ static int main_run_command(const struct command *command, int argc, char **argv
 		else if (options_given(&invocation.options, OPTION_VERBOSE))
 			log_set_level(LOG_LEVEL_VERBOSE);
 		code = check_arguments(&invocation, err);
+		if (!code)
+			code = check_paths(&invocation, err);
+		if (!code && !command->bounded)
+			set_up_watch();
 		if (!code && invocation.options.values[OPTION_NODE])
 			code = node_name_give(invocation.options.values[OPTION_NODE], err);
 		status = code ? command_status(code) : command->run(&invocation, err);

@@ -22,6 +22,7 @@ struct check_context {
 	const struct accept_check *check;
 	enum accept_tier tier;
 	const char *folder; /* on the storage that is judged; exists */
+	double free_bytes;  /* in it, when the checks began; NAN: not known */
 	const char *
 		scratch; /* a folder of this check's own in it, there if it estimates disk_bytes; removed by the
 			      * parent */
@@ -54,7 +55,7 @@ struct check_ops {
 	/* What is wrong with a check of a plan beyond what its keys say: -EINVAL.  May be NULL. */
 	int (*validate)(const struct accept_plan *plan, const struct accept_check *check,
 		struct error *err);
-	/* Fills *cost; context without sink, scratch. */
+	/* Fills *cost; context without sink, scratch.  The parent calls it: it touches no path and no device. */
 	void (*estimate)(const struct check_context *context, struct check_cost *cost);
 	/* 0: all that could be had was handed over (what could not: sink_missing); -EINTR; or a negative errno with err: the
 	 * check could not be made, which is an ERROR. */

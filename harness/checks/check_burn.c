@@ -22,7 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 
 enum {
 	BURN_WINDOWS_MAX = 4096,
@@ -168,13 +167,10 @@ static uint64_t burn_file_bytes(const struct check_context *context)
 	const int64_t asked = check_integer(context->check, PLAN_SIZE);
 	const uint64_t bytes = mebibytes[context->tier <= TIER_BURN ? context->tier : TIER_BURN]
 			       << 20;
-	struct statvfs there;
 	if (asked > 0)
 		return (uint64_t)asked;
-	if (!context->folder || statvfs(context->folder, &there) != 0)
-		return bytes;
-	const uint64_t quarter = there.f_bavail * there.f_frsize / 4;
-	return bytes < quarter ? bytes : quarter;
+	return (uint64_t)fmin(
+		(double)bytes, context->free_bytes / 4); /* of NAN and a number: the number */
 }
 
 static void burn_estimate(const struct check_context *context, struct check_cost *cost)

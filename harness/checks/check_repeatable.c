@@ -17,10 +17,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum {
@@ -701,14 +701,10 @@ static uint64_t repeatable_stored_bytes(const struct check_context *context)
 		[TIER_STANDARD] = (double)((uint64_t)1 << 30),
 		[TIER_BURN] = (double)((uint64_t)16 << 30)};
 	const int64_t asked = check_integer(context->check, PLAN_SIZE);
-	struct statvfs there;
 	if (asked > 0)
 		return (uint64_t)asked;
 	const double bytes = by_tier[context->tier <= TIER_BURN ? context->tier : TIER_BURN];
-	if (!context->folder || statvfs(context->folder, &there) != 0)
-		return (uint64_t)bytes;
-	const double quarter = (double)there.f_bavail * (double)there.f_frsize / 4;
-	return (uint64_t)(bytes < quarter ? bytes : quarter);
+	return (uint64_t)fmin(bytes, context->free_bytes / 4); /* of NAN and a number: the number */
 }
 
 static void repeatable_hand_storage(struct repeatable *repeatable,

@@ -3,35 +3,28 @@
 
 #include "harness/accept/judge.h"
 #include "harness/accept/result.h"
-#include "harness/base/buffer.h"
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
-#include "harness/base/log.h"
 #include "harness/base/rng.h"
 #include "harness/base/units.h"
 #include "harness/checks/settle.h"
 #include "harness/checks/sink.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum {
-	LISTEN_MS = 100,
 	GRACE_MS = 2000, /* for a check that was asked to end; then it is killed */
-	KILL_MS = 1000,  /* for a killed one to be gone; then it is abandoned */
 	OPEN_MAX = 1024,
-	BOUNDED_BYTES_MAX = 1 << 20,
 };
 
 /* The kinds, in the order of enum accept_kind. */
@@ -43,129 +36,6 @@ const struct check_ops *const check_list[ACCEPT_KINDS + 1] = {
 	[ACCEPT_REPEATABLE] = &check_repeatable,
 	[ACCEPT_NETWORK] = &check_network,
 };
-
-/* --- a process -------------------------------------------------------------------------------- */
-
-struct bounded_process {
-	pid_t pid;
-	int fd; /* what it writes */
-};
-
-static int process_start(struct bounded_process *process, bounded_work *work, void *context)
-{
-	int ends[2];
-	if (pipe2(ends, O_CLOEXEC) != 0)
-		return -errno;
-	const pid_t parent = getpid();
-	process->pid = fork();
-	if (process->pid == 0) {
-		/* Its own group, so that what it starts ends with it. */
-		(void)setpgid(0, 0);
-		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != parent)
-			_exit(EXIT_FAILURE);
-		(void)close(ends[0]);
-		log_hush_interrupted();
-		const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-		if (null >= 0)
-			(void)dup2(null, STDOUT_FILENO);
-		work(context, ends[1]);
-		_exit(EXIT_SUCCESS);
-	}
-	const int saved = errno;
-	(void)close(ends[1]);
-	if (process->pid < 0) {
-		(void)close(ends[0]);
-		return -saved;
-	}
-	(void)setpgid(process->pid, process->pid);
-	process->fd = ends[0];
-	return 0;
-}
-
-/* Whether it has ended within so many ms; *status is that of wait. */
-static bool process_wait(const struct bounded_process *process, unsigned ms, int *status)
-{
-	const uint64_t until = clock_now_ns() + ms * NS_PER_MS;
-	for (;;) {
-		const pid_t ended = waitpid(process->pid, status, WNOHANG);
-		if (ended == process->pid || (ended < 0 && errno != EINTR))
-			return true;
-		if (clock_now_ns() >= until)
-			return false;
-		clock_sleep_until_ns(clock_now_ns() + 5 * NS_PER_MS);
-	}
-}
-
-/* Ends what is left of its group.  False: it could not even be killed, and is left alone. */
-static bool process_end(const struct bounded_process *process, bool ask, int *status)
-{
-	bool ended = false;
-	if (ask) {
-		(void)kill(-process->pid, SIGTERM);
-		ended = process_wait(process, GRACE_MS, status);
-	}
-	(void)kill(-process->pid, SIGKILL);
-	return ended || process_wait(process, KILL_MS, status);
-}
-
-typedef void take_bytes(void *context, const char *bytes, size_t size);
-
-/* Hands on what the process writes until it closes its end (0), the time is over (-ETIMEDOUT) or the user stops (-EINTR). */
-static int process_listen(const struct bounded_process *process, uint64_t until_ns,
-	const atomic_bool *stop, take_bytes *take, void *context)
-{
-	char bytes[1 << 14];
-	for (;;) {
-		if (stop && atomic_load(stop))
-			return -EINTR;
-		if (until_ns && clock_now_ns() >= until_ns)
-			return -ETIMEDOUT;
-		struct pollfd ready = {.fd = process->fd, .events = POLLIN};
-		const int events = poll(&ready, 1, LISTEN_MS);
-		if (events <= 0)
-			continue;
-		const ssize_t got = read(process->fd, bytes, sizeof bytes);
-		if (got == 0)
-			return 0;
-		if (got > 0)
-			take(context, bytes, (size_t)got);
-		else if (errno != EINTR && errno != EAGAIN)
-			return 0;
-	}
-}
-
-static void take_into_buffer(void *context, const char *bytes, size_t size)
-{
-	struct buffer *buffer = context;
-	if (buffer->size + size <= BOUNDED_BYTES_MAX)
-		buffer_add(buffer, bytes, size);
-}
-
-int run_bounded(
-	bounded_work *work, void *context, uint64_t bound_ns, const atomic_bool *stop, char **out)
-{
-	struct bounded_process process = {.fd = -1};
-	struct buffer text = {0};
-	*out = NULL;
-	int code = process_start(&process, work, context);
-	if (code)
-		return code;
-	buffer_text(&text, "");
-	code = process_listen(&process, clock_now_ns() + bound_ns, stop, take_into_buffer, &text);
-	(void)close(process.fd);
-	int status = 0;
-	const bool ended = code ? process_end(&process, false, &status)
-				: process_wait(&process, KILL_MS, &status) ||
-					   process_end(&process, false, &status);
-	if (!code && (!ended || !WIFEXITED(status) || WEXITSTATUS(status) != 0 || text.failed))
-		code = -EIO;
-	if (code)
-		buffer_release(&text);
-	else
-		*out = text.data;
-	return code;
-}
 
 /* --- one call of a check ---------------------------------------------------------------------- */
 
@@ -274,7 +144,7 @@ static void gather_state(struct gather *gather, const char *state, const char *f
 	__attribute__((format(printf, 3, 4)));
 static void gather_state(struct gather *gather, const char *state, const char *format, ...)
 {
-	char why[256];
+	char why[ERROR_TEXT_BYTES];
 	va_list arguments;
 	va_start(arguments, format);
 	(void)vsnprintf(why, sizeof why, format, arguments);
@@ -305,28 +175,53 @@ static void call_state(struct gather *gather, int code, bool gone, int status, u
 static void call_once(const struct runner *runner, struct check_call *call, uint64_t until_ns,
 	struct gather *gather)
 {
-	struct bounded_process process = {.fd = -1};
+	struct bounded_process process;
 	const uint64_t began = clock_now_ns();
 	gather->ended = false;
-	int code = process_start(&process, check_call_work, call);
+	int code = bounded_start(&process, check_call_work, call);
 	if (code) {
 		gather_state(gather, "failed", "no process could be started: %s", strerror(-code));
 		return;
 	}
-	code = process_listen(&process, until_ns, runner->stop, take_into_gather, gather);
+	code = bounded_listen(&process, until_ns, runner->stop, take_into_gather, gather);
 	int status = 0;
 	/* Asked to end, it may have more to say. */
 	if (code) {
 		(void)kill(-process.pid, SIGTERM);
-		(void)process_listen(&process, clock_now_ns() + GRACE_MS * NS_PER_MS, NULL,
+		(void)bounded_listen(&process, clock_now_ns() + GRACE_MS * NS_PER_MS, NULL,
 			take_into_gather, gather);
 	}
 	(void)close(process.fd);
-	const bool gone = process_end(&process, false, &status);
+	const bool gone = bounded_end(&process, &status);
 	call_state(gather, code, gone, status, clock_now_ns() - began);
 	char *nothing;
 	(void)run_bounded(remove_scratch, call->scratch, 2 * NS_PER_S, NULL, &nothing);
 	free(nothing);
+}
+
+/* --- the folder ---------------------------------------------------------------------------- */
+
+static void folder_tell_free(void *context, int fd)
+{
+	struct statvfs there;
+	const char *folder = context;
+	if (statvfs(folder, &there) == 0)
+		(void)dprintf(fd, "%.17g", (double)there.f_bavail * (double)there.f_frsize);
+}
+
+int runner_ask_folder(struct runner *runner, struct error *err)
+{
+	char *text = NULL;
+	runner->free_bytes = (double)NAN;
+	const int code = path_answers(runner->folder, runner->stop, err);
+	if (code)
+		return code;
+	if (run_bounded(folder_tell_free, (void *)(uintptr_t)runner->folder,
+		    PATH_ANSWER_S * NS_PER_S, runner->stop, &text) == 0 &&
+		*text)
+		runner->free_bytes = strtod(text, NULL);
+	free(text);
+	return 0;
 }
 
 /* --- a check ---------------------------------------------------------------------------------- */
@@ -340,6 +235,7 @@ static void call_context(
 			.check = check,
 			.tier = runner->tier,
 			.folder = runner->folder,
+			.free_bytes = runner->free_bytes,
 			.root = runner->root,
 			.program = runner->program,
 			.for_ns = runner->for_ns,
@@ -433,7 +329,9 @@ json_t *runner_check(const struct runner *runner, const struct accept_check *che
 	uint64_t until = began + runner_budget(runner, check);
 	if (runner->until_ns && until > runner->until_ns)
 		until = runner->until_ns;
-	if (until <= began)
+	if (runner->folder_why[0] && runner_cost(runner, check).disk_bytes > 0)
+		gather_state(&gather, "failed", "%s", runner->folder_why);
+	else if (until <= began)
 		gather_state(&gather, "failed", "the time for all checks was over before it began");
 	else
 		check_rounds(runner, check, until, &gather);

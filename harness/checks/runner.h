@@ -7,6 +7,7 @@
 #define MLBENCH_CHECKS_RUNNER_H
 
 #include "harness/accept/plan.h"
+#include "harness/base/bounded.h"
 #include "harness/base/error.h"
 #include "harness/checks/check.h"
 
@@ -24,9 +25,15 @@ struct runner {
 	uint64_t until_ns;   /* when all must have ended, clock_now_ns; 0: no bound */
 	uint64_t started_ns; /* of the whole; seconds of checks count from there */
 	const atomic_bool *stop;
+	double free_bytes; /* in the folder; NAN: not known */
+	/* Why nothing is asked of the folder: checks that write there fail with it.  "": it answers. */
+	char folder_why[ERROR_TEXT_BYTES];
 };
 
-/* What a check costs: its own estimate; the time is bounded by its budget. */
+/* Fills free_bytes.  -ETIMEDOUT: the folder does not answer; -EINTR. */
+int runner_ask_folder(struct runner *runner, struct error *err);
+
+/* What a check costs: its own estimate, which touches nothing; the time is bounded by its budget. */
 struct check_cost runner_cost(const struct runner *runner, const struct accept_check *check);
 /* Its budget: as the plan says, else by kind and tier; ns. */
 uint64_t runner_budget(const struct runner *runner, const struct accept_check *check);
@@ -34,11 +41,5 @@ uint64_t runner_budget(const struct runner *runner, const struct accept_check *c
 /* Runs it, and again for what cannot be told yet, within its budget.  A line of measured.jsonl; fresh; NULL without
  * memory. */
 json_t *runner_check(const struct runner *runner, const struct accept_check *check);
-
-/* Runs `work` in a process of its own for so long at most; what it writes to fd comes back in *out (fresh, NUL-terminated,
- * at most 1 MiB).  0; -ETIMEDOUT; -EINTR; -EIO: it died. */
-typedef void bounded_work(void *context, int fd);
-int run_bounded(
-	bounded_work *work, void *context, uint64_t bound_ns, const atomic_bool *stop, char **out);
 
 #endif

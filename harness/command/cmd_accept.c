@@ -37,7 +37,7 @@
 
 #define MEASURED_FILE "measured.jsonl"
 
-enum { LOOK_S = 5, QUICK_BUDGET_S = 55 };
+enum { LOOK_S = 5, KEEP_S = 60, QUICK_BUDGET_S = 55 };
 
 struct accepting {
 	const struct invocation *invocation;
@@ -60,6 +60,53 @@ static const char *option(const struct accepting *a, enum option_id id)
 static bool accept_stopped(const struct accepting *a)
 {
 	return atomic_load(a->invocation->stop);
+}
+
+/* --- the result's files ------------------------------------------------------------------------- */
+
+/* What touches the result's folder is done by a process of its own, too, so that signals end a run whose results lie on
+ * storage that has died. */
+typedef int accept_errand(
+	const struct accepting *a, const void *with, struct buffer *answer, struct error *err);
+
+struct errand {
+	const struct accepting *a;
+	accept_errand *work;
+	const void *with;
+};
+
+static void errand_work(void *context, int fd)
+{
+	const struct errand *errand = context;
+	struct buffer answer = {0};
+	struct error err = {0};
+	const int code = errand->work(errand->a, errand->with, &answer, &err);
+	(void)dprintf(fd, "%d %s", code, code ? err.text : answer.data ? answer.data : "");
+	buffer_release(&answer);
+}
+
+/* answer: what it has to say, fresh; NULL: nothing is asked. */
+static int accept_send(const struct accepting *a, accept_errand *work, const void *with,
+	const char *where, char **answer, struct error *err)
+{
+	struct errand errand = {.a = a, .work = work, .with = with};
+	char *text = NULL;
+	char *end = NULL;
+	int code = run_bounded(errand_work, &errand, KEEP_S * NS_PER_S, NULL, &text);
+	if (code == -ETIMEDOUT)
+		return error_set(err, code,
+			"'%.200s' does not answer: the result could not be kept within %d s", where,
+			KEEP_S);
+	if (code)
+		return error_set_errno(
+			err, -code, "the result could not be kept in '%.200s'", where);
+	code = (int)strtol(text, &end, 10);
+	if (code)
+		(void)error_set(err, code, "%s", *end ? end + 1 : "");
+	else if (answer)
+		*answer = strdup(*end ? end + 1 : "");
+	free(text);
+	return !code && answer && !*answer ? error_set(err, -ENOMEM, "out of memory") : code;
 }
 
 /* --- what was asked --------------------------------------------------------------------------- */
@@ -168,7 +215,9 @@ static int accept_read_baseline(struct accepting *a, struct error *err)
 	if (!asked && *named != '/' && slash)
 		(void)snprintf(path, sizeof path, "%.*s/%s", (int)(slash - a->plan.path),
 			a->plan.path, named);
-	int code = baseline_read(path, &a->baseline, err);
+	int code = path_answers(path, a->invocation->stop, err);
+	if (!code)
+		code = baseline_read(path, &a->baseline, err);
 	if (!code && json_object_set_new(a->baseline, "file", fields_text(path)))
 		code = error_set(err, -ENOMEM, "out of memory");
 	return code;
@@ -238,8 +287,9 @@ static int accept_header(const struct accepting *a, json_t **header, struct erro
 {
 	char utc[CLOCK_UTC_BYTES];
 	char *text;
-	int code = run_bounded(accept_look, (void *)(uintptr_t)a->folder, LOOK_S * NS_PER_S,
-		a->invocation->stop, &text);
+	const bool answers = !a->runner.folder_why[0];
+	int code = run_bounded(accept_look, answers ? (void *)(uintptr_t)a->folder : NULL,
+		LOOK_S * NS_PER_S, a->invocation->stop, &text);
 	const char *note = NULL;
 	if (code == -ETIMEDOUT || code == -EIO) {
 		note = code == -ETIMEDOUT ? "the storage or the driver did not answer within 5 s"
@@ -278,8 +328,11 @@ static int accept_header(const struct accepting *a, json_t **header, struct erro
 
 /* --- the result's folder ---------------------------------------------------------------------- */
 
-static int accept_append(const struct accepting *a, json_t *line, struct error *err)
+static int append_errand(
+	const struct accepting *a, const void *with, struct buffer *answer, struct error *err)
 {
+	const json_t *line = with;
+	(void)answer;
 	char *text = line ? json_dumps(line, JSON_COMPACT) : NULL;
 	char *path = files_join(a->out, MEASURED_FILE);
 	int code = -ENOMEM;
@@ -295,9 +348,15 @@ static int accept_append(const struct accepting *a, json_t *line, struct error *
 	return code;
 }
 
-/* results/PLAN/UTC, or what --out names; never one that holds a result. */
-static int accept_make_folder(struct accepting *a, struct error *err)
+static int accept_append(const struct accepting *a, const json_t *line, struct error *err)
 {
+	return accept_send(a, append_errand, line, a->out, NULL, err);
+}
+
+static int make_folder_errand(
+	const struct accepting *a, const void *with, struct buffer *answer, struct error *err)
+{
+	(void)with;
 	char path[PATH_MAX];
 	char utc[CLOCK_UTC_BYTES];
 	struct stat status;
@@ -320,10 +379,16 @@ static int accept_make_folder(struct accepting *a, struct error *err)
 		if (!taken)
 			break;
 	}
-	int code = files_make_folder(path, err);
-	a->out = code ? NULL : strdup(path);
-	if (!code && !a->out)
-		code = error_set(err, -ENOMEM, "out of memory");
+	buffer_text(answer, path);
+	return files_make_folder(path, err);
+}
+
+/* results/PLAN/UTC, or what --out names; never one that holds a result. */
+static int accept_make_folder(struct accepting *a, struct error *err)
+{
+	const char *asked = option(a, OPTION_OUT);
+	const int code = accept_send(
+		a, make_folder_errand, NULL, asked ? asked : RESULTS_FOLDER, &a->out, err);
 	return code ? code : accept_append(a, a->measured, err);
 }
 
@@ -557,6 +622,7 @@ static void accept_set_runner(struct accepting *a, uint64_t for_ns, uint64_t bud
 		.root = root ? root : "",
 		.program = a->program,
 		.for_ns = for_ns,
+		.free_bytes = (double)NAN,
 		.started_ns = clock_now_ns(),
 		.stop = a->invocation->stop,
 	};
@@ -599,6 +665,13 @@ static int accept_print(const struct accepting *a, json_t *document, struct erro
 	return command_print(&text, err);
 }
 
+static int write_files_errand(
+	const struct accepting *a, const void *with, struct buffer *answer, struct error *err)
+{
+	(void)answer;
+	return accept_files_write(with, a->out, err);
+}
+
 /* Keeps and prints it; returns the exit status. */
 static int accept_put_out(const struct accepting *a, json_t *document, struct error *err)
 {
@@ -606,7 +679,7 @@ static int accept_put_out(const struct accepting *a, json_t *document, struct er
 	struct error trouble = {0};
 	if (a->format->of_node && !result_is_whole(document) && status == EXIT_STATUS_DONE)
 		status = EXIT_STATUS_CANNOT;
-	if (a->out && accept_files_write(document, a->out, &trouble)) {
+	if (a->out && accept_send(a, write_files_errand, document, a->out, NULL, &trouble)) {
 		/* Not 1, which would say that the node failed. */
 		log_warn("the result's files are not complete: %s", trouble.text);
 		status = status == EXIT_STATUS_DONE ? EXIT_STATUS_CANNOT : status;
@@ -731,12 +804,29 @@ static int accept_judge_saved(struct accepting *a, const char *saved, struct err
 }
 
 /* A verdict that a resumed result had is over: a kill must not leave it behind. */
-static void accept_forget_verdict(const struct accepting *a)
+static int forget_verdict_errand(
+	const struct accepting *a, const void *with, struct buffer *answer, struct error *err)
 {
 	char *judged = files_join(a->out, ACCEPT_FILE);
-	if (judged)
-		(void)unlink(judged);
+	(void)with;
+	(void)answer;
+	int code = judged ? 0 : error_set(err, -ENOMEM, "out of memory");
+	if (judged && unlink(judged) != 0 && errno != ENOENT)
+		code = error_set_errno(err, errno, "cannot remove '%s'", judged);
 	free(judged);
+	return code;
+}
+
+/* Asks what is free where checks write.  A folder that does not answer costs only the checks that need it. */
+static int accept_ask_folder(struct accepting *a, struct error *err)
+{
+	const int code = runner_ask_folder(&a->runner, err);
+	if (code != -ETIMEDOUT)
+		return code;
+	(void)snprintf(a->runner.folder_why, sizeof a->runner.folder_why, "%s", err->text);
+	log_warn("%s The checks that write there are not run", err->text);
+	err->text[0] = '\0';
+	return 0;
 }
 
 static int accept_measure(struct accepting *a, struct error *err)
@@ -753,12 +843,16 @@ static int accept_measure(struct accepting *a, struct error *err)
 	if (code)
 		return command_status(code);
 	accept_set_runner(a, for_ns, budget_ns);
-	if (options_given(&a->invocation->options, OPTION_DRY_RUN))
-		return accept_print_plan(a, err);
+	if (options_given(&a->invocation->options, OPTION_DRY_RUN)) {
+		code = runner_ask_folder(&a->runner, err);
+		return code ? command_status(code) : accept_print_plan(a, err);
+	}
 	code = accept_wait(a, err);
 	if (!code && accept_stopped(a))
 		return EXIT_STATUS_INTERRUPTED;
 	accept_set_runner(a, for_ns, budget_ns);
+	if (!code)
+		code = accept_ask_folder(a, err);
 	if (!code)
 		code = option(a, OPTION_RESUME) ? accept_resume(a, err)
 						: accept_header(a, &a->measured, err);
@@ -768,7 +862,7 @@ static int accept_measure(struct accepting *a, struct error *err)
 		code = accept_make_folder(a, err);
 	a->runner.tier = a->tier;
 	if (!code)
-		accept_forget_verdict(a);
+		code = accept_send(a, forget_verdict_errand, NULL, a->out, NULL, err);
 	if (!code)
 		code = accept_run_checks(a, err);
 	return code ? command_status(code) : accept_finish(a, err);
@@ -866,5 +960,6 @@ const struct command command_accept = {
 		   OPTION_BIT(OPTION_NODE) | OPTION_BIT(OPTION_JSON),
 	.arguments_min = 1,
 	.arguments_max = 1,
+	.bounded = true,
 	.run = accept_run,
 };

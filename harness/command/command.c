@@ -3,6 +3,7 @@
 #include "harness/command/command.h"
 
 #include "harness/base/array.h"
+#include "harness/base/bounded.h"
 #include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/fit/case.h"
@@ -142,7 +143,9 @@ int config_place_read(struct config *config, const struct invocation *invocation
 	}
 	for (size_t i = 0; i < invocation->options.set_count && !code; i++)
 		code = config_set(config, invocation->options.sets[i], err);
-	return code;
+	const char *const folders[] = {config_text(config, KEY_DATASET_PATH),
+		config_text(config, KEY_CHECKPOINT_PATH), config_text(config, KEY_EVALUATE_PATH)};
+	return code ? code : paths_answer(folders, COUNT(folders), invocation->stop, err);
 }
 
 /* --- saved results by name -------------------------------------------------------------------- */

@@ -35,6 +35,7 @@ struct command {
 	const char *example;     /* one line, may be NULL */
 	uint64_t options;        /* bits, beside OPTIONS_COMMON */
 	size_t arguments_min, arguments_max;
+	bool bounded;      /* what touches a path, --path too, it does in processes of their own */
 	bool runs_command; /* behind its first argument and -- there is one of the user's */
 	/* Returns an exit status; err->text is non-empty when there is something to say. */
 	int (*run)(const struct invocation *invocation, struct error *err);
@@ -86,7 +87,7 @@ int node_results_warn(const struct node_results *results, struct error *err);
 #define RESULTS_FOLDER "results"
 
 /* The file of a configuration, and what --set says, into config; NAME NULL: config holds
- * something already. */
+ * something already.  -ETIMEDOUT: a folder that it names does not answer. */
 int config_place_read(struct config *config, const struct invocation *invocation, const char *name,
 	struct error *err);
 

@@ -212,7 +212,7 @@ kind = expect
 tier = quick
 cpu.threads >= 1
 INI
-for kind in mute eio; do
+for kind in mute stopped eio; do
 	mkdir -p "mount_$kind"
 	"$TOOLS/with_bad_mount" "$kind" "mount_$kind" "$MLBENCH" accept storage.ini --tier quick --path "mount_$kind" --json --out "storage_$kind" >out 2>err
 	status=$?

@@ -1,5 +1,5 @@
-/* with_bad_mount mute|eio FOLDER COMMAND...: runs a command beside a FUSE mount that never answers, or answers every
- * request but those about its root with EIO.  The mount is in a namespace of its own and goes with the command.  Spoken to
+/* with_bad_mount mute|stopped|late|eio FOLDER COMMAND...: runs a command beside a FUSE mount that never answers, whose server was
+ * stopped (SIGSTOP) once it was mounted, or after a folder was opened once, or that answers every request but those about its root with EIO.  The mount is in a namespace of its own and goes with the command.  Spoken to
  * the kernel directly (linux/fuse.h), so that no library is needed. */
 #define _GNU_SOURCE /* unshare */
 #include <errno.h>
@@ -33,7 +33,7 @@ static void answer(
 }
 
 /* Everything but INIT and the root's attributes is EIO. */
-static void serve(int fd)
+static void serve(int fd, const char *kind)
 {
 	static char request[REQUEST_BYTES];
 	const struct fuse_in_header *header = (const struct fuse_in_header *)request;
@@ -51,6 +51,8 @@ static void serve(int fd)
 				.max_background = 4,
 				.congestion_threshold = 3};
 			answer(fd, header, 0, &out, sizeof out);
+			if (strcmp(kind, "stopped") == 0)
+				(void)raise(SIGSTOP);
 		} else if (header->opcode == FUSE_GETATTR && header->nodeid == FUSE_ROOT_ID) {
 			const struct fuse_attr_out out = {.attr = {.ino = 1,
 								  .mode = S_IFDIR | 0755,
@@ -59,7 +61,12 @@ static void serve(int fd)
 			answer(fd, header, 0, &out, sizeof out);
 		} else if (header->opcode != FUSE_FORGET && header->opcode != FUSE_BATCH_FORGET &&
 			   header->opcode != FUSE_INTERRUPT) {
+			/* A request that a stopped server has taken cannot even be killed: it stops between two. */
+			const bool last =
+				header->opcode == FUSE_OPENDIR && strcmp(kind, "late") == 0;
 			answer(fd, header, EIO, NULL, 0);
+			if (last)
+				(void)raise(SIGSTOP);
 		}
 	}
 }
@@ -83,8 +90,8 @@ int main(int argc, char **argv)
 	const pid_t server = fork();
 	if (server == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (strcmp(argv[1], "eio") == 0)
-			serve(fd);
+		if (strcmp(argv[1], "mute") != 0)
+			serve(fd, argv[1]);
 		for (;;)
 			(void)pause();
 	}

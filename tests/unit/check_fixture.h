@@ -5,6 +5,7 @@
 #include "harness/base/files.h"
 #include "harness/checks/sink.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,6 +49,7 @@ static inline void check_fixture_open(
 		.check = &f->plan.checks[0],
 		.tier = TIER_QUICK,
 		.folder = f->folder,
+		.free_bytes = (double)NAN,
 		.scratch = f->scratch,
 		.root = "",
 		.program = "/proc/self/exe",

@@ -109,42 +109,6 @@ static void no_time_is_left(void **state)
 	json_decref(line);
 }
 
-/* --- work in a process of its own ------------------------------------------------------------- */
-
-static void work_that_speaks(void *context, int fd)
-{
-	(void)context;
-	(void)files_write_all(fd, "words", 5);
-}
-
-static void work_that_dies(void *context, int fd)
-{
-	(void)context;
-	(void)fd;
-	_exit(3);
-}
-
-static void work_that_hangs(void *context, int fd)
-{
-	(void)context;
-	(void)fd;
-	for (;;)
-		(void)pause();
-}
-
-static void bounded_work_ends(void **state)
-{
-	(void)state;
-	char *text;
-	assert_int_equal(run_bounded(work_that_speaks, NULL, 60 * NS_PER_S, NULL, &text), 0);
-	assert_string_equal(text, "words");
-	free(text);
-	assert_int_equal(run_bounded(work_that_dies, NULL, 60 * NS_PER_S, NULL, &text), -EIO);
-	assert_null(text);
-	assert_int_equal(run_bounded(work_that_hangs, NULL, NS_PER_S / 5, NULL, &text), -ETIMEDOUT);
-	assert_null(text);
-}
-
 /* --- what comes through the pipe -------------------------------------------------------------- */
 
 static void lines_in_pieces(void **state)
@@ -231,7 +195,6 @@ int main(void)
 		cmocka_unit_test(faults_are_named),
 		cmocka_unit_test(the_user_stops_it),
 		cmocka_unit_test(no_time_is_left),
-		cmocka_unit_test(bounded_work_ends),
 		cmocka_unit_test(lines_in_pieces),
 		cmocka_unit_test(too_much_is_dropped),
 		cmocka_unit_test(lost_places_are_told_from_dropped_points),

@@ -1,0 +1,98 @@
+/* Work in a process of its own ends in time, and paths that answer are told from those that do not. */
+#include "harness/base/bounded.h"
+
+#include "harness/base/clock.h"
+#include "harness/base/files.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void work_that_speaks(void *context, int fd)
+{
+	(void)context;
+	(void)files_write_all(fd, "words", 5);
+}
+
+static void work_that_dies(void *context, int fd)
+{
+	(void)context;
+	(void)fd;
+	_exit(3);
+}
+
+static void work_that_hangs(void *context, int fd)
+{
+	(void)context;
+	(void)fd;
+	for (;;)
+		(void)pause();
+}
+
+static void bounded_work_ends(void **state)
+{
+	(void)state;
+	char *text;
+	assert_int_equal(run_bounded(work_that_speaks, NULL, 60 * NS_PER_S, NULL, &text), 0);
+	assert_string_equal(text, "words");
+	free(text);
+	assert_int_equal(run_bounded(work_that_dies, NULL, 60 * NS_PER_S, NULL, &text), -EIO);
+	assert_null(text);
+	assert_int_equal(run_bounded(work_that_hangs, NULL, NS_PER_S / 5, NULL, &text), -ETIMEDOUT);
+	assert_null(text);
+}
+
+/* What it used is known to who waits for it, that of what it waited for itself, too. */
+static void work_that_computes(void *context, int fd)
+{
+	(void)context;
+	(void)fd;
+	const pid_t child = fork();
+	(void)clock_spin_cpu(20 * NS_PER_MS, NULL);
+	if (child == 0)
+		_exit(0);
+	(void)waitpid(child, NULL, 0);
+}
+
+static void work_is_accounted(void **state)
+{
+	(void)state;
+	struct bounded_process process;
+	int status = 1;
+	assert_int_equal(bounded_start(&process, work_that_computes, NULL), 0);
+	assert_true(isnan(process.cpu_s));
+	assert_true(bounded_wait(&process, 60000, &status));
+	assert_int_equal(status, 0);
+	(void)close(process.fd);
+	assert_true(process.cpu_s >= 0.03);
+}
+
+static void paths_that_answer(void **state)
+{
+	(void)state;
+	struct error err = {0};
+	const char *const paths[] = {
+		NULL, "", "/", "/proc/self/stat", "/nowhere/x", "/dev/null", "nfs://host/export"};
+	const atomic_bool stop = true;
+	assert_int_equal(paths_answer(paths, sizeof paths / sizeof *paths, NULL, &err), 0);
+	assert_int_equal(paths_answer(NULL, 0, NULL, &err), 0);
+	assert_string_equal(err.text, "");
+	assert_int_equal(path_answers("/", &stop, &err), -EINTR);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bounded_work_ends),
+		cmocka_unit_test(work_is_accounted),
+		cmocka_unit_test(paths_that_answer),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
