@@ -533,12 +533,25 @@ static bool counts_fetches(
 	return !(none && must && span->to->read.bytes > 0);
 }
 
+/* What fetching every file takes, in whole pages, over the bytes of the files: many are smaller than a page. */
+static double pages_over_bytes(const struct dataset *dataset)
+{
+	static const uint64_t page = 4096;
+	uint64_t fetched = 0;
+	if (dataset->offsets || dataset->total_bytes == 0)
+		return 1;
+	for (size_t i = 0; i < dataset->count; i++)
+		fetched += (dataset->samples[i].bytes + page - 1) / page * page;
+	return (double)fetched / (double)dataset->total_bytes;
+}
+
 static void fill_cache_share(
 	const struct run *r, const struct span *span, double disk_bytes, struct measurement *m)
 {
 	/* What inflates has fewer bytes in its files. */
 	const uint64_t packed = span->to->read.packed_bytes - span->from->read.packed_bytes;
-	const double asked = packed > 0 ? (double)packed : (double)m->bytes_read;
+	const double asked =
+		packed > 0 ? (double)packed : (double)m->bytes_read * pages_over_bytes(r->dataset);
 	m->page_cache_share = NAN;
 	if (source_emulates_storage(r->source)) {
 		/* What there is to know of the files' real home would only mislead. */
@@ -564,6 +577,19 @@ static void fill_cache_share(
 		const double share = 1 - disk_bytes / asked;
 		m->page_cache_share = share > 0 ? share : 0;
 	}
+}
+
+/* The first epoch fills the page cache again. */
+static double after_cold(const struct run *r, const struct span *span, const struct measurement *m)
+{
+	const double from = (double)span->from->read.files;
+	const double read = (double)span->to->read.files - from;
+	const double cold = fmax((double)r->dataset->count - from, 0);
+	const bool cached = r->source->store->ops->local && !r->plan.facts.reads_memory &&
+			    !(config_on(r->config, KEY_READ_DIRECT) && !(m->page_cache_share > 0));
+	if (config_integer(r->config, KEY_READ_CACHE) != READ_CACHE_COLD || !cached)
+		return 0;
+	return read > 0 ? fmax(1 - cold / read, 0) : 0;
 }
 
 /* Of several groups with a quota, the one that throttled most in the span, else the tightest;
@@ -746,6 +772,7 @@ static void fill_usage(const struct run *r, const struct span *span, struct meas
 	m->bytes_read_per_s = (double)m->bytes_read / span->seconds;
 	m->disk_bytes_per_s = disk_bytes / span->seconds;
 	fill_cache_share(r, span, disk_bytes, m);
+	m->after_cold = after_cold(r, span, m);
 	m->cpu_seconds = to->cpu_seconds - from->cpu_seconds;
 	const double outside =
 		(to->machine_seconds - from->machine_seconds - m->cpu_seconds) / span->seconds;

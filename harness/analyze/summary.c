@@ -289,6 +289,8 @@ static void merge_scalars(struct point_summary *out, const struct chosen *chosen
 	out->throttled_share = MEAN(chosen, throttled_share);
 	out->steal_share = MEAN(chosen, steal_share);
 	out->resident_before = MEAN(chosen, resident_before);
+	(void)measurement_cold_ended(
+		MEAN(chosen, after_cold), out->page_cache_share, out->cold_ended);
 	merge_store(out, chosen);
 	merge_network(out, chosen);
 	merge_checkpoints(out, chosen);

@@ -158,6 +158,7 @@ struct point_summary {
 	/* Means over the repeats that could measure them (NAN: none could); accounted is the least.
 	 */
 	double step_utilisation, step_wait_share, bytes_read_per_s, page_cache_share, accounted;
+	char cold_ended[COLD_ENDED_BYTES]; /* measurement_cold_ended; "" */
 	double cores_busy_outside, throttled_share, steal_share;
 	/* CPU time of the step's thread for a sample that is declared in front of an emulated step (overhead.step). */
 	double step_declared_seconds;

@@ -340,7 +340,10 @@ static int pipeline_hand_over(const struct pipeline *pipeline, const struct reco
 		struct measurement m = {0};
 		if (!record_counts(record, &record->entries[i]))
 			continue;
+		char cold[COLD_ENDED_BYTES];
 		code = record_load(record, i, &m, err);
+		if (!code && measurement_cold_ended(m.after_cold, m.page_cache_share, cold))
+			code = error_set(err, -ENODATA, "not measured as asked: %s", cold);
 		if (!code) {
 			pipeline_hand_over_one(pipeline, &m, found);
 			++*counted;
@@ -447,8 +450,11 @@ static int pipeline_read_result(struct pipeline *pipeline, int code, int status,
 		return error_set(err, -EIO, "the run died by signal %d (%s); %.300s",
 			WTERMSIG(status), strsignal(WTERMSIG(status)), words);
 	int read = record_open(&record, pipeline->out, &why);
-	if (!read)
+	if (!read) {
 		read = pipeline_hand_over(pipeline, &record, &counted, &why);
+		if (read)
+			code = error_set(err, read, "%s", why.text);
+	}
 	if (!read && counted > 0)
 		pipeline_say_emulated(pipeline, &record);
 	record_release(&record);

@@ -2,6 +2,7 @@
 #include "harness/record/measurement.h"
 
 #include "harness/base/array.h"
+#include "harness/base/units.h"
 #include "harness/record/fields.h"
 
 #include <errno.h>
@@ -65,6 +66,28 @@ double measurement_read_bytes(const struct measurement *m)
 	if (!m->facts.reads_large)
 		return m->file_bytes_mean;
 	return m->read_requests > 0 ? (double)m->bytes_read / (double)m->read_requests : NAN;
+}
+
+bool measurement_cold_ended(double after_cold, double page_cache_share, char out[COLD_ENDED_BYTES])
+{
+	static const double hardly = 0.01, all = 0.995;
+	char share[UNITS_BYTES];
+	char cached[UNITS_BYTES];
+	out[0] = '\0';
+	if (!(after_cold > 0) || page_cache_share < hardly)
+		return false;
+	(void)units_format_share(1 - after_cold, share);
+	(void)units_format_share(page_cache_share, cached);
+	(void)snprintf(out, COLD_ENDED_BYTES,
+		"read.cache = cold ended with the first epoch, %s%s; %s%s. For a cold measurement use more samples, a shorter "
+		"measure.duration or read.direct = on",
+		after_cold < 1 ? share : "before the measurement",
+		after_cold < 1 ? " of the measured samples" : "",
+		isnan(page_cache_share)   ? "how much came from memory is unknown"
+		: page_cache_share >= all ? "all that was measured came from memory"
+					  : cached,
+		page_cache_share < all ? " of the measured bytes came from memory" : "");
+	return true;
 }
 
 void measurement_note(struct measurement *m, const char *format, ...)
@@ -546,6 +569,7 @@ static const struct field measurement_fields[] = {
 	FIELD(measurement, disk_bytes_per_s, FIELD_REAL),
 	FIELD(measurement, page_cache_share, FIELD_REAL),
 	FIELD(measurement, resident_before, FIELD_REAL),
+	FIELD(measurement, after_cold, FIELD_REAL),
 	FIELD(measurement, rss_peak_bytes, FIELD_UINT64),
 	FIELD(measurement, rss_growth_bytes, FIELD_UINT64),
 	FIELD(measurement, pool_bytes, FIELD_UINT64),

@@ -329,6 +329,9 @@ struct measurement {
 	double disk_bytes_per_s; /* from /proc/self/io, really fetched from storage; NAN */
 	double page_cache_share; /* of the bytes read, served from the page cache; NAN: note says why */
 	double resident_before; /* share of the data set in the page cache before; NAN */
+	/* read.cache = cold: share of the measured samples that were read after the first epoch, when the page cache had
+	 * them; 0: none, or it was not asked for, or files are read past that cache. */
+	double after_cold;
 	uint64_t rss_peak_bytes, rss_growth_bytes,
 		pool_bytes; /* pools: the bound that was printed */
 
@@ -408,6 +411,9 @@ double measurement_counted_seconds(const struct measurement *m);
  * (workload_facts.reads_large).  0: nothing is known of reading. */
 double measurement_reads(const struct measurement *m);
 double measurement_read_bytes(const struct measurement *m); /* mean of one; NAN: not known */
+/* Whether read.cache = cold was asked for and did not last: a sentence without its full stop. */
+enum { COLD_ENDED_BYTES = 320 };
+bool measurement_cold_ended(double after_cold, double page_cache_share, char out[COLD_ENDED_BYTES]);
 void measurement_note(struct measurement *m, const char *format, ...)
 	__attribute__((format(printf, 2, 3))); /* dropped when full */
 

@@ -133,7 +133,13 @@ void diagnosis_bottleneck(const struct point_summary *point, double confidence, 
 	add_bottleneck(point, &point->verdict, confidence, out);
 }
 
-void diagnosis_sentence(const struct diagnosis_view *view, struct buffer *out)
+void diagnosis_add_cold(const struct point_summary *point, struct buffer *out)
+{
+	if (point->cold_ended[0])
+		buffer_format(out, " But %s.", point->cold_ended);
+}
+
+static void sentence_add_verdict(const struct diagnosis_view *view, struct buffer *out)
 {
 	const struct diagnosis *d = view->diagnosis;
 	const struct verdict *v = &d->verdict;
@@ -150,6 +156,12 @@ void diagnosis_sentence(const struct diagnosis_view *view, struct buffer *out)
 		add_keeps_up(view, out);
 	else
 		buffer_text(out, ".");
+}
+
+void diagnosis_sentence(const struct diagnosis_view *view, struct buffer *out)
+{
+	sentence_add_verdict(view, out);
+	diagnosis_add_cold(view->summary, out);
 }
 
 /* --- --follow --------------------------------------------------------------------------------- */

@@ -429,6 +429,8 @@ json_t *report_point_json(const struct report *report, size_t point)
 	part_number(&part, "bytes_read_per_s", p->bytes_read_per_s, why_missing(p, "bytes", usual));
 	part_number(&part, "page_cache_share", p->page_cache_share,
 		why_missing(p, "page cache", usual));
+	if (p->cold_ended[0])
+		part_put(&part, "cold_ended", fields_text(p->cold_ended));
 	part_put(&part, "rss_peak_bytes", json_integer((json_int_t)p->rss_peak_bytes));
 	part_put(&part, "pool_bytes", json_integer((json_int_t)p->pool_bytes));
 	if (p->storage.bytes > 0)

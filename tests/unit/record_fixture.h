@@ -100,6 +100,7 @@ static struct measurement *make_measurement(uint32_t point, uint32_t repeat, uin
 	m->disk_bytes_per_s = NAN;
 	m->page_cache_share = NAN;
 	m->resident_before = 0.25;
+	m->after_cold = 0.75;
 	m->rss_peak_bytes = 123456789;
 	m->accounted = 0.9981234567;
 	m->cores_busy_outside = NAN;
@@ -309,6 +310,7 @@ static void assert_same(const struct measurement *a, const struct measurement *b
 	assert_same_real(a->throughput, b->throughput);
 	assert_same_real(a->oversleep_mean_ns, b->oversleep_mean_ns);
 	assert_same_real(a->page_cache_share, b->page_cache_share);
+	assert_same_real(a->after_cold, b->after_cold);
 	assert_same_real(a->accounted, b->accounted);
 	assert_same_real(a->steal_share, b->steal_share);
 	assert_string_equal(a->quota_group, b->quota_group);

@@ -138,10 +138,31 @@ static void a_device_of_few_words(void **state)
 	free(m);
 }
 
+static void cold_that_did_not_last(void **state)
+{
+	(void)state;
+	char words[COLD_ENDED_BYTES];
+	assert_true(measurement_cold_ended(1, 1, words));
+	assert_string_equal(words,
+		"read.cache = cold ended with the first epoch, before the measurement; all that was measured came from "
+		"memory. For a cold measurement use more samples, a shorter measure.duration or read.direct = on");
+	assert_true(measurement_cold_ended(0.4, 0.35, words));
+	assert_non_null(strstr(words,
+		"first epoch, 60.0% of the measured samples; 35.0% of the measured bytes came from "));
+	assert_true(measurement_cold_ended(0.4, NAN, words));
+	assert_non_null(strstr(words, "; how much came from memory is unknown. "));
+	/* Within the first epoch; not asked for, as in older results; larger than the memory. */
+	assert_false(measurement_cold_ended(0, 0.5, words));
+	assert_false(measurement_cold_ended(NAN, 1, words));
+	assert_false(measurement_cold_ended(1, 0.001, words));
+	assert_string_equal(words, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(measurement_round_trip),
+		cmocka_unit_test(cold_that_did_not_last),
 		cmocka_unit_test(measurement_refuses_nonsense),
 		cmocka_unit_test(an_older_line_is_read),
 		cmocka_unit_test(a_device_of_few_words),
