@@ -148,12 +148,21 @@ $(B)/workloads/backend/openblas.o: CFLAGS_ALL += -DMLBENCH_OPENBLAS_FOLDER='"$(O
 $(B)/harness/report/runbook.o: docs/runbook.md
 $(B)/harness/command/glossary.o: docs/GLOSSARY.md
 
-# So are the page's style, its script, its charts, and the libraries that draw them (assets.c), one fetch for all variants.
-CHARTS := build/npm/charts.js
-$(CHARTS): .ci/charts .ci/charts.sha512
-	$(call say,NPM,$@)
+# So are the page's style, its script, its charts, and Vega, which draws them (assets.c): one for all variants, anew where it was not
+# there before.  `make charts` compiles the charts that somebody has changed; that alone takes Node and npm.
+CHARTS := build/charts/vega.js
+ifneq ($(if $(wildcard /usr/share/javascript/vega/vega-view.min.js),$(shell head -c 3 $(CHARTS) 2>/dev/null)),//!)
+  VEGA_CAME :=
+else
+  VEGA_CAME := vega-came
+endif
+$(CHARTS): .ci/charts $(VEGA_CAME)
+	$(call say,VEGA,$@)
 	$(Q).ci/charts $@
-$(B)/harness/report/html/assets.o: harness/report/html/page.css harness/report/html/page.js $(wildcard harness/report/charts/*.vl.json) $(CHARTS)
+charts: $(CHARTS)
+	.ci/compile-charts $(CHARTS) harness/report/charts
+	.ci/compile-charts $(CHARTS) docs/workshop
+$(B)/harness/report/html/assets.o: harness/report/html/page.css harness/report/html/page.js $(wildcard harness/report/charts/*.vg.json) $(CHARTS)
 
 # Tests of what threads share, which every check runs under ThreadSanitizer.  There they are linked with the layers where threads
 # work, and with what a test names above them (THREAD_ABOVE; the linker names what is missing): the others need not be
@@ -201,10 +210,8 @@ benches: $(BENCHES)
 # --- the two commands ---------------------------------------------------------------------------
 setup:
 	@.ci/setup build
-	@.ci/charts $(CHARTS)
 setup-check:
 	@.ci/setup build check
-	@.ci/charts $(CHARTS)
 
 cuda-toolkit:
 	@.ci/setup cuda
@@ -268,7 +275,7 @@ clean:
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
 
-.PHONY: all program no-plugin cuda-toolkit double double-tests double-benches device device-tests device-benches setup setup-check sweep check bank bank-quick bank-real real-tools unit-tests thread-tests fuzzers benches bench labs labs-plain man install dist dist-device format lint clean help
+.PHONY: all program no-plugin cuda-toolkit double double-tests double-benches charts vega-came device device-tests device-benches setup setup-check sweep check bank bank-quick bank-real real-tools unit-tests thread-tests fuzzers benches bench labs labs-plain man install dist dist-device format lint clean help
 .SECONDARY:
 
 -include $(CUDA_PIC:.o=.d) $(CUDA_PLAIN:%.c=$(B)/pic/%.d) $(CUDA_KERNELS:%.cu=$(B)/pic/%.cu.d) $(DOUBLE_PIC:.o=.d) \

@@ -135,7 +135,7 @@ def page_of(program, run):
 def keep_panels(figure, panels):
     data = re.search(r'(<script type="application/json">)(.*?)(</script>)', figure, re.S)
     chart = json.loads(data[2])
-    chart["spec"]["vconcat"] = [chart["spec"]["vconcat"][int(panel)] for panel in panels]
+    chart["panels"] = [chart["panels"][int(panel)] for panel in panels]
     return figure.replace(data[0], data[1] + json.dumps(chart).replace("<", "\\u003c") + data[3])
 
 
@@ -187,16 +187,19 @@ def timeline_rows(run):
 def timeline_of(run):
     rows = timeline_rows(run)
     with open(os.path.join(HERE, "timeline.vl.json"), encoding="utf-8") as file:
-        spec = json.load(file)
-    title, caption = spec.pop("title"), spec.pop("description")
-    spec["data"] = {"name": "rows"}
+        title = json.load(file)["title"]
+    with open(os.path.join(HERE, "timeline.vg.json"), encoding="utf-8") as file:
+        compiled = file.read()
+    caption = json.loads(compiled)["description"]
     columns = {name: [row[name] for row in rows] for name in rows[0]}
-    data = json.dumps({"title": title, "spec": spec, "columns": columns}).replace("<", "\\u003c")
+    drawing = {"title": title, "file": "slides", "signals": {}, "data": {}, "drop": [], "panels": [], "choices": [], "columns": columns}
+    data = json.dumps(drawing).replace("<", "\\u003c")
     name = run.name + "-steps"
     return (f'<figure class="chart" id="{name}"><figcaption><h2 id="{name}-title">{html.escape(title)}</h2>'
             f'<p id="{name}-text">{html.escape(caption)}</p></figcaption><div class="choices"></div>'
             f'<div class="plot" role="img" aria-labelledby="{name}-title" aria-describedby="{name}-text"></div>'
-            f'<script type="application/json">{data}</script></figure>')
+            f'<script type="application/json">{data}</script>'
+            f'<script type="application/json" data-chart="slides">{compiled}</script></figure>')
 
 
 def put_in(program, note, runs):

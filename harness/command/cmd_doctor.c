@@ -94,7 +94,7 @@ static void add_charts(struct findings *findings)
 	add_finding(findings, why ? DOCTOR_NOTE : DOCTOR_OK, "charts", "",
 		why ? why : "report.html draws them, without a network",
 		why ? "report.html has tables only" : "",
-		why ? "install npm, run 'make setup' once with a network, then 'make'" : "");
+		why ? "install libjs-vega (or run 'make setup'), then 'make'" : "");
 }
 
 static void render_finding(

@@ -5,6 +5,7 @@
 #include "harness/base/array.h"
 #include "harness/report/columns.h"
 #include "harness/report/html/chart.h"
+#include "harness/report/html/palette.h"
 
 #include <errno.h>
 #include <math.h>
@@ -203,6 +204,9 @@ static json_t *class_map_row(const struct class_seat *seat, const json_t *lab)
 	return part_close(&row);
 }
 
+static const struct chart_ink class_states[] = {{"passed", PALETTE_GOOD, NULL},
+	{"at work", PALETTE_STARVED, NULL}, {"given up", PALETTE_BLOCKED, NULL}};
+
 static int class_add_map(
 	struct page *page, const struct class_room *room, size_t labs, const struct class_sum *all)
 {
@@ -227,8 +231,9 @@ static int class_add_map(
 			room->count);
 	chart_open(&chart, "lab_class");
 	chart_param(&chart, "columns", json_integer((json_int_t)labs));
-	chart_set(&chart, chart.spec, "height",
+	chart_param(&chart, "height",
 		json_integer(CLASS_ROW_PIXELS * (json_int_t)(shown > 0 ? shown : 1)));
+	chart_legend(&chart, "state", NULL, class_states, COUNT(class_states));
 	const int code = chart_done(&chart);
 	if (!code)
 		page_chart(page, &chart);
@@ -326,7 +331,7 @@ static int class_add_hard(struct page *page, const json_t *labs)
 	class_hardest_words(labs, &chart.finding);
 	chart_open(&chart, "lab_hard");
 	if (!class_has_minutes(labs))
-		chart_drop(&chart, chart.spec, "minutes");
+		chart_drop(&chart, "minutes");
 	const int code = chart_done(&chart);
 	if (!code)
 		page_chart(page, &chart);
@@ -431,6 +436,35 @@ static json_t *class_prediction_rows(const json_t *document)
 	return rows;
 }
 
+/* Confidence may have been asked of nobody. */
+static void class_name_shares(struct chart *chart)
+{
+	static const char *const fields[] = {"confidence", "hit_share"};
+	static const struct chart_ink inks[] = {{"how sure they were", PALETTE_STARVED, NULL},
+		{"how often right", PALETTE_GOOD, NULL}};
+	static const int dashes[] = {3, 0};
+	json_t *names = json_array();
+	json_t *colours = json_array();
+	json_t *lines = json_array();
+	size_t at;
+	const json_t *row;
+	for (size_t i = 0; i < COUNT(fields); i++) {
+		bool any = false;
+		json_array_foreach(chart->table.rows, at, row)
+		{
+			any = any || json_is_number(json_object_get(row, fields[i]));
+		}
+		if (!any)
+			continue;
+		parts_append(&names, json_string(inks[i].name));
+		parts_append(&colours, json_string(inks[i].colour));
+		parts_append(&lines, json_pack("[ii]", dashes[i] ? 5 : 1, dashes[i]));
+	}
+	chart_param(chart, "whats", names);
+	chart_param(chart, "what_colours", colours);
+	chart_param(chart, "what_dashes", lines);
+}
+
 static int class_add_predictions(
 	struct page *page, const json_t *document, const struct class_room *room)
 {
@@ -448,6 +482,7 @@ static int class_add_predictions(
 			"Labs differ, so a smaller factor in a later one is no proof of learning; a student's own line says more.");
 		chart_open(&chart, "lab_predictions");
 		chart_data(&chart, "students", class_student_lines(room));
+		class_name_shares(&chart);
 		code = chart_done(&chart);
 	}
 	if (!code)

@@ -8,6 +8,7 @@
 #include "harness/record/config_json.h"
 #include "harness/record/fields.h"
 #include "harness/report/html/chart.h"
+#include "harness/report/html/palette.h"
 #include "harness/report/layout.h"
 #include "harness/report/medium.h"
 
@@ -656,20 +657,21 @@ static const struct page_column forest_columns[] = {{"label", "what", PAGE_TEXT}
 	{"words", "B is", PAGE_TEXT}};
 
 /* What a dot's colour says. */
+static const struct chart_ink forest_kinds[] = {
+	{"worse", PALETTE_BINDS, NULL},
+	{"better", PALETTE_GOOD, NULL},
+	{"differs", PALETTE_WORKING, NULL},
+	{"inconclusive", PALETTE_STARVED, NULL},
+	{"no difference", PALETTE_BLOCKED, NULL},
+};
+
 static const char *forest_kind(const char *metric, const json_t *difference)
 {
-	switch (difference_ink(metric, difference)) {
-	case INK_BAD:
-		return "worse";
-	case INK_GOOD:
-		return "better";
-	case INK_WARN:
-		return "inconclusive";
-	case INK_ACCENT:
-		return "differs";
-	default:
-		return "no difference";
-	}
+	static const enum ink inks[] = {INK_BAD, INK_GOOD, INK_ACCENT, INK_WARN};
+	size_t i = 0;
+	while (i < PARTS_COUNT(inks) && inks[i] != difference_ink(metric, difference))
+		i++;
+	return forest_kinds[i].name;
 }
 
 /* tick: on the axis; label: where there is more room. */
@@ -718,9 +720,10 @@ static void forest(struct page *page, struct chart *chart, json_t *rows)
 	chart->table.rows = rows;
 	PARTS_COLUMNS(chart, forest_columns);
 	chart_open(chart, "forest");
+	chart_legend(chart, "kind", NULL, forest_kinds, PARTS_COUNT(forest_kinds));
 	chart_param(chart, "low", json_real(axis.low));
 	chart_param(chart, "high", json_real(axis.high));
-	chart_set(chart, chart->spec, "height",
+	chart_param(chart, "height",
 		json_integer((json_int_t)(json_array_size(rows) + 1) * ROW_PIXELS));
 	(void)chart_done(chart); /* page_end says it */
 	page_chart(page, chart);

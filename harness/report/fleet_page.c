@@ -5,6 +5,7 @@
 #include "harness/record/fields.h"
 #include "harness/report/fleet_report.h"
 #include "harness/report/html/chart.h"
+#include "harness/report/html/palette.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -87,11 +88,19 @@ static double jitter_of(const char *node)
 	return (double)(hash_bytes(node, strlen(node), 0) % STEPS) / STEPS;
 }
 
+enum { STRIP_LIKE, STRIP_OUTLIER, STRIP_BAD, STRIP_STATES };
+static const struct chart_ink strip_states[STRIP_STATES] = {
+	[STRIP_LIKE] = {"like the others", PALETTE_WORKING, NULL},
+	[STRIP_OUTLIER] = {"outlier", PALETTE_BINDS, NULL},
+	[STRIP_BAD] = {"FAIL or ERROR", PALETTE_OTHER, NULL},
+};
+
 static const char *state_of(const json_t *value, const json_t *dot)
 {
 	if (json_is_true(json_object_get(value, "outlier")))
-		return "outlier";
-	return json_is_true(json_object_get(dot, "bad")) ? "FAIL or ERROR" : "like the others";
+		return strip_states[STRIP_OUTLIER].name;
+	return strip_states[json_is_true(json_object_get(dot, "bad")) ? STRIP_BAD : STRIP_LIKE]
+		.name;
 }
 
 /* Times are drawn in ms, everything else in its base unit. */
@@ -145,18 +154,6 @@ static json_t *strip_levels(const json_t *metric)
 	return levels;
 }
 
-static bool has_intervals(const json_t *metric)
-{
-	size_t i;
-	const json_t *value;
-	json_array_foreach(json_object_get(metric, "values"), i, value)
-	{
-		if (isfinite(column_number(value, "low")))
-			return true;
-	}
-	return false;
-}
-
 static void strip_finding(const json_t *metric, struct buffer *out)
 {
 	size_t i;
@@ -184,13 +181,9 @@ static int add_strip(struct page *page, const json_t *metric, const json_t *dots
 	if (column_number(metric, "nodes") < 5)
 		buffer_text(&chart.text, "Fewer than 5 nodes: none can be told from chance.");
 	chart_open(&chart, "strip");
-	chart_set(&chart, chart_view(chart.spec, "dots"), "encoding.x.title",
-		json_string(strip_scale(metric) < 1 ? "ms" : unit));
+	chart_param(&chart, "x_title", json_string(strip_scale(metric) < 1 ? "ms" : unit));
+	chart_legend(&chart, "state", NULL, strip_states, COUNT(strip_states));
 	chart_data(&chart, "levels", strip_levels(metric));
-	if (column_number(metric, "outliers") == 0)
-		chart_drop(&chart, chart.spec, "names"); /* Vega warns of layers without rows */
-	if (!has_intervals(metric))
-		chart_drop(&chart, chart.spec, "intervals");
 	const int code = chart_done(&chart);
 	if (!code)
 		page_chart(page, &chart);

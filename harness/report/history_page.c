@@ -25,21 +25,15 @@ static enum page_format history_page_format_of(enum history_unit unit)
 
 /* --- a series as a chart ---------------------------------------------------------------------------- */
 
-static void draw_series(const struct history_metric *metric, bool changes, struct chart *chart)
+static void draw_series(const struct history_metric *metric, struct chart *chart)
 {
 	char title[128];
 	const char *unit = history_unit_name(metric->unit);
 	(void)snprintf(title, sizeof title, "%s%s%s%s", metric->name, *unit ? " (" : "", unit,
 		*unit ? ")" : "");
 	chart_open(chart, "series");
-	json_t *levels = chart_view(chart->spec, "levels");
-	chart_set(chart, levels, "encoding.y.title", json_string(title));
-	chart_set(chart, levels, "encoding.y.axis.format",
-		json_string(metric->unit == HISTORY_SHARE ? ".1%" : ".4~s"));
-	if (!changes) { /* Vega warns of layers without rows. */
-		chart_drop(chart, chart->spec, "changes");
-		chart_drop(chart, chart->spec, "change_names");
-	}
+	chart_param(chart, "y_title", json_string(title));
+	chart_param(chart, "y_format", json_string(metric->unit == HISTORY_SHARE ? ".1%" : ".4~s"));
 }
 
 static void history_page_describe(const json_t *plot, const json_t *series,
@@ -95,7 +89,7 @@ static int add_series(
 	(void)snprintf(chart.title, sizeof chart.title, "%s of %s, %.*s", metric->name,
 		*name ? name : "-", HASH_DIGITS, *hash ? hash : "-");
 	history_page_describe(plot, series, metric, &chart.text);
-	draw_series(metric, json_array_size(json_object_get(series, "changes")) > 0, &chart);
+	draw_series(metric, &chart);
 	const int code = chart_done(&chart);
 	if (!code)
 		page_chart(page, &chart);

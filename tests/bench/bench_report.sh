@@ -107,7 +107,7 @@ subprocess.run([sys.argv[1], "report", "grid"], check=True, stdout=subprocess.DE
 wrote = time.monotonic() - began
 page = open("grid/report.html", encoding="utf-8").read()
 size = os.path.getsize("grid/report.html")
-libraries = page.find("</script>", page.find("/*! vega ")) - page.find("/*! vega ")
+libraries = page.find("</script>", page.find("/*! The modules of Vega")) - page.find("/*! The modules of Vega")
 options = webdriver.ChromeOptions()
 for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,900"):
     options.add_argument(argument)

@@ -13,6 +13,8 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+import charts as drawn_charts
+
 WORK, PICTURES = sys.argv[1:3]
 GUARD_S = 300  # seconds: against what hangs; how fast pages draw is bench_report's
 WIDE, PHONE = (1280, 900), (390, 844)
@@ -85,8 +87,8 @@ def open_page(folder, unfold=True, anchor=""):
 
 
 def messages():
-    """What the console said since it was asked last.  A layer without rows (no fit, nothing predicted) is none of it."""
-    return [entry["message"] for entry in driver.get_log("browser") if "Infinite extent" not in entry["message"]]
+    """What the console said since it was asked last."""
+    return [entry["message"] for entry in driver.get_log("browser")]
 
 
 def requests():
@@ -137,6 +139,8 @@ def check_charts(page, least):
         check(chart["marks"] > 3, f"{page}: {chart['id']} has {chart['marks']} marks")
         check(chart["named"], f"{page}: {chart['id']} has no name for a screen reader")
         check(chart["wide"] <= 1, f"{page}: {chart['id']} is {chart['wide']} pixels wider than the page")
+    for chart, _, faults in driver.execute_script(drawn_charts.CHECK):
+        check(not faults, f"{page}: {chart}: {faults}")
     return charts
 
 
@@ -398,7 +402,7 @@ def test_hostile():
     # A tooltip is made of the same texts.
     cell = driver.find_elements(By.CSS_SELECTOR, "#map g.mark-rect path")[0]
     webdriver.ActionChains(driver).move_to_element(cell).perform()
-    check(comes(lambda: js("!!document.querySelector('#vg-tooltip-element.visible')")), "hostile: no tooltip over a cell of the map")
+    check(comes(lambda: js("!!document.querySelector('#tip.visible')")), "hostile: no tooltip over a cell of the map")
     check(js("window.owned") is None and js("document.images.length") == 0, "hostile: a tooltip runs text")
     picture("hostile", WIDE[0])
     text = open(path, encoding="utf-8").read()  # is UTF-8 throughout

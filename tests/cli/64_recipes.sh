@@ -2,8 +2,8 @@
 # leads to, touches no more files than it says, and builds and works in a copy of the tree.
 . "$CLI/lib.sh"
 objects=$(dirname "$MLBENCH")
-[ "$(basename "$objects")" = release ] && [ -e "$objects/harness/main.o" ] && [ -e "$ROOT/build/npm/charts.js" ] ||
-	skip "it needs the objects of a release build, and the fetched chart libraries (make)"
+[ "$(basename "$objects")" = release ] && [ -e "$objects/harness/main.o" ] && [ -e "$ROOT/build/charts/vega.js" ] ||
+	skip "it needs the objects of a release build, and Vega (make)"
 git -C "$ROOT" ls-files >/dev/null 2>&1 || skip "the tree is no git checkout"
 
 # touches NAME NEW FILE ...: the patch makes so many files, and one line more in each of those named, and in no others.
@@ -33,13 +33,13 @@ touches codec 1 harness/config/codecs.def
 touches kind 1 harness/config/tables.h
 touches container 1 harness/config/tables.h
 touches backend 1 harness/config/tables.h
-touches chart 2 harness/report/html/charts.def
+touches chart 3 harness/report/html/charts.def
 touches command 1 harness/command/commands.def
 
 # A copy that knows what is built already; what the patches touch is compiled anew, without optimising.
 mkdir tree
 (cd "$ROOT" && git ls-files -co --exclude-standard | while read -r file; do [ ! -e "$file" ] || printf '%s\n' "$file"; done |
-	tar cf - -T - build/npm/charts.js) | tar xf - -C tree || fail "the tree cannot be copied"
+	tar cf - -T - build/charts/vega.js) | tar xf - -C tree || fail "the tree cannot be copied"
 (cd "$ROOT" && tar cf - build/release/{harness,workloads,pipelines,generated,with,libmeasuring.a,libreading.a}) |
 	tar xf - -C tree || fail "the objects cannot be copied"
 for name in source codec kind container backend chart command; do
@@ -139,8 +139,8 @@ expect_measured "$MLBENCH" "${run[@]}" --set step.backend=touch --set step.time=
 prints "touch: reads each batch once"
 grep -q "Capacity of each stage" touched/report.html || fail "the chart is not on the page"
 grep -q "has the least capacity" touched/report.html || fail "the chart has no finding"
-if command -v node >/dev/null; then
-	expect 0 node "$CLI/compile_charts.js" tree/build/npm/charts.js tree/harness/report/charts/capacity.vl.json touched/report.html
+if can_draw; then
+	expect 0 draw tree/harness/report/charts/capacity.vl.json touched/report.html
 fi
 expect 0 "$MLBENCH" help
 prints "count the points and repetitions"

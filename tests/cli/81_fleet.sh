@@ -69,9 +69,8 @@ grep -q "read.capacity of .*training.*: outliers: " pages/fleet.html || fail "no
 # Its charts, and those of few nodes, compile and draw without a warning.
 make_nodes three --nodes 3
 expect 0 "$MLBENCH" fleet three --format html --out three.html
-libraries=$CLI/../../build/npm/charts.js
-if command -v node >/dev/null && grep -q vegaLite "$libraries" 2>/dev/null; then
-	expect 0 node "$CLI/compile_charts.js" "$libraries" pages/fleet.html three.html
+if can_draw; then
+	expect 0 draw pages/fleet.html three.html
 fi
 
 # --- bad input ---

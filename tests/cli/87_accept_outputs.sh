@@ -163,12 +163,11 @@ says "nothing.json"
 grep -q "^MLBENCH CRITICAL - .* | .*'burn burn.drift'=21.2%;;~:3" fail.nagios || fail "$(cat fail.nagios)"
 
 # Pages: their charts compile, the certificate names the sum of the file beside it.
-libraries=$ROOT/build/npm/charts.js
-if command -v node >/dev/null && grep -q vegaLite "$libraries" 2>/dev/null; then
+if can_draw; then
 	for name in pass fail hostile; do cp "$name.page" "$name.html"; done
-	expect 0 node "$CLI/compile_charts.js" "$libraries" pass.html fail.html hostile.html
-	prints "fail.html: Distance to the limits, 300 wide"
-	prints "fail.html: burn over its time, 1000 wide"
+	expect 0 draw pass.html fail.html hostile.html
+	prints "fail.html: limits, 300 wide"
+	prints "fail.html: time-3, 1000 wide"
 fi
 for form in page certificate; do
 	! grep -q '<d>' hostile.$form || fail "markup out of a name in $form"

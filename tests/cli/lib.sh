@@ -148,3 +148,12 @@ golden() {
 		fail "output differs from tests/golden/$1 (UPDATE=1 tests/cli/run.sh writes it anew)"
 	}
 }
+
+# can_draw: charts can be drawn here.  draw FILE...: in Chromium, as tests/browser/charts.py says.
+can_draw() {
+	grep -q '^const vega' "$ROOT/build/charts/vega.js" 2>/dev/null && command -v chromium chromedriver >/dev/null &&
+		/usr/bin/python3 -c 'import selenium' 2>/dev/null
+}
+draw() {
+	timeout -k 5 1200 /usr/bin/python3 "$ROOT/tests/browser/charts.py" "$ROOT/build/charts/vega.js" "$@"
+}

@@ -196,9 +196,8 @@ static inline void build_chart(
 {
 	*chart = (struct chart){0};
 	assert_int_equal(fill(input, chart), 0);
-	assert_true((chart->spec != NULL) != (chart->why_not[0] != '\0'));
-	assert_true(
-		!chart->spec || (chart->table.rows && chart->caption[0]));
+	assert_true((chart->drawing != NULL) != (chart->why_not[0] != '\0'));
+	assert_true(!chart->drawing || (chart->table.rows && chart->caption[0]));
 }
 
 static inline void expect_why_not(
@@ -206,7 +205,7 @@ static inline void expect_why_not(
 {
 	struct chart chart;
 	build_chart(fill, input, &chart);
-	assert_null(chart.spec);
+	assert_null(chart.drawing);
 	if (!strstr(chart.why_not, words))
 		fail_msg("'%s' does not say '%s'", chart.why_not, words);
 	chart_release(&chart);
@@ -267,20 +266,17 @@ static inline void expect_finding(const struct chart *chart, const char *words)
 /* Rows of a named data set of the picture, besides the table's. */
 static inline const json_t *dataset_of(const struct chart *chart, const char *name)
 {
-	const json_t *rows = json_object_get(json_object_get(chart->spec, "datasets"), name);
+	const json_t *rows = json_object_get(json_object_get(chart->drawing, "data"), name);
 	assert_non_null(rows);
 	return rows;
 }
 
 static inline double param_of(const struct chart *chart, const char *name)
 {
-	size_t i;
-	const json_t *param;
-	json_array_foreach(json_object_get(chart->spec, "params"), i,
-		param) if (strcmp(json_string_value(json_object_get(param, "name")), name) ==
-			   0) return json_number_value(json_object_get(param, "value"));
-	fail_msg("no parameter '%s'", name);
-	return NAN;
+	const json_t *value = json_object_get(json_object_get(chart->drawing, "signals"), name);
+	if (!json_is_number(value))
+		fail_msg("no parameter '%s'", name);
+	return json_number_value(value);
 }
 
 #endif

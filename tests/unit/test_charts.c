@@ -18,7 +18,7 @@ static void every_stage_of_every_point_has_its_shares(void **state)
 	const struct chart_input input = swept_input(&swept);
 	build_chart(&chart_stages, &input, &chart);
 	assert_int_equal(json_array_size(chart.table.rows), SWEPT_POINTS * 3);
-	assert_int_equal(json_array_size(json_object_get(chart.spec, "vconcat")), 2);
+	assert_string_equal(json_string_value(json_object_get(chart.drawing, "file")), "stages");
 	assert_true(param_of(&chart, "points") == SWEPT_POINTS);
 	for (size_t i = 0; i < SWEPT_POINTS; i++)
 		for (size_t k = 0; k < 3; k++) {
@@ -94,7 +94,8 @@ static void one_point_is_a_bar_for_each_stage(void **state)
 	swept_open(&swept, swept_nothing);
 	const struct chart_input input = swept_input(&swept);
 	build_chart(&chart_stages, &input, &chart);
-	assert_null(json_object_get(chart.spec, "vconcat"));
+	assert_string_equal(
+		json_string_value(json_object_get(chart.drawing, "file")), "stages_one");
 	assert_int_equal(json_array_size(chart.table.rows), 3);
 	chart_release(&chart);
 	swept_close(&swept);
@@ -154,9 +155,9 @@ static void too_many_points_are_thinned_evenly(void **state)
 static void assert_readable(const struct chart *chart)
 {
 	char *rows = chart->table.rows ? json_dumps(chart->table.rows, 0) : NULL;
-	char *spec = chart->spec ? json_dumps(chart->spec, 0) : NULL;
+	char *spec = chart->drawing ? json_dumps(chart->drawing, 0) : NULL;
 	assert_true(!chart->table.rows || rows);
-	assert_true(!chart->spec || spec);
+	assert_true(!chart->drawing || spec);
 	free(rows);
 	free(spec);
 }
@@ -232,7 +233,7 @@ static void nothing_known_is_no_crash(void **state)
 
 /* --- their files -------------------------------------------------------------------------------------------------- */
 
-/* What is put in is where the file says; what it does not have is a failure. */
+/* A signal, a data set or a view that the file does not have is a failure. */
 static void files_are_filled_by_name(void **state)
 {
 	(void)state;
@@ -240,46 +241,82 @@ static void files_are_filled_by_name(void **state)
 	chart_open(&chart, "ladder");
 	assert_false(chart.failed);
 	assert_true(strlen(chart.caption) > 20);
-	assert_null(json_object_get(chart.spec, "title"));
 	chart_param(&chart, "achieved", json_integer(7));
+	chart_param(&chart, "height", json_integer(70));
+	chart_data(&chart, "levels", json_pack("[{s:i}]", "x", 3));
+	chart_drop(&chart, "order");
 	assert_true(param_of(&chart, "achieved") == 7);
-	json_t *order = chart_view(chart.spec, "order");
-	chart_set(&chart, order, "encoding.x.scale.domain.1", json_integer(9));
-	assert_true(
-		json_integer_value(json_array_get(
-			json_object_get(
-				json_object_get(
-					json_object_get(json_object_get(order, "encoding"), "x"),
-					"scale"),
-				"domain"),
-			1)) == 9);
-	assert_int_equal(json_array_size(json_object_get(order, "layer")), 4);
-	assert_int_equal(chart_done(&chart), 0); /* "levels" is empty: its layer is left out */
-	assert_int_equal(json_array_size(json_object_get(order, "layer")), 3);
-	/* Copies of a view would share its name, and Vega their data. */
-	assert_null(chart_view(chart.spec, "order"));
-	chart_release(&chart);
-	chart.table.rows = json_array();
-	chart_open(&chart, "ladder");
-	chart_drop(&chart, chart.spec, "order");
+	assert_int_equal(json_array_size(dataset_of(&chart, "levels")), 1);
 	assert_int_equal(chart_done(&chart), 0);
-	assert_int_equal(json_array_size(json_object_get(chart.spec, "vconcat")), 1);
-	static const char *const wrong[] = {"no.such.place", "encoding.x.title"};
-	for (size_t i = 0; i < PARTS_COUNT(wrong); i++) {
-		chart_set(&chart, chart.spec, wrong[i], json_integer(7));
+	chart_release(&chart);
+	for (size_t wrong = 0; wrong < 4; wrong++) {
+		chart.table.rows = json_array();
+		chart_open(&chart, "ladder");
+		if (wrong == 0)
+			chart_param(&chart, "none of that name", json_integer(7));
+		else if (wrong == 1)
+			chart_param(&chart, "achieved", NULL);
+		else if (wrong == 2)
+			chart_data(&chart, "level", json_array());
+		else
+			chart_drop(&chart, "orde");
 		assert_int_equal(chart_done(&chart), -ENOMEM);
-		chart.failed = false;
+		chart_release(&chart);
 	}
-	chart_set(&chart, chart.spec, "spacing", NULL);
-	assert_int_equal(chart_done(&chart), -ENOMEM);
-	chart.failed = false;
-	chart_param(&chart, "none of that name", json_integer(7));
-	assert_int_equal(chart_done(&chart), -ENOMEM);
-	chart.failed = false;
-	chart_drop(&chart, chart.spec, "order");
+	chart_open(&chart, "no such file");
 	assert_int_equal(chart_done(&chart), -ENOMEM);
 	chart_release(&chart);
-	chart_open(&chart, "no such file");
+}
+
+/* What is set after a panel was begun is the panel's own. */
+static void panels_have_their_own(void **state)
+{
+	(void)state;
+	struct chart chart = {.table = {.rows = json_array()}};
+	chart_open(&chart, "timeline");
+	chart_param(&chart, "end", json_integer(9));
+	const json_t *first = chart_panel(&chart);
+	chart_param(&chart, "top", json_integer(1));
+	const json_t *second = chart_panel(&chart);
+	chart_param(&chart, "top", json_integer(2));
+	assert_int_equal(chart_done(&chart), 0);
+	assert_true(param_of(&chart, "end") == 9);
+	assert_int_equal(
+		json_integer_value(json_object_get(json_object_get(first, "signals"), "top")), 1);
+	assert_int_equal(
+		json_integer_value(json_object_get(json_object_get(second, "signals"), "top")), 2);
+	chart_release(&chart);
+}
+
+static const struct chart_ink two_kinds[] = {
+	{"experiment", PALETTE_WORKING, "circle"}, {"model fit", PALETTE_OTHER, "square"}};
+
+static bool legend_is(const struct chart *chart, const char *name, const char *text)
+{
+	char *is = json_dumps(
+		json_object_get(json_object_get(chart->drawing, "signals"), name), JSON_COMPACT);
+	const bool same = is && strcmp(is, text) == 0;
+	free(is);
+	return same;
+}
+
+/* A legend names what the rows have, and rows nothing that it lacks: a line of such rows had no colour on any page. */
+static void legends_name_what_rows_have(void **state)
+{
+	(void)state;
+	struct chart chart = {
+		.table = {.rows = json_pack("[{s:s, s:i}, {s:s, s:n}, {s:n}]", "kind", "model fit",
+				  "error", 1, "kind", "experiment", "error", "kind")}};
+	chart_open(&chart, "predicted");
+	chart_legend(&chart, "kind", NULL, two_kinds, PARTS_COUNT(two_kinds));
+	assert_true(legend_is(&chart, "kinds", "[\"experiment\",\"model fit\"]"));
+	assert_true(legend_is(&chart, "kind_shapes", "[\"circle\",\"square\"]"));
+	chart_legend(&chart, "kind", "error", two_kinds, PARTS_COUNT(two_kinds));
+	assert_true(legend_is(&chart, "kinds", "[\"model fit\"]"));
+	assert_true(legend_is(&chart, "kind_colours", "[\"" PALETTE_OTHER "\"]"));
+	assert_false(chart.failed);
+	parts_append(&chart.table.rows, json_pack("{s:s}", "kind", "renamed"));
+	chart_legend(&chart, "kind", NULL, two_kinds, PARTS_COUNT(two_kinds));
 	assert_int_equal(chart_done(&chart), -ENOMEM);
 	chart_release(&chart);
 }
@@ -293,7 +330,16 @@ static bool is_of_palette(const char *colour)
 	return false;
 }
 
-/* Outside of parameters, which are the page's ink, a file's colours of six digits are the palette's. */
+static bool is_ink(const char *signal)
+{
+	static const char *const inks[] = {"ink", "soft", "ground", "tint"};
+	for (size_t i = 0; i < PARTS_COUNT(inks); i++)
+		if (strcmp(signal, inks[i]) == 0)
+			return true;
+	return false;
+}
+
+/* But for the page's ink, a file's colours of six digits are the palette's. */
 static void files_have_the_palettes_colours(void **state)
 {
 	(void)state;
@@ -306,7 +352,13 @@ static void files_have_the_palettes_colours(void **state)
 	for (size_t i = 0; i < PARTS_COUNT(files); i++) {
 		json_t *spec = json_loads(asset_chart(files[i]), 0, NULL);
 		assert_non_null(spec);
-		(void)json_object_del(spec, "params");
+		size_t k;
+		json_t *signal;
+		json_array_foreach(json_object_get(spec, "signals"), k, signal)
+		{
+			if (is_ink(json_string_value(json_object_get(signal, "name"))))
+				(void)json_object_del(signal, "value");
+		}
 		char *text = json_dumps(spec, 0);
 		json_decref(spec);
 		for (const char *at = text; (at = strstr(at, "\"#")); at++)
@@ -333,6 +385,8 @@ int main(void)
 		cmocka_unit_test(hostile_names_are_only_data),
 		cmocka_unit_test(nothing_known_is_no_crash),
 		cmocka_unit_test(files_are_filled_by_name),
+		cmocka_unit_test(panels_have_their_own),
+		cmocka_unit_test(legends_name_what_rows_have),
 		cmocka_unit_test(files_have_the_palettes_colours),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,7 +99,7 @@ static void the_fitted_curve_is_the_law(void **state)
 	json_array_foreach(curve, i, value)
 	{
 		assert_true(
-			fabs(number_in(value, "value") / law(number_in(value, "n")) - 1) < 2e-4);
+			fabs(number_in(value, "value") / law(number_in(value, "x")) - 1) < 2e-4);
 		assert_true(number_in(value, "low") <= number_in(value, "value") * 1.0001);
 		assert_true(number_in(value, "high") >= number_in(value, "value") * 0.9999);
 	}

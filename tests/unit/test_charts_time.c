@@ -110,14 +110,14 @@ static void phases_and_warmup_are_marked(void **state)
 	build_chart(&chart_timeline, &input, &chart);
 	expect_text(&chart,
 		"Bottlenecks (times are from the first repetition that shows them): decode / cpu from 0.8 s (640 samples/s) and read / device from 2.5 s (420 samples/s)");
-	assert_true(spec_has(chart.spec, "\"phase\":\"phase 2: read / device\""));
-	assert_true(spec_has(chart.spec, "\"end\":0.8"));
+	assert_true(spec_has(chart.drawing, "\"phase\":\"phase 2: read / device\""));
+	assert_true(spec_has(chart.drawing, "\"end\":0.8"));
 	chart_release(&chart);
 	swept.diagnoses[swept.report.best] = NULL;
 	m->cut_seconds = 0;
 	build_chart(&chart_timeline, &input, &chart);
-	assert_false(spec_has(chart.spec, "warm-up"));
-	assert_false(spec_has(chart.spec, "phase 2"));
+	assert_false(spec_has(chart.drawing, "warm-up"));
+	assert_false(spec_has(chart.drawing, "phase 2"));
 	chart_release(&chart);
 	release_run(m);
 	swept_close(&swept);

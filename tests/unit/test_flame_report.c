@@ -264,7 +264,7 @@ static void nothing_is_no_picture(void **state)
 	struct buffer out = {0};
 	struct chart chart;
 	chart_of(&p, &chart);
-	assert_null(chart.spec);
+	assert_null(chart.drawing);
 	assert_non_null(strstr(chart.why_not, "No CPU time was sampled"));
 	chart_release(&chart);
 	const struct style style = {.width = 80};

@@ -72,8 +72,7 @@ static const char *text_at(const struct chart *chart, size_t row, const char *fi
 
 static const json_t *choice_at(const struct chart *chart, size_t index)
 {
-	return json_array_get(
-		json_object_get(json_object_get(chart->spec, "usermeta"), "choices"), index);
+	return json_array_get(json_object_get(chart->drawing, "choices"), index);
 }
 
 /* Every column of the table is a member of every row. */
@@ -102,13 +101,12 @@ static void map_of_three_keys(void **state)
 	(void)snprintf(made.points[23].verdict.stage, NAME_BYTES, "decode");
 	(void)snprintf(made.points[23].verdict.resource, NAME_BYTES, "cpu");
 	struct chart chart = build(&chart_map, &made);
-	assert_non_null(chart.spec);
+	assert_non_null(chart.drawing);
 	assert_int_equal(json_array_size(chart.table.rows), 24);
 	expect_columns(&chart);
 	/* The longer of the first two goes across; the third has the slider, which stands at the best point. */
-	assert_string_equal(
-		json_string_value(json_object_get(
-			json_object_get(json_object_get(chart.spec, "encoding"), "x"), "title")),
+	assert_string_equal(json_string_value(json_object_get(
+				    json_object_get(chart.drawing, "signals"), "x_title")),
 		"batch.size");
 	const json_t *choice = choice_at(&chart, 0);
 	assert_null(choice_at(&chart, 1));
@@ -159,15 +157,14 @@ static void maps_of_fewer_keys(void **state)
 	(void)state;
 	make(&made, cube, 1); /* a line */
 	struct chart chart = build(&chart_map, &made);
-	assert_non_null(chart.spec);
+	assert_non_null(chart.drawing);
 	assert_null(choice_at(&chart, 0));
 	chart_release(&chart);
 	drop(&made);
 	make(&made, zipped, 3); /* one dimension of two keys */
 	chart = build(&chart_map, &made);
-	assert_string_equal(
-		json_string_value(json_object_get(
-			json_object_get(json_object_get(chart.spec, "encoding"), "x"), "title")),
+	assert_string_equal(json_string_value(json_object_get(
+				    json_object_get(chart.drawing, "signals"), "x_title")),
 		"decode.workers / read.threads");
 	assert_string_equal(text_at(&chart, 2, "d0"), "4 / 4");
 	expect_columns(&chart);
@@ -175,7 +172,7 @@ static void maps_of_fewer_keys(void **state)
 	drop(&made);
 	make(&made, NULL, 0);
 	chart = build(&chart_map, &made);
-	assert_null(chart.spec);
+	assert_null(chart.drawing);
 	assert_non_null(strstr(chart.why_not, "Nothing was swept"));
 	chart_release(&chart);
 	drop(&made);
@@ -183,7 +180,7 @@ static void maps_of_fewer_keys(void **state)
 	memset(made.pointers, 0, sizeof made.pointers);
 	made.report.best = made.record.grid.points;
 	chart = build(&chart_map, &made);
-	assert_null(chart.spec);
+	assert_null(chart.drawing);
 	assert_non_null(strstr(chart.why_not, "No point"));
 	chart_release(&chart);
 	drop(&made);
@@ -260,7 +257,7 @@ static void ladder_of_stages(void **state)
 	made.record.limits[2] = (struct stage_limit){"harness", 3e6, "mlbench's own ceiling"};
 	made.record.limit_count = 3;
 	struct chart chart = build(&chart_ladder, &made);
-	assert_non_null(chart.spec);
+	assert_non_null(chart.drawing);
 	expect_columns(&chart);
 	assert_int_equal(
 		json_array_size(chart.table.rows), 6); /* decode alone: of as many workers only */
@@ -276,7 +273,7 @@ static void ladder_of_stages(void **state)
 	chart_release(&chart);
 	p->median = (double)NAN;
 	chart = build(&chart_ladder, &made);
-	assert_null(chart.spec);
+	assert_null(chart.drawing);
 	assert_true(strlen(chart.why_not) > 20);
 	chart_release(&chart);
 	drop(&made);

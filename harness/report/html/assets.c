@@ -15,14 +15,14 @@
 
 TAKE_IN("page_css", "harness/report/html/page.css");
 TAKE_IN("page_js", "harness/report/html/page.js");
-TAKE_IN("charts_js", "build/npm/charts.js");
+TAKE_IN("charts_js", "build/charts/vega.js");
 extern const char mlbench_page_css_begin[], mlbench_page_css_end[], mlbench_page_js_begin[],
 	mlbench_page_js_end[], mlbench_charts_js_begin[], mlbench_charts_js_end[];
 
 /* One for each line of charts.def: a file that is not there does not assemble. */
 #define CHART(id, title, part) CHART_FILE(id)
 #define CHART_FILE(id)                                                  \
-	TAKE_IN("chart_" #id, "harness/report/charts/" #id ".vl.json"); \
+	TAKE_IN("chart_" #id, "harness/report/charts/" #id ".vg.json"); \
 	extern const char mlbench_chart_##id##_begin[];
 #include "harness/report/html/charts.def"
 #undef CHART_FILE

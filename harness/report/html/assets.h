@@ -1,4 +1,4 @@
-/* Files that the program carries for its pages: style, script, and the libraries that draw charts. */
+/* Files that the program carries for its pages: style, script, charts, and the library that draws them. */
 #ifndef MLBENCH_REPORT_HTML_ASSETS_H
 #define MLBENCH_REPORT_HTML_ASSETS_H
 
@@ -11,9 +11,9 @@ struct asset {
 
 struct asset asset_style(void);
 struct asset asset_script(void);
-/* Vega, Vega-Lite and Vega-Embed with their licences; or a line "//! why" where the build could not have them. */
+/* Vega with its licence; or a line "//! why" where the build had none. */
 struct asset asset_charts(void);
-/* The text of charts/NAME.vl.json; NULL: there is none. */
+/* The text of charts/NAME.vg.json; NULL: there is none. */
 const char *asset_chart(const char *name);
 
 #endif

@@ -26,154 +26,156 @@ const struct chart_kind chart_kinds[] = {
 
 /* --- filling a file ------------------------------------------------------------------------------- */
 
-/* Sample rows go; a data set other than the table's rows is empty until chart_data fills it. */
-static int chart_take_samples(json_t *at, json_t *datasets)
-{
-	const char *key;
-	json_t *value;
-	size_t i;
-	int bad = 0;
-	json_t *data = json_object_get(at, "data");
-	const char *name = json_string_value(json_object_get(data, "name"));
-	if (name) {
-		(void)json_object_del(data, "values");
-		if (strcmp(name, "rows") != 0)
-			bad |= json_object_set_new(datasets, name, json_array());
-	}
-	json_object_foreach(at, key, value) bad |= chart_take_samples(value, datasets);
-	json_array_foreach(at, i, value) bad |= chart_take_samples(value, datasets);
-	return bad;
-}
-
 void chart_open(struct chart *chart, const char *file)
 {
 	const char *text = asset_chart(file);
-	json_t *datasets = json_object();
-	chart->spec = text ? json_loads(text, 0, NULL) : NULL;
-	const char *caption = json_string_value(json_object_get(chart->spec, "description"));
-	if (!chart->spec || !caption || chart_take_samples(chart->spec, datasets))
+	chart->file = text ? json_loads(text, 0, NULL) : NULL;
+	const char *caption = json_string_value(json_object_get(chart->file, "description"));
+	chart->drawing = json_pack("{s:s, s:{}, s:{}, s:[], s:[], s:[]}", "file", file, "signals",
+		"data", "drop", "panels", "choices");
+	if (!chart->drawing || !caption)
 		chart->failed = true;
 	else
 		(void)snprintf(chart->caption, sizeof chart->caption, "%s", caption);
-	(void)json_object_del(chart->spec, "$schema");
-	(void)json_object_del(chart->spec, "title");
-	(void)json_object_del(chart->spec, "description");
-	chart_set(chart, chart->spec, "datasets", datasets);
+}
+
+/* The member of that name in one of the file's lists; NULL: it has none. */
+static json_t *chart_known(const struct chart *chart, const char *list, const char *name)
+{
+	size_t i;
+	json_t *one;
+	json_array_foreach(json_object_get(chart->file, list), i, one)
+	{
+		const char *its = json_string_value(json_object_get(one, "name"));
+		if (its && strcmp(its, name) == 0)
+			return one;
+	}
+	return NULL;
+}
+
+static void chart_put(struct chart *chart, const char *part, const char *name, json_t *value)
+{
+	const json_t *panels = json_object_get(chart->drawing, "panels");
+	const size_t count = json_array_size(panels);
+	json_t *at = count > 0 ? json_array_get(panels, count - 1) : chart->drawing;
+	if (json_object_set_new(json_object_get(at, part), name, value))
+		chart->failed = true;
 }
 
 void chart_param(struct chart *chart, const char *name, json_t *value)
 {
-	size_t i;
-	json_t *param;
-	json_array_foreach(json_object_get(chart->spec, "params"), i, param)
-	{
-		const char *its = json_string_value(json_object_get(param, "name"));
-		if (its && strcmp(its, name) == 0) {
-			chart_set(chart, param, "value", value);
-			return;
-		}
-	}
-	json_decref(value);
-	chart->failed = true;
+	chart->failed = chart->failed ||
+			(strcmp(name, "height") != 0 && !chart_known(chart, "signals", name));
+	chart_put(chart, "signals", name, value);
 }
 
 void chart_data(struct chart *chart, const char *name, json_t *rows)
 {
-	chart_set(chart, json_object_get(chart->spec, "datasets"), name, rows);
+	chart->failed = chart->failed || !chart_known(chart, "data", name);
+	chart_put(chart, "data", name, rows);
 }
 
-static bool chart_is_named(const json_t *view, const char *name)
+json_t *chart_panel(struct chart *chart)
 {
-	const char *its = json_string_value(json_object_get(view, "name"));
-	return its && strcmp(its, name) == 0;
+	json_t *panel = json_pack("{s:{}, s:{}}", "signals", "data");
+	if (json_array_append_new(json_object_get(chart->drawing, "panels"), panel))
+		chart->failed = true;
+	return panel;
 }
 
-static const char *const chart_lists[] = {"layer", "vconcat"};
-
-json_t *chart_view(json_t *view, const char *name)
+static bool chart_has_mark(const json_t *group, const char *name)
 {
 	size_t i;
-	json_t *part;
-	json_t *found = chart_is_named(view, name) ? view : NULL;
-	for (size_t k = 0; k < PARTS_COUNT(chart_lists) && !found; k++)
-		json_array_foreach(json_object_get(view, chart_lists[k]), i, part) if (!found)
-			found = chart_view(part, name);
-	json_t *facet = json_object_get(view, "spec");
-	return !found && facet ? chart_view(facet, name) : found;
-}
-
-static json_t *chart_member(const json_t *at, const char *name)
-{
-	return json_is_array(at) ? json_array_get(at, strtoul(name, NULL, NUMBER_BASE))
-				 : json_object_get(at, name);
-}
-
-void chart_set(struct chart *chart, json_t *view, const char *path, json_t *value)
-{
-	char name[64];
-	json_t *at = view;
-	for (;; path++) {
-		const size_t size = strcspn(path, ".");
-		(void)snprintf(name, sizeof name, "%.*s", (int)size, path);
-		path += size;
-		if (!*path)
-			break;
-		at = chart_member(at, name);
+	json_t *mark;
+	const size_t size = strlen(name);
+	json_array_foreach(json_object_get(group, "marks"), i, mark)
+	{
+		const char *its = json_string_value(json_object_get(mark, "name"));
+		if ((its && strncmp(its, name, size) == 0 && (!its[size] || its[size] == '_')) ||
+			chart_has_mark(mark, name))
+			return true;
 	}
-	if (json_is_array(at) ? json_array_set_new(at, strtoul(name, NULL, NUMBER_BASE), value)
-			      : json_object_set_new(at, name, value))
+	return false;
+}
+
+void chart_drop(struct chart *chart, const char *name)
+{
+	if (!chart_has_mark(chart->file, name) ||
+		json_array_append_new(json_object_get(chart->drawing, "drop"), json_string(name)))
 		chart->failed = true;
-}
-
-void chart_drop(struct chart *chart, json_t *view, const char *name)
-{
-	bool dropped = false;
-	for (size_t k = 0; k < PARTS_COUNT(chart_lists); k++) {
-		json_t *list = json_object_get(view, chart_lists[k]);
-		for (size_t i = json_array_size(list); i-- > 0;)
-			if (chart_is_named(json_array_get(list, i), name))
-				dropped = json_array_remove(list, i) == 0 || dropped;
-	}
-	chart->failed = chart->failed || !dropped;
 }
 
 void chart_choice(
 	struct chart *chart, const char *param, json_t *label, json_t *texts, size_t start)
 {
-	if (!json_object_get(chart->spec, "usermeta"))
-		chart_set(chart, chart->spec, "usermeta", json_pack("{s:[]}", "choices"));
-	json_t *choices = json_object_get(json_object_get(chart->spec, "usermeta"), "choices");
-	if (json_array_append_new(
-		    choices, json_pack("{s:s, s:o, s:o, s:I}", "param", param, "label", label,
-				     "values", texts, "start", (json_int_t)start)) ||
-		json_array_append_new(json_object_get(chart->spec, "params"),
-			json_pack("{s:s, s:I}", "name", param, "value", (json_int_t)start)))
+	if (json_array_append_new(json_object_get(chart->drawing, "choices"),
+		    json_pack("{s:s, s:o, s:o, s:I}", "param", param, "label", label, "values",
+			    texts, "start", (json_int_t)start)))
 		chart->failed = true;
 }
 
-/* Vega warns of a layer without rows.  Names were for filling: views that were copied may not share one. */
-static void chart_finish_view(json_t *view, const json_t *datasets)
+static bool chart_has_kind(
+	const json_t *rows, const char *field, const char *needs, const char *name)
 {
-	(void)json_object_del(view, "name");
-	for (size_t k = 0; k < PARTS_COUNT(chart_lists); k++) {
-		json_t *list = json_object_get(view, chart_lists[k]);
-		for (size_t i = json_array_size(list); i-- > 0;) {
-			json_t *part = json_array_get(list, i);
-			const char *name = json_string_value(
-				json_object_get(json_object_get(part, "data"), "name"));
-			const json_t *rows = name ? json_object_get(datasets, name) : NULL;
-			if (rows && json_array_size(rows) == 0)
-				(void)json_array_remove(list, i);
-			else
-				chart_finish_view(part, datasets);
-		}
+	size_t i;
+	const json_t *row;
+	json_array_foreach(rows, i, row)
+	{
+		const char *its = json_string_value(json_object_get(row, field));
+		if (its && strcmp(its, name) == 0 &&
+			(!needs || json_is_number(json_object_get(row, needs))))
+			return true;
 	}
+	return false;
+}
+
+/* A row of a kind that the list lacks would be drawn without a colour, and nobody would see it. */
+static bool chart_lists_kind(const struct chart_ink *inks, size_t count, const json_t *kind)
+{
+	size_t i = 0;
+	while (i < count && json_is_string(kind) &&
+		strcmp(inks[i].name, json_string_value(kind)) != 0)
+		i++;
+	return !json_is_string(kind) || i < count;
+}
+
+void chart_legend(struct chart *chart, const char *field, const char *needs,
+	const struct chart_ink *inks, size_t count)
+{
+	char name[NAME_BYTES];
+	size_t i;
+	const json_t *row;
+	json_t *kinds = json_array();
+	json_t *colours = json_array();
+	json_t *shapes = json_array();
+	json_array_foreach(chart->table.rows, i, row)
+	{
+		if (!chart_lists_kind(inks, count, json_object_get(row, field)))
+			chart->failed = true;
+	}
+	for (i = 0; i < count; i++) {
+		if (!chart_has_kind(chart->table.rows, field, needs, inks[i].name))
+			continue;
+		parts_append(&kinds, json_string(inks[i].name));
+		parts_append(&colours, json_string(inks[i].colour));
+		parts_append(&shapes, json_string(inks[i].shape ? inks[i].shape : "circle"));
+	}
+	(void)snprintf(name, sizeof name, "%ss", field);
+	chart_param(chart, name, kinds);
+	(void)snprintf(name, sizeof name, "%s_colours", field);
+	chart_param(chart, name, colours);
+	(void)snprintf(name, sizeof name, "%s_shapes", field);
+	if (count > 0 && inks[0].shape)
+		chart_param(chart, name, shapes);
+	else
+		json_decref(shapes);
 }
 
 int chart_done(struct chart *chart)
 {
-	chart_finish_view(chart->spec, json_object_get(chart->spec, "datasets"));
-	return chart->spec && chart->table.rows && !chart->failed && !chart->text.failed &&
+	json_decref(chart->file);
+	chart->file = NULL;
+	return chart->drawing && chart->table.rows && !chart->failed && !chart->text.failed &&
 			       !chart->finding.failed
 		       ? 0
 		       : -ENOMEM;

@@ -1,7 +1,8 @@
-/* Charts.  How a chart looks is a Vega-Lite file (harness/report/charts), which any editor of Vega-Lite opens with its
- * sample rows; here are its rows, its finding, and the few parameters that depend on them.  A chart is a pure function
- * of the saved result.  To add one: a file, a function that fills it, and a line in charts.def
- * (tests/recipes/chart.patch is a whole example).
+/* Charts.  How a chart looks is a Vega-Lite file (harness/report/charts/NAME.vl.json), which any editor of Vega-Lite opens
+ * with its sample rows; `make charts` compiles it to the NAME.vg.json beside it, which Vega draws.  Here are its rows, its
+ * finding, and the few signals that depend on them.  A chart is a pure function of the saved result.  To add one: a file
+ * and what it is compiled to, a function that fills it, and a line in charts.def (tests/recipes/chart.patch is a whole
+ * example).
  *
  * What the charts draw, and how it is computed:
  * - Time per stage: shares of the stages' thread time, a panel a stage and a column a point,
@@ -69,21 +70,30 @@ extern const struct chart_kind chart_kinds[]; /* ended by an id of NULL */
 
 /* --- filling a file ----------------------------------------------------------------------------- */
 
-/* charts/FILE.vl.json as chart->spec, its description as the caption, and its named data sets empty.  Whatever fails
- * from here on sets chart->failed, so that a chart looks once, in chart_done. */
+/* Draws with charts/FILE.vg.json; its description is the caption.  Whatever fails from here on sets chart->failed, so
+ * that a chart looks once, in chart_done. */
 void chart_open(struct chart *chart, const char *file);
-/* Each takes its value; NULL: it could not be made. */
-void chart_param(struct chart *chart, const char *name, json_t *value);
+/* Each takes its value; NULL: it could not be made.  A signal or data set that the file does not have is a failure. */
+void chart_param(struct chart *chart, const char *name, json_t *value); /* "height" is one, too */
 void chart_data(struct chart *chart, const char *name, json_t *rows);
-/* The view (layer or panel) of that name. */
-json_t *chart_view(json_t *view, const char *name);
-/* path: members and places in arrays of the view, "encoding.x.title". */
-void chart_set(struct chart *chart, json_t *view, const char *path, json_t *value);
-void chart_drop(struct chart *chart, json_t *view, const char *name);
-/* A slider: the index of the chosen text becomes the value of that parameter. */
+/* One more drawing of the file, below those before it; what is set after it is the panel's own.  Its other members are
+ * "legend": false, "axis": false (none below it), and "series": {COLUMN: NAME} with "format": its rows are these columns
+ * of the table, one after the other.  Borrowed; NULL without memory. */
+json_t *chart_panel(struct chart *chart);
+/* Leaves out the view (layer or panel) of that name. */
+void chart_drop(struct chart *chart, const char *name);
+/* A slider: the index of the chosen text becomes the value of that signal; of several, the signal "slice" is "1/0". */
 void chart_choice(
 	struct chart *chart, const char *param, json_t *label, json_t *texts, size_t start);
-/* Leaves out layers whose data set stayed empty, and the names of views.  0, or -ENOMEM where anything failed. */
+/* The one list of what a field of the rows may say, with its looks.  Those that the rows have become the file's signals
+ * FIELDs, FIELD_colours and, where there are shapes, FIELD_shapes, so that a legend has no entry without a mark; a row
+ * that says something else is a failure.  Rows without a number in `needs` have no mark; NULL: all have.  After the rows. */
+struct chart_ink {
+	const char *name, *colour, *shape;
+};
+void chart_legend(struct chart *chart, const char *field, const char *needs,
+	const struct chart_ink *inks, size_t count);
+/* 0, or -ENOMEM where anything failed. */
 int chart_done(struct chart *chart);
 /* Why there is nothing to draw, in a sentence; returns 0. */
 int chart_why_not(struct chart *chart, const char *format, ...)

@@ -3,6 +3,7 @@
 #include "harness/report/accept_document.h"
 #include "harness/report/columns.h"
 #include "harness/report/html/accept_page.h"
+#include "harness/report/html/palette.h"
 
 #include <errno.h>
 #include <math.h>
@@ -129,6 +130,10 @@ static int limits_fill(const struct limits_ranked *ranked, size_t count, struct 
 	return bad ? -ENOMEM : 0;
 }
 
+static const struct chart_ink limits_inks[] = {{"FAIL", PALETTE_BINDS, NULL},
+	{"ERROR", PALETTE_OTHER, NULL}, {"WARN", PALETTE_STARVED, NULL},
+	{"PASS", PALETTE_GOOD, NULL}};
+
 int accept_chart_limits(const json_t *figures, struct chart *chart)
 {
 	static const struct page_column columns[] = {
@@ -154,8 +159,8 @@ int accept_chart_limits(const json_t *figures, struct chart *chart)
 		code = limits_fill(ranked, count, chart);
 		const size_t rows = json_array_size(chart->table.rows);
 		chart_open(chart, "accept_limits");
-		chart_set(chart, chart->spec, "height",
-			json_integer(LIMITS_ROW_PIXELS * (json_int_t)rows));
+		chart_param(chart, "height", json_integer(LIMITS_ROW_PIXELS * (json_int_t)rows));
+		chart_legend(chart, "verdict", NULL, limits_inks, PARTS_COUNT(limits_inks));
 		code = code ? code : chart_done(chart);
 	}
 	free(ranked);
@@ -285,36 +290,34 @@ static void time_add_lines(const json_t *measured, struct time_lines *lines, str
 	}
 }
 
-static json_t *time_scale(double low, double high)
+/* The ends of a panel's axis, or zero and what its values need. */
+static void time_set_scale(double low, double high, struct chart *chart)
 {
 	const double least = TIME_SPAN_LEAST * fmax(fabs(low), fabs(high));
 	const double missing = fmax(0, least - (high - low)) / 2;
-	if (!isfinite(low) || !(least > 0))
-		return json_pack("{s:b}", "zero", 1);
-	return json_pack("{s:[ff], s:b, s:b}", "domain",
-		low < 0 ? low - missing : fmax(0, low - missing), high + missing, "nice", 1, "zero",
-		0);
+	const bool zero = !isfinite(low) || !(least > 0);
+	const double from = low < 0 ? low - missing : fmax(0, low - missing);
+	chart_param(chart, "zero", json_boolean(zero));
+	chart_param(chart, "low", zero ? json_null() : json_real(from));
+	chart_param(chart, "high", zero ? json_null() : json_real(high + missing));
 }
 
-static void time_draw_panel(
-	const struct time_lines *lines, size_t at, struct chart *chart, json_t *panel)
+static void time_draw_panel(const struct time_lines *lines, size_t at, struct chart *chart)
 {
 	static const char *const formats[] = {[FIGURE_SHARE] = ".0%"};
 	const json_t *series = lines->panels[at];
 	const enum figure_unit unit = accept_unit(series);
 	const char *format = unit < PARTS_COUNT(formats) && formats[unit] ? formats[unit] : "~s";
-	json_t *draw = chart_view(panel, "lines");
-	chart_set(chart, panel, "title.text", parts_text(column_text(series, "series")));
-	chart_set(chart, panel, "transform.0.filter.equal", json_integer((json_int_t)at));
-	chart_set(chart, panel, "encoding.x.scale.domain",
-		json_pack("[ff]", lines->begin_s, lines->end_s));
-	chart_set(chart, draw, "encoding.y.scale", time_scale(lines->low[at], lines->high[at]));
+	json_t *panel = chart_panel(chart);
+	chart_param(chart, "panel", json_integer((json_int_t)at));
+	chart_param(chart, "panel_title", parts_text(column_text(series, "series")));
+	chart_param(chart, "y_title", json_string(figure_unit_name(unit)));
+	chart_param(chart, "y_format", json_string(format));
+	time_set_scale(lines->low[at], lines->high[at], chart);
 	if (at + 1 < lines->panel_count)
-		chart_set(chart, panel, "encoding.x.title", json_null());
-	chart_set(chart, draw, "encoding.y.title", json_string(figure_unit_name(unit)));
-	chart_set(chart, draw, "encoding.y.axis.format", json_string(format));
+		(void)json_object_set_new(panel, "axis", json_false());
 	if (lines->places[at] == 1 || lines->places[at] > TIME_LEGEND_MAX)
-		chart_set(chart, draw, "encoding.color.legend", json_null());
+		(void)json_object_set_new(panel, "legend", json_false());
 }
 
 /* Rules in every panel. */
@@ -342,15 +345,11 @@ static void time_add_events(const json_t *measured, struct chart *chart)
 static void time_draw(const json_t *measured, const struct time_lines *lines, struct chart *chart)
 {
 	chart_open(chart, "accept_time");
-	json_t *panels = json_object_get(chart->spec, "vconcat");
-	for (size_t i = 1; i < lines->panel_count; i++) {
-		json_t *panel = json_deep_copy(json_array_get(panels, 0));
-		if (json_array_append_new(panels, panel))
-			chart->failed = true;
-	}
-	for (size_t i = 0; i < lines->panel_count; i++)
-		time_draw_panel(lines, i, chart, json_array_get(panels, i));
+	chart_param(chart, "begin", json_real(lines->begin_s));
+	chart_param(chart, "end", json_real(lines->end_s));
 	time_add_events(measured, chart);
+	for (size_t i = 0; i < lines->panel_count; i++)
+		time_draw_panel(lines, i, chart);
 }
 
 int accept_chart_time(const json_t *measured, struct chart *chart)

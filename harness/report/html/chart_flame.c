@@ -263,6 +263,20 @@ static json_int_t flame_depth(const json_t *rows)
 	return most + 1;
 }
 
+/* The bar of the stage; NULL: it has none. */
+static const struct flame_call *flame_bar(const struct flame_tree *tree, const char *stage)
+{
+	char name[FLAME_NAME_BYTES];
+	for (size_t i = 1; i < tree->count; i++) {
+		if (!tree->calls[i].drawn || tree->calls[i].depth > 1)
+			continue;
+		flame_name(&tree->calls[i], name);
+		if (strcmp(name, stage) == 0)
+			return &tree->calls[i];
+	}
+	return NULL;
+}
+
 static bool flame_is_known(const struct point_summary *p, const char *stage)
 {
 	size_t i = 0;
@@ -279,23 +293,26 @@ static void flame_draw(
 	const struct point_summary *p = parts_point(input);
 	json_t *names = json_array();
 	json_t *colours = json_array();
-	for (size_t i = 0; p && i < p->stage_count; i++)
-		parts_append(&names, parts_text(p->stages[i].name));
+	size_t look = 0;
+	for (; p && look < p->stage_count; look++)
+		if (flame_bar(tree, p->stages[look].name)) {
+			parts_append(&names, parts_text(p->stages[look].name));
+			parts_append(&colours, parts_colour(look));
+		}
 	for (size_t i = 1; i < tree->count; i++) {
 		if (!tree->calls[i].drawn || tree->calls[i].depth > 1)
 			continue;
 		flame_name(&tree->calls[i], name);
-		if (!flame_is_known(p, name))
-			parts_append(&names, parts_text(name));
+		if (flame_is_known(p, name) || flame_bar(tree, name) != &tree->calls[i])
+			continue;
+		parts_append(&names, parts_text(name));
+		parts_append(&colours, parts_colour(look++));
 	}
-	for (size_t i = 0; i < json_array_size(names); i++)
-		parts_append(&colours, parts_colour(i));
 	chart_open(chart, "flame");
-	chart_set(chart, chart->spec, "height",
+	chart_param(chart, "height",
 		json_integer((json_int_t)FLAME_ROW_PIXELS * flame_depth(chart->table.rows)));
-	json_t *bars = chart_view(chart->spec, "bars");
-	chart_set(chart, bars, "encoding.color.scale.domain", names);
-	chart_set(chart, bars, "encoding.color.scale.range", colours);
+	chart_param(chart, "stages", names);
+	chart_param(chart, "stage_colours", colours);
 }
 
 static void flame_find(const struct flame_tree *tree, struct buffer *out)

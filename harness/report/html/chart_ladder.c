@@ -189,7 +189,7 @@ static void ladder_draw(struct ladder_rows *all, struct chart *chart)
 		parts_append(&levels, ladder_level(all->takes, "the step takes", "left", true));
 	chart_data(chart, "levels", levels);
 	if (all->rungs == 0)
-		chart_drop(chart, chart->spec, "order");
+		chart_drop(chart, "order");
 }
 
 /* --- what it says ----------------------------------------------------------------------------------- */

@@ -128,6 +128,32 @@ static json_t *latency_curves(const struct point_summary *p)
 
 /* --- the picture ------------------------------------------------------------------------------------ */
 
+/* Of few items the highest quantiles are unknown. */
+static void latency_draw_quantiles(struct chart *chart)
+{
+	static const char *const fields[] = {"p50", "p90", "p99", "p999", "max"};
+	static const char *const names[] = {"p50", "p90", "p99", "p99.9", "longest"};
+	static const char *const looks[] = {"circle", "square", "triangle-up", "diamond", "cross"};
+	json_t *known = json_array();
+	json_t *shapes = json_array();
+	size_t at;
+	const json_t *row;
+	for (size_t i = 0; i < PARTS_COUNT(fields); i++) {
+		bool any = false;
+		json_array_foreach(chart->table.rows, at, row)
+		{
+			any = any || (fields_real(json_object_get(row, "max")) > 0 &&
+					     json_is_number(json_object_get(row, fields[i])));
+		}
+		if (!any)
+			continue;
+		parts_append(&known, json_string(names[i]));
+		parts_append(&shapes, json_string(looks[i]));
+	}
+	chart_param(chart, "quantiles", known);
+	chart_param(chart, "quantile_shapes", shapes);
+}
+
 /* A stage looks as it does over time, whether the others are drawn or not. */
 static void latency_draw(const struct point_summary *p, struct chart *chart)
 {
@@ -142,11 +168,10 @@ static void latency_draw(const struct point_summary *p, struct chart *chart)
 		parts_append(&dashes, parts_dash(i));
 	}
 	chart_open(chart, "latency");
-	json_t *curves = chart_view(chart->spec, "curves");
-	chart_set(chart, chart->spec, "encoding.color.scale.domain", json_incref(names));
-	chart_set(chart, chart->spec, "encoding.color.scale.range", colours);
-	chart_set(chart, curves, "encoding.strokeDash.scale.domain", names);
-	chart_set(chart, curves, "encoding.strokeDash.scale.range", dashes);
+	chart_param(chart, "stages", names);
+	chart_param(chart, "stage_colours", colours);
+	chart_param(chart, "stage_dashes", dashes);
+	latency_draw_quantiles(chart);
 	chart_data(chart, "curves", latency_curves(p));
 }
 

@@ -229,14 +229,20 @@ static void map_put_settings(const struct map *map, size_t point, struct part *p
 		part_put(part, field,
 			fields_text(report_setting(map->report, point, axis, value, sizeof value)));
 	}
+	char slice[MAP_LABEL_BYTES] = "";
+	size_t used = 0;
 	for (size_t d = 0; d < map->count; d++) {
 		const size_t choice = map_choice_at(map, point, d);
+		if (d >= 2 && used < sizeof slice)
+			used += (size_t)snprintf(slice + used, sizeof slice - used, "%s%zu",
+				d > 2 ? "/" : "", choice);
 		(void)snprintf(field, sizeof field, "d%zu", d);
 		if (d < 2)
 			part_put(part, field, map_dimension_text(map, d, &choice));
 		(void)snprintf(field, sizeof field, "c%zu", d);
 		part_put(part, field, json_integer((json_int_t)choice));
 	}
+	part_put(part, "slice", json_string(slice));
 	part_put(part, "settings", parts_settings(map->report, point));
 }
 
@@ -307,13 +313,8 @@ static int map_table_columns(const struct config *config, struct page_table *tab
 static void map_add_slider(const struct map *map, size_t dimension, struct chart *chart)
 {
 	char name[MAP_FIELD_BYTES];
-	char filter[MAP_LABEL_BYTES];
 	const size_t best = map->report->best;
 	(void)snprintf(name, sizeof name, "k%zu", dimension);
-	(void)snprintf(filter, sizeof filter, "datum.c%zu == %s", dimension, name);
-	if (json_array_append_new(json_object_get(chart->spec, "transform"),
-		    json_pack("{s:s}", "filter", filter)))
-		chart->failed = true;
 	chart_choice(chart, name, map_dimension_text(map, dimension, NULL),
 		map_dimension_texts(map, dimension),
 		best < map->report->record->grid.points ? map_choice_at(map, best, dimension) : 0);
@@ -324,7 +325,7 @@ static void map_draw(const struct map *map, struct chart *chart)
 {
 	const bool wide = map->count > 1;
 	chart_open(chart, wide ? "map" : "map_line");
-	chart_set(chart, chart->spec, "encoding.x.title", map_dimension_text(map, 0, NULL));
+	chart_param(chart, "x_title", map_dimension_text(map, 0, NULL));
 	if (!wide)
 		return;
 	const size_t rows = map_axis(map, 1)->count;
@@ -332,8 +333,8 @@ static void map_draw(const struct map *map, struct chart *chart)
 	const size_t pixels = fitting > MAP_ROW_PIXELS         ? MAP_ROW_PIXELS
 			      : fitting < MAP_ROW_PIXELS_LEAST ? MAP_ROW_PIXELS_LEAST
 							       : fitting;
-	chart_set(chart, chart->spec, "encoding.y.title", map_dimension_text(map, 1, NULL));
-	chart_set(chart, chart->spec, "height", json_integer((json_int_t)(rows * pixels)));
+	chart_param(chart, "y_title", map_dimension_text(map, 1, NULL));
+	chart_param(chart, "height", json_integer((json_int_t)(rows * pixels)));
 	chart_param(chart, "least", parts_number(fmin(map->least, map->most / 2)));
 	chart_param(chart, "most", parts_number(map->most));
 	chart_param(chart, "columns", json_integer((json_int_t)map_axis(map, 0)->count));

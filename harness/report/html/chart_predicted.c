@@ -5,6 +5,7 @@
 #include "harness/analyze/experiment.h"
 #include "harness/base/units.h"
 #include "harness/report/html/chart.h"
+#include "harness/report/html/palette.h"
 
 #include <errno.h>
 #include <math.h>
@@ -16,9 +17,10 @@ static const double PAIRS_ERROR_LEAST = 0.01; /* to either side of the strip of 
 
 enum pairs_kind { KIND_EXPERIMENT, KIND_FORECAST, KIND_REPLAY, KINDS };
 
-static const char *const pairs_kinds[KINDS] = {[KIND_EXPERIMENT] = "experiment",
-	[KIND_FORECAST] = "from other points",
-	[KIND_REPLAY] = "model fit"};
+static const struct chart_ink pairs_kinds[KINDS] = {
+	[KIND_EXPERIMENT] = {"experiment", PALETTE_WORKING, "circle"},
+	[KIND_FORECAST] = {"from other points", PALETTE_STARVED, "square"},
+	[KIND_REPLAY] = {"model fit", PALETTE_OTHER, "triangle-up"}};
 
 static const struct page_column pairs_columns[] = {
 	{"kind", "Kind", PAGE_TEXT},
@@ -58,7 +60,7 @@ static void pairs_add(struct pairs *pairs, const struct pair *pair, json_t *what
 {
 	struct part row = part_open();
 	const double error = pair->measured / pair->predicted - 1;
-	part_put(&row, "kind", json_string(pairs_kinds[pair->kind]));
+	part_put(&row, "kind", json_string(pairs_kinds[pair->kind].name));
 	part_put(&row, "what", what);
 	part_put(&row, "predicted", parts_number(pair->predicted));
 	part_put(&row, "predicted_low", parts_number(pair->predicted_90.low));
@@ -152,21 +154,14 @@ static double pairs_worst(const struct pairs *pairs, enum pairs_kind kind)
 	return worst;
 }
 
-/* Kinds that are there are in the legend.  Where all errors are next to nothing they stand next to zero: an axis of
- * millionths would make much of them. */
+/* Where all errors are next to nothing they stand next to zero: an axis of millionths would make much of them. */
 static void pairs_draw(const struct pairs *pairs, struct chart *chart)
 {
-	json_t *names = json_array();
 	double worst = PAIRS_ERROR_LEAST;
-	for (size_t i = 0; i < KINDS; i++) {
+	for (size_t i = 0; i < KINDS; i++)
 		worst = fmax(worst, pairs_worst(pairs, (enum pairs_kind)i));
-		if (pairs->count[i] > 0)
-			parts_append(&names, json_string(pairs_kinds[i]));
-	}
 	chart_open(chart, "predicted");
-	json_t *dots = chart_view(chart->spec, "dots");
-	chart_set(chart, dots, "encoding.color.legend.values", json_incref(names));
-	chart_set(chart, dots, "encoding.shape.legend.values", names);
+	chart_legend(chart, "kind", NULL, pairs_kinds, KINDS);
 	chart_param(chart, "most", parts_number(pairs->most));
 	chart_param(chart, "error_most", parts_number(worst));
 }

@@ -5,6 +5,7 @@
 #include "harness/analyze/summary.h"
 #include "harness/base/units.h"
 #include "harness/report/html/chart.h"
+#include "harness/report/html/palette.h"
 
 #include <errno.h>
 #include <math.h>
@@ -21,9 +22,10 @@ static const double ROOFLINE_BESIDE = 4; /* the axis goes so many times beyond w
 
 enum roofline_kind { KIND_STEP, KIND_PROBED, KIND_PRODUCT, KINDS };
 
-static const char *const roofline_kinds[KINDS] = {[KIND_STEP] = "the step, measured",
-	[KIND_PROBED] = "one of its products alone, by probe",
-	[KIND_PRODUCT] = "one of its products, where the roof is"};
+static const struct chart_ink roofline_kinds[KINDS] = {
+	[KIND_STEP] = {"the step, measured", PALETTE_BINDS, "diamond"},
+	[KIND_PROBED] = {"one of its products alone, by probe", PALETTE_WORKING, "square"},
+	[KIND_PRODUCT] = {"one of its products, where the roof is", PALETTE_OTHER, "circle"}};
 
 /* What limits: a level, or the memory's slope. */
 struct roof {
@@ -43,7 +45,6 @@ struct roofline {
 	double bandwidth;                  /* bytes/s; NAN: not known */
 	char source[ROOFLINE_WORDS_BYTES]; /* of it all */
 	double left, right;                /* ends of the axis, FLOP per byte */
-	size_t dots[KINDS];                /* that have a place */
 	json_t *rows;
 };
 
@@ -200,7 +201,7 @@ static void roofline_add_row(struct roofline *view, const struct dot *dot)
 	const double drawn = isfinite(dot->achieved) ? dot->achieved : roof;
 	struct part row = part_open();
 	part_put(&row, "what", parts_text(dot->what));
-	part_put(&row, "kind", json_string(roofline_kinds[dot->kind]));
+	part_put(&row, "kind", json_string(roofline_kinds[dot->kind].name));
 	part_put(&row, "shape", parts_text(dot->shape));
 	part_put(&row, "count", parts_number(dot->count));
 	part_put(&row, "gflop", parts_number(dot->flops / GIGA));
@@ -211,7 +212,6 @@ static void roofline_add_row(struct roofline *view, const struct dot *dot)
 	part_put(&row, "share", parts_number(dot->achieved / roof));
 	part_put(&row, "y", parts_number(drawn));
 	parts_append(&view->rows, part_close(&row));
-	view->dots[dot->kind] += isfinite(drawn) ? 1 : 0;
 	if (intensity > 0) {
 		view->left = fmin(view->left, intensity);
 		view->right = fmax(view->right, intensity);
@@ -436,17 +436,10 @@ static void roofline_find(const struct roofline *view, struct buffer *out)
 		buffer_format(out, "The step runs at %s", roofline_rate(view->achieved, rate));
 }
 
-/* Kinds that are there are in the legend. */
 static void roofline_draw(const struct roofline *view, struct chart *chart)
 {
-	json_t *present = json_array();
-	for (size_t i = 0; i < KINDS; i++)
-		if (view->dots[i] > 0)
-			parts_append(&present, json_string(roofline_kinds[i]));
 	chart_open(chart, "roofline");
-	json_t *dots = chart_view(chart->spec, "dots");
-	chart_set(chart, dots, "encoding.color.legend.values", json_incref(present));
-	chart_set(chart, dots, "encoding.shape.legend.values", present);
+	chart_legend(chart, "kind", "y", roofline_kinds, KINDS);
 	chart_param(chart, "left", parts_number(view->left));
 	chart_param(chart, "right", parts_number(view->right));
 	chart_data(chart, "roofs", roofline_roofs(view));

@@ -41,17 +41,16 @@ struct scaling_view {
 	/* Of the curve, then of the numbers. */
 	double at[SCALING_CURVE_POINTS + SCALING_NUMBERS_MAX];
 	struct interval band[SCALING_CURVE_POINTS + SCALING_NUMBERS_MAX];
-	const struct knee *knee;       /* NULL: not known */
-	size_t measured_knee;          /* of numbers; count: not seen */
-	size_t on_line[LINES], ranges; /* rows, and those that have an interval */
+	const struct knee *knee; /* NULL: not known */
+	size_t measured_knee;    /* of numbers; count: not seen */
 	json_t *rows;
 };
 
-static const char *const scaling_lines[LINES] = {
-	[LINE_HELD] = "throughput, other keys as at the best point",
-	[LINE_BEST] = "throughput, the best of all settings",
-	[LINE_CAPACITY] = "capacity of decode",
-	[LINE_PREDICTED] = "throughput, predicted",
+static const struct chart_ink scaling_lines[LINES] = {
+	[LINE_HELD] = {"throughput, other keys as at the best point", PALETTE_GOOD, "circle"},
+	[LINE_BEST] = {"throughput, the best of all settings", PALETTE_OTHER, "square"},
+	[LINE_CAPACITY] = {"capacity of decode", PALETTE_WORKING, "triangle-up"},
+	[LINE_PREDICTED] = {"throughput, predicted", PALETTE_STARVED, "diamond"},
 };
 
 static const struct page_column scaling_columns[] = {
@@ -246,15 +245,25 @@ static void scaling_put_fit(struct part *row, const struct scaling_view *view, d
 	part_put(row, "fit_high", parts_number(view->band[SCALING_CURVE_POINTS + i].high));
 }
 
+static bool scaling_is_wide(const struct scaling_view *view)
+{
+	return view->count > 0 && view->numbers[view->count - 1].n >= SCALING_LOG_FROM;
+}
+
+/* On the axis, which has powers of two where it is long. */
+static json_t *scaling_place(const struct scaling_view *view, double n)
+{
+	return parts_number(scaling_is_wide(view) ? log2(n) : n);
+}
+
 static void scaling_add_row(struct scaling_view *view, enum scaling_line line, double n,
 	double value, struct interval range, json_t *settings)
 {
 	struct part row = part_open();
 	const bool fitted = view->decodes ? line == LINE_CAPACITY : line == LINE_HELD;
-	view->on_line[line]++;
-	view->ranges += isfinite(range.low) && isfinite(range.high);
 	part_put(&row, "n", parts_number(n));
-	part_put(&row, "line", json_string(scaling_lines[line]));
+	part_put(&row, "x", scaling_place(view, n));
+	part_put(&row, "line", json_string(scaling_lines[line].name));
 	part_put(&row, "value", parts_number(value));
 	part_put(&row, "low", parts_number(range.low));
 	part_put(&row, "high", parts_number(range.high));
@@ -306,11 +315,11 @@ static json_t *scaling_curve(const struct scaling_view *view)
 {
 	json_t *values = json_array();
 	for (size_t i = 0; view->fitted && i < SCALING_CURVE_POINTS; i++)
-		parts_append(
-			&values, json_pack("{s:o, s:o, s:o, s:o}", "n", parts_number(view->at[i]),
-					 "value", parts_number(usl_at(&view->fit, view->at[i])),
-					 "low", parts_number(view->band[i].low), "high",
-					 parts_number(view->band[i].high)));
+		parts_append(&values,
+			json_pack("{s:o, s:o, s:o, s:o}", "x", scaling_place(view, view->at[i]),
+				"value", parts_number(usl_at(&view->fit, view->at[i])), "low",
+				parts_number(view->band[i].low), "high",
+				parts_number(view->band[i].high)));
 	return values;
 }
 
@@ -321,33 +330,22 @@ static json_t *scaling_knee(const struct scaling_view *view, double n, const cha
 	const bool right =
 		view->count > 0 && n > (view->numbers[0].n + view->numbers[view->count - 1].n) / 2;
 	(void)snprintf(text, sizeof text, "%s: %.0f", words, n);
-	return json_pack("{s:f, s:s, s:s, s:i}", "n", n, "words", text, "side",
+	return json_pack("{s:o, s:s, s:s, s:i}", "x", scaling_place(view, n), "words", text, "side",
 		right ? "right" : "left", "line", line);
 }
 
 static void scaling_draw(const struct scaling_view *view, const char *title, struct chart *chart)
 {
-	const bool wide = view->count > 0 && view->numbers[view->count - 1].n >= SCALING_LOG_FROM;
+	const bool wide = scaling_is_wide(view);
 	char text[PARTS_TEXT_BYTES];
-	json_t *present = json_array();
 	json_t *knees = json_array();
 	chart_open(chart, "scaling");
 	(void)snprintf(text, sizeof text, "%s%s", title, wide ? " (log scale)" : "");
-	chart_set(chart, chart->spec, "encoding.x.title", json_string(text));
-	if (wide)
-		chart_set(chart, chart->spec, "encoding.x.scale",
-			json_pack("{s:s, s:i, s:b, s:i}", "type", "log", "base", 2, "nice", 0,
-				"padding", 12));
-	for (size_t i = 0; i < LINES; i++)
-		if (view->on_line[i] > 0)
-			parts_append(&present, json_string(scaling_lines[i]));
-	json_t *dots = chart_view(chart->spec, "dots");
-	chart_set(chart, dots, "encoding.color.legend.values", json_incref(present));
-	chart_set(chart, dots, "encoding.shape.legend.values", present);
+	chart_param(chart, "x_title", json_string(text));
+	chart_param(chart, "wide", json_boolean(wide));
+	chart_legend(chart, "line", NULL, scaling_lines, LINES);
 	if (!view->decodes)
 		chart_param(chart, "fit_colour", json_string(PALETTE_GOOD));
-	if (view->ranges == 0)
-		chart_drop(chart, chart->spec, "intervals");
 	chart_data(chart, "curve", scaling_curve(view));
 	if (view->measured_knee < view->count)
 		parts_append(&knees,

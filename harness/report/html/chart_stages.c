@@ -12,7 +12,8 @@
 #include <string.h>
 
 enum {
-	STAGES_LABELLED_MOST = 24, /* points whose settings are written below their columns */
+	STAGES_LABELLED_MOST =
+		24, /* points whose settings are written below their columns; in stages.vl.json, too */
 	STAGES_BAR_PIXELS = 34,
 };
 
@@ -146,17 +147,16 @@ static void stages_draw(
 	struct buffer title = {0};
 	if (stages->drawn == 1) {
 		chart_open(chart, "stages_one");
-		chart_set(chart, chart->spec, "height",
+		chart_param(chart, "height",
 			json_integer((json_int_t)stages->count * STAGES_BAR_PIXELS));
 		return;
 	}
 	chart_open(chart, "stages");
 	chart_param(chart, "points", json_integer((json_int_t)stages->drawn));
-	json_t *panel = json_object_get(chart_view(chart->spec, "panels"), "spec");
+	chart_choice(chart, "order", json_string("Order"),
+		json_pack("[ss]", "fastest first", "as in the sweep"), 0);
 	stages_axis_title(report, stages->drawn, &title);
-	chart_set(chart, panel, "encoding.x.title", title.failed ? NULL : json_string(title.data));
-	if (stages->drawn > STAGES_LABELLED_MOST)
-		chart_set(chart, panel, "encoding.x.axis.labels", json_false());
+	chart_param(chart, "x_title", title.failed ? NULL : json_string(title.data));
 	buffer_release(&title);
 }
 

@@ -327,7 +327,7 @@ static int timeline_table(const struct timeline *t, struct page_table *table)
 /* --- the picture ------------------------------------------------------------------------------ */
 
 /* Where one phase ends and the next begins. */
-static json_t *timeline_phases(const struct diagnosis *d)
+static json_t *timeline_phases(const struct diagnosis *d, bool named)
 {
 	json_t *values = json_array();
 	for (size_t i = 1; d && i < d->phase_count; i++) {
@@ -336,104 +336,72 @@ static json_t *timeline_phases(const struct diagnosis *d)
 		(void)snprintf(words, sizeof words, "phase %zu: %s / %s", i + 1,
 			phase->stage[0] ? phase->stage : "none",
 			phase->resource[0] ? phase->resource : "unknown");
-		parts_append(&values, json_pack("{s:o, s:o}", "t", parts_number(phase->begin_s),
-					      "phase", parts_text(words)));
+		parts_append(
+			&values, json_pack("{s:o, s:o, s:b}", "t", parts_number(phase->begin_s),
+					 "phase", parts_text(words), "named", named));
 	}
 	return values;
 }
 
-/* The series' columns as one, under the names that the legend has, with their looks. */
-static void timeline_draw_lines(const struct panel *panel, struct chart *chart, json_t *lines)
+/* The series' columns under the names that the legend has, with their looks. */
+static void timeline_draw_lines(const struct panel *panel, json_t *drawn, struct chart *chart)
 {
-	static const char *const looks[] = {"color", "strokeDash"};
-	json_t *fields = json_array();
-	json_t *keys = json_array();
+	json_t *series = json_object();
+	json_t *names = json_array();
+	json_t *colours = json_array();
+	json_t *dashes = json_array();
+	int bad = 0;
 	for (size_t i = 0; i < panel->count; i++) {
-		parts_append(&fields, json_string(panel->series[i].field));
-		parts_append(&keys, json_pack("{s:s, s:o}", "key", panel->series[i].field, "series",
-					    parts_text(panel->series[i].name)));
+		bad |= json_object_set_new(
+			series, panel->series[i].field, parts_text(panel->series[i].name));
+		parts_append(&names, parts_text(panel->series[i].name));
+		parts_append(&colours, parts_colour(panel->series[i].colour));
+		parts_append(&dashes, parts_dash(i));
 	}
-	chart_set(chart, lines, "transform.0.fold", fields);
-	chart_set(chart, lines, "transform.1.from.data.values", keys);
-	for (size_t look = 0; look < PARTS_COUNT(looks); look++) {
-		json_t *channel = json_object_get(json_object_get(lines, "encoding"), looks[look]);
-		json_t *names = json_array();
-		json_t *range = json_array();
-		for (size_t i = 0; i < panel->count; i++) {
-			parts_append(&names, parts_text(panel->series[i].name));
-			parts_append(&range,
-				look ? parts_dash(i) : parts_colour(panel->series[i].colour));
-		}
-		chart_set(chart, channel, "scale.domain", names);
-		chart_set(chart, channel, "scale.range", range);
-		if (panel->count == 1)
-			chart_set(chart, channel, "legend", json_null());
-	}
-	chart_set(chart, lines, "encoding.y.title", json_string(panel->axis));
-	chart_set(chart, lines, "encoding.y.axis.format", json_string(panel->format));
-	chart_set(chart, lines, "encoding.y.scale",
-		panel->top > 0 ? json_pack("{s:[if]}", "domain", 0, panel->top)
-			       : json_pack("{s:b}", "zero", panel->from_zero));
+	chart_param(chart, "series", names);
+	chart_param(chart, "series_colours", colours);
+	chart_param(chart, "series_dashes", dashes);
+	bad |= json_object_set_new(drawn, "series", series);
+	bad |= json_object_set_new(
+		drawn, "format", json_string(panel->cells == PAGE_SHARE ? ".1%" : ",.4~r"));
+	if (panel->count == 1)
+		bad |= json_object_set_new(drawn, "legend", json_false());
+	if (bad)
+		chart->failed = true;
 }
 
-/* What was at the pointer: a tooltip of every series of the panel. */
-static void timeline_draw_pointer(
-	const struct panel *panel, size_t at, struct chart *chart, json_t *view)
-{
-	char name[NAME_BYTES];
-	json_t *pointer = chart_view(view, "pointer");
-	json_t *tips = json_object_get(json_object_get(pointer, "encoding"), "tooltip");
-	(void)snprintf(name, sizeof name, "at%zu", at);
-	chart_set(chart, pointer, "params.0.name", json_string(name));
-	chart_set(chart, pointer, "encoding.opacity.condition.param", json_string(name));
-	for (size_t i = 0; i < panel->count; i++)
-		if (json_array_append_new(
-			    tips, json_pack("{s:s, s:s, s:o, s:s}", "field", panel->series[i].field,
-					  "type", "quantitative", "title",
-					  parts_text(panel->series[i].name), "format",
-					  panel->cells == PAGE_SHARE ? ".1%" : ",.4~r")))
-			chart->failed = true;
-}
-
-static json_t *timeline_draw_panel(
-	const struct timeline *t, size_t at, struct chart *chart, json_t *view)
+/* Phases are named in the first panel. */
+static void timeline_draw_panel(const struct timeline *t, size_t at, struct chart *chart)
 {
 	const struct panel *panel = &t->panels[at];
-	chart_set(chart, view, "title.text", parts_text(panel->title));
-	chart_set(chart, view, "height", json_integer(panel->pixels));
-	timeline_draw_lines(panel, chart, chart_view(view, "lines"));
-	timeline_draw_pointer(panel, at, chart, view);
+	json_t *drawn = chart_panel(chart);
+	chart_param(chart, "panel_title", parts_text(panel->title));
+	chart_param(chart, "height", json_integer(panel->pixels));
+	chart_param(chart, "y_title", json_string(panel->axis));
+	chart_param(chart, "y_format", json_string(panel->format));
+	chart_param(chart, "zero", json_boolean(panel->from_zero));
+	chart_param(chart, "top", panel->top > 0 ? json_real(panel->top) : json_null());
+	timeline_draw_lines(panel, drawn, chart);
 	if (isfinite(panel->line))
-		chart_set(chart, chart_view(view, "level"), "encoding.y.datum",
-			parts_number(panel->line));
-	else
-		chart_drop(chart, view, "level");
-	if (at > 0)
-		chart_drop(chart, view, "phase_names");
-	if (at + 1 < t->count) {
-		chart_set(chart, view, "encoding.x.title", json_null());
-		chart_set(chart, view, "encoding.x.axis",
-			json_pack("{s:b, s:b, s:b}", "labels", 0, "ticks", 0, "grid", 1));
-	}
-	return view;
+		chart_data(
+			chart, "levels", json_pack("[{s:o}]", "value", parts_number(panel->line)));
+	chart_data(chart, "phases", timeline_phases(t->diagnosis, at == 0));
+	if (at + 1 < t->count)
+		(void)json_object_set_new(drawn, "axis", json_false());
 }
 
-/* The file's panel, once for each quantity. */
+/* A panel for each quantity. */
 static void timeline_draw(const struct timeline *t, struct chart *chart)
 {
 	const struct measurement *m = t->m;
 	const double end = fmax(m->wall_seconds, m->windows[m->window_count - 1].t);
-	json_t *panels = json_array();
 	chart_open(chart, "timeline");
-	json_t *panel = json_array_get(json_object_get(chart->spec, "vconcat"), 0);
-	chart_set(chart, panel, "encoding.x.scale.domain.1", parts_number(end));
-	for (size_t i = 0; i < t->count; i++)
-		parts_append(&panels, timeline_draw_panel(t, i, chart, json_deep_copy(panel)));
-	chart_set(chart, chart->spec, "vconcat", panels);
+	chart_param(chart, "end", parts_number(end));
 	if (m->cut_seconds > 0)
 		chart_data(chart, "warmup",
 			json_pack("[{s:i, s:o}]", "t", 0, "end", parts_number(m->cut_seconds)));
-	chart_data(chart, "phases", timeline_phases(t->diagnosis));
+	for (size_t i = 0; i < t->count; i++)
+		timeline_draw_panel(t, i, chart);
 }
 
 /* --- what it says ----------------------------------------------------------------------------- */

@@ -179,7 +179,7 @@ static size_t data_part(const char *at, const char **instead)
 }
 
 /* '<' is only ever in strings, where it may be written as an escape; what a page does not show is not drawn, either. */
-static void data_put_escaped(const char *text, struct buffer *out)
+void page_data_text(const char *text, struct buffer *out)
 {
 	while (*text) {
 		const size_t plain = strcspn(text, "<\\\x7f\xc2\xe2");
@@ -198,13 +198,16 @@ static void data_put_escaped(const char *text, struct buffer *out)
 void page_data(const struct chart *chart, struct buffer *out)
 {
 	json_t *columns = data_columns(chart->table.rows);
-	json_t *all = columns ? json_pack("{s:s, s:O, s:O}", "title", chart->title, "spec",
-					chart->spec, "columns", columns)
-			      : NULL;
+	json_t *all =
+		columns ? json_pack("{s:s, s:O}", "title", chart->title, "columns", columns) : NULL;
+	if (all && json_object_update(all, chart->drawing)) {
+		json_decref(all);
+		all = NULL;
+	}
 	char *text = all ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(DATA_DIGITS_WRITTEN))
 			 : NULL;
 	if (text)
-		data_put_escaped(text, out);
+		page_data_text(text, out);
 	else
 		out->failed = true;
 	free(text);

@@ -8,8 +8,10 @@
 
 #define HTML_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD, for what is not */
 
-/* {"title": ..., "spec": {...}, "columns": {"FIELD": [...], ...}}, so written that it cannot end the script element
- * that it stands in.  Without memory out becomes failed. */
+/* {"title": ..., "columns": {"FIELD": [...], ...}} and the members of the drawing, so written that it cannot end the script
+ * element that it stands in.  Without memory out becomes failed. */
 void page_data(const struct chart *chart, struct buffer *out);
+/* JSON, likewise. */
+void page_data_text(const char *text, struct buffer *out);
 
 #endif

@@ -7,7 +7,6 @@
 #include "harness/report/columns.h"
 #include "harness/report/html/assets.h"
 #include "harness/report/html/html.h"
-#include "harness/report/html/palette.h"
 
 #include <errno.h>
 #include <math.h>
@@ -25,6 +24,7 @@ struct page {
 	struct buffer body;     /* likewise */
 	struct buffer contents; /* links */
 	size_t links, charts;
+	json_t *drawn;   /* the files of charts that are in the body, once each */
 	bool in_section; /* a heading of level 2 was written: charts are parts of it */
 	bool numbered;   /* the list that is open */
 	bool sheet;      /* to be printed on one page */
@@ -53,7 +53,8 @@ void chart_release(struct chart *chart)
 {
 	buffer_release(&chart->finding);
 	buffer_release(&chart->text);
-	json_decref(chart->spec);
+	json_decref(chart->drawing);
+	json_decref(chart->file);
 	json_decref(chart->table.rows);
 	free(chart->table.made_columns);
 	*chart = (struct chart){0};
@@ -65,7 +66,8 @@ struct page *page_begin(const char *title, const char *lead)
 	if (!page)
 		return NULL;
 	page->title = strdup(title);
-	page->failed = !page->title;
+	page->drawn = json_object();
+	page->failed = !page->title || !page->drawn;
 	if (lead)
 		html_escape(lead, &page->lead);
 	return page;
@@ -76,6 +78,7 @@ void page_release(struct page *page)
 	if (!page)
 		return;
 	free(page->title);
+	json_decref(page->drawn);
 	buffer_release(&page->facts);
 	buffer_release(&page->lead);
 	buffer_release(&page->body);
@@ -406,13 +409,21 @@ static void page_put_plot(struct page *page, const struct chart *chart)
 	page_put(page, "-text\"></div>\n<script type=\"application/json\">");
 	page_data(chart, &page->body);
 	page_put(page, "</script>\n");
+	const char *file = json_string_value(json_object_get(chart->drawing, "file"));
+	const char *text = file ? asset_chart(file) : NULL;
+	if (!text || json_object_get(page->drawn, file))
+		return;
+	page->failed = json_object_set_new(page->drawn, file, json_true()) || page->failed;
+	buffer_format(&page->body, "<script type=\"application/json\" data-chart=\"%s\">", file);
+	page_data_text(text, &page->body);
+	page_put(page, "</script>\n");
 }
 
 /* Folded only where there is a picture in front of it. */
 static void page_put_table_behind(struct page *page, const struct chart *chart)
 {
 	const size_t rows = json_array_size(chart->table.rows);
-	const bool kept = !chart->spec || !page_has_charts();
+	const bool kept = !chart->drawing || !page_has_charts();
 	if (rows == 0)
 		return;
 	buffer_format(&page->body,
@@ -450,7 +461,7 @@ void page_chart(struct page *page, const struct chart *chart)
 	page_put_id(page, chart->id);
 	page_put(page, ">\n");
 	page_put_caption(page, chart);
-	if (!chart->spec) {
+	if (!chart->drawing) {
 		page_put(page, "<p class=\"none\">");
 		page_put_text(page, chart->why_not);
 		page_put(page, "</p>\n");
@@ -540,20 +551,9 @@ static void page_put_why_no_charts(const struct page *page, struct buffer *out)
 	buffer_text(out, ". The tables have all their numbers.</p>\n");
 }
 
-static void page_put_palette(struct buffer *out)
-{
-	static const char *const series[] = PALETTE_SERIES;
-	buffer_text(out, "const mlbenchSeries = [");
-	for (size_t i = 0; i < sizeof series / sizeof series[0]; i++)
-		buffer_format(out, "%s\"%s\"", i ? ", " : "", series[i]);
-	buffer_text(out, "];\n");
-}
-
 static void page_put_script(const struct asset *asset, const char *nonce, struct buffer *out)
 {
 	buffer_format(out, "<script nonce=\"%s\">\n", nonce);
-	if (asset->text == asset_script().text)
-		page_put_palette(out);
 	buffer_add(out, asset->text, asset->size);
 	buffer_text(out, "</script>\n");
 }
@@ -564,8 +564,7 @@ static void page_put_end(const struct page *page, const char *nonce, struct buff
 	const struct asset script = asset_script();
 	const bool draws = page->charts > 0;
 	buffer_format(out, "<footer><p>Written by mlbench " MLBENCH_VERSION ".%s</p></footer>\n",
-		draws ? " Charts are drawn by Vega, Vega-Lite and Vega-Embed, whose licences are in this file."
-		      : "");
+		draws ? " Charts are drawn by Vega, whose licence is in this file." : "");
 	if (draws)
 		page_put_script(&charts, nonce, out);
 	page_put_script(&script, nonce, out);

@@ -1,4 +1,4 @@
-/* A self-contained HTML page: text, tables, and charts drawn by Vega-Lite in the reader's browser, without a
+/* A self-contained HTML page: text, tables, and charts drawn by Vega in the reader's browser, without a
  * network.  Whatever it is given is plain text and is escaped here; nobody else writes HTML.  Every chart has its
  * table behind it, so that the page tells the same without scripts, on paper and to a screen reader.
  *
@@ -9,18 +9,17 @@
  * (sections.h); it is a function of the saved result, so that the page of a run and the one that
  * mlbench report makes later are the same bytes.
  *
- * - Libraries. .ci/charts fetches Vega, Vega-Lite and Vega-Embed with npm, checks them against
- *   .ci/charts.sha512, and writes them with their licences into build/npm/charts.js, which all
- *   variants share and the assembler puts into the program (assets.c), as it does page.css and
- *   page.js. Without npm or network that file is one line that says why, pages have tables only,
- *   and doctor, report --json and every page say so. A new version: change the name and the sum
- *   in .ci/charts.sha512.
- * - Drawing. A chart's figure holds its specification and rows as JSON (by column; < escaped);
- *   page.js gives them to Vega-Embed with the expression interpreter. The page's
- *   Content-Security-Policy allows no request, no eval, and no script but those that bear the
- *   page's mark, a hash of its own contents. Ink is a CSS variable inside the SVG, so that light,
- *   dark and paper need no second drawing. Sliders are the page's own (usermeta.choices), so that
- *   a screen reader hears the value and not its index.
+ * - Vega. .ci/charts writes the modules of Debian's libjs-vega that pages need, with their
+ *   licence, into build/charts/vega.js, which all variants share and the assembler puts into the
+ *   program (assets.c), as it does page.css, page.js and the charts. Without the package that file
+ *   is one line with the reason, pages have tables only, and doctor, report --json and every page
+ *   say so.
+ * - Drawing. A chart's figure holds its rows (by column; < escaped) and signals as JSON; the
+ *   compiled charts that a page needs are in it once each; page.js gives both to Vega with the
+ *   expression interpreter. The page's Content-Security-Policy allows no request, no eval, and no
+ *   script but those that bear the page's mark, a hash of its own contents. Ink is a CSS variable
+ *   inside the SVG, so that light, dark and paper need no second drawing. Sliders are the page's
+ *   own, so that a screen reader hears the value and not its index.
  * - Without a picture. Each chart has a table behind it; folds are open in the file, and the
  *   script closes them.
  * - What a sweep has measured stands above what is predicted of it: a recommendation that is
@@ -75,13 +74,9 @@ enum {
 	CHART_CAPTION_BYTES = 240,
 };
 
-/* spec: a Vega-Lite specification that takes its data from {"name": "rows"}, which are the table's rows; without
- * "$schema", "config", "width" and "background": the page knows light and dark.  A view fills the page's width; views
- * beside each other share it, and those below each other have it each.  Data colours come from palette.h; a parameter
- * named "ink", "soft" (less of it), "ground" or "tint" takes the page's colour of that name, which follows light and
- * dark.  A parameter with a "bind" has a field on the page.  Sliders and lists stand in
- * "usermeta": {"choices": [{"param": NAME, "label": TEXT, "values": [TEXT, ...], "start": INDEX}]}: the parameter,
- * which the spec declares as {"name": NAME, "value": INDEX}, is the index of the chosen text.
+/* drawing: what the page's script needs beside the table's rows; harness/report/html/chart.h makes it.  A view fills the
+ * page's width.  Data colours come from palette.h; a signal named "ink", "soft" (less of it), "ground" or "tint" takes the
+ * page's colour of that name, which follows light and dark.  A signal with a "bind" has a field on the page.
  * NULL: there is nothing to draw, and why_not says why in a sentence. */
 struct chart {
 	char id[CHART_ID_BYTES];           /* of the element, for links: "stages" */
@@ -89,7 +84,8 @@ struct chart {
 	struct buffer finding;             /* what it shows, its heading; empty: the title */
 	char caption[CHART_CAPTION_BYTES]; /* how to read it, in a line */
 	struct buffer text;                /* further numbers, below it */
-	json_t *spec;                      /* owned */
+	json_t *drawing;                   /* owned */
+	json_t *file;                      /* owned: the compiled chart, until chart_done */
 	bool failed;                       /* something of it could not be made */
 	struct page_table table;
 	char why_not[CHART_WHY_BYTES];

@@ -1,4 +1,4 @@
-// Draws the page's charts.  Every chart's figure holds its specification and rows as JSON; ink comes from the
+// Draws the page's charts with Vega.  Every chart's figure holds its rows and signals as JSON; ink comes from the
 // page's style, so light, dark and paper need no second drawing.  Nothing is fetched, and expressions are interpreted,
 // never compiled: the page's policy forbids both.
 "use strict";
@@ -16,22 +16,14 @@
 	}
 	root.classList.remove("early");
 
-	const GUTTER = 84; // beside a view among others, until it is known what its axis and labels take
-	const LEAST = 60;
+	const LEAST = 60; // pixels that a view has
 	const font = getComputedStyle(document.body).fontFamily;
-	const text = { labelColor: "var(--soft)", titleColor: "var(--ink)", labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" };
 	// Long words give way on a phone.
 	const configOf = (width) => ({
-		font, background: null, padding: 2,
-		view: { stroke: null, continuousHeight: 260 },
-		axis: { ...text, gridColor: "var(--line)", domainColor: "var(--soft)", tickColor: "var(--soft)", labelLimit: 220, titlePadding: 8, titleLimit: Math.max(180, width - 90) },
-		legend: { ...text, orient: "top", labelLimit: 260, titleLimit: 320, columnPadding: 18, columns: width < 340 ? 1 : width < 500 ? 2 : 0 },
-		header: { ...text, labelFontSize: 12 },
-		title: { color: "var(--ink)", fontSize: 13, fontWeight: 600, anchor: "start", subtitleColor: "var(--soft)", limit: width - 20 },
-		text: { color: "var(--ink)", fontSize: 12 },
-		rule: { color: "var(--soft)" },
-		mark: { color: mlbenchSeries[0] },
-		range: { category: mlbenchSeries, heatmap: { scheme: "viridis" }, ramp: { scheme: "viridis" } },
+		font,
+		axis: { titleLimit: Math.max(180, width - 90) },
+		legend: { columns: width < 340 ? 1 : width < 500 ? 2 : 0 },
+		title: { limit: width - 20 },
 	});
 
 	// {"a": [1, 2]} -> [{"a": 1}, {"a": 2}]
@@ -46,34 +38,96 @@
 		return rows;
 	};
 
-	const COMPOSED = ["vconcat", "hconcat", "concat", "spec"];
-	const isComposed = (spec) => COMPOSED.some((key) => key in spec);
-	const fit = (spec, width) => {
-		const share = (parts) => (width - (parts - 1) * 20) / parts;
-		if (spec.vconcat) for (const part of spec.vconcat) fit(part, width);
-		else if (spec.hconcat) for (const part of spec.hconcat) fit(part, share(spec.hconcat.length));
-		else if (spec.concat) for (const part of spec.concat) fit(part, share(spec.columns || spec.concat.length));
-		else if (spec.spec) fit(spec.spec, share(spec.columns || 1));
-		else if (!("width" in spec)) spec.width = Math.max(LEAST, Math.floor(width - GUTTER));
-	};
-	// Parameters of these names are the page's colours.
+	// Charts are compiled Vega specifications (.vg.json), each once in the page, whoever draws it.
+	const specs = {};
+	for (const script of document.querySelectorAll("script[data-chart]")) specs[script.dataset.chart] = JSON.parse(script.textContent);
+
+	// Signals of these names are the page's colours.
 	const INKS = ["ink", "soft", "ground", "tint"];
-	const specOf = (chart, width) => {
-		const spec = structuredClone(chart.spec);
-		for (const param of spec.params || []) if (INKS.includes(param.name)) param.value = `var(--${param.name})`;
-		spec.datasets = { ...spec.datasets, rows: chart.rows };
-		spec.description = chart.title;
-		if (isComposed(spec)) fit(spec, width);
-		else {
-			if (!("width" in spec)) spec.width = "container";
-			spec.autosize = { contains: "padding", ...spec.autosize };
+	const setSignals = (spec, values) => {
+		for (const signal of spec.signals) {
+			if (INKS.includes(signal.name)) signal.value = `var(--${signal.name})`;
+			if (signal.name in values) signal.value = values[signal.name];
 		}
+		if ("height" in values) spec.height = values.height;
+	};
+	const dropMarks = (group, name) => {
+		group.marks = group.marks.filter((mark) => mark.name !== name && !mark.name.startsWith(name + "_"));
+		for (const mark of group.marks) if (mark.marks) dropMarks(mark, name);
+	};
+	// A legend without entries has no size that Vega could lay out.
+	const dropEmptyLegends = (spec) => {
+		const hasRows = (name) => {
+			const set = spec.data.find((one) => one.name === name);
+			return set.source ? hasRows(set.source) : set.values.length > 0;
+		};
+		const hasNames = ({ domain }) => (domain.data ? hasRows(domain.data) : !domain.signal || spec.signals.find((one) => one.name === domain.signal).value.length > 0);
+		const scaleOf = (legend) => spec.scales.find((scale) => Object.values(legend).includes(scale.name));
+		if (spec.legends) spec.legends = spec.legends.filter((legend) => hasNames(scaleOf(legend)));
+	};
+	// The panel's series stand in columns of the table: its lines have a row for each value, and what is at the pointer
+	// is said of all of them.
+	const seriesOf = (rows, { series, format }) => {
+		const number = vega.locale().format(format);
+		const known = (value) => (value === null ? "unknown" : number(value));
+		const names = Object.entries(series);
+		return {
+			rows: names.flatMap(([field, name]) => rows.map((row) => ({ t: row.t, series: name, value: row[field] }))),
+			moments: rows.map((row, i) => ({
+				begin: i ? rows[i - 1].t : 0, t: row.t,
+				tip: Object.fromEntries([["until, s", row.t], ["part", row.phase], ...names.map(([field, name]) => [name, known(row[field])])]),
+			})),
+		};
+	};
+	const specOf = (chart, panel, width) => {
+		const spec = structuredClone(specs[chart.file]);
+		const data = { rows: chart.rows, ...chart.data, ...panel.data, ...(panel.series && seriesOf(chart.rows, panel)) };
+		setSignals(spec, { ...chart.signals, ...panel.signals, ...chart.chosen });
+		for (const set of spec.data) if (set.name in data) set.values = structuredClone(data[set.name]); // Vega marks rows
+		for (const name of chart.drop) dropMarks(spec, name);
+		if (panel.legend === false) delete spec.legends;
+		dropEmptyLegends(spec);
+		if (panel.axis === false) spec.axes = spec.axes.filter((axis) => axis.grid || axis.orient !== "bottom");
+		if ("width" in spec) spec.width = width;
 		return spec;
 	};
 
-	const options = {
-		mode: "vega-lite", renderer: "svg", ast: true, actions: false, defaultStyle: false,
-		tooltip: { disableDefaultStyle: true },
+	const tip = document.createElement("div");
+	tip.id = "tip";
+	tip.setAttribute("role", "tooltip");
+	document.body.append(tip);
+	// A text, or names with their values.
+	const showTip = (handler, event, item, value) => {
+		tip.classList.toggle("visible", value !== null && value !== undefined && value !== "");
+		if (!tip.classList.contains("visible")) return;
+		const table = document.createElement("table");
+		if (typeof value === "object")
+			for (const [name, is] of Object.entries(value)) {
+				const row = table.insertRow();
+				row.insertCell().textContent = name;
+				row.insertCell().textContent = is;
+			}
+		tip.replaceChildren(typeof value === "object" ? table : String(value));
+		const box = tip.getBoundingClientRect();
+		const place = (at, size, room) => Math.max(0, at + 12 + size > room ? at - 12 - size : at + 12) + "px";
+		tip.style.left = place(event.clientX, box.width, root.clientWidth);
+		tip.style.top = place(event.clientY, box.height, innerHeight);
+	};
+	const quiet = () => logger;
+	// A layer without rows (no fit, nothing predicted) has no extent: that is no fault.
+	const warn = (...words) => (String(words[0]).startsWith("Infinite extent") || console.warn(...words), logger);
+	const logger = { level: quiet, warn, error: (...words) => (console.error(...words), logger), info: quiet, debug: quiet };
+
+	const signalsOf = (view, wanted) => Object.keys(view.getState({ signals: wanted, data: () => false }).signals || {});
+
+	// All sliders of a map choose one slice of it together.
+	const sliceOf = (chart) => chart.choices.map((choice) => chart.chosen[choice.param]).join("/");
+	const choose = (chart) => {
+		chart.chosen.slice = sliceOf(chart);
+		for (const view of chart.plot.views || []) {
+			for (const name of signalsOf(view, (one) => one in chart.chosen)) view.signal(name, chart.chosen[name]);
+			view.runAsync();
+		}
 	};
 
 	// A slider of the page's own: it says the chosen text, to screen readers too.
@@ -93,7 +147,7 @@
 		input.addEventListener("input", () => {
 			chart.chosen[choice.param] = Number(input.value);
 			say();
-			if (chart.view) chart.view.signal(choice.param, Number(input.value)).runAsync();
+			choose(chart);
 		});
 		say();
 		label.append(name, input, output);
@@ -101,70 +155,77 @@
 	};
 
 	// What a file binds to a text field is one of the page's own, too.
-	const addSearch = (chart, param) => {
+	const addSearch = (chart, signal) => {
 		const label = document.createElement("label");
 		const name = document.createElement("span");
 		const input = document.createElement("input");
-		name.textContent = param.bind.name;
-		input.type = param.bind.input;
+		name.textContent = signal.bind.name;
+		input.type = signal.bind.input;
 		input.addEventListener("input", () => {
-			chart.chosen[param.name] = input.value;
-			if (chart.view) chart.view.signal(param.name, input.value).runAsync();
+			chart.chosen[signal.name] = input.value;
+			choose(chart);
 		});
 		label.append(name, input);
 		chart.figure.querySelector(".choices").append(label);
-		chart.chosen[param.name] = param.value;
-		delete param.bind;
+		chart.chosen[signal.name] = signal.value;
 	};
 
-	// Views among others cannot be told to fill the page: what is missing or too much is given to all of them.
-	const fill = async (chart) => {
-		const svg = chart.plot.querySelector("svg");
-		const names = Object.keys(chart.view.getState({ signals: (name) => /width$/i.test(name), data: () => false }).signals);
-		const spare = chart.plot.clientWidth - svg.getBoundingClientRect().width;
-		const beside = chart.spec.hconcat ? chart.spec.hconcat.length : 1;
+	// Views below each other have widths of their own, without their axes: what is missing or too much is given to each.
+	const fill = async (view, place) => {
+		const spare = place.clientWidth - place.querySelector("svg").getBoundingClientRect().width;
 		if (Math.abs(spare) < 2) return;
-		for (const name of names) chart.view.signal(name, Math.max(LEAST, Math.floor(chart.view.signal(name) + spare / beside)));
-		await chart.view.runAsync();
+		for (const name of signalsOf(view, (one) => /width$/i.test(one)))
+			view.signal(name, Math.max(LEAST, Math.floor(view.signal(name) + spare)));
+		await view.runAsync();
+	};
+
+	const drawPanel = async (chart, panel, width) => {
+		const place = document.createElement("div");
+		const spec = specOf(chart, panel, width);
+		chart.plot.append(place);
+		for (const signal of spec.signals) delete signal.bind;
+		const view = new vega.View(vega.parse(spec, configOf(width), { ast: true }), {
+			expr: vega.expressionInterpreter, renderer: "svg", container: place, hover: true, tooltip: showTip, logger,
+		});
+		await view.runAsync();
+		if (!("width" in spec)) await fill(view, place);
+		// On the narrowest screens axes and labels may leave too little: the picture shrinks as a whole.
+		const svg = place.querySelector("svg");
+		if (svg.getBoundingClientRect().width > width) {
+			svg.style.maxWidth = "100%";
+			svg.style.height = "auto";
+		}
+		// To a screen reader it is a picture with a name; the table behind says what each mark would.
+		for (const name of ["role", "aria-roledescription", "aria-label"]) place.removeAttribute(name);
+		svg.setAttribute("aria-hidden", "true");
+		return view;
 	};
 
 	const draw = async (chart) => {
 		const width = chart.plot.clientWidth;
-		const spec = specOf(chart, width);
-		for (const param of spec.params || []) if (param.name in chart.chosen) param.value = chart.chosen[param.name];
-		if (chart.view) chart.view.finalize();
-		const result = await vegaEmbed(chart.plot, spec, { ...options, config: configOf(width) });
-		chart.view = result.view;
-		if (isComposed(spec)) await fill(chart);
-		// On the narrowest screens axes and labels may leave too little: the picture shrinks as a whole.
-		const svg = chart.plot.querySelector("svg");
-		if (svg.getBoundingClientRect().width > chart.plot.clientWidth) {
-			svg.style.maxWidth = "100%";
-			svg.style.height = "auto";
-		}
+		for (const view of chart.plot.views || []) view.finalize();
+		chart.plot.replaceChildren();
+		chart.plot.views = [];
+		for (const panel of chart.panels) chart.plot.views.push(await drawPanel(chart, panel, width));
 		chart.width = width;
-		// To a screen reader it is a picture with a name; the table behind says what each mark would.
-		chart.plot.setAttribute("role", "img");
-		chart.plot.removeAttribute("aria-roledescription");
-		chart.plot.removeAttribute("aria-label");
-		for (const svg of chart.plot.querySelectorAll("svg")) svg.setAttribute("aria-hidden", "true");
 	};
 
 	const charts = [];
 	for (const plot of document.querySelectorAll(".plot")) {
 		const figure = plot.closest("figure");
-		const { title, spec, columns } = JSON.parse(figure.querySelector("script").textContent);
-		const chart = { figure, plot, title, spec, rows: rowsOf(columns), chosen: {} };
-		const choices = (spec.usermeta && spec.usermeta.choices) || [];
-		for (const choice of choices) {
-			chart.chosen[choice.param] = choice.start || 0;
+		const { columns, ...rest } = JSON.parse(figure.querySelector("script").textContent);
+		const chart = { ...rest, figure, plot, rows: rowsOf(columns), chosen: {} };
+		if (chart.panels.length === 0) chart.panels = [{}];
+		for (const choice of chart.choices) {
+			chart.chosen[choice.param] = choice.start;
 			if (choice.values.length > 1) addChoice(chart, choice);
 		}
-		for (const param of spec.params || []) if (param.bind) addSearch(chart, param);
+		chart.chosen.slice = sliceOf(chart);
+		for (const signal of specs[chart.file].signals) if (signal.bind) addSearch(chart, signal);
 		charts.push(chart);
 	}
 
-	const drawOne = async (chart) => {
+	const drawNow = async (chart) => {
 		try {
 			await draw(chart);
 			chart.plot.classList.add("drawn");
@@ -174,6 +235,8 @@
 			console.error(chart.figure.id, error);
 		}
 	};
+	// One drawing after the other, however fast a window changes.
+	const drawOne = (chart) => (chart.last = Promise.resolve(chart.last).then(() => drawNow(chart)));
 	// What is written is seen before the first chart, and each chart as soon as it is drawn.
 	const breathe = () => new Promise((resolve) => setTimeout(resolve));
 	const drawAll = async () => {

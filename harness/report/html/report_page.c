@@ -120,7 +120,7 @@ static int report_page_put_chart(const struct chart_input *input, const struct c
 	const int code = kind->fill(input, &chart);
 	(void)snprintf(chart.id, sizeof chart.id, "%s", kind->id);
 	(void)snprintf(chart.title, sizeof chart.title, "%s", kind->title);
-	if (!code && !chart.spec) {
+	if (!code && !chart.drawing) {
 		char text[CHART_TITLE_BYTES + CHART_WHY_BYTES];
 		(void)snprintf(text, sizeof text, "%s: %s", kind->title, chart.why_not);
 		(void)json_array_append_new(left_out, fields_text(text));
