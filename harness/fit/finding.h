@@ -35,7 +35,7 @@ enum finding_source {
 	SOURCE_NONE,
 	SOURCE_FOLDER,   /* headers of the data set's files */
 	SOURCE_TRACE,    /* Kineto */
-	SOURCE_STEP_LOG, /* CSV or TensorBoard */
+	SOURCE_STEP_LOG, /* CSV, JSON, lines of programs, TensorBoard */
 	SOURCE_OBSERVED, /* mlbench observe --json */
 	SOURCE_RESULT,   /* a result folder of mlbench */
 	SOURCE_USER,     /* --set, --complaint */
@@ -111,7 +111,7 @@ int findings_from_folder(
 int findings_from_trace(
 	struct findings *out, const char *path, struct error *err); /* .json, .json.gz */
 int findings_from_step_log(
-	struct findings *out, const char *path, struct error *err); /* CSV, tfevents */
+	struct findings *out, const char *path, struct error *err); /* text, tfevents */
 int findings_from_observed(struct findings *out, const char *path, struct error *err);
 
 #endif

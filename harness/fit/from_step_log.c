@@ -1,4 +1,8 @@
-/* Findings from a log of step times: CSV, or TensorBoard's event files (one file, or a folder with one in it).
+/* Findings from a log of step times: CSV, JSON, what training programs print, or TensorBoard's event files (one file, or a folder with one
+ * in it).
+ *
+ * What programs print (harness/fit/step_lines.h has one table of their lines) has its units, and its times have the waits for batches in
+ * them.  JSON: an object on each line, or a document with objects in a list; their keys are named as columns of CSV are.
  *
  * CSV (also through gzip): the first line names the columns, which commas, semicolons, tabs or blanks separate.  Needed is a column of
  * step times ("step_time_ms", "iter_time (s)", "batch_time_s", ...), of steps per second ("it/s"), or of moments ("timestamp",
@@ -12,7 +16,9 @@
  * Whether a column of step times has the waits for batches in it, names do not say.  Moments do: step times that fill the
  * time between them are periods.  So do waits that are longer than their steps.  Else they are taken as periods, and a note says so.
  *
- * Slow steps at the beginning are warm-up and left out: those before the first that takes less than 1.5 times the median. */
+ * Slow steps at the beginning are warm-up and left out: those before the first that takes less than 1.5 times the median.  So is a slow step
+ * behind an evaluation.  A line that is written every tenth step stands for ten.  Of several ranks the slowest one counts, because the others
+ * wait for it. */
 #include "harness/analyze/statistics.h"
 #include "harness/base/array.h"
 #include "harness/base/clock.h"
@@ -36,12 +42,28 @@ static bool log_has(const struct step_log *rows, enum step_role role)
 	return false;
 }
 
+static bool log_times_steps(const struct step_log *rows)
+{
+	return log_has(rows, STEP_ROLE_TIME) || log_has(rows, STEP_ROLE_RATE) ||
+	       log_has(rows, STEP_ROLE_RUN);
+}
+
 /* Times per step, in ns, of `count` rows; owned. */
 struct log_times {
 	double *step, *wait, *period; /* NAN where they are not known; one allocation */
+	double *weight;               /* for how many steps each stands */
 	size_t count;
 	bool consecutive;
 };
+
+/* How long a step takes by its row; NAN: it does not say. */
+static double log_step_ns(const struct step_log_row *row)
+{
+	if (isfinite(row->of[STEP_ROLE_RUN]) && row->number >= 1)
+		return row->of[STEP_ROLE_RUN] / row->number;
+	return isfinite(row->of[STEP_ROLE_TIME]) ? row->of[STEP_ROLE_TIME]
+						 : row->of[STEP_ROLE_RATE];
+}
 
 /* From the moment of the row before to that of this one, for each step between them; NAN: they do not follow each other, or there
  * was a pause. */
@@ -58,22 +80,31 @@ static double log_period(const struct step_log_row *before, const struct step_lo
 static int log_take_times(const struct step_log *rows, struct log_times *times, struct error *err)
 {
 	times->count = rows->count;
-	times->step = malloc((3 * rows->count + 1) * sizeof *times->step);
+	times->step = malloc((4 * rows->count + 1) * sizeof *times->step);
 	if (!times->step)
 		return error_set_errno(err, ENOMEM, "cannot keep a log of steps");
 	times->wait = times->step + rows->count;
 	times->period = times->wait + rows->count;
+	times->weight = times->period + rows->count;
 	times->consecutive = true;
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct step_log_row *row = &rows->of[i];
-		times->step[i] = isfinite(row->of[STEP_ROLE_TIME]) ? row->of[STEP_ROLE_TIME]
-								   : row->of[STEP_ROLE_RATE];
+		times->step[i] = log_step_ns(row);
 		times->wait[i] = row->of[STEP_ROLE_WAIT];
 		times->period[i] = i > 0 ? log_period(&rows->of[i - 1], row) : (double)NAN;
+		const double steps = i > 0 ? row->number - rows->of[i - 1].number : (double)NAN;
+		times->weight[i] = steps >= 1 ? steps : 1;
 		if (i > 0 && isfinite(row->number) && row->number != rows->of[i - 1].number + 1)
 			times->consecutive = false;
 	}
 	return 0;
+}
+
+/* A part that is missing in the log does not make the line behind it weigh more than others. */
+static void log_limit_weights(struct log_times *times, double usual)
+{
+	for (size_t i = 0; i < times->count; i++)
+		times->weight[i] = fmin(times->weight[i], fmax(usual, 1));
 }
 
 /* The finite ones to the front; how many. */
@@ -129,7 +160,12 @@ struct log_told {
 	struct error *err;
 	struct step_log *rows;
 	struct log_times times;
-	double *scratch; /* as many as rows; owned */
+	double *scratch; /* twice as many as rows; owned */
+	double *weights; /* the second half of it */
+	bool whole;      /* one row tells of the whole run */
+	size_t others;   /* rows of other loops, which were left out */
+	size_t ranks;    /* that the log has; 0: it does not say */
+	size_t evaluations;
 };
 
 static double log_median(struct log_told *told, const double *values)
@@ -187,7 +223,7 @@ static enum log_waits log_where_waits_are(struct log_told *told)
 	const double most = 1000 * median; /* of what is compared; pauses are gone */
 	size_t longer = 0;
 
-	if (!log_has(told->rows, STEP_ROLE_TIME)) /* a rate is of everything */
+	if (told->rows->lines || !log_has(told->rows, STEP_ROLE_TIME)) /* a rate is of everything */
 		return LOG_WAITS_INSIDE;
 	for (size_t i = 0; i < t->count; i++)
 		longer += t->wait[i] > t->step[i];
@@ -200,10 +236,39 @@ static enum log_waits log_where_waits_are(struct log_told *told)
 		       : LOG_WAITS_OUTSIDE;
 }
 
-/* One series of the findings: the values that are known after the warm-up. */
+/* One series of the findings: the values that are known after the warm-up, with their weights. */
 static size_t log_series(struct log_told *told, const double *values, size_t skip)
 {
-	return log_known(values + skip, told->times.count - skip, told->scratch);
+	size_t known = 0;
+
+	for (size_t i = skip; i < told->times.count; i++)
+		if (isfinite(values[i])) {
+			told->scratch[known] = values[i];
+			told->weights[known++] = told->times.weight[i];
+		}
+	return known;
+}
+
+/* A series that is no sequence has each value as often as it weighs. */
+static int log_keep_weighed(struct log_told *told, enum finding_id is, size_t count)
+{
+	enum { SERIES_MOST = 1 << 16 };
+	double sum = 0;
+	double due = 0;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += told->weights[i];
+	const double each = fmin(1, SERIES_MOST / sum);
+	double *series = malloc((size_t)(sum * each + 2) * sizeof *series);
+	if (!series)
+		return error_set_errno(told->err, ENOMEM, "cannot keep a log of steps");
+	for (size_t i = 0; i < count; i++)
+		for (due += told->weights[i] * each; due >= 1 - 1e-6; due--)
+			series[kept++] = told->scratch[i];
+	const int code = step_mean_keep(told->out, is, false, series, kept, told->err);
+	free(series);
+	return code;
 }
 
 static int log_keep(struct log_told *told, enum finding_id is, const double *values, size_t skip)
@@ -211,6 +276,9 @@ static int log_keep(struct log_told *told, enum finding_id is, const double *val
 	const size_t count = log_series(told, values, skip);
 	const bool whole = count == told->times.count - skip;
 
+	for (size_t i = 1; i < count; i++)
+		if (fabs(told->weights[i] - told->weights[0]) > 0.5)
+			return log_keep_weighed(told, is, count);
 	return step_mean_keep(
 		told->out, is, told->times.consecutive && whole, told->scratch, count, told->err);
 }
@@ -221,7 +289,24 @@ static void log_add(struct log_told *told, enum finding_id id, enum finding_how 
 	const size_t count = log_series(told, values, skip);
 
 	if (count > 0)
-		step_mean_find(told->out, id, SOURCE_STEP_LOG, how, told->scratch, count, why);
+		step_mean_find(told->out, id, SOURCE_STEP_LOG, how, told->scratch, told->weights,
+			count, why);
+}
+
+/* A wait that is longer than the step which it is a part of is wrong, but for what rounding makes. */
+static void log_drop_longer_waits(struct log_told *told)
+{
+	struct log_times *t = &told->times;
+	size_t dropped = 0;
+
+	for (size_t i = 0; i < t->count; i++)
+		if (t->wait[i] > 1.05 * t->step[i]) {
+			t->wait[i] = NAN;
+			dropped++;
+		}
+	if (dropped > 0)
+		findings_note(told->out, "%zu wait%s longer than the step with it %s left out",
+			dropped, dropped == 1 ? "" : "s", dropped == 1 ? "was" : "were");
 }
 
 /* Step times, and whatever else the rows have. */
@@ -231,6 +316,8 @@ static int log_conclude_steps(struct log_told *told, size_t skip)
 	const enum log_waits waits = log_where_waits_are(told);
 	const bool has_wait = log_has(told->rows, STEP_ROLE_WAIT);
 
+	if (waits != LOG_WAITS_OUTSIDE)
+		log_drop_longer_waits(told);
 	if (has_wait)
 		log_add(told, FINDING_STEP_WAIT, FINDING_MEASURED, t->wait, skip, NULL);
 	if (waits == LOG_WAITS_OUTSIDE) {
@@ -276,38 +363,50 @@ static int log_conclude_moments(struct log_told *told, size_t skip)
 	return log_keep(told, FINDING_STEP_TIME, t->step, skip);
 }
 
-/* Samples per second; with the period, the batch. */
-static void log_add_samples(struct log_told *told, size_t skip)
+/* The samples of a step, of rows that say so, or that have both a rate of samples and a time; how many rows. */
+static size_t log_batches(struct log_told *told, size_t skip)
 {
 	const struct step_log *rows = told->rows;
-	const struct finding *period = &told->out->known[FINDING_STEP_PERIOD];
+	const bool said = log_has(rows, STEP_ROLE_BATCH);
 	size_t count = 0;
 
-	for (size_t i = skip; i < rows->count; i++)
-		if (isfinite(rows->of[i].of[STEP_ROLE_SAMPLES]))
-			told->scratch[count++] = rows->of[i].of[STEP_ROLE_SAMPLES];
-	if (count == 0 || period->how == FINDING_UNKNOWN)
-		return;
-	/* A mean of rates is not the rate of the whole: the batch comes first, of rows that have both. */
-	count = 0;
-	for (size_t i = skip; i < rows->count; i++) {
+	for (size_t i = skip; i < rows->count && !rows->events; i++) {
 		const struct step_log_row *row = &rows->of[i];
 		const double ns = isfinite(row->of[STEP_ROLE_TIME]) ? row->of[STEP_ROLE_TIME]
 								    : row->of[STEP_ROLE_RATE];
-		if (isfinite(row->of[STEP_ROLE_SAMPLES]) && isfinite(ns) && !rows->events)
-			told->scratch[count++] = row->of[STEP_ROLE_SAMPLES] * ns / 1e9;
+		const double batch =
+			said ? row->of[STEP_ROLE_BATCH] : row->of[STEP_ROLE_SAMPLES] * ns / 1e9;
+		if (isfinite(batch))
+			told->scratch[count++] = batch;
 	}
-	if (count == 0)
-		return;
+	return count;
+}
+
+/* A mean of rates is not the rate of the whole: the batch comes first, and with the period it makes the throughput. */
+static void log_add_samples(struct log_told *told, size_t skip)
+{
+	const struct finding *period = &told->out->known[FINDING_STEP_PERIOD];
+	const size_t count = log_batches(told, skip);
 	const double quantiles[] = {0.1, 0.5, 0.9};
 	double batch[3];
+
+	if (count == 0 || period->how == FINDING_UNKNOWN)
+		return;
+	if (told->ranks > 1) {
+		findings_note(told->out,
+			"the log does not say whether its samples are those of a rank or of all: "
+			"job.batch_size and job.throughput are not known");
+		return;
+	}
 	statistics_quantiles(told->scratch, count, quantiles, COUNT(quantiles), batch);
 	const double whole = round(batch[1]);
 	if (whole < 1 || batch[2] - batch[0] > 0.02 * whole ||
 		fabs(batch[1] - whole) > 0.02 * whole)
 		return; /* no batch of one size */
 	findings_add(told->out, FINDING_BATCH_SIZE, SOURCE_STEP_LOG, FINDING_DERIVED, whole, NAN,
-		NAN, "samples per second times the step time");
+		NAN,
+		log_has(told->rows, STEP_ROLE_BATCH) ? "samples of a step, as the log says"
+						     : "samples per second times the step time");
 	findings_add(told->out, FINDING_THROUGHPUT, SOURCE_STEP_LOG, FINDING_DERIVED,
 		whole * 1e9 / period->value, whole * 1e9 / period->high,
 		period->low > 0 ? whole * 1e9 / period->low : (double)NAN,
@@ -317,9 +416,7 @@ static void log_add_samples(struct log_told *told, size_t skip)
 /* A table of numbers is taken for a log that needs a better name, other text for something else. */
 static int log_refuse(const struct log_told *told)
 {
-	const bool column = log_has(told->rows, STEP_ROLE_TIME) ||
-			    log_has(told->rows, STEP_ROLE_RATE) ||
-			    log_has(told->rows, STEP_ROLE_CLOCK);
+	const bool column = log_times_steps(told->rows) || log_has(told->rows, STEP_ROLE_CLOCK);
 
 	if (!column && log_has(told->rows, STEP_ROLE_SAMPLES))
 		return error_set(told->err, -EINVAL,
@@ -359,6 +456,10 @@ static void log_note_choice(struct log_told *told, enum step_role role, const ch
 	if (named > 1 && told->rows->events)
 		findings_note(told->out, "%u scalars of the log tell %s: the most frequent counts",
 			named, of);
+	else if (named > 1 && told->rows->column[role] == 0)
+		findings_note(told->out,
+			"%u keys of the log tell %s: the first one of each object counts", named,
+			of);
 	else if (named > 1)
 		findings_note(told->out, "%u columns of the log tell %s: column %zu counts", named,
 			of, told->rows->column[role]);
@@ -366,7 +467,22 @@ static void log_note_choice(struct log_told *told, enum step_role role, const ch
 
 static void log_note_rows(struct log_told *told, size_t count, size_t skip, size_t pauses)
 {
-	findings_note(told->out, "%zu steps of the log count", count);
+	if (told->whole)
+		findings_note(told->out,
+			"the log has no times of single steps: the mean of the whole run counts");
+	else if (told->rows->lines)
+		findings_note(told->out, "%zu lines of the log count, as %s writes them", count,
+			told->rows->lines);
+	else
+		findings_note(told->out, "%zu steps of the log count", count);
+	if (told->evaluations > 0)
+		findings_note(told->out, "%zu slow step%s behind an evaluation %s left out",
+			told->evaluations, told->evaluations == 1 ? "" : "s",
+			told->evaluations == 1 ? "was" : "were");
+	if (told->others > 0)
+		findings_note(told->out, "%zu line%s of shorter or longer loops %s left out",
+			told->others, told->others == 1 ? "" : "s",
+			told->others == 1 ? "was" : "were");
 	log_note_choice(told, STEP_ROLE_TIME, "how long a step takes");
 	log_note_choice(told, STEP_ROLE_WAIT, "how long it waits for its batch");
 	if (skip > 0)
@@ -390,27 +506,185 @@ static void log_note_rows(struct log_told *told, size_t count, size_t skip, size
 		findings_note(told->out, "only the first %d steps count", STEP_LOG_ROWS_MAX);
 }
 
-static int log_conclude(struct log_told *told)
-{
-	const bool steps =
-		log_has(told->rows, STEP_ROLE_TIME) || log_has(told->rows, STEP_ROLE_RATE);
+/* --- which rows count ------------------------------------------------------------------------- */
 
-	if (told->rows->count < LOG_ROWS_LEAST || (!steps && !log_has(told->rows, STEP_ROLE_CLOCK)))
-		return log_refuse(told);
-	told->scratch = malloc(told->rows->count * sizeof *told->scratch);
-	if (!told->scratch)
-		return error_set_errno(told->err, ENOMEM, "cannot keep a log of steps");
+typedef bool log_keeps(const struct log_told *told, const struct step_log_row *row, double what);
+
+/* Leaves the other rows out; how many they were. */
+static size_t log_keep_rows(struct log_told *told, log_keeps *keeps, double what)
+{
+	struct step_log *rows = told->rows;
+	const size_t all = rows->count;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < all; i++)
+		if (keeps(told, &rows->of[i], what))
+			rows->of[kept++] = rows->of[i];
+	rows->count = kept;
+	return all - kept;
+}
+
+static bool log_is_of_run(const struct log_told *told, const struct step_log_row *row, double run)
+{
+	(void)told;
+	return isfinite(row->of[STEP_ROLE_RUN]) == (run > 0);
+}
+
+static bool log_is_of_loop(
+	const struct log_told *told, const struct step_log_row *row, double total)
+{
+	(void)told;
+	return fabs(row->of[STEP_ROLE_TOTAL] - total) <= 0.1 * total;
+}
+
+static bool log_is_of_rank(const struct log_told *told, const struct step_log_row *row, double rank)
+{
+	(void)told;
+	return fabs(row->of[STEP_ROLE_RANK] - rank) < 0.5;
+}
+
+/* A row of the whole run counts where no others have times. */
+static void log_choose_run(struct log_told *told)
+{
+	size_t steps = 0;
+
+	for (size_t i = 0; i < told->rows->count; i++) {
+		const struct step_log_row *row = &told->rows->of[i];
+		steps += !isfinite(row->of[STEP_ROLE_RUN]) &&
+			 (isfinite(log_step_ns(row)) || isfinite(row->of[STEP_ROLE_CLOCK]));
+	}
+	if (!log_has(told->rows, STEP_ROLE_RUN))
+		return;
+	told->whole = steps < LOG_ROWS_LEAST;
+	(void)log_keep_rows(told, log_is_of_run, told->whole);
+	if (told->whole && told->rows->count > 1) { /* of several runs the last */
+		told->rows->of[0] = told->rows->of[told->rows->count - 1];
+		told->rows->count = 1;
+	}
+}
+
+/* Of several loops, as training and evaluating are, the one with most lines counts. */
+static void log_choose_loop(struct log_told *told)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < told->rows->count; i++)
+		if (isfinite(told->rows->of[i].of[STEP_ROLE_TOTAL]))
+			told->scratch[count++] = told->rows->of[i].of[STEP_ROLE_TOTAL];
+	if (count < told->rows->count || count == 0)
+		return;
+	sort_doubles(told->scratch, count);
+	double most = told->scratch[0];
+	size_t most_count = 0;
+	for (size_t i = 0, same = 0; i < count; i++) {
+		same = i > 0 && !(told->scratch[i] > told->scratch[i - 1]) ? same + 1 : 1;
+		if (same > most_count) {
+			most_count = same;
+			most = told->scratch[i];
+		}
+	}
+	told->others = log_keep_rows(told, log_is_of_loop, most);
+}
+
+/* The mean time of a rank's steps, by what its rows have. */
+static double log_rank_ns(const struct step_log *rows, double rank)
+{
+	const struct step_log_row *first = NULL;
+	const struct step_log_row *last = NULL;
+	double sum = 0;
+	double count = 0;
+	double between = 0;
+
+	for (size_t i = 0; i < rows->count; i++) {
+		const struct step_log_row *row = &rows->of[i];
+		if (!(fabs(row->of[STEP_ROLE_RANK] - rank) < 0.5))
+			continue;
+		between += first != NULL;
+		first = first ? first : row;
+		last = row;
+		if (isfinite(log_step_ns(row))) {
+			sum += log_step_ns(row);
+			count++;
+		}
+	}
+	if (count > 0)
+		return sum / count;
+	return between > 0 ? (last->of[STEP_ROLE_CLOCK] - first->of[STEP_ROLE_CLOCK]) / between
+			   : (double)NAN;
+}
+
+/* The slowest rank counts. */
+static void log_choose_rank(struct log_told *told)
+{
+	double ranks[FINDINGS_RANKS_MAX];
+	double slowest = NAN;
+	double least = INFINITY;
+	double most = 0;
+
+	for (size_t i = 0; i < told->rows->count; i++) {
+		const double rank = told->rows->of[i].of[STEP_ROLE_RANK];
+		size_t at = 0;
+		while (at < told->ranks && fabs(ranks[at] - rank) >= 0.5)
+			at++;
+		if (isfinite(rank) && at == told->ranks && at < FINDINGS_RANKS_MAX)
+			ranks[told->ranks++] = rank;
+	}
+	if (told->ranks < 2)
+		return;
+	for (size_t i = 0; i < told->ranks; i++) {
+		const double ns = log_rank_ns(told->rows, ranks[i]);
+		if (ns < least)
+			least = ns;
+		if (!isfinite(slowest) || ns > most) {
+			most = ns;
+			slowest = ranks[i];
+		}
+	}
+	(void)log_keep_rows(told, log_is_of_rank, slowest);
+	findings_add(told->out, FINDING_RANKS, SOURCE_STEP_LOG, FINDING_ASSUMED,
+		(double)told->ranks, NAN, NAN, "the ranks of the log, taken to run on one node");
+	findings_note(told->out,
+		"the log has %zu ranks: the steps of rank %.0f count, the slowest; the fastest "
+		"takes %.3g times as long",
+		told->ranks, slowest, least / most);
+}
+
+/* Behind an evaluation, the time of a step may have it in it. */
+static void log_drop_evaluations(struct log_told *told, double step_median, double period_median)
+{
+	struct log_times *t = &told->times;
+
+	for (size_t i = 0; i < t->count; i++) {
+		if (!told->rows->of[i].evaluated)
+			continue;
+		const bool slow = t->step[i] > 1.5 * step_median;
+		const bool late = t->period[i] > 1.5 * period_median;
+		told->evaluations += slow || late;
+		if (slow)
+			t->step[i] = t->wait[i] = NAN;
+		if (slow || late)
+			t->period[i] = NAN;
+	}
+}
+
+static int log_conclude_rows(struct log_told *told)
+{
+	const bool steps = log_times_steps(told->rows);
 	int code = log_take_times(told->rows, &told->times, told->err);
+
 	if (!code)
 		code = log_tell_units(told);
 	if (code)
 		return code;
+	log_limit_weights(&told->times, log_median(told, told->times.weight));
 	const size_t pauses = log_drop_pauses(&told->times, log_median(told, told->times.period));
 	const double *values = steps ? told->times.step : told->times.period;
 	const double median = log_median(told, values);
 	code = log_check_range(told, !steps, median);
 	if (code)
 		return code;
+	log_drop_evaluations(
+		told, log_median(told, told->times.step), log_median(told, told->times.period));
 	const size_t first = steps ? 0 : 1; /* the first moment ends no period */
 	const size_t slow = log_warmup(values + first, told->times.count - first, median);
 	const size_t skip = slow + first;
@@ -420,6 +694,21 @@ static int log_conclude(struct log_told *told)
 		log_add_samples(told, skip);
 	log_note_rows(told, count, slow, pauses);
 	return code;
+}
+
+static int log_conclude(struct log_told *told)
+{
+	told->scratch = malloc((2 * told->rows->count + 1) * sizeof *told->scratch);
+	if (!told->scratch)
+		return error_set_errno(told->err, ENOMEM, "cannot keep a log of steps");
+	told->weights = told->scratch + told->rows->count;
+	log_choose_run(told);
+	log_choose_loop(told);
+	log_choose_rank(told);
+	const bool times = log_times_steps(told->rows) || log_has(told->rows, STEP_ROLE_CLOCK);
+	if (!times || (told->rows->count < LOG_ROWS_LEAST && !told->whole))
+		return log_refuse(told);
+	return log_conclude_rows(told);
 }
 
 int findings_from_step_log(struct findings *out, const char *path, struct error *err)

@@ -664,8 +664,8 @@ static int trace_add_times(
 	struct findings *out = trace->out;
 
 	step_mean_find(out, FINDING_STEP_PERIOD, SOURCE_TRACE,
-		why[steps->by] ? FINDING_DERIVED : FINDING_MEASURED, times->period, steps->count,
-		why[steps->by]);
+		why[steps->by] ? FINDING_DERIVED : FINDING_MEASURED, times->period, NULL,
+		steps->count, why[steps->by]);
 	if (!waits) {
 		findings_note(out, "the trace has no waits for a DataLoader: how much of a step is "
 				   "waiting for its batch is not known");
@@ -678,8 +678,8 @@ static int trace_add_times(
 			? "the wait for the DataLoader, whatever the device did meanwhile"
 			: NULL;
 	step_mean_find(out, FINDING_STEP_WAIT, SOURCE_TRACE,
-		wait ? FINDING_DERIVED : FINDING_MEASURED, times->wait, steps->count, wait);
-	step_mean_find(out, FINDING_STEP_TIME, SOURCE_TRACE, FINDING_DERIVED, times->step,
+		wait ? FINDING_DERIVED : FINDING_MEASURED, times->wait, NULL, steps->count, wait);
+	step_mean_find(out, FINDING_STEP_TIME, SOURCE_TRACE, FINDING_DERIVED, times->step, NULL,
 		steps->count, "the period without the wait for the batch");
 	if (trace->loads_alone > 0)
 		findings_add(

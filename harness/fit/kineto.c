@@ -4,14 +4,13 @@
 #include "harness/base/files.h"
 #include "harness/base/program.h"
 #include "harness/base/units.h"
+#include "harness/fit/json_mend.h"
 #include "harness/fit/source.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -143,10 +142,11 @@ struct kineto {
 	unsigned depth;        /* containers that are open */
 	unsigned events_depth; /* that of the array of events; 0: not in it */
 	bool has_events, complete;
+	bool has_phases; /* events say what they are */
 	enum kineto_key head, key, arg;
 	bool in_args;
-	uint64_t since_event;                                             /* bytes */
-	enum kineto_text { TEXT_OUTSIDE, TEXT_STRING, TEXT_ESCAPE } text; /* where mending is */
+	uint64_t since_event; /* bytes */
+	enum json_mend text;  /* where mending is */
 	unsigned char mended[KINETO_SLICE_BYTES];
 	/* the event that is being read */
 	struct kineto_event event;
@@ -284,6 +284,7 @@ static void kineto_event_value(struct kineto *k, const char *text, size_t length
 		k->tid = kineto_mix(text, length);
 		break;
 	case KEY_PH:
+		k->has_phases = true;
 		k->ph = '\0';
 		if (length == 1)
 			k->ph = text[0];
@@ -469,79 +470,6 @@ static int kineto_on_array_end(void *context)
 	return 1;
 }
 
-/* --- text that is not quite JSON -------------------------------------------------------------- */
-
-static bool kineto_is_hex(const unsigned char *text, size_t size)
-{
-	for (size_t i = 0; i < size && i < 4; i++)
-		if (!isxdigit(text[i]))
-			return false;
-	return true;
-}
-
-/* Whether a quote ends its string, by what follows it. */
-static bool kineto_ends_string(const unsigned char *behind, size_t size)
-{
-	size_t at = 0;
-
-	while (at < size && behind[at] && strchr(" \t\r\n", behind[at]))
-		at++;
-	return at == size || (behind[at] && strchr(",:}]", behind[at]));
-}
-
-/* How long the number at this place is that JSON does not know (nan, -Infinity); 0: there is none. */
-static size_t kineto_odd_number(const unsigned char *text, size_t size)
-{
-	static const char *const words[] = {"infinity", "inf", "nan"};
-	const size_t sign = size > 0 && (text[0] == '-' || text[0] == '+');
-
-	for (size_t i = 0; i < COUNT(words); i++) {
-		const size_t length = sign + strlen(words[i]);
-		if (length <= size &&
-			strncasecmp((const char *)text + sign, words[i], length - sign) == 0 &&
-			(length == size || !isalnum(text[length])))
-			return length;
-	}
-	return 0;
-}
-
-/* Copies a slice to k->mended, of the same length, so that a name which cannot be read costs no event: in strings, unknown escapes become a
- * backslash, control characters blanks, and quotes that do not end the string apostrophes; outside, nan and the like become "".  all: how much
- * text is there to look at. */
-static void kineto_mend(struct kineto *k, const unsigned char *text, size_t size, size_t all)
-{
-	unsigned char *out = k->mended;
-
-	memcpy(out, text, size);
-	for (size_t i = 0; i < size; i++) {
-		const unsigned char c = text[i];
-		if (k->text == TEXT_ESCAPE) {
-			if (!c || !strchr("\"\\/bfnrtu", c) ||
-				(c == 'u' && !kineto_is_hex(text + i + 1, all - i - 1)))
-				out[i] = '\\';
-			k->text = TEXT_STRING;
-		} else if (k->text == TEXT_STRING) {
-			if (c == '\\')
-				k->text = TEXT_ESCAPE;
-			else if (c < ' ')
-				out[i] = ' ';
-			else if (c == '"' && kineto_ends_string(text + i + 1, all - i - 1))
-				k->text = TEXT_OUTSIDE;
-			else if (c == '"')
-				out[i] = '\'';
-		} else if (c == '"') {
-			k->text = TEXT_STRING;
-		} else if (c == '-' || c == '+' || isalpha(c)) {
-			const size_t odd = kineto_odd_number(text + i, size - i);
-			if (odd > 0) {
-				memset(out + i, ' ', odd);
-				out[i] = out[i + 1] = '"';
-				i += odd - 1;
-			}
-		}
-	}
-}
-
 /* --- the stream ------------------------------------------------------------------------------- */
 
 static int kineto_open_parser(struct kineto *k)
@@ -566,7 +494,7 @@ static int kineto_open_parser(struct kineto *k)
 	k->head = k->key = KEY_OTHER;
 	k->in_args = false;
 	k->since_event = 0;
-	k->text = TEXT_OUTSIDE;
+	k->text = JSON_MEND_OUTSIDE;
 	return 0;
 }
 
@@ -631,7 +559,7 @@ static int kineto_take_piece(struct kineto *k, struct kineto_piece *piece)
 		}
 		const size_t rest = piece->size - at;
 		const size_t size = rest < KINETO_SLICE_BYTES ? rest : KINETO_SLICE_BYTES;
-		kineto_mend(k, piece->text + at, size, rest);
+		json_mend(&k->text, (const char *)piece->text + at, (char *)k->mended, size, rest);
 		const yajl_status status = yajl_parse(k->parser, k->mended, size);
 		if (k->code)
 			return k->code;
@@ -734,7 +662,7 @@ int kineto_read(const char *path, kineto_take *take, void *context, struct kinet
 	file->torn = !k.complete && !file->cut;
 	if (file->bytes == 0)
 		return error_set(err, -ENOMSG, "'%s' is empty", path);
-	if (!k.has_events && file->events == 0)
+	if (!k.has_events && !k.has_phases)
 		return error_set(err, -ENOMSG, "'%s' is no trace: it has no list of events%s", path,
 			file->torn ? ", and its end is missing" : "");
 	return 0;

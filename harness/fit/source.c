@@ -102,7 +102,8 @@ static int source_refuse(const char *path, struct error *err)
 {
 	return error_set(err, -EINVAL,
 		"'%.200s' is no source that is known: a folder of data, a trace of torch.profiler (.json, .json.gz), a "
-		"log of step times (CSV, TensorBoard), a result of 'mlbench observe --json', a result of mlbench",
+		"log of step times (CSV, JSON, TensorBoard, what nanoGPT, Megatron-LM, tqdm and others print), a result of "
+		"'mlbench observe --json', a result of mlbench",
 		path);
 }
 

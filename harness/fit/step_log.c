@@ -2,10 +2,13 @@
 
 #include "harness/base/array.h"
 #include "harness/base/files.h"
+#include "harness/fit/json_mend.h"
 #include "harness/fit/scalar_events.h"
+#include "harness/fit/step_lines.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <jansson.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,9 +23,15 @@ enum {
 	LOG_COLUMNS_MAX = 256,
 	LOG_TAGS_MAX = 128,
 	LOG_FILES_MAX = 4096, /* entries of a folder that are looked at */
+	LOG_DOCUMENT_BYTES = 16 << 20,
 };
 
-static const struct step_log_row log_row_empty = {NAN, {NAN, NAN, NAN, NAN, NAN, NAN, NAN}};
+void step_log_row_clear(struct step_log_row *row)
+{
+	*row = (struct step_log_row){.number = NAN};
+	for (int role = 0; role < STEP_ROLES; role++)
+		row->of[role] = NAN;
+}
 
 static int log_row_add(struct step_log *rows, const struct step_log_row *row, struct error *err)
 {
@@ -42,6 +51,15 @@ static int log_row_add(struct step_log *rows, const struct step_log_row *row, st
 	return 0;
 }
 
+static uint64_t log_hash(const char *text, size_t length)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+
+	for (size_t i = 0; i < length; i++)
+		hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
 /* --- CSV -------------------------------------------------------------------------------------- */
 
 struct log_cell {
@@ -57,6 +75,10 @@ struct log_table {
 	struct step_name names[LOG_COLUMNS_MAX];
 	size_t columns; /* 0: not known yet */
 	bool named;
+	bool unitless; /* moments have no unit */
+	bool json;
+	uint64_t keys[LOG_COLUMNS_MAX]; /* their hashes */
+	double pauses;                  /* ns of evaluations */
 };
 
 static char log_separator_of(const char *line)
@@ -128,10 +150,12 @@ static size_t log_cells(
 	return log_split(table->separator, line, cells);
 }
 
-/* The first column of each role counts. */
+/* The first column of each role counts; of JSON, the first key in each row, because objects differ. */
 static void log_give_role(struct log_table *table, struct step_name *name)
 {
-	if (table->rows->named[name->role]++ > 0)
+	if (table->json)
+		table->rows->named[name->role]++;
+	else if (table->rows->named[name->role]++ > 0)
 		name->role = STEP_ROLE_NONE;
 	else
 		table->rows->column[name->role] = 1 + (size_t)(name - table->names);
@@ -188,6 +212,17 @@ static int log_unnamed(struct log_table *table, const struct log_cell *cells, si
 	return 0;
 }
 
+/* Of a table without rows: why its moments are of no use. */
+static int log_check_moments(struct log_table *table)
+{
+	if (!table->unitless || table->rows->count > 0)
+		return 0;
+	return error_set(table->err, -EINVAL,
+		"'%s' has times that are neither dates nor seconds since 1970, and tells no unit of "
+		"them: name their column elapsed_s, elapsed_ms or elapsed_us",
+		table->path);
+}
+
 static int log_no_unit(struct log_table *table, const char *what)
 {
 	return error_set(table->err, -EINVAL,
@@ -212,15 +247,15 @@ static int log_value(struct log_table *table, const struct step_name *name,
 	case STEP_ROLE_CLOCK:
 		if (unit <= 0)
 			unit = step_epoch_unit_ns(value);
+		table->unitless = table->unitless || unit <= 0;
 		if (unit <= 0)
-			return error_set(table->err, -EINVAL,
-				"'%s' has times that are neither dates nor seconds since 1970, and tells no unit of "
-				"them: name their column elapsed_s, elapsed_ms or elapsed_us",
-				table->path);
+			return -EAGAIN;
 		*out = value * (unit / 1e9);
 		return 0;
 	case STEP_ROLE_TIME:
 	case STEP_ROLE_WAIT:
+	case STEP_ROLE_RUN:
+	case STEP_ROLE_PAUSE:
 		if (unit <= 0)
 			return log_no_unit(
 				table, name->role == STEP_ROLE_TIME ? "step_time" : "data_time");
@@ -236,29 +271,48 @@ static int log_value(struct log_table *table, const struct step_name *name,
 	return isfinite(*out) && *out >= 0 ? 0 : -EAGAIN;
 }
 
+/* Puts a cell into its row. */
+static int log_take_cell(struct log_table *table, struct step_name *name,
+	const struct log_cell *cell, struct step_log_row *row)
+{
+	double value;
+
+	log_settle_column(table, name, cell);
+	if (name->role == STEP_ROLE_NONE ||
+		isfinite(name->role == STEP_ROLE_NUMBER ? row->number : row->of[name->role]))
+		return 0;
+	const int code = log_value(table, name, cell, &value);
+	if (code)
+		return code == -EAGAIN ? 0 : code;
+	if (name->role == STEP_ROLE_NUMBER)
+		row->number = value;
+	else
+		row->of[name->role] = value;
+	return 0;
+}
+
+static bool log_tells(const struct step_log_row *row)
+{
+	static const enum step_role roles[] = {STEP_ROLE_CLOCK, STEP_ROLE_TIME, STEP_ROLE_WAIT,
+		STEP_ROLE_RATE, STEP_ROLE_SAMPLES, STEP_ROLE_RUN};
+	bool tells = false;
+
+	for (size_t i = 0; i < COUNT(roles); i++)
+		tells = tells || isfinite(row->of[roles[i]]);
+	return tells;
+}
+
 static int log_take_row(struct log_table *table, const struct log_cell *cells, size_t count)
 {
-	struct step_log_row row = log_row_empty;
-	bool told = false;
+	struct step_log_row row;
 
+	step_log_row_clear(&row);
 	for (size_t i = 0; i < count && i < table->columns; i++) {
-		struct step_name *name = &table->names[i];
-		log_settle_column(table, name, &cells[i]);
-		if (name->role == STEP_ROLE_NONE)
-			continue;
-		double value;
-		const int code = log_value(table, name, &cells[i], &value);
-		if (code && code != -EAGAIN)
-			return code;
+		const int code = log_take_cell(table, &table->names[i], &cells[i], &row);
 		if (code)
-			continue;
-		if (name->role == STEP_ROLE_NUMBER)
-			row.number = value;
-		else
-			row.of[name->role] = value;
-		told = told || name->role != STEP_ROLE_NUMBER;
+			return code;
 	}
-	if (!told || count < table->columns) {
+	if (!log_tells(&row) || count < table->columns) {
 		table->rows->unread++;
 		table->rows->numbers += log_are_values(cells, count);
 		return 0;
@@ -293,46 +347,312 @@ static int log_take_line(struct log_table *table, char *line)
 	return 0;
 }
 
-/* A line that has no end may be torn within a number, and is left out. */
-static int log_read_lines(struct log_table *table, gzFile in)
-{
-	char *line = malloc(LOG_LINE_BYTES);
-	bool first = true;
-	int code = 0;
+/* --- lines ------------------------------------------------------------------------------------ */
 
-	if (!line)
-		return error_set_errno(table->err, ENOMEM, "cannot read '%s'", table->path);
-	while (!code && !table->rows->lost && gzgets(in, line, LOG_LINE_BYTES)) {
-		char *end = strchr(line, '\n');
-		if (!end && (strlen(line) == LOG_LINE_BYTES - 1 || !gzeof(in)))
-			code = error_set(table->err, -ENOMSG,
-				"'%s' is no log of steps: it has a line of more than %d bytes, or "
-				"bytes that are no text",
-				table->path, LOG_LINE_BYTES);
-		if (!end)
-			break;
-		*end = '\0';
-		char *text = line;
-		if (first && strncmp(text, "\xef\xbb\xbf", 3) == 0)
-			text += 3;
-		first = false;
-		code = log_take_line(table, text);
+struct log_lines {
+	gzFile in;
+	const char *path;
+	struct error *err;
+	char *text; /* LOG_LINE_BYTES; owned */
+	size_t at, size;
+	bool begun;
+	bool any; /* lines without an end are passed over, and so is what is no text: else they are an error */
+};
+
+static int log_lines_open(
+	struct log_lines *lines, gzFile in, const char *path, bool any, struct error *err)
+{
+	*lines = (struct log_lines){.in = in, .path = path, .err = err, .any = any};
+	if (gzrewind(in) != 0)
+		return error_set(err, -EINVAL, "'%s' is a pipe: give a file", path);
+	lines->text = malloc(LOG_LINE_BYTES);
+	return lines->text ? 0 : error_set_errno(err, ENOMEM, "cannot read '%s'", path);
+}
+
+/* Progress bars go back to the beginning of their line: what they then write is another one. */
+static char *log_line_end(char *text, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if (text[i] == '\n' || text[i] == '\r' || text[i] == '\b')
+			return text + i;
+	return NULL;
+}
+
+/* The next line that is not empty: 1; 0: there is none.  A line that has no end may be torn within a number, and is left out. */
+static int log_next_line(struct log_lines *lines, char **line)
+{
+	bool passing = false;
+
+	for (;;) {
+		char *from = lines->text + lines->at;
+		char *end = log_line_end(from, lines->size - lines->at);
+		if (end) {
+			const bool text = !memchr(from, '\0', (size_t)(end - from));
+			*end = '\0';
+			lines->at = (size_t)(end - lines->text) + 1;
+			if (!text && !lines->any)
+				break;
+			if (!lines->begun && strncmp(from, "\xef\xbb\xbf", 3) == 0)
+				from += 3;
+			lines->begun = true;
+			if (*from && text && !passing) {
+				*line = from;
+				return 1;
+			}
+			passing = false;
+			continue;
+		}
+		lines->size -= lines->at;
+		memmove(lines->text, from, lines->size);
+		lines->at = 0;
+		if (lines->size == LOG_LINE_BYTES) {
+			if (!lines->any)
+				break;
+			passing = true;
+			lines->size = 0;
+		}
+		const int n = gzread(lines->in, lines->text + lines->size,
+			(unsigned)(LOG_LINE_BYTES - lines->size));
+		if (n <= 0)
+			return 0;
+		lines->size += (size_t)n;
 	}
-	free(line);
+	return error_set(lines->err, -ENOMSG,
+		"'%s' is no log of steps: it has a line of more than %d bytes, or bytes that are "
+		"no text",
+		lines->path, LOG_LINE_BYTES);
+}
+
+/* The first shape that several lines have; NULL: none.  whole: one line of which suffices. */
+static int log_find_shape(struct log_lines *lines, bool whole, const struct step_shape **shape)
+{
+	enum { SHAPES_MAX = 32, LINES_LEAST = 3 };
+	size_t counts[SHAPES_MAX] = {0};
+	struct step_log_row row;
+	char *line;
+	int code;
+
+	while ((code = log_next_line(lines, &line)) > 0) {
+		step_line_clean(line);
+		for (size_t i = 0; step_shapes[i].name; i++)
+			if (step_shapes[i].whole == whole)
+				counts[i] += step_line_read(&step_shapes[i], line, &row);
+	}
+	*shape = NULL;
+	for (size_t i = 0; step_shapes[i].name && !*shape; i++)
+		if (counts[i] >= (whole ? 1 : LINES_LEAST))
+			*shape = &step_shapes[i];
 	return code;
 }
 
-/* Text, and no JSON. */
-static bool log_is_text(const unsigned char *bytes, size_t size)
+static int log_take_lines(
+	struct step_log *rows, const struct step_shape *shape, struct log_lines *lines)
+{
+	struct step_log_row row;
+	bool evaluated = false;
+	char *line;
+	int code = 0;
+
+	while (!rows->lost && (code = log_next_line(lines, &line)) > 0) {
+		step_line_clean(line);
+		if (!step_line_read(shape, line, &row)) {
+			evaluated = evaluated || step_line_evaluates(line);
+			continue;
+		}
+		row.evaluated = evaluated;
+		evaluated = false;
+		code = log_row_add(rows, &row, lines->err);
+		if (code)
+			return code;
+	}
+	rows->lines = shape->name;
+	return rows->lost ? 0 : code;
+}
+
+/* -ENOMSG: its lines have no shape that is known. */
+static int log_read_shapes(
+	struct step_log *rows, bool whole, const char *path, gzFile in, struct error *err)
+{
+	const struct step_shape *shape = NULL;
+	struct log_lines lines;
+	int code = log_lines_open(&lines, in, path, true, err);
+
+	if (!code)
+		code = log_find_shape(&lines, whole, &shape);
+	free(lines.text);
+	if (code || !shape)
+		return code ? code : -ENOMSG;
+	code = log_lines_open(&lines, in, path, true, err);
+	if (!code)
+		code = log_take_lines(rows, shape, &lines);
+	free(lines.text);
+	return code;
+}
+
+static int log_read_table(struct log_table *table, gzFile in)
+{
+	struct log_lines lines;
+	char *line;
+	int code = log_lines_open(&lines, in, table->path, false, table->err);
+
+	while (!code && !table->rows->lost && (code = log_next_line(&lines, &line)) > 0)
+		code = log_take_line(table, line);
+	free(lines.text);
+	return code ? code : log_check_moments(table);
+}
+
+/* --- JSON ------------------------------------------------------------------------------------- */
+
+static int log_take_json(
+	struct log_table *table, const char *key, json_t *value, struct step_log_row *row);
+
+static struct step_name *log_key(struct log_table *table, const char *key)
+{
+	const uint64_t hash = log_hash(key, strlen(key));
+
+	for (size_t i = 0; i < table->columns; i++)
+		if (table->keys[i] == hash)
+			return &table->names[i];
+	if (table->columns == LOG_COLUMNS_MAX)
+		return NULL;
+	struct step_name *name = &table->names[table->columns];
+	table->keys[table->columns++] = hash;
+	*name = step_name_of(key, strlen(key));
+	if (!name->either)
+		log_give_role(table, name);
+	return name;
+}
+
+/* Objects in a list are rows of their own; what else an object holds belongs to its row. */
+static int log_take_object(struct log_table *table, json_t *object)
+{
+	struct step_log_row row;
+	const char *key;
+	json_t *value;
+	int code = 0;
+
+	step_log_row_clear(&row);
+	json_object_foreach(object, key, value) if (!code) code =
+		log_take_json(table, key, value, &row);
+	if (code || !log_tells(&row))
+		return code;
+	row.of[STEP_ROLE_RUN] -= table->pauses;
+	return log_row_add(table->rows, &row, table->err);
+}
+
+static int log_take_json(
+	struct log_table *table, const char *key, json_t *value, struct step_log_row *row)
+{
+	char text[64];
+	struct log_cell cell = {text, 0};
+	json_t *element;
+	const char *inner;
+	size_t i;
+	int code = 0;
+
+	if (json_is_object(value)) {
+		json_object_foreach(value, inner, element) if (!code) code =
+			log_take_json(table, inner, element, row);
+		return code;
+	}
+	if (json_is_array(value) && json_array_size(value) > 0 &&
+		json_is_number(json_array_get(value, json_array_size(value) - 1)))
+		value = json_array_get(value, json_array_size(value) - 1); /* epoch and step */
+	json_array_foreach(value, i, element)
+	{
+		if (!code && json_is_object(element))
+			code = log_take_object(table, element);
+	}
+	if (json_is_string(value))
+		cell = log_trim(json_string_value(value), json_string_length(value));
+	else if (json_is_number(value))
+		cell.length =
+			(size_t)snprintf(text, sizeof text, "%.17g", json_number_value(value));
+	struct step_name *name = cell.length > 0 ? log_key(table, key) : NULL;
+	if (code || !name)
+		return code;
+	const bool pause = name->role == STEP_ROLE_PAUSE;
+	code = log_take_cell(table, name, &cell, row);
+	if (!code && pause && isfinite(row->of[STEP_ROLE_PAUSE]))
+		table->pauses += row->of[STEP_ROLE_PAUSE];
+	return code;
+}
+
+static json_t *log_load(char *text, size_t size, size_t flags)
+{
+	enum json_mend state = JSON_MEND_OUTSIDE;
+
+	json_mend(&state, text, text, size, size);
+	return json_loadb(text, size, flags, NULL);
+}
+
+/* An object on each line, with a mark of its logger before it. */
+static int log_read_json_lines(struct log_table *table, gzFile in)
+{
+	struct log_lines lines;
+	char *line;
+	int code = log_lines_open(&lines, in, table->path, true, table->err);
+
+	while (!code && !table->rows->lost && (code = log_next_line(&lines, &line)) > 0) {
+		char *begin = strchr(line, '{');
+		json_t *object =
+			begin ? log_load(begin, strlen(begin), JSON_DISABLE_EOF_CHECK) : NULL;
+		code = json_is_object(object) ? log_take_object(table, object) : 0;
+		json_decref(object);
+	}
+	free(lines.text);
+	return code;
+}
+
+/* One document; it is none, or too large to be a log, where this finds no rows. */
+static int log_read_json_document(struct log_table *table, gzFile in)
+{
+	char *text = malloc(LOG_DOCUMENT_BYTES);
+	struct step_log_row row;
+	int code = 0;
+
+	if (!text)
+		return error_set_errno(table->err, ENOMEM, "cannot read '%s'", table->path);
+	const int n = gzrewind(in) == 0 ? gzread(in, text, LOG_DOCUMENT_BYTES) : 0;
+	json_t *document = n > 0 && gzeof(in) ? log_load(text, (size_t)n, 0) : NULL;
+	free(text);
+	step_log_row_clear(&row);
+	if (json_is_object(document))
+		code = log_take_object(table, document);
+	else if (json_is_array(document))
+		code = log_take_json(table, "", document, &row);
+	json_decref(document);
+	return code;
+}
+
+static int log_read_json(struct log_table *table, gzFile in)
+{
+	int code = log_read_json_document(table, in);
+
+	if (!code && table->rows->count == 0)
+		code = log_read_json_lines(table, in);
+	if (!code)
+		code = log_check_moments(table);
+	return !code && table->rows->count == 0 ? -ENOMSG : code;
+}
+
+static bool log_begins_json(const unsigned char *bytes, size_t size)
 {
 	size_t first = 0;
 
-	for (size_t i = 0; i < size; i++)
-		if (bytes[i] < ' ' && (!bytes[i] || !strchr("\t\r\n", bytes[i])))
-			return false;
+	if (size >= 5 && memcmp(bytes, "DLLL ", 5) == 0)
+		return true;
 	while (first < size && bytes[first] <= ' ')
 		first++;
-	return first == size || (bytes[first] != '{' && bytes[first] != '[');
+	return first < size && (bytes[first] == '{' || bytes[first] == '[');
+}
+
+static bool log_is_text(const unsigned char *bytes, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if (bytes[i] < ' ' && (!bytes[i] || !strchr("\t\r\n\b\x1b", bytes[i])))
+			return false;
+	return true;
 }
 
 /* --- event files ------------------------------------------------------------------------------ */
@@ -352,15 +672,6 @@ struct log_events {
 	struct step_log_row row;                  /* of the step that is being read */
 	bool has_row;
 };
-
-static uint64_t log_hash(const char *text, size_t length)
-{
-	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-
-	for (size_t i = 0; i < length; i++)
-		hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
-	return hash;
-}
 
 static int log_count_tag(void *context, const struct scalar_event *event)
 {
@@ -421,7 +732,7 @@ static int log_take_scalar(void *context, const struct scalar_event *event)
 			if (log->has_row && log->row.number != (double)event->step)
 				code = log_end_row(log);
 			if (!log->has_row) {
-				log->row = log_row_empty;
+				step_log_row_clear(&log->row);
 				log->row.number = (double)event->step;
 				log->row.of[STEP_ROLE_CLOCK] = event->wall_time_s;
 				log->has_row = true;
@@ -495,21 +806,32 @@ static int log_find_in_folder(const char *path, char found[PATH_MAX], struct err
 	return 0;
 }
 
-static int log_read_table(struct step_log *rows, const char *path, gzFile in, struct error *err)
+/* Lines of a program that is known, else JSON, else CSV. */
+static int log_read_text(
+	struct step_log *rows, const char *path, gzFile in, bool json, struct error *err)
 {
 	struct log_table *table = calloc(1, sizeof *table);
 
 	if (!table)
 		return error_set_errno(err, ENOMEM, "cannot read '%s'", path);
-	table->path = path;
-	table->err = err;
-	table->rows = rows;
-	const int code = log_read_lines(table, in);
+	*table = (struct log_table){.path = path, .err = err, .rows = rows};
+	table->json = json;
+	int code = log_read_shapes(rows, false, path, in, err);
+	if (code == -ENOMSG && json)
+		code = log_read_json(table, in);
+	if (code == -ENOMSG)
+		code = log_read_shapes(rows, true, path, in, err);
+	if (code == -ENOMSG && !json)
+		code = log_read_table(table, in);
+	else if (code == -ENOMSG)
+		code = error_set(err, code,
+			"'%s' is no log of steps: nothing in it has a name or a unit of step times",
+			path);
 	free(table);
 	return code;
 }
 
-/* Which of the two it is shows in the first bytes.  They cannot be put back into a pipe. */
+/* What it is shows in the first bytes.  They cannot be put back into a pipe. */
 static int log_read_file(struct step_log *rows, const char *path, struct error *err)
 {
 	unsigned char head[SCALAR_HEAD_BYTES];
@@ -529,11 +851,9 @@ static int log_read_file(struct step_log *rows, const char *path, struct error *
 		code = log_read_events(rows, path, err);
 	else if (!log_is_text(head, (size_t)n))
 		code = error_set(
-			err, -ENOMSG, "'%s' is no log of steps: neither CSV nor events", path);
-	else if (gzrewind(in) != 0)
-		code = error_set(err, -EINVAL, "'%s' is a pipe: give a file", path);
+			err, -ENOMSG, "'%s' is no log of steps: neither text nor events", path);
 	else
-		code = log_read_table(rows, path, in, err);
+		code = log_read_text(rows, path, in, log_begins_json(head, (size_t)n), err);
 	(void)gzclose(in);
 	return code;
 }

@@ -1,7 +1,6 @@
 #include "harness/fit/step_means.h"
 
 #include "harness/analyze/comparison.h"
-#include "harness/analyze/statistics.h"
 
 #include <errno.h>
 #include <math.h>
@@ -22,25 +21,40 @@ static double step_mean_likeness(const double *values, size_t count, double mean
 	return squares > 0 ? fmin(fmax(products / squares, 0), 0.99) : 0;
 }
 
-struct step_mean step_mean_of(const double *values, size_t count)
+struct step_mean step_mean_of(const double *values, const double *weights, size_t count)
 {
-	struct step_mean out = {statistics_mean(values, count), NAN, NAN};
+	double sum = 0;
+	double weight = 0;
+	double weight_squares = 0;
+	double squares = 0;
 
+	for (size_t i = 0; i < count; i++) {
+		const double w = weights ? weights[i] : 1;
+		sum += w * values[i];
+		weight += w;
+		weight_squares += w * w;
+	}
+	struct step_mean out = {sum / weight, NAN, NAN};
 	if (count < 3)
 		return out;
+	for (size_t i = 0; i < count; i++)
+		squares += (weights ? weights[i] : 1) * (values[i] - out.mean) *
+			   (values[i] - out.mean);
+	const double n = weight * weight / weight_squares;
 	const double likeness = step_mean_likeness(values, count, out.mean);
-	const double worth = fmax((double)count * (1 - likeness) / (1 + likeness), 2);
-	const double half = compare_student_quantile(0.975, worth - 1) *
-			    statistics_deviation(values, count) / sqrt(worth);
+	const double worth = fmax(n * (1 - likeness) / (1 + likeness), 2);
+	const double deviation = sqrt(squares / weight * (n / fmax(n - 1, 1)));
+	const double half = compare_student_quantile(0.975, worth - 1) * deviation / sqrt(worth);
 	out.low = out.mean - half;
 	out.high = out.mean + half;
 	return out;
 }
 
 void step_mean_find(struct findings *findings, enum finding_id id, enum finding_source source,
-	enum finding_how how, const double *values, size_t count, const char *why)
+	enum finding_how how, const double *values, const double *weights, size_t count,
+	const char *why)
 {
-	const struct step_mean mean = step_mean_of(values, count);
+	const struct step_mean mean = step_mean_of(values, weights, count);
 
 	findings_add(
 		findings, id, source, how, mean.mean, mean.low < 0 ? 0 : mean.low, mean.high, why);

@@ -98,6 +98,9 @@ static const struct step_known step_known_names[] = {
 	{"relative_time", STEP_ROLE_CLOCK, 0},
 	{"global_step", STEP_ROLE_NUMBER, 0},
 	{"iteration", STEP_ROLE_NUMBER, 0},
+	{"num_updates", STEP_ROLE_NUMBER, 0},
+	{"rank", STEP_ROLE_RANK, 0},
+	{"train_runtime", STEP_ROLE_RUN, 1e9},
 };
 
 /* Words that tell only where there are no others. */
@@ -118,6 +121,11 @@ static const struct step_known step_whole_names[] = {
 	{"date", STEP_ROLE_CLOCK, 0},
 	{"clock", STEP_ROLE_CLOCK, 0},
 	{"relative", STEP_ROLE_CLOCK, 0},
+	{"ups", STEP_ROLE_RATE, 0},
+	{"bsz", STEP_ROLE_BATCH, 0},
+	{"batch_size", STEP_ROLE_BATCH, 0},
+	{"global_batch_size", STEP_ROLE_BATCH, 0},
+	{"eval_runtime", STEP_ROLE_PAUSE, 1e9},
 };
 
 static const struct {
@@ -179,10 +187,10 @@ static void step_words(const char *name, size_t length, char words[STEP_NAME_BYT
 	words[at] = '\0';
 }
 
-static bool step_is_of_validation(const char *words)
+static bool step_words_validate(const char *words)
 {
-	static const char *const of[] = {
-		"val", "valid", "validation", "eval", "evaluation", "test"};
+	static const char *const of[] = {"val", "valid", "validation", "validating", "eval",
+		"evaluation", "evaluating", "test", "testing", "predicting"};
 
 	for (const char *word = words; word; word = strchr(word, '_')) {
 		word += *word == '_';
@@ -192,6 +200,14 @@ static bool step_is_of_validation(const char *words)
 				return true;
 	}
 	return false;
+}
+
+bool step_is_of_validation(const char *text, size_t length)
+{
+	char words[STEP_NAME_BYTES];
+
+	step_words(text, length, words);
+	return step_words_validate(words);
 }
 
 /* Among the names that are known, with any words before them. */
@@ -230,9 +246,9 @@ struct step_name step_name_of(const char *name, size_t length)
 	struct step_name out = {0};
 
 	step_words(name, length, words);
-	if (step_is_of_validation(words))
-		return out;
 	const struct step_known *known = step_lookup(words);
+	if (step_words_validate(words) && !(known && known->role == STEP_ROLE_PAUSE))
+		return out;
 	if (!known) {
 		out.unit_ns = step_cut_unit(words);
 		known = step_lookup(words);
@@ -270,29 +286,65 @@ bool step_number(const char *text, size_t length, double *value, double *unit_ns
 	return *end == '\0' || *unit_ns > 0;
 }
 
+static size_t step_date(const char *text, double *s)
+{
+	struct tm tm = {0};
+	int used = 0;
+
+	if (sscanf(text, "%4d-%2d-%2d%*1[ T]%2d:%2d:%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
+		    &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &used) != 6 ||
+		used == 0)
+		return 0;
+	tm.tm_year -= 1900;
+	tm.tm_mon--;
+	*s = (double)timegm(&tm);
+	if (text[used] == '.' || text[used] == ',') {
+		double unit = 0.1;
+		for (used++; isdigit((unsigned char)text[used]); used++, unit /= 10)
+			*s += (text[used] - '0') * unit;
+	}
+	return (size_t)used;
+}
+
 bool step_moment(const char *text, size_t length, double *s)
 {
 	char copy[STEP_NUMBER_BYTES];
-	struct tm tm = {0};
-	int used = 0;
 
 	if (length < sizeof "2026-11-26 06:53:01" - 1 || length >= sizeof copy)
 		return false;
 	memcpy(copy, text, length);
 	copy[length] = '\0';
-	if (sscanf(copy, "%4d-%2d-%2d%*1[ T]%2d:%2d:%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
-		    &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &used) != 6 ||
-		used == 0)
-		return false;
-	tm.tm_year -= 1900;
-	tm.tm_mon--;
-	*s = (double)timegm(&tm);
-	if (copy[used] == '.' || copy[used] == ',') {
-		double unit = 0.1;
-		for (used++; isdigit((unsigned char)copy[used]); used++, unit /= 10)
-			*s += (copy[used] - '0') * unit;
+	const size_t used = step_date(copy, s);
+	return used > 0 &&
+	       strchr("Z+- ", copy[used]) != NULL; /* '\0', too; the offset is the same for all */
+}
+
+size_t step_clock(const char *text, double *s)
+{
+	unsigned part[3] = {0};
+	size_t at = 0;
+	int parts = 0;
+
+	if (!isdigit((unsigned char)*text))
+		return 0;
+	const size_t date = step_date(text, s);
+	if (date > 0)
+		return date;
+	while (parts < 3) {
+		size_t digits = 0;
+		for (; isdigit((unsigned char)text[at]) && digits < 6; at++, digits++)
+			part[parts] = part[parts] * 10 + (unsigned)(text[at] - '0');
+		if (digits == 0 || (parts > 0 && digits != 2))
+			return 0;
+		parts++;
+		if (text[at] != ':' || parts == 3)
+			break;
+		at++;
 	}
-	return strchr("Z+- ", copy[used]) != NULL; /* '\0', too; the offset is the same for all */
+	if (parts < 2)
+		return 0;
+	*s = parts == 2 ? part[0] * 60.0 + part[1] : part[0] * 3600.0 + part[1] * 60.0 + part[2];
+	return at;
 }
 
 double step_epoch_unit_ns(double value)

@@ -13,6 +13,11 @@ enum step_role {
 	STEP_ROLE_WAIT,    /* how long it waits for its batch: "data_time", "data_loading_time" */
 	STEP_ROLE_RATE,    /* steps per second: "it/s", "steps_per_sec", "global_step/sec" */
 	STEP_ROLE_SAMPLES, /* samples per second: "images_per_s", "samples/s" */
+	STEP_ROLE_BATCH,   /* samples of a step: "batch_size", "global_batch_size" */
+	STEP_ROLE_RANK,    /* whose step: "rank", "local_rank" */
+	STEP_ROLE_RUN,     /* how long all steps took together: "train_runtime" */
+	STEP_ROLE_PAUSE,   /* how long an evaluation took, which is in that: "eval_runtime" */
+	STEP_ROLE_TOTAL,   /* how many steps the loop has; of lines alone */
 	STEP_ROLES,
 };
 
@@ -31,6 +36,12 @@ bool step_number(const char *text, size_t length, double *value, double *unit_ns
 
 /* A moment: a date with its time of day ("2026-11-26 06:53:01.123", with T, Z or an offset, too).  Seconds since 1970.  False: none. */
 bool step_moment(const char *text, size_t length, double *s);
+
+/* A date with its time of day, or hours, minutes and seconds ("1:02:03", "02:03"), at the beginning of a text: how long it is; 0: none. */
+size_t step_clock(const char *text, double *s);
+
+/* Whether words, as somebody wrote them, speak of validation, evaluation or a test. */
+bool step_is_of_validation(const char *text, size_t length);
 
 /* The unit of numbers that count since 1970, by their size; 0: they do not. */
 double step_epoch_unit_ns(double value);

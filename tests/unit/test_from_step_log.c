@@ -355,9 +355,9 @@ static void test_no_logs(void **state)
 		const char *says;
 	} cases[] = {
 		{"", -ENOMSG, "is empty"},
-		{"{\"a\": 1}\n", -ENOMSG, "neither CSV nor events"},
-		{"\n [1]\n", -ENOMSG, "neither CSV nor events"},
-		{"\x01\x02", -ENOMSG, "neither CSV nor events"},
+		{"{\"a\": 1}\n", -ENOMSG, "nothing in it has a name"},
+		{"\n [1]\n", -ENOMSG, "nothing in it has a name"},
+		{"\x01\x02", -ENOMSG, "neither text nor events"},
 		{"31.5\n32.5\n31.1\n", -EINVAL, "without a unit"},
 		{"1,31.5\n2,32.5\n", -EINVAL, "2 columns without names"},
 		{"step,step_time\n1,31.5\n2,30\n3,30\n", -EINVAL, "name the column step_time_ms"},

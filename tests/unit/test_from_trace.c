@@ -806,6 +806,7 @@ static void test_no_traces(void **state)
 		{"{}", -ENOMSG, "no list of events"},
 		{"[]", -ENOMSG, "no list of events"},
 		{"[1,2,3]", -ENOMSG, "no list of events"},
+		{"[{\"step\": 1, \"time\": 2}, {\"step\": 2}]", -ENOMSG, "no list of events"},
 		{"{\"a\": {\"traceEvents\": [{\"ph\": \"X\"}]}}", -ENOMSG, "no list of events"},
 		{"{\"traceEvents\": {}}", -ENOMSG, "no list of events"},
 		{"{\"schema\": ", -ENOMSG, "its end is missing"},

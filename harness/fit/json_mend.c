@@ -1,0 +1,74 @@
+#include "harness/fit/json_mend.h"
+
+#include "harness/base/array.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <string.h>
+#include <strings.h>
+
+static bool mend_is_hex(const char *text, size_t size)
+{
+	for (size_t i = 0; i < size && i < 4; i++)
+		if (!isxdigit((unsigned char)text[i]))
+			return false;
+	return true;
+}
+
+/* Whether a quote ends its string, by what follows it. */
+static bool mend_ends_string(const char *behind, size_t size)
+{
+	size_t at = 0;
+
+	while (at < size && behind[at] && strchr(" \t\r\n", behind[at]))
+		at++;
+	return at == size || (behind[at] && strchr(",:}]", behind[at]));
+}
+
+/* How long the number at this place is that JSON does not know (nan, -Infinity); 0: there is none. */
+static size_t mend_odd_number(const char *text, size_t size)
+{
+	static const char *const words[] = {"infinity", "inf", "nan"};
+	const size_t sign = size > 0 && (text[0] == '-' || text[0] == '+');
+
+	for (size_t i = 0; i < COUNT(words); i++) {
+		const size_t length = sign + strlen(words[i]);
+		if (length <= size && strncasecmp(text + sign, words[i], length - sign) == 0 &&
+			(length == size || !isalnum((unsigned char)text[length])))
+			return length;
+	}
+	return 0;
+}
+
+void json_mend(enum json_mend *state, const char *text, char *out, size_t size, size_t all)
+{
+	if (out != text)
+		memcpy(out, text, size);
+	for (size_t i = 0; i < size; i++) {
+		const unsigned char c = (unsigned char)text[i];
+		if (*state == JSON_MEND_ESCAPE) {
+			if (!c || !strchr("\"\\/bfnrtu", c) ||
+				(c == 'u' && !mend_is_hex(text + i + 1, all - i - 1)))
+				out[i] = '\\';
+			*state = JSON_MEND_STRING;
+		} else if (*state == JSON_MEND_STRING) {
+			if (c == '\\')
+				*state = JSON_MEND_ESCAPE;
+			else if (c < ' ')
+				out[i] = ' ';
+			else if (c == '"' && mend_ends_string(text + i + 1, all - i - 1))
+				*state = JSON_MEND_OUTSIDE;
+			else if (c == '"')
+				out[i] = '\'';
+		} else if (c == '"') {
+			*state = JSON_MEND_STRING;
+		} else if (c == '-' || c == '+' || isalpha(c)) {
+			const size_t odd = mend_odd_number(text + i, size - i);
+			if (odd > 0) {
+				memset(out + i, ' ', odd);
+				out[i] = out[i + 1] = '"';
+				i += odd - 1;
+			}
+		}
+	}
+}
