@@ -71,8 +71,12 @@ static inline void reference_list(struct reference *reference)
 {
 	char *const roots[] = {(char *)(uintptr_t)reference->root, NULL};
 	FTS *const tree = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, reference_by_name);
-	const FTSENT *entry;
+	FTSENT *entry;
 	while ((entry = fts_read(tree))) {
+		if (entry->fts_level > 0 && entry->fts_name[0] == '.') {
+			(void)fts_set(tree, entry, FTS_SKIP);
+			continue;
+		}
 		const int info = entry->fts_info;
 		const bool folder = info == FTS_DNR || info == FTS_DC;
 		if (info == FTS_D || info == FTS_DP || info == FTS_DOT ||

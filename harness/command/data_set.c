@@ -80,11 +80,13 @@ static void data_tell_left_out(const struct dataset *dataset)
 {
 	for (size_t i = 0; i < dataset->bad_count && i < LEFT_OUT_TOLD; i++)
 		log_warn("left out: %s: %s", dataset->bad[i].path, dataset->bad[i].reason);
-	if (*dataset->skipped)
-		log_warn("left out: %s (mlbench does not decode it)", dataset->skipped);
 	if (dataset->bad_count > LEFT_OUT_TOLD)
 		log_warn("left out: %s%zu more %s", dataset->offsets ? "parts of files, for " : "",
 			dataset->bad_count - LEFT_OUT_TOLD, dataset->offsets ? "reasons" : "files");
+	if (*dataset->skipped)
+		log_warn("left out by their names: %s", dataset->skipped);
+	if (*dataset->advice)
+		log_warn("%s", dataset->advice);
 }
 
 int data_open(const struct config *config, struct dataset *dataset, const atomic_bool *stop,

@@ -19,7 +19,8 @@ enum read_engine { READ_ENGINE_AUTO, READ_ENGINES(READ_ENGINE_ID) };
 	X(IMAGE, image)   \
 	X(VOLUME, volume) \
 	X(TOKENS, tokens) \
-	X(RECORD, record)
+	X(RECORD, record) \
+	X(BYTES, bytes)
 #define SAMPLE_KIND_ID(ID, name) SAMPLE_KIND_##ID,
 #define SAMPLE_KIND_CHOICE(ID, name) "|" #name
 enum sample_kind { SAMPLE_KINDS(SAMPLE_KIND_ID) };

@@ -7,6 +7,9 @@
  * tells how far to trust them.  Either way a file is in the sample by chance alone, never by its name, its age or its place in a
  * folder.  Then the files of the sample are opened in random order, until the time is up, and only their headers are read.
  *
+ * Files count as those of a scan do (workloads/dataset/scan.h): names that begin with a dot are passed over, and so is what has the
+ * ending of no picture; but files without an ending count by what they are.
+ *
  * Nothing that a folder holds is obeyed: links are followed, but not back up; what is no regular file is not opened; and no name
  * is kept or shown. */
 #include "harness/fit/from_folder.h"
@@ -111,7 +114,7 @@ static enum folder_kind folder_kind_of(const struct folder_place *place, const s
 	struct stat st;
 	const bool ours = place->depth == 0 &&
 			  strncmp(entry->d_name, MANIFEST_PREFIX, sizeof MANIFEST_PREFIX - 1) == 0;
-	if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 || ours)
+	if (entry->d_name[0] == '.' || ours)
 		return FOLDER_IS_SKIPPED;
 	if (entry->d_type == DT_REG)
 		return FOLDER_FILE;
@@ -516,11 +519,22 @@ static int folder_open(const struct folder_hunt *hunt, const char *path, struct 
 	return fd;
 }
 
+/* Of a file that is a sample by itself: its name has another ending than pictures have. */
+static bool folder_names_other(const struct folder_file *file)
+{
+	const char *const slash = strrchr(file->path, '/');
+	const char *const dot = strrchr(slash ? slash : file->path, '.');
+	return file->bytes == 0 && dot && isalpha((unsigned char)dot[1]) &&
+	       image_format_of_name(file->path) == IMAGE_FORMAT_UNKNOWN;
+}
+
 static enum folder_outcome folder_look_at(const struct folder_hunt *hunt,
 	const struct folder_file *file, uint8_t *head, struct folder_answer *answer)
 {
 	struct stat st;
 	struct image_info info;
+	if (folder_names_other(file))
+		return FOLDER_UNKNOWN;
 	const int fd = folder_open(hunt, file->path, &st);
 	if (fd < 0)
 		return folder_take_listed(file, &answer->picture);

@@ -55,7 +55,7 @@ for png in fast libpng; do
 done
 expect 0 "$MLBENCH" check tiny.ini "${none[@]}"
 prints "left out"
-says "left out: 1 .gif, 2 .heic (mlbench does not decode it)"
+says "left out by their names: 1 .gif, 2 .heic"
 "$MLBENCH" check tiny.ini "${none[@]}" --verbose >out 2>&1
 for name in zero.jpg huge.png; do
 	grep -q "$name" out err || fail "$name is not listed"

@@ -101,10 +101,10 @@ cat out err | grep -q '1/3.ff' || fail "a farbfeld that is cut off is not told"
 
 # The kind: other samples of the same files, the same ones whoever reads them; keys of images are refused.
 expect 0 "$MLBENCH" list kinds
-prints "bytes"
-expect 2 "$MLBENCH" "${run[@]}" "${checked[@]}" --set sample.kind=bytes --out refused
-says "'augment.size' is about sample.kind = image, and has no effect on bytes"
-taken=("${checked[@]}" --set sample.kind=bytes --set augment.size=224)
+prints "head"
+expect 2 "$MLBENCH" "${run[@]}" "${checked[@]}" --set sample.kind=head --out refused
+says "'augment.size' is about sample.kind = image, and has no effect on head"
+taken=("${checked[@]}" --set sample.kind=head --set augment.size=224)
 for engine in pread stdio; do
 	expect_measured "$MLBENCH" "${run[@]}" "${taken[@]}" --set read.engine=$engine --out "bytes-$engine"
 done
@@ -112,7 +112,7 @@ sum=$(first bytes-pread 'r["checksum"]')
 [ "${#sum}" -eq 16 ] && [ "$(first bytes-stdio 'r["checksum"]')" = "$sum" ] || fail "bytes are not the same twice"
 [ "$sum" != "$(first pread 'r["checksum"]')" ] || fail "bytes are images"
 [ "$(first bytes-pread 'r["bad_samples"]')" = 0 ] || fail "some files gave no bytes"
-expect_measured "$MLBENCH" "${run[@]}" --set sample.kind=bytes --set augment.size=224 --set measure.limits=on --out bytes-limits
+expect_measured "$MLBENCH" "${run[@]}" --set sample.kind=head --set augment.size=224 --set measure.limits=on --out bytes-limits
 expect_measured "$MLBENCH" diagnose bytes-limits
 
 # The container: generated and verified, and the batches of the same samples as files, of either kind.
@@ -124,7 +124,7 @@ for container in files lengths; do
 	expect 0 "$MLBENCH" gen tiny.ini "${packed[@]}" --verify
 	prints " 0 bad"
 	expect_measured "$MLBENCH" "${run[@]}" "${packed[@]}" --out "packed-$container-images"
-	expect_measured "$MLBENCH" "${run[@]}" "${packed[@]}" --set sample.kind=bytes --set augment.size=224 --out "packed-$container-bytes"
+	expect_measured "$MLBENCH" "${run[@]}" "${packed[@]}" --set sample.kind=head --set augment.size=224 --out "packed-$container-bytes"
 done
 ls packed-lengths/*.cat >/dev/null || fail "no file of the container"
 for kind in images bytes; do

@@ -5,7 +5,7 @@ export XDG_CACHE_HOME=$PWD/cache
 tiny=(--set measure.duration=60ms --set measure.warmup=0s --set measure.window=10ms --set measure.repeats=1 --set measure.limits=off)
 checked=(--set run.verify=on --set measure.epochs=2 --set sweep.decode.workers=1,2,4 --set step.backend=null)
 expect 0 "$MLBENCH" list kinds
-for kind in image volume tokens record; do prints "$kind"; done
+for kind in image volume tokens record bytes; do prints "$kind"; done
 
 # Volumes: generated, checked, swept, diagnosed.
 volumes=(--set dataset.path=volumes --set dataset.samples=12 --set dataset.depth=12 --set dataset.height=14 --set dataset.width=16

@@ -167,7 +167,6 @@ static void expect_same(const struct dataset *a, const struct dataset *b)
 	}
 	for (size_t i = 0; i < a->class_count; i++)
 		assert_string_equal(a->class_names[i], b->class_names[i]);
-	assert_string_equal(a->skipped, b->skipped);
 }
 
 static void expect_reference(const struct dataset *dataset, const struct reference *reference)
@@ -230,6 +229,58 @@ static struct storage_calls with_readdir(struct dirent *(*call)(DIR *))
 	struct storage_calls calls = storage_system;
 	calls.readdir = call;
 	return calls;
+}
+
+static void names_that_are_passed_over_are_counted(void **state)
+{
+	(void)state;
+	static const char *const others[] = {"over/c/.x.ppm", "over/c/._1.ppm", "over/.h/1.ppm",
+		"over/a.BMP", "over/c/b.bmp", "over/c/e.tar.gz", "over/none", "over/c/2_y.ppm",
+		"over/masks/1.ppm", "over/mlbench-manifest.jsonl"};
+	static const char *const excludes[] = {NULL, "*_y.ppm, masks", "c/*_y.ppm,masks"};
+	fixture_folder("over/c");
+	fixture_folder("over/.h");
+	fixture_folder("over/masks");
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		put_raw(others[i], 2, 1);
+	put_raw("over/c/1.ppm", 1, 1);
+	put_raw("over/c/2.ppm", 2, 1);
+	for (size_t i = 0; i < sizeof excludes / sizeof *excludes; i++) {
+		const struct dataset_control control = {.exclude = excludes[i]};
+		struct dataset dataset;
+		struct dataset_effort effort;
+		use_cache(NULL);
+		expect_scan("over", 0, &control, &dataset, &effort);
+		assert_int_equal(dataset.count, i ? 2 : 4);
+		assert_int_equal(dataset.class_count, i ? 1 : 2);
+		assert_int_equal(dataset.bad_count, 0);
+		assert_string_equal(dataset.skipped,
+			i ? "1 without an ending, 2 .bmp, 1 .tar.gz, 3 hidden files or folders, 2 by dataset.exclude"
+			  : "1 without an ending, 2 .bmp, 1 .tar.gz, 3 hidden files or folders");
+		if (i)
+			assert_string_equal(dataset.advice, "");
+		else
+			assert_string_equal(dataset.advice,
+				"1 of 4 files look like labels of others ('c/2_y.ppm' beside 'c/2.ppm'): dataset.exclude = *_y.* leaves them out");
+		arena_close(dataset.arena);
+	}
+}
+
+/* What no decoder will see is a sample by its name. */
+static void files_that_nothing_decodes_are_not_judged(void **state)
+{
+	(void)state;
+	const struct dataset_control control = {.undecoded = true};
+	struct dataset dataset;
+	struct dataset_effort effort;
+	fixture_folder("raw/c");
+	fixture_write("raw/c/1.jpg", "no picture", 10);
+	use_cache(NULL);
+	expect_scan("raw", 0, &control, &dataset, &effort);
+	assert_int_equal(dataset.count, 1);
+	assert_int_equal(dataset.bad_count, 0);
+	assert_int_equal(dataset.total_bytes, 10);
+	arena_close(dataset.arena);
 }
 
 /* ---- what is found --------------------------------------------------------------------------- */
@@ -1083,6 +1134,8 @@ static void a_store_that_is_no_folder(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_that_are_passed_over_are_counted),
+		cmocka_unit_test(files_that_nothing_decodes_are_not_judged),
 		cmocka_unit_test(what_is_found_does_not_depend_on_the_way),
 		cmocka_unit_test(deeper_than_a_path_may_be),
 		cmocka_unit_test(only_what_is_wanted_is_looked_at),

@@ -430,7 +430,7 @@ int container_look(struct container_file *file, const char *what, struct contain
 		code = container_view(file, part->offset, size, &head, err);
 		if (code)
 			return code;
-		code = sample_look(file->kind, head, size, part->length, &said, &why);
+		code = scan_look(file->work->scan, head, size, part->length, &said, &why);
 		if (code == -EAGAIN &&
 			(size == part->length || most > CONTAINER_VIEW_MAX / SPLIT_LOOK_GROWTH))
 			code = error_set(

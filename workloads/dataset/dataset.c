@@ -46,6 +46,9 @@ static int dataset_open_folder(const struct config *config, const struct dataset
 	struct dataset_control own = control ? *control : (struct dataset_control){0};
 	own.kind = sample_kind_of(config);
 	own.container = container_of_config(config);
+	own.exclude = config_text(config, KEY_DATASET_EXCLUDE);
+	own.undecoded = config_integer(config, KEY_CODEC_NAME) == CODEC_NAME_NULL &&
+			!config_find_axis(config, KEY_CODEC_NAME) && !own.kind->cut;
 	int code = store_find(path)->local ? check_folder(path, err) : 0;
 	if (!code)
 		code = scan_folder(path, (uint64_t)config_integer(config, KEY_DATASET_SAMPLES),

@@ -31,7 +31,7 @@ struct dataset_bad {
 	const char *reason;
 };
 
-enum { DATASET_SKIPPED_BYTES = 128 };
+enum { DATASET_SKIPPED_BYTES = 256 };
 
 struct dataset {
 	char *root; /* as given in dataset.path */
@@ -45,8 +45,10 @@ struct dataset {
 	size_t class_count;
 	struct dataset_bad *bad;
 	size_t bad_count;
-	/* Pictures of a folder of the user's that no codec decodes, by kind: "12 .bmp, 3 .gif". */
+	/* What of a user's folder is passed over by its name: "12 .bmp, 3 .gif, 2 hidden files or folders". */
 	char skipped[DATASET_SKIPPED_BYTES];
+	/* What a user's folder looks like, and the key for that; empty: nothing is strange. */
+	char advice[DATASET_SKIPPED_BYTES];
 	uint64_t total_bytes, max_bytes; /* of samples */
 	/* Files that hold the samples, and their sizes: more than total_bytes where they are packed. */
 	uint64_t files, stored_bytes;
@@ -107,6 +109,9 @@ struct dataset_control {
 	/* Requests in flight at most; 0: DATASET_DEPTH.  Fewer where few files may be open. */
 	unsigned depth;
 	enum dataset_way way;
+	const char
+		*exclude; /* as dataset.exclude; NULL: nothing; dataset_open: the configuration's */
+	bool undecoded; /* files count as samples by their names: none will be decoded; likewise */
 	struct dataset_effort *effort;     /* may be NULL */
 	const struct storage_calls *calls; /* NULL: the system's; with others no io_uring is used */
 };

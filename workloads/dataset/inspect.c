@@ -162,8 +162,8 @@ static int judge_head(struct inspection *inspection, struct error *err)
 	struct found *const file = inspection->file;
 	struct sample said;
 	struct error why = {"unreadable"};
-	int code = sample_look(
-		job->scan->kind, inspection->head, inspection->got, file->bytes, &said, &why);
+	int code =
+		scan_look(job->scan, inspection->head, inspection->got, file->bytes, &said, &why);
 	if (code == -EAGAIN && inspection->got < file->bytes && inspection->got == job->room) {
 		file->cut = job->room < HEAD_MAX;
 		if (file->cut)

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -34,6 +35,13 @@ bool scan_takes_name(const struct folder_scan *scan, const char *name)
 {
 	return scan->container ? container_takes(scan->container, name)
 			       : sample_takes_name(scan->kind, name);
+}
+
+int scan_look(const struct folder_scan *scan, const void *head, size_t size, uint64_t bytes,
+	struct sample *out, struct error *err)
+{
+	*out = (struct sample){.bytes = bytes};
+	return scan->control->undecoded ? 0 : sample_look(scan->kind, head, size, bytes, out, err);
 }
 
 /* ---- which files become samples ------------------------------------------------------------- */
@@ -200,19 +208,67 @@ static int scan_fill(
 }
 
 static int no_samples(const struct folder_scan *scan, const struct dataset *dataset,
-	const char *skipped, struct error *err)
+	const struct walk *walk, struct error *err)
 {
 	const struct sample_file_ops *const files = scan->container ? NULL : scan->kind->files;
 	char room[SAMPLE_ENDINGS_BYTES];
 	const char *const endings =
 		scan->container ? scan->container->endings : sample_endings(scan->kind, room);
 	if (dataset->bad_count == 0)
-		return error_set(err, -ENODATA, "no %s%sfile in '%s'%s%s", endings,
-			*endings ? " " : "", scan->root, *skipped ? "; not decoded: " : "",
-			skipped);
+		return error_set(err, -ENODATA, "no %s%sfile in '%s'%s%s%s%s", endings,
+			*endings ? " " : "", scan->root, *walk->skipped ? "; there: " : "",
+			walk->skipped, *walk->advice ? ": set " : "", walk->advice);
 	return error_set(err, -ENODATA, "none of the %zu %s in '%s' can be used; '%s': %s",
 		dataset->bad_count, files ? files->called : "files", scan->root,
 		dataset->bad[0].path, dataset->bad[0].reason);
+}
+
+/* ---- labels beside the samples -------------------------------------------------------------- */
+
+/* The part of a name that says that a file is the label of another, "_y" of "case_1_y.npy"; NULL: none. */
+static const char *companion_suffix(const char *name, size_t stem)
+{
+	static const char *const suffixes[] = {"_y", "_label", "_labels", "_mask", "_masks", "_seg",
+		"_segmentation", "_gt", "_target"};
+	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+		const size_t size = strlen(suffixes[i]);
+		if (stem > size && strncasecmp(name + stem - size, suffixes[i], size) == 0)
+			return suffixes[i];
+	}
+	return NULL;
+}
+
+static size_t companion_stem(const char *path)
+{
+	const char *const dot = strrchr(path, '.');
+	return dot ? (size_t)(dot - path) : strlen(path);
+}
+
+/* Where many files look like labels of the file before them, which has the same beginning ("case_1_x.npy"):
+ * a job counts such a pair as one sample. */
+static void advise_companions(struct dataset *dataset)
+{
+	enum { ONE_OF = 4 };
+	const char *suffix = NULL;
+	size_t count = 0;
+	size_t first = 0;
+	for (size_t i = 1; i < dataset->count; i++) {
+		const char *const path = dataset->samples[i].path;
+		const char *const before = dataset->samples[i - 1].path;
+		const size_t stem = companion_stem(path);
+		const char *const own = companion_suffix(path, stem);
+		const size_t shared = own ? stem - strlen(own) : 0;
+		if (!own || strncmp(path, before, shared) != 0 || !strchr("_-.", before[shared]) ||
+			companion_suffix(before, companion_stem(before)))
+			continue;
+		first = count++ ? first : i;
+		suffix = own;
+	}
+	if (count > 0 && count >= dataset->count / ONE_OF)
+		(void)snprintf(dataset->advice, sizeof dataset->advice,
+			"%zu of %zu files look like labels of others ('%.60s' beside '%.60s'): dataset.exclude = *%s.* leaves them out",
+			count, dataset->count, dataset->samples[first].path,
+			dataset->samples[first - 1].path, suffix);
 }
 
 /* ---- the cached manifest --------------------------------------------------------------------
@@ -237,7 +293,9 @@ static uint64_t seed_with(uint64_t seed, const char *text)
 static uint64_t scan_cache_seed(const struct folder_scan *scan, uint64_t some)
 {
 	const struct sample_ops *const kind = scan->kind;
-	const uint64_t seed = kind == sample_kinds[0] ? some : seed_with(some, kind->name);
+	uint64_t seed = kind == sample_kinds[0] ? some : seed_with(some, kind->name);
+	if (scan->control->undecoded)
+		seed = seed_with(seed, "undecoded");
 	return scan->container ? seed_with(seed, scan->container->name) : seed;
 }
 
@@ -510,7 +568,7 @@ static int scan_split(struct folder_scan *scan, uint64_t wanted, struct walk *wa
 		code = container_split_files(
 			scan, walk->files, walk->count, dataset, &passing, err);
 		if (!code && dataset->count == 0)
-			code = no_samples(scan, dataset, walk->skipped, err);
+			code = no_samples(scan, dataset, walk, err);
 		if (code)
 			return code;
 		dataset->scanned_now = true;
@@ -540,11 +598,12 @@ static int scan_walk(struct folder_scan *scan, uint64_t wanted, struct walk *wal
 	if (!code)
 		code = scan_fill(walk, scan->arena, dataset, err);
 	if (!code && dataset->count == 0)
-		code = no_samples(scan, dataset, walk->skipped, err);
+		code = no_samples(scan, dataset, walk, err);
 	if (code)
 		return code;
 	dataset->scanned_now = scan->effort.headers > headers;
 	memcpy(dataset->skipped, walk->skipped, sizeof dataset->skipped);
+	advise_companions(dataset);
 	scan_cache_keep(scan, some, walk, dataset);
 	return 0;
 }

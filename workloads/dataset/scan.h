@@ -11,6 +11,8 @@
  *   as bad, and so is one that cannot be read or whose path is longer than the kernel takes. A
  *   stack of waiting folders, the last found first, keeps what waits within the depth of the tree
  *   times the width of its folders.
+ *   Names that begin with a dot are passed over, and so is what dataset.exclude says; they are counted, and
+ *   so are files by the endings that the kind does not take.
  * - Choice (scan.c). dataset.samples = N takes N files at an even stride through that order, and
  *   looks at no others. Each bad one among them is replaced, by an even stride over the files
  *   that were not looked at, until there are N or none is left (from 64 bad ones on, more at once
@@ -68,6 +70,10 @@ bool scan_stopped(const struct folder_scan *scan);
 /* Is a file looked at, by its name? */
 bool scan_takes_name(const struct folder_scan *scan, const char *name);
 
+/* What the beginning of a file or of a sample in one says of it, as sample_look (sample.h). */
+int scan_look(const struct folder_scan *scan, const void *head, size_t size, uint64_t bytes,
+	struct sample *out, struct error *err);
+
 /* One file or thing with a sample's extension, as the walk found it: 48 bytes and its path,
  * which is what a scan keeps of each file in the folder. */
 struct found {
@@ -90,12 +96,12 @@ _Static_assert(sizeof(struct found) == 48, "what a scan keeps of each file");
 struct walk {
 	struct found *files; /* sorted by class, then path; owned */
 	size_t count, room;
-	/* "12 .bmp, 3 .gif": pictures by name that nothing here decodes; empty: none. */
-	char skipped[DATASET_SKIPPED_BYTES];
+	char skipped[DATASET_SKIPPED_BYTES]; /* as the data set's */
+	char advice[64]; /* the key that would read what was passed over; empty: none would */
 };
 
 /* Lists the folder, following links (a link back up is listed as bad), many folders at once.
- * Takes files with an ending of the kind (of a codec, in any case).  Whether a name is
+ * Takes files with an ending of the kind (of a codec, in any case), and counts the others.  Whether a name is
  * a file is asked only where the listing does not say it: sizes and times of files are not known
  * afterwards.  -EINTR: stopped. */
 int walk_folder(struct folder_scan *scan, struct walk *walk, struct error *err);

@@ -8,15 +8,21 @@
 #include "workloads/source/store.h"
 
 #include "harness/base/buffer.h"
+#include "harness/base/files.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum {
-	KINDS_MAX = 8,
+	KINDS_MAX = 8,       /* endings that are told apart; the last one stands for all others */
+	SKIPPED_ENDING = 12, /* bytes of an ending */
+	SKIPPED_NAME = 64,
 	/* Listed before their subfolders are: threads are started once for so many.  The last
 	 * found come first, so that what waits is bounded by the depth of the tree and not by
 	 * its size. */
@@ -34,9 +40,11 @@ struct folder {
 	int code;            /* -errno of the listing; -ELOOP: it is above itself */
 };
 
+/* Files that are passed over, by the ending of their names. */
 struct skipped_kind {
-	const char *ending;
-	uint64_t count;
+	char ending[SKIPPED_ENDING + 1]; /* in small letters; "": none */
+	uint64_t count;                  /* 0: the place is free */
+	char example[SKIPPED_NAME];      /* one of the names, cut where it is long */
 };
 
 struct listing {
@@ -50,6 +58,8 @@ struct listing {
 		asked; /* names of this round that are asked what they are; paths are malloc's */
 	struct buffer path;
 	struct skipped_kind skipped[KINDS_MAX];
+	uint64_t hidden,
+		excluded; /* files and folders: some file systems do not say which of them a name is */
 };
 
 const char *walk_class(const char *path, size_t *length)
@@ -124,13 +134,6 @@ static bool is_above_itself(const struct folder *folder)
 	return false;
 }
 
-/* What may become a sample, what would where it could be read, and what may be a folder. */
-static bool is_wanted(const struct folder_scan *scan, enum store_kind what, const char *name)
-{
-	return what == STORE_FOLDER || what == STORE_UNKNOWN || scan_takes_name(scan, name) ||
-	       sample_leaves_name(scan->kind, name);
-}
-
 /* A folder that is being listed. */
 struct listing_visit {
 	const struct folder_scan *scan;
@@ -152,10 +155,8 @@ static int walk_see_name(void *context, const char *name, enum store_kind kind)
 	const char byte = (char)kind;
 	if (scan_stopped(visit->scan))
 		return -EINTR;
-	if (is_wanted(visit->scan, kind, name)) {
-		buffer_add(&visit->folder->names, &byte, 1);
-		buffer_add(&visit->folder->names, name, strlen(name) + 1);
-	}
+	buffer_add(&visit->folder->names, &byte, 1);
+	buffer_add(&visit->folder->names, name, strlen(name) + 1);
 	return 0;
 }
 
@@ -223,26 +224,77 @@ static bool keep_found(struct listing *listing, const struct found *found)
 	return kept->path;
 }
 
-static void count_skipped(struct skipped_kind *skipped, const char *ending)
+/* "jpg" of "a.JPG", "tar.zst" of "a.tar.zst", "tfrecord" of "a.tfrecord-00000-of-00001". */
+static void skipped_ending(const char *name, char out[SKIPPED_ENDING + 1])
 {
-	size_t i = 0;
-	while (i + 1 < KINDS_MAX && skipped[i].ending && skipped[i].ending != ending)
-		i++;
-	skipped[i].ending = ending;
-	skipped[i].count++;
+	static const char *const packed[] = {".gz", ".zst", ".xz", ".bz2", ".lz4"};
+	const char *dot = strrchr(name, '.');
+	size_t used = 0;
+	for (size_t i = 0; dot && i < sizeof packed / sizeof *packed; i++)
+		if (strcasecmp(dot, packed[i]) == 0) {
+			const char *const before = memrchr(name, '.', (size_t)(dot - name));
+			dot = before && strlen(before) <= SKIPPED_ENDING ? before : dot;
+			break;
+		}
+	for (const char *at = dot ? dot + 1 : ""; used < SKIPPED_ENDING; at++) {
+		if (!isalnum((unsigned char)*at) && *at != '.')
+			break;
+		out[used++] = (char)tolower((unsigned char)*at);
+	}
+	out[used] = '\0';
 }
 
-/* What is no folder: a sample by name is kept, and counted where nothing reads it.  Its path
- * is copied. */
+static void count_skipped(struct skipped_kind *skipped, const char *name)
+{
+	char ending[SKIPPED_ENDING + 1];
+	size_t i = 0;
+	skipped_ending(name, ending);
+	while (i + 1 < KINDS_MAX && skipped[i].count > 0 && strcmp(skipped[i].ending, ending) != 0)
+		i++;
+	if (skipped[i].count++ > 0)
+		return;
+	(void)snprintf(skipped[i].ending, sizeof skipped[i].ending, "%s", ending);
+	(void)snprintf(skipped[i].example, sizeof skipped[i].example, "%s", name);
+}
+
+/* What is no folder: a sample by name is kept, any other file is counted.  Its path is copied. */
 static bool take_found(struct listing *listing, const struct found *found)
 {
 	const char *const slash = strrchr(found->path, '/');
 	const char *const name = slash ? slash + 1 : found->path;
-	const char *const ending =
-		found->kind == STORE_FILE ? sample_leaves_name(listing->scan->kind, name) : NULL;
-	if (ending)
-		count_skipped(listing->skipped, ending);
-	return !scan_takes_name(listing->scan, name) || keep_found(listing, found);
+	if (scan_takes_name(listing->scan, name))
+		return keep_found(listing, found);
+	const struct sample_file_ops *const files = listing->scan->kind->files;
+	const bool beside = files && files->beside && files_name_ends(name, files->beside);
+	if (found->kind == STORE_FILE && !beside)
+		count_skipped(listing->skipped, name);
+	return true;
+}
+
+/* By dataset.exclude: a pattern with a slash is of the path, another of its last part. */
+static bool walk_excludes(const struct folder_scan *scan, const char *path, const char *name)
+{
+	const char *at = scan->control->exclude;
+	while (at && *at) {
+		char pattern[256];
+		const size_t size = strcspn(at, ",");
+		const size_t blanks = strspn(at, " ");
+		(void)snprintf(pattern, sizeof pattern, "%.*s",
+			(int)(size > blanks ? size - blanks : 0), at + blanks);
+		for (size_t end = strlen(pattern); end > 0 && pattern[end - 1] == ' ';)
+			pattern[--end] = '\0';
+		if (*pattern && fnmatch(pattern, strchr(pattern, '/') ? path : name, 0) == 0)
+			return true;
+		at += size + (at[size] == ',');
+	}
+	return false;
+}
+
+/* A manifest of ours is no part of the data set. */
+static bool walk_is_ours(const struct folder *folder, const char *name)
+{
+	return !folder->above && strncmp(name, MANIFEST_PREFIX, strlen(MANIFEST_PREFIX)) == 0 &&
+	       files_name_ends(name, ".jsonl");
 }
 
 /* A name that is asked what it is, together with the others of the round. */
@@ -262,6 +314,16 @@ static bool walk_take_name(
 	char *const path = join_path(listing, folder, name);
 	if (!path)
 		return false;
+	if (walk_is_ours(folder, name))
+		return true;
+	if (name[0] == '.') {
+		listing->hidden++;
+		return true;
+	}
+	if (walk_excludes(listing->scan, path, name)) {
+		listing->excluded++;
+		return true;
+	}
 	if (kind == STORE_FOLDER)
 		return add_folder(listing, folder, path);
 	if (kind == STORE_UNKNOWN)
@@ -381,16 +443,48 @@ static int by_ending(const void *a, const void *b)
 	return strcmp(x->ending, y->ending);
 }
 
-static void describe_skipped(struct skipped_kind *skipped, char *out, size_t room)
+static void skipped_add(char *out, uint64_t count, const char *what, const char *more)
 {
-	size_t used = 0;
+	const size_t used = strlen(out);
+	if (count > 0)
+		(void)snprintf(out + used, DATASET_SKIPPED_BYTES - used, "%s%" PRIu64 " %s%s",
+			used > 0 ? ", " : "", count, what, more);
+}
+
+static void describe_skipped(struct listing *listing, char out[DATASET_SKIPPED_BYTES])
+{
+	struct skipped_kind *const skipped = listing->skipped;
 	size_t count = 0;
-	while (count < KINDS_MAX && skipped[count].ending)
+	while (count < KINDS_MAX && skipped[count].count > 0)
 		count++;
-	qsort(skipped, count, sizeof *skipped, by_ending);
-	for (size_t i = 0; i < count && used < room; i++)
-		used += (size_t)snprintf(out + used, room - used, "%s%" PRIu64 " .%s",
-			i > 0 ? ", " : "", skipped[i].count, skipped[i].ending);
+	const size_t named = count < KINDS_MAX ? count : KINDS_MAX - 1;
+	qsort(skipped, named, sizeof *skipped, by_ending);
+	for (size_t i = 0; i < count; i++)
+		if (i == named)
+			skipped_add(out, skipped[i].count, "others", "");
+		else
+			skipped_add(out, skipped[i].count,
+				*skipped[i].ending ? "." : "without an ending", skipped[i].ending);
+	skipped_add(out, listing->hidden,
+		listing->hidden == 1 ? "hidden file or folder" : "hidden files or folders", "");
+	skipped_add(out, listing->excluded, "by dataset.exclude", "");
+}
+
+/* The key that reads a name: what it is packed in, or the kind that it is. */
+static bool walk_advise(const struct folder_scan *scan, const char *name, char out[64])
+{
+	for (size_t i = 0; container_list[i]; i++)
+		if (container_list[i] != scan->container && container_list[i]->takes(name))
+			return snprintf(out, 64, "dataset.container = %s",
+				       container_list[i]->name) > 0;
+	if (scan->container && sample_takes_name(scan->kind, name))
+		return snprintf(out, 64, "dataset.container = files") > 0;
+	for (size_t i = 0; sample_kinds[i]; i++)
+		if (sample_kinds[i] != scan->kind &&
+			(sample_kinds[i]->files || sample_kinds[i]->container) &&
+			sample_takes_name(sample_kinds[i], name))
+			return snprintf(out, 64, "sample.kind = %s", sample_kinds[i]->name) > 0;
+	return false;
 }
 
 int walk_folder(struct folder_scan *scan, struct walk *walk, struct error *err)
@@ -398,7 +492,13 @@ int walk_folder(struct folder_scan *scan, struct walk *walk, struct error *err)
 	struct listing listing = {.scan = scan, .walk = walk};
 	*walk = (struct walk){0};
 	int code = list_all(&listing, err);
-	describe_skipped(listing.skipped, walk->skipped, sizeof walk->skipped);
+	describe_skipped(&listing, walk->skipped);
+	for (size_t i = 0; i < KINDS_MAX && listing.skipped[i].count > 0; i++)
+		if (walk_advise(scan, listing.skipped[i].example, walk->advice))
+			break;
+	if (!*walk->advice && listing.skipped[0].count > 0 && !scan->container)
+		(void)snprintf(
+			walk->advice, sizeof walk->advice, "sample.kind = bytes to read any file");
 	if (!code && walk->count)
 		qsort_r(walk->files, walk->count, sizeof *walk->files, by_class, scan);
 	if (scan_stopped(scan))

@@ -302,11 +302,6 @@ bool sample_takes_name(const struct sample_ops *kind, const char *name)
 	return kind->files ? kind->files->takes(name) : name[0] != '.';
 }
 
-const char *sample_leaves_name(const struct sample_ops *kind, const char *name)
-{
-	return kind->files && kind->files->leaves ? kind->files->leaves(name) : NULL;
-}
-
 int sample_look(const struct sample_ops *kind, const void *head, size_t size, uint64_t file_bytes,
 	struct sample *out, struct error *err)
 {

@@ -126,11 +126,10 @@ struct container_ops;
 
 /* Which files of a user's folder become samples. */
 struct sample_file_ops {
-	const char *called;              /* several of them, "pictures" */
-	bool (*takes)(const char *name); /* is a file one, by its name? */
-	/* The ending of one that is, and that nothing here reads ("gif"); else NULL.  Optional. */
-	const char *(*leaves)(const char *name);
+	const char *called;                                     /* several of them, "pictures" */
+	bool (*takes)(const char *name);                        /* is a file one, by its name? */
 	const char *(*endings)(char out[SAMPLE_ENDINGS_BYTES]); /* of names, ".jpg or .png" */
+	const char *beside; /* ending of files that belong to one of them, ".idx"; NULL: none do */
 	/* What the beginning of a file says of it, in width, height and format.  -EAGAIN: more of it is
 	 * needed; another negative errno, with the reason: it is none. */
 	int (*look)(const void *head, size_t size, uint64_t file_bytes, struct sample *out,
@@ -230,7 +229,6 @@ void sample_describe_largest(
 /* As the kind's files, or its container, say; endings: "" where any file is one. */
 const char *sample_endings(const struct sample_ops *kind, char out[SAMPLE_ENDINGS_BYTES]);
 bool sample_takes_name(const struct sample_ops *kind, const char *name);
-const char *sample_leaves_name(const struct sample_ops *kind, const char *name);
 int sample_look(const struct sample_ops *kind, const void *head, size_t size, uint64_t file_bytes,
 	struct sample *out, struct error *err);
 

@@ -96,7 +96,6 @@ static int sample_image_look(
 static const struct sample_file_ops image_files = {
 	.called = "pictures",
 	.takes = sample_image_takes,
-	.leaves = image_ending_without_codec,
 	.endings = image_list_endings,
 	.look = sample_image_look,
 };

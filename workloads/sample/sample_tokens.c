@@ -404,6 +404,7 @@ static const struct sample_file_ops tokens_files = {
 	.called = "files of tokens",
 	.takes = sample_tokens_takes,
 	.endings = sample_tokens_endings,
+	.beside = TOKENS_INDEX_ENDING,
 	.look = sample_tokens_look,
 };
 
