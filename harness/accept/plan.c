@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Parts of the table as they stand in plan_keys.def. */
 #define TEXT PLAN_TYPE_TEXT
@@ -667,6 +668,40 @@ int plan_read_text(struct accept_plan *plan, const char *name, const char *text,
 		code = plan_make(&reading, name, plan, err);
 	plan_reading_release(&reading);
 	return code;
+}
+
+static int plan_look_section(
+	void *context, const struct ini_place *place, const char *name, struct error *err)
+{
+	(void)context;
+	(void)place;
+	(void)name;
+	(void)err;
+	return 0;
+}
+
+static int plan_look_value(void *context, const struct ini_place *place, const char *section,
+	const char *key, const char *text, struct error *err)
+{
+	bool *is = context;
+	int64_t kind;
+	(void)place;
+	(void)section;
+	(void)err;
+	*is = *is || (strcmp(key, plan_keys[PLAN_KIND].name) == 0 &&
+			     plan_parse_choice(&plan_keys[PLAN_KIND], text, &kind, NULL) == 0);
+	return 0;
+}
+
+bool plan_is(const char *path)
+{
+	bool is = false;
+	struct stat st;
+	const struct ini_target target = {
+		.context = &is, .section = plan_look_section, .value = plan_look_value};
+	if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) /* a pipe is read once */
+		(void)ini_read_file(&target, path, NULL);
+	return is;
 }
 
 void plan_release(struct accept_plan *plan)

@@ -106,6 +106,9 @@ int plan_read_text(struct accept_plan *plan, const char *name, const char *text,
 	struct error *err);
 void plan_release(struct accept_plan *plan); /* safe on {0} */
 
+/* Whether the file is meant as a plan, right or wrong: a section of it has a kind of check. */
+bool plan_is(const char *path);
+
 /* -EINVAL: this cannot be the name of a plan, because results are kept in a folder of that name. */
 int plan_check_name(const char *name, struct error *err);
 

@@ -90,24 +90,27 @@ static void call_settle(const struct check_context *context, struct check_sink *
 
 /* The folder for its files is made by the check's own process, because the storage may hang; not at all for a check that
  * writes none, which is to run on a node whose storage is dead. */
-static void call_make_folder(struct check_call *call, struct check_sink *sink)
+static int call_make_folder(struct check_call *call, struct check_sink *sink, struct error *err)
 {
 	struct check_context *context = &call->context;
 	struct check_cost cost = {0};
 	check_list[context->check->kind]->estimate(context, &cost);
 	if (cost.disk_bytes <= 0)
-		return;
+		return 0;
 	sink_activity(sink, "making a folder in '%s'", context->folder);
-	if (mkdir(call->scratch, 0700) != 0)
-		sink_note(sink, "no folder for files could be made in '%s': %s", context->folder,
-			strerror(errno));
+	return mkdir(call->scratch, 0700) == 0
+		       ? 0
+		       : error_set_errno(err, errno, "cannot make a folder for its files in '%s'",
+				 context->folder);
 }
 
 static int call_run(struct check_call *call, struct check_sink *sink, struct error *err)
 {
 	const struct check_context *context = &call->context;
 	int code;
-	call_make_folder(call, sink);
+	code = call_make_folder(call, sink, err);
+	if (code)
+		return code;
 	call_settle(context, sink);
 	sink_activity(sink, "starting");
 	return runner_inject(context, sink, &code)

@@ -190,11 +190,25 @@ static int accept_name_plan(struct accept_plan *plan, const char *path, struct e
 					    : error_set(err, -ENOMEM, "out of memory");
 }
 
+static bool accept_is_config(const char *path)
+{
+	struct config config;
+	config_init(&config);
+	const bool is = !plan_is(path) && config_read_file(&config, path, NULL) == 0;
+	config_release(&config);
+	return is;
+}
+
 static int accept_read_plan(struct accepting *a, const char *name, struct error *err)
 {
 	char place[PATH_MAX];
 	const char *path = config_place_find(name, place, sizeof place);
 	int code = plan_read_file(&a->plan, path, err);
+	if (code == -EINVAL && accept_is_config(path))
+		code = error_set(err, code,
+			"'%s' is a configuration, and no plan: 'mlbench run %s' measures it; in a plan, a "
+			"check of kind = pipeline with 'config = %s' does",
+			name, name, name);
 	if (!code)
 		code = accept_name_plan(&a->plan, path, err);
 	if (!code)

@@ -2,6 +2,7 @@
  * command line mean. */
 #include "harness/command/command.h"
 
+#include "harness/accept/plan.h"
 #include "harness/base/array.h"
 #include "harness/base/bounded.h"
 #include "harness/base/files.h"
@@ -138,8 +139,14 @@ int config_place_read(struct config *config, const struct invocation *invocation
 	int code = 0;
 	if (name) {
 		char place[PATH_MAX];
+		const char *path = config_place_find(name, place, sizeof place);
 		config_init(config);
-		code = config_read_file(config, config_place_find(name, place, sizeof place), err);
+		code = config_read_file(config, path, err);
+		if (code == -EINVAL && plan_is(path))
+			code = error_set(err, code,
+				"'%s' is a plan of acceptance checks, and no configuration: 'mlbench accept %s' "
+				"runs it, with --dry-run it only shows what would run",
+				name, name);
 	}
 	for (size_t i = 0; i < invocation->options.set_count && !code; i++)
 		code = config_set(config, invocation->options.sets[i], err);

@@ -102,7 +102,7 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 	[OPTION_WATCH] = {"watch", 0, NULL,
 		"Show the run on the whole screen of the terminal while it runs."},
 	[OPTION_LISTEN] = {"listen", 0, "[=PORT]",
-		"Serve live metrics (OpenMetrics) on this port of the loopback interface during "
+		"Serve live metrics (Prometheus) on this port of the loopback interface during "
 		"the run. Default: 9477."},
 	[OPTION_TIER] = {"tier", 0, "quick|standard|burn",
 		"Which checks run: quick (under 60 s, for a scheduler's health check), standard "

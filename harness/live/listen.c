@@ -189,13 +189,12 @@ static enum MHD_Result answer_text(
 	return listen_answer(connection, status, "text/plain; charset=utf-8", &text);
 }
 
-/* OpenMetrics, unless only the older format is asked for. */
+/* The format that everything reads (promtool, too), unless OpenMetrics is asked for, as Prometheus does. */
 static enum openmetrics_dialect dialect_for(struct MHD_Connection *connection)
 {
 	const char *accepted = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Accept");
-	const bool old = accepted && strstr(accepted, "text/plain") &&
-			 !strstr(accepted, "application/openmetrics-text");
-	return old ? OPENMETRICS_PROMETHEUS : OPENMETRICS_1_0;
+	const bool open = accepted && strstr(accepted, "application/openmetrics-text");
+	return open ? OPENMETRICS_1_0 : OPENMETRICS_PROMETHEUS;
 }
 
 static enum MHD_Result answer_metrics(
@@ -255,7 +254,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
 	if (strcmp(url, "/") == 0)
 		return answer_text(connection, MHD_HTTP_OK,
 			"mlbench " MLBENCH_VERSION
-			": a run in progress. Its metrics (OpenMetrics) are at /metrics.\n");
+			": a run in progress. Its metrics (Prometheus, OpenMetrics) are at /metrics.\n");
 	return answer_text(connection, MHD_HTTP_NOT_FOUND, "there are / and /metrics\n");
 }
 

@@ -1,4 +1,5 @@
-# Exit status 1 is a verdict.  Output that cannot be written is 3, of every command: to /dev/full, and to a full file system.
+# Exit status 1 is a verdict.  Output that cannot be written is 3, of every command: to /dev/full, to a full file system, and to a
+# read-only one.
 . "$CLI/lib.sh"
 [ -c /dev/full ] || skip "there is no /dev/full"
 write_config
@@ -109,19 +110,7 @@ done < <(commands)
 "${inside[@]}" true 2>/dev/null || skip "no mount namespace here, so no full file system was tried"
 export -f fail says skip
 export SLEEPER=$sleeper
-cat >inside.sh <<'SH'
-mkdir full
-mount -t tmpfs -o size=64k tmpfs full || { echo "a tmpfs cannot be mounted here" >why; exit 77; }
-dd if=/dev/zero of=full/ballast bs=1k 2>/dev/null
-export XDG_CACHE_HOME="$PWD/full/cache"
-while read -r line; do
-	read -ra words <<<"${line/SLEEPER/$SLEEPER}"
-	"$MLBENCH" "${words[@]}" </dev/null >out 2>err
-	status=$?
-	echo "$line" >>written
-	[ "$status" -eq 3 ] || fail "exit $status, not 3, on a full file system: mlbench $line"
-	grep -qE 'No space left|free' err || fail "the reason is not told: mlbench $line"
-done <<'LIST'
+cat >writers <<'LIST'
 run one.ini --out full/run
 sweep tiny.ini --out full/sweep
 diagnose one.ini --out full/diagnose
@@ -143,8 +132,32 @@ bisect one.ini slow.ini --budget 1s --out full/bisect
 lab start 90 student=nobody --dir full/labs
 lab key full/key
 LIST
+cat >inside.sh <<'SH'
+mkdir full
+mount -t tmpfs -o size=64k tmpfs full || { echo "a tmpfs cannot be mounted here" >why; exit 77; }
+export XDG_CACHE_HOME="$PWD/full/cache"
+each() { # REASON: of every command that writes
+	while read -r line; do
+		read -ra words <<<"${line/SLEEPER/$SLEEPER}"
+		"$MLBENCH" "${words[@]}" </dev/null >out 2>err
+		status=$?
+		echo "$line" >>written
+		[ "$status" -eq 3 ] || fail "exit $status, not 3, with '$1': mlbench $line"
+		grep -qE "$1" err || fail "the reason is not '$1': mlbench $line"
+	done <writers
+}
+dd if=/dev/zero of=full/ballast bs=1k 2>/dev/null
+each 'No space left|free'
+# Read-only: the reason is not that a file is missing.
+rm -rf full/*
+mount -o remount,ro full
+each 'Read-only file system'
+printf '[storage]\nkind = ceiling\ntier = quick\nread.direct = known\n' >storage.ini
+"$MLBENCH" accept storage.ini --tier quick --path full --out judged </dev/null >out 2>err
+[ $? -eq 3 ] || fail "a storage check on a read-only file system"
+tr -s ' \n' ' ' <out | grep -q 'Read-only file system' || fail "the check does not say that the file system is read-only"
 SH
 "${inside[@]}" bash -u inside.sh
 status=$?
 [ "$status" -ne 77 ] || skip "$(cat why)"
-[ "$status" -eq 0 ] && [ "$(wc -l <written)" -eq 20 ] || fail "not every command that writes was tried: $(cat written)"
+[ "$status" -eq 0 ] && [ "$(wc -l <written)" -eq 40 ] || fail "not every command that writes was tried: $(cat written)"

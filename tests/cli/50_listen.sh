@@ -13,13 +13,16 @@ for _ in $(seq 3000); do
 	sleep 0.05
 done
 [ -n "$url" ] || fail "it does not say where it listens"
-curl -sf -D head "$url" >one || fail "no metrics at $url"
+curl -sf -D head -H 'Accept: application/openmetrics-text;version=1.0.0' "$url" >one || fail "no metrics at $url"
 grep -qi '^Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8' head || fail "$(cat head)"
 [ "$(tail -n 1 one)" = "# EOF" ] || fail "no end"
 for metric in samples_total stage_seconds_total queue_depth throughput_samples_per_second resident_bytes; do
 	grep -q "^mlbench_run_$metric" one || fail "no $metric"
 done
-curl -sf -H 'Accept: text/plain' "$url" >plain || fail "no metrics in the older format"
+# Without a wish: the format that promtool reads.
+curl -sf -D head "$url" >plain || fail "no metrics in the older format"
+grep -qi '^Content-Type: text/plain; version=0.0.4' head || fail "$(cat head)"
+! grep -q '^# EOF' plain || fail "OpenMetrics that was not asked for"
 if command -v promtool >/dev/null 2>&1; then
 	promtool check metrics <plain >problems 2>&1 || fail "promtool: $(head -n 5 problems)"
 	[ ! -s problems ] || fail "promtool: $(head -n 5 problems)"

@@ -98,3 +98,16 @@ expect 0 "$MLBENCH" check tiny.ini --data own --set dataset.samples=0 --set swee
 alone=$(json 'd["seconds"]')
 expect 0 "$MLBENCH" check tiny.ini --data own --set dataset.samples=0 --set sweep.batch.size=16,256,512 --set decode.workers=1 --json
 [ "$(json "d['refused'] == 2 and d['seconds'] == $alone")" = True ] || fail "the estimate counts points that are refused: $alone, and $(json 'd["seconds"]')"
+
+# A plan of acceptance checks is none of the configurations, and the reverse: each says which command takes it.
+write_config
+printf '[bought]\nkind = expect\ncpu.cores >= 1\n' >plan.ini
+for command in check run sweep gen probe; do
+	expect 2 "$MLBENCH" $command plan.ini
+	says "'plan.ini' is a plan of acceptance checks, and no configuration: 'mlbench accept plan.ini' runs it"
+done
+expect 2 "$MLBENCH" accept tiny.ini
+says "'tiny.ini' is a configuration, and no plan: 'mlbench run tiny.ini' measures it"
+sed -i 's/cpu.cores/cpu.corse/' plan.ini
+expect 2 "$MLBENCH" accept plan.ini
+says "did you mean 'cpu.cores'?"

@@ -99,6 +99,8 @@ static void ask(int family, uint16_t port, const char *request, char answer[ANSW
 	(void)close(fd);
 }
 
+/* As Prometheus asks. */
+#define OPEN "Accept: application/openmetrics-text;version=1.0.0,text/plain\r\n"
 #define GET(path, more) \
 	"GET " path " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" more "\r\n"
 
@@ -121,17 +123,14 @@ static void test_answers(void **state)
 	assert_true(port > 0);
 	expect_answer(port, GET("/metrics", ""), " 503 ", "nothing yet");
 	live_board_publish(board, view);
-	expect_answer(port, GET("/metrics", ""), " 200 ", OPENMETRICS_CONTENT_TYPE);
+	expect_answer(port, GET("/metrics", ""), " 200 ", OPENMETRICS_PROMETHEUS_CONTENT_TYPE);
 	expect_answer(port, GET("/metrics", ""), " 200 ", "name=\"a\\\"b\\\\c\\nd\xEF\xBF\xBD\"");
 	expect_answer(
 		port, GET("/metrics", ""), " 200 ", "mlbench_run_device_clock_hertz 1980000000\n");
-	expect_answer(port, GET("/metrics", ""), " 200 ", "\n# EOF\n");
+	expect_answer(port, GET("/metrics", OPEN), " 200 ", "\n# EOF\n");
 	expect_answer(port, GET("/metrics", "Accept: text/plain;version=0.0.4\r\n"), " 200 ",
 		OPENMETRICS_PROMETHEUS_CONTENT_TYPE);
-	expect_answer(port,
-		GET("/metrics",
-			"Accept: application/openmetrics-text;version=1.0.0,text/plain\r\n"),
-		" 200 ", OPENMETRICS_CONTENT_TYPE);
+	expect_answer(port, GET("/metrics", OPEN), " 200 ", OPENMETRICS_CONTENT_TYPE);
 	expect_answer(port, GET("/", ""), " 200 ", "/metrics");
 	expect_answer(port, GET("/etc/passwd", ""), " 404 ", "");
 	expect_answer(port,
@@ -207,7 +206,7 @@ static void *scrape(void *context)
 	for (int i = 0; answer && i < SCRAPES; i++) {
 		unsigned long long samples = 0;
 		unsigned long long batches = 0;
-		ask(AF_INET, s->port, GET("/metrics", ""), answer);
+		ask(AF_INET, s->port, GET("/metrics", OPEN), answer);
 		const char *a = strstr(answer, "\nmlbench_run_samples_total ");
 		const char *b = strstr(answer, "\nmlbench_run_batches_total ");
 		if (!a || !b || sscanf(a, "\nmlbench_run_samples_total %llu", &samples) != 1 ||
