@@ -490,6 +490,16 @@ static void note_left_out(const struct run *r, struct measurement *m)
 			left_out, all.devices);
 }
 
+/* Everything but the first step: (samples / batch x computation time) / (total time less the first step). */
+static double accelerator_utilisation(const struct run *r)
+{
+	const struct completions *const c = &r->rounds.completions;
+	struct completion all;
+	if (completions_between(c, 0, c->last.t_ns, &all) < 2 || all.t_ns == 0)
+		return NAN;
+	return (double)all.device_ns / (double)all.t_ns / r->plan.devices;
+}
+
 static void fill_throughput(const struct run *r, const struct span *span, struct measurement *m)
 {
 	const struct completion *steps = &span->steps;
@@ -506,6 +516,8 @@ static void fill_throughput(const struct run *r, const struct span *span, struct
 	m->throughput = any ? (double)steps->samples / seconds : NAN;
 	m->step_utilisation =
 		any ? (double)steps->device_ns / (double)steps->t_ns / r->plan.devices : NAN;
+	m->accelerator_utilisation =
+		r->plan.facts.step_null ? (double)NAN : accelerator_utilisation(r);
 	note_left_out(r, m);
 	m->loss_first = first_step(r)->loss_first;
 	m->loss_last = first_step(r)->loss_last;

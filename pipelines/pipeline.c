@@ -588,6 +588,7 @@ static struct measurement unmeasured(void)
 		.throughput = NAN,
 		.bad_share = NAN,
 		.step_utilisation = NAN,
+		.accelerator_utilisation = NAN,
 		.step_wait_share = NAN,
 		.oversleep_mean_ns = NAN,
 		.oversleep_max_ns = NAN,

@@ -808,6 +808,7 @@ static void live_fill(
 		.bad_samples = to->bad_samples,
 		.bytes_read = to->bytes_read - from->bytes_read,
 		.step_utilisation = NAN,
+		.accelerator_utilisation = NAN,
 		.step_wait_share = NAN,
 		.disk_bytes_per_s = NAN,
 		.page_cache_share = NAN,

@@ -282,6 +282,7 @@ static void add_storage(struct point_summary *out, const struct measurement *m, 
 static void merge_scalars(struct point_summary *out, const struct chosen *chosen)
 {
 	out->step_utilisation = MEAN(chosen, step_utilisation);
+	out->accelerator_utilisation = MEAN(chosen, accelerator_utilisation);
 	out->step_wait_share = MEAN(chosen, step_wait_share);
 	out->bytes_read_per_s = MEAN(chosen, bytes_read_per_s);
 	out->page_cache_share = MEAN(chosen, page_cache_share);

@@ -157,6 +157,7 @@ struct point_summary {
 	struct interval ci95;
 	/* Means over the repeats that could measure them (NAN: none could); accounted is the least.
 	 */
+	double accelerator_utilisation; /* NAN: an older result */
 	double step_utilisation, step_wait_share, bytes_read_per_s, page_cache_share, accounted;
 	char cold_ended[COLD_ENDED_BYTES]; /* measurement_cold_ended; "" */
 	double cores_busy_outside, throttled_share, steal_share;

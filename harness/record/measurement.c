@@ -555,6 +555,7 @@ static const struct field measurement_fields[] = {
 	FIELD(measurement, restarts, FIELD_UINT64),
 	FIELD(measurement, restart_seconds, FIELD_REAL),
 	FIELD(measurement, step_utilisation, FIELD_REAL),
+	FIELD(measurement, accelerator_utilisation, FIELD_REAL),
 	FIELD(measurement, step_wait_share, FIELD_REAL),
 	FIELD(measurement, oversleep_mean_ns, FIELD_REAL),
 	FIELD(measurement, oversleep_max_ns, FIELD_REAL),

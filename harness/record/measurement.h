@@ -316,7 +316,10 @@ struct measurement {
 	uint64_t epochs;           /* finished, whole run */
 
 	double step_utilisation; /* device time / measured time; emulated: nominal time */
-	double step_wait_share;  /* share of the measured time that the step waited for a batch */
+	/* Device time / time from the end of the first step to that of the last, warm-up included: AU, as storage benchmarks
+	 * publish it.  NAN: an older result, or fewer than two steps. */
+	double accelerator_utilisation;
+	double step_wait_share; /* share of the measured time that the step waited for a batch */
 	double oversleep_mean_ns, oversleep_max_ns; /* emulated; NAN otherwise */
 	double loss_first, loss_last;               /* NAN where there is none */
 	double flops_per_sample; /* of the step, forward and backward; NAN: its model is not known */

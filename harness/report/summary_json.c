@@ -397,6 +397,7 @@ json_t *report_point_json(const struct report *report, size_t point)
 		.median = NAN,
 		.ci95 = {NAN, NAN},
 		.step_utilisation = NAN,
+		.accelerator_utilisation = NAN,
 		.step_wait_share = NAN,
 		.bytes_read_per_s = NAN,
 		.page_cache_share = NAN,
@@ -422,6 +423,8 @@ json_t *report_point_json(const struct report *report, size_t point)
 		throughput_json(p, p == &unmeasured ? usual : "no good repetition"));
 	part_number(&part, "step_utilisation", p->step_utilisation,
 		why_missing(p, "utilisation", usual));
+	if (isfinite(p->accelerator_utilisation))
+		part_put(&part, "accelerator_utilisation", json_real(p->accelerator_utilisation));
 	part_number(
 		&part, "step_wait_share", p->step_wait_share, why_missing(p, "profiler", usual));
 	if (p->engine[0])

@@ -341,6 +341,7 @@ static const char DISK_READ[] = "store.read_ns";
 
 static const struct table_column total_columns[] = {
 	SAYS("accounted ", "accounted", SHARE, " of all thread time"),
+	SAYS("; accelerator utilisation (AU) ", "accelerator_utilisation", SHARE, ""),
 	SAYS_POSITIVE("; resident ", "rss_peak_bytes", BYTES, " at most"),
 	SAYS_POSITIVE(", pools ", "pool_bytes", BYTES, ""),
 	SAYS("; read ", "bytes_read_per_s", RATE, ""),

@@ -66,3 +66,18 @@ refuse(lambda s: s["step"].update(emulated="yes"))
 refuse(lambda s: s.update(config_hash="xyz"))
 refuse(lambda s: s["limits"][0].pop("how"))
 PY
+# AU: the nominal time of all steps but the first, over the time from its end to that of the last step, which is less than the
+# whole run and no less than the steps take.  A null step has none.
+/usr/bin/python3 - whole <<'PY' || fail "accelerator utilisation is not by its rule"
+import json, sys
+points = {p["id"]: p for p in json.load(open(sys.argv[1] + "/summary.json"))["points"]}
+runs = [r for r in map(json.loads, open(sys.argv[1] + "/points.jsonl")) if r.get("kind") == "repetition" and r["status"] == "ok"]
+assert runs
+for run in runs:
+    batch = points[run["point"]]["settings"]["batch.size"] if "batch.size" in points[run["point"]]["settings"] else points[run["point"]]["settings"]["batch"]["size"]
+    steps = run["windows"][-1][1] / batch
+    least = (steps - 1) * 500e-6 / run["wall_seconds"]
+    assert least <= run["accelerator_utilisation"] + 1e-9 and run["accelerator_utilisation"] <= 1.001, (least, run["accelerator_utilisation"])
+    assert points[run["point"]]["accelerator_utilisation"] > 0
+PY
+! grep -q '"accelerator_utilisation": [0-9]' memory/summary.json || fail "a null step has an accelerator utilisation"
