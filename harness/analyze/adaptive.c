@@ -332,6 +332,29 @@ size_t adaptive_design(const struct forecast_space *space, size_t design[ADAPTIV
 	return count;
 }
 
+/* Medians of chi with that many degrees of freedom, over the root of it. */
+static double usual_deviation(size_t repeats)
+{
+	static const double medians[] = {0.674, 0.833, 0.888, 0.916};
+	const size_t freedom = repeats - 1;
+	return freedom <= COUNT(medians) ? medians[freedom - 1] : 1 - 1 / (3.0 * (double)freedom);
+}
+
+double adaptive_noise(const double *deviations, size_t count, size_t repeats)
+{
+	double *known = calloc(count + 1, sizeof *known);
+	size_t has = 0;
+	for (size_t i = 0; known && i < count; i++)
+		if (!isnan(deviations[i]))
+			known[has++] = deviations[i];
+	const double usual = known && has >= ADAPTIVE_NOISE_POINTS && repeats > 1
+				     ? statistics_median(known, has) / usual_deviation(repeats)
+				     : (double)NAN;
+	free(known);
+	/* The median of three and more varies by root of pi / 2 more than their mean. */
+	return NORMAL_90 * usual * sqrt((repeats > 2 ? M_PI_2 : 1) / (double)repeats);
+}
+
 static size_t next_of_design(const struct adaptive_input *input)
 {
 	for (size_t i = 0; i < input->design_count; i++)
@@ -390,15 +413,17 @@ struct adaptive_choice adaptive_next(const struct adaptive_input *input)
 	if (unsure == input->points)
 		return (struct adaptive_choice){
 			.stop = true, .reason = ADAPTIVE_ALL, .point = input->points};
-	if (!(forecast_width(&input->forecasts[unsure]) <= input->error))
+	const double width = forecast_width(&input->forecasts[unsure]);
+	if (!(width <= fmax(input->error, ADAPTIVE_NOISE_TIMES * input->noise)))
 		return measure_next(unsure, ADAPTIVE_UNSURE);
 	if (input->surprised)
 		return measure_next(unsure, ADAPTIVE_SURPRISE);
 	const size_t best = unconfirmed(input);
 	if (best < input->points)
 		return measure_next(best, ADAPTIVE_CONFIRM);
-	return (struct adaptive_choice){
-		.stop = true, .reason = ADAPTIVE_SURE, .point = input->points};
+	return (struct adaptive_choice){.stop = true,
+		.reason = width <= input->error ? ADAPTIVE_SURE : ADAPTIVE_NOISE,
+		.point = input->points};
 }
 
 const char *adaptive_reason_words(enum adaptive_reason reason)
@@ -410,6 +435,8 @@ const char *adaptive_reason_words(enum adaptive_reason reason)
 		[ADAPTIVE_SURPRISE] = "the latest point missed its interval",
 		[ADAPTIVE_SURE] =
 			"every prediction is as certain as asked, and the best point is measured",
+		[ADAPTIVE_NOISE] =
+			"measuring more points would not make predictions more certain: repetitions on this node differ too much",
 		[ADAPTIVE_ALL] = "every point is measured",
 	};
 	return words[reason];

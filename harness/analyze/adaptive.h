@@ -104,6 +104,14 @@ enum { ADAPTIVE_DESIGN_MAX = 9, ADAPTIVE_POINTS_MAX = 1000 };
  * 0 without memory. */
 size_t adaptive_design(const struct forecast_space *space, size_t design[ADAPTIVE_DESIGN_MAX]);
 
+/* How closely the node repeats itself: from the deviation of ln of the repetitions of each measured point, count of them (NAN: it
+ * has fewer than two), the half-width at 90 % of what is measured of one more point, the median of `repeats` of them.  By the
+ * median deviation, so that one disturbed point does not count for all.  NAN: fewer than ADAPTIVE_NOISE_POINTS have one. */
+enum { ADAPTIVE_NOISE_POINTS = 3 };
+double adaptive_noise(const double *deviations, size_t count, size_t repeats);
+/* A forecast that is as wide as this many times the noise is not worth a measurement. */
+#define ADAPTIVE_NOISE_TIMES 2.0
+
 enum adaptive_state { ADAPTIVE_UNMEASURED, ADAPTIVE_MEASURED, ADAPTIVE_FAILED };
 
 struct adaptive_input {
@@ -114,6 +122,7 @@ struct adaptive_input {
 	const size_t *design;
 	size_t design_count;
 	double error; /* half-width over throughput that every forecast must reach */
+	double noise; /* adaptive_noise; NAN: unknown */
 	/* The latest measurement is outside the interval that was predicted for it from the
 	 * others. */
 	bool surprised;
@@ -126,7 +135,9 @@ enum adaptive_reason {
 	/* measure: the latest missed its interval; the widest one, though sure enough */
 	ADAPTIVE_SURPRISE,
 	ADAPTIVE_SURE, /* stop: every forecast is as sure as asked, and the best is measured */
-	ADAPTIVE_ALL,  /* stop: nothing is left to measure */
+	/* stop: not as sure as asked, but measuring more would tell no more than the node's noise lets it */
+	ADAPTIVE_NOISE,
+	ADAPTIVE_ALL, /* stop: nothing is left to measure */
 };
 
 struct adaptive_choice {

@@ -2,6 +2,7 @@
 #include "harness/command/adaptive_forecasts.h"
 
 #include "harness/base/log.h"
+#include "harness/command/calibration.h"
 
 #include <errno.h>
 #include <math.h>
@@ -33,6 +34,7 @@ void forecasts_close(struct adaptive_forecasts *of)
 	forecaster_close(&of->forecaster);
 	free(of->state);
 	free(of->forecasts);
+	free(of->deviations);
 }
 
 int forecasts_open(struct adaptive_forecasts *of, const struct record *record, struct error *err)
@@ -41,8 +43,12 @@ int forecasts_open(struct adaptive_forecasts *of, const struct record *record, s
 	*of = (struct adaptive_forecasts){.record = record};
 	of->state = calloc(points, sizeof *of->state);
 	of->forecasts = calloc(points, sizeof *of->forecasts);
-	if (!of->state || !of->forecasts)
+	of->deviations = calloc(points, sizeof *of->deviations);
+	of->noise = NAN;
+	if (!of->state || !of->forecasts || !of->deviations)
 		return error_set(err, -ENOMEM, "out of memory for %zu points", points);
+	for (size_t i = 0; i < points; i++)
+		of->deviations[i] = NAN;
 	int code = forecaster_open(&of->forecaster, record, points, ADAPTIVE_EFFORT, err);
 	if (!code)
 		code = forecasts_add_points(of, err);
@@ -80,6 +86,17 @@ void forecasts_take_contention(struct adaptive_forecasts *of)
 		calibration_contention(of->record, of->design, of->design_count);
 }
 
+static double forecasts_deviation(const struct record *record, size_t point)
+{
+	size_t count = 0;
+	double *values = calibration_repeats(record, point, &count);
+	for (size_t i = 0; values && i < count; i++)
+		values[i] = log(values[i]);
+	const double deviation = values ? statistics_deviation(values, count) : (double)NAN;
+	free(values);
+	return deviation;
+}
+
 int forecasts_take_measured(struct adaptive_forecasts *of, struct error *err)
 {
 	int code = 0;
@@ -88,6 +105,7 @@ int forecasts_take_measured(struct adaptive_forecasts *of, struct error *err)
 			continue;
 		if (is_measured(of->record, point)) {
 			of->state[point] = ADAPTIVE_MEASURED;
+			of->deviations[point] = forecasts_deviation(of->record, point);
 			code = forecaster_calibrate(&of->forecaster, point, point, err);
 			const struct forecaster_item *item = &of->forecaster.items[point];
 			if (!item->calibrated && of->said_why++ == 0)
@@ -103,6 +121,9 @@ int forecasts_take_measured(struct adaptive_forecasts *of, struct error *err)
 void forecasts_make(struct adaptive_forecasts *of)
 {
 	const struct forecast_input input = forecaster_input(&of->forecaster);
+	const struct config *config = &of->record->config;
+	of->noise = adaptive_noise(of->deviations, of->record->grid.points,
+		(size_t)config_integer(config, KEY_MEASURE_REPEATS));
 	forecast_errors_find(&input, &of->errors);
 	for (size_t point = 0; point < of->record->grid.points; point++)
 		if (of->state[point] != ADAPTIVE_FAILED)
@@ -128,6 +149,7 @@ static void forecasts_fill(struct report *report, struct adaptive_forecasts *of)
 			of->state[point] == ADAPTIVE_UNMEASURED && of->forecasts[point].known;
 	}
 	report->forecast_errors = of->errors;
+	report->forecast_noise = of->noise;
 	report->forecasts = of->forecasts;
 	of->forecasts = NULL;
 }

@@ -16,6 +16,8 @@ struct adaptive_forecasts {
 	struct forecast_errors errors;
 	enum adaptive_state *state; /* (points) */
 	struct forecast *forecasts; /* (points): of measured ones from the others */
+	double *deviations;         /* (points): of ln of the repetitions; NAN: fewer than two */
+	double noise;               /* adaptive_noise */
 	size_t design[ADAPTIVE_DESIGN_MAX];
 	size_t design_count;
 	size_t said_why; /* points whose missing calibration was told */

@@ -138,6 +138,7 @@ static struct adaptive_choice adaptive_sweep_choose(const struct sweep *sweep)
 		.design = sweep->of.design,
 		.design_count = sweep->of.design_count,
 		.error = config_real(&sweep->of.record->config, KEY_SWEEP_ERROR),
+		.noise = sweep->of.noise,
 		.surprised =
 			last < sweep->of.record->grid.points && forecasts_miss(&sweep->of, last)};
 	return adaptive_next(&input);
@@ -175,6 +176,9 @@ int adaptive_sweep_run(struct session *session, struct error *err)
 		return error_set(err, -ENOMEM, "out of memory");
 	sweep->session = session;
 	sweep->repeats = (uint32_t)config_integer(&session->record.config, KEY_MEASURE_REPEATS);
+	if (sweep->repeats < 2)
+		log_info(
+			"measure.repeats = 1 leaves the noise of this node unknown: where it is above sweep.error, every point is measured");
 	int code = forecasts_open(&sweep->of, &session->record, err);
 	if (!code)
 		code = measure_design(sweep, err);

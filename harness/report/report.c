@@ -541,6 +541,13 @@ double report_forecast_width(const struct report *report)
 	return widest;
 }
 
+bool report_forecast_stopped_by_noise(const struct report *report)
+{
+	const double width = report_forecast_width(report);
+	return width > config_real(&report->record->config, KEY_SWEEP_ERROR) &&
+	       width <= ADAPTIVE_NOISE_TIMES * report->forecast_noise;
+}
+
 /* A key's value at a point, swept or not. */
 static int64_t integer_at(const struct report *report, size_t point, enum key_id key)
 {

@@ -36,6 +36,7 @@ struct report {
 	struct forecast *forecasts;             /* (grid.points), owned */
 	size_t predicted;                       /* points */
 	struct forecast_errors forecast_errors; /* of measured points predicted from the others */
+	double forecast_noise;                  /* adaptive_noise of its repetitions */
 	size_t missed; /* measured points outside of the interval predicted from the others */
 };
 
@@ -85,6 +86,8 @@ size_t report_smallest_within(const struct report *report, double share);
 const struct forecast *report_forecast(const struct report *report, size_t point);
 /* The widest of their intervals: half of it over the throughput. */
 double report_forecast_width(const struct report *report);
+/* Whether the predictions are less sure than sweep.error asks, and the node's noise lets no measurement change that. */
+bool report_forecast_stopped_by_noise(const struct report *report);
 
 /* Whether nothing but reading is measured at a point: nothing is decoded, and the step is null. */
 bool report_reads_alone(const struct report *report, size_t point);

@@ -129,6 +129,11 @@ static void text_put_predicted(struct sheet_of_report *sheet)
 	if (report->predicted > 0)
 		buffer_format(&text, " (90 %% intervals within %.1f %%; marked ~)",
 			100 * report_forecast_width(report));
+	if (report_forecast_stopped_by_noise(report))
+		buffer_format(&text,
+			"; sweep.error = %.3g %% is below the noise of this node (one more point: ± %.1f %%), so more points would tell no more",
+			100 * config_real(&report->record->config, KEY_SWEEP_ERROR),
+			100 * report->forecast_noise);
 	if (errors->count > 0)
 		buffer_format(&text,
 			"; model error, each measured point predicted from the others: median %.1f %%, "
