@@ -44,6 +44,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (code == 0)
 		check_places(&index);
 	token_index_release(&index);
+	/* And as the beginning of a token file. */
+	struct token_header header;
+	err.text[0] = '\0';
+	const int read = token_header_read(own, size - 1, size - 1, &header, &err);
+	require(read == 0 || read == -EAGAIN || (read == -EINVAL && err.text[0]),
+		"a header refused without a reason");
+	require(read || header.bytes <= size - 1, "a header behind the file");
 	free(own);
 	return 0;
 }

@@ -297,6 +297,55 @@ static void files_that_are_no_tokens_are_refused(void **state)
 	config_release(&config);
 }
 
+/* What a header declares is used, or the difference is an error. */
+static void headers_are_no_ids(void **state)
+{
+	enum { HEADER = 1024, IDS = 40, NPY = 128 };
+	static const char npy[] =
+		"\x93NUMPY\1\0v\0{'descr': '<u4', 'fortran_order': False, 'shape': (40,), }";
+	const struct sample_ops *const kind = sample_kinds[SAMPLE_KIND_TOKENS];
+	struct bytes file = {.size = 0};
+	struct sample found;
+	struct error err = {""};
+	struct config config;
+	struct dataset samples;
+	(void)state;
+	put_le(&file, 20240520, 4);
+	put_le(&file, 1, 4);
+	put_le(&file, IDS, 4);
+	memset(file.data + file.size, 0, HEADER - file.size);
+	file.size = HEADER;
+	for (uint64_t i = 0; i < IDS; i++)
+		put_le(&file, i, 2);
+	assert_int_equal(sample_look(kind, file.data, HEADER, file.size, &found, &err), 0);
+	assert_int_equal(found.width, HEADER);
+	assert_int_equal(found.height, 2);
+	refused(sample_look(kind, file.data, HEADER, file.size + 2, &found, &err), &err,
+		"says 40 tokens of 2 bytes");
+	config_init(&config);
+	fixture_set(&config, "sample.kind=tokens");
+	fixture_set(&config, "tokens.length=8");
+	assert_int_equal(sample_look(kind, file.data, HEADER, file.size, &found, &err), 0);
+	found.path = "a.bin";
+	const struct dataset files = {.root = fixture_root, .samples = &found, .count = 1};
+	assert_int_equal(sample_cut_files(&config, &files, &samples, &err), 0);
+	assert_int_equal(samples.count, (IDS - 1) / 8);
+	assert_int_equal(samples.offsets[1], HEADER + 16);
+	sample_cut_release(&samples, &files);
+	fixture_set(&config, "tokens.type=uint32");
+	refused(sample_cut_files(&config, &files, &samples, &err), &err,
+		"set tokens.type = uint16");
+	file.size = NPY + 4 * IDS;
+	memset(file.data, ' ', NPY);
+	memcpy(file.data, npy, sizeof npy - 1);
+	assert_int_equal(sample_look(kind, file.data, NPY, file.size, &found, &err), 0);
+	assert_int_equal(found.width, NPY);
+	assert_int_equal(found.height, 4);
+	memcpy(strchr((char *)file.data + 10, '<'), "<f4", 3);
+	refused(sample_look(kind, file.data, NPY, file.size, &found, &err), &err, "elements 'f4'");
+	config_release(&config);
+}
+
 static void indexes_that_lie_are_refused(void **state)
 {
 	static const uint32_t lengths[] = {3, 4};
@@ -317,7 +366,7 @@ static void indexes_that_lie_are_refused(void **state)
 	assert_int_equal(token_index_find(&parsed, 4), 2);
 	token_index_release(&parsed);
 	refused(token_index_parse(index.data, index.size, 4, &parsed, &err), &err,
-		"its ids are of type 8, and tokens.type asks for 4");
+		"its ids are uint16, and tokens.type asks for ids of 4 bytes");
 	for (size_t size = 0; size < index.size; size++) {
 		uint8_t *const own = malloc(size + 1);
 		memcpy(own, index.data, size);
@@ -465,6 +514,7 @@ int main(void)
 		cmocka_unit_test(an_index_says_where_documents_begin),
 		cmocka_unit_test(ids_beyond_the_vocabulary_are_refused),
 		cmocka_unit_test(files_that_are_no_tokens_are_refused),
+		cmocka_unit_test(headers_are_no_ids),
 		cmocka_unit_test(indexes_that_lie_are_refused),
 		cmocka_unit_test(an_index_of_other_data_is_refused),
 		cmocka_unit_test(settings_that_cannot_be_are_refused),

@@ -277,19 +277,6 @@ int container_view(struct container_file *file, uint64_t offset, size_t size, co
 	return code;
 }
 
-static int split_read_all(struct store *store, union store_file opened, uint8_t *to, size_t size)
-{
-	for (size_t got = 0; got < size;) {
-		const ssize_t n = store->ops->read(store, opened, got, to + got, size - got);
-		if (n < 0 && !store_repeats(n))
-			return (int)n;
-		if (n == 0)
-			return -ENODATA;
-		got += n > 0 ? (size_t)n : 0;
-	}
-	return 0;
-}
-
 int container_read_beside(struct container_file *file, const char *path, size_t most,
 	uint8_t **data, size_t *size, struct error *err)
 {
@@ -311,7 +298,7 @@ int container_read_beside(struct container_file *file, const char *path, size_t 
 	if (!code && !(*data = malloc((size_t)what.bytes + 1)))
 		code = -ENOMEM;
 	if (!code)
-		code = split_read_all(store, opened, *data, (size_t)what.bytes);
+		code = store_read_exactly(store, opened, 0, *data, (size_t)what.bytes);
 	store->ops->file_close(store, opened);
 	*size = code ? 0 : (size_t)what.bytes;
 	if (!code)

@@ -49,10 +49,16 @@ static int dataset_open_folder(const struct config *config, const struct dataset
 	own.exclude = config_text(config, KEY_DATASET_EXCLUDE);
 	own.undecoded = config_integer(config, KEY_CODEC_NAME) == CODEC_NAME_NULL &&
 			!config_find_axis(config, KEY_CODEC_NAME) && !own.kind->cut;
+	struct store *store = NULL;
 	int code = store_find(path)->local ? check_folder(path, err) : 0;
 	if (!code)
-		code = scan_folder(path, (uint64_t)config_integer(config, KEY_DATASET_SAMPLES),
+		code = store_open(&store, path, err);
+	if (!code)
+		code = scan_store(store, (uint64_t)config_integer(config, KEY_DATASET_SAMPLES),
 			&own, dataset, err);
+	if (!code && own.kind->check && !own.container)
+		code = own.kind->check(config, store, dataset, err);
+	store_close(store);
 	return code;
 }
 
@@ -79,6 +85,9 @@ static int open_generated(const struct config *config, const struct dataset_cont
 			&recipe, config_text(config, KEY_DATASET_PATH), true, dataset, err);
 	dataset->generated = true;
 	const struct sample_ops *const kind = sample_kind_of(config);
+	/* Drawn for each file, and nothing of those that are cut: they have no header. */
+	for (size_t i = 0; !code && kind->cut && i < dataset->count; i++)
+		dataset->samples[i].width = dataset->samples[i].height = 0;
 	if (!code && kind->container)
 		code = scan_split_generated(config, control, dataset, err);
 	return code;

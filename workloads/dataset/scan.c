@@ -282,7 +282,7 @@ static void advise_companions(struct dataset *dataset)
 
 /* Goes up when scanning says something else of a file than before: manifests that were cached
  * by then are not believed. */
-enum { PROBE_VERSION = 4, LISTING_BYTES = 17 };
+enum { PROBE_VERSION = 5, LISTING_BYTES = 17 };
 
 static uint64_t seed_with(uint64_t seed, const char *text)
 {

@@ -123,6 +123,7 @@ struct sample_device_ops {
 };
 
 struct container_ops;
+struct store;
 
 /* Which files of a user's folder become samples. */
 struct sample_file_ops {
@@ -167,6 +168,9 @@ struct sample_ops {
 	 * -EINVAL with the reason: it is not what the keys say of it.  A function of the configuration and
 	 * the data set's entry. */
 	int (*cut)(const struct config *config, const struct sample *file, struct sample_cut *out,
+		struct error *err);
+	/* -EINVAL with the reason: what lies beside the files of a user's folder contradicts the keys.  Optional. */
+	int (*check)(const struct config *config, struct store *store, const struct dataset *files,
 		struct error *err);
 	/* What a run says of its samples beside the figures, where out is written.  Optional. */
 	void (*note)(const struct config *config, char *out, size_t room);

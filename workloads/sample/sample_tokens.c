@@ -4,10 +4,12 @@
  *
  * With tokens.packing = documents a label of another document than its token's is -1 (BATCH_LABEL_MASKED):
  * the labels are the mask.  A document ends behind its token tokens.end_of_document; and where
- * Megatron's index lies beside the file (token_index.h), where that says. */
+ * Megatron's index lies beside the file (token_index.h), where that says.  What an index or a header in
+ * the file says of the type of ids is never passed over: another tokens.type is refused. */
 #include "harness/base/files.h"
 #include "workloads/sample/sample.h"
 #include "workloads/sample/token_index.h"
+#include "workloads/source/store.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -84,12 +86,18 @@ static int sample_tokens_cut(const struct config *config, const struct sample *f
 {
 	const size_t id_bytes = sample_tokens_id_bytes(config);
 	const uint64_t length = sample_tokens_length(config);
-	if (file->bytes % id_bytes != 0)
+	const uint64_t header = file->width; /* as sample_tokens_look found them */
+	if (file->height && file->height != id_bytes)
+		return error_set(err, -EINVAL,
+			"its header says that ids have %" PRIu32 " bytes: set tokens.type = %s",
+			file->height, file->height == 2 ? "uint16" : "uint32");
+	if ((file->bytes - header) % id_bytes != 0)
 		return error_set(err, -EINVAL,
 			"%" PRIu64 " bytes are no whole number of ids of %zu bytes (tokens.type)",
-			file->bytes, id_bytes);
-	const uint64_t tokens = file->bytes / id_bytes;
+			file->bytes - header, id_bytes);
+	const uint64_t tokens = (file->bytes - header) / id_bytes;
 	*out = (struct sample_cut){
+		.first = header,
 		.stride = length * id_bytes,
 		.bytes = (length + 1) * id_bytes,
 		.count = tokens > 0 ? (tokens - 1) / length : 0,
@@ -306,7 +314,8 @@ static int tokens_refuse_id(
 static uint64_t tokens_first(const struct tokens_worker *worker, const struct sample *sample)
 {
 	const struct dataset *const dataset = worker->dataset;
-	return dataset->offsets ? dataset->offsets[sample - dataset->samples] / worker->id_bytes
+	return dataset->offsets ? (dataset->offsets[sample - dataset->samples] - sample->width) /
+					  worker->id_bytes
 				: 0;
 }
 
@@ -386,18 +395,82 @@ static const char *sample_tokens_endings(char out[SAMPLE_ENDINGS_BYTES])
 	return out;
 }
 
-/* It has no header.  Whether ids have two bytes or four is the configuration's to say (.cut). */
+/* A header is the sample's width, and the bytes of an id that it promises are its height; 0: there is none.
+ * Without one, whether ids have two bytes or four is the configuration's to say (.cut). */
 static int sample_tokens_look(
 	const void *head, size_t size, uint64_t file_bytes, struct sample *out, struct error *err)
 {
-	(void)head;
-	(void)size;
-	(void)out;
+	struct token_header header;
+	const int code = token_header_read(head, size, file_bytes, &header, err);
+	if (code)
+		return code;
+	out->width = header.bytes;
+	out->height = header.id_bytes;
 	return file_bytes % 2 == 0
 		       ? 0
 		       : error_set(err, -EINVAL,
 				 "%" PRIu64 " bytes, an odd number: no token ids of 2 or 4 bytes",
 				 file_bytes);
+}
+
+/* Of an index that is open: its type is that of the ids, and its last sequence ends where the file does. */
+static int tokens_check_index(struct store *store, union store_file index, size_t id_bytes,
+	uint64_t file_bytes, struct error *err)
+{
+	uint8_t bytes[TOKEN_INDEX_HEAD_BYTES] = {0};
+	uint8_t last[4 + 8];
+	struct token_index_head head;
+	int code = store_read_exactly(store, index, 0, bytes, sizeof bytes);
+	if (code == -ENODATA || (!code && !token_index_read_head(bytes, sizeof bytes, &head)))
+		return 0; /* something else that is called so */
+	if (!code && !head.id_bytes)
+		return error_set(err, -EINVAL,
+			"index: its ids are %s, which is not read (uint16 and int32 are)",
+			head.type ? head.type : "of an unknown type");
+	if (!code && head.id_bytes != id_bytes)
+		return error_set(err, -EINVAL, "index: its ids are %s: set tokens.type = %s",
+			head.type, head.id_bytes == 2 ? "uint16" : "uint32");
+	if (code || head.sequences == 0 || head.sequences > UINT32_MAX)
+		return code ? error_set_errno(err, -code, "index: unreadable") : 0;
+	code = store_read_exactly(store, index, sizeof bytes + 4 * (head.sequences - 1), last, 4);
+	if (!code)
+		code = store_read_exactly(store, index,
+			sizeof bytes + 4 * head.sequences + 8 * (head.sequences - 1), last + 4, 8);
+	if (code)
+		return error_set_errno(err, -code, "index: cut short, or unreadable");
+	uint32_t length;
+	uint64_t place;
+	memcpy(&length, last, sizeof length);
+	memcpy(&place, last + 4, sizeof place);
+	const uint64_t end = le64toh(place) + (uint64_t)le32toh(length) * id_bytes;
+	return end == file_bytes
+		       ? 0
+		       : error_set(err, -EINVAL,
+				 "index: its last sequence ends at byte %" PRIu64
+				 ", and the file has %" PRIu64 " (index and data disagree)",
+				 end, file_bytes);
+}
+
+static int sample_tokens_check(const struct config *config, struct store *store,
+	const struct dataset *files, struct error *err)
+{
+	int code = 0;
+	for (size_t i = 0; i < files->count && !code; i++) {
+		const struct sample *const file = &files->samples[i];
+		union store_file opened;
+		char *const path = token_index_path("", file->path);
+		if (!path)
+			return error_set(err, -ENOMEM, "no memory for the name of an index");
+		if (store->ops->file_open(store, path, false, &opened) == 0) {
+			code = tokens_check_index(
+				store, opened, sample_tokens_id_bytes(config), file->bytes, err);
+			store->ops->file_close(store, opened);
+		}
+		if (code)
+			(void)error_prefix(err, code, "'%.200s'", path);
+		free(path);
+	}
+	return code;
 }
 
 static const struct sample_file_ops tokens_files = {
@@ -423,6 +496,7 @@ const struct sample_ops sample_tokens = {
 	.close = sample_tokens_close,
 	.classes = sample_tokens_classes,
 	.cut = sample_tokens_cut,
+	.check = sample_tokens_check,
 	.validate = sample_tokens_validate,
 	.keys = tokens_keys,
 	.key_count = sizeof tokens_keys / sizeof *tokens_keys,

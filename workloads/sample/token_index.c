@@ -1,13 +1,16 @@
-/* Reading Megatron's index: sequences lie one behind the other, so a document begins where the sequences
+/* Reading headers of token files, and Megatron's index: sequences lie one behind the other, so a document begins where the sequences
  * before it end. */
 #include "workloads/sample/token_index.h"
+
+#include "workloads/sample/npy.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKEN_INDEX_INT32 = 4, TOKEN_INDEX_UINT16 = 8, TOKEN_SEQUENCE_BYTES = 4 + 8 };
+enum { TOKEN_SEQUENCE_BYTES = 4 + 8 };
+static const char token_index_magic[] = "MMIDIDX\0"; /* and the terminating zero */
 
 static uint64_t token_index_number(const uint8_t *at, size_t bytes)
 {
@@ -15,6 +18,70 @@ static uint64_t token_index_number(const uint8_t *at, size_t bytes)
 	for (size_t i = bytes; i-- > 0;)
 		value = value << 8 | at[i];
 	return value;
+}
+
+/* ---- headers --------------------------------------------------------------------------------- */
+
+static int token_header_read_npy(const void *head, size_t size, uint64_t file_bytes,
+	struct token_header *out, struct error *err)
+{
+	struct npy_array array;
+	int code = npy_read_header(head, size, &array, err);
+	if (!code)
+		code = npy_check_bytes(&array, file_bytes, err);
+	if (code)
+		return code;
+	const bool whole = array.kind == 'u' || (array.kind == 'i' && array.size == 4);
+	if (array.dimensions != 1 || array.big || !whole || (array.size != 2 && array.size != 4))
+		return error_set(err, -EINVAL,
+			"a NumPy array of %u dimensions, elements '%c%u': of those, token ids are one dimension of u2, u4 or i4",
+			array.dimensions, array.kind, array.size);
+	*out = (struct token_header){(uint32_t)array.header_bytes, array.size};
+	return 0;
+}
+
+int token_header_read(const void *head, size_t size, uint64_t file_bytes, struct token_header *out,
+	struct error *err)
+{
+	enum { LLMC_BYTES = 1024, LLMC_READ = 12, NPY_MAGIC = 6 };
+	static const struct {
+		uint32_t magic, version, id_bytes;
+	} llmc[] = {{20240520, 1, 2}, {20240801, 7, 4}};
+	const uint8_t *const at = head;
+	*out = (struct token_header){0};
+	if (size >= NPY_MAGIC && memcmp(at, "\x93NUMPY", NPY_MAGIC) == 0)
+		return token_header_read_npy(head, size, file_bytes, out, err);
+	for (size_t i = 0; size >= LLMC_READ && i < sizeof llmc / sizeof *llmc; i++) {
+		if (token_index_number(at, 4) != llmc[i].magic ||
+			token_index_number(at + 4, 4) != llmc[i].version)
+			continue;
+		const uint64_t tokens = token_index_number(at + 8, 4);
+		*out = (struct token_header){LLMC_BYTES, llmc[i].id_bytes};
+		if (LLMC_BYTES + tokens * llmc[i].id_bytes == file_bytes)
+			return 0;
+		return error_set(err, -EINVAL,
+			"llm.c's header of %d bytes says %" PRIu64
+			" tokens of %u bytes, which are not the file's %" PRIu64 " bytes",
+			LLMC_BYTES, tokens, llmc[i].id_bytes, file_bytes);
+	}
+	return 0;
+}
+
+/* ---- the index ------------------------------------------------------------------------------- */
+
+bool token_index_read_head(const uint8_t *bytes, size_t size, struct token_index_head *out)
+{
+	static const struct token_index_head types[] = {{NULL, 0, 0}, {"uint8", 0, 0},
+		{"int8", 0, 0}, {"int16", 0, 0}, {"int32", 4, 0}, {"int64", 0, 0},
+		{"float64", 0, 0}, {"float32", 0, 0}, {"uint16", 2, 0}};
+	if (size < TOKEN_INDEX_HEAD_BYTES ||
+		memcmp(bytes, token_index_magic, sizeof token_index_magic) != 0 ||
+		token_index_number(bytes + sizeof token_index_magic, 8) != 1)
+		return false;
+	const unsigned type = bytes[sizeof token_index_magic + 8];
+	*out = types[type < sizeof types / sizeof *types ? type : 0];
+	out->sequences = token_index_number(bytes + sizeof token_index_magic + 9, 8);
+	return true;
 }
 
 /* The arrays of an index, in its bytes. */
@@ -26,18 +93,15 @@ struct token_arrays {
 static int token_index_arrays(const uint8_t *bytes, size_t size, size_t id_bytes,
 	struct token_arrays *out, struct error *err)
 {
-	static const char magic[] = "MMIDIDX\0"; /* and the terminating zero */
-	if (size < TOKEN_INDEX_HEAD_BYTES || memcmp(bytes, magic, sizeof magic) != 0 ||
-		token_index_number(bytes + sizeof magic, 8) != 1)
+	struct token_index_head head;
+	if (!token_index_read_head(bytes, size, &head))
 		return error_set(err, -EINVAL, "index: it is none of Megatron's, version 1");
-	const unsigned type = bytes[sizeof magic + 8];
-	const unsigned wanted = id_bytes == 2 ? TOKEN_INDEX_UINT16 : TOKEN_INDEX_INT32;
-	if (type != wanted)
+	if (head.id_bytes != id_bytes)
 		return error_set(err, -EINVAL,
-			"index: its ids are of type %u, and tokens.type asks for %u (8: uint16, 4: int32)",
-			type, wanted);
-	const uint64_t sequences = token_index_number(bytes + sizeof magic + 9, 8);
-	const uint64_t marks = token_index_number(bytes + sizeof magic + 17, 8);
+			"index: its ids are %s, and tokens.type asks for ids of %zu bytes",
+			head.type ? head.type : "of an unknown type", id_bytes);
+	const uint64_t sequences = head.sequences;
+	const uint64_t marks = token_index_number(bytes + sizeof token_index_magic + 17, 8);
 	const size_t room = size - TOKEN_INDEX_HEAD_BYTES;
 	if (sequences > room / TOKEN_SEQUENCE_BYTES ||
 		marks > (room - sequences * TOKEN_SEQUENCE_BYTES) / 8)

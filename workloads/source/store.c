@@ -52,6 +52,21 @@ int store_open(struct store **out, const char *address, struct error *err)
 	return 0;
 }
 
+int store_read_exactly(
+	struct store *store, union store_file file, uint64_t offset, void *to, size_t size)
+{
+	for (size_t got = 0; got < size;) {
+		const ssize_t n = store->ops->read(
+			store, file, offset + got, (uint8_t *)to + got, size - got);
+		if (n < 0 && !store_repeats(n))
+			return (int)n;
+		if (n == 0)
+			return -ENODATA;
+		got += n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
 void store_close(struct store *store)
 {
 	if (!store)

@@ -114,6 +114,9 @@ const struct store_ops *store_find(const char *address);
 
 /* address outlives the store.  -errno with the reason. */
 int store_open(struct store **out, const char *address, struct error *err);
+/* All of [offset, offset + size).  -ENODATA: the file ends before. */
+int store_read_exactly(
+	struct store *store, union store_file file, uint64_t offset, void *to, size_t size);
 void store_close(struct store *store); /* NULL is fine */
 
 /* The size of a file, 0 when it cannot be known.  file: as in store_ops.stat. */
