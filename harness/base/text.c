@@ -147,9 +147,10 @@ const char *suggest_nearest(const char *word, const char *const *names, size_t c
 			continue;
 		const size_t longer = size > word_size ? size : word_size;
 		const size_t third = longer / DISTANCE_SHARE;
+		const size_t few = longer > DISTANCE_SHARE ? DISTANCE_LEAST : 1;
 		const size_t d = distance(word, word_size, names[i], size);
 		/* A word that shares no letter with the name is no misspelling of it. */
-		if (d > (third > DISTANCE_LEAST ? third : DISTANCE_LEAST) || d >= longer)
+		if (d > (third > few ? third : few) || d >= longer)
 			continue;
 		if (!nearest || d < least) {
 			nearest = names[i];

@@ -51,6 +51,13 @@ struct selection {
 	size_t count;
 };
 
+void explain_names(struct buffer *out)
+{
+	char pair[PAIR_BYTES];
+	for (size_t i = 0; i < explain_count(); i++)
+		buffer_format(out, " %s", explain_pair(i, pair));
+}
+
 static int refuse_word(const char *word, struct error *err)
 {
 	char pairs[EXPLAINED_MAX][PAIR_BYTES];

@@ -87,7 +87,8 @@ static void heading(const struct style *style, const char *text, struct buffer *
 	buffer_format(out, "\n%s%s%s\n", style_ink(style, INK_BOLD), text, style_end(style));
 }
 
-static void render_options(uint64_t options, const struct style *style, struct buffer *out)
+static void render_options(
+	uint64_t options, const char *command, const struct style *style, struct buffer *out)
 {
 	struct table table;
 	table_open(&table, name_and_text, 2);
@@ -96,7 +97,10 @@ static void render_options(uint64_t options, const struct style *style, struct b
 		if (!(options & OPTION_BIT(id)))
 			continue;
 		table_add(&table, INK_ACCENT, "%s", option_text(&option_specs[id], text));
-		table_add(&table, INK_PLAIN, "%s", option_specs[id].doc);
+		struct buffer doc = {0};
+		option_doc((enum option_id)id, command, &doc);
+		table_add(&table, INK_PLAIN, "%s", doc.data ? doc.data : "");
+		buffer_release(&doc);
 	}
 	table_render(&table, style, INDENT_COLUMNS, false, out);
 	table_close(&table);
@@ -128,7 +132,7 @@ static void manual_overview(
 		"  mlbench diagnose imagenet_like          its bottleneck, and what to do about it\n"
 		"  mlbench help COMMAND | KEY | TERM       explain one; also 'keys' and 'terms'\n");
 	heading(style, "options of every command", out);
-	render_options(OPTIONS_COMMON, style, out);
+	render_options(OPTIONS_COMMON, "", style, out);
 }
 
 static void manual_command(
@@ -145,7 +149,7 @@ static void manual_command(
 		buffer_text(out, *at ? "\n" : "");
 	}
 	heading(style, "options", out);
-	render_options(options_of(command), style, out);
+	render_options(options_of(command), command->name, style, out);
 	if (command->example) {
 		heading(style, "example", out);
 		buffer_format(out, "  %s\n", command->example);
@@ -186,7 +190,7 @@ static void mdoc_paragraphs(const char *text, struct buffer *out)
 	}
 }
 
-static void mdoc_options(uint64_t options, struct buffer *out)
+static void mdoc_options(uint64_t options, const char *command, struct buffer *out)
 {
 	buffer_text(out, ".Bl -tag -width Ds\n");
 	for (int id = 0; id < OPTION_COUNT; id++) {
@@ -201,7 +205,10 @@ static void mdoc_options(uint64_t options, struct buffer *out)
 			buffer_format(out, spec->metavar[0] == '[' ? " Ns Ar %s" : " Ar %s",
 				spec->metavar);
 		buffer_text(out, "\n");
-		mdoc_text(spec->doc, out);
+		struct buffer doc = {0};
+		option_doc((enum option_id)id, command, &doc);
+		mdoc_text(doc.data ? doc.data : "", out);
+		buffer_release(&doc);
 	}
 	buffer_text(out, ".El\n");
 }
@@ -215,7 +222,7 @@ static void mdoc_command(const struct command *command, struct buffer *out)
 	buffer_text(out, ".Pp\n");
 	mdoc_paragraphs(command->description, out);
 	if (command->options)
-		mdoc_options(command->options, out);
+		mdoc_options(command->options, command->name, out);
 	if (command->example)
 		buffer_format(out, ".Pp\nExample:\n.Dl %s\n", command->example);
 }
@@ -248,7 +255,7 @@ static void manual_page(const struct command *const *commands, struct buffer *ou
 		"time, and names the bottleneck. Configurations are described in mlbench.ini(5).",
 		out);
 	buffer_text(out, ".Pp\nEvery command takes these options:\n");
-	mdoc_options(OPTIONS_COMMON, out);
+	mdoc_options(OPTIONS_COMMON, "", out);
 	buffer_text(out, ".Sh COMMANDS\n");
 	for (size_t i = 0; commands[i]; i++)
 		mdoc_command(commands[i], out);
@@ -373,13 +380,19 @@ static void write_arguments(
 		if (strcmp(commands[i]->name, "lab") == 0)
 			lab_action_names(out);
 		if (strcmp(commands[i]->name, "help") == 0) {
-			buffer_text(out, " keys config plan");
+			buffer_text(out, " keys terms config plan");
 			add_commands(commands, out);
 			list_names("keys", out);
+			glossary_words(out);
 		}
+		if (strcmp(commands[i]->name, "explain") == 0)
+			explain_names(out);
+		if (strstr(arguments, "PLAN"))
+			buffer_text(out, " :plan");
 		if (strstr(arguments, "CONFIG"))
 			buffer_text(out, " :config");
-		if (strstr(arguments, "RESULT"))
+		if (strstr(arguments, "RESULT") || strstr(arguments, "A B") ||
+			strstr(arguments, "GOOD") || strstr(arguments, "SOURCE"))
 			buffer_text(out, " :result");
 		buffer_text(out, dialect->after_words);
 	}
@@ -394,13 +407,14 @@ static void write_arguments(
 	buffer_text(out, dialect->end);
 }
 
-/* Names that are found at the time: shipped configurations and saved results. */
+/* Names that are found at the time: shipped configurations and plans, and saved results. */
 static const char posix_found[] =
 	"_mlbench_found() {\n"
 	"\tlocal word\n"
 	"\tfor word in $(_mlbench_arguments \"$1\" | tr ' ' '\\n'); do\n"
 	"\t\tcase $word in\n"
-	"\t\t:config) mlbench list configs --json 2>/dev/null | sed -n 's|.*\"name\": *\"[^\"]*/\\([^/\"]*\\)\\.ini\".*|\\1|p' ;;\n"
+	"\t\t:config) mlbench list configs --json 2>/dev/null | sed -n '/\"accept[/]/d; s|.*\"name\": *\"\\([^\"]*\\)\".*|\\1|p' ;;\n"
+	"\t\t:plan) mlbench list configs --json 2>/dev/null | sed -n 's|.*\"name\": *\"\\(accept/[^\"]*\\)\".*|\\1|p' ;;\n"
 	"\t\t:result) ls results 2>/dev/null ;;\n"
 	"\t\t*) echo \"$word\" ;;\n"
 	"\t\tesac\n"
@@ -460,7 +474,9 @@ static const char fish_script[] =
 	"\tfor word in (_mlbench_arguments $argv[1])\n"
 	"\t\tswitch $word\n"
 	"\t\t\tcase ':config'\n"
-	"\t\t\t\tmlbench list configs --json 2>/dev/null | string replace -rf '.*\"name\": *\"[^\"]*/([^/\"]*)\\.ini\".*' '$1'\n"
+	"\t\t\t\tmlbench list configs --json 2>/dev/null | string replace -rf '.*\"name\": *\"((?!accept/)[^\"]*)\".*' '$1'\n"
+	"\t\t\tcase ':plan'\n"
+	"\t\t\t\tmlbench list configs --json 2>/dev/null | string replace -rf '.*\"name\": *\"(accept/[^\"]*)\".*' '$1'\n"
 	"\t\t\tcase ':result'\n"
 	"\t\t\t\tls results 2>/dev/null\n"
 	"\t\t\tcase '*'\n"

@@ -223,21 +223,36 @@ static void first_sentence(const char *path, char out[SENTENCE_BYTES])
 		}
 }
 
-static void list_config_folder(struct listing *listing, const char *folder, int depth)
+/* By the name that commands take: "labs/01_story".  A file of the same name in an earlier place is the one that is meant. */
+static void list_config(struct listing *listing, const char *path, size_t root)
+{
+	char comment[SENTENCE_BYTES];
+	char name[TEXT_BYTES];
+	size_t i;
+	const json_t *row;
+	(void)snprintf(name, sizeof name, "%.*s", (int)(strrchr(path, '.') - path - (long)root),
+		path + root);
+	json_array_foreach(listing->rows, i,
+		row) if (strcmp(name, json_string_value(json_object_get(row, "name"))) == 0) return;
+	first_sentence(path, comment);
+	listing_add(listing, name, NULL, comment);
+	json_t *added = json_array_get(listing->rows, json_array_size(listing->rows) - 1);
+	if (json_object_set_new(added, "path", fields_text(path)))
+		listing->failed = true;
+}
+
+static void list_config_folder(struct listing *listing, const char *folder, size_t root, int depth)
 {
 	struct dirent **entries = NULL;
 	const int count = depth < DEPTH_MAX ? scandir(folder, &entries, NULL, alphasort) : 0;
 	for (int i = 0; i < count; i++) {
 		char *path = entries[i]->d_name[0] == '.' ? NULL
 							  : files_join(folder, entries[i]->d_name);
-		char comment[SENTENCE_BYTES];
 		const char *ending = path ? strrchr(path, '.') : NULL;
-		if (ending && strcmp(ending, ".ini") == 0) {
-			first_sentence(path, comment);
-			listing_add(listing, path, NULL, comment);
-		} else if (path && entries[i]->d_type == DT_DIR) {
-			list_config_folder(listing, path, depth + 1);
-		}
+		if (ending && strcmp(ending, ".ini") == 0)
+			list_config(listing, path, root);
+		else if (path && entries[i]->d_type == DT_DIR)
+			list_config_folder(listing, path, root, depth + 1);
 		free(path);
 		free(entries[i]);
 	}
@@ -249,7 +264,7 @@ static void list_configs(struct listing *listing)
 {
 	char folder[PATH_MAX];
 	for (size_t i = 0; config_place(i, folder, sizeof folder); i++)
-		list_config_folder(listing, folder, 0);
+		list_config_folder(listing, folder, strlen(folder) + 1, 0);
 }
 
 static void list_keys(struct listing *listing)
@@ -291,7 +306,8 @@ static const struct topic {
 		list_all_devices},
 	{"formats", "output formats (export --format)", list_formats},
 	{"parts", "optional parts of this build", list_parts},
-	{"configs", "configurations (run, sweep, diagnose or check NAME)", list_configs},
+	{"configs", "configurations (run, sweep, diagnose or check NAME; --json has their paths)",
+		list_configs},
 	{"keys", "keys; 'mlbench help KEY' explains one", list_keys},
 };
 

@@ -7,6 +7,7 @@
 #include "harness/base/bounded.h"
 #include "harness/base/files.h"
 #include "harness/base/log.h"
+#include "harness/base/text.h"
 #include "harness/fit/case.h"
 #include "harness/lab/lab_book.h"
 #include "harness/report/style.h"
@@ -133,6 +134,46 @@ struct style command_style(const struct invocation *invocation)
 
 /* --- configurations by name ------------------------------------------------------------------- */
 
+/* The shipped configurations that begin as the word does, or else the one that nearly has its name: "'a' or 'b'".  Cuts the
+ * list up. */
+static void config_nearest(const char *name, char *list, struct buffer *out)
+{
+	enum { NAMES_MAX = 256, NEAR_MAX = 3 };
+	const char *names[NAMES_MAX];
+	const size_t length = strlen(name);
+	size_t count = 0;
+	size_t near = 0;
+	char *rest;
+	for (char *word = strtok_r(list, " ", &rest); word && count < NAMES_MAX;
+		word = strtok_r(NULL, " ", &rest)) {
+		const char *slash = strrchr(word, '/');
+		names[count++] = word;
+		if (length > 1 && near < NEAR_MAX &&
+			(strncmp(word, name, length) == 0 ||
+				strncmp(slash ? slash + 1 : word, name, length) == 0))
+			buffer_format(out, "%s'%s'", near++ ? " or " : "", word);
+	}
+	const char *similar = near ? NULL : suggest_nearest(name, names, count);
+	if (similar)
+		buffer_format(out, "'%s'", similar);
+}
+
+static int config_refuse_name(const char *name, int code, struct error *err)
+{
+	struct buffer list = {0};
+	struct buffer near = {0};
+	list_names("configs", &list);
+	if (list.data)
+		config_nearest(name, list.data, &near);
+	if (near.data)
+		code = error_set(err, code,
+			"no configuration '%.80s' (did you mean %s? 'mlbench list configs' lists them)",
+			name, near.data);
+	buffer_release(&near);
+	buffer_release(&list);
+	return code;
+}
+
 int config_place_read(struct config *config, const struct invocation *invocation, const char *name,
 	struct error *err)
 {
@@ -147,6 +188,8 @@ int config_place_read(struct config *config, const struct invocation *invocation
 				"'%s' is a plan of acceptance checks, and no configuration: 'mlbench accept %s' "
 				"runs it, with --dry-run it only shows what would run",
 				name, name);
+		if (code == -ENOENT && path == name)
+			code = config_refuse_name(name, code, err);
 	}
 	for (size_t i = 0; i < invocation->options.set_count && !code; i++)
 		code = config_set(config, invocation->options.sets[i], err);

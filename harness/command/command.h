@@ -77,6 +77,8 @@ void list_names(const char *topic, struct buffer *out);
 
 /* Appends the actions of `mlbench lab`, each with a space before it. */
 void lab_action_names(struct buffer *out);
+/* Every verdict that `explain` knows, each behind a blank. */
+void explain_names(struct buffer *out);
 
 struct node_results;
 /* Warns of each file that could not be used; -EINVAL: it was all of them. */

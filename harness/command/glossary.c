@@ -126,6 +126,22 @@ bool glossary_find(const char *name, struct glossary_entry *entry)
 	return false;
 }
 
+void glossary_words(struct buffer *out)
+{
+	struct glossary_entry entry;
+	char name[GLOSSARY_NAME_BYTES];
+	for (const char *at = NULL; glossary_next(&at, &entry);)
+		for (size_t i = 0; glossary_name(&entry, i, name); i++) {
+			bool plain = true;
+			for (char *c = name; *c; c++) {
+				*c = *c == ' ' ? '-' : *c;
+				plain = plain && (isalnum((unsigned char)*c) || strchr("-_./", *c));
+			}
+			if (plain)
+				buffer_format(out, " %s", name);
+		}
+}
+
 /* "  also   a, b" */
 static void glossary_render_list(const char *label, const char *words, const struct style *style,
 	int indent, struct buffer *out)

@@ -30,6 +30,9 @@ bool glossary_reference(
 /* Whether two names are the same to glossary_find. */
 bool glossary_same_name(const char *a, const char *b);
 
+/* Every name that leads to an entry, as one word ("queue-depth"), each behind a blank. */
+void glossary_words(struct buffer *out);
+
 /* For a terminal: the meaning, the synonyms, and the commands that say more. */
 void glossary_render(const struct glossary_entry *entry, const struct style *style, int indent,
 	struct buffer *out);

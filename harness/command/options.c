@@ -1,6 +1,7 @@
 /* The command line. */
 #include "harness/command/options.h"
 
+#include "harness/base/buffer.h"
 #include "harness/base/text.h"
 
 #include <errno.h>
@@ -10,24 +11,31 @@
 
 const struct option_spec option_specs[OPTION_COUNT] = {
 	[OPTION_SET] = {"set", 0, "KEY=VALUE",
-		"Override a key of the configuration, as 'decode.workers=4'. Commands that sweep "
-		"also take a list, as 'sweep.decode.workers=1,2,4'. May be repeated; the last "
-		"value of a key counts."},
+		"@fit Set a key of the twin, as 'decode.workers=4', or a finding, as "
+		"'job.throughput=600'.\n"
+		"@what-if Change a key, as 'decode.workers=8'; a list, as 'decode.workers=4,8', makes a "
+		"table.\n"
+		"@reproduce,gen,probe,bisect,diagnose,run,sweep,check,efficiency Override a key of the "
+		"configuration, as 'decode.workers=4'.\n"
+		"@sweep,check,gen A list sweeps it, as 'sweep.decode.workers=1,2,4'.\n"
+		"May be repeated; the last value of a key counts."},
 	[OPTION_DATA] = {"data", 0, "DIR",
 		"Measure with the images in this folder, in class/name.jpg layout. Short for --set "
 		"dataset.path=DIR --set dataset.recipe=none, before any --set. Nothing is written "
 		"there."},
 	[OPTION_OUT] = {"out", 0, "DIR",
-		"Write into this folder: a run's results, instead of results/NAME/TIME. Commands "
-		"that write one file also take its name."},
+		"@run,sweep,reproduce,bisect,efficiency,observe,accept,diagnose Write the results into "
+		"this folder, instead of results/NAME/TIME.\n"
+		"@fleet,history,fit,lab,report,export,compare,baseline Write into this file; a folder gets "
+		"one with the usual name."},
 	[OPTION_RESUME] = {"resume", 0, "DIR",
 		"Continue the run in this folder: measure only what is missing or failed. 'latest' "
 		"is the newest run with the configuration's name."},
 	[OPTION_JSON] = {"json", 0, NULL,
 		"Write one valid JSON document to standard output, even after an error."},
 	[OPTION_VERIFY] = {"verify", 0, NULL,
-		"gen: read every file of the data set and compare it with the manifest. diagnose: "
-		"test the diagnosis by experiments."},
+		"@gen Read every file of the data set and compare it with the manifest.\n"
+		"@diagnose Test the diagnosis by experiments."},
 	[OPTION_PATH] = {"path", 0, "DIR",
 		"Probe the storage under this folder, instead of the data set's or the current "
 		"one."},
@@ -37,9 +45,11 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 	[OPTION_NO_CACHE] = {"no-cache", 0, NULL,
 		"Do not use kept results, and do not keep these."},
 	[OPTION_BUDGET] = {"budget", 0, "TIME",
-		"Time that the experiments of --verify may take, as '90s' or '10m' (default: 3 "
-		"minutes); of accept, that all checks may take (default of the quick tier: 55s); of "
-		"reproduce and bisect, that they may measure (default: 5 and 10 minutes)."},
+		"@diagnose Time that the experiments of --verify may take, as '90s' or '10m'. Default: 3 "
+		"minutes.\n"
+		"@accept Time that all checks may take, as '90s'. Default of the quick tier: 55s.\n"
+		"@reproduce Time that it may measure, as '90s' or '10m'. Default: 5 minutes.\n"
+		"@bisect Time that it may measure, as '90s' or '10m'. Default: 10 minutes."},
 	[OPTION_FOLLOW] = {"follow", 0, "[=N]",
 		"Set what the diagnosis recommends, measure, and continue from there, at most N "
 		"times. Default: 8."},
@@ -49,7 +59,8 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 		"Print the script that completes commands, options, keys and their values in this shell."},
 	[OPTION_POINT] = {"point", 0, "N",
 		"The point of the saved sweep to use, by its number in points.csv. Default: the "
-		"best measured one (what-if: those nearest to the setting)."},
+		"best measured one.\n"
+		"@what-if Without it, the model is calibrated from the points nearest to the setting, too."},
 	[OPTION_FLEET] = {"fleet", 0, "N[,N...]",
 		"Predict this many nodes: their throughput, and whether the file server, the "
 		"network or the node is the bottleneck. A list or a range, as '1-64*2'."},
@@ -71,8 +82,8 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 	[OPTION_ALL_REDUCE] = {"all-reduce", 0, "ring|tree",
 		"How gradients are summed. Default: the faster one at each number of nodes."},
 	[OPTION_FORCE] = {"force", 0, NULL,
-		"what-if: predict a fleet even if the result was measured under other load. lab explain: "
-		"give up."},
+		"@what-if Predict a fleet even if the result was measured under other load.\n"
+		"@lab With 'explain': give up."},
 	[OPTION_FORMAT] = {"format", 0, "NAME",
 		"Output format; the command's help lists the formats."},
 	[OPTION_SORT] = {"sort", 0, "COLUMN",
@@ -109,8 +120,8 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 		"(about ten minutes), or burn (as long as --for says). Default: standard."},
 	[OPTION_CHECK] = {"check", 0, "NAME", "Run only this check of the plan. May be repeated."},
 	[OPTION_FOR] = {"for", 0, "TIME",
-		"How long 'mlbench observe' watches, as '1m' (default: 30s), or burn checks load the node, "
-		"as '8h'."},
+		"@observe How long to watch, as '1m'. Default: 30s.\n"
+		"@accept How long burn checks load the node, as '8h'."},
 	[OPTION_BASELINE] = {"baseline", 0, "FILE",
 		"The baseline that criteria 'of baseline' mean (mlbench baseline)."},
 	[OPTION_JUDGE] = {"judge", 0, "RESULT",
@@ -133,7 +144,7 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 	[OPTION_TOLERANCE] = {"tolerance", 0, "SHARE",
 		"How far from the reported throughput still counts as the same. Default: 10%."},
 	[OPTION_MARGIN] = {"margin", 0, "SHARE",
-		"A difference that costs less than this is none, as '3%' (the default of bisect)."},
+		"Differences that cost less than this are ignored. Default: 3%."},
 	[OPTION_ENV] = {"env", 0, NULL,
 		"Bisect the nodes, too, as far as this node can emulate them: fewer cores and a "
 		"CPU quota of a result or a case, and the storage of a case."},
@@ -148,6 +159,32 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 		"Print each step taken, and the stages of every point."},
 	[OPTION_HELP] = {"help", 'h', NULL, "Help on the command."},
 };
+
+static bool option_doc_is_of(const char *names, size_t length, const char *command)
+{
+	const size_t wanted = strlen(command);
+	for (const char *at = names; at < names + length;) {
+		const size_t one = strcspn(at, ", ");
+		if (one == wanted && strncmp(at, command, one) == 0)
+			return true;
+		at += one + 1;
+	}
+	return false;
+}
+
+void option_doc(enum option_id id, const char *command, struct buffer *out)
+{
+	const size_t begun = out->size;
+	for (const char *line = option_specs[id].doc; *line;) {
+		const size_t length = strcspn(line, "\n");
+		const size_t names = *line == '@' ? strcspn(line, " ") + 1 : 0;
+		if (names == 0 || option_doc_is_of(line + 1, names - 2, command)) {
+			buffer_text(out, out->size > begun ? " " : "");
+			buffer_add(out, line + names, length - names);
+		}
+		line += length + (line[length] == '\n');
+	}
+}
 
 struct parser {
 	struct options *options;

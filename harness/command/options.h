@@ -5,6 +5,8 @@
 
 #include "harness/base/error.h"
 
+struct buffer;
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -82,9 +84,12 @@ struct option_spec {
 	char letter;      /* 0: none */
 	/* NULL: takes no value; "[=N]": one that may be left out, and stands behind '=' */
 	const char *metavar;
-	const char *doc;
+	const char *doc; /* lines; one that begins with "@run,sweep " is of these commands alone */
 };
 extern const struct option_spec option_specs[OPTION_COUNT];
+
+/* Appends what an option means to a command. */
+void option_doc(enum option_id id, const char *command, struct buffer *out);
 
 struct options {
 	uint64_t given; /* bits of those that were */

@@ -49,7 +49,7 @@ mkdir ../elsewhere && cd ../elsewhere
 for config in imagenet_like configs/imagenet_like.ini cpu_training; do
 	env -i "$here/bin/mlbench" check "$config" >out 2>err || fail "check $config fails in an empty environment: $(tail -n 1 err)"
 done
-env -i "$here/bin/mlbench" list configs | grep -q "$here/configs/imagenet_like.ini" || fail "list configs is empty"
+env -i "$here/bin/mlbench" list configs --json | grep -q "$here/configs/imagenet_like.ini" || fail "list configs is empty"
 env -i LD_DEBUG=files "$here/bin/mlbench" list backends 2>opened | grep -q 'openblas *computes' || fail "OpenBLAS cannot be opened"
 grep -q "calling init: $here/.*libopenblas" opened || fail "another OpenBLAS than the tarball's is opened"
 cd "$here"

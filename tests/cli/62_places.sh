@@ -6,8 +6,16 @@ expect 0 "$MLBENCH" check emulated/eight_devices
 expect 0 "$MLBENCH" check configs/imagenet_like.ini
 expect 2 "$MLBENCH" check imagenet_lik
 expect 0 "$MLBENCH" list configs
-grep -q '/configs/imagenet_like.ini' out || fail "list configs is empty away from the sources"
-[ "$(grep -c 'configs/story.ini' out)" -eq 1 ] || fail "list configs names a file twice"
+grep -qE '^  imagenet_like +' out || fail "list configs is empty away from the sources"
+[ "$(wc -l <out)" -lt 150 ] || fail "list configs has $(wc -l <out) lines"
+expect 2 "$MLBENCH" sweep imagenet
+says "or 'imagenet_like'?"
+expect 2 "$MLBENCH" check 05_laten
+says "did you mean 'labs/05_latency'?"
+expect 2 "$MLBENCH" check nowhere/at_all.ini
+says "cannot open 'nowhere/at_all.ini'"
+expect 0 "$MLBENCH" list configs
+[ "$(grep -cE '^  story +' out)" -eq 1 ] || fail "list configs names a file twice"
 # A file or folder of that name here: the file is meant, the folder is not.
 mkdir story
 expect 0 "$MLBENCH" check story
@@ -30,7 +38,7 @@ for layout in share/mlbench/configs configs; do
 	cp "$MLBENCH" tree/bin/mlbench
 	cp -r "$ROOT/configs" "tree/$layout"
 	expect 0 tree/bin/mlbench check imagenet_like
-	expect 0 tree/bin/mlbench list configs
+	expect 0 tree/bin/mlbench list configs --json
 	grep -q "tree/$layout/imagenet_like.ini" out || fail "list configs does not find $layout"
 	rm -r tree
 done
@@ -85,5 +93,19 @@ offers models
 complete_words sweep imagenet_l
 offers imagenet_like
 mkdir -p results/mine
-complete_words show mi
-offers mine
+for command in show compare bisect fit; do
+	complete_words $command mi
+	offers mine
+done
+complete_words sweep labs/05
+offers labs/05_latency
+complete_words accept acc
+offers accept/node
+complete_words sweep acc
+[ -z "$(cat offered)" ] || fail "a plan is offered to sweep"
+complete_words help good
+offers goodput
+complete_words help queue-d
+offers queue-depth
+complete_words explain read/lat
+offers read/latency

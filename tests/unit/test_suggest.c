@@ -32,6 +32,9 @@ static void far_names(void **state)
 	(void)state;
 	assert_null(suggest_nearest("completely.else", keys, KEYS));
 	assert_null(suggest_nearest("zz", engines, ENGINES));
+	static const char *const short_ones[] = {"job", "gen"};
+	assert_null(suggest_nearest("foo", short_ones, 2));
+	assert_string_equal(suggest_nearest("jop", short_ones, 2), "job");
 	assert_null(suggest_nearest("", engines, ENGINES));
 	assert_null(suggest_nearest("x", NULL, 0));
 	static const char *const one[] = {"ab"};
