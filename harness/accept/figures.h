@@ -50,7 +50,7 @@ enum figure_sense { FIGURE_MORE_IS_BETTER, FIGURE_LESS_IS_BETTER, FIGURE_NEITHER
 
 /* What to do about a finding, in the order of effort; the worst finding's class is the node's. */
 enum accept_action {
-	ACTION_NONE,
+	ACTION_NONE,      /* of a figure: it says whether the node can be judged at all */
 	ACTION_CONFIGURE, /* change a setting of the system */
 	ACTION_MONITOR,   /* use it, and look again */
 	ACTION_RESET,     /* reset the device or reboot, and test again */

@@ -68,6 +68,8 @@ struct evidence {
 	const char *missing; /* why there is nothing; NULL */
 	bool lacks;          /* ... because the node has no such thing */
 	size_t places;       /* of the figure */
+	/* Under what it was measured (CONDITION_BUSY, CONDITION_LIMITED), and that in words; "". */
+	const char *condition, *conditions;
 };
 
 /* What came of one clause. */
@@ -310,6 +312,26 @@ static void judge_equal(
 		(void)snprintf(judged->why, sizeof judged->why, "not all are the same");
 }
 
+static bool evidence_is_busy(const struct evidence *evidence)
+{
+	return strcmp(evidence->condition, CONDITION_BUSY) == 0;
+}
+
+/* Whether other work on the node cannot have made it hold: a part that gives enough beside it gives enough without it.  Places
+ * that are compared are not disturbed alike. */
+static bool clause_holds_anyway(
+	const struct clause *clause, const struct figure *figure, const struct judged *judged)
+{
+	if (clause->kind == CLAUSE_KNOWN)
+		return true;
+	if (judged->judgement != JUDGED_HOLDS || clause->of == OF_MEDIAN || clause->of == OF_BEST ||
+		(clause->kind != CLAUSE_LIMIT && clause->kind != CLAUSE_WITHIN))
+		return false;
+	return figure->sense == FIGURE_MORE_IS_BETTER   ? isinf(judged->high)
+	       : figure->sense == FIGURE_LESS_IS_BETTER ? isinf(judged->low)
+							: false;
+}
+
 static void judge_clause(const struct judging *judging, const struct evidence *evidence,
 	const struct clause *clause, const struct judge_rates *rates, struct judged *judged)
 {
@@ -351,6 +373,13 @@ static void judge_clause(const struct judging *judging, const struct evidence *e
 		judged->judgement = JUDGED_HOLDS;
 		break;
 	}
+	if (evidence_is_busy(evidence) && !clause_holds_anyway(clause, figure, judged)) {
+		judged->judgement = JUDGED_HOLDS;
+		judged->unknown = true;
+		judged->skippable = false;
+		(void)snprintf(judged->why, sizeof judged->why, "the node is busy: %s",
+			evidence->conditions);
+	}
 }
 
 /* --- evidence --------------------------------------------------------------------------------- */
@@ -380,6 +409,11 @@ static bool evidence_read(const struct judging *judging, const struct accept_che
 	}
 	evidence->text = json_string_value(fact);
 	evidence->lacks = json_is_true(json_object_get(missing, "lack"));
+	const json_t *under = entry_of(judging->measured, "conditions", figure, place);
+	if (!under) /* of all that the check measured */
+		under = entry_of(judging->measured, "conditions", "", "");
+	evidence->condition = evidence->exact || evidence->text ? "" : fields_text_of(under, "is");
+	evidence->conditions = fields_text_of(under, "text");
 	if (missing) /* of some repetitions, too: closed by default */
 		evidence->missing = fields_text_of(missing, "why");
 	else if (!whole)
@@ -560,6 +594,8 @@ static void say_finding(const struct judging *judging, const struct evidence *ev
 	if (judged->judgement == JUDGED_OPEN)
 		buffer_text(out,
 			"; inconclusive: the repetitions show neither that it holds nor that it does not");
+	if (judged->judgement == JUDGED_BROKEN && evidence->limit->figure->action == ACTION_NONE)
+		buffer_text(out, "; a busy node is not judged");
 	say_event(judging, evidence, out);
 }
 
@@ -593,7 +629,9 @@ static enum accept_verdict finding_verdict(const struct accept_check *check,
 		return VERDICT_PASS;
 	if (limit->warns)
 		return VERDICT_WARN;
-	return judged->judgement == JUDGED_BROKEN ? VERDICT_FAIL : VERDICT_ERROR;
+	return judged->judgement == JUDGED_BROKEN && limit->figure->action != ACTION_NONE
+		       ? VERDICT_FAIL
+		       : VERDICT_ERROR;
 }
 
 static json_t *limit_number(double value)
@@ -608,13 +646,33 @@ static json_t *text_from(struct buffer *buffer)
 	return text;
 }
 
-static enum accept_action finding_action(const struct figure *figure, enum accept_verdict verdict)
+static bool evidence_is_limited(const struct evidence *evidence)
 {
+	return strcmp(evidence->condition, CONDITION_LIMITED) == 0;
+}
+
+/* A node that is not fit is not used; one that is, is. */
+static enum accept_action finding_action(
+	const struct evidence *evidence, enum accept_verdict verdict)
+{
+	const enum accept_action action =
+		evidence_is_limited(evidence) ? ACTION_CONFIGURE : evidence->limit->figure->action;
 	if (verdict == VERDICT_FAIL)
-		return figure->action;
-	return verdict == VERDICT_WARN
-		       ? figure->action == ACTION_CONFIGURE ? ACTION_CONFIGURE : ACTION_MONITOR
-		       : ACTION_NONE;
+		return action == ACTION_MONITOR ? ACTION_ISOLATE : action;
+	return verdict != VERDICT_WARN      ? ACTION_NONE
+	       : action == ACTION_CONFIGURE ? ACTION_CONFIGURE
+					    : ACTION_MONITOR;
+}
+
+/* Under what it was measured, where that decides what to do; NULL. */
+static const char *finding_condition(
+	const struct evidence *evidence, enum accept_verdict verdict, const struct judged *judged)
+{
+	if (verdict == VERDICT_PASS || verdict == VERDICT_SKIP || evidence->missing)
+		return NULL;
+	if (evidence->limit->figure->action == ACTION_NONE && judged->judgement == JUDGED_BROKEN)
+		return CONDITION_BUSY;
+	return *evidence->condition ? evidence->condition : NULL;
 }
 
 /* Nothing is wrong with a part that nobody could tell anything of. */
@@ -623,10 +681,15 @@ static const char *finding_remedy(const struct figure *figure, enum accept_verdi
 {
 	if (verdict == VERDICT_PASS || verdict == VERDICT_SKIP)
 		return "";
+	if (!evidence->missing && evidence_is_busy(evidence))
+		return "stop other work on the node and repeat the check";
 	if (evidence->missing || judged->unknown)
 		return "fix what the reason names and repeat the check; if the node is not supposed to have it, write 'or missing' in the plan";
 	if (judged->judgement == JUDGED_OPEN)
 		return "stop other work on the node and repeat the check, with a larger budget if it ran out of time; if it stays inconclusive, the figure lies at its limit";
+	if (evidence_is_limited(evidence))
+		return "raise or remove the limit of the control group (or of its container or job) and repeat the check: "
+		       "it hides what the part gives";
 	return figure->remedy;
 }
 
@@ -660,8 +723,9 @@ static json_t *finding_make(const struct judging *judging, const struct evidence
 				: clause->kind == CLAUSE_SIMILARITY ? "similarity"
 								    : NULL;
 	return json_pack(
-		"{s:s, s:s*, s:o, s:s, s:s, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:s, s:o, s:o, s:o}",
-		"figure", figure->name, "statistic", statistic, "place",
+		"{s:s, s:s*, s:s*, s:o, s:s, s:s, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:s, s:o, s:o, s:o}",
+		"figure", figure->name, "statistic", statistic, "condition",
+		finding_condition(evidence, verdict, &judged), "place",
 		fields_text(evidence->place), "level", limit->warns ? "warn" : "fail", "verdict",
 		accept_verdict_name(verdict), "asked", fields_text(limit->criterion.text), "unit",
 		figure_unit_name(judged.unit), "sense", senses[figure->sense], "measured", measured,
@@ -670,7 +734,7 @@ static json_t *finding_make(const struct judging *judging, const struct evidence
 		"limit_high", limit_number(judged.high), "repetitions",
 		evidence->exact ? 1 : (int)evidence->count, "by", fields_number(judged_by(&judged)),
 		"sentence", text_from(&sentence), "action",
-		accept_action_name(finding_action(figure, verdict)), "remedy", text_from(&remedy),
+		accept_action_name(finding_action(evidence, verdict)), "remedy", text_from(&remedy),
 		"runbook", json_sprintf("mlbench help %s", figure->name), "repeat",
 		text_from(&repeat));
 }

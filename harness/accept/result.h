@@ -14,10 +14,13 @@
  *	 "values":  [{"figure": "decode.core", "place": "core 0", "values": [412.1, 409.9], "peak": null, "source": null}],
  *	 "facts":   [{"figure": "cpu.model", "place": "", "value": "..." or 64}],
  *	 "missing": [{"figure": "memory.speed", "place": "", "why": "no DMI table: ...", "lack": true}],
+ *	 "conditions": [{"figure": "decode.core", "place": "core 3", "is": "busy", "text": "other work took 89 % of its time"}],
  *	 "events":  [{"figure": "burn.throttled", "place": "core 3", "at_s": 12.0 or null, "text": "..."}],
  *	 "series":  [{"series": "decode rate", "place": "", "unit": "samples/s", "points": [[0.0, 410.0]]}],
  *	 "notes":   ["..."]}
  *
+ * conditions, under which it was measured (figure "": all of the check): busy, other work took cores; limited, a control
+ * group's limit was met.  What other work may have caused is not judged.
  * state: done, failed (why: what it could not do), died (a signal or an exit status), timed out, interrupted, skipped.
  *
  * accept.json, schema mlbench.accept/1: the header's members and
@@ -47,6 +50,8 @@
 
 #define ACCEPT_SCHEMA "mlbench.accept/1"
 #define MEASURED_SCHEMA "mlbench.measured/1"
+#define CONDITION_BUSY "busy"
+#define CONDITION_LIMITED "limited"
 #define BASELINE_SCHEMA "mlbench.baseline/1"
 
 enum accept_verdict {

@@ -32,7 +32,7 @@ static const uint64_t LOOK_FIRST_NS = 100 * NS_PER_US, LOOK_MOST_NS = 5 * NS_PER
 int bounded_start(struct bounded_process *process, bounded_work *work, void *context)
 {
 	int ends[2];
-	*process = (struct bounded_process){.fd = -1, .cpu_s = (double)NAN};
+	*process = (struct bounded_process){.fd = -1, .user_s = (double)NAN};
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return -errno;
 	const pid_t parent = getpid();
@@ -70,9 +70,8 @@ bool bounded_wait(struct bounded_process *process, unsigned ms, int *status)
 		struct rusage used;
 		const pid_t ended = wait4(process->pid, status, WNOHANG, &used);
 		if (ended == process->pid) {
-			process->cpu_s =
-				(double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
-				1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+			process->user_s =
+				(double)used.ru_utime.tv_sec + 1e-6 * (double)used.ru_utime.tv_usec;
 			return true;
 		}
 		if (ended < 0 && errno != EINTR)

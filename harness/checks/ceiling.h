@@ -5,6 +5,7 @@
 #define MLBENCH_CHECKS_CEILING_H
 
 #include "harness/checks/check.h"
+#include "harness/checks/other_work.h"
 #include "harness/measure/node_probes.h"
 
 #include <stdbool.h>
@@ -38,8 +39,9 @@ struct ceiling_cell {
 	/* A visit is so many short slots, of which the best is its value, as what a part gives at best is asked: what disturbs
 	 * the node for some ms is then no noise, and what lasts shows in all of them.  0: one. */
 	unsigned parts;
-	bool warms; /* its first visit is a short one that counts for nothing */
-	bool over;  /* given up, or visited often enough */
+	bool warms;               /* its first visit is a short one that counts for nothing */
+	struct other_work others; /* on its core, or on all */
+	bool over;                /* given up, or visited often enough */
 	unsigned visited;
 };
 

@@ -1,6 +1,7 @@
 /* What the storage under the scratch folder gives, by reads of a file that was written for it. */
 #include "harness/checks/ceiling.h"
 
+#include "harness/accept/result.h"
 #include "harness/base/array.h"
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
@@ -137,10 +138,13 @@ static void storage_note(const struct ceiling *ceiling, const struct storage *st
 		"each cold slot, and looked at (below 0.5 %% of the file)",
 		units_format_size(storage->sheet.scratch_bytes, size), ceiling->context->scratch,
 		storage->sheet.engine);
-	for (size_t i = 0; probe_reads_limit(storage->reads)[0] && storage_reads[i]; i++)
+	for (size_t i = 0; probe_reads_limit(storage->reads)[0] && storage_reads[i]; i++) {
 		sink_event(sink, storage_reads[i], "", NAN,
 			"a control group of this process limits reads to %s",
 			probe_reads_limit(storage->reads));
+		sink_condition(sink, storage_reads[i], "", CONDITION_LIMITED, "%s",
+			probe_reads_limit(storage->reads));
+	}
 	for (size_t i = 0; i < storage->sheet.note_count; i++)
 		sink_note(sink, "storage: %s", storage->sheet.notes[i]);
 	char *cpuinfo = proc_text("/proc/cpuinfo");

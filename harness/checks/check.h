@@ -93,6 +93,9 @@ void sink_event(struct check_sink *sink, const char *figure, const char *place, 
 /* A point of a series over the time of the check. */
 void sink_point(struct check_sink *sink, const char *series, const char *place,
 	enum figure_unit unit, double at_s, double value);
+/* Under what a figure was measured at a place ("" and "": all of the check), harness/accept/result.h; text: in words. */
+void sink_condition(struct check_sink *sink, const char *figure, const char *place, const char *is,
+	const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* Something worth reading beside the check's result: how it was measured, a bottleneck that was named. */
 void sink_note(struct check_sink *sink, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -1,6 +1,7 @@
 /* What the parts of a node give at best, each by itself, in rounds over all that the plan asks about. */
 #include "harness/checks/ceiling.h"
 
+#include "harness/accept/result.h"
 #include "harness/base/array.h"
 #include "harness/base/clock.h"
 #include "harness/base/rng.h"
@@ -199,18 +200,59 @@ static uint64_t ceiling_slot(
 	return ceiling->warming && slot > WARM_MOST_NS ? WARM_MOST_NS : slot;
 }
 
+/* The cores that a cell needs: its own, or all. */
+static const unsigned *ceiling_cell_cores(
+	const struct ceiling *ceiling, const struct ceiling_cell *cell, size_t *count)
+{
+	unsigned core;
+	*count = ceiling->core_count;
+	if (sscanf(cell->place, "core %u", &core) != 1)
+		return ceiling->cores;
+	for (unsigned i = 0; i < ceiling->core_count; i++)
+		if (ceiling->cores[i] == core) {
+			*count = 1;
+			return &ceiling->cores[i];
+		}
+	return ceiling->cores;
+}
+
+/* Other work on the cores while it was visited, if it was enough to matter.  Who serves files in user mode (FUSE) is no
+ * other. */
+static void ceiling_say_busy(const struct ceiling *ceiling, const struct ceiling_cell *cell)
+{
+	static const double CORES_SHARE = 0.1, STORAGE_SHARE = 0.5;
+	char words[OTHER_WORK_WORDS_BYTES];
+	size_t count;
+	(void)ceiling_cell_cores(ceiling, cell, &count);
+	const bool stores = strncmp(cell->figures[0], "read.", 5) == 0 ||
+			    strncmp(cell->figures[0], "write.", 6) == 0;
+	if (!other_work_is_busy(&cell->others, stores ? STORAGE_SHARE : CORES_SHARE, count, words))
+		return;
+	for (size_t i = 0; cell->figures[i]; i++)
+		if (ceiling_wants(ceiling, cell->figures[i], cell->place))
+			sink_condition(ceiling->context->sink, cell->figures[i], cell->place,
+				CONDITION_BUSY, "%s", words);
+}
+
 static int ceiling_visit_parts(
-	struct ceiling *ceiling, const struct ceiling_cell *cell, uint64_t slot, struct error *why)
+	struct ceiling *ceiling, struct ceiling_cell *cell, uint64_t slot, struct error *why)
 {
 	const unsigned most = (unsigned)(slot / PART_LEAST_NS);
 	const unsigned parts = cell->parts < most ? cell->parts : most;
+	const char *root = ceiling->context->root ? ceiling->context->root : "";
+	size_t core_count;
+	const unsigned *cores = ceiling_cell_cores(ceiling, cell, &core_count);
 	int code = 0;
+	if (!ceiling->warming)
+		other_work_begin(&cell->others, root, cores, core_count, own_user_seconds());
 	ceiling->visited = cell;
 	ceiling->control.slot_ns = parts > 1 ? slot / parts : slot;
 	for (size_t i = 0; i < CEILING_FIGURES_MAX; i++)
 		ceiling->best[i] = NAN;
 	for (unsigned part = 0; part < (parts > 1 ? parts : 1) && !code; part++)
 		code = ceiling_user_stopped(ceiling) ? 0 : cell->visit(ceiling, cell, why);
+	if (!ceiling->warming)
+		other_work_end(&cell->others, root, cores, core_count, own_user_seconds());
 	for (size_t i = 0; cell->parts > 1 && cell->figures[i] && !code; i++)
 		ceiling_hand_over(ceiling, cell->figures[i], cell->place, ceiling->best[i]);
 	return code;
@@ -304,6 +346,8 @@ static int ceiling_run(const struct check_context *context, struct error *err)
 		return error_set(err, -ENOSYS, "the kernel does not tell which cores there are");
 	ceiling_open(&ceiling, states);
 	int code = ceiling_rounds(&ceiling, err);
+	for (size_t i = 0; i < ceiling.cell_count; i++)
+		ceiling_say_busy(&ceiling, &ceiling.cells[i]);
 	for (size_t i = 0; i < SUBJECTS; i++)
 		subjects[i]->close(states[i]);
 	free(ceiling.cells);

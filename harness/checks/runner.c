@@ -7,8 +7,10 @@
 #include "harness/base/files.h"
 #include "harness/base/rng.h"
 #include "harness/base/units.h"
+#include "harness/checks/other_work.h"
 #include "harness/checks/settle.h"
 #include "harness/checks/sink.h"
+#include "harness/measure/node_probes.h"
 
 #include <errno.h>
 #include <math.h>
@@ -175,14 +177,30 @@ static void call_state(struct gather *gather, int code, bool gone, int status, u
 		gather_state(gather, "died", "exit status %d without a word", WEXITSTATUS(status));
 }
 
+/* Other work on the cores while it ran.  Ceilings look at each of theirs themselves; an inventory is no matter of time. */
+static void call_say_busy(const struct accept_check *check, const struct other_work *work,
+	size_t cores, struct gather *gather)
+{
+	static const double SHARE = 0.2; /* who serves files in user mode is part of it */
+	char words[OTHER_WORK_WORDS_BYTES];
+	if (check->kind != ACCEPT_CEILING && check->kind != ACCEPT_EXPECT &&
+		other_work_is_busy(work, SHARE, cores, words))
+		gather_condition(gather, "", "", CONDITION_BUSY, words);
+}
+
 static void call_once(const struct runner *runner, struct check_call *call, uint64_t until_ns,
 	struct gather *gather)
 {
 	struct bounded_process process;
 	const uint64_t began = clock_now_ns();
+	struct other_work others = {0};
+	unsigned *cores;
+	const unsigned core_count = probe_core_list(&cores);
 	gather->ended = false;
+	other_work_begin(&others, runner->root, cores, core_count, 0);
 	int code = bounded_start(&process, check_call_work, call);
 	if (code) {
+		free(cores);
 		gather_state(gather, "failed", "no process could be started: %s", strerror(-code));
 		return;
 	}
@@ -196,6 +214,9 @@ static void call_once(const struct runner *runner, struct check_call *call, uint
 	}
 	(void)close(process.fd);
 	const bool gone = bounded_end(&process, &status);
+	other_work_end(&others, runner->root, cores, core_count, process.user_s);
+	free(cores);
+	call_say_busy(call->context.check, &others, core_count, gather);
 	call_state(gather, code, gone, status, clock_now_ns() - began);
 	char *nothing;
 	(void)run_bounded(remove_scratch, call->scratch, 2 * NS_PER_S, NULL, &nothing);

@@ -106,6 +106,14 @@ void sink_event(struct check_sink *sink, const char *figure, const char *place, 
 				fields_number(at_s), "text", fields_text(text)));
 }
 
+void sink_condition(struct check_sink *sink, const char *figure, const char *place, const char *is,
+	const char *format, ...)
+{
+	SINK_FORMAT;
+	sink_send(sink, json_pack("{s:s, s:s, s:s, s:o}", "condition", figure, "place", place, "is",
+				is, "text", fields_text(text)));
+}
+
 void sink_point(struct check_sink *sink, const char *series, const char *place,
 	enum figure_unit unit, double at_s, double value)
 {
@@ -162,10 +170,10 @@ int gather_open(struct gather *gather, const char *check, const char *kind)
 {
 	*gather = (struct gather){0};
 	gather->check = json_pack(
-		"{s:o, s:s, s:s, s:n, s:n, s:f, s:f, s:i, s:[], s:[], s:[], s:[], s:[], s:[]}",
+		"{s:o, s:s, s:s, s:n, s:n, s:f, s:f, s:i, s:[], s:[], s:[], s:[], s:[], s:[], s:[]}",
 		"check", fields_text(check), "kind", kind, "state", "died", "why", "activity",
 		"started_s", 0.0, "seconds", 0.0, "rounds", 0, "values", "facts", "missing",
-		"events", "series", "notes");
+		"conditions", "events", "series", "notes");
 	return gather->check ? 0 : -ENOMEM;
 }
 
@@ -260,6 +268,16 @@ static void gather_missing(
 			  json_object_set_new(entry, "lack", json_boolean(lack)) != 0;
 }
 
+void gather_condition(struct gather *gather, const char *figure, const char *place, const char *is,
+	const char *text)
+{
+	json_t *entry = gather_entry(gather, "conditions", "figure", figure, place,
+		GATHER_VALUES_MAX, json_pack("{s:s, s:s}", "figure", figure, "place", place));
+	if (entry)
+		gather->failed |= json_object_set_new(entry, "is", fields_text(is)) != 0 ||
+				  json_object_set_new(entry, "text", fields_text(text)) != 0;
+}
+
 static void gather_point(
 	struct gather *gather, const char *series, const char *place, const json_t *message)
 {
@@ -305,6 +323,10 @@ static void gather_message(struct gather *gather, const json_t *message)
 		gather_peak(gather, name, place, message);
 	} else if ((name = json_string_value(json_object_get(message, "point")))) {
 		gather_point(gather, name, place, message);
+	} else if ((name = json_string_value(json_object_get(message, "condition")))) {
+		const char *text = json_string_value(json_object_get(message, "text"));
+		gather_condition(
+			gather, name, place, is ? json_string_value(is) : "", text ? text : "");
 	} else if ((name = json_string_value(json_object_get(message, "event")))) {
 		gather_add(gather, json_object_get(gather->check, "events"),
 			json_pack("{s:s, s:s, s:O, s:O}", "figure", name, "place", place, "at_s",

@@ -40,6 +40,9 @@ struct gather {
 int gather_open(struct gather *gather, const char *check, const char *kind);
 /* What was read from the pipe, in pieces of any size. */
 void gather_bytes(struct gather *gather, const char *bytes, size_t size);
+/* What the parent knows of it, as sink_condition has it. */
+void gather_condition(struct gather *gather, const char *figure, const char *place, const char *is,
+	const char *text);
 void gather_close(struct gather *gather); /* safe on {0} */
 
 /* From the check's side: how it ended; code as check_ops.run returned it. */

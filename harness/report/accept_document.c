@@ -151,7 +151,10 @@ void accept_headline(const json_t *document, const json_t *rows, struct buffer *
 		[VERDICT_FAIL] = "not fit"};
 	const enum accept_verdict verdict = accept_verdict_in(document);
 	const json_t *worst = json_array_get(rows, 0);
-	const char *action = verdict == VERDICT_FAIL || verdict == VERDICT_WARN
+	const bool busy = strcmp(column_text(worst, "finding.condition"), CONDITION_BUSY) == 0;
+	const char *action = verdict == VERDICT_ERROR && busy
+				     ? "the node is busy: stop other work and test it again"
+			     : verdict == VERDICT_FAIL || verdict == VERDICT_WARN
 				     ? accept_action_words(column_text(document, "action"))
 				     : "";
 	/* A good verdict on a part of the plan is none on the node. */
@@ -208,6 +211,12 @@ void accept_add_brief(struct buffer *out, const json_t *row)
 	const json_t *finding = json_object_get(row, "finding");
 	char measured[ACCEPT_VALUE_BYTES];
 	buffer_format(out, "%s: ", column_text(row, "check"));
+	if (strcmp(column_text(finding, "condition"), CONDITION_BUSY) == 0 &&
+		column_number(finding, "repetitions") > 1) {
+		accept_add_subject(out, finding);
+		buffer_text(out, " was measured beside other work");
+		return;
+	}
 	if (*accept_value(finding, "measured", measured))
 		accept_add_figure(out, finding);
 	else

@@ -53,6 +53,8 @@ INI
 within "$MLBENCH" accept plan.ini --tier quick --json --out accepted
 is_charged 10000000
 grep -q "a control group of this process limits reads to 19.1 MiB/s" out || fail "the finding does not name the limit"
+[ "$(json '{f["action"] for c in d["checks"] for f in c["findings"]} <= {"configure", "none"}')" = True ] && ! grep -q SMART out ||
+	fail "a control group's limit sends somebody to the drive"
 python3 - $limit <<'PY' || fail "a ceiling that no job in the group would get"
 import json, statistics, sys
 values = [e["values"] for m in json.load(open("out"))["measured"] for e in m["values"] if e["figure"] == "read.direct"]

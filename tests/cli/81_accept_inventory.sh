@@ -114,7 +114,7 @@ put /sys/bus/pci/devices/0000:41:00.0/current_link_width 2
 plant "a narrow link" "pcie.lost_width @ PCI 0000:41:00.0" "return to vendor"
 put /sys/devices/system/edac/mc/mc0/dimm3/dimm_ce_count 57
 put /sys/devices/system/edac/mc/mc0/ce_count 57
-plant "a module with corrected errors" "errors.corrected @ memory (EDAC): DIMM_B2 (mc0)" monitor
+plant "a module with corrected errors" "errors.corrected @ memory (EDAC): DIMM_B2 (mc0)" isolate
 put /sys/devices/system/edac/mc/mc0/dimm3/dimm_ue_count 1
 put /sys/devices/system/edac/mc/mc0/ue_count 1
 plant "a module with an uncorrected error" "errors.uncorrected @ memory (EDAC): DIMM_B2 (mc0)" "return to vendor"
@@ -139,7 +139,10 @@ printf '[plan]\nname = idle\n[idle]\nkind = expect\ntier = quick\nnode.busy = <=
 (exec -a hog bash -c 'while :; do :; done') &
 hog=$!
 trap 'kill $hog 2>/dev/null' EXIT
-judged 1
-[ "$(findings FAIL)" = "['node.busy @ ']" ] || fail "a busy node is idle: $(findings FAIL)"
+judged 3
+[ "$(findings ERROR)" = "['node.busy @ ']" ] || fail "a busy node is judged: $(findings FAIL)"
 json "[f['sentence'] for c in d['checks'] for f in c['findings']]" | grep -qF "the busiest, in shares of a core" || fail "nobody is named"
+expect 3 "$MLBENCH" accept plan.ini --tier quick --format terminal
+reads "not judged, the node is busy: stop other work and test it again"
+! grep -qE "not fit|use it" out || fail "a busy node is not fit, or to be used"
 exit 0

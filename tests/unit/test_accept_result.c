@@ -78,6 +78,86 @@ static void expect_verdict(const char *members, const char *verdict, const char 
 	"'state': 'done', 'values': [{'figure': 'decode.core', 'place': 'core 0', 'values': [" value \
 	"," value "," value "," value "," value "," value "," value "," value "]}]"
 
+/* A node that is busy is not judged, but for what other work cannot have made hold. */
+static void busy_nodes_are_not_judged(void **state)
+{
+	(void)state;
+#define BUSY                                                                                          \
+	", 'conditions': [{'figure': 'decode.core', 'place': 'core 0', 'is': 'busy', 'text': 'other " \
+	"work took 89 % of the time of 1 core'}]"
+	read_plan("[a]\nkind = ceiling\ndecode.core >= 100 samples/s\n");
+	expect_verdict(EIGHT("120") BUSY, "PASS", "as asked");
+	expect_verdict(EIGHT("80") BUSY, "ERROR",
+		"cannot be told: the node is busy: other work took 89 % of the time of 1 core");
+	expect_verdict(EIGHT("80") ", 'conditions': [{'figure': 'decode.core', 'place': 'core 1', "
+				   "'is': 'busy', 'text': 'x'}]",
+		"FAIL", "beyond its limit");
+	/* Of the whole check. */
+	expect_verdict(EIGHT("80") ", 'conditions': [{'figure': '', 'place': '', 'is': 'busy', "
+				   "'text': 'x'}]",
+		"ERROR", "the node is busy: x");
+	/* Places that are compared, a spread and both sides are not disturbed in one direction. */
+	static const char *const either[] = {
+		"within 20 % of best", "spread <= 50 %", "120 samples/s"};
+	for (size_t i = 0; i < COUNT(either); i++) {
+		char text[128];
+		(void)snprintf(
+			text, sizeof text, "[a]\nkind = ceiling\ndecode.core = %s\n", either[i]);
+		read_plan(text);
+		expect_verdict(
+			"'state': 'done', 'values': [{'figure': 'decode.core', 'place': 'core 0', "
+			"'values': [120, 120, 120, 120, 120, 120, 120, 120]}, {'figure': "
+			"'decode.core', 'place': 'core 1', 'values': [120, 120, 120, 120, 120, 120, "
+			"120, 120]}]" BUSY,
+			"ERROR", "the node is busy");
+	}
+	/* What says that the node is busy is no fault of the node's. */
+	read_plan("[a]\nkind = expect\nnode.busy <= 1\n");
+	expect_verdict(
+		"'state': 'done', 'facts': [{'figure': 'node.busy', 'place': '', 'value': 2}]",
+		"ERROR", "a busy node is not judged");
+	expect_verdict(
+		"'state': 'done', 'facts': [{'figure': 'node.busy', 'place': '', 'value': 1}]",
+		"PASS", "as asked");
+}
+
+static void expect_finding(const char *members, const char *action, const char *remedy)
+{
+	json_t *measured = measured_of(members);
+	json_t *document = judge(measured);
+	const json_t *finding = finding_at(document, 0);
+	if (strcmp(text_at(finding, "action"), action) != 0 ||
+		!strstr(text_at(finding, "remedy"), remedy))
+		fail_msg("%s: %s: %s", members, text_at(finding, "action"),
+			text_at(finding, "remedy"));
+	json_decref(document);
+	json_decref(measured);
+}
+
+#define READS(value)                                                                           \
+	"'state': 'done', 'values': [{'figure': 'read.direct', 'place': '', 'values': [" value \
+	"," value "," value "," value "," value "," value "," value "," value "]}]"
+
+/* What to do follows from the verdict and from what limited it. */
+static void actions_follow(void **state)
+{
+	(void)state;
+	read_plan("[a]\nkind = ceiling\nread.direct >= 100 B/s\n");
+	expect_finding(READS("80"), "isolate", "SMART");
+	expect_finding(READS("80") ", 'conditions': [{'figure': 'read.direct', 'place': '', 'is': "
+				   "'limited', 'text': '80 B/s'}]",
+		"configure", "limit of the control group");
+	/* Nobody uses a node that is not fit. */
+	read_plan("[a]\nkind = expect\ncpu.throttle_count = 0\n");
+	expect_finding("'state': 'done', 'facts': [{'figure': 'cpu.throttle_count', 'place': '', "
+		       "'value': 2}]",
+		"isolate", "fans");
+	read_plan("[a]\nkind = expect\nwarn.cpu.throttle_count = 0\n");
+	expect_finding("'state': 'done', 'facts': [{'figure': 'cpu.throttle_count', 'place': '', "
+		       "'value': 2}]",
+		"monitor", "fans");
+}
+
 static void closed_by_default(void **state)
 {
 	(void)state;
@@ -506,6 +586,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(closed_by_default),
+		cmocka_unit_test(busy_nodes_are_not_judged),
+		cmocka_unit_test(actions_follow),
 		cmocka_unit_test(nothing_passes_by_mistake),
 		cmocka_unit_test(a_tier_is_not_presented_as_another),
 		cmocka_unit_test(broken_baselines_show_nothing),

@@ -55,7 +55,8 @@ static void work_that_computes(void *context, int fd)
 	(void)context;
 	(void)fd;
 	const pid_t child = fork();
-	(void)clock_spin_cpu(20 * NS_PER_MS, NULL);
+	for (volatile unsigned i = 0; i < 50000000; i++)
+		;
 	if (child == 0)
 		_exit(0);
 	(void)waitpid(child, NULL, 0);
@@ -67,11 +68,11 @@ static void work_is_accounted(void **state)
 	struct bounded_process process;
 	int status = 1;
 	assert_int_equal(bounded_start(&process, work_that_computes, NULL), 0);
-	assert_true(isnan(process.cpu_s));
+	assert_true(isnan(process.user_s));
 	assert_true(bounded_wait(&process, 60000, &status));
 	assert_int_equal(status, 0);
 	(void)close(process.fd);
-	assert_true(process.cpu_s >= 0.03);
+	assert_true(process.user_s >= 0.02);
 }
 
 static void paths_that_answer(void **state)
