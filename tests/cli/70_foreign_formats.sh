@@ -208,6 +208,10 @@ says "4 of 8 files look like labels of others"
 counts "4 samples," unet "${volume[@]}" --set "dataset.exclude=*_y.*"
 ! grep -q "look like" err || fail "labels that were left out are warned of"
 
+# Fewer samples than a batch has.
+refuses "batch.size = 64 is larger than the data set's 4 samples, and batch.drop_last is on: set batch.size to 4 or less, or batch.drop_last to off" \
+	tree "${image[@]}" --set batch.size=64 --set batch.drop_last=on
+
 # Hidden names are left out and counted, and a fit counts the same files.
 counts "4 samples," tree "${image[@]}"
 says "left out by their names: 1 .db, 1 .tmp, 3 hidden files or folders"

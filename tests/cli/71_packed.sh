@@ -319,7 +319,7 @@ for refused in "read.order=shuffle:'read.order' = shuffle asks for samples in an
 done
 mkdir nothing
 expect 2 "$MLBENCH" run packed.ini "${own[@]}" --set dataset.path=nothing --set dataset.container=tfrecord
-says "no .tfrecord file in"
+says "no .tfrecord, .tfrec or NAME-00000-of-00001 file in"
 
 # Storage forms, swept: each is a data set of its own beside the others, with the same batches however the samples are packed;
 # tables, JSON and compare say what differs.

@@ -48,11 +48,12 @@ static const char *source_why_not(const struct source_ops *ops, const struct con
 	return ops->unavailable ? ops->unavailable(reason, room) : NULL;
 }
 
-/* What auto takes instead has one file in flight per thread, whatever read.depth is. */
+/* What auto takes instead has one file in flight per thread, whatever read.depth is.  What gzip packed has
+ * one reader thread in any case. */
 static void source_note_depth(const struct config *config, char *why_not, size_t room)
 {
 	const size_t used = strlen(why_not);
-	if (shape_read_depth(config) > 1)
+	if (shape_read_depth(config) > 1 && !gzip_view_wanted(config))
 		(void)snprintf(why_not + used, room - used,
 			"; one file in flight per reader thread: raise read.threads instead of read.depth");
 }
