@@ -322,10 +322,168 @@ static int fleet_take_majority(struct node_fleet *fleet, size_t at)
 	return group->majority.failed ? -ENOMEM : 0;
 }
 
+/* --- what keeps a good verdict from being that of the others ------------------------------------- */
+
+enum { GAPS_MOST = 8 };
+
+/* What of a group's results is counted: of how many nodes. */
+struct fleet_cover {
+	const char *what;
+	size_t nodes;
+};
+
+static int order_covers(const void *left, const void *right)
+{
+	return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+/* Everything that nodes of the group were judged by or measured, each once; *count of them.  NULL without memory. */
+static struct fleet_cover *covers_of_group(
+	const struct node_fleet *fleet, size_t group, size_t *count)
+{
+	size_t all = 0;
+	for (size_t i = 0; i < fleet->node_count; i++)
+		if (fleet->nodes[i].group == group)
+			all += fleet->nodes[i].newest->covered_count;
+	const char **texts = calloc(all + 1, sizeof *texts);
+	struct fleet_cover *covers = calloc(all + 1, sizeof *covers);
+	all = 0;
+	*count = 0;
+	for (size_t i = 0; i < fleet->node_count && texts && covers; i++) {
+		const struct node_result *its = fleet->nodes[i].newest;
+		for (size_t k = 0; k < its->covered_count && fleet->nodes[i].group == group; k++)
+			texts[all++] = its->covered[k];
+	}
+	if (texts && covers)
+		qsort(texts, all, sizeof *texts, order_covers);
+	for (size_t i = 0; i < all; i++) {
+		/* Equal texts are equal pointers. */
+		if (*count == 0 || covers[*count - 1].what != texts[i])
+			covers[(*count)++].what = texts[i];
+		covers[*count - 1].nodes++;
+	}
+	free(texts);
+	return covers;
+}
+
+/* What failed or has no verdict says so itself. */
+static bool is_compared(const struct fleet_node *node, size_t group)
+{
+	return node->group == group && node->newest->verdict < VERDICT_ERROR;
+}
+
+/* Of `others` nodes, most. */
+static bool is_most(size_t nodes, size_t others)
+{
+	return 2 * nodes > others;
+}
+
+static int gaps_of_measurements(const struct fleet_group *group, struct fleet_node *node,
+	const struct fleet_cover *covers, size_t count)
+{
+	size_t lacking = 0;
+	int bad = 0;
+	for (size_t i = 0; i < count && !bad; i++) {
+		if (!is_most(covers[i].nodes, group->nodes - 1) ||
+			node_result_covers(node->newest, covers[i].what))
+			continue;
+		if (lacking++ < GAPS_MOST)
+			bad = json_array_append_new(node->gaps,
+				json_sprintf("not measured: %s, which %zu of %zu like nodes have",
+					covers[i].what, covers[i].nodes, group->nodes));
+	}
+	if (lacking > GAPS_MOST)
+		bad = bad || json_array_append_new(
+				     node->gaps, json_sprintf("and %zu more that were not measured",
+							 lacking - GAPS_MOST));
+	return bad;
+}
+
+const char *fleet_plan_of(const struct node_result *result)
+{
+	return result->plan;
+}
+
+static const char *baseline_of(const struct node_result *result)
+{
+	return result->baseline;
+}
+
+static bool is_of_group(const struct node_fleet *fleet, size_t node, size_t group)
+{
+	return group == FLEET_ALL || fleet->nodes[node].group == group;
+}
+
+const char *fleet_most_common(
+	const struct node_fleet *fleet, fleet_text *of, size_t group, size_t *count)
+{
+	const char *best = "";
+	size_t nodes = 0;
+	*count = 0;
+	for (size_t i = 0; i < fleet->node_count; i++)
+		nodes += is_of_group(fleet, i, group);
+	for (size_t i = 0; i < fleet->node_count; i++) {
+		const char *its = of(fleet->nodes[i].newest);
+		size_t same = 0;
+		if (!is_of_group(fleet, i, group) || (*count > 0 && strcmp(its, best) == 0))
+			continue;
+		for (size_t k = 0; k < fleet->node_count; k++)
+			same += is_of_group(fleet, k, group) &&
+				strcmp(of(fleet->nodes[k].newest), its) == 0;
+		if (same > *count) {
+			*count = same;
+			best = its;
+		}
+		if (2 * *count >= nodes)
+			break; /* no other can have more */
+	}
+	return best;
+}
+
+/* Of each node of the group that was judged by another one than most. */
+static int gaps_of_judging(
+	const struct node_fleet *fleet, size_t group, fleet_text *of, const char *what)
+{
+	size_t most;
+	int bad = 0;
+	const char *common = fleet_most_common(fleet, of, group, &most);
+	for (size_t i = 0; i < fleet->node_count && !bad; i++)
+		if (is_compared(&fleet->nodes[i], group) &&
+			strcmp(of(fleet->nodes[i].newest), common) != 0)
+			bad = json_array_append_new(fleet->nodes[i].gaps,
+				json_sprintf("judged by another %s than %zu of %zu like nodes",
+					what, most, fleet->groups[group].nodes));
+	return bad;
+}
+
+static int fleet_take_gaps(struct node_fleet *fleet)
+{
+	int bad = 0;
+	for (size_t i = 0; i < fleet->node_count; i++) {
+		fleet->nodes[i].gaps = json_array();
+		bad |= !fleet->nodes[i].gaps;
+	}
+	for (size_t group = 0; group < fleet->group_count && !bad; group++) {
+		size_t count;
+		struct fleet_cover *covers = covers_of_group(fleet, group, &count);
+		bad = !covers;
+		for (size_t i = 0; i < fleet->node_count && !bad; i++)
+			if (is_compared(&fleet->nodes[i], group))
+				bad = gaps_of_measurements(
+					&fleet->groups[group], &fleet->nodes[i], covers, count);
+		bad = bad || gaps_of_judging(fleet, group, fleet_plan_of, "plan") ||
+		      gaps_of_judging(fleet, group, baseline_of, "baseline");
+		free(covers);
+	}
+	return bad ? -ENOMEM : 0;
+}
+
 static void fleet_release(struct node_fleet *fleet)
 {
 	for (size_t i = 0; i < fleet->metric_count; i++)
 		free(fleet->metrics[i].values);
+	for (size_t i = 0; i < fleet->node_count; i++)
+		json_decref(fleet->nodes[i].gaps);
 	for (size_t i = 0; i < fleet->group_count; i++) {
 		fact_list_release(&fleet->groups[i].majority);
 		free(fleet->groups[i].facts);
@@ -350,6 +508,7 @@ int fleet_make(struct node_results *results, const struct fleet_request *request
 			request->since ? " since " : "", request->since ? request->since : "");
 	}
 	code = code ? code : fleet_take_groups(&fleet);
+	code = code ? code : fleet_take_gaps(&fleet);
 	code = code ? code : fleet_take_metrics(&fleet);
 	for (size_t i = 0; i < fleet.metric_count && !code; i++)
 		code = fleet_judge_metric(&fleet, &fleet.metrics[i]);

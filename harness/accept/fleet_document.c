@@ -427,7 +427,15 @@ static json_t *changed_json(const struct node_fleet *fleet, const struct fleet_n
 
 /* --- the document ----------------------------------------------------------------------------- */
 
-enum node_rank { RANK_PASS, RANK_WARN, RANK_STRANGER, RANK_ERROR, RANK_OUTLIER, RANK_FAIL };
+enum node_rank {
+	RANK_PASS,
+	RANK_WARN,
+	RANK_STRANGER,
+	RANK_GAPS,
+	RANK_ERROR,
+	RANK_OUTLIER,
+	RANK_FAIL
+};
 
 /* Hardware that hardly any node has: more likely a part that is missing than another purchase. */
 static bool is_stranger(const struct node_fleet *fleet, const struct fleet_node *node)
@@ -443,6 +451,8 @@ static int rank_of(const struct node_fleet *fleet, const struct fleet_node *node
 		return RANK_OUTLIER;
 	if (node->newest->verdict == VERDICT_ERROR)
 		return RANK_ERROR;
+	if (json_array_size(node->gaps) > 0)
+		return RANK_GAPS;
 	if (is_stranger(fleet, node))
 		return RANK_STRANGER;
 	return node->newest->verdict == VERDICT_PASS ? RANK_PASS : RANK_WARN;
@@ -535,6 +545,8 @@ static json_t *sentence_json(const struct node_fleet *fleet, const struct fleet_
 			node->worst, node->worst_value, &node->worst->spread, fleet->tests, &text);
 	else if (said)
 		buffer_text(&text, said);
+	else if (node->rank == RANK_GAPS)
+		buffer_text(&text, json_string_value(json_array_get(node->gaps, 0)));
 	else if (node->rank == RANK_STRANGER) {
 		buffer_text(&text, "hardware that hardly any other node has: ");
 		(void)fingerprint_same(
@@ -594,7 +606,7 @@ static json_t *node_json(const struct node_fleet *fleet, size_t at)
 	const struct fleet_node *const node = &fleet->nodes[at];
 	const struct fleet_metric *const worst = node->worst;
 	json_t *object = json_pack(
-		"{s:o, s:I, s:s, s:b, s:s, s:o, s:o, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:O, s:o, s:o, s:o, s:o}",
+		"{s:o, s:I, s:s, s:b, s:s, s:o, s:o, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:O, s:O, s:o, s:o, s:o, s:o}",
 		"node", fields_text(node->newest->name), "group", (json_int_t)node->group,
 		"verdict", accept_verdict_name(node->newest->verdict), "outlier",
 		node->bad_outliers > 0, "action", accept_action_name(action_of(node)), "sentence",
@@ -607,8 +619,8 @@ static json_t *node_json(const struct node_fleet *fleet, size_t at)
 			worst ? fleet_change(worst, node->worst_value->of.value) : (double)NAN),
 		"apart", apart_json(node), "worst_figure",
 		worst ? worst_figure_json(worst) : json_null(), "stranger",
-		is_stranger(fleet, node), "findings", node->newest->findings, "outliers",
-		outliers_of_node(fleet, at), "why", reasons_json(fleet, at), "differs",
+		is_stranger(fleet, node), "gaps", node->gaps, "findings", node->newest->findings,
+		"outliers", outliers_of_node(fleet, at), "why", reasons_json(fleet, at), "differs",
 		differences_json(&fleet->groups[node->group], node), "changed",
 		changed_json(fleet, node));
 	return object;
@@ -780,6 +792,14 @@ static size_t count_outliers(const struct node_fleet *fleet)
 	return count;
 }
 
+static size_t count_gaps(const struct node_fleet *fleet)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < fleet->node_count; i++)
+		count += json_array_size(fleet->nodes[i].gaps) > 0;
+	return count;
+}
+
 static size_t count_missing(const json_t *expected)
 {
 	return json_array_size(json_object_get(expected, "missing"));
@@ -803,6 +823,8 @@ static json_t *fleet_sentence(
 	}
 	if (outliers > 0)
 		buffer_format(&text, "; %zu outlier%s", outliers, outliers == 1 ? "" : "s");
+	if (count_gaps(fleet) > 0)
+		buffer_format(&text, "; %zu not comparable", count_gaps(fleet));
 	if (count_missing(expected) > 0)
 		buffer_format(&text, "; %zu of %lld expected nodes did not report",
 			count_missing(expected),
@@ -810,21 +832,17 @@ static json_t *fleet_sentence(
 	return buffer_json(&text);
 }
 
-/* 1: a node failed or stands out; 3: one has no verdict, or did not report; 0. */
+/* 1: a node failed or stands out; 3: one has no verdict, did not report, or has one that is not that of the others; 0. */
 static int fleet_status(const struct node_fleet *fleet, const json_t *expected)
 {
 	bool undecided = count_missing(expected) > 0 || fleet->unreadable > 0;
 	for (size_t i = 0; i < fleet->node_count; i++) {
 		if (fleet->nodes[i].rank >= RANK_OUTLIER)
 			return EXIT_STATUS_FAILED;
-		undecided = undecided || fleet->nodes[i].newest->verdict == VERDICT_ERROR;
+		undecided = undecided || fleet->nodes[i].rank >= RANK_STRANGER ||
+			    fleet->nodes[i].newest->verdict == VERDICT_SKIP;
 	}
 	return undecided ? EXIT_STATUS_CANNOT : EXIT_STATUS_DONE;
-}
-
-static const char *plan_of(const struct node_result *result)
-{
-	return result->plan;
 }
 
 static const char *tier_of(const struct node_result *result)
@@ -837,34 +855,12 @@ static const char *program_of(const struct node_result *result)
 	return result->program;
 }
 
-/* The value that most nodes have; the first of equals. */
-static const char *most_common(
-	const struct node_fleet *fleet, const char *(*of)(const struct node_result *))
-{
-	const char *best = "";
-	size_t most = 0;
-	for (size_t i = 0; i < fleet->node_count; i++) {
-		const char *its = of(fleet->nodes[i].newest);
-		size_t same = 0;
-		if (most > 0 && strcmp(its, best) == 0)
-			continue;
-		for (size_t k = 0; k < fleet->node_count; k++)
-			same += strcmp(of(fleet->nodes[k].newest), its) == 0;
-		if (same > most) {
-			most = same;
-			best = its;
-		}
-		if (2 * most >= fleet->node_count)
-			break; /* no other can have more */
-	}
-	return best;
-}
-
 /* Nodes whose results are not what most results are: their verdicts and figures are hard to compare. */
-static int note_unlike(const struct node_fleet *fleet,
-	const char *(*of)(const struct node_result *), const char *what, json_t *notes)
+static int note_unlike(
+	const struct node_fleet *fleet, fleet_text *of, const char *what, json_t *notes)
 {
-	const char *common = most_common(fleet, of);
+	size_t most;
+	const char *common = fleet_most_common(fleet, of, FLEET_ALL, &most);
 	struct buffer text = {0};
 	size_t count = 0;
 	for (size_t i = 0; i < fleet->node_count; i++)
@@ -897,7 +893,7 @@ static json_t *fleet_notes_json(const struct node_fleet *fleet)
 {
 	json_t *notes = json_array();
 	const int bad = !notes || note_unreadable(fleet, notes) ||
-			note_unlike(fleet, plan_of, "plan", notes) ||
+			note_unlike(fleet, fleet_plan_of, "plan", notes) ||
 			note_unlike(fleet, tier_of, "tier", notes) ||
 			note_unlike(fleet, program_of, "version of mlbench", notes);
 	return fields_whole(notes, bad);

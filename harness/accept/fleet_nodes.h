@@ -5,6 +5,8 @@
 #include "harness/accept/fleet.h"
 #include "harness/accept/spread.h"
 
+#include <stdint.h>
+
 /* A metric's value of a node. */
 struct fleet_value {
 	size_t node;
@@ -34,6 +36,7 @@ struct fleet_node {
 	size_t compared; /* metrics in which there are others to compare it with */
 	double bad;
 	size_t bad_outliers;
+	json_t *gaps; /* owned: why its good verdict is not that of the others; []: it is */
 	int rank;
 };
 
@@ -64,6 +67,13 @@ struct node_fleet {
 	size_t unreadable; /* of those left out: what they would say is unknown */
 	bool failed;
 };
+
+/* The text that most nodes of the group have, or of FLEET_ALL; the first of equals.  *count: how many have it. */
+typedef const char *fleet_text(const struct node_result *result);
+#define FLEET_ALL SIZE_MAX
+const char *fleet_most_common(
+	const struct node_fleet *fleet, fleet_text *of, size_t group, size_t *count);
+fleet_text fleet_plan_of; /* its hash */
 
 /* A distance as badness: above 0 on the bad side, either side of what is neither. */
 double fleet_badness(const struct figure *figure, double distance);

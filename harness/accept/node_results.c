@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fts.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@ enum {
 	TEXT_SLOTS_FIRST = 256,
 	RESULTS_ROOM_FIRST = 32,
 	READERS_MOST = 4,
+	CLOCKS_APART_S = 3600,
 };
 
 /* --- texts that many results share ------------------------------------------------------------ */
@@ -140,24 +142,45 @@ static size_t count_figures(const json_t *checks)
 	return all;
 }
 
+/* A number that is a text, or larger than anything, is damage: it must not be taken for "not measured", or for a good one. */
+static int refuse_value(
+	const char *check, const struct figure *figure, const json_t *value, struct error *err)
+{
+	const bool number = figure->unit != FIGURE_TEXT;
+	if (json_is_null(value) || (!number && json_is_string(value)) ||
+		(number && json_is_number(value) &&
+			fabs(json_number_value(value)) <= FIGURE_VALUE_MAX))
+		return 0;
+	char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+	const int code = error_set(err, -EINVAL, "%s of check '%.64s' is damaged: %.64s is no %s",
+		figure->name, check, text ? text : "a value",
+		number ? "number that can be measured" : "text");
+	free(text);
+	return code;
+}
+
 static int take_figure(struct node_results *results, struct node_result *node, const char *check,
-	const struct figure *figure, const json_t *entry, double **free_values)
+	const struct figure *figure, const json_t *entry, double **free_values, struct error *err)
 {
 	size_t i;
 	const json_t *value;
+	int code = 0;
 	struct node_figure *at = &node->figures[node->figure_count];
 	*at = (struct node_figure){.check = node_results_keep(results, check),
 		.place = node_results_keep(results, fields_text_of(entry, "place")),
 		.figure = figure,
 		.values = *free_values};
+	if (!json_is_array(json_object_get(entry, "values")))
+		code = refuse_value(check, figure, entry, err);
 	json_array_foreach(json_object_get(entry, "values"), i, value)
 	{
-		if (json_is_number(value) && isfinite(json_number_value(value)))
+		code = code ? code : refuse_value(check, figure, value, err);
+		if (json_is_number(value))
 			at->values[at->count++] = json_number_value(value);
 	}
 	*free_values += at->count;
 	node->figure_count += at->count > 0;
-	return at->check && at->place ? 0 : -ENOMEM;
+	return at->check && at->place ? code : -ENOMEM;
 }
 
 static bool figure_is_pooled(const struct node_figure *figure)
@@ -180,8 +203,8 @@ static int order_node_figures(const void *left, const void *right)
 }
 
 /* Of checks that came to their end alone: what a check measured before it died is evidence, and no figure. */
-static int take_figures(
-	struct node_results *results, struct node_result *node, const json_t *checks)
+static int take_figures(struct node_results *results, struct node_result *node,
+	const json_t *checks, struct error *err)
 {
 	size_t i;
 	size_t j;
@@ -205,7 +228,15 @@ static int take_figures(
 				figure_find(kind, fields_text_of(entry, "figure"));
 			if (figure && !code)
 				code = take_figure(results, node, fields_text_of(check, "check"),
-					figure, entry, &free_values);
+					figure, entry, &free_values, err);
+		}
+		json_array_foreach(json_object_get(check, "facts"), j, entry)
+		{
+			const struct figure *figure =
+				figure_find(kind, fields_text_of(entry, "figure"));
+			if (figure && !code)
+				code = refuse_value(fields_text_of(check, "check"), figure,
+					json_object_get(entry, "value"), err);
 		}
 	}
 	if (!code && node->figure_count > 1)
@@ -263,6 +294,67 @@ static void take_facts(struct node_result *node, const json_t *checks)
 					json_number_value(value), NULL);
 		}
 	}
+}
+
+static int order_texts(const void *left, const void *right)
+{
+	return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+bool node_result_covers(const struct node_result *node, const char *what)
+{
+	return node->covered_count > 0 && bsearch(&what, node->covered, node->covered_count,
+						  sizeof *node->covered, order_texts) != NULL;
+}
+
+static int cover(struct node_results *results, struct node_result *node, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+static int cover(struct node_results *results, struct node_result *node, const char *format, ...)
+{
+	char what[512];
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(what, sizeof what, format, args);
+	va_end(args);
+	node->covered[node->covered_count] = node_results_keep(results, what);
+	return node->covered[node->covered_count++] ? 0 : -ENOMEM;
+}
+
+/* The checks that were judged, the figures that were measured at their places, and what was found out of the inventory. */
+static int take_covered(
+	struct node_results *results, struct node_result *node, const json_t *document)
+{
+	size_t i;
+	size_t kept = 0;
+	int bad = 0;
+	const json_t *check;
+	const json_t *checks = json_object_get(document, "checks");
+	node->covered = calloc(json_array_size(checks) + node->figure_count + node->facts.count + 1,
+		sizeof *node->covered);
+	if (!node->covered)
+		return -ENOMEM;
+	json_array_foreach(checks, i, check)
+	{
+		bad |= cover(results, node, "check '%s'", fields_text_of(check, "check"));
+	}
+	for (i = 0; i < node->figure_count; i++) {
+		const struct node_figure *at = &node->figures[i];
+		bad |= cover(results, node, "%s%s%s of '%s'", at->figure->name,
+			*at->place ? " at " : "", at->place, at->check);
+	}
+	for (i = node->environment_count; i < node->facts.count; i++) {
+		const struct fact *fact = &node->facts.facts[i];
+		bad |= cover(results, node, "%.*s of '%s'", (int)strcspn(fact->name, " "),
+			fact->name, fact->group);
+	}
+	if (bad)
+		return -ENOMEM;
+	qsort(node->covered, node->covered_count, sizeof *node->covered, order_texts);
+	for (i = 0; i < node->covered_count; i++)
+		if (kept == 0 || node->covered[i] != node->covered[kept - 1])
+			node->covered[kept++] = node->covered[i];
+	node->covered_count = kept;
+	return 0;
 }
 
 static int take_notes(struct node_result *node, const json_t *checks)
@@ -461,7 +553,7 @@ static char *name_of_node(const struct node_result *node, const json_t *document
 		json_is_string(member) ? json_string_value(member) : fields_text_of(member, "name");
 	if (!*name)
 		name = fact_node_name(&node->facts);
-	return strdup(name && *name ? name : "unnamed");
+	return name && *name ? strdup(name) : NULL;
 }
 
 static void node_result_release(struct node_result *node)
@@ -472,6 +564,7 @@ static void node_result_release(struct node_result *node)
 	free(node->sentence);
 	free(node->unfit);
 	free(node->figures);
+	free(node->covered);
 	free(node->values);
 	json_decref(node->fingerprint);
 	json_decref(node->findings);
@@ -486,7 +579,22 @@ static json_t *fingerprint_of_node(const struct node_result *node, const json_t 
 	return json_is_object(given) ? json_deep_copy(given) : fingerprint_make(&node->facts);
 }
 
-static int digest(struct node_results *results, struct node_result *node, const json_t *document)
+/* A result without a date, or of a time to come, would hide the newest one. */
+static int refuse_date(
+	const struct node_results *results, const struct node_result *node, struct error *err)
+{
+	if (isnan(node->started_s))
+		return error_set(
+			err, -EINVAL, "it has no date: 'started' is '%.31s'", node->started);
+	if (results->now_s > 0 && node->started_s > results->now_s + CLOCKS_APART_S)
+		return error_set(err, -EINVAL,
+			"it is dated %.31s, which is still to come: the node's clock was wrong, or this one is",
+			node->started);
+	return 0;
+}
+
+static int digest(struct node_results *results, struct node_result *node, const json_t *document,
+	struct error *err)
 {
 	const json_t *checks = json_object_get(document, "measured");
 	record_environment_from_json(&node->facts, json_object_get(document, "environment"), NULL);
@@ -510,11 +618,19 @@ static int digest(struct node_results *results, struct node_result *node, const 
 	(void)snprintf(node->plan, sizeof node->plan, "%s",
 		fields_text_of(
 			json_object_get(json_object_get(document, "judged_by"), "plan"), "hash"));
+	(void)snprintf(node->baseline, sizeof node->baseline, "%s",
+		fields_text_of(json_object_get(json_object_get(document, "judged_by"), "baseline"),
+			"made"));
 	node->started_s = node_result_time(node->started);
-	if (node->facts.failed || !node->fingerprint || !node->name || !node->action ||
-		!node->sentence)
+	if (!node->name)
+		return error_set(err, -EINVAL, "it does not say of which node it is");
+	if (node->facts.failed || !node->fingerprint || !node->action || !node->sentence)
 		return -ENOMEM;
-	int code = take_figures(results, node, checks);
+	int code = refuse_date(results, node, err);
+	if (!code)
+		code = take_figures(results, node, checks, err);
+	if (!code)
+		code = take_covered(results, node, document);
 	if (!code)
 		code = take_notes(node, checks);
 	if (!code)
@@ -544,8 +660,12 @@ int node_results_add(
 		code = result_consistent(document, err);
 	if (!code && results->count == NODE_RESULTS_MAX)
 		code = error_set(err, -E2BIG, "more than %d results", NODE_RESULTS_MAX);
-	if (!code && (!node.path || grow_results(results) || digest(results, &node, document)))
-		code = error_set(err, -ENOMEM, "out of memory for the results");
+	if (!code && (!node.path || grow_results(results)))
+		code = -ENOMEM;
+	if (!code)
+		code = digest(results, &node, document, err);
+	if (code == -ENOMEM)
+		(void)error_set(err, code, "out of memory for the results");
 	if (code)
 		node_result_release(&node);
 	else
@@ -734,7 +854,7 @@ static int order_node_results(const void *left, const void *right)
 	const struct node_result *const a = left;
 	const struct node_result *const b = right;
 	const int names = strcmp(a->name, b->name);
-	const int times = strcmp(b->started, a->started);
+	const int times = (a->started_s < b->started_s) - (a->started_s > b->started_s);
 	/* Of one moment, the worse verdict counts, and not the path. */
 	const int verdicts = (int)b->verdict - (int)a->verdict;
 	return names ? names : times ? times : verdicts ? verdicts : strcmp(a->path, b->path);

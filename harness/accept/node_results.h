@@ -35,6 +35,7 @@ struct node_result {
 	double started_s; /* seconds since the epoch; NAN: it is no date */
 	char tier[16];
 	char plan[17], program[32]; /* hash of the plan that judged it; version */
+	char baseline[32];          /* when the baseline that it was judged by was made; "": none */
 	enum accept_verdict verdict;
 	bool complete;
 	char *action, *sentence; /* of the result */
@@ -45,7 +46,10 @@ struct node_result {
 	json_t *notes; /* {CHECK: [texts]} */
 	/* Its environment, then what checks found: group CHECK, name "FIGURE @ PLACE". */
 	struct fact_list facts;
-	size_t environment_count;    /* how many of them are its environment */
+	size_t environment_count; /* how many of them are its environment */
+	/* What was judged and measured, sorted, each once: kept by the set (node_results_covers). */
+	const char **covered;
+	size_t covered_count;
 	struct node_figure *figures; /* owned; those of one series stand together */
 	size_t figure_count;
 	double *values; /* owned: of all figures */
@@ -57,6 +61,7 @@ struct node_results {
 	struct node_result *list; /* owned */
 	size_t count, room;
 	json_t *left_out; /* [{"file", "why"}]: files that are no results */
+	double now_s; /* set by the caller: a result that is dated later is left out; 0: whatever its date */
 	struct node_text *texts;
 };
 
@@ -71,6 +76,9 @@ void node_results_release(struct node_results *results); /* safe on {0} */
 
 /* A text that lives as long as the set; NULL without memory. */
 const char *node_results_keep(struct node_results *results, const char *text);
+
+/* "gemm.core at core 3 of 'matrix products'", "check 'matrix products'": whether the node has it. */
+bool node_result_covers(const struct node_result *node, const char *what);
 
 /* What is compared between nodes: a figure at a place, or at all places that are alike. */
 struct node_series {

@@ -83,7 +83,8 @@ size_t result_open(const json_t *measured_check_line, const struct accept_check 
 	const struct accept_plan *plan, enum accept_tier tier, const json_t *baseline, char **open,
 	size_t room);
 
-/* -EINVAL: a document of ACCEPT_SCHEMA whose verdict is better than that of a check, or of a finding: it was changed. */
+/* -EINVAL: a document of ACCEPT_SCHEMA whose verdict is better than that of a check, of a finding, or than how a check ended, or
+ * one with a figure that passed beyond its limit: it was changed. */
 int result_consistent(const json_t *document, struct error *err);
 
 /* Whether it shows that a node is fit, if its verdict is good: the whole plan was run to its end, and nothing was planted. */

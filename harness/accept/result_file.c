@@ -59,6 +59,63 @@ static json_t *measured_from_lines(const char *text, size_t size, struct error *
 	return document;
 }
 
+/* How the check ended, as it was measured; "": it was not. */
+static const char *state_measured(const json_t *document, const json_t *check)
+{
+	size_t i;
+	const json_t *line;
+	json_array_foreach(json_object_get(document, "measured"), i, line)
+	{
+		if (strcmp(fields_text_of(line, "check"), fields_text_of(check, "check")) == 0)
+			return fields_text_of(line, "state");
+	}
+	return "";
+}
+
+/* No check passes that did not come to its end. */
+static int refuse_state(const json_t *document, const json_t *check, struct error *err)
+{
+	const enum accept_verdict verdict = accept_verdict_of(fields_text_of(check, "verdict"));
+	const char *state = state_measured(document, check);
+	if (verdict >= VERDICT_ERROR || strcmp(state, "done") == 0 ||
+		(verdict == VERDICT_SKIP && strcmp(state, "skipped") == 0))
+		return 0;
+	return error_set(err, -EINVAL,
+		"%s of check '%.64s' contradicts how it ended (%.32s): judge its measured.jsonl again",
+		accept_verdict_name(verdict), fields_text_of(check, "check"),
+		*state ? state : "it was not measured");
+}
+
+/* What passed is inside its limits; a statistic is judged by its interval. */
+static bool is_beyond_limits(const json_t *finding)
+{
+	const json_t *measured = json_object_get(finding, "measured");
+	const json_t *low = json_object_get(finding, "limit_low");
+	const json_t *high = json_object_get(finding, "limit_high");
+	const bool number = json_is_number(measured);
+	const double value = json_number_value(measured);
+	if (json_object_get(finding, "statistic"))
+		return false;
+	return (json_is_number(low) && (!number || value < json_number_value(low))) ||
+	       (json_is_number(high) && (!number || value > json_number_value(high)));
+}
+
+static int refuse_finding(const json_t *check, const json_t *finding, struct error *err)
+{
+	const enum accept_verdict its = accept_verdict_of(fields_text_of(check, "verdict"));
+	const enum accept_verdict one = accept_verdict_of(fields_text_of(finding, "verdict"));
+	if (one > VERDICT_SKIP && one > its)
+		return error_set(err, -EINVAL,
+			"%s of check '%.64s' contradicts its %s of %.64s: judge its measured.jsonl again",
+			accept_verdict_name(its), fields_text_of(check, "check"),
+			accept_verdict_name(one), fields_text_of(finding, "figure"));
+	if (one == VERDICT_PASS && is_beyond_limits(finding))
+		return error_set(err, -EINVAL,
+			"%.64s of check '%.64s' is beyond its limit, and PASS: judge its measured.jsonl again",
+			fields_text_of(finding, "figure"), fields_text_of(check, "check"));
+	return 0;
+}
+
 /* What is skipped spoils nothing, and what warns at most makes a WARN. */
 int result_consistent(const json_t *document, struct error *err)
 {
@@ -80,17 +137,13 @@ int result_consistent(const json_t *document, struct error *err)
 				"its verdict %s contradicts check '%.64s', which is %s: judge its measured.jsonl again",
 				accept_verdict_name(verdict), fields_text_of(check, "check"),
 				accept_verdict_name(its));
+		int code = refuse_state(document, check, err);
 		json_array_foreach(json_object_get(check, "findings"), at, finding)
 		{
-			const enum accept_verdict one =
-				accept_verdict_of(fields_text_of(finding, "verdict"));
-			if (one > VERDICT_SKIP && one > its)
-				return error_set(err, -EINVAL,
-					"%s of check '%.64s' contradicts its %s of %.64s: judge its measured.jsonl again",
-					accept_verdict_name(its), fields_text_of(check, "check"),
-					accept_verdict_name(one),
-					fields_text_of(finding, "figure"));
+			code = code ? code : refuse_finding(check, finding, err);
 		}
+		if (code)
+			return code;
 	}
 	return 0;
 }

@@ -199,7 +199,7 @@ static int baseline_deliver(
 
 static int baseline_run(const struct invocation *invocation, struct error *err)
 {
-	struct baseline_inputs inputs = {0};
+	struct baseline_inputs inputs = {.results = {.now_s = clock_utc_seconds()}};
 	struct baseline_request request = {0};
 	json_t *document = NULL;
 	int code = baseline_request_make(&invocation->options, &request, err);

@@ -2,6 +2,7 @@
 #include "harness/accept/fleet.h"
 
 #include "harness/base/array.h"
+#include "harness/base/clock.h"
 #include "harness/base/text.h"
 #include "harness/command/command.h"
 #include "harness/report/fleet_report.h"
@@ -112,7 +113,7 @@ static int fleet_read_request(const struct options *options, struct fleet_reques
 static int fleet_run(const struct invocation *invocation, struct error *err)
 {
 	const struct options *options = &invocation->options;
-	struct node_results results = {0};
+	struct node_results results = {.now_s = clock_utc_seconds()};
 	struct fleet_request request = {0};
 	enum fleet_format format;
 	json_t *expect = NULL;
@@ -149,7 +150,8 @@ const struct command command_fleet = {
 		"and what to do. Of each node that failed or stands out it says which stage makes "
 		"it slow, what it has that most others do not have (microcode, kernel, mount "
 		"options, settings), and what changed since its last result.\n\n"
-		"Each node counts by its newest result. Nodes of different hardware are not "
+		"Each node counts by its newest result; one that is dated in the future, or damaged, "
+		"is left out. Nodes of different hardware are not "
 		"compared. A node is an outlier where neither the scatter of the nodes nor its own "
 		"repetitions explain its distance, over all metrics and nodes together: 1 % of "
 		"healthy fleets have one by chance. Fewer than 5 nodes cannot tell.\n\n"
@@ -157,7 +159,8 @@ const struct command command_fleet = {
 		"Slurm writes them (node[01-40]). --format is text, markdown, html (a page with a "
 		"strip of all nodes for each metric), json or csv; --out names a file for it.\n\n"
 		"Exit status: 0 all nodes passed, 1 a node failed or stands out on the bad side, 2 "
-		"the input was wrong, 3 a node has no verdict or did not report, or a file could not be used.",
+		"the input was wrong, 3 a node has no verdict, did not report, lacks what most others measured, was judged by "
+		"another plan, or has hardware that hardly any other has, or a file could not be used.",
 	.example = "mlbench fleet results/ --expect nodes.txt --format html --out fleet.html",
 	.options = OPTION_BIT(OPTION_EXPECT) | OPTION_BIT(OPTION_SINCE) |
 		   OPTION_BIT(OPTION_FORMAT) | OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_JSON),

@@ -53,7 +53,9 @@ static enum ink fleet_verdict_ink(const struct table_column *column, const json_
 	case VERDICT_PASS:
 		break;
 	}
-	return json_is_true(column_value(row, "outlier")) ? INK_BAD : INK_GOOD;
+	return json_is_true(column_value(row, "outlier"))       ? INK_BAD
+	       : json_array_size(column_value(row, "gaps")) > 0 ? INK_WARN
+								: INK_GOOD;
 }
 
 static void fleet_verdict_cell(
@@ -61,7 +63,10 @@ static void fleet_verdict_cell(
 {
 	(void)column;
 	buffer_text(out, column_text(row, "verdict"));
-	buffer_text(out, json_is_true(column_value(row, "outlier")) ? ", outlier" : "");
+	if (json_is_true(column_value(row, "outlier")))
+		buffer_text(out, ", outlier");
+	else if (json_array_size(column_value(row, "gaps")) > 0)
+		buffer_text(out, ", not comparable");
 }
 
 /* What the distance is of, and the first finding, which need not be about the same: "decode.core; finding: cgroup.withheld". */
@@ -175,6 +180,7 @@ bool fleet_node_is_quiet(const json_t *node)
 {
 	return accept_verdict_of(column_text(node, "verdict")) == VERDICT_PASS &&
 	       !json_is_true(json_object_get(node, "stranger")) &&
+	       json_array_size(json_object_get(node, "gaps")) == 0 &&
 	       json_array_size(json_object_get(node, "outliers")) == 0 &&
 	       json_array_size(column_value(node, "changed.changes")) == 0;
 }
@@ -237,6 +243,7 @@ void fleet_node_facts(const json_t *node, struct medium *medium)
 	findings_facts(json_object_get(node, "findings"), medium);
 	if (json_is_true(json_object_get(node, "stranger")))
 		medium_fact_text(medium, INK_WARN, "differs", column_text(node, "sentence"));
+	medium_list(medium, INK_WARN, "unlike", json_object_get(node, "gaps"), 0);
 	outliers_facts(json_object_get(node, "outliers"), medium);
 	medium_list(medium, INK_PLAIN, "why", json_object_get(node, "why"), 0);
 	json_array_foreach(differs, i, item)

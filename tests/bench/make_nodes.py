@@ -97,7 +97,7 @@ def result(name, seed, cores, points, plant):
     verdict = plant.get("verdict", "PASS")
     bad = verdict in ("FAIL", "ERROR")
     return {"schema": "mlbench.accept/1", "program": "0.1.0", "node": {"name": name, "name_from": "--node"},
-            "environment": facts, "tier": "standard", "started": plant.get("started", "2026-11-26T03:10:00Z"),
+            "environment": facts, "tier": "standard", "started": plant.get("started", "2025-11-26T03:10:00Z"),
             "plan": {"name": "node", "file": "node.ini", "hash": "0", "text": ""}, "note": None,
             "judged_by": {"plan": {}, "tier": "standard", "baseline": None}, "verdict": verdict,
             "exit_status": {"FAIL": 1, "ERROR": 3}.get(verdict, 0), "complete": plant.get("complete", True),

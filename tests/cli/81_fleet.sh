@@ -7,7 +7,7 @@ cat >plant.json <<'JSON'
  "node011": {"read": 0.4, "facts": {"data.options": "rw,sync"}},
  "node015": {"core": [2, 0.3]},
  "node020": {"memory": 480},
- "node022": [{"started": "2026-11-20T03:10:00Z"}, {"facts": {"kernel.release": "6.6.1"}}],
+ "node022": [{"started": "2025-11-20T03:10:00Z"}, {"facts": {"kernel.release": "6.6.1"}}],
  "node025": {"name": "<i>evil\u001b[31m|`</script>"},
  "node030": {"complete": false, "verdict": "ERROR"}}
 JSON
@@ -110,6 +110,54 @@ expect 1 "$MLBENCH" fleet zz healthy
 changed '{"checks": [{"check": "a", "verdict": "FAIL", "findings": []}]}' broken/accept.json
 expect 3 "$MLBENCH" fleet healthy broken
 says "contradicts check 'a'"
+# What others measured and this node did not, another plan, and damaged figures are no pass; each has a word.
+odd() { # CODE: python that changes the document d of a healthy node
+	mkdir -p odd
+	python3 -c 'import json, sys
+d = json.load(open("healthy/node001/accept.json"))
+d["node"]["name"] = d["environment"]["node"]["name"] = "odd"
+exec(sys.argv[1])
+json.dump(d, open("odd/accept.json", "w"))' "$1"
+}
+gap() { # CODE WORDS
+	odd "$1"
+	expect 3 "$MLBENCH" fleet healthy odd
+	reads "$2"
+	prints "1 not comparable"
+	grep -qE "odd +PASS, not comparable" out || fail "no row of it"
+}
+odd ''
+expect 0 "$MLBENCH" fleet healthy odd
+gap 'd["checks"] = [c for c in d["checks"] if c["check"] != "memory errors"]' "not measured: check 'memory errors', which 12 of 13 like nodes have"
+gap 'd["measured"][0]["values"] = d["measured"][0]["values"][:3]' "not measured: decode.core at core 3 of 'cores', which 12 of 13 like nodes have"
+gap 'd["measured"][3]["values"] = d["measured"][3]["values"][1:]' "not measured: throughput of 'training', which 12 of 13"
+gap 'd["judged_by"]["plan"]["hash"] = "1"' "judged by another plan than 12 of 13 like nodes"
+expect 3 "$MLBENCH" fleet healthy odd --format html --out odd.html
+grep -q "judged by another plan than 12 of 13 like nodes" odd.html || fail "no word of it on the page"
+damaged() { # CODE WORDS
+	odd "$1"
+	expect 3 "$MLBENCH" fleet healthy odd
+	says "left out 'odd/accept.json': $2"
+	reads "12 nodes: 12 PASS"
+}
+damaged 'd["measured"][0]["values"][0]["values"][1] = "410"' "decode.core of check 'cores' is damaged"
+damaged 'd["measured"][0]["values"][0]["values"][1] = 1e308' "decode.core of check 'cores' is damaged"
+damaged 'd["measured"][0]["state"] = "died"' "PASS of check 'cores' contradicts how it ended (died)"
+damaged 'del d["started"]' "it has no date"
+# A PASS of the year 2036 does not hide today's FAIL, nor is it in a baseline.
+odd 'd["started"] = "2036-01-01T00:00:00Z"'
+mkdir -p today
+cp odd/accept.json today/
+expect 3 "$MLBENCH" fleet healthy odd
+says "which is still to come"
+python3 -c 'import json
+d = json.load(open("today/accept.json"))
+d.update(verdict="FAIL", started="2025-11-27T00:00:00Z")
+json.dump(d, open("today/accept.json", "w"))'
+expect 1 "$MLBENCH" fleet healthy odd today
+grep -qE "odd +FAIL" out || fail "a PASS of 2036 hides a FAIL"
+expect 0 "$MLBENCH" baseline healthy odd --json
+json 'assert len(d["nodes"]) == 12'
 # The same file twice is one result.
 expect 0 "$MLBENCH" fleet healthy healthy/node001/accept.json --json
 json 'assert d["result_count"] == 12'
@@ -124,10 +172,10 @@ is_json mlbench.baseline/1
 json 'assert sorted(n["name"] for n in d["left_out"]) == ["node003", "node007", "node011", "node015", "node020", "node022", "node030"], d["left_out"]'
 json 'assert all(f["nodes"] == 24 and f["low"] is not None or f["figure"] == "burn.drift" for f in d["figures"])'
 cp out plain.json
-make_nodes later --nodes 6 --seed 9 --plant <(echo '{"node001": {"started": "2026-12-01T00:00:00Z"}}')
+make_nodes later --nodes 6 --seed 9 --plant <(echo '{"node001": {"started": "2025-12-01T00:00:00Z"}}')
 expect 0 "$MLBENCH" baseline baseline.json later --json
-json 'assert len(d["nodes"]) == 25 and [n for n in d["nodes"] if n["name"] == "node001"][0]["started"] == "2026-12-01T00:00:00Z", len(d["nodes"])'
-expect 0 "$MLBENCH" baseline baseline.json later --since 2026-12-01 --json
+json 'assert len(d["nodes"]) == 25 and [n for n in d["nodes"] if n["name"] == "node001"][0]["started"] == "2025-12-01T00:00:00Z", len(d["nodes"])'
+expect 0 "$MLBENCH" baseline baseline.json later --since 2025-12-01 --json
 json 'assert len(d["nodes"]) == 1 and "One node alone" in d["notes"][0]'
 make_nodes other --nodes 3 --plant <(echo '{"node001": {"memory": 64}, "node002": {"memory": 64}, "node003": {"memory": 64}}')
 expect 0 "$MLBENCH" baseline other --out other.json

@@ -195,6 +195,7 @@ if command -v chromium >/dev/null; then
 		    check["check"] = "check %d with a long name, as names are" % i
 		    checks.append(check)
 		d["checks"] = checks
+		d["measured"] = [{"check": c["check"], "kind": c["kind"], "state": "done"} for c in checks]
 		d["node"]["name"] = "node-with-a-long-name.rack-17.row-3.datacentre.example.org"
 		d["environment"] = {"dmi": {"serial number %d of a part" % i: "GPU-5f1a0c3e-0000-4000-8000-aabbccddee%02d" % i for i in range(40)}}
 		json.dump(d, open("many.json", "w"))

@@ -356,7 +356,8 @@ static void changed_results_are_refused(void **state)
 {
 	(void)state;
 #define ACCEPT_OF(verdict, check, finding)                                                        \
-	"{'schema': 'mlbench.accept/1', 'verdict': '" verdict "', 'measured': [], 'checks': [{"   \
+	"{'schema': 'mlbench.accept/1', 'verdict': '" verdict                                     \
+	"', 'measured': [{'check': 'a', 'state': 'done'}], 'checks': [{"                          \
 	"'check': 'a', 'verdict': '" check "', 'findings': [{'figure': 'f', 'verdict': '" finding \
 	"'}]}]}"
 	expect_read(ACCEPT_OF("PASS", "PASS", "PASS"), NULL);
@@ -366,6 +367,25 @@ static void changed_results_are_refused(void **state)
 	expect_read(ACCEPT_OF("WARN", "ERROR", "WARN"), "its verdict WARN contradicts check 'a'");
 	expect_read(ACCEPT_OF("PASS", "PASS", "FAIL"), "contradicts its FAIL of f");
 	expect_read(ACCEPT_OF("PASS", "PASS", "nonsense"), "contradicts its ERROR of f");
+	/* How a check ended, and what its findings measured. */
+#define ENDED(verdict, state)                                                                            \
+	"{'schema': 'mlbench.accept/1', 'verdict': 'PASS', 'measured': [{'check': 'a', 'state': '" state \
+	"'}], 'checks': [{'check': 'a', 'verdict': '" verdict "', 'findings': []}]}"
+	expect_read(ENDED("PASS", "died"), "PASS of check 'a' contradicts how it ended (died)");
+	expect_read(ENDED("PASS", "skipped"), "contradicts how it ended (skipped)");
+	expect_read(ENDED("PASS", ""), "contradicts how it ended (it was not measured)");
+	expect_read(ENDED("SKIP", "timed out"), "contradicts how it ended (timed out)");
+	expect_read(ENDED("SKIP", "skipped"), NULL);
+#define MEASURED(measured, limits)                                                                \
+	"{'schema': 'mlbench.accept/1', 'verdict': 'PASS', 'measured': [{'check': 'a', 'state': " \
+	"'done'}], 'checks': [{'check': 'a', 'verdict': 'PASS', 'findings': [{'figure': 'f', "    \
+	"'verdict': 'PASS', 'measured': " measured ", " limits "}]}]}"
+	expect_read(MEASURED("5", "'limit_low': 4, 'limit_high': 5"), NULL);
+	expect_read(
+		MEASURED("3", "'limit_low': 4"), "f of check 'a' is beyond its limit, and PASS");
+	expect_read(MEASURED("6", "'limit_high': 5"), "is beyond its limit");
+	expect_read(MEASURED("'6'", "'limit_high': 5"), "is beyond its limit");
+	expect_read(MEASURED("6", "'statistic': 'spread', 'limit_high': 5"), NULL);
 	expect_read(
 		"{'schema': 'mlbench.accept/1', 'verdict': 'PASS', 'measured': [], 'checks': []}",
 		"passes without a check");

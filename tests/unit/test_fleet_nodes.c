@@ -202,6 +202,9 @@ static void what_did_not_end_is_no_figure(void **state)
 	(void)json_object_set_new(json_array_get(json_object_get(training, "values"), 0), "figure",
 		json_string("figure.of.tomorrow"));
 	(void)json_object_set_new(result, "tier", json_string("burn"));
+	(void)json_object_set_new(json_array_get(json_object_get(result, "checks"), 0), "verdict",
+		json_string("ERROR"));
+	(void)json_object_set_new(result, "verdict", json_string("ERROR"));
 	assert_int_equal(node_results_add(&results, result, "died/accept.json", &err), 0);
 	json_decref(result);
 	assert_int_equal(results.list[0].figure_count, FIXTURE_CORES + 3);
@@ -219,6 +222,182 @@ static void what_did_not_end_is_no_figure(void **state)
 		"1 node was judged by another tier than most: died");
 	json_decref(document);
 	node_results_release(&results);
+}
+
+/* --- what must not pass without a word ------------------------------------------------------------ */
+
+static json_t *measured_of(json_t *document, size_t check)
+{
+	return json_array_get(json_object_get(document, "measured"), check);
+}
+
+static void lack_place(json_t *document)
+{
+	(void)json_array_remove(json_object_get(measured_of(document, 0), "values"), 1);
+}
+
+static void lack_figure(json_t *document)
+{
+	(void)json_array_remove(json_object_get(measured_of(document, 1), "values"), 0);
+}
+
+static void lack_values(json_t *document)
+{
+	json_t *entry = json_array_get(json_object_get(measured_of(document, 1), "values"), 0);
+	(void)json_object_set_new(entry, "values", json_pack("[n]"));
+}
+
+static void lack_check(json_t *document)
+{
+	(void)json_array_remove(json_object_get(document, "measured"), 1);
+}
+
+static void rename_check(json_t *document)
+{
+	json_t *check = json_array_get(json_object_get(document, "checks"), 0);
+	(void)json_object_set_new(check, "check", json_string("training"));
+}
+
+static void other_plan(json_t *document)
+{
+	(void)json_object_set_new(json_object_get(document, "judged_by"), "plan",
+		json_pack("{s:s}", "hash", "0123456789abcdef"));
+}
+
+static void other_baseline(json_t *document)
+{
+	(void)json_object_set_new(json_object_get(document, "judged_by"), "baseline",
+		json_pack("{s:s}", "made", "2026-01-01T00:00:00Z"));
+}
+
+static void set_value(json_t *document, json_t *value)
+{
+	json_t *entry = json_array_get(json_object_get(measured_of(document, 0), "values"), 0);
+	(void)json_array_set_new(json_object_get(entry, "values"), 3, value);
+}
+
+static void text_value(json_t *document)
+{
+	set_value(document, json_string("410.2"));
+}
+
+static void huge_value(json_t *document)
+{
+	set_value(document, json_real(1e308));
+}
+
+static void text_values(json_t *document)
+{
+	json_t *entry = json_array_get(json_object_get(measured_of(document, 0), "values"), 0);
+	(void)json_object_set_new(entry, "values", json_string("410.2"));
+}
+
+static void died(json_t *document)
+{
+	(void)json_object_set_new(measured_of(document, 0), "state", json_string("died"));
+}
+
+static void no_date(json_t *document)
+{
+	(void)json_object_set_new(document, "started", json_string("yesterday"));
+}
+
+static void in_2036(json_t *document)
+{
+	(void)json_object_set_new(document, "started", json_string("2036-01-01T00:00:00Z"));
+}
+
+static void no_name(json_t *document)
+{
+	(void)json_object_del(document, "node");
+	(void)json_object_del(json_object_get(document, "environment"), "node");
+}
+
+static void skip_verdict(json_t *document)
+{
+	(void)json_object_set_new(document, "verdict", json_string("SKIP"));
+}
+
+/* A PASS that most like nodes would not have given: of what was not measured, or by another plan.  `words` is the gap; NULL: the
+ * status alone. */
+static void gaps_are_no_pass(void **state)
+{
+	(void)state;
+	static const struct {
+		void (*change)(json_t *document);
+		const char *gap;
+	} cases[] = {
+		{lack_place,
+			"not measured: decode.core at core 1 of 'slow core', which 5 of 6 like nodes have"},
+		{lack_figure,
+			"not measured: throughput of 'training', which 5 of 6 like nodes have"},
+		{lack_values,
+			"not measured: throughput of 'training', which 5 of 6 like nodes have"},
+		{lack_check,
+			"not measured: decode.capacity of 'training', which 5 of 6 like nodes have"},
+		{rename_check, "not measured: check 'slow core', which 5 of 6 like nodes have"},
+		{other_plan, "judged by another plan than 5 of 6 like nodes"},
+		{other_baseline, "judged by another baseline than 5 of 6 like nodes"},
+		{skip_verdict, NULL},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct node_results results = {0};
+		struct error err = {0};
+		add_alike(&results, 5, 700);
+		const struct fixture_node node = {
+			.name = "odd", .seed = 7, .nodes = 0.004, .repeats = 0.01};
+		json_t *result = fixture_document(&node);
+		cases[i].change(result);
+		if (node_results_add(&results, result, "odd/accept.json", &err))
+			fail_msg("%zu: %s", i, err.text);
+		json_decref(result);
+		json_t *document = fleet_of(&results, NULL);
+		const json_t *row = row_of(document, "odd");
+		assert_int_equal(column_number(document, "exit_status"), EXIT_STATUS_CANNOT);
+		if (cases[i].gap) {
+			assert_string_equal(column_text(row, "gaps.0"), cases[i].gap);
+			assert_string_equal(column_text(row, "sentence"), cases[i].gap);
+			assert_non_null(
+				strstr(column_text(document, "sentence"), "; 1 not comparable"));
+			assert_string_equal(name_at(document, 0), "odd");
+		}
+		assert_int_equal(
+			json_array_size(json_object_get(row_of(document, "node01"), "gaps")), 0);
+		json_decref(document);
+		node_results_release(&results);
+	}
+}
+
+/* What nobody could have measured, and what hides another result, is no result. */
+static void damage_is_no_result(void **state)
+{
+	(void)state;
+	static const struct {
+		void (*change)(json_t *document);
+		const char *why;
+	} cases[] = {
+		{text_value, "decode.core of check 'slow core' is damaged: \"410.2\" is no number"},
+		{huge_value, "is no number that can be measured"},
+		{text_values, "decode.core of check 'slow core' is damaged"},
+		{died, "PASS of check 'slow core' contradicts how it ended (died)"},
+		{no_date, "it has no date: 'started' is 'yesterday'"},
+		{in_2036, "it is dated 2036-01-01T00:00:00Z, which is still to come"},
+		{no_name, "it does not say of which node it is"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct node_results results = {.now_s = node_result_time("2026-11-26T04:00:00Z")};
+		struct error err = {0};
+		const struct fixture_node node = {.name = "odd", .seed = 7, .repeats = 0.01};
+		json_t *result = fixture_document(&node);
+		cases[i].change(result);
+		assert_int_equal(
+			node_results_add(&results, result, "odd/accept.json", &err), -EINVAL);
+		if (!strstr(err.text, cases[i].why))
+			fail_msg("'%s', not '%s'", err.text, cases[i].why);
+		assert_int_equal(results.count, 0);
+		json_decref(result);
+		node_results_release(&results);
+	}
 }
 
 static void says_who_is_missing(void **state)
@@ -312,6 +491,8 @@ int main(void)
 		cmocka_unit_test(healthy_fleets_are_left_in_peace),
 		cmocka_unit_test(says_what_changed),
 		cmocka_unit_test(what_did_not_end_is_no_figure),
+		cmocka_unit_test(gaps_are_no_pass),
+		cmocka_unit_test(damage_is_no_result),
 		cmocka_unit_test(says_who_is_missing),
 		cmocka_unit_test(refuses_lists_that_are_none),
 		cmocka_unit_test(odd_fleets_have_documents),
