@@ -689,7 +689,9 @@ static int compare_run(const struct invocation *invocation, struct error *err)
 			.count = c->count,
 			.gates = c->gates,
 			.gate_count = c->gate_count,
-			.verbose = options_given(&invocation->options, OPTION_VERBOSE)};
+			.verbose = options_given(&invocation->options, OPTION_VERBOSE),
+			.whole = options_given(&invocation->options, OPTION_VERBOSE) ||
+				 invocation->options.values[OPTION_OUT]};
 		status = compare_write_all(c, &compared, err);
 	}
 	/* Figures of wrong batches are worth nothing. */

@@ -242,7 +242,8 @@ static int diagnose_tell(
 	} else {
 		const struct style style = command_style(request->invocation);
 		struct buffer text = {0};
-		diagnosis_text(&view, &style, &text);
+		diagnosis_text(&view, &style,
+			options_given(&request->invocation->options, OPTION_VERBOSE), &text);
 		printed = command_print(&text, err);
 	}
 	const int status = final_status(request, finding, &view);

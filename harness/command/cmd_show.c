@@ -47,7 +47,10 @@ static int show_print(
 		return command_print_json(invocation, report_summary_json(report), err);
 	const struct style style = command_style(invocation);
 	struct buffer text = {0};
-	report_terminal(report, &style, options_given(&invocation->options, OPTION_VERBOSE), &text);
+	report_terminal(report, &style,
+		options_given(&invocation->options, OPTION_VERBOSE) ? REPORT_EVERY_POINT
+								    : REPORT_WHOLE,
+		&text);
 	return command_print(&text, err);
 }
 

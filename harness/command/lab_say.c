@@ -169,7 +169,10 @@ void lab_say_measured(struct lab_call *call, const struct report *report)
 		"{s:o}", over ? "summary" : "point", over ? report_summary_json(report) : point);
 	if (over)
 		report_terminal(report, &call->style,
-			options_given(&call->invocation->options, OPTION_VERBOSE), &call->text);
+			options_given(&call->invocation->options, OPTION_VERBOSE)
+				? REPORT_EVERY_POINT
+				: REPORT_WHOLE,
+			&call->text);
 	else
 		report_measured(report, &call->style, &call->text);
 	buffer_text(&call->text, "\n");

@@ -444,10 +444,12 @@ static int session_print_report(
 		return command_print_json(session->invocation, report_summary_json(report), err);
 	const struct style style = command_style(session->invocation);
 	struct buffer text = {0};
-	report_terminal(report, &style,
-		options_given(&session->invocation->options, OPTION_VERBOSE), &text);
 	if (session->flame_finished)
 		flame_table(&session->flame_profile, &style, &text);
+	report_terminal(report, &style,
+		options_given(&session->invocation->options, OPTION_VERBOSE) ? REPORT_EVERY_POINT
+									     : REPORT_SCREEN,
+		&text);
 	return command_print(&text, err);
 }
 
@@ -530,7 +532,7 @@ static int session_finish(struct session *session, struct error *err)
 		status = status ? status : printed;
 	}
 	report_close(&report);
-	if (session->page && !session->sequel)
+	if (session->page && !session->sequel && command_wants_json(session->invocation))
 		log_info("report: %s", session->page);
 	return status;
 }

@@ -90,6 +90,7 @@ struct compare_document {
 	const struct gate *gates; /* (gate_count) */
 	size_t gate_count;
 	bool verbose; /* every metric */
+	bool whole;   /* in a terminal, more than fits a screen */
 };
 
 /* The one description of all comparisons, mlbench.compare/1, which the other media are written from; its sentences are

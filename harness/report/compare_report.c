@@ -1,5 +1,5 @@
-/* A comparison for people, from its document (compare_json.c): in the terminal and as Markdown for a pull request's
- * comment, the answer first, what makes it doubtful next, then the figures; and as a page of its own, with the
+/* A comparison for people, from its document (compare_json.c): in the terminal, with the answer
+ * last; as Markdown for a pull request's comment, with the answer first; and as a page of its own, with the
  * differences as dots and their intervals. */
 #include "harness/report/compare.h"
 
@@ -11,6 +11,7 @@
 #include "harness/report/html/palette.h"
 #include "harness/report/layout.h"
 #include "harness/report/medium.h"
+#include "harness/report/screen.h"
 
 #include <errno.h>
 #include <math.h>
@@ -18,6 +19,7 @@
 #include <string.h>
 
 enum {
+	POINT_LINES_WANTED = 9, /* of a screen */
 	COMPARE_POINTS_SHOWN = 100,
 	COMPARE_POINTS_DRAWN = 200,
 	COMPARE_KEYS_MOST = 12,
@@ -203,8 +205,10 @@ static void setting_cell(const struct table_column *column, const json_t *row, s
 	buffer_release(&text);
 }
 
-/* Throughput of every point: its settings, a column each, and the difference. */
-static void compare_put_points(struct medium *medium, const json_t *c, double significance)
+/* Throughput of points: their settings, a column each, and the difference; those that differ first where not all are
+ * shown. */
+static void compare_put_points(
+	struct medium *medium, const json_t *c, double significance, size_t most)
 {
 	static const struct table_column fixed[] = {{.head = "samples/s\nA", VALUE_CELL("a")},
 		{.head = "samples/s\nB", VALUE_CELL("b")}, {.head = "change", CHANGE_CELL},
@@ -231,22 +235,25 @@ static void compare_put_points(struct medium *medium, const json_t *c, double si
 		keys++;
 	}
 	memcpy(&columns[keys], fixed, sizeof fixed);
-	json_array_foreach(points, i, value)
-	{
-		if (i == COMPARE_POINTS_SHOWN)
-			break;
-		json_t *row = figure_row(
-			"throughput", compare_throughput(compare_member(value, "metrics")));
-		if (json_object_set(row, "settings", compare_member(value, "settings")) != 0)
-			medium->out->failed = true;
-		part_append(&rows, row);
-	}
+	const bool all = json_array_size(points) <= most;
+	for (int turn = all; turn < 2; turn++)
+		json_array_foreach(points, i, value)
+		{
+			json_t *throughput = compare_throughput(compare_member(value, "metrics"));
+			if (json_array_size(rows) >= most || (!all && is_told(throughput) != !turn))
+				continue;
+			json_t *row = figure_row("throughput", throughput);
+			if (json_object_set(row, "settings", compare_member(value, "settings")) !=
+				0)
+				medium->out->failed = true;
+			part_append(&rows, row);
+		}
 	(void)snprintf(heading, sizeof heading, "throughput, %g %% confidence intervals",
 		100 * (1 - significance));
 	compare_put_rows(medium, heading, columns, keys + COUNT(fixed), rows);
-	if (json_array_size(points) > COMPARE_POINTS_SHOWN)
+	if (!all)
 		buffer_format(&more, "... and %zu more points (--format json has all)",
-			json_array_size(points) - COMPARE_POINTS_SHOWN);
+			json_array_size(points) - most);
 	medium_note(medium, &more);
 }
 
@@ -378,6 +385,17 @@ static json_t *fact_rows(const json_t *c, bool harmless, bool others)
 	return rows;
 }
 
+static void compare_put_facts(struct medium *medium, const json_t *c, bool harmless)
+{
+	static const struct table_column facts[] = {
+		{.head = "what differs", .left = true, .path = "name", .ink_of = fact_ink},
+		{.head = "weight", .left = true, .path = "weight", .ink_of = fact_ink},
+		{.head = "A -> B", .left = true, .wraps = true, .text_of = fact_cell},
+	};
+	compare_put_rows(
+		medium, "what else differs", facts, COUNT(facts), fact_rows(c, harmless, true));
+}
+
 static void compare_put_focus(struct medium *medium, const json_t *c, bool verbose)
 {
 	static const struct table_column stages[] = {
@@ -403,11 +421,6 @@ static void compare_put_focus(struct medium *medium, const json_t *c, bool verbo
 		{.head = "p", .keep = 3, P_CELL},
 		{.head = "B is", WORDS_CELL},
 	};
-	static const struct table_column facts[] = {
-		{.head = "what differs", .left = true, .path = "name", .ink_of = fact_ink},
-		{.head = "weight", .left = true, .path = "weight", .ink_of = fact_ink},
-		{.head = "A -> B", .left = true, .wraps = true, .text_of = fact_cell},
-	};
 	json_t *metrics = compare_member(compare_focus(c), "metrics");
 	struct buffer heading = {0};
 	buffer_text(&heading, "stages");
@@ -417,8 +430,7 @@ static void compare_put_focus(struct medium *medium, const json_t *c, bool verbo
 	buffer_release(&heading);
 	compare_put_rows(medium, verbose ? "all figures there" : "other figures that differ there",
 		figures, COUNT(figures), figure_rows(metrics, verbose));
-	compare_put_rows(
-		medium, "what else differs", facts, COUNT(facts), fact_rows(c, verbose, true));
+	compare_put_facts(medium, c, verbose);
 }
 
 /* --- sentences ------------------------------------------------------------------------------------ */
@@ -504,29 +516,23 @@ static void compare_put_subjects(struct medium *medium, const struct comparison 
 static void compare_put_title(
 	struct medium *medium, const json_t *document, const json_t *c, const struct comparison *of)
 {
-	const char *sentence = column_text(c, "sentence");
-	const struct style *style = medium->style;
 	struct buffer *out = medium->out;
-	if (style) {
-		const enum ink ink = difference_ink(
-			"throughput", compare_throughput(compare_member(c, "overall")));
-		compare_put_subjects(medium, of);
-		medium_space(medium);
-		buffer_repeat(out, " ", LAYOUT_INDENT);
-		buffer_text(out, style_ink(style, ink == INK_DIM ? INK_BOLD : ink));
-		style_wrap(style, sentence, LAYOUT_INDENT, LAYOUT_INDENT, out);
-		out->size -= out->size > 0; /* the ink ends before the newline */
-		buffer_format(out, "%s\n", style_end(style));
-	} else {
-		buffer_text(out, "## ");
-		markdown_escape(column_text(c, "result.name"), out);
-		buffer_text(out, " compared with ");
-		markdown_escape(column_text(document, "baseline.name"), out);
-		buffer_text(out, "\n\n**");
-		markdown_escape(sentence, out);
-		buffer_text(out, ".**\n\n");
-		compare_put_subjects(medium, of);
-	}
+	buffer_text(out, "## ");
+	markdown_escape(column_text(c, "result.name"), out);
+	buffer_text(out, " compared with ");
+	markdown_escape(column_text(document, "baseline.name"), out);
+	buffer_text(out, "\n\n**");
+	markdown_escape(column_text(c, "sentence"), out);
+	buffer_text(out, ".**\n\n");
+	compare_put_subjects(medium, of);
+}
+
+/* Of a terminal: the answer in a sentence. */
+static void compare_put_sentence(struct medium *medium, const json_t *c)
+{
+	const enum ink ink =
+		difference_ink("throughput", compare_throughput(compare_member(c, "overall")));
+	compare_fact_of(medium, ink == INK_DIM ? INK_BOLD : ink, "result", c, "sentence");
 }
 
 static void compare_put_unlike(struct medium *medium, const json_t *c)
@@ -603,27 +609,33 @@ static void compare_put_unmatched(struct medium *medium, const json_t *c)
 	compare_fact(medium, INK_DIM, "neither", &text);
 }
 
-static void compare_put(struct medium *medium, const struct compare_document *compared,
-	const json_t *document, size_t number)
+static void compare_put_remarks(struct medium *medium, const json_t *c)
 {
-	const json_t *c = json_array_get(compare_member(document, "comparisons"), number);
-	const size_t harmless = compare_count_of(c, "harmless");
-	struct buffer text = {0};
 	size_t i;
 	const json_t *remark;
-	buffer_text(medium->out, number ? "\n" : "");
-	compare_put_title(medium, document, c, &compared->comparisons[number]);
 	json_array_foreach(compare_member(c, "remarks"), i, remark)
 		compare_fact_of(medium, INK_WARN, "note", remark, "");
-	compare_put_unlike(medium, c);
+}
+
+static void compare_put_because(struct medium *medium, const json_t *c)
+{
 	compare_fact_of(medium, INK_BOLD, "because", c, "explanation.words");
+}
+
+static void compare_put_bottleneck(struct medium *medium, const json_t *c)
+{
+	struct buffer text = {0};
 	limits_words(c, &text);
 	compare_fact(medium, INK_PLAIN, "verdict", &text);
-	compare_put_gates(medium, c);
-	compare_put_points(medium, c, column_number(document, "significance"));
+}
+
+static void compare_put_details(struct medium *medium, const json_t *c, bool verbose)
+{
+	const size_t harmless = compare_count_of(c, "harmless");
+	struct buffer text = {0};
 	compare_put_unmatched(medium, c);
-	compare_put_focus(medium, c, compared->verbose);
-	if (harmless > 0 && !compared->verbose)
+	compare_put_focus(medium, c, verbose);
+	if (harmless > 0 && !verbose)
 		buffer_format(&text, "and %zu difference%s in names, places, times (--verbose)",
 			harmless, harmless == 1 ? "" : "s");
 	medium_note(medium, &text);
@@ -631,12 +643,74 @@ static void compare_put(struct medium *medium, const struct compare_document *co
 	compare_fact_of(medium, INK_DIM, "method", c, "method");
 }
 
+/* What is said at the end in a terminal, in this order; the larger `keep`, the earlier it is left out where there is no
+ * room. */
+static const struct {
+	void (*put)(struct medium *medium, const json_t *c);
+	int keep;
+} compare_answer[] = {
+	{compare_put_remarks, 3},
+	{compare_put_unlike, 2},
+	{compare_put_because, 1},
+	{compare_put_bottleneck, 1},
+	{compare_put_sentence, 0},
+	{compare_put_gates, 0},
+};
+
+static void compare_screen(struct medium *medium, const struct compare_document *compared,
+	const json_t *c, const struct comparison *of, double significance)
+{
+	struct buffer *const out = medium->out;
+	struct screen screen = {.lines = SCREEN_LINES / compared->count};
+	struct buffer table = {0};
+	medium->out = screen_add(&screen, 4);
+	compare_put_subjects(medium, of);
+	struct buffer *const points = screen_add(&screen, 0);
+	medium->out = screen_add(&screen, 5);
+	compare_put_facts(medium, c, false);
+	medium->out = screen_add(&screen, 2);
+	compare_put_unmatched(medium, c);
+	buffer_text(screen_add(&screen, 0), "\n");
+	for (size_t i = 0; i < COUNT(compare_answer); i++) {
+		medium->out = screen_add(&screen, compare_answer[i].keep);
+		compare_answer[i].put(medium, c);
+	}
+	/* Of one point the sentence has all. */
+	if (compare_point_count(c) > 1)
+		screen_make_room(&screen, POINT_LINES_WANTED, 2);
+	for (size_t rows = screen_left(&screen); rows > 0; rows--) {
+		buffer_release(&table);
+		medium->out = &table;
+		compare_put_points(medium, c, significance, rows);
+		if (screen_lines_of(&table) <= screen_left(&screen)) {
+			buffer_add(points, table.data, table.size);
+			break;
+		}
+	}
+	buffer_release(&table);
+	medium->out = out;
+	screen_print(&screen, out);
+}
+
 void compare_text(const struct compare_document *compared, const json_t *document,
 	const struct style *style, struct buffer *out)
 {
+	const double significance = column_number(document, "significance");
 	for (size_t i = 0; i < compared->count; i++) {
+		const json_t *c = json_array_get(compare_member(document, "comparisons"), i);
+		const struct comparison *of = &compared->comparisons[i];
 		struct medium medium = medium_terminal(style, out);
-		compare_put(&medium, compared, document, i);
+		buffer_text(out, i ? "\n" : "");
+		if (!compared->whole) {
+			compare_screen(&medium, compared, c, of, significance);
+			continue;
+		}
+		compare_put_subjects(&medium, of);
+		compare_put_points(&medium, c, significance, COMPARE_POINTS_SHOWN);
+		compare_put_details(&medium, c, compared->verbose);
+		medium_space(&medium);
+		for (size_t k = 0; k < COUNT(compare_answer); k++)
+			compare_answer[k].put(&medium, c);
 	}
 }
 
@@ -644,8 +718,18 @@ void compare_markdown(
 	const struct compare_document *compared, const json_t *document, struct buffer *out)
 {
 	for (size_t i = 0; i < compared->count; i++) {
+		const json_t *c = json_array_get(compare_member(document, "comparisons"), i);
 		struct medium medium = medium_markdown(out);
-		compare_put(&medium, compared, document, i);
+		buffer_text(out, i ? "\n" : "");
+		compare_put_title(&medium, document, c, &compared->comparisons[i]);
+		compare_put_remarks(&medium, c);
+		compare_put_unlike(&medium, c);
+		compare_put_because(&medium, c);
+		compare_put_bottleneck(&medium, c);
+		compare_put_gates(&medium, c);
+		compare_put_points(
+			&medium, c, column_number(document, "significance"), COMPARE_POINTS_SHOWN);
+		compare_put_details(&medium, c, compared->verbose);
 	}
 }
 

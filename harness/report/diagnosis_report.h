@@ -37,7 +37,7 @@ struct diagnosis_view {
 	const char *name, *folder;
 	size_t point;
 	const char *settings; /* of the point in a sweep, "" without one */
-	bool is_best;         /* the point was chosen because it is the fastest of `points` */
+	bool is_best;         /* the point was chosen because it is the best of `points` */
 	size_t points;
 	uint64_t samples; /* measured, all repeats */
 	const struct point_summary *summary;
@@ -59,8 +59,9 @@ void diagnosis_add_cold(const struct point_summary *point, struct buffer *out);
 /* The verdict with what to do, in sentences; or why there is none. */
 void diagnosis_sentence(const struct diagnosis_view *view, struct buffer *out);
 
-void diagnosis_text(
-	const struct diagnosis_view *view, const struct style *style, struct buffer *out);
+/* The answer last; not whole: what fits a screen. */
+void diagnosis_text(const struct diagnosis_view *view, const struct style *style, bool whole,
+	struct buffer *out);
 /* Parts of it, from the values of diagnosis_parts_json: what stands below the verdict, and pieces of that. */
 void diagnosis_put_model(struct medium *medium, const json_t *parts, double measured);
 /* Of it, whether memory grows. */

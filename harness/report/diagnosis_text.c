@@ -7,10 +7,13 @@
 #include "harness/base/units.h"
 #include "harness/record/fields.h"
 #include "harness/report/part.h"
+#include "harness/report/screen.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { EVIDENCE_SHOWN = 8 }; /* at most, on a screen */
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -510,38 +513,100 @@ static void diagnosis_put_head(struct medium *medium, const struct diagnosis_vie
 	if (view->settings[0])
 		buffer_format(&text, "%zu, %s", view->point, view->settings);
 	if (view->settings[0] && view->is_best)
-		buffer_format(&text, " (the fastest of %zu; --point N for another)", view->points);
+		buffer_format(&text, " (the best of %zu; --point N for another)", view->points);
 	medium_fact(medium, INK_DIM, "point", &text);
 }
 
+/* What of a text does not stand at the end of another one already. */
+static const char *behind_end(const char *other, const char *text)
+{
+	for (size_t same = strlen(text); same > 0; same--)
+		if (strlen(other) >= same && strncmp(other + strlen(other) - same, text, same) == 0)
+			return text + same + strspn(text + same, " ");
+	return text;
+}
+
+/* With recommendations, or without a verdict, the sentence says what to do. */
 static void diagnosis_put_verdict(struct medium *medium, const json_t *document)
 {
 	const bool tells = json_is_null(column_value(document, "cannot_tell"));
 	medium_fact_text(
 		medium, tells ? INK_BOLD : INK_WARN, "verdict", column_text(document, "sentence"));
-	/* Without a verdict the first is in the sentence. */
-	medium_list(
-		medium, INK_DIM, "evidence", column_value(document, "verdict.evidence"), !tells);
-	/* With recommendations, or without a verdict, it says what the sentence says. */
 	if (tells && json_array_size(column_value(document, "recommendations")) == 0)
-		medium_fact_text(
-			medium, INK_BOLD, "advice", column_text(document, "verdict.advice"));
+		medium_fact_text(medium, INK_BOLD, "advice",
+			behind_end(column_text(document, "sentence"),
+				column_text(document, "verdict.advice")));
 }
 
-void diagnosis_text(
-	const struct diagnosis_view *view, const struct style *style, struct buffer *out)
+/* Without a verdict the first is in the sentence. */
+static size_t first_evidence(const json_t *document)
+{
+	return !json_is_null(column_value(document, "cannot_tell"));
+}
+
+static void diagnosis_put_experiments(
+	struct medium *medium, const struct diagnosis_view *view, const json_t *document)
+{
+	if (view->verification)
+		verification_put(medium, view->verification, &view->diagnosis->verdict);
+	diagnosis_put_follow(medium, column_value(document, "follow"));
+}
+
+static void diagnosis_whole(
+	struct medium *medium, const struct diagnosis_view *view, const json_t *document)
+{
+	diagnosis_put_head(medium, view);
+	medium_list(medium, INK_DIM, "evidence", column_value(document, "verdict.evidence"),
+		first_evidence(document));
+	diagnosis_put_model(medium, document, column_number(document, "measured"));
+	diagnosis_put_recommendations(medium, column_value(document, "recommendations"));
+	diagnosis_put_experiments(medium, view, document);
+	medium_space(medium);
+	diagnosis_put_verdict(medium, document);
+	screen_put_place(medium, view->folder);
+}
+
+/* As much of the evidence, and the bottlenecks in order, as there is room for.  Experiments were asked for: they are there
+ * whatever their length. */
+static void diagnosis_screen(
+	struct medium *medium, const struct diagnosis_view *view, const json_t *document)
+{
+	enum { KEEP_ORDER = 2, KEEP_EVIDENCE };
+	const json_t *evidence = column_value(document, "verdict.evidence");
+	struct buffer *const out = medium->out;
+	struct screen screen = {0};
+	medium->out = screen_add(&screen, 0);
+	diagnosis_put_head(medium, view);
+	for (size_t i = first_evidence(document), n = 0;
+		i < json_array_size(evidence) && n < EVIDENCE_SHOWN; i++, n++) {
+		medium->out = screen_add(&screen, KEEP_EVIDENCE + (int)n);
+		medium_fact_text(medium, INK_DIM, n ? "" : "evidence",
+			json_string_value(json_array_get(evidence, i)));
+	}
+	medium->out = screen_add(&screen, KEEP_ORDER);
+	if (diagnosis_is_modelled(document))
+		diagnosis_put_ladder(medium, column_value(document, "ladder"));
+	else
+		diagnosis_put_replay(medium, document, column_number(document, "measured"));
+	medium->out = screen_add(&screen, 0);
+	diagnosis_put_experiments(medium, view, document);
+	medium->out = screen_add(&screen, 0);
+	medium_space(medium);
+	diagnosis_put_verdict(medium, document);
+	screen_put_place(medium, view->folder);
+	medium->out = out;
+	screen_print(&screen, out);
+}
+
+void diagnosis_text(const struct diagnosis_view *view, const struct style *style, bool whole,
+	struct buffer *out)
 {
 	struct medium medium = medium_terminal(style, out);
 	json_t *document = diagnosis_json(view);
 	out->failed = out->failed || !document;
-	diagnosis_put_head(&medium, view);
-	diagnosis_put_verdict(&medium, document);
-	diagnosis_put_model(&medium, document, column_number(document, "measured"));
-	diagnosis_put_recommendations(&medium, column_value(document, "recommendations"));
-	if (view->verification)
-		verification_put(&medium, view->verification, &view->diagnosis->verdict);
-	diagnosis_put_follow(&medium, column_value(document, "follow"));
-	medium_space(&medium);
-	medium_fact_text(&medium, INK_DIM, "results", view->folder);
+	if (whole)
+		diagnosis_whole(&medium, view, document);
+	else
+		diagnosis_screen(&medium, view, document);
 	json_decref(document);
 }

@@ -507,8 +507,8 @@ void report_contaminated_text(const struct report *report, struct buffer *out)
 		buffer_format(out,
 			"%zu of %zu points were measured under other load; at %s: ", count, points,
 			shown == report->best ? "the best" : "the first of them");
-	buffer_format(out, "%s; the figures may differ from those of an idle node",
-		report->points[shown]->contaminated);
+	buffer_format(out, "%s%s", report->points[shown]->contaminated,
+		points > 1 ? "" : "; the figures may differ from those of an idle node");
 }
 
 void report_left_out_text(const struct report *report, struct buffer *out)
@@ -592,6 +592,22 @@ const char *report_setting(
 void report_settings(const struct report *report, size_t point, struct buffer *out)
 {
 	config_point_text(&report->record->config, &report->record->grid, point, out);
+}
+
+void report_differing_settings(
+	const struct report *report, size_t point, size_t from, struct buffer *out)
+{
+	const char *gap = "";
+	for (size_t axis = 0; axis < report->record->config.axis_count; axis++) {
+		char name[CONFIG_NAME_BYTES];
+		char value[CONFIG_VALUE_BYTES];
+		if (report_value_at(report, point, axis) == report_value_at(report, from, axis))
+			continue;
+		buffer_format(out, "%s%s=%s", gap,
+			config_key_name(report->record->config.axes[axis].key, name),
+			report_setting(report, point, axis, value, sizeof value));
+		gap = " ";
+	}
 }
 
 /* Every key of a section that is not at its default, or is swept. */

@@ -101,6 +101,10 @@ const char *report_setting(
 /* All of them: "decode.workers=2 batch.size=64". */
 void report_settings(const struct report *report, size_t point, struct buffer *out);
 
+/* Those that another point does not have. */
+void report_differing_settings(
+	const struct report *report, size_t point, size_t from, struct buffer *out);
+
 /* What a stage's items are: "sample", "batch", "checkpoint" or "evaluation". */
 const char *report_stage_item(const struct stage_summary *stage);
 
@@ -136,8 +140,10 @@ json_t *report_limits_json(const struct record *record);
 json_t *report_point_json(const struct report *report, size_t point);
 /* points: of summary.json. */
 void report_csv(const struct report *report, const json_t *points, struct buffer *out);
-void report_terminal(
-	const struct report *report, const struct style *style, bool verbose, struct buffer *out);
+/* The answer at the end in each of them; on its own it fits a screen of SCREEN_LINES. */
+enum report_detail { REPORT_SCREEN, REPORT_WHOLE, REPORT_EVERY_POINT };
+void report_terminal(const struct report *report, const struct style *style,
+	enum report_detail detail, struct buffer *out);
 
 /* The same of one point, but for what is concluded of it: no verdict, evidence, model or advice.  For who shall find out. */
 void report_measured(const struct report *report, const struct style *style, struct buffer *out);

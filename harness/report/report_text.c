@@ -1,6 +1,6 @@
-/* The report that people read, in the order of their questions: what was run, where and on what (and whether its step is
- * emulated), the verdict, what to do, where the time went, the evidence, all points with their map, and the rest.  A
- * terminal and Markdown have the same. */
+/* The report that people read.  A terminal shows its end: there the answer comes last, the points with their map, what is
+ * best, the verdict, what to do, and where the page is; on its own it fits a screen.  Markdown is read from the top, where it
+ * has the answer. */
 #include "harness/analyze/verdict.h"
 #include "harness/base/clock.h"
 #include "harness/base/text.h"
@@ -14,6 +14,7 @@
 #include "harness/report/read_points.h"
 #include "harness/report/report.h"
 #include "harness/report/scaling.h"
+#include "harness/report/screen.h"
 #include "harness/report/summary_tables.h"
 
 #include <math.h>
@@ -24,6 +25,8 @@ enum {
 	POINTS_MARKDOWN_MAX = 1000,
 	NOTES_SHOWN_MAX = 8,
 	AGE_BYTES = 64,
+	ROWS_WANTED = 4, /* of points on a screen */
+	KEEP_POINTS = 4, /* what is less important makes room for them */
 };
 
 static const double NEAR_BEST_SHARE = 0.05;
@@ -74,14 +77,20 @@ static void text_put_conditions(struct sheet_of_report *sheet)
 {
 	const struct record *record = sheet->report->record;
 	const char *warning = report_emulation_warning(&record->config, record->step.emulated);
-	const size_t all =
-		record->grid.points * (size_t)config_integer(&record->config, KEY_MEASURE_REPEATS);
 	struct buffer text = {0};
 	report_injected_text(&record->config, ", ", &text);
 	medium_fact(&sheet->medium, INK_WARN, "injected", &text);
 	report_declared_text(&record->config, &text);
 	medium_fact(&sheet->medium, INK_WARN, "declared", &text);
 	medium_fact_text(&sheet->medium, INK_WARN, "warning", warning ? warning : "");
+}
+
+static void text_put_interrupted(struct sheet_of_report *sheet)
+{
+	const struct record *record = sheet->report->record;
+	const size_t all =
+		record->grid.points * (size_t)config_integer(&record->config, KEY_MEASURE_REPEATS);
+	struct buffer text = {0};
 	if (record->interrupted)
 		buffer_format(&text,
 			"interrupted: %zu of %s%zu repetitions measured; measure the rest with: "
@@ -103,6 +112,7 @@ static void text_put_head(struct sheet_of_report *sheet)
 	medium_fact(&sheet->medium, INK_DIM, "", &text);
 	text_put_run(sheet);
 	text_put_conditions(sheet);
+	text_put_interrupted(sheet);
 }
 
 /* --- the verdict, and what to do -------------------------------------------------------------- */
@@ -147,11 +157,13 @@ static void text_put_best(struct sheet_of_report *sheet)
 {
 	const struct report *report = sheet->report;
 	const size_t fastest = report_fastest_like(report, report->best);
+	char number[UNITS_BYTES];
 	struct buffer text = {0};
 	text_add_rate(report, report->best, &text);
 	if (fastest != report->best) {
-		buffer_text(&text, "; tied with the highest, ");
-		text_add_rate(report, fastest, &text);
+		buffer_format(&text, "; tied with the highest, %s at ",
+			units_format_count(report->points[fastest]->median, number));
+		report_differing_settings(report, fastest, report->best, &text);
 	}
 	medium_fact(&sheet->medium, INK_GOOD, "best", &text);
 	for (size_t i = 0; i < report->record->grid.points; i++) {
@@ -180,30 +192,41 @@ static void text_put_verdict(struct sheet_of_report *sheet)
 	}
 	diagnosis_add_cold(sheet->best, &text);
 	medium_fact(&sheet->medium, INK_BOLD, "verdict", &text);
-	text_put_best(sheet);
+}
+
+static void text_put_memory(struct sheet_of_report *sheet)
+{
 	if (sheet->d && sheet->d->memory.leaks)
 		medium_fact_text(&sheet->medium, INK_BAD, "memory", sheet->d->memory.words);
 }
 
-static void text_put_advice(struct sheet_of_report *sheet, const json_t *parts)
+static void text_put_enough(struct sheet_of_report *sheet)
 {
-	const struct verdict *v = &sheet->best->verdict;
 	const size_t enough = report_smallest_within(sheet->report, NEAR_BEST_SHARE);
-	char pair[PAIR_BYTES];
 	struct buffer text = {0};
-	/* What the best recommendation says below. */
-	if (json_array_size(column_value(parts, "recommendations")) == 0)
-		medium_fact_text(&sheet->medium, INK_BOLD, "advice", v->advice);
 	if (enough != sheet->report->best && sheet->swept) {
 		text_add_rate(sheet->report, enough, &text);
 		buffer_text(&text, ": the smallest setting within 5 % of the best");
 	}
 	medium_fact(&sheet->medium, INK_GOOD, "enough", &text);
+}
+
+static void text_put_more(struct sheet_of_report *sheet)
+{
+	const struct verdict *v = &sheet->best->verdict;
+	char pair[PAIR_BYTES];
+	struct buffer text = {0};
 	if (limit_kind_find(v->stage, v->resource))
 		buffer_format(
 			&text, "mlbench explain %s", limit_kind_pair(v->stage, v->resource, pair));
 	medium_fact(&sheet->medium, INK_DIM, "more", &text);
+}
+
+static void text_put_recommendations(struct sheet_of_report *sheet)
+{
+	json_t *parts = sheet->d ? diagnosis_parts_json(sheet->d) : NULL;
 	diagnosis_put_recommendations(&sheet->medium, column_value(parts, "recommendations"));
+	json_decref(parts);
 }
 
 /* Beside the reported job, or the user's loader. */
@@ -322,62 +345,236 @@ static void text_put_notes(struct sheet_of_report *sheet)
 			&sheet->medium, INK_DIM, "", "more with --verbose, or in summary.json");
 }
 
-static void text_put_rest(struct sheet_of_report *sheet)
+static void text_put_load(struct sheet_of_report *sheet)
 {
-	const struct checksum_check *check = &sheet->report->checksum_check;
-	struct medium *medium = &sheet->medium;
 	struct buffer text = {0};
-	medium_space(medium);
-	scaling_describe(sheet->report, &text);
-	medium_fact(medium, INK_DIM, "scaling", &text);
-	text_put_notes(sheet);
 	report_contaminated_text(sheet->report, &text);
-	medium_fact(medium, INK_WARN, "load", &text);
-	if (check->checked > 0)
-		medium_fact_text(medium, check->differ ? INK_BAD : INK_DIM, "verify", check->words);
-	report_left_out_text(sheet->report, &text);
-	medium_fact(medium, INK_WARN, "left out", &text);
-	report_bad_text(sheet->report, &text);
-	medium_fact(medium, INK_WARN, "bad", &text);
-	medium_fact_text(medium, INK_DIM, "results", sheet->report->record->folder);
-	medium_end(medium);
+	medium_fact(&sheet->medium, INK_WARN, "load", &text);
 }
 
-static void text_put_all(const struct report *report, bool verbose, struct medium medium)
+static void text_put_checks(struct sheet_of_report *sheet)
+{
+	const struct checksum_check *check = &sheet->report->checksum_check;
+	if (check->checked > 0)
+		medium_fact_text(
+			&sheet->medium, check->differ ? INK_BAD : INK_DIM, "verify", check->words);
+}
+
+static void text_put_left_out(struct sheet_of_report *sheet)
+{
+	struct buffer text = {0};
+	report_left_out_text(sheet->report, &text);
+	medium_fact(&sheet->medium, INK_WARN, "left out", &text);
+}
+
+static void text_put_bad(struct sheet_of_report *sheet)
+{
+	struct buffer text = {0};
+	report_bad_text(sheet->report, &text);
+	medium_fact(&sheet->medium, INK_WARN, "bad", &text);
+}
+
+static void text_put_advice(struct sheet_of_report *sheet)
+{
+	medium_fact_text(&sheet->medium, INK_BOLD, "advice", sheet->best->verdict.advice);
+}
+
+static void text_put_place(struct sheet_of_report *sheet)
+{
+	screen_put_place(&sheet->medium, sheet->report->record->folder);
+}
+
+/* What is said at the end, or at the top of Markdown: in this order, and the larger `keep`, the earlier it is left out where
+ * there is no room.  best: only where some point has a figure. */
+static const struct {
+	void (*put)(struct sheet_of_report *sheet);
+	int keep;
+	bool best;
+} answer[] = {
+	{text_put_predicted, 4, false},
+	{text_put_left_out, 7, false},
+	{text_put_bad, 3, false},
+	{text_put_checks, 3, false},
+	{text_put_load, 5, false},
+	{text_put_best, 1, true},
+	{text_put_enough, 8, true},
+	{text_put_memory, 2, true},
+	{text_put_verdict, 0, true},
+	{text_put_advice, 0, true},
+	{text_put_more, 9, true},
+	{text_put_place, 0, false},
+};
+
+static void text_put_answer(struct sheet_of_report *sheet)
+{
+	medium_space(&sheet->medium);
+	for (size_t i = 0; i < sizeof answer / sizeof answer[0]; i++)
+		if (sheet->best || !answer[i].best)
+			answer[i].put(sheet);
+}
+
+static void text_put_rest(struct sheet_of_report *sheet)
+{
+	struct buffer text = {0};
+	medium_space(&sheet->medium);
+	scaling_describe(sheet->report, &text);
+	medium_fact(&sheet->medium, INK_DIM, "scaling", &text);
+	text_put_notes(sheet);
+}
+
+static void text_put_details(struct sheet_of_report *sheet, bool every_point)
+{
+	text_put_alongside(sheet);
+	if (sheet->best) {
+		text_put_stages(sheet, sheet->report->best);
+		text_put_evidence(sheet);
+		text_put_recommendations(sheet);
+	}
+	if (sheet->best && every_point)
+		text_put_other_points(sheet);
+}
+
+static struct sheet_of_report sheet_of(
+	const struct report *report, bool verbose, struct medium medium)
 {
 	const bool any = report->best < report->record->grid.points;
-	struct sheet_of_report sheet = {.report = report,
+	return (struct sheet_of_report){.report = report,
 		.best = any ? report->points[report->best] : NULL,
 		.d = any && report->diagnoses ? report->diagnoses[report->best] : NULL,
 		.swept = report->record->config.axis_count > 0,
 		.verbose = verbose,
 		.medium = medium};
-	text_put_head(&sheet);
-	if (any || report->forecasts)
-		medium_space(&sheet.medium);
-	text_put_predicted(&sheet);
-	if (any) {
-		json_t *parts = sheet.d ? diagnosis_parts_json(sheet.d) : NULL;
-		text_put_verdict(&sheet);
-		text_put_advice(&sheet, parts);
-		text_put_alongside(&sheet);
-		text_put_stages(&sheet, report->best);
-		text_put_evidence(&sheet);
-		json_decref(parts);
-	} else {
-		text_put_alongside(&sheet);
-	}
-	text_put_points(&sheet);
-	if (any && verbose)
-		text_put_other_points(&sheet);
-	text_put_limits(&sheet);
-	text_put_rest(&sheet);
 }
 
-void report_terminal(
-	const struct report *report, const struct style *style, bool verbose, struct buffer *out)
+/* --- on one screen ------------------------------------------------------------------------------ */
+
+/* The best points, with an empty line behind them. */
+static void screen_put_table(
+	struct sheet_of_report *sheet, size_t rows, bool counts, struct buffer *out)
 {
-	text_put_all(report, verbose, medium_terminal(style, out));
+	buffer_release(out);
+	sheet->medium.out = out;
+	summary_best_points(&sheet->medium, sheet->report, rows, counts);
+	if (out->size > 0)
+		buffer_text(out, "\n");
+}
+
+/* As many of the best points as there is room for, and the map; without it where it leaves no room for them. */
+static void screen_put_points(
+	struct sheet_of_report *sheet, struct screen *screen, struct buffer *out)
+{
+	struct buffer map = {0};
+	struct buffer table = {0};
+	if (heatmap_render(sheet->report, sheet->medium.style, &map))
+		buffer_text(&map, "\n");
+	screen_put_table(sheet, ROWS_WANTED, map.size == 0, &table);
+	screen_make_room(screen, screen_lines_of(&table) + screen_lines_of(&map), KEEP_POINTS);
+	size_t rows = screen_left(screen);
+	do {
+		screen_put_table(sheet, rows, map.size == 0, &table);
+		if (rows == 1 && map.size > 0 &&
+			screen_lines_of(&table) + screen_lines_of(&map) > screen_left(screen)) {
+			buffer_release(&map);
+			rows = screen_left(screen) + 1;
+		}
+	} while (screen_lines_of(&table) + screen_lines_of(&map) > screen_left(screen) &&
+		 --rows > 0);
+	if (rows > 0)
+		buffer_add(out, table.data, table.size);
+	buffer_add(out, map.data, map.size);
+	out->failed = out->failed || table.failed || map.failed;
+	buffer_release(&table);
+	buffer_release(&map);
+}
+
+/* Of one setting, where its time went, and why that is the verdict. */
+static void screen_put_stages(
+	struct sheet_of_report *sheet, const struct screen *screen, struct buffer *out)
+{
+	const size_t room = screen_left(screen);
+	struct buffer text = {0};
+	json_t *point = report_point_json(sheet->report, sheet->report->best);
+	const json_t *evidence = column_value(point, "verdict.evidence");
+	sheet->medium.out = &text;
+	summary_stages(&sheet->medium, point);
+	buffer_text(&text, "\n");
+	const size_t stages = text.size;
+	for (size_t i = 0; i < json_array_size(evidence); i++) {
+		struct buffer line = {0};
+		sheet->medium.out = &line;
+		medium_fact_text(&sheet->medium, INK_DIM, i ? "" : "evidence",
+			json_string_value(json_array_get(evidence, i)));
+		if (screen_lines_of(&text) + screen_lines_of(&line) < room)
+			buffer_add(&text, line.data, line.size);
+		text.failed = text.failed || line.failed;
+		buffer_release(&line);
+	}
+	json_decref(point);
+	if (text.size > stages)
+		buffer_text(&text, "\n");
+	if (screen_lines_of(&text) <= room)
+		buffer_add(out, text.data, text.size);
+	out->failed = out->failed || text.failed;
+	buffer_release(&text);
+}
+
+static void text_put_screen(
+	const struct report *report, const struct style *style, struct buffer *out)
+{
+	struct screen screen = {0};
+	struct sheet_of_report sheet = sheet_of(report, false, medium_terminal(style, out));
+	struct buffer title = {0};
+	/* How its time came about, where that is more than a line, is in the whole of it. */
+	const char *name = report->record->name;
+	const char *step = report->record->step.description;
+	const char *ends = strstr(step, ": ");
+	buffer_format(&title, "step: %s", step);
+	if (ends && style_columns(name) + 2 + style_columns(title.data ? title.data : "") >
+			    style->width)
+		title.size = (size_t)(ends - step) + sizeof "step: " - 1;
+	if (title.data)
+		title.data[title.size] = '\0';
+	sheet.medium.out = screen_add(&screen, 0);
+	medium_title(&sheet.medium, name, title.data ? title.data : "");
+	buffer_release(&title);
+	sheet.medium.out = screen_add(&screen, 0);
+	text_put_conditions(&sheet);
+	sheet.medium.out = screen_add(&screen, 5);
+	text_put_interrupted(&sheet);
+	sheet.medium.out = screen_add(&screen, 2);
+	text_put_alongside(&sheet);
+	buffer_text(screen_add(&screen, 0), "\n");
+	struct buffer *points = screen_add(&screen, 0);
+	for (size_t i = 0; i < sizeof answer / sizeof answer[0]; i++) {
+		/* Load of the point that the verdict is about stays. */
+		const bool loaded =
+			answer[i].put == text_put_load && sheet.best && sheet.best->contaminated[0];
+		sheet.medium.out = screen_add(&screen, loaded ? 2 : answer[i].keep);
+		if (sheet.best || !answer[i].best)
+			answer[i].put(&sheet);
+	}
+	if (sheet.swept || !sheet.best)
+		screen_put_points(&sheet, &screen, points);
+	else
+		screen_put_stages(&sheet, &screen, points);
+	screen_print(&screen, out);
+}
+
+void report_terminal(const struct report *report, const struct style *style,
+	enum report_detail detail, struct buffer *out)
+{
+	struct sheet_of_report sheet =
+		sheet_of(report, detail == REPORT_EVERY_POINT, medium_terminal(style, out));
+	if (detail == REPORT_SCREEN) {
+		text_put_screen(report, style, out);
+		return;
+	}
+	text_put_head(&sheet);
+	text_put_details(&sheet, detail == REPORT_EVERY_POINT);
+	text_put_limits(&sheet);
+	text_put_rest(&sheet);
+	text_put_points(&sheet);
+	text_put_answer(&sheet);
 }
 
 void report_measured(const struct report *report, const struct style *style, struct buffer *out)
@@ -400,12 +597,25 @@ void report_measured(const struct report *report, const struct style *style, str
 		json_decref(parts);
 	}
 	text_put_rest(&sheet);
+	text_put_load(&sheet);
+	text_put_checks(&sheet);
+	text_put_left_out(&sheet);
+	text_put_bad(&sheet);
+	medium_fact_text(&sheet.medium, INK_DIM, "results", report->record->folder);
+	medium_end(&sheet.medium);
 }
 
 static int write_markdown(const struct report *report, struct buffer *out, struct error *err)
 {
 	(void)err;
-	text_put_all(report, false, medium_markdown(out));
+	struct sheet_of_report sheet = sheet_of(report, false, medium_markdown(out));
+	text_put_head(&sheet);
+	text_put_answer(&sheet);
+	text_put_details(&sheet, false);
+	text_put_points(&sheet);
+	text_put_limits(&sheet);
+	text_put_rest(&sheet);
+	medium_end(&sheet.medium);
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -198,7 +199,9 @@ void summary_storage(struct medium *medium, const struct report *report, size_t 
 	medium_note(medium, &text);
 }
 
-void summary_points(struct medium *medium, const struct report *report, size_t most)
+/* ids: of the points to show, count of them. */
+static void put_points(struct medium *medium, const struct report *report, const size_t *ids,
+	size_t count, bool wraps)
 {
 	const size_t points = report->record->grid.points;
 	const bool ascii = medium->style && !medium->style->utf8;
@@ -235,7 +238,7 @@ void summary_points(struct medium *medium, const struct report *report, size_t m
 			.ink = INK_DIM},
 		{.head = "bottleneck",
 			.left = true,
-			.wraps = report->failed > 0,
+			.wraps = wraps,
 			.text_of = point_verdict,
 			.ink_of = point_ink},
 	};
@@ -243,15 +246,90 @@ void summary_points(struct medium *medium, const struct report *report, size_t m
 	const size_t axes = setting_columns(report, columns, heads, contexts);
 	memcpy(columns + axes, fixed, sizeof fixed);
 	json_t *rows = json_array();
-	for (size_t i = 0; i < points && i < most; i++)
-		(void)json_array_append_new(rows, report_point_json(report, i));
+	for (size_t i = 0; i < count; i++)
+		(void)json_array_append_new(rows, report_point_json(report, ids[i]));
 	medium_table(medium, columns, axes + COUNT(fixed), rows, "Points");
 	json_decref(rows);
+}
+
+void summary_points(struct medium *medium, const struct report *report, size_t most)
+{
+	const size_t points = report->record->grid.points;
+	const size_t count = points < most ? points : most;
+	size_t *ids = calloc(count + 1, sizeof *ids);
+	medium->out->failed = medium->out->failed || !ids;
+	for (size_t i = 0; ids && i < count; i++)
+		ids[i] = i;
+	if (ids)
+		put_points(medium, report, ids, count, report->failed > 0);
+	free(ids);
 	if (points > most) {
 		struct buffer text = {0};
 		buffer_format(&text, "and %zu more points: see points.csv", points - most);
 		medium_note(medium, &text);
 	}
+}
+
+/* Measured, or else predicted; -1: neither. */
+static double rank_of_point(const struct report *report, size_t point)
+{
+	const struct forecast *forecast = report_forecast(report, point);
+	const double rate = report->points[point] ? report->points[point]->median
+			    : forecast            ? forecast->throughput
+						  : (double)NAN;
+	return isfinite(rate) ? rate : -1;
+}
+
+/* The best of each workload above all others. */
+static void rank_points(const struct report *report, double *ranks)
+{
+	const size_t points = report->record->grid.points;
+	for (size_t i = 0; i < points; i++)
+		ranks[i] = rank_of_point(report, i);
+	for (size_t i = 0; i < points; i++) {
+		size_t first = 0;
+		while (first < i && !report_same_workload(report, first, i))
+			first++;
+		if (first == i && report_best_like(report, i) < points)
+			ranks[report_best_like(report, i)] = HUGE_VAL;
+	}
+}
+
+void summary_best_points(
+	struct medium *medium, const struct report *report, size_t most, bool counts)
+{
+	const size_t points = report->record->grid.points;
+	const size_t count = points < most ? points : most;
+	size_t *ids = calloc(points + 1, sizeof *ids);
+	double *ranks = calloc(points + 1, sizeof *ranks);
+	medium->out->failed = medium->out->failed || !ids || !ranks;
+	if (!ids || !ranks) {
+		free(ranks);
+		free(ids);
+		return;
+	}
+	rank_points(report, ranks);
+	for (size_t i = 0; i < points; i++)
+		ids[i] = i;
+	for (size_t i = 0; count < points && i < count; i++) {
+		size_t first = i;
+		for (size_t k = i + 1; k < points; k++)
+			if (ranks[ids[k]] > ranks[ids[first]])
+				first = k;
+		const size_t id = ids[first];
+		memmove(ids + i + 1, ids + i, (first - i) * sizeof *ids);
+		ids[i] = id;
+	}
+	put_points(medium, report, ids, count, count == points && report->failed > 0);
+	if (counts && count < points) {
+		struct buffer text = {0};
+		buffer_format(&text, "best %zu of %zu points", count, points);
+		if (report->failed > 0)
+			buffer_format(&text, "; %zu failed", report->failed);
+		medium_note(medium, &text);
+	}
+	free(ranks);
+	free(ids);
 }
 
 /* --- stages ------------------------------------------------------------------------------------- */

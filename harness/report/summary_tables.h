@@ -7,6 +7,10 @@
 
 /* The first `most` points, a row each, swept keys first; those behind them are counted. */
 void summary_points(struct medium *medium, const struct report *report, size_t most);
+/* As many of the fastest, the best of each workload first; all of them in their order where they are no more.  counts: says
+ * how many there are. */
+void summary_best_points(
+	struct medium *medium, const struct report *report, size_t most, bool counts);
 
 /* Of a sweep over storage forms: what each point's form takes on the disk, in read requests, CPU time and memory, and what it
  * gives.  Nothing of other sweeps. */

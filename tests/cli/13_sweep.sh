@@ -1,7 +1,7 @@
 # A sweep from end to end: files, first lines, statuses; a failed point is a row with its reason.
 . "$CLI/lib.sh"
 write_config
-expect_measured "$MLBENCH" sweep tiny.ini --set measure.limits=on
+expect_measured "$MLBENCH" sweep tiny.ini --set measure.limits=on --verbose
 head -n 1 out | grep -q 'emulated' || fail "the first line does not say that the step is emulated"
 head -n 1 err | grep -q 'emulated' || grep -q 'generat' err || fail "the plan does not say that the step is emulated"
 prints "limits of this node"
@@ -32,7 +32,7 @@ for line in open(sys.argv[1] + "/points.jsonl"):
         assert traces["begin_s"] - 1e-6 <= min(ends) and max(ends) <= traces["end_s"] + 1e-6
 PY
 cp out printed
-expect 0 "$MLBENCH" show tiny
+expect 0 "$MLBENCH" show tiny --verbose
 cmp -s out printed || fail "show prints something else than the sweep"
 expect 0 "$MLBENCH" show "$run/summary.json"
 [ "$(wc -l <"$run/points.csv")" -eq 5 ] || fail "points.csv has not a row per point"

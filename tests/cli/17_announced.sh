@@ -9,7 +9,7 @@ for setting in read_bandwidth=50MiB/s read_latency=1ms decode_factor=2 lock_shar
 	"read_cache=50% --set inject.read_latency=1ms" "upload_factor=2 --set upload.mode=copy" \
 	"upload_bandwidth=100MB/s --set upload.mode=copy"; do
 	key=${setting%%=*}
-	expect_measured "$MLBENCH" run tiny.ini $ONE --set inject.$setting --set measure.repeats=1 --out "run_$key"
+	expect_measured "$MLBENCH" run tiny.ini $ONE --set inject.$setting --set measure.repeats=1 --verbose --out "run_$key"
 	head -n 8 out | grep -q "^  injected .*$key" || fail "the head does not announce $key"
 	tr -s ' \n' ' ' <out | grep -q "injected: .*inject.$key" || fail "the notes do not announce $key"
 	grep -q "$key" err || fail "the plan does not announce $key"

@@ -17,10 +17,10 @@ diagnoses() {
 }
 
 # A step of 2 ms for 8 samples is the limit of tiny pictures: 4,000 samples/s.
-diagnoses tiny.ini "${quick[@]}" --out one
+diagnoses tiny.ini "${quick[@]}" --verbose --out one
 ! measuring || prints "Bottleneck: step, compute-bound"
 ! measuring || prints "elasticity (predicted): throughput gained, in %"
-prints "results  one"
+prints "page     one/report.html"
 diagnoses one --json
 is_json mlbench.diagnosis/1
 validate out
@@ -74,7 +74,7 @@ says "trials.json"
 # A point of a sweep: the fastest, or the one that is asked for.
 expect_measured "$MLBENCH" sweep tiny.ini --set measure.duration=300ms --set step.time=2ms --out swept
 "$MLBENCH" diagnose swept >out 2>err
-prints "(the fastest of 4; --point N for another)"
+prints "(the best of 4; --point N for another)"
 "$MLBENCH" diagnose swept --point 0 >out 2>err
 prints "0, decode.workers=1 batch.size=8"
 expect 2 "$MLBENCH" diagnose swept --point 4

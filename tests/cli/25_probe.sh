@@ -19,7 +19,7 @@ is_json mlbench.error/1
 [ -z "$(ls -A "$XDG_CACHE_HOME" | grep ceilings)" ] || fail "a mistake was kept"
 
 # A run without ceilings says so.
-expect_measured "$MLBENCH" run tiny.ini $ONE --out before
+expect_measured "$MLBENCH" run tiny.ini $ONE --verbose --out before
 prints "ceilings: none"
 
 begun=$(date +%s)
@@ -66,7 +66,7 @@ done
 python3 -c 'import sys
 wide = [l for l in open("out", encoding="utf-8").read().splitlines() if len(l) > 100]
 sys.exit("too wide: " + wide[0] if wide else 0)' || fail "the sheet is too wide"
-expect_measured "$MLBENCH" run tiny.ini $ONE --out after
+expect_measured "$MLBENCH" run tiny.ini $ONE --verbose --out after
 prints "ceilings: probed"
 python3 - <<'PY' || fail "the run has no copy of the ceilings"
 import json
@@ -122,7 +122,7 @@ fi
 # A torn file is as if there were none; a folder that takes no file, and no place to keep results: reasons, and
 # the rest.
 head -c 500 "$kept" >torn && cp torn "$kept"
-expect_measured "$MLBENCH" run tiny.ini $ONE --out torn_cache
+expect_measured "$MLBENCH" run tiny.ini $ONE --verbose --out torn_cache
 prints "ceilings: none"
 says "ignoring the ceilings in"
 XDG_CACHE_HOME=/proc/none expect 0 "$MLBENCH" probe --quick --path /proc

@@ -25,7 +25,7 @@ before=$(grep -c '"kind":"repetition"' run/points.jsonl)
 [ "$before" -ge 2 ] || fail "nothing was measured in time"
 expect_measured "$MLBENCH" show run
 prints "interrupted"
-expect_measured "$MLBENCH" sweep tiny.ini "${adaptive[@]}" --resume run
+expect_measured "$MLBENCH" sweep tiny.ini "${adaptive[@]}" --verbose --resume run
 prints "adaptive measured"
 cp out printed
 
@@ -73,7 +73,7 @@ if [ "$measured" -lt 16 ]; then
 	[ "$(grep -cE '^ +[1248] +(8|16|24|32) +~' printed)" -eq $((16 - measured)) ] || fail "not every prediction has its ~"
 fi
 # Shown again: the same predictions, computed anew.  Nothing is left to do.
-expect 0 "$MLBENCH" show run
+expect 0 "$MLBENCH" show run --verbose
 cmp -s out printed || fail "show prints something else than the sweep"
 expect_measured "$MLBENCH" sweep --resume run
 [ "$(grep -c '"kind":"repetition"' run/points.jsonl)" -eq "$measured" ] || fail "it measured again"

@@ -3,8 +3,8 @@
 . "$CLI/lib.sh"
 write_config
 expect_measured "$MLBENCH" sweep tiny.ini --set "decode.workers=1" --set run.seed=7 --out 'a "sweep"'
-says 'a "sweep"/report.html'
-tail -n 1 err | grep -qF 'report.html' || fail "a sweep does not end by naming its page"
+prints 'page     a "sweep"/report.html'
+tail -n 1 out | grep -qF 'report.html' || fail "a sweep does not end by naming its page"
 [ -s 'a "sweep"/report.html' ] || fail "no page"
 cp 'a "sweep"/report.html' first.html
 expect 0 "$MLBENCH" report 'a "sweep"'

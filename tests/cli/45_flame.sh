@@ -101,7 +101,7 @@ for name in cpu:
 PY
 }
 
-expect_measured "$MLBENCH" run "$name.ini" --flame --out signals
+expect_measured "$MLBENCH" run "$name.ini" --flame --verbose --out signals
 prints "CPU time by function"
 prints "CPU time was sampled during the run"
 sampled signals

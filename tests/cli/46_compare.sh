@@ -110,7 +110,7 @@ says "dataset."
 # Another node is compared, and said.
 cp -r again moved
 sed -i '1s/"model": *"[^"]*", *"microcode"/"model": "Another CPU", "microcode"/' moved/points.jsonl
-expect 0 "$MLBENCH" compare a moved
+expect 0 "$MLBENCH" compare a moved --verbose
 prints "cpu.model"
 prints "Another CPU"
 prints "may be the whole cause"

@@ -48,10 +48,10 @@ PY
 }
 
 for columns in 80 200; do
-	on_terminal $columns "$MLBENCH" sweep tiny.ini $short --out sweep$columns || fail "the sweep"
+	on_terminal $columns "$MLBENCH" sweep tiny.ini $short --verbose --out sweep$columns || fail "the sweep"
 	is_right $columns '"\x1b[36m█" in raw and "█" in text and "?[" not in text and "4/4  " in text'
 	is_right $columns '"\x1b[48;5;" in raw and "samples/s over decode.workers" in text'
-	on_terminal $columns "$MLBENCH" run "$evil.ini" $ONE $short --out evil$columns || fail "an evil name"
+	on_terminal $columns "$MLBENCH" run "$evil.ini" $ONE $short --verbose --out evil$columns || fail "an evil name"
 	is_right $columns '"1/1  evil-[35m" in text and "evil?[35m?[8m" in text and "\x1b[36m█" in raw'
 done
 # Without colour there is none, and no mark of one.

@@ -13,7 +13,7 @@ NODE_NAME=pod-node expect_measured "$MLBENCH" run tiny.ini "${base[@]}" --out po
 [ "$(name_of pod)" = "pod-node NODE_NAME" ] || fail "NODE_NAME: $(name_of pod)"
 NODE_NAME=pod-node SLURMD_NODENAME=slurm-7 expect_measured "$MLBENCH" run tiny.ini "${base[@]}" --out slurm
 [ "$(name_of slurm)" = "slurm-7 SLURMD_NODENAME" ] || fail "SLURMD_NODENAME: $(name_of slurm)"
-SLURMD_NODENAME=slurm-7 expect_measured "$MLBENCH" run tiny.ini "${base[@]}" --node mine --out mine
+SLURMD_NODENAME=slurm-7 expect_measured "$MLBENCH" run tiny.ini "${base[@]}" --node mine --verbose --out mine
 [ "$(name_of mine)" = "mine --node" ] || fail "--node: $(name_of mine)"
 prints "node     mine: "
 expect 2 "$MLBENCH" run tiny.ini --node "$(printf '%070d' 1)"

@@ -76,7 +76,7 @@ PY
 write_config
 sed -i "s/= 18/= 128/" tiny.ini
 expect 0 "$MLBENCH" gen tiny.ini
-expect_measured "$MLBENCH" run tiny.ini $ONE --out free
+expect_measured "$MLBENCH" run tiny.ini $ONE --verbose --out free
 prints "ceilings: none"
 
 # Reads of a run, whole files in chains and in stages.

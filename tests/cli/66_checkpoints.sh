@@ -17,24 +17,24 @@ expect 0 "$MLBENCH" check tiny.ini --set checkpoint.every=5 --json
 expect 0 "$MLBENCH" check tiny.ini "${saving[@]}"
 prints "checkpoints of 256 KiB in data.checkpoint, two at once"
 mkdir taken && echo precious >taken/checkpoint.bin
-expect 2 "$MLBENCH" run tiny.ini "${saving[@]}" --set checkpoint.path=taken
+expect 2 "$MLBENCH" run tiny.ini "${saving[@]}" --verbose --set checkpoint.path=taken
 says "was not written by mlbench"
 [ "$(cat taken/checkpoint.bin)" = precious ] || fail "somebody's file was touched"
-expect 2 "$MLBENCH" run tiny.ini "${saving[@]}" --set checkpoint.path=/proc/checkpoints
+expect 2 "$MLBENCH" run tiny.ini "${saving[@]}" --verbose --set checkpoint.path=/proc/checkpoints
 says "/proc"
 touch file
 for words in "file: Not a directory" "nfs://server/export: is no folder of this machine"; do
-	expect 2 "$MLBENCH" run tiny.ini "${saving[@]}" --set "checkpoint.path=${words%%: *}"
+	expect 2 "$MLBENCH" run tiny.ini "${saving[@]}" --verbose --set "checkpoint.path=${words%%: *}"
 	says "${words##*: }"
 done
 
 # Beside the data set, and gone afterwards; or kept.
-expect_measured "$MLBENCH" run tiny.ini "${saving[@]}" --set checkpoint.verify=on --out sync
+expect_measured "$MLBENCH" run tiny.ini "${saving[@]}" --verbose --set checkpoint.verify=on --out sync
 [ ! -e data.checkpoint ] || fail "the checkpoint was not removed"
 reads "256 KiB, sync; they stop the step for"
 reads "reading back"
 grep -q "256 KiB, sync; they stop the step for" sync/report.html || fail "checkpoints are not in the report"
-expect_measured "$MLBENCH" run tiny.ini "${saving[@]}" --set checkpoint.mode=async --set checkpoint.path=kept/here \
+expect_measured "$MLBENCH" run tiny.ini "${saving[@]}" --verbose --set checkpoint.mode=async --set checkpoint.path=kept/here \
 	--set checkpoint.keep=on --out async
 reads "256 KiB, async; they stop the step for"
 [ "$(stat -c %s kept/here/checkpoint.bin)" -eq 262144 ] || fail "the checkpoint was not kept whole"
@@ -47,7 +47,7 @@ is_json mlbench.summary/1
 	fail "what the times of stages are of"
 
 # A store that takes as long as five steps halves the rate: named, and what async would give is predicted.
-slow=("${saving[@]}" --set inject.checkpoint_bandwidth=5MiB/s --set measure.duration=1500ms)
+slow=("${saving[@]}" --verbose --set inject.checkpoint_bandwidth=5MiB/s --set measure.duration=1500ms)
 expect_measured "$MLBENCH" run tiny.ini "${slow[@]}" --out slow
 prints "injected: checkpoints are stored at 5.00 MiB/s at most"
 expect 0 "$MLBENCH" explain checkpoint/storage
@@ -71,7 +71,7 @@ expect_measured "$MLBENCH" run tiny.ini "${saving[@]}" --out after
 [ ! -e data.checkpoint ] || fail "what a kill left was not removed"
 
 # Spans of the timeline.
-expect_measured "$MLBENCH" run tiny.ini "${saving[@]}" --set trace.schedule=0,0,0,20,1 --out traced
+expect_measured "$MLBENCH" run tiny.ini "${saving[@]}" --verbose --set trace.schedule=0,0,0,20,1 --out traced
 grep -q '"store checkpoint"' traced/trace*.json || fail "the timeline has no checkpoint"
 
 # Ctrl-C in the middle: nothing is left behind.
@@ -88,7 +88,7 @@ wait $!
 mkdir small && mount -t tmpfs -o size=1m tmpfs small 2>/dev/null || exit 0
 trap 'umount small' EXIT
 dd if=/dev/zero of=small/ballast bs=1k count=600 2>/dev/null
-expect 2 "$MLBENCH" check tiny.ini "${saving[@]}" --set checkpoint.path=small/deep
+expect 2 "$MLBENCH" check tiny.ini "${saving[@]}" --verbose --set checkpoint.path=small/deep
 says "are free"
 dd if=/dev/zero of=small/ballast bs=1k count=400 2>/dev/null
 "$MLBENCH" run tiny.ini "${slow[@]}" --set measure.duration=60s --set measure.repeats=1 --set checkpoint.path=small/deep \

@@ -11,7 +11,7 @@ checksum() {
 expect 2 "$MLBENCH" check tiny.ini --set decode.persistent=maybe
 expect_measured "$MLBENCH" run tiny.ini "${apart[@]}" --out kept
 ! grep -q "started anew" out || fail "kept workers are said to start anew"
-expect_measured "$MLBENCH" run tiny.ini "${apart[@]}" --set decode.persistent=off --out anew
+expect_measured "$MLBENCH" run tiny.ini "${apart[@]}" --set decode.persistent=off --verbose --out anew
 reads "epochs that workers started anew for"
 [ "$(checksum kept)" = "$(checksum anew)" ] || fail "other batches"
 [ "$(checksum anew | wc -l)" -eq 1 ] || fail "no checksum"

@@ -300,7 +300,7 @@ says "packed by gzip: set dataset.container = tgz"
 # Packed by gzip: the batches of the plain shards, whatever the size of requests, inflated by the one reader.
 tgz=("${own[@]}" --set dataset.path=tgz --set dataset.container=tgz --set read.order=shards --set read.shuffle_buffer=30)
 expect_measured "$MLBENCH" sweep packed.ini "${tgz[@]}" --set dataset.path=tar --set dataset.container=tar "${checked[@]}" --out plain_tar
-expect_measured "$MLBENCH" sweep packed.ini "${tgz[@]}" "${checked[@]}" --set sweep.read.request=0,4k --out plain_tgz
+expect_measured "$MLBENCH" sweep packed.ini "${tgz[@]}" "${checked[@]}" --set sweep.read.request=0,4k --verbose --out plain_tgz
 prints "checksums of 4 repetitions agree"
 prints "pread"
 ! grep -q "inflated again" err || fail "shards were inflated more than once"

@@ -39,7 +39,7 @@ print([d["checksum"] for d in map(json.loads, open(sys.argv[1])) if d.get("kind"
 }
 expect_measured "$MLBENCH" run tiny.ini "${alone[@]}" --set run.verify=on --set measure.epochs=4 --out without
 for workers in 1 3; do
-	expect_measured "$MLBENCH" run tiny.ini "${evaluating[@]}" --set evaluate.workers=$workers --set measure.epochs=4 \
+	expect_measured "$MLBENCH" run tiny.ini "${evaluating[@]}" --set evaluate.workers=$workers --set measure.epochs=4 --verbose \
 		--out with$workers
 	reads "of 37 samples each; they stop the step for"
 	reads "between them training runs at"

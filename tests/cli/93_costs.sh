@@ -53,9 +53,9 @@ predicts step.time=40ms 'd["alternatives"][0]["throughput"] < 250'
 
 # Quantiles: the same seed gives the same steps, with step.time their mean is that.
 drawn=(--set "step.times=quantiles 0%=1ms 50%=2 100%=5 correlation=0.5" --set measure.epochs=3 --set measure.warmup=0s)
-expect_measured "$MLBENCH" run tiny.ini "${alone[@]}" "${drawn[@]}" --out drawn
+expect_measured "$MLBENCH" run tiny.ini "${alone[@]}" "${drawn[@]}" --verbose --out drawn
 reads "emulated from 3 quantiles of recorded step times, correlation 0.5"
-expect_measured "$MLBENCH" run tiny.ini "${alone[@]}" "${drawn[@]}" --set step.time=5ms --out scaled
+expect_measured "$MLBENCH" run tiny.ini "${alone[@]}" "${drawn[@]}" --set step.time=5ms --verbose --out scaled
 reads "5.00 ms per batch of 8 (step.time)"
 python3 - <<'PY' || fail "the drawn steps are not those of their seed"
 import glob, json
@@ -89,7 +89,7 @@ expect 0 "$MLBENCH" check tiny.ini "${costly[@]}"
 reads "declared overhead.sample 1ms, overhead.batch 4ms, overhead.step 2ms: CPU time of a loader"
 expect_measured "$MLBENCH" run tiny.ini "${twin[@]}" --out plain
 ! grep -q "declared" out || fail "an overhead is declared where there is none"
-expect_measured "$MLBENCH" run tiny.ini "${twin[@]}" "${costly[@]}" --out costly
+expect_measured "$MLBENCH" run tiny.ini "${twin[@]}" "${costly[@]}" --verbose --out costly
 reads "declared overhead.sample 1ms, overhead.batch 4ms, overhead.step 2ms: CPU time of a loader"
 reads "declared overhead: 4.00 ms of CPU time of a worker for each batch, emulated (overhead.batch)"
 [ "$(checksum plain)" = "$(checksum costly)" ] || fail "other batches"
@@ -115,7 +115,7 @@ PY
 
 expect 2 "$MLBENCH" check tiny.ini "${costly[@]}" --set overhead.lock=50% --set inject.lock_share=1
 says "leave one out"
-expect_measured "$MLBENCH" run tiny.ini "${twin[@]}" "${costly[@]}" --set overhead.lock=50% --out locked
+expect_measured "$MLBENCH" run tiny.ini "${twin[@]}" "${costly[@]}" --set overhead.lock=50% --verbose --out locked
 reads "declared overhead: 500 us of a sample's is under one lock of all workers, emulated (overhead.lock)"
 
 # What-if on it, and each stage alone: no stage has another's overhead.

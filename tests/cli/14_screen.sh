@@ -1,0 +1,48 @@
+# What run, sweep, diagnose and compare print last fits a terminal of 24 lines and 80 columns, and ends with the answer.
+. "$CLI/lib.sh"
+write_config
+export COLUMNS=80
+
+# on_a_screen LABEL ...: ./out has at most 22 lines, none too wide, and its last paragraph has these labels, among others that
+# are there now and then.
+on_a_screen() {
+	local labels
+	[ "$(wc -l <out)" -le 22 ] || { cat out; fail "$(wc -l <out) lines"; }
+	[ "$(wc -L <out)" -le 80 ] || fail "a line is wider than 80"
+	labels=$(awk '/^$/ { text = "" } /^  [a-z]/ { text = text $1 "\n" } END { printf "%s", text }' out |
+		grep -vxE 'load|left|bad|enough|memory|advice|more|note|unlike|because' | uniq)
+	[ "$(echo $labels)" = "$*" ] || { cat out; fail "the last labels are '$(echo $labels)', not '$*'"; }
+}
+
+expect_measured "$MLBENCH" sweep tiny.ini --set measure.limits=on --out swept
+on_a_screen best verdict page
+prints "samples/s over decode.workers"
+grep -q '^  *[12]  *\(8\|16\) ' out || fail "no point is shown"
+prints "swept/report.html"
+# The rest is in what is asked for.
+expect 0 "$MLBENCH" show swept
+prints "limits of this node"
+prints "where the time went"
+tail -n 1 out | grep -q '^  page     swept/report.html$' || fail "show does not end with the page"
+
+expect_measured "$MLBENCH" run tiny.ini $ONE --out ran
+on_a_screen best verdict page
+head -n 1 out | grep -q emulated || fail "the first line does not say that the step is emulated"
+grep -q '^  step  *1 ' out || fail "no stages"
+
+"$MLBENCH" diagnose swept >out 2>err
+on_a_screen verdict page
+expect_measured "$MLBENCH" run tiny.ini $ONE --set step.time=4ms --out slower
+"$MLBENCH" compare ran slower --fail-if 'throughput < -5%' >out 2>err
+on_a_screen verdict result gate
+tail -n 3 out | grep -q "^  gate " || fail "compare does not end with its gate"
+expect 0 "$MLBENCH" compare swept swept
+on_a_screen verdict result
+tail -n 4 out | grep -q "^  result " || fail "compare does not end with its answer"
+
+# The committed sample, too: unsteady, failed and missing points, under load.
+cp -r "$ROOT/tests/golden/sample" sample
+"$MLBENCH" diagnose sample >out 2>err
+on_a_screen verdict results
+expect 0 "$MLBENCH" compare sample sample
+on_a_screen verdict result
