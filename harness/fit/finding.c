@@ -61,11 +61,32 @@ bool finding_counts_before(const struct finding *one, const struct finding *othe
 	return one->source == SOURCE_STEP_LOG && other->source == SOURCE_TRACE;
 }
 
+const char finding_one_rank[] = "this rank alone: its process sees one device of the node";
+static const char finding_counted_ranks[] = "one for each rank whose trace is given";
+
+/* Makes a rate of one rank that of some, or the other way round. */
+static void findings_scale_rate(struct findings *findings, double factor)
+{
+	struct finding *rate = &findings->known[FINDING_THROUGHPUT];
+
+	if (rate->source != SOURCE_TRACE)
+		return;
+	rate->value *= factor;
+	rate->low *= factor;
+	rate->high *= factor;
+}
+
 static void findings_merge_values(struct findings *findings, const struct findings *from)
 {
 	const bool ranks = findings->ranks && from->ranks && !(findings->ranks & from->ranks);
 	const double weight = __builtin_popcountll(findings->ranks);
 	const double from_weight = __builtin_popcountll(from->ranks);
+	struct finding *count = &findings->known[FINDING_RANKS];
+
+	if (ranks && count->why == finding_counted_ranks) {
+		findings_scale_rate(findings, 1 / count->value);
+		*count = from->known[FINDING_RANKS];
+	}
 
 	for (int id = 0; id < FINDING_COUNT; id++) {
 		struct finding *known = &findings->known[id];
@@ -80,6 +101,13 @@ static void findings_merge_values(struct findings *findings, const struct findin
 		findings_note(findings,
 			"two of the traces are of the same rank; of them, the first one counts");
 	findings->ranks |= from->ranks;
+	if (ranks && count->why == finding_one_rank) {
+		count->value = weight + from_weight;
+		count->low = count->high = NAN;
+		count->how = FINDING_DERIVED;
+		count->why = finding_counted_ranks;
+		findings_scale_rate(findings, count->value);
+	}
 }
 
 static void findings_take_series(struct findings *findings, struct findings *from)

@@ -364,18 +364,18 @@ static int log_conclude_moments(struct log_told *told, size_t skip)
 }
 
 /* The samples of a step, of rows that say so, or that have both a rate of samples and a time; how many rows. */
-static size_t log_batches(struct log_told *told, size_t skip)
+static size_t log_batches(struct log_told *told, enum step_role said, size_t skip)
 {
 	const struct step_log *rows = told->rows;
-	const bool said = log_has(rows, STEP_ROLE_BATCH);
 	size_t count = 0;
 
 	for (size_t i = skip; i < rows->count && !rows->events; i++) {
 		const struct step_log_row *row = &rows->of[i];
 		const double ns = isfinite(row->of[STEP_ROLE_TIME]) ? row->of[STEP_ROLE_TIME]
 								    : row->of[STEP_ROLE_RATE];
-		const double batch =
-			said ? row->of[STEP_ROLE_BATCH] : row->of[STEP_ROLE_SAMPLES] * ns / 1e9;
+		const double batch = said != STEP_ROLE_SAMPLES
+					     ? row->of[said]
+					     : row->of[STEP_ROLE_SAMPLES] * ns / 1e9;
 		if (isfinite(batch))
 			told->scratch[count++] = batch;
 	}
@@ -385,14 +385,24 @@ static size_t log_batches(struct log_told *told, size_t skip)
 /* A mean of rates is not the rate of the whole: the batch comes first, and with the period it makes the throughput. */
 static void log_add_samples(struct log_told *told, size_t skip)
 {
+	static const char *const why[STEP_ROLES] = {
+		[STEP_ROLE_BATCH] = "the log says it",
+		[STEP_ROLE_JOB_BATCH] =
+			"the batch of all ranks: they are taken to be those of the log",
+		[STEP_ROLE_SAMPLES] = "samples per second times the step time",
+	};
 	const struct finding *period = &told->out->known[FINDING_STEP_PERIOD];
-	const size_t count = log_batches(told, skip);
+	const enum step_role said = log_has(told->rows, STEP_ROLE_JOB_BATCH) ? STEP_ROLE_JOB_BATCH
+				    : log_has(told->rows, STEP_ROLE_BATCH)   ? STEP_ROLE_BATCH
+									     : STEP_ROLE_SAMPLES;
+	const size_t count = log_batches(told, said, skip);
+	const bool of_all = said == STEP_ROLE_JOB_BATCH;
 	const double quantiles[] = {0.1, 0.5, 0.9};
 	double batch[3];
 
 	if (count == 0 || period->how == FINDING_UNKNOWN)
 		return;
-	if (told->ranks > 1) {
+	if (told->ranks > 1 && said == STEP_ROLE_SAMPLES) {
 		findings_note(told->out,
 			"the log does not say whether its samples are those of a rank or of all: "
 			"job.batch_size and job.throughput are not known");
@@ -403,13 +413,14 @@ static void log_add_samples(struct log_told *told, size_t skip)
 	if (whole < 1 || batch[2] - batch[0] > 0.02 * whole ||
 		fabs(batch[1] - whole) > 0.02 * whole)
 		return; /* no batch of one size */
-	findings_add(told->out, FINDING_BATCH_SIZE, SOURCE_STEP_LOG, FINDING_DERIVED, whole, NAN,
-		NAN,
-		log_has(told->rows, STEP_ROLE_BATCH) ? "samples of a step, as the log says"
-						     : "samples per second times the step time");
+	const double ranks = told->ranks > 1 ? (double)told->ranks : 1;
+	const double samples = whole * (of_all ? 1 : ranks) * 1e9;
+	findings_add(told->out, FINDING_BATCH_SIZE, SOURCE_STEP_LOG,
+		of_all ? FINDING_ASSUMED : FINDING_DERIVED, of_all ? whole / ranks : whole, NAN,
+		NAN, why[said]);
 	findings_add(told->out, FINDING_THROUGHPUT, SOURCE_STEP_LOG, FINDING_DERIVED,
-		whole * 1e9 / period->value, whole * 1e9 / period->high,
-		period->low > 0 ? whole * 1e9 / period->low : (double)NAN,
+		samples / period->value, samples / period->high,
+		period->low > 0 ? samples / period->low : (double)NAN,
 		"the batch over the period of the steps");
 }
 
@@ -586,6 +597,23 @@ static void log_choose_loop(struct log_told *told)
 	told->others = log_keep_rows(told, log_is_of_loop, most);
 }
 
+/* A progress bar is drawn again where something beside its steps changed: of the same step at the same moment the last line counts. */
+static void log_drop_repeats(struct step_log *rows)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < rows->count; i++) {
+		const struct step_log_row *row = &rows->of[i];
+		const struct step_log_row *next = i + 1 < rows->count ? &rows->of[i + 1] : NULL;
+		const bool again =
+			next && fabs(next->number - row->number) < 0.5 &&
+			fabs(next->of[STEP_ROLE_CLOCK] - row->of[STEP_ROLE_CLOCK]) < 1e-9;
+		if (!again)
+			rows->of[kept++] = *row;
+	}
+	rows->count = kept;
+}
+
 /* The mean time of a rank's steps, by what its rows have. */
 static double log_rank_ns(const struct step_log *rows, double rank)
 {
@@ -705,6 +733,8 @@ static int log_conclude(struct log_told *told)
 	log_choose_run(told);
 	log_choose_loop(told);
 	log_choose_rank(told);
+	if (told->rows->lines)
+		log_drop_repeats(told->rows);
 	const bool times = log_times_steps(told->rows) || log_has(told->rows, STEP_ROLE_CLOCK);
 	if (!times || (told->rows->count < LOG_ROWS_LEAST && !told->whole))
 		return log_refuse(told);

@@ -32,6 +32,7 @@
 #include "harness/fit/kineto.h"
 #include "harness/fit/step_means.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -57,6 +58,7 @@ enum {
 struct trace_mark {
 	int64_t begin_ns, end_ns;
 	uint64_t thread, process;
+	long number; /* of a ProfilerStep; -1: it has none */
 };
 
 struct trace_marks {
@@ -101,6 +103,7 @@ struct trace {
 	struct busy_spans seen;    /* anything was recorded */
 	int64_t first_ns, last_ns; /* beginnings, but for zero */
 	uint64_t at_zero;          /* events that begin at 0 */
+	uint64_t empty_at_zero;    /* and end there */
 	bool zeros;                /* which is no time then */
 	size_t processes;          /* with steps; at most TRACE_PROCESSES_MAX */
 	bool several;              /* threads or processes have steps */
@@ -140,8 +143,10 @@ static int trace_mark_add(
 		marks->of = of;
 		marks->room = room;
 	}
-	marks->of[marks->count++] =
-		(struct trace_mark){e->begin_ns, e->end_ns, e->thread, e->process};
+	const char *number = strchr(e->name, '#');
+	const bool counts = number && isdigit((unsigned char)number[1]);
+	marks->of[marks->count++] = (struct trace_mark){e->begin_ns, e->end_ns, e->thread,
+		e->process, counts ? strtol(number + 1, NULL, 10) : -1};
 	return 0;
 }
 
@@ -273,6 +278,7 @@ static int trace_take(void *context, const struct kineto_event *e)
 
 	if (e->begin_ns == 0) {
 		trace->at_zero++;
+		trace->empty_at_zero += e->end_ns == 0;
 	} else {
 		const bool first = trace->last_ns == 0 && trace->first_ns == 0;
 		trace->first_ns =
@@ -503,6 +509,29 @@ static double trace_batches_each(const struct trace *trace)
 	return (double)loads / (double)steps->count;
 }
 
+/* Whether steps of one thread come twice: two ranks in containers, whose processes have the same number, in one file.  An annotation that was
+ * recorded twice begins at the same time. */
+static bool trace_steps_twice(struct trace_marks *steps, uint64_t thread)
+{
+	const struct trace_mark *last = NULL;
+	size_t twice = 0;
+	size_t others = 0;
+
+	if (steps->count > 0)
+		qsort(steps->of, steps->count, sizeof *steps->of, trace_mark_order);
+	for (size_t i = 0; i < steps->count; i++) {
+		const struct trace_mark *mark = &steps->of[i];
+		if (mark->thread != thread || mark->number < 0)
+			continue;
+		const int64_t later = last ? mark->begin_ns - last->begin_ns : 0;
+		const bool same = last && mark->number == last->number;
+		twice += same && later > (last->end_ns - last->begin_ns) / 100;
+		others += last && !same;
+		last = mark;
+	}
+	return others > 0 && 3 * twice > steps->count;
+}
+
 static int trace_refuse_steps(struct trace *trace, const char *path, const struct kineto_file *file)
 {
 	if (trace->zeros)
@@ -532,6 +561,8 @@ static int trace_find_steps(struct trace *trace, const char *path, const struct 
 						 : &trace->optimizers;
 	const uint64_t thread = trace_thread_of(by);
 
+	const bool twice = annotated && trace_steps_twice(&trace->steps, thread);
+
 	trace->processes = trace_processes_of(by);
 	trace->several = trace_marks_settle(&trace->steps, thread) > 0 || trace->processes > 1;
 	if (trace->several)
@@ -545,6 +576,11 @@ static int trace_find_steps(struct trace *trace, const char *path, const struct 
 			"are not waits of the step, and were left out");
 	if (by->count <= TRACE_STEPS_LEAST - (size_t)annotated)
 		return trace_refuse_steps(trace, path, file);
+	if (twice)
+		return error_set(trace->err, -EINVAL,
+			"'%s' has the steps of several ranks, whose processes have the same number: "
+			"give one trace per rank",
+			path);
 	steps->by = annotated ? TRACE_BY_PROFILER : loaded ? TRACE_BY_LOADER : TRACE_BY_OPTIMIZER;
 	const double each = annotated ? trace_batches_each(trace) : 1;
 	if (each > 1.5 && trace->loads.count > TRACE_STEPS_LEAST) {
@@ -835,14 +871,15 @@ static void trace_add_ranks(struct trace *trace, const struct kineto_file *file)
 			 : world,
 		NAN, NAN,
 		merged                 ? "processes with training steps in the trace"
-		: one_of               ? "this rank alone: its process sees one device of the node"
+		: one_of               ? finding_one_rank
 		: beyond               ? "one for each device that the process sees"
 		: file->world_size > 0 ? "world_size, all of them on this node"
 				       : "the trace tells of no other process");
 	if (one_of)
 		findings_note(trace->out,
-			"the trace is of one rank of %.0f, and job.throughput is that of this rank: "
-			"where more of them run on the node, --set job.ranks and job.throughput",
+			"a trace of one rank of %.0f, whose process sees one device, tells nothing of "
+			"the others: where more of them run on the node than traces are given, --set "
+			"job.ranks and job.throughput",
 			world);
 }
 
@@ -937,6 +974,9 @@ static void trace_note_file(struct trace *trace, const struct kineto_file *file)
 			"the trace is no JSON in %zu place%s: what could be read around them "
 			"counts",
 			file->breaks, file->breaks == 1 ? "" : "s");
+	if (file->more)
+		findings_note(trace->out,
+			"the file has more behind the end of its trace: the first recording counts");
 	if (file->cut)
 		findings_note(trace->out,
 			"reading stopped after %" PRIu64 " events: the trace is too long, or "
@@ -951,7 +991,8 @@ static void trace_note_file(struct trace *trace, const struct kineto_file *file)
 /* Times of zero are none where all others lie far from it.  Counts what is missing. */
 static void trace_find_damage(struct trace *trace, const struct kineto_file *file)
 {
-	trace->zeros = trace->at_zero > 1 && trace->first_ns > trace->last_ns - trace->first_ns;
+	trace->zeros = trace->empty_at_zero > 1 ||
+		       (trace->at_zero > 1 && trace->first_ns > trace->last_ns - trace->first_ns);
 	if (trace->zeros) {
 		trace_marks_drop_zeros(&trace->steps);
 		trace_marks_drop_zeros(&trace->loads);

@@ -25,6 +25,17 @@ static bool mend_ends_string(const char *behind, size_t size)
 	return at == size || (behind[at] && strchr(",:}]", behind[at]));
 }
 
+/* Whether an escaped quote ends its string all the same, as behind a path of Windows: a key follows, which it does in no string of JSON. */
+static bool mend_ends_in_backslash(const char *behind, size_t size)
+{
+	size_t at = 0;
+
+	while (at < size && (behind[at] == ' ' || behind[at] == ','))
+		at++;
+	return at > 0 && at + 1 < size && memchr(behind, ',', at) && behind[at] == '"' &&
+	       isalpha((unsigned char)behind[at + 1]);
+}
+
 /* How long the number at this place is that JSON does not know (nan, -Infinity); 0: there is none. */
 static size_t mend_odd_number(const char *text, size_t size)
 {
@@ -46,7 +57,11 @@ void json_mend(enum json_mend *state, const char *text, char *out, size_t size, 
 		memcpy(out, text, size);
 	for (size_t i = 0; i < size; i++) {
 		const unsigned char c = (unsigned char)text[i];
-		if (*state == JSON_MEND_ESCAPE) {
+		if (*state == JSON_MEND_ESCAPE && c == '"' && i > 0 &&
+			mend_ends_in_backslash(text + i + 1, all - i - 1)) {
+			out[i - 1] = ' ';
+			*state = JSON_MEND_OUTSIDE;
+		} else if (*state == JSON_MEND_ESCAPE) {
 			if (!c || !strchr("\"\\/bfnrtu", c) ||
 				(c == 'u' && !mend_is_hex(text + i + 1, all - i - 1)))
 				out[i] = '\\';

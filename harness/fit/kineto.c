@@ -565,8 +565,13 @@ static int kineto_take_piece(struct kineto *k, struct kineto_piece *piece)
 			return k->code;
 		k->since_event += size;
 		const bool stalled = k->since_event > KINETO_STALL_BYTES;
-		if (k->complete)
+		if (k->complete) {
+			at += yajl_get_bytes_consumed(k->parser);
+			k->file->more = at < piece->size &&
+					(memchr(piece->text + at, '{', piece->size - at) ||
+						memchr(piece->text + at, '[', piece->size - at));
 			break;
+		}
 		if (status == yajl_status_ok && !stalled) {
 			at += size;
 			continue;

@@ -56,6 +56,7 @@ struct kineto_file {
 	size_t breaks;    /* places where the text was no JSON and reading began anew */
 	bool torn;        /* the end is missing */
 	bool cut;         /* KINETO_BYTES_MAX or KINETO_BREAKS_MAX was reached */
+	bool more;        /* behind the end there is more */
 	bool of_mlbench;          /* a timeline of our own */
 	int64_t rank, world_size; /* of distributedInfo; -1: not said */
 	unsigned devices;         /* deviceProperties */

@@ -122,9 +122,9 @@ static const struct step_known step_whole_names[] = {
 	{"clock", STEP_ROLE_CLOCK, 0},
 	{"relative", STEP_ROLE_CLOCK, 0},
 	{"ups", STEP_ROLE_RATE, 0},
-	{"bsz", STEP_ROLE_BATCH, 0},
+	{"bsz", STEP_ROLE_JOB_BATCH, 0},
 	{"batch_size", STEP_ROLE_BATCH, 0},
-	{"global_batch_size", STEP_ROLE_BATCH, 0},
+	{"global_batch_size", STEP_ROLE_JOB_BATCH, 0},
 	{"eval_runtime", STEP_ROLE_PAUSE, 1e9},
 };
 

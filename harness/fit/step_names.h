@@ -10,14 +10,15 @@ enum step_role {
 	STEP_ROLE_NUMBER, /* which step: "step", "global_step", "iteration" */
 	STEP_ROLE_CLOCK,  /* when: "timestamp", "wall_time", "elapsed_s" */
 	STEP_ROLE_TIME, /* how long a step takes: "step_time_ms", "iter_time", "batch_time", "duration_s" */
-	STEP_ROLE_WAIT,    /* how long it waits for its batch: "data_time", "data_loading_time" */
-	STEP_ROLE_RATE,    /* steps per second: "it/s", "steps_per_sec", "global_step/sec" */
-	STEP_ROLE_SAMPLES, /* samples per second: "images_per_s", "samples/s" */
-	STEP_ROLE_BATCH,   /* samples of a step: "batch_size", "global_batch_size" */
-	STEP_ROLE_RANK,    /* whose step: "rank", "local_rank" */
-	STEP_ROLE_RUN,     /* how long all steps took together: "train_runtime" */
-	STEP_ROLE_PAUSE,   /* how long an evaluation took, which is in that: "eval_runtime" */
-	STEP_ROLE_TOTAL,   /* how many steps the loop has; of lines alone */
+	STEP_ROLE_WAIT,      /* how long it waits for its batch: "data_time", "data_loading_time" */
+	STEP_ROLE_RATE,      /* steps per second: "it/s", "steps_per_sec", "global_step/sec" */
+	STEP_ROLE_SAMPLES,   /* samples per second: "images_per_s", "samples/s" */
+	STEP_ROLE_BATCH,     /* samples of a step: "batch_size" */
+	STEP_ROLE_JOB_BATCH, /* the same of all ranks together: "global_batch_size" */
+	STEP_ROLE_RANK,      /* whose step: "rank", "local_rank" */
+	STEP_ROLE_RUN,       /* how long all steps took together: "train_runtime" */
+	STEP_ROLE_PAUSE,     /* how long an evaluation took, which is in that: "eval_runtime" */
+	STEP_ROLE_TOTAL,     /* how many steps the loop has; of lines alone */
 	STEP_ROLES,
 };
 

@@ -137,6 +137,24 @@ knows mixed.ini 'value("step.time") == 60 and known["step.time"][2] == "step log
 grep -q '^note = step.time is 30 ms by trace, but 60 ms by step log; the second one counts' mixed.ini ||
 	fail "the case does not say which step time counts"
 refuses "is a second source of its kind (step log)" "$MLBENCH" fit steps.csv slower.csv
+# What programs print, JSON, and ranks.
+for i in $(seq 0 30); do echo "iter $i: loss 9.0, time $((95 + i % 3 * 5)).00ms, mfu 30.12%"; done >nanogpt.txt
+expect 0 "$MLBENCH" fit nanogpt.txt --out lines.ini
+knows lines.ini 'abs(value("step.period") - 100) < 0.5 and "as nanoGPT writes them" in notes'
+echo '{"log_history": [{"loss": NaN, "step": 10}, {"step": 600, "train_runtime": 60.2, "train_samples_per_second": 318.9,
+	"train_steps_per_second": 9.966}]}' >trainer_state.json
+expect 0 "$MLBENCH" fit trainer_state.json --out state.ini
+knows state.ini 'near("step.period", 100.3) and value("job.batch_size") == 32 and near("job.throughput", 318.9)'
+{
+	echo "rank,step,step_time_ms"
+	for i in $(seq 40); do printf '0,%d,100\n1,%d,150\n' "$i" "$i"; done
+} >ranks.csv
+expect 0 "$MLBENCH" fit ranks.csv --out ranks.ini
+knows ranks.ini 'value("step.period") == 150 and value("job.ranks") == 2 and "2 ranks: the steps of rank 1 count" in notes'
+echo '[{"step": 1, "iter_time_ms": 10}, {"step": 2, "iter_time_ms": 10}, {"step": 3, "iter_time_ms": 10}]' >list.json
+expect 0 "$MLBENCH" fit list.json --out list.ini
+knows list.ini 'value("step.period") == 10'
+
 printf '31.5\n32\n33\n' >bare.csv
 refuses "without a unit: write step_time_ms" "$MLBENCH" fit bare.csv
 printf 'step,step_time\n1,31.5\n2,32\n3,33\n' >unit.csv

@@ -138,6 +138,7 @@ struct planted {
 	int zero_from;            /* the step from which on all times are 0; 0: none */
 	int gap_at;               /* the step before which a second passes; 0: none */
 	int process, devices;
+	double begin_us; /* of the trace */
 };
 
 static const struct planted planted_usual = {.steps = 11,
@@ -153,7 +154,8 @@ static const struct planted planted_usual = {.steps = 11,
 	.kernel = "void kernel<float>",
 	.odd = "",
 	.process = 2035,
-	.devices = 2};
+	.devices = 2,
+	.begin_us = 4818987873651.916};
 
 /* As torch 1.8 to 1.11 called them. */
 static const char *plant_category(const struct planted *p, const char *category)
@@ -172,7 +174,7 @@ static void plant_event(struct buffer *out, const struct planted *p, const char 
 {
 	const bool zero = p->zero_from && begin_us >= p->zero_from * p->period_us;
 	const bool late = p->gap_at && begin_us >= p->gap_at * p->period_us;
-	const double at = zero ? 0 : 4818987873651.916 + (begin_us + late * 1e6) * p->ts_factor;
+	const double at = zero ? 0 : p->begin_us + (begin_us + late * 1e6) * p->ts_factor;
 	if (p->legacy)
 		buffer_format(out,
 			"{\"name\": \"%s\", \"ph\": \"X\", \"ts\": %.0f, \"dur\": %.0f, \"tid\": 1, \"pid\": \"CPU functions\", \"args\": {}}, ",
@@ -475,6 +477,16 @@ static void test_one_rank_of_many(void **state)
 	trace_expect(&findings, FINDING_RANKS, 1, FINDING_ASSUMED);
 	trace_expect(&findings, FINDING_THROUGHPUT, 2560, FINDING_DERIVED);
 	assert_true(trace_notes(&findings, "one rank of 8"));
+	/* of several such traces each is a rank of the node's */
+	for (int rank = 4; rank < 7; rank++) {
+		struct findings other;
+		p.rank = rank;
+		assert_int_equal(trace_of_planted(&other, &p, &err), 0);
+		assert_int_equal(findings_merge(&findings, &other, &err), 0);
+		findings_close(&other);
+		trace_expect(&findings, FINDING_RANKS, rank - 2, FINDING_DERIVED);
+		trace_expect(&findings, FINDING_THROUGHPUT, 2560 * (rank - 2), FINDING_DERIVED);
+	}
 	findings_close(&findings);
 }
 
@@ -556,7 +568,7 @@ static void test_odd_text(void **state)
 {
 	static const char *const kernels[] = {"void at::\x7f<\\lambda>", /* no escapes of JSON */
 		"C:\\users\\unit\\u12", "a\x01\tb\nc", "say \"SECRET\" twice", "\\\\ \\\" \\u00e9",
-		"\xff\xc0\x80", "inf, nan and {braces}", "ends with \\q"};
+		"\xff\xc0\x80", "inf, nan and {braces}", "ends with \\q", "ends with \\"};
 	static const char *const odd[] = {", \"x\": nan",
 		", \"x\": -inf, \"y\": [NaN, Infinity, 1e5]", ", \"x\": -Infinity",
 		", \"inf\": null, \"nan\": true"};
@@ -592,6 +604,12 @@ static void test_zero_times(void **state)
 	assert_int_equal(findings.step_count, 5);
 	assert_true(trace_notes(&findings, "events without a usable time"));
 	findings_close(&findings);
+	p.begin_us = 4000; /* times that count from nearly zero themselves */
+	assert_int_equal(trace_of_planted(&findings, &p, &err), 0);
+	trace_expect(&findings, FINDING_STEP_PERIOD, 50e6, FINDING_MEASURED);
+	trace_expect_no_device(&findings);
+	findings_close(&findings);
+	p.begin_us = planted_usual.begin_us;
 	p.zero_from = 1;
 	assert_int_equal(trace_of_planted(&findings, &p, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "events at time zero"));
@@ -640,6 +658,36 @@ static void test_merged_ranks(void **state)
 	assert_int_equal(findings.ranks, 0);
 	assert_true(trace_notes(&findings, "give one trace per rank"));
 	findings_close(&findings);
+	/* in containers, both are process 1 */
+	struct planted late = p;
+	late.begin_us += 30000;
+	text.size = 0;
+	buffer_text(&text, "{\"traceEvents\": [\n");
+	for (int step = 0; step < 11; step++) {
+		plant_step(&text, &p, step);
+		plant_step(&text, &late, step);
+	}
+	buffer_text(&text, "{}]}");
+	assert_int_equal(trace_of(&findings, text.data, text.size, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "steps of several ranks"));
+	findings_close(&findings);
+	buffer_release(&text);
+}
+
+/* What is behind the end of a trace is told, and does not count. */
+static void test_two_documents(void **state)
+{
+	struct buffer text = {0};
+	struct findings findings;
+	struct error err;
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		plant(&text, &planted_usual);
+		assert_int_equal(trace_of(&findings, text.data, text.size, &err), 0);
+		trace_expect_usual(&findings);
+		assert_int_equal(trace_notes(&findings, "more behind the end"), i);
+		findings_close(&findings);
+	}
 	buffer_release(&text);
 }
 
@@ -866,6 +914,7 @@ int main(void)
 		cmocka_unit_test(test_zero_times),
 		cmocka_unit_test(test_gap),
 		cmocka_unit_test(test_merged_ranks),
+		cmocka_unit_test(test_two_documents),
 		cmocka_unit_test(test_copies_without_device),
 		cmocka_unit_test(test_torn),
 		cmocka_unit_test(test_broken_inside),

@@ -393,6 +393,28 @@ static void test_restart(void **state)
 	buffer_release(&text);
 }
 
+/* A bar that is drawn twice for each step, as with tqdm's set_postfix, has each step once. */
+static void test_repeated_lines(void **state)
+{
+	struct buffer text = {0};
+	struct findings findings;
+	struct error err;
+	double now_s = 0;
+	(void)state;
+	for (int i = 0; i < PLANTED; i++) {
+		const struct planted_step step = planted_step(i, &now_s);
+		put_line(&text, "\r 10%|█ | {n}/500 [{clock}<00:45, {rate}it/s]", &step);
+		put_line(&text, "\r 10%|█ | {n}/500 [{clock}<00:45, {rate}it/s, loss=0.5]", &step);
+	}
+	buffer_text(&text, "\n");
+	assert_int_equal(lines_of(&findings, &text, &err), 0);
+	lines_expect(&findings, FINDING_STEP_PERIOD, 100e6);
+	assert_int_equal(findings.step_count, PLANTED - 1);
+	assert_true(findings.step_series);
+	findings_close(&findings);
+	buffer_release(&text);
+}
+
 /* Ranks that write to one log: the slowest one counts. */
 static void test_ranks(void **state)
 {
@@ -640,6 +662,7 @@ int main(void)
 		cmocka_unit_test(test_evaluations),
 		cmocka_unit_test(test_epochs),
 		cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_repeated_lines),
 		cmocka_unit_test(test_ranks),
 		cmocka_unit_test(test_rank_column),
 		cmocka_unit_test(test_whole_runs),
