@@ -341,6 +341,21 @@ char *files_join(const char *folder, const char *name)
 	return path;
 }
 
+bool files_has_line(const char *path)
+{
+	char part[4096];
+	bool has = false;
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t n = fd < 0 ? -1 : 1;
+	while (!has && n > 0) {
+		n = read(fd, part, sizeof part);
+		has = n > 0 && memchr(part, '\n', (size_t)n);
+	}
+	if (fd >= 0)
+		(void)close(fd);
+	return has;
+}
+
 int files_first_line(const char *path, char *out, size_t room)
 {
 	out[0] = '\0';

@@ -51,6 +51,9 @@ char *files_join(const char *folder, const char *name);
 /* Whether a name ends so, in any case, and has something before it; not one that a dot hides. */
 bool files_name_ends(const char *name, const char *ending);
 
+/* Whether the file has a complete line: what a kill left before the first one holds nothing. */
+bool files_has_line(const char *path);
+
 /* First line of a small file such as /proc or /sys entries, without the newline; out is "" and the
  * result -errno when it cannot be read. */
 int files_first_line(const char *path, char *out, size_t room);

@@ -385,12 +385,16 @@ static int make_folder_errand(
 		if (asked)
 			(void)snprintf(path, sizeof path, "%s", asked);
 		char *file = files_join(path, MEASURED_FILE);
-		const bool taken = file && stat(file, &status) == 0;
+		/* A kill before the first line leaves a file that holds nothing. */
+		const bool taken = file && files_has_line(file);
+		if (file && !taken && asked && stat(file, &status) == 0)
+			(void)unlink(file);
+		const bool there = !taken && !asked && file && stat(file, &status) == 0;
 		free(file);
 		if (taken && asked)
 			return error_set(err, -EEXIST,
 				"'%s' holds a result already; --resume goes on with it", asked);
-		if (!taken)
+		if (!taken && !there)
 			break;
 	}
 	buffer_text(answer, path);
@@ -479,6 +483,15 @@ static int accept_resume(struct accepting *a, struct error *err)
 	if (!a->out)
 		return -ENOENT;
 	char *path = files_join(a->out, MEASURED_FILE);
+	/* Killed before its first line: begun anew in its place. */
+	if (path && access(path, F_OK) == 0 && !files_has_line(path)) {
+		log_info("nothing was kept in '%s': it begins anew", a->out);
+		int begun = unlink(path) == 0
+				    ? accept_header(a, &a->measured, err)
+				    : error_set_errno(err, errno, "cannot remove '%s'", path);
+		free(path);
+		return begun ? begun : accept_append(a, a->measured, err);
+	}
 	int code = path ? result_read(path, &a->measured, err)
 			: error_set(err, -ENOMEM, "out of memory");
 	/* Ends a last line that a kill tore, so that what follows does not hang on it. */

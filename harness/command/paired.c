@@ -396,7 +396,7 @@ static int paired_make_record(
 	char *folder = files_join(paired->folder, arm->label);
 	char *points = folder ? files_join(folder, "points.jsonl") : NULL;
 	int code = points ? 0 : error_set(err, -ENOMEM, "out of memory");
-	if (!code && access(points, F_OK) == 0) {
+	if (!code && files_has_line(points)) {
 		code = paired_reopen(arm, folder, err);
 	} else if (!code) {
 		arm->record.folder = folder;

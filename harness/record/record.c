@@ -391,7 +391,15 @@ int record_create(struct record *record, struct error *err)
 	char *path = points_path(record, err);
 	if (!path)
 		return -ENOMEM;
-	code = lock_points(record, path, O_CREAT | O_EXCL, err);
+	/* A file without a complete line was left by a kill: nothing is in it. */
+	const bool fresh = files_has_line(path) || access(path, F_OK) != 0;
+	code = lock_points(record, path, O_CREAT | (fresh ? O_EXCL : 0), err);
+	if (!fresh && (code == -EBUSY || (!code && files_has_line(path))))
+		code = error_set(err, -EEXIST,
+			"'%s' already holds a run; continue it with --resume, or name another folder",
+			record->folder);
+	else if (!fresh && !code && ftruncate(record->lock, 0) != 0)
+		code = error_set_errno(err, errno, "cannot write '%s'", path);
 	if (!code) {
 		code = append_json(record, record_header_to_json(record), err);
 		if (code)
@@ -644,7 +652,9 @@ static int read_record_lines(
 	record->whole_bytes = at;
 	record->torn = at < size;
 	if (!record->header)
-		return error_set(err, -EINVAL, "'%s' has no complete line", path);
+		return error_set(err, -EINVAL,
+			"'%s' has no complete line: nothing was measured; --out with this folder measures into it",
+			path);
 	return 0;
 }
 
@@ -879,7 +889,7 @@ void record_remove_litter(const struct record *record)
 bool record_is_run(const char *folder)
 {
 	char *points = files_join(folder, POINTS_FILE);
-	const bool there = points && access(points, F_OK) == 0;
+	const bool there = points && files_has_line(points);
 	free(points);
 	return there;
 }
@@ -1031,7 +1041,10 @@ int record_find_newest(const char *root, char **folder, struct error *err)
 		return error_set(err, -ENOMEM, "out of memory");
 	for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
 		path[n - 1] = '\0';
-	if (record_is_run(path)) {
+	char *points = files_join(path, POINTS_FILE);
+	const bool there = points && access(points, F_OK) == 0;
+	free(points);
+	if (there) {
 		*folder = path;
 		return 0;
 	}

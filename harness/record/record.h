@@ -170,7 +170,7 @@ size_t record_failed_count(const struct record *record);
 /* The folder of the newest run in root ("results/NAME"), whose folders are named by time, or
  * -ENOENT; of results side by side as for record_open. */
 int record_find_newest(const char *root, char **folder, struct error *err);
-bool record_is_run(const char *folder); /* it has a points.jsonl */
+bool record_is_run(const char *folder); /* it has a points.jsonl with a header */
 /* All runs in root, the newest first; the caller frees them.  -ENOENT: there are none. */
 int record_find_runs(const char *root, char ***folders, size_t *count, struct error *err);
 void record_runs_free(char **folders, size_t count);

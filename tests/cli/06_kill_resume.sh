@@ -65,3 +65,12 @@ expect 2 "$MLBENCH" sweep tiny.ini --out run
 says "--resume"
 expect 2 "$MLBENCH" sweep tiny.ini --out a --resume b
 says "exclude each other"
+# A kill before the first line leaves a file that holds nothing: its folder can be measured into, and is no newest run.
+mkdir -p results/tiny/29990101T000000Z headless
+printf '{"kind":"head' | tee results/tiny/29990101T000000Z/points.jsonl >headless/points.jsonl
+expect_measured "$MLBENCH" run tiny.ini $ONE --set measure.repeats=1 --out headless
+expect 0 "$MLBENCH" show headless
+expect 2 "$MLBENCH" run tiny.ini $ONE --out headless
+says "already holds a run"
+expect_measured "$MLBENCH" run tiny.ini $ONE --set measure.repeats=1
+expect 0 "$MLBENCH" show tiny

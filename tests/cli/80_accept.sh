@@ -222,3 +222,16 @@ for kind in mute stopped eio; do
 	json 'd["checks"][1]["sentence"]' | grep -q "mount_$kind" || fail "the storage is not named, $kind"
 done
 exit 0
+
+# A kill before the first line leaves a file that holds nothing: its folder can be resumed, and used.
+printf '[node]\nkind = expect\ncpu.cores >= 1\n' >cores.ini
+for how in --resume --out; do
+	for kept in '' '{"schema":"mlbench.mea'; do
+		rm -rf headless && mkdir headless
+		printf '%s' "$kept" >headless/measured.jsonl
+		expect 0 "$MLBENCH" accept cores.ini $how headless
+		expect 0 "$MLBENCH" accept cores.ini --resume headless
+		expect 2 "$MLBENCH" accept cores.ini --out headless
+		says "holds a result already"
+	done
+done
