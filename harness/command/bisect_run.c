@@ -219,7 +219,7 @@ static enum delta_answer bisect_measure(
 	return delta_answer_of(question, &question->estimate);
 }
 
-static void bisect_save(const struct bisect_run *run, bool done)
+static void bisect_save(struct bisect_run *run, bool done)
 {
 	struct error err = {0};
 	json_t *json = bisect_to_json(run, done);
@@ -227,7 +227,8 @@ static void bisect_save(const struct bisect_run *run, bool done)
 		json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(BISECT_JSON_DIGITS))
 		     : NULL;
 	char *path = files_join(run->folder, BISECT_FILE);
-	if (!text || !path || files_write_atomic(path, text, strlen(text), &err))
+	run->unsaved = !text || !path || files_write_atomic(path, text, strlen(text), &err);
+	if (run->unsaved)
 		log_warn("'" BISECT_FILE "' is not written: %s",
 			err.text[0] ? err.text : "out of memory");
 	free(path);

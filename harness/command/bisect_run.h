@@ -37,6 +37,7 @@ struct bisect_run {
 	bool predictions_known;          /* of an earlier call */
 	char why_not[BISECT_NOTE_BYTES]; /* there are no predictions at all; "" */
 	char stuck[BISECT_NOTE_BYTES];   /* why a side cannot be measured; "" */
+	bool unsaved;                    /* its file could not be written the last time */
 	int code;                        /* what ended it beside the time; 0 */
 	struct error trouble;
 };

@@ -167,7 +167,7 @@ static int bisect_command(const struct invocation *invocation, struct error *err
 	if (!code) {
 		err->text[0] = '\0';
 		const int printed = bisect_print(&run, err);
-		status = printed ? EXIT_STATUS_CANNOT : bisect_exit(&run);
+		status = printed || run.unsaved ? EXIT_STATUS_CANNOT : bisect_exit(&run);
 		if (run.result.status == DELTA_UNFINISHED)
 			log_warn("%s: results are kept; 'mlbench bisect ... --resume %s' goes on",
 				run.code == -EINTR ? "interrupted" : "the time is over", folder);

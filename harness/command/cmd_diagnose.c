@@ -252,7 +252,7 @@ static int diagnose_tell(
 }
 
 /* The page has the experiments, too, and the summary what came of its advice; without them the diagnosis stands. */
-static void renew_page(struct finding *finding)
+static int renew_page(struct finding *finding)
 {
 	struct error err = {0};
 	char *path = files_join(finding->record.folder, REPORT_PAGE_FILE);
@@ -266,6 +266,7 @@ static void renew_page(struct finding *finding)
 	else
 		log_info("report: %s", path);
 	free(path);
+	return command_status(code);
 }
 
 /* --- the command ------------------------------------------------------------------------------ */
@@ -310,8 +311,9 @@ static int diagnose_run(const struct invocation *invocation, struct error *err)
 		const int told =
 			code ? command_status(code) : diagnose_tell(&request, finding, err);
 		status = status ? status : told;
-		if (!code && ((request.verify && finding->verified) || finding->followed))
-			renew_page(finding);
+		const bool told_more = (request.verify && finding->verified) || finding->followed;
+		const int renewed = !code && told_more ? renew_page(finding) : EXIT_STATUS_DONE;
+		status = status ? status : renewed;
 	}
 	diagnosed_close(&finding->diagnosed);
 	report_close(&finding->report);

@@ -108,21 +108,22 @@ static void efficiency_remove(struct efficiency_job *job)
 }
 
 /* As many repetitions as its configuration says: nobody shall go on with it without the loader. */
-static void efficiency_end_record(struct efficiency_job *job)
+static int efficiency_end_record(struct efficiency_job *job)
 {
 	struct record *record = &job->record;
 	struct error err = {0};
 	if (!record->locked)
-		return;
+		return 0;
 	if (record->entry_count == 0) {
 		efficiency_remove(job);
-		return;
+		return 0;
 	}
 	int code = record_settle_repeats(record, (uint32_t)record->entry_count, &err);
 	if (!code)
 		code = record_end(record, &err);
 	if (code)
 		log_warn("%s", err.text);
+	return code;
 }
 
 /* --- the rounds ------------------------------------------------------------------------------- */
@@ -278,9 +279,11 @@ static int efficiency_run(const struct invocation *invocation, struct error *err
 	if (!code)
 		code = efficiency_measure(job, err);
 	int status = code == -EINTR ? EXIT_STATUS_INTERRUPTED : command_status(code);
-	efficiency_end_record(job);
+	const int ended = efficiency_end_record(job);
 	if (!code)
 		status = efficiency_deliver(job, err);
+	if (!status)
+		status = command_status(ended);
 	if (!status && job->interrupted)
 		status = EXIT_STATUS_INTERRUPTED;
 	record_release(&job->record);

@@ -530,6 +530,9 @@ static int session_finish(struct session *session, struct error *err)
 		const int printed = session_print_report(session, &report, err);
 		status = session_final_status(session, &report);
 		status = status ? status : printed;
+		/* A file that was asked for is not there. */
+		if (!status && (session->traces_lost || session->timeline_lost))
+			status = EXIT_STATUS_CANNOT;
 	}
 	report_close(&report);
 	if (session->page && !session->sequel && command_wants_json(session->invocation))

@@ -113,5 +113,6 @@ if mkdir small && mount -t tmpfs -o size=300k none small 2>/dev/null; then
 	umount small
 	[ "$status" -le 3 ] && [ "$points" -ge 2 ] || fail "exit $status, $points lines: $umounted"
 	grep -c 'the run continues without it' err | grep -qx 1 || fail "not one warning"
+	[ "$status" -ne 0 ] || fail "a trace that was asked for and is not there is no success"
 	case "$umounted" in *trace.json*) fail "left over: $umounted" ;; esac
 fi
