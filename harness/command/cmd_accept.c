@@ -713,7 +713,7 @@ static int accept_put_out(const struct accepting *a, json_t *document, struct er
 	}
 	const int printed = accept_print(a, document, err);
 	if (a->out)
-		log_info("result: %s", a->out);
+		log_info("result: %s (page: accept.html)", a->out);
 	if (a->format->status && !printed)
 		return a->format->status(document);
 	if (accept_stopped(a))

@@ -1,5 +1,6 @@
-/* An acceptance result for people: the verdict and what to do in the first line, then what failed, could not be judged,
- * is warned about and was skipped, and the passes in a line each.  A terminal and Markdown have the same. */
+/* An acceptance result for people: what failed, could not be judged, is warned about and was skipped, the passes, and, as the
+ * last lines of a terminal and the first of Markdown, the answer: the verdict, what to do, and how to repeat it.  A terminal
+ * shows a screen of it unless it is asked for all. */
 #include "harness/base/text.h"
 #include "harness/base/units.h"
 #include "harness/report/accept_document.h"
@@ -10,14 +11,66 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A screen holds so much; --verbose and Markdown have everything. */
-enum { TOLD_FULLY_MAX = 2, TOLD_MAX = 6, PLACES_MAX = 8, PASSES_MAX = 10, PASSES_NAMED_MAX = 20 };
+/* A screen of 24 lines holds so much, with the result's folder and the prompt below it; --verbose and Markdown have
+ * everything. */
+enum {
+	SCREEN_LINES = 21,
+	HEADLINE_LINES = 5,
+	DO_LINES = 4,
+	REPEAT_LINES = 2,
+	PASS_LINES = 2, /* at least, of passes beside troubles */
+	TOLD_FULLY_MAX = 2,
+	PLACES_MAX = 8,
+	PASSES_MAX = 10,
+	PASSES_NAMED_MAX = 20
+};
 
 struct accept_sheet {
 	const json_t *document;
 	struct medium medium;
 	bool all;
+	size_t lines; /* that are left of the screen */
 };
+
+/* --- blocks ------------------------------------------------------------------------------------- */
+
+static size_t count_lines(const struct buffer *block)
+{
+	size_t lines = 0;
+	for (size_t i = 0; i < block->size; i++)
+		lines += block->data[i] == '\n';
+	return lines;
+}
+
+/* What is written from now on goes into the block; returns where it went before. */
+static struct buffer *block_begin(struct accept_sheet *sheet, struct buffer *block)
+{
+	struct buffer *before = sheet->medium.out;
+	sheet->medium.out = block;
+	return before;
+}
+
+/* Puts the block out, so many lines of it at most. */
+static void block_end(
+	struct accept_sheet *sheet, struct buffer *before, struct buffer *block, size_t most)
+{
+	const char *text = block->data ? block->data : "";
+	size_t lines = 0;
+	size_t size = 0;
+	while (size < block->size && lines < most)
+		lines += text[size++] == '\n';
+	if (size > 0)
+		buffer_add(before, text, size);
+	before->failed = before->failed || block->failed;
+	sheet->lines -= lines < sheet->lines ? lines : sheet->lines;
+	sheet->medium.out = before;
+	buffer_release(block);
+}
+
+static size_t block_most(const struct accept_sheet *sheet, size_t lines)
+{
+	return sheet->all ? SIZE_MAX : lines;
+}
 
 static void accept_text_fact(
 	struct accept_sheet *sheet, enum ink ink, const char *term, const char *text)
@@ -95,7 +148,25 @@ static void accept_text_places(struct accept_sheet *sheet, const json_t *row)
 	buffer_release(&text);
 }
 
-static void accept_text_row(struct accept_sheet *sheet, const json_t *row, bool fully)
+static void accept_text_do(struct accept_sheet *sheet, const json_t *row, bool headed)
+{
+	const char *words = headed ? "" : accept_action_words(column_text(row, "action"));
+	const char *remedy = column_text(row, "remedy");
+	struct buffer text = {0};
+	struct buffer block = {0};
+	struct buffer *before = block_begin(sheet, &block);
+	buffer_format(&text, "%s%s%s", words, *words && *remedy ? "; " : "", remedy);
+	accept_text_fact(sheet, INK_BOLD, "do", text.data ? text.data : "");
+	buffer_release(&text);
+	block_end(sheet, before, &block, block_most(sheet, DO_LINES));
+	before = block_begin(sheet, &block);
+	accept_text_fact(sheet, INK_DIM, "repeat", column_text(row, "repeat"));
+	block_end(sheet, before, &block, block_most(sheet, REPEAT_LINES));
+}
+
+/* answered: the answer says what to do. */
+static void accept_text_row(
+	struct accept_sheet *sheet, const json_t *row, bool fully, bool answered)
 {
 	static const enum ink inks[] = {[VERDICT_PASS] = INK_GOOD,
 		[VERDICT_SKIP] = INK_DIM,
@@ -103,8 +174,6 @@ static void accept_text_row(struct accept_sheet *sheet, const json_t *row, bool 
 		[VERDICT_ERROR] = INK_BAD,
 		[VERDICT_FAIL] = INK_BAD};
 	const enum accept_verdict verdict = accept_verdict_in(row);
-	const char *words = accept_action_words(column_text(row, "action"));
-	const char *remedy = column_text(row, "remedy");
 	struct buffer text = {0};
 	if (fully)
 		buffer_format(
@@ -117,14 +186,33 @@ static void accept_text_row(struct accept_sheet *sheet, const json_t *row, bool 
 	if (!fully)
 		return;
 	accept_text_places(sheet, row);
-	buffer_format(&text, "%s%s%s", words, *words && *remedy ? "; " : "", remedy);
-	accept_text_fact(sheet, INK_BOLD, "do", text.data);
-	buffer_release(&text);
-	accept_text_fact(sheet, INK_DIM, "repeat", column_text(row, "repeat"));
+	if (!answered)
+		accept_text_do(sheet, row, false);
 	accept_text_fact(sheet, INK_DIM, "more", column_text(row, "runbook"));
 }
 
-static void accept_text_troubles(struct accept_sheet *sheet, const json_t *rows)
+/* Whether a row was told: fully, else in brief, if so many lines may be taken. */
+static bool accept_text_try(
+	struct accept_sheet *sheet, const json_t *row, bool fully, bool answered, size_t most)
+{
+	for (int brief = fully ? 0 : 1; brief < 2; brief++) {
+		struct buffer block = {0};
+		struct buffer *before = block_begin(sheet, &block);
+		const size_t lines = sheet->lines;
+		accept_text_row(sheet, row, !brief, answered);
+		sheet->lines = lines; /* whatever its parts have taken */
+		if (sheet->all || count_lines(&block) <= most) {
+			block_end(sheet, before, &block, SIZE_MAX);
+			return true;
+		}
+		sheet->medium.out = before;
+		buffer_release(&block);
+	}
+	return false;
+}
+
+/* keep: lines that are for what passes. */
+static void accept_text_troubles(struct accept_sheet *sheet, const json_t *rows, size_t keep)
 {
 	size_t i;
 	const json_t *row;
@@ -134,19 +222,21 @@ static void accept_text_troubles(struct accept_sheet *sheet, const json_t *rows)
 		const enum accept_verdict verdict = accept_verdict_in(row);
 		if (verdict == VERDICT_PASS)
 			continue;
-		if (i >= TOLD_MAX && !sheet->all) {
-			left_out++;
-			continue;
-		}
-		if (i == 0)
+		if (i == 0) {
 			medium_space(&sheet->medium);
-		accept_text_row(
-			sheet, row, (i < TOLD_FULLY_MAX || sheet->all) && verdict != VERDICT_SKIP);
+			sheet->lines -= sheet->lines > 0;
+		}
+		/* A line is for what is left out. */
+		const size_t most = sheet->lines > keep + 1 ? sheet->lines - keep - 1 : 0;
+		const bool fully = (i < TOLD_FULLY_MAX || sheet->all) && verdict != VERDICT_SKIP;
+		left_out += left_out > 0 || !accept_text_try(sheet, row, fully,
+						    i == 0 && sheet->medium.style, most);
 	}
 	if (left_out > 0) {
 		struct buffer text = {0};
 		buffer_format(&text, "and %zu more: --verbose shows all of them", left_out);
 		medium_fact(&sheet->medium, INK_DIM, "", &text);
+		sheet->lines -= sheet->lines > 0;
 	}
 }
 
@@ -202,7 +292,8 @@ static void accept_text_pass_cell(
 	buffer_release(&text);
 }
 
-static void accept_text_passes(struct accept_sheet *sheet)
+/* So many of them in a table. */
+static void accept_text_passes(struct accept_sheet *sheet, size_t most)
 {
 	static const struct table_column columns[] = {
 		{.head = "", .left = true, .path = "verdict", .ink = INK_GOOD},
@@ -236,7 +327,7 @@ static void accept_text_passes(struct accept_sheet *sheet)
 	{
 		if (accept_verdict_in(check) != VERDICT_PASS)
 			continue;
-		if (json_array_size(passes) < PASSES_MAX || sheet->all)
+		if (json_array_size(passes) < most || sheet->all)
 			bad |= json_array_append(passes, check);
 		else if (named++ < PASSES_NAMED_MAX)
 			buffer_format(&names, "%s%s", names.size ? ", " : "",
@@ -255,15 +346,73 @@ static void accept_text_passes(struct accept_sheet *sheet)
 	json_decref(passes);
 }
 
+/* As many of them in a table as there is room for. */
+static void accept_text_fit_passes(struct accept_sheet *sheet)
+{
+	for (size_t most = PASSES_MAX;; most--) {
+		struct buffer block = {0};
+		struct buffer *before = block_begin(sheet, &block);
+		accept_text_passes(sheet, most);
+		if (most == 0 || sheet->all || count_lines(&block) <= sheet->lines) {
+			block_end(sheet, before, &block, block_most(sheet, sheet->lines));
+			return;
+		}
+		sheet->medium.out = before;
+		buffer_release(&block);
+	}
+}
+
+/* The verdict, and what to do about the worst finding. */
+static void accept_text_answer(struct accept_sheet *sheet, const json_t *rows)
+{
+	const json_t *worst = json_array_get(rows, 0);
+	const enum accept_verdict verdict = accept_verdict_in(worst);
+	struct buffer block = {0};
+	struct buffer *before = block_begin(sheet, &block);
+	accept_text_head(sheet, rows);
+	block_end(sheet, before, &block, block_most(sheet, HEADLINE_LINES));
+	if (worst && verdict != VERDICT_PASS && verdict != VERDICT_SKIP)
+		accept_text_do(sheet, worst, verdict == accept_verdict_in(sheet->document));
+}
+
+static size_t accept_passes(const json_t *document)
+{
+	return (size_t)column_number(
+		json_object_get(document, "counts"), accept_verdict_name(VERDICT_PASS));
+}
+
+/* The answer is written first, to know what it leaves of the screen, and put out last. */
+static void accept_text_screen(struct accept_sheet *sheet, const json_t *rows)
+{
+	struct buffer answer = {0};
+	struct buffer *out = block_begin(sheet, &answer);
+	struct buffer block = {0};
+	medium_space(&sheet->medium);
+	sheet->lines--;
+	accept_text_answer(sheet, rows);
+	sheet->medium.out = out;
+	(void)block_begin(sheet, &block);
+	accept_text_run(sheet);
+	block_end(sheet, out, &block, SIZE_MAX);
+	accept_text_troubles(sheet, rows, accept_passes(sheet->document) > 0 ? PASS_LINES : 0);
+	accept_text_fit_passes(sheet);
+	block_end(sheet, out, &answer, SIZE_MAX);
+}
+
 static int accept_text_write(
 	const json_t *document, struct medium medium, bool all, struct error *err)
 {
-	struct accept_sheet sheet = {.document = document, .medium = medium, .all = all};
+	struct accept_sheet sheet = {
+		.document = document, .medium = medium, .all = all, .lines = SCREEN_LINES};
 	json_t *rows = accept_rows(document);
-	accept_text_head(&sheet, rows);
-	accept_text_run(&sheet);
-	accept_text_troubles(&sheet, rows);
-	accept_text_passes(&sheet);
+	if (medium.style) {
+		accept_text_screen(&sheet, rows);
+	} else {
+		accept_text_head(&sheet, rows);
+		accept_text_run(&sheet);
+		accept_text_troubles(&sheet, rows, 0);
+		accept_text_passes(&sheet, SIZE_MAX);
+	}
 	medium_end(&sheet.medium);
 	const bool failed = !rows || sheet.medium.out->failed;
 	json_decref(rows);
