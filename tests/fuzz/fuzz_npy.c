@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 enum { VALUES = 2 * 2 * 3 * 4, ZIP_HEADER = 31, ZIP_BEHIND = 47 + 22 };
 
@@ -81,12 +82,33 @@ static uint8_t *put(uint8_t *at, uint64_t value, size_t size)
 	return at;
 }
 
-/* Method, sizes and names, as header (30 bytes) and directory (46) have them from byte 4 or 6. */
-static uint8_t *put_file(uint8_t *at, uint64_t method, uint64_t stored, uint64_t bytes)
+/* Method, checksum, sizes and names, as header (30 bytes) and directory (46) have them from byte 4 or 6. */
+static uint8_t *put_file(
+	uint8_t *at, uint64_t method, uint64_t crc, uint64_t stored, uint64_t bytes)
 {
 	at = put(put(put(at, 20, 2), 0, 2), method, 2);
-	at = put(put(put(at, 0, 8), stored, 4), bytes, 4);
+	at = put(put(put(put(at, 0, 4), crc, 4), stored, 4), bytes, 4);
 	return put(put(at, 5, 2), 0, 2);
+}
+
+/* CRC-32 of the first `most` bytes that the stream inflates to, as zlib has it. */
+static uint32_t crc_inflated(const uint8_t *bytes, size_t size, uint64_t most)
+{
+	z_stream stream = {.next_in = (uint8_t *)(uintptr_t)bytes, .avail_in = (uInt)size};
+	uint8_t out[4096];
+	uLong crc = 0;
+	int status = Z_OK;
+	require(inflateInit2(&stream, -15) == Z_OK, "out of memory");
+	while (status == Z_OK && most > 0) {
+		stream.next_out = out;
+		stream.avail_out = (uInt)(most < sizeof out ? most : sizeof out);
+		status = inflate(&stream, Z_NO_FLUSH);
+		const size_t got = (size_t)(stream.next_out - out);
+		crc = crc32(crc, out, (uInt)got);
+		most -= got;
+	}
+	(void)inflateEnd(&stream);
+	return (uint32_t)crc;
 }
 
 /* The bytes as what is deflated, of a claim that they begin with. */
@@ -97,12 +119,13 @@ static void try_packed(struct volumes *volumes, const uint8_t *data, size_t size
 	uint8_t *const zip = malloc(ZIP_HEADER + 5 + size + ZIP_BEHIND + 5);
 	require(zip != NULL, "out of memory");
 	const uint64_t claim = data[0] | (uint64_t)data[1] << 8 | (uint64_t)data[2] << 16;
-	uint8_t *at = put_file(put(zip, 0x04034b50, 4), 8, size - 3, claim);
+	const uint32_t crc = crc_inflated(data + 3, size - 3, claim);
+	uint8_t *at = put_file(put(zip, 0x04034b50, 4), 8, crc, size - 3, claim);
 	memcpy(at, "a.npy", 5);
 	memcpy(at + 5, data + 3, size - 3);
 	at += 5 + size - 3;
 	const uint64_t directory = (uint64_t)(at - zip);
-	at = put_file(put(put(at, 0x02014b50, 4), 20, 2), 8, size - 3, claim);
+	at = put_file(put(put(at, 0x02014b50, 4), 20, 2), 8, crc, size - 3, claim);
 	at = put(put(at, 0, 6), 0, 8);
 	memcpy(at, "a.npy", 5);
 	at += 5;
