@@ -31,6 +31,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { LOG_ROWS_LEAST = 3 };
 
@@ -104,7 +105,7 @@ static int log_take_times(const struct step_log *rows, struct log_times *times, 
 static void log_limit_weights(struct log_times *times, double usual)
 {
 	for (size_t i = 0; i < times->count; i++)
-		times->weight[i] = fmin(times->weight[i], fmax(usual, 1));
+		times->weight[i] = fmin(times->weight[i], fmax(1.5 * usual, 1));
 }
 
 /* The finite ones to the front; how many. */
@@ -163,6 +164,7 @@ struct log_told {
 	double *scratch; /* twice as many as rows; owned */
 	double *weights; /* the second half of it */
 	bool whole;      /* one row tells of the whole run */
+	double loop;     /* how many steps the one has that counts */
 	size_t others;   /* rows of other loops, which were left out */
 	size_t ranks;    /* that the log has; 0: it does not say */
 	size_t evaluations;
@@ -491,8 +493,10 @@ static void log_note_rows(struct log_told *told, size_t count, size_t skip, size
 			told->evaluations, told->evaluations == 1 ? "" : "s",
 			told->evaluations == 1 ? "was" : "were");
 	if (told->others > 0)
-		findings_note(told->out, "%zu line%s of shorter or longer loops %s left out",
-			told->others, told->others == 1 ? "" : "s",
+		findings_note(told->out,
+			"the loop of %.0f steps counts; %zu line%s of other loops, such as an "
+			"evaluation, %s left out",
+			told->loop, told->others, told->others == 1 ? "" : "s",
 			told->others == 1 ? "was" : "were");
 	log_note_choice(told, STEP_ROLE_TIME, "how long a step takes");
 	log_note_choice(told, STEP_ROLE_WAIT, "how long it waits for its batch");
@@ -594,6 +598,7 @@ static void log_choose_loop(struct log_told *told)
 			most = told->scratch[i];
 		}
 	}
+	told->loop = most;
 	told->others = log_keep_rows(told, log_is_of_loop, most);
 }
 
@@ -611,6 +616,25 @@ static void log_drop_repeats(struct step_log *rows)
 		if (!again)
 			rows->of[kept++] = *row;
 	}
+	rows->count = kept;
+}
+
+/* Of several steps at one moment, as in whole seconds, the first one counts, which is nearest to the moment; but for the first moment of all. */
+static void log_drop_same_moments(struct step_log *rows)
+{
+	const size_t all = rows->count;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < all; i++) {
+		const struct step_log_row *row = &rows->of[i];
+		const struct step_log_row *last = kept > 0 ? &rows->of[kept - 1] : NULL;
+		const bool same = last && row->number >= last->number &&
+				  fabs(row->of[STEP_ROLE_CLOCK] - last->of[STEP_ROLE_CLOCK]) < 1e-9;
+		if (!same)
+			rows->of[kept++] = *row;
+	}
+	if (kept > 1 && kept < all)
+		memmove(rows->of, rows->of + 1, --kept * sizeof *rows->of);
 	rows->count = kept;
 }
 
@@ -735,6 +759,8 @@ static int log_conclude(struct log_told *told)
 	log_choose_rank(told);
 	if (told->rows->lines)
 		log_drop_repeats(told->rows);
+	if (!log_times_steps(told->rows))
+		log_drop_same_moments(told->rows);
 	const bool times = log_times_steps(told->rows) || log_has(told->rows, STEP_ROLE_CLOCK);
 	if (!times || (told->rows->count < LOG_ROWS_LEAST && !told->whole))
 		return log_refuse(told);

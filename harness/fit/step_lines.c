@@ -8,7 +8,11 @@
 #include <string.h>
 #include <strings.h>
 
-enum { LINE_NUMBER_BYTES = 64, LINE_WORDS_BYTES = 400, LINE_DATE_BYTES = 19 };
+enum {
+	LINE_NUMBER_BYTES = 64,
+	LINE_WORDS_BYTES = 400,
+	LINE_MOMENT_BYTES = sizeof "06:53:01.123" - 1
+};
 
 #define LINE_S 1e9
 #define LINE_MS 1e6
@@ -82,10 +86,11 @@ const struct step_shape step_shapes[] = {
 			{STEP_ROLE_RATE, "", "step/s", 0}, {STEP_ROLE_RATE, "", "steps/s", 0},
 			{STEP_ROLE_TIME, "", "s/step", LINE_S}}},
 	{"a logger with moments", ":", true, false,
-		{{STEP_ROLE_CLOCK, "", "", 0}, {STEP_ROLE_NUMBER, "global_step=", "", 0},
-			{STEP_ROLE_NUMBER, "step", "", 0}, {STEP_ROLE_NUMBER, "step:", "", 0},
-			{STEP_ROLE_NUMBER, "step=", "", 0}, {STEP_ROLE_NUMBER, "iter", "", 0},
-			{STEP_ROLE_NUMBER, "iter:", "", 0},
+		{{STEP_ROLE_CLOCK, "", "", 0}, {STEP_ROLE_CLOCK, "[", "]", 0},
+			{STEP_ROLE_CLOCK, "^", "", 0}, {STEP_ROLE_NUMBER, "step", "", 0},
+			{STEP_ROLE_NUMBER, "step:", "", 0}, {STEP_ROLE_NUMBER, "step=", "", 0},
+			{STEP_ROLE_NUMBER, "global_step=", "", 0},
+			{STEP_ROLE_NUMBER, "iter", "", 0}, {STEP_ROLE_NUMBER, "iter:", "", 0},
 			{STEP_ROLE_NUMBER, "iteration", "", 0}}},
 	{"the Trainer of transformers", "train_runtime", false, true,
 		{{STEP_ROLE_RUN, "'train_runtime':", "", LINE_S},
@@ -149,6 +154,8 @@ static size_t line_number(const char *text, double *value)
 /* Where the next field may begin, from `from` on; NULL: nowhere. */
 static const char *line_next(const char *before, const char *line, const char *from)
 {
+	if (strcmp(before, "^") == 0)
+		return from == line ? line : NULL;
 	for (; *from; from++) {
 		if (*before) {
 			from = strcasestr(from, before);
@@ -176,12 +183,12 @@ static const char *line_find(
 {
 	for (const char *from = line; (from = line_next(field->before, line, from)) != NULL;
 		from++) {
-		const char *text = from + strlen(field->before);
+		const char *text = from + (*field->before == '^' ? 0 : strlen(field->before));
 		text += strspn(text, " \t");
 		const size_t used = field->role == STEP_ROLE_CLOCK ? step_clock(text, value)
 								   : line_number(text, value);
 		if (used == 0 || (field->role == STEP_ROLE_CLOCK && !*field->before &&
-					 used < LINE_DATE_BYTES)) /* a time may be one to come */
+					 used < LINE_MOMENT_BYTES)) /* a time may be one to come */
 			continue;
 		text += used;
 		text += strspn(text, " \t");

@@ -8,11 +8,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { STEP_SHAPE_FIELDS = 9 };
+enum { STEP_SHAPE_FIELDS = 10 };
 
 struct step_field {
 	enum step_role role;
-	const char *before; /* in any case; as a word where it begins with a letter; "": nothing */
+	const char *
+		before; /* in any case; as a word where it begins with a letter; "": nothing; "^": the line's beginning */
 	const char *
 		after; /* as a word where it ends with a letter; of a NUMBER "/": its TOTAL follows */
 	double unit_ns; /* of TIME, WAIT and RUN */

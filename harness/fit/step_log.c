@@ -22,7 +22,8 @@ enum {
 	LOG_LINE_BYTES = 1 << 16,
 	LOG_COLUMNS_MAX = 256,
 	LOG_TAGS_MAX = 128,
-	LOG_FILES_MAX = 4096, /* entries of a folder that are looked at */
+	LOG_FILES_MAX = 4096,          /* entries of a folder that are looked at */
+	LOG_LINES_LOOKED_AT = 1 << 20, /* for a shape */
 	LOG_DOCUMENT_BYTES = 16 << 20,
 };
 
@@ -75,7 +76,8 @@ struct log_table {
 	struct step_name names[LOG_COLUMNS_MAX];
 	size_t columns; /* 0: not known yet */
 	bool named;
-	bool unitless; /* moments have no unit */
+	bool unitless;  /* moments have no unit */
+	bool evaluated; /* the last row was of an evaluation */
 	bool json;
 	uint64_t keys[LOG_COLUMNS_MAX]; /* their hashes */
 	double pauses;                  /* ns of evaluations */
@@ -278,7 +280,9 @@ static int log_take_cell(struct log_table *table, struct step_name *name,
 	double value;
 
 	log_settle_column(table, name, cell);
-	if (name->role == STEP_ROLE_NONE ||
+	if (name->role == STEP_ROLE_PHASE && step_is_of_validation(cell->text, cell->length))
+		row->of[STEP_ROLE_PHASE] = 1;
+	if (name->role == STEP_ROLE_NONE || name->role == STEP_ROLE_PHASE ||
 		isfinite(name->role == STEP_ROLE_NUMBER ? row->number : row->of[name->role]))
 		return 0;
 	const int code = log_value(table, name, cell, &value);
@@ -302,6 +306,16 @@ static bool log_tells(const struct step_log_row *row)
 	return tells;
 }
 
+/* Rows of an evaluation are no steps; the next one knows that it comes behind them. */
+static int log_take_whole_row(struct log_table *table, struct step_log_row *row)
+{
+	const bool evaluates = isfinite(row->of[STEP_ROLE_PHASE]);
+
+	row->evaluated = table->evaluated;
+	table->evaluated = evaluates;
+	return evaluates ? 0 : log_row_add(table->rows, row, table->err);
+}
+
 static int log_take_row(struct log_table *table, const struct log_cell *cells, size_t count)
 {
 	struct step_log_row row;
@@ -317,7 +331,7 @@ static int log_take_row(struct log_table *table, const struct log_cell *cells, s
 		table->rows->numbers += log_are_values(cells, count);
 		return 0;
 	}
-	return log_row_add(table->rows, &row, table->err);
+	return log_take_whole_row(table, &row);
 }
 
 static int log_take_line(struct log_table *table, char *line)
@@ -423,26 +437,33 @@ static int log_next_line(struct log_lines *lines, char **line)
 		lines->path, LOG_LINE_BYTES);
 }
 
-/* The first shape that several lines have; NULL: none.  whole: one line of which suffices. */
-static int log_find_shape(struct log_lines *lines, bool whole, const struct step_shape **shape)
+/* Which shape the lines have: steps, the first one of several lines; whole, of one line; NULL: none. */
+struct log_shapes {
+	const struct step_shape *steps, *whole;
+};
+
+static int log_find_shapes(struct log_lines *lines, struct log_shapes *found)
 {
 	enum { SHAPES_MAX = 32, LINES_LEAST = 3 };
 	size_t counts[SHAPES_MAX] = {0};
 	struct step_log_row row;
+	size_t looked = 0;
 	char *line;
 	int code;
 
-	while ((code = log_next_line(lines, &line)) > 0) {
+	while ((code = log_next_line(lines, &line)) > 0 && looked++ < LOG_LINES_LOOKED_AT) {
 		step_line_clean(line);
 		for (size_t i = 0; step_shapes[i].name; i++)
-			if (step_shapes[i].whole == whole)
-				counts[i] += step_line_read(&step_shapes[i], line, &row);
+			counts[i] += step_line_read(&step_shapes[i], line, &row);
 	}
-	*shape = NULL;
-	for (size_t i = 0; step_shapes[i].name && !*shape; i++)
-		if (counts[i] >= (whole ? 1 : LINES_LEAST))
-			*shape = &step_shapes[i];
-	return code;
+	*found = (struct log_shapes){0};
+	for (size_t i = 0; step_shapes[i].name; i++) {
+		const struct step_shape *shape = &step_shapes[i];
+		const struct step_shape **out = shape->whole ? &found->whole : &found->steps;
+		if (!*out && counts[i] >= (shape->whole ? 1 : LINES_LEAST))
+			*out = shape;
+	}
+	return code < 0 ? code : 0;
 }
 
 static int log_take_lines(
@@ -469,20 +490,24 @@ static int log_take_lines(
 	return rows->lost ? 0 : code;
 }
 
-/* -ENOMSG: its lines have no shape that is known. */
-static int log_read_shapes(
-	struct step_log *rows, bool whole, const char *path, gzFile in, struct error *err)
+static int log_look_at_lines(
+	struct log_shapes *found, const char *path, gzFile in, struct error *err)
 {
-	const struct step_shape *shape = NULL;
 	struct log_lines lines;
 	int code = log_lines_open(&lines, in, path, true, err);
 
 	if (!code)
-		code = log_find_shape(&lines, whole, &shape);
+		code = log_find_shapes(&lines, found);
 	free(lines.text);
-	if (code || !shape)
-		return code ? code : -ENOMSG;
-	code = log_lines_open(&lines, in, path, true, err);
+	return code;
+}
+
+static int log_read_shape(struct step_log *rows, const struct step_shape *shape, const char *path,
+	gzFile in, struct error *err)
+{
+	struct log_lines lines;
+	int code = log_lines_open(&lines, in, path, true, err);
+
 	if (!code)
 		code = log_take_lines(rows, shape, &lines);
 	free(lines.text);
@@ -534,10 +559,14 @@ static int log_take_object(struct log_table *table, json_t *object)
 	step_log_row_clear(&row);
 	json_object_foreach(object, key, value) if (!code) code =
 		log_take_json(table, key, value, &row);
+	const double clock = row.of[STEP_ROLE_CLOCK];
+	if (!isfinite(row.number)) /* any program's log has moments */
+		row.of[STEP_ROLE_CLOCK] = NAN;
 	if (code || !log_tells(&row))
 		return code;
+	row.of[STEP_ROLE_CLOCK] = clock;
 	row.of[STEP_ROLE_RUN] -= table->pauses;
-	return log_row_add(table->rows, &row, table->err);
+	return log_take_whole_row(table, &row);
 }
 
 static int log_take_json(
@@ -811,22 +840,30 @@ static int log_read_text(
 	struct step_log *rows, const char *path, gzFile in, bool json, struct error *err)
 {
 	struct log_table *table = calloc(1, sizeof *table);
+	struct log_shapes shapes = {0};
 
 	if (!table)
 		return error_set_errno(err, ENOMEM, "cannot read '%s'", path);
 	*table = (struct log_table){.path = path, .err = err, .rows = rows};
 	table->json = json;
-	int code = log_read_shapes(rows, false, path, in, err);
-	if (code == -ENOMSG && json)
+	int code = log_look_at_lines(&shapes, path, in, err);
+	if (code)
+		goto out;
+	code = -ENOMSG;
+	if (!shapes.steps && json)
 		code = log_read_json(table, in);
-	if (code == -ENOMSG)
-		code = log_read_shapes(rows, true, path, in, err);
-	if (code == -ENOMSG && !json)
+	if (code != -ENOMSG)
+		goto out;
+	if (shapes.steps || shapes.whole)
+		code = log_read_shape(
+			rows, shapes.steps ? shapes.steps : shapes.whole, path, in, err);
+	else if (!json)
 		code = log_read_table(table, in);
-	else if (code == -ENOMSG)
+	else
 		code = error_set(err, code,
 			"'%s' is no log of steps: nothing in it has a name or a unit of step times",
 			path);
+out:
 	free(table);
 	return code;
 }

@@ -126,6 +126,10 @@ static const struct step_known step_whole_names[] = {
 	{"batch_size", STEP_ROLE_BATCH, 0},
 	{"global_batch_size", STEP_ROLE_JOB_BATCH, 0},
 	{"eval_runtime", STEP_ROLE_PAUSE, 1e9},
+	{"phase", STEP_ROLE_PHASE, 0},
+	{"split", STEP_ROLE_PHASE, 0},
+	{"stage", STEP_ROLE_PHASE, 0},
+	{"mode", STEP_ROLE_PHASE, 0},
 };
 
 static const struct {
@@ -286,24 +290,38 @@ bool step_number(const char *text, size_t length, double *value, double *unit_ns
 	return *end == '\0' || *unit_ns > 0;
 }
 
+/* Adds the fraction of a second that may follow; how long it is. */
+static size_t step_fraction(const char *text, double *s)
+{
+	size_t at = 0;
+
+	if ((text[0] == '.' || text[0] == ',') && isdigit((unsigned char)text[1])) {
+		double unit = 0.1;
+		for (at = 1; isdigit((unsigned char)text[at]); at++, unit /= 10)
+			*s += (text[at] - '0') * unit;
+	}
+	return at;
+}
+
 static size_t step_date(const char *text, double *s)
 {
 	struct tm tm = {0};
 	int used = 0;
+	const bool year_last =
+		strspn(text, "0123456789") <= 2; /* 11/26/2026, as loggers of transformers */
+	const int found =
+		year_last ? sscanf(text, "%2d/%2d/%4d%*1[ T]%2d:%2d:%2d%n", &tm.tm_mon, &tm.tm_mday,
+				    &tm.tm_year, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &used)
+			  : sscanf(text, "%4d%*1[-/]%2d%*1[-/]%2d%*1[ T]%2d:%2d:%2d%n", &tm.tm_year,
+				    &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec,
+				    &used);
 
-	if (sscanf(text, "%4d-%2d-%2d%*1[ T]%2d:%2d:%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
-		    &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &used) != 6 ||
-		used == 0)
+	if (found != 6 || used == 0)
 		return 0;
 	tm.tm_year -= 1900;
 	tm.tm_mon--;
 	*s = (double)timegm(&tm);
-	if (text[used] == '.' || text[used] == ',') {
-		double unit = 0.1;
-		for (used++; isdigit((unsigned char)text[used]); used++, unit /= 10)
-			*s += (text[used] - '0') * unit;
-	}
-	return (size_t)used;
+	return (size_t)used + step_fraction(text + used, s);
 }
 
 bool step_moment(const char *text, size_t length, double *s)
@@ -344,7 +362,7 @@ size_t step_clock(const char *text, double *s)
 	if (parts < 2)
 		return 0;
 	*s = parts == 2 ? part[0] * 60.0 + part[1] : part[0] * 3600.0 + part[1] * 60.0 + part[2];
-	return at;
+	return parts == 2 ? at : at + step_fraction(text + at, s);
 }
 
 double step_epoch_unit_ns(double value)

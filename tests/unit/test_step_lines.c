@@ -71,7 +71,7 @@ static void put_word(
 	struct buffer *out, const char *word, size_t length, const struct planted_step *step)
 {
 	static const char *const words[] = {
-		"n", "ms", "s", "w", "rate", "clock", "date", "rank", "hours", "epoch"};
+		"n", "ms", "s", "w", "rate", "clock", "date", "rank", "hours", "epoch", "time"};
 	size_t which = 0;
 	const int seconds = (int)step->end_s;
 	while (which < COUNT(words) &&
@@ -106,6 +106,10 @@ static void put_word(
 	case 8:
 		buffer_format(
 			out, "%d:%02d:%02d", 3 + seconds / 3600, seconds / 60 % 60, seconds % 60);
+		break;
+	case 10:
+		buffer_format(out, "%02d:%02d:%06.3f", 6 + seconds / 3600, seconds / 60 % 60,
+			fmod(step->end_s, 60));
 		break;
 	case 9:
 		buffer_format(out, "%.6f", 1795675981 + step->end_s);
@@ -198,6 +202,12 @@ static const struct planted_log planted_logs[] = {
 	{"\r 10%|█         | {n}/500 [{clock}<00:45,  {rate} steps/s]", "tqdm in steps", 0, 0},
 	{"{date} - trainer - INFO - Step {n}/1000 loss=0.5 eta 0:10:00\n", "a logger with moments",
 		0, 0},
+	{"11/26/2026 {time} - INFO - __main__ - step {n} loss 0.5\n", "a logger with moments", 0,
+		0},
+	{"[{time}] train.py:5] iteration {n}: loss 0.5, eta 0:10:00\n", "a logger with moments", 0,
+		0},
+	{"{time} INFO global_step={n} eta 0:10:00\n", "a logger with moments", 0, 0},
+	{"I1126 {time}567 12345 train.cc:50] Iter: {n} loss 0.5\n", "a logger with moments", 0, 0},
 	{"[{date}] [INFO] [timer.py:260:stop] epoch=0/micro_step=3/global_step={n}, RunningAvgSamplesPerSec=74.6, CurrSamplesPerSec=74.6\n",
 		"a logger with moments", 0, 0},
 };
@@ -415,6 +425,47 @@ static void test_repeated_lines(void **state)
 	buffer_release(&text);
 }
 
+/* Whole seconds suffice where steps have numbers; steps of ranks that log the same ones count once. */
+static void test_whole_seconds(void **state)
+{
+	struct findings findings;
+	struct error err;
+	(void)state;
+	for (int ranks = 1; ranks < 4; ranks += 2) {
+		struct buffer text = {0};
+		for (int i = 0; i <= 400; i++)
+			for (int rank = 0; rank < ranks; rank++)
+				buffer_format(&text,
+					"11/26/2026 06:53:%02d - INFO - step %d loss 0.5\n", i / 10,
+					i);
+		assert_int_equal(lines_of(&findings, &text, &err), 0);
+		lines_expect(&findings, FINDING_STEP_PERIOD, 100e6);
+		findings_close(&findings);
+		buffer_release(&text);
+	}
+}
+
+/* A table says itself which rows are of an evaluation. */
+static void test_phases(void **state)
+{
+	struct buffer text = {0};
+	struct findings findings;
+	struct error err;
+	double now_s = 1795675981;
+	(void)state;
+	buffer_text(&text, "phase,step,timestamp\n");
+	for (int i = 0; i < 60; i++) {
+		now_s += i % 20 == 19 ? 30 : 0.1;
+		buffer_format(
+			&text, "%s,%d,%.3f\n", i % 20 == 18 ? "eval" : "train", i - i / 20, now_s);
+	}
+	assert_int_equal(lines_of(&findings, &text, &err), 0);
+	lines_expect(&findings, FINDING_STEP_PERIOD, 100e6);
+	assert_true(lines_note(&findings, "behind an evaluation"));
+	findings_close(&findings);
+	buffer_release(&text);
+}
+
 /* Ranks that write to one log: the slowest one counts. */
 static void test_ranks(void **state)
 {
@@ -560,6 +611,8 @@ static void test_json(void **state)
 		{"DLLL {\"type\": \"PARAMETER\", \"data\": {\"epochs\": 3}}\n",
 			"DLLL {\"timestamp\": \"1\", \"elapsedtime\": \"3\", \"type\": \"LOG\", \"step\": [0, {n}], \"data\": {\"train.step_time_ms\": {ms}}}\n",
 			"", 0, 0},
+		{"", "{\"split\": \"val\", \"step\": 1, \"step_time_ms\": 900}\n{\"split\": \"train\", \"step\": {n}, \"step_time_ms\": {ms}}\n",
+			"", 0, 0},
 		{"[\n", " {\n  \"step\": {n},\n  \"iter_time_ms\": {ms}\n },\n", " {}\n]\n", 0, 0},
 		{"{\"history\": [\n", "{\"step\": {n}, \"it/s\": {rate}},\n", "{}]}\n", 0, 0},
 	};
@@ -601,6 +654,7 @@ static void test_no_logs(void **state)
 		"2026-11-26 06:53:01,123 INFO copied 5/7 files\n",
 		"a\tb\n",
 		"Test: [ 1/782]\tTime  0.900 ( 0.900)\n",
+		"{\"timestamp\": \"2026-11-26T06:53:01.123Z\", \"event\": \"request\"}\n",
 		"100%|██████████| 5000/5000 [00:01<00:00, 3000 examples/s]\n",
 	};
 	struct findings findings;
@@ -663,6 +717,8 @@ int main(void)
 		cmocka_unit_test(test_epochs),
 		cmocka_unit_test(test_restart),
 		cmocka_unit_test(test_repeated_lines),
+		cmocka_unit_test(test_whole_seconds),
+		cmocka_unit_test(test_phases),
 		cmocka_unit_test(test_ranks),
 		cmocka_unit_test(test_rank_column),
 		cmocka_unit_test(test_whole_runs),
