@@ -119,6 +119,29 @@ bool baseline_fits(const json_t *baseline, const json_t *fingerprint, char *why,
 	return same;
 }
 
+/* A limit that nothing reaches would pass everything. */
+static int refuse_limits(const json_t *document, struct error *err)
+{
+	static const char *const members[] = {"median", "low", "high"};
+	size_t i;
+	const json_t *figure;
+	json_array_foreach(json_object_get(document, "figures"), i, figure)
+	{
+		for (size_t k = 0; k < COUNT(members); k++) {
+			const json_t *value = json_object_get(figure, members[k]);
+			if (json_is_null(value) ||
+				(json_is_number(value) &&
+					figure_value_is_possible(json_number_value(value))))
+				continue;
+			return error_set(err, -EINVAL,
+				"a damaged baseline: '%s' of %.64s of '%.64s' is no number that can be measured",
+				members[k], fields_text_of(figure, "figure"),
+				fields_text_of(figure, "check"));
+		}
+	}
+	return 0;
+}
+
 static int refuse_baseline(const json_t *document, struct error *err)
 {
 	static const char stem[] = "mlbench.baseline/";
@@ -136,7 +159,7 @@ static int refuse_baseline(const json_t *document, struct error *err)
 		!json_is_object(json_object_get(document, "fingerprint")))
 		return error_set(
 			err, -EINVAL, "a baseline without 'figures', 'nodes' or 'fingerprint'");
-	return 0;
+	return refuse_limits(document, err);
 }
 
 int baseline_read(const char *path, json_t **baseline, struct error *err)

@@ -42,8 +42,12 @@ const char *figure_unit_name(
 /* "1,786 samples/s", "1.20 GiB/s", "41.2 GFLOP/s", "97.1%". Returns out. */
 enum { FIGURE_VALUE_BYTES = 64 };
 const char *figure_value_text(enum figure_unit unit, double value, char out[FIGURE_VALUE_BYTES]);
-/* Beyond it, in whatever unit, a number is damaged: the fastest machine and the largest store are far below. */
+/* Whether that can have been measured, in whatever unit: the fastest machine and the largest store are far below. */
 #define FIGURE_VALUE_MAX 1e24
+static inline bool figure_value_is_possible(double value)
+{
+	return value >= -FIGURE_VALUE_MAX && value <= FIGURE_VALUE_MAX;
+}
 
 /* A number with its unit as a person writes it: "2,000 samples/s", "1.5 GiB/s", "30 GFLOP/s", "5 ms", "90 %", "85 C".
  * -EINVAL with what is wrong; a unit of another kind is named. */

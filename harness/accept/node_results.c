@@ -149,7 +149,7 @@ static int refuse_value(
 	const bool number = figure->unit != FIGURE_TEXT;
 	if (json_is_null(value) || (!number && json_is_string(value)) ||
 		(number && json_is_number(value) &&
-			fabs(json_number_value(value)) <= FIGURE_VALUE_MAX))
+			figure_value_is_possible(json_number_value(value))))
 		return 0;
 	char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
 	const int code = error_set(err, -EINVAL, "%s of check '%.64s' is damaged: %.64s is no %s",

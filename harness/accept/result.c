@@ -398,12 +398,14 @@ static bool evidence_read(const struct judging *judging, const struct accept_che
 	if (!evidence->values)
 		return false;
 	for (size_t i = 0; i < json_array_size(array); i++)
-		if (json_is_number(json_array_get(array, i)))
+		if (json_is_number(json_array_get(array, i)) &&
+			figure_value_is_possible(json_number_value(json_array_get(array, i))))
 			evidence->values[evidence->count++] =
 				json_number_value(json_array_get(array, i));
 	const bool whole = evidence->count == json_array_size(array);
 	evidence->peak = fields_real(json_object_get(values, "peak"));
-	if (evidence->count == 0 && json_is_number(fact)) {
+	if (evidence->count == 0 && json_is_number(fact) &&
+		figure_value_is_possible(json_number_value(fact))) {
 		evidence->exact = true;
 		evidence->values[evidence->count++] = json_number_value(fact);
 	}

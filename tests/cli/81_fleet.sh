@@ -184,6 +184,14 @@ says "of different hardware: memory: 64.0 GiB, not 512 GiB"
 expect 3 "$MLBENCH" baseline fleet/node007
 says "none is of a healthy node"
 expect 2 "$MLBENCH" baseline nowhere
+for damage in -1e308 '"fast"'; do
+	python3 -c 'import json, sys
+d = json.load(open("baseline.json"))
+d["figures"][0]["low"] = json.loads(sys.argv[1])
+json.dump(d, open("damaged.json", "w"))' "$damage"
+	expect 2 "$MLBENCH" baseline damaged.json
+	says "a damaged baseline: 'low' of"
+done
 sed 's|mlbench.baseline/1|mlbench.baseline/2|' baseline.json >newer.json
 expect 2 "$MLBENCH" baseline newer.json
 says "use a newer mlbench"

@@ -224,6 +224,7 @@ static void nothing_passes_by_mistake(void **state)
 	expect_verdict(EIGHT("120") ", 'kind': 'expect'", "ERROR", "a check of kind = expect");
 	expect_verdict(EIGHT("120, '120'"), "ERROR", "a repetition gave no number");
 	expect_verdict(EIGHT("120, null"), "ERROR", "a repetition gave no number");
+	expect_verdict(EIGHT("120, 1e308"), "ERROR", "a repetition gave no number");
 	plan_release(&plan);
 
 	/* Cores that are all dead are equal, and fast compared with each other. */
