@@ -23,12 +23,17 @@ enum {
 
 /* --- what the document says --------------------------------------------------------------------- */
 
+/* Of an edited file, as the document says it. */
+#define CLASS_UNVERIFIED "unverified"
+
 /* Predicted and given up are states of their own in the files; a class asks who is through. */
 static const char *class_state(const json_t *lab)
 {
 	const char *state = column_text(lab, "state");
 	if (strcmp(state, "passed") == 0)
 		return "passed";
+	if (strcmp(state, CLASS_UNVERIFIED) == 0)
+		return CLASS_UNVERIFIED;
 	return strcmp(state, "given-up") == 0 ? "given up" : "at work";
 }
 
@@ -205,7 +210,8 @@ static json_t *class_map_row(const struct class_seat *seat, const json_t *lab)
 }
 
 static const struct chart_ink class_states[] = {{"passed", PALETTE_GOOD, NULL},
-	{"at work", PALETTE_STARVED, NULL}, {"given up", PALETTE_BLOCKED, NULL}};
+	{"at work", PALETTE_STARVED, NULL}, {"given up", PALETTE_BLOCKED, NULL},
+	{CLASS_UNVERIFIED, PALETTE_OTHER, NULL}};
 
 static int class_add_map(
 	struct page *page, const struct class_room *room, size_t labs, const struct class_sum *all)

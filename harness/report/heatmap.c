@@ -57,7 +57,7 @@ static double rate_at(const struct report *report, size_t point)
 	return forecast ? forecast->throughput : (double)NAN;
 }
 
-/* What a cell says: a rate, "~" before one that is predicted, "failed", or a dot where nothing was
+/* What a cell says: a rate, "~" before one that is predicted, "failed" and the like, or a dot where nothing was
  * measured (or is excluded).  point: that of no setting where it is excluded. */
 static void cell_text(
 	const struct report *report, const struct style *style, size_t point, char out[UNITS_BYTES])
@@ -71,7 +71,8 @@ static void cell_text(
 		(void)snprintf(out, UNITS_BYTES, "~%.*s", UNITS_BYTES - 2,
 			units_format_count(report_forecast(report, point)->throughput, rate));
 	else
-		(void)snprintf(out, UNITS_BYTES, "%s", p ? "failed" : style_glyph(style, "·", "."));
+		(void)snprintf(out, UNITS_BYTES, "%s",
+			p ? point_status_name(p->status) : style_glyph(style, "·", "."));
 }
 
 static void find_scale(const struct report *report, const struct style *style, struct scale *scale)

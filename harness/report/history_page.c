@@ -1,4 +1,5 @@
 /* The history as a page: what changed, a chart per series, and the list of results. */
+#include "harness/base/array.h"
 #include "harness/record/fields.h"
 #include "harness/report/columns.h"
 #include "harness/report/history_report.h"
@@ -36,22 +37,26 @@ static void draw_series(const struct history_metric *metric, struct chart *chart
 	chart_param(chart, "y_format", json_string(metric->unit == HISTORY_SHARE ? ".1%" : ".4~s"));
 }
 
+/* "decode.workers=2, config 5a6dbd64, node gpu-01; the step was emulated" */
+static void history_page_where(const json_t *series, struct buffer *out)
+{
+	const char *settings = column_text(series, "settings");
+	const char *hash = column_text(series, "config_hash");
+	struct buffer node = {0};
+	history_node_words(NULL, series, &node);
+	buffer_format(out, "%s%sconfig %.*s, node %s%s", settings, *settings ? ", " : "",
+		HASH_DIGITS, *hash ? hash : "-", node.size > 0 ? node.data : "unknown",
+		json_is_true(column_value(series, "emulated")) ? "; the step was emulated" : "");
+	buffer_release(&node);
+}
+
 static void history_page_describe(const json_t *plot, const json_t *series,
 	const struct history_metric *metric, struct buffer *out)
 {
 	const size_t count = json_array_size(json_object_get(series, "values"));
 	const size_t changes = json_array_size(json_object_get(series, "changes"));
-	const char *settings = column_text(series, "settings");
-	const char *hash = column_text(series, "config_hash");
-	struct buffer node = {0};
-	history_node_words(NULL, series, &node);
-	buffer_format(out, "%zu result%s", count, count == 1 ? "" : "s");
-	if (*settings)
-		buffer_format(out, " at %s", settings);
-	buffer_format(out, ", config %.*s, node %s%s", HASH_DIGITS, *hash ? hash : "-",
-		node.size > 0 ? node.data : "unknown",
-		json_is_true(column_value(series, "emulated")) ? "; the step was emulated" : "");
-	buffer_release(&node);
+	buffer_format(out, "%zu results, ", count);
+	history_page_where(series, out);
 	if (count < LEVEL_VALUES_MIN)
 		buffer_format(out, ". Finding changes takes %d results.", LEVEL_VALUES_MIN);
 	else if (changes == 0)
@@ -158,10 +163,55 @@ static void lead_of(const json_t *document, struct buffer *out)
 	buffer_text(out, ".");
 }
 
+/* Over time there is something to see from two results on. */
+static bool history_page_draws(const json_t *series)
+{
+	return json_array_size(json_object_get(series, "values")) > 1;
+}
+
+/* Series of one result, a row each. */
+static int add_single_series(
+	struct page *page, const json_t *plot, const struct history_metric *metric)
+{
+	const struct page_column columns[] = {
+		{"started", "started (UTC)", PAGE_TEXT},
+		{"series", "configuration and node", PAGE_TEXT},
+		{"value", metric->name, history_page_format_of(metric->unit)},
+		{"folder", "result", PAGE_TEXT},
+	};
+	json_t *rows = json_array();
+	size_t i;
+	const json_t *series;
+	int bad = !rows;
+	json_array_foreach(json_object_get(plot, "series"), i, series)
+	{
+		struct buffer words = {0};
+		if (history_page_draws(series))
+			continue;
+		json_t *row = json_copy(json_array_get(json_object_get(series, "values"), 0));
+		buffer_format(&words, "%s, ",
+			*column_text(series, "name") ? column_text(series, "name") : "-");
+		history_page_where(series, &words);
+		bad |= !row || words.failed ||
+		       json_object_set_new(row, "series", json_string(words.data)) ||
+		       json_array_append(rows, row);
+		json_decref(row);
+		buffer_release(&words);
+	}
+	const struct page_table table = {
+		.columns = columns, .column_count = COUNT(columns), .rows = rows};
+	if (!bad && json_array_size(rows) > 0)
+		page_table(page, &table, "Series of one result: nothing to compare it with yet");
+	json_decref(rows);
+	return bad ? -ENOMEM : 0;
+}
+
 static int add_plot(struct page *page, const json_t *plot, struct error *err)
 {
 	struct history_metric metric;
-	const size_t count = json_array_size(json_object_get(plot, "series"));
+	size_t drawn = 0;
+	size_t i;
+	const json_t *series;
 	char text[400];
 	int code = history_metric_find(column_text(plot, "metric"), &metric, err);
 	(void)snprintf(text, sizeof text,
@@ -171,14 +221,17 @@ static int add_plot(struct page *page, const json_t *plot, struct error *err)
 		100 * column_number(plot, "significance"), 100 * LEVEL_LEAST);
 	page_heading(page, 2, "series", "Over time");
 	page_paragraph(page, text);
-	for (size_t i = 0; i < count && i < SERIES_SHOWN_MAX && !code; i++)
-		code = add_series(page, plot, i, &metric);
-	if (count > SERIES_SHOWN_MAX) {
+	json_array_foreach(json_object_get(plot, "series"), i, series)
+	{
+		if (!code && history_page_draws(series) && drawn++ < SERIES_SHOWN_MAX)
+			code = add_series(page, plot, i, &metric);
+	}
+	if (drawn > SERIES_SHOWN_MAX) {
 		(void)snprintf(text, sizeof text, "And %zu more series: select with --where.",
-			count - SERIES_SHOWN_MAX);
+			drawn - SERIES_SHOWN_MAX);
 		page_paragraph(page, text);
 	}
-	return code;
+	return code ? code : add_single_series(page, plot, &metric);
 }
 
 int history_page(const json_t *document, struct buffer *out, struct error *err)

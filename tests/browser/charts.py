@@ -1,6 +1,6 @@
 """Draws charts in headless Chromium as a reader's browser does, at a desk's and a phone's width, and says of each chart how
-many marks it has.  A fault is what the console says, a chart without marks, a mark without a place or a colour, and an
-entry of a legend that no mark belongs to.
+many marks it has.  A fault is what the console says, a chart without marks, a mark without a place or a colour, an
+entry of a legend that no mark belongs to, and an axis without labels.
 
   charts.py VEGA REPORT.html|CHART.vl.json...
 
@@ -30,6 +30,12 @@ CHECK = """return [...document.querySelectorAll('.plot')].map(plot => {
         (item.items || []).forEach(one => entries(one, found));
         return found;
     };
+    // A title without numbers: a logarithmic axis within a decade had none.
+    const axes = item => {
+        const has = role => (item.items || []).flatMap(one => one.items || []).filter(one => one.role === role).flatMap(one => one.items);
+        if (item.role === 'axis' && has('axis-title').some(one => one.text) && has('axis-label').length === 0) faults.push('an axis has no labels');
+        (item.items || []).forEach(axes);
+    };
     for (const view of plot.views || []) {
         const root = view.scenegraph().root;
         walk(root, one => {
@@ -38,6 +44,7 @@ CHECK = """return [...document.querySelectorAll('.plot')].map(plot => {
             inkless += !one.fill && !one.stroke;
             for (const value of Object.values(one.datum || {})) if (one.fill || one.stroke) said.add(String(value));
         });
+        axes(root);
         for (const entry of entries(root, [])) if (!said.has(String(entry))) faults.push(`its legend names "${entry}", and no mark is of it`);
     }
     if (!plot.classList.contains('drawn')) faults.push('not drawn: ' + plot.textContent);

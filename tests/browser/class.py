@@ -1,4 +1,7 @@
-"""State folders of a class, as `mlbench lab` keeps them: eight students, five labs; one's name tries to become a part of the page."""
+"""State folders of a class, as `mlbench lab` keeps and seals them: eight students, five labs; one's name tries to become a part of
+the page, and one state was edited.  Numbers are such that all JSON writers write them alike."""
+import base64
+import hashlib
 import json
 import os
 import sys
@@ -10,7 +13,7 @@ NAMES = ["anna", "ben", "chiara", "deniz", "elif", "farid", "greta",
 
 def prediction(begin, place, factor, hit):
     return {"at": begin + 60, "name": f"q{place}", "figure": "rate", "setting": {}, "value": 100 * factor, "low": 90, "high": 110,
-            "word": None, "confidence": 0.7, "measured": 100.0, "factor": factor, "hit": hit}
+            "word": None, "confidence": 0.75, "measured": 100.0, "factor": factor, "hit": hit}
 
 
 def state(student, seat, number):
@@ -20,10 +23,22 @@ def state(student, seat, number):
     return {"schema": "mlbench.lab/1", "lab": number, "title": TITLES[number - 1], "student": student, "attempt": 1, "state": name,
             "started": begin, "ended": ended, "points": {"passed": 100 - 5 * seat, "given-up": 0}.get(name),
             "sealed": {"mine": "", "teacher": None},
-            "predictions": [prediction(begin, place, 1 + (seat + place) / (2 * number), place > 1) for place in range(4)],
+            "predictions": [prediction(begin, place, 1 + 4 * (seat + place) // number / 8, place > 1) for place in range(4)],
             "measurements": [{"at": begin + 120, "number": 1, "setting": {}, "rate": 100.0, "folder": "m001"}],
             "hints": [{"at": begin + 150, "number": 1, "price": 5}] * (seat % 3),
             "checks": [{"at": begin + 280, "passed": name == "passed"}], "earlier": []}
+
+
+KEY = bytes(range(32))
+SECRET = base64.urlsafe_b64encode(KEY).decode().rstrip("=")
+EDITED = 6, 2  # the seat and the lab
+
+
+def seal(state):
+    """The code of a state, as harness/lab/seal.c computes it."""
+    key = hashlib.blake2b(b"mlbench.lab state", digest_size=32, key=KEY).digest()
+    text = json.dumps(state, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return {**state, "mac": hashlib.blake2b(text.encode(), digest_size=32, key=key).hexdigest()}
 
 
 def main(folder):
@@ -31,10 +46,10 @@ def main(folder):
         place = os.path.join(folder, str(seat))
         os.makedirs(place)
         with open(os.path.join(place, "student.json"), "w", encoding="utf-8") as file:
-            json.dump({"student": student}, file)
+            json.dump({"schema": "mlbench.lab_student/1", "student": student, "secret": SECRET, "teacher": None}, file)
         for number in range(1, 6 if seat % 3 else 4):
             with open(os.path.join(place, f"{number:02}.json"), "w", encoding="utf-8") as file:
-                json.dump(state(student, seat, number), file)
+                json.dump({**seal(state(student, seat, number)), **({"points": 99} if (seat, number) == EDITED else {})}, file)
 
 
 main(*sys.argv[1:])

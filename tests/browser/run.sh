@@ -13,6 +13,7 @@ skip() {
 }
 command -v chromium >/dev/null || skip "no chromium"
 command -v chromedriver >/dev/null || skip "no chromedriver (chromium-driver)"
+command -v pdftotext >/dev/null || skip "no pdftotext (poppler-utils)"
 python=
 for try in python3 /usr/bin/python3; do
 	"$try" -c 'import selenium' 2>/dev/null && { python=$try; break; }

@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import re
+import subprocess
 import sys
 import time
 import urllib.parse
@@ -214,6 +215,32 @@ def rows_of(selector):
     })(document.querySelector(arguments[0]))""", selector)
 
 
+def test_click():
+    """A click on a cell or a bar opens the numbers of its point."""
+    open_page("plain")
+    size(*WIDE)
+    for figure, mark in (("map", 4), ("stages", 20)):
+        shape = driver.find_elements(By.CSS_SELECTOR, f"#{figure} g.mark-rect.role-mark path")[mark]
+        driver.execute_script("arguments[0].scrollIntoView({ block: 'center' })", shape)
+        webdriver.ActionChains(driver).move_to_element(shape).click().perform()
+        chosen = f"#{figure} details.behind[open] tr.chosen"
+        check(comes(lambda: js(f"!!document.querySelector('{chosen}')")), f"click: a mark of {figure} opens nothing")
+        tip = js("[...document.querySelectorAll('#tip span')].map(part => part.textContent)")
+        row = js(f"[...document.querySelector('{chosen}').cells].map(cell => cell.textContent)")
+        settings = next((text for text in tip if "decode.workers=" in text), "")
+        check(settings and all(re.sub(r".*=", "", word) in " ".join(row) for word in settings.split()),
+              f"click: {figure} opens {row} for a mark that says {settings!r}")
+
+
+OVERLAPS = """[...document.querySelectorAll("#ladder .plot svg")].flatMap(svg => {
+    const texts = [...svg.querySelectorAll("g.mark-text.role-mark text")].filter(text => text.textContent && text.style.opacity !== "0");
+    const boxes = texts.map(text => text.getBoundingClientRect());
+    const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 2 && b.top < a.bottom - 2;
+    return boxes.flatMap((box, i) => boxes.slice(i + 1).map((other, k) => [box, other, texts[i].textContent, texts[i + 1 + k].textContent]))
+        .filter(([a, b]) => meet(a, b)).map(([, , a, b]) => a + " / " + b);
+})"""
+
+
 def test_tables():
     summary = json.load(open(os.path.join(WORK, "plain", "summary.json"), encoding="utf-8"))
     rows = {int(row["point"]): row for row in rows_of("#map table")}
@@ -331,6 +358,7 @@ def test_narrow():
         open_page("plain")
         check(js("document.documentElement.scrollWidth") <= width, f"{width} pixels: the page is {js('document.documentElement.scrollWidth')} wide")
         check_charts(f"{width} pixels", 4)
+        check(not js(OVERLAPS), f"{width} pixels: labels of the ladder stand on each other: {js(OVERLAPS)}")
         if width == PHONE[0]:
             picture("phone", width)
             scheme("dark")
@@ -350,6 +378,11 @@ def test_paper():
         file.write(pdf)
     pages = len(re.findall(rb"/Type\s*/Page[^s]", pdf))
     check(2 <= pages <= 20, f"paper: {pages} pages")
+    heads = set(js("[...document.querySelectorAll('h2, h3')].map(head => head.textContent.replace(/\\s+/g, ' ').trim())"))
+    printed = subprocess.run(["pdftotext", "-layout", os.path.join(PICTURES, "paper.pdf"), "-"], capture_output=True, text=True, check=True).stdout
+    ends = [" ".join(page.strip().splitlines()[-1].split()) for page in printed.split("\f") if page.strip()]
+    orphans = [end for end in ends if any(head == end or head.endswith(" " + end) for head in heads)]
+    check(len(ends) == pages and not orphans, f"paper: at the end of a page, without what they are of: {orphans}")
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": [{"name": "prefers-color-scheme", "value": "dark"}]})
     check(js("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)", "paper: dark ground is printed")
     low = js(CONTRAST)
@@ -477,7 +510,7 @@ def test_accept():
     check_quiet("accept, hostile")
 
 
-for test in (test_drawn, test_folds, test_slider, test_tables, test_structure, test_schemes, test_keyboard, test_narrow, test_paper,
+for test in (test_drawn, test_folds, test_slider, test_click, test_tables, test_structure, test_schemes, test_keyboard, test_narrow, test_paper,
              test_without_scripts, test_hostile, test_accept, test_class, test_crib):
     begun = time.time()
     try:

@@ -79,7 +79,9 @@ expect 0 "$MLBENCH" history --format html --metric throughput --out page.html
 ! grep -q '<i>\|`$(printf "\033")' page.html || fail "a name is markup"
 grep -q 'b&lt;i&gt;' page.html || fail "the name is not on the page"
 ! grep -qE '(src|href)="https?:' page.html || fail "the page wants a network"
-python3 - <<'PY' || fail "html"
+expect 0 "$MLBENCH" history --metric throughput --json
+cp out plotted.json
+python3 - <<'PY' 2>perr || fail "html: $(cat perr)"
 import html.parser
 class Tags(html.parser.HTMLParser):
     scripts = 0
@@ -89,8 +91,13 @@ page = open("page.html", encoding="utf-8").read()
 Tags().feed(page)
 # Which series, which result, and hours of a day and not of a dial.
 import re
-heads = re.findall(r"<h[23] id=\"series-\d+-title\">(.*?)<", page)
+heads = re.findall(r"<h[23] id=\"series-\d+-title\">(.*?)</h", page, re.S)
 assert heads and len(set(heads)) == len(heads), heads
+import json
+sizes = [len(series["values"]) for series in json.load(open("plotted.json"))["plot"]["series"]]
+assert len(heads) == sum(size > 1 for size in sizes), (heads, sizes)
+single = page.split("Series of one result", 1)[1].split("</table>")[0] if 1 in sizes else ""
+assert single.count("<tr>") == sizes.count(1) + (1 in sizes), (single, sizes)
 assert page.count("%H:%M") and "<th scope=col>result" in page[page.index("the best point of each"):]
 PY
 

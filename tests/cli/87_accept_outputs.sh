@@ -170,6 +170,7 @@ if can_draw; then
 	prints "fail.html: limits, 300 wide"
 	prints "fail.html: time-3, 1000 wide"
 fi
+grep -q '"beyond":\["◀ −607 %",null' fail.page || fail "a bar that is cut off does not say how far it goes"
 for form in page certificate; do
 	! grep -q '<d>' hostile.$form || fail "markup out of a name in $form"
 done

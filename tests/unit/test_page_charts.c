@@ -186,6 +186,31 @@ static void maps_of_fewer_keys(void **state)
 	drop(&made);
 }
 
+/* A cell without a rate says what became of its point. */
+static void cells_say_what_became_of_a_point(void **state)
+{
+	static const enum point_status statuses[] = {
+		POINT_OK, POINT_UNSTEADY, POINT_FAILED, POINT_INTERRUPTED};
+	static const char *const labels[] = {"● 400", "unsteady", "failed", "interrupted"};
+	static const char *const known[] = {"measured", "unsteady", "failed", "interrupted"};
+	struct made made;
+	static const char *const sets[] = {"sweep.decode.workers=1,2", "sweep.batch.size=8,16"};
+	(void)state;
+	make(&made, sets, 2);
+	for (size_t i = 0; i < 4; i++) {
+		made.points[i].status = statuses[i];
+		made.points[i].median = i == 0 ? 400 : (double)NAN;
+	}
+	made.report.best = 0;
+	struct chart chart = build(chart_map, &made);
+	for (size_t i = 0; i < 4; i++) {
+		assert_string_equal(text_at(&chart, i, "label"), labels[i]);
+		assert_string_equal(text_at(&chart, i, "status"), known[i]);
+	}
+	chart_release(&chart);
+	drop(&made);
+}
+
 /* --- the frontier --------------------------------------------------------------------------------------- */
 
 static void frontier_of_a_plane(void **state)
@@ -282,6 +307,7 @@ static void ladder_of_stages(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cells_say_what_became_of_a_point),
 		cmocka_unit_test(map_of_three_keys),
 		cmocka_unit_test(predicted_points_are_marked),
 		cmocka_unit_test(maps_of_fewer_keys),

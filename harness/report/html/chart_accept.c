@@ -1,5 +1,6 @@
 /* The charts of an acceptance result: how far each figure is from its limit, and the series of a check over its time. */
 #include "harness/base/text.h"
+#include "harness/base/units.h"
 #include "harness/report/accept_document.h"
 #include "harness/report/columns.h"
 #include "harness/report/html/accept_page.h"
@@ -49,6 +50,17 @@ static json_t *limits_place_of(const json_t *finding, const char *member)
 				: json_null();
 }
 
+/* What a bar that is cut off says at its end: "+300 % ▶"; null where it is not. */
+static json_t *limits_beyond(double margin)
+{
+	char text[UNITS_BYTES];
+	if (!(fabs(margin) > LIMITS_SHOWN))
+		return json_null();
+	(void)snprintf(
+		text, sizeof text, margin > 0 ? "+%.0f %% ▶" : "◀ −%.0f %%", 100 * fabs(margin));
+	return json_string(text);
+}
+
 static json_t *limits_row(const json_t *figure, const json_t *labels)
 {
 	const json_t *finding = json_object_get(figure, "finding");
@@ -78,6 +90,7 @@ static json_t *limits_row(const json_t *figure, const json_t *labels)
 	part_put(&row, "measured", parts_text(accept_value(finding, "measured", measured)));
 	part_put(&row, "asked", parts_text(column_text(finding, "asked")));
 	part_put(&row, "margin", parts_number(accept_margin(finding)));
+	part_put(&row, "beyond", limits_beyond(accept_margin(finding)));
 	part_put(&row, "shown", limits_place_of(finding, "measured"));
 	part_put(&row, "low", limits_place_of(finding, "low"));
 	part_put(&row, "high", limits_place_of(finding, "high"));

@@ -166,27 +166,27 @@ static void ladder_place_labels(struct ladder_rows *all)
 	}
 }
 
-static json_t *ladder_level(double x, const char *words, const char *side, bool dashed)
+/* Words stand on the side where there is more room; those of the two levels below each other, so that they never meet. */
+static json_t *ladder_level(const struct ladder_rows *all, double x, const char *words, int line)
 {
 	char number[UNITS_BYTES];
 	char text[LADDER_LABEL_BYTES];
 	(void)snprintf(text, sizeof text, "%s %s", words, units_format_count(x, number));
-	return json_pack("{s:f, s:s, s:s, s:[i, i]}", "x", x, "words", text, "side", side, "dash",
-		dashed ? 4 : 1, dashed ? 3 : 0);
+	return json_pack("{s:f, s:s, s:s, s:i, s:[i, i]}", "x", x, "words", text, "side",
+		x * x > all->from * all->to ? "right" : "left", "line", line, "dash", line ? 1 : 4,
+		line ? 0 : 3);
 }
 
 static void ladder_draw(struct ladder_rows *all, struct chart *chart)
 {
-	const bool apart = all->takes < all->to;
 	json_t *levels = json_array();
 	chart_open(chart, "ladder");
 	chart_param(chart, "achieved", fields_number(all->achieved));
 	chart_param(chart, "from", fields_number(all->from));
 	chart_param(chart, "to", fields_number(all->to));
-	parts_append(
-		&levels, ladder_level(all->achieved, "achieved", apart ? "right" : "left", false));
-	if (apart)
-		parts_append(&levels, ladder_level(all->takes, "the step takes", "left", true));
+	parts_append(&levels, ladder_level(all, all->achieved, "achieved", 1));
+	if (all->takes < all->to)
+		parts_append(&levels, ladder_level(all, all->takes, "the step takes", 0));
 	chart_data(chart, "levels", levels);
 	if (all->rungs == 0)
 		chart_drop(chart, "order");

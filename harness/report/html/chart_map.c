@@ -19,7 +19,6 @@ enum {
 	MAP_ROW_PIXELS = 34,
 	MAP_ROWS_PIXELS_MOST = 640,
 	MAP_ROW_PIXELS_LEAST = 14,
-	MAP_STATUS_NAMES = 4,
 };
 
 static const double MAP_NEAR_BEST = 0.05;
@@ -157,10 +156,9 @@ static size_t map_choice_at(const struct map *map, size_t point, size_t dimensio
 
 static const char *map_status(const struct report *report, size_t point)
 {
-	static const char *const names[MAP_STATUS_NAMES] = {
-		"measured", "unsteady", "failed", "interrupted"};
-	if (report->points[point])
-		return names[report->points[point]->status];
+	const struct point_summary *p = report->points[point];
+	if (p)
+		return p->status == POINT_OK ? "measured" : point_status_name(p->status);
 	return report_forecast(report, point) ? "predicted" : "not measured";
 }
 
@@ -213,7 +211,7 @@ static void map_label(const struct map *map, size_t point, char out[MAP_LABEL_BY
 	const double rate = frontier_rate(map->report, point);
 	const char *glyph = point == map->report->best ? "● " : point == map->enough ? "◆ " : "";
 	if (isnan(rate))
-		(void)snprintf(out, MAP_LABEL_BYTES, "%s", p ? "failed" : "");
+		(void)snprintf(out, MAP_LABEL_BYTES, "%s", p ? point_status_name(p->status) : "");
 	else
 		(void)snprintf(out, MAP_LABEL_BYTES, "%s%s%s%s", glyph, p ? "" : "~",
 			units_format_count(rate, number),

@@ -82,7 +82,7 @@
 	const specOf = (chart, panel, width) => {
 		const spec = structuredClone(specs[chart.file]);
 		const data = { rows: chart.rows, ...chart.data, ...panel.data, ...(panel.series && seriesOf(chart.rows, panel)) };
-		setSignals(spec, { ...chart.signals, ...panel.signals, ...chart.chosen });
+		setSignals(spec, { ...chart.signals, ...panel.signals, ...chart.chosen, page_width: width });
 		for (const set of spec.data) if (set.name in data) set.values = structuredClone(data[set.name]); // Vega marks rows
 		for (const name of chart.drop) dropMarks(spec, name);
 		if (panel.legend === false) delete spec.legends;
@@ -100,14 +100,12 @@
 	const showTip = (handler, event, item, value) => {
 		tip.classList.toggle("visible", value !== null && value !== undefined && value !== "");
 		if (!tip.classList.contains("visible")) return;
-		const table = document.createElement("table");
-		if (typeof value === "object")
-			for (const [name, is] of Object.entries(value)) {
-				const row = table.insertRow();
-				row.insertCell().textContent = name;
-				row.insertCell().textContent = is;
-			}
-		tip.replaceChildren(typeof value === "object" ? table : String(value));
+		tip.replaceChildren();
+		for (const parts of typeof value === "object" ? Object.entries(value) : [[String(value)]]) {
+			const row = document.createElement("div");
+			for (const part of parts) row.append(Object.assign(document.createElement("span"), { textContent: part }));
+			tip.append(row);
+		}
 		const box = tip.getBoundingClientRect();
 		const place = (at, size, room) => Math.max(0, at + 12 + size > room ? at - 12 - size : at + 12) + "px";
 		tip.style.left = place(event.clientX, box.width, root.clientWidth);
@@ -171,12 +169,27 @@
 	};
 
 	// Views below each other have widths of their own, without their axes: what is missing or too much is given to each.
-	const fill = async (view, place) => {
+	const fill = async (view, place, tries = 3) => {
 		const spare = place.clientWidth - place.querySelector("svg").getBoundingClientRect().width;
-		if (Math.abs(spare) < 2) return;
+		if (Math.abs(spare) < 2 || tries === 0) return;
 		for (const name of signalsOf(view, (one) => /width$/i.test(one)))
 			view.signal(name, Math.max(LEAST, Math.floor(view.signal(name) + spare)));
 		await view.runAsync();
+		await fill(view, place, tries - 1); // labels may have moved
+	};
+
+	// A click on a mark opens the numbers of its point.
+	const openPoint = (chart, point) => {
+		const table = chart.figure.querySelector("details.behind table");
+		const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.toLowerCase());
+		const column = heads.indexOf("point");
+		if (column < 0) return;
+		const rows = [...table.tBodies[0].rows].filter((row) => row.cells[column].textContent.replace(/,/g, "") === String(point));
+		if (rows.length === 0) return;
+		for (const row of table.querySelectorAll(".chosen")) row.classList.remove("chosen");
+		for (const row of rows) row.classList.add("chosen");
+		table.closest("details").open = true;
+		rows[0].scrollIntoView({ block: "center" });
 	};
 
 	const drawPanel = async (chart, panel, width) => {
@@ -188,6 +201,9 @@
 			expr: vega.expressionInterpreter, renderer: "svg", container: place, hover: true, tooltip: showTip, logger,
 		});
 		await view.runAsync();
+		view.addEventListener("click", (event, item) => {
+			if (item && item.datum && "point" in item.datum) openPoint(chart, item.datum.point);
+		});
 		if (!("width" in spec)) await fill(view, place);
 		// On the narrowest screens axes and labels may leave too little: the picture shrinks as a whole.
 		const svg = place.querySelector("svg");
