@@ -509,6 +509,8 @@ const struct stage_summary *summary_stage(const struct point_summary *point, con
 
 double summary_step_takes(const struct point_summary *point, const struct stage_summary *step)
 {
+	if (point->facts.step_null)
+		return NAN;
 	return step->capacity / (1 + step->capacity * point->step_declared_seconds);
 }
 

@@ -253,7 +253,7 @@ int summary_of_point(const struct measurement *const *repeats, size_t count,
 /* NULL: it has none. */
 const struct stage_summary *summary_stage(const struct point_summary *point, const char *name);
 /* samples/s that the step could take: its device's, and of an emulated one what is declared for its thread between two
- * steps. */
+ * steps.  NAN of a null step, which takes whatever comes. */
 double summary_step_takes(const struct point_summary *point, const struct stage_summary *step);
 void point_summary_release(struct point_summary *point); /* safe on {0} */
 

@@ -23,7 +23,8 @@ const struct command command_run = {
 	.arguments = "CONFIG",
 	.description =
 		"Runs the pipeline that CONFIG describes measure.repeats times. Prints "
-		"throughput, where every thread's time went, and the bottleneck.\n\n"
+		"throughput, where every thread's time went, and the bottleneck, on one screen; "
+		"'mlbench show' and --verbose print all of it.\n\n"
 		"A missing data set is generated first if CONFIG has a recipe for it. A CONFIG "
 		"that sweeps keys is refused: use 'mlbench sweep', or give each swept key one "
 		"value with --set. The limits of the single stages are measured only if "
@@ -54,9 +55,12 @@ const struct command command_sweep = {
 	.description =
 		"Measures each point of CONFIG's [sweep] section measure.repeats times. The "
 		"repetitions of all points are interleaved in a seeded random order. Then it "
-		"measures each stage alone, for the limits of this node (measure.limits). Prints "
-		"a table, a map of throughput over the swept keys, the limits, the best point, "
-		"and its bottleneck.\n\n"
+		"measures each stage alone at the best setting, for the limits of this node "
+		"(measure.limits). Prints the best points, a map of throughput over the swept "
+		"keys, the best setting (the smallest that is tied with the fastest), its "
+		"bottleneck and what to do, on one screen. 'mlbench show' and --verbose print "
+		"all of it. Settings are compared within one workload: 'mlbench help KEY' says "
+		"whether a key is a knob, a workload or an assumption.\n\n"
 		"Each repetition is saved as it ends. A point that fails is a row with its "
 		"reason, and the other points still run. Ctrl-C keeps what was measured; "
 		"--resume measures only what is missing. 'mlbench check' prints the number of "

@@ -51,8 +51,7 @@ static void add_measured(const struct point_summary *p, const struct verdict *v,
 	const double takes = step ? summary_step_takes(p, step) : NAN;
 	char number[UNITS_BYTES];
 	buffer_text(out, units_format_count(p->median, number));
-	if (step && !p->facts.step_null && !stage_is(v->stage, STAGE_STEP) && isfinite(takes) &&
-		takes > p->median)
+	if (step && !stage_is(v->stage, STAGE_STEP) && isfinite(takes) && takes > p->median)
 		buffer_format(out, " of the %s%s samples/s that the step could take",
 			step->capacity_is_lower_bound ? "at least " : "",
 			units_format_count(takes, number));
@@ -107,8 +106,7 @@ static void add_keeps_up(const struct diagnosis_view *view, struct buffer *out)
 	char words[HEADROOM_BYTES];
 	char number[UNITS_BYTES];
 	const double takes = step ? summary_step_takes(p, step) : NAN;
-	if (step && !p->facts.step_null && !step->capacity_is_lower_bound &&
-		p->median < NEARLY * takes)
+	if (step && !step->capacity_is_lower_bound && p->median < NEARLY * takes)
 		buffer_format(
 			out, " of the %s that it could take.", units_format_count(takes, number));
 	else

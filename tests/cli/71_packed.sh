@@ -329,7 +329,7 @@ expect 0 "$MLBENCH" gen packed.ini "${forms[@]}" --json
 [ "$(json '[(e["path"], e["made"]) for e in d["forms"]][1]')" = "('forms/files-raw', 90)" ] || fail "forms"
 expect 0 "$MLBENCH" gen packed.ini "${forms[@]}" --verify
 [ "$(grep -c '90 files good, 0 bad' out)" -eq 8 ] || fail "eight forms are verified"
-expect_measured "$MLBENCH" sweep packed.ini "${forms[@]}" --set run.verify=on --set measure.epochs=2 --out forms_swept
+expect_measured "$MLBENCH" sweep packed.ini "${forms[@]}" --set run.verify=on --set measure.epochs=2 --verbose --out forms_swept
 prints "storage forms"
 prints "checksums of 8 repetitions agree"
 grep -q 'Storage forms' forms_swept/report.html || fail "no table in the report"

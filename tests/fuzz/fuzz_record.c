@@ -114,7 +114,8 @@ static void write_all(struct report *report)
 	const struct style style = {.width = TERMINAL_COLUMNS, .utf8 = true};
 	struct buffer text = {0};
 	struct error err = {0};
-	report_terminal(report, &style, true, &text);
+	report_terminal(report, &style, REPORT_EVERY_POINT, &text);
+	report_terminal(report, &style, REPORT_SCREEN, &text);
 	for (size_t i = 0; export_list[i]; i++)
 		if (export_list[i]->text && export_list[i]->text(report, &text, &err))
 			require(*err.text, "a refused export without a message");

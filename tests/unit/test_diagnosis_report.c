@@ -73,7 +73,7 @@ static void text_says_it_all(void **state)
 		"does not grow beyond its pools", "0.50 s", "2.10 s", "read / device",
 		"predicts 615 samples/s for this configuration, 612 measured (model error +0.5 %)",
 		"10 decode workers: predicted 1,450 samples/s; with twice as many, 1,500",
-		"fastest of 12; --point N", "decode: ready-made samples", "FAILED", "confirmed",
+		"best of 12; --point N", "decode: ready-made samples", "FAILED", "confirmed",
 		"read: files from memory: predicted 1x (0.97-1.03) of the baseline, measured 1.2x",
 		"could not run: test", "confidence falls from 0.97 to 0.96", "0.94", "unchanged",
 		"(undone)", "read.depth=32: predicted 3,198 (90 % CI 3,038-3,326), measured 640",
@@ -86,7 +86,7 @@ static void text_says_it_all(void **state)
 	struct buffer text = {0};
 	(void)state;
 	told_open(&told);
-	diagnosis_text(&told.view, &style, &text);
+	diagnosis_text(&told.view, &style, true, &text);
 	assert_false(text.failed);
 	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
 		assert_has(&text, parts[i]);
@@ -101,7 +101,7 @@ static void text_fits(void **state)
 	for (int width = STYLE_WIDTH_LEAST; width <= STYLE_WIDTH_MOST; width += 4) {
 		const struct style style = {.width = width, .utf8 = width % 8 == 0};
 		struct buffer text = {0};
-		diagnosis_text(&told.view, &style, &text);
+		diagnosis_text(&told.view, &style, true, &text);
 		for (char *line = strtok(text.data, "\n"); line; line = strtok(NULL, "\n")) {
 			if (style_columns(line) > width)
 				fail_msg("%d columns at width %d: %s", style_columns(line), width,
@@ -127,7 +127,7 @@ static void without_a_replay(void **state)
 	told.diagnosis.phase_count = 1;
 	told.diagnosis.memory = (struct memory_finding){.bytes_per_s = NAN};
 	(void)snprintf(told.diagnosis.why_not, EVIDENCE_BYTES, "no service times were recorded");
-	diagnosis_text(&told.view, &style, &text);
+	diagnosis_text(&told.view, &style, true, &text);
 	assert_has(&text, "none: no service times were recorded");
 	assert_has(&text, "unknown: the run was too short");
 	assert_null(strstr(text.data, "elasticity"));
@@ -153,12 +153,12 @@ static void another_baseline(void **state)
 	struct buffer text = {0};
 	(void)state;
 	told_open(&told);
-	diagnosis_text(&told.view, &style, &text);
+	diagnosis_text(&told.view, &style, true, &text);
 	assert_null(strstr(text.data, "the node has changed"));
 	buffer_release(&text);
 	for (size_t i = 0; i < told.verification.count; i++)
 		told.verification.experiments[i].baseline = 500;
-	diagnosis_text(&told.view, &style, &text);
+	diagnosis_text(&told.view, &style, true, &text);
 	assert_has(&text,
 		"reached 500 samples/s during the experiments, but 612 when it was diagnosed");
 	buffer_release(&text);

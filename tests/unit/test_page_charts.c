@@ -277,9 +277,10 @@ static void ladder_of_stages(void **state)
 	add_stage(p, "step", 1786, false);
 	(void)snprintf(p->verdict.stage, NAME_BYTES, "decode");
 	made.record.limits[0] =
-		(struct stage_limit){"decode", 640, "alone: 2 workers, from memory"};
-	made.record.limits[1] = (struct stage_limit){"decode", 320, "alone: 1 worker, from memory"};
-	made.record.limits[2] = (struct stage_limit){"harness", 3e6, "mlbench's own ceiling"};
+		(struct stage_limit){"decode", 640, "alone: 2 workers, from memory", ""};
+	made.record.limits[1] =
+		(struct stage_limit){"decode", 320, "alone: 1 worker, from memory", ""};
+	made.record.limits[2] = (struct stage_limit){"harness", 3e6, "mlbench's own ceiling", ""};
 	made.record.limit_count = 3;
 	struct chart chart = build(&chart_ladder, &made);
 	assert_non_null(chart.drawing);

@@ -321,6 +321,17 @@ static void other_load_contaminates(void **state)
 	}
 }
 
+/* "Of the 19 M samples/s that the step could take" says nothing where nothing is computed. */
+static void a_null_step_takes_no_number(void **state)
+{
+	struct point_summary p = {.median = 1000};
+	const struct stage_summary step = {.name = STAGE_STEP_NAME, .capacity = 4000};
+	(void)state;
+	assert_float_equal(summary_step_takes(&p, &step), 4000, 1e-9);
+	p.facts.step_null = true;
+	assert_true(isnan(summary_step_takes(&p, &step)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -336,6 +347,7 @@ int main(void)
 		cmocka_unit_test_setup(shares_of_work_are_no_more_than_all_of_it, fill_all),
 		cmocka_unit_test(release_is_safe_on_nothing),
 		cmocka_unit_test(other_load_contaminates),
+		cmocka_unit_test(a_null_step_takes_no_number),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
