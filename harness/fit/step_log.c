@@ -122,13 +122,18 @@ static size_t log_split(char separator, const char *line, struct log_cell cells[
 	return count;
 }
 
+static bool log_moment(const struct log_cell *cell, double *s)
+{
+	return step_moment(cell->text, cell->length, s) ||
+	       (cell->length > 0 && step_clock(cell->text, s) == cell->length);
+}
+
 static bool log_is_value(const struct log_cell *cell)
 {
 	double value;
 	double unit;
 
-	return step_number(cell->text, cell->length, &value, &unit) ||
-	       step_moment(cell->text, cell->length, &value);
+	return step_number(cell->text, cell->length, &value, &unit) || log_moment(cell, &value);
 }
 
 static bool log_are_values(const struct log_cell *cells, size_t count)
@@ -185,9 +190,8 @@ static void log_settle_column(
 	if (!name->either)
 		return;
 	name->either = false;
-	if (step_moment(cell->text, cell->length, &value) ||
-		(step_number(cell->text, cell->length, &value, &unit) && unit <= 0 &&
-			step_epoch_unit_ns(value) > 0))
+	if (log_moment(cell, &value) || (step_number(cell->text, cell->length, &value, &unit) &&
+						unit <= 0 && step_epoch_unit_ns(value) > 0))
 		name->role = STEP_ROLE_CLOCK;
 	log_give_role(table, name);
 }
@@ -239,7 +243,7 @@ static int log_value(struct log_table *table, const struct step_name *name,
 	double value;
 	double unit;
 
-	if (name->role == STEP_ROLE_CLOCK && step_moment(cell->text, cell->length, out))
+	if (name->role == STEP_ROLE_CLOCK && log_moment(cell, out))
 		return 0;
 	if (!step_number(cell->text, cell->length, &value, &unit))
 		return -EAGAIN;

@@ -99,6 +99,7 @@ static const struct step_known step_known_names[] = {
 	{"global_step", STEP_ROLE_NUMBER, 0},
 	{"iteration", STEP_ROLE_NUMBER, 0},
 	{"num_updates", STEP_ROLE_NUMBER, 0},
+	{"current_steps", STEP_ROLE_NUMBER, 0},
 	{"rank", STEP_ROLE_RANK, 0},
 	{"train_runtime", STEP_ROLE_RUN, 1e9},
 };

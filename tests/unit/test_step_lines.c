@@ -3,6 +3,7 @@
 #include "harness/base/array.h"
 #include "harness/base/buffer.h"
 #include "harness/base/files.h"
+#include "harness/command/command.h"
 #include "harness/fit/finding.h"
 #include "harness/fit/step_lines.h"
 
@@ -169,6 +170,19 @@ static const struct planted_log planted_logs[] = {
 		"pytorch/examples", 20, 0},
 	{"[2026-11-26 06:53:01 swin_tiny] (main.py 190): INFO Train: [0/300][{n}/1251]\teta 1 day, 1:02:03 lr 0.000001\ttime {s} (0.1)\tloss 6.9 (6.9)\tmem 11712MB\n",
 		"pytorch/examples", 0, 0},
+	{"[2022/05/01 12:00:00] ppcls INFO: [Train][Epoch 1/120][Iter: {n}/5005]lr(LinearWarmup): 0.1, top1: 0.1, loss: 7.0, batch_cost: {s}s, reader_cost: {w}, ips: 640 images/s\n",
+		"PaddlePaddle", 20, 0},
+	{"[05/01 12:00:00] ppdet.engine INFO: Epoch: [0] [  {n}/1000] eta: 1:02:03 lr: 0.1 loss: 1.2 batch_cost: {s} data_cost: {w} ips: 35.1 images/s\n",
+		"PaddlePaddle", 20, 0},
+	{"completed step: {n}, seconds: {s}, TFLOP/s/device: 123.4, Tokens/s/device: 5678.9, total_weights: 4096, loss: 8.1\n",
+		"MaxText", 0, 0},
+	{"Epoch 1 | iter {n} step 5 | loss train: 1.2, val: n/a | iter time: {ms} ms (step) remaining time: 0:10:00\n",
+		"LitGPT", 0, 0},
+	{"\rtrain          Epoch   0:   10%|██▌      | {n}/625 [{clock}<01:30,  {rate}ba/s, loss/train/total=2.3]",
+		"tqdm", 0, 0},
+	{"      1/100      2.1G      1.2        16        640: 100%|██████████| {n}/8 [{clock}<00:00,  {rate}it/s]\n",
+		"tqdm", 0, 0},
+	{"\r1|10|Loss: 1.2:   1%|▏         | {n}/1000 [{clock}<20:00,  {s}s/it]", "tqdm", 0, 0},
 	{"Epoch: [0]  [ {n}/5005]  eta: 1:02:03  lr: 0.1  img/s: 320.0  loss: 6.9 (6.9)  acc1: 0.0 (0.1)  time: {s}  data: {w}  max mem: 11712\n",
 		"torchvision", 20, 0},
 	{"Train: 0 [  {n}/10009 (  0%)]  Loss:  6.992771 (6.9921)  Time: {s}s,  1,280.65/s  (0.100s,  371.84/s)  LR: 5.000e-07  Data: {w} (0.033)\n",
@@ -198,8 +212,8 @@ static const struct planted_log planted_logs[] = {
 		"tqdm", 0, 0},
 	{"Epoch 0: 100% {n}/638 [{clock}<00:00,  {s}s/it, v_num=skpv]\n", "tqdm", 0, 0},
 	{"Epoch 0: : {n}it [{clock}, {s}s/it, v_num=0]\r", "tqdm", 0, 0},
-	{"\r 10%|█         | {n}/500 [{clock}<00:45,  {rate}batch/s]", "tqdm in batches", 0, 0},
-	{"\r 10%|█         | {n}/500 [{clock}<00:45,  {rate} steps/s]", "tqdm in steps", 0, 0},
+	{"\r 10%|█         | {n}/500 [{clock}<00:45,  {rate}batch/s]", "tqdm", 0, 0},
+	{"\r 10%|█         | {n}/500 [{clock}<00:45,  {rate} steps/s]", "tqdm", 0, 0},
 	{"{date} - trainer - INFO - Step {n}/1000 loss=0.5 eta 0:10:00\n", "a logger with moments",
 		0, 0},
 	{"11/26/2026 {time} - INFO - __main__ - step {n} loss 0.5\n", "a logger with moments", 0,
@@ -281,7 +295,7 @@ static void test_programs(void **state)
 		}
 }
 
-/* Each program of the table has a log above. */
+/* Each program of the table has a log above, and its name in the help. */
 static void test_all_programs(void **state)
 {
 	(void)state;
@@ -291,6 +305,8 @@ static void test_all_programs(void **state)
 			planted = planted || strcmp(planted_logs[i].program, shape->name) == 0;
 		if (!planted)
 			fail_msg("%s has no log here", shape->name);
+		if (!strstr(command_fit.description, shape->name))
+			fail_msg("the help of mlbench fit does not name %s", shape->name);
 	}
 }
 
@@ -440,6 +456,31 @@ static void test_whole_seconds(void **state)
 					i);
 		assert_int_equal(lines_of(&findings, &text, &err), 0);
 		lines_expect(&findings, FINDING_STEP_PERIOD, 100e6);
+		findings_close(&findings);
+		buffer_release(&text);
+	}
+}
+
+/* Time since the beginning as hours, minutes and seconds, in JSON and in a table. */
+static void test_elapsed_time(void **state)
+{
+	static const char *const logs[][2] = {
+		{"", "{\"current_steps\": %d, \"total_steps\": 1000, \"elapsed_time\": \"0:%02d:%02d\", \"remaining_time\": \"1:00:00\"}\n"},
+		{"step,time\n", "%d,00:%02d:%02d\n"}};
+	struct findings findings;
+	struct error err;
+	(void)state;
+	for (size_t k = 0; k < COUNT(logs); k++) {
+		struct buffer text = {0};
+		buffer_text(&text, logs[k][0]);
+		for (int i = 0; i < 60; i++) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+			buffer_format(&text, logs[k][1], 10 * i, 2 * i / 60, 2 * i % 60);
+#pragma GCC diagnostic pop
+		}
+		assert_int_equal(lines_of(&findings, &text, &err), 0);
+		lines_expect(&findings, FINDING_STEP_PERIOD, 200e6);
 		findings_close(&findings);
 		buffer_release(&text);
 	}
@@ -718,6 +759,7 @@ int main(void)
 		cmocka_unit_test(test_restart),
 		cmocka_unit_test(test_repeated_lines),
 		cmocka_unit_test(test_whole_seconds),
+		cmocka_unit_test(test_elapsed_time),
 		cmocka_unit_test(test_phases),
 		cmocka_unit_test(test_ranks),
 		cmocka_unit_test(test_rank_column),
