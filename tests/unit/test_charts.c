@@ -37,7 +37,7 @@ static void every_stage_of_every_point_has_its_shares(void **state)
 	expect_text(&chart, "decode.workers=4 prefetch.depth=2, 1,515 samples/s");
 	expect_text(&chart, "Bottlenecks at 8 points (▼): decode at 4 and step at 4");
 	expect_finding(&chart,
-		"The training step is the busiest stage at the fastest point: 100% of the time");
+		"The training step is the busiest stage at the point of the verdict: 100% of the time");
 	chart_release(&chart);
 	swept_close(&swept);
 }

@@ -179,7 +179,7 @@ static void stages_find(const struct point_summary *p, bool swept, struct buffer
 		return;
 	buffer_sentence(out, parts_stage(most->name));
 	buffer_format(out, " is the busiest stage%s: %s of the time",
-		swept ? " at the fastest point" : "", units_format_share(most->busy, text));
+		swept ? " at the point of the verdict" : "", units_format_share(most->busy, text));
 }
 
 /* "its 4 threads wait for input for 3%" */
@@ -225,19 +225,22 @@ static void stages_say_bottlenecks(const struct stages *stages, struct buffer *o
 	buffer_text(out, ".");
 }
 
-static void stages_say(const struct report *report, const struct stages *stages,
-	const size_t *points, size_t count, size_t all, struct chart *chart)
+static void stages_say(const struct chart_input *input, const struct stages *stages, size_t count,
+	size_t all, struct chart *chart)
 {
+	const struct report *report = input->report;
 	struct buffer *out = &chart->text;
-	const struct point_summary *best = report->points[points[0]];
+	const struct point_summary *its = parts_point(input);
 	char rate[UNITS_BYTES];
-	stages_find(best, count > 1, &chart->finding);
-	if (count > 1) {
-		buffer_text(out, "The fastest point is ");
-		report_settings(report, points[0], out);
-		buffer_format(out, ", %s samples/s. ", units_format_count(best->median, rate));
+	if (its)
+		stages_find(its, count > 1, &chart->finding);
+	if (its && count > 1) {
+		buffer_text(out, "The verdict is about ");
+		report_settings(report, input->point, out);
+		buffer_format(out, ", %s samples/s. ", units_format_count(its->median, rate));
 	}
-	stages_say_point(best, out);
+	if (its)
+		stages_say_point(its, out);
 	if (count > 1)
 		stages_say_bottlenecks(stages, out);
 	if (report->failed > 0)
@@ -249,9 +252,10 @@ static void stages_say(const struct report *report, const struct stages *stages,
 			count, all);
 }
 
-static int stages_build(const struct report *report, const size_t *points, size_t count, size_t all,
-	struct chart *chart)
+static int stages_build(const struct chart_input *input, const size_t *points, size_t count,
+	size_t all, struct chart *chart)
 {
+	const struct report *report = input->report;
 	struct stages stages = {0};
 	for (size_t i = 0; i < count; i++)
 		stages_take_point(&stages, report->points[points[i]]);
@@ -264,7 +268,7 @@ static int stages_build(const struct report *report, const size_t *points, size_
 	chart->table.rows = json_array();
 	for (size_t i = 0; i < count; i++)
 		stages_add_rows(chart, report, report->points[points[i]], i + 1, &stages);
-	stages_say(report, &stages, points, count, all, chart);
+	stages_say(input, &stages, count, all, chart);
 	stages_draw(report, &stages, chart);
 	return chart_done(chart);
 }
@@ -274,7 +278,7 @@ int chart_stages(const struct chart_input *input, struct chart *chart)
 	size_t count = 0;
 	size_t all = 0;
 	size_t *points = parts_points(input->report, &count, &all);
-	const int code = points ? stages_build(input->report, points, count, all, chart) : -ENOMEM;
+	const int code = points ? stages_build(input, points, count, all, chart) : -ENOMEM;
 	free(points);
 	return code;
 }

@@ -407,8 +407,14 @@ void section_totals(const struct chart_input *input, struct page *page)
 	struct medium medium = medium_page(page);
 	if (!parts_point(input))
 		return;
-	json_t *const point = report_point_json(report, report->best);
-	page_more_begin(page, "totals", "Stages, queues and calls", "At the fastest point");
+	struct buffer where = {0};
+	if (report->record->config.axis_count > 0) {
+		buffer_text(&where, "At ");
+		report_settings(report, input->point, &where);
+	}
+	json_t *const point = report_point_json(report, input->point);
+	page_more_begin(page, "totals", "Stages, queues and calls", where.data);
+	buffer_release(&where);
 	summary_stages(&medium, point);
 	summary_totals(&medium, point);
 	page_fold_end(page);
