@@ -1,6 +1,7 @@
 /* Finding and reading a perf map. */
 #include "harness/measure/code_map.h"
 
+#include "harness/base/bounded.h"
 #include "harness/base/text.h"
 
 #include <errno.h>
@@ -78,7 +79,11 @@ int code_map_open(struct code_map **out, const char *root, int32_t pid, struct e
 {
 	struct stat owner;
 	struct stat status;
+	char path[320];
 	*out = NULL;
+	(void)snprintf(path, sizeof path, "%.256s/proc/%d/root/tmp", root, pid);
+	if (path_answers(path, NULL, err))
+		return -ETIMEDOUT;
 	const int fd = code_map_open_file(root, pid, &owner);
 	if (fd == -ELOOP)
 		return error_set(err, -EPERM, "its perf map is a link");

@@ -1,6 +1,7 @@
 /* Samples of threads by the kernel's perf events, in small rings that are emptied now and then; and what they belong to. */
 #include "harness/measure/job_sampler.h"
 
+#include "harness/base/bounded.h"
 #include "harness/base/text.h"
 #include "harness/measure/code_map.h"
 #include "harness/measure/proc_text.h"
@@ -570,14 +571,19 @@ static int sampler_find_elf(
 	Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base, char **file, Elf **elf)
 {
 	char path[4200];
-	const char *const *root = (const char *const *)data;
+	char *const *root = (char *const *)data;
 	(void)module;
 	(void)base;
 	(void)elf;
 	*file = NULL;
-	if (name[0] != '/' || !*root)
+	if (name[0] != '/' || !*root || !**root)
 		return -1;
 	(void)snprintf(path, sizeof path, "%s%.4096s", *root, name);
+	/* Of a job whose storage has died no further file is asked for. */
+	if (path_answers(path, NULL, NULL)) {
+		**root = '\0';
+		return -1;
+	}
 	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 

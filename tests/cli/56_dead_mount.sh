@@ -51,6 +51,20 @@ is_json mlbench.accept/1
 cp gen.out out
 is_json mlbench.error/1
 
+# A job that waits for it is observed all the same: in time, and with what it waits for.
+cat >observed.sh <<'SH2'
+cat mount/file &
+job=$!
+"$MLBENCH" observe "$job" --for 1s --json --out seen >out 2>err </dev/null
+status=$?
+kill -9 "$job"
+exit "$status"
+SH2
+"$TOOLS/with_bad_mount" stopped mount bash observed.sh
+status=$?
+[ "$status" -eq 0 ] || [ "$status" -eq 1 ] || fail "observe of a job that waits for dead storage: exit $status"
+is_json mlbench.observe/1
+
 # A storage that dies later: the main thread waits for it, and one signal ends it all the same.
 cat >late.sh <<'SH2'
 "$MLBENCH" "$@" >out 2>err </dev/null &

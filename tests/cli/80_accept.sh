@@ -194,6 +194,15 @@ is_json mlbench.accept/1
 [ "$(json 'd["verdict"], d["complete"]')" = "('ERROR', False)" ] || fail "an interrupted run has a verdict"
 json '[c["sentence"] for c in d["checks"]]' | grep -q interrupted || fail "it does not say that it was interrupted"
 
+# A memory file system is no storage: it is not judged, and the reason is its own.
+if [ "$(stat -f -c %T /dev/shm 2>/dev/null)" = tmpfs ] && memory=$(mktemp -d -p /dev/shm 2>/dev/null); then
+	trap 'rm -rf "$memory"' EXIT
+	printf '[disk]\nkind = ceiling\ntier = quick\nread.cold >= 1 B/s\nread.direct >= 1 B/s\n' >memory.ini
+	expect 3 "$MLBENCH" accept memory.ini --tier quick --path "$memory" --json --out memory
+	[ "$(json '{f["verdict"] for c in d["checks"] for f in c["findings"]}')" = "{'ERROR'}" ] || fail "memory is judged as storage"
+	json '[f["sentence"] for c in d["checks"] for f in c["findings"]]' | grep -q "a memory file system cannot be evicted" || fail "not the reason: $(json 'd["sentence"]')"
+fi
+
 # Storage that does not answer takes along only the checks that need it; storage that fails is named.
 cat >storage.ini <<'INI'
 [plan]

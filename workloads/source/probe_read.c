@@ -57,7 +57,12 @@ static uint64_t scratch_room_in(const char *folder)
 static int scratch_open_direct(const char *path)
 {
 	const int fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	if (!residency_is_memory(fd)) /* where newer kernels have it without a meaning */
+		return fd;
+	(void)close(fd);
+	return -ENOTSUP;
 }
 
 /* Where the file system has no O_TMPFILE (overlayfs before Linux 6.3, NFS, most of FUSE): a kill
@@ -589,7 +594,8 @@ static int reads_open_files(struct probe_reads *reads, struct error *err)
 		reads_give_up(reads, PROBE_WARM, err->text);
 	if (reads->cold.direct_fd < 0) {
 		char why[WHY_BYTES];
-		(void)snprintf(why, sizeof why, "the file system does not support O_DIRECT (%s)",
+		(void)snprintf(why, sizeof why,
+			"the file system has no reads past the page cache (O_DIRECT: %s)",
 			strerror(-reads->cold.direct_fd));
 		reads_give_up(reads, PROBE_DIRECT, why);
 	}
@@ -844,7 +850,8 @@ int probe_reads_slot(struct probe_reads *reads, enum probe_cache state, size_t s
 	if (read_ring_lost(reads->ring))
 		return error_set(err, -ETIMEDOUT, "a read before did not come back");
 	if (state == PROBE_DIRECT && reads->cold.direct_fd < 0)
-		return error_set(err, -ENOTSUP, "the file system does not support O_DIRECT (%s)",
+		return error_set(err, -ENOTSUP,
+			"the file system has no reads past the page cache (O_DIRECT: %s)",
 			strerror(-reads->cold.direct_fd));
 	const int code = reads_make_ready(reads, state, err);
 	return code ? code

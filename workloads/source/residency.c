@@ -380,22 +380,24 @@ static int residency_warm_all(struct work *work, struct residency *after, struct
 		units_format_share(cache_share(after), resident));
 }
 
+bool residency_is_memory(int fd)
+{
+	struct statfs fs;
+	if (fstatfs(fd, &fs) != 0)
+		return false;
+	const unsigned long type = (unsigned long)fs.f_type;
+	return type == TMPFS_MAGIC || type == RAMFS_MAGIC || type == HUGETLBFS_MAGIC;
+}
+
 /* Why nothing of a file system can be evicted; NULL: it can. */
 static const char *residency_kept_by(int fd)
 {
 	struct statfs fs;
-	if (fstatfs(fd, &fs) != 0)
-		return NULL;
-	switch ((unsigned long)fs.f_type) {
-	case TMPFS_MAGIC:
-	case RAMFS_MAGIC:
-	case HUGETLBFS_MAGIC:
+	if (residency_is_memory(fd))
 		return "a memory file system cannot be evicted";
-	case ZFS_MAGIC:
-		return "ZFS keeps files in a cache of its own (ARC), which cannot be evicted from here";
-	default:
-		return NULL;
-	}
+	return fstatfs(fd, &fs) == 0 && (unsigned long)fs.f_type == ZFS_MAGIC
+		       ? "ZFS keeps files in a cache of its own (ARC), which cannot be evicted from here"
+		       : NULL;
 }
 
 int residency_evictable(const char *root, struct error *err)
@@ -493,6 +495,9 @@ int residency_evict_file(int fd, struct residency *after, struct error *err)
 			return code;
 	}
 	char remaining[UNITS_BYTES];
+	const char *const why = residency_kept_by(fd);
+	if (why)
+		return error_set(err, -ENOTSUP, "%s", why);
 	return error_set(err, -EBUSY, "%s of the file stays in the page cache",
 		units_format_share(cache_share(after), remaining));
 }

@@ -32,6 +32,8 @@ int residency_warm(const struct dataset *dataset, struct residency *after, struc
 /* The same of one open file: measuring, and evicting with the same proof in at most half a second. */
 int residency_of_file(int fd, struct residency *out, struct error *err);
 int residency_evict_file(int fd, struct residency *after, struct error *err);
+/* Whether a file or folder lies in memory: nothing of it is ever read from storage, with O_DIRECT neither. */
+bool residency_is_memory(int fd);
 
 /* "cachestat(2)", "mincore(2)" or a reason why residency cannot be measured, for doctor. */
 const char *residency_method(bool *available);
