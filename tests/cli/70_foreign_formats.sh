@@ -212,6 +212,9 @@ counts "4 samples," unet "${volume[@]}" --set "dataset.exclude=*_y.*"
 refuses "batch.size = 64 is larger than the data set's 4 samples, and batch.drop_last is on: set batch.size to 4 or less, or batch.drop_last to off" \
 	tree "${image[@]}" --set batch.size=64 --set batch.drop_last=on
 
+refuses "'dataset.exclude' leaves files of a folder of your own out" made "${image[@]}" --set dataset.recipe=photo \
+	--set dataset.samples=8 --set dataset.exclude=x
+
 # Hidden names are left out and counted, and a fit counts the same files.
 counts "4 samples," tree "${image[@]}"
 says "left out by their names: 1 .db, 1 .tmp, 3 hidden files or folders"

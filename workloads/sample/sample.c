@@ -143,6 +143,12 @@ int sample_validate(const struct config *config, struct error *err)
 				config_keys[key].section, config_keys[key].name,
 				sample_kinds[i]->name, own->name);
 		}
+	/* A folder that evaluations read beside it is the user's own. */
+	if (config_integer(config, KEY_DATASET_RECIPE) != DATASET_RECIPE_NONE &&
+		*config_text(config, KEY_DATASET_EXCLUDE) &&
+		!*config_text(config, KEY_EVALUATE_PATH))
+		return error_set(err, -EINVAL,
+			"'dataset.exclude' leaves files of a folder of your own out, and dataset.recipe generates all that is read: leave it out");
 	int code = container_validate(config, true, err);
 	if (!code && own->validate)
 		code = own->validate(config, err);

@@ -9,8 +9,8 @@
  *   S x i32 tokens of each sequence; S x i64 the byte of NAME.bin where it begins;
  *   D x i64 sequences with which a document begins, and S at the end; perhaps S x i8 modes.
  *
- * Types: 1 uint8, 2 int8, 3 int16, 4 int32, 5 int64, 6 float64, 7 float32, 8 uint16.  Written after the layout of megatron.core.datasets.indexed_dataset,
- * and without it.  The reader takes nothing on trust; tests/fuzz/fuzz_token_index.c holds it to that. */
+ * Types: 1 uint8, 2 int8, 3 int16, 4 int32, 5 int64, 6 float64, 7 float32, 8 uint16.  Written after the
+ * layout of megatron.core.datasets.indexed_dataset, and without it.  The reader takes nothing on trust; tests/fuzz/fuzz_token_index.c holds it to that. */
 #ifndef MLBENCH_WORKLOADS_SAMPLE_TOKEN_INDEX_H
 #define MLBENCH_WORKLOADS_SAMPLE_TOKEN_INDEX_H
 
