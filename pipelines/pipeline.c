@@ -324,9 +324,12 @@ static int open_source(struct run *run, struct error *err)
 	measurement_note(run->m, "read engine %s%s%s%.200s", run->source->ops->name,
 		run->plan.by_workers ? ", by the decode workers" : "",
 		run->source->notes[0] ? ": " : "", run->source->notes);
-	if (run->blob_block.data)
-		measurement_note(
-			run->m, "read buffers on %s", memory_pages_name(run->blob_block.pages));
+	if (!run->blob_block.data)
+		return 0;
+	const char *const pages = memory_pages_name(run->blob_block.pages);
+	measurement_note(run->m, "read buffers on %s", pages);
+	if (run->blob_block.size >= MEMORY_HUGE_LEAST_BYTES)
+		(void)snprintf(run->m->read_pages, sizeof run->m->read_pages, "%s", pages);
 	return 0;
 }
 

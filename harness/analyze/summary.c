@@ -5,6 +5,7 @@
 #include "harness/analyze/diagnose.h"
 #include "harness/analyze/statistics.h"
 #include "harness/analyze/verdict.h"
+#include "harness/base/memory.h"
 #include "harness/base/units.h"
 
 #include <errno.h>
@@ -97,6 +98,19 @@ static void summary_note_left_out(struct point_summary *out, const struct chosen
 			m->repeat, what[m->status], m->error[0] ? ": " : "", m->error);
 		summary_add_note(out, text);
 	}
+}
+
+/* The verdict does without a ceiling of the other kind. */
+static void summary_note_pages(struct point_summary *out, const struct point_facts *facts)
+{
+	char text[NOTE_BYTES];
+	(void)snprintf(text, sizeof text,
+		"storage ceiling: not compared, it was read into %s and this run into %s; 'mlbench probe --fresh' with the "
+		"same read.huge_pages measures it",
+		facts->storage_pages, out->read_pages);
+	if (facts->storage_bytes_per_s > 0 &&
+		memory_pages_differ(facts->storage_pages, out->read_pages))
+		summary_add_note(out, text);
 }
 
 /* Mean of a member over the repeats where it is a number. */
@@ -312,6 +326,8 @@ static void merge_scalars(struct point_summary *out, const struct chosen *chosen
 		out->epochs = larger_of(out->epochs, m->epochs);
 		if (!out->engine[0])
 			memcpy(out->engine, m->engine, sizeof out->engine);
+		if (!out->read_pages[0])
+			memcpy(out->read_pages, m->read_pages, sizeof out->read_pages);
 		out->data_bytes =
 			fmax(out->data_bytes, (double)m->dataset_samples * m->file_bytes_mean);
 		add_storage(out, m, chosen->count);
@@ -483,6 +499,7 @@ int summary_of_point(const struct measurement *const *repeats, size_t count,
 		if (!facts->any_order)
 			out->same_results = device_same_results(chosen.repeats, chosen.count);
 		summary_note_left_out(out, &chosen, repeats, count);
+		summary_note_pages(out, facts);
 		const struct point_facts measured = point_facts_measured(out, facts);
 		const struct evidence_base base = {.point = out,
 			.repeats = chosen.repeats,

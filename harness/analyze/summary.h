@@ -148,8 +148,9 @@ struct point_summary {
 	enum point_status status;
 	char error[ERROR_TEXT_BYTES];
 	struct workload_facts facts;
-	char engine[NAME_BYTES]; /* that read; "": nothing was measured */
-	double *repeats;         /* samples/s of each repetition that counts; owned */
+	char engine[NAME_BYTES];     /* that read; "": nothing was measured */
+	char read_pages[NAME_BYTES]; /* that it read into; "" */
+	double *repeats;             /* samples/s of each repetition that counts; owned */
 	size_t repeat_count;
 	/* repetitions that do not count: unsteady, failed or interrupted; notes say which */
 	size_t left_out;
@@ -227,7 +228,8 @@ struct point_facts {
 	/* What the data may hold, and what makes its decoding cheaper and is not set yet. */
 	bool pictures, may_be_jpeg, may_be_png;
 	bool any_order; /* batches come as they are completed: the first need not be the same */
-	double storage_bytes_per_s; /* what the data's storage gave at best on this node; 0: not
+	char storage_pages[NAME_BYTES]; /* that the next one was read into; "": not known */
+	double storage_bytes_per_s;     /* what the data's storage gave at best on this node; 0: not
 				       known */
 	/* samples/s of as many decode workers alone on this node; 0: not known */
 	double decode_alone;

@@ -4,6 +4,7 @@
 
 #include "harness/analyze/diagnose.h"
 #include "harness/analyze/summary.h"
+#include "harness/base/memory.h"
 #include "harness/base/units.h"
 
 #include <ctype.h>
@@ -593,6 +594,9 @@ struct point_facts point_facts_measured(
 		if (stage_is(point->stages[i].name, STAGE_DECODE))
 			measured.decode_workers = point->stages[i].workers;
 	}
+	/* A ceiling of reads into other pages is none of this run's. */
+	if (memory_pages_differ(facts->storage_pages, point->read_pages))
+		measured.storage_bytes_per_s = 0;
 	return measured;
 }
 

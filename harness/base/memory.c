@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +17,14 @@
 enum {
 	PAGE_BYTES = 4096,
 	HUGE_PAGE_BYTES = 2 * 1024 * 1024,
-	HUGE_LEAST_BYTES = 256 * 1024, /* below it a huge page would be mostly waste */
+};
+
+static const char *const page_names[] = {
+	[MEMORY_PAGES_NORMAL] = "4 KiB pages",
+	[MEMORY_PAGES_MIXED] = "some transparent huge pages",
+	[MEMORY_PAGES_TRANSPARENT] = "transparent huge pages",
+	[MEMORY_PAGES_HUGE] = "2 MiB huge pages",
+	[MEMORY_PAGES_UNKNOWN] = "pages of unknown size",
 };
 
 static atomic_uint_fast64_t mapped_bytes;
@@ -81,22 +90,49 @@ static bool try_map_huge(struct memory_block *block, size_t size)
 	}
 	if (!try_map_aligned(block, size))
 		return false;
-	if (madvise(block->data, block->size, MADV_HUGEPAGE) == 0)
-		block->pages = MEMORY_PAGES_TRANSPARENT;
+	(void)madvise(block->data, block->size, MADV_HUGEPAGE);
 	return true;
+}
+
+/* What the kernel gave, once the pages are touched: where transparent huge pages are off, or memory is in pieces, it accepts
+ * the advice all the same. */
+static enum memory_pages memory_pages_given(const struct memory_block *block)
+{
+	static const double few = 0.1, nearly_all = 0.9;
+	const uintptr_t at = (uintptr_t)block->data;
+	FILE *const file = fopen("/proc/self/smaps", "re");
+	char line[256];
+	uintptr_t begin;
+	uintptr_t end;
+	bool inside = false;
+	unsigned long long kib;
+	double huge = NAN;
+	while (file && isnan(huge) && fgets(line, sizeof line, file))
+		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &begin, &end) == 2)
+			inside = at >= begin && at < end;
+		else if (inside && sscanf(line, "AnonHugePages: %llu kB", &kib) == 1)
+			huge = (double)kib * 1024 / (double)block->size;
+	if (file)
+		(void)fclose(file);
+	return isnan(huge)          ? MEMORY_PAGES_UNKNOWN
+	       : huge >= nearly_all ? MEMORY_PAGES_TRANSPARENT
+	       : huge >= few        ? MEMORY_PAGES_MIXED
+				    : MEMORY_PAGES_NORMAL;
 }
 
 int memory_map_bound(
 	struct memory_block *block, size_t size, bool want_huge, memory_bind *bind, void *context)
 {
 	*block = (struct memory_block){0};
-	const bool huge = want_huge && size >= HUGE_LEAST_BYTES;
+	const bool huge = want_huge && size >= MEMORY_HUGE_LEAST_BYTES;
 	if (!(huge ? try_map_huge(block, round_up_to(size, HUGE_PAGE_BYTES))
 		   : try_map(block, round_up_to(size > 0 ? size : 1, PAGE_BYTES), 0)))
 		return -ENOMEM;
 	if (bind)
 		bind(context, block->data, block->size);
 	touch(block->data, block->size);
+	if (huge && block->pages == MEMORY_PAGES_NORMAL)
+		block->pages = memory_pages_given(block);
 	atomic_fetch_add(&mapped_bytes, block->size);
 	return 0;
 }
@@ -117,9 +153,15 @@ void memory_unmap(struct memory_block *block)
 
 const char *memory_pages_name(enum memory_pages pages)
 {
-	static const char *const names[] = {
-		"4 KiB pages", "transparent huge pages", "2 MiB huge pages"};
-	return names[pages];
+	return page_names[pages];
+}
+
+bool memory_pages_differ(const char *a, const char *b)
+{
+	const char *const small = page_names[MEMORY_PAGES_NORMAL];
+	const char *const unknown = page_names[MEMORY_PAGES_UNKNOWN];
+	const bool known = *a && *b && strcmp(a, unknown) != 0 && strcmp(b, unknown) != 0;
+	return known && (strcmp(a, small) == 0) != (strcmp(b, small) == 0);
 }
 
 static _Thread_local struct memory_account *account_in_use;

@@ -10,10 +10,15 @@
 
 enum { CACHE_LINE_BYTES = 64, COUNTER_ALIGN_BYTES = 128 };
 
+/* A smaller block has no huge pages: they would be mostly waste. */
+enum { MEMORY_HUGE_LEAST_BYTES = 256 * 1024 };
+
 enum memory_pages {
 	MEMORY_PAGES_NORMAL,
-	MEMORY_PAGES_TRANSPARENT, /* madvise(MADV_HUGEPAGE) was accepted */
+	MEMORY_PAGES_MIXED,       /* the kernel gave huge pages for a part of it */
+	MEMORY_PAGES_TRANSPARENT, /* for nearly all of it */
 	MEMORY_PAGES_HUGE,        /* MAP_HUGETLB, 2 MiB */
+	MEMORY_PAGES_UNKNOWN, /* madvise(MADV_HUGEPAGE) was accepted, and /proc/self/smaps cannot be read */
 };
 
 struct memory_block {
@@ -34,6 +39,8 @@ int memory_map_bound(
 
 void memory_unmap(struct memory_block *block); /* safe on {0} */
 const char *memory_pages_name(enum memory_pages pages);
+/* Whether one of two such names says 4 KiB pages and the other larger ones: rates of reads into them are two things. */
+bool memory_pages_differ(const char *a, const char *b);
 
 /* Zeroed and touched, from the heap; free it.  (A compiler makes calloc of malloc and memset, whose pages
  * are touched only when they are used: page faults while measuring, and memory that seems to leak.)

@@ -1,5 +1,6 @@
 /* mlbench probe: what this node can give at best. */
 #include "harness/base/log.h"
+#include "harness/base/memory.h"
 #include "harness/command/command.h"
 #include "harness/command/probe_node.h"
 #include "harness/record/ceilings.h"
@@ -91,6 +92,19 @@ static int probe_prepare(struct probing *probing, struct error *err)
 	return code ? code : node_identify(probing->folder, &target->node, err);
 }
 
+/* Reads into the pages that they would be made into now: into others they are another ceiling. */
+static bool probe_same_pages(const struct probing *probing, const struct ceilings *kept)
+{
+	enum { TRIAL_BYTES = 8 << 20 };
+	struct memory_block block;
+	const bool huge = config_on(&probing->config, KEY_READ_HUGE_PAGES);
+	if (!kept->read_pages[0] || memory_map(&block, TRIAL_BYTES, huge) != 0)
+		return false;
+	const bool same = !memory_pages_differ(kept->read_pages, memory_pages_name(block.pages));
+	memory_unmap(&block);
+	return same;
+}
+
 /* Whether the kept results answer what is asked now. */
 static bool probe_answers(const struct probing *probing, const struct ceilings *kept)
 {
@@ -98,7 +112,7 @@ static bool probe_answers(const struct probing *probing, const struct ceilings *
 	if (ceilings_stale_here(kept, why, sizeof why))
 		return false;
 	/* What could not be measured then is tried again. */
-	if (kept->read_count == 0 || kept->decode_count == 0)
+	if (kept->read_count == 0 || kept->decode_count == 0 || !probe_same_pages(probing, kept))
 		return false;
 	if (kept->quick && !probing->bounds->quick)
 		return false;

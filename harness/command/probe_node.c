@@ -30,11 +30,13 @@ const struct probe_bounds probe_bounds_full = {
 	.decode = {200 * NS_PER_MS, 9 * NS_PER_S},
 	.gemm = {30 * NS_PER_MS, 10 * NS_PER_S},
 	.reads = {70 * NS_PER_MS, 30 * NS_PER_S},
+	.first = {0, 6 * NS_PER_S},
 	.device = {0, 12 * NS_PER_S}, /* chooses its slots itself */
 	.scan_ns = 3 * NS_PER_S,
 	.cold_bytes = 256 << 20,
 	.warm_bytes = 256 << 20,
 	.write_ns = 4 * NS_PER_S,
+	.first_bytes = 256 << 20,
 	.depths = {1, 2, 4, 8, 16, 32, 64},
 	.depth_count = 7,
 	.samples = 64,
@@ -54,11 +56,13 @@ const struct probe_bounds probe_bounds_quick = {
 	.decode = {60 * NS_PER_MS, 2500 * NS_PER_MS},
 	.gemm = {10 * NS_PER_MS, 2500 * NS_PER_MS},
 	.reads = {20 * NS_PER_MS, 6 * NS_PER_S},
+	.first = {0, 2 * NS_PER_S},
 	.device = {0, 4 * NS_PER_S},
 	.scan_ns = NS_PER_S,
 	.cold_bytes = 64 << 20,
 	.warm_bytes = 64 << 20,
 	.write_ns = NS_PER_S,
+	.first_bytes = 64 << 20,
 	.depths = {1, 4, 16, 64},
 	.depth_count = 4,
 	.samples = 16,
@@ -218,6 +222,7 @@ static int do_reads(const struct job *job, const struct probe_control *control, 
 		.warm_bytes = bounds->warm_bytes,
 		.write_ns = bounds->write_ns,
 		.depth_count = bounds->depth_count,
+		.small_pages = !config_on(job->target->config, KEY_READ_HUGE_PAGES),
 		.seed = (uint64_t)config_integer(job->target->config, KEY_RUN_SEED),
 	};
 	memcpy(plan.depths, bounds->depths, sizeof plan.depths);
@@ -240,6 +245,16 @@ static int do_reads(const struct job *job, const struct probe_control *control, 
 			"reads: a virtual machine: its host may keep the disk in memory; cold is cold in "
 			"this system only");
 	return code;
+}
+
+/* Before anything else reads the files. */
+static int do_first(const struct job *job, const struct probe_control *control, struct error *err)
+{
+	const struct probe_target *target = job->target;
+	if (!target->has_data)
+		return error_set(err, -ENODATA, "no data set: %.150s", target->data_why);
+	return probe_first_reads(
+		&target->dataset, job->bounds->first_bytes, control, job->out, err);
 }
 
 static int do_device(const struct job *job, const struct probe_control *control, struct error *err)
@@ -267,6 +282,7 @@ static const struct part {
 	size_t share; /* offset of its struct probe_share in the bounds */
 	bool cores;   /* it wants all of them for itself */
 } parts[] = {
+	{"first reads", do_first, offsetof(struct probe_bounds, first), false},
 	{"timing", do_timing, offsetof(struct probe_bounds, timing), false},
 	{"memory", do_memory, offsetof(struct probe_bounds, memory), true},
 	{"gemm", do_gemm, offsetof(struct probe_bounds, gemm), true},

@@ -19,9 +19,9 @@ struct probe_share {
 struct probe_bounds {
 	bool quick;
 	unsigned rounds;
-	struct probe_share timing, memory, decode, gemm, reads, device;
+	struct probe_share timing, memory, decode, gemm, reads, first, device;
 	uint64_t scan_ns; /* for looking at the data set */
-	uint64_t cold_bytes, warm_bytes, write_ns;
+	uint64_t cold_bytes, warm_bytes, write_ns, first_bytes;
 	unsigned depths[PROBE_DEPTHS_MAX];
 	size_t depth_count;
 	uint64_t array_bytes; /* 0: by the caches */

@@ -16,6 +16,12 @@
  *   left that pause out measured 100 times the limit. Where a control group limits reads, slots
  *   take half a second, after a burst that is not counted; bursts of 1 GB/s then end in them, too.
  *   One thread keeps the ring filled: a buffered ceiling is that of one reader thread.
+ * - Reads go into huge pages where the kernel gives them, unless read.huge_pages is off; direct reads into 4 KiB pages
+ *   gave a fifth of that on a virtual disk. The sheet names the pages, /proc/self/smaps says what was given, and
+ *   ceilings of the other kind are compared with nothing: not with a run, nor with a baseline or fleet of accept,
+ *   where 4 KiB pages are a place of their own.
+ * - Before anything else reads the data set, some of its files are evicted and read, and that once more. Where a host or
+ *   an array had not cached them, the first time shows what the scratch file, which was just written, does not.
  * - Decode threads are left to the kernel, as a run's are; the streams of the memory probe are
  *   pinned, because each works on the memory it touched first. cpu_scaling is by their own CPU time:
  *   what other programs or a quota take from them is no slowness of cores.
@@ -158,6 +164,11 @@ struct ceilings {
 	char engine[NAME_BYTES]; /* that read, to be shown */
 	bool reads_block;        /* a thread for each request in flight */
 	double scratch_bytes;    /* of the file that was read */
+	char read_pages
+		[NAME_BYTES]; /* that it was read into (memory_pages_name); "": an older sheet */
+	/* Files of the data set, evicted from this node: read for the first time by this probe, and again.  Where the first is
+	 * slower, a cache below this node has what was read or written lately. */
+	double first_read_bytes_per_s, reread_bytes_per_s, first_read_bytes;
 	double file_bytes; /* mean of the data set, one of the request sizes; NAN: no data set */
 	struct core_ceiling decode[CEILING_CORES_MAX]; /* cores ascending: 1, 2, 4 ... all */
 	size_t decode_count;

@@ -583,6 +583,7 @@ static const struct field measurement_fields[] = {
 	FIELD(measurement, throttled_seconds, FIELD_REAL),
 	FIELD(measurement, steal_share, FIELD_REAL),
 	FIELD(measurement, engine, FIELD_TEXT),
+	FIELD(measurement, read_pages, FIELD_TEXT),
 	FIELD(measurement, dataset_samples, FIELD_UINT64),
 	FIELD(measurement, file_bytes_mean, FIELD_REAL),
 	FIELD(measurement, has_checksum, FIELD_BOOLEAN),

@@ -366,6 +366,8 @@ struct measurement {
 		read_points[READ_POINTS_MAX]; /* none: why, in a note, where it was to be tried */
 	size_t read_point_count;
 	char engine[NAME_BYTES]; /* that read, to be shown */
+	char read_pages
+		[NAME_BYTES]; /* that it read into (memory_pages_name); "": into few, or an older result */
 	struct workload_facts facts;
 	uint64_t dataset_samples;
 	double file_bytes_mean;

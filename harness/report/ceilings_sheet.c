@@ -257,17 +257,25 @@ static void render_size(const struct ceilings *ceilings, double request_bytes,
 static void ceilings_reads_render(
 	const struct ceilings *ceilings, const struct style *style, struct buffer *out)
 {
-	char text[SHEET_LINE_BYTES];
+	struct buffer words = {0};
 	char size[UNITS_BYTES];
+	char first[UNITS_BYTES];
+	char again[UNITS_BYTES];
 	double last = 0;
 	if (ceilings->read_count == 0)
 		return;
-	(void)snprintf(text, sizeof text,
-		"%s, by %s; a scratch file of %s at random offsets, one reading thread%s",
-		ceilings->storage, ceilings->engine,
-		units_format_size(ceilings->scratch_bytes, size),
+	buffer_format(&words,
+		"%s, by %s%s%s; a scratch file of %s at random offsets, one reading thread%s",
+		ceilings->storage, ceilings->engine, ceilings->read_pages[0] ? " into " : "",
+		ceilings->read_pages, units_format_size(ceilings->scratch_bytes, size),
 		ceilings->reads_block ? " for each request in flight" : "");
-	sheet_heading(style, "storage", text, out);
+	if (isfinite(ceilings->reread_bytes_per_s))
+		buffer_format(&words,
+			"; files of the data set, evicted here: %s when first read, %s when read again",
+			units_format_rate(ceilings->first_read_bytes_per_s, first),
+			units_format_rate(ceilings->reread_bytes_per_s, again));
+	sheet_heading(style, "storage", words.data ? words.data : "", out);
+	buffer_release(&words);
 	for (;;) { /* sizes ascending */
 		double next = INFINITY;
 		for (size_t i = 0; i < ceilings->read_count; i++)

@@ -164,6 +164,9 @@ static void report_facts_of(const struct record *record, const struct config *co
 		.repeats = (unsigned)config_integer(config, KEY_MEASURE_REPEATS),
 		.epochs = (unsigned)config_integer(config, KEY_MEASURE_EPOCHS),
 	};
+	if (record->has_ceilings)
+		memcpy(facts->storage_pages, record->ceilings.read_pages,
+			sizeof facts->storage_pages);
 	cache_limit_of(record, facts);
 	mount_of(record, facts->mount);
 }

@@ -83,6 +83,40 @@ PY
 XDG_CACHE_HOME=/proc/none expect 0 "$MLBENCH" show after
 prints "ceilings: probed"
 
+# A ceiling of reads is one of the pages that they are made into: the sheet names them, read.huge_pages is heeded, kept results of
+# the other kind are no answer, and what accept measures into 4 KiB pages has a place of its own, which no baseline of the other
+# kind has.
+pages=$(python3 -c 'import json; print(json.load(open("probed.json"))["read_pages"])')
+case $pages in "4 KiB pages" | "some transparent huge pages" | "transparent huge pages" | "2 MiB huge pages" | "pages of unknown size") ;;
+*) fail "pages of the sheet: '$pages'" ;;
+esac
+grep -q '"first reads: ' probed.json || [ "$(python3 -c 'import json; print(json.load(open("probed.json"))["reread_bytes_per_s"])')" != None ] ||
+	fail "no rate of first reads, and no reason"
+expect 0 "$MLBENCH" probe tiny.ini $ONE --quick --set read.huge_pages=off --no-cache --json
+[ "$(json 'd["read_pages"]')" = "4 KiB pages" ] || fail "read.huge_pages = off reads into $(json 'd["read_pages"]')"
+cat >without_huge_pages.py <<'PY'
+import ctypes, os, sys
+PR_SET_THP_DISABLE = 41
+ctypes.CDLL(None).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) and sys.exit(77)
+os.execvp(sys.argv[1], sys.argv[1:])
+PY
+if [ "$pages" = "transparent huge pages" ] && python3 without_huge_pages.py true; then
+	cat >speed.ini <<'INI'
+[speed]
+kind = ceiling
+tier = quick
+budget = 10min
+read.iops = known
+INI
+	expect 0 "$MLBENCH" accept speed.ini --tier quick --budget 30min --out huge --json
+	grep -q 'into transparent huge pages' out || skip "the kernel had no huge pages left"
+	expect 0 "$MLBENCH" baseline huge --out base.json
+	sed -i "s/^read.iops.*/read.iops >= 1 % of baseline/" speed.ini
+	expect 3 python3 without_huge_pages.py "$MLBENCH" accept speed.ini --tier quick --budget 30min --baseline base.json --out small --json
+	[ "$(json '{e["place"] for m in d["measured"] for e in m["values"]}')" = "{'4 KiB pages'}" ] || fail "the pages are not the place"
+	grep -q 'the baseline has nothing on it' out || fail "reads into 4 KiB pages are judged by reads into huge ones"
+fi
+
 # Stopped: what there is, as such, and the kept results are still the whole ones.
 kept=$(ls "$XDG_CACHE_HOME"/mlbench/ceilings-*.json)
 cp "$kept" whole.json

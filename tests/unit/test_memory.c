@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/child.h"
+
 #include "harness/base/memory.h"
 #include "harness/measure/steady.h"
 #include "harness/measure/thread_meter.h"
@@ -56,11 +58,49 @@ static void logs_are_touched_when_they_are_opened(void **state)
 	completions_close(&completions);
 }
 
+static bool map_without_huge_pages(const void *context, char *report, size_t room)
+{
+	struct memory_block block;
+	(void)context;
+	if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0 || memory_map(&block, 8 << 20, true) != 0)
+		return false;
+	(void)snprintf(report, room, "%s", memory_pages_name(block.pages));
+	memory_unmap(&block);
+	return true;
+}
+
+/* Where huge pages are off the kernel accepts advice to use them all the same: what it gave counts. */
+static void pages_are_those_that_the_kernel_gave(void **state)
+{
+	(void)state;
+	char report[CHILD_REPORT_BYTES];
+	assert_true(child_run(map_without_huge_pages, NULL, report, sizeof report));
+	if (strcmp(report, "2 MiB huge pages") !=
+		0) /* reserved on this node, and no transparent ones */
+		assert_string_equal(report, "4 KiB pages");
+	struct memory_block block;
+	assert_int_equal(memory_map(&block, 8 << 20, false), 0);
+	assert_int_equal(block.pages, MEMORY_PAGES_NORMAL);
+	memory_unmap(&block);
+}
+
+static void kinds_of_pages(void **state)
+{
+	(void)state;
+	assert_true(memory_pages_differ("4 KiB pages", "transparent huge pages"));
+	assert_true(memory_pages_differ("2 MiB huge pages", "4 KiB pages"));
+	assert_false(memory_pages_differ("2 MiB huge pages", "transparent huge pages"));
+	assert_false(memory_pages_differ("4 KiB pages", ""));
+	assert_false(memory_pages_differ("pages of unknown size", "4 KiB pages"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_touched_is_resident),
 		cmocka_unit_test(logs_are_touched_when_they_are_opened),
+		cmocka_unit_test(pages_are_those_that_the_kernel_gave),
+		cmocka_unit_test(kinds_of_pages),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

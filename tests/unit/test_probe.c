@@ -7,9 +7,11 @@
 #include "harness/measure/probe_memory.h"
 #include "tests/measuring.h"
 #include "tests/unit/child.h"
+#include "tests/unit/source_fixture.h"
 #include "workloads/backend/probe_compute.h"
 #include "workloads/dataset/probe_decode.h"
 #include "workloads/source/probe_read.h"
+#include "workloads/source/residency.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -341,6 +343,46 @@ static void check_reads(const struct probe_read_plan *plan)
 	assert_int_equal(entries_in(root), 0);
 }
 
+static void reads_into_small_pages(void **state)
+{
+	(void)state;
+	struct error err = {0};
+	struct probe_read_plan plan = small_plan();
+	plan.small_pages = true;
+	assert_int_equal(probe_read(&plan, &brief, &sheet, &err), 0);
+	assert_string_equal(sheet.read_pages, "4 KiB pages");
+}
+
+static void first_reads_of_a_data_set(void **state)
+{
+	(void)state;
+	enum { FILES = 40, EACH = 100000 };
+	size_t sizes[FILES];
+	for (size_t i = 0; i < FILES; i++)
+		sizes[i] = EACH;
+	struct fixture fixture;
+	fixture_open(&fixture, sizes, FILES);
+	struct error err = {0};
+	struct residency after;
+	const bool evictable = residency_evict(&fixture.dataset, &after, &err) == 0;
+	const struct probe_control control = {.rounds = 1, .slot_ns = 100 * NS_PER_S};
+	const int code = probe_first_reads(&fixture.dataset, 1 << 30, &control, &sheet, &err);
+	/* Too few bytes for a rate. */
+	struct ceilings few;
+	ceilings_init(&few);
+	fixture.dataset.count = 3;
+	const int none = probe_first_reads(&fixture.dataset, 1 << 30, &control, &few, &err);
+	fixture.dataset.count = FILES;
+	fixture_close(&fixture);
+	if (!evictable)
+		skip();
+	assert_int_equal(code, 0);
+	assert_true(sheet.first_read_bytes == (double)FILES * EACH);
+	assert_true(sheet.first_read_bytes_per_s > 0 && sheet.reread_bytes_per_s > 0);
+	assert_int_equal(none, -ENODATA);
+	assert_true(isnan(few.first_read_bytes_per_s));
+}
+
 static void reads_by_a_ring(void **state)
 {
 	(void)state;
@@ -559,7 +601,7 @@ static void io_uring_is_forbidden(void **state)
 	char report[CHILD_REPORT_BYTES];
 	if (!child_run(without_ring, NULL, report, sizeof report))
 		fail_msg("%s", report);
-	assert_non_null(strstr(report, "forbidden"));
+	assert_non_null(strstr(report, "forbids it"));
 }
 
 /* Whether a process holds two files open that have no name, the same one twice counting once. */
@@ -841,6 +883,8 @@ int main(void)
 		TEST(memory_stops),
 		TEST(streams_by_place),
 		TEST(reads_by_a_ring),
+		TEST(reads_into_small_pages),
+		TEST(first_reads_of_a_data_set),
 		TEST(reads_by_threads),
 		TEST(offsets),
 		TEST(rates),

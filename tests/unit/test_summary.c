@@ -1,5 +1,6 @@
 /* Repetitions merged into a point: each figure against what it should be by hand. */
 #include "harness/analyze/summary.h"
+#include "harness/analyze/verdict.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -103,6 +104,32 @@ static bool has_note(const struct point_summary *point, const char *text)
 		if (strstr(point->notes[i], text))
 			return true;
 	return false;
+}
+
+/* A ceiling of reads into other pages is none of this run's. */
+static void ceilings_of_other_pages(void **state)
+{
+	(void)state;
+	struct measurement m;
+	struct point_summary point;
+	struct error err = {0};
+	const struct measurement *only[] = {&m};
+	struct point_facts probed = facts;
+	probed.storage_bytes_per_s = 1e9;
+	fill(&m, 0);
+	(void)snprintf(m.read_pages, sizeof m.read_pages, "transparent huge pages");
+	(void)snprintf(probed.storage_pages, sizeof probed.storage_pages, "4 KiB pages");
+	assert_int_equal(summary_of_point(only, 1, &probed, &point, &err), 0);
+	assert_true(has_note(&point,
+		"storage ceiling: not compared, it was read into 4 KiB pages and this run into "
+		"transparent huge pages"));
+	assert_true(point_facts_measured(&point, &probed).storage_bytes_per_s == 0);
+	point_summary_release(&point);
+	(void)snprintf(probed.storage_pages, sizeof probed.storage_pages, "2 MiB huge pages");
+	assert_int_equal(summary_of_point(only, 1, &probed, &point, &err), 0);
+	assert_false(has_note(&point, "storage ceiling"));
+	assert_true(point_facts_measured(&point, &probed).storage_bytes_per_s == 1e9);
+	point_summary_release(&point);
 }
 
 static void figures_of_the_point(void **state)
@@ -336,6 +363,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(figures_of_the_point, fill_all),
+		cmocka_unit_test_setup(ceilings_of_other_pages, fill_all),
 		cmocka_unit_test_setup(storage_is_told_for_each_sample, fill_all),
 		cmocka_unit_test(repetitions_without_throughput_are_no_values),
 		cmocka_unit_test_setup(stages_are_weighted_by_thread_time, fill_all),

@@ -666,6 +666,11 @@ static void reads_find_limits(struct probe_reads *reads)
 			reads->limit);
 }
 
+const char *probe_reads_pages(const struct probe_reads *reads)
+{
+	return memory_pages_name(reads->memory.pages);
+}
+
 const char *probe_reads_limit(const struct probe_reads *reads)
 {
 	return reads->limit;
@@ -684,13 +689,16 @@ static int reads_open_all(struct probe_reads *reads, struct error *err)
 	int code = reads_open_files(reads, err);
 	if (!code)
 		code = reads_open_orders(reads, err);
-	if (!code && memory_map(&reads->memory, reads->buffers.each * PROBE_DEPTH_MOST, true) != 0)
+	if (!code && memory_map(&reads->memory, reads->buffers.each * PROBE_DEPTH_MOST,
+			     !reads->plan->small_pages) != 0)
 		code = error_set(
 			err, -ENOMEM, "out of memory for %d requests in flight", PROBE_DEPTH_MOST);
 	if (code)
 		return code;
 	reads->buffers.bytes = reads->memory.data;
 	reads->out->scratch_bytes = (double)reads->cold.bytes;
+	(void)snprintf(reads->out->read_pages, sizeof reads->out->read_pages, "%s",
+		probe_reads_pages(reads));
 	reads_choose_engine(reads);
 	reads_list_cells(reads);
 	return 0;

@@ -6,6 +6,7 @@
 #define MLBENCH_WORKLOADS_SOURCE_PROBE_READ_H
 
 #include "harness/measure/node_probes.h"
+#include "workloads/dataset/dataset.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,6 +23,7 @@ struct probe_read_plan {
 	uint64_t sizes[PROBE_SIZES_MAX]; /* bytes a request, multiples of READ_ALIGN_BYTES */
 	size_t size_count;
 	bool without_uring; /* threads of pread in any case */
+	bool small_pages;   /* into 4 KiB pages, as read.huge_pages = off has it */
 	uint64_t seed;      /* of offsets and order */
 };
 
@@ -39,6 +41,8 @@ enum probe_cache { PROBE_DIRECT, PROBE_COLD, PROBE_WARM, PROBE_CACHES };
  * cache cannot be emptied; -EIO ...: a read failed; -ETIMEDOUT: one never came back, and none is tried again. */
 int probe_reads_slot(struct probe_reads *reads, enum probe_cache state, size_t size, unsigned depth,
 	double *requests_per_s, double *latency_ns, struct error *err);
+/* What it reads into: "transparent huge pages".  Rates into 4 KiB pages are a fraction of those. */
+const char *probe_reads_pages(const struct probe_reads *reads);
 /* What control groups of this process allow of reads from there, as "19.1 MiB/s"; "": they set no limit. */
 const char *probe_reads_limit(const struct probe_reads *reads);
 /* How long a slot takes that is asked to take slot_ns: longer where a control group limits reads, so as to meet the
@@ -52,6 +56,13 @@ int probe_reads_write(
  * scratch files; err has the reason. */
 int probe_read(const struct probe_read_plan *plan, const struct probe_control *control,
 	struct ceilings *out, struct error *err);
+
+/* What reading files of the data set gives that this probe has not read, and what the same files give when they
+ * are evicted from this node and read again: where the first is slower, a cache below this node (of a host, an
+ * array, a server) holds what was written or read before, the scratch file included.  Up to bytes_most of them,
+ * chosen at random, on 8 threads.  Fills first_read_*; what cannot be had is a line of missing. */
+int probe_first_reads(const struct dataset *dataset, uint64_t bytes_most,
+	const struct probe_control *control, struct ceilings *out, struct error *err);
 
 /* --- within probe_read.c, but for tests --- */
 
