@@ -592,13 +592,13 @@ static void fill_cache_share(
 }
 
 /* The first epoch fills the page cache again. */
-static double after_cold(const struct run *r, const struct span *span, const struct measurement *m)
+static double after_cold(const struct run *r, const struct span *span)
 {
 	const double from = (double)span->from->read.files;
 	const double read = (double)span->to->read.files - from;
 	const double cold = fmax((double)r->dataset->count - from, 0);
 	const bool cached = r->source->store->ops->local && !r->plan.facts.reads_memory &&
-			    !(config_on(r->config, KEY_READ_DIRECT) && !(m->page_cache_share > 0));
+			    !r->source->past_cache;
 	if (config_integer(r->config, KEY_READ_CACHE) != READ_CACHE_COLD || !cached)
 		return 0;
 	return read > 0 ? fmax(1 - cold / read, 0) : 0;
@@ -784,7 +784,7 @@ static void fill_usage(const struct run *r, const struct span *span, struct meas
 	m->bytes_read_per_s = (double)m->bytes_read / span->seconds;
 	m->disk_bytes_per_s = disk_bytes / span->seconds;
 	fill_cache_share(r, span, disk_bytes, m);
-	m->after_cold = after_cold(r, span, m);
+	m->after_cold = after_cold(r, span);
 	m->cpu_seconds = to->cpu_seconds - from->cpu_seconds;
 	const double outside =
 		(to->machine_seconds - from->machine_seconds - m->cpu_seconds) / span->seconds;

@@ -35,6 +35,7 @@ static int pread_open(struct source *base, struct error *err)
 		source->kept = source_open_files(base, 1);
 		return source_check_open_files(base, base->threads, err);
 	}
+	base->past_cache = false;
 	if (source->direct)
 		source_note(base, "direct reads: off: the files are compressed");
 	return source_check_open_files(base, base->threads * GZIP_VIEWS, err);

@@ -252,6 +252,7 @@ bool source_direct_works(struct source *source)
 {
 	const struct dataset *const dataset = source->dataset;
 	struct store *const store = source->store;
+	source->past_cache = true;
 	for (size_t i = 0; i < dataset->count && i < DIRECT_TRIES; i++) {
 		const char *const path = dataset->samples[i].path;
 		union store_file file;
@@ -261,6 +262,7 @@ bool source_direct_works(struct source *source)
 			return true;
 		}
 		if (code == -EINVAL) {
+			source->past_cache = false;
 			source_note(source,
 				"direct reads: off: the file system of '%s' refuses O_DIRECT",
 				path);

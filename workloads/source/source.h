@@ -151,6 +151,7 @@ struct source {
 	unsigned threads, depth;
 	unsigned depth_most; /* requests of a reader that there must be room for: depth or more */
 	bool timed;          /* fill submitted_ns and done_ns */
+	bool past_cache; /* reads go past the page cache: read.direct, where the file system takes it */
 	/* What it got and did not get: "registered buffers: on; linked open-read-close: off". */
 	char notes[512];
 	struct source_limiter *limiter; /* injected conditions, or NULL; source.c's */
