@@ -36,14 +36,15 @@ static double efficiency_mean(const struct efficiency_look *looks, size_t count,
 	return known ? sum / (double)known : NAN;
 }
 
-/* Rounds without samples count for the CPU time and not for its classes. */
+/* Rounds without samples count for the CPU time and not for its classes.  Where those with samples have no CPU time, a tick of
+ * the kernel being too coarse for them, the classes are not known: their sum would not be that time. */
 static void efficiency_share_cpu(struct efficiency_look *mean)
 {
 	double sum = 0;
 	for (int k = 0; k < JOB_CLASSES; k++)
 		sum += mean->classes[k];
-	for (int k = 0; k < JOB_CLASSES && sum > 0; k++)
-		mean->classes[k] *= mean->worker_cpu_s / sum;
+	for (int k = 0; k < JOB_CLASSES && (sum > 0 || mean->worker_cpu_s > 0); k++)
+		mean->classes[k] = sum > 0 ? mean->classes[k] * mean->worker_cpu_s / sum : NAN;
 }
 
 static void efficiency_side_of(const struct efficiency_input *in,

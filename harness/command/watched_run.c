@@ -11,6 +11,7 @@
 #include "pipelines/pipeline.h"
 #include "workloads/source/residency.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -39,9 +40,10 @@ static const double WATCHED_EXTENSION = 4; /* times the duration, where batches 
 
 struct watched_child {
 	pid_t pid;
-	int out, said; /* what it writes; its error stream, -1: not listened to */
-	int hold;      /* it waits until this is closed */
-	int status;    /* of wait, once it has ended */
+	int out, said;  /* what it writes; its error stream, -1: not listened to */
+	int hold;       /* it waits until this is closed */
+	uint64_t since; /* of a loader: its start, in ticks since the boot; 0: not known */
+	int status;     /* of wait, once it has ended */
 	bool ended;
 	char tail[WATCHED_TAIL_BYTES + 1];
 	size_t tail_used;
@@ -76,6 +78,51 @@ static void watched_close(int *fd)
 	*fd = -1;
 }
 
+/* Of a process: its parent, and when it began, in ticks since the boot; 0: it is gone. */
+static uint64_t watched_began(pid_t pid, pid_t *parent)
+{
+	enum {
+		PARENT_PLACE = 1,
+		BEGAN_PLACE = 19
+	}; /* behind the name, from 0 (proc_pid_stat(5)) */
+	char path[64];
+	char line[1024];
+	(void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	char *at = files_first_line(path, line, sizeof line) == 0 ? strrchr(line, ')') : NULL;
+	char *rest = at ? at + 1 : NULL;
+	uint64_t began = 0;
+	for (int place = 0; place <= BEGAN_PLACE && rest; place++) {
+		rest += strspn(rest, " ");
+		char *word = strsep(&rest, " ");
+		if (place == PARENT_PLACE)
+			*parent = (pid_t)strtol(word, NULL, 10);
+		else if (place == BEGAN_PLACE)
+			began = strtoull(word, NULL, 10);
+	}
+	return began;
+}
+
+/* Ends what left the loader's group (setsid), which this process has adopted since (PR_SET_CHILD_SUBREAPER).  Whether there was
+ * any. */
+static bool watched_end_adopted(uint64_t since)
+{
+	DIR *proc = opendir("/proc");
+	const struct dirent *entry;
+	bool any = false;
+	while (proc && (entry = readdir(proc))) {
+		const pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+		pid_t parent = 0;
+		if (pid <= 0 || watched_began(pid, &parent) < since || parent != getpid())
+			continue;
+		any = true;
+		(void)kill(pid, SIGKILL);
+		(void)waitpid(pid, NULL, WNOHANG);
+	}
+	if (proc)
+		(void)closedir(proc);
+	return any;
+}
+
 /* Asks the group to end, then ends it.  One that cannot be killed (a dead mount) is left behind. */
 static void watched_end(struct watched_child *child)
 {
@@ -89,6 +136,10 @@ static void watched_end(struct watched_child *child)
 	(void)kill(-child->pid, SIGKILL);
 	for (int i = 0; i < 200 && !watched_has_ended(child); i++)
 		clock_sleep_until_ns(clock_now_ns() + 5 * NS_PER_MS);
+	/* Of each that ends, the children come next. */
+	for (int i = 0; i < 200 && child->since > 0 && watched_end_adopted(child->since); i++)
+		clock_sleep_until_ns(clock_now_ns() + 5 * NS_PER_MS);
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 0);
 	watched_close(&child->out);
 	watched_close(&child->said);
 }
@@ -303,6 +354,8 @@ static int watched_start_loader(const struct watched_run *run, struct watched_ch
 		failure[0] = failure[1] = -1;
 	}
 	const pid_t parent = getpid();
+	/* Its orphans come to this process, which ends them. */
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 	child->pid = code ? -1 : fork();
 	if (child->pid == 0) {
 		watched_own_group(parent);
@@ -315,6 +368,8 @@ static int watched_start_loader(const struct watched_run *run, struct watched_ch
 	watched_close(&failure[1]);
 	if (child->pid > 0) {
 		int refused = 0;
+		pid_t mine;
+		child->since = watched_began(child->pid, &mine);
 		(void)setpgid(child->pid, child->pid);
 		if (read(failure[0], &refused, sizeof refused) == (ssize_t)sizeof refused)
 			code = refused;
@@ -666,6 +721,9 @@ static int pipeline_result(struct pipeline_round *round, struct record *record,
 		watched_scale_cpu(out, m->cpu_seconds / (double)m->samples);
 		/* Reads by io_uring are not among what the kernel counts of its read calls. */
 		out->read_bytes = m->samples ? (double)m->bytes_read / (double)m->samples : NAN;
+		/* It may have ended before this process had a core to look at it. */
+		if (isnan(out->memory_bytes))
+			out->memory_bytes = (double)m->rss_peak_bytes;
 		if (m->status == MEASUREMENT_UNSTEADY)
 			(void)snprintf(facts->unsteady, sizeof facts->unsteady,
 				"a round of this pipeline was not steady");

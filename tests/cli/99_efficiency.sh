@@ -149,6 +149,20 @@ gone() {
 }
 until_true gone
 
+# Workers that leave its group, and theirs, end with it.
+loader breakaway <<'SH'
+setsid sh -c 'sh -c "echo \$\$ >>away.pids; exec sleep 300" & echo $$ >>away.pids; wait' &
+until [ "$(wc -l <away.pids)" -ge 2 ]; do sleep 0.01; done
+while :; do echo "batch 8"; sleep 0.01; done
+SH
+if command -v setsid >/dev/null; then
+	: >away.pids
+	expect 0 efficiency --set measure.repeats=1 --json -- ./breakaway
+	for pid in $(cat away.pids); do
+		! kill -0 "$pid" 2>/dev/null || fail "process $pid of the loader lives on"
+	done
+fi
+
 # The adaptor for plain Python runs as it is.
 expect 0 efficiency --json -- python3 "$ROOT/pipelines/adaptors/python_loader.py"
 validate

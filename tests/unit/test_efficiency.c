@@ -186,6 +186,29 @@ static void test_unknown(void **state)
 	assert_int_equal(found.forecast_count, 0);
 }
 
+/* The kernel counts CPU time in ticks: on a loaded machine the round whose code was sampled may have none, and the one that has
+ * some no sample.  Classes that do not sum to the CPU time would break what the parts of the loss sum to. */
+static void test_coarse_ticks(void **state)
+{
+	struct efficiency_look loader[ROUNDS];
+	struct efficiency_look hardware[ROUNDS];
+	struct efficiency found;
+	(void)state;
+	const struct efficiency_input input = rounds_of(loader, hardware, 1.8e-3);
+	for (int i = 0; i < ROUNDS; i++) {
+		loader[i].worker_cpu_s = i % 2 ? 1.8e-3 : 0;
+		loader[i].class_samples = i % 2 ? 0 : 1;
+		for (int k = 0; k < JOB_CLASSES; k++)
+			loader[i].classes[k] = i % 2 ? NAN : 0;
+	}
+	efficiency_find(&input, &found);
+	assert_true(isnan(found.class_lost[JOB_CLASS_DECODE]));
+	assert_true(fabs(found.loader.mean.worker_cpu_s - 0.9e-3) < 1e-12 || ROUNDS % 2);
+	assert_true(fabs(found.lost_s - 1.2e-3) < 1e-9);
+	assert_int_equal(found.forecast_count, 0);
+	assert_true(found.no_forecast[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -196,6 +219,7 @@ int main(void)
 		cmocka_unit_test(test_cores_limit),
 		cmocka_unit_test(test_no_forecast),
 		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_coarse_ticks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
