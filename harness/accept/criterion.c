@@ -84,12 +84,19 @@ static int refuse_reference(
 	return 0;
 }
 
-/* A lower limit that nothing can be below holds whatever is measured. */
+/* A limit that nothing can be beyond holds whatever is measured. */
 static int refuse_limit(const struct figure *figure, const struct clause *clause, const char *text,
 	struct error *err)
 {
 	const bool at_least = clause->op == CLAUSE_MORE_EQUAL && clause->value <= 0;
 	const bool above = clause->op == CLAUSE_MORE && clause->value < 0;
+	const bool share = figure->unit == FIGURE_SHARE && clause->of == OF_NOTHING;
+	if (figure->sense == FIGURE_LESS_IS_BETTER && share &&
+		((clause->op == CLAUSE_LESS_EQUAL && clause->value >= 1) ||
+			(clause->op == CLAUSE_LESS && clause->value > 1)))
+		return error_set(err, -EINVAL,
+			"an upper limit of %.32s holds for every share; write a smaller one, or 'known'",
+			text);
 	if (figure->sense != FIGURE_MORE_IS_BETTER || figure->unit == FIGURE_CELSIUS ||
 		(!at_least && !above))
 		return 0;
@@ -279,6 +286,28 @@ static double criterion_statistic(const struct criterion *criterion, enum clause
 	return (double)NAN;
 }
 
+/* Whether every word of one list is in the other, letter by letter. */
+static bool words_are_among(const struct clause *words, const struct clause *all)
+{
+	size_t found = 0;
+	for (size_t i = 0; i < words->word_count; i++)
+		for (size_t k = 0; k < all->word_count; k++)
+			if (strcmp(words->words[i], all->words[k]) == 0) {
+				found++;
+				break;
+			}
+	return found == words->word_count;
+}
+
+/* "is one of a, b" warns of less than "is a" fails. */
+static bool texts_are_laxer(const struct criterion *warns, const struct criterion *fails)
+{
+	const struct clause *w = &warns->clauses[0];
+	const struct clause *f = &fails->clauses[0];
+	return warns->clause_count == 1 && fails->clause_count == 1 && w->kind == CLAUSE_IS &&
+	       f->kind == CLAUSE_IS && w->word_count > f->word_count && words_are_among(f, w);
+}
+
 bool criterion_is_laxer(
 	const struct criterion *warns, const struct criterion *fails, const struct figure *figure)
 {
@@ -292,7 +321,8 @@ bool criterion_is_laxer(
 			(isfinite(high[0]) && high[0] > high[1]))
 			return true;
 	}
-	return criterion_statistic(warns, CLAUSE_SPREAD) >
+	return texts_are_laxer(warns, fails) ||
+	       criterion_statistic(warns, CLAUSE_SPREAD) >
 		       criterion_statistic(fails, CLAUSE_SPREAD) ||
 	       criterion_statistic(warns, CLAUSE_SIMILARITY) <
 		       criterion_statistic(fails, CLAUSE_SIMILARITY);
@@ -336,25 +366,12 @@ static bool words_meet(const struct clause *a, const struct clause *b)
 	return false;
 }
 
-/* Every word of IS is excluded by IS NOT. */
-static bool words_are_excluded(const struct clause *is, const struct clause *is_not)
-{
-	size_t excluded = 0;
-	for (size_t i = 0; i < is->word_count; i++)
-		for (size_t k = 0; k < is_not->word_count; k++)
-			if (strcmp(is->words[i], is_not->words[k]) == 0) {
-				excluded++;
-				break;
-			}
-	return excluded == is->word_count;
-}
-
 static bool clauses_contradict(const struct clause *a, const struct clause *b)
 {
 	if (a->kind == CLAUSE_IS && b->kind == CLAUSE_IS)
 		return !words_meet(a, b);
-	return (a->kind == CLAUSE_IS && b->kind == CLAUSE_IS_NOT && words_are_excluded(a, b)) ||
-	       (a->kind == CLAUSE_IS_NOT && b->kind == CLAUSE_IS && words_are_excluded(b, a));
+	return (a->kind == CLAUSE_IS && b->kind == CLAUSE_IS_NOT && words_are_among(a, b)) ||
+	       (a->kind == CLAUSE_IS_NOT && b->kind == CLAUSE_IS && words_are_among(b, a));
 }
 
 /* ">= 50 ms and <= 1 ms" */

@@ -262,6 +262,9 @@ static void mistakes(void **state)
 			"is laxer than '>= 90 % of median'"},
 		{"[a]\nkind = ceiling\nread.cold = spread <= 3 %\nwarn.read.cold = spread <= 9 %\n",
 			"is laxer than 'spread <= 3 %'"},
+		{"[a]\nkind = expect\ncpu.model = is A\nwarn.cpu.model = is one of B, A\n",
+			"warn.cpu.model: 'is one of B, A' is laxer than 'is A'"},
+		{"[a]\nkind = burn\nburn.drift <= 100 %\n", "holds for every share"},
 		{"[a]\nkind = expect\ncpu.model = ${NOT_SET_ANYWHERE}\n", "p.ini:3: "},
 	};
 	assert_true(COUNT(cases) >= 25);
@@ -285,6 +288,8 @@ static void not_mistakes(void **state)
 		"kind = ceiling\nread.direct >= 50 MB/s\nwarn.read.direct >= 40 % of baseline\n",
 		"kind = expect\nsysctl.vm.swappiness <= 10\n",
 		"kind = expect\nmemory.transparent = is one of always, m*\n",
+		"kind = expect\ncpu.model = is one of A, B\nwarn.cpu.model = is A\n",
+		"kind = burn\nburn.drift <= 99 %\n",
 		"kind = expect\ncpu.model = is AMD* and is not *7551*\n",
 		"kind = pipeline\nbottleneck = is not read\nbottleneck.resource = is one of cpu, compute\n",
 	};

@@ -1,4 +1,5 @@
 /* The command line: what is taken, what is refused and with which words; the order of repetitions. */
+#include "harness/command/command.h"
 #include "harness/command/options.h"
 #include "harness/command/run_plan.h"
 
@@ -183,6 +184,26 @@ static void schedule_is_interleaved(void **state)
 	free(c);
 }
 
+/* 1 is a verdict: whatever goes wrong, it is another status. */
+static void a_fault_is_no_verdict(void **state)
+{
+	(void)state;
+	static const int wrong[] = {EINVAL, ENOENT, EACCES, EEXIST, EISDIR, ENODATA};
+	static const int cannot[] = {ENOSPC, EDQUOT, EFBIG, EIO, EROFS, ENOMEM, EPIPE, ETIMEDOUT,
+		EBADMSG, EMFILE, ECONNREFUSED, ENODEV, EBUSY};
+	for (int code = 1; code < 4096; code++) {
+		const int status = command_status(-code);
+		assert_true(status == EXIT_STATUS_BAD_INPUT || status == EXIT_STATUS_CANNOT ||
+			    status == EXIT_STATUS_INTERRUPTED);
+		assert_int_equal(status == EXIT_STATUS_INTERRUPTED, code == EINTR);
+	}
+	assert_int_equal(command_status(0), EXIT_STATUS_DONE);
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+		assert_int_equal(command_status(-wrong[i]), EXIT_STATUS_BAD_INPUT);
+	for (size_t i = 0; i < sizeof cannot / sizeof cannot[0]; i++)
+		assert_int_equal(command_status(-cannot[i]), EXIT_STATUS_CANNOT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -194,6 +215,7 @@ int main(void)
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(table_is_whole),
 		cmocka_unit_test(schedule_is_interleaved),
+		cmocka_unit_test(a_fault_is_no_verdict),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
