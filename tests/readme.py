@@ -32,7 +32,7 @@ PARTS = {
         (r"^imagenet_like", None),
     ],
     "mlbench diagnose configs/story.ini": [
-        (r"^story", None),
+        (r"^story", r"^  page"),
     ],
     "mlbench diagnose configs/story.ini --follow": [
         (r"^advice, followed step by step", r"^  verdict"),
