@@ -10,6 +10,7 @@
 #include "harness/checks/other_work.h"
 #include "harness/checks/settle.h"
 #include "harness/checks/sink.h"
+#include "harness/measure/data_store.h"
 #include "harness/measure/node_probes.h"
 
 #include <errno.h>
@@ -177,14 +178,36 @@ static void call_state(struct gather *gather, int code, bool gone, int status, u
 		gather_state(gather, "died", "exit status %d without a word", WEXITSTATUS(status));
 }
 
-/* Other work on the cores while it ran.  Ceilings look at each of theirs themselves; an inventory is no matter of time. */
-static void call_say_busy(const struct accept_check *check, const struct other_work *work,
-	size_t cores, struct gather *gather)
+/* Seconds for which a CPU quota has stopped this process's control group; NAN: there is none, or the kernel does not tell. */
+static double quota_stopped_s(void)
 {
-	static const double SHARE = 0.2; /* who serves files in user mode is part of it */
+	struct cpu_quotas quotas;
+	struct cpu_quota_use use = {NAN, NAN, NAN};
+	cgroup_cpu_quotas(&quotas);
+	const struct cpu_quota *tightest = cgroup_tightest(&quotas);
+	if (tightest)
+		cgroup_cpu_use(tightest, &use);
+	return use.throttled_seconds;
+}
+
+/* Under what it ran: a quota that stopped it, other work on its cores.  Ceilings look at each of their cores themselves; an
+ * inventory is no matter of time. */
+static void call_say_conditions(const struct accept_check *check, const struct other_work *work,
+	size_t cores, double stopped_s, struct gather *gather)
+{
+	static const double BUSY_SHARE = 0.2; /* who serves files in user mode is part of it */
+	static const double STOPPED_SHARE = 0.05;
 	char words[OTHER_WORK_WORDS_BYTES];
-	if (check->kind != ACCEPT_CEILING && check->kind != ACCEPT_EXPECT &&
-		other_work_is_busy(work, SHARE, cores, words))
+	char time[UNITS_BYTES];
+	if (check->kind == ACCEPT_EXPECT)
+		return;
+	if (stopped_s > STOPPED_SHARE * work->wall_s / (double)(cores > 0 ? cores : 1)) {
+		(void)snprintf(words, sizeof words,
+			"a CPU quota of a control group stopped it for %s",
+			units_format_duration(stopped_s * NS_PER_S, time));
+		gather_condition(gather, "", "", CONDITION_LIMITED, words);
+	}
+	if (check->kind != ACCEPT_CEILING && other_work_is_busy(work, BUSY_SHARE, cores, words))
 		gather_condition(gather, "", "", CONDITION_BUSY, words);
 }
 
@@ -197,6 +220,7 @@ static void call_once(const struct runner *runner, struct check_call *call, uint
 	unsigned *cores;
 	const unsigned core_count = probe_core_list(&cores);
 	gather->ended = false;
+	const double stopped_before_s = quota_stopped_s();
 	other_work_begin(&others, runner->root, cores, core_count, 0);
 	int code = bounded_start(&process, check_call_work, call);
 	if (code) {
@@ -216,7 +240,8 @@ static void call_once(const struct runner *runner, struct check_call *call, uint
 	const bool gone = bounded_end(&process, &status);
 	other_work_end(&others, runner->root, cores, core_count, process.user_s);
 	free(cores);
-	call_say_busy(call->context.check, &others, core_count, gather);
+	call_say_conditions(call->context.check, &others, core_count,
+		quota_stopped_s() - stopped_before_s, gather);
 	call_state(gather, code, gone, status, clock_now_ns() - began);
 	char *nothing;
 	(void)run_bounded(remove_scratch, call->scratch, 2 * NS_PER_S, NULL, &nothing);

@@ -31,6 +31,18 @@ within() { (echo "$BASHPID" >"$above/job/cgroup.procs" && exec "$@") >out 2>err;
 within "$MLBENCH" doctor || true
 grep -q "$name allows 0.20 of" out || fail "the doctor does not name the group"
 within "$MLBENCH" run tiny.ini $ONE --set decode.workers=4 --set inject.decode_factor=20 --out limited || [ $? -eq 3 ] || fail "no run under a quota"
+# What a quota holds back is no fault of the cores: nobody is sent to the vendor.
+cat >plan.ini <<'INI'
+[cores]
+kind = ceiling
+tier = quick
+decode.all >= 1e9 samples/s
+INI
+within "$MLBENCH" accept plan.ini --tier quick --budget 10min --json --out accepted
+[ "$(json '[c["is"] for m in d["measured"] for c in m["conditions"] if c["figure"] == ""]')" = "['limited']" ] || fail "the quota is no condition of the check"
+[ "$(json '{f["action"] for c in d["checks"] for f in c["findings"]} <= {"configure", "none"}')" = True ] &&
+	! json '[f["remedy"] for c in d["checks"] for f in c["findings"]]' | grep -q vendor ||
+	fail "a quota sends somebody to the vendor"
 python3 - "$name" "$own" <<'PY' || fail "the result of a run under a quota"
 import json, sys
 lines = [json.loads(line) for line in open("limited/points.jsonl")]
