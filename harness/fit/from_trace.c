@@ -22,7 +22,7 @@
  *
  * Events come in no order.  Marks of steps and waits are kept (TRACE_MARKS_MAX of each), kernels only as the time that they
  * cover (harness/fit/busy_spans.h), copies as sums over stretches that become longer when there are too many.  Together that
- * is less than 350 MiB whatever the file holds, and a few in ordinary traces. */
+ * is less than 400 MiB whatever the file holds, and a few in ordinary traces. */
 #include "harness/analyze/statistics.h"
 #include "harness/base/array.h"
 #include "harness/base/clock.h"

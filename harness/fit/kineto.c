@@ -29,11 +29,23 @@ static bool kineto_is_json(const unsigned char *text, size_t size, size_t *skip)
 
 #if !defined(MLBENCH_WITH_yajl)
 
-/* What is no JSON is no trace; of what is, nobody knows. */
+/* Whether the beginning of JSON has the keys of a trace: other JSON may be a log of steps. */
+static bool kineto_seems_trace(const char *head)
+{
+	static const char *const keys[] = {"\"traceEvents\"", "\"schemaVersion\"", "\"ph\"",
+		"\"deviceProperties\"", "\"distributedInfo\""};
+	bool seems = false;
+
+	for (size_t i = 0; i < COUNT(keys); i++)
+		seems = seems || strstr(head, keys[i]);
+	return seems;
+}
+
+/* What is no JSON is no trace; of what is, the beginning tells. */
 int kineto_read(const char *path, kineto_take *take, void *context, struct kineto_file *file,
 	struct error *err)
 {
-	unsigned char head[512];
+	unsigned char head[512] = "";
 	size_t skip;
 	(void)take;
 	(void)context;
@@ -42,13 +54,15 @@ int kineto_read(const char *path, kineto_take *take, void *context, struct kinet
 	if (fd < 0)
 		return fd;
 	gzFile in = gzdopen(fd, "rb");
-	const int n = in ? gzread(in, head, sizeof head) : 0;
+	const int n = in ? gzread(in, head, sizeof head - 1) : 0;
 	if (in)
 		(void)gzclose(in);
 	else
 		(void)close(fd);
 	if (n <= 0 || !kineto_is_json(head, (size_t)n, &skip))
 		return error_set(err, -ENOMSG, "'%s' is no trace: no JSON begins there", path);
+	if (!kineto_seems_trace((const char *)head))
+		return error_set(err, -ENOMSG, "'%s' is no trace: it has no list of events", path);
 	return part_require(PART_TRACES, err);
 }
 

@@ -40,6 +40,8 @@ printf '{"traceEvents": []}' >trace.json
 without yajl fit trace.json
 printf 'step_time_ms\n30\n31\n32\n' >steps.csv
 expect 0 "$bare" fit steps.csv
+printf '{"step": 1, "step_time_ms": 30}\n{"step": 2, "step_time_ms": 31}\n{"step": 3, "step_time_ms": 32}\n' >steps.jsonl
+expect 0 "$bare" fit steps.jsonl
 expect 0 "$bare" list parts --json
 python3 - <<'PY' || fail "the list of parts"
 import json
