@@ -230,6 +230,8 @@ grep -q '"bad_samples":0,' raw.out/points.jsonl || fail "any file is no sample"
 
 # What is there, and the key that reads it.
 refuses "there: 1 .tar: set dataset.container = tar" mac
+refuses "there: 1 .tar.xz: set dataset.container = tar" xz
+refuses "there: 1 .tar.gz: set dataset.container = tgz" gz2
 refuses "there: 1 .tfrec: set dataset.container = tfrecord" kaggle
 refuses "there: 8 .npy: set sample.kind = volume" unet
 refuses "there: 1 .bin, 1 .idx: set sample.kind = tokens" megatron

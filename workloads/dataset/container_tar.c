@@ -496,7 +496,7 @@ static int tar_split(struct container_file *file, struct error *err)
 
 static bool container_tar_takes(const char *name)
 {
-	return files_name_ends(name, ".tar") || container_tgz_takes(name);
+	return files_name_ends(name, ".tar");
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

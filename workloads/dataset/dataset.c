@@ -56,7 +56,7 @@ static int dataset_open_folder(const struct config *config, const struct dataset
 	if (!code)
 		code = scan_store(store, (uint64_t)config_integer(config, KEY_DATASET_SAMPLES),
 			&own, dataset, err);
-	if (!code && own.kind->check && !own.container)
+	if (!code && own.kind->check && dataset->beside > 0 && !own.container)
 		code = own.kind->check(config, store, dataset, err);
 	store_close(store);
 	return code;

@@ -45,6 +45,8 @@ struct dataset {
 	size_t class_count;
 	struct dataset_bad *bad;
 	size_t bad_count;
+	uint64_t
+		beside; /* files of a user's folder that belong to others (sample_file_ops.beside) */
 	/* What of a user's folder is passed over by its name: "12 .bmp, 3 .gif, 2 hidden files or folders". */
 	char skipped[DATASET_SKIPPED_BYTES];
 	/* What a user's folder looks like, and the key for that; empty: nothing is strange. */

@@ -602,6 +602,7 @@ static int scan_walk(struct folder_scan *scan, uint64_t wanted, struct walk *wal
 	if (code)
 		return code;
 	dataset->scanned_now = scan->effort.headers > headers;
+	dataset->beside = walk->beside;
 	memcpy(dataset->skipped, walk->skipped, sizeof dataset->skipped);
 	advise_companions(dataset);
 	scan_cache_keep(scan, some, walk, dataset);

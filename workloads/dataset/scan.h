@@ -96,7 +96,8 @@ _Static_assert(sizeof(struct found) == 48, "what a scan keeps of each file");
 struct walk {
 	struct found *files; /* sorted by class, then path; owned */
 	size_t count, room;
-	char skipped[DATASET_SKIPPED_BYTES]; /* as the data set's */
+	uint64_t beside; /* as the data set's, and this */
+	char skipped[DATASET_SKIPPED_BYTES];
 	char advice[64]; /* the key that would read what was passed over; empty: none would */
 };
 

@@ -266,6 +266,7 @@ static bool take_found(struct listing *listing, const struct found *found)
 		return keep_found(listing, found);
 	const struct sample_file_ops *const files = listing->scan->kind->files;
 	const bool beside = files && files->beside && files_name_ends(name, files->beside);
+	listing->walk->beside += beside;
 	if (found->kind == STORE_FILE && !beside)
 		count_skipped(listing->skipped, name);
 	return true;
@@ -470,20 +471,24 @@ static void describe_skipped(struct listing *listing, char out[DATASET_SKIPPED_B
 	skipped_add(out, listing->excluded, "by dataset.exclude", "");
 }
 
-/* The key that reads a name: what it is packed in, or the kind that it is. */
-static bool walk_advise(const struct folder_scan *scan, const char *name, char out[64])
+/* The key that reads a name: what it is packed in, or the kind that it is.  One that has to be unpacked
+ * first comes last: what takes it says so. */
+static bool walk_advise(const struct folder_scan *scan, const char *name, char *out, size_t room)
 {
-	for (size_t i = 0; container_list[i]; i++)
-		if (container_list[i] != scan->container && container_list[i]->takes(name))
-			return snprintf(out, 64, "dataset.container = %s",
-				       container_list[i]->name) > 0;
+	for (int packed = 0; packed < 2; packed++)
+		for (size_t i = 0; container_list[i]; i++)
+			if (container_list[i] != scan->container &&
+				(packed ? container_takes(container_list[i], name)
+					: container_list[i]->takes(name)))
+				return snprintf(out, room, "dataset.container = %s",
+					       container_list[i]->name) > 0;
 	if (scan->container && sample_takes_name(scan->kind, name))
-		return snprintf(out, 64, "dataset.container = files") > 0;
+		return snprintf(out, room, "dataset.container = files") > 0;
 	for (size_t i = 0; sample_kinds[i]; i++)
 		if (sample_kinds[i] != scan->kind &&
 			(sample_kinds[i]->files || sample_kinds[i]->container) &&
 			sample_takes_name(sample_kinds[i], name))
-			return snprintf(out, 64, "sample.kind = %s", sample_kinds[i]->name) > 0;
+			return snprintf(out, room, "sample.kind = %s", sample_kinds[i]->name) > 0;
 	return false;
 }
 
@@ -494,7 +499,8 @@ int walk_folder(struct folder_scan *scan, struct walk *walk, struct error *err)
 	int code = list_all(&listing, err);
 	describe_skipped(&listing, walk->skipped);
 	for (size_t i = 0; i < KINDS_MAX && listing.skipped[i].count > 0; i++)
-		if (walk_advise(scan, listing.skipped[i].example, walk->advice))
+		if (walk_advise(
+			    scan, listing.skipped[i].example, walk->advice, sizeof walk->advice))
 			break;
 	if (!*walk->advice && listing.skipped[0].count > 0 && !scan->container)
 		(void)snprintf(
