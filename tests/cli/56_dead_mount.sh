@@ -51,6 +51,25 @@ is_json mlbench.accept/1
 cp gen.out out
 is_json mlbench.error/1
 
+# A signal ends the wait for an answer, too.
+cat >signal.sh <<'SH2'
+"$MLBENCH" "$@" >out 2>err </dev/null &
+pid=$!
+for _ in $(seq 1200); do
+	pgrep -P "$pid" >pids && break
+	kill -0 "$pid" 2>/dev/null || exit 99
+	sleep 0.05
+done
+kill "-$SIGNAL" "$pid"
+wait "$pid"
+SH2
+for SIGNAL in INT TERM; do
+	export SIGNAL
+	"$TOOLS/with_bad_mount" stopped mount bash signal.sh accept plan.ini --tier quick --path mount --dry-run
+	status=$?
+	[ "$status" -eq 130 ] || fail "exit $status, not 130, at SIG$SIGNAL while an answer is waited for"
+done
+
 # A job that waits for it is observed all the same: in time, and with what it waits for.
 cat >observed.sh <<'SH2'
 cat mount/file &
