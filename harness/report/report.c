@@ -597,6 +597,21 @@ void report_settings(const struct report *report, size_t point, struct buffer *o
 	config_point_text(&report->record->config, &report->record->grid, point, out);
 }
 
+void report_settings_of(const struct report *report, size_t point, bool knobs, struct buffer *out)
+{
+	const char *gap = "";
+	for (size_t axis = 0; axis < report->record->config.axis_count; axis++) {
+		const enum key_id key = report->record->config.axes[axis].key;
+		char name[CONFIG_NAME_BYTES];
+		char value[CONFIG_VALUE_BYTES];
+		if ((config_keys[key].kind == KEY_KIND_KNOB) != knobs)
+			continue;
+		buffer_format(out, "%s%s=%s", gap, config_key_name(key, name),
+			report_setting(report, point, axis, value, sizeof value));
+		gap = " ";
+	}
+}
+
 void report_differing_settings(
 	const struct report *report, size_t point, size_t from, struct buffer *out)
 {

@@ -101,6 +101,8 @@ const char *report_setting(
 /* All of them: "decode.workers=2 batch.size=64". */
 void report_settings(const struct report *report, size_t point, struct buffer *out);
 
+/* The knobs among them, or what is none: the workload. */
+void report_settings_of(const struct report *report, size_t point, bool knobs, struct buffer *out);
 /* Those that another point does not have. */
 void report_differing_settings(
 	const struct report *report, size_t point, size_t from, struct buffer *out);

@@ -25,8 +25,9 @@ enum {
 	POINTS_MARKDOWN_MAX = 1000,
 	NOTES_SHOWN_MAX = 8,
 	AGE_BYTES = 64,
-	ROWS_WANTED = 4, /* of points on a screen */
-	KEEP_POINTS = 4, /* what is less important makes room for them */
+	WORKLOADS_SHOWN = 3, /* beside the first */
+	ROWS_WANTED = 4,     /* of points on a screen */
+	KEEP_POINTS = 4,     /* what is less important makes room for them */
 };
 
 static const double NEAR_BEST_SHARE = 0.05;
@@ -152,32 +153,63 @@ static void text_put_predicted(struct sheet_of_report *sheet)
 	medium_fact(&sheet->medium, INK_BOLD, "adaptive", &text);
 }
 
+/* Of the only workload, or of one of several: "of tokens.length=256: 900 samples/s at decode.workers=2". */
+static void text_add_best(
+	const struct report *report, size_t best, bool several, struct buffer *text)
+{
+	const size_t fastest = report_fastest_like(report, best);
+	struct buffer knobs = {0};
+	char number[UNITS_BYTES];
+	if (several) {
+		buffer_text(text, "of ");
+		report_settings_of(report, best, false, text);
+		buffer_text(text, ": ");
+	}
+	report_add_rate(report, best, text);
+	report_settings_of(report, best, true, &knobs);
+	if (knobs.size > 0)
+		buffer_format(text, " at %s", knobs.data);
+	text->failed = text->failed || knobs.failed;
+	buffer_release(&knobs);
+	if (fastest == best)
+		return;
+	buffer_format(text, "; tied with the highest, %s at ",
+		units_format_count(report->points[fastest]->median, number));
+	report_differing_settings(report, fastest, best, text);
+}
+
+/* Whether a point is the first of a workload that is not the verdict's own. */
+static bool begins_other_workload(const struct report *report, size_t point)
+{
+	size_t first = 0;
+	while (first < point && !report_same_workload(report, first, point))
+		first++;
+	return first == point && !report_same_workload(report, point, report->best) &&
+	       report_best_like(report, point) < report->record->grid.points;
+}
+
 /* The best setting of each workload, the verdict's own first. */
 static void text_put_best(struct sheet_of_report *sheet)
 {
 	const struct report *report = sheet->report;
-	const size_t fastest = report_fastest_like(report, report->best);
-	char number[UNITS_BYTES];
+	size_t others = 0;
+	size_t shown = 0;
 	struct buffer text = {0};
-	text_add_rate(report, report->best, &text);
-	if (fastest != report->best) {
-		buffer_format(&text, "; tied with the highest, %s at ",
-			units_format_count(report->points[fastest]->median, number));
-		report_differing_settings(report, fastest, report->best, &text);
-	}
+	for (size_t i = 0; i < report->record->grid.points; i++)
+		others += begins_other_workload(report, i);
+	text_add_best(report, report->best, others > 0, &text);
 	medium_fact(&sheet->medium, INK_GOOD, "best", &text);
-	for (size_t i = 0; i < report->record->grid.points; i++) {
-		size_t first = 0;
-		while (first < i && !report_same_workload(report, first, i))
-			first++;
-		const size_t best = first == i ? report_best_like(report, i) : report->best;
-		if (first < i || best == report->record->grid.points ||
-			report_same_workload(report, i, report->best))
+	for (size_t i = 0; i < report->record->grid.points && shown < WORKLOADS_SHOWN; i++) {
+		if (!begins_other_workload(report, i))
 			continue;
-		text_add_rate(report, best, &text);
-		buffer_text(&text, " (another workload)");
+		text_add_best(report, report_best_like(report, i), true, &text);
 		medium_fact(&sheet->medium, INK_GOOD, "", &text);
+		shown++;
 	}
+	if (others > shown)
+		buffer_format(
+			&text, "and %zu workloads more: see the table of points", others - shown);
+	medium_fact(&sheet->medium, INK_GOOD, "", &text);
 }
 
 static void text_put_verdict(struct sheet_of_report *sheet)

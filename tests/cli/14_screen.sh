@@ -25,6 +25,15 @@ prints "limits of this node"
 prints "where the time went"
 tail -n 1 out | grep -q '^  page     swept/report.html$' || fail "show does not end with the page"
 
+# A loader without its cost is no better setting: each workload has a best one, and the verdict is of the first.
+expect_measured "$MLBENCH" sweep tiny.ini --set batch.size=8 --set sweep.overhead.sample=1ms,0 --set measure.duration=300ms --out costs
+on_a_screen best verdict page
+reads "best of overhead.sample=1ms: "
+reads " of overhead.sample=0: "
+tr -s ' \n' ' ' <out | grep -q 'best of overhead.sample=1ms: [0-9.,]* samples/s at decode.workers=[12]' || fail "which knobs are best"
+expect 0 "$MLBENCH" show costs
+tr -s ' \n' ' ' <out | grep -q 'at the best point, overhead.sample=1ms' || fail "the stages are those of another workload"
+
 expect_measured "$MLBENCH" run tiny.ini $ONE --out ran
 on_a_screen best verdict page
 head -n 1 out | grep -q emulated || fail "the first line does not say that the step is emulated"
