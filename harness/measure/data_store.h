@@ -86,7 +86,7 @@ struct cgroup_read_limit {
 struct cgroup_read_limits {
 	struct cgroup_read_limit bytes, requests;
 };
-enum { READ_LIMIT_WORDS_BYTES = 64 };
+enum { READ_LIMIT_WORDS_BYTES = 80 };
 /* "19.1 MiB/s", "19.1 MiB/s and 100 requests/s"; "": no group sets a limit. */
 const char *cgroup_read_limit_words(
 	const struct cgroup_read_limits *limits, char out[READ_LIMIT_WORDS_BYTES]);

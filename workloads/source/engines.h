@@ -18,8 +18,8 @@ void source_note(struct source *source, const char *format, ...)
  * store that is not local. */
 int source_check_open_files(const struct source *source, unsigned at_once, struct error *err);
 
-/* Whether files of the store open with O_DIRECT: tries the first that is there.  Notes it if not. */
-/* Sets source->past_cache to the answer. */
+/* Whether files of the store open with O_DIRECT: tries the first that is there.  Notes it if not, and sets
+ * source->past_cache to the answer. */
 bool source_direct_works(struct source *source);
 
 /* --- the reading of one sample as a pure state machine, shared by the engines that issue reads: what to
