@@ -15,25 +15,56 @@ static bool mend_is_hex(const char *text, size_t size)
 	return true;
 }
 
-/* Whether a quote ends its string, by what follows it. */
-static bool mend_ends_string(const char *behind, size_t size)
+static size_t mend_blanks(const char *text, size_t size)
 {
 	size_t at = 0;
 
-	while (at < size && behind[at] && strchr(" \t\r\n", behind[at]))
+	while (at < size && text[at] && strchr(" \t\r\n", text[at]))
 		at++;
-	return at == size || (behind[at] && strchr(",:}]", behind[at]));
+	return at;
+}
+
+/* Whether a key and its colon begin behind blanks; what is cut off may be one. */
+static bool mend_is_key(const char *text, size_t size)
+{
+	enum { KEY_BYTES_MOST = 128 };
+	size_t at = mend_blanks(text, size);
+
+	if (at == size)
+		return true;
+	if (text[at] != '"')
+		return false;
+	const char *end = memchr(text + at + 1, '"', size - at - 1);
+	if (!end)
+		return size - at < KEY_BYTES_MOST;
+	at = (size_t)(end - text) + 1;
+	at += mend_blanks(text + at, size - at);
+	return at == size || text[at] == ':';
+}
+
+/* Whether a quote ends its string, by what follows it: behind a value of an object, another key or the object's end. */
+static bool mend_ends_string(const char *text, size_t size, bool value)
+{
+	const size_t at = mend_blanks(text, size);
+
+	if (at == size)
+		return true;
+	if (!value)
+		return text[at] && strchr(",:}]", text[at]);
+	if (text[at] == ',')
+		return mend_is_key(text + at + 1, size - at - 1);
+	if (text[at] != '}')
+		return false;
+	const size_t next = at + 1 + mend_blanks(text + at + 1, size - at - 1);
+	return next == size || (text[next] && strchr(",}]{", text[next]));
 }
 
 /* Whether an escaped quote ends its string all the same, as behind a path of Windows: a key follows, which it does in no string of JSON. */
-static bool mend_ends_in_backslash(const char *behind, size_t size)
+static bool mend_ends_in_backslash(const char *text, size_t size)
 {
-	size_t at = 0;
+	const size_t at = mend_blanks(text, size);
 
-	while (at < size && (behind[at] == ' ' || behind[at] == ','))
-		at++;
-	return at > 0 && at + 1 < size && memchr(behind, ',', at) && behind[at] == '"' &&
-	       isalpha((unsigned char)behind[at + 1]);
+	return at + 2 < size && text[at] == ',' && mend_is_key(text + at + 1, size - at - 1);
 }
 
 /* How long the number at this place is that JSON does not know (nan, -Infinity); 0: there is none. */
@@ -51,32 +82,35 @@ static size_t mend_odd_number(const char *text, size_t size)
 	return 0;
 }
 
-void json_mend(enum json_mend *state, const char *text, char *out, size_t size, size_t all)
+void json_mend(struct json_mend *state, const char *text, char *out, size_t size, size_t all)
 {
 	if (out != text)
 		memcpy(out, text, size);
 	for (size_t i = 0; i < size; i++) {
 		const unsigned char c = (unsigned char)text[i];
-		if (*state == JSON_MEND_ESCAPE && c == '"' && i > 0 &&
+		if (state->at == JSON_MEND_ESCAPE && c == '"' && i > 0 &&
 			mend_ends_in_backslash(text + i + 1, all - i - 1)) {
 			out[i - 1] = ' ';
-			*state = JSON_MEND_OUTSIDE;
-		} else if (*state == JSON_MEND_ESCAPE) {
+			state->at = JSON_MEND_OUTSIDE;
+		} else if (state->at == JSON_MEND_ESCAPE) {
 			if (!c || !strchr("\"\\/bfnrtu", c) ||
 				(c == 'u' && !mend_is_hex(text + i + 1, all - i - 1)))
 				out[i] = '\\';
-			*state = JSON_MEND_STRING;
-		} else if (*state == JSON_MEND_STRING) {
+			state->at = JSON_MEND_STRING;
+		} else if (state->at == JSON_MEND_STRING) {
 			if (c == '\\')
-				*state = JSON_MEND_ESCAPE;
+				state->at = JSON_MEND_ESCAPE;
 			else if (c < ' ')
 				out[i] = ' ';
-			else if (c == '"' && mend_ends_string(text + i + 1, all - i - 1))
-				*state = JSON_MEND_OUTSIDE;
+			else if (c == '"' &&
+				 mend_ends_string(text + i + 1, all - i - 1, state->value))
+				state->at = JSON_MEND_OUTSIDE;
 			else if (c == '"')
 				out[i] = '\'';
 		} else if (c == '"') {
-			*state = JSON_MEND_STRING;
+			state->at = JSON_MEND_STRING;
+		} else if (c == ':' || c == ',' || c == '[' || c == '{') {
+			state->value = c == ':';
 		} else if (c == '-' || c == '+' || isalpha(c)) {
 			const size_t odd = mend_odd_number(text + i, size - i);
 			if (odd > 0) {

@@ -159,8 +159,8 @@ struct kineto {
 	bool has_phases; /* events say what they are */
 	enum kineto_key head, key, arg;
 	bool in_args;
-	uint64_t since_event; /* bytes */
-	enum json_mend text;  /* where mending is */
+	uint64_t since_event;  /* bytes */
+	struct json_mend text; /* where mending is */
 	unsigned char mended[KINETO_SLICE_BYTES];
 	/* the event that is being read */
 	struct kineto_event event;
@@ -508,7 +508,7 @@ static int kineto_open_parser(struct kineto *k)
 	k->head = k->key = KEY_OTHER;
 	k->in_args = false;
 	k->since_event = 0;
-	k->text = JSON_MEND_OUTSIDE;
+	k->text = (struct json_mend){0};
 	return 0;
 }
 

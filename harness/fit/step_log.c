@@ -613,7 +613,7 @@ static int log_take_json(
 
 static json_t *log_load(char *text, size_t size, size_t flags)
 {
-	enum json_mend state = JSON_MEND_OUTSIDE;
+	struct json_mend state = {0};
 
 	json_mend(&state, text, text, size, size);
 	return json_loadb(text, size, flags, NULL);
