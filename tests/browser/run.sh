@@ -49,10 +49,10 @@ batch.size = 8,16,32
 prefetch.depth = 1,2
 INI
 # Nothing may be steady on a busy machine (3): a complete run all the same.
-"$program" sweep sweep.ini --out plain >/dev/null 2>log
+"$program" sweep sweep.ini --out plain >said 2>log
 status=$?
 [ "$status" -eq 0 ] || [ "$status" -eq 3 ] || { cat log; echo "browser: 0 passed, 1 failed, 0 skipped"; exit 1; }
-tail -n 1 log | grep -q 'plain/report.html' || { cat log; echo "FAILED: a sweep does not end by naming its page"; echo "browser: 0 passed, 1 failed, 0 skipped"; exit 1; }
+tail -n 1 said | grep -q 'plain/report.html' || { cat said log; echo "FAILED: a sweep does not end by naming its page"; echo "browser: 0 passed, 1 failed, 0 skipped"; exit 1; }
 "$program" report plain --json | grep -q '"no_charts": null' || skip "this build has no charts ('mlbench doctor' says why)"
 "$python" "$here/hostile.py" plain 'host"ile' || { echo "browser: 0 passed, 1 failed, 0 skipped"; exit 1; }
 "$program" report 'host"ile' >/dev/null || { echo "browser: 0 passed, 1 failed, 0 skipped"; exit 1; }
