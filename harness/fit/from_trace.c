@@ -31,8 +31,8 @@
 #include "harness/fit/finding.h"
 #include "harness/fit/kineto.h"
 #include "harness/fit/step_means.h"
+#include "harness/fit/trace_marks.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -40,32 +40,16 @@
 #include <string.h>
 
 enum {
-	TRACE_MARKS_MAX = 1 << 18,
 	TRACE_SPANS_MAX = 1 << 21,
 	TRACE_COPIES_MAX = 1 << 16,
 	TRACE_DEVICES_MAX = 8,
 	TRACE_SIZES_MAX = 64,
-	TRACE_THREADS_MAX = 16,
-	TRACE_STEPS_LEAST = 2,      /* below: no steps */
 	TRACE_FIRST_LEFT_FROM = 4,  /* with so many steps the first one is left out */
 	TRACE_OPERATORS_LEAST = 50, /* that tell the unit of time */
 	TRACE_LOST_LEAST = 1000,    /* of so many events, one that is lost changes nothing */
-	TRACE_PROCESSES_MAX = 64,
 };
 
 /* --- what is gathered ------------------------------------------------------------------------- */
-
-struct trace_mark {
-	int64_t begin_ns, end_ns;
-	uint64_t thread, process;
-	long number; /* of a ProfilerStep; -1: it has none */
-};
-
-struct trace_marks {
-	struct trace_mark *of; /* owned */
-	size_t count, room;
-	uint64_t lost; /* above TRACE_MARKS_MAX */
-};
 
 /* Copies to a device, or several of them that came after each other. */
 struct trace_copy {
@@ -105,7 +89,7 @@ struct trace {
 	uint64_t at_zero;          /* events that begin at 0 */
 	uint64_t empty_at_zero;    /* and end there */
 	bool zeros;                /* which is no time then */
-	size_t processes;          /* with steps; at most TRACE_PROCESSES_MAX */
+	size_t processes;          /* with steps */
 	bool several;              /* threads or processes have steps */
 	bool lost;                 /* too many events are missing */
 	struct trace_device devices[TRACE_DEVICES_MAX];
@@ -131,23 +115,7 @@ static int trace_no_memory(struct trace *trace)
 static int trace_mark_add(
 	struct trace *trace, struct trace_marks *marks, const struct kineto_event *e)
 {
-	if (marks->count == TRACE_MARKS_MAX) {
-		marks->lost++;
-		return 0;
-	}
-	if (marks->count == marks->room) {
-		const size_t room = marks->room ? 2 * marks->room : 64;
-		struct trace_mark *of = realloc(marks->of, room * sizeof *of);
-		if (!of)
-			return trace_no_memory(trace);
-		marks->of = of;
-		marks->room = room;
-	}
-	const char *number = strchr(e->name, '#');
-	const bool counts = number && isdigit((unsigned char)number[1]);
-	marks->of[marks->count++] = (struct trace_mark){e->begin_ns, e->end_ns, e->thread,
-		e->process, counts ? strtol(number + 1, NULL, 10) : -1};
-	return 0;
+	return trace_marks_add(marks, e) ? trace_no_memory(trace) : 0;
 }
 
 static int trace_copy_order(const void *a, const void *b)
@@ -318,110 +286,6 @@ struct trace_steps {
 	size_t partial;   /* left out: their requests for batches are missing */
 };
 
-static int trace_mark_order(const void *a, const void *b)
-{
-	const struct trace_mark *left = a;
-	const struct trace_mark *right = b;
-
-	return (left->begin_ns > right->begin_ns) - (left->begin_ns < right->begin_ns);
-}
-
-/* The thread that has most of them, of the first few that there are. */
-static uint64_t trace_thread_of(const struct trace_marks *marks)
-{
-	uint64_t threads[TRACE_THREADS_MAX];
-	size_t counts[TRACE_THREADS_MAX] = {0};
-	size_t count = 0;
-	size_t best = 0;
-
-	for (size_t i = 0; i < marks->count; i++) {
-		size_t at = 0;
-		while (at < count && threads[at] != marks->of[i].thread)
-			at++;
-		if (at == TRACE_THREADS_MAX)
-			continue;
-		threads[at] = marks->of[i].thread;
-		count += at == count;
-		if (++counts[at] > counts[best])
-			best = at;
-	}
-	return count > 0 ? threads[best] : 0;
-}
-
-/* How many processes have marks; at least two each, as a process that trains does. */
-static size_t trace_processes_of(const struct trace_marks *marks)
-{
-	uint64_t processes[TRACE_PROCESSES_MAX];
-	size_t counts[TRACE_PROCESSES_MAX] = {0};
-	size_t count = 0;
-	size_t trains = 0;
-
-	for (size_t i = 0; i < marks->count; i++) {
-		size_t at = 0;
-		while (at < count && processes[at] != marks->of[i].process)
-			at++;
-		if (at == TRACE_PROCESSES_MAX)
-			continue;
-		processes[at] = marks->of[i].process;
-		count += at == count;
-		trains += ++counts[at] == TRACE_STEPS_LEAST;
-	}
-	return trains;
-}
-
-/* Forgets those whose time is zero, which is none. */
-static void trace_marks_drop_zeros(struct trace_marks *marks)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < marks->count; i++)
-		if (marks->of[i].begin_ns != 0)
-			marks->of[kept++] = marks->of[i];
-	marks->count = kept;
-}
-
-/* Keeps those of one thread, in order, one of each that lie within each other.  How many were of other threads. */
-static size_t trace_marks_settle(struct trace_marks *marks, uint64_t thread)
-{
-	const size_t all = marks->count;
-	size_t kept = 0;
-	size_t others = 0;
-
-	if (all > 0)
-		qsort(marks->of, all, sizeof *marks->of, trace_mark_order);
-	for (size_t i = 0; i < all; i++) {
-		const struct trace_mark *last = kept > 0 ? &marks->of[kept - 1] : NULL;
-		if (marks->of[i].thread != thread)
-			others++;
-		else if (!last || marks->of[i].begin_ns >=
-					  last->begin_ns + (last->end_ns - last->begin_ns) / 2)
-			marks->of[kept++] = marks->of[i];
-	}
-	marks->count = kept;
-	return others;
-}
-
-/* The first of settled marks that begins at a moment or later. */
-static size_t trace_marks_from(const struct trace_marks *marks, int64_t at_ns)
-{
-	size_t low = 0;
-	size_t high = marks->count;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (marks->of[middle].begin_ns < at_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-static size_t trace_marks_within(const struct trace_marks *marks, int64_t begin_ns, int64_t end_ns)
-{
-	return trace_marks_from(marks, end_ns) - trace_marks_from(marks, begin_ns);
-}
-
 /* A step lasts until the next one begins.  The last annotation, and one before a pause, says itself when it ends. */
 static int trace_steps_between(
 	struct trace *trace, const struct trace_marks *marks, struct trace_steps *steps)
@@ -509,29 +373,6 @@ static double trace_batches_each(const struct trace *trace)
 	return (double)loads / (double)steps->count;
 }
 
-/* Whether steps of one thread come twice: two ranks in containers, whose processes have the same number, in one file.  An annotation that was
- * recorded twice begins at the same time. */
-static bool trace_steps_twice(struct trace_marks *steps, uint64_t thread)
-{
-	const struct trace_mark *last = NULL;
-	size_t twice = 0;
-	size_t others = 0;
-
-	if (steps->count > 0)
-		qsort(steps->of, steps->count, sizeof *steps->of, trace_mark_order);
-	for (size_t i = 0; i < steps->count; i++) {
-		const struct trace_mark *mark = &steps->of[i];
-		if (mark->thread != thread || mark->number < 0)
-			continue;
-		const int64_t later = last ? mark->begin_ns - last->begin_ns : 0;
-		const bool same = last && mark->number == last->number;
-		twice += same && later > (last->end_ns - last->begin_ns) / 100;
-		others += last && !same;
-		last = mark;
-	}
-	return others > 0 && 3 * twice > steps->count;
-}
-
 static int trace_refuse_steps(struct trace *trace, const char *path, const struct kineto_file *file)
 {
 	if (trace->zeros)
@@ -559,11 +400,11 @@ static int trace_find_steps(struct trace *trace, const char *path, const struct 
 	const struct trace_marks *by = annotated ? &trace->steps
 				       : loaded  ? &trace->loads
 						 : &trace->optimizers;
-	const uint64_t thread = trace_thread_of(by);
+	const uint64_t thread = trace_marks_thread(by);
 
-	const bool twice = annotated && trace_steps_twice(&trace->steps, thread);
+	const bool twice = annotated && trace_marks_twice(&trace->steps, thread);
 
-	trace->processes = trace_processes_of(by);
+	trace->processes = trace_marks_processes(by);
 	trace->several = trace_marks_settle(&trace->steps, thread) > 0 || trace->processes > 1;
 	if (trace->several)
 		findings_note(trace->out,
