@@ -8,6 +8,7 @@
 #include "harness/live/terminal_guard.h"
 #include "harness/measure/environment.h"
 #include "harness/measure/proc_text.h"
+#include "harness/report/style.h"
 #include "workloads/image/codec.h"
 #include "workloads/sample/sample.h"
 #include "workloads/source/store.h"
@@ -263,6 +264,8 @@ static int main_run_command(const struct command *command, int argc, char **argv
 		help.options.argument_count = 1;
 		status = command_help.run(&help, err);
 	} else {
+		if (options_given(&invocation.options, OPTION_NO_COLOR))
+			style_refuse_colour();
 		if (options_given(&invocation.options, OPTION_QUIET))
 			log_set_level(LOG_LEVEL_QUIET);
 		else if (options_given(&invocation.options, OPTION_VERBOSE))

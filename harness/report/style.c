@@ -29,11 +29,18 @@ static int style_width_of(int fd)
 	return width > STYLE_WIDTH_MOST ? STYLE_WIDTH_MOST : width;
 }
 
+static bool colour_refused;
+
+void style_refuse_colour(void)
+{
+	colour_refused = true;
+}
+
 struct style style_for(int fd, bool colour_allowed)
 {
 	const char *term = getenv("TERM");
 	const char *no_color = getenv("NO_COLOR");
-	const bool refused = no_color && *no_color;
+	const bool refused = colour_refused || (no_color && *no_color);
 	const bool able = isatty(fd) && term && strcmp(term, "dumb") != 0;
 	return (struct style){
 		.width = style_width_of(fd),

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { STYLE_WIDTH_LEAST = 60, STYLE_WIDTH_DEFAULT = 100, STYLE_WIDTH_MOST = 200 };
+enum { STYLE_WIDTH_LEAST = 48, STYLE_WIDTH_DEFAULT = 100, STYLE_WIDTH_MOST = 200 };
 
 struct style {
 	int width;   /* columns */
@@ -20,6 +20,8 @@ enum ink { INK_PLAIN, INK_DIM, INK_BOLD, INK_GOOD, INK_WARN, INK_BAD, INK_ACCENT
 /* For what is written to fd: COLUMNS, else the terminal's size, else 100; colour only on a
  * terminal, without NO_COLOR and when allowed.  setlocale(LC_CTYPE, "") must have been called. */
 struct style style_for(int fd, bool colour_allowed);
+/* From now on there is no colour anywhere (--no-color). */
+void style_refuse_colour(void);
 
 /* What begins and ends a colour, "" without colour: not yet an escape sequence, but a mark that holds a random number of this process,
  * so that no name of a file or of a configuration can have one. */

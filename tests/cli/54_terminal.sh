@@ -57,6 +57,8 @@ done
 # Without colour there is none, and no mark of one.
 NO_COLOR=1 on_terminal 80 "$MLBENCH" sweep tiny.ini $short --out grey || fail "without colour"
 is_right 80 '"\x1b[36m" not in raw and "\x1b[48" not in raw and "4/4  " in text and "?" not in text'
+on_terminal 80 "$MLBENCH" sweep tiny.ini $short --no-color --out grey_too || fail "without colour"
+is_right 80 'not re.search("\x1b\\[[0-9;]*m", raw) and "4/4  " in text'
 
 # A pipe has a line with a rate, the mean since the warm-up: none that only says that there is none yet, but the first.
 expect_measured "$MLBENCH" sweep tiny.ini $short --set measure.repeats=2 --out piped
