@@ -260,6 +260,11 @@ static void test_memory_file_system(void **state)
 	assert_int_equal(residency_evict(&empty, &residency, &err), -ENOTSUP);
 	assert_non_null(strstr(err.text, "a memory file system cannot be evicted: '/dev/shm'"));
 	assert_int_equal(residency_evictable("nfs://server/export", &err), 0);
+	const int fd = open(folder, O_TMPFILE | O_RDWR, 0600);
+	assert_int_equal(pwrite(fd, folder, sizeof folder, 0), sizeof folder);
+	assert_int_equal(residency_evict_file(fd, &residency, &err), -ENOTSUP);
+	assert_string_equal(err.text, "a memory file system cannot be evicted");
+	(void)close(fd);
 }
 
 /* The overlay that a container has for its root shows no pages of its own to cachestat(2). */
