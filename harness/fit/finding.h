@@ -100,7 +100,8 @@ bool finding_counts_before(const struct finding *one, const struct finding *othe
  * all: how far ranks are apart; of their notes, those that differ in more than numbers are kept. */
 int findings_merge(struct findings *findings, struct findings *from, struct error *err);
 
-/* Why a trace has one rank of many: the others may run beside it.  Of several such traces, each is a rank. */
+/* Why a trace has one rank of many: the others may run beside it.  Of several such traces, each is
+ * a rank. */
 extern const char finding_one_rank[];
 
 const char *finding_name(enum finding_id id);

@@ -1,24 +1,30 @@
-/* Findings from a log of step times: CSV, JSON, what training programs print, or TensorBoard's event files (one file, or a folder with one
- * in it).
+/* Findings from a log of step times: CSV, JSON, what training programs print, or TensorBoard's
+ * event files (one file, or a folder with one in it).
  *
- * What programs print (harness/fit/step_lines.h has one table of their lines) has its units, and its times have the waits for batches in
- * them.  JSON: an object on each line, or a document with objects in a list; their keys are named as columns of CSV are.
+ * What programs print (harness/fit/step_lines.h has one table of their lines) has its units, and
+ * its times have the waits for batches in them.  JSON: an object on each line, or a document with
+ * objects in a list; their keys are named as columns of CSV are.
  *
- * CSV (also through gzip): the first line names the columns, which commas, semicolons, tabs or blanks separate.  Needed is a column of
- * step times ("step_time_ms", "iter_time (s)", "batch_time_s", ...), of steps per second ("it/s"), or of moments ("timestamp",
- * "wall_time": dates, or seconds, ms, us or ns since 1970), whose differences are the period.  Of use are, beside it, the number of the
- * step, the wait for the batch ("data_time_ms") and samples per second.  One column of numbers needs no name where each has its unit
- * ("31.5ms").  harness/fit/step_names.c has all names.  A unit is never guessed.
+ * CSV (also through gzip): the first line names the columns, which commas, semicolons, tabs or
+ * blanks separate.  Needed is a column of step times ("step_time_ms", "iter_time (s)",
+ * "batch_time_s", ...), of steps per second ("it/s"), or of moments ("timestamp", "wall_time":
+ * dates, or seconds, ms, us or ns since 1970), whose differences are the period.  Of use are,
+ * beside it, the number of the step, the wait for the batch ("data_time_ms") and samples per
+ * second.  One column of numbers needs no name where each has its unit ("31.5ms").
+ * harness/fit/step_names.c has all names.  A unit is never guessed.
  *
- * Event files: a scalar with such a name ("perf/step_time"), else the moments at which the most frequent scalar was written.  A unit
- * that the name does not say is told by those moments: the largest one in which steps fit between them.
+ * Event files: a scalar with such a name ("perf/step_time"), else the moments at which the most
+ * frequent scalar was written.  A unit that the name does not say is told by those moments: the
+ * largest one in which steps fit between them.
  *
- * Whether a column of step times has the waits for batches in it, names do not say.  Moments do: step times that fill the
- * time between them are periods.  So do waits that are longer than their steps.  Else they are taken as periods, and a note says so.
+ * Whether a column of step times has the waits for batches in it, names do not say.  Moments do:
+ * step times that fill the time between them are periods.  So do waits that are longer than their
+ * steps.  Else they are taken as periods, and a note says so.
  *
- * Slow steps at the beginning are warm-up and left out: those before the first that takes less than 1.5 times the median.  So is a slow step
- * behind an evaluation.  A line that is written every tenth step stands for ten.  Of several ranks the slowest one counts, because the others
- * wait for it. */
+ * Slow steps at the beginning are warm-up and left out: those before the first that takes less than
+ * 1.5 times the median.  So is a slow step behind an evaluation.  A line that is written every
+ * tenth step stands for ten.  Of several ranks the slowest one counts, because the others wait for
+ * it. */
 #include "harness/analyze/statistics.h"
 #include "harness/base/array.h"
 #include "harness/base/clock.h"
@@ -365,7 +371,8 @@ static int log_conclude_moments(struct log_told *told, size_t skip)
 	return log_keep(told, FINDING_STEP_TIME, t->step, skip);
 }
 
-/* The samples of a step, of rows that say so, or that have both a rate of samples and a time; how many rows. */
+/* The samples of a step, of rows that say so, or that have both a rate of samples and a time; how
+ * many rows. */
 static size_t log_batches(struct log_told *told, enum step_role said, size_t skip)
 {
 	const struct step_log *rows = told->rows;
@@ -384,7 +391,8 @@ static size_t log_batches(struct log_told *told, enum step_role said, size_t ski
 	return count;
 }
 
-/* A mean of rates is not the rate of the whole: the batch comes first, and with the period it makes the throughput. */
+/* A mean of rates is not the rate of the whole: the batch comes first, and with the period it makes
+ * the throughput. */
 static void log_add_samples(struct log_told *told, size_t skip)
 {
 	static const char *const why[STEP_ROLES] = {
@@ -602,7 +610,8 @@ static void log_choose_loop(struct log_told *told)
 	told->others = log_keep_rows(told, log_is_of_loop, most);
 }
 
-/* A progress bar is drawn again where something beside its steps changed: of the same step at the same moment the last line counts. */
+/* A progress bar is drawn again where something beside its steps changed: of the same step at the
+ * same moment the last line counts. */
 static void log_drop_repeats(struct step_log *rows)
 {
 	size_t kept = 0;
@@ -619,7 +628,8 @@ static void log_drop_repeats(struct step_log *rows)
 	rows->count = kept;
 }
 
-/* Of several steps at one moment, as in whole seconds, the first one counts, which is nearest to the moment; but for the first moment of all. */
+/* Of several steps at one moment, as in whole seconds, the first one counts, which is nearest to
+ * the moment; but for the first moment of all. */
 static void log_drop_same_moments(struct step_log *rows)
 {
 	const size_t all = rows->count;

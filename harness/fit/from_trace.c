@@ -12,17 +12,19 @@
  * - Batches: the first size of the input of convolutions, else of embeddings, else of linear layers (record_shapes=True).
  * - Ranks: distributedInfo.
  *
- * A trainer launches work and goes on, so a GPU may still compute while the loader is waited for.  Of such a wait, only what the
- * GPU idles costs time, and only that is taken as the step's wait; the rest belongs to the step.  Without workers the whole
- * wait is loading and counts as such.
+ * A trainer launches work and goes on, so a GPU may still compute while the loader is waited for.
+ * Of such a wait, only what the GPU idles costs time, and only that is taken as the step's wait;
+ * the rest belongs to the step.  Without workers the whole wait is loading and counts as such.
  *
- * What is incomplete is unknown.  Where events are missing (a torn end, text that is no JSON, times that are none or zero), nothing is
- * said of the device and of copies, and of steps only those count that have as many requests for batches as any.  A step during most of
- * which nothing was recorded is a gap between two recordings.
+ * What is incomplete is unknown.  Where events are missing (a torn end, text that is no JSON, times
+ * that are none or zero), nothing is said of the device and of copies, and of steps only those
+ * count that have as many requests for batches as any.  A step during most of which nothing was
+ * recorded is a gap between two recordings.
  *
- * Events come in no order.  Marks of steps and waits are kept (TRACE_MARKS_MAX of each), kernels only as the time that they
- * cover (harness/fit/busy_spans.h), copies as sums over stretches that become longer when there are too many.  Together that
- * is less than 400 MiB whatever the file holds, and a few in ordinary traces. */
+ * Events come in no order.  Marks of steps and waits are kept (TRACE_MARKS_MAX of each), kernels
+ * only as the time that they cover (harness/fit/busy_spans.h), copies as sums over stretches that
+ * become longer when there are too many.  Together that is less than 400 MiB whatever the file
+ * holds, and a few in ordinary traces. */
 #include "harness/analyze/statistics.h"
 #include "harness/base/array.h"
 #include "harness/base/clock.h"
@@ -327,8 +329,9 @@ static void trace_steps_trim(const struct trace *trace, struct trace_steps *step
 	memmove(steps->of, steps->of + 1, steps->count * sizeof *steps->of);
 }
 
-/* Leaves out gaps between recordings: steps much longer than most, in most of which nothing was recorded.  Where events are missing, leaves
- * out those with fewer requests for batches than others have, too. */
+/* Leaves out gaps between recordings: steps much longer than most, in most of which nothing was
+ * recorded.  Where events are missing, leaves out those with fewer requests for batches than others
+ * have, too. */
 static int trace_steps_check(struct trace *trace, struct trace_steps *steps)
 {
 	double *lengths = malloc((steps->count + 1) * sizeof *lengths);
@@ -695,7 +698,8 @@ static void trace_add_batch(struct trace *trace)
 					  "record_shapes=True has it in (never without Kineto)");
 }
 
-/* The trace knows all ranks of the job, and the devices of this node that its process sees.  A launcher may give each rank its own. */
+/* The trace knows all ranks of the job, and the devices of this node that its process sees.  A
+ * launcher may give each rank its own. */
 static void trace_add_ranks(struct trace *trace, const struct kineto_file *file)
 {
 	const double world = file->world_size > 0 ? (double)file->world_size : 1;

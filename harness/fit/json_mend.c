@@ -42,7 +42,8 @@ static bool mend_is_key(const char *text, size_t size)
 	return at == size || text[at] == ':';
 }
 
-/* Whether a quote ends its string, by what follows it: behind a value of an object, another key or the object's end. */
+/* Whether a quote ends its string, by what follows it: behind a value of an object, another key or
+ * the object's end. */
 static bool mend_ends_string(const char *text, size_t size, bool value)
 {
 	const size_t at = mend_blanks(text, size);
@@ -59,7 +60,8 @@ static bool mend_ends_string(const char *text, size_t size, bool value)
 	return next == size || (text[next] && strchr(",}]{", text[next]));
 }
 
-/* Whether an escaped quote ends its string all the same, as behind a path of Windows: a key follows, which it does in no string of JSON. */
+/* Whether an escaped quote ends its string all the same, as behind a path of Windows: a key
+ * follows, which it does in no string of JSON. */
 static bool mend_ends_in_backslash(const char *text, size_t size)
 {
 	const size_t at = mend_blanks(text, size);

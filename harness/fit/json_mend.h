@@ -1,4 +1,5 @@
-/* Text that is almost JSON, as programs write it that do not escape their strings, or write nan: a parser reads it once it is mended. */
+/* Text that is almost JSON, as programs write it that do not escape their strings, or write nan: a
+ * parser reads it once it is mended. */
 #ifndef MLBENCH_FIT_JSON_MEND_H
 #define MLBENCH_FIT_JSON_MEND_H
 
@@ -11,8 +12,9 @@ struct json_mend {
 	bool value; /* a colon stands before the string: it is a value of an object */
 };
 
-/* Copies size bytes to out, which may be text itself: in strings, unknown escapes become a backslash, control characters blanks, and quotes
- * that do not end their string apostrophes; outside, nan, inf and the like become "", which is no number.  all: how many bytes there are to
+/* Copies size bytes to out, which may be text itself: in strings, unknown escapes become a
+ * backslash, control characters blanks, and quotes that do not end their string apostrophes;
+ * outside, nan, inf and the like become "", which is no number.  all: how many bytes there are to
  * look at. */
 void json_mend(struct json_mend *state, const char *text, char *out, size_t size, size_t all);
 

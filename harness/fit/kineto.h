@@ -1,14 +1,18 @@
-/* Events of a trace as torch.profiler writes it (Kineto's Chrome trace, plain or through gzip, and the older array of events
- * of builds without Kineto), read as a stream: memory and time per byte are bounded whatever the file holds.
+/* Events of a trace as torch.profiler writes it (Kineto's Chrome trace, plain or through gzip, and
+ * the older array of events of builds without Kineto), read as a stream: memory and time per byte
+ * are bounded whatever the file holds.
  *
- * Recognised: an object with an array "traceEvents", or an array alone.  Of each complete event (ph X) the name, the category,
- * ts and dur in microseconds (numbers, or text that is one), pid, tid, and of args the device, the bytes and the first size of
- * each input ("Input Dims", there with record_shapes).  Of the head: distributedInfo and how many deviceProperties there are.
- * Keys that come twice: the last one counts.
+ * Recognised: an object with an array "traceEvents", or an array alone.  Of each complete event (ph
+ * X) the name, the category, ts and dur in microseconds (numbers, or text that is one), pid, tid,
+ * and of args the device, the bytes and the first size of each input ("Input Dims", there with
+ * record_shapes).  Of the head: distributedInfo and how many deviceProperties there are. Keys that
+ * come twice: the last one counts.
  *
- * Real traces are torn and broken: a full disk, an interrupted download, text that was not escaped, nan.  A string that is not
- * escaped as JSON wants it is read all the same, and so is nan, as no number.  Where the text is no JSON otherwise, or nests deeper than KINETO_DEPTH_MAX, or goes on for KINETO_STALL_BYTES without an event, reading begins anew at the
- * next thing that looks like an event; struct kineto_file says how often that was, and whether the end is missing. */
+ * Real traces are torn and broken: a full disk, an interrupted download, text that was not escaped,
+ * nan.  A string that is not escaped as JSON wants it is read all the same, and so is nan, as no
+ * number.  Where the text is no JSON otherwise, or nests deeper than KINETO_DEPTH_MAX, or goes on
+ * for KINETO_STALL_BYTES without an event, reading begins anew at the next thing that looks like an
+ * event; struct kineto_file says how often that was, and whether the end is missing. */
 #ifndef MLBENCH_FIT_KINETO_H
 #define MLBENCH_FIT_KINETO_H
 

@@ -1,5 +1,5 @@
-/* Lines that training programs print, as one table of shapes: which text stands before and behind each number of a line, and what that
- * number is.  A new program is a new row of the table. */
+/* Lines that training programs print, as one table of shapes: which text stands before and behind
+ * each number of a line, and what that number is.  A new program is a new row of the table. */
 #ifndef MLBENCH_FIT_STEP_LINES_H
 #define MLBENCH_FIT_STEP_LINES_H
 
@@ -27,7 +27,8 @@ struct step_shape {
 	struct step_field fields[STEP_SHAPE_FIELDS]; /* of one role the first that matches counts */
 };
 
-/* In the order in which they are tried: the one that says most comes first.  The name of the last is NULL. */
+/* In the order in which they are tried: the one that says most comes first.  The name of the last
+ * is NULL. */
 extern const struct step_shape step_shapes[];
 
 /* Whether the line has this shape; its numbers.  Lines of an evaluation have none. */

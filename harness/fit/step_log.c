@@ -396,7 +396,8 @@ static char *log_line_end(char *text, size_t size)
 	return NULL;
 }
 
-/* The next line that is not empty: 1; 0: there is none.  A line that has no end may be torn within a number, and is left out. */
+/* The next line that is not empty: 1; 0: there is none.  A line that has no end may be torn within
+ * a number, and is left out. */
 static int log_next_line(struct log_lines *lines, char **line)
 {
 	bool passing = false;
@@ -441,7 +442,8 @@ static int log_next_line(struct log_lines *lines, char **line)
 		lines->path, LOG_LINE_BYTES);
 }
 
-/* Which shape the lines have: steps, the first one of several lines; whole, of one line; NULL: none. */
+/* Which shape the lines have: steps, the first one of several lines; whole, of one line; NULL:
+ * none. */
 struct log_shapes {
 	const struct step_shape *steps, *whole;
 };

@@ -1,4 +1,5 @@
-/* A log of steps as rows, read from CSV, JSON, lines of programs, or TensorBoard's event files (harness/fit/from_step_log.c says in which forms). */
+/* A log of steps as rows, read from CSV, JSON, lines of programs, or TensorBoard's event files
+ * (harness/fit/from_step_log.c says in which forms). */
 #ifndef MLBENCH_FIT_STEP_LOG_H
 #define MLBENCH_FIT_STEP_LOG_H
 
@@ -15,7 +16,8 @@ enum { STEP_LOG_ROWS_MAX = FINDINGS_STEPS_MAX };
 /* One step, or one line of the log. */
 struct step_log_row {
 	double number; /* of the step; NAN */
-	/* CLOCK in s; TIME, WAIT, RUN and RATE (as its period) in ns, or in the unit of the events; SAMPLES per second; NAN */
+	/* CLOCK in s; TIME, WAIT, RUN and RATE (as its period) in ns, or in the unit of the events;
+	 * SAMPLES per second; NAN */
 	double of[STEP_ROLES];
 	bool evaluated; /* an evaluation came before it */
 };
@@ -39,7 +41,8 @@ struct step_log {
 /* All unknown. */
 void step_log_row_clear(struct step_log_row *row);
 
-/* Opens log first; release it whatever the result.  -ENOMSG: none of them; a folder without an event file. */
+/* Opens log first; release it whatever the result.  -ENOMSG: none of them; a folder without an
+ * event file. */
 int step_log_read(struct step_log *log, const char *path, struct error *err);
 void step_log_release(struct step_log *log);
 

@@ -39,7 +39,8 @@ bool step_number(const char *text, size_t length, double *value, double *unit_ns
 /* A moment: a date with its time of day ("2026-11-26 06:53:01.123", with T, Z or an offset, too).  Seconds since 1970.  False: none. */
 bool step_moment(const char *text, size_t length, double *s);
 
-/* A date with its time of day, or hours, minutes and seconds ("1:02:03.5", "02:03"), at the beginning of a text: how long it is; 0: none. */
+/* A date with its time of day, or hours, minutes and seconds ("1:02:03.5", "02:03"), at the
+ * beginning of a text: how long it is; 0: none. */
 size_t step_clock(const char *text, double *s);
 
 /* Whether words, as somebody wrote them, speak of validation, evaluation or a test. */

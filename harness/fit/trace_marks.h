@@ -33,10 +33,11 @@ uint64_t trace_marks_thread(const struct trace_marks *marks);
 size_t trace_marks_processes(const struct trace_marks *marks);
 /* Forgets those whose time is zero, which is none. */
 void trace_marks_drop_zeros(struct trace_marks *marks);
-/* Keeps those of one thread, in order, one of each that lie within each other.  How many were of other threads. */
+/* Keeps those of one thread, in order, one of each that lie within each other.  How many were of
+ * other threads. */
 size_t trace_marks_settle(struct trace_marks *marks, uint64_t thread);
-/* Whether steps of one thread come twice: two ranks in containers, whose processes have the same number, in one file.  An annotation that was
- * recorded twice begins at the same time. */
+/* Whether steps of one thread come twice: two ranks in containers, whose processes have the same
+ * number, in one file.  An annotation that was recorded twice begins at the same time. */
 bool trace_marks_twice(struct trace_marks *steps, uint64_t thread);
 /* How many settled ones begin in [begin, end). */
 size_t trace_marks_within(const struct trace_marks *marks, int64_t begin_ns, int64_t end_ns);

@@ -588,7 +588,8 @@ static void test_odd_text(void **state)
 	}
 }
 
-/* Times of zero are none.  Of the steps that have times the period is known; of the device nothing is. */
+/* Times of zero are none.  Of the steps that have times the period is known; of the device nothing
+ * is. */
 static void test_zero_times(void **state)
 {
 	struct planted p = planted_usual;
@@ -616,7 +617,8 @@ static void test_zero_times(void **state)
 	findings_close(&findings);
 }
 
-/* Of two recordings in one file, the time between them is neither a step nor idleness of the device. */
+/* Of two recordings in one file, the time between them is neither a step nor idleness of the
+ * device. */
 static void test_gap(void **state)
 {
 	struct planted p = planted_usual;

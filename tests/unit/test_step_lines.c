@@ -1,5 +1,6 @@
-/* Logs that training programs print, with planted steps: each program's lines as they come, coloured, with other lines between them, from
- * several ranks, with evaluations, epochs and restarts; JSON; and text that only looks like them. */
+/* Logs that training programs print, with planted steps: each program's lines as they come,
+ * coloured, with other lines between them, from several ranks, with evaluations, epochs and
+ * restarts; JSON; and text that only looks like them. */
 #include "harness/base/array.h"
 #include "harness/base/buffer.h"
 #include "harness/base/files.h"
@@ -271,7 +272,8 @@ static void lines_expect_planted(const struct findings *findings, const struct p
 	}
 }
 
-/* Each program's log, alone, and with what stands between its lines in real ones; and each as Windows ends its lines. */
+/* Each program's log, alone, and with what stands between its lines in real ones; and each as
+ * Windows ends its lines. */
 static void test_programs(void **state)
 {
 	static const char *const between[] = {"", "\r\n",
@@ -348,7 +350,8 @@ static void test_evaluation_lines(void **state)
 	}
 }
 
-/* The step behind an evaluation has it in its time: it is left out where it is slow, and only there. */
+/* The step behind an evaluation has it in its time: it is left out where it is slow, and only
+ * there. */
 static void test_evaluations(void **state)
 {
 	struct findings findings;
@@ -373,7 +376,8 @@ static void test_evaluations(void **state)
 	}
 }
 
-/* A line that is written every tenth step stands for ten, the first one of an epoch, which waits for its loader, for one. */
+/* A line that is written every tenth step stands for ten, the first one of an epoch, which waits
+ * for its loader, for one. */
 static void test_epochs(void **state)
 {
 	struct buffer text = {0};
@@ -563,7 +567,8 @@ static void test_rank_column(void **state)
 
 /* --- whole runs, and JSON --------------------------------------------------------------------- */
 
-/* trainer_state.json of transformers, which has no times but for the whole run: 60.2 s for the 600 steps that were done of 1200. */
+/* trainer_state.json of transformers, which has no times but for the whole run: 60.2 s for the 600
+ * steps that were done of 1200. */
 static void test_whole_runs(void **state)
 {
 	static const struct {
