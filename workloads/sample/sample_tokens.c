@@ -413,9 +413,10 @@ static int sample_tokens_look(
 				 file_bytes);
 }
 
-/* Of an index that is open: its type is that of the ids, and its last sequence ends where the file does. */
+/* Of an index that is open: its type is that of the ids, and its last sequence ends where the file does.
+ * Workers that need documents read all of it, and find what is wrong with it alone (stream: false). */
 static int tokens_check_index(struct store *store, union store_file index, size_t id_bytes,
-	uint64_t file_bytes, struct error *err)
+	bool stream, uint64_t file_bytes, struct error *err)
 {
 	uint8_t bytes[TOKEN_INDEX_HEAD_BYTES] = {0};
 	uint8_t last[4 + 8];
@@ -430,6 +431,8 @@ static int tokens_check_index(struct store *store, union store_file index, size_
 	if (!code && head.id_bytes != id_bytes)
 		return error_set(err, -EINVAL, "index: its ids are %s: set tokens.type = %s",
 			head.type, head.id_bytes == 2 ? "uint16" : "uint32");
+	if (!stream)
+		return 0;
 	if (code || head.sequences == 0 || head.sequences > UINT32_MAX)
 		return code ? error_set_errno(err, -code, "index: unreadable") : 0;
 	code = store_read_exactly(store, index, sizeof bytes + 4 * (head.sequences - 1), last, 4);
@@ -447,13 +450,15 @@ static int tokens_check_index(struct store *store, union store_file index, size_
 		       ? 0
 		       : error_set(err, -EINVAL,
 				 "index: its last sequence ends at byte %" PRIu64
-				 ", and the file has %" PRIu64 " (index and data disagree)",
+				 ", and the file has %" PRIu64
+				 " (index and data disagree): mend them, or leave the file out by dataset.exclude",
 				 end, file_bytes);
 }
 
 static int sample_tokens_check(const struct config *config, struct store *store,
 	const struct dataset *files, struct error *err)
 {
+	const bool stream = config_integer(config, KEY_TOKENS_PACKING) == TOKENS_PACKING_STREAM;
 	int code = 0;
 	for (size_t i = 0; i < files->count && !code; i++) {
 		const struct sample *const file = &files->samples[i];
@@ -461,10 +466,13 @@ static int sample_tokens_check(const struct config *config, struct store *store,
 		char *const path = token_index_path("", file->path);
 		if (!path)
 			return error_set(err, -ENOMEM, "no memory for the name of an index");
-		if (store->ops->file_open(store, path, false, &opened) == 0) {
-			code = tokens_check_index(
-				store, opened, sample_tokens_id_bytes(config), file->bytes, err);
+		const int there = store->ops->file_open(store, path, false, &opened);
+		if (there == 0) {
+			code = tokens_check_index(store, opened, sample_tokens_id_bytes(config),
+				stream, file->bytes, err);
 			store->ops->file_close(store, opened);
+		} else if (stream && there != -ENOENT) {
+			code = error_set_errno(err, -there, "index: cannot be opened");
 		}
 		if (code)
 			(void)error_prefix(err, code, "'%.200s'", path);
