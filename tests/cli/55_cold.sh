@@ -24,9 +24,9 @@ expect 0 "$MLBENCH" gen tiny.ini
 expect_measured "$MLBENCH" run tiny.ini "${cold[@]}" --set measure.epochs=5 --out five
 reads "But read.cache = cold ended with the first epoch, "
 expect 0 "$MLBENCH" show five --json
-json 'd["points"][0]["cold_ended"]' | grep -q '% of the measured samples; ' || fail "the record does not say how long it was cold"
-# A file system that counts what it fetches: four of five epochs, whose files are smaller than a page.
-[ "$(json 'd["points"][0]["page_cache_share"] is None or 0.7 < d["points"][0]["page_cache_share"] < 0.9')" = True ] ||
+json 'd["points"][0]["cold_ended"]' | grep -qE '(% of the measured samples|before the measurement); ' || fail "the record does not say how long it was cold"
+# A file system that counts what it fetches: four of five epochs or more, whose files are smaller than a page.
+[ "$(json 'd["points"][0]["page_cache_share"] is None or d["points"][0]["page_cache_share"] > 0.7')" = True ] ||
 	fail "share of the page cache: $(json 'd["points"][0]["page_cache_share"]')"
 grep -q "cold ended with the first epoch" five/report.html || fail "the page does not say it"
 # One epoch is cold.
