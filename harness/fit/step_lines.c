@@ -9,6 +9,7 @@
 #include <strings.h>
 
 enum {
+	LINE_BYTES_MOST = 8192,
 	LINE_NUMBER_BYTES = 64,
 	LINE_WORDS_BYTES = 400,
 	LINE_MOMENT_BYTES = sizeof "06:53:01.123" - 1
@@ -258,7 +259,7 @@ bool step_line_read(const struct step_shape *shape, const char *line, struct ste
 	const char *first = NULL;
 	bool numbered = true;
 
-	if (!strcasestr(line, shape->has))
+	if (!strcasestr(line, shape->has) || strnlen(line, LINE_BYTES_MOST) == LINE_BYTES_MOST)
 		return false;
 	step_log_row_clear(row);
 	for (size_t i = 0; i < STEP_SHAPE_FIELDS && shape->fields[i].role; i++) {

@@ -344,7 +344,8 @@ size_t step_clock(const char *text, double *s)
 	size_t at = 0;
 	int parts = 0;
 
-	if (!isdigit((unsigned char)*text))
+	const size_t first = strspn(text, "0123456789");
+	if (first == 0 || !text[first] || !strchr("-/:", text[first]))
 		return 0;
 	const size_t date = step_date(text, s);
 	if (date > 0)
