@@ -37,7 +37,7 @@ if [ -n "$last" ]; then
 	prints "corruption was planted by MLBENCH_ACCEPT_INJECT=gemm"
 	# The same result is judged again without the switch: it is what was measured.
 	unset MLBENCH_ACCEPT_INJECT
-	expect 1 "$MLBENCH" accept planted
+	expect 1 "$MLBENCH" accept planted --verbose
 	reads "repeatable.storage is 1"
 fi
 export MLBENCH_ACCEPT_INJECT=gemm:cores=1
