@@ -102,6 +102,8 @@ while read -r line; do
 	"$MLBENCH" "${words[@]}" </dev/null >/dev/full 2>err
 	status=$?
 	[ "$status" -eq 3 ] || fail "exit $status, not 3, with standard output full: mlbench $line"
+	# On a busy machine a model may not hold, and nothing is printed.
+	case $line in what-if*) grep -q "inconclusive" err && continue ;; esac
 	says "No space left"
 done < <(commands)
 
