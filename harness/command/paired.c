@@ -11,7 +11,6 @@
 #include "harness/command/live_show.h"
 #include "harness/command/resume.h"
 #include "harness/command/run_plan.h"
-#include "harness/lab/lab_book.h"
 #include "pipelines/pipeline.h"
 #include "workloads/source/residency.h"
 
@@ -627,7 +626,7 @@ static void paired_seal_notes(struct measurement *m)
 	for (size_t i = 0; i < COUNT(whys); i++)
 		if (whys[i][0])
 			(void)snprintf(whys[i], STORE_WHY_BYTES, "not told in a lab");
-	measurement_note(m, LAB_PLANTED_NOTE);
+	measurement_note(m, RECORD_LAB_NOTE);
 }
 
 static int paired_run_once(struct paired *paired, struct paired_arm *arm, struct error *err)

@@ -221,14 +221,6 @@ int lab_book_save(const struct lab_book *book, json_t *state, struct error *err)
 	return code;
 }
 
-static bool lab_is_measurement(const struct record *record)
-{
-	for (size_t i = 0; i < record->entry_count; i++)
-		if (strstr(record->entries[i].line, LAB_PLANTED_NOTE))
-			return true;
-	return false;
-}
-
 /* The secret of the student whose folder it is, fresh; NULL. */
 static char *lab_secret_in(const char *folder)
 {
@@ -248,7 +240,7 @@ int lab_book_may_open(const struct record *record, struct error *err)
 {
 	char path[PATH_MAX + 8] = "";
 	json_t *state = NULL;
-	if (!lab_is_measurement(record))
+	if (!record_is_of_lab(record))
 		return 0;
 	char *slash = realpath(record->folder, path) ? strrchr(path, '/') : NULL;
 	if (slash)

@@ -38,9 +38,6 @@ int lab_book_save_student(const struct lab_book *book, struct error *err);
 /* Of a state that was read: 1 its code fits and it was never edited by hand, 0 it does not, -1 not known without the secret. */
 int lab_book_is_authentic(const json_t *state, const char *secret);
 
-/* What each measurement of a lab says of itself: it keeps its verdict until the lab is over. */
-#define LAB_PLANTED_NOTE \
-	"a lab's measurement: conditions are planted that this result does not name"
 /* Whether a result may be opened: -EINVAL for a lab's whose state (beside its folder, DIR/05/m001) is not an authentic one that
  * is over. */
 int lab_book_may_open(const struct record *record, struct error *err);

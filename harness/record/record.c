@@ -886,6 +886,14 @@ void record_remove_litter(const struct record *record)
 
 /* --- which folder is meant: a run's own, a file in it, or the newest run of a benchmark ------- */
 
+bool record_is_of_lab(const struct record *record)
+{
+	for (size_t i = 0; i < record->entry_count; i++)
+		if (strstr(record->entries[i].line, RECORD_LAB_NOTE))
+			return true;
+	return false;
+}
+
 bool record_is_run(const char *folder)
 {
 	char *points = files_join(folder, POINTS_FILE);

@@ -170,6 +170,10 @@ size_t record_failed_count(const struct record *record);
 /* The folder of the newest run in root ("results/NAME"), whose folders are named by time, or
  * -ENOENT; of results side by side as for record_open. */
 int record_find_newest(const char *root, char **folder, struct error *err);
+/* What each measurement of a lab says of itself: its verdict is what the student shall find (harness/lab/lab_book.h). */
+#define RECORD_LAB_NOTE "a lab's measurement: conditions are planted that this result does not name"
+bool record_is_of_lab(const struct record *record);
+
 bool record_is_run(const char *folder); /* it has a points.jsonl with a header */
 /* All runs in root, the newest first; the caller frees them.  -ENOENT: there are none. */
 int record_find_runs(const char *root, char ***folders, size_t *count, struct error *err);

@@ -228,6 +228,18 @@ static json_t *summary_read(const char *folder, const struct found_result *found
 	return summary;
 }
 
+/* Of a lab, whose verdict is to be found. */
+static void summary_forget_verdicts(json_t *summary)
+{
+	size_t i;
+	json_t *point;
+	json_array_foreach(json_object_get(summary, "points"), i, point)
+	{
+		(void)json_object_set_new(point, "verdict", json_null());
+		(void)json_object_set_new(point, "diagnosis", json_null());
+	}
+}
+
 /* As the run would have written it, but for verdicts: of the best point alone. */
 static json_t *summary_make(const char *folder, struct error *err)
 {
@@ -237,10 +249,13 @@ static json_t *summary_make(const char *folder, struct error *err)
 	int code = record_open(&record, folder, err);
 	if (!code)
 		code = report_open(&report, &record, err);
-	if (!code)
+	const bool sealed = !code && record_is_of_lab(&record);
+	if (!code && !sealed)
 		code = report_diagnose_best(&report, err);
 	if (!code)
 		summary = report_summary_json(&report);
+	if (sealed)
+		summary_forget_verdicts(summary);
 	if (!code && !summary)
 		(void)error_set(err, -ENOMEM, "out of memory");
 	report_close(&report);

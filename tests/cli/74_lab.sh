@@ -127,6 +127,8 @@ for command in show diagnose report what-if top fit; do
 	expect 2 "$MLBENCH" "$command" mlbench-labs/90/m001
 	says "is a measurement of lab 90"
 done
+expect 0 "$MLBENCH" history mlbench-labs --json
+[ "$(json '[(row["verdict"] or {}).get("stage") for row in d["results"]]')" = "[None]" ] || fail "history tells the verdict"
 # Nor does a copy of it, or an edited or a missing state: each action asks whether the program wrote it.
 cp -r mlbench-labs/90/m001 copied
 expect 2 "$MLBENCH" show copied
