@@ -86,7 +86,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		length += i > 0 && set.samples[i].path == set.samples[i - 1].path
 				  ? 0
 				  : strlen(set.samples[i].path);
-		require(set.samples[i].label < set.class_count &&
+		require((set.samples[i].label < set.class_count ||
+				set.samples[i].label == DATASET_UNLABELLED) &&
 				set.samples[i].format < IMAGE_FORMATS,
 			"a sample of no class or format");
 	}
