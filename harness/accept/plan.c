@@ -530,6 +530,8 @@ static int plan_check_warnings(
 		(void)snprintf(key, sizeof key, "warn.%s", warns->figure->name);
 		const struct plan_line *line = plan_find_line(reading, check->name, key);
 		const struct plan_line *its = plan_find_line(reading, check->name, key + 5);
+		if (!line || !its) /* a limit without a line is nobody's warning */
+			continue;
 		if (its->file_number < line->file_number) {
 			criterion_release(&warns->criterion);
 			check->limit_count--;

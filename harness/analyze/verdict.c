@@ -682,8 +682,8 @@ bool advice_after_load(const struct point_summary *point, char *out, size_t room
 	if (!point->contaminated[0])
 		return false;
 	(void)snprintf(out, room,
-		"cannot tell what would help while others use the cores (%s): stop them, or keep "
-		"cores for this job (run.affinity, cgroup cpuset), and measure again",
+		"cannot tell what would help while others use the cores (%.80s): stop them, or "
+		"keep cores for this job (run.affinity, cgroup cpuset), and measure again",
 		point->contaminated);
 	return true;
 }
