@@ -1,5 +1,6 @@
 /* Softmax and cross-entropy against double, and against the host's own. */
 #include "tests/device/kernel_fixture.h"
+#include "workloads/backend/batch.h"
 #include "workloads/backend/network.h"
 
 struct loss_case {
@@ -183,6 +184,24 @@ static void test_agrees_with_the_host(void **state)
 	fixture_end(&fixture);
 }
 
+/* A sample without a label costs no loss and moves nothing; the others have theirs. */
+static void test_no_label_has_no_loss(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	struct loss_case c;
+	begin_loss(&fixture, &c, ELEMENT_F32, &(struct matrix_shape){2, 1, 1000, 0, 0, 0}, 1);
+	fill_random(&fixture, &c.logits, 3);
+	assert_true(CUDA_LABEL_MASKED == BATCH_LABEL_MASKED);
+	memcpy(c.labels->initial, &BATCH_LABEL_MASKED, sizeof BATCH_LABEL_MASKED);
+	run_twice(&fixture, run_loss, &c);
+	for (size_t j = 0; j < 1000; j++)
+		assert_true(result_element(&c.logits, j) == 0);
+	assert_true(get_float(c.losses, 0) == 0);
+	assert_close(ELEMENT_F32, get_float(c.loss, 0), check_row(&c, 1) / 2, 1, 4);
+	fixture_end(&fixture);
+}
+
 static void test_no_rows_are_refused(void **state)
 {
 	(void)state;
@@ -201,6 +220,7 @@ int main(void)
 		cmocka_unit_test(test_minus_infinity_counts_as_nothing),
 		cmocka_unit_test(test_nan_stays_in_its_row),
 		cmocka_unit_test(test_agrees_with_the_host),
+		cmocka_unit_test(test_no_label_has_no_loss),
 		cmocka_unit_test(test_no_rows_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,7 +109,8 @@ int kernel_join_heads(cuda_stream stream, const struct heads_task *task, const v
 
 /* logits (samples, rows, columns) are overwritten by scale times the gradient of
  * -ln softmax(row)[label of the sample modulo columns]; losses (samples * rows) float gets that per row, and
- * loss[0] their mean, in a fixed order. */
+ * loss[0] their mean, in a fixed order.  A sample whose label is CUDA_LABEL_MASKED has neither: both are 0. */
+#define CUDA_LABEL_MASKED UINT32_MAX /* BATCH_LABEL_MASKED of workloads/backend/batch.h */
 int kernel_softmax_cross_entropy(cuda_stream stream, const struct device_rows *logits,
 	const uint32_t *labels, float scale, float *losses, float *loss);
 

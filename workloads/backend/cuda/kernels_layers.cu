@@ -737,16 +737,18 @@ __global__ void CUDA_THREADS(LOSS_THREADS) loss_kernel(struct loss_task<T> task)
 	for (uint32_t r = blockIdx.x; r < task.rows; r += gridDim.x) {
 		T *const row = task.logits + row_offset(task.places, r);
 		struct row_gradient gradient;
-		gradient.label = task.labels[r / task.rows_per_sample] % task.columns;
-		gradient.scale = task.scale;
+		const uint32_t label = task.labels[r / task.rows_per_sample];
+		const bool scored = label != CUDA_LABEL_MASKED;
+		gradient.label = label % task.columns;
+		gradient.scale = scored ? task.scale : 0;
 		const float score = to_float(row[gradient.label]);
 		/* No thread reads the score behind the first barrier: the row may be overwritten. */
 		const struct soft_sum total =
 			soft_sum_block(soft_sum_own<N>(row, task.columns), slots, lanes);
 		gradient.largest = total.largest;
-		gradient.factor = task.scale / total.sum;
+		gradient.factor = gradient.scale / total.sum;
 		if (threadIdx.x == 0)
-			task.losses[r] = logf(total.sum) - (score - total.largest);
+			task.losses[r] = scored ? logf(total.sum) - (score - total.largest) : 0;
 		const uint32_t whole = task.columns - task.columns % N;
 		for (uint32_t column = threadIdx.x * N; column < whole; column += LOSS_THREADS * N)
 			write_gradient<N>(row, column, gradient);
