@@ -373,6 +373,21 @@ struct target {
 	bool is_axis;
 };
 
+/* In [sweep], a word alone is more likely one of its own keys, misspelt, than a swept one without its section. */
+static int refuse_swept(const char *swept, struct error *err)
+{
+	const char *own[KEY_COUNT];
+	size_t count = 0;
+	for (int key = 0; key < KEY_COUNT; key++)
+		if (strcmp(config_keys[key].section, "sweep") == 0)
+			own[count++] = config_keys[key].name;
+	const char *meant = strchr(swept, '.') ? NULL : suggest_nearest(swept, own, count);
+	if (meant)
+		return error_set(err, -EINVAL, "unknown key '%.64s'; did you mean 'sweep.%s'?",
+			swept, meant);
+	return keys_refuse_key(swept, err);
+}
+
 static int find_target(const char *dotted, struct target *target, struct error *err)
 {
 	static const char sweep[] = "sweep.";
@@ -386,7 +401,7 @@ static int find_target(const char *dotted, struct target *target, struct error *
 	target->key = config_find_key(swept);
 	target->is_axis = true;
 	if (target->key == KEY_COUNT)
-		return keys_refuse_key(swept, err);
+		return refuse_swept(swept, err);
 	if (config_keys[target->key].kind == KEY_KIND_FIXED)
 		return error_set(err, -EINVAL, "'%s' cannot be swept; set one value under [%s]",
 			swept, config_keys[target->key].section);

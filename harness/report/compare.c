@@ -437,7 +437,8 @@ static void compare_remarks(struct comparison *c)
 
 /* --- the whole ---------------------------------------------------------------------------------------------------- */
 
-/* The surest difference of throughput, else the baseline's best point. */
+/* The surest difference of throughput, else the baseline's best setting; if that has no partner, the pair in which the
+ * baseline is fastest. */
 static size_t choose_focus(const struct comparison *c)
 {
 	size_t best = 0;
@@ -448,7 +449,10 @@ static size_t choose_focus(const struct comparison *c)
 		if (differs && (surest == c->pair_count ||
 				       fabs(d->value) > fabs(c->differences[surest].value)))
 			surest = i;
-		if (d->a > c->differences[best].a || isnan(c->differences[best].a))
+		const bool is_best = c->pairs[best].a == c->a.report->best;
+		if (!is_best &&
+			(c->pairs[i].a == c->a.report->best || d->a > c->differences[best].a ||
+				isnan(c->differences[best].a)))
 			best = i;
 	}
 	return surest < c->pair_count ? surest : best;

@@ -496,6 +496,9 @@ static int history_add_rows(
 {
 	struct history *history = reading->history;
 	const size_t first = history->count;
+	/* Results of older programs do not say which point is the best: the fastest is, then. */
+	const json_t *best = json_object_get(summary, "best");
+	size_t sorted = 0; /* rows in their place already: the best point's */
 	size_t i;
 	size_t measured = 0;
 	const json_t *point;
@@ -505,13 +508,22 @@ static int history_add_rows(
 		if (code || !point_was_measured(point))
 			continue;
 		measured++;
+		const size_t before = history->count;
 		code = history_add_row(reading, found, summary, point, NULL);
+		if (history->count > before && json_is_integer(best) &&
+			json_integer_value(best) == (json_int_t)i) {
+			const struct history_row row = history->rows[first];
+			history->rows[first] = history->rows[history->count - 1];
+			history->rows[history->count - 1] = row;
+			sorted = 1;
+		}
 	}
 	if (!code && measured == 0)
 		code = history_add_row(reading, found, summary, NULL, NULL);
 	if (code || history->count == first)
 		return code;
-	qsort(history->rows + first, history->count - first, sizeof *history->rows, by_rate);
+	qsort(history->rows + first + sorted, history->count - first - sorted,
+		sizeof *history->rows, by_rate);
 	history->rows[first].best = true;
 	while (!reading->metric && history->count > first + 1)
 		row_release(&history->rows[--history->count]);

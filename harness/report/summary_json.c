@@ -526,6 +526,9 @@ json_t *report_summary_json(const struct report *report)
 	if (record->of_case.known)
 		part_put(&part, "case", record_case_to_json(&record->of_case));
 	part_put(&part, "checksums", summary_checksums_json(&report->checksum_check));
+	part_put(&part, "best",
+		report->best < record->grid.points ? json_integer((json_int_t)report->best)
+						   : json_null());
 	part_put(&part, "points", summary_points_json(report));
 	part_put(&part, "limits", report_limits_json(record));
 	part_put(&part, "scaling", scaling_to_json(report));

@@ -26,7 +26,7 @@ MLBENCH_DOUBLE_NAME="NVIDIA H100 80GB HBM3 MIG 1g.10gb" expect 0 "$MLBENCH" chec
 evaluating="--set evaluate.every=5 --set evaluate.samples=37 --set evaluate.batch_size=16"
 for way in "--set upload.mode=none" "--set step.graph=on"; do
 	rm -rf evaluated
-	expect_measured "$MLBENCH" run tiny.ini $cuda $evaluating $way --out evaluated
+	expect_measured "$MLBENCH" run tiny.ini --verbose $cuda $evaluating $way --out evaluated
 	reads "evaluations of 37 samples of data"
 	reads "the forward pass is computed"
 	grep -q '"evaluation":\[{[^]]*"computed":true' evaluated/points.jsonl || fail "evaluations are not said to be computed"

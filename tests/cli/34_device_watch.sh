@@ -13,7 +13,7 @@ run() { # SCRIPT OPTION ...
 	local script=$1
 	shift
 	rm -rf out.d
-	MLBENCH_FAKE_NVML="$script" "$MLBENCH" run tiny.ini $ONE --set step.backend=cuda --set step.model=mlp --set batch.size=8 \
+	MLBENCH_FAKE_NVML="$script" "$MLBENCH" run tiny.ini $ONE --verbose --set step.backend=cuda --set step.model=mlp --set batch.size=8 \
 		--set measure.duration=800ms --set measure.warmup=100ms --set measure.window=50ms --set measure.repeats=1 \
 		--out out.d "$@" >out 2>err
 	status=$?

@@ -140,6 +140,35 @@ static void test_columns(void **state)
 	assert_string_equal(CHOSEN("finished>=1970-01-01T00:35"), "b/2@");
 }
 
+/* The setting that the result itself calls the best, though noise put another above it. */
+static void test_best(void **state)
+{
+	(void)state;
+	static const char noisy[] =
+		"{\"schema\":\"mlbench.summary/1\",\"name\":\"noisy\",\"status\":\"complete\",\"best\":1,"
+		"\"points\":["
+		"{\"id\":0,\"status\":\"ok\",\"settings\":{\"decode.workers\":1},"
+		"\"throughput\":{\"median\":600,\"ci95\":[590,610],\"repeats\":[600,600]}},"
+		"{\"id\":1,\"status\":\"ok\",\"settings\":{\"decode.workers\":2},"
+		"\"throughput\":{\"median\":1253,\"ci95\":[1100,1400],\"repeats\":[1253,1253]}},"
+		"{\"id\":2,\"status\":\"ok\",\"settings\":{\"decode.workers\":4},"
+		"\"throughput\":{\"median\":1277,\"ci95\":[1170,1380],\"repeats\":[1277,1277]}}]}";
+	char folder[] = "/tmp/mlbench-test-history-XXXXXX", path[PATH_MAX];
+	struct history history = {0};
+	struct history_filter filter = {0};
+	assert_non_null(mkdtemp(folder));
+	(void)snprintf(path, sizeof path, "%s/points.jsonl", folder);
+	assert_int_equal(files_write_atomic(path, "torn", 4, NULL), 0);
+	(void)snprintf(path, sizeof path, "%s/summary.json", folder);
+	assert_int_equal(files_write_atomic(path, noisy, strlen(noisy), NULL), 0);
+	assert_int_equal(history_read(&history, folder, &filter, NULL, NULL, NULL), 0);
+	assert_int_equal(history.count, 1);
+	assert_string_equal(history.rows[0].settings, "decode.workers=2");
+	history_close(&history);
+	history_filter_release(&filter);
+	(void)files_remove_tree(folder, NULL);
+}
+
 /* What a user writes is a value, whatever it looks like. */
 static void test_any_text(void **state)
 {
@@ -270,6 +299,7 @@ static void test_csv(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_best),
 		cmocka_unit_test(test_columns),
 		cmocka_unit_test(test_any_text),
 		cmocka_unit_test(test_config_and_metrics),
