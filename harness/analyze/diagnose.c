@@ -716,6 +716,16 @@ static bool is_late(const struct diagnose_input *input, const struct diagnosis *
 	       strcmp(found->verdict.resource, "compute") == 0 && step_is_late(&base);
 }
 
+/* Reads are slow, and at no other depth were they seen: the model has nothing to say of more files in flight, so that "no
+ * setting helps" would be no prediction. */
+static bool is_depth_untold(const struct model *model, const struct diagnosis *found)
+{
+	static const double LEAST = 0.35, MOST = 0.65;
+	return found->recommendation_count == 0 && stage_is(found->verdict.stage, STAGE_READ) &&
+	       strcmp(found->verdict.resource, "latency") == 0 && model->read_full >= LEAST &&
+	       model->read_full <= MOST;
+}
+
 static int follow_model(const struct diagnose_input *input, const struct model *model,
 	unsigned effort, struct diagnosis *out, struct error *err)
 {
@@ -732,7 +742,9 @@ static int follow_model(const struct diagnose_input *input, const struct model *
 		code = model_ladder(model, &out->ladder, err);
 	if (!code && effort >= THOROUGH)
 		code = model_knee(model, knee_workers(input), &out->knee, err);
-	if (!code && !is_late(input, out))
+	if (!code && is_depth_untold(model, out))
+		advice_try_depths(&measured, out->verdict.advice, sizeof out->verdict.advice);
+	else if (!code && !is_late(input, out))
 		recommend_advise(out, input->point, &measured, out->verdict.advice,
 			sizeof out->verdict.advice);
 	return code;

@@ -819,6 +819,22 @@ static void advise_quota(const struct evidence_base *base, struct verdict *out)
 		most == 1 ? "" : "s", gain, fewer);
 }
 
+void advice_try_depths(const struct point_facts *facts, char *out, size_t room)
+{
+	const unsigned depth = facts->read_depth;
+	const unsigned threads = facts->read_threads;
+	if (facts->by_workers)
+		(void)snprintf(out, room,
+			"sweep decode.workers=%u,%u: if the rate of reads rises, reading is "
+			"latency-bound; if not, storage is saturated",
+			threads, threads * 2);
+	else
+		(void)snprintf(out, room,
+			"sweep read.depth=%u,%u (with pread read.threads=%u,%u): if throughput "
+			"rises, reading is latency-bound; if not, storage is saturated",
+			depth, depth * 2, threads, threads * 2);
+}
+
 static void advise_storage(
 	const struct evidence_base *base, const struct cause *cause, struct verdict *out)
 {
@@ -835,11 +851,6 @@ static void advise_storage(
 			"decode.workers = %u: each of them reads one %s at a time, and storage "
 			"throughput still rises with those in flight",
 			wanted > threads ? wanted : 2 * threads, unit);
-	else if (base->facts->by_workers && strcmp(cause->resource, "unknown") == 0)
-		advise(out,
-			"sweep decode.workers=%u,%u: if the rate of reads rises, reading is "
-			"latency-bound; if not, storage is saturated",
-			threads, threads * 2);
 	else if (strcmp(cause->resource, "latency") == 0 && wanted > depth * threads)
 		advise(out,
 			"read.depth = %u%s: %u %ss in flight would do for this round trip "
@@ -850,10 +861,7 @@ static void advise_storage(
 			"read.depth = %u%s: storage throughput still rises with the %ss in flight",
 			depth * 2, or_threads, unit);
 	else if (strcmp(cause->resource, "unknown") == 0)
-		advise(out,
-			"sweep read.depth=%u,%u (with pread read.threads=%u,%u): if throughput "
-			"rises, reading is latency-bound; if not, storage is saturated",
-			depth, depth * 2, threads, threads * 2);
+		advice_try_depths(base->facts, out->advice, sizeof out->advice);
 	else if (!recommend_without_keys(base->point, STAGE_READ_NAME, cause->resource, out->advice,
 			 sizeof out->advice))
 		advise(out, "not enough was measured to name the resource that read lacks");

@@ -270,6 +270,9 @@ double trace_host_share(const struct trace_set *set, bool apart);
 
 /* --- verdict.c: what to change ---------------------------------------------------------------- */
 
+/* The sweep that tells slow storage from saturated storage. */
+void advice_try_depths(const struct point_facts *facts, char *out, size_t room);
+
 void advice_write(const struct evidence_base *base, const struct binding *binding,
 	const struct cause *cause, struct verdict *out);
 /* In place of advice that is negative ("no setting helps") or cannot be undone ("add cores"): true, with why it cannot be

@@ -327,8 +327,8 @@ static int walk(struct way *way, size_t steps, struct error *err)
 	while (way->follow->count <= steps) {
 		const struct recommendation *r = follow_choose(way);
 		if (!r) {
-			follow_end(way, way->undone > 0 ? "no other setting would help"
-							: "no setting would help");
+			follow_end(way, way->undone > 0 ? "no other setting is predicted to help"
+							: "no setting is predicted to help");
 			return EXIT_STATUS_DONE;
 		}
 		const int status = measure_step(way, r, err);

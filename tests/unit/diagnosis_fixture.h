@@ -85,7 +85,7 @@ static inline void told_step(
 static inline void told_follow(struct follow *follow)
 {
 	*follow = (struct follow){.set = "--set decode.workers=8 --set read.depth=16",
-		.end = "no setting would help: the bottleneck is step / compute"};
+		.end = "no setting is predicted to help: the bottleneck is step / compute"};
 	told_step(follow, "", NAN, 612);
 	follow->steps[0].trial.kept = true;
 	told_step(follow, "decode.workers=8 read.depth=16", 1190, 1195);

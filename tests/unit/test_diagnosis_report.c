@@ -80,7 +80,7 @@ static void text_says_it_all(void **state)
 		"did not come true; undone",
 		"prefetch.depth=4: predicted 1,300 (90 % CI 1,235-1,352), could not be measured; undone",
 		"1 of 3 predictions came true, 1 failed",
-		"--set decode.workers=8 --set read.depth=16", "no setting would help"};
+		"--set decode.workers=8 --set read.depth=16", "no setting is predicted to help"};
 	const struct style style = {.width = 160, .utf8 = true};
 	struct told told;
 	struct buffer text = {0};
