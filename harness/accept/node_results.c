@@ -421,6 +421,28 @@ static char *unfit_by_check(const json_t *document, const json_t *check)
 		       : why;
 }
 
+/* What other work on the node may have slowed is no limit for others, though no criterion was judged by it. */
+static char *unfit_by_load(const json_t *document)
+{
+	size_t i, j;
+	const json_t *check, *condition;
+	char *why = NULL;
+	json_array_foreach(json_object_get(document, "measured"), i, check)
+	{
+		json_array_foreach(json_object_get(check, "conditions"), j, condition)
+		{
+			if (strcmp(fields_text_of(condition, "is"), CONDITION_BUSY) != 0)
+				continue;
+			return asprintf(&why, "%s: the node was busy: %s",
+				       fields_text_of(check, "check"),
+				       fields_text_of(condition, "text")) < 0
+				       ? NULL
+				       : why;
+		}
+	}
+	return NULL;
+}
+
 static int find_unfit(struct node_result *node, const json_t *document)
 {
 	size_t i;
@@ -439,6 +461,8 @@ static int find_unfit(struct node_result *node, const json_t *document)
 			continue;
 		node->unfit = unfit_by_check(document, check);
 	}
+	if (!node->unfit)
+		node->unfit = unfit_by_load(document);
 	return 0;
 }
 

@@ -110,6 +110,7 @@ read.iops = known
 INI
 	expect 0 "$MLBENCH" accept speed.ini --tier quick --budget 30min --out huge --json
 	grep -q 'into transparent huge pages' out || skip "the kernel had no huge pages left"
+	as_if_quiet huge
 	expect 0 "$MLBENCH" baseline huge --out base.json
 	sed -i "s/^read.iops.*/read.iops >= 1 % of baseline/" speed.ini
 	expect 3 python3 without_huge_pages.py "$MLBENCH" accept speed.ini --tier quick --budget 30min --baseline base.json --out small --json

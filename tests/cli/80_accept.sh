@@ -54,6 +54,7 @@ reads "it was not run"
 reads "it was measured in tier quick"
 
 # A baseline of this hardware is taken, one of another machine refused and not compared.
+as_if_quiet good
 expect 0 "$MLBENCH" baseline good --out base.json
 expect 0 "$MLBENCH" accept plan.ini --judge good --baseline base.json
 python3 - <<'PY'

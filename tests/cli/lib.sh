@@ -81,6 +81,17 @@ d = json.load(open("out"))
 print(eval(sys.argv[1]))' "$1"
 }
 
+# as_if_quiet FOLDER: takes out of a node's result that other work ran beside its checks, which depends on this machine.
+as_if_quiet() {
+	python3 - "$1/accept.json" <<'PY'
+import json, sys
+d = json.load(open(sys.argv[1]))
+for check in d["measured"]:
+    check["conditions"] = []
+json.dump(d, open(sys.argv[1], "w"))
+PY
+}
+
 # A tiny data set and a sweep of 2 x 2 points x 2 repeats in a second or so.
 write_config() {
 	cat >tiny.ini <<'INI'

@@ -121,6 +121,7 @@ static void bad_nodes_are_left_out_of_all_and_why(void **state)
 		{.name = "one-core", .seed = 2, .nodes = 0, .repeats = 0.01, .slow_core = 0.3},
 		{.name = "failed", .seed = 3, .nodes = 0, .repeats = 0.01, .verdict = "FAIL"},
 		{.name = "no-verdict", .seed = 4, .nodes = 0, .repeats = 0.01, .verdict = "ERROR"},
+		{.name = "busy", .seed = 8, .nodes = 0, .repeats = 0.01, .busy = true},
 		{.name = "warned", .seed = 5, .nodes = 0, .repeats = 0.01, .verdict = "WARN"},
 		{.name = "lost-dimm", .seed = 6, .nodes = 0, .repeats = 0.01, .memory = 480},
 		{.name = "node01",
@@ -145,6 +146,8 @@ static void bad_nodes_are_left_out_of_all_and_why(void **state)
 			"decode.core of 'slow core' at all places"));
 	assert_non_null(strstr(why_of(baseline, "failed"), "slow core: decode.core of core 1"));
 	assert_non_null(strstr(why_of(baseline, "no-verdict"), "slow core"));
+	assert_string_equal(why_of(baseline, "busy"),
+		"slow core: the node was busy: other work took 40 % of its time");
 	assert_string_equal(
 		why_of(baseline, "lost-dimm"), "other hardware: memory: 480 GiB, not 512 GiB");
 	assert_string_equal(why_of(baseline, "node01"), "the node has a newer result");
