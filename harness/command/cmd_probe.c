@@ -143,7 +143,10 @@ static int probe_measure(struct probing *probing)
 	}
 	if (!given(probing, OPTION_NO_CACHE) && ceilings_save(ceilings, &err))
 		log_warn("not kept for later runs: %s", err.text);
-	return EXIT_STATUS_DONE;
+	/* Every node has storage, cores and memory: without its figure the sheet is no answer. */
+	if (ceilings->read_count == 0)
+		log_warn("the storage could not be measured; the sheet says why");
+	return ceilings->read_count == 0 ? EXIT_STATUS_CANNOT : EXIT_STATUS_DONE;
 }
 
 static int probe_print(const struct probing *probing, struct error *err)

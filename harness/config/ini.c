@@ -6,6 +6,7 @@
 #include "harness/config/ini.h"
 
 #include "harness/base/array.h"
+#include "harness/base/bounded.h"
 #include "harness/base/buffer.h"
 #include "harness/base/files.h"
 #include "harness/config/value.h"
@@ -289,6 +290,12 @@ static int include_path(struct reader *reader, const char *path)
 	if (whole.failed) {
 		buffer_release(&whole);
 		return fail_here(reader, error_set(reader->err, -ENOMEM, "out of memory"));
+	}
+	/* It may lie on a mount that does not answer, whatever the file that names it lies on. */
+	const int silent = path_answers(whole.data, NULL, reader->err);
+	if (silent) {
+		buffer_release(&whole);
+		return fail_here(reader, silent);
 	}
 	struct stat status;
 	int depth = 0;

@@ -37,12 +37,14 @@ begin lost accept plan.ini --tier quick --out mount/result
 begin doctor doctor mount
 begin check check tiny.ini --data mount
 begin run run tiny.ini $ONE --data mount/set --out ran
+printf 'include = mount/base.ini\n' >includes.ini
+begin includes check includes.ini
 begin gen gen tiny.ini --set dataset.path=mount/set --json
 begin baseline baseline mount --out base.json
 for name in "${!pid_of[@]}"; do
 	wait "${pid_of[$name]}"
 	[ $? -eq 3 ] || { cp "$name.err" err; fail "$name did not end with status 3"; }
-	cat "$name.out" "$name.err" | tr -s ' \n' ' ' | grep -qE "'mount[a-z/]*' does not answer" || { cp "$name.err" err; fail "$name does not name the path"; }
+	cat "$name.out" "$name.err" | tr -s ' \n' ' ' | grep -qE "'mount[a-z/.]*' does not answer" || { cp "$name.err" err; fail "$name does not name the path"; }
 done
 cp accept.out out
 is_json mlbench.accept/1
