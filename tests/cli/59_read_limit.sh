@@ -19,7 +19,9 @@ if [ -n "$v1" ]; then
 	limit_reads() { echo "$number $limit" >"$group/blkio.throttle.read_bps_device"; }
 	charged() { awk -v n="$number" '$1 == n && $2 == "Read" { print $3 }' "$group/blkio.throttle.io_service_bytes"; }
 else
-	base=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)$(sed -n 's/^0:://p' /proc/self/cgroup)
+	v2=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+	[ -n "$v2" ] || skip "no control groups of block devices are mounted here"
+	base=$v2$(sed -n 's/^0:://p' /proc/self/cgroup)
 	limit_reads() { echo "$number rbps=$limit" >"$group/io.max"; }
 	charged() { sed -n "s/^$number rbytes=\([0-9]*\).*/\1/p" "$group/io.stat"; }
 fi
