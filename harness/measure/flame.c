@@ -789,13 +789,13 @@ int flame_open(struct flame **out, const struct flame_options *options, struct e
 	flame->options.stack_bytes = stack_bytes(options);
 	flame->pid = getpid();
 	(void)stage_number(flame, FLAME_OTHER);
-	register_sampled(flame, FLAME_CONTROL, 0);
 	struct flame *none = NULL;
 	if (!atomic_compare_exchange_strong(&current, &none, flame)) {
 		(void)pthread_mutex_destroy(&flame->lock);
 		free(flame);
 		return error_set(err, -EBUSY, "CPU time is already being sampled");
 	}
+	register_sampled(flame, FLAME_CONTROL, 0);
 	const int code = open_sampler(flame, err);
 	if (code)
 		flame_close(flame);

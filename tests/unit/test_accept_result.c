@@ -18,8 +18,11 @@
 static struct accept_plan plan;
 static struct error err;
 
+/* In place of the plan before it. */
 static void read_plan(const char *text)
 {
+	plan_release(&plan);
+	plan = (struct accept_plan){0};
 	if (plan_read_text(&plan, "p.ini", text, strlen(text), &err))
 		fail_msg("%s", err.text);
 }
