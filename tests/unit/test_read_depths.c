@@ -117,7 +117,9 @@ static void half_and_twice_are_counted_and_not_measured(void **state)
 		assert_true(read->items[i].end_s >= m.cut_seconds);
 	}
 	assert_true(reads_of(&m)->service.count > 0);
-	assert_true(reads_of(&m)->service.count <= reads_of(&m)->items);
+	/* Those at other depths would be far more than what ends between two looks of a late control thread. */
+	assert_true(reads_of(&m)->service.count <=
+		    reads_of(&m)->items + reads_of(&m)->items / 10 + 4 * DEPTH);
 	traces_release(&traces);
 	measurement_release(&m);
 	fixture_close(&f);
