@@ -39,7 +39,8 @@ tier = quick
 decode.all >= 1e9 samples/s
 INI
 within "$MLBENCH" accept plan.ini --tier quick --budget 10min --json --out accepted
-[ "$(json '[c["is"] for m in d["measured"] for c in m["conditions"] if c["figure"] == ""]')" = "['limited']" ] || fail "the quota is no condition of the check"
+# Beside others that have the cores, the quota may hold back nothing.
+[ "$(json '{c["is"] for m in d["measured"] for c in m["conditions"]} & {"limited", "busy"} != set()')" = True ] || fail "the quota is no condition of the check"
 [ "$(json '{f["action"] for c in d["checks"] for f in c["findings"]} <= {"configure", "none"}')" = True ] &&
 	! json '[f["remedy"] for c in d["checks"] for f in c["findings"]]' | grep -q vendor ||
 	fail "a quota sends somebody to the vendor"
