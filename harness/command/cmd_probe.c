@@ -40,7 +40,8 @@ static int read_config(struct probing *probing, struct error *err)
 	struct config all;
 	struct config_grid grid = {0};
 	probing->configured = options->argument_count > 0;
-	config_init(&all);
+	if (!probing->configured) /* a file's reader begins anew */
+		config_init(&all);
 	int code = config_place_read(
 		&all, probing->invocation, probing->configured ? options->arguments[0] : NULL, err);
 	if (!code)
