@@ -65,7 +65,10 @@ set.batch.size = 8
 throughput >= 1 samples/s
 decode.p99 = known
 INI
-expect 0 "$MLBENCH" accept plans/job.ini $QUICK --json --out job
+"$MLBENCH" accept plans/job.ini $QUICK --json --out job >out 2>err
+status=$?
+# On a node so busy that too few repetitions became steady, nothing is shown, and it says why.
+[ "$status" -eq 0 ] || { [ "$status" -eq 3 ] && grep -q 'the node is busy' out; } || fail "exit $status of a job that asks for nothing"
 [ "$(json 'sorted(e["figure"] for m in d["measured"] for e in m["values"])')" = "['decode.p99', 'throughput']" ] || fail "not two figures"
 grep -q 'bottleneck: ' job/measured.jsonl || grep -q 'diagnosis is inconclusive' job/measured.jsonl || fail "no diagnosis is noted"
 [ ! -e made ] && [ ! -e plans/made ] || fail "a data set is left"
