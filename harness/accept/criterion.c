@@ -340,12 +340,11 @@ static int refuse_direction(
 	for (size_t i = 0; i < criterion->clause_count; i++) {
 		const struct clause *clause = &criterion->clauses[i];
 		const bool lower = clause->op == CLAUSE_MORE || clause->op == CLAUSE_MORE_EQUAL;
-		const bool same = clause->kind == CLAUSE_LIMIT && clause->op == CLAUSE_SAME;
-		if (clause->kind == CLAUSE_WITHIN || same)
+		const bool limit = clause->kind == CLAUSE_LIMIT;
+		if (clause->kind == CLAUSE_WITHIN ||
+			(limit && (clause->op == CLAUSE_SAME || lower == more)))
 			bad_side = true;
-		else if (clause->kind == CLAUSE_LIMIT && lower == more)
-			bad_side = true;
-		else if (clause->kind == CLAUSE_LIMIT)
+		else if (limit)
 			good_side = true;
 	}
 	if (!good_side || bad_side)

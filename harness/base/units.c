@@ -227,9 +227,10 @@ static uint64_t bits_of_unit(const char *unit, size_t size)
 /* The size of a unit without "/s", or "ps" behind b or B, and without the blanks before it. */
 static size_t without_per_second(const char *unit, size_t size)
 {
-	if (size >= 2 && memcmp(unit + size - 2, "/s", 2) == 0)
-		size -= 2;
-	else if (size >= 3 && memcmp(unit + size - 2, "ps", 2) == 0 && strchr("bB", unit[size - 3]))
+	const bool slash = size >= 2 && memcmp(unit + size - 2, "/s", 2) == 0;
+	const bool ps =
+		size >= 3 && memcmp(unit + size - 2, "ps", 2) == 0 && strchr("bB", unit[size - 3]);
+	if (slash || ps)
 		size -= 2;
 	while (size > 0 && (unit[size - 1] == ' ' || unit[size - 1] == '\t'))
 		size--;
