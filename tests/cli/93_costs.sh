@@ -128,10 +128,12 @@ expect_measured "$MLBENCH" run tiny.ini --set decode.workers=1 --set batch.size=
 expect 0 "$MLBENCH" show alone --json
 python3 - <<'PY' || fail "the limits of the stages are not their own"
 import json
-limits = {l["stage"]: l["capacity"] for l in json.load(open("out"))["limits"]}
-assert not limits["decode"] or limits["decode"] <= 1.05 / 0.004, limits
-assert not limits["step"] or limits["step"] <= 1.05 * 8 / 0.0085, limits
-assert len(limits) >= 2 and set(limits) <= {"read", "decode", "step", "harness"}, limits  # a starved node measures some of them
+document = json.load(open("out"))
+limits = {l["stage"]: l["capacity"] for l in document["limits"]}
+assert not limits.get("decode") or limits["decode"] <= 1.05 / 0.004, limits
+assert not limits.get("step") or limits["step"] <= 1.05 * 8 / 0.0085, limits
+# Where the node was too busy for the point itself, there is no setting to measure the stages at.
+assert set(limits) <= {"read", "decode", "step", "harness"} and (limits or document["points"][0]["status"] != "ok"), document["limits"]
 PY
 expect 0 "$MLBENCH" explain decode/cpu
 prints "overhead.sample"
