@@ -219,11 +219,16 @@ static void what_if_add_base(const struct what_if *what_if, struct medium *mediu
 	}
 	buffer_text(&text, ")");
 	medium_fact(medium, INK_PLAIN, "measured", &text);
-	const double replayed = what_if->alternatives[0].forecast.unchanged;
-	buffer_format(&text,
-		"%s samples/s at the unchanged setting (%+.1f %%): gains are between replays",
-		units_format_count(replayed, number),
-		100 * (replayed / what_if->base_measured - 1));
+	const struct forecast *forecast = &what_if->alternatives[0].forecast;
+	/* From its own calibration the unchanged setting comes out as it was measured, which shows nothing. */
+	if (forecast->from_count == 1 && forecast->from[0] == what_if->base)
+		buffer_text(&text,
+			"the model is calibrated at the unchanged setting: gains are between replays");
+	else
+		buffer_format(&text,
+			"%s samples/s at the unchanged setting (%+.1f %%): gains are between replays",
+			units_format_count(forecast->unchanged, number),
+			100 * (forecast->unchanged / what_if->base_measured - 1));
 	medium_fact(medium, INK_DIM, "replayed", &text);
 }
 
