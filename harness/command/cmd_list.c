@@ -20,15 +20,13 @@
 #include "workloads/sample/sample.h"
 #include "workloads/source/source.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { WHY_BYTES = 320, TEXT_BYTES = 480, INDENT_COLUMNS = 2 };
-enum { SENTENCE_BYTES = 320, CONFIG_BYTES_MAX = 1 << 20, DEPTH_MAX = 2 };
+enum { SENTENCE_BYTES = 320, CONFIG_BYTES_MAX = 1 << 20 };
 
 struct listing {
 	json_t *rows; /* array of {"name", "summary", "unavailable"} */
@@ -223,15 +221,13 @@ static void first_sentence(const char *path, char out[SENTENCE_BYTES])
 		}
 }
 
-/* By the name that commands take: "labs/01_story".  A file of the same name in an earlier place is the one that is meant. */
-static void list_config(struct listing *listing, const char *path, size_t root)
+/* A file of the same name in an earlier place is the one that is meant. */
+static void list_config(void *context, const char *name, const char *path)
 {
+	struct listing *listing = context;
 	char comment[SENTENCE_BYTES];
-	char name[TEXT_BYTES];
 	size_t i;
 	const json_t *row;
-	(void)snprintf(name, sizeof name, "%.*s", (int)(strrchr(path, '.') - path - (long)root),
-		path + root);
 	json_array_foreach(listing->rows, i,
 		row) if (strcmp(name, json_string_value(json_object_get(row, "name"))) == 0) return;
 	first_sentence(path, comment);
@@ -241,30 +237,10 @@ static void list_config(struct listing *listing, const char *path, size_t root)
 		listing->failed = true;
 }
 
-static void list_config_folder(struct listing *listing, const char *folder, size_t root, int depth)
-{
-	struct dirent **entries = NULL;
-	const int count = depth < DEPTH_MAX ? scandir(folder, &entries, NULL, alphasort) : 0;
-	for (int i = 0; i < count; i++) {
-		char *path = entries[i]->d_name[0] == '.' ? NULL
-							  : files_join(folder, entries[i]->d_name);
-		const char *ending = path ? strrchr(path, '.') : NULL;
-		if (ending && strcmp(ending, ".ini") == 0)
-			list_config(listing, path, root);
-		else if (path && entries[i]->d_type == DT_DIR)
-			list_config_folder(listing, path, root, depth + 1);
-		free(path);
-		free(entries[i]);
-	}
-	free(entries);
-}
-
 /* The .ini files of ./configs and of those beside the program, each with its first comment. */
 static void list_configs(struct listing *listing)
 {
-	char folder[PATH_MAX];
-	for (size_t i = 0; config_place(i, folder, sizeof folder); i++)
-		list_config_folder(listing, folder, strlen(folder) + 1, 0);
+	config_place_each(list_config, listing);
 }
 
 static void list_keys(struct listing *listing)

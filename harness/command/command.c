@@ -162,7 +162,7 @@ static int config_refuse_name(const char *name, int code, struct error *err)
 {
 	struct buffer list = {0};
 	struct buffer near = {0};
-	list_names("configs", &list);
+	config_place_names(&list);
 	if (list.data)
 		config_nearest(name, list.data, &near);
 	if (near.data)

@@ -2,8 +2,10 @@
 #include "harness/config/config_place.h"
 
 #include "harness/base/array.h"
+#include "harness/base/files.h"
 #include "harness/base/program.h"
 
+#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +15,7 @@
 /* Of an installed program, of an unpacked one, of one in build/VARIANT. */
 static const char *const beside[] = {"../share/mlbench/configs", "../configs", "../../configs"};
 
-enum { PLACES = 1 + COUNT(beside) };
+enum { PLACES = 1 + COUNT(beside), DEPTH_MAX = 2 };
 
 static bool config_place_candidate(size_t i, char *out, size_t room, struct stat *st)
 {
@@ -62,4 +64,51 @@ const char *config_place_find(const char *name, char *out, size_t room)
 				return out;
 		}
 	return name;
+}
+
+static void config_place_walk(
+	const char *folder, size_t root, int depth, config_place_visit *visit, void *context)
+{
+	struct dirent **entries = NULL;
+	const int count = depth < DEPTH_MAX ? scandir(folder, &entries, NULL, alphasort) : 0;
+	for (int i = 0; i < count; i++) {
+		char *path = entries[i]->d_name[0] == '.' ? NULL
+							  : files_join(folder, entries[i]->d_name);
+		char *ending = path ? strrchr(path, '.') : NULL;
+		if (ending && strcmp(ending, ".ini") == 0) {
+			char *name = strndup(path + root, (size_t)(ending - path) - root);
+			if (name)
+				visit(context, name, path);
+			free(name);
+		} else if (path && entries[i]->d_type == DT_DIR) {
+			config_place_walk(path, root, depth + 1, visit, context);
+		}
+		free(path);
+		free(entries[i]);
+	}
+	free(entries);
+}
+
+void config_place_each(config_place_visit *visit, void *context)
+{
+	char folder[PATH_MAX];
+	for (size_t i = 0; config_place(i, folder, sizeof folder); i++)
+		config_place_walk(folder, strlen(folder) + 1, 0, visit, context);
+}
+
+static void config_place_add_name(void *context, const char *name, const char *path)
+{
+	(void)path;
+	struct buffer *out = context;
+	const size_t length = strlen(name);
+	for (const char *at = out->data; at && (at = strstr(at, name)) != NULL; at += length)
+		if (at[-1] == ' ' && (at[length] == ' ' || !at[length]))
+			return;
+	if (!strchr(name, ' '))
+		buffer_format(out, " %s", name);
+}
+
+void config_place_names(struct buffer *out)
+{
+	config_place_each(config_place_add_name, out);
 }
