@@ -154,11 +154,43 @@ static struct estimate estimate_point(const struct forecast_input *input, size_t
 	return out;
 }
 
-void forecast_errors_find(const struct forecast_input *input, struct forecast_errors *out)
+/* The squared widening that errors give, sum of squares over their deviations, beside that of what is known before. */
+static double square_of(double prior, double sum, size_t count)
 {
-	*out = (struct forecast_errors){.median = NAN, .worst = NAN};
+	return fmax((PRIOR_ERRORS * prior + sum) / (PRIOR_ERRORS + (double)count), 1);
+}
+
+/* squares (points): of errors over their deviations; NAN: none.  sum, count: of all. */
+static void widen_workloads(const struct forecast_input *input, const double *squares, double sum,
+	size_t count, double *widenings)
+{
+	for (size_t i = 0; i < input->space.points; i++) {
+		double own = 0;
+		size_t has = 0;
+		if (input->workload && input->workload[i] != i) {
+			widenings[i] = widenings[input->workload[i]];
+			continue;
+		}
+		for (size_t j = i; j < input->space.points; j++) {
+			if (isnan(squares[j]) || (input->workload && input->workload[j] != i))
+				continue;
+			own += squares[j];
+			has++;
+		}
+		const double others = square_of(1, sum - own, count - has);
+		widenings[i] = sqrt(square_of(others, own, has));
+	}
+}
+
+void forecast_errors_find(
+	const struct forecast_input *input, struct forecast_errors *out, double *widenings)
+{
+	*out = (struct forecast_errors){.widening = 1, .median = NAN, .worst = NAN};
 	double *list = calloc(input->space.points + 1, sizeof *list);
-	for (size_t i = 0; list && i < input->space.points; i++) {
+	double *squares = calloc(input->space.points + 1, sizeof *squares);
+	double sum = 0;
+	for (size_t i = 0; list && squares && i < input->space.points; i++) {
+		squares[i] = NAN;
 		if (isnan(input->measured[i]) || input->measured[i] <= 0)
 			continue;
 		const struct estimate estimate = estimate_point(input, i, NO_BASE);
@@ -167,28 +199,32 @@ void forecast_errors_find(const struct forecast_input *input, struct forecast_er
 		const double error = estimate.mean - log(input->measured[i]);
 		const double ratio = error / estimate.deviation;
 		list[out->count++] = fabs(expm1(error));
-		out->widening += ratio * ratio;
+		squares[i] = ratio * ratio;
+		sum += squares[i];
 	}
 	if (out->count > 0) {
 		out->median = statistics_median(list, out->count);
 		out->worst = statistics_quantile(list, out->count, 1);
 	}
-	const double square = (PRIOR_ERRORS + out->widening) / (PRIOR_ERRORS + (double)out->count);
-	out->widening = sqrt(fmax(square, 1));
+	out->widening = sqrt(square_of(1, sum, out->count));
+	if (widenings && squares)
+		widen_workloads(input, squares, sum, out->count, widenings);
+	free(squares);
 	free(list);
 }
 
-static void forecast_take(const struct estimate *estimate, const struct forecast_errors *errors,
-	double measured, struct forecast *out)
+static void forecast_take(
+	const struct estimate *estimate, double widening, double measured, struct forecast *out)
 {
-	*out = (struct forecast){.half_width = HUGE_VAL, .throughput = NAN, .unchanged = NAN};
+	*out = (struct forecast){
+		.half_width = HUGE_VAL, .throughput = NAN, .unchanged = NAN, .noise = NAN};
 	if (estimate->count == 0) {
 		(void)snprintf(out->why, sizeof out->why, "%.*s", FORECAST_WHY_BYTES - 1,
 			estimate->why.text[0] ? estimate->why.text
 					      : "no measured point could be calibrated from");
 		return;
 	}
-	const double half = NORMAL_90 * errors->widening * estimate->deviation;
+	const double half = NORMAL_90 * widening * estimate->deviation;
 	out->known = true;
 	out->throughput = measured * exp(estimate->mean);
 	out->interval.low = measured * exp(estimate->mean - half);
@@ -198,15 +234,15 @@ static void forecast_take(const struct estimate *estimate, const struct forecast
 	memcpy(out->from, estimate->from, sizeof out->from);
 }
 
-void forecast_point(const struct forecast_input *input, const struct forecast_errors *errors,
-	size_t point, struct forecast *out)
+void forecast_point(
+	const struct forecast_input *input, double widening, size_t point, struct forecast *out)
 {
 	const struct estimate estimate = estimate_point(input, point, NO_BASE);
-	forecast_take(&estimate, errors, 1, out);
+	forecast_take(&estimate, widening, 1, out);
 }
 
-void forecast_change(const struct forecast_input *input, const struct forecast_errors *errors,
-	size_t base, size_t point, struct forecast *out)
+void forecast_change(const struct forecast_input *input, double widening, size_t base, size_t point,
+	struct forecast *out)
 {
 	const double measured = input->measured[base];
 	struct estimate estimate = estimate_point(input, point, base);
@@ -217,7 +253,7 @@ void forecast_change(const struct forecast_input *input, const struct forecast_e
 	const double miss = fabs(estimate.unchanged - log(measured));
 	/* What the replay misses where it was calibrated, it may miss of the change. */
 	estimate.deviation = hypot(estimate.deviation, miss);
-	forecast_take(&estimate, errors, measured, out);
+	forecast_take(&estimate, widening, measured, out);
 	if (!out->known)
 		return;
 	out->unchanged = exp(estimate.unchanged);
@@ -340,12 +376,14 @@ static double usual_deviation(size_t repeats)
 	return freedom <= COUNT(medians) ? medians[freedom - 1] : 1 - 1 / (3.0 * (double)freedom);
 }
 
-double adaptive_noise(const double *deviations, size_t count, size_t repeats)
+/* Of one workload, or, like = points, of all. */
+static double noise_of(const double *deviations, const size_t *workload, size_t points, size_t like,
+	size_t repeats)
 {
-	double *known = calloc(count + 1, sizeof *known);
+	double *known = calloc(points + 1, sizeof *known);
 	size_t has = 0;
-	for (size_t i = 0; known && i < count; i++)
-		if (!isnan(deviations[i]))
+	for (size_t i = 0; known && i < points; i++)
+		if (!isnan(deviations[i]) && (like == points || !workload || workload[i] == like))
 			known[has++] = deviations[i];
 	const double usual = known && has >= ADAPTIVE_NOISE_POINTS && repeats > 1
 				     ? statistics_median(known, has) / usual_deviation(repeats)
@@ -353,6 +391,19 @@ double adaptive_noise(const double *deviations, size_t count, size_t repeats)
 	free(known);
 	/* The median of three and more varies by root of pi / 2 more than their mean. */
 	return NORMAL_90 * usual * sqrt((repeats > 2 ? M_PI_2 : 1) / (double)repeats);
+}
+
+void adaptive_noises(const double *deviations, const size_t *workload, size_t points,
+	size_t repeats, double *noises)
+{
+	const double all = noise_of(deviations, workload, points, points, repeats);
+	for (size_t i = 0; i < points; i++) {
+		if (workload && workload[i] == i)
+			noises[i] = noise_of(deviations, workload, points, i, repeats);
+		else
+			noises[i] = workload ? noises[workload[i]] : all;
+		noises[i] = isnan(noises[i]) ? all : noises[i];
+	}
 }
 
 static size_t next_of_design(const struct adaptive_input *input)
@@ -368,27 +419,44 @@ static double forecast_width(const struct forecast *forecast)
 	return forecast->known ? forecast->half_width : HUGE_VAL;
 }
 
-/* The unmeasured point with the widest interval; points when all are measured. */
-static size_t widest(const struct adaptive_input *input)
+/* Times what is allowed: as wide as asked, or as the noise of the node lets it be. */
+static double excess(const struct adaptive_input *input, size_t point)
+{
+	const struct forecast *forecast = &input->forecasts[point];
+	return forecast_width(forecast) /
+	       fmax(input->error, ADAPTIVE_NOISE_TIMES * forecast->noise);
+}
+
+static size_t workload_of(const struct adaptive_input *input, size_t point)
+{
+	return input->workload ? input->workload[point] : 0;
+}
+
+/* The unmeasured point whose interval exceeds what is allowed by the most; points when all are measured.  like: of the workload
+ * of this point alone; points: of all. */
+static size_t widest(const struct adaptive_input *input, size_t like)
 {
 	size_t best = input->points;
 	for (size_t i = 0; i < input->points; i++)
 		if (input->state[i] == ADAPTIVE_UNMEASURED &&
-			(best == input->points || forecast_width(&input->forecasts[i]) >
-							  forecast_width(&input->forecasts[best])))
+			(like == input->points ||
+				workload_of(input, i) == workload_of(input, like)) &&
+			(best == input->points || excess(input, i) > excess(input, best)))
 			best = i;
 	return best;
 }
 
-/* The unmeasured point that would be recommended: the highest prediction, if it is worth having
- * beside the best measurement; input->points otherwise. */
-static size_t unconfirmed(const struct adaptive_input *input)
+/* The unmeasured point of that workload that would be recommended: the highest prediction, if it is worth having beside the best
+ * measurement; input->points otherwise. */
+static size_t unconfirmed(const struct adaptive_input *input, size_t workload)
 {
 	size_t best = input->points;
 	double predicted = 0;
 	double measured = 0;
 	for (size_t i = 0; i < input->points; i++) {
 		const bool known = input->state[i] != ADAPTIVE_UNMEASURED;
+		if (workload_of(input, i) != workload)
+			continue;
 		if (known && input->measured[i] > measured) /* false for NAN */
 			measured = input->measured[i];
 		if (!known && input->forecasts[i].throughput > predicted) {
@@ -404,26 +472,37 @@ static struct adaptive_choice measure_next(size_t point, enum adaptive_reason re
 	return (struct adaptive_choice){.point = point, .reason = reason};
 }
 
+static struct adaptive_choice stop_now(
+	const struct adaptive_input *input, enum adaptive_reason reason)
+{
+	return (struct adaptive_choice){.stop = true, .point = input->points, .reason = reason};
+}
+
 struct adaptive_choice adaptive_next(const struct adaptive_input *input)
 {
 	const size_t planned = next_of_design(input);
 	if (planned < input->points)
 		return measure_next(planned, ADAPTIVE_DESIGN);
-	const size_t unsure = widest(input);
+	const size_t unsure = widest(input, input->points);
 	if (unsure == input->points)
-		return (struct adaptive_choice){
-			.stop = true, .reason = ADAPTIVE_ALL, .point = input->points};
-	const double width = forecast_width(&input->forecasts[unsure]);
-	if (!(width <= fmax(input->error, ADAPTIVE_NOISE_TIMES * input->noise)))
+		return stop_now(input, ADAPTIVE_ALL);
+	if (!(excess(input, unsure) <= 1))
 		return measure_next(unsure, ADAPTIVE_UNSURE);
-	if (input->surprised)
-		return measure_next(unsure, ADAPTIVE_SURPRISE);
-	const size_t best = unconfirmed(input);
-	if (best < input->points)
-		return measure_next(best, ADAPTIVE_CONFIRM);
-	return (struct adaptive_choice){.stop = true,
-		.reason = width <= input->error ? ADAPTIVE_SURE : ADAPTIVE_NOISE,
-		.point = input->points};
+	const size_t beside =
+		input->surprise < input->points ? widest(input, input->surprise) : input->points;
+	if (beside < input->points)
+		return measure_next(beside, ADAPTIVE_SURPRISE);
+	enum adaptive_reason reason = ADAPTIVE_SURE;
+	for (size_t i = 0; i < input->points; i++) {
+		const size_t best =
+			workload_of(input, i) == i ? unconfirmed(input, i) : input->points;
+		if (best < input->points)
+			return measure_next(best, ADAPTIVE_CONFIRM);
+		if (input->state[i] == ADAPTIVE_UNMEASURED &&
+			forecast_width(&input->forecasts[i]) > input->error)
+			reason = ADAPTIVE_NOISE;
+	}
+	return stop_now(input, reason);
 }
 
 const char *adaptive_reason_words(enum adaptive_reason reason)
@@ -431,10 +510,10 @@ const char *adaptive_reason_words(enum adaptive_reason reason)
 	static const char *const words[] = {
 		[ADAPTIVE_DESIGN] = "one of the first points, which span the grid",
 		[ADAPTIVE_UNSURE] = "the least certain prediction",
-		[ADAPTIVE_CONFIRM] = "predicted to be the best: to be confirmed",
+		[ADAPTIVE_CONFIRM] = "predicted to be the best of its workload: to be confirmed",
 		[ADAPTIVE_SURPRISE] = "the latest point missed its interval",
 		[ADAPTIVE_SURE] =
-			"every prediction is as certain as asked, and the best point is measured",
+			"every prediction is as certain as asked, and the points predicted to be best are measured",
 		[ADAPTIVE_NOISE] =
 			"measuring more points would not make predictions more certain: repetitions on this node differ too much",
 		[ADAPTIVE_ALL] = "every point is measured",

@@ -31,9 +31,10 @@
  * what the measurements say about such intervals: every measured point j is predicted from the
  * others, with error e_j and deviation d_j by the formula above with c = 1;
  *
- *   c^2 = (n0 + sum (e_j / d_j)^2) / (n0 + count)   with n0 = 2 prior errors of one deviation
+ *   c^2 = (n0 a^2 + sum (e_j / d_j)^2) / (n0 + count)   with n0 = 2 prior errors of a deviations
  *
- * and at least 1: intervals are widened on evidence and never narrowed. */
+ * and at least 1: intervals are widened on evidence and never narrowed.  a = 1; where a grid has several workloads (enum
+ * key_kind), each has its own c, from its own points, and a is what the points of the others give. */
 
 enum { FORECAST_NEAREST = 4, FORECAST_WHY_BYTES = 240 };
 
@@ -60,7 +61,9 @@ struct forecast_input {
 	struct forecast_space space;
 	const double *measured; /* (points): samples/s; NAN: not measured */
 	const bool *calibrated; /* (points): predict can start from there */
-	size_t nearest; /* calibrations of a forecast, at most FORECAST_NEAREST; 0: that many */
+	const size_t
+		*workload; /* (points): the first point of the same workload; NULL: there is one */
+	size_t nearest;    /* calibrations of a forecast, at most FORECAST_NEAREST; 0: that many */
 	forecast_predict predict; /* asked often for the same pair: should remember */
 	void *context;
 };
@@ -71,6 +74,7 @@ struct forecast {
 	double unchanged; /* of a change: what the replay gives of the unchanged setting; NAN */
 	struct interval interval; /* 90 % */
 	double half_width;        /* of the interval, in shares of throughput; HUGE_VAL: unknown */
+	double noise;             /* of an adaptive sweep: adaptive_noises; NAN: unknown */
 	uint32_t from[FORECAST_NEAREST]; /* the calibrations, nearest first */
 	size_t from_count;
 	char why[FORECAST_WHY_BYTES];
@@ -79,19 +83,21 @@ struct forecast {
 /* The errors of predicting measured points from the others. */
 struct forecast_errors {
 	size_t count;
-	double widening;      /* c */
+	double widening;      /* c of all points together */
 	double median, worst; /* |predicted - measured| / measured; NAN: none */
 };
-void forecast_errors_find(const struct forecast_input *input, struct forecast_errors *out);
+/* widenings (points): c of each point's workload; NULL: not wanted. */
+void forecast_errors_find(
+	const struct forecast_input *input, struct forecast_errors *out, double *widenings);
 
 /* From all calibrations but that of the point itself. */
-void forecast_point(const struct forecast_input *input, const struct forecast_errors *errors,
-	size_t point, struct forecast *out);
+void forecast_point(
+	const struct forecast_input *input, double widening, size_t point, struct forecast *out);
 
 /* What becomes of a measured point when its setting is changed to `point`: the difference between two replays, on top of what
  * was measured.  Not known where the replay of the unchanged setting misses the measurement by half of it or more. */
-void forecast_change(const struct forecast_input *input, const struct forecast_errors *errors,
-	size_t base, size_t point, struct forecast *out);
+void forecast_change(const struct forecast_input *input, double widening, size_t base, size_t point,
+	struct forecast *out);
 
 /* --- adaptive sweeps -------------------------------------------------------------------------- */
 
@@ -104,11 +110,13 @@ enum { ADAPTIVE_DESIGN_MAX = 9, ADAPTIVE_POINTS_MAX = 1000 };
  * 0 without memory. */
 size_t adaptive_design(const struct forecast_space *space, size_t design[ADAPTIVE_DESIGN_MAX]);
 
-/* How closely the node repeats itself: from the deviation of ln of the repetitions of each measured point, count of them (NAN: it
- * has fewer than two), the half-width at 90 % of what is measured of one more point, the median of `repeats` of them.  By the
- * median deviation, so that one disturbed point does not count for all.  NAN: fewer than ADAPTIVE_NOISE_POINTS have one. */
+/* How closely the node repeats itself: from the deviation of ln of the repetitions of each measured point (NAN: it has fewer
+ * than two), the half-width at 90 % of what is measured of one more point of its workload (as in forecast_input), the median of
+ * `repeats` of them.  By the median deviation, so that one disturbed point does not count for all; of all points where the
+ * workload has fewer than ADAPTIVE_NOISE_POINTS with one, and NAN where all have fewer. */
 enum { ADAPTIVE_NOISE_POINTS = 3 };
-double adaptive_noise(const double *deviations, size_t count, size_t repeats);
+void adaptive_noises(const double *deviations, const size_t *workload, size_t points,
+	size_t repeats, double *noises);
 /* A forecast that is as wide as this many times the noise is not worth a measurement. */
 #define ADAPTIVE_NOISE_TIMES 2.0
 
@@ -118,23 +126,23 @@ struct adaptive_input {
 	size_t points;
 	const enum adaptive_state *state; /* (points) */
 	const double *measured;           /* (points): samples/s; NAN */
+	const size_t *workload;           /* (points): as in forecast_input */
 	const struct forecast *forecasts; /* (points): of those that are not measured */
 	const size_t *design;
 	size_t design_count;
 	double error; /* half-width over throughput that every forecast must reach */
-	double noise; /* adaptive_noise; NAN: unknown */
-	/* The latest measurement is outside the interval that was predicted for it from the
-	 * others. */
-	bool surprised;
+	/* The latest point, where its measurement is outside the interval that was predicted for it from the
+	 * others; else points. */
+	size_t surprise;
 };
 
 enum adaptive_reason {
 	ADAPTIVE_DESIGN,  /* measure: one of the first few */
 	ADAPTIVE_UNSURE,  /* measure: the forecast with the widest interval */
-	ADAPTIVE_CONFIRM, /* measure: predicted to be the best */
-	/* measure: the latest missed its interval; the widest one, though sure enough */
+	ADAPTIVE_CONFIRM, /* measure: predicted to be the best of its workload */
+	/* measure: the latest missed its interval; the widest one of its workload, though sure enough */
 	ADAPTIVE_SURPRISE,
-	ADAPTIVE_SURE, /* stop: every forecast is as sure as asked, and the best is measured */
+	ADAPTIVE_SURE, /* stop: every forecast is as sure as asked, and the best of each workload is measured */
 	/* stop: not as sure as asked, but measuring more would tell no more than the node's noise lets it */
 	ADAPTIVE_NOISE,
 	ADAPTIVE_ALL, /* stop: nothing is left to measure */

@@ -35,6 +35,17 @@ void forecasts_close(struct adaptive_forecasts *of)
 	free(of->state);
 	free(of->forecasts);
 	free(of->deviations);
+	free(of->noises);
+	free(of->widenings);
+	free(of->workload);
+}
+
+static size_t first_like(const struct record *record, size_t point)
+{
+	size_t first = 0;
+	while (!config_grid_same_workload(&record->config, &record->grid, first, point))
+		first++;
+	return first;
 }
 
 int forecasts_open(struct adaptive_forecasts *of, const struct record *record, struct error *err)
@@ -44,11 +55,16 @@ int forecasts_open(struct adaptive_forecasts *of, const struct record *record, s
 	of->state = calloc(points, sizeof *of->state);
 	of->forecasts = calloc(points, sizeof *of->forecasts);
 	of->deviations = calloc(points, sizeof *of->deviations);
-	of->noise = NAN;
-	if (!of->state || !of->forecasts || !of->deviations)
+	of->noises = calloc(points, sizeof *of->noises);
+	of->widenings = calloc(points, sizeof *of->widenings);
+	of->workload = calloc(points, sizeof *of->workload);
+	if (!of->state || !of->forecasts || !of->deviations || !of->noises || !of->widenings ||
+		!of->workload)
 		return error_set(err, -ENOMEM, "out of memory for %zu points", points);
-	for (size_t i = 0; i < points; i++)
+	for (size_t i = 0; i < points; i++) {
 		of->deviations[i] = NAN;
+		of->workload[i] = first_like(record, i);
+	}
 	int code = forecaster_open(&of->forecaster, record, points, ADAPTIVE_EFFORT, err);
 	if (!code)
 		code = forecasts_add_points(of, err);
@@ -120,14 +136,18 @@ int forecasts_take_measured(struct adaptive_forecasts *of, struct error *err)
 
 void forecasts_make(struct adaptive_forecasts *of)
 {
-	const struct forecast_input input = forecaster_input(&of->forecaster);
-	const struct config *config = &of->record->config;
-	of->noise = adaptive_noise(of->deviations, of->record->grid.points,
-		(size_t)config_integer(config, KEY_MEASURE_REPEATS));
-	forecast_errors_find(&input, &of->errors);
-	for (size_t point = 0; point < of->record->grid.points; point++)
-		if (of->state[point] != ADAPTIVE_FAILED)
-			forecast_point(&input, &of->errors, point, &of->forecasts[point]);
+	struct forecast_input input = forecaster_input(&of->forecaster);
+	const size_t points = of->record->grid.points;
+	const int64_t repeats = config_integer(&of->record->config, KEY_MEASURE_REPEATS);
+	input.workload = of->workload;
+	adaptive_noises(of->deviations, of->workload, points, (size_t)repeats, of->noises);
+	forecast_errors_find(&input, &of->errors, of->widenings);
+	for (size_t point = 0; point < points; point++) {
+		if (of->state[point] == ADAPTIVE_FAILED)
+			continue;
+		forecast_point(&input, of->widenings[point], point, &of->forecasts[point]);
+		of->forecasts[point].noise = of->noises[point];
+	}
 }
 
 /* A measured point that is not where the others put it. */
@@ -149,7 +169,6 @@ static void forecasts_fill(struct report *report, struct adaptive_forecasts *of)
 			of->state[point] == ADAPTIVE_UNMEASURED && of->forecasts[point].known;
 	}
 	report->forecast_errors = of->errors;
-	report->forecast_noise = of->noise;
 	report->forecasts = of->forecasts;
 	of->forecasts = NULL;
 }

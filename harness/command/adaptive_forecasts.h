@@ -17,7 +17,9 @@ struct adaptive_forecasts {
 	enum adaptive_state *state; /* (points) */
 	struct forecast *forecasts; /* (points): of measured ones from the others */
 	double *deviations;         /* (points): of ln of the repetitions; NAN: fewer than two */
-	double noise;               /* adaptive_noise */
+	double *noises;             /* (points): adaptive_noises */
+	double *widenings;          /* (points): forecast_errors_find */
+	size_t *workload;           /* (points): the first of the same workload */
 	size_t design[ADAPTIVE_DESIGN_MAX];
 	size_t design_count;
 	size_t said_why; /* points whose missing calibration was told */

@@ -128,19 +128,19 @@ static void tell_miss(const struct sweep *sweep, size_t point, const struct fore
 static struct adaptive_choice adaptive_sweep_choose(const struct sweep *sweep)
 {
 	const struct record *record = sweep->of.record;
+	const size_t points = record->grid.points;
 	/* Measured last; points when none was. */
-	const size_t last = record->entry_count > 0 ? record->entries[record->entry_count - 1].point
-						    : record->grid.points;
-	const struct adaptive_input input = {.points = sweep->of.record->grid.points,
+	const size_t last =
+		record->entry_count > 0 ? record->entries[record->entry_count - 1].point : points;
+	const struct adaptive_input input = {.points = points,
 		.state = sweep->of.state,
 		.measured = sweep->of.forecaster.measured,
+		.workload = sweep->of.workload,
 		.forecasts = sweep->of.forecasts,
 		.design = sweep->of.design,
 		.design_count = sweep->of.design_count,
-		.error = config_real(&sweep->of.record->config, KEY_SWEEP_ERROR),
-		.noise = sweep->of.noise,
-		.surprised =
-			last < sweep->of.record->grid.points && forecasts_miss(&sweep->of, last)};
+		.error = config_real(&record->config, KEY_SWEEP_ERROR),
+		.surprise = last < points && forecasts_miss(&sweep->of, last) ? last : points};
 	return adaptive_next(&input);
 }
 

@@ -533,7 +533,7 @@ int what_if_answer(struct what_if *what_if, struct error *err)
 {
 	const struct forecast_input input = forecaster_input(&what_if->forecaster);
 	const uint64_t begun = clock_thread_cpu_ns();
-	forecast_errors_find(&input, &what_if->errors);
+	forecast_errors_find(&input, &what_if->errors, NULL);
 	int code = 0;
 	for (size_t i = 0; i < what_if->grid.points && !code; i++) {
 		const uint64_t spent = clock_thread_cpu_ns() - begun;
@@ -541,8 +541,8 @@ int what_if_answer(struct what_if *what_if, struct error *err)
 				     spent > WHAT_IF_SECONDS_MAX * NS_PER_S))
 			break;
 		struct alternative *alternative = &what_if->alternatives[i];
-		forecast_change(&input, &what_if->errors, what_if->base_item, alternative->item,
-			&alternative->forecast);
+		forecast_change(&input, what_if->errors.widening, what_if->base_item,
+			alternative->item, &alternative->forecast);
 		code = alternative->forecast.known ? what_if_explain(what_if, alternative, err)
 						   : error_set(err, -ENODATA, "inconclusive: %s",
 							     alternative->forecast.why);

@@ -255,5 +255,9 @@ void config_grid_close(struct config_grid *grid);
  * out is written over (release it after); on failure there is nothing to release. */
 int config_grid_point(const struct config *config, const struct config_grid *grid, size_t point,
 	struct config *out, struct error *err);
+/* Points of one workload differ in knobs only (enum key_kind), so that one may be called better than
+ * the other. */
+bool config_grid_same_workload(
+	const struct config *config, const struct config_grid *grid, size_t a, size_t b);
 
 #endif

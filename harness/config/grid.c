@@ -400,3 +400,14 @@ int config_grid_point(const struct config *config, const struct config_grid *gri
 		config_release(out);
 	return code;
 }
+
+bool config_grid_same_workload(
+	const struct config *config, const struct config_grid *grid, size_t a, size_t b)
+{
+	for (size_t axis = 0; axis < grid->axis_count; axis++)
+		if (config_keys[config->axes[axis].key].kind != KEY_KIND_KNOB &&
+			grid->choice[a * grid->axis_count + axis] !=
+				grid->choice[b * grid->axis_count + axis])
+			return false;
+	return true;
+}

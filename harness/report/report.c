@@ -299,12 +299,7 @@ static size_t cost_of(const struct report *report, size_t point, size_t beside)
 
 bool report_same_workload(const struct report *report, size_t a, size_t b)
 {
-	const struct config *config = &report->record->config;
-	for (size_t axis = 0; axis < config->axis_count; axis++)
-		if (config_keys[config->axes[axis].key].kind != KEY_KIND_KNOB &&
-			report_value_at(report, a, axis) != report_value_at(report, b, axis))
-			return false;
-	return true;
+	return config_grid_same_workload(&report->record->config, &report->record->grid, a, b);
 }
 
 size_t report_fastest_like(const struct report *report, size_t like)
@@ -544,11 +539,19 @@ double report_forecast_width(const struct report *report)
 	return widest;
 }
 
-bool report_forecast_stopped_by_noise(const struct report *report)
+double report_forecast_noise(const struct report *report)
 {
-	const double width = report_forecast_width(report);
-	return width > config_real(&report->record->config, KEY_SWEEP_ERROR) &&
-	       width <= ADAPTIVE_NOISE_TIMES * report->forecast_noise;
+	const double error = config_real(&report->record->config, KEY_SWEEP_ERROR);
+	double noise = 0;
+	for (size_t i = 0; i < report->record->grid.points; i++) {
+		const struct forecast *forecast = report_forecast(report, i);
+		if (!forecast || forecast->half_width <= error)
+			continue;
+		if (!(forecast->half_width <= ADAPTIVE_NOISE_TIMES * forecast->noise))
+			return 0;
+		noise = fmax(noise, forecast->noise);
+	}
+	return noise;
 }
 
 /* A key's value at a point, swept or not. */

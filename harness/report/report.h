@@ -36,7 +36,6 @@ struct report {
 	struct forecast *forecasts;             /* (grid.points), owned */
 	size_t predicted;                       /* points */
 	struct forecast_errors forecast_errors; /* of measured points predicted from the others */
-	double forecast_noise;                  /* adaptive_noise of its repetitions */
 	size_t missed; /* measured points outside of the interval predicted from the others */
 };
 
@@ -70,8 +69,7 @@ void report_bad_text(const struct report *report, struct buffer *out);
 /* "complete", "interrupted" or "failed" (nothing could be measured). */
 const char *report_status(const struct report *report);
 
-/* Points of one workload differ in knobs only (enum key_kind), so that one may be called better than
- * another.  `like` is any point of it; grid.points when none of its points has a figure. */
+/* config_grid_same_workload.  `like` is any point of it; grid.points when none of its points has a figure. */
 bool report_same_workload(const struct report *report, size_t a, size_t b);
 /* Of the highest median; an unsteady point only where none is steady. */
 size_t report_fastest_like(const struct report *report, size_t like);
@@ -86,8 +84,9 @@ size_t report_smallest_within(const struct report *report, double share);
 const struct forecast *report_forecast(const struct report *report, size_t point);
 /* The widest of their intervals: half of it over the throughput. */
 double report_forecast_width(const struct report *report);
-/* Whether the predictions are less sure than sweep.error asks, and the node's noise lets no measurement change that. */
-bool report_forecast_stopped_by_noise(const struct report *report);
+/* Where predictions are less sure than sweep.error asks, and the node's noise lets no measurement change that: the noise, as
+ * struct forecast has it; else 0. */
+double report_forecast_noise(const struct report *report);
 
 /* Whether nothing but reading is measured at a point: nothing is decoded, and the step is null. */
 bool report_reads_alone(const struct report *report, size_t point);

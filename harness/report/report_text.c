@@ -127,11 +127,11 @@ static void text_add_rate(const struct report *report, size_t point, struct buff
 	report_settings(report, point, text);
 }
 
-/* "measured 9 of 60 points, predicted 51 (90 % intervals within 5.0 %)", and how far to trust that. */
+/* "measured 9 of 60 points, predicted 51 (90 % intervals within 5.0 %)". */
 static void text_put_predicted(struct sheet_of_report *sheet)
 {
 	const struct report *report = sheet->report;
-	const struct forecast_errors *errors = &report->forecast_errors;
+	const double noise = report->forecasts ? report_forecast_noise(report) : 0;
 	struct buffer text = {0};
 	if (!report->forecasts)
 		return;
@@ -140,17 +140,25 @@ static void text_put_predicted(struct sheet_of_report *sheet)
 	if (report->predicted > 0)
 		buffer_format(&text, " (90 %% intervals within %.1f %%; marked ~)",
 			100 * report_forecast_width(report));
-	if (report_forecast_stopped_by_noise(report))
+	if (noise > 0)
 		buffer_format(&text,
 			"; sweep.error = %.3g %% is below the noise of this node (one more point: ± %.1f %%), so more points would tell no more",
-			100 * config_real(&report->record->config, KEY_SWEEP_ERROR),
-			100 * report->forecast_noise);
-	if (errors->count > 0)
+			100 * config_real(&report->record->config, KEY_SWEEP_ERROR), 100 * noise);
+	medium_fact(&sheet->medium, INK_BOLD, "adaptive", &text);
+}
+
+/* How far to trust that. */
+static void text_put_model_error(struct sheet_of_report *sheet)
+{
+	const struct report *report = sheet->report;
+	const struct forecast_errors *errors = &report->forecast_errors;
+	struct buffer text = {0};
+	if (report->forecasts && errors->count > 0)
 		buffer_format(&text,
-			"; model error, each measured point predicted from the others: median %.1f %%, "
+			"model error, each measured point predicted from the others: median %.1f %%, "
 			"worst %.1f %%; %zu of %zu outside their interval",
 			100 * errors->median, 100 * errors->worst, report->missed, errors->count);
-	medium_fact(&sheet->medium, INK_BOLD, "adaptive", &text);
+	medium_fact(&sheet->medium, INK_BOLD, "", &text);
 }
 
 /* Of the only workload, or of one of several: "of tokens.length=256: 900 samples/s at decode.workers=2". */
@@ -424,6 +432,7 @@ static const struct {
 	bool best;
 } answer[] = {
 	{text_put_predicted, 4, false},
+	{text_put_model_error, 6, false},
 	{text_put_left_out, 7, false},
 	{text_put_bad, 3, false},
 	{text_put_checks, 3, false},

@@ -6,6 +6,7 @@
 #include "harness/record/config_json.h"
 #include "harness/report/csv.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -280,7 +281,7 @@ static double rank_of_point(const struct report *report, size_t point)
 	return isfinite(rate) ? rate : -1;
 }
 
-/* The best of each workload above all others. */
+/* The best of each workload above all others, and that of the verdict above these. */
 static void rank_points(const struct report *report, double *ranks)
 {
 	const size_t points = report->record->grid.points;
@@ -291,8 +292,10 @@ static void rank_points(const struct report *report, double *ranks)
 		while (first < i && !report_same_workload(report, first, i))
 			first++;
 		if (first == i && report_best_like(report, i) < points)
-			ranks[report_best_like(report, i)] = HUGE_VAL;
+			ranks[report_best_like(report, i)] = DBL_MAX;
 	}
+	if (report->best < points)
+		ranks[report->best] = HUGE_VAL;
 }
 
 void summary_best_points(

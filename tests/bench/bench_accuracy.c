@@ -280,7 +280,7 @@ static void hold_out(struct sweep *sweep)
 		.context = sweep,
 	};
 	struct forecast_errors known;
-	forecast_errors_find(&input, &known);
+	forecast_errors_find(&input, &known, NULL);
 	size_t n = 0;
 	size_t covered = 0;
 	for (size_t i = 0; i < sweep->count; i++) {
@@ -289,7 +289,7 @@ static void hold_out(struct sweep *sweep)
 		if (point->open || point->count == 0)
 			continue;
 		struct forecast forecast;
-		forecast_point(&input, &known, i, &forecast);
+		forecast_point(&input, known.widening, i, &forecast);
 		describe_point(sweep, i, what, sizeof what);
 		if (!forecast.known) {
 			printf("%4zu %-44s not predicted: %s\n", i, what, forecast.why);

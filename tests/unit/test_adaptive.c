@@ -28,13 +28,15 @@ struct world {
 	enum adaptive_reason reasons[POINTS];
 	size_t count;
 	double error_per_octave; /* of the predictor: deviation of ln, each pair has its own */
-	double claimed;          /* half-width of its intervals, share */
-	double bias;             /* in ln, of all that it predicts */
-	double bump;  /* a cliff that the predictor does not know, in ln, at many workers */
-	double noise; /* deviation of ln of a repetition */
-	bool once;    /* measured once each: the noise is not known */
+	size_t errs_in; /* a workload each of whose points is wrong by as much, from wherever it is predicted */
+	double claimed; /* half-width of its intervals, share */
+	double bias;    /* in ln, of all that it predicts */
+	double bump;    /* a cliff that the predictor does not know, in ln, at many workers */
+	double noise;   /* deviation of ln of a repetition */
+	bool once;      /* measured once each: the noise is not known */
 	uint64_t seed;
 	double deviations[POINTS]; /* of the repetitions, measured */
+	size_t workload[POINTS];   /* the first point of the same one */
 	size_t asked;
 };
 enum { REPEATS = 3 };
@@ -59,7 +61,7 @@ static double surface(double workers, double batch, double depth)
 
 static void fill_world(struct world *world)
 {
-	*world = (struct world){.claimed = 0.02, .seed = 1};
+	*world = (struct world){.claimed = 0.02, .seed = 1, .errs_in = POINTS};
 	for (size_t i = 0; i < POINTS; i++) {
 		const double workers = exp2((double)(i / (BATCHES * DEPTHS)));
 		const double batch = exp2(3 + (double)(i / DEPTHS % BATCHES));
@@ -83,8 +85,14 @@ static int predict(
 	(void)err;
 	world->asked++;
 	rng_init(&rng, from, to);
-	const double wrong =
+	double wrong =
 		world->error_per_octave * forecast_distance(&space, from, to) * rng_normal(&rng);
+	if (world->errs_in < POINTS) {
+		rng_init(&rng, to, 0);
+		wrong = world->errs_in == world->workload[to]
+				? world->error_per_octave * rng_normal(&rng)
+				: 0;
+	}
 	const double unknown = world->at[from * DIMENSIONS] >= 4 ? world->bump : 0;
 	const double known = world->at[to * DIMENSIONS] >= 4 ? world->bump : 0;
 	/* What was calibrated from a point that was measured too high predicts too much. */
@@ -101,6 +109,7 @@ static struct forecast_input forecast_input_of(struct world *world)
 	return (struct forecast_input){.space = space_of(world),
 		.measured = world->measured,
 		.calibrated = world->calibrated,
+		.workload = world->workload,
 		.predict = predict,
 		.context = world};
 }
@@ -108,20 +117,27 @@ static struct forecast_input forecast_input_of(struct world *world)
 static void forecast_all(struct world *world, struct forecast_errors *errors)
 {
 	const struct forecast_input input = forecast_input_of(world);
-	forecast_errors_find(&input, errors);
-	for (size_t i = 0; i < POINTS; i++)
-		forecast_point(&input, errors, i, &world->forecasts[i]);
+	double widenings[POINTS];
+	double noises[POINTS];
+	forecast_errors_find(&input, errors, widenings);
+	adaptive_noises(world->deviations, world->workload, POINTS, REPEATS, noises);
+	for (size_t i = 0; i < POINTS; i++) {
+		forecast_point(&input, widenings[i], i, &world->forecasts[i]);
+		world->forecasts[i].noise = noises[i];
+	}
 }
 
-static bool latest_surprises(struct world *world)
+/* POINTS: it does not. */
+static size_t latest_surprise(const struct world *world)
 {
 	if (world->count < 2)
-		return false;
+		return POINTS;
 	const size_t latest = world->order[world->count - 1];
 	const struct forecast *was =
 		&world->forecasts[latest]; /* from the others: its own is left out */
-	return was->known && (world->measured[latest] < was->interval.low ||
-				     world->measured[latest] > was->interval.high);
+	const bool missed = was->known && (world->measured[latest] < was->interval.low ||
+						  world->measured[latest] > was->interval.high);
+	return missed ? latest : POINTS;
 }
 
 static struct adaptive_choice step(struct world *world, double error)
@@ -133,12 +149,12 @@ static struct adaptive_choice step(struct world *world, double error)
 	const struct adaptive_input input = {.points = POINTS,
 		.state = world->state,
 		.measured = world->measured,
+		.workload = world->workload,
 		.forecasts = world->forecasts,
 		.design = design,
 		.design_count = adaptive_design(&space, design),
 		.error = error,
-		.noise = adaptive_noise(world->deviations, POINTS, REPEATS),
-		.surprised = latest_surprises(world)};
+		.surprise = latest_surprise(world)};
 	return adaptive_next(&input);
 }
 
@@ -194,6 +210,131 @@ static double best_measured(const struct world *world)
 	return best;
 }
 
+/* The second dimension becomes a property of the workload: each value makes a sample half as fast as the one before. */
+static void make_workloads(struct world *world)
+{
+	for (size_t i = 0; i < POINTS; i++) {
+		const size_t value = i / DEPTHS % BATCHES;
+		world->workload[i] = value * DEPTHS;
+		world->truth[i] *= exp2(-(double)value);
+	}
+}
+
+static size_t measured_in(const struct world *world, size_t workload)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < POINTS; i++)
+		count += world->workload[i] == workload && world->state[i] == ADAPTIVE_MEASURED;
+	return count;
+}
+
+/* Whether the best setting of that workload, or one within 1 %, is measured. */
+static bool best_is_measured(const struct world *world, size_t workload)
+{
+	double best = 0;
+	double measured = 0;
+	for (size_t i = 0; i < POINTS; i++) {
+		if (world->workload[i] != workload)
+			continue;
+		best = fmax(best, world->truth[i]);
+		measured = fmax(measured, world->measured[i]); /* passes over NAN */
+	}
+	return measured >= 0.99 * best;
+}
+
+/* A workload is no setting that could be better than another: the best of each is measured, where otherwise only the fastest
+ * workload's is. */
+static void each_workload_has_its_best(void **state)
+{
+	(void)state;
+	struct world *world = malloc(sizeof *world);
+	assert_non_null(world);
+	fill_world(world);
+	make_workloads(world);
+	assert_int_equal(run_sweep(world, 0.05), ADAPTIVE_SURE);
+	for (size_t i = 0; i < BATCHES; i++)
+		assert_true(best_is_measured(world, i * DEPTHS));
+	assert_true(world->count < POINTS / 3);
+
+	size_t found = 0;
+	fill_world(world);
+	make_workloads(world);
+	memset(world->workload, 0, sizeof world->workload);
+	assert_int_equal(run_sweep(world, 0.05), ADAPTIVE_SURE);
+	make_workloads(world);
+	for (size_t i = 0; i < BATCHES; i++)
+		found += best_is_measured(world, i * DEPTHS);
+	assert_true(found < BATCHES);
+	free(world);
+}
+
+/* Where the model errs in one workload, that one is measured and its predictions are wide; what it says of the others is
+ * believed. */
+static void each_workload_has_its_uncertainty(void **state)
+{
+	(void)state;
+	enum { WRONG = 2 * DEPTHS };
+	struct world *world = malloc(sizeof *world);
+	struct forecast_errors errors;
+	double widenings[POINTS];
+	assert_non_null(world);
+	fill_world(world);
+	make_workloads(world);
+	world->error_per_octave = 0.1;
+	world->errs_in = WRONG;
+	(void)run_sweep(world, 0.06);
+	const struct forecast_input input = forecast_input_of(world);
+	forecast_errors_find(&input, &errors, widenings);
+	for (size_t i = 0; i < BATCHES; i++) {
+		const size_t workload = i * DEPTHS;
+		if (workload == WRONG)
+			continue;
+		assert_true(measured_in(world, workload) < measured_in(world, WRONG) / 2);
+		assert_true(widenings[workload] < widenings[WRONG]);
+		assert_true(widenings[workload] < errors.widening);
+	}
+	assert_true(widenings[WRONG] > errors.widening);
+	free(world);
+}
+
+/* A surprise in one workload is no reason to measure another. */
+static void a_surprise_stays_in_its_workload(void **state)
+{
+	(void)state;
+	enum { FEW = 6 };
+	enum adaptive_state states[FEW] = {ADAPTIVE_MEASURED, ADAPTIVE_MEASURED};
+	const double measured[FEW] = {100, 400, NAN, NAN, NAN, NAN};
+	const size_t workload[FEW] = {0, 1, 0, 1, 0, 1};
+	struct forecast forecasts[FEW] = {{0}};
+	for (size_t i = 0; i < FEW; i++)
+		forecasts[i] = (struct forecast){.known = true,
+			.throughput = 90,
+			.half_width = 0.01 * (double)i,
+			.noise = NAN};
+	const struct adaptive_input input = {.points = FEW,
+		.state = states,
+		.measured = measured,
+		.workload = workload,
+		.forecasts = forecasts,
+		.error = 0.1,
+		.surprise = 0};
+	struct adaptive_choice choice = adaptive_next(&input);
+	assert_int_equal(choice.reason, ADAPTIVE_SURPRISE);
+	assert_int_equal(choice.point, 4);
+	states[2] = ADAPTIVE_FAILED;
+	states[4] = ADAPTIVE_FAILED;
+	assert_true(adaptive_next(&input).stop);
+	/* 90 to 120 of 400 is not the best; 120 beside 100 is. */
+	states[4] = ADAPTIVE_UNMEASURED;
+	forecasts[4].throughput = 120;
+	forecasts[5].throughput = 120;
+	struct adaptive_input calm = input;
+	calm.surprise = FEW;
+	choice = adaptive_next(&calm);
+	assert_int_equal(choice.reason, ADAPTIVE_CONFIRM);
+	assert_int_equal(choice.point, 4);
+}
+
 /* The best setting is beyond what was measured: it is measured before it is recommended. */
 static void the_best_is_confirmed(void **state)
 {
@@ -204,8 +345,10 @@ static void the_best_is_confirmed(void **state)
 	struct forecast forecasts[FEW] = {{0}};
 	const size_t design[] = {0, 1};
 	for (size_t i = 0; i < FEW; i++)
-		forecasts[i] = (struct forecast){
-			.known = true, .throughput = 90, .half_width = 0.01 * (double)i};
+		forecasts[i] = (struct forecast){.known = true,
+			.throughput = 90,
+			.half_width = 0.01 * (double)i,
+			.noise = NAN};
 	forecasts[2].throughput = 150;
 	struct adaptive_input input = {.points = FEW,
 		.state = states,
@@ -214,7 +357,7 @@ static void the_best_is_confirmed(void **state)
 		.design = design,
 		.design_count = 2,
 		.error = 0.1,
-		.noise = NAN};
+		.surprise = FEW};
 	struct adaptive_choice choice = adaptive_next(&input);
 	assert_int_equal(choice.reason, ADAPTIVE_CONFIRM);
 	assert_int_equal(choice.point, 2);
@@ -225,13 +368,13 @@ static void the_best_is_confirmed(void **state)
 	input.error = 0.1;
 	states[2] = ADAPTIVE_MEASURED;
 	measured[2] = 130;
-	input.surprised = true; /* 130 where 150 was predicted */
+	input.surprise = 2; /* 130 where 150 was predicted */
 	choice = adaptive_next(&input);
 	assert_int_equal(choice.reason, ADAPTIVE_SURPRISE);
 	assert_int_equal(choice.point, 5);
 	states[5] = ADAPTIVE_MEASURED;
 	measured[5] = 91;
-	input.surprised = false;
+	input.surprise = FEW;
 	choice = adaptive_next(&input);
 	assert_true(choice.stop);
 	assert_int_equal(choice.reason, ADAPTIVE_SURE);
@@ -396,13 +539,24 @@ static void noise_is_that_of_one_more_point(void **state)
 		medians[i] = statistics_median(logs, REPEATS);
 	}
 	const double half = 1.6448536269514722 * statistics_deviation(medians, DRAWN);
-	assert_true(fabs(adaptive_noise(deviations, DRAWN, REPEATS) / half - 1) < 0.15);
+	double noises[DRAWN];
+	adaptive_noises(deviations, NULL, DRAWN, REPEATS, noises);
+	assert_true(fabs(noises[0] / half - 1) < 0.15);
 	const double few[] = {NAN, 0.05, NAN, 0.05};
-	assert_true(isnan(adaptive_noise(few, COUNT(few), REPEATS)));
+	adaptive_noises(few, NULL, COUNT(few), REPEATS, noises);
+	assert_true(isnan(noises[0]));
 	const double one_bad[] = {0.05, 0.9, 0.05, NAN, 0.05};
-	assert_true(fabs(adaptive_noise(one_bad, COUNT(one_bad), 2) -
-			    1.6448536269514722 * 0.05 / 0.674 / sqrt(2)) < 1e-9);
-	assert_true(isnan(adaptive_noise(one_bad, COUNT(one_bad), 1)));
+	adaptive_noises(one_bad, NULL, COUNT(one_bad), 2, noises);
+	assert_true(fabs(noises[0] - 1.6448536269514722 * 0.05 / 0.674 / sqrt(2)) < 1e-9);
+	adaptive_noises(one_bad, NULL, COUNT(one_bad), 1, noises);
+	assert_true(isnan(noises[0]));
+	/* One workload repeats itself within 1 %, another differs by 20 %; the third was measured once: the noise of all. */
+	const double mixed[] = {0.01, 0.2, NAN, 0.01, 0.2, NAN, 0.01, 0.2, 0.3};
+	const size_t workload[] = {0, 1, 2, 0, 1, 2, 0, 1, 2};
+	adaptive_noises(mixed, workload, COUNT(mixed), 2, noises);
+	assert_true(fabs(noises[3] / noises[0] - 1) < 1e-12);
+	assert_true(fabs(noises[1] / noises[0] - 20) < 1e-9);
+	assert_true(fabs(noises[5] / noises[1] - 1) < 1e-9);
 }
 
 /* A cliff that no model knows of: the point beyond it misses its interval, and the sweep goes on. */
@@ -500,9 +654,8 @@ static void forecasts_by_hand(void **state)
 		.measured = measured,
 		.calibrated = calibrated,
 		.predict = two_guesses};
-	const struct forecast_errors none = {.widening = 1};
 	struct forecast forecast;
-	forecast_point(&input, &none, 2, &forecast);
+	forecast_point(&input, 1, 2, &forecast);
 	const double gap = log(1.1);
 	const double mean = log(100) + gap / 5;
 	const double own = 0.02 / 1.6448536269514722;
@@ -518,7 +671,7 @@ static void forecasts_by_hand(void **state)
 	assert_true(fabs(forecast.half_width - sinh(half)) < 1e-12);
 	/* Each is predicted as what the other measured: off by 10 %, four times its claimed deviation. */
 	struct forecast_errors errors;
-	forecast_errors_find(&input, &errors);
+	forecast_errors_find(&input, &errors, NULL);
 	assert_int_equal(errors.count, 2);
 	assert_true(fabs(errors.widening - sqrt((2 + 2 * gap / own * gap / own) / 4)) < 1e-9);
 	assert_true(fabs(errors.worst - 0.1) < 1e-9);
@@ -538,15 +691,15 @@ static void no_calibration_says_why(void **state)
 		.predict = no_prediction};
 	struct forecast_errors errors;
 	struct forecast forecast;
-	forecast_errors_find(&input, &errors);
+	forecast_errors_find(&input, &errors, NULL);
 	assert_int_equal(errors.count, 0);
 	assert_true(errors.widening == 1);
-	forecast_point(&input, &errors, 1, &forecast);
+	forecast_point(&input, errors.widening, 1, &forecast);
 	assert_false(forecast.known);
 	assert_true(isinf(forecast.half_width));
 	assert_non_null(strstr(forecast.why, "6,400 needed"));
 	calibrated[0] = false;
-	forecast_point(&input, &errors, 1, &forecast);
+	forecast_point(&input, errors.widening, 1, &forecast);
 	assert_non_null(strstr(forecast.why, "no measured point"));
 }
 
@@ -579,14 +732,14 @@ static void a_change_is_between_replays(void **state)
 	world->measured[base] = world->truth[base];
 	world->calibrated[base] = true;
 	const struct forecast_input input = forecast_input_of(world);
-	forecast_errors_find(&input, &errors);
-	forecast_change(&input, &errors, base, deeper, &forecast);
+	forecast_errors_find(&input, &errors, NULL);
+	forecast_change(&input, errors.widening, base, deeper, &forecast);
 	assert_true(forecast.known);
 	assert_true(fabs(forecast.unchanged - 0.8 * world->measured[base]) < 1e-6);
 	assert_true(fabs(forecast.throughput - world->truth[deeper]) < 1e-6);
 	assert_true(forecast.interval.low < world->measured[base]);
 	assert_true(forecast.interval.high > 1.2 * world->measured[base]);
-	forecast_change(&input, &errors, base, workers, &forecast);
+	forecast_change(&input, errors.widening, base, workers, &forecast);
 	assert_true(fabs(forecast.throughput - world->truth[workers]) < 1e-6);
 
 	/* Of several calibrations that err differently, each is compared with itself. */
@@ -594,16 +747,16 @@ static void a_change_is_between_replays(void **state)
 		world->measured[i] = world->truth[i] * (i % 2 ? 0.3 : 3);
 		world->calibrated[i] = true;
 	}
-	forecast_errors_find(&input, &errors);
+	forecast_errors_find(&input, &errors, NULL);
 	assert_true(errors.worst > 0.6);
-	forecast_change(&input, &errors, base, deeper, &forecast);
+	forecast_change(&input, errors.widening, base, deeper, &forecast);
 	assert_true(forecast.known);
 	assert_true(fabs(forecast.throughput - world->truth[deeper]) < 1e-6);
 	assert_true(forecast.interval.low < world->measured[base] &&
 		    forecast.interval.high > world->measured[base]);
 
 	world->bias = log(0.29);
-	forecast_change(&input, &errors, base, deeper, &forecast);
+	forecast_change(&input, errors.widening, base, deeper, &forecast);
 	assert_false(forecast.known);
 	assert_non_null(strstr(forecast.why, "(-71 %)"));
 	free(world);
@@ -616,6 +769,9 @@ int main(void)
 		cmocka_unit_test(design_spans_the_grid),
 		cmocka_unit_test(designs_of_all_sizes),
 		cmocka_unit_test(the_best_is_confirmed),
+		cmocka_unit_test(each_workload_has_its_best),
+		cmocka_unit_test(each_workload_has_its_uncertainty),
+		cmocka_unit_test(a_surprise_stays_in_its_workload),
 		cmocka_unit_test(a_true_model_needs_few),
 		cmocka_unit_test(a_wrong_model_is_found_out),
 		cmocka_unit_test(an_unreachable_error_measures_all),

@@ -2,6 +2,7 @@
  * width.  Whole reports are compared by tests/cli. */
 #include "harness/report/heatmap.h"
 #include "harness/report/style.h"
+#include "harness/report/summary_tables.h"
 #include "harness/report/table.h"
 
 #include <math.h>
@@ -313,6 +314,14 @@ static void workloads_are_not_compared(void **state)
 	expect_text(&out, "190 samples/s (194,560 tokens/s)");
 	report_add_rate(&made.report, 6, &out);
 	expect_text(&out, "900 samples/s (230,400 tokens/s)");
+	/* With room for one row, it is that of the setting that the verdict is about. */
+	double repeats[] = {900, 900, 900};
+	made.report.best = 6;
+	made.points[6].repeats = repeats;
+	struct medium medium = medium_terminal(&plain, &out);
+	summary_best_points(&medium, &made.report, 1, false);
+	assert_non_null(out.data);
+	assert_non_null(strstr(out.data, " 900 "));
 	buffer_release(&out);
 	drop(&made);
 }
