@@ -57,7 +57,8 @@ struct ceiling {
 	/* The best of each figure of the visit that goes on, NAN: none yet. */
 	double best[CEILING_FIGURES_MAX];
 	const struct ceiling_cell *visited;
-	int code; /* the first failure that is no lack of the node's */
+	struct other_work *idle; /* on each core while this process rests */
+	int code;                /* the first failure that is no lack of the node's */
 	struct error failure;
 };
 

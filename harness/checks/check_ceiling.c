@@ -6,6 +6,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/rng.h"
 #include "harness/measure/data_store.h"
+#include "harness/measure/node_files.h"
 
 #include <errno.h>
 #include <math.h>
@@ -216,17 +217,63 @@ static const unsigned *ceiling_cell_cores(
 	return ceiling->cores;
 }
 
-/* Other work on the cores while it was visited, if it was enough to matter.  Who serves files in user mode (FUSE) is no
- * other. */
+/* What a visit sees of others is little where it is short: a thread that has just been woken gets the core at once, and may
+ * be done before its turn is over.  While this process rests, before the rounds and after them, a core that is used is used by
+ * others, whatever its scheduler does. */
+static void ceiling_look_at_idle_cores(struct ceiling *ceiling)
+{
+	static const uint64_t SPIN_NS = 50 * NS_PER_MS; /* OpenBLAS's threads, after a product */
+	static const uint64_t LOOK_NS = 250 * NS_PER_MS;
+	const struct check_context *context = ceiling->context;
+	const uint64_t begin = clock_now_ns() + SPIN_NS;
+	if (context->deadline_ns && begin + 2 * LOOK_NS > context->deadline_ns)
+		return;
+	for (unsigned end = 0; end < 2; end++) {
+		const uint64_t at = begin + end * LOOK_NS;
+		for (uint64_t now = clock_now_ns(); now < at; now = clock_now_ns()) {
+			if (check_stopped(context))
+				return;
+			clock_sleep_until_ns(at < now + SPIN_NS ? at : now + SPIN_NS);
+		}
+		char *stat = node_text("%s/proc/stat", context->root ? context->root : "");
+		for (unsigned i = 0; i < ceiling->core_count; i++) {
+			const double used_s = parse_cores_used(stat, &ceiling->cores[i], 1);
+			if (end == 0)
+				other_work_begin(&ceiling->idle[i], used_s, 0);
+			else
+				other_work_end(&ceiling->idle[i], used_s, 0, 1);
+		}
+		free(stat);
+	}
+}
+
+/* Whether others use the cores while this process rests. */
+static bool ceiling_cores_are_taken(const struct ceiling *ceiling, const unsigned *cores,
+	size_t count, char words[OTHER_WORK_WORDS_BYTES])
+{
+	static const double IDLE_SHARE = 0.2;
+	const struct other_work *idle = ceiling->idle + (cores - ceiling->cores);
+	struct other_work all = {0};
+	for (size_t i = 0; i < count; i++) {
+		all.used_s += idle[i].used_s;
+		all.wall_s += idle[i].wall_s;
+	}
+	return other_work_is_busy(&all, IDLE_SHARE, count, words);
+}
+
+/* Other work on the cores while it was visited, or between, if it was enough to matter.  Who serves files in user mode (FUSE) is
+ * no other. */
 static void ceiling_say_busy(const struct ceiling *ceiling, const struct ceiling_cell *cell)
 {
 	static const double CORES_SHARE = 0.1, STORAGE_SHARE = 0.5;
 	char words[OTHER_WORK_WORDS_BYTES];
 	size_t count;
-	(void)ceiling_cell_cores(ceiling, cell, &count);
+	const unsigned *cores = ceiling_cell_cores(ceiling, cell, &count);
 	const bool stores = strncmp(cell->figures[0], "read.", 5) == 0 ||
 			    strncmp(cell->figures[0], "write.", 6) == 0;
-	if (!other_work_is_busy(&cell->others, stores ? STORAGE_SHARE : CORES_SHARE, count, words))
+	if (!other_work_is_busy(
+		    &cell->others, stores ? STORAGE_SHARE : CORES_SHARE, count, words) &&
+		(stores || !ceiling_cores_are_taken(ceiling, cores, count, words)))
 		return;
 	for (size_t i = 0; cell->figures[i]; i++)
 		if (ceiling_wants(ceiling, cell->figures[i], cell->place))
@@ -244,7 +291,8 @@ static int ceiling_visit_parts(
 	const unsigned *cores = ceiling_cell_cores(ceiling, cell, &core_count);
 	int code = 0;
 	if (!ceiling->warming)
-		other_work_begin(&cell->others, root, cores, core_count, own_user_seconds());
+		other_work_begin(&cell->others, cores_used_seconds(root, cores, core_count),
+			own_user_seconds());
 	ceiling->visited = cell;
 	ceiling->control.slot_ns = parts > 1 ? slot / parts : slot;
 	for (size_t i = 0; i < CEILING_FIGURES_MAX; i++)
@@ -252,7 +300,8 @@ static int ceiling_visit_parts(
 	for (unsigned part = 0; part < (parts > 1 ? parts : 1) && !code; part++)
 		code = ceiling_user_stopped(ceiling) ? 0 : cell->visit(ceiling, cell, why);
 	if (!ceiling->warming)
-		other_work_end(&cell->others, root, cores, core_count, own_user_seconds());
+		other_work_end(&cell->others, cores_used_seconds(root, cores, core_count),
+			own_user_seconds(), core_count);
 	for (size_t i = 0; cell->parts > 1 && cell->figures[i] && !code; i++)
 		ceiling_hand_over(ceiling, cell->figures[i], cell->place, ceiling->best[i]);
 	return code;
@@ -344,13 +393,21 @@ static int ceiling_run(const struct check_context *context, struct error *err)
 	ceiling.core_count = probe_core_list(&ceiling.cores);
 	if (ceiling.core_count == 0)
 		return error_set(err, -ENOSYS, "the kernel does not tell which cores there are");
+	ceiling.idle = calloc(ceiling.core_count, sizeof *ceiling.idle);
+	if (!ceiling.idle) {
+		free(ceiling.cores);
+		return error_set(err, -ENOMEM, "out of memory");
+	}
+	ceiling_look_at_idle_cores(&ceiling);
 	ceiling_open(&ceiling, states);
 	int code = ceiling_rounds(&ceiling, err);
+	ceiling_look_at_idle_cores(&ceiling);
 	for (size_t i = 0; i < ceiling.cell_count; i++)
 		ceiling_say_busy(&ceiling, &ceiling.cells[i]);
 	for (size_t i = 0; i < SUBJECTS; i++)
 		subjects[i]->close(states[i]);
 	free(ceiling.cells);
+	free(ceiling.idle);
 	free(ceiling.cores);
 	if (ceiling_user_stopped(&ceiling))
 		return error_set(err, -EINTR, "stopped");
@@ -394,7 +451,7 @@ static void ceiling_estimate(const struct check_context *context, struct check_c
 	const double slot = OVERHEAD * (double)ceiling_slot_of_tier(context->tier) * 1e-9;
 	const double repeats = context->repeats > 0 ? context->repeats : 1;
 	const double cores = probe_cores();
-	*cost = (struct check_cost){.seconds = 0.1};
+	*cost = (struct check_cost){.seconds = 0.7}; /* with two looks at idle cores */
 	const bool limited = cgroup_limits_reads();
 	double device_seconds = 0;
 	for (size_t i = 0; i < COUNT(needs); i++) {

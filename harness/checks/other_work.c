@@ -56,18 +56,16 @@ double own_user_seconds(void)
 	return user_seconds(RUSAGE_SELF) + user_seconds(RUSAGE_CHILDREN);
 }
 
-void other_work_begin(struct other_work *work, const char *root, const unsigned *cores,
-	size_t count, double own_s)
+void other_work_begin(struct other_work *work, double used_s, double own_s)
 {
 	work->begun_ns = clock_now_ns();
-	work->used_before_s = cores_used_seconds(root, cores, count);
+	work->used_before_s = used_s;
 	work->own_before_s = own_s;
 }
 
-void other_work_end(struct other_work *work, const char *root, const unsigned *cores, size_t count,
-	double own_s)
+void other_work_end(struct other_work *work, double used_s, double own_s, size_t count)
 {
-	work->used_s += cores_used_seconds(root, cores, count) - work->used_before_s;
+	work->used_s += used_s - work->used_before_s;
 	work->own_s += own_s - work->own_before_s;
 	work->wall_s += (double)count * 1e-9 * (double)(clock_now_ns() - work->begun_ns);
 }

@@ -21,11 +21,10 @@ struct other_work {
 	double own_before_s;
 	uint64_t begun_ns;
 };
-/* A look begins and ends; own: seconds of user mode that are ours (bounded.h's, or own_user_seconds). */
-void other_work_begin(struct other_work *work, const char *root, const unsigned *cores,
-	size_t count, double own_s);
-void other_work_end(struct other_work *work, const char *root, const unsigned *cores, size_t count,
-	double own_s);
+/* A look at `count` cores begins and ends; used_s: cores_used_seconds or parse_cores_used of them; own_s: seconds of user mode
+ * that are ours (bounded.h's, or own_user_seconds). */
+void other_work_begin(struct other_work *work, double used_s, double own_s);
+void other_work_end(struct other_work *work, double used_s, double own_s, size_t count);
 double own_user_seconds(void); /* of this process and of children that have ended */
 
 /* Whether others took more than that share of the cores' time; words: "other work took 89 % of the time of 1 core". */

@@ -221,7 +221,7 @@ static void call_once(const struct runner *runner, struct check_call *call, uint
 	const unsigned core_count = probe_core_list(&cores);
 	gather->ended = false;
 	const double stopped_before_s = quota_stopped_s();
-	other_work_begin(&others, runner->root, cores, core_count, 0);
+	other_work_begin(&others, cores_used_seconds(runner->root, cores, core_count), 0);
 	int code = bounded_start(&process, check_call_work, call);
 	if (code) {
 		free(cores);
@@ -238,7 +238,8 @@ static void call_once(const struct runner *runner, struct check_call *call, uint
 	}
 	(void)close(process.fd);
 	const bool gone = bounded_end(&process, &status);
-	other_work_end(&others, runner->root, cores, core_count, process.user_s);
+	other_work_end(&others, cores_used_seconds(runner->root, cores, core_count), process.user_s,
+		core_count);
 	free(cores);
 	call_say_conditions(call->context.check, &others, core_count,
 		quota_stopped_s() - stopped_before_s, gather);

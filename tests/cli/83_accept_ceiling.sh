@@ -1,5 +1,5 @@
-# mlbench accept, kinds ceiling and pipeline: a core that hogs sit on is the slowest and is not judged, a configuration is run and
-# the stage that limits it named, and nothing of them stays.
+# mlbench accept, kinds ceiling and pipeline: a core that hogs sit on is not judged, a configuration is run and the stage that
+# limits it named, and nothing of them stays.
 . "$CLI/lib.sh"
 QUICK="--tier quick --budget 30min" # which a loaded machine may take
 hogs=()
@@ -27,7 +27,7 @@ INI
 read -r first second < <(python3 -c 'import os; print(*sorted(os.sched_getaffinity(0)))')
 # Hogs of a nice test weigh nothing against whoever else uses the machine: then this part says nothing.
 if [ -n "${second:-}" ] && [ "$(nice)" -eq 0 ]; then
-	# So many that it is the slowest core whatever else runs here.
+	# So many that it is the slowest core where that is measured: a woken thread may be done before their turn comes.
 	for _ in $(seq 8); do
 		timeout 1200 taskset -c "$first" sh -c 'while :; do :; done' &
 		hogs+=($!)
@@ -37,17 +37,25 @@ if [ -n "${second:-}" ] && [ "$(nice)" -eq 0 ]; then
 	end_hogs
 	[ "$status" -eq 3 ] || fail "exit $status with hogs on core $first: a busy node is judged"
 	is_json mlbench.accept/1
-	for figure in decode.core gemm.core; do
+	for figure in $(! measuring || echo decode.core gemm.core); do
 		[ "$(python3 -c 'import sys
 medians = eval(sys.argv[2])
 slow = medians.pop("core " + sys.argv[1])
 print(len(medians) > 0 and all(slow < 0.8 * m for m in medians.values()))' "$first" "$(medians $figure)")" = True ] ||
 			fail "core $first is not the slowest by $figure: $(medians $figure)"
 	done
-	[ "$(json '[f["verdict"] for c in d["checks"] for f in c["findings"] if f["place"] == "core '"$first"'" and f["figure"] == "decode.core"][0]')" != PASS ] ||
-		fail "core $first passes by decode.core"
-	json '[f["sentence"] for c in d["checks"] for f in c["findings"] if f.get("condition") == "busy"]' | grep -q "'within 20 % of best' cannot be told: the node is busy: other work took" ||
-		fail "the reason is not that the node is busy: $(json 'd["sentence"]')"
+	# Whoever else runs here may have the other cores busy, too.
+	python3 - "core $first" <<'PY' || fail "the core of the hogs is judged, or the reason is not that the node is busy"
+import json, sys
+d = json.load(open("out"))
+here = [f for c in d["checks"] for f in c["findings"] if f["place"] == sys.argv[1] and f["figure"] == "decode.core"]
+print(here)
+assert [f["verdict"] for f in here] == ["ERROR"]
+assert here[0]["condition"] == "busy"
+assert "'within 20 % of best' cannot be told: the node is busy: other work took" in here[0]["sentence"]
+assert {e["place"] for m in d["measured"] for e in m["conditions"] if e["is"] == "busy"} >= {sys.argv[1]}
+assert {e["figure"]: len(e["values"]) > 0 for m in d["measured"] for e in m["values"] if e["place"] == sys.argv[1]} == {"decode.core": True, "gemm.core": True}
+PY
 fi
 
 # A configuration beside the plan, of whose sweep the plan takes a point; its data set is made in the scratch folder.

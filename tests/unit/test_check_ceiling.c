@@ -8,8 +8,10 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 enum { REPEATS = 3, SECONDS = 600, SLOW = 20 };
 
@@ -394,6 +396,66 @@ static void no_device(void **state)
 	}
 }
 
+/* --- other work --------------------------------------------------------------------------------- */
+
+/* A node on whose first core others work for as long as the check rests, and never while it measures. */
+struct restless {
+	const struct check_fixture *f;
+	atomic_bool ends;
+};
+
+static void *work_at_rest(void *context)
+{
+	struct restless *node = context;
+	unsigned long ticks = 0;
+	while (!atomic_load(&node->ends)) {
+		char text[1024] = "";
+		size_t length = 0;
+		struct stat lines;
+		if (fstat(node->f->sink.fd, &lines) == 0 && lines.st_size == 0)
+			ticks += 100;
+		for (unsigned i = 0; i < core_count && length < sizeof text; i++)
+			length += (size_t)snprintf(text + length, sizeof text - length,
+				"cpu%u %lu 0 0 0 0 0 0 0 0 0\n", cores[i], i == 0 ? ticks : 0);
+		put(node->f->folder, "/proc/stat", text);
+		clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
+	}
+	return NULL;
+}
+
+static bool core_is_busy(struct check_fixture *f, unsigned i)
+{
+	char place[CEILING_PLACE_BYTES];
+	const json_t *condition =
+		check_fixture_entry(f, "conditions", "decode.core", core_place(i, place));
+	return condition &&
+	       strcmp(json_string_value(json_object_get(condition, "is")), "busy") == 0;
+}
+
+/* A visit may see nothing of others, whose turn on the core comes when it is over: then the rest before it tells. */
+static void a_core_that_others_use_is_busy(void **state)
+{
+	(void)state;
+	bool found = false;
+	for (unsigned tries = 0; tries < 100 && !found; tries++) {
+		struct check_fixture f;
+		struct restless node = {.f = &f};
+		pthread_t thread;
+		begin(&f, "decode.core = known\n");
+		f.context.root = f.folder;
+		f.context.repeats = 1;
+		assert_int_equal(pthread_create(&thread, NULL, work_at_rest, &node), 0);
+		done(&f);
+		atomic_store(&node.ends, true);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		found = core_is_busy(&f, 0);
+		for (unsigned i = 1; i < core_count; i++)
+			assert_false(core_is_busy(&f, i));
+		check_fixture_close(&f);
+	}
+	assert_true(found);
+}
+
 /* --- storage ---------------------------------------------------------------------------------- */
 
 static size_t entries_in(const char *folder)
@@ -498,6 +560,7 @@ int main(void)
 		cmocka_unit_test(nodes_and_ways),
 		cmocka_unit_test(a_slow_core_is_the_slowest),
 		cmocka_unit_test(a_wrong_core_gives_no_value),
+		cmocka_unit_test(a_core_that_others_use_is_busy),
 		cmocka_unit_test(cores_of_a_system),
 		cmocka_unit_test(no_clock_no_peak),
 		cmocka_unit_test(peak_of_memory),

@@ -63,8 +63,8 @@ static void looks_add_up(void **state)
 	assert_int_equal(files_make_folder(path, NULL), 0);
 	(void)snprintf(path, sizeof path, "%s/proc/stat", root);
 	assert_int_equal(files_write_atomic(path, stat_text, strlen(stat_text), NULL), 0);
-	other_work_begin(&work, root, cores, 2, 5.0);
-	other_work_end(&work, root, cores, 2, 5.5);
+	other_work_begin(&work, cores_used_seconds(root, cores, 2), 5.0);
+	other_work_end(&work, cores_used_seconds(root, cores, 2), 5.5, 2);
 	assert_true(work.used_s == 0 && fabs(work.own_s - 0.5) < 1e-9 && work.wall_s > 0);
 	assert_int_equal(files_remove_tree(root, NULL), 0);
 	const double before = own_user_seconds();
