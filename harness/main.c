@@ -1,10 +1,13 @@
 /* The program's entry: the table of commands, signals, and the only exit. */
+#include "harness/accept/plan.h"
 #include "harness/base/array.h"
 #include "harness/base/bounded.h"
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "harness/base/text.h"
 #include "harness/command/command.h"
+#include "harness/fit/case.h"
+#include "harness/lab/lab_book.h"
 #include "harness/live/terminal_guard.h"
 #include "harness/measure/environment.h"
 #include "harness/measure/proc_text.h"
@@ -33,6 +36,9 @@ static const struct command *const commands[] = {
 #include "harness/command/commands.def"
 #undef COMMAND
 	NULL};
+
+static const struct section_owner *const section_owner_list[] = {
+	&case_owner, &lab_owner, &plan_owner, NULL};
 
 static atomic_bool stop;
 static atomic_bool wants_json;
@@ -320,6 +326,7 @@ int main(int argc, char **argv)
 	(void)mallopt(M_ARENA_MAX, ARENAS_MAX); /* arenas per thread would blur the memory bound */
 	if (!set_up_streams())
 		return EXIT_STATUS_CANNOT;
+	section_owners_register(section_owner_list);
 	set_up_signals();
 	set_up_limits();
 	store_patience.stop = &stop;

@@ -706,6 +706,17 @@ bool plan_is(const char *path)
 	return is;
 }
 
+static void plan_refuse_config(const char *name, struct error *err)
+{
+	(void)error_set(err, -EINVAL,
+		"'%s' is a plan of acceptance checks, and no configuration: 'mlbench accept %s' "
+		"runs it, with --dry-run it only shows what would run",
+		name, name);
+}
+
+const struct section_owner plan_owner = {
+	.is = plan_is, .not_a = SECTION_WANTS_CONFIG, .refuse = plan_refuse_config};
+
 void plan_release(struct accept_plan *plan)
 {
 	for (size_t i = 0; i < plan->check_count && plan->checks; i++) {

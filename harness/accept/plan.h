@@ -17,6 +17,7 @@
 #include "harness/accept/criterion.h"
 #include "harness/accept/figures.h"
 #include "harness/base/error.h"
+#include "harness/config/section_owner.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -108,6 +109,7 @@ void plan_release(struct accept_plan *plan); /* safe on {0} */
 
 /* Whether the file is meant as a plan, right or wrong: a section of it has a kind of check. */
 bool plan_is(const char *path);
+extern const struct section_owner plan_owner; /* for section_owners_register */
 
 /* -EINVAL: this cannot be the name of a plan, because results are kept in a folder of that name. */
 int plan_check_name(const char *name, struct error *err);

@@ -4,6 +4,7 @@
 #include "harness/base/array.h"
 #include "harness/base/files.h"
 #include "harness/base/units.h"
+#include "harness/command/saved.h"
 #include "harness/config/tables.h"
 #include "harness/config/value.h"
 #include "harness/fit/case.h"

@@ -18,6 +18,7 @@
 #include "harness/command/command.h"
 #include "harness/measure/environment.h"
 #include "harness/record/fields.h"
+#include "harness/record/record.h"
 #include "harness/report/accept_report.h"
 #include "harness/report/columns.h"
 #include "harness/report/history_filter.h"

@@ -14,6 +14,7 @@
 #include "harness/command/calibration.h"
 #include "harness/command/command.h"
 #include "harness/command/resume.h"
+#include "harness/command/saved.h"
 #include "harness/command/session.h"
 #include "harness/measure/environment.h"
 #include "harness/report/compare.h"

@@ -9,6 +9,7 @@
 #include "harness/command/command.h"
 #include "harness/command/follow.h"
 #include "harness/command/run_plan.h"
+#include "harness/command/saved.h"
 #include "harness/command/step_facts.h"
 #include "harness/command/verify.h"
 #include "harness/report/diagnosis_report.h"

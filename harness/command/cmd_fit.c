@@ -6,6 +6,7 @@
 #include "harness/base/text.h"
 #include "harness/command/cache_refill.h"
 #include "harness/command/command.h"
+#include "harness/command/saved.h"
 #include "harness/command/twin_cost.h"
 #include "harness/config/value.h"
 #include "harness/fit/amount.h"
@@ -13,7 +14,6 @@
 #include "harness/fit/scrub.h"
 #include "harness/fit/source.h"
 #include "harness/fit/twin.h"
-#include "harness/lab/lab_book.h"
 #include "harness/measure/environment.h"
 
 #include <errno.h>
@@ -139,7 +139,7 @@ static int fit_keep_lab(const char *path, struct error *err)
 	struct record record = {0};
 	int code = record_open(&record, path, err);
 	if (!code)
-		code = lab_book_may_open(&record, err);
+		code = saved_may_open(&record, err);
 	record_release(&record);
 	return code;
 }

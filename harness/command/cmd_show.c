@@ -4,6 +4,7 @@
 #include "harness/base/log.h"
 #include "harness/command/adaptive_forecasts.h"
 #include "harness/command/command.h"
+#include "harness/command/saved.h"
 #include "harness/record/fields.h"
 #include "harness/report/export.h"
 #include "harness/report/html/page.h"

@@ -1,6 +1,7 @@
 /* mlbench top: the key averages of a saved result, from its timeline or, where none was recorded, its stages. */
 #include "harness/base/units.h"
 #include "harness/command/command.h"
+#include "harness/command/saved.h"
 #include "harness/report/operations.h"
 #include "harness/report/report.h"
 #include "harness/report/timeline_report.h"

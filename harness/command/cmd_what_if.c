@@ -1,5 +1,6 @@
 /* mlbench what-if: throughput of settings that were not measured, from a saved result.  The
  * answers are mlbench.what-if/1, and for people made of that document. */
+#include "harness/command/saved.h"
 #include "harness/command/what_if.h"
 
 #include "harness/base/array.h"

@@ -9,7 +9,6 @@
 #include "harness/command/options.h"
 #include "harness/config/config.h"
 #include "harness/config/config_place.h"
-#include "harness/record/record.h"
 
 #include <jansson.h>
 #include <stdatomic.h>
@@ -92,20 +91,6 @@ int node_results_warn(const struct node_results *results, struct error *err);
  * something already.  -ETIMEDOUT: a folder that it names does not answer. */
 int config_place_read(struct config *config, const struct invocation *invocation, const char *name,
 	struct error *err);
-
-/* A saved result is named by a run's folder, a file in it, or a benchmark's name in results/.
- * Of the runs of a benchmark: the newest, or, for a command that is about many settings, the
- * newest sweep before any newer single point. */
-enum saved_choice { SAVED_NEWEST, SAVED_SWEEP_FIRST };
-
-/* Opens it, and says on stderr which one it is. */
-int saved_open(
-	struct record *record, const char *name, enum saved_choice choice, struct error *err);
-/* Opens the newest; the caller says. */
-int saved_find(struct record *record, const char *name, struct error *err);
-
-/* A folder, a file of a result, or a name in results/: not a configuration. */
-bool saved_is_meant(const char *name);
 
 bool product_is_folder(const char *path); /* or ends as one */
 

@@ -8,6 +8,7 @@
 #include "harness/base/step_schedule.h"
 #include "harness/base/text.h"
 #include "harness/config/like.h"
+#include "harness/config/section_owner.h"
 #include "harness/config/tables.h"
 #include "harness/config/value.h"
 
@@ -54,9 +55,6 @@ const struct key_section config_sections[] = {
 
 const size_t config_section_count = COUNT(config_sections);
 
-const char *const config_case_sections[] = {
-	"case", "observed", "verdict", "environment", "assumed", "reported", NULL};
-
 enum { DOTTED_BYTES = 64 };
 
 enum key_id config_find_key(const char *dotted)
@@ -82,27 +80,9 @@ bool keys_have_section(const char *name)
 	return false;
 }
 
-bool config_is_lab_section(const char *name)
-{
-	return strncmp(name, "lab", 3) == 0 && (name[3] == '\0' || name[3] == '.');
-}
-
-bool config_is_foreign_section(const char *name)
-{
-	return strcmp(name, config_case_sections[0]) == 0 || config_is_lab_section(name);
-}
-
 bool config_is_path(enum key_id key)
 {
 	return key == KEY_DATASET_PATH || key == KEY_CHECKPOINT_PATH || key == KEY_EVALUATE_PATH;
-}
-
-bool keys_are_of_case(const char *section)
-{
-	for (const char *const *own = config_case_sections; *own; own++)
-		if (strcmp(*own, section) == 0)
-			return true;
-	return false;
 }
 
 int keys_refuse_section(const char *name, struct error *err)
@@ -111,8 +91,10 @@ int keys_refuse_section(const char *name, struct error *err)
 	size_t count = 0;
 	for (; count < config_section_count && count < COUNT(names); count++)
 		names[count] = config_sections[count].name;
-	for (const char *const *own = config_case_sections; *own && count < COUNT(names); own++)
-		names[count++] = *own;
+	for (const struct section_owner *const *owner = section_owners(); *owner; owner++)
+		for (const char *const *own = (*owner)->sections;
+			own && *own && count < COUNT(names); own++)
+			names[count++] = *own;
 	const char *nearest = suggest_nearest(name, names, count);
 	if (nearest)
 		return error_set(

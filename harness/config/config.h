@@ -141,13 +141,6 @@ struct config {
 extern const struct key config_keys[KEY_COUNT];
 extern const struct key_section config_sections[];
 extern const size_t config_section_count;
-/* The sections of a case (harness/fit/case.h), NULL-terminated: a configuration passes over them where it has the first of
- * them, [case], above the others. */
-extern const char *const config_case_sections[];
-/* Those of a lab (harness/lab/lab_file.h): [lab] and [lab.NAME], which every configuration may have and passes over. */
-bool config_is_lab_section(const char *name);
-/* Of a file that others may have written: a case's first, or a lab's. */
-bool config_is_foreign_section(const char *name);
 /* Keys that name a folder or a server. */
 bool config_is_path(enum key_id key);
 
@@ -177,7 +170,7 @@ int config_copy(struct config *to, const struct config *from, struct error *err)
  * once in a file; only sweep.exclude may be repeated, and adds.  "include = FILE" reads another
  * file at that place, relative to this one: what follows overrides it, and it must not set what
  * this file has set above it.  Relative dataset.path stays relative to the working directory.
- * Below a [case] section those of cases (config_case_sections) are passed over.  A case or a lab may
+ * Sections of others (section_owner.h) are passed over.  A file with one, as a case or a lab, may
  * come from others: it includes nothing and expands no variables, but for the MLBENCH_DATA that its
  * paths may begin with. */
 int config_read_file(struct config *config, const char *path, struct error *err);

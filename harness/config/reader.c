@@ -1,6 +1,7 @@
 /* Configurations from INI files. */
 #include "harness/config/config.h"
 #include "harness/config/ini.h"
+#include "harness/config/section_owner.h"
 #include "harness/config/value.h"
 
 #include <errno.h>
@@ -13,15 +14,19 @@ static int config_section(
 {
 	struct assign_scope *scope = place->scope;
 	(void)context;
-	scope->is_case = scope->is_case || strcmp(name, config_case_sections[0]) == 0;
-	if (keys_have_section(name) || config_is_lab_section(name) ||
-		(scope->is_case && keys_are_of_case(name)))
+	if (keys_have_section(name))
 		return 0;
-	return keys_are_of_case(name)
-		       ? error_set(err, -EINVAL,
-				 "[%s] is a section of cases; a case begins with its [case] section",
-				 name)
-		       : keys_refuse_section(name, err);
+	const struct section_owner *owner = section_owner_of(name);
+	if (!owner)
+		return keys_refuse_section(name, err);
+	const bool begins = section_begins(owner, name);
+	if (begins && owner->sections[1])
+		scope->owner = owner;
+	if (begins || scope->owner == owner)
+		return 0;
+	return error_set(err, -EINVAL,
+		"[%s] is a section of %ss; a %s begins with its [%s] section", name,
+		owner->sections[0], owner->sections[0], owner->sections[0]);
 }
 
 static int refuse_outside(const char *key, struct error *err)
@@ -41,8 +46,7 @@ static int config_value(void *context, const struct ini_place *place, const char
 	char dotted[2 * INI_NAME_BYTES];
 	if (!*section)
 		return refuse_outside(key, err);
-	/* Which `mlbench check` reads, and `mlbench lab`. */
-	if (keys_are_of_case(section) || config_is_lab_section(section))
+	if (section_owner_of(section))
 		return 0;
 	/* Including files may have set nothing yet: their scopes are named here. */
 	const struct ini_place *at = place;
@@ -65,7 +69,7 @@ static struct ini_target config_target(struct config *config)
 		.context = config,
 		.section = config_section,
 		.value = config_value,
-		.foreign = config_is_foreign_section,
+		.foreign = section_is_foreign,
 		.scope_size = sizeof(struct assign_scope),
 		.lists = config_lists,
 	};

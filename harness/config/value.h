@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct section_owner;
+
 /* --- one value -------------------------------------------------------------------------------- */
 
 enum {
@@ -61,8 +63,9 @@ struct assign_scope {
 	const char *name;
 	int value_line[KEY_COUNT];
 	int axis_line[KEY_COUNT];
-	bool is_case; /* its [case] section has begun */
-	bool foreign; /* a case or a lab, which others may have written: expands no variables */
+	const struct section_owner
+		*owner; /* whose first section has begun, above others; NULL: nobody's */
+	bool foreign;   /* a case or a lab, which others may have written: expands no variables */
 };
 
 /* dotted: "decode.workers" or "sweep.decode.workers"; text: as written, with variables.  scope may
@@ -83,7 +86,6 @@ int expand_variables(const char *text, struct buffer *out, struct error *err);
 /* --- wrong names ------------------------------------------------------------------------------ */
 
 bool keys_have_section(const char *name);
-bool keys_are_of_case(const char *section); /* config_case_sections has it */
 
 /* Both return -EINVAL, with "unknown … 'x'; did you mean 'y'?" in err. */
 int keys_refuse_section(const char *name, struct error *err);

@@ -2,7 +2,7 @@
  * of the job as it runs any configuration, `mlbench check` tells it in words, `mlbench reproduce` tests it.
  *
  * Its ordinary sections hold the twin: only the keys that differ from the defaults.  Sections of its own, which only this file
- * reads (config_case_sections), hold the rest: [case] who says what, [observed] each finding with how it is known, [verdict] the
+ * reads (case_owner), hold the rest: [case] who says what, [observed] each finding with how it is known, [verdict] the
  * bottleneck as it was held to be then, [environment] the node's fingerprint, [assumed] which keys of the twin are guesses,
  * [reported] what emulates the reported node elsewhere.
  *
@@ -13,6 +13,7 @@
 
 #include "harness/base/buffer.h"
 #include "harness/config/config.h"
+#include "harness/config/section_owner.h"
 #include "harness/fit/finding.h"
 #include "harness/record/fact_list.h"
 
@@ -77,6 +78,7 @@ void case_release(struct case_file *file); /* safe after case_open, and on {0} *
 
 /* Whether it is a regular file with a [case] section; false also where it cannot be read. */
 bool case_is(const char *path);
+extern const struct section_owner case_owner; /* for section_owners_register */
 
 /* Reads a case; opens out first.  -EINVAL: file, line and what is wrong; after a failure there is nothing to release.
  * out->twin.path is the file's. */

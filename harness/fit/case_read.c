@@ -7,6 +7,7 @@
 #include "harness/base/text.h"
 #include "harness/base/units.h"
 #include "harness/config/ini.h"
+#include "harness/config/section_owner.h"
 #include "harness/config/value.h"
 #include "harness/fit/amount.h"
 
@@ -342,7 +343,7 @@ static int case_section(
 {
 	struct case_reading *reading = context;
 	(void)place;
-	reading->any = reading->any || strcmp(name, config_case_sections[0]) == 0;
+	reading->any = reading->any || section_begins(&case_owner, name);
 	if (strcmp(name, "sweep") == 0)
 		return error_set(err, -EINVAL, "a case is one setting and has no [sweep] section");
 	return 0;
@@ -354,7 +355,7 @@ static int case_value(void *context, const struct ini_place *place, const char *
 	struct case_reading *reading = context;
 	char dotted[2 * INI_NAME_BYTES];
 	(void)place;
-	if (keys_are_of_case(section))
+	if (section_is_of(&case_owner, section))
 		return case_take_own(reading, section, key, text, err);
 	(void)snprintf(dotted, sizeof dotted, "%.64s.%s", section, key);
 	return case_keep_key(reading->file, dotted, text, err);
@@ -416,3 +417,19 @@ bool case_is(const char *path)
 	free(text);
 	return is;
 }
+
+static void case_refuse_result(const char *name, struct error *err)
+{
+	(void)error_set(err, -ENOENT,
+		"'%s' is a case, and no result: 'mlbench run %s' makes one of its twin, and 'mlbench reproduce' measures "
+		"it beside what was reported",
+		name, name);
+}
+
+const struct section_owner case_owner = {
+	.sections = (const char *const[]){"case", "observed", "verdict", "environment", "assumed",
+		"reported", NULL},
+	.is = case_is,
+	.not_a = SECTION_WANTS_RESULT,
+	.refuse = case_refuse_result,
+};

@@ -2,6 +2,7 @@
 #include "harness/lab/lab_book.h"
 
 #include "harness/base/files.h"
+#include "harness/lab/lab_file.h"
 #include "harness/lab/lab_state.h"
 #include "harness/lab/seal.h"
 #include "harness/record/fields.h"
@@ -236,13 +237,11 @@ static char *lab_secret_in(const char *folder)
 	return secret;
 }
 
-int lab_book_may_open(const struct record *record, struct error *err)
+static int lab_book_may_open(const char *folder, struct error *err)
 {
 	char path[PATH_MAX + 8] = "";
 	json_t *state = NULL;
-	if (!record_is_of_lab(record))
-		return 0;
-	char *slash = realpath(record->folder, path) ? strrchr(path, '/') : NULL;
+	char *slash = realpath(folder, path) ? strrchr(path, '/') : NULL;
 	if (slash)
 		(void)snprintf(slash, sizeof ".json", ".json");
 	const bool read = slash && lab_read_json(path, &state, NULL) == 0 &&
@@ -260,11 +259,17 @@ int lab_book_may_open(const struct record *record, struct error *err)
 		return 0;
 	return number ? error_set(err, -EINVAL,
 				"'%s' is a measurement of lab %u: it opens when that is over (mlbench lab check %u)",
-				record->folder, number, number)
+				folder, number, number)
 		      : error_set(err, -EINVAL,
 				"'%s' is a measurement of a lab: it opens in its student's folder, when the lab is over",
-				record->folder);
+				folder);
 }
+
+const struct section_owner lab_owner = {
+	.sections = lab_sections,
+	.variants = true,
+	.may_open = lab_book_may_open,
+};
 
 /* --- what was drawn --------------------------------------------------------------------------- */
 

@@ -5,9 +5,8 @@
 #define MLBENCH_LAB_LAB_BOOK_H
 
 #include "harness/base/error.h"
+#include "harness/config/section_owner.h"
 #include "harness/lab/lab_draw.h"
-
-#include "harness/record/record.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -38,9 +37,9 @@ int lab_book_save_student(const struct lab_book *book, struct error *err);
 /* Of a state that was read: 1 its code fits and it was never edited by hand, 0 it does not, -1 not known without the secret. */
 int lab_book_is_authentic(const json_t *state, const char *secret);
 
-/* Whether a result may be opened: -EINVAL for a lab's whose state (beside its folder, DIR/05/m001) is not an authentic one that
- * is over. */
-int lab_book_may_open(const struct record *record, struct error *err);
+/* Whose may_open is -EINVAL for a lab's measurement whose state (beside its folder, DIR/05/m001) is not an authentic one that is
+ * over; for section_owners_register. */
+extern const struct section_owner lab_owner;
 
 /* "DIR/05", fresh; NULL without memory. */
 char *lab_book_place(const struct lab_book *book, unsigned number);

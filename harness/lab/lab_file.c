@@ -6,6 +6,7 @@
 #include "harness/base/text.h"
 #include "harness/base/units.h"
 #include "harness/config/ini.h"
+#include "harness/config/section_owner.h"
 #include "harness/config/value.h"
 #include "harness/lab/ask_figures.h"
 #include "harness/lab/cause_words.h"
@@ -216,13 +217,20 @@ static int lab_take_line(struct lab_line *line, struct error *err)
 
 /* --- the file --------------------------------------------------------------------------------- */
 
+const char *const lab_sections[] = {"lab", NULL};
+
+static bool lab_is_section(const char *name)
+{
+	return strncmp(name, "lab", 3) == 0 && (name[3] == '\0' || name[3] == '.');
+}
+
 static int lab_section(
 	void *context, const struct ini_place *place, const char *name, struct error *err)
 {
 	struct lab_reading *reading = context;
 	struct lab *lab = reading->lab;
 	(void)place;
-	if (!config_is_lab_section(name))
+	if (!lab_is_section(name))
 		return 0;
 	reading->any = true;
 	const char *variant = name[3] ? name + 4 : "";
@@ -262,7 +270,7 @@ static int lab_value(void *context, const struct ini_place *place, const char *s
 {
 	const struct lab_reading *reading = context;
 	struct lab *lab = reading->lab;
-	if (!config_is_lab_section(section))
+	if (!lab_is_section(section))
 		return 0;
 	const enum lab_word word = lab_find_word(key);
 	if (word == LAB_WORDS)
@@ -337,7 +345,7 @@ static int lab_read_either(struct lab **out, const char *path, const char *text,
 	const struct ini_target target = {.context = &reading,
 		.section = lab_section,
 		.value = lab_value,
-		.foreign = config_is_foreign_section};
+		.foreign = section_is_foreign};
 	*out = lab;
 	if (!lab)
 		return error_set(err, -ENOMEM, "out of memory");

@@ -28,6 +28,8 @@ enum {
 	LAB_HINTS = 3,
 };
 
+extern const char *const lab_sections[]; /* of a struct section_owner, which has variants */
+
 enum lab_word {
 	LAB_NUMBER,
 	LAB_TITLE,

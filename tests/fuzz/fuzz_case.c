@@ -75,6 +75,8 @@ static void check_complaint(const char *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const struct section_owner *const owners[] = {&case_owner, NULL};
+	section_owners_register(owners);
 	struct case_file file;
 	struct error err = {0};
 	check_complaint((const char *)data, size);

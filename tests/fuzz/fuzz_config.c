@@ -12,6 +12,7 @@
  *     -dict=tests/fuzz/config.dict build/fuzz-config tests/fuzz/corpus/config
  */
 #include "harness/config/config.h"
+#include "harness/fit/case.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -77,6 +78,8 @@ static void read_back(const struct config *config)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const struct section_owner *const owners[] = {&case_owner, NULL};
+	section_owners_register(owners);
 	struct config config;
 	struct error err = {0};
 	config_init(&config);

@@ -1,5 +1,6 @@
 /* libFuzzer target: any text is refused with a reason, or is a lab whose draw survives its sealed form and whose settings are
  * configured or refused with a reason. */
+#include "harness/lab/lab_book.h"
 #include "harness/lab/lab_draw.h"
 
 #include <stdio.h>
@@ -56,6 +57,8 @@ static void check_drawn(const struct lab *lab, const struct lab_drawn *drawn)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const struct section_owner *const owners[] = {&lab_owner, NULL};
+	section_owners_register(owners);
 	static const struct lab_laptop laptop = {.cores = 2, .decode_s = 0.001, .sleep_s = 1e-4};
 	struct lab *lab = NULL;
 	struct lab_drawn drawn;

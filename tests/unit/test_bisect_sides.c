@@ -8,6 +8,7 @@
 
 #include "harness/base/files.h"
 #include "harness/command/bisect_sides.h"
+#include "harness/fit/case.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -221,6 +222,7 @@ static void test_memory_of_a_node(void **state)
 
 int main(void)
 {
+	section_owners_register((const struct section_owner *const[]){&case_owner, NULL});
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_keys_one_by_one_and_the_data_set_as_one),
 		cmocka_unit_test(test_mixtures),

@@ -437,6 +437,7 @@ static void files_are_told_apart(void **state)
 
 int main(void)
 {
+	section_owners_register((const struct section_owner *const[]){&case_owner, NULL});
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_written_is_read_back),
 		cmocka_unit_test(a_case_is_a_configuration),

@@ -574,6 +574,7 @@ static void folders_survive_and_tell(void **state)
 
 int main(void)
 {
+	section_owners_register((const struct section_owner *const[]){&lab_owner, NULL});
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(expressions_are_computed),
 		cmocka_unit_test(bad_files_are_refused),
