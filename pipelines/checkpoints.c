@@ -8,6 +8,7 @@
 #include "pipelines/repetition.h"
 #include "workloads/backend/backend.h"
 #include "workloads/checkpoint/checkpoint_file.h"
+#include "workloads/model/emulated_steps.h"
 
 #include <errno.h>
 #include <math.h>
@@ -99,7 +100,7 @@ int checkpoints_plan(const struct config *config, const struct dataset *dataset,
 	const bool adam = config_integer(config, KEY_STEP_OPTIMIZER) == STEP_OPTIMIZER_ADAM;
 	plan->checkpoint_bytes = (uint64_t)config_integer(config, KEY_CHECKPOINT_BYTES);
 	if (plan->checkpoint_bytes == 0)
-		plan->checkpoint_bytes = (uint64_t)backend_gradient_bytes(config) *
+		plan->checkpoint_bytes = (uint64_t)model_gradient_bytes(config) *
 					 (adam ? STATE_OF_ADAM : STATE_OF_SGD);
 	if (plan->checkpoint_bytes == 0)
 		return error_set(err, -EINVAL,

@@ -105,14 +105,6 @@ static bool cause_read_limit(
 
 enum { DISK_WORDS_BYTES = 112 };
 
-bool cause_is_full_store(const char *resource)
-{
-	return strcmp(resource, "bandwidth") == 0 || strcmp(resource, "iops") == 0 ||
-	       strcmp(resource, "concurrency") == 0 || strcmp(resource, "full") == 0 ||
-	       strcmp(resource, "server") == 0 || strcmp(resource, "network") == 0 ||
-	       strcmp(resource, "metadata") == 0;
-}
-
 /* " on vda (busy 12 % of the time, 1.05 ms per request)", and what that says about saturated
  * storage. */
 static void describe_disk(
@@ -126,7 +118,7 @@ static void describe_disk(
 	used += snprintf(out + used, DISK_WORDS_BYTES - (size_t)used,
 		" (busy %.0f %% of the time, %s per request)", s->busy_share * 100,
 		units_format_duration(s->read_ns, each));
-	if (cause_is_full_store(resource) && s->busy_share < IDLE_DISK &&
+	if (limit_is_full_store(resource) && s->busy_share < IDLE_DISK &&
 		!(point->page_cache_share > CACHE_LEAST))
 		(void)snprintf(out + used, DISK_WORDS_BYTES - (size_t)used,
 			"; the saturated part lies above the disk");
@@ -135,7 +127,7 @@ static void describe_disk(
 /* False where reads wait for a core: then the store explains nothing. */
 static bool is_storage(const char *resource)
 {
-	return cause_is_full_store(resource) || strcmp(resource, "latency") == 0 ||
+	return limit_is_full_store(resource) || strcmp(resource, "latency") == 0 ||
 	       strcmp(resource, "stalls") == 0 || strcmp(resource, "outage") == 0 ||
 	       strcmp(resource, "unknown") == 0 || strcmp(resource, "cache") == 0 ||
 	       strcmp(resource, "shared") == 0;

@@ -366,24 +366,6 @@ size_t job_edges(const struct job_record *record, struct job_edge *out, size_t r
 
 /* --- the runbook -------------------------------------------------------------------------------- */
 
-const struct job_entry job_entries[] = {
-	{"unknown", NULL, "job", "unknown"}, /* the first: what no other is for */
-	{"still", NULL, "job", "still"},
-	{"loader", "cpu", "loader", "cpu"},
-	{"loader", "cores", "loader", "cores"},
-	{"loader", "lock", "loader", "lock"},
-	{"loader", "wait", "loader", "wait"},
-	{"loader", "imbalance", "loader", "imbalance"},
-	{"loader and step", "cores", "job", "cores"},
-	{"loader and step", NULL, "loader", "balanced"},
-	{"read", NULL, "read", "observed"},
-	{"process", "cpu", "process", "cpu"},
-	{"process", "cores", "process", "cores"},
-	{"step", NULL, "step", "observed"},
-};
-const size_t job_entry_count = sizeof job_entries / sizeof job_entries[0];
-_Static_assert(sizeof job_entries / sizeof job_entries[0] <= JOB_ENTRIES_MAX, "room for all");
-
 const struct job_entry *job_entry_find(const struct job_verdict *verdict)
 {
 	const char *stage = verdict->still ? "still" : verdict->stage;

@@ -9,6 +9,7 @@
 #ifndef MLBENCH_ANALYZE_JOB_VERDICT_H
 #define MLBENCH_ANALYZE_JOB_VERDICT_H
 
+#include "harness/analyze/limit_kinds.h"
 #include "harness/measure/job_places.h"
 #include "harness/measure/job_sampler.h"
 #include "harness/measure/job_watch.h"
@@ -70,14 +71,7 @@ struct job_verdict {
 	double growth; /* of memory, bytes/s over the last two thirds; NAN: not known */
 };
 
-/* The runbook's entries for verdicts. */
-struct job_entry {
-	const char *stage, *resource; /* of the verdict; resource NULL: any */
-	const char *entry_stage, *entry_resource;
-};
-enum { JOB_ENTRIES_MAX = 16 };
-extern const struct job_entry job_entries[];
-extern const size_t job_entry_count;
+/* The runbook's entry. */
 const struct job_entry *job_entry_find(const struct job_verdict *verdict); /* never NULL */
 
 /* profile: of its CPU time; NULL: it was not sampled. */

@@ -2,8 +2,8 @@
 #include "harness/analyze/reproduction.h"
 
 #include "harness/analyze/comparison.h"
+#include "harness/analyze/limit_kinds.h"
 #include "harness/analyze/paired_test.h"
-#include "harness/analyze/verdict.h"
 #include "harness/base/array.h"
 #include "harness/base/units.h"
 
@@ -102,7 +102,7 @@ static bool reproduction_is_resource(const char *reported, const char *resource)
 {
 	const bool vague = strcmp(reported, "full") == 0 || strcmp(resource, "full") == 0;
 	return strcmp(reported, resource) == 0 ||
-	       (vague && cause_is_full_store(reported) && cause_is_full_store(resource));
+	       (vague && limit_is_full_store(reported) && limit_is_full_store(resource));
 }
 
 bool reproduction_allows(const char *reported, const char *resource)

@@ -75,6 +75,11 @@ double statistics_deviation(const double *values, size_t count)
 	return sqrt(squares / (double)(count - 1));
 }
 
+double statistics_normal(double z)
+{
+	return 0.5 * erfc(-z * M_SQRT1_2);
+}
+
 uint64_t statistics_round_up(double n)
 {
 	const double unit = pow(10, floor(log10(fmax(n, 10))) - 1);

@@ -16,6 +16,9 @@ void statistics_quantiles(
 	const double *values, size_t count, const double *quantiles, size_t many, double *out);
 double statistics_deviation(const double *values, size_t count); /* sample deviation; NAN below 2 */
 
+/* The probability that a normal variable is below z. */
+double statistics_normal(double z);
+
 /* A count of two significant digits, upwards; whole below 10. */
 uint64_t statistics_round_up(double n);
 

@@ -16,7 +16,7 @@
  * and that is no number of servers. */
 #include "harness/analyze/storage_capacity.h"
 
-#include "harness/analyze/verdict.h"
+#include "harness/analyze/statistics.h"
 #include "harness/base/array.h"
 
 #include <math.h>
@@ -219,7 +219,7 @@ void storage_find_kind(const struct storage_evidence *e, struct storage *out)
 		return;
 	}
 	const double bytes =
-		confidence_normal((out->bytes_share - 0.5) / fmax(out->bytes_error, 0.02));
+		statistics_normal((out->bytes_share - 0.5) / fmax(out->bytes_error, 0.02));
 	if (bytes > HALF_SURE) {
 		out->kind = STORAGE_BYTES;
 		out->kind_certainty = bytes;

@@ -3,6 +3,7 @@
 #include "harness/analyze/verdict.h"
 
 #include "harness/analyze/diagnose.h"
+#include "harness/analyze/statistics.h"
 #include "harness/analyze/summary.h"
 #include "harness/base/memory.h"
 #include "harness/base/units.h"
@@ -27,11 +28,6 @@ static const double CO_BINDING_RATIO =
 static const double ALONE_LEAST = 0.90; /* to name one of the two only */
 static const double UNMODELLED_FREE = 0.05, UNMODELLED_SLOPE = 2, UNMODELLED_LEAST = 0.3;
 
-double confidence_normal(double z)
-{
-	return 0.5 * erfc(-z * M_SQRT1_2);
-}
-
 double confidence_stage(double arrows, double replay, bool agree)
 {
 	if (isnan(replay))
@@ -51,7 +47,7 @@ double confidence_pair(bool pair, double alone)
 
 double confidence_alone(double ratio, double deviation)
 {
-	return confidence_normal(log(ratio / CO_BINDING_RATIO) / deviation);
+	return statistics_normal(log(ratio / CO_BINDING_RATIO) / deviation);
 }
 
 bool confidence_is_pair(double alone)

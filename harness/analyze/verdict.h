@@ -31,6 +31,7 @@
 #ifndef MLBENCH_ANALYZE_VERDICT_H
 #define MLBENCH_ANALYZE_VERDICT_H
 
+#include "harness/analyze/limit_kinds.h"
 #include "harness/analyze/point_model.h"
 #include "harness/analyze/summary.h"
 #include "harness/measure/live.h"
@@ -38,42 +39,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-
-/* --- what a verdict can name ------------------------------------------------------------------ */
-
-/* Every (stage, resource) that a verdict can give: the one list that rules, reports and the runbook
- * share. */
-
-enum { LIMIT_KINDS_MAX = 64, PAIR_BYTES = 2 * NAME_BYTES };
-
-struct limit_kind {
-	const char *stage, *resource;
-	const char *words; /* "decode is the bottleneck: ..." */
-};
-
-extern const struct limit_kind limit_kinds[];
-extern const size_t limit_kind_count;
-
-/* NULL: no verdict has this pair. */
-const struct limit_kind *limit_kind_find(const char *stage, const char *resource);
-
-/* Of resources, or stages, that may be several ("latency or full") takes the next one and moves *rest behind it; false: none is left,
- * or, where *rest is not at its end, there is no name where one should be. */
-bool limit_resource_next(const char **rest, char out[NAME_BYTES]);
-bool limit_is_several(const char *names);
-/* Whether the stage is one of them. */
-bool limit_stage_is_of(const char *stages, const char *stage);
-
-/* "decode/cpu" */
-const char *limit_kind_pair(const char *stage, const char *resource, char out[PAIR_BYTES]);
-
-enum { BOUND_BYTES = 96 };
-
-/* "CPU-bound", or "limited by cache misses" for a resource that has no such adjective. */
-const char *limit_kind_bound(const char *stage, const char *resource, char out[BOUND_BYTES]);
-
-/* "read, latency-bound or limited by ...": resources may be several, or "". */
-void limit_kinds_text(const char *stage, const char *resources, struct buffer *out);
 
 /* --- verdicts --------------------------------------------------------------------------------- */
 
@@ -184,8 +149,6 @@ cause_rule cause_no_core, cause_on_cpu, cause_unexplained;
 cause_rule cause_network;
 /* The data is on a network file system that the client knows (network_measurement). */
 bool cause_is_network(const struct evidence_base *base);
-/* A store, or what it is reached by, that gives all it can: "full", or what it is full of. */
-bool cause_is_full_store(const char *resource);
 /* Of a verdict that its latency limits: at most 0.9 unless the calls agree. */
 double cause_network_latency(const struct evidence_base *base, double certainty);
 /* Files in flight that would keep up with the next stage, at what each takes now; 0: not known. */
@@ -314,8 +277,6 @@ double confidence_busy(double busy);
 double confidence_pair(bool pair, double alone);
 double confidence_completeness(double unmodelled); /* NAN: no replay */
 double confidence_most(size_t repeats);
-/* The probability that a normal variable is below z. */
-double confidence_normal(double z);
 /* The probability that a stage limits alone: that the next capacity is more than 5 % above its own,
  * given their ratio and the deviation of its ln. */
 double confidence_alone(double ratio, double deviation);

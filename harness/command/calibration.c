@@ -4,11 +4,10 @@
 
 #include "harness/base/array.h"
 #include "harness/base/buffer.h"
-#include "harness/command/step_facts.h"
 #include "harness/record/config_json.h"
 #include "harness/report/material.h"
 #include "harness/report/trials.h"
-#include "workloads/backend/backend.h"
+#include "workloads/model/emulated_steps.h"
 
 #include <errno.h>
 #include <math.h>
@@ -48,8 +47,8 @@ static struct model_source calibration_source(const struct config *config,
 		.contention = contention,
 		.others = material->others,
 		.other_count = material->other_count,
-		.step_time = step_facts_recorded_time,
-		.exchange_time = backend_exchange_ns};
+		.step_time = emulated_step_ns,
+		.exchange_time = emulated_exchange_ns};
 }
 
 static int calibration_take(struct calibration *calibration, const struct record *record,

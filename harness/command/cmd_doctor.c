@@ -2,7 +2,7 @@
 #include "harness/command/command.h"
 #include "harness/measure/node_checks.h"
 #include "harness/record/fields.h"
-#include "harness/report/html/page.h"
+#include "harness/report/html/assets.h"
 #include "harness/report/style.h"
 #include "workloads/backend/backend.h"
 #include "workloads/source/residency.h"
@@ -90,7 +90,7 @@ static void add_residency(struct findings *findings)
 
 static void add_charts(struct findings *findings)
 {
-	const char *why = page_charts_unavailable();
+	const char *why = asset_charts_unavailable();
 	add_finding(findings, why ? DOCTOR_NOTE : DOCTOR_OK, "charts", "",
 		why ? why : "report.html draws them, without a network",
 		why ? "report.html has tables only" : "",

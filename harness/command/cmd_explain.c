@@ -1,6 +1,5 @@
 /* mlbench explain: the runbook's entry for a verdict, or a list of verdicts. */
-#include "harness/analyze/job_verdict.h"
-#include "harness/analyze/verdict.h"
+#include "harness/analyze/limit_kinds.h"
 #include "harness/base/array.h"
 #include "harness/base/text.h"
 #include "harness/command/command.h"

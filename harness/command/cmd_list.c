@@ -10,12 +10,13 @@
 #include "harness/config/config.h"
 #include "harness/record/fields.h"
 #include "harness/report/export.h"
-#include "harness/report/html/page.h"
+#include "harness/report/html/assets.h"
 #include "harness/report/table.h"
 #include "workloads/backend/backend.h"
 #include "workloads/backend/cuda.h"
 #include "workloads/dataset/container.h"
 #include "workloads/image/codec.h"
+#include "workloads/model/emulated_steps.h"
 #include "workloads/model/model.h"
 #include "workloads/sample/sample.h"
 #include "workloads/source/source.h"
@@ -264,7 +265,7 @@ static void list_parts(struct listing *listing)
 {
 	for (enum part part = 0; part < PARTS; part++)
 		listing_add(listing, part_name(part), part_missing(part), part_summary(part));
-	listing_add(listing, "charts", page_charts_unavailable(), "the pictures of report.html");
+	listing_add(listing, "charts", asset_charts_unavailable(), "the pictures of report.html");
 }
 
 static const struct topic {

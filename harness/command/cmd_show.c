@@ -7,7 +7,7 @@
 #include "harness/command/saved.h"
 #include "harness/record/fields.h"
 #include "harness/report/export.h"
-#include "harness/report/html/page.h"
+#include "harness/report/html/assets.h"
 #include "harness/report/html/report_page.h"
 #include "harness/report/report.h"
 
@@ -114,7 +114,7 @@ static int print_name(const struct invocation *invocation, const struct report *
 	const char *path, struct error *err)
 {
 	if (command_wants_json(invocation)) {
-		const char *why = page_charts_unavailable();
+		const char *why = asset_charts_unavailable();
 		return command_print_json(invocation,
 			json_pack("{s:s, s:o, s:s, s:s, s:o}", "schema", "mlbench.report/1", "file",
 				fields_text(path), "name", report->record->name, "status",

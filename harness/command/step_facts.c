@@ -1,8 +1,8 @@
-/* Published step times and sizes of models. */
+/* What a step of the backend that is chosen here takes and computes. */
 #include "harness/command/step_facts.h"
 
-#include "pipelines/pipeline.h"
 #include "workloads/backend/backend.h"
+#include "workloads/model/emulated_steps.h"
 #include "workloads/model/model.h"
 #include "workloads/sample/sample.h"
 
@@ -18,36 +18,12 @@ static bool is_emulated(const struct config *config)
 
 double step_facts_time(const struct config *config, uint32_t batch_size)
 {
-	struct backend *backend;
-	if (!is_emulated(config))
-		return NAN;
-	const double given = config_step_time(config, batch_size);
-	if (given > 0)
-		return given;
-	if (backend_open(&backend,
-		    &(const struct backend_options){
-			    .config = config, .sample_elements = 1, .class_count = 1},
-		    NULL) != 0)
-		return NAN;
-	const double each = backend->nominal_step_ns / backend->batch_size;
-	backend_close(backend);
-	return each * batch_size;
-}
-
-double step_facts_recorded_time(const struct config *config, uint32_t batch_size)
-{
-	struct config emulated = {0};
-	double ns = NAN;
-	if (config_copy(&emulated, config, NULL) == 0 &&
-		config_set_key(&emulated, KEY_STEP_BACKEND, "emulated", NULL) == 0)
-		ns = step_facts_time(&emulated, batch_size);
-	config_release(&emulated);
-	return ns;
+	return is_emulated(config) ? emulated_step_ns(config, batch_size) : (double)NAN;
 }
 
 double step_facts_exchange(const struct config *config)
 {
-	return is_emulated(config) ? backend_exchange_ns(config) : (double)NAN;
+	return is_emulated(config) ? emulated_exchange_ns(config) : (double)NAN;
 }
 
 /* Products of one shape are counted together. */
@@ -67,9 +43,9 @@ static void step_facts_add_product(struct step_info *step, const struct step_pro
 
 void step_facts_products(const struct config *config, uint32_t class_count, struct step_info *step)
 {
-	const struct model *model = pipeline_facts(config).step_null
-					    ? NULL
-					    : model_find(config_text(config, KEY_STEP_MODEL));
+	const struct backend_ops *ops = backend_choose(config, NULL, 0, NULL);
+	const struct model *model =
+		ops && ops->null ? NULL : model_find(config_text(config, KEY_STEP_MODEL));
 	struct sample_sizes sizes;
 	sample_sizes_of(config, NULL, &sizes);
 	const struct model_shape shape = {sizes.values, class_count, sizes.shape.tokens};

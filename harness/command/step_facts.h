@@ -1,4 +1,4 @@
-/* What the workloads know of a step, for predictions, which know configurations only. */
+/* What the workloads know of a step before it runs. */
 #ifndef MLBENCH_COMMAND_STEP_FACTS_H
 #define MLBENCH_COMMAND_STEP_FACTS_H
 
@@ -7,12 +7,8 @@
 
 #include <stdint.h>
 
-/* ns of a full batch of so many samples where the step is emulated: step.time, or what is published of
- * step.model on step.device, scaled from its batch; NAN otherwise. */
+/* ns of a full batch of so many samples where the step is emulated (emulated_step_ns); NAN otherwise. */
 double step_facts_time(const struct config *config, uint32_t batch_size);
-
-/* The same of a record whose step was emulated, whatever this node would take.  A model_step_time (model.h). */
-double step_facts_recorded_time(const struct config *config, uint32_t batch_size);
 
 /* ns of an exchange of gradients where the step is emulated; NAN otherwise. */
 double step_facts_exchange(const struct config *config);

@@ -8,6 +8,7 @@
 #include "harness/base/units.h"
 #include "harness/record/config_json.h"
 #include "workloads/backend/backend.h"
+#include "workloads/model/emulated_steps.h"
 
 #include <errno.h>
 #include <math.h>
@@ -670,7 +671,7 @@ static void note_network(const struct what_if *what_if, struct fleet_answer *ans
 		(void)snprintf(hidden, sizeof hidden,
 			"it overlaps with up to %g %% of the step's time", 100 * fleet->overlap);
 	if (!given)
-		fleet->gradient_bytes = backend_gradient_bytes(config);
+		fleet->gradient_bytes = model_gradient_bytes(config);
 	if (!given && fleet->gradient_bytes <= 0)
 		note(answer,
 			"no gradient exchange: the size of step.model '%.64s' is unknown; give "

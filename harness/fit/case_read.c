@@ -1,7 +1,7 @@
 /* Reading a case: the twin by the reader of configurations, then the case's own sections, which that one passes over. */
 #include "harness/fit/case.h"
 
-#include "harness/analyze/verdict.h"
+#include "harness/analyze/limit_kinds.h"
 #include "harness/base/array.h"
 #include "harness/base/files.h"
 #include "harness/base/text.h"

@@ -1,6 +1,6 @@
 #include "harness/fit/case_report.h"
 
-#include "harness/analyze/verdict.h"
+#include "harness/analyze/limit_kinds.h"
 #include "harness/base/array.h"
 #include "harness/config/value.h"
 #include "harness/fit/amount.h"

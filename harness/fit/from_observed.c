@@ -1,6 +1,6 @@
 /* A job that was observed from outside (mlbench observe --json, docs/observe.schema.json).  Of the document only numbers are
  * taken, and words that are ours. */
-#include "harness/analyze/verdict.h"
+#include "harness/analyze/limit_kinds.h"
 #include "harness/base/array.h"
 #include "harness/base/files.h"
 #include "harness/fit/source.h"

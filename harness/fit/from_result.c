@@ -1,5 +1,5 @@
 /* A result of mlbench: its setting is the twin, and its one point what was measured of it. */
-#include "harness/analyze/verdict.h"
+#include "harness/analyze/limit_kinds.h"
 #include "harness/fit/source.h"
 #include "harness/record/measurement.h"
 #include "harness/record/record.h"

@@ -1,7 +1,7 @@
 /* Stages, resources, and what else people call them. */
 #include "harness/lab/cause_words.h"
 
-#include "harness/analyze/verdict.h"
+#include "harness/analyze/limit_kinds.h"
 #include "harness/base/array.h"
 #include "harness/base/text.h"
 #include "harness/record/measurement.h"

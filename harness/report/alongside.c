@@ -1,8 +1,8 @@
 /* The reported job and the user's loader, in a few lines. */
 #include "harness/report/alongside.h"
 
+#include "harness/analyze/limit_kinds.h"
 #include "harness/analyze/reproduction.h"
-#include "harness/analyze/verdict.h"
 #include "harness/base/files.h"
 #include "harness/base/text.h"
 #include "harness/base/units.h"

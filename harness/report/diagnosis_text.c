@@ -2,7 +2,7 @@
 #include "harness/report/diagnosis_report.h"
 
 #include "harness/analyze/diagnose.h"
-#include "harness/analyze/verdict.h"
+#include "harness/analyze/limit_kinds.h"
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
 #include "harness/record/fields.h"

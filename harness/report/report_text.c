@@ -1,7 +1,7 @@
 /* The report that people read.  A terminal shows its end: there the answer comes last, the points with their map, what is
  * best, the verdict, what to do, and where the page is; on its own it fits a screen.  Markdown is read from the top, where it
  * has the answer. */
-#include "harness/analyze/verdict.h"
+#include "harness/analyze/limit_kinds.h"
 #include "harness/base/clock.h"
 #include "harness/base/text.h"
 #include "harness/base/units.h"

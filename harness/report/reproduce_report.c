@@ -1,7 +1,7 @@
 /* What came of a case: the document, and its text. */
 #include "harness/report/reproduce_report.h"
 
-#include "harness/analyze/verdict.h"
+#include "harness/analyze/limit_kinds.h"
 #include "harness/base/array.h"
 #include "harness/base/program.h"
 #include "harness/base/units.h"

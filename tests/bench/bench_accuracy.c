@@ -11,6 +11,7 @@
 #include "harness/base/clock.h"
 #include "harness/record/record.h"
 #include "workloads/backend/backend.h"
+#include "workloads/model/emulated_steps.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* The rules that name a resource, one at a time: on the split of a stage's time, on service times in sequence,
  * on ceilings; and the features that they look for in service times. */
+#include "harness/analyze/statistics.h"
 #include "harness/analyze/summary.h"
 #include "harness/analyze/verdict.h"
 #include "harness/base/rng.h"
@@ -284,8 +285,8 @@ static void a_step_that_launches(void **state)
 static void confidence_follows_its_formula(void **state)
 {
 	(void)state;
-	assert_true(fabs(confidence_normal(0) - 0.5) < 1e-12);
-	assert_true(fabs(confidence_normal(1.645) - 0.95) < 1e-3);
+	assert_true(fabs(statistics_normal(0) - 0.5) < 1e-12);
+	assert_true(fabs(statistics_normal(1.645) - 0.95) < 1e-3);
 	assert_true(confidence_stage(0.8, NAN, true) == 0.8);
 	assert_true(fabs(confidence_stage(0.8, 0.9, true) - 0.98) < 1e-12);
 	assert_true(fabs(confidence_stage(0.8, 0.9, false) - 0.585) < 1e-12);
@@ -293,7 +294,7 @@ static void confidence_follows_its_formula(void **state)
 	assert_true(confidence_pair(false, 1) == 1 && confidence_pair(false, 0.93) == 0.93);
 	assert_true(confidence_pair(true, 0.2) == 0.6 && confidence_pair(true, 1) == 0.6);
 	assert_true(fabs(confidence_alone(1.05, 0.01) - 0.5) < 1e-12);
-	assert_true(fabs(confidence_alone(1.05 * exp(0.01), 0.01) - confidence_normal(1)) < 1e-12);
+	assert_true(fabs(confidence_alone(1.05 * exp(0.01), 0.01) - statistics_normal(1)) < 1e-12);
 	assert_true(confidence_alone(HUGE_VAL, 0.01) == 1 && confidence_alone(0.8, 0.01) < 1e-9);
 	assert_true(confidence_is_pair(0.89) && !confidence_is_pair(0.91));
 	assert_true(confidence_completeness(NAN) == 1 && confidence_completeness(-0.04) == 1);

@@ -5,6 +5,7 @@
 #include "harness/base/clock.h"
 #include "workloads/backend/backend.h"
 #include "workloads/backend/emulated.h"
+#include "workloads/model/emulated_steps.h"
 
 #include <errno.h>
 #include <math.h>

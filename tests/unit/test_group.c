@@ -14,6 +14,7 @@
 #include "harness/config/shape.h"
 #include "workloads/backend/backend.h"
 #include "workloads/backend/emulated.h"
+#include "workloads/model/emulated_steps.h"
 
 #include <errno.h>
 #include <math.h>
@@ -288,16 +289,16 @@ static void the_exchange_costs_what_a_ring_costs(void **state)
 		"step.devices=4", "sync.bandwidth=10GB/s", "sync.latency=10us", NULL};
 	struct config config;
 	configure(&config, settings);
-	const double bytes = backend_gradient_bytes(&config);
+	const double bytes = model_gradient_bytes(&config);
 	assert_true(bytes > 100e6 && bytes < 104e6);
-	assert_true(fabs(backend_exchange_ns(&config) / 1e9 -
+	assert_true(fabs(emulated_exchange_ns(&config) / 1e9 -
 			    all_reduce_ring_seconds(bytes, 4, 10e9, 10e-6)) < 1e-9);
 	struct error err;
 	assert_int_equal(config_set(&config, "step.devices=1", &err), 0);
-	assert_true(backend_exchange_ns(&config) <= 0);
+	assert_true(emulated_exchange_ns(&config) <= 0);
 	assert_int_equal(config_set(&config, "step.devices=3", &err), 0);
 	assert_int_equal(config_set(&config, "sync.bandwidth=0", &err), 0);
-	assert_true(fabs(backend_exchange_ns(&config) - 40000) < 1e-3);
+	assert_true(fabs(emulated_exchange_ns(&config) - 40000) < 1e-3);
 	config_release(&config);
 }
 

@@ -1,4 +1,5 @@
 /* Pages: whatever a text holds, it stays text; numbers as people write them; what the script gets is what the table says. */
+#include "harness/report/html/assets.h"
 #include "harness/report/html/html.h"
 #include "harness/report/html/page.h"
 
@@ -220,7 +221,7 @@ static void pages_are_whole(void **state)
 	assert_non_null(theirs);
 	assert_true(strncmp(mark, theirs, 38) != 0);
 	assert_non_null(strstr(page, "default-src 'none'"));
-	if (page_charts_unavailable())
+	if (asset_charts_unavailable())
 		assert_null(strstr(page, "class=\"plot\""));
 	else
 		assert_non_null(strstr(page, "UW Interactive Data Lab"));

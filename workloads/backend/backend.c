@@ -2,7 +2,6 @@
 #include "workloads/backend/backend.h"
 
 #include "harness/base/text.h"
-#include "harness/config/shape.h"
 #include "workloads/backend/cuda.h"
 #include "workloads/model/model.h"
 #include "workloads/sample/sample.h"
@@ -207,10 +206,6 @@ int backend_refuse_name(struct error *err, const char *kind, const char *word,
 
 /* --- groups of devices, for every backend ----------------------------------------------------- */
 
-enum { PARAMETER_BYTES = 4 };
-
-static const double NS_PER_SECOND = 1e9;
-
 int backend_group_open(struct backend_group **out, const struct config *config, struct error *err)
 {
 	*out = NULL;
@@ -240,19 +235,4 @@ void backend_group_close(struct backend_group *group)
 		return;
 	group->ops->group_close(group->own);
 	free(group);
-}
-
-double backend_gradient_bytes(const struct config *config)
-{
-	const struct model *model = model_find(config_text(config, KEY_STEP_MODEL));
-	return model ? (double)model_parameters(model) * PARAMETER_BYTES : 0;
-}
-
-double backend_exchange_ns(const struct config *config)
-{
-	const double bytes_per_s = config_real(config, KEY_SYNC_BANDWIDTH);
-	const double latency_s = config_real(config, KEY_SYNC_LATENCY) / NS_PER_SECOND;
-	return NS_PER_SECOND * all_reduce_ring_seconds(backend_gradient_bytes(config),
-				       (unsigned)config_integer(config, KEY_STEP_DEVICES),
-				       bytes_per_s > 0 ? bytes_per_s : HUGE_VAL, latency_s);
 }

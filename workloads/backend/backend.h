@@ -211,15 +211,6 @@ const char *openblas_describe(char *out, size_t room);
  */
 extern const char backend_custom_name[]; /* "custom" */
 
-/* The emulated devices' published steps (MLPerf Storage's workload files). */
-struct emulated_step {
-	const char *device, *model;
-	uint32_t batch;
-	double seconds; /* per batch on one accelerator */
-};
-extern const struct emulated_step emulated_steps[];
-extern const size_t emulated_step_count;
-
 /* --- devices that train together -------------------------------------------------------------- */
 
 /* Opens the group of step.devices for the backend that step.backend chooses; before the backends, on any thread.
@@ -227,13 +218,6 @@ extern const size_t emulated_step_count;
 int backend_group_open(struct backend_group **out, const struct config *config, struct error *err);
 /* After all its backends were closed; NULL is fine. */
 void backend_group_close(struct backend_group *group);
-
-/* Bytes of gradients that step.model exchanges, 4 for each parameter; 0: its size is not known here. */
-double backend_gradient_bytes(const struct config *config);
-
-/* Emulated devices: ns of one exchange among step.devices of them, a ring all-reduce of the gradients over links of
- * sync.bandwidth and sync.latency (harness/config/shape.h); 0 for one device. */
-double backend_exchange_ns(const struct config *config);
 
 /* --- for the backends themselves, and tests --------------------------------------------------- */
 

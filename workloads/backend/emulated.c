@@ -9,6 +9,7 @@
 #include "harness/base/units.h"
 #include "harness/config/step_times.h"
 #include "workloads/backend/backend.h"
+#include "workloads/model/emulated_steps.h"
 #include "workloads/model/model.h"
 #include "workloads/sample/sample.h"
 
@@ -20,30 +21,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/prctl.h>
-
-/* Published step times: seconds per batch on one accelerator, computation_time of the MLPerf Storage
- * benchmark's workload files (mlcommons/storage, configs/dlio/workload). */
-const struct emulated_step emulated_steps[] = {
-	{"v100", "unet3d", 4, 1.3604},
-	{"a100", "unet3d", 7, 0.636},
-	{"h100", "unet3d", 7, 0.323},
-	{"b200", "unet3d", 7, 0.162},
-	{"v100", "resnet50", 64, 0.195},
-	{"a100", "resnet50", 400, 0.435},
-	{"h100", "resnet50", 400, 0.224},
-	{"v100", "cosmoflow", 1, 0.00936},
-	{"a100", "cosmoflow", 1, 0.00551},
-	{"h100", "cosmoflow", 1, 0.00350},
-	{"b200", "retinanet", 24, 0.04755},
-	{"mi355", "retinanet", 32, 0.0634},
-	{"b200", "flux", 48, 1.35},
-	{"mi355", "flux", 72, 2.025},
-	{"b200", "dlrm", 16384, 0.000375},
-	{"mi355", "dlrm", 16384, 0.0005625},
-	{"v100", "bert", 48, 0.968},
-};
-
-const size_t emulated_step_count = sizeof(emulated_steps) / sizeof(emulated_steps[0]);
 
 /* --- the clock of a device -------------------------------------------------------------------- */
 
@@ -260,16 +237,6 @@ struct emulated {
 	int timer_slack_ns; /* the thread's own, to be put back */
 };
 
-/* NULL: any device, any model. */
-static const struct emulated_step *emulated_find_step(const char *device, const char *model)
-{
-	for (size_t i = 0; i < emulated_step_count; i++)
-		if ((!device || strcmp(emulated_steps[i].device, device) == 0) &&
-			(!model || strcmp(emulated_steps[i].model, model) == 0))
-			return &emulated_steps[i];
-	return NULL;
-}
-
 static int emulated_refuse_device(const char *word, struct error *err)
 {
 	const char *names[BACKEND_NAMES_MAX];
@@ -363,11 +330,11 @@ static int emulated_validate(const struct config *config, struct error *err)
 			"step.%s has no effect on an emulated step; remove it, or set step.backend = cuda",
 			config_keys[ignored].name);
 	const bool custom = timed && strcmp(model, backend_custom_name) == 0;
-	if (!timed && !emulated_find_step(device, NULL))
+	if (!timed && !emulated_step_find(device, NULL))
 		return emulated_refuse_device(device, err);
-	if (!custom && !emulated_find_step(NULL, model) && !model_find(model))
+	if (!custom && !emulated_step_find(NULL, model) && !model_find(model))
 		return emulated_refuse_model(model, err);
-	if (!timed && !emulated_find_step(device, model))
+	if (!timed && !emulated_step_find(device, model))
 		return emulated_refuse_pair(device, model, err);
 	if (timed && !(config_step_time(config, config_real(config, KEY_BATCH_SIZE)) >= 1))
 		return error_set(err, -EINVAL,
@@ -376,8 +343,7 @@ static int emulated_validate(const struct config *config, struct error *err)
 			(long long)config_integer(config, KEY_BATCH_SIZE));
 	/* A bandwidth says nothing of gradients of unknown size. */
 	if (config_integer(config, KEY_STEP_DEVICES) > 1 &&
-		config_real(config, KEY_SYNC_BANDWIDTH) > 0 &&
-		!(backend_gradient_bytes(config) > 0))
+		config_real(config, KEY_SYNC_BANDWIDTH) > 0 && !(model_gradient_bytes(config) > 0))
 		return error_set(err, -EINVAL,
 			"sync.bandwidth: the size of the gradients of model '%s' is unknown; set sync.latency alone, or use a model of `mlbench list models`",
 			model);
@@ -440,15 +406,11 @@ static int emulated_open(struct backend *backend, struct error *err)
 	const struct config *config = backend->config;
 	const char *device = config_text(config, KEY_STEP_DEVICE);
 	const char *name = config_text(config, KEY_STEP_MODEL);
-	const struct emulated_step *published = NULL; /* where the time is the user's own */
-	backend->nominal_step_ns = config_step_time(config, backend->batch_size);
-	if (!(backend->nominal_step_ns > 0)) {
-		published = emulated_find_step(device, name);
-		if (!published)
-			return emulated_refuse_pair(device, name, err);
-		backend->nominal_step_ns = published->seconds * (double)NS_PER_S /
-					   published->batch * backend->batch_size;
-	}
+	const bool own = config_step_time(config, backend->batch_size) > 0; /* the user's */
+	const struct emulated_step *published = own ? NULL : emulated_step_find(device, name);
+	if (!own && !published)
+		return emulated_refuse_pair(device, name, err);
+	backend->nominal_step_ns = emulated_step_ns(config, backend->batch_size);
 	const struct model *model = model_find(name);
 	const struct model_shape shape = {
 		backend->sample_elements, backend->class_count, sample_tokens_of(config)};
@@ -456,7 +418,7 @@ static int emulated_open(struct backend *backend, struct error *err)
 	const double jitter = config_real(config, KEY_STEP_JITTER);
 	emulated->jitter_sigma = sqrt(log1p(jitter * jitter));
 	emulated->seed = (uint64_t)config_integer(config, KEY_RUN_SEED);
-	emulated->exchange_ns = backend->device_count > 1 ? backend_exchange_ns(config) : 0;
+	emulated->exchange_ns = backend->device_count > 1 ? emulated_exchange_ns(config) : 0;
 	backend->emulated = true;
 	step_times_of(config, &emulated->times);
 	if (emulated->times.count > 0)

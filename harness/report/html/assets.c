@@ -1,7 +1,12 @@
 /* The assembler puts the files into the program; the Makefile says which they are. */
 #include "harness/report/html/assets.h"
 
+#include <stdio.h>
 #include <string.h>
+
+enum { WHY_BYTES = 240 };
+
+static const char NO_CHARTS[] = "//!";
 
 #define TAKE_IN(name, path)                        \
 	__asm__(".pushsection .rodata\n"           \
@@ -57,4 +62,15 @@ struct asset asset_charts(void)
 {
 	return (struct asset){.text = mlbench_charts_js_begin,
 		.size = (size_t)(mlbench_charts_js_end - mlbench_charts_js_begin)};
+}
+
+const char *asset_charts_unavailable(void)
+{
+	static char why[WHY_BYTES];
+	const char *text = asset_charts().text;
+	if (strncmp(text, NO_CHARTS, sizeof NO_CHARTS - 1) != 0)
+		return NULL;
+	text += strspn(text, "/! ");
+	(void)snprintf(why, sizeof why, "%.*s", (int)strcspn(text, "\n"), text);
+	return why;
 }

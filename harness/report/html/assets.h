@@ -13,6 +13,8 @@ struct asset asset_style(void);
 struct asset asset_script(void);
 /* Vega with its licence; or a line "//! why" where the build had none. */
 struct asset asset_charts(void);
+/* NULL, or why this program's pages have no charts: it was built without Vega. */
+const char *asset_charts_unavailable(void);
 /* The text of charts/NAME.vg.json; NULL: there is none. */
 const char *asset_chart(const char *name);
 

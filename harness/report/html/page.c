@@ -31,24 +31,6 @@ struct page {
 	bool failed;
 };
 
-static bool page_has_charts(void)
-{
-	return strncmp(asset_charts().text, "//!", 3) != 0;
-}
-
-const char *page_charts_unavailable(void)
-{
-	static char why[CHART_WHY_BYTES];
-	if (page_has_charts())
-		return NULL;
-	const char *line = asset_charts().text + strspn(asset_charts().text, "/! ");
-	const size_t size = strcspn(line, "\n");
-	const size_t kept = size < sizeof why ? size : sizeof why - 1;
-	memcpy(why, line, kept);
-	why[kept] = '\0';
-	return why;
-}
-
 void chart_release(struct chart *chart)
 {
 	buffer_release(&chart->finding);
@@ -423,7 +405,7 @@ static void page_put_plot(struct page *page, const struct chart *chart)
 static void page_put_table_behind(struct page *page, const struct chart *chart)
 {
 	const size_t rows = json_array_size(chart->table.rows);
-	const bool kept = !chart->drawing || !page_has_charts();
+	const bool kept = !chart->drawing || asset_charts_unavailable();
 	if (rows == 0)
 		return;
 	buffer_format(&page->body,
@@ -465,7 +447,7 @@ void page_chart(struct page *page, const struct chart *chart)
 		page_put(page, "<p class=\"none\">");
 		page_put_text(page, chart->why_not);
 		page_put(page, "</p>\n");
-	} else if (page_has_charts()) {
+	} else if (!asset_charts_unavailable()) {
 		page_put_plot(page, chart);
 	}
 	if (chart->text.size > 0) {
@@ -539,7 +521,7 @@ static void page_put_top(const struct page *page, struct buffer *out)
 
 static void page_put_why_no_charts(const struct page *page, struct buffer *out)
 {
-	const char *why = page_charts_unavailable();
+	const char *why = asset_charts_unavailable();
 	if (page->charts > 0)
 		buffer_text(out,
 			"<noscript><p class=\"notice\"><strong>No scripts here.</strong> The charts are not "

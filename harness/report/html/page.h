@@ -147,9 +147,6 @@ void page_release(struct page *page); /* of a page that is given up; NULL is fin
 enum { PAGE_NUMBER_BYTES = 48 };
 const char *page_number(enum page_format format, double value, char out[PAGE_NUMBER_BYTES]);
 
-/* NULL, or why this program's pages have no charts: it was built without Vega. */
-const char *page_charts_unavailable(void);
-
 /* text as HTML: &, <, > and quotes as entities, control characters and bytes that are no UTF-8 as U+FFFD. */
 void html_escape(const char *text, struct buffer *out);
 

@@ -4,7 +4,7 @@
 
 #include "harness/analyze/diagnose.h"
 #include "harness/analyze/experiment.h"
-#include "harness/analyze/verdict.h"
+#include "harness/analyze/limit_kinds.h"
 #include "harness/base/buffer.h"
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
