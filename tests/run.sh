@@ -288,7 +288,10 @@ prepare_measured() {
 prepare() { # part
 	case $1 in
 	unit | threads | device | cli | browser) "prepare_$1" ;;
-	layering) test_of layering script layering tests/layering.sh ;;
+	layering)
+		test_of layering script layering tests/layering.sh
+		test_of layering script walls tests/walls.py "$build"
+		;;
 	docs) test_of docs script docs tests/docs.sh ;;
 	compat) test_of compat script compat tests/compat/run.sh ;;
 	score) test_of score script score tests/bank/run.sh ;;
