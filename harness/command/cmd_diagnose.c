@@ -194,7 +194,9 @@ static int diagnose_find(
 		code = error_set(err, -EINVAL, "there is no point %zu: '%s' has %zu, from 0 on",
 			point, record->folder, record->grid.points);
 	else if (!code && point >= record->grid.points)
-		code = error_set(err, -ENODATA, "nothing was measured in '%s'", record->folder);
+		code = error_set(err, -EAGAIN,
+			"nothing that counts was measured in '%s': measure longer (measure.duration, measure.repeats)",
+			record->folder);
 	if (!code)
 		code = diagnosed_open(&finding->diagnosed, &finding->report, point, err);
 	return code ? code : find_verification(request, finding, err);

@@ -58,11 +58,5 @@ json 'd["environment"]["mlbench"]["engine"]' | grep -q '^pread; io_uring: ' || f
 expect_measured "${forbidden[@]}" "$MLBENCH" diagnose tiny.ini $ONE --out diagnosed
 expect 0 "${forbidden[@]}" "$MLBENCH" probe tiny.ini $ONE --quick --json
 [ "$(json 'd["engine"]')" = pread ] || fail "probe does not read by pread"
-cat >plan.ini <<'INI'
-[speed]
-kind = ceiling
-tier = quick
-budget = 10min
-read.iops = known
-INI
+write_iops_plan plan.ini
 expect 0 "${forbidden[@]}" "$MLBENCH" accept plan.ini --tier quick --budget 30min --json

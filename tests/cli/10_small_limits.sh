@@ -32,7 +32,7 @@ expect 3 bash -c 'ulimit -f 1 && exec "$0" gen tiny.ini --set dataset.path=none'
 says "File too large (the limit is 1024 bytes: ulimit -f)"
 # Little address space: OpenBLAS, which asks for ever for memory that it does not get, is not even opened where nothing needs
 # it, and where a step does, the reason is said.
-small() { (ulimit -v 250000 && timeout 30 "$MLBENCH" "$@" >out 2>err); }
+small() { (ulimit -v 250000 && timeout 600 "$MLBENCH" "$@" >out 2>err); }
 small --version || fail "--version exits $? with 250 MB of address space"
 small help || fail "help exits $? with 250 MB of address space"
 small check tiny.ini || fail "check exits $? with 250 MB of address space: $(tail -n 1 err)"

@@ -101,13 +101,7 @@ ctypes.CDLL(None).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) and sys.exit(77)
 os.execvp(sys.argv[1], sys.argv[1:])
 PY
 if [ "$pages" = "transparent huge pages" ] && python3 without_huge_pages.py true; then
-	cat >speed.ini <<'INI'
-[speed]
-kind = ceiling
-tier = quick
-budget = 10min
-read.iops = known
-INI
+	write_iops_plan speed.ini
 	expect 0 "$MLBENCH" accept speed.ini --tier quick --budget 30min --out huge --json
 	grep -q 'into transparent huge pages' out || skip "the kernel had no huge pages left"
 	as_if_quiet huge

@@ -41,12 +41,12 @@ while read -r line; do
 done <commands
 
 # Elsewhere, and about another point; as a document.
-slower=$(python3 -c 'import json,sys
-points = json.load(open(sys.argv[1]))["points"]
-print(min(points, key=lambda p: p["throughput"]["median"] or 0)["id"])' 'a "sweep"/summary.json')
-expect 0 "$MLBENCH" report 'a "sweep"' --out page.html --point "$slower"
+other=$(python3 -c 'import json,sys
+summary = json.load(open(sys.argv[1]))
+print(1 if summary["best"] in (0, None) else 0)' 'a "sweep"/summary.json')
+expect 0 "$MLBENCH" report 'a "sweep"' --out page.html --point "$other"
 [ -s page.html ] || fail "--out was not written"
-cmp -s page.html first.html && fail "--point $slower is about the best point"
+cmp -s page.html first.html && fail "--point $other is about the best point"
 mkdir folder
 expect 0 "$MLBENCH" report 'a "sweep"' --out folder --json
 is_json mlbench.report/1

@@ -150,9 +150,9 @@ expect 0 "$MLBENCH" history
 head -n 2 two/points.jsonl >results/saved/points.jsonl
 expect 0 "$MLBENCH" history --where status=interrupted
 prints "1 of 24"
-python3 -c "import fcntl, time; f = open(\"results/saved/points.jsonl\", \"a\"); fcntl.flock(f, fcntl.LOCK_EX); open(\"held\", \"w\"); time.sleep(30)" &
+python3 -c "import fcntl, time; f = open(\"results/saved/points.jsonl\", \"a\"); fcntl.flock(f, fcntl.LOCK_EX); open(\"held\", \"w\"); time.sleep(600)" &
 holder=$!
-while [ ! -e held ]; do sleep 0.05; done
+until_true test -e held
 if grep FLOCK /proc/locks | grep -q ":$(stat -c %i results/saved/points.jsonl) "; then
 	expect 0 "$MLBENCH" history --where status=running
 	prints "1 of 24"

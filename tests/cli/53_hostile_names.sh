@@ -44,7 +44,7 @@ expect 2 "$MLBENCH" run tiny.ini "--$evil"
 obeyed err || fail "an option"
 
 # What is accepted is told of: the plan, progress, the results' folder, and tables.
-expect 0 "$MLBENCH" run "$evil/$evil.ini" $short --out "$evil/results"
+expect_measured "$MLBENCH" run "$evil/$evil.ini" $short --out "$evil/results"
 obeyed err || fail "the plan"
 says "results  evil?]0;owned?"
 on_terminal "$MLBENCH" show "$evil/results"

@@ -27,13 +27,17 @@ grep -q "stopped while 'level_25' was listed" out || fail "it does not say what 
 [ ! -e walked ] || fail "results without a run"
 
 # Quiet is quiet.
+mkdir runtime && chmod 700 runtime
+export XDG_RUNTIME_DIR=$PWD/runtime
+reads_wait() {
+	"$MLBENCH" status "$pid" 2>/dev/null | grep -qE '^ +read +[0-9]+ .*sleeping' || ! kill -0 "$pid" 2>/dev/null
+}
 expect 0 "$MLBENCH" gen tiny.ini
 for quiet in "" --quiet; do
 	"$MLBENCH" run tiny.ini $ONE $quiet --set measure.duration=60s --set inject.read_latency=50s --set read.engine=pread \
 		--out "slow$quiet" >out 2>err &
 	pid=$!
-	until_true [ -e "slow$quiet/points.jsonl" ]
-	sleep 0.5
+	until_true reads_wait
 	kill -INT "$pid"
 	wait "$pid"
 	status=$?

@@ -57,7 +57,7 @@ is_json mlbench.error/1
 cat >signal.sh <<'SH2'
 "$MLBENCH" "$@" >out 2>err </dev/null &
 pid=$!
-for _ in $(seq 1200); do
+for _ in $(seq 6000); do
 	pgrep -P "$pid" >pids && break
 	kill -0 "$pid" 2>/dev/null || exit 99
 	sleep 0.05
@@ -90,7 +90,7 @@ is_json mlbench.observe/1
 cat >late.sh <<'SH2'
 "$MLBENCH" "$@" >out 2>err </dev/null &
 pid=$!
-for _ in $(seq 1200); do
+for _ in $(seq 6000); do
 	grep -qs request_wait_answer "/proc/$pid/wchan" && ! pgrep -P "$pid" >pids && break
 	kill -0 "$pid" 2>/dev/null || exit 99
 	sleep 0.05

@@ -102,8 +102,8 @@ hangs saving "waiting: between repetitions for .* s, and no thread of it runs: .
 hangs report "waiting: reporting for .* s, and no thread of it runs: .* sleeping in read of '[^']*/report.fifo'"
 # Let go, they come to their ends.
 for name in setup saving report; do
-	(sleep 0.1; printf '%0100d' 0 >"$name.fifo") &
 	rm -f now
+	printf '%0100d' 0 >"$name.fifo" &
 	wait "${pid_of[$name]}"
 	case $? in 0 | 3) ;; *) cp "$name.err" err; fail "$name did not end well" ;; esac
 	unset "pid_of[$name]"

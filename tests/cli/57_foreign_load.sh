@@ -2,13 +2,7 @@
 # of one record, so nothing here depends on what the machine does.
 . "$CLI/lib.sh"
 write_config
-for _ in 1 2 3; do
-	"$MLBENCH" run tiny.ini --set decode.workers=1 --set batch.size=8 --set measure.duration=600ms --set step.time=2ms \
-		--out run >out 2>err
-	"$MLBENCH" what-if run --set step.time=1ms >out 2>err && break
-	rm -rf run
-done
-[ -d run ] || fail "no run that can be predicted from"
+predictable run step.time=1ms "$MLBENCH" run tiny.ini $ONE --set step.time=2ms
 
 # copy NAME CORES STEAL: the run as it would be if others had taken so much.
 copy() {

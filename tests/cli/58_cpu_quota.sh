@@ -72,15 +72,15 @@ if m["quota_group"] == "":  # else a group above this shell has one
 PY
 
 # Set while it runs: tried again where this script was so late that the run was over.
-for try in 1 2 3; do
+for seconds in 3 10 40; do
 	quota -1
-	within "$MLBENCH" run tiny.ini $ONE --set decode.workers=4 --set inject.decode_factor=20 --set measure.duration=3s \
-		--out later$try &
+	within "$MLBENCH" run tiny.ini $ONE --set decode.workers=4 --set inject.decode_factor=20 --set measure.duration=${seconds}s \
+		--out later$seconds &
 	until_true grep -q . "$above/job/cgroup.procs"
 	sleep 1
 	quota 20000
 	wait $! || [ $? -eq 3 ] || fail "no run whose quota is set later"
-	grep -q "\"quota_group\":\"[^\"]*/$name\",\"quota_cores\":0.2" later$try/points.jsonl && exit 0
+	grep -q "\"quota_group\":\"[^\"]*/$name\",\"quota_cores\":0.2" later$seconds/points.jsonl && exit 0
 	grep -q "\"quota_group\":\"[^\"]" free/points.jsonl && skip "a group above this shell throttles more than one that is set while it runs"
 done
 fail "a quota that was set while it ran is not in the result"

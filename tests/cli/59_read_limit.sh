@@ -50,9 +50,10 @@ cat >plan.ini <<'INI'
 [disk]
 kind = ceiling
 tier = quick
+budget = 10min
 read.direct >= 10 GB/s
 INI
-within "$MLBENCH" accept plan.ini --tier quick --json --out accepted
+within "$MLBENCH" accept plan.ini --tier quick --budget 30min --json --out accepted
 is_charged 10000000
 grep -q "a control group of this process limits reads to 19.1 MiB/s" out || fail "the finding does not name the limit"
 [ "$(json '{f["action"] for c in d["checks"] for f in c["findings"]} <= {"configure", "none"}')" = True ] && ! grep -q SMART out ||
@@ -73,7 +74,7 @@ import json, sys
 d = json.load(open("out"))
 assert "limits reads to 19.1 MiB/s" in d["storage"], d["storage"]
 reads = [r["bytes_per_s"] for r in d["reads"] if r["cold"]]
-assert len(reads) >= 4 and max(reads) < 1.5 * float(sys.argv[1]), reads
+assert (len(reads) >= 4 or any("out of time" in m for m in d["missing"])) and max(reads, default=0) < 1.5 * float(sys.argv[1]), reads
 PY
 write_config
 sed -i "s/= 18/= 128/" tiny.ini

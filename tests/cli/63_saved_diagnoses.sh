@@ -2,7 +2,7 @@
 # changed, it diagnoses everything anew.
 . "$CLI/lib.sh"
 write_config
-expect 0 "$MLBENCH" sweep tiny.ini --out run -q --set measure.duration=400ms --set measure.warmup=100ms \
+expect_measured "$MLBENCH" sweep tiny.ini --out run -q --set measure.duration=400ms --set measure.warmup=100ms \
 	--set measure.repeats=1
 [ -s run/diagnoses.json ] || fail "no diagnoses were saved"
 

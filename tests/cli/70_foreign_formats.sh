@@ -176,14 +176,14 @@ refuses "packed by gzip: unpack it with gunzip" hidden_gz "${records[@]}"
 refuses "packed by gzip: unpack it with gunzip" named_gz "${records[@]}"
 
 # What a job would not read after the scan, it does not read here: TFRecord's checksums, those of a zip.
-expect 0 "$MLBENCH" run one.ini --data kaggle "${records[@]}" --out good
+expect_measured "$MLBENCH" run one.ini --data kaggle "${records[@]}" --out good
 stamp=$(stat -c %y kaggle/a.tfrec)
 printf '\7' | dd of=kaggle/a.tfrec bs=1 seek=70 conv=notrunc status=none
 touch -d "$stamp" kaggle/a.tfrec # the scan is not repeated: the run itself has to see it
 "$MLBENCH" run one.ini --data kaggle "${records[@]}" --out rotten >out 2>err
 grep -q '"bad_samples":1,' rotten/points.jsonl || fail "a sample with another checksum is good"
 for name in stored deflated; do
-	expect 0 "$MLBENCH" run one.ini --data npz_$name "${volume[@]}" --out npz_$name.out
+	expect_measured "$MLBENCH" run one.ini --data npz_$name "${volume[@]}" --out npz_$name.out
 	grep -q '"bad_samples":0,' npz_$name.out/points.jsonl || fail "npz: $name: the label was taken"
 done
 expect 1 "$MLBENCH" run one.ini --data npz_bad "${volume[@]}" --out npz_bad.out
@@ -192,7 +192,7 @@ expect 1 "$MLBENCH" run one.ini --data npz_two "${volume[@]}" --out npz_two.out
 says "set volume.array to one of image (8x8x8), mask (8x8x8)"
 expect 1 "$MLBENCH" run one.ini --data npz_two "${volume[@]}" --set volume.array=x --out npz_x.out
 says "it has no array 'x' (volume.array), but image, mask"
-expect 0 "$MLBENCH" run one.ini --data npz_two "${volume[@]}" --set volume.array=mask --out npz_mask.out
+expect_measured "$MLBENCH" run one.ini --data npz_two "${volume[@]}" --set volume.array=mask --out npz_mask.out
 
 # What a companion or a header declares is used, or refused.
 refuses "'a.idx': index: its ids are int32: set tokens.type = uint32" megatron "${tokens[@]}"
@@ -225,7 +225,7 @@ prints "data.files = 4 "
 refuses "none of the 3 pictures" raw "${image[@]}"
 counts "3 samples," raw "${image[@]}" --set codec.name=null
 counts "6 samples," raw --set sample.kind=bytes
-expect 0 "$MLBENCH" run one.ini --data raw --set sample.kind=bytes --set run.verify=on --out raw.out
+expect_measured "$MLBENCH" run one.ini --data raw --set sample.kind=bytes --set run.verify=on --out raw.out
 grep -q '"bad_samples":0,' raw.out/points.jsonl || fail "any file is no sample"
 
 # What is there, and the key that reads it.

@@ -89,6 +89,7 @@ grep -q '"evaluate"' traced/trace*.json || fail "the timeline has no evaluation"
 # Ctrl-C in the middle of one that would take an hour.
 "$MLBENCH" run tiny.ini "${evaluating[@]}" --set evaluate.step_time=1h --set measure.duration=60s --out stopped >out 2>err &
 until_true test -e stopped
+until_true heeds_interrupts $!
 sleep 0.5
 kill -INT $!
 wait $!

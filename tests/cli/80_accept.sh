@@ -204,6 +204,19 @@ if [ "$(stat -f -c %T /dev/shm 2>/dev/null)" = tmpfs ] && memory=$(mktemp -d -p 
 	json '[f["sentence"] for c in d["checks"] for f in c["findings"]]' | grep -q "a memory file system cannot be evicted" || fail "not the reason: $(json 'd["sentence"]')"
 fi
 
+# A kill before the first line leaves a file that holds nothing: its folder can be resumed, and used.
+printf '[node]\nkind = expect\ncpu.cores >= 1\n' >cores.ini
+for how in --resume --out; do
+	for kept in '' '{"schema":"mlbench.mea'; do
+		rm -rf headless && mkdir headless
+		printf '%s' "$kept" >headless/measured.jsonl
+		expect 0 "$MLBENCH" accept cores.ini $how headless
+		expect 0 "$MLBENCH" accept cores.ini --resume headless
+		expect 2 "$MLBENCH" accept cores.ini --out headless
+		says "holds a result already"
+	done
+done
+
 # Storage that does not answer takes along only the checks that need it; storage that fails is named.
 cat >storage.ini <<'INI'
 [plan]
@@ -230,18 +243,4 @@ for kind in mute stopped eio; do
 	[ "$status" -eq 3 ] || fail "exit $status, not 3, on storage that is $kind"
 	[ "$(json '[c["verdict"] for c in d["checks"]]')" = "['PASS', 'ERROR', 'PASS']" ] || fail "not only the check of the storage, $kind"
 	json 'd["checks"][1]["sentence"]' | grep -q "mount_$kind" || fail "the storage is not named, $kind"
-done
-exit 0
-
-# A kill before the first line leaves a file that holds nothing: its folder can be resumed, and used.
-printf '[node]\nkind = expect\ncpu.cores >= 1\n' >cores.ini
-for how in --resume --out; do
-	for kept in '' '{"schema":"mlbench.mea'; do
-		rm -rf headless && mkdir headless
-		printf '%s' "$kept" >headless/measured.jsonl
-		expect 0 "$MLBENCH" accept cores.ini $how headless
-		expect 0 "$MLBENCH" accept cores.ini --resume headless
-		expect 2 "$MLBENCH" accept cores.ini --out headless
-		says "holds a result already"
-	done
 done

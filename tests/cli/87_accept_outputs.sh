@@ -205,7 +205,7 @@ if command -v chromium >/dev/null; then
 	expect 1 "$MLBENCH" accept many.json --format certificate --out many.html
 	for name in fail many; do
 		[ "$name" = many ] || cp fail.certificate fail.html
-		HOME=$PWD timeout 120 chromium --headless=new --no-sandbox --disable-gpu --no-pdf-header-footer --print-to-pdf="$PWD/$name.pdf" "file://$PWD/$name.html" >/dev/null 2>&1
+		HOME=$PWD timeout 600 chromium --headless=new --no-sandbox --disable-gpu --no-pdf-header-footer --print-to-pdf="$PWD/$name.pdf" "file://$PWD/$name.html" >/dev/null 2>&1
 		[ -s "$name.pdf" ] || { echo "note: chromium does not print"; break; }
 		pages=$(LC_ALL=C grep -ac '/Type */Page$' "$name.pdf")
 		[ "$pages" -eq 1 ] || fail "the certificate $name prints on $pages pages"

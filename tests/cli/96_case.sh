@@ -219,7 +219,7 @@ commands() { # commands TEXT: each refuses stranger.ini with it
 	local command
 	for command in check run gen reproduce "bisect job.ini"; do
 		# shellcheck disable=SC2086 # words
-		expect 2 timeout 60 "$MLBENCH" $command stranger.ini
+		expect 2 timeout 600 "$MLBENCH" $command stranger.ini
 		says "$1"
 	done
 	! grep -q hunter2 out err || fail "a secret is printed"
@@ -248,7 +248,7 @@ printf 'include = stranger.ini\n' >outer.ini
 expect 2 "$MLBENCH" check outer.ini
 says "names no server"
 [ ! -e called ] || fail "a host was contacted"
-timeout 60 "$MLBENCH" check stranger.ini --data "nfs://127.0.0.1:$(cat port)/x" >out 2>err
+timeout 600 "$MLBENCH" check stranger.ini --data "nfs://127.0.0.1:$(cat port)/x" >out 2>err
 [ -e called ] || fail "the user's own address was not called"
 kill "$listener"
 

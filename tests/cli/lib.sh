@@ -136,6 +136,31 @@ expect_measured() {
 	! grep -q 'nothing could be measured' err || fail "nothing was measured: $*"
 }
 
+# predictable FOLDER CHANGE COMMAND ...: the result of the run or sweep, measured as long as what-if takes to tell what the change
+# gives: on a busy machine a short one may be too noisy, or hold too little.
+predictable() {
+	local folder=$1 change=$2 seconds
+	shift 2
+	for seconds in 1500ms 3s 6s 20s 60s; do
+		rm -rf "$folder"
+		expect_measured "$@" --set measure.duration=$seconds --out "$folder"
+		"$MLBENCH" what-if "$folder" --set "$change" --json >out 2>err && return
+		grep -qE 'inconclusive|no measurement' err || fail "no answer, for another reason than too little: what-if $folder --set $change"
+	done
+	fail "what-if tells nothing of a run of $seconds"
+}
+
+# write_iops_plan FILE: a check that measures small reads, and asks for none in particular.
+write_iops_plan() {
+	cat >"$1" <<'INI'
+[speed]
+kind = ceiling
+tier = quick
+budget = 10min
+read.iops = known
+INI
+}
+
 # What differs from run to run, in one place.
 normalise() {
 	sed -E \
