@@ -403,7 +403,7 @@ static void conduct_lengthen(struct conducting *s, uint64_t until_ns)
 		live_feed_lengthen(s->control->live, s->warmup_ns);
 }
 
-static void conduct_dither(struct conducting *s, uint64_t now_ns)
+static void conduct_dither(struct conducting *s)
 {
 	struct exchange *const x = &s->run->exchange;
 	struct dither *const dither = &s->run->dither;
@@ -411,7 +411,7 @@ static void conduct_dither(struct conducting *s, uint64_t now_ns)
 	if (!conduct_dithers(s))
 		return;
 	const uint32_t before = dither->depth;
-	exchange_look_at_reads(x, &reads);
+	const uint64_t now_ns = exchange_look_at_reads(x, &reads);
 	struct dither_look look = {
 		.now_ns = now_ns - s->run->monitor.start_ns,
 		.files = reads.files,
@@ -506,7 +506,7 @@ void conduct(struct run *run, const struct pipeline_control *control,
 		const uint64_t now_ns = clock_now_ns();
 		const uint64_t elapsed_ns = now_ns - monitor->start_ns;
 		run->interrupted = control->stop && atomic_load(control->stop);
-		conduct_dither(&s, now_ns);
+		conduct_dither(&s);
 		conduct_note_warmup(&s, now_ns);
 		over = over || conduct_is_enough(&s, elapsed_ns);
 		const bool edge = now_ns >= edge_ns && run->timed && !over && !run->interrupted;

@@ -534,13 +534,15 @@ void exchange_keep_depth(struct exchange *x)
 	(void)pthread_mutex_unlock(&x->lock.mutex);
 }
 
-void exchange_look_at_reads(struct exchange *x, struct exchange_reads *out)
+uint64_t exchange_look_at_reads(struct exchange *x, struct exchange_reads *out)
 {
 	(void)pthread_mutex_lock(&x->lock.mutex);
 	*out = x->reads;
 	if (!x->options.reads_large)
 		out->in_flight = x->being_read;
+	const uint64_t now_ns = clock_now_ns();
 	(void)pthread_mutex_unlock(&x->lock.mutex);
+	return now_ns;
 }
 
 /* --- decode workers ------------------------------------------------------------------------------- */

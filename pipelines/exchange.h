@@ -262,8 +262,9 @@ size_t exchange_read(struct exchange *exchange, struct seat *seat, struct blob *
 void exchange_set_depth(struct exchange *exchange, uint32_t depth, uint64_t now_ns);
 /* It stays as it is from now on, and reads are not counted any more: they cost what they do where it never changed. */
 void exchange_keep_depth(struct exchange *exchange);
-/* All zeros where options.depth is 0. */
-void exchange_look_at_reads(struct exchange *exchange, struct exchange_reads *out);
+/* Returns the moment that *out is of: between two looks no file is counted that came after the second.  All zeros where
+ * options.depth is 0. */
+uint64_t exchange_look_at_reads(struct exchange *exchange, struct exchange_reads *out);
 
 /* A decode worker: hands in the n_done items that it wrote and takes up to FLOW_CHUNK_MAX, lowest tickets
  * first, with their slots.  service_ns: time per item, 0 if not measured.  0: the run is over.

@@ -31,8 +31,9 @@ int path_answers(const char *path, const atomic_bool *stop, struct error *err);
 
 struct bounded_process {
 	pid_t pid;
-	int fd; /* what it writes; closed by the caller */
-	double user_s; /* in user mode, of it and what it waited for, once it has ended; NAN: it was abandoned */
+	int fd;        /* what it writes; closed by the caller */
+	double user_s; /* in user mode, as the kernel's ticks split it (other_work.h), of it and what it waited for, once it has
+	                  ended; NAN: it was abandoned */
 };
 int bounded_start(struct bounded_process *process, bounded_work *work, void *context);
 

@@ -1,5 +1,7 @@
 /* How much of some cores' time others took while something was measured on them: programs in user mode and, on a virtual
- * machine, its host.  Time in the kernel is left out: part of it is what our own reads and writes cost. */
+ * machine, its host.  Time in the kernel is left out: part of it is spent by kernel threads on our own reads and writes, and no
+ * account says how much.  So our own time is that in user mode, too: the kernel splits it from the rest by the same ticks that it
+ * counts in /proc/stat, and the difference holds however few of them there were. */
 #ifndef MLBENCH_CHECKS_OTHER_WORK_H
 #define MLBENCH_CHECKS_OTHER_WORK_H
 

@@ -14,6 +14,8 @@
 
 static struct check_fixture fixture;
 
+enum { TRIES = 20 };
+
 /* All of its figures: what is not asked for is handed over all the same. */
 #define SHORT "for = 2s\nsize = 2MiB\nburn.wrong = <= 0\n"
 
@@ -39,10 +41,17 @@ static void run_it(void)
 		check_fixture_print(&fixture);
 }
 
-static void run(const char *criteria)
+/* A burn ends by the clock: where the machine stood still meanwhile its loads have done too little, and it is run again. */
+static void run_until(const char *criteria, bool enough(void))
 {
-	check_fixture_open(&fixture, "burn", criteria);
-	run_it();
+	for (int left = TRIES; left > 0; left--) {
+		check_fixture_open(&fixture, "burn", criteria);
+		run_it();
+		assert_int_equal(fixture.code, 0);
+		if (enough() || left == 1)
+			return;
+		check_fixture_close(&fixture);
+	}
 }
 
 /* In some part of it: on a busy machine a load may rest for a part. */
@@ -63,17 +72,20 @@ static const json_t *series_of(const char *name)
 	return NULL;
 }
 
+static bool all_have_values(void)
+{
+	return has_values("burn.decode") && has_values("burn.gemm") && has_values("burn.read") &&
+	       has_values("burn.write");
+}
+
 static void all_loads_run_and_nothing_is_wrong(void **state)
 {
 	(void)state;
 	static const char *const loads[] = {
 		[0] = "decode", [1] = "gemm", [2] = "read", [3] = "write"};
-	run(SHORT);
-	assert_int_equal(fixture.code, 0);
+	run_until(SHORT, all_have_values);
+	assert_true(all_have_values());
 	for (size_t i = 0; i < 4; i++) {
-		char figure[32];
-		(void)snprintf(figure, sizeof figure, "burn.%s", loads[i]);
-		assert_true(has_values(figure));
 		assert_true(json_array_size(series_of(loads[i])) >= 10);
 		assert_true(check_fixture_number(&fixture, "burn.accounted", loads[i]) >= 0);
 		assert_true(check_fixture_number(&fixture, "burn.drift", loads[i]) >= 0);
@@ -95,6 +107,11 @@ static void all_loads_run_and_nothing_is_wrong(void **state)
 	core_list_close(&cores);
 }
 
+static bool one_is_wrong(void)
+{
+	return check_fixture_sum(&fixture, "burn.wrong") == 1;
+}
+
 static void a_wrong_product_names_its_core(void **state)
 {
 	(void)state;
@@ -107,8 +124,7 @@ static void a_wrong_product_names_its_core(void **state)
 	core_list_close(&cores);
 	(void)snprintf(planted, sizeof planted, "gemm:core=%u:nth=3:bit=4", last);
 	assert_int_equal(setenv(CORRUPTION_VARIABLE, planted, 1), 0);
-	run(SHORT "loads = gemm\n");
-	assert_int_equal(fixture.code, 0);
+	run_until(SHORT "loads = gemm\n", one_is_wrong);
 	assert_true(check_fixture_number(&fixture, "burn.wrong", place) == 1);
 	assert_true(check_fixture_sum(&fixture, "burn.wrong") == 1);
 	assert_true(check_fixture_tells(
@@ -121,8 +137,7 @@ static void a_torn_block_is_found(void **state)
 {
 	(void)state;
 	assert_int_equal(setenv(CORRUPTION_VARIABLE, "storage:block=3:kind=torn", 1), 0);
-	run("for = 3s\nsize = 1MiB\nloads = write\nburn.wrong = <= 0\n");
-	assert_int_equal(fixture.code, 0);
+	run_until("for = 3s\nsize = 1MiB\nloads = write\nburn.wrong = <= 0\n", one_is_wrong);
 	assert_true(check_fixture_number(&fixture, "burn.wrong", "write") == 1);
 	assert_true(check_fixture_tells(&fixture, "burn.wrong", "write", "torn: block 3: 4 of 8"));
 	assert_true(check_fixture_number(&fixture, "burn.wrong", "read") < 0);
@@ -171,7 +186,7 @@ static void what_rises_during_a_burn_is_told(void **state)
 {
 	(void)state;
 	bool too_late = true;
-	for (int tries = 0; too_late && tries < 20; tries++) {
+	for (int tries = 0; too_late && tries < TRIES; tries++) {
 		pthread_t thread;
 		if (tries > 0)
 			check_fixture_close(&fixture);
@@ -183,6 +198,8 @@ static void what_rises_during_a_burn_is_told(void **state)
 		run_it();
 		assert_int_equal(pthread_join(thread, NULL), 0);
 		assert_int_equal(fixture.code, 0);
+		/* The sensors are not looked at while the machine stands still. */
+		too_late = too_late || json_array_size(series_of("temperature")) < 10;
 	}
 	const char *const memory = "memory (EDAC)";
 	assert_true(check_fixture_number(&fixture, "burn.errors.corrected", memory) == 3);
@@ -217,6 +234,13 @@ static void what_is_not_counted_is_missing(void **state)
 
 /* --- ends ------------------------------------------------------------------------------------------ */
 
+static bool loads_have_ended(void)
+{
+	return strstr(check_fixture_missing(&fixture, "burn.write", ""), "at byte 1048576") &&
+	       strstr(check_fixture_missing(&fixture, "burn.read", ""), "at byte 1048576") &&
+	       has_values("burn.gemm");
+}
+
 /* A file that may not grow stands for a full disk: the reason is another word, the way is the same. */
 static void a_disk_that_fills_stops_the_write_load(void **state)
 {
@@ -224,22 +248,16 @@ static void a_disk_that_fills_stops_the_write_load(void **state)
 	struct rlimit before;
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
 	(void)signal(SIGXFSZ, SIG_IGN);
-	check_fixture_open(&fixture, "burn",
-		"for = 1s\nsize = 16MiB\nloads = gemm, read, write\nburn.wrong = <= 0\n");
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){.rlim_cur = 1 << 20,
 							 .rlim_max = before.rlim_max}),
 		0);
-	run_it();
+	run_until("for = 1s\nsize = 16MiB\nloads = gemm, read, write\nburn.wrong = <= 0\n",
+		loads_have_ended);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
-	assert_int_equal(fixture.code, 0);
-	assert_non_null(
-		strstr(check_fixture_missing(&fixture, "burn.write", ""), "at byte 1048576"));
-	assert_non_null(
-		strstr(check_fixture_missing(&fixture, "burn.read", ""), "at byte 1048576"));
+	assert_true(loads_have_ended());
 	assert_string_not_equal(check_fixture_missing(&fixture, "burn.drift", "write"), "");
 	assert_true(
 		check_fixture_tells(&fixture, "burn.write", "", "the write load ended: writing '"));
-	assert_true(has_values("burn.gemm"));
 }
 
 static atomic_bool stop;

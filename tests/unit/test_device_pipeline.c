@@ -51,6 +51,17 @@ static void set_duration(struct pipeline_fixture *f, const char *warmup, const c
 	fixture_set(f, KEY_RUN_VERIFY, "off");
 }
 
+/* By the clock where rates are measured; else a few epochs, of which nothing is cut off. */
+static void set_length(struct pipeline_fixture *f, const char *warmup, const char *duration)
+{
+	set_duration(f, warmup, duration);
+	if (measuring())
+		return;
+	fixture_set(f, KEY_MEASURE_EPOCHS, "3");
+	fixture_set(f, KEY_MEASURE_WARMUP, "0s");
+	fixture_set(f, KEY_MEASURE_MIN_BATCHES, "1000000000");
+}
+
 static void check_report(void)
 {
 	if (fake_report.violation[0])
@@ -328,7 +339,7 @@ static void a_slow_device_never_waits(void **state)
 	struct pipeline_fixture f;
 	struct measurement m;
 	open_fixture(&f);
-	set_duration(&f, "100ms", "700ms");
+	set_length(&f, "100ms", "700ms");
 	fixture_set(&f, KEY_DECODE_WORKERS, "1");
 	fake_settings.step_ns = 10000000;
 	fake_settings.copy_ns = 5000000;
@@ -375,7 +386,7 @@ static void a_slow_copy_starves_the_step(void **state)
 	struct pipeline_fixture f;
 	struct measurement m;
 	open_fixture(&f);
-	set_duration(&f, "100ms", "700ms");
+	set_length(&f, "100ms", "700ms");
 	fixture_set(&f, KEY_DECODE_WORKERS, "1");
 	fake_settings.step_ns = 3000000;
 	fake_settings.copy_ns = 10000000;
@@ -397,7 +408,7 @@ static void without_uploads_steps_hold_their_slots(void **state)
 	struct pipeline_fixture f;
 	struct measurement m;
 	open_fixture(&f);
-	set_duration(&f, "50ms", "400ms");
+	set_length(&f, "50ms", "400ms");
 	fixture_set(&f, KEY_UPLOAD_MODE, "none");
 	fake_settings.step_ns = 5000000;
 	const double rate = throughput(&f, &m);
@@ -535,7 +546,7 @@ static void planted_conditions_act_on_a_device(void **state)
 	struct pipeline_fixture f;
 	struct measurement m;
 	open_fixture(&f);
-	set_duration(&f, "100ms", "500ms");
+	set_length(&f, "100ms", "500ms");
 	fixture_set(&f, KEY_DECODE_WORKERS, "1");
 	fake_settings.step_ns = 4000000;
 	fake_settings.copy_ns = 2000000;

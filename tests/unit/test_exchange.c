@@ -258,7 +258,7 @@ static void *change_depth(void *context)
 	while (!atomic_load(&g->over)) {
 		struct exchange_reads reads;
 		dawdle(p);
-		exchange_look_at_reads(&g->exchange, &reads);
+		(void)exchange_look_at_reads(&g->exchange, &reads);
 		expect(g, reads.earlier <= reads.in_flight);
 		expect(g, reads.in_flight <= allowed + reads.earlier);
 		if (rng_below(&p->rng, 4) > 0)

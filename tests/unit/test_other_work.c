@@ -1,6 +1,8 @@
 /* What others take of cores, by /proc/stat. */
 #include "harness/checks/other_work.h"
 
+#include "child.h"
+
 #include "harness/base/files.h"
 
 #include <math.h>
@@ -67,10 +69,28 @@ static void looks_add_up(void **state)
 	other_work_end(&work, cores_used_seconds(root, cores, 2), 5.5, 2);
 	assert_true(work.used_s == 0 && fabs(work.own_s - 0.5) < 1e-9 && work.wall_s > 0);
 	assert_int_equal(files_remove_tree(root, NULL), 0);
+}
+
+static bool compute(const void *context, char *report, size_t room)
+{
+	(void)report;
+	(void)room;
+	child_use_user_time(*(const double *)context);
+	return true;
+}
+
+/* Of this process and of a child that has ended. */
+static void own_time_is_counted(void **state)
+{
+	(void)state;
+	static const double COMPUTES_S = 0.03;
+	char report[CHILD_REPORT_BYTES];
 	const double before = own_user_seconds();
-	for (volatile unsigned i = 0; i < 50000000; i++)
-		;
-	assert_true(own_user_seconds() > before);
+	child_use_user_time(COMPUTES_S);
+	const double between = own_user_seconds();
+	assert_true(between - before >= COMPUTES_S - 1e-5); /* counted in us */
+	assert_true(child_run(compute, &COMPUTES_S, report, sizeof report));
+	assert_true(own_user_seconds() - between >= COMPUTES_S - 1e-5);
 }
 
 int main(void)
@@ -79,6 +99,7 @@ int main(void)
 		cmocka_unit_test(seconds_of_cores),
 		cmocka_unit_test(what_is_ours_is_not_others),
 		cmocka_unit_test(looks_add_up),
+		cmocka_unit_test(own_time_is_counted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,12 +53,23 @@ static void set_duration(struct pipeline_fixture *f, const char *warmup, const c
 	fixture_set(f, KEY_RUN_VERIFY, "off");
 }
 
-/* So many epochs, however long they take: for what asks for something of every stage.  A machine that stands
- * still for a second has measured nothing in half of one. */
-static void set_epochs(struct pipeline_fixture *f, const char *warmup, const char *epochs)
+/* So many epochs, however long they take, and nothing of them is cut off: for what asks for something of every stage.  A
+ * machine that stands still for a second has measured nothing in half of one. */
+static void set_epochs(struct pipeline_fixture *f, const char *epochs)
 {
-	set_duration(f, warmup, config_keys[KEY_MEASURE_DURATION].fallback);
+	set_duration(f, "0s", config_keys[KEY_MEASURE_DURATION].fallback);
 	fixture_set(f, KEY_MEASURE_EPOCHS, epochs);
+	fixture_set(f, KEY_MEASURE_MIN_BATCHES, "1000000000");
+}
+
+/* By the clock where rates are measured; else so many epochs. */
+static void set_length(
+	struct pipeline_fixture *f, const char *warmup, const char *duration, const char *epochs)
+{
+	if (measuring())
+		set_duration(f, warmup, duration);
+	else
+		set_epochs(f, epochs);
 }
 
 static void run(const struct pipeline_fixture *f, struct measurement *m)
@@ -430,7 +441,7 @@ static void standing_still_is_noticed(void **state)
 	(void)snprintf(path, sizeof path, "%s/%s", f.root, f.dataset.samples[0].path);
 	fixture_set(&f, KEY_READ_ENGINE, "pread");
 	const struct pipeline_limits limits = {
-		.no_progress_ns = 2 * NS_PER_S,
+		.no_progress_ns = 5 * NS_PER_S, /* a machine may stand still, too */
 		.join_ns = 500 * NS_PER_MS,
 	};
 	const struct pipeline_control control = {.progress = swap_for_pipe, .context = path};
@@ -524,7 +535,7 @@ static void traces_agree_with_histograms(void **state)
 	(void)state;
 	struct pipeline_fixture f;
 	open_fixture(&f);
-	set_epochs(&f, "100ms", "240");
+	set_epochs(&f, "240");
 	fixture_set(&f, KEY_DECODE_WORKERS, "2");
 	fixture_set(&f, KEY_STEP_BACKEND, "emulated");
 	fixture_set(&f, KEY_STEP_TIME, "400us");
@@ -560,7 +571,7 @@ static void waiting_for_a_lock_shows(void **state)
 	(void)state;
 	struct pipeline_fixture f;
 	open_fixture(&f);
-	set_epochs(&f, "0s", "2");
+	set_epochs(&f, "2");
 	fixture_set(&f, KEY_DECODE_WORKERS, "3");
 	fixture_set(&f, KEY_INJECT_DECODE_WAIT, "600us"); /* a factor would stretch stalls too */
 	struct measurement m;
@@ -613,7 +624,7 @@ static void a_leak_is_seen_where_it_is(void **state)
 	(void)state;
 	struct pipeline_fixture f;
 	open_fixture(&f);
-	set_duration(&f, "100ms", "600ms");
+	set_length(&f, "100ms", "600ms", "30");
 	fixture_set(&f, KEY_MEASURE_WINDOW, "50ms");
 	struct measurement m;
 	for (int leaking = 0; leaking < 2; leaking++) {
@@ -726,7 +737,7 @@ static void without_the_profiler_only_throughput_remains(void **state)
 	(void)state;
 	struct pipeline_fixture f;
 	open_fixture(&f);
-	set_duration(&f, "100ms", "300ms");
+	set_length(&f, "100ms", "300ms", "30");
 	fixture_set(&f, KEY_MEASURE_PROFILER, "off");
 	struct measurement m;
 	run(&f, &m);
@@ -846,10 +857,10 @@ static void open_injection_fixture(struct pipeline_fixture *f, struct measuremen
 	fixture_set(f, KEY_AUGMENT_SIZE, "96");
 	fixture_set(f, KEY_BATCH_SIZE, "4");
 	/* The least is of more samples than with conditions: a busy machine adds time to most. */
-	set_duration(f, "100ms", "1500ms");
+	set_length(f, "100ms", "1500ms", "8");
 	fixture_set(f, KEY_MEASURE_WINDOW, "20ms");
 	run(f, plain);
-	set_duration(f, "100ms", "400ms");
+	set_length(f, "100ms", "400ms", "2");
 	assert_false(has_note(plain, "injected"));
 }
 
