@@ -169,8 +169,8 @@ const struct command command_report = {
 		"The page is one file that needs no network: the verdict, the bottlenecks in "
 		"order, the map of throughput over the swept keys, where the time went, what to "
 		"do and the evidence for it, and the commands that reproduce it. Every chart "
-		"has a table behind it. Charts of one point show the best one, or the one that "
-		"--point names.",
+		"has a table behind it, and a click on a mark opens its point. Charts of one "
+		"point show the best one, or the one that --point names.",
 	.example = "mlbench report imagenet_like --out report.html",
 	.options = OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_OUT) | OPTION_BIT(OPTION_POINT),
 	.arguments_min = 1,

@@ -114,7 +114,7 @@ def picture(name, width):
     driver.save_screenshot(os.path.join(PICTURES, name + ".png"))
 
 
-MARKS = """[...document.querySelectorAll("figure.chart")].map(figure => {
+MARKS = """[...document.querySelectorAll("figure.chart")].filter(figure => !figure.closest(".point:not([open])")).map(figure => {
     const plot = figure.querySelector(".plot"), none = figure.querySelector(".none");
     const svg = plot && plot.querySelector("svg"), box = svg && svg.getBoundingClientRect();
     const marks = plot ? [...plot.querySelectorAll("g.mark-rect path, g.mark-symbol path, g.mark-line path, g.mark-rule line, g.mark-area path, g.mark-text text")]
@@ -215,21 +215,71 @@ def rows_of(selector):
     })(document.querySelector(arguments[0]))""", selector)
 
 
+CLICKED = "document.querySelector('details.point[open]')"
+
+
 def test_click():
-    """A click on a cell or a bar opens the numbers of its point."""
-    open_page("plain")
+    """A click on a cell or a bar opens its point, with its stages and its time line; "back" leads to the mark again."""
+    open_page("plain", unfold=False)
     size(*WIDE)
+    summary = json.load(open(os.path.join(WORK, "plain", "summary.json"), encoding="utf-8"))
+    measured = [point for point in summary["points"] if point["throughput"]["median"] is not None]
+    check(js("document.querySelectorAll('details.point').length") == len(summary["points"]), "click: not every point has a section")
+    check(js("document.querySelectorAll('details.point .plot.drawn').length") == 0, "click: time lines are drawn before anyone asks")
     for figure, mark in (("map", 4), ("stages", 20)):
         shape = driver.find_elements(By.CSS_SELECTOR, f"#{figure} g.mark-rect.role-mark path")[mark]
         driver.execute_script("arguments[0].scrollIntoView({ block: 'center' })", shape)
         webdriver.ActionChains(driver).move_to_element(shape).click().perform()
-        chosen = f"#{figure} details.behind[open] tr.chosen"
-        check(comes(lambda: js(f"!!document.querySelector('{chosen}')")), f"click: a mark of {figure} opens nothing")
+        check(comes(lambda: js(f"!!{CLICKED} && {CLICKED}.querySelectorAll('.plot.drawn').length === 1")), f"click: a mark of {figure} opens nothing")
         tip = js("[...document.querySelectorAll('#tip span')].map(part => part.textContent)")
-        row = js(f"[...document.querySelector('{chosen}').cells].map(cell => cell.textContent)")
         settings = next((text for text in tip if "decode.workers=" in text), "")
-        check(settings and all(re.sub(r".*=", "", word) in " ".join(row) for word in settings.split()),
-              f"click: {figure} opens {row} for a mark that says {settings!r}")
+        number = js(f"{CLICKED}.id.replace('point-', '')")
+        head = js(f"{CLICKED}.querySelector('h3').textContent")
+        check(settings and head == f"Point {number}: {settings}", f"click: {figure} opens {head!r} for a mark that says {settings!r}")
+        stages = [stage["name"] for stage in summary["points"][int(number)]["stages"]]
+        check(js(f"[...{CLICKED}.querySelectorAll('table')[0].tBodies[0].rows].map(row => row.cells[0].textContent)") == stages,
+              f"click: the point's stages are not {stages}")
+        box = js(f"(box => [box.top, innerHeight - box.top])({CLICKED}.querySelector('summary').getBoundingClientRect())")
+        check(min(box) >= 0, f"click: the point that {figure} opens is not on the screen")
+        check(js("document.querySelectorAll('details.point[open]').length") == 1, "click: it opens other points, too")
+        picture(f"point-{figure}", WIDE[0])
+        size(*WIDE)
+        js("history.back()")
+        check(comes(lambda: js("location.hash") == ""), f"click: no way back to {figure}")
+        js(f"{CLICKED}.open = false")
+    # The table's numbers lead there, too: for a keyboard.
+    js("document.querySelector('#map details.behind').open = true")
+    link = driver.find_element(By.CSS_SELECTOR, f"#map td a[href='#point-{measured[-1]['id']}']")
+    link.send_keys(Keys.ENTER)
+    check(comes(lambda: js(f"!!{CLICKED}") and js(f"{CLICKED}.id") == f"point-{measured[-1]['id']}"), "click: a link of the table opens nothing")
+    for name in ("light", "dark"):
+        scheme(name)
+        low = js(CONTRAST)
+        check(not low, f"click, {name}: too little contrast: {low[:4]}")
+        for width in (WIDE[0], PHONE[0]):
+            size(width, PHONE[1])
+            check(js("document.documentElement.scrollWidth") <= width, f"click: at {width} pixels an open point is wider than the page")
+            picture(f"point-{name}-{width}", width)
+    scheme("light")
+    size(*WIDE)
+    check_charts("click", 4)
+    check_quiet("click")
+    # A point without a section, as one that was predicted, has its row of numbers.
+    number = js("(section => { section.remove(); return section.id.replace('point-', ''); })(document.querySelector('details.point:not([open])'))")
+    js("document.querySelectorAll('details.point:not([open])').forEach(section => section.remove())")
+    shape = driver.find_elements(By.CSS_SELECTOR, "#map g.mark-rect.role-mark path")[0]
+    driver.execute_script("arguments[0].scrollIntoView({ block: 'center' })", shape)
+    webdriver.ActionChains(driver).move_to_element(shape).click().perform()
+    chosen = "#map details.behind[open] tr.chosen"
+    check(comes(lambda: js(f"!!document.querySelector('{chosen}')")), f"click: nothing is marked for point {number} without a section")
+    # On paper is what was opened, and no more.
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    shown = js("[...document.querySelectorAll('details.point')].filter(point => point.checkVisibility()).length")
+    check(shown == 1, f"click: {shown} points are on paper")
+    pdf = base64.b64decode(driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True, "preferCSSPageSize": True})["data"])
+    with open(os.path.join(PICTURES, "paper-point.pdf"), "wb") as file:
+        file.write(pdf)
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
 
 
 OVERLAPS = """[...document.querySelectorAll("#ladder .plot svg")].flatMap(svg => {

@@ -26,8 +26,9 @@ struct page {
 	size_t links, charts;
 	json_t *drawn;   /* the files of charts that are in the body, once each */
 	bool in_section; /* a heading of level 2 was written: charts are parts of it */
-	bool numbered;   /* the list that is open */
-	bool sheet;      /* to be printed on one page */
+	bool in_point;
+	bool numbered; /* the list that is open */
+	bool sheet;    /* to be printed on one page */
 	bool failed;
 };
 
@@ -97,7 +98,7 @@ static void page_put_id(struct page *page, const char *id)
 
 static void page_add_link(struct page *page, const char *id, const char *text)
 {
-	if (!id || !id[0])
+	if (!id || !id[0] || page->in_point)
 		return;
 	buffer_text(&page->contents, "<li><a href=\"#");
 	html_escape(id, &page->contents);
@@ -226,6 +227,17 @@ void page_action(struct page *page, const char *what, const char *gain, const ch
 	page_put(page, "</p>\n");
 }
 
+/* What it shows, beside a heading. */
+static void page_put_finding(struct page *page, const char *finding)
+{
+	if (finding) {
+		page_put(page, " <span>");
+		page_put_text(page, finding);
+		page_put(page, "</span>");
+	}
+	page_put(page, "</summary><div>\n");
+}
+
 void page_more_begin(struct page *page, const char *id, const char *heading, const char *finding)
 {
 	page->in_section = true;
@@ -235,12 +247,23 @@ void page_more_begin(struct page *page, const char *id, const char *heading, con
 	page_put(page, "><summary><h2>");
 	page_put_text(page, heading);
 	page_put(page, "</h2>");
-	if (finding) {
-		page_put(page, " <span>");
-		page_put_text(page, finding);
-		page_put(page, "</span>");
-	}
-	page_put(page, "</summary><div>\n");
+	page_put_finding(page, finding);
+}
+
+void page_point_begin(struct page *page, size_t point, const char *heading, const char *finding)
+{
+	page->in_point = true;
+	buffer_format(
+		&page->body, "<details class=\"point\" open id=\"point-%zu\"><summary><h3>", point);
+	page_put_text(page, heading);
+	page_put(page, "</h3>");
+	page_put_finding(page, finding);
+}
+
+void page_point_end(struct page *page)
+{
+	page->in_point = false;
+	page_fold_end(page);
 }
 
 void page_fold_begin(struct page *page, const char *summary)

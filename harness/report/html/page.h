@@ -132,6 +132,10 @@ void page_action(struct page *page, const char *what, const char *gain, const ch
 /* A section that is folded until the reader opens it or follows a link into it; its charts are drawn all the same.  id:
  * NULL where a chart in it has one; finding: beside the heading, may be NULL. */
 void page_more_begin(struct page *page, const char *id, const char *heading, const char *finding);
+/* One point of a sweep, folded under a line until the reader opens it or a mark of it is clicked: "point-12" is its id.  Its
+ * charts are drawn when it is opened, and are no part of the contents; page_point_end ends it. */
+void page_point_begin(struct page *page, size_t point, const char *heading, const char *finding);
+void page_point_end(struct page *page);
 /* What follows is folded under `summary` until the reader opens it; page_fold_end ends either. */
 void page_fold_begin(struct page *page, const char *summary);
 void page_fold_end(struct page *page);

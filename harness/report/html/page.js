@@ -178,19 +178,44 @@
 		await fill(view, place, tries - 1); // labels may have moved
 	};
 
-	// A click on a mark opens the numbers of its point.
+	// Opens whatever folds an element away, and goes there.
+	const show = (element) => {
+		for (let at = element; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+		element.scrollIntoView();
+	};
+	// A click on a mark opens its point, as a place of the history, so that "back" leads to the mark; a point that was not
+	// measured, or of a page without such sections, has its numbers alone.
 	const openPoint = (chart, point) => {
+		const section = document.getElementById(`point-${point}`);
+		if (section) {
+			if (location.hash === `#${section.id}`) show(section);
+			else location.hash = section.id;
+			return;
+		}
 		const table = chart.figure.querySelector("details.behind table");
-		const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.toLowerCase());
-		const column = heads.indexOf("point");
-		if (column < 0) return;
-		const rows = [...table.tBodies[0].rows].filter((row) => row.cells[column].textContent.replace(/,/g, "") === String(point));
+		const rows = pointCells(table).filter((cell) => numberIn(cell) === String(point)).map((cell) => cell.parentElement);
 		if (rows.length === 0) return;
 		for (const row of table.querySelectorAll(".chosen")) row.classList.remove("chosen");
 		for (const row of rows) row.classList.add("chosen");
 		table.closest("details").open = true;
 		rows[0].scrollIntoView({ block: "center" });
 	};
+	// The cells of the column that numbers points.
+	const numberIn = (cell) => cell.textContent.replace(/,/g, "");
+	const pointCells = (table) => {
+		const column = [...table.tHead.rows[0].cells].findIndex((cell) => cell.textContent.toLowerCase() === "point");
+		return column < 0 ? [] : [...table.tBodies[0].rows].map((row) => row.cells[column]);
+	};
+	// So that a keyboard gets there, too.
+	const linkPoints = (table) => {
+		for (const cell of pointCells(table)) {
+			const id = `point-${numberIn(cell)}`;
+			if (!document.getElementById(id)) continue;
+			const link = Object.assign(document.createElement("a"), { href: `#${id}`, textContent: cell.textContent });
+			cell.replaceChildren(link);
+		}
+	};
+	for (const table of document.querySelectorAll("table")) linkPoints(table);
 
 	const drawPanel = async (chart, panel, width) => {
 		const place = document.createElement("div");
@@ -257,6 +282,7 @@
 	const breathe = () => new Promise((resolve) => setTimeout(resolve));
 	const drawAll = async () => {
 		for (const chart of charts) {
+			if (chart.figure.closest("details.point")) continue; // when it is opened
 			await breathe();
 			await drawOne(chart);
 		}
@@ -271,10 +297,7 @@
 
 	const openTarget = () => {
 		const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-		const section = target && target.closest("details.more");
-		if (!section || section.open) return;
-		section.open = true;
-		target.scrollIntoView();
+		if (target && target.closest("details:not([open])")) show(target);
 	};
 	window.addEventListener("hashchange", openTarget);
 
@@ -290,14 +313,17 @@
 
 	// What is folded is drawn anew when it is opened.
 	const redraw = () => {
-		for (const chart of charts)
-			if (chart.plot.clientWidth > 0 && chart.width && chart.width !== chart.plot.clientWidth) drawOne(chart);
+		for (const chart of charts) {
+			const point = chart.figure.closest("details.point"); // drawn the first time when it is opened
+			const wanted = point ? point.open : chart.width;
+			if (wanted && chart.plot.clientWidth > 0 && chart.width !== chart.plot.clientWidth) drawOne(chart);
+		}
 	};
 	let timer;
 	window.addEventListener("resize", () => {
 		clearTimeout(timer);
 		timer = setTimeout(redraw, 150);
 	});
-	for (const section of sections) section.addEventListener("toggle", redraw);
+	for (const section of [...sections, ...document.querySelectorAll("details.point")]) section.addEventListener("toggle", redraw);
 	drawAll();
 })();

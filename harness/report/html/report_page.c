@@ -3,6 +3,7 @@
 #include "harness/report/html/report_page.h"
 
 #include "harness/analyze/experiment.h"
+#include "harness/base/array.h"
 #include "harness/base/files.h"
 #include "harness/record/fields.h"
 #include "harness/report/diagnosis_report.h"
@@ -159,6 +160,86 @@ static void report_page_put_left_out(const json_t *left_out, struct page *page)
 	page_fold_end(page);
 }
 
+/* A point takes some 2 KB of the page, and its time line, whose windows stand in the chart and in its table, 10 more. */
+enum { POINTS_MOST = 1000, POINTS_WITH_TIMELINE_MOST = 32 };
+
+static int report_page_put_point(
+	const struct report *report, size_t point, bool timeline, struct page *page)
+{
+	struct page_input all;
+	struct chart chart = {0};
+	struct error err;
+	struct buffer text = {0};
+	all = (struct page_input){.input = {.report = report, .point = point}};
+	int code = timeline ? report_page_load_repetition(&all, &err) : 0;
+	if (!code) {
+		section_point(&all.input, page);
+		code = timeline ? chart_timeline(&all.input, &chart) : 0;
+	}
+	if (!code && chart.drawing) {
+		(void)snprintf(chart.id, sizeof chart.id, "timeline-%zu", point);
+		(void)snprintf(chart.title, sizeof chart.title, "Over time");
+		page_chart(page, &chart);
+	}
+	if (!code) {
+		buffer_text(&text, "mlbench report ");
+		shell_word(report->record->folder, &text);
+		buffer_format(&text, " --point %zu --out point-%zu.html", point, point);
+		page_paragraph(page, "All charts of this point, on a page of its own:");
+		page_code(page, text.data ? text.data : "");
+		page_point_end(page);
+	}
+	buffer_release(&text);
+	chart_release(&chart);
+	report_page_release(&all);
+	return code;
+}
+
+/* What the slowest point that has a section gives; 0: all have one. */
+static double report_page_slowest(const struct report *report, size_t known)
+{
+	double *rates = known > POINTS_MOST ? calloc(known, sizeof *rates) : NULL;
+	double slowest = 0;
+	size_t count = 0;
+	for (size_t i = 0; rates && i < report->record->grid.points; i++)
+		if (report->points[i])
+			rates[count++] = fmax(report->points[i]->median, 0);
+	if (rates) {
+		sort_doubles(rates, count);
+		slowest = rates[count - POINTS_MOST];
+	}
+	free(rates);
+	return slowest;
+}
+
+/* Where a click on a mark leads. */
+static int report_page_put_points(const struct report *report, struct page *page)
+{
+	const size_t points = report->record->grid.points;
+	size_t known = 0;
+	int code = 0;
+	for (size_t i = 0; i < points; i++)
+		known += report->points[i] != NULL;
+	if (report->record->config.axis_count == 0 || known == 0)
+		return 0;
+	const double slowest = report_page_slowest(report, known);
+	page_more_begin(page, "points", slowest > 0 ? "The fastest points" : "Every point",
+		known <= POINTS_WITH_TIMELINE_MOST
+			? "verdict, evidence, stages and time line of each"
+			: "verdict, evidence and stages of each");
+	if (slowest > 0)
+		page_paragraph(page,
+			"Slower points have their numbers in the tables, and pages of their own: mlbench report RESULT --point N.");
+	for (size_t i = 0; i < points && !code; i++) {
+		const struct point_summary *p = report->points[i];
+		if (p && (slowest <= 0 || p->median >= slowest))
+			code = report_page_put_point(
+				report, i, known <= POINTS_WITH_TIMELINE_MOST, page);
+	}
+	page_fold_end(page);
+	return code;
+}
+
 /* In the order of a reader's questions: what was found, what to do, how busy the stages are, why to believe it, how it
  * depends on the settings; the rest is folded. */
 static int report_page_put_all(const struct chart_input *input, struct page *page)
@@ -174,6 +255,8 @@ static int report_page_put_all(const struct chart_input *input, struct page *pag
 	if (!code)
 		code = report_page_put_charts(input, CHART_MAP, page, left_out);
 	section_storage(input, page);
+	if (!code)
+		code = report_page_put_points(input->report, page);
 	if (!code)
 		code = report_page_put_charts(input, CHART_MORE, page, left_out);
 	section_totals(input, page);

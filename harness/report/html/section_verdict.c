@@ -11,6 +11,7 @@
 #include "harness/report/alongside.h"
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/runbook.h"
+#include "harness/report/summary_tables.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -447,20 +448,24 @@ static void advice_put_enough(const struct report *report, struct page *page)
 	section_put_text(page, &text);
 }
 
-void section_advice(const struct chart_input *input, struct page *page)
+static void advice_put(const struct chart_input *input, struct page *page)
 {
 	const struct point_summary *p = parts_point(input);
 	const struct diagnosis *d = parts_diagnosis(input);
-	if (!p)
-		return;
-	page_heading(page, 2, "advice", "What to do");
-	if (d && d->recommendation_count > 0) {
+	if (d && d->recommendation_count > 0)
 		advice_put_all(d, p->median, page);
-	} else {
+	else
 		section_put_sentence(page, p->verdict.advice[0]
 						   ? p->verdict.advice
 						   : "no advice: the bottleneck is unknown");
-	}
+}
+
+void section_advice(const struct chart_input *input, struct page *page)
+{
+	if (!parts_point(input))
+		return;
+	page_heading(page, 2, "advice", "What to do");
+	advice_put(input, page);
 	advice_put_enough(input->report, page);
 }
 
@@ -496,6 +501,14 @@ static void evidence_put_model(const struct diagnosis *d, double measured, struc
 	json_decref(parts);
 }
 
+static void evidence_put_list(const struct verdict *v, struct page *page)
+{
+	page_list_begin(page, false);
+	for (size_t i = 0; i < v->evidence_count; i++)
+		page_item(page, v->evidence[i]);
+	page_list_end(page);
+}
+
 void section_evidence(const struct chart_input *input, struct page *page)
 {
 	const struct point_summary *p = parts_point(input);
@@ -503,10 +516,7 @@ void section_evidence(const struct chart_input *input, struct page *page)
 	if (!p)
 		return;
 	page_heading(page, 2, "evidence", "Evidence");
-	page_list_begin(page, false);
-	for (size_t i = 0; i < p->verdict.evidence_count; i++)
-		page_item(page, p->verdict.evidence[i]);
-	page_list_end(page);
+	evidence_put_list(&p->verdict, page);
 	evidence_put_meaning(&p->verdict, page);
 	if (d)
 		evidence_put_model(d, p->median, page);
@@ -523,4 +533,54 @@ void section_evidence(const struct chart_input *input, struct page *page)
 	buffer_text(&text, " --verify");
 	page_code(page, text.data ? text.data : "");
 	buffer_release(&text);
+}
+
+/* --- any point of a sweep ---------------------------------------------------------------------- */
+
+/* "#12  4 / 64" is for a chart's axis; a line of its own has room for the keys. */
+static void point_begin(
+	const struct chart_input *input, const struct point_summary *p, struct page *page)
+{
+	char pair[PAIR_BYTES];
+	struct buffer heading = {0};
+	struct buffer finding = {0};
+	buffer_format(&heading, "Point %zu: ", input->point);
+	report_settings(input->report, input->point, &heading);
+	if (isfinite(p->median)) {
+		report_add_rate(input->report, input->point, &finding);
+		buffer_format(&finding, "%s", p->status == POINT_UNSTEADY ? ", unsteady" : "");
+		if (verdict_tells(&p->verdict))
+			buffer_format(&finding, ", %s",
+				limit_kind_pair(p->verdict.stage, p->verdict.resource, pair));
+	} else {
+		buffer_text(&finding, point_status_name(p->status));
+	}
+	page_point_begin(page, input->point, heading.data ? heading.data : "",
+		finding.data ? finding.data : "");
+	buffer_release(&heading);
+	buffer_release(&finding);
+}
+
+void section_point(const struct chart_input *input, struct page *page)
+{
+	const struct point_summary *p = parts_point(input);
+	struct medium medium = medium_page(page);
+	struct top top;
+	point_begin(input, p, page);
+	if (p->error[0])
+		page_notice(page, "Failed:", p->error);
+	if (p->contaminated[0])
+		page_notice(page, "Other load:", p->contaminated);
+	if (verdict_find_point(input, &top)) {
+		struct buffer lead = {0};
+		section_lead(input, &lead);
+		section_put_text(page, &lead);
+		advice_put(input, page);
+		evidence_put_list(&p->verdict, page);
+		json_t *const point = report_point_json(input->report, input->point);
+		summary_stages(&medium, point);
+		summary_totals(&medium, point);
+		json_decref(point);
+	}
+	medium_end(&medium);
 }

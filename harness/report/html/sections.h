@@ -21,6 +21,8 @@ void section_advice(const struct chart_input *input, struct page *page);
 void section_evidence(const struct chart_input *input, struct page *page);
 /* Of a sweep over storage forms: what each takes, and gives. */
 void section_storage(const struct chart_input *input, struct page *page);
+/* Any point of a sweep, as the page has the best one: verdict, what to do, evidence, stages and totals.  Not its charts. */
+void section_point(const struct chart_input *input, struct page *page);
 /* Queues, working time, checkpoints, and calls to a server, at the point of the page. */
 void section_totals(const struct chart_input *input, struct page *page);
 /* Flame graph and timeline, where they were recorded. */
