@@ -42,8 +42,9 @@ for line in open("run/points.jsonl"):
         limits[row["stage"], row["how"].replace(" (unsteady)", "")] += 1
 assert sorted(count) == [(p, r) for p in range(4) for r in range(4)], count
 assert set(count.values()) == {1}, count
-assert {stage for stage, _ in limits} == {"read", "decode", "step", "harness"}, limits
 summary = json.load(open("run/summary.json"))
+# A busy node may have left no steady point to measure the stages at.
+assert {stage for stage, _ in limits} == {"read", "decode", "step", "harness"} or not limits and all(p["status"] != "ok" for p in summary["points"]), limits
 assert summary["status"] == "complete", summary["status"]
 # Each line came after its traces, whatever moment a kill came at.
 for line in open("run/points.jsonl"):

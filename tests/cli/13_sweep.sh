@@ -1,13 +1,13 @@
 # A sweep from end to end: files, first lines, statuses; a failed point is a row with its reason.
 . "$CLI/lib.sh"
 write_config
-expect_measured "$MLBENCH" sweep tiny.ini --set measure.limits=on --verbose
+with_limits results/tiny/first "$MLBENCH" sweep tiny.ini --verbose
 head -n 1 out | grep -q 'emulated' || fail "the first line does not say that the step is emulated"
 head -n 1 err | grep -q 'emulated' || grep -q 'generat' err || fail "the plan does not say that the step is emulated"
 prints "limits of this node"
 prints "harness"
 prints "verdict  "
-run=$(echo results/tiny/*)
+run=results/tiny/first
 for file in points.jsonl summary.json points.csv; do
 	[ -s "$run/$file" ] || fail "no $file"
 done
@@ -39,7 +39,7 @@ expect 0 "$MLBENCH" show "$run/summary.json"
 [ "$(grep -c '"kind":"repetition"' "$run/points.jsonl")" -eq 8 ] || fail "not 8 repetitions"
 
 # The limits are those of the setting that the verdict speaks of, whichever that is on this machine.
-expect_measured "$MLBENCH" sweep tiny.ini --set measure.limits=on --set step.time=20ms --set measure.duration=200ms --set measure.repeats=1 --json --out limits
+with_limits limits "$MLBENCH" sweep tiny.ini --set step.time=20ms --set measure.repeats=1 --json
 best=$(json '" ".join(f"{key}={value}" for key, value in d["points"][d["best"]]["settings"].items())')
 [ "$(json '{l["settings"] for l in d["limits"] if l["stage"] != "decode"}')" = "{'$best'}" ] ||
 	fail "the limits are those of other settings"

@@ -13,7 +13,7 @@ validate() {
 		sys.exit(1 if found else 0)
 	PY
 }
-expect_measured "$MLBENCH" sweep tiny.ini --set measure.limits=on --out whole
+with_limits whole "$MLBENCH" sweep tiny.ini
 validate whole/summary.json
 "$MLBENCH" sweep tiny.ini --set decode.workers=1 --set batch.size=96 --set prefetch.depth=150 --set sweep.augment.size=16,4096 --out failing >out 2>err
 validate failing/summary.json

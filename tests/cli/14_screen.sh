@@ -14,9 +14,10 @@ on_a_screen() {
 	[ "$(echo $labels)" = "$*" ] || { cat out; fail "the last labels are '$(echo $labels)', not '$*'"; }
 }
 
-expect_measured "$MLBENCH" sweep tiny.ini --set measure.limits=on --out swept
+with_limits swept "$MLBENCH" sweep tiny.ini
 on_a_screen best verdict page
-prints "samples/s over decode.workers"
+# The map of 5 lines, unless the answer, which is longer on a busy node, leaves no room for it.
+grep -qF "samples/s over decode.workers" out || [ "$(wc -l <out)" -gt 16 ] || fail "no map, though there is room"
 grep -q '^  *[12]  *\(8\|16\) ' out || fail "no point is shown"
 prints "swept/report.html"
 # The rest is in what is asked for.

@@ -150,6 +150,19 @@ predictable() {
 	fail "what-if tells nothing of a run of $seconds"
 }
 
+# with_limits FOLDER COMMAND ...: the result of the run or sweep, with each stage measured alone, for which a point must be steady:
+# tried again, and for longer, where a busy machine leaves none.
+with_limits() {
+	local folder=$1 duration
+	shift
+	for duration in 60ms 200ms 200ms 1s 5s; do
+		rm -rf "$folder"
+		expect_measured "$@" --set measure.limits=on --set measure.duration=$duration --out "$folder"
+		grep -q '"kind":"limit"' "$folder/points.jsonl" && return
+	done
+	fail "no point is steady, and no stage was measured alone: $*"
+}
+
 # write_iops_plan FILE: a check that measures small reads, and asks for none in particular.
 write_iops_plan() {
 	cat >"$1" <<'INI'
