@@ -627,10 +627,12 @@ static void reproduce_compare_stores(struct reproduce *r, const struct model *mo
 		enum finding_id id;
 		enum key_id key;
 		enum reproduction_lever lever;
+		int (*parse)(const char *text, uint64_t *number);
 	} parts[] = {
-		{"read latency", FINDING_READ_LATENCY, KEY_INJECT_READ_LATENCY, LEVER_LATENCY},
+		{"read latency", FINDING_READ_LATENCY, KEY_INJECT_READ_LATENCY, LEVER_LATENCY,
+			units_parse_duration},
 		{"read bandwidth", FINDING_READ_BANDWIDTH, KEY_INJECT_READ_BANDWIDTH,
-			LEVER_BANDWIDTH},
+			LEVER_BANDWIDTH, units_parse_rate},
 	};
 	for (size_t i = 0; i < COUNT(parts); i++) {
 		const struct finding *finding = &r->file.observed.known[parts[i].id];
@@ -638,10 +640,7 @@ static void reproduce_compare_stores(struct reproduce *r, const struct model *mo
 		char words[CASE_WORD_BYTES];
 		uint64_t number = 0;
 		double value = finding->how != FINDING_UNKNOWN ? finding->value : (double)NAN;
-		if (isnan(value) && text && parts[i].lever == LEVER_LATENCY &&
-			units_parse_duration(text, &number) == 0)
-			value = (double)number;
-		else if (isnan(value) && text && units_parse_rate(text, &number) == 0)
+		if (isnan(value) && text && parts[i].parse(text, &number) == 0)
 			value = (double)number;
 		if (!(value > 0) || (r->as_reported && text))
 			continue;

@@ -124,15 +124,16 @@ static void tells_damage(void **state)
 	make_plain();
 	const size_t first = pack(packed, 0, sizeof packed, plain, 100000);
 	const size_t size = pack(packed, first, sizeof packed, plain + 100000, BYTES - 100000);
+	uint8_t *const trailer = packed + size - TRAILER;
 	assert_int_equal(store_open(&store, fixture_root, &err), 0);
 	fixture_write("torn.gz", packed, size - 20000);
 	expect_damaged(store, "torn.gz", "cut short", 100001, BYTES - 1);
 	fixture_write("trailer.gz", packed, size - 3);
 	expect_damaged(store, "trailer.gz", "cut short", BYTES, BYTES);
-	packed[size - TRAILER] ^= 1;
+	trailer[0] ^= 1;
 	fixture_write("sum.gz", packed, size);
 	expect_damaged(store, "sum.gz", "all of its samples may be wrong", 100000, 100000);
-	packed[size - TRAILER] ^= 1;
+	trailer[0] ^= 1;
 	packed[size - 1] ^= 1;
 	fixture_write("length.gz", packed, size);
 	expect_damaged(store, "length.gz", "all of its samples may be wrong", 100000, 100000);

@@ -14,6 +14,7 @@ enum {
 	/* A busy machine may wake a sleeper late, never early: the best of some tries counts. */
 	TRIES = 5,
 	LATE_NS = 500000,
+	WAIT_NS = 200000000, /* the latency of test_waits */
 };
 
 /* --- the formula ---------------------------------------------------------------------------------
@@ -216,7 +217,7 @@ static void check_cap(
 	struct fixture *fixture, const char *engine, const char *threads, unsigned depth)
 {
 	double best = 0;
-	for (int i = 0; i < (measuring() ? TRIES : 1) && best < 0.98; i++) {
+	for (int i = 0; i < TRIES && (measuring() ? best < 0.98 : best <= 0); i++) {
 		const double ratio = cap_ratio(fixture, engine, threads, depth);
 		best = ratio > best ? ratio : best;
 	}
@@ -291,27 +292,25 @@ static void test_latency_overlaps(void **state)
 	fixture_close(&fixture);
 }
 
-/* The latency of test_waits; room for a machine that stands still. */
-static uint64_t wait_ns(void)
-{
-	return measuring() ? 200 * NS_PER_MS : 2 * NS_PER_S;
-}
-
 /* One request: not before the release, and waits end when asked.  How late it came. */
 static uint64_t check_wait(struct reader *reader, struct read_request *request)
 {
 	struct read_request *done[1];
 	const uint64_t start_ns = clock_now_ns();
 	source_submit(reader, request);
-	assert_int_equal(source_reap(reader, done, 1, 0), 0);
-	assert_int_equal(source_reap(reader, done, 1, 10 * NS_PER_MS), 0);
-	const uint64_t waited_ns = clock_now_ns() - start_ns;
-	assert_true(waited_ns >= 10 * NS_PER_MS);
-	assert_measured(waited_ns < 150 * NS_PER_MS);
-	assert_int_equal(source_reap(reader, done, 1, 100 * NS_PER_S), 1);
-	const uint64_t late_ns = clock_now_ns() - request->done_ns;
-	assert_true(request->done_ns >= start_ns + wait_ns());
-	return late_ns;
+	/* On a machine that stands still it may have come by then. */
+	bool came = source_reap(reader, done, 1, 0) == 1;
+	if (!came) {
+		came = source_reap(reader, done, 1, 10 * NS_PER_MS) == 1;
+		const uint64_t waited_ns = clock_now_ns() - start_ns;
+		assert_true(waited_ns >= (came ? WAIT_NS : 10 * NS_PER_MS));
+		assert_measured(!came && waited_ns < 150 * NS_PER_MS);
+	}
+	if (!came)
+		assert_int_equal(source_reap(reader, done, 1, 100 * NS_PER_S), 1);
+	const uint64_t now_ns = clock_now_ns();
+	assert_true(request->done_ns >= start_ns + WAIT_NS && request->done_ns <= now_ns);
+	return now_ns - request->done_ns;
 }
 
 static void check_waits(struct fixture *fixture, struct memory_block *blob, const char *engine)
@@ -346,7 +345,7 @@ static void test_waits(void **state)
 	const size_t size = 5000;
 	struct fixture fixture;
 	fixture_open(&fixture, &size, 1);
-	fixture_set(&fixture, KEY_INJECT_READ_LATENCY, measuring() ? "200ms" : "2s");
+	fixture_set(&fixture, KEY_INJECT_READ_LATENCY, "200ms");
 	struct memory_block blob;
 	assert_int_equal(memory_map(&blob, 8192, false), 0);
 	for (size_t i = 0; source_list[i]; i++)

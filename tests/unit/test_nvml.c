@@ -250,6 +250,8 @@ static void that_nvml_does_not_start_is_said(void **state)
 	assert_non_null(strstr(err.text, "no device"));
 }
 
+enum { TRIES = 5 };
+
 static void await_the_end_of_a_hang(void)
 {
 	const uint64_t until_ns = clock_now_ns() + 60 * NS_PER_S;
@@ -263,14 +265,20 @@ static void a_call_that_hangs_holds_nothing_up(void **state)
 	(void)state;
 	/* A slow machine asks every few seconds only: one call has to come while it hangs, and not come back. */
 	fake_nvml_script("late=power:1000 hang=power:8000");
-	new_measurement(1);
-	const uint64_t from_ns = clock_now_ns();
-	struct nvml_watch *watch = watch_for(5000);
-	const uint64_t stop_ns = clock_now_ns();
-	nvml_watch_stop(watch, 200 * NS_PER_MS);
-	assert_measured(clock_now_ns() - stop_ns < SOON_MS * NS_PER_MS);
-	nvml_watch_fill(watch, from_ns, clock_now_ns(), &m);
-	nvml_watch_free(watch);
+	bool seen = false;
+	for (int tries = 0; tries < TRIES && !seen; tries++) {
+		/* Once more where the machine stood still before the hang, or until its end. */
+		await_the_end_of_a_hang();
+		new_measurement(1);
+		const uint64_t from_ns = clock_now_ns();
+		struct nvml_watch *watch = watch_for(5000);
+		const uint64_t stop_ns = clock_now_ns();
+		nvml_watch_stop(watch, 200 * NS_PER_MS);
+		assert_measured(clock_now_ns() - stop_ns < SOON_MS * NS_PER_MS);
+		nvml_watch_fill(watch, from_ns, clock_now_ns(), &m);
+		nvml_watch_free(watch);
+		seen = nvml_hangs() && !isnan(m.devices[0].power_w.mean);
+	}
 	/* What came before is kept. */
 	assert_true(m.devices[0].power_w.mean == 400);
 	assert_true(noted("until a call did not come back"));
@@ -316,9 +324,11 @@ static void slow_questions_are_asked_less_often(void **state)
 	(void)state;
 	fake_nvml_script("hang=clock:5");
 	new_measurement(1);
+	const uint64_t from_ns = clock_now_ns();
 	watch_whole(400);
+	const double took_ms = (double)(clock_now_ns() - from_ns) / (double)NS_PER_MS;
 	/* 10 ms of calls a sample: at least 100 ms between samples in the end. */
-	assert_true(m.devices[0].samples < 15);
+	assert_true(m.devices[0].samples < 15 * fmax(took_ms / 400, 1));
 	assert_measured(m.devices[0].samples >= 2);
 	assert_measured(noted("NVML: sampled every 0.16 s") || noted("NVML: sampled every 0.32 s"));
 }

@@ -26,7 +26,7 @@ static void *cool(void *context)
 		const size_t size = strlen(cooling[i]);
 		if (fd < 0 || write(fd, cooling[i], size) != (ssize_t)size || close(fd) != 0 ||
 			read(closings, event, sizeof event) <= 0)
-			return "the pipe is no sensor";
+			return (void *)"the pipe is no sensor";
 	}
 	return NULL;
 }

@@ -274,7 +274,10 @@ static void test_looks(void **state)
 	assert_int_equal(unlink(sleeper.path), 0);
 	assert_int_equal(mkfifo(sleeper.path, 0600), 0);
 	assert_int_equal(pthread_create(&thread, NULL, read_a_pipe, &sleeper), 0);
-	for (int i = 0; i < 500 && strcmp(look.call, "read") != 0 && !look.unknown[0]; i++) {
+	/* Asleep; and in which call, where the kernel tells. */
+	for (int i = 0; i < 6000 &&
+			(look.state != 'S' || (strcmp(look.call, "read") != 0 && !look.unknown[0]));
+		i++) {
 		(void)usleep(10000);
 		if (atomic_load(&sleeper.tid) > 0)
 			look_at_thread(getpid(), atomic_load(&sleeper.tid), &look);
@@ -308,7 +311,7 @@ static void test_zombie(void **state)
 	const pid_t child = fork();
 	if (child == 0)
 		_exit(0);
-	for (int i = 0; i < 500 && look.state != 'Z'; i++) {
+	for (int i = 0; i < 6000 && look.state != 'Z'; i++) {
 		(void)usleep(10000);
 		look_at_process(child, &look);
 	}
