@@ -142,7 +142,6 @@ bool devices_do_stage(const struct devices *devices, enum stage_id id);
 uint32_t devices_read_queues(
 	const struct devices *devices, uint64_t now_ns, struct queue_integrals *out);
 
-void devices_wake(const struct devices *devices); /* after crew's stopping was set */
 bool devices_join(
 	const struct devices *devices, uint64_t deadline_ns); /* false: one does not end */
 void devices_free(struct devices *devices);                   /* after devices_join; safe on {0} */
@@ -194,9 +193,6 @@ struct rounds {
 
 int rounds_open(struct rounds *rounds, unsigned devices, struct thread_meter *meters);
 void rounds_close(struct rounds *rounds); /* safe on {0} */
-
-/* A device's thread, its steps in their order; rounds->start_ns was set before the first. */
-void rounds_add(struct rounds *rounds, unsigned device, const struct round_step *step);
 
 /* Any thread: of each device, (devices). */
 void rounds_read(struct rounds *rounds, struct round_sums *out);

@@ -48,6 +48,113 @@ struct step_record {
 	uint64_t copy_bytes; /* that the step itself copied to a device */
 };
 
+/* --- rounds ---------------------------------------------------------------------------------- */
+
+int rounds_open(struct rounds *r, unsigned devices, struct thread_meter *meters)
+{
+	*r = (struct rounds){.devices = devices, .meters = meters};
+	const int code = completions_open(&r->completions, COMPLETIONS);
+	if (code)
+		return code;
+	if (pthread_mutex_init(&r->lock, NULL)) {
+		completions_close(&r->completions);
+		return -ENOMEM;
+	}
+	r->is_open = true;
+	return 0;
+}
+
+void rounds_close(struct rounds *r)
+{
+	if (!r->is_open)
+		return;
+	(void)pthread_mutex_destroy(&r->lock);
+	completions_close(&r->completions);
+	*r = (struct rounds){0};
+}
+
+static uint64_t rounds_later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t rounds_beyond(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+static void rounds_meter(const struct rounds *r, unsigned device, const struct round_step *step,
+	uint64_t exchange_ns)
+{
+	struct thread_meter *const m = &r->meters[device];
+	const uint64_t ended_ns = step->sync_begin_ns + step->sync_ns;
+	const struct trace_entry item = {
+		.number = step->batch,
+		.end_ns = ended_ns,
+		.service_ns = (float)exchange_ns,
+		.host_ns = NAN,
+	};
+	span_item(m, ended_ns, exchange_ns, &item);
+	if (!r->live)
+		state_clock_move(
+			&m->clock, THREAD_STARVED, THREAD_WORKING, exchange_ns, clock_now_ns());
+}
+
+static void rounds_count_exchange(struct rounds *r, const struct round *round)
+{
+	uint64_t began_ns = 0;
+	for (unsigned i = 0; i < r->devices; i++)
+		began_ns = rounds_later(began_ns, round->steps[i].sync_begin_ns);
+	for (unsigned i = 0; i < r->devices && began_ns > 0; i++) {
+		const struct round_step *step = &round->steps[i];
+		const uint64_t ended_ns = step->sync_begin_ns + step->sync_ns;
+		const uint64_t exchange_ns = rounds_beyond(ended_ns, began_ns);
+		r->sums[i].exchange_ns += exchange_ns;
+		r->sums[i].waiting_ns += rounds_beyond(step->sync_ns, exchange_ns);
+		if (r->meters)
+			rounds_meter(r, i, step, exchange_ns);
+	}
+}
+
+static void rounds_complete(struct rounds *r, const struct round *round)
+{
+	uint64_t ended_ns = 0;
+	for (unsigned i = 0; i < r->devices; i++) {
+		const struct round_step *step = &round->steps[i];
+		ended_ns = rounds_later(ended_ns, step->ended_ns);
+		r->sum.samples += step->samples;
+		r->sum.stepped += step->stepped;
+		r->sum.device_ns += step->compute_ns;
+		r->sum.oversleep_ns += step->oversleep_ns;
+	}
+	r->sum.batches += r->devices;
+	r->sum.t_ns = rounds_later(r->sum.t_ns, rounds_beyond(ended_ns, r->start_ns));
+	completions_add(&r->completions, &r->sum);
+	if (r->devices > 1)
+		rounds_count_exchange(r, round);
+}
+
+/* A device's thread, its steps in their order; rounds->start_ns was set before the first. */
+static void rounds_add(struct rounds *r, unsigned device, const struct round_step *step)
+{
+	(void)pthread_mutex_lock(&r->lock);
+	struct round *const round = &r->open[r->steps[device]++ % ROUNDS_OPEN_MAX];
+	round->steps[device] = *step;
+	if (++round->arrived == r->devices) {
+		rounds_complete(r, round);
+		round->arrived = 0;
+	}
+	(void)pthread_mutex_unlock(&r->lock);
+}
+
+void rounds_read(struct rounds *r, struct round_sums *out)
+{
+	(void)pthread_mutex_lock(&r->lock);
+	for (unsigned i = 0; i < r->devices; i++)
+		out[i] = r->sums[i];
+	(void)pthread_mutex_unlock(&r->lock);
+}
+
 /* --- the account of what came through -------------------------------------------------------- */
 
 static struct batch_view stepper_view(const struct stepper *s, const struct slot *slot)
@@ -758,13 +865,6 @@ uint32_t devices_read_queues(const struct devices *d, uint64_t now_ns, struct qu
 	return depth;
 }
 
-void devices_wake(const struct devices *d)
-{
-	for (unsigned i = 0; i < d->count; i++)
-		if (d->uploads[i])
-			upload_wake(d->uploads[i]);
-}
-
 bool devices_join(const struct devices *d, uint64_t deadline_ns)
 {
 	bool all = true;
@@ -788,110 +888,4 @@ void devices_free(struct devices *d)
 		upload_free(d->uploads[i]);
 	}
 	*d = (struct devices){0};
-}
-
-/* --- rounds ---------------------------------------------------------------------------------- */
-
-int rounds_open(struct rounds *r, unsigned devices, struct thread_meter *meters)
-{
-	*r = (struct rounds){.devices = devices, .meters = meters};
-	const int code = completions_open(&r->completions, COMPLETIONS);
-	if (code)
-		return code;
-	if (pthread_mutex_init(&r->lock, NULL)) {
-		completions_close(&r->completions);
-		return -ENOMEM;
-	}
-	r->is_open = true;
-	return 0;
-}
-
-void rounds_close(struct rounds *r)
-{
-	if (!r->is_open)
-		return;
-	(void)pthread_mutex_destroy(&r->lock);
-	completions_close(&r->completions);
-	*r = (struct rounds){0};
-}
-
-static uint64_t rounds_later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-static uint64_t rounds_beyond(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
-static void rounds_meter(const struct rounds *r, unsigned device, const struct round_step *step,
-	uint64_t exchange_ns)
-{
-	struct thread_meter *const m = &r->meters[device];
-	const uint64_t ended_ns = step->sync_begin_ns + step->sync_ns;
-	const struct trace_entry item = {
-		.number = step->batch,
-		.end_ns = ended_ns,
-		.service_ns = (float)exchange_ns,
-		.host_ns = NAN,
-	};
-	span_item(m, ended_ns, exchange_ns, &item);
-	if (!r->live)
-		state_clock_move(
-			&m->clock, THREAD_STARVED, THREAD_WORKING, exchange_ns, clock_now_ns());
-}
-
-static void rounds_count_exchange(struct rounds *r, const struct round *round)
-{
-	uint64_t began_ns = 0;
-	for (unsigned i = 0; i < r->devices; i++)
-		began_ns = rounds_later(began_ns, round->steps[i].sync_begin_ns);
-	for (unsigned i = 0; i < r->devices && began_ns > 0; i++) {
-		const struct round_step *step = &round->steps[i];
-		const uint64_t ended_ns = step->sync_begin_ns + step->sync_ns;
-		const uint64_t exchange_ns = rounds_beyond(ended_ns, began_ns);
-		r->sums[i].exchange_ns += exchange_ns;
-		r->sums[i].waiting_ns += rounds_beyond(step->sync_ns, exchange_ns);
-		if (r->meters)
-			rounds_meter(r, i, step, exchange_ns);
-	}
-}
-
-static void rounds_complete(struct rounds *r, const struct round *round)
-{
-	uint64_t ended_ns = 0;
-	for (unsigned i = 0; i < r->devices; i++) {
-		const struct round_step *step = &round->steps[i];
-		ended_ns = rounds_later(ended_ns, step->ended_ns);
-		r->sum.samples += step->samples;
-		r->sum.stepped += step->stepped;
-		r->sum.device_ns += step->compute_ns;
-		r->sum.oversleep_ns += step->oversleep_ns;
-	}
-	r->sum.batches += r->devices;
-	r->sum.t_ns = rounds_later(r->sum.t_ns, rounds_beyond(ended_ns, r->start_ns));
-	completions_add(&r->completions, &r->sum);
-	if (r->devices > 1)
-		rounds_count_exchange(r, round);
-}
-
-void rounds_add(struct rounds *r, unsigned device, const struct round_step *step)
-{
-	(void)pthread_mutex_lock(&r->lock);
-	struct round *const round = &r->open[r->steps[device]++ % ROUNDS_OPEN_MAX];
-	round->steps[device] = *step;
-	if (++round->arrived == r->devices) {
-		rounds_complete(r, round);
-		round->arrived = 0;
-	}
-	(void)pthread_mutex_unlock(&r->lock);
-}
-
-void rounds_read(struct rounds *r, struct round_sums *out)
-{
-	(void)pthread_mutex_lock(&r->lock);
-	for (unsigned i = 0; i < r->devices; i++)
-		out[i] = r->sums[i];
-	(void)pthread_mutex_unlock(&r->lock);
 }

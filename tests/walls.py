@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Walls inside the program: what each command links, and which files of a folder need each other in a circle.
+"""Walls inside the program: what each command links, which files of a folder need each other in a circle, and names that
+a source exports although nothing else uses them.
   tests/walls.py BUILD_FOLDER            holds them against tests/walls.txt
   tests/walls.py BUILD_FOLDER COMMAND    the edges that carry most of what a command links, and by which names
 What is linked is read from the objects (nm): from a command's object on, every object that defines what another one
 lacks.  An object counts the lines of its source and of the header of the same name."""
 import collections
+import glob
 import os
 import re
 import signal
@@ -34,19 +36,19 @@ class Graph:
         )
         of_object = {os.path.join(build, source + ".o"): source for source in self.sources}
         listed = subprocess.run(["nm", "-A", "-g", *of_object], capture_output=True, text=True, check=True).stdout
-        defined, lacks = {}, collections.defaultdict(set)
+        self.defined, lacks = {}, collections.defaultdict(set)
         for line in listed.splitlines():
             path, rest = line.split(":", 1)
             kind, name = rest.split()[-2:]
             if kind in "Uvw":
                 lacks[of_object[path]].add(name)
             else:
-                defined[name] = of_object[path]
+                self.defined[name] = of_object[path]
         self.needs = {source: collections.defaultdict(set) for source in self.sources}
         for source in self.sources:
             for name in lacks[source]:
-                if defined.get(name, source) != source:
-                    self.needs[source][defined[name]].add(name)
+                if self.defined.get(name, source) != source:
+                    self.needs[source][self.defined[name]].add(name)
         self.lines = {source: lines_of(source) for source in self.sources}
 
     def linked(self, start, without=None):
@@ -130,8 +132,24 @@ def check_folder(graph, folder, limit):
     return []
 
 
+def check_exported(graph, build):
+    # Beside the sources, names are used by the variants without a library, the plug-in, main.c and the tests.
+    used = {name for needs in graph.needs.values() for names in needs.values() for name in names}
+    bare = glob.glob(os.path.join(build, "bare/**/*.o"), recursive=True)
+    used.update(subprocess.run(["nm", "-u", "-j", *bare], capture_output=True, text=True).stdout.split() if bare else [])
+    for path in ["harness/main.c", *glob.glob("workloads/backend/cuda/*"), *glob.glob("tests/**/*.*", recursive=True)]:
+        if path.endswith((".c", ".cc", ".cu", ".h", ".patch")):
+            used.update(re.findall(r"\w+", open(path, encoding="utf-8", errors="replace").read()))
+    return [
+        f"{source}.c: nothing else uses {name}: make it static, or remove it"
+        for name, source in sorted(graph.defined.items())
+        if name not in used and name[0] not in "._"
+    ]
+
+
 def main():
-    graph = Graph(os.path.normpath(sys.argv[1]))
+    build = os.path.normpath(sys.argv[1])
+    graph = Graph(build)
     if len(sys.argv) > 2:
         explain(graph, sys.argv[2])
         return 0
@@ -141,6 +159,7 @@ def main():
     results += [check_command(graph, command, *commands[command]) for command in sorted(there & set(commands))]
     for folder in sorted({os.path.dirname(source) for source in graph.sources}):
         results.append(check_folder(graph, folder, circles.get(folder, 0)))
+    results.append(check_exported(graph, build))
     for bad in results:
         for line in bad:
             print("walls:", line)

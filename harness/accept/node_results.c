@@ -61,7 +61,8 @@ static int grow_texts(struct node_text *texts)
 	return 0;
 }
 
-const char *node_results_keep(struct node_results *results, const char *text)
+/* A text that lives as long as the set; NULL without memory. */
+static const char *node_results_keep(struct node_results *results, const char *text)
 {
 	if (!results->texts)
 		results->texts = calloc(1, sizeof *results->texts);
@@ -87,7 +88,9 @@ static void free_texts(struct node_text *texts)
 
 /* --- members of a document -------------------------------------------------------------------- */
 
-bool place_is_one_of_many(const struct figure *figure, const char *place)
+/* Of places that are alike on a node, one by one: "core 3" of a figure that is measured on each core.  Else the place is a
+ * part of what is compared. */
+static bool place_is_one_of_many(const struct figure *figure, const char *place)
 {
 	const size_t length = strlen(figure->place);
 	return length > 0 && strncmp(place, figure->place, length) == 0 && place[length] == ' ' &&

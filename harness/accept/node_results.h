@@ -15,10 +15,6 @@
 
 enum { NODE_RESULTS_MAX = 20000, NODE_PLACE_BYTES = 64 };
 
-/* Of places that are alike on a node, one by one: "core 3" of a figure that is measured on each core.  Else the place is a
- * part of what is compared. */
-bool place_is_one_of_many(const struct figure *figure, const char *place);
-
 /* The repetitions of a figure at a place. */
 struct node_figure {
 	const char *check,
@@ -73,9 +69,6 @@ int node_results_read(struct node_results *results, const char *const *paths, si
 int node_results_add(
 	struct node_results *results, const json_t *document, const char *path, struct error *err);
 void node_results_release(struct node_results *results); /* safe on {0} */
-
-/* A text that lives as long as the set; NULL without memory. */
-const char *node_results_keep(struct node_results *results, const char *text);
 
 /* "gemm.core at core 3 of 'matrix products'", "check 'matrix products'": whether the node has it. */
 bool node_result_covers(const struct node_result *node, const char *what);

@@ -25,7 +25,7 @@
 #define DURATION PLAN_TYPE_DURATION
 #define BOOLEAN PLAN_TYPE_BOOLEAN
 #define SHARE PLAN_TYPE_SHARE
-const struct plan_key plan_keys[PLAN_KEY_COUNT] = {
+static const struct plan_key plan_keys[PLAN_KEY_COUNT] = {
 #define PLAN_KEY(id, name, type, kinds, fallback, choices, min, max, doc) \
 	[PLAN_##id] = {name, type, kinds, fallback, choices, min, max, doc},
 #include "harness/accept/plan_keys.def"
@@ -196,12 +196,6 @@ const char *check_text(const struct accept_check *check, enum plan_key_id key)
 const char *plan_text(const struct accept_plan *plan, enum plan_key_id key)
 {
 	return plan->values[key].text ? plan->values[key].text : plan_keys[key].fallback;
-}
-
-int64_t plan_integer(const struct accept_plan *plan, enum plan_key_id key)
-{
-	struct plan_value fallback;
-	return plan_value_of(plan->values, key, &fallback)->integer;
 }
 
 double plan_share(const struct accept_plan *plan, enum plan_key_id key)

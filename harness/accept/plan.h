@@ -58,7 +58,6 @@ struct plan_key {
 #define ACCEPT_KIND_BIT(kind) (1U << (kind))
 #define ACCEPT_ALL_KINDS ((1U << ACCEPT_KINDS) - 1U)
 #define ACCEPT_OF_PLAN (1U << ACCEPT_KINDS)
-extern const struct plan_key plan_keys[PLAN_KEY_COUNT];
 
 struct plan_value {
 	int64_t integer; /* INTEGER, SIZE in bytes, DURATION in ns, CHOICE, BOOLEAN */
@@ -123,7 +122,6 @@ void plan_hash(const struct accept_plan *plan, char out[17]);
 int64_t check_integer(const struct accept_check *check, enum plan_key_id key);
 const char *check_text(const struct accept_check *check, enum plan_key_id key); /* never NULL */
 const char *plan_text(const struct accept_plan *plan, enum plan_key_id key);    /* of [plan] */
-int64_t plan_integer(const struct accept_plan *plan, enum plan_key_id key);
 double plan_share(const struct accept_plan *plan, enum plan_key_id key);
 
 /* Whether a check asks about that figure (by a limit of either level). */

@@ -73,7 +73,8 @@ static double deviation_of_most(const double *values, size_t count, double centr
 	return scale;
 }
 
-double spread_freedom(size_t count)
+/* Degrees of freedom of so many values. */
+static double spread_freedom(size_t count)
 {
 	const double freedom = FREEDOM_EACH * (double)count - FREEDOM_LOST;
 	return count < 2 ? 0 : fmax(FREEDOM_LEAST, fmin(FREEDOM_MOST, freedom));
@@ -110,11 +111,6 @@ double spread_z(const struct spread *spread, const struct spread_value *value)
 	const double level = M_PI_2 / (double)(spread->count ? spread->count : 1);
 	return (value->value - spread->centre) /
 	       sqrt(spread->scale * spread->scale * (1 + level) + more);
-}
-
-double spread_p(const struct spread *spread, double z)
-{
-	return spread->freedom > 0 ? 2 * compare_student(-fabs(z), spread->freedom) : 1;
 }
 
 double spread_limit(const struct spread *spread, double rate, size_t tests)

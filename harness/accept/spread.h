@@ -37,14 +37,8 @@ struct spread_value spread_value_of(double *values, size_t count);
 void spread_fit(struct spread *spread, const struct spread_value *values, size_t count,
 	enum figure_unit unit);
 
-/* Degrees of freedom of so many values. */
-double spread_freedom(size_t count);
-
 /* Distance in scales, of a node with that error: above 0, value is above the level. */
 double spread_z(const struct spread *spread, const struct spread_value *value);
-
-/* How often a healthy node is as far out (either side). */
-double spread_p(const struct spread *spread, double z);
 
 /* The distance at which p x tests = rate; INFINITY with too few nodes. */
 double spread_limit(const struct spread *spread, double rate, size_t tests);

@@ -41,7 +41,8 @@ static const double MODES_RATIO = 3;        /* of the means */
 static const double MODES_RARE = 0.04;
 static const double SIZES_VARY = 1e-4; /* variance of ln of bytes, that tells anything */
 
-struct trace_set trace_set_of(const struct traces *const *traces, size_t count, const char *stage)
+static struct trace_set trace_set_of(
+	const struct traces *const *traces, size_t count, const char *stage)
 {
 	struct trace_set set = {0};
 	for (size_t i = 0; traces && i < count && set.count < TRACE_SET_MAX; i++) {

@@ -49,7 +49,10 @@ double experiment_ratio(const double throughputs[EXPERIMENT_RUNS],
 	return ratio;
 }
 
-struct interval experiment_promise(double predicted, struct interval predicted_90)
+/* The interval that advice is tested against, relative to the baseline: the prediction's 90 %
+ * interval. An interval that includes no gain would be confirmed by nothing, so its lower end is
+ * then half of the promised gain (of its logarithm). */
+static struct interval experiment_promise(double predicted, struct interval predicted_90)
 {
 	static const double NO_GAIN = 1.05;
 	if (predicted_90.low <= NO_GAIN && predicted > NO_GAIN)

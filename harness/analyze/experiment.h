@@ -131,11 +131,6 @@ void experiment_order(
 double experiment_ratio(const double throughputs[EXPERIMENT_RUNS],
 	const bool is_variant[EXPERIMENT_RUNS], double baselines[EXPERIMENT_BASELINES]);
 
-/* The interval that advice is tested against, relative to the baseline: the prediction's 90 %
- * interval. An interval that includes no gain would be confirmed by nothing, so its lower end is
- * then half of the promised gain (of its logarithm). */
-struct interval experiment_promise(double predicted, struct interval predicted_90);
-
 /* Adds a block. */
 void experiment_add(
 	struct experiment *experiment, double ratio, const double baselines[EXPERIMENT_BASELINES]);

@@ -201,49 +201,9 @@ struct paired_estimate paired_estimate_of(
 	return estimate;
 }
 
-/* --- verdicts --------------------------------------------------------------------------------- */
-
-const char *paired_verdict_name(enum paired_verdict verdict)
-{
-	static const char *const names[] = {[PAIRED_OPEN] = "open",
-		[PAIRED_SLOWER] = "slower",
-		[PAIRED_EQUAL] = "equal",
-		[PAIRED_FASTER] = "faster"};
-	return names[verdict];
-}
-
 int paired_side(const struct paired_estimate *estimate, double threshold)
 {
 	if (estimate->interval.low > threshold)
 		return 1;
 	return estimate->interval.high < threshold ? -1 : 0;
-}
-
-/* Slower by the margin is 1 - margin times as fast; faster the other way round. */
-enum paired_verdict paired_judge(const struct paired_estimate *estimate, double margin)
-{
-	const double slower = log(1 - margin);
-	const int low = paired_side(estimate, slower);
-	const int high = paired_side(estimate, -slower);
-	if (low < 0)
-		return PAIRED_SLOWER;
-	if (high > 0)
-		return PAIRED_FASTER;
-	return low > 0 && high < 0 ? PAIRED_EQUAL : PAIRED_OPEN;
-}
-
-size_t paired_more_pairs(const struct paired_estimate *estimate, double threshold)
-{
-	const double distance = fabs(estimate->value - threshold);
-	const double half = estimate->value < threshold ? estimate->interval.high - estimate->value
-							: estimate->value - estimate->interval.low;
-	const double pairs = (double)estimate->pairs;
-	if (estimate->pairs < PAIRED_PAIRS_LEAST)
-		return PAIRED_PAIRS_LEAST - estimate->pairs;
-	if (!(distance > 0) || !isfinite(half))
-		return PAIRED_PAIRS_MOST;
-	const double wanted = pairs * (half / distance) * (half / distance);
-	if (!(wanted < PAIRED_PAIRS_MOST))
-		return PAIRED_PAIRS_MOST;
-	return wanted > pairs + 1 ? (size_t)ceil(wanted - pairs) : 1;
 }

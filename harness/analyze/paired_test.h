@@ -56,23 +56,7 @@ void paired_noise_learn(
 /* Standard deviation of d, about: the median scale; NAN: nothing is known. */
 double paired_noise_deviation(const struct paired_noise *noise);
 
-/* --- verdicts --------------------------------------------------------------------------------- */
-
-enum paired_verdict {
-	PAIRED_OPEN,   /* more pairs would tell */
-	PAIRED_SLOWER, /* a is slower than b by more than the margin, for sure */
-	PAIRED_EQUAL,  /* within the margin, for sure */
-	PAIRED_FASTER,
-};
-const char *paired_verdict_name(enum paired_verdict verdict); /* "slower" */
-
-/* margin: a share, 0.03 for 3 %. */
-enum paired_verdict paired_judge(const struct paired_estimate *estimate, double margin);
-
 /* Whether d is above `threshold` (1), below (-1), or not known yet (0). */
 int paired_side(const struct paired_estimate *estimate, double threshold);
-
-/* How many pairs more until the interval, at this value, is likely to end before `threshold`; at least 1. */
-size_t paired_more_pairs(const struct paired_estimate *estimate, double threshold);
 
 #endif

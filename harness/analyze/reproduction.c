@@ -51,7 +51,10 @@ static double reproduction_deviation(const double *logs, size_t count, double mi
 	return paired_noise_deviation(&noise);
 }
 
-struct reproduction_mean reproduction_mean_of(const double *values, size_t count, double beside)
+/* Of those of at most REPRODUCTION_REPEATS_MAX values that are above 0.  beside: what they are held against, fixed before they were measured; NAN: their first
+ * one. */
+static struct reproduction_mean reproduction_mean_of(
+	const double *values, size_t count, double beside)
 {
 	struct reproduction_mean mean = {.value = NAN, .interval = {NAN, NAN}, .deviation = NAN};
 	double logs[REPRODUCTION_REPEATS_MAX];

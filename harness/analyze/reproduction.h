@@ -155,10 +155,6 @@ bool reproduction_is_look(size_t repeats);
 /* The next number of repetitions to look at, above this one; REPRODUCTION_REPEATS_MAX at most. */
 size_t reproduction_next_look(size_t repeats);
 
-/* Of those of at most REPRODUCTION_REPEATS_MAX values that are above 0.  beside: what they are held against, fixed before they were measured; NAN: their first
- * one. */
-struct reproduction_mean reproduction_mean_of(const double *values, size_t count, double beside);
-
 /* Fills everything that is "by reproduction_judge". */
 void reproduction_judge(struct reproduction *reproduction);
 /* Whether only the diagnosis is open, which more repetitions of this kind hardly change. */

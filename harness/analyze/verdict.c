@@ -596,54 +596,6 @@ struct point_facts point_facts_measured(
 	return measured;
 }
 
-/* A stage that is busy the rest of the time limits as well. */
-static void name_stalls(const struct point_summary *point, struct binding *binding)
-{
-	const size_t busy = binding->stage;
-	size_t read = 0;
-	while (read < point->stage_count && !stage_is(point->stages[read].name, STAGE_READ))
-		read++;
-	if (read == point->stage_count)
-		return;
-	binding->stalls = true;
-	binding->depth = false;
-	binding->replayed = NAN;
-	binding->stage = read;
-	binding->second = busy != read ? busy : point->stage_count;
-}
-
-void verdict_judge_trusted(const struct evidence_base *base, struct verdict *out)
-{
-	*out = (struct verdict){0};
-	struct binding binding = binding_find(base);
-	if (base->findings)
-		binding_weigh(base, &binding);
-	binding_weigh_stopping(base, &binding);
-	binding_weigh_restarts(base, &binding);
-	/* Between epochs nothing is read: that is no stall of storage. */
-	if (!binding.restarts && stalls_bind(base))
-		name_stalls(base->point, &binding);
-	const struct cause cause =
-		binding.restarts ? cause_of_restarts(base->point)
-				 : cause_of_stage(base, &base->point->stages[binding.stage]);
-	name_binding(base->point, &binding, &cause, out);
-	out->confidence = confidence_of_verdict(base, &binding, &cause);
-	evidence_write(base, &binding, &cause, out);
-	advice_write(base, &binding, &cause, out);
-}
-
-void verdict_judge(const struct evidence_base *base, struct verdict *out)
-{
-	struct refusal refusal;
-	/* They are why it was unsteady. */
-	const bool explained =
-		base->point->status == POINT_UNSTEADY && (stalls_bind(base) || cache_binds(base));
-	if (explained || gate_passes(base, &refusal))
-		verdict_judge_trusted(base, out);
-	else
-		verdict_abstain(out, refusal.reason, refusal.way_out);
-}
-
 /* --- advice ----------------------------------------------------------------------------------- */
 
 /* What to change, and what may be expected of it: words tied to the keys of the configuration. */
@@ -1008,11 +960,61 @@ static void advise_resource(const struct evidence_base *base, const struct bindi
 		advise(out, "not enough was measured to name the resource that %s lacks", stage);
 }
 
-void advice_write(const struct evidence_base *base, const struct binding *binding,
+static void advice_write(const struct evidence_base *base, const struct binding *binding,
 	const struct cause *cause, struct verdict *out)
 {
 	if (binding->depth)
 		advise_depth(base, binding, out);
 	else
 		advise_resource(base, binding, cause, out);
+}
+
+/* --- all of it together ---------------------------------------------------------------------- */
+
+/* A stage that is busy the rest of the time limits as well. */
+static void name_stalls(const struct point_summary *point, struct binding *binding)
+{
+	const size_t busy = binding->stage;
+	size_t read = 0;
+	while (read < point->stage_count && !stage_is(point->stages[read].name, STAGE_READ))
+		read++;
+	if (read == point->stage_count)
+		return;
+	binding->stalls = true;
+	binding->depth = false;
+	binding->replayed = NAN;
+	binding->stage = read;
+	binding->second = busy != read ? busy : point->stage_count;
+}
+
+void verdict_judge_trusted(const struct evidence_base *base, struct verdict *out)
+{
+	*out = (struct verdict){0};
+	struct binding binding = binding_find(base);
+	if (base->findings)
+		binding_weigh(base, &binding);
+	binding_weigh_stopping(base, &binding);
+	binding_weigh_restarts(base, &binding);
+	/* Between epochs nothing is read: that is no stall of storage. */
+	if (!binding.restarts && stalls_bind(base))
+		name_stalls(base->point, &binding);
+	const struct cause cause =
+		binding.restarts ? cause_of_restarts(base->point)
+				 : cause_of_stage(base, &base->point->stages[binding.stage]);
+	name_binding(base->point, &binding, &cause, out);
+	out->confidence = confidence_of_verdict(base, &binding, &cause);
+	evidence_write(base, &binding, &cause, out);
+	advice_write(base, &binding, &cause, out);
+}
+
+void verdict_judge(const struct evidence_base *base, struct verdict *out)
+{
+	struct refusal refusal;
+	/* They are why it was unsteady. */
+	const bool explained =
+		base->point->status == POINT_UNSTEADY && (stalls_bind(base) || cache_binds(base));
+	if (explained || gate_passes(base, &refusal))
+		verdict_judge_trusted(base, out);
+	else
+		verdict_abstain(out, refusal.reason, refusal.way_out);
 }

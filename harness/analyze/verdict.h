@@ -203,7 +203,6 @@ struct trace_set {
 	size_t count, items;
 };
 
-struct trace_set trace_set_of(const struct traces *const *traces, size_t count, const char *stage);
 /* Of what is judged; empty without service times. */
 struct trace_set cause_traces(const struct evidence_base *base, const char *stage);
 
@@ -236,8 +235,6 @@ double trace_host_share(const struct trace_set *set, bool apart);
 /* The sweep that tells slow storage from saturated storage. */
 void advice_try_depths(const struct point_facts *facts, char *out, size_t room);
 
-void advice_write(const struct evidence_base *base, const struct binding *binding,
-	const struct cause *cause, struct verdict *out);
 /* In place of advice that is negative ("no setting helps") or cannot be undone ("add cores"): true, with why it cannot be
  * given, where others used the cores meanwhile. */
 bool advice_after_load(const struct point_summary *point, char *out, size_t room);

@@ -90,7 +90,8 @@ void expect_rest_missing(struct expect *e, const char *prefix, const char *forma
 			expect_missing(e, figure_list[i].name, "", "%s", why);
 }
 
-bool expect_wants_any(const struct expect *e, const char *prefix)
+/* Whether the plan asks about any figure whose name begins so. */
+static bool expect_wants_any(const struct expect *e, const char *prefix)
 {
 	for (size_t i = 0; figure_list[i].name; i++)
 		if (figure_list[i].kind == ACCEPT_EXPECT &&

@@ -33,8 +33,6 @@ struct expect {
 
 /* Whether the plan asks about the figure there; place NULL: anywhere. */
 bool expect_wants(const struct expect *e, const char *figure, const char *place);
-/* Whether it asks about any figure whose name begins so. */
-bool expect_wants_any(const struct expect *e, const char *prefix);
 void expect_text(struct expect *e, const char *figure, const char *place, const char *text);
 void expect_number(struct expect *e, const char *figure, const char *place, double value);
 void expect_switch(struct expect *e, const char *figure, const char *place, bool on);

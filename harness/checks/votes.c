@@ -127,7 +127,8 @@ const void *votes_copy(const struct votes *votes, size_t item, int variant)
 	return votes_variants(votes, item)[variant].copy;
 }
 
-uint64_t votes_of(const struct votes *votes, size_t item, size_t place, int variant)
+/* Results of a place that are of this variant. */
+static uint64_t votes_of(const struct votes *votes, size_t item, size_t place, int variant)
 {
 	return votes_counts(votes, item, place)[variant];
 }

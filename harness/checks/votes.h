@@ -42,7 +42,5 @@ uint64_t votes_wrong(const struct votes *votes, size_t item, size_t place, int r
 /* A variant that is not the right one and came from this place; the next one after `after` (-1 first); VOTES_UNDECIDED:
  * none. */
 int votes_next_wrong(const struct votes *votes, size_t item, size_t place, int right, int after);
-/* Results of a place that are of this variant. */
-uint64_t votes_of(const struct votes *votes, size_t item, size_t place, int variant);
 
 #endif

@@ -6,10 +6,8 @@
 #include <string.h>
 
 __asm__(".pushsection .rodata\n"
-	".global mlbench_glossary_begin\n"
 	"mlbench_glossary_begin:\n"
 	".incbin \"docs/GLOSSARY.md\"\n"
-	".global mlbench_glossary_end\n"
 	"mlbench_glossary_end:\n"
 	".byte 0\n"
 	".popsection\n");

@@ -841,19 +841,6 @@ int paired_ask(struct paired *paired, const struct paired_question *question, pa
 	}
 }
 
-static bool paired_is_judged(void *context, const struct paired_estimate *estimate)
-{
-	return paired_judge(estimate, *(const double *)context) != PAIRED_OPEN;
-}
-
-int paired_compare(struct paired *paired, const struct paired_question *question, double margin,
-	enum paired_verdict *verdict, struct paired_estimate *estimate, struct error *err)
-{
-	const int code = paired_ask(paired, question, paired_is_judged, &margin, estimate, err);
-	*verdict = paired_judge(estimate, margin);
-	return code;
-}
-
 /* --- what was measured ------------------------------------------------------------------------ */
 
 const double *paired_rates(const struct paired *paired, size_t arm, size_t *count)

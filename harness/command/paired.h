@@ -81,10 +81,6 @@ typedef bool paired_enough(void *context, const struct paired_estimate *estimate
 int paired_ask(struct paired *paired, const struct paired_question *question, paired_enough *enough,
 	void *context, struct paired_estimate *estimate, struct error *err);
 
-/* Measures until it is sure which is slower by more than the margin, or that they are equal within it. */
-int paired_compare(struct paired *paired, const struct paired_question *question, double margin,
-	enum paired_verdict *verdict, struct paired_estimate *estimate, struct error *err);
-
 /* --- what was measured ------------------------------------------------------------------------ */
 
 /* samples/s of an arm's repetitions, in their order; NAN: that one failed.  Borrowed until the next block. */

@@ -124,7 +124,8 @@ static const char *amount_write_range(enum amount_unit unit, double value, doubl
 	return out;
 }
 
-const char *amount_format_range(
+/* "580 to 620", in the unit that amount_format chooses for value; "" where a bound is none.  Returns out. */
+static const char *amount_format_range(
 	enum amount_unit unit, double value, double low, double high, char out[AMOUNT_BYTES_OUT])
 {
 	return amount_write_range(unit, value, low, high, AMOUNT_DIGITS, out);
@@ -213,13 +214,12 @@ int amount_parse(enum amount_unit unit, const char *text, double *scale, double 
 struct finding_row {
 	const char *key;
 	enum amount_unit unit;
-	const char *doc;
 };
 
 static const struct finding_row *finding_row(enum finding_id id)
 {
 	static const struct finding_row rows[FINDING_COUNT] = {
-#define FINDING(id, name, key, unit, doc) [FINDING_##id] = {key, AMOUNT_##unit, doc},
+#define FINDING(id, name, key, unit, doc) [FINDING_##id] = {key, AMOUNT_##unit},
 #include "harness/fit/findings.def"
 #undef FINDING
 	};
@@ -234,11 +234,6 @@ enum amount_unit finding_unit(enum finding_id id)
 const char *finding_key(enum finding_id id)
 {
 	return finding_row(id)->key;
-}
-
-const char *finding_doc(enum finding_id id)
-{
-	return finding_row(id)->doc;
 }
 
 /* --- one line ----------------------------------------------------------------------------------- */

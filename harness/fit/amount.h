@@ -20,10 +20,6 @@ enum { AMOUNT_BYTES_OUT = 64 };
 /* "600 samples/s", "4.125 ms", "95 %", "12.5 MiB/s", "2"; "none" for INFINITY.  Returns out. */
 const char *amount_format(enum amount_unit unit, double value, char out[AMOUNT_BYTES_OUT]);
 
-/* "580 to 620", in the unit that amount_format chooses for value; "" where a bound is none.  Returns out. */
-const char *amount_format_range(
-	enum amount_unit unit, double value, double low, double high, char out[AMOUNT_BYTES_OUT]);
-
 /* The same in three digits, but for whole ones: what people read, and nobody reads back. */
 const char *amount_words(enum amount_unit unit, double value, char out[AMOUNT_BYTES_OUT]);
 const char *amount_words_range(
@@ -36,7 +32,6 @@ int amount_parse(enum amount_unit unit, const char *text, double *scale, double 
 
 enum amount_unit finding_unit(enum finding_id id);
 const char *finding_key(enum finding_id id); /* the configuration's key that it fills, "" */
-const char *finding_doc(enum finding_id id);
 
 /* The whole of a line of [observed]: "600 samples/s (580 to 620), measured by trace", "2, assumed by user: why".  Appends. */
 struct buffer;

@@ -21,7 +21,10 @@ static double step_mean_likeness(const double *values, size_t count, double mean
 	return squares > 0 ? fmin(fmax(products / squares, 0), 0.99) : 0;
 }
 
-struct step_mean step_mean_of(const double *values, const double *weights, size_t count)
+/* Of consecutive values, each of which stands for as many steps as its weight says (NULL: one).
+ * The interval is Student's, wider where each value is like the one before it: n values with a
+ * correlation of r from one to the next are worth n (1 - r) / (1 + r). */
+static struct step_mean step_mean_of(const double *values, const double *weights, size_t count)
 {
 	double sum = 0;
 	double weight = 0;

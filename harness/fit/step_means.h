@@ -11,11 +11,6 @@ struct step_mean {
 	double mean, low, high; /* 95 % interval; NAN below 3 values */
 };
 
-/* Of consecutive values, each of which stands for as many steps as its weight says (NULL: one).
- * The interval is Student's, wider where each value is like the one before it: n values with a
- * correlation of r from one to the next are worth n (1 - r) / (1 + r). */
-struct step_mean step_mean_of(const double *values, const double *weights, size_t count);
-
 /* Adds a finding: the mean of values in its base unit. */
 void step_mean_find(struct findings *findings, enum finding_id id, enum finding_source source,
 	enum finding_how how, const double *values, const double *weights, size_t count,

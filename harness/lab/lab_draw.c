@@ -397,7 +397,7 @@ json_t *lab_setting_to_json(const struct lab_setting *setting)
 	return json;
 }
 
-int lab_setting_from_json(const json_t *json, struct lab_setting *setting, struct error *err)
+static int lab_setting_from_json(const json_t *json, struct lab_setting *setting, struct error *err)
 {
 	const char *key;
 	json_t *value;

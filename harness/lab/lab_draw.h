@@ -46,7 +46,6 @@ int lab_drawn_from_json(
 	const struct lab *lab, const json_t *json, struct lab_drawn *drawn, struct error *err);
 
 json_t *lab_setting_to_json(const struct lab_setting *setting);
-int lab_setting_from_json(const json_t *json, struct lab_setting *setting, struct error *err);
 /* "read.depth=8 decode.workers=2"; "as it stands" of an empty one. */
 void lab_setting_words(const json_t *setting, struct buffer *out);
 

@@ -68,8 +68,4 @@ void error_counters_release(struct error_counters *counters); /* safe on {0} */
 uint64_t error_counter_growth(
 	const struct error_counters *before, const struct error_counter *counter);
 
-/* Counts of all counters together, of one class or of ERROR_CLASSES for all. */
-uint64_t error_counters_sum(
-	const struct error_counters *counters, enum error_class class, bool corrected);
-
 #endif

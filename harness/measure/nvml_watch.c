@@ -14,7 +14,7 @@
 
 /* --- samples over time ------------------------------------------------------------------------ */
 
-const struct nvml_group nvml_quick = {
+static const struct nvml_group nvml_quick = {
 	.list = {NVML_SM_CLOCK, NVML_MEMORY_CLOCK, NVML_POWER, NVML_TEMPERATURE, NVML_THROTTLES,
 		NVML_ECC_CORRECTED, NVML_ECC_UNCORRECTED, NVML_MEMORY_USED, NVML_KERNEL_RESIDENT},
 	.count = 9,
@@ -66,7 +66,8 @@ struct nvml_span nvml_series_span(
 	return (struct nvml_span){.first = series->samples + first, .count = end - first};
 }
 
-size_t nvml_group_place(const struct nvml_group *group, enum nvml_quantity quantity)
+/* Where a quantity is in a group; the group's count: nowhere. */
+static size_t nvml_group_place(const struct nvml_group *group, enum nvml_quantity quantity)
 {
 	size_t i = 0;
 	while (i < group->count && group->list[i] != quantity)

@@ -76,7 +76,7 @@ struct nvml_group {
 	enum nvml_quantity list[NVML_GROUP_MAX];
 	size_t count;
 };
-extern const struct nvml_group nvml_quick, nvml_slow; /* slow: PCIe throughput */
+extern const struct nvml_group nvml_slow; /* PCIe throughput */
 
 struct nvml_sample {
 	uint64_t t_ns;
@@ -103,9 +103,6 @@ struct nvml_span {
 };
 struct nvml_span nvml_series_span(
 	const struct nvml_series *series, uint64_t from_ns, uint64_t to_ns);
-
-/* Where a quantity is in a group; the group's count: nowhere. */
-size_t nvml_group_place(const struct nvml_group *group, enum nvml_quantity quantity);
 
 struct device_range nvml_span_range(const struct nvml_span *span, size_t place);
 /* Share of the known samples that have a bit set; NAN: none is known. */

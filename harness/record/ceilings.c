@@ -273,51 +273,6 @@ double ceilings_best_flops(const struct ceilings *ceilings, unsigned threads)
 	return best;
 }
 
-/* The nearest sizes measured on both sides of what is asked; NULL: none. */
-struct copy_neighbours {
-	const struct copy_ceiling *below, *above;
-};
-
-static struct copy_neighbours find_copies(
-	const struct device_ceiling *device, double bytes, bool pinned, bool to_device)
-{
-	struct copy_neighbours near = {0};
-	for (size_t i = 0; i < device->copy_count; i++) {
-		const struct copy_ceiling *copy = &device->copies[i];
-		if (copy->pinned != pinned || copy->to_device != to_device ||
-			!(copy->bytes_per_s > 0))
-			continue;
-		if (copy->bytes <= bytes && (!near.below || copy->bytes > near.below->bytes))
-			near.below = copy;
-		if (copy->bytes >= bytes && (!near.above || copy->bytes < near.above->bytes))
-			near.above = copy;
-	}
-	return near;
-}
-
-static double copy_seconds(const struct copy_ceiling *copy)
-{
-	return copy->bytes / copy->bytes_per_s;
-}
-
-double ceilings_copy_bytes_per_s(
-	const struct ceilings *ceilings, double bytes, bool pinned, bool to_device)
-{
-	if (!ceilings->has_device || !(bytes > 0))
-		return NAN;
-	const struct copy_neighbours near =
-		find_copies(&ceilings->device, bytes, pinned, to_device);
-	if (!near.above)
-		return near.below ? near.below->bytes_per_s : NAN;
-	if (!near.below)
-		return bytes / copy_seconds(near.above);
-	const double span = near.above->bytes - near.below->bytes;
-	const double along = span > 0 ? (bytes - near.below->bytes) / span : 0;
-	const double seconds =
-		copy_seconds(near.below) * (1 - along) + copy_seconds(near.above) * along;
-	return bytes / seconds;
-}
-
 double ceilings_device_flops(const struct ceilings *ceilings, const char *precision)
 {
 	double best = NAN;
@@ -327,11 +282,6 @@ double ceilings_device_flops(const struct ceilings *ceilings, const char *precis
 			best = fmax(best, gemm->flops);
 	}
 	return best;
-}
-
-double ceilings_launch_ns(const struct ceilings *ceilings)
-{
-	return ceilings->has_device ? ceilings->device.launch_ns : NAN;
 }
 
 const char *ceilings_age(

@@ -205,18 +205,8 @@ double ceilings_read_bytes_per_s(
 /* Best GEMM rate (FLOP/s) with so many threads; NAN: not measured. */
 double ceilings_best_flops(const struct ceilings *ceilings, unsigned threads);
 
-/* --- of the device; NAN: none was probed, or not that ----------------------------------------- */
-
-/* What copies of so many bytes give, bytes/s.  Between the sizes measured the time of a copy is interpolated, smaller ones take
- * as long as the smallest, larger ones run at the rate of the largest. */
-double ceilings_copy_bytes_per_s(
-	const struct ceilings *ceilings, double bytes, bool pinned, bool to_device);
-
-/* Best rate of a square product, FLOP/s, at a precision as step.precision names it. */
+/* Best rate of a square product on the device, FLOP/s, at a precision as step.precision names it; NAN: not probed. */
 double ceilings_device_flops(const struct ceilings *ceilings, const char *precision);
-
-/* Host time to launch one kernel. */
-double ceilings_launch_ns(const struct ceilings *ceilings);
 
 /* "probed 3 h ago": at `moment` (seconds since the epoch), of which `word` says how it lies to the reader:
  * "ago", or "before" when it is that of an earlier run.  Returns out. */

@@ -128,15 +128,6 @@ const struct stage_measurement *measurement_stage(const struct measurement *m, e
 
 /* --- calls to a server of files --------------------------------------------------------------- */
 
-const struct network_call *network_find_call(
-	const struct network_measurement *network, const char *name)
-{
-	for (size_t i = 0; i < network->call_count; i++)
-		if (strcmp(network->calls[i].name, name) == 0)
-			return &network->calls[i];
-	return NULL;
-}
-
 static double network_sum(double a, double b)
 {
 	return isnan(a) ? b : isnan(b) ? a : a + b;

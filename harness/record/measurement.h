@@ -405,9 +405,6 @@ void network_measurement_init(struct network_measurement *network, const char *w
 /* Adds calls to those of their kind, or beside them, or to "others" where there is no room: sums,
  * and means over the calls of which they are known. */
 void network_add_call(struct network_measurement *network, const struct network_call *call);
-/* NULL: there was none of that kind. */
-const struct network_call *network_find_call(
-	const struct network_measurement *network, const char *name);
 void measurement_release(struct measurement *m); /* safe on {0} */
 /* How long threads, CPU time and items were counted: between windows, where measured_seconds, which is of the throughput, is
  * between completions of steps and up to a step shorter.  Without states of threads: measured_seconds. */

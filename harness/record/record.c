@@ -442,20 +442,6 @@ int record_settle_repeats(struct record *record, uint32_t repeats, struct error 
 	return code;
 }
 
-int record_continue(struct record *record, struct error *err)
-{
-	char *path = points_path(record, err);
-	if (!path)
-		return -ENOMEM;
-	const int code = lock_points(record, path, 0, err);
-	free(path);
-	if (!code)
-		record_remove_litter(record);
-	record->finished = 0;
-	record->interrupted = false;
-	return code;
-}
-
 static struct record_entry *find_entry(const struct record *record, uint32_t point, uint32_t repeat)
 {
 	for (size_t i = 0; i < record->entry_count; i++)
@@ -872,7 +858,8 @@ static void remove_lone(const struct record *record, const char *folder,
 		(void)closedir(dir);
 }
 
-void record_remove_litter(const struct record *record)
+/* Of a record that this process has for writing. */
+static void record_remove_litter(const struct record *record)
 {
 	char *traces = files_join(record->folder, TRACES_FOLDER);
 	files_remove_left(record->folder);
@@ -882,6 +869,20 @@ void record_remove_litter(const struct record *record)
 		remove_lone(record, traces, is_lone_trace);
 	}
 	free(traces);
+}
+
+int record_continue(struct record *record, struct error *err)
+{
+	char *path = points_path(record, err);
+	if (!path)
+		return -ENOMEM;
+	const int code = lock_points(record, path, 0, err);
+	free(path);
+	if (!code)
+		record_remove_litter(record);
+	record->finished = 0;
+	record->interrupted = false;
+	return code;
 }
 
 /* --- which folder is meant: a run's own, a file in it, or the newest run of a benchmark ------- */

@@ -121,8 +121,6 @@ struct record {
 int record_create(struct record *record, struct error *err);
 /* Takes a record that was opened for writing again: -EBUSY when another process writes to it. */
 int record_continue(struct record *record, struct error *err);
-/* Removes what a kill left in the folder of a record that this process has for writing; record_continue does. */
-void record_remove_litter(const struct record *record);
 /* Appends one repetition, synced.  It is kept in memory in any case: what cannot be saved can still
  * be printed. */
 int record_append(struct record *record, const struct measurement *measurement, struct error *err);

@@ -198,7 +198,8 @@ void accept_add_subject(struct buffer *out, const json_t *finding)
 		column_text(finding, "figure"), *place ? " of " : "", place);
 }
 
-void accept_add_figure(struct buffer *out, const json_t *finding)
+/* The same of one finding, without its check. */
+static void accept_add_figure(struct buffer *out, const json_t *finding)
 {
 	char measured[ACCEPT_VALUE_BYTES];
 	accept_add_subject(out, finding);

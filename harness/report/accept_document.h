@@ -35,8 +35,6 @@ void accept_add_brief(struct buffer *out, const json_t *row);
 /* "decode.core of core 3", "spread of throughput". */
 void accept_add_subject(struct buffer *out, const json_t *finding);
 
-/* The same of one finding, without its check. */
-void accept_add_figure(struct buffer *out, const json_t *finding);
 /* "at least 345 samples/s", "1 GiB/s to 2 GiB/s", or as it is asked where the limit is no number. */
 void accept_add_limit(struct buffer *out, const json_t *finding);
 /* A sentence of the document with its full stop. */

@@ -15,10 +15,3 @@ void csv_text(struct buffer *out, const char *text)
 		buffer_format(out, *text == '"' ? "\"\"" : "%c", *text);
 	buffer_text(out, "\"");
 }
-
-void csv_number(struct buffer *out, double value)
-{
-	buffer_text(out, ",");
-	if (isfinite(value))
-		buffer_format(out, "%.9g", value);
-}

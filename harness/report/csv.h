@@ -6,7 +6,5 @@
 
 /* RFC 4180: a field with a comma, a quote or a line break is quoted. */
 void csv_text(struct buffer *out, const char *text);
-/* A comma and the number; nothing behind it where there is none. */
-void csv_number(struct buffer *out, double value);
 
 #endif

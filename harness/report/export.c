@@ -8,6 +8,23 @@
 
 enum { FORMATS_MAX = 16 };
 
+static int write_csv(const struct report *report, struct buffer *out, struct error *err)
+{
+	json_t *json = report_summary_json(report);
+	if (json)
+		report_csv(report, json_object_get(json, "points"), out);
+	const bool made = json;
+	json_decref(json);
+	return made ? 0 : error_set(err, -ENOMEM, "out of memory for the points");
+}
+
+static const struct export_ops export_csv = {
+	.name = "csv",
+	.summary = "a row per point, the same as points.csv",
+	.extension = ".csv",
+	.text = write_csv,
+};
+
 const struct export_ops *const export_list[] = {&export_csv, &export_markdown, &export_jsonl,
 	&export_openmetrics, &export_tensorboard, NULL};
 
@@ -54,20 +71,3 @@ const char *export_file_name(const char *text, char *out, size_t room)
 	out[used] = '\0';
 	return out;
 }
-
-static int write_csv(const struct report *report, struct buffer *out, struct error *err)
-{
-	json_t *json = report_summary_json(report);
-	if (json)
-		report_csv(report, json_object_get(json, "points"), out);
-	const bool made = json;
-	json_decref(json);
-	return made ? 0 : error_set(err, -ENOMEM, "out of memory for the points");
-}
-
-const struct export_ops export_csv = {
-	.name = "csv",
-	.summary = "a row per point, the same as points.csv",
-	.extension = ".csv",
-	.text = write_csv,
-};

@@ -29,7 +29,7 @@ struct export_ops {
 	int (*folder)(const struct report *report, const char *folder, struct error *err);
 };
 
-extern const struct export_ops export_csv, export_markdown, export_jsonl, export_openmetrics,
+extern const struct export_ops export_markdown, export_jsonl, export_openmetrics,
 	export_tensorboard;
 extern const struct export_ops *const export_list[]; /* NULL-terminated */
 

@@ -22,12 +22,6 @@ struct flame_top {
 /* The functions with most of their own, at most room, largest first; how many.  0 without memory, too. */
 size_t flame_top(const struct flame_profile *profile, struct flame_top *out, size_t room);
 
-/* The stage that a frame belongs to, by number. */
-uint32_t flame_stage_of(const struct flame_profile *profile, uint32_t frame);
-
-/* "clock signals, 247 Hz of CPU time, 12,345 samples, 3 lost, ..."; one paragraph, each fact with its reason. */
-void flame_describe(const struct flame_profile *profile, struct buffer *out);
-
 void flame_folded(const struct flame_profile *profile, struct buffer *out);
 /* name: of the benchmark.  NULL: no memory. */
 json_t *flame_json(const struct flame_profile *profile, const char *name);

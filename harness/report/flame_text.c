@@ -15,7 +15,8 @@ enum { DEPTH_MAX = 2048 };
 
 /* --- functions -------------------------------------------------------------------------------- */
 
-uint32_t flame_stage_of(const struct flame_profile *profile, uint32_t frame)
+/* The stage that a frame belongs to, by number. */
+static uint32_t flame_stage_of(const struct flame_profile *profile, uint32_t frame)
 {
 	while (profile->frames[frame].parent != FLAME_ROOT)
 		frame = profile->frames[frame].parent;
@@ -150,7 +151,8 @@ static void describe_coverage(const struct flame_profile *profile, struct buffer
 		units_format_duration(profile->cpu_s * (double)NS_PER_S, cpu));
 }
 
-void flame_describe(const struct flame_profile *profile, struct buffer *out)
+/* "clock signals, 247 Hz of CPU time, 12,345 samples, 3 lost, ..."; one paragraph, each fact with its reason. */
+static void flame_describe(const struct flame_profile *profile, struct buffer *out)
 {
 	char count[UNITS_BYTES];
 	char share[UNITS_BYTES];

@@ -133,7 +133,8 @@ void medium_note(struct medium *medium, struct buffer *text)
 	buffer_release(text);
 }
 
-void medium_put_table(struct medium *medium, const struct table *table)
+/* One that was filled by table_add, in a terminal or Markdown. */
+static void medium_put_table(struct medium *medium, const struct table *table)
 {
 	medium_set_facts(medium, false);
 	if (medium->style)

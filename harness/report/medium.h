@@ -40,8 +40,6 @@ void medium_list(
 	struct medium *medium, enum ink ink, const char *term, const json_t *texts, size_t first);
 /* A line of its own, less than the rest. */
 void medium_note(struct medium *medium, struct buffer *text);
-/* One that was filled by table_add, in a terminal or Markdown. */
-void medium_put_table(struct medium *medium, const struct table *table);
 /* Nothing without rows.  caption: of HTML, where a table must have one. */
 void medium_table(struct medium *medium, const struct table_column *columns, size_t count,
 	const json_t *rows, const char *caption);

@@ -564,7 +564,8 @@ static int64_t integer_at(const struct report *report, size_t point, enum key_id
 	return config_integer(config, key);
 }
 
-bool report_reads_alone(const struct report *report, size_t point)
+/* Whether nothing but reading is measured at a point: nothing is decoded, and the step is null. */
+static bool report_reads_alone(const struct report *report, size_t point)
 {
 	const struct workload_facts *facts = &report->points[point]->facts;
 	return facts->step_null && !facts->reads_memory &&

@@ -88,8 +88,6 @@ double report_forecast_width(const struct report *report);
  * struct forecast has it; else 0. */
 double report_forecast_noise(const struct report *report);
 
-/* Whether nothing but reading is measured at a point: nothing is decoded, and the step is null. */
-bool report_reads_alone(const struct report *report, size_t point);
 /* "2,812 samples/s (2.88 M tokens/s)", "12,702 samples/s (1.2 GiB/s, 12,702 IOPS)": in the units of
  * what is measured. */
 void report_add_rate(const struct report *report, size_t point, struct buffer *out);

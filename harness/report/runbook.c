@@ -5,10 +5,8 @@
 #include <string.h>
 
 __asm__(".pushsection .rodata\n"
-	".global mlbench_runbook_begin\n"
 	"mlbench_runbook_begin:\n"
 	".incbin \"docs/runbook.md\"\n"
-	".global mlbench_runbook_end\n"
 	"mlbench_runbook_end:\n"
 	".byte 0\n"
 	".popsection\n");

@@ -65,7 +65,7 @@ static const struct table_cell *table_cell_at(const struct table *table, size_t 
 	return &table->cells[row * table->column_count + column];
 }
 
-size_t table_rows(const struct table *table)
+static size_t table_rows(const struct table *table)
 {
 	return table->cell_count / table->column_count;
 }

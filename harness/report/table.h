@@ -65,8 +65,6 @@ void table_close(struct table *table);
 void table_add(struct table *table, enum ink ink, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-size_t table_rows(const struct table *table);
-
 /* indent: blanks in front of each line.  heads: with the line of heads. */
 void table_render(const struct table *table, const struct style *style, int indent, bool heads,
 	struct buffer *out);

@@ -20,10 +20,6 @@ struct timeline_story {
 	const char *name, *config_hash, *schedule;
 };
 
-/* Written beside and renamed; with `compress`, by zlib.  Nothing is left of it where that fails. */
-int timeline_save(
-	const struct timeline_story *story, const char *path, bool compress, struct error *err);
-
 /* Where a point's is: trace.json in the folder of a run, trace-p00012.json in that of a sweep; with .gz where it is
  * compressed.  Free it; NULL without memory. */
 char *timeline_path(const struct record *record, uint32_t point, bool compress);

@@ -233,7 +233,8 @@ static int write_and_sync(const struct timeline_story *story, int fd, bool compr
 	return code;
 }
 
-int timeline_save(
+/* Written beside and renamed; with `compress`, by zlib.  Nothing is left of it where that fails. */
+static int timeline_save(
 	const struct timeline_story *story, const char *path, bool compress, struct error *err)
 {
 	char beside[FILES_PATH_BYTES];

@@ -23,6 +23,20 @@ static int tear_down(void **state)
 	return 0;
 }
 
+/* Counts of all counters together, of one class or of ERROR_CLASSES for all. */
+static uint64_t error_counters_sum(
+	const struct error_counters *counters, enum error_class class, bool corrected)
+{
+	uint64_t sum = 0;
+	for (size_t i = 0; i < counters->count; i++) {
+		const struct error_counter *counter = &counters->list[i];
+		if ((class == ERROR_CLASSES || counter->class == class) &&
+			counter->corrected == corrected)
+			sum = counter->count > UINT64_MAX - sum ? UINT64_MAX : sum + counter->count;
+	}
+	return sum;
+}
+
 static struct error_counters counters_of(unsigned classes, const struct error_counters *before)
 {
 	struct error_counters counters;

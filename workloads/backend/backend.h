@@ -207,10 +207,6 @@ int backend_validate(const struct config *config, struct error *err);
  * kernels it picked (OPENBLAS_CORETYPE overrides), threading, processors; opens it.  Without one: why.  Returns out. */
 const char *openblas_describe(char *out, size_t room);
 
-/* With step.time set, step.device and step.model may have this name: nothing is published of them.
- */
-extern const char backend_custom_name[]; /* "custom" */
-
 /* --- devices that train together -------------------------------------------------------------- */
 
 /* Opens the group of step.devices for the backend that step.backend chooses; before the backends, on any thread.

@@ -224,7 +224,9 @@ bool emulated_group_meet(struct emulated_group *group, uint64_t computed_ns, uin
 
 enum { TIMER_SLACK_NS = 1 };
 
-const char backend_custom_name[] = "custom";
+/* With step.time set, step.device and step.model may have this name: nothing is published of them.
+ */
+static const char backend_custom_name[] = "custom";
 
 struct emulated {
 	struct backend backend;

@@ -201,7 +201,8 @@ static void layer_attention_backward(
 	}
 }
 
-void layer_forward(const struct layer *layer, size_t samples, int threads)
+/* samples: of the group, rows = samples * m.  Attention takes one sample at a time. */
+static void layer_forward(const struct layer *layer, size_t samples, int threads)
 {
 	if (layer->kind == LAYER_ATTENTION)
 		layer_attention_forward(layer);
@@ -209,7 +210,7 @@ void layer_forward(const struct layer *layer, size_t samples, int threads)
 		layer_dense_forward(layer, samples, threads);
 }
 
-void layer_backward(
+static void layer_backward(
 	const struct layer *layer, size_t samples, const struct layer_gradients *gradients)
 {
 	if (layer->kind == LAYER_ATTENTION)

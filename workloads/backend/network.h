@@ -112,11 +112,6 @@ struct layer_gradients {
 	int threads;
 };
 
-/* samples: of the group, rows = samples * m.  Attention takes one sample at a time. */
-void layer_forward(const struct layer *layer, size_t samples, int threads);
-void layer_backward(
-	const struct layer *layer, size_t samples, const struct layer_gradients *gradients);
-
 /* --- the loss: softmax and cross-entropy of the last layer's output --------------------------- */
 
 /* logits (samples * rows, classes): each row is scored against its sample's label (modulo classes),

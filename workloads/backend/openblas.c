@@ -96,6 +96,22 @@ static bool blas_try_library(const char *path)
 	return false;
 }
 
+/* Whether `threads` threads of it will find their buffers.  It never stops asking for memory that it does not get, so this
+ * is asked first.  -ENOMEM: not. */
+static int blas_check_room(int threads, struct error *err)
+{
+	const size_t bytes = BLAS_OWN_BYTES + (size_t)threads * BLAS_THREAD_BYTES;
+	void *const trial =
+		mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (trial == MAP_FAILED)
+		return error_set(err, -ENOMEM,
+			"OpenBLAS needs about %zu MiB of address space for %d thread%s, which is not available "
+			"(raise ulimit -v)",
+			bytes >> 20, threads, threads == 1 ? "" : "s");
+	(void)munmap(trial, bytes);
+	return 0;
+}
+
 static void blas_find_library(void)
 {
 	char beside[PATH_MAX];
@@ -125,20 +141,6 @@ const struct blas *blas_find(char *why, size_t room)
 void blas_replace(const struct blas *functions)
 {
 	blas = functions ? functions : blas_library.found ? &blas_library.functions : NULL;
-}
-
-int blas_check_room(int threads, struct error *err)
-{
-	const size_t bytes = BLAS_OWN_BYTES + (size_t)threads * BLAS_THREAD_BYTES;
-	void *const trial =
-		mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (trial == MAP_FAILED)
-		return error_set(err, -ENOMEM,
-			"OpenBLAS needs about %zu MiB of address space for %d thread%s, which is not available "
-			"(raise ulimit -v)",
-			bytes >> 20, threads, threads == 1 ? "" : "s");
-	(void)munmap(trial, bytes);
-	return 0;
 }
 
 int blas_set_threads(int threads, struct error *err)

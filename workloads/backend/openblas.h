@@ -28,10 +28,6 @@ const struct blas *blas_find(char *why, size_t room);
 /* The same, once blas_find has found it: for what runs between open and close of a step. */
 extern const struct blas *blas;
 
-/* Whether `threads` threads of it will find their buffers.  It never stops asking for memory that it does not get, so this
- * is asked first.  -ENOMEM: not. */
-int blas_check_room(int threads, struct error *err);
-
 /* For the products of the calling thread (the count is OpenMP's, a property of it).  -ENOMEM as above; -ENOTSUP: the library
  * was built for fewer. */
 int blas_set_threads(int threads, struct error *err);

@@ -277,38 +277,6 @@ int container_view(struct container_file *file, uint64_t offset, size_t size, co
 	return code;
 }
 
-int container_read_beside(struct container_file *file, const char *path, size_t most,
-	uint8_t **data, size_t *size, struct error *err)
-{
-	struct store *const store = file->work->scan->store;
-	struct store_stat what;
-	union store_file opened;
-	*data = NULL;
-	int code = store->ops->file_open(store, path, false, &opened);
-	if (code == -ENOENT)
-		return error_set(err, code, "'%s' is not there", path);
-	if (code)
-		return split_fail_read(file, code, err);
-	code = store->ops->stat(store, path, &opened, &what);
-	if (!code && (what.kind != STORE_FILE || what.bytes > most)) {
-		store->ops->file_close(store, opened);
-		return error_set(
-			err, -EINVAL, "'%s' is no file, or larger than %zu bytes", path, most);
-	}
-	if (!code && !(*data = malloc((size_t)what.bytes + 1)))
-		code = -ENOMEM;
-	if (!code)
-		code = store_read_exactly(store, opened, 0, *data, (size_t)what.bytes);
-	store->ops->file_close(store, opened);
-	*size = code ? 0 : (size_t)what.bytes;
-	if (!code)
-		return 0;
-	free(*data);
-	*data = NULL;
-	return code == -ENOMEM ? error_set(err, code, "no memory for '%s'", path)
-			       : split_fail_read(file, code, err);
-}
-
 /* The index of a class by its name. */
 static int split_intern(struct split_work *work, const char *name, size_t size, int64_t *out)
 {

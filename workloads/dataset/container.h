@@ -81,11 +81,6 @@ struct container_file {
 int container_view(struct container_file *file, uint64_t offset, size_t size, const uint8_t **out,
 	struct error *err);
 
-/* The whole of a file beside this one ("data.idx"), of `most` bytes at most, to be freed by the caller.
- * path: relative to the root.  -ENOENT: there is none. */
-int container_read_beside(struct container_file *file, const char *path, size_t most,
-	uint8_t **data, size_t *size, struct error *err);
-
 int container_add(
 	struct container_file *file, const struct container_part *part, struct error *err);
 

@@ -785,7 +785,8 @@ void arena_close(struct arena *arena)
 	free(arena);
 }
 
-bool arena_own(struct arena *arena, void *memory)
+/* free() it later; false (and freed) without memory. */
+static bool arena_own(struct arena *arena, void *memory)
 {
 	struct owned *block = malloc(sizeof(*block));
 	if (!block) {

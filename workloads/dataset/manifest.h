@@ -43,8 +43,6 @@ struct arena *arena_open(void);                     /* NULL without memory */
 void arena_close(struct arena *arena);              /* NULL is fine */
 void *arena_take(struct arena *arena, size_t size); /* NULL without memory; pointers are aligned */
 char *arena_text(struct arena *arena, const char *text, size_t length); /* a copy, with a NUL */
-bool arena_own(
-	struct arena *arena, void *block); /* free() it later; false (and freed) without memory */
 
 /* Writes a data set's manifest atomically.  header: the keys to put in front of those that are
  * known from the data set (its reference stays the caller's). */

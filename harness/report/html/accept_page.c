@@ -16,7 +16,8 @@
 
 enum { PAGE_TROUBLES_MAX = 20, PAGE_FINDINGS_MAX = 2000, PAGE_NOTES_MAX = 200 };
 
-void accept_page_facts(const json_t *document, struct buffer *out)
+/* "mlbench node plan, tier quick, 2026-11-26T03:10:00Z, 48.2 s": under the title of either. */
+static void accept_page_facts(const json_t *document, struct buffer *out)
 {
 	char took[UNITS_BYTES];
 	buffer_format(out, "Plan %s, tier %s. Started %s, took %s.",

@@ -7,9 +7,6 @@
 #include <jansson.h>
 #include <stddef.h>
 
-/* "mlbench node plan, tier quick, 2026-11-26T03:10:00Z, 48.2 s": under the title of either. */
-void accept_page_facts(const json_t *document, struct buffer *out);
-
 /* Fills finding, table and spec, or why_not: how far each figure is from its limit.  0 or -ENOMEM. */
 int accept_chart_limits(const json_t *figures, struct chart *chart);
 /* The series of a check over its time, with its events; measured: its line.  0 or -ENOMEM. */

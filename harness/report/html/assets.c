@@ -8,14 +8,12 @@ enum { WHY_BYTES = 240 };
 
 static const char NO_CHARTS[] = "//!";
 
-#define TAKE_IN(name, path)                        \
-	__asm__(".pushsection .rodata\n"           \
-		".global mlbench_" name "_begin\n" \
-		"mlbench_" name "_begin:\n"        \
-		".incbin \"" path "\"\n"           \
-		".global mlbench_" name "_end\n"   \
-		"mlbench_" name "_end:\n"          \
-		".byte 0\n"                        \
+#define TAKE_IN(name, path)                 \
+	__asm__(".pushsection .rodata\n"    \
+		"mlbench_" name "_begin:\n" \
+		".incbin \"" path "\"\n"    \
+		"mlbench_" name "_end:\n"   \
+		".byte 0\n"                 \
 		".popsection\n")
 
 TAKE_IN("page_css", "harness/report/html/page.css");

@@ -289,7 +289,9 @@ static int report_page_put(const struct chart_input *input, struct buffer *out, 
 	return page_end(page, out, err);
 }
 
-int report_page(const struct report *report, size_t point, struct buffer *out, struct error *err)
+/* The whole page; point: as in struct chart_input, grid.points for the best one. */
+static int report_page(
+	const struct report *report, size_t point, struct buffer *out, struct error *err)
 {
 	struct page_input all;
 	int code = report_page_load(&all, report, point, err);

@@ -6,9 +6,6 @@
 
 #define REPORT_PAGE_FILE "report.html" /* in the result's folder */
 
-/* The whole page; point: as in struct chart_input, grid.points for the best one. */
-int report_page(const struct report *report, size_t point, struct buffer *out, struct error *err);
-
 /* Writes it to path, atomically. */
 int report_page_write(
 	const struct report *report, size_t point, const char *path, struct error *err);
