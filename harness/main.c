@@ -1,16 +1,16 @@
 /* The program's entry: the table of commands, signals, and the only exit. */
 #include "harness/accept/plan.h"
 #include "harness/base/array.h"
-#include "harness/base/bounded.h"
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "harness/base/text.h"
 #include "harness/command/command.h"
 #include "harness/fit/case.h"
 #include "harness/lab/lab_book.h"
+#include "harness/live/front.h"
+#include "harness/live/storage_watch.h"
 #include "harness/live/terminal_guard.h"
 #include "harness/measure/environment.h"
-#include "harness/measure/proc_text.h"
 #include "harness/report/style.h"
 #include "workloads/image/codec.h"
 #include "workloads/sample/sample.h"
@@ -20,12 +20,12 @@
 #include <fcntl.h>
 #include <locale.h>
 #include <malloc.h>
-#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -48,11 +48,45 @@ static atomic_bool document_written;
 static const char interrupted_document[] =
 	"{\"schema\": \"mlbench.error/1\", \"error\": \"interrupted twice\", \"exit_status\": 130}\n";
 
+static void print_error_document(const char *why, int status);
+
+enum { LAST_FILES = 256, LEAVE_STUCK_S = 1, LEAVE_S = 5 };
+
+/* Locks on results are let go, too, since a thread that stays keeps its files open. */
+static void main_say_last(int status, const char *why)
+{
+	terminal_guard_restore();
+	log_error("%s", why);
+	if (atomic_load(&wants_json) && !atomic_exchange(&document_written, true))
+		print_error_document(why, status);
+	for (int fd = STDERR_FILENO + 1; fd < LAST_FILES; fd++)
+		(void)flock(fd, LOCK_UN);
+}
+
+static void main_end_stuck(int status)
+{
+	front_leave(status, LEAVE_STUCK_S);
+	_exit(status);
+}
+
+/* Of one signal two may come, its own and that of the front. */
+static bool main_counts_signal(const siginfo_t *info)
+{
+	static atomic_int own;
+	static atomic_int handed_on;
+	const bool front = front_sent(info);
+	const int same = atomic_fetch_add(front ? &handed_on : &own, 1);
+	return same >= atomic_load(front ? &own : &handed_on);
+}
+
 /* The first asks for a clean stop, the second does not wait for it. */
-static void main_on_signal(int number)
+static void main_on_signal(int number, siginfo_t *info, void *unused)
 {
 	(void)number;
+	(void)unused;
 	const int saved = errno;
+	if (!main_counts_signal(info))
+		return;
 	if (!atomic_exchange(&stop, true)) {
 		if (!terminal_guard_is_armed()) /* which says so itself */
 			log_interrupted();
@@ -61,10 +95,22 @@ static void main_on_signal(int number)
 	}
 	terminal_guard_restore();
 	if (atomic_load(&wants_json) && !atomic_exchange(&document_written, true) &&
-		write(STDOUT_FILENO, interrupted_document, sizeof interrupted_document - 1) < 0)
+		write(STDOUT_FILENO, interrupted_document, sizeof interrupted_document - 1) < 0) {
+		front_leave(EXIT_STATUS_CANNOT, LEAVE_STUCK_S);
 		_exit(EXIT_STATUS_CANNOT);
+	}
+	front_leave(EXIT_STATUS_INTERRUPTED, LEAVE_STUCK_S);
 	_exit(EXIT_STATUS_INTERRUPTED);
 }
+
+static void main_take_signal(const siginfo_t *info)
+{
+	siginfo_t copy = *info;
+	main_on_signal(info->si_signo, &copy, NULL);
+}
+
+static const struct storage_watch_calls watch_calls = {
+	.stop = &stop, .take = main_take_signal, .say = main_say_last, .end = main_end_stuck};
 
 /* A terminal that goes away: kernel and shell both tell of it, so that a second one is no impatience. */
 static void on_hangup(int number)
@@ -75,10 +121,12 @@ static void on_hangup(int number)
 
 static void set_up_signals(void)
 {
-	struct sigaction action = {.sa_handler = main_on_signal, .sa_flags = SA_RESTART};
+	struct sigaction action = {
+		.sa_sigaction = main_on_signal, .sa_flags = SA_RESTART | SA_SIGINFO};
 	(void)sigemptyset(&action.sa_mask);
 	(void)sigaction(SIGINT, &action, NULL);
 	(void)sigaction(SIGTERM, &action, NULL);
+	action.sa_flags = SA_RESTART;
 	action.sa_handler = on_hangup;
 	struct sigaction before;
 	if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup */
@@ -87,89 +135,6 @@ static void set_up_signals(void)
 	(void)sigaction(SIGPIPE, &action, NULL);
 	(void)sigaction(
 		SIGXFSZ, &action, NULL); /* a write beyond 'ulimit -f' is an error message */
-}
-
-/* --- a main thread that no signal reaches ------------------------------------------------------- */
-
-/* Storage that does not answer holds a thread inside the kernel, where its signals wait for it.  A thread that touches
- * nothing takes them in its place. */
-enum { WATCH_LOOK_MS = 500, WATCH_LOOKS_TAKE = 4, WATCH_LOOKS_END = 20 };
-
-/* How often the main thread gave up its core; NAN: not known. */
-static double watch_main_switches(void)
-{
-	char path[64];
-	char text[4096];
-	double voluntary = (double)NAN;
-	(void)snprintf(path, sizeof path, "/proc/self/task/%d", (int)getpid());
-	const int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (folder >= 0 && proc_text_at(folder, text, sizeof text, "status") == 0)
-		(void)parse_field_number(text, "voluntary_ctxt_switches", &voluntary);
-	if (folder >= 0)
-		(void)close(folder);
-	return voluntary;
-}
-
-/* Takes one of them, if the main thread has not. */
-static void watch_take(void)
-{
-	const struct timespec none = {0};
-	sigset_t ends;
-	(void)sigemptyset(&ends);
-	(void)sigaddset(&ends, SIGINT);
-	(void)sigaddset(&ends, SIGTERM);
-	const int number = sigtimedwait(&ends, NULL, &none);
-	if (number > 0)
-		main_on_signal(number);
-}
-
-static bool watch_sees_signal(void)
-{
-	sigset_t pending;
-	return sigpending(&pending) == 0 &&
-	       (sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM));
-}
-
-static void *watch_main(void *unused)
-{
-	int pending = 0; /* looks at which a signal waited */
-	int stuck = 0;   /* looks since one was taken, at which the main thread had not run */
-	double before = (double)NAN;
-	for (;;) {
-		clock_sleep_until_ns(clock_now_ns() + WATCH_LOOK_MS * NS_PER_MS);
-		pending = watch_sees_signal() ? pending + 1 : 0;
-		if (pending >= WATCH_LOOKS_TAKE || (pending > 0 && stuck > 0)) {
-			watch_take();
-			before = watch_main_switches();
-			stuck = 1;
-		} else if (stuck > 0) {
-			stuck = watch_main_switches() == before ? stuck + 1 : 0;
-		}
-		if (stuck > WATCH_LOOKS_END) {
-			log_error(
-				"a call into the kernel does not return, as of storage that does not answer: "
-				"ended without it");
-			main_on_signal(SIGTERM);
-		}
-	}
-	return unused;
-}
-
-/* Without it, signals wait for as long as the storage. */
-static void set_up_watch(void)
-{
-	pthread_t thread;
-	pthread_attr_t attributes;
-	sigset_t all;
-	sigset_t before;
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_BLOCK, &all, &before);
-	if (pthread_attr_init(&attributes) == 0) {
-		(void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-		(void)pthread_create(&thread, &attributes, watch_main, NULL);
-		(void)pthread_attr_destroy(&attributes);
-	}
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* As many open files as may be had without asking anybody: the usual 1024 are few for deep queues. */
@@ -247,7 +212,7 @@ static int check_paths(const struct invocation *invocation, struct error *err)
 			paths[count++] = options->values[named[i]];
 	if (invocation->command->options & OPTION_BIT(OPTION_OUT) && !options->values[OPTION_OUT])
 		paths[count++] = RESULTS_FOLDER;
-	const int code = paths_answer(paths, count, &stop, err);
+	const int code = storage_watch_paths(paths, count, &stop, err);
 	free(paths);
 	return code;
 }
@@ -278,9 +243,9 @@ static int main_run_command(const struct command *command, int argc, char **argv
 			log_set_level(LOG_LEVEL_VERBOSE);
 		code = check_arguments(&invocation, err);
 		if (!code)
+			storage_watch_begin(&watch_calls);
+		if (!code)
 			code = check_paths(&invocation, err);
-		if (!code && !command->bounded)
-			set_up_watch();
 		if (!code && invocation.options.values[OPTION_NODE])
 			code = node_name_give(invocation.options.values[OPTION_NODE], err);
 		status = code ? command_status(code) : command->run(&invocation, err);
@@ -306,9 +271,9 @@ static int dispatch(int argc, char **argv, struct error *err)
 		       : refuse_command(first, err);
 }
 
-static void print_error_document(const struct error *err, int status)
+static void print_error_document(const char *why, int status)
 {
-	json_t *text = json_string(err->text);
+	json_t *text = json_string(why);
 	json_t *document = json_pack("{s:s, s:o, s:i}", "schema", "mlbench.error/1", "error",
 		text ? text : json_string("the reason is no valid text"), "exit_status", status);
 	char *line = document ? json_dumps(document, 0) : NULL;
@@ -338,6 +303,7 @@ int main(int argc, char **argv)
 	if (status && err.text[0])
 		log_error("%s", err.text);
 	if (atomic_load(&wants_json) && !atomic_exchange(&document_written, true))
-		print_error_document(&err, status);
+		print_error_document(err.text, status);
+	front_leave(status, LEAVE_S);
 	return status;
 }

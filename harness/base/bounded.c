@@ -5,18 +5,20 @@
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -156,46 +158,93 @@ int run_bounded(
 struct path_questions {
 	const char *const *paths;
 	size_t count;
-	size_t answered; /* of the parent: how many the process is through with */
+	size_t answered; /* of the parent: how many the process is through with, ... */
+	bool served;     /* ... and whether one of them was PATH_SERVED */
 };
+
+static const char PATH_SERVED = 's';
 
 static bool path_is_asked(const char *path)
 {
 	return path && *path && !strstr(path, "://");
 }
 
-/* What the name, its folder and its first bytes need of whoever serves them. */
-static void path_touch(const char *path)
+/* File systems that wait for a server, or for a process, on this node or another. */
+static bool fs_is_served(const struct statfs *fs)
+{
+	static const unsigned types[] = {
+		0x65735546,                         /* FUSE, virtiofs */
+		0x6969,                             /* NFS */
+		0x517B,                             /* SMB, and as cifs and smb3 */
+		0xFF534D42, 0xFE534D42, 0x00C36400, /* Ceph */
+		0x01021997,                         /* 9p */
+		0x5346414F,                         /* AFS */
+		0x0BD00BD0,                         /* Lustre */
+		0x47504653,                         /* GPFS */
+	};
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+		if ((unsigned)fs->f_type == types[i])
+			return true;
+	return false;
+}
+
+/* Where the path is not there yet: of the folder that it would be in. */
+static bool path_is_served(const char *path)
+{
+	char folder[PATH_MAX];
+	struct statfs fs;
+	(void)snprintf(folder, sizeof folder, "%s", path);
+	int failed = statfs(folder, &fs);
+	for (char *slash; failed && (slash = strrchr(folder, '/')) != NULL && slash > folder;) {
+		*slash = '\0';
+		failed = statfs(folder, &fs);
+	}
+	if (failed && *path != '/')
+		failed = statfs(".", &fs);
+	return !failed && fs_is_served(&fs);
+}
+
+bool path_touch(const char *path)
 {
 	struct stat status;
-	struct statvfs fs;
-	char byte;
-	if (stat(path, &status) != 0)
-		return;
-	(void)statvfs(path, &fs);
-	if (S_ISDIR(status.st_mode)) {
-		DIR *folder = opendir(path);
-		if (folder) {
-			(void)readdir(folder);
-			(void)closedir(folder);
-		}
-	} else if (S_ISREG(status.st_mode)) {
-		const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-		if (fd >= 0) {
-			if (pread(fd, &byte, 1, 0) < 0)
-				errno = 0; /* its user meets the same */
-			(void)close(fd);
-		}
-	}
+	char bytes[1024];
+	const int missing = stat(path, &status);
+	const bool served = path_is_served(path);
+	const int fd = !missing && (S_ISDIR(status.st_mode) || S_ISREG(status.st_mode))
+			       ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+			       : -1;
+	if (fd < 0)
+		return served;
+	/* What is wrong with it is met by its user, too. */
+	if (S_ISDIR(status.st_mode))
+		(void)syscall(SYS_getdents64, fd, bytes, sizeof bytes);
+	else if (pread(fd, bytes, 1, 0) < 0)
+		errno = 0;
+	(void)close(fd);
+	return served;
+}
+
+/* A process that is abandoned must not keep a pipe or a terminal open.  A file it may: closing one asks its server. */
+static void stream_close(int fd)
+{
+	char link[64];
+	char target[8];
+	(void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	const ssize_t size = readlink(link, target, sizeof target - 1);
+	target[size > 0 ? size : 0] = '\0';
+	if (target[0] != '/' || strncmp(target, "/dev/", 5) == 0)
+		(void)close(fd);
 }
 
 static void paths_touch(void *context, int fd)
 {
 	const struct path_questions *questions = context;
+	stream_close(STDIN_FILENO);
+	stream_close(STDERR_FILENO);
 	for (size_t i = 0; i < questions->count; i++) {
-		if (path_is_asked(questions->paths[i]))
-			path_touch(questions->paths[i]);
-		while (write(fd, "", 1) < 0 && errno == EINTR)
+		const char *const path = questions->paths[i];
+		const char answer = path_is_asked(path) && path_touch(path) ? PATH_SERVED : '\0';
+		while (write(fd, &answer, 1) < 0 && errno == EINTR)
 			;
 	}
 	(void)close(fd);
@@ -204,8 +253,8 @@ static void paths_touch(void *context, int fd)
 static void paths_count(void *context, const char *bytes, size_t size)
 {
 	struct path_questions *questions = context;
-	(void)bytes;
 	questions->answered += size;
+	questions->served = questions->served || memchr(bytes, PATH_SERVED, size);
 }
 
 /* Time is anew for each path that answers. */
@@ -221,7 +270,15 @@ static int paths_listen(
 	}
 }
 
-int paths_answer(const char *const *paths, size_t count, const atomic_bool *stop, struct error *err)
+int path_refuse_silent(const char *path, struct error *err)
+{
+	return error_set(err, -ETIMEDOUT,
+		"'%.300s' does not answer: its file system said nothing for %d s. Is its server up, and its mount not stale?",
+		path, PATH_ANSWER_S);
+}
+
+int paths_answer_and_tell(const char *const *paths, size_t count, const atomic_bool *stop,
+	bool *served, struct error *err)
 {
 	struct path_questions questions = {.paths = paths, .count = count};
 	struct bounded_process process;
@@ -232,13 +289,18 @@ int paths_answer(const char *const *paths, size_t count, const atomic_bool *stop
 	if (asked == 0 || bounded_start(&process, paths_touch, &questions))
 		return 0;
 	const int code = bounded_finish(&process, paths_listen(&process, &questions, stop));
+	*served = *served || questions.served;
 	if (code == -EINTR)
 		return error_set(err, code, "interrupted");
 	if (code != -ETIMEDOUT || questions.answered >= count)
 		return 0;
-	return error_set(err, code,
-		"'%.300s' does not answer: its file system said nothing for %d s. Is its server up, and its mount not stale?",
-		paths[questions.answered], PATH_ANSWER_S);
+	return path_refuse_silent(paths[questions.answered], err);
+}
+
+int paths_answer(const char *const *paths, size_t count, const atomic_bool *stop, struct error *err)
+{
+	bool served = false;
+	return paths_answer_and_tell(paths, count, stop, &served, err);
 }
 
 int path_answers(const char *path, const atomic_bool *stop, struct error *err)

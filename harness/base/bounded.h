@@ -26,6 +26,15 @@ enum { PATH_ANSWER_S = 10 };
 int paths_answer(
 	const char *const *paths, size_t count, const atomic_bool *stop, struct error *err);
 int path_answers(const char *path, const atomic_bool *stop, struct error *err);
+/* The same; *served: one is, or would be, on a file system with a server, whose requests may hold a process that was killed. */
+int paths_answer_and_tell(const char *const *paths, size_t count, const atomic_bool *stop,
+	bool *served, struct error *err);
+
+/* What they ask: the path, its file system, its first entry or byte.  In the calling thread, without memory of the heap;
+ * returns whether the file system is served. */
+bool path_touch(const char *path);
+/* That it does not answer: -ETIMEDOUT. */
+int path_refuse_silent(const char *path, struct error *err);
 
 /* --- in steps, for who listens while it runs -------------------------------------------------- */
 

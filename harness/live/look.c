@@ -5,10 +5,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,36 +21,68 @@ enum {
 	STILL_SHARE = 100, /* of it, that those take who only look now and then */
 };
 
-/* Calls in which a thread of a pipeline may be found for long. */
+/* Where a call says which file it is on. */
+enum call_file {
+	CALL_NO_FILE,
+	CALL_FD,   /* its first argument is an open file */
+	CALL_PATH, /* ... a path */
+	CALL_AT,   /* its first is an open folder, the second a path */
+};
+
+/* Calls in which a thread may be found for long. */
 static const struct call {
 	long number;
 	const char *name;
-	bool on_file; /* its first argument is an open file */
+	enum call_file file;
 } calls[] = {
-	{SYS_read, "read", true},
-	{SYS_write, "write", true},
-	{SYS_pread64, "pread64", true},
-	{SYS_pwrite64, "pwrite64", true},
-	{SYS_preadv, "preadv", true},
-	{SYS_fsync, "fsync", true},
-	{SYS_fdatasync, "fdatasync", true},
-	{SYS_openat, "openat", false},
-	{SYS_close, "close", true},
-	{SYS_ioctl, "ioctl", true},
-	{SYS_mmap, "mmap", false},
-	{SYS_munmap, "munmap", false},
-	{SYS_madvise, "madvise", false},
-	{SYS_futex, "futex", false},
-	{SYS_ppoll, "ppoll", false},
-	{SYS_nanosleep, "nanosleep", false},
-	{SYS_clock_nanosleep, "clock_nanosleep", false},
-	{SYS_sched_yield, "sched_yield", false},
-	{SYS_io_uring_enter, "io_uring_enter", false}, /* on a number of rings, which is no file */
-	{SYS_wait4, "wait4", false},
-#ifdef SYS_poll
-	{SYS_poll, "poll", false},
-	{SYS_open, "open", false},
-	{SYS_epoll_wait, "epoll_wait", false},
+	{SYS_read, "read", CALL_FD},
+	{SYS_write, "write", CALL_FD},
+	{SYS_pread64, "pread64", CALL_FD},
+	{SYS_pwrite64, "pwrite64", CALL_FD},
+	{SYS_preadv, "preadv", CALL_FD},
+	{SYS_pwritev, "pwritev", CALL_FD},
+	{SYS_fsync, "fsync", CALL_FD},
+	{SYS_fdatasync, "fdatasync", CALL_FD},
+	{SYS_ftruncate, "ftruncate", CALL_FD},
+	{SYS_fallocate, "fallocate", CALL_FD},
+	{SYS_fadvise64, "fadvise64", CALL_FD},
+	{SYS_fstatfs, "fstatfs", CALL_FD},
+	{SYS_fstat, "fstat", CALL_FD},
+	{SYS_getdents64, "getdents64", CALL_FD},
+	{SYS_close, "close", CALL_FD},
+	{SYS_ioctl, "ioctl", CALL_FD},
+	{SYS_openat, "openat", CALL_AT},
+	{SYS_newfstatat, "newfstatat", CALL_AT},
+	{SYS_statx, "statx", CALL_AT},
+	{SYS_faccessat, "faccessat", CALL_AT},
+	{SYS_readlinkat, "readlinkat", CALL_AT},
+	{SYS_mkdirat, "mkdirat", CALL_AT},
+	{SYS_unlinkat, "unlinkat", CALL_AT},
+	{SYS_renameat, "renameat", CALL_AT},
+	{SYS_statfs, "statfs", CALL_PATH},
+	{SYS_truncate, "truncate", CALL_PATH},
+	{SYS_mmap, "mmap", CALL_NO_FILE},
+	{SYS_munmap, "munmap", CALL_NO_FILE},
+	{SYS_madvise, "madvise", CALL_NO_FILE},
+	{SYS_futex, "futex", CALL_NO_FILE},
+	{SYS_ppoll, "ppoll", CALL_NO_FILE},
+	{SYS_nanosleep, "nanosleep", CALL_NO_FILE},
+	{SYS_clock_nanosleep, "clock_nanosleep", CALL_NO_FILE},
+	{SYS_sched_yield, "sched_yield", CALL_NO_FILE},
+	{SYS_io_uring_enter, "io_uring_enter", CALL_NO_FILE}, /* on rings, which are no files */
+	{SYS_wait4, "wait4", CALL_NO_FILE},
+#ifdef SYS_open /* the calls that newer machines lack */
+	{SYS_poll, "poll", CALL_NO_FILE},
+	{SYS_epoll_wait, "epoll_wait", CALL_NO_FILE},
+	{SYS_open, "open", CALL_PATH},
+	{SYS_stat, "stat", CALL_PATH},
+	{SYS_lstat, "lstat", CALL_PATH},
+	{SYS_access, "access", CALL_PATH},
+	{SYS_readlink, "readlink", CALL_PATH},
+	{SYS_mkdir, "mkdir", CALL_PATH},
+	{SYS_rmdir, "rmdir", CALL_PATH},
+	{SYS_unlink, "unlink", CALL_PATH},
+	{SYS_rename, "rename", CALL_PATH},
 #endif
 };
 
@@ -100,20 +134,70 @@ static void read_place(int32_t pid, struct thread_look *out)
 		out->place[0] = '\0'; /* running, or the kernel hides it */
 }
 
-static void read_file(int32_t pid, unsigned long fd, struct thread_look *out)
+static void read_link(const char *path, char out[LOOK_FILE_BYTES])
 {
-	char path[PATH_ROOM];
-	(void)snprintf(path, sizeof path, "/proc/%d/fd/%lu", pid, fd);
-	const ssize_t size = readlink(path, out->file, sizeof out->file - 1);
-	out->file[size > 0 ? size : 0] = '\0';
+	const ssize_t size = readlink(path, out, LOOK_FILE_BYTES - 1);
+	out[size > 0 ? size : 0] = '\0';
 }
 
-/* "running", or "NUMBER 0xARGUMENT ..." in hexadecimal. */
+/* Of a folder that a path may begin at. */
+static void read_folder(int32_t pid, unsigned long fd, char out[LOOK_FILE_BYTES])
+{
+	char path[PATH_ROOM];
+	if ((int)fd == AT_FDCWD)
+		(void)snprintf(path, sizeof path, "/proc/%d/cwd", pid);
+	else
+		(void)snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, (int)fd);
+	read_link(path, out);
+}
+
+/* A text in the memory of the process; cut where it does not fit.  In two pieces, since the second page may not be there. */
+static void read_memory(int32_t pid, unsigned long address, char out[LOOK_FILE_BYTES])
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const size_t first = page - address % page;
+	const size_t most = LOOK_FILE_BYTES - 1;
+	const size_t sizes[] = {first < most ? first : most, first < most ? most - first : 0};
+	const struct iovec to = {.iov_base = out, .iov_len = most};
+	const struct iovec from[] = {
+		{.iov_base = (void *)address,
+			.iov_len = sizes[0]},              // NOLINT(performance-no-int-to-ptr)
+		{.iov_base = (void *)(address + sizes[0]), // NOLINT(performance-no-int-to-ptr)
+			.iov_len = sizes[1]}};
+	const ssize_t got = process_vm_readv(pid, &to, 1, from, sizes[1] > 0 ? 2 : 1, 0);
+	out[got > 0 ? got : 0] = '\0';
+}
+
+/* arguments: the call's. */
+static void read_call_file(
+	int32_t pid, enum call_file kind, const unsigned long *arguments, char out[LOOK_FILE_BYTES])
+{
+	char path[LOOK_FILE_BYTES];
+	const unsigned long at = kind == CALL_PATH ? (unsigned long)AT_FDCWD : arguments[0];
+	read_folder(pid, at, out);
+	if (kind == CALL_FD)
+		return;
+	read_memory(pid, arguments[kind == CALL_AT], path);
+	if (path[0] == '/')
+		out[0] = '\0';
+	if (path[0] != '/' && out[0] != '/')
+		return;
+	const size_t folder = strlen(out);
+	const size_t slash = folder > 0 && path[0] && folder + 1 < LOOK_FILE_BYTES;
+	const size_t room = LOOK_FILE_BYTES - 1 - folder - slash;
+	const size_t size = strnlen(path, room);
+	memset(out + folder, '/', slash);
+	memcpy(out + folder + slash, path, size);
+	out[folder + slash + size] = '\0';
+}
+
+/* "running", or "NUMBER 0xARGUMENT ..." in hexadecimal; -1: the kernel holds it without a call, for a page. */
 static void read_call(int32_t pid, struct thread_look *out)
 {
 	char path[PATH_ROOM];
 	char line[256];
 	char *end;
+	unsigned long arguments[2];
 	task_path(pid, out->tid, "syscall", path);
 	const int code = files_first_line(path, line, sizeof line);
 	look_refuse(out, code);
@@ -121,12 +205,14 @@ static void read_call(int32_t pid, struct thread_look *out)
 	if (code || end == line || number < 0)
 		return;
 	(void)snprintf(out->call, sizeof out->call, "system call %ld", number);
+	for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++)
+		arguments[i] = strtoul(end, &end, 16);
 	for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
 		if (calls[i].number != number)
 			continue;
 		(void)snprintf(out->call, sizeof out->call, "%s", calls[i].name);
-		if (calls[i].on_file)
-			read_file(pid, strtoul(end, NULL, 16), out);
+		if (calls[i].file != CALL_NO_FILE)
+			read_call_file(pid, calls[i].file, arguments, out->file);
 	}
 }
 

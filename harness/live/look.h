@@ -32,7 +32,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LOOK_NAME_BYTES = 48, LOOK_FILE_BYTES = 160, LOOK_WORDS_BYTES = 256 };
+enum { LOOK_NAME_BYTES = 48, LOOK_FILE_BYTES = 512, LOOK_WORDS_BYTES = 256 };
 
 struct thread_look {
 	int32_t tid;

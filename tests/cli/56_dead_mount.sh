@@ -1,5 +1,6 @@
-# Storage that does not answer: a FUSE server that was stopped.  Every command ends by itself with status 3 and a sentence that
-# names the path, --dry-run and estimates included; one that is caught in the middle still ends at a signal.
+# Storage that does not answer: a FUSE server that was stopped, from the start or after some requests, one of which it may have in
+# its hands.  Every command ends by itself with status 3 and a sentence that names the path, --dry-run and estimates included; one
+# that is caught in the middle still ends at a signal.
 . "$CLI/lib.sh"
 write_config
 mkdir mount
@@ -23,14 +24,39 @@ tier = quick
 cpu.threads >= 1
 INI
 
-# Each waits ten seconds for an answer, all of them at once.
+mkdir mount.files
+none=(--data mount/set --set dataset.recipe=none)
+expect 0 "$MLBENCH" gen tiny.ini --set dataset.path=mount.files/set
+expect_measured "$MLBENCH" run tiny.ini $ONE --data mount.files/set --out mount.files/saved
+# What it remembers of the folder spares later runs the look into each file.
+expect_measured "$TOOLS/with_bad_mount" 0:0 mount "$MLBENCH" run tiny.ini $ONE "${none[@]}" --out good
+
+# Each waits for an answer, all of them at once.
 declare -A pid_of
-begin() { # NAME COMMAND...
-	local name=$1
-	shift
-	"$TOOLS/with_bad_mount" stopped mount "$MLBENCH" "$@" >"$name.out" 2>"$name.err" </dev/null &
+begin_with() { # KIND NAME COMMAND...: of with_bad_mount
+	local kind=$1 name=$2
+	shift 2
+	"$TOOLS/with_bad_mount" $kind mount "$MLBENCH" "$@" >"$name.out" 2>"$name.err" </dev/null &
 	pid_of[$name]=$!
 }
+begin() { # NAME COMMAND...
+	begin_with stopped "$@"
+}
+# In the middle: of a walk, of a look into files, of a run's reads, of writing results.
+lookup=1 rename=12 open=14 read=15 write=16 opendir=27 create=35
+long=(--set measure.epochs=4 --set measure.repeats=1)
+unseen=(--set dataset.samples=90)
+begin_with $opendir:3 walk run tiny.ini $ONE "${none[@]}" "${unseen[@]}" --out walked
+begin_with $lookup:12:taken look check tiny.ini "${none[@]}" "${unseen[@]}"
+begin_with $open:5:taken head sweep tiny.ini "${none[@]}" "${unseen[@]}" --json --out headed
+begin_with $create:5:taken made gen tiny.ini --set dataset.path=mount/made
+begin_with $read:9 fitted fit mount/set --out fitted.ini
+begin_with $open:2:taken diagnosed diagnose mount/saved
+begin_with $open:200:taken pread run tiny.ini $ONE "${none[@]}" "${long[@]}" --set read.engine=pread --out of_pread
+begin_with $read:250:taken mmap run tiny.ini $ONE "${none[@]}" "${long[@]}" --set read.engine=mmap --out of_mmap
+begin_with $open:200:taken ring run tiny.ini $ONE "${none[@]}" "${long[@]}" --set read.engine=auto --out of_ring
+begin_with $write:2 appended run tiny.ini $ONE --data mount.files/set --out mount/appended
+begin_with $rename:1:taken renamed run tiny.ini $ONE --data mount.files/set --out mount/renamed
 begin accept accept plan.ini --tier quick --path mount --json --out kept
 begin dry_run accept plan.ini --tier quick --path mount --dry-run
 begin lost accept plan.ini --tier quick --out mount/result
@@ -44,16 +70,24 @@ begin baseline baseline mount --out base.json
 for name in "${!pid_of[@]}"; do
 	wait "${pid_of[$name]}"
 	[ $? -eq 3 ] || { cp "$name.err" err; fail "$name did not end with status 3"; }
-	cat "$name.out" "$name.err" | tr -s ' \n' ' ' | grep -qE "'mount[a-z/.]*' does not answer" || { cp "$name.err" err; fail "$name does not name the path"; }
+	cat "$name.out" "$name.err" | tr -s ' \n' ' ' | grep -qE "'([^']*/)?mount[a-z0-9_/.-]*' does not answer" || { cp "$name.err" err; fail "$name does not name the path"; }
 done
 cp accept.out out
 is_json mlbench.accept/1
 [ "$(json '[c["verdict"] for c in d["checks"]]')" = "['ERROR', 'ERROR', 'PASS']" ] || fail "not only the checks that write there"
 [ -n "$(json 'd["fingerprint"]["cpu"]')" ] || fail "dead storage has cost the facts of the node"
-cp gen.out out
-is_json mlbench.error/1
+for name in gen head; do
+	cp $name.out out
+	is_json mlbench.error/1
+	[ "$(json 'd["exit_status"]')" = 3 ] || fail "$name: another status in its document"
+done
+# Who hangs says which file; and what such a command leaves is whole and free.
+grep -q "mount/set/class_" pread.err || { cp pread.err err; fail "the file that was opened is not named"; }
+for of in pread ring; do
+	expect_measured "$TOOLS/with_bad_mount" 0:0 mount "$MLBENCH" run --resume of_$of
+done
 
-# A signal ends the wait for an answer, too.
+# A signal ends the wait for an answer, too.  The process that works may be a child of the one that the shell knows.
 cat >signal.sh <<'SH2'
 "$MLBENCH" "$@" >out 2>err </dev/null &
 pid=$!
@@ -103,4 +137,20 @@ status=$?
 [ "$status" -ne 99 ] || fail "it ended before the storage died"
 [ "$status" -eq 130 ] || fail "exit $status, not 130, at a signal while storage does not answer"
 says "does not answer"
+
+# With a request in its server's hands a thread cannot be killed: the command comes back all the same, at one signal.
+cat >held.sh <<'SH2'
+"$MLBENCH" "$@" >out 2>err </dev/null &
+pid=$!
+for _ in $(seq 1200); do
+	cat /proc/$(pgrep -P "$pid")/task/*/wchan 2>/dev/null | grep -q request_wait_answer && break
+	kill -0 "$pid" 2>/dev/null || exit 99
+	sleep 0.05
+done
+kill -INT "$pid"
+wait "$pid"
+SH2
+"$TOOLS/with_bad_mount" $open:200:taken mount bash -m held.sh run tiny.ini $ONE "${none[@]}" "${long[@]}" --set read.engine=pread --json --out held
+status=$?
+[ "$status" -eq 130 ] || fail "exit $status, not 130, at a signal while a server has the request"
 exit 0

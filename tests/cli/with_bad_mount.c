@@ -1,7 +1,14 @@
-/* with_bad_mount mute|stopped|late|eio FOLDER COMMAND...: runs a command beside a FUSE mount that never answers, whose server was
- * stopped (SIGSTOP) once it was mounted, or after a folder was opened once, or that answers every request but those about its root with EIO.  The mount is in a namespace of its own and goes with the command.  Spoken to
- * the kernel directly (linux/fuse.h), so that no library is needed. */
+/* with_bad_mount KIND FOLDER COMMAND...: runs a command beside a FUSE mount whose server is bad:
+ *   mute            never answers
+ *   stopped         was stopped (SIGSTOP) once it was mounted
+ *   late            ... after a folder was opened once; until then, as eio
+ *   eio             answers every request but those about its root with EIO
+ *   OPCODE:N        passes FOLDER.files on, and is stopped after the N-th request of that kind (the numbers of linux/fuse.h)
+ *   OPCODE:N:taken  ... with that request in its hands, so that who waits for it cannot be killed
+ * The mount is in a namespace of its own and goes with the command.  Spoken to the kernel directly (linux/fuse.h), so that no
+ * library is needed. */
 #define _GNU_SOURCE /* unshare */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
@@ -14,6 +21,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,6 +79,286 @@ static void serve(int fd, const char *kind)
 	}
 }
 
+/* --- a folder that is passed on ------------------------------------------------------------------ */
+
+enum { NODES_MAX = 4096 };
+
+static char *nodes[NODES_MAX] = {[FUSE_ROOT_ID] = "."}; /* paths below FOLDER.files, by node */
+static size_t node_count = FUSE_ROOT_ID + 1;
+
+static const char *child(unsigned long parent, const char *name)
+{
+	static char path[2][4096];
+	static int turn;
+	turn = !turn;
+	(void)snprintf(path[turn], sizeof path[turn], "%s/%s", nodes[parent], name);
+	return path[turn];
+}
+
+static void fill_attr(struct fuse_attr *out, const struct stat *st)
+{
+	*out = (struct fuse_attr){.ino = st->st_ino,
+		.size = (__u64)st->st_size,
+		.blocks = (__u64)st->st_blocks,
+		.mtime = (__u64)st->st_mtime,
+		.mode = st->st_mode,
+		.nlink = (__u32)st->st_nlink,
+		.blksize = 4096};
+}
+
+static int find(const char *path, struct fuse_entry_out *out)
+{
+	struct stat st;
+	size_t node = FUSE_ROOT_ID;
+	if (lstat(path, &st) != 0)
+		return errno;
+	while (node < node_count && strcmp(nodes[node], path) != 0)
+		node++;
+	if (node == NODES_MAX)
+		return ENOMEM;
+	if (node == node_count)
+		nodes[node_count++] = strdup(path);
+	*out = (struct fuse_entry_out){.nodeid = node};
+	fill_attr(&out->attr, &st);
+	return 0;
+}
+
+static int attributes(const char *path, struct fuse_attr_out *out)
+{
+	struct stat st;
+	*out = (struct fuse_attr_out){0};
+	if (lstat(path, &st) != 0)
+		return errno;
+	fill_attr(&out->attr, &st);
+	return 0;
+}
+
+static size_t list(const char *path, const struct fuse_read_in *in, char *out, size_t room)
+{
+	DIR *folder = opendir(path);
+	size_t used = 0;
+	unsigned long at = 0;
+	for (const struct dirent *e = folder ? readdir(folder) : NULL; e; e = readdir(folder)) {
+		const size_t length = strlen(e->d_name);
+		const struct fuse_dirent entry = {.ino = e->d_ino,
+			.off = at + 1,
+			.namelen = (__u32)length,
+			.type = e->d_type};
+		const size_t size = FUSE_DIRENT_ALIGN(FUSE_NAME_OFFSET + length);
+		if (at++ < in->offset)
+			continue;
+		if (used + size > room || used + size > in->size)
+			break;
+		memcpy(out + used, &entry, FUSE_NAME_OFFSET);
+		memcpy(out + used + FUSE_NAME_OFFSET, e->d_name, length);
+		used += size;
+	}
+	if (folder)
+		(void)closedir(folder);
+	return used;
+}
+
+static int move(const char *from, const char *to)
+{
+	const size_t size = strlen(from);
+	if (rename(from, to) != 0)
+		return errno;
+	for (size_t i = FUSE_ROOT_ID + 1; i < node_count; i++) {
+		char *moved;
+		if (strncmp(nodes[i], from, size) != 0 || (nodes[i][size] && nodes[i][size] != '/'))
+			continue;
+		if (asprintf(&moved, "%s%s", to, nodes[i] + size) > 0)
+			nodes[i] = moved;
+	}
+	return 0;
+}
+
+/* On a file by its path, each time anew.  The bytes, or -errno. */
+static ssize_t on_file(const char *path, bool writes, void *bytes, size_t size, off_t offset)
+{
+	const int file = open(path, writes ? O_WRONLY : O_RDONLY);
+	const ssize_t n = file < 0 ? -1
+			  : writes ? pwrite(file, bytes, size, offset)
+				   : pread(file, bytes, size, offset);
+	const int code = errno;
+	if (file >= 0)
+		(void)close(file);
+	return n < 0 ? -code : n;
+}
+
+/* Fills out with the body of the reply; returns an errno.  ENOSYS for what is not needed. */
+static int pass_on(const struct fuse_in_header *h, void *body, char *out, size_t room, size_t *size)
+{
+	const char *path = h->nodeid > 0 && h->nodeid < node_count ? nodes[h->nodeid] : ".";
+	struct fuse_entry_out *entry = (struct fuse_entry_out *)out;
+	int code = 0;
+	*size = 0;
+	switch (h->opcode) {
+	case FUSE_LOOKUP:
+		*size = sizeof *entry;
+		return find(child(h->nodeid, body), entry);
+	case FUSE_GETATTR:
+		*size = sizeof(struct fuse_attr_out);
+		return attributes(path, (struct fuse_attr_out *)out);
+	case FUSE_SETATTR: {
+		const struct fuse_setattr_in *in = body;
+		if (in->valid & FATTR_SIZE && truncate(path, (off_t)in->size) != 0)
+			return errno;
+		*size = sizeof(struct fuse_attr_out);
+		return attributes(path, (struct fuse_attr_out *)out);
+	}
+	case FUSE_OPEN:
+	case FUSE_OPENDIR:
+		*size = sizeof(struct fuse_open_out);
+		memset(out, 0, *size);
+		return 0;
+	case FUSE_READDIR:
+		*size = list(path, body, out, room);
+		return 0;
+	case FUSE_READ: {
+		const struct fuse_read_in *in = body;
+		const ssize_t n = on_file(
+			path, false, out, in->size < room ? in->size : room, (off_t)in->offset);
+		*size = n > 0 ? (size_t)n : 0;
+		return n < 0 ? (int)-n : 0;
+	}
+	case FUSE_WRITE: {
+		const struct fuse_write_in *in = body;
+		const ssize_t n =
+			on_file(path, true, (char *)body + sizeof *in, in->size, (off_t)in->offset);
+		*(struct fuse_write_out *)out =
+			(struct fuse_write_out){.size = n > 0 ? (__u32)n : 0};
+		*size = sizeof(struct fuse_write_out);
+		return n < 0 ? (int)-n : 0;
+	}
+	case FUSE_CREATE: {
+		const struct fuse_create_in *in = body;
+		const char *made = child(h->nodeid, (char *)body + sizeof *in);
+		const int file = open(made, O_CREAT | O_WRONLY, in->mode & 07777);
+		if (file < 0)
+			return errno;
+		(void)close(file);
+		*size = sizeof *entry + sizeof(struct fuse_open_out);
+		memset(out, 0, *size);
+		return find(made, entry);
+	}
+	case FUSE_MKDIR: {
+		const struct fuse_mkdir_in *in = body;
+		const char *made = child(h->nodeid, (char *)body + sizeof *in);
+		*size = sizeof *entry;
+		return mkdir(made, in->mode & 07777) != 0 ? errno : find(made, entry);
+	}
+	case FUSE_SYMLINK: {
+		const char *made = child(h->nodeid, body);
+		const char *target = (char *)body + strlen(body) + 1;
+		*size = sizeof *entry;
+		return symlink(target, made) != 0 ? errno : find(made, entry);
+	}
+	case FUSE_READLINK: {
+		const ssize_t n = readlink(path, out, room);
+		*size = n > 0 ? (size_t)n : 0;
+		return n < 0 ? errno : 0;
+	}
+	case FUSE_UNLINK:
+		return unlink(child(h->nodeid, body)) != 0 ? errno : 0;
+	case FUSE_RMDIR:
+		return rmdir(child(h->nodeid, body)) != 0 ? errno : 0;
+	case FUSE_RENAME:
+	case FUSE_RENAME2: {
+		const __u64 to = *(const __u64 *)body; /* newdir, the first of both */
+		const char *name =
+			(char *)body + (h->opcode == FUSE_RENAME ? sizeof(struct fuse_rename_in)
+								 : sizeof(struct fuse_rename2_in));
+		return move(child(h->nodeid, name), child(to, name + strlen(name) + 1));
+	}
+	case FUSE_STATFS: {
+		struct statfs fs;
+		struct fuse_statfs_out *reply = (struct fuse_statfs_out *)out;
+		code = statfs(path, &fs) != 0 ? errno : 0;
+		*reply = (struct fuse_statfs_out){.st = {.blocks = fs.f_blocks,
+							  .bfree = fs.f_bfree,
+							  .bavail = fs.f_bavail,
+							  .files = fs.f_files,
+							  .ffree = fs.f_ffree,
+							  .bsize = (__u32)fs.f_bsize,
+							  .frsize = (__u32)fs.f_frsize,
+							  .namelen = 255}};
+		*size = sizeof *reply;
+		return code;
+	}
+	case FUSE_RELEASE:
+	case FUSE_RELEASEDIR:
+	case FUSE_FLUSH:
+	case FUSE_FSYNC:
+	case FUSE_FSYNCDIR:
+	case FUSE_ACCESS:
+		return 0;
+	default:
+		return ENOSYS;
+	}
+}
+
+static void serve_folder(int fd, unsigned opcode, unsigned long number, bool taken)
+{
+	static char request[REQUEST_BYTES];
+	static char reply[REQUEST_BYTES + 4096];
+	const struct fuse_in_header *header = (const struct fuse_in_header *)request;
+	for (;;) {
+		const ssize_t got = read(fd, request, sizeof request);
+		struct fuse_out_header out = {.unique = header->unique};
+		size_t size = 0;
+		if (got < 0 && errno != ENODEV)
+			continue; /* interrupted, or given up before it was taken */
+		if (got < (ssize_t)sizeof *header)
+			_exit(0);
+		if (header->opcode == FUSE_FORGET || header->opcode == FUSE_BATCH_FORGET ||
+			header->opcode == FUSE_INTERRUPT)
+			continue;
+		const bool last = header->opcode == opcode && --number == 0;
+		if (last && taken)
+			(void)raise(SIGSTOP);
+		if (header->opcode == FUSE_INIT) {
+			const struct fuse_init_out init = {.major = FUSE_KERNEL_VERSION,
+				.minor = 31,
+				.max_write = 1 << 16,
+				.max_background = 64,
+				.congestion_threshold = 48};
+			memcpy(reply + sizeof out, &init, size = sizeof init);
+		} else {
+			out.error = -pass_on(header, request + sizeof *header, reply + sizeof out,
+				sizeof reply - sizeof out, &size);
+		}
+		size = out.error ? 0 : size;
+		out.unique = header->unique;
+		out.len = (__u32)(sizeof out + size);
+		memcpy(reply, &out, sizeof out);
+		if (write(fd, reply, out.len) < 0 && errno != ENOENT)
+			_exit(1);
+		if (last && !taken)
+			(void)raise(SIGSTOP);
+	}
+}
+
+static void serve_kind(int fd, const char *kind, const char *folder)
+{
+	char files[4096];
+	unsigned opcode = 0;
+	unsigned long number = 0;
+	char how[8] = "";
+	if (strcmp(kind, "mute") == 0)
+		return;
+	if (sscanf(kind, "%u:%lu:%7s", &opcode, &number, how) < 2) {
+		serve(fd, kind);
+		return;
+	}
+	(void)snprintf(files, sizeof files, "%s.files", folder);
+	if (chdir(files) != 0) {
+		perror(files);
+		_exit(1);
+	}
+	serve_folder(fd, opcode, number, strcmp(how, "taken") == 0);
+}
+
 int main(int argc, char **argv)
 {
 	char options[128];
@@ -90,8 +378,7 @@ int main(int argc, char **argv)
 	const pid_t server = fork();
 	if (server == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (strcmp(argv[1], "mute") != 0)
-			serve(fd, argv[1]);
+		serve_kind(fd, argv[1], argv[2]);
 		for (;;)
 			(void)pause();
 	}

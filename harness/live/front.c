@@ -1,0 +1,119 @@
+/* A parent that waits. */
+#include "harness/live/front.h"
+
+#include "harness/base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { FRONT_LOOK_MS = 200 };
+
+/* What the worker says before it ends. */
+struct front_word {
+	uint8_t status, patience_s;
+};
+
+static int word_fd = -1; /* of the worker */
+static pid_t front_pid;
+
+static void front_signals(sigset_t *set)
+{
+	(void)sigemptyset(set);
+	(void)sigaddset(set, SIGINT);
+	(void)sigaddset(set, SIGTERM);
+	(void)sigaddset(set, SIGHUP);
+	(void)sigaddset(set, SIGCHLD);
+}
+
+/* Ends as the worker did. */
+static _Noreturn void front_end_as(int status)
+{
+	if (WIFSIGNALED(status)) {
+		const struct rlimit no_core = {0};
+		sigset_t none;
+		(void)sigemptyset(&none);
+		(void)setrlimit(RLIMIT_CORE, &no_core);
+		(void)signal(WTERMSIG(status), SIG_DFL);
+		(void)sigprocmask(SIG_SETMASK, &none, NULL);
+		(void)raise(WTERMSIG(status));
+		_exit(128 + WTERMSIG(status));
+	}
+	_exit(WEXITSTATUS(status));
+}
+
+/* Of a terminal the worker gets signals itself (si_code > 0). */
+static void front_hand_on(pid_t worker, const sigset_t *set)
+{
+	const struct timespec look = {.tv_nsec = FRONT_LOOK_MS * (long)NS_PER_MS};
+	siginfo_t info;
+	const int number = sigtimedwait(set, &info, &look);
+	if (number > 0 && number != SIGCHLD && info.si_code <= 0)
+		(void)kill(worker, number);
+}
+
+static _Noreturn void front_wait(pid_t worker, int fd, const sigset_t *set)
+{
+	uint64_t leave_ns = 0;
+	struct front_word word = {0};
+	for (;;) {
+		int status;
+		front_hand_on(worker, set);
+		if (waitpid(worker, &status, WNOHANG) == worker)
+			front_end_as(status);
+		if (leave_ns == 0 && read(fd, &word, sizeof word) == sizeof word)
+			leave_ns = clock_now_ns() + word.patience_s * NS_PER_S;
+		if (leave_ns > 0 && clock_now_ns() >= leave_ns)
+			_exit(word.status);
+	}
+}
+
+bool front_begin(void)
+{
+	int ends[2];
+	sigset_t set;
+	sigset_t before;
+	if (word_fd >= 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+		return false;
+	const pid_t self = getpid();
+	front_signals(&set);
+	(void)pthread_sigmask(SIG_BLOCK, &set, &before);
+	const pid_t worker = fork();
+	if (worker > 0) {
+		(void)close(ends[1]);
+		front_wait(worker, ends[0], &set);
+	}
+	(void)close(ends[0]);
+	if (worker == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != self)
+			_exit(EXIT_FAILURE);
+		word_fd = ends[1];
+		front_pid = self;
+	} else {
+		(void)close(ends[1]);
+	}
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return worker == 0;
+}
+
+bool front_sent(const siginfo_t *info)
+{
+	return word_fd >= 0 && info && info->si_code <= 0 && info->si_pid == front_pid;
+}
+
+void front_leave(int status, unsigned patience_s)
+{
+	const struct front_word word = {
+		.status = (uint8_t)status, .patience_s = (uint8_t)patience_s};
+	if (word_fd < 0 || write(word_fd, &word, sizeof word) != sizeof word)
+		return;
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		(void)close(fd);
+}
