@@ -22,8 +22,10 @@ enum {
 	JUDGED_EVERY = 8, /* of so many requests of the readers one is judged, block by block */
 	FILES_PATIENCE_S =
 		30, /* without a byte: a sync of what was written takes long on slow storage */
-	FAILED_MOST = 100, /* requests of a reader that fail one after the other */
-	LOOP_ADDS = 20000, /* dependent: a cycle each */
+	END_PATIENCE_S = 10,       /* for a thread to end: on a busy node it may wait for a core */
+	STOPPED_PATIENCE_MS = 700, /* of a user who has stopped it */
+	FAILED_MOST = 100,         /* requests of a reader that fail one after the other */
+	LOOP_ADDS = 20000,         /* dependent: a cycle each */
 	LOOP_TRIES = 8,
 	CLOCK_EVERY_MS = 100,
 	THREAD_STACK_BYTES = 8 << 20, /* as the C library's own: OpenBLAS works on it */
@@ -510,16 +512,24 @@ int burn_loads_go(struct burn_loads *loads, struct error *err)
 	return code;
 }
 
-bool burn_loads_stop(struct burn_loads *loads, uint64_t patience_ns)
+static bool burn_has_patience(const struct burn_loads *loads, uint64_t since_ns)
 {
-	const uint64_t until = clock_now_ns() + patience_ns;
+	const bool stopped =
+		loads->plan.stop && atomic_load_explicit(loads->plan.stop, memory_order_relaxed);
+	return clock_now_ns() - since_ns <
+	       (stopped ? STOPPED_PATIENCE_MS * NS_PER_MS : END_PATIENCE_S * NS_PER_S);
+}
+
+bool burn_loads_stop(struct burn_loads *loads)
+{
+	const uint64_t begun_ns = clock_now_ns();
 	bool all = !loads->files_hang;
 	atomic_store(&loads->stop, true);
 	for (size_t i = 0; i < loads->hand_count; i++) {
 		struct burn_hand *const hand = &loads->hands[i];
 		if (!hand->started)
 			continue;
-		while (!atomic_load(&hand->ended) && clock_now_ns() < until)
+		while (!atomic_load(&hand->ended) && burn_has_patience(loads, begun_ns))
 			clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
 		if (atomic_load(&hand->ended)) {
 			(void)pthread_join(hand->thread, NULL);

@@ -70,9 +70,9 @@ void burn_loads_why(const struct burn_loads *loads, enum burn_load load, char *o
 
 /* --- at the end ---------------------------------------------------------------------------------- */
 
-/* Ends them; waits for at most patience_ns.  False: a thread still waits for the storage; it is left alone, with all its
- * memory, until the process ends, and burn_loads_why says so. */
-bool burn_loads_stop(struct burn_loads *loads, uint64_t patience_ns);
+/* Ends them; waits for 10 s at most, after the user's stop for less than one.  False: a thread still waits for the storage; it
+ * is left alone, with all its memory, until the process ends, and burn_loads_why says so. */
+bool burn_loads_stop(struct burn_loads *loads);
 
 uint64_t burn_loads_wrong_on(const struct burn_loads *loads, size_t core); /* results */
 /* Of a device, against what most results of all devices of its name are; a finding says where they were wrong.  checked: of so many. */

@@ -30,7 +30,6 @@ enum {
 	WARM_LEAST = 2,
 	POINTS_SHARE = 300, /* points of a sensor's series, about */
 	SERIES_MAX = 16,    /* of sensors of one kind */
-	STOP_PATIENCE_MS = 700,
 };
 
 #define BURN_LEAST_DRIFT 0.03      /* a smaller one is of no interest */
@@ -823,7 +822,7 @@ static int burn_go(struct burn *burn, struct error *err)
 	if (!code)
 		code = burn_windows(burn, err);
 	sink_activity(burn->sink, "ending the loads");
-	const bool all = burn_loads_stop(burn->loads, STOP_PATIENCE_MS * NS_PER_MS);
+	const bool all = burn_loads_stop(burn->loads);
 	if (!code)
 		code = burn_look_at_errors(
 			burn, (double)(clock_now_ns() - burn->go_ns) / (double)NS_PER_S, true, err);
@@ -836,6 +835,8 @@ static int burn_go(struct burn *burn, struct error *err)
 		burn->votes = NULL;
 		burn->right = NULL;
 		burn->cores = (struct core_list){0};
+		if (burn_stopped(burn))
+			return error_set(err, -EINTR, "interrupted");
 		return error_set(err, -ETIMEDOUT,
 			"the storage under '%s' does not answer: a read or a write has not come back",
 			burn->context->folder);

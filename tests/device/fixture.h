@@ -9,6 +9,9 @@
 
 #include <cmocka.h>
 #include <cuda_runtime_api.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <unistd.h>
 
 #define OK(call)                                                                              \
 	do {                                                                                  \
@@ -33,6 +36,19 @@ static inline void *on_device(size_t bytes)
 	void *data = NULL;
 	OK(cudaMalloc(&data, bytes));
 	return data;
+}
+
+static inline void CUDART_CB wait_for_release(void *released)
+{
+	for (int i = 0; i < 60000 && !atomic_load((atomic_bool *)released); i++)
+		(void)usleep(1000); /* a minute: what is wrong fails then */
+}
+
+/* What follows on the stream does not begin before *released, however late the host is. */
+static inline void hold_stream(cudaStream_t stream, atomic_bool *released)
+{
+	atomic_store(released, false);
+	assert_int_equal(cudaLaunchHostFunc(stream, wait_for_release, released), cudaSuccess);
 }
 
 #endif

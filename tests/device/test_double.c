@@ -239,11 +239,13 @@ static void old_errors_are_taken_for_new_ones(void **state)
 	cudaStream_t stream;
 	float *data = on_device(256);
 	OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-	configure("MLBENCH_DOUBLE_KERNEL_NS", "20000000");
+	atomic_bool released;
+	hold_stream(stream, &released);
 	OK(launch_add(stream, data, 1, 1));
 	assert_int_equal(cudaStreamQuery(stream), cudaErrorNotReady);
 	assert_int_equal(launch_add(stream, data, 1, 1), cudaErrorNotReady);
 	OK(launch_add(stream, data, 1, 1));
+	atomic_store(&released, true);
 	OK(cudaStreamSynchronize(stream));
 	OK(cudaStreamDestroy(stream));
 	OK(cudaFree(data));

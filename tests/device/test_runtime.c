@@ -106,7 +106,9 @@ static void streams_run_at_the_same_time(void **state)
 	float *data = on_device(2 * 256);
 	OK(cudaMemset(data, 0, 2 * 256));
 	OK(cudaDeviceSynchronize());
+	atomic_bool released;
 	OK(launch_slow(first, data, SLOW_ROUNDS));
+	hold_stream(first, &released);
 	OK(cudaEventRecord(slow_done, first));
 	assert_int_equal(cudaStreamQuery(first), cudaErrorNotReady);
 	(void)cudaGetLastError(); /* a query leaves it there */
@@ -114,6 +116,7 @@ static void streams_run_at_the_same_time(void **state)
 	OK(cudaStreamSynchronize(second));
 	assert_int_equal(cudaEventQuery(slow_done), cudaErrorNotReady);
 	(void)cudaGetLastError();
+	atomic_store(&released, true);
 	OK(cudaStreamSynchronize(first));
 	OK(cudaEventQuery(slow_done));
 	OK(cudaStreamQuery(first));
@@ -166,6 +169,8 @@ static void events_measure_time(void **state)
 	(void)cudaGetLastError();
 	OK(cudaMemset(data, 0, 256));
 	OK(cudaDeviceSynchronize());
+	atomic_bool released;
+	hold_stream(stream, &released);
 	OK(cudaEventRecord(begin, stream));
 	OK(launch_slow(stream, data, SLOW_ROUNDS / 2));
 	OK(cudaEventRecord(middle, stream));
@@ -173,6 +178,7 @@ static void events_measure_time(void **state)
 	OK(cudaEventRecord(end, stream));
 	assert_int_equal(cudaEventElapsedTime(&both, begin, end), cudaErrorNotReady);
 	(void)cudaGetLastError();
+	atomic_store(&released, true);
 	OK(cudaEventSynchronize(end));
 	OK(cudaEventElapsedTime(&first, begin, middle));
 	OK(cudaEventElapsedTime(&second, middle, end));
@@ -212,19 +218,20 @@ static void pinned_copies_are_asynchronous(void **state)
 	need_device();
 	enum { BYTES = 1 << 20 };
 	const cudaStream_t stream = open_stream();
-	float *allocated = NULL, *data = on_device(BYTES), *slow_data = on_device(256), seen;
+	float *allocated = NULL, *data = on_device(BYTES), seen;
 	float *registered = aligned_alloc(4096, BYTES);
 	OK(cudaMallocHost((void **)&allocated, BYTES));
 	OK(cudaHostRegister(registered, BYTES, cudaHostRegisterDefault));
 	float *const both[] = {allocated, registered};
 	for (unsigned i = 0; i < 2; i++) {
-		OK(cudaMemset(slow_data, 0, 256));
 		OK(cudaDeviceSynchronize());
 		both[i][0] = 1;
-		OK(launch_slow(stream, slow_data, SLOW_ROUNDS));
+		atomic_bool released;
+		hold_stream(stream, &released);
 		OK(cudaMemcpyAsync(data, both[i], BYTES, cudaMemcpyHostToDevice, stream));
 		assert_int_equal(cudaStreamQuery(stream), cudaErrorNotReady);
 		(void)cudaGetLastError();
+		atomic_store(&released, true);
 		OK(cudaStreamSynchronize(stream));
 		OK(cudaMemcpy(&seen, data, sizeof seen, cudaMemcpyDeviceToHost));
 		assert_true(seen == 1);
@@ -237,7 +244,6 @@ static void pinned_copies_are_asynchronous(void **state)
 	free(registered);
 	OK(cudaStreamDestroy(stream));
 	OK(cudaFree(data));
-	OK(cudaFree(slow_data));
 }
 
 static void *set_device_elsewhere(void *unused)
