@@ -2,7 +2,7 @@
 # and results of eight nodes are eight series.
 . "$CLI/lib.sh"
 write_config
-base=(--set decode.workers=1 --set batch.size=8 --set measure.repeats=1 --set measure.duration=40ms)
+base=(--set decode.workers=1 --set batch.size=8 --set measure.repeats=1 --set measure.epochs=4)
 unset SLURMD_NODENAME NODE_NAME
 name_of() { /usr/bin/python3 -c 'import json, sys
 node = json.load(open(sys.argv[1] + "/summary.json"))["environment"]["node"]

@@ -9,7 +9,7 @@ session() {
 	cp -r one "$1/$3"
 	rm -f "$1"/*/summary.json "$1"/*/report.html # nobody ended them
 }
-expect_measured "$MLBENCH" run tiny.ini $ONE --out one --set run.name=tiny --set dataset.path=data
+expect_measured "$MLBENCH" run tiny.ini $ONE --set measure.epochs=4 --out one --set run.name=tiny --set dataset.path=data
 session results/reproduce-tiny/20261126T100000Z-1 twin without-step
 session results/reproduce-tiny/20261126T110000Z-2 twin without-step
 session results/bisect/20261126T100000Z good bad

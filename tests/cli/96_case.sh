@@ -59,7 +59,7 @@ backend = emulated
 time = 4125us
 
 [measure]
-duration = 60ms
+epochs = 4
 warmup = 10ms
 window = 10ms
 repeats = 2
