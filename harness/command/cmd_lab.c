@@ -66,8 +66,7 @@ static int lab_take_teacher(struct lab_call *call, const char *teacher, struct e
 			"teacher=%.60s is no public key; 'mlbench lab key FILE' makes "
 			"one, and FILE.pub is what students get",
 			teacher);
-	(void)json_object_set_new(call->book.student, "teacher", json_string(key));
-	return 0;
+	return lab_book_take_teacher(&call->book, key, err);
 }
 
 static int lab_take_start_words(struct lab_call *call, struct error *err)
@@ -515,12 +514,17 @@ const struct command command_lab = {
 		"anew with other values.\n\n"
 		"All of it is kept in one folder (--dir), a JSON file for each lab. What is planted "
 		"is drawn for each student, and sealed: it can be read from no file, but whoever "
-		"takes the program apart finds it.\n\n"
+		"takes the program apart finds it. Files that were edited or put back from a copy "
+		"count as nothing; the key that says so lies outside of the folder, on the same "
+		"account (XDG_STATE_HOME), where labs go on.\n\n"
 		"For teachers: 'key FILE' makes a key pair. With 'start N student=NAME "
-		"teacher=KEY' the draw is sealed for its owner, too, and 'open FOLDER key=FILE' "
-		"prints it. 'scores FOLDER...' sums up the folders of a class, "
-		"and with --format html makes a page of them; --out names a file for it.\n\n"
-		"Exit status: 0 done or passed, 1 the check was not passed, 2 the input was wrong, 3 "
+		"teacher=KEY' the draw and the key are sealed for the teacher, too: 'open FOLDER "
+		"key=FILE' prints what was planted, says what was edited, and judges the answers "
+		"again. 'scores FOLDER... key=FILE' sums up the folders of a class, "
+		"and with --format html makes a page of them; --out names a file for it. A student "
+		"who reads the source can still forge what was measured.\n\n"
+		"Exit status: 0 done or passed, 1 the check was not passed, or 'open' found a file "
+		"that was edited or an answer that is wrong, 2 the input was wrong, 3 "
 		"too noisy to tell.",
 	.example = "mlbench lab start 1",
 	.options = OPTION_BIT(OPTION_DIR) | OPTION_BIT(OPTION_FORCE) | OPTION_BIT(OPTION_FORMAT) |

@@ -5,6 +5,7 @@
 #include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/command/lab_call.h"
+#include "harness/command/lab_shelf.h"
 #include "harness/lab/lab_scores.h"
 #include "harness/lab/seal.h"
 #include "harness/record/fields.h"
@@ -31,6 +32,16 @@ static int lab_write_key(const char *path, const char *key, mode_t mode, struct 
 	if (!code && chmod(path, mode) != 0)
 		code = error_set_errno(err, errno, "cannot protect '%s'", path);
 	return code;
+}
+
+enum { TEACHER_KEY_BYTES = SEAL_SECRET_TEXT + 8 };
+
+static int lab_read_key(const char *file, char key[TEACHER_KEY_BYTES], struct error *err)
+{
+	const int code = files_first_line(file, key, TEACHER_KEY_BYTES);
+	if (code)
+		return error_set_errno(err, -code, "cannot read the key '%s'", file);
+	return seal_is_key(key) ? 0 : error_set(err, -EINVAL, "'%s' is no key of a teacher", file);
 }
 
 int lab_class_key(const struct invocation *invocation, struct error *err)
@@ -91,8 +102,11 @@ static void lab_score_changed(
 	const struct table_column *column, const json_t *row, struct buffer *out)
 {
 	(void)column;
-	if (json_is_false(json_object_get(row, "authentic")))
-		buffer_text(out, "edited by hand");
+	const json_t *authentic = json_object_get(row, "authentic");
+	if (json_is_false(authentic))
+		buffer_text(out, "not as written");
+	else if (!json_is_true(authentic))
+		buffer_text(out, "not checked");
 }
 
 /* Of the predictions that were scored. */
@@ -179,12 +193,23 @@ int lab_class_scores(const struct invocation *invocation, struct error *err)
 	const struct options *options = &invocation->options;
 	json_t *document = NULL;
 	const char *const own[] = {LAB_BOOK_FOLDER};
-	const bool named = options->argument_count > 1;
+	const char **folders = calloc(options->argument_count + 1, sizeof *folders);
+	size_t count = 0;
+	char key[TEACHER_KEY_BYTES] = "";
 	bool html = false;
-	int code = lab_scores_format(options, &html, err);
+	int code = folders ? lab_scores_format(options, &html, err)
+			   : error_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 1; i < options->argument_count && !code; i++) {
+		const char *file = lab_word_value(options->arguments[i], "key");
+		if (file)
+			code = lab_read_key(file, key, err);
+		else
+			folders[count++] = options->arguments[i];
+	}
 	if (!code)
-		code = lab_scores(named ? options->arguments + 1 : own,
-			named ? options->argument_count - 1 : 1, &document, err);
+		code = lab_scores(count ? folders : own, count ? count : 1, *key ? key : NULL,
+			&document, err);
+	free(folders);
 	if (code)
 		return command_status(code);
 	const json_t *skipped = json_object_get(document, "skipped");
@@ -199,77 +224,149 @@ int lab_class_scores(const struct invocation *invocation, struct error *err)
 	return status;
 }
 
-/* What was planted, of every state in a folder: {"student", "lab", "attempt", "planted"}. */
-static int lab_open_state(
-	const char *folder, const char *name, const char *key, json_t *rows, struct error *err)
+/* --- what the teacher opens --------------------------------------------------------------------- */
+
+/* What was planted; *text fresh. */
+static int lab_open_sealed(const json_t *state, const char *key, char **text, struct error *err)
+{
+	const char *sealed =
+		json_string_value(json_object_get(json_object_get(state, "sealed"), "teacher"));
+	*text = NULL;
+	return sealed ? seal_open_box(key, sealed, text, err)
+		      : error_set(err, -ENODATA,
+				"nothing was sealed for a teacher ('teacher=' was not given)");
+}
+
+/* As lab_state_judge_again; NULL, a JSON null: not passed, or its lab is not here. */
+static json_t *lab_open_answer(const json_t *state, const json_t *drawn_json)
+{
+	char number[16];
+	struct lab *lab = NULL;
+	struct lab_drawn drawn;
+	int right = -1;
+	(void)snprintf(number, sizeof number, "%u", lab_state_number(state));
+	if (lab_shelf_find(number, &lab, NULL) == 0 &&
+		lab_drawn_from_json(lab, drawn_json, &drawn, NULL) == 0)
+		right = lab_state_judge_again(lab, &drawn, state);
+	lab_free(lab);
+	return right < 0 ? json_null() : json_boolean(right);
+}
+
+static int lab_open_state(const char *folder, const char *name, const struct lab_student *student,
+	const char *key, json_t *rows, struct error *err)
 {
 	char *path = files_join(folder, name);
 	json_t *state = path ? json_load_file(path, 0, NULL) : NULL;
 	char *text = NULL;
+	const char *wrong = NULL;
 	free(path);
 	int code = state ? lab_state_check(state, err) : error_set(err, -EINVAL, "no JSON");
-	const char *sealed =
-		json_string_value(json_object_get(json_object_get(state, "sealed"), "teacher"));
-	if (!code && !sealed)
-		code = error_set(err, -ENODATA,
-			"nothing was sealed for a teacher ('teacher=' was not given)");
 	if (!code)
-		code = seal_open_box(key, sealed, &text, err);
-	if (!code)
-		(void)json_array_append_new(rows, json_pack("{s:O, s:O, s:O, s:o}", "student",
-							  json_object_get(state, "student"), "lab",
-							  json_object_get(state, "lab"), "attempt",
-							  json_object_get(state, "attempt"),
-							  "drawn", json_loads(text, 0, NULL)));
+		code = lab_open_sealed(state, key, &text, err);
+	if (!code) {
+		json_t *drawn = json_loads(text, 0, NULL);
+		const int authentic = lab_book_is_authentic(state, student, &wrong);
+		(void)json_array_append_new(
+			rows, json_pack("{s:O, s:O, s:O, s:s, s:o, s:o, s:s?, s:o}", "student",
+				      json_object_get(student->json, "student"), "lab",
+				      json_object_get(state, "lab"), "attempt",
+				      json_object_get(state, "attempt"), "state",
+				      lab_stage_name(lab_state_stage(state)), "authentic",
+				      authentic < 0 ? json_null() : json_boolean(authentic),
+				      "answer_right", lab_open_answer(state, drawn), "wrong", wrong,
+				      "drawn", drawn ? drawn : json_null()));
+	}
 	free(text);
 	json_decref(state);
 	return code ? error_prefix(err, code, "%s/%s", folder, name) : 0;
 }
 
+/* A lab that student.json knows and that is not there. */
+static void lab_open_missing(const struct lab_student *student, unsigned number, json_t *rows)
+{
+	(void)json_array_append_new(rows,
+		json_pack("{s:O, s:i, s:n, s:n, s:b, s:n, s:s, s:n}", "student",
+			json_object_get(student->json, "student"), "lab", (int)number, "attempt",
+			"state", "authentic", 0, "answer_right", "wrong", "removed", "drawn"));
+}
+
 static int lab_open_folder(const char *folder, const char *key, json_t *rows, struct error *err)
 {
-	int code = 0;
+	struct lab_student student;
+	int code = lab_student_read(folder, key, &student, err);
 	for (unsigned number = 1; number < 1000 && !code; number++) {
 		char name[32];
 		(void)snprintf(name, sizeof name, "%02u.json", number);
 		char *path = files_join(folder, name);
 		if (path && access(path, F_OK) == 0)
-			code = lab_open_state(folder, name, key, rows, err);
+			code = lab_open_state(folder, name, &student, key, rows, err);
+		name[strcspn(name, ".")] = '\0';
+		if (path && access(path, F_OK) != 0 &&
+			json_object_get(json_object_get(student.json, "files"), name))
+			lab_open_missing(&student, number, rows);
 		free(path);
 	}
 	if (!code && json_array_size(rows) == 0)
 		code = error_set(err, -ENOENT, "'%s' holds no lab that was begun", folder);
+	lab_student_release(&student);
 	return code;
+}
+
+static void lab_open_say(const json_t *row, struct buffer *text)
+{
+	const char *wrong = json_string_value(json_object_get(row, "wrong"));
+	const json_t *answer = json_object_get(row, "answer_right");
+	buffer_format(text, "%s, lab %d: ", fields_text_of(row, "student"),
+		(int)json_integer_value(json_object_get(row, "lab")));
+	if (json_is_object(json_object_get(row, "drawn")))
+		lab_setting_words(json_object_get(json_object_get(row, "drawn"), "plants"), text);
+	if (wrong)
+		buffer_format(text, "; COUNTS AS NOTHING: it was %s", wrong);
+	else
+		buffer_format(text, "; %s", fields_text_of(row, "state"));
+	if (json_is_boolean(answer))
+		buffer_text(text, json_is_true(answer) ? ", the answer is right (judged again)"
+						       : ", THE ANSWER IS WRONG (judged again)");
+	buffer_text(text, "\n");
 }
 
 int lab_class_open(const struct invocation *invocation, struct error *err)
 {
 	const struct options *options = &invocation->options;
-	char key[SEAL_SECRET_TEXT + 8] = "";
+	char key[TEACHER_KEY_BYTES] = "";
 	const char *file =
 		options->argument_count == 3 ? lab_word_value(options->arguments[2], "key") : NULL;
 	json_t *rows = json_array();
 	int code = file ? seal_begin(err)
 			: error_set(err, -EINVAL, "expected: mlbench lab open FOLDER key=FILE");
-	if (!code && files_first_line(file, key, sizeof key) != 0)
-		code = error_set(err, -ENOENT, "cannot read the key '%s'", file);
+	if (!code)
+		code = lab_read_key(file, key, err);
 	if (!code)
 		code = lab_open_folder(options->arguments[1], key, rows, err);
 	if (code) {
 		json_decref(rows);
 		return command_status(code == -EBADMSG ? -EINVAL : code);
 	}
-	if (command_wants_json(invocation))
-		return command_print_json(invocation,
-			json_pack("{s:s, s:o}", "schema", "mlbench.lab_open/1", "labs", rows), err);
 	struct buffer text = {0};
+	int failed = EXIT_STATUS_DONE;
 	for (size_t i = 0; i < json_array_size(rows); i++) {
 		const json_t *row = json_array_get(rows, i);
-		buffer_format(&text, "%s, lab %d: ", fields_text_of(row, "student"),
-			(int)json_integer_value(json_object_get(row, "lab")));
-		lab_setting_words(json_object_get(json_object_get(row, "drawn"), "plants"), &text);
-		buffer_text(&text, "\n");
+		lab_open_say(row, &text);
+		if (!json_is_true(json_object_get(row, "authentic")) ||
+			json_is_false(json_object_get(row, "answer_right")))
+			failed = EXIT_STATUS_FAILED;
 	}
-	json_decref(rows);
-	return command_print(&text, err);
+	buffer_text(&text,
+		"Gains, times and points are as the student's machine measured them: who reads the source can "
+		"forge them. What was planted, and whether an answer fits it, is computed here.\n");
+	int status;
+	if (command_wants_json(invocation)) {
+		buffer_release(&text);
+		status = command_print_json(invocation,
+			json_pack("{s:s, s:o}", "schema", "mlbench.lab_open/1", "labs", rows), err);
+	} else {
+		json_decref(rows);
+		status = command_print(&text, err);
+	}
+	return status ? status : failed;
 }

@@ -156,7 +156,7 @@ int lab_shelf_list(const struct invocation *invocation, struct error *err)
 	if (code) {
 		buffer_release(&text);
 		json_decref(rows);
-		return command_status(code);
+		return command_status(code == -EBADMSG ? -EINVAL : code);
 	}
 	if (!command_wants_json(invocation)) {
 		json_decref(rows);

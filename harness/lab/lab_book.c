@@ -17,9 +17,11 @@
 #include <unistd.h>
 
 #define LAB_STUDENT_FILE "student.json"
-#define LAB_STUDENT_SCHEMA "mlbench.lab_student/1"
+#define LAB_STUDENT_SCHEMA "mlbench.lab_student/2"
+#define LAB_STUDENT_OLDER "mlbench.lab_student/1" /* with its secret in it */
+#define LAB_SECRET_SCHEMA "mlbench.lab_secret/1"
 
-enum { LAB_FILE_BYTES_MAX = 4 << 20 };
+enum { LAB_FILE_BYTES_MAX = 4 << 20, LAB_KEY_ID = 32 };
 
 /* --- files ------------------------------------------------------------------------------------ */
 
@@ -63,43 +65,226 @@ char *lab_book_place(const struct lab_book *book, unsigned number)
 	return lab_book_path(book, number, "");
 }
 
+/* --- codes ------------------------------------------------------------------------------------ */
+
+/* Over all of it but the code itself. */
+static int lab_json_code(
+	const json_t *json, const char *secret, char out[SEAL_CODE_TEXT], struct error *err)
+{
+	json_t *copy = json_copy((json_t *)json); /* shallow; it is not changed */
+	(void)json_object_del(copy, "mac");
+	char *text = copy ? json_dumps(copy, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+	const int code =
+		text ? seal_code(secret, text, out, err) : error_set(err, -ENOMEM, "out of memory");
+	free(text);
+	json_decref(copy);
+	return code;
+}
+
+static bool lab_code_fits(const json_t *json, const char *secret)
+{
+	char code[SEAL_CODE_TEXT];
+	const char *mac = json_string_value(json_object_get(json, "mac"));
+	return mac && lab_json_code(json, secret, code, NULL) == 0 && seal_code_equal(mac, code);
+}
+
+static int lab_put_code(json_t *json, const char *secret, struct error *err)
+{
+	char text[SEAL_CODE_TEXT];
+	const int code = lab_json_code(json, secret, text, err);
+	if (!code && json_object_set_new(json, "mac", json_string(text)))
+		return error_set(err, -ENOMEM, "out of memory");
+	return code;
+}
+
+/* student.json lists the codes of the states: one, or two while a state is being written. */
+static bool lab_student_knows(const json_t *student, const json_t *state)
+{
+	char name[16];
+	(void)snprintf(name, sizeof name, "%02u", lab_state_number(state));
+	const char *mac = json_string_value(json_object_get(state, "mac"));
+	const json_t *codes = json_object_get(json_object_get(student, "files"), name);
+	for (size_t i = 0; mac && i < json_array_size(codes); i++) {
+		const char *listed = json_string_value(json_array_get(codes, i));
+		if (listed && seal_code_equal(mac, listed))
+			return true;
+	}
+	return false;
+}
+
+/* --- the secret ------------------------------------------------------------------------------- */
+
+/* The name of a secret, by which it is found. */
+static int lab_key_id(const char *secret, char out[LAB_KEY_ID + 1], struct error *err)
+{
+	char code[SEAL_CODE_TEXT];
+	const int failed = seal_code(secret, "mlbench.lab key", code, err);
+	(void)snprintf(out, LAB_KEY_ID + 1, "%.*s", LAB_KEY_ID, failed ? "" : code);
+	return failed;
+}
+
+static char *lab_secret_path(const char *id, bool make, struct error *err)
+{
+	const char *state = getenv("XDG_STATE_HOME");
+	const bool given = state && state[0] == '/';
+	const char *home = given ? state : getenv("HOME");
+	char *folder = NULL;
+	char *path = NULL;
+	if (!home || home[0] != '/') {
+		(void)error_set(err, -EINVAL,
+			"there is no place for the key of a lab: neither HOME nor XDG_STATE_HOME is set");
+		return NULL;
+	}
+	folder = files_join(home, given ? "mlbench/labs" : ".local/state/mlbench/labs");
+	const int failed = folder && make ? files_make_folder(folder, err) : 0;
+	if (!failed && (!folder || asprintf(&path, "%s/%s.json", folder, id) < 0)) {
+		path = NULL;
+		(void)error_set(err, -ENOMEM, "out of memory");
+	}
+	free(folder);
+	return path;
+}
+
+/* The secret of that student's file on this account, fresh, and how often it was written; NULL: it is not here. */
+static char *lab_secret_find(const json_t *student, json_int_t *count)
+{
+	const char *id = json_string_value(json_object_get(student, "key"));
+	const bool is_id =
+		id && strlen(id) == LAB_KEY_ID && strspn(id, "0123456789abcdef") == LAB_KEY_ID;
+	char *path = is_id ? lab_secret_path(id, false, NULL) : NULL;
+	json_t *json = NULL;
+	char *secret = NULL;
+	char own[LAB_KEY_ID + 1];
+	*count = 0;
+	if (path && lab_read_json(path, &json, NULL) == 0) {
+		const char *text = json_string_value(json_object_get(json, "secret"));
+		if (text && seal_is_key(text) && lab_key_id(text, own, NULL) == 0 &&
+			strcmp(own, id) == 0)
+			secret = strdup(text);
+		*count = json_integer_value(json_object_get(json, "count"));
+	}
+	json_decref(json);
+	free(path);
+	return secret;
+}
+
+static int lab_secret_save(const struct lab_book *book, struct error *err)
+{
+	char *path = lab_secret_path(
+		json_string_value(json_object_get(book->student, "key")), true, err);
+	json_t *json = json_pack("{s:s, s:s, s:O}", "schema", LAB_SECRET_SCHEMA, "secret",
+		book->secret, "count", json_object_get(book->student, "count"));
+	const mode_t before = umask(077); /* a neighbour need not read it */
+	const int code = !path   ? -EINVAL
+			 : !json ? error_set(err, -ENOMEM, "out of memory")
+				 : lab_write_json(path, json, err);
+	(void)umask(before);
+	json_decref(json);
+	free(path);
+	return code;
+}
+
 /* --- the student ------------------------------------------------------------------------------ */
 
 static int lab_make_student(struct lab_book *book, const char *name, struct error *err)
 {
 	char secret[SEAL_SECRET_TEXT];
+	char id[LAB_KEY_ID + 1];
 	const char *user = getenv("USER");
 	seal_make_secret(secret);
+	const int code = lab_key_id(secret, id, err);
+	if (code)
+		return code;
 	if (!name)
 		name = user && *user ? user : "student";
-	book->student = json_pack("{s:s, s:o, s:s, s:n}", "schema", LAB_STUDENT_SCHEMA, "student",
-		fields_text(name), "secret", secret, "teacher");
-	return book->student ? lab_book_save_student(book, err)
-			     : error_set(err, -ENOMEM, "out of memory");
+	book->secret = strdup(secret);
+	book->student = json_pack("{s:s, s:o, s:s, s:i, s:{}, s:n}", "schema", LAB_STUDENT_SCHEMA,
+		"student", fields_text(name), "key", id, "count", 0, "files", "teacher");
+	return book->student && book->secret ? lab_book_save_student(book, err)
+					     : error_set(err, -ENOMEM, "out of memory");
+}
+
+static int lab_student_load(const char *path, json_t **student, struct error *err)
+{
+	const int code = lab_read_json(path, student, err);
+	const char *schema = json_string_value(json_object_get(*student, "schema"));
+	if (!code && schema && strcmp(schema, LAB_STUDENT_OLDER) == 0)
+		return error_set(err, -EINVAL,
+			"'%s' is of an earlier version of mlbench, which kept its key there for anybody: begin anew in another folder (--dir)",
+			path);
+	if (!code && (!schema || strcmp(schema, LAB_STUDENT_SCHEMA) != 0 ||
+			     !json_is_string(json_object_get(*student, "student")) ||
+			     !json_is_object(json_object_get(*student, "files"))))
+		return error_set(err, -EINVAL, "'%s' is damaged", path);
+	return code;
 }
 
 static int lab_read_student(struct lab_book *book, const char *path, struct error *err)
 {
-	int code = lab_read_json(path, &book->student, err);
+	json_int_t written;
+	const int code = lab_student_load(path, &book->student, err);
 	if (code)
 		return code;
-	const char *secret = json_string_value(json_object_get(book->student, "secret"));
-	const char *schema = json_string_value(json_object_get(book->student, "schema"));
-	if (!schema || strcmp(schema, LAB_STUDENT_SCHEMA) != 0 || !secret || !seal_is_key(secret) ||
-		!json_is_string(json_object_get(book->student, "student")))
-		code = error_set(err, -EINVAL, "'%s' is damaged", path);
-	return code;
+	book->secret = lab_secret_find(book->student, &written);
+	if (!book->secret)
+		return error_set(err, -EINVAL,
+			"the key of '%s' is not on this account: go on where the labs were begun, or begin anew in another folder (--dir)",
+			path);
+	if (!lab_code_fits(book->student, book->secret))
+		return error_set(err, -EBADMSG,
+			"'%s' was changed by hand and counts as nothing: put it back as it was, or begin anew in another folder (--dir)",
+			path);
+	if (json_integer_value(json_object_get(book->student, "count")) < written)
+		return error_set(err, -EBADMSG,
+			"'%s' was put back from a copy and counts as nothing: put back the newest, or begin anew in another folder (--dir)",
+			path);
+	return 0;
 }
 
 int lab_book_save_student(const struct lab_book *book, struct error *err)
 {
 	char *path = files_join(book->folder, LAB_STUDENT_FILE);
-	int code = path ? lab_write_json(path, book->student, err)
+	const json_int_t count = json_integer_value(json_object_get(book->student, "count"));
+	(void)json_object_set_new(book->student, "count", json_integer(count + 1));
+	int code = path ? lab_put_code(book->student, book->secret, err)
 			: error_set(err, -ENOMEM, "out of memory");
+	/* The secret first: without it the file is nothing.  Its count last: a kill between leaves the file ahead. */
+	if (!code && count == 0)
+		code = lab_secret_save(book, err);
 	if (!code)
-		(void)chmod(path, 0600); /* a neighbour need not read it */
+		code = lab_write_json(path, book->student, err);
+	if (!code)
+		code = lab_secret_save(book, err);
 	free(path);
 	return code;
+}
+
+int lab_student_read(
+	const char *folder, const char *key, struct lab_student *student, struct error *err)
+{
+	char *path = files_join(folder, LAB_STUDENT_FILE);
+	json_int_t written;
+	*student = (struct lab_student){0};
+	int code = path ? lab_student_load(path, &student->json, err)
+			: error_set(err, -ENOMEM, "out of memory");
+	free(path);
+	if (code) {
+		lab_student_release(student);
+		return code;
+	}
+	const char *sealed = json_string_value(json_object_get(student->json, "sealed"));
+	student->secret = lab_secret_find(student->json, &written);
+	if (!student->secret && key && sealed)
+		(void)seal_open_box(key, sealed, &student->secret, NULL);
+	student->authentic = student->secret && lab_code_fits(student->json, student->secret);
+	return 0;
+}
+
+void lab_student_release(struct lab_student *student)
+{
+	json_decref(student->json);
+	free(student->secret);
+	*student = (struct lab_student){0};
 }
 
 static int lab_book_lock(struct lab_book *book, struct error *err)
@@ -135,8 +320,6 @@ int lab_book_open(
 	free(path);
 	if (code)
 		lab_book_close(book);
-	else
-		book->secret = json_string_value(json_object_get(book->student, "secret"));
 	return code;
 }
 
@@ -145,38 +328,32 @@ void lab_book_close(struct lab_book *book)
 	if (book->lock >= 0)
 		(void)close(book->lock);
 	json_decref(book->student);
+	free(book->secret);
 	free(book->folder);
 	*book = (struct lab_book){.lock = -1};
 }
 
 /* --- states ----------------------------------------------------------------------------------- */
 
-/* Over all of it but the code itself. */
-static int lab_state_code(
-	const json_t *state, const char *secret, char out[SEAL_CODE_TEXT], struct error *err)
+/* NULL: it is what the program wrote last. */
+static const char *lab_state_wrong(const json_t *state, const json_t *student, const char *secret)
 {
-	json_t *copy = json_copy((json_t *)state); /* shallow; it is not changed */
-	(void)json_object_del(copy, "mac");
-	char *text = copy ? json_dumps(copy, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-	const int code =
-		text ? seal_code(secret, text, out, err) : error_set(err, -ENOMEM, "out of memory");
-	free(text);
-	json_decref(copy);
-	return code;
+	return !lab_code_fits(state, secret)        ? "changed by hand"
+	       : !lab_student_knows(student, state) ? "put back from a copy"
+						    : NULL;
 }
 
-static bool lab_code_fits(const json_t *state, const char *secret)
+int lab_book_is_authentic(const json_t *state, const struct lab_student *student, const char **why)
 {
-	char code[SEAL_CODE_TEXT];
-	const char *mac = json_string_value(json_object_get(state, "mac"));
-	return mac && lab_state_code(state, secret, code, NULL) == 0 && seal_code_equal(mac, code);
-}
-
-int lab_book_is_authentic(const json_t *state, const char *secret)
-{
-	if (json_is_true(json_object_get(state, "edited")))
-		return 0;
-	return secret ? lab_code_fits(state, secret) : -1;
+	const char *wrong = !student->secret ? "not checked: its key is not here"
+			    : !student->authentic
+				    ? "of a student.json that was changed by hand"
+				    : lab_state_wrong(state, student->json, student->secret);
+	if (!wrong && json_is_true(json_object_get(state, "edited")))
+		wrong = "of a lab that was changed by hand in an earlier attempt";
+	if (why)
+		*why = wrong;
+	return !student->secret ? -1 : !wrong;
 }
 
 int lab_book_load(const struct lab_book *book, unsigned number, bool forgive, json_t **state,
@@ -192,13 +369,14 @@ int lab_book_load(const struct lab_book *book, unsigned number, bool forgive, js
 		if (!code && lab_state_number(*state) != number)
 			code = error_set(err, -EINVAL, "%s: it is of lab %u", path,
 				lab_state_number(*state));
-		const bool edited = !code && !lab_code_fits(*state, book->secret);
-		if (edited && forgive)
+		const char *wrong =
+			code ? NULL : lab_state_wrong(*state, book->student, book->secret);
+		if (wrong && forgive)
 			(void)json_object_set_new(*state, "edited", json_true());
-		else if (edited)
+		else if (wrong)
 			code = error_set(err, -EBADMSG,
-				"%s was changed by hand and counts as nothing: put it back as it was, or begin anew with 'mlbench lab reset %u'",
-				path, number);
+				"%s was %s and counts as nothing: put it back as the program wrote it last, or begin anew with 'mlbench lab reset %u'",
+				path, wrong, number);
 	}
 	if (code) {
 		json_decref(*state);
@@ -208,33 +386,35 @@ int lab_book_load(const struct lab_book *book, unsigned number, bool forgive, js
 	return code;
 }
 
-int lab_book_save(const struct lab_book *book, json_t *state, struct error *err)
+/* Lists that code for a state beside those that are listed, or alone. */
+static int lab_list_code(
+	const struct lab_book *book, const json_t *state, bool alone, struct error *err)
 {
-	char text[SEAL_CODE_TEXT];
-	char *path = lab_book_path(book, lab_state_number(state), ".json");
-	int code = path ? lab_state_code(state, book->secret, text, err)
-			: error_set(err, -ENOMEM, "out of memory");
-	if (!code && json_object_set_new(state, "mac", json_string(text)))
-		code = error_set(err, -ENOMEM, "out of memory");
-	if (!code)
-		code = lab_write_json(path, state, err);
-	free(path);
-	return code;
+	char name[16];
+	json_t *files = json_object_get(book->student, "files");
+	(void)snprintf(name, sizeof name, "%02u", lab_state_number(state));
+	json_t *codes = json_object_get(files, name);
+	if (alone || !json_is_array(codes)) {
+		codes = json_array();
+		(void)json_object_set_new(files, name, codes);
+	}
+	(void)json_array_append(codes, json_object_get(state, "mac"));
+	return lab_book_save_student(book, err);
 }
 
-/* The secret of the student whose folder it is, fresh; NULL. */
-static char *lab_secret_in(const char *folder)
+int lab_book_save(const struct lab_book *book, json_t *state, struct error *err)
 {
-	char *path = files_join(folder, LAB_STUDENT_FILE);
-	json_t *student = NULL;
-	char *secret = NULL;
-	if (path && lab_read_json(path, &student, NULL) == 0) {
-		const char *text = json_string_value(json_object_get(student, "secret"));
-		secret = text ? strdup(text) : NULL;
-	}
-	json_decref(student);
+	char *path = lab_book_path(book, lab_state_number(state), ".json");
+	int code = path ? lab_put_code(state, book->secret, err)
+			: error_set(err, -ENOMEM, "out of memory");
+	if (!code)
+		code = lab_list_code(book, state, false, err);
+	if (!code)
+		code = lab_write_json(path, state, err);
+	if (!code)
+		code = lab_list_code(book, state, true, err);
 	free(path);
-	return secret;
+	return code;
 }
 
 static int lab_book_may_open(const char *folder, struct error *err)
@@ -249,12 +429,14 @@ static int lab_book_may_open(const char *folder, struct error *err)
 	char *up = read ? strrchr(path, '/') : NULL;
 	if (up)
 		*up = '\0';
-	char *secret = up ? lab_secret_in(path) : NULL;
-	const bool over = secret && seal_begin(NULL) == 0 && lab_code_fits(state, secret) &&
+	struct lab_student student = {0};
+	const bool over = up && seal_begin(NULL) == 0 &&
+			  lab_student_read(path, NULL, &student, NULL) == 0 &&
+			  lab_book_is_authentic(state, &student, NULL) > 0 &&
 			  lab_state_stage(state) >= LAB_PASSED;
 	const unsigned number = read ? lab_state_number(state) : 0;
 	json_decref(state);
-	free(secret);
+	lab_student_release(&student);
 	if (over)
 		return 0;
 	return number ? error_set(err, -EINVAL,
@@ -305,6 +487,18 @@ static int lab_seal_drawn(const struct lab_book *book, const struct lab *lab,
 		code = seal_close_for(key, text, teacher, err);
 	free(text);
 	json_decref(json);
+	return code;
+}
+
+int lab_book_take_teacher(const struct lab_book *book, const char *key, struct error *err)
+{
+	char *sealed = NULL;
+	const int code = seal_close_for(key, book->secret, &sealed, err);
+	if (!code) {
+		(void)json_object_set_new(book->student, "teacher", json_string(key));
+		(void)json_object_set_new(book->student, "sealed", json_string(sealed));
+	}
+	free(sealed);
 	return code;
 }
 

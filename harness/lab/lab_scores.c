@@ -64,9 +64,9 @@ static size_t scores_length(const json_t *state, const char *name)
 	return json_array_size(json_object_get(state, name));
 }
 
-static json_t *scores_of_lab(const json_t *state, const char *secret)
+static json_t *scores_of_lab(const json_t *state, const struct lab_student *student)
 {
-	const int authentic = lab_book_is_authentic(state, secret);
+	const int authentic = lab_book_is_authentic(state, student, NULL);
 	/* What anybody may have written counts as nothing. */
 	const struct lab_predicted p =
 		authentic > 0
@@ -89,18 +89,16 @@ static json_t *scores_of_lab(const json_t *state, const char *secret)
 		authentic < 0 ? json_null() : json_boolean(authentic));
 }
 
-static int scores_take_student(const char *folder, json_t *document, struct error *err)
+static int scores_take_student(
+	const char *folder, const char *key, json_t *document, struct error *err)
 {
 	struct error why = {0};
 	json_t *students = json_object_get(document, "students");
 	if (json_array_size(students) == SCORES_STUDENTS_MAX)
 		return error_set(err, -E2BIG, "more than %d students", SCORES_STUDENTS_MAX);
-	json_t *student = scores_load(folder, "student.json", &why);
-	const char *name = json_string_value(json_object_get(student, "student"));
-	const char *secret = json_string_value(json_object_get(student, "secret"));
-	if (!name) {
-		scores_skip(document, folder, why.text[0] ? why.text : "student.json names nobody");
-		json_decref(student);
+	struct lab_student student;
+	if (lab_student_read(folder, key, &student, &why)) {
+		scores_skip(document, folder, why.text);
 		return 0;
 	}
 	json_t *labs = json_array();
@@ -112,16 +110,17 @@ static int scores_take_student(const char *folder, json_t *document, struct erro
 		json_t *state =
 			path && stat(path, &st) == 0 ? scores_load(folder, file, &why) : NULL;
 		if (state && lab_state_check(state, &why) == 0)
-			(void)json_array_append_new(labs, scores_of_lab(state, secret));
+			(void)json_array_append_new(labs, scores_of_lab(state, &student));
 		else if (path && stat(path, &st) == 0)
 			scores_skip(document, path, why.text);
 		json_decref(state);
 		free(path);
 	}
 	(void)json_array_append_new(
-		students, json_pack("{s:o, s:o, s:o}", "student", fields_text(name), "folder",
+		students, json_pack("{s:o, s:o, s:o}", "student",
+				  json_incref(json_object_get(student.json, "student")), "folder",
 				  fields_text(folder), "labs", labs));
-	json_decref(student);
+	lab_student_release(&student);
 	return 0;
 }
 
@@ -140,12 +139,13 @@ static int scores_order_names(const struct dirent **a, const struct dirent **b)
 }
 
 /* A student's own folder, or those of students in it, or in a folder of theirs. */
-static int scores_take_folder(const char *folder, int depth, json_t *document, struct error *err)
+static int scores_take_folder(
+	const char *folder, const char *key, int depth, json_t *document, struct error *err)
 {
 	struct dirent **entries = NULL;
 	int code = 0;
 	if (scores_is_student(folder))
-		return scores_take_student(folder, document, err);
+		return scores_take_student(folder, key, document, err);
 	const int count = depth > 0 ? scandir(folder, &entries, NULL, scores_order_names) : 0;
 	if (count < 0)
 		return error_set_errno(err, errno, "cannot read '%s'", folder);
@@ -155,7 +155,7 @@ static int scores_take_folder(const char *folder, int depth, json_t *document, s
 				     ? NULL
 				     : files_join(folder, entries[i]->d_name);
 		if (path && lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
-			code = scores_take_folder(path, depth - 1, document, err);
+			code = scores_take_folder(path, key, depth - 1, document, err);
 		free(path);
 		free(entries[i]);
 	}
@@ -247,7 +247,8 @@ static void scores_sum_up(json_t *document)
 	}
 }
 
-int lab_scores(const char *const *folders, size_t count, json_t **document, struct error *err)
+int lab_scores(const char *const *folders, size_t count, const char *key, json_t **document,
+	struct error *err)
 {
 	enum { SCORES_DEPTH = 2 };
 	int code = seal_begin(err);
@@ -256,7 +257,7 @@ int lab_scores(const char *const *folders, size_t count, json_t **document, stru
 	if (!code && !*document)
 		code = error_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < count && !code; i++)
-		code = scores_take_folder(folders[i], SCORES_DEPTH, *document, err);
+		code = scores_take_folder(folders[i], key, SCORES_DEPTH, *document, err);
 	if (!code && json_array_size(json_object_get(*document, "students")) == 0)
 		code = error_set(err, -ENOENT, "no student's folder (with student.json) in '%s'%s",
 			count ? folders[0] : "", count > 1 ? " or the others" : "");

@@ -9,10 +9,12 @@
 
 #define LAB_SCORES_SCHEMA "mlbench.lab_scores/1"
 #define LAB_UNVERIFIED \
-	"unverified" /* the state of a lab whose code does not fit, or cannot be checked */
+	"unverified" /* the state of a lab that is not what the program wrote last, or cannot be checked */
 
 /* Each folder is a student's (it holds student.json), or holds such folders.  What cannot be read is left out, and stands in
- * "skipped" with the reason.  -ENOENT: there is not one student in all of them. */
-int lab_scores(const char *const *folders, size_t count, json_t **document, struct error *err);
+ * "skipped" with the reason.  key: a teacher's secret key, for folders of other accounts; NULL: none.  -ENOENT: there is not one
+ * student in all of them. */
+int lab_scores(const char *const *folders, size_t count, const char *key, json_t **document,
+	struct error *err);
 
 #endif

@@ -587,3 +587,34 @@ struct lab_predicted lab_state_predicted(const json_t *state)
 	p.confidence = p.scored ? confidence / (double)p.scored : (double)NAN;
 	return p;
 }
+
+/* --- judged again ----------------------------------------------------------------------------- */
+
+int lab_state_judge_again(const struct lab *lab, const struct lab_drawn *drawn, const json_t *state)
+{
+	const json_t *checks = json_object_get(state, "checks");
+	const json_t *last = json_array_get(checks, json_array_size(checks) - 1);
+	struct lab_claim claim = {.cause = json_string_value(json_object_get(last, "cause")),
+		.evidence = json_string_value(json_object_get(last, "evidence"))};
+	char answers[LAB_PAIRS_MAX][2 * LAB_WORD_BYTES];
+	const char *name;
+	json_t *value;
+	struct lab_check check;
+	if (lab_state_stage(state) != LAB_PASSED)
+		return -1;
+	json_object_foreach(json_object_get(last, "answers"), name, value)
+	{
+		if (claim.answer_count == LAB_PAIRS_MAX)
+			break;
+		char *answer = answers[claim.answer_count];
+		(void)snprintf(answer, sizeof answers[0], "%.*s=%.*s", LAB_WORD_BYTES - 1, name,
+			LAB_WORD_BYTES - 1, json_is_string(value) ? json_string_value(value) : "");
+		claim.answers[claim.answer_count++] = answer;
+	}
+	json_t *before = json_copy((json_t *)state);
+	lab_state_enter(before, LAB_MEASURED);
+	const int code = lab_check_claims(lab, drawn, before, &claim, &check, NULL);
+	json_decref(before);
+	return !code && check.cause_right && check.evidence_right && check.answers_right &&
+	       fabs(lab_json_number(state, "points") - lab_state_points(state)) < 0.5;
+}

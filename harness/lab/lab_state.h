@@ -66,6 +66,10 @@ struct lab_check {
 /* Everything of a check that needs no measuring: fills check's claims.  -EINVAL: words that are missing or mean nothing. */
 int lab_check_claims(const struct lab *lab, const struct lab_drawn *drawn, const json_t *state,
 	const struct lab_claim *claim, struct lab_check *check, struct error *err);
+/* The claims of the check with which it was passed, judged again: 1 right, and the points are what hints and checks leave; 0 they
+ * are not; -1: it was not passed. */
+int lab_state_judge_again(
+	const struct lab *lab, const struct lab_drawn *drawn, const json_t *state);
 /* After measuring: the verdict, kept in the state, which takes setting. */
 void lab_state_note_check(const struct lab *lab, const struct lab_drawn *drawn, json_t *state,
 	json_t *setting, const struct lab_claim *claim, struct lab_check *check, double now);

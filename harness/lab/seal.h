@@ -4,8 +4,8 @@
  * measure, and as a sealed box for the teacher's public key, which only the teacher opens.  A code over the state says
  * whether somebody changed the file by hand.
  *
- * What that is worth: the student's secret lies in the student's own folder, because the program must measure without a
- * teacher.  So nobody reads the plant by opening a file, a result or a report; but who takes this program apart, runs it in
+ * What that is worth: the student's secret lies on the student's own account (lab_book.h), because the program must measure
+ * without a teacher.  So nobody reads the plant by opening a file, a result or a report; but who takes this program apart, runs it in
  * a debugger or watches /proc finds it.  docs/workshop/LABS.md says so, too. */
 #ifndef MLBENCH_LAB_SEAL_H
 #define MLBENCH_LAB_SEAL_H

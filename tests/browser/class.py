@@ -42,14 +42,22 @@ def seal(state):
 
 
 def main(folder):
+    derived = hashlib.blake2b(b"mlbench.lab state", digest_size=32, key=KEY).digest()
+    key = hashlib.blake2b(b"mlbench.lab key", digest_size=32, key=derived).hexdigest()[:32]
+    keys = os.path.join(os.environ["XDG_STATE_HOME"], "mlbench", "labs")
+    os.makedirs(keys)
+    with open(os.path.join(keys, f"{key}.json"), "w", encoding="utf-8") as file:
+        json.dump({"schema": "mlbench.lab_secret/1", "secret": SECRET, "count": 1}, file)
     for seat, student in enumerate(NAMES):
         place = os.path.join(folder, str(seat))
         os.makedirs(place)
+        states = {f"{number:02}": seal(state(student, seat, number)) for number in range(1, 6 if seat % 3 else 4)}
         with open(os.path.join(place, "student.json"), "w", encoding="utf-8") as file:
-            json.dump({"schema": "mlbench.lab_student/1", "student": student, "secret": SECRET, "teacher": None}, file)
-        for number in range(1, 6 if seat % 3 else 4):
-            with open(os.path.join(place, f"{number:02}.json"), "w", encoding="utf-8") as file:
-                json.dump({**seal(state(student, seat, number)), **({"points": 99} if (seat, number) == EDITED else {})}, file)
+            json.dump(seal({"schema": "mlbench.lab_student/2", "student": student, "key": key, "teacher": None, "count": 1,
+                            "files": {name: [sealed["mac"]] for name, sealed in states.items()}}), file)
+        for name, sealed in states.items():
+            with open(os.path.join(place, f"{name}.json"), "w", encoding="utf-8") as file:
+                json.dump({**sealed, **({"points": 99} if (seat, int(name)) == EDITED else {})}, file)
 
 
 main(*sys.argv[1:])

@@ -65,6 +65,7 @@ sed "s#gpu-0421\\|slow core\\|core 3#</script><script>window.owned=1</script><im
 "$program" accept hostile.json --format page >accept_hostile/report.html
 
 # The page of a class, in which one student's name does the same; and the crib sheet, which must fit on a sheet.
+export XDG_STATE_HOME=$PWD/state_home # for the students' key
 mkdir class && "$python" "$here/class.py" states && "$program" lab scores states --format html --out class/report.html >/dev/null
 cp "$here/../../docs/workshop/crib.html" .
 

@@ -157,9 +157,43 @@ expect 0 lab key other
 expect 2 lab open mlbench-labs key=other
 planted=$(lab open mlbench-labs key=teacher --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["labs"][0]["drawn"]["plants"]["inject.read_latency"])')
 ! grep -rqF "$planted" mlbench-labs/90.json mlbench-labs/student.json || fail "the state names the plant"
+# The key lies outside of the folder, for its owner alone.
+key=$(echo "$XDG_STATE_HOME"/mlbench/labs/*.json)
+[ "$(stat -c %a $key)" = 600 ] || fail "the key is readable: $key"
+! grep -rqF "$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["secret"])' "$key")" mlbench-labs || fail "the secret lies in the folder"
+# student.json is asked for by every action, too; a teacher who has the key alone sees who edited what.
+cp mlbench-labs/student.json student.kept
+sed -i 's/"attempts"/"attempted"/' mlbench-labs/student.json
+for action in explain hint measure start reset "predict now=3"; do
+	# shellcheck disable=SC2086 # words
+	refused "student.json' was changed by hand and counts as nothing" ${action%% *} 90 $(expr "$action" : '[a-z]* \(.*\)')
+done
+expect 2 lab list
+expect 1 env XDG_STATE_HOME=/nowhere "$MLBENCH" lab open mlbench-labs key=teacher
+prints "COUNTS AS NOTHING: it was of a student.json that was changed by hand"
+cp student.kept mlbench-labs/student.json
+expect 0 env XDG_STATE_HOME=/nowhere "$MLBENCH" lab open mlbench-labs key=teacher
+prints "can forge them"
+expect 2 env XDG_STATE_HOME=/nowhere "$MLBENCH" lab hint 90
+says "is not on this account"
+expect 0 env XDG_STATE_HOME=/nowhere "$MLBENCH" lab scores mlbench-labs --json
+[ "$(json '[s["labs"][0]["state"] for s in d["students"]], d["students"][0]["labs"][0]["authentic"]')" = "(['unverified'], None)" ] || fail "scores believe what they cannot check"
+expect 0 env XDG_STATE_HOME=/nowhere "$MLBENCH" lab scores mlbench-labs key=teacher --json
+[ "$(json 'd["students"][0]["labs"][0]["authentic"]')" = True ] || fail "the teacher's key does not check a state"
 
 expect 0 lab hint 90
 prints "Who waits?"
+# A hint cannot be given back by a copy of one file, nor of all of them.
+cp mlbench-labs/90.json newest.json
+cp kept.json mlbench-labs/90.json
+refused "put back from a copy and counts as nothing" hint 90
+expect 1 lab open mlbench-labs key=teacher
+prints "COUNTS AS NOTHING: it was put back from a copy"
+cp mlbench-labs/student.json student.newest
+cp student.kept mlbench-labs/student.json
+refused "put back from a copy and counts as nothing" hint 90
+cp newest.json mlbench-labs/90.json
+cp student.newest mlbench-labs/student.json
 # The right word without the gain does not pass, nor the gain with the wrong cause; on a node that is too noisy neither is said.
 check() { # STATUS ARGUMENT ...
 	local want=$1
@@ -179,6 +213,8 @@ check 0 read.depth=32 cause=io/rtt evidence=depth
 passed=$status
 if [ "$passed" -eq 0 ]; then
 	prints "PASSED with"
+	expect 0 lab open mlbench-labs key=teacher
+	prints "passed, the answer is right (judged again)"
 	expect 0 lab explain 90
 else
 	expect 0 lab explain 90 --force
@@ -233,7 +269,7 @@ assert len(document["skipped"]) == 1
 PY
 sed -i 's/"points": 0.0/"points": 100.0/' class/anna/90.json
 expect 0 lab scores class
-prints "edited by hand"
+prints "not as written"
 prints unverified
 expect 0 lab scores class --json
 validate out
@@ -249,7 +285,8 @@ grep -q "1 file is not what the program wrote" class.html || fail "the class's p
 refused "text or html" scores class --format pdf
 refused "options of 'mlbench lab scores'" hint 90 --format html
 refused "no student's folder" scores configs
-printf '{' >mlbench-labs/90.json
-refused "90.json" hint 90
+printf '{' >class/group/ben/90.json
+expect 2 lab hint 90 --dir class/group/ben
+says "90.json"
 sed -i 's/^right = .*/right = nobody/' configs/labs/90_tiny.ini
 refused "names no line 'evidence'" start configs/labs/90_tiny.ini

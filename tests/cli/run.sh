@@ -44,6 +44,7 @@ run_test() { # script
 	name=$(basename "$1" .sh)
 	work="$TOOLS/$name"
 	export XDG_CACHE_HOME="$TOOLS/$name.cache" # the user's own kept ceilings and manifests stay out
+	export XDG_STATE_HOME="$TOOLS/$name.state" # so do labs' keys
 	chmod -R u+rwX "$work" 2>/dev/null
 	rm -rf "$work"
 	mkdir -p "$work" "$XDG_CACHE_HOME"

@@ -42,6 +42,8 @@
 
 #define LAB_FILE "[dataset]\nsamples = 64\n[read]\ndepth = 1\n" LAB_SECTION
 
+static char state_home[] = "/tmp/mlbench-state-XXXXXX";
+
 static const struct lab_laptop laptop = {.cores = 4, .decode_s = 0.001, .sleep_s = 0.0001};
 
 static struct lab *read_lab(const char *text)
@@ -480,6 +482,90 @@ static void the_order_is_kept(void **state)
 	(void)unlink(path);
 }
 
+static int lab_is_authentic(const struct lab_book *book, const json_t *json)
+{
+	const struct lab_student student = {
+		.json = book->student, .secret = book->secret, .authentic = true};
+	return lab_book_is_authentic(json, &student, NULL);
+}
+
+/* Writes a file as it was, and opens the folder; the lab is loaded where that can be done. */
+static int open_with(const char *folder, const char *name, const char *text, struct error *err)
+{
+	char file[128];
+	struct lab_book book;
+	json_t *json = NULL;
+	(void)snprintf(file, sizeof file, "%s/%s", folder, name);
+	assert_int_equal(files_write_atomic(file, text, strlen(text), err), 0);
+	int code = lab_book_open(&book, folder, false, NULL, err);
+	if (!code)
+		code = lab_book_load(&book, 7, false, &json, err);
+	json_decref(json);
+	lab_book_close(&book);
+	return code;
+}
+
+static char *text_of(const char *folder, const char *name)
+{
+	char file[128];
+	char *text;
+	size_t size;
+	struct error err = {0};
+	(void)snprintf(file, sizeof file, "%s/%s", folder, name);
+	assert_int_equal(files_read(file, 1 << 20, &text, &size, &err), 0);
+	return text;
+}
+
+/* Neither file can be put back alone, nor both, nor be read without what lies outside of the folder. */
+static void copies_count_as_nothing(void **state)
+{
+	char path[64];
+	char folder[64] = "/tmp/mlbench-labs-XXXXXX";
+	struct lab *lab = read_lab_file(path);
+	struct lab_drawn drawn;
+	struct lab_book book;
+	struct error err = {0};
+	json_t *json;
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(lab_book_open(&book, folder, true, "anna", &err), 0);
+	assert_int_equal(lab_book_begin(&book, lab, &laptop, NULL, 1000, &json, &drawn, &err), 0);
+	assert_int_equal(lab_book_save(&book, json, &err), 0);
+	char *old_student = text_of(folder, "student.json");
+	char *old_state = text_of(folder, "07.json");
+	assert_null(strstr(old_student, book.secret));
+	(void)json_object_set_new(json, "ended", json_real(5));
+	assert_int_equal(lab_book_save(&book, json, &err), 0);
+	json_decref(json);
+	lab_book_close(&book);
+	char *student = text_of(folder, "student.json");
+	char *state_text = text_of(folder, "07.json");
+
+	assert_int_equal(open_with(folder, "07.json", old_state, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, "put back from a copy"));
+	assert_int_equal(open_with(folder, "student.json", old_student, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, "put back from a copy"));
+	assert_int_equal(open_with(folder, "07.json", state_text, &err), -EBADMSG);
+	assert_int_equal(open_with(folder, "student.json", student, &err), 0);
+	char *name = strstr(student, "anna");
+	assert_non_null(name);
+	name[0] = 'h';
+	assert_int_equal(open_with(folder, "student.json", student, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, "changed by hand"));
+	name[0] = 'a';
+	assert_int_equal(setenv("XDG_STATE_HOME", folder, 1), 0);
+	assert_int_equal(open_with(folder, "student.json", student, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "not on this account"));
+	assert_int_equal(setenv("XDG_STATE_HOME", state_home, 1), 0);
+	free(old_student);
+	free(old_state);
+	free(student);
+	free(state_text);
+	assert_int_equal(files_remove_tree(folder, &err), 0);
+	lab_free(lab);
+	(void)unlink(path);
+}
+
 static void folders_survive_and_tell(void **state)
 {
 	char path[64];
@@ -508,7 +594,7 @@ static void folders_survive_and_tell(void **state)
 	assert_int_equal(lab_book_open(&book, folder, false, NULL, &err), 0);
 	assert_int_equal(lab_book_load(&book, 7, false, &json, &err), 0);
 	assert_non_null(json);
-	assert_int_equal(lab_book_is_authentic(json, book.secret), 1);
+	assert_int_equal(lab_is_authentic(&book, json), 1);
 	assert_int_equal(lab_book_drawn(&book, lab, json, &again, &err), 0);
 	assert_memory_equal(&drawn.plants, &again.plants, sizeof drawn.plants);
 	(void)snprintf(file, sizeof file, "%s/07.json", folder);
@@ -545,11 +631,11 @@ static void folders_survive_and_tell(void **state)
 	assert_int_equal(lab_book_save(&book, json, &err), 0);
 	json_decref(json);
 	assert_int_equal(lab_book_load(&book, 7, false, &json, &err), 0);
-	assert_int_equal(lab_book_is_authentic(json, book.secret), 0);
+	assert_int_equal(lab_is_authentic(&book, json), 0);
 	json_decref(json);
 	lab_book_close(&book);
 	const char *const folders[] = {folder};
-	assert_int_equal(lab_scores(folders, 1, &json, &err), 0);
+	assert_int_equal(lab_scores(folders, 1, NULL, &json, &err), 0);
 	const json_t *entry = json_array_get(
 		json_object_get(json_array_get(json_object_get(json, "students"), 0), "labs"), 0);
 	assert_true(json_is_false(json_object_get(entry, "authentic")));
@@ -563,11 +649,11 @@ static void folders_survive_and_tell(void **state)
 	assert_int_equal(lab_book_open(&book, folder, false, NULL, &err), 0);
 	assert_int_equal(lab_book_load(&book, 7, true, &json, &err), -EINVAL);
 	lab_book_close(&book);
-	assert_int_equal(lab_scores(folders, 1, &json, &err), 0);
+	assert_int_equal(lab_scores(folders, 1, NULL, &json, &err), 0);
 	assert_int_equal(json_array_size(json_object_get(json, "skipped")), 1);
 	json_decref(json);
 	assert_int_equal(files_remove_tree(folder, &err), 0);
-	assert_int_equal(lab_scores(folders, 1, &json, &err), -ENOENT);
+	assert_int_equal(lab_scores(folders, 1, NULL, &json, &err), -ENOENT);
 	lab_free(lab);
 	(void)unlink(path);
 }
@@ -587,6 +673,12 @@ int main(void)
 		cmocka_unit_test(the_judge_is_seldom_wrong),
 		cmocka_unit_test(the_order_is_kept),
 		cmocka_unit_test(folders_survive_and_tell),
+		cmocka_unit_test(copies_count_as_nothing),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	struct error err;
+	if (!mkdtemp(state_home) || setenv("XDG_STATE_HOME", state_home, 1) != 0)
+		return 1;
+	const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	(void)files_remove_tree(state_home, &err);
+	return failed;
 }
