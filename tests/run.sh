@@ -282,7 +282,8 @@ prepare_measured() {
 			env LD_LIBRARY_PATH="$PWD/$build/double${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$build/double/$name"
 	done
 	# shellcheck disable=SC2046
-	test_of measured script measured-cli env TEST_JOBS=1 tests/cli/run.sh $(grep -l measuring tests/cli/[0-9]*.sh | xargs -n 1 basename -s .sh)
+	test_of measured script measured-cli env TEST_JOBS=1 tests/cli/run.sh \
+		$(grep -lE '^# measuring$|\<measuring (\|\||&&)|(!|if) measuring\>|MLBENCH_MEASURING' tests/cli/[0-9]*.sh | xargs -n 1 basename -s .sh)
 	test_of measured script bank tests/bank/bank.py "$MLBENCH" --quick --out "$build/bank-quick"
 }
 prepare() { # part
