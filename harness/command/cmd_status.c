@@ -9,9 +9,12 @@
 
 enum { RUNS_MOST = 64 };
 
-static int status_print(const struct invocation *invocation, const struct status *list,
-	size_t count, bool one, struct error *err)
+static int status_print(const struct invocation *invocation, struct status *list, size_t count,
+	bool one, struct error *err)
 {
+	for (size_t i = 0; i < count; i++)
+		if (list[i].whole)
+			live_verdict_of(&list[i].view.warm, &list[i].view, &list[i].verdict);
 	if (command_wants_json(invocation))
 		return command_print_json(invocation, status_json(list, count), err);
 	const struct style style = command_style(invocation);

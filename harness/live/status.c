@@ -32,14 +32,6 @@ static void look_at_all(struct status *out)
 		look_at_thread(out->pid, tids[i], &out->threads[i]);
 }
 
-static void status_judge(struct status *out)
-{
-	stall_look(out->pid, out->whole ? &out->view : NULL, out->threads,
-		out->by_stage ? out->thread_count : 0, out->now_ns, &out->stall);
-	if (out->whole)
-		live_verdict_of(&out->view.warm, &out->view, &out->verdict);
-}
-
 int status_look(int32_t pid, bool threads, struct status *out, struct error *err)
 {
 	struct live_board *board = NULL;
@@ -61,7 +53,8 @@ int status_look(int32_t pid, bool threads, struct status *out, struct error *err
 		look_at_all(out);
 	out->now_ns = clock_now_ns();
 	out->now = clock_utc_seconds();
-	status_judge(out);
+	stall_look(pid, out->whole ? &out->view : NULL, out->threads,
+		out->by_stage ? out->thread_count : 0, out->now_ns, &out->stall);
 	return 0;
 }
 

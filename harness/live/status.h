@@ -20,7 +20,8 @@ struct status {
 	size_t thread_count;
 	bool by_stage; /* threads are those of the view */
 	struct stall stall;
-	struct live_verdict verdict; /* since the warm-up */
+	struct live_verdict
+		verdict; /* since the warm-up; for the caller to fill (live_verdict_of) */
 	uint64_t now_ns;
 	double now; /* seconds since the epoch */
 };

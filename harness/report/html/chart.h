@@ -61,7 +61,7 @@ struct chart_kind {
 	chart_fill *fill;
 };
 
-extern const struct chart_kind chart_kinds[]; /* ended by an id of NULL */
+extern const struct chart_kind chart_kinds[]; /* report_page.c; ended by an id of NULL */
 #define CHART(id, title, part) chart_fill chart_##id;
 #define CHART_FILE(id)
 #include "harness/report/html/charts.def"
@@ -137,7 +137,7 @@ int parts_columns_make(const struct parts_columns *columns, struct page_table *t
 json_t *parts_colour(size_t series);
 json_t *parts_dash(size_t series);
 
-/* --- points of a sweep ----------------------------------------------------------------------------- */
+/* --- points of a sweep (chart_points.c) ----------------------------------------------------------- */
 
 /* "#12", and with a sweep its settings without the keys: "#12  4 / 64".  Returns out. */
 const char *parts_point_label(const struct report *report, size_t point, char *out, size_t room);

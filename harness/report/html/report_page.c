@@ -18,6 +18,15 @@
 
 enum { TITLE_BYTES = RECORD_NAME_BYTES + 32 };
 
+#define CHART(id, title, part) {#id, title, CHART_##part, chart_##id},
+#define CHART_FILE(id)
+const struct chart_kind chart_kinds[] = {
+#include "harness/report/html/charts.def"
+	{NULL, NULL, CHART_MORE, NULL},
+};
+#undef CHART
+#undef CHART_FILE
+
 /* What a chart is made from, and who owns it. */
 struct page_input {
 	struct chart_input input;
