@@ -222,7 +222,8 @@ static int main_run_command(const struct command *command, int argc, char **argv
 	struct invocation invocation = {.commands = commands,
 		.command = command,
 		.stop = &stop,
-		.document_written = &document_written};
+		.document_written = &document_written,
+		.ask_paths = storage_watch_paths};
 	int code = options_parse(&invocation.options, command->options | OPTIONS_COMMON, argc,
 		(const char *const *)argv, err);
 	int status;

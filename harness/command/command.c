@@ -3,11 +3,11 @@
 #include "harness/command/command.h"
 
 #include "harness/base/array.h"
+#include "harness/base/bounded.h"
 #include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/base/text.h"
 #include "harness/config/section_owner.h"
-#include "harness/live/storage_watch.h"
 #include "harness/report/style.h"
 
 #include <errno.h>
@@ -190,7 +190,10 @@ int config_place_read(struct config *config, const struct invocation *invocation
 		code = config_set(config, invocation->options.sets[i], err);
 	const char *const folders[] = {config_text(config, KEY_DATASET_PATH),
 		config_text(config, KEY_CHECKPOINT_PATH), config_text(config, KEY_EVALUATE_PATH)};
-	return code ? code : storage_watch_paths(folders, COUNT(folders), invocation->stop, err);
+	if (code)
+		return code;
+	return (invocation->ask_paths ? invocation->ask_paths : paths_answer)(
+		folders, COUNT(folders), invocation->stop, err);
 }
 
 /* --- where --out goes ------------------------------------------------------------------------- */

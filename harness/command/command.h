@@ -24,6 +24,9 @@ struct invocation {
 	struct options options;
 	const atomic_bool *stop;       /* Ctrl-C */
 	atomic_bool *document_written; /* with --json: stdout has its document */
+	/* Asks whether paths answer that a configuration names; NULL: paths_answer (bounded.h). */
+	int (*ask_paths)(
+		const char *const *paths, size_t count, const atomic_bool *stop, struct error *err);
 };
 
 struct command {
