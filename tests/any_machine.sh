@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests where they have little: within half a core, and with a hog on each core.
-#   tests/any_machine.sh [--quota|--hogs] [COMMAND …]      by default both, and tests/run.sh build/release
+# Runs the tests where they have little: within half a core, with a hog on each core, and stopped at random moments.
+#   tests/any_machine.sh [--quota|--hogs|--stops] [COMMAND …]      by default the first two, and tests/run.sh build/release
 # Ends with one line a condition; exit status 1 if the command failed under one, 3 where a condition cannot be made.
 # Nothing of it is left behind: the group and the hogs go with this script, and the hogs after HOURS at the latest.
 set -u
@@ -8,12 +8,12 @@ cd "$(dirname "$0")/.." || exit 2
 QUOTA_MS=50 PERIOD_MS=100 HOURS=6
 conditions="quota hogs"
 case ${1:-} in
---quota | --hogs) conditions=${1#--}; shift ;;
+--quota | --hogs | --stops) conditions=${1#--}; shift ;;
 -*) sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 [ $# -gt 0 ] || set -- tests/run.sh build/release
 log=$(mktemp)
-group= hogs=() command=
+group= hogs=() command= stopper=
 
 # A group of its own, empty again when this returns.
 end_group() {
@@ -31,7 +31,28 @@ end_hogs() {
 	[ ${#hogs[@]} -eq 0 ] || { kill "${hogs[@]}"; wait "${hogs[@]}"; } 2>/dev/null
 	hogs=()
 }
-trap 'end_group; end_hogs; [ -z "$command" ] || kill $command 2>/dev/null; rm -f "$log"' EXIT
+# Until it is ended: a quarter of the processes below this script for 0.2 to 1.5 s, again and again.
+stop_at_random() {
+	local some= self=$BASHPID
+	trap '[ -z "$some" ] || kill -CONT $some 2>/dev/null; exit' TERM
+	while sleep 0.$((RANDOM % 9 + 1)); do
+		some=$(ps -eo pid=,ppid= | awk -v root=$$ -v self="$self" -v seed=$RANDOM '
+			BEGIN { srand(seed) }
+			{ parent[$1] = $2 }
+			END { for (pid in parent) {
+				for (at = pid; at && at != root && at != self; at = parent[at]);
+				if (at == root && pid != root && rand() < 0.25) print pid } }')
+		[ -n "$some" ] || continue
+		kill -STOP $some 2>/dev/null
+		sleep $((RANDOM % 2)).$((RANDOM % 4 + 2))
+		kill -CONT $some 2>/dev/null
+	done
+}
+end_stops() {
+	[ -z "$stopper" ] || { kill "$stopper"; wait "$stopper"; } 2>/dev/null
+	stopper=
+}
+trap 'end_group; end_hogs; end_stops; [ -z "$command" ] || kill $command 2>/dev/null; rm -f "$log"' EXIT
 trap 'exit 130' INT TERM HUP
 
 # Sets group to a new one that has half a core, or why to the reason that there is none.
@@ -93,6 +114,12 @@ for condition in $conditions; do
 		done
 		within "a hog on each of ${#hogs[@]} cores" "$@"
 		end_hogs
+		;;
+	stops)
+		stop_at_random &
+		stopper=$!
+		within "stopped at random" "$@"
+		end_stops
 		;;
 	esac
 done
