@@ -36,12 +36,12 @@ stop_at_random() {
 	local some= self=$BASHPID
 	trap '[ -z "$some" ] || kill -CONT $some 2>/dev/null; exit' TERM
 	while sleep 0.$((RANDOM % 9 + 1)); do
-		some=$(ps -eo pid=,ppid= | awk -v root=$$ -v self="$self" -v seed=$RANDOM '
+		some=$(ps -eo pid=,ppid=,comm= | awk -v root=$$ -v self="$self" -v seed=$RANDOM '
 			BEGIN { srand(seed) }
-			{ parent[$1] = $2 }
+			{ parent[$1] = $2; name[$1] = $3 }
 			END { for (pid in parent) {
 				for (at = pid; at && at != root && at != self; at = parent[at]);
-				if (at == root && pid != root && rand() < 0.25) print pid } }')
+				if (at == root && pid != root && name[pid] != "tee" && rand() < 0.25) print pid } }')
 		[ -n "$some" ] || continue
 		kill -STOP $some 2>/dev/null
 		sleep $((RANDOM % 2)).$((RANDOM % 4 + 2))
