@@ -624,7 +624,10 @@ static void a_leak_is_seen_where_it_is(void **state)
 	(void)state;
 	struct pipeline_fixture f;
 	open_fixture(&f);
-	set_length(&f, "100ms", "600ms", "30");
+	set_length(&f, "100ms", "600ms", "10");
+	/* Half a second at least: it leaks by time, a piece after the other. */
+	fixture_set(&f, KEY_STEP_BACKEND, "emulated");
+	fixture_set(&f, KEY_STEP_TIME, "5ms");
 	fixture_set(&f, KEY_MEASURE_WINDOW, "50ms");
 	struct measurement m;
 	for (int leaking = 0; leaking < 2; leaking++) {

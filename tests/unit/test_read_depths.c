@@ -16,7 +16,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 
-enum { SAMPLES = 90, DEPTH = 8 };
+enum { SAMPLES = 90, DEPTH = 8, TRIES = 5 };
 
 static void open_fixture(struct pipeline_fixture *f)
 {
@@ -100,32 +100,40 @@ static void expect_ramp(const struct traces *traces, uint32_t depth, size_t leas
 	}
 }
 
+/* DEPTH at a time, each for 2 ms: with those at other depths they would be more. */
+static bool only_measured_reads(const struct measurement *m, double took_s)
+{
+	return (double)reads_of(m)->service.count <= DEPTH * (1 + (took_s - m->cut_seconds) * 500);
+}
+
 static void half_and_twice_are_counted_and_not_measured(void **state)
 {
 	(void)state;
 	struct pipeline_fixture f;
 	struct measurement m;
 	open_fixture(&f);
-	const uint64_t began_ns = clock_now_ns();
-	struct traces traces = run(&f, &m);
-	const double took_s = (double)(clock_now_ns() - began_ns) / (double)NS_PER_S;
-	expect_points(&m, (const uint32_t[]){DEPTH / 2, 2 * DEPTH}, 2);
-	expect_ramp(&traces, DEPTH, 2 * DEPTH);
-	assert_true(m.cut_seconds >= 1.5);
-	assert_true(planned_s >= 1.9 && planned_s <= 1.9 + 1.9 * 0.04);
-	const struct trace *const read = traces_find(&traces, "read");
-	for (size_t i = 0; i < read->count; i++) {
-		assert_true(read->items[i].in_flight <= DEPTH);
-		assert_true(read->items[i].end_s >= m.cut_seconds);
+	/* Where the machine stood still while it was measured, the times of all reads stand for those: once more. */
+	for (int left = TRIES; left > 0; left--) {
+		const uint64_t began_ns = clock_now_ns();
+		struct traces traces = run(&f, &m);
+		const double took_s = (double)(clock_now_ns() - began_ns) / (double)NS_PER_S;
+		expect_points(&m, (const uint32_t[]){DEPTH / 2, 2 * DEPTH}, 2);
+		expect_ramp(&traces, DEPTH, 2 * DEPTH);
+		assert_true(m.cut_seconds >= 1.5);
+		assert_true(planned_s >= 1.9 && planned_s <= 1.9 + 1.9 * 0.04);
+		const struct trace *const read = traces_find(&traces, "read");
+		for (size_t i = 0; i < read->count; i++) {
+			assert_true(read->items[i].in_flight <= DEPTH);
+			assert_true(read->items[i].end_s >= m.cut_seconds);
+		}
+		traces_release(&traces);
+		assert_true(reads_of(&m)->service.count > 0);
+		const bool good = only_measured_reads(&m, took_s);
+		assert_true(good || left > 1);
+		measurement_release(&m);
+		if (good)
+			break;
 	}
-	assert_true(reads_of(&m)->service.count > 0);
-	/* DEPTH at a time, each for 2 ms: with those at other depths they would be more.  Where the machine stood still while it
-	 * was measured, there are no others. */
-	if (reads_of(&m)->items > 4 * DEPTH)
-		assert_true((double)reads_of(&m)->service.count <=
-			    DEPTH * (1 + (took_s - m.cut_seconds) * 500));
-	traces_release(&traces);
-	measurement_release(&m);
 	fixture_close(&f);
 }
 
