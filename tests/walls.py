@@ -139,7 +139,8 @@ def check_exported(graph, build):
     used.update(subprocess.run(["nm", "-u", "-j", *bare], capture_output=True, text=True).stdout.split() if bare else [])
     for path in ["harness/main.c", *glob.glob("workloads/backend/cuda/*"), *glob.glob("tests/**/*.*", recursive=True)]:
         if path.endswith((".c", ".cc", ".cu", ".h", ".patch")):
-            used.update(re.findall(r"\w+", open(path, encoding="utf-8", errors="replace").read()))
+            text = open(path, encoding="utf-8", errors="replace").read()
+            used.update(re.findall(r"\w+", re.sub(r"(?s)/\*.*?\*/", "", text)))
     return [
         f"{source}.c: nothing else uses {name}: make it static, or remove it"
         for name, source in sorted(graph.defined.items())
