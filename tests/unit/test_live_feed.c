@@ -38,8 +38,9 @@ static void check(struct reading *r)
 	const struct live_view *v = &r->now;
 	const struct live_view *b = &r->before;
 	const uint64_t now_ns = clock_now_ns();
-	/* The states were looked at after the picture before, and before now. */
-	const double least_s = v->begun_ns == b->begun_ns ? b->elapsed_s : 0;
+	/* The states of a later picture were looked at after the one before, and before now. */
+	const bool later = v->begun_ns == b->begun_ns && v->elapsed_s > b->elapsed_s;
+	const double least_s = later ? b->elapsed_s : 0;
 	const double most_s = seconds_since(v, now_ns);
 	r->pictures++;
 	r->measuring += v->phase == LIVE_MEASURING && v->samples > v->warm.samples;
