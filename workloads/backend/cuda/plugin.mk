@@ -28,7 +28,7 @@ CUDA_NVCC := $(if $(CUDA_GENCODE),$(NVCC))
 CUDA_C := $(sort $(wildcard workloads/backend/cuda/*.c))
 CUDA_KERNELS := $(sort $(wildcard workloads/backend/cuda/*.cu))
 DEVICE_KERNELS := $(sort $(wildcard tests/device/*.cu))
-CUDA_PLAIN := $(addprefix harness/base/,error.c clock.c rng.c log.c buffer.c text.c units.c) $(sort $(wildcard workloads/model/*.c)) \
+CUDA_PLAIN := $(addprefix harness/base/,error.c clock.c rng.c log.c buffer.c text.c units.c) $(addprefix workloads/model/,model.c models.c) \
               $(addprefix workloads/backend/,network_plan.c)
 CUDA_PIC := $(CUDA_C:%.c=$(B)/pic/%.o)
 NVCC_HOST_FLAGS := -fPIC,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-Wall,-Wextra$(if $(DEV),$(comma)-Werror)
