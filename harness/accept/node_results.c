@@ -28,7 +28,6 @@ enum {
 	TEXT_SLOTS_FIRST = 256,
 	RESULTS_ROOM_FIRST = 32,
 	READERS_MOST = 4,
-	CLOCKS_APART_S = 3600,
 };
 
 /* --- texts that many results share ------------------------------------------------------------ */
@@ -702,8 +701,11 @@ int node_results_add(
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-static int leave_out(struct node_results *results, const char *path, const struct error *why)
+static int leave_out(
+	struct node_results *results, const char *path, int code, const struct error *why)
 {
+	if (!results->left_out)
+		results->left_out_code = code;
 	if (!results->left_out)
 		results->left_out = json_array();
 	return results->left_out && json_array_append_new(results->left_out,
@@ -762,7 +764,9 @@ static int take_file(struct node_results *results, const char *path, const json_
 		code = node_results_add(results, document, path, why);
 	if (code == -ENOMEM || code == -E2BIG)
 		return error_set(err, code, "%s", why->text);
-	return code && leave_out(results, path, why) ? error_set(err, -ENOMEM, "out of memory") : 0;
+	return code && leave_out(results, path, code, why)
+		       ? error_set(err, -ENOMEM, "out of memory")
+		       : 0;
 }
 
 /* Reading JSON is what takes the time, so that a few threads do it; results are taken in the order of the files. */
@@ -795,7 +799,8 @@ static int leave_out_folder(
 {
 	struct error why = {0};
 	(void)error_set_errno(&why, number, "cannot read the folder");
-	return leave_out(results, path, &why) ? error_set(err, -ENOMEM, "out of memory") : 0;
+	return leave_out(results, path, -number, &why) ? error_set(err, -ENOMEM, "out of memory")
+						       : 0;
 }
 
 static int order_entries(const FTSENT **left, const FTSENT **right)
@@ -830,8 +835,9 @@ static int list_below(struct node_results *results, struct file_list *files, con
 	free(path);
 	struct error none;
 	(void)error_set(&none, 0, "there is no " RESULT_NAME " in it or below");
-	return !code && files->count == before && leave_out(results, folder, &none) ? -ENOMEM
-										    : code;
+	return !code && files->count == before && leave_out(results, folder, -ENOENT, &none)
+		       ? -ENOMEM
+		       : code;
 }
 
 /* Of results that are named twice (a folder and a file in it), one stays. */

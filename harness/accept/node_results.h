@@ -56,7 +56,8 @@ struct node_text; /* texts kept once */
 struct node_results {
 	struct node_result *list; /* owned */
 	size_t count, room;
-	json_t *left_out; /* [{"file", "why"}]: files that are no results */
+	json_t *left_out;  /* [{"file", "why"}]: files that are no results */
+	int left_out_code; /* why the first of them is not: a negative errno */
 	double now_s; /* set by the caller: a result that is dated later is left out; 0: whatever its date */
 	struct node_text *texts;
 };
@@ -89,6 +90,8 @@ void node_series_values(const struct node_series *series, double *values);
 
 /* "2026-11-26T03:10:00Z" in seconds since the epoch; NAN: it is none. */
 double node_result_time(const char *text);
+/* By how much clocks may differ before a result is dated in the future. */
+enum { CLOCKS_APART_S = 3600 };
 
 /* By name, then by time, the newest first. */
 void node_results_sort(struct node_results *results);

@@ -195,7 +195,10 @@ int result_read(const char *path, json_t **document, struct error *err)
 		}
 	}
 	int code = 0;
-	if (inside && stat(inside, &status) != 0)
+	const int there = inside ? files_is_there(inside, err) : 1;
+	if (there < 0)
+		code = there;
+	else if (!there)
 		code = error_set(err, -EINVAL,
 			"there is no result in '%.300s': neither accept.json nor measured.jsonl",
 			path);

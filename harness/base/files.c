@@ -356,6 +356,15 @@ bool files_has_line(const char *path)
 	return has;
 }
 
+int files_is_there(const char *path, struct error *err)
+{
+	if (access(path, F_OK) == 0)
+		return 1;
+	return errno == ENOENT || errno == ENOTDIR
+		       ? 0
+		       : error_set_errno(err, errno, "cannot look for '%s'", path);
+}
+
 int files_first_line(const char *path, char *out, size_t room)
 {
 	out[0] = '\0';

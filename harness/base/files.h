@@ -54,6 +54,9 @@ bool files_name_ends(const char *name, const char *ending);
 /* Whether the file has a complete line: what a kill left before the first one holds nothing. */
 bool files_has_line(const char *path);
 
+/* Whether there is something of that name: 1, 0; or -errno, with err, where that cannot be told, which is no 0. */
+int files_is_there(const char *path, struct error *err);
+
 /* First line of a small file such as /proc or /sys entries, without the newline; out is "" and the
  * result -errno when it cannot be read. */
 int files_first_line(const char *path, char *out, size_t room);

@@ -179,7 +179,7 @@ static int bisect_arm(
 /* What ends all questions, and not this mixture alone. */
 static bool bisect_is_end(int code)
 {
-	return code == -EINTR || code == -ETIME || code == -ESTALE || code == -E2BIG ||
+	return code == -EINTR || code == -ETIME || code == -EDOM || code == -E2BIG ||
 	       code == -ENOSPC || code == -EROFS || code == -EDQUOT;
 }
 

@@ -805,10 +805,31 @@ static bool accept_is_judged(const struct accepting *a)
 	       !options_given(options, OPTION_CHECK);
 }
 
+/* Whether a saved result can stand for a node now: it is of the node that --node names, and, where a scheduler or a monitor
+ * acts on it, not dated in the future. */
+static int accept_check_saved(const struct accepting *a, const char *saved, struct error *err)
+{
+	const char *asked = option(a, OPTION_NODE);
+	const char *node = column_text(a->measured, "node.name");
+	const char *started = column_text(a->measured, "started");
+	const double late_s = node_result_time(started) - clock_utc_seconds();
+	if (asked && strcmp(asked, node) != 0)
+		return error_set(err, -ETIME,
+			"'%.200s' is no verdict on %.60s: it is of the node %.60s", saved, asked,
+			node);
+	if ((a->format->of_node || a->format->status) && !(late_s <= CLOCKS_APART_S))
+		return error_set(err, -ETIME,
+			"'%.200s' is no verdict on the node now: it is dated '%.31s', which is still to come or no time",
+			saved, started);
+	return 0;
+}
+
 /* A saved result as it is, or by another plan, baseline, tier or choice of checks. */
 static int accept_judge_saved(struct accepting *a, const char *saved, struct error *err)
 {
 	int code = result_read(saved, &a->measured, err);
+	if (!code)
+		code = accept_check_saved(a, saved, err);
 	if (code)
 		return command_status(code);
 	if (accept_is_judged(a))
@@ -974,7 +995,7 @@ const struct command command_accept = {
 		"node is fit, and gets no certificate.\n\n"
 		"The result is kept in results/PLAN/TIME. Given a saved RESULT, accept prints it in any "
 		"--format; --tier, --check or --baseline judge it again by its own plan, and PLAN --judge "
-		"RESULT by another one. "
+		"RESULT by another one. With --node it must be of that node. "
 		"'mlbench help plan' explains plans, their keys and figures.\n\n"
 		"--format is one of terminal (the default), json, page, certificate, markdown, junit, "
 		"openmetrics, nagios, nhc, slurm. Those that are files lie in the result's folder, too.\n\n"

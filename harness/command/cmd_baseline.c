@@ -86,8 +86,9 @@ int node_results_warn(const struct node_results *results, struct error *err)
 	if (results->count > 0 || json_array_size(results->left_out) == 0)
 		return 0;
 	entry = json_array_get(results->left_out, 0);
-	return error_set(err, -EINVAL, "none of the results can be read: '%.200s': %.200s",
-		column_text(entry, "file"), column_text(entry, "why"));
+	return error_set(err, results->left_out_code,
+		"none of the results can be read: '%.200s': %.200s", column_text(entry, "file"),
+		column_text(entry, "why"));
 }
 
 static int baseline_request_make(

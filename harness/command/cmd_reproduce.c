@@ -321,7 +321,7 @@ static int reproduce_add_arms(struct reproduce *r, struct error *err)
 		const int added = reproduce_add_arm(
 			r, relief->label, &relief->config, false, &r->arms[i], &why);
 		r->runs[i] = added == 0;
-		if (added == -ESTALE || added == -ENOMEM || added == -EINTR) {
+		if (added == -EDOM || added == -ENOMEM || added == -EINTR) {
 			*err = why;
 			code = added;
 		}

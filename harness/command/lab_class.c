@@ -298,11 +298,11 @@ static int lab_open_folder(const char *folder, const char *key, json_t *rows, st
 		char name[32];
 		(void)snprintf(name, sizeof name, "%02u.json", number);
 		char *path = files_join(folder, name);
-		if (path && access(path, F_OK) == 0)
-			code = lab_open_state(folder, name, &student, key, rows, err);
+		const int there =
+			path ? files_is_there(path, err) : error_set(err, -ENOMEM, "out of memory");
+		code = there > 0 ? lab_open_state(folder, name, &student, key, rows, err) : there;
 		name[strcspn(name, ".")] = '\0';
-		if (path && access(path, F_OK) != 0 &&
-			json_object_get(json_object_get(student.json, "files"), name))
+		if (there == 0 && json_object_get(json_object_get(student.json, "files"), name))
 			lab_open_missing(&student, number, rows);
 		free(path);
 	}

@@ -135,8 +135,8 @@ int lab_shelf_list(const struct invocation *invocation, struct error *err)
 	struct buffer text = {0};
 	json_t *rows = json_array();
 	folder = folder ? folder : LAB_BOOK_FOLDER;
-	const bool begun = access(folder, F_OK) == 0;
-	int code = begun ? lab_book_open(&book, folder, false, NULL, err) : 0;
+	const int begun = files_is_there(folder, err);
+	int code = begun > 0 ? lab_book_open(&book, folder, false, NULL, err) : begun;
 	const size_t count = code ? 0 : lab_find_all(labs);
 	table_open(&table, columns, COUNT(columns));
 	for (size_t i = 0; i < count; i++) {

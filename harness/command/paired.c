@@ -179,7 +179,7 @@ static int paired_read_line(
 	else if (!schema || strcmp(schema, PAIRED_SCHEMA) != 0)
 		code = error_set(err, -EINVAL, "not " PAIRED_SCHEMA);
 	else if (json_integer_value(json_object_get(object, "seed")) != (json_int_t)paired->seed)
-		code = error_set(err, -ESTALE, "it was begun with another run.seed");
+		code = error_set(err, -EDOM, "it was begun with another run.seed");
 	json_decref(object);
 	return code;
 }
@@ -342,7 +342,7 @@ static int paired_check_config(const struct paired_arm *arm, struct error *err)
 	config_release(&was);
 	return strcmp(hashes[0], hashes[1]) == 0
 		       ? 0
-		       : error_set(err, -ESTALE,
+		       : error_set(err, -EDOM,
 				 "cannot go on in '%s': it was measured with another configuration",
 				 arm->record.folder);
 }

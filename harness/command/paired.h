@@ -57,7 +57,7 @@ struct paired_arm_spec {
 };
 
 /* Plans it, opens or generates its data set, and makes or reopens its results.  *arm: its number.  The same label again gives
- * the same arm.  -EINVAL, -ENOTSUP, ...: this configuration cannot run here, which is no failure of the session; -ESTALE: the
+ * the same arm.  -EINVAL, -ENOTSUP, ...: this configuration cannot run here, which is no failure of the session; -EDOM: the
  * session that goes on had another configuration under that label. */
 int paired_add(
 	struct paired *paired, const struct paired_arm_spec *spec, size_t *arm, struct error *err);

@@ -76,12 +76,16 @@ int saved_may_open(const struct record *record, struct error *err)
 static int saved_find_named(struct record *record, const char *name, enum saved_choice choice,
 	size_t *passed_over, struct error *err)
 {
-	char *path = access(name, F_OK) == 0 || strchr(name, '/')
-			     ? strdup(name)
-			     : files_join(RESULTS_FOLDER, name);
+	const int there = strchr(name, '/') ? 1 : files_is_there(name, err);
+	if (there < 0)
+		return there;
+	char *path = there ? strdup(name) : files_join(RESULTS_FOLDER, name);
 	int code = path ? 0 : error_set(err, -ENOMEM, "out of memory");
 	*passed_over = 0;
-	if (!code && !strchr(name, '/') && access(path, F_OK) != 0)
+	const int found = code || there ? 1 : files_is_there(path, err);
+	if (!code && found < 0)
+		code = found;
+	else if (!code && !found)
 		code = error_set(err, -ENOENT, "no such result: '%s' (nor '" RESULTS_FOLDER "/%s')",
 			name, name);
 	else if (!code && (choice != SAVED_SWEEP_FIRST || record_is_run(path) ||

@@ -305,7 +305,8 @@ int lab_book_open(
 	char *path = files_join(folder, LAB_STUDENT_FILE);
 	if (!code && (!book->folder || !path))
 		code = error_set(err, -ENOMEM, "out of memory");
-	const bool there = path && access(path, F_OK) == 0;
+	const int there = code ? 0 : files_is_there(path, err);
+	code = there < 0 ? there : code;
 	if (!code && !there && !make)
 		code = error_set(err, -ENOENT,
 			"there is no student's folder '%s' yet; 'mlbench lab start N' begins one",
@@ -362,7 +363,9 @@ int lab_book_load(const struct lab_book *book, unsigned number, bool forgive, js
 	char *path = lab_book_path(book, number, ".json");
 	int code = path ? 0 : error_set(err, -ENOMEM, "out of memory");
 	*state = NULL;
-	if (!code && access(path, F_OK) == 0) {
+	const int there = code ? 0 : files_is_there(path, err);
+	code = there < 0 ? there : code;
+	if (there > 0) {
 		code = lab_read_json(path, state, err);
 		if (!code && lab_state_check(*state, err))
 			code = error_prefix(err, -EINVAL, "%s", path);

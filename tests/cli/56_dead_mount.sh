@@ -87,6 +87,40 @@ for of in pread ring; do
 	expect_measured "$TOOLS/with_bad_mount" 0:0 mount "$MLBENCH" run --resume of_$of
 done
 
+# Storage that fails is no storage without files: never status 0 or 2, and the reason is its own.
+printf 'key\n' >key
+while read -r line; do
+	read -ra words <<<"$line"
+	expect 3 "$TOOLS/with_bad_mount" eio mount "$MLBENCH" "${words[@]}"
+	grep -qE "Input/output error|could not be measured" err || fail "it does not say why: $line"
+done <<'LIST'
+check tiny.ini --data mount
+gen tiny.ini --set dataset.path=mount
+show mount
+show mount/x
+report mount/x
+compare mount mount/x
+export mount/x --format csv
+fleet mount
+fleet mount/x.json
+baseline mount
+history mount
+accept mount
+accept mount/x.json
+accept plan.ini --judge mount
+accept plan.ini --baseline mount/b.json
+run mount/x.ini
+run --resume mount/x
+what-if mount/x --set decode.workers=2
+diagnose mount/x
+top mount/x
+fit mount
+reproduce mount/x.ini
+lab list --dir mount
+lab start 1 --dir mount
+lab scores mount
+LIST
+
 # A signal ends the wait for an answer, too.  The process that works may be a child of the one that the shell knows.
 cat >signal.sh <<'SH2'
 "$MLBENCH" "$@" >out 2>err </dev/null &

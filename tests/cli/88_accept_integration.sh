@@ -147,6 +147,38 @@ touch -d '3 days' results/latest/accept.json
 expect 0 env MAX_AGE_HOURS=24 "$from/slurm_prolog.sh"
 [ "$(readlink results/latest)" != "$before" ] || fail "a result of the future was taken for a new one"
 
+# What is not of this node, of this plan or of a time that has come is no verdict, whatever it says; nor is what cannot be read.
+expect 0 "$from/accept_latest.sh" --node n18
+expect 0 env NODE=n18 JUDGE_BY="$PLAN" "$from/slurm_prolog.sh"
+NODE=n19 refused "is of the node n18"
+printf '[plan]\nname = other\n[other]\nkind = expect\ntier = quick\ncpu.cores = >= 1\n' >etc/other.ini
+JUDGE_BY="$PWD/etc/other.ini" refused "mlbench ERROR other"
+JUDGE_BY="$PWD/etc/none.ini" refused "none.ini"
+cp results/latest/accept.json genuine.json
+: >results/latest/accept.json
+refused "cannot use"
+expect 3 "$MLBENCH" accept results/latest --format nagios
+sed 's/"started": *"20../"started": "2099/' genuine.json >results/latest/accept.json
+refused "is still to come"
+for form in slurm nhc nagios; do
+	expect 3 "$MLBENCH" accept results/latest --format $form
+	says "is still to come"
+done
+expect 0 "$MLBENCH" accept results/latest
+sed 's/"started": *"[^"]*"/"started": "soon"/' genuine.json >results/latest/accept.json
+refused "no time"
+if [ "$(id -u)" -ne 0 ]; then
+	cp genuine.json results/latest/accept.json
+	chmod 000 results/latest/accept.json
+	refused "accept.json"
+fi
+rm -f results/latest/accept.json
+mkdir results/latest/accept.json
+refused "accept.json"
+rmdir results/latest/accept.json
+cp genuine.json results/latest/accept.json
+expect 0 "$from/slurm_prolog.sh"
+
 # NHC: die is its own, and ends the line that it marks the node with.
 cat >nhc.sh <<'SH'
 die() {
@@ -159,6 +191,9 @@ check_mlbench_accept "$@"
 SH
 expect 0 bash nhc.sh "$from/mlbench.nhc" results/latest 48
 [ ! -s out ] || fail "NHC says something of a node that is fit"
+expect 0 bash nhc.sh "$from/mlbench.nhc" results/latest 48 n18
+expect 1 bash nhc.sh "$from/mlbench.nhc" results/latest 48 n19
+prints "is of the node n18"
 expect 1 bash nhc.sh "$from/mlbench.nhc" none 48
 prints "check_mlbench_accept:  no test of this node"
 plan "$unfit"

@@ -166,7 +166,7 @@ static void test_another_configuration_is_refused(void **state)
 	fixture_set(&f.pipeline, KEY_BATCH_SIZE, "3");
 	paired = session_of(&f, true, INFINITY);
 	const struct paired_arm_spec spec = {.label = "good", .config = &f.pipeline.config};
-	assert_int_equal(paired_add(paired, &spec, &arm, &err), -ESTALE);
+	assert_int_equal(paired_add(paired, &spec, &arm, &err), -EDOM);
 	paired_close(paired);
 	paired_teardown(&f);
 }

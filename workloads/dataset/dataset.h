@@ -119,7 +119,7 @@ struct dataset_control {
 };
 
 /* Opens dataset.path.  With a recipe: needs a complete generated set that matches the recipe,
- * else -ENODATA (missing or incomplete), -ESTALE (another recipe's) or -ENOTEMPTY (a folder of
+ * else -ENODATA (missing or incomplete), -EDOM (another recipe's) or -ENOTEMPTY (a folder of
  * something else).  Without: scans, or takes the cached manifest where no file's size or time
  * changed.  -EINVAL/-ENOENT/-ENOTDIR/-EACCES: bad input.  Opens evaluate.path beside it, where there are
  * evaluations, always as a folder that was found. */

@@ -229,7 +229,7 @@ int recipe_compare(const json_t *there, const json_t *wanted, const char *path, 
 		add_difference(key, value, NULL, differences, sizeof(differences));
 	if (!differences[0])
 		return 0;
-	return error_set(err, -ESTALE,
+	return error_set(err, -EDOM,
 		"'%s' was generated from another recipe: %s; choose another dataset.path, or remove the folder",
 		path, differences);
 }

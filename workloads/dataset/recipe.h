@@ -86,7 +86,7 @@ double recipe_seconds(const struct config *config);
  * memory. */
 json_t *recipe_to_json(const struct recipe *recipe);
 
-/* 0 when both are the same; else -ESTALE, and err says which keys differ how. */
+/* 0 when both are the same; else -EDOM, and err says which keys differ how. */
 int recipe_compare(const json_t *there, const json_t *wanted, const char *path, struct error *err);
 
 enum { RECIPE_PATH_BYTES = 64 };

@@ -531,7 +531,7 @@ static int scan_cache_take_split(
 		return -ENOENT;
 	if (strcmp(there, listing) != 0) {
 		arena_close(cached.arena);
-		return -ESTALE;
+		return -EDOM;
 	}
 	arena_close(scan->arena);
 	scan->arena = cached.arena;

@@ -243,7 +243,7 @@ static int explain_missing(struct site *site, struct error *err)
 	if (!S_ISDIR(st.st_mode))
 		return error_set(err, -ENOTDIR, "'%s' is not a folder", site->root);
 	const int code = read_journal(site, err);
-	if (code == -ESTALE || code == -EACCES)
+	if (code == -EDOM || code == -EACCES)
 		return code;
 	if (code == -ENOENT && find_foreign(site->root, foreign, err) == 0 && foreign[0])
 		return refuse_foreign(site, foreign, err);

@@ -46,7 +46,7 @@ struct site {
 };
 
 /* Makes or opens the folder and reads what an earlier try left: records that it claims are
- * RECORD_CLAIMED.  -ESTALE: another recipe's; -ENOTEMPTY: not ours; -EBUSY: another process is at
+ * RECORD_CLAIMED.  -EDOM: another recipe's; -ENOTEMPTY: not ours; -EBUSY: another process is at
  * it; -ENOTDIR, -EACCES, -EROFS, … */
 int site_open(struct site *site, const struct recipe *recipe, const char *root, struct error *err);
 void site_close(struct site *site); /* safe after a failed open */
@@ -88,7 +88,7 @@ int site_finish(struct site *site, const struct config *config,
 int site_check_room(const struct site *site, double bytes, uint64_t files, struct error *err);
 
 /* 0 when `root` holds a complete set of this recipe, read into *dataset; -ENODATA: missing or
- * incomplete; -ESTALE: another recipe's; -ENOTEMPTY: something else.  look: at a few of its files, too, and
+ * incomplete; -EDOM: another recipe's; -ENOTEMPTY: something else.  look: at a few of its files, too, and
  * at their sizes. */
 int site_load(const struct recipe *recipe, const char *root, bool look, struct dataset *dataset,
 	struct error *err);

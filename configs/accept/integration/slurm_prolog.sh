@@ -13,6 +13,8 @@ here=$(dirname "$(readlink -f "$0")")
 : "${RESULTS:=/var/lib/mlbench/accept}"
 : "${MAX_AGE_HOURS:=0}"    # 0: any age
 : "${WAIT_S:=90}"          # for a test that is running
+: "${NODE:=}"               # the name that the result must be of; empty: any
+: "${JUDGE_BY:=}"           # a plan that judges the result again, so that none of another plan passes; empty: its own
 : "${NO_VERDICT:=refuse}"  # allow: a job may begin on a node that has no verdict
 export MLBENCH RESULTS
 
@@ -35,7 +37,10 @@ if [ "$MAX_AGE_HOURS" -gt 0 ] && ! fresh; then
 	[ $? -eq 75 ] || fresh || rm -f "$RESULTS/latest"
 fi
 # A test that is running is waited for, and none begins while its result is read.
-line=$(flock -s -w "$WAIT_S" -E 3 "$RESULTS/lock" "$MLBENCH" accept "$RESULTS/latest/accept.json" --format slurm 2>&1)
+set -- "$RESULTS/latest/accept.json"
+[ -z "$JUDGE_BY" ] || set -- "$JUDGE_BY" --judge "$1"
+[ -z "$NODE" ] || set -- "$@" --node "$NODE"
+line=$(flock -s -w "$WAIT_S" -E 3 "$RESULTS/lock" "$MLBENCH" accept "$@" --format slurm 2>&1)
 status=$?
 : "${line:=a test of this node is still running}"
 case $status in
