@@ -796,8 +796,12 @@ enum { PLAN_HELP_COLUMN = 4 };
 static void plan_document_entry(
 	const char *name, const char *beside, const char *doc, size_t width, struct buffer *out)
 {
-	buffer_format(
-		out, "  %s%s%s\n%*s", name, *beside ? ": " : "", beside, PLAN_HELP_COLUMN, "");
+	struct buffer head = {0};
+	buffer_format(&head, "%s%s%s", name, *beside ? ": " : "", beside);
+	buffer_text(out, "  ");
+	document_wrap(out, head.data ? head.data : "", PLAN_HELP_COLUMN / 2, width);
+	buffer_release(&head);
+	buffer_repeat(out, " ", PLAN_HELP_COLUMN);
 	document_wrap(out, doc, PLAN_HELP_COLUMN, width);
 }
 

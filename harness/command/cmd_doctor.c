@@ -15,6 +15,7 @@
 enum {
 	ALL_MAX = DOCTOR_FINDINGS_MAX + 16,
 	SUBJECT_COLUMNS = 18,
+	NARROW_COLUMNS = 4,
 	INDENT_COLUMNS = 10,
 	WHY_BYTES = BACKEND_WHY_BYTES
 };
@@ -103,11 +104,13 @@ static void render_finding(
 	static const enum ink inks[] = {INK_GOOD, INK_WARN, INK_BAD};
 	static const char *const words[] = {"ok", "warning", "missing"};
 	enum { WORD_COLUMNS = 8 };
-	const int indent = INDENT_COLUMNS + SUBJECT_COLUMNS + 2;
+	const bool narrow = style->width < STYLE_WIDTH_NARROW;
+	const int indent = narrow ? NARROW_COLUMNS : INDENT_COLUMNS + SUBJECT_COLUMNS + 2;
 	buffer_text(out, "  ");
 	style_field(style, inks[finding->level], words[finding->level], WORD_COLUMNS, out);
 	style_field(style, INK_BOLD, finding->subject, SUBJECT_COLUMNS, out);
-	buffer_text(out, "  ");
+	buffer_text(out, narrow ? "\n" : "  ");
+	buffer_repeat(out, " ", narrow ? indent : 0);
 	style_wrap(style, finding->state, indent, indent, out);
 	if (finding->consequence[0]) {
 		buffer_repeat(out, " ", indent);

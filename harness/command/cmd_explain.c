@@ -5,6 +5,7 @@
 #include "harness/command/command.h"
 #include "harness/command/glossary.h"
 #include "harness/record/fields.h"
+#include "harness/report/layout.h"
 #include "harness/report/runbook.h"
 #include "harness/report/table.h"
 
@@ -117,8 +118,8 @@ static int explain_render_list(const struct selection *selection, const struct s
 		table_add(&table, INK_PLAIN, "%s", text.data ? text.data : "");
 		buffer_release(&text);
 	}
-	buffer_format(out, "%sverdicts; 'mlbench explain STAGE/RESOURCE' explains one%s\n",
-		style_ink(style, INK_ACCENT), style_end(style));
+	layout_title(
+		style, INK_ACCENT, "verdicts; 'mlbench explain STAGE/RESOURCE' explains one", out);
 	table_render(&table, style, INDENT_COLUMNS, false, out);
 	table_close(&table);
 	return code;

@@ -517,7 +517,11 @@ static int fit_show(const struct fit *fit, const char *out, struct error *err)
 	struct medium medium = medium_terminal(&style, &text);
 	case_text(document, &medium);
 	json_decref(document);
-	buffer_format(&text, "\nwrote %s; read it once before you pass it on\n", out);
+	struct buffer said = {0};
+	buffer_format(&said, "wrote %s; read it once before you pass it on", out);
+	buffer_text(&text, "\n");
+	style_wrap(&style, said.data ? said.data : "", 0, 0, &text);
+	buffer_release(&said);
 	return command_print(&text, err);
 }
 

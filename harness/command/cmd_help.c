@@ -10,6 +10,7 @@
 #include "harness/config/document.h"
 #include "harness/record/config_json.h"
 #include "harness/report/accept_report.h"
+#include "harness/report/layout.h"
 #include "harness/report/table.h"
 
 #include <ctype.h>
@@ -82,11 +83,6 @@ static const char *option_text(const struct option_spec *spec, char out[OPTION_T
 static const struct table_column name_and_text[] = {
 	{.head = "", .left = true}, {.head = "", .left = true, .wraps = true}};
 
-static void heading(const struct style *style, const char *text, struct buffer *out)
-{
-	buffer_format(out, "\n%s%s%s\n", style_ink(style, INK_BOLD), text, style_end(style));
-}
-
 static void render_options(
 	uint64_t options, const char *command, const struct style *style, struct buffer *out)
 {
@@ -109,13 +105,21 @@ static void render_options(
 static void manual_overview(
 	const struct command *const *commands, const struct style *style, struct buffer *out)
 {
+	static const char *const first[][2] = {
+		{"mlbench doctor", "what disturbs measuring on this node"},
+		{"mlbench list configs", "what you can run"},
+		{"mlbench check imagenet_like", "what that runs, and how long it takes"},
+		{"mlbench sweep imagenet_like", "run it"},
+		{"mlbench diagnose imagenet_like", "its bottleneck, and what to do about it"},
+		{"mlbench help COMMAND | KEY | TERM", "explain one; also 'keys' and 'terms'"},
+	};
 	struct table table;
 	style_wrap(style,
 		"mlbench measures training input pipelines: it reads, decodes, augments and prefetches real files "
 		"for a training step, sweeps any setting, accounts for every thread's time, and names the "
 		"bottleneck.",
 		0, 0, out);
-	heading(style, "commands", out);
+	layout_heading(style, "commands", out);
 	table_open(&table, name_and_text, 2);
 	for (size_t i = 0; commands[i]; i++) {
 		table_add(&table, INK_ACCENT, "%s", commands[i]->name);
@@ -123,15 +127,15 @@ static void manual_overview(
 	}
 	table_render(&table, style, INDENT_COLUMNS, false, out);
 	table_close(&table);
-	heading(style, "start with", out);
-	buffer_text(out,
-		"  mlbench doctor                          what disturbs measuring on this node\n"
-		"  mlbench list configs                    what you can run\n"
-		"  mlbench check imagenet_like             what that runs, and how long it takes\n"
-		"  mlbench sweep imagenet_like             run it\n"
-		"  mlbench diagnose imagenet_like          its bottleneck, and what to do about it\n"
-		"  mlbench help COMMAND | KEY | TERM       explain one; also 'keys' and 'terms'\n");
-	heading(style, "options of every command", out);
+	layout_heading(style, "start with", out);
+	table_open(&table, name_and_text, 2);
+	for (size_t i = 0; i < COUNT(first); i++) {
+		table_add(&table, INK_PLAIN, "%s", first[i][0]);
+		table_add(&table, INK_PLAIN, "%s", first[i][1]);
+	}
+	table_render(&table, style, INDENT_COLUMNS, false, out);
+	table_close(&table);
+	layout_heading(style, "options of every command", out);
 	render_options(OPTIONS_COMMON, "", style, out);
 }
 
@@ -148,11 +152,11 @@ static void manual_command(
 		buffer_release(&paragraph);
 		buffer_text(out, *at ? "\n" : "");
 	}
-	heading(style, "options", out);
+	layout_heading(style, "options", out);
 	render_options(options_of(command), command->name, style, out);
 	if (command->example) {
-		heading(style, "example", out);
-		buffer_format(out, "  %s\n", command->example);
+		layout_heading(style, "example", out);
+		layout_command(style, command->example, out);
 	}
 }
 

@@ -11,6 +11,7 @@
 #include "harness/record/fields.h"
 #include "harness/report/export.h"
 #include "harness/report/html/assets.h"
+#include "harness/report/layout.h"
 #include "harness/report/table.h"
 #include "workloads/backend/backend.h"
 #include "workloads/backend/cuda.h"
@@ -351,8 +352,7 @@ static void list_render(const struct topic *topic, const struct listing *listing
 		else
 			table_add(&table, INK_PLAIN, "%s", text);
 	}
-	buffer_format(
-		out, "%s%s%s\n", style_ink(style, INK_ACCENT), topic->heading, style_end(style));
+	layout_title(style, INK_ACCENT, topic->heading, out);
 	table_render(&table, style, INDENT_COLUMNS, false, out);
 	table_close(&table);
 }

@@ -12,9 +12,10 @@
 /* --- on the terminal -------------------------------------------------------------------------- */
 
 enum {
-	WIDTH_LEAST = 60,
+	WIDTH_LEAST = 40,
 	NAME_COLUMN = 2,
 	WORDS_LEAST = 24,
+	VALUES_LEAST = 12,
 	GAP = 2,
 	DETAIL_COLUMN = 2,
 	DETAIL_TEXT = 12, /* where the text behind "default" and the like begins */
@@ -43,27 +44,33 @@ static void document_values(enum key_id id, struct buffer *out)
 	}
 }
 
-/* Words from the column on, the lines after the first indented to it; ends the line. */
-void document_wrap(struct buffer *out, const char *text, size_t column, size_t width)
+/* Words behind `at` columns, the lines after the first indented to `column`; ends the line. */
+static void document_wrap_from(
+	struct buffer *out, const char *text, size_t column, size_t at, size_t width)
 {
-	size_t at = column;
+	bool fresh = true;
 	while (*text) {
 		const size_t length = strcspn(text, " ");
-		if (at > column && at + 1 + length > width) {
+		if ((!fresh || at > column) && at + !fresh + length > width) {
 			buffer_text(out, "\n");
 			buffer_repeat(out, " ", (int)column);
 			at = column;
+			fresh = true;
 		}
-		if (at > column) {
-			buffer_text(out, " ");
-			at++;
-		}
+		buffer_text(out, fresh ? "" : " ");
 		buffer_add(out, text, length);
-		at += length;
+		at += length + !fresh;
+		fresh = false;
 		text += length;
 		text += strspn(text, " ");
 	}
 	buffer_text(out, "\n");
+}
+
+/* Words from the column on, the lines after the first indented to it; ends the line. */
+void document_wrap(struct buffer *out, const char *text, size_t column, size_t width)
+{
+	document_wrap_from(out, text, column, column, width);
 }
 
 struct columns {
@@ -91,14 +98,23 @@ static void write_key_help(
 	struct buffer values = {0};
 	char name[80];
 	(void)snprintf(name, sizeof name, "%s.%s", key->section, key->name);
-	buffer_format(out, "%*s%-*s%*s%-*s%*s", NAME_COLUMN, "", (int)columns->name, name, GAP, "",
-		(int)columns->fallback, *key->fallback ? key->fallback : "-", GAP, "");
 	document_values(id, &values);
 	if (key->kind == KEY_KIND_FIXED)
 		buffer_text(&values, " (not swept)");
-	document_wrap(out, values.failed ? "" : values.data, text, width);
+	const char *fallback = *key->fallback ? key->fallback : "-";
 	/* Where names leave no room for words beside them, below them. */
-	const size_t doc = text + WORDS_LEAST <= width ? text : 2 * NAME_COLUMN;
+	const bool beside = text + WORDS_LEAST <= width;
+	const size_t doc = beside ? text : 2 * NAME_COLUMN;
+	if (beside || text + VALUES_LEAST <= width) {
+		buffer_format(out, "%*s%-*s%*s%-*s%*s", NAME_COLUMN, "", (int)columns->name, name,
+			GAP, "", (int)columns->fallback, fallback, GAP, "");
+		document_wrap(out, values.failed ? "" : values.data, text, width);
+	} else {
+		buffer_format(out, "%*s%s\n%*sdefault %s; ", NAME_COLUMN, "", name, (int)doc, "",
+			fallback);
+		document_wrap_from(out, values.failed ? "" : values.data, doc,
+			doc + strlen("default ; ") + strlen(fallback), width);
+	}
 	buffer_repeat(out, " ", (int)doc);
 	document_wrap(out, key->doc, doc, width);
 	buffer_release(&values);

@@ -4,12 +4,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-void layout_heading(const struct style *style, const char *text, struct buffer *out)
+void layout_title(const struct style *style, enum ink ink, const char *text, struct buffer *out)
 {
-	buffer_format(out, "\n%s", style_ink(style, INK_BOLD));
+	buffer_text(out, style_ink(style, ink));
 	style_wrap(style, text, LAYOUT_INDENT, 0, out);
 	out->size -= out->size > 0; /* the ink ends before the newline */
 	buffer_format(out, "%s\n", style_end(style));
+}
+
+void layout_heading(const struct style *style, const char *text, struct buffer *out)
+{
+	buffer_text(out, "\n");
+	layout_title(style, INK_BOLD, text, out);
+}
+
+void layout_command(const struct style *style, const char *command, struct buffer *out)
+{
+	struct style narrow = *style;
+	struct buffer text = {0};
+	narrow.width -= (int)strlen(" \\");
+	style_wrap(&narrow, command, 2 * LAYOUT_INDENT, LAYOUT_INDENT, &text);
+	buffer_repeat(out, " ", LAYOUT_INDENT);
+	for (size_t i = 0; i < text.size; i++)
+		buffer_format(out, text.data[i] == '\n' && i + 1 < text.size ? " \\%c" : "%c",
+			text.data[i]);
+	out->failed = out->failed || text.failed;
+	buffer_release(&text);
 }
 
 void layout_labelled(const struct style *style, enum ink ink, const char *label, const char *text,

@@ -8,6 +8,9 @@
 enum { LAYOUT_INDENT = 2, LAYOUT_LABEL = 9 };
 
 /* An empty line, then text in bold. */
+void layout_title(const struct style *style, enum ink ink, const char *text, struct buffer *out);
+/* A command to be copied: a line that is too long is continued as a shell reads it. */
+void layout_command(const struct style *style, const char *command, struct buffer *out);
 void layout_heading(const struct style *style, const char *text, struct buffer *out);
 
 /* "  label    text, wrapped". */

@@ -511,15 +511,20 @@ static void screen_put_points(
 	screen_put_table(sheet, ROWS_WANTED, map.size == 0, &table);
 	screen_make_room(screen, screen_lines_of(&table) + screen_lines_of(&map), KEEP_POINTS);
 	size_t rows = screen_left(screen);
-	do {
+	while (rows > 0) {
 		screen_put_table(sheet, rows, map.size == 0, &table);
-		if (rows == 1 && map.size > 0 &&
-			screen_lines_of(&table) + screen_lines_of(&map) > screen_left(screen)) {
+		const size_t lines = screen_lines_of(&table) + screen_lines_of(&map);
+		if (lines <= screen_left(screen))
+			break;
+		if (rows == 1 && map.size > 0) {
 			buffer_release(&map);
-			rows = screen_left(screen) + 1;
+			rows = screen_left(screen);
+		} else {
+			rows--;
 		}
-	} while (screen_lines_of(&table) + screen_lines_of(&map) > screen_left(screen) &&
-		 --rows > 0);
+	}
+	if (rows == 0)
+		buffer_release(&map);
 	if (rows > 0)
 		buffer_add(out, table.data, table.size);
 	buffer_add(out, map.data, map.size);

@@ -7,7 +7,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { STYLE_WIDTH_LEAST = 48, STYLE_WIDTH_DEFAULT = 100, STYLE_WIDTH_MOST = 200 };
+/* NARROW: half of a terminal; words stand below names there, and rows of wide tables become words. */
+enum {
+	STYLE_WIDTH_LEAST = 40,
+	STYLE_WIDTH_NARROW = 60,
+	STYLE_WIDTH_DEFAULT = 100,
+	STYLE_WIDTH_MOST = 200
+};
 
 struct style {
 	int width;   /* columns */

@@ -358,16 +358,16 @@ static enum ink stage_ink(const struct table_column *column, const json_t *row)
 
 static const struct table_column stage_columns[] = {
 	{.head = "stage", .left = true, .path = "name", .ink_of = stage_ink},
-	{.head = "threads", .path = "workers"},
-	{.head = "", .bar = true, .keep = 4, .path = "busy", .ink_of = stage_ink},
+	{.head = "threads", .keep = 2, .path = "workers"},
+	{.head = "", .bar = true, .keep = 6, .path = "busy", .ink_of = stage_ink},
 	{.head = "busy", .path = "busy", .unit = COLUMN_SHARE},
 	{.head = "starved", .path = "starved", .unit = COLUMN_SHARE},
 	{.head = "blocked", .path = "blocked", .unit = COLUMN_SHARE},
-	{.head = "capacity/s", .text_of = stage_capacity_cell},
-	{.head = "on CPU", .keep = 3, .path = "cpu", .unit = COLUMN_SHARE},
-	{.head = "time of a", .left = true, .keep = 5, .path = "per", .ink = INK_DIM},
-	{.head = "p50", .keep = 1, .path = "service_us.p50", .unit = COLUMN_SECONDS, .scale = 1e-6},
-	{.head = "p99", .keep = 2, .path = "service_us.p99", .unit = COLUMN_SECONDS, .scale = 1e-6},
+	{.head = "capacity/s", .keep = 1, .text_of = stage_capacity_cell},
+	{.head = "on CPU", .keep = 5, .path = "cpu", .unit = COLUMN_SHARE},
+	{.head = "time of a", .left = true, .keep = 7, .path = "per", .ink = INK_DIM},
+	{.head = "p50", .keep = 3, .path = "service_us.p50", .unit = COLUMN_SECONDS, .scale = 1e-6},
+	{.head = "p99", .keep = 4, .path = "service_us.p99", .unit = COLUMN_SECONDS, .scale = 1e-6},
 };
 
 void summary_stages(struct medium *medium, const json_t *point)

@@ -8,7 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GAP_COLUMNS = 2, WRAP_LEAST_COLUMNS = 24, CELL_BYTES = 512, HEAD_BYTES = 64 };
+enum {
+	GAP_COLUMNS = 2,
+	WRAP_LEAST_COLUMNS = 24,
+	WRAP_LEAST_NARROW = 14,
+	CELL_BYTES = 512,
+	HEAD_BYTES = 64
+};
 
 struct table_cell {
 	char *text;
@@ -111,16 +117,33 @@ static int natural_width(const struct table *table, size_t column, bool heads)
 	return width;
 }
 
+/* What a column that wraps needs: on a narrow terminal as much as its longest word, in bounds. */
+static int wrap_least(const struct table *table, const struct style *style, size_t column)
+{
+	int least = WRAP_LEAST_NARROW;
+	if (style->width >= STYLE_WIDTH_NARROW)
+		return WRAP_LEAST_COLUMNS;
+	for (size_t row = 0; row < table_rows(table); row++)
+		for (const char *at = table_text(table, row, column); *at;) {
+			const int length = (int)strcspn(at, " ");
+			least = length > least ? length : least;
+			at += length;
+			at += strspn(at, " ");
+		}
+	return least < WRAP_LEAST_COLUMNS ? least : WRAP_LEAST_COLUMNS;
+}
+
 /* Width of all, the wrapping column counted with the least that it needs. */
-static int total_width(const struct table *table, const struct layout *layout)
+static int total_width(
+	const struct table *table, const struct style *style, const struct layout *layout)
 {
 	int total = layout->indent;
 	for (size_t i = 0; i < table->column_count; i++) {
 		int width = layout->widths[i];
 		if (width < 0)
 			continue;
-		if (table->columns[i].wraps && width > WRAP_LEAST_COLUMNS)
-			width = WRAP_LEAST_COLUMNS;
+		if (table->columns[i].wraps && width > wrap_least(table, style, i))
+			width = wrap_least(table, style, i);
 		total += width + GAP_COLUMNS;
 	}
 	return total - GAP_COLUMNS;
@@ -154,14 +177,17 @@ static void fit_last(const struct table *table, const struct style *style, struc
 		layout->widths[last] = rest;
 }
 
-static void lay_out(
+/* False: what may not be left out is wider than there is room for. */
+static bool lay_out(
 	const struct table *table, const struct style *style, bool heads, struct layout *layout)
 {
 	for (size_t i = 0; i < table->column_count; i++)
 		layout->widths[i] = natural_width(table, i, heads);
-	while (total_width(table, layout) > style->width && leave_out_least(table, layout))
+	while (total_width(table, style, layout) > style->width && leave_out_least(table, layout))
 		continue;
+	const bool fits = total_width(table, style, layout) <= style->width;
 	fit_last(table, style, layout);
+	return fits;
 }
 
 static bool table_is_last(const struct table *table, const struct layout *layout, size_t column)
@@ -239,6 +265,34 @@ static void render_heads(const struct table *table, const struct style *style,
 	render_head_line(table, style, layout, 1, out);
 }
 
+/* "read  threads 1, busy 5.43%": a row as words, where columns have no room beside each other. */
+static void table_render_words(const struct table *table, const struct style *style,
+	const struct layout *layout, bool heads, const struct table_cell *cells, struct buffer *out)
+{
+	struct buffer text = {0};
+	bool first = true;
+	for (size_t i = 0; i < table->column_count; i++) {
+		const struct table_column *column = &table->columns[i];
+		if (layout->widths[i] < 0 || column->bar || !*cells[i].text)
+			continue;
+		buffer_text(&text, first || !heads ? "" : ", ");
+		if (heads && !column->left) {
+			table_column_words(column, &text);
+			buffer_text(&text, " ");
+		}
+		buffer_text(&text, style_ink(style, cells[i].ink));
+		buffer_text(&text, cells[i].text);
+		buffer_text(&text, style_end(style));
+		buffer_text(&text, heads ? "" : " ");
+		first = false;
+	}
+	buffer_repeat(out, " ", layout->indent);
+	style_wrap(style, text.data ? text.data : "", layout->indent + GAP_COLUMNS, layout->indent,
+		out);
+	out->failed = out->failed || text.failed;
+	buffer_release(&text);
+}
+
 void table_render(const struct table *table, const struct style *style, int indent, bool heads,
 	struct buffer *out)
 {
@@ -247,12 +301,17 @@ void table_render(const struct table *table, const struct style *style, int inde
 		return;
 	}
 	struct layout layout = {.indent = indent};
-	lay_out(table, style, heads, &layout);
-	if (heads)
+	const bool fits = lay_out(table, style, heads, &layout);
+	const bool words = !fits && style->width < STYLE_WIDTH_NARROW;
+	if (heads && !words)
 		render_heads(table, style, &layout, out);
-	for (size_t row = 0; row < table_rows(table); row++)
-		table_render_row(
-			table, style, &layout, &table->cells[row * table->column_count], out);
+	for (size_t row = 0; row < table_rows(table); row++) {
+		const struct table_cell *cells = &table->cells[row * table->column_count];
+		if (words)
+			table_render_words(table, style, &layout, heads, cells, out);
+		else
+			table_render_row(table, style, &layout, cells, out);
+	}
 }
 
 /* --- Markdown --------------------------------------------------------------------------------- */

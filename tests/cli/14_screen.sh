@@ -56,3 +56,33 @@ cp -r "$ROOT/tests/golden/sample" sample
 on_a_screen verdict results
 expect 0 "$MLBENCH" compare sample sample
 on_a_screen verdict result
+
+# Half of a terminal, and any other width: nothing is cut, and no line is too long but by a word that has no place elsewhere.
+for step in 1 2 3 4 5 6 7 8 9 10 11 12; do echo "iter $step: loss 3.2115, time 10$((step % 3)).25ms, mfu 12.05%"; done >step.log
+fits() {
+	local status=0
+	COLUMNS=$width timeout 120 "$MLBENCH" "$@" >wide 2>err </dev/null || status=$?
+	[ -s wide ] || [ $status -ne 3 ] || return 0 # too few samples on a slow machine
+	python3 - "$width" "$*" <<'PY' || fail "mlbench $* at $width columns"
+import sys
+width, command = int(sys.argv[1]), sys.argv[2]
+text = open("wide", encoding="utf-8").read()
+assert text.strip(), "nothing is printed"
+assert "…" not in text, "a word is cut"
+for line in text.splitlines():
+    before, _, last = line.rpartition(" ")
+    if len(line) > width and (len(before.split()) > 2 or len(last) < 13):
+        sys.exit(f"{len(line)} columns: {line}")
+PY
+}
+expect_measured "$MLBENCH" run tiny.ini $ONE --set measure.duration=2500ms --out long
+for width in 40 60 120; do
+	for what in "show swept --verbose" "diagnose swept" "compare ran slower" "what-if long --set decode.workers=3" \
+		list help "help keys" "help sweep" "help read.depth" "help bottleneck" explain "explain decode/cpu" doctor "check tiny.ini" \
+		"fit step.log --out case$width.ini" "top ran" "accept $ROOT/tests/golden/accept/fail.json"; do
+		fits $what
+	done
+done
+width=40
+fits run tiny.ini $ONE --out narrow
+fits sweep tiny.ini --set measure.repeats=1 --out narrow_sweep
