@@ -244,8 +244,11 @@ static void call_once(const struct runner *runner, struct check_call *call, uint
 	call_say_conditions(call->context.check, &others, core_count,
 		quota_stopped_s() - stopped_before_s, gather);
 	call_state(gather, code, gone, status, clock_now_ns() - began);
+	/* A slow node has the time that a path has to answer; storage that has not answered is not asked for long. */
+	const bool answers = !*runner->folder_why && code != -ETIMEDOUT && gone;
 	char *nothing;
-	(void)run_bounded(remove_scratch, call->scratch, 2 * NS_PER_S, NULL, &nothing);
+	(void)run_bounded(remove_scratch, call->scratch,
+		(answers ? PATH_ANSWER_S : 2ULL) * NS_PER_S, NULL, &nothing);
 	free(nothing);
 }
 

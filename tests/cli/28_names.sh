@@ -82,7 +82,7 @@ diagnosed unknown >second
 
 # One rule for which repetitions count: of one that is good and two that are not, all three.  What is replayed is of the same
 # ones as what was measured.
-"$MLBENCH" run tiny.ini "${quick[@]}" --set measure.repeats=3 --set step.time=2ms --out three >out 2>err
+"$MLBENCH" run tiny.ini "${quick[@]}" --set measure.repeats=3 --set measure.epochs=20 --set step.time=2ms --out three >out 2>err
 python3 - <<'PY'
 import json
 with open("three/points.jsonl") as file:

@@ -57,7 +57,7 @@ measure quick
 measure slow --set step.time=20ms
 rates quick 1000 1300
 rates slow 700 1000
-expect 1 "$MLBENCH" compare quick slow --fail-if 'throughput < -20%' --require 'throughput < 20%' --until-sure 60s --json
+expect 1 "$MLBENCH" compare quick slow --fail-if 'throughput < -20%' --require 'throughput < 20%' --until-sure 20min --json
 says "inconclusive: measuring A and B again, in turn"
 validate out
 [ "$(json '[g["outcome"] for g in d["comparisons"][0]["gates"]]')" = "['worse', 'within']" ] || fail "not decided"
