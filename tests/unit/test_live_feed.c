@@ -33,18 +33,30 @@ static double seconds_since(const struct live_view *v, uint64_t now_ns)
 	return (double)(now_ns - v->begun_ns) / (double)NS_PER_S;
 }
 
+/* A thread that has had no core yet has no clock. */
+static bool all_started(const struct live_view *v, uint32_t stage)
+{
+	for (uint32_t i = 0; i < v->thread_count; i++)
+		if (v->threads[i].stage == stage && v->threads[i].since_ns == 0)
+			return false;
+	return v->thread_count > 0;
+}
+
 static void check(struct reading *r)
 {
 	const struct live_view *v = &r->now;
 	const struct live_view *b = &r->before;
 	const uint64_t now_ns = clock_now_ns();
-	/* The states of a later picture were looked at after the one before, and before now. */
-	const bool later = v->begun_ns == b->begun_ns && v->elapsed_s > b->elapsed_s;
-	const double least_s = later ? b->elapsed_s : 0;
+	if (v->updated_ns == b->updated_ns)
+		return; /* the same picture once more */
+	const bool follows = v->begun_ns == b->begun_ns;
+	/* The states were looked at after the picture before, and before now.  One that only tells another phase has the
+	 * states of the one before. */
+	const bool looked = follows && v->elapsed_s > b->elapsed_s;
 	const double most_s = seconds_since(v, now_ns);
 	r->pictures++;
 	r->measuring += v->phase == LIVE_MEASURING && v->samples > v->warm.samples;
-	if (v->begun_ns == b->begun_ns) {
+	if (follows) {
 		r->backwards += v->samples < b->samples || v->updated_ns < b->updated_ns;
 		for (uint32_t i = 0; i < v->stage_count; i++)
 			for (int k = 0; k < THREAD_STATES; k++)
@@ -64,6 +76,7 @@ static void check(struct reading *r)
 		for (int k = 0; k < THREAD_STATES; k++)
 			sum += v->stages[i].seconds[k];
 		sum /= v->stages[i].workers;
+		const double least_s = looked && all_started(b, i) ? b->elapsed_s : 0;
 		r->wild += sum < least_s - 1e-6 || sum > most_s + 1e-6;
 		if (measuring())
 			r->wild += fabs(sum - v->elapsed_s) > 0.05 + 0.05 * v->elapsed_s;
