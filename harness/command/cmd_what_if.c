@@ -71,8 +71,16 @@ static json_t *what_if_json_answers(const struct what_if *what_if)
 	return array;
 }
 
+/* From its own calibration the unchanged setting comes out as it was measured, which shows nothing. */
+static bool calibrated_at_base(const struct what_if *what_if)
+{
+	const struct forecast *forecast = &what_if->alternatives[0].forecast;
+	return forecast->from_count == 1 && forecast->from[0] == what_if->base;
+}
+
 static json_t *base(const struct what_if *what_if)
 {
+	const double unchanged = what_if->alternatives[0].forecast.unchanged;
 	json_t *repeats = json_array();
 	for (size_t i = 0; i < what_if->base_repeat_count; i++)
 		(void)json_array_append_new(repeats, json_real(what_if->base_repeats[i]));
@@ -80,7 +88,8 @@ static json_t *base(const struct what_if *what_if)
 		"settings",
 		config_point_to_json(&what_if->record.config, &what_if->record.grid, what_if->base),
 		"measured", what_if->base_measured, "replayed",
-		fields_number(what_if->alternatives[0].forecast.unchanged), "repeats", repeats);
+		calibrated_at_base(what_if) ? json_null() : fields_number(unchanged), "repeats",
+		repeats);
 }
 
 static json_t *fleet_point_json(const struct fleet_point *point)
@@ -221,8 +230,7 @@ static void what_if_add_base(const struct what_if *what_if, struct medium *mediu
 	buffer_text(&text, ")");
 	medium_fact(medium, INK_PLAIN, "measured", &text);
 	const struct forecast *forecast = &what_if->alternatives[0].forecast;
-	/* From its own calibration the unchanged setting comes out as it was measured, which shows nothing. */
-	if (forecast->from_count == 1 && forecast->from[0] == what_if->base)
+	if (calibrated_at_base(what_if))
 		buffer_text(&text,
 			"the model is calibrated at the unchanged setting: gains are between replays");
 	else
