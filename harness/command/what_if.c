@@ -5,6 +5,7 @@
 #include "harness/base/array.h"
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
+#include "harness/base/memory.h"
 #include "harness/base/units.h"
 #include "harness/record/config_json.h"
 #include "workloads/backend/backend.h"
@@ -615,8 +616,26 @@ static int take_node(const struct what_if *what_if, struct fleet *fleet, struct 
 	return code;
 }
 
+/* Whether the run read into pages of another kind than the data sheet's, whose rate is then not its own. */
+static bool other_pages(const struct what_if *what_if, char run[NAME_BYTES])
+{
+	const struct record *record = &what_if->record;
+	struct measurement *m = calloc(1, sizeof *m);
+	run[0] = '\0';
+	for (size_t i = 0; m && i < record->entry_count && !run[0]; i++) {
+		if (record->entries[i].point != what_if->base ||
+			record_load(record, i, m, NULL) != 0)
+			continue;
+		(void)snprintf(run, NAME_BYTES, "%s", m->read_pages);
+		measurement_release(m);
+	}
+	free(m);
+	return memory_pages_differ(run, record->ceilings.read_pages);
+}
+
 static void note_storage(const struct what_if *what_if, struct fleet_answer *answer)
 {
+	char pages[NAME_BYTES];
 	const struct alternative *alternative = &what_if->alternatives[0];
 	const struct calibration *nearest =
 		&what_if->forecaster.items[alternative->forecast.from[0]].calibration;
@@ -625,6 +644,16 @@ static void note_storage(const struct what_if *what_if, struct fleet_answer *ans
 	char share[UNITS_BYTES];
 	const bool given = isfinite(fleet->storage_bytes_per_s);
 	const struct record *record = &what_if->record;
+	const bool comparable = given || !record->has_ceilings || !other_pages(what_if, pages);
+	if (!comparable) {
+		note(answer,
+			"file server: not available: the run read into %s, and 'mlbench probe' into %s; give --storage",
+			pages, record->ceilings.read_pages);
+		fleet->bytes_per_sample =
+			isnan(fleet->bytes_per_sample) ? 0 : fleet->bytes_per_sample;
+		fleet->storage_bytes_per_s = HUGE_VAL;
+		return;
+	}
 	if (!given && record->has_ceilings) {
 		const double best = ceilings_read_bytes_per_s(
 			&record->ceilings, fleet->bytes_per_sample, 0, true);

@@ -35,6 +35,26 @@ expect 0 "$MLBENCH" what-if run --fleet 1,2,1000 --storage 30MB/s --json --force
 [ "$(json '[p["limit"] == "file server" for p in d["fleet"]["points"]]')" = "[False, False, True]" ] || fail "the file server binds elsewhere"
 [ "$(json 'abs(d["fleet"]["points"][2]["throughput"] * d["fleet"]["bytes_per_sample"] / 3e7 - 1) < 0.01')" = True ] || fail "more than the file server gives"
 [ "$(json 'abs(d["fleet"]["points"][1]["efficiency"] - 1) < 0.01')" = True ] || fail "two nodes share nothing, and lose"
+# A data sheet stands for the file server only where it and the run read into pages of one kind.
+sheet() { # SHEET_PAGES RUN_PAGES
+	rm -rf paged && cp -r run paged
+	python3 - "$1" "$2" <<'PY'
+import json, sys
+lines = [json.loads(line) for line in open("paged/points.jsonl")]
+lines[0]["ceilings"] = {"schema": "mlbench.ceilings/1", "measured_at": lines[0]["started"], "node": "n", "cores": 2, "storage": "ext4",
+    "engine": "pread", "read_pages": sys.argv[1], "reads": [{"direct": True, "cold": True, "depth": 4, "request_bytes": size, "bytes_per_s": 2e8,
+    "requests_per_s": 2e8 / size, "latency_ns": 1e5, "low": 1.9e8, "high": 2.1e8, "repeats": 5} for size in (256.0, 1024.0, 4096.0, 16384.0)]}
+for line in lines:
+    if line.get("kind") == "repetition":
+        line["read_pages"] = sys.argv[2]
+open("paged/points.jsonl", "w").write("".join(json.dumps(line) + "\n" for line in lines))
+PY
+	expect 0 "$MLBENCH" what-if paged --fleet 4 --force
+}
+sheet "transparent huge pages" "transparent huge pages"
+reads "as 'mlbench probe' read cold from ext4"
+sheet "transparent huge pages" "4 KiB pages"
+reads "file server: not available: the run read into 4 KiB pages, and 'mlbench probe' into transparent huge pages; give --storage"
 expect 0 "$MLBENCH" what-if run --set decode.workers=2 --fleet 1-64*2 --network-bandwidth 1GB/s --network-latency 5us --force
 prints "a fleet of such nodes, predicted"
 prints "the network is the bottleneck from 2 nodes on"
