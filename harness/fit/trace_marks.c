@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TRACE_THREADS_MAX = 16, TRACE_PROCESSES_MAX = 64 };
+enum { TRACE_TALLIED_MAX = 64 };
 
 int trace_marks_add(struct trace_marks *marks, const struct kineto_event *e)
 {
@@ -36,44 +36,46 @@ static int trace_mark_order(const void *a, const void *b)
 	return (left->begin_ns > right->begin_ns) - (left->begin_ns < right->begin_ns);
 }
 
-uint64_t trace_marks_thread(const struct trace_marks *marks)
+/* How many marks the first few threads or processes have, and which of them has most. */
+struct trace_tally {
+	uint64_t ids[TRACE_TALLIED_MAX];
+	size_t counts[TRACE_TALLIED_MAX];
+	size_t count, most;
+};
+
+static struct trace_tally trace_marks_tally(const struct trace_marks *marks, bool of_processes)
 {
-	uint64_t threads[TRACE_THREADS_MAX];
-	size_t counts[TRACE_THREADS_MAX] = {0};
-	size_t count = 0;
-	size_t best = 0;
+	struct trace_tally tally = {0};
 
 	for (size_t i = 0; i < marks->count; i++) {
+		const uint64_t id = of_processes ? marks->of[i].process : marks->of[i].thread;
 		size_t at = 0;
-		while (at < count && threads[at] != marks->of[i].thread)
+		while (at < tally.count && tally.ids[at] != id)
 			at++;
-		if (at == TRACE_THREADS_MAX)
+		if (at == TRACE_TALLIED_MAX)
 			continue;
-		threads[at] = marks->of[i].thread;
-		count += at == count;
-		if (++counts[at] > counts[best])
-			best = at;
+		tally.ids[at] = id;
+		tally.count += at == tally.count;
+		if (++tally.counts[at] > tally.counts[tally.most])
+			tally.most = at;
 	}
-	return count > 0 ? threads[best] : 0;
+	return tally;
+}
+
+uint64_t trace_marks_thread(const struct trace_marks *marks)
+{
+	const struct trace_tally tally = trace_marks_tally(marks, false);
+
+	return tally.ids[tally.most];
 }
 
 size_t trace_marks_processes(const struct trace_marks *marks)
 {
-	uint64_t processes[TRACE_PROCESSES_MAX];
-	size_t counts[TRACE_PROCESSES_MAX] = {0};
-	size_t count = 0;
+	const struct trace_tally tally = trace_marks_tally(marks, true);
 	size_t trains = 0;
 
-	for (size_t i = 0; i < marks->count; i++) {
-		size_t at = 0;
-		while (at < count && processes[at] != marks->of[i].process)
-			at++;
-		if (at == TRACE_PROCESSES_MAX)
-			continue;
-		processes[at] = marks->of[i].process;
-		count += at == count;
-		trains += ++counts[at] == TRACE_STEPS_LEAST;
-	}
+	for (size_t i = 0; i < tally.count; i++)
+		trains += tally.counts[i] >= TRACE_STEPS_LEAST;
 	return trains;
 }
 
