@@ -18,6 +18,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
+#include "harness/base/units.h"
 #include "harness/measure/network_link.h"
 #include "harness/measure/nvml_watch.h"
 #include "harness/measure/proc_text.h"
@@ -214,6 +215,13 @@ static struct span choose_span(const struct run *r, struct measurement *m)
 	const size_t minimum = (size_t)((least_ns + window_ns - 1) / window_ns);
 	struct span span = span_from(r, least_ns);
 	m->warmup_seconds = (double)span.from->t_ns / (double)NS_PER_S;
+	if (r->patience.stopped_ns > 0) {
+		char time[UNITS_BYTES];
+		m->status = r->interrupted ? m->status : MEASUREMENT_UNSTEADY;
+		measurement_note(m,
+			"unsteady: mlbench did not run for %s: it was stopped (Ctrl-Z), or frozen with its container",
+			units_format_duration((double)r->patience.stopped_ns, time));
+	}
 	if (r->interrupted)
 		return span;
 	if (windows > minimum) {

@@ -266,8 +266,7 @@ struct conducting {
 	uint64_t planned_ns;     /* 0: by epochs */
 	uint64_t warmup_ns;      /* as far as it is known */
 	struct step_progress at_warmup;
-	uint64_t warm_ns;            /* when the warm-up ended; 0: it goes on */
-	uint64_t moved, moved_at_ns; /* files read and batches stepped, and when they last grew */
+	uint64_t warm_ns; /* when the warm-up ended; 0: it goes on */
 };
 
 /* That planted conditions make anything wait for: standing still so long is no fault. */
@@ -336,15 +335,9 @@ static void conduct_watch(struct conducting *s, uint64_t now_ns)
 {
 	struct run *const run = s->run;
 	const struct step_progress progress = devices_progress(&run->devices);
-	const uint64_t moved = run_moved(run);
-	if (moved != s->moved || s->moved_at_ns == 0) {
-		s->moved = moved;
-		s->moved_at_ns = now_ns;
-		return;
-	}
+	const uint64_t still_ns = patience_look(&run->patience, run_moved(run), now_ns);
 	const uint64_t step_ns = conduct_longest_step(run, progress.last_step_ns);
 	const uint64_t slowest = step_ns > s->slowest_wait_ns ? step_ns : s->slowest_wait_ns;
-	const uint64_t still_ns = now_ns - s->moved_at_ns;
 	if (still_ns < s->no_progress_ns + PATIENCE * slowest)
 		return;
 	char states[256];

@@ -3,6 +3,7 @@
 #ifndef MLBENCH_PIPELINES_REPETITION_H
 #define MLBENCH_PIPELINES_REPETITION_H
 
+#include "harness/base/clock.h"
 #include "harness/base/memory.h"
 #include "harness/measure/data_store.h"
 #include "harness/measure/mountstats.h"
@@ -70,6 +71,32 @@ struct monitor {
 	struct nvml_watch *nvml; /* of the devices that compute (nvml.h); NULL: none is watched */
 };
 
+/* A control thread that looks again so late did not run: neither did the rest of the process. */
+#define STOPPED_NS (5 * NS_PER_S)
+
+/* How long nothing has moved; all zero before the first look. */
+struct patience {
+	uint64_t moved, moved_at_ns; /* files read and batches stepped, and when they last grew */
+	uint64_t looked_at_ns;
+	uint64_t stopped_ns; /* in which the process did not run: stopped, or frozen */
+};
+
+/* Returns for how long nothing has moved while the process ran. */
+static inline uint64_t patience_look(struct patience *p, uint64_t moved, uint64_t now_ns)
+{
+	const uint64_t gap_ns = p->looked_at_ns > 0 ? now_ns - p->looked_at_ns : 0;
+	p->looked_at_ns = now_ns;
+	if (gap_ns >= STOPPED_NS) {
+		p->stopped_ns += gap_ns;
+		p->moved_at_ns += gap_ns;
+	}
+	if (moved != p->moved || p->moved_at_ns == 0) {
+		p->moved = moved;
+		p->moved_at_ns = now_ns;
+	}
+	return now_ns - p->moved_at_ns;
+}
+
 /* Everything one repetition owns. */
 struct run {
 	const struct config *config;
@@ -86,6 +113,7 @@ struct run {
 	unsigned cores;
 	uint64_t warmup_ns; /* configured; when conducted: as it was */
 	uint64_t duration_ns, segment_ns;
+	struct patience patience;
 	struct dither dither; /* {0}: no other depth is tried */
 	struct memory_block blob_block, slot_block, staging_block;
 	struct placement placement;

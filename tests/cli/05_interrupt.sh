@@ -38,6 +38,13 @@ PY
 		fail "not complete after --resume"
 done
 
+# Stopped by Ctrl-Z for longer than any look is late, and continued: what was measured says so.
+"$MLBENCH" run tiny.ini $ONE --set measure.duration=10s --set measure.repeats=1 --out stopped >stopped.out 2>stopped.err &
+stopped=$!
+until_true grep -q ETA stopped.err
+kill -STOP "$stopped"
+stopped_at=$SECONDS
+
 # Told to stay when its terminal goes away, it stays.
 nohup "$MLBENCH" run tiny.ini $ONE --set measure.duration=400ms --set measure.repeats=1 --out stays >out 2>err &
 pid=$!
@@ -46,6 +53,13 @@ kill -HUP "$pid"
 wait "$pid"
 status=$?
 [ "$status" -eq 0 ] || [ "$status" -eq 3 ] || fail "exit $status after SIGHUP under nohup"
+
+sleep $((stopped_at + 7 - SECONDS > 0 ? stopped_at + 7 - SECONDS : 0))
+kill -CONT "$stopped"
+wait "$stopped"
+status=$?
+[ "$status" -eq 3 ] || fail "exit $status, not 3, of a run that was stopped and continued"
+grep -q 'unsteady: mlbench did not run for' stopped/points.jsonl || fail "a run that was stopped for 6 s does not say so"
 
 # Two signals: at once.
 "$MLBENCH" sweep tiny.ini --set measure.duration=10m --json --out twice >out 2>err &

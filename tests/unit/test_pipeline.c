@@ -14,6 +14,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
 #include "pipelines/pipeline.h"
+#include "pipelines/repetition.h"
 #include "workloads/source/source.h"
 
 #include <dirent.h>
@@ -426,6 +427,26 @@ static void swap_for_pipe(void *path, double seconds, double planned_seconds, do
 		return;
 	if (unlink(path) || mkfifo(path, 0600))
 		abort();
+}
+
+/* Time in which the control thread itself did not run is no lack of progress; what comes after it is. */
+static void being_stopped_is_progress(void **state)
+{
+	struct patience p = {0};
+	uint64_t now_ns = 1000 * NS_PER_S;
+	(void)state;
+	assert_int_equal(patience_look(&p, 7, now_ns), 0);
+	for (unsigned i = 1; i <= 20; i++)
+		assert_int_equal(
+			patience_look(&p, 7, now_ns += 100 * NS_PER_MS), i * 100 * NS_PER_MS);
+	assert_int_equal(patience_look(&p, 7, now_ns += 3600 * NS_PER_S), 2 * NS_PER_S);
+	assert_int_equal(p.stopped_ns, 3600 * NS_PER_S);
+	assert_int_equal(
+		patience_look(&p, 7, now_ns += 4 * NS_PER_S), 6 * NS_PER_S); /* just late */
+	assert_int_equal(patience_look(&p, 8, now_ns += NS_PER_S), 0);
+	assert_int_equal(patience_look(&p, 9, now_ns += 70 * NS_PER_S), 0);
+	assert_int_equal(patience_look(&p, 9, now_ns += NS_PER_S), NS_PER_S);
+	assert_int_equal(p.stopped_ns, 3670 * NS_PER_S);
 }
 
 static void standing_still_is_noticed(void **state)
@@ -1050,6 +1071,7 @@ int main(void)
 		cmocka_unit_test(it_may_be_stopped_before_it_starts),
 		cmocka_unit_test(an_unknown_model_fails_cleanly),
 		cmocka_unit_test(pools_beyond_the_memory_are_refused),
+		cmocka_unit_test(being_stopped_is_progress),
 		cmocka_unit_test(standing_still_is_noticed),
 		cmocka_unit_test(traces_hold_every_item_of_a_short_run),
 		cmocka_unit_test(traces_agree_with_histograms),
