@@ -55,7 +55,10 @@ struct check_ops {
 	/* What is wrong with a check of a plan beyond what its keys say: -EINVAL.  May be NULL. */
 	int (*validate)(const struct accept_plan *plan, const struct accept_check *check,
 		struct error *err);
-	/* Fills *cost; context without sink, scratch.  The parent calls it: it touches no path and no device. */
+	/* Whether the storage answers that it reads beside its folder, as paths_answer does; NULL: it reads none. */
+	int (*ask_storage)(const struct check_context *context, struct error *err);
+	/* Fills *cost; context without sink, scratch.  The parent calls it: it touches no path, but those that have answered
+	 * just now, and no device. */
 	void (*estimate)(const struct check_context *context, struct check_cost *cost);
 	/* 0: all that could be had was handed over (what could not: sink_missing); -EINTR; or a negative errno with err: the
 	 * check could not be made, which is an ERROR. */

@@ -6,6 +6,7 @@
 #include "harness/accept/judge.h"
 #include "harness/analyze/comparison.h"
 #include "harness/base/array.h"
+#include "harness/base/bounded.h"
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/config/config.h"
@@ -88,7 +89,7 @@ static int pipeline_read_config(const struct accept_plan *plan, const struct acc
 		(void)snprintf(path, PATH_MAX, "%s", found);
 	const int code = config_read_file(config, path, err);
 	if (code)
-		return error_prefix(err, -EINVAL, "config = %.200s", name);
+		return error_prefix(err, code, "config = %.200s", name);
 	for (size_t i = 0; i < check->set_count; i++)
 		if (config_set(config, check->sets[i], err))
 			return error_prefix(err, -EINVAL, "set.%.200s", check->sets[i]);
@@ -101,6 +102,19 @@ static int pipeline_validate(
 	struct config config;
 	char path[PATH_MAX];
 	const int code = pipeline_read_config(plan, check, &config, path, err);
+	config_release(&config);
+	return code;
+}
+
+static int pipeline_ask_storage(const struct check_context *context, struct error *err)
+{
+	struct config config;
+	char path[PATH_MAX];
+	int code = pipeline_read_config(context->plan, context->check, &config, path, err);
+	const char *const folders[] = {config_text(&config, KEY_DATASET_PATH),
+		config_text(&config, KEY_CHECKPOINT_PATH), config_text(&config, KEY_EVALUATE_PATH)};
+	if (!code)
+		code = paths_answer(folders, COUNT(folders), context->stop, err);
 	config_release(&config);
 	return code;
 }
@@ -496,6 +510,7 @@ static int pipeline_run(const struct check_context *context, struct error *err)
 const struct check_ops check_pipeline = {
 	.kind = ACCEPT_PIPELINE,
 	.validate = pipeline_validate,
+	.ask_storage = pipeline_ask_storage,
 	.estimate = pipeline_estimate,
 	.run = pipeline_run,
 };

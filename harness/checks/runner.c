@@ -159,14 +159,22 @@ static void gather_state(struct gather *gather, const char *state, const char *f
 			  json_object_set_new(gather->check, "why", json_string(why)) != 0;
 }
 
-/* How a call ended that did not say so itself. */
-static void call_state(struct gather *gather, int code, bool gone, int status, uint64_t spent_ns)
+static int call_ask_storage(const struct check_context *context, struct error *err)
+{
+	const struct check_ops *ops = check_list[context->check->kind];
+	return ops->ask_storage ? ops->ask_storage(context, err) : 0;
+}
+
+/* How a call ended that did not say so itself.  silent: the storage that it waits for; "": not known. */
+static void call_state(struct gather *gather, int code, bool gone, int status, uint64_t spent_ns,
+	const char *silent)
 {
 	char time[UNITS_BYTES];
 	if (code == -ETIMEDOUT)
-		gather_state(gather, "timed out", "it did not end within %s%s",
+		gather_state(gather, "timed out", "it did not end within %s%s%s%s",
 			units_format_duration((double)spent_ns, time),
-			gone ? "" : ", and could not be killed: it waits in the kernel");
+			gone ? "" : ", and could not be killed: it waits in the kernel",
+			*silent ? "; " : "", silent);
 	else if (code == -EINTR)
 		gather_state(gather, "interrupted", "by the user");
 	else if (gather->ended)
@@ -243,7 +251,11 @@ static void call_once(const struct runner *runner, struct check_call *call, uint
 	free(cores);
 	call_say_conditions(call->context.check, &others, core_count,
 		quota_stopped_s() - stopped_before_s, gather);
-	call_state(gather, code, gone, status, clock_now_ns() - began);
+	const uint64_t spent_ns = clock_now_ns() - began;
+	struct error silent = {0};
+	if (code == -ETIMEDOUT && call_ask_storage(&call->context, &silent) != -ETIMEDOUT)
+		silent.text[0] = '\0';
+	call_state(gather, code, gone, status, spent_ns, silent.text);
 	/* A slow node has the time that a path has to answer; storage that has not answered is not asked for long. */
 	const bool answers = !*runner->folder_why && code != -ETIMEDOUT && gone;
 	char *nothing;
@@ -376,19 +388,27 @@ static void check_rounds(const struct runner *runner, const struct accept_check 
 json_t *runner_check(const struct runner *runner, const struct accept_check *check)
 {
 	struct gather gather;
-	const uint64_t began = clock_now_ns();
+	struct check_call call;
+	struct error err = {0};
 	if (gather_open(&gather, check->name, accept_kind_name(check->kind)))
 		return NULL;
-	uint64_t until = began + runner_budget(runner, check);
+	call_context(runner, check, &call);
+	const uint64_t asked = clock_now_ns();
+	const int silent = call_ask_storage(&call.context, &err);
+	const uint64_t began = clock_now_ns();
+	uint64_t until = silent ? began : began + runner_budget(runner, check);
 	if (runner->until_ns && until > runner->until_ns)
 		until = runner->until_ns;
-	if (runner->folder_why[0] && runner_cost(runner, check).disk_bytes > 0)
+	if (silent)
+		gather_state(&gather, silent == -EINTR ? "interrupted" : "failed", "%s",
+			silent == -EINTR ? "by the user" : err.text);
+	else if (runner->folder_why[0] && runner_cost(runner, check).disk_bytes > 0)
 		gather_state(&gather, "failed", "%s", runner->folder_why);
 	else if (until <= began)
 		gather_state(&gather, "failed", "the time for all checks was over before it began");
 	else
 		check_rounds(runner, check, until, &gather);
-	gather_time(&gather, runner, began,
+	gather_time(&gather, runner, asked,
 		(unsigned)json_integer_value(json_object_get(gather.check, "rounds")));
 	if (gather.lost)
 		gather_state(&gather, "failed",

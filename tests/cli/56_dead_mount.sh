@@ -23,6 +23,22 @@ kind = expect
 tier = quick
 cpu.threads >= 1
 INI
+cat >train.ini <<'INI'
+[plan]
+name = dead
+[train]
+kind = pipeline
+tier = quick
+config = tiny
+set.dataset.path = mount/set
+set.decode.workers = 1
+set.batch.size = 8
+throughput >= 1 samples/s
+[bought]
+kind = expect
+tier = quick
+cpu.threads >= 1
+INI
 
 mkdir mount.files
 none=(--data mount/set --set dataset.recipe=none)
@@ -58,6 +74,9 @@ begin_with $open:200:taken ring run tiny.ini $ONE "${none[@]}" "${long[@]}" --se
 begin_with $write:2 appended run tiny.ini $ONE --data mount.files/set --out mount/appended
 begin_with $rename:1:taken renamed run tiny.ini $ONE --data mount.files/set --out mount/renamed
 begin accept accept plan.ini --tier quick --path mount --json --out kept
+begin train accept train.ini --tier quick --path . --json --out trained
+begin_with $open:1:taken die accept train.ini --tier quick --path . --json --out died
+begin train_dry accept train.ini --tier quick --path . --dry-run
 begin dry_run accept plan.ini --tier quick --path mount --dry-run
 begin lost accept plan.ini --tier quick --out mount/result
 begin doctor doctor mount
@@ -76,6 +95,11 @@ cp accept.out out
 is_json mlbench.accept/1
 [ "$(json '[c["verdict"] for c in d["checks"]]')" = "['ERROR', 'ERROR', 'PASS']" ] || fail "not only the checks that write there"
 [ -n "$(json 'd["fingerprint"]["cpu"]')" ] || fail "dead storage has cost the facts of the node"
+for name in train die; do
+	cp $name.out out
+	[ "$(json '[c["verdict"] for c in d["checks"]]')" = "['ERROR', 'PASS']" ] || fail "$name: not only the check whose data are there"
+	json 'd["checks"][0]["sentence"]' | grep -q "'mount/set' does not answer" || fail "$name: the sentence does not name the path"
+done
 for name in gen head; do
 	cp $name.out out
 	is_json mlbench.error/1
