@@ -270,11 +270,11 @@ static int paths_listen(
 	}
 }
 
-int path_refuse_silent(const char *path, struct error *err)
+int path_refuse_silent(const char *path, unsigned seconds, struct error *err)
 {
 	return error_set(err, -ETIMEDOUT,
-		"'%.300s' does not answer: its file system said nothing for %d s. Is its server up, and its mount not stale?",
-		path, PATH_ANSWER_S);
+		"'%.300s' does not answer: its file system said nothing for %u s. Is its server up, and its mount not stale?",
+		path, seconds);
 }
 
 int paths_answer_and_tell(const char *const *paths, size_t count, const atomic_bool *stop,
@@ -294,7 +294,7 @@ int paths_answer_and_tell(const char *const *paths, size_t count, const atomic_b
 		return error_set(err, code, "interrupted");
 	if (code != -ETIMEDOUT || questions.answered >= count)
 		return 0;
-	return path_refuse_silent(paths[questions.answered], err);
+	return path_refuse_silent(paths[questions.answered], PATH_ANSWER_S, err);
 }
 
 int paths_answer(const char *const *paths, size_t count, const atomic_bool *stop, struct error *err)

@@ -33,8 +33,8 @@ int paths_answer_and_tell(const char *const *paths, size_t count, const atomic_b
 /* What they ask: the path, its file system, its first entry or byte.  In the calling thread, without memory of the heap;
  * returns whether the file system is served. */
 bool path_touch(const char *path);
-/* That it does not answer: -ETIMEDOUT. */
-int path_refuse_silent(const char *path, struct error *err);
+/* That it did not answer for so long: -ETIMEDOUT. */
+int path_refuse_silent(const char *path, unsigned seconds, struct error *err);
 
 /* --- in steps, for who listens while it runs -------------------------------------------------- */
 

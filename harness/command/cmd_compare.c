@@ -511,16 +511,13 @@ static int until_sure_finish(struct turns *turns, int code, struct error *err)
 static int until_sure_run_turns(struct turns *turns, struct live_show *live, struct error *err)
 {
 	char budget[UNITS_BYTES];
-	int code = open_plans(turns, err);
-	if (code)
-		return code;
 	const double least = ROUNDS_LEAST * round_seconds(turns);
 	if (least > turns->c->budget_s)
 		return error_set(err, -EINVAL,
 			"--until-sure allows %.0f s, but %d repetitions of each point of A and B take "
 			"about %.0f s",
 			turns->c->budget_s, (int)ROUNDS_LEAST, ceil(least));
-	code = open_records(turns, err);
+	const int code = open_records(turns, err);
 	if (code)
 		return code;
 	const size_t pairs = turns->c->comparisons[0].match.pair_count;
@@ -568,7 +565,9 @@ static int compare_until_sure(struct comparing *c, struct error *err)
 	turns->plain = *c->invocation;
 	turns->plain.options.set_count = 0; /* they are in the saved configurations */
 	turns->plain.options.values[OPTION_OUT] = turns->plain.options.values[OPTION_RESUME] = NULL;
-	int code = live_show_open(&live, &turns->plain, &why);
+	int code = open_plans(turns, &why);
+	if (!code)
+		code = live_show_open(&live, &turns->plain, &why);
 	if (!code)
 		code = until_sure_run_turns(turns, live, &why);
 	live_show_close(live);

@@ -1,5 +1,6 @@
 /* mlbench status: runs in progress, seen from outside. */
 #include "harness/command/command.h"
+#include "harness/live/front.h"
 #include "harness/live/status.h"
 #include "harness/live/watch.h"
 #include "harness/report/style.h"
@@ -64,6 +65,20 @@ static int watch_run(const struct invocation *invocation, int32_t pid, struct er
 	return code ? EXIT_STATUS_CANNOT : EXIT_STATUS_DONE;
 }
 
+/* Of a front (front.h), which shows nothing itself: its worker. */
+static int32_t status_find_run(int32_t pid)
+{
+	const int32_t both[] = {pid, front_find_worker(pid)};
+	for (size_t i = 0; i < 2; i++) {
+		struct live_board *board;
+		if (live_board_attach(&board, both[i], NULL))
+			continue;
+		live_board_close(board);
+		return both[i];
+	}
+	return pid;
+}
+
 static int parse_pid(const char *text, int32_t *pid, struct error *err)
 {
 	char *end;
@@ -103,6 +118,7 @@ static int status_run(const struct invocation *invocation, struct error *err)
 	const int code = parse_pid(invocation->options.arguments[0], &pid, err);
 	if (code)
 		return command_status(code);
+	pid = status_find_run(pid);
 	return options_given(&invocation->options, OPTION_WATCH)
 		       ? watch_run(invocation, pid, err)
 		       : status_show_run(invocation, pid, err);

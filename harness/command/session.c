@@ -618,6 +618,9 @@ static int session_prepare(struct session *session, bool one_point, struct error
 	const struct invocation *invocation = session->invocation;
 	struct plan *plan = &session->plan;
 	int code = resume_plan(plan, &session->record, invocation, err);
+	/* Its file is named after the process, which only now is the one that works (storage_watch.h). */
+	if (!code)
+		code = live_show_open(&session->live, invocation, err);
 	if (!code && one_point)
 		code = make_one_point(session, err);
 	if (!code)
@@ -639,9 +642,7 @@ int session_run(const struct invocation *invocation, bool one_point, session_seq
 	session->invocation = invocation;
 	session->sequel = sequel;
 	session->context = context;
-	int code = live_show_open(&session->live, invocation, err);
-	if (!code)
-		code = session_prepare(session, one_point, err);
+	const int code = session_prepare(session, one_point, err);
 	int status = command_status(code);
 	if (!status) {
 		err->text[0] =

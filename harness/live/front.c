@@ -2,11 +2,15 @@
 #include "harness/live/front.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/files.h"
+#include "harness/live/look.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -74,12 +78,13 @@ static _Noreturn void front_wait(pid_t worker, int fd, const sigset_t *set)
 	}
 }
 
-bool front_begin(void)
+bool front_begin(size_t threads)
 {
 	int ends[2];
 	sigset_t set;
 	sigset_t before;
-	if (word_fd >= 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+	if (word_fd >= 0 || look_list_threads(getpid(), NULL, 0) > threads ||
+		pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
 		return false;
 	const pid_t self = getpid();
 	front_signals(&set);
@@ -103,6 +108,18 @@ bool front_begin(void)
 	return worker == 0;
 }
 
+int32_t front_find_worker(int32_t pid)
+{
+	char path[64];
+	char line[64];
+	char *end;
+	(void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+	if (files_first_line(path, line, sizeof line) != 0)
+		return 0;
+	const long worker = strtol(line, &end, 10);
+	return end[strspn(end, " ")] == '\0' ? (int32_t)worker : 0;
+}
+
 bool front_sent(const siginfo_t *info)
 {
 	return word_fd >= 0 && info && info->si_code <= 0 && info->si_pid == front_pid;
@@ -114,6 +131,8 @@ void front_leave(int status, unsigned patience_s)
 		.status = (uint8_t)status, .patience_s = (uint8_t)patience_s};
 	if (word_fd < 0 || write(word_fd, &word, sizeof word) != sizeof word)
 		return;
-	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		(void)close(fd);
+	/* Not merely closed: the next file that another thread opens would be its stderr. */
+	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO && null >= 0; fd++)
+		(void)dup2(null, fd);
 }

@@ -8,9 +8,15 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-/* Forks, once: the caller goes on in the child, without its other threads (true); false: it goes on as it is. */
-bool front_begin(void);
+/* Forks, once: the caller goes on in the child, without its other threads (true); false: it goes on as it is.  threads: the
+ * most that there may be, since the child would wait in vain for any other than the caller's. */
+bool front_begin(size_t threads);
+
+/* The only child of a process, which is the worker if that is a front; 0: it has none, or several. */
+int32_t front_find_worker(int32_t pid);
 
 /* Whether the signal was handed on by the front. */
 bool front_sent(const siginfo_t *info);

@@ -24,6 +24,8 @@ enum {
 	LOOKS_TAKE = 4,    /* that a signal may wait for the main thread */
 	LOOKS_END = 20,    /* that the main thread may take to heed it */
 	LOOKS_THREADS = 4, /* from one look at all threads to the next */
+	SILENT_S =
+		30, /* in the middle there is more to lose than at the start, and servers fail over */
 	THREADS_MAX = 1024,
 	PATHS_MAX = 32,
 	FILES_MAX = 8,
@@ -42,6 +44,7 @@ static const struct storage_watch_calls *calls;
 static pthread_mutex_t paths_lock = PTHREAD_MUTEX_INITIALIZER;
 static char *paths[PATHS_MAX]; /* that the command is about */
 static size_t path_count;
+static size_t threads_begun = 1; /* with those of the watch */
 
 /* How often a thread gave up its core; NAN: not known. */
 static double watch_switches(int32_t tid)
@@ -65,6 +68,7 @@ static struct {
 	const char *paths[FILES_MAX + PATHS_MAX];
 	size_t count;
 	atomic_size_t answered;
+	atomic_int tid;
 } asker;
 
 static struct {
@@ -82,10 +86,12 @@ static void watch_wait(sem_t *wanted)
 
 static void *watch_ask_all(void *unused)
 {
+	atomic_store(&asker.tid, gettid());
 	(void)path_touch("/"); /* its stack is there from now on */
 	for (;;) {
 		watch_wait(&asker.wanted);
-		for (size_t i = 0; i < asker.count; i++) {
+		const size_t count = asker.count;
+		for (size_t i = 0; i < count; i++) {
 			(void)path_touch(asker.paths[i]);
 			atomic_fetch_add(&asker.answered, 1);
 		}
@@ -180,45 +186,16 @@ struct watched_files {
 	size_t count;
 };
 
-/* Asks the files, and what the command is about; time is anew for each that answers. */
-static void watch_ask(const struct watched_files *files)
-{
-	struct error err;
-	size_t answered = 0;
-	asker.count = 0;
-	for (size_t i = 0; i < files->count; i++)
-		asker.paths[asker.count++] = files->names[i];
-	(void)pthread_mutex_lock(&paths_lock);
-	for (size_t i = 0; i < path_count; i++)
-		asker.paths[asker.count++] = paths[i];
-	(void)pthread_mutex_unlock(&paths_lock);
-	atomic_store(&asker.answered, 0);
-	(void)sem_post(&asker.wanted);
-	for (uint64_t since_ns = clock_now_ns(); answered < asker.count;) {
-		const size_t now = atomic_load(&asker.answered);
-		if (now > answered)
-			since_ns = clock_now_ns();
-		answered = now;
-		if (clock_now_ns() - since_ns >= PATH_ANSWER_S * NS_PER_S) {
-			(void)path_refuse_silent(asker.paths[answered], &err);
-			watch_end(atomic_load(calls->stop) ? EXIT_STATUS_INTERRUPTED
-							   : EXIT_STATUS_CANNOT,
-				err.text);
-		}
-		clock_sleep_until_ns(clock_now_ns() + SPEAK_LOOK_MS * NS_PER_MS);
-	}
-}
-
-/* Whether a thread may be waiting for storage; adds the file, where the kernel says which. */
+/* Whether a thread may be waiting for storage; files, if given: adds its file, where the kernel says which. */
 static bool watch_is_storage(int32_t tid, struct watched_files *files)
 {
 	/* Of a ring or a page it does not say it, and a file is out of the table when close asks its server. */
 	static const char *const silent[] = {"io_uring_enter", "close", "mmap", "munmap"};
 	struct thread_look look;
 	look_at_thread(getpid(), tid, &look);
-	if (look.state != 'D' && look.state != 'S')
+	if ((look.state != 'D' && look.state != 'S') || strncmp(look.file, "/dev/", 5) == 0)
 		return false;
-	if (look.file[0] == '/' && files->count < FILES_MAX) {
+	if (files && look.file[0] == '/' && files->count < FILES_MAX) {
 		char *name = files->names[files->count++];
 		(void)snprintf(name, LOOK_FILE_BYTES, "%s", look.file);
 		if (strlen(name) + 1 == LOOK_FILE_BYTES)
@@ -242,8 +219,53 @@ static struct watched *watch_find(struct watched *list, size_t count, int32_t ti
 struct watched_threads {
 	struct watched list[THREADS_MAX];
 	size_t count;
-	uint64_t asked_ns;
+	uint64_t hung_ns; /* since when the first of those hangs that storage may hold; 0: none */
+	bool asking;
+	uint64_t asked_ns; /* the last time */
+	size_t answered;   /* the asker's progress, ... */
+	double switches;
+	uint64_t since_ns; /* ... and when there was some */
 };
+
+/* Asks the files, and what the command is about. */
+static void watch_ask(struct watched_threads *w, const struct watched_files *files)
+{
+	asker.count = 0;
+	for (size_t i = 0; i < files->count; i++)
+		asker.paths[asker.count++] = files->names[i];
+	(void)pthread_mutex_lock(&paths_lock);
+	for (size_t i = 0; i < path_count; i++)
+		asker.paths[asker.count++] = paths[i];
+	(void)pthread_mutex_unlock(&paths_lock);
+	atomic_store(&asker.answered, 0);
+	w->asking = true;
+	w->answered = 0;
+	w->switches = (double)NAN;
+	w->asked_ns = w->since_ns = clock_now_ns();
+	(void)sem_post(&asker.wanted);
+}
+
+/* Time is anew whenever the asker gets on.  Storage is slow, not silent, if those that hung when it was asked do. */
+static void watch_answers(struct watched_threads *w)
+{
+	const uint64_t now_ns = clock_now_ns();
+	const size_t answered = atomic_load(&asker.answered);
+	const double switches = watch_switches(atomic_load(&asker.tid));
+	const bool stopped = atomic_load(calls->stop);
+	const unsigned silent_s = stopped ? PATH_ANSWER_S : SILENT_S;
+	struct error err;
+	w->asking = answered < asker.count;
+	if (answered > w->answered || switches != w->switches) {
+		w->answered = answered;
+		w->switches = switches;
+		w->since_ns = now_ns;
+	}
+	if (!w->asking || w->hung_ns == 0 || w->hung_ns > w->asked_ns ||
+		now_ns - w->since_ns < silent_s * NS_PER_S)
+		return;
+	(void)path_refuse_silent(asker.paths[answered], silent_s, &err);
+	watch_end(stopped ? EXIT_STATUS_INTERRUPTED : EXIT_STATUS_CANNOT, err.text);
+}
 
 static void watch_threads(struct watched_threads *w)
 {
@@ -251,9 +273,10 @@ static void watch_threads(struct watched_threads *w)
 	static struct watched now[THREADS_MAX];
 	static struct watched_files files;
 	const uint64_t now_ns = clock_now_ns();
-	bool hangs = false;
 	size_t all = look_list_threads(getpid(), tids, THREADS_MAX);
-	files.count = 0;
+	if (!w->asking)
+		files.count = 0;
+	w->hung_ns = 0;
 	all = all < THREADS_MAX ? all : THREADS_MAX;
 	for (size_t i = 0; i < all; i++) {
 		const struct watched *before = watch_find(w->list, w->count, tids[i]);
@@ -261,15 +284,16 @@ static void watch_threads(struct watched_threads *w)
 			.tid = tids[i], .switches = watch_switches(tids[i]), .since_ns = now_ns};
 		if (before && before->switches == now[i].switches)
 			now[i].since_ns = before->since_ns;
-		if (now_ns - now[i].since_ns >= PATH_ANSWER_S * NS_PER_S)
-			hangs = watch_is_storage(tids[i], &files) || hangs;
+		if (tids[i] != atomic_load(&asker.tid) &&
+			now_ns - now[i].since_ns >= PATH_ANSWER_S * NS_PER_S &&
+			watch_is_storage(tids[i], w->asking ? NULL : &files) &&
+			(w->hung_ns == 0 || now[i].since_ns < w->hung_ns))
+			w->hung_ns = now[i].since_ns;
 	}
 	memcpy(w->list, now, all * sizeof *now);
 	w->count = all;
-	if (!hangs || atomic_load(calls->stop) || now_ns - w->asked_ns < PATH_ANSWER_S * NS_PER_S)
-		return;
-	w->asked_ns = now_ns;
-	watch_ask(&files);
+	if (w->hung_ns > 0 && !w->asking && now_ns - w->asked_ns >= PATH_ANSWER_S * NS_PER_S)
+		watch_ask(w, &files);
 }
 
 static void *watch_all(void *unused)
@@ -281,6 +305,8 @@ static void *watch_all(void *unused)
 		watch_signals(&signals);
 		if (looks % LOOKS_THREADS == 0)
 			watch_threads(&threads);
+		if (threads.asking)
+			watch_answers(&threads);
 	}
 	return unused;
 }
@@ -293,6 +319,7 @@ void storage_watch_begin(const struct storage_watch_calls *given)
 	watch_start_thread(watch_ask_all);
 	watch_start_thread(watch_speak);
 	watch_start_thread(watch_all);
+	threads_begun = look_list_threads(getpid(), NULL, 0);
 }
 
 /* --- paths -------------------------------------------------------------------------------------- */
@@ -317,7 +344,7 @@ int storage_watch_paths(
 		return code;
 	for (size_t i = 0; i < count; i++)
 		watch_keep(asked[i]);
-	if (served && front_begin() && calls)
+	if (served && front_begin(threads_begun) && calls)
 		storage_watch_begin(calls);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* Storage that does not answer holds a thread inside the kernel, where no signal reaches it.  A thread that touches nothing
  * looks after the others: it takes the signals that the main thread does not take, and where a thread has been in one call on
  * a file for as long as paths_answer (base/bounded.h) waits, it has a third thread ask that file, and the paths that the
- * command is about, once more.  No answer ends the command with EXIT_STATUS_CANNOT.  All threads are there beforehand, since a
+ * command is about, once more.  No answer for half a minute, to neither of them, ends the command with EXIT_STATUS_CANNOT.  All threads are there beforehand, since a
  * page that does not come may hold whatever else would change the address space: a new thread, a fork. */
 #ifndef MLBENCH_LIVE_STORAGE_WATCH_H
 #define MLBENCH_LIVE_STORAGE_WATCH_H

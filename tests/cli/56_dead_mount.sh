@@ -73,6 +73,16 @@ begin_with $read:250:taken mmap run tiny.ini $ONE "${none[@]}" "${long[@]}" --se
 begin_with $open:200:taken ring run tiny.ini $ONE "${none[@]}" "${long[@]}" --set read.engine=auto --out of_ring
 begin_with $write:2 appended run tiny.ini $ONE --data mount.files/set --out mount/appended
 begin_with $rename:1:taken renamed run tiny.ini $ONE --data mount.files/set --out mount/renamed
+# Slow is not silent: each answer takes half as long again as an answer is waited for at the start.
+cat >slow.sh <<'SH2'
+begun=$SECONDS
+"$MLBENCH" "$@"
+status=$?
+[ $((SECONDS - begun)) -ge 15 ] || exit 99
+exit $status
+SH2
+"$TOOLS/with_bad_mount" $read:250:slow mount bash slow.sh run tiny.ini $ONE "${none[@]}" "${long[@]}" --set read.engine=pread --out slowly >slow.out 2>slow.err </dev/null &
+slow=$!
 begin accept accept plan.ini --tier quick --path mount --json --out kept
 begin train accept train.ini --tier quick --path . --json --out trained
 begin_with $open:1:taken die accept train.ini --tier quick --path . --json --out died
@@ -91,6 +101,13 @@ for name in "${!pid_of[@]}"; do
 	[ $? -eq 3 ] || { cp "$name.err" err; fail "$name did not end with status 3"; }
 	cat "$name.out" "$name.err" | tr -s ' \n' ' ' | grep -qE "'([^']*/)?mount[a-z0-9_/.-]*' does not answer" || { cp "$name.err" err; fail "$name does not name the path"; }
 done
+wait "$slow"
+status=$?
+cp slow.err err
+[ "$status" -ne 99 ] || fail "no answer was slow"
+[ "$status" -eq 0 ] || [ "$status" -eq 3 ] || fail "exit $status, not 0 (or 3, unsteady), on slow storage"
+! grep -q "does not answer" err || fail "slow storage is taken for dead"
+repetitions slowly 1 || fail "nothing was measured on slow storage"
 cp accept.out out
 is_json mlbench.accept/1
 [ "$(json '[c["verdict"] for c in d["checks"]]')" = "['ERROR', 'ERROR', 'PASS']" ] || fail "not only the checks that write there"
@@ -163,6 +180,25 @@ for SIGNAL in INT TERM; do
 	status=$?
 	[ "$status" -eq 130 ] || fail "exit $status, not 130, at SIG$SIGNAL while an answer is waited for"
 done
+
+# Who asks for the process that the shell knows gets the one that works, which has the threads and serves the metrics.
+cat >shown.sh <<'SH2'
+"$MLBENCH" "$@" >out 2>err </dev/null &
+pid=$!
+for _ in $(seq 6000); do
+	"$MLBENCH" status "$pid" --json >shown 2>shown.err && grep -q '"measuring"' shown && break
+	kill -0 "$pid" 2>/dev/null || exit 99
+	sleep 0.05
+done
+pgrep -P "$pid" >worker
+kill -TERM "$pid"
+wait "$pid"
+SH2
+"$TOOLS/with_bad_mount" 0:0 mount bash shown.sh run tiny.ini $ONE "${none[@]}" --set measure.duration=600s --listen=0 --out shown.run
+status=$?
+[ "$status" -ne 99 ] || fail "the run ended before it was seen"
+[ "$status" -eq 130 ] || fail "exit $status, not 130, at a signal to a run that serves its metrics"
+grep -q "\"pid\": *$(cat worker)\b" shown || { cp shown out; fail "status shows another process than $(cat worker)"; }
 
 # A job that waits for it is observed all the same: in time, and with what it waits for.
 cat >observed.sh <<'SH2'

@@ -5,6 +5,7 @@
  *   eio             answers every request but those about its root with EIO
  *   OPCODE:N        passes FOLDER.files on, and is stopped after the N-th request of that kind (the numbers of linux/fuse.h)
  *   OPCODE:N:taken  ... with that request in its hands, so that who waits for it cannot be killed
+ *   OPCODE:N:slow   is not stopped, but answers what comes within 45 s of that request after 15 s each
  * The mount is in a namespace of its own and goes with the command.  Spoken to the kernel directly (linux/fuse.h), so that no
  * library is needed. */
 #define _GNU_SOURCE /* unshare */
@@ -23,6 +24,7 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { REQUEST_BYTES = 1 << 18 };
@@ -81,7 +83,7 @@ static void serve(int fd, const char *kind)
 
 /* --- a folder that is passed on ------------------------------------------------------------------ */
 
-enum { NODES_MAX = 4096 };
+enum { NODES_MAX = 4096, LATE_S = 15, SLOW_S = 45 };
 
 static char *nodes[NODES_MAX] = {[FUSE_ROOT_ID] = "."}; /* paths below FOLDER.files, by node */
 static size_t node_count = FUSE_ROOT_ID + 1;
@@ -298,11 +300,25 @@ static int pass_on(const struct fuse_in_header *h, void *body, char *out, size_t
 	}
 }
 
-static void serve_folder(int fd, unsigned opcode, unsigned long number, bool taken)
+/* Several at once. */
+static void answer_late(int fd, const char *reply, size_t size)
+{
+	if (fork() != 0)
+		return;
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)sleep(LATE_S);
+	_exit(write(fd, reply, size) < 0);
+}
+
+static void serve_folder(int fd, unsigned opcode, unsigned long number, const char *how)
 {
 	static char request[REQUEST_BYTES];
 	static char reply[REQUEST_BYTES + 4096];
 	const struct fuse_in_header *header = (const struct fuse_in_header *)request;
+	const bool taken = strcmp(how, "taken") == 0;
+	const bool slow = strcmp(how, "slow") == 0;
+	time_t late_until = 0;
+	(void)signal(SIGCHLD, SIG_IGN);
 	for (;;) {
 		const ssize_t got = read(fd, request, sizeof request);
 		struct fuse_out_header out = {.unique = header->unique};
@@ -317,6 +333,8 @@ static void serve_folder(int fd, unsigned opcode, unsigned long number, bool tak
 		const bool last = header->opcode == opcode && --number == 0;
 		if (last && taken)
 			(void)raise(SIGSTOP);
+		if (last && slow)
+			late_until = time(NULL) + SLOW_S;
 		if (header->opcode == FUSE_INIT) {
 			const struct fuse_init_out init = {.major = FUSE_KERNEL_VERSION,
 				.minor = 31,
@@ -332,9 +350,11 @@ static void serve_folder(int fd, unsigned opcode, unsigned long number, bool tak
 		out.unique = header->unique;
 		out.len = (__u32)(sizeof out + size);
 		memcpy(reply, &out, sizeof out);
-		if (write(fd, reply, out.len) < 0 && errno != ENOENT)
+		if (late_until > 0 && time(NULL) < late_until)
+			answer_late(fd, reply, out.len);
+		else if (write(fd, reply, out.len) < 0 && errno != ENOENT)
 			_exit(1);
-		if (last && !taken)
+		if (last && !taken && !slow)
 			(void)raise(SIGSTOP);
 	}
 }
@@ -356,7 +376,7 @@ static void serve_kind(int fd, const char *kind, const char *folder)
 		perror(files);
 		_exit(1);
 	}
-	serve_folder(fd, opcode, number, strcmp(how, "taken") == 0);
+	serve_folder(fd, opcode, number, how);
 }
 
 int main(int argc, char **argv)
