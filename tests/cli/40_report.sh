@@ -111,3 +111,19 @@ prints "The decode limit (1.5"
 # Planted conditions stand on top.
 expect_measured "$MLBENCH" run tiny.ini $ONE --set inject.read_latency=1ms --out slow
 grep -q 'Planted conditions:.*read_latency 1ms' slow/report.html || fail "planted conditions are not announced"
+
+# More points than have a section on the page, most of which failed or are alike: the fastest have one, and no more than fit.
+python3 "$CLI/widen_sweep.py" 'a "sweep"' wide prefetch.depth="$(seq -s, 1 601)"
+python3 - wide/points.jsonl <<'PY'
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+for line in lines:
+    if line.get("kind") == "repetition" and line["point"] != 1100:
+        line.update(status="failed", error="it was planted", throughput=0)
+with open(sys.argv[1], "w") as file:
+    file.writelines(json.dumps(line) + "\n" for line in lines)
+PY
+expect 0 "$MLBENCH" report wide --out wide.html
+[ "$(grep -o '<details class="point"' wide.html | wc -l)" -eq 1000 ] || fail "not 1,000 of 1,202 points have a section"
+grep -q 'id="point-1100"' wide.html || fail "the only point that was measured has no section"
+grep -q 'The fastest points' wide.html || fail "the page does not say that points have no section"

@@ -204,18 +204,28 @@ static int report_page_put_point(
 	return code;
 }
 
-/* What the slowest point that has a section gives; 0: all have one. */
-static double report_page_slowest(const struct report *report, size_t known)
+/* Those that failed have a section last. */
+static double report_page_rate(const struct point_summary *p)
+{
+	return fmax(p->median, 0);
+}
+
+/* What the slowest point that has a section gives, and how many of those that give as much have one. */
+static double report_page_slowest(const struct report *report, size_t known, size_t *ties)
 {
 	double *rates = known > POINTS_MOST ? calloc(known, sizeof *rates) : NULL;
 	double slowest = 0;
 	size_t count = 0;
+	*ties = known;
 	for (size_t i = 0; rates && i < report->record->grid.points; i++)
 		if (report->points[i])
-			rates[count++] = fmax(report->points[i]->median, 0);
+			rates[count++] = report_page_rate(report->points[i]);
 	if (rates) {
 		sort_doubles(rates, count);
 		slowest = rates[count - POINTS_MOST];
+		for (*ties = 0;
+			*ties < POINTS_MOST && rates[count - POINTS_MOST + *ties] == slowest;)
+			++*ties;
 	}
 	free(rates);
 	return slowest;
@@ -231,17 +241,20 @@ static int report_page_put_points(const struct report *report, struct page *page
 		known += report->points[i] != NULL;
 	if (report->record->config.axis_count == 0 || known == 0)
 		return 0;
-	const double slowest = report_page_slowest(report, known);
-	page_more_begin(page, "points", slowest > 0 ? "The fastest points" : "Every point",
+	size_t ties;
+	const double slowest = report_page_slowest(report, known, &ties);
+	const bool all = known <= POINTS_MOST;
+	page_more_begin(page, "points", all ? "Every point" : "The fastest points",
 		known <= POINTS_WITH_TIMELINE_MOST
 			? "verdict, evidence, stages and time line of each"
 			: "verdict, evidence and stages of each");
-	if (slowest > 0)
+	if (!all)
 		page_paragraph(page,
-			"Slower points have their numbers in the tables, and pages of their own: mlbench report RESULT --point N.");
+			"Slower points have their numbers in points.csv, and pages of their own: mlbench report RESULT --point N.");
 	for (size_t i = 0; i < points && !code; i++) {
 		const struct point_summary *p = report->points[i];
-		if (p && (slowest <= 0 || p->median >= slowest))
+		if (p && (report_page_rate(p) > slowest ||
+				 (report_page_rate(p) == slowest && ties > 0 && ties-- > 0)))
 			code = report_page_put_point(
 				report, i, known <= POINTS_WITH_TIMELINE_MOST, page);
 	}
