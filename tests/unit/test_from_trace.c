@@ -258,111 +258,110 @@ static void plant(struct buffer *out, const struct planted *p)
 	assert_false(out->failed);
 }
 
-static int trace_of(struct findings *out, const void *bytes, size_t size, struct error *err)
+/* Of the trace that was read last. */
+static struct findings findings;
+static struct error err;
+
+static int trace_read(const char *path)
+{
+	findings_close(&findings);
+	findings_open(&findings);
+	err = (struct error){0};
+	return findings_from_trace(&findings, path, &err);
+}
+
+static int trace_of(const void *bytes, size_t size)
 {
 	char *path = trace_path("t.json");
-	assert_int_equal(files_write_atomic(path, bytes, size, err), 0);
-	findings_open(out);
-	*err = (struct error){0};
-	const int code = findings_from_trace(out, path, err);
+	assert_int_equal(files_write_atomic(path, bytes, size, &err), 0);
+	const int code = trace_read(path);
 	if (code)
-		assert_true(strlen(err->text) > 10 && !strchr(err->text, '\n'));
-	for (size_t i = 0; i < out->note_count; i++)
-		assert_null(strstr(out->notes[i], "SECRET"));
-	assert_null(strstr(err->text, "SECRET"));
+		assert_true(strlen(err.text) > 10 && !strchr(err.text, '\n'));
+	for (size_t i = 0; i < findings.note_count; i++)
+		assert_null(strstr(findings.notes[i], "SECRET"));
+	assert_null(strstr(err.text, "SECRET"));
 	return code;
 }
 
-static int trace_of_planted(struct findings *out, const struct planted *p, struct error *err)
+static int trace_of_planted(const struct planted *p)
 {
 	struct buffer text = {0};
 	plant(&text, p);
-	const int code = trace_of(out, text.data, text.size, err);
+	const int code = trace_of(text.data, text.size);
 	buffer_release(&text);
 	return code;
 }
 
-static bool trace_notes(const struct findings *findings, const char *words)
+static bool trace_notes(const char *words)
 {
-	for (size_t i = 0; i < findings->note_count; i++)
-		if (strstr(findings->notes[i], words))
+	for (size_t i = 0; i < findings.note_count; i++)
+		if (strstr(findings.notes[i], words))
 			return true;
 	return false;
 }
 
-static void trace_expect(
-	const struct findings *findings, enum finding_id id, double value, enum finding_how how)
+static void trace_expect(enum finding_id id, double value, enum finding_how how)
 {
-	expect_near(findings->known[id].value, value, fabs(value) * 1e-4 + 1e-9);
-	assert_int_equal(findings->known[id].how, how);
-	assert_int_equal(findings->known[id].source, SOURCE_TRACE);
+	expect_near(findings.known[id].value, value, fabs(value) * 1e-4 + 1e-9);
+	assert_int_equal(findings.known[id].how, how);
+	assert_int_equal(findings.known[id].source, SOURCE_TRACE);
 }
 
-static void trace_expect_usual(const struct findings *findings)
+static void trace_expect_usual(void)
 {
-	trace_expect(findings, FINDING_STEP_PERIOD, 50e6, FINDING_MEASURED);
-	trace_expect(findings, FINDING_STEP_WAIT, 20e6, FINDING_MEASURED);
-	trace_expect(findings, FINDING_STEP_TIME, 30e6, FINDING_DERIVED);
-	trace_expect(findings, FINDING_UPLOAD_BYTES, 77070336, FINDING_MEASURED);
-	trace_expect(findings, FINDING_UPLOAD_TIME, 1.5e6, FINDING_MEASURED);
-	trace_expect(findings, FINDING_BATCH_SIZE, 128, FINDING_DERIVED);
-	trace_expect(findings, FINDING_THROUGHPUT, 2560, FINDING_DERIVED);
+	trace_expect(FINDING_STEP_PERIOD, 50e6, FINDING_MEASURED);
+	trace_expect(FINDING_STEP_WAIT, 20e6, FINDING_MEASURED);
+	trace_expect(FINDING_STEP_TIME, 30e6, FINDING_DERIVED);
+	trace_expect(FINDING_UPLOAD_BYTES, 77070336, FINDING_MEASURED);
+	trace_expect(FINDING_UPLOAD_TIME, 1.5e6, FINDING_MEASURED);
+	trace_expect(FINDING_BATCH_SIZE, 128, FINDING_DERIVED);
+	trace_expect(FINDING_THROUGHPUT, 2560, FINDING_DERIVED);
 	/* two kernels that overlap; neither the copy nor the collective */
-	expect_near(findings->known[FINDING_DEVICE_BUSY].value, 24e3 / 50e3, 1e-3);
-	assert_int_equal(findings->step_count, 10);
-	assert_true(findings->step_series);
-	assert_int_equal(findings->step_is, FINDING_STEP_TIME);
-	for (size_t i = 0; i < findings->step_count; i++)
-		expect_near(findings->step_ns[i], 30e6, 20e3);
-	assert_true(trace_notes(findings, "first step"));
+	expect_near(findings.known[FINDING_DEVICE_BUSY].value, 24e3 / 50e3, 1e-3);
+	assert_int_equal(findings.step_count, 10);
+	assert_true(findings.step_series);
+	assert_int_equal(findings.step_is, FINDING_STEP_TIME);
+	for (size_t i = 0; i < findings.step_count; i++)
+		expect_near(findings.step_ns[i], 30e6, 20e3);
+	assert_true(trace_notes("first step"));
 }
 
 static void test_usual(void **state)
 {
-	struct findings findings;
-	struct error err;
 	(void)state;
-	assert_int_equal(trace_of_planted(&findings, &planted_usual, &err), 0);
-	trace_expect_usual(&findings);
+	assert_int_equal(trace_of_planted(&planted_usual), 0);
+	trace_expect_usual();
 	assert_int_equal(findings.known[FINDING_WORKERS].how, FINDING_ASSUMED);
-	assert_true(trace_notes(&findings, "idled 20.0 ms during waits"));
-	findings_close(&findings);
+	assert_true(trace_notes("idled 20.0 ms during waits"));
 	/* a device's events may come before those of the threads */
 	struct planted other = planted_usual;
 	other.device_first = true;
-	assert_int_equal(trace_of_planted(&findings, &other, &err), 0);
-	trace_expect_usual(&findings);
-	findings_close(&findings);
+	assert_int_equal(trace_of_planted(&other), 0);
+	trace_expect_usual();
 	other.capitals = true;
-	assert_int_equal(trace_of_planted(&findings, &other, &err), 0);
-	trace_expect_usual(&findings);
-	findings_close(&findings);
+	assert_int_equal(trace_of_planted(&other), 0);
+	trace_expect_usual();
 }
 
 static void test_packed(void **state)
 {
 	struct buffer text = {0};
-	struct findings findings;
-	struct error err;
 	(void)state;
 	plant(&text, &planted_usual);
 	char *path = trace_path("t.json.gz");
 	gzFile file = gzopen(path, "wb");
 	assert_int_equal(gzwrite(file, text.data, (unsigned)text.size), (int)text.size);
 	assert_int_equal(gzclose(file), Z_OK);
-	findings_open(&findings);
-	assert_int_equal(findings_from_trace(&findings, path, &err), 0);
-	trace_expect_usual(&findings);
-	assert_false(trace_notes(&findings, "end of the trace is missing"));
-	findings_close(&findings);
+	assert_int_equal(trace_read(path), 0);
+	trace_expect_usual();
+	assert_false(trace_notes("end of the trace is missing"));
 	/* torn: what was complete counts */
 	char *bytes;
 	size_t length;
 	assert_int_equal(files_read(path, 1 << 20, &bytes, &length, &err), 0);
-	assert_int_equal(trace_of(&findings, bytes, length * 2 / 3, &err), 0);
-	trace_expect(&findings, FINDING_STEP_PERIOD, 50e6, FINDING_MEASURED);
-	assert_true(trace_notes(&findings, "end of the trace is missing"));
-	findings_close(&findings);
+	assert_int_equal(trace_of(bytes, length * 2 / 3), 0);
+	trace_expect(FINDING_STEP_PERIOD, 50e6, FINDING_MEASURED);
+	assert_true(trace_notes("end of the trace is missing"));
 	free(bytes);
 	buffer_release(&text);
 }
@@ -371,123 +370,107 @@ static void test_packed(void **state)
 static void test_wait_of_a_busy_device(void **state)
 {
 	struct planted p = planted_usual;
-	struct findings findings;
-	struct error err;
 	(void)state;
 	p.kernels_us = 40000; /* ends 11.61 ms into the next wait, with copy and collective */
-	assert_int_equal(trace_of_planted(&findings, &p, &err), 0);
-	trace_expect(&findings, FINDING_STEP_PERIOD, 50e6, FINDING_MEASURED);
-	trace_expect(&findings, FINDING_STEP_WAIT, 20e6 - 11.61e6, FINDING_DERIVED);
-	trace_expect(&findings, FINDING_STEP_TIME, 30e6 + 11.61e6, FINDING_DERIVED);
-	findings_close(&findings);
+	assert_int_equal(trace_of_planted(&p), 0);
+	trace_expect(FINDING_STEP_PERIOD, 50e6, FINDING_MEASURED);
+	trace_expect(FINDING_STEP_WAIT, 20e6 - 11.61e6, FINDING_DERIVED);
+	trace_expect(FINDING_STEP_TIME, 30e6 + 11.61e6, FINDING_DERIVED);
 	p.alone = true; /* then all of it is loading */
-	assert_int_equal(trace_of_planted(&findings, &p, &err), 0);
-	trace_expect(&findings, FINDING_STEP_WAIT, 20e6, FINDING_MEASURED);
-	trace_expect(&findings, FINDING_WORKERS, 0, FINDING_MEASURED);
-	findings_close(&findings);
+	assert_int_equal(trace_of_planted(&p), 0);
+	trace_expect(FINDING_STEP_WAIT, 20e6, FINDING_MEASURED);
+	trace_expect(FINDING_WORKERS, 0, FINDING_MEASURED);
 }
 
 static void test_other_steps(void **state)
 {
 	struct planted p = planted_usual;
-	struct findings findings;
-	struct error err;
 	(void)state;
 	p.annotated = false;
-	assert_int_equal(trace_of_planted(&findings, &p, &err), 0);
-	trace_expect(&findings, FINDING_STEP_PERIOD, 50e6, FINDING_DERIVED);
-	trace_expect(&findings, FINDING_STEP_WAIT, 20e6, FINDING_MEASURED);
+	assert_int_equal(trace_of_planted(&p), 0);
+	trace_expect(FINDING_STEP_PERIOD, 50e6, FINDING_DERIVED);
+	trace_expect(FINDING_STEP_WAIT, 20e6, FINDING_MEASURED);
 	assert_int_equal(findings.step_count, 9);
-	assert_true(trace_notes(&findings, "requests for batches"));
-	findings_close(&findings);
+	assert_true(trace_notes("requests for batches"));
 	p.wait_us = 0;
 	p.optimizers = true;
-	assert_int_equal(trace_of_planted(&findings, &p, &err), 0);
-	trace_expect(&findings, FINDING_STEP_PERIOD, 50e6, FINDING_DERIVED);
+	assert_int_equal(trace_of_planted(&p), 0);
+	trace_expect(FINDING_STEP_PERIOD, 50e6, FINDING_DERIVED);
 	assert_int_equal(findings.known[FINDING_STEP_WAIT].how, FINDING_UNKNOWN);
 	assert_int_equal(findings.known[FINDING_STEP_TIME].how, FINDING_UNKNOWN);
 	assert_int_equal(findings.step_is, FINDING_STEP_PERIOD);
-	assert_true(trace_notes(&findings, "Optimizer.step()"));
-	findings_close(&findings);
+	assert_true(trace_notes("Optimizer.step()"));
 	p.optimizers = false;
-	assert_int_equal(trace_of_planted(&findings, &p, &err), -EINVAL);
+	assert_int_equal(trace_of_planted(&p), -EINVAL);
 	assert_non_null(strstr(err.text, "no training steps"));
-	findings_close(&findings);
 }
 
 /* Builds without Kineto write an array, whole microseconds, and no device. */
 static void test_legacy(void **state)
 {
 	struct planted p = planted_usual;
-	struct findings findings;
-	struct error err;
 	(void)state;
 	p.legacy = true;
 	p.kernels_us = 0;
-	assert_int_equal(trace_of_planted(&findings, &p, &err), 0);
-	trace_expect(&findings, FINDING_STEP_PERIOD, 50e6, FINDING_MEASURED);
-	trace_expect(&findings, FINDING_STEP_WAIT, 20e6, FINDING_MEASURED);
+	assert_int_equal(trace_of_planted(&p), 0);
+	trace_expect(FINDING_STEP_PERIOD, 50e6, FINDING_MEASURED);
+	trace_expect(FINDING_STEP_WAIT, 20e6, FINDING_MEASURED);
 	assert_int_equal(findings.known[FINDING_BATCH_SIZE].how, FINDING_UNKNOWN);
 	assert_int_equal(findings.known[FINDING_DEVICE_BUSY].how, FINDING_UNKNOWN);
-	assert_true(trace_notes(&findings, "no events of a device"));
-	findings_close(&findings);
+	assert_true(trace_notes("no events of a device"));
 }
 
 static void test_ranks(void **state)
 {
 	struct planted p = planted_usual;
 	struct findings all;
-	struct findings one;
-	struct error err;
 	(void)state;
 	findings_open(&all);
 	for (int rank = 0; rank < 2; rank++) {
 		p.rank = rank;
 		p.world = 2;
 		p.wait_us = 20000 + 4000 * rank;
-		assert_int_equal(trace_of_planted(&one, &p, &err), 0);
-		trace_expect(&one, FINDING_RANKS, 2, FINDING_DERIVED);
-		trace_expect(&one, FINDING_THROUGHPUT, 5120, FINDING_DERIVED);
-		assert_int_equal(one.ranks, 1U << rank);
-		assert_int_equal(findings_merge(&all, &one, &err), 0);
-		findings_close(&one);
+		assert_int_equal(trace_of_planted(&p), 0);
+		trace_expect(FINDING_RANKS, 2, FINDING_DERIVED);
+		trace_expect(FINDING_THROUGHPUT, 5120, FINDING_DERIVED);
+		assert_int_equal(findings.ranks, 1U << rank);
+		assert_int_equal(findings_merge(&all, &findings, &err), 0);
 	}
-	trace_expect(&all, FINDING_STEP_WAIT, 22e6, FINDING_MEASURED);
-	expect_near(all.known[FINDING_STEP_WAIT].low, 20e6, 1e4);
-	expect_near(all.known[FINDING_STEP_WAIT].high, 24e6, 1e4);
-	trace_expect(&all, FINDING_RANKS, 2, FINDING_DERIVED);
-	findings_close(&all);
+	findings_close(&findings);
+	findings = all;
+	trace_expect(FINDING_STEP_WAIT, 22e6, FINDING_MEASURED);
+	expect_near(findings.known[FINDING_STEP_WAIT].low, 20e6, 1e4);
+	expect_near(findings.known[FINDING_STEP_WAIT].high, 24e6, 1e4);
+	trace_expect(FINDING_RANKS, 2, FINDING_DERIVED);
 	p.world = 16; /* on several nodes: this process sees two devices */
-	assert_int_equal(trace_of_planted(&one, &p, &err), 0);
-	trace_expect(&one, FINDING_RANKS, 2, FINDING_DERIVED);
-	findings_close(&one);
+	assert_int_equal(trace_of_planted(&p), 0);
+	trace_expect(FINDING_RANKS, 2, FINDING_DERIVED);
 }
 
 /* Where a launcher gives each rank its own device, one trace knows of its own rank alone. */
 static void test_one_rank_of_many(void **state)
 {
 	struct planted p = planted_usual;
-	struct findings findings;
-	struct error err;
 	(void)state;
 	p.rank = 3;
 	p.world = 8;
 	p.devices = 1;
-	assert_int_equal(trace_of_planted(&findings, &p, &err), 0);
-	trace_expect(&findings, FINDING_RANKS, 1, FINDING_ASSUMED);
-	trace_expect(&findings, FINDING_THROUGHPUT, 2560, FINDING_DERIVED);
-	assert_true(trace_notes(&findings, "one rank of 8"));
+	assert_int_equal(trace_of_planted(&p), 0);
+	trace_expect(FINDING_RANKS, 1, FINDING_ASSUMED);
+	trace_expect(FINDING_THROUGHPUT, 2560, FINDING_DERIVED);
+	assert_true(trace_notes("one rank of 8"));
 	/* of several such traces each is a rank of the node's */
 	for (int rank = 4; rank < 7; rank++) {
-		struct findings other;
+		struct findings others = findings;
+		findings = (struct findings){0};
 		p.rank = rank;
-		assert_int_equal(trace_of_planted(&other, &p, &err), 0);
-		assert_int_equal(findings_merge(&findings, &other, &err), 0);
-		findings_close(&other);
-		trace_expect(&findings, FINDING_RANKS, rank - 2, FINDING_DERIVED);
-		trace_expect(&findings, FINDING_THROUGHPUT, 2560 * (rank - 2), FINDING_DERIVED);
+		assert_int_equal(trace_of_planted(&p), 0);
+		assert_int_equal(findings_merge(&others, &findings, &err), 0);
+		findings_close(&findings);
+		findings = others;
+		trace_expect(FINDING_RANKS, rank - 2, FINDING_DERIVED);
+		trace_expect(FINDING_THROUGHPUT, 2560 * (rank - 2), FINDING_DERIVED);
 	}
-	findings_close(&findings);
 }
 
 /* Two batches for each annotated step: gradients are accumulated. */
@@ -495,8 +478,6 @@ static void test_accumulation(void **state)
 {
 	struct planted p = planted_usual;
 	struct buffer text = {0};
-	struct findings findings;
-	struct error err;
 	(void)state;
 	buffer_text(&text, "{\"traceEvents\": [\n");
 	for (int step = 0; step < 12; step++) {
@@ -507,58 +488,50 @@ static void test_accumulation(void **state)
 				step * p.period_us, 2 * p.period_us - 10, "");
 	}
 	buffer_text(&text, "{}]}");
-	assert_int_equal(trace_of(&findings, text.data, text.size, &err), 0);
-	trace_expect(&findings, FINDING_STEP_PERIOD, 50e6, FINDING_DERIVED);
-	findings_close(&findings);
+	assert_int_equal(trace_of(text.data, text.size), 0);
+	trace_expect(FINDING_STEP_PERIOD, 50e6, FINDING_DERIVED);
 	buffer_release(&text);
 }
 
 static void test_units(void **state)
 {
 	struct planted p = planted_usual;
-	struct findings findings;
-	struct error err;
 	(void)state;
 	p.ts_factor = 1000; /* nanoseconds: operators of milliseconds */
-	assert_int_equal(trace_of_planted(&findings, &p, &err), -EINVAL);
+	assert_int_equal(trace_of_planted(&p), -EINVAL);
 	assert_non_null(strstr(err.text, "not in microseconds"));
-	findings_close(&findings);
 	p.ts_factor = 0.0001;
-	assert_int_equal(trace_of_planted(&findings, &p, &err), -EINVAL);
+	assert_int_equal(trace_of_planted(&p), -EINVAL);
 	assert_non_null(strstr(err.text, "not in microseconds"));
-	findings_close(&findings);
 }
 
 /* --- what is wrong with them ------------------------------------------------------------------ */
 
-static void trace_expect_no_device(const struct findings *findings)
+static void trace_expect_no_device(void)
 {
-	assert_int_equal(findings->known[FINDING_DEVICE_BUSY].how, FINDING_UNKNOWN);
-	assert_int_equal(findings->known[FINDING_UPLOAD_BYTES].how, FINDING_UNKNOWN);
-	assert_int_equal(findings->known[FINDING_UPLOAD_TIME].how, FINDING_UNKNOWN);
-	assert_true(trace_notes(findings, "how busy the device is"));
+	assert_int_equal(findings.known[FINDING_DEVICE_BUSY].how, FINDING_UNKNOWN);
+	assert_int_equal(findings.known[FINDING_UPLOAD_BYTES].how, FINDING_UNKNOWN);
+	assert_int_equal(findings.known[FINDING_UPLOAD_TIME].how, FINDING_UNKNOWN);
+	assert_true(trace_notes("how busy the device is"));
 }
 
 static void test_torn(void **state)
 {
 	struct buffer text = {0};
-	struct findings findings;
-	struct error err;
 	(void)state;
 	plant(&text, &planted_usual);
 	for (size_t size = 0; size < text.size; size += 97) {
-		const int code = trace_of(&findings, text.data, size, &err);
+		const int code = trace_of(text.data, size);
 		if (code == 0) {
-			assert_true(trace_notes(&findings, "end of the trace is missing"));
-			trace_expect_no_device(&findings);
-			trace_expect(&findings, FINDING_STEP_PERIOD, 50e6, FINDING_MEASURED);
+			assert_true(trace_notes("end of the trace is missing"));
+			trace_expect_no_device();
+			trace_expect(FINDING_STEP_PERIOD, 50e6, FINDING_MEASURED);
 			if (findings.known[FINDING_STEP_WAIT].how)
-				trace_expect(&findings, FINDING_STEP_WAIT, 20e6, FINDING_DERIVED);
+				trace_expect(FINDING_STEP_WAIT, 20e6, FINDING_DERIVED);
 		}
 		assert_true(code == 0 || code == -ENOMSG || code == -EINVAL);
 		if (size > text.size / 2)
 			assert_int_equal(code, 0);
-		findings_close(&findings);
 	}
 	buffer_release(&text);
 }
@@ -573,18 +546,15 @@ static void test_odd_text(void **state)
 		", \"x\": -inf, \"y\": [NaN, Infinity, 1e5]", ", \"x\": -Infinity",
 		", \"inf\": null, \"nan\": true"};
 	struct planted p = planted_usual;
-	struct findings findings;
-	struct error err;
 	(void)state;
 	for (size_t i = 0; i < COUNT(kernels) + COUNT(odd); i++) {
 		p.kernel = i < COUNT(kernels) ? kernels[i] : planted_usual.kernel;
 		p.odd = i < COUNT(kernels) ? "" : odd[i - COUNT(kernels)];
-		assert_int_equal(trace_of_planted(&findings, &p, &err), 0);
-		trace_expect_usual(&findings);
+		assert_int_equal(trace_of_planted(&p), 0);
+		trace_expect_usual();
 		assert_int_equal(findings.known[FINDING_DEVICE_BUSY].how, FINDING_MEASURED);
-		if (trace_notes(&findings, "no JSON"))
+		if (trace_notes("no JSON"))
 			fail_msg("%zu is not mended", i);
-		findings_close(&findings);
 	}
 }
 
@@ -593,28 +563,23 @@ static void test_odd_text(void **state)
 static void test_zero_times(void **state)
 {
 	struct planted p = planted_usual;
-	struct findings findings;
-	struct error err;
 	(void)state;
 	p.zero_from = 6;
-	assert_int_equal(trace_of_planted(&findings, &p, &err), 0);
-	trace_expect(&findings, FINDING_STEP_PERIOD, 50e6, FINDING_MEASURED);
-	trace_expect(&findings, FINDING_THROUGHPUT, 2560, FINDING_DERIVED);
-	trace_expect(&findings, FINDING_STEP_WAIT, 20e6, FINDING_DERIVED);
-	trace_expect_no_device(&findings);
+	assert_int_equal(trace_of_planted(&p), 0);
+	trace_expect(FINDING_STEP_PERIOD, 50e6, FINDING_MEASURED);
+	trace_expect(FINDING_THROUGHPUT, 2560, FINDING_DERIVED);
+	trace_expect(FINDING_STEP_WAIT, 20e6, FINDING_DERIVED);
+	trace_expect_no_device();
 	assert_int_equal(findings.step_count, 5);
-	assert_true(trace_notes(&findings, "events without a usable time"));
-	findings_close(&findings);
+	assert_true(trace_notes("events without a usable time"));
 	p.begin_us = 4000; /* times that count from nearly zero themselves */
-	assert_int_equal(trace_of_planted(&findings, &p, &err), 0);
-	trace_expect(&findings, FINDING_STEP_PERIOD, 50e6, FINDING_MEASURED);
-	trace_expect_no_device(&findings);
-	findings_close(&findings);
+	assert_int_equal(trace_of_planted(&p), 0);
+	trace_expect(FINDING_STEP_PERIOD, 50e6, FINDING_MEASURED);
+	trace_expect_no_device();
 	p.begin_us = planted_usual.begin_us;
 	p.zero_from = 1;
-	assert_int_equal(trace_of_planted(&findings, &p, &err), -EINVAL);
+	assert_int_equal(trace_of_planted(&p), -EINVAL);
 	assert_non_null(strstr(err.text, "events at time zero"));
-	findings_close(&findings);
 }
 
 /* Of two recordings in one file, the time between them is neither a step nor idleness of the
@@ -622,20 +587,17 @@ static void test_zero_times(void **state)
 static void test_gap(void **state)
 {
 	struct planted p = planted_usual;
-	struct findings findings;
-	struct error err;
 	(void)state;
 	for (int annotated = 0; annotated < 2; annotated++) {
 		p.annotated = annotated;
 		p.gap_at = 6;
-		assert_int_equal(trace_of_planted(&findings, &p, &err), 0);
-		trace_expect(&findings, FINDING_STEP_PERIOD, 50e6,
-			annotated ? FINDING_MEASURED : FINDING_DERIVED);
-		trace_expect(&findings, FINDING_STEP_WAIT, 20e6, FINDING_MEASURED);
+		assert_int_equal(trace_of_planted(&p), 0);
+		trace_expect(
+			FINDING_STEP_PERIOD, 50e6, annotated ? FINDING_MEASURED : FINDING_DERIVED);
+		trace_expect(FINDING_STEP_WAIT, 20e6, FINDING_MEASURED);
 		expect_near(findings.known[FINDING_DEVICE_BUSY].value, 24e3 / 50e3, 1e-3);
-		trace_expect(&findings, FINDING_UPLOAD_BYTES, 77070336, FINDING_MEASURED);
-		assert_int_equal(trace_notes(&findings, "1 gap between recordings"), !annotated);
-		findings_close(&findings);
+		trace_expect(FINDING_UPLOAD_BYTES, 77070336, FINDING_MEASURED);
+		assert_int_equal(trace_notes("1 gap between recordings"), !annotated);
 	}
 }
 
@@ -644,22 +606,19 @@ static void test_merged_ranks(void **state)
 {
 	struct planted p = planted_usual;
 	struct buffer text = {0};
-	struct findings findings;
-	struct error err;
 	(void)state;
 	buffer_text(&text, "{\"traceEvents\": [\n");
 	for (int step = 0; step < 11; step++)
 		for (p.process = 2035; p.process < 2037; p.process++)
 			plant_step(&text, &p, step);
 	buffer_text(&text, "{}]}");
-	assert_int_equal(trace_of(&findings, text.data, text.size, &err), 0);
-	trace_expect(&findings, FINDING_STEP_PERIOD, 50e6, FINDING_MEASURED);
-	trace_expect(&findings, FINDING_RANKS, 2, FINDING_DERIVED);
-	trace_expect(&findings, FINDING_THROUGHPUT, 5120, FINDING_DERIVED);
-	trace_expect_no_device(&findings);
+	assert_int_equal(trace_of(text.data, text.size), 0);
+	trace_expect(FINDING_STEP_PERIOD, 50e6, FINDING_MEASURED);
+	trace_expect(FINDING_RANKS, 2, FINDING_DERIVED);
+	trace_expect(FINDING_THROUGHPUT, 5120, FINDING_DERIVED);
+	trace_expect_no_device();
 	assert_int_equal(findings.ranks, 0);
-	assert_true(trace_notes(&findings, "give one trace per rank"));
-	findings_close(&findings);
+	assert_true(trace_notes("give one trace per rank"));
 	/* in containers, both are process 1 */
 	struct planted late = p;
 	late.begin_us += 30000;
@@ -670,9 +629,8 @@ static void test_merged_ranks(void **state)
 		plant_step(&text, &late, step);
 	}
 	buffer_text(&text, "{}]}");
-	assert_int_equal(trace_of(&findings, text.data, text.size, &err), -EINVAL);
+	assert_int_equal(trace_of(text.data, text.size), -EINVAL);
 	assert_non_null(strstr(err.text, "steps of several ranks"));
-	findings_close(&findings);
 	buffer_release(&text);
 }
 
@@ -680,15 +638,12 @@ static void test_merged_ranks(void **state)
 static void test_two_documents(void **state)
 {
 	struct buffer text = {0};
-	struct findings findings;
-	struct error err;
 	(void)state;
 	for (int i = 0; i < 2; i++) {
 		plant(&text, &planted_usual);
-		assert_int_equal(trace_of(&findings, text.data, text.size, &err), 0);
-		trace_expect_usual(&findings);
-		assert_int_equal(trace_notes(&findings, "more behind the end"), i);
-		findings_close(&findings);
+		assert_int_equal(trace_of(text.data, text.size), 0);
+		trace_expect_usual();
+		assert_int_equal(trace_notes("more behind the end"), i);
 	}
 	buffer_release(&text);
 }
@@ -696,14 +651,11 @@ static void test_two_documents(void **state)
 static void test_copies_without_device(void **state)
 {
 	struct planted p = planted_usual;
-	struct findings findings;
-	struct error err;
 	(void)state;
 	p.copies_nowhere = true;
-	assert_int_equal(trace_of_planted(&findings, &p, &err), 0);
-	trace_expect_usual(&findings);
+	assert_int_equal(trace_of_planted(&p), 0);
+	trace_expect_usual();
 	assert_true(isnan(findings.known[FINDING_DEVICE_BUSY].low)); /* one device */
-	findings_close(&findings);
 	/* a device that only copies does not compute 0 % of the time */
 	p.kernels_us = 0;
 	struct buffer text = {0};
@@ -714,16 +666,15 @@ static void test_copies_without_device(void **state)
 			1500, "\"bytes\": 5000");
 	}
 	buffer_text(&text, "{}]}");
-	assert_int_equal(trace_of(&findings, text.data, text.size, &err), 0);
+	assert_int_equal(trace_of(text.data, text.size), 0);
 	assert_int_equal(findings.known[FINDING_DEVICE_BUSY].how, FINDING_UNKNOWN);
-	trace_expect(&findings, FINDING_UPLOAD_BYTES, 5000, FINDING_MEASURED);
-	assert_true(trace_notes(&findings, "no kernels"));
-	findings_close(&findings);
+	trace_expect(FINDING_UPLOAD_BYTES, 5000, FINDING_MEASURED);
+	assert_true(trace_notes("no kernels"));
 	buffer_release(&text);
 }
 
 /* Puts something in the middle of the array of events. */
-static int trace_with(struct findings *findings, const char *what, size_t times, struct error *err)
+static int trace_with(const char *what, size_t times)
 {
 	struct buffer text = {0};
 	struct buffer bad = {0};
@@ -735,7 +686,7 @@ static int trace_with(struct findings *findings, const char *what, size_t times,
 		buffer_text(&bad, what);
 	buffer_text(&bad, middle);
 	assert_false(bad.failed);
-	const int code = trace_of(findings, bad.data, bad.size, err);
+	const int code = trace_of(bad.data, bad.size);
 	buffer_release(&bad);
 	buffer_release(&text);
 	return code;
@@ -773,18 +724,15 @@ static void test_broken_inside(void **state)
 			1, false, NULL},
 		{"\xff\xfe\x01{{{", 5, true, "no JSON"},
 	};
-	struct findings findings;
-	struct error err;
 	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		assert_int_equal(trace_with(&findings, cases[i].what, cases[i].times, &err), 0);
+		assert_int_equal(trace_with(cases[i].what, cases[i].times), 0);
 		expect_near(findings.known[FINDING_STEP_PERIOD].value, 50e6, 1e6);
 		if (cases[i].note)
-			assert_true(trace_notes(&findings, cases[i].note));
-		assert_int_equal(trace_notes(&findings, "no JSON"), cases[i].breaks);
+			assert_true(trace_notes(cases[i].note));
+		assert_int_equal(trace_notes("no JSON"), cases[i].breaks);
 		if (cases[i].breaks)
-			trace_expect_no_device(&findings);
-		findings_close(&findings);
+			trace_expect_no_device();
 	}
 }
 
@@ -793,8 +741,6 @@ static void test_huge_values(void **state)
 {
 	static const char *const what[] = {"aaaaaaaaaaaaaaaa", "\\\"\\\"\\\"\\\"\\\"\\\"\\\"\\\"",
 		"1234567812345678", "                ", "[[[[[[[[[[[[[[[["};
-	struct findings findings;
-	struct error err;
 	(void)state;
 	for (size_t i = 0; i < COUNT(what); i++) {
 		struct buffer text = {0};
@@ -811,10 +757,9 @@ static void test_huge_values(void **state)
 		if (i == 2)
 			buffer_text(&huge, ",");
 		buffer_text(&huge, middle);
-		assert_int_equal(trace_of(&findings, huge.data, huge.size, &err), 0);
+		assert_int_equal(trace_of(huge.data, huge.size), 0);
 		expect_near(findings.known[FINDING_STEP_PERIOD].value, 50e6, 1e6);
 		assert_int_equal(findings.step_count, 10);
-		findings_close(&findings);
 		buffer_release(&huge);
 		buffer_release(&text);
 	}
@@ -824,21 +769,19 @@ static void test_huge_values(void **state)
 static void test_stop(void **state)
 {
 	static const char text[] = "{\"schema\": ";
-	struct findings findings;
 	struct source_more more;
 	enum finding_source kind;
-	struct error err;
 	atomic_bool stop = false;
 	(void)state;
 	assert_int_equal(files_write_atomic(trace_path("stop"), text, strlen(text), &err), 0);
 	for (int i = 0; i < 2; i++) {
+		findings_close(&findings);
 		findings_open(&findings);
 		source_more_open(&more);
 		assert_int_equal(
 			source_read(trace_path("stop"), &findings, &more, &kind, &stop, &err),
 			stop ? -EINTR : -EINVAL);
 		source_more_release(&more);
-		findings_close(&findings);
 		stop = true;
 	}
 }
@@ -869,19 +812,13 @@ static void test_no_traces(void **state)
 		{"{\"traceEvents\": [{\"ph\": \"X\", \"name\": \"ProfilerStep#1\", \"ts\": 5, \"dur\": 100000}]}",
 			-EINVAL, "no training steps"},
 	};
-	struct findings findings;
-	struct error err;
 	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		assert_int_equal(trace_of(&findings, cases[i].text, strlen(cases[i].text), &err),
-			cases[i].code);
+		assert_int_equal(trace_of(cases[i].text, strlen(cases[i].text)), cases[i].code);
 		assert_non_null(strstr(err.text, cases[i].says));
-		findings_close(&findings);
 	}
-	findings_open(&findings);
-	assert_int_equal(findings_from_trace(&findings, work_folder, &err), -EISDIR);
-	assert_int_equal(findings_from_trace(&findings, "/nonexistent/t.json", &err), -ENOENT);
-	findings_close(&findings);
+	assert_int_equal(trace_read(work_folder), -EISDIR);
+	assert_int_equal(trace_read("/nonexistent/t.json"), -ENOENT);
 }
 
 static int trace_prepare(void **state)
@@ -892,8 +829,8 @@ static int trace_prepare(void **state)
 
 static int trace_remove(void **state)
 {
-	struct error err;
 	(void)state;
+	findings_close(&findings);
 	return files_remove_tree(work_folder, &err);
 }
 
