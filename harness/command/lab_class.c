@@ -252,8 +252,8 @@ static json_t *lab_open_answer(const json_t *state, const json_t *drawn_json)
 	return right < 0 ? json_null() : json_boolean(right);
 }
 
-static int lab_open_state(const char *folder, const char *name, const struct lab_student *student,
-	const char *key, json_t *rows, struct error *err)
+static int lab_open_state(const char *folder, const char *name, unsigned number,
+	const struct lab_student *student, const char *key, json_t *rows, struct error *err)
 {
 	char *path = files_join(folder, name);
 	json_t *state = path ? json_load_file(path, 0, NULL) : NULL;
@@ -265,16 +265,16 @@ static int lab_open_state(const char *folder, const char *name, const struct lab
 		code = lab_open_sealed(state, key, &text, err);
 	if (!code) {
 		json_t *drawn = json_loads(text, 0, NULL);
-		const int authentic = lab_book_is_authentic(state, student, &wrong);
-		(void)json_array_append_new(
-			rows, json_pack("{s:O, s:O, s:O, s:s, s:o, s:o, s:s?, s:o}", "student",
-				      json_object_get(student->json, "student"), "lab",
-				      json_object_get(state, "lab"), "attempt",
-				      json_object_get(state, "attempt"), "state",
-				      lab_stage_name(lab_state_stage(state)), "authentic",
-				      authentic < 0 ? json_null() : json_boolean(authentic),
-				      "answer_right", lab_open_answer(state, drawn), "wrong", wrong,
-				      "drawn", drawn ? drawn : json_null()));
+		const int authentic = lab_book_is_authentic(state, number, student, &wrong);
+		json_t *row = json_pack("{s:O, s:O, s:O?, s:s, s:o, s:o, s:s?, s:o}", "student",
+			json_object_get(student->json, "student"), "lab",
+			json_object_get(state, "lab"), "attempt", json_object_get(state, "attempt"),
+			"state", lab_stage_name(lab_state_stage(state)), "authentic",
+			authentic < 0 ? json_null() : json_boolean(authentic), "answer_right",
+			lab_open_answer(state, drawn), "wrong", wrong, "drawn",
+			drawn ? drawn : json_null());
+		if (json_array_append_new(rows, row))
+			code = error_set(err, -ENOMEM, "out of memory");
 	}
 	free(text);
 	json_decref(state);
@@ -300,7 +300,8 @@ static int lab_open_folder(const char *folder, const char *key, json_t *rows, st
 		char *path = files_join(folder, name);
 		const int there =
 			path ? files_is_there(path, err) : error_set(err, -ENOMEM, "out of memory");
-		code = there > 0 ? lab_open_state(folder, name, &student, key, rows, err) : there;
+		code = there > 0 ? lab_open_state(folder, name, number, &student, key, rows, err)
+				 : there;
 		name[strcspn(name, ".")] = '\0';
 		if (there == 0 && json_object_get(json_object_get(student.json, "files"), name))
 			lab_open_missing(&student, number, rows);

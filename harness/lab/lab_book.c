@@ -344,9 +344,11 @@ static const char *lab_state_wrong(const json_t *state, const json_t *student, c
 						    : NULL;
 }
 
-int lab_book_is_authentic(const json_t *state, const struct lab_student *student, const char **why)
+int lab_book_is_authentic(
+	const json_t *state, unsigned number, const struct lab_student *student, const char **why)
 {
-	const char *wrong = !student->secret ? "not checked: its key is not here"
+	const char *wrong = !student->secret                    ? "not checked: its key is not here"
+			    : lab_state_number(state) != number ? "copied from another lab"
 			    : !student->authentic
 				    ? "of a student.json that was changed by hand"
 				    : lab_state_wrong(state, student->json, student->secret);
@@ -430,14 +432,14 @@ static int lab_book_may_open(const char *folder, struct error *err)
 	const bool read = slash && lab_read_json(path, &state, NULL) == 0 &&
 			  lab_state_check(state, NULL) == 0;
 	char *up = read ? strrchr(path, '/') : NULL;
+	const unsigned number = up ? (unsigned)strtoul(up + 1, NULL, 10) : 0;
 	if (up)
 		*up = '\0';
 	struct lab_student student = {0};
 	const bool over = up && seal_begin(NULL) == 0 &&
 			  lab_student_read(path, NULL, &student, NULL) == 0 &&
-			  lab_book_is_authentic(state, &student, NULL) > 0 &&
+			  lab_book_is_authentic(state, number, &student, NULL) > 0 &&
 			  lab_state_stage(state) >= LAB_PASSED;
-	const unsigned number = read ? lab_state_number(state) : 0;
 	json_decref(state);
 	lab_student_release(&student);
 	if (over)

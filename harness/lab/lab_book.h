@@ -50,9 +50,10 @@ int lab_book_load(const struct lab_book *book, unsigned number, bool forgive, js
 int lab_book_save(const struct lab_book *book, json_t *state, struct error *err);
 int lab_book_save_student(const struct lab_book *book, struct error *err);
 
-/* Of a state that was read: 1 it is what the program wrote last, 0 it is not (*why, a constant, may be NULL: in a few words), -1
- * not known without the secret. */
-int lab_book_is_authentic(const json_t *state, const struct lab_student *student, const char **why);
+/* Of a state that was read from that lab's file: 1 it is what the program wrote last, 0 it is not (*why, a constant, may be NULL:
+ * in a few words), -1 not known without the secret. */
+int lab_book_is_authentic(
+	const json_t *state, unsigned number, const struct lab_student *student, const char **why);
 
 /* Whose may_open is -EINVAL for a lab's measurement whose state (beside its folder, DIR/05/m001) is not an authentic one that is
  * over; for section_owners_register. */

@@ -64,9 +64,10 @@ static size_t scores_length(const json_t *state, const char *name)
 	return json_array_size(json_object_get(state, name));
 }
 
-static json_t *scores_of_lab(const json_t *state, const struct lab_student *student)
+static json_t *scores_of_lab(
+	const json_t *state, unsigned number, const struct lab_student *student)
 {
-	const int authentic = lab_book_is_authentic(state, student, NULL);
+	const int authentic = lab_book_is_authentic(state, number, student, NULL);
 	/* What anybody may have written counts as nothing. */
 	const struct lab_predicted p =
 		authentic > 0
@@ -110,7 +111,7 @@ static int scores_take_student(
 		json_t *state =
 			path && stat(path, &st) == 0 ? scores_load(folder, file, &why) : NULL;
 		if (state && lab_state_check(state, &why) == 0)
-			(void)json_array_append_new(labs, scores_of_lab(state, &student));
+			(void)json_array_append_new(labs, scores_of_lab(state, number, &student));
 		else if (path && stat(path, &st) == 0)
 			scores_skip(document, path, why.text);
 		json_decref(state);

@@ -236,6 +236,19 @@ expect 2 lab check 90 read.depth=32 cause=io/rtt evidence=depth
 expect 0 lab list
 prints "$([ "$passed" -eq 0 ] && echo passed || echo given-up)"
 
+# A lab that is over opens no other, nor counts twice.
+cp mlbench-labs/90.json mlbench-labs/89.json
+cp -r mlbench-labs/90 mlbench-labs/89
+expect 2 "$MLBENCH" show mlbench-labs/89/m001
+says "is a measurement of lab 89"
+expect 1 lab open mlbench-labs key=teacher
+prints "COUNTS AS NOTHING: it was copied from another lab"
+# What lacks a field is told all the same.
+sed -i '/"attempt":/d' mlbench-labs/89.json
+expect 1 lab open mlbench-labs key=teacher
+[ "$(grep -c ', lab 90: ' out)" -eq 2 ] || fail "a state without its attempt is left out"
+rm -r mlbench-labs/89.json mlbench-labs/89
+
 # Anew: other values, and the attempt is remembered.
 expect 0 lab reset 90
 refused "is not begun" measure 90

@@ -322,8 +322,8 @@ static void what_helps_stays(void **state)
 		"torch.utils.data.DataLoader num_workers=2 (PyTorch 1.13.1+cu117)",
 		"decode.workers = 4 helps, e.g. and/or I/O at 12:30:15 on 26/11/2026",
 		"106ms@64, root cause: unknown?",
-		"\xc3\xbc"
-		"ber 40 % langsamer"};
+		("\xc3\xbc"
+		 "ber 40 % langsamer")};
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		scrubs(texts[i], texts[i]);
 }

@@ -482,11 +482,11 @@ static void the_order_is_kept(void **state)
 	(void)unlink(path);
 }
 
-static int lab_is_authentic(const struct lab_book *book, const json_t *json)
+static int lab_is_authentic(const struct lab_book *book, const json_t *json, unsigned number)
 {
 	const struct lab_student student = {
 		.json = book->student, .secret = book->secret, .authentic = true};
-	return lab_book_is_authentic(json, &student, NULL);
+	return lab_book_is_authentic(json, number, &student, NULL);
 }
 
 /* Writes a file as it was, and opens the folder; the lab is loaded where that can be done. */
@@ -536,6 +536,8 @@ static void copies_count_as_nothing(void **state)
 	assert_null(strstr(old_student, book.secret));
 	(void)json_object_set_new(json, "ended", json_real(5));
 	assert_int_equal(lab_book_save(&book, json, &err), 0);
+	assert_int_equal(lab_is_authentic(&book, json, 7), 1);
+	assert_int_equal(lab_is_authentic(&book, json, 8), 0); /* a copy in another lab's file */
 	json_decref(json);
 	lab_book_close(&book);
 	char *student = text_of(folder, "student.json");
@@ -547,12 +549,12 @@ static void copies_count_as_nothing(void **state)
 	assert_non_null(strstr(err.text, "put back from a copy"));
 	assert_int_equal(open_with(folder, "07.json", state_text, &err), -EBADMSG);
 	assert_int_equal(open_with(folder, "student.json", student, &err), 0);
-	char *name = strstr(student, "anna");
-	assert_non_null(name);
-	name[0] = 'h';
+	assert_non_null(strstr(student, "anna"));
+	const size_t name = (size_t)(strstr(student, "anna") - student);
+	student[name] = 'h';
 	assert_int_equal(open_with(folder, "student.json", student, &err), -EBADMSG);
 	assert_non_null(strstr(err.text, "changed by hand"));
-	name[0] = 'a';
+	student[name] = 'a';
 	assert_int_equal(setenv("XDG_STATE_HOME", folder, 1), 0);
 	assert_int_equal(open_with(folder, "student.json", student, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "not on this account"));
@@ -594,7 +596,7 @@ static void folders_survive_and_tell(void **state)
 	assert_int_equal(lab_book_open(&book, folder, false, NULL, &err), 0);
 	assert_int_equal(lab_book_load(&book, 7, false, &json, &err), 0);
 	assert_non_null(json);
-	assert_int_equal(lab_is_authentic(&book, json), 1);
+	assert_int_equal(lab_is_authentic(&book, json, 7), 1);
 	assert_int_equal(lab_book_drawn(&book, lab, json, &again, &err), 0);
 	assert_memory_equal(&drawn.plants, &again.plants, sizeof drawn.plants);
 	(void)snprintf(file, sizeof file, "%s/07.json", folder);
@@ -631,7 +633,7 @@ static void folders_survive_and_tell(void **state)
 	assert_int_equal(lab_book_save(&book, json, &err), 0);
 	json_decref(json);
 	assert_int_equal(lab_book_load(&book, 7, false, &json, &err), 0);
-	assert_int_equal(lab_is_authentic(&book, json), 0);
+	assert_int_equal(lab_is_authentic(&book, json, 7), 0);
 	json_decref(json);
 	lab_book_close(&book);
 	const char *const folders[] = {folder};

@@ -149,8 +149,8 @@ static void odd_mixtures_make_good_files(void **state)
 	static const char *const odd[] = {
 		"jpeg 1x1 q90 400 100%",
 		"jpeg 1x4000 gray q1 2KB 50%, png 4000x1 gray16 9KB 50%",
-		"jpeg 100x100~0.9 440 q90 2KB~1.9 60%, png 30x30~0.5 graya 800 20%, jpeg 50x50 cmyk 2KB 10%, "
-		"jpeg 50x50 other 2KB 9.999%, raw 3x3 40 0.001%",
+		("jpeg 100x100~0.9 440 q90 2KB~1.9 60%, png 30x30~0.5 graya 800 20%, jpeg 50x50 cmyk 2KB 10%, "
+		 "jpeg 50x50 other 2KB 9.999%, raw 3x3 40 0.001%"),
 		"png 200x100 rgba 90KB 100%",
 		"jpeg 64x64 420 q30 progressive 14KB 50%, jpeg 64x64 q100 100 50%",
 	};

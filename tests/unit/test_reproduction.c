@@ -373,8 +373,8 @@ static void the_advised_number_decides(void **state)
 	}
 	print_message("%zu repetitions decide in %.1f %%\n", r.repeats_needed,
 		100.0 * (double)decided / SERIES);
-	assert_true(decided >= SERIES * 0.74);
-	assert_true(decided <= SERIES * 0.95);
+	assert_true((double)decided >= SERIES * 0.74);
+	assert_true((double)decided <= SERIES * 0.95);
 	/* At the edge of the band no number does. */
 	const double edge[] = {681, 682.5, 681.5, 683};
 	memcpy(r.rates, edge, sizeof edge);
