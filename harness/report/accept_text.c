@@ -5,16 +5,16 @@
 #include "harness/base/units.h"
 #include "harness/report/accept_document.h"
 #include "harness/report/medium.h"
+#include "harness/report/screen.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* A screen of 24 lines holds so much, with the result's folder and the prompt below it; --verbose and Markdown have
- * everything. */
+/* Below what is on the screen stand the result's folder and the prompt; --verbose and Markdown have everything. */
 enum {
-	SCREEN_LINES = 21,
+	ACCEPT_LINES = SCREEN_LINES - 1,
 	HEADLINE_LINES = 5,
 	DO_LINES = 4,
 	REPEAT_LINES = 2,
@@ -29,18 +29,10 @@ struct accept_sheet {
 	const json_t *document;
 	struct medium medium;
 	bool all;
-	size_t lines; /* that are left of the screen */
+	struct screen screen;
 };
 
 /* --- blocks ------------------------------------------------------------------------------------- */
-
-static size_t count_lines(const struct buffer *block)
-{
-	size_t lines = 0;
-	for (size_t i = 0; i < block->size; i++)
-		lines += block->data[i] == '\n';
-	return lines;
-}
 
 /* What is written from now on goes into the block; returns where it went before. */
 static struct buffer *block_begin(struct accept_sheet *sheet, struct buffer *block)
@@ -62,7 +54,6 @@ static void block_end(
 	if (size > 0)
 		buffer_add(before, text, size);
 	before->failed = before->failed || block->failed;
-	sheet->lines -= lines < sheet->lines ? lines : sheet->lines;
 	sheet->medium.out = before;
 	buffer_release(block);
 }
@@ -198,10 +189,8 @@ static bool accept_text_try(
 	for (int brief = fully ? 0 : 1; brief < 2; brief++) {
 		struct buffer block = {0};
 		struct buffer *before = block_begin(sheet, &block);
-		const size_t lines = sheet->lines;
 		accept_text_row(sheet, row, !brief, answered);
-		sheet->lines = lines; /* whatever its parts have taken */
-		if (sheet->all || count_lines(&block) <= most) {
+		if (screen_lines_of(&block) <= most) {
 			block_end(sheet, before, &block, SIZE_MAX);
 			return true;
 		}
@@ -222,12 +211,11 @@ static void accept_text_troubles(struct accept_sheet *sheet, const json_t *rows,
 		const enum accept_verdict verdict = accept_verdict_in(row);
 		if (verdict == VERDICT_PASS)
 			continue;
-		if (i == 0) {
+		if (i == 0)
 			medium_space(&sheet->medium);
-			sheet->lines -= sheet->lines > 0;
-		}
 		/* A line is for what is left out. */
-		const size_t most = sheet->lines > keep + 1 ? sheet->lines - keep - 1 : 0;
+		const size_t left = screen_left(&sheet->screen);
+		const size_t most = left > keep + 1 ? left - keep - 1 : 0;
 		const bool fully = (i < TOLD_FULLY_MAX || sheet->all) && verdict != VERDICT_SKIP;
 		left_out += left_out > 0 || !accept_text_try(sheet, row, fully,
 						    i == 0 && sheet->medium.style, most);
@@ -236,7 +224,6 @@ static void accept_text_troubles(struct accept_sheet *sheet, const json_t *rows,
 		struct buffer text = {0};
 		buffer_format(&text, "and %zu more: --verbose shows all of them", left_out);
 		medium_fact(&sheet->medium, INK_DIM, "", &text);
-		sheet->lines -= sheet->lines > 0;
 	}
 }
 
@@ -349,12 +336,13 @@ static void accept_text_passes(struct accept_sheet *sheet, size_t most)
 /* As many of them in a table as there is room for. */
 static void accept_text_fit_passes(struct accept_sheet *sheet)
 {
+	const size_t left = screen_left(&sheet->screen);
 	for (size_t most = PASSES_MAX;; most--) {
 		struct buffer block = {0};
 		struct buffer *before = block_begin(sheet, &block);
 		accept_text_passes(sheet, most);
-		if (most == 0 || sheet->all || count_lines(&block) <= sheet->lines) {
-			block_end(sheet, before, &block, block_most(sheet, sheet->lines));
+		if (most == 0 || screen_lines_of(&block) <= left) {
+			block_end(sheet, before, &block, left);
 			return;
 		}
 		sheet->medium.out = before;
@@ -384,26 +372,28 @@ static size_t accept_passes(const json_t *document)
 /* The answer is written first, to know what it leaves of the screen, and put out last. */
 static void accept_text_screen(struct accept_sheet *sheet, const json_t *rows)
 {
-	struct buffer answer = {0};
-	struct buffer *out = block_begin(sheet, &answer);
-	struct buffer block = {0};
+	struct buffer *const out = sheet->medium.out;
+	struct buffer *const run = screen_add(&sheet->screen, 0);
+	struct buffer *const checks = screen_add(&sheet->screen, 0);
+	sheet->medium.out = screen_add(&sheet->screen, 0);
 	medium_space(&sheet->medium);
-	sheet->lines--;
 	accept_text_answer(sheet, rows);
-	sheet->medium.out = out;
-	(void)block_begin(sheet, &block);
+	sheet->medium.out = run;
 	accept_text_run(sheet);
-	block_end(sheet, out, &block, SIZE_MAX);
+	sheet->medium.out = checks;
 	accept_text_troubles(sheet, rows, accept_passes(sheet->document) > 0 ? PASS_LINES : 0);
 	accept_text_fit_passes(sheet);
-	block_end(sheet, out, &answer, SIZE_MAX);
+	sheet->medium.out = out;
+	screen_print(&sheet->screen, out);
 }
 
 static int accept_text_write(
 	const json_t *document, struct medium medium, bool all, struct error *err)
 {
-	struct accept_sheet sheet = {
-		.document = document, .medium = medium, .all = all, .lines = SCREEN_LINES};
+	struct accept_sheet sheet = {.document = document,
+		.medium = medium,
+		.all = all,
+		.screen.lines = all ? SIZE_MAX : ACCEPT_LINES};
 	json_t *rows = accept_rows(document);
 	if (medium.style) {
 		accept_text_screen(&sheet, rows);
