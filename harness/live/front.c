@@ -1,6 +1,7 @@
 /* A parent that waits. */
 #include "harness/live/front.h"
 
+#include "harness/base/array.h"
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/live/look.h"
@@ -29,11 +30,11 @@ static pid_t front_pid;
 
 static void front_signals(sigset_t *set)
 {
+	static const int numbers[] = {
+		SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT};
 	(void)sigemptyset(set);
-	(void)sigaddset(set, SIGINT);
-	(void)sigaddset(set, SIGTERM);
-	(void)sigaddset(set, SIGHUP);
-	(void)sigaddset(set, SIGCHLD);
+	for (size_t i = 0; i < COUNT(numbers); i++)
+		(void)sigaddset(set, numbers[i]);
 }
 
 /* Ends as the worker did. */
@@ -69,8 +70,12 @@ static _Noreturn void front_wait(pid_t worker, int fd, const sigset_t *set)
 	for (;;) {
 		int status;
 		front_hand_on(worker, set);
-		if (waitpid(worker, &status, WNOHANG) == worker)
-			front_end_as(status);
+		if (waitpid(worker, &status, WNOHANG | WUNTRACED) == worker) {
+			if (!WIFSTOPPED(status))
+				front_end_as(status);
+			/* After the worker, which gives the terminal back first. */
+			(void)kill(getpid(), SIGSTOP);
+		}
 		if (leave_ns == 0 && read(fd, &word, sizeof word) == sizeof word)
 			leave_ns = clock_now_ns() + word.patience_s * NS_PER_S;
 		if (leave_ns > 0 && clock_now_ns() >= leave_ns)

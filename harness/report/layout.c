@@ -25,9 +25,19 @@ void layout_command(const struct style *style, const char *command, struct buffe
 	narrow.width -= (int)strlen(" \\");
 	style_wrap(&narrow, command, 2 * LAYOUT_INDENT, LAYOUT_INDENT, &text);
 	buffer_repeat(out, " ", LAYOUT_INDENT);
-	for (size_t i = 0; i < text.size; i++)
-		buffer_format(out, text.data[i] == '\n' && i + 1 < text.size ? " \\%c" : "%c",
-			text.data[i]);
+	bool quoted = false;
+	for (size_t i = 0; i < text.size; i++) {
+		const bool ends = text.data[i] == '\n' && i + 1 < text.size;
+		quoted = quoted != (text.data[i] == '\'');
+		/* A word in quotes is not broken, whatever its length. */
+		if (ends && quoted)
+			i += strspn(text.data + i + 1, " ");
+		buffer_format(out,
+			ends && quoted ? "%c"
+			: ends         ? " \\%c"
+				       : "%c",
+			ends && quoted ? ' ' : text.data[i]);
+	}
 	out->failed = out->failed || text.failed;
 	buffer_release(&text);
 }

@@ -76,6 +76,10 @@ for line in text.splitlines():
 PY
 }
 expect_measured "$MLBENCH" run tiny.ini $ONE --set measure.duration=2500ms --out long
+# A command that is broken in two is one for a shell all the same.
+COLUMNS=42 expect 0 "$MLBENCH" help compare
+sed -n "/^  mlbench compare /,\$p" out | bash -c 'mlbench() { printf "%s|" "$@"; }; . /dev/stdin' >words
+[ "$(cat words)" = "compare|results/main|results/branch|--fail-if|throughput < -5%|" ] || fail "the example is another command: $(cat words)"
 for width in 40 60 120; do
 	for what in "show swept --verbose" "diagnose swept" "compare ran slower" "what-if long --set decode.workers=3" \
 		list help "help keys" "help sweep" "help read.depth" "help bottleneck" explain "explain decode/cpu" doctor "check tiny.ini" \

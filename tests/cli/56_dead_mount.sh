@@ -191,12 +191,19 @@ for _ in $(seq 6000); do
 	sleep 0.05
 done
 pgrep -P "$pid" >worker
+# Stopped and continued together: the shell is to see it once the terminal has been given back.
+is() { for _ in $(seq 6000); do [[ $(sed 's/.*) //' "/proc/$1/stat") == $2* ]] && return; sleep 0.05; done; exit 98; }
+kill -STOP "$(cat worker)"
+is "$pid" T
+kill -CONT "$pid"
+is "$(cat worker)" '[RSD]'
 kill -TERM "$pid"
 wait "$pid"
 SH2
 "$TOOLS/with_bad_mount" 0:0 mount bash shown.sh run tiny.ini $ONE "${none[@]}" --set measure.duration=600s --listen=0 --out shown.run
 status=$?
 [ "$status" -ne 99 ] || fail "the run ended before it was seen"
+[ "$status" -ne 98 ] || fail "the two do not stop and go on together"
 [ "$status" -eq 130 ] || fail "exit $status, not 130, at a signal to a run that serves its metrics"
 grep -q "\"pid\": *$(cat worker)\b" shown || { cp shown out; fail "status shows another process than $(cat worker)"; }
 
