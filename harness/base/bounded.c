@@ -24,6 +24,7 @@
 
 enum {
 	LISTEN_MS = 100,
+	LATE_MOST = 64, /* pieces that are read after the time: what a pipe holds, and more */
 	KILL_MS = 1000, /* for a killed one to be gone; then it is abandoned */
 	BYTES_MAX = 1 << 20,
 };
@@ -95,13 +96,15 @@ int bounded_listen(const struct bounded_process *process, uint64_t until_ns,
 	const atomic_bool *stop, bounded_take *take, void *context)
 {
 	char bytes[1 << 14];
-	for (;;) {
+	for (unsigned late = 0;;) {
 		if (stop && atomic_load(stop))
 			return -EINTR;
-		if (until_ns && clock_now_ns() >= until_ns)
-			return -ETIMEDOUT;
+		/* What was said in time is still heard, if this process was stopped (Ctrl-Z) meanwhile. */
+		late += until_ns && clock_now_ns() >= until_ns;
 		struct pollfd ready = {.fd = process->fd, .events = POLLIN};
-		const int events = poll(&ready, 1, LISTEN_MS);
+		const int events = poll(&ready, 1, late > 0 ? 0 : LISTEN_MS);
+		if (late > LATE_MOST || (late > 0 && events == 0))
+			return -ETIMEDOUT;
 		if (events <= 0)
 			continue;
 		const ssize_t got = read(process->fd, bytes, sizeof bytes);

@@ -51,6 +51,42 @@ static void bounded_work_ends(void **state)
 	assert_null(text);
 }
 
+static void work_that_goes_on(void *context, int fd)
+{
+	(void)context;
+	while (files_write_all(fd, "words", 5) == 0)
+		;
+}
+
+static void bounded_count(void *context, const char *bytes, size_t size)
+{
+	(void)bytes;
+	*(size_t *)context += size;
+}
+
+/* Who listens may have been stopped until the time was over: what was said by then counts, but not without end. */
+static void late_listeners_hear(void **state)
+{
+	static bounded_work *const works[] = {work_that_speaks, work_that_hangs, work_that_goes_on};
+	static const int codes[] = {0, -ETIMEDOUT, -ETIMEDOUT};
+	(void)state;
+	for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
+		struct bounded_process process;
+		siginfo_t ended;
+		size_t heard = 0;
+		int status;
+		assert_int_equal(bounded_start(&process, works[i], NULL), 0);
+		if (i == 0)
+			assert_int_equal(
+				waitid(P_PID, (id_t)process.pid, &ended, WEXITED | WNOWAIT), 0);
+		assert_int_equal(
+			bounded_listen(&process, 1, NULL, bounded_count, &heard), codes[i]);
+		assert_true(i != 0 || heard == 5);
+		(void)close(process.fd);
+		(void)bounded_end(&process, &status);
+	}
+}
+
 /* What it used is known to who waits for it, that of what it waited for itself, too. */
 static const double COMPUTES_S = 0.03;
 
@@ -95,6 +131,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bounded_work_ends),
+		cmocka_unit_test(late_listeners_hear),
 		cmocka_unit_test(work_is_accounted),
 		cmocka_unit_test(paths_that_answer),
 	};
