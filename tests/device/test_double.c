@@ -3,8 +3,10 @@
 #include "tests/device/fixture.h"
 #include "tests/device/launches.h"
 #include "tests/measuring.h"
+#include "workloads/backend/cuda/runtime.h"
 
 #include <cublasLt.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,6 +127,10 @@ static void kernels_fail_later_and_for_good(void **state)
 	assert_int_equal(cudaMemset(data, 0, 256), cudaErrorLaunchFailure);
 	assert_int_equal(cudaGetLastError(), cudaErrorLaunchFailure);
 	assert_int_equal(cudaGetLastError(), cudaErrorLaunchFailure);
+	/* A product that meets it is told of with the fault, and not as a product that could not be run. */
+	struct error err = {0};
+	assert_int_equal(fail_cublas(&err, CUBLAS_STATUS_EXECUTION_FAILED, "a product"), -EIO);
+	assert_non_null(strstr(err.text, "a product: unspecified launch failure"));
 	configure("MLBENCH_DOUBLE_FAIL", NULL);
 	OK(cudaFree(data));
 }

@@ -71,7 +71,10 @@ int fail_cublas(struct error *err, int status, const char *format, ...)
 			   : code == CUBLAS_STATUS_ARCH_MISMATCH   ? -ENOTSUP
 			   : code == CUBLAS_STATUS_NOT_INITIALIZED ? -ENODEV
 								   : -EIO;
-	(void)cudaGetLastError();
+	/* Of a device that was lost before, a product only says that it could not be run. */
+	const cudaError_t fault = cudaGetLastError();
+	if (code == CUBLAS_STATUS_EXECUTION_FAILED && fault != cudaSuccess)
+		return fail_code(err, fault, what);
 	return fail_text(
 		err, result, what, cublasLtGetStatusName(code), cublasLtGetStatusString(code));
 }
