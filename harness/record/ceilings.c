@@ -21,6 +21,7 @@ static const double CLOCKS_AGREE_S = 60;
 /* --- as JSON ---------------------------------------------------------------------------------- */
 
 /* A range beside the figures that it is of, and the one of an entry. */
+// NOLINTBEGIN(bugprone-macro-parentheses): a member's name is none that parentheses may stand around
 #define RANGE(type, member, prefix)                                       \
 	FIELD_AS(type, member.low, #prefix "_low", FIELD_REAL),           \
 		FIELD_AS(type, member.high, #prefix "_high", FIELD_REAL), \
@@ -29,6 +30,7 @@ static const double CLOCKS_AGREE_S = 60;
 	FIELD_AS(type, range.low, "low", FIELD_REAL),           \
 		FIELD_AS(type, range.high, "high", FIELD_REAL), \
 		FIELD_AS(type, range.repeats, "repeats", FIELD_UINT32)
+// NOLINTEND(bugprone-macro-parentheses)
 
 static const struct field read_fields[] = {
 	FIELD(read_ceiling, direct, FIELD_BOOLEAN),

@@ -910,7 +910,7 @@ static int order_newest(const void *left, const void *right)
 
 void record_runs_free(char **folders, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; folders && i < count; i++)
 		free(folders[i]);
 	free(folders);
 }

@@ -308,7 +308,7 @@ size_t report_fastest_like(const struct report *report, size_t like)
 	size_t best = points;
 	for (size_t i = 0; i < points && like < points; i++) {
 		const struct point_summary *p = report->points[i];
-		if (!has_rate(p) || !report_same_workload(report, i, like))
+		if (!p || !has_rate(p) || !report_same_workload(report, i, like))
 			continue;
 		const bool steadier = best < points && p->status == POINT_OK &&
 				      report->points[best]->status != POINT_OK;

@@ -73,7 +73,7 @@ static const struct table_cell *table_cell_at(const struct table *table, size_t 
 
 static size_t table_rows(const struct table *table)
 {
-	return table->cell_count / table->column_count;
+	return table->column_count > 0 ? table->cell_count / table->column_count : 0;
 }
 
 static const char *table_text(const struct table *table, size_t row, size_t column)
