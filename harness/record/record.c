@@ -700,8 +700,9 @@ int record_end(struct record *record, struct error *err)
 {
 	const bool ended = record->finished > 0;
 	settle_end(record);
+	/* To what is saved of it, so that a report that is made again says the same. */
 	if (!ended)
-		record->finished = clock_utc_seconds();
+		record->finished = ceil(clock_utc_seconds() * 1e3) / 1e3;
 	return append_json(record, record_end_to_json(record), err);
 }
 
