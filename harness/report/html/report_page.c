@@ -177,13 +177,19 @@ static int report_page_put_point(
 {
 	struct page_input all;
 	struct chart chart = {0};
-	struct error err;
+	struct error err = {0};
 	struct buffer text = {0};
 	all = (struct page_input){.input = {.report = report, .point = point}};
-	int code = timeline ? report_page_load_repetition(&all, &err) : 0;
-	if (!code) {
-		section_point(&all.input, page);
-		code = timeline ? chart_timeline(&all.input, &chart) : 0;
+	/* One that cannot be read costs its time line, and not the page. */
+	const bool lost = timeline && report_page_load_repetition(&all, &err) != 0;
+	if (lost)
+		all.input.m = NULL;
+	section_point(&all.input, page);
+	int code = timeline && !lost ? chart_timeline(&all.input, &chart) : 0;
+	if (lost) {
+		buffer_format(&text, "No time line: %s", err.text);
+		page_paragraph(page, text.data ? text.data : "No time line");
+		buffer_release(&text);
 	}
 	if (!code && chart.drawing) {
 		(void)snprintf(chart.id, sizeof chart.id, "timeline-%zu", point);
