@@ -195,8 +195,8 @@ static int diagnose_find(
 			point, record->folder, record->grid.points);
 	else if (!code && point >= record->grid.points)
 		code = error_set(err, -EAGAIN,
-			"nothing that counts was measured in '%s': measure longer (measure.duration, measure.repeats)",
-			record->folder);
+			"nothing that counts was measured in '%s': 'mlbench show %s' says why",
+			record->folder, record->folder);
 	if (!code)
 		code = diagnosed_open(&finding->diagnosed, &finding->report, point, err);
 	return code ? code : find_verification(request, finding, err);
