@@ -221,7 +221,8 @@ const char *const lab_sections[] = {"lab", NULL};
 
 static bool lab_is_section(const char *name)
 {
-	return strncmp(name, "lab", 3) == 0 && (name[3] == '\0' || name[3] == '.');
+	return section_begins(
+		&(const struct section_owner){.sections = lab_sections, .variants = true}, name);
 }
 
 static int lab_section(
