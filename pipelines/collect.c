@@ -180,9 +180,8 @@ static uint64_t least_cut(const struct run *r, struct measurement *m)
 	const uint64_t end_ns = monitor->edges[monitor->count - 1].t_ns;
 	if (r->warmup_ns <= end_ns / 2 || config_integer(r->config, KEY_MEASURE_EPOCHS) == 0)
 		return r->warmup_ns;
-	measurement_note(m,
-		"the run of %.3g s was too short for measure.warmup: nothing was cut off",
-		(double)end_ns / (double)NS_PER_S);
+	measurement_note(m, "the run of %s s was too short for measure.warmup: nothing was cut off",
+		UNITS_PLAIN((double)end_ns / (double)NS_PER_S, 3));
 	return 0;
 }
 

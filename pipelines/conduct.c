@@ -4,6 +4,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
+#include "harness/base/units.h"
 #include "harness/measure/flame.h"
 #include "harness/measure/nvml_watch.h"
 #include "pipelines/live_feed.h"
@@ -344,8 +345,8 @@ static void conduct_watch(struct conducting *s, uint64_t now_ns)
 	struct error err;
 	monitor_describe(run, states, sizeof states);
 	crew_fail(&run->crew,
-		error_set(&err, -ETIMEDOUT, "no progress for %.3g s: %s",
-			(double)still_ns / (double)NS_PER_S, states),
+		error_set(&err, -ETIMEDOUT, "no progress for %s s: %s",
+			UNITS_PLAIN((double)still_ns / (double)NS_PER_S, 3), states),
 		&err);
 }
 

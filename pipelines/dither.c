@@ -2,6 +2,7 @@
 #include "pipelines/dither.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/units.h"
 #include "workloads/source/limiter.h"
 
 #include <math.h>
@@ -104,8 +105,8 @@ void dither_plan(
 	}
 	if ((uint64_t)config_integer(config, KEY_MEASURE_WARMUP) + longer_ns < least_ns) {
 		(void)snprintf(d->why_not, sizeof d->why_not,
-			"reads at other depths were not tried: measure.warmup is shorter than %.3g s",
-			(double)least_ns / (double)NS_PER_S);
+			"reads at other depths were not tried: measure.warmup is shorter than %s s",
+			UNITS_PLAIN((double)least_ns / (double)NS_PER_S, 3));
 		return;
 	}
 	d->half = d->set / 2;

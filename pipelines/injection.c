@@ -380,11 +380,11 @@ static const char *planted_value(enum planted_unit unit, double value, char text
 	case PLANTED_DURATION:
 		return units_format_duration(value, text);
 	case PLANTED_SHARE:
-		(void)snprintf(text, UNITS_BYTES, "%.3g %%", value * 100);
+		(void)snprintf(text, UNITS_BYTES, "%s %%", UNITS_PLAIN(value * 100, 3));
 		break;
 	case PLANTED_FACTOR:
 	case PLANTED_COUNT:
-		(void)snprintf(text, UNITS_BYTES, "%.3g", value);
+		(void)snprintf(text, UNITS_BYTES, "%s", UNITS_PLAIN(value, 3));
 		break;
 	}
 	return text;
@@ -400,8 +400,8 @@ void injection_announce(const struct config *config, struct measurement *m)
 			continue;
 		char longer[UNITS_BYTES] = "";
 		if (p->key == KEY_INJECT_SLOW_SHARE)
-			(void)snprintf(longer, sizeof longer, " %.3g times as long",
-				config_real(config, KEY_INJECT_SLOW_FACTOR));
+			(void)snprintf(longer, sizeof longer, " %s times as long",
+				UNITS_PLAIN(config_real(config, KEY_INJECT_SLOW_FACTOR), 3));
 		measurement_note(m, "injected: %s%s%s%s (inject.%s)", p->before,
 			planted_value(p->unit, value, text), p->after, longer,
 			config_keys[p->key].name);

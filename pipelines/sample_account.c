@@ -3,6 +3,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/hash.h"
+#include "harness/base/units.h"
 #include "workloads/source/source.h"
 
 #include <errno.h>
@@ -118,8 +119,8 @@ void bad_samples_report(
 	m->bad_samples = bad->count;
 	if (m->bad_share > 0)
 		measurement_note(m,
-			"bad samples: %.2g %% of those measured could not be read or decoded; the rate is of the others",
-			m->bad_share * 100);
+			"bad samples: %s %% of those measured could not be read or decoded; the rate is of the others",
+			UNITS_PLAIN(m->bad_share * 100, 2));
 	for (uint32_t i = 0; i < bad->listed; i++)
 		measurement_note(m, "bad sample %s: %s",
 			dataset_name_sample(dataset, bad->list[i].sample, name),

@@ -90,9 +90,11 @@ const char *figure_value_text(enum figure_unit unit, double value, char out[FIGU
 		break;
 	case FIGURE_FLOPS:
 		if (isfinite(value) && fabs(value) < 1e12)
-			(void)snprintf(out, FIGURE_VALUE_BYTES, "%.3g GFLOP/s", value * 1e-9);
+			(void)snprintf(out, FIGURE_VALUE_BYTES, "%s GFLOP/s",
+				UNITS_PLAIN(value * 1e-9, 3));
 		else
-			(void)snprintf(out, FIGURE_VALUE_BYTES, "%.4g TFLOP/s", value * 1e-12);
+			(void)snprintf(out, FIGURE_VALUE_BYTES, "%s TFLOP/s",
+				UNITS_PLAIN(value * 1e-12, 4));
 		break;
 	case FIGURE_TEXT:
 	case FIGURE_COUNT:

@@ -4,6 +4,7 @@
 #include "harness/accept/fleet_nodes.h"
 #include "harness/analyze/comparison.h"
 #include "harness/base/array.h"
+#include "harness/base/units.h"
 #include "harness/record/fields.h"
 
 #include <math.h>
@@ -127,7 +128,7 @@ static void change_words(const struct fleet_metric *metric, double value, struct
 	const double change = fleet_change(metric, value);
 	const char *side = change < 0 ? "below" : "above";
 	if (metric->figure->unit == FIGURE_COUNT)
-		buffer_format(out, "%.3g %s", fabs(change), side);
+		buffer_format(out, "%s %s", UNITS_PLAIN(fabs(change), 3), side);
 	else if (metric->figure->unit == FIGURE_SHARE)
 		buffer_format(out, "%.1f points %s", 100 * fabs(change), side);
 	else
@@ -596,7 +597,7 @@ static json_t *apart_json(const struct fleet_node *node)
 		return json_null();
 	const double change = fleet_change(node->worst, node->worst_value->of.value);
 	if (node->worst->figure->unit == FIGURE_COUNT)
-		return json_sprintf("%+.3g", change);
+		return json_sprintf("%s%s", change < 0 ? "" : "+", UNITS_PLAIN(change, 3));
 	return json_sprintf("%+.1f %s", 100 * change,
 		node->worst->figure->unit == FIGURE_SHARE ? "points" : "%");
 }

@@ -110,7 +110,7 @@ static int plan_check_range(
 			    : key->type == PLAN_TYPE_SIZE   ? units_format_size(limit, bound)
 							    : units_format_count(limit, bound);
 	if (key->type == PLAN_TYPE_SHARE) /* with as many decimals as it has */
-		(void)snprintf(bound, sizeof bound, "%.3g %%", 100 * limit);
+		(void)snprintf(bound, sizeof bound, "%s %%", UNITS_PLAIN(100 * limit, 3));
 	return error_set(err, -EINVAL, "%.64s is too %s: %s is the %s", text,
 		low ? "small" : "large", shown, low ? "least" : "most");
 }

@@ -5,6 +5,7 @@
 #include "harness/accept/judge.h"
 #include "harness/base/array.h"
 #include "harness/base/buffer.h"
+#include "harness/base/units.h"
 #include "harness/record/fields.h"
 
 #include <errno.h>
@@ -515,7 +516,7 @@ static void say_measured(const struct evidence *evidence, const struct judged *j
 		return;
 	/* Too few values have no interval at that level. */
 	if (judge_tail(evidence->count, evidence->count) <= judged->rate)
-		buffer_format(out, " (%.4g %% CI ", 100 * (1 - 2 * judged->rate));
+		buffer_format(out, " (%s %% CI ", UNITS_PLAIN(100 * (1 - 2 * judged->rate), 4));
 	else
 		buffer_text(out, " (range ");
 	buffer_text(out, figure_value_text(judged->unit, judged->interval.low, value));
@@ -589,7 +590,7 @@ static void say_finding(const struct judging *judging, const struct evidence *ev
 	}
 	const double by = judged_by(judged);
 	if (judged->judgement == JUDGED_BROKEN && isfinite(by))
-		buffer_format(out, ", %.3g %% beyond its limit", -100 * by);
+		buffer_format(out, ", %s %% beyond its limit", UNITS_PLAIN(-100 * by, 3));
 	else if (judged->judgement == JUDGED_BROKEN && *judged->why)
 		buffer_format(out, ": %s", judged->why);
 	say_asked(evidence, judged, out);

@@ -2,6 +2,7 @@
 #include "harness/analyze/adaptive.h"
 
 #include "harness/base/array.h"
+#include "harness/base/units.h"
 
 #include <errno.h>
 #include <math.h>
@@ -260,8 +261,9 @@ void forecast_change(const struct forecast_input *input, double widening, size_t
 	out->known = miss <= log(MISS_MOST);
 	if (!out->known)
 		(void)snprintf(out->why, sizeof out->why,
-			"the replay of the unchanged setting gives %.4g samples/s where %.4g were measured (%+.0f %%): such a model predicts no change of it; measure the change instead",
-			out->unchanged, measured, 100 * (out->unchanged / measured - 1));
+			"the replay of the unchanged setting gives %s samples/s where %s were measured (%+.0f %%): such a model predicts no change of it; measure the change instead",
+			UNITS_PLAIN(out->unchanged, 4), UNITS_PLAIN(measured, 4),
+			100 * (out->unchanged / measured - 1));
 }
 
 /* --- adaptive sweeps -------------------------------------------------------------------------- */

@@ -298,8 +298,8 @@ const char *cause_short_group(const char *group, char out[QUOTA_WORDS_BYTES])
 const char *cause_quota_name(const struct point_summary *point, char out[QUOTA_NAME_BYTES])
 {
 	char group[QUOTA_WORDS_BYTES];
-	(void)snprintf(out, QUOTA_NAME_BYTES, "the quota of cgroup %s (%.3g core%s)",
-		cause_short_group(point->quota_group, group), point->quota_cores,
+	(void)snprintf(out, QUOTA_NAME_BYTES, "the quota of cgroup %s (%s core%s)",
+		cause_short_group(point->quota_group, group), UNITS_PLAIN(point->quota_cores, 3),
 		point->quota_cores == 1 ? "" : "s");
 	return out;
 }

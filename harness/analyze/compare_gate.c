@@ -291,7 +291,7 @@ const char *metric_text(const struct metric *metric, double value, char out[METR
 	else if (unit == METRIC_PER_S)
 		(void)units_format_count(value, text);
 	else
-		(void)snprintf(text, sizeof text, "%.4g %s", value,
+		(void)snprintf(text, sizeof text, "%s %s", UNITS_PLAIN(value, 4),
 			unit == METRIC_CELSIUS ? "C" : metric_unit_name(unit));
 	(void)snprintf(out, METRIC_TEXT_BYTES, "%s", text);
 	return out;
@@ -308,7 +308,7 @@ const char *metric_change_text(
 	else if (metric->kind->unit == METRIC_CELSIUS)
 		(void)snprintf(out, METRIC_TEXT_BYTES, "%+.1f C", change);
 	else if (fabs(percent) >= 1000)
-		(void)snprintf(out, METRIC_TEXT_BYTES, "%.3g times", 1 + change);
+		(void)snprintf(out, METRIC_TEXT_BYTES, "%s times", UNITS_PLAIN(1 + change, 3));
 	else
 		(void)snprintf(out, METRIC_TEXT_BYTES, "%+.*f %s", fabs(percent) < 0.995 ? 2 : 1,
 			percent, metric_is_ratio(metric) ? "%" : "points");

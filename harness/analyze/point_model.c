@@ -184,21 +184,21 @@ static void note_read(struct model *model, const struct read_split *split)
 	const char *const each = model->facts.reads_large ? "request" : "file";
 	if (split->device_ns > 0)
 		model_note(model,
-			"reading: a serial device takes %.3g us per %s%s and was %.0f %% busy%s; "
-			"latency %.3g us%s",
-			split->device_ns / 1e3, each,
+			"reading: a serial device takes %s us per %s%s and was %.0f %% busy%s; "
+			"latency %s us%s",
+			UNITS_PLAIN(split->device_ns / 1e3, 3), each,
 			split->by_bytes ? ", in proportion to bytes" : "",
 			100 * split->device_share,
 			split->hit_share > 0 ? "; some came from a cache" : "",
-			split->latency_ns / 1e3,
+			UNITS_PLAIN(split->latency_ns / 1e3, 3),
 			split->device_share > DEVICE_HIDES
 				? " (a higher one would be hidden by its queue)"
 				: "");
 	else if (!split->identified && shape->reader_threads * shape->read_depth > 1)
 		model_note(model,
 			"reading: latency and device time could not be told apart: assumed to be "
-			"latency, %.3g us per %s, which overlaps at any depth",
-			split->latency_ns / 1e3, each);
+			"latency, %s us per %s, which overlaps at any depth",
+			UNITS_PLAIN(split->latency_ns / 1e3, 3), each);
 }
 
 /* The reads of all repetitions in sequence; NULL without memory. */
@@ -687,11 +687,11 @@ static int model_baseline(struct model *model, const struct outside *outside, st
 		char have[UNITS_BYTES];
 		char want[UNITS_BYTES];
 		return error_set(err, -ENODATA,
-			"%s samples recorded, %s needed: measure %.2g times as long "
+			"%s samples recorded, %s needed: measure %s times as long "
 			"(measure.duration)",
 			units_format_count((double)model->recorded, have),
 			units_format_count((double)needed, want),
-			(double)needed / fmax((double)model->recorded, 1));
+			UNITS_PLAIN((double)needed / fmax((double)model->recorded, 1), 2));
 	}
 	struct replay_result result;
 	code = choose_outside(model, outside, samples, &result, err);

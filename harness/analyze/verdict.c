@@ -479,8 +479,8 @@ static void evidence_add_loader(const struct evidence_base *base, struct verdict
 	const double decode = evidence_mean(summary_stage(point, STAGE_DECODE_NAME));
 	if (base->facts->by_workers && read > 0 && decode > 0)
 		evidence_add(out,
-			"each worker reads a file in %.3g ms and then decodes it in %.3g ms: it does one or the other",
-			read * 1e-6, decode * 1e-6);
+			"each worker reads a file in %s ms and then decodes it in %s ms: it does one or the other",
+			UNITS_PLAIN(read * 1e-6, 3), UNITS_PLAIN(decode * 1e-6, 3));
 	if (base->facts->turns && step)
 		evidence_add(out,
 			"loading and steps take turns: the step is starved %.0f %% of the time while a batch is loaded, and nothing is loaded in the rest",
@@ -758,8 +758,8 @@ static void advise_quota(const struct evidence_base *base, struct verdict *out)
 	char gain[64] = "";
 	char fewer[80] = "";
 	if (f)
-		(void)snprintf(gain, sizeof gain, ": up to %.3g times the throughput (predicted)",
-			1 + f->unthrottled);
+		(void)snprintf(gain, sizeof gain, ": up to %s times the throughput (predicted)",
+			UNITS_PLAIN(1 + f->unthrottled, 3));
 	if (base->facts->decode_workers > fit)
 		(void)snprintf(
 			fewer, sizeof fewer, "; within it decode.workers = %u is enough", fit);

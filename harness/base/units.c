@@ -477,6 +477,35 @@ const char *units_format_count(double count, char out[UNITS_BYTES])
 	return out;
 }
 
+const char *units_format_plain(double value, int digits, char out[UNITS_BYTES])
+{
+	if (!isfinite(value))
+		return no_number(out);
+	/* Rounded as it is printed: 9.96 has one digit before the point, and 10 at two digits. */
+	char text[UNITS_BYTES];
+	(void)snprintf(text, sizeof text, "%.*e", digits - 1, value);
+	const double rounded = strtod(text, NULL);
+	const double magnitude = fabs(rounded);
+	if (magnitude >= 999999.5)
+		return units_format_count(rounded, out);
+	if (magnitude >= 1000)
+		return format_thousands(rounded, out);
+	const int before = magnitude > 0 ? (int)floor(log10(magnitude) + 1e-9) + 1 : digits;
+	const int after = digits - before;
+	const int used = snprintf(out, UNITS_BYTES, "%.*f",
+		after < 0    ? 0
+		: after < 20 ? after
+			     : 20,
+		rounded);
+	for (int i = used - 1; after > 0 && i > 0 && (out[i] == '0' || out[i] == '.'); i--) {
+		const bool point = out[i] == '.';
+		out[i] = '\0';
+		if (point)
+			break;
+	}
+	return out;
+}
+
 const char *units_or_dash(units_formatter *format, double value, char out[UNITS_BYTES])
 {
 	if (!isnan(value))

@@ -32,6 +32,11 @@ const char *units_format_rate(double bytes_per_s, char out[UNITS_BYTES]); /* "1.
 const char *units_format_share(double share, char out[UNITS_BYTES]);      /* "97.1%" */
 const char *units_format_count(double count, char out[UNITS_BYTES]);      /* "1,786", "1.52 M" */
 
+/* A bare number of so many significant digits without an exponent: "0.012", "110", "1,230"; what
+ * a person is told is never "1.1e+02".  UNITS_PLAIN has room for it until its block ends. */
+const char *units_format_plain(double value, int digits, char out[UNITS_BYTES]);
+#define UNITS_PLAIN(value, digits) units_format_plain(value, digits, (char[UNITS_BYTES]){0})
+
 /* One of them, for the cell of a table: "-" for what is not known (NAN).  Returns out. */
 typedef const char *units_formatter(double value, char out[UNITS_BYTES]);
 const char *units_or_dash(units_formatter *format, double value, char out[UNITS_BYTES]);

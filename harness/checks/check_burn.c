@@ -657,11 +657,11 @@ static void burn_hand_throttle(struct burn *burn, const struct sensor *sensor)
 	if (sensor->throttled > 0)
 		sink_event(burn->sink, "burn.throttled", sensor->place,
 			burn_at_s(burn, sensor->first_s),
-			"from %.4g s on, for the last time at %.4g s: throttled in %" PRIu64
+			"from %s s on, for the last time at %s s: throttled in %" PRIu64
 			" of %" PRIu64 " windows%s%s",
-			burn_at_s(burn, sensor->first_s), burn_at_s(burn, sensor->last_s),
-			sensor->throttled, sensor->looks, sensor->reason[0] ? ": " : "",
-			sensor->reason);
+			UNITS_PLAIN(burn_at_s(burn, sensor->first_s), 4),
+			UNITS_PLAIN(burn_at_s(burn, sensor->last_s), 4), sensor->throttled,
+			sensor->looks, sensor->reason[0] ? ": " : "", sensor->reason);
 }
 
 static void burn_hand_sensors(struct burn *burn)

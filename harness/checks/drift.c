@@ -2,6 +2,7 @@
 #include "harness/checks/drift.h"
 
 #include "harness/analyze/statistics.h"
+#include "harness/base/units.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -73,10 +74,10 @@ const char *drift_text(const struct drift *drift, char out[DRIFT_TEXT_BYTES])
 		const double share = part->rate / drift->parts[0].rate - 1;
 		char until[32] = " on";
 		if (i + 1 < drift->part_count)
-			(void)snprintf(until, sizeof until, " to %.4g s", part->to_s);
+			(void)snprintf(until, sizeof until, " to %s s", UNITS_PLAIN(part->to_s, 4));
 		const int n = snprintf(out + used, DRIFT_TEXT_BYTES - used,
-			"%sfrom %.4g s%s: %.2g %% %s", i > 1 ? ", " : "", part->from_s, until,
-			100 * fabs(share), share < 0 ? "less" : "more");
+			"%sfrom %s s%s: %s %% %s", i > 1 ? ", " : "", UNITS_PLAIN(part->from_s, 4),
+			until, UNITS_PLAIN(100 * fabs(share), 2), share < 0 ? "less" : "more");
 		used += n > 0 ? (size_t)n : 0;
 	}
 	return out;

@@ -3,6 +3,7 @@
 
 #include "harness/base/array.h"
 #include "harness/base/text.h"
+#include "harness/base/units.h"
 #include "harness/measure/data_store.h"
 #include "harness/measure/dmi.h"
 #include "harness/measure/node_files.h"
@@ -489,8 +490,8 @@ void tell_cgroup(struct expect *e)
 	}
 	if (least &&
 		(expect_wants(e, "cgroup.cores", NULL) || expect_wants(e, "cgroup.withheld", NULL)))
-		sink_note(e->context->sink, "control group %s has a quota of %.3g cores",
-			least->group, least->cores);
+		sink_note(e->context->sink, "control group %s has a quota of %s cores",
+			least->group, UNITS_PLAIN(least->cores, 3));
 	if (!meminfo || !parse_field_number(meminfo, "MemTotal", &total))
 		expect_missing(e, "cgroup.memory", "", "no 'MemTotal' in /proc/meminfo");
 	else

@@ -338,7 +338,7 @@ const char *bisect_value(const struct bisect_sides *sides, const struct bisect_i
 	else if (item->cores)
 		(void)snprintf(out, room, "%u", side->node.cores);
 	else if (item->quota && side->node.quota_cores > 0)
-		(void)snprintf(out, room, "%.3g cores", side->node.quota_cores);
+		(void)snprintf(out, room, "%s cores", UNITS_PLAIN(side->node.quota_cores, 3));
 	else if (item->memory && side->node.memory_bytes > 0)
 		(void)snprintf(
 			out, room, "%s", units_format_size((double)side->node.memory_bytes, bytes));

@@ -783,10 +783,11 @@ static int accept_print_plan(const struct accepting *a, struct error *err)
 	medium_fact_text(
 		&medium, INK_BOLD, "time", clock_format_span(seconds, time_text, sizeof time_text));
 	buffer_format(&note,
-		"A figure exactly at its limit is passed wrongly in at most %.3g %% of runs, and a node "
-		"all of whose figures are at their limits is failed wrongly in at most %.3g %%. Each "
+		"A figure exactly at its limit is passed wrongly in at most %s %% of runs, and a node "
+		"all of whose figures are at their limits is failed wrongly in at most %s %%. Each "
 		"figure is measured %u times at first, and up to %u times where that cannot tell.",
-		100 * rate, 100 * rate, repeats, repeats * JUDGE_LOOKS_MAX);
+		UNITS_PLAIN(100 * rate, 3), UNITS_PLAIN(100 * rate, 3), repeats,
+		repeats * JUDGE_LOOKS_MAX);
 	medium_fact(&medium, INK_PLAIN, "errors", &note);
 	medium_end(&medium);
 	json_decref(rows);

@@ -146,7 +146,8 @@ static void add_peaks(const char *name, struct buffer *text)
 	buffer_text(text, "; published dense TFLOP/s:");
 	for (int i = 0; i < PEAK_PRECISIONS; i++)
 		if (peak->teraflops[i] > 0)
-			buffer_format(text, " %s %.4g,", precisions[i], peak->teraflops[i]);
+			buffer_format(
+				text, " %s %s,", precisions[i], UNITS_PLAIN(peak->teraflops[i], 4));
 	text->size -= !text->failed; /* the last comma */
 	buffer_format(text, " (%s)", peak->source);
 }
@@ -182,8 +183,8 @@ static void list_any_device(struct listing *listing)
 		"any other device, by its own step times "
 		"(step.time = 106ms@64,61ms@32); published dense bf16 TFLOP/s, not step times:");
 	for (size_t i = 0; i < peak_count; i++)
-		buffer_format(&text, "%s %s %.4g", i ? "," : "", peak_list[i].device,
-			peak_list[i].teraflops[STEP_PRECISION_BF16]);
+		buffer_format(&text, "%s %s %s", i ? "," : "", peak_list[i].device,
+			UNITS_PLAIN(peak_list[i].teraflops[STEP_PRECISION_BF16], 4));
 	listing_add(listing, "any", NULL, text.data ? text.data : "");
 	buffer_release(&text);
 }

@@ -166,17 +166,17 @@ static void reproduce_emulate_quota(struct reproduce *r)
 	const struct cpu_quota *least = cgroup_tightest(&quotas);
 	if (least && least->cores <= wish) {
 		reproduce_add_line(&r->emulated, "", false,
-			"not the CPU quota of %.3g cores: this process has one of %.3g already",
-			wish, least->cores);
+			"not the CPU quota of %s cores: this process has one of %s already",
+			UNITS_PLAIN(wish, 3), UNITS_PLAIN(least->cores, 3));
 		return;
 	}
 	if (node_emulation_begin(&emulation, &limits, &why) == 0) {
 		r->node.quota_cores = wish;
-		reproduce_add_line(
-			&r->emulated, "", true, "a CPU quota of %.3g cores, as reported", wish);
+		reproduce_add_line(&r->emulated, "", true, "a CPU quota of %s cores, as reported",
+			UNITS_PLAIN(wish, 3));
 	} else {
-		reproduce_add_line(&r->emulated, "", false,
-			"not the CPU quota of %.3g cores: %.150s", wish, why.text);
+		reproduce_add_line(&r->emulated, "", false, "not the CPU quota of %s cores: %.150s",
+			UNITS_PLAIN(wish, 3), why.text);
 	}
 	node_emulation_end(&emulation);
 }

@@ -1,5 +1,6 @@
 /* What `mlbench lab` prints of one lab. */
 #include "harness/base/array.h"
+#include "harness/base/units.h"
 #include "harness/command/lab_call.h"
 #include "harness/lab/ask_figures.h"
 #include "harness/record/fields.h"
@@ -131,12 +132,14 @@ static void lab_say_prediction(struct lab_call *call, bool first, const json_t *
 	if (word)
 		buffer_text(&line, word);
 	else
-		buffer_format(&line, "%.4g..%.4g", fields_real(json_object_get(p, "low")),
-			fields_real(json_object_get(p, "high")));
+		buffer_format(&line, "%s..%s",
+			UNITS_PLAIN(fields_real(json_object_get(p, "low")), 4),
+			UNITS_PLAIN(fields_real(json_object_get(p, "high")), 4));
 	buffer_format(&line, ", %.0f %% sure", sure * 100);
 	if (json_is_number(measured))
-		buffer_format(&line, "; measured %.4g: %s, the middle was off by %.2f x",
-			json_number_value(measured), json_is_true(hit) ? "right" : "wrong", factor);
+		buffer_format(&line, "; measured %s: %s, the middle was off by %.2f x",
+			UNITS_PLAIN(json_number_value(measured), 4),
+			json_is_true(hit) ? "right" : "wrong", factor);
 	else if (json_is_string(measured))
 		buffer_format(&line, "; it is %s: %s", json_string_value(measured),
 			json_is_true(hit) ? "right" : "wrong");
@@ -187,8 +190,9 @@ static void lab_say_gain(struct lab_call *call, const struct lab_check *check)
 		(void)snprintf(bounds, sizeof bounds, "95 %% CI %.0f to %.0f %%",
 			j->interval.low * 100, j->interval.high * 100);
 	lab_sayf(call, INK_PLAIN, "measured",
-		"as it stood %.4g, yours %.4g, best here %.4g samples/s (%zu times in turns)",
-		j->median.broken, j->median.yours, j->median.best, j->blocks);
+		"as it stood %s, yours %s, best here %s samples/s (%zu times in turns)",
+		UNITS_PLAIN(j->median.broken, 4), UNITS_PLAIN(j->median.yours, 4),
+		UNITS_PLAIN(j->median.best, 4), j->blocks);
 	switch (j->gain) {
 	case LAB_GAIN_YES:
 	case LAB_GAIN_NO:
@@ -258,8 +262,8 @@ void lab_say_fixes(struct lab_call *call)
 	size_t at = 0;
 	const json_t *base = lab_find_measured(call, &(struct lab_setting){0});
 	if (base)
-		lab_sayf(call, INK_PLAIN, "stood at", "%.4g samples/s",
-			json_number_value(json_object_get(base, "rate")));
+		lab_sayf(call, INK_PLAIN, "stood at", "%s samples/s",
+			UNITS_PLAIN(json_number_value(json_object_get(base, "rate")), 4));
 	while ((line = lab_next(call->lab, call->drawn.variant, LAB_WRONG, &at))) {
 		setting = (struct lab_setting){0};
 		if (lab_setting_of_line(&call->drawn, line, &setting, NULL) ||
@@ -272,7 +276,7 @@ void lab_say_fixes(struct lab_call *call)
 		const json_t *measured = lab_find_measured(call, &setting);
 		const double rate = fields_real(json_object_get(measured, "rate"));
 		if (isfinite(rate))
-			buffer_format(&words, " (measured %.4g samples/s)", rate);
+			buffer_format(&words, " (measured %s samples/s)", UNITS_PLAIN(rate, 4));
 		lab_sayf(call, INK_PLAIN, json_array_size(fixes) ? "" : "no help", "%s: %s",
 			words.data ? words.data : "", line->text);
 		(void)json_array_append_new(fixes,
@@ -290,7 +294,7 @@ void lab_say_fixes(struct lab_call *call)
 			json_array_size(json_object_get(call->state, "checks")) - 1),
 		"best"));
 	if (isfinite(best))
-		buffer_format(&words, ": %.4g samples/s in the last check", best);
+		buffer_format(&words, ": %s samples/s in the last check", UNITS_PLAIN(best, 4));
 	lab_say(call, INK_GOOD, "best", words.data ? words.data : "");
 	(void)json_object_set_new(call->more, "best", json);
 	buffer_release(&words);
@@ -303,5 +307,6 @@ void lab_say_answers(struct lab_call *call)
 	double truth;
 	while ((line = lab_next(call->lab, call->drawn.variant, LAB_ANSWER, &at)))
 		if (expression_evaluate(line->second, &call->drawn.scope, &truth, NULL) == 0)
-			lab_sayf(call, INK_PLAIN, "answer", "%s: %.4g", line->name, truth);
+			lab_sayf(call, INK_PLAIN, "answer", "%s: %s", line->name,
+				UNITS_PLAIN(truth, 4));
 }

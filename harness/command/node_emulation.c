@@ -30,8 +30,8 @@ const char *node_limits_words(const struct node_limits *limits, char *out, size_
 		used = (size_t)snprintf(
 			out, room, "%u core%s", limits->cores, limits->cores == 1 ? "" : "s");
 	if (limits->quota_cores > 0 && used < room)
-		used += (size_t)snprintf(out + used, room - used, "%sa CPU quota of %.3g cores",
-			used > 0 ? ", " : "", limits->quota_cores);
+		used += (size_t)snprintf(out + used, room - used, "%sa CPU quota of %s cores",
+			used > 0 ? ", " : "", UNITS_PLAIN(limits->quota_cores, 3));
 	if (limits->memory_bytes > 0 && used < room)
 		(void)snprintf(out + used, room - used, "%s%s of memory", used > 0 ? ", " : "",
 			units_format_size((double)limits->memory_bytes, bytes));

@@ -596,11 +596,12 @@ static void describe_short(const struct plan *plan, struct buffer *out)
 	if (plan->grid.points > 1)
 		buffer_format(out, "%zu of %zu points: ", cost->short_points, plan->grid.points);
 	buffer_format(out,
-		"measure.duration of %s is enough for only %.2g of the %g batches that a "
+		"measure.duration of %s is enough for only %s of the %g batches that a "
 		"measurement needs, at %s per batch: a repetition takes up to %d times as "
 		"long%s; measure.duration=%.0fs is enough\n",
-		clock_format_span(duration_s, duration, sizeof duration), duration_s / batch_s,
-		least, clock_format_span(batch_s, batch, sizeof batch), PIPELINE_EXTENSION,
+		clock_format_span(duration_s, duration, sizeof duration),
+		UNITS_PLAIN(duration_s / batch_s, 2), least,
+		clock_format_span(batch_s, batch, sizeof batch), PIPELINE_EXTENSION,
 		cost->short_worst.hopeless ? ", and even then measures too few" : "",
 		ceil((least + 1) * batch_s));
 }

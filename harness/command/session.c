@@ -180,8 +180,8 @@ void session_measure_item(struct session *session, const struct schedule_item *i
 	m->repeat = item->repeat;
 	if (item->warmup_ns > 0)
 		measurement_note(m,
-			"warm-up of %.3g s, longer than configured, for reads at other depths",
-			(double)item->warmup_ns / (double)NS_PER_S);
+			"warm-up of %s s, longer than configured, for reads at other depths",
+			UNITS_PLAIN((double)item->warmup_ns / (double)NS_PER_S, 3));
 	if (m->status == MEASUREMENT_FAILED) {
 		(void)snprintf(m->error, sizeof m->error, "%s",
 			err.text[0] ? err.text : "failed without a reason");

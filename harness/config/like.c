@@ -254,8 +254,8 @@ int like_parse(const char *text, struct like_stratum out[LIKE_STRATA_MAX], size_
 		at = end + (*end != '\0');
 	}
 	if (!(fabs(shares - 1) <= LIKE_SHARES_MISS))
-		return error_set(
-			err, -EINVAL, "the shares come to %.4g %%, not to 100 %%", 100 * shares);
+		return error_set(err, -EINVAL, "the shares come to %s %%, not to 100 %%",
+			UNITS_PLAIN(100 * shares, 4));
 	for (size_t i = 0; i < *count; i++)
 		out[i].share /= shares;
 	return 0;

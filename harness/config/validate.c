@@ -47,8 +47,8 @@ static int check_recipe(const struct config *config, struct error *err)
 		return 0;
 	if (pixels > PIXELS_LIMIT)
 		return error_set(err, -EINVAL,
-			"'dataset.width' x 'dataset.height' is %.3g pixels, more than the %.3g that a picture may have",
-			pixels, PIXELS_LIMIT);
+			"'dataset.width' x 'dataset.height' is %s pixels, more than the %s that a picture may have",
+			UNITS_PLAIN(pixels, 3), UNITS_PLAIN(PIXELS_LIMIT, 3));
 	if (bytes > most)
 		return error_set(err, -EINVAL,
 			"'dataset.bytes' = %s is more than pictures of %" PRId64 "x%" PRId64

@@ -707,8 +707,8 @@ static void log_choose_rank(struct log_told *told)
 		(double)told->ranks, NAN, NAN, "the ranks of the log, taken to run on one node");
 	findings_note(told->out,
 		"the log has %zu ranks: the steps of rank %.0f count, the slowest; the fastest "
-		"takes %.3g times as long",
-		told->ranks, slowest, least / most);
+		"takes %s times as long",
+		told->ranks, slowest, UNITS_PLAIN(least / most, 3));
 }
 
 /* Behind an evaluation, the time of a step may have it in it. */

@@ -429,9 +429,9 @@ static int trace_find_steps(struct trace *trace, const char *path, const struct 
 	const double each = annotated ? trace_batches_each(trace) : 1;
 	if (each > 1.5 && trace->loads.count > TRACE_STEPS_LEAST) {
 		findings_note(trace->out,
-			"each ProfilerStep requests %.3g batches: here a step is the time from one "
+			"each ProfilerStep requests %s batches: here a step is the time from one "
 			"request to the next",
-			each);
+			UNITS_PLAIN(each, 3));
 		steps->by = TRACE_BY_LOADER;
 		by = &trace->loads;
 	}
@@ -797,9 +797,9 @@ static void trace_note_bounds(struct trace *trace, const struct trace_steps *ste
 	if (worst->filled_ns > 0)
 		findings_note(trace->out,
 			"there are too many kernels to keep: idle gaps of up to %s count as busy, "
-			"at most %.2g %% of the time",
+			"at most %s %% of the time",
 			units_format_duration((double)worst->longest_filled_ns, gap),
-			100 * (double)worst->filled_ns / window);
+			UNITS_PLAIN(100 * (double)worst->filled_ns / window, 2));
 	if (trace->steps.lost || trace->loads.lost || trace->optimizers.lost)
 		findings_note(trace->out, "only the first %d steps and requests of the file count",
 			TRACE_MARKS_MAX);

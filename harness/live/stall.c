@@ -203,8 +203,8 @@ static bool is_silent(const struct stall_input *in, struct stall *out)
 		return false;
 	say(out, STALL_SILENT,
 		"its control thread does not run: the last update is %s old, and one is due "
-		"every %.2g s",
-		stall_format_seconds(age_s, time), view->period_s);
+		"every %s s",
+		stall_format_seconds(age_s, time), UNITS_PLAIN(view->period_s, 2));
 	return true;
 }
 

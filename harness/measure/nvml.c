@@ -4,6 +4,7 @@
 
 #include "harness/base/array.h"
 #include "harness/base/clock.h"
+#include "harness/base/units.h"
 #include "harness/measure/nvml_calls.h"
 
 #include <ctype.h>
@@ -611,8 +612,8 @@ static int await_inquiry(
 		(void)error_set(err, code, "%s", q->err.text);
 	(void)pthread_mutex_unlock(&q->lock);
 	if (left)
-		code = error_set(err, -ETIMEDOUT, "NVML does not answer within %.3g s",
-			(double)patience_ns / (double)NS_PER_S);
+		code = error_set(err, -ETIMEDOUT, "NVML does not answer within %s s",
+			UNITS_PLAIN((double)patience_ns / (double)NS_PER_S, 3));
 	return code;
 }
 

@@ -3,6 +3,7 @@
 #include "harness/measure/nvml_watch.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/units.h"
 #include "harness/measure/nvml_calls.h"
 
 #include <errno.h>
@@ -552,9 +553,10 @@ static double cost_percent(const struct nvml_watch *w)
 
 static void note_cost(const struct nvml_watch *w, struct measurement *m)
 {
-	measurement_note(m, "NVML: sampled every %.3g s%s; it took at most %.3g %% of a core",
-		(double)w->samplers[NVML_PACE_QUICK].period_ns / (double)NS_PER_S,
-		w->given_up ? " until a call did not come back" : "", cost_percent(w));
+	measurement_note(m, "NVML: sampled every %s s%s; it took at most %s %% of a core",
+		UNITS_PLAIN((double)w->samplers[NVML_PACE_QUICK].period_ns / (double)NS_PER_S, 3),
+		w->given_up ? " until a call did not come back" : "",
+		UNITS_PLAIN(cost_percent(w), 3));
 }
 
 static size_t find_watched(const struct nvml_watch *w, const char *bus)

@@ -116,7 +116,7 @@ static void alongside_add_ratio(
 	if (fabs(ratio - 1) < NONE)
 		buffer_text(text, ": as much as reported");
 	else if (ratio >= TIMES)
-		buffer_format(text, ": %.3g times as much as reported", ratio);
+		buffer_format(text, ": %s times as much as reported", UNITS_PLAIN(ratio, 3));
 	else
 		buffer_format(text, ": %.1f %% %s than reported", 100 * fabs(ratio - 1),
 			ratio > 1 ? "more" : "less");

@@ -87,8 +87,8 @@ static void bisect_add_verdict(const json_t *document, struct buffer *out)
 	const size_t count = json_array_size(causes);
 	const char *found = count == 1 ? "one cause" : "several causes";
 	if (bisect_is(document, "no loss"))
-		buffer_format(out, "BAD is not slower than GOOD by %.3g %% or more (sure)",
-			100 * column_number(document, "margin"));
+		buffer_format(out, "BAD is not slower than GOOD by %s %% or more (sure)",
+			UNITS_PLAIN(100 * column_number(document, "margin"), 3));
 	else if (bisect_is(document, "unclear whether there is a loss"))
 		buffer_text(out, "inconclusive: it is not clear whether BAD is slower at all");
 	else if (count == 0)
@@ -182,8 +182,8 @@ static void bisect_add_rest(const json_t *document, struct medium *medium)
 	struct buffer text = {0};
 	char span[UNITS_BYTES];
 	if (!isnan(within) && left > 0) {
-		buffer_format(&text, "all other differences together cost less than %.2g %% (sure)",
-			100 * within);
+		buffer_format(&text, "all other differences together cost less than %s %% (sure)",
+			UNITS_PLAIN(100 * within, 2));
 		medium_fact(medium, INK_PLAIN, "rest", &text);
 	}
 	if (json_array_size(remaining) > 0 && !bisect_is(document, "no loss")) {
@@ -265,10 +265,9 @@ void bisect_report_text(
 	medium_fact_text(&medium, INK_DIM, "model", column_text(document, "no_prediction"));
 	medium_list(&medium, INK_DIM, "note", column_value(document, "notes"), 0);
 	const double questions = column_number(document, "questions");
-	buffer_format(&text,
-		"%.0f question%s, %.0f runs; each answer is wrong with at most %.1g %%", questions,
-		questions > 1 ? "s" : "", column_number(document, "runs"),
-		100 * column_number(document, "error_rate"));
+	buffer_format(&text, "%.0f question%s, %.0f runs; each answer is wrong with at most %s %%",
+		questions, questions > 1 ? "s" : "", column_number(document, "runs"),
+		UNITS_PLAIN(100 * column_number(document, "error_rate"), 1));
 	medium_fact(&medium, INK_DIM, "took", &text);
 	medium_end(&medium);
 }

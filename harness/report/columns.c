@@ -89,7 +89,7 @@ static void cell_number(const struct table_column *column, double plain, struct 
 		buffer_format(out, "%.*f", column->decimals, value);
 		break;
 	case COLUMN_RATIO:
-		buffer_format(out, "%.3g", value);
+		buffer_format(out, "%s", UNITS_PLAIN(value, 3));
 		break;
 	case COLUMN_TEXT:
 		buffer_format(out, "%.9g", value);

@@ -6,6 +6,7 @@
 #include "harness/base/files.h"
 #include "harness/base/hash.h"
 #include "harness/base/log.h"
+#include "harness/base/units.h"
 #include "harness/measure/environment.h"
 #include "harness/record/fields.h"
 #include "harness/record/record.h"
@@ -843,7 +844,8 @@ const char *history_change_size(
 		(void)snprintf(
 			out, HISTORY_NUMBER_BYTES, "%+.1f %%", 100 * (c->after / c->before - 1));
 	else
-		(void)snprintf(out, HISTORY_NUMBER_BYTES, "%+.3g", c->after - c->before);
+		(void)snprintf(out, HISTORY_NUMBER_BYTES, "%s%s", c->after < c->before ? "" : "+",
+			UNITS_PLAIN(c->after - c->before, 3));
 	return out;
 }
 

@@ -1,5 +1,6 @@
 /* The history as a page: what changed, a chart per series, and the list of results. */
 #include "harness/base/array.h"
+#include "harness/base/units.h"
 #include "harness/record/fields.h"
 #include "harness/report/columns.h"
 #include "harness/report/history_report.h"
@@ -60,8 +61,8 @@ static void history_page_describe(const json_t *plot, const json_t *series,
 	if (count < LEVEL_VALUES_MIN)
 		buffer_format(out, ". Finding changes takes %d results.", LEVEL_VALUES_MIN);
 	else if (changes == 0)
-		buffer_format(out, ". No change of level at %.3g %% significance.",
-			100 * column_number(plot, "significance"));
+		buffer_format(out, ". No change of level at %s %% significance.",
+			UNITS_PLAIN(100 * column_number(plot, "significance"), 3));
 	for (size_t i = 0; i < changes; i++) {
 		buffer_text(out, i ? "; " : ". Changes: ");
 		history_change_words(series, i, metric, out);
@@ -216,9 +217,9 @@ static int add_plot(struct page *page, const json_t *plot, struct error *err)
 	int code = history_metric_find(column_text(plot, "metric"), &metric, err);
 	(void)snprintf(text, sizeof text,
 		"Results of one configuration on one node form a series. A change is marked where the level differs at "
-		"%.3g %% significance (for each series; by simulation with heavy-tailed noise, a correlation of 0.3 "
+		"%s %% significance (for each series; by simulation with heavy-tailed noise, a correlation of 0.3 "
 		"from one result to the next) and by %g %% at least.",
-		100 * column_number(plot, "significance"), 100 * LEVEL_LEAST);
+		UNITS_PLAIN(100 * column_number(plot, "significance"), 3), 100 * LEVEL_LEAST);
 	page_heading(page, 2, "series", "Over time");
 	page_paragraph(page, text);
 	json_array_foreach(json_object_get(plot, "series"), i, series)

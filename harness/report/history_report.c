@@ -3,6 +3,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/text.h"
+#include "harness/base/units.h"
 #include "harness/record/fields.h"
 #include "harness/report/columns.h"
 #include "harness/report/layout.h"
@@ -450,10 +451,10 @@ void history_change_words(const json_t *series, size_t change, const struct hist
 	const char *facts = column_text(c, "changed_facts");
 	char before[HISTORY_NUMBER_BYTES];
 	char after[HISTORY_NUMBER_BYTES];
-	buffer_format(out, "from %s on: %s -> %s (%s), p %s %.3g", column_text(c, "started"),
+	buffer_format(out, "from %s on: %s -> %s (%s), p %s %s", column_text(c, "started"),
 		history_unit_format(metric->unit, column_number(c, "before"), before),
 		history_unit_format(metric->unit, column_number(c, "after"), after),
-		column_text(value, "change"), p <= LEVEL_P_LEAST ? "<=" : "=", p);
+		column_text(value, "change"), p <= LEVEL_P_LEAST ? "<=" : "=", UNITS_PLAIN(p, 3));
 	buffer_format(out, "%s%s", *facts ? "; also changed: " : "", facts);
 }
 
@@ -522,8 +523,8 @@ static void render_series(const json_t *plot, const json_t *series,
 		buffer_format(&text, "%zu result%s, level %s: finding changes takes %d", count,
 			count == 1 ? "" : "s", level, LEVEL_VALUES_MIN);
 	else if (changes == 0)
-		buffer_format(&text, "%zu results, no change of level at %.3g %% significance",
-			count, 100 * column_number(plot, "significance"));
+		buffer_format(&text, "%zu results, no change of level at %s %% significance", count,
+			UNITS_PLAIN(100 * column_number(plot, "significance"), 3));
 	layout_labelled_buffer(style, INK_DIM, "series", &text, out);
 }
 

@@ -746,7 +746,7 @@ void report_bad_text(const struct report *report, struct buffer *out)
 	buffer_format(out, "%llu time%s, a sample could not be read or decoded",
 		(unsigned long long)bad, bad == 1 ? "" : "s");
 	if (worst > 0)
-		buffer_format(out, ", %.2g %% of those measured%s", worst * 100,
+		buffer_format(out, ", %s %% of those measured%s", UNITS_PLAIN(worst * 100, 2),
 			report->record->grid.points > 1 ? " at the worst point" : "");
 	buffer_text(out, "; throughput and the verdict exclude them");
 }

@@ -142,8 +142,9 @@ static void text_put_predicted(struct sheet_of_report *sheet)
 			100 * report_forecast_width(report));
 	if (noise > 0)
 		buffer_format(&text,
-			"; sweep.error = %.3g %% is below the noise of this node (one more point: ± %.1f %%), so more points would tell no more",
-			100 * config_real(&report->record->config, KEY_SWEEP_ERROR), 100 * noise);
+			"; sweep.error = %s %% is below the noise of this node (one more point: ± %.1f %%), so more points would tell no more",
+			UNITS_PLAIN(100 * config_real(&report->record->config, KEY_SWEEP_ERROR), 3),
+			100 * noise);
 	medium_fact(&sheet->medium, INK_BOLD, "adaptive", &text);
 }
 
@@ -633,7 +634,8 @@ void report_measured(const struct report *report, const struct style *style, str
 	if (p) {
 		text_add_rate(report, 0, &text);
 		if (isfinite(p->ci95.low) && p->repeat_count > 1)
-			buffer_format(&text, " (95 %% CI %.4g to %.4g)", p->ci95.low, p->ci95.high);
+			buffer_format(&text, " (95 %% CI %s to %s)", UNITS_PLAIN(p->ci95.low, 4),
+				UNITS_PLAIN(p->ci95.high, 4));
 		medium_fact(&sheet.medium, INK_BOLD, "measured", &text);
 		text_put_stages(&sheet, 0);
 	}

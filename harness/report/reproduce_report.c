@@ -110,9 +110,9 @@ static void reproduce_say_needed(const struct reproduction *r, struct buffer *ou
 	else if (r->repeats_needed > 0)
 		buffer_format(out,
 			" About %zu repetitions in all would decide four times in five, at a spread of "
-			"%.2g %% per repetition: --resume with more --budget adds to those that there "
+			"%s %% per repetition: --resume with more --budget adds to those that there "
 			"are.",
-			r->repeats_needed, 100 * r->twin.deviation);
+			r->repeats_needed, UNITS_PLAIN(100 * r->twin.deviation, 2));
 	else if (r->edge)
 		buffer_format(out,
 			" It lies so near to an edge that even %d repetitions would hardly decide; "
@@ -135,8 +135,8 @@ static void reproduce_words(const struct reproduction *r, struct buffer *out)
 		reproduce_say_reported(&r->reported, out);
 	}
 	if (r->rate == RATE_ABOVE || r->rate == RATE_BELOW)
-		buffer_format(out, ": %.2g times the reported throughput",
-			r->twin.value / r->reported.rate);
+		buffer_format(out, ": %s times the reported throughput",
+			UNITS_PLAIN(r->twin.value / r->reported.rate, 2));
 	else if (r->outcome == REPRODUCTION_REFUTED && r->rate == RATE_WITHIN)
 		buffer_text(out, ": the same throughput, for another reason");
 	buffer_text(out, ".");
@@ -368,9 +368,10 @@ static void reproduce_say_here(const json_t *document, struct medium *medium)
 			column_text(here, "disturbed"));
 	medium_fact(medium, INK_WARN, "busy", &text);
 	if (stage[0])
-		buffer_format(&text, "%s%s%s/%s by the diagnosis, confidence %.2g", stage,
+		buffer_format(&text, "%s%s%s/%s by the diagnosis, confidence %s", stage,
 			column_text(here, "also")[0] ? " and " : "", column_text(here, "also"),
-			column_text(here, "resource"), column_number(here, "confidence"));
+			column_text(here, "resource"),
+			UNITS_PLAIN(column_number(here, "confidence"), 2));
 	if (column_text(here, "evidence")[0])
 		buffer_format(
 			&text, "%s%s", stage[0] ? ": " : "none: ", column_text(here, "evidence"));

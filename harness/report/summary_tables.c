@@ -577,7 +577,8 @@ static void device_flops(const struct table_column *column, const json_t *row, s
 		return;
 	while (i + 1 < COUNT(units) && flops < units[i].scale)
 		i++;
-	buffer_format(out, "%.3g %sFLOP/s in a step, ", flops / units[i].scale, units[i].name);
+	buffer_format(out, "%s %sFLOP/s in a step, ", UNITS_PLAIN(flops / units[i].scale, 3),
+		units[i].name);
 	if (isnan(of_peak))
 		buffer_text(out, "peak unknown");
 	else

@@ -223,10 +223,10 @@ static const char *with_interval(double value, struct interval interval, char ou
 	if (isnan(value))
 		(void)snprintf(out, RANGE_BYTES, "-");
 	else if (isnan(interval.low) || isnan(interval.high))
-		(void)snprintf(out, RANGE_BYTES, "%.3gx", value);
+		(void)snprintf(out, RANGE_BYTES, "%sx", UNITS_PLAIN(value, 3));
 	else
-		(void)snprintf(
-			out, RANGE_BYTES, "%.3gx (%.3g-%.3g)", value, interval.low, interval.high);
+		(void)snprintf(out, RANGE_BYTES, "%sx (%s-%s)", UNITS_PLAIN(value, 3),
+			UNITS_PLAIN(interval.low, 3), UNITS_PLAIN(interval.high, 3));
 	return out;
 }
 

@@ -269,6 +269,28 @@ static void formats_for_people(void **state)
 	assert_string_equal(units_format_count(3, out), "3");
 }
 
+static void plain_figures_have_no_exponent(void **state)
+{
+	(void)state;
+	char out[UNITS_BYTES];
+	assert_string_equal(units_format_plain(112.3, 2, out), "110");
+	assert_string_equal(units_format_plain(1.149, 2, out), "1.1");
+	assert_string_equal(units_format_plain(99.6, 2, out), "100");
+	assert_string_equal(units_format_plain(9.96, 2, out), "10");
+	assert_string_equal(units_format_plain(100, 2, out), "100");
+	assert_string_equal(units_format_plain(1234.5, 3, out), "1,230");
+	assert_string_equal(units_format_plain(999.6, 3, out), "1,000");
+	assert_string_equal(units_format_plain(-45678, 2, out), "-46,000");
+	assert_string_equal(units_format_plain(3.4e6, 2, out), "3.40 M");
+	assert_string_equal(units_format_plain(0.1234, 2, out), "0.12");
+	assert_string_equal(units_format_plain(0.00001234, 3, out), "0.0000123");
+	assert_string_equal(units_format_plain(2.50, 3, out), "2.5");
+	assert_string_equal(units_format_plain(0.5, 1, out), "0.5");
+	assert_string_equal(units_format_plain(0, 3, out), "0");
+	assert_string_equal(units_format_plain(NAN, 3, out), "n/a");
+	assert_string_equal(UNITS_PLAIN(1536, 2), "1,500");
+}
+
 static void exact_prints(void **state)
 {
 	(void)state;
@@ -374,6 +396,7 @@ int main(void)
 		cmocka_unit_test(integers),
 		cmocka_unit_test(reals_and_shares),
 		cmocka_unit_test(formats_for_people),
+		cmocka_unit_test(plain_figures_have_no_exponent),
 		cmocka_unit_test(exact_prints),
 		cmocka_unit_test(exact_prints_are_read_back),
 		cmocka_unit_test(formats_are_read_back),

@@ -2,6 +2,7 @@
 #include "workloads/backend/backend.h"
 
 #include "harness/base/text.h"
+#include "harness/base/units.h"
 #include "workloads/backend/cuda.h"
 #include "workloads/model/model.h"
 #include "workloads/sample/sample.h"
@@ -109,8 +110,8 @@ static void backend_describe_tokens(struct backend *backend)
 	const size_t used = strlen(backend->description);
 	if (tokens > 0 && backend->flops_per_sample > 0)
 		(void)snprintf(backend->description + used, sizeof backend->description - used,
-			"; %.4g GFLOP for each sequence of %u tokens",
-			backend->flops_per_sample * 1e-9, tokens);
+			"; %s GFLOP for each sequence of %u tokens",
+			UNITS_PLAIN(backend->flops_per_sample * 1e-9, 4), tokens);
 }
 
 int backend_open(struct backend **out, const struct backend_options *options, struct error *err)

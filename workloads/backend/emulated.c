@@ -363,8 +363,8 @@ static void emulated_describe_times(
 		return;
 	}
 	if (times->correlation != 0)
-		(void)snprintf(
-			correlation, sizeof correlation, ", correlation %.3g", times->correlation);
+		(void)snprintf(correlation, sizeof correlation, ", correlation %s",
+			UNITS_PLAIN(times->correlation, 3));
 	(void)snprintf(out, room, "from %zu %srecorded step times%s", times->count,
 		times->is_series ? "" : "quantiles of ", correlation);
 }

@@ -2,6 +2,7 @@
  * noise as a scanner has it, in .npy or .npz (workloads/sample/npy.h). */
 #include "harness/base/clock.h"
 #include "harness/base/rng.h"
+#include "harness/base/units.h"
 #include "workloads/dataset/maker.h"
 
 #include <errno.h>
@@ -86,8 +87,8 @@ static int maker_volume_check(struct recipe *recipe, struct error *err)
 	if (most <= VOLUME_FILE_MAX)
 		return 0;
 	return error_set(err, -EINVAL,
-		"'dataset.depth' x 'dataset.height' x 'dataset.width' gives volumes of up to %.3g GB, with 'dataset.size_sigma' = %g; 4 GB are the limit",
-		most / 1e9, sigma);
+		"'dataset.depth' x 'dataset.height' x 'dataset.width' gives volumes of up to %s GB, with 'dataset.size_sigma' = %g; 4 GB are the limit",
+		UNITS_PLAIN(most / 1e9, 3), sigma);
 }
 
 static const char *maker_volume_extension(const struct recipe *recipe)

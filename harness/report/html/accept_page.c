@@ -294,11 +294,11 @@ static void accept_page_rules(struct page *page, const json_t *document)
 	page_term(page, "baseline", text);
 	if (isfinite(column_number(errors, "false_fail"))) {
 		(void)snprintf(text, sizeof text,
-			"A figure exactly at its limit is passed wrongly in at most %.3g %% of runs, and a node all "
-			"of whose figures are exactly at their limits is failed wrongly in at most %.3g %%. Where "
+			"A figure exactly at its limit is passed wrongly in at most %s %% of runs, and a node all "
+			"of whose figures are exactly at their limits is failed wrongly in at most %s %%. Where "
 			"repetitions show neither, more are taken, up to a bound; then the check is an ERROR.",
-			100 * column_number(errors, "false_pass"),
-			100 * column_number(errors, "false_fail"));
+			UNITS_PLAIN(100 * column_number(errors, "false_pass"), 3),
+			UNITS_PLAIN(100 * column_number(errors, "false_fail"), 3));
 		page_term(page, "error rates", text);
 	}
 	page_terms_end(page);

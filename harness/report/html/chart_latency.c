@@ -213,8 +213,8 @@ static void latency_find(const struct stage_summary *worst, struct buffer *out)
 	if (!worst)
 		return;
 	buffer_sentence(out, parts_stage(worst->name));
-	buffer_format(out, " has the longest tail: its p99 is %.3g times its median",
-		latency_tail(worst));
+	buffer_format(out, " has the longest tail: its p99 is %s times its median",
+		UNITS_PLAIN(latency_tail(worst), 3));
 }
 
 static void latency_say(

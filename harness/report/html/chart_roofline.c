@@ -320,8 +320,8 @@ static json_t *roofline_roofs(const struct roofline *view)
 static const char *roofline_rate(double flops, char out[UNITS_BYTES])
 {
 	const bool tera = flops >= TERA;
-	(void)snprintf(
-		out, UNITS_BYTES, "%.4g %sFLOP/s", flops / (tera ? TERA : GIGA), tera ? "T" : "G");
+	(void)snprintf(out, UNITS_BYTES, "%s %sFLOP/s",
+		UNITS_PLAIN(flops / (tera ? TERA : GIGA), 4), tera ? "T" : "G");
 	return out;
 }
 
@@ -329,9 +329,9 @@ static void roofline_say_count(const struct roofline *view, struct buffer *out)
 {
 	char bytes[UNITS_BYTES];
 	buffer_format(out,
-		"A step of %.0f samples of %s is %.4g GFLOP of matrix products, and both operands and the result of each of them, once, are %s: %.3g FLOP per byte",
-		view->batch, view->record->step.model, view->flops / GIGA,
-		units_format_size(view->bytes, bytes), view->flops / view->bytes);
+		"A step of %.0f samples of %s is %s GFLOP of matrix products, and both operands and the result of each of them, once, are %s: %s FLOP per byte",
+		view->batch, view->record->step.model, UNITS_PLAIN(view->flops / GIGA, 4),
+		units_format_size(view->bytes, bytes), UNITS_PLAIN(view->flops / view->bytes, 3));
 	buffer_format(out,
 		" (at %.0f %s a number; forward, gradients of data and of weights; weight updates and other work are not counted). ",
 		view->element, view->element == 1 ? "byte" : "bytes");

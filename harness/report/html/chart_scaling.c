@@ -364,8 +364,8 @@ static void scaling_find_words(const struct scaling_view *view, struct buffer *o
 		buffer_format(out, "Doubling %s from %.0f gains less than 5 %%", view->key,
 			view->numbers[view->measured_knee].n);
 	else if (isfinite(scaling_held(view, 0)) && isfinite(scaling_held(view, last)))
-		buffer_format(out, "%.3g times as many %s give %.2f times the throughput",
-			view->numbers[last].n / view->numbers[0].n, view->key,
+		buffer_format(out, "%s times as many %s give %.2f times the throughput",
+			UNITS_PLAIN(view->numbers[last].n / view->numbers[0].n, 3), view->key,
 			scaling_held(view, last) / scaling_held(view, 0));
 }
 
@@ -383,11 +383,11 @@ static void scaling_say_held(const struct scaling_view *view, struct buffer *out
 		return;
 	buffer_format(out,
 		"From %.0f to %.0f %s, with other keys as at the best point, throughput goes "
-		"from %s to %s samples/s: %.3g times as many give %.2f times the throughput. ",
+		"from %s to %s samples/s: %s times as many give %.2f times the throughput. ",
 		view->numbers[first].n, view->numbers[last].n, view->key,
 		units_format_count(scaling_held(view, first), low),
 		units_format_count(scaling_held(view, last), high),
-		view->numbers[last].n / view->numbers[first].n,
+		UNITS_PLAIN(view->numbers[last].n / view->numbers[first].n, 3),
 		scaling_held(view, last) / scaling_held(view, first));
 }
 

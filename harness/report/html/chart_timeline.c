@@ -426,9 +426,10 @@ static void timeline_say_phases(const struct diagnosis *d, struct buffer *out)
 	for (size_t i = 0; i < d->phase_count; i++) {
 		char words[PARTS_TEXT_BYTES];
 		const struct phase *phase = &d->phases[i];
-		(void)snprintf(words, sizeof words, "%s / %s from %.3g s (%s samples/s)",
+		(void)snprintf(words, sizeof words, "%s / %s from %s s (%s samples/s)",
 			phase->stage[0] ? phase->stage : "none",
-			phase->resource[0] ? phase->resource : "unknown", phase->begin_s,
+			phase->resource[0] ? phase->resource : "unknown",
+			UNITS_PLAIN(phase->begin_s, 3),
 			units_format_count(phase->throughput, rate));
 		parts_listed(out, i, d->phase_count, words);
 	}
@@ -464,13 +465,15 @@ static void timeline_say(const struct timeline *t, struct chart *chart)
 		buffer_format(&chart->finding, "Throughput varies by %s over the measured time",
 			units_format_share(uneven, share));
 	buffer_format(out,
-		"Repetition %u of point %u: %s samples/s over the %.3g s that are measured",
-		m->repeat, m->point, units_format_count(m->throughput, rate), m->measured_seconds);
+		"Repetition %u of point %u: %s samples/s over the %s s that are measured",
+		m->repeat, m->point, units_format_count(m->throughput, rate),
+		UNITS_PLAIN(m->measured_seconds, 3));
 	if (isfinite(uneven))
 		buffer_format(out, ", standard deviation %s between %zu equal parts of it",
 			units_format_share(uneven, share), parts);
 	if (m->cut_seconds > 0)
-		buffer_format(out, "; the first %.3g s are warm-up (excluded)", m->cut_seconds);
+		buffer_format(out, "; the first %s s are warm-up (excluded)",
+			UNITS_PLAIN(m->cut_seconds, 3));
 	buffer_text(out, ".");
 	if (t->diagnosis && t->diagnosis->phase_count > 1)
 		timeline_say_phases(t->diagnosis, out);
