@@ -120,11 +120,20 @@ const char *experiment_outcome_name(enum experiment_outcome outcome)
 	return names[outcome];
 }
 
+const char *experiment_refutes_name(enum experiment_refutes refutes)
+{
+	static const char *const names[REFUTES] = {"either", "less", "more"};
+	return names[refutes];
+}
+
 static const uint64_t NEXT_STREAM = 0x4e455854ULL;
 
-/* Half-widths of 90 % intervals that are good enough: of an elasticity; of a log ratio; and beside
- * that of the prediction which it is held against. */
-static const double ELASTICITY_HALF = 0.03, RATIO_HALF = 0.015, PREDICTION_SHARE = 0.5;
+/* What bears a prediction out reaches beyond its interval by so much: of the logarithm of a ratio,
+ * about what the replay is off by; of an elasticity. */
+static const double MODEL_OFF = 0.03, ELASTICITY_OFF = 0.25;
+/* Half-widths of 90 % intervals that are good enough without a prediction: of an elasticity; of a
+ * log ratio. */
+static const double ELASTICITY_HALF = 0.03, RATIO_HALF = 0.015;
 
 /* How the odds of a verdict fall: see experiment.h. */
 static const double ODDS_OTHER = 1.5, CONTRADICTED = 0.2;
@@ -239,20 +248,50 @@ static double half_width(double error, double freedom)
 	return freedom >= 1 ? error * experiment_student_95((size_t)freedom) : NAN;
 }
 
+/* The ratios that bear the prediction out; NAN: there is none. */
+static struct interval experiment_held(const struct experiment *e)
+{
+	struct interval held = e->kind == EXPERIMENT_KNOB
+				       ? experiment_promise(e->predicted, e->predicted_90)
+				       : e->predicted_90;
+	const bool slow = e->kind == EXPERIMENT_SLOW;
+	const double off = slow ? ELASTICITY_OFF * log(e->factor) : MODEL_OFF;
+	if (isnan(e->predicted) || isnan(held.low) || isnan(held.high))
+		return (struct interval){NAN, NAN};
+	held = (struct interval){held.low * exp(-off), held.high * exp(off)};
+	/* The more a stage matters, the more its substitution gains and its slow-down costs. */
+	if (e->refutes == (slow ? REFUTES_MORE : REFUTES_LESS))
+		held.high = HUGE_VAL;
+	else if (e->refutes != REFUTES_EITHER)
+		held.low = 0;
+	return held;
+}
+
+static bool interval_holds(struct interval interval, double value)
+{
+	return value >= interval.low && value <= interval.high;
+}
+
+bool experiment_exceeds(const struct experiment *e)
+{
+	return e->outcome == EXPERIMENT_CONFIRMED && e->refutes == REFUTES_LESS &&
+	       (e->kind == EXPERIMENT_SLOW ? e->measured < e->predicted_90.low
+					   : e->measured > e->predicted_90.high);
+}
+
+/* possible: the ratios that the measurement allows. */
 static enum experiment_outcome experiment_outcome_of(
 	const struct experiment *e, struct interval possible)
 {
-	const struct interval p = e->kind == EXPERIMENT_KNOB
-					  ? experiment_promise(e->predicted, e->predicted_90)
-					  : e->predicted_90;
+	const struct interval held = experiment_held(e);
 	if (isnan(e->measured))
 		return EXPERIMENT_UNTRIED;
-	if (isnan(e->predicted) || isnan(p.low) || isnan(p.high))
+	if (isnan(held.low))
 		return EXPERIMENT_UNPREDICTED;
-	if (e->measured >= p.low && e->measured <= p.high)
+	if (interval_holds(held, e->measured))
 		return EXPERIMENT_CONFIRMED;
-	const bool reaches = possible.low <= p.high && possible.high >= p.low;
-	const bool unsure = isnan(possible.low);
+	const bool reaches = possible.low <= held.high && possible.high >= held.low;
+	const bool unsure = isnan(possible.low) || e->blocks < EXPERIMENT_BLOCKS_LEAST;
 	return reaches || unsure ? EXPERIMENT_UNCLEAR : EXPERIMENT_FAILED;
 }
 
@@ -278,6 +317,25 @@ static void weigh_baseline(struct experiment *e)
 			e->blocks > 0 ? exp(sum / (double)(e->blocks * EXPERIMENT_BASELINES)) : NAN;
 }
 
+/* half: of the 90 % interval of the log ratio. */
+static bool experiment_decided(const struct experiment *e, double half)
+{
+	const struct interval held = experiment_held(e);
+	const bool slow = e->kind == EXPERIMENT_SLOW;
+	switch (e->outcome) {
+	case EXPERIMENT_CONFIRMED:
+		return interval_holds(held, e->measured_90.low) &&
+		       interval_holds(held, e->measured_90.high);
+	case EXPERIMENT_FAILED:
+		return e->blocks >= EXPERIMENT_BLOCKS_DOUBTED;
+	case EXPERIMENT_UNPREDICTED:
+		return e->blocks >= EXPERIMENT_BLOCKS_LEAST &&
+		       half <= (slow ? ELASTICITY_HALF * log(e->factor) : RATIO_HALF);
+	default:
+		return false;
+	}
+}
+
 static void weigh_one(const struct verification *v, struct experiment *e)
 {
 	double freedom;
@@ -289,6 +347,7 @@ static void weigh_one(const struct verification *v, struct experiment *e)
 	e->measured_90 = (struct interval){exp(mean - half), exp(mean + half)};
 	e->throughput = e->measured * e->baseline;
 	e->outcome = experiment_outcome_of(e, allow_for_drift(v, e));
+	e->decided = experiment_decided(e, half);
 }
 
 /* --- elasticities ----------------------------------------------------------------------------- */
@@ -379,7 +438,7 @@ void verification_weigh(struct verification *v)
 	for (size_t i = 0; i < v->count; i++) {
 		const struct experiment *e = &v->experiments[i];
 		weigh_one(v, &v->experiments[i]);
-		v->untried += !e->broken && e->blocks < EXPERIMENT_BLOCKS_LEAST;
+		v->untried += !e->broken && !e->decided && e->blocks < EXPERIMENT_BLOCKS_LEAST;
 		v->repeated += e->repeated;
 		v->confirmed += v->experiments[i].outcome == EXPERIMENT_CONFIRMED;
 		v->failed += v->experiments[i].outcome == EXPERIMENT_FAILED;
@@ -390,54 +449,79 @@ void verification_weigh(struct verification *v)
 
 /* --- which next ------------------------------------------------------------------------------- */
 
-/* Half the interval's width over the width that would do; above 1: it needs more blocks. */
-static double need_of(const struct verification *v, const struct experiment *e)
+enum experiment_rank { RANK_NAMED, RANK_KNOB, RANK_SUBSTITUTE, RANK_SLOW };
+
+/* 0 tells most. */
+static uint64_t experiment_rank(const struct verification *v, const struct experiment *e)
 {
-	double freedom;
-	const double deviation = block_deviation(v, e, &freedom);
-	const double half = half_width(deviation / sqrt((double)e->blocks), freedom);
-	const bool doubted = e->outcome == EXPERIMENT_FAILED || e->outcome == EXPERIMENT_UNCLEAR;
-	if (doubted && e->blocks < EXPERIMENT_BLOCKS_DOUBTED)
-		return HUGE_VAL;
-	if (e->kind == EXPERIMENT_SLOW)
-		return half / (ELASTICITY_HALF * log(e->factor));
-	const double asked = log(e->predicted_90.high / e->predicted_90.low) / 2;
-	return half / (isnan(asked) ? RATIO_HALF : fmax(RATIO_HALF, PREDICTION_SHARE * asked));
+	if (e->kind != EXPERIMENT_SLOW)
+		return e->kind == EXPERIMENT_KNOB ? RANK_KNOB
+		       : e->named                 ? RANK_NAMED
+						  : RANK_SUBSTITUTE;
+	uint64_t larger = 0;
+	for (size_t i = 0; i < v->count; i++)
+		larger += v->experiments[i].kind == EXPERIMENT_SLOW &&
+			  strcmp(v->experiments[i].stage, e->stage) == 0 &&
+			  v->experiments[i].factor > e->factor;
+	return RANK_SLOW + 2 * larger + !e->named;
 }
 
-static size_t next_first(const struct verification *v)
+static bool experiment_is_open(const struct experiment *e)
+{
+	return !e->broken && !e->decided && e->blocks < EXPERIMENT_BLOCKS_MAX;
+}
+
+/* Of experiments with fewer blocks than `least`, the one with the fewest; of these, the one that
+ * tells most.  failed: only those that failed. */
+static size_t next_below(const struct verification *v, size_t least, bool failed)
 {
 	size_t next = v->count;
-	uint64_t least = UINT64_MAX;
+	uint64_t lowest = UINT64_MAX;
 	for (size_t i = 0; i < v->count; i++) {
 		const struct experiment *e = &v->experiments[i];
-		if (e->broken || e->blocks >= EXPERIMENT_BLOCKS_LEAST)
+		if (!experiment_is_open(e) || e->blocks >= least ||
+			(failed && e->outcome != EXPERIMENT_FAILED))
 			continue;
-		/* A round is finished before the next begins. */
 		const uint64_t draw =
-			rng_mix(v->seed ^ NEXT_STREAM, i + EXPERIMENTS_MAX * e->blocks) >> 8;
-		const uint64_t rank = ((uint64_t)e->blocks << 56) | draw;
-		if (rank < least) {
-			least = rank;
+			rng_mix(v->seed ^ NEXT_STREAM, i + EXPERIMENTS_MAX * e->blocks) >> 16;
+		const uint64_t place =
+			((uint64_t)e->blocks << 56) | (experiment_rank(v, e) << 48) | draw;
+		if (place < lowest) {
+			lowest = place;
 			next = i;
 		}
 	}
 	return next;
 }
 
+/* How many blocks more are likely to decide it: the half-width of its interval falls with their
+ * root, and has to come below the distance to where the outcome changes. */
+static double blocks_to_decide(const struct experiment *e)
+{
+	const struct interval held = experiment_held(e);
+	const double half = log(e->measured_90.high / e->measured_90.low) / 2;
+	const double wanted =
+		e->kind == EXPERIMENT_SLOW ? ELASTICITY_HALF * log(e->factor) : RATIO_HALF;
+	const double distance = isnan(held.low) ? wanted
+						: fmin(fabs(log(e->measured / held.low)),
+							  fabs(log(held.high / e->measured)));
+	const double all = (double)e->blocks * (half / distance) * (half / distance);
+	return isnan(all) ? HUGE_VAL : fmax(all - (double)e->blocks, 1);
+}
+
 size_t verification_next(const struct verification *v)
 {
-	size_t next = next_first(v);
-	double most = 1;
+	size_t next = next_below(v, EXPERIMENT_BLOCKS_LEAST, false);
+	if (next == v->count)
+		next = next_below(v, EXPERIMENT_BLOCKS_DOUBTED, true);
 	if (next < v->count)
 		return next;
+	double fewest = INFINITY;
 	for (size_t i = 0; i < v->count; i++) {
 		const struct experiment *e = &v->experiments[i];
-		if (e->broken || e->blocks == EXPERIMENT_BLOCKS_MAX)
-			continue;
-		const double need = need_of(v, e);
-		if (need > most) {
-			most = need;
+		const double blocks = experiment_is_open(e) ? blocks_to_decide(e) : INFINITY;
+		if (blocks < fewest) {
+			fewest = blocks;
 			next = i;
 		}
 	}
@@ -450,6 +534,23 @@ static bool is_about_verdict(const struct experiment *e, const struct verdict *v
 {
 	return e->kind == EXPERIMENT_KNOB || strcmp(e->stage, verdict->stage) == 0 ||
 	       strcmp(e->stage, verdict->also) == 0;
+}
+
+void verification_aim(struct verification *v, const struct verdict *verdict)
+{
+	bool has_stage = false;
+	for (size_t i = 0; i < v->count; i++)
+		has_stage =
+			has_stage || (v->experiments[i].kind != EXPERIMENT_KNOB &&
+					     strcmp(v->experiments[i].stage, verdict->stage) == 0);
+	for (size_t i = 0; i < v->count; i++) {
+		struct experiment *e = &v->experiments[i];
+		e->named = is_about_verdict(e, verdict);
+		e->refutes = e->kind == EXPERIMENT_KNOB       ? REFUTES_LESS
+			     : !has_stage || verdict->also[0] ? REFUTES_EITHER
+			     : e->named                       ? REFUTES_LESS
+							      : REFUTES_MORE;
+	}
 }
 
 const struct measured_elasticity *verification_contradicts(

@@ -6,9 +6,14 @@
  * Blocks. Baseline A and variant B run as ABBA or BAAB, by a seeded coin, which cancels a linear
  * drift of the node. A block yields one log ratio of B to A and two baseline rates. If a baseline
  * run is off the median of all by 5 % and 5 robust deviations, its block is set aside and measured
- * again, at most twice per experiment (verification_set_aside). Every experiment gets two blocks in
- * random order, four if it contradicts its prediction. Then the least certain one gets the next,
- * until all are certain enough or the budget is spent.
+ * again, at most twice per experiment (verification_set_aside).
+ *
+ * Order. First comes what tells most: the substitution of the stage that the verdict names, the
+ * recommended setting, the other substitutions, the larger slow-downs, the smaller ones. Every
+ * experiment gets a block, and a second one unless it is decided by then: its 90 % interval lies
+ * inside what bears the prediction out, or outside of that after four blocks. From then on the
+ * time goes to those that are open, the one that is likely to be decided soonest first, until all
+ * are decided or the budget is spent.
  *
  * Interval of a mean: Student's t with a moderated variance (G. Smyth, 2004): the experiments share
  * most of their noise, so each variance is drawn towards the pooled one, s~^2 = (d0 s0^2 + (n-1)
@@ -17,9 +22,13 @@
  * least-squares slope through the origin over both slow-downs. The sum of elasticities shows
  * whether something that limits belongs to no stage.
  *
- * Outcome. A prediction is confirmed if the measurement is inside its 90 % interval, failed if the
- * measurement's own interval does not reach it either, else unclear; it is also unclear if the
- * baseline has drifted by as much since the diagnosis. Each failed prediction divides the odds that
+ * Outcome. What bears a prediction out is its 90 % interval, 3 % wider on both sides (slow-downs: a
+ * quarter of the slow-down), which is about what the replay is off by. It has one side where only
+ * one side speaks against the verdict (verification_aim): a stage that is named the bottleneck may
+ * matter more than predicted, any other one less. A prediction is confirmed if the measurement is
+ * inside, failed if after two blocks or more the measurement's own interval does not reach it
+ * either, else unclear; it is also unclear if the baseline has drifted by as much since the
+ * diagnosis. Each failed prediction divides the odds that
  * the verdict is right by 4 (same stage, or the setting) or 1.5 (other stage). The confidence falls
  * to 0.2 if another stage's measured elasticity exceeds that of the bottleneck beyond both
  * intervals. verification.json keeps predictions, ratios and the remaining confidence; the rest is
@@ -62,10 +71,14 @@ enum experiment_outcome {
 	 * baseline among the experiments is away from what was diagnosed (slow-downs excepted: they
 	 * are local). */
 	EXPERIMENT_UNCLEAR,
-	EXPERIMENT_CONFIRMED, /* inside the prediction's 90 % interval */
+	EXPERIMENT_CONFIRMED, /* inside what bears the prediction out */
 	EXPERIMENT_FAILED, /* outside, and the measurement's own 90 % interval does not reach it */
 	EXPERIMENT_OUTCOMES
 };
+
+/* Which miss of the prediction speaks against the verdict: the stage, or the setting, has an effect
+ * that is smaller than predicted, or larger. */
+enum experiment_refutes { REFUTES_EITHER, REFUTES_LESS, REFUTES_MORE, REFUTES };
 
 struct experiment {
 	enum experiment_kind kind;
@@ -75,6 +88,8 @@ struct experiment {
 	/* Throughput over the baseline's, by replay; NAN: not predicted, why says. */
 	double predicted;
 	struct interval predicted_90;
+	enum experiment_refutes refutes;
+	bool named; /* about the stage that the verdict names, and so tried before the others */
 	char why[EXPERIMENT_WHAT_BYTES]; /* no prediction, or no measurement, because ... */
 
 	double ratios[EXPERIMENT_BLOCKS_MAX]; /* ln(B/A), one a block */
@@ -90,6 +105,7 @@ struct experiment {
 	struct interval measured_90; /* of that ratio */
 	double throughput; /* samples/s, geometric mean of the B runs; NAN without a block */
 	enum experiment_outcome outcome;
+	bool decided; /* more blocks would not change the outcome, at 90 % */
 };
 
 /* Elasticity -dlnX/dln s of a stage, from its slow-downs: least squares through the origin. */
@@ -116,7 +132,8 @@ struct verification {
 	struct interval elasticity_sum_90;
 	double replayed_sum;
 	size_t confirmed, failed, unclear;
-	/* experiments with fewer blocks than they need, and not for want of a way */
+	/* experiments that are not decided and have fewer blocks than they need, broken ones
+	 * excepted */
 	size_t untried;
 	size_t repeated; /* blocks, of all experiments */
 };
@@ -146,10 +163,15 @@ bool experiment_is_late(const struct experiment *experiment);
  * Returns the index of the experiment; count: all may stay. */
 size_t verification_set_aside(struct verification *verification);
 
-/* Which experiment gets the next block: first two for each, in random order; then up to four for
- * those that contradict their predictions; then the one that is least certain beside what it is
- * needed for. count: all are certain enough. */
+/* Which miss of each prediction speaks against the verdict, and which experiments are about what it
+ * names. Of a pair of stages, and without a stage, either miss does. */
+void verification_aim(struct verification *verification, const struct verdict *verdict);
+
+/* Which experiment gets the next block, as the head of this file has it. count: all are decided. */
 size_t verification_next(const struct verification *verification);
+
+/* More than predicted, where that supports the verdict: confirmed for that alone. */
+bool experiment_exceeds(const struct experiment *experiment);
 
 /* Rates, intervals, outcomes, elasticities and their sum, from the blocks. */
 void verification_weigh(struct verification *verification);
@@ -182,6 +204,7 @@ double experiment_student_95(size_t freedom);
 
 const char *experiment_kind_name(enum experiment_kind kind);
 const char *experiment_outcome_name(enum experiment_outcome outcome);
+const char *experiment_refutes_name(enum experiment_refutes refutes);
 
 /* --- settings that were measured -------------------------------------------------------------- */
 

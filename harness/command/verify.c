@@ -1,6 +1,6 @@
 /* Which experiments a diagnosis calls for (substitutions, slow-downs and the knob), the
  * configuration of each and what the replay says of it; then blocks of runs, baseline and
- * variant interleaved, until every experiment is sure enough or the time is over. */
+ * variant interleaved, until every experiment is decided or the time is over. */
 #include "harness/command/verify.h"
 
 #include "harness/base/array.h"
@@ -579,6 +579,7 @@ int verify_run(const struct verify_job *job, struct verification *v, struct erro
 	verify->job = job;
 	verify->v = v;
 	int code = experiments_open(&verify->experiments, v, d, job->dataset, err);
+	verification_aim(v, &d->diagnosis.verdict);
 	if (!code)
 		code = plan_time(verify, err);
 	if (!code)

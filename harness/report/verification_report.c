@@ -66,7 +66,9 @@ static json_t *experiment_json(const struct experiment *e, double diagnosed)
 	part_put(&part, "predicted_throughput",
 		fields_number(e->predicted * (e->blocks > 0 ? e->baseline : diagnosed)));
 	part_put(&part, "measured_throughput", fields_number(e->throughput));
+	part_put(&part, "refutes", json_string(experiment_refutes_name(e->refutes)));
 	part_put(&part, "outcome", json_string(experiment_outcome_name(e->outcome)));
+	part_put(&part, "decided", json_boolean(e->decided));
 	return part_close(&part);
 }
 
@@ -136,6 +138,16 @@ static int kind_from_json(struct experiment *e, const json_t *object, struct err
 	return error_set(err, -EINVAL, "unknown kind of experiment '%s'", name ? name : "");
 }
 
+/* Older versions held every prediction to both sides. */
+static enum experiment_refutes refutes_from_json(const json_t *object)
+{
+	const char *name = json_string_value(json_object_get(object, "refutes"));
+	for (int side = 0; name && side < REFUTES; side++)
+		if (strcmp(name, experiment_refutes_name((enum experiment_refutes)side)) == 0)
+			return (enum experiment_refutes)side;
+	return REFUTES_EITHER;
+}
+
 static int experiment_from_json(struct experiment *e, const json_t *object, struct error *err)
 {
 	int code = kind_from_json(e, object, err);
@@ -146,6 +158,7 @@ static int experiment_from_json(struct experiment *e, const json_t *object, stru
 	const json_t *ratios = json_object_get(object, "log_ratios");
 	const json_t *baselines = json_object_get(object, "baselines");
 	e->predicted_90 = verification_interval_of(json_object_get(object, "predicted_90"));
+	e->refutes = refutes_from_json(object);
 	e->blocks = json_array_size(ratios);
 	if (e->blocks > EXPERIMENT_BLOCKS_MAX)
 		return error_set(
@@ -301,7 +314,8 @@ static void verification_put_experiments(struct medium *medium, const json_t *ex
 		"Throughput relative to the baseline (the unchanged configuration), in ABBA blocks");
 }
 
-/* Both figures of each failed prediction, and why something was not measured or predicted. */
+/* Both figures of each failed prediction and of each that was exceeded, and why something was not
+ * measured or predicted. */
 static void verification_put_remarks(struct medium *medium, const struct verification *v)
 {
 	for (size_t i = 0; i < v->count; i++) {
@@ -311,6 +325,12 @@ static void verification_put_remarks(struct medium *medium, const struct verific
 		struct buffer text = {0};
 		if (e->outcome == EXPERIMENT_FAILED)
 			buffer_format(&text, "%s: predicted %s of the baseline, measured %s",
+				e->what, with_interval(e->predicted, e->predicted_90, predicted),
+				with_interval(e->measured, e->measured_90, measured));
+		else if (experiment_exceeds(e))
+			buffer_format(&text,
+				"%s: predicted %s of the baseline, measured %s: a larger effect than "
+				"predicted supports the verdict",
 				e->what, with_interval(e->predicted, e->predicted_90, predicted),
 				with_interval(e->measured, e->measured_90, measured));
 		else if (e->why[0])
