@@ -335,6 +335,40 @@ static void fill_split(const struct run *r, const struct span *span, enum stage_
 	out->overhead_seconds = seconds_between(from->overhead_ns, to->overhead_ns);
 }
 
+/* What a thread spent since it began, ns: not what it waited for a core or a lock. A part of the wait for a lock is on the run
+ * queue as well. */
+static double spent_ns(const struct thread_times *t)
+{
+	const double waited = (double)(t->run_queue_ns + t->lock_wait_ns + t->overhead_ns);
+	return fmax((double)t->state_ns[THREAD_WORKING] - waited, (double)t->cpu_ns);
+}
+
+/* The threads have ended: their meters have it all. */
+static void fill_slowest(const struct stage *stage, struct stage_measurement *out)
+{
+	enum { ITEMS_LEAST = 8 };
+	struct thread_times slowest = {0};
+	double all_ns = 0;
+	double items = 0;
+	out->slowest_ns = out->others_ns = NAN;
+	for (unsigned i = 0; stage->meters && i < stage->workers; i++) {
+		struct thread_times t;
+		(void)thread_meter_read(&stage->meters[i], clock_now_ns(), &t);
+		if (t.items < ITEMS_LEAST || t.cpu_ns == 0)
+			continue;
+		all_ns += spent_ns(&t);
+		items += (double)t.items;
+		if (slowest.items > 0 && spent_ns(&t) / (double)t.items <= out->slowest_ns)
+			continue;
+		slowest = t;
+		out->slowest = i;
+		out->slowest_ns = spent_ns(&t) / (double)t.items;
+	}
+	const double others = items - (double)slowest.items;
+	if (others > 0)
+		out->others_ns = (all_ns - spent_ns(&slowest)) / others;
+}
+
 static void collect_fill_stage(
 	const struct run *r, const struct span *span, enum stage_id id, struct measurement *m)
 {
@@ -355,6 +389,7 @@ static void collect_fill_stage(
 	out->capacity_is_lower_bound =
 		id == STAGE_READ && out->seconds[THREAD_WORKING] < SHOWS_ITS_LIMIT * total;
 	merge_service(r, span, id, out);
+	fill_slowest(stage, out);
 }
 
 static void fill_queue(const struct span *span, enum queue_id id, const char *name, uint32_t size,
@@ -795,7 +830,9 @@ static void fill_usage(const struct run *r, const struct span *span, struct meas
 	m->cpu_seconds = to->cpu_seconds - from->cpu_seconds;
 	const double outside =
 		(to->machine_seconds - from->machine_seconds - m->cpu_seconds) / span->seconds;
+	m->cores_allowed = (uint32_t)CPU_COUNT(&r->monitor.cores);
 	m->cores_busy_outside = outside < 0 ? 0 : outside;
+	m->cores_busy_elsewhere = (to->elsewhere_seconds - from->elsewhere_seconds) / span->seconds;
 	if (isnan(outside))
 		measurement_note(m, "load from outside unknown: no /proc/stat");
 	fill_quota(r, span, m);

@@ -19,8 +19,9 @@
 /* A look at all clocks takes less, unless the thread loses its core; and how often it is tried. */
 enum { LOOK_NS = 2000000, LOOK_OF_THREAD_NS = 50000, LOOKS_MOST = 4 };
 
-int monitor_open(struct monitor *m, const char *data)
+int monitor_open(struct monitor *m, const struct placement *placement, const char *data)
 {
+	placement_set(placement, &m->cores);
 	cgroup_cpu_quotas(&m->quotas);
 	data_store_find(data, &m->store);
 	m->edges = memory_touched(EDGES_MAX, sizeof *m->edges);
@@ -158,7 +159,7 @@ static void monitor_take(struct run *run, const struct edge *before, struct edge
 	rounds_read(&run->rounds, e->rounds);
 	source_read_counts(run->source, &e->read);
 	(void)source_read_network(run->source, &e->network);
-	process_usage_read(&e->usage);
+	process_usage_read(&e->usage, &m->cores);
 	for (size_t i = 0; i < m->quotas.count; i++)
 		cgroup_cpu_use(&m->quotas.of[i], &e->quotas[i]);
 	data_store_read(&m->store, &e->store);

@@ -386,7 +386,7 @@ static int open_run(struct run *run, struct error *err)
 		run->bad_is_open = code == 0;
 	}
 	if (!code && (open_stages(run) || open_timeline(run) ||
-			     monitor_open(&run->monitor, run->dataset->root)))
+			     monitor_open(&run->monitor, &run->placement, run->dataset->root)))
 		code = no_memory(err);
 	if (!code)
 		code = open_first_epoch(run, err);
@@ -603,6 +603,7 @@ static struct measurement unmeasured(void)
 		.resident_before = NAN,
 		.accounted = NAN,
 		.cores_busy_outside = NAN,
+		.cores_busy_elsewhere = NAN,
 		.quota_cores = NAN,
 		.throttled_share = NAN,
 		.throttled_seconds = NAN,

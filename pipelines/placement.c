@@ -376,6 +376,19 @@ void placement_note(const struct placement *p, struct measurement *m)
 		measurement_note(m, "NUMA: the process's own memory policy is kept (numactl)");
 }
 
+void placement_set(const struct placement *p, cpu_set_t *cores)
+{
+	const struct placement_threads *const t = &p->threads;
+	const unsigned wanted = t->decode + t->read + t->devices * t->step;
+	CPU_ZERO(cores);
+	for (unsigned i = 0; p->affinity != AFFINITY_NONE && i < p->count && i < wanted; i++)
+		if (p->places[i].os_index < CPU_SETSIZE)
+			CPU_SET(p->places[i].os_index, cores);
+	/* More than 1024 CPUs: none of them is told from the rest, and the whole node is looked at. */
+	if (CPU_COUNT(cores) == 0 && sched_getaffinity(0, sizeof *cores, cores) != 0)
+		CPU_ZERO(cores);
+}
+
 unsigned placement_cores(void)
 {
 	cpu_set_t set;

@@ -12,6 +12,7 @@
 #include "harness/record/measurement.h"
 
 #include <hwloc.h>
+#include <sched.h>
 #include <stdbool.h>
 
 /* How many there are, in the order in which places are given out. */
@@ -57,6 +58,9 @@ int placement_map(struct placement *placement, enum placement_pool pool, struct 
 /* "affinity compact on 8 hardware threads: decode on 0 1, read on 2, step on 3", and where the
  * pools lie */
 void placement_note(const struct placement *placement, struct measurement *m);
+
+/* All cores that the threads of a repetition may run on: those of their places, else the process's. */
+void placement_set(const struct placement *placement, cpu_set_t *cores);
 
 /* Cores that this process may use now. */
 unsigned placement_cores(void);

@@ -62,6 +62,7 @@ enum { EDGES_MAX = WINDOWS_MAX + 1 };
  * the run. */
 struct monitor {
 	uint64_t start_ns, window_ns;
+	cpu_set_t cores;          /* that the threads may run on */
 	struct cpu_quotas quotas; /* as they were when it was opened; those that were set later */
 	struct data_store store;
 	struct edge *edges; /* (EDGES_MAX); owned */
@@ -186,7 +187,7 @@ void loader_free(struct run *run); /* after loader_join; safe on what never star
 /* --- conduct.c: the control thread --------------------------------------------------------- */
 
 /* data: where the samples lie.  0 or -ENOMEM. */
-int monitor_open(struct monitor *monitor, const char *data);
+int monitor_open(struct monitor *monitor, const struct placement *placement, const char *data);
 void monitor_close(struct monitor *monitor); /* safe on {0} */
 
 /* Files that were read, batches that were stepped, and what checkpoints and evaluations did: it grows while anything goes on. */

@@ -151,6 +151,8 @@ static const double CONFLICT_GAP = 0.12;  /* by which the busiest outdoes the ar
 static const double CONFLICT_CERTAINTY = 0.60;
 static const double DEPTH_BUSY_BELOW = 0.75; /* no stage busier: nothing but a queue can bind */
 static const double DEPTH_LOSS_MIN = 0.08;   /* of both sides of that queue */
+static const double KEPT_OFF =
+	0.25; /* of a stage's time, waiting for a core: no queue is why it is idle */
 
 /* Blocked share above minus starved share below, in one repetition. */
 static double arrow_of(const struct measurement *m, const char *above, const char *below)
@@ -320,6 +322,15 @@ static double busiest_share(const struct evidence_base *base)
 	return most;
 }
 
+/* A thread that is woken and gets no core still counts as starved or blocked. */
+static bool kept_off_cores(const struct point_summary *point)
+{
+	bool any = false;
+	for (size_t i = 0; i < point->stage_count; i++)
+		any = any || point->stages[i].busy * point->stages[i].run_queue >= KEPT_OFF;
+	return any;
+}
+
 /* Finds the queue where the stage above waits for room and the stage below waits for items, in
  * turns (it cannot be at once). */
 static void find_depth(const struct evidence_base *base, struct binding *binding)
@@ -336,7 +347,7 @@ static void find_depth(const struct evidence_base *base, struct binding *binding
 		}
 	}
 	binding->depth = busiest_share(base) < DEPTH_BUSY_BELOW && loss >= DEPTH_LOSS_MIN &&
-			 !loads_longer(base, binding);
+			 !loads_longer(base, binding) && !kept_off_cores(point);
 }
 
 struct binding binding_find(const struct evidence_base *base)
@@ -417,7 +428,7 @@ static void weigh_depth(const struct evidence_base *base, struct binding *bindin
 	const bool prefetch = f->deeper >= f->deeper_read;
 	binding->depth_gain = fmax(f->deeper, f->deeper_read);
 	binding->depth = busiest_share(base) < ALL_BUSY && binding->depth_gain >= DEPTH_GAIN &&
-			 f->even < binding->depth_gain;
+			 f->even < binding->depth_gain && !kept_off_cores(base->point);
 	binding->depth = binding->depth && !loads_longer(base, binding);
 	/* Reading that lacks files in flight lacks them for its latency: that is reading's own
 	 * limit. */
@@ -617,7 +628,7 @@ static void live_fill_stage(const struct live_stage *from, const struct live_sta
 	out->run_queue_seconds = grown_or_unknown(from->run_queue_seconds, to->run_queue_seconds);
 	out->io_wait_seconds = grown_or_unknown(from->io_wait_seconds, to->io_wait_seconds);
 	out->lock_wait_seconds = grown_or_unknown(from->lock_wait_seconds, to->lock_wait_seconds);
-	out->lock_held_seconds = NAN;
+	out->lock_held_seconds = out->slowest_ns = out->others_ns = NAN;
 	const double samples = (double)out->items * (to->per_batch ? samples_per_batch : 1);
 	const bool stops =
 		stage_is(to->name, STAGE_CHECKPOINT) || stage_is(to->name, STAGE_EVALUATE);
@@ -658,6 +669,7 @@ static void live_fill(
 		.page_cache_share = NAN,
 		.resident_before = NAN,
 		.cores_busy_outside = NAN,
+		.cores_busy_elsewhere = NAN,
 		.quota_cores = NAN,
 		.throttled_share = NAN,
 		.throttled_seconds = NAN,

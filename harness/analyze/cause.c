@@ -14,6 +14,7 @@
  * phase has its own. */
 #include "harness/analyze/verdict.h"
 
+#include "harness/analyze/model_costs.h"
 #include "harness/analyze/statistics.h"
 #include "harness/base/array.h"
 #include "harness/base/units.h"
@@ -306,7 +307,15 @@ const char *cause_quota_name(const struct point_summary *point, char out[QUOTA_N
 
 static bool others_are_busy(const struct evidence_base *base)
 {
-	return foreign_load_is_heavy(base->point->cores_busy_outside, base->facts->cores);
+	return foreign_load_is_heavy(base->point->cores_busy_outside, base->point->cores_allowed);
+}
+
+/* What the model says of throughput without others, over what was measured: it may know nothing of what they do, as where
+ * threads cannot leave a core that is taken. */
+static bool gains_alone(const struct evidence_base *base)
+{
+	const struct model_findings *const f = base->findings;
+	return !f || (1 + f->alone) / (1 - fmax(f->elasticities.unmodelled, 0)) - 1 >= GAIN_LEAST;
 }
 
 /* Where the quota throttles only now and then, other processes may matter more. */
@@ -357,7 +366,7 @@ static bool cause_stolen(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	const struct point_summary *point = base->point;
-	const double cores = point->steal_share * base->facts->cores;
+	const double cores = point->steal_share * point->cores_allowed;
 	const double outside = isnan(point->cores_busy_outside) ? 0 : point->cores_busy_outside;
 	const double stolen = cores / (cores + point->cores_used + outside);
 	const double lock = isnan(stage->lock_wait) ? 0 : stage->lock_wait;
@@ -370,7 +379,7 @@ static bool cause_stolen(
 	return cause_is(out, "steal", certainty_above(stolen, STOLEN_BOUND),
 		"the host took %.1f of %u cores' time away (steal), %.0f %% of what processes here "
 		"wanted; %s is on a CPU %.0f %% of its working time and waits for one %.0f %%",
-		cores, base->facts->cores, stolen * 100, stage->name, stage->cpu * 100,
+		cores, point->cores_allowed, stolen * 100, stage->name, stage->cpu * 100,
 		stage->run_queue * 100);
 }
 
@@ -379,13 +388,13 @@ static bool cause_external(
 {
 	if (!waits_for_cores(stage) || !others_are_busy(base))
 		return false;
-	if (base->findings && base->findings->alone < GAIN_LEAST)
+	if (!gains_alone(base))
 		return false;
 	return cause_is(out, "external", cores_certainty(stage),
 		"%s waits for a core %.0f %% of its working time, and other processes keep %.1f of "
-		"%u cores busy",
+		"%u core%s busy",
 		stage->name, stage->run_queue * 100, base->point->cores_busy_outside,
-		base->facts->cores);
+		base->point->cores_allowed, base->point->cores_allowed == 1 ? "" : "s");
 }
 
 double cause_cores_wanted(const struct point_summary *point)
@@ -425,19 +434,23 @@ bool cause_no_core(
 	       cause_external(base, stage, out) || cause_cores(base, stage, out);
 }
 
-/* Processes that stream through memory slow every core down without taking one away. */
+/* Processes that stream through memory slow every core down without taking one away, wherever they run. */
 static bool cause_slowed(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
+	const struct point_summary *const point = base->point;
 	const double alone = base->facts->decode_alone;
-	if (!others_are_busy(base) || !(alone > SLOWED * stage->capacity) ||
-		isnan(cause_asleep(stage)) || cause_asleep(stage) > RUN_QUEUE_BOUND)
+	const double elsewhere =
+		isnan(point->cores_busy_elsewhere) ? 0 : point->cores_busy_elsewhere;
+	const double busy = point->cores_busy_outside + elsewhere;
+	if (!foreign_load_is_heavy(busy, point->cores_allowed) ||
+		!(alone > SLOWED * stage->capacity) || isnan(cause_asleep(stage)) ||
+		cause_asleep(stage) > RUN_QUEUE_BOUND)
 		return false;
 	return cause_is(out, "external", 0.8,
 		"%s takes %.1f times as long as alone on this node, and other processes keep %.1f "
-		"of %u cores busy",
-		stage->name, alone / stage->capacity, base->point->cores_busy_outside,
-		base->facts->cores);
+		"cores busy",
+		stage->name, alone / stage->capacity, busy);
 }
 
 /* The working time is spent on a CPU: computing of the step, copying of the upload. */
@@ -478,6 +491,23 @@ static const double IMBALANCE_PROVEN = 1.2;  /* the same where replay gains from
 static const double IMBALANCE_GAIN = 0.05;   /* ... by so much */
 static const double IMBALANCE_DOUBTLESS = 2; /* times */
 
+/* By what it spends: one that waits for a core takes as long, and is none.  Where that is not known, nobody is called slow while
+ * the stage waits for cores. */
+static struct trace_workers slowest_worker(
+	const struct evidence_base *base, const struct stage_summary *stage)
+{
+	const struct trace_set set = cause_traces(base, stage->name);
+	struct trace_workers out = trace_workers_of(&set);
+	const double spends = worker_spends(base->repeats, base->count, stage->name, out.worst);
+	if (isnan(spends) && !stage->device && waits_for_cores(stage))
+		out.ratio = NAN;
+	if (out.ratio > spends) {
+		out.ratio = spends;
+		out.worst_ns = spends * out.others_ns;
+	}
+	return out;
+}
+
 static bool decode_lock_is_full(const struct stage_summary *stage)
 {
 	return stage->lock_busy >= LOCK_BUSY_BOUND && stage->workers > 1;
@@ -489,11 +519,13 @@ static bool decode_lock_is_full(const struct stage_summary *stage)
 static bool decode_imbalance(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
-	const struct trace_set set = cause_traces(base, stage->name);
-	const struct trace_workers slowest = trace_workers_of(&set);
+	const struct trace_workers slowest = slowest_worker(base, stage);
 	const bool gains = base->findings && base->findings->even >= IMBALANCE_GAIN;
 	if (!(slowest.ratio >= (gains ? IMBALANCE_PROVEN : IMBALANCE_RATIO)) ||
 		(decode_lock_is_full(stage) && stage->lock_wait >= LOCK_WAIT_BOUND))
+		return false;
+	/* A core that others share is slower as well. */
+	if (waits_for_cores(stage) && slowest.ratio < IMBALANCE_DOUBTLESS)
 		return false;
 	char slow[UNITS_BYTES];
 	char others[UNITS_BYTES];
@@ -591,8 +623,7 @@ static bool cause_slow_device(
 {
 	if (stage->workers < 2)
 		return false;
-	const struct trace_set set = cause_traces(base, stage->name);
-	const struct trace_workers slowest = trace_workers_of(&set);
+	const struct trace_workers slowest = slowest_worker(base, stage);
 	const bool gains = base->findings && base->findings->even_devices >= SLOW_GAIN;
 	if (!(slowest.ratio >= (gains ? SLOW_PROVEN : SLOW_RATIO)))
 		return false;
@@ -840,7 +871,7 @@ static bool step_late_by_others(
 	return cause_is(out, "external", fmin(queued, 0.9),
 		"the emulated device's thread waits for a core %.0f %% of its working time, and other processes "
 		"keep %.1f of %u cores busy",
-		queued * 100, base->point->cores_busy_outside, base->facts->cores);
+		queued * 100, base->point->cores_busy_outside, base->point->cores_allowed);
 }
 
 /* An emulated device's busy share follows from its nominal time, not from how long its thread

@@ -419,8 +419,24 @@ static bool judge_workers(
 	return any;
 }
 
-bool worker_factors(const struct traces *const *traces, size_t count, const char *stage,
-	unsigned workers, float *factor)
+double worker_spends(
+	const struct measurement *const *repeats, size_t count, const char *stage, unsigned worker)
+{
+	double sum = 0;
+	double known = 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct stage_measurement *const s =
+			measurement_stage_named(repeats[i], stage);
+		if (!s || s->device || !(s->others_ns > 0))
+			continue;
+		sum += s->slowest == worker ? s->slowest_ns / s->others_ns : 1;
+		known++;
+	}
+	return known > 0 ? sum / known : (double)NAN;
+}
+
+bool worker_factors(const struct measurement *const *repeats, const struct traces *const *traces,
+	size_t count, const char *stage, unsigned workers, float *factor)
 {
 	for (unsigned w = 0; w < workers; w++)
 		factor[w] = 1;
@@ -432,6 +448,11 @@ bool worker_factors(const struct traces *const *traces, size_t count, const char
 		for (unsigned w = 0; w < workers; w++)
 			times[w] = times_of_worker(traces, count, stage, w, work);
 		any = judge_workers(times, workers, work, factor);
+	}
+	for (unsigned w = 0; w < workers && any; w++) {
+		const double spends = worker_spends(repeats, count, stage, w);
+		if ((double)factor[w] > spends) /* false for NAN */
+			factor[w] = spends < SLOW_LEAST ? 1 : (float)spends;
 	}
 	free(times);
 	free(work);

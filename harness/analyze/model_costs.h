@@ -56,10 +56,15 @@ int series_of_checkpoint(struct cost_series series[COSTS], const struct measurem
 /* Of evaluations: waiting for their input, and the rest. */
 int series_of_evaluation(struct cost_series series[COSTS], const struct measurement *m);
 
+/* How many times what the others do a worker spends on an item, on a core or in waits of its own, over the repetitions: waiting
+ * for a core or a lock makes nobody slow.  1: it is not the one that spends most; NAN: unknown. */
+double worker_spends(
+	const struct measurement *const *repeats, size_t count, const char *stage, unsigned worker);
+
 /* Writes how many times as long each worker of a stage takes as an ordinary one, 1 where the
- * difference may be chance.  False: all are alike.  factor: (workers). */
-bool worker_factors(const struct traces *const *traces, size_t count, const char *stage,
-	unsigned workers, float *factor);
+ * difference may be chance or it only waits longer (worker_spends).  False: all are alike.  factor: (workers). */
+bool worker_factors(const struct measurement *const *repeats, const struct traces *const *traces,
+	size_t count, const char *stage, unsigned workers, float *factor);
 
 /* --- reads: latency and device time ----------------------------------------------------------- */
 

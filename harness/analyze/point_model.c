@@ -391,8 +391,8 @@ static int take_workers(struct model *model, const struct model_source *source)
 	model->worker_factor = calloc(workers, sizeof *model->worker_factor);
 	if (!model->worker_factor)
 		return -ENOMEM;
-	if (worker_factors(source->traces, source->count, STAGE_DECODE_NAME, workers,
-		    model->worker_factor))
+	if (worker_factors(source->repeats, source->traces, source->count, STAGE_DECODE_NAME,
+		    workers, model->worker_factor))
 		model->replay.worker_factor = model->worker_factor;
 	note_stragglers(model, "decode worker", model->worker_factor, workers, "");
 	return 0;
@@ -407,8 +407,8 @@ static int take_devices(struct model *model, const struct model_source *source)
 	for (unsigned d = 0; d < DEVICES_MAX; d++)
 		model->device_factor[d] = 1;
 	if (devices > 1)
-		(void)worker_factors(source->traces, source->count, STAGE_STEP_NAME, devices,
-			model->device_factor);
+		(void)worker_factors(source->repeats, source->traces, source->count,
+			STAGE_STEP_NAME, devices, model->device_factor);
 	note_stragglers(model, "device", model->device_factor, devices, " to compute");
 	model_use_devices(model);
 	return 0;

@@ -17,14 +17,15 @@
 /* --- load from outside ------------------------------------------------------------------------ */
 
 static const double HEAVY_SHARE = 0.20; /* of the cores */
-static const double HEAVY_LEAST = 0.50; /* cores: what a node without other jobs does by itself */
+/* Cores: what a node without other jobs does by itself, which comes to more of a single one. */
+static const double HEAVY_LEAST = 0.50, HEAVY_LEAST_SHARE = 0.25;
 static const double LIGHT_SHARE = 0.10; /* matters only where no core is left */
 static const double FULL_SHARE = 0.90;  /* of the cores */
 static const double STEAL_SHARE = 0.05;
 
 bool foreign_load_is_heavy(double cores, unsigned usable)
 {
-	return cores >= fmax(HEAVY_SHARE * usable, HEAVY_LEAST);
+	return cores >= fmax(HEAVY_SHARE * usable, fmin(HEAVY_LEAST, HEAVY_LEAST_SHARE * usable));
 }
 
 bool foreign_load_contaminates(const struct foreign_load *load, char reason[FOREIGN_LOAD_BYTES])
@@ -40,8 +41,8 @@ bool foreign_load_contaminates(const struct foreign_load *load, char reason[FORE
 			"the hypervisor took %.0f %% of the time (steal)", load->steal_share * 100);
 	if (processes)
 		(void)snprintf(reason, FOREIGN_LOAD_BYTES,
-			"other processes kept %.1f of %u cores busy%s%s", load->cores, load->usable,
-			steal ? ", and " : "", taken);
+			"other processes kept %.1f of %u core%s busy%s%s", load->cores,
+			load->usable, load->usable == 1 ? "" : "s", steal ? ", and " : "", taken);
 	else
 		(void)snprintf(reason, FOREIGN_LOAD_BYTES, "%s", taken);
 	return processes || steal;
@@ -293,7 +294,8 @@ static void add_storage(struct point_summary *out, const struct measurement *m, 
 	out->storage.cpu_us_per_sample += 1e6 * m->cpu_seconds / samples;
 }
 
-static void merge_scalars(struct point_summary *out, const struct chosen *chosen)
+static void merge_scalars(
+	struct point_summary *out, const struct chosen *chosen, const struct point_facts *facts)
 {
 	out->step_utilisation = MEAN(chosen, step_utilisation);
 	out->accelerator_utilisation = MEAN(chosen, accelerator_utilisation);
@@ -302,7 +304,9 @@ static void merge_scalars(struct point_summary *out, const struct chosen *chosen
 	out->page_cache_share = MEAN(chosen, page_cache_share);
 	out->cores_busy_outside = MEAN(chosen, cores_busy_outside);
 	out->throttled_share = MEAN(chosen, throttled_share);
+	out->cores_busy_elsewhere = MEAN(chosen, cores_busy_elsewhere);
 	out->steal_share = MEAN(chosen, steal_share);
+	out->cores_allowed = facts->cores;
 	out->resident_before = MEAN(chosen, resident_before);
 	(void)measurement_cold_ended(
 		MEAN(chosen, after_cold), out->page_cache_share, out->cold_ended);
@@ -323,6 +327,8 @@ static void merge_scalars(struct point_summary *out, const struct chosen *chosen
 			out->quota_cores = m->quota_cores;
 			memcpy(out->quota_group, m->quota_group, sizeof out->quota_group);
 		}
+		if (m->cores_allowed > 0)
+			out->cores_allowed = m->cores_allowed;
 		out->epochs = larger_of(out->epochs, m->epochs);
 		if (!out->engine[0])
 			memcpy(out->engine, m->engine, sizeof out->engine);
@@ -489,11 +495,11 @@ int summary_of_point(const struct measurement *const *repeats, size_t count,
 			if (repeats[i]->status == MEASUREMENT_FAILED)
 				memcpy(out->error, repeats[i]->error, sizeof out->error);
 		merge_throughput(out, &chosen, facts->seed);
-		merge_scalars(out, &chosen);
+		merge_scalars(out, &chosen, facts);
 		const struct foreign_load load = {.cores = out->cores_busy_outside,
 			.own_cores = out->cores_used,
 			.steal_share = out->steal_share,
-			.usable = facts->cores};
+			.usable = out->cores_allowed};
 		(void)foreign_load_contaminates(&load, out->contaminated);
 		merge_parts(out, &chosen, scratch);
 		if (!facts->any_order)

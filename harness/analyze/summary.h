@@ -96,13 +96,13 @@ enum { FOREIGN_LOAD_BYTES = 160 };
 
 /* What was seen of other processes meanwhile; NAN: unknown, which is no reason. */
 struct foreign_load {
-	double cores;       /* kept busy by other processes */
+	double cores;       /* of those, kept busy by other processes */
 	double own_cores;   /* kept busy by this one */
-	double steal_share; /* of the machine's time, taken by the hypervisor */
-	unsigned usable;    /* cores */
+	double steal_share; /* of their time, taken by the hypervisor */
+	unsigned usable;    /* cores that this process may run on */
 };
 
-/* Other processes keep so many cores busy that they slow down whatever runs beside them. */
+/* Other processes keep so many of the usable cores busy that they slow down whatever runs beside them. */
 bool foreign_load_is_heavy(double cores, unsigned usable);
 
 /* True, with the reason in words, when other processes are heavy, when they and this one together
@@ -161,7 +161,8 @@ struct point_summary {
 	double accelerator_utilisation; /* NAN: an older result */
 	double step_utilisation, step_wait_share, bytes_read_per_s, page_cache_share, accounted;
 	char cold_ended[COLD_ENDED_BYTES]; /* measurement_cold_ended; "" */
-	double cores_busy_outside, throttled_share, steal_share;
+	double cores_busy_outside, cores_busy_elsewhere, throttled_share, steal_share;
+	unsigned cores_allowed; /* that its threads may run on */
 	/* CPU time of the step's thread for a sample that is declared in front of an emulated step (overhead.step). */
 	double step_declared_seconds;
 	/* The CPU quota that the repeats were under, of the first that knows one; "" and NAN:

@@ -431,10 +431,11 @@ static void evidence_add_others(
 	const double outside = base->point->cores_busy_outside;
 	if (base->point->contaminated[0] && strcmp(cause->resource, "external") != 0)
 		evidence_add(out, "during the measurement %s", base->point->contaminated);
-	else if (outside >= 0.1 * base->facts->cores && strcmp(cause->resource, "external") != 0)
+	else if (outside >= 0.1 * base->point->cores_allowed &&
+		 strcmp(cause->resource, "external") != 0)
 		evidence_add(out,
 			"during the measurement other processes kept %.1f of %u cores busy",
-			outside, base->facts->cores);
+			outside, base->point->cores_allowed);
 	if (base->count < 3)
 		evidence_add(out, "only %zu repetition%s: the confidence interval is unreliable",
 			base->count, base->count == 1 ? "" : "s");

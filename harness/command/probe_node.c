@@ -307,7 +307,7 @@ struct probe_others {
 static double probe_others_now(void)
 {
 	struct process_usage usage;
-	process_usage_read(&usage);
+	process_usage_read(&usage, NULL);
 	return usage.machine_seconds - usage.cpu_seconds;
 }
 

@@ -129,7 +129,7 @@ static uint64_t resident_now(void)
 {
 	struct process_usage usage;
 	(void)cuda_find();
-	process_usage_read(&usage);
+	process_usage_read(&usage, NULL);
 	return isnan(usage.resident_bytes) ? 0 : (uint64_t)usage.resident_bytes;
 }
 

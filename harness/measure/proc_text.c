@@ -253,6 +253,31 @@ bool parse_cpu_ticks(const char *text, struct cpu_ticks *ticks)
 	return true;
 }
 
+bool parse_core_ticks(const char *text, const cpu_set_t *cores, struct cpu_ticks *ticks)
+{
+	static const char cpu[] = "cpu";
+	bool any = false;
+	*ticks = (struct cpu_ticks){0};
+	for (const char *line = text; line && strncmp(line, cpu, strlen(cpu)) == 0;
+		line = text_next_line(line)) {
+		char whole[256] = "cpu ";
+		char *end;
+		struct cpu_ticks one;
+		const unsigned long core = strtoul(line + strlen(cpu), &end, 10);
+		if (end == line + strlen(cpu) || *end != ' ' || line[strlen(cpu)] == ' ' ||
+			!CPU_ISSET(core, cores))
+			continue;
+		(void)snprintf(whole + strlen(whole), sizeof whole - strlen(whole), "%.200s", end);
+		if (!parse_cpu_ticks(whole, &one))
+			continue;
+		ticks->busy += one.busy;
+		ticks->idle += one.idle;
+		ticks->steal += one.steal;
+		any = true;
+	}
+	return any;
+}
+
 bool proc_cpu_ticks(const char *root, struct cpu_ticks *ticks)
 {
 	char path[PATH_MAX];
@@ -334,11 +359,18 @@ int proc_mount_of(const char *path, struct mount_entry *entry)
 
 /* --- the process and the machine -------------------------------------------------------------- */
 
-static void read_machine(struct process_usage *usage)
+static void read_machine(struct process_usage *usage, const cpu_set_t *cores)
 {
 	const double tick = 1.0 / (double)sysconf(_SC_CLK_TCK);
-	struct cpu_ticks ticks = {NAN, NAN, NAN};
-	(void)proc_cpu_ticks("", &ticks);
+	struct cpu_ticks node = {NAN, NAN, NAN};
+	struct cpu_ticks ticks;
+	char *const text = proc_text("/proc/stat");
+	if (text)
+		(void)parse_cpu_ticks(text, &node);
+	if (!text || !cores || !parse_core_ticks(text, cores, &ticks))
+		ticks = node;
+	free(text);
+	usage->elsewhere_seconds = (node.busy - ticks.busy) * tick;
 	usage->machine_seconds = ticks.busy * tick;
 	usage->steal_seconds = ticks.steal * tick;
 	usage->core_seconds = (ticks.busy + ticks.idle + ticks.steal) * tick;
@@ -352,7 +384,7 @@ static void read_heap(struct process_usage *usage)
 	usage->heap_free_bytes = used > 0 ? (double)info.fordblks : NAN;
 }
 
-void process_usage_read(struct process_usage *usage)
+void process_usage_read(struct process_usage *usage, const cpu_set_t *cores)
 {
 	struct timespec cpu;
 	usage->cpu_seconds = clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0
@@ -361,7 +393,7 @@ void process_usage_read(struct process_usage *usage)
 	char *io = proc_text("/proc/self/io");
 	usage->disk_bytes = parse_number_after(io, "read_bytes:");
 	free(io);
-	read_machine(usage);
+	read_machine(usage, cores);
 	uint64_t file_bytes;
 	usage->resident_bytes = (double)memory_resident_split(&file_bytes);
 	usage->file_bytes = (double)file_bytes;

@@ -62,6 +62,8 @@ struct cpu_ticks {
 	double busy, idle, steal; /* busy: user, nice, system, irq, softirq */
 };
 bool parse_cpu_ticks(const char *text, struct cpu_ticks *ticks);
+/* The same of the text of /proc/stat for these cores alone; false: it has none of them. */
+bool parse_core_ticks(const char *text, const cpu_set_t *cores, struct cpu_ticks *ticks);
 /* Of the node since it started; root: in front of /proc, "" but in tests.  False: /proc/stat does not say. */
 bool proc_cpu_ticks(const char *root, struct cpu_ticks *ticks);
 
@@ -74,19 +76,19 @@ const char *proc_mount_why(int code);
 
 /* What both have used so far, from /proc.  Cumulative; NAN: this node does not tell. */
 struct process_usage {
-	double cpu_seconds;     /* of this process */
-	double disk_bytes;      /* fetched from storage for it (/proc/self/io read_bytes) */
-	double machine_seconds; /* CPU time of everybody on the machine (/proc/stat) */
-	double steal_seconds;   /* of all its cores: taken by the hypervisor */
-	double core_seconds;    /* of all its cores: whatever they did */
+	double cpu_seconds; /* of this process */
+	double disk_bytes;  /* fetched from storage for it (/proc/self/io read_bytes) */
+	/* Of the cores that were asked about (/proc/stat): CPU time of everybody, what the hypervisor took, and all there was. */
+	double machine_seconds, steal_seconds, core_seconds;
+	double elsewhere_seconds; /* CPU time of everybody on the node's other cores */
 	double resident_bytes;
 	double file_bytes; /* of resident_bytes: mapped files and shared memory */
 	/* malloc's: in use, and free inside its arenas; NAN where another allocator is in its place */
 	double heap_used_bytes, heap_free_bytes;
 };
 
-/* Any thread; some 100 us. */
-void process_usage_read(struct process_usage *usage);
+/* Any thread; some 100 us.  cores: that the machine's times are of; NULL: all of the node. */
+void process_usage_read(struct process_usage *usage, const cpu_set_t *cores);
 
 /* The least limit on memory that this process is under: of its cgroups, else the machine's. */
 uint64_t process_memory_limit(void);

@@ -99,6 +99,10 @@ struct stage_measurement {
 	 * again) or on the run queue; held: the team's, by whoever of the stage had it (the exchange's is
 	 * held for some 100 ns a visit and not timed).  NAN: not available, a note says why. */
 	double io_wait_seconds, lock_wait_seconds, lock_held_seconds;
+	/* What its slowest worker spends on an item since the start, on a core or in waits of its own, not for a core or a lock;
+	 * and what the others spend.  NAN: not available, or there is one worker. */
+	uint32_t slowest;
+	double slowest_ns, others_ns;
 	/* Of decode: working time for overhead.batch, which is in no item's service time; NAN: not known,
 	 * which is none. */
 	double overhead_seconds;
@@ -178,7 +182,7 @@ struct window {
 	uint64_t stage_allocated[STAGES_MAX];
 	/* malloc's: in use, and free inside its arenas (fragmentation); NAN: not available. */
 	double heap_used_bytes, heap_free_bytes;
-	/* Core-seconds of this process, of everybody on the machine, taken by the hypervisor, and all there were. */
+	/* Core-seconds of this process, and on the cores that it may use: of everybody, taken by the hypervisor, all there were. */
 	double own_cpu, machine_cpu, machine_steal, machine_time;
 	/* Of the group that the measurement names; NAN: no quota, or not available. */
 	double quota_periods, quota_throttled, throttled_seconds;
@@ -338,9 +342,12 @@ struct measurement {
 	uint64_t rss_peak_bytes, rss_growth_bytes,
 		pool_bytes; /* pools: the bound that was printed */
 
-	double accounted;          /* sum of the states of all threads / sum of their wall times */
-	double cpu_seconds;        /* of the process, measured part */
-	double cores_busy_outside; /* cores kept busy by others meanwhile, from /proc/stat; NAN */
+	double accounted;   /* sum of the states of all threads / sum of their wall times */
+	double cpu_seconds; /* of the process, measured part */
+	/* Cores that its threads may run on; 0: an older result, whose loads are of the whole node.  Others' CPU time meanwhile, as
+	 * cores (/proc/stat): on these, and on those that it may not use; NAN. */
+	uint32_t cores_allowed;
+	double cores_busy_outside, cores_busy_elsewhere;
 	/* The CPU quota of a control group above the process: of several the one that throttled most, else the
 	 * tightest.  "" and NAN: there is none, or a note says why it is not known. */
 	char quota_group[QUOTA_GROUP_BYTES];
@@ -350,7 +357,7 @@ struct measurement {
 	 * 0: no quota; NAN: a note says why. */
 	double throttled_share;
 	double throttled_seconds; /* summed over run queues; NAN as above */
-	double steal_share;       /* of the machine's time, taken by the hypervisor; NAN */
+	double steal_share;       /* of its cores' time, taken by the hypervisor; NAN */
 	struct store_measurement store;
 	struct network_measurement network;
 	/* Workers started anew with an epoch (decode.persistent = off): how often, and how long the step's queue stayed empty

@@ -118,7 +118,7 @@ static double edge_usage(void)
 	struct process_usage usage;
 	const uint64_t began_ns = clock_now_ns();
 	for (int i = 0; i < EDGES; i++)
-		process_usage_read(&usage);
+		process_usage_read(&usage, NULL);
 	return (double)(clock_now_ns() - began_ns) / EDGES;
 }
 

@@ -1,5 +1,5 @@
 # A result that was measured beside other load is marked wherever it is read: what others took is written into copies
-# of one record, so nothing here depends on what the machine does.
+# of one record, so nothing here depends on what the machine does.  Last, load that is planted beside the job's only core.
 . "$CLI/lib.sh"
 write_config
 predictable run step.time=1ms "$MLBENCH" run tiny.ini $ONE --set step.time=2ms
@@ -14,7 +14,7 @@ lines = [json.loads(line) for line in open(f"{name}/points.jsonl")]
 lines[0]["cores"] = 2
 for line in lines[1:]:
     if "measured_seconds" in line:
-        line.update(cores_busy_outside=cores, steal_share=steal, cpu_seconds=0.3 * line["measured_seconds"])
+        line.update(cores_allowed=2, cores_busy_outside=cores, steal_share=steal, cpu_seconds=0.3 * line["measured_seconds"])
 open(f"{name}/points.jsonl", "w").write("".join(json.dumps(line) + "\n" for line in lines))
 PY
 }
@@ -55,3 +55,18 @@ expect 0 "$MLBENCH" history --json
 	fail "history: $(json '[(r["folder"], r["contaminated"]) for r in d["results"]]')"
 expect 0 "$MLBENCH" history
 prints "other load; "
+
+# Only the load on the cores that the job may use is on them: a hog on another core is elsewhere.
+cores=$(taskset -cp $$ | sed 's/.*: //' | tr ',' '\n' | awk -F- '{ for (i = $1; i <= (NF > 1 ? $2 : $1); i++) print i }')
+set -- $cores
+[ $# -ge 2 ] || skip "a hog on another core cannot be planted on one core"
+taskset -c "$2" sh -c 'while :; do :; done' &
+hog=$!
+trap 'kill $hog' EXIT
+taskset -c "$1" "$MLBENCH" run tiny.ini $ONE --out one_core >out 2>err || [ $? -eq 3 ] || fail "no run on one core"
+python3 - <<'PY' || fail "the load of others is not counted on the job's own core"
+import json
+m = [json.loads(line) for line in open("one_core/points.jsonl")][1]
+assert m["cores_allowed"] == 1 and m["cores_busy_outside"] <= 1.5, m["cores_busy_outside"]
+assert m["cores_busy_elsewhere"] > 0, m["cores_busy_elsewhere"]
+PY

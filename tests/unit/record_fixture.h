@@ -32,6 +32,9 @@ static void fill_stage(struct stage_measurement *stage, const char *name, struct
 	stage->io_wait_seconds = NAN;
 	stage->lock_wait_seconds = rng_uniform(rng);
 	stage->lock_held_seconds = rng_uniform(rng);
+	stage->slowest = 2;
+	stage->slowest_ns = 1e6 * rng_uniform(rng);
+	stage->others_ns = NAN;
 	stage->capacity = 1e6 * rng_uniform(rng);
 	stage->capacity_is_lower_bound = true;
 	for (int i = 0; i < 500; i++)
@@ -103,7 +106,9 @@ static struct measurement *make_measurement(uint32_t point, uint32_t repeat, uin
 	m->after_cold = 0.75;
 	m->rss_peak_bytes = 123456789;
 	m->accounted = 0.9981234567;
+	m->cores_allowed = 24;
 	m->cores_busy_outside = NAN;
+	m->cores_busy_elsewhere = rng_uniform(&rng);
 	m->quota_cores = seed % 2 ? 1.5 : NAN;
 	(void)snprintf(
 		m->quota_group, sizeof m->quota_group, "%s", seed % 2 ? "/a \"pod\"/job" : "");
@@ -221,6 +226,9 @@ static void assert_same_stage(const struct stage_measurement *a, const struct st
 	assert_same_real(a->io_wait_seconds, b->io_wait_seconds);
 	assert_same_real(a->lock_wait_seconds, b->lock_wait_seconds);
 	assert_same_real(a->lock_held_seconds, b->lock_held_seconds);
+	assert_int_equal(a->slowest, b->slowest);
+	assert_same_real(a->slowest_ns, b->slowest_ns);
+	assert_same_real(a->others_ns, b->others_ns);
 	assert_same_real(a->capacity, b->capacity);
 	assert_int_equal(a->capacity_is_lower_bound, b->capacity_is_lower_bound);
 	assert_memory_equal(&a->service, &b->service, sizeof a->service);
@@ -312,6 +320,9 @@ static void assert_same(const struct measurement *a, const struct measurement *b
 	assert_same_real(a->page_cache_share, b->page_cache_share);
 	assert_same_real(a->after_cold, b->after_cold);
 	assert_same_real(a->accounted, b->accounted);
+	assert_int_equal(a->cores_allowed, b->cores_allowed);
+	assert_same_real(a->cores_busy_outside, b->cores_busy_outside);
+	assert_same_real(a->cores_busy_elsewhere, b->cores_busy_elsewhere);
 	assert_same_real(a->steal_share, b->steal_share);
 	assert_string_equal(a->quota_group, b->quota_group);
 	assert_same_real(a->quota_cores, b->quota_cores);

@@ -252,6 +252,80 @@ static void a_slow_worker_comes_first(void **state)
 	assert_string_equal(with_traces(&m, "decode", &items, 1).resource, "cpu");
 }
 
+/* Worker 1 takes 2.5 times as long for a sample; what it spends says why. */
+static void waiting_makes_no_straggler(void **state)
+{
+	(void)state;
+	static struct measurement m;
+	static struct items items;
+	decode_bound(&m);
+	begin(&items);
+	for (size_t i = 0; i < ITEMS; i++) {
+		items.item[i].worker = (uint32_t)(i % 2);
+		items.item[i].service_ns = i % 2 ? 4e6F : 1.6e6F;
+	}
+	struct stage_measurement *const decode = &m.stages[1];
+	const double working = decode->seconds[THREAD_WORKING];
+	decode->slowest = 1;
+	decode->others_ns = 1.6e6;
+	decode->slowest_ns = 4e6;
+	struct cause cause = with_traces(&m, "decode", &items, 1);
+	assert_string_equal(cause.resource, "imbalance");
+	assert_non_null(strstr(cause.words, "worker 1 is a straggler: it takes 4.00 ms"));
+	/* It spends as much as the other: a hog has its core. */
+	decode->slowest_ns = 1.65e6;
+	decode->cpu_seconds = 0.55 * working;
+	decode->run_queue_seconds = 0.44 * working;
+	m.cpu_seconds = decode->cpu_seconds;
+	m.cores_busy_outside = 0.9;
+	cause = with_traces(&m, "decode", &items, 1);
+	assert_string_equal(cause.resource, "external");
+	assert_true(cause.certainty >= 0.9);
+	/* The other one spends more, and not much: what waits for a core most is not it. */
+	decode->slowest = 0;
+	decode->slowest_ns = 2.6e6;
+	assert_string_equal(with_traces(&m, "decode", &items, 1).resource, "external");
+	/* An older result does not have what it spends. */
+	decode->slowest_ns = decode->others_ns = NAN;
+	assert_string_equal(with_traces(&m, "decode", &items, 1).resource, "external");
+	/* A straggler beside a hog is one all the same. */
+	decode->slowest = 1;
+	decode->slowest_ns = 3.5e6;
+	decode->others_ns = 1.6e6;
+	cause = with_traces(&m, "decode", &items, 1);
+	assert_string_equal(cause.resource, "imbalance");
+	assert_non_null(strstr(cause.words, "3.5"));
+}
+
+/* Others' load is a share of the job's own cores, whatever the node has. */
+static void others_count_on_own_cores(void **state)
+{
+	(void)state;
+	static struct measurement m;
+	struct point_facts facts = hand_facts();
+	decode_bound(&m);
+	m.stages[1].cpu_seconds = 0.5 * m.stages[1].seconds[THREAD_WORKING];
+	m.stages[1].run_queue_seconds = 0.49 * m.stages[1].seconds[THREAD_WORKING];
+	facts.cores = 64;
+	m.cores_allowed = 1;
+	m.cores_busy_outside = 0.496;
+	const struct cause half = rule_of(&m, &facts, NULL, 1);
+	assert_string_equal(half.resource, "external");
+	assert_non_null(strstr(half.words, "0.5 of 1 core busy"));
+	/* On the cores beside them: nobody here is kept from one by that. */
+	m.cores_busy_outside = 0.01;
+	m.cores_busy_elsewhere = 60;
+	facts.decode_workers = 4;
+	facts.cores = m.cores_allowed = 2;
+	assert_string_equal(rule_of(&m, &facts, NULL, 1).resource, "cores");
+	/* Through memory they slow it down all the same. */
+	decode_bound(&m);
+	m.cores_busy_outside = 0.01;
+	m.cores_busy_elsewhere = 60;
+	facts.decode_alone = 2 * m.stages[1].capacity;
+	assert_string_equal(rule_of(&m, &facts, NULL, 1).resource, "external");
+}
+
 static void a_step_that_launches(void **state)
 {
 	(void)state;
@@ -371,6 +445,8 @@ int main(void)
 		cmocka_unit_test(slowed_by_others),
 		cmocka_unit_test(a_cache_takes_a_cache),
 		cmocka_unit_test(a_slow_worker_comes_first),
+		cmocka_unit_test(waiting_makes_no_straggler),
+		cmocka_unit_test(others_count_on_own_cores),
 		cmocka_unit_test(a_step_that_launches),
 		cmocka_unit_test(confidence_follows_its_formula),
 		cmocka_unit_test(enough_is_a_question_of_spread),

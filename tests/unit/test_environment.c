@@ -158,6 +158,22 @@ static void numbers_and_brackets(void **state)
 	assert_true(parse_cpu_ticks("cpu  1 2 3 4", &ticks)); /* an old kernel */
 	assert_true(ticks.steal == 0);
 	assert_false(parse_cpu_ticks("intr 1 2 3 4", &ticks));
+	/* Of the cores that are asked about alone: a busy one beside them, and one that is offline, do not count. */
+	static const char stat[] = "cpu  112 5 20 1640 30 1 2 7 0 0\n"
+				   "cpu0 100 5 20 800 30 1 2 7 0 0\ncpu2 10 0 0 820 0 0 0 0 0 0\n"
+				   "cpu12 2 0 0 20 0 0 0 1 0 0\nintr 9 8 7\ncpu3 1 1 1 1\n";
+	cpu_set_t cores;
+	CPU_ZERO(&cores);
+	CPU_SET(2, &cores);
+	assert_true(parse_core_ticks(stat, &cores, &ticks));
+	assert_true(ticks.busy == 10 && ticks.idle == 820 && ticks.steal == 0);
+	CPU_SET(12, &cores);
+	CPU_SET(1, &cores);
+	assert_true(parse_core_ticks(stat, &cores, &ticks));
+	assert_true(ticks.busy == 12 && ticks.idle == 840 && ticks.steal == 1);
+	CPU_ZERO(&cores);
+	CPU_SET(3, &cores);
+	assert_false(parse_core_ticks(stat, &cores, &ticks));
 }
 
 /* --- the list -------------------------------------------------------------------------------- */

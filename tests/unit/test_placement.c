@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "harness/measure/proc_text.h"
 #include "pipelines/placement.h"
 
 #include <stdlib.h>
@@ -139,6 +140,33 @@ static void bound_threads_have_their_pools_near(void **state)
 		ON("0-1", "1", "1"));
 }
 
+static void may_run_on(const char *synthetic, enum affinity affinity, const char *expected)
+{
+	const struct placement_threads threads =
+		THREADS(.decode = 2, .read = 1, .devices = 1, .step = 1);
+	struct placement p = opened(synthetic, affinity, NUMA_NONE, threads, NULL, NULL);
+	cpu_set_t cores;
+	char text[64];
+	placement_set(&p, &cores);
+	format_cpu_set(&cores, sizeof cores, CPU_SETSIZE, text, sizeof text);
+	assert_string_equal(text, expected);
+	placement_close(&p);
+}
+
+static void bound_threads_have_cores_of_their_own(void **state)
+{
+	(void)state;
+	may_run_on("node:2 core:4 pu:2", AFFINITY_COMPACT, "0,2,4,6");
+	may_run_on("node:2 core:4 pu:2", AFFINITY_SPREAD, "0,2,8,10");
+	may_run_on("node:1 core:2 pu:1", AFFINITY_COMPACT, "0-1");
+	/* Without places of their own they are where the process may be. */
+	cpu_set_t process;
+	cpu_set_t cores;
+	assert_int_equal(sched_getaffinity(0, sizeof process, &process), 0);
+	placement_set(&(struct placement){.affinity = AFFINITY_NONE}, &cores);
+	assert_true(CPU_EQUAL(&process, &cores));
+}
+
 static void each_device_has_its_own_staging(void **state)
 {
 	(void)state;
@@ -209,6 +237,7 @@ int main(void)
 		cmocka_unit_test(free_threads_use_all_nodes),
 		cmocka_unit_test(only_what_is_allowed_is_used),
 		cmocka_unit_test(bound_threads_have_their_pools_near),
+		cmocka_unit_test(bound_threads_have_cores_of_their_own),
 		cmocka_unit_test(each_device_has_its_own_staging),
 		cmocka_unit_test(a_numactl_policy_is_kept),
 		cmocka_unit_test(pages_are_placed_and_looked_at),

@@ -339,6 +339,9 @@ static void other_load_contaminates(void **state)
 		{{.cores = 2, .own_cores = 8, .steal_share = 0, .usable = 64}, false},
 		{{.cores = 13, .own_cores = 8, .steal_share = 0, .usable = 64}, true},
 		{{.cores = 0, .own_cores = 1, .steal_share = 0.05, .usable = 2}, true},
+		/* A hog that halves the only core. */
+		{{.cores = 0.496, .own_cores = 0.496, .steal_share = 0, .usable = 1}, true},
+		{{.cores = 0.09, .own_cores = 0.9, .steal_share = 0, .usable = 1}, false},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		char reason[FOREIGN_LOAD_BYTES];
@@ -346,6 +349,8 @@ static void other_load_contaminates(void **state)
 			foreign_load_contaminates(&cases[i].load, reason), cases[i].contaminated);
 		assert_int_equal(reason[0] != '\0', cases[i].contaminated);
 	}
+	assert_true(foreign_load_is_heavy(0.496, 1) && !foreign_load_is_heavy(0.2, 1));
+	assert_true(foreign_load_is_heavy(0.5, 2) && !foreign_load_is_heavy(0.496, 2));
 }
 
 /* "Of the 19 M samples/s that the step could take" says nothing where nothing is computed. */
