@@ -33,7 +33,6 @@ static const double BLOCKED_MOST = 0.5; /* of the readers' time */
 static const double CPU_MOST = 0.8;     /* of what they worked and did not wait for a core */
 /* Of the warm-up, before points that are sure enough have to be over. */
 static const double WARMUP_SHARE = 0.75;
-static const uint64_t WARMUP_LEAST_NS = 5 * NS_PER_S, WARMUP_MOST_NS = 30 * NS_PER_S;
 
 /* --- planning -------------------------------------------------------------------------------- */
 
@@ -49,17 +48,6 @@ uint64_t dither_longer_ns(const struct config *config)
 		(warmup_ns + (uint64_t)config_integer(config, KEY_MEASURE_DURATION)) /
 		LENGTHENED_SHARE;
 	return share_ns < LENGTHENED_MOST_NS ? share_ns : LENGTHENED_MOST_NS;
-}
-
-uint64_t dither_warmup_ns(double files_per_s, double in_flight)
-{
-	static const double SETTLES = 6; /* times, that as many files as are in flight are done */
-	static const double AT_HALF = 2; /* times as long, where the depth limits reads */
-	const double files = SETTLES * in_flight + (1 + AT_HALF) * FILES_WANTED;
-	const double ns = files / files_per_s / WARMUP_SHARE * (double)NS_PER_S;
-	if (!(ns <= (double)WARMUP_MOST_NS))
-		return 0;
-	return ns < (double)WARMUP_LEAST_NS ? WARMUP_LEAST_NS : (uint64_t)ns;
 }
 
 static __attribute__((format(printf, 2, 0))) void add_reason(

@@ -38,10 +38,6 @@ void dither_plan_not_twice(struct depth_plan *plan, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* The longest that a repetition of this configuration can be lengthened by. */
 uint64_t dither_longer_ns(const struct config *config);
-/* A warm-up in which half and twice `in_flight` files can be counted, where those give `files_per_s` and the store is slow:
- * 5 s at least; 0: it would take more than 30 s. */
-uint64_t dither_warmup_ns(double files_per_s, double in_flight);
-
 /* What is known at one moment; all but in_flight and earlier are sums since the start. */
 struct dither_look {
 	uint64_t now_ns; /* since the start */

@@ -578,12 +578,13 @@ static const char *compare_points(const struct storage *s, char out[POINTS_BYTES
 	const char *const each = storage_unit(s);
 	char here[UNITS_BYTES];
 	char there[UNITS_BYTES];
-	(void)units_format_count(s->rate, here);
-	(void)units_format_count(s->rate * s->ratio, there);
+	const double rate = s->alone > 0 ? s->alone : s->rate;
+	(void)units_format_count(rate, here);
+	(void)units_format_count(rate * s->ratio, there);
 	if (s->compared > 0)
 		(void)snprintf(out, POINTS_BYTES,
-			"%s %ss/s with %.1f in flight, %s with %.1f (elasticity %.2f +/- %.2f)",
-			here, each, s->in_flight, there, s->other_in_flight, s->elasticity,
+			"%s%s %ss/s with %.1f in flight, %s with %.1f (elasticity %.2f +/- %.2f)",
+			s->alone > 0 ? "alone, " : "", here, each, s->in_flight, there, s->other_in_flight, s->elasticity,
 			s->elasticity_error);
 	else if (s->queues)
 		(void)snprintf(out, POINTS_BYTES,

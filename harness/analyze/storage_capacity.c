@@ -2,6 +2,7 @@
  * there is, whether its files wait for each other. */
 #include "harness/analyze/storage_capacity.h"
 
+#include "harness/analyze/read_trials.h"
 #include "harness/base/array.h"
 
 #include <math.h>
@@ -34,7 +35,7 @@ static const double UNKNOWN_ERROR = 1;
 static const double IN_FLIGHT_ALIKE = 1.2; /* nearer than this, two depths are one */
 /* Probability that an observation is about something else: a neighbour, a cold cache, a saved-up
  * burst. */
-static const double ODD = 0.05, ODD_SWEEP = 0.05, ODD_PROBE = 0.3, ODD_RAMP = 0.2;
+static const double ODD = 0.05, ODD_SWEEP = 0.05, ODD_PROBE = 0.3, ODD_RAMP = 0.2, ODD_TRIAL = 0.01;
 static const double ODD_WIDTH = 3; /* of ln(rate), over which it is then evenly spread */
 static const double PROBE_ERROR = 0.10;
 /* First files that were sent together share a link and meet as much of a queue as later ones. */
@@ -266,6 +267,37 @@ static void compare_depths(const struct storage_evidence *e, double noise, struc
 	for (size_t i = 0; i < e->other_count; i++)
 		add_depth_seen(sweep, &count, OBSERVATIONS_MAX, &e->others[i]);
 	take_depths(sweep, count, ODD_SWEEP, noise, out, all);
+}
+
+/* Reads alone: nothing else held them back, and they ran in turns. */
+static void take_trials(
+	const struct storage_evidence *e, struct storage *out, struct observations *all)
+{
+	struct trial_arm arms[TRIAL_ARMS_MAX];
+	const size_t count = read_trials_arms(e->trials, e->trial_count, arms);
+	const struct trial_arm *base = read_trials_as_set(arms, count);
+	double furthest = 0;
+	for (size_t i = 0; base && i < count; i++) {
+		const struct trial_arm *arm = &arms[i];
+		const double apart = log(arm->in_flight / base->in_flight);
+		const double value = arm->log_rate - base->log_rate;
+		const double error = hypot(hypot(arm->error, base->error), NOISE_LEAST);
+		if (arm->first->part[0] || fabs(apart) <= log(IN_FLIGHT_ALIKE))
+			continue;
+		observe_depths(all, (struct observation){base->in_flight, arm->in_flight, value,
+					    error, ODD_TRIAL, 0});
+		out->compared++;
+		out->alone = exp(base->log_rate);
+		out->best_rate = fmax(out->best_rate, exp(arm->log_rate));
+		out->most_in_flight = fmax(out->most_in_flight, arm->in_flight);
+		if (fabs(apart) <= furthest)
+			continue;
+		furthest = fabs(apart);
+		out->other_in_flight = arm->in_flight;
+		out->ratio = exp(value);
+		out->elasticity = value / apart;
+		out->elasticity_error = error / furthest;
+	}
 }
 
 /* Compares the probe's reads of about these sizes, each depth against the one nearest to what is in
@@ -720,6 +752,7 @@ void storage_fit(const struct storage_evidence *e, struct storage *out)
 		.ramp_rate = NAN,
 		.elasticity = NAN,
 		.elasticity_error = NAN,
+		.alone = NAN,
 		.bytes_share = NAN,
 		.bytes_error = NAN};
 	out->reads_large = e->count > 0 && e->repeats[0]->facts.reads_large;
@@ -727,6 +760,7 @@ void storage_fit(const struct storage_evidence *e, struct storage *out)
 	if (!out->known)
 		return;
 	compare_depths(e, noise, out, &all);
+	take_trials(e, out, &all);
 	const size_t before = all.count;
 	compare_probe(e, out, &all);
 	const bool probed = all.count > before;

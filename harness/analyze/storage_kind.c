@@ -16,6 +16,7 @@
  * and that is no number of servers. */
 #include "harness/analyze/storage_capacity.h"
 
+#include "harness/analyze/read_trials.h"
 #include "harness/analyze/statistics.h"
 #include "harness/base/array.h"
 
@@ -201,6 +202,20 @@ static void tell_alike(struct storage *out)
 		out->kind = STORAGE_UNCLEAR;
 }
 
+/* Larger files alone and smaller ones alone, in turns. */
+static void compare_sizes(const struct storage_evidence *e, struct storage *out)
+{
+	struct trial_arm arms[TRIAL_ARMS_MAX];
+	const size_t count = read_trials_arms(e->trials, e->trial_count, arms);
+	double error;
+	const double share = read_trials_bytes_share(arms, count, &error);
+	if (isnan(share))
+		return;
+	out->bytes_share = share;
+	out->bytes_error = error;
+	out->sizes_alike = false;
+}
+
 void storage_find_kind(const struct storage_evidence *e, struct storage *out)
 {
 	struct run_sums sums = {0};
@@ -212,6 +227,7 @@ void storage_find_kind(const struct storage_evidence *e, struct storage *out)
 	}
 	regress(&sums, out);
 	regress_own(e, out);
+	compare_sizes(e, out);
 	out->kind = STORAGE_UNCLEAR;
 	out->kind_certainty = 0;
 	if (isnan(out->bytes_share)) {

@@ -19,9 +19,8 @@
  * rests on these whole repetitions. A repetition that an outage or stalls made unsteady counts for
  * the verdict, but not for the figures.
  *
- * diagnose CONFIG repeats as long as that can lead to a verdict, at most four times
- * measure.repeats. For read/unknown it adds one repetition with a warm-up of 5 to 30 s, in which
- * other depths have time; for read/full it doubles the repetitions; once each.
+ * run and diagnose repeat as long as that can lead to a verdict (harness/command/session.c), and run the experiment that
+ * parts what is left open: reads alone (harness/command/decide.h).
  *
  * An emulated device computes for its nominal time (step_utilisation). Its thread counts as working
  * until it wakes up, which may be late if the cores are busy. Lateness and launch time (step/launch

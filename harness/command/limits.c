@@ -336,6 +336,19 @@ static int add_harness(const struct limit_context *context)
 	return code;
 }
 
+int limits_reads_alone(struct config *out, const struct config *config,
+	const struct config_grid *grid, size_t point, const struct dataset *dataset,
+	struct error *err)
+{
+	static const char *const without[] = {
+		STAGE_DECODE_NAME, STAGE_STEP_NAME, STAGE_UPLOAD_NAME};
+	const char *how;
+	int code = base_config(out, config, grid, point, err);
+	for (size_t i = 0; i < COUNT(without) && !code; i++)
+		code = substitute_stage(out, without[i], dataset, &how, err);
+	return code;
+}
+
 int limits_open(struct limit_list *list, const struct config *config,
 	const struct config_grid *grid, size_t point, const struct dataset *dataset,
 	struct error *err)

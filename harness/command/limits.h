@@ -19,6 +19,11 @@ bool substitute_is_possible(const struct config *config, const char *stage);
 int substitute_stage(struct config *config, const char *stage, const struct dataset *dataset,
 	const char **how, struct error *err);
 
+/* The configuration of a point with its reads and nothing else that takes time; the caller releases out in any case. */
+int limits_reads_alone(struct config *out, const struct config *config,
+	const struct config_grid *grid, size_t point, const struct dataset *dataset,
+	struct error *err);
+
 struct limit_job {
 	struct stage_limit limit; /* stage and how; capacity is to be measured */
 	struct config config;

@@ -154,6 +154,57 @@ void plan_cost_add_memory(struct plan_cost *cost, const struct pipeline_plan *pl
 		cost->bound_bytes = bound;
 }
 
+/* --- how long, where nobody said so ---------------------------------------------------------- */
+
+static const double NEEDED_LEAST_S = 0.75, NEEDED_MOST_S = 4; /* of a repetition */
+static const double NEEDED_BATCHES = 8;
+static const double NEEDED_WARMUP = 3; /* of these it is one part */
+
+/* What comes every so many steps has to be in a repetition, and is measured as long as the keys say. */
+static bool has_no_cycle(const struct config *config)
+{
+	return config_integer(config, KEY_MEASURE_EPOCHS) == 0 &&
+	       config_integer(config, KEY_CHECKPOINT_EVERY) == 0 &&
+	       config_integer(config, KEY_EVALUATE_EVERY) == 0 &&
+	       config_on(config, KEY_DECODE_PERSISTENT) &&
+	       !config_find_axis(config, KEY_CHECKPOINT_EVERY) &&
+	       !config->is_set[KEY_TRACE_SCHEDULE];
+}
+
+static int plan_set_span(struct config *config, enum key_id key, double seconds, struct error *err)
+{
+	char text[UNITS_BYTES];
+	const uint64_t ns = (uint64_t)(seconds * 1e3) * NS_PER_MS;
+	if (config->is_set[key])
+		return 0;
+	const int code = config_set_key(config, key, units_print_duration(ns, text), err);
+	config->is_set[key] = false; /* by the user */
+	return code;
+}
+
+/* Short repetitions, but of some batches. */
+static int plan_time_as_needed(struct plan *plan, struct error *err)
+{
+	double batch_s = 0;
+	int code = 0;
+	plan->as_needed = plan->as_needed && !plan->config.is_set[KEY_MEASURE_DURATION] &&
+			  !plan->config.is_set[KEY_MEASURE_REPEATS] && has_no_cycle(&plan->config);
+	for (size_t point = 0; plan->as_needed && point < plan->grid.points && !code; point++) {
+		struct config config = {0};
+		code = config_grid_point(&plan->config, &plan->grid, point, &config, err);
+		if (!code)
+			batch_s = fmax(batch_s, batch_seconds(&config));
+		config_release(&config);
+	}
+	if (code || !plan->as_needed)
+		return code;
+	const double seconds = fmin(fmax(NEEDED_BATCHES * batch_s, NEEDED_LEAST_S), NEEDED_MOST_S);
+	code = plan_set_span(&plan->config, KEY_MEASURE_DURATION, seconds, err);
+	return code ? code
+		    : plan_set_span(
+			      &plan->config, KEY_MEASURE_WARMUP, seconds / NEEDED_WARMUP, err);
+}
+
 /* --- making the plan -------------------------------------------------------------------------- */
 
 /* run.name, else the file's name without its ending; a folder's name in any case. */
@@ -314,6 +365,8 @@ int plan_open(
 	int code = config_place_read(&plan->config, invocation, path, err);
 	if (!code)
 		code = config_grid_open(&plan->config, &plan->grid, err);
+	if (!code)
+		code = plan_time_as_needed(plan, err);
 	if (!code)
 		code = adaptive_sweep_check(&plan->config, &plan->grid, err);
 	for (size_t point = 0; point < plan->grid.points && !code; point++)

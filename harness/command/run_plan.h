@@ -37,6 +37,9 @@ struct plan_cost {
 };
 
 struct plan {
+	/* Set before plan_open by what measures until its answer is clear: repetitions are then short, and as many as that
+	 * takes, where measure.duration and measure.repeats are not set (and plan_open leaves it true). */
+	bool as_needed;
 	struct config config;
 	struct config_grid grid;
 	char name[RECORD_NAME_BYTES], hash[RECORD_HASH_BYTES];
@@ -99,7 +102,7 @@ json_t *plan_to_json(const struct plan *plan);
  * own, so that a drift of the node falls on all points alike. */
 struct schedule_item {
 	uint32_t point, repeat;
-	uint64_t warmup_ns; /* in place of measure.warmup; 0: as it is set */
+	uint64_t duration_ns; /* in place of measure.duration; 0: as it is set */
 };
 
 /* points x repeats items, a function of the seed; NULL without memory; free it. */

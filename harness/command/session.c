@@ -2,6 +2,7 @@
  * crashing at any moment keeps what was measured. */
 #include "harness/command/session.h"
 
+#include "harness/analyze/stop_rule.h"
 #include "harness/analyze/summary.h"
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
@@ -10,6 +11,7 @@
 #include "harness/command/adaptive_forecasts.h"
 #include "harness/command/adaptive_sweep.h"
 #include "harness/command/calibration.h"
+#include "harness/command/decide.h"
 #include "harness/command/resume.h"
 #include "harness/report/flame_report.h"
 #include "harness/report/html/report_page.h"
@@ -29,6 +31,12 @@
 
 /* Repetitions that a diagnosis may come to, as times of those that are set. */
 enum { SESSION_REPEATS_TIMES = 4, REASON_BYTES = 80 };
+static const double DECIDE_MOST_S = 6;
+static const double AS_A_RULE_S = 10, AT_MOST_S = 20;
+static const double TOLD = 0.8; /* confidence of a verdict */
+/* Half widths of the throughput's interval, as shares of it, that are narrow enough: where a verdict was asked for, and where
+ * the throughput is the answer. */
+static const double VERDICT_WIDTH = 0.10, RATE_WIDTH = 0.05;
 
 /* Says why, and nothing more is measured. */
 static void session_cannot_save(struct session *session, int code, const struct error *err)
@@ -63,8 +71,8 @@ struct recordings {
 
 /* recordings: NULL where none are wanted. */
 static int session_run_pipeline(struct session *session, const struct config *config,
-	const char *label, struct measurement *m, struct recordings *recordings, bool first,
-	struct error *err)
+	const struct dataset *dataset, const char *label, struct measurement *m,
+	struct recordings *recordings, bool first, struct error *err)
 {
 	const struct pipeline_control control = {.stop = session->invocation->stop,
 		.progress = progress_tell,
@@ -81,8 +89,7 @@ static int session_run_pipeline(struct session *session, const struct config *co
 		.rest_s = progress_rest_seconds(&session->progress)};
 	live_show_run(session->live, &begin);
 	progress_begin(&session->progress, label);
-	const int code =
-		pipeline_run(config, plan_dataset(&session->plan, config), &control, m, err);
+	const int code = pipeline_run(config, dataset, &control, m, err);
 	session->data_failed = session->data_failed || code == -EBADMSG;
 	progress_end(&session->progress);
 	peaks_fill(m);
@@ -143,10 +150,10 @@ static int configure_item(const struct session *session, const struct schedule_i
 	char text[UNITS_BYTES];
 	const int code = config_grid_point(
 		&session->plan.config, &session->plan.grid, item->point, config, err);
-	if (code || item->warmup_ns == 0)
+	if (code || item->duration_ns == 0)
 		return code;
 	return config_set_key(
-		config, KEY_MEASURE_WARMUP, units_print_duration(item->warmup_ns, text), err);
+		config, KEY_MEASURE_DURATION, units_print_duration(item->duration_ns, text), err);
 }
 
 void session_measure_item(struct session *session, const struct schedule_item *item)
@@ -166,8 +173,8 @@ void session_measure_item(struct session *session, const struct schedule_item *i
 	if (code)
 		m->status = MEASUREMENT_FAILED;
 	else
-		(void)session_run_pipeline(session, &config, label, m, &recordings,
-			item->repeat == 0, &err); /* m->status says it too */
+		(void)session_run_pipeline(session, &config, plan_dataset(&session->plan, &config),
+			label, m, &recordings, item->repeat == 0, &err); /* m->status says it too */
 	if (session->flame) {
 		struct flame_profile facts;
 		flame_facts(session->flame, &facts);
@@ -178,10 +185,10 @@ void session_measure_item(struct session *session, const struct schedule_item *i
 	config_release(&config);
 	m->point = item->point;
 	m->repeat = item->repeat;
-	if (item->warmup_ns > 0)
+	if (item->duration_ns > 0)
 		measurement_note(m,
-			"warm-up of %s s, longer than configured, for reads at other depths",
-			UNITS_PLAIN((double)item->warmup_ns / (double)NS_PER_S, 3));
+			"measured for %s s: shorter repetitions were too short to count",
+			UNITS_PLAIN((double)item->duration_ns / (double)NS_PER_S, 3));
 	if (m->status == MEASUREMENT_FAILED) {
 		(void)snprintf(m->error, sizeof m->error, "%s",
 			err.text[0] ? err.text : "failed without a reason");
@@ -206,6 +213,12 @@ static bool limit_is_known(const struct record *record, const struct stage_limit
 	return false;
 }
 
+int session_run_alone(struct session *session, const struct config *config,
+	const struct dataset *dataset, const char *label, struct measurement *m, struct error *err)
+{
+	return session_run_pipeline(session, config, dataset, label, m, NULL, false, err);
+}
+
 static void run_limit(struct session *session, const struct limit_job *job)
 {
 	struct error err = {0};
@@ -215,7 +228,8 @@ static void run_limit(struct session *session, const struct limit_job *job)
 	if (!m)
 		return;
 	(void)snprintf(label, sizeof label, "limit of %s, %.80s", limit.stage, limit.how);
-	const int code = session_run_pipeline(session, &job->config, label, m, NULL, false, &err);
+	const int code = session_run_pipeline(session, &job->config,
+		plan_dataset(&session->plan, &job->config), label, m, NULL, false, &err);
 	limit.capacity = code ? (double)NAN : m->throughput;
 	const size_t used = strlen(limit.how);
 	if (code)
@@ -265,90 +279,19 @@ static size_t wanted_repetitions(const struct session *session, size_t most)
 }
 
 /* False: nothing of it could be kept. */
-static bool session_measure_more(struct session *session, size_t repeats, uint64_t warmup_ns)
+static bool session_measure_more(struct session *session, size_t repeats, uint64_t duration_ns)
 {
 	const size_t count = session->record.entry_count;
 	session->progress.total += repeats;
 	for (size_t i = 0; i < repeats && !session_stopped(session); i++) {
 		const struct schedule_item item = {
-			.repeat = (uint32_t)(count + i), .warmup_ns = warmup_ns};
+			.repeat = (uint32_t)(count + i), .duration_ns = duration_ns};
 		session_measure_item(session, &item);
 	}
 	return session->record.entry_count > count;
 }
 
-/* What tells more of the storage; repeats 0: nothing, or there is nothing more to tell. */
-struct storage_wish {
-	size_t repeats;
-	uint64_t warmup_ns; /* in place of the one that is set; 0: that */
-};
-
-static struct storage_wish wish_of(const struct session *session, const struct diagnosed *d)
-{
-	const struct config *config = &session->plan.config;
-	const struct verdict *v = &d->diagnosis.verdict;
-	if (!stage_is(v->stage, STAGE_READ))
-		return (struct storage_wish){0};
-	/* Latency and a full store look alike at one depth: a warm-up that has the time for others. */
-	if (strcmp(v->resource, "unknown") == 0 && dither_longer_ns(config) > 0) {
-		const struct stage_summary *read = summary_stage(d->summary, STAGE_READ_NAME);
-		/* Little's law. */
-		const double in_flight = read ? d->summary->median * d->summary->reads_per_sample *
-							 histogram_mean(&read->service) * 1e-9
-					      : 0;
-		double slowest = HUGE_VAL;
-		for (size_t i = 0; i < d->diagnosis.phase_count; i++)
-			slowest = fmin(slowest, d->diagnosis.phases[i].throughput);
-		const uint64_t ns = dither_warmup_ns(slowest, in_flight);
-		const uint64_t set_ns = (uint64_t)config_integer(config, KEY_MEASURE_WARMUP);
-		return (struct storage_wish){.repeats = ns > set_ns, .warmup_ns = ns};
-	}
-	/* Whether of bytes or of requests is a question of how many files were seen. */
-	if (strcmp(v->resource, "full") == 0)
-		return (struct storage_wish){.repeats = session->record.entry_count};
-	return (struct storage_wish){0};
-}
-
-static struct storage_wish session_storage_wish(const struct session *session)
-{
-	struct report report = {0};
-	struct diagnosed *d = calloc(1, sizeof *d);
-	struct error why = {0};
-	struct storage_wish wish = {0};
-	if (d && report_open(&report, &session->record, &why) == 0 &&
-		diagnosed_open(d, &report, 0, &why) == 0) {
-		wish = wish_of(session, d);
-		diagnosed_close(d);
-	}
-	report_close(&report);
-	free(d);
-	return wish;
-}
-
-/* Once for whether it is full, once for what fills it. */
-static void measure_storage(struct session *session, size_t most)
-{
-	bool deeper = false;
-	bool longer = false;
-	while (!session_stopped(session)) {
-		const size_t count = session->record.entry_count;
-		const struct storage_wish wish = session_storage_wish(session);
-		bool *const done = wish.warmup_ns > 0 ? &deeper : &longer;
-		char with[64] = "";
-		if (wish.repeats == 0 || *done || count + wish.repeats > most)
-			return;
-		*done = true;
-		if (wish.warmup_ns > 0)
-			(void)snprintf(with, sizeof with,
-				", with a warm-up of %.0f s that tries other depths",
-				(double)wish.warmup_ns / (double)NS_PER_S);
-		log_info("it is not yet clear what limits the storage: measuring %zu more%s",
-			wish.repeats, with);
-		if (!session_measure_more(session, wish.repeats, wish.warmup_ns))
-			return;
-	}
-}
-
+/* As many as were set, and more only where they are too few for a verdict. */
 static void session_measure_on(struct session *session)
 {
 	const size_t most = SESSION_REPEATS_TIMES *
@@ -365,7 +308,80 @@ static void session_measure_on(struct session *session)
 		if (!session_measure_more(session, more, 0))
 			return;
 	}
-	measure_storage(session, most);
+	(void)decide(session, DECIDE_MOST_S);
+}
+
+/* --- until the answer is clear ---------------------------------------------------------------- */
+
+static double session_seconds(const struct session *session)
+{
+	return (double)(clock_now_ns() - session->begun_ns) / (double)NS_PER_S;
+}
+
+/* What is known so far. */
+struct session_look {
+	bool counts;       /* a repetition does */
+	bool told;         /* the stage and its resource */
+	double half_width; /* of the throughput's interval, as a share of it */
+};
+
+static struct session_look session_look(const struct session *session)
+{
+	struct session_look look = {.half_width = HUGE_VAL};
+	struct report report = {0};
+	struct diagnosed *d = calloc(1, sizeof *d);
+	struct error why = {0};
+	if (d && report_open(&report, &session->record, &why) == 0 && report.good > 0 &&
+		diagnosed_open(d, &report, report.best, &why) == 0) {
+		const struct verdict *v = &d->diagnosis.verdict;
+		const struct point_summary *point = d->summary;
+		look.counts = true;
+		look.told = v->confidence >= TOLD && strcmp(v->resource, "unknown") != 0 &&
+			    d->diagnosis.samples_needed == 0;
+		look.half_width =
+			stop_rule_estimate(point->repeats, point->repeat_count, 0).half_width;
+		diagnosed_close(d);
+	}
+	report_close(&report);
+	free(d);
+	return look;
+}
+
+/* Short repetitions, looked at in between: an answer as soon as it is clear, within 10 s as a rule and 20 s at most. */
+static void session_measure_as_needed(struct session *session)
+{
+	const double share = session->sequel ? VERDICT_WIDTH : RATE_WIDTH;
+	double each_s = (double)config_integer(&session->plan.config, KEY_MEASURE_DURATION) /
+			(double)NS_PER_S;
+	bool decided = false;
+	while (!session_stopped(session)) {
+		const struct session_look look = session_look(session);
+		const double spent_s = session_seconds(session);
+		const size_t count = session->record.entry_count;
+		if (look.told && decided && (look.half_width <= share || spent_s > AS_A_RULE_S))
+			return;
+		if (look.counts && !decided) {
+			decided = true;
+			if (decide(session, DECIDE_MOST_S))
+				continue;
+			if (look.told && look.half_width <= share)
+				return;
+		}
+		if (!look.counts)
+			each_s = fmin(2 * each_s, AS_A_RULE_S / 2);
+		const double left_s = AT_MOST_S - spent_s;
+		const double all_s =
+			each_s + plan_repetition_seconds(&session->plan) -
+			(double)config_integer(&session->plan.config, KEY_MEASURE_DURATION) /
+				(double)NS_PER_S;
+		const size_t more =
+			(size_t)fmax(fmin(floor(left_s / all_s), (double)(count / 3)), 1);
+		if (left_s < all_s)
+			return;
+		if (!session_measure_more(
+			    session, more, look.counts ? 0 : (uint64_t)(each_s * (double)NS_PER_S)))
+			return;
+	}
 }
 
 /* No samples any more, and the files of --flame. */
@@ -408,6 +424,7 @@ static void session_open_limits(struct session *session)
 
 static void session_measure(struct session *session)
 {
+	session->begun_ns = clock_now_ns();
 	const double each = plan_repetition_seconds(&session->plan);
 	struct error err = {0};
 	int code = 0;
@@ -423,7 +440,9 @@ static void session_measure(struct session *session)
 		session_cannot_save(session, code, &err);
 	for (size_t i = 0; i < session->item_count && !session_stopped(session); i++)
 		session_measure_item(session, &session->items[i]);
-	if (session->sequel)
+	if (session->plan.as_needed && session->plan.grid.points == 1)
+		session_measure_as_needed(session);
+	else if (session->sequel)
 		session_measure_on(session);
 	session_finish_flame(session);
 	if (session->plan.limits > 0 && !session_stopped(session))
@@ -582,7 +601,9 @@ static void describe_more(const struct session *session, struct buffer *out)
 	char time[UNITS_BYTES];
 	const size_t most = SESSION_REPEATS_TIMES *
 			    (size_t)config_integer(&session->plan.config, KEY_MEASURE_REPEATS);
-	if (!session->sequel)
+	if (session->plan.as_needed)
+		buffer_format(out, "  time     until it is clear, at most %.0f s\n", AT_MOST_S);
+	if (!session->sequel || session->plan.as_needed)
 		return;
 	buffer_format(out, "  verdict  up to %zu repetitions if it needs more", most);
 	if (plan_repetition_seconds(&session->plan) > 0)
@@ -617,6 +638,7 @@ static int session_prepare(struct session *session, bool one_point, struct error
 {
 	const struct invocation *invocation = session->invocation;
 	struct plan *plan = &session->plan;
+	plan->as_needed = one_point; /* where the times are not set */
 	int code = resume_plan(plan, &session->record, invocation, err);
 	/* Its file is named after the process, which only now is the one that works (storage_watch.h). */
 	if (!code)

@@ -29,6 +29,7 @@ struct session {
 	struct schedule_item *items; /* those still to be measured */
 	size_t item_count;
 	struct progress progress;
+	uint64_t begun_ns; /* to measure */
 	struct live_show *live;
 	struct flame *flame; /* NULL: no --flame */
 	struct flame_profile flame_profile;
@@ -43,6 +44,10 @@ struct session {
 
 /* By the user, or because results cannot be saved. */
 bool session_stopped(const struct session *session);
+
+/* A pipeline that is no repetition: nothing of it is saved. The caller releases m in any case. */
+int session_run_alone(struct session *session, const struct config *config,
+	const struct dataset *dataset, const char *label, struct measurement *m, struct error *err);
 
 /* One repetition, saved as it ends. */
 void session_measure_item(struct session *session, const struct schedule_item *item);

@@ -68,6 +68,30 @@ double measurement_read_bytes(const struct measurement *m)
 	return m->read_requests > 0 ? (double)m->bytes_read / (double)m->read_requests : NAN;
 }
 
+bool measurement_read_point(const struct measurement *m, struct read_point *out)
+{
+	const struct stage_measurement *read = measurement_stage(m, STAGE_READ);
+	const double seconds = measurement_counted_seconds(m);
+	const double files = measurement_reads(m);
+	if (!read || read->service.count == 0 || !(seconds > 0) || !(files >= 1))
+		return false;
+	const double latency_ns = histogram_mean(&read->service);
+	const double spread_ns = (histogram_quantile(&read->service, 0.84) -
+					 histogram_quantile(&read->service, 0.16)) /
+				 2;
+	*out = (struct read_point){.depth = (uint32_t)lround(files / seconds * latency_ns * 1e-9),
+		.seconds = seconds,
+		.files = (uint64_t)files,
+		.bytes = m->bytes_read,
+		.latency_mean_ns = latency_ns,
+		.latency_deviation_ns = spread_ns,
+		.rate_error = NAN,
+		.blocked_share = read->workers > 0
+					 ? read->seconds[THREAD_BLOCKED] / (seconds * read->workers)
+					 : (double)NAN};
+	return true;
+}
+
 bool measurement_cold_ended(double after_cold, double page_cache_share, char out[COLD_ENDED_BYTES])
 {
 	static const double hardly = 0.01, all = 0.995;
@@ -303,6 +327,16 @@ static const struct field read_point_fields[] = {
 	FIELD(read_point, latency_deviation_ns, FIELD_REAL),
 	FIELD(read_point, rate_error, FIELD_REAL),
 	FIELD(read_point, blocked_share, FIELD_REAL),
+};
+
+const struct field read_trial_fields[READ_TRIAL_FIELDS] = {
+	FIELD(read_trial, point, FIELD_UINT32),
+	FIELD(read_trial, round, FIELD_UINT32),
+	FIELD(read_trial, key, FIELD_TEXT),
+	FIELD(read_trial, value, FIELD_UINT32),
+	FIELD(read_trial, as_set, FIELD_BOOLEAN),
+	FIELD(read_trial, part, FIELD_NAME),
+	FIELD_INSIDE(read_trial, read, read_point_fields),
 };
 
 const struct field device_ranges[DEVICE_RANGES] = {

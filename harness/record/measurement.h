@@ -201,6 +201,17 @@ struct read_point {
 	double blocked_share; /* of the readers' time: no blob was free, so the depth was not used; NAN */
 };
 
+/* A block of an experiment: reads alone, nothing decoded, null step, at one value of the key that says how many files are in
+ * flight, or of one size of files. The blocks of a round ran one after the other, forth and back (A-B-B-A). */
+struct read_trial {
+	uint32_t point, round;
+	char key[NAME_BYTES]; /* "read.depth" */
+	uint32_t value;
+	bool as_set;           /* the point's own value */
+	char part[NAME_BYTES]; /* "larger" or "smaller": half of the files; "": all */
+	struct read_point read;
+};
+
 /* What the kernel counted on the disk under the data over the measured part, whoever read; NAN: `why`. */
 struct store_measurement {
 	char device[NAME_BYTES];   /* the whole disk: "nvme0n1"; "": none, or an older result */
@@ -420,6 +431,8 @@ double measurement_counted_seconds(const struct measurement *m);
  * (workload_facts.reads_large).  0: nothing is known of reading. */
 double measurement_reads(const struct measurement *m);
 double measurement_read_bytes(const struct measurement *m); /* mean of one; NAN: not known */
+/* The measured part as one point, whose rate has no known error; depth: files that were in flight. False: nothing is known of reading. */
+bool measurement_read_point(const struct measurement *m, struct read_point *out);
 /* Whether read.cache = cold was asked for and did not last: a sentence without its full stop. */
 enum { COLD_ENDED_BYTES = 320 };
 bool measurement_cold_ended(double after_cold, double page_cache_share, char out[COLD_ENDED_BYTES]);
@@ -468,6 +481,8 @@ bool measurement_json_has_fact(const json_t *object, const char *name);
 /* Members of a device that are ranges: [least, mean, largest] or null.  Throttle reasons are [[reason, share of the
  * samples], ...]. */
 enum { DEVICE_RANGES = 7 };
+enum { READ_TRIAL_FIELDS = 7 };
+extern const struct field read_trial_fields[READ_TRIAL_FIELDS];
 extern const struct field device_ranges[DEVICE_RANGES];
 extern const struct field device_throttles_field;
 

@@ -85,30 +85,6 @@ static bool differ_in_depth(const struct record *record, size_t a, size_t b)
 	return differ;
 }
 
-/* The whole measured part as one point. */
-static bool other_point(const struct measurement *m, struct read_point *out)
-{
-	for (size_t i = 0; i < m->stage_count; i++) {
-		const struct stage_measurement *read = &m->stages[i];
-		if (!stage_is(read->name, STAGE_READ) || read->service.count == 0)
-			continue;
-		const double latency_ns = histogram_mean(&read->service);
-		const double seconds = measurement_counted_seconds(m);
-		*out = (struct read_point){.seconds = seconds,
-			.files = (uint64_t)measurement_reads(m),
-			.bytes = m->bytes_read,
-			.latency_mean_ns = latency_ns,
-			.rate_error = OTHER_ERROR,
-			.blocked_share =
-				seconds > 0 && read->workers > 0
-					? read->seconds[THREAD_BLOCKED] / (seconds * read->workers)
-					: (double)NAN};
-		out->depth = (uint32_t)lround(measurement_reads(m) / seconds * latency_ns * 1e-9);
-		return seconds > 0 && out->files > 0;
-	}
-	return false;
-}
-
 static void load_others(struct material *material, const struct record *record, size_t point)
 {
 	if (!record->grid.choice)
@@ -121,12 +97,21 @@ static void load_others(struct material *material, const struct record *record, 
 			!differ_in_depth(record, entry->point, point))
 			continue;
 		struct read_point *other = &material->others[material->other_count];
-		if (record_load(record, e, m, NULL) == 0)
-			material->other_count += other_point(m, other);
+		if (record_load(record, e, m, NULL) == 0 && measurement_read_point(m, other)) {
+			other->rate_error = OTHER_ERROR;
+			material->other_count++;
+		}
 		measurement_release(m);
 		*m = (struct measurement){0};
 	}
 	free(m);
+}
+
+static void take_trials(struct material *material, const struct record *record, size_t point)
+{
+	for (size_t i = 0; i < record->trial_count; i++)
+		if (record->trials[i].point == point)
+			material->trials[material->trial_count++] = record->trials[i];
 }
 
 static int material_make_room(struct material *material, size_t count)
@@ -169,6 +154,7 @@ int material_load(struct material *material, const struct record *record, size_t
 	material_choose(material, record_point_status(record, point));
 	if (material->count > 0) {
 		load_others(material, record, point);
+		take_trials(material, record, point);
 		return 0;
 	}
 	if (code == -ENOENT)

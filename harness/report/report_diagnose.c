@@ -45,6 +45,8 @@ static int diagnose_loaded(const struct report *report, const struct point_summa
 				.count = material->count,
 				.others = material->others,
 				.other_count = material->other_count,
+				.trials = material->trials,
+				.trial_count = material->trial_count,
 				.cores = record->cores,
 				.ceilings = record->has_ceilings ? &record->ceilings : NULL,
 				.contention = NAN},

@@ -197,27 +197,6 @@ static void a_long_warm_up_is_not_lengthened(void **state)
 	assert_true(p.dither.points[0].files >= 64);
 }
 
-static void a_warm_up_that_is_asked_for_has_the_time(void **state)
-{
-	(void)state;
-	static struct play p;
-	static const struct simulated_store stores[] = {
-		{.servers = SERVERS_MAX, .service_ns = 400 * NS_PER_MS},
-		{.servers = 2, .service_ns = 100 * NS_PER_MS}};
-	const struct depth_plan plan = {
-		.set = 8, .half = 4, .twice = 16, .longer_ns = 600 * NS_PER_MS};
-	const uint64_t warmup_ns = dither_warmup_ns(20, 8);
-	for (size_t i = 0; i < sizeof stores / sizeof *stores; i++) {
-		play(&p, &stores[i], &plan, warmup_ns);
-		expect_order(&p);
-		assert_true(p.look.now_ns <= warmup_ns);
-		assert_true(p.dither.points[0].files >= 64 && p.dither.points[1].files >= 64);
-	}
-	assert_true(dither_warmup_ns(1000, 8) == 5 * NS_PER_S);
-	assert_true(dither_warmup_ns(5, 8) == 0);
-	assert_true(dither_warmup_ns(0, 8) == 0);
-}
-
 /* What is spent at once and then comes slowly is no rate to be sure of. */
 static void a_burst_shows_in_the_error(void **state)
 {
@@ -243,11 +222,13 @@ static void nothing_is_tried_where_depth_is_not_the_limit(void **state)
 {
 	(void)state;
 	static struct play p;
-	const struct simulated_store fast = {.servers = 16, .service_ns = NS_PER_MS, .blocked = 0.6};
+	const struct simulated_store fast = {
+		.servers = 16, .service_ns = NS_PER_MS, .blocked = 0.6};
 	play(&p, &fast, &usual, NS_PER_S);
 	expect_nothing(&p, "no buffer was free");
 	assert_true(p.look.now_ns < 200 * NS_PER_MS);
-	const struct simulated_store cached = {.servers = 1, .service_ns = NS_PER_MS / 50, .cpu = 0.95};
+	const struct simulated_store cached = {
+		.servers = 1, .service_ns = NS_PER_MS / 50, .cpu = 0.95};
 	play(&p, &cached, &usual, NS_PER_S);
 	expect_nothing(&p, "CPU time");
 	assert_true(p.look.now_ns < 200 * NS_PER_MS);
@@ -346,7 +327,6 @@ int main(void)
 		cmocka_unit_test(a_slow_store_follows_the_depth),
 		cmocka_unit_test(a_full_store_does_not),
 		cmocka_unit_test(a_long_warm_up_is_not_lengthened),
-		cmocka_unit_test(a_warm_up_that_is_asked_for_has_the_time),
 		cmocka_unit_test(a_burst_shows_in_the_error),
 		cmocka_unit_test(nothing_is_tried_where_depth_is_not_the_limit),
 		cmocka_unit_test(a_store_too_slow_for_the_warm_up_costs_nothing),

@@ -1,5 +1,6 @@
 /* A station fitted to several operating points, on simulated stores whose limit is known: whether it is full is told rightly and
  * surely where points tell, and not at all where there is one point. */
+#include "harness/analyze/read_trials.h"
 #include "harness/analyze/storage_capacity.h"
 
 #include "tests/unit/storage_fixture.h"
@@ -642,6 +643,155 @@ static void the_corner_is_near(void **state)
 	}
 }
 
+/* --- reads alone, forth and back -------------------------------------------------------------- */
+
+enum { ARMS = 4, BLOCKS = 2 * ARMS };
+
+/* One block on a store that is `s` by now. */
+static struct read_trial block_of(
+	const struct store *s, unsigned depth, bool as_set, const char *part)
+{
+	static struct measurement m;
+	static struct store_sim sim;
+	static uint64_t seed = 70;
+	struct read_trial trial = {.key = "read.depth", .value = depth, .as_set = as_set};
+	sim = (struct store_sim){.store = s};
+	rng_init(&sim.rng, seed++, 1);
+	m.read_point_count = 0;
+	store_read(&sim, depth, 2 * depth, HUGE_VAL); /* its warm-up */
+	store_drain(&sim);
+	store_point(&sim, depth, &m);
+	trial.read = m.read_points[0];
+	(void)snprintf(trial.part, sizeof trial.part, "%s", part);
+	return trial;
+}
+
+/* More latency by so many milliseconds in each block. */
+static size_t forth_and_back(
+	const struct store *s, double ages_ms, struct read_trial trials[BLOCKS])
+{
+	for (unsigned i = 0; i < BLOCKS; i++) {
+		const unsigned arm = i < ARMS ? i : BLOCKS - 1 - i;
+		struct store now = *s;
+		now.latency_ms += ages_ms * i;
+		trials[i] = block_of(&now, s->depth / 2 << arm, arm == 1, "");
+	}
+	return BLOCKS;
+}
+
+static struct storage fit_trials(
+	const struct store *s, const struct read_trial *trials, size_t count)
+{
+	static struct measurement m;
+	static struct traces t;
+	struct storage out;
+	store_repeat(s, 0, 16, &m, &t);
+	const struct measurement *repeats[] = {&m};
+	const struct traces *traces[] = {&t};
+	const struct storage_evidence evidence = {.repeats = repeats,
+		.traces = traces,
+		.count = 1,
+		.trials = trials,
+		.trial_count = count};
+	storage_fit(&evidence, &out);
+	measurement_release(&m);
+	traces_release(&t);
+	return out;
+}
+
+static void reads_alone_tell_slow_from_full(void **state)
+{
+	(void)state;
+	static const struct {
+		struct store store;
+		double ages_ms; /* in each block */
+		bool full;
+	} cases[] = {
+		{{.latency_ms = 4, .latency_cv = 0.3, .depth = 2}, 0, false},
+		{{.latency_ms = 4, .latency_cv = 0.3, .depth = 8}, 0, false},
+		/* Ageing, by a fifth in each block: with depths one after the other it would look full. */
+		{{.latency_ms = 4, .latency_cv = 0.1, .depth = 4}, 0.8, false},
+		{{.latency_ms = 12, .latency_cv = 0.1, .slots = 4, .depth = 8}, 0, true},
+		{{.latency_ms = 12, .latency_cv = 0.1, .slots = 4, .depth = 8}, 2, true},
+		{{.latency_ms = 1, .requests_per_s = 400, .depth = 8}, 0, true},
+		/* What it saves up between two blocks is spent before they count, or is little of them. */
+		{{.latency_ms = 1, .requests_per_s = 400, .saved = 16, .depth = 8}, 0, true},
+		{{.latency_ms = 1,
+			 .bytes_per_s = 4e7,
+			 .bytes_mean = 1e5,
+			 .bytes_cv = 0.5,
+			 .depth = 8},
+			0, true},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct read_trial trials[BLOCKS];
+		struct store s = cases[i].store;
+		s.one_point = true;
+		const size_t count = forth_and_back(&s, cases[i].ages_ms, trials);
+		const struct storage told = fit_trials(&s, trials, count);
+		print_message("reads alone, case %zu: full %.3f, elasticity %.2f +/- %.2f\n", i,
+			told.full, told.elasticity, told.elasticity_error);
+		assert_true(told.compared == 3 && told.alone > 0);
+		assert_true(cases[i].full ? told.full > 0.9 : told.full < 0.1);
+	}
+}
+
+/* A loader that decoding holds back most of the time tells nothing of the store; reads alone do. */
+static void what_held_reads_back_is_not_the_store(void **state)
+{
+	(void)state;
+	struct read_trial trials[BLOCKS];
+	const struct store slow = {.latency_ms = 4, .depth = 2, .think_ms = 2.2, .one_point = true};
+	const struct store alone = {.latency_ms = 4, .depth = 2};
+	const size_t count = forth_and_back(&alone, 0, trials);
+	const struct storage told = fit_trials(&slow, trials, count);
+	assert_true(told.full < 0.1 && fabs(told.elasticity - 1) < 0.1);
+}
+
+static void halves_of_the_files_tell_bytes_from_requests(void **state)
+{
+	(void)state;
+	static const struct store bytes = {
+		.latency_ms = 1, .bytes_per_s = 4e7, .bytes_mean = 1e5, .depth = 8};
+	static const struct store requests = {
+		.latency_ms = 1, .requests_per_s = 400, .bytes_mean = 1e5, .depth = 8};
+	const struct store *stores[] = {&bytes, &requests};
+	for (size_t i = 0; i < 2; i++) {
+		struct read_trial trials[BLOCKS + 4];
+		struct store s = *stores[i];
+		s.one_point = true;
+		s.bytes_cv = 0.5;
+		size_t count = forth_and_back(&s, 0, trials);
+		for (unsigned k = 0; k < 4; k++) {
+			struct store half = *stores[i];
+			const bool larger = k == 1 || k == 2;
+			half.bytes_mean *= larger ? 1.4 : 0.6;
+			trials[count] = block_of(&half, 8, true, larger ? "larger" : "smaller");
+			trials[count++].round = 1;
+		}
+		const struct storage told = fit_trials(&s, trials, count);
+		assert_true(told.full > 0.9);
+		assert_int_equal(told.kind == STORAGE_BYTES, stores[i] == &bytes);
+		assert_true(fabs(told.bytes_share - (stores[i] == &bytes)) < 0.15);
+	}
+}
+
+/* Blocks that were stopped half-way, and those of which nothing came, leave what can be known. */
+static void too_few_blocks_tell_nothing(void **state)
+{
+	(void)state;
+	struct read_trial trials[BLOCKS];
+	struct trial_arm arms[TRIAL_ARMS_MAX];
+	const struct store s = {.latency_ms = 4, .depth = 4};
+	(void)forth_and_back(&s, 0, trials);
+	assert_int_equal(read_trials_arms(trials, 0, arms), 0);
+	assert_int_equal(read_trials_arms(trials, ARMS, arms), 0);
+	assert_int_equal(read_trials_arms(trials, BLOCKS - 2, arms), ARMS);
+	for (size_t i = 0; i < BLOCKS; i++)
+		trials[i].read.files = 0;
+	assert_int_equal(read_trials_arms(trials, BLOCKS, arms), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(stores_are_told),
@@ -654,6 +804,10 @@ int main(void)
 		cmocka_unit_test(bytes_are_told_behind_slices_of_time),
 		cmocka_unit_test(a_shared_link_is_told_by_each_files_own_bytes),
 		cmocka_unit_test(others_at_a_store_are_counted),
-		cmocka_unit_test(the_corner_is_near)};
+		cmocka_unit_test(the_corner_is_near),
+		cmocka_unit_test(reads_alone_tell_slow_from_full),
+		cmocka_unit_test(what_held_reads_back_is_not_the_store),
+		cmocka_unit_test(halves_of_the_files_tell_bytes_from_requests),
+		cmocka_unit_test(too_few_blocks_tell_nothing)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,355 @@
+/* Reads alone, in turns: see decide.h. */
+#include "harness/command/decide.h"
+
+#include "harness/base/array.h"
+#include "harness/base/clock.h"
+#include "harness/base/log.h"
+#include "harness/base/units.h"
+#include "harness/command/calibration.h"
+#include "harness/command/limits.h"
+#include "harness/command/verify.h"
+#include "harness/config/shape.h"
+#include "harness/record/config_json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	ARMS_MAX = 4,
+	TRIAL_FILES = 40, /* of a block, at the set depth */
+	TRIAL_BATCH = 8,  /* samples, at most: blocks end with a batch */
+	NUMBER_BYTES = 24,
+	CLASS_LEAST = 16, /* files of a half */
+};
+
+static const double BLOCK_LEAST_S = 0.25, BLOCK_MOST_S = 1.5;
+static const double WARMUP_LEAST_S = 0.06, WARMUP_MOST_S = 1;
+static const double SETTLES = 2;       /* times, that as many files as are in flight are done */
+static const double SET_UP_S = 0.05;   /* of a block */
+static const double SURE_ENOUGH = 0.9; /* of bytes or requests */
+
+/* One arm: a configuration, and the data that it reads. */
+struct arm {
+	struct config config;
+	const struct dataset *dataset;
+	struct read_trial trial; /* without its figures */
+};
+
+struct experiment_arms {
+	struct session *session;
+	struct arm list[ARMS_MAX];
+	size_t count;
+	struct dataset halves[2]; /* their samples are owned */
+	double warmup_s, block_s;
+};
+
+static void arms_close(struct experiment_arms *arms)
+{
+	for (size_t i = 0; i < arms->count; i++)
+		config_release(&arms->list[i].config);
+	free(arms->halves[0].samples);
+	free(arms->halves[1].samples);
+}
+
+/* --- what is open ----------------------------------------------------------------------------- */
+
+static bool resource_is(const struct diagnosed *d, const char *const *names)
+{
+	for (; *names; names++)
+		if (strcmp(d->diagnosis.verdict.resource, *names) == 0)
+			return true;
+	return false;
+}
+
+static bool has_trials(const struct record *record, size_t point, bool parts)
+{
+	for (size_t i = 0; i < record->trial_count; i++)
+		if (record->trials[i].point == point &&
+			(record->trials[i].part[0] != '\0') == parts)
+			return true;
+	return false;
+}
+
+/* What depths tried one after the other said is tried again, too: a store that ages, or one that warms up, looks full or slow
+ * there. */
+static bool depth_is_open(const struct session *session, const struct diagnosed *d)
+{
+	static const char *const of_store[] = {
+		"unknown", "latency", "full", "bandwidth", "iops", "concurrency", "shared", NULL};
+	return stage_is(d->diagnosis.verdict.stage, STAGE_READ) && resource_is(d, of_store) &&
+	       !has_trials(&session->record, d->point, false);
+}
+
+static bool size_is_open(const struct session *session, const struct diagnosed *d)
+{
+	static const char *const of_full[] = {"full", "bandwidth", "iops", "concurrency", NULL};
+	return stage_is(d->diagnosis.verdict.stage, STAGE_READ) && resource_is(d, of_full) &&
+	       d->diagnosis.verdict.confidence < SURE_ENOUGH &&
+	       !has_trials(&session->record, d->point, true);
+}
+
+/* --- arms ------------------------------------------------------------------------------------- */
+
+/* The key that says how many files are in flight. */
+static enum key_id depth_key(const struct config *config)
+{
+	if (shape_by_workers(config))
+		return KEY_DECODE_WORKERS;
+	return pipeline_facts(config).reads_block ? KEY_READ_THREADS : KEY_READ_DEPTH;
+}
+
+static int set_number(struct config *config, enum key_id key, int64_t value, struct error *err)
+{
+	char text[NUMBER_BYTES];
+	(void)snprintf(text, sizeof text, "%lld", (long long)value);
+	return config_set_key(config, key, text, err);
+}
+
+static bool arm_fits(const struct experiment_arms *arms, const struct arm *arm)
+{
+	const struct plan_cost *promised = &arms->session->plan.cost;
+	struct plan_cost cost = {.resident_bytes = promised->resident_bytes};
+	struct pipeline_plan planned;
+	if (pipeline_plan(&arm->config, arm->dataset, &planned, NULL))
+		return false;
+	plan_cost_add_memory(&cost, &planned, true);
+	return promised->bound_bytes == 0 || cost.bound_bytes <= promised->bound_bytes;
+}
+
+/* One more, if it can be. */
+static int arms_add(struct experiment_arms *arms, const struct config *alone,
+	const struct dataset *dataset, enum key_id key, int64_t value, const char *part)
+{
+	struct arm *arm = &arms->list[arms->count];
+	const int64_t set = config_integer(alone, key);
+	*arm = (struct arm){
+		.dataset = dataset, .trial = {.value = (uint32_t)value, .as_set = value == set}};
+	char name[CONFIG_NAME_BYTES];
+	(void)snprintf(arm->trial.key, sizeof arm->trial.key, "%s", config_key_name(key, name));
+	(void)snprintf(arm->trial.part, sizeof arm->trial.part, "%s", part);
+	if (config_copy(&arm->config, alone, NULL) || set_number(&arm->config, key, value, NULL) ||
+		!arm_fits(arms, arm)) {
+		config_release(&arm->config);
+		return -1;
+	}
+	arms->count++;
+	return 0;
+}
+
+static int add_depths(struct experiment_arms *arms, const struct config *alone)
+{
+	const enum key_id key = depth_key(alone);
+	const int64_t set = config_integer(alone, key);
+	const struct dataset *dataset = plan_dataset(&arms->session->plan, alone);
+	const int64_t values[ARMS_MAX] = {set / 2, set, 2 * set, 4 * set};
+	for (size_t i = 0; i < ARMS_MAX; i++)
+		if (values[i] > 0)
+			(void)arms_add(arms, alone, dataset, key, values[i], "");
+	return arms->count > 1 ? 0 : -1;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	const uint64_t left = ((const struct sample *)a)->bytes;
+	const uint64_t right = ((const struct sample *)b)->bytes;
+	return (left > right) - (left < right);
+}
+
+/* The halves of a data set whose samples are files of their own. */
+static int halve(struct experiment_arms *arms, const struct dataset *all)
+{
+	const size_t half = all->count / 2;
+	struct sample *sorted = malloc((all->count + 1) * sizeof *sorted);
+	if (!sorted || half < CLASS_LEAST || all->offsets) {
+		free(sorted);
+		return -1;
+	}
+	memcpy(sorted, all->samples, all->count * sizeof *sorted);
+	qsort(sorted, all->count, sizeof *sorted, by_bytes);
+	for (size_t i = 0; i < 2; i++) {
+		struct dataset *part = &arms->halves[i];
+		*part = *all;
+		part->samples = malloc(half * sizeof *part->samples);
+		if (!part->samples)
+			break;
+		memcpy(part->samples, sorted + (i ? all->count - half : 0),
+			half * sizeof *part->samples);
+		part->count = part->files = half;
+		part->evaluated = NULL;
+		part->total_bytes = 0;
+		for (size_t s = 0; s < half; s++)
+			part->total_bytes += part->samples[s].bytes;
+		part->stored_bytes = part->total_bytes;
+	}
+	free(sorted);
+	return arms->halves[1].samples ? 0 : -1;
+}
+
+static int add_sizes(struct experiment_arms *arms, const struct config *alone)
+{
+	const enum key_id key = depth_key(alone);
+	const int64_t set = config_integer(alone, key);
+	if (halve(arms, plan_dataset(&arms->session->plan, alone)))
+		return -1;
+	(void)arms_add(arms, alone, &arms->halves[0], key, set, "smaller");
+	(void)arms_add(arms, alone, &arms->halves[1], key, set, "larger");
+	return arms->count == 2 ? 0 : -1;
+}
+
+/* --- blocks ----------------------------------------------------------------------------------- */
+
+static void set_times(struct experiment_arms *arms, const struct diagnosed *d)
+{
+	const struct stage_summary *read = summary_stage(d->summary, STAGE_READ_NAME);
+	const double rate = d->summary->median * fmax(d->summary->reads_per_sample, 1e-6);
+	const double in_flight = read ? rate * histogram_mean(&read->service) * 1e-9 : 1;
+	arms->block_s = fmin(fmax(TRIAL_FILES / rate, BLOCK_LEAST_S), BLOCK_MOST_S);
+	arms->warmup_s =
+		fmin(fmax(SETTLES * (in_flight + 1) / rate, WARMUP_LEAST_S), WARMUP_MOST_S);
+}
+
+static double block_seconds(const struct experiment_arms *arms)
+{
+	return arms->warmup_s + arms->block_s + SET_UP_S;
+}
+
+/* Each block in an order of files of its own: what a block before it read may be in the page cache. */
+static int run_block(struct experiment_arms *arms, struct arm *arm, unsigned round, unsigned block,
+	uint32_t point)
+{
+	struct session *session = arms->session;
+	struct error err = {0};
+	char label[PROGRESS_LABEL_BYTES];
+	struct measurement *m = calloc(1, sizeof *m);
+	if (!m)
+		return -1;
+	(void)snprintf(label, sizeof label, "reads alone, %s = %u%s%s", arm->trial.key,
+		arm->trial.value, arm->trial.part[0] ? ", files that are " : "", arm->trial.part);
+	int code = set_number(&arm->config, KEY_RUN_SEED,
+		config_integer(&session->plan.config, KEY_RUN_SEED) + 1 + block, &err);
+	if (!code)
+		code = session_run_alone(session, &arm->config, arm->dataset, label, m, &err);
+	struct read_trial *const trial = &arm->trial;
+	const bool told = !code && m->status != MEASUREMENT_INTERRUPTED &&
+			  measurement_read_point(m, &trial->read);
+	trial->point = point;
+	trial->round = round;
+	if (told)
+		trial->read.rate_error = trial->read.latency_deviation_ns /
+					 trial->read.latency_mean_ns /
+					 sqrt((double)trial->read.files);
+	else if (!session_stopped(session))
+		log_warn("%s: %s", label,
+			err.text[0] ? err.text : "no file was read in the time of a block");
+	measurement_release(m);
+	free(m);
+	if (told)
+		code = record_append_trial(&session->record, trial, &err);
+	if (told && code)
+		log_warn("%s", err.text);
+	return told && !code ? 0 : -1;
+}
+
+static bool run_rounds(struct experiment_arms *arms, const struct diagnosed *d, double seconds)
+{
+	struct session *session = arms->session;
+	struct error err = {0};
+	unsigned block = (unsigned)session->record.trial_count;
+	const size_t before = session->record.trial_count;
+	const unsigned round = before > 0 ? session->record.trials[before - 1].round + 1 : 0;
+	set_times(arms, d);
+	/* Half the depth tells least. */
+	while (arms->count > 2 && 2 * (double)arms->count * block_seconds(arms) > seconds &&
+		!arms->list[0].trial.as_set) {
+		config_release(&arms->list[0].config);
+		memmove(&arms->list[0], &arms->list[1], --arms->count * sizeof arms->list[0]);
+	}
+	if (before + 2 * arms->count > RECORD_TRIALS_MAX)
+		return false;
+	for (size_t i = 0; i < arms->count; i++)
+		if (verify_set_time(&arms->list[i].config, arms->warmup_s, arms->block_s, &err))
+			return false;
+	session->progress.total += 2 * arms->count;
+	for (size_t i = 0; i < 2 * arms->count && !session_stopped(session); i++) {
+		const size_t at = i < arms->count ? i : 2 * arms->count - 1 - i;
+		if (run_block(arms, &arms->list[at], round, block++, (uint32_t)d->point))
+			break;
+	}
+	return session->record.trial_count > before;
+}
+
+/* --- the table -------------------------------------------------------------------------------- */
+
+static const struct question {
+	const char *open, *experiment; /* words */
+	bool (*is_open)(const struct session *session, const struct diagnosed *d);
+	int (*add)(struct experiment_arms *arms,
+		const struct config *alone); /* arms; -1: it cannot be */
+} questions[] = {
+	{"whether the storage is slow or full", "reading alone at other depths", depth_is_open,
+		add_depths},
+	{"whether the storage is full of bytes or of requests",
+		"reading larger and smaller files alone", size_is_open, add_sizes},
+};
+
+static int reads_alone(struct session *session, size_t point, struct config *out, struct error *err)
+{
+	const struct plan *plan = &session->plan;
+	struct config config = {0};
+	int code = config_grid_point(&plan->config, &plan->grid, point, &config, err);
+	if (!code)
+		code = limits_reads_alone(
+			out, &plan->config, &plan->grid, point, plan_dataset(plan, &config), err);
+	const int64_t batch = code ? 0 : config_integer(out, KEY_BATCH_SIZE);
+	if (!code && batch > TRIAL_BATCH)
+		code = set_number(out, KEY_BATCH_SIZE, TRIAL_BATCH, err);
+	config_release(&config);
+	return code;
+}
+
+static bool answer(struct session *session, const struct question *question,
+	const struct diagnosed *d, double seconds)
+{
+	struct experiment_arms *arms = calloc(1, sizeof *arms);
+	struct config alone = {0};
+	struct error err = {0};
+	bool ran = false;
+	if (arms)
+		arms->session = session;
+	const bool can = arms && reads_alone(session, d->point, &alone, &err) == 0 &&
+			 question->add(arms, &alone) == 0;
+	if (can) {
+		log_info("it is not yet clear %s: %s", question->open, question->experiment);
+		ran = run_rounds(arms, d, seconds);
+	}
+	if (arms)
+		arms_close(arms);
+	config_release(&alone);
+	free(arms);
+	return ran;
+}
+
+bool decide(struct session *session, double seconds)
+{
+	const uint64_t begun_ns = clock_now_ns();
+	bool ran = false;
+	for (size_t i = 0; i < COUNT(questions) && !session_stopped(session); i++) {
+		struct report report = {0};
+		struct diagnosed *d = calloc(1, sizeof *d);
+		struct error why = {0};
+		const double left =
+			seconds - (double)(clock_now_ns() - begun_ns) / (double)NS_PER_S;
+		if (d && report_open(&report, &session->record, &why) == 0 &&
+			report.best < session->plan.grid.points &&
+			diagnosed_open(d, &report, report.best, &why) == 0) {
+			if (questions[i].is_open(session, d))
+				ran |= answer(session, &questions[i], d, left);
+			diagnosed_close(d);
+		}
+		report_close(&report);
+		free(d);
+	}
+	return ran;
+}
