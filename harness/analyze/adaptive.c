@@ -192,7 +192,9 @@ void forecast_errors_find(
 	double sum = 0;
 	for (size_t i = 0; list && squares && i < input->space.points; i++) {
 		squares[i] = NAN;
-		if (isnan(input->measured[i]) || input->measured[i] <= 0)
+		const bool enough =
+			out->count > 0 && input->enough && input->enough(input->context);
+		if (enough || isnan(input->measured[i]) || input->measured[i] <= 0)
 			continue;
 		const struct estimate estimate = estimate_point(input, i, NO_BASE);
 		if (estimate.count == 0)

@@ -65,6 +65,9 @@ struct forecast_input {
 		*workload; /* (points): the first point of the same workload; NULL: there is one */
 	size_t nearest;    /* calibrations of a forecast, at most FORECAST_NEAREST; 0: that many */
 	forecast_predict predict; /* asked often for the same pair: should remember */
+	/* Asked before each measured point but the first is predicted from the others; true: those that were are enough.
+	 * NULL: all are. */
+	bool (*enough)(void *context);
 	void *context;
 };
 

@@ -78,25 +78,44 @@ static double doubtful_contention(const struct model *model, const struct replay
 	       fmax(log2(fmax(busy, 1) / fmax(model->calibrated_cores, 1)), 0);
 }
 
+/* The quantile of Student's t at 95 % over that of the normal distribution: a deviation from a few values is itself in doubt.
+ * By the expansion of Cornish and Fisher, within 6 % from 3 values on. */
+static double student_factor(unsigned values)
+{
+	const double z = Z90;
+	const double freedom = values - 1.0;
+	return 1 + (z * z + 1) / (4 * freedom) +
+	       (5 * pow(z, 4) + 16 * z * z + 3) / (96 * freedom * freedom);
+}
+
 /* Deviation of ln(throughput) over replays of blocks drawn anew, for as many items as were
- * recorded. */
+ * recorded.  Each replay is on its own, so the cores share them. */
 static double resampling_spread(const struct model *model, unsigned effort, struct error *err)
 {
 	double logs[REPLAYS_MOST];
 	double through = 0;
-	const unsigned replays = effort < REPLAYS_MOST ? effort : REPLAYS_MOST;
-	for (unsigned r = 0; r < replays; r++) {
+	int failed = 0;
+	const int replays = (int)(effort < REPLAYS_MOST ? effort : REPLAYS_MOST);
+#pragma omp parallel for schedule(dynamic) shared(failed, through)
+	for (int r = 0; r < replays; r++) {
 		const struct replay_options options =
-			model_resample(model, SAMPLES_PER_REPLAY, PREDICT_SEED + r);
+			model_resample(model, SAMPLES_PER_REPLAY, PREDICT_SEED + (uint64_t)r);
 		struct replay_result result;
-		if (replay_run(&model->replay, &options, &result, err))
-			return NAN;
-		logs[r] = log(result.throughput);
-		through = (double)result.samples;
+		struct error why = {0};
+		const int code = replay_run(&model->replay, &options, &result, &why);
+		logs[r] = code ? NAN : log(result.throughput);
+#pragma omp critical(model_resampling)
+		if (code && !failed)
+			failed = error_set(err, code, "%s", why.text);
+		else if (!code)
+			through = (double)result.samples;
 	}
+	if (failed)
+		return NAN;
 	if (replays < 2)
 		return 0;
-	return statistics_deviation(logs, replays) * sqrt(through / (double)model->recorded);
+	return student_factor((unsigned)replays) * statistics_deviation(logs, (size_t)replays) *
+	       sqrt(through / (double)model->recorded);
 }
 
 /* With more files in flight than measured, a device that latency hid may become the bottleneck.
@@ -149,6 +168,21 @@ int model_predict(
 		(struct interval){out->throughput * exp(-half) * least / out->replay.throughput,
 			out->throughput * exp(half)};
 	return 0;
+}
+
+static uint64_t samples_of(const struct model *model, size_t samples)
+{
+	const struct replay_options options = model_options(model, samples);
+	return (options.warmup_batches + options.batches) * model->replay.shape.batch_size;
+}
+
+unsigned model_effort_within(
+	const struct model *model, uint64_t samples, unsigned least, unsigned most)
+{
+	const uint64_t whole = samples_of(model, model_whole_length(model));
+	const uint64_t fitting =
+		samples > whole ? (samples - whole) / samples_of(model, SAMPLES_PER_REPLAY) : 0;
+	return fitting < least ? least : fitting < most ? (unsigned)fitting : most;
 }
 
 /* --- elasticities ----------------------------------------------------------------------------- */
@@ -307,6 +341,14 @@ int model_elasticities(
 		out->sum += out->costs[costs[i]].value;
 	}
 	return code;
+}
+
+uint64_t model_elasticities_samples(const struct model *model)
+{
+	uint64_t replays = 0;
+	for (int c = 0; c < COSTS; c++)
+		replays += costs_anything(model, c) ? 2 : 0;
+	return replays * samples_of(model, ELASTICITY_SAMPLES_SKETCH);
 }
 
 /* The costliest of a stage. */

@@ -503,7 +503,10 @@ double model_fit_contention(const double *busy, const double *cpu_ns, size_t cou
 
 enum {
 	SAMPLES_LEAST = 64, /* recorded, for anything */
-	BATCHES_LEAST = 24, /* in a replay */
+	/* In a replay: fewer of large batches, whose samples average out within each. */
+	BATCHES_LEAST = 8,
+	BATCHES_USUAL = 24,
+	BATCHES_SAMPLES = 24 << 10,
 	WARMUP_BATCHES = 4,
 	RESAMPLES = 8,
 	FIT_ROUNDS = 3,
@@ -529,7 +532,11 @@ struct replay_options model_options(const struct model *model, size_t samples)
 	const struct pipeline_shape *shape = &model->replay.shape;
 	const uint64_t batch = shape->batch_size > 0 ? shape->batch_size : 1;
 	const uint64_t batches = (samples + batch - 1) / batch;
-	const uint64_t least = BATCHES_LEAST * (shape->devices > 1 ? shape->devices : 1ULL);
+	const uint64_t fitting = BATCHES_SAMPLES / batch;
+	const uint64_t few = fitting < BATCHES_LEAST   ? BATCHES_LEAST
+			     : fitting < BATCHES_USUAL ? fitting
+						       : BATCHES_USUAL;
+	const uint64_t least = few * (shape->devices > 1 ? shape->devices : 1ULL);
 	return (struct replay_options){
 		.batches = batches > least ? batches : least,
 		/* Until what is in flight at the start has been filled up and used. */

@@ -188,6 +188,9 @@ struct prediction {
 /* effort: replays for the interval (8 is a sketch, 40 is thorough). */
 int model_predict(
 	const struct model *model, unsigned effort, struct prediction *out, struct error *err);
+/* The largest effort up to `most` whose prediction replays no more samples than this, or `least`. */
+unsigned model_effort_within(
+	const struct model *model, uint64_t samples, unsigned least, unsigned most);
 
 /* e = -dlnX/dln s of every cost, by replays that share their random numbers, with block bootstrap
  * intervals (90 %).  They sum to 1, less what is not in the model. */
@@ -203,6 +206,8 @@ struct elasticities {
 };
 int model_elasticities(
 	const struct model *model, unsigned effort, struct elasticities *out, struct error *err);
+/* About so many samples are replayed for them at least. */
+uint64_t model_elasticities_samples(const struct model *model);
 
 /* The next bottlenecks: the limiting stage's service time is set to zero, again and again, until
  * the step limits. */

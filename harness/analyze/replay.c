@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 static const uint64_t EVENTS_MAX_DEFAULT = 20 * 1000 * 1000;
@@ -500,6 +501,13 @@ static uint64_t whole_rounds(const struct replay *r, uint64_t batches)
 	return (batches + whole - 1) / whole * whole;
 }
 
+static atomic_uint_fast64_t samples_done;
+
+uint64_t replay_samples_done(void)
+{
+	return atomic_load(&samples_done);
+}
+
 static int replay_run_line(struct replay *r, const struct replay_model *model,
 	const struct replay_options *options, struct replay_result *out, struct error *err)
 {
@@ -513,6 +521,7 @@ static int replay_run_line(struct replay *r, const struct replay_model *model,
 		r->integral[level] = 0;
 	if (!code)
 		code = replay_until(r, warmup + batches);
+	atomic_fetch_add(&samples_done, (warmup + batches) * model->shape.batch_size);
 	if (code == -E2BIG)
 		return error_set(err, code, "a replay of %llu batches takes more than %llu events",
 			(unsigned long long)(options->warmup_batches + options->batches),

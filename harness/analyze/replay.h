@@ -158,9 +158,13 @@ struct replay_result {
 };
 
 /* 0; -EINVAL: the model makes no sense, or nothing in it takes time (err says what); -E2BIG; -ENOMEM.
- * Any thread; nothing is shared between calls. */
+ * Any thread; calls share nothing but the count of what was done. */
 int replay_run(const struct replay_model *model, const struct replay_options *options,
 	struct replay_result *result, struct error *err);
+
+/* Samples that all replays of this process have taken through the step, warm-up included.  Any thread.  The same question takes
+ * the same on every machine, so that whoever answers one can bound it. */
+uint64_t replay_samples_done(void);
 
 enum replay_stage replay_stage_of(enum replay_cost cost);
 const char *replay_cost_stage(enum replay_cost cost);    /* "read", "decode", ... */

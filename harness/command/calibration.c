@@ -163,13 +163,18 @@ double calibration_contention(const struct record *record, const size_t *points,
 
 double *calibration_repeats(const struct record *record, size_t point, size_t *count)
 {
-	double *values = calloc(record->entry_count + 1, sizeof *values);
-	struct measurement *m = calloc(1, sizeof *m);
+	double *values = NULL;
 	*count = 0;
-	for (size_t e = 0; values && m && next_counting(record, &point, 1, &e, m);)
-		if (!isnan(m->throughput))
-			values[(*count)++] = m->throughput;
-	free(m);
+	for (size_t e = 0; e < record->entry_count; e++)
+		*count += record->entries[e].point == point;
+	values = calloc(*count + 1, sizeof *values);
+	*count = 0;
+	for (size_t e = 0; values && e < record->entry_count; e++) {
+		const struct record_entry *entry = &record->entries[e];
+		if (entry->point == point && record_counts(record, entry) &&
+			!isnan(entry->throughput))
+			values[(*count)++] = entry->throughput;
+	}
 	if (values)
 		sort_doubles(values, *count);
 	return values;

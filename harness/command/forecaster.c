@@ -208,6 +208,12 @@ const char *forecaster_limit(const struct forecaster *forecaster, size_t from, s
 	return guesses && guesses[to].limit ? guesses[to].limit : "";
 }
 
+static bool forecaster_has_enough(void *context)
+{
+	const struct forecaster *forecaster = context;
+	return replay_samples_done() >= forecaster->samples_most;
+}
+
 struct forecast_input forecaster_input(struct forecaster *forecaster)
 {
 	return (struct forecast_input){.space = forecaster_space(forecaster),
@@ -215,5 +221,6 @@ struct forecast_input forecaster_input(struct forecaster *forecaster)
 		.calibrated = forecaster->calibrated,
 		.nearest = forecaster->nearest,
 		.predict = forecaster_predict,
+		.enough = forecaster->samples_most > 0 ? forecaster_has_enough : NULL,
 		.context = forecaster};
 }

@@ -27,6 +27,8 @@ struct forecaster {
 	double contention; /* between cores; NAN: not known */
 	unsigned effort;   /* of a prediction, as in model.h */
 	size_t nearest;    /* calibrations of a forecast (adaptive.h); 0: as many as ever */
+	/* Of replay_samples_done: from then on errors of measured points are known well enough; 0: never */
+	uint64_t samples_most;
 	struct forecaster_item *items; /* (count) */
 	size_t count, room;
 	enum key_id keys[FORECASTER_KEYS_MAX]; /* that differ among the items */

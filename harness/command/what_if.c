@@ -199,6 +199,31 @@ static size_t list_candidates(const struct what_if *what_if, struct candidate *l
 	return count;
 }
 
+/* --- how much is replayed ---------------------------------------------------------------------- */
+
+/* Samples that are replayed to calibrate, to see how well the measured points predict each other, and to answer: of one
+ * setting together as many as a core replays in about 1.5 s, whatever was recorded.  They are counted and no clock is read, so
+ * that the answer is the same on every machine.  Where less is replayed, intervals are wider. */
+static const uint64_t CALIBRATE_SAMPLES = 1500000;
+static const uint64_t ERRORS_SAMPLES = 1500000;
+static const uint64_t ANSWER_SAMPLES = 1500000; /* of one setting at most */
+static const uint64_t ANSWERS_SAMPLES = 6000000;
+static const uint64_t ELASTICITIES_SAMPLES = 8000000;
+enum { EFFORT_LEAST = 3, SOURCES_LEAST = 4 };
+
+/* The least effort that the sources afford, each predicting its nearest ones. */
+static unsigned errors_effort(const struct what_if *what_if)
+{
+	const struct forecaster *forecaster = &what_if->forecaster;
+	const size_t pairs = what_if->source_count * FORECAST_NEAREST;
+	unsigned effort = forecaster->effort;
+	for (size_t i = 0; i < what_if->source_count; i++)
+		effort = model_effort_within(
+			&forecaster->items[what_if->sources[i]].calibration.model,
+			ERRORS_SAMPLES / pairs, EFFORT_LEAST, effort);
+	return effort;
+}
+
 /* The nearest points that can be calibrated from; the reason of the first when none can. */
 static int what_if_calibrate(struct what_if *what_if, struct error *err)
 {
@@ -218,8 +243,11 @@ static int what_if_calibrate(struct what_if *what_if, struct error *err)
 			memmove(&list[1], &list[0], i * sizeof *list);
 			list[0] = base;
 		}
+	const uint64_t most = replay_samples_done() + CALIBRATE_SAMPLES;
 	for (size_t i = 0; i < count && !code && what_if->source_count < WHAT_IF_SOURCES_MAX; i++) {
 		const size_t item = list[i].item;
+		if (what_if->source_count >= SOURCES_LEAST && replay_samples_done() >= most)
+			break;
 		code = forecaster_calibrate(&what_if->forecaster, item, what_if->points[item], err);
 		if (what_if->forecaster.items[item].calibrated)
 			what_if->sources[what_if->source_count++] = item;
@@ -442,9 +470,6 @@ int what_if_ask(struct what_if *what_if, struct error *err)
 
 /* --- the answers ------------------------------------------------------------------------------ */
 
-/* Of larger tables only the stage is told, by the wait states of the replay. */
-enum { ELASTICITIES_MOST = 128 };
-
 /* Breaks ties among the costs of one stage; too small to change the order of stages. */
 static const double SAME_STAGE = 1e-3;
 
@@ -519,23 +544,58 @@ static int what_if_explain(
 	for (size_t i = nearest->model.note_count; i < model.note_count; i++)
 		add_note(alternative, model.notes[i]);
 	note_names(alternative, what_if);
-	if (what_if->grid.points <= ELASTICITIES_MOST)
+	/* Of larger tables only the stage is told, by the wait states of the replay. */
+	const bool closely =
+		what_if->grid.points == 1 ||
+		what_if->grid.points * model_elasticities_samples(&model) <= ELASTICITIES_SAMPLES;
+	if (closely)
 		code = model_elasticities(&model, 1, &elasticities, err);
 	else
 		(void)snprintf(alternative->stage, sizeof alternative->stage, "%s",
 			forecaster_limit(
 				forecaster, alternative->forecast.from[0], alternative->item));
-	if (!code && what_if->grid.points <= ELASTICITIES_MOST)
+	if (!code && closely)
 		take_limit(alternative, &elasticities);
 	model_close(&model);
 	return code;
 }
 
+/* How well the measured points predict each other, as far as replays for it go. */
+static void find_errors(struct what_if *what_if)
+{
+	struct forecaster *forecaster = &what_if->forecaster;
+	const unsigned effort = forecaster->effort;
+	forecaster->effort = errors_effort(what_if);
+	forecaster->samples_most = replay_samples_done() + ERRORS_SAMPLES;
+	const struct forecast_input input = forecaster_input(forecaster);
+	forecast_errors_find(&input, &what_if->errors, NULL);
+	forecaster->effort = effort;
+}
+
+/* The effort that one of the settings affords. */
+static unsigned answer_effort(
+	const struct what_if *what_if, const struct alternative *alternative, unsigned most)
+{
+	const struct forecaster *forecaster = &what_if->forecaster;
+	const uint64_t share = ANSWERS_SAMPLES / what_if->grid.points;
+	const uint64_t samples = share < ANSWER_SAMPLES ? share : ANSWER_SAMPLES;
+	struct model model;
+	struct error unused;
+	if (calibration_alter(&forecaster->items[what_if->sources[0]].calibration,
+		    &forecaster->items[alternative->item].config, &model, &unused))
+		return most;
+	const unsigned effort = model_effort_within(
+		&model, samples / (forecaster->nearest + 1), EFFORT_LEAST, most);
+	model_close(&model);
+	return effort;
+}
+
 int what_if_answer(struct what_if *what_if, struct error *err)
 {
-	const struct forecast_input input = forecaster_input(&what_if->forecaster);
+	const unsigned effort = what_if->forecaster.effort;
 	const uint64_t begun = clock_thread_cpu_ns();
-	forecast_errors_find(&input, &what_if->errors, NULL);
+	find_errors(what_if);
+	const struct forecast_input input = forecaster_input(&what_if->forecaster);
 	int code = 0;
 	for (size_t i = 0; i < what_if->grid.points && !code; i++) {
 		const uint64_t spent = clock_thread_cpu_ns() - begun;
@@ -543,6 +603,7 @@ int what_if_answer(struct what_if *what_if, struct error *err)
 				     spent > WHAT_IF_SECONDS_MAX * NS_PER_S))
 			break;
 		struct alternative *alternative = &what_if->alternatives[i];
+		what_if->forecaster.effort = answer_effort(what_if, alternative, effort);
 		forecast_change(&input, what_if->errors.widening, what_if->base_item,
 			alternative->item, &alternative->forecast);
 		code = alternative->forecast.known ? what_if_explain(what_if, alternative, err)
@@ -551,6 +612,8 @@ int what_if_answer(struct what_if *what_if, struct error *err)
 		alternative->done = !code;
 		what_if->done += !code;
 	}
+	log_detail("%llu samples were replayed, from %zu measured points",
+		(unsigned long long)replay_samples_done(), what_if->source_count);
 	if (!code && what_if->done < what_if->grid.points)
 		log_warn(
 			"stopped after %d s of computing: %zu of %zu settings predicted; ask for fewer",

@@ -518,6 +518,7 @@ static int keep_entry(
 		.repeat = m->repeat,
 		.status = m->status,
 		.ended = m->started + m->wall_seconds,
+		.throughput = m->throughput,
 		.line = line};
 	return 0;
 }

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # A table of 1,000 predicted settings, and a single one, from a small measured sweep, on one core: the bound is 10 s of
-# computing a table.  Usage: tests/bench/bench_whatif.sh BUILD_FOLDER [repeats]
+# computing a table.  And a single one from 500 points of large batches, whose bound is 2 s.  Usage: tests/bench/bench_whatif.sh BUILD_FOLDER [repeats]
 set -eu
 mlbench=$(readlink -f "$1/mlbench")
 repeats=${2:-5}
+widen=$(readlink -f "$(dirname "$0")/../cli/widen_sweep.py")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -34,13 +35,17 @@ decode.workers = 1,2
 batch.size = 16,32
 INI
 "$mlbench" sweep small.ini --out result -q >sweep.txt || { cat sweep.txt; exit 1; }
-single=(--set decode.workers=4)
-table=(--set decode.workers=1-10+1 --set batch.size=8-80+8 --set prefetch.depth=1-10+1)
+"$mlbench" sweep small.ini --set dataset.samples=1024 --set dataset.path=large --set step.time=100ms --set sweep.batch.size=1024 \
+	--set sweep.decode.workers=1 --out large_result -q >large.txt || { cat large.txt; exit 1; }
+python3 "$widen" large_result many prefetch.depth="$(seq -s, 1 10)" read.depth="$(seq -s, 1 50)"
+single=(result --set decode.workers=4)
+many=(many --set decode.workers=4)
+table=(result --set decode.workers=1-10+1 --set batch.size=8-80+8 --set prefetch.depth=1-10+1)
 for _ in $(seq "$repeats"); do
-	for what in single table; do
+	for what in single many table; do
 		declare -n settings=$what
 		TIMEFORMAT="$what %R %U"
-		{ time taskset -c 0 "$mlbench" what-if result "${settings[@]}" --json >"$what.json" 2>err; } 2>>times || { cat err; exit 1; }
+		{ time taskset -c 0 "$mlbench" what-if "${settings[@]}" --json >"$what.json" 2>err; } 2>>times || { cat err; exit 1; }
 	done
 done
 python3 - <<'PY'
