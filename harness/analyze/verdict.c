@@ -210,27 +210,37 @@ static bool little_of_reads(
 }
 
 /* Utilisation law (Little's law on the workers): rate x service time = busy workers, by two
- * clocks. */
-static bool little_of_decode(const struct measurement *m, struct refusal *refusal)
+ * clocks, over all repetitions: what an edge of one cuts off falls on either side. */
+static bool little_of_decode(const struct evidence_base *base, struct refusal *refusal)
 {
-	const struct stage_measurement *decode = measurement_stage(m, STAGE_DECODE);
-	const double seconds = measurement_counted_seconds(m);
-	if (!decode || decode->service.count == 0 || decode->per_batch || seconds <= 0)
-		return true;
-	const double apart = isnan(decode->overhead_seconds) ? 0 : decode->overhead_seconds;
-	const double by_histogram =
-		((double)decode->items * histogram_mean(&decode->service) * 1e-9 + apart) / seconds;
-	const double by_states = decode->seconds[THREAD_WORKING] / seconds;
-	/* Items cut in two by the edges of the measured part: at most one a worker at each end. */
-	const double edges = 2 * histogram_mean(&decode->service) * 1e-9 / seconds;
+	double by_histogram = 0;
+	double by_states = 0;
+	double edges =
+		0; /* items cut in two by those of the measured part, any of them the longest */
+	double workers = 0;
+	double seconds = 0;
+	for (size_t i = 0; i < base->count; i++) {
+		const struct measurement *m = base->repeats[i];
+		const struct stage_measurement *decode = measurement_stage(m, STAGE_DECODE);
+		const double counted = measurement_counted_seconds(m);
+		if (!decode || decode->service.count == 0 || decode->per_batch || counted <= 0)
+			continue;
+		by_histogram += (double)decode->items * histogram_mean(&decode->service) * 1e-9 +
+				(isnan(decode->overhead_seconds) ? 0 : decode->overhead_seconds);
+		by_states += decode->seconds[THREAD_WORKING];
+		edges += (double)decode->service.max_ns * 1e-9 +
+			 decode->workers * histogram_mean(&decode->service) * 1e-9;
+		workers = decode->workers;
+		seconds += counted;
+	}
 	const double slack = UTILISATION_TOLERANCE * fmax(by_histogram, by_states) +
-			     (0.01 + edges) * decode->workers;
+			     0.01 * workers * seconds + edges;
 	if (fabs(by_histogram - by_states) <= slack)
 		return true;
 	(void)snprintf(refusal->reason, sizeof refusal->reason,
 		"Little's law fails at decode: rate x service time gives %.2f busy workers, the "
 		"state clocks %.2f",
-		by_histogram, by_states);
+		by_histogram / seconds, by_states / seconds);
 	return false;
 }
 
@@ -242,8 +252,8 @@ bool gate_passes(const struct evidence_base *base, struct refusal *refusal)
 	bool agrees = gate_accounts(base, refusal);
 	for (size_t i = 0; i < base->count && agrees; i++)
 		agrees = flow_conserved(base, base->repeats[i], refusal) &&
-			 little_of_reads(base, base->repeats[i], refusal) &&
-			 little_of_decode(base->repeats[i], refusal);
+			 little_of_reads(base, base->repeats[i], refusal);
+	agrees = agrees && little_of_decode(base, refusal);
 	if (!agrees)
 		(void)way_out_again(base->facts, refusal->way_out);
 	return agrees;

@@ -33,6 +33,8 @@
 enum { SESSION_REPEATS_TIMES = 4, REASON_BYTES = 80 };
 static const double DECIDE_MOST_S = 6;
 static const double AS_A_RULE_S = 10, AT_MOST_S = 20;
+static const double LONGEST_S = 5; /* of a repetition */
+static const double BESIDE_S = 0.1;
 static const double TOLD = 0.8; /* confidence of a verdict */
 /* Half widths of the throughput's interval, as shares of it, that are narrow enough: where a verdict was asked for, and where
  * the throughput is the answer. */
@@ -186,8 +188,7 @@ void session_measure_item(struct session *session, const struct schedule_item *i
 	m->point = item->point;
 	m->repeat = item->repeat;
 	if (item->duration_ns > 0)
-		measurement_note(m,
-			"measured for %s s: shorter repetitions were too short to count",
+		measurement_note(m, "measured for %s s: shorter repetitions did not tell enough",
 			UNITS_PLAIN((double)item->duration_ns / (double)NS_PER_S, 3));
 	if (m->status == MEASUREMENT_FAILED) {
 		(void)snprintf(m->error, sizeof m->error, "%s",
@@ -347,39 +348,41 @@ static struct session_look session_look(const struct session *session)
 	return look;
 }
 
-/* Short repetitions, looked at in between: an answer as soon as it is clear, within 10 s as a rule and 20 s at most. */
+static double session_key_seconds(const struct session *session, enum key_id key)
+{
+	return (double)config_integer(&session->plan.config, key) / (double)NS_PER_S;
+}
+
+/* Short repetitions, looked at in between: an answer as soon as it is clear, within 10 s as a rule and 20 s at most. Where
+ * they tell nothing the next ones are longer. */
 static void session_measure_as_needed(struct session *session)
 {
 	const double share = session->sequel ? VERDICT_WIDTH : RATE_WIDTH;
-	double each_s = (double)config_integer(&session->plan.config, KEY_MEASURE_DURATION) /
-			(double)NS_PER_S;
+	const double set_s = session_key_seconds(session, KEY_MEASURE_DURATION);
+	const double beside_s = session_key_seconds(session, KEY_MEASURE_WARMUP) + BESIDE_S;
+	double each_s = set_s;
 	bool decided = false;
 	while (!session_stopped(session)) {
 		const struct session_look look = session_look(session);
 		const double spent_s = session_seconds(session);
-		const size_t count = session->record.entry_count;
-		if (look.told && decided && (look.half_width <= share || spent_s > AS_A_RULE_S))
-			return;
+		const double left_s = AT_MOST_S - spent_s;
+		const bool narrow = look.half_width <= share || spent_s > AS_A_RULE_S;
 		if (look.counts && !decided) {
 			decided = true;
-			if (decide(session, DECIDE_MOST_S))
+			if (decide(session, fmin(DECIDE_MOST_S, left_s)))
 				continue;
-			if (look.told && look.half_width <= share)
-				return;
 		}
-		if (!look.counts)
-			each_s = fmin(2 * each_s, AS_A_RULE_S / 2);
-		const double left_s = AT_MOST_S - spent_s;
-		const double all_s =
-			each_s + plan_repetition_seconds(&session->plan) -
-			(double)config_integer(&session->plan.config, KEY_MEASURE_DURATION) /
-				(double)NS_PER_S;
-		const size_t more =
-			(size_t)fmax(fmin(floor(left_s / all_s), (double)(count / 3)), 1);
-		if (left_s < all_s)
+		if (look.told && narrow)
 			return;
-		if (!session_measure_more(
-			    session, more, look.counts ? 0 : (uint64_t)(each_s * (double)NS_PER_S)))
+		if (!look.told && decided)
+			each_s = fmin(2 * each_s, LONGEST_S);
+		each_s = fmin(each_s, fmax(left_s - beside_s, set_s));
+		const double fit = floor(left_s / (each_s + beside_s));
+		const double some = (double)(session->record.entry_count / 3);
+		if (fit < 1)
+			return;
+		if (!session_measure_more(session, (size_t)fmax(fmin(fit, some), 1),
+			    each_s > set_s ? (uint64_t)(each_s * (double)NS_PER_S) : 0))
 			return;
 	}
 }
