@@ -3,6 +3,7 @@
  * memory makes it fail. */
 #include "harness/analyze/diagnose.h"
 
+#include "harness/analyze/limit_kinds.h"
 #include "harness/analyze/point_model.h"
 #include "harness/analyze/summary.h"
 #include "harness/analyze/verdict.h"
@@ -556,7 +557,13 @@ static void judge_phase(const struct diagnose_input *input, const struct phase_c
 		input->source.traces ? input->source.traces[cut->repeat] : NULL;
 	struct measurement *slice = calloc(1, sizeof *slice);
 	struct traces *part = calloc(1, sizeof *part);
-	*phase = (struct phase){.begin_s = cut->edges[i], .end_s = cut->edges[i + 1]};
+	const bool on = cut->after > 0 && i + 1 == cut->count;
+	*phase = (struct phase){.begin_s = cut->edges[i],
+		.end_s = cut->edges[i + 1],
+		.first_repetition = m->repeat,
+		.last_repetition = m->repeat};
+	if (on)
+		phase->last_repetition = input->source.repeats[cut->repeat + cut->after]->repeat;
 	verdict_abstain(
 		verdict, "out of memory", "free some memory, and diagnose the result again");
 	if (slice && part) {
@@ -566,7 +573,7 @@ static void judge_phase(const struct diagnose_input *input, const struct phase_c
 		phase->throughput = slice->throughput;
 		const struct measurement *one = slice;
 		const struct traces *one_traces = part;
-		if (cut->after > 0 && i + 1 == cut->count)
+		if (on)
 			/* Of a lasting change, whole repetitions like the last phase say more: the
 			 * other depths of their warm-ups and their first files belong to it. */
 			judge_part(input, input->source.repeats + cut->repeat + 1,
@@ -601,6 +608,7 @@ static void join_phases(struct phase *into, const struct phase *next)
 	into->throughput =
 		(into->throughput * first + next->throughput * second) / (first + second);
 	into->end_s = next->end_s;
+	into->last_repetition = next->last_repetition;
 	into->confidence = fmin(into->confidence, next->confidence);
 }
 
@@ -663,6 +671,7 @@ static void add_phases(
 {
 	const size_t worst = costliest_phase(out);
 	const bool is_last = worst + 1 == out->phase_count;
+	out->phases[worst].judged = true;
 	out->verdict = verdicts[worst];
 	out->verdict.confidence *= PHASES_CONFIDENCE;
 	say_which_phase(out, &out->phases[worst], is_last ? cut->after : 0);
@@ -688,7 +697,10 @@ static void whole_is_one_phase(const struct diagnose_input *input, struct diagno
 	*phase = (struct phase){.begin_s = m ? m->cut_seconds : 0,
 		.end_s = m ? m->cut_seconds + m->measured_seconds : 0,
 		.throughput = input->point->median,
-		.confidence = out->verdict.confidence};
+		.confidence = out->verdict.confidence,
+		.first_repetition = m ? m->repeat : 0,
+		.last_repetition = m ? m->repeat : 0,
+		.judged = true};
 	memcpy(phase->stage, out->verdict.stage, sizeof phase->stage);
 	memcpy(phase->resource, out->verdict.resource, sizeof phase->resource);
 }
@@ -860,10 +872,9 @@ static void cut_in_parts(struct diagnose_input *parts, struct phase_cut *cut)
 	take_all(parts);
 }
 
-int diagnose_point(const struct diagnose_input *input, unsigned effort, struct diagnosis *out,
-	struct error *err)
+static void diagnose_state(
+	const struct diagnose_input *input, unsigned effort, struct diagnosis *out)
 {
-	(void)err;
 	*out = (struct diagnosis){.replayed = NAN, .verdict = input->point->verdict};
 	struct diagnose_input judged = *input;
 	const bool stalled = take_stalled(&judged);
@@ -882,12 +893,294 @@ int diagnose_point(const struct diagnose_input *input, unsigned effort, struct d
 		(void)snprintf(out->why_not, sizeof out->why_not,
 			"no prediction: too little was measured");
 		whole_is_one_phase(input, out);
-		return 0;
+		return;
 	}
 	judge_whole(input, &judged, &parts, &cut, effort, out);
 	if (stalled)
 		evidence_add(&out->verdict,
 			"the stall was in a repetition that the figures leave out as unsteady");
 	weigh_failures(input->tried, out);
+}
+
+/* --- regimes ---------------------------------------------------------------------------------- */
+
+/* All repetitions that count by their status, in their order. */
+struct counted {
+	const struct measurement **repeats; /* owned, as is the next */
+	const struct traces **traces;       /* NULL: there are none */
+	size_t count;
+	struct regimes regimes;
+};
+
+static void counted_close(struct counted *counted)
+{
+	free(counted->repeats);
+	free(counted->traces);
+}
+
+static int counted_open(const struct diagnose_input *input, struct counted *out)
+{
+	const bool wide = input->all_count > 0;
+	const size_t count = wide ? input->all_count : input->source.count;
+	const struct measurement *const *repeats = wide ? input->all : input->source.repeats;
+	const struct traces *const *traces = !input->source.traces ? NULL
+					     : wide                ? input->all_traces
+								   : input->source.traces;
+	size_t with_status[MEASUREMENT_STATUSES] = {0};
+	*out = (struct counted){.repeats = calloc(count + 1, sizeof(const struct measurement *)),
+		.traces = traces ? calloc(count + 1, sizeof(const struct traces *)) : NULL};
+	if (!out->repeats || (traces && !out->traces)) {
+		counted_close(out);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < count; i++)
+		with_status[repeats[i]->status]++;
+	for (size_t i = 0; i < count; i++)
+		if (!wide || point_counts(point_status_of(with_status), repeats[i]->status)) {
+			out->repeats[out->count] = repeats[i];
+			if (traces)
+				out->traces[out->count] = traces[i];
+			out->count++;
+		}
+	regimes_find(out->repeats, out->count, &out->regimes);
 	return 0;
+}
+
+/* What was measured of a state that lasts; borrows from `lasting`, which has room for as many. */
+static struct diagnose_input lasting_input(
+	const struct diagnose_input *input, const struct counted *counted, struct counted *lasting)
+{
+	struct diagnose_input out = *input;
+	lasting->count = 0;
+	for (size_t i = 0; i < counted->count; i++)
+		if (regimes_last(&counted->regimes, i)) {
+			lasting->repeats[lasting->count] = counted->repeats[i];
+			if (counted->traces)
+				lasting->traces[lasting->count] = counted->traces[i];
+			lasting->count++;
+		}
+	out.source.repeats = lasting->repeats;
+	out.source.traces = counted->traces ? lasting->traces : NULL;
+	out.source.count = lasting->count;
+	out.all = NULL;
+	out.all_traces = NULL;
+	out.all_count = 0;
+	return out;
+}
+
+/* Seconds from the beginning of the first repetition to that of another one; older results know only how long each took. */
+static double repetition_begins(const struct measurement *const *repeats, size_t i)
+{
+	double sum = 0;
+	if (repeats[0]->started > 0 && repeats[i]->started >= repeats[0]->started)
+		return repeats[i]->started - repeats[0]->started;
+	for (size_t k = 0; k < i; k++)
+		sum += fmax(repeats[k]->wall_seconds,
+			repeats[k]->cut_seconds + repeats[k]->measured_seconds);
+	return sum;
+}
+
+/* A repetition between two regimes that is left out as unsteady may show when it changed; false: none does. */
+static bool change_between(const struct diagnose_input *input, const struct measurement *before,
+	const struct measurement *after, double rate, double rate_after, double *begin_s)
+{
+	bool between = false;
+	for (size_t i = 0; i < input->all_count && input->all[i] != after; i++) {
+		const struct measurement *m = input->all[i];
+		struct phase_cut cut;
+		between |= i > 0 && input->all[i - 1] == before;
+		if (!between)
+			continue;
+		phases_cut(&m, 1, &cut);
+		const double edge = cut.edges[1];
+		const double at = rate_samples_at(m, edge);
+		if (cut.count == 2 &&
+			phases_rates_alike(
+				(at - rate_samples_at(m, cut.edges[0])) / (edge - cut.edges[0]),
+				rate) &&
+			phases_rates_alike(
+				(rate_samples_at(m, cut.edges[2]) - at) / (cut.edges[2] - edge),
+				rate_after)) {
+			*begin_s = m->started - before->started + edge;
+			return before->started > 0 && m->started >= before->started;
+		}
+	}
+	return false;
+}
+
+/* A state that did not last, by its whole repetitions or, if it has none, by the part of one. */
+static void judge_regime(const struct diagnose_input *input, const struct counted *counted,
+	const struct regime *regime, unsigned effort, struct phase *phase)
+{
+	struct verdict verdict;
+	struct measurement *slice = calloc(1, sizeof *slice);
+	struct traces part;
+	const struct measurement *one = slice;
+	const struct traces *one_traces = &part;
+	verdict_abstain(
+		&verdict, "out of memory", "free some memory, and diagnose the result again");
+	if (regime->whole < regime->whole_end)
+		judge_part(input, counted->repeats + regime->whole,
+			counted->traces ? counted->traces + regime->whole : NULL,
+			regime->whole_end - regime->whole, effort, &verdict);
+	else if (slice) {
+		const struct traces *traces =
+			counted->traces ? counted->traces[regime->first] : NULL;
+		phase_slice(counted->repeats[regime->first], traces, regime->begin_s, regime->end_s,
+			slice);
+		if (traces)
+			phase_slice_traces(traces, regime->begin_s, regime->end_s, &part);
+		judge_part(input, &one, traces ? &one_traces : NULL, 1, effort, &verdict);
+	}
+	free(slice);
+	memcpy(phase->stage, verdict.stage, sizeof phase->stage);
+	memcpy(phase->resource, verdict.resource, sizeof phase->resource);
+	phase->confidence = verdict.confidence;
+}
+
+/* "read, latency-bound" */
+static const char *phase_bound(const struct phase *phase, char out[NAME_BYTES + BOUND_BYTES])
+{
+	char bound[BOUND_BYTES];
+	const bool none = !phase->stage[0] || strcmp(phase->stage, "none") == 0;
+	(void)snprintf(out, NAME_BYTES + BOUND_BYTES, "%s%s%s", none ? "unknown" : phase->stage,
+		none ? "" : ", ",
+		none ? "" : limit_kind_bound(phase->stage, phase->resource, bound));
+	return out;
+}
+
+/* Where one phase ends and another begins: "in repetition 2, 4.21 s after the start" */
+enum { CHANGE_PLACE_BYTES = 80 };
+static const char *change_place(
+	const struct phase *before, const struct phase *after, char out[CHANGE_PLACE_BYTES])
+{
+	const uint32_t last = before->last_repetition;
+	const uint32_t next = after->first_repetition;
+	if (last == next)
+		(void)snprintf(out, CHANGE_PLACE_BYTES, "in repetition %u, %.2f s after the start",
+			next, after->begin_s);
+	else if (after->begin_s > before->end_s)
+		(void)snprintf(out, CHANGE_PLACE_BYTES,
+			"between repetitions %u and %u, %.1f to %.1f s after the start", last, next,
+			before->end_s, after->begin_s);
+	else
+		(void)snprintf(out, CHANGE_PLACE_BYTES,
+			"between repetitions %u and %u, %.2f s after the start", last, next,
+			after->begin_s);
+	return out;
+}
+
+static const char *regime_words(const struct diagnosis *d, char out[EVIDENCE_BYTES])
+{
+	const struct phase *last = &d->phases[d->phase_count - 1];
+	const struct phase *other = last - 1;
+	char place[CHANGE_PLACE_BYTES];
+	char bound[NAME_BYTES + BOUND_BYTES];
+	char from[UNITS_BYTES];
+	char to[UNITS_BYTES];
+	(void)units_format_count(other->throughput, from);
+	(void)units_format_count(last->throughput, to);
+	(void)change_place(other, last, place);
+	if (!last->judged)
+		(void)snprintf(out, EVIDENCE_BYTES,
+			"The throughput changed from %s to %s samples/s %s (then: %s): too late to know "
+			"whether that lasts.",
+			from, to, place, phase_bound(last, bound));
+	else if (d->phase_count == 3 && d->phases[0].judged)
+		(void)snprintf(out, EVIDENCE_BYTES,
+			"The throughput was %s samples/s for a while (%s), from %.1f to %.1f s after the "
+			"start, and came back to %s.",
+			from, phase_bound(other, bound), other->begin_s, other->end_s, to);
+	else
+		(void)snprintf(out, EVIDENCE_BYTES,
+			"The throughput changed%s from %s to %s samples/s %s (before: %s), and stayed "
+			"there.",
+			d->phase_count > 2 ? " more than once, at last" : "", from, to, place,
+			phase_bound(other, bound));
+	return out;
+}
+
+const char *diagnosis_change_words(const struct diagnosis *d, char out[EVIDENCE_BYTES])
+{
+	const struct phase *first = &d->phases[0];
+	const struct phase *last = &d->phases[d->phase_count > 0 ? d->phase_count - 1 : 0];
+	char before[NAME_BYTES + BOUND_BYTES];
+	char after[NAME_BYTES + BOUND_BYTES];
+	char from[UNITS_BYTES];
+	char to[UNITS_BYTES];
+	out[0] = '\0';
+	if (d->phase_count < 2)
+		return out;
+	if (first->first_repetition != last->first_repetition)
+		return regime_words(d, out);
+	if (d->phase_count == 2)
+		(void)snprintf(out, EVIDENCE_BYTES,
+			"The bottleneck changes during a repetition: %s until %.2f s (%s samples/s), then "
+			"%s (%s).",
+			phase_bound(first, before), first->end_s,
+			units_format_count(first->throughput, from), phase_bound(last, after),
+			units_format_count(last->throughput, to));
+	else
+		(void)snprintf(out, EVIDENCE_BYTES,
+			"The bottleneck changes %zu times during a repetition, the first time at %.2f s.",
+			d->phase_count - 1, first->end_s);
+	return out;
+}
+
+/* The regimes are the phases; the verdict is of the state that lasts. */
+static void add_regimes(const struct diagnose_input *input, const struct counted *counted,
+	unsigned effort, struct diagnosis *out)
+{
+	struct verdict *v = &out->verdict;
+	char words[EVIDENCE_BYTES];
+	out->phase_count = counted->regimes.count;
+	for (size_t i = 0; i < out->phase_count; i++) {
+		const struct regime *r = &counted->regimes.of[i];
+		struct phase *phase = &out->phases[i];
+		*phase = (struct phase){
+			.begin_s = repetition_begins(counted->repeats, r->first) + r->begin_s,
+			.end_s = repetition_begins(counted->repeats, r->last) + r->end_s,
+			.throughput = r->rate,
+			.confidence = v->confidence,
+			.first_repetition = counted->repeats[r->first]->repeat,
+			.last_repetition = counted->repeats[r->last]->repeat,
+			.judged = r->lasts};
+		memcpy(phase->stage, v->stage, sizeof phase->stage);
+		memcpy(phase->resource, v->resource, sizeof phase->resource);
+		if (!r->lasts)
+			judge_regime(input, counted, r, effort, phase);
+		double at = 0;
+		if (i > 0 && change_between(input, counted->repeats[r[-1].last],
+				     counted->repeats[r->first], r[-1].rate, r->rate, &at)) {
+			at += repetition_begins(counted->repeats, r[-1].last);
+			out->phases[i - 1].end_s = phase->begin_s = at;
+		}
+	}
+	const size_t kept = v->evidence_count < EVIDENCE_MAX ? v->evidence_count : EVIDENCE_MAX - 1;
+	memmove(v->evidence[1], v->evidence[0], kept * sizeof v->evidence[0]);
+	(void)snprintf(v->evidence[0], sizeof v->evidence[0], "%s", regime_words(out, words));
+	v->evidence_count = kept + 1;
+}
+
+int diagnose_point(const struct diagnose_input *input, unsigned effort, struct diagnosis *out,
+	struct error *err)
+{
+	struct counted counted;
+	struct counted lasting;
+	if (counted_open(input, &counted))
+		return error_set(err, -ENOMEM, "out of memory for a diagnosis");
+	if (counted.regimes.count == 1) {
+		diagnose_state(input, effort, out);
+		counted_close(&counted);
+		return 0;
+	}
+	const int code = counted_open(input, &lasting);
+	if (!code) {
+		const struct diagnose_input state = lasting_input(input, &counted, &lasting);
+		diagnose_state(&state, effort, out);
+		add_regimes(input, &counted, effort, out);
+		counted_close(&lasting);
+	}
+	counted_close(&counted);
+	return code ? error_set(err, code, "out of memory for a diagnosis") : 0;
 }

@@ -35,6 +35,11 @@ struct phase {
 	double throughput;
 	char stage[NAME_BYTES], resource[NAME_BYTES];
 	double confidence;
+	/* Numbers of the repetitions that it was seen in.  A phase of one repetition has both alike, and then
+	 * begin_s and end_s count from that repetition's beginning; otherwise they count from the beginning of the
+	 * first repetition of the first phase. */
+	uint32_t first_repetition, last_repetition;
+	bool judged; /* the verdict is of this one; of several, of their one state */
 };
 
 struct memory_finding {
@@ -78,6 +83,10 @@ struct diagnose_input {
 /* Its expected throughput: measured, or else predicted. */
 double recommendation_rate(const struct recommendation *recommendation);
 
+/* "The throughput changed from 483 to 113 samples/s between repetitions 0 and 1, ...": phases of several repetitions, or
+ * of one; "" if there is but one phase.  Returns out. */
+const char *diagnosis_change_words(const struct diagnosis *diagnosis, char out[EVIDENCE_BYTES]);
+
 /* effort as in point_model.h; 0 leaves the replay out (only wait states and resource rules). */
 int diagnose_point(const struct diagnose_input *input, unsigned effort, struct diagnosis *out,
 	struct error *err);
@@ -103,6 +112,40 @@ void phases_cut(const struct measurement *const *repeats, size_t count, struct p
 
 /* Whether two rates may be of one bottleneck. */
 bool phases_rates_alike(double a, double b);
+
+/* --- a rate that changes between repetitions -------------------------------------------------- */
+
+/* A burst credit that ends, a quota that is cut, a cache that is filled: repetitions that differ so much
+ * that they are not of one state.  What counts is the rate of each repetition or, where it changes inside of
+ * one, of its two parts.  Binary segmentation as for the windows: a stretch is another regime if its
+ * mean of ln(rate) differs from that of the others by a factor of 1.4 or more, and by so many standard errors
+ * that of runs whose repetitions only scatter by 10 or 15 % at most one in a thousand is cut, and by 20 % one in
+ * a hundred, for 2 to 30 repetitions; two must differ by a factor of three (tests/unit/test_phases.c holds it to that). */
+
+struct regimes {
+	size_t count; /* 1: the rate did not change */
+	struct regime {
+		/* Indices of its repetitions.  One inside of which the rate changes is in two regimes, and whole
+		 * in none: those that are whole are [whole, whole_end). */
+		size_t first, last, whole, whole_end;
+		double begin_s, end_s; /* in the first and in the last of these, since each began */
+		double rate;           /* samples/s, geometric mean */
+		bool lasts;            /* the last one, and those before that had the same rate */
+	} of[PHASES_MAX];
+	/* The last one is only a part, or one repetition beside three others or more: nobody knows
+	 * whether it lasts, so that the one before it does. */
+	bool open;
+};
+
+/* The repetitions in the order in which they were measured. */
+void regimes_find(const struct measurement *const *repeats, size_t count, struct regimes *out);
+
+/* False: the rates are so near to each other that there is one regime. */
+bool regimes_may_differ(const double *rates, size_t count);
+
+/* Whether that repetition is whole in a regime that lasts: of at least one it is true, and of all if there
+ * is no change. */
+bool regimes_last(const struct regimes *regimes, size_t repetition);
 
 /* The part of m in [from, to), from its windows: states, CPU time, run queue, throughput, bytes,
  * and what other processes, the host and the quota took meanwhile; the disk's reads in proportion

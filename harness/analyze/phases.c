@@ -401,6 +401,246 @@ void phases_cut(const struct measurement *const *repeats, size_t count, struct p
 	free(cuts);
 }
 
+/* --- regimes ---------------------------------------------------------------------------------- */
+
+static const double REGIME_LEAST = 0.34; /* of ln(rate): a factor of 1.4 */
+/* Deviation of ln(rate) that repetitions of one state are assumed to have, as if so many of them had shown it. */
+static const double REGIME_SPREAD = 0.15, REGIME_SPREAD_WEIGHT = 4;
+/* Critical value, in standard errors; the second over the number of values is taken off it. By simulation. */
+static const double REGIME_CRITICAL = 5.6, REGIME_CRITICAL_FEW = 4.6;
+static const double REGIME_CRITICAL_TWO = 5.2;  /* a factor of three */
+static const double REGIME_ERROR_UNKNOWN = 0.3; /* of a repetition with too few steps to tell */
+enum { REGIME_FEW = 4 };
+
+enum regime_part { REGIME_WHOLE, REGIME_FIRST_PART, REGIME_SECOND_PART };
+
+/* A repetition, or one of the two parts of it.  sum and squares: of ln, of those before it. */
+struct regime_value {
+	double ln, sum, squares;
+	size_t repeat;
+	enum regime_part part;
+	double begin_s, end_s;
+};
+
+/* In all that follows there is one value more behind the last one, for its sums. */
+
+static double regime_mean(const struct regime_value *values, size_t from, size_t to)
+{
+	return (values[to].sum - values[from].sum) / (double)(to - from);
+}
+
+/* A stretch of a part against the rest of it. */
+static void regime_try(struct split *best, const struct regime_value *values,
+	const struct part *part, double spread2, struct split stretch)
+{
+	const size_t end = part->first + part->count;
+	const double inside = (double)(stretch.to - stretch.from);
+	const double outside = (double)part->count - inside;
+	const double mean = regime_mean(values, stretch.from, stretch.to);
+	const double all = regime_mean(values, part->first, end);
+	const double rest = (all * (double)part->count - mean * inside) / outside;
+	const double gap = fabs(mean - rest);
+	if (gap < REGIME_LEAST)
+		return;
+	const double squares = values[end].squares - values[part->first].squares -
+			       inside * mean * mean - outside * rest * rest;
+	const double variance = (REGIME_SPREAD_WEIGHT * spread2 + fmax(squares, 0)) /
+				(REGIME_SPREAD_WEIGHT + (double)part->count - 2);
+	const double critical =
+		part->count == 2 ? REGIME_CRITICAL_TWO
+				 : REGIME_CRITICAL - REGIME_CRITICAL_FEW / (double)part->count;
+	stretch.excess = gap / sqrt(variance * (1 / inside + 1 / outside)) / critical;
+	if (stretch.excess > best->excess)
+		*best = stretch;
+}
+
+static struct split regime_best(
+	const struct regime_value *values, const struct part *part, double spread2)
+{
+	const size_t end = part->first + part->count;
+	struct split best = {0};
+	for (size_t from = part->first; from < end; from++)
+		for (size_t to = from + 1; to <= end; to++)
+			if (to - from < part->count)
+				regime_try(&best, values, part, spread2,
+					(struct split){.from = from, .to = to});
+	return best;
+}
+
+/* Neighbours that a stretch further away set apart. */
+static void regime_join_alike(
+	const struct regime_value *values, size_t count, struct segmentation *cuts)
+{
+	for (size_t i = 1; i < cuts->count;) {
+		const struct part left = segment_at(cuts, i - 1, count);
+		const struct part right = segment_at(cuts, i, count);
+		const double gap = regime_mean(values, left.first, left.first + left.count) -
+				   regime_mean(values, right.first, right.first + right.count);
+		if (fabs(gap) >= REGIME_LEAST) {
+			i++;
+			continue;
+		}
+		cuts->count--;
+		memmove(&cuts->starts[i], &cuts->starts[i + 1],
+			(cuts->count - i) * sizeof cuts->starts[0]);
+	}
+}
+
+static void regime_segment(
+	const struct regime_value *values, size_t count, double spread2, struct segmentation *cuts)
+{
+	*cuts = (struct segmentation){.count = 1};
+	while (cuts->count + 1 < CHANGE_SEGMENTS_MAX) {
+		struct split best = {0};
+		for (size_t i = 0; i < cuts->count; i++) {
+			const struct part part = segment_at(cuts, i, count);
+			const struct split split = regime_best(values, &part, spread2);
+			if (split.excess > best.excess)
+				best = split;
+		}
+		if (best.excess < 1)
+			break;
+		insert_start(cuts, best.from);
+		if (best.to < count)
+			insert_start(cuts, best.to);
+	}
+	regime_join_alike(values, count, cuts);
+}
+
+bool regimes_may_differ(const double *rates, size_t count)
+{
+	double least = HUGE_VAL;
+	double most = 0;
+	for (size_t i = 0; i < count; i++)
+		if (rates[i] > 0) {
+			least = fmin(least, rates[i]);
+			most = fmax(most, rates[i]);
+		}
+	return most >= least * exp(REGIME_LEAST);
+}
+
+static size_t regime_add(const struct measurement *m, size_t repeat, struct regime_value *value)
+{
+	const struct phase_cut cut = cut_one(m, repeat);
+	const double first = log(phases_rate(m, &cut, 0));
+	const double second = cut.count == 2 ? log(phases_rate(m, &cut, 1)) : NAN;
+	if (!(isfinite(first) && fabs(second - first) >= REGIME_LEAST)) {
+		*value = (struct regime_value){.ln = log(m->throughput),
+			.repeat = repeat,
+			.begin_s = m->cut_seconds,
+			.end_s = m->cut_seconds + m->measured_seconds};
+		return 1;
+	}
+	for (size_t i = 0; i < 2; i++)
+		value[i] = (struct regime_value){.ln = i ? second : first,
+			.repeat = repeat,
+			.part = i ? REGIME_SECOND_PART : REGIME_FIRST_PART,
+			.begin_s = cut.edges[i],
+			.end_s = cut.edges[i + 1]};
+	return 2;
+}
+
+/* Returns how many.  Those without a rate, or with none at all, are taken to be like the one before. */
+static size_t regime_values(
+	const struct measurement *const *repeats, size_t count, struct regime_value *values)
+{
+	size_t known = 0;
+	for (size_t i = 0; i < count; i++)
+		known += regime_add(repeats[i], i, &values[known]);
+	for (size_t i = 1; i < known; i++)
+		values[i].ln = isfinite(values[i].ln) ? values[i].ln : values[i - 1].ln;
+	for (size_t i = known - 1; i-- > 0;) /* one of them has a rate */
+		values[i].ln = isfinite(values[i].ln) ? values[i].ln : values[i + 1].ln;
+	for (size_t i = 0; i < known; i++) {
+		values[i + 1].sum = values[i].sum + values[i].ln;
+		values[i + 1].squares = values[i].squares + values[i].ln * values[i].ln;
+	}
+	return known;
+}
+
+static void regime_fill(
+	const struct regime_value *values, const struct part *part, struct regime *out)
+{
+	const struct regime_value *first = &values[part->first];
+	const struct regime_value *last = &values[part->first + part->count - 1];
+	const bool begins = first->part == REGIME_WHOLE ||
+			    (first->part == REGIME_FIRST_PART && part->count > 1);
+	*out = (struct regime){.first = first->repeat,
+		.last = last->repeat,
+		.whole = first->repeat + (begins ? 0 : 1),
+		.whole_end = last->repeat + (last->part == REGIME_FIRST_PART ? 0 : 1),
+		.begin_s = first->begin_s,
+		.end_s = last->end_s,
+		.rate = exp(regime_mean(values, part->first, part->first + part->count))};
+}
+
+static void regimes_choose_lasting(struct regimes *out, size_t values_in_last, size_t values)
+{
+	const struct regime *last = &out->of[out->count - 1];
+	const bool part = last->whole >= last->whole_end;
+	size_t like = out->count - 1;
+	bool came_back = false;
+	for (size_t i = 0; i + 1 < out->count; i++)
+		came_back |= fabs(log(out->of[i].rate / last->rate)) < REGIME_LEAST;
+	out->open = !came_back && (part || (values_in_last == 1 && values >= REGIME_FEW));
+	like -= out->open ? 1 : 0;
+	size_t whole = 0;
+	for (size_t i = 0; i < out->count; i++) {
+		struct regime *r = &out->of[i];
+		r->lasts = fabs(log(r->rate / out->of[like].rate)) < REGIME_LEAST;
+		whole += r->lasts && r->whole < r->whole_end;
+	}
+	out->count = whole > 0 ? out->count : 1;
+}
+
+/* Of ln(rate): what repetitions of one state scatter by, and what is known of none better than that. */
+static double regime_spread2(const struct measurement *const *repeats, size_t count)
+{
+	double sum = 0;
+	for (size_t i = 0; i < count; i++) {
+		const double known = rate_squared_error(repeats[i]);
+		const bool older = repeats[i]->window_count == 0;
+		sum += !isnan(known) ? known
+		       : older       ? 0
+				     : REGIME_ERROR_UNKNOWN * REGIME_ERROR_UNKNOWN;
+	}
+	return REGIME_SPREAD * REGIME_SPREAD + sum / (double)count;
+}
+
+void regimes_find(const struct measurement *const *repeats, size_t count, struct regimes *out)
+{
+	struct segmentation cuts;
+	*out = (struct regimes){.count = 1};
+	double *rates = calloc(count + 1, sizeof *rates);
+	for (size_t i = 0; rates && i < count; i++)
+		rates[i] = repeats[i]->throughput;
+	const bool differ = rates && count > 1 && regimes_may_differ(rates, count);
+	free(rates);
+	struct regime_value *values = differ ? calloc(2 * count + 1, sizeof *values) : NULL;
+	if (!values)
+		return;
+	const size_t known = regime_values(repeats, count, values);
+	regime_segment(values, known, regime_spread2(repeats, count), &cuts);
+	out->count = cuts.count;
+	for (size_t i = 0; i < cuts.count; i++) {
+		const struct part part = segment_at(&cuts, i, known);
+		regime_fill(values, &part, &out->of[i]);
+	}
+	if (out->count > 1)
+		regimes_choose_lasting(out, segment_at(&cuts, cuts.count - 1, known).count, known);
+	free(values);
+}
+
+bool regimes_last(const struct regimes *regimes, size_t repetition)
+{
+	for (size_t i = 0; i < regimes->count; i++) {
+		const struct regime *r = &regimes->of[i];
+		if (r->lasts && repetition >= r->whole && repetition < r->whole_end)
+			return true;
+	}
+	return regimes->count == 1;
+}
+
 /* --- slices ----------------------------------------------------------------------------------- */
 
 /* The share of the whole run's off-CPU working time that a wait takes. */

@@ -53,11 +53,13 @@ bool foreign_load_contaminates(const struct foreign_load *load, char reason[FORE
 static const double CONFIDENCE_LEVEL = 0.95;
 static const double WORKING_MIN = 0.05; /* of a stage's time, for its split to be told */
 
-/* The repetitions that count, and how many fell away. */
+/* The repetitions that count. */
 struct chosen {
 	const struct measurement **repeats; /* owned */
 	size_t count;
 	enum point_status status;
+	struct regimes
+		regimes; /* of those that count by their status: count 1, or some fell away */
 };
 
 static void summary_add_note(struct point_summary *out, const char *text)
@@ -82,7 +84,38 @@ static int choose_repeats(
 	for (size_t i = 0; i < count; i++)
 		if (point_counts(chosen->status, repeats[i]->status))
 			chosen->repeats[chosen->count++] = repeats[i];
+	regimes_find(chosen->repeats, chosen->count, &chosen->regimes);
 	return 0;
+}
+
+/* Figures are of the state that lasts; a note names each of the others. */
+static void summary_keep_lasting(struct point_summary *out, struct chosen *chosen)
+{
+	const struct regimes *const regimes = &chosen->regimes;
+	char text[NOTE_BYTES];
+	char rate[UNITS_BYTES];
+	size_t kept = 0;
+	for (size_t i = 0; i < regimes->count && regimes->count > 1; i++) {
+		const struct regime *r = &regimes->of[i];
+		const uint32_t first = chosen->repeats[r->first]->repeat;
+		const uint32_t last = chosen->repeats[r->last]->repeat;
+		if (r->lasts)
+			continue;
+		if (first == last)
+			(void)snprintf(text, sizeof text, "repetition %u", first);
+		else
+			(void)snprintf(text, sizeof text, "repetitions %u to %u", first, last);
+		const size_t used = strlen(text);
+		(void)snprintf(text + used, sizeof text - used,
+			": %s samples/s, which did not last: left out of the figures",
+			units_format_count(r->rate, rate));
+		summary_add_note(out, text);
+	}
+	for (size_t i = 0; i < chosen->count; i++)
+		if (regimes_last(regimes, i))
+			chosen->repeats[kept++] = chosen->repeats[i];
+	out->left_out += chosen->count - kept;
+	chosen->count = kept;
 }
 
 static void summary_note_left_out(struct point_summary *out, const struct chosen *chosen,
@@ -491,6 +524,7 @@ int summary_of_point(const struct measurement *const *repeats, size_t count,
 		!scratch || !out->repeats ? -ENOMEM : choose_repeats(&chosen, repeats, count);
 	if (!code) {
 		out->status = chosen.status;
+		summary_keep_lasting(out, &chosen);
 		for (size_t i = 0; i < count && !out->error[0]; i++)
 			if (repeats[i]->status == MEASUREMENT_FAILED)
 				memcpy(out->error, repeats[i]->error, sizeof out->error);
@@ -605,8 +639,7 @@ static const double WIDTH_MOST = 0.20;
 static const double NINETY = 1.645;
 static const double STEPS_A_PART = 2;
 
-/* Squared relative standard error of one repetition's rate; NAN: too few parts. */
-static double rate_error_of(const struct measurement *m)
+double rate_squared_error(const struct measurement *m)
 {
 	double rates[PARTS_MOST];
 	const double end = m->cut_seconds + m->measured_seconds;
@@ -626,7 +659,7 @@ struct sufficiency sufficiency_of(const struct measurement *const *repeats, size
 	size_t known = 0;
 	uint64_t batches = 0;
 	for (size_t i = 0; i < count; i++) {
-		const double error = rate_error_of(repeats[i]);
+		const double error = rate_squared_error(repeats[i]);
 		s.samples += repeats[i]->samples;
 		batches += repeats[i]->batches;
 		squares += isnan(error) ? 0 : error;
@@ -766,6 +799,10 @@ size_t way_out_repetitions(const struct measurement *const *repeats, size_t coun
 	if (unsteady > 0)
 		phases_cut(chosen, unsteady, &cut);
 	const size_t good = select_status(repeats, count, MEASUREMENT_OK, chosen);
+	struct regimes regimes;
+	regimes_find(chosen, good, &regimes);
+	const struct regime *const last = &regimes.of[regimes.count - 1];
+	const bool young = regimes.count > 1 && last->whole_end <= last->whole + 1;
 	const struct sufficiency enough = sufficiency_of(chosen, good);
 	const size_t with_status[MEASUREMENT_STATUSES] = {
 		[MEASUREMENT_OK] = good, [MEASUREMENT_UNSTEADY] = unsteady};
@@ -777,6 +814,9 @@ size_t way_out_repetitions(const struct measurement *const *repeats, size_t coun
 		else
 			more = way_out_for_samples(
 				enough.samples, enough.needed, good, most - count + good);
+		/* Whether a state lasts that only the last repetition shows. */
+		if (more == 0 && young)
+			more = 1;
 	}
 	free(chosen);
 	return more;

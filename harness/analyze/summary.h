@@ -152,7 +152,8 @@ struct point_summary {
 	char read_pages[NAME_BYTES]; /* that it read into; "" */
 	double *repeats;             /* samples/s of each repetition that counts; owned */
 	size_t repeat_count;
-	/* repetitions that do not count: unsteady, failed or interrupted; notes say which */
+	/* repetitions that do not count: unsteady, failed or interrupted, or of a state that did not last
+	 * (diagnose.h, regimes); notes say which */
 	size_t left_out;
 	double median;
 	struct interval ci95;
@@ -289,6 +290,10 @@ size_t rate_parts(const struct measurement *m, double from, double to, double ba
 
 /* Samples per second in each of `parts` equal parts of [from, to]. */
 void rate_series(const struct measurement *m, double from, double to, size_t parts, double *rates);
+
+/* Squared relative standard error of the rate of the whole, from its spread over parts; NAN: too few
+ * steps. */
+double rate_squared_error(const struct measurement *m);
 
 /* --- the way out: what to set so that there will be a verdict --------------------------------- */
 

@@ -25,7 +25,7 @@ static void note_bytes(struct calibration *calibration, const struct material *m
 	uint64_t samples = 0;
 	double cached = 0;
 	for (size_t i = 0; i < material->count; i++) {
-		const struct measurement *m = &material->repeats[i];
+		const struct measurement *m = material->repeat_list[i];
 		bytes += m->bytes_read;
 		samples += m->samples;
 		cached += m->page_cache_share;
@@ -161,6 +161,32 @@ double calibration_contention(const struct record *record, const size_t *points,
 	return contention;
 }
 
+/* Fills values with the rates of the repetitions that count and are of the state that lasts; returns how many. */
+static size_t calibration_lasting(const struct record *record, size_t point, double *values)
+{
+	size_t most = 1; /* the last one is asked for in vain */
+	size_t known = 0;
+	size_t count = 0;
+	struct regimes regimes;
+	for (size_t e = 0; e < record->entry_count; e++)
+		most += record->entries[e].point == point;
+	struct measurement *repeats = calloc(most, sizeof *repeats);
+	const struct measurement **list = calloc(most, sizeof(const struct measurement *));
+	for (size_t e = 0; repeats && list && next_counting(record, &point, 1, &e, &repeats[known]);
+		known++)
+		list[known] = &repeats[known];
+	if (known > 0)
+		regimes_find(list, known, &regimes);
+	for (size_t i = 0; i < known; i++) {
+		if (regimes_last(&regimes, i) && !isnan(repeats[i].throughput))
+			values[count++] = repeats[i].throughput;
+		measurement_release(&repeats[i]);
+	}
+	free(list);
+	free(repeats);
+	return count;
+}
+
 double *calibration_repeats(const struct record *record, size_t point, size_t *count)
 {
 	double *values = NULL;
@@ -175,6 +201,9 @@ double *calibration_repeats(const struct record *record, size_t point, size_t *c
 			!isnan(entry->throughput))
 			values[(*count)++] = entry->throughput;
 	}
+	/* Which of them are of the state that lasts is a question only where they differ. */
+	if (values && *count > 1 && regimes_may_differ(values, *count))
+		*count = calibration_lasting(record, point, values);
 	if (values)
 		sort_doubles(values, *count);
 	return values;
@@ -210,7 +239,7 @@ static int diagnosed_judge(struct diagnosed *d, const struct report *report,
 		.all_traces = effort ? material->all_traces_list : NULL,
 		.all_count = material->all_count};
 	for (size_t i = 0; i < material->count; i++)
-		d->samples += material->repeats[i].samples;
+		d->samples += material->repeat_list[i]->samples;
 	code = diagnose_point(&input, effort, &d->diagnosis, err);
 	beside_close(&beside);
 	return code;

@@ -36,7 +36,7 @@ int calibration_alter(const struct calibration *calibration, const struct config
 /* -ENOTSUP, with the list of the keys that it does know. */
 int calibration_refuse(enum key_id key, struct error *err);
 
-/* Throughput of a point's good repetitions, ascending: a fresh array, *count of them; NULL without memory. */
+/* Throughput of a point's good repetitions, of the state that lasts (diagnose.h, regimes), ascending: a fresh array, *count of them; NULL without memory. */
 double *calibration_repeats(const struct record *record, size_t point, size_t *count);
 /* Their median; NAN: none. */
 double calibration_measured(const struct record *record, size_t point);

@@ -49,6 +49,9 @@ static const struct field phase_fields[] = {
 	FIELD(phase, stage, FIELD_TEXT),
 	FIELD(phase, resource, FIELD_TEXT),
 	FIELD(phase, confidence, FIELD_REAL),
+	FIELD(phase, first_repetition, FIELD_UINT32),
+	FIELD(phase, last_repetition, FIELD_UINT32),
+	FIELD(phase, judged, FIELD_BOOLEAN),
 };
 
 static const struct field measured_fields[] = {

@@ -54,7 +54,9 @@ void diagnosis_reason(const struct diagnosis_view *view, struct buffer *out);
 /* "Bottleneck: decode with 4 workers, CPU-bound (97 % confidence): 612 of the 1,786 samples/s that the step
  * could take", without a full stop: what a verdict that names a stage says of its point. */
 void diagnosis_bottleneck(const struct point_summary *point, double confidence, struct buffer *out);
-/* Behind such a sentence: what was measured is not what read.cache = cold asked for (summary.h). */
+/* Behind such a sentence: what changed during the run (diagnosis NULL: nothing is known of that). */
+void diagnosis_add_change(const struct diagnosis *diagnosis, struct buffer *out);
+/* Likewise: what was measured is not what read.cache = cold asked for (summary.h). */
 void diagnosis_add_cold(const struct point_summary *point, struct buffer *out);
 /* The verdict with what to do, in sentences; or why there is none. */
 void diagnosis_sentence(const struct diagnosis_view *view, struct buffer *out);

@@ -140,6 +140,13 @@ void diagnosis_add_cold(const struct point_summary *point, struct buffer *out)
 		buffer_format(out, " But %s.", point->cold_ended);
 }
 
+void diagnosis_add_change(const struct diagnosis *diagnosis, struct buffer *out)
+{
+	char change[EVIDENCE_BYTES];
+	if (diagnosis && *diagnosis_change_words(diagnosis, change))
+		buffer_format(out, " %s", change);
+}
+
 static void sentence_add_verdict(const struct diagnosis_view *view, struct buffer *out)
 {
 	const struct diagnosis *d = view->diagnosis;
@@ -162,6 +169,8 @@ static void sentence_add_verdict(const struct diagnosis_view *view, struct buffe
 void diagnosis_sentence(const struct diagnosis_view *view, struct buffer *out)
 {
 	sentence_add_verdict(view, out);
+	if (diagnosis_tells(view))
+		diagnosis_add_change(view->diagnosis, out);
 	diagnosis_add_cold(view->summary, out);
 }
 
@@ -375,9 +384,24 @@ static void diagnosis_put_ladder(struct medium *medium, const json_t *rungs)
 	medium_table(medium, columns, COUNT(columns), rungs, "Bottlenecks in order");
 }
 
+/* "2", "1-2" */
+static void repetitions_cell(
+	const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	const json_int_t first = json_integer_value(column_value(row, "first_repetition"));
+	const json_int_t last = json_integer_value(column_value(row, "last_repetition"));
+	(void)column;
+	if (!column_value(row, "first_repetition"))
+		return;
+	buffer_format(out, "%lld", (long long)first);
+	if (last != first)
+		buffer_format(out, "-%lld", (long long)last);
+}
+
 void diagnosis_put_phases(struct medium *medium, const json_t *phases)
 {
 	static const struct table_column columns[] = {
+		{.head = "repe-\ntition", .keep = 1, .text_of = repetitions_cell, .ink = INK_DIM},
 		{.head = "from", .path = "begin_s", COLUMN_DECIMALS(2), .after = " s"},
 		{.head = "to", .path = "end_s", COLUMN_DECIMALS(2), .after = " s"},
 		{.head = "samples/s", .path = "throughput", .unit = COLUMN_COUNT, .ink = INK_BOLD},

@@ -1,6 +1,7 @@
 /* Loading the repetitions of a point. */
 #include "harness/report/material.h"
 
+#include "harness/analyze/diagnose.h"
 #include "harness/config/shape.h"
 
 #include <errno.h>
@@ -49,14 +50,28 @@ static int load_entry(
 	return 0;
 }
 
+static void material_take(struct material *material, size_t i)
+{
+	material->repeat_list[material->count] = material->all_list[i];
+	material->traces_list[material->count] = material->all_traces_list[i];
+	material->count++;
+}
+
+/* Those that count by their status and, where the throughput changed between them, are of the state that lasts: as in
+ * the summary of the point. */
 static void material_choose(struct material *material, enum point_status status)
 {
+	struct regimes regimes;
+	size_t counting = 0;
 	for (size_t i = 0; i < material->all_count; i++)
-		if (point_counts(status, material->repeats[i].status)) {
-			material->repeat_list[material->count] = material->all_list[i];
-			material->traces_list[material->count] = material->all_traces_list[i];
-			material->count++;
-		}
+		if (point_counts(status, material->all_list[i]->status))
+			material->repeat_list[counting++] = material->all_list[i];
+	regimes_find(material->repeat_list, counting, &regimes);
+	counting = 0;
+	for (size_t i = 0; i < material->all_count; i++)
+		if (point_counts(status, material->all_list[i]->status) &&
+			regimes_last(&regimes, counting++))
+			material_take(material, i);
 }
 
 /* --- other depths of the sweep ------------------------------------------------------------------ */
@@ -129,6 +144,20 @@ static int material_make_room(struct material *material, size_t count)
 		       : -ENOMEM;
 }
 
+/* They were loaded from the last one on. */
+static void material_reverse(struct material *material)
+{
+	for (size_t i = 0, k = material->all_count; i + 1 < k; i++) {
+		k--;
+		const struct measurement *m = material->all_list[i];
+		const struct traces *traces = material->all_traces_list[i];
+		material->all_list[i] = material->all_list[k];
+		material->all_traces_list[i] = material->all_traces_list[k];
+		material->all_list[k] = m;
+		material->all_traces_list[k] = traces;
+	}
+}
+
 int material_load(struct material *material, const struct record *record, size_t point,
 	const struct material_choice *choice, struct error *err)
 {
@@ -138,7 +167,7 @@ int material_load(struct material *material, const struct record *record, size_t
 	int code = material_make_room(material, record->entry_count + 1);
 	if (code)
 		return error_set(err, code, "out of memory for the repetitions of a point");
-	for (size_t e = 0; e < record->entry_count; e++) {
+	for (size_t e = record->entry_count; e-- > 0;) {
 		const struct record_entry *entry = &record->entries[e];
 		const bool ran =
 			entry->status == MEASUREMENT_OK || entry->status == MEASUREMENT_UNSTEADY;
@@ -151,6 +180,7 @@ int material_load(struct material *material, const struct record *record, size_t
 	}
 	if (!measured)
 		return error_set(err, -ENOENT, "point %zu was not measured", point);
+	material_reverse(material);
 	material_choose(material, record_point_status(record, point));
 	if (material->count > 0) {
 		load_others(material, record, point);

@@ -8,9 +8,10 @@
 #include <stdbool.h>
 
 struct material {
-	struct measurement *repeats;            /* (all_count), owned: good and unsteady ones */
-	struct traces *traces;                  /* likewise; {0} where they were not wanted */
-	const struct measurement **repeat_list; /* (count) of them, that count; owned */
+	struct measurement *repeats; /* (all_count), owned: good and unsteady ones */
+	struct traces *traces;       /* likewise; {0} where they were not wanted */
+	/* (count) of them, that count and are of the state that lasts; owned */
+	const struct measurement **repeat_list;
 	const struct traces **traces_list;
 	size_t count;
 	const struct measurement **all_list; /* (all_count), in their order */
@@ -25,7 +26,7 @@ struct material {
 };
 
 struct material_choice {
-	size_t most; /* repetitions of each status, the first ones; 0: all */
+	size_t most; /* repetitions of each status, the last ones; 0: all */
 	bool without_traces;
 };
 

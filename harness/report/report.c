@@ -516,8 +516,8 @@ void report_left_out_text(const struct report *report, struct buffer *out)
 		points += report->points[i] && report->points[i]->left_out > 0;
 	if (report->left_out > 0)
 		buffer_format(out,
-			"%zu of %zu repetitions, at %zu point%s, were unsteady or failed, and are "
-			"excluded",
+			"%zu of %zu repetitions, at %zu point%s, were unsteady or failed, or "
+			"came before the throughput changed, and are excluded",
 			report->left_out, report->record->entry_count, points,
 			points == 1 ? "" : "s");
 }

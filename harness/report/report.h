@@ -114,7 +114,7 @@ bool report_limit_is_of(const struct stage_limit *limit, const struct point_summ
 void report_exceeded_text(const struct report *report, const struct point_summary *p,
 	const char *before, struct buffer *out);
 
-/* "3 of 54 repetitions, at 2 points, were unsteady or failed, and are not counted"; nothing where all count. */
+/* "3 of 54 repetitions, at 2 points, were unsteady or failed, or came ..."; nothing where all count. */
 void report_left_out_text(const struct report *report, struct buffer *out);
 
 /* "3 of 12 points were measured beside other load; at point 4: ..."; nothing where none was. */

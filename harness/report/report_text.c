@@ -231,6 +231,7 @@ static void text_put_verdict(struct sheet_of_report *sheet)
 	} else {
 		buffer_text(&text, "Inconclusive: the bottleneck is unknown.");
 	}
+	diagnosis_add_change(sheet->d, &text);
 	diagnosis_add_cold(sheet->best, &text);
 	medium_fact(&sheet->medium, INK_BOLD, "verdict", &text);
 }

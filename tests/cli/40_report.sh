@@ -72,8 +72,8 @@ broken() { # NAME SAYS: of the file on stdin
 	[ "$(wc -l <err)" -eq 1 ] || fail "$1 is refused in more than one line"
 }
 sed 's#mlbench.points/1#mlbench.points/0#' 'a "sweep"/points.jsonl' | broken older "schema is 'mlbench.points/0'"
-: | broken zero "no whole line"
-head -c 200 'a "sweep"/points.jsonl' | broken half "no whole line"
+: | broken zero "no complete line"
+head -c 200 'a "sweep"/points.jsonl' | broken half "no complete line"
 head -c 100000 /dev/urandom | broken noise "noise/points.jsonl"
 if [ "$(id -u)" -ne 0 ]; then
 	mkdir closed && cp 'a "sweep"/points.jsonl' closed && chmod 000 closed/points.jsonl

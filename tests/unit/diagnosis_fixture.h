@@ -125,8 +125,18 @@ static inline void told_diagnose(struct diagnosis *d)
 	d->ladder = (struct ladder){.rungs = {{"decode", "cpu", 612}, {"read", "latency", 1240},
 					    {"step", "compute", 1786}},
 		.count = 3};
-	d->phases[0] = (struct phase){0.5, 2.1, 640, "decode", "cpu", 0.95};
-	d->phases[1] = (struct phase){2.1, 3.5, 420, "read", "device", 0.9};
+	d->phases[0] = (struct phase){.begin_s = 0.5,
+		.end_s = 2.1,
+		.throughput = 640,
+		.stage = "decode",
+		.resource = "cpu",
+		.confidence = 0.95};
+	d->phases[1] = (struct phase){.begin_s = 2.1,
+		.end_s = 3.5,
+		.throughput = 420,
+		.stage = "read",
+		.resource = "device",
+		.confidence = 0.9};
 	told_recommend(d);
 }
 

@@ -579,18 +579,19 @@ static void a_change_that_lasts_is_one_of_the_whole(void **state)
 	made_close(&p);
 }
 
+static const struct made_plan slow_reads = {
+	.set = {"decode.workers=2", "batch.size=8", "prefetch.depth=4", "step.time=4ms",
+		"read.depth=1"},
+	.ns = {[COST_READ_LATENCY] = 5 * 1e6,
+		[COST_DECODE_CPU] = 4 * 1e6,
+		[COST_STEP_DEVICE] = 4 * 1e6},
+	.reads_twice = true,
+	.cores = 8};
+
 /* Later repetitions are slow throughout and good; the one with the change is not, and left out of the figures. */
 static void a_repetition_left_out_shows_the_change(void **state)
 {
 	(void)state;
-	static const struct made_plan slow_reads = {
-		.set = {"decode.workers=2", "batch.size=8", "prefetch.depth=4", "step.time=4ms",
-			"read.depth=1"},
-		.ns = {[COST_READ_LATENCY] = 5 * 1e6,
-			[COST_DECODE_CPU] = 4 * 1e6,
-			[COST_STEP_DEVICE] = 4 * 1e6},
-		.reads_twice = true,
-		.cores = 8};
 	struct made_point changed;
 	struct made_point p;
 	struct diagnosis d;
@@ -612,6 +613,162 @@ static void a_repetition_left_out_shows_the_change(void **state)
 		strstr(d.verdict.evidence[0], "and 2 repetitions after it that are like it"));
 	made_close(&p);
 	made_close(&changed);
+}
+
+/* A store that serves at once what a credit pays for, and 20 ms a file after that. */
+static const struct made_plan without_credit = {
+	.set = {"decode.workers=2", "batch.size=8", "prefetch.depth=4", "step.time=4ms",
+		"read.depth=1"},
+	.ns = {[COST_READ_LATENCY] = 20 * 1e6,
+		[COST_DECODE_CPU] = 4 * 1e6,
+		[COST_STEP_DEVICE] = 4 * 1e6},
+	.reads_twice = true,
+	.cores = 8};
+
+/* Repetitions of two states in this order, each 1 s after the one before has ended; letters of `order`: f is of the
+ * fast one, s of the slow one. */
+struct two_states {
+	struct made_point fast, slow;
+	const struct measurement *repeats[8];
+	const struct traces *traces[8];
+	struct measurement copies[8];
+	struct point_summary summary;
+	struct diagnose_input input;
+};
+
+static void states_open(struct two_states *p, const char *order)
+{
+	const size_t count = strlen(order);
+	double started = 1000;
+	struct error err;
+	made_open(&p->fast, &decode_bound);
+	made_open(&p->slow, &without_credit);
+	for (size_t i = 0; i < count; i++) {
+		struct made_point *of = order[i] == 'f' ? &p->fast : &p->slow;
+		p->copies[i] = of->repeats[i % MADE_REPEATS];
+		p->copies[i].repeat = (uint32_t)i;
+		p->copies[i].started = started;
+		started += p->copies[i].cut_seconds + p->copies[i].measured_seconds + 1;
+		p->repeats[i] = &p->copies[i];
+		p->traces[i] = &of->traces[i % MADE_REPEATS];
+	}
+	assert_int_equal(summary_of_point(p->repeats, count, &p->slow.facts, &p->summary, &err), 0);
+	p->input = p->slow.input;
+	p->input.point = &p->summary;
+	p->input.source.repeats = p->repeats;
+	p->input.source.traces = p->traces;
+	p->input.source.count = count;
+}
+
+static void states_close(struct two_states *p)
+{
+	point_summary_release(&p->summary);
+	made_close(&p->fast);
+	made_close(&p->slow);
+}
+
+static void a_change_between_repetitions_is_two_verdicts(void **state)
+{
+	(void)state;
+	static struct two_states p;
+	struct diagnosis d;
+	struct error err;
+	states_open(&p, "fss");
+	const double fast = p.copies[0].throughput;
+	const double slow = p.copies[1].throughput;
+	assert_true(fast > 3 * slow);
+	/* The figures are those of what lasts. */
+	assert_int_equal(p.summary.repeat_count, 2);
+	assert_int_equal(p.summary.left_out, 1);
+	assert_true(fabs(p.summary.median / slow - 1) < 0.1);
+	assert_string_equal(p.summary.verdict.stage, "read");
+	assert_int_equal(diagnose_point(&p.input, SKETCH, &d, &err), 0);
+	expect_pair(&d, "read", "latency");
+	assert_true(d.verdict.confidence >= 0.7);
+	assert_int_equal(d.phase_count, 2);
+	assert_string_equal(d.phases[0].stage, "decode");
+	assert_string_equal(d.phases[0].resource, "cpu");
+	assert_false(d.phases[0].judged);
+	assert_true(d.phases[1].judged);
+	assert_int_equal(d.phases[0].last_repetition, 0);
+	assert_int_equal(d.phases[1].first_repetition, 1);
+	assert_int_equal(d.phases[1].last_repetition, 2);
+	/* When: after the end of the first, and when the second one is measured. */
+	const double end = p.copies[0].cut_seconds + p.copies[0].measured_seconds;
+	assert_true(fabs(d.phases[0].end_s - end) < 1e-6);
+	assert_true(fabs(d.phases[1].begin_s - (end + 1 + p.copies[1].cut_seconds)) < 1e-6);
+	assert_true(strncmp(d.verdict.evidence[0], "The throughput changed from ", 28) == 0);
+	assert_non_null(strstr(d.verdict.evidence[0], " between repetitions 0 and 1, "));
+	assert_non_null(strstr(d.verdict.evidence[0], "(before: decode, CPU-bound), and stayed"));
+	assert_true(d.modelled);
+	assert_true(fabs(d.replayed / slow - 1) < 0.1);
+	states_close(&p);
+}
+
+static void a_state_that_came_back_lasts(void **state)
+{
+	(void)state;
+	static struct two_states p;
+	struct diagnosis d;
+	struct error err;
+	states_open(&p, "ffssfff");
+	assert_int_equal(p.summary.repeat_count, 5);
+	assert_int_equal(diagnose_point(&p.input, SKETCH, &d, &err), 0);
+	expect_pair(&d, "decode", "cpu");
+	assert_int_equal(d.phase_count, 3);
+	assert_true(d.phases[0].judged && !d.phases[1].judged && d.phases[2].judged);
+	assert_string_equal(d.phases[1].stage, "read");
+	assert_non_null(strstr(d.verdict.evidence[0], "for a while (read, latency-bound), from "));
+	states_close(&p);
+}
+
+/* The last one alone may be a disturbance. */
+static void a_change_at_the_very_end_is_open(void **state)
+{
+	(void)state;
+	static struct two_states p;
+	struct diagnosis d;
+	struct error err;
+	states_open(&p, "fffffs");
+	assert_int_equal(p.summary.repeat_count, 5);
+	assert_int_equal(diagnose_point(&p.input, SKETCH, &d, &err), 0);
+	expect_pair(&d, "decode", "cpu");
+	assert_non_null(strstr(d.verdict.evidence[0], "too late to know whether that lasts"));
+	/* So that one more tells, and two where it is the first of its kind. */
+	assert_int_equal(way_out_repetitions(p.repeats, 6, 10), 1);
+	assert_int_equal(way_out_repetitions(p.repeats, 6, 6), 0);
+	states_close(&p);
+}
+
+/* Inside of the second one: half of it belongs to each state. */
+static void a_change_inside_a_repetition_has_its_moment(void **state)
+{
+	(void)state;
+	struct made_point p;
+	struct diagnosis d;
+	struct error err;
+	made_open(&p, &decode_bound);
+	slow_between(&p.repeats[1], MADE_WINDOWS / 2, MADE_WINDOWS);
+	slow_between(&p.repeats[2], 0, MADE_WINDOWS);
+	for (size_t i = 0; i < MADE_REPEATS; i++) {
+		p.repeats[i].repeat = (uint32_t)i;
+		p.repeats[i].status = MEASUREMENT_OK;
+		p.repeats[i].warmup_seconds = p.repeats[i].cut_seconds;
+		p.repeats[i].started = 1000 + (double)i * (p.repeats[0].cut_seconds +
+								  p.repeats[0].measured_seconds);
+	}
+	point_summary_release(&p.summary);
+	assert_int_equal(
+		summary_of_point(p.repeat_list, MADE_REPEATS, &p.facts, &p.summary, &err), 0);
+	assert_int_equal(p.summary.repeat_count, 1);
+	diagnose(&p, SKETCH, &d);
+	assert_int_equal(d.phase_count, 2);
+	assert_int_equal(d.phases[0].last_repetition, 1);
+	assert_int_equal(d.phases[1].first_repetition, 1);
+	const double whole = p.repeats[0].cut_seconds + p.repeats[0].measured_seconds;
+	assert_true(fabs(d.phases[1].begin_s - 1.5 * whole) < 0.06 * whole);
+	assert_non_null(strstr(d.verdict.evidence[0], " in repetition 1, "));
+	made_close(&p);
 }
 
 /* Nothing comes in for a third of it, and the step starves. */
@@ -701,6 +858,10 @@ int main(void)
 		cmocka_unit_test(a_repetition_left_out_shows_the_change),
 		cmocka_unit_test(an_outage_is_not_left_out),
 		cmocka_unit_test(phases_begin_after_the_warm_up),
+		cmocka_unit_test(a_change_between_repetitions_is_two_verdicts),
+		cmocka_unit_test(a_state_that_came_back_lasts),
+		cmocka_unit_test(a_change_at_the_very_end_is_open),
+		cmocka_unit_test(a_change_inside_a_repetition_has_its_moment),
 		cmocka_unit_test(the_same_input_gives_the_same_diagnosis),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,8 +29,23 @@ static void sentence(void **state)
 	assert_string_equal(text.data,
 		"Bottleneck: decode with 4 workers, CPU-bound (97 % confidence): 612 of the 1,786 samples/s "
 		"that the step could take. Try decode.workers=8 read.depth=16: predicted 1,190 (90 % CI "
-		"1,120-1,240); then the bottleneck is read, latency-bound.");
+		"1,120-1,240); then the bottleneck is read, latency-bound. The bottleneck changes during a "
+		"repetition: decode, CPU-bound until 2.10 s (640 samples/s), then read, limited by an unknown "
+		"cause (420).");
 	buffer_release(&text);
+	told.diagnosis.phases[1].first_repetition = told.diagnosis.phases[1].last_repetition = 2;
+	told.diagnosis.phases[1].judged = true;
+	told.diagnosis.phases[1].begin_s = 2.6;
+	diagnosis_sentence(&told.view, &text);
+	assert_has(&text,
+		"latency-bound. The throughput changed from 640 to 420 samples/s between repetitions 0 and 2, 2.1 "
+		"to 2.6 s after the start (before: decode, CPU-bound), and stayed there.");
+	buffer_release(&text);
+	told.diagnosis.phases[1].judged = false;
+	diagnosis_sentence(&told.view, &text);
+	assert_has(&text, "too late to know whether that lasts.");
+	buffer_release(&text);
+	told.diagnosis.phase_count = 1;
 	(void)snprintf(told.diagnosis.verdict.also, NAME_BYTES, "read");
 	told.diagnosis.recommendation_count = 0;
 	diagnosis_sentence(&told.view, &text);

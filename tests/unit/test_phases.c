@@ -150,6 +150,102 @@ static void what_is_too_short_or_flat_is_one_phase(void **state)
 	assert_int_equal(found.starts[1], 20);
 }
 
+/* --- regimes ---------------------------------------------------------------------------------- */
+
+enum { REPETITIONS_MAX = 30, REGIME_TRIALS = 20000 };
+
+static void regimes_of(const double *rates, size_t count, struct regimes *out)
+{
+	static struct measurement repeats[REPETITIONS_MAX];
+	const struct measurement *list[REPETITIONS_MAX];
+	for (size_t i = 0; i < count; i++) {
+		repeats[i] = (struct measurement){.status = MEASUREMENT_OK,
+			.throughput = rates[i],
+			.repeat = (uint32_t)i,
+			.cut_seconds = 0.2,
+			.measured_seconds = 1};
+		list[i] = &repeats[i];
+	}
+	regimes_find(list, count, out);
+}
+
+/* How many of a thousand runs are cut whose repetitions only scatter. */
+static double scatter_cut(size_t count, double deviation)
+{
+	struct rng rng;
+	size_t wrong = 0;
+	rng_init(&rng, SEED, count);
+	for (size_t i = 0; i < REGIME_TRIALS; i++) {
+		double rates[REPETITIONS_MAX];
+		struct regimes found;
+		for (size_t k = 0; k < count; k++)
+			rates[k] = 500 * exp(deviation * rng_normal(&rng));
+		regimes_of(rates, count, &found);
+		wrong += found.count > 1;
+	}
+	return 1000.0 * (double)wrong / REGIME_TRIALS;
+}
+
+static void repetitions_that_scatter_are_one_regime(void **state)
+{
+	(void)state;
+	static const size_t counts[] = {2, 3, 4, 5, 6, 8, 10, 12, 20, 30};
+	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+		const double ten = scatter_cut(counts[i], 0.10);
+		const double fifteen = scatter_cut(counts[i], 0.15);
+		const double twenty = scatter_cut(counts[i], 0.20);
+		print_message(
+			"seed %d, %zu repetitions: cut of 1000 at 10 %%: %.2f, 15 %%: %.2f, 20 %%: %.2f\n",
+			SEED, counts[i], ten, fifteen, twenty);
+		assert_true(ten <= 0.2);
+		assert_true(fifteen <= 1.5); /* one, and what 20,000 trials scatter by */
+		assert_true(twenty <= 12);
+	}
+}
+
+static void expect_regimes(const double *rates, size_t count, size_t regimes, const char *lasting)
+{
+	struct regimes found;
+	regimes_of(rates, count, &found);
+	assert_int_equal(found.count, regimes);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(regimes_last(&found, i), lasting[i] == '+');
+}
+
+static void a_changed_rate_is_another_regime(void **state)
+{
+	(void)state;
+	static const double credit[] = {483, 114, 112};
+	static const double late[] = {480, 471, 118};
+	static const double two[] = {483, 114};
+	static const double two_near[] = {240, 114};
+	static const double half[] = {240, 118, 121, 119, 122, 117};
+	static const double again[] = {480, 475, 112, 117, 490, 470, 482, 477};
+	static const double thrice[] = {900, 880, 300, 310, 305, 100, 99, 104};
+	static const double last[] = {480, 471, 476, 488, 491, 480, 110};
+	static const double drift[] = {500, 480, 460, 440, 430, 420, 410, 400};
+	static const double none[] = {NAN, 114, 112, 118};
+	struct regimes found;
+	expect_regimes(credit, 3, 2, "-++");
+	expect_regimes(late, 3, 2, "--+");
+	expect_regimes(two, 2, 2, "-+");
+	expect_regimes(two_near, 2, 1, "++");
+	expect_regimes(half, 6, 2, "-+++++");
+	expect_regimes(again, 8, 3, "++--++++");
+	expect_regimes(thrice, 8, 3, "-----+++");
+	/* A single one at the end may be anything. */
+	expect_regimes(last, 7, 2, "++++++-");
+	regimes_of(last, 7, &found);
+	assert_true(found.open);
+	expect_regimes(drift, 8, 1, "++++++++");
+	expect_regimes(none, 4, 1, "++++");
+	regimes_of(credit, 3, &found);
+	assert_int_equal(found.of[0].last, 0);
+	assert_int_equal(found.of[1].first, 1);
+	assert_true(fabs(found.of[1].rate - sqrt(114 * 112)) < 1e-6);
+	assert_false(found.open);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -157,6 +253,8 @@ int main(void)
 		cmocka_unit_test(a_slow_middle_gives_three_phases),
 		cmocka_unit_test(another_stage_is_another_phase),
 		cmocka_unit_test(what_is_too_short_or_flat_is_one_phase),
+		cmocka_unit_test(repetitions_that_scatter_are_one_regime),
+		cmocka_unit_test(a_changed_rate_is_another_regime),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -326,11 +326,17 @@ static int timeline_table(const struct timeline *t, struct page_table *table)
 
 /* --- the picture ------------------------------------------------------------------------------ */
 
+/* Whether phases are of several repetitions, which is more than one timeline shows. */
+static bool timeline_spans(const struct diagnosis *d)
+{
+	return d->phases[0].first_repetition != d->phases[d->phase_count - 1].first_repetition;
+}
+
 /* Where one phase ends and the next begins. */
 static json_t *timeline_phases(const struct diagnosis *d, bool named)
 {
 	json_t *values = json_array();
-	for (size_t i = 1; d && i < d->phase_count; i++) {
+	for (size_t i = 1; d && i < d->phase_count && !timeline_spans(d); i++) {
 		char words[PARTS_TEXT_BYTES];
 		const struct phase *phase = &d->phases[i];
 		(void)snprintf(words, sizeof words, "phase %zu: %s / %s", i + 1,
@@ -422,7 +428,9 @@ static double timeline_unevenness(const struct measurement *m, size_t *parts)
 static void timeline_say_phases(const struct diagnosis *d, struct buffer *out)
 {
 	char rate[UNITS_BYTES];
-	buffer_format(out, " Bottlenecks (times are from the first repetition that shows them): ");
+	buffer_format(out, " Bottlenecks (times are from the %s): ",
+		timeline_spans(d) ? "beginning of the first repetition"
+				  : "first repetition that shows them");
 	for (size_t i = 0; i < d->phase_count; i++) {
 		char words[PARTS_TEXT_BYTES];
 		const struct phase *phase = &d->phases[i];

@@ -132,6 +132,7 @@ void section_lead(const struct chart_input *input, struct buffer *out)
 	if (verdict_find_point(input, &top)) {
 		lead_add_limit(&top, out);
 		lead_add_headroom(&top, out);
+		diagnosis_add_change(top.d, out);
 		diagnosis_add_cold(top.p, out);
 	} else {
 		buffer_text(out,
