@@ -646,20 +646,38 @@ static double after_cold(const struct run *r, const struct span *span)
 	return read > 0 ? fmax(1 - cold / read, 0) : 0;
 }
 
+/* A group's quota may change meanwhile: the one that was in force where it throttled most, else the last.  INFINITY: it had
+ * none. */
+static double quota_in_force(const struct span *span, size_t quota)
+{
+	double cores = span->to->quotas[quota].cores;
+	double most = 0;
+	for (const struct edge *e = span->from; e < span->to; e++) {
+		const double throttled = e[1].quotas[quota].throttled - e->quotas[quota].throttled;
+		if (!(throttled > most))
+			continue;
+		most = throttled;
+		cores = fmin(e->quotas[quota].cores, e[1].quotas[quota].cores);
+	}
+	return cores;
+}
+
 /* Of several groups with a quota, the one that throttled most in the span, else the tightest;
  * count: there is none. */
 static size_t choose_quota(const struct monitor *monitor, const struct span *span)
 {
-	const struct cpu_quotas *quotas = &monitor->quotas;
-	size_t chosen = quotas->count;
+	size_t chosen = monitor->quotas.count;
 	double most = 0;
-	for (size_t i = 0; i < quotas->count; i++) {
+	double tightest = INFINITY;
+	for (size_t i = 0; i < monitor->quotas.count; i++) {
 		const double throttled =
 			span->to->quotas[i].throttled - span->from->quotas[i].throttled;
-		if (isinf(quotas->of[i].cores))
+		const double cores = quota_in_force(span, i);
+		if (!isfinite(cores))
 			continue;
-		if (throttled > most || (most <= 0 && &quotas->of[i] == cgroup_tightest(quotas))) {
+		if (throttled > most || (most <= 0 && cores < tightest)) {
 			most = fmax(throttled, 0);
+			tightest = cores;
 			chosen = i;
 		}
 	}
@@ -671,7 +689,7 @@ static void fill_quota(const struct run *r, const struct span *span, struct meas
 {
 	const struct cpu_quotas *quotas = &r->monitor.quotas;
 	const size_t chosen = choose_quota(&r->monitor, span);
-	m->quota_cores = m->throttled_share = m->throttled_seconds = NAN;
+	m->quota_cores = m->quota_used = m->throttled_share = m->throttled_seconds = NAN;
 	if (chosen == quotas->count) {
 		if (quotas->unknown[0])
 			measurement_note(m, "throttling unknown: %s", quotas->unknown);
@@ -682,7 +700,8 @@ static void fill_quota(const struct run *r, const struct span *span, struct meas
 	const struct cpu_quota_use *from = &span->from->quotas[chosen];
 	const struct cpu_quota_use *to = &span->to->quotas[chosen];
 	const double periods = to->periods - from->periods;
-	m->quota_cores = quotas->of[chosen].cores;
+	m->quota_cores = quota_in_force(span, chosen);
+	m->quota_used = (to->seconds - from->seconds) / span->seconds;
 	(void)snprintf(m->quota_group, sizeof m->quota_group, "%s", quotas->of[chosen].group);
 	m->throttled_share = periods > 0 ? (to->throttled - from->throttled) / periods : periods;
 	m->throttled_seconds = to->throttled_seconds - from->throttled_seconds;
@@ -861,10 +880,13 @@ static void fill_window_load(
 	out->machine_cpu = to->machine_seconds - from->machine_seconds;
 	out->machine_steal = to->steal_seconds - from->steal_seconds;
 	out->machine_time = to->core_seconds - from->core_seconds;
-	out->quota_periods = out->quota_throttled = out->throttled_seconds = NAN;
+	out->quota_cores = out->quota_periods = out->quota_throttled = NAN;
+	out->quota_used = out->throttled_seconds = NAN;
 	if (quota == CPU_QUOTAS_MAX)
 		return;
 	const struct cpu_quota_use *used = &edge->quotas[quota];
+	out->quota_cores = isinf(used->cores) ? 0 : used->cores;
+	out->quota_used = used->seconds - start->quotas[quota].seconds;
 	out->quota_periods = used->periods - start->quotas[quota].periods;
 	out->quota_throttled = used->throttled - start->quotas[quota].throttled;
 	out->throttled_seconds = used->throttled_seconds - start->quotas[quota].throttled_seconds;

@@ -165,15 +165,6 @@ static void monitor_take(struct run *run, const struct edge *before, struct edge
 	data_store_read(&m->store, &e->store);
 }
 
-/* A group that was given its quota while it ran: periods are counted for it now. */
-static void see_new_quotas(struct monitor *m, const struct edge *e)
-{
-	for (size_t i = 0; i < m->quotas.count; i++)
-		if (isinf(m->quotas.of[i].cores) &&
-			e->quotas[i].periods > m->edges[0].quotas[i].periods)
-			(void)cgroup_quota_again(&m->quotas.of[i]);
-}
-
 /* Takes an edge now.  When all are used, every second is dropped and the window doubles. */
 static void monitor_sample(struct run *run)
 {
@@ -185,7 +176,6 @@ static void monitor_sample(struct run *run)
 	if (m->mounts)
 		mountstats_read(MOUNTSTATS_PATH, m->store.point, &m->mounts[m->count]);
 	m->count++;
-	see_new_quotas(m, e);
 }
 
 void monitor_peek(struct run *run, struct edge *edge)

@@ -605,6 +605,7 @@ static struct measurement unmeasured(void)
 		.cores_busy_outside = NAN,
 		.cores_busy_elsewhere = NAN,
 		.quota_cores = NAN,
+		.quota_used = NAN,
 		.throttled_share = NAN,
 		.throttled_seconds = NAN,
 		.steal_share = NAN,

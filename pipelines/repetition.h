@@ -63,7 +63,7 @@ enum { EDGES_MAX = WINDOWS_MAX + 1 };
 struct monitor {
 	uint64_t start_ns, window_ns;
 	cpu_set_t cores;          /* that the threads may run on */
-	struct cpu_quotas quotas; /* as they were when it was opened; those that were set later */
+	struct cpu_quotas quotas; /* as they were when it was opened; edges have those in force */
 	struct data_store store;
 	struct edge *edges; /* (EDGES_MAX); owned */
 	/* (EDGES_MAX); of the edges, of an NFS mount; NULL: it is none.  Owned. */

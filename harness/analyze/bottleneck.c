@@ -671,6 +671,7 @@ static void live_fill(
 		.cores_busy_outside = NAN,
 		.cores_busy_elsewhere = NAN,
 		.quota_cores = NAN,
+		.quota_used = NAN,
 		.throttled_share = NAN,
 		.throttled_seconds = NAN,
 		.steal_share = NAN,

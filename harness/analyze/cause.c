@@ -250,7 +250,7 @@ static const double RUN_QUEUE_BOUND = 0.10; /* of working time waiting for a cor
  * keeps the threads off the cores. */
 static const double THROTTLED_BOUND = 0.10, THROTTLED_MOSTLY = 0.50;
 static const double THROTTLED_DOUBTLESS = 0.60;
-static const double USES_ALL = 0.80; /* of a quota: less, and others of its group use the rest */
+static const double OTHERS_USE = 0.20; /* of a quota, by others of its group */
 /* Stolen share of the CPU time that anybody on the machine wanted: below, it does not matter;
  * above, it counts for more than threads that wait for each other. */
 static const double STOLEN_BOUND = 0.10, STOLEN_MUCH = 0.20;
@@ -347,17 +347,18 @@ static bool cause_quota(
 {
 	const struct point_summary *point = base->point;
 	char quota[QUOTA_NAME_BYTES];
+	char others[64] = "";
 	if (!cause_quota_throttles(point) || !waits_for_cores(stage) || !quota_matters(base))
 		return false;
+	if (point->quota_others > OTHERS_USE * point->quota_cores)
+		(void)snprintf(others, sizeof others, " and %.2f by other processes of the group",
+			point->quota_others);
 	return cause_is(out, "quota",
 		cause_quota_certainty(point) * (1 - fmax(1 - stage->cpu - stage->run_queue, 0)),
 		"%s throttled in %.0f %% of its periods: %s waits for a core %.0f %% of its "
 		"working time; %.2f cores were used%s",
 		cause_quota_name(point, quota), point->throttled_share * 100, stage->name,
-		stage->run_queue * 100, point->cores_used,
-		point->cores_used < USES_ALL * point->quota_cores
-			? ", the rest by other processes of the group"
-			: "");
+		stage->run_queue * 100, point->cores_used, others);
 }
 
 /* Where the kernel leaves stolen time out of a thread's CPU time, the thread seems to sleep

@@ -646,6 +646,15 @@ static size_t costliest_phase(const struct diagnosis *out)
 	return worst;
 }
 
+/* Makes room in front of what it says. */
+static char *evidence_first(struct verdict *v)
+{
+	const size_t kept = v->evidence_count < EVIDENCE_MAX ? v->evidence_count : EVIDENCE_MAX - 1;
+	memmove(v->evidence[1], v->evidence[0], kept * sizeof v->evidence[0]);
+	v->evidence_count = kept + 1;
+	return v->evidence[0];
+}
+
 /* Put first, because everything after it is about that part only and its figures are not the
  * run's. */
 static void say_which_phase(struct diagnosis *out, const struct phase *p, size_t after)
@@ -653,27 +662,43 @@ static void say_which_phase(struct diagnosis *out, const struct phase *p, size_t
 	struct verdict *v = &out->verdict;
 	char rate[UNITS_BYTES];
 	char like[80] = "";
-	const size_t kept = v->evidence_count < EVIDENCE_MAX ? v->evidence_count : EVIDENCE_MAX - 1;
-	memmove(v->evidence[1], v->evidence[0], kept * sizeof v->evidence[0]);
 	if (after > 0)
 		(void)snprintf(like, sizeof like, ", and %zu repetition%s after it that %s like it",
 			after, after == 1 ? "" : "s", after == 1 ? "is" : "are");
-	(void)snprintf(v->evidence[0], sizeof v->evidence[0],
+	(void)snprintf(evidence_first(v), EVIDENCE_BYTES,
 		"The bottleneck changes during the run (%zu parts); what follows covers %.2f to %.2f "
 		"s (%s samples/s), the part that costs most%s.",
 		out->phase_count, p->begin_s, p->end_s, units_format_count(p->throughput, rate),
 		like);
-	v->evidence_count = kept + 1;
 }
 
-static void add_phases(
-	struct diagnosis *out, const struct phase_cut *cut, const struct verdict *verdicts)
+static void say_quota_changes(
+	struct verdict *verdict, const struct measurement *m, const struct phase_cut *cut)
+{
+	for (size_t edge = cut->known ? cut->count - 1 : 0; edge > 0; edge--) {
+		size_t i = 1;
+		while (i + 1 < m->window_count && m->windows[i - 1].t < cut->edges[edge])
+			i++;
+		(void)snprintf(evidence_first(verdict), EVIDENCE_BYTES,
+			"The CPU quota changed from %s to %s cores %.2f s after the start.",
+			m->windows[i - 1].quota_cores > 0
+				? UNITS_PLAIN(m->windows[i - 1].quota_cores, 3)
+				: "unlimited",
+			m->windows[i].quota_cores > 0 ? UNITS_PLAIN(m->windows[i].quota_cores, 3)
+						      : "unlimited",
+			cut->edges[edge]);
+	}
+}
+
+static void add_phases(struct diagnosis *out, const struct measurement *m,
+	const struct phase_cut *cut, const struct verdict *verdicts)
 {
 	const size_t worst = costliest_phase(out);
 	const bool is_last = worst + 1 == out->phase_count;
 	out->phases[worst].judged = true;
 	out->verdict = verdicts[worst];
 	out->verdict.confidence *= PHASES_CONFIDENCE;
+	say_quota_changes(&out->verdict, m, cut);
 	say_which_phase(out, &out->phases[worst], is_last ? cut->after : 0);
 }
 
@@ -686,7 +711,7 @@ static void judge_phases(const struct diagnose_input *input, const struct phase_
 	out->phase_count = cut->count;
 	join_alike(out, verdicts);
 	if (out->phase_count > 1)
-		add_phases(out, cut, verdicts);
+		add_phases(out, input->source.repeats[cut->repeat], cut, verdicts);
 }
 
 static void whole_is_one_phase(const struct diagnose_input *input, struct diagnosis *out)
@@ -856,17 +881,17 @@ static bool take_stalled(struct diagnose_input *input)
 	return true;
 }
 
-/* Cuts the repetitions into parts; if an unsteady one of `all` has a change that lasted,
- * parts->source becomes all of them. */
+/* Cuts the repetitions into parts; if an unsteady one of `all` has a change that lasted, or whose reason is
+ * known, parts->source becomes all of them. */
 static void cut_in_parts(struct diagnose_input *parts, struct phase_cut *cut)
 {
 	struct model_source *source = &parts->source;
 	phases_cut(source->repeats, source->count, cut);
-	if (cut->count > 1 || parts->all_count <= source->count)
+	if (cut->known || parts->all_count <= source->count)
 		return;
 	struct phase_cut all;
 	phases_cut(parts->all, parts->all_count, &all);
-	if (all.after == 0)
+	if (!all.known && (cut->count > 1 || all.after == 0))
 		return;
 	*cut = all;
 	take_all(parts);

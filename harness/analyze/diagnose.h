@@ -102,6 +102,7 @@ struct phase_cut {
 	double edges[PHASES_MAX + 1]; /* s since the repetition began; count + 1 of them */
 	size_t count;                 /* phases; 1: the limit did not change */
 	size_t after; /* repeats that follow it and are like its last phase: the change lasted */
+	bool known;   /* not found by the rates: a quota changed */
 };
 
 /* Cuts as most repetitions show it, with the edges of the first of these. A change that lasted

@@ -22,7 +22,8 @@ static const double SHORT_TO = 0.95;
  * threads that compute and have to share. */
 static const double VISITORS = 0.1;
 static const double BURDEN = 0.3;
-static const double STOPS = 0.1;      /* of a quota's periods: in fewer, it is of no matter */
+/* Of a quota's periods: in fewer, it is of no matter; in more, hardly anything but the quota is waited for. */
+static const double STOPS = 0.1, STOPS_MOSTLY = 0.5;
 static const double OUTSIDE_MOST = 4; /* a core */
 
 static double or_zero(double value)
@@ -45,10 +46,17 @@ static double shortness(const struct measurement *m, double cores)
 	return share_of(busy / cores, SHORT_FROM, SHORT_TO);
 }
 
+/* A CPU quota stopped the threads, for the rest of a period at a time. */
+static bool quota_stops(const struct measurement *m)
+{
+	return m->quota_cores > 0 && m->throttled_share >= STOPS;
+}
+
 /* Run-queue time of a stage that computes is left out, because the replay makes it anew. In a stage
  * that sleeps within its items it is wake-up time, which the replay does not know: it counts as off
- * the cores. So it is divided in the proportion of the rest of the time. */
-struct time_split time_split_of(const struct stage_measurement *stage)
+ * the cores. So it is divided in the proportion of the rest of the time; but what a quota stopped is no
+ * wake-up. */
+struct time_split time_split_of(const struct measurement *m, const struct stage_measurement *stage)
 {
 	/* What is declared for a batch is CPU time that is in no item. */
 	const double apart = or_zero(stage->overhead_seconds);
@@ -59,7 +67,8 @@ struct time_split time_split_of(const struct stage_measurement *stage)
 	const double cpu = fmin(fmax(stage->cpu_seconds - apart, 0) / base, 1);
 	const double queued = or_zero(stage->run_queue_seconds) / base;
 	const double asleep = fmax(1 - cpu - queued, 0);
-	const double computes = cpu > 0 ? cpu / (cpu + asleep) : 0;
+	const double awake = cpu > 0 ? cpu / (cpu + asleep) : 0;
+	const double computes = quota_stops(m) ? 1 : awake;
 	const double sleep = 1 - cpu - fmin(computes * queued, 1 - cpu);
 	return (struct time_split){
 		.cpu = cpu, .sleep = sleep < SLEEP_LEAST ? 0 : sleep, .known = true};
@@ -73,12 +82,6 @@ static double others_of_ours(const struct measurement *m)
 		stages += or_zero(m->stages[i].cpu_seconds);
 	const double seconds = measurement_counted_seconds(m);
 	return seconds > 0 ? fmax(or_zero(m->cpu_seconds) - stages, 0) / seconds : 0;
-}
-
-/* A CPU quota stopped the threads, for the rest of a period at a time. */
-static bool quota_stops(const struct measurement *m)
-{
-	return m->quota_cores > 0 && m->throttled_share >= STOPS;
 }
 
 /* A quota lets all threads that want a core run at once, as far as there are cores, and then leaves
@@ -102,9 +105,17 @@ double busy_beside(const struct measurement *m, enum stage_id stage, double core
 	return fmin(1 + busy, fmax(cores, 1));
 }
 
+/* Of the time that the stages' threads waited for a core: while a quota had stopped them, which is no load of others. The
+ * kernel sums it over the cores whose queues had any of them. */
+static double queued_by_quota(const struct measurement *m, double cores, double wanted)
+{
+	const double threads = wanted / measurement_counted_seconds(m);
+	return or_zero(m->throttled_seconds) * fmax(threads / cores, 1);
+}
+
 struct outside outside_threads(const struct measurement *m, double cores, bool step_on_cores)
 {
-	const double got = or_zero(m->cores_busy_outside) + (step_on_cores ? 0 : others_of_ours(m));
+	double got = or_zero(m->cores_busy_outside) + (step_on_cores ? 0 : others_of_ours(m));
 	double cpu = 0;
 	double queued = 0;
 	for (size_t i = 0; i < m->stage_count; i++) {
@@ -113,7 +124,15 @@ struct outside outside_threads(const struct measurement *m, double cores, bool s
 	}
 	/* Where cores are short, all that want one get the same share of what they want. */
 	const double is_short = shortness(m, cores) * share_of(got, VISITORS, BURDEN);
-	const double share = cpu > 0 ? cpu / (cpu + is_short * queued) : 1;
+	if (quota_stops(m)) {
+		/* Those that take all that a quota leaves are whole threads, which would have to share. */
+		if (got > VISITORS && shortness(m, cores) >= 1)
+			got = ceil(got - VISITORS);
+		queued -= queued_by_quota(m, cores, cpu + queued);
+		if (m->throttled_share >= STOPS_MOSTLY) /* so that nothing is known of the rest */
+			queued = 0;
+	}
+	const double share = cpu > 0 ? cpu / (cpu + is_short * fmax(queued, 0)) : 1;
 	return (struct outside){got, fmin(got / share, OUTSIDE_MOST * cores)};
 }
 
@@ -195,7 +214,7 @@ int series_of_decode(struct cost_series series[COSTS], const struct measurement 
 	float *const wait = series_extend(&series[COST_DECODE_WAIT], trace->count);
 	if (!cpu || !lock || !wait)
 		return -ENOMEM;
-	struct time_split split = time_split_of(stage);
+	struct time_split split = time_split_of(m, stage);
 	for (size_t i = 0; i < trace->count; i++) {
 		const struct trace_item *item = &trace->items[i];
 		const double usual =
@@ -230,7 +249,7 @@ int series_of_upload(struct cost_series series[COSTS], const struct measurement 
 	/* Off the cores or on them, a copy holds the uploader: the replay knows it as CPU, unless
 	 * it is a device's, which is as long as it is. */
 	const struct time_split split =
-		facts->step_has_memory ? (struct time_split){.sleep = 1} : time_split_of(stage);
+		facts->step_has_memory ? (struct time_split){.sleep = 1} : time_split_of(m, stage);
 	for (size_t i = 0; i < trace->count; i++)
 		ns[i] = (float)(or_zero(trace->items[i].service_ns) *
 				(split.cpu / slowed + split.sleep));

@@ -15,7 +15,7 @@ struct time_split {
 	double cpu, sleep;
 	bool known; /* false: no CPU accounting; cpu is 1 */
 };
-struct time_split time_split_of(const struct stage_measurement *stage);
+struct time_split time_split_of(const struct measurement *m, const struct stage_measurement *stage);
 
 /* How many cores are busy while a thread of that stage is on one, itself included; 1 where the stage was not measured. */
 double busy_beside(const struct measurement *m, enum stage_id stage, double cores);

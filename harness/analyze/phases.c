@@ -317,6 +317,49 @@ static bool phase_series(
 	return mean > 0 && all_finite(set);
 }
 
+static double phases_rate(const struct measurement *m, const struct phase_cut *cut, size_t phase)
+{
+	const double from = cut->edges[phase];
+	const double to = cut->edges[phase + 1];
+	return to > from ? (rate_samples_at(m, to) - rate_samples_at(m, from)) / (to - from) : NAN;
+}
+
+bool phases_rates_alike(double a, double b)
+{
+	return fabs(log(b / a)) < RATES_ALIKE;
+}
+
+/* Cuts where a CPU quota changed and the rate with it: nobody need find these by the rates, which a quota makes uneven.
+ * False: there is no such change. */
+static bool cut_at_quotas(const struct measurement *m, struct phase_cut *cut)
+{
+	const double begin = cut->edges[0];
+	const double end = cut->edges[1];
+	struct phase_cut at = *cut;
+	for (size_t i = 1; i < m->window_count && at.count < PHASES_MAX; i++) {
+		const double before = m->windows[i - 1].quota_cores;
+		const double now = m->windows[i].quota_cores;
+		const double t = m->windows[i - 1].t;
+		if (before == now || isnan(before) || isnan(now) || t <= begin || t >= end)
+			continue;
+		at.edges[at.count++] = t;
+		at.edges[at.count] = end;
+	}
+	for (size_t i = 1; i < at.count;) {
+		if (!phases_rates_alike(phases_rate(m, &at, i - 1), phases_rate(m, &at, i))) {
+			i++;
+			continue;
+		}
+		memmove(&at.edges[i], &at.edges[i + 1], (at.count - i) * sizeof at.edges[0]);
+		at.count--;
+	}
+	if (at.count == 1)
+		return false;
+	*cut = at;
+	cut->known = true;
+	return true;
+}
+
 static struct phase_cut cut_one(const struct measurement *m, size_t repeat)
 {
 	struct phase_cut cut = {.repeat = repeat, .count = 1};
@@ -325,6 +368,10 @@ static struct phase_cut cut_one(const struct measurement *m, size_t repeat)
 	const double from = m->status == MEASUREMENT_UNSTEADY
 				    ? fmin(m->warmup_seconds, m->cut_seconds)
 				    : m->cut_seconds;
+	cut.edges[0] = from;
+	cut.edges[1] = end;
+	if (cut_at_quotas(m, &cut))
+		return cut;
 	struct change_set *set = malloc(sizeof *set);
 	struct segmentation found = {.count = 1};
 	if (set && phase_series(m, from, end, set))
@@ -338,18 +385,6 @@ static struct phase_cut cut_one(const struct measurement *m, size_t repeat)
 	return cut;
 }
 
-static double phases_rate(const struct measurement *m, const struct phase_cut *cut, size_t phase)
-{
-	const double from = cut->edges[phase];
-	const double to = cut->edges[phase + 1];
-	return to > from ? (rate_samples_at(m, to) - rate_samples_at(m, from)) / (to - from) : NAN;
-}
-
-bool phases_rates_alike(double a, double b)
-{
-	return fabs(log(b / a)) < RATES_ALIKE;
-}
-
 /* Whether the change in that repetition lasted; fills `after`. */
 static bool lasts(const struct measurement *const *repeats, size_t count,
 	const struct phase_cut *cuts, struct phase_cut *cut)
@@ -360,21 +395,25 @@ static bool lasts(const struct measurement *const *repeats, size_t count,
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		const double like = i < cut->repeat ? first : last;
-		if (i != cut->repeat &&
-			(cuts[i].count > 1 ||
-				!phases_rates_alike(phases_rate(repeats[i], &cuts[i], 0), like)))
+		const double rate =
+			cut->known ? repeats[i]->throughput : phases_rate(repeats[i], &cuts[i], 0);
+		const bool steady = cut->known ? !cuts[i].known : cuts[i].count == 1;
+		if (i != cut->repeat && (!steady || !phases_rates_alike(rate, like)))
 			return false;
 	}
 	cut->after = count - cut->repeat - 1;
 	return true;
 }
 
-/* Among equal votes the count with more phases wins, because a mean hides what a change did. */
+/* What is known needs no votes. Among equal votes the count with more phases wins, because a mean hides what a change did. */
 static size_t most_voted(const struct phase_cut *cuts, size_t count)
 {
 	size_t votes[PHASES_MAX + 1] = {0};
 	size_t most = 0;
 	size_t chosen = 0;
+	for (size_t i = 0; i < count; i++)
+		if (cuts[i].known)
+			return i;
 	for (size_t i = 0; i < count; i++)
 		votes[cuts[i].count]++;
 	for (size_t n = 1; n <= PHASES_MAX; n++)
@@ -720,6 +759,29 @@ void phase_slice_traces(const struct traces *traces, double from, double to, str
 	}
 }
 
+/* The quota that was in force where it throttled most, else the last; NAN: none.  That of the whole run in an older result. */
+static double quota_between(const struct measurement *m, double from, double to)
+{
+	double cores = NAN;
+	double most = 0;
+	for (size_t i = 0; i < m->window_count; i++) {
+		const struct window *const w = &m->windows[i];
+		const struct window *const before = i > 0 ? w - 1 : w;
+		const double throttled = w->quota_throttled - before->quota_throttled;
+		if (isnan(w->quota_cores))
+			return m->quota_cores;
+		const double middle = (before->t + w->t) / 2;
+		if (middle < from || middle >= to || throttled < most)
+			continue;
+		most = throttled;
+		/* It changed within the window. */
+		const bool tighter = throttled > 0 && before->quota_cores > 0 &&
+				     before->quota_cores < w->quota_cores;
+		cores = tighter || w->quota_cores <= 0 ? before->quota_cores : w->quota_cores;
+	}
+	return cores > 0 ? cores : (double)NAN;
+}
+
 /* Load, steal and throttling of the phase. Windows of an older result do not have them; then the
  * whole run stands in for the phase. */
 static void slice_load(
@@ -734,6 +796,10 @@ static void slice_load(
 	slice->cpu_seconds = isnan(own) ? m->cpu_seconds * (to - from) / m->measured_seconds : own;
 	slice->cores_busy_outside = isnan(outside) ? m->cores_busy_outside : fmax(outside, 0);
 	slice->steal_share = isfinite(stolen) ? stolen : m->steal_share;
+	slice->quota_cores = quota_between(m, from, to);
+	const double used = BETWEEN(quota_used) / (to - from);
+	if (isfinite(used))
+		slice->quota_used = used;
 	if (!isnan(periods)) {
 		slice->throttled_share = periods > 0 ? throttled : 0;
 		slice->throttled_seconds = BETWEEN(throttled_seconds);

@@ -49,10 +49,12 @@ static double quota_of(const struct model_source *source)
 	for (size_t i = 0; i < source->count; i++) {
 		const struct measurement *m = source->repeats[i];
 		const double used = m->cpu_seconds / measurement_counted_seconds(m);
+		/* What others of its group were seen to use of it is not ours. */
+		const double others = m->quota_used > used ? m->quota_used - used : 0;
 		if (m->quota_cores > 0)
 			return m->quota_cores < source->cores &&
 					       used <= QUOTA_SLACK * m->quota_cores
-				       ? m->quota_cores
+				       ? fmax(m->quota_cores - others, fmin(used, m->quota_cores))
 				       : 0;
 	}
 	return 0;
@@ -295,7 +297,7 @@ static double asleep_share(const struct measurement *m, double slowed)
 	const struct stage_measurement *decode = measurement_stage(m, STAGE_DECODE);
 	if (!decode)
 		return 0;
-	const struct time_split split = time_split_of(decode);
+	const struct time_split split = time_split_of(m, decode);
 	const double all = split.cpu / slowed + split.sleep;
 	return all > 0 ? split.sleep / all : 0;
 }

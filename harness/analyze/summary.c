@@ -348,7 +348,8 @@ static void merge_scalars(
 	merge_checkpoints(out, chosen);
 	merge_evaluations(out, chosen);
 	merge_restarts(out, chosen);
-	out->quota_cores = NAN;
+	out->quota_cores = out->quota_others = NAN;
+	double throttled = -1;
 	out->accounted = NAN;
 	out->bad_share = NAN;
 	for (size_t i = 0; i < chosen->count; i++) {
@@ -356,8 +357,11 @@ static void merge_scalars(
 		out->accounted = fmin(out->accounted, m->accounted); /* fmin passes over NAN */
 		out->cores_used +=
 			m->cpu_seconds / measurement_counted_seconds(m) / (double)chosen->count;
-		if (!(out->quota_cores > 0) && m->quota_cores > 0) {
+		if (m->quota_cores > 0 && fmax(m->throttled_share, 0) > throttled) {
+			throttled = fmax(m->throttled_share, 0);
 			out->quota_cores = m->quota_cores;
+			out->quota_others =
+				m->quota_used - m->cpu_seconds / measurement_counted_seconds(m);
 			memcpy(out->quota_group, m->quota_group, sizeof out->quota_group);
 		}
 		if (m->cores_allowed > 0)

@@ -166,10 +166,11 @@ struct point_summary {
 	unsigned cores_allowed; /* that its threads may run on */
 	/* CPU time of the step's thread for a sample that is declared in front of an emulated step (overhead.step). */
 	double step_declared_seconds;
-	/* The CPU quota that the repeats were under, of the first that knows one; "" and NAN:
+	/* The CPU quota that the repeats were under, of the one that it throttled most; "" and NAN:
 	 * none. */
 	char quota_group[QUOTA_GROUP_BYTES];
 	double quota_cores;
+	double quota_others; /* cores that others in the group used; NAN: not seen */
 	/* Reads that were timed, for a sample: 1, or less where it is cut out of a large request
 	 * (workload_facts.reads_large). */
 	double reads_per_sample;

@@ -756,26 +756,35 @@ static void advise_step_cores(const struct evidence_base *base, struct verdict *
 		workers, threads[0] || workers[0] ? "" : "more cores will help");
 }
 
-/* Recommends as many cores as the threads want, up to what the node has; and what to run where
- * nobody may raise the quota. */
+static const double GAIN_WORTH_SAYING = 0.01;
+
+/* Recommends as many cores as the threads want, with what others of the group use, up to those that the job may use; and
+ * what to run where nobody may raise the quota. */
 static void advise_quota(const struct evidence_base *base, struct verdict *out)
 {
 	const struct point_summary *point = base->point;
 	const struct model_findings *f = base->findings;
-	const double wanted = ceil(cause_cores_wanted(point));
-	const double most = fmax(fmin(wanted, base->facts->cores), ceil(point->quota_cores));
+	/* fmax passes over NAN: nobody else was seen. */
+	const double wanted = ceil(cause_cores_wanted(point) + fmax(point->quota_others, 0));
+	const double most = fmin(fmax(wanted, floor(point->quota_cores) + 1), point->cores_allowed);
 	const unsigned fit = (unsigned)fmax(ceil(point->quota_cores), 1);
 	char quota[QUOTA_NAME_BYTES];
 	char gain[64] = "";
 	char fewer[80] = "";
-	if (f)
+	if (f && f->unthrottled >= GAIN_WORTH_SAYING)
 		(void)snprintf(gain, sizeof gain, ": up to %s times the throughput (predicted)",
 			UNITS_PLAIN(1 + f->unthrottled, 3));
 	if (base->facts->decode_workers > fit)
 		(void)snprintf(
 			fewer, sizeof fewer, "; within it decode.workers = %u is enough", fit);
-	advise(out, "raise %s to %.0f core%s%s%s", cause_quota_name(point, quota), most,
-		most == 1 ? "" : "s", gain, fewer);
+	(void)cause_quota_name(point, quota);
+	if (most > point->quota_cores)
+		advise(out, "raise %s to %.0f core%s%s%s", quota, most, most == 1 ? "" : "s", gain,
+			fewer);
+	else
+		advise(out,
+			"lift %s, which throttles although it is as large as the cores that this job may use%s%s",
+			quota, gain, fewer);
 }
 
 void advice_try_depths(const struct point_facts *facts, char *out, size_t room)

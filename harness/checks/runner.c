@@ -190,7 +190,7 @@ static void call_state(struct gather *gather, int code, bool gone, int status, u
 static double quota_stopped_s(void)
 {
 	struct cpu_quotas quotas;
-	struct cpu_quota_use use = {NAN, NAN, NAN};
+	struct cpu_quota_use use = {.periods = NAN, .throttled = NAN, .throttled_seconds = NAN};
 	cgroup_cpu_quotas(&quotas);
 	const struct cpu_quota *tightest = cgroup_tightest(&quotas);
 	if (tightest)

@@ -174,15 +174,6 @@ static bool read_quota(struct cpu_quota *quota)
 	return quota->version == 2 ? read_quota_v2(quota) : read_quota_v1(quota);
 }
 
-bool cgroup_quota_again(struct cpu_quota *quota)
-{
-	struct cpu_quota now = *quota;
-	if (!read_quota(&now) || isinf(now.cores))
-		return false;
-	*quota = now;
-	return true;
-}
-
 static void name_group(const char *path, char out[CGROUP_GROUP_BYTES])
 {
 	const size_t length = strlen(path);
@@ -253,7 +244,10 @@ void cgroup_cpu_use(const struct cpu_quota *quota, struct cpu_quota_use *out)
 	char path[FILE_BYTES];
 	char *text = NULL;
 	size_t size;
-	*out = (struct cpu_quota_use){NAN, NAN, NAN};
+	struct cpu_quota now = *quota;
+	*out = (struct cpu_quota_use){NAN, NAN, NAN, NAN, NAN};
+	if (read_quota(&now))
+		out->cores = now.cores;
 	(void)snprintf(path, sizeof path, "%s/cpu.stat", quota->folder);
 	if (files_read(path, STAT_BYTES, &text, &size, NULL) != 0)
 		return;
@@ -262,6 +256,9 @@ void cgroup_cpu_use(const struct cpu_quota *quota, struct cpu_quota_use *out)
 	out->throttled_seconds = quota->version == 2
 					 ? parse_number_after(text, "throttled_usec") / 1e6
 					 : parse_number_after(text, "throttled_time") / 1e9;
+	out->seconds = quota->version == 2
+			       ? parse_number_after(text, "usage_usec") / 1e6
+			       : number_in(quota->folder, "cpuacct.usage", parse_signed) / 1e9;
 	free(text);
 }
 

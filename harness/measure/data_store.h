@@ -39,8 +39,10 @@ struct cpu_quotas {
 		[CGROUP_WHY_BYTES]; /* why quotas cannot be seen; "": they can, and these are all */
 };
 
-/* cpu.stat of a group, since it was made; NAN: it does not tell. */
+/* A group's quota now, and its cpu.stat since it was made; NAN: it does not tell. */
 struct cpu_quota_use {
+	double cores;     /* as of cpu_quota, now */
+	double seconds;   /* CPU time of all in the group (v1: where cpuacct is mounted with cpu) */
 	double periods;   /* in which any thread of the group was runnable */
 	double throttled; /* of these: in which its quota was used up while threads wanted more */
 	/* That it stood still then, summed over the run queues that had threads of it: up to as many times as long as
@@ -50,9 +52,7 @@ struct cpu_quota_use {
 
 /* Of this process. */
 void cgroup_cpu_quotas(struct cpu_quotas *out);
-/* Again, of a group that was found before; false: it has none, and what was known of one is kept. */
-bool cgroup_quota_again(struct cpu_quota *quota);
-/* Some 10 us; any thread. */
+/* Some 20 us; any thread. */
 void cgroup_cpu_use(const struct cpu_quota *quota, struct cpu_quota_use *out);
 /* The one with the least cores; NULL: no group has a quota. */
 const struct cpu_quota *cgroup_tightest(const struct cpu_quotas *quotas);

@@ -393,7 +393,7 @@ static const struct field device_fields[] = {
 
 enum {
 	WINDOW_COLUMN_BYTES = 2 * NAME_BYTES,
-	WINDOW_COLUMNS_MAX = 18 + STAGES_MAX * (THREAD_STATES + 3) + QUEUES_MAX,
+	WINDOW_COLUMNS_MAX = 20 + STAGES_MAX * (THREAD_STATES + 3) + QUEUES_MAX,
 };
 
 /* A column of the rows of windows: a member of struct window, under the name that is written beside the
@@ -446,6 +446,8 @@ static void window_columns(const struct measurement *m, struct window_columns *c
 		FIELD(window, machine_time, FIELD_REAL),
 	};
 	static const struct field quota[] = {
+		FIELD(window, quota_cores, FIELD_REAL),
+		FIELD(window, quota_used, FIELD_REAL),
 		FIELD(window, quota_periods, FIELD_REAL),
 		FIELD(window, quota_throttled, FIELD_REAL),
 		FIELD(window, throttled_seconds, FIELD_REAL),
@@ -544,6 +546,7 @@ static int windows_from_json(struct measurement *m, const json_t *object, struct
 	for (size_t i = 0; i < m->window_count; i++) {
 		m->windows[i].device_clock_mhz = m->windows[i].device_power_w =
 			m->windows[i].device_temperature_c = NAN;
+		m->windows[i].quota_cores = m->windows[i].quota_used = NAN;
 		m->windows[i].quota_periods = m->windows[i].quota_throttled =
 			m->windows[i].throttled_seconds = NAN;
 	}
@@ -609,6 +612,7 @@ static const struct field measurement_fields[] = {
 	FIELD(measurement, cores_busy_elsewhere, FIELD_REAL),
 	FIELD(measurement, quota_group, FIELD_TEXT),
 	FIELD(measurement, quota_cores, FIELD_REAL),
+	FIELD(measurement, quota_used, FIELD_REAL),
 	FIELD(measurement, throttled_share, FIELD_REAL),
 	FIELD(measurement, throttled_seconds, FIELD_REAL),
 	FIELD(measurement, steal_share, FIELD_REAL),

@@ -185,6 +185,8 @@ struct window {
 	/* Core-seconds of this process, and on the cores that it may use: of everybody, taken by the hypervisor, all there were. */
 	double own_cpu, machine_cpu, machine_steal, machine_time;
 	/* Of the group that the measurement names; NAN: no quota, or not available. */
+	double quota_cores; /* in force at this moment; 0: none */
+	double quota_used;  /* core-seconds of all in the group */
 	double quota_periods, quota_throttled, throttled_seconds;
 	/* Of the first device, at this moment; NAN: not available. */
 	float device_clock_mhz, device_power_w, device_temperature_c;
@@ -362,7 +364,8 @@ struct measurement {
 	/* The CPU quota of a control group above the process: of several the one that throttled most, else the
 	 * tightest.  "" and NAN: there is none, or a note says why it is not known. */
 	char quota_group[QUOTA_GROUP_BYTES];
-	double quota_cores;
+	double quota_cores; /* that was in force where it throttled most */
+	double quota_used;  /* cores that all in the group used; NAN: it does not tell */
 	/* Of the group's periods in which it had runnable threads (nr_throttled / nr_periods): used up before
 	 * the end.  Unlike the throttled time, which is a sum over run queues, it is at most 1 on any machine.
 	 * 0: no quota; NAN: a note says why. */

@@ -71,16 +71,38 @@ if m["quota_group"] == "":  # else a group above this shell has one
     assert m["throttled_share"] == 0 and m["quota_cores"] is None, m
 PY
 
-# Set while it runs: tried again where this script was so late that the run was over.
-for seconds in 3 10 40; do
-	quota -1
-	within "$MLBENCH" run tiny.ini $ONE --set decode.workers=4 --set inject.decode_factor=20 --set measure.duration=${seconds}s \
-		--out later$seconds &
-	until_true grep -q . "$above/job/cgroup.procs"
-	sleep 1
-	quota 20000
-	wait $! || [ $? -eq 3 ] || fail "no run whose quota is set later"
-	grep -q "\"quota_group\":\"[^\"]*/$name\",\"quota_cores\":0.2" later$seconds/points.jsonl && exit 0
-	grep -q "\"quota_group\":\"[^\"]" free/points.jsonl && skip "a group above this shell throttles more than one that is set while it runs"
-done
-fail "a quota that was set while it ran is not in the result"
+# Set, or raised, while it runs: tried again where this script was so late that the run was over.  What is told is the quota that
+# throttled, not the one that it had before or has now.
+# changes BEFORE AFTER
+changes() {
+	for seconds in 3 10 40; do
+		quota "$1"
+		rm -rf changed
+		within "$MLBENCH" run tiny.ini $ONE --set decode.workers=4 --set inject.decode_factor=20 --set measure.duration=${seconds}s \
+			--out changed &
+		until_true grep -q . "$above/job/cgroup.procs"
+		sleep 1
+		quota "$2"
+		wait $! || [ $? -eq 3 ] || fail "no run whose quota changes"
+		grep -q "\"quota_group\":\"[^\"]" free/points.jsonl && skip "a group above this shell may throttle more than one that changes while it runs"
+		python3 - "$name" "$1" "$2" <<'PY' && return
+import json, sys
+m = [json.loads(line) for line in open("changed/points.jsonl")][1]
+before, after = (max(0, int(us)) / 1e5 for us in sys.argv[2:])
+if not m["quota_group"].endswith("/" + sys.argv[1]):
+    sys.exit(1)
+column = {name: i for i, name in enumerate(m["window_columns"])}
+cores = [row[column["quota_cores"]] for row in m["windows"]]
+throttled = [0] + [row[column["quota_throttled"]] for row in m["windows"]]
+if sorted(set(cores), key=cores.index) != [before, after]:
+    sys.exit(1)  # it changed before the first window or after the last
+tight = min(q for q in (before, after) if q > 0)
+held = any(b > a for a, b, q, t in zip(throttled, throttled[1:], cores, m["windows"])
+           if q == tight and t[column["t"]] > m["cut_seconds"] + 0.2)
+sys.exit(held and m["quota_cores"] != tight)
+PY
+	done
+	fail "a quota that changed from $1 to $2 us while it ran is not in the result"
+}
+changes -1 20000
+changes 20000 400000

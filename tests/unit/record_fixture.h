@@ -110,6 +110,7 @@ static struct measurement *make_measurement(uint32_t point, uint32_t repeat, uin
 	m->cores_busy_outside = NAN;
 	m->cores_busy_elsewhere = rng_uniform(&rng);
 	m->quota_cores = seed % 2 ? 1.5 : NAN;
+	m->quota_used = seed % 2 ? rng_uniform(&rng) : NAN;
 	(void)snprintf(
 		m->quota_group, sizeof m->quota_group, "%s", seed % 2 ? "/a \"pod\"/job" : "");
 	m->throttled_share = seed % 2 ? 0.123456789 : 0;
@@ -195,8 +196,8 @@ static struct measurement *make_measurement(uint32_t point, uint32_t repeat, uin
 		w->own_cpu = rng_uniform(&rng);
 		w->machine_cpu = w->machine_time = 1 + rng_uniform(&rng);
 		w->machine_steal = NAN;
-		w->quota_periods = w->quota_throttled = w->throttled_seconds =
-			seed % 2 ? rng_uniform(&rng) : NAN;
+		w->quota_cores = w->quota_used = w->quota_periods = w->quota_throttled =
+			w->throttled_seconds = seed % 2 ? rng_uniform(&rng) : NAN;
 		w->queue_depth[0] = (uint32_t)rng_below(&rng, 5);
 	}
 	(void)snprintf(
@@ -326,6 +327,7 @@ static void assert_same(const struct measurement *a, const struct measurement *b
 	assert_same_real(a->steal_share, b->steal_share);
 	assert_string_equal(a->quota_group, b->quota_group);
 	assert_same_real(a->quota_cores, b->quota_cores);
+	assert_same_real(a->quota_used, b->quota_used);
 	assert_same_real(a->throttled_share, b->throttled_share);
 	assert_same_real(a->throttled_seconds, b->throttled_seconds);
 	assert_same_real(a->file_bytes_mean, b->file_bytes_mean);
@@ -387,6 +389,8 @@ static void assert_same(const struct measurement *a, const struct measurement *b
 		assert_same_real(a->windows[i].machine_cpu, b->windows[i].machine_cpu);
 		assert_same_real(a->windows[i].machine_time, b->windows[i].machine_time);
 		assert_true(isnan(b->windows[i].machine_steal));
+		assert_same_real(a->windows[i].quota_cores, b->windows[i].quota_cores);
+		assert_same_real(a->windows[i].quota_used, b->windows[i].quota_used);
 		assert_same_real(a->windows[i].quota_periods, b->windows[i].quota_periods);
 		assert_same_real(a->windows[i].quota_throttled, b->windows[i].quota_throttled);
 		assert_same_real(a->windows[i].throttled_seconds, b->windows[i].throttled_seconds);

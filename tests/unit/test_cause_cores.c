@@ -1,6 +1,7 @@
 /* What keeps threads off the cores: a quota, the host, other processes, the job's own threads; and what only looks so, as
  * a step's work before its device begins. */
 #include "harness/analyze/diagnose.h"
+#include "harness/analyze/model_costs.h"
 #include "harness/analyze/verdict.h"
 #include "tests/unit/verdict_fixture.h"
 
@@ -55,15 +56,49 @@ static void a_quota_is_named(void **state)
 	assert_true(says(&v, "waits for a core 74 %") && !says(&v, "other processes of the group"));
 	assert_true(says(&v, "raise the quota of cgroup /slurm/job_7 (1 core) to 2 cores"));
 	assert_true(says(&v, "decode.workers = 1"));
-	/* Half of it is used here. */
+	/* Half of it is used here: who used the rest is said where it was seen. */
 	m.cpu_seconds = 0.5 * m.measured_seconds;
+	m.quota_used = NAN;
 	v = judge(&m, &facts);
-	assert_true(says(&v, "the rest by other processes of the group"));
+	assert_true(says(&v, "0.50 cores were used.") && !says(&v, "processes of the group"));
+	m.quota_used = 0.55;
+	v = judge(&m, &facts);
+	assert_true(!says(&v, "processes of the group"));
+	m.quota_used = 0.99;
+	v = judge(&m, &facts);
+	assert_true(says(&v, "0.50 cores were used and 0.49 by other processes of the group"));
 	/* A lock that everybody waits for comes first, with or without a quota. */
 	m.stages[1].lock_wait_seconds = 0.6 * m.stages[1].seconds[THREAD_WORKING];
 	m.stages[1].run_queue_seconds = 0.1 * m.stages[1].seconds[THREAD_WORKING];
 	v = judge(&m, &facts);
 	expect(&v, "decode", "lock");
+}
+
+/* A quota is raised to more than it is, and to no more cores than there are. */
+static void a_quota_is_raised_to_more(void **state)
+{
+	(void)state;
+	static struct measurement m;
+	struct point_facts facts = four_workers();
+	decode_waits(&m, 0.25, 0.249);
+	facts.cores = m.cores_allowed = 8;
+	m.stages[1].io_wait_seconds = 0;
+	m.stages[1].run_queue_seconds = 0.74 * m.stages[1].seconds[THREAD_WORKING];
+	m.quota_used = NAN;
+	set_quota(&m, "/a", 2, 0.98);
+	struct verdict v = judge(&m, &facts);
+	expect(&v, "decode", "quota");
+	assert_true(strstr(v.advice, "(2 cores) to 4 cores"));
+	m.quota_used = 5 + m.cpu_seconds / m.measured_seconds;
+	v = judge(&m, &facts);
+	assert_true(strstr(v.advice, "(2 cores) to 8 cores"));
+	facts.cores = m.cores_allowed = 2;
+	v = judge(&m, &facts);
+	expect(&v, "decode", "quota");
+	assert_true(strstr(v.advice, "lift the quota of cgroup /a (2 cores)"));
+	set_quota(&m, "/a", 1.9, 0.98);
+	v = judge(&m, &facts);
+	assert_true(strstr(v.advice, "(1.9 cores) to 2 cores"));
 }
 
 static void a_quota_that_hardly_throttles(void **state)
@@ -286,6 +321,8 @@ static void phases_have_a_load_of_their_own(void **state)
 		w.machine_cpu += middle ? 0.2 : 0.1;
 		w.machine_steal += middle ? 0.05 : 0;
 		w.machine_time += 0.2;
+		w.quota_cores = middle ? 0.5 : 1;
+		w.quota_used += 0.15;
 		w.quota_periods += 1;
 		w.quota_throttled += middle ? 1 : 0;
 		w.throttled_seconds += middle ? 0.15 : 0;
@@ -299,16 +336,17 @@ static void phases_have_a_load_of_their_own(void **state)
 	assert_true(fabs(part.steal_share - 0.25) < 1e-9);
 	assert_true(fabs(part.throttled_share - 1) < 1e-9);
 	assert_true(fabs(part.throttled_seconds - 1.5) < 1e-9);
+	assert_true(part.quota_cores == 0.5 && fabs(part.quota_used - 1.5) < 1e-9);
 	assert_true(fabs(part.stages[1].run_queue_seconds - 3) < 1e-9);
 	phase_slice(&m, NULL, 2, 3, &part);
 	assert_true(fabs(part.cores_busy_outside) < 1e-9 && fabs(part.steal_share) < 1e-9);
-	assert_true(fabs(part.throttled_share) < 1e-9);
+	assert_true(fabs(part.throttled_share) < 1e-9 && part.quota_cores == 1);
 	assert_true(fabs(part.stages[1].run_queue_seconds - 0.5) < 1e-9);
 	/* Windows of an older result tell nothing of it: the whole run stands for each part. */
 	for (size_t i = 0; i < WINDOWS; i++)
 		windows[i].own_cpu = windows[i].machine_cpu = windows[i].machine_steal =
-			windows[i].machine_time = windows[i].quota_periods =
-				windows[i].stage_run_queue[1] = NAN;
+			windows[i].machine_time = windows[i].quota_cores = windows[i].quota_used =
+				windows[i].quota_periods = windows[i].stage_run_queue[1] = NAN;
 	phase_slice(&m, NULL, 2, 3, &part);
 	assert_true(part.cores_busy_outside == m.cores_busy_outside);
 	assert_true(part.steal_share == m.steal_share && fabs(part.cpu_seconds - 1) < 1e-9);
@@ -316,11 +354,94 @@ static void phases_have_a_load_of_their_own(void **state)
 	assert_true(part.stages[1].run_queue_seconds > 0);
 }
 
+/* In the second of two parts a quota is cut, and the rate with it, which it makes as uneven as that. */
+static void a_quota_changes(void **state)
+{
+	(void)state;
+	enum { WINDOWS = 40, CUT_AT = 25 };
+	static struct measurement repeats[2];
+	static struct window windows[2][WINDOWS];
+	const struct measurement *const list[] = {&repeats[0], &repeats[1]};
+	for (size_t r = 0; r < 2; r++) {
+		struct measurement *const m = &repeats[r];
+		struct window w = {0};
+		decode_waits(m, 0.5, 0.4);
+		m->measured_seconds = 4;
+		m->cut_seconds = 0;
+		m->windows = windows[r];
+		m->window_count = WINDOWS;
+		m->window_seconds = 0.1;
+		set_quota(m, "/a", 0.5, 1);
+		for (size_t i = 0; i < WINDOWS; i++) {
+			const bool cut = r == 1 || i >= CUT_AT;
+			const bool uneven = i % 7 == 3;
+			w.t += 0.1;
+			w.samples += (cut ? 50U : 200U) * (uneven ? 4U : 1U);
+			w.quota_cores = cut ? 0.5 : 0;
+			w.quota_periods += 1;
+			w.quota_throttled += cut ? 1 : 0;
+			windows[r][i] = w;
+		}
+		m->samples = w.samples;
+		m->throughput = (double)w.samples / 4;
+	}
+	struct phase_cut cut;
+	struct measurement part;
+	phases_cut(list, 2, &cut);
+	assert_true(cut.known && cut.count == 2 && cut.repeat == 0 && cut.after == 1);
+	assert_true(fabs(cut.edges[1] - 2.5) < 0.11);
+	phase_slice(&repeats[0], NULL, cut.edges[0], cut.edges[1], &part);
+	assert_true(isnan(part.quota_cores));
+	phase_slice(&repeats[0], NULL, cut.edges[1], cut.edges[2], &part);
+	assert_true(part.quota_cores == 0.5);
+	/* One that is changed and limits nothing is no other phase. */
+	for (size_t i = 0; i < WINDOWS; i++) {
+		windows[0][i].samples = 50 * (i + 1);
+		windows[1][i].samples = 50 * (i + 1);
+	}
+	phases_cut(list, 2, &cut);
+	assert_true(!cut.known && cut.count == 1);
+}
+
+/* What others got beside a quota is what they would have to share, once: not more for what the quota kept us waiting. */
+static void others_take_what_a_quota_leaves(void **state)
+{
+	(void)state;
+	static struct measurement m;
+	decode_waits(&m, 0.12, 0.87);
+	m.cpu_seconds = m.stages[1].cpu_seconds;
+	for (size_t i = 0; i < m.stage_count; i++)
+		if (i != 1)
+			m.stages[i].cpu_seconds = m.stages[i].run_queue_seconds = 0;
+	m.cores_busy_outside = 1;
+	m.throttled_seconds = 1.5 * m.measured_seconds;
+	set_quota(&m, "/a", 0.5, 1);
+	struct outside outside = outside_threads(&m, 2, true);
+	assert_true(fabs(outside.got - 1) < 1e-9 && fabs(outside.wanted - 1) < 1e-9);
+	/* They fill the node: whole threads do. */
+	m.cores_busy_outside = 1.5;
+	outside = outside_threads(&m, 2, true);
+	assert_true(outside.got == 2 && fabs(outside.wanted - 2) < 1e-9);
+	/* Without a quota they are who is waited for. */
+	set_quota(&m, "", NAN, 0);
+	outside = outside_threads(&m, 2, true);
+	assert_true(fabs(outside.got - 1.5) < 1e-9 && outside.wanted > 4);
+	/* One that throttles now and then: the rest of the wait is for others. */
+	set_quota(&m, "/a", 0.5, 0.2);
+	const double all = outside.wanted;
+	m.throttled_seconds = 0.3 * m.measured_seconds;
+	outside = outside_threads(&m, 2, true);
+	assert_true(outside.wanted > 2 && outside.wanted <= all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_quota_is_named),
+		cmocka_unit_test(a_quota_is_raised_to_more),
 		cmocka_unit_test(a_quota_that_hardly_throttles),
+		cmocka_unit_test(a_quota_changes),
+		cmocka_unit_test(others_take_what_a_quota_leaves),
 		cmocka_unit_test(long_names_keep_their_ends),
 		cmocka_unit_test(stolen_time_is_the_hosts),
 		cmocka_unit_test(launching_is_not_being_late),

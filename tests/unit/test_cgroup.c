@@ -95,14 +95,16 @@ static void v2_from_the_group_up(void **state)
 	assert_ptr_equal(cgroup_tightest(&quotas), &quotas.of[1]);
 	cgroup_cpu_use(&quotas.of[1], &use);
 	assert_true(use.periods == 200 && use.throttled == 150 && use.throttled_seconds == 2.5);
-	/* One that is given later is seen, and kept when it is taken away. */
-	struct cpu_quota *job = &quotas.of[0];
-	assert_false(cgroup_quota_again(job));
+	assert_true(use.cores == 3 && use.seconds == 1e-6);
+	/* One that is given later is seen, and so is that it is taken away. */
+	cgroup_cpu_use(&quotas.of[0], &use);
+	assert_true(isinf(use.cores) && isnan(use.seconds));
 	put("v2/pod/job/cpu.max", "20000 100000\n");
-	assert_true(cgroup_quota_again(job));
+	cgroup_cpu_use(&quotas.of[0], &use);
+	assert_true(fabs(use.cores - 0.2) < 1e-9);
 	put("v2/pod/job/cpu.max", "max 100000\n");
-	assert_false(cgroup_quota_again(job));
-	assert_quota(job, "/pod/job", 0.2);
+	cgroup_cpu_use(&quotas.of[0], &use);
+	assert_true(isinf(use.cores));
 	const struct cgroup_limits limits = cgroup_limits_of(mounts, "0::/pod/job\n");
 	assert_int_equal(limits.version, 2);
 	assert_true(limits.cores == 3 && limits.memory_bytes == 1048576);
@@ -135,8 +137,10 @@ static void v1_is_not_cpuset(void **state)
 	assert_quota(&quotas.of[1], "/slurm/job_7", 1.5);
 	assert_quota(&quotas.of[3], "/", INFINITY);
 	assert_ptr_equal(cgroup_tightest(&quotas), &quotas.of[1]);
+	put("v1/cpu,cpuacct/slurm/job_7/cpuacct.usage", "2500000000\n");
 	cgroup_cpu_use(&quotas.of[1], &use);
 	assert_true(use.periods == 10 && use.throttled == 4 && use.throttled_seconds == 3.5);
+	assert_true(use.cores == 1.5 && use.seconds == 2.5);
 	/* step_0 has no cpu.stat. */
 	cgroup_cpu_use(&quotas.of[0], &use);
 	assert_true(isnan(use.periods) && isnan(use.throttled) && isnan(use.throttled_seconds));

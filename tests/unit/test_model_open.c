@@ -86,17 +86,26 @@ static void lock_alone_is_cpu_under_the_lock(void **state)
 	truth_free(run);
 }
 
-static void split_of(
-	double working, double cpu, double queued, double sleep_expected, double cpu_expected)
+static void split_under(double throttled, double working, double cpu, double queued,
+	double sleep_expected, double cpu_expected)
 {
+	static struct measurement m;
+	m.quota_cores = 0.5;
+	m.throttled_share = throttled;
 	struct stage_measurement stage = {.workers = 1, .lock_wait_seconds = NAN};
 	stage.seconds[THREAD_WORKING] = working;
 	stage.cpu_seconds = cpu;
 	stage.run_queue_seconds = queued;
-	const struct time_split split = time_split_of(&stage);
+	const struct time_split split = time_split_of(&m, &stage);
 	assert_true(split.known);
 	assert_true(fabs(split.cpu - cpu_expected) < 0.01);
 	assert_true(fabs(split.sleep - sleep_expected) < 0.02);
+}
+
+static void split_of(
+	double working, double cpu, double queued, double sleep_expected, double cpu_expected)
+{
+	split_under(0, working, cpu, queued, sleep_expected, cpu_expected);
 }
 
 static void run_queue_is_left_out_of_what_computes(void **state)
@@ -105,12 +114,16 @@ static void run_queue_is_left_out_of_what_computes(void **state)
 	split_of(10, 10, 0, 0, 1);  /* computes */
 	split_of(10, 5, 5, 0, 0.5); /* computes, and queues half its time */
 	split_of(10, 5, 8, 0, 0.5); /* some of the queueing was on the way out of other states */
-	split_of(10, 0.1, 0.2, 0.99, 0.01); /* sleeps: queueing is waking up */
-	split_of(10, 5, 0, 0.5, 0.5);       /* half and half */
-	split_of(10, 12, 0, 0, 1);          /* accounting beyond the state */
+	split_of(10, 0.1, 0.2, 0.99, 0.01);       /* sleeps: queueing is waking up */
+	split_of(10, 5, 0, 0.5, 0.5);             /* half and half */
+	split_of(10, 12, 0, 0, 1);                /* accounting beyond the state */
+	split_of(10, 2.4, 7.4, 0.076, 0.24);      /* a little sleep, and waking up from it */
+	split_under(1, 10, 2.4, 7.4, 0.02, 0.24); /* a quota stopped it, which is no waking up */
+	split_under(1, 10, 1.2, 3.8, 0.5, 0.12);  /* and it sleeps as well */
+	static const struct measurement m;
 	struct stage_measurement unknown = {.cpu_seconds = NAN};
 	unknown.seconds[THREAD_WORKING] = 5;
-	const struct time_split split = time_split_of(&unknown);
+	const struct time_split split = time_split_of(&m, &unknown);
 	assert_true(!split.known && split.cpu == 1 && split.sleep == 0);
 }
 
