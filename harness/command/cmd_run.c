@@ -157,7 +157,7 @@ static int check_find_case(const char *name, json_t **document, struct error *er
 
 static int check_command(const struct invocation *invocation, struct error *err)
 {
-	struct plan plan = {0};
+	struct plan plan = {.as_needed = true};
 	json_t *document = NULL;
 	const char *name = invocation->options.arguments[0];
 	int code = check_find_case(name, &document, err);

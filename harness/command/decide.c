@@ -78,7 +78,8 @@ static bool depth_is_open(const struct session *session, const struct diagnosed 
 {
 	static const char *const of_store[] = {
 		"unknown", "latency", "full", "bandwidth", "iops", "concurrency", "shared", NULL};
-	return stage_is(d->diagnosis.verdict.stage, STAGE_READ) && resource_is(d, of_store) &&
+	return config_integer(&d->config, KEY_MEASURE_DEPTHS) == MEASURE_DEPTHS_AUTO &&
+	       stage_is(d->diagnosis.verdict.stage, STAGE_READ) && resource_is(d, of_store) &&
 	       !has_trials(&session->record, d->point, false);
 }
 

@@ -187,7 +187,8 @@ static int plan_time_as_needed(struct plan *plan, struct error *err)
 {
 	double batch_s = 0;
 	int code = 0;
-	plan->as_needed = plan->as_needed && !plan->config.is_set[KEY_MEASURE_DURATION] &&
+	plan->as_needed = plan->as_needed && plan->grid.points == 1 &&
+			  !plan->config.is_set[KEY_MEASURE_DURATION] &&
 			  !plan->config.is_set[KEY_MEASURE_REPEATS] && has_no_cycle(&plan->config);
 	for (size_t point = 0; plan->as_needed && point < plan->grid.points && !code; point++) {
 		struct config config = {0};
@@ -630,6 +631,9 @@ static void describe_time(const struct plan *plan, size_t repetitions, struct bu
 			clock_format_span(plan_seconds(plan, repetitions), text, sizeof text));
 	else
 		buffer_text(out, ", duration unknown (measure.epochs)");
+	if (plan->as_needed)
+		buffer_format(
+			out, "; more until the answer is clear, at most %.0f s", PLAN_AT_MOST_S);
 	if (plan->limits > 0)
 		buffer_format(out, "; then %zu stages alone", plan->limits);
 	buffer_text(out, "\n");

@@ -13,6 +13,9 @@
 
 enum { PLAN_WHY_BYTES = 320 };
 
+/* Seconds of a plan that is measured as long as needed. */
+#define PLAN_AT_MOST_S 20.0
+
 /* What running a plan costs: seconds and bytes, added up point by point. */
 struct plan_cost {
 	/* Of one repetition of each point, from its warm-up to its end; 0 where it is a number of epochs. */

@@ -32,7 +32,7 @@
 /* Repetitions that a diagnosis may come to, as times of those that are set. */
 enum { SESSION_REPEATS_TIMES = 4, REASON_BYTES = 80 };
 static const double DECIDE_MOST_S = 6;
-static const double AS_A_RULE_S = 10, AT_MOST_S = 20;
+static const double AS_A_RULE_S = 10;
 static const double LONGEST_S = 5; /* of a repetition */
 static const double BESIDE_S = 0.1;
 static const double TOLD = 0.8; /* confidence of a verdict */
@@ -365,7 +365,7 @@ static void session_measure_as_needed(struct session *session)
 	while (!session_stopped(session)) {
 		const struct session_look look = session_look(session);
 		const double spent_s = session_seconds(session);
-		const double left_s = AT_MOST_S - spent_s;
+		const double left_s = PLAN_AT_MOST_S - spent_s;
 		const bool narrow = look.half_width <= share || spent_s > AS_A_RULE_S;
 		if (look.counts && !decided) {
 			decided = true;
@@ -447,6 +447,8 @@ static void session_measure(struct session *session)
 		session_measure_as_needed(session);
 	else if (session->sequel)
 		session_measure_on(session);
+	else if (session->plan.as_needed && !session_stopped(session))
+		(void)decide(session, DECIDE_MOST_S);
 	session_finish_flame(session);
 	if (session->plan.limits > 0 && !session_stopped(session))
 		session_open_limits(session);
@@ -604,8 +606,6 @@ static void describe_more(const struct session *session, struct buffer *out)
 	char time[UNITS_BYTES];
 	const size_t most = SESSION_REPEATS_TIMES *
 			    (size_t)config_integer(&session->plan.config, KEY_MEASURE_REPEATS);
-	if (session->plan.as_needed)
-		buffer_format(out, "  time     until it is clear, at most %.0f s\n", AT_MOST_S);
 	if (!session->sequel || session->plan.as_needed)
 		return;
 	buffer_format(out, "  verdict  up to %zu repetitions if it needs more", most);
@@ -641,7 +641,7 @@ static int session_prepare(struct session *session, bool one_point, struct error
 {
 	const struct invocation *invocation = session->invocation;
 	struct plan *plan = &session->plan;
-	plan->as_needed = one_point; /* where the times are not set */
+	plan->as_needed = true; /* where the times are not set */
 	int code = resume_plan(plan, &session->record, invocation, err);
 	/* Its file is named after the process, which only now is the one that works (storage_watch.h). */
 	if (!code)
