@@ -111,7 +111,8 @@ static int set_number(struct config *config, enum key_id key, int64_t value, str
 static bool arm_fits(const struct experiment_arms *arms, const struct arm *arm)
 {
 	const struct plan_cost *promised = &arms->session->plan.cost;
-	struct plan_cost cost = {.resident_bytes = promised->resident_bytes};
+	struct plan_cost cost = {.resident_bytes = promised->resident_bytes,
+		.results_bytes = promised->results_bytes};
 	struct pipeline_plan planned;
 	if (pipeline_plan(&arm->config, arm->dataset, &planned, NULL))
 		return false;

@@ -41,6 +41,9 @@
 static const uint64_t PROGRAM_BYTES = 64ULL << 20;
 /* To come, beside what is resident before a run: recorders, results, the page. */
 static const uint64_t LATER_BYTES = 32ULL << 20;
+/* Results in memory until the end: of each point its summary, its diagnosis and both as JSON; of each repetition its line, with
+ * so much for each window. */
+enum { POINT_BYTES = 160 << 10, REPETITION_BYTES = 12 << 10, WINDOW_BYTES = 400 };
 /* Of each thread: touched stack, meters, what its C library keeps for it. */
 static const uint64_t THREAD_BYTES = 128ULL << 10;
 /* OpenBLAS maps so much for each of its threads, and touches what the sizes of the products ask for. */
@@ -133,12 +136,24 @@ static uint64_t resident_now(void)
 	return isnan(usage.resident_bytes) ? 0 : (uint64_t)usage.resident_bytes;
 }
 
-static uint64_t program_bytes(uint64_t resident, const struct pipeline_plan *planned)
+static uint64_t results_bytes(const struct config *config, size_t points)
+{
+	const double repeats = config_real(config, KEY_MEASURE_REPEATS);
+	const double seconds = plan_seconds_of(config, KEY_MEASURE_WARMUP) +
+			       PIPELINE_EXTENSION * plan_seconds_of(config, KEY_MEASURE_DURATION);
+	const double windows =
+		fmin(seconds / plan_seconds_of(config, KEY_MEASURE_WINDOW), WINDOWS_MAX);
+	return (uint64_t)((double)points *
+			  (POINT_BYTES + repeats * (REPETITION_BYTES + windows * WINDOW_BYTES)));
+}
+
+static uint64_t program_bytes(const struct plan_cost *cost, const struct pipeline_plan *planned)
 {
 	const bool blas = planned->facts.step_on_cores;
 	const uint64_t threads =
 		planned->reader_threads + planned->decode_workers + 2 * (uint64_t)planned->devices;
-	const uint64_t bytes = resident + LATER_BYTES + threads * THREAD_BYTES +
+	const uint64_t bytes = cost->resident_bytes + cost->results_bytes + LATER_BYTES +
+			       threads * THREAD_BYTES +
 			       (blas ? planned->step_threads * BLAS_THREAD_BYTES : 0);
 	return bytes > PROGRAM_BYTES ? bytes : PROGRAM_BYTES;
 }
@@ -147,7 +162,7 @@ void plan_cost_add_memory(struct plan_cost *cost, const struct pipeline_plan *pl
 {
 	if (cost->resident_bytes == 0)
 		cost->resident_bytes = resident_now();
-	const uint64_t bound = planned->pool_bytes + program_bytes(cost->resident_bytes, planned);
+	const uint64_t bound = planned->pool_bytes + program_bytes(cost, planned);
 	if (limit && planned->pool_bytes > cost->limit_pool_bytes)
 		cost->limit_pool_bytes = planned->pool_bytes;
 	if (bound > cost->bound_bytes)
@@ -518,6 +533,7 @@ int plan_data(struct plan *plan, const struct invocation *invocation, bool make,
 		return code;
 	plan->has_data = true;
 	plan_count_samples(plan);
+	plan->cost.results_bytes = results_bytes(&plan->config, plan->grid.points);
 	code = plan_points(plan, err);
 	if (!code)
 		code = plan_limits(plan, err);

@@ -34,6 +34,7 @@ struct plan_cost {
 	const struct dataset *visited;
 
 	uint64_t resident_bytes; /* before anything runs */
+	uint64_t results_bytes;  /* of all points, until the report is written */
 	/* The largest pools of a stage alone; 0: none is run, or not known. */
 	uint64_t limit_pool_bytes;
 	uint64_t bound_bytes; /* on what is resident, whatever runs; 0: not known */

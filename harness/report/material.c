@@ -163,8 +163,11 @@ int material_load(struct material *material, const struct record *record, size_t
 {
 	const size_t most = choice->most ? choice->most : record->entry_count;
 	size_t loaded[MEASUREMENT_UNSTEADY + 1] = {0}; /* by status */
+	size_t own = 0;
 	bool measured = false;
-	int code = material_make_room(material, record->entry_count + 1);
+	for (size_t e = 0; e < record->entry_count; e++)
+		own += record->entries[e].point == point;
+	int code = material_make_room(material, own + 1);
 	if (code)
 		return error_set(err, code, "out of memory for the repetitions of a point");
 	for (size_t e = record->entry_count; e-- > 0;) {

@@ -51,6 +51,28 @@ case "$MLBENCH" in
 	;;
 esac
 
+# Results grow with the points of a sweep, and the bound with them: 120 points more take no more than it grows by.
+one="--set measure.repeats=1 --set decode.workers=1 --set batch.size=8"
+promised() { # POINTS
+	expect 0 "$MLBENCH" check tiny.ini $one --set "sweep.prefetch.depth=1-10+1" --set "sweep.read.depth=$(seq -s, 1 $(($1 / 10)))" --json
+	json 'int(d["memory_bytes"])'
+}
+resident() { # POINTS
+	python3 "$CLI/widen_sweep.py" one "wide$1" prefetch.depth="$(seq -s, 1 10)" read.depth="$(seq -s, 1 $(($1 / 10)))"
+	python3 -c 'import os, subprocess, sys
+child = subprocess.Popen([os.environ["MLBENCH"], "sweep", "--resume", sys.argv[1]], stdout=subprocess.DEVNULL)
+_, status, used = os.wait4(child.pid, 0)
+print(used.ru_maxrss * 1024 if os.waitstatus_to_exitcode(status) in (0, 3) else "failed")' "wide$1" 2>err
+}
+case "$MLBENCH" in
+*/release/*)
+	expect_measured "$MLBENCH" sweep tiny.ini --set measure.repeats=1 --set sweep.decode.workers=1 --set sweep.batch.size=8 --out one
+	room=$(($(promised 1120) - $(promised 1000)))
+	used=$(($(resident 150) - $(resident 30)))
+	[ "${used:-0}" -gt 0 ] && [ "$used" -le "${room:-0}" ] || fail "120 points more take $used bytes, and $room are promised"
+	;;
+esac
+
 # The time: a step of 10 s makes 4 batches of the 3 and one that are wanted in 40 s, or in 4 times the duration if that is less.
 seconds() { # LEAST MOST OPTIONS...
 	local least=$1 most=$2
