@@ -15,6 +15,7 @@
  *                      of the copies that the steps began with
  *   utilisation        FLOPs of the steps / time between the completions / published peak */
 #include "pipelines/repetition.h"
+#include "pipelines/trace_names.h"
 
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
@@ -23,6 +24,7 @@
 #include "harness/measure/nvml_watch.h"
 #include "harness/measure/proc_text.h"
 #include "harness/measure/steady.h"
+#include "pipelines/trace_names.h"
 #include "workloads/source/source.h"
 
 #include <errno.h>
@@ -986,9 +988,12 @@ static int gather_trace(const struct run *r, const struct span *span, enum stage
 		.begin_ns = which == LOG_RAMP ? start_ns : start_ns + span->from->t_ns,
 		.end_ns = start_ns + span->to->t_ns,
 	};
-	const int code = trace_gather(&traces->stages[traces->stage_count], &source);
+	struct trace *const trace = &traces->stages[traces->stage_count];
+	int code = trace_gather(trace, &source);
 	traces->stage_count += code == 0;
 	free(logs);
+	if (!code && which == LOG_STAGE && (id == STAGE_READ || id == STAGE_DECODE))
+		code = trace_name_samples(trace, r->dataset);
 	return code;
 }
 

@@ -342,6 +342,7 @@ static const struct planted {
 } planted[] = {
 	{KEY_INJECT_READ_BANDWIDTH, PLANTED_RATE, 0, "reads capped at ", ""},
 	{KEY_INJECT_READ_LATENCY, PLANTED_DURATION, 0, "", " more for each file read"},
+	{KEY_INJECT_READ_SLOW_SHARE, PLANTED_SHARE, 0, "", " of the files take"},
 	{KEY_INJECT_READ_CACHE, PLANTED_SHARE, 0, "a cache for ",
 		" of the data in front of that storage"},
 	{KEY_INJECT_READ_FACTOR, PLANTED_FACTOR, 1, "storage is ", " times as slow"},
@@ -399,9 +400,14 @@ void injection_announce(const struct config *config, struct measurement *m)
 		if (value == p->nothing)
 			continue;
 		char longer[UNITS_BYTES] = "";
+		char more[UNITS_BYTES];
 		if (p->key == KEY_INJECT_SLOW_SHARE)
 			(void)snprintf(longer, sizeof longer, " %s times as long",
 				UNITS_PLAIN(config_real(config, KEY_INJECT_SLOW_FACTOR), 3));
+		if (p->key == KEY_INJECT_READ_SLOW_SHARE)
+			(void)snprintf(longer, sizeof longer, " %.20s longer",
+				units_format_duration(
+					config_real(config, KEY_INJECT_READ_SLOW_LATENCY), more));
 		measurement_note(m, "injected: %s%s%s%s (inject.%s)", p->before,
 			planted_value(p->unit, value, text), p->after, longer,
 			config_keys[p->key].name);

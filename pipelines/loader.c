@@ -103,6 +103,11 @@ static void readers_set_state(struct one_reader *r, enum thread_state state)
 		state_clock_enter(&r->meter->clock, state, clock_now_ns());
 }
 
+static uint16_t in_flight_of(uint32_t count)
+{
+	return (uint16_t)(count < UINT16_MAX ? count : UINT16_MAX);
+}
+
 /* A large request takes the place of a file: its time says what the store does. */
 static void readers_meter_large(
 	struct one_reader *r, const struct large_read *read, uint64_t now_ns)
@@ -114,7 +119,7 @@ static void readers_meter_large(
 		.number = read->number,
 		.end_ns = read->done_ns,
 		.service_ns = (float)service_ns,
-		.read = {read->bytes, read->in_flight},
+		.read = {read->bytes, in_flight_of(read->in_flight), 0},
 	};
 	sums->files++;
 	sums->bytes += read->bytes;
@@ -174,6 +179,18 @@ static void reads_show(const struct blob *blob)
 		request->opened_ns, blob->ticket.number, 0);
 }
 
+/* The share of its time in which the file was opened. */
+static uint16_t open_of(const struct read_request *request, uint64_t service_ns)
+{
+	const uint64_t open_ns = request->opened_ns > request->submitted_ns
+					 ? request->opened_ns - request->submitted_ns
+					 : 0;
+	if (open_ns == 0 || open_ns > service_ns)
+		return 0;
+	const double share = (double)open_ns / (double)service_ns * TRACE_OPEN_WHOLE;
+	return (uint16_t)(share < 1 ? 1 : share);
+}
+
 static void reads_meter(
 	struct thread_meter *meter, const struct blob *blob, bool large, uint64_t now_ns)
 {
@@ -183,7 +200,9 @@ static void reads_meter(
 		.number = blob->ticket.number,
 		.end_ns = request->done_ns,
 		.service_ns = (float)service_ns,
-		.read = {request->status ? 0 : (uint32_t)request->size, blob->in_flight},
+		.sample = large ? 0 : blob->ticket.sample + 1,
+		.read = {request->status ? 0 : (uint32_t)request->size,
+			in_flight_of(blob->in_flight), open_of(request, service_ns)},
 	};
 	/* Whatever is cut off later, a file aside is none of those at the set depth. */
 	if (blob->aside || large)
@@ -404,6 +423,7 @@ static void trace(const struct worker *w, const struct blob *blob, uint64_t serv
 		.number = blob->ticket.number,
 		.end_ns = ended_ns,
 		.service_ns = (float)service_ns,
+		.sample = blob->ticket.sample + 1,
 		.decode = {(float)lock_wait_ns, (float)lock_hold_ns},
 	};
 	trace_log_put(&w->meter->trace, &item);

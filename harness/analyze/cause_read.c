@@ -130,7 +130,7 @@ static bool is_storage(const char *resource)
 	return limit_is_full_store(resource) || strcmp(resource, "latency") == 0 ||
 	       strcmp(resource, "stalls") == 0 || strcmp(resource, "outage") == 0 ||
 	       strcmp(resource, "unknown") == 0 || strcmp(resource, "cache") == 0 ||
-	       strcmp(resource, "shared") == 0;
+	       strcmp(resource, "shared") == 0 || strcmp(resource, "tail") == 0;
 }
 
 static void evidence_add_mount(
@@ -201,6 +201,7 @@ void evidence_add_store(const struct evidence_base *base, const char *resource, 
 	if (base->facts->reads_memory || !is_storage(resource))
 		return;
 	evidence_add_mount(base, resource, out);
+	evidence_add_open(base, out);
 	evidence_add_network(base, resource, out);
 	add_cache_limit(base, out);
 }
@@ -776,6 +777,6 @@ static bool memory_that_sleeps(
 /* In this order because a limit that is used up is a fact, and because points of this run count
  * more than the page cache (which some file systems do not count) and a ceiling (which is this
  * node's storage at its best). */
-cause_rule *const cause_rules_read[] = {cause_read_limit, cached_in_part, read_on_cpu, cause_stalls,
-	hidden_by_large_requests, cause_network, told_by_points, memory_that_sleeps,
-	told_by_ceiling, cannot_be_told, NULL};
+cause_rule *const cause_rules_read[] = {cause_read_limit, cached_in_part, read_on_cpu,
+	cause_tail_of_same, cause_stalls, hidden_by_large_requests, cause_network, cause_tail,
+	told_by_points, memory_that_sleeps, told_by_ceiling, cannot_be_told, NULL};

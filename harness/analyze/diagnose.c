@@ -820,7 +820,8 @@ static void judge_whole(const struct diagnose_input *input, const struct diagnos
 	verdict_judge(&base, &out->verdict);
 	/* A limit that comes and goes is one limit, not several phases. */
 	const bool stalls = strcmp(out->verdict.resource, "stalls") == 0 ||
-			    strcmp(out->verdict.resource, "outage") == 0;
+			    strcmp(out->verdict.resource, "outage") == 0 ||
+			    strcmp(out->verdict.resource, "tail") == 0;
 	if (cut->count > 1 && !stalls)
 		judge_phases(parts, cut, effort, out);
 	if (out->phase_count <= 1)
@@ -911,9 +912,10 @@ static void diagnose_state(
 	const struct sufficiency enough = sufficiency_of(source->repeats, source->count);
 	const struct evidence_base judged_base = base_of(&judged);
 	out->width = enough.width;
-	/* Stalls and a cache that holds a part are the finding, and why the rates are uneven. */
+	/* Stalls, a cache that holds a part and a tail are the finding, and why the rates are uneven. */
 	if (source->count > 0 && enough.needed > 0 && cut.count == 1 &&
-		!stalls_bind(&judged_base) && !cache_binds(&judged_base)) {
+		!stalls_bind(&judged_base) && !cache_binds(&judged_base) &&
+		!tail_binds(&judged_base, false)) {
 		say_too_short(input, &enough, out);
 		(void)snprintf(out->why_not, sizeof out->why_not,
 			"no prediction: too little was measured");

@@ -27,6 +27,7 @@ const struct limit_kind limit_kinds[] = {
 	{STAGE_READ_NAME, "shared", "storage that is shared with others"},
 	{STAGE_READ_NAME, "stalls", "storage stalls"},
 	{STAGE_READ_NAME, "outage", "a storage outage"},
+	{STAGE_READ_NAME, "tail", "tail latency: a few files take many times as long as the others"},
 	{STAGE_READ_NAME, "cpu", CPU},
 	{STAGE_READ_NAME, "depth", DEPTH},
 	{STAGE_READ_NAME, "cores", CORES},

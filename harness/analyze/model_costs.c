@@ -961,6 +961,23 @@ static void decide(const struct trace_item *items, const struct read_facts *fact
 	}
 }
 
+/* Whether a few files, which take many times as long as the others, take much of the time: one in
+ * flight, that is no store that serves each file in the mean of all. */
+static bool has_tail(struct play *play)
+{
+	static const double TAIL_MUCH = 0.35;
+	const size_t n = times_taken(play, false);
+	const double median = n > 0 ? statistics_median(play->scratch, n) : NAN;
+	double beyond = 0;
+	double all = 0;
+	for (size_t i = 0; i < n; i++) {
+		const double ns = play->scratch[i];
+		beyond += ns > TAIL_TIMES * median ? ns - median : 0;
+		all += ns;
+	}
+	return beyond >= TAIL_MUCH * all;
+}
+
 int read_split(const struct trace_item *items, size_t count, const struct read_facts *facts,
 	float *latency_ns, float *device_ns, struct read_split *out)
 {
@@ -977,7 +994,7 @@ int read_split(const struct trace_item *items, size_t count, const struct read_f
 	const struct storage *storage = facts->storage;
 	const bool seen =
 		storage && storage->capacity_seen && fabs(storage->full - 0.5) > STORAGE_TOLD;
-	if (one && seen && count >= USEFUL_MIN)
+	if (one && seen && count >= USEFUL_MIN && !has_tail(&play))
 		split_at_capacity(items, facts, &(struct choice){.hits = false}, &play, latency_ns,
 			device_ns, out);
 	else if (one || count < USEFUL_MIN)

@@ -542,6 +542,8 @@ enum removal {
 	ENOUGH_CORES,
 	NOTHING_OUTSIDE,
 	NO_QUOTA,
+	NO_READ_TAIL,
+	NO_DECODE_TAIL,
 	DEEPER_PREFETCH,
 	MORE_FILES,
 	REMOVALS
@@ -586,6 +588,41 @@ static bool take_away(struct replay_model *replay, enum removal what)
 	}
 }
 
+/* What is far above the median comes down to it.  Of a series that is cut a copy takes its place, which
+ * *owned keeps; without memory nothing is cut. */
+static bool cut_tail(struct replay_series *series, float **owned)
+{
+	double *const sorted = series->count > 1 ? calloc(series->count, sizeof *sorted) : NULL;
+	float *const cut = sorted ? calloc(series->count, sizeof *cut) : NULL;
+	size_t slow = 0;
+	if (cut) {
+		for (size_t i = 0; i < series->count; i++)
+			sorted[i] = (double)series->ns[i];
+		const double median = statistics_median(sorted, series->count);
+		for (size_t i = 0; i < series->count; i++) {
+			const bool is_slow = (double)series->ns[i] > TAIL_TIMES * median;
+			cut[i] = is_slow ? (float)median : series->ns[i];
+			slow += is_slow;
+		}
+	}
+	free(sorted);
+	if (slow == 0) {
+		free(cut);
+		return false;
+	}
+	series->ns = *owned = cut;
+	return true;
+}
+
+static bool cut_tails(struct replay_model *replay, enum replay_stage stage, float *owned[COSTS])
+{
+	bool any = false;
+	for (int c = 0; c < COSTS; c++)
+		if (replay_stage_of((enum replay_cost)c) == stage)
+			any = cut_tail(&replay->series[c], &owned[c]) || any;
+	return any;
+}
+
 /* A ratio needs neither intervals nor calibration. */
 static int replayed_throughput(
 	const struct model *model, size_t samples, double *throughput, struct error *err)
@@ -602,10 +639,17 @@ static int gain_of(const struct model *model, enum removal what, size_t samples,
 	double *gain, struct error *err)
 {
 	struct model other = *model; /* borrows the series */
+	float *owned[COSTS] = {NULL};
 	double after = before;
 	int code = 0;
-	if (take_away(&other.replay, what))
+	const bool is_less = what == NO_READ_TAIL ? cut_tails(&other.replay, REPLAY_READ, owned)
+			     : what == NO_DECODE_TAIL
+				     ? cut_tails(&other.replay, REPLAY_DECODE, owned)
+				     : take_away(&other.replay, what);
+	if (is_less)
 		code = replayed_throughput(&other, samples, &after, err);
+	for (int c = 0; c < COSTS; c++)
+		free(owned[c]);
 	*gain = before > 0 ? after / before - 1 : 0;
 	return code;
 }
@@ -657,6 +701,8 @@ int findings_of(
 		[ENOUGH_CORES] = &out->roomy,
 		[NOTHING_OUTSIDE] = &out->alone,
 		[NO_QUOTA] = &out->unthrottled,
+		[NO_READ_TAIL] = &out->untailed_read,
+		[NO_DECODE_TAIL] = &out->untailed_decode,
 		[DEEPER_PREFETCH] = &out->deeper,
 		[MORE_FILES] = &out->deeper_read,
 	};

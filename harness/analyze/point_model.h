@@ -264,6 +264,7 @@ enum replay_cost model_limiting_cost(const struct elasticities *elasticities);
 /* How throughput answers to each cost, and what it would be without a lock, with even workers, with
  * cores for all, with nothing else on the node, without a CPU quota, with deeper queues.  Each of
  * the latter is a counterfactual: one replay with the same random numbers. */
+enum { TAIL_TIMES = 5 };
 enum { FINDINGS_THOROUGH = 8 }; /* effort below which it is a sketch */
 
 struct model_findings {
@@ -274,8 +275,10 @@ struct model_findings {
 	double unlocked, even, roomy, alone;
 	double unthrottled;  /* without the CPU quota, on the cores that there are */
 	double even_devices; /* with no device slower than the others */
-	double deeper;       /* with four times the prefetch depth */
-	double deeper_read;  /* with four times the files in flight and waiting */
+	/* With the files, or samples, that take more than TAIL_TIMES the median cut to it. */
+	double untailed_read, untailed_decode;
+	double deeper;      /* with four times the prefetch depth */
+	double deeper_read; /* with four times the files in flight and waiting */
 	/* With the costs of the stage of the highest elasticity taken away, and the stage that is
 	 * busiest then: one that binds nearly as much, when the gain is small. */
 	double relieved;

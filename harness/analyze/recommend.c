@@ -103,6 +103,15 @@ static const struct turn turns[] = {
 	{STAGE_READ_NAME, "latency", KEY_READ_THREADS, 2, NULL},
 	{STAGE_READ_NAME, "latency", KEY_READ_THREADS, 4, NULL},
 	{STAGE_READ_NAME, "latency", KEY_READ_THREADS, 8, NULL},
+	{STAGE_READ_NAME, "tail", KEY_READ_DEPTH, 2, NULL},
+	{STAGE_READ_NAME, "tail", KEY_READ_DEPTH, 4, NULL},
+	{STAGE_READ_NAME, "tail", KEY_READ_DEPTH, 8, NULL},
+	{STAGE_READ_NAME, "tail", KEY_READ_THREADS, 4, NULL},
+	{STAGE_READ_NAME, "tail", KEY_BATCH_ORDER, 0, "as-completed"},
+	{STAGE_READ_NAME, "tail", KEY_PREFETCH_DEPTH, 2, NULL},
+	{STAGE_READ_NAME, "tail", KEY_PREFETCH_DEPTH, 4, NULL},
+	{STAGE_READ_NAME, "tail", KEY_DECODE_WORKERS, 2, NULL},
+	{STAGE_READ_NAME, "tail", KEY_DECODE_WORKERS, 4, NULL},
 	{STAGE_READ_NAME, "cache", KEY_READ_DEPTH, 2, NULL},
 	{STAGE_READ_NAME, "cache", KEY_READ_DEPTH, 4, NULL},
 	{STAGE_READ_NAME, "cpu", KEY_READ_THREADS, 2, NULL},
@@ -209,7 +218,8 @@ static bool turn_suits(const struct turn *turn, const struct pipeline_shape *sha
 		return (shape->by_workers || !reads) && !(shape->turns && shape->whole_batches);
 	if (turn->key == KEY_PREFETCH_DEPTH && turn->value)
 		return shape->turns;
-	return !reads || !shape->by_workers;
+	const bool of_batches = turn->key == KEY_PREFETCH_DEPTH || turn->key == KEY_BATCH_ORDER;
+	return !reads || !shape->by_workers || of_batches;
 }
 
 static bool turn_applies(const struct turn *turn, const char *stage, const char *resource)
@@ -240,7 +250,10 @@ static bool value_of_turn(
 static bool adds_reads(const struct turn *turn)
 {
 	return stage_is(turn->stage, STAGE_READ) &&
-	       (strcmp(turn->resource, "latency") == 0 || strcmp(turn->resource, "cache") == 0);
+	       (turn->key == KEY_READ_DEPTH || turn->key == KEY_READ_THREADS ||
+		       turn->key == KEY_DECODE_WORKERS) &&
+	       (strcmp(turn->resource, "latency") == 0 || strcmp(turn->resource, "cache") == 0 ||
+		       strcmp(turn->resource, "tail") == 0);
 }
 
 /* More files in flight are recommended only where several operating points say that storage has
@@ -578,6 +591,10 @@ static const struct {
 		"find out what the storage does meanwhile (flushes, garbage collection, a "
 		"neighbour, a failing disk or link); a deeper prefetch.depth bridges stalls for as "
 		"long as its batches last"},
+	{STAGE_READ_NAME, "tail", false,
+		"find out what delays those files (a bad disk or server, a cold tier, their size), "
+		"and move or rewrite them; where they are others each time, ask again for what is "
+		"late and take the first answer (hedged reads)"},
 	{STAGE_READ_NAME, "outage", false,
 		"find out why the storage did not answer (server, network, disk; see the kernel's "
 		"log), and measure again"},

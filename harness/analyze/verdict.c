@@ -362,7 +362,8 @@ static void evidence_add_devices(const struct point_summary *point, size_t at, s
 static void evidence_add_second(
 	const struct point_summary *point, const struct binding *binding, struct verdict *out)
 {
-	if (binding->second >= point->stage_count || binding->depth || binding->stalls)
+	if (binding->second >= point->stage_count || binding->depth || binding->stalls ||
+		binding->tail)
 		return;
 	const char *first = point->stages[binding->stage].name;
 	const char *second = point->stages[binding->second].name;
@@ -517,6 +518,9 @@ static void evidence_write(const struct evidence_base *base, const struct bindin
 		evidence_add_store(base, cause->resource, out);
 	if (!binding->depth)
 		evidence_add_overhead(base, &base->point->stages[binding->stage], out);
+	if (strcmp(cause->resource, "stalls") != 0 && strcmp(cause->resource, "outage") != 0)
+		evidence_add_tail(base, base->point->stages[binding->stage].name,
+			binding->depth ? "depth" : cause->resource, out);
 	evidence_add_devices(base->point, binding->stage, out);
 	evidence_add_stopping(base->point, binding->stage, out);
 	evidence_add_capacities(base->point, binding->stage, out);
@@ -539,8 +543,14 @@ static double confidence_of_verdict(
 		: replayed      ? confidence_completeness(base->findings->elasticities.unmodelled)
 				: CONFIDENCE_MISFIT;
 	const double most = confidence_most(base->count);
-	if (binding->stalls)
-		return fmin(cause->certainty, most);
+	if (binding->stalls || binding->tail)
+		return fmin(
+			cause->certainty *
+				(binding->tail && base->findings
+						? confidence_completeness(
+							  base->findings->elasticities.unmodelled)
+						: 1),
+			most);
 	if (binding->depth)
 		return fmin(
 			replayed ? certainty_above(binding->depth_gain, DEPTH_GAIN_LEAST) * complete
@@ -991,8 +1001,9 @@ static void advice_write(const struct evidence_base *base, const struct binding 
 
 /* --- all of it together ---------------------------------------------------------------------- */
 
-/* A stage that is busy the rest of the time limits as well. */
-static void name_stalls(const struct point_summary *point, struct binding *binding)
+/* Reads that make the step starve although no stage is busy all the time.  A stage that is busy the rest
+ * of the time limits as well. */
+static void name_reads(const struct point_summary *point, bool *why, struct binding *binding)
 {
 	const size_t busy = binding->stage;
 	size_t read = 0;
@@ -1000,7 +1011,7 @@ static void name_stalls(const struct point_summary *point, struct binding *bindi
 		read++;
 	if (read == point->stage_count)
 		return;
-	binding->stalls = true;
+	*why = true;
 	binding->depth = false;
 	binding->replayed = NAN;
 	binding->stage = read;
@@ -1016,8 +1027,11 @@ void verdict_judge_trusted(const struct evidence_base *base, struct verdict *out
 	binding_weigh_stopping(base, &binding);
 	binding_weigh_restarts(base, &binding);
 	/* Between epochs nothing is read: that is no stall of storage. */
-	if (!binding.restarts && stalls_bind(base))
-		name_stalls(base->point, &binding);
+	const bool tail = tail_binds(base, true);
+	if (!binding.restarts && !tail && stalls_bind(base))
+		name_reads(base->point, &binding.stalls, &binding);
+	else if (!binding.restarts && (tail || tail_binds(base, false)))
+		name_reads(base->point, &binding.tail, &binding);
 	const struct cause cause =
 		binding.restarts ? cause_of_restarts(base->point)
 				 : cause_of_stage(base, &base->point->stages[binding.stage]);
@@ -1031,8 +1045,8 @@ void verdict_judge(const struct evidence_base *base, struct verdict *out)
 {
 	struct refusal refusal;
 	/* They are why it was unsteady. */
-	const bool explained =
-		base->point->status == POINT_UNSTEADY && (stalls_bind(base) || cache_binds(base));
+	const bool explained = base->point->status == POINT_UNSTEADY &&
+			       (stalls_bind(base) || cache_binds(base) || tail_binds(base, false));
 	if (explained || gate_passes(base, &refusal))
 		verdict_judge_trusted(base, out);
 	else

@@ -95,6 +95,7 @@ struct binding {
 	double depth_gain; /* by replay, of a deeper queue; NAN: no replay */
 	/* the step starves while storage stalls: the stage is read, whichever is busiest */
 	bool stalls;
+	bool tail;     /* likewise, while a few files take many times as long as the others */
 	bool restarts; /* workers start anew with each epoch, and the step waits for that */
 };
 struct binding binding_find(const struct evidence_base *base);
@@ -177,6 +178,17 @@ double devices_waiting(const struct point_summary *point);
 bool cache_binds(const struct evidence_base *base);
 /* Whether the step starves because storage answers nothing for a while, now and then. */
 bool stalls_bind(const struct evidence_base *base);
+/* cause_tail.c: a few files that take many times as long as the others; of_same: only if they are the
+ * same files each time, which a stall is not. */
+cause_rule cause_tail, cause_tail_of_same;
+/* Whether reading is the bottleneck because of them, whatever else is named; same: as of_same. */
+bool tail_binds(const struct evidence_base *base, bool same);
+/* Lines on slow files and slow samples: which they are, and the share of the time that they take where
+ * the verdict on that stage and resource does not say so. */
+void evidence_add_tail(const struct evidence_base *base, const char *stage, const char *resource,
+	struct verdict *out);
+/* A line on opening files, if that is most of their time. */
+void evidence_add_open(const struct evidence_base *base, struct verdict *out);
 /* How many buffered reads the kernel lets through to a FUSE server at once, unless the server asks
  * for more (FUSE_DEFAULT_MAX_BACKGROUND in Linux's fs/fuse/inode.c); 0: no FUSE. */
 double cause_let_through(const struct point_facts *facts);

@@ -232,6 +232,10 @@ static int check_inject(const struct config *config, struct error *err)
 		config_integer(config, KEY_INJECT_READ_LATENCY) == 0)
 		return error_set(err, -EINVAL,
 			"'inject.read_cache' is the cache of an emulated storage: it needs 'inject.read_bandwidth' or 'inject.read_latency'");
+	if ((config_real(config, KEY_INJECT_READ_SLOW_SHARE) > 0) !=
+		(config_integer(config, KEY_INJECT_READ_SLOW_LATENCY) > 0))
+		return error_set(err, -EINVAL,
+			"'inject.read_slow_share' and 'inject.read_slow_latency' say which files take how much longer: give both, or neither");
 	if (several)
 		return error_set(err, -EINVAL,
 			"'inject.%s' is about devices that train together, and there is one: it needs 'step.devices' > 1",

@@ -190,7 +190,9 @@ static struct trace_item item_of(
 		.number = entry->number,
 		.end_s = (double)(entry->end_ns - source->start_ns) / 1e9,
 		.worker = worker,
+		.sample = entry->sample,
 		.service_ns = entry->service_ns,
+		.open_ns = NAN,
 		.lock_wait_ns = NAN,
 		.lock_hold_ns = NAN,
 		.host_ns = NAN,
@@ -199,6 +201,9 @@ static struct trace_item item_of(
 	case TRACE_READ:
 		item.bytes = entry->read.bytes;
 		item.in_flight = entry->read.in_flight;
+		if (entry->read.open > 0)
+			item.open_ns = entry->service_ns * (float)entry->read.open /
+				       (float)TRACE_OPEN_WHOLE;
 		break;
 	case TRACE_DECODE:
 		item.lock_wait_ns = entry->decode.lock_wait_ns;

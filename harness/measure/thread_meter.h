@@ -152,15 +152,21 @@ enum {
 		8192, /* entries of a stage's threads together, at least twice what is saved */
 };
 
-/* What an item's last two members say. */
+/* An open that was timed counts as one part of these at least. */
+enum { TRACE_OPEN_WHOLE = UINT16_MAX };
+
+/* What an item's last members say. */
 enum trace_kind { TRACE_READ, TRACE_DECODE, TRACE_BATCH };
 
 struct trace_entry {
 	uint64_t number, end_ns; /* monotonic */
 	float service_ns;
+	uint32_t sample; /* from 1; 0: none */
 	union {
 		struct {
-			uint32_t bytes, in_flight;
+			uint32_t bytes;
+			uint16_t in_flight;
+			uint16_t open; /* share of service_ns, of TRACE_OPEN_WHOLE; 0: not timed */
 		} read;
 		struct {
 			float lock_wait_ns, lock_hold_ns;

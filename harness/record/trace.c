@@ -12,10 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+void trace_release(struct trace *trace)
+{
+	free(trace->items);
+	free(trace->names);
+	*trace = (struct trace){0};
+}
+
 void traces_release(struct traces *traces)
 {
 	for (size_t i = 0; i < traces->stage_count; i++)
-		free(traces->stages[i].items);
+		trace_release(&traces->stages[i]);
 	*traces = (struct traces){0};
 }
 
@@ -56,10 +63,15 @@ static const struct column {
 	{"end_ns", "ns since the start of the repetition", COLUMN_SECONDS,
 		offsetof(struct trace_item, end_s)},
 	{"worker", "thread of the stage", COLUMN_UINT32, offsetof(struct trace_item, worker)},
+	{"sample", "sample of the data set, from 1", COLUMN_UINT32,
+		offsetof(struct trace_item, sample)},
+	{"place", "first sample here of the same folder or file of several samples, from 1",
+		COLUMN_UINT32, offsetof(struct trace_item, place)},
 	{"bytes", "bytes of the file", COLUMN_UINT32, offsetof(struct trace_item, bytes)},
 	{"in_flight", "files in flight on the thread", COLUMN_UINT32,
 		offsetof(struct trace_item, in_flight)},
 	{"service_ns", "ns", COLUMN_NS, offsetof(struct trace_item, service_ns)},
+	{"open_ns", "ns", COLUMN_NS, offsetof(struct trace_item, open_ns)},
 	{"lock_wait_ns", "ns", COLUMN_NS, offsetof(struct trace_item, lock_wait_ns)},
 	{"lock_hold_ns", "ns", COLUMN_NS, offsetof(struct trace_item, lock_hold_ns)},
 	{"host_ns", "ns", COLUMN_NS, offsetof(struct trace_item, host_ns)},
@@ -132,12 +144,32 @@ static void write_column(struct buffer *out, const struct column *column, const 
 	buffer_text(out, "]");
 }
 
+/* [sample, path] or [sample, path, offset] */
+static void write_names(struct buffer *out, const struct trace *trace)
+{
+	if (trace->name_count == 0)
+		return;
+	json_t *names = json_array();
+	for (size_t i = 0; i < trace->name_count; i++) {
+		const struct trace_name *name = &trace->names[i];
+		json_t *one = json_pack("[i, o]", (int)name->sample, fields_text(name->path));
+		if (name->part)
+			(void)json_array_append_new(one, json_integer((json_int_t)name->offset));
+		(void)json_array_append_new(names, one);
+	}
+	char *text = json_dumps(names, JSON_COMPACT);
+	buffer_format(out, ",\"names\":%s", text ? text : "[]");
+	free(text);
+	json_decref(names);
+}
+
 static void write_stage(struct buffer *out, const struct trace *trace)
 {
 	buffer_format(out, "{\"stage\":\"%s\",\"role\":\"%s\",\"block\":%" PRIu32 ",\"count\":%zu",
 		trace->stage, trace->stage, trace->block, trace->count);
 	for (size_t i = 0; i < COLUMNS; i++)
 		write_column(out, &columns[i], trace);
+	write_names(out, trace);
 	buffer_text(out, "}");
 }
 
@@ -211,6 +243,39 @@ static int check_order(const struct trace *trace, struct error *err)
 	return 0;
 }
 
+static bool name_from_json(struct trace_name *name, const json_t *value)
+{
+	const json_int_t sample = json_integer_value(json_array_get(value, 0));
+	const char *path = json_string_value(json_array_get(value, 1));
+	const json_t *offset = json_array_get(value, 2);
+	if (sample < 1 || sample > UINT32_MAX || !path || strlen(path) >= sizeof name->path ||
+		(offset && (!json_is_integer(offset) || json_integer_value(offset) < 0)))
+		return false;
+	*name = (struct trace_name){.sample = (uint32_t)sample,
+		.part = offset != NULL,
+		.offset = (uint64_t)json_integer_value(offset)};
+	(void)snprintf(name->path, sizeof name->path, "%s", path);
+	return true;
+}
+
+static int read_names(struct trace *trace, const json_t *names, struct error *err)
+{
+	const size_t count = json_array_size(names);
+	if (count == 0)
+		return 0;
+	trace->names = count > TRACE_NAMES_MAX ? NULL : calloc(count, sizeof *trace->names);
+	for (size_t i = 0; i < count && trace->names; i++) {
+		if (!name_from_json(&trace->names[i], json_array_get(names, i)))
+			return error_set(err, -EINVAL, "'names' of stage '%s' has a wrong value",
+				trace->stage);
+		trace->name_count++;
+	}
+	return count > TRACE_NAMES_MAX
+		       ? error_set(err, -EINVAL, "stage '%s' has too many names", trace->stage)
+	       : trace->names ? 0
+			      : error_set(err, -ENOMEM, "out of memory");
+}
+
 static int read_stage(struct trace *trace, const json_t *object, struct error *err)
 {
 	static const struct field role = FIELD_ROLE(trace, stage);
@@ -232,6 +297,8 @@ static int read_stage(struct trace *trace, const json_t *object, struct error *e
 	int code = 0;
 	for (size_t i = 0; i < COLUMNS && !code; i++)
 		code = read_column(trace, &columns[i], object, err);
+	if (!code)
+		code = read_names(trace, json_object_get(object, "names"), err);
 	return code ? code : check_order(trace, err);
 }
 

@@ -10,6 +10,7 @@
 #include "harness/record/measurement.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,13 +23,20 @@ struct trace_item {
 	uint64_t number;
 	double end_s;    /* since the start of the repetition */
 	uint32_t worker; /* thread of the stage */
-	uint32_t bytes;  /* read: of the file or request, as fetched; 0 elsewhere */
+	/* read, decode: which of the data set, from 1; 0: not known (large requests, older results) */
+	uint32_t sample;
+	/* The folder that its file is in, or the file that it is a part of: the least sample of the
+	 * trace that has the same; 0: not known. */
+	uint32_t place;
+	uint32_t bytes; /* read: of the file or request, as fetched; 0 elsewhere */
 	uint32_t
 		in_flight; /* read: files in flight on that thread when it was submitted, itself included */
 	/* read: submission to completion; decode: the whole item, locks and all; upload: the copy; step:
 	 * from when the step had the batch until the device was done (emulated: its nominal time).  Where a
 	 * device works by itself, upload and step: the time that it was at it, with what was planted */
 	float service_ns;
+	/* read: part of service_ns until the file was open; NAN: not timed for this one */
+	float open_ns;
 	float lock_wait_ns, lock_hold_ns; /* decode: under the team's lock; parts of service_ns */
 	/* step: time that the thread itself needed before the device began.  Where a device works by itself,
 	 * steps are launched while it is at earlier ones: only what of the launching delayed it counts, from
@@ -42,11 +50,22 @@ struct trace_item {
  * end_s - service_ns to end_s.  Host threads and device streams are so on one clock. */
 #define TRACE_DEVICE_PREFIX "device "
 
+/* The name of a sample: of its file, and where in it the sample begins if it is a part. */
+enum { TRACE_NAMES_MAX = 24, TRACE_NAME_BYTES = 160 };
+struct trace_name {
+	uint32_t sample; /* from 1 */
+	bool part;
+	uint64_t offset;
+	char path[TRACE_NAME_BYTES]; /* the end of it, where it is longer */
+};
+
 struct trace {
 	char stage[NAME_BYTES];
 	struct trace_item *items; /* by number; owned */
 	size_t count;
-	uint32_t block; /* items are consecutive in runs of about so many */
+	uint32_t block;           /* items are consecutive in runs of about so many */
+	struct trace_name *names; /* of the samples that took longest, slowest first; owned */
+	size_t name_count;
 };
 
 /* Beside "read" stands "read ramp" where the source has files in flight: the first files of the repetition, by number, which found
@@ -61,6 +80,7 @@ struct traces {
 	size_t stage_count;
 };
 
+void trace_release(struct trace *trace);    /* safe on {0} */
 void traces_release(struct traces *traces); /* safe on {0} */
 /* One beyond the last item of the run of consecutive numbers that holds `first` < count. */
 size_t trace_run_end(const struct trace *trace, size_t first);

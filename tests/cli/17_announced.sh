@@ -6,7 +6,8 @@ expect 0 "$MLBENCH" gen tiny.ini
 # What a condition needs beside itself is in the same word list: unquoted below.
 for setting in read_bandwidth=50MiB/s read_latency=1ms decode_factor=2 lock_share=50% slow_worker=3 slow_share=10% \
 	leak=1MiB/s cpu_hog=1 memory_hog=1 read_factor=2 decode_wait=1ms step_factor=2 step_launch=1ms begin=20% end=80% \
-	"read_cache=50% --set inject.read_latency=1ms" "upload_factor=2 --set upload.mode=copy" \
+	"read_cache=50% --set inject.read_latency=1ms" \
+	"read_slow_share=10% --set inject.read_slow_latency=2ms" "upload_factor=2 --set upload.mode=copy" \
 	"upload_bandwidth=100MB/s --set upload.mode=copy"; do
 	key=${setting%%=*}
 	expect_measured "$MLBENCH" run tiny.ini $ONE --set inject.$setting --set measure.repeats=1 --verbose --out "run_$key"

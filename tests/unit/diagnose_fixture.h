@@ -16,7 +16,18 @@
 
 #include <cmocka.h>
 
-enum { MADE_ITEMS = 2000, MADE_REPEATS = 3, MADE_WINDOWS = 60, MADE_SEED = 1618, MADE_STAGES = 3 };
+enum {
+	MADE_ITEMS = 2000,
+	MADE_REPEATS = 3,
+	MADE_WINDOWS = 60,
+	MADE_SEED = 1618,
+	MADE_STAGES = 3,
+	MADE_SAMPLES = 500, /* that are read again and again */
+	MADE_FOLDERS = 40,
+};
+
+/* Which items are slow: any, those of some samples, or those of one folder. */
+enum made_slow { MADE_SLOW_ANY, MADE_SLOW_SAME, MADE_SLOW_FOLDER };
 
 /* Mean costs, ns; what is 0 is nothing. */
 struct made_plan {
@@ -24,8 +35,10 @@ struct made_plan {
 	double ns[COSTS];
 	double variation;               /* of decode and read, log-normal */
 	double slow_share, slow_factor; /* of decode items */
-	double worker_0;                /* times as slow; 0: alike */
-	bool reads_twice; /* a point of the warm-up: twice the depth read twice as fast */
+	double read_slow_share, read_slow_factor;
+	enum made_slow slow; /* of both */
+	double worker_0;     /* times as slow; 0: alike */
+	bool reads_twice;    /* a point of the warm-up: twice the depth read twice as fast */
 	unsigned cores;
 	double seconds; /* measured; 0: as the replay took */
 };
@@ -41,6 +54,22 @@ struct made_point {
 	struct diagnose_input input;
 };
 
+static inline uint32_t made_sample(size_t item, uint64_t repeat)
+{
+	return (uint32_t)((item * 7919 + repeat * 31) % MADE_SAMPLES) + 1;
+}
+
+static inline bool made_is_slow(const struct made_plan *plan, enum replay_cost cost, double share,
+	uint32_t sample, struct rng *rng)
+{
+	const double drawn = rng_uniform(rng);
+	if (plan->slow == MADE_SLOW_SAME)
+		return (double)(rng_mix(sample, (uint64_t)cost) >> 11) * 0x1.0p-53 < share;
+	if (plan->slow == MADE_SLOW_FOLDER)
+		return share > 0 && sample % MADE_FOLDERS == 3;
+	return drawn < share;
+}
+
 static inline float *made_series(
 	const struct made_plan *plan, enum replay_cost cost, uint64_t repeat)
 {
@@ -52,9 +81,14 @@ static inline float *made_series(
 	rng_init(&rng, MADE_SEED + repeat, (uint64_t)cost);
 	for (size_t i = 0; i < MADE_ITEMS; i++) {
 		const double factor = exp(sqrt(sigma2) * rng_normal(&rng) - sigma2 / 2);
-		const bool slow = (cost == COST_DECODE_CPU || cost == COST_DECODE_WAIT) &&
-				  rng_uniform(&rng) < plan->slow_share;
-		ns[i] = (float)(plan->ns[cost] * factor * (slow ? plan->slow_factor : 1));
+		const bool decodes = cost == COST_DECODE_CPU || cost == COST_DECODE_WAIT;
+		const double share = decodes                     ? plan->slow_share
+				     : cost == COST_READ_LATENCY ? plan->read_slow_share
+								 : 0;
+		const double slower = decodes ? plan->slow_factor : plan->read_slow_factor;
+		const bool slow = (decodes || share > 0) &&
+				  made_is_slow(plan, cost, share, made_sample(i, repeat), &rng);
+		ns[i] = (float)(plan->ns[cost] * factor * (slow ? slower : 1));
 	}
 	return ns;
 }
@@ -99,9 +133,40 @@ static inline void made_item(struct trace_item *item, size_t i, double end_s, do
 		.host_ns = NAN};
 }
 
+static inline int made_slower(const void *a, const void *b)
+{
+	const struct trace_item *const one = a;
+	const struct trace_item *const other = b;
+	return (one->service_ns < other->service_ns) - (one->service_ns > other->service_ns);
+}
+
+/* Of the slowest, as a run would have them. */
+static inline void made_names(struct trace *trace)
+{
+	struct trace_item *sorted = calloc(trace->count, sizeof *sorted);
+	trace->names = calloc(TRACE_NAMES_MAX, sizeof *trace->names);
+	assert_true(sorted && trace->names);
+	memcpy(sorted, trace->items, trace->count * sizeof *sorted);
+	qsort(sorted, trace->count, sizeof *sorted, made_slower);
+	for (size_t i = 0; i < trace->count && trace->name_count < TRACE_NAMES_MAX; i++) {
+		bool has = false;
+		for (size_t k = 0; k < trace->name_count; k++)
+			has = has || trace->names[k].sample == sorted[i].sample;
+		struct trace_name *name = &trace->names[trace->name_count];
+		if (has)
+			continue;
+		trace->name_count++;
+		name->sample = sorted[i].sample;
+		(void)snprintf(name->path, sizeof name->path, "folder_%02u/%04u.jpg",
+			name->sample % MADE_FOLDERS, name->sample);
+	}
+	free(sorted);
+}
+
 /* Times of the whole run, item after item at the measured rate: only the service times matter. */
 static inline void made_traces(struct traces *traces, const struct made_plan *plan,
-	const struct pipeline_shape *shape, float *const series[COSTS], const struct measurement *m)
+	const struct pipeline_shape *shape, float *const series[COSTS], const struct measurement *m,
+	uint64_t repeat)
 {
 	static const char *const names[] = {"read", "decode", "step"};
 	*traces = (struct traces){
@@ -121,7 +186,14 @@ static inline void made_traces(struct traces *traces, const struct made_plan *pl
 		traces->stages[1].items[i].worker = worker;
 		made_item(&traces->stages[2].items[i], i, at, (double)series[COST_STEP_DEVICE][i]);
 		traces->stages[2].items[i].host_ns = series[COST_STEP_HOST][i];
+		for (size_t s = 0; s < 2; s++) {
+			struct trace_item *item = &traces->stages[s].items[i];
+			item->sample = made_sample(i, repeat);
+			item->place = item->sample % MADE_FOLDERS + 1;
+		}
 	}
+	made_names(&traces->stages[0]);
+	made_names(&traces->stages[1]);
 }
 
 static inline void made_windows(struct measurement *m)
@@ -200,7 +272,7 @@ static inline void made_repeat(struct made_point *p, const struct made_plan *pla
 	const struct replay_options options = {.batches = 1000, .warmup_batches = 50};
 	assert_int_equal(replay_run(&replay, &options, &result, &err), 0);
 	made_measure(&p->repeats[repeat], plan, &replay.shape, &result);
-	made_traces(&p->traces[repeat], plan, &replay.shape, series, &p->repeats[repeat]);
+	made_traces(&p->traces[repeat], plan, &replay.shape, series, &p->repeats[repeat], repeat);
 	for (int c = 0; c < COSTS; c++)
 		free(series[c]);
 }

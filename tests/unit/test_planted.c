@@ -430,6 +430,9 @@ static void senseless_combinations_are_refused(void **state)
 	refuses(&f, "'inject.read_bandwidth'");
 	fixture_set(&f, KEY_INJECT_READ_LATENCY, "1ms");
 	assert_int_equal(config_validate(&f.config, &err), 0);
+	fixture_set(&f, KEY_INJECT_READ_SLOW_SHARE, "2%");
+	refuses(&f, "give both");
+	fixture_set(&f, KEY_INJECT_READ_SLOW_SHARE, "0");
 	fixture_set(&f, KEY_MEASURE_EPOCHS, "0");
 	fixture_set(&f, KEY_INJECT_BEGIN, "50%");
 	fixture_set(&f, KEY_INJECT_END, "50%");
@@ -439,6 +442,59 @@ static void senseless_combinations_are_refused(void **state)
 	fixture_set(&f, KEY_MEASURE_EPOCHS, "3");
 	refuses(&f, "'measure.epochs'");
 	fixture_close(&f);
+}
+
+/* Always the same files: the trace says which each item was, where it lies, and how long it was opened
+ * for, where that was timed. */
+static void slow_files_are_told(void **state)
+{
+	(void)state;
+	enum { SLOW_NS = 30 * 1000 * 1000 };
+	static const char *const engines[] = {"io_uring", "pread"};
+	for (size_t e = 0; e < sizeof engines / sizeof engines[0]; e++) {
+		struct pipeline_fixture f;
+		struct measurement m;
+		struct traces traces = {0};
+		struct error err = {""};
+		double least_ns[SAMPLES + 1] = {0}; /* of each sample's reads; 0: none */
+		size_t slow_files = 0;
+		size_t other_files = 0;
+		size_t opened = 0;
+		open_fixture(&f);
+		fixture_set(&f, KEY_READ_ENGINE, engines[e]);
+		fixture_set(&f, KEY_MEASURE_WARMUP, "0s");
+		fixture_set(&f, KEY_MEASURE_DEPTHS, "off");
+		fixture_set(&f, KEY_INJECT_READ_SLOW_SHARE, "20%");
+		fixture_set(&f, KEY_INJECT_READ_SLOW_LATENCY, "30ms");
+		const struct pipeline_control control = {.traces = &traces};
+		if (config_validate(&f.config, &err) ||
+			pipeline_run(&f.config, &f.dataset, &control, &m, &err))
+			fail_msg("%s", err.text);
+		const struct trace *const read = traces_find(&traces, "read");
+		assert_true(read && read->count > SAMPLES && read->name_count > 0);
+		for (size_t i = 0; i < read->count; i++) {
+			const struct trace_item *const item = &read->items[i];
+			assert_in_range(item->sample, 1, SAMPLES);
+			assert_in_range(item->place, 1, item->sample);
+			double *const least = &least_ns[item->sample];
+			if (*least <= 0 || item->service_ns < *least)
+				*least = (double)item->service_ns;
+			if (isnan(item->open_ns))
+				continue;
+			assert_true(item->open_ns > 0 && item->open_ns <= item->service_ns);
+			opened++;
+		}
+		for (size_t i = 1; i <= SAMPLES; i++) {
+			slow_files += least_ns[i] >= SLOW_NS;
+			other_files += least_ns[i] > 0 && least_ns[i] < SLOW_NS;
+		}
+		assert_true(slow_files > 0 && other_files > slow_files && opened > 0);
+		assert_string_equal(
+			read->names[0].path, f.dataset.samples[read->names[0].sample - 1].path);
+		traces_release(&traces);
+		measurement_release(&m);
+		fixture_close(&f);
+	}
 }
 
 int main(void)
@@ -454,6 +510,7 @@ int main(void)
 		cmocka_unit_test(memory_hogs_come_and_go),
 		cmocka_unit_test(a_planted_wait_ends_with_the_run),
 		cmocka_unit_test(senseless_combinations_are_refused),
+		cmocka_unit_test(slow_files_are_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,10 @@ static void make_stage(
 			.number = number,
 			.end_s = (double)rng_below(rng, 1ULL << 40) / 1e9,
 			.worker = (uint32_t)rng_below(rng, 4),
+			.sample = (uint32_t)rng_below(rng, 1000) + 1,
+			.place = (uint32_t)rng_below(rng, 10),
 			.bytes = read ? (uint32_t)rng_next(rng) : 0,
+			.open_ns = read && i % 3 == 0 ? (float)rng_below(rng, 1000) : NAN,
 			.in_flight = read ? 7 : 0,
 			.service_ns = (float)rng_below(rng, 1 << 24),
 			.lock_wait_ns = read ? NAN : (float)rng_below(rng, 100),
@@ -57,12 +60,23 @@ static void make_stage(
 	}
 }
 
+static void make_names(struct trace *trace)
+{
+	trace->names = calloc(2, sizeof *trace->names);
+	assert_non_null(trace->names);
+	trace->name_count = 2;
+	trace->names[0] = (struct trace_name){.sample = 7, .path = "a \"b\"/c\303\244.jpg"};
+	trace->names[1] = (struct trace_name){
+		.sample = 9, .part = true, .offset = 1ULL << 40, .path = "shard.tar"};
+}
+
 static struct traces make_traces(size_t count, uint64_t seed)
 {
 	struct rng rng;
 	rng_init(&rng, seed, 0);
 	struct traces traces = {.point = 12, .repeat = 1, .begin_s = 2.000000123, .end_s = 12.5};
 	make_stage(&traces, "read", count, true, &rng);
+	make_names(&traces.stages[0]);
 	make_stage(&traces, "decode", count, false, &rng);
 	make_stage(&traces, "step", 0, false, &rng);
 	return traces;
@@ -83,11 +97,24 @@ static void assert_same_trace(const struct trace *a, const struct trace *b)
 		const struct trace_item *y = &b->items[i];
 		assert_true(x->number == y->number && x->worker == y->worker);
 		assert_true(x->bytes == y->bytes && x->in_flight == y->in_flight);
+		assert_true(x->sample == y->sample && x->place == y->place);
+		assert_true(same((double)x->open_ns, (double)y->open_ns));
 		assert_true(fabs(x->end_s - y->end_s) < 1e-9);
 		assert_true(same((double)x->service_ns, (double)y->service_ns));
 		assert_true(same((double)x->lock_wait_ns, (double)y->lock_wait_ns));
 		assert_true(same((double)x->lock_hold_ns, (double)y->lock_hold_ns));
 		assert_true(same((double)x->host_ns, (double)y->host_ns));
+	}
+}
+
+static void assert_same_names(const struct trace *a, const struct trace *b)
+{
+	assert_int_equal(a->name_count, b->name_count);
+	for (size_t i = 0; i < a->name_count; i++) {
+		const struct trace_name *x = &a->names[i];
+		const struct trace_name *y = &b->names[i];
+		assert_true(x->sample == y->sample && x->part == y->part && x->offset == y->offset);
+		assert_string_equal(x->path, y->path);
 	}
 }
 
@@ -97,8 +124,10 @@ static void assert_same_traces(const struct traces *a, const struct traces *b)
 	assert_int_equal(a->repeat, b->repeat);
 	assert_true(same(a->begin_s, b->begin_s) && same(a->end_s, b->end_s));
 	assert_int_equal(a->stage_count, b->stage_count);
-	for (size_t i = 0; i < a->stage_count; i++)
+	for (size_t i = 0; i < a->stage_count; i++) {
 		assert_same_trace(&a->stages[i], &b->stages[i]);
+		assert_same_names(&a->stages[i], &b->stages[i]);
+	}
 }
 
 static void traces_round_trip(void **state)
@@ -148,6 +177,9 @@ static void nonsense_is_refused(void **state)
 		HEAD "{\"stage\":\"read\",\"block\":-1}]}",
 		HEAD ONE "\"number\":[1,2,3]}]}",
 		HEAD ONE "\"number\":[2,1]}]}",
+		HEAD ONE "\"number\":[1,2],\"names\":[[0,\"a\"]]}]}",
+		HEAD ONE "\"number\":[1,2],\"names\":[[1,\"a\",-1]]}]}",
+		HEAD ONE "\"number\":[1,2],\"names\":[[1]]}]}",
 		HEAD ONE "\"number\":[1,1]}]}",
 		HEAD ONE "\"number\":5}]}",
 		HEAD ONE "\"number\":[1,1e300]}]}",

@@ -36,6 +36,8 @@ struct read_progress {
 	size_t want;       /* the next read goes up to here, <= room */
 	bool direct;       /* reads go through O_DIRECT */
 	unsigned retries;  /* of this sample; at most READ_RETRIES_MAX */
+	bool timed;        /* opened_ns is wanted: when its file was open */
+	uint64_t opened_ns;
 	int status;        /* after READ_STEP_FAILED */
 };
 

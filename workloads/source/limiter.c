@@ -4,6 +4,7 @@
 #include "workloads/source/limiter.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/rng.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -157,6 +158,8 @@ uint64_t sample_cache_bytes(struct sample_cache *cache)
 
 /* --- holding completed requests back ------------------------------------------------------------- */
 
+static const uint64_t SLOW_STREAM = 0x7a11;
+
 enum {
 	HARVEST_BATCH = 64,
 	TIMER_SLACK_NS = 1000, /* the default of 50 us would be added to every sleep */
@@ -179,6 +182,8 @@ bool limiter_wanted(const struct config *config)
 {
 	return config_integer(config, KEY_INJECT_READ_BANDWIDTH) > 0 ||
 	       config_integer(config, KEY_INJECT_READ_LATENCY) > 0 ||
+	       (config_integer(config, KEY_INJECT_READ_SLOW_LATENCY) > 0 &&
+		       config_real(config, KEY_INJECT_READ_SLOW_SHARE) > 0) ||
 	       config_real(config, KEY_INJECT_READ_FACTOR) > 1;
 }
 
@@ -197,9 +202,13 @@ int limiter_init(
 	*limiter = (struct source_limiter){
 		.bytes_per_s = limiter_slowed_rate(config, factor),
 		.latency_ns = (uint64_t)(factor * config_real(config, KEY_INJECT_READ_LATENCY)),
+		.slow_share = config_real(config, KEY_INJECT_READ_SLOW_SHARE),
 		.factor = factor,
 		.span = active_span_of(config),
 	};
+	if (limiter->slow_share > 0)
+		limiter->slow_ns =
+			(uint64_t)(factor * config_real(config, KEY_INJECT_READ_SLOW_LATENCY));
 	if (cached <= 0 || !limiter_is_storage(limiter))
 		return 0;
 	limiter->cache =
@@ -307,6 +316,13 @@ static struct read_request *limiter_pop(struct limiter_queue *queue)
 	return first;
 }
 
+/* Always the same samples, whatever the order. */
+static bool limiter_is_slow(const struct source_limiter *limiter, uint32_t sample)
+{
+	return limiter->slow_ns > 0 &&
+	       (double)(rng_mix(sample, SLOW_STREAM) >> 11) * 0x1.0p-53 < limiter->slow_share;
+}
+
 /* When a completed request is released; says whether the emulated storage had it in its cache. */
 static uint64_t limiter_release_time(
 	struct limiter_queue *queue, struct read_request *request, uint64_t done_ns)
@@ -321,7 +337,10 @@ static uint64_t limiter_release_time(
 	if (request->cached || !active)
 		return done_ns;
 	const uint64_t bytes = request->packed == UINT64_MAX ? request->size : request->packed;
-	return limiter_release_ns(limiter, submitted_ns, done_ns, (size_t)bytes);
+	const uint64_t release_ns =
+		limiter_release_ns(limiter, submitted_ns, done_ns, (size_t)bytes);
+	return limiter_is_slow(limiter, request->sample) ? release_ns + limiter->slow_ns
+							 : release_ns;
 }
 
 /* What the storage does by itself, as long as nothing of ours slows it down. */

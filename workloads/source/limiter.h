@@ -2,7 +2,7 @@
  * latency per file, a cache), or the real one k times as slow (struct pace).  A request that the engine has
  * completed is held until
  *     max(done, submitted + latency, the time its last byte comes through a link of that bandwidth)
- * which is then its done_ns.  The link serves requests one after the other, each from its
+ * which is then its done_ns; a slow file is held for longer, after that.  The link serves requests one after the other, each from its
  * submission on at the earliest: an idle link saves nothing up, so the bytes released by any time t
  * are at most bandwidth * t.  What the emulated storage's cache holds passes at once. */
 #ifndef MLBENCH_WORKLOADS_SOURCE_LIMITER_H
@@ -67,6 +67,8 @@ uint64_t sample_cache_bytes(struct sample_cache *cache);
 struct source_limiter {
 	uint64_t bytes_per_s; /* 0: no cap */
 	uint64_t latency_ns;
+	double slow_share;          /* of the samples, by their number; these ... */
+	uint64_t slow_ns;           /* ... take so much longer; 0: none */
 	double factor;              /* of a storage that is not emulated; up to 1: as it is */
 	struct sample_cache *cache; /* of the emulated storage; NULL: none */
 	struct active_span span;    /* when files are held; the cache works at any time */
@@ -85,7 +87,7 @@ void limiter_release(struct source_limiter *limiter); /* safe on {0} */
 /* A storage is emulated: what is read comes from it or from its cache, wherever it really came from. */
 static inline bool limiter_is_storage(const struct source_limiter *limiter)
 {
-	return limiter->bytes_per_s > 0 || limiter->latency_ns > 0;
+	return limiter->bytes_per_s > 0 || limiter->latency_ns > 0 || limiter->slow_ns > 0;
 }
 
 /* When a request of size bytes, submitted and completed at these times, is released.  Takes the

@@ -107,11 +107,13 @@ static void pread_plain(struct pread_reader *reader, struct read_request *reques
 	struct source_counter *const counter = &source->base.counters[reader->base.index];
 	struct read_progress progress;
 	read_progress_request(&progress, request, source->direct);
+	progress.timed = source->base.timed;
 	const enum read_step step =
 		request->part && reader->files.room > 0
 			? source_read_part(
 				  &reader->files, store, path, request->buffer, &progress, counter)
 			: source_read_now(store, path, request->buffer, &progress, counter);
+	request->opened_ns = progress.opened_ns;
 	if (step == READ_STEP_DONE)
 		request->size = progress.got;
 	else

@@ -445,6 +445,8 @@ enum read_step source_read_now(struct store *store, const char *path, uint8_t *b
 			continue;
 		}
 		const uint64_t read_ns = timeline_end(TIMELINE_OPEN, open_ns, 0);
+		if (progress->timed)
+			progress->opened_ns = clock_now_ns();
 		step = source_read_open(store, path, file, buffer, progress, counter);
 		const uint64_t close_ns = timeline_end(TIMELINE_READ, read_ns, 0);
 		store->ops->file_close(store, file);

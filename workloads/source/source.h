@@ -57,7 +57,8 @@ struct read_request {
 	int status; /* 0, or a negative errno: it could not be read (source_status_text) */
 	/* done includes injected latency; 0 with the profiler off */
 	uint64_t submitted_ns, done_ns;
-	uint64_t opened_ns; /* io_uring, open and read apart, in a timeline: it was open; else 0 */
+	/* When its file was open, where that was timed (io_uring: of a share of the files); else 0. */
+	uint64_t opened_ns;
 	uint64_t
 		packed; /* bytes of a compressed file that were read for it; UINT64_MAX: it is not compressed */
 	bool cached;       /* an emulated storage had it in its cache */

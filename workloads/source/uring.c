@@ -8,6 +8,9 @@
  * Files that hold several samples stay open, where they are few or read in order: a part is then a read and
  * nothing else.
  *
+ * A chain says when all of it is over.  One file in OPEN_TIMED is therefore staged, which tells how long the
+ * open takes.
+ *
  * Submissions are prepared in submit and handed to the kernel two files at a time, the rest by the next
  * reap in the same system call that waits.
  *
@@ -584,6 +587,13 @@ static bool uring_start_kept(struct uring_reader *reader, struct uring_slot *slo
 	return true;
 }
 
+enum { OPEN_TIMED = 16 };
+
+static bool uring_times_open(struct uring_reader *reader)
+{
+	return reader->base.source->timed && reader->begun++ % OPEN_TIMED == 0;
+}
+
 /* Puts waiting requests into free slots and prepares their submission. */
 static void uring_start(struct uring_reader *reader)
 {
@@ -595,7 +605,8 @@ static void uring_start(struct uring_reader *reader)
 		read_progress_request(
 			&slot->progress, request, uring_source_of(reader)->options.direct);
 		if (!uring_start_kept(reader, slot))
-			uring_start_file(reader, slot, reader->ring.linked);
+			uring_start_file(reader, slot,
+				reader->ring.linked && !uring_times_open(reader));
 	}
 }
 
@@ -609,7 +620,8 @@ static void uring_opened(struct uring_reader *reader, struct uring_slot *slot, i
 {
 	if (result >= 0) {
 		slot->fd = result;
-		slot->request->opened_ns = timeline_mark();
+		if (reader->base.source->timed)
+			slot->request->opened_ns = clock_now_ns();
 		if (!uring_prepare_read(reader, slot, 0))
 			uring_fail_all(reader, -EBUSY);
 		return;

@@ -40,6 +40,7 @@ struct uring_reader {
 	struct uring_slot *slots; /* (slot_count), uring.c's */
 	uint32_t *free_slots;     /* a stack */
 	unsigned slot_count, free_count;
+	unsigned begun;   /* files, chained or staged */
 	unsigned closing; /* files read whose close has yet to complete */
 	int broken;       /* negative errno: the ring failed for good */
 	struct request_list waiting, done;

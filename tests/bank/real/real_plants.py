@@ -186,6 +186,11 @@ def stalls(period_s: float) -> Limits:
     return limits
 
 
+def tails(share: float) -> Limits:
+    """Of DEPTH files in flight, one in order that is slow is waited for by itself: so much longer that the rate comes out."""
+    return lambda rate, h: ["--slow-share", str(share), "--slow", us(max(0.05, (1 / rate - 1 / h.throughput) / share))]
+
+
 def outage(at_s: float) -> Limits:
     """Two to five seconds: an intensity is a length here."""
     return lambda rate, h: ["--outage-at", str(at_s), "--outage-for", "%.2f" % (h.throughput / rate + 1)]
@@ -298,7 +303,14 @@ def gap_plants() -> List[RealPlant]:
         return RealPlant("outage" + name, "outage", what, [("read", "outage")], stored(outage(at_s), settings={**TRAINS, **settings}), turn="remove", kind="outage",
                          intensities=(2.0, 4.0))
 
+    def tail(name: str, what: str, *always: str, settings: Settings = {}) -> RealPlant:
+        return RealPlant("tail" + name, "tail", what, [("read", "tail")],
+                         stored(tails(0.025), settings={**SMALL_BATCHES, **settings}, always=("--latency", "2000", *always)), turn="remove")
+
     return [
+        tail("", "2.5 % of the files take longer, always the same"),
+        tail("-random", "2.5 % of the reads take longer, any of them", "--slow-random"),
+        tail("-completed", "the same files, delivered as completed", settings={"batch.order": "as-completed"}),
         stall("", "nothing passes for a part of every 1.5 s", STALL_PERIOD_S),
         stall("-rare", "the same every 3 s, in a repetition of 12", 2 * STALL_PERIOD_S, settings=ONE_LONG),
         stall("-latency", "the same, with 3 ms for each read besides", STALL_PERIOD_S, "--latency", "3000"),

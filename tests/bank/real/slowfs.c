@@ -48,6 +48,7 @@ struct limits {
 	double latency_ns, sigma;
 	enum distribution distribution;
 	double open_ns, stat_ns, readdir_ns;
+	double slow_share, slow_ns;      /* of the files; how much longer a read of them takes */
 	double slots;                    /* 0: any number */
 	double bytes_per_s, burst_bytes; /* 0: any rate */
 	double requests_per_s, burst_requests;
@@ -60,7 +61,7 @@ static struct {
 	const char *folder, *mount;
 	struct limits limits[2]; /* before and after the change */
 	double change_at_ns;
-	bool changes, direct_io, keep_cache;
+	bool changes, direct_io, keep_cache, slow_random;
 	double cached_s;
 	uint64_t seed;
 } options = {.cached_s = CACHED_S, .seed = 1};
@@ -69,6 +70,7 @@ static const char usage[] =
 	"usage: slowfs FOLDER MOUNT [OPTION ...]\n"
 	"  --latency US           of a read; --distribution fixed|exponential|lognormal, --sigma S\n"
 	"  --open US --stat US --readdir US\n"
+	"  --slow-share S --slow US   some files take longer, always the same; --slow-random: any read\n"
 	"  --slots N              reads that are worked on at once\n"
 	"  --bytes-per-s B        --burst-bytes B; --shared: side by side, not one after the other\n"
 	"  --iops N               --burst-requests N\n"
@@ -223,6 +225,24 @@ static double store_draw(void)
 	return ((double)((z ^ (z >> 31)) >> 11) + 0.5) * 0x1p-53;
 }
 
+/* In (0, 1): of a file always the same. */
+static double file_draw(fuse_ino_t ino)
+{
+	uint64_t hash = 0xcbf29ce484222325u;
+	for (const char *c = tree_node(ino)->path; *c; c++)
+		hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+	hash = (hash ^ (hash >> 33)) * 0xff51afd7ed558ccdu;
+	return ((double)((hash ^ (hash >> 33)) >> 11) + 0.5) * 0x1p-53;
+}
+
+static double store_tail(const struct limits *limits, fuse_ino_t ino)
+{
+	if (limits->slow_share <= 0)
+		return 0;
+	const double draw = options.slow_random ? store_draw() : file_draw(ino);
+	return draw < limits->slow_share ? limits->slow_ns : 0;
+}
+
 /* The mean is latency_ns whatever the distribution. */
 static double store_latency(const struct limits *limits)
 {
@@ -317,7 +337,9 @@ static void store_begin(struct request *request, double t)
 {
 	request->has_slot = true;
 	store.busy++;
-	store_push(request, SERVED, store_work(request->limits, t, store_latency(request->limits)));
+	const double latency =
+		store_latency(request->limits) + store_tail(request->limits, request->ino);
+	store_push(request, SERVED, store_work(request->limits, t, latency));
 }
 
 static bool store_has_room(const struct limits *limits)
@@ -665,6 +687,8 @@ static const struct {
 	{"--open", offsetof(struct limits, open_ns), NS_PER_US},
 	{"--stat", offsetof(struct limits, stat_ns), NS_PER_US},
 	{"--readdir", offsetof(struct limits, readdir_ns), NS_PER_US},
+	{"--slow-share", offsetof(struct limits, slow_share), 1},
+	{"--slow", offsetof(struct limits, slow_ns), NS_PER_US},
 	{"--slots", offsetof(struct limits, slots), 1},
 	{"--bytes-per-s", offsetof(struct limits, bytes_per_s), 1},
 	{"--burst-bytes", offsetof(struct limits, burst_bytes), 1},
@@ -679,7 +703,8 @@ static const struct {
 static const struct {
 	const char *name;
 	bool *flag;
-} flags[] = {{"--direct-io", &options.direct_io}, {"--keep-cache", &options.keep_cache}};
+} flags[] = {{"--direct-io", &options.direct_io}, {"--keep-cache", &options.keep_cache},
+	{"--slow-random", &options.slow_random}};
 
 static _Noreturn void refuse(const char *what, const char *subject)
 {
