@@ -248,7 +248,14 @@ static void monitor_describe(const struct run *run, char *out, size_t room)
 
 /* --- conducting ------------------------------------------------------------------------------ */
 
-enum { POLL_NS = 50000000, DITHER_POLL_NS = 5000000, PATIENCE = 20, BATCHES_RATED = 2 };
+enum {
+	POLL_NS = 50000000,
+	DITHER_POLL_NS = 5000000,
+	PATIENCE = 20,
+	BATCHES_RATED = 2,
+	BLOCK_MS = 300,
+	BLOCKS_MOST = 20
+};
 
 struct conducting {
 	struct run *run;
@@ -259,6 +266,11 @@ struct conducting {
 	uint64_t warmup_ns;      /* as far as it is known */
 	struct step_progress at_warmup;
 	uint64_t warm_ns; /* when the warm-up ended; 0: it goes on */
+	/* For control->enough: the rates of blocks, and where the next one begins. */
+	double blocks[BLOCKS_MOST];
+	size_t block_count;
+	struct step_progress block_from;
+	uint64_t block_from_ns; /* 0: none was begun */
 };
 
 /* That planted conditions make anything wait for: standing still so long is no fault. */
@@ -305,6 +317,30 @@ static bool conduct_is_enough(const struct conducting *s, uint64_t elapsed_ns)
 	/* One more, since time is measured from the first to the last. */
 	return devices_progress(&run->devices).batches - s->at_warmup.batches >
 	       (uint64_t)config_integer(run->config, KEY_MEASURE_MIN_BATCHES);
+}
+
+/* Whether who asked for the rate has seen enough of it.  A block has BATCHES_RATED batches at least. */
+static bool conduct_has_sufficed(struct conducting *s, uint64_t now_ns)
+{
+	const struct pipeline_control *control = s->control;
+	const struct step_progress now = devices_progress(&s->run->devices);
+	if (!control->enough || s->warm_ns == 0 || s->run->duration_ns == 0)
+		return false;
+	if (s->block_from_ns == 0) {
+		s->block_from_ns = now_ns;
+		s->block_from = now;
+	}
+	if (now_ns - s->block_from_ns < BLOCK_MS * NS_PER_MS ||
+		now.batches < s->block_from.batches + BATCHES_RATED ||
+		s->block_count == BLOCKS_MOST)
+		return false;
+	s->blocks[s->block_count++] = (double)(now.samples - s->block_from.samples) *
+				      (double)NS_PER_S / (double)(now_ns - s->block_from_ns);
+	s->block_from_ns = now_ns;
+	s->block_from = now;
+	return now.batches - s->at_warmup.batches >
+		       (uint64_t)config_integer(s->run->config, KEY_MEASURE_MIN_BATCHES) &&
+	       control->enough(s->blocks, s->block_count);
 }
 
 /* Of a training step that took so long, and an evaluation's, whose batches may be larger. */
@@ -499,6 +535,7 @@ void conduct(struct run *run, const struct pipeline_control *control,
 			if (edge)
 				monitor_sample(run);
 			conduct_report(&s, now_ns);
+			over = over || conduct_has_sufficed(&s, now_ns);
 			edge_ns =
 				run->timed ? monitor_next_ns(monitor) : now_ns + monitor->window_ns;
 		}

@@ -142,6 +142,9 @@ struct pipeline_control {
 	/* Told while a device chooses kernels, before anything is measured: for how many of a step's products; may be NULL. */
 	void (*choosing)(void *context, unsigned chosen, unsigned products);
 	void *context;
+	/* Asked at ends of windows with the rates (samples/s) of blocks of 300 ms or more of the measured part: whether they
+	 * suffice, so that the repetition may end before its duration is over.  NULL: it may not. */
+	bool (*enough)(const double *rates, size_t count);
 	/* Where the service times in sequence go; filled by pipeline_run, {0} when it fails or the
 	 * profiler is off, and released by the caller in any case.  NULL: they are not wanted. */
 	struct traces *traces;

@@ -13,6 +13,8 @@
 static const double ESTIMATE_LEVEL = 0.0075;
 /* Repetitions that happen to agree are not known better than this. */
 static const double DEVIATION_LEAST = 0.002;
+/* Degrees of freedom that the variance of all points is worth for one of them, however much points differ. */
+static const double POOLED_FREEDOM_LEAST = 5;
 static const double EACH_LEVEL = 0.05; /* of a single comparison, both sides */
 
 struct stop_estimate stop_rule_estimate(const double *rates, size_t count, double share)
@@ -37,6 +39,17 @@ struct stop_estimate stop_rule_estimate(const double *rates, size_t count, doubl
 }
 
 /* --- the points of a sweep -------------------------------------------------------------------- */
+
+const char *stop_state_name(enum stop_state state)
+{
+	static const char *const names[] = {[STOP_NOTHING] = "nothing",
+		[STOP_FASTEST] = "fastest",
+		[STOP_TIED] = "tied",
+		[STOP_COVERED] = "covered",
+		[STOP_WORSE] = "worse",
+		[STOP_OPEN] = "open"};
+	return names[state];
+}
 
 struct judged {
 	const struct stop_sweep *sweep;
@@ -96,12 +109,11 @@ static int take_deviations(struct judged *of)
 		variances[several] = squares / freedom;
 		freedoms[several++] = freedom;
 	}
-	/* What the points share: by how far their variances agree, at most as much as was measured. */
+	/* What the points share is worth the more, the better their variances agree. */
 	struct moderation shared = {0};
 	if (variances && freedoms)
 		shared = moderation_of(variances, freedoms, several);
-	const double worth = shared.freedom > 0 ? fmin(shared.freedom, pooled_freedom) : 0;
-	const double prior = fmax(STOP_PRIOR_FREEDOM, worth);
+	const double prior = fmin(fmax(POOLED_FREEDOM_LEAST, shared.freedom), pooled_freedom);
 	for (size_t i = 0; variances && freedoms && i < points; i++) {
 		struct stop_point *p = &of->out[i];
 		const double own = p->deviation * p->deviation;
@@ -242,7 +254,7 @@ static bool is_far(const struct judged *of, size_t point, size_t fastest)
 
 static void want(struct judged *of, size_t point, size_t most)
 {
-	if (of->sweep->rounds < STOP_ROUNDS_MOST && of->counts[point] < most)
+	if (of->sweep->rounds < of->sweep->rounds_most && of->counts[point] < most)
 		of->out[point].more = true;
 }
 
@@ -268,7 +280,7 @@ static void want_near_frontier(struct judged *of, size_t fastest)
 		if (!p->frontier_open || of->counts[i] >= STOP_FRONTIER_ROUNDS)
 			continue;
 		want(of, i, STOP_FRONTIER_ROUNDS);
-		want(of, rival, STOP_ROUNDS_MOST); /* in the same round */
+		want(of, rival, of->sweep->rounds_most); /* in the same round */
 	}
 }
 
@@ -277,13 +289,13 @@ static void want_more(struct judged *of, size_t fastest)
 	bool open = false;
 	for (size_t i = 0; i < of->sweep->points; i++) {
 		const bool mine = of->sweep->workload[i] == of->sweep->workload[fastest];
-		if (!mine || of->out[i].state != STOP_OPEN || of->counts[i] >= STOP_ROUNDS_MOST)
+		if (!mine || of->out[i].state != STOP_OPEN)
 			continue;
-		want(of, i, STOP_ROUNDS_MOST);
+		want(of, i, of->sweep->rounds_most);
 		open = true;
 	}
 	if (open)
-		want(of, fastest, STOP_ROUNDS_MOST);
+		want(of, fastest, of->sweep->rounds_most);
 	want(of, fastest, STOP_BEST_ROUNDS);
 	want(of, answer_so_far(of, fastest), STOP_BEST_ROUNDS);
 	want_near_frontier(of, fastest);
@@ -307,7 +319,7 @@ static int judge_all(struct judged *of)
 	if (code)
 		return code;
 	const double pairs = (double)sweep->points * ((double)sweep->points - 1) / 2;
-	of->drop_level = STOP_ERROR / fmax(pairs, 1) / (STOP_ROUNDS_MOST - 1);
+	of->drop_level = STOP_ERROR / fmax(pairs, 1) / fmax((double)sweep->rounds_most - 1, 1);
 	for (size_t i = 0; i < sweep->points; i++)
 		if (sweep->workload[i] == i)
 			judge_states(of, i);

@@ -41,8 +41,8 @@ struct stop_estimate stop_rule_estimate(const double *rates, size_t count, doubl
  * A single repetition drops a point only if it is far (STOP_FAR) below L, and not below a smaller
  * setting, since a stall may have halved it.  Points that are worse than L, but not far, are measured
  * up to STOP_FRONTIER_ROUNDS times where it is open whether a smaller setting gives as much: whether
- * they are on the frontier.  Nothing is measured more than STOP_ROUNDS_MOST times. */
-enum { STOP_ROUNDS_MOST = 5, STOP_FRONTIER_ROUNDS = 3, STOP_BEST_ROUNDS = 3 };
+ * they are on the frontier. */
+enum { STOP_ROUNDS_MOST = 5 /* usually */, STOP_FRONTIER_ROUNDS = 3, STOP_BEST_ROUNDS = 3 };
 #define STOP_DIFFERENCE 0.02
 #define STOP_ERROR 0.05
 #define STOP_FAR 0.25
@@ -58,6 +58,8 @@ enum stop_state {
 	STOP_OPEN
 };
 
+const char *stop_state_name(enum stop_state state); /* "fastest" */
+
 struct stop_point {
 	enum stop_state state;
 	bool frontier_open; /* of a worse point */
@@ -68,6 +70,7 @@ struct stop_point {
 
 struct stop_sweep {
 	size_t points, rounds; /* rounds: so many were begun */
+	size_t rounds_most;    /* STOP_ROUNDS_MOST, or what the user allows */
 	const double *rates; /* (points, rounds): samples/s; NAN: not measured, or does not count */
 	const bool *unsteady; /* (points): no repetition was steady; NULL: all are */
 	const size_t *

@@ -4,7 +4,6 @@
 #include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/base/units.h"
-#include "harness/command/adaptive_forecasts.h"
 #include "harness/command/calibration.h"
 #include "harness/command/command.h"
 #include "harness/command/follow.h"
@@ -259,7 +258,7 @@ static int renew_page(struct finding *finding)
 {
 	struct error err = {0};
 	char *path = files_join(finding->record.folder, REPORT_PAGE_FILE);
-	int code = path ? report_complete(&finding->report, &err) : -ENOMEM;
+	int code = path ? report_diagnose(&finding->report, &err) : -ENOMEM;
 	if (!code && finding->followed)
 		code = report_write_files(&finding->report, &err);
 	if (!code)

@@ -53,8 +53,11 @@ const struct command command_sweep = {
 	.summary = "measure every combination of the swept keys",
 	.arguments = "CONFIG",
 	.description =
-		"Measures each point of CONFIG's [sweep] section measure.repeats times. The "
-		"repetitions of all points are interleaved in a seeded random order. Then it "
+		"Measures each point of CONFIG's [sweep] section once, then again where the answer is "
+		"open: points that may still be the best, ties with it, points near the frontier, and "
+		"unsteady ones. The others keep one or two repetitions, and every table says how many. "
+		"With measure.repeats set, each point has that many (sweep.mode). Points are "
+		"interleaved in a seeded random order. Then it "
 		"measures each stage alone at the best setting, for the limits of this node "
 		"(measure.limits). Prints the best points, a map of throughput over the swept "
 		"keys, the best setting (the smallest that is tied with the fastest), its "
@@ -64,11 +67,7 @@ const struct command command_sweep = {
 		"Each repetition is saved as it ends. A point that fails is a row with its "
 		"reason, and the other points still run. Ctrl-C keeps what was measured; "
 		"--resume measures only what is missing. 'mlbench check' prints the number of "
-		"points and the time before anything runs.\n\n"
-		"With sweep.mode = adaptive, it measures the points that tell most, predicts the "
-		"others with the model until every 90 % interval is within sweep.error of its "
-		"throughput, and measures what it recommends. Every output marks predictions "
-		"('~' in tables and maps).",
+		"points and the time before anything runs.",
 	.example = "mlbench sweep configs/imagenet_like.ini --set sweep.decode.workers=1,2,4",
 	.options = OPTION_BIT(OPTION_SET) | OPTION_BIT(OPTION_DATA) | OPTION_BIT(OPTION_OUT) |
 		   OPTION_BIT(OPTION_NODE) | OPTION_BIT(OPTION_RESUME) | OPTION_BIT(OPTION_JSON) |

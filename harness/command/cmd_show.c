@@ -2,7 +2,6 @@
  * browser, and in other tools' formats. */
 #include "harness/base/files.h"
 #include "harness/base/log.h"
-#include "harness/command/adaptive_forecasts.h"
 #include "harness/command/command.h"
 #include "harness/command/saved.h"
 #include "harness/record/fields.h"
@@ -60,7 +59,7 @@ static int show_command(const struct invocation *invocation, struct error *err)
 	struct saved saved;
 	int code = saved_report_open(&saved, invocation, err);
 	if (!code)
-		code = report_complete(&saved.report, err);
+		code = report_diagnose(&saved.report, err);
 	int status = code ? command_status(code) : show_print(invocation, &saved.report, err);
 	if (!status && saved.report.checksum_check.differ) {
 		(void)error_set(err, -EIO, "%s", saved.report.checksum_check.words);
@@ -132,7 +131,7 @@ static int write_page(const struct invocation *invocation, struct report *report
 	size_t point;
 	int code = asked_point(invocation, report, &point, err);
 	if (!code)
-		code = report_complete(report, err);
+		code = report_diagnose(report, err);
 	if (code)
 		return command_status(code);
 	/* A file, or a folder for it; by default the result's. */
@@ -236,7 +235,7 @@ static int export_run(const struct invocation *invocation, struct error *err)
 	if (!code)
 		code = saved_report_open(&saved, invocation, err);
 	if (!code && ops->text)
-		code = report_complete(&saved.report, err);
+		code = report_diagnose(&saved.report, err);
 	int status = command_status(code);
 	if (!code)
 		status = ops->text ? write_text(ops, &saved.report, out, err)

@@ -1,9 +1,9 @@
-/* Settings, some of them measured, and what the measured ones predict of all (harness/analyze/adaptive.h):
+/* Settings, some of them measured, and what the measured ones predict of all (harness/analyze/forecast.h):
  * keeps the calibrated models and every prediction once made. */
 #ifndef MLBENCH_COMMAND_FORECASTER_H
 #define MLBENCH_COMMAND_FORECASTER_H
 
-#include "harness/analyze/adaptive.h"
+#include "harness/analyze/forecast.h"
 #include "harness/command/calibration.h"
 #include "harness/record/record.h"
 
@@ -26,7 +26,7 @@ struct forecaster {
 	const struct record *record;
 	double contention; /* between cores; NAN: not known */
 	unsigned effort;   /* of a prediction, as in model.h */
-	size_t nearest;    /* calibrations of a forecast (adaptive.h); 0: as many as ever */
+	size_t nearest;    /* calibrations of a forecast (forecast.h); 0: as many as ever */
 	/* Of replay_samples_done: from then on errors of measured points are known well enough; 0: never */
 	uint64_t samples_most;
 	struct forecaster_item *items; /* (count) */

@@ -5,7 +5,6 @@
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/log.h"
-#include "harness/command/adaptive_forecasts.h"
 #include "harness/command/paired.h"
 #include "harness/measure/data_store.h"
 #include "harness/report/saved_diagnoses.h"
@@ -203,7 +202,7 @@ static int lab_result_open(struct lab_result *result, const char *folder, struct
 	if (!code)
 		code = report_open(&result->report, &result->record, err);
 	if (!code)
-		code = report_complete(&result->report, err);
+		code = report_diagnose(&result->report, err);
 	if (!code) /* the verdict is what the student shall find, not read in the folder */
 		saved_diagnoses_forget(&result->record);
 	const struct point_summary *p = code ? NULL : result->report.points[0];

@@ -2,6 +2,7 @@
  * nothing. */
 #include "harness/command/limits.h"
 
+#include "harness/analyze/stop_rule.h"
 #include "harness/base/array.h"
 #include "harness/command/step_facts.h"
 #include "harness/config/shape.h"
@@ -17,6 +18,9 @@
 #include <string.h>
 
 enum { DECODE_LIMITS_MAX = 8, OTHER_LIMITS = 3, NUMBER_BYTES = 24, SETS_MAX = 3, PLANTED_MAX = 6 };
+
+/* Half of the interval that a limit's rate is measured to. */
+static const double LIMIT_SHARE = 0.02;
 
 /* Keys that take the largest value of the sweep where the bound of memory is asked for. */
 static const enum key_id largest_keys[] = {
@@ -165,6 +169,11 @@ static size_t worker_counts(const struct config *config, int64_t out[DECODE_LIMI
 		if (distinct == 0 || out[distinct - 1] != out[i])
 			out[distinct++] = out[i];
 	return distinct;
+}
+
+bool limits_enough(const double *rates, size_t count)
+{
+	return stop_rule_estimate(rates, count, LIMIT_SHARE).enough;
 }
 
 size_t limits_count(const struct config *config)

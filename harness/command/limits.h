@@ -9,6 +9,9 @@
 
 #include <stdbool.h>
 
+/* Whether a limit is known well enough from the rates of blocks: pipeline_control.enough. */
+bool limits_enough(const double *rates, size_t count);
+
 /* Whether the stage takes any time in this pipeline, and whether it can do without it. */
 bool limits_has_stage(const struct config *config, const char *stage);
 bool substitute_is_possible(const struct config *config, const char *stage);

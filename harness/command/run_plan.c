@@ -1,6 +1,7 @@
 /* From a file and overrides to a plan that is known to be possible. */
 #include "harness/command/run_plan.h"
 
+#include "harness/analyze/stop_rule.h"
 #include "harness/base/array.h"
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
@@ -8,7 +9,6 @@
 #include "harness/base/step_schedule.h"
 #include "harness/base/text.h"
 #include "harness/base/units.h"
-#include "harness/command/adaptive_sweep.h"
 #include "harness/command/data_set.h"
 #include "harness/command/limits.h"
 #include "harness/command/step_facts.h"
@@ -178,11 +178,13 @@ static const double NEEDED_WARMUP = 3; /* of these it is one part */
 /* What comes every so many steps has to be in a repetition, and is measured as long as the keys say. */
 static bool has_no_cycle(const struct config *config)
 {
-	return config_integer(config, KEY_MEASURE_EPOCHS) == 0 &&
-	       config_integer(config, KEY_CHECKPOINT_EVERY) == 0 &&
-	       config_integer(config, KEY_EVALUATE_EVERY) == 0 &&
-	       config_on(config, KEY_DECODE_PERSISTENT) &&
-	       !config_find_axis(config, KEY_CHECKPOINT_EVERY) &&
+	static const enum key_id cycles[] = {
+		KEY_MEASURE_EPOCHS, KEY_CHECKPOINT_EVERY, KEY_EVALUATE_EVERY};
+	for (size_t i = 0; i < COUNT(cycles); i++)
+		if (config_integer(config, cycles[i]) > 0 || config_find_axis(config, cycles[i]))
+			return false;
+	return config_on(config, KEY_DECODE_PERSISTENT) &&
+	       !config_find_axis(config, KEY_DECODE_PERSISTENT) &&
 	       !config->is_set[KEY_TRACE_SCHEDULE];
 }
 
@@ -375,16 +377,41 @@ void plan_swept(const struct config *config, struct buffer *out)
 	}
 }
 
+int plan_settle_sweep(struct config *config, struct error *err)
+{
+	char most[UNITS_BYTES];
+	(void)snprintf(most, sizeof most, "%d", STOP_ROUNDS_MOST);
+	const struct {
+		enum key_id key;
+		const char *value;
+		bool may;
+	} usual[] = {{KEY_MEASURE_REPEATS, most, true},
+		{KEY_MEASURE_DURATION, "1s", has_no_cycle(config)},
+		{KEY_MEASURE_WARMUP, "500ms", has_no_cycle(config)}};
+	int code = 0;
+	if (config->axis_count == 0)
+		return 0;
+	if (config_integer(config, KEY_SWEEP_MODE) == SWEEP_MODE_AUTO)
+		code = config_set_key(config, KEY_SWEEP_MODE,
+			config->is_set[KEY_MEASURE_REPEATS] ? "grid" : "sequential", err);
+	if (config_integer(config, KEY_SWEEP_MODE) != SWEEP_MODE_SEQUENTIAL)
+		return code;
+	for (size_t i = 0; i < COUNT(usual) && !code; i++)
+		if (usual[i].may && !config->is_set[usual[i].key])
+			code = config_set_key(config, usual[i].key, usual[i].value, err);
+	return code;
+}
+
 int plan_open(
 	struct plan *plan, const struct invocation *invocation, const char *path, struct error *err)
 {
 	int code = config_place_read(&plan->config, invocation, path, err);
 	if (!code)
+		code = plan_settle_sweep(&plan->config, err);
+	if (!code)
 		code = config_grid_open(&plan->config, &plan->grid, err);
 	if (!code)
 		code = plan_time_as_needed(plan, err);
-	if (!code)
-		code = adaptive_sweep_check(&plan->config, &plan->grid, err);
 	for (size_t point = 0; point < plan->grid.points && !code; point++)
 		code = check_point(plan, point, err);
 	if (code)
@@ -624,6 +651,18 @@ double plan_seconds(const struct plan *plan, size_t repetitions)
 	       (each + SET_UP_SECONDS) * (run + (double)plan->limits);
 }
 
+/* Of `most` that are to go, so many as usual: sweeps of docs/ACCURACY.md come to about ROUNDS_USUAL repetitions of a point. */
+static size_t plan_usual_repetitions(const struct plan *plan, size_t most)
+{
+	enum { ROUNDS_USUAL = 2 };
+	const size_t repeats = (size_t)config_integer(&plan->config, KEY_MEASURE_REPEATS);
+	const size_t done = plan->grid.points * repeats - most;
+	const size_t usual = plan->grid.points * ROUNDS_USUAL;
+	if (!record_is_sequential(&plan->config) || repeats <= ROUNDS_USUAL)
+		return most;
+	return usual > done ? usual - done : 0;
+}
+
 static void plan_label(struct buffer *out, const char *text)
 {
 	buffer_format(out, "  %-*s", LABEL_COLUMNS, text);
@@ -634,18 +673,27 @@ static void describe_time(const struct plan *plan, size_t repetitions, struct bu
 	char text[UNITS_BYTES];
 	const size_t repeats = (size_t)config_integer(&plan->config, KEY_MEASURE_REPEATS);
 	plan_label(out, "points");
-	const bool adaptive = record_is_adaptive(&plan->config);
-	buffer_format(out, "%s%zu x %zu repetition%s", adaptive ? "at most " : "",
-		plan->grid.points, repeats, repeats == 1 ? "" : "s");
-	if (plan->grid.points > 1)
-		buffer_text(
-			out, adaptive ? ", those that tell most first" : " in seeded random order");
-	if (repetitions != plan->grid.points * repeats && !adaptive)
-		buffer_format(out, ", %zu repetitions to go", repetitions);
+	const bool sequential = record_is_sequential(&plan->config);
+	if (sequential)
+		buffer_format(out,
+			"%zu, each once, then again where the answer is open, at most %zu times",
+			plan->grid.points, repeats);
+	else
+		buffer_format(out, "%zu x %zu repetition%s%s", plan->grid.points, repeats,
+			repeats == 1 ? "" : "s",
+			plan->grid.points > 1 ? " in seeded random order" : "");
+	if (repetitions != plan->grid.points * repeats)
+		buffer_format(out, ", %s%zu repetitions to go", sequential ? "at most " : "",
+			repetitions);
 	if (plan_repetition_seconds(plan) > 0)
 		buffer_format(out, ", about %s",
+			clock_format_span(
+				plan_seconds(plan, plan_usual_repetitions(plan, repetitions)), text,
+				sizeof text));
+	if (plan_repetition_seconds(plan) > 0 && sequential)
+		buffer_format(out, ", at most %s",
 			clock_format_span(plan_seconds(plan, repetitions), text, sizeof text));
-	else
+	else if (!(plan_repetition_seconds(plan) > 0))
 		buffer_text(out, ", duration unknown (measure.epochs)");
 	if (plan->as_needed)
 		buffer_format(
@@ -881,20 +929,22 @@ json_t *plan_to_json(const struct plan *plan)
 	const size_t repeats = (size_t)config_integer(&plan->config, KEY_MEASURE_REPEATS);
 	const bool timed = plan_repetition_seconds(plan) > 0;
 	json_t *memory = plan->has_data ? json_real((double)plan->cost.bound_bytes) : json_null();
+	const size_t most = plan->grid.points * repeats;
 	json_t *seconds = fields_number(
-		timed ? plan_seconds(plan, plan->grid.points * repeats) : (double)NAN);
+		timed ? plan_seconds(plan, plan_usual_repetitions(plan, most)) : (double)NAN);
+	json_t *seconds_most = fields_number(timed ? plan_seconds(plan, most) : (double)NAN);
 	json_t *step = json_pack("{s:s, s:b, s:s, s:o, s:o}", "backend", plan->step.backend,
 		"emulated", (int)plan->step.emulated, "model", plan->step.model, "description",
 		fields_text(plan->step.description), "flops_per_sample",
 		plan->step.flops_per_sample > 0 ? json_real(plan->step.flops_per_sample)
 						: json_null());
 	return json_pack(
-		"{s:s, s:o, s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:b, s:o, s:I, s:o}",
+		"{s:s, s:o, s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:b, s:o, s:I, s:o}",
 		"schema", "mlbench.check/1", "name", fields_text(plan->name), "config_hash",
 		plan->hash, "step", step, "engine", plan->engine, "repeats", (json_int_t)repeats,
 		"limits", (json_int_t)plan->limits, "refused", (json_int_t)plan->refused, "short",
-		(json_int_t)plan->cost.short_points, "seconds", seconds, "memory_bytes", memory,
-		"data_set", (int)plan->has_data, "refusal",
+		(json_int_t)plan->cost.short_points, "seconds", seconds, "seconds_most",
+		seconds_most, "memory_bytes", memory, "data_set", (int)plan->has_data, "refusal",
 		plan->refused ? fields_text(plan->refusal.text) : json_null(), "point_count",
 		(json_int_t)plan->grid.points, "points", points_of(plan));
 }

@@ -72,6 +72,10 @@ struct plan {
 	struct plan_cost cost;
 };
 
+/* Says of a sweep whose sweep.mode is auto what it is, and sets the repetitions, their duration and their warm-up of a
+ * sequential one as far as the user did not. */
+int plan_settle_sweep(struct config *config, struct error *err);
+
 /* The swept keys: "decode.workers, batch.size". */
 void plan_swept(const struct config *config, struct buffer *out);
 
@@ -96,7 +100,7 @@ double plan_seconds(const struct plan *plan, size_t repetitions);
 /* A run that was planned.  limit: of a stage alone. */
 void plan_cost_add_memory(struct plan_cost *cost, const struct pipeline_plan *planned, bool limit);
 
-/* The plan in lines for people, without colour. */
+/* The plan in lines for people, without colour.  repetitions: to go; of a sequential sweep, at most. */
 void plan_describe(const struct plan *plan, size_t repetitions, struct buffer *out);
 json_t *plan_to_json(const struct plan *plan);
 

@@ -8,8 +8,6 @@
 #include "harness/base/files.h"
 #include "harness/base/log.h"
 #include "harness/base/units.h"
-#include "harness/command/adaptive_forecasts.h"
-#include "harness/command/adaptive_sweep.h"
 #include "harness/command/calibration.h"
 #include "harness/command/decide.h"
 #include "harness/command/resume.h"
@@ -17,6 +15,7 @@
 #include "harness/report/html/report_page.h"
 #include "harness/report/layout.h"
 #include "harness/report/report.h"
+#include "harness/report/rounds.h"
 #include "harness/report/style.h"
 #include "harness/report/timeline_report.h"
 #include "pipelines/dither.h"
@@ -82,6 +81,7 @@ static int session_run_pipeline(struct session *session, const struct config *co
 		.context = &session->progress,
 		.traces = recordings ? &recordings->traces : NULL,
 		.timeline = recordings && first ? &recordings->timeline : NULL,
+		.enough = recordings ? NULL : limits_enough,
 		.live = &session->live->feed};
 	const double started = clock_utc_seconds();
 	const struct live_begin begin = {.label = label,
@@ -425,6 +425,51 @@ static void session_open_limits(struct session *session)
 	report_close(&report);
 }
 
+/* --- a sequential sweep ------------------------------------------------------------------------ */
+
+static size_t round_missing(
+	const struct session *session, const struct stop_point *states, size_t round)
+{
+	size_t missing = 0;
+	for (size_t i = 0; i < session->plan.grid.points; i++)
+		missing += states[i].more &&
+			   !record_has(&session->record, (uint32_t)i, (uint32_t)round);
+	return missing;
+}
+
+static void measure_round(struct session *session, const struct stop_point *states, size_t round)
+{
+	const size_t points = session->plan.grid.points;
+	const struct schedule_item *items = &session->items[round * points];
+	for (size_t i = 0; i < points && !session_stopped(session); i++)
+		if (states[items[i].point].more &&
+			!record_has(&session->record, items[i].point, items[i].repeat))
+			session_measure_item(session, &items[i]);
+}
+
+/* Every point once, then round by round those whose answer is open.  A round follows from those before it alone, so that a
+ * sweep that was stopped goes on as it would have. */
+static int measure_rounds(struct session *session, struct error *err)
+{
+	const size_t points = session->plan.grid.points;
+	struct stop_point *states = calloc(points, sizeof *states);
+	int wanted = states ? 1 : error_set(err, -ENOMEM, "out of memory for %zu points", points);
+	for (size_t round = 0; wanted > 0 && !session_stopped(session); round++) {
+		wanted = rounds_judge(&session->record, round, states, err);
+		session->complete = wanted == 0;
+		const size_t missing = wanted > 0 ? round_missing(session, states, round) : 0;
+		if (round > 0)
+			session->progress.total += missing;
+		if (round > 0 && missing > 0)
+			log_info("round %zu: %d of %zu points again, whose answer is open",
+				round + 1, wanted, points);
+		if (missing > 0)
+			measure_round(session, states, round);
+	}
+	free(states);
+	return wanted < 0 ? wanted : 0;
+}
+
 static void session_measure(struct session *session)
 {
 	session->begun_ns = clock_now_ns();
@@ -437,11 +482,12 @@ static void session_measure(struct session *session)
 	session->progress = (struct progress){.total = session->item_count + limits,
 		.each_seconds = each,
 		.hidden = session->live->watch != NULL};
-	if (session->adaptive)
-		code = adaptive_sweep_run(session, &err);
+	if (session->sequential)
+		code = measure_rounds(session, &err);
 	if (code)
 		session_cannot_save(session, code, &err);
-	for (size_t i = 0; i < session->item_count && !session_stopped(session); i++)
+	for (size_t i = 0;
+		!session->sequential && i < session->item_count && !session_stopped(session); i++)
 		session_measure_item(session, &session->items[i]);
 	if (session->plan.as_needed && session->plan.grid.points == 1)
 		session_measure_as_needed(session);
@@ -526,13 +572,13 @@ static int session_finish(struct session *session, struct error *err)
 {
 	struct report report;
 	struct error saving = {0};
-	session->record.interrupted =
-		atomic_load(session->invocation->stop) || (session->adaptive && !session->complete);
+	session->record.interrupted = atomic_load(session->invocation->stop) ||
+				      (session->sequential && !session->complete);
 	int saved = record_end(&session->record, &saving);
 	int code = report_open(&report, &session->record, err);
 	if (code)
 		return command_status(code);
-	code = report_complete(&report, err);
+	code = report_diagnose(&report, err);
 	if (!code && !saved)
 		saved = report_write_files(&report, &saving);
 	if (!code && !saved)
@@ -593,10 +639,15 @@ static int list_items(struct session *session, struct error *err)
 	if (!session->items)
 		return error_set(
 			err, -ENOMEM, "out of memory for the order of %zu repetitions", all);
-	for (size_t i = 0; i < all && !session->adaptive; i++)
-		if (!record_has(
-			    &session->record, session->items[i].point, session->items[i].repeat))
+	/* Of a sequential sweep: of the first round; the others have their places behind it. */
+	for (size_t i = 0; i < all; i++) {
+		if (record_has(&session->record, session->items[i].point, session->items[i].repeat))
+			continue;
+		if (!session->sequential)
 			session->items[session->item_count++] = session->items[i];
+		else
+			session->item_count += i < session->plan.grid.points;
+	}
 	return 0;
 }
 
@@ -620,7 +671,9 @@ static void tell_plan(const struct session *session)
 	struct buffer text = {0};
 	const size_t most = session->plan.grid.points *
 			    (size_t)config_integer(&session->plan.config, KEY_MEASURE_REPEATS);
-	plan_describe(&session->plan, session->adaptive ? most : session->item_count, &text);
+	plan_describe(&session->plan,
+		session->sequential ? most - session->record.entry_count : session->item_count,
+		&text);
 	describe_more(session, &text);
 	buffer_format(&text, "  results  %s\n", session->record.folder);
 	const size_t failed = record_failed_count(&session->record);
@@ -654,7 +707,7 @@ static int session_prepare(struct session *session, bool one_point, struct error
 		code = flame_open(&session->flame, &(struct flame_options){0}, err);
 	if (!code)
 		code = resume_record(&session->record, plan, invocation, err);
-	session->adaptive = !code && record_is_adaptive(&plan->config);
+	session->sequential = !code && record_is_sequential(&plan->config);
 	return code ? code : list_items(session, err);
 }
 

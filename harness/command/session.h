@@ -26,7 +26,7 @@ struct session {
 	struct plan plan;
 	struct record record;
 	struct limit_list limits;
-	struct schedule_item *items; /* those still to be measured */
+	struct schedule_item *items; /* still to be measured; of a sequential sweep, all */
 	size_t item_count;
 	struct progress progress;
 	uint64_t begun_ns; /* to measure */
@@ -34,7 +34,7 @@ struct session {
 	struct flame *flame; /* NULL: no --flame */
 	struct flame_profile flame_profile;
 	bool flame_finished;
-	bool adaptive, complete;         /* complete: an adaptive sweep ended by itself */
+	bool sequential, complete;       /* complete: a sequential sweep ended by itself */
 	struct error trouble;            /* why results cannot be saved */
 	int trouble_code;                /* 0: they can */
 	bool traces_lost, timeline_lost; /* each said once */

@@ -568,7 +568,7 @@ static void find_errors(struct what_if *what_if)
 	forecaster->effort = errors_effort(what_if);
 	forecaster->samples_most = replay_samples_done() + ERRORS_SAMPLES;
 	const struct forecast_input input = forecaster_input(forecaster);
-	forecast_errors_find(&input, &what_if->errors, NULL);
+	forecast_errors_find(&input, &what_if->errors);
 	forecaster->effort = effort;
 }
 

@@ -737,6 +737,14 @@ void config_hash(const struct config *config, char out[17])
 		 * text. */
 		if (key == KEY_RUN_NAME || key == KEY_TRACE_COMPRESS || key == KEY_SWEEP_ZIP)
 			continue;
+		/* As it was when there were two keys of it, and 'grid' was the default. */
+		if (key == KEY_SWEEP_MODE) {
+			const bool sequential =
+				config_integer(config, key) == SWEEP_MODE_SEQUENTIAL;
+			buffer_text(&text, sequential ? "sweep.mode=sequential\n"
+						      : "sweep.mode=grid\nsweep.error=5%\n");
+			continue;
+		}
 		const struct config_axis *axis = config_find_axis(config, (enum key_id)key);
 		if (!axis && came_later((enum key_id)key) &&
 			config_is_default(config, (enum key_id)key))

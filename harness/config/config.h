@@ -105,7 +105,7 @@ enum step_precision {
 };
 enum checkpoint_mode { CHECKPOINT_MODE_SYNC, CHECKPOINT_MODE_ASYNC };
 enum measure_depths { MEASURE_DEPTHS_AUTO, MEASURE_DEPTHS_OFF };
-enum sweep_mode { SWEEP_MODE_GRID, SWEEP_MODE_ADAPTIVE };
+enum sweep_mode { SWEEP_MODE_AUTO, SWEEP_MODE_GRID, SWEEP_MODE_SEQUENTIAL };
 
 /* One value; which member holds it is the key's type (integer: BOOLEAN INTEGER SIZE DURATION RATE
  * CHOICE; real: REAL SHARE; text: TEXT, owned by the config). */
@@ -251,6 +251,9 @@ int config_grid_point(const struct config *config, const struct config_grid *gri
 /* Points of one workload differ in knobs only (enum key_kind), so that one may be called better than
  * the other. */
 bool config_grid_same_workload(
+	const struct config *config, const struct config_grid *grid, size_t a, size_t b);
+/* No swept value of point a is larger than that of b; texts, choices and booleans are equal. */
+bool config_grid_no_larger(
 	const struct config *config, const struct config_grid *grid, size_t a, size_t b);
 
 #endif

@@ -411,3 +411,29 @@ bool config_grid_same_workload(
 			return false;
 	return true;
 }
+
+static bool grid_value_no_larger(
+	enum key_id key, const struct config_value *a, const struct config_value *b)
+{
+	const enum key_type type = config_keys[key].type;
+	const bool named =
+		type == KEY_TYPE_TEXT || type == KEY_TYPE_CHOICE || type == KEY_TYPE_BOOLEAN;
+	if (named)
+		return false;
+	return type == KEY_TYPE_REAL || type == KEY_TYPE_SHARE ? a->real <= b->real
+							       : a->integer <= b->integer;
+}
+
+bool config_grid_no_larger(
+	const struct config *config, const struct config_grid *grid, size_t a, size_t b)
+{
+	for (size_t i = 0; i < grid->axis_count; i++) {
+		const struct config_axis *axis = &config->axes[i];
+		const size_t left = grid->choice[a * grid->axis_count + i];
+		const size_t right = grid->choice[b * grid->axis_count + i];
+		if (left != right &&
+			!grid_value_no_larger(axis->key, &axis->values[left], &axis->values[right]))
+			return false;
+	}
+	return true;
+}

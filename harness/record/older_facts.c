@@ -30,3 +30,38 @@ struct workload_facts older_facts(const struct record *record, const struct meas
 	config_release(&config);
 	return facts;
 }
+
+/* A line of [sweep] that is read no more, or otherwise. */
+static const char *older_line(const char *line, size_t length)
+{
+	static const struct {
+		const char *was, *now;
+	} lines[] = {{"error = ", ""}, {"mode = adaptive\n", "mode = sequential\n"}};
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+		if (length >= strlen(lines[i].was) &&
+			strncmp(line, lines[i].was, strlen(lines[i].was)) == 0)
+			return lines[i].now;
+	return NULL;
+}
+
+char *older_config(const char *resolved)
+{
+	struct buffer out = {0};
+	bool sweep = false;
+	while (*resolved) {
+		const char *const newline = strchr(resolved, '\n');
+		const size_t length = newline ? (size_t)(newline - resolved) + 1 : strlen(resolved);
+		const char *const now = sweep ? older_line(resolved, length) : NULL;
+		if (*resolved == '[')
+			sweep = strncmp(resolved, "[sweep]", 7) == 0;
+		if (now)
+			buffer_text(&out, now);
+		else
+			buffer_add(&out, resolved, length);
+		resolved += length;
+	}
+	buffer_text(&out, "");
+	if (out.failed)
+		buffer_release(&out);
+	return out.data;
+}

@@ -222,7 +222,11 @@ static int config_from_header(struct record *record, const json_t *header, struc
 	config_init(&record->config);
 	if (!text)
 		return error_set(err, -EINVAL, "the configuration ('resolved') is missing");
-	return config_read_text(&record->config, "resolved", text, strlen(text), err);
+	char *now = older_config(text);
+	const int code = now ? config_read_text(&record->config, "resolved", now, strlen(now), err)
+			     : error_set(err, -ENOMEM, "out of memory for a result");
+	free(now);
+	return code;
 }
 
 static int command_from_header(struct record *record, const json_t *header, struct error *err)
@@ -671,10 +675,10 @@ static int read_record_lines(
 	return 0;
 }
 
-bool record_is_adaptive(const struct config *config)
+bool record_is_sequential(const struct config *config)
 {
 	return config->axis_count > 0 &&
-	       config_integer(config, KEY_SWEEP_MODE) == SWEEP_MODE_ADAPTIVE;
+	       config_integer(config, KEY_SWEEP_MODE) == SWEEP_MODE_SEQUENTIAL;
 }
 
 /* Without an end line (a kill): when the last thing known happened. */
@@ -688,7 +692,7 @@ static void settle_end(struct record *record)
 		measured += entry->status != MEASUREMENT_INTERRUPTED;
 	}
 	const size_t repeats = (size_t)config_integer(&record->config, KEY_MEASURE_REPEATS);
-	if (!record_is_adaptive(&record->config))
+	if (!record_is_sequential(&record->config))
 		record->interrupted = measured < repeats * record->grid.points;
 	if (record->finished < last)
 		record->finished = last;
@@ -700,7 +704,7 @@ int record_read(
 	const int code = read_record_lines(record, path, text, size, err);
 	if (code)
 		return code;
-	if (record_is_adaptive(&record->config) && !record->ended)
+	if (record_is_sequential(&record->config) && !record->ended)
 		record->interrupted = true;
 	settle_end(record);
 	return 0;
@@ -1094,19 +1098,28 @@ int record_find_newest(const char *root, char **folder, struct error *err)
 	return code;
 }
 
+void record_put_extent(const struct record *record, struct buffer *out)
+{
+	const size_t points = record->grid.points;
+	const bool sequential = record_is_sequential(&record->config);
+	const size_t repeats = sequential ? record->entry_count : record_repeats(record);
+	buffer_format(out, "%zu point%s%s %zu repetition%s", points, points == 1 ? "" : "s",
+		sequential ? "," : " x", repeats, repeats == 1 ? "" : "s");
+}
+
 void record_describe(const struct record *record, struct buffer *out)
 {
 	char when[CLOCK_UTC_BYTES];
 	const size_t points = record->grid.points;
-	const size_t repeats = record_repeats(record);
 	const bool diagnosed =
 		record->command && strncmp(record->command, "mlbench diagnose", 16) == 0;
 	clock_format_utc(record->started, when);
-	buffer_format(out, "%s: %s, %zu point%s x %zu repetition%s, started %s", record->folder,
+	buffer_format(out, "%s: %s, ", record->folder,
 		points > 1  ? "sweep"
 		: diagnosed ? "diagnosis"
-			    : "run",
-		points, points == 1 ? "" : "s", repeats, repeats == 1 ? "" : "s", when);
+			    : "run");
+	record_put_extent(record, out);
+	buffer_format(out, ", started %s", when);
 	const char *node = fact_node_name(&record->environment);
 	if (node)
 		buffer_format(out, " on %s", node);

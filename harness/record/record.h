@@ -158,11 +158,13 @@ void record_release(struct record *record); /* safe on {0} */
 
 /* Whether (point, repeat) is measured and did not fail: what --resume skips. */
 bool record_has(const struct record *record, uint32_t point, uint32_t repeat);
-/* Whether some points of the sweep are predicted rather than measured (sweep.mode): then `interrupted` is
+/* Whether points have as many repetitions as their answer needs (sweep.mode): then `interrupted` is
  * what the end line says, not whether a repetition is missing; whoever finishes such a record sets it. */
-bool record_is_adaptive(const struct config *config);
-/* Repetitions of each point: as set, or as many as a diagnosis came to. */
+bool record_is_sequential(const struct config *config);
+/* Repetitions of each point: as set, or as many as a diagnosis came to; of a sequential sweep, at most. */
 size_t record_repeats(const struct record *record);
+/* "12 points x 3 repetitions"; of a sequential sweep "12 points, 31 repetitions". */
+void record_put_extent(const struct record *record, struct buffer *out);
 /* By what its repetitions came to (summary_status); interrupted: it has none. */
 enum point_status record_point_status(const struct record *record, size_t point);
 /* Whether the entry counts for its point. */
@@ -201,5 +203,8 @@ json_t *record_case_to_json(const struct record_case *of);
 struct workload_facts older_facts(const struct record *record, const struct measurement *m);
 /* Of an engine that probed. */
 bool older_reads_block(const char *engine);
+/* A resolved configuration without the keys that are gone: sweep.error, and the sweep.mode that had it ("adaptive", of which
+ * points that were not measured have no figure).  Free it; NULL without memory. */
+char *older_config(const char *resolved);
 
 #endif

@@ -97,17 +97,6 @@ static void put_measured(struct part *line, const struct point_summary *p)
 	part_put(line, "error", fields_text(p->error));
 }
 
-/* In members of their own, so that no reader takes them for a measurement. */
-static void jsonl_put_forecast(struct part *line, const struct forecast *forecast)
-{
-	part_put(line, "predicted", json_boolean(forecast));
-	if (!forecast)
-		return;
-	part_put(line, "predicted_samples_per_s", fields_number(forecast->throughput));
-	part_put(line, "predicted_low", fields_number(forecast->interval.low));
-	part_put(line, "predicted_high", fields_number(forecast->interval.high));
-}
-
 static void put_injected(struct part *line, const struct config *config)
 {
 	struct buffer text = {0};
@@ -116,21 +105,13 @@ static void put_injected(struct part *line, const struct config *config)
 	buffer_release(&text);
 }
 
-static const char *jsonl_status_of(const struct point_summary *p, const struct forecast *forecast)
-{
-	if (forecast)
-		return "predicted";
-	return p ? point_status_name(p->status) : "not measured";
-}
-
 static int jsonl_add_point(const struct report *report, size_t point, struct buffer *out)
 {
 	const struct point_summary *p = report->points[point];
-	const struct forecast *forecast = report_forecast(report, point);
 	struct part line = part_open();
 	jsonl_put_run(&line, report->record);
 	part_put(&line, "point", json_integer((json_int_t)point));
-	part_put(&line, "status", json_string(jsonl_status_of(p, forecast)));
+	part_put(&line, "status", json_string(p ? point_status_name(p->status) : "not measured"));
 	json_t *settings =
 		config_point_to_json(&report->record->config, &report->record->grid, point);
 	line.bad |= json_object_update(line.object, settings);
@@ -138,7 +119,6 @@ static int jsonl_add_point(const struct report *report, size_t point, struct buf
 	if (p)
 		put_measured(&line, p);
 	put_injected(&line, &report->record->config);
-	jsonl_put_forecast(&line, forecast);
 	json_t *object = part_close(&line);
 	char *text =
 		object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(REAL_DIGITS)) : NULL;

@@ -48,28 +48,20 @@ static bool has_rate(const struct point_summary *p)
 	return p && p->status != POINT_FAILED && !isnan(p->median);
 }
 
-/* Measured, or else predicted; NAN: neither. */
 static double rate_at(const struct report *report, size_t point)
 {
-	const struct forecast *forecast = report_forecast(report, point);
-	if (has_rate(report->points[point]))
-		return report->points[point]->median;
-	return forecast ? forecast->throughput : (double)NAN;
+	return has_rate(report->points[point]) ? report->points[point]->median : (double)NAN;
 }
 
-/* What a cell says: a rate, "~" before one that is predicted, "failed" and the like, or a dot where nothing was
+/* What a cell says: a rate, "failed" and the like, or a dot where nothing was
  * measured (or is excluded).  point: that of no setting where it is excluded. */
 static void cell_text(
 	const struct report *report, const struct style *style, size_t point, char out[UNITS_BYTES])
 {
 	const bool there = point < report->record->grid.points;
 	const struct point_summary *p = there ? report->points[point] : NULL;
-	char rate[UNITS_BYTES];
 	if (p && has_rate(p))
 		(void)units_format_count(p->median, out);
-	else if (there && report_forecast(report, point))
-		(void)snprintf(out, UNITS_BYTES, "~%.*s", UNITS_BYTES - 2,
-			units_format_count(report_forecast(report, point)->throughput, rate));
 	else
 		(void)snprintf(out, UNITS_BYTES, "%s",
 			p ? point_status_name(p->status) : style_glyph(style, "·", "."));
@@ -271,7 +263,6 @@ static void render_heading(const struct band *band, struct buffer *out)
 	if (band->scale->most > 0)
 		buffer_format(&text, ", %s to %s", units_format_count(band->scale->least, least),
 			units_format_count(band->scale->most, most));
-	buffer_text(&text, band->report->predicted > 0 ? "; ~ is predicted" : "");
 	buffer_format(
 		out, "%s%s%s", style_ink(band->style, INK_BOLD), unit, style_end(band->style));
 	style_wrap(band->style, text.data ? text.data : "", INDENT_COLUMNS, sizeof unit - 1, out);

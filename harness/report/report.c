@@ -6,6 +6,7 @@
 #include "harness/config/shape.h"
 #include "harness/config/tables.h"
 #include "harness/record/config_json.h"
+#include "harness/report/rounds.h"
 #include "harness/report/saved_diagnoses.h"
 
 #include <errno.h>
@@ -161,7 +162,10 @@ static void report_facts_of(const struct record *record, const struct config *co
 		.seed = (uint64_t)config_integer(config, KEY_RUN_SEED),
 		.duration_s = (double)config_integer(config, KEY_MEASURE_DURATION) * 1e-9,
 		.warmup_s = (double)config_integer(config, KEY_MEASURE_WARMUP) * 1e-9,
-		.repeats = (unsigned)config_integer(config, KEY_MEASURE_REPEATS),
+		/* Of a sequential sweep each point has its own number. */
+		.repeats = record_is_sequential(&record->config)
+				   ? 0
+				   : (unsigned)config_integer(config, KEY_MEASURE_REPEATS),
 		.epochs = (unsigned)config_integer(config, KEY_MEASURE_EPOCHS),
 	};
 	if (record->has_ceilings)
@@ -330,11 +334,14 @@ static double relative_noise(const struct point_summary *p)
 
 /* Whether what the second gives less may be noise.  A difference of 2 % is no reason to take more
  * cores, and one of 10 % is told however wide the intervals are. */
-static bool is_tied(const struct point_summary *fastest, const struct point_summary *other)
+static bool is_tied(const struct report *report, size_t fastest_point, size_t point)
 {
-	static const double LEAST = 0.02;
+	static const double LEAST = STOP_DIFFERENCE;
 	static const double MOST = 0.10;
-	const double noise = hypot(relative_noise(fastest), relative_noise(other));
+	const struct point_summary *fastest = report->points[fastest_point];
+	const struct point_summary *other = report->points[point];
+	const bool worse = report->decided && report->decided[point].state == STOP_WORSE;
+	const double noise = worse ? 0 : hypot(relative_noise(fastest), relative_noise(other));
 	return other->status == fastest->status &&
 	       other->median >= fastest->median * (1 - fmin(fmax(noise, LEAST), MOST));
 }
@@ -349,7 +356,7 @@ static size_t smallest_like(const struct report *report, size_t like, double sha
 	for (size_t i = 0; i < points && fastest < points; i++) {
 		const struct point_summary *p = report->points[i];
 		if (!has_rate(p) || !report_same_workload(report, i, like) ||
-			!(share < 0 ? is_tied(report->points[fastest], p)
+			!(share < 0 ? is_tied(report, fastest, i)
 				    : p->median >= report->points[fastest]->median * (1 - share)))
 			continue;
 		const size_t other = cost_of(report, i, fastest);
@@ -389,6 +396,32 @@ static void count_points(struct report *report)
 	report->best = report_best_like(report, first);
 }
 
+static int report_decide(struct report *report, struct error *err)
+{
+	enum { FEW = 3 };
+	const struct record *record = report->record;
+	size_t rounds = 0;
+	if (!record_is_sequential(&record->config))
+		return 0;
+	for (size_t i = 0; i < record->entry_count; i++)
+		if (record->entries[i].repeat >= rounds)
+			rounds = (size_t)record->entries[i].repeat + 1;
+	report->decided = calloc(record->grid.points, sizeof *report->decided);
+	if (!report->decided)
+		return error_set(err, -ENOMEM, "out of memory for the summary");
+	const int wanted = rounds_judge(record, rounds, report->decided, err);
+	if (wanted < 0)
+		return wanted;
+	for (size_t i = 0; i < record->grid.points; i++) {
+		struct point_summary *p = report->points[i];
+		if (!p || p->repeat_count == 0 || p->repeat_count >= FEW)
+			continue;
+		const double half = 1 + stop_rule_half_width(&report->decided[i], p->repeat_count);
+		p->ci95 = (struct interval){p->median / half, p->median * half};
+	}
+	return 0;
+}
+
 int report_open(struct report *report, const struct record *record, struct error *err)
 {
 	const size_t count = record->entry_count;
@@ -404,6 +437,8 @@ int report_open(struct report *report, const struct record *record, struct error
 		qsort(sorted, count, sizeof *sorted, order_by_point);
 		code = summarise_all(report, sorted, count, err);
 	}
+	if (!code)
+		code = report_decide(report, err);
 	if (!code && checksums_check(&report->checksums, NULL, &report->checksum_check))
 		code = error_set(err, -ENOMEM, "out of memory for the checksums");
 	free(sorted);
@@ -432,7 +467,7 @@ void report_close(struct report *report)
 	report_drop_diagnoses(report);
 	checksums_release(&report->checksums);
 	free(report->points);
-	free(report->forecasts);
+	free(report->decided);
 	*report = (struct report){0};
 }
 
@@ -520,38 +555,6 @@ void report_left_out_text(const struct report *report, struct buffer *out)
 			"came before the throughput changed, and are excluded",
 			report->left_out, report->record->entry_count, points,
 			points == 1 ? "" : "s");
-}
-
-const struct forecast *report_forecast(const struct report *report, size_t point)
-{
-	return report->forecasts && !report->points[point] && report->forecasts[point].known
-		       ? &report->forecasts[point]
-		       : NULL;
-}
-
-double report_forecast_width(const struct report *report)
-{
-	double widest = 0;
-	for (size_t i = 0; i < report->record->grid.points; i++) {
-		const struct forecast *forecast = report_forecast(report, i);
-		widest = forecast ? fmax(widest, forecast->half_width) : widest;
-	}
-	return widest;
-}
-
-double report_forecast_noise(const struct report *report)
-{
-	const double error = config_real(&report->record->config, KEY_SWEEP_ERROR);
-	double noise = 0;
-	for (size_t i = 0; i < report->record->grid.points; i++) {
-		const struct forecast *forecast = report_forecast(report, i);
-		if (!forecast || forecast->half_width <= error)
-			continue;
-		if (!(forecast->half_width <= ADAPTIVE_NOISE_TIMES * forecast->noise))
-			return 0;
-		noise = fmax(noise, forecast->noise);
-	}
-	return noise;
 }
 
 /* A key's value at a point, swept or not. */

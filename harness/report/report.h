@@ -3,7 +3,7 @@
 #ifndef MLBENCH_REPORT_REPORT_H
 #define MLBENCH_REPORT_REPORT_H
 
-#include "harness/analyze/adaptive.h"
+#include "harness/analyze/stop_rule.h"
 #include "harness/analyze/summary.h"
 #include "harness/base/buffer.h"
 #include "harness/record/record.h"
@@ -27,16 +27,12 @@ struct report {
 	struct checksums checksums;    /* of run.verify; and whether they agree */
 	struct checksum_check checksum_check;
 
+	/* Of a sequential sweep, what its rounds say of each point (grid.points, owned); else NULL.  Points with fewer than
+	 * three repetitions have their interval by the deviation that the points share. */
+	struct stop_point *decided;
+
 	/* By report_diagnose; NULL: not asked for, or nothing was measured at that point. */
 	struct diagnosis **diagnoses; /* (grid.points), owned */
-
-	/* An adaptive sweep's predictions of points that were not measured, filled by who can make them;
-	 * NULL where there are none.  They are never mixed with measurements: every writer marks them.  Those of a measured
-	 * point are what the others predict of it: report_forecast leaves them out. */
-	struct forecast *forecasts;             /* (grid.points), owned */
-	size_t predicted;                       /* points */
-	struct forecast_errors forecast_errors; /* of measured points predicted from the others */
-	size_t missed; /* measured points outside of the interval predicted from the others */
 };
 
 int report_open(struct report *report, const struct record *record, struct error *err);
@@ -79,14 +75,6 @@ size_t report_fastest_like(const struct report *report, size_t like);
 size_t report_best_like(const struct report *report, size_t like);
 /* The smallest one within `share` of the fastest, of the best point's workload. */
 size_t report_smallest_within(const struct report *report, double share);
-
-/* The prediction that stands for a point that was not measured; NULL when there is none. */
-const struct forecast *report_forecast(const struct report *report, size_t point);
-/* The widest of their intervals: half of it over the throughput. */
-double report_forecast_width(const struct report *report);
-/* Where predictions are less sure than sweep.error asks, and the node's noise lets no measurement change that: the noise, as
- * struct forecast has it; else 0. */
-double report_forecast_noise(const struct report *report);
 
 /* "2,812 samples/s (2.88 M tokens/s)", "12,702 samples/s (1.2 GiB/s, 12,702 IOPS)": in the units of
  * what is measured. */

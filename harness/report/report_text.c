@@ -48,15 +48,13 @@ static void text_put_run(struct sheet_of_report *sheet)
 	const struct fact *cpu = fact_find(&record->environment, "cpu", "model");
 	const char *node = fact_node_name(&record->environment);
 	const double seconds = fmax(0, record->finished - record->started);
-	const size_t repeats = record_repeats(record);
 	char when[CLOCK_UTC_BYTES];
 	char took[UNITS_BYTES];
 	char age[AGE_BYTES];
 	struct buffer text = {0};
 	clock_format_utc(record->started, when);
-	buffer_format(&text, "%zu point%s x %zu repetition%s, started %s, took %s, config %s",
-		record->grid.points, record->grid.points == 1 ? "" : "s", repeats,
-		repeats == 1 ? "" : "s", when,
+	record_put_extent(record, &text);
+	buffer_format(&text, ", started %s, took %s, config %s", when,
 		units_format_duration(seconds * (double)NS_PER_S, took), record->config_hash);
 	medium_fact(&sheet->medium, INK_DIM, "run", &text);
 	if (node) {
@@ -96,8 +94,9 @@ static void text_put_interrupted(struct sheet_of_report *sheet)
 		buffer_format(&text,
 			"interrupted: %zu of %s%zu repetitions measured; measure the rest with: "
 			"mlbench sweep --resume %s",
-			record->entry_count, record_is_adaptive(&record->config) ? "at most " : "",
-			all, record->folder);
+			record->entry_count,
+			record_is_sequential(&record->config) ? "at most " : "", all,
+			record->folder);
 	medium_fact(&sheet->medium, INK_WARN, "status", &text);
 }
 
@@ -125,41 +124,6 @@ static void text_add_rate(const struct report *report, size_t point, struct buff
 		return;
 	buffer_text(text, " at ");
 	report_settings(report, point, text);
-}
-
-/* "measured 9 of 60 points, predicted 51 (90 % intervals within 5.0 %)". */
-static void text_put_predicted(struct sheet_of_report *sheet)
-{
-	const struct report *report = sheet->report;
-	const double noise = report->forecasts ? report_forecast_noise(report) : 0;
-	struct buffer text = {0};
-	if (!report->forecasts)
-		return;
-	buffer_format(&text, "measured %zu of %zu points, predicted %zu",
-		report->good + report->unsteady, report->record->grid.points, report->predicted);
-	if (report->predicted > 0)
-		buffer_format(&text, " (90 %% intervals within %.1f %%; marked ~)",
-			100 * report_forecast_width(report));
-	if (noise > 0)
-		buffer_format(&text,
-			"; sweep.error = %s %% is below the noise of this node (one more point: ± %.1f %%), so more points would tell no more",
-			UNITS_PLAIN(100 * config_real(&report->record->config, KEY_SWEEP_ERROR), 3),
-			100 * noise);
-	medium_fact(&sheet->medium, INK_BOLD, "adaptive", &text);
-}
-
-/* How far to trust that. */
-static void text_put_model_error(struct sheet_of_report *sheet)
-{
-	const struct report *report = sheet->report;
-	const struct forecast_errors *errors = &report->forecast_errors;
-	struct buffer text = {0};
-	if (report->forecasts && errors->count > 0)
-		buffer_format(&text,
-			"model error, each measured point predicted from the others: median %.1f %%, "
-			"worst %.1f %%; %zu of %zu outside their interval",
-			100 * errors->median, 100 * errors->worst, report->missed, errors->count);
-	medium_fact(&sheet->medium, INK_BOLD, "", &text);
 }
 
 /* Of the only workload, or of one of several: "of tokens.length=256: 900 samples/s at decode.workers=2". */
@@ -433,8 +397,6 @@ static const struct {
 	int keep;
 	bool best;
 } answer[] = {
-	{text_put_predicted, 4, false},
-	{text_put_model_error, 6, false},
 	{text_put_left_out, 7, false},
 	{text_put_bad, 3, false},
 	{text_put_checks, 3, false},

@@ -323,31 +323,6 @@ static json_t *notes_json(const struct point_summary *p)
 	return part_list(notes, bad);
 }
 
-/* 90 % interval and the measured points it was calibrated from. */
-static json_t *forecast_json(const struct forecast *forecast)
-{
-	struct part part = part_open();
-	json_t *from = json_array();
-	part_put(&part, "unit", json_string("samples/s"));
-	part_put(&part, "throughput", json_real(forecast->throughput));
-	part_put(&part, "interval90",
-		json_pack("[f,f]", forecast->interval.low, forecast->interval.high));
-	for (size_t i = 0; i < forecast->from_count; i++)
-		part.bad |= json_array_append_new(from, json_integer(forecast->from[i]));
-	part_put(&part, "calibrated_from", from);
-	return part_close(&part);
-}
-
-static void summary_put_forecast(struct part *part, const struct report *report, size_t point)
-{
-	const struct forecast *forecast = report_forecast(report, point);
-	if (!report->forecasts)
-		return;
-	part_put(part, "predicted", json_boolean(forecast));
-	if (forecast)
-		part_put(part, "prediction", forecast_json(forecast));
-}
-
 /* Only where a device stepped. */
 static void put_devices(struct part *part, const struct point_summary *p)
 {
@@ -408,17 +383,16 @@ json_t *report_point_json(const struct report *report, size_t point)
 		.store.why = "not measured: the run was interrupted before",
 	};
 	const struct point_summary *p = report->points[point] ? report->points[point] : &unmeasured;
-	const bool predicted = report_forecast(report, point);
-	const char *why = predicted ? "not measured: predicted" : unmeasured.error;
-	const char *usual = p == &unmeasured ? why : "see the notes";
+	const char *usual = p == &unmeasured ? unmeasured.error : "see the notes";
 	struct part part = part_open();
 	part_put(&part, "id", json_integer((json_int_t)point));
-	part_put(&part, "status",
-		json_string(predicted ? "predicted" : point_status_name(p->status)));
-	part_put(&part, "error", p->error[0] && !predicted ? fields_text(p->error) : json_null());
+	part_put(&part, "status", json_string(point_status_name(p->status)));
+	part_put(&part, "error", p->error[0] ? fields_text(p->error) : json_null());
 	part_put(&part, "settings",
 		config_point_to_json(&report->record->config, &report->record->grid, point));
-	summary_put_forecast(&part, report, point);
+	if (report->decided)
+		part_put(&part, "decision",
+			json_string(stop_state_name(report->decided[point].state)));
 	part_put(&part, "throughput",
 		throughput_json(p, p == &unmeasured ? usual : "no good repetition"));
 	part_number(&part, "step_utilisation", p->step_utilisation,

@@ -42,23 +42,10 @@ static void point_setting(const struct table_column *column, const json_t *row, 
 	buffer_text(out, report_setting(of->report, point_id(row), of->axis, value, sizeof value));
 }
 
-static void point_rate_cell(
-	const struct table_column *column, const json_t *row, struct buffer *out)
-{
-	const bool predicted = point_is(row, "predicted");
-	const double rate =
-		column_number(row, predicted ? "prediction.throughput" : "throughput.median");
-	char number[UNITS_BYTES];
-	(void)column;
-	if (isfinite(rate))
-		buffer_format(out, "%s%s", predicted ? "~" : "", units_format_count(rate, number));
-}
-
 static void point_bar(const struct table_column *column, const json_t *row, struct buffer *out)
 {
 	const struct points_context *of = column->context;
-	const double rate = column_number(
-		row, point_is(row, "predicted") ? "prediction.throughput" : "throughput.median");
+	const double rate = column_number(row, "throughput.median");
 	buffer_format(out, "%.4f", rate > 0 && of->best > 0 ? fmin(rate / of->best, 1) : 0);
 }
 
@@ -68,15 +55,13 @@ static void point_interval(const struct table_column *column, const json_t *row,
 	const double wide = fmax(column_number(row, "throughput.ci95.1") - rate,
 		rate - column_number(row, "throughput.ci95.0"));
 	(void)column;
-	if (point_is(row, "predicted"))
-		buffer_format(out, "~%.1f%%",
-			100 *
-				(column_number(row, "prediction.interval90.1") -
-					column_number(row, "prediction.interval90.0")) /
-				2 / column_number(row, "prediction.throughput"));
-	else if (json_array_size(column_value(row, "throughput.repeats")) > 1 && wide >= 0 &&
-		 rate > 0)
+	if (wide > 0 && rate > 0)
 		buffer_format(out, "%.1f%%", 100 * wide / rate);
+}
+
+static void cell_repeats(const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	buffer_format(out, "%zu", json_array_size(column_value(row, column->path)));
 }
 
 /* The value at the column's path where that of another path, the context, is a number above 0. */
@@ -106,15 +91,8 @@ static void point_verdict(const struct table_column *column, const json_t *row, 
 {
 	const char *stage = column_text(row, "verdict.stage");
 	const char *also = column_text(row, "verdict.also");
-	size_t i;
-	const json_t *from;
 	(void)column;
-	if (point_is(row, "predicted")) {
-		const json_t *all = column_value(row, "prediction.calibrated_from");
-		buffer_format(out, "predicted from point%s", json_array_size(all) == 1 ? "" : "s");
-		json_array_foreach(all, i, from) buffer_format(
-			out, "%s %lld", i ? "," : "", (long long)json_integer_value(from));
-	} else if (point_is(row, "interrupted")) {
+	if (point_is(row, "interrupted")) {
 		buffer_text(out, "not measured");
 	} else if (point_is(row, "failed")) {
 		buffer_format(out, "failed: %s", column_text(row, "error"));
@@ -133,14 +111,12 @@ static void point_verdict(const struct table_column *column, const json_t *row, 
 static enum ink point_rate_ink(const struct table_column *column, const json_t *row)
 {
 	const struct points_context *of = column->context;
-	return point_is(row, "predicted")                                     ? INK_DIM
-	       : report_best_like(of->report, point_id(row)) == point_id(row) ? INK_BOLD
-									      : INK_PLAIN;
+	return report_best_like(of->report, point_id(row)) == point_id(row) ? INK_BOLD : INK_PLAIN;
 }
 
 static enum ink point_ink(const struct table_column *column, const json_t *row)
 {
-	if (point_is(row, "predicted") || point_is(row, "interrupted"))
+	if (point_is(row, "interrupted"))
 		return INK_DIM;
 	if (!column->wraps && !column->left)
 		return column->bar ? INK_ACCENT : INK_PLAIN;
@@ -212,12 +188,18 @@ static void put_points(struct medium *medium, const struct report *report, const
 	char heads[CONFIG_AXES_MAX][HEAD_BYTES];
 	const struct table_column fixed[] = {
 		{.head = "samples/s",
-			.text_of = point_rate_cell,
+			.path = "throughput.median",
+			.unit = COLUMN_COUNT,
 			.ink_of = point_rate_ink,
 			.context = &context},
 		{.head = ascii ? "+-95 %" : "±95 %",
 			.keep = 3,
 			.text_of = point_interval,
+			.ink = INK_DIM},
+		{.head = "n",
+			.keep = 1,
+			.path = "throughput.repeats",
+			.text_of = cell_repeats,
 			.ink = INK_DIM},
 		{.head = "",
 			.bar = true,
@@ -244,13 +226,21 @@ static void put_points(struct medium *medium, const struct report *report, const
 			.ink_of = point_ink},
 	};
 	struct table_column columns[CONFIG_AXES_MAX + COUNT(fixed)];
-	const size_t axes = setting_columns(report, columns, heads, contexts);
-	memcpy(columns + axes, fixed, sizeof fixed);
+	size_t used = setting_columns(report, columns, heads, contexts);
+	for (size_t i = 0; i < COUNT(fixed); i++)
+		if (fixed[i].text_of != cell_repeats || report->decided)
+			columns[used++] = fixed[i];
 	json_t *rows = json_array();
 	for (size_t i = 0; i < count; i++)
 		(void)json_array_append_new(rows, report_point_json(report, ids[i]));
-	medium_table(medium, columns, axes + COUNT(fixed), rows, "Points");
+	medium_table(medium, columns, used, rows, "Points");
 	json_decref(rows);
+	if (report->decided) {
+		struct buffer text = {0};
+		buffer_text(&text,
+			"n: repetitions; a point was repeated where its place was open. Intervals of one or two are by the spread that all points share");
+		medium_note(medium, &text);
+	}
 }
 
 void summary_points(struct medium *medium, const struct report *report, size_t most)
@@ -271,13 +261,10 @@ void summary_points(struct medium *medium, const struct report *report, size_t m
 	}
 }
 
-/* Measured, or else predicted; -1: neither. */
+/* -1: not measured. */
 static double rank_of_point(const struct report *report, size_t point)
 {
-	const struct forecast *forecast = report_forecast(report, point);
-	const double rate = report->points[point] ? report->points[point]->median
-			    : forecast            ? forecast->throughput
-						  : (double)NAN;
+	const double rate = report->points[point] ? report->points[point]->median : (double)NAN;
 	return isfinite(rate) ? rate : -1;
 }
 
@@ -744,11 +731,6 @@ void summary_limits(struct medium *medium, const json_t *limits)
 
 /* --- points.csv --------------------------------------------------------------------------------- */
 
-static void csv_repeats(const struct table_column *column, const json_t *row, struct buffer *out)
-{
-	buffer_format(out, "%zu", json_array_size(column_value(row, column->path)));
-}
-
 /* The commonest reason's share; none: 0, if anything was sampled. */
 static void csv_throttled(const struct table_column *column, const json_t *row, struct buffer *out)
 {
@@ -769,12 +751,6 @@ static void csv_put(const struct table_column *columns, size_t count, const char
 		columns_csv_heads(columns, count, path, out);
 }
 
-/* In columns of its own, so that no reader takes it for a measurement. */
-static void csv_predicted(const struct table_column *column, const json_t *row, struct buffer *out)
-{
-	buffer_text(out, json_is_true(column_value(row, column->path)) ? "true" : "false");
-}
-
 /* Named as in JSON. */
 #define SAME(name)                            \
 	{                                     \
@@ -786,7 +762,7 @@ static const struct table_column csv_figures[] = {
 	{.csv = "samples_per_s", .path = "throughput.median"},
 	{.csv = "ci95_low", .path = "throughput.ci95.0"},
 	{.csv = "ci95_high", .path = "throughput.ci95.1"},
-	{.csv = "repeats", .path = "throughput.repeats", .text_of = csv_repeats},
+	{.csv = "repeats", .path = "throughput.repeats", .text_of = cell_repeats},
 	SAME("step_utilisation"),
 	SAME("step_wait_share"),
 	SAME("bytes_read_per_s"),
@@ -824,10 +800,6 @@ static const struct table_column csv_verdict[] = {
 };
 static const struct table_column csv_last[] = {
 	SAME("error"),
-	{.csv = "predicted", .path = "predicted", .text_of = csv_predicted},
-	{.csv = "predicted_samples_per_s", .path = "prediction.throughput"},
-	{.csv = "predicted_low", .path = "prediction.interval90.0"},
-	{.csv = "predicted_high", .path = "prediction.interval90.1"},
 };
 
 /* Of one point, or the heads where it is NULL.  stages: of the first measured point: all have the same. */

@@ -4,9 +4,8 @@
  *   bench_accuracy FOLDER [POINT,POINT,... [EFFORT]]   default: six points spread over the grid
  *   bench_accuracy --pairs FOLDER                      every point from every other alone
  *
- * Each held-out point is predicted by the calibrations nearest to it (adaptive.h), as in an adaptive
- * sweep. */
-#include "harness/analyze/adaptive.h"
+ * Each held-out point is predicted by the calibrations nearest to it (forecast.h). */
+#include "harness/analyze/forecast.h"
 #include "harness/analyze/point_model.h"
 #include "harness/base/clock.h"
 #include "harness/record/record.h"
@@ -281,7 +280,7 @@ static void hold_out(struct sweep *sweep)
 		.context = sweep,
 	};
 	struct forecast_errors known;
-	forecast_errors_find(&input, &known, NULL);
+	forecast_errors_find(&input, &known);
 	size_t n = 0;
 	size_t covered = 0;
 	for (size_t i = 0; i < sweep->count; i++) {

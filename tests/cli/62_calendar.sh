@@ -51,15 +51,15 @@ for row in rows[1:-1]:
     assert last <= row["started"] <= ended, (last, row["started"], ended)
     last = row["started"]
 PY
-# An adaptive sweep has ended where its last line says so, whatever the times in it.
-cp -r run adaptive
+# A sequential sweep has ended where its last line says so, whatever the times in it.
+cp -r run sequential
 python3 - <<'PY'
 import json
-lines = open("adaptive/points.jsonl").read().splitlines()
+lines = open("sequential/points.jsonl").read().splitlines()
 head, end = json.loads(lines[0]), json.loads(lines[-1])
-head["resolved"] = head["resolved"].replace("[sweep]", "[sweep]\nmode = adaptive") if "mode = grid" not in head["resolved"] else head["resolved"].replace("mode = grid", "mode = adaptive")
+head["resolved"] = head["resolved"].replace("[sweep]", "[sweep]\nmode = sequential") if "mode = grid" not in head["resolved"] else head["resolved"].replace("mode = grid", "mode = sequential")
 end["finished"] = head["started"] + 0.001
-open("adaptive/points.jsonl", "w").write("\n".join([json.dumps(head)] + lines[1:-1] + [json.dumps(end)]) + "\n")
+open("sequential/points.jsonl", "w").write("\n".join([json.dumps(head)] + lines[1:-1] + [json.dumps(end)]) + "\n")
 PY
-expect_measured "$MLBENCH" show adaptive --json
+expect_measured "$MLBENCH" show sequential --json
 [ "$(json 'd["status"]')" = complete ] || fail "it has not ended: $(json 'd["status"]')"

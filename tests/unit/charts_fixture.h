@@ -32,7 +32,6 @@ struct swept {
 	struct record record;
 	struct report report;
 	struct diagnosis *diagnoses[SWEPT_POINTS];
-	struct forecast forecasts[SWEPT_POINTS];
 };
 
 static inline void swept_stage(struct stage_summary *stage, const char *name, unsigned workers,
@@ -89,8 +88,7 @@ static inline void swept_open(struct swept *swept, const char *const *axes)
 	swept->record.step.emulated = true;
 	swept->report = (struct report){.record = &swept->record,
 		.points = calloc(SWEPT_POINTS, sizeof *swept->report.points),
-		.diagnoses = swept->diagnoses,
-		.forecasts = swept->forecasts};
+		.diagnoses = swept->diagnoses};
 	assert_non_null(swept->report.points);
 	for (size_t i = 0; i < swept->record.grid.points; i++) {
 		swept_point(swept, i);

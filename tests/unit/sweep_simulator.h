@@ -71,6 +71,7 @@ static struct simulated_end simulate_sweep(const struct simulated_grid *grid,
 	for (;; end.rounds++) {
 		const struct stop_sweep sweep = {.points = SIMULATED_POINTS,
 			.rounds = end.rounds,
+			.rounds_most = STOP_ROUNDS_MOST,
 			.rates = rates,
 			.workload = workload,
 			.smaller = simulated_smaller};

@@ -127,28 +127,6 @@ static void map_of_three_keys(void **state)
 	drop(&made);
 }
 
-static void predicted_points_are_marked(void **state)
-{
-	struct made made;
-	struct forecast forecasts[24] = {0};
-	(void)state;
-	make(&made, cube, 3);
-	made.pointers[7] = NULL;
-	made.pointers[8] = NULL;
-	forecasts[7] = (struct forecast){
-		.known = true, .throughput = 777, .interval = {700, 850}, .from_count = 4};
-	made.report.forecasts = forecasts;
-	made.report.predicted = 1;
-	struct chart chart = build(&chart_map, &made);
-	assert_string_equal(text_at(&chart, 7, "status"), "predicted");
-	assert_string_equal(text_at(&chart, 7, "label"), "~777");
-	assert_true(json_number_value(cell(&chart, 7, "low")) == 700);
-	assert_string_equal(text_at(&chart, 8, "status"), "not measured");
-	assert_non_null(strstr(chart.text.data, "predicted"));
-	chart_release(&chart);
-	drop(&made);
-}
-
 static void maps_of_fewer_keys(void **state)
 {
 	static const char *const zipped[] = {"sweep.decode.workers=1,2,4",
@@ -310,7 +288,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cells_say_what_became_of_a_point),
 		cmocka_unit_test(map_of_three_keys),
-		cmocka_unit_test(predicted_points_are_marked),
 		cmocka_unit_test(maps_of_fewer_keys),
 		cmocka_unit_test(frontier_of_a_plane),
 		cmocka_unit_test(names_have_no_order),

@@ -67,6 +67,7 @@ static int judge(const double *rates, size_t rounds, const size_t *workload, con
 {
 	const struct stop_sweep sweep = {.points = 4,
 		.rounds = rounds,
+		.rounds_most = STOP_ROUNDS_MOST,
 		.rates = rates,
 		.unsteady = unsteady,
 		.workload = workload,

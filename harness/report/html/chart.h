@@ -14,9 +14,8 @@
  * - Service times: at the edges of the histograms' buckets the shares are exact; between two
  *   edges, 1/32 of the value apart, the curve is straight. Of fewer than 1/(1 - q) items, there
  *   is no quantile q.
- * - Predicted and measured keeps three kinds apart: experiments, predicted before they ran;
- *   measured points of an adaptive sweep, predicted from the others afterwards; replays,
- *   calibrated by what they reproduce.
+ * - Predicted and measured keeps two kinds apart: experiments, predicted before they ran, and
+ *   replays, calibrated by what they reproduce.
  * - Scaling: the law is fitted to the capacity of decode (of other workers: to the throughput);
  *   the band is the 90 % interval of the curve, from the same resamples as those of the
  *   coefficients (usl_fit_band). Its coverage is tested.

@@ -25,53 +25,20 @@ static const double MAP_NEAR_BEST = 0.05;
 
 /* --- the frontier ------------------------------------------------------------------------------- */
 
-enum order { ORDER_LESS, ORDER_SAME, ORDER_MORE, ORDER_NONE };
-
-/* Samples/s of a point, measured or else predicted; NAN: neither. */
+/* Samples/s of a point; NAN: it has no figure. */
 static double frontier_rate(const struct report *report, size_t point)
 {
 	const struct point_summary *p = report->points[point];
-	const struct forecast *forecast = report_forecast(report, point);
-	if (p && p->status != POINT_FAILED && !isnan(p->median))
-		return p->median;
-	return forecast ? forecast->throughput : (double)NAN;
-}
-
-static bool frontier_is_named(enum key_type type)
-{
-	return type == KEY_TYPE_TEXT || type == KEY_TYPE_CHOICE || type == KEY_TYPE_BOOLEAN;
-}
-
-static enum order frontier_compare(const struct report *report, size_t axis, size_t a, size_t b)
-{
-	const struct config_grid *grid = &report->record->grid;
-	const struct config_axis *keys = &report->record->config.axes[axis];
-	const size_t left = grid->choice[a * grid->axis_count + axis];
-	const size_t right = grid->choice[b * grid->axis_count + axis];
-	const enum key_type type = config_keys[keys->key].type;
-	if (left == right)
-		return ORDER_SAME;
-	if (frontier_is_named(type))
-		return ORDER_NONE;
-	const bool real = type == KEY_TYPE_REAL || type == KEY_TYPE_SHARE;
-	const bool less = real ? keys->values[left].real < keys->values[right].real
-			       : keys->values[left].integer < keys->values[right].integer;
-	return less ? ORDER_LESS : ORDER_MORE;
+	return p && p->status != POINT_FAILED ? p->median : (double)NAN;
 }
 
 /* Whether `other` gives as much as `point` with nothing larger. */
 static bool frontier_dominates(const struct report *report, size_t other, size_t point)
 {
 	static const double AS_MUCH = 0.98;
-	if (other == point ||
-		!(frontier_rate(report, other) >= AS_MUCH * frontier_rate(report, point)))
-		return false;
-	for (size_t axis = 0; axis < report->record->config.axis_count; axis++) {
-		const enum order order = frontier_compare(report, axis, other, point);
-		if (order == ORDER_MORE || order == ORDER_NONE)
-			return false;
-	}
-	return true;
+	return other != point &&
+	       frontier_rate(report, other) >= AS_MUCH * frontier_rate(report, point) &&
+	       config_grid_no_larger(&report->record->config, &report->record->grid, other, point);
 }
 
 void frontier_find(const struct report *report, bool *on)
@@ -159,19 +126,15 @@ static const char *map_status(const struct report *report, size_t point)
 	const struct point_summary *p = report->points[point];
 	if (p)
 		return p->status == POINT_OK ? "measured" : point_status_name(p->status);
-	return report_forecast(report, point) ? "predicted" : "not measured";
+	return "not measured";
 }
 
-/* "decode / cpu", why it failed, or what predicted it. */
+/* "decode / cpu", or why it failed. */
 static void map_verdict(const struct report *report, size_t point, char *out, size_t room)
 {
 	const struct point_summary *p = report->points[point];
-	const struct forecast *forecast = report_forecast(report, point);
 	out[0] = '\0';
-	if (forecast)
-		(void)snprintf(
-			out, room, "predicted from %zu measured points", forecast->from_count);
-	else if (p && p->status == POINT_FAILED)
+	if (p && p->status == POINT_FAILED)
 		(void)snprintf(out, room, "failed: %s", p->error);
 	else if (p && p->verdict.stage[0] && strcmp(p->verdict.stage, "none") != 0)
 		(void)snprintf(out, room, "%s%s%s / %s", p->verdict.stage,
@@ -183,9 +146,6 @@ static void map_verdict(const struct report *report, size_t point, char *out, si
 static struct interval map_interval(const struct report *report, size_t point)
 {
 	const struct point_summary *p = report->points[point];
-	const struct forecast *forecast = report_forecast(report, point);
-	if (forecast)
-		return forecast->interval;
 	return p && p->repeat_count > 1 ? p->ci95 : (struct interval){NAN, NAN};
 }
 
@@ -361,12 +321,6 @@ static void map_find(const struct map *map, struct buffer *out)
 static void map_say(const struct map *map, struct buffer *out)
 {
 	const struct report *report = map->report;
-	if (report->predicted > 0)
-		buffer_format(out,
-			"%zu settings were measured; %zu %s predicted (~, %s), with the 90 %% interval in the table. ",
-			report->good + report->unsteady, report->predicted,
-			report->predicted == 1 ? "is" : "are",
-			map->count > 1 ? "dashed and paler" : "hollow");
 	if (report->unsteady > 0)
 		buffer_text(out, "A question mark: unsteady.");
 }

@@ -1,5 +1,4 @@
-/* Predicted against measured throughput, everything that was both: experiments of diagnose --verify, measured points of an
- * adaptive sweep as the others predict them, and replays of what was measured.  They are not the same proof: an experiment
+/* Predicted against measured throughput, everything that was both: experiments of diagnose --verify, and replays of what was measured.  They are not the same proof: an experiment
  * was predicted before it ran, a replay is calibrated by what it reproduces; so each has its own mark, and the text says it. */
 #include "harness/analyze/diagnose.h"
 #include "harness/analyze/experiment.h"
@@ -15,11 +14,10 @@
 
 static const double PAIRS_ERROR_LEAST = 0.01; /* to either side of the strip of errors */
 
-enum pairs_kind { KIND_EXPERIMENT, KIND_FORECAST, KIND_REPLAY, KINDS };
+enum pairs_kind { KIND_EXPERIMENT, KIND_REPLAY, KINDS };
 
 static const struct chart_ink pairs_kinds[KINDS] = {
 	[KIND_EXPERIMENT] = {"experiment", PALETTE_WORKING, "circle"},
-	[KIND_FORECAST] = {"from other points", PALETTE_STARVED, "square"},
 	[KIND_REPLAY] = {"model fit", PALETTE_OTHER, "triangle-up"}};
 
 static const struct page_column pairs_columns[] = {
@@ -46,7 +44,6 @@ struct pair {
 struct pairs {
 	json_t *rows;
 	size_t count[KINDS];
-	size_t outside;        /* forecasts whose interval the measurement is not in */
 	double *errors[KINDS]; /* |measured / predicted - 1|; owned */
 	double most;           /* of all numbers */
 };
@@ -110,23 +107,6 @@ static json_t *pairs_point_name(const struct report *report, size_t point)
 	json_t *json = text.failed ? NULL : parts_text(text.data);
 	buffer_release(&text);
 	return json;
-}
-
-static void pairs_add_forecast(struct pairs *pairs, const struct report *report, size_t point)
-{
-	const struct point_summary *p = report->points[point];
-	const struct forecast *f = report->forecasts ? &report->forecasts[point] : NULL;
-	if (!f || !f->known || !pairs_is_pair(f->throughput, p->median))
-		return;
-	const bool inside = p->median >= f->interval.low && p->median <= f->interval.high;
-	const struct pair pair = {.kind = KIND_FORECAST,
-		.predicted = f->throughput,
-		.predicted_90 = f->interval,
-		.measured = p->median,
-		.measured_range = p->ci95,
-		.outcome = inside ? "inside its interval" : "outside its interval"};
-	pairs->outside += !inside;
-	pairs_add(pairs, &pair, pairs_point_name(report, point));
 }
 
 static void pairs_add_replay(struct pairs *pairs, const struct report *report, size_t point)
@@ -205,9 +185,8 @@ static void pairs_say_experiments(
 
 static void pairs_find(const struct pairs *pairs, struct buffer *out)
 {
-	static const char *const what[KINDS] = {[KIND_EXPERIMENT] = "Experiments",
-		[KIND_FORECAST] = "Measured points",
-		[KIND_REPLAY] = "Measurements"};
+	static const char *const what[KINDS] = {
+		[KIND_EXPERIMENT] = "Experiments", [KIND_REPLAY] = "Measurements"};
 	char median[UNITS_BYTES];
 	size_t kind = 0;
 	while (kind + 1 < KINDS && pairs->count[kind] == 0)
@@ -220,14 +199,6 @@ static void pairs_say(const struct pairs *pairs, const struct verification *v, s
 {
 	if (pairs->count[KIND_EXPERIMENT] > 0)
 		pairs_say_experiments(pairs, v, out);
-	if (pairs->count[KIND_FORECAST] > 0) {
-		buffer_format(out,
-			"%zu measured %s predicted from the others: ", pairs->count[KIND_FORECAST],
-			pairs->count[KIND_FORECAST] == 1 ? "point is" : "points are");
-		pairs_say_errors(pairs, KIND_FORECAST, out);
-		buffer_format(out, ", %zu outside %s 90 %% interval. ", pairs->outside,
-			pairs->outside == 1 ? "its" : "their");
-	}
 	if (pairs->count[KIND_REPLAY] > 0) {
 		buffer_format(out, "The model is fitted to %zu %s: ", pairs->count[KIND_REPLAY],
 			pairs->count[KIND_REPLAY] == 1 ? "point" : "points");
@@ -243,8 +214,6 @@ static void pairs_add_all(
 	struct pairs *pairs, const struct chart_input *input, const size_t *points, size_t count)
 {
 	pairs_add_experiments(pairs, input->verification);
-	for (size_t i = 0; i < count; i++)
-		pairs_add_forecast(pairs, input->report, points[i]);
 	for (size_t i = 0; i < count; i++)
 		pairs_add_replay(pairs, input->report, points[i]);
 }

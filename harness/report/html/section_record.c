@@ -447,16 +447,14 @@ static void context_put_run(const struct record *record, struct page *page)
 	char when[CLOCK_UTC_BYTES];
 	char took[UNITS_BYTES];
 	struct buffer text = {0};
-	const size_t repeats = record_repeats(record);
 	clock_format_utc(record->started, when);
 	page_terms_begin(page);
 	page_term(page, "benchmark", record->name);
 	page_term(page, "step", record->step.description);
 	if (record->step.reference[0])
 		page_term(page, "reference", record->step.reference);
-	buffer_format(&text, "%zu, %zu repetition%s each", record->grid.points, repeats,
-		repeats == 1 ? "" : "s");
-	page_term(page, "points", text.data ? text.data : "");
+	record_put_extent(record, &text);
+	page_term(page, "measured", text.data ? text.data : "");
 	buffer_release(&text);
 	page_term(page, "started", when);
 	if (record->finished > record->started)

@@ -270,8 +270,9 @@ static void notice_interrupted(const struct record *record, struct page *page)
 		buffer_format(&text,
 			"%zu of %s%zu repetitions measured. Measure the rest with: mlbench %s --resume "
 			"%s",
-			record->entry_count, record_is_adaptive(&record->config) ? "at most " : "",
-			all, record->config.axis_count ? "sweep" : "run", record->folder);
+			record->entry_count,
+			record_is_sequential(&record->config) ? "at most " : "", all,
+			record->config.axis_count ? "sweep" : "run", record->folder);
 	notice_put(page, "Interrupted:", &text);
 }
 
