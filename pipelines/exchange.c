@@ -483,6 +483,8 @@ static size_t exchange_allowed(
 	if (!x->shares)
 		return room;
 	const size_t share = x->shares[seat->reader];
+	if (x->options.reads_large) /* it is one of requests, which the source keeps to */
+		return share > 0 ? room : 0;
 	const size_t more = share > in_flight ? share - in_flight : 0;
 	return more < room ? more : room;
 }

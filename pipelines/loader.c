@@ -56,7 +56,7 @@ static unsigned worthwhile_depth(const struct one_reader *r)
 	const unsigned share = run->exchange.options.blobs / (2 * run->plan.reader_threads);
 	if (run->source->ops->immediate && !run->source->limiter && share > depth)
 		return share < IMMEDIATE_DEPTH ? share : IMMEDIATE_DEPTH;
-	return depth;
+	return depth > run->plan.reader_takes ? depth : run->plan.reader_takes;
 }
 
 static int open_reader(struct one_reader *r, struct error *err)

@@ -195,7 +195,8 @@ static int open_exchange(struct run *run, struct error *err)
 		.lanes = plan->devices,
 		.workers = plan->decode_workers,
 		.readers = plan->reader_threads,
-		.read_depth = plan->read_depth,
+		.read_depth = plan->read_depth > plan->reader_takes ? plan->read_depth
+								    : plan->reader_takes,
 		.depth = plan->depths.longer_ns > 0 ? plan->depths.set : 0,
 		.cores = run->cores,
 		.stopping = &run->crew.stopping,

@@ -46,6 +46,7 @@ enum { CHECKPOINT_PATH_BYTES = 400 };
 /* What a configuration will take; printed before a run and checked after it. */
 struct pipeline_plan {
 	unsigned reader_threads, read_depth, decode_workers, step_threads;
+	unsigned reader_takes;                 /* as in struct pipeline_shape */
 	bool by_workers, whole_batches, turns; /* harness/flow/flow.h */
 	unsigned
 		readers; /* threads that read: reader_threads, or the workers (then reader_threads is 0) */

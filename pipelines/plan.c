@@ -120,10 +120,11 @@ static void size_blobs(const struct dataset *dataset, struct pipeline_plan *plan
 		split_blobs(dataset, plan);
 }
 
-/* So many more that decoding has at twice the depth what it has at the set one. */
+/* So many more that at twice the depth files wait for workers as at the set one (harness/config/shape.c), but not more than are
+ * in flight in addition. */
 static uint32_t spare_blobs(const struct pipeline_plan *plan)
 {
-	const uint32_t wanted = plan->depths.twice + 2 * plan->decode_workers;
+	const uint32_t wanted = 2 * plan->depths.twice + 2 * plan->decode_workers;
 	const uint32_t most = plan->depths.twice - plan->depths.set;
 	const uint32_t more = wanted > plan->blobs ? wanted - plan->blobs : 0;
 	return more < most ? more : most;
@@ -178,14 +179,12 @@ static void size_batches(const struct sampler_options *sampler, struct pipeline_
 	plan->batches_per_epoch = (used + sampler->batch_size - 1) / sampler->batch_size;
 }
 
-/* read_depth is as configured where reads block, too: so many free buffers wake a reader. */
 static void count_parts(
 	const struct config *config, const struct dataset *dataset, struct pipeline_plan *plan)
 {
-	struct shape_facts facts = {.samples = dataset->count,
+	const struct shape_facts facts = {.samples = dataset->count,
 		.sample_bytes = (double)dataset->total_bytes / (double)dataset->count,
 		.workload = plan->facts};
-	facts.workload.reads_block = false;
 	struct pipeline_shape shape;
 	pipeline_shape_of(config, &facts, &shape);
 	plan->by_workers = shape.by_workers;
@@ -194,7 +193,9 @@ static void count_parts(
 	plan->prefetch_depth = shape.prefetch_depth;
 	plan->readers = shape.reader_threads;
 	plan->reader_threads = shape.by_workers ? 0 : shape.reader_threads;
-	plan->read_depth = shape.read_depth;
+	/* As configured where reads block, too: so many free buffers wake a reader. */
+	plan->read_depth = shape_read_depth(config);
+	plan->reader_takes = shape.reader_takes;
 	plan->decode_workers = shape.decode_workers;
 	plan->step_threads = (unsigned)config_integer(config, KEY_STEP_THREADS);
 	plan->blobs = shape.blobs;

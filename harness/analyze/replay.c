@@ -156,6 +156,11 @@ static uint64_t epoch_batches_of(
 	return shape->epochs_apart && whole > 0 && whole <= options->batches ? whole : 0;
 }
 
+static uint32_t reader_takes_of(const struct pipeline_shape *shape)
+{
+	return shape->reader_takes > shape->read_depth ? shape->reader_takes : shape->read_depth;
+}
+
 /* All batches are alike: epochs matter only where they are kept apart. */
 static struct flow_options flow_options_of(
 	const struct replay_model *model, const struct replay_options *options)
@@ -174,7 +179,7 @@ static struct flow_options flow_options_of(
 		.lanes = devices_of(shape),
 		.in_order = shape->in_order,
 		.workers = shape->decode_workers,
-		.read_depth = shape->read_depth,
+		.read_depth = reader_takes_of(shape),
 		.cores = model->cores < shape->decode_workers ? (uint32_t)ceil(model->cores) : 0,
 	};
 }
@@ -209,15 +214,16 @@ static uint32_t threads_most(const struct pipeline_shape *shape)
 static void place_threads(struct replay *r, const struct pipeline_shape *shape, struct block *b)
 {
 	const uint64_t workers = shape->decode_workers;
-	const uint64_t readers = readers_of(shape);
-	const uint64_t flying = readers * shape->read_depth;
+	const uint32_t readers = readers_of(shape);
+	const uint32_t takes = reader_takes_of(shape);
+	const uint64_t flying = (uint64_t)readers * takes;
 	r->team.workers = piece(b, workers, sizeof *r->team.workers);
 	r->team.lock_queue = piece(b, workers, sizeof *r->team.lock_queue);
 	r->crew.readers = piece(b, readers, sizeof *r->crew.readers);
 	uint32_t *const lists = piece(b, 2 * flying, sizeof *lists);
 	for (uint64_t i = 0; lists && i < readers; i++) {
-		r->crew.readers[i].taken = lists + 2 * i * shape->read_depth;
-		r->crew.readers[i].done = r->crew.readers[i].taken + shape->read_depth;
+		r->crew.readers[i].taken = lists + 2 * i * takes;
+		r->crew.readers[i].done = r->crew.readers[i].taken + takes;
 	}
 	/* A reader has a timer or is being woken; a worker waits or is; so do uploads and steps; or they sync; and
 	 * an epoch begins. */
@@ -404,7 +410,7 @@ static void set_up(
 	set_up_team(&r->team, model);
 	replay_cursor_open(&r->team.batch_cost, model, options, COST_DECODE_BATCH);
 	r->crew.count = readers_of(&model->shape);
-	r->crew.depth = model->shape.read_depth;
+	r->crew.depth = reader_takes_of(&model->shape);
 	r->crew.apart = has_cost(model, COST_READ_LATENCY) || has_cost(model, COST_READ_DEVICE);
 	set_up_ends(&r->ends, model, options);
 	number_threads(r, &model->shape);

@@ -4,18 +4,32 @@
 /* --- structure -------------------------------------------------------------------------------- */
 
 /* In memory a blob is a pointer: more of them cost nothing and let readers hand over many at once. */
-enum { BLOBS_LEAST = 16, BLOBS_LEAST_IN_MEMORY = 256 };
+enum {
+	BLOBS_LEAST = 16,
+	BLOBS_LEAST_IN_MEMORY = 256,
+	BLOBS_OF_REQUESTS_MOST = 1024,
+	READER_TAKES_MOST = 256,
+};
 
 /* Samples of a large request are all there at once: as few as are in flight elsewhere would have the reader and the workers
- * wait for each other at every visit. */
-static uint64_t blobs_of_a_request(const struct config *config, const struct shape_facts *facts)
+ * wait for each other at every visit.  Those of two: the reader cuts one up while the workers take the other. */
+static uint64_t blobs_of_requests(const struct config *config, const struct shape_facts *facts)
 {
-	const double samples = facts->workload.reads_large && facts->sample_bytes > 0
-				       ? config_real(config, KEY_READ_REQUEST) / facts->sample_bytes
-				       : 0;
+	const double samples =
+		facts->workload.reads_large && facts->sample_bytes > 0
+			? 2 * config_real(config, KEY_READ_REQUEST) / facts->sample_bytes
+			: 0;
 	if (!(samples > BLOBS_LEAST))
 		return BLOBS_LEAST;
-	return samples < BLOBS_LEAST_IN_MEMORY ? (uint64_t)samples : BLOBS_LEAST_IN_MEMORY;
+	return samples < BLOBS_OF_REQUESTS_MOST ? (uint64_t)samples : BLOBS_OF_REQUESTS_MOST;
+}
+
+static unsigned reader_takes(const struct shape_facts *facts, const struct pipeline_shape *shape)
+{
+	const uint32_t half = shape->blobs / 2;
+	if (!facts->workload.reads_large || half < shape->read_depth)
+		return shape->read_depth;
+	return half < READER_TAKES_MOST ? half : READER_TAKES_MOST;
 }
 
 static uint32_t blobs_of(const struct config *config, const struct shape_facts *facts,
@@ -26,10 +40,13 @@ static uint32_t blobs_of(const struct config *config, const struct shape_facts *
 		return shape->decode_workers;
 	if (asked > 0)
 		return (uint32_t)asked;
-	const uint64_t blobs = (uint64_t)shape->reader_threads * shape_read_depth(config) +
+	/* Reads may complete all at once, and what is read waits for a worker: as many can be in flight again meanwhile.  A reader
+	 * that blocks has one in flight. */
+	const uint64_t flights = facts->workload.reads_block ? 1 : 2;
+	const uint64_t blobs = flights * shape->reader_threads * shape_read_depth(config) +
 			       2ULL * shape->decode_workers;
 	const uint64_t least = facts->workload.reads_memory ? BLOBS_LEAST_IN_MEMORY
-							    : blobs_of_a_request(config, facts);
+							    : blobs_of_requests(config, facts);
 	return (uint32_t)(blobs > least ? blobs : least);
 }
 
@@ -94,6 +111,7 @@ void pipeline_shape_of(
 				       ? facts->samples - facts->samples % shape->batch_size
 				       : facts->samples;
 	shape->blobs = blobs_of(config, facts, shape);
+	shape->reader_takes = reader_takes(facts, shape);
 	shape_set_prefetch(shape, (uint32_t)config_integer(config, KEY_PREFETCH_DEPTH));
 	if (shape_uploads(config, &facts->workload))
 		shape->staging_slots = (uint32_t)config_integer(config, KEY_UPLOAD_DEPTH) + 1;

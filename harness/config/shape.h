@@ -22,6 +22,7 @@ struct shape_facts {
 struct pipeline_shape {
 	unsigned reader_threads; /* by_workers: the workers */
 	unsigned read_depth;     /* files in flight per reader thread */
+	unsigned reader_takes;   /* samples that it takes at once, at most, where that is more */
 	uint32_t blobs;          /* files in flight or waiting for a decoder, over all readers */
 	unsigned decode_workers;
 	uint32_t batch_size;     /* samples a step, at most the data set */

@@ -10,6 +10,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/rng.h"
+#include "harness/config/shape.h"
 #include "pipelines/exchange.h"
 
 #include <sched.h>
@@ -759,9 +760,101 @@ static void waking_others_is_no_cost_of_an_item(void **state)
 	exchange_close(&x);
 }
 
+static struct pipeline_shape shape_of(const char *settings[], struct shape_facts facts)
+{
+	struct config config;
+	struct pipeline_shape shape;
+	struct error err = {""};
+	config_init(&config);
+	for (; *settings; settings++)
+		if (config_set(&config, *settings, &err))
+			fail_msg("%s", err.text);
+	pipeline_shape_of(&config, &facts, &shape);
+	config_release(&config);
+	return shape;
+}
+
+/* One reader; no worker comes. */
+static void open_lonely(
+	struct exchange *x, const struct pipeline_shape *shape, bool large, atomic_bool *stopping)
+{
+	static uint8_t bytes[4];
+	static uint32_t labels[4];
+	const struct exchange_options options = {
+		.sampler = {.seed = 1, .count = 4096, .batch_size = 1},
+		.reads_large = large,
+		.blobs = shape->blobs,
+		.slots = 4,
+		.prefetch_depth = 2,
+		.slot_memory = bytes,
+		.label_memory = (uint8_t *)labels,
+		.label_bytes = sizeof *labels,
+		.slot_samples = 1,
+		.slot_bytes = 1,
+		.workers = shape->decode_workers,
+		.readers = 1,
+		.read_depth = shape->read_depth,
+		.depth = shape->read_depth,
+		.stopping = stopping,
+	};
+	assert_int_equal(exchange_open(x, &options), 0);
+}
+
+/* Many devices (those of virtual machines among them) complete all that is in flight at once, and idle until the next read comes:
+ * it comes for all of them at once, although no worker has taken a file yet. */
+static void a_burst_of_reads_is_followed_by_as_many(void **state)
+{
+	enum { DEPTH = 16 };
+	const char *settings[] = {"read.depth=16", "decode.workers=1", NULL};
+	struct shape_facts facts = {.samples = 4096, .sample_bytes = 1e5};
+	const struct pipeline_shape shape = shape_of(settings, facts);
+	static struct exchange x;
+	static atomic_bool stopping;
+	struct seat reader = {0};
+	struct blob *first[DEPTH];
+	struct blob *next[DEPTH];
+	uint64_t now = 0;
+	(void)state;
+	open_lonely(&x, &shape, false, &stopping);
+	assert_int_equal(exchange_read(&x, &reader, NULL, 0, first, DEPTH, 0, &now), DEPTH);
+	assert_int_equal(exchange_read(&x, &reader, first, DEPTH, next, DEPTH, 0, &now), DEPTH);
+	assert_false(reader.is_short);
+	exchange_close(&x);
+	/* A reader that blocks has one file in flight: buffers for read.depth of them are more than enough. */
+	facts.workload.reads_block = true;
+	assert_int_equal(shape_of(settings, facts).blobs, DEPTH + 2);
+}
+
+/* Samples of large requests: their number is not that of the requests in flight. */
+static void samples_of_large_requests_are_taken_many_at_once(void **state)
+{
+	enum { DEPTH = 8, TAKEN = 256 };
+	const char *settings[] = {"read.depth=8", "read.request=1MiB", "decode.workers=2", NULL};
+	const struct shape_facts facts = {
+		.samples = 4096, .sample_bytes = 2050, .workload.reads_large = true};
+	const struct pipeline_shape shape = shape_of(settings, facts);
+	static struct exchange x;
+	static atomic_bool stopping;
+	static struct blob *blobs[TAKEN];
+	struct seat reader = {0};
+	uint64_t now = 0;
+	(void)state;
+	assert_int_equal(shape.read_depth, DEPTH);
+	assert_int_equal(shape.reader_takes, TAKEN);
+	assert_true(shape.blobs > 3 * TAKEN && shape.blobs <= 4 * TAKEN);
+	open_lonely(&x, &shape, true, &stopping);
+	assert_int_equal(exchange_read(&x, &reader, NULL, 0, blobs, TAKEN, 0, &now), TAKEN);
+	exchange_set_depth(&x, DEPTH / 2, 0);
+	assert_int_equal(exchange_read(&x, &reader, NULL, 0, blobs, TAKEN, TAKEN, &now), TAKEN);
+	assert_int_equal(reader.share, DEPTH / 2);
+	exchange_close(&x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_burst_of_reads_is_followed_by_as_many),
+		cmocka_unit_test(samples_of_large_requests_are_taken_many_at_once),
 		cmocka_unit_test(waking_others_is_no_cost_of_an_item),
 		cmocka_unit_test(every_ticket_comes_out_once),
 		cmocka_unit_test(a_sleeper_is_told_apart_while_it_sleeps),

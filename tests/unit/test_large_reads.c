@@ -226,6 +226,8 @@ static void the_last_one_gives_way(void **state)
 	stage_ask(&s, 2 * EACH - 1, 0);
 	assert_int_equal(stage_answer(&s, 0, 100), 1);
 	stage_ask(&s, 2 * EACH, 0);
+	assert_int_equal(s.fake.count, 0); /* buffers are looked for once a visit */
+	assert_int_equal(stage_answer(&s, 0, 100), 1);
 	assert_int_equal(s.fake.count, 1);
 	assert_int_equal(s.fake.waiting[0]->sample, BUFFERS * EACH);
 	stage_close(&s);

@@ -526,7 +526,6 @@ void chunks_submit(struct chunks *chunks, struct reader *reader, struct read_req
 		chunks_expect(chunks, ahead);
 	else if (ahead != CHUNK_NONE && chunks->where[ahead] == CHUNK_ABSENT)
 		(void)chunks_start_for(chunks, reader, ahead, false);
-	chunks_start_expected(chunks, reader);
 }
 
 static void chunks_retry_pending(struct chunks *chunks, struct reader *reader)
@@ -600,6 +599,8 @@ size_t chunks_reap(struct chunks *chunks, struct reader *reader, struct read_req
 	size_t room, uint64_t wait_ns)
 {
 	struct read_request *answered[CHUNK_REAP_BATCH];
+	/* Once a visit, not for each sample: to look for a buffer is to look at what workers have lent. */
+	chunks_start_expected(chunks, reader);
 	const size_t count =
 		source_collect(reader, answered, CHUNK_REAP_BATCH, chunks->done.head ? 0 : wait_ns);
 	const uint64_t now_ns = count > 0 && reader->source->timed ? clock_now_ns() : 0;
