@@ -245,27 +245,30 @@ bool advice_of_limits(const struct point_summary *point, const struct point_fact
 enum { STALLS_FEW = 3 };
 
 static const double STALL_LEAST_S = 0.15; /* a throttle lets through in slices of 0.1 s */
-static const double STALL_SERVICES = 5;   /* as long as so many ordinary files take */
-static const double QUIET = 0.05;         /* of the usual bytes of a window */
-static const double WAITING = 0.75;       /* of a window, that readers are not blocked */
-static const double FILE_AS_LONG = 0.5;   /* of a stall, that the files in flight took at least */
+/* As long as ordinary files take, which may come in groups; and as usually pass between two of them. */
+static const double STALL_SERVICES = 2, STALL_INTERVALS = 5;
+static const double QUIET = 0.05;       /* of the usual bytes of a window */
+static const double WAITING = 0.75;     /* of a window, that readers are not blocked */
+static const double FILE_AS_LONG = 0.5; /* of a stall, that the files in flight took at least */
 static const double OUTAGE_LEAST_S = 2; /* and of an only one that went on when measuring ended: */
 static const double OUTAGE_OPEN_LEAST_S = 1;
-static const double OUTAGE_SHARE = 0.7;  /* of a repetition's stalled time, of the longest */
-static const double OUTAGE_COSTS = 0.15; /* of the measured time */
-static const double STALLS_COST = 0.08;  /* likewise, of a step that starves for them */
-static const double STALLS_SHARE = 0.3;  /* of the time, where reading is the limit anyway */
-static const double KEEPS_UP = 0.9;      /* of the next stage's capacity, without the stalls */
+static const double OUTAGE_SHARE = 0.7;       /* of a repetition's stalled time, of the longest */
+static const double OUTAGE_COSTS = 0.15;      /* of the measured time */
+static const double STALLS_COST = 0.08;       /* likewise, of a step that starves for them */
+static const double STALLS_OF_STARVING = 0.6; /* of all that the step starves */
+static const double STALLS_SHARE = 0.3;       /* of the time, where reading is the limit anyway */
+static const double KEEPS_UP = 0.9;           /* of the next stage's capacity, without the stalls */
 static const double CERTAIN = 0.93, CERTAIN_FEW = 0.8, UNSEEN_IN_FILES = 0.7;
 
 struct stalls {
 	size_t count;
 	double seconds, longest_s, longest_at_s; /* at: since the repetition began */
 	double measured_s;
-	double repetition_s; /* of the repetition that has the longest */
-	double starved_s;    /* of the step, because of them */
-	bool in_files;       /* files took as long */
-	bool open;           /* the longest went on when its repetition ended */
+	double repetition_s;  /* of the repetition that has the longest */
+	double starved_s;     /* of the step, because of them */
+	double all_starved_s; /* of the step, whatever for */
+	bool in_files;        /* files took as long */
+	bool open;            /* the longest went on when its repetition ended */
 };
 
 /* A repetition's readers and step in its windows. */
@@ -273,6 +276,7 @@ struct stalls_view {
 	const struct measurement *m;
 	size_t read, step; /* stage_count: not there */
 	double usual;      /* bytes/s, of windows that have any */
+	double most;       /* likewise, of the busiest one */
 	double starved;    /* share of the step's time outside of stalls */
 	double least_s;
 };
@@ -310,14 +314,15 @@ static bool window_is_quiet(const struct stalls_view *v, size_t i)
 	       window_state(v->m, i, v->read, THREAD_BLOCKED) < 1 - WAITING;
 }
 
-/* How much of the window next to a quiet one belongs to the same stall. */
+/* How much of the window next to a quiet one belongs to the same stall: while storage answers, readers are blocked, or
+ * bytes come in.  After a stall they come in faster than usual. */
 static double edge_s(const struct stalls_view *v, size_t i)
 {
 	if (i >= v->m->window_count || !window_is_measured(v->m, i))
 		return 0;
 	const double length = window_length(v->m, i);
 	const double blocked = window_state(v->m, i, v->read, THREAD_BLOCKED);
-	return length * fmin(fmax(1 - blocked - window_bytes(v->m, i) / (v->usual * length), 0), 1);
+	return length * fmin(fmax(1 - blocked - window_bytes(v->m, i) / (v->most * length), 0), 1);
 }
 
 static bool open_view(const struct measurement *m, struct stalls_view *v)
@@ -333,10 +338,15 @@ static bool open_view(const struct measurement *m, struct stalls_view *v)
 		if (window_is_measured(m, i) && window_bytes(m, i) > 0) {
 			bytes += window_bytes(m, i);
 			seconds += window_length(m, i);
+			v->most = fmax(v->most, window_bytes(m, i) / window_length(m, i));
 		}
 	v->usual = seconds > 0 ? bytes / seconds : 0;
-	const double file_s = histogram_quantile(&m->stages[v->read].service, 0.5) * 1e-9;
-	v->least_s = fmax(STALL_LEAST_S, STALL_SERVICES * file_s);
+	const struct stage_measurement *read = &m->stages[v->read];
+	const double file_s = histogram_quantile(&read->service, 0.5) * 1e-9;
+	const double interval_s =
+		read->items > 0 ? m->measured_seconds / (double)read->items : file_s;
+	v->least_s = fmax(STALL_LEAST_S,
+		fmax(STALL_SERVICES * file_s, STALL_INTERVALS * fmin(interval_s, file_s)));
 	return v->usual > 0;
 }
 
@@ -382,6 +392,7 @@ static void add_stalls(const struct measurement *m, struct stalls *out)
 	out->measured_s += m->measured_seconds;
 	if (!open_view(m, &v))
 		return;
+	out->all_starved_s += m->stages[v.step].seconds[THREAD_STARVED];
 	usual_starvation(&v);
 	for (size_t i = 0; i < m->window_count; i++) {
 		if (!window_is_quiet(&v, i))
@@ -390,12 +401,14 @@ static void add_stalls(const struct measurement *m, struct stalls *out)
 		double seconds = first > 0 ? edge_s(&v, first - 1) : 0;
 		for (; i < m->window_count && window_is_quiet(&v, i); i++)
 			seconds += window_length(m, i);
-		seconds += edge_s(&v, i);
+		/* After it, what was missing may come in within a moment; the step tells how long it was missing. */
+		const double starved_s = starved_for(&v, first, i);
+		seconds = fmax(seconds + edge_s(&v, i), starved_s);
 		if (seconds < v.least_s)
 			continue;
 		found++;
 		all_s += seconds;
-		out->starved_s += starved_for(&v, first, i);
+		out->starved_s += starved_s;
 		longest = fmax(longest, seconds);
 		if (seconds > out->longest_s) {
 			out->longest_s = seconds;
@@ -448,6 +461,15 @@ static bool say_stalls(const struct stalls *s, struct cause *out)
 		longest, s->longest_at_s, s->starved_s / s->measured_s * 100);
 }
 
+/* The step starves for most of a stall, as of long ones, or starves for hardly anything else: the batches that are ready
+ * bridge a good part of short ones. */
+static bool starved_by_stalls(const struct stalls *s)
+{
+	return s->starved_s >= STALLS_COST * s->measured_s &&
+	       (s->starved_s >= s->seconds * FILE_AS_LONG ||
+		       s->starved_s >= STALLS_OF_STARVING * s->all_starved_s);
+}
+
 /* Reading is the bottleneck because of stalls if it would keep up without them, or if they take a
  * good part of the time. */
 static bool cause_stalls(
@@ -465,7 +487,7 @@ static bool cause_stalls(
 		point->median / (1 - share) >= KEEPS_UP * point->stages[next].capacity;
 	const bool costs = s.starved_s >= STALLS_COST * s.measured_s;
 	if (!(share >= STALLS_SHARE || (is_outage(&s) && share >= OUTAGE_COSTS) ||
-		    (keeps_up && costs)))
+		    (keeps_up && costs) || starved_by_stalls(&s)))
 		return false;
 	return say_stalls(&s, out);
 }
@@ -473,8 +495,20 @@ static bool cause_stalls(
 bool stalls_bind(const struct evidence_base *base)
 {
 	const struct stalls s = stalls_find(base);
-	return s.count > 0 && s.starved_s >= STALLS_COST * s.measured_s &&
-	       s.starved_s >= s.seconds * FILE_AS_LONG;
+	return s.count > 0 && starved_by_stalls(&s);
+}
+
+void evidence_add_stalls(
+	const struct evidence_base *base, const char *resource, struct verdict *out)
+{
+	struct cause stalls;
+	const struct stalls s = stalls_find(base);
+	if (base->facts->reads_memory || strcmp(resource, "stalls") == 0 ||
+		strcmp(resource, "outage") == 0 || s.count < STALLS_FEW || !s.in_files ||
+		s.seconds < STALLS_COST * s.measured_s)
+		return;
+	(void)say_stalls(&s, &stalls);
+	evidence_add(out, "%s", stalls.words);
 }
 
 /* --- the rules -------------------------------------------------------------------------------- */
@@ -585,8 +619,8 @@ static const char *compare_points(const struct storage *s, char out[POINTS_BYTES
 	if (s->compared > 0)
 		(void)snprintf(out, POINTS_BYTES,
 			"%s%s %ss/s with %.1f in flight, %s with %.1f (elasticity %.2f +/- %.2f)",
-			s->alone > 0 ? "alone, " : "", here, each, s->in_flight, there, s->other_in_flight, s->elasticity,
-			s->elasticity_error);
+			s->alone > 0 ? "alone, " : "", here, each, s->in_flight, there,
+			s->other_in_flight, s->elasticity, s->elasticity_error);
 	else if (s->queues)
 		(void)snprintf(out, POINTS_BYTES,
 			"%s %ss/s with %.1f in flight, which queue behind each other (%ss that "

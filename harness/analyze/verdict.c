@@ -516,6 +516,8 @@ static void evidence_write(const struct evidence_base *base, const struct bindin
 		evidence_add(out, "%s", cause->words);
 	if (!binding->depth && stage_is(base->point->stages[binding->stage].name, STAGE_READ))
 		evidence_add_store(base, cause->resource, out);
+	if (!binding->restarts)
+		evidence_add_stalls(base, cause->resource, out);
 	if (!binding->depth)
 		evidence_add_overhead(base, &base->point->stages[binding->stage], out);
 	if (strcmp(cause->resource, "stalls") != 0 && strcmp(cause->resource, "outage") != 0)

@@ -189,6 +189,9 @@ void evidence_add_tail(const struct evidence_base *base, const char *stage, cons
 	struct verdict *out);
 /* A line on opening files, if that is most of their time. */
 void evidence_add_open(const struct evidence_base *base, struct verdict *out);
+/* A line on stalls where something else is the bottleneck. */
+void evidence_add_stalls(
+	const struct evidence_base *base, const char *resource, struct verdict *out);
 /* How many buffered reads the kernel lets through to a FUSE server at once, unless the server asks
  * for more (FUSE_DEFAULT_MAX_BACKGROUND in Linux's fs/fuse/inode.c); 0: no FUSE. */
 double cause_let_through(const struct point_facts *facts);
