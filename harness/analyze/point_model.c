@@ -261,8 +261,8 @@ void model_storage(const struct model_source *source, const struct measurement *
 		.count = count,
 		.others = source ? source->others : NULL,
 		.other_count = source ? source->other_count : 0,
-		.trials = source ? source->trials : NULL,
-		.trial_count = source ? source->trial_count : 0,
+		.read_blocks = source ? source->read_blocks : NULL,
+		.read_block_count = source ? source->read_block_count : 0,
 		.ceilings = source ? source->ceilings : NULL,
 		.let_through = let_through};
 	storage_fit(&evidence, out);

@@ -76,8 +76,8 @@ struct model_source {
 	/* Points of the same sweep that read at other depths, all else equal. */
 	const struct read_point *others;
 	size_t other_count;
-	const struct read_trial *trials; /* reads alone, of this point */
-	size_t trial_count;
+	const struct read_block *read_blocks; /* reads alone, of this point */
+	size_t read_block_count;
 	/* NULL: step.device and step.model cannot be altered, and an emulated step is taken to be
 	 * in proportion to the batch unless step.time is set. */
 	model_step_time *step_time;

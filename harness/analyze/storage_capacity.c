@@ -2,7 +2,7 @@
  * there is, whether its files wait for each other. */
 #include "harness/analyze/storage_capacity.h"
 
-#include "harness/analyze/read_trials.h"
+#include "harness/analyze/reads_alone.h"
 #include "harness/base/array.h"
 
 #include <math.h>
@@ -35,7 +35,7 @@ static const double UNKNOWN_ERROR = 1;
 static const double IN_FLIGHT_ALIKE = 1.2; /* nearer than this, two depths are one */
 /* Probability that an observation is about something else: a neighbour, a cold cache, a saved-up
  * burst. */
-static const double ODD = 0.05, ODD_SWEEP = 0.05, ODD_PROBE = 0.3, ODD_RAMP = 0.2, ODD_TRIAL = 0.01;
+static const double ODD = 0.05, ODD_SWEEP = 0.05, ODD_PROBE = 0.3, ODD_RAMP = 0.2, ODD_ALONE = 0.01;
 static const double ODD_WIDTH = 3; /* of ln(rate), over which it is then evenly spread */
 static const double PROBE_ERROR = 0.10;
 /* First files that were sent together share a link and meet as much of a queue as later ones. */
@@ -270,22 +270,22 @@ static void compare_depths(const struct storage_evidence *e, double noise, struc
 }
 
 /* Reads alone: nothing else held them back, and they ran in turns. */
-static void take_trials(
+static void take_reads_alone(
 	const struct storage_evidence *e, struct storage *out, struct observations *all)
 {
-	struct trial_arm arms[TRIAL_ARMS_MAX];
-	const size_t count = read_trials_arms(e->trials, e->trial_count, arms);
-	const struct trial_arm *base = read_trials_as_set(arms, count);
+	struct alone_arm arms[ALONE_ARMS_MAX];
+	const size_t count = reads_alone_arms(e->read_blocks, e->read_block_count, arms);
+	const struct alone_arm *base = reads_alone_as_set(arms, count);
 	double furthest = 0;
 	for (size_t i = 0; base && i < count; i++) {
-		const struct trial_arm *arm = &arms[i];
+		const struct alone_arm *arm = &arms[i];
 		const double apart = log(arm->in_flight / base->in_flight);
 		const double value = arm->log_rate - base->log_rate;
 		const double error = hypot(hypot(arm->error, base->error), NOISE_LEAST);
 		if (arm->first->part[0] || fabs(apart) <= log(IN_FLIGHT_ALIKE))
 			continue;
 		observe_depths(all, (struct observation){base->in_flight, arm->in_flight, value,
-					    error, ODD_TRIAL, 0});
+					    error, ODD_ALONE, 0});
 		out->compared++;
 		out->alone = exp(base->log_rate);
 		out->best_rate = fmax(out->best_rate, exp(arm->log_rate));
@@ -760,7 +760,7 @@ void storage_fit(const struct storage_evidence *e, struct storage *out)
 	if (!out->known)
 		return;
 	compare_depths(e, noise, out, &all);
-	take_trials(e, out, &all);
+	take_reads_alone(e, out, &all);
 	const size_t before = all.count;
 	compare_probe(e, out, &all);
 	const bool probed = all.count > before;

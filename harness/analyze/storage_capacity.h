@@ -13,7 +13,7 @@
  * repetition, which met an idle store (trace "read ramp"). Readers that are blocked most of the
  * time say nothing about the store.
  *
- * Reads alone at several depths, A-B-B-A (read_trials.h), are compared with each other and stand before all of these.
+ * Reads alone at several depths, A-B-B-A (reads_alone.h), are compared with each other and stand before all of these.
  *
  * Fit. A grid over k and over how round the corner is gives the probability that the store is
  * saturated (twice the queue depth would gain less than 15 %), L and C with intervals, and whether
@@ -62,8 +62,8 @@ struct storage_evidence {
 	const struct read_point
 		*others; /* points of the same sweep that read at other depths, all else equal */
 	size_t other_count;
-	const struct read_trial *trials; /* of this point */
-	size_t trial_count;
+	const struct read_block *read_blocks; /* of this point */
+	size_t read_block_count;
 	const struct ceilings *ceilings; /* NULL: none */
 	double let_through; /* files in flight that may reach the station at once; 0: any number */
 };

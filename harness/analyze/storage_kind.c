@@ -16,7 +16,7 @@
  * and that is no number of servers. */
 #include "harness/analyze/storage_capacity.h"
 
-#include "harness/analyze/read_trials.h"
+#include "harness/analyze/reads_alone.h"
 #include "harness/analyze/statistics.h"
 #include "harness/base/array.h"
 
@@ -205,10 +205,10 @@ static void tell_alike(struct storage *out)
 /* Larger files alone and smaller ones alone, in turns. */
 static void compare_sizes(const struct storage_evidence *e, struct storage *out)
 {
-	struct trial_arm arms[TRIAL_ARMS_MAX];
-	const size_t count = read_trials_arms(e->trials, e->trial_count, arms);
+	struct alone_arm arms[ALONE_ARMS_MAX];
+	const size_t count = reads_alone_arms(e->read_blocks, e->read_block_count, arms);
 	double error;
-	const double share = read_trials_bytes_share(arms, count, &error);
+	const double share = reads_alone_bytes_share(arms, count, &error);
 	if (isnan(share))
 		return;
 	out->bytes_share = share;

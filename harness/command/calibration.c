@@ -47,8 +47,8 @@ static struct model_source calibration_source(const struct config *config,
 		.contention = contention,
 		.others = material->others,
 		.other_count = material->other_count,
-		.trials = material->trials,
-		.trial_count = material->trial_count,
+		.read_blocks = material->read_blocks,
+		.read_block_count = material->read_block_count,
 		.step_time = emulated_step_ns,
 		.exchange_time = emulated_exchange_ns};
 }

@@ -18,8 +18,8 @@
 
 enum {
 	ARMS_MAX = 4,
-	TRIAL_FILES = 40, /* of a block, at the set depth */
-	TRIAL_BATCH = 8,  /* samples, at most: blocks end with a batch */
+	BLOCK_FILES = 40, /* of a block, at the set depth */
+	BLOCK_BATCH = 8,  /* samples, at most: blocks end with a batch */
 	NUMBER_BYTES = 24,
 	CLASS_LEAST = 16, /* files of a half */
 };
@@ -34,7 +34,7 @@ static const double SURE_ENOUGH = 0.9; /* of bytes or requests */
 struct arm {
 	struct config config;
 	const struct dataset *dataset;
-	struct read_trial trial; /* without its figures */
+	struct read_block block; /* without its figures */
 };
 
 struct experiment_arms {
@@ -63,11 +63,11 @@ static bool resource_is(const struct diagnosed *d, const char *const *names)
 	return false;
 }
 
-static bool has_trials(const struct record *record, size_t point, bool parts)
+static bool has_blocks(const struct record *record, size_t point, bool parts)
 {
-	for (size_t i = 0; i < record->trial_count; i++)
-		if (record->trials[i].point == point &&
-			(record->trials[i].part[0] != '\0') == parts)
+	for (size_t i = 0; i < record->read_block_count; i++)
+		if (record->read_blocks[i].point == point &&
+			(record->read_blocks[i].part[0] != '\0') == parts)
 			return true;
 	return false;
 }
@@ -80,7 +80,7 @@ static bool depth_is_open(const struct session *session, const struct diagnosed 
 		"unknown", "latency", "full", "bandwidth", "iops", "concurrency", "shared", NULL};
 	return config_integer(&d->config, KEY_MEASURE_DEPTHS) == MEASURE_DEPTHS_AUTO &&
 	       stage_is(d->diagnosis.verdict.stage, STAGE_READ) && resource_is(d, of_store) &&
-	       !has_trials(&session->record, d->point, false);
+	       !has_blocks(&session->record, d->point, false);
 }
 
 static bool size_is_open(const struct session *session, const struct diagnosed *d)
@@ -88,7 +88,7 @@ static bool size_is_open(const struct session *session, const struct diagnosed *
 	static const char *const of_full[] = {"full", "bandwidth", "iops", "concurrency", NULL};
 	return stage_is(d->diagnosis.verdict.stage, STAGE_READ) && resource_is(d, of_full) &&
 	       d->diagnosis.verdict.confidence < SURE_ENOUGH &&
-	       !has_trials(&session->record, d->point, true);
+	       !has_blocks(&session->record, d->point, true);
 }
 
 /* --- arms ------------------------------------------------------------------------------------- */
@@ -127,10 +127,10 @@ static int arms_add(struct experiment_arms *arms, const struct config *alone,
 	struct arm *arm = &arms->list[arms->count];
 	const int64_t set = config_integer(alone, key);
 	*arm = (struct arm){
-		.dataset = dataset, .trial = {.value = (uint32_t)value, .as_set = value == set}};
+		.dataset = dataset, .block = {.value = (uint32_t)value, .as_set = value == set}};
 	char name[CONFIG_NAME_BYTES];
-	(void)snprintf(arm->trial.key, sizeof arm->trial.key, "%s", config_key_name(key, name));
-	(void)snprintf(arm->trial.part, sizeof arm->trial.part, "%s", part);
+	(void)snprintf(arm->block.key, sizeof arm->block.key, "%s", config_key_name(key, name));
+	(void)snprintf(arm->block.part, sizeof arm->block.part, "%s", part);
 	if (config_copy(&arm->config, alone, NULL) || set_number(&arm->config, key, value, NULL) ||
 		!arm_fits(arms, arm)) {
 		config_release(&arm->config);
@@ -207,7 +207,7 @@ static void set_times(struct experiment_arms *arms, const struct diagnosed *d)
 	const struct stage_summary *read = summary_stage(d->summary, STAGE_READ_NAME);
 	const double rate = d->summary->median * fmax(d->summary->reads_per_sample, 1e-6);
 	const double in_flight = read ? rate * histogram_mean(&read->service) * 1e-9 : 1;
-	arms->block_s = fmin(fmax(TRIAL_FILES / rate, BLOCK_LEAST_S), BLOCK_MOST_S);
+	arms->block_s = fmin(fmax(BLOCK_FILES / rate, BLOCK_LEAST_S), BLOCK_MOST_S);
 	arms->warmup_s =
 		fmin(fmax(SETTLES * (in_flight + 1) / rate, WARMUP_LEAST_S), WARMUP_MOST_S);
 }
@@ -227,28 +227,27 @@ static int run_block(struct experiment_arms *arms, struct arm *arm, unsigned rou
 	struct measurement *m = calloc(1, sizeof *m);
 	if (!m)
 		return -1;
-	(void)snprintf(label, sizeof label, "reads alone, %s = %u%s%s", arm->trial.key,
-		arm->trial.value, arm->trial.part[0] ? ", files that are " : "", arm->trial.part);
+	(void)snprintf(label, sizeof label, "reads alone, %s = %u%s%s", arm->block.key,
+		arm->block.value, arm->block.part[0] ? ", files that are " : "", arm->block.part);
 	int code = set_number(&arm->config, KEY_RUN_SEED,
 		config_integer(&session->plan.config, KEY_RUN_SEED) + 1 + block, &err);
 	if (!code)
 		code = session_run_alone(session, &arm->config, arm->dataset, label, m, &err);
-	struct read_trial *const trial = &arm->trial;
+	struct read_block *const of = &arm->block;
 	const bool told = !code && m->status != MEASUREMENT_INTERRUPTED &&
-			  measurement_read_point(m, &trial->read);
-	trial->point = point;
-	trial->round = round;
+			  measurement_read_point(m, &of->read);
+	of->point = point;
+	of->round = round;
 	if (told)
-		trial->read.rate_error = trial->read.latency_deviation_ns /
-					 trial->read.latency_mean_ns /
-					 sqrt((double)trial->read.files);
+		of->read.rate_error = of->read.latency_deviation_ns / of->read.latency_mean_ns /
+				      sqrt((double)of->read.files);
 	else if (!session_stopped(session))
 		log_warn("%s: %s", label,
 			err.text[0] ? err.text : "no file was read in the time of a block");
 	measurement_release(m);
 	free(m);
 	if (told)
-		code = record_append_trial(&session->record, trial, &err);
+		code = record_append_read_block(&session->record, of, &err);
 	if (told && code)
 		log_warn("%s", err.text);
 	return told && !code ? 0 : -1;
@@ -258,17 +257,17 @@ static bool run_rounds(struct experiment_arms *arms, const struct diagnosed *d, 
 {
 	struct session *session = arms->session;
 	struct error err = {0};
-	unsigned block = (unsigned)session->record.trial_count;
-	const size_t before = session->record.trial_count;
-	const unsigned round = before > 0 ? session->record.trials[before - 1].round + 1 : 0;
+	unsigned block = (unsigned)session->record.read_block_count;
+	const size_t before = session->record.read_block_count;
+	const unsigned round = before > 0 ? session->record.read_blocks[before - 1].round + 1 : 0;
 	set_times(arms, d);
 	/* Half the depth tells least. */
 	while (arms->count > 2 && 2 * (double)arms->count * block_seconds(arms) > seconds &&
-		!arms->list[0].trial.as_set) {
+		!arms->list[0].block.as_set) {
 		config_release(&arms->list[0].config);
 		memmove(&arms->list[0], &arms->list[1], --arms->count * sizeof arms->list[0]);
 	}
-	if (before + 2 * arms->count > RECORD_TRIALS_MAX)
+	if (before + 2 * arms->count > RECORD_READ_BLOCKS_MAX)
 		return false;
 	for (size_t i = 0; i < arms->count; i++)
 		if (verify_set_time(&arms->list[i].config, arms->warmup_s, arms->block_s, &err))
@@ -279,7 +278,7 @@ static bool run_rounds(struct experiment_arms *arms, const struct diagnosed *d, 
 		if (run_block(arms, &arms->list[at], round, block++, (uint32_t)d->point))
 			break;
 	}
-	return session->record.trial_count > before;
+	return session->record.read_block_count > before;
 }
 
 /* --- the table -------------------------------------------------------------------------------- */
@@ -305,8 +304,8 @@ static int reads_alone(struct session *session, size_t point, struct config *out
 		code = limits_reads_alone(
 			out, &plan->config, &plan->grid, point, plan_dataset(plan, &config), err);
 	const int64_t batch = code ? 0 : config_integer(out, KEY_BATCH_SIZE);
-	if (!code && batch > TRIAL_BATCH)
-		code = set_number(out, KEY_BATCH_SIZE, TRIAL_BATCH, err);
+	if (!code && batch > BLOCK_BATCH)
+		code = set_number(out, KEY_BATCH_SIZE, BLOCK_BATCH, err);
 	config_release(&config);
 	return code;
 }
@@ -333,25 +332,10 @@ static bool answer(struct session *session, const struct question *question,
 	return ran;
 }
 
-bool decide(struct session *session, double seconds)
+bool decide(struct session *session, const struct diagnosed *d, double seconds)
 {
-	const uint64_t begun_ns = clock_now_ns();
-	bool ran = false;
-	for (size_t i = 0; i < COUNT(questions) && !session_stopped(session); i++) {
-		struct report report = {0};
-		struct diagnosed *d = calloc(1, sizeof *d);
-		struct error why = {0};
-		const double left =
-			seconds - (double)(clock_now_ns() - begun_ns) / (double)NS_PER_S;
-		if (d && report_open(&report, &session->record, &why) == 0 &&
-			report.best < session->plan.grid.points &&
-			diagnosed_open(d, &report, report.best, &why) == 0) {
-			if (questions[i].is_open(session, d))
-				ran |= answer(session, &questions[i], d, left);
-			diagnosed_close(d);
-		}
-		report_close(&report);
-		free(d);
-	}
-	return ran;
+	for (size_t i = 0; i < COUNT(questions); i++)
+		if (questions[i].is_open(session, d))
+			return answer(session, &questions[i], d, seconds);
+	return false;
 }

@@ -8,16 +8,17 @@
  *
  * Reads alone: a null codec and a null step, so that no later stage hides a faster read. How many files are in flight is told
  * by the key that has an effect: read.depth, read.threads where an engine blocks (pread, mmap), decode.workers where workers
- * read (read.by). Blocks run forth and back (A-B-B-A), so that drift cancels (harness/analyze/read_trials.h), each with
- * another order of the files, long enough for TRIAL_FILES of them and for what was in flight before. An arm that needs more
+ * read (read.by). Blocks run forth and back (A-B-B-A), so that drift cancels (harness/analyze/reads_alone.h), each with
+ * another order of the files, long enough for BLOCK_FILES of them and for what was in flight before. An arm that needs more
  * memory than was promised is left out. Blocks are kept as lines of points.jsonl: a saved result has the same verdict. */
 #ifndef MLBENCH_COMMAND_DECIDE_H
 #define MLBENCH_COMMAND_DECIDE_H
 
+#include "harness/command/calibration.h"
 #include "harness/command/session.h"
 
-/* Runs what the verdict on the session's best point leaves open, within about so many seconds. Returns whether anything was
- * run: the verdict may be another one. */
-bool decide(struct session *session, double seconds);
+/* Runs the first that this verdict leaves open and that was not run yet, within about so many seconds. Returns whether it
+ * was: the verdict may be another one. */
+bool decide(struct session *session, const struct diagnosed *diagnosed, double seconds);
 
 #endif

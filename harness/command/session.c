@@ -309,7 +309,6 @@ static void session_measure_on(struct session *session)
 		if (!session_measure_more(session, more, 0))
 			return;
 	}
-	(void)decide(session, DECIDE_MOST_S);
 }
 
 /* --- until the answer is clear ---------------------------------------------------------------- */
@@ -321,31 +320,39 @@ static double session_seconds(const struct session *session)
 
 /* What is known so far. */
 struct session_look {
-	bool counts;       /* a repetition does */
 	bool told;         /* the stage and its resource */
+	bool decided;      /* an experiment was run, and more may be known */
 	double half_width; /* of the throughput's interval, as a share of it */
 };
 
-static struct session_look session_look(const struct session *session)
+static struct session_look session_look(struct session *session, double seconds)
 {
 	struct session_look look = {.half_width = HUGE_VAL};
 	struct report report = {0};
 	struct diagnosed *d = calloc(1, sizeof *d);
 	struct error why = {0};
-	if (d && report_open(&report, &session->record, &why) == 0 && report.good > 0 &&
+	if (d && report_open(&report, &session->record, &why) == 0 &&
+		report.best < session->plan.grid.points &&
 		diagnosed_open(d, &report, report.best, &why) == 0) {
 		const struct verdict *v = &d->diagnosis.verdict;
-		const struct point_summary *point = d->summary;
-		look.counts = true;
 		look.told = v->confidence >= TOLD && strcmp(v->resource, "unknown") != 0 &&
 			    d->diagnosis.samples_needed == 0;
 		look.half_width =
-			stop_rule_estimate(point->repeats, point->repeat_count, 0).half_width;
+			stop_rule_estimate(d->summary->repeats, d->summary->repeat_count, 0)
+				.half_width;
+		look.decided = decide(session, d, fmin(seconds, DECIDE_MOST_S));
 		diagnosed_close(d);
 	}
 	report_close(&report);
 	free(d);
 	return look;
+}
+
+/* The experiments alone. */
+static void session_decide(struct session *session)
+{
+	while (!session_stopped(session) && session_look(session, DECIDE_MOST_S).decided)
+		;
 }
 
 static double session_key_seconds(const struct session *session, enum key_id key)
@@ -361,20 +368,16 @@ static void session_measure_as_needed(struct session *session)
 	const double set_s = session_key_seconds(session, KEY_MEASURE_DURATION);
 	const double beside_s = session_key_seconds(session, KEY_MEASURE_WARMUP) + BESIDE_S;
 	double each_s = set_s;
-	bool decided = false;
 	while (!session_stopped(session)) {
-		const struct session_look look = session_look(session);
-		const double spent_s = session_seconds(session);
-		const double left_s = PLAN_AT_MOST_S - spent_s;
-		const bool narrow = look.half_width <= share || spent_s > AS_A_RULE_S;
-		if (look.counts && !decided) {
-			decided = true;
-			if (decide(session, fmin(DECIDE_MOST_S, left_s)))
-				continue;
-		}
+		const double left_s = PLAN_AT_MOST_S - session_seconds(session);
+		const struct session_look look = session_look(session, left_s);
+		const bool narrow =
+			look.half_width <= share || session_seconds(session) > AS_A_RULE_S;
+		if (look.decided)
+			continue;
 		if (look.told && narrow)
 			return;
-		if (!look.told && decided)
+		if (!look.told)
 			each_s = fmin(2 * each_s, LONGEST_S);
 		each_s = fmin(each_s, fmax(left_s - beside_s, set_s));
 		const double fit = floor(left_s / (each_s + beside_s));
@@ -491,10 +494,12 @@ static void session_measure(struct session *session)
 		session_measure_item(session, &session->items[i]);
 	if (session->plan.as_needed && session->plan.grid.points == 1)
 		session_measure_as_needed(session);
-	else if (session->sequel)
-		session_measure_on(session);
-	else if (session->plan.as_needed && !session_stopped(session))
-		(void)decide(session, DECIDE_MOST_S);
+	else {
+		if (session->sequel)
+			session_measure_on(session);
+		if (session->sequel || session->plan.as_needed)
+			session_decide(session);
+	}
 	session_finish_flame(session);
 	if (session->plan.limits > 0 && !session_stopped(session))
 		session_open_limits(session);

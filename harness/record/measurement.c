@@ -329,14 +329,14 @@ static const struct field read_point_fields[] = {
 	FIELD(read_point, blocked_share, FIELD_REAL),
 };
 
-const struct field read_trial_fields[READ_TRIAL_FIELDS] = {
-	FIELD(read_trial, point, FIELD_UINT32),
-	FIELD(read_trial, round, FIELD_UINT32),
-	FIELD(read_trial, key, FIELD_TEXT),
-	FIELD(read_trial, value, FIELD_UINT32),
-	FIELD(read_trial, as_set, FIELD_BOOLEAN),
-	FIELD(read_trial, part, FIELD_NAME),
-	FIELD_INSIDE(read_trial, read, read_point_fields),
+const struct field read_block_fields[READ_BLOCK_FIELDS] = {
+	FIELD(read_block, point, FIELD_UINT32),
+	FIELD(read_block, round, FIELD_UINT32),
+	FIELD(read_block, key, FIELD_TEXT),
+	FIELD(read_block, value, FIELD_UINT32),
+	FIELD(read_block, as_set, FIELD_BOOLEAN),
+	FIELD(read_block, part, FIELD_NAME),
+	FIELD_INSIDE(read_block, read, read_point_fields),
 };
 
 const struct field device_ranges[DEVICE_RANGES] = {

@@ -205,7 +205,7 @@ struct read_point {
 
 /* A block of an experiment: reads alone, nothing decoded, null step, at one value of the key that says how many files are in
  * flight, or of one size of files. The blocks of a round ran one after the other, forth and back (A-B-B-A). */
-struct read_trial {
+struct read_block {
 	uint32_t point, round;
 	char key[NAME_BYTES]; /* "read.depth" */
 	uint32_t value;
@@ -484,8 +484,8 @@ bool measurement_json_has_fact(const json_t *object, const char *name);
 /* Members of a device that are ranges: [least, mean, largest] or null.  Throttle reasons are [[reason, share of the
  * samples], ...]. */
 enum { DEVICE_RANGES = 7 };
-enum { READ_TRIAL_FIELDS = 7 };
-extern const struct field read_trial_fields[READ_TRIAL_FIELDS];
+enum { READ_BLOCK_FIELDS = 7 };
+extern const struct field read_block_fields[READ_BLOCK_FIELDS];
 extern const struct field device_ranges[DEVICE_RANGES];
 extern const struct field device_throttles_field;
 

@@ -294,20 +294,22 @@ static int record_limit_from_json(struct record *record, const json_t *object, s
 	return fields_decode(object, limit_fields, COUNT(limit_fields), limit, err);
 }
 
-static json_t *record_trial_to_json(const struct read_trial *trial)
+static json_t *record_read_block_to_json(const struct read_block *block)
 {
 	json_t *object = json_object();
-	int bad = json_object_set_new(object, "kind", json_string("trial"));
-	bad |= fields_encode(object, read_trial_fields, READ_TRIAL_FIELDS, trial);
+	int bad = json_object_set_new(object, "kind", json_string("reads_alone"));
+	bad |= fields_encode(object, read_block_fields, READ_BLOCK_FIELDS, block);
 	return fields_whole(object, bad);
 }
 
-static int record_trial_from_json(struct record *record, const json_t *object, struct error *err)
+static int record_read_block_from_json(
+	struct record *record, const json_t *object, struct error *err)
 {
-	if (record->trial_count == RECORD_TRIALS_MAX)
-		return error_set(err, -EINVAL, "more trials than this version knows");
-	struct read_trial *trial = &record->trials[record->trial_count++];
-	return fields_decode(object, read_trial_fields, READ_TRIAL_FIELDS, trial, err);
+	if (record->read_block_count == RECORD_READ_BLOCKS_MAX)
+		return error_set(
+			err, -EINVAL, "more blocks of reads alone than this version knows");
+	struct read_block *block = &record->read_blocks[record->read_block_count++];
+	return fields_decode(object, read_block_fields, READ_BLOCK_FIELDS, block, err);
 }
 
 static json_t *record_end_to_json(const struct record *record)
@@ -560,12 +562,14 @@ int record_append_limit(struct record *record, const struct stage_limit *limit, 
 	return append_json(record, record_limit_to_json(limit), err);
 }
 
-int record_append_trial(struct record *record, const struct read_trial *trial, struct error *err)
+int record_append_read_block(
+	struct record *record, const struct read_block *block, struct error *err)
 {
-	if (record->trial_count == RECORD_TRIALS_MAX)
-		return error_set(err, -ENOSPC, "more than %d trials", RECORD_TRIALS_MAX);
-	record->trials[record->trial_count++] = *trial;
-	return append_json(record, record_trial_to_json(trial), err);
+	if (record->read_block_count == RECORD_READ_BLOCKS_MAX)
+		return error_set(
+			err, -ENOSPC, "more than %d blocks of reads alone", RECORD_READ_BLOCKS_MAX);
+	record->read_blocks[record->read_block_count++] = *block;
+	return append_json(record, record_read_block_to_json(block), err);
 }
 
 enum point_status record_point_status(const struct record *record, size_t point)
@@ -632,8 +636,8 @@ static int read_record_object(
 	}
 	if (kind && strcmp(kind, "limit") == 0)
 		return record_limit_from_json(record, object, err);
-	if (kind && strcmp(kind, "trial") == 0)
-		return record_trial_from_json(record, object, err);
+	if (kind && strcmp(kind, "reads_alone") == 0)
+		return record_read_block_from_json(record, object, err);
 	if (kind && strcmp(kind, "end") == 0) {
 		record->ended = true;
 		record_end_from_json(record, object);

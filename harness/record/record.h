@@ -1,7 +1,7 @@
 /* The files of a run: `results/<name>/<utc>/`.
  *
  *   points.jsonl   a header line (schema, resolved configuration, environment, grid), then a line
- *                  per repetition, appended and synced as it ends; limits and trials as lines of
+ *                  per repetition, appended and synced as it ends; limits and reads alone as lines of
  *                  their own, and a line that says when and how the run ended
  *   summary.json   schema mlbench.summary/1 (docs/summary.schema.json)
  *   points.csv     one row per point
@@ -32,7 +32,7 @@
 enum {
 	RECORD_NAME_BYTES = 128,
 	RECORD_LIMITS_MAX = 16,
-	RECORD_TRIALS_MAX = 64,
+	RECORD_READ_BLOCKS_MAX = 64,
 	RECORD_HASH_BYTES = 17,
 	STEP_PRODUCTS_MAX = 64
 };
@@ -108,8 +108,8 @@ struct record {
 	size_t tally_count;
 	struct stage_limit limits[RECORD_LIMITS_MAX];
 	size_t limit_count;
-	struct read_trial trials[RECORD_TRIALS_MAX]; /* in the order they ran */
-	size_t trial_count;
+	struct read_block read_blocks[RECORD_READ_BLOCKS_MAX]; /* in the order they ran */
+	size_t read_block_count;
 	bool interrupted; /* some (point, repeat) is missing */
 
 	/* record.c's own. */
@@ -142,7 +142,8 @@ int record_load_traces(
 /* Where those of a repetition are, if there are any; free it.  NULL without memory. */
 char *record_traces_path(const struct record *record, uint32_t point, uint32_t repeat);
 int record_append_limit(struct record *record, const struct stage_limit *limit, struct error *err);
-int record_append_trial(struct record *record, const struct read_trial *trial, struct error *err);
+int record_append_read_block(
+	struct record *record, const struct read_block *block, struct error *err);
 /* Reads points.jsonl; refuses another schema by name.  folder may be the results/NAME (the newest
  * run is taken), one run's folder, or a file in it.  Of results side by side the twin is taken; where there is none: -EINVAL. */
 int record_open(struct record *record, const char *folder, struct error *err);

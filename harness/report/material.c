@@ -122,11 +122,12 @@ static void load_others(struct material *material, const struct record *record, 
 	free(m);
 }
 
-static void take_trials(struct material *material, const struct record *record, size_t point)
+static void take_reads_alone(struct material *material, const struct record *record, size_t point)
 {
-	for (size_t i = 0; i < record->trial_count; i++)
-		if (record->trials[i].point == point)
-			material->trials[material->trial_count++] = record->trials[i];
+	for (size_t i = 0; i < record->read_block_count; i++)
+		if (record->read_blocks[i].point == point)
+			material->read_blocks[material->read_block_count++] =
+				record->read_blocks[i];
 }
 
 static int material_make_room(struct material *material, size_t count)
@@ -187,7 +188,7 @@ int material_load(struct material *material, const struct record *record, size_t
 	material_choose(material, record_point_status(record, point));
 	if (material->count > 0) {
 		load_others(material, record, point);
-		take_trials(material, record, point);
+		take_reads_alone(material, record, point);
 		return 0;
 	}
 	if (code == -ENOENT)

@@ -20,8 +20,8 @@ struct material {
 	/* What other points of the sweep read that differ in read.depth and read.threads alone; owned. */
 	struct read_point *others;
 	size_t other_count;
-	struct read_trial trials[RECORD_TRIALS_MAX]; /* of the point */
-	size_t trial_count;
+	struct read_block read_blocks[RECORD_READ_BLOCKS_MAX]; /* of the point */
+	size_t read_block_count;
 	struct error why; /* of the first repetition that could not be loaded */
 };
 

@@ -1,5 +1,5 @@
-/* Least squares over the blocks of an experiment: see read_trials.h. */
-#include "harness/analyze/read_trials.h"
+/* Least squares over the blocks of an experiment: see reads_alone.h. */
+#include "harness/analyze/reads_alone.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,18 +11,18 @@ static const double UNCOUNTED_ERROR =
 static const double BYTES_APART =
 	1.15; /* mean sizes of the two halves, for their times to tell anything */
 
-static double block_rate(const struct read_trial *t)
+static double block_rate(const struct read_block *t)
 {
 	return t->read.seconds > 0 ? (double)t->read.files / t->read.seconds : 0;
 }
 
-static double block_error(const struct read_trial *t)
+static double block_error(const struct read_block *t)
 {
 	const double counted = UNCOUNTED_ERROR / sqrt((double)t->read.files);
 	return hypot(isnan(t->read.rate_error) ? counted : t->read.rate_error, BLOCK_ERROR);
 }
 
-static bool same_arm(const struct read_trial *a, const struct read_trial *b)
+static bool same_arm(const struct read_block *a, const struct read_block *b)
 {
 	return a->value == b->value && strcmp(a->key, b->key) == 0 && strcmp(a->part, b->part) == 0;
 }
@@ -33,25 +33,25 @@ struct arm_sums {
 };
 
 struct blocks {
-	const struct read_trial *trials;
+	const struct read_block *all;
 	size_t count;
-	size_t arm[64]; /* of each block; TRIAL_ARMS_MAX: it counts nowhere */
-	struct arm_sums sums[TRIAL_ARMS_MAX];
+	size_t arm[64]; /* of each block; ALONE_ARMS_MAX: it counts nowhere */
+	struct arm_sums sums[ALONE_ARMS_MAX];
 };
 
-static void sum_blocks(struct blocks *b, struct trial_arm *arms, size_t *count)
+static void sum_blocks(struct blocks *b, struct alone_arm *arms, size_t *count)
 {
 	for (size_t i = 0; i < b->count; i++) {
-		const struct read_trial *t = &b->trials[i];
+		const struct read_block *t = &b->all[i];
 		const double rate = block_rate(t);
 		size_t at = 0;
-		b->arm[i] = TRIAL_ARMS_MAX;
+		b->arm[i] = ALONE_ARMS_MAX;
 		while (at < *count && !same_arm(arms[at].first, t))
 			at++;
-		if (!(rate > 0) || !(t->read.latency_mean_ns > 0) || at == TRIAL_ARMS_MAX)
+		if (!(rate > 0) || !(t->read.latency_mean_ns > 0) || at == ALONE_ARMS_MAX)
 			continue;
 		if (at == *count)
-			arms[(*count)++] = (struct trial_arm){.first = t};
+			arms[(*count)++] = (struct alone_arm){.first = t};
 		struct arm_sums *s = &b->sums[at];
 		b->arm[i] = at;
 		s->n++;
@@ -72,11 +72,11 @@ static double slope_of(const struct blocks *b, double *rest, double *degrees, si
 	double yy = 0;
 	double n = 0;
 	for (size_t i = 0; i < b->count; i++) {
-		if (b->arm[i] == TRIAL_ARMS_MAX)
+		if (b->arm[i] == ALONE_ARMS_MAX)
 			continue;
 		const struct arm_sums *s = &b->sums[b->arm[i]];
 		const double t = (double)i - s->t / s->n;
-		const double y = log(block_rate(&b->trials[i])) - s->y / s->n;
+		const double y = log(block_rate(&b->all[i])) - s->y / s->n;
 		tt += t * t;
 		ty += t * y;
 		yy += y * y;
@@ -88,10 +88,10 @@ static double slope_of(const struct blocks *b, double *rest, double *degrees, si
 	return slope;
 }
 
-size_t read_trials_arms(
-	const struct read_trial *trials, size_t count, struct trial_arm arms[TRIAL_ARMS_MAX])
+size_t reads_alone_arms(
+	const struct read_block *all, size_t count, struct alone_arm arms[ALONE_ARMS_MAX])
 {
-	struct blocks b = {.trials = trials};
+	struct blocks b = {.all = all};
 	size_t arm_count = 0;
 	double rest;
 	double degrees;
@@ -118,7 +118,7 @@ size_t read_trials_arms(
 	return arm_count;
 }
 
-const struct trial_arm *read_trials_as_set(const struct trial_arm *arms, size_t count)
+const struct alone_arm *reads_alone_as_set(const struct alone_arm *arms, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (arms[i].first->as_set && !arms[i].first->part[0])
@@ -126,8 +126,8 @@ const struct trial_arm *read_trials_as_set(const struct trial_arm *arms, size_t 
 	return NULL;
 }
 
-static const struct trial_arm *arm_of_part(
-	const struct trial_arm *arms, size_t count, const char *part)
+static const struct alone_arm *arm_of_part(
+	const struct alone_arm *arms, size_t count, const char *part)
 {
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(arms[i].first->part, part) == 0)
@@ -135,10 +135,10 @@ static const struct trial_arm *arm_of_part(
 	return NULL;
 }
 
-double read_trials_bytes_share(const struct trial_arm *arms, size_t count, double *error)
+double reads_alone_bytes_share(const struct alone_arm *arms, size_t count, double *error)
 {
-	const struct trial_arm *larger = arm_of_part(arms, count, "larger");
-	const struct trial_arm *smaller = arm_of_part(arms, count, "smaller");
+	const struct alone_arm *larger = arm_of_part(arms, count, "larger");
+	const struct alone_arm *smaller = arm_of_part(arms, count, "smaller");
 	*error = NAN;
 	if (!larger || !smaller || !(larger->bytes > BYTES_APART * smaller->bytes))
 		return NAN;

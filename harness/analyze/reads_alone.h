@@ -1,22 +1,22 @@
-/* What reads alone gave (struct read_trial): the rate of each arm of the experiment, freed of what changed meanwhile.
+/* What reads alone gave (struct read_block): the rate of each arm of the experiment, freed of what changed meanwhile.
  * Pure functions.
  *
  * An arm is a value of the key that says how many files are in flight, or a half of the files, the larger or the smaller ones.
  * Its blocks ran forth and back (A-B-B-A), so that a store that ages or warms up by so much a block takes as much from each arm:
  * ln(rate) of a block is its arm's plus a slope times the block's number, by least squares.  The error of an arm is that of
  * the residuals, or that of counting so many files where it is more. */
-#ifndef MLBENCH_ANALYZE_READ_TRIALS_H
-#define MLBENCH_ANALYZE_READ_TRIALS_H
+#ifndef MLBENCH_ANALYZE_READS_ALONE_H
+#define MLBENCH_ANALYZE_READS_ALONE_H
 
 #include "harness/record/measurement.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { TRIAL_ARMS_MAX = 12 };
+enum { ALONE_ARMS_MAX = 12 };
 
-struct trial_arm {
-	const struct read_trial *first; /* of its blocks: key, value, part; borrowed */
+struct alone_arm {
+	const struct read_block *first; /* of its blocks: key, value, part; borrowed */
 	unsigned blocks;
 	double in_flight;       /* files, on average (Little's law) */
 	double log_rate, error; /* ln(files/s), and its standard error */
@@ -24,14 +24,14 @@ struct trial_arm {
 };
 
 /* Returns how many; 0 where there are too few blocks to know an error from. */
-size_t read_trials_arms(
-	const struct read_trial *trials, size_t count, struct trial_arm arms[TRIAL_ARMS_MAX]);
+size_t reads_alone_arms(
+	const struct read_block *all, size_t count, struct alone_arm arms[ALONE_ARMS_MAX]);
 
 /* The arm of all files at the point's own value; NULL: there is none. */
-const struct trial_arm *read_trials_as_set(const struct trial_arm *arms, size_t count);
+const struct alone_arm *reads_alone_as_set(const struct alone_arm *arms, size_t count);
 
 /* d ln(time of a file) / d ln(its bytes), from the arms of larger and of smaller files: 1 where bytes limit, 0 where requests
  * do. *error: its standard error. NAN: no such arms. */
-double read_trials_bytes_share(const struct trial_arm *arms, size_t count, double *error);
+double reads_alone_bytes_share(const struct alone_arm *arms, size_t count, double *error);
 
 #endif
