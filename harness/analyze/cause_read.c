@@ -812,5 +812,5 @@ static bool memory_that_sleeps(
  * more than the page cache (which some file systems do not count) and a ceiling (which is this
  * node's storage at its best). */
 cause_rule *const cause_rules_read[] = {cause_read_limit, cached_in_part, read_on_cpu,
-	cause_tail_of_same, cause_stalls, hidden_by_large_requests, cause_network, cause_tail,
+	cause_tail_no_stall, cause_stalls, hidden_by_large_requests, cause_network, cause_tail,
 	told_by_points, memory_that_sleeps, told_by_ceiling, cannot_be_told, NULL};

@@ -43,6 +43,7 @@ static const double ALONE_TIME = 0.5, ALONE_BUSY = 0.8;
 static const double SAME_FILES = 0.7, OTHER_FILES = 0.2; /* slow again, of second reads */
 static const double IN_PLACE = 0.6;                      /* of the slow items ... */
 static const double PLACE_TIMES = 3;     /* ... and so many times its share of all */
+static const double BY_CHANCE = 0.6;     /* deviation over mean of the gaps; exponential: 1 */
 static const double LARGER = 2;          /* times the bytes of the others */
 static const double CACHED_LEAST = 0.04; /* a page cache that may serve second reads */
 static const double OPEN_MOSTLY = 0.5;   /* of a file's time */
@@ -61,7 +62,8 @@ struct tail {
 	double median_ns, slow_ns; /* medians */
 	double time_share;         /* that the slow ones take beyond the median */
 	double again;              /* of second reads of a slow file, also slow; NAN: too few */
-	double larger;             /* bytes of the slow over those of the others; NAN: not known */
+	double unevenly; /* deviation over mean of the times without a slow one; NAN: few */
+	double larger;   /* bytes of the slow over those of the others; NAN: not known */
 	char place[TRACE_NAME_BYTES];
 	double place_slow, place_all; /* shares of the slow and of all items in it; 0: none */
 	char names[EVIDENCE_BYTES / 2];
@@ -146,6 +148,27 @@ static void find_again(struct tail *tail)
 		i = end;
 	}
 	tail->again = pairs >= TAIL_AGAIN_MIN ? both / pairs : NAN;
+}
+
+static void find_gaps(const struct trace_set *set, struct tail *tail)
+{
+	double *gaps = calloc(set->items + 1, sizeof *gaps);
+	size_t n = 0;
+	for (size_t i = 0; gaps && i < set->count; i++) {
+		double last_s = NAN;
+		for (size_t k = 0; k < set->of[i]->count; k++) {
+			const struct trace_item *item = &set->of[i]->items[k];
+			if (!((double)item->service_ns > TAIL_TIMES * tail->median_ns))
+				continue;
+			const double begin_s = item->end_s - (double)item->service_ns * 1e-9;
+			if (begin_s > last_s)
+				gaps[n++] = begin_s - last_s;
+			last_s = item->end_s;
+		}
+	}
+	if (n >= TAIL_SLOW_MIN)
+		tail->unevenly = statistics_deviation(gaps, n) / statistics_mean(gaps, n);
+	free(gaps);
 }
 
 /* The folder of a file, or the file of a part; "" at the top. */
@@ -239,7 +262,7 @@ static bool tail_of(
 	const struct trace_set set = cause_traces(base, stage->name);
 	double sum = 0;
 	double beyond = 0;
-	*tail = (struct tail){.again = NAN, .larger = NAN};
+	*tail = (struct tail){.again = NAN, .larger = NAN, .unevenly = NAN};
 	if (!gather_items(&set, tail))
 		return false;
 	tail->median_ns = median_over(tail, false, false);
@@ -259,6 +282,7 @@ static bool tail_of(
 	tail->slow_ns = median_over(tail, true, false);
 	tail->larger = median_over(tail, true, true) / median_over(tail, false, true);
 	find_again(tail);
+	find_gaps(&set, tail);
 	find_place(&set, tail);
 	find_names(&set, tail);
 	return true;
@@ -394,15 +418,24 @@ static bool say_tail(const struct evidence_base *base, const struct stage_summar
 		units_format_duration(histogram_quantile(&read->service, 0.99), p99), gain);
 }
 
-/* same: only if they are the same files each time, which no stall of the storage picks. */
-static bool cause_tail_if(const struct evidence_base *base, bool same, struct cause *out)
+/* A stall picks no files.  With one file in flight the two look alike, a file that takes long and nothing
+ * that arrives; there stalls come evenly, and slow files by chance. */
+static bool is_no_stall(const struct evidence_base *base, const struct tail *tail)
+{
+	const bool alone = base->facts->read_threads * base->facts->read_depth <= 1;
+	return tail->again >= SAME_FILES || (alone && tail->unevenly >= BY_CHANCE);
+}
+
+static bool cause_tail_if(const struct evidence_base *base, bool no_stall, struct cause *out)
 {
 	struct tail tail;
 	const struct stage_summary *read = summary_stage(base->point, STAGE_READ_NAME);
 	const bool binds = tail_of_reads(base, read, &tail) && tail_costs(base, &tail) &&
-			   (!same || tail.again >= SAME_FILES);
+			   (!no_stall || is_no_stall(base, &tail));
 	if (binds)
 		(void)say_tail(base, read, &tail, out);
+	if (binds && no_stall && !(tail.again >= SAME_FILES))
+		out->certainty = fmin(out->certainty, CERTAIN_TAIL_ALONE);
 	tail_release(&tail);
 	return binds;
 }
@@ -414,17 +447,17 @@ bool cause_tail(
 	return cause_tail_if(base, false, out);
 }
 
-bool cause_tail_of_same(
+bool cause_tail_no_stall(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	(void)stage;
 	return cause_tail_if(base, true, out);
 }
 
-bool tail_binds(const struct evidence_base *base, bool same)
+bool tail_binds(const struct evidence_base *base, bool no_stall)
 {
 	struct cause cause;
-	return cause_tail_if(base, same, &cause);
+	return cause_tail_if(base, no_stall, &cause);
 }
 
 /* --- opening a file --------------------------------------------------------------------------- */

@@ -178,11 +178,11 @@ double devices_waiting(const struct point_summary *point);
 bool cache_binds(const struct evidence_base *base);
 /* Whether the step starves because storage answers nothing for a while, now and then. */
 bool stalls_bind(const struct evidence_base *base);
-/* cause_tail.c: a few files that take many times as long as the others; of_same: only if they are the
- * same files each time, which a stall is not. */
-cause_rule cause_tail, cause_tail_of_same;
-/* Whether reading is the bottleneck because of them, whatever else is named; same: as of_same. */
-bool tail_binds(const struct evidence_base *base, bool same);
+/* cause_tail.c: a few files that take many times as long as the others; no_stall: only if a stall does not
+ * look like that. */
+cause_rule cause_tail, cause_tail_no_stall;
+/* Whether reading is the bottleneck because of them, whatever else is named. */
+bool tail_binds(const struct evidence_base *base, bool no_stall);
 /* Lines on slow files and slow samples: which they are, and the share of the time that they take where
  * the verdict on that stage and resource does not say so. */
 void evidence_add_tail(const struct evidence_base *base, const char *stage, const char *resource,

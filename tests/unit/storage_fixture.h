@@ -32,6 +32,7 @@ enum {
 struct store {
 	double latency_ms, latency_cv; /* of each file, beside all others */
 	bool exponential;              /* latency */
+	double slow_share, slow_ms;    /* of the files, any; so much longer */
 	unsigned slots;     /* servers that are taken for the latency; 0: as many as wanted */
 	unsigned others;    /* files that others keep in flight at the one slot */
 	double bytes_per_s; /* 0: unlimited */
@@ -150,6 +151,8 @@ static inline void store_send(struct store_sim *sim)
 	const double mean = s->latency_ms / 1e3;
 	double latency = s->exponential ? mean * rng_exponential(&sim->rng)
 					: store_lognormal(&sim->rng, mean, s->latency_cv);
+	if (s->slow_share > 0 && rng_uniform(&sim->rng) < s->slow_share)
+		latency += s->slow_ms / 1e3;
 	if (job->number == 0)
 		latency += s->cold_ms / 1e3;
 	const double hit = rng_uniform(&sim->rng);

@@ -173,6 +173,29 @@ static void huge_samples_are_named(void **state)
 	made_close(&p);
 }
 
+/* Where opening is most of a file's time, the evidence says so. */
+static void slow_opens_are_told(void **state)
+{
+	(void)state;
+	static const double shares[] = {0.2, 0.8};
+	struct made_plan plan = tail_of_reads("read.depth=4", MADE_SLOW_ANY);
+	plan.read_slow_share = 0;
+	for (size_t s = 0; s < 2; s++) {
+		struct made_point p;
+		struct diagnosis d;
+		made_open(&p, &plan);
+		for (size_t r = 0; r < MADE_REPEATS; r++)
+			for (size_t i = 0; i < MADE_ITEMS; i++) {
+				struct trace_item *item = &p.traces[r].stages[0].items[i];
+				item->open_ns = i % 16 ? NAN : (float)shares[s] * item->service_ns;
+			}
+		diagnose(&p, &d);
+		const char *line = line_with(&d, "Opening a file takes");
+		assert_true(shares[s] > 0.5 ? line && strstr(line, ", 80 % (375 timed)") : !line);
+		made_close(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,6 +204,7 @@ int main(void)
 		cmocka_unit_test(uneven_times_are_no_tail),
 		cmocka_unit_test(slow_files_that_nobody_waits_for),
 		cmocka_unit_test(huge_samples_are_named),
+		cmocka_unit_test(slow_opens_are_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
