@@ -497,7 +497,7 @@ static void session_measure(struct session *session)
 	else {
 		if (session->sequel)
 			session_measure_on(session);
-		if (session->sequel || session->plan.as_needed)
+		if (session->sequel || session->sequential)
 			session_decide(session);
 	}
 	session_finish_flame(session);
