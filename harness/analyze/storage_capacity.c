@@ -243,7 +243,8 @@ static void take_depths(const struct depth_seen *seen, size_t count, double odd,
 		out->best_rate = fmax(out->best_rate, rate);
 		out->most_in_flight = fmax(out->most_in_flight, in_flight);
 		if (out->compared > 1 &&
-			fabs(apart) <= fabs(log(out->other_in_flight / out->in_flight)))
+			(out->alone > 0 ||
+				fabs(apart) <= fabs(log(out->other_in_flight / out->in_flight))))
 			continue;
 		out->other_in_flight = in_flight;
 		out->ratio = rate / out->rate;
@@ -257,7 +258,7 @@ static void compare_depths(const struct storage_evidence *e, double noise, struc
 {
 	struct depth_seen seen[READ_POINTS_MAX];
 	size_t count = 0;
-	for (size_t i = 0; i < e->count; i++)
+	for (size_t i = 0; i < e->count && isnan(out->alone); i++)
 		for (size_t k = 0; k < e->repeats[i]->read_point_count; k++)
 			add_depth_seen(
 				seen, &count, READ_POINTS_MAX, &e->repeats[i]->read_points[k]);
@@ -759,8 +760,8 @@ void storage_fit(const struct storage_evidence *e, struct storage *out)
 	out->known = e->count > 0 && take_measured_reads(e, out, &noise);
 	if (!out->known)
 		return;
-	compare_depths(e, noise, out, &all);
 	take_reads_alone(e, out, &all);
+	compare_depths(e, noise, out, &all);
 	const size_t before = all.count;
 	compare_probe(e, out, &all);
 	const bool probed = all.count > before;

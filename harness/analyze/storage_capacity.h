@@ -13,7 +13,8 @@
  * repetition, which met an idle store (trace "read ramp"). Readers that are blocked most of the
  * time say nothing about the store.
  *
- * Reads alone at several depths, A-B-B-A (reads_alone.h), are compared with each other and stand before all of these.
+ * Reads alone at several depths, A-B-B-A (reads_alone.h), are compared with each other; depths
+ * of a warm-up, which were tried one after the other, then say nothing.
  *
  * Fit. A grid over k and over how round the corner is gives the probability that the store is
  * saturated (twice the queue depth would gain less than 15 %), L and C with intervals, and whether
@@ -83,7 +84,7 @@ struct storage {
 	double rate, in_flight, response_ns;
 	double full;     /* probability that more in flight gains nothing; 0.5: not told */
 	size_t compared; /* depths other than the one that is set */
-	double alone;    /* files/s of reads alone at the set depth, which others are compared with; NAN: none were made */
+	double alone; /* files/s of reads alone at the set depth, which others are compared with; NAN: none were made */
 	/* The one furthest from it: files in flight, files/s over those of the measured part, d ln
 	 * X / d ln N between the two, standard error of that. */
 	double other_in_flight, ratio, elasticity, elasticity_error;
