@@ -2,6 +2,7 @@
  * it all down again, from wherever it got to. */
 #include "pipelines/pipeline.h"
 
+#include "harness/base/array.h"
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "harness/measure/timeline.h"
@@ -139,19 +140,34 @@ static int open_timeline(struct run *run)
 	return 0;
 }
 
+_Static_assert((int)PIPELINE_POOLS == (int)POOL_STAGING + 1, "a block for each pool");
+
 static int open_pools(struct run *run, struct error *err)
 {
 	const struct pipeline_plan *plan = &run->plan;
 	const bool huge = config_on(run->config, KEY_READ_HUGE_PAGES);
-	struct placement *const p = &run->placement;
+	const struct {
+		enum placement_pool pool;
+		struct memory_block *block;
+		size_t bytes;
+		bool huge;
+	} pools[] = {
+		{POOL_BLOBS, &run->blob_block, plan->blob_pool_bytes, huge},
+		{POOL_SLOTS, &run->slot_block, plan->slot_pool_bytes, false},
+		{POOL_STAGING, &run->staging_block, plan->staging_bytes, false},
+	};
 	int code = 0;
-	if (plan->blob_pool_bytes > 0)
-		code = placement_map(p, POOL_BLOBS, &run->blob_block, plan->blob_pool_bytes, huge);
-	if (!code)
-		code = placement_map(p, POOL_SLOTS, &run->slot_block, plan->slot_pool_bytes, false);
-	if (!code && plan->staging_bytes > 0)
-		code = placement_map(
-			p, POOL_STAGING, &run->staging_block, plan->staging_bytes, false);
+	for (size_t i = 0; i < COUNT(pools) && !code; i++) {
+		if (run->kept) {
+			*pools[i].block = run->kept->blocks[pools[i].pool];
+			run->kept->blocks[pools[i].pool] = (struct memory_block){0};
+		}
+		if (pools[i].bytes > 0)
+			code = placement_map(&run->placement, pools[i].pool, pools[i].block,
+				pools[i].bytes, pools[i].huge);
+		else
+			memory_unmap(pools[i].block);
+	}
 	return code ? no_memory(err) : 0;
 }
 
@@ -233,7 +249,7 @@ static int open_crew(struct run *run, struct error *err)
 }
 
 /* Looking takes one part in so many of a repetition, and LOOK_LEAST_MS where that is less or not known. */
-enum { LOOK_SHARE = 50, LOOK_LEAST_MS = 10 };
+enum { LOOK_SHARE = 50, LOOK_LEAST_MS = 3 };
 static const double COLD_BELOW = 0.01, WARM_ABOVE = 0.99;
 
 static double cache_state_share(const struct residency *residency)
@@ -548,6 +564,22 @@ static int run_threads(struct run *run, const struct pipeline_control *control,
 	return code;
 }
 
+static void close_pool(struct run *run, enum placement_pool pool, struct memory_block *block)
+{
+	if (!run->kept) {
+		memory_unmap(block);
+		return;
+	}
+	memory_hide_from_forks(block);
+	run->kept->blocks[pool] = *block;
+}
+
+void pipeline_pools_release(struct pipeline_pools *pools)
+{
+	for (size_t i = 0; i < COUNT(pools->blocks); i++)
+		memory_unmap(&pools->blocks[i]);
+}
+
 void run_close(struct run *run)
 {
 	devices_free(&run->devices);
@@ -559,9 +591,9 @@ void run_close(struct run *run)
 	source_close(run->source);
 	exchange_close(&run->exchange);
 	first_epoch_close(&run->first_epoch);
-	memory_unmap(&run->staging_block);
-	memory_unmap(&run->slot_block);
-	memory_unmap(&run->blob_block);
+	close_pool(run, POOL_STAGING, &run->staging_block);
+	close_pool(run, POOL_SLOTS, &run->slot_block);
+	close_pool(run, POOL_BLOBS, &run->blob_block);
 	monitor_close(&run->monitor);
 	for (int i = 0; i < STAGE_IDS; i++)
 		thread_meters_close(run->stages[i].meters, run->stages[i].workers);
@@ -641,6 +673,7 @@ int pipeline_run_limited(const struct config *config, const struct dataset *data
 		run->m = out;
 		run->timed = config_on(config, KEY_MEASURE_PROFILER);
 		run->wants_timeline = control->timeline;
+		run->kept = control->pools;
 		run->cores = placement_cores();
 		choose_times(run);
 		code = sample_cut_files(config, dataset, &run->samples, err);

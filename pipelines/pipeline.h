@@ -18,6 +18,7 @@
 #define MLBENCH_PIPELINES_PIPELINE_H
 
 #include "harness/base/error.h"
+#include "harness/base/memory.h"
 #include "harness/config/config.h"
 #include "harness/record/measurement.h"
 #include "harness/record/trace.h"
@@ -137,6 +138,14 @@ struct live_feed;
 
 struct timeline;
 
+/* Buffers of the repetition before, whose pages are touched: the next one takes what it can use of them, and gives the rest back
+ * before it maps its own, so that no more is resident than without them.  {0}: nothing yet; one repetition at a time. */
+enum { PIPELINE_POOLS = 3 };
+struct pipeline_pools {
+	struct memory_block blocks[PIPELINE_POOLS]; /* by enum placement_pool */
+};
+void pipeline_pools_release(struct pipeline_pools *pools); /* safe on {0} */
+
 struct pipeline_control {
 	const atomic_bool *stop;     /* Ctrl-C: drain and return within a second; may be NULL */
 	pipeline_progress *progress; /* may be NULL */
@@ -154,6 +163,7 @@ struct pipeline_control {
 	/* Where the timeline goes that trace.schedule asks for; NULL afterwards where there is none, else closed by
 	 * the caller.  NULL: it is not wanted, and nothing is recorded. */
 	struct timeline **timeline;
+	struct pipeline_pools *pools; /* NULL: nothing is kept for the next repetition */
 };
 
 /* Runs one repetition on the calling thread and those it starts; all have ended when it returns.

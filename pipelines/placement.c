@@ -329,7 +329,8 @@ int placement_map(struct placement *p, enum placement_pool pool, struct memory_b
 		.pool = pool,
 		.parts = pool == POOL_STAGING ? p->threads.devices : 1};
 	if (!p->topology)
-		return memory_map(block, size, want_huge);
+		return memory_remap(block, size, want_huge);
+	memory_unmap(block); /* its pages lie where the last repetition wanted them */
 	map.part_bytes = size / map.parts;
 	map.all = hwloc_bitmap_alloc();
 	bool made = map.all != NULL;

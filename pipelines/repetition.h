@@ -117,6 +117,7 @@ struct run {
 	struct patience patience;
 	struct dither dither; /* {0}: no other depth is tried */
 	struct memory_block blob_block, slot_block, staging_block;
+	struct pipeline_pools *kept; /* between repetitions; NULL: nothing is */
 	struct placement placement;
 	struct injection injection;
 	struct overhead overhead;

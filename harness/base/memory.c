@@ -123,11 +123,13 @@ static enum memory_pages memory_pages_given(const struct memory_block *block)
 int memory_map_bound(
 	struct memory_block *block, size_t size, bool want_huge, memory_bind *bind, void *context)
 {
-	*block = (struct memory_block){0};
 	const bool huge = want_huge && size >= MEMORY_HUGE_LEAST_BYTES;
+	*block = (struct memory_block){.huge = huge};
 	if (!(huge ? try_map_huge(block, round_up_to(size, HUGE_PAGE_BYTES))
-		   : try_map(block, round_up_to(size > 0 ? size : 1, PAGE_BYTES), 0)))
+		   : try_map(block, round_up_to(size > 0 ? size : 1, PAGE_BYTES), 0))) {
+		*block = (struct memory_block){0};
 		return -ENOMEM;
+	}
 	if (bind)
 		bind(context, block->data, block->size);
 	touch(block->data, block->size);
@@ -140,6 +142,40 @@ int memory_map_bound(
 int memory_map(struct memory_block *block, size_t size, bool want_huge)
 {
 	return memory_map_bound(block, size, want_huge, NULL, NULL);
+}
+
+/* To another number of plain pages; false: it is as it was. */
+static bool memory_resize(struct memory_block *block, size_t size)
+{
+	const size_t before = block->size;
+	void *const data =
+		size == before ? block->data : mremap(block->data, before, size, MREMAP_MAYMOVE);
+	if (data == MAP_FAILED)
+		return false;
+	if (size > before)
+		touch((uint8_t *)data + before, size - before);
+	block->data = data;
+	block->size = size;
+	atomic_fetch_add(&mapped_bytes, size - before); /* unsigned: less of it, too */
+	return true;
+}
+
+int memory_remap(struct memory_block *block, size_t size, bool want_huge)
+{
+	const bool huge = want_huge && size >= MEMORY_HUGE_LEAST_BYTES;
+	const size_t rounded =
+		round_up_to(size > 0 ? size : 1, huge ? HUGE_PAGE_BYTES : PAGE_BYTES);
+	const bool alike = block->data && block->huge == huge;
+	if (alike && (!huge || block->size == rounded) && memory_resize(block, rounded))
+		return 0;
+	memory_unmap(block);
+	return memory_map(block, size, want_huge);
+}
+
+void memory_hide_from_forks(const struct memory_block *block)
+{
+	if (block->data)
+		(void)madvise(block->data, block->size, MADV_DONTFORK);
 }
 
 void memory_unmap(struct memory_block *block)

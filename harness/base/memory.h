@@ -25,6 +25,7 @@ struct memory_block {
 	void *data;
 	size_t size; /* rounded up to whole pages */
 	enum memory_pages pages;
+	bool huge; /* pages of 2 MiB were asked for */
 };
 
 /* Maps and touches `size` bytes.  want_huge: tries MAP_HUGETLB, then transparent huge pages, then
@@ -36,6 +37,12 @@ int memory_map(struct memory_block *block, size_t size, bool want_huge);
 typedef void memory_bind(void *context, void *data, size_t size);
 int memory_map_bound(
 	struct memory_block *block, size_t size, bool want_huge, memory_bind *bind, void *context);
+
+/* memory_map that keeps what it can of a block's touched pages, with what is in them; on a block that is {0} it is memory_map.
+ * Never are both resident.  -ENOMEM: the block is {0}. */
+int memory_remap(struct memory_block *block, size_t size, bool want_huge);
+/* A child does not inherit it: pages that are shared with one are copied when they are written. */
+void memory_hide_from_forks(const struct memory_block *block);
 
 void memory_unmap(struct memory_block *block); /* safe on {0} */
 const char *memory_pages_name(enum memory_pages pages);

@@ -82,7 +82,8 @@ static int session_run_pipeline(struct session *session, const struct config *co
 		.traces = recordings ? &recordings->traces : NULL,
 		.timeline = recordings && first ? &recordings->timeline : NULL,
 		.enough = recordings ? NULL : limits_enough,
-		.live = &session->live->feed};
+		.live = &session->live->feed,
+		.pools = &session->pools};
 	const double started = clock_utc_seconds();
 	const struct live_begin begin = {.label = label,
 		.limit = !recordings,
@@ -506,6 +507,7 @@ static void session_measure(struct session *session)
 	for (size_t i = 0; i < session->limits.count && !session_stopped(session); i++)
 		if (!limit_is_known(&session->record, &session->limits.jobs[i].limit))
 			run_limit(session, &session->limits.jobs[i]);
+	pipeline_pools_release(&session->pools);
 	log_progress_end();
 	live_feed_phase(&session->live->feed, LIVE_REPORTING);
 }

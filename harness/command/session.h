@@ -31,6 +31,7 @@ struct session {
 	struct progress progress;
 	uint64_t begun_ns; /* to measure */
 	struct live_show *live;
+	struct pipeline_pools pools;
 	struct flame *flame; /* NULL: no --flame */
 	struct flame_profile flame_profile;
 	bool flame_finished;

@@ -3,9 +3,13 @@
  *
  *   bench_harness [KEY VALUE]...            null step, one worker, and changes of the configuration, as `batch.size 64`
  *   bench_harness threads [KEY VALUE]...    1 to 1,024 workers: with a null step, and with one that takes 20 ms of a
- *                                           device, whose utilisation says what the workers take from it */
+ *                                           device, whose utilisation says what the workers take from it
+ *   bench_harness repetitions [KEY VALUE]...  what a repetition takes beyond the time that it measures, with its pools kept
+ *                                           for the next one and without, in turn
+ */
 #include "tests/pipeline_bench.h"
 
+#include "harness/base/clock.h"
 #include "pipelines/placement.h"
 
 enum { REPEATS = 7, THREADS_REPEATS = 5, SAMPLES = 4096, EDGE = 18 /* 18 x 18 x 3 = 972 bytes */ };
@@ -87,9 +91,42 @@ static void bench_threads(struct pipeline_fixture *f)
 	}
 }
 
+static void bench_repetitions(struct pipeline_fixture *f)
+{
+	enum { REPETITIONS = 100 };
+	static double ms[2][REPETITIONS];
+	struct pipeline_pools pools = {0};
+	uint64_t pool_bytes = 0;
+	fixture_set(f, KEY_MEASURE_DURATION, "50ms");
+	fixture_set(f, KEY_MEASURE_WARMUP, "10ms");
+	for (int i = 0; i < 2 * REPETITIONS; i++) {
+		struct traces traces = {0};
+		const struct pipeline_control control = {
+			.traces = &traces, .pools = i % 2 ? &pools : NULL};
+		struct measurement m;
+		struct error err = {""};
+		const uint64_t begin_ns = clock_now_ns();
+		if (pipeline_run(&f->config, &f->dataset, &control, &m, &err))
+			fixture_die(err.text);
+		ms[i % 2][i / 2] =
+			(double)(clock_now_ns() - begin_ns) * 1e-6 - m.wall_seconds * 1e3;
+		pool_bytes = m.pool_bytes;
+		traces_release(&traces);
+		measurement_release(&m);
+	}
+	pipeline_pools_release(&pools);
+	for (int kept = 0; kept < 2; kept++) {
+		const double median = bench_median(ms[kept], REPETITIONS);
+		printf("%-12s %.1f MiB of pools, %.2f ms beyond what is measured [%.2f %.2f], n = %d\n",
+			kept ? "pools kept" : "mapped anew", (double)pool_bytes / 1048576, median,
+			ms[kept][REPETITIONS / 10], ms[kept][REPETITIONS * 9 / 10], REPETITIONS);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const bool threads = argc > 1 && strcmp(argv[1], "threads") == 0;
+	const bool repetitions = argc > 1 && strcmp(argv[1], "repetitions") == 0;
 	struct pipeline_fixture f;
 	fixture_open(&f, SAMPLES, EDGE, EDGE, 1);
 	fixture_set(&f, KEY_DECODE_WORKERS, "1");
@@ -101,14 +138,16 @@ int main(int argc, char **argv)
 	fixture_set(&f, KEY_PREFETCH_DEPTH, "4");
 	fixture_set(&f, KEY_MEASURE_DURATION, "1s");
 	fixture_set(&f, KEY_MEASURE_WARMUP, "200ms");
-	for (int i = 1 + threads; i + 1 < argc; i += 2) {
+	for (int i = 1 + threads + repetitions; i + 1 < argc; i += 2) {
 		struct error err;
 		const enum key_id key = config_find_key(argv[i]);
 		if (key == KEY_COUNT || config_set_key(&f.config, key, argv[i + 1], &err))
-			fixture_die("usage: bench_harness [threads] [KEY VALUE]...");
+			fixture_die("usage: bench_harness [threads|repetitions] [KEY VALUE]...");
 	}
 	if (threads)
 		bench_threads(&f);
+	else if (repetitions)
+		bench_repetitions(&f);
 	else
 		bench_one(&f);
 	fixture_close(&f);

@@ -94,6 +94,33 @@ static void kinds_of_pages(void **state)
 	assert_false(memory_pages_differ("pages of unknown size", "4 KiB pages"));
 }
 
+/* Another size takes over the touched pages that it can use, and no more is mapped than it needs. */
+static void a_block_keeps_its_pages(void **state)
+{
+	(void)state;
+	enum { SMALL = 1 << 20, LARGE = 4 << 20 };
+	struct memory_block block = {0};
+	const uint64_t before = memory_mapped_bytes();
+	assert_int_equal(memory_remap(&block, SMALL, false), 0);
+	memset(block.data, 7, SMALL);
+	memory_hide_from_forks(&block);
+	assert_int_equal(memory_remap(&block, LARGE, false), 0);
+	assert_true(memory_mapped_bytes() - before == LARGE);
+	assert_int_equal(((uint8_t *)block.data)[SMALL - 1], 7);
+	assert_int_equal(((uint8_t *)block.data)[LARGE - 1], 0);
+	assert_true(resident(block.data, LARGE) == 1);
+	void *const data = block.data;
+	assert_int_equal(memory_remap(&block, SMALL - 100, false), 0);
+	assert_true(block.data == data && memory_mapped_bytes() - before == SMALL);
+	assert_int_equal(((uint8_t *)block.data)[SMALL - 1], 7);
+	/* Pages of another kind are mapped anew. */
+	assert_int_equal(memory_remap(&block, LARGE, true), 0);
+	assert_int_equal(((uint8_t *)block.data)[0], 0);
+	assert_true(memory_mapped_bytes() - before == LARGE);
+	memory_unmap(&block);
+	assert_true(memory_mapped_bytes() == before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -101,6 +128,7 @@ int main(void)
 		cmocka_unit_test(logs_are_touched_when_they_are_opened),
 		cmocka_unit_test(pages_are_those_that_the_kernel_gave),
 		cmocka_unit_test(kinds_of_pages),
+		cmocka_unit_test(a_block_keeps_its_pages),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -799,6 +800,50 @@ static void few_batches_are_no_steady_state(void **state)
 	fixture_close(&f);
 }
 
+static long page_faults(void)
+{
+	struct rusage usage;
+	assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+	return usage.ru_minflt;
+}
+
+/* A repetition does not touch again what the one before touched; and what a smaller one cannot use is given back. */
+static void pools_are_kept_between_repetitions(void **state)
+{
+	(void)state;
+	if (SANITIZED)
+		skip(); /* whose shadow memory has page faults of its own */
+	struct pipeline_fixture f;
+	struct pipeline_pools pools = {0};
+	const struct pipeline_control control = {.pools = &pools};
+	struct measurement m;
+	struct error err = {""};
+	long faults[3];
+	const uint64_t mapped_before = memory_mapped_bytes();
+	fixture_open(&f, 64, 500, 375, 0);
+	set_duration(&f, "10ms", "50ms");
+	fixture_set(&f, KEY_READ_ENGINE, "pread");
+	fixture_set(&f, KEY_READ_HUGE_PAGES, "off");
+	for (int i = 0; i < 3; i++) {
+		if (i == 2)
+			fixture_set(&f, KEY_PREFETCH_DEPTH, "1");
+		const uint64_t kept = memory_mapped_bytes();
+		const long before = page_faults();
+		assert_int_equal(pipeline_run(&f.config, &f.dataset, &control, &m, &err), 0);
+		faults[i] = page_faults() - before;
+		assert_true(i == 0 || (i == 1 ? memory_mapped_bytes() == kept
+					      : memory_mapped_bytes() < kept));
+		if (i == 0)
+			assert_true(faults[0] > (long)(m.pool_bytes / 4096) / 2);
+		measurement_release(&m);
+	}
+	assert_true(faults[1] < faults[0] / 2);
+	assert_true(faults[2] < faults[0] / 2);
+	pipeline_pools_release(&pools);
+	assert_int_equal(memory_mapped_bytes(), mapped_before);
+	fixture_close(&f);
+}
+
 static void memory_stays_within_the_bound(void **state)
 {
 	(void)state;
@@ -1082,6 +1127,7 @@ int main(void)
 		cmocka_unit_test(without_the_profiler_only_throughput_remains),
 		cmocka_unit_test(few_batches_are_no_steady_state),
 		cmocka_unit_test(memory_stays_within_the_bound),
+		cmocka_unit_test(pools_are_kept_between_repetitions),
 		cmocka_unit_test(more_workers_than_cores_work),
 		cmocka_unit_test(narrow_pipelines_do_not_deadlock),
 		cmocka_unit_test(decode_conditions_have_their_effect),

@@ -36,6 +36,8 @@ enum {
 	VISIT_THREADS = 64,
 	VISIT_FILES_LEAST = 8, /* for each thread beyond one per core */
 	WARM_THREADS = 16,     /* each has a block */
+	ALONE_NS = 3000000,
+	ALONE_FILE_NS = 200000, /* an open that takes longer is a round trip */
 };
 
 static const double COLD_SHARE = 0.005; /* resident at most */
@@ -57,6 +59,7 @@ struct work {
 	enum method method;
 	uint64_t deadline_ns; /* no file is opened after it, when one was asked; 0: there is none */
 	uint64_t stride;      /* from one sample to the next that is asked */
+	uint64_t first;       /* of them that the team asks: those before it were */
 	bool again;           /* evicting: not the first pass */
 	uint8_t *kept;        /* (count): evicting left pages of its file */
 	uint8_t *scratch;     /* WARM_BLOCK_BYTES for each thread */
@@ -184,7 +187,7 @@ static int residency_measure_one(void *context, unsigned thread, uint64_t index,
 	(void)err;
 	(void)thread;
 	struct work *const work = context;
-	const uint64_t sample = index * work->stride % work->dataset->count;
+	const uint64_t sample = (work->first + index) * work->stride % work->dataset->count;
 	union store_file file;
 	if (residency_is_late(work) || !residency_open_file(work, sample, &file))
 		return 0;
@@ -240,11 +243,12 @@ static int residency_visit(struct work *work, unsigned most,
 	int (*one)(void *context, unsigned thread, uint64_t index, struct error *err),
 	struct error *err)
 {
-	const uint64_t useful = work->dataset->count / VISIT_FILES_LEAST;
+	const uint64_t count = work->dataset->count - work->first;
+	const uint64_t useful = count / VISIT_FILES_LEAST;
 	const unsigned cores = team_threads(0);
 	const unsigned threads = useful > cores ? (unsigned)fmin((double)useful, most) : cores;
 	const struct team_job job = {
-		.count = work->dataset->count,
+		.count = count,
 		.item = one,
 		.context = work,
 		.stop = store_patience.stop,
@@ -317,6 +321,19 @@ static uint64_t residency_common_divisor(uint64_t a, uint64_t b)
 	return a;
 }
 
+/* Without a team, whose threads take longer to start than so many files that are no round trip away. */
+static void residency_measure_alone(struct work *work)
+{
+	const uint64_t begin_ns = clock_now_ns();
+	uint64_t spent_ns = 0;
+	while (work->first < work->dataset->count && spent_ns < ALONE_NS &&
+		spent_ns <= (work->first + 1) * ALONE_FILE_NS) {
+		(void)residency_measure_one(work, 0, 0, NULL);
+		work->first++;
+		spent_ns = clock_now_ns() - begin_ns;
+	}
+}
+
 static int residency_measure_all(struct work *work, struct residency *out, struct error *err)
 {
 	static const double golden = 0.6180339887; /* strides by it leave the most even gaps */
@@ -324,7 +341,12 @@ static int residency_measure_all(struct work *work, struct residency *out, struc
 	work->stride = work->deadline_ns ? (uint64_t)(golden * (double)count) | 1 : 1;
 	while (count > 0 && residency_common_divisor(work->stride, count) != 1)
 		work->stride++;
-	const int code = residency_visit(work, VISIT_THREADS, residency_measure_one, err);
+	work->first = 0;
+	residency_measure_alone(work);
+	const bool rest = work->first < count && !residency_is_late(work);
+	const int code =
+		rest ? residency_visit(work, VISIT_THREADS, residency_measure_one, err) : 0;
+	work->first = 0;
 	return code ? code : residency_take(work, out, err);
 }
 
