@@ -783,21 +783,19 @@ static bool cannot_be_told(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	const double each_ns = histogram_mean(&stage->service);
-	/* Workers that read have one file in flight each. */
-	const bool workers = base->facts->by_workers;
-	const char *const key = workers ? "decode.workers" : "read.depth";
-	const unsigned depth = workers ? base->facts->read_threads : base->facts->read_depth;
+	const struct flight flight = point_facts_flight(base->facts);
 	char each[UNITS_BYTES];
 	if (!(each_ns > 0)) /* a run in progress has no service times */
 		return cause_is(out, "unknown", CERTAIN_UNTOLD,
 			"high latency and saturation look alike at a single queue depth; a sweep of "
 			"%s=%u,%u would tell them apart",
-			key, depth, 2 * depth);
+			flight.key, flight.value, 2 * flight.value);
 	return cause_is(out, "unknown", CERTAIN_UNTOLD,
 		"%.1f %ss in flight take %s each: high latency and saturation look alike at a "
 		"single queue depth; a sweep of %s=%u,%u would tell them apart",
 		base->point->median * base->point->reads_per_sample * each_ns * 1e-9,
-		cause_read_unit(base), units_format_duration(each_ns, each), key, depth, 2 * depth);
+		cause_read_unit(base), units_format_duration(each_ns, each), flight.key,
+		flight.value, 2 * flight.value);
 }
 
 /* Reads that the page cache served but that sleep must wait for the disk's queue after all; what

@@ -506,6 +506,15 @@ static void merge_parts(struct point_summary *out, const struct chosen *chosen, 
 			summary_add_note(out, chosen->repeats[i]->notes[n]);
 }
 
+struct flight point_facts_flight(const struct point_facts *facts)
+{
+	if (facts->by_workers)
+		return (struct flight){"decode.workers", facts->read_threads, 1};
+	if (facts->reads_block)
+		return (struct flight){"read.threads", facts->read_threads, 1};
+	return (struct flight){"read.depth", facts->read_depth, facts->read_threads};
+}
+
 struct workload_facts summary_facts(const struct measurement *const *repeats, size_t count)
 {
 	for (size_t i = 0; i < count; i++)

@@ -225,7 +225,8 @@ struct point_facts {
 	double overhead_sample_ns, overhead_batch_ns, overhead_step_ns;
 	bool step_emulated, reads_memory;
 	bool by_workers; /* read.by = workers: each of them reads and decodes, one after the other */
-	bool turns;      /* prefetch.depth = 0: loading and steps take turns */
+	bool reads_block;  /* workload_facts.reads_block */
+	bool turns;        /* prefetch.depth = 0: loading and steps take turns */
 	bool reads_large;  /* workload_facts.reads_large */
 	bool reads_direct; /* past the page cache */
 	/* What the data may hold, and what makes its decoding cheaper and is not set yet. */
@@ -247,6 +248,14 @@ struct point_facts {
 	double duration_s, warmup_s;
 	unsigned repeats, epochs; /* epochs 0: by duration */
 };
+
+/* The key that says how many files are in flight, and its value; so many of them are for each of `readers`. */
+struct flight {
+	const char *key;
+	unsigned value, readers;
+};
+
+struct flight point_facts_flight(const struct point_facts *facts);
 
 /* From the first repetition that did not fail; count >= 1. */
 struct workload_facts summary_facts(const struct measurement *const *repeats, size_t count);

@@ -801,45 +801,28 @@ static void advise_quota(const struct evidence_base *base, struct verdict *out)
 
 void advice_try_depths(const struct point_facts *facts, char *out, size_t room)
 {
-	const unsigned depth = facts->read_depth;
-	const unsigned threads = facts->read_threads;
-	if (facts->by_workers)
-		(void)snprintf(out, room,
-			"sweep decode.workers=%u,%u: if the rate of reads rises, reading is "
-			"latency-bound; if not, storage is saturated",
-			threads, threads * 2);
-	else
-		(void)snprintf(out, room,
-			"sweep read.depth=%u,%u (with pread read.threads=%u,%u): if throughput "
-			"rises, reading is latency-bound; if not, storage is saturated",
-			depth, depth * 2, threads, threads * 2);
+	const struct flight flight = point_facts_flight(facts);
+	(void)snprintf(out, room,
+		"sweep %s=%u,%u: if throughput rises, reading is latency-bound; if not, storage is "
+		"saturated",
+		flight.key, flight.value, flight.value * 2);
 }
 
 static void advise_storage(
 	const struct evidence_base *base, const struct cause *cause, struct verdict *out)
 {
-	const unsigned depth = base->facts->read_depth;
-	const unsigned threads = base->facts->read_threads;
+	const struct flight flight = point_facts_flight(base->facts);
 	if (advice_of_limits(
 		    base->point, base->facts, cause->resource, out->advice, sizeof out->advice))
 		return;
 	const unsigned wanted = network_depth_wanted(base);
 	const char *const unit = cause_read_unit(base);
-	const char *const or_threads = base->facts->reads_large ? "" : ", or more read.threads";
-	if (base->facts->by_workers && strcmp(cause->resource, "latency") == 0)
-		advise(out,
-			"decode.workers = %u: each of them reads one %s at a time, and storage "
-			"throughput still rises with those in flight",
-			wanted > threads ? wanted : 2 * threads, unit);
-	else if (strcmp(cause->resource, "latency") == 0 && wanted > depth * threads)
-		advise(out,
-			"read.depth = %u%s: %u %ss in flight would do for this round trip "
-			"(Little's law)",
-			(wanted + threads - 1) / threads, or_threads, wanted, unit);
+	if (strcmp(cause->resource, "latency") == 0 && wanted > flight.value * flight.readers)
+		advise(out, "%s = %u: %u %ss in flight would do for this round trip (Little's law)",
+			flight.key, (wanted + flight.readers - 1) / flight.readers, wanted, unit);
 	else if (strcmp(cause->resource, "latency") == 0)
-		advise(out,
-			"read.depth = %u%s: storage throughput still rises with the %ss in flight",
-			depth * 2, or_threads, unit);
+		advise(out, "%s = %u: storage throughput still rises with the %ss in flight",
+			flight.key, flight.value * 2, unit);
 	else if (strcmp(cause->resource, "unknown") == 0)
 		advice_try_depths(base->facts, out->advice, sizeof out->advice);
 	else if (!recommend_without_keys(base->point, STAGE_READ_NAME, cause->resource, out->advice,

@@ -153,6 +153,7 @@ static void report_facts_of(const struct record *record, const struct config *co
 			      config_integer(config, KEY_CODEC_PNG) == CODEC_PNG_LIBPNG,
 		.reads_memory = workload->reads_memory,
 		.reads_large = workload->reads_large,
+		.reads_block = workload->reads_block,
 		.reads_direct = config_on(config, KEY_READ_DIRECT),
 		.any_order = config_integer(config, KEY_BATCH_ORDER) == BATCH_ORDER_AS_COMPLETED,
 		.storage_bytes_per_s = storage_ceiling(record),
