@@ -43,6 +43,7 @@ static const double ALONE_TIME = 0.5, ALONE_BUSY = 0.8;
 static const double SAME_FILES = 0.7, OTHER_FILES = 0.2; /* slow again, of second reads */
 static const double IN_PLACE = 0.6;                      /* of the slow items ... */
 static const double PLACE_TIMES = 3;     /* ... and so many times its share of all */
+static const double NEARLY_ALL = 0.9;    /* of the time beyond the median */
 static const double BY_CHANCE = 0.6;     /* deviation over mean of the gaps; exponential: 1 */
 static const double LARGER = 2;          /* times the bytes of the others */
 static const double CACHED_LEAST = 0.04; /* a page cache that may serve second reads */
@@ -60,6 +61,7 @@ struct tail {
 	struct tail_item *items; /* by sample; owned */
 	size_t count, slow;
 	double median_ns, slow_ns; /* medians */
+	double from_ns;            /* slow ones take longer than that */
 	double time_share;         /* that the slow ones take beyond the median */
 	double again;              /* of second reads of a slow file, also slow; NAN: too few */
 	double unevenly; /* deviation over mean of the times without a slow one; NAN: few */
@@ -158,7 +160,7 @@ static void find_gaps(const struct trace_set *set, struct tail *tail)
 		double last_s = NAN;
 		for (size_t k = 0; k < set->of[i]->count; k++) {
 			const struct trace_item *item = &set->of[i]->items[k];
-			if (!((double)item->service_ns > TAIL_TIMES * tail->median_ns))
+			if (!((double)item->service_ns > tail->from_ns))
 				continue;
 			const double begin_s = item->end_s - (double)item->service_ns * 1e-9;
 			if (begin_s > last_s)
@@ -204,8 +206,7 @@ static void weigh_place(const struct trace_set *set, const char *place, struct t
 		for (size_t k = 0; at > 0 && k < set->of[i]->count; k++) {
 			const struct trace_item *item = &set->of[i]->items[k];
 			all += item->place == at;
-			slow += item->place == at &&
-				(double)item->service_ns > TAIL_TIMES * tail->median_ns;
+			slow += item->place == at && (double)item->service_ns > tail->from_ns;
 		}
 	}
 	const double share = slow / (double)tail->slow;
@@ -255,25 +256,63 @@ static void find_names(const struct trace_set *set, struct tail *tail)
 		}
 }
 
+/* Slow is what takes longer than that.  Returns the time beyond the median. */
+static double mark_slow(struct tail *tail, double from_ns)
+{
+	double beyond = 0;
+	tail->from_ns = from_ns;
+	tail->slow = 0;
+	for (size_t i = 0; i < tail->count; i++) {
+		struct tail_item *item = &tail->items[i];
+		item->slow = item->ns > from_ns;
+		tail->slow += item->slow;
+		beyond += item->slow ? item->ns - tail->median_ns : 0;
+	}
+	return beyond;
+}
+
+static int longest_first(const void *a, const void *b)
+{
+	const double one = *(const double *)a;
+	const double other = *(const double *)b;
+	return (one < other) - (one > other);
+}
+
+/* Many items that took a little more, as those that a scheduler interrupted, do not hide the few that
+ * take nearly all of that time: slow are those that are at least half as long as they. */
+static double worth_from(const struct tail *tail, double beyond)
+{
+	double *ns = calloc(tail->slow + 1, sizeof *ns);
+	size_t n = 0;
+	double sum = 0;
+	double last = 0;
+	for (size_t i = 0; ns && i < tail->count; i++)
+		if (tail->items[i].slow)
+			ns[n++] = tail->items[i].ns;
+	if (ns)
+		qsort(ns, n, sizeof *ns, longest_first);
+	for (size_t i = 0; i < n && sum < NEARLY_ALL * beyond; i++) {
+		sum += ns[i] - tail->median_ns;
+		last = ns[i];
+	}
+	free(ns);
+	return fmax(last / 2, tail->from_ns);
+}
+
 /* False: there is no tail worth a sentence.  Release it in any case. */
 static bool tail_of(
 	const struct evidence_base *base, const struct stage_summary *stage, struct tail *tail)
 {
 	const struct trace_set set = cause_traces(base, stage->name);
 	double sum = 0;
-	double beyond = 0;
 	*tail = (struct tail){.again = NAN, .larger = NAN, .unevenly = NAN};
 	if (!gather_items(&set, tail))
 		return false;
 	tail->median_ns = median_over(tail, false, false);
-	for (size_t i = 0; i < tail->count; i++) {
-		struct tail_item *item = &tail->items[i];
-		item->slow = item->ns > TAIL_TIMES * tail->median_ns;
-		tail->slow += item->slow;
-		sum += item->ns;
-		beyond += item->slow ? item->ns - tail->median_ns : 0;
-	}
-	tail->time_share = beyond / sum;
+	for (size_t i = 0; i < tail->count; i++)
+		sum += tail->items[i].ns;
+	const double beyond = mark_slow(tail, TAIL_TIMES * tail->median_ns);
+	tail->time_share = mark_slow(tail, worth_from(tail, beyond)) / sum;
 	if (tail->slow < TAIL_SLOW_MIN || (double)tail->slow > TAIL_MOST * (double)tail->count ||
 		tail->time_share < TAIL_TOLD)
 		return false;
@@ -311,8 +350,9 @@ static void say_which(const struct evidence_base *base, const struct tail *tail,
 		evidence_add(out, "%.0f %% of the slow %ss lie in %s, which has %.1f %% of all",
 			tail->place_slow * 100, unit, tail->place, tail->place_all * 100);
 	if (tail->larger >= LARGER)
-		evidence_add(out, "the slow %ss are larger: %s against %s (medians)", unit,
-			units_format_size(median_over(tail, true, true), slow),
+		evidence_add(out,
+			"the slow %ss are larger: %s against %s (medians); store these smaller or in parts",
+			unit, units_format_size(median_over(tail, true, true), slow),
 			units_format_size(median_over(tail, false, true), others));
 }
 
