@@ -4,12 +4,14 @@
  *   bench_source make DIR FILES BYTES
  *   bench_source read DIR FILES BYTES SECONDS [workers=on|off] key=value …   (keys of the configuration)
  *   bench_source memory DIR FILES BYTES SECONDS
+ *   bench_source probe DIR DEPTH BYTES SECONDS           (reads of `mlbench probe`: random, direct, of a scratch file in DIR)
  */
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/memory.h"
 #include "harness/base/rng.h"
 #include "harness/config/config.h"
+#include "workloads/source/probe_read.h"
 #include "workloads/source/uring.h"
 
 #include <pthread.h>
@@ -275,11 +277,53 @@ static int memory_cost(const struct set *set, struct config *config, double seco
 	return bytes == samples * set->dataset.max_bytes ? 0 : 1;
 }
 
+/* Slots as long as the probe's, one after the other. */
+static int probe(const char *folder, unsigned depth, uint64_t bytes, double seconds)
+{
+	static struct ceilings sheet;
+	struct probe_values rates = {0};
+	const struct probe_read_plan plan = {.folder = folder,
+		.cold_bytes = 256 << 20,
+		.write_ns = 10 * NS_PER_S,
+		.depths = {depth},
+		.depth_count = 1,
+		.sizes = {bytes},
+		.size_count = 1,
+		.seed = 1};
+	const struct probe_control control = {.rounds = 1, .slot_ns = 70 * NS_PER_MS};
+	struct probe_reads *reads;
+	struct error err = {""};
+	if (probe_reads_open(&reads, &plan, &control, &sheet, &err) != 0) {
+		fprintf(stderr, "bench_source: %s\n", err.text);
+		return 1;
+	}
+	const double start_cpu = cpu_us();
+	const uint64_t until_ns = clock_now_ns() + (uint64_t)(seconds * 1e9);
+	double rate;
+	double latency_ns;
+	double requests = 0;
+	int code = 0;
+	while (!code && rates.count < PROBE_ROUNDS_MAX && clock_now_ns() < until_ns) {
+		code = probe_reads_slot(reads, PROBE_DIRECT, 0, depth, &rate, &latency_ns, &err);
+		probe_add(&rates, rate);
+		requests += rate * (double)control.slot_ns / (double)NS_PER_S;
+	}
+	const double cpu = cpu_us() - start_cpu;
+	if (code)
+		fprintf(stderr, "bench_source: %s\n", err.text);
+	else
+		printf("requests/s %.0f cpu_us/request %.2f pages %s\n", probe_median(&rates, NULL),
+			cpu / requests, probe_reads_pages(reads));
+	probe_reads_close(reads);
+	return code ? 1 : 0;
+}
+
 static int usage(void)
 {
 	fprintf(stderr,
 		"usage: bench_source make DIR FILES BYTES\n"
-		"       bench_source read|memory DIR FILES BYTES SECONDS [section.key=value …]\n");
+		"       bench_source read|memory DIR FILES BYTES SECONDS [section.key=value …]\n"
+		"       bench_source probe DIR DEPTH BYTES SECONDS\n");
 	return 2;
 }
 
@@ -287,6 +331,9 @@ int main(int argc, char **argv)
 {
 	if (argc < 5)
 		return usage();
+	if (argc == 6 && strcmp(argv[1], "probe") == 0)
+		return probe(argv[2], (unsigned)strtoul(argv[3], NULL, 10),
+			strtoull(argv[4], NULL, 10), strtod(argv[5], NULL));
 	struct set set;
 	set_open(&set, argv[2], strtoul(argv[3], NULL, 10), strtoul(argv[4], NULL, 10));
 	struct config config;
