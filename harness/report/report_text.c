@@ -126,6 +126,23 @@ static void text_add_rate(const struct report *report, size_t point, struct buff
 	report_settings(report, point, text);
 }
 
+/* Of a sequential sweep whose repetitions did not tell the best point from others. */
+static void text_put_open(struct sheet_of_report *sheet)
+{
+	const struct report *report = sheet->report;
+	const size_t points = report->record->grid.points;
+	struct buffer text = {0};
+	size_t open = 0;
+	for (size_t i = 0; report->decided && report->best < points && i < points; i++)
+		open += report->decided[i].state == STOP_OPEN &&
+			report_same_workload(report, i, report->best);
+	if (open > 0 && !report->record->interrupted)
+		buffer_format(&text,
+			"%zu of %zu points may be as fast as the fastest: repetitions differ too much to tell",
+			open, points);
+	medium_fact(&sheet->medium, INK_WARN, "open", &text);
+}
+
 /* Of the only workload, or of one of several: "of tokens.length=256: 900 samples/s at decode.workers=2". */
 static void text_add_best(
 	const struct report *report, size_t best, bool several, struct buffer *text)
@@ -397,6 +414,7 @@ static const struct {
 	int keep;
 	bool best;
 } answer[] = {
+	{text_put_open, 6, false},
 	{text_put_left_out, 7, false},
 	{text_put_bad, 3, false},
 	{text_put_checks, 3, false},

@@ -237,8 +237,8 @@ static void put_points(struct medium *medium, const struct report *report, const
 	json_decref(rows);
 	if (report->decided) {
 		struct buffer text = {0};
-		buffer_text(&text,
-			"n: repetitions; a point was repeated where its place was open. Intervals of one or two are by the spread that all points share");
+		buffer_text(
+			&text, "n: repetitions; points were repeated where the answer was open");
 		medium_note(medium, &text);
 	}
 }

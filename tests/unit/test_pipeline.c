@@ -492,6 +492,43 @@ static struct traces run_traced(const struct pipeline_fixture *f, struct measure
 	return traces;
 }
 
+static size_t blocks_seen;
+
+static bool two_blocks_are_enough(const double *rates, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		assert_true(rates[i] > 0);
+	assert_true(count == blocks_seen + 1);
+	blocks_seen = count;
+	return count == 2;
+}
+
+/* A repetition of an hour ends with the second block of its measured part; one whose blocks never suffice with its duration. */
+static void a_repetition_ends_where_its_rate_is_known(void **state)
+{
+	(void)state;
+	struct pipeline_fixture f;
+	struct measurement m;
+	struct error err = {""};
+	const struct pipeline_control control = {.enough = two_blocks_are_enough};
+	open_fixture(&f);
+	set_duration(&f, "20ms", "1h");
+	blocks_seen = 0;
+	if (pipeline_run(&f.config, &f.dataset, &control, &m, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(blocks_seen, 2);
+	assert_true(m.throughput > 0 && m.status != MEASUREMENT_FAILED);
+	assert_true(m.measured_seconds > 0.3);
+	measurement_release(&m);
+	set_duration(&f, "20ms", "200ms"); /* not one block */
+	blocks_seen = 0;
+	if (pipeline_run(&f.config, &f.dataset, &control, &m, &err))
+		fail_msg("%s", err.text);
+	assert_true(m.throughput > 0);
+	measurement_release(&m);
+	fixture_close(&f);
+}
+
 static const struct trace *trace_of(const struct traces *traces, const char *name)
 {
 	const struct trace *trace = traces_find(traces, name);
@@ -1134,6 +1171,7 @@ int main(void)
 		cmocka_unit_test(read_conditions_have_their_effect),
 		cmocka_unit_test(conditions_of_the_machine_have_their_effect),
 		cmocka_unit_test(the_cache_can_be_cold_or_warm),
+		cmocka_unit_test(a_repetition_ends_where_its_rate_is_known),
 		cmocka_unit_test(no_worker_takes_the_core_of_the_step),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
