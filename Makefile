@@ -203,6 +203,7 @@ $(B)/bench/%: tests/bench/%.c $(LIBRARIES)
 	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(LIBRARIES) $(LIBS) -ldeflate
 
 $(B)/bench/bench_nfs: LIBS += -lnfs
+$(B)/bench/bench_reads_alone: LIBS += -lcmocka
 
 unit-tests: $(TESTS) $(FAKE_NVML)
 benches: $(BENCHES)

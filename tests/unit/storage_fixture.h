@@ -525,4 +525,40 @@ static inline void store_close(struct store_run *run)
 	free(run);
 }
 
+/* --- reads alone, forth and back: half, as many, twice and four times as many in flight -------- */
+
+enum { STORE_ALONE_ARMS = 4, STORE_ALONE_BLOCKS = 2 * STORE_ALONE_ARMS };
+
+/* One block on a store that is `s` by now. */
+static inline struct read_block store_alone_block(
+	const struct store *s, unsigned depth, bool as_set, const char *part)
+{
+	static struct measurement m;
+	static struct store_sim sim;
+	static uint64_t seed = 70;
+	struct read_block block = {.key = "read.depth", .value = depth, .as_set = as_set};
+	sim = (struct store_sim){.store = s};
+	rng_init(&sim.rng, seed++, 1);
+	m.read_point_count = 0;
+	store_read(&sim, depth, 2 * depth, HUGE_VAL); /* its warm-up */
+	store_drain(&sim);
+	store_point(&sim, depth, &m);
+	block.read = m.read_points[0];
+	(void)snprintf(block.part, sizeof block.part, "%s", part);
+	return block;
+}
+
+/* More latency by so many milliseconds in each block. */
+static inline size_t store_alone(
+	const struct store *s, double ages_ms, struct read_block blocks[STORE_ALONE_BLOCKS])
+{
+	for (unsigned i = 0; i < STORE_ALONE_BLOCKS; i++) {
+		const unsigned arm = i < STORE_ALONE_ARMS ? i : STORE_ALONE_BLOCKS - 1 - i;
+		struct store now = *s;
+		now.latency_ms += ages_ms * i;
+		blocks[i] = store_alone_block(&now, s->depth / 2 << arm, arm == 1, "");
+	}
+	return STORE_ALONE_BLOCKS;
+}
+
 #endif

@@ -699,40 +699,6 @@ static void the_corner_is_near(void **state)
 
 /* --- reads alone, forth and back -------------------------------------------------------------- */
 
-enum { ARMS = 4, BLOCKS = 2 * ARMS };
-
-/* One block on a store that is `s` by now. */
-static struct read_block block_of(
-	const struct store *s, unsigned depth, bool as_set, const char *part)
-{
-	static struct measurement m;
-	static struct store_sim sim;
-	static uint64_t seed = 70;
-	struct read_block block = {.key = "read.depth", .value = depth, .as_set = as_set};
-	sim = (struct store_sim){.store = s};
-	rng_init(&sim.rng, seed++, 1);
-	m.read_point_count = 0;
-	store_read(&sim, depth, 2 * depth, HUGE_VAL); /* its warm-up */
-	store_drain(&sim);
-	store_point(&sim, depth, &m);
-	block.read = m.read_points[0];
-	(void)snprintf(block.part, sizeof block.part, "%s", part);
-	return block;
-}
-
-/* More latency by so many milliseconds in each block. */
-static size_t forth_and_back(
-	const struct store *s, double ages_ms, struct read_block blocks[BLOCKS])
-{
-	for (unsigned i = 0; i < BLOCKS; i++) {
-		const unsigned arm = i < ARMS ? i : BLOCKS - 1 - i;
-		struct store now = *s;
-		now.latency_ms += ages_ms * i;
-		blocks[i] = block_of(&now, s->depth / 2 << arm, arm == 1, "");
-	}
-	return BLOCKS;
-}
-
 static struct storage fit_reads_alone(
 	const struct store *s, const struct read_block *blocks, size_t count)
 {
@@ -778,10 +744,10 @@ static void reads_alone_tell_slow_from_full(void **state)
 			0, true},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct read_block blocks[BLOCKS];
+		struct read_block blocks[STORE_ALONE_BLOCKS];
 		struct store s = cases[i].store;
 		s.one_point = true;
-		const size_t count = forth_and_back(&s, cases[i].ages_ms, blocks);
+		const size_t count = store_alone(&s, cases[i].ages_ms, blocks);
 		const struct storage told = fit_reads_alone(&s, blocks, count);
 		print_message("reads alone, case %zu: full %.3f, elasticity %.2f +/- %.2f\n", i,
 			told.full, told.elasticity, told.elasticity_error);
@@ -794,10 +760,10 @@ static void reads_alone_tell_slow_from_full(void **state)
 static void what_held_reads_back_is_not_the_store(void **state)
 {
 	(void)state;
-	struct read_block blocks[BLOCKS];
+	struct read_block blocks[STORE_ALONE_BLOCKS];
 	const struct store slow = {.latency_ms = 4, .depth = 2, .think_ms = 2.2, .one_point = true};
 	const struct store alone = {.latency_ms = 4, .depth = 2};
-	const size_t count = forth_and_back(&alone, 0, blocks);
+	const size_t count = store_alone(&alone, 0, blocks);
 	const struct storage told = fit_reads_alone(&slow, blocks, count);
 	assert_true(told.full < 0.1 && fabs(told.elasticity - 1) < 0.1);
 }
@@ -811,16 +777,17 @@ static void halves_of_the_files_tell_bytes_from_requests(void **state)
 		.latency_ms = 1, .requests_per_s = 400, .bytes_mean = 1e5, .depth = 8};
 	const struct store *stores[] = {&bytes, &requests};
 	for (size_t i = 0; i < 2; i++) {
-		struct read_block blocks[BLOCKS + 4];
+		struct read_block blocks[STORE_ALONE_BLOCKS + 4];
 		struct store s = *stores[i];
 		s.one_point = true;
 		s.bytes_cv = 0.5;
-		size_t count = forth_and_back(&s, 0, blocks);
+		size_t count = store_alone(&s, 0, blocks);
 		for (unsigned k = 0; k < 4; k++) {
 			struct store half = *stores[i];
 			const bool larger = k == 1 || k == 2;
 			half.bytes_mean *= larger ? 1.4 : 0.6;
-			blocks[count] = block_of(&half, 8, true, larger ? "larger" : "smaller");
+			blocks[count] =
+				store_alone_block(&half, 8, true, larger ? "larger" : "smaller");
 			blocks[count++].round = 1;
 		}
 		const struct storage told = fit_reads_alone(&s, blocks, count);
@@ -834,16 +801,16 @@ static void halves_of_the_files_tell_bytes_from_requests(void **state)
 static void too_few_blocks_tell_nothing(void **state)
 {
 	(void)state;
-	struct read_block blocks[BLOCKS];
+	struct read_block blocks[STORE_ALONE_BLOCKS];
 	struct alone_arm arms[ALONE_ARMS_MAX];
 	const struct store s = {.latency_ms = 4, .depth = 4};
-	(void)forth_and_back(&s, 0, blocks);
+	(void)store_alone(&s, 0, blocks);
 	assert_int_equal(reads_alone_arms(blocks, 0, arms), 0);
-	assert_int_equal(reads_alone_arms(blocks, ARMS, arms), 0);
-	assert_int_equal(reads_alone_arms(blocks, BLOCKS - 2, arms), ARMS);
-	for (size_t i = 0; i < BLOCKS; i++)
+	assert_int_equal(reads_alone_arms(blocks, STORE_ALONE_ARMS, arms), 0);
+	assert_int_equal(reads_alone_arms(blocks, STORE_ALONE_BLOCKS - 2, arms), STORE_ALONE_ARMS);
+	for (size_t i = 0; i < STORE_ALONE_BLOCKS; i++)
 		blocks[i].read.files = 0;
-	assert_int_equal(reads_alone_arms(blocks, BLOCKS, arms), 0);
+	assert_int_equal(reads_alone_arms(blocks, STORE_ALONE_BLOCKS, arms), 0);
 }
 
 int main(void)
