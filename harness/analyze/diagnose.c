@@ -795,6 +795,7 @@ static void use_model(const struct diagnose_input *input, const struct replayed 
 	out->modelled = true;
 	out->replayed = replayed->findings.replayed;
 	out->elasticities = replayed->findings.elasticities;
+	out->handover_share = model_handover_share(&replayed->model);
 	add_completeness(&replayed->findings, &out->verdict);
 	if (strcmp(out->verdict.stage, "none") == 0)
 		return;

@@ -54,6 +54,8 @@ struct memory_finding {
 struct diagnosis {
 	struct verdict verdict;
 	bool modelled; /* the replay could be calibrated; else why_not says */
+	/* Share of the process's CPU time that is in no cost of the model: its threads hand samples over and look for work. */
+	double handover_share;
 	char why_not[EVIDENCE_BYTES];
 	uint64_t samples_needed; /* too short a run: so many samples would do; 0: enough */
 	double width; /* half of the throughput's 90 % interval over it, within repetitions; NAN */

@@ -145,6 +145,17 @@ double model_mean_cost(const struct replay_model *replay, enum replay_cost cost)
 	return series->count > 0 ? replay->scale[cost] * sum / (double)series->count : 0;
 }
 
+double model_sample_cpu(const struct replay_model *replay)
+{
+	const double locked =
+		model_mean_cost(replay, COST_DECODE_LOCK) * (1 - replay->lock_off_cores);
+	const double upload = replay->copies_off_cores ? 0 : model_mean_cost(replay, COST_UPLOAD);
+	const double batch = model_mean_cost(replay, COST_DECODE_BATCH) + upload +
+			     model_mean_cost(replay, COST_STEP_HOST);
+	return model_mean_cost(replay, COST_READ_CPU) + model_mean_cost(replay, COST_DECODE_CPU) +
+	       locked + batch / fmax(replay->shape.batch_size, 1);
+}
+
 /* A worker is slow when its median is off by so many standard errors and by so much. */
 static const double SLOW_ERRORS = 5;
 static const double SLOW_LEAST = 1.25;

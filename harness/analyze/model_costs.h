@@ -27,6 +27,9 @@ struct outside {
 	double got, wanted;
 };
 /* step_on_cores: what this process computes beside its stages' threads belongs to the step. */
+/* CPU time of a sample that the costs have, ns. */
+double model_sample_cpu(const struct replay_model *replay);
+
 struct outside outside_threads(const struct measurement *m, double cores, bool step_on_cores);
 
 /* A growing series of one cost; owned. */

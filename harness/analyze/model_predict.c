@@ -11,9 +11,13 @@
  *   model       MODEL_ERROR; a share of what the calibration left unexplained (corrected where the
  *               same stages limit, but known no better for that); and more the further the
  *               throughput is from the measured one.  Constants from held-out sweeps
- *               (docs/ACCURACY.md) */
+ *               (docs/ACCURACY.md)
+ *
+ * No prediction is above what the cores can give at the CPU time that a sample takes as measured.  Samples of microseconds
+ * take much of it between their items, and a replay that waits where threads look for work would promise twice what is had. */
 #include "harness/analyze/point_model.h"
 
+#include "harness/analyze/model_costs.h"
 #include "harness/config/shape.h"
 
 #include <errno.h>
@@ -30,6 +34,7 @@ static const double MODEL_ERROR = 0.008;
 static const double MODEL_UNEXPLAINED = 0.5;
 static const double MODEL_LATENESS = 0.5;
 static const double MODEL_DISTANCE = 0.015;
+static const double CORES_MOST = 1024;
 /* How sharply a busier stage counts as the bottleneck. */
 static const double SHARPNESS = 12;
 
@@ -135,6 +140,47 @@ static double with_hidden_device(const struct model *model, const struct replay_
 							  : fmin(result.throughput, throughput);
 }
 
+/* The throughput that the cores can give, samples/s, where a sample takes cpu_ns of them; HUGE_VAL: any. */
+static double cores_bound(const struct model *model, double cpu_ns)
+{
+	const struct replay_model *const replay = &model->replay;
+	const double threads = replay->shape.reader_threads + replay->shape.decode_workers + 1.0;
+	const double all = threads + replay->outside;
+	const double share = all > replay->cores ? replay->cores * threads / all : threads;
+	const double allowed = replay->quota > 0 ? fmin(share, replay->quota) : share;
+	/* That many were used. */
+	const double cores = fmax(allowed, model->measured * model->cpu_ns * 1e-9);
+	return cpu_ns > 0 && isfinite(replay->cores) ? cores * 1e9 / cpu_ns : (double)HUGE_VAL;
+}
+
+/* A replay knows no CPU time but that of its costs.  What threads pay beside it to hand samples over stays, as far as is known:
+ * where it is no small part, neither more threads nor deeper queues give more than the cores do.  At the upper end it goes. */
+struct cores_bounds {
+	double usual, high;
+};
+
+/* How many times as long as alone a core takes with so many of them busy. */
+static double cores_slowed(const struct model *model, double busy)
+{
+	return 1 + model->replay.contention * (fmax(busy, 1) - 1);
+}
+
+double model_handover_share(const struct model *model)
+{
+	const double own = model->calibrated_cpu_ns * cores_slowed(model, model->calibrated_cores);
+	return model->cpu_ns > 0 ? fmax(1 - own / model->cpu_ns, 0) : 0;
+}
+
+static struct cores_bounds bounds_of_cores(const struct model *model)
+{
+	const double slowed = cores_slowed(model, fmin(model->replay.cores, CORES_MOST));
+	const double own = model_sample_cpu(&model->replay) * slowed;
+	const double beside = model->cpu_ns * model_handover_share(model);
+	if (!(model->cpu_ns > 0))
+		return (struct cores_bounds){HUGE_VAL, HUGE_VAL};
+	return (struct cores_bounds){cores_bound(model, own + beside), cores_bound(model, own)};
+}
+
 /* A hidden device is mentioned if it costs at least this share of the throughput. */
 static const double HIDDEN_MATTERS = 0.9;
 
@@ -153,7 +199,9 @@ int model_predict(
 	const double same = limit_overlap(model, &out->replay);
 	const double contention = doubtful_contention(model, &out->replay);
 	const unsigned devices = model->replay.shape.devices > 1 ? model->replay.shape.devices : 1;
-	out->throughput = out->replay.throughput * exp(-same * model->unmodelled);
+	const double free = out->replay.throughput * exp(-same * model->unmodelled);
+	const struct cores_bounds bounds = bounds_of_cores(model);
+	out->throughput = fmin(free, bounds.usual);
 	const double distance = fabs(log(out->replay.throughput / model->calibrated));
 	const double own = MODEL_ERROR + MODEL_DISTANCE * distance;
 	const double unexplained = MODEL_UNEXPLAINED * model->unmodelled;
@@ -166,7 +214,7 @@ int model_predict(
 	const double half = Z90 * sqrt(variance);
 	out->interval =
 		(struct interval){out->throughput * exp(-half) * least / out->replay.throughput,
-			out->throughput * exp(half)};
+			fmax(out->throughput * exp(half / 2), fmin(free * exp(half), bounds.high))};
 	return 0;
 }
 

@@ -621,6 +621,17 @@ static int samples_needed(
 	return 0;
 }
 
+static double cpu_of_sample(const struct model *model, const struct model_source *source)
+{
+	double sum = 0;
+	for (size_t i = 0; i < source->count; i++) {
+		const struct measurement *m = source->repeats[i];
+		const double samples = m->throughput * measurement_counted_seconds(m);
+		sum += samples > 0 ? 1e9 * m->cpu_seconds / samples / (double)source->count : NAN;
+	}
+	return isfinite(sum) && !model->facts.step_on_cores ? sum : 0;
+}
+
 static int model_measured(struct model *model, const struct model_source *source, struct error *err)
 {
 	double *throughputs = calloc(source->count, sizeof *throughputs);
@@ -628,6 +639,7 @@ static int model_measured(struct model *model, const struct model_source *source
 		return error_set(err, -ENOMEM, "out of memory");
 	model_take_rates(model, source, throughputs);
 	free(throughputs);
+	model->cpu_ns = cpu_of_sample(model, source);
 	if (!(model->measured > 0))
 		return error_set(err, -ENODATA, "no throughput was measured");
 	return 0;
@@ -713,6 +725,7 @@ static int model_baseline(struct model *model, const struct outside *outside, st
 	model->calibrated = result.throughput;
 	model->calibrated_step = result.share[REPLAY_STEP][THREAD_WORKING];
 	model->calibrated_cores = result.core_utilisation * model->replay.cores;
+	model->calibrated_cpu_ns = model_sample_cpu(&model->replay);
 	model->unmodelled = log(result.throughput / model->measured);
 	for (int s = 0; s < REPLAY_STAGES; s++)
 		model->calibrated_busy[s] = replay_busy(&result, (enum replay_stage)s);

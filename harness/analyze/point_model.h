@@ -114,6 +114,9 @@ struct model {
 	double calibrated_busy[REPLAY_STAGES];
 	double calibrated;       /* samples/s of that replay */
 	double calibrated_cores; /* that it kept busy */
+	/* CPU time of a sample, ns: all of the process's as measured, which has what its threads pay to hand samples over and to
+	 * look for work (0: unknown, or a step's own threads spin), and what of it the costs have. */
+	double cpu_ns, calibrated_cpu_ns;
 	/* How well it is known how cores slow each other down: deviation of ln(their speed) for each doubling of busy cores. */
 	double contention_doubt;
 	double calibrated_step; /* share of the time that the step's thread was at work in it */
@@ -250,6 +253,8 @@ size_t model_whole_length(const struct model *model);
 double replay_busy(const struct replay_result *result, enum replay_stage stage);
 
 /* ns per item, scale included; 0 where the stage has none of this cost. */
+/* Share of the process's CPU time that is in none of the costs; 0: unknown. */
+double model_handover_share(const struct model *model);
 double model_mean_cost(const struct replay_model *replay, enum replay_cost cost);
 
 /* Of the throughput, that stalls between steps cost: from here on they are named before the step. */

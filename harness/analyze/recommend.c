@@ -699,6 +699,25 @@ static void advise_decode(
 			cheaper);
 }
 
+static const double HANDOVER_MUCH = 0.10, CORES_USED = 0.85;
+
+/* Of samples that take microseconds, much of the cores' time is no sample's; what of that another setting would save is in no
+ * prediction. */
+static bool advise_handover(const struct diagnosis *diagnosis, const struct point_summary *point,
+	const struct point_facts *facts, char *out, size_t room)
+{
+	if (diagnosis->handover_share < HANDOVER_MUCH ||
+		point->cores_used < CORES_USED * point->cores_allowed ||
+		advice_after_load(point, out, room))
+		return false;
+	(void)snprintf(out, room,
+		"%.1f of %u cores are in use, %.0f %% of it to hand samples from thread to thread: "
+		"more cores help; what read.depth = %u saves of that is not predicted: try it",
+		point->cores_used, point->cores_allowed, 100 * diagnosis->handover_share,
+		2 * facts->read_depth);
+	return true;
+}
+
 static void advise_step_computes(
 	const struct point_summary *point, const struct verdict *verdict, char *out, size_t room)
 {
@@ -737,5 +756,7 @@ void recommend_advise(const struct diagnosis *diagnosis, const struct point_summ
 		advise_decode(point, facts, out, room);
 	if (is_verdict(v, STAGE_STEP_NAME, "compute"))
 		advise_step_computes(point, v, out, room);
+	if (strcmp(v->resource, "cpu") == 0 && advise_handover(diagnosis, point, facts, out, room))
+		return;
 	(void)recommend_without_keys(point, v->stage, v->resource, out, room);
 }

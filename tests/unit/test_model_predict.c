@@ -282,6 +282,36 @@ static void a_step_that_is_longer_than_replayed(void **state)
 	truth_free(run);
 }
 
+/* All cores are used, although the costs take but a part of that: samples of microseconds, that are handed from thread to
+ * thread.  Two workers would decode twice as much if they had the cores. */
+static void cores_that_are_used_give_no_more(void **state)
+{
+	(void)state;
+	struct truth t = plain;
+	t.step_ms = 0.1;
+	t.settings[0] = "decode.workers=1";
+	t.settings[1] = "step.time=100us";
+	t.cores = 2;
+	struct truth_run *run = truth_make(&t);
+	struct measurement *const m = &run->measurements[0];
+	const double rate = run->throughput;
+	const struct prediction untold = predict_altered(run, "decode.workers=2");
+	assert_about(untold.throughput, 2 * rate, 0.1);
+	/* What the costs take: nothing changes. */
+	m->cpu_seconds = rate * measurement_counted_seconds(m) * 815e-6;
+	const struct prediction told = predict_altered(run, "decode.workers=2");
+	assert_about(told.throughput, untold.throughput, 1e-9);
+	/* Half as fast with the cores full: most of their time is in no cost. */
+	m->throughput = rate / 2;
+	m->cpu_seconds = 1.96 * measurement_counted_seconds(m);
+	const struct prediction full = predict_altered(run, "decode.workers=2");
+	assert_true(full.throughput < 1.03 * m->throughput);
+	assert_true(full.interval.low < m->throughput);
+	/* It may be saved. */
+	assert_true(full.interval.high > 1.5 * m->throughput);
+	truth_free(run);
+}
+
 /* Twice as many busy cores, and nothing that tells how they slow each other down. */
 static void cores_that_may_slow_each_other_down(void **state)
 {
@@ -400,6 +430,7 @@ int main(void)
 		cmocka_unit_test(intervals_grow_with_what_is_not_known),
 		cmocka_unit_test(a_step_that_is_shorter_than_replayed),
 		cmocka_unit_test(a_step_that_is_longer_than_replayed),
+		cmocka_unit_test(cores_that_are_used_give_no_more),
 		cmocka_unit_test(cores_that_may_slow_each_other_down),
 		cmocka_unit_test(more_in_flight_than_measured_is_uncertain),
 		cmocka_unit_test(stalls_come_before_the_step),
