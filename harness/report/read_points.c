@@ -94,14 +94,32 @@ static void add_repetition(void *context, const struct measurement *m)
 				rates, set, measurement_reads(m), m->wall_seconds - m->cut_seconds);
 }
 
+/* The key that was turned; NULL: they were not read alone. */
+static const char *add_reads_alone(struct rates *rates)
+{
+	const struct record *record = rates->report->record;
+	const char *key = NULL;
+	for (size_t i = 0; i < record->read_block_count; i++) {
+		const struct read_block *block = &record->read_blocks[i];
+		if (block->point != rates->point || block->part[0])
+			continue;
+		key = block->key;
+		read_points_add_rate(
+			rates, block->value, (double)block->read.files, block->read.seconds);
+	}
+	return key;
+}
+
 void read_points_text(const struct report *report, size_t point, struct buffer *out)
 {
 	struct rates rates = {.report = report, .point = point};
-	read_points_visit(report, point, add_repetition, &rates);
+	const char *key = add_reads_alone(&rates);
+	if (!key)
+		read_points_visit(report, point, add_repetition, &rates);
 	if (rates.count == 0)
 		return;
 	qsort(rates.list, rates.count, sizeof *rates.list, by_depth);
-	buffer_text(out, "at depth ");
+	buffer_format(out, "%s%s ", key ? "alone, at " : "at ", key ? key : "depth");
 	for (size_t i = 0; i < rates.count; i++)
 		buffer_format(out, "%s%u", i ? ", " : "", rates.list[i].depth);
 	for (size_t i = 0; i < rates.count; i++) {
@@ -136,6 +154,32 @@ static void append_repetition(void *context, const struct measurement *m)
 	for (size_t i = 0; i < m->read_point_count; i++)
 		(void)json_array_append_new(
 			context, read_point_json(&m->read_points[i], m->repeat));
+}
+
+static json_t *read_block_json(const struct read_block *block)
+{
+	json_t *object = read_point_json(&block->read, block->round);
+	int bad = object ? 0 : -1;
+	bad |= json_object_del(object, "repeat");
+	bad |= json_object_set_new(object, "key", json_string(block->key));
+	bad |= json_object_set_new(object, "value", json_integer(block->value));
+	bad |= json_object_set_new(
+		object, "part", block->part[0] ? json_string(block->part) : json_null());
+	return fields_whole(object, bad);
+}
+
+json_t *reads_alone_json(const struct report *report, size_t point)
+{
+	const struct record *record = report->record;
+	json_t *array = json_array();
+	for (size_t i = 0; i < record->read_block_count; i++)
+		if (record->read_blocks[i].point == point)
+			(void)json_array_append_new(
+				array, read_block_json(&record->read_blocks[i]));
+	if (json_array_size(array) > 0)
+		return array;
+	json_decref(array);
+	return NULL;
 }
 
 json_t *read_points_json(const struct report *report, size_t point)

@@ -4,10 +4,12 @@
 
 #include "harness/report/report.h"
 
-/* "at depth 4, 8, 16: 410, 812, 1,590 files/s", over a point's repetitions, the set depth (of the measured part) among
- * them; nothing where no other was tried. */
+/* "alone, at read.depth 4, 8, 16: 410, 812, 1,590 files/s"; where they were not read alone, "at depth 4, ..." over a point's
+ * repetitions, the set depth (of the measured part) among them; nothing where no other was tried. */
 void read_points_text(const struct report *report, size_t point, struct buffer *out);
 
+/* Blocks of reads alone, in the order in which they ran; NULL where there are none. */
+json_t *reads_alone_json(const struct report *report, size_t point);
 /* Those of every repetition, with its number; null where there are none. */
 json_t *read_points_json(const struct report *report, size_t point);
 

@@ -342,6 +342,9 @@ static void put_read_points(
 {
 	const struct point_summary *p = report->points[point];
 	json_t *points = read_points_json(report, point);
+	json_t *alone = reads_alone_json(report, point);
+	if (alone)
+		part_put(part, "reads_alone", alone);
 	if (!json_is_null(points)) {
 		part_put(part, "read_points", points);
 		return;

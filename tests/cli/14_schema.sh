@@ -21,6 +21,9 @@ validate failing/summary.json
 validate off/summary.json
 "$MLBENCH" run tiny.ini $ONE --set step.backend=null --set read.engine=memory --set run.verify=on --out memory >out 2>err
 validate memory/summary.json
+"$MLBENCH" diagnose tiny.ini $ONE --set inject.read_latency=20ms --set read.depth=1 --set measure.duration=400ms --out alone >out 2>err
+validate alone/summary.json
+grep -q '"reads_alone"' alone/summary.json || fail "no reads alone in the summary"
 "$MLBENCH" sweep tiny.ini --set measure.duration=600ms --out stopped >out 2>err &
 pid=$!
 until_true repetitions stopped 1
