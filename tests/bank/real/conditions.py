@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import glob
 import os
+import random
 import re
 import shutil
 import signal
@@ -242,10 +243,11 @@ def sweep_leftovers(folder: Optional[str] = None) -> None:
 
 
 class Site:
-    """One run's surroundings.  `tools` is the folder of slowfs and hog, `data` gives the folder of a data set."""
+    """One run's surroundings.  `tools` is the folder of slowfs and hog, `data` gives the folder of a data set; `seed` is of what
+    the plant draws."""
 
-    def __init__(self, tools: str, data: Callable[[str], str], work: str):
-        self.tools, self.data, self.work = tools, data, work
+    def __init__(self, tools: str, data: Callable[[str], str], work: str, seed: str = ""):
+        self.tools, self.data, self.work, self.seed = tools, data, work, seed
         self.stack = contextlib.ExitStack()
         self.enters: List[Callable[[], None]] = []
         self.beginnings: List[Callable[[], None]] = []
@@ -263,6 +265,10 @@ class Site:
         dies_with_parent()
         for one in self.enters:
             one()
+
+    def draw(self, what: str, low: float, high: float) -> float:
+        """Even in the logarithm, and the same in each run of a case."""
+        return low * (high / low) ** random.Random("%s:%s" % (self.seed, what)).random()
 
     def begins(self) -> None:
         """The run begins now: what is to happen in its midst counts from here."""
@@ -468,13 +474,21 @@ class Site:
     def cpu_quota(self, cores: float, version: int, levels_above: int, period_us: int = PERIOD_US) -> None:
         """Of a group so many levels above the job's own."""
         folders = self.stack.enter_context(group("cpu", version, levels_above))
-        quota = max(1000, int(cores * period_us))
+        quota = quota_us(cores, period_us)
         if version == 1:
             write(os.path.join(folders[0], "cpu.cfs_period_us"), str(period_us))
             write(os.path.join(folders[0], "cpu.cfs_quota_us"), str(quota))
         else:
             write(os.path.join(folders[0], "cpu.max"), "%d %d" % (quota, period_us))
         self.join(folders[-1])
+
+    def cpu_quota_changes(self, cores: float, at_s: float, before: float = 0) -> None:
+        """Of the job's own group, some time after the run began; before it there is another one, or none (0)."""
+        folder = self.stack.enter_context(group("cpu", 1))[0]
+        quota = os.path.join(folder, "cpu.cfs_quota_us")
+        write(quota, str(quota_us(before, PERIOD_US) if before else -1))
+        self.join(folder)
+        self.once(lambda: write(quota, str(quota_us(cores, PERIOD_US))), at_s)
 
     def cpu_shares(self, of_others: float) -> str:
         """A group for the job and one beside it with so many times its shares; the folder of that."""
@@ -498,6 +512,21 @@ class Site:
         folder = self.stack.enter_context(group("freezer", 1))[0]
         write(os.path.join(folder, "cgroup.procs"), str(self.server.pid))
         self.from_time_to_time(lambda still: write(os.path.join(folder, "freezer.state"), "FROZEN" if still else "THAWED"), at_s, for_s, every_s)
+
+    def job_stops(self, at_s: float, for_s: float, how: str) -> None:
+        """The job stands still once: all its processes are sent SIGSTOP (and SIGCONT), or its group is frozen."""
+        if how == "freezer":
+            folder = self.stack.enter_context(group("freezer", 1))[0]
+            self.join(folder)
+            make = lambda still: write(os.path.join(folder, "freezer.state"), "FROZEN" if still else "THAWED")
+        else:
+            path = os.path.join(self.work, "job.pid")
+            self.enters.append(lambda: write(path, str(os.getpid())))
+            make = lambda still: signal_family(int(words_of(path)[0]), signal.SIGSTOP if still else signal.SIGCONT)
+        self.from_time_to_time(make, at_s, for_s, 0)
+
+    def once(self, make: Callable[[], None], at_s: float) -> None:
+        self.from_time_to_time(lambda first: make() if first else None, at_s, 0, 0)
 
     def from_time_to_time(self, make: Callable[[bool], None], at_s: float, for_s: float, every_s: float) -> None:
         closed = threading.Event()
@@ -549,15 +578,20 @@ class Site:
         return path
 
     def cores(self, count: int) -> None:
+        """The job has the first ones only."""
         self.enters.append(lambda: os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count]))
 
     # --- hogs -------------------------------------------------------------------------------------------------
 
-    def hogs(self, count: int, *words: str, nice: int = 0, inside: str = "") -> None:
+    def hogs(self, count: int, *words: str, nice: int = 0, inside: str = "", core: Optional[int] = None) -> None:
+        """As many processes; on one core alone where it is given (-1: the last one)."""
+
         def prepare() -> None:
             if inside:
                 write(os.path.join(inside, "cgroup.procs"), str(os.getpid()))
-            os.nice(nice)  # above that of the program, whatever that has
+            os.nice(nice)  # beside that of the program, whatever that has
+            if core is not None:
+                os.sched_setaffinity(0, [sorted(os.sched_getaffinity(0))[core]])
 
         for _ in range(count):
             process = subprocess.Popen([os.path.join(self.tools, "hog"), *words], preexec_fn=prepare)
@@ -580,6 +614,19 @@ class Site:
         time.sleep(STARTS_S)
         if process.poll() is not None:
             raise Cannot("%s: %s" % (words[0], last_of(log)))
+
+
+def quota_us(cores: float, period_us: int) -> int:
+    return max(1000, int(cores * period_us))
+
+
+def signal_family(pid: int, number: int) -> None:
+    """A process and what it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+    for task in glob.glob("/proc/%d/task/*/children" % pid):
+        for child in words_of(task):
+            signal_family(int(child), number)
 
 
 def answers_nfs(port: int) -> bool:

@@ -189,12 +189,12 @@ def gap_plants() -> List[RealPlant]:
 
         return build
 
-    def outage(serve: Callable[[Site, str], str], begin: Callable[[Site, float], None], length: str) -> Build:
+    def outage(serve: Callable[[Site, str], str], begin: Callable[[Site, float], None]) -> Build:
         def build(site: Site, loss: Optional[float], h: Optional[Seen]) -> Settings:
             path = serve(site, site.data("varied"))
             if loss:
                 begin(site, loss + 1)
-            return {"dataset.path": path, **TRAINS, **ONE_LONG, "measure.duration": length}
+            return {"dataset.path": path, **TRAINS, **ONE_LONG}
 
         return build
 
@@ -207,9 +207,9 @@ def gap_plants() -> List[RealPlant]:
         plant("freezer-bindfs", "stalls", "bindfs in a group that is frozen for a part of each 1.2 s", stalls(mirror, 1.2)),
         plant("freezer-nginx", "stalls", "nginx, frozen for a part of each 2.5 s", stalls(frozen_web, 2.5, ONE_LONG)),
         plant("freezer-outage", "outage", "rclone in a group that is frozen once, for some seconds",
-              outage(lambda site, folder: site.rclone(folder), lambda site, s: site.freezes(4.0, s), "9s")),
+              outage(lambda site, folder: site.rclone(folder), lambda site, s: site.freezes(3.0, s))),
         plant("link-down", "outage", "a link that is down once, under sshfs",
-              outage(lambda site, folder: site.link(folder, None), lambda site, s: site.link_fails(4.0, s), "11s")),
+              outage(lambda site, folder: site.link(folder, None), lambda site, s: site.link_fails(3.0, s))),
     ]
 
 

@@ -10,6 +10,9 @@ read by the diagnosis, and checked by turning the plant:
   flight          where it is said whether the store is full: half (or twice) as many files in flight must leave the
                   throughput of a full store as it is, and change that of a slow one in proportion.
 
+Of a condition that comes, goes or grows in the run, `lasts(site, loss, h)` makes what lasts of it (a burst credit that is
+used up, a job that nobody stops): labels are checked on that, in short runs.
+
 Where two resources are equally true, the truth is a set, and `why` says why.  The first one names the row of the matrix."""
 
 import hashlib
@@ -17,8 +20,8 @@ import math
 import os
 import random
 import sys
-from dataclasses import dataclass
-from typing import Callable, Dict, List, Optional, Tuple
+from dataclasses import dataclass, field
+from typing import Callable, Dict, List, Optional, Tuple, Union
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
@@ -42,6 +45,7 @@ READ_BANDWIDTH: List[Pair] = [("read", "bandwidth")]
 READ_IOPS: List[Pair] = [("read", "iops")]
 READ_SLOTS: List[Pair] = [("read", "concurrency")]
 BYTES_OR_FILES = "all files have the same size: bytes and requests stand in a fixed proportion, and nothing can tell them apart"
+OPENS = "what is slow is a call that reads no data: slow for each request, and fewer of them help as much"
 ONE_REQUEST = "one slot, a fixed time each: that is a limit of requests as much as of concurrency"
 STORE_OR_HOG = "the store is full, and another client has a share of it: without that client, or with twice the store, all comes back"
 CACHE_OR_STORE = "what the cache does not hold comes from a slow store: a larger cache and a faster store both give it back"
@@ -57,6 +61,7 @@ class Seen(Healthy):
 
 
 Build = Callable[[Site, Optional[float], Optional[Seen]], Settings]
+Intensity = Union[float, Tuple[float, float]]  # itself, or drawn from a range
 
 
 @dataclass
@@ -70,12 +75,20 @@ class RealPlant:
     turn: str = "double"
     flight: Optional[Settings] = None
     flight_factor: float = 0.5   # of the files in flight, with `flight`
-    kind: str = "single"         # control: healthy; phases: the limit begins in the run; stalls, outage: it comes and goes
+    kind: str = "single"         # control: healthy; phases: the limit begins in the run; stalls, outage: it comes and goes;
+                                 # lasting: it changes, and what lasts counts; ageing: it grows; stopped: the job stands still once
     changes_at: float = 0.0      # phases: seconds after the run began
+    before: List[Pair] = field(default_factory=lambda: HEALTHY_STEP) # phases: what is true until then
+    lasts: Optional[Build] = None
     why: str = ""                # of a truth that is a set
-    intensities: Optional[Tuple[float, float]] = None
-    origin: str = "ours"         # foreign: by an author who has not seen the rules, mostly with programs of others
-    seed: int = SEED             # which half it is in, and its intensities
+    intensities: Optional[Tuple[Intensity, Intensity]] = None
+    origin: str = "ours"         # foreign: by an author who has not seen the rules, mostly with programs of others; varying:
+                                 # what changes with time, or from file to file or core to core, and readers that block
+    seed: int = SEED             # which half it is in
+    drawn: Optional[int] = None  # by which seed its intensities and parameters are drawn; None: by that of its half
+
+    def drawn_by(self) -> int:
+        return self.seed if self.drawn is None else self.drawn
 
 
 def half_of(name: str, seed: int) -> str:
@@ -83,16 +96,18 @@ def half_of(name: str, seed: int) -> str:
     return "train" if hashlib.sha256(("%d:%s" % (seed, name)).encode()).digest()[0] & 1 else "held-out"
 
 
-def intensities_of(plant: RealPlant, seed: int) -> Tuple[float, float]:
+def intensities_of(plant: RealPlant) -> Tuple[float, float]:
     """A weak and a strong one, even in the logarithm."""
-    if plant.intensities:
-        return plant.intensities
-    draws = random.Random("%s:%d" % (plant.name, seed))
-    low, high = (math.exp(draws.uniform(math.log(a), math.log(b))) for a, b in (LOW, HIGH))
+    draws = random.Random("%s:%d" % (plant.name, plant.drawn_by()))
+    ranges = [one if isinstance(one, tuple) else (one, one) for one in plant.intensities or (LOW, HIGH)]
+    low, high = (math.exp(draws.uniform(math.log(a), math.log(b))) for a, b in ranges)
     return round(low, 2), round(high, 2)
 
 
 # --- data sets: what lies on the storage ----------------------------------------------------------------------
+
+LIKE: Settings = {"dataset.recipe": "like", "dataset.format": "jpeg", "dataset.samples": "400"}
+SMALL, TINY = "jpeg 240x180~0.2 420 q90 22KB~0.3", "jpeg 120x90~0.2 420 q90 7KB~0.3"
 
 DATA: Dict[str, Settings] = {
     # Files of many sizes, all below what the kernel reads at once: one request each.
@@ -112,6 +127,13 @@ DATA: Dict[str, Settings] = {
     # Shards, of which requests of 64 KiB are read: about so many samples each.
     "packed": {"dataset.format": "raw", "dataset.width": "64", "dataset.height": "43", "dataset.size_sigma": "0.2", "dataset.samples": "4000",
                "dataset.container": "tar", "dataset.shard_samples": "400"},
+    # Mixtures: a few pictures that are far larger than the others.
+    "small": {**LIKE, "dataset.like": SMALL + " 100%"},
+    "small-few": {**LIKE, "dataset.like": SMALL + " 98%, jpeg 3000x2000~0.1 420 q90 900KB~0.2 2%"},
+    "small-many": {**LIKE, "dataset.like": SMALL + " 95%, jpeg 4500x3000~0.1 420 q90 1800KB~0.2 5%"},
+    "tiny": {**LIKE, "dataset.like": TINY + " 100%"},
+    "tiny-few": {**LIKE, "dataset.like": TINY + " 97%, jpeg 2000x1500~0.2 420 q90 500KB~0.2 3%"},
+    "tiny-many": {**LIKE, "dataset.like": TINY + " 94%, jpeg 3600x2400~0.2 420 q90 1200KB~0.2 6%"},
     "other": {"dataset.format": "raw", "dataset.width": "512", "dataset.height": "384", "dataset.size_sigma": "0.3", "dataset.samples": "400"},
 }
 
@@ -127,9 +149,10 @@ PACKED_EACH = 5.6
 PACKED: Settings = {**step_at(8 * STEP_RATE), "dataset.container": "tar", "read.order": "shards", "read.shuffle_buffer": "64", "read.request": "64KiB"}
 SMALL_BATCHES: Settings = {**step_at(STEP_RATE, 16), "batch.size": "16"}
 FAST_STEP: Settings = {"step.backend": "null"}
-ONE_LONG: Settings = {"measure.repeats": "1", "measure.duration": "12s"}
-SECOND_REPETITION_S = 6.5  # well inside what is measured of it: after two warm-ups of a second and one measurement of three
-LONG_HALF_S = 7.0  # a second of warm-up, and half of those twelve
+# How long a run takes is for the program to decide, but where a change in its midst must come to pass.
+ONE_LONG: Settings = {"measure.repeats": "1", "measure.duration": "8s"}
+LONG_HALF_S = 5.0  # a second of warm-up, and half of those eight
+EARLY_S = 2.0      # inside any run: they take 3 s and more after a second of warm-up
 
 
 def all_cores() -> Settings:
@@ -312,10 +335,10 @@ def gap_plants() -> List[RealPlant]:
         tail("-random", "2.5 % of the reads take longer, any of them", "--slow-random"),
         tail("-completed", "the same files, delivered as completed", settings={"batch.order": "as-completed"}),
         stall("", "nothing passes for a part of every 1.5 s", STALL_PERIOD_S),
-        stall("-rare", "the same every 3 s, in a repetition of 12", 2 * STALL_PERIOD_S, settings=ONE_LONG),
+        stall("-rare", "the same every 2.5 s, in a repetition of 8", 2.5, settings=ONE_LONG),
         stall("-latency", "the same, with 3 ms for each read besides", STALL_PERIOD_S, "--latency", "3000"),
-        gap("", "nothing passes for some seconds, once", SECOND_REPETITION_S, {}),
-        gap("-long-run", "the same in one long repetition", 6.0, ONE_LONG),
+        gap("", "nothing passes for some seconds, once", EARLY_S, {}),
+        gap("-long-run", "the same in one long repetition", 3.0, ONE_LONG),
     ]
 
 
@@ -642,6 +665,7 @@ def healthy_plants() -> List[RealPlant]:
 
 
 def real_plants() -> List[RealPlant]:
-    from foreign_plants import foreign_plants  # which needs what is above
+    from foreign_plants import foreign_plants  # which need what is above
+    from varying_plants import varying_plants
 
-    return slow_plants() + slot_plants() + rate_plants() + packed_plants() + gap_plants() + device_plants() + network_plants() + cpu_plants() + other_plants() + healthy_plants() + foreign_plants()
+    return slow_plants() + slot_plants() + rate_plants() + packed_plants() + gap_plants() + device_plants() + network_plants() + cpu_plants() + other_plants() + healthy_plants() + foreign_plants() + varying_plants()

@@ -9,8 +9,9 @@
  *
  * A read passes, in this order: the limit of requests (iops), a free slot, its latency, its transfer
  * (bytes_per_s).  It keeps its slot until the end.  Open, stat and readdir take their time and pass
- * none of these.  Whatever passes stands still in a stall or an outage.  The folder is looked through
- * once, at the start, and has to stay as it is. */
+ * none of these.  Whatever passes stands still in a stall or an outage.  Some files, or some requests
+ * at random, may take longer (slow_share).  The folder is looked through once, at the start, and has
+ * to stay as it is. */
 #define FUSE_USE_VERSION 312
 #include <dirent.h>
 #include <errno.h>
@@ -46,9 +47,10 @@ enum distribution { FIXED, EXPONENTIAL, LOGNORMAL };
 
 struct limits {
 	double latency_ns, sigma;
+	double ageing_ns;           /* that the latency grows by in each second of the run */
+	double slow_share, slow_ns; /* so many take so much longer, on average */
 	enum distribution distribution;
 	double open_ns, stat_ns, readdir_ns;
-	double slow_share, slow_ns;      /* of the files; how much longer a read of them takes */
 	double slots;                    /* 0: any number */
 	double bytes_per_s, burst_bytes; /* 0: any rate */
 	double requests_per_s, burst_requests;
@@ -61,7 +63,9 @@ static struct {
 	const char *folder, *mount;
 	struct limits limits[2]; /* before and after the change */
 	double change_at_ns;
-	bool changes, direct_io, keep_cache, slow_random;
+	bool changes, direct_io, keep_cache;
+	bool slow_random; /* each request draws; otherwise it is the same files always */
+	bool slow_opens;  /* opening a slow file takes longer, not reading it */
 	double cached_s;
 	uint64_t seed;
 } options = {.cached_s = CACHED_S, .seed = 1};
@@ -69,8 +73,10 @@ static struct {
 static const char usage[] =
 	"usage: slowfs FOLDER MOUNT [OPTION ...]\n"
 	"  --latency US           of a read; --distribution fixed|exponential|lognormal, --sigma S\n"
+	"  --ageing US            that the latency grows by in each second\n"
+	"  --slow-share S --slow US   some files take longer, half to one and a half of US, always the\n"
+	"                         same; --slow-random: any read; --slow-opens: to open, not to read\n"
 	"  --open US --stat US --readdir US\n"
-	"  --slow-share S --slow US   some files take longer, always the same; --slow-random: any read\n"
 	"  --slots N              reads that are worked on at once\n"
 	"  --bytes-per-s B        --burst-bytes B; --shared: side by side, not one after the other\n"
 	"  --iops N               --burst-requests N\n"
@@ -78,7 +84,7 @@ static const char usage[] =
 	"  --outage-at S --outage-for S\n"
 	"  --change-at S          options after this one hold from then on\n"
 	"  --direct-io --keep-cache --cached S --seed N\n"
-	"Outage and change count from the first SIGUSR1; until then there is none.\n";
+	"Ageing, outage and change count from the first SIGUSR1; until then there is none.\n";
 
 static struct {
 	uint64_t begun;           /* stalls count from here */
@@ -99,11 +105,12 @@ struct node {
 	const char *name; /* the end of path */
 	struct stat stat;
 	size_t first, count; /* its children lie side by side, by name */
+	size_t number;       /* of a file among the files */
 };
 
 static struct {
 	struct node *nodes; /* [0] is the folder itself, inode 1 */
-	size_t count, room;
+	size_t count, room, files;
 } tree;
 
 static void die(const char *what, const char *subject)
@@ -132,6 +139,7 @@ static void tree_add(const char *folder, const char *name)
 		die("looking at", node.path);
 	node.name = node.path + strlen(folder) + (*name ? 1 : 0);
 	node.stat.st_ino = tree.count + 1;
+	node.number = S_ISREG(node.stat.st_mode) ? tree.files++ : 0;
 	if (S_ISDIR(node.stat.st_mode) || S_ISREG(node.stat.st_mode))
 		tree.nodes[tree.count++] = node;
 	else
@@ -192,7 +200,7 @@ struct request {
 	struct limits *limits; /* as they were when it came */
 	uint64_t came, due;    /* ns */
 	enum stage next;
-	bool has_slot;
+	bool has_slot, may_be_slow;
 	double end; /* of its transfer, in bytes that each of those sharing has got by then */
 	struct request *after;
 };
@@ -217,46 +225,53 @@ static struct {
 	.done_end = &store.done};
 
 /* splitmix64, in (0, 1). */
-static double store_draw(void)
+static double store_hash(uint64_t z)
 {
-	uint64_t z = store.random += 0x9e3779b97f4a7c15u;
+	z *= 0x9e3779b97f4a7c15u;
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
 	return ((double)((z ^ (z >> 31)) >> 11) + 0.5) * 0x1p-53;
 }
 
-/* In (0, 1): of a file always the same. */
-static double file_draw(fuse_ino_t ino)
+static double store_draw(void)
 {
-	uint64_t hash = 0xcbf29ce484222325u;
-	for (const char *c = tree_node(ino)->path; *c; c++)
-		hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
-	hash = (hash ^ (hash >> 33)) * 0xff51afd7ed558ccdu;
-	return ((double)((hash ^ (hash >> 33)) >> 11) + 0.5) * 0x1p-53;
+	return store_hash(store.random++);
 }
 
-static double store_tail(const struct limits *limits, fuse_ino_t ino)
+/* The mean is latency_ns, and what it has aged by at t, whatever the distribution. */
+static double store_latency(const struct limits *limits, double t)
 {
-	if (limits->slow_share <= 0)
-		return 0;
-	const double draw = options.slow_random ? store_draw() : file_draw(ino);
-	return draw < limits->slow_share ? limits->slow_ns : 0;
-}
-
-/* The mean is latency_ns whatever the distribution. */
-static double store_latency(const struct limits *limits)
-{
+	const uint64_t started = atomic_load(&times.started);
+	const double age = started ? fmax(0, t - (double)started) / NS_PER_S : 0;
+	const double mean = limits->latency_ns + limits->ageing_ns * age;
 	switch (limits->distribution) {
 	case EXPONENTIAL:
-		return -limits->latency_ns * log(store_draw());
+		return -mean * log(store_draw());
 	case LOGNORMAL: {
 		const double normal = sqrt(-2 * log(store_draw())) * cos(2 * M_PI * store_draw());
 		const double sigma = limits->sigma;
-		return limits->latency_ns * exp(sigma * normal - sigma * sigma / 2);
+		return mean * exp(sigma * normal - sigma * sigma / 2);
 	}
 	default:
-		return limits->latency_ns;
+		return mean;
 	}
+}
+
+/* What it takes longer.  Of each 1 / slow_share files one is slow, and as slow each time. */
+static double store_slowness(const struct request *request)
+{
+	const struct limits *const limits = request->limits;
+	if (!request->may_be_slow || limits->slow_share <= 0)
+		return 0;
+	if (options.slow_random)
+		return store_draw() < limits->slow_share ? limits->slow_ns * (0.5 + store_draw())
+							 : 0;
+	const size_t number = tree_node(request->ino)->number;
+	const uint64_t row = (uint64_t)((double)number * limits->slow_share);
+	const double place = store_hash(options.seed * tree.files + row);
+	if ((size_t)(((double)row + place) / limits->slow_share) != number)
+		return 0;
+	return limits->slow_ns * (0.5 + store_hash(options.seed * tree.files + number + 1));
 }
 
 /* The next time at or after t in which nothing passes: [begin, end). */
@@ -337,9 +352,9 @@ static void store_begin(struct request *request, double t)
 {
 	request->has_slot = true;
 	store.busy++;
-	const double latency =
-		store_latency(request->limits) + store_tail(request->limits, request->ino);
-	store_push(request, SERVED, store_work(request->limits, t, latency));
+	store_push(request, SERVED,
+		store_work(request->limits, t,
+			store_latency(request->limits, t) + store_slowness(request)));
 }
 
 static bool store_has_room(const struct limits *limits)
@@ -504,7 +519,8 @@ static void store_take(struct request *request, bool reads, double work)
 				limits->burst_requests * NS_PER_S / limits->requests_per_s);
 		store_push(request, ADMITTED, due);
 	} else {
-		store_push(request, FINISHED, store_work(limits, now, work));
+		store_push(
+			request, FINISHED, store_work(limits, now, work + store_slowness(request)));
 	}
 	pthread_cond_signal(&store.changed);
 	pthread_mutex_unlock(&store.lock);
@@ -600,6 +616,7 @@ static void slow_open(fuse_req_t fuse, fuse_ino_t ino, struct fuse_file_info *fi
 {
 	struct request *const request = slow_request(fuse, ino, slow_answer_open);
 	request->file = *file;
+	request->may_be_slow = options.slow_opens;
 	store_take(request, false, request->limits->open_ns);
 }
 
@@ -634,6 +651,7 @@ static void slow_read(
 	/* The kernel asks for whole pages; what a file does not have is not transferred. */
 	request->size = (uint64_t)(end - offset) < size ? (size_t)(end - offset) : size;
 	request->offset = offset;
+	request->may_be_slow = !options.slow_opens;
 	store_take(request, true, 0);
 }
 
@@ -684,11 +702,12 @@ static const struct {
 } numbers[] = {
 	{"--latency", offsetof(struct limits, latency_ns), NS_PER_US},
 	{"--sigma", offsetof(struct limits, sigma), 1},
+	{"--ageing", offsetof(struct limits, ageing_ns), NS_PER_US},
+	{"--slow-share", offsetof(struct limits, slow_share), 1},
+	{"--slow", offsetof(struct limits, slow_ns), NS_PER_US},
 	{"--open", offsetof(struct limits, open_ns), NS_PER_US},
 	{"--stat", offsetof(struct limits, stat_ns), NS_PER_US},
 	{"--readdir", offsetof(struct limits, readdir_ns), NS_PER_US},
-	{"--slow-share", offsetof(struct limits, slow_share), 1},
-	{"--slow", offsetof(struct limits, slow_ns), NS_PER_US},
 	{"--slots", offsetof(struct limits, slots), 1},
 	{"--bytes-per-s", offsetof(struct limits, bytes_per_s), 1},
 	{"--burst-bytes", offsetof(struct limits, burst_bytes), 1},
@@ -704,7 +723,7 @@ static const struct {
 	const char *name;
 	bool *flag;
 } flags[] = {{"--direct-io", &options.direct_io}, {"--keep-cache", &options.keep_cache},
-	{"--slow-random", &options.slow_random}};
+	{"--slow-random", &options.slow_random}, {"--slow-opens", &options.slow_opens}};
 
 static _Noreturn void refuse(const char *what, const char *subject)
 {
@@ -766,6 +785,8 @@ static void check_limits(const struct limits *limits)
 {
 	if (limits->stall_for_ns > 0 && limits->stall_every_ns <= limits->stall_for_ns)
 		refuse("a stall takes all the time that there is", "--stall-for");
+	if (limits->slow_share >= 1)
+		refuse("no file would be quick", "--slow-share");
 	if (limits->shared && limits->burst_bytes > 0)
 		refuse("shared transfers have no burst", "--burst-bytes");
 }

@@ -7,6 +7,7 @@ nothing of mlbench: processes that open and read whole files, one after the othe
 It measures, so it is no part of `make check`; `make bank-real` begins with it."""
 
 import functools
+import math
 import multiprocessing
 import os
 import random
@@ -68,6 +69,10 @@ def checks() -> List[Check]:
         ("12 MB/s shared, depth 8", ["--bytes-per-s", "12e6", "--shared"], 8, lambda r: r.bandwidth, 12e6),
         ("12 MB/s, direct I/O", ["--bytes-per-s", "12e6", "--direct-io"], 8, lambda r: r.bandwidth, 12e6),
         ("300 requests/s, depth 8", ["--iops", "300"], 8, rate, 300),
+        ("latency 40 ms that ages by 20 ms a second", ["--latency", "40000", "--ageing", "20000"], 8, rate, 8 * math.log(1 + 0.02 * SECONDS / 0.04) / 0.02 / SECONDS),
+        ("a quarter of the files take 80 ms longer", ["--latency", "20000", "--slow-share", "0.25", "--slow", "80000"], 8, rate, 200),
+        ("a quarter of the reads, at random", ["--latency", "20000", "--slow-share", "0.25", "--slow", "80000", "--slow-random"], 8, rate, 200),
+        ("a quarter of the files take longer to open", ["--latency", "20000", "--slow-share", "0.25", "--slow", "80000", "--slow-opens"], 8, rate, 200),
         ("300 requests/s after a burst of 150", ["--iops", "300", "--burst-requests", "150"], 8, rate, 300 + 150 / SECONDS),
         ("stalls of 150 of 300 ms, 8 at 40 ms", ["--latency", "40000", "--stall-every", "300", "--stall-for", "150"], 8, rate, 100),
         ("outage of 1 s", ["--latency", "40000", "--outage-at", "0.3", "--outage-for", "1"], 8, rate, 200 * (1 - 1 / SECONDS)),

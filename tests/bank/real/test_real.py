@@ -26,7 +26,10 @@ import real_bank
 import real_plants
 import real_score
 import rpc_link
+import story
+import varying_plants
 
+SEEDS = {"ours": real_plants.SEED, "foreign": foreign_plants.SEED, "varying": varying_plants.SEED}
 BANDWIDTH, LATENCY, HEALTHY = ("read", "bandwidth"), ("read", "latency"), ("step", "compute")
 
 
@@ -37,7 +40,7 @@ def case(truth, told, kind="single", loss=2.0, confidence=0.95, full=None, gain=
     truths = truth if isinstance(truth, list) else [truth]
     return {"plant": "made-up", "family": "made", "kind": kind, "intensity": loss, "loss": loss, "seed": 9, "half": "train", "truth": [list(t) for t in truths],
             "full": full, "gain": gain, "valid": valid, "why_invalid": "" if valid else "no reason", "skipped": "", "throughput": {}, "verdict": verdict,
-            "knob": None, "rules": {}, "also": None, **more}
+            "predictions": [], "verdict_s": 5.0, "rules": {}, "also": None, **more}
 
 
 def skipped(reason):
@@ -61,7 +64,7 @@ class Bars(unittest.TestCase):
         self.assertEqual(value_of(cases, "right (stage")["value"], 0)
         self.assertEqual(value_of(cases, "right stage")["value"], 1)
         self.assertFalse(value_of(cases, "wrong at confidence")["passed"])
-        self.assertIsNone(value_of([case(BANDWIDTH, LATENCY, confidence=0.89)], "wrong at confidence")["value"])
+        self.assertEqual(value_of([case(BANDWIDTH, LATENCY, confidence=0.89)], "wrong at confidence")["value"], 0)
 
     def test_one_of_a_set_is_right(self):
         both = [BANDWIDTH, ("read", "iops")]
@@ -77,11 +80,43 @@ class Bars(unittest.TestCase):
         self.assertEqual(real_score.promised({"recommendations": [{"predicted": None}, {"predicted": 300.0}, {"predicted": 200.0}]}, 100.0), 3)
         self.assertEqual(real_score.promised({"recommendations": []}, 100.0), 1)
 
-    def test_false_alarms_and_abstentions(self):
-        cases = [case(HEALTHY, LATENCY, kind="control", loss=1.0), case(HEALTHY, HEALTHY, kind="control", loss=1.0), case(BANDWIDTH, None)]
+    def test_false_alarms_and_no_answers(self):
+        cases = [case(HEALTHY, LATENCY, kind="control", loss=1.0), case(HEALTHY, HEALTHY, kind="control", loss=1.0), case(BANDWIDTH, None),
+                 case(BANDWIDTH, ("read", "unknown"))]
         self.assertEqual(value_of(cases, "false alarms")["value"], 0.5)
-        self.assertEqual(value_of(cases, "abstentions")["value"], 1 / 3)
-        self.assertEqual(value_of(cases, "right (stage")["cases"], 0)  # nothing was answered where it costs
+        self.assertEqual(value_of(cases, "unknown")["value"], 0.5)
+        self.assertEqual((value_of(cases, "right (stage")["value"], value_of(cases, "right (stage")["cases"]), (0, 2))  # no answer is not right
+        self.assertEqual(value_of(cases, "wrong at confidence")["value"], 0.25)  # the false alarm
+
+    def test_outcomes(self):
+        self.assertEqual([real_score.outcome(case(BANDWIDTH, told)) for told in (BANDWIDTH, LATENCY, HEALTHY, None, ("step", "unknown"))],
+                         ["right", "stage only", "wrong", "unknown", "unknown"])
+
+    def test_what_lasts_counts(self):
+        changed = case(BANDWIDTH, HEALTHY, kind="lasting")
+        self.assertEqual(real_score.outcome(changed), "wrong")
+        pair = lambda stage, resource: {"stage": stage, "resource": resource, "begin_s": 0.0}
+        changed["verdict"]["phases"] = [pair(*BANDWIDTH), pair(*HEALTHY)]
+        self.assertEqual(real_score.outcome(changed), "wrong")
+        changed["verdict"]["phases"].reverse()
+        self.assertEqual(real_score.outcome(changed), "right")
+        self.assertEqual(real_score.outcome({**changed, "kind": "single"}), "wrong")
+
+    def test_a_standstill_may_be_said(self):
+        still = ("step", "standstill")
+        self.assertEqual(real_score.outcome(case(LATENCY, still, kind="stopped")), "right")
+        self.assertEqual(real_score.outcome(case(LATENCY, still)), "wrong")
+
+    def test_labels_without_a_verdict(self):
+        cases = [{**case(BANDWIDTH, None), "verdict": None}, case(BANDWIDTH, BANDWIDTH)]
+        self.assertEqual((value_of(cases, "unknown")["cases"], value_of(cases, "labels that hold")["cases"]), (1, 2))
+        self.assertIn(" holds", real_score.case_line(cases[0]))
+
+    def test_times(self):
+        cases = [case(BANDWIDTH, BANDWIDTH, verdict_s=seconds) for seconds in [7.0] * 18 + [19.0, 60.0]]
+        self.assertEqual([value_of(cases, "seconds to the verdict, " + share)["value"] for share in ("median", "95 %")], [7.0, 19.0])
+        cases.append(case(BANDWIDTH, BANDWIDTH, verdict_s=60.0))
+        self.assertFalse(value_of(cases, "seconds to the verdict, 95 %")["passed"])
 
     def test_what_is_not_valid_is_not_scored(self):
         cases = [case(BANDWIDTH, LATENCY, valid=False), case(BANDWIDTH, BANDWIDTH), skipped("no /dev/fuse here")]
@@ -91,13 +126,31 @@ class Bars(unittest.TestCase):
     def test_nothing_measured_is_no_pass(self):
         self.assertTrue(all(one["passed"] is None for one in real_score.bars([])))
 
-    def test_followed_advice(self):
-        knob = {"predicted": 200.0, "before": 100.0, "measured": 120.0, "interval": [150.0, 250.0], "settings": {}}
-        bad, good = case(LATENCY, LATENCY, knob=knob), case(LATENCY, LATENCY, knob={**knob, "measured": 190.0})
-        self.assertEqual(value_of([bad, good], "what-if")["value"], 0.5)
-        self.assertEqual(real_score.median_width([bad, good]), 0.5)
-        failed = case(LATENCY, LATENCY, knob={**knob, "measured": None})
-        self.assertIsNone(value_of([failed], "what-if")["value"])
+    def test_predictions(self):
+        one = {"from": "advice", "predicted": 200.0, "before": 100.0, "measured": 160.0, "interval": [150.0, 250.0], "settings": {}}
+        cases = [case(LATENCY, LATENCY, predictions=[one, {**one, "measured": 125.0}]), case(LATENCY, LATENCY, predictions=[{**one, "measured": None}])]
+        value = lambda name: value_of(cases, "predictions: " + name)["value"]
+        self.assertAlmostEqual(value("error, median"), 0.25)
+        self.assertEqual(value_of(cases, "what-if")["value"], 0.5)
+        self.assertAlmostEqual(value("width high/low, median"), 250 / 150)
+        self.assertEqual(value("that were measured"), 2)
+        self.assertFalse(value_of(cases, "predictions: that were measured")["passed"])  # two are too few
+
+
+class Story(unittest.TestCase):
+    def test_outcomes(self):
+        told = lambda stage, resource: {"stage": stage, "resource": resource}
+        answers = [(0, told("read", "latency")), (0, told("read", "unknown")), (3, told("read", "latency")), (0, told("decode", "wait")), (0, {})]
+        self.assertEqual([story.outcome(*one) for one in answers], ["right", "unknown", "unknown", "wrong", "unknown"])
+
+    def test_bars(self):
+        runs = [{"outcome": "right", "seconds": 5.0 + number / 10} for number in range(40)]
+        self.assertTrue(all(one["passed"] for one in story.bars(runs, story.QUIET)))
+        for number in range(2):
+            runs[number] = {"outcome": "unknown", "seconds": 60.0}
+        self.assertTrue(all(one["passed"] for one in story.bars(runs, story.QUIET)))
+        runs[2] = {"outcome": "wrong", "seconds": 60.0}
+        self.assertFalse(any(one["passed"] for one in story.bars(runs, story.QUIET) if not one["bar"].startswith("unknown")))
 
 
 class Reliability(unittest.TestCase):
@@ -152,9 +205,10 @@ class Labels(unittest.TestCase):
         self.assertEqual(real_bank.planted_throughput(plant("single"), repetitions), 600)
         self.assertAlmostEqual(real_bank.planted_throughput(plant("outage"), repetitions), 90)
         self.assertAlmostEqual(real_bank.planted_throughput(plant("stalls"), repetitions), 500)
-        rows = [[t / 10, 60.0 * min(t, 70) + 10 * max(0, t - 70)] for t in range(131)]
-        changing = {"window_columns": ["t", "samples"], "windows": rows, "wall_seconds": 13.0}
-        self.assertAlmostEqual(real_bank.planted_throughput(plant("phases"), [changing]), 100, delta=1)
+        rows = [[t / 10, 60.0 * min(t, 50) + 10 * max(0, t - 50)] for t in range(91)]
+        changing = {"window_columns": ["t", "samples"], "windows": rows, "wall_seconds": 9.0}
+        for kind in ("phases", "lasting"):
+            self.assertAlmostEqual(real_bank.planted_throughput(plant(kind), [whole(500.0), changing]), 100, delta=1)
 
 
 class Table(unittest.TestCase):
@@ -171,7 +225,7 @@ class Table(unittest.TestCase):
             self.assertTrue(plant.flight is None or plant.full is not None, plant.name)
 
     def test_halves(self):
-        for origin, seed in (("ours", real_plants.SEED), ("foreign", foreign_plants.SEED)):
+        for origin, seed in SEEDS.items():
             halves = collections.Counter(real_plants.half_of(plant.name, seed) for plant in self.plants if plant.origin == origin)
             self.assertLessEqual(abs(halves["train"] - halves["held-out"]), 6, halves)
         for seed in (1, 2):
@@ -180,17 +234,18 @@ class Table(unittest.TestCase):
                 self.assertTrue(all(real_plants.half_of(plant.name, seed) == half for plant in real_bank.chosen(options)))
         self.assertEqual(real_bank.parse(["--list"]).half, "train")  # nobody scores the other half by accident
         train = {plant.name for plant in real_bank.chosen(real_bank.parse(["--list"]))}
-        for origin, seed in (("ours", real_plants.SEED), ("foreign", foreign_plants.SEED)):
+        for origin, seed in SEEDS.items():
             held = real_bank.chosen(real_bank.parse(["--list", "--half", "held-out", "--origin", origin, "--seed", str(seed)]))
             self.assertFalse(train & {plant.name for plant in held})
 
     def test_origins(self):
         names = {origin: {plant.name for plant in real_bank.chosen(real_bank.parse(["--list", "--half", "both", *words]))}
-                 for origin, words in (("all", []), *((one, ["--origin", one]) for one in ("ours", "foreign")))}
+                 for origin, words in (("all", []), *((one, ["--origin", one]) for one in SEEDS))}
         self.assertEqual(names["all"], {plant.name for plant in self.plants})
         self.assertEqual(names["foreign"], {plant.name for plant in foreign_plants.foreign_plants()})
-        self.assertEqual(names["ours"], names["all"] - names["foreign"])
-        self.assertTrue(names["ours"] and names["foreign"])
+        self.assertEqual(names["varying"], {plant.name for plant in varying_plants.varying_plants()})
+        self.assertEqual(names["ours"], names["all"] - names["foreign"] - names["varying"])
+        self.assertTrue(all(names.values()))
         with contextlib.redirect_stderr(io.StringIO()), self.assertRaises(SystemExit):
             real_bank.parse(["--list", "--origin", "theirs"])
 
@@ -201,10 +256,20 @@ class Table(unittest.TestCase):
 
     def test_intensities_are_drawn_by_the_seed(self):
         plant = self.plants[0]
-        low, high = real_plants.intensities_of(plant, 9)
+        low, high = real_plants.intensities_of(plant)
         self.assertTrue(real_plants.LOW[0] <= low <= real_plants.LOW[1] and real_plants.HIGH[0] <= high <= real_plants.HIGH[1])
-        self.assertEqual(real_plants.intensities_of(plant, 9), (low, high))
-        self.assertNotEqual(real_plants.intensities_of(plant, 10), (low, high))
+        self.assertEqual(real_plants.intensities_of(plant), (low, high))
+        plant.drawn = 10
+        self.assertNotEqual(real_plants.intensities_of(plant), (low, high))
+
+    def test_other_parameters_in_the_same_halves(self):
+        chosen = lambda *words: real_bank.chosen(real_bank.parse(["--list", "--half", "held-out", *words]))
+        self.assertEqual([plant.name for plant in chosen()], [plant.name for plant in chosen("--draw", "5")])
+        drawn = [[real_plants.intensities_of(plant) for plant in chosen(*words) if not plant.intensities] for words in ([], ["--draw", "5"])]
+        self.assertTrue(all(one != other for one, other in zip(*drawn)))
+        sites = [conditions.Site("", str, "", seed) for seed in ("a:1:1.5", "a:1:1.5", "a:2:1.5")]
+        first, again, other = (site.draw("what", 3, 7) for site in sites)
+        self.assertTrue(first == again != other and 3 <= first <= 7)
 
     def test_every_plant_can_be_built(self):
         """In a site that only notes what it is asked for."""
@@ -224,7 +289,7 @@ class Table(unittest.TestCase):
 
     def test_stronger_is_more(self):
         for plant in self.plants:
-            if plant.family not in ("cores", "decode"):  # whole cores
+            if plant.family not in ("cores", "decode") and plant.name != "elsewhere-decode":  # whole cores
                 self.assertNotEqual(self.built(plant, 1.4), self.built(plant, 5.0), plant.name)
 
     def test_halves_of_a_limit(self):
@@ -246,6 +311,11 @@ class Noted:
         assert name in real_plants.DATA, name
         return "/data/" + name
 
+    def draw(self, what, low, high):
+        return conditions.Site.draw(self, what, low, high)
+
+    seed = "noted"
+
     def __getattr__(self, name):
         def note(*what, **how):
             self.calls.append((name, *what, *how.items()))
@@ -258,7 +328,7 @@ class Driver(unittest.TestCase):
     def bank_with(self, build):
         plant = real_plants.RealPlant("made-up", "made", "", [BANDWIDTH], build)
         bank = real_bank.RealBank.__new__(real_bank.RealBank)
-        bank.options, bank.cores, bank.seen = real_bank.parse(["mlbench", "tools"]), 2, {}
+        bank.options, bank.cores, bank.seen, bank.checked = real_bank.parse(["mlbench", "tools"]), 2, {}, {}
         bank.runner = real_bank.RealRunner.__new__(real_bank.RealRunner)
         bank.runner.work, bank.runner.count, bank.runner.enter = "/nonexistent", 0, None
         return bank.attempt(plant, 2.0)
