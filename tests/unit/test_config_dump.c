@@ -191,7 +191,7 @@ static void hash_sees_what_matters(void **state)
 		"dataset.path=/a", "sweep.decode.workers=1,2", "sweep.read.depth=2,1",
 		"sweep.zip=read.depth,read.threads", "sweep.exclude=read.depth=1", "read.depth=2",
 		"measure.duration=4s", "run.seed=2", "trace.schedule=0,0,0,1,1",
-		"step.times=20ms 21"};
+		"step.times=20ms 21", "sweep.mode=sequential"};
 	char plain[17];
 	char spelled[17];
 	hash_of("run.name=other", plain);
@@ -199,6 +199,8 @@ static void hash_sees_what_matters(void **state)
 	hash_of("measure.duration=3000ms", spelled);
 	assert_string_equal(plain, spelled);
 	hash_of("trace.compress=on", spelled);
+	assert_string_equal(plain, spelled);
+	hash_of("sweep.mode=grid", spelled); /* which it was by default, once */
 	assert_string_equal(plain, spelled);
 	for (size_t i = 0; i < sizeof different / sizeof different[0]; i++) {
 		char hash[17];
@@ -221,7 +223,7 @@ static void dump_shows_every_key(void **state)
 	assert_non_null(strstr(dump, "\nratio_max = 1.33333333\nflip = 50%\n"));
 	assert_non_null(strstr(dump, "\n[measure]\nduration = 3s\nwarmup = 1s\n"));
 	assert_non_null(strstr(dump,
-		"\n[sweep]\nmode = grid\nerror = 5%\nzip = \nexclude = \ndecode.workers = 1,2,4\n"));
+		"\n[sweep]\nmode = auto\nzip = \nexclude = \ndecode.workers = 1,2,4\n"));
 	size_t lines = 0;
 	for (const char *at = dump; (at = strstr(at, " = ")); at++)
 		lines++;
