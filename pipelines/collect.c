@@ -49,6 +49,8 @@ enum {
 	STANDSTILL_NS = 100000000
 }; /* longer than a busy machine keeps a thread waiting, and the conductor's look */
 
+enum { LEFT_LEAST = 4 }; /* of the planned time that much: 1 of so many */
+
 enum { PERIODS_LEAST = 3 }; /* of a repetition, to tell what comes again from what happens once */
 
 /* A stage that was not held up by others for at least this share of its time showed its limit. */
@@ -152,12 +154,20 @@ static bool narrow_to_epochs(const struct run *r, struct span *span)
 	return true;
 }
 
-static struct span span_from(const struct run *r, uint64_t cut_ns)
+static const struct edge *edge_until(const struct monitor *monitor, uint64_t t_ns)
+{
+	size_t i = monitor->count - 1;
+	while (i > 0 && monitor->edges[i].t_ns > t_ns)
+		i--;
+	return &monitor->edges[i];
+}
+
+static struct span span_from(const struct run *r, uint64_t cut_ns, uint64_t end_ns)
 {
 	const struct monitor *monitor = &r->monitor;
 	struct span span = {
 		.from = edge_at(monitor, cut_ns),
-		.to = &monitor->edges[monitor->count - 1],
+		.to = edge_until(monitor, end_ns),
 	};
 	span.seconds = (double)(span.to->t_ns - span.from->t_ns) / (double)NS_PER_S;
 	span.completed_from_ns = r->timed ? span.from->t_ns : cut_ns;
@@ -206,29 +216,80 @@ static void judge_steadiness(const struct steady *steady, struct measurement *m)
 	}
 }
 
+/* Whose clock went on and nothing else: then it was not this program alone. */
+static bool machine_stood_still(const struct run *r, const struct stop *stop)
+{
+	const struct edge *from = edge_until(&r->monitor, stop->begin_ns);
+	const struct edge *to = edge_at(&r->monitor, stop->end_ns);
+	const double ran = to->usage.core_seconds - from->usage.core_seconds -
+			   (to->usage.steal_seconds - from->usage.steal_seconds);
+	const double all = (double)(to->t_ns - from->t_ns) / (double)NS_PER_S *
+			   (double)sysconf(_SC_NPROCESSORS_ONLN);
+	return ran < all / 2;
+}
+
+/* The longest part after the cut in which the process was not stopped.  What goes on is known only between edges. */
+static struct stop part_without_stop(const struct run *r, uint64_t cut_ns, struct measurement *m)
+{
+	const struct patience *const p = &r->patience;
+	const uint64_t start_ns = r->monitor.start_ns;
+	const uint64_t end_ns = r->monitor.edges[r->monitor.count - 1].t_ns;
+	struct stop best = {cut_ns, end_ns};
+	struct stop longest = {0};
+	uint64_t begin_ns = cut_ns;
+	uint64_t most_ns = 0;
+	if (p->stop_count == 0)
+		return best;
+	for (size_t i = 0; i <= p->stop_count; i++) {
+		const struct stop stop = {
+			i < p->stop_count ? p->stops[i].begin_ns - start_ns : end_ns,
+			i < p->stop_count ? p->stops[i].end_ns - start_ns : end_ns};
+		if (stop.begin_ns > begin_ns && stop.begin_ns - begin_ns > most_ns) {
+			most_ns = stop.begin_ns - begin_ns;
+			best = (struct stop){begin_ns, stop.begin_ns};
+		}
+		if (stop.end_ns - stop.begin_ns > longest.end_ns - longest.begin_ns)
+			longest = stop;
+		begin_ns = stop.end_ns > begin_ns ? stop.end_ns : begin_ns;
+	}
+	m->stood_still_seconds = (double)p->stopped_ns / (double)NS_PER_S;
+	m->stood_still_at = (double)longest.begin_ns / (double)NS_PER_S;
+	m->machine_stood_still = machine_stood_still(r, &longest);
+	const bool cut_out = r->timed && most_ns >= r->duration_ns / LEFT_LEAST &&
+			     2 * most_ns >= end_ns - cut_ns - p->stopped_ns;
+	if (!cut_out && !r->interrupted)
+		m->status = MEASUREMENT_UNSTEADY;
+	char time[UNITS_BYTES];
+	measurement_note(m, "%severything stood still for %s, %.1f s after the start: %s; %s",
+		cut_out ? "" : "unsteady: ", units_format_duration((double)p->stopped_ns, time),
+		m->stood_still_at,
+		m->machine_stood_still
+			? "the machine did not run"
+			: "mlbench was stopped (SIGSTOP, Ctrl-Z), or frozen with its container",
+		cut_out ? "only the part before or after it is measured"
+			: "too little is left without it");
+	return cut_out ? best : (struct stop){cut_ns, end_ns};
+}
+
 static struct span choose_span(const struct run *r, struct measurement *m)
 {
 	const uint64_t window_ns = r->monitor.window_ns;
 	const uint64_t least_ns = least_cut(r, m);
 	const uint64_t min_batches = (uint64_t)config_integer(r->config, KEY_MEASURE_MIN_BATCHES);
 	double rates[WINDOWS_MAX];
-	const size_t windows = window_rates(r, rates);
-	const size_t minimum = (size_t)((least_ns + window_ns - 1) / window_ns);
-	struct span span = span_from(r, least_ns);
-	m->warmup_seconds = (double)span.from->t_ns / (double)NS_PER_S;
-	if (r->patience.stopped_ns > 0) {
-		char time[UNITS_BYTES];
-		m->status = r->interrupted ? m->status : MEASUREMENT_UNSTEADY;
-		measurement_note(m,
-			"unsteady: mlbench did not run for %s: it was stopped (Ctrl-Z), or frozen with its container",
-			units_format_duration((double)r->patience.stopped_ns, time));
-	}
+	const size_t all_windows = window_rates(r, rates);
+	const struct stop part = part_without_stop(r, least_ns, m);
+	const size_t windows =
+		part.end_ns / window_ns < all_windows ? part.end_ns / window_ns : all_windows;
+	const size_t minimum = (size_t)((part.begin_ns + window_ns - 1) / window_ns);
+	struct span span = span_from(r, part.begin_ns, part.end_ns);
+	m->warmup_seconds = (double)edge_at(&r->monitor, least_ns)->t_ns / (double)NS_PER_S;
 	if (r->interrupted)
 		return span;
 	if (windows > minimum) {
 		const struct steady steady =
 			steady_find(rates, windows, minimum, steps_from(r, minimum * window_ns));
-		const struct span settled = span_from(r, steady.cut * window_ns);
+		const struct span settled = span_from(r, steady.cut * window_ns, part.end_ns);
 		/* Without the profiler there is no edge at a later cut. */
 		if (r->timed && settled.steps.batches >= min_batches &&
 			(settled.whole || !span.whole))
@@ -293,10 +354,10 @@ static void merge_service(const struct run *r, const struct span *span, enum sta
 	/* The first edge is taken a moment after the start. */
 	const uint64_t cut_ns = span->from == r->monitor.edges ? 0 : span->from->t_ns;
 	for (unsigned i = 0; i < stage->workers; i++)
-		service_log_merge(&stage->meters[i].service, cut_ns, &out->service);
+		service_log_merge(&stage->meters[i].service, cut_ns, span->to->t_ns, &out->service);
 	/* A run of few items may have none that began after the rounded-up cut. */
 	for (unsigned i = 0; out->service.count == 0 && i < stage->workers; i++)
-		service_log_merge(&stage->meters[i].service, 0, &out->service);
+		service_log_merge(&stage->meters[i].service, 0, UINT64_MAX, &out->service);
 }
 
 static double seconds_between(uint64_t from_ns, uint64_t to_ns)

@@ -363,7 +363,8 @@ static void conduct_watch(struct conducting *s, uint64_t now_ns)
 {
 	struct run *const run = s->run;
 	const struct step_progress progress = devices_progress(&run->devices);
-	const uint64_t still_ns = patience_look(&run->patience, run_moved(run), now_ns);
+	const uint64_t still_ns =
+		patience_look(&run->patience, run_moved(run), clock_process_cpu_ns(), now_ns);
 	const uint64_t step_ns = conduct_longest_step(run, progress.last_step_ns);
 	const uint64_t slowest = step_ns > s->slowest_wait_ns ? step_ns : s->slowest_wait_ns;
 	if (still_ns < s->no_progress_ns + PATIENCE * slowest)

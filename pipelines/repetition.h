@@ -74,23 +74,63 @@ struct monitor {
 
 /* A control thread that looks again so late did not run: neither did the rest of the process. */
 #define STOPPED_NS (5 * NS_PER_S)
+/* One that is late by less may have waited for a core.  If meanwhile nothing moved and nobody used a core, although both
+ * are usual in such a time, all stood still at once. */
+#define STOPPED_LEAST_NS (300 * NS_PER_MS)
+
+enum { STOPS_MAX = 16, PATIENCE_MOVES = 8 };
+
+struct stop {
+	uint64_t begin_ns, end_ns;
+};
 
 /* How long nothing has moved; all zero before the first look. */
 struct patience {
 	uint64_t moved, moved_at_ns; /* files read and batches stepped, and when they last grew */
+	uint64_t cpu_ns;             /* of the process */
 	uint64_t looked_at_ns;
+	uint64_t first_ns, first_moved, first_cpu_ns;
 	uint64_t stopped_ns; /* in which the process did not run: stopped, or frozen */
+	struct stop stops[STOPS_MAX];
+	size_t stop_count;
 };
 
+static inline bool patience_was_stopped(
+	const struct patience *p, uint64_t moved, uint64_t cpu_ns, uint64_t gap_ns)
+{
+	static const double FEW =
+		0.4; /* of what is usual; the rest of a look and what was ready make some */
+	static const double CPU_LEAST_NS = 20e6;
+	const uint64_t ran_ns = p->looked_at_ns - p->first_ns - p->stopped_ns;
+	if (gap_ns >= STOPPED_NS)
+		return true;
+	if (gap_ns < STOPPED_LEAST_NS || ran_ns < gap_ns)
+		return false;
+	const double share = (double)gap_ns / (double)ran_ns;
+	const double moves = (double)(p->moved - p->first_moved) * share;
+	const double cpu = (double)(p->cpu_ns - p->first_cpu_ns) * share;
+	const bool still = (double)(moved - p->moved) < FEW * moves;
+	const bool idle = (double)(cpu_ns - p->cpu_ns) < FEW * cpu;
+	return moves >= PATIENCE_MOVES && still && (idle || cpu < CPU_LEAST_NS);
+}
+
 /* Returns for how long nothing has moved while the process ran. */
-static inline uint64_t patience_look(struct patience *p, uint64_t moved, uint64_t now_ns)
+static inline uint64_t patience_look(
+	struct patience *p, uint64_t moved, uint64_t cpu_ns, uint64_t now_ns)
 {
 	const uint64_t gap_ns = p->looked_at_ns > 0 ? now_ns - p->looked_at_ns : 0;
-	p->looked_at_ns = now_ns;
-	if (gap_ns >= STOPPED_NS) {
+	if (p->looked_at_ns == 0) {
+		p->first_ns = now_ns;
+		p->first_moved = moved;
+		p->first_cpu_ns = cpu_ns;
+	} else if (patience_was_stopped(p, moved, cpu_ns, gap_ns)) {
+		if (p->stop_count < STOPS_MAX)
+			p->stops[p->stop_count++] = (struct stop){p->looked_at_ns, now_ns};
 		p->stopped_ns += gap_ns;
 		p->moved_at_ns += gap_ns;
 	}
+	p->looked_at_ns = now_ns;
+	p->cpu_ns = cpu_ns;
 	if (moved != p->moved || p->moved_at_ns == 0) {
 		p->moved = moved;
 		p->moved_at_ns = now_ns;

@@ -1190,6 +1190,46 @@ static void add_regimes(const struct diagnose_input *input, const struct counted
 	v->evidence_count = kept + 1;
 }
 
+/* --- when everything stood still -------------------------------------------------------------- */
+
+/* Put first, because every stage seems to have been late then, and none was. */
+static void say_standstill(const struct diagnose_input *input, struct verdict *v)
+{
+	const bool wide = input->all_count > 0;
+	const size_t count = wide ? input->all_count : input->source.count;
+	const struct measurement *const *repeats = wide ? input->all : input->source.repeats;
+	const struct measurement *longest = NULL;
+	double seconds = 0;
+	size_t in = 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct measurement *m = repeats[i];
+		if (!(m->stood_still_seconds > 0))
+			continue;
+		seconds += m->stood_still_seconds;
+		longest = !longest || m->stood_still_seconds > longest->stood_still_seconds
+				  ? m
+				  : longest;
+		in++;
+	}
+	if (!longest)
+		return;
+	char time[UNITS_BYTES];
+	char others[48] = "";
+	if (in > 1)
+		(void)snprintf(others, sizeof others, " (and in %zu more)", in - 1);
+	const size_t kept = v->evidence_count < EVIDENCE_MAX ? v->evidence_count : EVIDENCE_MAX - 1;
+	memmove(v->evidence[1], v->evidence[0], kept * sizeof v->evidence[0]);
+	(void)snprintf(v->evidence[0], sizeof v->evidence[0],
+		"Everything stood still at once for %s, %.1f s after the start of repetition %u%s: %s. That time is "
+		"not counted.",
+		units_format_duration(seconds * (double)NS_PER_S, time), longest->stood_still_at,
+		longest->repeat, others,
+		longest->machine_stood_still
+			? "the machine did not run"
+			: "mlbench was stopped (SIGSTOP, Ctrl-Z), or frozen with its container");
+	v->evidence_count = kept + 1;
+}
+
 int diagnose_point(const struct diagnose_input *input, unsigned effort, struct diagnosis *out,
 	struct error *err)
 {
@@ -1199,6 +1239,7 @@ int diagnose_point(const struct diagnose_input *input, unsigned effort, struct d
 		return error_set(err, -ENOMEM, "out of memory for a diagnosis");
 	if (counted.regimes.count == 1) {
 		diagnose_state(input, effort, out);
+		say_standstill(input, &out->verdict);
 		counted_close(&counted);
 		return 0;
 	}
@@ -1207,6 +1248,7 @@ int diagnose_point(const struct diagnose_input *input, unsigned effort, struct d
 		const struct diagnose_input state = lasting_input(input, &counted, &lasting);
 		diagnose_state(&state, effort, out);
 		add_regimes(input, &counted, effort, out);
+		say_standstill(input, &out->verdict);
 		counted_close(&lasting);
 	}
 	counted_close(&counted);

@@ -97,12 +97,13 @@ void service_log_advance(struct service_log *log, uint64_t now_ns)
 	log->end_ns = log->start_ns + (log->current + 1) * log->length_ns;
 }
 
-void service_log_merge(const struct service_log *log, uint64_t cut_ns, struct histogram *to)
+void service_log_merge(
+	const struct service_log *log, uint64_t cut_ns, uint64_t end_ns, struct histogram *to)
 {
 	if (log->length_ns == 0)
 		return; /* never started */
 	const uint64_t first = (cut_ns + log->length_ns - 1) / log->length_ns;
-	for (uint64_t i = first; i < log->segments; i++)
+	for (uint64_t i = first; i < log->segments && i * log->length_ns < end_ns; i++)
 		histogram_merge(to, &log->histograms[i]);
 }
 

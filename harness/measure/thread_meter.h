@@ -115,9 +115,10 @@ static inline void service_log_add(
 	histogram_add(&log->histograms[log->current], ns, n);
 }
 
-/* Adds what began at cut_ns after the start or later (rounded up to a segment's edge) to *to.  After
+/* Adds what began from cut_ns after the start (rounded up to a segment's edge) to end_ns to *to.  After
  * the thread has ended. */
-void service_log_merge(const struct service_log *log, uint64_t cut_ns, struct histogram *to);
+void service_log_merge(
+	const struct service_log *log, uint64_t cut_ns, uint64_t end_ns, struct histogram *to);
 
 /* --- service times in sequence ---------------------------------------------------------------- */
 

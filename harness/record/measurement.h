@@ -321,7 +321,11 @@ struct measurement {
 	char error[ERROR_TEXT_BYTES];
 
 	double wall_seconds; /* of the whole repetition, warm-up included */
-	double cut_seconds;  /* warm-up sliced off; what follows is measured */
+	/* In which the whole process did not run (stopped, frozen), and when the longest such time began; the measured part is
+	 * without it, or the repetition is unsteady.  0: none; NAN: an older result.  Of the machine: as it seems. */
+	double stood_still_seconds, stood_still_at;
+	bool machine_stood_still;
+	double cut_seconds; /* warm-up sliced off; what follows is measured */
 	/* The least that is sliced off: measure.warmup, and what reads at other depths made of it.  From there to the cut the
 	 * pipeline ran as it is set.  NAN: an older result. */
 	double warmup_seconds;

@@ -771,6 +771,29 @@ static void a_change_inside_a_repetition_has_its_moment(void **state)
 	made_close(&p);
 }
 
+static void a_standstill_is_told_first(void **state)
+{
+	(void)state;
+	struct made_point p;
+	struct diagnosis d;
+	made_open(&p, &decode_bound);
+	p.repeats[1].repeat = 1;
+	p.repeats[1].stood_still_seconds = 1.04;
+	p.repeats[1].stood_still_at = 2.31;
+	diagnose(&p, SKETCH, &d);
+	expect_pair(&d, "decode", "cpu");
+	assert_string_equal(d.verdict.evidence[0],
+		"Everything stood still at once for 1.04 s, 2.3 s after the start of repetition 1: mlbench was "
+		"stopped (SIGSTOP, Ctrl-Z), or frozen with its container. That time is not counted.");
+	p.repeats[0].stood_still_seconds = 0.5;
+	p.repeats[1].machine_stood_still = true;
+	diagnose(&p, SKETCH, &d);
+	assert_string_equal(d.verdict.evidence[0],
+		"Everything stood still at once for 1.54 s, 2.3 s after the start of repetition 1 (and in 1 more): "
+		"the machine did not run. That time is not counted.");
+	made_close(&p);
+}
+
 /* Nothing comes in for a third of it, and the step starves. */
 static void storage_goes_away(struct measurement *m)
 {
@@ -862,6 +885,7 @@ int main(void)
 		cmocka_unit_test(a_state_that_came_back_lasts),
 		cmocka_unit_test(a_change_at_the_very_end_is_open),
 		cmocka_unit_test(a_change_inside_a_repetition_has_its_moment),
+		cmocka_unit_test(a_standstill_is_told_first),
 		cmocka_unit_test(the_same_input_gives_the_same_diagnosis),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

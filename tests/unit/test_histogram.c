@@ -99,9 +99,9 @@ static void warmup_can_be_cut_from_a_service_log(void **state)
 		service_log_add(&log, 1000 + t, t, 1);
 	static struct histogram all;
 	static struct histogram cut;
-	service_log_merge(&log, 0, &all);
+	service_log_merge(&log, 0, UINT64_MAX, &all);
 	assert_int_equal(all.count, 40);
-	service_log_merge(&log, 101, &cut); /* rounded up to 200 */
+	service_log_merge(&log, 101, UINT64_MAX, &cut); /* rounded up to 200 */
 	assert_int_equal(cut.count, 20);
 	/* Twice as long: segments double, nothing is lost. */
 	for (uint64_t t = 400; t < 1600; t += 10)
@@ -109,10 +109,10 @@ static void warmup_can_be_cut_from_a_service_log(void **state)
 	assert_int_equal(log.length_ns, 400);
 	memset(&all, 0, sizeof all);
 	memset(&cut, 0, sizeof cut);
-	service_log_merge(&log, 0, &all);
+	service_log_merge(&log, 0, UINT64_MAX, &all);
 	assert_int_equal(all.count, 160);
 	assert_int_equal(all.max_ns, 1590);
-	service_log_merge(&log, 400, &cut);
+	service_log_merge(&log, 400, UINT64_MAX, &cut);
 	assert_int_equal(cut.count, 120);
 	service_log_close(&log);
 }

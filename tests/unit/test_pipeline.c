@@ -436,18 +436,51 @@ static void being_stopped_is_progress(void **state)
 	struct patience p = {0};
 	uint64_t now_ns = 1000 * NS_PER_S;
 	(void)state;
-	assert_int_equal(patience_look(&p, 7, now_ns), 0);
+	assert_int_equal(patience_look(&p, 7, 0, now_ns), 0);
 	for (unsigned i = 1; i <= 20; i++)
 		assert_int_equal(
-			patience_look(&p, 7, now_ns += 100 * NS_PER_MS), i * 100 * NS_PER_MS);
-	assert_int_equal(patience_look(&p, 7, now_ns += 3600 * NS_PER_S), 2 * NS_PER_S);
+			patience_look(&p, 7, 0, now_ns += 100 * NS_PER_MS), i * 100 * NS_PER_MS);
+	assert_int_equal(patience_look(&p, 7, 0, now_ns += 3600 * NS_PER_S), 2 * NS_PER_S);
 	assert_int_equal(p.stopped_ns, 3600 * NS_PER_S);
 	assert_int_equal(
-		patience_look(&p, 7, now_ns += 4 * NS_PER_S), 6 * NS_PER_S); /* just late */
-	assert_int_equal(patience_look(&p, 8, now_ns += NS_PER_S), 0);
-	assert_int_equal(patience_look(&p, 9, now_ns += 70 * NS_PER_S), 0);
-	assert_int_equal(patience_look(&p, 9, now_ns += NS_PER_S), NS_PER_S);
+		patience_look(&p, 7, 0, now_ns += 4 * NS_PER_S), 6 * NS_PER_S); /* just late */
+	assert_int_equal(patience_look(&p, 8, 0, now_ns += NS_PER_S), 0);
+	assert_int_equal(patience_look(&p, 9, 0, now_ns += 70 * NS_PER_S), 0);
+	assert_int_equal(patience_look(&p, 9, 0, now_ns += NS_PER_S), NS_PER_S);
 	assert_int_equal(p.stopped_ns, 3670 * NS_PER_S);
+}
+
+/* What moves 100 times a second with 0.6 cores, looked at every 50 ms; then a gap in which moves and cpu_ns came. */
+static bool gap_is_stop(uint64_t gap_ms, uint64_t moves, uint64_t cpu_ms)
+{
+	struct patience p = {0};
+	uint64_t now_ns = 1000 * NS_PER_S;
+	uint64_t moved = 0;
+	uint64_t cpu_ns = 0;
+	for (unsigned i = 0; i < 40; i++)
+		(void)patience_look(
+			&p, moved += 5, cpu_ns += 30 * NS_PER_MS, now_ns += 50 * NS_PER_MS);
+	assert_int_equal(p.stop_count, 0);
+	(void)patience_look(
+		&p, moved + moves, cpu_ns + cpu_ms * NS_PER_MS, now_ns + gap_ms * NS_PER_MS);
+	if (p.stop_count > 0) {
+		assert_int_equal(p.stops[0].begin_ns, now_ns);
+		assert_int_equal(p.stops[0].end_ns, now_ns + gap_ms * NS_PER_MS);
+		assert_int_equal(p.stopped_ns, gap_ms * NS_PER_MS);
+	}
+	return p.stop_count > 0;
+}
+
+static void a_stop_is_told_from_a_late_look(void **state)
+{
+	(void)state;
+	assert_true(gap_is_stop(1000, 8, 35)); /* the rest of a look, and what was ready after it */
+	assert_true(gap_is_stop(500, 5, 30));
+	assert_false(gap_is_stop(1000, 100, 600)); /* only the look was late */
+	assert_false(gap_is_stop(1000, 60, 300));  /* and the node was busy */
+	assert_false(gap_is_stop(1000, 0, 600));   /* storage did not answer, and others worked */
+	assert_false(gap_is_stop(250, 0, 0));      /* too short to tell */
+	assert_false(gap_is_stop(300, 30, 0));     /* what moves is not stopped */
 }
 
 static void standing_still_is_noticed(void **state)
@@ -1154,6 +1187,7 @@ int main(void)
 		cmocka_unit_test(an_unknown_model_fails_cleanly),
 		cmocka_unit_test(pools_beyond_the_memory_are_refused),
 		cmocka_unit_test(being_stopped_is_progress),
+		cmocka_unit_test(a_stop_is_told_from_a_late_look),
 		cmocka_unit_test(standing_still_is_noticed),
 		cmocka_unit_test(traces_hold_every_item_of_a_short_run),
 		cmocka_unit_test(traces_agree_with_histograms),

@@ -197,7 +197,7 @@ static void items_are_counted_and_kept(void **state)
 	span_item(meter, 600, 40, &item);
 	assert_int_equal(atomic_load(&meter->items), 1);
 	struct histogram all = {0};
-	service_log_merge(&meter->service, 0, &all);
+	service_log_merge(&meter->service, 0, UINT64_MAX, &all);
 	assert_int_equal(all.count, 1);
 	assert_int_equal(all.sum_ns, 40);
 	assert_int_equal(meter->trace.count, 1);
