@@ -330,7 +330,7 @@ size_t report_fastest_like(const struct report *report, size_t like)
 static double relative_noise(const struct point_summary *p)
 {
 	const double half = fmax(p->ci95.high - p->median, p->median - p->ci95.low);
-	return p->repeat_count > 1 && half > 0 ? half / p->median : 0;
+	return half > 0 ? half / p->median : 0;
 }
 
 /* Whether what the second gives less may be noise.  A difference of 2 % is no reason to take more

@@ -146,7 +146,7 @@ static void map_verdict(const struct report *report, size_t point, char *out, si
 static struct interval map_interval(const struct report *report, size_t point)
 {
 	const struct point_summary *p = report->points[point];
-	return p && p->repeat_count > 1 ? p->ci95 : (struct interval){NAN, NAN};
+	return p ? p->ci95 : (struct interval){NAN, NAN};
 }
 
 /* "knee, frontier": of a point that is several things, all. */
@@ -219,6 +219,7 @@ static void map_add_point(struct map *map, size_t point)
 	part_put(&part, "rate", fields_number(frontier_rate(report, point)));
 	part_put(&part, "low", fields_number(interval.low));
 	part_put(&part, "high", fields_number(interval.high));
+	part_put(&part, "n", json_integer(p ? (json_int_t)p->repeat_count : 0));
 	part_put(&part, "verdict", fields_text(verdict));
 	part_put(&part, "confidence",
 		p && p->status != POINT_FAILED ? fields_number(p->verdict.confidence)
@@ -247,6 +248,7 @@ static int map_table_columns(const struct config *config, struct page_table *tab
 		{"rate", "samples/s", PAGE_COUNT},
 		{"low", "from", PAGE_COUNT},
 		{"high", "to", PAGE_COUNT},
+		{"n", "repetitions", PAGE_COUNT},
 		{"verdict", "bottleneck", PAGE_TEXT},
 		{"confidence", "confidence", PAGE_FRACTION},
 		{"status", "known by", PAGE_TEXT},
