@@ -4,6 +4,7 @@
  * answer says what is asked next (inspect_answer).  A few threads with a ring each have many
  * files in flight; where io_uring cannot be had, or the store is not local, there is a thread for
  * each of them, which calls the store. */
+#include "harness/base/clock.h"
 #include "workloads/dataset/manifest.h"
 #include "workloads/dataset/scan.h"
 #include "workloads/dataset/threads.h"
@@ -33,7 +34,7 @@ struct inspect_job {
 	 * so long: neighbours lie in one folder, and there are file systems where a folder
 	 * answers one request after the other. */
 	size_t lanes, lane;
-	bool ring;
+	bool ring, near; /* near: sizes only, each in so little time that a call asks for it */
 	atomic_size_t next;
 	atomic_uint_fast64_t done, sized, read;
 	atomic_uint in_flight, most_in_flight;
@@ -481,6 +482,38 @@ static int inspect_by_calls(struct inspect_job *job, struct error *err)
 	return code;
 }
 
+enum { TRIAL_FILES = 256, NEAR_NS = 20000, TRIAL_NS = 1000000, NEAR_STRETCH = 256 };
+
+/* Sizes that are no round trip away, folder by folder: a stretch of files at a time, so that threads share nothing else. */
+static int inspect_near(struct inspect_job *job, struct error *err)
+{
+	struct store *const store = job->scan->store;
+	struct inspection inspection = {.job = job};
+	int code = 0;
+	while (!code && !inspect_ends(job)) {
+		const size_t from = atomic_fetch_add(&job->next, NEAR_STRETCH);
+		const size_t end =
+			from + NEAR_STRETCH < job->count ? from + NEAR_STRETCH : job->count;
+		if (from >= end)
+			break;
+		for (size_t i = from; i < end && !code; i++) {
+			inspection.file = &job->files[job->which ? job->which[i] : i];
+			inspection.request = first_request(job, inspection.file);
+			if (inspection.request == INSPECT_DONE)
+				continue;
+			if (store->ops->stat(
+				    store, inspection.file->path, NULL, &inspection.what) == 0) {
+				inspect_file_take_size(&inspection);
+				continue;
+			}
+			count_in_flight(job);
+			code = inspect_plainly(&inspection, err);
+		}
+		(void)atomic_fetch_add(&job->done, end - from);
+	}
+	return code;
+}
+
 /* Each thread has one item: as many files as there are for it. */
 static int inspect_work(void *context, unsigned worker, uint64_t index, struct error *err)
 {
@@ -488,6 +521,8 @@ static int inspect_work(void *context, unsigned worker, uint64_t index, struct e
 	(void)worker;
 	(void)index;
 	int code = 0;
+	if (job->near)
+		return inspect_near(job, err);
 	return job->ring && inspect_by_ring(job, &code, err) ? code : inspect_by_calls(job, err);
 }
 
@@ -527,6 +562,22 @@ static void count_effort(struct inspect_job *job)
 		effort->most_in_flight = most;
 }
 
+/* Asks for the sizes of a few files by calls: whether they are no round trip away.  Then a call each, by a thread a core that
+ * goes through one folder after the other, is several times as fast as a ring, which hands each statx to a thread of the
+ * kernel's. */
+static bool sizes_are_near(struct inspect_job *job)
+{
+	struct inspection inspection = {.job = job};
+	const uint64_t begin_ns = clock_now_ns();
+	uint64_t asked = 0;
+	while (asked < TRIAL_FILES && clock_now_ns() - begin_ns <= asked * NEAR_NS + TRIAL_NS &&
+		inspect_begin(&inspection)) {
+		(void)inspect_plainly(&inspection, NULL);
+		asked++;
+	}
+	return asked > 0 && (clock_now_ns() - begin_ns) / asked < NEAR_NS;
+}
+
 /* All files of the job, with so much of each one's beginning. */
 static int inspect_round(struct inspect_job *job, size_t room, struct error *err)
 {
@@ -538,6 +589,8 @@ static int inspect_round(struct inspect_job *job, size_t room, struct error *err
 	job->lanes = job->depth;
 	job->lane = (job->count + job->lanes - 1) / job->lanes;
 	atomic_store(&job->next, 0);
+	job->near = job->ring && !job->headers && sizes_are_near(job);
+	atomic_store(&job->next, 0); /* the files of the trial are known by now */
 	atomic_store(&job->done, 0);
 	const struct team_job team = {
 		.count = job->threads,
@@ -591,6 +644,15 @@ int inspect_files(struct folder_scan *scan, struct found *files, const size_t *w
 {
 	struct inspect_job job = {
 		.scan = scan, .files = files, .which = which, .count = count, .headers = headers};
+	bool any = false;
+	for (size_t i = 0; i < count && !any; i++)
+		any = first_request(&job, &files[which ? which[i] : i]) != INSPECT_DONE;
+	if (!any)
+		return scan_stopped(scan)
+			       ? error_set(err, -EINTR,
+					 "stopped while the files of '%s' were looked at",
+					 scan->root)
+			       : 0;
 	(void)pthread_mutex_init(&job.lock, NULL);
 	int code = inspect_round(&job, HEAD_BYTES, err);
 	if (!code && headers)

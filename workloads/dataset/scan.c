@@ -282,7 +282,7 @@ static void advise_companions(struct dataset *dataset)
 
 /* Goes up when scanning says something else of a file than before: manifests that were cached
  * by then are not believed. */
-enum { PROBE_VERSION = 5, LISTING_BYTES = 17 };
+enum { PROBE_VERSION = 6, LISTING_BYTES = 17 };
 
 static uint64_t seed_with(uint64_t seed, const char *text)
 {
@@ -335,11 +335,10 @@ static int hash_listing(const struct folder_scan *scan, const struct walk *walk,
 		const struct found *const file = &walk->files[i];
 		const bool has = !some || file->known;
 		const char *const reason = has && file->reason && !file->probed ? file->reason : "";
-		char text[64];
-		const int size = snprintf(text, sizeof text, "%" PRIu64 " %" PRId64 " ",
-			has ? file->bytes : 0, has ? file->modified_ns : 0);
+		const uint64_t numbers[] = {
+			has ? file->bytes : 0, has ? (uint64_t)file->modified_ns : 0};
 		hash_add(pieces, file->path, strlen(file->path) + 1);
-		hash_add(pieces, text, (size_t)size);
+		hash_add(pieces, numbers, sizeof numbers);
 		hash_add(pieces, reason, strlen(reason));
 		hash_add(pieces, "\n", 1);
 	}

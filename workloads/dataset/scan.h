@@ -23,6 +23,8 @@
  *   lacks an operation a thread for each request in flight calls the store. 64 are in flight at most, fewer where few files may be open. Files are taken in turn
  *   from 64 stretches of the list: neighbours share a folder, and FUSE may have a folder answer
  *   one lookup after another.
+ *   Sizes alone, of files that are no round trip away (the first 256 take less than 20 us each), are
+ *   asked by a call each on as many threads as cores, folder by folder.
  * - Splitting (container.c).  Where files hold several samples each, their sizes are asked for, and
  *   as many threads as cores (16 at most) split a file each.  All files are split, whatever
  *   dataset.samples says: it takes an even stride through all samples.
