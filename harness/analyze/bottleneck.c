@@ -151,8 +151,6 @@ static const double CONFLICT_GAP = 0.12;  /* by which the busiest outdoes the ar
 static const double CONFLICT_CERTAINTY = 0.60;
 static const double DEPTH_BUSY_BELOW = 0.75; /* no stage busier: nothing but a queue can bind */
 static const double DEPTH_LOSS_MIN = 0.08;   /* of both sides of that queue */
-static const double KEPT_OFF =
-	0.25; /* of a stage's time, waiting for a core: no queue is why it is idle */
 
 /* Blocked share above minus starved share below, in one repetition. */
 static double arrow_of(const struct measurement *m, const char *above, const char *below)
@@ -327,7 +325,7 @@ static bool kept_off_cores(const struct point_summary *point)
 {
 	bool any = false;
 	for (size_t i = 0; i < point->stage_count; i++)
-		any = any || point->stages[i].busy * point->stages[i].run_queue >= KEPT_OFF;
+		any = any || point->stages[i].queued >= QUEUED_MUCH;
 	return any;
 }
 

@@ -398,6 +398,20 @@ static bool cause_external(
 		base->point->cores_allowed, base->point->cores_allowed == 1 ? "" : "s");
 }
 
+/* Threads that are woken by others of the line wait for a core before they work: that counts as starved or blocked. */
+static bool cause_woken_late(
+	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
+{
+	const double wanted = stage->queued + stage->busy * stage->cpu;
+	if (!(stage->queued >= QUEUED_MUCH) || !others_are_busy(base) || !gains_alone(base))
+		return false;
+	return cause_is(out, "external", fmin(stage->queued / wanted + QUEUED_MUCH, 0.9),
+		"the threads of %s wait for a core %.0f %% of all their time, also when they are "
+		"woken, and other processes keep %.1f of %u core%s busy",
+		stage->name, stage->queued * 100, base->point->cores_busy_outside,
+		base->point->cores_allowed, base->point->cores_allowed == 1 ? "" : "s");
+}
+
 double cause_cores_wanted(const struct point_summary *point)
 {
 	double wanted = 0;
@@ -432,7 +446,8 @@ bool cause_no_core(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	return cause_quota(base, stage, out) || cause_stolen(base, stage, out) ||
-	       cause_external(base, stage, out) || cause_cores(base, stage, out);
+	       cause_external(base, stage, out) || cause_woken_late(base, stage, out) ||
+	       cause_cores(base, stage, out);
 }
 
 /* Processes that stream through memory slow every core down without taking one away, wherever they run. */
@@ -723,8 +738,9 @@ static const double COPIES_MOSTLY = 0.5; /* of the uploader's working time, some
 static const double LATE_TOLD =
 	0.05; /* of the time, busy beyond what an emulated device computes */
 static const double QUOTA_LATE = 0.20; /* the same, for a quota to be what matters most */
-static const double OTHERS_LATE = 0.5; /* the same, for other processes: most of its time */
-static const double CLOCK_LOW = 0.85;  /* of the highest clock: a power cap that matters */
+/* The same, for other processes, and share of its working time that its thread then waits for a core. */
+static const double OTHERS_LATE = 0.25, OTHERS_QUEUED = 0.5;
+static const double CLOCK_LOW = 0.85; /* of the highest clock: a power cap that matters */
 
 /* --- a device that works by itself: what it and NVML say of it -------------------------------- */
 
@@ -866,10 +882,11 @@ static bool step_late_by_others(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
 	const double queued = thread_shares_of(base, stage->name).queued;
-	if (!base->facts->step_emulated || late_share(base, stage) < OTHERS_LATE ||
-		!(queued >= OTHERS_LATE) || !others_are_busy(base))
+	const double late = late_share(base, stage);
+	if (!base->facts->step_emulated || late < OTHERS_LATE || !(queued >= OTHERS_QUEUED) ||
+		!others_are_busy(base))
 		return false;
-	return cause_is(out, "external", fmin(queued, 0.9),
+	return cause_is(out, "external", fmin(fmin(queued, 0.9), late + OTHERS_QUEUED),
 		"the emulated device's thread waits for a core %.0f %% of its working time, and other processes "
 		"keep %.1f of %u cores busy",
 		queued * 100, base->point->cores_busy_outside, base->point->cores_allowed);

@@ -440,6 +440,7 @@ static void merge_stage(struct stage_summary *out, const struct chosen *chosen,
 	 * wake-ups from another state. */
 	out->run_queue =
 		tells ? at_most(sums.run_queue / working, isnan(out->cpu) ? 1 : 1 - out->cpu) : NAN;
+	out->queued = total > 0 ? at_most(sums.run_queue / total, 1) : NAN;
 	out->io_wait = tells ? at_most(sums.io_wait / working, 1) : NAN;
 	out->lock_wait = tells ? at_most(sums.lock_wait / working, 1) : NAN;
 	out->lock_busy = tells ? at_most(sums.lock_held / sums.measured, 1) : NAN;

@@ -136,6 +136,7 @@ struct stage_summary {
 	double busy, starved, blocked; /* shares of the stage's thread time; sum to 1 */
 	/* shares of its working time; NAN: not available, or it hardly worked */
 	double cpu, run_queue, io_wait, lock_wait;
+	double queued; /* share of all its time on a run queue: one that is woken from any state may wait for a core; NAN */
 	/* share of the time that some thread of it held the lock; NAN: not known */
 	double lock_busy;
 	double capacity; /* samples/s, median of the repeats; NAN: never showed */

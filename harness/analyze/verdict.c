@@ -560,9 +560,11 @@ static double confidence_of_verdict(
 			most);
 	/* Of two that bind, either witness may name either. */
 	const bool agree = binding->agree || binding->pointed == binding->second;
-	/* Threads that a quota stops wait wherever they are: arrows against the replay tell nothing
-	 * then. */
-	const bool stopped = strcmp(cause->resource, "quota") == 0 && replayed && !agree;
+	/* Threads that a quota stops, or that others keep from the cores, wait wherever they are: arrows against the replay
+	 * tell nothing then. */
+	const bool kept =
+		strcmp(cause->resource, "quota") == 0 || strcmp(cause->resource, "external") == 0;
+	const bool stopped = kept && replayed && !agree;
 	const double stage =
 		stopped ? binding->replayed
 			: confidence_stage(binding->certainty, binding->replayed, agree);

@@ -231,6 +231,9 @@ struct trace_modes {
 };
 struct trace_modes trace_modes_of(const struct trace_set *set);
 
+/* Of a stage's time, waiting for a core: no queue is why it is idle. */
+static const double QUEUED_MUCH = 0.25;
+
 /* The slowest worker against the median of the others, by medians of service times. */
 struct trace_workers {
 	unsigned seen;  /* workers with enough items */

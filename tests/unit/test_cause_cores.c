@@ -188,6 +188,35 @@ static void stolen_time_is_the_hosts(void **state)
 	expect(&v, "decode", "external");
 }
 
+/* A hog has one of two cores: threads are woken and wait for a core, which counts as starved or blocked.  That is no queue that
+ * is too short. */
+static void threads_that_are_woken_late(void **state)
+{
+	(void)state;
+	static struct measurement m;
+	const struct point_facts facts = hand_facts();
+	hand_made(&m, (struct shares){0.03, 0, 0.97}, (struct shares){0.5, 0.5, 0},
+		(struct shares){0.3, 0.7, 0});
+	m.quota_cores = m.throttled_share = NAN;
+	m.steal_share = m.cores_busy_outside = 0;
+	for (size_t i = 0; i < m.stage_count; i++)
+		m.stages[i].lock_wait_seconds = m.stages[i].io_wait_seconds = 0;
+	struct verdict v = judge(&m, &facts);
+	expect(&v, "read", "depth");
+	struct stage_measurement *const decode = &m.stages[1];
+	const double all = decode->workers * m.measured_seconds;
+	decode->cpu_seconds = 0.46 * all;
+	decode->run_queue_seconds = 0.52 * all;
+	m.cores_busy_outside = 1;
+	v = judge(&m, &facts);
+	expect(&v, "decode", "external");
+	assert_true(says(&v, "wait for a core 52 % of all their time"));
+	/* Nobody else wants the cores: it is not theirs. */
+	m.cores_busy_outside = 0;
+	v = judge(&m, &facts);
+	assert_string_not_equal(v.resource, "external");
+}
+
 /* --- the step ---------------------------------------------------------------------------------- */
 
 struct steps {
@@ -444,6 +473,7 @@ int main(void)
 		cmocka_unit_test(others_take_what_a_quota_leaves),
 		cmocka_unit_test(long_names_keep_their_ends),
 		cmocka_unit_test(stolen_time_is_the_hosts),
+		cmocka_unit_test(threads_that_are_woken_late),
 		cmocka_unit_test(launching_is_not_being_late),
 		cmocka_unit_test(a_quota_makes_the_step_late),
 		cmocka_unit_test(too_many_threads_compute),
