@@ -806,6 +806,17 @@ static bool memory_that_sleeps(
 	return reads_from_memory(base) && !isnan(stage->cpu) && cause_unexplained(base, stage, out);
 }
 
+/* Of reads that make the step starve for a few slow files: threads that wait for nothing else while
+ * they are blocked show mostly their CPU time, which is not the cause. A limit that is used up delays
+ * some requests more than others. */
+struct cause cause_of_tail(const struct evidence_base *base, const struct stage_summary *read)
+{
+	struct cause cause = {.resource = "unknown"};
+	(void)(cause_read_limit(base, read, &cause) || cause_tail_no_stall(base, read, &cause) ||
+		cause_stalls(base, read, &cause) || cause_tail(base, read, &cause));
+	return cause;
+}
+
 /* In this order because a limit that is used up is a fact, and because points of this run count
  * more than the page cache (which some file systems do not count) and a ceiling (which is this
  * node's storage at its best). */

@@ -47,6 +47,7 @@ static const double NEARLY_ALL = 0.9;    /* of the time beyond the median */
 static const double BY_CHANCE = 0.6;     /* deviation over mean of the gaps; exponential: 1 */
 static const double LARGER = 2;          /* times the bytes of the others */
 static const double CACHED_LEAST = 0.04; /* a page cache that may serve second reads */
+static const double TIMED_LATE = 1.5;    /* times as long as the others */
 static const double OPEN_MOSTLY = 0.5;   /* of a file's time */
 
 /* --- the items -------------------------------------------------------------------------------- */
@@ -505,25 +506,37 @@ bool tail_binds(const struct evidence_base *base, bool no_stall)
 void evidence_add_open(const struct evidence_base *base, struct verdict *out)
 {
 	const struct trace_set set = cause_traces(base, STAGE_READ_NAME);
-	double open = 0;
-	double all = 0;
-	size_t timed = 0;
+	double *const opens = calloc(3 * set.items + 1, sizeof *opens);
+	double *const timed = opens ? opens + set.items : NULL;
+	double *const all = opens ? timed + set.items : NULL;
+	size_t n = 0;
+	size_t items = 0;
 	char opening[UNITS_BYTES];
 	char whole[UNITS_BYTES];
-	for (size_t i = 0; i < set.count; i++)
+	for (size_t i = 0; opens && i < set.count; i++)
 		for (size_t k = 0; k < set.of[i]->count; k++) {
 			const struct trace_item *item = &set.of[i]->items[k];
-			if (!isfinite(item->open_ns) || !isfinite(item->service_ns))
+			if (!isfinite(item->service_ns))
 				continue;
-			open += (double)item->open_ns;
-			all += (double)item->service_ns;
-			timed++;
+			all[items++] = (double)item->service_ns;
+			if (!isfinite(item->open_ns))
+				continue;
+			opens[n] = (double)item->open_ns;
+			timed[n++] = (double)item->service_ns;
 		}
-	if (timed < OPENS_MIN || open < OPEN_MOSTLY * all)
-		return;
-	evidence_add(out,
-		"opening a file takes %s of its %s, %.0f %% (%zu timed): lookups and metadata, not data; "
-		"files that hold several samples (shards) need fewer of them",
-		units_format_duration(open / (double)timed, opening),
-		units_format_duration(all / (double)timed, whole), open / all * 100, timed);
+	if (n >= OPENS_MIN) {
+		const double open_ns = statistics_median(opens, n);
+		const double timed_ns = statistics_median(timed, n);
+		/* Where the files that were timed take longer than the others, the reader came late to
+		 * their reads, for want of a core or of a buffer. */
+		if (open_ns >= OPEN_MOSTLY * timed_ns &&
+			timed_ns <= TIMED_LATE * statistics_median(all, items))
+			evidence_add(out,
+				"opening a file takes %s of its %s, %.0f %% (medians of %zu): lookups and metadata, not "
+				"data; files that hold several samples (shards) need fewer of them",
+				units_format_duration(open_ns, opening),
+				units_format_duration(timed_ns, whole), open_ns / timed_ns * 100,
+				n);
+	}
+	free(opens);
 }

@@ -652,7 +652,9 @@ static double play_through(
 				later_of(f->submitted, device_free) + guess->service_ns * f->weight;
 			const double arrives = f->submitted + guess->latency_ns;
 			loss += fabs(f->completed - later_of(arrives, device_free));
-			if (arrives > device_free)
+			/* A tail is the file's own: no queue in front of the device explains it. */
+			const double queued = device_free - f->submitted;
+			if (arrives > device_free || took(f) > TAIL_TIMES * queued)
 				latency = took(f);
 		} else if (!f->hit) {
 			device_free = first_free(f, guess);
@@ -828,6 +830,26 @@ static bool find_hits(struct play *play)
 	return threshold > 0 && share >= HIT_SHARE_MIN && share <= 1 - HIT_SHARE_MIN;
 }
 
+/* Whether a few files, which take many times as long as the others, take much of the time: they are no
+ * misses of a cache, and one in flight no store that serves each file in the mean of all. */
+static bool has_tail(struct play *play)
+{
+	static const double TAIL_MUCH = 0.35, TAIL_MOST = 0.10;
+	const size_t n = times_taken(play, false);
+	const double median = n > 0 ? statistics_median(play->scratch, n) : NAN;
+	double beyond = 0;
+	double all = 0;
+	size_t slow = 0;
+	for (size_t i = 0; i < n; i++) {
+		const double ns = play->scratch[i];
+		const bool is_slow = ns > TAIL_TIMES * median;
+		beyond += is_slow ? ns - median : 0;
+		slow += is_slow;
+		all += ns;
+	}
+	return beyond >= TAIL_MUCH * all && (double)slow <= TAIL_MOST * (double)n;
+}
+
 /* Mean absolute error over all files, hits taken as a constant. */
 static double overall(const struct play *play, double loss)
 {
@@ -934,9 +956,10 @@ static void decide(const struct trace_item *items, const struct read_facts *fact
 	(void)times_taken(play, false);
 	const double mean_ns = statistics_mean(play->scratch, play->count);
 	struct choice best = {.loss = HUGE_VAL};
+	const bool tail = has_tail(play);
 	consider_choice(items, false, false, play, &best);
 	consider_choice(items, true, false, play, &best);
-	if (find_hits(play)) {
+	if (!tail && find_hits(play)) {
 		consider_choice(items, false, true, play, &best);
 		consider_choice(items, true, true, play, &best);
 	}
@@ -970,23 +993,6 @@ static void decide(const struct trace_item *items, const struct read_facts *fact
 		out->device_share = device ? fmin(best.guess.service_ns / play->gap_ns, 1) : 0;
 		out->hit_share = hit_share_of(play);
 	}
-}
-
-/* Whether a few files, which take many times as long as the others, take much of the time: one in
- * flight, that is no store that serves each file in the mean of all. */
-static bool has_tail(struct play *play)
-{
-	static const double TAIL_MUCH = 0.35;
-	const size_t n = times_taken(play, false);
-	const double median = n > 0 ? statistics_median(play->scratch, n) : NAN;
-	double beyond = 0;
-	double all = 0;
-	for (size_t i = 0; i < n; i++) {
-		const double ns = play->scratch[i];
-		beyond += ns > TAIL_TIMES * median ? ns - median : 0;
-		all += ns;
-	}
-	return beyond >= TAIL_MUCH * all;
 }
 
 int read_split(const struct trace_item *items, size_t count, const struct read_facts *facts,

@@ -988,6 +988,8 @@ static void advice_write(const struct evidence_base *base, const struct binding 
 
 /* --- all of it together ---------------------------------------------------------------------- */
 
+static const double BUSY_BESIDE = 0.90; /* beside a tail, which takes no time of its own */
+
 /* Reads that make the step starve although no stage is busy all the time.  A stage that is busy the rest
  * of the time limits as well. */
 static void name_reads(const struct point_summary *point, bool *why, struct binding *binding)
@@ -1002,7 +1004,8 @@ static void name_reads(const struct point_summary *point, bool *why, struct bind
 	binding->depth = false;
 	binding->replayed = NAN;
 	binding->stage = read;
-	binding->second = busy != read ? busy : point->stage_count;
+	const bool limits = binding->stalls || binding_taken(point, busy) >= BUSY_BESIDE;
+	binding->second = busy != read && limits ? busy : point->stage_count;
 }
 
 void verdict_judge_trusted(const struct evidence_base *base, struct verdict *out)
@@ -1014,13 +1017,16 @@ void verdict_judge_trusted(const struct evidence_base *base, struct verdict *out
 	binding_weigh_stopping(base, &binding);
 	binding_weigh_restarts(base, &binding);
 	/* Between epochs nothing is read: that is no stall of storage. */
-	const bool tail = tail_binds(base, true);
+	/* A cache that holds a part makes the others slow, too. */
+	const bool cached = cache_binds(base);
+	const bool tail = !cached && tail_binds(base, true);
 	if (!binding.restarts && !tail && stalls_bind(base))
 		name_reads(base->point, &binding.stalls, &binding);
-	else if (!binding.restarts && (tail || tail_binds(base, false)))
+	else if (!binding.restarts && !cached && (tail || tail_binds(base, false)))
 		name_reads(base->point, &binding.tail, &binding);
 	const struct cause cause =
 		binding.restarts ? cause_of_restarts(base->point)
+		: binding.tail   ? cause_of_tail(base, &base->point->stages[binding.stage])
 				 : cause_of_stage(base, &base->point->stages[binding.stage]);
 	name_binding(base->point, &binding, &cause, out);
 	out->confidence = confidence_of_verdict(base, &binding, &cause);

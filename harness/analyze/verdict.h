@@ -183,6 +183,8 @@ bool stalls_bind(const struct evidence_base *base);
 cause_rule cause_tail, cause_tail_no_stall;
 /* Whether reading is the bottleneck because of them, whatever else is named. */
 bool tail_binds(const struct evidence_base *base, bool no_stall);
+/* Where it is. */
+struct cause cause_of_tail(const struct evidence_base *base, const struct stage_summary *read);
 /* Lines on slow files and slow samples: which they are, and the share of the time that they take where
  * the verdict on that stage and resource does not say so. */
 void evidence_add_tail(const struct evidence_base *base, const char *stage, const char *resource,

@@ -191,7 +191,8 @@ static void slow_opens_are_told(void **state)
 			}
 		diagnose(&p, &d);
 		const char *line = line_with(&d, "Opening a file takes");
-		assert_true(shares[s] > 0.5 ? line && strstr(line, ", 80 % (375 timed)") : !line);
+		assert_true(
+			shares[s] > 0.5 ? line && strstr(line, ", 80 % (medians of 375)") : !line);
 		made_close(&p);
 	}
 }

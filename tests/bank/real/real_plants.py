@@ -209,9 +209,12 @@ def stalls(period_s: float) -> Limits:
     return limits
 
 
-def tails(share: float) -> Limits:
-    """Of DEPTH files in flight, one in order that is slow is waited for by itself: so much longer that the rate comes out."""
-    return lambda rate, h: ["--slow-share", str(share), "--slow", us(max(0.05, (1 / rate - 1 / h.throughput) / share))]
+TAIL_SHARE = 0.025
+
+
+def tails(rate: float, h: Seen) -> List[str]:
+    """Each slow file is waited for by itself, less what the step has buffered."""
+    return ["--slow-share", str(TAIL_SHARE), "--slow", us(BUFFERED_S + (1 / rate - 1 / h.throughput) / TAIL_SHARE)]
 
 
 def outage(at_s: float) -> Limits:
@@ -328,7 +331,7 @@ def gap_plants() -> List[RealPlant]:
 
     def tail(name: str, what: str, *always: str, settings: Settings = {}) -> RealPlant:
         return RealPlant("tail" + name, "tail", what, [("read", "tail")],
-                         stored(tails(0.025), settings={**SMALL_BATCHES, **settings}, always=("--latency", "2000", *always)), turn="remove")
+                         stored(tails, settings={**SMALL_BATCHES, **settings}, always=("--latency", "2000", *always)), turn="remove")
 
     return [
         tail("", "2.5 % of the files take longer, always the same"),
