@@ -5,6 +5,7 @@
 
 #include "harness/analyze/limit_kinds.h"
 #include "harness/analyze/point_model.h"
+#include "harness/analyze/storage_capacity.h"
 #include "harness/analyze/summary.h"
 #include "harness/analyze/verdict.h"
 #include "harness/base/clock.h"
@@ -928,6 +929,14 @@ static void diagnose_state(
 		evidence_add(&out->verdict,
 			"the stall was in a repetition that the figures leave out as unsteady");
 	weigh_failures(input->tried, out);
+	if (stage_is(out->verdict.stage, STAGE_READ) && out->recommendation_count == 0) {
+		struct storage storage;
+		const struct point_facts facts = point_facts_measured(input->point, input->facts);
+		model_storage(&input->source, source->repeats, source->count,
+			cause_let_through(&facts), &storage);
+		recommend_qualify(
+			&storage, &facts, out->verdict.advice, sizeof out->verdict.advice);
+	}
 }
 
 /* --- regimes ---------------------------------------------------------------------------------- */

@@ -275,6 +275,11 @@ int recommend(const struct recommend_start *start, struct diagnosis *out, struct
 void recommend_advise(const struct diagnosis *diagnosis, const struct point_summary *point,
 	const struct point_facts *facts, char *out, size_t room);
 
+/* Advice that "no setting helps" where more files in flight were measured to give more: names that first. */
+struct storage;
+void recommend_qualify(
+	const struct storage *storage, const struct point_facts *facts, char *advice, size_t room);
+
 /* What helps where no setting does; false: nothing is known. */
 bool recommend_without_keys(const struct point_summary *point, const char *stage,
 	const char *resource, char *out, size_t room);

@@ -4,6 +4,7 @@
 #include "harness/analyze/diagnose.h"
 
 #include "harness/analyze/point_model.h"
+#include "harness/analyze/storage_capacity.h"
 #include "harness/analyze/verdict.h"
 #include "harness/base/units.h"
 
@@ -739,6 +740,26 @@ bool recommend_without_keys(const struct point_summary *point, const char *stage
 			return true;
 		}
 	return false;
+}
+
+static const double MEASURED_MORE = 1.05, MORE_IN_FLIGHT = 1.2;
+
+void recommend_qualify(
+	const struct storage *storage, const struct point_facts *facts, char *advice, size_t room)
+{
+	static const char none[] = "no setting helps";
+	const char *const rest = strchr(advice, ':');
+	char beyond[EVIDENCE_BYTES];
+	if (strncmp(advice, none, strlen(none)) != 0 || !rest || !storage->known ||
+		storage->compared == 0 || !(storage->ratio >= MEASURED_MORE) ||
+		!(storage->other_in_flight >= MORE_IN_FLIGHT * storage->in_flight))
+		return;
+	const double times = storage->other_in_flight / storage->in_flight;
+	const unsigned now = facts->by_workers ? facts->read_threads : facts->read_depth;
+	(void)snprintf(beyond, sizeof beyond, "%s", rest + 1);
+	(void)snprintf(advice, room, "%s=%.0f gives up to %.0f %% more, as measured; beyond that,%s",
+		facts->by_workers ? "decode.workers" : "read.depth", ceil(now * times - 0.5),
+		100 * (storage->ratio - 1), beyond);
 }
 
 void recommend_advise(const struct diagnosis *diagnosis, const struct point_summary *point,

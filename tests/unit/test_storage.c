@@ -590,6 +590,30 @@ static const struct judged_store judged_stores[] = {
 		"read", "outage", 1.3, true, 2.2},
 };
 
+/* Advice is never at odds with what was measured. */
+static void no_setting_helps_unless_one_did(void **state)
+{
+	(void)state;
+	static const char none[] = "no setting helps: use larger files";
+	const struct point_facts facts = {.read_depth = 8, .read_threads = 1};
+	struct storage storage = {
+		.known = true, .compared = 1, .in_flight = 8, .other_in_flight = 16, .ratio = 1.14};
+	char advice[EVIDENCE_BYTES];
+	(void)snprintf(advice, sizeof advice, "%s", none);
+	recommend_qualify(&storage, &facts, advice, sizeof advice);
+	assert_string_equal(advice,
+		"read.depth=16 gives up to 14 % more, as measured; beyond that, use larger files");
+	static const double ratios[] = {1.02, 1.14, NAN};
+	static const double others[] = {16, 4, 16};
+	for (size_t i = 0; i < 3; i++) {
+		storage.ratio = ratios[i];
+		storage.other_in_flight = others[i];
+		(void)snprintf(advice, sizeof advice, "%s", none);
+		recommend_qualify(&storage, &facts, advice, sizeof advice);
+		assert_string_equal(advice, none);
+	}
+}
+
 static void verdicts(void **state)
 {
 	(void)state;
@@ -816,7 +840,7 @@ static void too_few_blocks_tell_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(stores_are_told),
-		cmocka_unit_test(verdicts),
+		cmocka_unit_test(no_setting_helps_unless_one_did), cmocka_unit_test(verdicts),
 		cmocka_unit_test(a_rate_is_over_the_time_that_it_was_counted_in),
 		cmocka_unit_test(a_large_request_is_as_a_file),
 		cmocka_unit_test(a_probe_of_another_store_tells_nothing),
