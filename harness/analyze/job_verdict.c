@@ -234,10 +234,14 @@ static void job_find_roles(const struct job_record *record, struct job_verdict *
 
 /* --- sides -------------------------------------------------------------------------------------- */
 
-static void job_side_looks(struct job_side *side, const uint32_t looks[JOB_ACTS], uint32_t count)
+/* kept: share of its time that it waited for a core, of which looks say that it runs; NAN: unknown. */
+static void job_side_looks(
+	struct job_side *side, const uint32_t looks[JOB_ACTS], uint32_t count, double kept)
 {
 	const double n = count ? (double)count : 1;
-	const double busy = (looks[JOB_RUNS] + looks[JOB_WAITS_FILE] + looks[JOB_WAITS_RING]) / n;
+	const double runs = fmax(looks[JOB_RUNS] / n - fmax(kept, 0), 0); /* fmax passes over NAN */
+	const double busy = runs + (looks[JOB_WAITS_FILE] + looks[JOB_WAITS_RING]) / n;
+	side->kept = fmax(side->kept, kept);
 	if (count >= LOOKS_LEAST) { /* the busiest of many after few looks is the luckiest */
 		side->busiest = fmax(side->busiest, busy);
 		side->least_busy = fmin(side->least_busy, busy);
@@ -274,10 +278,13 @@ static void job_side_of_role(const struct job_record *record, const struct job_v
 		const struct job_process *process = &record->processes[i];
 		if (verdict->roles[i] != role || process->look_count == 0)
 			continue;
-		job_side_looks(side, process->looks, process->look_count);
+		const double queued = job_process_longest_queue_s(record, i);
+		const double lived = job_process_seconds(process);
+		job_side_looks(side, process->looks, process->look_count,
+			isnan(queued) || !(lived > 0) ? (double)NAN : fmin(queued / lived, 1));
 		cpu_s += job_grown(process->first, process->last, JOB_CPU_S);
-		queue_s += job_process_longest_queue_s(record, i);
-		seconds += job_process_seconds(process);
+		queue_s += queued;
+		seconds += lived;
 	}
 	job_side_end(side, cpu_s, queue_s, seconds);
 }
@@ -312,7 +319,7 @@ static void job_side_of_threads(const struct job_record *record, const struct jo
 			!(lived > 0) || reads != readers ||
 			(!reads && !(active / lived >= ACTIVE_CPU)))
 			continue;
-		job_side_looks(side, thread->looks, (uint32_t)looks);
+		job_side_looks(side, thread->looks, (uint32_t)looks, NAN);
 		cpu_s += cpu;
 		queue_s += queued;
 		seconds += lived;
@@ -508,6 +515,10 @@ static void job_conclude_two_sides(struct job_verdict *out, bool device)
 	} else if (starved < STARVED && waiting < FREE && work > 0) {
 		job_conclude(out, "loader and step", "unknown", JOB_POSSIBLE,
 			"Loading and the training step seem nearly balanced: neither waits much for the other");
+	} else if (l->count > 1 && l->kept >= UNEVEN && l->kept - l->queue >= UNEVEN / 2) {
+		job_conclude(out, "loader", "cores", JOB_POSSIBLE,
+			"One loader worker seems to hold the others up because it gets no core: it waits for one %.0f %% of the time",
+			100 * l->kept);
 	} else if (l->count > 1 && l->busiest - l->least_busy >= UNEVEN) {
 		job_conclude(out, "loader", "imbalance", JOB_POSSIBLE,
 			"One loader worker seems to hold the others up: the busiest works %.0f %% of the time, the least busy %.0f %%",

@@ -35,7 +35,9 @@ struct job_side {
 	double idle, output; /* waits for work (input, poll), for room to write */
 	double lock, time;   /* futex; a sleep of its own choice */
 	double device;
-	double busiest, least_busy; /* runs + file, of the processes */
+	double busiest,
+		least_busy; /* runs + file, of the processes, without what they waited for a core */
+	double kept;        /* the most of its time that one of them waited for a core */
 };
 
 enum job_certainty { JOB_UNKNOWN, JOB_POSSIBLE, JOB_LIKELY };

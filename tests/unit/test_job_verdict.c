@@ -172,6 +172,27 @@ static void test_two_sides(void **state)
 	assert_int_equal(verdict.certainty, JOB_UNKNOWN);
 }
 
+/* One of two workers is at it all the time, and the other has nothing to do until it is done. */
+static void test_one_worker_holds_up(void **state)
+{
+	for (int kept = 0; kept < 2; kept++) {
+		(void)empty_record(state);
+		struct job_process *trainer = add(10, 1, 1, 0);
+		does(trainer, JOB_WAITS_INPUT, LOOKS * 4 / 5);
+		for (int i = 0; i < 2; i++) {
+			struct job_process *worker = add(11 + i, 10, i || kept ? 0.5 : 9, 0);
+			does(worker, JOB_RUNS, i ? LOOKS / 20 : LOOKS * 9 / 10);
+			does(worker, JOB_WAITS_POLL, i ? LOOKS * 19 / 20 : LOOKS / 10);
+			joined(trainer, worker, 200 + (uint64_t)i, LOOKS / 2);
+			joined(worker, trainer, 300 + (uint64_t)i, LOOKS / 2);
+		}
+		/* It works, or it waits for a core that somebody else has. */
+		threads[1].last[JOB_QUEUE_S] = kept ? 8.5 : 0.1;
+		job_verdict_find(&record, NULL, &verdict);
+		assert_verdict("loader", kept ? "cores" : "imbalance");
+	}
+}
+
 /* All of them wait for cores: neither is balanced against the other. */
 static void test_no_cores(void **state)
 {
@@ -497,6 +518,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_roles, empty_record),
 		cmocka_unit_test_setup(test_two_sides, empty_record),
+		cmocka_unit_test_setup(test_one_worker_holds_up, empty_record),
 		cmocka_unit_test_setup(test_no_cores, empty_record),
 		cmocka_unit_test_setup(test_roles_without_cores, empty_record),
 		cmocka_unit_test_setup(test_two_trainers, empty_record),
