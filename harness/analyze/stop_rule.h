@@ -72,7 +72,7 @@ struct stop_sweep {
 	size_t points, rounds; /* rounds: so many were begun */
 	size_t rounds_most;    /* STOP_ROUNDS_MOST, or what the user allows */
 	const double *rates; /* (points, rounds): samples/s; NAN: not measured, or does not count */
-	const bool *unsteady; /* (points): no repetition was steady; NULL: all are */
+	const bool *unsteady; /* (points): its repetitions tell little; NULL: of none */
 	const size_t *
 		workload; /* (points): the first point of the same workload; only these are compared */
 	/* Whether setting a is smaller than b: no knob is larger, and one is less. */

@@ -525,6 +525,7 @@ static int keep_entry(
 		.status = m->status,
 		.ended = m->started + m->wall_seconds,
 		.throughput = m->throughput,
+		.resident_before = m->resident_before,
 		.line = line};
 	return 0;
 }

@@ -76,9 +76,10 @@ struct record_case {
 struct record_entry {
 	uint32_t point, repeat;
 	enum measurement_status status;
-	double ended;      /* seconds since the epoch */
-	double throughput; /* samples/s; NAN: not known */
-	char *line;        /* without the newline; owned */
+	double ended;           /* seconds since the epoch */
+	double throughput;      /* samples/s; NAN: not known */
+	double resident_before; /* share of the data in the page cache before it; NAN: not known */
+	char *line;             /* without the newline; owned */
 };
 
 /* Repetitions of a point, by what they came to. */

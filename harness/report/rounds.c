@@ -7,7 +7,7 @@
 
 struct rounds {
 	double *rates;                /* (points, rounds) */
-	bool *unsteady;               /* (points) */
+	bool *unsteady;               /* (points): or read from storage, alone */
 	size_t *workload;             /* (points) */
 	struct record_tally *tallies; /* (points): of these rounds alone */
 };
@@ -41,6 +41,23 @@ static int rounds_find_workloads(const struct record *record, size_t *workload)
 	return 0;
 }
 
+/* The first points of a sweep may read from storage what the others find in the page cache.  Such a repetition alone tells
+ * nothing of its point. */
+static void rounds_find_cold(const struct record *record, size_t rounds, bool *cold)
+{
+	static const double COLD = 0.9, WARM = 0.99;
+	bool warm = false;
+	for (size_t i = 0; i < record->entry_count; i++)
+		if (record->entries[i].repeat < rounds) {
+			warm = warm || record->entries[i].resident_before >= WARM;
+			cold[record->entries[i].point] = true;
+		}
+	for (size_t i = 0; i < record->entry_count; i++)
+		if (record->entries[i].repeat < rounds &&
+			(!warm || !(record->entries[i].resident_before < COLD)))
+			cold[record->entries[i].point] = false;
+}
+
 /* Which repetitions count is decided as at the end (point_counts), by what these rounds came to. */
 static void rounds_take(const struct record *record, size_t rounds, struct rounds *of)
 {
@@ -51,8 +68,10 @@ static void rounds_take(const struct record *record, size_t rounds, struct round
 		if (entry->repeat < rounds)
 			of->tallies[entry->point].with_status[entry->status]++;
 	}
+	rounds_find_cold(record, rounds, of->unsteady);
 	for (size_t i = 0; i < record->grid.points; i++)
-		of->unsteady[i] = point_status_of(of->tallies[i].with_status) == POINT_UNSTEADY;
+		of->unsteady[i] = of->unsteady[i] ||
+				  point_status_of(of->tallies[i].with_status) == POINT_UNSTEADY;
 	for (size_t i = 0; i < record->entry_count; i++) {
 		const struct record_entry *entry = &record->entries[i];
 		if (entry->repeat < rounds &&

@@ -42,8 +42,11 @@ static void add(struct swept_record *of, uint32_t point, uint32_t repeat,
 	enum measurement_status status, double rate)
 {
 	assert_true(of->record.entry_count < ENTRIES);
-	of->entries[of->record.entry_count++] = (struct record_entry){
-		.point = point, .repeat = repeat, .status = status, .throughput = rate};
+	of->entries[of->record.entry_count++] = (struct record_entry){.point = point,
+		.repeat = repeat,
+		.status = status,
+		.throughput = rate,
+		.resident_before = (double)NAN};
 }
 
 static const char *const knobs[] = {"sweep.decode.workers=1,2,4", "sweep.prefetch.depth=1,2",
@@ -103,6 +106,36 @@ static void test_unsteady_points_are_repeated(void **state)
 	close_record(&of);
 }
 
+/* The first two points read from storage, the others from the page cache. */
+static void test_cold_repetitions_are_repeated(void **state)
+{
+	struct swept_record of;
+	struct stop_point out[POINTS];
+	struct error err;
+	(void)state;
+	open_record(&of, knobs);
+	for (uint32_t i = 0; i < POINTS; i++) {
+		add(&of, i, 0, MEASUREMENT_OK, i < 2 ? 50 : 100 + 100 * i);
+		of.entries[i].resident_before = i < 2 ? 0.1 * i : 1;
+	}
+	assert_true(rounds_judge(&of.record, 1, out, &err) > 0);
+	assert_true(out[0].more && out[1].more);
+	assert_false(out[2].more);
+	/* Again, and warm: it is only slow. */
+	for (uint32_t i = 0; i < POINTS; i++) {
+		add(&of, i, 1, MEASUREMENT_OK, i < 2 ? 51 : 100 + 100 * i);
+		of.entries[POINTS + i].resident_before = 1;
+	}
+	assert_true(rounds_judge(&of.record, 2, out, &err) >= 0);
+	assert_false(out[0].more);
+	/* Data that never fit are no reason. */
+	for (uint32_t i = 0; i < of.record.entry_count; i++)
+		of.entries[i].resident_before = 0.5;
+	assert_true(rounds_judge(&of.record, 1, out, &err) > 0);
+	assert_false(out[0].more);
+	close_record(&of);
+}
+
 /* A model is no knob: each of its values has its own best. */
 static void test_workloads_are_not_compared(void **state)
 {
@@ -146,6 +179,7 @@ int main(void)
 		cmocka_unit_test(test_a_round_follows_from_those_before),
 		cmocka_unit_test(test_points_that_failed_are_left),
 		cmocka_unit_test(test_unsteady_points_are_repeated),
+		cmocka_unit_test(test_cold_repetitions_are_repeated),
 		cmocka_unit_test(test_workloads_are_not_compared),
 		cmocka_unit_test(test_rounds_end_where_the_user_says),
 	};
