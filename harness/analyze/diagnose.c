@@ -658,7 +658,8 @@ static char *evidence_first(struct verdict *v)
 
 /* Put first, because everything after it is about that part only and its figures are not the
  * run's. */
-static void say_which_phase(struct diagnosis *out, const struct phase *p, size_t after)
+static void say_which_phase(
+	struct diagnosis *out, const struct phase *p, const char *which, size_t after)
 {
 	struct verdict *v = &out->verdict;
 	char rate[UNITS_BYTES];
@@ -668,9 +669,9 @@ static void say_which_phase(struct diagnosis *out, const struct phase *p, size_t
 			after, after == 1 ? "" : "s", after == 1 ? "is" : "are");
 	(void)snprintf(evidence_first(v), EVIDENCE_BYTES,
 		"The bottleneck changes during the run (%zu parts); what follows covers %.2f to %.2f "
-		"s (%s samples/s), the part that costs most%s.",
+		"s (%s samples/s), the part %s%s.",
 		out->phase_count, p->begin_s, p->end_s, units_format_count(p->throughput, rate),
-		like);
+		which, like);
 }
 
 static void say_quota_changes(
@@ -694,13 +695,16 @@ static void say_quota_changes(
 static void add_phases(struct diagnosis *out, const struct measurement *m,
 	const struct phase_cut *cut, const struct verdict *verdicts)
 {
-	const size_t worst = costliest_phase(out);
+	/* A quota that is no longer in force is nobody's to raise. */
+	const bool lasts = cut->known && cut->after > 0;
+	const size_t worst = lasts ? out->phase_count - 1 : costliest_phase(out);
 	const bool is_last = worst + 1 == out->phase_count;
 	out->phases[worst].judged = true;
 	out->verdict = verdicts[worst];
 	out->verdict.confidence *= PHASES_CONFIDENCE;
 	say_quota_changes(&out->verdict, m, cut);
-	say_which_phase(out, &out->phases[worst], is_last ? cut->after : 0);
+	say_which_phase(out, &out->phases[worst], lasts ? "that lasts" : "that costs most",
+		is_last ? cut->after : 0);
 }
 
 static void judge_phases(const struct diagnose_input *input, const struct phase_cut *cut,

@@ -615,6 +615,38 @@ static void a_repetition_left_out_shows_the_change(void **state)
 	made_close(&changed);
 }
 
+/* A quota was raised in the midst of a repetition that is left out, and the rate with it: what lasts is judged, not what cost
+ * most, and the quota is said. */
+static void what_lasts_under_a_changed_quota_is_judged(void **state)
+{
+	(void)state;
+	struct made_point changed;
+	struct made_point p;
+	struct diagnosis d;
+	made_open(&changed, &decode_bound);
+	made_open(&p, &decode_bound);
+	struct measurement *const m = &changed.repeats[0];
+	slow_between(m, 0, MADE_WINDOWS / 2);
+	m->status = MEASUREMENT_UNSTEADY;
+	for (size_t i = 0; i < m->window_count; i++)
+		m->windows[i].quota_cores = i < MADE_WINDOWS / 2 ? 0.5 : 16;
+	const struct measurement *const all[] = {m, &p.repeats[0], &p.repeats[1]};
+	const struct traces *const traces[] = {&changed.traces[0], &p.traces[0], &p.traces[1]};
+	p.input.all = all;
+	p.input.all_traces = traces;
+	p.input.all_count = sizeof all / sizeof *all;
+	p.input.source.count = 2;
+	diagnose(&p, SKETCH, &d);
+	assert_int_equal(d.phase_count, 2);
+	assert_true(d.phases[0].throughput < d.phases[1].throughput);
+	assert_true(d.phases[1].judged && !d.phases[0].judged);
+	assert_non_null(strstr(d.verdict.evidence[0], "the part that lasts, and 2 repetitions"));
+	assert_non_null(
+		strstr(d.verdict.evidence[1], "The CPU quota changed from 0.5 to 16 cores"));
+	made_close(&p);
+	made_close(&changed);
+}
+
 /* A store that serves at once what a credit pays for, and 20 ms a file after that. */
 static const struct made_plan without_credit = {
 	.set = {"decode.workers=2", "batch.size=8", "prefetch.depth=4", "step.time=4ms",
@@ -879,6 +911,7 @@ int main(void)
 		cmocka_unit_test(a_changing_limit_is_cut_into_phases),
 		cmocka_unit_test(a_change_that_lasts_is_one_of_the_whole),
 		cmocka_unit_test(a_repetition_left_out_shows_the_change),
+		cmocka_unit_test(what_lasts_under_a_changed_quota_is_judged),
 		cmocka_unit_test(an_outage_is_not_left_out),
 		cmocka_unit_test(phases_begin_after_the_warm_up),
 		cmocka_unit_test(a_change_between_repetitions_is_two_verdicts),
