@@ -303,11 +303,12 @@ struct probe_others {
 	double taken, seconds;
 };
 
-/* CPU time of other programs since the machine was started; NAN: not known. */
+/* CPU time of other programs on the cores that this one may use, since the machine was started; NAN: not known. */
 static double probe_others_now(void)
 {
 	struct process_usage usage;
-	process_usage_read(&usage, NULL);
+	cpu_set_t own;
+	process_usage_read(&usage, sched_getaffinity(0, sizeof own, &own) == 0 ? &own : NULL);
 	return usage.machine_seconds - usage.cpu_seconds;
 }
 
