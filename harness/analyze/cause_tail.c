@@ -42,13 +42,16 @@ static const double CERTAIN_TAIL = 0.93, CERTAIN_TAIL_FEW = 0.8, CERTAIN_TAIL_AL
 static const double ALONE_TIME = 0.5, ALONE_BUSY = 0.8;
 static const double SAME_FILES = 0.7, OTHER_FILES = 0.2; /* slow again, of second reads */
 static const double IN_PLACE = 0.6;                      /* of the slow items ... */
-static const double PLACE_TIMES = 3;     /* ... and so many times its share of all */
-static const double NEARLY_ALL = 0.9;    /* of the time beyond the median */
-static const double BY_CHANCE = 0.6;     /* deviation over mean of the gaps; exponential: 1 */
-static const double LARGER = 2;          /* times the bytes of the others */
-static const double CACHED_LEAST = 0.04; /* a page cache that may serve second reads */
-static const double TIMED_LATE = 1.5;    /* times as long as the others */
-static const double OPEN_MOSTLY = 0.5;   /* of a file's time */
+static const double PLACE_TIMES = 3;       /* ... and so many times its share of all */
+static const double NEARLY_ALL = 0.9;      /* of the time beyond the median */
+static const double AT_ONCE = 0.1;         /* of a slow file's time, apart */
+static const double NEARLY_EACH = 0.75;    /* of the others that may be in flight */
+static const double MOSTLY_TOGETHER = 0.5; /* of the slow files: it is a stall */
+static const double BY_CHANCE = 0.6;       /* deviation over mean of the gaps; exponential: 1 */
+static const double LARGER = 2;            /* times the bytes of the others */
+static const double CACHED_LEAST = 0.04;   /* a page cache that may serve second reads */
+static const double TIMED_LATE = 1.5;      /* times as long as the others */
+static const double OPEN_MOSTLY = 0.5;     /* of a file's time */
 
 /* --- the items -------------------------------------------------------------------------------- */
 
@@ -172,6 +175,46 @@ static void find_gaps(const struct trace_set *set, struct tail *tail)
 	if (n >= TAIL_SLOW_MIN)
 		tail->unevenly = statistics_deviation(gaps, n) / statistics_mean(gaps, n);
 	free(gaps);
+}
+
+struct slow_item {
+	double begin_s, end_s;
+};
+
+/* How many of n slow items were in flight beside this one and came in with it. */
+static size_t companions(const struct slow_item *items, size_t n, const struct slow_item *of)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < n; i++)
+		count += &items[i] != of && items[i].begin_s < of->end_s &&
+			 fabs(items[i].end_s - of->end_s) <= AT_ONCE * (of->end_s - of->begin_s);
+	return count;
+}
+
+/* The share of slow items that came in with nearly all that was in flight: a stall holds up all files,
+ * a tail each by itself. */
+static double held_together(
+	const struct trace_set *set, const struct tail *tail, unsigned in_flight)
+{
+	struct slow_item *slow = calloc(set->items + 1, sizeof *slow);
+	size_t together = 0;
+	size_t all = 0;
+	for (size_t i = 0; slow && i < set->count; i++) {
+		size_t n = 0;
+		for (size_t k = 0; k < set->of[i]->count; k++) {
+			const struct trace_item *item = &set->of[i]->items[k];
+			const double ns = (double)item->service_ns;
+			if (ns > tail->from_ns)
+				slow[n++] =
+					(struct slow_item){item->end_s - ns * 1e-9, item->end_s};
+		}
+		for (size_t k = 0; k < n; k++)
+			together += (double)companions(slow, n, &slow[k]) >=
+				    NEARLY_EACH * (in_flight - 1);
+		all += n;
+	}
+	free(slow);
+	return in_flight > 1 && all > 0 ? (double)together / (double)all : 0;
 }
 
 /* The folder of a file, or the file of a part; "" at the top. */
@@ -383,8 +426,12 @@ static bool tail_of_reads(
 	const struct evidence_base *base, const struct stage_summary *read, struct tail *tail)
 {
 	*tail = (struct tail){0};
-	return read && !base->facts->reads_memory && tail_of(base, read, tail) &&
-	       !tail_of_cores(read, tail);
+	if (!read || base->facts->reads_memory || !tail_of(base, read, tail) ||
+		tail_of_cores(read, tail))
+		return false;
+	const struct trace_set set = cause_traces(base, read->name);
+	const unsigned in_flight = base->facts->read_threads * base->facts->read_depth;
+	return held_together(&set, tail, in_flight) < MOSTLY_TOGETHER;
 }
 
 /* Slow samples matter where the job gains without them, or where the same ones take much of the time

@@ -108,6 +108,36 @@ static void which_files_are_slow(void **state)
 	made_close(&p);
 }
 
+/* Four in flight, all of which wait for 400 ms and come in at once, now and then; or each by itself. */
+static void files_that_wait_together_are_a_stall(void **state)
+{
+	(void)state;
+	enum { DEPTH = 4, EVERY = 160 };
+	struct made_plan plan = tail_of_reads("read.depth=4", MADE_SLOW_ANY);
+	plan.read_slow_share = 0;
+	for (int together = 0; together < 2; together++) {
+		struct made_point p;
+		struct diagnosis d;
+		made_open(&p, &plan);
+		for (size_t r = 0; r < MADE_REPEATS; r++)
+			for (size_t i = 0; i + EVERY <= MADE_ITEMS; i += EVERY)
+				for (size_t k = 0; k < DEPTH; k++) {
+					const size_t at = i + (together ? k : k * EVERY / DEPTH);
+					struct trace_item *const item =
+						&p.traces[r].stages[0].items[at];
+					item->service_ns = 400e6F;
+					if (together)
+						item->end_s = p.traces[r].stages[0].items[i].end_s;
+				}
+		diagnose(&p, &d);
+		assert_string_equal(d.verdict.stage, "read");
+		if ((strcmp(d.verdict.resource, "tail") == 0) == (together != 0))
+			fail_msg(
+				"%s: read/%s", together ? "together" : "apart", d.verdict.resource);
+		made_close(&p);
+	}
+}
+
 static void uneven_times_are_no_tail(void **state)
 {
 	(void)state;
@@ -202,6 +232,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_tail_is_named),
 		cmocka_unit_test(which_files_are_slow),
+		cmocka_unit_test(files_that_wait_together_are_a_stall),
 		cmocka_unit_test(uneven_times_are_no_tail),
 		cmocka_unit_test(slow_files_that_nobody_waits_for),
 		cmocka_unit_test(huge_samples_are_named),
