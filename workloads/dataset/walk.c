@@ -75,8 +75,14 @@ static int by_class(const void *a, const void *b, void *scan)
 {
 	const struct found *x = a, *y = b;
 	size_t x_length, y_length;
+	size_t same = 0;
+	bool one_class = false;
 	if (scan_stopped(scan))
 		return 0;
+	for (; x->path[same] && x->path[same] == y->path[same]; same++)
+		one_class = one_class || x->path[same] == '/';
+	if (one_class)
+		return (unsigned char)x->path[same] - (unsigned char)y->path[same];
 	const char *x_class = walk_class(x->path, &x_length),
 		   *y_class = walk_class(y->path, &y_length);
 	const int order = memcmp(x_class, y_class, x_length < y_length ? x_length : y_length);
