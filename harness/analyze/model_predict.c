@@ -13,6 +13,8 @@
  *               throughput is from the measured one.  Constants from held-out sweeps
  *               (docs/ACCURACY.md)
  *
+ * With files in flight that were seen to work, reads give no more than was seen then, whatever the repetitions scatter by.
+ *
  * No prediction is above what the cores can give at the CPU time that a sample takes as measured.  Samples of microseconds
  * take much of it between their items, and a replay that waits where threads look for work would promise twice what is had. */
 #include "harness/analyze/point_model.h"
@@ -181,6 +183,22 @@ static struct cores_bounds bounds_of_cores(const struct model *model)
 	return (struct cores_bounds){cores_bound(model, own + beside), cores_bound(model, own)};
 }
 
+/* Deviation of ln of the rate that storage was seen to give at best. */
+static const double READ_MOST_ERROR = 0.04;
+
+/* What storage was seen to give at most with as many files in flight or more, samples/s; HUGE_VAL: not seen, or it is another
+ * storage now. */
+static double read_bound(const struct model *model)
+{
+	const struct replay_model *const replay = &model->replay;
+	const bool same =
+		replay->scale[COST_READ_LATENCY] == 1 && replay->scale[COST_READ_DEVICE] == 1;
+	const bool seen = replay->shape.reader_threads * replay->shape.read_depth <=
+			  model->measured_in_flight;
+	return model->read_most > 0 && same && seen ? fmax(model->read_most, model->measured)
+						    : (double)HUGE_VAL;
+}
+
 /* A hidden device is mentioned if it costs at least this share of the throughput. */
 static const double HIDDEN_MATTERS = 0.9;
 
@@ -215,6 +233,13 @@ int model_predict(
 	out->interval =
 		(struct interval){out->throughput * exp(-half) * least / out->replay.throughput,
 			fmax(out->throughput * exp(half / 2), fmin(free * exp(half), bounds.high))};
+	/* The noise of the repetitions says nothing of a limit that was seen by itself. */
+	const double most = read_bound(model);
+	out->throughput = fmin(out->throughput, most);
+	if (most < HUGE_VAL)
+		out->interval.low =
+			fmin(out->interval.low, out->throughput * exp(-Z90 * READ_MOST_ERROR));
+	out->interval.high = fmin(out->interval.high, most * exp(Z90 * READ_MOST_ERROR));
 	return 0;
 }
 

@@ -249,6 +249,7 @@ static int split_reads(struct model *model, struct cost_series series[COSTS], do
 	const unsigned allowed = shape->reader_threads * shape->read_depth;
 	const unsigned seen = (unsigned)fmin(ceil(storage->most_in_flight), UINT32_MAX);
 	model->measured_in_flight = seen > allowed ? seen : allowed;
+	model->read_most = storage->compared > 0 && !storage->reads_large ? storage->best_rate : 0;
 	return 0;
 }
 

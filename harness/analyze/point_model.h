@@ -134,6 +134,8 @@ struct model {
 	 * are to be. */
 	double hidden_device_ns;
 	unsigned measured_in_flight;
+	/* Files/s, the most that was read with so many in flight, of several depths; 0: only one was seen. */
+	double read_most;
 	/* probability that storage is full, more in flight gains nothing (storage_capacity.h) */
 	double read_full;
 	size_t recorded; /* samples that the series came from */

@@ -821,6 +821,127 @@ static void halves_of_the_files_tell_bytes_from_requests(void **state)
 	}
 }
 
+/* --- how wide and how right predictions are where the limit was seen ---------------------------- */
+
+/* Each is predicted at half, twice and four times the depth, at all of which reads alone were made, and held against a run
+ * at that depth with files of its own. */
+static void intervals_cover_where_the_limit_was_seen(void **state)
+{
+	(void)state;
+	enum { RUNS = 8, DEPTHS = 3, LEVEL = 16 };
+	static const struct store stores[] = {
+		{.latency_ms = 4, .latency_cv = 0.3, .depth = 4, .bytes_cv = 0.5},
+		{.latency_ms = 4, .exponential = true, .depth = 4, .bytes_cv = 0.5},
+		{.latency_ms = 4, .latency_cv = 1, .depth = 8, .bytes_cv = 0.5},
+		{.latency_ms = 4, .latency_cv = 0.2, .slots = 4, .depth = 8, .bytes_cv = 0.5},
+		{.latency_ms = 4, .latency_cv = 0.2, .slots = 8, .depth = 4, .bytes_cv = 0.5},
+		{.latency_ms = 2,
+			.latency_cv = 0.2,
+			.requests_per_s = 1500,
+			.depth = 8,
+			.bytes_cv = 0.5},
+		{.latency_ms = 1, .bytes_per_s = 4e7, .depth = 8, .bytes_cv = 0.5},
+		{.latency_ms = 8,
+			.latency_cv = 0.2,
+			.bytes_per_s = 6e7,
+			.depth = 4,
+			.bytes_cv = 0.5},
+	};
+	double widths[sizeof stores / sizeof *stores * RUNS * DEPTHS];
+	size_t known = 0;
+	size_t covered = 0;
+	for (size_t c = 0; c < sizeof stores / sizeof *stores; c++) {
+		size_t inside = 0;
+		double log_width = 0;
+		double off = 0;
+		for (uint64_t seed = 0; seed < RUNS; seed++) {
+			struct read_block blocks[STORE_ALONE_BLOCKS];
+			struct store store = stores[c];
+			struct error err = {""};
+			store.seed = 100 + seed;
+			store.seconds = 1;
+			store.one_point = true;
+			struct store_run *run = store_open(&store);
+			run->input.source.read_blocks = blocks;
+			run->input.source.read_block_count = store_alone(&store, 0, blocks);
+			for (unsigned k = 0; k < DEPTHS; k++) {
+				const unsigned depth = store.depth / 2 << (k ? k + 1 : 0);
+				struct model model;
+				struct prediction p;
+				struct config config;
+				char setting[32];
+				(void)snprintf(setting, sizeof setting, "read.depth=%u", depth);
+				if (model_open(&model, &run->input.source, &err))
+					fail_msg("%s", err.text);
+				assert_int_equal(config_copy(&config, &run->config, &err), 0);
+				assert_int_equal(config_set(&config, setting, &err), 0);
+				assert_int_equal(
+					model_alter(&model, &run->config, &config, &err), 0);
+				assert_int_equal(model_predict(&model, LEVEL, &p, &err), 0);
+				struct store there = store;
+				there.seed = 5000 + seed;
+				const double truth = simulated(&there, depth);
+				const bool in = truth >= p.interval.low && truth <= p.interval.high;
+				inside += in;
+				widths[known++] = p.interval.high / p.interval.low;
+				log_width += log(p.interval.high / p.interval.low);
+				off += fabs(log(p.throughput / truth));
+				config_release(&config);
+				model_close(&model);
+			}
+			store_close(run);
+		}
+		covered += inside;
+		print_message("store %zu: %zu of %d inside, width %.2f, off %.1f %%\n", c, inside,
+			RUNS * DEPTHS, exp(log_width / (RUNS * DEPTHS)),
+			100 * off / (RUNS * DEPTHS));
+	}
+	const double share = (double)covered / (double)known;
+	const double width = statistics_median(widths, known);
+	print_message("%.0f %% of %zu covered, median width %.2f\n", 100 * share, known, width);
+	assert_true(share >= 0.85 && width <= 1.4);
+}
+
+/* Repetitions that differ by a third do not make that uncertain which reads alone showed by themselves. */
+static void noise_of_the_run_is_none_of_a_limit_that_was_seen(void **state)
+{
+	(void)state;
+	static const struct store store = {.latency_ms = 4,
+		.latency_cv = 0.2,
+		.slots = 8,
+		.depth = 4,
+		.bytes_cv = 0.5,
+		.seconds = 1,
+		.one_point = true,
+		.seed = 31};
+	struct read_block blocks[STORE_ALONE_BLOCKS];
+	struct error err = {""};
+	for (int seen = 0; seen < 2; seen++) {
+		struct store_run *run = store_open(&store);
+		struct model model;
+		struct prediction p;
+		struct config config;
+		run->measurements[1].throughput *= 1.33;
+		run->input.source.read_blocks = blocks;
+		run->input.source.read_block_count = seen ? store_alone(&store, 0, blocks) : 0;
+		if (model_open(&model, &run->input.source, &err))
+			fail_msg("%s", err.text);
+		assert_int_equal(config_copy(&config, &run->config, &err), 0);
+		assert_int_equal(config_set(&config, "read.depth=16", &err), 0);
+		assert_int_equal(model_alter(&model, &run->config, &config, &err), 0);
+		assert_int_equal(model_predict(&model, 16, &p, &err), 0);
+		print_message("%s: %.0f (%.0f-%.0f)\n", seen ? "seen" : "not seen", p.throughput,
+			p.interval.low, p.interval.high);
+		const double truth = simulated(&store, 16);
+		assert_true(truth >= p.interval.low && truth <= p.interval.high);
+		assert_true(seen ? p.interval.high <= 1.4 * p.interval.low
+				 : p.interval.high >= 1.5 * p.interval.low);
+		config_release(&config);
+		model_close(&model);
+		store_close(run);
+	}
+}
+
 /* Blocks that were stopped half-way, and those of which nothing came, leave what can be known. */
 static void too_few_blocks_tell_nothing(void **state)
 {
@@ -840,7 +961,10 @@ static void too_few_blocks_tell_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(stores_are_told),
-		cmocka_unit_test(no_setting_helps_unless_one_did), cmocka_unit_test(verdicts),
+		cmocka_unit_test(no_setting_helps_unless_one_did),
+		cmocka_unit_test(intervals_cover_where_the_limit_was_seen),
+		cmocka_unit_test(noise_of_the_run_is_none_of_a_limit_that_was_seen),
+		cmocka_unit_test(verdicts),
 		cmocka_unit_test(a_rate_is_over_the_time_that_it_was_counted_in),
 		cmocka_unit_test(a_large_request_is_as_a_file),
 		cmocka_unit_test(a_probe_of_another_store_tells_nothing),
