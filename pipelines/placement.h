@@ -50,7 +50,8 @@ bool placement_bind(const struct placement *placement, unsigned first, unsigned 
 void placement_nodes(const struct placement *placement, enum placement_pool pool, unsigned device,
 	hwloc_nodeset_t nodes);
 
-/* memory_remap for a pool, of which each device has an equal part where it is staging.  That the
+/* memory_remap for a pool (block: {0}, or what the repetition before had), of which each device has an equal part where it is
+ * staging.  Where pages are placed on nodes, all of them are mapped anew.  That the
  * kernel will not place it is no failure: placement->pools says it. */
 int placement_map(struct placement *placement, enum placement_pool pool, struct memory_block *block,
 	size_t size, bool want_huge);

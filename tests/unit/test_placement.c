@@ -206,7 +206,7 @@ static void pages_are_placed_and_looked_at(void **state)
 {
 	(void)state;
 	struct placement p = on_this_machine("node:2 core:1 pu:1", AFFINITY_NONE);
-	struct memory_block block;
+	struct memory_block block = {0};
 	for (int huge = 0; huge < 2; huge++) {
 		p.pools[0] = '\0';
 		assert_int_equal(placement_map(&p, POOL_BLOBS, &block, POOL_BYTES, huge), 0);
@@ -223,7 +223,7 @@ static void a_node_that_cannot_be_had_is_no_failure(void **state)
 {
 	(void)state;
 	struct placement p = on_this_machine("node:2(indexes=62,63) core:512 pu:1", AFFINITY_NONE);
-	struct memory_block block;
+	struct memory_block block = {0};
 	assert_int_equal(placement_map(&p, POOL_SLOTS, &block, POOL_BYTES, false), 0);
 	assert_non_null(strstr(p.pools, "batches where the kernel put them (mbind: "));
 	memory_unmap(&block);
