@@ -7,12 +7,14 @@ Stages wait instead of computing (emulated step, injected latencies), so that ra
 The exhaustive arm has the repetitions of the sequential one (1 s after 500 ms); with --full it is a grid as it is by default
 (3 s after 1 s), and the time is against that in any case: what `mlbench check` says of it where it was not measured.
 
-best      the same setting, or one that the exhaustive arm measured within 2 % of its own best
-frontier  no smaller setting gives as much (within 2 %); points differ only where the exhaustive arm has them within 2 % of that edge
+best      the same setting, or one that the exhaustive arm measured within 2 % of its own best, or within its own intervals
+frontier  no smaller setting gives as much (within 2 %); points differ only where the exhaustive arm has them farther from that
+          edge than 2 % or its own intervals
 verdict   the same stage limits the best point
 """
 import argparse
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -82,22 +84,32 @@ def rate(point):
     return point["throughput"]["median"] or 0
 
 
+def noise(point):
+    """Half of the interval, as a share of the rate."""
+    ends = point["throughput"]["ci95"] or [None, None]
+    return (ends[1] - ends[0]) / 2 / rate(point) if None not in ends and rate(point) else 0
+
+
 def smaller(a, b):
     return a != b and all(a["settings"][key] <= b["settings"][key] for key in a["settings"])
 
 
 def edge(points, point):
-    """How much of its rate the best of the smaller settings gives."""
-    below = [rate(other) for other in points if smaller(other, point)]
-    return max(below, default=0) / rate(point) if rate(point) else 1
+    """How much of its rate the best of the smaller settings gives, and how well that is known."""
+    below = [other for other in points if smaller(other, point)]
+    if not below or not rate(point):
+        return 0 if rate(point) else 1, TIE
+    rival = max(below, key=rate)
+    return rate(rival) / rate(point), max(TIE, math.hypot(noise(rival), noise(point)))
 
 
 def frontier_differs(reference, points):
     differ = []
     for mine, truth in zip(points, reference):
-        on = [edge(of, point) < 1 - TIE for of, point in ((points, mine), (reference, truth))]
-        near = abs(edge(reference, truth) - (1 - TIE)) <= TIE
-        if on[0] != on[1] and not near:
+        found, _ = edge(points, mine)
+        given, unsure = edge(reference, truth)
+        near = abs(given - (1 - TIE)) <= unsure
+        if (found < 1 - TIE) != (given < 1 - TIE) and not near:
             differ.append(mine["id"])
     return differ
 
@@ -110,8 +122,9 @@ def compare(program, name, full):
     default = mlbench(program, "check", "base.ini", "--json", *sets(settings + ["sweep.mode=grid"]))["seconds"]
     truth, points = reference["points"], found["points"]
     best, chosen = truth[reference["best"]], found["best"]
-    fastest = max(map(rate, truth))
-    same = chosen == reference["best"] or rate(truth[chosen]) >= (1 - TIE) * fastest
+    fastest = max(truth, key=rate)
+    tie = max(TIE, math.hypot(noise(fastest), noise(truth[chosen])))
+    same = chosen == reference["best"] or rate(truth[chosen]) >= (1 - tie) * rate(fastest)
     differ = frontier_differs(truth, points)
     verdicts = [point["verdict"]["stage"] for point in (best, points[chosen])]
     repetitions = sum(len(point["throughput"]["repeats"]) for point in points) / len(points)
