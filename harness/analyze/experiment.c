@@ -90,7 +90,7 @@ struct experiment_timing experiment_timing_of(size_t experiments, double budget_
 	timing.duration_s = fmax(fmin(duration_most_s, each - timing.warmup_s), duration_least);
 	timing.round_s = (double)experiments * EXPERIMENT_RUNS *
 			 (timing.warmup_s + timing.duration_s + overhead_s);
-	timing.fits = EXPERIMENT_BLOCKS_LEAST * timing.round_s <= budget_s;
+	timing.fits = timing.round_s <= budget_s;
 	return timing;
 }
 
@@ -471,8 +471,15 @@ static bool experiment_is_open(const struct experiment *e)
 	return !e->broken && !e->decided && e->blocks < EXPERIMENT_BLOCKS_MAX;
 }
 
-/* Of experiments with fewer blocks than `least`, the one with the fewest; of these, the one that
- * tells most.  failed: only those that failed. */
+/* Substitutions and the setting, then the larger slow-downs, then the smaller ones: each group has its
+ * blocks before the next begins, so that a short budget decides what tells most. */
+static uint64_t experiment_group(uint64_t rank)
+{
+	return rank < RANK_SLOW ? 0 : 1 + (rank - RANK_SLOW) / 2;
+}
+
+/* Of experiments with fewer blocks than `least`, in the first group that has any, the one with the
+ * fewest; of these, the one that tells most.  failed: only those that failed. */
 static size_t next_below(const struct verification *v, size_t least, bool failed)
 {
 	size_t next = v->count;
@@ -484,8 +491,9 @@ static size_t next_below(const struct verification *v, size_t least, bool failed
 			continue;
 		const uint64_t draw =
 			rng_mix(v->seed ^ NEXT_STREAM, i + EXPERIMENTS_MAX * e->blocks) >> 16;
-		const uint64_t place =
-			((uint64_t)e->blocks << 56) | (experiment_rank(v, e) << 48) | draw;
+		const uint64_t rank = experiment_rank(v, e);
+		const uint64_t place = (experiment_group(rank) << 60) |
+				       ((uint64_t)e->blocks << 56) | (rank << 48) | draw;
 		if (place < lowest) {
 			lowest = place;
 			next = i;

@@ -9,9 +9,9 @@
  * again, at most twice per experiment (verification_set_aside).
  *
  * Order. First comes what tells most: the substitution of the stage that the verdict names, the
- * recommended setting, the other substitutions, the larger slow-downs, the smaller ones. Every
- * experiment gets a block, and a second one unless it is decided by then: its 90 % interval lies
- * inside what bears the prediction out, or outside of that after four blocks. From then on the
+ * recommended setting, the other substitutions; then the larger slow-downs, then the smaller ones.
+ * Every experiment of such a group gets a block, and a second one unless it is decided by then: its
+ * 90 % interval lies inside what bears the prediction out, or outside of that after four blocks. From then on the
  * time goes to those that are open, the one that is likely to be decided soonest first, until all
  * are decided or the budget is spent.
  *
@@ -189,11 +189,11 @@ const struct measured_elasticity *verification_contradicts(
 	const struct verification *verification, const struct verdict *verdict);
 
 /* How long each run may last so that every experiment gets its first two blocks within most of the
- * budget. */
+ * budget, as far as a run may be so short. */
 struct experiment_timing {
 	double warmup_s, duration_s;
 	double round_s; /* one block of every experiment */
-	bool fits;      /* two rounds are within the budget */
+	bool fits; /* a round is within the budget: what tells most gets its second blocks first */
 };
 struct experiment_timing experiment_timing_of(size_t experiments, double budget_s,
 	double warmup_most_s, double duration_most_s, double batch_s, double fill_s,

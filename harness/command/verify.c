@@ -387,8 +387,8 @@ static int verify_refuse_budget(const struct config *config, double throughput, 
 	if (timing.fits)
 		return 0;
 	return error_set(err, -EINVAL,
-		"--budget = %s s is too short: %zu experiments in %d blocks of %d runs of %.1f s; --budget %.0fs %s",
-		UNITS_PLAIN(budget_s, 3), experiments, EXPERIMENT_BLOCKS_LEAST, EXPERIMENT_RUNS,
+		"--budget = %s s is too short: %zu experiments in blocks of %d runs of %.1f s; --budget %.0fs %s",
+		UNITS_PLAIN(budget_s, 3), experiments, EXPERIMENT_RUNS,
 		timing.warmup_s + timing.duration_s, verify_least_budget(config, throughput, true),
 		isfinite(throughput) ? "is enough" : "is the minimum; slow steps need more");
 }

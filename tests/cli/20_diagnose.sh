@@ -168,7 +168,7 @@ case $? in
 esac
 # Before anything is measured, generated or written, too.
 expect 2 "$MLBENCH" diagnose tiny.ini "${quick[@]}" "${alone[@]}" --verify --budget 1s --out unborn
-says "--budget = 1 s is too short: 3 experiments in 2 blocks of 4 runs of"
+says "--budget = 1 s is too short: 3 experiments in blocks of 4 runs of"
 [ ! -e unborn ] || fail "it ran before it looked at --budget"
 # The least budget is named.
 least=$(grep -oE 'budget [0-9]+s' err | grep -oE '[0-9]+')
