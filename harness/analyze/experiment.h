@@ -11,9 +11,9 @@
  * Order. First comes what tells most: the substitution of the stage that the verdict names, the
  * recommended setting, the other substitutions; then the larger slow-downs, then the smaller ones.
  * Every experiment of such a group gets a block, and a second one unless it is decided by then: its
- * 90 % interval lies inside what bears the prediction out, or outside of that after four blocks. From then on the
- * time goes to those that are open, the one that is likely to be decided soonest first, until all
- * are decided or the budget is spent.
+ * 90 % interval lies inside what bears the prediction out, or outside of that after four blocks.
+ * From then on the time goes to those that are open, the one that is likely to be decided soonest
+ * first, until all are decided or the budget is spent.
  *
  * Interval of a mean: Student's t with a moderated variance (G. Smyth, 2004): the experiments share
  * most of their noise, so each variance is drawn towards the pooled one, s~^2 = (d0 s0^2 + (n-1)
