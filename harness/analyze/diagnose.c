@@ -1124,17 +1124,17 @@ static const char *regime_words(const struct diagnosis *d, char out[EVIDENCE_BYT
 	(void)change_place(other, last, place);
 	if (!last->judged)
 		(void)snprintf(out, EVIDENCE_BYTES,
-			"The throughput changed from %s to %s samples/s %s (then: %s): too late to know "
+			"The throughput changed from %.12s to %.12s samples/s %.66s (then: %.56s): too late to know "
 			"whether that lasts.",
 			from, to, place, phase_bound(last, bound));
 	else if (d->phase_count == 3 && d->phases[0].judged)
 		(void)snprintf(out, EVIDENCE_BYTES,
-			"The throughput was %s samples/s for a while (%s), from %.1f to %.1f s after the "
-			"start, and came back to %s.",
+			"The throughput was %.12s samples/s for a while (%.60s), from %.1f to %.1f s after the "
+			"start, and came back to %.12s.",
 			from, phase_bound(other, bound), other->begin_s, other->end_s, to);
 	else
 		(void)snprintf(out, EVIDENCE_BYTES,
-			"The throughput changed%s from %s to %s samples/s %s (before: %s), and stayed "
+			"The throughput changed%s from %.12s to %.12s samples/s %.64s (before: %.52s), and stayed "
 			"there.",
 			d->phase_count > 2 ? " more than once, at last" : "", from, to, place,
 			phase_bound(other, bound));
@@ -1156,8 +1156,8 @@ const char *diagnosis_change_words(const struct diagnosis *d, char out[EVIDENCE_
 		return regime_words(d, out);
 	if (d->phase_count == 2)
 		(void)snprintf(out, EVIDENCE_BYTES,
-			"The bottleneck changes during a repetition: %s until %.2f s (%s samples/s), then "
-			"%s (%s).",
+			"The bottleneck changes during a repetition: %.60s until %.2f s (%.12s samples/s), then "
+			"%.60s (%.12s).",
 			phase_bound(first, before), first->end_s,
 			units_format_count(first->throughput, from), phase_bound(last, after),
 			units_format_count(last->throughput, to));

@@ -173,7 +173,8 @@ static void insert_start(struct segmentation *out, size_t start)
 
 static struct part segment_at(const struct segmentation *s, size_t i, size_t count)
 {
-	const size_t end = i + 1 < s->count ? s->starts[i + 1] : count;
+	const bool last = i + 1 >= s->count || i + 1 >= CHANGE_SEGMENTS_MAX;
+	const size_t end = last ? count : s->starts[i + 1];
 	return (struct part){.first = s->starts[i], .count = end - s->starts[i]};
 }
 
@@ -525,10 +526,10 @@ static void regime_join_alike(
 	}
 }
 
+/* cuts begins as one segment. */
 static void regime_segment(
 	const struct regime_value *values, size_t count, double spread2, struct segmentation *cuts)
 {
-	*cuts = (struct segmentation){.count = 1};
 	while (cuts->count + 1 < CHANGE_SEGMENTS_MAX) {
 		struct split best = {0};
 		for (size_t i = 0; i < cuts->count; i++) {
@@ -648,7 +649,7 @@ static double regime_spread2(const struct measurement *const *repeats, size_t co
 
 void regimes_find(const struct measurement *const *repeats, size_t count, struct regimes *out)
 {
-	struct segmentation cuts;
+	struct segmentation cuts = {.count = 1};
 	*out = (struct regimes){.count = 1};
 	double *rates = calloc(count + 1, sizeof *rates);
 	for (size_t i = 0; rates && i < count; i++)
@@ -661,12 +662,13 @@ void regimes_find(const struct measurement *const *repeats, size_t count, struct
 	const size_t known = regime_values(repeats, count, values);
 	regime_segment(values, known, regime_spread2(repeats, count), &cuts);
 	out->count = cuts.count;
+	struct part part = {0};
 	for (size_t i = 0; i < cuts.count; i++) {
-		const struct part part = segment_at(&cuts, i, known);
+		part = segment_at(&cuts, i, known);
 		regime_fill(values, &part, &out->of[i]);
 	}
 	if (out->count > 1)
-		regimes_choose_lasting(out, segment_at(&cuts, cuts.count - 1, known).count, known);
+		regimes_choose_lasting(out, part.count, known);
 	free(values);
 }
 
