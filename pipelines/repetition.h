@@ -78,6 +78,8 @@ struct monitor {
  * are usual in such a time, all stood still at once. */
 #define STOPPED_LEAST_NS (300 * NS_PER_MS)
 
+#define USUAL_LEAST_NS (200 * NS_PER_MS) /* for what is usual to be known */
+
 enum { STOPS_MAX = 16, PATIENCE_MOVES = 8 };
 
 struct stop {
@@ -104,7 +106,7 @@ static inline bool patience_was_stopped(
 	const uint64_t ran_ns = p->looked_at_ns - p->first_ns - p->stopped_ns;
 	if (gap_ns >= STOPPED_NS)
 		return true;
-	if (gap_ns < STOPPED_LEAST_NS || ran_ns < gap_ns)
+	if (gap_ns < STOPPED_LEAST_NS || ran_ns < USUAL_LEAST_NS)
 		return false;
 	const double share = (double)gap_ns / (double)ran_ns;
 	const double moves = (double)(p->moved - p->first_moved) * share;

@@ -451,13 +451,13 @@ static void being_stopped_is_progress(void **state)
 }
 
 /* What moves 100 times a second with 0.6 cores, looked at every 50 ms; then a gap in which moves and cpu_ns came. */
-static bool gap_is_stop(uint64_t gap_ms, uint64_t moves, uint64_t cpu_ms)
+static bool gap_is_stop_after(unsigned looks, uint64_t gap_ms, uint64_t moves, uint64_t cpu_ms)
 {
 	struct patience p = {0};
 	uint64_t now_ns = 1000 * NS_PER_S;
 	uint64_t moved = 0;
 	uint64_t cpu_ns = 0;
-	for (unsigned i = 0; i < 40; i++)
+	for (unsigned i = 0; i < looks; i++)
 		(void)patience_look(
 			&p, moved += 5, cpu_ns += 30 * NS_PER_MS, now_ns += 50 * NS_PER_MS);
 	assert_int_equal(p.stop_count, 0);
@@ -471,6 +471,11 @@ static bool gap_is_stop(uint64_t gap_ms, uint64_t moves, uint64_t cpu_ms)
 	return p.stop_count > 0;
 }
 
+static bool gap_is_stop(uint64_t gap_ms, uint64_t moves, uint64_t cpu_ms)
+{
+	return gap_is_stop_after(40, gap_ms, moves, cpu_ms);
+}
+
 static void a_stop_is_told_from_a_late_look(void **state)
 {
 	(void)state;
@@ -480,7 +485,9 @@ static void a_stop_is_told_from_a_late_look(void **state)
 	assert_false(gap_is_stop(1000, 60, 300));  /* and the node was busy */
 	assert_false(gap_is_stop(1000, 0, 600));   /* storage did not answer, and others worked */
 	assert_false(gap_is_stop(250, 0, 0));      /* too short to tell */
-	assert_false(gap_is_stop(300, 30, 0));     /* what moves is not stopped */
+	assert_true(gap_is_stop_after(6, 1000, 8, 35)); /* of a short repetition */
+	assert_false(gap_is_stop_after(3, 1000, 0, 0)); /* what is usual is not known */
+	assert_false(gap_is_stop(300, 30, 0));          /* what moves is not stopped */
 }
 
 static void standing_still_is_noticed(void **state)
