@@ -33,7 +33,7 @@ from runner import NOT_STEADY, WRONG_INPUT, Failed, Mistake, Runner, Settings, r
 
 CASE_LIMIT_S = 240.0
 ENOUGH_BATCHES = 10   # a throughput from fewer says little
-PLAIN_S = 1.5
+PLAIN_S, FOLLOWED_S = 1.2, 2.0  # of a run that checks a label, and of one that a prediction is held to
 LIMITS_CHECKED = 2    # times: a check that fails may have been disturbed
 CANNOT = 3
 SETTLED_S = 1.0       # after a change
@@ -113,15 +113,15 @@ def seen_by(measured: dict, cores: int) -> Seen:
 
 
 def planted_throughput(plant: RealPlant, repetitions: List[dict]) -> float:
-    """What the plant left: of a change what came after it.  Of what comes and goes nothing is cut off as warm-up, and of an
-    outage the repetition counts that it hit."""
+    """What the plant left: of a change what came after it, and of what comes and goes, all repetitions together: nothing is
+    cut off as warm-up."""
     if plant.kind in ("phases", "lasting"):
         last = repetitions[-1]
         begin = plant.changes_at + SETTLED_S if plant.kind == "phases" else last["wall_seconds"] - LAST_S
         return max(labels.rate_between(last, begin / last["wall_seconds"], 1.0), 1e-9)
     if plant.kind in ("stalls", "outage"):
-        rates = [max(labels.rate_between(one, 0.0, 1.0), 1e-9) for one in repetitions]
-        return min(rates) if plant.kind == "outage" else statistics.median(rates)
+        samples = sum(one["wall_seconds"] * labels.rate_between(one, 0.0, 1.0) for one in repetitions)
+        return max(samples, 1e-9) / sum(one["wall_seconds"] for one in repetitions)
     return statistics.median(one["throughput"] for one in repetitions)
 
 
@@ -157,13 +157,14 @@ class RealBank:
         finally:
             self.runner.enter = None
 
-    def plain(self, plant: RealPlant, intensity: float, loss: Optional[float], seen: Optional[Seen], rate: float = 0, more: Settings = {}) -> dict:
+    def plain(self, plant: RealPlant, intensity: float, loss: Optional[float], seen: Optional[Seen], rate: float = 0, more: Settings = {},
+              least_s: float = PLAIN_S) -> dict:
         """One repetition of what lasts, long enough for the rate that is expected."""
         with self.site(plant, intensity) as site:
             settings = {**(plant.lasts or plant.build)(site, loss, seen), **more}
             batch = int(settings.get("batch.size", table.BATCH))
-            length = max(PLAIN_S, ENOUGH_BATCHES * batch / rate) if rate else PLAIN_S
-            short = {"measure.repeats": "1", "measure.warmup": "500ms", "measure.duration": "%dms" % (1000 * length), "measure.limits": "off"}
+            length = max(least_s, ENOUGH_BATCHES * batch / rate) if rate else least_s
+            short = {"measure.repeats": "1", "measure.warmup": "400ms", "measure.duration": "%dms" % (1000 * length), "measure.limits": "off"}
             measured = self.inside(site, lambda: self.runner.measure({**settings, **short}))
             shutil.rmtree(measured["folder"], ignore_errors=True)
             return measured
@@ -273,7 +274,7 @@ class RealBank:
             settings = dict(setting.split("=", 1) for setting in advice["settings"])
             told = {"from": "advice", "settings": settings, "predicted": advice["predicted"], "interval": advice.get("interval"), "measured": None}
             try:
-                told["measured"] = self.plain(plant, case["intensity"], case["intensity"], seen, rates["planted"], settings)["throughput"]
+                told["measured"] = self.plain(plant, case["intensity"], case["intensity"], seen, rates["planted"], settings, FOLLOWED_S)["throughput"]
             except (Failed, Mistake) as failure:
                 told["failure"] = str(failure)
             case["predictions"].append(told)

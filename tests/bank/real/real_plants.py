@@ -35,6 +35,7 @@ LOW, HIGH = (1.4, 2.0), (2.5, 5.0)  # of the loss: one intensity is drawn from e
 NICE, NICE_WEIGHT = 5, 335 / 1024   # of the scheduler, against the program's
 STALL_PERIOD_S = 1.5
 BUFFERED_S = 0.12   # how long the step goes on when reads stop: batches of 16, two of them finished, and those on their way
+TAIL_HIDDEN_S, TAIL_MOST_S = 0.09, 0.4  # of the time of a slow file: what is buffered by then, and the most on average
 IDLE_FACTOR = 4.0   # a limit that does not bind lets so many times as much pass
 BIG = {"read.threads": "4"}  # 32 files in flight
 FEWER: Settings = {"read.depth": str(DEPTH // 2)}
@@ -132,8 +133,8 @@ DATA: Dict[str, Settings] = {
     "small-few": {**LIKE, "dataset.like": SMALL + " 98%, jpeg 3000x2000~0.1 420 q90 900KB~0.2 2%"},
     "small-many": {**LIKE, "dataset.like": SMALL + " 95%, jpeg 4500x3000~0.1 420 q90 1800KB~0.2 5%"},
     "tiny": {**LIKE, "dataset.like": TINY + " 100%"},
-    "tiny-few": {**LIKE, "dataset.like": TINY + " 97%, jpeg 2000x1500~0.2 420 q90 500KB~0.2 3%"},
-    "tiny-many": {**LIKE, "dataset.like": TINY + " 94%, jpeg 3600x2400~0.2 420 q90 1200KB~0.2 6%"},
+    "tiny-few": {**LIKE, "dataset.like": TINY + " 99%, jpeg 1600x1200~0.2 420 q90 350KB~0.2 1%"},
+    "tiny-many": {**LIKE, "dataset.like": TINY + " 97%, jpeg 2400x1800~0.2 420 q90 700KB~0.2 3%"},
     "other": {"dataset.format": "raw", "dataset.width": "512", "dataset.height": "384", "dataset.size_sigma": "0.3", "dataset.samples": "400"},
 }
 
@@ -209,12 +210,14 @@ def stalls(period_s: float) -> Limits:
     return limits
 
 
-TAIL_SHARE = 0.025
+def tails(share: float) -> Limits:
+    """In order, one slow file after another is waited for, but for what is buffered."""
+    return lambda rate, h: ["--slow-share", "%.4f" % share, "--slow", us(min(TAIL_MOST_S, 1 / rate / share + TAIL_HIDDEN_S))]
 
 
-def tails(rate: float, h: Seen) -> List[str]:
-    """Each slow file is waited for by itself, less what the step has buffered."""
-    return ["--slow-share", str(TAIL_SHARE), "--slow", us(BUFFERED_S + (1 / rate - 1 / h.throughput) / TAIL_SHARE)]
+def tails_completed(share: float, depth: int, base_us: float) -> Limits:
+    """As completed, slow files keep places of those in flight."""
+    return lambda rate, h: ["--slow-share", "%.4f" % share, "--slow", us((depth / rate - 1e-6 * base_us) / share)]
 
 
 def outage(at_s: float) -> Limits:
@@ -329,14 +332,15 @@ def gap_plants() -> List[RealPlant]:
         return RealPlant("outage" + name, "outage", what, [("read", "outage")], stored(outage(at_s), settings={**TRAINS, **settings}), turn="remove", kind="outage",
                          intensities=(2.0, 4.0))
 
-    def tail(name: str, what: str, *always: str, settings: Settings = {}) -> RealPlant:
+    def tail(name: str, what: str, *always: str, limits: Limits = tails(0.025), settings: Settings = {}) -> RealPlant:
         return RealPlant("tail" + name, "tail", what, [("read", "tail")],
-                         stored(tails, settings={**SMALL_BATCHES, **settings}, always=("--latency", "2000", *always)), turn="remove")
+                         stored(limits, settings={**SMALL_BATCHES, **settings}, always=("--latency", "2000", *always)), turn="remove")
 
     return [
         tail("", "2.5 % of the files take longer, always the same"),
         tail("-random", "2.5 % of the reads take longer, any of them", "--slow-random"),
-        tail("-completed", "the same files, delivered as completed", settings={"batch.order": "as-completed"}),
+        tail("-completed", "the same files, two in flight, delivered as completed", limits=tails_completed(0.025, 2, 2000),
+             settings={"batch.order": "as-completed", "read.depth": "2"}),
         stall("", "nothing passes for a part of every 1.5 s", STALL_PERIOD_S),
         stall("-rare", "the same every 2.5 s, in a repetition of 8", 2.5, settings=ONE_LONG),
         stall("-latency", "the same, with 3 ms for each read besides", STALL_PERIOD_S, "--latency", "3000"),

@@ -10,7 +10,7 @@ from conditions import Site
 from plants import EXTERNAL, HEALTHY_STEP, Pair, Settings
 from real_plants import (ANY_STAGE, COMPUTED_STEP, DEPTH, EARLY_S, FAST_STEP, FEWER, IDLE_FACTOR, LONG_HALF_S, ONE_LONG, OPENS, READ_BANDWIDTH, READ_IOPS,
                          READ_LATENCY, READ_SLOTS, SMALL_BATCHES, STEP_RATE, TRAINS, Build, Limits, RealPlant, Seen, all_cores, bandwidth, iops,
-                         latency, on_disk, rate_of, slots, step_at, stored, us)
+                         latency, on_disk, rate_of, slots, step_at, stored, tails, us)
 
 SEED = 43  # halves that differ by one plant, and no family by more than two; the first from 35 on, chosen by that alone
 READ_TAIL: List[Pair] = [("read", "tail")]
@@ -22,7 +22,6 @@ REPEATED: Settings = {"measure.repeats": "3", "measure.duration": "2s"}  # by th
 CREDIT_S, CREDIT_REPEATED_S = (1.5, 2.0), (3.2, 4.5)  # in the first second that is measured; in the second repetition
 AGEING_US = (300, 800)            # in each second
 TAIL_SHARE = (0.012, 0.03)        # of the files
-TAIL_HIDDEN_S, TAIL_MOST_S = 0.06, 0.4  # of the time of a slow file: what is buffered by then, and the most on average
 STALLED_MS = (100, 200)
 STILL_BUFFERED_MS = 30            # how long the step of those plants goes on
 STOPPED_S = ((0.5, 0.9), (1.3, 2.0))
@@ -97,8 +96,7 @@ def tail_plants() -> List[RealPlant]:
     def tail(*more: str) -> Callable[[Site, float, Seen], List[str]]:
         def options(site: Site, rate: float, h: Seen) -> List[str]:
             share = site.draw("share", *TAIL_SHARE)
-            slow = min(TAIL_MOST_S, 1 / share / rate + TAIL_HIDDEN_S)
-            return ["--slow-share", "%.4f" % share, "--slow", us(slow), "--seed", "%.0f" % site.draw("seed", 1, 1e6), *more]
+            return [*tails(share)(rate, h), "--seed", "%.0f" % site.draw("seed", 1, 1e6), *more]
 
         return options
 
