@@ -1,8 +1,8 @@
 /* Robust level and scale of the nodes of a fleet, and what is out of line. */
 #include "harness/accept/spread.h"
 
-#include "harness/analyze/comparison.h"
 #include "harness/analyze/statistics.h"
+#include "harness/analyze/student.h"
 #include "harness/base/array.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ struct spread_value spread_value_of(double *values, size_t count)
 	if (count < 3)
 		return of;
 	of.error = MEDIAN_ERROR * statistics_deviation(values, count) / sqrt((double)count);
-	of.reach = of.error * compare_student_quantile(REACH_LEVEL, (double)(count - 1));
+	of.reach = of.error * student_quantile(REACH_LEVEL, (double)(count - 1));
 	return of;
 }
 
@@ -117,7 +117,7 @@ double spread_limit(const struct spread *spread, double rate, size_t tests)
 {
 	if (spread->count < SPREAD_NODES_LEAST || tests == 0)
 		return INFINITY;
-	return compare_student_quantile(1 - rate / 2 / (double)tests, spread->freedom);
+	return student_quantile(1 - rate / 2 / (double)tests, spread->freedom);
 }
 
 bool spread_is_outlier(const struct spread *spread, const struct spread_value *value,
@@ -136,7 +136,7 @@ void spread_range(const struct spread *spread, double rate, double *low, double 
 {
 	double apart = INFINITY;
 	if (spread->freedom > 0)
-		apart = compare_student_quantile(1 - rate, spread->freedom) * spread->scale *
+		apart = student_quantile(1 - rate, spread->freedom) * spread->scale *
 			sqrt(1 + M_PI_2 / (double)spread->count);
 	*low = spread->centre - apart;
 	*high = spread->centre + apart;

@@ -1,6 +1,7 @@
 /* Which stage is the bottleneck, from wait states and, where there is one, a replay. */
 #include "harness/analyze/verdict.h"
 
+#include "harness/analyze/rates.h"
 #include "harness/analyze/statistics.h"
 #include "harness/analyze/summary.h"
 #include "harness/base/clock.h"

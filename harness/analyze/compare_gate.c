@@ -1,6 +1,7 @@
 /* The grammar of gates, and their outcomes. */
 #include "harness/analyze/comparison.h"
 
+#include "harness/analyze/student.h"
 #include "harness/base/array.h"
 #include "harness/base/text.h"
 #include "harness/base/units.h"
@@ -444,7 +445,7 @@ static double p_beyond(const struct gate *gate, const struct difference *d)
 	if (isnan(beyond) || isnan(d->error) || is_noise(gate, d) ||
 		beyond <= d->critical * d->error)
 		return 1;
-	return fmin(1, 2 * (double)d->tests * compare_student(-beyond / d->error, d->freedom));
+	return fmin(1, 2 * (double)d->tests * student_below(-beyond / d->error, d->freedom));
 }
 
 /* By how much it is shown to be within the limit; below 0: not shown. */

@@ -2,6 +2,7 @@
  * says why it is these. */
 #include "harness/analyze/comparison.h"
 
+#include "harness/analyze/student.h"
 #include "harness/base/array.h"
 #include "harness/base/rng.h"
 
@@ -11,94 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- Student's t and Holm's adjustment -------------------------------------------------------- */
-
-/* The continued fraction of the incomplete beta function (NIST DLMF 8.17.22), by Lentz's method. */
-static double beta_fraction(double a, double b, double x)
-{
-	enum { TERMS_MAX = 500 };
-	double c = 1;
-	double d = 1 / fmax(1 - (a + b) * x / (a + 1), DBL_MIN);
-	double value = d;
-	for (int i = 1; i < TERMS_MAX; i++) {
-		const double m = i;
-		const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
-		const double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
-		d = 1 / (1 + even * d);
-		c = 1 + even / c;
-		value *= d * c;
-		d = 1 / (1 + odd * d);
-		c = 1 + odd / c;
-		value *= d * c;
-		if (fabs(d * c - 1) < 4 * DBL_EPSILON)
-			break;
-	}
-	return value;
-}
-
-/* lgamma is not thread-safe: it writes a global. */
-static double log_gamma(double x)
-{
-	int sign;
-	return lgamma_r(x, &sign);
-}
-
-static double incomplete_beta(double a, double b, double x)
-{
-	if (x <= 0 || x >= 1)
-		return x <= 0 ? 0 : 1;
-	const double front =
-		exp(log_gamma(a + b) - log_gamma(a) - log_gamma(b) + a * log(x) + b * log1p(-x));
-	if (x < (a + 1) / (a + b + 2))
-		return front * beta_fraction(a, b, x) / a;
-	return 1 - front * beta_fraction(b, a, 1 - x) / b;
-}
-
-double compare_student(double t, double freedom)
-{
-	const double tail =
-		isinf(t) ? 0 : incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t)) / 2;
-	return t > 0 ? 1 - tail : tail;
-}
-
-/* The density, for Newton's steps. */
-static double student_density(double t, double freedom)
-{
-	return exp(log_gamma((freedom + 1) / 2) - log_gamma(freedom / 2) -
-		       (freedom + 1) / 2 * log1p(t * t / freedom)) /
-	       sqrt(freedom * M_PI);
-}
-
-/* The t > 0 that a share `tail` lies above: Newton's steps, bisection where they leave the known
- * bracket. */
-static double upper_quantile(double tail, double freedom)
-{
-	enum { STEPS = 60 };
-	static const double precise = 1e-12;
-	double low = 0;
-	double high = 2;
-	while (compare_student(-high, freedom) > tail && high < 1e12) {
-		low = high;
-		high *= 4;
-	}
-	double t = (low + high) / 2;
-	for (int i = 0; i < STEPS && high - low > precise * high; i++) {
-		const double above = compare_student(-t, freedom) - tail;
-		*(above > 0 ? &low : &high) = t;
-		const double next = t + above / student_density(t, freedom);
-		if (fabs(next - t) <= precise * t)
-			return next;
-		t = next > low && next < high ? next : (low + high) / 2;
-	}
-	return t;
-}
-
-double compare_student_quantile(double p, double freedom)
-{
-	if (p == 0.5)
-		return 0;
-	return p < 0.5 ? -upper_quantile(p, freedom) : upper_quantile(1 - p, freedom);
-}
+/* --- Holm's adjustment ------------------------------------------------------------------------ */
 
 void compare_holm(double *p, size_t count)
 {
@@ -426,7 +340,7 @@ static const double Z95 = 1.959964;
 
 static double two_sided(double t, double freedom)
 {
-	return fmin(1, 2 * compare_student(-fabs(t), freedom));
+	return fmin(1, 2 * student_below(-fabs(t), freedom));
 }
 
 /* Whether n repetitions a side find `wanted` with POWER at this level. */
@@ -434,8 +348,8 @@ static bool suffices(double n, const struct difference *d, double shared_freedom
 	double significance, double run_share)
 {
 	const double freedom = shared_freedom + 2 * n - 2;
-	const double t = compare_student_quantile(1 - significance / 2, freedom) +
-			 compare_student_quantile(POWER, freedom);
+	const double t =
+		student_quantile(1 - significance / 2, freedom) + student_quantile(POWER, freedom);
 	return t * d->deviation * sqrt(2 / n + 2 * run_share) <= wanted;
 }
 
@@ -553,7 +467,7 @@ static struct difference difference_of(const struct difference_samples *samples,
 	set_interval(
 		&d, compare_bootstrap_tells(bootstrap, level)
 			    ? compare_bootstrap_critical(bootstrap, d.a_count, d.b_count, level)
-			    : compare_student_quantile(1 - level / 2, d.freedom));
+			    : student_quantile(1 - level / 2, d.freedom));
 	return d;
 }
 
@@ -566,7 +480,7 @@ static struct difference undisturbed_of(
 	d.run_share = rules->run_share;
 	d.floor = floor_of(d.deviation, rules);
 	d.p = two_sided(d.value / d.error, d.freedom);
-	set_interval(&d, compare_student_quantile(1 - rules->significance / 4, d.freedom));
+	set_interval(&d, student_quantile(1 - rules->significance / 4, d.freedom));
 	return d;
 }
 
@@ -646,8 +560,7 @@ static void overall_by_spread(struct difference *overall, const struct differenc
 		overall->error =
 			fmax(statistics_deviation(values, known), sqrt(COMPARE_VARIANCE_LEAST)) /
 			sqrt((double)known);
-		overall->critical =
-			compare_student_quantile(1 - rules->significance / 2, overall->freedom);
+		overall->critical = student_quantile(1 - rules->significance / 2, overall->freedom);
 	}
 	free(values);
 }
@@ -713,7 +626,7 @@ static struct difference overall_of(const struct difference *points, size_t coun
 		overall.critical =
 			compare_bootstrap_tells(bootstrap, level)
 				? compare_bootstrap_overall(bootstrap, points, count, level)
-				: compare_student_quantile(1 - level / 2, overall.freedom);
+				: student_quantile(1 - level / 2, overall.freedom);
 	if (!isnan(overall.error)) {
 		overall.p = two_sided(overall.value / overall.error, overall.freedom);
 		set_interval(&overall, overall.critical);

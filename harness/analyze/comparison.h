@@ -150,11 +150,6 @@ struct difference compare_stalls_difference(
 /* p[i] adjusted in place; NAN stays and does not count. */
 void compare_holm(double *p, size_t count);
 
-/* Student's t with freedom > 0 degrees, not necessarily whole: P(T <= t), and its inverse for 0 < p
- * < 1. */
-double compare_student(double t, double freedom);
-double compare_student_quantile(double p, double freedom);
-
 /* --- figures by name -------------------------------------------------------------------------- */
 
 /* The figures of a repetition that two results are compared by: one table drives extraction, tables

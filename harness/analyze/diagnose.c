@@ -5,6 +5,7 @@
 
 #include "harness/analyze/limit_kinds.h"
 #include "harness/analyze/point_model.h"
+#include "harness/analyze/rates.h"
 #include "harness/analyze/storage_capacity.h"
 #include "harness/analyze/summary.h"
 #include "harness/analyze/verdict.h"

@@ -2,6 +2,7 @@
  * two changes. */
 #include "harness/analyze/diagnose.h"
 
+#include "harness/analyze/rates.h"
 #include "harness/analyze/statistics.h"
 #include "harness/analyze/summary.h"
 #include "harness/base/array.h"

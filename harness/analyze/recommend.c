@@ -757,7 +757,8 @@ void recommend_qualify(
 	const double times = storage->other_in_flight / storage->in_flight;
 	const unsigned now = facts->by_workers ? facts->read_threads : facts->read_depth;
 	(void)snprintf(beyond, sizeof beyond, "%s", rest + 1);
-	(void)snprintf(advice, room, "%s=%.0f gives up to %.0f %% more, as measured; beyond that,%s",
+	(void)snprintf(advice, room,
+		"%s=%.0f gives up to %.0f %% more, as measured; beyond that,%s",
 		facts->by_workers ? "decode.workers" : "read.depth", ceil(now * times - 0.5),
 		100 * (storage->ratio - 1), beyond);
 }

@@ -3,6 +3,7 @@
 
 #include "harness/analyze/comparison.h"
 #include "harness/analyze/statistics.h"
+#include "harness/analyze/student.h"
 
 #include <errno.h>
 #include <math.h>
@@ -32,8 +33,8 @@ struct stop_estimate stop_rule_estimate(const double *rates, size_t count, doubl
 	if (count < STOP_ESTIMATE_LEAST)
 		return estimate;
 	const double deviation = fmax(sqrt(squares / (n - 1)), DEVIATION_LEAST);
-	estimate.half_width = expm1(
-		compare_student_quantile(1 - ESTIMATE_LEVEL / 2, n - 1) * deviation / sqrt(n));
+	estimate.half_width =
+		expm1(student_quantile(1 - ESTIMATE_LEVEL / 2, n - 1) * deviation / sqrt(n));
 	estimate.enough = estimate.half_width <= share;
 	return estimate;
 }
@@ -164,7 +165,7 @@ static struct stop_difference difference_of(const struct judged *of, size_t a, s
 
 static double reach_of(const struct stop_difference *difference, double level)
 {
-	return compare_student_quantile(1 - level, difference->freedom) * difference->error;
+	return student_quantile(1 - level, difference->freedom) * difference->error;
 }
 
 /* Whether d is above `least` by its own interval.  Of thousands of pairs most are plain: Student's quantile lies between the
@@ -368,6 +369,6 @@ double stop_rule_half_width(const struct stop_point *point, size_t count)
 {
 	if (count == 0)
 		return (double)NAN;
-	return expm1(compare_student_quantile(1 - EACH_LEVEL / 2, point->freedom) *
-		     point->deviation / sqrt((double)count));
+	return expm1(student_quantile(1 - EACH_LEVEL / 2, point->freedom) * point->deviation /
+		     sqrt((double)count));
 }

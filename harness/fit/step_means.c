@@ -1,6 +1,6 @@
 #include "harness/fit/step_means.h"
 
-#include "harness/analyze/comparison.h"
+#include "harness/analyze/student.h"
 
 #include <errno.h>
 #include <math.h>
@@ -47,7 +47,7 @@ static struct step_mean step_mean_of(const double *values, const double *weights
 	const double likeness = step_mean_likeness(values, count, out.mean);
 	const double worth = fmax(n * (1 - likeness) / (1 + likeness), 2);
 	const double deviation = sqrt(squares / weight * (n / fmax(n - 1, 1)));
-	const double half = compare_student_quantile(0.975, worth - 1) * deviation / sqrt(worth);
+	const double half = student_quantile(0.975, worth - 1) * deviation / sqrt(worth);
 	out.low = out.mean - half;
 	out.high = out.mean + half;
 	return out;

@@ -585,7 +585,8 @@ bool record_counts(const struct record *record, const struct record_entry *entry
 	return point_counts(record_point_status(record, entry->point), entry->status);
 }
 
-size_t record_repeats(const struct record *record)
+/* Repetitions of each point: as set, or as many as a diagnosis came to; of a sequential sweep, at most. */
+static size_t record_repeats(const struct record *record)
 {
 	size_t repeats = (size_t)config_integer(&record->config, KEY_MEASURE_REPEATS);
 	for (size_t i = 0; i < record->entry_count; i++)

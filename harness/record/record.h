@@ -163,8 +163,6 @@ bool record_has(const struct record *record, uint32_t point, uint32_t repeat);
 /* Whether points have as many repetitions as their answer needs (sweep.mode): then `interrupted` is
  * what the end line says, not whether a repetition is missing; whoever finishes such a record sets it. */
 bool record_is_sequential(const struct config *config);
-/* Repetitions of each point: as set, or as many as a diagnosis came to; of a sequential sweep, at most. */
-size_t record_repeats(const struct record *record);
 /* "12 points x 3 repetitions"; of a sequential sweep "12 points, 31 repetitions". */
 void record_put_extent(const struct record *record, struct buffer *out);
 /* By what its repetitions came to (summary_status); interrupted: it has none. */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void trace_release(struct trace *trace)
+static void trace_release(struct trace *trace)
 {
 	free(trace->items);
 	free(trace->names);

@@ -80,7 +80,6 @@ struct traces {
 	size_t stage_count;
 };
 
-void trace_release(struct trace *trace);    /* safe on {0} */
 void traces_release(struct traces *traces); /* safe on {0} */
 /* One beyond the last item of the run of consecutive numbers that holds `first` < count. */
 size_t trace_run_end(const struct trace *trace, size_t first);

@@ -7,6 +7,7 @@
  * most, and the twin is called within, or beyond the edge.  Found: the truth is the reported rate, and it is called within. */
 #include "harness/analyze/comparison.h"
 #include "harness/analyze/reproduction.h"
+#include "harness/analyze/student.h"
 #include "harness/base/rng.h"
 #include "tests/unit/real_repetitions.h"
 
@@ -41,9 +42,8 @@ static enum reproduction_rate looks_by_student(const struct reproduction *r)
 		sum += log(r->rates[i]);
 	for (size_t i = 0; i < r->rate_count; i++)
 		squares += pow(log(r->rates[i]) - sum / n, 2);
-	const double half =
-		hypot(compare_student_quantile(0.995, n - 1) * sqrt(squares / (n - 1) / n),
-			1.959964 * COMPARE_RUN_DEVIATION);
+	const double half = hypot(student_quantile(0.995, n - 1) * sqrt(squares / (n - 1) / n),
+		1.959964 * COMPARE_RUN_DEVIATION);
 	const double low = exp(sum / n - half);
 	const double high = exp(sum / n + half);
 	return low >= r->band.low && high <= r->band.high ? RATE_WITHIN

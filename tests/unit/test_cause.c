@@ -1,5 +1,6 @@
 /* The rules that name a resource, one at a time: on the split of a stage's time, on service times in sequence,
  * on ceilings; and the features that they look for in service times. */
+#include "harness/analyze/rates.h"
 #include "harness/analyze/statistics.h"
 #include "harness/analyze/summary.h"
 #include "harness/analyze/verdict.h"

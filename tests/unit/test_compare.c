@@ -1,6 +1,7 @@
 /* What a comparison is made of: matched points, what differs and what it weighs, the grammar of gates and when they
  * hold, and which stage explains what, on cases whose answer is known. */
 #include "harness/analyze/comparison.h"
+#include "harness/analyze/student.h"
 #include "tests/unit/model_fixture.h"
 
 #include <errno.h>
@@ -250,7 +251,7 @@ static void the_grammar_is_small_and_strict(void **state)
 /* ln of the ratio, with an interval of `half` at 1 %. */
 static struct difference moved(double value, double half)
 {
-	const double t = compare_student_quantile(0.995, 10);
+	const double t = student_quantile(0.995, 10);
 	return (struct difference){.a = log(1000),
 		.b = log(1000) + value,
 		.value = value,

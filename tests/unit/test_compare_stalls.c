@@ -1,6 +1,7 @@
 /* The law of what is left when the worst are left out, drawn anew: the constants of compare_statistics.c hold for every
  * number of repetitions and every variance between runs. */
 #include "harness/analyze/comparison.h"
+#include "harness/analyze/student.h"
 #include "harness/base/rng.h"
 
 #include <math.h>
@@ -33,8 +34,8 @@ static struct drawn draw(size_t count, double run_share, enum stall_sense stalls
 	double b[COMPARE_STALLS_REPEATS_MOST];
 	const struct difference_samples samples = {a, b, count, count};
 	const struct difference_rules rules = {.run_share = run_share, .stalls = stalls};
-	const double quantile = compare_student_quantile(
-		1 - level / 2, (double)(2 * (count - (count - 1) / 2 - 1)));
+	const double quantile =
+		student_quantile(1 - level / 2, (double)(2 * (count - (count - 1) / 2 - 1)));
 	rng_init(&rng, 17, count);
 	assert_true(compare_stalls_apply(&samples, &rules));
 	for (int t = 0; t < TRIALS; t++) {

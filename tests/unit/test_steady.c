@@ -3,6 +3,7 @@
 #include "harness/measure/steady.h"
 
 #include "harness/base/rng.h"
+#include "harness/analyze/rates.h"
 
 #include <math.h>
 #include <setjmp.h>

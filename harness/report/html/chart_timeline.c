@@ -2,6 +2,7 @@
  * queues, memory, and the device's clock, power and temperature.  The warm-up that was cut off is shaded, and where the
  * bottleneck changes there is a line.  A quantity that was not recorded has no panel, and the text says why. */
 #include "harness/analyze/diagnose.h"
+#include "harness/analyze/rates.h"
 #include "harness/analyze/summary.h"
 #include "harness/base/units.h"
 #include "harness/report/html/chart.h"
