@@ -336,8 +336,11 @@ static struct session_look session_look(struct session *session, double seconds)
 		report.best < session->plan.grid.points &&
 		diagnosed_open(d, &report, report.best, &why) == 0) {
 		const struct verdict *v = &d->diagnosis.verdict;
+		/* A queue is too short for uneven times, of which a short time shows few: a slow file may be behind it. */
+		const bool early =
+			strcmp(v->resource, "depth") == 0 && session_seconds(session) < AS_A_RULE_S;
 		look.told = v->confidence >= TOLD && strcmp(v->resource, "unknown") != 0 &&
-			    d->diagnosis.samples_needed == 0;
+			    d->diagnosis.samples_needed == 0 && !early;
 		look.half_width =
 			stop_rule_estimate(d->summary->repeats, d->summary->repeat_count, 0)
 				.half_width;
