@@ -2,7 +2,7 @@
 # storage is emulated and slow, so that neither speed nor quiet matters.
 . "$CLI/lib.sh"
 base=(--set dataset.recipe=photo --set dataset.samples=64 --set dataset.width=32 --set dataset.height=32 --set augment.size=16
-	--set batch.size=4 --set step.backend=emulated --set step.time=1ms --set inject.read_latency=30ms --set read.depth=1)
+	--set batch.size=4 --set step.backend=emulated --set step.time=1ms --set inject.read_latency=10ms --set read.depth=1)
 short=(--set measure.duration=400ms --set measure.warmup=100ms --set measure.repeats=2)
 printf '[dataset]\npath = data\n' >slow.ini
 
