@@ -306,7 +306,7 @@ static void rules(void **state)
 	assert_valid();
 	set("dataset.width=60000");
 	set("dataset.height=60000");
-	refuse("'dataset.width' x 'dataset.height' is 3.6e+09 pixels, more than the 6.4e+07 that a picture may have");
+	refuse("'dataset.width' x 'dataset.height' is 3.60 G pixels, more than the 64.0 M that a picture may have");
 	set("dataset.height=1000");
 	set("dataset.samples=1G");
 	refuse("'dataset.samples' = 1000000000 would take 5457 TiB; 1 PiB is the limit");
