@@ -59,8 +59,25 @@ static void front_hand_on(pid_t worker, const sigset_t *set)
 	const struct timespec look = {.tv_nsec = FRONT_LOOK_MS * (long)NS_PER_MS};
 	siginfo_t info;
 	const int number = sigtimedwait(set, &info, &look);
-	if (number > 0 && number != SIGCHLD && info.si_code <= 0)
+	if (number > 0 && number != SIGCHLD && info.si_code <= 0 && info.si_pid != worker)
 		(void)kill(worker, number);
+}
+
+/* Somebody may stop and continue the worker alone, or both in any order: then nobody would continue the front. So it stops only
+ * while the worker is stopped, and the worker continues it when it goes on itself, and at its end. */
+static void front_stop(pid_t worker)
+{
+	siginfo_t info = {.si_pid = 0};
+	if (waitid(P_PID, (id_t)worker, &info, WCONTINUED | WNOHANG) != 0 || info.si_pid == 0)
+		(void)kill(getpid(), SIGSTOP);
+}
+
+static void front_continue(int number, siginfo_t *info, void *context)
+{
+	(void)number;
+	(void)context;
+	if (info->si_pid != front_pid)
+		(void)kill(front_pid, SIGCONT);
 }
 
 static _Noreturn void front_wait(pid_t worker, int fd, const sigset_t *set)
@@ -74,7 +91,7 @@ static _Noreturn void front_wait(pid_t worker, int fd, const sigset_t *set)
 			if (!WIFSTOPPED(status))
 				front_end_as(status);
 			/* After the worker, which gives the terminal back first. */
-			(void)kill(getpid(), SIGSTOP);
+			front_stop(worker);
 		}
 		if (leave_ns == 0 && read(fd, &word, sizeof word) == sizeof word)
 			leave_ns = clock_now_ns() + word.patience_s * NS_PER_S;
@@ -104,8 +121,11 @@ bool front_begin(size_t threads)
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != self)
 			_exit(EXIT_FAILURE);
+		const struct sigaction go_on = {
+			.sa_sigaction = front_continue, .sa_flags = SA_SIGINFO | SA_RESTART};
 		word_fd = ends[1];
 		front_pid = self;
+		(void)sigaction(SIGCONT, &go_on, NULL);
 	} else {
 		(void)close(ends[1]);
 	}
@@ -136,6 +156,7 @@ void front_leave(int status, unsigned patience_s)
 		.status = (uint8_t)status, .patience_s = (uint8_t)patience_s};
 	if (word_fd < 0 || write(word_fd, &word, sizeof word) != sizeof word)
 		return;
+	(void)kill(front_pid, SIGCONT);
 	/* Not merely closed: the next file that another thread opens would be its stderr. */
 	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO && null >= 0; fd++)
