@@ -261,9 +261,10 @@ static bool run_rounds(struct experiment_arms *arms, const struct diagnosed *d, 
 	const size_t before = session->record.read_block_count;
 	const unsigned round = before > 0 ? session->record.read_blocks[before - 1].round + 1 : 0;
 	set_times(arms, d);
-	/* Half the depth tells least. */
-	while (arms->count > 2 && 2 * (double)arms->count * block_seconds(arms) > seconds &&
-		!arms->list[0].block.as_set) {
+	/* Half the depth tells least, and beside twice and four times as many nothing new. */
+	while (arms->count > 2 && !arms->list[0].block.as_set &&
+		(arms->count == ARMS_MAX ||
+			2 * (double)arms->count * block_seconds(arms) > seconds)) {
 		config_release(&arms->list[0].config);
 		memmove(&arms->list[0], &arms->list[1], --arms->count * sizeof arms->list[0]);
 	}

@@ -1,8 +1,9 @@
 /* The experiment that decides: where a verdict leaves two causes open, the one that parts them is run at once.
  *
  *   open                          experiment                                  each outcome means
- *   a store that limits reads:    reads alone with half, as many, twice and   the rate follows the files in flight:
- *   slow or full                  four times as many files in flight          latency; it does not: full
+ *   a store that limits reads:    reads alone with as many, twice and four    the rate follows the files in flight:
+ *   slow or full                  times as many files in flight, or half      latency; it does not: full
+ *                                 where more cannot be
  *   a full store: of bytes or     reads alone, the larger half of the files   the time of a file follows its bytes:
  *   of requests                   and the smaller half                        bandwidth; it does not: requests
  *

@@ -34,10 +34,11 @@ static const double DECIDE_MOST_S = 6;
 static const double AS_A_RULE_S = 10;
 static const double LONGEST_S = 5; /* of a repetition */
 static const double BESIDE_S = 0.1;
-static const double TOLD = 0.8; /* confidence of a verdict */
+static const double TELLING_S = 1.5; /* of the time at most: for the last look and the report */
+static const double TOLD = 0.8;      /* confidence of a verdict */
 /* Half widths of the throughput's interval, as shares of it, that are narrow enough: where a verdict was asked for, and where
  * the throughput is the answer. */
-static const double VERDICT_WIDTH = 0.10, RATE_WIDTH = 0.05;
+static const double VERDICT_WIDTH = 0.15, RATE_WIDTH = 0.05;
 
 /* Says why, and nothing more is measured. */
 static void session_cannot_save(struct session *session, int code, const struct error *err)
@@ -373,7 +374,7 @@ static void session_measure_as_needed(struct session *session)
 	const double beside_s = session_key_seconds(session, KEY_MEASURE_WARMUP) + BESIDE_S;
 	double each_s = set_s;
 	while (!session_stopped(session)) {
-		const double left_s = PLAN_AT_MOST_S - session_seconds(session);
+		const double left_s = PLAN_AT_MOST_S - TELLING_S - session_seconds(session);
 		const struct session_look look = session_look(session, left_s);
 		const bool narrow =
 			look.half_width <= share || session_seconds(session) > AS_A_RULE_S;

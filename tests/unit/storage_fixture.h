@@ -525,9 +525,9 @@ static inline void store_close(struct store_run *run)
 	free(run);
 }
 
-/* --- reads alone, forth and back: half, as many, twice and four times as many in flight -------- */
+/* --- reads alone, forth and back: as many, twice and four times as many in flight -------- */
 
-enum { STORE_ALONE_ARMS = 4, STORE_ALONE_BLOCKS = 2 * STORE_ALONE_ARMS };
+enum { STORE_ALONE_ARMS = 3, STORE_ALONE_BLOCKS = 2 * STORE_ALONE_ARMS };
 
 /* One block on a store that is `s` by now. */
 static inline struct read_block store_alone_block(
@@ -556,7 +556,7 @@ static inline size_t store_alone(
 		const unsigned arm = i < STORE_ALONE_ARMS ? i : STORE_ALONE_BLOCKS - 1 - i;
 		struct store now = *s;
 		now.latency_ms += ages_ms * i;
-		blocks[i] = store_alone_block(&now, s->depth / 2 << arm, arm == 1, "");
+		blocks[i] = store_alone_block(&now, s->depth << arm, arm == 0, "");
 	}
 	return STORE_ALONE_BLOCKS;
 }
