@@ -619,8 +619,9 @@ static const char *compare_points(const struct storage *s, char out[POINTS_BYTES
 	if (s->compared > 0)
 		(void)snprintf(out, POINTS_BYTES,
 			"%s%s %ss/s with %.1f in flight, %s with %.1f (elasticity %.2f +/- %.2f)",
-			s->alone > 0 ? "alone, " : "", here, each, s->in_flight, there,
-			s->other_in_flight, s->elasticity, s->elasticity_error);
+			s->alone > 0 ? "alone, " : "", here, each,
+			s->alone > 0 ? s->alone_in_flight : s->in_flight, there, s->other_in_flight,
+			s->elasticity, s->elasticity_error);
 	else if (s->queues)
 		(void)snprintf(out, POINTS_BYTES,
 			"%s %ss/s with %.1f in flight, which queue behind each other (%ss that "

@@ -289,6 +289,7 @@ static void take_reads_alone(
 					    error, ODD_ALONE, 0});
 		out->compared++;
 		out->alone = exp(base->log_rate);
+		out->alone_in_flight = base->in_flight;
 		out->best_rate = fmax(out->best_rate, exp(arm->log_rate));
 		out->most_in_flight = fmax(out->most_in_flight, arm->in_flight);
 		if (fabs(apart) <= furthest)
@@ -754,6 +755,7 @@ void storage_fit(const struct storage_evidence *e, struct storage *out)
 		.elasticity = NAN,
 		.elasticity_error = NAN,
 		.alone = NAN,
+		.alone_in_flight = NAN,
 		.bytes_share = NAN,
 		.bytes_error = NAN};
 	out->reads_large = e->count > 0 && e->repeats[0]->facts.reads_large;

@@ -84,7 +84,8 @@ struct storage {
 	double rate, in_flight, response_ns;
 	double full;     /* probability that more in flight gains nothing; 0.5: not told */
 	size_t compared; /* depths other than the one that is set */
-	double alone; /* files/s of reads alone at the set depth, which others are compared with; NAN: none were made */
+	/* files/s of reads alone at the set depth, which others are compared with, and files in flight; NAN: none were made */
+	double alone, alone_in_flight;
 	/* The one furthest from it: files in flight, files/s over those of the measured part, d ln
 	 * X / d ln N between the two, standard error of that. */
 	double other_in_flight, ratio, elasticity, elasticity_error;

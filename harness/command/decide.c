@@ -227,7 +227,7 @@ static int run_block(struct experiment_arms *arms, struct arm *arm, unsigned rou
 	struct measurement *m = calloc(1, sizeof *m);
 	if (!m)
 		return -1;
-	(void)snprintf(label, sizeof label, "reads alone, %s = %u%s%s", arm->block.key,
+	(void)snprintf(label, sizeof label, "%s = %u, reads alone%s%s", arm->block.key,
 		arm->block.value, arm->block.part[0] ? ", files that are " : "", arm->block.part);
 	int code = set_number(&arm->config, KEY_RUN_SEED,
 		config_integer(&session->plan.config, KEY_RUN_SEED) + 1 + block, &err);

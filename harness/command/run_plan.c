@@ -202,19 +202,16 @@ static int plan_set_span(struct config *config, enum key_id key, double seconds,
 /* Short repetitions, but of some batches. */
 static int plan_time_as_needed(struct plan *plan, struct error *err)
 {
-	double batch_s = 0;
-	int code = 0;
 	plan->as_needed = plan->as_needed && plan->grid.points == 1 &&
 			  !plan->config.is_set[KEY_MEASURE_DURATION] &&
 			  !plan->config.is_set[KEY_MEASURE_REPEATS] && has_no_cycle(&plan->config);
-	for (size_t point = 0; plan->as_needed && point < plan->grid.points && !code; point++) {
-		struct config config = {0};
-		code = config_grid_point(&plan->config, &plan->grid, point, &config, err);
-		if (!code)
-			batch_s = fmax(batch_s, batch_seconds(&config));
-		config_release(&config);
-	}
-	if (code || !plan->as_needed)
+	if (!plan->as_needed)
+		return 0;
+	struct config config = {0};
+	int code = config_grid_point(&plan->config, &plan->grid, 0, &config, err);
+	const double batch_s = code ? 0 : batch_seconds(&config);
+	config_release(&config);
+	if (code)
 		return code;
 	const double seconds = fmin(fmax(NEEDED_BATCHES * batch_s, NEEDED_LEAST_S), NEEDED_MOST_S);
 	code = plan_set_span(&plan->config, KEY_MEASURE_DURATION, seconds, err);
@@ -932,7 +929,9 @@ json_t *plan_to_json(const struct plan *plan)
 	const size_t most = plan->grid.points * repeats;
 	json_t *seconds = fields_number(
 		timed ? plan_seconds(plan, plan_usual_repetitions(plan, most)) : (double)NAN);
-	json_t *seconds_most = fields_number(timed ? plan_seconds(plan, most) : (double)NAN);
+	const double planned_s = timed ? plan_seconds(plan, most) : (double)NAN;
+	json_t *seconds_most =
+		fields_number(plan->as_needed ? fmax(planned_s, PLAN_AT_MOST_S) : planned_s);
 	json_t *step = json_pack("{s:s, s:b, s:s, s:o, s:o}", "backend", plan->step.backend,
 		"emulated", (int)plan->step.emulated, "model", plan->step.model, "description",
 		fields_text(plan->step.description), "flops_per_sample",
