@@ -20,7 +20,6 @@ enum {
 	ARMS_MAX = 4,
 	BLOCK_FILES = 40, /* of a block, at the set depth */
 	BLOCK_BATCH = 8,  /* samples, at most: blocks end with a batch */
-	NUMBER_BYTES = 24,
 	CLASS_LEAST = 16, /* files of a half */
 };
 
@@ -101,13 +100,6 @@ static enum key_id depth_key(const struct config *config)
 	return pipeline_facts(config).reads_block ? KEY_READ_THREADS : KEY_READ_DEPTH;
 }
 
-static int set_number(struct config *config, enum key_id key, int64_t value, struct error *err)
-{
-	char text[NUMBER_BYTES];
-	(void)snprintf(text, sizeof text, "%lld", (long long)value);
-	return config_set_key(config, key, text, err);
-}
-
 static bool arm_fits(const struct experiment_arms *arms, const struct arm *arm)
 {
 	const struct plan_cost *promised = &arms->session->plan.cost;
@@ -131,8 +123,8 @@ static int arms_add(struct experiment_arms *arms, const struct config *alone,
 	char name[CONFIG_NAME_BYTES];
 	(void)snprintf(arm->block.key, sizeof arm->block.key, "%s", config_key_name(key, name));
 	(void)snprintf(arm->block.part, sizeof arm->block.part, "%s", part);
-	if (config_copy(&arm->config, alone, NULL) || set_number(&arm->config, key, value, NULL) ||
-		!arm_fits(arms, arm)) {
+	if (config_copy(&arm->config, alone, NULL) ||
+		limits_set_number(&arm->config, key, value, NULL) || !arm_fits(arms, arm)) {
 		config_release(&arm->config);
 		return -1;
 	}
@@ -229,7 +221,7 @@ static int run_block(struct experiment_arms *arms, struct arm *arm, unsigned rou
 		return -1;
 	(void)snprintf(label, sizeof label, "%s = %u, reads alone%s%s", arm->block.key,
 		arm->block.value, arm->block.part[0] ? ", files that are " : "", arm->block.part);
-	int code = set_number(&arm->config, KEY_RUN_SEED,
+	int code = limits_set_number(&arm->config, KEY_RUN_SEED,
 		config_integer(&session->plan.config, KEY_RUN_SEED) + 1 + block, &err);
 	if (!code)
 		code = session_run_alone(session, &arm->config, arm->dataset, label, m, &err);
@@ -306,7 +298,7 @@ static int reads_alone(struct session *session, size_t point, struct config *out
 			out, &plan->config, &plan->grid, point, plan_dataset(plan, &config), err);
 	const int64_t batch = code ? 0 : config_integer(out, KEY_BATCH_SIZE);
 	if (!code && batch > BLOCK_BATCH)
-		code = set_number(out, KEY_BATCH_SIZE, BLOCK_BATCH, err);
+		code = limits_set_number(out, KEY_BATCH_SIZE, BLOCK_BATCH, err);
 	config_release(&config);
 	return code;
 }

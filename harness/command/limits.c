@@ -188,7 +188,7 @@ size_t limits_count(const struct config *config)
 	return count;
 }
 
-static int set_number(struct config *config, enum key_id key, int64_t value, struct error *err)
+int limits_set_number(struct config *config, enum key_id key, int64_t value, struct error *err)
 {
 	char text[NUMBER_BYTES];
 	(void)snprintf(text, sizeof text, "%lld", (long long)value);
@@ -214,13 +214,13 @@ static int base_config(struct config *out, const struct config *config,
 		for (size_t v = 0; axis && v < axis->count; v++)
 			most = axis->values[v].integer > most ? axis->values[v].integer : most;
 		if (axis)
-			code = set_number(out, largest_keys[i], most, err);
+			code = limits_set_number(out, largest_keys[i], most, err);
 	}
 	for (size_t i = 0; i < COUNT(beside) && !code; i++)
 		code = config_set_key(out, beside[i].key, beside[i].value, err);
 	/* Alone it takes no turns. */
 	if (!code && config_integer(out, KEY_PREFETCH_DEPTH) == 0)
-		code = set_number(out, KEY_PREFETCH_DEPTH, 1, err);
+		code = limits_set_number(out, KEY_PREFETCH_DEPTH, 1, err);
 	return code;
 }
 
@@ -301,7 +301,7 @@ static int add_decode(const struct limit_context *context, int64_t workers)
 		code = config_copy(&with, context->base, context->err);
 	if (code)
 		return code;
-	code = set_number(&with, KEY_DECODE_WORKERS, workers, context->err);
+	code = limits_set_number(&with, KEY_DECODE_WORKERS, workers, context->err);
 	if (!code)
 		add_settings(&job->limit, context->swept, &with);
 	config_release(&with);
@@ -309,7 +309,7 @@ static int add_decode(const struct limit_context *context, int64_t workers)
 		return code;
 	(void)snprintf(job->limit.how, sizeof job->limit.how, "alone: %lld worker%s, %s, null step",
 		(long long)workers, workers == 1 ? "" : "s", how);
-	return set_number(&job->config, KEY_DECODE_WORKERS, workers, context->err);
+	return limits_set_number(&job->config, KEY_DECODE_WORKERS, workers, context->err);
 }
 
 static int add_step(const struct limit_context *context)

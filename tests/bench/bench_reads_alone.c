@@ -63,22 +63,8 @@ static struct store draw(enum kind kind, struct rng *rng, double *ages_ms)
 static double full_of(const struct store *s, double ages_ms)
 {
 	struct read_block blocks[STORE_ALONE_BLOCKS];
-	static struct measurement m;
-	static struct traces t;
-	struct storage out;
 	const size_t count = store_alone(s, ages_ms, blocks);
-	store_repeat(s, 0, 16, &m, &t);
-	const struct measurement *repeats[] = {&m};
-	const struct traces *traces[] = {&t};
-	const struct storage_evidence evidence = {.repeats = repeats,
-		.traces = traces,
-		.count = 1,
-		.read_blocks = blocks,
-		.read_block_count = count};
-	storage_fit(&evidence, &out);
-	measurement_release(&m);
-	traces_release(&t);
-	return out.full;
+	return store_fit_alone(s, blocks, count).full;
 }
 
 int main(int argc, char **argv)

@@ -5,6 +5,7 @@
 #define MLBENCH_TESTS_STORAGE_FIXTURE_H
 
 #include "harness/analyze/diagnose.h"
+#include "harness/analyze/storage_capacity.h"
 #include "harness/base/rng.h"
 
 #include <math.h>
@@ -559,6 +560,27 @@ static inline size_t store_alone(
 		blocks[i] = store_alone_block(&now, s->depth << arm, arm == 0, "");
 	}
 	return STORE_ALONE_BLOCKS;
+}
+
+/* Fitted to one repetition and these blocks. */
+static inline struct storage store_fit_alone(
+	const struct store *s, const struct read_block *blocks, size_t count)
+{
+	static struct measurement m;
+	static struct traces t;
+	struct storage out;
+	store_repeat(s, 0, 16, &m, &t);
+	const struct measurement *repeats[] = {&m};
+	const struct traces *traces[] = {&t};
+	const struct storage_evidence evidence = {.repeats = repeats,
+		.traces = traces,
+		.count = 1,
+		.read_blocks = blocks,
+		.read_block_count = count};
+	storage_fit(&evidence, &out);
+	measurement_release(&m);
+	traces_release(&t);
+	return out;
 }
 
 #endif

@@ -723,26 +723,6 @@ static void the_corner_is_near(void **state)
 
 /* --- reads alone, forth and back -------------------------------------------------------------- */
 
-static struct storage fit_reads_alone(
-	const struct store *s, const struct read_block *blocks, size_t count)
-{
-	static struct measurement m;
-	static struct traces t;
-	struct storage out;
-	store_repeat(s, 0, 16, &m, &t);
-	const struct measurement *repeats[] = {&m};
-	const struct traces *traces[] = {&t};
-	const struct storage_evidence evidence = {.repeats = repeats,
-		.traces = traces,
-		.count = 1,
-		.read_blocks = blocks,
-		.read_block_count = count};
-	storage_fit(&evidence, &out);
-	measurement_release(&m);
-	traces_release(&t);
-	return out;
-}
-
 static void reads_alone_tell_slow_from_full(void **state)
 {
 	(void)state;
@@ -772,7 +752,7 @@ static void reads_alone_tell_slow_from_full(void **state)
 		struct store s = cases[i].store;
 		s.one_point = true;
 		const size_t count = store_alone(&s, cases[i].ages_ms, blocks);
-		const struct storage told = fit_reads_alone(&s, blocks, count);
+		const struct storage told = store_fit_alone(&s, blocks, count);
 		print_message("reads alone, case %zu: full %.3f, elasticity %.2f +/- %.2f\n", i,
 			told.full, told.elasticity, told.elasticity_error);
 		assert_true(told.compared == 2 && told.alone > 0);
@@ -788,7 +768,7 @@ static void what_held_reads_back_is_not_the_store(void **state)
 	const struct store slow = {.latency_ms = 4, .depth = 2, .think_ms = 2.2, .one_point = true};
 	const struct store alone = {.latency_ms = 4, .depth = 2};
 	const size_t count = store_alone(&alone, 0, blocks);
-	const struct storage told = fit_reads_alone(&slow, blocks, count);
+	const struct storage told = store_fit_alone(&slow, blocks, count);
 	assert_true(told.full < 0.1 && fabs(told.elasticity - 1) < 0.1);
 }
 
@@ -814,7 +794,7 @@ static void halves_of_the_files_tell_bytes_from_requests(void **state)
 				store_alone_block(&half, 8, true, larger ? "larger" : "smaller");
 			blocks[count++].round = 1;
 		}
-		const struct storage told = fit_reads_alone(&s, blocks, count);
+		const struct storage told = store_fit_alone(&s, blocks, count);
 		assert_true(told.full > 0.9);
 		assert_int_equal(told.kind == STORAGE_BYTES, stores[i] == &bytes);
 		assert_true(fabs(told.bytes_share - (stores[i] == &bytes)) < 0.15);
