@@ -350,6 +350,64 @@ static void what_is_found_does_not_depend_on_the_way(void **state)
 }
 
 /* A path that the kernel takes for too long ends there, in words. */
+/* Of more files than are tried first, in folders below each other, in none, and behind a link: each is
+ * asked for its size by the right name, and the manifest is the data set only while all are the same. */
+static void a_change_among_many_is_seen_wherever_it_is(void **state)
+{
+	(void)state;
+	static const char *const places[] = {"near/c0/00000.ppm", "near/c3/00399.ppm",
+		"near/c6/00699.ppm", "near/top0.ppm", "near/c3/below/far/0.ppm",
+		"near/c3/below/0.ppm"};
+	static const char *const folders[] = {"near/", "near/c3/below/", "near/c3/below/far/"};
+	const struct dataset_control plain = {.way = DATASET_WAY_THREADS}, fast = {0};
+	char name[FIXTURE_PATH];
+	char path[FIXTURE_PATH];
+	struct dataset before;
+	struct dataset dataset;
+	struct dataset_effort effort;
+	put_many("near", 700, 7);
+	fixture_folder("near/c3/below/far");
+	for (size_t i = 0; i < 3; i++)
+		for (int k = 0; k < 50; k++) {
+			(void)snprintf(name, sizeof name, "%s%s%d.ppm", folders[i],
+				i == 0 ? "top" : "", k);
+			put_raw(name, 1, 1);
+		}
+	for (unsigned i = 0; i < 7; i++) { /* of one name, each of its own size */
+		(void)snprintf(name, sizeof name, "near/c%u/same.ppm", i);
+		put_raw(name, i + 1, 1);
+	}
+	put_link("c3/below", "near/linked");
+	put_link("nowhere", "near/c3/broken.ppm");
+	use_cache("near-kept");
+	expect_scan("near", 0, &fast, &before, &effort);
+	assert_int_equal(before.count, 707 + 50 + 2 * 100);
+	assert_int_equal(before.bad_count, 1);
+	for (size_t i = 0; i <= sizeof places / sizeof *places; i++) {
+		expect_scan("near", 0, &fast, &dataset, &effort);
+		assert_false(dataset.scanned_now);
+		assert_int_equal(effort.sized, before.count + 1); /* and the link to a folder */
+		expect_same(&dataset, &before);
+		arena_close(dataset.arena);
+		arena_close(before.arena);
+		if (i == sizeof places / sizeof *places)
+			break;
+		put_raw(places[i], 1000, 2);
+		expect_scan("near", 0, &fast, &dataset, &effort);
+		assert_true(dataset.scanned_now);
+		use_cache(NULL);
+		expect_scan("near", 0, &plain, &before, &effort);
+		expect_same(&dataset, &before);
+		arena_close(dataset.arena);
+		use_cache("near-kept");
+	}
+	assert_int_equal(unlink(fixture_path("near/c3/below/far/1.ppm", path)), 0);
+	expect_scan("near", 0, &fast, &dataset, &effort);
+	assert_true(dataset.scanned_now);
+	assert_int_equal(dataset.count, 707 + 50 + 2 * 99);
+	arena_close(dataset.arena);
+}
+
 static void deeper_than_a_path_may_be(void **state)
 {
 	(void)state;
@@ -1137,6 +1195,7 @@ int main(void)
 		cmocka_unit_test(names_that_are_passed_over_are_counted),
 		cmocka_unit_test(files_that_nothing_decodes_are_not_judged),
 		cmocka_unit_test(what_is_found_does_not_depend_on_the_way),
+		cmocka_unit_test(a_change_among_many_is_seen_wherever_it_is),
 		cmocka_unit_test(deeper_than_a_path_may_be),
 		cmocka_unit_test(only_what_is_wanted_is_looked_at),
 		cmocka_unit_test(bad_ones_are_replaced),

@@ -438,10 +438,19 @@ static bool scan_cache_read_manifest(const struct folder_scan *scan, uint64_t so
 	return false;
 }
 
+static bool knows_all(const struct walk *walk)
+{
+	for (size_t i = 0; i < walk->count; i++)
+		if (!walk->files[i].known)
+			return false;
+	return true;
+}
+
 /* Marks what is known of the walk's files, and asks for the sizes and times that it depends on.
- * Nothing is known where there is no manifest, or another folder's.  -EINTR, -ENOMEM. */
-static int scan_cache_take(
-	struct folder_scan *scan, uint64_t some, struct walk *walk, struct error *err)
+ * Nothing is known where there is no manifest, or another folder's.  A manifest that has every file
+ * is the data set: the walk's paths are gone then.  -EINTR, -ENOMEM. */
+static int scan_cache_take(struct folder_scan *scan, uint64_t some, struct walk *walk,
+	struct dataset *dataset, struct error *err)
 {
 	struct dataset cached = {0};
 	char there[LISTING_BYTES];
@@ -454,6 +463,12 @@ static int scan_cache_take(
 	if (!code)
 		code = hash_listing(scan, walk, some, here, err);
 	const bool same = !code && strcmp(here, there) == 0;
+	if (same && knows_all(walk)) {
+		arena_close(scan->arena);
+		scan->arena = cached.arena;
+		*dataset = cached;
+		return 0;
+	}
 	if (same)
 		code = take_known(&cached, scan->arena, walk, err);
 	for (size_t i = 0; i < walk->count && !same; i++)
@@ -590,11 +605,12 @@ static int scan_walk(struct folder_scan *scan, uint64_t wanted, struct walk *wal
 	const size_t candidates = find_candidates(walk, NULL);
 	const uint64_t some = wanted < candidates ? wanted : 0;
 	if (!code)
-		code = scan_cache_take(scan, some, walk, err);
+		code = scan_cache_take(scan, some, walk, dataset, err);
 	const uint64_t headers = scan->effort.headers;
-	if (!code)
+	const bool cached = !code && dataset->count > 0;
+	if (!code && !cached)
 		code = choose_samples(scan, walk, candidates, some ? some : candidates, err);
-	if (!code)
+	if (!code && !cached)
 		code = scan_fill(walk, scan->arena, dataset, err);
 	if (!code && dataset->count == 0)
 		code = no_samples(scan, dataset, walk, err);
@@ -604,7 +620,8 @@ static int scan_walk(struct folder_scan *scan, uint64_t wanted, struct walk *wal
 	dataset->beside = walk->beside;
 	memcpy(dataset->skipped, walk->skipped, sizeof dataset->skipped);
 	advise_companions(dataset);
-	scan_cache_keep(scan, some, walk, dataset);
+	if (!cached)
+		scan_cache_keep(scan, some, walk, dataset);
 	return 0;
 }
 

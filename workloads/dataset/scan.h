@@ -24,7 +24,7 @@
  *   from 64 stretches of the list: neighbours share a folder, and FUSE may have a folder answer
  *   one lookup after another.
  *   Sizes alone, of files that are no round trip away (the first 256 take less than 20 us each), are
- *   asked by a call each on as many threads as cores, folder by folder.
+ *   asked by a call each on as many threads as cores, folder by folder, relative to the open folder.
  * - Splitting (container.c).  Where files hold several samples each, their sizes are asked for, and
  *   as many threads as cores (16 at most) split a file each.  All files are split, whatever
  *   dataset.samples says: it takes an even stride through all samples.
@@ -34,7 +34,7 @@
  *   with eight times as much, 256 MiB together.
  *   Of files that are split: 48 bytes for a sample while they are, then 48 more; 16 MiB for each
  *   thread at most; 100 bad entries of each file.
- * - The manifest (scan.c) of all files, and of each N, is a file of its own; of split files there is
+ * - The manifest (scan.c) that has every file of the walk is the data set. That of all files, and of each N, is a file of its own; of split files there is
  *   one for all N. It counts
  *   while the names below the folder, and sizes and times of the files in it, are as they were.
  *   What errno said of a file is not kept.

@@ -166,6 +166,41 @@ static int walk_see_name(void *context, const char *name, enum store_kind kind)
 	return 0;
 }
 
+static int by_listed_name(const void *a, const void *b, void *scan)
+{
+	const char *const *const x = a, *const *const y = b;
+	return scan_stopped(scan) ? 0 : strcmp(*x + 1, *y + 1);
+}
+
+/* Sorts the names of a folder while other threads list: the walk then finds most trees in order and
+ * sorts nothing.  Without memory they stay as they are. */
+static void walk_sort_names(struct folder_scan *scan, struct buffer *names)
+{
+	const char *const end = names->data + names->size;
+	struct buffer sorted = {0};
+	const char **entries = NULL;
+	size_t count = 0;
+	for (const char *at = names->data; at < end; at += strlen(at + 1) + 2)
+		count++;
+	if (count > 1)
+		entries = calloc(count, sizeof *entries);
+	if (!entries)
+		return;
+	count = 0;
+	for (const char *at = names->data; at < end; at += strlen(at + 1) + 2)
+		entries[count++] = at;
+	qsort_r(entries, count, sizeof *entries, by_listed_name, scan);
+	for (size_t i = 0; i < count; i++)
+		buffer_add(&sorted, entries[i], strlen(entries[i] + 1) + 2);
+	free(entries);
+	if (sorted.failed) {
+		buffer_release(&sorted);
+		return;
+	}
+	buffer_release(names);
+	*names = sorted;
+}
+
 static int walk_list_folder(void *context, unsigned worker, uint64_t index, struct error *err)
 {
 	const struct listing *const listing = context;
@@ -177,6 +212,7 @@ static int walk_list_folder(void *context, unsigned worker, uint64_t index, stru
 	folder->code = listing->scan->store->ops->list(listing->scan->store, folder->path, &visit);
 	if (folder->code == -EINTR && scan_stopped(listing->scan))
 		folder->code = 0;
+	walk_sort_names(listing->scan, &folder->names);
 	return folder->names.failed ? error_set(err, -ENOMEM, "no memory for the names in a folder")
 				    : 0;
 }
@@ -397,8 +433,14 @@ static void begin_round(struct listing *listing)
 	listing->scan->effort.folders += *count;
 }
 
-static void end_round(struct listing *listing)
+/* waiting_before: of the stack, below what this round found, which is taken in order from now on. */
+static void end_round(struct listing *listing, size_t waiting_before)
 {
+	for (size_t low = waiting_before, high = listing->waiting_count; low + 1 < high; low++) {
+		struct folder *const first = listing->waiting[low];
+		listing->waiting[low] = listing->waiting[--high];
+		listing->waiting[high] = first;
+	}
 	for (size_t i = 0; i < listing->asked.count; i++)
 		free(listing->asked.files[i].path);
 	listing->asked.count = 0;
@@ -436,8 +478,9 @@ static int list_all(struct listing *listing, struct error *err)
 			   : error_set(err, -ENOMEM, "no memory to list '%s'", listing->scan->root);
 	while (!code && listing->waiting_count > 0) {
 		begin_round(listing);
+		const size_t waiting_before = listing->waiting_count;
 		code = list_round(listing, err);
-		end_round(listing);
+		end_round(listing, waiting_before);
 	}
 	while (listing->waiting_count > 0)
 		leave_folder(listing->waiting[--listing->waiting_count]);
@@ -498,6 +541,14 @@ static bool walk_advise(const struct folder_scan *scan, const char *name, char *
 	return false;
 }
 
+static bool walk_is_sorted(const struct walk *walk, struct folder_scan *scan)
+{
+	for (size_t i = 1; i < walk->count; i++)
+		if (by_class(&walk->files[i - 1], &walk->files[i], scan) > 0)
+			return false;
+	return true;
+}
+
 int walk_folder(struct folder_scan *scan, struct walk *walk, struct error *err)
 {
 	struct listing listing = {.scan = scan, .walk = walk};
@@ -511,7 +562,7 @@ int walk_folder(struct folder_scan *scan, struct walk *walk, struct error *err)
 	if (!*walk->advice && listing.skipped[0].count > 0 && !scan->container)
 		(void)snprintf(
 			walk->advice, sizeof walk->advice, "sample.kind = bytes to read any file");
-	if (!code && walk->count)
+	if (!code && !walk_is_sorted(walk, scan))
 		qsort_r(walk->files, walk->count, sizeof *walk->files, by_class, scan);
 	if (scan_stopped(scan))
 		code = error_set(err, -EINTR, "stopped while '%s' was listed", scan->root);
