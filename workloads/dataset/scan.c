@@ -232,7 +232,9 @@ static const char *companion_suffix(const char *name, size_t stem)
 		"_segmentation", "_gt", "_target"};
 	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
 		const size_t size = strlen(suffixes[i]);
-		if (stem > size && strncasecmp(name + stem - size, suffixes[i], size) == 0)
+		/* Few names end with a suffix's last letter, and names come by the million. */
+		if (stem > size && ((name[stem - 1] ^ suffixes[i][size - 1]) & ~0x20) == 0 &&
+			strncasecmp(name + stem - size, suffixes[i], size) == 0)
 			return suffixes[i];
 	}
 	return NULL;
@@ -337,10 +339,15 @@ static int hash_listing(const struct folder_scan *scan, const struct walk *walk,
 		const char *const reason = has && file->reason && !file->probed ? file->reason : "";
 		const uint64_t numbers[] = {
 			has ? file->bytes : 0, has ? (uint64_t)file->modified_ns : 0};
+		char rest[sizeof numbers + 1]; /* in few pieces: each costs as much as its bytes */
+		memcpy(rest, numbers, sizeof numbers);
+		rest[sizeof numbers] = '\n';
 		hash_add(pieces, file->path, strlen(file->path) + 1);
-		hash_add(pieces, numbers, sizeof numbers);
-		hash_add(pieces, reason, strlen(reason));
-		hash_add(pieces, "\n", 1);
+		hash_add(pieces, rest, *reason ? sizeof numbers : sizeof rest);
+		if (*reason) {
+			hash_add(pieces, reason, strlen(reason));
+			hash_add(pieces, "\n", 1);
+		}
 	}
 	(void)snprintf(out, LISTING_BYTES, "%016" PRIx64, hash_end(pieces));
 	return scan_stopped(scan) ? error_set(err, -EINTR, "stopped") : 0;

@@ -34,9 +34,10 @@
  *   with eight times as much, 256 MiB together.
  *   Of files that are split: 48 bytes for a sample while they are, then 48 more; 16 MiB for each
  *   thread at most; 100 bad entries of each file.
- * - The manifest (scan.c) that has every file of the walk is the data set. That of all files, and of each N, is a file of its own; of split files there is
+ * - The manifest (scan.c) of all files, and of each N, is a file of its own; of split files there is
  *   one for all N. It counts
- *   while the names below the folder, and sizes and times of the files in it, are as they were.
+ *   while the names below the folder, and sizes and times of the files in it, are as they were, and is
+ *   the data set where it has every file.
  *   What errno said of a file is not kept.
  * - Stopping. Every loop looks at the stop flag, sorting too. What is in flight is waited for,
  *   and files that are open are closed; nothing else is begun. */
