@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sequences of tokens through the pipeline, from 512 MB of uint16 ids, 2 decode workers, no step, in turns; medians [min-max]:
-#   in order, past the page cache, in requests of 1 MB, 64 at a time: against fio, which reads the same files so;
+#   in order, past the page cache, in requests of 1 MB, 64 at a time, 8 epochs and 4: against fio, which reads the same files so;
 #   warm, shuffled: against a loader in Python on NumPy's memmap with 2 worker processes (memmap_epochs.py).
 #   tests/bench/bench_tokens.sh BUILD_FOLDER      REPEATS=5 BENCH_DIR=/var/tmp PYTHON=/usr/bin/python3
 # Four threads take turns on the cores: run it on a quiet machine, or as root under `chrt -r 10`.
@@ -66,9 +66,9 @@ for line in open(sys.argv[1]):
         print("%.0f" % row["throughput"])' "$out/r/points.jsonl"
 }
 
-fio_reads() { # kind of memory
+fio_reads() { # kind of memory, epochs
 	fio --name=tokens --filename="$(printf '%s:' "$dir"/data/*/*.bin | sed 's/:$//')" --file_service_type=sequential \
-		--rw=read --bs=1M --ioengine=io_uring --direct=1 --iodepth=64 --iomem="$1" --fixedbufs=1 --loops=8 --output-format=json |
+		--rw=read --bs=1M --ioengine=io_uring --direct=1 --iodepth=64 --iomem="$1" --fixedbufs=1 --loops="$2" --output-format=json |
 		"$python" -c 'import json, sys; print("%.0f" % (json.load(sys.stdin)["jobs"][0]["read"]["bw_bytes"] / 2048))'
 }
 
@@ -93,15 +93,16 @@ sys.exit(0 if met else 1)' "$@"
 }
 
 missed=0
-in_order=(measure.epochs=8 read.cache=cold read.order=sequential read.engine=io_uring read.direct=on read.request=1M read.depth=64)
-against_fio() { # kind of memory, bar
+in_order=(read.cache=cold read.order=sequential read.engine=io_uring read.direct=on read.request=1M read.depth=64)
+against_fio() { # kind of memory, epochs, bar
 	for _ in $(seq "$repeats"); do
-		echo "$(tokens "${in_order[@]}") $(fio_reads "$1")"
-	done | judge "in order, past the page cache" "$2" "fio ($1)" || missed=1
+		echo "$(tokens "${in_order[@]}" measure.epochs="$2") $(fio_reads "$1" "$2")"
+	done | judge "in order, past the page cache, $2 epochs" "$3" "fio ($1)" || missed=1
 }
 if command -v fio >/dev/null; then
-	against_fio $memory 0.95
-	[ $memory = malloc ] || against_fio malloc 0
+	against_fio $memory 8 0.95
+	against_fio $memory 4 0.95
+	[ $memory = malloc ] || against_fio malloc 8 0
 else
 	echo "in order: left out: fio is not installed"
 fi

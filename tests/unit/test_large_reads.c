@@ -203,6 +203,24 @@ static void those_that_are_expected_begin_by_themselves(void **state)
 	stage_close(&s);
 }
 
+/* A device may complete all at once, and idle until the next request comes. */
+static void as_many_as_come_back_begin_before_all_are_cut(void **state)
+{
+	enum { DEPTH = 8 };
+	struct stage s;
+	(void)state;
+	stage_open(&s, DEPTH, DEPTH);
+	for (uint32_t i = 0; i < DEPTH; i++)
+		stage_ask(&s, i * EACH, DEPTH * EACH);
+	assert_int_equal(s.fake.count, DEPTH);
+	assert_int_equal(
+		stage_answer(&s, DEPTH, 100), DEPTH); /* the others are not asked for yet */
+	assert_int_equal(s.fake.count, DEPTH);
+	for (uint32_t i = 0; i < DEPTH; i++)
+		assert_int_equal(s.fake.waiting[i]->sample, (DEPTH + i) * EACH);
+	stage_close(&s);
+}
+
 /* One that is wanted at once takes the buffer of the one that is wanted last, which is read again in its turn. */
 static void the_last_one_gives_way(void **state)
 {
@@ -286,6 +304,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_is_timed_from_submission_to_completion),
 		cmocka_unit_test(those_that_are_expected_begin_by_themselves),
+		cmocka_unit_test(as_many_as_come_back_begin_before_all_are_cut),
 		cmocka_unit_test(the_last_one_gives_way),
 		cmocka_unit_test(the_depth_and_its_tag_change),
 		cmocka_unit_test(a_failure_is_told),

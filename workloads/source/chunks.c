@@ -12,7 +12,7 @@
 
 enum {
 	CHUNK_BUFFERS_MORE = 2, /* than are in flight and in the window of the shuffle */
-	CHUNK_BUFFERS_LENT = 4, /* whose samples wait for workers, or are with them */
+	CHUNK_BUFFERS_LENT = 4, /* at least, whose samples wait for workers or are with them */
 	CHUNK_BUFFERS_MAX = 4096,
 	CHUNK_EXPECTED_MORE = 16, /* than are in flight */
 	CHUNK_STALE_ROUNDS = 2,   /* loads of all buffers, without a sample cut out */
@@ -151,8 +151,11 @@ static uint32_t chunks_buffers(
 		windowed ? (uint64_t)config_integer(config, KEY_READ_SHUFFLE_BUFFER) : 0;
 	/* One that is taken again too early costs more than a read where its file is inflated again. */
 	const uint64_t spare = gzip_view_wanted(config) ? 2 : 1;
-	const uint64_t most = spare * (window * count / dataset->count) + depth +
-			      CHUNK_BUFFERS_MORE + CHUNK_BUFFERS_LENT;
+	/* There are devices that complete all that is in flight at once, and idle until the next request:
+	 * as many buffers again take the next ones before the samples of those are cut out. */
+	const uint64_t lent = depth > CHUNK_BUFFERS_LENT ? depth : CHUNK_BUFFERS_LENT;
+	const uint64_t most =
+		spare * (window * count / dataset->count) + depth + CHUNK_BUFFERS_MORE + lent;
 	const uint64_t all = count < most ? count : most;
 	return all < CHUNK_BUFFERS_MAX ? (uint32_t)all : CHUNK_BUFFERS_MAX;
 }
