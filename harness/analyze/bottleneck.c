@@ -2,8 +2,10 @@
 #include "harness/analyze/verdict.h"
 
 #include "harness/analyze/rates.h"
+#include "harness/analyze/reads_alone.h"
 #include "harness/analyze/statistics.h"
 #include "harness/analyze/summary.h"
+#include "harness/base/array.h"
 #include "harness/base/clock.h"
 
 #include <math.h>
@@ -351,7 +353,11 @@ static void find_depth(const struct evidence_base *base, struct binding *binding
 
 struct binding binding_find(const struct evidence_base *base)
 {
-	struct binding binding = {.replayed = NAN, .depth_gain = NAN, .agree = true};
+	struct binding binding = {.replayed = NAN,
+		.depth_gain = NAN,
+		.shown = NAN,
+		.alone_ratio = NAN,
+		.agree = true};
 	choose_stage(base, &binding);
 	binding.pointed = binding.stage;
 	find_second(base, &binding);
@@ -486,6 +492,90 @@ void binding_weigh(const struct evidence_base *base, struct binding *binding)
 	binding->replayed = r.certainty;
 	find_co_binding(base, &r, binding);
 	weigh_depth(base, binding);
+}
+
+/* --- two stages alone -------------------------------------------------------------------------- */
+
+static const double ALONE_AGREES = 2; /* deviations between the run and the stages alone */
+
+/* Of a loader whose stages overlap and have threads of their own, so that each has a rate alone. */
+static bool runs_alone(const struct evidence_base *base, size_t stage, size_t other)
+{
+	static const char *const names[] = {
+		STAGE_READ_NAME, STAGE_DECODE_NAME, STAGE_UPLOAD_NAME, STAGE_STEP_NAME};
+	const struct point_summary *point = base->point;
+	const size_t either[] = {stage, other};
+	if (base->facts->by_workers || base->facts->turns)
+		return false;
+	for (size_t i = 0; i < point->stage_count; i++)
+		if (binding_takes_turns(point, i, stage) || binding_takes_turns(point, i, other))
+			return false;
+	for (size_t i = 0; i < COUNT(either); i++) {
+		bool known = false;
+		for (size_t n = 0; n < COUNT(names); n++)
+			known = known || strcmp(point->stages[either[i]].name, names[n]) == 0;
+		if (!known)
+			return false;
+	}
+	return true;
+}
+
+size_t binding_against(const struct evidence_base *base, const struct binding *binding)
+{
+	const size_t none = base->point->stage_count;
+	const size_t against = binding->second < none ? binding->second : binding->pointed;
+	if (binding->depth || binding->stalls || binding->tail || binding->restarts ||
+		against == binding->stage || !runs_alone(base, binding->stage, against))
+		return none;
+	return against;
+}
+
+/* Stages that share cores in the run and have them for themselves alone, or a store that is slower under load, make the two
+ * disagree; so do queues and cores that limit both. Then it is told, and counts for nothing. */
+void binding_weigh_alone(const struct evidence_base *base, struct binding *binding)
+{
+	const struct point_summary *point = base->point;
+	const size_t other = binding_against(base, binding);
+	if (other == point->stage_count || !base->source)
+		return;
+	const char *name = point->stages[binding->stage].name;
+	double error;
+	double least;
+	const double ratio = stages_alone_ratio(base->source->read_blocks,
+		base->source->read_block_count, name, point->stages[other].name, &error, &least);
+	if (isnan(ratio))
+		return;
+	binding->alone_stage = other;
+	binding->alone_ratio = ratio;
+	binding->alone_error = error;
+	binding->alone_least = least;
+	const double run = log(binding_taken(point, binding->stage) / binding_taken(point, other));
+	const double run_error = binding_margin_noise(base, binding->stage, other);
+	if (error > ALONE_ERROR_MOST ||
+		!(fabs(ratio - run) <= ALONE_AGREES * hypot(error, run_error)) ||
+		!(least <= ALONE_FASTER * point->median))
+		return;
+	/* Two witnesses of one ratio. */
+	const double weight = run_error * run_error / (run_error * run_error + error * error);
+	const double both = weight * ratio + (1 - weight) * run;
+	const double deviation = error * run_error / hypot(error, run_error);
+	const double balanced = confidence_balanced(both, deviation);
+	binding->alone = confidence_alone(exp(fabs(both)), deviation);
+	binding->second_noise = deviation;
+	binding->second_gap = fabs(expm1(both));
+	if (confidence_is_pair(binding->alone)) {
+		binding->second = other;
+		binding->shown = confidence_shown_pair(balanced);
+		return;
+	}
+	binding->second = point->stage_count;
+	binding->shown = binding->alone;
+	if (both >= 0)
+		return;
+	binding->alone_stage = binding->stage;
+	binding->stage = other;
+	binding->alone_ratio = -ratio;
+	binding->agree = other == binding->pointed;
 }
 
 /* --- checkpoints and evaluations -------------------------------------------------------------- */

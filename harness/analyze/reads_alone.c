@@ -24,7 +24,8 @@ static double block_error(const struct read_block *t)
 
 static bool same_arm(const struct read_block *a, const struct read_block *b)
 {
-	return a->value == b->value && strcmp(a->key, b->key) == 0 && strcmp(a->part, b->part) == 0;
+	return a->value == b->value && strcmp(a->key, b->key) == 0 &&
+	       strcmp(a->part, b->part) == 0 && strcmp(a->stage, b->stage) == 0;
 }
 
 /* Sums over the blocks of an arm. */
@@ -35,6 +36,8 @@ struct arm_sums {
 struct blocks {
 	const struct read_block *all;
 	size_t count;
+	bool stages; /* those of stages, of this round; else of reads */
+	uint32_t round;
 	size_t arm[64]; /* of each block; ALONE_ARMS_MAX: it counts nowhere */
 	struct arm_sums sums[ALONE_ARMS_MAX];
 };
@@ -48,7 +51,8 @@ static void sum_blocks(struct blocks *b, struct alone_arm *arms, size_t *count)
 		b->arm[i] = ALONE_ARMS_MAX;
 		while (at < *count && !same_arm(arms[at].first, t))
 			at++;
-		if (!(rate > 0) || !(t->read.latency_mean_ns > 0) || at == ALONE_ARMS_MAX)
+		if (!(rate > 0) || at == ALONE_ARMS_MAX || (t->stage[0] != '\0') != b->stages ||
+			(b->stages ? t->round != b->round : !(t->read.latency_mean_ns > 0)))
 			continue;
 		if (at == *count)
 			arms[(*count)++] = (struct alone_arm){.first = t};
@@ -88,15 +92,17 @@ static double slope_of(const struct blocks *b, double *rest, double *degrees, si
 	return slope;
 }
 
-size_t reads_alone_arms(
-	const struct read_block *all, size_t count, struct alone_arm arms[ALONE_ARMS_MAX])
+static size_t blocks_arms(const struct read_block *all, size_t count, bool stages,
+	struct alone_arm arms[ALONE_ARMS_MAX])
 {
-	struct blocks b = {.all = all};
+	struct blocks b = {.all = all, .stages = stages};
 	size_t arm_count = 0;
 	double rest;
 	double degrees;
 	double middle = 0;
 	double blocks = 0;
+	for (size_t i = 0; i < count; i++)
+		b.round = all[i].stage[0] ? all[i].round : b.round;
 	b.count = count < sizeof b.arm / sizeof *b.arm ? count : sizeof b.arm / sizeof *b.arm;
 	sum_blocks(&b, arms, &arm_count);
 	const double slope = slope_of(&b, &rest, &degrees, arm_count);
@@ -116,6 +122,12 @@ size_t reads_alone_arms(
 		arms[i].bytes = s->files > 0 ? s->bytes / s->files : 0;
 	}
 	return arm_count;
+}
+
+size_t reads_alone_arms(
+	const struct read_block *all, size_t count, struct alone_arm arms[ALONE_ARMS_MAX])
+{
+	return blocks_arms(all, count, false, arms);
 }
 
 const struct alone_arm *reads_alone_as_set(const struct alone_arm *arms, size_t count)
@@ -145,4 +157,28 @@ double reads_alone_bytes_share(const struct alone_arm *arms, size_t count, doubl
 	const double apart = log(larger->bytes / smaller->bytes);
 	*error = hypot(larger->error, smaller->error) / apart;
 	return (smaller->log_rate - larger->log_rate) / apart;
+}
+
+static const struct alone_arm *arm_of_stage(
+	const struct alone_arm *arms, size_t count, const char *stage)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(arms[i].first->stage, stage) == 0)
+			return &arms[i];
+	return NULL;
+}
+
+double stages_alone_ratio(const struct read_block *all, size_t count, const char *stage,
+	const char *other, double *error, double *least)
+{
+	struct alone_arm arms[ALONE_ARMS_MAX];
+	const size_t known = blocks_arms(all, count, true, arms);
+	const struct alone_arm *a = arm_of_stage(arms, known, stage);
+	const struct alone_arm *b = arm_of_stage(arms, known, other);
+	*error = *least = NAN;
+	if (!a || !b)
+		return NAN;
+	*error = hypot(a->error, b->error);
+	*least = exp(fmin(a->log_rate, b->log_rate));
+	return b->log_rate - a->log_rate;
 }

@@ -1,7 +1,9 @@
-/* What reads alone gave (struct read_block): the rate of each arm of the experiment, freed of what changed meanwhile.
+/* What reads alone, and stages alone, gave (struct read_block): the rate of each arm of the experiment, freed of what changed
+ * meanwhile.
  * Pure functions.
  *
- * An arm is a value of the key that says how many files are in flight, or a half of the files, the larger or the smaller ones.
+ * An arm is a value of the key that says how many files are in flight, or a half of the files, the larger or the smaller ones;
+ * or a stage beside another one.
  * Its blocks ran forth and back (A-B-B-A), so that a store that ages or warms up by so much a block takes as much from each arm:
  * ln(rate) of a block is its arm's plus a slope times the block's number, by least squares.  The error of an arm is that of
  * the residuals, or that of counting so many files where it is more. */
@@ -23,7 +25,7 @@ struct alone_arm {
 	double bytes;           /* of a file, mean */
 };
 
-/* Returns how many; 0 where there are too few blocks to know an error from. */
+/* Of reads alone. Returns how many; 0 where there are too few blocks to know an error from. */
 size_t reads_alone_arms(
 	const struct read_block *all, size_t count, struct alone_arm arms[ALONE_ARMS_MAX]);
 
@@ -33,5 +35,10 @@ const struct alone_arm *reads_alone_as_set(const struct alone_arm *arms, size_t 
 /* d ln(time of a file) / d ln(its bytes), from the arms of larger and of smaller files: 1 where bytes limit, 0 where requests
  * do. *error: its standard error. NAN: no such arms. */
 double reads_alone_bytes_share(const struct alone_arm *arms, size_t count, double *error);
+
+/* ln(capacity of the other stage / capacity of the first), from both alone in the last round. *error: its standard error; *least: the smaller of
+ * the two capacities, samples/s. NAN: they did not run. */
+double stages_alone_ratio(const struct read_block *all, size_t count, const char *stage,
+	const char *other, double *error, double *least);
 
 #endif

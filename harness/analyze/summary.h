@@ -122,6 +122,8 @@ struct verdict {
 	/* A stage within 5 % of it, as far as can be told: it binds as much; with "depth" the
 	 * busiest stage; "" if none. */
 	char also[NAME_BYTES];
+	/* A stage that may limit instead of this one or as much as it: both alone would tell; "": no. */
+	char against[NAME_BYTES];
 	char resource[NAME_BYTES]; /* verdict.h lists them all */
 	double confidence; /* 0..1, that (stage, resource) is right; verdict.h has the formula */
 	char evidence[EVIDENCE_MAX][EVIDENCE_BYTES];

@@ -55,6 +55,18 @@ bool confidence_is_pair(double alone)
 	return alone < ALONE_LEAST;
 }
 
+double confidence_balanced(double log_ratio, double deviation)
+{
+	const double within = log(CO_BINDING_RATIO);
+	return statistics_normal((within - log_ratio) / deviation) -
+	       statistics_normal((-within - log_ratio) / deviation);
+}
+
+double confidence_shown_pair(double balanced)
+{
+	return fmax(balanced, PAIR_FACTOR);
+}
+
 double confidence_completeness(double unmodelled)
 {
 	if (isnan(unmodelled))
@@ -383,6 +395,26 @@ static void evidence_add_second(
 			first);
 }
 
+static void evidence_add_alone(
+	const struct point_summary *point, const struct binding *binding, struct verdict *out)
+{
+	if (isnan(binding->alone_ratio) || binding->alone_stage == point->stage_count)
+		return;
+	char first[UNITS_BYTES];
+	char other[UNITS_BYTES];
+	const double ratio = exp(binding->alone_ratio);
+	(void)units_format_count(binding->alone_least * fmax(1 / ratio, 1), first);
+	(void)units_format_count(binding->alone_least * fmax(ratio, 1), other);
+	evidence_add(out, "alone, %s gives %s samples/s and %s %s (ratio %.3f +/- %.3f)%s",
+		point->stages[binding->stage].name, first, point->stages[binding->alone_stage].name,
+		other, ratio, NINETY * binding->alone_error * ratio,
+		!isnan(binding->shown)                    ? ""
+		: binding->alone_error > ALONE_ERROR_MOST ? ": too uneven to tell"
+		: binding->alone_least > ALONE_FASTER * point->median
+			? ", more than both together: neither of them limits by itself"
+			: ", which the run does not agree with");
+}
+
 static const double STALLS_TOLD = 0.01; /* of the time */
 
 /* Where they are not what is named. */
@@ -512,6 +544,7 @@ static void evidence_write(const struct evidence_base *base, const struct bindin
 			"the queue waits point elsewhere, but no other stage is nearly as busy");
 	evidence_add_replayed(base, binding, out);
 	evidence_add_second(base->point, binding, out);
+	evidence_add_alone(base->point, binding, out);
 	if (!binding->depth)
 		evidence_add(out, "%s", cause->words);
 	if (!binding->depth && stage_is(base->point->stages[binding->stage].name, STAGE_READ))
@@ -572,7 +605,23 @@ static double confidence_of_verdict(
 		replayed ? 1 : confidence_busy(binding_taken(base->point, binding->stage));
 	const double pair =
 		confidence_pair(binding->second < base->point->stage_count, binding->alone);
-	return fmin(stage * cause->certainty * busy * pair * complete, most);
+	const double of_stage = isnan(binding->shown) ? stage * busy * pair : binding->shown;
+	return fmin(of_stage * cause->certainty * complete, most);
+}
+
+static const double AGAINST_BELOW = 0.8; /* confidence: a verdict that leaves nothing open */
+
+/* Only if an answer would leave a verdict that is sure enough. */
+static void name_against(const struct evidence_base *base, const struct binding *binding,
+	const struct cause *cause, struct verdict *out)
+{
+	struct binding answered = *binding;
+	const size_t against = binding_against(base, binding);
+	answered.shown = 1;
+	if (against < base->point->stage_count && out->confidence < AGAINST_BELOW &&
+		confidence_of_verdict(base, &answered, cause) >= AGAINST_BELOW)
+		(void)snprintf(
+			out->against, sizeof out->against, "%s", base->point->stages[against].name);
 }
 
 void verdict_abstain(struct verdict *out, const char *reason, const char *way_out)
@@ -1002,7 +1051,7 @@ static void name_reads(const struct point_summary *point, bool *why, struct bind
 		return;
 	*why = true;
 	binding->depth = false;
-	binding->replayed = NAN;
+	binding->replayed = binding->shown = binding->alone_ratio = NAN;
 	binding->stage = read;
 	const bool limits = binding->stalls || binding_taken(point, busy) >= BUSY_BESIDE;
 	binding->second = busy != read && limits ? busy : point->stage_count;
@@ -1016,6 +1065,7 @@ void verdict_judge_trusted(const struct evidence_base *base, struct verdict *out
 		binding_weigh(base, &binding);
 	binding_weigh_stopping(base, &binding);
 	binding_weigh_restarts(base, &binding);
+	binding_weigh_alone(base, &binding);
 	/* Between epochs nothing is read: that is no stall of storage. */
 	/* A cache that holds a part makes the others slow, too. */
 	const bool cached = cache_binds(base);
@@ -1030,6 +1080,8 @@ void verdict_judge_trusted(const struct evidence_base *base, struct verdict *out
 				 : cause_of_stage(base, &base->point->stages[binding.stage]);
 	name_binding(base->point, &binding, &cause, out);
 	out->confidence = confidence_of_verdict(base, &binding, &cause);
+	if (!cached)
+		name_against(base, &binding, &cause, out);
 	evidence_write(base, &binding, &cause, out);
 	advice_write(base, &binding, &cause, out);
 }

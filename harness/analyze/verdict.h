@@ -20,7 +20,7 @@
  * the verdict, but not for the figures.
  *
  * run and diagnose repeat as long as that can lead to a verdict (harness/command/session.c), and run the experiment that
- * parts what is left open: reads alone (harness/command/decide.h).
+ * parts what is left open: reads alone, or two stages alone (harness/command/decide.h).
  *
  * An emulated device computes for its nominal time (step_utilisation). Its thread counts as working
  * until it wakes up, which may be late if the cores are busy. Lateness and launch time (step/launch
@@ -97,12 +97,22 @@ struct binding {
 	bool stalls;
 	bool tail;     /* likewise, while a few files take many times as long as the others */
 	bool restarts; /* workers start anew with each epoch, and the step waits for that */
+	/* Both stages ran alone: the probability that the one or the pair that is named limits; NAN: they did not, or it
+	 * counts for nothing. */
+	double shown;
+	double alone_ratio, alone_error; /* stages_alone_ratio of what is named; NAN: not run */
+	double alone_least;              /* samples/s */
+	size_t alone_stage;              /* the other one */
 };
 struct binding binding_find(const struct evidence_base *base);
 /* The same with what the replay found, which decides. */
 void binding_weigh(const struct evidence_base *base, struct binding *binding);
 /* Names checkpoints or evaluations in place of a step that never starves but stands still for them; after the two above. */
 void binding_weigh_stopping(const struct evidence_base *base, struct binding *binding);
+/* The stage that may limit instead of the named one or as much as it, and can be run alone as that one can; stage_count: none. */
+size_t binding_against(const struct evidence_base *base, const struct binding *binding);
+/* Takes what the two stages gave alone, where the run agrees with it. */
+void binding_weigh_alone(const struct evidence_base *base, struct binding *binding);
 /* Names workers that start anew where that is most of what the step starves for. */
 void binding_weigh_restarts(const struct evidence_base *base, struct binding *binding);
 /* Share of the time that the stage's workers are taken: working and, for devices that train
@@ -283,6 +293,10 @@ unsigned advice_fewer_workers(const struct point_facts *facts);
  *   pair          0.6 when another stage limits as much, as far as can be told; else the
  *                 probability that none does (the next capacity is 5 % above the first), at least
  *                 0.9
+ *                 Two stages that were run alone (harness/command/decide.h) replace stage, busy and pair by
+ *                 the probability that what is named is true of their capacities: one is more than
+ *                 5 % below the other, or they are a pair.  They count where the run's busy shares
+ *                 agree with them and one of them alone is no faster than the run
  *   completeness  1 while the replay explains the time between batches to within 5 %, 0.5 at 30 %;
  *                 0.8 where it misses more than a fifth and disagrees, so that only the arrows count
  *
@@ -298,6 +312,13 @@ double confidence_most(size_t repeats);
 double confidence_alone(double ratio, double deviation);
 /* Whether that is too little to name only one of the two. */
 bool confidence_is_pair(double alone);
+/* The probability that their capacities are within 5 % of each other, given ln of their ratio and its deviation. */
+double confidence_balanced(double log_ratio, double deviation);
+#define ALONE_FASTER \
+	1.10 /* times the run: both stages alone are faster than it, so that neither limits it by itself */
+#define ALONE_ERROR_MOST 0.025 /* of ln of their ratio: more does not tell 5 % */
+/* What a pair counts for where both stages ran alone: never less than without. */
+double confidence_shown_pair(double balanced);
 /* After a prediction that failed: its odds over the divisor. */
 #define CONFIDENCE_ODDS_OWN 4 /* of the stage that the verdict names, or of what it recommends */
 double confidence_failed(double confidence, double divisor);

@@ -1,6 +1,8 @@
-/* Reads alone, in turns: see decide.h. */
+/* Stages alone, in turns: see decide.h. */
 #include "harness/command/decide.h"
 
+#include "harness/analyze/reads_alone.h"
+#include "harness/analyze/verdict.h"
 #include "harness/base/array.h"
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
@@ -10,6 +12,7 @@
 #include "harness/command/verify.h"
 #include "harness/config/shape.h"
 #include "harness/record/config_json.h"
+#include "workloads/source/source.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,15 +21,18 @@
 
 enum {
 	ARMS_MAX = 4,
-	BLOCK_FILES = 40, /* of a block, at the set depth */
-	BLOCK_BATCH = 8,  /* samples, at most: blocks end with a batch */
-	CLASS_LEAST = 16, /* files of a half */
+	BLOCK_FILES = 40,  /* of a block, at the set depth */
+	BLOCK_BATCH = 8,   /* samples, at most: blocks end with a batch */
+	CLASS_LEAST = 16,  /* files of a half */
+	BLOCK_BATCHES = 6, /* of a stage beside another one */
+	STAGE_BLOCKS_MOST = 8,
 };
 
 static const double BLOCK_LEAST_S = 0.25, BLOCK_MOST_S = 1.5;
 static const double WARMUP_LEAST_S = 0.06, WARMUP_MOST_S = 1;
 static const double SETTLES = 2;       /* times, that as many files as are in flight are done */
 static const double SET_UP_S = 0.05;   /* of a block */
+static const double LOAD_MOST_S = 1;   /* for files that a stage alone takes from the page cache */
 static const double SURE_ENOUGH = 0.9; /* of bytes or requests */
 
 /* One arm: a configuration, and the data that it reads. */
@@ -40,7 +46,7 @@ struct experiment_arms {
 	struct session *session;
 	struct arm list[ARMS_MAX];
 	size_t count;
-	struct dataset halves[2]; /* their samples are owned */
+	struct dataset parts[2]; /* their samples are owned */
 	double warmup_s, block_s;
 };
 
@@ -48,8 +54,8 @@ static void arms_close(struct experiment_arms *arms)
 {
 	for (size_t i = 0; i < arms->count; i++)
 		config_release(&arms->list[i].config);
-	free(arms->halves[0].samples);
-	free(arms->halves[1].samples);
+	free(arms->parts[0].samples);
+	free(arms->parts[1].samples);
 }
 
 /* --- what is open ----------------------------------------------------------------------------- */
@@ -65,7 +71,7 @@ static bool resource_is(const struct diagnosed *d, const char *const *names)
 static bool has_blocks(const struct record *record, size_t point, bool parts)
 {
 	for (size_t i = 0; i < record->read_block_count; i++)
-		if (record->read_blocks[i].point == point &&
+		if (record->read_blocks[i].point == point && !record->read_blocks[i].stage[0] &&
 			(record->read_blocks[i].part[0] != '\0') == parts)
 			return true;
 	return false;
@@ -80,6 +86,27 @@ static bool depth_is_open(const struct session *session, const struct diagnosed 
 	return config_integer(&d->config, KEY_MEASURE_DEPTHS) == MEASURE_DEPTHS_AUTO &&
 	       stage_is(d->diagnosis.verdict.stage, STAGE_READ) && resource_is(d, of_store) &&
 	       !has_blocks(&session->record, d->point, false);
+}
+
+static bool stages_are_open(const struct session *session, const struct diagnosed *d)
+{
+	const struct verdict *v = &d->diagnosis.verdict;
+	const struct record *record = &session->record;
+	struct read_block blocks[RECORD_READ_BLOCKS_MAX];
+	size_t count = 0;
+	double error;
+	double least;
+	for (size_t i = 0; i < record->read_block_count; i++)
+		if (record->read_blocks[i].point == d->point && record->read_blocks[i].stage[0])
+			blocks[count++] = record->read_blocks[i];
+	/* Once more where something disturbed a block. */
+	const bool open = count == 0 || (count < STAGE_BLOCKS_MOST &&
+						!isnan(stages_alone_ratio(blocks, count, v->stage,
+							v->against, &error, &least)) &&
+						error > ALONE_ERROR_MOST);
+	/* A device's kernels are chosen anew in each block. */
+	return config_integer(&d->config, KEY_MEASURE_DEPTHS) == MEASURE_DEPTHS_AUTO &&
+	       v->against[0] && open && !pipeline_facts(&d->config).step_has_memory;
 }
 
 static bool size_is_open(const struct session *session, const struct diagnosed *d)
@@ -132,8 +159,10 @@ static int arms_add(struct experiment_arms *arms, const struct config *alone,
 	return 0;
 }
 
-static int add_depths(struct experiment_arms *arms, const struct config *alone)
+static int add_depths(
+	struct experiment_arms *arms, const struct config *alone, const struct diagnosed *d)
 {
+	(void)d;
 	const enum key_id key = depth_key(alone);
 	const int64_t set = config_integer(alone, key);
 	const struct dataset *dataset = plan_dataset(&arms->session->plan, alone);
@@ -151,6 +180,25 @@ static int by_bytes(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
+/* `count` of these samples, every so many. */
+static int take_part(struct dataset *part, const struct dataset *all, const struct sample *samples,
+	size_t count, size_t every)
+{
+	*part = *all;
+	part->samples = malloc((count + 1) * sizeof *part->samples);
+	if (!part->samples)
+		return -1;
+	part->count = part->files = count;
+	part->evaluated = NULL;
+	part->total_bytes = 0;
+	for (size_t s = 0; s < count; s++) {
+		part->samples[s] = samples[s * every];
+		part->total_bytes += part->samples[s].bytes;
+	}
+	part->stored_bytes = part->total_bytes;
+	return 0;
+}
+
 /* The halves of a data set whose samples are files of their own. */
 static int halve(struct experiment_arms *arms, const struct dataset *all)
 {
@@ -162,34 +210,80 @@ static int halve(struct experiment_arms *arms, const struct dataset *all)
 	}
 	memcpy(sorted, all->samples, all->count * sizeof *sorted);
 	qsort(sorted, all->count, sizeof *sorted, by_bytes);
-	for (size_t i = 0; i < 2; i++) {
-		struct dataset *part = &arms->halves[i];
-		*part = *all;
-		part->samples = malloc(half * sizeof *part->samples);
-		if (!part->samples)
+	for (size_t i = 0; i < 2; i++)
+		if (take_part(&arms->parts[i], all, sorted + (i ? all->count - half : 0), half, 1))
 			break;
-		memcpy(part->samples, sorted + (i ? all->count - half : 0),
-			half * sizeof *part->samples);
-		part->count = part->files = half;
-		part->evaluated = NULL;
-		part->total_bytes = 0;
-		for (size_t s = 0; s < half; s++)
-			part->total_bytes += part->samples[s].bytes;
-		part->stored_bytes = part->total_bytes;
-	}
 	free(sorted);
-	return arms->halves[1].samples ? 0 : -1;
+	return arms->parts[1].samples ? 0 : -1;
 }
 
-static int add_sizes(struct experiment_arms *arms, const struct config *alone)
+static int add_sizes(
+	struct experiment_arms *arms, const struct config *alone, const struct diagnosed *d)
 {
+	(void)d;
 	const enum key_id key = depth_key(alone);
 	const int64_t set = config_integer(alone, key);
 	if (halve(arms, plan_dataset(&arms->session->plan, alone)))
 		return -1;
-	(void)arms_add(arms, alone, &arms->halves[0], key, set, "smaller");
-	(void)arms_add(arms, alone, &arms->halves[1], key, set, "larger");
+	(void)arms_add(arms, alone, &arms->parts[0], key, set, "smaller");
+	(void)arms_add(arms, alone, &arms->parts[1], key, set, "larger");
 	return arms->count == 2 ? 0 : -1;
+}
+
+/* Other stages than reading get their files from the page cache, for which no memory was promised: as many as can be read in a
+ * moment, at the rate of the run at least. */
+static const struct dataset *few_files(
+	struct experiment_arms *arms, const struct config *config, const struct diagnosed *d)
+{
+	const struct dataset *all = plan_dataset(&arms->session->plan, config);
+	const double most = LOAD_MOST_S * d->summary->median;
+	if (!((double)all->count > most))
+		return all;
+	const size_t count = (size_t)fmax(most, CLASS_LEAST);
+	if (all->offsets || all->count < count)
+		return NULL;
+	if (!arms->parts[0].samples &&
+		take_part(&arms->parts[0], all, all->samples, count, all->count / count))
+		return NULL;
+	return &arms->parts[0];
+}
+
+static int add_stage(struct experiment_arms *arms, const char *stage, const struct diagnosed *d)
+{
+	const struct plan *plan = &arms->session->plan;
+	struct arm *arm = &arms->list[arms->count];
+	static const struct {
+		enum key_id key;
+		const char *value;
+	} cached[] = {
+		{KEY_READ_ENGINE, "pread"}, {KEY_READ_CACHE, "warm"}, {KEY_READ_DIRECT, "off"}};
+	const bool reads = stage_is(stage, STAGE_READ);
+	const bool in_memory = pipeline_facts(&d->config).reads_memory;
+	*arm = (struct arm){
+		.dataset = reads ? plan_dataset(plan, &d->config) : few_files(arms, &d->config, d)};
+	(void)snprintf(arm->block.stage, sizeof arm->block.stage, "%s", stage);
+	struct error err = {0};
+	int code = arm->dataset ? limits_stage_alone(&arm->config, &plan->config, &plan->grid,
+					  d->point, stage, arm->dataset, &err)
+				: -1;
+	for (size_t i = 0; i < COUNT(cached) && !reads && !in_memory && !code; i++)
+		code = config_set_key(&arm->config, cached[i].key, cached[i].value, &err);
+	if (code || !source_choose(&arm->config, NULL, 0, &err) || !arm_fits(arms, arm)) {
+		config_release(&arm->config);
+		return -1;
+	}
+	arms->count++;
+	return 0;
+}
+
+static int add_stages(
+	struct experiment_arms *arms, const struct config *alone, const struct diagnosed *d)
+{
+	(void)alone;
+	if (add_stage(arms, d->diagnosis.verdict.stage, d) ||
+		add_stage(arms, d->diagnosis.verdict.against, d))
+		return -1;
+	return 0;
 }
 
 /* --- blocks ----------------------------------------------------------------------------------- */
@@ -197,11 +291,16 @@ static int add_sizes(struct experiment_arms *arms, const struct config *alone)
 static void set_times(struct experiment_arms *arms, const struct diagnosed *d)
 {
 	const struct stage_summary *read = summary_stage(d->summary, STAGE_READ_NAME);
-	const double rate = d->summary->median * fmax(d->summary->reads_per_sample, 1e-6);
+	const bool stages = arms->list[0].block.stage[0] != '\0';
+	const double reads = stages ? 1 : fmax(d->summary->reads_per_sample, 1e-6);
+	const double rate = d->summary->median * reads;
 	const double in_flight = read ? rate * histogram_mean(&read->service) * 1e-9 : 1;
-	arms->block_s = fmin(fmax(BLOCK_FILES / rate, BLOCK_LEAST_S), BLOCK_MOST_S);
-	arms->warmup_s =
-		fmin(fmax(SETTLES * (in_flight + 1) / rate, WARMUP_LEAST_S), WARMUP_MOST_S);
+	const double batch = (double)(config_integer(&d->config, KEY_BATCH_SIZE) *
+				      config_integer(&d->config, KEY_STEP_DEVICES));
+	const double files = stages ? fmax(BLOCK_BATCHES * batch, BLOCK_FILES) : BLOCK_FILES;
+	const double before = in_flight + (stages ? batch : 1);
+	arms->block_s = fmin(fmax(files / rate, BLOCK_LEAST_S), BLOCK_MOST_S);
+	arms->warmup_s = fmin(fmax(SETTLES * before / rate, WARMUP_LEAST_S), WARMUP_MOST_S);
 }
 
 static double block_seconds(const struct experiment_arms *arms)
@@ -219,23 +318,28 @@ static int run_block(struct experiment_arms *arms, struct arm *arm, unsigned rou
 	struct measurement *m = calloc(1, sizeof *m);
 	if (!m)
 		return -1;
-	(void)snprintf(label, sizeof label, "%s = %u, reads alone%s%s", arm->block.key,
-		arm->block.value, arm->block.part[0] ? ", files that are " : "", arm->block.part);
+	if (arm->block.stage[0])
+		(void)snprintf(label, sizeof label, "%s alone", arm->block.stage);
+	else
+		(void)snprintf(label, sizeof label, "%s = %u, reads alone%s%s", arm->block.key,
+			arm->block.value, arm->block.part[0] ? ", files that are " : "",
+			arm->block.part);
 	int code = limits_set_number(&arm->config, KEY_RUN_SEED,
 		config_integer(&session->plan.config, KEY_RUN_SEED) + 1 + block, &err);
 	if (!code)
 		code = session_run_alone(session, &arm->config, arm->dataset, label, m, &err);
 	struct read_block *const of = &arm->block;
 	const bool told = !code && m->status != MEASUREMENT_INTERRUPTED &&
-			  measurement_read_point(m, &of->read);
+			  (of->stage[0] ? measurement_stage_point(m, of->stage, &of->read)
+					: measurement_read_point(m, &of->read));
 	of->point = point;
 	of->round = round;
-	if (told)
+	if (told && !of->stage[0])
 		of->read.rate_error = of->read.latency_deviation_ns / of->read.latency_mean_ns /
 				      sqrt((double)of->read.files);
-	else if (!session_stopped(session))
+	if (!told && !session_stopped(session))
 		log_warn("%s: %s", label,
-			err.text[0] ? err.text : "no file was read in the time of a block");
+			err.text[0] ? err.text : "nothing was measured in the time of a block");
 	measurement_release(m);
 	free(m);
 	if (told)
@@ -252,7 +356,6 @@ static bool run_rounds(struct experiment_arms *arms, const struct diagnosed *d, 
 	unsigned block = (unsigned)session->record.read_block_count;
 	const size_t before = session->record.read_block_count;
 	const unsigned round = before > 0 ? session->record.read_blocks[before - 1].round + 1 : 0;
-	set_times(arms, d);
 	/* Half the depth tells least, and beside twice and four times as many nothing new. */
 	while (arms->count > 2 && !arms->list[0].block.as_set &&
 		(arms->count == ARMS_MAX ||
@@ -279,13 +382,15 @@ static bool run_rounds(struct experiment_arms *arms, const struct diagnosed *d, 
 static const struct question {
 	const char *open, *experiment; /* words */
 	bool (*is_open)(const struct session *session, const struct diagnosed *d);
-	int (*add)(struct experiment_arms *arms,
-		const struct config *alone); /* arms; -1: it cannot be */
+	int (*add)(struct experiment_arms *arms, const struct config *alone,
+		const struct diagnosed *d); /* arms, of reads alone or others; -1: it cannot be */
 } questions[] = {
 	{"whether the storage is slow or full", "reading alone at other depths", depth_is_open,
 		add_depths},
 	{"whether the storage is full of bytes or of requests",
 		"reading larger and smaller files alone", size_is_open, add_sizes},
+	{"which of two stages is the bottleneck", "running each of them alone", stages_are_open,
+		add_stages},
 };
 
 static int reads_alone(struct session *session, size_t point, struct config *out, struct error *err)
@@ -294,8 +399,8 @@ static int reads_alone(struct session *session, size_t point, struct config *out
 	struct config config = {0};
 	int code = config_grid_point(&plan->config, &plan->grid, point, &config, err);
 	if (!code)
-		code = limits_reads_alone(
-			out, &plan->config, &plan->grid, point, plan_dataset(plan, &config), err);
+		code = limits_stage_alone(out, &plan->config, &plan->grid, point, STAGE_READ_NAME,
+			plan_dataset(plan, &config), err);
 	const int64_t batch = code ? 0 : config_integer(out, KEY_BATCH_SIZE);
 	if (!code && batch > BLOCK_BATCH)
 		code = limits_set_number(out, KEY_BATCH_SIZE, BLOCK_BATCH, err);
@@ -312,8 +417,13 @@ static bool answer(struct session *session, const struct question *question,
 	bool ran = false;
 	if (arms)
 		arms->session = session;
-	const bool can = arms && reads_alone(session, d->point, &alone, &err) == 0 &&
-			 question->add(arms, &alone) == 0;
+	bool can = arms && reads_alone(session, d->point, &alone, &err) == 0 &&
+		   question->add(arms, &alone, d) == 0;
+	if (can)
+		set_times(arms, d);
+	/* Fewer depths still tell something, fewer stages do not. */
+	if (can && arms->list[0].block.stage[0])
+		can = 2 * (double)arms->count * block_seconds(arms) <= seconds;
 	if (can) {
 		log_info("it is not yet clear %s: %s", question->open, question->experiment);
 		ran = run_rounds(arms, d, seconds);

@@ -6,12 +6,16 @@
  *                                 where more cannot be
  *   a full store: of bytes or     reads alone, the larger half of the files   the time of a file follows its bytes:
  *   of requests                   and the smaller half                        bandwidth; it does not: requests
+ *   which of two stages, or       each of them alone, the others null, their  the slower one by more than 5 % is the
+ *   both as much                  files from the page cache                   bottleneck; within 5 %: both are; both
+ *                                                                             faster than the run: neither alone
  *
  * Reads alone: a null codec and a null step, so that no later stage hides a faster read. How many files are in flight is told
  * by the key that has an effect: read.depth, read.threads where an engine blocks (pread, mmap), decode.workers where workers
  * read (read.by). Blocks run forth and back (A-B-B-A), so that drift cancels (harness/analyze/reads_alone.h), each with
  * another order of the files, long enough for BLOCK_FILES of them and for what was in flight before. An arm that needs more
- * memory than was promised is left out. Blocks are kept as lines of points.jsonl: a saved result has the same verdict. */
+ * memory than was promised is left out. Two stages are compared last, and only if the answer would leave a verdict that is sure;
+ * it counts where the run agrees with it (harness/analyze/bottleneck.c). Blocks are kept as lines of points.jsonl: a saved result has the same verdict. */
 #ifndef MLBENCH_COMMAND_DECIDE_H
 #define MLBENCH_COMMAND_DECIDE_H
 

@@ -345,16 +345,17 @@ static int add_harness(const struct limit_context *context)
 	return code;
 }
 
-int limits_reads_alone(struct config *out, const struct config *config,
-	const struct config_grid *grid, size_t point, const struct dataset *dataset,
-	struct error *err)
+int limits_stage_alone(struct config *out, const struct config *config,
+	const struct config_grid *grid, size_t point, const char *stage,
+	const struct dataset *dataset, struct error *err)
 {
 	static const char *const without[] = {
-		STAGE_DECODE_NAME, STAGE_STEP_NAME, STAGE_UPLOAD_NAME};
+		STAGE_DECODE_NAME, STAGE_STEP_NAME, STAGE_UPLOAD_NAME, STAGE_READ_NAME};
 	const char *how;
 	int code = base_config(out, config, grid, point, err);
 	for (size_t i = 0; i < COUNT(without) && !code; i++)
-		code = substitute_stage(out, without[i], dataset, &how, err);
+		if (strcmp(stage, without[i]) != 0)
+			code = substitute_stage(out, without[i], dataset, &how, err);
 	return code;
 }
 

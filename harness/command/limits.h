@@ -25,10 +25,10 @@ int substitute_stage(struct config *config, const char *stage, const struct data
 /* config_set_key of a number. */
 int limits_set_number(struct config *config, enum key_id key, int64_t value, struct error *err);
 
-/* The configuration of a point with its reads and nothing else that takes time; the caller releases out in any case. */
-int limits_reads_alone(struct config *out, const struct config *config,
-	const struct config_grid *grid, size_t point, const struct dataset *dataset,
-	struct error *err);
+/* The configuration of a point with one of its stages and nothing else that takes time; the caller releases out in any case. */
+int limits_stage_alone(struct config *out, const struct config *config,
+	const struct config_grid *grid, size_t point, const char *stage,
+	const struct dataset *dataset, struct error *err);
 
 struct limit_job {
 	struct stage_limit limit; /* stage and how; capacity is to be measured */

@@ -92,6 +92,26 @@ bool measurement_read_point(const struct measurement *m, struct read_point *out)
 	return true;
 }
 
+bool measurement_stage_point(const struct measurement *m, const char *stage, struct read_point *out)
+{
+	const size_t at = measurement_stage_at(m, stage);
+	if (at == m->stage_count || !(m->throughput > 0) || m->samples == 0)
+		return false;
+	const struct histogram *service = &m->stages[at].service;
+	const double spread =
+		(histogram_quantile(service, 0.84) - histogram_quantile(service, 0.16)) / 2;
+	*out = (struct read_point){.seconds = (double)m->samples / m->throughput,
+		.files = m->samples,
+		.bytes = m->bytes_read,
+		.latency_mean_ns = NAN,
+		.latency_deviation_ns = NAN,
+		.rate_error = service->count > 0 ? spread / histogram_mean(service) /
+							   sqrt((double)service->count)
+						 : (double)NAN,
+		.blocked_share = NAN};
+	return true;
+}
+
 bool measurement_cold_ended(double after_cold, double page_cache_share, char out[COLD_ENDED_BYTES])
 {
 	static const double hardly = 0.01, all = 0.995;
@@ -332,6 +352,7 @@ static const struct field read_point_fields[] = {
 const struct field read_block_fields[READ_BLOCK_FIELDS] = {
 	FIELD(read_block, point, FIELD_UINT32),
 	FIELD(read_block, round, FIELD_UINT32),
+	FIELD(read_block, stage, FIELD_NAME),
 	FIELD(read_block, key, FIELD_TEXT),
 	FIELD(read_block, value, FIELD_UINT32),
 	FIELD(read_block, as_set, FIELD_BOOLEAN),

@@ -203,10 +203,13 @@ struct read_point {
 	double blocked_share; /* of the readers' time: no blob was free, so the depth was not used; NAN */
 };
 
-/* A block of an experiment: reads alone, nothing decoded, null step, at one value of the key that says how many files are in
- * flight, or of one size of files. The blocks of a round ran one after the other, forth and back (A-B-B-A). */
+/* A block of an experiment: one stage alone, the others null. Reads: at one value of the key that says how many files are in
+ * flight, or of one size of files. Another stage, or reads beside it: `files` are samples, no latency, and no key. The blocks
+ * of a round ran one after the other, forth and back (A-B-B-A). */
 struct read_block {
 	uint32_t point, round;
+	char stage
+		[NAME_BYTES]; /* compared with another stage; "": reads that are compared with reads */
 	char key[NAME_BYTES]; /* "read.depth" */
 	uint32_t value;
 	bool as_set;           /* the point's own value */
@@ -440,6 +443,10 @@ double measurement_reads(const struct measurement *m);
 double measurement_read_bytes(const struct measurement *m); /* mean of one; NAN: not known */
 /* The measured part as one point, whose rate has no known error; depth: files that were in flight. False: nothing is known of reading. */
 bool measurement_read_point(const struct measurement *m, struct read_point *out);
+/* A stage alone: how many samples it passed on in which time, and rate_error from the spread of its service times; the rest is
+ * unknown. False: it passed none on. */
+bool measurement_stage_point(
+	const struct measurement *m, const char *stage, struct read_point *out);
 /* Whether read.cache = cold was asked for and did not last: a sentence without its full stop. */
 enum { COLD_ENDED_BYTES = 320 };
 bool measurement_cold_ended(double after_cold, double page_cache_share, char out[COLD_ENDED_BYTES]);
@@ -488,7 +495,7 @@ bool measurement_json_has_fact(const json_t *object, const char *name);
 /* Members of a device that are ranges: [least, mean, largest] or null.  Throttle reasons are [[reason, share of the
  * samples], ...]. */
 enum { DEVICE_RANGES = 7 };
-enum { READ_BLOCK_FIELDS = 7 };
+enum { READ_BLOCK_FIELDS = 8 };
 extern const struct field read_block_fields[READ_BLOCK_FIELDS];
 extern const struct field device_ranges[DEVICE_RANGES];
 extern const struct field device_throttles_field;

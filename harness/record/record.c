@@ -297,7 +297,9 @@ static int record_limit_from_json(struct record *record, const json_t *object, s
 static json_t *record_read_block_to_json(const struct read_block *block)
 {
 	json_t *object = json_object();
-	int bad = json_object_set_new(object, "kind", json_string("reads_alone"));
+	/* A version that knows reads alone only passes over the others. */
+	int bad = json_object_set_new(
+		object, "kind", json_string(block->stage[0] ? "stage_alone" : "reads_alone"));
 	bad |= fields_encode(object, read_block_fields, READ_BLOCK_FIELDS, block);
 	return fields_whole(object, bad);
 }
@@ -307,7 +309,7 @@ static int record_read_block_from_json(
 {
 	if (record->read_block_count == RECORD_READ_BLOCKS_MAX)
 		return error_set(
-			err, -EINVAL, "more blocks of reads alone than this version knows");
+			err, -EINVAL, "more blocks of stages alone than this version knows");
 	struct read_block *block = &record->read_blocks[record->read_block_count++];
 	return fields_decode(object, read_block_fields, READ_BLOCK_FIELDS, block, err);
 }
@@ -567,8 +569,8 @@ int record_append_read_block(
 	struct record *record, const struct read_block *block, struct error *err)
 {
 	if (record->read_block_count == RECORD_READ_BLOCKS_MAX)
-		return error_set(
-			err, -ENOSPC, "more than %d blocks of reads alone", RECORD_READ_BLOCKS_MAX);
+		return error_set(err, -ENOSPC, "more than %d blocks of stages alone",
+			RECORD_READ_BLOCKS_MAX);
 	record->read_blocks[record->read_block_count++] = *block;
 	return append_json(record, record_read_block_to_json(block), err);
 }
@@ -638,7 +640,7 @@ static int read_record_object(
 	}
 	if (kind && strcmp(kind, "limit") == 0)
 		return record_limit_from_json(record, object, err);
-	if (kind && strcmp(kind, "reads_alone") == 0)
+	if (kind && (strcmp(kind, "reads_alone") == 0 || strcmp(kind, "stage_alone") == 0))
 		return record_read_block_from_json(record, object, err);
 	if (kind && strcmp(kind, "end") == 0) {
 		record->ended = true;

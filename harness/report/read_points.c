@@ -101,7 +101,7 @@ static const char *add_reads_alone(struct rates *rates)
 	const char *key = NULL;
 	for (size_t i = 0; i < record->read_block_count; i++) {
 		const struct read_block *block = &record->read_blocks[i];
-		if (block->point != rates->point || block->part[0])
+		if (block->point != rates->point || block->part[0] || block->stage[0])
 			continue;
 		key = block->key;
 		read_points_add_rate(
@@ -168,14 +168,28 @@ static json_t *read_block_json(const struct read_block *block)
 	return fields_whole(object, bad);
 }
 
-json_t *reads_alone_json(const struct report *report, size_t point)
+static json_t *stage_block_json(const struct read_block *block)
+{
+	struct part part = part_open();
+	part_put(&part, "stage", json_string(block->stage));
+	part_put(&part, "seconds", fields_number(block->read.seconds));
+	part_put(&part, "samples", json_integer((json_int_t)block->read.files));
+	part_put(&part, "samples_per_s",
+		fields_number((double)block->read.files / block->read.seconds));
+	part_number(&part, "rate_error", block->read.rate_error, "no service times");
+	return part_close(&part);
+}
+
+json_t *reads_alone_json(const struct report *report, size_t point, bool stages)
 {
 	const struct record *record = report->record;
 	json_t *array = json_array();
 	for (size_t i = 0; i < record->read_block_count; i++)
-		if (record->read_blocks[i].point == point)
+		if (record->read_blocks[i].point == point &&
+			(record->read_blocks[i].stage[0] != '\0') == stages)
 			(void)json_array_append_new(
-				array, read_block_json(&record->read_blocks[i]));
+				array, stages ? stage_block_json(&record->read_blocks[i])
+					      : read_block_json(&record->read_blocks[i]));
 	if (json_array_size(array) > 0)
 		return array;
 	json_decref(array);

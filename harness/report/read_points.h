@@ -8,8 +8,8 @@
  * repetitions, the set depth (of the measured part) among them; nothing where no other was tried. */
 void read_points_text(const struct report *report, size_t point, struct buffer *out);
 
-/* Blocks of reads alone, in the order in which they ran; NULL where there are none. */
-json_t *reads_alone_json(const struct report *report, size_t point);
+/* Blocks of reads alone, or of two stages alone, in the order in which they ran; NULL where there are none. */
+json_t *reads_alone_json(const struct report *report, size_t point, bool stages);
 /* Those of every repetition, with its number; null where there are none. */
 json_t *read_points_json(const struct report *report, size_t point);
 

@@ -342,9 +342,12 @@ static void put_read_points(
 {
 	const struct point_summary *p = report->points[point];
 	json_t *points = read_points_json(report, point);
-	json_t *alone = reads_alone_json(report, point);
+	json_t *alone = reads_alone_json(report, point, false);
+	json_t *stages = reads_alone_json(report, point, true);
 	if (alone)
 		part_put(part, "reads_alone", alone);
+	if (stages)
+		part_put(part, "stages_alone", stages);
 	if (!json_is_null(points)) {
 		part_put(part, "read_points", points);
 		return;

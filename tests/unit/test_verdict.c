@@ -1,4 +1,5 @@
 /* The verdict on hand-made measurements: stage, resource and words, and contradictory measurements refused. */
+#include "harness/analyze/reads_alone.h"
 #include "harness/analyze/verdict.h"
 #include "harness/base/rng.h"
 #include "tests/unit/verdict_fixture.h"
@@ -284,6 +285,148 @@ static void two_that_bind(void **state)
 	assert_true(v.confidence < 0.6);
 }
 
+/* Decode and step alone, forth and back, each block slower by a share of the first. */
+static void alone_blocks(
+	double decode, double step, double slower, const char *first, struct read_block out[4])
+{
+	for (size_t i = 0; i < 4; i++) {
+		const bool is_first = i == 0 || i == 3;
+		const bool decodes = is_first == (strcmp(first, "decode") == 0);
+		const double rate = (decodes ? decode : step) * pow(1 - slower, (double)i);
+		out[i] = (struct read_block){
+			.read = {.seconds = 1000 / rate, .files = 1000, .rate_error = 0.002}};
+		(void)snprintf(
+			out[i].stage, sizeof out[i].stage, "%s", decodes ? "decode" : "step");
+	}
+}
+
+/* Of a run whose decode and step are that busy, with that capacity of each alone; 0: they did not run alone.  named: what
+ * becomes of a binding that names decode, as a replay may; NULL: not asked. */
+static struct verdict judge_alone_as(
+	double decode_busy, double step_busy, double decode, double step, struct binding *named)
+{
+	static struct measurement m;
+	static struct point_summary point;
+	const struct measurement *repeats[] = {&m, &m, &m};
+	struct read_block blocks[4];
+	struct error err;
+	struct verdict v;
+	hand_made(&m, (struct shares){0.2, 0, 0.8},
+		(struct shares){decode_busy, 0.005, 0.995 - decode_busy},
+		(struct shares){step_busy, 1 - step_busy, 0});
+	if (decode > 0)
+		alone_blocks(decode, step, 0, "decode", blocks);
+	const struct point_facts facts = hand_facts();
+	assert_int_equal(summary_of_point(repeats, 3, &facts, &point, &err), 0);
+	const struct model_source source = {
+		.read_blocks = blocks, .read_block_count = decode > 0 ? 4 : 0};
+	const struct evidence_base base = {.point = &point,
+		.repeats = repeats,
+		.count = 3,
+		.facts = &facts,
+		.source = &source};
+	verdict_judge(&base, &v);
+	if (named) {
+		*named = binding_find(&base);
+		named->stage = 1;
+		named->second = 2;
+		binding_weigh_alone(&base, named);
+	}
+	point_summary_release(&point);
+	return v;
+}
+
+static struct verdict judge_alone(double decode_busy, double step_busy, double decode, double step)
+{
+	return judge_alone_as(decode_busy, step_busy, decode, step, NULL);
+}
+
+static void stages_alone_tell_a_pair_from_one(void **state)
+{
+	(void)state;
+	/* Open, and what would tell. */
+	struct verdict v = judge_alone(0.97, 0.955, 0, 0);
+	expect(&v, "decode", "cpu");
+	assert_string_equal(v.also, "step");
+	assert_string_equal(v.against, "step");
+	assert_true(v.confidence < 0.6);
+	/* Within 5 %: both, and it is known. */
+	v = judge_alone(0.97, 0.955, 1192, 1210);
+	expect(&v, "decode", "cpu");
+	assert_string_equal(v.also, "step");
+	assert_string_equal(v.against, "");
+	assert_true(v.confidence > 0.8);
+	assert_true(says(&v, "Alone, decode gives 1,192 samples/s and step 1,210"));
+	/* Further apart than the run could tell. */
+	v = judge_alone(0.98, 0.93, 0, 0);
+	assert_string_equal(v.also, "step");
+	v = judge_alone(0.98, 0.93, 1192, 1281);
+	expect(&v, "decode", "cpu");
+	assert_string_equal(v.also, "");
+	assert_true(v.confidence > 0.8);
+	/* Decode was named, and the step is the slower one. */
+	struct binding named;
+	(void)judge_alone_as(0.94, 1, 1270, 1192, &named);
+	assert_true(named.stage == 2 && named.second == HAND_STAGES && named.shown > 0.9);
+	/* Of a pair either may be named. */
+	(void)judge_alone_as(0.97, 1, 1229, 1192, &named);
+	assert_true(named.stage == 1 && named.second == 2);
+	/* A clear verdict asks for nothing. */
+	v = judge_alone(0.98, 0.7, 0, 0);
+	assert_string_equal(v.against, "");
+}
+
+static void stages_alone_that_the_run_contradicts_count_for_nothing(void **state)
+{
+	(void)state;
+	/* Two that share cores are faster alone, both, or one of them. */
+	const struct verdict before = judge_alone(0.97, 0.955, 0, 0);
+	struct verdict v = judge_alone(0.97, 0.955, 1.5 * 1192, 1.5 * 1210);
+	assert_string_equal(v.also, "step");
+	assert_true(v.confidence == before.confidence);
+	assert_true(says(&v, "neither of them limits by itself"));
+	v = judge_alone(0.97, 0.955, 1.5 * 1192, 1192);
+	expect(&v, "decode", "cpu");
+	assert_string_equal(v.also, "step");
+	assert_true(v.confidence == before.confidence);
+	assert_true(says(&v, "which the run does not agree with"));
+	/* Rates that a disturbed block leaves unknown, even if their mean is that of the run. */
+	struct read_block blocks[4];
+	double error;
+	double least;
+	alone_blocks(1192, 1210, 0, "decode", blocks);
+	blocks[1].read.seconds *= 1.2;
+	blocks[2].read.seconds /= 1.2;
+	(void)stages_alone_ratio(blocks, 4, "decode", "step", &error, &least);
+	assert_true(error > ALONE_ERROR_MOST);
+}
+
+static void what_changes_meanwhile_is_none_of_a_stage(void **state)
+{
+	(void)state;
+	struct read_block blocks[4];
+	struct alone_arm arms[ALONE_ARMS_MAX];
+	double error;
+	double least;
+	alone_blocks(1000, 1100, 0.1, "decode", blocks);
+	const double ratio = stages_alone_ratio(blocks, 4, "decode", "step", &error, &least);
+	assert_true(fabs(ratio - log(1.1)) < 1e-9 && error > 0.005 && error < 0.05);
+	assert_true(fabs(stages_alone_ratio(blocks, 4, "step", "decode", &error, &least) + ratio) <
+		    1e-9);
+	assert_true(isnan(stages_alone_ratio(blocks, 3, "decode", "step", &error, &least)));
+	assert_true(isnan(stages_alone_ratio(blocks, 4, "decode", "upload", &error, &least)));
+	/* Of two rounds the later one counts. */
+	struct read_block rounds[8];
+	alone_blocks(1000, 2000, 0, "decode", rounds);
+	alone_blocks(1000, 1100, 0.1, "decode", rounds + 4);
+	for (size_t i = 4; i < 8; i++)
+		rounds[i].round = 1;
+	assert_true(fabs(stages_alone_ratio(rounds, 8, "decode", "step", &error, &least) - ratio) <
+		    1e-9);
+	/* They are no reads at other depths. */
+	assert_int_equal(reads_alone_arms(blocks, 4, arms), 0);
+}
+
 static void nobody_busy_is_the_queue(void **state)
 {
 	(void)state;
@@ -476,6 +619,9 @@ int main(void)
 		cmocka_unit_test(a_step_that_stands_still_for_evaluations),
 		cmocka_unit_test(workers_that_start_anew),
 		cmocka_unit_test(two_that_bind),
+		cmocka_unit_test(stages_alone_tell_a_pair_from_one),
+		cmocka_unit_test(stages_alone_that_the_run_contradicts_count_for_nothing),
+		cmocka_unit_test(what_changes_meanwhile_is_none_of_a_stage),
 		cmocka_unit_test(nobody_busy_is_the_queue),
 		cmocka_unit_test(contradictions_are_refused),
 		cmocka_unit_test(garbage_is_survived),
