@@ -411,7 +411,7 @@ static void evidence_add_alone(
 		!isnan(binding->shown)                    ? ""
 		: binding->alone_error > ALONE_ERROR_MOST ? ": too uneven to tell"
 		: binding->alone_least > ALONE_FASTER * point->median
-			? ", more than both together: neither of them limits by itself"
+			? ", more than the run: cores that both share, or a queue, limit it"
 			: ", which the run does not agree with");
 }
 

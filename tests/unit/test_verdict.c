@@ -384,7 +384,7 @@ static void stages_alone_that_the_run_contradicts_count_for_nothing(void **state
 	struct verdict v = judge_alone(0.97, 0.955, 1.5 * 1192, 1.5 * 1210);
 	assert_string_equal(v.also, "step");
 	assert_true(v.confidence == before.confidence);
-	assert_true(says(&v, "neither of them limits by itself"));
+	assert_true(says(&v, "more than the run: cores that both share, or a queue, limit it"));
 	v = judge_alone(0.97, 0.955, 1.5 * 1192, 1192);
 	expect(&v, "decode", "cpu");
 	assert_string_equal(v.also, "step");
