@@ -50,6 +50,8 @@ struct evidence_base {
 	/* NULL: no service times, no ceilings.  Its repetitions need not be those above. */
 	const struct model_source *source;
 	const struct model_findings *findings; /* NULL: no replay */
+	/* Without findings, for want of samples: what reading gains without its tail, as in findings; 0: not known. */
+	double untailed;
 };
 
 /* --- verdict.c -------------------------------------------------------------------------------- */
@@ -186,7 +188,9 @@ double devices_waiting(const struct point_summary *point);
 /* Whether reading is the bottleneck because a cache holds a part of the data; its rate changes with
  * what the cache holds. */
 bool cache_binds(const struct evidence_base *base);
-/* Whether the step starves because storage answers nothing for a while, now and then. */
+/* cause_stalls.c: storage answers nothing for a while, now and then. */
+cause_rule cause_stalls;
+/* Whether the step starves because of that. */
 bool stalls_bind(const struct evidence_base *base);
 /* cause_tail.c: a few files that take many times as long as the others; no_stall: only if a stall does not
  * look like that. */
