@@ -475,13 +475,19 @@ void evidence_add_tail(const struct evidence_base *base, const char *stage, cons
 
 /* --- whether it is the bottleneck ------------------------------------------------------------- */
 
+/* By replay; 0: there is none. */
+static double tail_gain(const struct evidence_base *base)
+{
+	return base->findings ? base->findings->untailed_read : base->untailed;
+}
+
 static bool tail_costs(const struct evidence_base *base, const struct tail *tail)
 {
 	const struct stage_summary *step = summary_stage(base->point, STAGE_STEP_NAME);
 	if (tail->time_share < TAIL_BINDS)
 		return false;
-	return base->findings ? base->findings->untailed_read >= TAIL_GAIN
-			      : step && step->starved >= TAIL_STARVES;
+	return base->findings || base->untailed > 0 ? tail_gain(base) >= TAIL_GAIN
+						    : step && step->starved >= TAIL_STARVES;
 }
 
 static bool say_tail(const struct evidence_base *base, const struct stage_summary *read,
@@ -491,15 +497,15 @@ static bool say_tail(const struct evidence_base *base, const struct stage_summar
 	char gain[96] = "";
 	char p50[UNITS_BYTES];
 	char p99[UNITS_BYTES];
+	const bool replayed = tail_gain(base) > 0;
 	const bool plain = tail->time_share >= ALONE_TIME && read->busy >= ALONE_BUSY;
-	const double certainty = !base->findings && !plain     ? CERTAIN_TAIL_ALONE
-				 : !base->findings             ? CERTAIN_TAIL_FEW
-				 : tail->slow < TAIL_SLOW_SURE ? CERTAIN_TAIL_FEW
-							       : CERTAIN_TAIL;
-	if (base->findings)
+	const double certainty = base->findings && tail->slow >= TAIL_SLOW_SURE ? CERTAIN_TAIL
+				 : replayed || plain                            ? CERTAIN_TAIL_FEW
+						     : CERTAIN_TAIL_ALONE;
+	if (replayed)
 		(void)snprintf(gain, sizeof gain,
 			"; without them the job is %.1f times as fast (predicted)",
-			1 + base->findings->untailed_read);
+			1 + tail_gain(base));
 	return cause_is(out, "tail", certainty, "%s (p50 %s, p99 %s)%s",
 		tail_words(tail, cause_read_unit(base), "reading", words),
 		units_format_duration(histogram_quantile(&read->service, 0.5), p50),

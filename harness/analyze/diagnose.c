@@ -436,8 +436,26 @@ static const double PHASES_CONFIDENCE =
 struct replayed {
 	struct model model;
 	struct model_findings findings;
+	double untailed; /* see evidence_base */
 	bool open;
 };
+
+/* Too few samples for a prediction: a tail shows in them. */
+static double replay_without_tail(const struct model_source *source)
+{
+	struct model_source few = *source;
+	struct model model;
+	struct error unused;
+	double gain = 0;
+	few.any_number = true;
+	few.lack = NULL;
+	if (model_open(&model, &few, &unused))
+		return 0;
+	if (findings_of_tail(&model, &gain, &unused))
+		gain = 0;
+	model_close(&model);
+	return gain;
+}
 
 /* False, with the reason, when there is no replay of it. */
 static bool replay_point(
@@ -476,7 +494,7 @@ static bool replay_point(
 	}
 	if (out->open)
 		model_close(&out->model);
-	*out = (struct replayed){0};
+	*out = (struct replayed){.untailed = lack.needed > 0 ? replay_without_tail(source) : 0};
 	return false;
 }
 
@@ -543,7 +561,8 @@ static void judge_part(const struct diagnose_input *input, const struct measurem
 			.count = count,
 			.facts = &facts,
 			.source = traces ? source : NULL,
-			.findings = has ? &replayed.findings : NULL};
+			.findings = has ? &replayed.findings : NULL,
+			.untailed = replayed.untailed};
 		verdict_judge_trusted(&base, verdict);
 		replayed_close(&replayed);
 		point_summary_release(summary);
@@ -823,7 +842,8 @@ static void judge_whole(const struct diagnose_input *input, const struct diagnos
 		.count = judged->source.count,
 		.facts = &facts,
 		.source = judged->source.traces ? &judged->source : NULL,
-		.findings = has ? &replayed.findings : NULL};
+		.findings = has ? &replayed.findings : NULL,
+		.untailed = replayed.untailed};
 	verdict_judge(&base, &out->verdict);
 	/* A limit that comes and goes is one limit, not several phases. */
 	const bool stalls = strcmp(out->verdict.resource, "stalls") == 0 ||

@@ -789,6 +789,14 @@ int findings_of(
 	return code ? code : relieve(model, samples, out, err);
 }
 
+int findings_of_tail(const struct model *model, double *gain, struct error *err)
+{
+	const size_t samples = model_whole_length(model);
+	double before;
+	const int code = replayed_throughput(model, samples, &before, err);
+	return code ? code : gain_of(model, NO_READ_TAIL, samples, before, gain, err);
+}
+
 double findings_cost(const struct model_findings *findings, enum replay_cost cost)
 {
 	for (size_t i = 0; i < COSTS; i++)

@@ -673,6 +673,14 @@ static int choose_outside(struct model *model, const struct outside *outside, si
 	return code;
 }
 
+static double series_mean(const struct replay_series *series)
+{
+	double sum = 0;
+	for (size_t i = 0; i < series->count; i++)
+		sum += (double)series->ns[i] / (double)series->count;
+	return sum;
+}
+
 /* Fits the step of an emulated device to how long its thread was measured to work per batch. A
  * replay shares cores in equal parts, where a scheduler lets a thread that mostly sleeps go first,
  * so the replay keeps it longer; the device's time is shortened for that, batch by batch. A replay
@@ -688,7 +696,12 @@ static int fit_step(
 		/* ns per batch that the step's thread is at work in the replay, of one device. */
 		const double replayed = result->share[REPLAY_STEP][THREAD_WORKING] *
 					model->samples_per_batch / result->throughput * 1e9;
-		const double excess = replayed - model->step_working_ns;
+		/* Of what the replay adds only: a few batches, the first and the last of them in part, may seem
+		 * shorter than a device can be. */
+		const double added = replayed - series_mean(device) -
+				     series_mean(&model->replay.series[COST_STEP_HOST]);
+		const double excess =
+			fmin(replayed - model->step_working_ns, added - model->step_excess_ns);
 		if (excess < FIT_WITHIN * model->step_working_ns)
 			break;
 		model->step_excess_ns += excess;
@@ -699,7 +712,8 @@ static int fit_step(
 	return code;
 }
 
-static int model_baseline(struct model *model, const struct outside *outside, struct error *err)
+static int model_baseline(
+	struct model *model, const struct outside *outside, bool any_number, struct error *err)
 {
 	const size_t samples = model_whole_length(model);
 	size_t needed = 0;
@@ -707,7 +721,7 @@ static int model_baseline(struct model *model, const struct outside *outside, st
 	if (code)
 		return code;
 	model->needed = model->recorded < needed ? needed : 0;
-	if (model->needed > 0) {
+	if (model->needed > 0 && !any_number) {
 		char have[UNITS_BYTES];
 		char want[UNITS_BYTES];
 		return error_set(err, -ENODATA,
@@ -760,7 +774,7 @@ static int model_calibrate(
 	if (take_costs(model, source))
 		return error_set(err, -ENOMEM, "out of memory");
 	code = model_measured(model, source, err);
-	return code ? code : model_baseline(model, &outside, err);
+	return code ? code : model_baseline(model, &outside, source->any_number, err);
 }
 
 int model_open(struct model *model, const struct model_source *source, struct error *err)

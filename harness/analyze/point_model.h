@@ -86,6 +86,7 @@ struct model_source {
 	/* Reads that the mount lets through at once, beyond which they wait in front of the store;
 	 * 0: any number. */
 	double let_through;
+	bool any_number; /* of recorded samples will do: for a ratio, not for a prediction */
 	struct model_lack
 		*lack; /* set by model_open where there is too little; NULL: not asked for */
 };
@@ -295,6 +296,9 @@ struct model_findings {
 /* effort as for model_predict, at least 1. */
 int findings_of(
 	const struct model *model, unsigned effort, struct model_findings *out, struct error *err);
+
+/* Of the findings, untailed_read alone: one replay against another of the same samples, so that few of them will do. */
+int findings_of_tail(const struct model *model, double *gain, struct error *err);
 
 /* Sum of the elasticities of a stage's costs; *deviation from their intervals (as if
  * independent). */
