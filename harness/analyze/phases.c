@@ -639,7 +639,9 @@ static double regime_spread2(const struct measurement *const *repeats, size_t co
 {
 	double sum = 0;
 	for (size_t i = 0; i < count; i++) {
-		const double known = rate_squared_error(repeats[i]);
+		double known = rate_squared_error(repeats[i]);
+		if (isnan(known)) /* few steps: files come in between them, too */
+			known = rate_read_squared_error(repeats[i]);
 		const bool older = repeats[i]->window_count == 0;
 		sum += !isnan(known) ? known
 		       : older       ? 0

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-enum { PARTS_MOST = 20, PARTS_LEAST = 4 };
+enum { PARTS_MOST = 20, PARTS_LEAST = 4, READ_WINDOWS_MOST = 64, READ_WINDOWS_LEAST = 5 };
 
 static const double STEPS_A_PART = 2;
 
@@ -73,4 +73,21 @@ double rate_squared_error(const struct measurement *m)
 	const double mean = statistics_mean(rates, parts);
 	const double error = statistics_deviation(rates, parts) / mean;
 	return mean > 0 ? error * error / (double)parts : NAN;
+}
+
+double rate_read_squared_error(const struct measurement *m)
+{
+	double rates[READ_WINDOWS_MOST] = {0};
+	const double end = m->cut_seconds + m->measured_seconds;
+	size_t n = 0;
+	for (size_t i = 1; i < m->window_count && n < READ_WINDOWS_MOST; i++) {
+		const struct window *before = &m->windows[i - 1];
+		const struct window *after = &m->windows[i];
+		if (before->t >= m->cut_seconds && after->t <= end && after->t > before->t)
+			rates[n++] = ((double)after->bytes_read - (double)before->bytes_read) /
+				     (after->t - before->t);
+	}
+	const double mean = statistics_mean(rates, n);
+	const double error = statistics_deviation(rates, n) / mean;
+	return n >= READ_WINDOWS_LEAST && mean > 0 ? error * error / (double)n : NAN;
 }

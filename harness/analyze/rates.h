@@ -22,4 +22,7 @@ void rate_series(const struct measurement *m, double from, double to, size_t par
  * steps. */
 double rate_squared_error(const struct measurement *m);
 
+/* The same of the bytes that were read, over windows; NAN: too few windows, or nothing was read. */
+double rate_read_squared_error(const struct measurement *m);
+
 #endif
