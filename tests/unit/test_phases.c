@@ -246,6 +246,41 @@ static void a_changed_rate_is_another_regime(void **state)
 	assert_false(found.open);
 }
 
+/* Of a few steps the windows tell nothing, but of the bytes that come in between: steady ones, or half of them in each other. */
+static void bytes_tell_how_steady_few_steps_were(void **state)
+{
+	(void)state;
+	enum { WINDOWS = 12 };
+	static const double rates[] = {640, 228, 225};
+	for (int uneven = 0; uneven < 2; uneven++) {
+		struct window windows[3][WINDOWS] = {0};
+		struct measurement repeats[3];
+		const struct measurement *list[3];
+		struct regimes found;
+		for (size_t r = 0; r < 3; r++) {
+			uint64_t bytes = 0;
+			for (size_t i = 0; i < WINDOWS; i++) {
+				const bool more = uneven && i % 4 == 0;
+				bytes += (uint64_t)(rates[r] * (more ? 15e3 : uneven ? 1e3 : 4e3));
+				windows[r][i].t = 0.1 * (double)(i + 1);
+				windows[r][i].bytes_read = bytes;
+			}
+			repeats[r] = (struct measurement){.status = MEASUREMENT_OK,
+				.throughput = rates[r],
+				.batches = 3,
+				.samples = 192,
+				.windows = windows[r],
+				.window_count = WINDOWS,
+				.cut_seconds = 0.2,
+				.measured_seconds = 1};
+			list[r] = &repeats[r];
+		}
+		regimes_find(list, 3, &found);
+		assert_int_equal(found.count, uneven ? 1 : 2);
+		assert_int_equal(regimes_last(&found, 0), uneven);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -255,6 +290,7 @@ int main(void)
 		cmocka_unit_test(what_is_too_short_or_flat_is_one_phase),
 		cmocka_unit_test(repetitions_that_scatter_are_one_regime),
 		cmocka_unit_test(a_changed_rate_is_another_regime),
+		cmocka_unit_test(bytes_tell_how_steady_few_steps_were),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
