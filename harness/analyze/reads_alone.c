@@ -2,18 +2,29 @@
 #include "harness/analyze/reads_alone.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 /* Of a block's ln(rate), besides what was counted: a pipeline was opened and closed for it. */
 static const double BLOCK_ERROR = 0.01;
 static const double UNCOUNTED_ERROR =
 	0.5; /* times 1 / sqrt(files), where the rate's own error is unknown */
+static const double SIZES_DIFFER = 0.03; /* deviation of ln(mean bytes) within arms */
+static const double BY_BYTES_ANY = 0.5;  /* error of what lies between -1 and 0 */
 static const double BYTES_APART =
 	1.15; /* mean sizes of the two halves, for their times to tell anything */
 
 static double block_rate(const struct read_block *t)
 {
 	return t->read.seconds > 0 ? (double)t->read.files / t->read.seconds : 0;
+}
+
+/* ln of the mean; 0: not known. */
+static double block_bytes(const struct read_block *t)
+{
+	if (t->read.bytes == 0 || t->stage[0])
+		return 0;
+	return log((double)t->read.bytes / fmax((double)t->read.files, 1));
 }
 
 static double block_error(const struct read_block *t)
@@ -30,7 +41,7 @@ static bool same_arm(const struct read_block *a, const struct read_block *b)
 
 /* Sums over the blocks of an arm. */
 struct arm_sums {
-	double n, y, t, variance, in_flight, files, bytes;
+	double n, y, t, x, variance, in_flight, files, bytes;
 };
 
 struct blocks {
@@ -61,6 +72,7 @@ static void sum_blocks(struct blocks *b, struct alone_arm *arms, size_t *count)
 		s->n++;
 		s->y += log(rate);
 		s->t += (double)i;
+		s->x += block_bytes(t);
 		s->variance += block_error(t) * block_error(t);
 		s->in_flight += log(rate * t->read.latency_mean_ns * 1e-9);
 		s->files += (double)t->read.files;
@@ -68,28 +80,56 @@ static void sum_blocks(struct blocks *b, struct alone_arm *arms, size_t *count)
 	}
 }
 
-/* The slope over time within arms, and what is left of each block beside it. */
-static double slope_of(const struct blocks *b, double *rest, double *degrees, size_t arms)
+/* What ln(rate) follows within arms: the block's number, and ln of its files' mean bytes. */
+struct trend {
+	double slope, by_bytes;
+	double rest, degrees; /* squares that are left of the blocks, and of how many */
+	double bytes_squares; /* that by_bytes was told from; 0: none */
+};
+
+/* Sums of products within arms: of the number, of the bytes, and of the rate. */
+struct within {
+	double tt, tx, xx, ty, xy, yy, n;
+};
+
+static struct within sum_within(const struct blocks *b)
 {
-	double tt = 0;
-	double ty = 0;
-	double yy = 0;
-	double n = 0;
+	struct within w = {0};
 	for (size_t i = 0; i < b->count; i++) {
 		if (b->arm[i] == ALONE_ARMS_MAX)
 			continue;
 		const struct arm_sums *s = &b->sums[b->arm[i]];
 		const double t = (double)i - s->t / s->n;
+		const double x = block_bytes(&b->all[i]) - s->x / s->n;
 		const double y = log(block_rate(&b->all[i])) - s->y / s->n;
-		tt += t * t;
-		ty += t * y;
-		yy += y * y;
-		n++;
+		w.tt += t * t;
+		w.tx += t * x;
+		w.xx += x * x;
+		w.ty += t * y;
+		w.xy += x * y;
+		w.yy += y * y;
+		w.n++;
 	}
-	const double slope = tt > 0 ? ty / tt : 0;
-	*rest = fmax(yy - slope * ty, 0);
-	*degrees = n - (double)arms - (tt > 0);
-	return slope;
+	return w;
+}
+
+/* Where bytes limit, a block of files twice as large has half the rate, and elsewhere the same: by_bytes is between -1 and 0.  With
+ * sizes that hardly differ there is nothing to fit. */
+static struct trend trend_of(const struct blocks *b, size_t arms)
+{
+	const struct within w = sum_within(b);
+	const double xx = w.tt > 0 ? w.xx - w.tx * w.tx / w.tt : w.xx;
+	const double xy = w.tt > 0 ? w.xy - w.tx * w.ty / w.tt : w.xy;
+	const bool differ = xx > w.n * SIZES_DIFFER * SIZES_DIFFER;
+	struct trend trend = {.by_bytes = differ ? fmin(fmax(xy / xx, -1), 0) : 0,
+		.bytes_squares = differ ? xx : 0};
+	const double ty = w.ty - trend.by_bytes * w.tx;
+	trend.slope = w.tt > 0 ? ty / w.tt : 0;
+	trend.rest = fmax(w.yy - 2 * trend.by_bytes * w.xy +
+				  trend.by_bytes * trend.by_bytes * w.xx - trend.slope * ty,
+		0);
+	trend.degrees = w.n - (double)arms - (w.tt > 0) - differ;
+	return trend;
 }
 
 static size_t blocks_arms(const struct read_block *all, size_t count, bool stages,
@@ -97,28 +137,36 @@ static size_t blocks_arms(const struct read_block *all, size_t count, bool stage
 {
 	struct blocks b = {.all = all, .stages = stages};
 	size_t arm_count = 0;
-	double rest;
-	double degrees;
 	double middle = 0;
+	double bytes = 0;
 	double blocks = 0;
+	double whole = 0; /* blocks of all files */
 	for (size_t i = 0; i < count; i++)
 		b.round = all[i].stage[0] ? all[i].round : b.round;
 	b.count = count < sizeof b.arm / sizeof *b.arm ? count : sizeof b.arm / sizeof *b.arm;
 	sum_blocks(&b, arms, &arm_count);
-	const double slope = slope_of(&b, &rest, &degrees, arm_count);
-	if (degrees < 1)
+	const struct trend trend = trend_of(&b, arm_count);
+	if (trend.degrees < 1)
 		return 0;
 	for (size_t i = 0; i < arm_count; i++) {
 		middle += b.sums[i].t;
+		bytes += arms[i].first->part[0] ? 0 : b.sums[i].x;
+		whole += arms[i].first->part[0] ? 0 : b.sums[i].n;
 		blocks += b.sums[i].n;
 	}
 	for (size_t i = 0; i < arm_count; i++) {
 		const struct arm_sums *s = &b.sums[i];
-		const double variance = fmax(rest / degrees, s->variance / s->n);
+		const double variance = fmax(trend.rest / trend.degrees, s->variance / s->n);
+		const double larger = arms[i].first->part[0] ? 0 : s->x / s->n - bytes / whole;
 		arms[i].blocks = (unsigned)s->n;
 		arms[i].in_flight = exp(s->in_flight / s->n);
-		arms[i].log_rate = s->y / s->n - slope * (s->t / s->n - middle / blocks);
-		arms[i].error = sqrt(variance / s->n);
+		arms[i].log_rate = s->y / s->n - trend.slope * (s->t / s->n - middle / blocks) -
+				   trend.by_bytes * larger;
+		const double by_bytes_error = trend.bytes_squares > 0
+						      ? sqrt(variance / trend.bytes_squares)
+						      : BY_BYTES_ANY;
+		arms[i].error =
+			hypot(sqrt(variance / s->n), larger * fmin(by_bytes_error, BY_BYTES_ANY));
 		arms[i].bytes = s->files > 0 ? s->bytes / s->files : 0;
 	}
 	return arm_count;

@@ -5,8 +5,9 @@
  * An arm is a value of the key that says how many files are in flight, or a half of the files, the larger or the smaller ones;
  * or a stage beside another one.
  * Its blocks ran forth and back (A-B-B-A), so that a store that ages or warms up by so much a block takes as much from each arm:
- * ln(rate) of a block is its arm's plus a slope times the block's number, by least squares.  The error of an arm is that of
- * the residuals, or that of counting so many files where it is more. */
+ * ln(rate) of a block is its arm's plus a slope times the block's number, and plus another, between -1 and 0, times ln(mean
+ * bytes) of its files, which differ from block to block where a few are huge; by least squares.  The error of an arm is that
+ * of the residuals, or that of counting so many files where it is more. */
 #ifndef MLBENCH_ANALYZE_READS_ALONE_H
 #define MLBENCH_ANALYZE_READS_ALONE_H
 

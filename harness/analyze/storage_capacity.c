@@ -270,6 +270,8 @@ static void compare_depths(const struct storage_evidence *e, double noise, struc
 	take_depths(sweep, count, ODD_SWEEP, noise, out, all);
 }
 
+static const double MORE = 100; /* before any that is less */
+
 /* Reads alone: nothing else held them back, and they ran in turns. */
 static void take_reads_alone(
 	const struct storage_evidence *e, struct storage *out, struct observations *all)
@@ -292,13 +294,15 @@ static void take_reads_alone(
 		out->alone_in_flight = base->in_flight;
 		out->best_rate = fmax(out->best_rate, exp(arm->log_rate));
 		out->most_in_flight = fmax(out->most_in_flight, arm->in_flight);
-		if (fabs(apart) <= furthest)
+		/* What is told of is more in flight, if there is any. */
+		const double far = apart > 0 ? MORE + apart : -apart;
+		if (far <= furthest)
 			continue;
-		furthest = fabs(apart);
+		furthest = far;
 		out->other_in_flight = arm->in_flight;
 		out->ratio = exp(value);
 		out->elasticity = value / apart;
-		out->elasticity_error = error / furthest;
+		out->elasticity_error = error / fabs(apart);
 	}
 }
 
@@ -757,6 +761,7 @@ void storage_fit(const struct storage_evidence *e, struct storage *out)
 		.alone = NAN,
 		.alone_in_flight = NAN,
 		.bytes_share = NAN,
+		.slots_alone = NAN,
 		.bytes_error = NAN};
 	out->reads_large = e->count > 0 && e->repeats[0]->facts.reads_large;
 	out->known = e->count > 0 && take_measured_reads(e, out, &noise);

@@ -108,6 +108,9 @@ struct storage {
 	double bytes_share, bytes_error;
 	bool sizes_alike; /* of the files */
 	double slots;     /* C L */
+	/* Reads alone, over those of one file at a time: servers that are full, or, of requests let through at a rate, any number.
+	 * NAN: one at a time was not tried. */
+	double slots_alone, slots_alone_error;
 	/* files that came back together, of the first ones, at the station's rate; 0: none seen */
 	unsigned group;
 	double group_ns;        /* between two such groups */

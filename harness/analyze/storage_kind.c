@@ -39,6 +39,9 @@ static const double SHARED_BY_ALL =
 static const double NEAR_WHOLE = 0.12; /* of a number of servers from a whole one */
 static const double SAVED_UP =
 	1.25; /* rate of the first files over the later one: servers cannot save */
+static const double ONE_AT_A_TIME = 1.2;                 /* files in flight, on average */
+static const double ONE_SERVER = 1.7, TWO_SERVERS = 1.3; /* surely fewer than that, surely more */
+static const double NINETY = 1.645;
 static const double CERTAIN_GROUPS = 0.95;
 static const double CERTAIN_FEW = 0.95, CERTAIN_SLOTS = 0.85, CERTAIN_BETWEEN = 0.80,
 		    CERTAIN_MANY = 0.60, CERTAIN_ALIKE = 0.7;
@@ -158,6 +161,22 @@ static void regress_own(const struct storage_evidence *e, struct storage *out)
 	}
 }
 
+/* One file at a time meets the rate of a throttle, and one server of several. */
+static void tell_slots_alone(struct storage *out)
+{
+	const double whole = round(out->slots_alone);
+	const double off = fabs(log(out->slots_alone / fmax(whole, 1)));
+	const double chance = NINETY * out->slots_alone_error;
+	const bool one = log(out->slots_alone) + chance < log(ONE_SERVER);
+	const bool several = log(out->slots_alone) - chance > log(TWO_SERVERS);
+	const bool between = several && off > NEAR_WHOLE + chance;
+	out->kind = one || between || (!several && whole <= 1) ? STORAGE_REQUESTS : STORAGE_SLOTS;
+	out->kind_certainty = one                              ? CERTAIN_FEW
+			      : between                        ? CERTAIN_BETWEEN
+			      : several && whole <= SLOTS_MOST ? CERTAIN_SLOTS
+							       : CERTAIN_MANY;
+}
+
 /* Tells requests that a throttle counts from servers that are all taken: servers are a whole
  * number, C L. */
 static void tell_slots(struct storage *out)
@@ -167,6 +186,10 @@ static void tell_slots(struct storage *out)
 	if (out->group > 0) {
 		out->kind = out->group > 1 ? STORAGE_SLOTS : STORAGE_REQUESTS;
 		out->kind_certainty = out->group > 1 ? CERTAIN_GROUPS : CERTAIN_FEW;
+		return;
+	}
+	if (!isnan(out->slots_alone)) {
+		tell_slots_alone(out);
 		return;
 	}
 	const bool vague = out->latency_90.high > VAGUE * out->latency_90.low;
@@ -202,12 +225,25 @@ static void tell_alike(struct storage *out)
 		out->kind = STORAGE_UNCLEAR;
 }
 
+static void compare_one_at_a_time(const struct alone_arm *arms, size_t count, struct storage *out)
+{
+	const struct alone_arm *base = reads_alone_as_set(arms, count);
+	for (size_t i = 0; base && i < count; i++) {
+		const struct alone_arm *arm = &arms[i];
+		if (arm->first->part[0] || arm == base || arm->in_flight > ONE_AT_A_TIME)
+			continue;
+		out->slots_alone = arm->in_flight * exp(base->log_rate - arm->log_rate);
+		out->slots_alone_error = hypot(base->error, arm->error);
+	}
+}
+
 /* Larger files alone and smaller ones alone, in turns. */
 static void compare_sizes(const struct storage_evidence *e, struct storage *out)
 {
 	struct alone_arm arms[ALONE_ARMS_MAX];
 	const size_t count = reads_alone_arms(e->read_blocks, e->read_block_count, arms);
 	double error;
+	compare_one_at_a_time(arms, count, out);
 	const double share = reads_alone_bytes_share(arms, count, &error);
 	if (isnan(share))
 		return;
@@ -271,7 +307,7 @@ static const double OTHERS_MOST = 5;    /* likewise: more cannot be counted */
 /* Largest difference between two counts of the others' files, over our files in flight; with a pure
  * latency the counts differ by all of them. */
 static const double COUNTED_ALIKE = 0.35;
-static const double NINETY = 1.645, ELASTICITY_SLACK = 0.1;
+static const double ELASTICITY_SLACK = 0.1;
 
 struct groups {
 	double size; /* the median; 0: nothing regular */

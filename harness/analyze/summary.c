@@ -595,7 +595,8 @@ void point_summary_release(struct point_summary *point)
 
 /* --- whether it is enough --------------------------------------------------------------------- */
 
-enum { BATCHES_LEAST = 10, SAMPLES_LEAST = 64 };
+/* Batches: what three repetitions hold at least (measure.min_batches). */
+enum { BATCHES_LEAST = 9, SAMPLES_LEAST = 64 };
 
 static const double WIDTH_MOST = 0.20;
 static const double NINETY = 1.645;

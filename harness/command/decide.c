@@ -6,6 +6,7 @@
 #include "harness/base/array.h"
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
+#include "harness/base/rng.h"
 #include "harness/base/units.h"
 #include "harness/command/calibration.h"
 #include "harness/command/limits.h"
@@ -26,19 +27,35 @@ enum {
 	CLASS_LEAST = 16,  /* files of a half */
 	BLOCK_BATCHES = 6, /* of a stage beside another one */
 	STAGE_BLOCKS_MOST = 8,
+	FILES_MOST = 4096, /* that blocks read */
+	STRATA = 10,
 };
 
-static const double BLOCK_LEAST_S = 0.25, BLOCK_MOST_S = 1.5;
+enum part { ALL_FILES, SMALLER, LARGER, PARTS_MOST };
+
+static const double BLOCK_LEAST_S = 0.2, BLOCK_MOST_S = 1.5;
 static const double WARMUP_LEAST_S = 0.06, WARMUP_MOST_S = 1;
-static const double SETTLES = 2;       /* times, that as many files as are in flight are done */
-static const double SET_UP_S = 0.05;   /* of a block */
+static const double SETTLES = 2;     /* times, that as many files as are in flight are done */
+static const double SET_UP_S = 0.05; /* of a block */
+/* A store with a credit saves it up while nothing is read; reading 1.5 times as fast as it lasts uses it up in twice the time. */
+static const double USES_UP = 2;
+static const double ONE_LONGER = 2;    /* a block of one file at a time, of which there are few */
 static const double LOAD_MOST_S = 1;   /* for files that a stage alone takes from the page cache */
 static const double SURE_ENOUGH = 0.9; /* of bytes or requests */
+
+/* Files in an order in which any few that follow one another have about the sizes of all: by size, one of each tenth in turn.
+ * Blocks are short, and would differ by which files they happen to read. */
+struct even_files {
+	struct dataset
+		files; /* count of them; its samples are owned: all twice, so that a block may begin at any */
+	size_t next; /* that no block has read */
+};
 
 /* One arm: a configuration, and the data that it reads. */
 struct arm {
 	struct config config;
 	const struct dataset *dataset;
+	struct even_files *even; /* NULL: the data set in its own order, by the seed */
 	struct read_block block; /* without its figures */
 };
 
@@ -46,7 +63,7 @@ struct experiment_arms {
 	struct session *session;
 	struct arm list[ARMS_MAX];
 	size_t count;
-	struct dataset parts[2]; /* their samples are owned */
+	struct even_files parts[PARTS_MOST];
 	double warmup_s, block_s;
 };
 
@@ -54,8 +71,8 @@ static void arms_close(struct experiment_arms *arms)
 {
 	for (size_t i = 0; i < arms->count; i++)
 		config_release(&arms->list[i].config);
-	free(arms->parts[0].samples);
-	free(arms->parts[1].samples);
+	for (size_t i = 0; i < PARTS_MOST; i++)
+		free(arms->parts[i].files.samples);
 }
 
 /* --- what is open ----------------------------------------------------------------------------- */
@@ -141,17 +158,21 @@ static bool arm_fits(const struct experiment_arms *arms, const struct arm *arm)
 
 /* One more, if it can be. */
 static int arms_add(struct experiment_arms *arms, const struct config *alone,
-	const struct dataset *dataset, enum key_id key, int64_t value, const char *part)
+	struct even_files *even, enum key_id key, int64_t value, const char *part)
 {
 	struct arm *arm = &arms->list[arms->count];
 	const int64_t set = config_integer(alone, key);
 	*arm = (struct arm){
-		.dataset = dataset, .block = {.value = (uint32_t)value, .as_set = value == set}};
+		.dataset = even ? &even->files : plan_dataset(&arms->session->plan, alone),
+		.even = even,
+		.block = {.value = (uint32_t)value, .as_set = value == set}};
 	char name[CONFIG_NAME_BYTES];
 	(void)snprintf(arm->block.key, sizeof arm->block.key, "%s", config_key_name(key, name));
 	(void)snprintf(arm->block.part, sizeof arm->block.part, "%s", part);
 	if (config_copy(&arm->config, alone, NULL) ||
-		limits_set_number(&arm->config, key, value, NULL) || !arm_fits(arms, arm)) {
+		limits_set_number(&arm->config, key, value, NULL) ||
+		(even && config_set_key(&arm->config, KEY_READ_ORDER, "sequential", NULL)) ||
+		!arm_fits(arms, arm)) {
 		config_release(&arm->config);
 		return -1;
 	}
@@ -159,19 +180,7 @@ static int arms_add(struct experiment_arms *arms, const struct config *alone,
 	return 0;
 }
 
-static int add_depths(
-	struct experiment_arms *arms, const struct config *alone, const struct diagnosed *d)
-{
-	(void)d;
-	const enum key_id key = depth_key(alone);
-	const int64_t set = config_integer(alone, key);
-	const struct dataset *dataset = plan_dataset(&arms->session->plan, alone);
-	const int64_t values[ARMS_MAX] = {set / 2, set, 2 * set, 4 * set};
-	for (size_t i = 0; i < ARMS_MAX; i++)
-		if (values[i] > 0)
-			(void)arms_add(arms, alone, dataset, key, values[i], "");
-	return arms->count > 1 ? 0 : -1;
-}
+/* --- files ------------------------------------------------------------------------------------ */
 
 static int by_bytes(const void *a, const void *b)
 {
@@ -180,41 +189,96 @@ static int by_bytes(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-/* `count` of these samples, every so many. */
-static int take_part(struct dataset *part, const struct dataset *all, const struct sample *samples,
-	size_t count, size_t every)
+/* Some files of a data set by size; the caller frees them. */
+static struct sample *some_by_size(
+	const struct dataset *all, uint64_t seed, size_t most, size_t *count)
 {
-	*part = *all;
-	part->samples = malloc((count + 1) * sizeof *part->samples);
-	if (!part->samples)
-		return -1;
-	part->count = part->files = count;
-	part->evaluated = NULL;
-	part->total_bytes = 0;
-	for (size_t s = 0; s < count; s++) {
-		part->samples[s] = samples[s * every];
-		part->total_bytes += part->samples[s].bytes;
+	struct rng rng;
+	*count = all->count < most ? all->count : most;
+	struct sample *some = malloc((*count + 1) * sizeof *some);
+	rng_init(&rng, seed, 0);
+	for (size_t i = 0; some && i < *count; i++) { /* one of each so many */
+		const size_t first = i * all->count / *count;
+		const size_t end = (i + 1) * all->count / *count;
+		some[i] = all->samples[first + rng_below(&rng, end - first)];
 	}
-	part->stored_bytes = part->total_bytes;
+	if (some)
+		qsort(some, *count, sizeof *some, by_bytes);
+	return some;
+}
+
+/* sorted: (count), by size.  Returns -1 for lack of memory. */
+static int spread_evenly(struct even_files *out, const struct dataset *all,
+	const struct sample *sorted, size_t count, uint64_t seed)
+{
+	struct rng rng;
+	struct sample *samples = malloc(2 * count * sizeof *samples);
+	uint32_t *order = malloc(count * sizeof *order); /* of files within each stratum */
+	const size_t depth = (count + STRATA - 1) / STRATA;
+	size_t n = 0;
+	rng_init(&rng, seed, 1);
+	for (size_t first = 0; order && first < count; first += depth)
+		rng_permutation(&rng, order + first,
+			(uint32_t)(count - first < depth ? count - first : depth));
+	for (size_t i = 0; samples && order && i < depth; i++)
+		for (size_t first = 0; first + i < count; first += depth)
+			if (i < (count - first < depth ? count - first : depth))
+				samples[n++] = sorted[first + order[first + i]];
+	free(order);
+	if (!samples || n < count) {
+		free(samples);
+		return -1;
+	}
+	memcpy(samples + count, samples, count * sizeof *samples);
+	*out = (struct even_files){.files = *all};
+	out->files.samples = samples;
+	out->files.count = out->files.files = count;
+	out->files.evaluated = NULL;
+	out->files.total_bytes = 0;
+	for (size_t i = 0; i < count; i++)
+		out->files.total_bytes += samples[i].bytes;
+	out->files.stored_bytes = out->files.total_bytes;
 	return 0;
 }
 
-/* The halves of a data set whose samples are files of their own. */
-static int halve(struct experiment_arms *arms, const struct dataset *all)
+/* Whether files may be read in another order: they are files of their own, and the point reads them in any. */
+static bool any_order(const struct config *alone, const struct dataset *all)
 {
-	const size_t half = all->count / 2;
-	struct sample *sorted = malloc((all->count + 1) * sizeof *sorted);
-	if (!sorted || half < CLASS_LEAST || all->offsets) {
-		free(sorted);
+	return !all->offsets && config_integer(alone, KEY_READ_ORDER) != READ_ORDER_SEQUENTIAL;
+}
+
+/* All files, and their smaller and their larger half where these are wanted. */
+static int part_files(struct experiment_arms *arms, const struct config *alone, bool halves)
+{
+	const struct dataset *all = plan_dataset(&arms->session->plan, alone);
+	const uint64_t seed = (uint64_t)config_integer(alone, KEY_RUN_SEED);
+	size_t count;
+	if (!any_order(alone, all))
 		return -1;
-	}
-	memcpy(sorted, all->samples, all->count * sizeof *sorted);
-	qsort(sorted, all->count, sizeof *sorted, by_bytes);
-	for (size_t i = 0; i < 2; i++)
-		if (take_part(&arms->parts[i], all, sorted + (i ? all->count - half : 0), half, 1))
-			break;
+	struct sample *sorted = some_by_size(all, seed, FILES_MOST, &count);
+	const size_t half = count / 2;
+	int code = sorted && half >= CLASS_LEAST ? 0 : -1;
+	if (!code)
+		code = spread_evenly(&arms->parts[ALL_FILES], all, sorted, count, seed);
+	if (!code && halves)
+		code = spread_evenly(&arms->parts[SMALLER], all, sorted, half, seed) ||
+		       spread_evenly(&arms->parts[LARGER], all, sorted + count - half, half, seed);
 	free(sorted);
-	return arms->parts[1].samples ? 0 : -1;
+	return code ? -1 : 0;
+}
+
+static int add_depths(
+	struct experiment_arms *arms, const struct config *alone, const struct diagnosed *d)
+{
+	(void)d;
+	const enum key_id key = depth_key(alone);
+	const int64_t set = config_integer(alone, key);
+	struct even_files *even = part_files(arms, alone, false) ? NULL : &arms->parts[ALL_FILES];
+	const int64_t values[ARMS_MAX] = {set / 2, set, 2 * set, 4 * set};
+	for (size_t i = 0; i < ARMS_MAX; i++)
+		if (values[i] > 0)
+			(void)arms_add(arms, alone, even, key, values[i], "");
+	return arms->count > 1 ? 0 : -1;
 }
 
 static int add_sizes(
@@ -223,11 +287,15 @@ static int add_sizes(
 	(void)d;
 	const enum key_id key = depth_key(alone);
 	const int64_t set = config_integer(alone, key);
-	if (halve(arms, plan_dataset(&arms->session->plan, alone)))
+	if (part_files(arms, alone, true))
 		return -1;
-	(void)arms_add(arms, alone, &arms->parts[0], key, set, "smaller");
-	(void)arms_add(arms, alone, &arms->parts[1], key, set, "larger");
-	return arms->count == 2 ? 0 : -1;
+	(void)arms_add(arms, alone, &arms->parts[SMALLER], key, set, "smaller");
+	(void)arms_add(arms, alone, &arms->parts[LARGER], key, set, "larger");
+	if (arms->count < 2)
+		return -1;
+	if (set > 1)
+		(void)arms_add(arms, alone, &arms->parts[ALL_FILES], key, 1, "");
+	return 0;
 }
 
 /* Other stages than reading get their files from the page cache, for which no memory was promised: as many as can be read in a
@@ -239,13 +307,18 @@ static const struct dataset *few_files(
 	const double most = LOAD_MOST_S * d->summary->median;
 	if (!((double)all->count > most))
 		return all;
-	const size_t count = (size_t)fmax(most, CLASS_LEAST);
-	if (all->offsets || all->count < count)
+	const uint64_t seed = (uint64_t)config_integer(config, KEY_RUN_SEED);
+	struct even_files *part = &arms->parts[ALL_FILES];
+	size_t count;
+	if (all->offsets || all->count < CLASS_LEAST)
 		return NULL;
-	if (!arms->parts[0].samples &&
-		take_part(&arms->parts[0], all, all->samples, count, all->count / count))
-		return NULL;
-	return &arms->parts[0];
+	if (part->files.samples)
+		return &part->files;
+	struct sample *some =
+		some_by_size(all, seed, (size_t)fmin(fmax(most, CLASS_LEAST), FILES_MOST), &count);
+	const int code = some ? spread_evenly(part, all, some, count, seed) : -1;
+	free(some);
+	return code ? NULL : &part->files;
 }
 
 static int add_stage(struct experiment_arms *arms, const char *stage, const struct diagnosed *d)
@@ -303,12 +376,28 @@ static void set_times(struct experiment_arms *arms, const struct diagnosed *d)
 	arms->warmup_s = fmin(fmax(SETTLES * before / rate, WARMUP_LEAST_S), WARMUP_MOST_S);
 }
 
+/* The first block's: what was saved up since the last pipeline ended is no part of it. */
+static double first_warmup_s(const struct experiment_arms *arms)
+{
+	const double idle_s = (double)(clock_now_ns() - arms->session->ended_ns) / (double)NS_PER_S;
+	return fmin(arms->warmup_s + USES_UP * idle_s, fmax(arms->warmup_s, WARMUP_MOST_S));
+}
+
 static double block_seconds(const struct experiment_arms *arms)
 {
 	return arms->warmup_s + arms->block_s + SET_UP_S;
 }
 
-/* Each block in an order of files of its own: what a block before it read may be in the page cache. */
+/* In all, before it was measured and after. */
+static size_t files_read(const struct measurement *m)
+{
+	const struct stage_measurement *read = measurement_stage(m, STAGE_READ);
+	return read && m->measured_seconds > 0
+		       ? (size_t)((double)read->items * m->wall_seconds / m->measured_seconds)
+		       : 0;
+}
+
+/* Each block with files of its own, or in an order of its own: what a block before it read may be in the page cache. */
 static int run_block(struct experiment_arms *arms, struct arm *arm, unsigned round, unsigned block,
 	uint32_t point)
 {
@@ -326,8 +415,13 @@ static int run_block(struct experiment_arms *arms, struct arm *arm, unsigned rou
 			arm->block.part);
 	int code = limits_set_number(&arm->config, KEY_RUN_SEED,
 		config_integer(&session->plan.config, KEY_RUN_SEED) + 1 + block, &err);
+	struct dataset from = *arm->dataset;
+	if (arm->even)
+		from.samples += arm->even->next;
 	if (!code)
-		code = session_run_alone(session, &arm->config, arm->dataset, label, m, &err);
+		code = session_run_alone(session, &arm->config, &from, label, m, &err);
+	if (arm->even)
+		arm->even->next = (arm->even->next + files_read(m)) % from.count;
 	struct read_block *const of = &arm->block;
 	const bool told = !code && m->status != MEASUREMENT_INTERRUPTED &&
 			  (of->stage[0] ? measurement_stage_point(m, of->stage, &of->read)
@@ -357,7 +451,7 @@ static bool run_rounds(struct experiment_arms *arms, const struct diagnosed *d, 
 	const size_t before = session->record.read_block_count;
 	const unsigned round = before > 0 ? session->record.read_blocks[before - 1].round + 1 : 0;
 	/* Half the depth tells least, and beside twice and four times as many nothing new. */
-	while (arms->count > 2 && !arms->list[0].block.as_set &&
+	while (arms->count > 2 && arms->list[0].block.value < arms->list[1].block.value &&
 		(arms->count == ARMS_MAX ||
 			2 * (double)arms->count * block_seconds(arms) > seconds)) {
 		config_release(&arms->list[0].config);
@@ -365,13 +459,13 @@ static bool run_rounds(struct experiment_arms *arms, const struct diagnosed *d, 
 	}
 	if (before + 2 * arms->count > RECORD_READ_BLOCKS_MAX)
 		return false;
-	for (size_t i = 0; i < arms->count; i++)
-		if (verify_set_time(&arms->list[i].config, arms->warmup_s, arms->block_s, &err))
-			return false;
 	session->progress.total += 2 * arms->count;
 	for (size_t i = 0; i < 2 * arms->count && !session_stopped(session); i++) {
-		const size_t at = i < arms->count ? i : 2 * arms->count - 1 - i;
-		if (run_block(arms, &arms->list[at], round, block++, (uint32_t)d->point))
+		struct arm *arm = &arms->list[i < arms->count ? i : 2 * arms->count - 1 - i];
+		const double warmup_s = i > 0 ? arms->warmup_s : first_warmup_s(arms);
+		const double block_s = (arm->block.value == 1 ? ONE_LONGER : 1) * arms->block_s;
+		if (verify_set_time(&arm->config, warmup_s, block_s, &err) ||
+			run_block(arms, arm, round, block++, (uint32_t)d->point))
 			break;
 	}
 	return session->record.read_block_count > before;
@@ -387,8 +481,9 @@ static const struct question {
 } questions[] = {
 	{"whether the storage is slow or full", "reading alone at other depths", depth_is_open,
 		add_depths},
-	{"whether the storage is full of bytes or of requests",
-		"reading larger and smaller files alone", size_is_open, add_sizes},
+	{"whether the storage is full of bytes, of requests, or of files that it serves at once",
+		"reading larger and smaller files alone, and one at a time", size_is_open,
+		add_sizes},
 	{"which of two stages is the bottleneck", "running each of them alone", stages_are_open,
 		add_stages},
 };

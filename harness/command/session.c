@@ -31,7 +31,8 @@
 /* Repetitions that a diagnosis may come to, as times of those that are set. */
 enum { SESSION_REPEATS_TIMES = 4, REASON_BYTES = 80 };
 static const double DECIDE_MOST_S = 6;
-static const double AS_A_RULE_S = 10;
+/* For how long an answer waits for a narrow interval: a verdict that stands, and a rate. */
+static const double VERDICT_WAITS_S = 6, AS_A_RULE_S = 10;
 static const double LONGEST_S = 5; /* of a repetition */
 static const double BESIDE_S = 0.1;
 static const double TELLING_S = 1.5; /* of the time at most: for the last look and the report */
@@ -94,6 +95,7 @@ static int session_run_pipeline(struct session *session, const struct config *co
 	live_show_run(session->live, &begin);
 	progress_begin(&session->progress, label);
 	const int code = pipeline_run(config, dataset, &control, m, err);
+	session->ended_ns = clock_now_ns();
 	session->data_failed = session->data_failed || code == -EBADMSG;
 	progress_end(&session->progress);
 	peaks_fill(m);
@@ -325,7 +327,18 @@ struct session_look {
 	bool told;         /* the stage and its resource */
 	bool decided;      /* an experiment was run, and more may be known */
 	double half_width; /* of the throughput's interval, as a share of it */
+	double missing_s; /* of measuring, until there are samples enough for a verdict; 0: there are */
 };
+
+/* The interval of what lasts: of repetitions before a change there is no more to learn. */
+static double session_half_width(const struct session *session, size_t point)
+{
+	size_t count;
+	double *const rates = calibration_repeats(&session->record, point, &count);
+	const double width = rates ? stop_rule_estimate(rates, count, 0).half_width : HUGE_VAL;
+	free(rates);
+	return width;
+}
 
 static struct session_look session_look(struct session *session, double seconds)
 {
@@ -342,9 +355,10 @@ static struct session_look session_look(struct session *session, double seconds)
 			strcmp(v->resource, "depth") == 0 && session_seconds(session) < AS_A_RULE_S;
 		look.told = v->confidence >= TOLD && strcmp(v->resource, "unknown") != 0 &&
 			    d->diagnosis.samples_needed == 0 && !early;
-		look.half_width =
-			stop_rule_estimate(d->summary->repeats, d->summary->repeat_count, 0)
-				.half_width;
+		look.half_width = session_half_width(session, report.best);
+		if (d->diagnosis.samples_needed > d->samples && d->summary->median > 0)
+			look.missing_s = (double)(d->diagnosis.samples_needed - d->samples) /
+					 d->summary->median;
 		look.decided = decide(session, d, fmin(seconds, DECIDE_MOST_S));
 		diagnosed_close(d);
 	}
@@ -370,19 +384,21 @@ static double session_key_seconds(const struct session *session, enum key_id key
 static void session_measure_as_needed(struct session *session)
 {
 	const double share = session->sequel ? VERDICT_WIDTH : RATE_WIDTH;
+	const double waits_s = session->sequel ? VERDICT_WAITS_S : AS_A_RULE_S;
 	const double set_s = session_key_seconds(session, KEY_MEASURE_DURATION);
 	const double beside_s = session_key_seconds(session, KEY_MEASURE_WARMUP) + BESIDE_S;
 	double each_s = set_s;
 	while (!session_stopped(session)) {
 		const double left_s = PLAN_AT_MOST_S - TELLING_S - session_seconds(session);
 		const struct session_look look = session_look(session, left_s);
-		const bool narrow =
-			look.half_width <= share || session_seconds(session) > AS_A_RULE_S;
+		const bool narrow = look.half_width <= share || session_seconds(session) > waits_s;
 		if (look.decided)
 			continue;
 		if (look.told && narrow)
 			return;
-		if (!look.told)
+		if (look.missing_s > 0)
+			each_s = fmin(fmax(look.missing_s, set_s), LONGEST_S);
+		else if (!look.told)
 			each_s = fmin(2 * each_s, LONGEST_S);
 		each_s = fmin(each_s, fmax(left_s - beside_s, set_s));
 		const double fit = floor(left_s / (each_s + beside_s));

@@ -30,6 +30,7 @@ struct session {
 	size_t item_count;
 	struct progress progress;
 	uint64_t begun_ns; /* to measure */
+	uint64_t ended_ns; /* the last pipeline; 0: there was none */
 	struct live_show *live;
 	struct pipeline_pools pools;
 	struct flame *flame; /* NULL: no --flame */

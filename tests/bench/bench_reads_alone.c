@@ -38,7 +38,8 @@ static struct store draw(enum kind kind, struct rng *rng, double *ages_ms)
 		.latency_cv = between(rng, 0.05, 0.5),
 		.depth = depths[rng_below(rng, 4)],
 		.bytes_mean = 1e5,
-		.bytes_cv = 0.4,
+		.bytes_cv = between(rng, 0.1, 2),
+		.block_files = 50, /* as a run has */
 		.one_point = true};
 	const double latency_s = s.latency_ms / 1e3;
 	/* Behind one server that takes S for a file, N give N / (L + S) or 1 / S: full where N / (L + S) is 1.1 times 1 / S or more. */

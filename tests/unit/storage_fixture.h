@@ -51,6 +51,7 @@ struct store {
 	unsigned depth;
 	bool one_point; /* neither ramp nor points */
 	bool blocking;
+	unsigned block_files; /* of a block of reads alone; 0: STORE_POINT_FILES */
 	unsigned
 		samples; /* that are cut out of each file, which is then a large request; 0: it is one itself */
 	double seconds; /* measured; 0: until STORE_FILES_MAX */
@@ -304,23 +305,27 @@ static inline int store_by_number(const void *a, const void *b)
 	return (x->number > y->number) - (x->number < y->number);
 }
 
-static inline void store_point(struct store_sim *sim, unsigned depth, struct measurement *m)
+static inline void store_point(
+	struct store_sim *sim, unsigned depth, size_t files, struct measurement *m)
 {
 	static struct trace_item items[STORE_POINT_FILES];
 	struct read_point *p = &m->read_points[m->read_point_count++];
 	const double begin = sim->now;
 	sim->items = items;
 	sim->room = STORE_POINT_FILES;
-	store_read(sim, depth, STORE_POINT_FILES, begin + 1);
-	const size_t n = sim->count < STORE_POINT_FILES ? sim->count : STORE_POINT_FILES;
+	store_read(sim, depth, files, begin + 1);
+	const size_t n = sim->count < files ? sim->count : files;
 	*p = (struct read_point){.depth = depth, .seconds = sim->now - begin, .files = n};
 	double parts[STORE_PARTS] = {0};
+	double squares = 0;
 	for (size_t i = 0; i < n; i++) {
 		const double share = (items[i].end_s - begin) / p->seconds * STORE_PARTS;
 		parts[share < STORE_PARTS ? (size_t)share : STORE_PARTS - 1]++;
 		p->bytes += items[i].bytes;
 		p->latency_mean_ns += (double)items[i].service_ns / (double)n;
+		squares += pow((double)items[i].service_ns, 2) / (double)n;
 	}
+	p->latency_deviation_ns = sqrt(fmax(squares - pow(p->latency_mean_ns, 2), 0));
 	p->rate_error = statistics_deviation(parts, STORE_PARTS) / sqrt(STORE_PARTS) /
 			((double)n / STORE_PARTS);
 	store_drain(sim);
@@ -391,9 +396,9 @@ static inline void store_repeat(const struct store *s, uint64_t repeat, unsigned
 		store_drain(sim);
 		qsort(ramp->items, ramp->count, sizeof *ramp->items, store_by_number);
 		if (s->depth > 1)
-			store_point(sim, s->depth / 2, m);
+			store_point(sim, s->depth / 2, STORE_POINT_FILES, m);
 		if (!s->blocking)
-			store_point(sim, s->depth * 2, m);
+			store_point(sim, s->depth * 2, STORE_POINT_FILES, m);
 	}
 	sim->items = NULL;
 	store_read(sim, s->depth, s->depth, HUGE_VAL);
@@ -543,7 +548,7 @@ static inline struct read_block store_alone_block(
 	m.read_point_count = 0;
 	store_read(&sim, depth, 2 * depth, HUGE_VAL); /* its warm-up */
 	store_drain(&sim);
-	store_point(&sim, depth, &m);
+	store_point(&sim, depth, s->block_files ? s->block_files : STORE_POINT_FILES, &m);
 	block.read = m.read_points[0];
 	(void)snprintf(block.part, sizeof block.part, "%s", part);
 	return block;

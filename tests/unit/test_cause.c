@@ -412,7 +412,7 @@ static void enough_is_a_question_of_spread(void **state)
 	m.batches = 3;
 	m.samples = 30;
 	m.window_count = 0;
-	assert_int_equal(sufficiency_of(&one, 1).needed, 100);
+	assert_int_equal(sufficiency_of(&one, 1).needed, 90);
 }
 
 static void coarse_windows_are_spread(void **state)

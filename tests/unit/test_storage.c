@@ -825,6 +825,46 @@ static void halves_of_the_files_tell_bytes_from_requests(void **state)
 	}
 }
 
+/* One file at a time meets one server of several, and all of a rate: short blocks, files of very uneven sizes. */
+static void one_at_a_time_tells_servers_from_a_rate(void **state)
+{
+	(void)state;
+	static const struct {
+		struct store store;
+		enum storage_kind kind;
+	} cases[] = {
+		{{.latency_ms = 0.5, .requests_per_s = 250}, STORAGE_REQUESTS},
+		{{.latency_ms = 0.5, .requests_per_s = 250, .saved = 12}, STORAGE_REQUESTS},
+		{{.latency_ms = 8, .latency_cv = 0.05, .slots = 2}, STORAGE_SLOTS},
+		{{.latency_ms = 12, .latency_cv = 0.1, .slots = 3}, STORAGE_SLOTS},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct read_block blocks[STORE_ALONE_BLOCKS + 6];
+		struct store s = cases[i].store;
+		s.depth = 8;
+		s.bytes_mean = 5e4;
+		s.bytes_cv = 1.5;
+		s.block_files = 50;
+		size_t count = store_alone(&s, 0, blocks);
+		static const char *const parts[] = {
+			"smaller", "larger", "", "", "larger", "smaller"};
+		for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
+			struct store half = s;
+			half.bytes_mean *= parts[k][0] == 'l' ? 1.8 : parts[k][0] ? 0.2 : 1;
+			blocks[count] = store_alone_block(
+				&half, parts[k][0] ? 8 : 1, parts[k][0] != '\0', parts[k]);
+			blocks[count++].round = 1;
+		}
+		const struct storage told = store_fit_alone(&s, blocks, count);
+		print_message("%zu: full %.2f, %.2f servers +- %.2f, kind %d %.2f\n", i, told.full,
+			told.slots_alone, told.slots_alone_error, (int)told.kind,
+			told.kind_certainty);
+		assert_true(told.full > 0.9);
+		assert_int_equal(told.kind, cases[i].kind);
+		assert_true(told.kind_certainty >= 0.8);
+	}
+}
+
 /* --- how wide and how right predictions are where the limit was seen ---------------------------- */
 
 /* Each is predicted at half, twice and four times the depth, at all of which reads alone were made, and held against a run
@@ -967,6 +1007,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {cmocka_unit_test(stores_are_told),
 		cmocka_unit_test(no_setting_helps_unless_one_did),
 		cmocka_unit_test(intervals_cover_where_the_limit_was_seen),
+		cmocka_unit_test(one_at_a_time_tells_servers_from_a_rate),
 		cmocka_unit_test(noise_of_the_run_is_none_of_a_limit_that_was_seen),
 		cmocka_unit_test(verdicts),
 		cmocka_unit_test(a_rate_is_over_the_time_that_it_was_counted_in),
