@@ -41,7 +41,7 @@ static bool same_arm(const struct read_block *a, const struct read_block *b)
 
 /* Sums over the blocks of an arm. */
 struct arm_sums {
-	double n, y, t, x, variance, in_flight, files, bytes;
+	double n, y, t, x, variance, in_flight, files, bytes, spread;
 };
 
 struct blocks {
@@ -75,6 +75,7 @@ static void sum_blocks(struct blocks *b, struct alone_arm *arms, size_t *count)
 		s->x += block_bytes(t);
 		s->variance += block_error(t) * block_error(t);
 		s->in_flight += log(rate * t->read.latency_mean_ns * 1e-9);
+		s->spread += t->read.latency_deviation_ns / t->read.latency_mean_ns;
 		s->files += (double)t->read.files;
 		s->bytes += (double)t->read.bytes;
 	}
@@ -168,6 +169,7 @@ static size_t blocks_arms(const struct read_block *all, size_t count, bool stage
 		arms[i].error =
 			hypot(sqrt(variance / s->n), larger * fmin(by_bytes_error, BY_BYTES_ANY));
 		arms[i].bytes = s->files > 0 ? s->bytes / s->files : 0;
+		arms[i].spread = s->spread / s->n;
 	}
 	return arm_count;
 }

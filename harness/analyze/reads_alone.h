@@ -24,6 +24,7 @@ struct alone_arm {
 	double in_flight;       /* files, on average (Little's law) */
 	double log_rate, error; /* ln(files/s), and its standard error */
 	double bytes;           /* of a file, mean */
+	double spread;          /* deviation of a file's time over its mean, of a block, mean */
 };
 
 /* Of reads alone. Returns how many; 0 where there are too few blocks to know an error from. */

@@ -109,8 +109,8 @@ struct storage {
 	bool sizes_alike; /* of the files */
 	double slots;     /* C L */
 	/* Reads alone, over those of one file at a time: servers that are full, or, of requests let through at a rate, any number.
-	 * NAN: one at a time was not tried. */
-	double slots_alone, slots_alone_error;
+	 * NAN: one at a time was not tried.  one_spread: of a file's time then, deviation over mean. */
+	double slots_alone, slots_alone_error, one_spread;
 	/* files that came back together, of the first ones, at the station's rate; 0: none seen */
 	unsigned group;
 	double group_ns;        /* between two such groups */

@@ -41,6 +41,7 @@ static const double SAVED_UP =
 	1.25; /* rate of the first files over the later one: servers cannot save */
 static const double ONE_AT_A_TIME = 1.2;                 /* files in flight, on average */
 static const double ONE_SERVER = 1.7, TWO_SERVERS = 1.3; /* surely fewer than that, surely more */
+static const double UNEVEN = 0.6; /* deviation over mean; files of one or two requests have less */
 static const double NINETY = 1.645;
 static const double CERTAIN_GROUPS = 0.95;
 static const double CERTAIN_FEW = 0.95, CERTAIN_SLOTS = 0.85, CERTAIN_BETWEEN = 0.80,
@@ -170,11 +171,14 @@ static void tell_slots_alone(struct storage *out)
 	const bool one = log(out->slots_alone) + chance < log(ONE_SERVER);
 	const bool several = log(out->slots_alone) - chance > log(TWO_SERVERS);
 	const bool between = several && off > NEAR_WHOLE + chance;
-	out->kind = one || between || (!several && whole <= 1) ? STORAGE_REQUESTS : STORAGE_SLOTS;
-	out->kind_certainty = one                              ? CERTAIN_FEW
-			      : between                        ? CERTAIN_BETWEEN
-			      : several && whole <= SLOTS_MOST ? CERTAIN_SLOTS
-							       : CERTAIN_MANY;
+	/* A throttle lets files through evenly; one server may take as long as it likes. */
+	const bool server = !between && out->one_spread > UNEVEN;
+	const bool rate = one || between || (!several && whole <= 1);
+	out->kind = rate && !server ? STORAGE_REQUESTS : STORAGE_SLOTS;
+	out->kind_certainty = one && !server                               ? CERTAIN_FEW
+			      : between                                    ? CERTAIN_BETWEEN
+			      : server || (several && whole <= SLOTS_MOST) ? CERTAIN_SLOTS
+									   : CERTAIN_MANY;
 }
 
 /* Tells requests that a throttle counts from servers that are all taken: servers are a whole
@@ -234,6 +238,7 @@ static void compare_one_at_a_time(const struct alone_arm *arms, size_t count, st
 			continue;
 		out->slots_alone = arm->in_flight * exp(base->log_rate - arm->log_rate);
 		out->slots_alone_error = hypot(base->error, arm->error);
+		out->one_spread = arm->spread;
 	}
 }
 

@@ -835,6 +835,7 @@ static void one_at_a_time_tells_servers_from_a_rate(void **state)
 	} cases[] = {
 		{{.latency_ms = 0.5, .requests_per_s = 250}, STORAGE_REQUESTS},
 		{{.latency_ms = 0.5, .requests_per_s = 250, .saved = 12}, STORAGE_REQUESTS},
+		{{.latency_ms = 4, .exponential = true, .slots = 1}, STORAGE_SLOTS},
 		{{.latency_ms = 8, .latency_cv = 0.05, .slots = 2}, STORAGE_SLOTS},
 		{{.latency_ms = 12, .latency_cv = 0.1, .slots = 3}, STORAGE_SLOTS},
 	};
