@@ -88,6 +88,33 @@ static void a_tail_is_named(void **state)
 	}
 }
 
+/* The first second: too few samples for a prediction, and enough for one replay against another of the same ones. */
+static void few_files_tell_a_tail(void **state)
+{
+	(void)state;
+	enum { FILES = 250 };
+	const struct made_plan plan = tail_of_reads("read.depth=4", MADE_SLOW_SAME);
+	struct made_plan removed = plan;
+	struct made_point p;
+	struct diagnosis d;
+	removed.read_slow_share = 0;
+	made_open(&p, &plan);
+	const double truth = rate_of(&removed) / p.summary.median;
+	for (size_t r = 0; r < MADE_REPEATS; r++)
+		for (size_t s = 0; s < p.traces[r].stage_count; s++)
+			if (p.traces[r].stages[s].count > FILES)
+				p.traces[r].stages[s].count = FILES;
+	diagnose(&p, &d);
+	expect_pair(&d, "read", "tail");
+	print_message("%s: %.2f\n", d.why_not, d.verdict.confidence);
+	assert_non_null(strstr(d.why_not, " needed"));
+	assert_true(d.verdict.confidence >= 0.8);
+	const double gain = predicted_gain(line_with(&d, "without them"));
+	print_message("predicted %.1f, %.2f without\n", gain, truth);
+	assert_true(fabs(log(gain / truth)) < 0.4);
+	made_close(&p);
+}
+
 static void which_files_are_slow(void **state)
 {
 	(void)state;
@@ -231,6 +258,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_tail_is_named),
+		cmocka_unit_test(few_files_tell_a_tail),
 		cmocka_unit_test(which_files_are_slow),
 		cmocka_unit_test(files_that_wait_together_are_a_stall),
 		cmocka_unit_test(uneven_times_are_no_tail),
