@@ -533,7 +533,7 @@ static bool answer(struct session *session, const struct question *question,
 bool decide(struct session *session, const struct diagnosed *d, double seconds)
 {
 	for (size_t i = 0; i < COUNT(questions); i++)
-		if (questions[i].is_open(session, d))
-			return answer(session, &questions[i], d, seconds);
+		if (questions[i].is_open(session, d) && answer(session, &questions[i], d, seconds))
+			return true;
 	return false;
 }

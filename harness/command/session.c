@@ -322,6 +322,12 @@ static double session_seconds(const struct session *session)
 	return (double)(clock_now_ns() - session->begun_ns) / (double)NS_PER_S;
 }
 
+/* For measuring. */
+static double session_left_s(const struct session *session)
+{
+	return PLAN_AT_MOST_S - TELLING_S - session_seconds(session);
+}
+
 /* What is known so far. */
 struct session_look {
 	bool told;         /* the stage and its resource */
@@ -388,9 +394,9 @@ static void session_measure_as_needed(struct session *session)
 	const double set_s = session_key_seconds(session, KEY_MEASURE_DURATION);
 	const double beside_s = session_key_seconds(session, KEY_MEASURE_WARMUP) + BESIDE_S;
 	double each_s = set_s;
+	double took_s = session_seconds(session) / fmax((double)session->record.entry_count, 1);
 	while (!session_stopped(session)) {
-		const double left_s = PLAN_AT_MOST_S - TELLING_S - session_seconds(session);
-		const struct session_look look = session_look(session, left_s);
+		const struct session_look look = session_look(session, session_left_s(session));
 		const bool narrow = look.half_width <= share || session_seconds(session) > waits_s;
 		if (look.decided)
 			continue;
@@ -400,14 +406,15 @@ static void session_measure_as_needed(struct session *session)
 			each_s = fmin(fmax(look.missing_s, set_s), LONGEST_S);
 		else if (!look.told)
 			each_s = fmin(2 * each_s, LONGEST_S);
+		const double left_s = session_left_s(session);
 		each_s = fmin(each_s, fmax(left_s - beside_s, set_s));
-		const double fit = floor(left_s / (each_s + beside_s));
-		const double some = (double)(session->record.entry_count / 3);
-		if (fit < 1)
+		const double fit = floor(left_s / fmax(each_s + beside_s, took_s));
+		const double some = fmin(fit, (double)(session->record.entry_count / 3));
+		const double before_s = session_seconds(session);
+		if (fit < 1 || !session_measure_more(session, (size_t)fmax(some, 1),
+				       each_s > set_s ? (uint64_t)(each_s * (double)NS_PER_S) : 0))
 			return;
-		if (!session_measure_more(session, (size_t)fmax(fmin(fit, some), 1),
-			    each_s > set_s ? (uint64_t)(each_s * (double)NS_PER_S) : 0))
-			return;
+		took_s = (session_seconds(session) - before_s) / fmax(some, 1);
 	}
 }
 
