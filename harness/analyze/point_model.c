@@ -116,7 +116,7 @@ static void model_take_contention(struct model *model, const struct model_source
 	model->replay.contention = fmin(fmax(contention, 0), CONTENTION_MOST);
 }
 
-/* ns per batch; 0: not an emulated step with one device. */
+/* ns per batch, at most: of each repetition, counting may have cut one batch off. 0: not an emulated step with one device. */
 static double step_working(const struct model *model, const struct model_source *source)
 {
 	double seconds = 0;
@@ -129,7 +129,7 @@ static double step_working(const struct model *model, const struct model_source 
 		seconds += step ? step->seconds[THREAD_WORKING] : 0;
 		batches += step ? (double)step->items : 0;
 	}
-	return batches > 0 ? seconds / batches * 1e9 : 0;
+	return batches > 0 ? seconds / fmax(batches - (double)source->count, 1) * 1e9 : 0;
 }
 
 static struct outside take_outside(const struct model *model, const struct model_source *source)
@@ -673,14 +673,6 @@ static int choose_outside(struct model *model, const struct outside *outside, si
 	return code;
 }
 
-static double series_mean(const struct replay_series *series)
-{
-	double sum = 0;
-	for (size_t i = 0; i < series->count; i++)
-		sum += (double)series->ns[i] / (double)series->count;
-	return sum;
-}
-
 /* Fits the step of an emulated device to how long its thread was measured to work per batch. A
  * replay shares cores in equal parts, where a scheduler lets a thread that mostly sleeps go first,
  * so the replay keeps it longer; the device's time is shortened for that, batch by batch. A replay
@@ -696,12 +688,7 @@ static int fit_step(
 		/* ns per batch that the step's thread is at work in the replay, of one device. */
 		const double replayed = result->share[REPLAY_STEP][THREAD_WORKING] *
 					model->samples_per_batch / result->throughput * 1e9;
-		/* Of what the replay adds only: a few batches, the first and the last of them in part, may seem
-		 * shorter than a device can be. */
-		const double added = replayed - series_mean(device) -
-				     series_mean(&model->replay.series[COST_STEP_HOST]);
-		const double excess =
-			fmin(replayed - model->step_working_ns, added - model->step_excess_ns);
+		const double excess = replayed - model->step_working_ns;
 		if (excess < FIT_WITHIN * model->step_working_ns)
 			break;
 		model->step_excess_ns += excess;

@@ -7,7 +7,9 @@
  * bytes is 1, too.  A run has several times as many files as are in flight, because the order in
  * which those share a link is not known.  Files of one size cannot tell, and the evidence says so.
  *
- * Requests are concurrency where the first files of each repetition came back in groups of c > 1,
+ * Where one file at a time was read alone, that tells requests from servers: it meets the rate of a
+ * throttle, evenly, and one of several servers. Else
+ * requests are concurrency where the first files of each repetition came back in groups of c > 1,
  * in which c servers that take each file the same time let them go (regular times between groups
  * that agree with the rate, the first group after as long), and iops where they came one by one.
  * Where times vary too much for groups, it is concurrency where C L is a whole number of servers,
