@@ -65,6 +65,7 @@ struct experiment_arms {
 	size_t count;
 	struct even_files parts[PARTS_MOST];
 	double warmup_s, block_s;
+	double drain_s; /* that what is in flight at the set depth takes to come in */
 };
 
 static void arms_close(struct experiment_arms *arms)
@@ -372,6 +373,7 @@ static void set_times(struct experiment_arms *arms, const struct diagnosed *d)
 				      config_integer(&d->config, KEY_STEP_DEVICES));
 	const double files = stages ? fmax(BLOCK_BATCHES * batch, BLOCK_FILES) : BLOCK_FILES;
 	const double before = in_flight + (stages ? batch : 1);
+	arms->drain_s = stages ? 0 : in_flight / rate;
 	arms->block_s = fmin(fmax(files / rate, BLOCK_LEAST_S), BLOCK_MOST_S);
 	arms->warmup_s = fmin(fmax(SETTLES * before / rate, WARMUP_LEAST_S), WARMUP_MOST_S);
 }
@@ -386,6 +388,19 @@ static double first_warmup_s(const struct experiment_arms *arms)
 static double block_seconds(const struct experiment_arms *arms)
 {
 	return arms->warmup_s + arms->block_s + SET_UP_S;
+}
+
+/* Forth and back. More in flight than is set takes longer to come in. */
+static double round_seconds(const struct experiment_arms *arms)
+{
+	double set = 1;
+	double seconds = 0;
+	for (size_t i = 0; i < arms->count; i++)
+		set = arms->list[i].block.as_set ? fmax(arms->list[i].block.value, 1) : set;
+	for (size_t i = 0; i < arms->count; i++)
+		seconds +=
+			2 * (block_seconds(arms) + arms->drain_s * arms->list[i].block.value / set);
+	return seconds;
 }
 
 /* In all, before it was measured and after. */
@@ -451,12 +466,14 @@ static bool run_rounds(struct experiment_arms *arms, const struct diagnosed *d, 
 	const size_t before = session->record.read_block_count;
 	const unsigned round = before > 0 ? session->record.read_blocks[before - 1].round + 1 : 0;
 	/* Half the depth tells least, and beside twice and four times as many nothing new. */
-	while (arms->count > 2 && arms->list[0].block.value < arms->list[1].block.value &&
-		(arms->count == ARMS_MAX ||
-			2 * (double)arms->count * block_seconds(arms) > seconds)) {
+	while (arms->count > 2 && !arms->list[0].block.as_set &&
+		(arms->count == ARMS_MAX || round_seconds(arms) > seconds)) {
 		config_release(&arms->list[0].config);
 		memmove(&arms->list[0], &arms->list[1], --arms->count * sizeof arms->list[0]);
 	}
+	/* Then four times the depth, which takes longest to come in. */
+	if (arms->count > 2 && !arms->list[0].block.part[0] && round_seconds(arms) > seconds)
+		config_release(&arms->list[--arms->count].config);
 	if (before + 2 * arms->count > RECORD_READ_BLOCKS_MAX)
 		return false;
 	session->progress.total += 2 * arms->count;
@@ -516,9 +533,9 @@ static bool answer(struct session *session, const struct question *question,
 		   question->add(arms, &alone, d) == 0;
 	if (can)
 		set_times(arms, d);
-	/* Fewer depths still tell something, fewer stages do not. */
-	if (can && arms->list[0].block.stage[0])
-		can = 2 * (double)arms->count * block_seconds(arms) <= seconds;
+	/* Fewer depths still tell something, fewer sizes or stages do not. */
+	if (can && (arms->list[0].block.part[0] || arms->list[0].block.stage[0]))
+		can = round_seconds(arms) <= seconds;
 	if (can) {
 		log_info("it is not yet clear %s: %s", question->open, question->experiment);
 		ran = run_rounds(arms, d, seconds);

@@ -30,7 +30,7 @@
 
 /* Repetitions that a diagnosis may come to, as times of those that are set. */
 enum { SESSION_REPEATS_TIMES = 4, REASON_BYTES = 80 };
-static const double DECIDE_MOST_S = 6;
+static const double DECIDE_MOST_S = 8;
 /* For how long an answer waits for a narrow interval: a verdict that stands, and a rate. */
 static const double VERDICT_WAITS_S = 6, AS_A_RULE_S = 10;
 static const double LONGEST_S = 5; /* of a repetition */
