@@ -188,19 +188,20 @@ const struct alone_arm *reads_alone_as_set(const struct alone_arm *arms, size_t 
 	return NULL;
 }
 
-static const struct alone_arm *arm_of_part(
-	const struct alone_arm *arms, size_t count, const char *part)
+static const struct alone_arm *arm_of(
+	const struct alone_arm *arms, size_t count, const char *stage, const char *part)
 {
 	for (size_t i = 0; i < count; i++)
-		if (strcmp(arms[i].first->part, part) == 0)
+		if (strcmp(arms[i].first->stage, stage) == 0 &&
+			strcmp(arms[i].first->part, part) == 0)
 			return &arms[i];
 	return NULL;
 }
 
 double reads_alone_bytes_share(const struct alone_arm *arms, size_t count, double *error)
 {
-	const struct alone_arm *larger = arm_of_part(arms, count, "larger");
-	const struct alone_arm *smaller = arm_of_part(arms, count, "smaller");
+	const struct alone_arm *larger = arm_of(arms, count, "", "larger");
+	const struct alone_arm *smaller = arm_of(arms, count, "", "smaller");
 	*error = NAN;
 	if (!larger || !smaller || !(larger->bytes > BYTES_APART * smaller->bytes))
 		return NAN;
@@ -209,22 +210,13 @@ double reads_alone_bytes_share(const struct alone_arm *arms, size_t count, doubl
 	return (smaller->log_rate - larger->log_rate) / apart;
 }
 
-static const struct alone_arm *arm_of_stage(
-	const struct alone_arm *arms, size_t count, const char *stage)
-{
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(arms[i].first->stage, stage) == 0)
-			return &arms[i];
-	return NULL;
-}
-
 double stages_alone_ratio(const struct read_block *all, size_t count, const char *stage,
 	const char *other, double *error, double *least)
 {
 	struct alone_arm arms[ALONE_ARMS_MAX];
 	const size_t known = blocks_arms(all, count, true, arms);
-	const struct alone_arm *a = arm_of_stage(arms, known, stage);
-	const struct alone_arm *b = arm_of_stage(arms, known, other);
+	const struct alone_arm *a = arm_of(arms, known, stage, "");
+	const struct alone_arm *b = arm_of(arms, known, other, "");
 	*error = *least = NAN;
 	if (!a || !b)
 		return NAN;

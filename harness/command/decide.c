@@ -22,13 +22,13 @@
 
 enum {
 	ARMS_MAX = 4,
-	BLOCK_FILES = 40,  /* of a block, at the set depth */
-	BLOCK_BATCH = 8,   /* samples, at most: blocks end with a batch */
-	CLASS_LEAST = 16,  /* files of a half */
-	BLOCK_BATCHES = 6, /* of a stage beside another one */
-	STAGE_BLOCKS_MOST = 8,
-	FILES_MOST = 4096, /* that blocks read */
-	STRATA = 10,
+	BLOCK_FILES = 40,      /* of a block, at the set depth */
+	BLOCK_BATCH = 8,       /* samples, at most: blocks end with a batch */
+	CLASS_LEAST = 16,      /* files of a half */
+	BLOCK_BATCHES = 6,     /* of a stage beside another one */
+	STAGE_BLOCKS_MOST = 8, /* two rounds */
+	FILES_MOST = 4096,     /* that blocks read */
+	STRATA = 10,           /* by size */
 };
 
 enum part { ALL_FILES, SMALLER, LARGER, PARTS_MOST };
