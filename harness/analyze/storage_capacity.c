@@ -531,8 +531,15 @@ static void take_latency(
 	(void)steady_logs(e, &steady, &varies);
 	const double turns = fmax(out->response_ns / latency, 1);
 	const double half = NINETY * hypot(varies * sqrt(turns / files), LATENCY_ERROR);
-	if (out->group > 1)
+	/* First files that took longer than those that wait were opened cold: the corner tells. */
+	if (log(latency / out->response_ns) > half)
+		return;
+	if (out->group > 1) {
 		latency = out->group_ns;
+		const double served_per_s = fmax(out->group / latency * 1e9, out->rate);
+		out->capacity = fmin(out->capacity, served_per_s);
+		out->capacity_90.low = fmin(out->capacity_90.low, out->capacity);
+	}
 	out->latency_ns = latency;
 	out->latency_90 = (struct interval){
 		latency * exp(-half), fmax(fmin(latency * exp(half), out->response_ns), latency)};

@@ -124,7 +124,13 @@ static void servers_are_counted_by_the_first_files(void **state)
 		const struct storage s = fit(&store);
 		assert_int_equal(s.group, slots);
 		assert_true(fabs(s.group_ns / 12e6 - 1) < 0.1);
+		assert_true(s.capacity <= fmax(s.group / s.group_ns * 1e9, s.rate));
 	}
+	/* A first file that was opened cold took longer than those that wait: it says nothing of the latency. */
+	const struct store cold = {
+		.latency_ms = 12, .slots = 1, .depth = 8, .cold_ms = 100, .bytes_cv = 0.5};
+	const struct storage late = fit(&cold);
+	assert_true(late.full > 0.5 && late.latency_ns < late.response_ns);
 	/* Neither servers whose times vary, nor slices of time in which a throttle lets some through at once. */
 	const struct store uneven = {
 		.latency_ms = 12, .exponential = true, .slots = 4, .depth = 16, .bytes_cv = 0.5};
