@@ -24,13 +24,16 @@ static void require(int holds, const char *what)
 static void check_names(const struct buffer *names)
 {
 	for (size_t at = 0; at < names->size;) {
-		require(names->data[at] >= STORE_UNKNOWN && names->data[at] <= STORE_BAD_NAME,
-			"a kind");
-		const char *const name = names->data + at + 1;
-		const size_t length = strnlen(name, names->size - at - 1);
-		require(length > 0 && length < names->size - at - 1, "a name without an end");
+		struct store_stat what;
+		require(names->size - at > sizeof what, "what a name is");
+		memcpy(&what, names->data + at, sizeof what);
+		require(what.kind <= STORE_BAD_NAME, "a kind");
+		at += sizeof what;
+		const char *const name = names->data + at;
+		const size_t length = strnlen(name, names->size - at);
+		require(length > 0 && length < names->size - at, "a name without an end");
 		require(strchr(name, '/') == NULL, "a name that leads elsewhere");
-		at += length + 2;
+		at += length + 1;
 	}
 }
 

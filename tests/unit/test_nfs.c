@@ -222,6 +222,19 @@ static void test_version_3(void **state)
 	assert_int_equal(read_reply(&call, &reply, &data_at), -EBADMSG);
 }
 
+static void expect_name(const struct buffer *names, size_t *at, enum store_kind kind,
+	const char *name, uint64_t bytes, int64_t modified_ns)
+{
+	struct store_stat what;
+	assert_true(names->size >= *at + sizeof what + strlen(name) + 1);
+	memcpy(&what, names->data + *at, sizeof what);
+	assert_int_equal(what.kind, kind);
+	assert_int_equal(what.bytes, bytes);
+	assert_int_equal(what.modified_ns, modified_ns);
+	assert_string_equal(names->data + *at + sizeof what, name);
+	*at += sizeof what + strlen(name) + 1;
+}
+
 static void test_list(void **state)
 {
 	(void)state;
@@ -234,28 +247,33 @@ static void test_list(void **state)
 	PUT(&reply, 26, 0, 1, 2); /* verifier */
 	PUT(&reply, 1, 0, 3, 2, 0x61620000, 1, 1U << 1, 4, 2);
 	const size_t name_at = reply.size - 5 * 4;
-	PUT(&reply, 1, 0, 4, 1, 0x63000000, 2, 1U << 1 | 1U << 11, 0, 8, 1, 0);
+	PUT(&reply, 1, 0, 4, 1, 0x63000000, 2, 1U << 1 | 1U << 4 | 1U << 11, 1U << 21, 28, 1, 0, 77,
+		0, 0, 3, 5);
+	/* A time without a size. */
+	PUT(&reply, 1, 0, 5, 1, 0x64000000, 2, 1U << 1, 1U << 21, 16, 1, 0, 3, 5);
 	PUT(&reply, 0, 1);
 	refuse_cuts(&model, &reply, reply.size);
 	assert_int_equal(read_reply(&call, &reply, &data_at), 0);
 	assert_int_equal(call.status, 0);
 	assert_true(call.end);
-	assert_int_equal(call.cookie, 4);
-	const char expected[] = {STORE_FOLDER, 'a', 'b', '\0', STORE_FILE, 'c', '\0'};
-	assert_int_equal(names.size, sizeof expected);
-	assert_memory_equal(names.data, expected, sizeof expected);
+	assert_int_equal(call.cookie, 5);
+	size_t at = 0;
+	expect_name(&names, &at, STORE_FOLDER, "ab", 0, 0);
+	expect_name(&names, &at, STORE_FILE, "c", 77, 3000000005);
+	expect_name(&names, &at, STORE_FILE, "d", 0, 0);
+	assert_int_equal(names.size, at);
 	/* Of a call that asked for no names. */
 	struct nfs_call other = {.kind = NFS_LOOK, .from = &root, .path = "a"};
 	assert_int_equal(read_reply(&other, &reply, &data_at), -EBADMSG);
 	/* A name that leads elsewhere is told as bad, and costs the others nothing. */
-	const char told[] = {STORE_BAD_NAME, '?', 'b', '\0', STORE_FILE, 'c', '\0'};
 	for (int i = 0; i < 2; i++) {
 		names.size = 0;
 		reply.bytes[name_at] = i ? '\0' : '/';
 		assert_int_equal(read_reply(&call, &reply, &data_at), 0);
 		assert_int_equal(call.status, 0);
-		assert_int_equal(names.size, sizeof told);
-		assert_memory_equal(names.data, told, sizeof told);
+		at = 0;
+		expect_name(&names, &at, STORE_BAD_NAME, "?b", 0, 0);
+		expect_name(&names, &at, STORE_FILE, "c", 77, 3000000005);
 	}
 	buffer_release(&names);
 }

@@ -979,8 +979,9 @@ struct held_store {
 	struct held_file files[HELD_MOST]; /* by path */
 	size_t count;
 	bool unkind;               /* listings do not say what a name is */
+	bool sizes;                /* they say how large files are as well */
 	const char *broken, *gone; /* files that cannot be read, and opened */
-	atomic_uint listings, opened, open;
+	atomic_uint listings, asked, opened, open;
 };
 
 static const struct held_file *held_find(const struct held_store *store, const char *path)
@@ -1015,11 +1016,14 @@ static int held_list(struct store *base, const char *folder, const struct store_
 		found = true;
 		const size_t length = strcspn(below, "/");
 		(void)snprintf(name, sizeof name, "%.*s", (int)length, below);
+		const struct store_stat what = {
+			.kind = STORE_FILE, .bytes = store->files[i].size, .modified_ns = 1};
 		if (strcmp(name, before) != 0)
 			code = visit->name(visit->context, name,
 				store->unkind   ? STORE_UNKNOWN
 				: below[length] ? STORE_FOLDER
-						: STORE_FILE);
+						: STORE_FILE,
+				store->sizes && !below[length] ? &what : NULL);
 		(void)snprintf(before, sizeof before, "%s", name);
 	}
 	return code || found ? code : -ENOENT;
@@ -1028,9 +1032,10 @@ static int held_list(struct store *base, const char *folder, const struct store_
 static int held_stat(
 	struct store *base, const char *path, const union store_file *file, struct store_stat *out)
 {
-	const struct held_store *const store = (const struct held_store *)base;
+	struct held_store *const store = (struct held_store *)base;
 	const struct held_file *const held = held_find(store, path);
 	(void)file;
+	atomic_fetch_add(&store->asked, 1);
 	*out = (struct store_stat){.kind = held ? STORE_FILE : STORE_FOLDER,
 		.bytes = held ? held->size : 0,
 		.modified_ns = 1};
@@ -1155,6 +1160,13 @@ static void a_store_that_is_no_folder(void **state)
 	store.unkind = true;
 	expect_held(&store, &folder, 0);
 	assert_int_equal(store.listings, 4 * 7);
+	/* Nothing is asked of a file that was listed with its size. */
+	store.unkind = false;
+	store.sizes = true;
+	store.asked = 0;
+	expect_held(&store, &folder, 0);
+	assert_int_equal(store.asked, 0);
+	store.sizes = false;
 	arena_close(folder.arena);
 
 	expect_scan("held", 7, &control, &folder, &effort);

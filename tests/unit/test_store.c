@@ -299,7 +299,7 @@ static int blob_list(struct store *store, const char *folder, const struct store
 	for (int p = 0; p < PACKS && !code; p++) {
 		char name[32];
 		(void)snprintf(name, sizeof name, "pack%d.bin", p);
-		code = visit->name(visit->context, name, STORE_UNKNOWN);
+		code = visit->name(visit->context, name, STORE_UNKNOWN, NULL);
 	}
 	return code;
 }
@@ -514,13 +514,16 @@ static int see_self(void *context, const struct store_stat *what)
 	return seen->most ? 0 : -EBUSY;
 }
 
-static int see(void *context, const char *name, enum store_kind kind)
+static int see(
+	void *context, const char *name, enum store_kind kind, const struct store_stat *listed)
 {
 	struct seen *const seen = context;
 	struct store_stat what;
 	assert_true(name[0] != '.');
 	assert_int_equal(seen->store->ops->stat(seen->store, name, NULL, &what), 0);
 	assert_true(kind == STORE_UNKNOWN || kind == what.kind);
+	assert_true(!listed || (listed->kind == STORE_FILE && listed->bytes == what.bytes &&
+				       listed->modified_ns == what.modified_ns));
 	seen->folders += what.kind == STORE_FOLDER;
 	seen->files += what.kind == STORE_FILE;
 	seen->bytes += what.kind == STORE_FILE ? what.bytes : 0;

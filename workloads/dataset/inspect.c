@@ -120,15 +120,21 @@ static void inspect_end(struct inspection *inspection)
 	(void)atomic_fetch_add_explicit(&inspection->job->done, 1, memory_order_relaxed);
 }
 
+void found_take_size(struct found *file, const struct store_stat *what)
+{
+	file->sized = true;
+	file->bytes = what->bytes;
+	file->modified_ns = what->modified_ns;
+	file->reason = file->bytes == 0 ? "an empty file" : NULL;
+}
+
 static void inspect_file_take_size(struct inspection *inspection)
 {
 	struct found *const file = inspection->file;
 	file->kind = (uint8_t)inspection->what.kind;
 	file->sized = true;
 	if (file->kind == STORE_FILE) {
-		file->bytes = inspection->what.bytes;
-		file->modified_ns = inspection->what.modified_ns;
-		file->reason = file->bytes == 0 ? "an empty file" : NULL;
+		found_take_size(file, &inspection->what);
 	} else if (file->kind == STORE_OTHER || inspection->job->headers) {
 		file->reason = "not a regular file";
 	}

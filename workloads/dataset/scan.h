@@ -120,6 +120,9 @@ void walk_release(struct walk *walk);
 int inspect_files(struct folder_scan *scan, struct found *files, const size_t *which, size_t count,
 	bool headers, struct error *err);
 
+/* Of a regular file; an empty one is bad. */
+void found_take_size(struct found *file, const struct store_stat *what);
+
 /* Whether this process may look at files through io_uring. */
 bool inspect_ring_works(void);
 

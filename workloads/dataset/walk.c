@@ -27,6 +27,7 @@ enum {
 	 * found come first, so that what waits is bounded by the depth of the tree and not by
 	 * its size. */
 	ROUND_FOLDERS = 1024,
+	LISTED_SIZED = STORE_BAD_NAME + 1, /* a STORE_FILE whose size came with its name */
 };
 
 /* A folder that is to be listed, or was and has subfolders that are to be. */
@@ -35,7 +36,8 @@ struct folder {
 	size_t users; /* itself until it is listed, and folders below */
 	uint64_t device, inode;
 	char *path;          /* "" for the root */
-	struct buffer names; /* an enum store_kind before each, a NUL behind */
+	struct buffer names; /* an enum store_kind before each, a NUL behind; or LISTED_SIZED before
+				it and a store_stat behind */
 	size_t asked;        /* of them, for what they are */
 	int code;            /* -errno of the listing; -ELOOP: it is above itself */
 };
@@ -155,15 +157,25 @@ static int walk_see_folder(void *context, const struct store_stat *what)
 }
 
 /* Once stopped, what was listed is not looked at. */
-static int walk_see_name(void *context, const char *name, enum store_kind kind)
+static int walk_see_name(
+	void *context, const char *name, enum store_kind kind, const struct store_stat *what)
 {
 	const struct listing_visit *const visit = context;
-	const char byte = (char)kind;
+	struct buffer *const names = &visit->folder->names;
+	const char byte = (char)(what ? LISTED_SIZED : kind);
 	if (scan_stopped(visit->scan))
 		return -EINTR;
-	buffer_add(&visit->folder->names, &byte, 1);
-	buffer_add(&visit->folder->names, name, strlen(name) + 1);
+	buffer_add(names, &byte, 1);
+	buffer_add(names, name, strlen(name) + 1);
+	if (what)
+		buffer_add(names, (const char *)what, sizeof *what);
 	return 0;
+}
+
+static size_t listed_bytes(const char *entry)
+{
+	return 1 + strlen(entry + 1) + 1 +
+	       (entry[0] == LISTED_SIZED ? sizeof(struct store_stat) : 0);
 }
 
 static int by_listed_name(const void *a, const void *b, void *scan)
@@ -180,18 +192,18 @@ static void walk_sort_names(struct folder_scan *scan, struct buffer *names)
 	struct buffer sorted = {0};
 	const char **entries = NULL;
 	size_t count = 0;
-	for (const char *at = names->data; at < end; at += strlen(at + 1) + 2)
+	for (const char *at = names->data; at < end; at += listed_bytes(at))
 		count++;
 	if (count > 1)
 		entries = calloc(count, sizeof *entries);
 	if (!entries)
 		return;
 	count = 0;
-	for (const char *at = names->data; at < end; at += strlen(at + 1) + 2)
+	for (const char *at = names->data; at < end; at += listed_bytes(at))
 		entries[count++] = at;
 	qsort_r(entries, count, sizeof *entries, by_listed_name, scan);
 	for (size_t i = 0; i < count; i++)
-		buffer_add(&sorted, entries[i], strlen(entries[i] + 1) + 2);
+		buffer_add(&sorted, entries[i], listed_bytes(entries[i]));
 	free(entries);
 	if (sorted.failed) {
 		buffer_release(&sorted);
@@ -351,9 +363,11 @@ static bool ask_name(struct listing *listing, struct folder *folder, const char 
 	return found->path;
 }
 
-static bool walk_take_name(
-	struct listing *listing, struct folder *folder, enum store_kind kind, const char *name)
+static bool walk_take_name(struct listing *listing, struct folder *folder, const char *entry)
 {
+	const char *const name = entry + 1;
+	const bool sized = entry[0] == LISTED_SIZED;
+	const enum store_kind kind = sized ? STORE_FILE : (enum store_kind)entry[0];
 	char *const path = join_path(listing, folder, name);
 	if (!path)
 		return false;
@@ -372,11 +386,16 @@ static bool walk_take_name(
 	if (kind == STORE_UNKNOWN)
 		return ask_name(listing, folder, path);
 	const bool file = kind == STORE_FILE;
-	const struct found found = {.path = path,
+	struct found found = {.path = path,
 		.kind = file ? STORE_FILE : STORE_OTHER,
 		.reason = file                     ? NULL
 			  : kind == STORE_BAD_NAME ? "the server gives it a name with a '/' in it"
 						   : "not a regular file"};
+	if (sized) {
+		struct store_stat what;
+		memcpy(&what, name + strlen(name) + 1, sizeof what);
+		found_take_size(&found, &what);
+	}
 	return take_found(listing, &found);
 }
 
@@ -401,8 +420,8 @@ static int walk_take_folder(struct listing *listing, struct folder *folder, stru
 	if (folder->code)
 		taken = keep_found(listing, &bad);
 	while (!folder->code && taken && at < end && !scan_stopped(listing->scan)) {
-		taken = walk_take_name(listing, folder, (enum store_kind)at[0], at + 1);
-		at += 1 + strlen(at + 1) + 1;
+		taken = walk_take_name(listing, folder, at);
+		at += listed_bytes(at);
 	}
 	buffer_release(&folder->names);
 	return taken ? 0 : error_set(err, -ENOMEM, "no memory to list '%s'", listing->scan->root);

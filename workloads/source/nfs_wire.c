@@ -185,9 +185,10 @@ static uint8_t *call_put_attributes(uint8_t *at, bool listing)
 {
 	at = wire_put(at, 2);
 	if (listing)
-		return wire_put(wire_put(at, 1U << ATTR_TYPE | 1U << ATTR_ERROR), 0);
-	at = wire_put(at, 1U << ATTR_TYPE | 1U << ATTR_SIZE | 1U << ATTR_FSID | 1U << ATTR_FILEID |
-				  1U << ATTR_MAXREAD);
+		at = wire_put(at, 1U << ATTR_TYPE | 1U << ATTR_SIZE | 1U << ATTR_ERROR);
+	else
+		at = wire_put(at, 1U << ATTR_TYPE | 1U << ATTR_SIZE | 1U << ATTR_FSID |
+					  1U << ATTR_FILEID | 1U << ATTR_MAXREAD);
 	return wire_put(at, 1U << (ATTR_MODIFIED - 32));
 }
 
@@ -390,19 +391,22 @@ static bool reply_read_attributes(struct wire *wire, struct nfs_call *call)
 			in.lost = true;
 		}
 	}
+	/* What is told without its size has to be asked for both. */
+	if (!(mask[0] >> ATTR_SIZE & 1))
+		what->modified_ns = 0;
 	wire->lost = wire->lost || in.lost;
 	return !wire->lost;
 }
 
 /* A name that is no part of a path leads elsewhere or nowhere: it is told with '?' in place of what is wrong. */
 static void reply_add_name(
-	struct nfs_call *call, enum store_kind kind, const uint8_t *name, uint32_t size)
+	struct nfs_call *call, const struct store_stat *what, const uint8_t *name, uint32_t size)
 {
 	const bool plain = !memchr(name, '/', size) && !memchr(name, '\0', size);
-	const char byte = (char)(plain ? kind : STORE_BAD_NAME);
+	const struct store_stat bad = {.kind = STORE_BAD_NAME};
 	if (size == 0)
 		return;
-	buffer_add(call->names, &byte, 1);
+	buffer_add(call->names, (const char *)(plain ? what : &bad), sizeof *what);
 	const size_t begin = call->names->size;
 	buffer_add(call->names, (const char *)name, size);
 	for (uint32_t i = 0; i < size && !plain && !call->names->failed; i++)
@@ -425,7 +429,7 @@ static void reply_read_listing(struct wire *wire, struct nfs_call *call)
 			return;
 		}
 		call->cookie = cookie;
-		reply_add_name(call, call->what.kind, name, size);
+		reply_add_name(call, &call->what, name, size);
 	}
 	call->end = wire_get(wire) != 0;
 }
@@ -569,7 +573,7 @@ static void reply3_read_listing(struct wire *wire, struct nfs_call *call)
 		if (wire->lost)
 			return;
 		call->cookie = cookie;
-		reply_add_name(call, what.kind, name, size);
+		reply_add_name(call, &what, name, size);
 	}
 	call->end = wire_get(wire) != 0;
 }

@@ -163,7 +163,7 @@ static int local_visit_all(struct store *store, DIR *entries, const struct store
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
 		const int code = visit->name(
-			visit->context, entry->d_name, local_kind_listed(entry->d_type));
+			visit->context, entry->d_name, local_kind_listed(entry->d_type), NULL);
 		if (code)
 			return code;
 	}

@@ -49,8 +49,10 @@ struct store_stat {
 struct store_visit {
 	int (*folder)(void *context,
 		const struct store_stat *what); /* the folder itself, first; may be NULL */
-	/* Each name in it, which is the store's until the call returns; "." and ".." are none. */
-	int (*name)(void *context, const char *name, enum store_kind kind);
+	/* Each name in it, which is the store's until the call returns; "." and ".." are none.
+	 * what: of a file whose size and time come with the listing; else NULL. */
+	int (*name)(void *context, const char *name, enum store_kind kind,
+		const struct store_stat *what);
 	void *context;
 };
 

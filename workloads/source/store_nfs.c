@@ -160,14 +160,17 @@ static ssize_t store_nfs_read(
 static int store_nfs_visit(const struct buffer *names, const struct store_visit *visit)
 {
 	for (size_t at = 0; at < names->size;) {
-		const enum store_kind kind = (enum store_kind)names->data[at];
-		const char *const name = names->data + at + 1;
-		const int code = strcmp(name, ".") != 0 && strcmp(name, "..") != 0
-					 ? visit->name(visit->context, name, kind)
-					 : 0;
+		struct store_stat what;
+		const char *const name = names->data + at + sizeof what;
+		memcpy(&what, names->data + at, sizeof what);
+		const bool sized = what.kind == STORE_FILE && what.modified_ns != 0;
+		const int code =
+			strcmp(name, ".") != 0 && strcmp(name, "..") != 0
+				? visit->name(visit->context, name, what.kind, sized ? &what : NULL)
+				: 0;
 		if (code)
 			return code;
-		at += 1 + strlen(name) + 1;
+		at += sizeof what + strlen(name) + 1;
 	}
 	return 0;
 }
