@@ -531,8 +531,9 @@ static void take_latency(
 	(void)steady_logs(e, &steady, &varies);
 	const double turns = fmax(out->response_ns / latency, 1);
 	const double half = NINETY * hypot(varies * sqrt(turns / files), LATENCY_ERROR);
-	/* First files that took longer than those that wait were opened cold: the corner tells. */
-	if (log(latency / out->response_ns) > half)
+	/* First files that took longer than those that wait were opened cold: groups tell, or the
+	 * corner. */
+	if (out->group <= 1 && log(latency / out->response_ns) > half)
 		return;
 	if (out->group > 1) {
 		latency = out->group_ns;
