@@ -55,7 +55,8 @@ struct nfs_call {
 	uint64_t cookie; /* of a LIST: 0 first, then what the call before it has left here */
 	uint8_t verifier[8];
 	bool plain; /* NFSv3, of a LIST: READDIR, whose names come without kinds, and not READDIRPLUS */
-	/* Of a LIST: each name is appended as a byte of enum store_kind and a string, which is a part of a path. */
+	/* Of a LIST: each name is appended as a struct store_stat, not aligned, and a string, which is a part of a path.
+	 * modified_ns 0: neither its size nor its time is known. */
 	struct buffer *names;
 	void *context;
 
