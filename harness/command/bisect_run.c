@@ -345,10 +345,11 @@ void bisect_run_release(struct bisect_run *run)
 
 /* --- the document ----------------------------------------------------------------------------- */
 
-/* A logarithm as a change: -0.25 is a quarter less. */
+/* A logarithm as a change: -0.25 is a quarter less; null where it is not finite.  To the billionth: rates that a session reads
+ * back are rounded in their fifteenth digit, and it must say the same as before. */
 static json_t *bisect_change(double log_ratio)
 {
-	return fields_number(expm1(log_ratio)); /* null where it is not finite */
+	return fields_number(round(expm1(log_ratio) * 1e9) / 1e9);
 }
 
 static json_t *bisect_estimate(const struct paired_estimate *estimate)
