@@ -3,12 +3,17 @@
 
 #include <errno.h>
 
+static uint32_t sampler_ranks(const struct sampler_options *options)
+{
+	return options->ranks > 1 ? options->ranks : 1;
+}
+
 uint32_t sampler_used(const struct sampler_options *options)
 {
 	const uint64_t size = options->batch_size;
 	const uint64_t round = options->devices > 1 ? options->devices : 1;
-	const uint64_t samples =
-		options->drop_last ? options->count - options->count % size : options->count;
+	const uint64_t share = options->count / sampler_ranks(options);
+	const uint64_t samples = options->drop_last ? share - share % size : share;
 	const uint64_t batches = (samples + size - 1) / size;
 	const uint64_t in_rounds = (batches - batches % round) * size;
 	return (uint32_t)(in_rounds < samples ? in_rounds : samples);
@@ -125,19 +130,28 @@ void sampler_close(struct sampler *s)
 	memory_unmap(&s->block);
 }
 
+/* Where this rank's sample at a place of its epoch is in the order of all. */
+static uint32_t sampler_at(const struct sampler *s, uint32_t place)
+{
+	const uint32_t ranks = sampler_ranks(&s->options);
+	return s->shards > 0 ? s->options.rank * (s->options.count / ranks) + place
+			     : place * ranks + s->options.rank;
+}
+
 uint32_t sampler_peek(struct sampler *s)
 {
 	if (s->position == s->used)
 		enter_epoch(s, s->epoch + 1);
-	return s->order[s->position];
+	return s->order[sampler_at(s, s->position)];
 }
 
 /* Of the next epoch, which is built as far as it takes: samples are mixed within their window alone. */
-static uint32_t sampler_coming(struct sampler *s, uint32_t at)
+static uint32_t sampler_coming(struct sampler *s, uint32_t place)
 {
+	const uint32_t at = sampler_at(s, place);
 	const bool last = s->options.epochs > 0 && s->epoch + 1 >= s->options.epochs;
 	const bool mixed = s->shards == 0 && s->options.shuffle;
-	if (at >= s->used || last || mixed)
+	if (place >= s->used || last || mixed)
 		return UINT32_MAX;
 	const uint32_t window = s->shards > 0 ? sampler_window(s) : 1;
 	while (s->built < s->options.count && s->built / window <= at / window)
@@ -148,14 +162,15 @@ static uint32_t sampler_coming(struct sampler *s, uint32_t at)
 uint32_t sampler_ahead(struct sampler *s, uint32_t ahead)
 {
 	const uint32_t left = s->used - s->position;
-	return ahead < left ? s->order[s->position + ahead] : sampler_coming(s, ahead - left);
+	return ahead < left ? s->order[sampler_at(s, s->position + ahead)]
+			    : sampler_coming(s, ahead - left);
 }
 
 struct ticket sampler_take(struct sampler *s, struct flow_ticket place)
 {
 	const uint32_t sample = sampler_peek(s);
 	s->position++;
-	if (s->built < s->options.count)
+	for (uint32_t i = 0; i < sampler_ranks(&s->options) && s->built < s->options.count; i++)
 		build_step(s);
 	return (struct ticket){
 		.number = place.number,

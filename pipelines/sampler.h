@@ -26,6 +26,11 @@ struct sampler_options {
 	/* Devices that train together take a batch each: at the end of an epoch the batches that are too few for
 	 * all of them are left out, as a distributed sampler with drop_last does it.  0 or 1: one device. */
 	uint32_t devices;
+	/* Ranks of a job share each epoch: of one order for all, a function of (seed, epoch), rank r has every ranks-th
+	 * sample from the r-th on, so that their batches together are those of one process with ranks times the
+	 * batch size; by shards a part of it in one piece, so that each reads its own shards.  What is left of
+	 * equal shares is left out.  ranks 0 or 1: alone. */
+	uint32_t rank, ranks;
 	uint64_t epochs; /* 0: without end */
 	bool alike;      /* samples have the same seeds in every epoch */
 };

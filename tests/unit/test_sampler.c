@@ -249,6 +249,84 @@ static void shards_come_whole(void **state)
 	}
 }
 
+/* Batch b of each rank together has the samples of batch b of one process with ranks times the batch size, in its places. */
+static void ranks_share_the_batches_of_one(void **state)
+{
+	(void)state;
+	enum { COUNT = 50, SIZE = 4, RANKS = 3, EPOCHS = 3, USED = 48 };
+	struct sampler_options options = {.seed = 9,
+		.count = COUNT,
+		.batch_size = RANKS * SIZE,
+		.shuffle = true,
+		.drop_last = true,
+		.epochs = EPOCHS};
+	struct ticket one[EPOCHS * USED];
+	struct sampler sampler;
+	assert_int_equal(sampler_open(&sampler, &options), 0);
+	open_tickets(&options);
+	for (uint32_t i = 0; i < EPOCHS * USED; i++)
+		one[i] = take(&sampler);
+	close_sampler(&sampler);
+	options.batch_size = SIZE;
+	options.ranks = RANKS;
+	for (options.rank = 0; options.rank < RANKS; options.rank++) {
+		assert_int_equal(sampler_used(&options), USED / RANKS);
+		assert_int_equal(sampler_open(&sampler, &options), 0);
+		open_tickets(&options);
+		for (uint32_t i = 0; i < EPOCHS * USED / RANKS; i++) {
+			const uint32_t there = i * RANKS + options.rank;
+			const uint32_t place = i % (USED / RANKS);
+			/* An epoch begins when it is taken from. */
+			if (place > 0 && place + 1 < USED / RANKS)
+				assert_int_equal(
+					sampler_ahead(&sampler, 1), one[there + RANKS].sample);
+			const struct ticket ticket = take(&sampler);
+			assert_int_equal(ticket.sample, one[there].sample);
+			assert_int_equal(ticket.seed, one[there].seed);
+			assert_int_equal(ticket.batch, one[there].batch);
+		}
+		close_sampler(&sampler);
+	}
+}
+
+/* By shards each has its own piece of one order, and all of them together each sample once. */
+static void ranks_share_shards(void **state)
+{
+	(void)state;
+	enum { COUNT = 60, EACH = 10, RANKS = 2 };
+	static const char *const names[] = {"0", "1", "2", "3", "4", "5"};
+	struct sample samples[COUNT];
+	const uint64_t offsets[COUNT] = {0};
+	for (uint32_t i = 0; i < COUNT; i++)
+		samples[i] = (struct sample){.path = names[i / EACH]};
+	const struct dataset dataset = {.samples = samples, .offsets = offsets, .count = COUNT};
+	struct sampler_options options = {.seed = 4,
+		.count = COUNT,
+		.batch_size = 5,
+		.shuffle = true,
+		.by_shards = &dataset,
+		.window = 4,
+		.ranks = RANKS};
+	unsigned seen[COUNT] = {0};
+	uint32_t shards[RANKS] = {0}; /* as bits */
+	for (options.rank = 0; options.rank < RANKS; options.rank++) {
+		struct sampler sampler;
+		assert_int_equal(sampler_open(&sampler, &options), 0);
+		open_tickets(&options);
+		for (uint32_t i = 0; i < 2 * COUNT / RANKS; i++) {
+			const uint32_t sample = take(&sampler).sample;
+			seen[sample]++;
+			if (i < COUNT / RANKS)
+				shards[options.rank] |= 1U << sample / EACH;
+		}
+		close_sampler(&sampler);
+	}
+	for (uint32_t i = 0; i < COUNT; i++)
+		assert_int_equal(seen[i], 2);
+	/* A window that lies across two pieces is shared, and no other shard. */
+	assert_true(__builtin_popcount(shards[0] & shards[1]) <= 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -260,6 +338,8 @@ int main(void)
 		cmocka_unit_test(it_ends_after_its_epochs),
 		cmocka_unit_test(incomplete_rounds_are_left_out),
 		cmocka_unit_test(shards_come_whole),
+		cmocka_unit_test(ranks_share_the_batches_of_one),
+		cmocka_unit_test(ranks_share_shards),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
