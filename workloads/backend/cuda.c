@@ -2,6 +2,7 @@
  * said by name), and the backend's functions as calls of the plug-in's.  Nothing here knows CUDA. */
 #include "workloads/backend/cuda.h"
 
+#include "harness/base/plugin.h"
 #include "harness/base/program.h"
 #include "harness/base/units.h"
 #include "workloads/backend/backend.h"
@@ -20,51 +21,23 @@
 
 /* --- finding the plug-in ---------------------------------------------------------------------- */
 
-typedef const struct cuda_plugin *plugin_entry(void);
-
-static int cuda_check_versions(
-	const struct cuda_plugin *plugin, const char *path, struct error *err)
-{
-	if (!plugin)
-		return error_set(err, -ENOTSUP,
-			"'%s' is not a working CUDA plug-in: it returns no function table", path);
-	if (plugin->abi != CUDA_PLUGIN_ABI)
-		return error_set(err, -ENOTSUP,
-			"'%s' has plug-in interface %u, but this program needs %d: use the plug-in of this build",
-			path, plugin->abi, CUDA_PLUGIN_ABI);
-	if (strcmp(plugin->version, MLBENCH_VERSION) != 0)
-		return error_set(err, -ENOTSUP,
-			"'%s' has version %.32s, but this program has %s: use the plug-in of this build",
-			path, plugin->version, MLBENCH_VERSION);
-	return 0;
-}
-
 int cuda_open_plugin(const struct cuda_plugin **out, const char *path, struct error *err)
 {
-	*out = NULL;
-	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!library) {
-		const char *reason = dlerror();
-		return error_set(err, -ENOENT, "the CUDA plug-in cannot be opened: %s",
-			reason ? reason : path);
-	}
+	void *library;
 	plugin_entry *entry;
-	/* The way from an object's address to a function's that POSIX describes for dlsym. */
-	*(void **)&entry = dlsym(library, CUDA_PLUGIN_ENTRY);
-	int code = 0;
-	if (!entry)
-		code = error_set(err, -ENOTSUP,
-			"'%s' is not a plug-in of this program: it does not export %s", path,
-			CUDA_PLUGIN_ENTRY);
-	const struct cuda_plugin *plugin = entry ? entry() : NULL;
-	if (!code)
-		code = cuda_check_versions(plugin, path, err);
-	if (code) {
-		(void)dlclose(library);
+	*out = NULL;
+	int code = plugin_open(&library, &entry, path, CUDA_PLUGIN_ENTRY, "CUDA", err);
+	if (code)
 		return code;
-	}
-	*out = plugin;
-	return 0;
+	const struct cuda_plugin *plugin = ((const struct cuda_plugin *(*)(void))entry)();
+	code = plugin_check(path, "CUDA",
+		plugin ? &(struct plugin_of){plugin->abi, plugin->version} : NULL, CUDA_PLUGIN_ABI,
+		err);
+	if (code)
+		(void)dlclose(library);
+	else
+		*out = plugin;
+	return code;
 }
 
 /* The kernel's side of a driver: there is something that a plug-in could use. */
@@ -76,21 +49,6 @@ static const char *cuda_visible_device(void)
 			return i == 0 ? "and no device is visible (no /dev/nvidiactl)"
 				      : "and no device is visible (no /dev/nvidia0)";
 	return "though a device is visible";
-}
-
-/* The first of the places that has the file; false: none. */
-static bool cuda_find_file(struct cuda_found *found, const char *folder)
-{
-	static const char *const places[] = {"", "/../lib/mlbench", "/../lib"};
-	for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-		const int length = snprintf(found->path, sizeof found->path,
-			"%s%s/" CUDA_PLUGIN_FILE, folder, places[i]);
-		if (length > 0 && (size_t)length < sizeof found->path &&
-			access(found->path, F_OK) == 0)
-			return true;
-	}
-	found->path[0] = '\0';
-	return false;
 }
 
 /* The CUDA libraries are 200 MiB of resident memory, which a run on a node without a driver need not carry.  Only opened here:
@@ -107,14 +65,10 @@ static bool cuda_has_driver(struct cuda_found *found)
 
 static bool cuda_choose_file(struct cuda_found *found, const char *folder)
 {
-	const char *named = getenv(CUDA_PLUGIN_VARIABLE);
-	if (named && *named) {
-		/* Without a slash the linker would look in its own places. */
-		(void)snprintf(found->path, sizeof found->path, "%s%s",
-			strchr(named, '/') ? "" : "./", named);
+	if (plugin_find(CUDA_PLUGIN_VARIABLE, CUDA_PLUGIN_FILE, folder, found->path,
+		    sizeof found->path))
 		return true;
-	}
-	if (cuda_find_file(found, folder))
+	if (found->path[0])
 		return cuda_has_driver(found);
 	(void)snprintf(found->why, sizeof found->why,
 		"this build has no CUDA plug-in (%s is not in '%.200s', ../lib/mlbench or ../lib), %s",
