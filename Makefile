@@ -86,14 +86,17 @@ GENERATED_OBJECTS := $(GENERATED:.c=.o)
 CFLAGS_ALL += -isystem $(GENERATED_B)
 
 include workloads/backend/cuda/plugin.mk
+include workloads/ranks/mpi/plugin.mk
 
 all: program $(B)/measuring_alone $(B)/bare/mlbench
 # What a user needs; the two others are for tests.
-program: $(B)/mlbench $(if $(CUDA_NVCC),$(PLUGIN),no-plugin)
+program: $(B)/mlbench $(if $(CUDA_NVCC),$(PLUGIN),no-plugin) $(or $(MPI_PLUGIN),no-mpi)
 	$(if $(CUDA_WHY),$(call say,NOTE,"no plug-in for NVIDIA devices: $(CUDA_WHY)"))
 	$(if $(CUDA_NOTE),$(call say,NOTE,"plug-in for NVIDIA devices: $(CUDA_NOTE)"))
 no-plugin: # of an earlier build, which the program would find
 	@rm -f $(B)/libmlbench-cuda.so
+no-mpi:
+	@rm -f $(B)/libmlbench-mpi.so
 
 # What measures, and what reads: the first links without the second, and without its libraries (tests/measuring_alone.c).
 MEASURING := $(filter harness/base/% harness/config/% harness/record/% harness/flow/% harness/measure/% workloads/% pipelines/%,$(SOURCES))
@@ -276,9 +279,10 @@ clean:
 help:
 	@sed -n 's/^#  *\(make .*\)/\1/p' Makefile
 
-.PHONY: all program no-plugin cuda-toolkit double double-tests double-benches charts vega-came device device-tests device-benches setup setup-check sweep check bank bank-quick bank-real real-tools unit-tests thread-tests fuzzers benches bench labs labs-plain man install dist dist-device format lint clean help
+.PHONY: all program no-plugin no-mpi cuda-toolkit double double-tests double-benches charts vega-came device device-tests device-benches setup setup-check sweep check bank bank-quick bank-real real-tools unit-tests thread-tests fuzzers benches bench labs labs-plain man install dist dist-device format lint clean help
 .SECONDARY:
 
 -include $(CUDA_PIC:.o=.d) $(CUDA_PLAIN:%.c=$(B)/pic/%.d) $(CUDA_KERNELS:%.cu=$(B)/pic/%.cu.d) $(DOUBLE_PIC:.o=.d) \
          $(patsubst %,$(DOUBLE_B)/%.d,$(DOUBLE_CXX) $(DEVICE_KERNELS)) $(DEVICE_KERNELS:%=$(B)/pic/%.d) $(DOUBLE_TESTS:=.d) $(DEVICE_SOURCES:tests/device/%.c=$(B)/device/%.d) $(DEVICE_BENCH_OBJECTS:.o=.d)
+-include $(MPI_C:%.c=$(B)/mpi/%.d) $(MPI_PLAIN:%.c=$(B)/mpi/%.d)
 -include $(OBJECTS:.o=.d) $(B)/harness/main.d $(B)/tests/measuring_alone.d $(LOOKS_AT_WITH:%.o=$(B)/bare/%.d) $(TESTS:=.d) $(BENCHES:=.d) $(FUZZ_OBJECTS:.o=.d)

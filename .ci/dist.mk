@@ -5,6 +5,7 @@ install: all man $(COMPLETIONS)
 	install -m 755 $(B)/mlbench $(DESTDIR)$(PREFIX)/bin/mlbench
 	$(if $(and $(CUDA_NVCC),$(PLUGIN)),install -d $(DESTDIR)$(PREFIX)/lib/mlbench)
 	$(if $(and $(CUDA_NVCC),$(PLUGIN)),install -m 755 $(B)/libmlbench-cuda.so $(DESTDIR)$(PREFIX)/lib/mlbench/)
+	$(if $(MPI_PLUGIN),install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib/mlbench $(MPI_PLUGIN))
 	install -m 644 $(B)/man/mlbench.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	install -m 644 $(B)/man/mlbench.ini.5 $(DESTDIR)$(PREFIX)/share/man/man5/
 	install -m 644 configs/*.ini $(DESTDIR)$(PREFIX)/share/mlbench/configs/

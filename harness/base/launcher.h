@@ -1,0 +1,19 @@
+/* Who started this process, as its environment says: mpirun, srun and the like start one program as
+ * many ranks, and each learns from variables which one it is.  Nothing is opened or asked. */
+#ifndef MLBENCH_BASE_LAUNCHER_H
+#define MLBENCH_BASE_LAUNCHER_H
+
+#include <stdbool.h>
+
+struct launcher {
+	const char *name; /* "Open MPI", "Slurm"; a constant */
+	const char *
+		hint; /* what helps where its ranks do not see each other; NULL: nothing; a constant */
+	unsigned rank, count;
+	unsigned local_rank, local_count; /* on this node; count 0: not said */
+};
+
+/* False: this process was started alone, or the variables make no sense together. */
+bool launcher_find(struct launcher *out);
+
+#endif

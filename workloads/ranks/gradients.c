@@ -1,0 +1,287 @@
+/* Buckets, their due times, and the meeting. */
+#include "workloads/ranks/gradients.h"
+
+#include "harness/base/clock.h"
+#include "harness/base/memory.h"
+#include "workloads/ranks/ranks.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum {
+	SPIN_NS = 30 * 1000, /* looks without a pause, at first */
+	LOOK_SHARE = 32,     /* of the time that passed since then */
+	LOOK_MOST_NS = 250 * 1000,
+	FURTHER_NS = 200 * 1000, /* between looks while the step goes on */
+	LONGEST_S = 600,
+};
+static const double BACKWARD_SHARE = 2.0 / 3;
+
+struct bucket {
+	size_t begin, count; /* in values */
+	struct mpi_request *request;
+};
+
+struct gradients {
+	struct gradients_options options;
+	struct ranks *ranks;
+	struct memory_block block;
+	float *values;
+	struct bucket *buckets; /* (bucket_count); owned */
+	size_t bucket_count;
+	size_t begun; /* of this round's */
+	size_t open;  /* the first that is not over; those before it are */
+	uint64_t began_ns, computed_ns, first_ns;
+	bool going; /* in a round */
+	bool over;  /* somebody left, or is lost */
+	struct mpi_round *round;
+	struct mpi_request *meeting;
+};
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+static size_t gradients_bucket_values(const struct gradients_options *options)
+{
+	const uint64_t values = options->bytes / sizeof(float);
+	uint64_t most = options->bucket_bytes / sizeof(float);
+	if (most == 0 || most > values)
+		most = values;
+	return (size_t)(most > INT_MAX ? INT_MAX : most);
+}
+
+static int gradients_cut(struct gradients *g, struct error *err)
+{
+	const size_t values = (size_t)(g->options.bytes / sizeof(float));
+	const size_t most = gradients_bucket_values(&g->options);
+	g->bucket_count = values > 0 ? (values + most - 1) / most : 0;
+	g->buckets = calloc(g->bucket_count + 1, sizeof *g->buckets);
+	if (!g->buckets)
+		return error_set(err, -ENOMEM, "out of memory for %zu buckets", g->bucket_count);
+	for (size_t i = 0; i < g->bucket_count; i++) {
+		g->buckets[i].begin = i * most;
+		g->buckets[i].count = i + 1 < g->bucket_count ? most : values - i * most;
+	}
+	if (values > 0 && memory_map(&g->block, values * sizeof(float), false))
+		return error_set(err, -ENOMEM, "out of memory for gradients of %zu values", values);
+	g->values = g->block.data;
+	return 0;
+}
+
+int gradients_open(
+	struct gradients **out, const struct gradients_options *options, struct error *err)
+{
+	struct gradients *const g = calloc(1, sizeof *g);
+	*out = NULL;
+	if (!g)
+		return error_set(err, -ENOMEM, "out of memory for gradients");
+	*g = (struct gradients){.options = *options, .ranks = options->ranks};
+	g->round = calloc(1, sizeof *g->round);
+	int code = g->round ? gradients_cut(g, err)
+			    : error_set(err, -ENOMEM, "out of memory for a round");
+	if (!code)
+		code = g->ranks->plugin->train(options->count, err);
+	if (code)
+		gradients_close(g);
+	else
+		*out = g;
+	return code;
+}
+
+/* What MPI may still write to stays mapped. */
+void gradients_close(struct gradients *g)
+{
+	if (!g)
+		return;
+	if (!g->ranks->lost) {
+		memory_unmap(&g->block);
+		free(g->round);
+	}
+	free(g->buckets);
+	free(g);
+}
+
+uint64_t gradients_bytes(const struct gradients *g)
+{
+	return g->options.bytes;
+}
+
+/* --- a round ---------------------------------------------------------------------------------- */
+
+void gradients_begin(struct gradients *g, uint64_t began_ns, uint64_t computed_ns)
+{
+	g->began_ns = began_ns;
+	g->computed_ns = computed_ns;
+	g->begun = g->open = 0;
+	g->first_ns = 0;
+	g->going = true;
+}
+
+/* When the backward pass has made a bucket. */
+static uint64_t gradients_due_ns(const struct gradients *g, size_t bucket)
+{
+	if (!g->options.overlap || g->computed_ns <= g->began_ns)
+		return g->computed_ns;
+	const double made = (double)(bucket + 1) / (double)g->bucket_count;
+	const double share = 1 - BACKWARD_SHARE + BACKWARD_SHARE * made;
+	return g->began_ns + (uint64_t)(share * (double)(g->computed_ns - g->began_ns));
+}
+
+/* The first value of a bucket is one that every rank adds to, so that a sum which is none is found out. */
+static int gradients_start(struct gradients *g, struct bucket *bucket, struct error *err)
+{
+	float *const values = g->values + bucket->begin;
+	values[0] = (float)(g->ranks->world.rank + 1);
+	return g->ranks->plugin->sum(&bucket->request, values, bucket->count, err);
+}
+
+static int gradients_check(
+	const struct gradients *g, const struct bucket *bucket, struct error *err)
+{
+	const float n = (float)g->options.count;
+	const float sum = g->values[bucket->begin];
+	if (sum == n * (n + 1) / 2)
+		return 0;
+	return error_set(err, -EIO, "the exchange of gradients gave a wrong sum: %g for %g",
+		(double)sum, (double)(n * (n + 1) / 2));
+}
+
+static int gradients_test(struct gradients *g, struct error *err)
+{
+	while (g->open < g->begun) {
+		struct bucket *const bucket = &g->buckets[g->open];
+		int code = g->ranks->plugin->test(&bucket->request, err);
+		if (code > 0)
+			code = gradients_check(g, bucket, err);
+		else if (code == 0)
+			return 0;
+		if (code)
+			return code;
+		g->open++;
+	}
+	return 0;
+}
+
+/* A failed one is lost to the others. */
+static int gradients_lose(struct gradients *g, int code)
+{
+	if (code) {
+		g->over = true;
+		g->going = false;
+		g->ranks->lost = true;
+	}
+	return code;
+}
+
+int gradients_further(struct gradients *g, uint64_t now_ns, uint64_t *due_ns, struct error *err)
+{
+	int code = 0;
+	while (!code && g->begun < g->bucket_count && gradients_due_ns(g, g->begun) <= now_ns) {
+		if (g->begun == 0)
+			g->first_ns = now_ns;
+		code = gradients_start(g, &g->buckets[g->begun], err);
+		g->begun += !code;
+	}
+	if (!code)
+		code = gradients_test(g, err);
+	*due_ns = g->begun < g->bucket_count ? gradients_due_ns(g, g->begun) : UINT64_MAX;
+	if (g->open < g->begun && now_ns + FURTHER_NS < *due_ns)
+		*due_ns = now_ns + FURTHER_NS;
+	return gradients_lose(g, code);
+}
+
+static bool gradients_stopped(const struct gradients *g)
+{
+	return g->options.stop && atomic_load_explicit(g->options.stop, memory_order_relaxed);
+}
+
+static void gradients_pause(uint64_t begin_ns, uint64_t now_ns)
+{
+	const uint64_t passed_ns = now_ns - begin_ns;
+	const uint64_t look_ns = passed_ns / LOOK_SHARE;
+	if (passed_ns > SPIN_NS)
+		clock_sleep_until_ns(now_ns + (look_ns < LOOK_MOST_NS ? look_ns : LOOK_MOST_NS));
+}
+
+/* Until the buckets are over, and the meeting. */
+static int gradients_wait(struct gradients *g, struct error *err)
+{
+	const uint64_t begin_ns = clock_now_ns();
+	uint64_t last_ns = begin_ns + LONGEST_S * NS_PER_S;
+	bool stopped = false;
+	for (;;) {
+		int code = gradients_test(g, err);
+		const uint64_t now_ns = clock_now_ns();
+		if (!code && g->open == g->begun) {
+			code = g->ranks->plugin->test(&g->meeting, err);
+			if (code > 0)
+				return 0;
+		}
+		if (code)
+			return code;
+		if (!stopped && gradients_stopped(g)) {
+			stopped = true;
+			last_ns = now_ns + GRADIENTS_PATIENCE_S * NS_PER_S;
+		}
+		if (now_ns > last_ns)
+			return stopped ? error_set(err, -EINTR, "stopped")
+				       : error_set(err, -ETIMEDOUT,
+						 "another rank has not computed its step for %d s",
+						 LONGEST_S);
+		gradients_pause(begin_ns, now_ns);
+	}
+}
+
+static int gradients_meet(
+	struct gradients *g, uint64_t computed_ns, enum gradients_leave why, struct error *err)
+{
+	uint64_t due_ns;
+	g->computed_ns = g->computed_ns < computed_ns ? g->computed_ns : computed_ns;
+	int code = gradients_further(g, computed_ns, &due_ns, err);
+	if (code)
+		return code;
+	/* By the leader's clock, whose zero is long past. */
+	*g->round = (struct mpi_round){
+		.latest_ns = (double)((int64_t)computed_ns + g->ranks->offset_ns),
+		.second_ns = -HUGE_VAL,
+		.last = (int)g->ranks->world.rank,
+		.leaves = (int)why};
+	code = g->ranks->plugin->meet(&g->meeting, g->round, err);
+	if (!code)
+		code = gradients_wait(g, err);
+	g->going = false;
+	g->over = g->over || (!code && g->round->leaves != GRADIENTS_STAY);
+	return gradients_lose(g, code);
+}
+
+int gradients_finish(
+	struct gradients *g, uint64_t computed_ns, struct gradients_round *out, struct error *err)
+{
+	const int code = gradients_meet(g, computed_ns, GRADIENTS_STAY, err);
+	if (code)
+		return code;
+	const uint64_t ended_ns = clock_now_ns();
+	const double met_ns = g->round->latest_ns - (double)g->ranks->offset_ns;
+	/* Clocks are known with an error: it is neither before this rank's own time, nor after the end. */
+	uint64_t met = met_ns > (double)computed_ns ? (uint64_t)met_ns : computed_ns;
+	met = met < ended_ns ? met : ended_ns;
+	const double late_ns = g->round->latest_ns - g->round->second_ns;
+	*out = (struct gradients_round){.first_ns = g->first_ns > 0 ? g->first_ns : computed_ns,
+		.met_ns = met,
+		.ended_ns = ended_ns,
+		.late_ns = g->options.count > 1 && late_ns > 0 ? (uint64_t)late_ns : 0,
+		.last = (unsigned)g->round->last,
+		.leaves = (enum gradients_leave)g->round->leaves};
+	return 0;
+}
+
+int gradients_leave(struct gradients *g, enum gradients_leave why, struct error *err)
+{
+	if (g->over)
+		return 0;
+	const uint64_t now_ns = clock_now_ns();
+	if (!g->going)
+		gradients_begin(g, now_ns, now_ns);
+	return gradients_meet(g, now_ns, why, err);
+}

@@ -1,0 +1,79 @@
+/* The exchange of gradients between the ranks that train: after each step all of them have the sum, and none begins its next
+ * step before the slowest has computed this one.
+ *
+ * Gradients come in buckets, the last layers' first.  With overlap a bucket is exchanged as soon as the backward pass has made
+ * it, while the rest of it goes on; without, all of them when the step has been computed.  Of a device that is a clock the backward
+ * pass is the last two thirds of its step: twice the arithmetic of the forward pass (Kaplan et al. 2020, arXiv 2001.08361, 2.1),
+ * and buckets are made at a steady pace in it.
+ *
+ * A round ends with a meeting: when the last rank had its gradients, by the leader's clock, which one that was, and
+ * whether any leaves.  One that leaves takes part in one round more, so that all ranks end after the same one, and nothing stays
+ * open between them.
+ *
+ * The step's thread alone; MPI goes on only while it is in here. */
+#ifndef MLBENCH_WORKLOADS_RANKS_GRADIENTS_H
+#define MLBENCH_WORKLOADS_RANKS_GRADIENTS_H
+
+#include "harness/base/error.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ranks;
+struct gradients;
+
+/* Why a rank leaves; of several the largest counts. */
+enum gradients_leave { GRADIENTS_STAY, GRADIENTS_ENDED, GRADIENTS_FAILED };
+
+struct gradients_options {
+	struct ranks *ranks;
+	unsigned count;        /* ranks that train: the first ones; this is one of them */
+	uint64_t bytes;        /* of gradients; 0: ranks only meet */
+	uint64_t bucket_bytes; /* of a bucket at most; 0: all are one */
+	bool overlap;
+	const atomic_bool
+		*stop; /* then a round takes GRADIENTS_PATIENCE_S more at most; may be NULL */
+};
+
+#define GRADIENTS_PATIENCE_S 10
+
+/* Of a round.  Monotonic times of this rank, ns. */
+struct gradients_round {
+	uint64_t first_ns; /* the first bucket was begun */
+	uint64_t met_ns;   /* the last rank had its gradients */
+	uint64_t ended_ns; /* the sums are there */
+	uint64_t late_ns;  /* how long all waited for that rank alone: from the last but one */
+	unsigned last;     /* which rank it was */
+	enum gradients_leave leaves; /* anything but STAY: it was the last round */
+};
+
+/* Bytes that gradients_open maps. */
+static inline uint64_t gradients_memory(uint64_t bytes)
+{
+	return bytes;
+}
+
+/* All ranks that train, at the same time. */
+int gradients_open(
+	struct gradients **out, const struct gradients_options *options, struct error *err);
+void gradients_close(struct gradients *gradients); /* NULL is fine */
+
+/* A round: the step began at began_ns, and its gradients will be there, or are, at computed_ns. */
+void gradients_begin(struct gradients *gradients, uint64_t began_ns, uint64_t computed_ns);
+/* Begins what has been made by now and furthers what is under way.  *due_ns: when to come again, at the latest; UINT64_MAX: no
+ * need to. */
+int gradients_further(
+	struct gradients *gradients, uint64_t now_ns, uint64_t *due_ns, struct error *err);
+/* The step was computed: exchanges what is left, and meets.  -EINTR: stopped, and the others did not come in time; -ETIMEDOUT; -EIO. */
+int gradients_finish(struct gradients *gradients, uint64_t computed_ns, struct gradients_round *out,
+	struct error *err);
+
+/* The step's thread has had its last batch, or was stopped, in the middle of a round or between two: takes part in that round, or in
+ * the next one.  After a round that somebody left it does nothing. */
+int gradients_leave(struct gradients *gradients, enum gradients_leave why, struct error *err);
+
+/* Bytes that a round exchanges, and ranks between which. */
+uint64_t gradients_bytes(const struct gradients *gradients);
+
+#endif

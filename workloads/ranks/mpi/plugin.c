@@ -1,0 +1,299 @@
+/* The plug-in: MPI's non-blocking calls behind one lock, so that a library without
+ * MPI_THREAD_MULTIPLE serves as well.  Sums have a communicator of their own: no message of the
+ * program's control can be mistaken for one of theirs. */
+#include "workloads/ranks/mpi/plugin.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct mpi_request {
+	MPI_Request request;
+};
+
+static pthread_mutex_t mpi_lock = PTHREAD_MUTEX_INITIALIZER;
+static MPI_Comm mpi_control = MPI_COMM_NULL, mpi_gradients = MPI_COMM_NULL;
+static MPI_Datatype mpi_round_type = MPI_DATATYPE_NULL;
+static MPI_Op mpi_round_later = MPI_OP_NULL;
+
+static int mpi_told(int code, const char *what, struct error *err)
+{
+	char text[MPI_MAX_ERROR_STRING] = "";
+	int length = 0;
+	if (code == MPI_SUCCESS)
+		return 0;
+	(void)MPI_Error_string(code, text, &length);
+	return error_set(err, -EIO, "%s: %.200s", what, text);
+}
+
+static void mpi_describe(struct mpi_world *out)
+{
+	char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+	char name[MPI_MAX_PROCESSOR_NAME] = "";
+	int length = 0;
+	(void)MPI_Get_library_version(text, &length);
+	/* "Open MPI v4.1.4, package: ..."; MPICH has "MPICH Version:\t4.0.2\n...". */
+	text[strcspn(text, ",\n")] = '\0';
+	(void)snprintf(out->library, sizeof out->library, "%.*s", MPI_LIBRARY_BYTES - 1, text);
+	(void)MPI_Get_processor_name(name, &length);
+	(void)snprintf(out->host, sizeof out->host, "%.*s", MPI_HOST_BYTES - 1, name);
+}
+
+static int mpi_find_neighbours(struct mpi_world *out)
+{
+	MPI_Comm node = MPI_COMM_NULL;
+	int rank = 0;
+	int count = 1;
+	int code =
+		MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+	if (code == MPI_SUCCESS)
+		code = MPI_Comm_rank(node, &rank);
+	if (code == MPI_SUCCESS)
+		code = MPI_Comm_size(node, &count);
+	if (node != MPI_COMM_NULL)
+		(void)MPI_Comm_free(&node);
+	out->local_rank = (unsigned)rank;
+	out->local_count = (unsigned)count;
+	return code;
+}
+
+/* An MPI_User_function. */
+static void mpi_merge_rounds(void *in, void *inout, int *count, MPI_Datatype *type)
+{
+	const struct mpi_round *const from = in;
+	struct mpi_round *const to = inout;
+	(void)type;
+	for (int i = 0; i < *count; i++) {
+		const struct mpi_round a = from[i];
+		const struct mpi_round b = to[i];
+		/* At the same moment: the lower rank, whichever way they are paired. */
+		const bool first = a.latest_ns > b.latest_ns ||
+				   (a.latest_ns == b.latest_ns && a.last < b.last);
+		const struct mpi_round *const late = first ? &a : &b;
+		const struct mpi_round *const early = first ? &b : &a;
+		to[i] = (struct mpi_round){.latest_ns = late->latest_ns,
+			.second_ns = late->second_ns > early->latest_ns ? late->second_ns
+									: early->latest_ns,
+			.last = late->last,
+			.leaves = a.leaves > b.leaves ? a.leaves : b.leaves};
+	}
+}
+
+static int mpi_make_types(void)
+{
+	int code = MPI_Type_contiguous((int)sizeof(struct mpi_round), MPI_BYTE, &mpi_round_type);
+	if (code == MPI_SUCCESS)
+		code = MPI_Type_commit(&mpi_round_type);
+	return code == MPI_SUCCESS ? MPI_Op_create(mpi_merge_rounds, 1, &mpi_round_later) : code;
+}
+
+static int mpi_join(struct mpi_world *out)
+{
+	int rank = 0;
+	int count = 1;
+	int code = MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	if (code == MPI_SUCCESS)
+		code = MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	if (code == MPI_SUCCESS)
+		code = MPI_Comm_size(MPI_COMM_WORLD, &count);
+	if (code == MPI_SUCCESS)
+		code = MPI_Comm_dup(MPI_COMM_WORLD, &mpi_control);
+	if (code == MPI_SUCCESS)
+		code = MPI_Comm_dup(MPI_COMM_WORLD, &mpi_gradients);
+	if (code == MPI_SUCCESS)
+		code = mpi_make_types();
+	out->rank = (unsigned)rank;
+	out->count = (unsigned)count;
+	return code == MPI_SUCCESS ? mpi_find_neighbours(out) : code;
+}
+
+static int plugin_open(struct mpi_world *out, struct error *err)
+{
+	int given = MPI_THREAD_SINGLE;
+	int begun = 0;
+	*out = (struct mpi_world){.count = 1, .local_count = 1};
+	(void)MPI_Initialized(&begun);
+	int code = begun ? MPI_SUCCESS : MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &given);
+	if (code == MPI_SUCCESS && given < MPI_THREAD_SERIALIZED)
+		return error_set(err, -ENOTSUP,
+			"this MPI library serves one thread only (MPI_THREAD_SERIALIZED is needed)");
+	if (code == MPI_SUCCESS)
+		code = mpi_join(out);
+	mpi_describe(out);
+	return mpi_told(code, "MPI cannot be started", err);
+}
+
+static void plugin_close(void)
+{
+	int over = 0;
+	(void)MPI_Finalized(&over);
+	if (over)
+		return;
+	if (mpi_round_later != MPI_OP_NULL)
+		(void)MPI_Op_free(&mpi_round_later);
+	if (mpi_round_type != MPI_DATATYPE_NULL)
+		(void)MPI_Type_free(&mpi_round_type);
+	if (mpi_gradients != MPI_COMM_NULL)
+		(void)MPI_Comm_free(&mpi_gradients);
+	if (mpi_control != MPI_COMM_NULL)
+		(void)MPI_Comm_free(&mpi_control);
+	(void)MPI_Finalize();
+}
+
+static void plugin_abort(int status)
+{
+	(void)MPI_Abort(MPI_COMM_WORLD, status);
+}
+
+static int mpi_begin(struct mpi_request **out, size_t count, struct error *err)
+{
+	*out = NULL;
+	if (count > INT_MAX)
+		return error_set(err, -EFBIG, "a message of %zu items is too long", count);
+	*out = malloc(sizeof **out);
+	return *out ? 0 : error_set(err, -ENOMEM, "out of memory for a message");
+}
+
+/* The lock is held. */
+static int mpi_begun(struct mpi_request **out, int code, const char *what, struct error *err)
+{
+	if (code != MPI_SUCCESS) {
+		free(*out);
+		*out = NULL;
+	}
+	return mpi_told(code, what, err);
+}
+
+static int plugin_send(struct mpi_request **out, unsigned rank, int tag, const void *data,
+	size_t bytes, struct error *err)
+{
+	int code = mpi_begin(out, bytes, err);
+	if (code)
+		return code;
+	(void)pthread_mutex_lock(&mpi_lock);
+	code = mpi_begun(out,
+		MPI_Isend(
+			data, (int)bytes, MPI_BYTE, (int)rank, tag, mpi_control, &(*out)->request),
+		"a message cannot be sent", err);
+	(void)pthread_mutex_unlock(&mpi_lock);
+	return code;
+}
+
+static int plugin_receive(struct mpi_request **out, unsigned rank, int tag, void *data,
+	size_t bytes, struct error *err)
+{
+	int code = mpi_begin(out, bytes, err);
+	if (code)
+		return code;
+	(void)pthread_mutex_lock(&mpi_lock);
+	code = mpi_begun(out,
+		MPI_Irecv(
+			data, (int)bytes, MPI_BYTE, (int)rank, tag, mpi_control, &(*out)->request),
+		"a message cannot be received", err);
+	(void)pthread_mutex_unlock(&mpi_lock);
+	return code;
+}
+
+static int plugin_sum(struct mpi_request **out, float *values, size_t count, struct error *err)
+{
+	int code = mpi_begin(out, count, err);
+	if (code)
+		return code;
+	(void)pthread_mutex_lock(&mpi_lock);
+	code = mpi_begun(out,
+		MPI_Iallreduce(MPI_IN_PLACE, values, (int)count, MPI_FLOAT, MPI_SUM, mpi_gradients,
+			&(*out)->request),
+		"gradients cannot be summed", err);
+	(void)pthread_mutex_unlock(&mpi_lock);
+	return code;
+}
+
+static int plugin_meet(struct mpi_request **out, struct mpi_round *round, struct error *err)
+{
+	int code = mpi_begin(out, 1, err);
+	if (code)
+		return code;
+	(void)pthread_mutex_lock(&mpi_lock);
+	code = mpi_begun(out,
+		MPI_Iallreduce(MPI_IN_PLACE, round, 1, mpi_round_type, mpi_round_later,
+			mpi_gradients, &(*out)->request),
+		"the ranks cannot meet", err);
+	(void)pthread_mutex_unlock(&mpi_lock);
+	return code;
+}
+
+static int mpi_choose(unsigned count)
+{
+	MPI_Group all = MPI_GROUP_NULL;
+	MPI_Group some = MPI_GROUP_NULL;
+	int first[1][3] = {{0, (int)count - 1, 1}};
+	if (mpi_gradients != MPI_COMM_NULL)
+		(void)MPI_Comm_free(&mpi_gradients);
+	int code = MPI_Comm_group(mpi_control, &all);
+	if (code == MPI_SUCCESS)
+		code = MPI_Group_range_incl(all, 1, first, &some);
+	if (code == MPI_SUCCESS)
+		code = MPI_Comm_create_group(mpi_control, some, 0, &mpi_gradients);
+	if (some != MPI_GROUP_NULL)
+		(void)MPI_Group_free(&some);
+	if (all != MPI_GROUP_NULL)
+		(void)MPI_Group_free(&all);
+	return code;
+}
+
+static int plugin_train(unsigned count, struct error *err)
+{
+	int now = 0;
+	(void)pthread_mutex_lock(&mpi_lock);
+	int code =
+		mpi_gradients == MPI_COMM_NULL ? MPI_SUCCESS : MPI_Comm_size(mpi_gradients, &now);
+	if (code == MPI_SUCCESS && now != (int)count)
+		code = mpi_choose(count);
+	(void)pthread_mutex_unlock(&mpi_lock);
+	return mpi_told(code, "the ranks that train cannot be chosen", err);
+}
+
+static int plugin_test(struct mpi_request **request, struct error *err)
+{
+	int over = 0;
+	if (!*request)
+		return 1;
+	(void)pthread_mutex_lock(&mpi_lock);
+	const int code = MPI_Test(&(*request)->request, &over, MPI_STATUS_IGNORE);
+	(void)pthread_mutex_unlock(&mpi_lock);
+	if (code == MPI_SUCCESS && !over)
+		return 0;
+	free(*request);
+	*request = NULL;
+	return code == MPI_SUCCESS ? 1 : mpi_told(code, "the other ranks cannot be reached", err);
+}
+
+static void plugin_forget(struct mpi_request **request)
+{
+	*request = NULL; /* MPI may still write to it */
+}
+
+static const struct mpi_plugin plugin_table = {
+	.abi = MPI_PLUGIN_ABI,
+	.version = MLBENCH_VERSION,
+	.open = plugin_open,
+	.close = plugin_close,
+	.abort = plugin_abort,
+	.send = plugin_send,
+	.receive = plugin_receive,
+	.train = plugin_train,
+	.sum = plugin_sum,
+	.meet = plugin_meet,
+	.test = plugin_test,
+	.forget = plugin_forget,
+};
+
+mpi_plugin_entry mlbench_mpi_plugin;
+const struct mpi_plugin *mlbench_mpi_plugin(void)
+{
+	return &plugin_table;
+}

@@ -1,0 +1,412 @@
+/* The leader and its followers, message by message: a length, then the bytes. */
+#include "workloads/ranks/ranks.h"
+
+#include "harness/base/clock.h"
+#include "harness/base/plugin.h"
+#include "harness/base/program.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	TAG_LENGTH = 1,
+	TAG_BYTES = 2,
+	LEADER = 0,
+	LOOK_LEAST_NS = 20 * 1000,
+	LOOK_MOST_NS = 1000 * 1000,
+	LOOK_SHARE = 16, /* of the time that passed */
+};
+static const uint64_t PATIENCE_NS = 60 * NS_PER_S, STOP_PATIENCE_NS = 2 * NS_PER_S;
+
+/* What a rank answers by itself. */
+static const char ranks_ping[] = "?";
+enum { PINGS = 12 };
+
+/* --- the plug-in ------------------------------------------------------------------------------ */
+
+static int ranks_open_plugin(
+	const struct mpi_plugin **out, const char *path, void **library, struct error *err)
+{
+	plugin_entry *entry;
+	int code = plugin_open(library, &entry, path, MPI_PLUGIN_ENTRY, "MPI", err);
+	if (code)
+		return code;
+	*out = ((mpi_plugin_entry *)entry)();
+	code = plugin_check(path, "MPI",
+		*out ? &(struct plugin_of){(*out)->abi, (*out)->version} : NULL, MPI_PLUGIN_ABI,
+		err);
+	if (code)
+		(void)dlclose(*library);
+	return code;
+}
+
+static int ranks_find(
+	struct ranks_found *found, const struct mpi_plugin **out, void **library, struct error *err)
+{
+	char folder[PATH_MAX];
+	program_folder(folder, sizeof folder);
+	(void)plugin_find(
+		MPI_PLUGIN_VARIABLE, MPI_PLUGIN_FILE, folder, found->path, sizeof found->path);
+	if (!found->path[0])
+		return error_set(err, -ENOTSUP,
+			"this build has no MPI plug-in (%s is not in '%.200s', ../lib/mlbench or ../lib): "
+			"build it where libopenmpi-dev is installed",
+			MPI_PLUGIN_FILE, folder);
+	return ranks_open_plugin(out, found->path, library, err);
+}
+
+void ranks_look(struct ranks_found *found)
+{
+	const struct mpi_plugin *plugin;
+	void *library = NULL;
+	struct error err = {""};
+	*found = (struct ranks_found){.path = ""};
+	if (ranks_find(found, &plugin, &library, &err))
+		(void)snprintf(found->why, sizeof found->why, "%s", err.text);
+	else
+		(void)dlclose(library);
+}
+
+/* --- waiting ---------------------------------------------------------------------------------- */
+
+static bool ranks_stopped(const struct ranks *ranks)
+{
+	return ranks->stop && atomic_load_explicit(ranks->stop, memory_order_relaxed);
+}
+
+static uint64_t ranks_look_ns(uint64_t passed_ns)
+{
+	const uint64_t share_ns = passed_ns / LOOK_SHARE;
+	return share_ns < LOOK_LEAST_NS  ? LOOK_LEAST_NS
+	       : share_ns < LOOK_MOST_NS ? share_ns
+					 : LOOK_MOST_NS;
+}
+
+static int ranks_give_up(struct ranks *ranks, struct mpi_request **request, unsigned rank,
+	uint64_t passed_ns, struct error *err)
+{
+	char name[MPI_HOST_BYTES + 32];
+	ranks->plugin->forget(request);
+	ranks->lost = true;
+	if (ranks_stopped(ranks))
+		return error_set(err, -EINTR, "stopped");
+	return error_set(err, -ETIMEDOUT, "%s has not answered for %.0f s",
+		ranks_name(ranks, rank, name, sizeof name), (double)passed_ns / (double)NS_PER_S);
+}
+
+/* Until the request is over.  What is given up stays open in MPI.  limit_ns 0: however long that takes. */
+static int ranks_wait(struct ranks *ranks, struct mpi_request **request, unsigned rank,
+	uint64_t limit_ns, struct error *err)
+{
+	char name[MPI_HOST_BYTES + 32];
+	const uint64_t begin_ns = clock_now_ns();
+	uint64_t last_ns = limit_ns > 0 ? begin_ns + limit_ns : UINT64_MAX;
+	bool stopped = false;
+	for (;;) {
+		const int code = ranks->plugin->test(request, err);
+		const uint64_t now_ns = clock_now_ns();
+		if (code > 0)
+			return 0;
+		if (code < 0) {
+			ranks->lost = true;
+			return error_prefix(
+				err, code, "%s", ranks_name(ranks, rank, name, sizeof name));
+		}
+		if (!stopped && ranks_stopped(ranks)) {
+			stopped = true;
+			last_ns = now_ns + STOP_PATIENCE_NS < last_ns ? now_ns + STOP_PATIENCE_NS
+								      : last_ns;
+		}
+		if (now_ns > last_ns)
+			return ranks_give_up(ranks, request, rank, now_ns - begin_ns, err);
+		clock_sleep_until_ns(now_ns + ranks_look_ns(now_ns - begin_ns));
+	}
+}
+
+static int ranks_send(
+	struct ranks *ranks, unsigned rank, const void *data, uint64_t bytes, struct error *err)
+{
+	struct mpi_request *request;
+	int code = ranks->plugin->send(&request, rank, TAG_LENGTH, &bytes, sizeof bytes, err);
+	if (!code)
+		code = ranks_wait(ranks, &request, rank, ranks->patience_ns, err);
+	if (!code && bytes > 0)
+		code = ranks->plugin->send(&request, rank, TAG_BYTES, data, bytes, err);
+	if (!code && bytes > 0)
+		code = ranks_wait(ranks, &request, rank, ranks->patience_ns, err);
+	return code;
+}
+
+static int ranks_receive(struct ranks *ranks, unsigned rank, uint64_t limit_ns, struct buffer *out,
+	struct error *err)
+{
+	struct mpi_request *request;
+	/* MPI may write to it after it was given up. */
+	uint64_t *const bytes = calloc(1, sizeof *bytes);
+	out->size = 0;
+	if (!bytes)
+		return error_set(err, -ENOMEM, "out of memory for a message");
+	int code = ranks->plugin->receive(&request, rank, TAG_LENGTH, bytes, sizeof *bytes, err);
+	if (!code)
+		code = ranks_wait(ranks, &request, rank, limit_ns, err);
+	if (code)
+		return code;
+	const uint64_t size = *bytes;
+	free(bytes);
+	if (size == 0)
+		return 0;
+	char *const data = size <= RANKS_MESSAGE_MAX ? malloc(size) : NULL;
+	if (!data)
+		return error_set(err, -ENOMEM, "no memory for a message of %llu bytes",
+			(unsigned long long)size);
+	code = ranks->plugin->receive(&request, rank, TAG_BYTES, data, size, err);
+	if (!code)
+		code = ranks_wait(ranks, &request, rank, ranks->patience_ns, err);
+	if (code)
+		return code;
+	buffer_add(out, data, size);
+	free(data);
+	return out->failed ? error_set(err, -ENOMEM, "out of memory for a message") : 0;
+}
+
+/* --- leader and followers --------------------------------------------------------------------- */
+
+const char *ranks_name(const struct ranks *ranks, unsigned rank, char *out, size_t room)
+{
+	const char *const host = ranks->places ? ranks->places[rank].host : "";
+	(void)snprintf(out, room, "rank %u%s%s", rank, *host ? " on " : "", host);
+	return out;
+}
+
+int ranks_tell(
+	struct ranks *ranks, unsigned count, const void *data, size_t bytes, struct error *err)
+{
+	int code = 0;
+	for (unsigned rank = 1; rank < count && !code; rank++)
+		code = ranks_send(ranks, rank, data, bytes, err);
+	return code;
+}
+
+int ranks_hear(struct ranks *ranks, uint64_t limit_ns, struct buffer *out, struct error *err)
+{
+	for (;;) {
+		int code = ranks_receive(ranks, LEADER, limit_ns, out, err);
+		if (code || out->size != sizeof ranks_ping ||
+			memcmp(out->data, ranks_ping, out->size) != 0)
+			return code;
+		const uint64_t now_ns = clock_now_ns();
+		code = ranks_answer(ranks, &now_ns, sizeof now_ns, err);
+		if (code)
+			return code;
+	}
+}
+
+int ranks_answer(struct ranks *ranks, const void *data, size_t bytes, struct error *err)
+{
+	return ranks_send(ranks, LEADER, data, bytes, err);
+}
+
+int ranks_take(struct ranks *ranks, unsigned rank, struct buffer *out, struct error *err)
+{
+	return ranks_receive(ranks, rank, ranks->patience_ns, out, err);
+}
+
+/* --- agreeing --------------------------------------------------------------------------------- */
+
+/* The first reason not to, with its name, into out. */
+static int ranks_collect(struct ranks *ranks, unsigned count, struct buffer *out, struct error *err)
+{
+	char name[MPI_HOST_BYTES + 32];
+	struct buffer answer = {0};
+	int code = 0;
+	for (unsigned rank = 1; rank < count && !code; rank++) {
+		code = ranks_take(ranks, rank, &answer, err);
+		if (!code && answer.size > 0 && out->size == 0)
+			buffer_format(out, "%s: %.*s", ranks_name(ranks, rank, name, sizeof name),
+				(int)answer.size, answer.data);
+	}
+	buffer_release(&answer);
+	return code;
+}
+
+int ranks_agree(struct ranks *ranks, unsigned count, int code, struct error *err)
+{
+	struct buffer reason = {0};
+	struct error why = {""};
+	int failed;
+	if (code && !err->text[0])
+		(void)snprintf(err->text, sizeof err->text, "it stopped");
+	if (ranks_leads(ranks)) {
+		if (code)
+			buffer_format(&reason, "rank 0 on %s: %s", ranks->world.host, err->text);
+		failed = ranks_collect(ranks, count, &reason, &why);
+		if (!failed)
+			failed = ranks_tell(ranks, count, reason.data, reason.size, &why);
+	} else {
+		failed = ranks_answer(ranks, err->text, code ? strlen(err->text) : 0, &why);
+		if (!failed)
+			failed = ranks_hear(ranks, 0, &reason, &why);
+	}
+	if (!code && failed)
+		code = error_set(err, failed, "%s", why.text);
+	else if (!code && reason.size > 0)
+		code = error_set(err, -ECANCELED, "%.*s", (int)reason.size, reason.data);
+	buffer_release(&reason);
+	return code;
+}
+
+/* --- clocks ----------------------------------------------------------------------------------- */
+
+/* Processes of one boot in one time namespace have one monotonic clock. */
+static void ranks_name_clock(char *out, size_t room)
+{
+	char boot[40] = "";
+	char namespace[32] = "";
+	FILE *const file = fopen("/proc/sys/kernel/random/boot_id", "re");
+	if (file) {
+		(void)fgets(boot, sizeof boot, file);
+		(void)fclose(file);
+	}
+	(void)!readlink("/proc/self/ns/time", namespace, sizeof namespace - 1);
+	boot[strcspn(boot, "\n")] = '\0';
+	(void)snprintf(out, room, "%s %s", boot, namespace);
+}
+
+static int ranks_ping_once(struct ranks *ranks, unsigned rank, struct buffer *answer,
+	struct rank_place *best, struct error *err)
+{
+	uint64_t there_ns = 0;
+	const uint64_t before_ns = clock_now_ns();
+	int code = ranks_send(ranks, rank, ranks_ping, sizeof ranks_ping, err);
+	if (!code)
+		code = ranks_take(ranks, rank, answer, err);
+	const uint64_t after_ns = clock_now_ns();
+	if (code)
+		return code;
+	if (answer->size != sizeof there_ns)
+		return error_set(err, -EPROTO, "rank %u does not tell its time", rank);
+	memcpy(&there_ns, answer->data, sizeof there_ns);
+	const uint64_t half_ns = (after_ns - before_ns) / 2;
+	if (half_ns < best->error_ns) {
+		best->error_ns = half_ns;
+		best->offset_ns = (int64_t)(before_ns + half_ns) - (int64_t)there_ns;
+	}
+	return 0;
+}
+
+int ranks_map_clocks(struct ranks *ranks, unsigned count, struct error *err)
+{
+	struct buffer answer = {0};
+	int code = 0;
+	for (unsigned rank = 1; rank < count && !code; rank++) {
+		struct rank_place *const place = &ranks->places[rank];
+		place->offset_ns = 0;
+		place->error_ns = 0;
+		if (place->clock[0] && strcmp(place->clock, ranks->places[LEADER].clock) == 0)
+			continue;
+		place->error_ns = UINT64_MAX;
+		for (int i = 0; i < PINGS && !code; i++)
+			code = ranks_ping_once(ranks, rank, &answer, place, err);
+	}
+	buffer_release(&answer);
+	return code;
+}
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+/* A host and a clock, each with its end. */
+static int ranks_say_place(struct ranks *ranks, struct error *err)
+{
+	struct rank_place place = {.host = ""};
+	char text[sizeof place.host + sizeof place.clock];
+	ranks_name_clock(place.clock, sizeof place.clock);
+	const int length = snprintf(text, sizeof text, "%s\n%s", ranks->world.host, place.clock);
+	return ranks_answer(ranks, text, (size_t)length, err);
+}
+
+static void ranks_keep_place(struct rank_place *place, const struct buffer *text)
+{
+	const char *const end = text->size > 0 ? memchr(text->data, '\n', text->size) : NULL;
+	if (!end)
+		return;
+	const size_t host = (size_t)(end - text->data);
+	(void)snprintf(place->host, sizeof place->host, "%.*s", (int)host, text->data);
+	(void)snprintf(
+		place->clock, sizeof place->clock, "%.*s", (int)(text->size - host - 1), end + 1);
+}
+
+static int ranks_learn_places(struct ranks *ranks, struct error *err)
+{
+	struct buffer text = {0};
+	int code = 0;
+	if (!ranks_leads(ranks))
+		return ranks_say_place(ranks, err);
+	ranks->places = calloc(ranks->world.count, sizeof *ranks->places);
+	if (!ranks->places)
+		return error_set(err, -ENOMEM, "out of memory for %u ranks", ranks->world.count);
+	(void)snprintf(
+		ranks->places[0].host, sizeof ranks->places[0].host, "%s", ranks->world.host);
+	ranks_name_clock(ranks->places[0].clock, sizeof ranks->places[0].clock);
+	for (unsigned rank = 1; rank < ranks->world.count && !code; rank++) {
+		code = ranks_take(ranks, rank, &text, err);
+		if (!code)
+			ranks_keep_place(&ranks->places[rank], &text);
+	}
+	buffer_release(&text);
+	return code;
+}
+
+static int ranks_join(struct ranks *ranks, struct error *err)
+{
+	struct ranks_found found = {.path = ""};
+	void *library;
+	int code = ranks_find(&found, &ranks->plugin, &library, err);
+	if (code)
+		return error_prefix(err, code, "%s started %u ranks", ranks->launcher.name,
+			ranks->launcher.count);
+	code = ranks->plugin->open(&ranks->world, err);
+	if (!code && ranks->world.count != ranks->launcher.count)
+		return error_set(err, -ENOTSUP,
+			"%s started %u ranks, but MPI (%s) sees %u: start them with the launcher of this "
+			"MPI library%s",
+			ranks->launcher.name, ranks->launcher.count, ranks->world.library,
+			ranks->world.count, ranks->launcher.hint ? ranks->launcher.hint : "");
+	return code ? code : ranks_learn_places(ranks, err);
+}
+
+int ranks_open(struct ranks **out, const atomic_bool *stop, struct error *err)
+{
+	struct launcher launcher;
+	*out = NULL;
+	if (!launcher_find(&launcher) || launcher.count < 2)
+		return 0;
+	struct ranks *const ranks = calloc(1, sizeof *ranks);
+	if (!ranks)
+		return error_set(err, -ENOMEM, "out of memory for %u ranks", launcher.count);
+	*ranks = (struct ranks){.launcher = launcher, .stop = stop, .patience_ns = PATIENCE_NS};
+	const int code = ranks_join(ranks, err);
+	if (code)
+		ranks_close(ranks, EXIT_STATUS_CANNOT);
+	else
+		*out = ranks;
+	return code;
+}
+
+void ranks_close(struct ranks *ranks, int status)
+{
+	if (!ranks)
+		return;
+	if (ranks->plugin && ranks->world.count > 1) {
+		if (ranks->lost)
+			ranks->plugin->abort(status);
+		else
+			ranks->plugin->close();
+	}
+	free(ranks->places);
+	free(ranks);
+}

@@ -1,0 +1,84 @@
+/* The ranks of a job: processes that a launcher started, one of which leads.  The leader (rank 0) has the configuration, the
+ * record and every decision; the others follow: they hear what to do, do it, and answer.  All of this goes from or to the
+ * leader, so that whoever does not answer has a name.
+ *
+ * Opened through the MPI plug-in, where a launcher started us as one of several; alone there are no ranks, and no MPI is opened.
+ *
+ * Each wait ends within a limit, and within two seconds of *stop becoming true.  One thread at a time, but for gradients.h. */
+#ifndef MLBENCH_WORKLOADS_RANKS_RANKS_H
+#define MLBENCH_WORKLOADS_RANKS_RANKS_H
+
+#include "harness/base/buffer.h"
+#include "harness/base/error.h"
+#include "harness/base/launcher.h"
+#include "workloads/ranks/mpi/plugin.h"
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Names the plug-in's file; it is then looked for nowhere else. */
+#define MPI_PLUGIN_VARIABLE "MLBENCH_MPI_PLUGIN"
+
+enum { RANKS_MESSAGE_MAX = 64 << 20 /* bytes */, RANKS_CLOCK_BYTES = 80 };
+
+/* Where a rank is, as the leader knows it.  Its monotonic clock and offset_ns are the leader's, give or take error_ns. */
+struct rank_place {
+	char host[MPI_HOST_BYTES];
+	char clock[RANKS_CLOCK_BYTES]; /* ranks of which this is the same have one clock */
+	int64_t offset_ns;
+	uint64_t error_ns;
+};
+
+struct ranks {
+	const struct mpi_plugin *plugin;
+	struct mpi_world world;
+	struct launcher launcher;
+	const atomic_bool *stop;
+	uint64_t patience_ns;      /* for the answer of another rank */
+	struct rank_place *places; /* (count), of the leader, by rank; owned */
+	int64_t offset_ns;         /* of this rank's clock; 0 of the leader's */
+	bool lost;                 /* somebody does not answer: ending them waits for nobody */
+};
+
+/* Where the plug-in is, and whether it can be opened; for `list` and the doctor.  "" in why: it can.  MPI is not started. */
+struct ranks_found {
+	char path[PATH_MAX];
+	char why[ERROR_TEXT_BYTES];
+};
+void ranks_look(struct ranks_found *found);
+
+/* *out is NULL with 0: this process is alone.  -ENOTSUP: a launcher started several, and there is no plug-in, or MPI sees others
+ * than the launcher says.  stop: may be NULL. */
+int ranks_open(struct ranks **out, const atomic_bool *stop, struct error *err);
+/* Waits for the others, unless somebody was lost: then all are ended, with this exit status.  NULL is fine. */
+void ranks_close(struct ranks *ranks, int status);
+
+static inline bool ranks_leads(const struct ranks *ranks)
+{
+	return ranks->world.rank == 0;
+}
+
+/* "rank 3 on gpu-07". */
+const char *ranks_name(const struct ranks *ranks, unsigned rank, char *out, size_t room);
+
+/* The leader: the same bytes to each of the first `count` ranks but itself.  -ETIMEDOUT with who does not take them; -EINTR. */
+int ranks_tell(
+	struct ranks *ranks, unsigned count, const void *data, size_t bytes, struct error *err);
+/* The others: what the leader tells next, into a buffer that is emptied first.  limit_ns 0: however long that takes. */
+int ranks_hear(struct ranks *ranks, uint64_t limit_ns, struct buffer *out, struct error *err);
+/* The others: an answer, which the leader takes. */
+int ranks_answer(struct ranks *ranks, const void *data, size_t bytes, struct error *err);
+/* The leader: the answer of one rank. */
+int ranks_take(struct ranks *ranks, unsigned rank, struct buffer *out, struct error *err);
+
+/* Each of the first `count` ranks, at the same point of its work: 0 when all of them said 0.  Else the first one's reason with its
+ * name, and -ECANCELED, of those who had said 0 themselves; of who had not, its own code. */
+int ranks_agree(struct ranks *ranks, unsigned count, int code, struct error *err);
+
+/* The leader, while the first `count` hear: looks at their clocks (Cristian 1989: half of the shortest round trip). */
+int ranks_map_clocks(struct ranks *ranks, unsigned count, struct error *err);
+
+#endif
