@@ -552,6 +552,29 @@ static void collect_device(const struct run *r, const struct span *span, unsigne
 		out->launch_ns = (double)steps->launch_ns / (double)steps->batches;
 }
 
+static void fill_ranks(const struct run *r, const struct span *span, struct measurement *m)
+{
+	const struct round_sums *const from = &span->from->rounds[0];
+	const struct round_sums *const to = &span->to->rounds[0];
+	if (!r->ranks)
+		return;
+	struct ranks_measurement *const out = &m->ranks[m->ranks_count++];
+	*out = (struct ranks_measurement){
+		.rank = r->ranks->world.rank,
+		.count = (uint32_t)config_integer(r->config, KEY_RUN_RANKS),
+		.rounds = to->count - from->count,
+		.bytes = gradients_bytes(r->gradients),
+		.wait_seconds = seconds_between(from->waiting_ns, to->waiting_ns),
+		.exchange_seconds = seconds_between(from->exchange_ns, to->exchange_ns),
+		.last_rounds = to->last - from->last,
+		.late_seconds = seconds_between(from->late_ns, to->late_ns),
+		.own_seconds = seconds_between(from->own_ns, to->own_ns),
+		.own_hidden_seconds = seconds_between(from->own_hidden_ns, to->own_hidden_ns),
+		.clock_error_ns = (double)r->ranks->error_ns,
+	};
+	(void)snprintf(out->host, sizeof out->host, "%s", r->ranks->world.host);
+}
+
 static void fill_devices(const struct run *r, const struct span *span, struct measurement *m)
 {
 	for (unsigned i = 0; i < r->devices.count; i++) {
@@ -1079,6 +1102,7 @@ int collect(const struct run *r, struct measurement *m, struct traces *traces)
 	fill_throughput(r, &span, m);
 	fill_usage(r, &span, m);
 	fill_devices(r, &span, m);
+	fill_ranks(r, &span, m);
 	if (!r->timed) {
 		measurement_note(m,
 			"measure.profiler is off: throughput only, no states, queues or windows");

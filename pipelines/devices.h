@@ -164,6 +164,7 @@ struct round_step {
 	uint64_t samples, stepped; /* good ones; all */
 	uint64_t compute_ns, oversleep_ns;
 	uint64_t sync_begin_ns, sync_ns; /* step_result's; 0: nothing was exchanged */
+	struct gradients_round ranks;    /* met_ns 0: it is alone */
 };
 
 struct round {
@@ -175,6 +176,10 @@ struct round {
 struct round_sums {
 	uint64_t exchange_ns; /* exchanging gradients */
 	uint64_t waiting_ns;  /* waiting for others before that */
+	/* Between ranks: complete rounds; those in which this rank was the last, how long all others waited for it alone in
+	 * them, and how long their exchanges took, from the first bucket on, and how much of that beside the step.  Of the last
+	 * rank alone: it waits for nobody. */
+	uint64_t count, last, late_ns, own_ns, own_hidden_ns;
 };
 
 struct rounds {
@@ -183,6 +188,7 @@ struct rounds {
 	unsigned devices;
 	uint64_t start_ns;
 	struct thread_meter *meters; /* (devices) of sync; NULL: not timed, or one device */
+	unsigned rank;               /* of this process; with other ranks alone */
 	bool live; /* the meters' clocks are kept by the devices themselves (emulated) */
 	uint64_t steps[DEVICES_MAX]; /* of each device */
 	struct round open[ROUNDS_OPEN_MAX];

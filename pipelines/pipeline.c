@@ -9,6 +9,7 @@
 #include "pipelines/live_feed.h"
 #include "pipelines/repetition.h"
 #include "workloads/backend/backend.h"
+#include "workloads/model/emulated_steps.h"
 #include "workloads/source/limiter.h"
 #include "workloads/source/residency.h"
 
@@ -70,11 +71,34 @@ static int open_stage(
 	return on_device ? thread_meters_add_devices(stage->meters, workers) : 0;
 }
 
+static unsigned count_ranks(const struct run *run)
+{
+	return (unsigned)config_integer(run->config, KEY_RUN_RANKS);
+}
+
+static int open_gradients(struct run *run, struct error *err)
+{
+	if (!run->ranks)
+		return 0;
+	if (run->plan.devices > 1 || run->plan.facts.step_has_memory)
+		return error_set(err, -ENOTSUP,
+			"ranks exchange gradients of one device each, on the cores or emulated: set step.devices "
+			"= 1 and step.backend = emulated or openblas");
+	return gradients_open(&run->gradients,
+		&(const struct gradients_options){.ranks = run->ranks,
+			.count = count_ranks(run),
+			.bytes = (uint64_t)model_gradient_bytes(run->config),
+			.bucket_bytes = (uint64_t)config_integer(run->config, KEY_SYNC_BUCKET),
+			.overlap = config_on(run->config, KEY_SYNC_OVERLAP),
+			.stop = &run->crew.stopping},
+		err);
+}
+
 static int open_stages(struct run *run)
 {
 	const struct pipeline_plan *plan = &run->plan;
 	const unsigned uploads = plan->staging_slots > 0 ? plan->devices : 0;
-	const unsigned syncs = plan->devices > 1 ? plan->devices : 0;
+	const unsigned syncs = plan->devices > 1 || run->ranks ? plan->devices : 0;
 	const unsigned threads =
 		plan->readers + plan->decode_workers + uploads + plan->devices + syncs + 2;
 	uint64_t segments = SEGMENT_BUDGET_BYTES / (threads * sizeof(struct histogram)) / 2 * 2;
@@ -412,10 +436,20 @@ static int open_run(struct run *run, struct error *err)
 	if (!code)
 		code = backend_group_open(&run->group, run->config, err);
 	if (!code)
+		code = open_gradients(run, err);
+	if (!code)
 		code = checkpoints_open(run, err);
 	if (!code)
 		code = run_open_loader(run, err);
 	return code ? code : evaluations_open(run, err);
+}
+
+/* --- ranks ------------------------------------------------------------------------------------ */
+
+/* All begin together, or none does: who could not open says so. */
+static int begin_together(struct run *run, int code, struct error *err)
+{
+	return run->ranks ? ranks_agree(run->ranks, count_ranks(run), code, err) : code;
 }
 
 /* --- running --------------------------------------------------------------------------------- */
@@ -532,6 +566,16 @@ static void show_choosing(void *context, unsigned chosen, unsigned products)
 		live_feed_phase(control->live, LIVE_CHOOSING);
 }
 
+static bool gather_ranks(struct run *run, bool gathered)
+{
+	struct error err = gathered ? (struct error){""} : run->crew.error;
+	const int own = gathered ? 0 : run->crew.code ? run->crew.code : -EINTR;
+	const int code = begin_together(run, own, &err);
+	if (code && gathered && code != -EINTR)
+		crew_fail(&run->crew, code, &err);
+	return code == 0;
+}
+
 static int run_threads(struct run *run, const struct pipeline_control *control,
 	const struct pipeline_limits *limits, bool *joined, struct error *err)
 {
@@ -540,9 +584,10 @@ static int run_threads(struct run *run, const struct pipeline_control *control,
 			"peak of memory is since the program's start: it cannot be reset here");
 	log_set_wait("the reads and the steps that are under way");
 	start_threads(run);
-	const bool gathered =
-		crew_gather(&run->crew, control->stop, show_choosing, (void *)control) &&
-		evaluations_gather(run->evaluations, control->stop);
+	bool gathered = crew_gather(&run->crew, control->stop, show_choosing, (void *)control) &&
+			evaluations_gather(run->evaluations, control->stop);
+	if (run->ranks)
+		gathered = gather_ranks(run, gathered);
 	if (gathered)
 		conduct(run, control, limits);
 	else
@@ -586,6 +631,7 @@ void run_close(struct run *run)
 	checkpoints_close(run);
 	evaluations_close(run);
 	backend_group_close(run->group);
+	gradients_close(run->gradients);
 	rounds_close(&run->rounds);
 	loader_free(run);
 	source_close(run->source);
@@ -674,6 +720,7 @@ int pipeline_run_limited(const struct config *config, const struct dataset *data
 		run->timed = config_on(config, KEY_MEASURE_PROFILER);
 		run->wants_timeline = control->timeline;
 		run->kept = control->pools;
+		run->ranks = count_ranks(run) > 1 ? control->ranks : NULL;
 		run->cores = placement_cores();
 		choose_times(run);
 		code = sample_cut_files(config, dataset, &run->samples, err);
@@ -682,7 +729,9 @@ int pipeline_run_limited(const struct config *config, const struct dataset *data
 		out->facts = run->plan.facts;
 		if (!code)
 			code = open_run(run, err);
-		if (!code)
+		if (code)
+			code = begin_together(run, code, err);
+		else
 			code = run_threads(run, control, limits, &joined, err);
 		if (joined)
 			run_close(run);

@@ -164,6 +164,9 @@ struct pipeline_control {
 	 * the caller.  NULL: it is not wanted, and nothing is recorded. */
 	struct timeline **timeline;
 	struct pipeline_pools *pools; /* NULL: nothing is kept for the next repetition */
+	/* The ranks of a launcher, of which run.ranks train, this one among them: all of these call pipeline_run at the same time,
+	 * each for itself, and end together.  NULL: this one is alone. */
+	struct ranks *ranks;
 };
 
 /* Runs one repetition on the calling thread and those it starts; all have ended when it returns.

@@ -1,6 +1,7 @@
 /* What a configuration will take: counts of threads and buffers, and the bound on memory. */
 #include "pipelines/pipeline.h"
 
+#include "harness/base/launcher.h"
 #include "harness/base/units.h"
 #include "harness/config/shape.h"
 #include "harness/measure/proc_text.h"
@@ -9,7 +10,9 @@
 #include "pipelines/dither.h"
 #include "pipelines/evaluations.h"
 #include "workloads/backend/backend.h"
+#include "workloads/model/emulated_steps.h"
 #include "workloads/model/model.h"
+#include "workloads/ranks/gradients.h"
 #include "workloads/sample/sample.h"
 #include "workloads/source/residency.h"
 #include "workloads/source/source.h"
@@ -30,6 +33,15 @@ static uint64_t round_up(uint64_t value, uint64_t unit)
 	return (value + unit - 1) / unit * unit;
 }
 
+/* Of the ranks that train; alone, and of one that does not, it is 0. */
+static uint32_t plan_rank(const struct config *config)
+{
+	struct launcher launcher;
+	return launcher_find(&launcher) && launcher.rank < config_integer(config, KEY_RUN_RANKS)
+		       ? launcher.rank
+		       : 0;
+}
+
 struct sampler_options plan_sampler(const struct config *config, const struct dataset *dataset)
 {
 	return (struct sampler_options){
@@ -44,6 +56,8 @@ struct sampler_options plan_sampler(const struct config *config, const struct da
 		.window = (uint32_t)config_integer(config, KEY_READ_SHUFFLE_BUFFER),
 		.drop_last = config_on(config, KEY_BATCH_DROP_LAST),
 		.devices = (uint32_t)config_integer(config, KEY_STEP_DEVICES),
+		.rank = plan_rank(config),
+		.ranks = (uint32_t)config_integer(config, KEY_RUN_RANKS),
 		.epochs = (uint64_t)config_integer(config, KEY_MEASURE_EPOCHS),
 	};
 }
@@ -463,6 +477,8 @@ int pipeline_plan_samples(const struct config *config, const struct dataset *dat
 	plan->scratch_bytes = plan->decode_workers * sample_scratch_bytes(config, dataset);
 	plan->backend_bytes =
 		plan->devices * backend_bytes(config, plan->sample.values, plan->sample.classes);
+	if (config_integer(config, KEY_RUN_RANKS) > 1)
+		plan->backend_bytes += gradients_memory((uint64_t)model_gradient_bytes(config));
 	code = checkpoints_plan(config, dataset, plan, err);
 	if (!code)
 		code = evaluations_plan(config, dataset, plan, err);

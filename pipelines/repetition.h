@@ -22,6 +22,8 @@
 #include "pipelines/pipeline.h"
 #include "pipelines/placement.h"
 #include "pipelines/sample_account.h"
+#include "workloads/ranks/gradients.h"
+#include "workloads/ranks/ranks.h"
 #include "workloads/source/source.h"
 
 /* A stage of a repetition as the instrument sees it, whatever its threads do; a stage that the run
@@ -175,6 +177,8 @@ struct run {
 	pthread_t team;             /* worker 0, who starts the others */
 	bool team_started;
 	struct backend_group *group; /* NULL: one device */
+	struct ranks *ranks;         /* of which this one trains; NULL: it is alone */
+	struct gradients *gradients; /* exchanged with other ranks; NULL: this one is alone */
 	struct rounds rounds;
 	struct devices devices;
 	struct checkpoints *checkpoints; /* NULL: none */

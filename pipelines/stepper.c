@@ -100,9 +100,24 @@ static void rounds_meter(const struct rounds *r, unsigned device, const struct r
 			&m->clock, THREAD_STARVED, THREAD_WORKING, exchange_ns, clock_now_ns());
 }
 
+static void rounds_count_ranks(struct rounds *r, const struct round_step *step)
+{
+	struct round_sums *const sums = &r->sums[0];
+	const struct gradients_round *const ranks = &step->ranks;
+	sums->count++;
+	if (ranks->last != r->rank)
+		return;
+	sums->last++;
+	sums->late_ns += ranks->late_ns;
+	sums->own_ns += ranks->ended_ns - ranks->first_ns;
+	sums->own_hidden_ns += rounds_beyond(step->sync_begin_ns, ranks->first_ns);
+}
+
 static void rounds_count_exchange(struct rounds *r, const struct round *round)
 {
-	uint64_t began_ns = 0;
+	uint64_t began_ns = round->steps[0].ranks.met_ns;
+	if (began_ns > 0)
+		rounds_count_ranks(r, &round->steps[0]);
 	for (unsigned i = 0; i < r->devices; i++)
 		began_ns = rounds_later(began_ns, round->steps[i].sync_begin_ns);
 	for (unsigned i = 0; i < r->devices && began_ns > 0; i++) {
@@ -130,7 +145,7 @@ static void rounds_complete(struct rounds *r, const struct round *round)
 	r->sum.batches += r->devices;
 	r->sum.t_ns = rounds_later(r->sum.t_ns, rounds_beyond(ended_ns, r->start_ns));
 	completions_add(&r->completions, &r->sum);
-	if (r->devices > 1)
+	if (r->devices > 1 || round->steps[0].ranks.met_ns > 0)
 		rounds_count_exchange(r, round);
 }
 
@@ -264,6 +279,7 @@ static void stepper_add_round(struct stepper *s, const struct slot *slot,
 		.oversleep_ns = result->oversleep_ns,
 		.sync_begin_ns = result->sync_begin_ns,
 		.sync_ns = result->sync_ns,
+		.ranks = result->round,
 	};
 	rounds_add(&s->run->rounds, s->lane, &step);
 }
@@ -358,6 +374,15 @@ static int stepper_compute(struct stepper *s, const struct batch_view *view, dou
 	return code;
 }
 
+/* False: another rank ends with this round, and so do all. */
+static bool stepper_goes_on(const struct stepper *s, const struct step_result *result)
+{
+	struct error err;
+	if (result->round.leaves == GRADIENTS_FAILED)
+		crew_fail(&s->run->crew, error_set(&err, -ECANCELED, "another rank failed"), &err);
+	return result->round.leaves == GRADIENTS_STAY;
+}
+
 /* False: the repetition is over. */
 static bool stepper_step(struct stepper *s, const struct slot *slot, uint64_t *now_ns)
 {
@@ -395,7 +420,8 @@ static bool stepper_step(struct stepper *s, const struct slot *slot, uint64_t *n
 		.host_ns = called_ns - began_ns,
 		.took_ns = ended_ns - began_ns,
 	};
-	return stepper_count(s, slot, &result, &record) && stepper_stand_still(s, now_ns);
+	return stepper_count(s, slot, &result, &record) && stepper_goes_on(s, &result) &&
+	       stepper_stand_still(s, now_ns);
 }
 
 static void stepper_step_in_turn(struct stepper *s)
@@ -688,7 +714,8 @@ static int stepper_open_backend(struct stepper *s, struct error *err)
 			.device_index = s->lane,
 			.device_count = run->plan.devices,
 			.group = run->group,
-			.watch = run->group && s->meter ? &s->watch : NULL,
+			.gradients = run->gradients,
+			.watch = (run->group || run->gradients) && s->meter ? &s->watch : NULL,
 			.staging_places = run->plan.staging_slots,
 			.batch_room = run->plan.batch_bytes},
 		err);
@@ -707,12 +734,26 @@ static int stepper_open_backend(struct stepper *s, struct error *err)
 	return 0;
 }
 
+/* All ranks end after the same round: what this one has no batch for, or was stopped in, it takes part in all the same. */
+static void stepper_leave_ranks(struct stepper *s)
+{
+	struct run *const run = s->run;
+	struct error err = {0};
+	if (!run->gradients)
+		return;
+	const int code = gradients_leave(
+		run->gradients, run->crew.code ? GRADIENTS_FAILED : GRADIENTS_ENDED, &err);
+	if (code && code != -EINTR)
+		crew_fail(&run->crew, code, &err);
+}
+
 static void stepper_run_steps(struct stepper *s)
 {
 	if (s->account.on_device)
 		flights_run(s);
 	else
 		stepper_step_in_turn(s);
+	stepper_leave_ranks(s);
 	if (s->meter)
 		state_clock_enter(&s->meter->clock, THREAD_STARVED, clock_now_ns());
 	crew_finish(&s->run->crew);

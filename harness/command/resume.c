@@ -298,7 +298,7 @@ static void add_case(struct record *record, const struct config *config)
 	case_release(&file);
 }
 
-int resume_new_record(struct record *record, const struct plan *plan,
+int resume_fill_record(struct record *record, const struct plan *plan,
 	const struct invocation *invocation, struct error *err)
 {
 	record->started = floor(clock_utc_seconds()); /* as the folder is named */
@@ -315,7 +315,16 @@ int resume_new_record(struct record *record, const struct plan *plan,
 	add_facts(record, plan);
 	add_ceilings(record, plan);
 	add_case(record, &plan->config);
+	return 0;
+}
+
+int resume_new_record(struct record *record, const struct plan *plan,
+	const struct invocation *invocation, struct error *err)
+{
 	const bool given = record->folder;
+	int code = resume_fill_record(record, plan, invocation, err);
+	if (code)
+		return code;
 	if (!given)
 		code = make_new_folder(record, plan, err);
 	if (code)

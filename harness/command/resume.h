@@ -14,6 +14,10 @@ int resume_plan(struct plan *plan, struct record *record, const struct invocatio
 int resume_record(struct record *record, const struct plan *plan,
 	const struct invocation *invocation, struct error *err);
 
+/* What the header line of a new run says, and no folder yet. */
+int resume_fill_record(struct record *record, const struct plan *plan,
+	const struct invocation *invocation, struct error *err);
+
 /* A new run's, in record->folder, or in one that is named by the time where that is NULL. */
 int resume_new_record(struct record *record, const struct plan *plan,
 	const struct invocation *invocation, struct error *err);

@@ -4,6 +4,7 @@
 #include "harness/analyze/stop_rule.h"
 #include "harness/base/array.h"
 #include "harness/base/clock.h"
+#include "harness/base/launcher.h"
 #include "harness/base/log.h"
 #include "harness/base/rng.h"
 #include "harness/base/step_schedule.h"
@@ -399,10 +400,38 @@ int plan_settle_sweep(struct config *config, struct error *err)
 	return code;
 }
 
+/* As many ranks as the launcher started, where nothing else is said; and never more. */
+static int plan_settle_ranks(struct config *config, struct error *err)
+{
+	struct launcher launcher;
+	char text[UNITS_BYTES];
+	const bool launched = launcher_find(&launcher) && launcher.count > 1;
+	const int64_t there = launched ? launcher.count : 1;
+	const struct config_axis *const axis = config_find_axis(config, KEY_RUN_RANKS);
+	int64_t most = config_integer(config, KEY_RUN_RANKS);
+	for (size_t i = 0; axis && i < axis->count; i++)
+		most = axis->values[i].integer > most ? axis->values[i].integer : most;
+	if (most > there && launched)
+		return error_set(err, -EINVAL, "run.ranks = %" PRId64 ", but %s started %u", most,
+			launcher.name, launcher.count);
+	if (most > there)
+		return error_set(err, -EINVAL,
+			"run.ranks = %" PRId64
+			" needs a launcher that starts them: mpirun -n %" PRId64
+			" mlbench ..., or srun",
+			most, most);
+	if (!launched || axis || most > 0)
+		return 0;
+	(void)snprintf(text, sizeof text, "%u", launcher.count);
+	return config_set_key(config, KEY_RUN_RANKS, text, err);
+}
+
 int plan_open(
 	struct plan *plan, const struct invocation *invocation, const char *path, struct error *err)
 {
 	int code = config_place_read(&plan->config, invocation, path, err);
+	if (!code)
+		code = plan_settle_ranks(&plan->config, err);
 	if (!code)
 		code = plan_settle_sweep(&plan->config, err);
 	if (!code)

@@ -67,17 +67,36 @@ static void label_point(const struct session *session, size_t point, char *out, 
 
 /* What a repetition leaves beside its measurement. */
 struct recordings {
+	uint32_t point, repeat;
 	struct traces traces;
 	struct timeline
 		*timeline; /* of the first repetition of a point, where there is a schedule */
 };
+
+/* Without all of its ranks it cannot go on: what is finished is kept. */
+static void session_watch_party(struct session *session, int code, const struct error *err)
+{
+	if (!session->party.ranks || session->trouble_code ||
+		atomic_load(session->invocation->stop))
+		return;
+	if (!session->party.ranks->lost && code != -EINTR)
+		return;
+	session->trouble = *err;
+	session->trouble_code = code ? code : -EIO;
+	log_error("%s; stopping here: what is finished is kept, and --resume does the rest",
+		err->text);
+}
 
 /* recordings: NULL where none are wanted. */
 static int session_run_pipeline(struct session *session, const struct config *config,
 	const struct dataset *dataset, const char *label, struct measurement *m,
 	struct recordings *recordings, bool first, struct error *err)
 {
-	const struct pipeline_control control = {.stop = session->invocation->stop,
+	const struct party_job job = {.config = config,
+		.point = recordings ? recordings->point : 0,
+		.repeat = recordings ? recordings->repeat : 0,
+		.kept = recordings != NULL};
+	struct pipeline_control control = {.stop = session->invocation->stop,
 		.progress = progress_tell,
 		.choosing = progress_choosing,
 		.context = &session->progress,
@@ -94,12 +113,18 @@ static int session_run_pipeline(struct session *session, const struct config *co
 		.rest_s = progress_rest_seconds(&session->progress)};
 	live_show_run(session->live, &begin);
 	progress_begin(&session->progress, label);
-	const int code = pipeline_run(config, dataset, &control, m, err);
+	int code = party_start(&session->party, &job, &control.ranks, err);
+	if (!code)
+		code = pipeline_run(config, dataset, &control, m, err);
+	else
+		m->status = MEASUREMENT_FAILED;
+	code = party_finish(&session->party, &job, code, m, err);
 	session->ended_ns = clock_now_ns();
 	session->data_failed = session->data_failed || code == -EBADMSG;
 	progress_end(&session->progress);
 	peaks_fill(m);
 	m->started = started;
+	session_watch_party(session, code, err);
 	if (code && atomic_load(session->invocation->stop))
 		m->status = MEASUREMENT_INTERRUPTED;
 	if (m->status != MEASUREMENT_INTERRUPTED)
@@ -165,7 +190,7 @@ static int configure_item(const struct session *session, const struct schedule_i
 void session_measure_item(struct session *session, const struct schedule_item *item)
 {
 	struct config config = {0};
-	struct recordings recordings = {0};
+	struct recordings recordings = {.point = item->point, .repeat = item->repeat};
 	struct error err = {0};
 	char label[PROGRESS_LABEL_BYTES];
 	struct measurement *m = calloc(1, sizeof *m);
@@ -737,10 +762,14 @@ static int session_prepare(struct session *session, bool one_point, struct error
 		code = make_one_point(session, err);
 	if (!code)
 		code = plan_data(plan, invocation, true, err);
+	if (!code)
+		code = party_begin(&session->party, plan, err);
 	if (!code && options_given(&invocation->options, OPTION_FLAME))
 		code = flame_open(&session->flame, &(struct flame_options){0}, err);
 	if (!code)
 		code = resume_record(&session->record, plan, invocation, err);
+	if (!code)
+		code = party_begin_records(&session->party, &session->record, err);
 	session->sequential = !code && record_is_sequential(&plan->config);
 	return code ? code : list_items(session, err);
 }
@@ -754,7 +783,15 @@ int session_run(const struct invocation *invocation, bool one_point, session_seq
 	session->invocation = invocation;
 	session->sequel = sequel;
 	session->context = context;
-	const int code = session_prepare(session, one_point, err);
+	int code = party_open(&session->party, invocation->stop, err);
+	if (!code && party_follows(&session->party)) {
+		const int status = party_follow(&session->party, invocation, err);
+		party_close(&session->party, status);
+		free(session);
+		return status;
+	}
+	if (!code)
+		code = session_prepare(session, one_point, err);
 	int status = command_status(code);
 	if (!status) {
 		err->text[0] =
@@ -765,6 +802,7 @@ int session_run(const struct invocation *invocation, bool one_point, session_seq
 		session_measure(session);
 		status = session_finish(session, err);
 	}
+	party_close(&session->party, status);
 	live_show_close(session->live);
 	free(session->items);
 	free(session->page);

@@ -5,6 +5,7 @@
 #include "harness/command/command.h"
 #include "harness/command/limits.h"
 #include "harness/command/live_show.h"
+#include "harness/command/party.h"
 #include "harness/command/run_plan.h"
 #include "harness/measure/flame.h"
 #include "harness/report/report.h"
@@ -33,6 +34,7 @@ struct session {
 	uint64_t ended_ns; /* the last pipeline; 0: there was none */
 	struct live_show *live;
 	struct pipeline_pools pools;
+	struct party party;  /* of ranks; {0}: this process is alone */
 	struct flame *flame; /* NULL: no --flame */
 	struct flame_profile flame_profile;
 	bool flame_finished;

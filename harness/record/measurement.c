@@ -263,6 +263,21 @@ static const struct field network_fields[] = {
 	FIELD_ENTRIES(network_measurement, calls, call_count, FIELD_LIST, network_call_fields),
 };
 
+static const struct field ranks_fields[] = {
+	FIELD(ranks_measurement, rank, FIELD_UINT32),
+	FIELD(ranks_measurement, count, FIELD_UINT32),
+	FIELD(ranks_measurement, host, FIELD_TEXT),
+	FIELD(ranks_measurement, rounds, FIELD_UINT64),
+	FIELD(ranks_measurement, bytes, FIELD_UINT64),
+	FIELD(ranks_measurement, wait_seconds, FIELD_REAL),
+	FIELD(ranks_measurement, exchange_seconds, FIELD_REAL),
+	FIELD(ranks_measurement, last_rounds, FIELD_UINT64),
+	FIELD(ranks_measurement, late_seconds, FIELD_REAL),
+	FIELD(ranks_measurement, own_seconds, FIELD_REAL),
+	FIELD(ranks_measurement, own_hidden_seconds, FIELD_REAL),
+	FIELD(ranks_measurement, clock_error_ns, FIELD_REAL),
+};
+
 static const struct field checkpoint_fields[] = {
 	FIELD(checkpoint_measurement, every, FIELD_UINT32),
 	FIELD(checkpoint_measurement, async, FIELD_BOOLEAN),
@@ -664,6 +679,7 @@ static const struct field part_fields[] = {
 		measurement, checkpoint, checkpoint_count, FIELD_LIST_IF_ANY, checkpoint_fields),
 	FIELD_ENTRIES(
 		measurement, evaluation, evaluation_count, FIELD_LIST_IF_ANY, evaluation_fields),
+	FIELD_ENTRIES(measurement, ranks, ranks_count, FIELD_LIST_IF_ANY, ranks_fields),
 	FIELD_TEXTS(measurement, notes, note_count),
 };
 

@@ -69,6 +69,7 @@ enum {
 	QUEUES_MAX = 8,
 	WINDOWS_MAX = 512,
 	NAME_BYTES = 24,
+	RANK_HOST_BYTES = 64,
 	NOTE_BYTES = 256,
 	NOTES_MAX = 32,
 	DEVICES_MAX = 16, /* that one run can train on */
@@ -268,6 +269,23 @@ struct network_measurement {
 	size_t call_count;
 };
 
+/* What a rank saw of the rounds that it made with others, of those in the measured part.  Every rank has its own. */
+struct ranks_measurement {
+	uint32_t rank, count; /* which, of how many that trained */
+	char host[RANK_HOST_BYTES];
+	uint64_t rounds;
+	uint64_t bytes; /* of gradients, each round */
+	/* Waited for the last rank, having computed, and exchanged gradients after that; all rounds together. */
+	double wait_seconds, exchange_seconds;
+	/* Rounds in which it was the last, and how long all others waited for it alone in them. */
+	uint64_t last_rounds;
+	double late_seconds;
+	/* In those: from the first bucket until the sums were there, and how much of that passed beside the step.  The last rank
+	 * waits for nobody: this is what exchanges take. */
+	double own_seconds, own_hidden_seconds;
+	double clock_error_ns; /* of its clock against the leader's: as much as a lateness may be wrong; 0: they have one clock */
+};
+
 /* What checkpoints took, of those that ended in the measured part (of the whole repetition where none did).  A stall is what
  * the step's thread waited: for all of a checkpoint (sync), or for the writer and the copy (async). */
 struct checkpoint_measurement {
@@ -389,6 +407,8 @@ struct measurement {
 	size_t checkpoint_count;
 	struct evaluation_measurement evaluation[1]; /* none: evaluate.every = 0 */
 	size_t evaluation_count;
+	struct ranks_measurement ranks[1]; /* none: it trained alone */
+	size_t ranks_count;
 
 	struct read_point
 		read_points[READ_POINTS_MAX]; /* none: why, in a note, where it was to be tried */

@@ -26,7 +26,6 @@
 
 #define POINTS_FILE "points.jsonl"
 #define POINTS_SCHEMA "mlbench.points/1"
-#define TRACES_FOLDER "traces"
 
 enum { REAL_DIGITS = 15 };
 static const size_t POINTS_LIMIT_BYTES = (size_t)8 << 30;
@@ -532,9 +531,19 @@ static int keep_entry(
 	return 0;
 }
 
+char *record_header_text(const struct record *record)
+{
+	return line_text(record_header_to_json(record));
+}
+
+char *record_repetition_text(const struct measurement *measurement)
+{
+	return line_text(measurement_to_json(measurement));
+}
+
 int record_append(struct record *record, const struct measurement *measurement, struct error *err)
 {
-	char *line = line_text(measurement_to_json(measurement));
+	char *line = record_repetition_text(measurement);
 	const int saved = append_line(record, line, err);
 	const int code = keep_entry(record, measurement, line, saved ? NULL : err);
 	return saved ? saved : code;
@@ -771,14 +780,14 @@ static const double SAME_MOMENT_S = 1e-3;
 char *record_traces_path(const struct record *record, uint32_t point, uint32_t repeat)
 {
 	char name[TRACES_NAME_BYTES];
-	(void)snprintf(name, sizeof name, TRACES_FOLDER "/p%05" PRIu32 "-r%" PRIu32 ".json", point,
-		repeat);
+	(void)snprintf(name, sizeof name, RECORD_TRACES_FOLDER "/p%05" PRIu32 "-r%" PRIu32 ".json",
+		point, repeat);
 	return files_join(record->folder, name);
 }
 
 static int make_traces_folder(const struct record *record, struct error *err)
 {
-	char *folder = files_join(record->folder, TRACES_FOLDER);
+	char *folder = files_join(record->folder, RECORD_TRACES_FOLDER);
 	if (!folder)
 		return error_set(err, -ENOMEM, "out of memory");
 	const int code = files_make_folder(folder, err);
@@ -901,7 +910,7 @@ static void remove_lone(const struct record *record, const char *folder,
 /* Of a record that this process has for writing. */
 static void record_remove_litter(const struct record *record)
 {
-	char *traces = files_join(record->folder, TRACES_FOLDER);
+	char *traces = files_join(record->folder, RECORD_TRACES_FOLDER);
 	files_remove_left(record->folder);
 	remove_lone(record, record->folder, is_lone_timeline);
 	if (traces) {

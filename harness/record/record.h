@@ -27,6 +27,7 @@
 /* Results that were measured in turns lie in one folder (harness/command/paired.h), beside the list of their blocks.  Of a case,
  * the twin has this name among its variants. */
 #define RECORD_BLOCKS_FILE "paired.jsonl"
+#define RECORD_TRACES_FOLDER "traces"
 #define RECORD_TWIN "twin"
 
 enum {
@@ -129,6 +130,9 @@ int record_continue(struct record *record, struct error *err);
 /* Appends one repetition, synced.  It is kept in memory in any case: what cannot be saved can still
  * be printed. */
 int record_append(struct record *record, const struct measurement *measurement, struct error *err);
+/* The header line and a repetition's, as points.jsonl has them, for one that somebody else keeps; free it.  NULL without memory. */
+char *record_header_text(const struct record *record);
+char *record_repetition_text(const struct measurement *measurement);
 /* An entry in full: fills m, which the caller releases in any case. */
 int record_load(
 	const struct record *record, size_t entry, struct measurement *m, struct error *err);

@@ -1,6 +1,7 @@
 /* Choosing and driving a backend: the list, the rules that hold for every one of them. */
 #include "workloads/backend/backend.h"
 
+#include "harness/base/clock.h"
 #include "harness/base/text.h"
 #include "harness/base/units.h"
 #include "workloads/backend/cuda.h"
@@ -135,6 +136,7 @@ int backend_open(struct backend **out, const struct backend_options *options, st
 	backend->device_index = options->device_index;
 	backend->device_count = options->device_count > 0 ? options->device_count : 1;
 	backend->group = options->group;
+	backend->gradients = options->gradients;
 	backend->watch = options->watch;
 	backend->staging_places = options->staging_places;
 	backend->batch_room = options->batch_room;
@@ -150,6 +152,25 @@ int backend_open(struct backend **out, const struct backend_options *options, st
 	return 0;
 }
 
+/* What a step on the cores has computed is exchanged when all of it is there. */
+static int backend_exchange(
+	struct backend *backend, uint64_t began_ns, struct step_result *out, struct error *err)
+{
+	const uint64_t computed_ns = clock_now_ns();
+	gradients_begin(backend->gradients, began_ns, computed_ns);
+	if (backend->watch)
+		backend->watch->enter(backend->watch->context, GROUP_WAITS, computed_ns);
+	const int code = gradients_finish(backend->gradients, computed_ns, &out->round, err);
+	if (code)
+		return code;
+	if (backend->watch)
+		backend->watch->enter(backend->watch->context, GROUP_COMPUTES, out->round.ended_ns);
+	out->sync_begin_ns = computed_ns;
+	out->sync_ns = out->round.ended_ns - computed_ns;
+	out->device_ns += out->sync_ns;
+	return 0;
+}
+
 int backend_step(struct backend *backend, const struct batch_view *batch, struct step_result *out,
 	struct error *err)
 {
@@ -157,7 +178,11 @@ int backend_step(struct backend *backend, const struct batch_view *batch, struct
 	if (batch->size == 0 || batch->size > backend->batch_size)
 		return error_set(err, -EINVAL, "batch of %u samples: the step takes 1 to %u",
 			batch->size, backend->batch_size);
-	return backend->ops->step(backend, batch, out, err);
+	const uint64_t began_ns = clock_now_ns();
+	const int code = backend->ops->step(backend, batch, out, err);
+	return code || !backend->gradients || backend->ops->exchanges
+		       ? code
+		       : backend_exchange(backend, began_ns, out, err);
 }
 
 void backend_close(struct backend *backend)

@@ -38,6 +38,7 @@ struct backend;
 
 struct backend_ops {
 	const char *name, *summary;
+	bool exchanges; /* gradients with other ranks, inside its own step; else backend_step does it after one */
 	/* Facts (workload_facts.h); with memory of its own is what has launch. */
 	bool null, emulated, on_cores;
 	/* It computes on sequences of tokens, (B, T) int32 with labels (B, T), by models that have tokens. */
@@ -127,7 +128,8 @@ struct backend {
 	struct step_choosing *choosing;      /* counted up while it opens; may be NULL */
 	unsigned device_index, device_count; /* of step.devices that train together */
 	const struct backend_group *group;   /* of those; NULL: alone */
-	const struct group_watch *watch;     /* called in each phase of a step; may be NULL */
+	struct gradients *gradients; /* exchanged with other ranks after each step; NULL: alone */
+	const struct group_watch *watch; /* called in each phase of a step; may be NULL */
 	unsigned staging_places; /* uploaded batches at once; 0: launch copies (or step reads) */
 	size_t batch_room;       /* bytes of the largest batch that is uploaded or stepped */
 	/* Emulated: factors of the time that the next steps, and exchanges of gradients, take; 1 at first. */
@@ -188,6 +190,7 @@ struct backend_options {
 	struct step_choosing *choosing;      /* likewise */
 	unsigned device_index, device_count; /* 0 of 1: alone */
 	const struct backend_group *group;   /* NULL: alone */
+	struct gradients *gradients;         /* of this rank; NULL: it is alone */
 	const struct group_watch *watch;     /* may be NULL */
 	unsigned staging_places;
 	size_t batch_room;

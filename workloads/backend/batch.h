@@ -4,6 +4,7 @@
 #define MLBENCH_WORKLOADS_BACKEND_BATCH_H
 
 #include "harness/config/config.h"
+#include "workloads/ranks/gradients.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -68,7 +69,9 @@ struct step_result {
 	/* When the device had its gradients and that began; 0: alone, or not known.  What of sync_ns is waiting
 	 * for others follows from theirs. */
 	uint64_t sync_begin_ns;
-	uint64_t copy_ns;  /* of device_ns: copying the batch, where it was not uploaded before */
+	uint64_t copy_ns; /* of device_ns: copying the batch, where it was not uploaded before */
+	/* Between ranks: how the round ended; met_ns 0: there are none. */
+	struct gradients_round round;
 	double idle_share; /* of device_ns in which no kernel ran; NAN: not measured in this step */
 	/* Sampled by step.statistics; NAN in other steps. */
 	double gradient_norm, nonfinite_share, activation_mean, activation_deviation;

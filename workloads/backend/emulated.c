@@ -486,16 +486,64 @@ static bool emulated_exchange(
 	return true;
 }
 
+/* Furthers the exchange with other ranks while the device computes, until shortly before it has. */
+static int emulated_further(struct emulated *emulated, uint64_t end, struct error *err)
+{
+	const struct backend *const backend = &emulated->backend;
+	uint64_t now = clock_now_ns();
+	uint64_t due = now;
+	while (now + 2 * APPROACH_NS < end && !emulated_stopped(backend->stop)) {
+		const int code = gradients_further(backend->gradients, now, &due, err);
+		if (code || due + 2 * APPROACH_NS > end)
+			return code;
+		now = deadline_sleep(due, backend->stop);
+	}
+	return 0;
+}
+
+/* Computes, and exchanges gradients with other ranks meanwhile and after it. */
+static int emulated_step_of_ranks(struct emulated *emulated, uint64_t start, uint64_t nominal,
+	struct step_result *out, struct error *err)
+{
+	const struct backend *const backend = &emulated->backend;
+	const struct group_watch *const watch = backend->watch;
+	const uint64_t computed = start + nominal;
+	gradients_begin(backend->gradients, start, computed);
+	int code = emulated_further(emulated, computed, err);
+	if (code)
+		return code;
+	const uint64_t now = deadline_wait(&emulated->deadline, computed, nominal, backend->stop);
+	if (now < computed)
+		return emulated_give_up(emulated, start, now, out);
+	out->oversleep_ns = now - computed;
+	if (watch)
+		watch->enter(watch->context, GROUP_WAITS, computed);
+	code = gradients_finish(backend->gradients, computed, &out->round, err);
+	if (code)
+		return code;
+	const uint64_t end = out->round.ended_ns;
+	if (watch)
+		watch->enter(watch->context, GROUP_COMPUTES, end);
+	deadline_forget(&emulated->deadline);
+	out->sync_begin_ns = computed;
+	out->sync_ns = end - computed;
+	out->device_ns = end - start;
+	out->begin_ns = start;
+	out->end_ns = end;
+	return 0;
+}
+
 static int emulated_step(struct backend *backend, const struct batch_view *batch,
 	struct step_result *out, struct error *err)
 {
-	(void)err;
 	struct emulated *emulated = (struct emulated *)backend;
 	const double share = (double)batch->size / backend->batch_size;
 	const double factor = emulated_jitter_factor(emulated, batch->index) * backend->slowdown;
 	const uint64_t nominal = (uint64_t)llround(backend->nominal_step_ns * share * factor);
 	const uint64_t start = deadline_start(&emulated->deadline, clock_now_ns(), nominal);
 	uint64_t end = start + nominal;
+	if (backend->gradients)
+		return emulated_step_of_ranks(emulated, start, nominal, out, err);
 	if (backend->group && !emulated_exchange(emulated, end, &end, out))
 		return emulated_give_up(emulated, start, clock_now_ns(), out);
 	const uint64_t now = deadline_wait(&emulated->deadline, end, end - start, backend->stop);
@@ -529,6 +577,7 @@ static void emulated_close(struct backend *backend)
 
 const struct backend_ops emulated_backend_ops = {
 	.name = "emulated",
+	.exchanges = true,
 	.emulated = true,
 	.summary = "waits for the published step time of a model on a device",
 	.size = sizeof(struct emulated),

@@ -57,6 +57,9 @@ double emulated_step_ns(const struct config *config, uint32_t batch_size)
 double model_gradient_bytes(const struct config *config)
 {
 	const struct model *model = model_find(config_text(config, KEY_STEP_MODEL));
+	const double given = config_real(config, KEY_SYNC_GRADIENTS);
+	if (given > 0)
+		return given;
 	return model ? (double)model_parameters(model) * PARAMETER_BYTES : 0;
 }
 

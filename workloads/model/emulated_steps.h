@@ -24,7 +24,8 @@ const struct emulated_step *emulated_step_find(const char *device, const char *m
  * from its batch; NAN if nothing is.  Does not look at step.backend.  A model_step_time (point_model.h). */
 double emulated_step_ns(const struct config *config, uint32_t batch_size);
 
-/* Bytes of gradients that step.model exchanges, 4 for each parameter; 0: its size is not known here. */
+/* Bytes of gradients that a step exchanges: sync.gradients, else 4 for each parameter of step.model; 0: its size is not known
+ * here. */
 double model_gradient_bytes(const struct config *config);
 
 /* ns of one exchange among step.devices emulated devices, a ring all-reduce of the gradients over links of sync.bandwidth and

@@ -78,10 +78,8 @@ int gradients_open(
 		return error_set(err, -ENOMEM, "out of memory for gradients");
 	*g = (struct gradients){.options = *options, .ranks = options->ranks};
 	g->round = calloc(1, sizeof *g->round);
-	int code = g->round ? gradients_cut(g, err)
-			    : error_set(err, -ENOMEM, "out of memory for a round");
-	if (!code)
-		code = g->ranks->plugin->train(options->count, err);
+	const int code = g->round ? gradients_cut(g, err)
+				  : error_set(err, -ENOMEM, "out of memory for a round");
 	if (code)
 		gradients_close(g);
 	else

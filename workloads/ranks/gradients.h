@@ -54,7 +54,7 @@ static inline uint64_t gradients_memory(uint64_t bytes)
 	return bytes;
 }
 
-/* All ranks that train, at the same time. */
+/* After ranks_train. */
 int gradients_open(
 	struct gradients **out, const struct gradients_options *options, struct error *err);
 void gradients_close(struct gradients *gradients); /* NULL is fine */

@@ -192,6 +192,12 @@ int ranks_tell(
 	return code;
 }
 
+int ranks_tell_one(
+	struct ranks *ranks, unsigned rank, const void *data, size_t bytes, struct error *err)
+{
+	return ranks_send(ranks, rank, data, bytes, err);
+}
+
 int ranks_hear(struct ranks *ranks, uint64_t limit_ns, struct buffer *out, struct error *err)
 {
 	for (;;) {
@@ -257,6 +263,13 @@ int ranks_agree(struct ranks *ranks, unsigned count, int code, struct error *err
 	else if (!code && reason.size > 0)
 		code = error_set(err, -ECANCELED, "%.*s", (int)reason.size, reason.data);
 	buffer_release(&reason);
+	return code;
+}
+
+int ranks_train(struct ranks *ranks, unsigned count, struct error *err)
+{
+	const int code = ranks->plugin->train(count, err);
+	ranks->lost = ranks->lost || code;
 	return code;
 }
 

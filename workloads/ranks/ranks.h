@@ -39,8 +39,9 @@ struct ranks {
 	const atomic_bool *stop;
 	uint64_t patience_ns;      /* for the answer of another rank */
 	struct rank_place *places; /* (count), of the leader, by rank; owned */
-	int64_t offset_ns;         /* of this rank's clock; 0 of the leader's */
-	bool lost;                 /* somebody does not answer: ending them waits for nobody */
+	int64_t offset_ns;         /* of this rank's clock, as in its place; 0 of the leader's */
+	uint64_t error_ns;
+	bool lost; /* somebody does not answer: ending them waits for nobody */
 };
 
 /* Where the plug-in is, and whether it can be opened; for `list` and the doctor.  "" in why: it can.  MPI is not started. */
@@ -67,6 +68,8 @@ const char *ranks_name(const struct ranks *ranks, unsigned rank, char *out, size
 /* The leader: the same bytes to each of the first `count` ranks but itself.  -ETIMEDOUT with who does not take them; -EINTR. */
 int ranks_tell(
 	struct ranks *ranks, unsigned count, const void *data, size_t bytes, struct error *err);
+int ranks_tell_one(
+	struct ranks *ranks, unsigned rank, const void *data, size_t bytes, struct error *err);
 /* The others: what the leader tells next, into a buffer that is emptied first.  limit_ns 0: however long that takes. */
 int ranks_hear(struct ranks *ranks, uint64_t limit_ns, struct buffer *out, struct error *err);
 /* The others: an answer, which the leader takes. */
@@ -77,6 +80,9 @@ int ranks_take(struct ranks *ranks, unsigned rank, struct buffer *out, struct er
 /* Each of the first `count` ranks, at the same point of its work: 0 when all of them said 0.  Else the first one's reason with its
  * name, and -ECANCELED, of those who had said 0 themselves; of who had not, its own code. */
 int ranks_agree(struct ranks *ranks, unsigned count, int code, struct error *err);
+
+/* The first `count` ranks train from now on: each of them at the same time. */
+int ranks_train(struct ranks *ranks, unsigned count, struct error *err);
 
 /* The leader, while the first `count` hear: looks at their clocks (Cristian 1989: half of the shortest round trip). */
 int ranks_map_clocks(struct ranks *ranks, unsigned count, struct error *err);

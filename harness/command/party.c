@@ -1,0 +1,605 @@
+/* Messages between a leader and its followers, as JSON; measurements and headers are lines of points.jsonl as they are. */
+#include "harness/command/party.h"
+
+#include "harness/analyze/summary.h"
+#include "harness/base/buffer.h"
+#include "harness/base/clock.h"
+#include "harness/base/files.h"
+#include "harness/base/hash.h"
+#include "harness/base/log.h"
+#include "harness/command/limits.h"
+#include "harness/command/resume.h"
+#include "harness/record/fields.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { HASH_TEXT_BYTES = 17, NAME_ROOM = 128, FOLDER_NAME_BYTES = 32 };
+static const uint64_t DATA_PATIENCE_NS = 1800 * NS_PER_S; /* to make or list a data set */
+static const uint64_t LAST_PATIENCE_NS = 3 * NS_PER_S;    /* once a run has failed */
+
+static const char DO_JOB[] = "job", DO_HEADER[] = "header", DO_RUN[] = "run", DO_END[] = "end";
+
+/* --- messages --------------------------------------------------------------------------------- */
+
+/* Takes object. */
+static char *party_text(json_t *object, size_t *size, struct error *err)
+{
+	char *const text =
+		object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+	json_decref(object);
+	if (!text)
+		(void)error_set(err, -ENOMEM, "out of memory for a message");
+	*size = text ? strlen(text) : 0;
+	return text;
+}
+
+static int party_tell(struct party *party, unsigned count, json_t *object, struct error *err)
+{
+	size_t size;
+	char *const text = party_text(object, &size, err);
+	const int code = text ? ranks_tell(party->ranks, count, text, size, err) : -ENOMEM;
+	free(text);
+	return code;
+}
+
+static int party_answer(struct party *party, json_t *object, struct error *err)
+{
+	size_t size;
+	char *const text = party_text(object, &size, err);
+	const int code = text ? ranks_answer(party->ranks, text, size, err) : -ENOMEM;
+	free(text);
+	return code;
+}
+
+static json_t *party_parse(const struct buffer *text, struct error *err)
+{
+	json_error_t wrong;
+	json_t *const object =
+		text->size > 0 ? json_loadb(text->data, text->size, 0, &wrong) : NULL;
+	if (!object)
+		(void)error_set(err, -EPROTO, "a message of another rank is not JSON");
+	return object;
+}
+
+static json_t *party_take(struct party *party, unsigned rank, struct error *err)
+{
+	struct buffer text = {0};
+	json_t *object = NULL;
+	if (ranks_take(party->ranks, rank, &text, err) == 0)
+		object = party_parse(&text, err);
+	buffer_release(&text);
+	return object;
+}
+
+/* --- what must be the same everywhere --------------------------------------------------------- */
+
+static void party_put_hash(uint64_t hash, char out[HASH_TEXT_BYTES])
+{
+	(void)snprintf(out, HASH_TEXT_BYTES, "%016" PRIx64, hash);
+}
+
+/* Of the program's file: two builds of a version are two programs. */
+static void party_hash_program(char out[HASH_TEXT_BYTES])
+{
+	static char block[1 << 16];
+	struct hash_pieces *const pieces = hash_begin(0);
+	const int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	ssize_t got = pieces && fd >= 0 ? read(fd, block, sizeof block) : 0;
+	for (; got > 0; got = read(fd, block, sizeof block))
+		hash_add(pieces, block, (size_t)got);
+	if (fd >= 0)
+		(void)close(fd);
+	party_put_hash(pieces ? hash_end(pieces) : 0, out);
+}
+
+static void party_add_data(struct hash_pieces *pieces, const struct dataset *dataset)
+{
+	for (size_t i = 0; i < dataset->count; i++) {
+		const struct sample *const s = &dataset->samples[i];
+		hash_add(pieces, s->path, strlen(s->path) + 1);
+		hash_add(pieces, &s->bytes, sizeof s->bytes);
+		hash_add(pieces, &s->label, sizeof s->label);
+		if (dataset->offsets)
+			hash_add(pieces, &dataset->offsets[i], sizeof dataset->offsets[i]);
+	}
+}
+
+/* Names, sizes and labels: what decides on who reads what. */
+static void party_hash_data(const struct plan *plan, char out[HASH_TEXT_BYTES])
+{
+	struct hash_pieces *const pieces = hash_begin(0);
+	if (pieces)
+		party_add_data(pieces, &plan->dataset);
+	for (size_t i = 0; pieces && i < plan->form_count; i++)
+		party_add_data(pieces, &plan->forms[i]);
+	party_put_hash(pieces ? hash_end(pieces) : 0, out);
+}
+
+static json_t *party_identity(const struct plan *plan)
+{
+	char program[HASH_TEXT_BYTES];
+	char data[HASH_TEXT_BYTES];
+	party_hash_program(program);
+	party_hash_data(plan, data);
+	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:i}", "version", MLBENCH_VERSION,
+		"program", program, "config", plan->hash, "data", data, "samples",
+		(json_int_t)plan->dataset.count, "bytes", (double)plan->dataset.total_bytes,
+		"cores", (int)plan->cores);
+}
+
+static int party_compare(struct party *party, unsigned rank, const json_t *own,
+	const json_t *theirs, struct error *err)
+{
+	static const char *const what[][2] = {{"version", "another version of mlbench"},
+		{"program", "another build of mlbench"},
+		{"config", "another configuration, by its defaults"},
+		{"data", "other files in dataset.path"}};
+	char name[NAME_ROOM];
+	for (size_t i = 0; i < sizeof what / sizeof *what; i++) {
+		const char *const a = fields_text_of(own, what[i][0]);
+		const char *const b = fields_text_of(theirs, what[i][0]);
+		if (strcmp(a, b) != 0)
+			return error_set(err, -EDOM,
+				"%s has %s than rank 0 (%s, not %s): every rank needs the same",
+				ranks_name(party->ranks, rank, name, sizeof name), what[i][1], b,
+				a);
+	}
+	return 0;
+}
+
+/* --- leading ---------------------------------------------------------------------------------- */
+
+int party_open(struct party *party, const atomic_bool *stop, struct error *err)
+{
+	*party = (struct party){0};
+	return ranks_open(&party->ranks, stop, err);
+}
+
+void party_close(struct party *party, int status)
+{
+	struct error why;
+	if (party_leads(party) && !party->ranks->lost)
+		(void)party_tell(
+			party, party->ranks->world.count, json_pack("{s:s}", "do", DO_END), &why);
+	ranks_close(party->ranks, status);
+	party->ranks = NULL;
+}
+
+/* First one rank of each node, which may have to make the data there, then the others; *code is this rank's. */
+static int party_agree_on_data(struct party *party, int code, bool first, struct error *err)
+{
+	struct ranks *const ranks = party->ranks;
+	const bool of_node = ranks->world.local_rank == 0;
+	const uint64_t patience_ns = ranks->patience_ns;
+	ranks->patience_ns = DATA_PATIENCE_NS;
+	code = ranks_agree(ranks, ranks->world.count, of_node == first ? code : 0, err);
+	ranks->patience_ns = patience_ns;
+	return code;
+}
+
+int party_begin(struct party *party, const struct plan *plan, struct error *err)
+{
+	if (!party->ranks)
+		return 0;
+	const unsigned count = party->ranks->world.count;
+	char *const config = config_dump(&plan->config);
+	int code = config ? party_tell(party, count,
+				    json_pack("{s:s, s:s, s:s}", "do", DO_JOB, "name", plan->name,
+					    "config", config),
+				    err)
+			  : error_set(err, -ENOMEM, "out of memory for the configuration");
+	free(config);
+	if (!code)
+		code = party_agree_on_data(party, 0, true, err);
+	if (!code)
+		code = party_agree_on_data(party, 0, false, err);
+	json_t *const own = code ? NULL : party_identity(plan);
+	for (unsigned rank = 1; rank < count && !code; rank++) {
+		json_t *const theirs = party_take(party, rank, err);
+		code = theirs ? party_compare(party, rank, own, theirs, err) : -EIO;
+		json_decref(theirs);
+	}
+	json_decref(own);
+	return code;
+}
+
+/* ranks/0003 of the leader's result, or a file in it; free it. */
+static char *party_place(const struct party *party, unsigned rank, const char *file)
+{
+	char name[FOLDER_NAME_BYTES + 32];
+	(void)snprintf(name, sizeof name, PARTY_FOLDER "/%04u%s%s", rank, *file ? "/" : "", file);
+	return files_join(party->folder, name);
+}
+
+/* A line of a rank's points.jsonl, behind the last whole one. */
+static int party_append(
+	const struct party *party, unsigned rank, const char *line, size_t size, struct error *err)
+{
+	char *const path = party_place(party, rank, "points.jsonl");
+	struct buffer text = {0};
+	buffer_add(&text, line, size);
+	buffer_text(&text, "\n");
+	const int code = !path || text.failed
+				 ? error_set(err, -ENOMEM, "out of memory for a rank's results")
+				 : files_append(path, text.data, text.size, err);
+	buffer_release(&text);
+	free(path);
+	return code;
+}
+
+/* A line that a kill cut off is taken away.  *whole: a header is there. */
+static int party_cut(const char *path, bool *whole, struct error *err)
+{
+	char *text = NULL;
+	size_t size = 0;
+	*whole = false;
+	if (access(path, F_OK) != 0)
+		return 0;
+	int code = files_read(path, (size_t)1 << 30, &text, &size, err);
+	const char *const last = !code && size > 0 ? memrchr(text, '\n', size) : NULL;
+	const size_t kept = last ? (size_t)(last - text) + 1 : 0;
+	*whole = kept > 0;
+	if (!code && kept < size && truncate(path, (off_t)kept) != 0)
+		code = error_set_errno(err, errno, "cannot cut '%s'", path);
+	free(text);
+	return code;
+}
+
+static int party_begin_record(struct party *party, unsigned rank, struct error *err)
+{
+	char *const folder = party_place(party, rank, "");
+	char *const path = party_place(party, rank, "points.jsonl");
+	struct buffer header = {0};
+	bool whole = false;
+	int code = folder && path ? files_make_folder(folder, err)
+				  : error_set(err, -ENOMEM, "out of memory");
+	if (!code)
+		code = party_cut(path, &whole, err);
+	if (!code)
+		code = ranks_take(party->ranks, rank, &header, err);
+	if (!code && !whole)
+		code = party_append(party, rank, header.data, header.size, err);
+	buffer_release(&header);
+	free(path);
+	free(folder);
+	return code;
+}
+
+int party_begin_records(struct party *party, const struct record *record, struct error *err)
+{
+	if (!party->ranks)
+		return 0;
+	const unsigned count = party->ranks->world.count;
+	party->folder = record->folder;
+	int code = party_tell(party, count, json_pack("{s:s}", "do", DO_HEADER), err);
+	for (unsigned rank = 1; rank < count && !code; rank++)
+		code = party_begin_record(party, rank, err);
+	return code;
+}
+
+/* --- a pipeline on all ranks ------------------------------------------------------------------ */
+
+static unsigned party_count(const struct party_job *job)
+{
+	const int64_t count = config_integer(job->config, KEY_RUN_RANKS);
+	return count > 1 ? (unsigned)count : 1;
+}
+
+/* Ranks meet after a step; without one each reads and decodes for itself. */
+static bool party_meets(const struct config *config)
+{
+	return !pipeline_facts(config).step_null;
+}
+
+static int party_tell_run(struct party *party, const struct party_job *job, struct error *err)
+{
+	char *const config = config_dump(job->config);
+	int code = config ? 0 : error_set(err, -ENOMEM, "out of memory for the configuration");
+	for (unsigned rank = 1; rank < party_count(job) && !code; rank++) {
+		const struct rank_place *const place = &party->ranks->places[rank];
+		size_t size;
+		char *const text = party_text(
+			json_pack("{s:s, s:s, s:I, s:I, s:b, s:I, s:I}", "do", DO_RUN, "config",
+				config, "point", (json_int_t)job->point, "repeat",
+				(json_int_t)job->repeat, "kept", (int)job->kept, "offset_ns",
+				(json_int_t)place->offset_ns, "error_ns",
+				(json_int_t)place->error_ns),
+			&size, err);
+		code = text ? ranks_tell_one(party->ranks, rank, text, size, err) : -ENOMEM;
+		free(text);
+	}
+	free(config);
+	return code;
+}
+
+int party_start(
+	struct party *party, const struct party_job *job, struct ranks **ranks, struct error *err)
+{
+	*ranks = NULL;
+	if (!party->ranks)
+		return 0;
+	const unsigned count = party_count(job);
+	int code = ranks_map_clocks(party->ranks, count, err);
+	if (!code)
+		code = party_tell_run(party, job, err);
+	if (code || count == 1 || !party_meets(job->config))
+		return code;
+	*ranks = party->ranks;
+	return ranks_train(party->ranks, count, err);
+}
+
+static int party_keep_traces(struct party *party, unsigned rank, const struct party_job *job,
+	const struct buffer *text, struct error *err)
+{
+	struct record view = {.folder = party_place(party, rank, "")};
+	char *const folder = party_place(party, rank, RECORD_TRACES_FOLDER);
+	char *const path = view.folder ? record_traces_path(&view, job->point, job->repeat) : NULL;
+	int code = folder && path ? files_make_folder(folder, err)
+				  : error_set(err, -ENOMEM, "out of memory for traces");
+	if (!code)
+		code = files_write_atomic(path, text->data, text->size, err);
+	free(path);
+	free(folder);
+	free(view.folder);
+	return code;
+}
+
+/* What a rank's measurement says of the job: 0, or why it failed. */
+static int party_judge(
+	struct party *party, unsigned rank, const struct measurement *theirs, struct error *err)
+{
+	char name[NAME_ROOM];
+	if (theirs->status == MEASUREMENT_FAILED)
+		return error_set(err, -ECANCELED, "%s: %s",
+			ranks_name(party->ranks, rank, name, sizeof name), theirs->error);
+	if (theirs->status == MEASUREMENT_INTERRUPTED)
+		return error_set(err, -EINTR, "%s was stopped",
+			ranks_name(party->ranks, rank, name, sizeof name));
+	return 0;
+}
+
+static int party_take_one(struct party *party, unsigned rank, const struct party_job *job,
+	struct measurement *theirs, struct error *err)
+{
+	struct buffer line = {0};
+	struct buffer traces = {0};
+	int code = ranks_take(party->ranks, rank, &line, err);
+	if (!code)
+		code = ranks_take(party->ranks, rank, &traces, err);
+	json_t *const object = code ? NULL : party_parse(&line, err);
+	if (!code)
+		code = object ? measurement_from_json(theirs, object, err) : -EPROTO;
+	if (!code && job->kept && theirs->status != MEASUREMENT_INTERRUPTED) {
+		code = traces.size > 0 ? party_keep_traces(party, rank, job, &traces, err) : 0;
+		if (!code)
+			code = party_append(party, rank, line.data, line.size, err);
+	}
+	if (!code)
+		code = party_judge(party, rank, theirs, err);
+	json_decref(object);
+	buffer_release(&line);
+	buffer_release(&traces);
+	return code;
+}
+
+/* Of what is not kept, the judged rank's. */
+static void party_hand_over(
+	const struct party *party, unsigned rank, struct measurement *theirs, struct measurement *m)
+{
+	if (rank != party->judged)
+		return;
+	measurement_release(m);
+	*m = *theirs;
+	*theirs = (struct measurement){0};
+}
+
+int party_finish(struct party *party, const struct party_job *job, int code, struct measurement *m,
+	struct error *err)
+{
+	struct error why = {""};
+	int failed = 0;
+	if (!party->ranks)
+		return code;
+	const uint64_t patience_ns = party->ranks->patience_ns;
+	if (code || party->ranks->lost)
+		party->ranks->patience_ns = LAST_PATIENCE_NS;
+	for (unsigned rank = 1; rank < party_count(job) && failed != -ETIMEDOUT; rank++) {
+		struct measurement *const theirs = calloc(1, sizeof *theirs);
+		struct error one = {""};
+		const int got = theirs ? party_take_one(party, rank, job, theirs, &one)
+				       : error_set(&one, -ENOMEM, "out of memory");
+		if (!got && !code && !job->kept)
+			party_hand_over(party, rank, theirs, m);
+		/* Who does not answer is why the others gave up. */
+		if (got && (!failed || got == -ETIMEDOUT)) {
+			failed = got;
+			why = one;
+		}
+		if (theirs)
+			measurement_release(theirs);
+		free(theirs);
+	}
+	party->ranks->patience_ns = patience_ns;
+	const bool own = code && code != -ECANCELED && failed != -ETIMEDOUT;
+	if (own || !failed)
+		return code;
+	*err = why;
+	m->status = failed == -EINTR ? MEASUREMENT_INTERRUPTED : MEASUREMENT_FAILED;
+	(void)snprintf(m->error, sizeof m->error, "%.*s", (int)sizeof m->error - 1, why.text);
+	return failed;
+}
+
+/* --- following -------------------------------------------------------------------------------- */
+
+struct follower {
+	struct party *party;
+	struct invocation invocation; /* without --set, which the configuration has in it */
+	struct plan plan;
+	struct pipeline_pools pools;
+};
+
+static int follower_read_config(struct config *config, const json_t *message, struct error *err)
+{
+	const char *const text = fields_text_of(message, "config");
+	config_init(config);
+	return config_read_text(config, "rank 0", text, strlen(text), err);
+}
+
+static int follower_open_data(struct follower *f, int code, struct error *err)
+{
+	const bool of_node = f->party->ranks->world.local_rank == 0;
+	if (!code && of_node)
+		code = plan_data(&f->plan, &f->invocation, true, err);
+	code = party_agree_on_data(f->party, code, true, err);
+	if (!code && !of_node)
+		code = plan_data(&f->plan, &f->invocation, false, err);
+	if (!code && !f->plan.has_data)
+		code = error_set(err, -ENOENT, "no data: %s", f->plan.data_why);
+	return code ? code : 0;
+}
+
+static int follower_job(struct follower *f, const json_t *message, struct error *err)
+{
+	int code = follower_read_config(&f->plan.config, message, err);
+	if (!code)
+		code = plan_open(&f->plan, &f->invocation, NULL, err);
+	(void)snprintf(f->plan.name, sizeof f->plan.name, "%s", fields_text_of(message, "name"));
+	code = follower_open_data(f, code, err);
+	if (code == -ECANCELED)
+		return code;
+	code = party_agree_on_data(f->party, code, false, err);
+	return code ? code : party_answer(f->party, party_identity(&f->plan), err);
+}
+
+static int follower_header(struct follower *f, struct error *err)
+{
+	struct record record = {0};
+	int code = resume_fill_record(&record, &f->plan, &f->invocation, err);
+	char *const header = code ? NULL : record_header_text(&record);
+	if (!code)
+		code = header ? ranks_answer(f->party->ranks, header, strlen(header), err)
+			      : error_set(err, -ENOMEM, "out of memory for a header");
+	free(header);
+	record_release(&record);
+	return code;
+}
+
+static int follower_send(
+	struct follower *f, const struct measurement *m, struct traces *traces, struct error *err)
+{
+	struct buffer text = {0};
+	char *const line = record_repetition_text(m);
+	int code = line ? ranks_answer(f->party->ranks, line, strlen(line), err)
+			: error_set(err, -ENOMEM, "out of memory for a measurement");
+	if (traces->stage_count > 0) {
+		traces->point = m->point;
+		traces->repeat = m->repeat;
+		traces_to_json(traces, m->started + m->wall_seconds, &text);
+	}
+	if (!code)
+		code = ranks_answer(f->party->ranks, text.data, text.failed ? 0 : text.size, err);
+	buffer_release(&text);
+	free(line);
+	return code;
+}
+
+/* What fails in it is in its measurement, which the leader gets. */
+static int follower_measure(struct follower *f, const struct config *config, bool kept,
+	struct measurement *m, struct traces *traces, struct error *err)
+{
+	struct ranks *const ranks = f->party->ranks;
+	const struct party_job job = {.config = config};
+	const bool meets = party_meets(config);
+	struct pipeline_control control = {.stop = f->invocation.stop,
+		.traces = kept ? traces : NULL,
+		.enough = kept ? NULL : limits_enough,
+		.pools = &f->pools,
+		.ranks = meets ? ranks : NULL};
+	const double started = clock_utc_seconds();
+	const int code = meets ? ranks_train(ranks, party_count(&job), err) : 0;
+	if (code)
+		return code;
+	struct error why = {""};
+	if (pipeline_run(config, plan_dataset(&f->plan, config), &control, m, &why) &&
+		atomic_load(f->invocation.stop))
+		m->status = MEASUREMENT_INTERRUPTED;
+	peaks_fill(m);
+	m->started = started;
+	return 0;
+}
+
+static int follower_run(struct follower *f, const json_t *message, struct error *err)
+{
+	struct config config = {0};
+	struct traces traces = {0};
+	struct measurement *const m = calloc(1, sizeof *m);
+	int code = m ? follower_read_config(&config, message, err)
+		     : error_set(err, -ENOMEM, "out of memory for a repetition");
+	f->party->ranks->offset_ns = json_integer_value(json_object_get(message, "offset_ns"));
+	f->party->ranks->error_ns =
+		(uint64_t)json_integer_value(json_object_get(message, "error_ns"));
+	if (!code)
+		code = follower_measure(f, &config, json_is_true(json_object_get(message, "kept")),
+			m, &traces, err);
+	if (!code) {
+		m->point = (uint32_t)json_integer_value(json_object_get(message, "point"));
+		m->repeat = (uint32_t)json_integer_value(json_object_get(message, "repeat"));
+		code = follower_send(f, m, &traces, err);
+	}
+	traces_release(&traces);
+	if (m)
+		measurement_release(m);
+	free(m);
+	config_release(&config);
+	return code;
+}
+
+/* One message; *end: it was the last. */
+static int follower_obey(
+	struct follower *f, const struct buffer *text, bool *end, struct error *err)
+{
+	json_t *const message = party_parse(text, err);
+	const char *const what = fields_text_of(message, "do");
+	int code = message ? 0 : -EPROTO;
+	if (!code && strcmp(what, DO_JOB) == 0)
+		code = follower_job(f, message, err);
+	else if (!code && strcmp(what, DO_HEADER) == 0)
+		code = follower_header(f, err);
+	else if (!code && strcmp(what, DO_RUN) == 0)
+		code = follower_run(f, message, err);
+	else if (!code)
+		*end = true;
+	json_decref(message);
+	/* The leader knows it, says it, and ends all. */
+	if (code == -ECANCELED || (code && !f->party->ranks->lost)) {
+		err->text[0] = '\0';
+		code = 0;
+	}
+	return code;
+}
+
+int party_follow(struct party *party, const struct invocation *invocation, struct error *err)
+{
+	struct follower f = {.party = party, .invocation = *invocation};
+	struct buffer text = {0};
+	bool end = false;
+	int code = 0;
+	f.invocation.options.set_count = 0;
+	log_set_level(LOG_LEVEL_QUIET);
+	while (!end && !code) {
+		code = ranks_hear(party->ranks, 0, &text, err);
+		if (!code)
+			code = follower_obey(&f, &text, &end, err);
+	}
+	buffer_release(&text);
+	pipeline_pools_release(&f.pools);
+	plan_close(&f.plan);
+	return code == -EINTR ? EXIT_STATUS_INTERRUPTED : command_status(code);
+}

@@ -1,0 +1,73 @@
+/* The ranks of a session: this process and those that the launcher started beside it.  One leads: it has the plan, the record and
+ * every decision, and hands the configuration round.  The others follow: each opens the same data set, runs what it is told to, and
+ * answers its measurement, which the leader keeps in the result's folder ranks/NNNN, a result of its own.
+ *
+ *   leader                        followers
+ *   plan, data set                hear
+ *   "job": configuration     ->   plan; on a node of their own make the data set, then all open it
+ *   compares build, data     <-   build, configuration and data set as hashes, cores
+ *   "header"                 ->   what their node is like
+ *   "run": configuration     ->   pipeline_run, together with all others
+ *   keeps                    <-   measurement, traces
+ *   "end"                    ->   end
+ *
+ * No shared file system is assumed, nor that there is none: who leads writes all that is kept.  One thread. */
+#ifndef MLBENCH_COMMAND_PARTY_H
+#define MLBENCH_COMMAND_PARTY_H
+
+#include "harness/command/run_plan.h"
+#include "harness/record/measurement.h"
+#include "pipelines/pipeline.h"
+#include "workloads/ranks/ranks.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The folder of the other ranks' results, in the leader's. */
+#define PARTY_FOLDER "ranks"
+
+struct party {
+	struct ranks *ranks; /* NULL: this process is alone */
+	const char *folder;  /* of the leader's result; NULL: nothing is kept */
+	unsigned judged;     /* the rank whose measurements experiments are about */
+};
+
+/* Finds the others.  -ENOTSUP: they cannot be reached. */
+int party_open(struct party *party, const atomic_bool *stop, struct error *err);
+/* Ends them, with the leader's status.  Safe on {0}. */
+void party_close(struct party *party, int status);
+
+static inline bool party_leads(const struct party *party)
+{
+	return party->ranks && ranks_leads(party->ranks);
+}
+static inline bool party_follows(const struct party *party)
+{
+	return party->ranks && !ranks_leads(party->ranks);
+}
+
+/* A follower's whole work; returns an exit status. */
+int party_follow(struct party *party, const struct invocation *invocation, struct error *err);
+
+/* The leader, alone without harm from here on: hands the plan round, whose data set is open.  -EDOM: a rank has another build or
+ * other data; it is named. */
+int party_begin(struct party *party, const struct plan *plan, struct error *err);
+/* The others' folders in that of a record that was made or is continued. */
+int party_begin_records(struct party *party, const struct record *record, struct error *err);
+
+/* A pipeline that all run at the same time: beside the leader's own pipeline_run.  kept: a repetition, whose measurements and
+ * traces are kept as those of this point and repeat. */
+struct party_job {
+	const struct config *config;
+	uint32_t point, repeat;
+	bool kept;
+};
+/* The ranks to hand to pipeline_run into *ranks, NULL where each runs for itself: without a step there is nothing to meet for. */
+int party_start(
+	struct party *party, const struct party_job *job, struct ranks **ranks, struct error *err);
+/* After it, with its code and measurement: takes the others'.  Fails, and m with it, when one of them did.  Of what is not kept m
+ * becomes that of the judged rank. */
+int party_finish(struct party *party, const struct party_job *job, int code, struct measurement *m,
+	struct error *err);
+
+#endif
