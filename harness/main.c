@@ -2,9 +2,11 @@
 #include "harness/accept/plan.h"
 #include "harness/base/array.h"
 #include "harness/base/clock.h"
+#include "harness/base/launcher.h"
 #include "harness/base/log.h"
 #include "harness/base/text.h"
 #include "harness/command/command.h"
+#include "harness/command/party.h"
 #include "harness/fit/case.h"
 #include "harness/lab/lab_book.h"
 #include "harness/live/front.h"
@@ -217,11 +219,19 @@ static int check_paths(const struct invocation *invocation, struct error *err)
 	return code;
 }
 
+/* Where a launcher started several of us. */
+static const struct party_calls *main_party(void)
+{
+	struct launcher launcher;
+	return launcher_find(&launcher) && launcher.count > 1 ? &party_of_ranks : NULL;
+}
+
 static int main_run_command(const struct command *command, int argc, char **argv, struct error *err)
 {
 	struct invocation invocation = {.commands = commands,
 		.command = command,
 		.stop = &stop,
+		.party = main_party(),
 		.document_written = &document_written,
 		.ask_paths = storage_watch_paths};
 	int code = options_parse(&invocation.options, command->options | OPTIONS_COMMON, argc,

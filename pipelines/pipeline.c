@@ -84,7 +84,7 @@ static int open_gradients(struct run *run, struct error *err)
 		return error_set(err, -ENOTSUP,
 			"ranks exchange gradients of one device each, on the cores or emulated: set step.devices "
 			"= 1 and step.backend = emulated or openblas");
-	return gradients_open(&run->gradients,
+	return run->ranks->calls->open_gradients(&run->gradients,
 		&(const struct gradients_options){.ranks = run->ranks,
 			.count = count_ranks(run),
 			.bytes = (uint64_t)model_gradient_bytes(run->config),

@@ -22,7 +22,9 @@ struct invocation {
 	const struct command *const *commands; /* all of them, NULL-terminated, for help */
 	const struct command *command;
 	struct options options;
-	const atomic_bool *stop;       /* Ctrl-C */
+	const atomic_bool *stop; /* Ctrl-C */
+	const struct party_calls
+		*party; /* of the ranks of a launcher (party.h); NULL: there are none */
 	atomic_bool *document_written; /* with --json: stdout has its document */
 	/* Asks whether paths answer that a configuration names; NULL: paths_answer (bounded.h). */
 	int (*ask_paths)(

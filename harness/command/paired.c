@@ -227,6 +227,10 @@ static int paired_begin_file(struct paired *paired, bool resume, struct error *e
 
 int paired_open(struct paired **out, const struct paired_options *options, struct error *err)
 {
+	if (options->invocation->party)
+		return error_set(err, -EINVAL,
+			"'mlbench %s' measures on one node: start it without a launcher",
+			options->invocation->command->name);
 	struct paired *paired = calloc(1, sizeof *paired);
 	*out = paired;
 	if (!paired)

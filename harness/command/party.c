@@ -156,16 +156,15 @@ static int party_compare(struct party *party, unsigned rank, const json_t *own,
 
 /* --- leading ---------------------------------------------------------------------------------- */
 
-int party_open(struct party *party, const atomic_bool *stop, struct error *err)
+static int leader_open(struct party *party, const atomic_bool *stop, struct error *err)
 {
-	*party = (struct party){0};
 	return ranks_open(&party->ranks, stop, err);
 }
 
-void party_close(struct party *party, int status)
+static void leader_close(struct party *party, int status)
 {
 	struct error why;
-	if (party_leads(party) && !party->ranks->lost)
+	if (ranks_leads(party->ranks) && !party->ranks->lost)
 		(void)party_tell(
 			party, party->ranks->world.count, json_pack("{s:s}", "do", DO_END), &why);
 	ranks_close(party->ranks, status);
@@ -184,10 +183,8 @@ static int party_agree_on_data(struct party *party, int code, bool first, struct
 	return code;
 }
 
-int party_begin(struct party *party, const struct plan *plan, struct error *err)
+static int leader_begin(struct party *party, const struct plan *plan, struct error *err)
 {
-	if (!party->ranks)
-		return 0;
 	const unsigned count = party->ranks->world.count;
 	char *const config = config_dump(&plan->config);
 	int code = config ? party_tell(party, count,
@@ -272,10 +269,8 @@ static int party_begin_record(struct party *party, unsigned rank, struct error *
 	return code;
 }
 
-int party_begin_records(struct party *party, const struct record *record, struct error *err)
+static int leader_begin_records(struct party *party, const struct record *record, struct error *err)
 {
-	if (!party->ranks)
-		return 0;
 	const unsigned count = party->ranks->world.count;
 	party->folder = record->folder;
 	int code = party_tell(party, count, json_pack("{s:s}", "do", DO_HEADER), err);
@@ -319,12 +314,10 @@ static int party_tell_run(struct party *party, const struct party_job *job, stru
 	return code;
 }
 
-int party_start(
+static int leader_start(
 	struct party *party, const struct party_job *job, struct ranks **ranks, struct error *err)
 {
 	*ranks = NULL;
-	if (!party->ranks)
-		return 0;
 	const unsigned count = party_count(job);
 	int code = ranks_map_clocks(party->ranks, count, err);
 	if (!code)
@@ -400,13 +393,11 @@ static void party_hand_over(
 	*theirs = (struct measurement){0};
 }
 
-int party_finish(struct party *party, const struct party_job *job, int code, struct measurement *m,
-	struct error *err)
+static int leader_finish(struct party *party, const struct party_job *job, int code,
+	struct measurement *m, struct error *err)
 {
 	struct error why = {""};
 	int failed = 0;
-	if (!party->ranks)
-		return code;
 	const uint64_t patience_ns = party->ranks->patience_ns;
 	if (code || party->ranks->lost)
 		party->ranks->patience_ns = LAST_PATIENCE_NS;
@@ -585,7 +576,8 @@ static int follower_obey(
 	return code;
 }
 
-int party_follow(struct party *party, const struct invocation *invocation, struct error *err)
+static int follower_follow(
+	struct party *party, const struct invocation *invocation, struct error *err)
 {
 	struct follower f = {.party = party, .invocation = *invocation};
 	struct buffer text = {0};
@@ -603,3 +595,13 @@ int party_follow(struct party *party, const struct invocation *invocation, struc
 	plan_close(&f.plan);
 	return code == -EINTR ? EXIT_STATUS_INTERRUPTED : command_status(code);
 }
+
+const struct party_calls party_of_ranks = {
+	.open = leader_open,
+	.close = leader_close,
+	.follow = follower_follow,
+	.begin = leader_begin,
+	.begin_records = leader_begin_records,
+	.start = leader_start,
+	.finish = leader_finish,
+};

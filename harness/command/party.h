@@ -26,34 +26,70 @@
 /* The folder of the other ranks' results, in the leader's. */
 #define PARTY_FOLDER "ranks"
 
+struct party;
+struct party_job;
+
+/* The calls below, which main hands to a command where a launcher started it: alone, it links nothing of ranks. */
+struct party_calls {
+	int (*open)(struct party *party, const atomic_bool *stop, struct error *err);
+	void (*close)(struct party *party, int status);
+	int (*follow)(struct party *party, const struct invocation *invocation, struct error *err);
+	int (*begin)(struct party *party, const struct plan *plan, struct error *err);
+	int (*begin_records)(struct party *party, const struct record *record, struct error *err);
+	int (*start)(struct party *party, const struct party_job *job, struct ranks **ranks,
+		struct error *err);
+	int (*finish)(struct party *party, const struct party_job *job, int code,
+		struct measurement *m, struct error *err);
+};
+extern const struct party_calls party_of_ranks;
+
 struct party {
+	const struct party_calls *calls;
 	struct ranks *ranks; /* NULL: this process is alone */
 	const char *folder;  /* of the leader's result; NULL: nothing is kept */
 	unsigned judged;     /* the rank whose measurements experiments are about */
 };
 
 /* Finds the others.  -ENOTSUP: they cannot be reached. */
-int party_open(struct party *party, const atomic_bool *stop, struct error *err);
-/* Ends them, with the leader's status.  Safe on {0}. */
-void party_close(struct party *party, int status);
-
-static inline bool party_leads(const struct party *party)
+static inline int party_open(
+	struct party *party, const struct invocation *invocation, struct error *err)
 {
-	return party->ranks && ranks_leads(party->ranks);
+	*party = (struct party){.calls = invocation->party};
+	return party->calls ? party->calls->open(party, invocation->stop, err) : 0;
 }
+
+/* Ends them, with the leader's status.  Safe on {0}. */
+static inline void party_close(struct party *party, int status)
+{
+	if (party->ranks)
+		party->calls->close(party, status);
+}
+
 static inline bool party_follows(const struct party *party)
 {
 	return party->ranks && !ranks_leads(party->ranks);
 }
 
 /* A follower's whole work; returns an exit status. */
-int party_follow(struct party *party, const struct invocation *invocation, struct error *err);
+static inline int party_follow(
+	struct party *party, const struct invocation *invocation, struct error *err)
+{
+	return party->calls->follow(party, invocation, err);
+}
 
-/* The leader, alone without harm from here on: hands the plan round, whose data set is open.  -EDOM: a rank has another build or
- * other data; it is named. */
-int party_begin(struct party *party, const struct plan *plan, struct error *err);
+/* The leader, and alone without any effect, from here on: hands the plan round, whose data set is open.  -EDOM: a rank has another
+ * build or other data; it is named. */
+static inline int party_begin(struct party *party, const struct plan *plan, struct error *err)
+{
+	return party->ranks ? party->calls->begin(party, plan, err) : 0;
+}
+
 /* The others' folders in that of a record that was made or is continued. */
-int party_begin_records(struct party *party, const struct record *record, struct error *err);
+static inline int party_begin_records(
+	struct party *party, const struct record *record, struct error *err)
+{
+	return party->ranks ? party->calls->begin_records(party, record, err) : 0;
+}
 
 /* A pipeline that all run at the same time: beside the leader's own pipeline_run.  kept: a repetition, whose measurements and
  * traces are kept as those of this point and repeat. */
@@ -62,12 +98,20 @@ struct party_job {
 	uint32_t point, repeat;
 	bool kept;
 };
+
 /* The ranks to hand to pipeline_run into *ranks, NULL where each runs for itself: without a step there is nothing to meet for. */
-int party_start(
-	struct party *party, const struct party_job *job, struct ranks **ranks, struct error *err);
+static inline int party_start(
+	struct party *party, const struct party_job *job, struct ranks **ranks, struct error *err)
+{
+	return party->ranks ? party->calls->start(party, job, ranks, err) : 0;
+}
+
 /* After it, with its code and measurement: takes the others'.  Fails, and m with it, when one of them did.  Of what is not kept m
  * becomes that of the judged rank. */
-int party_finish(struct party *party, const struct party_job *job, int code, struct measurement *m,
-	struct error *err);
+static inline int party_finish(struct party *party, const struct party_job *job, int code,
+	struct measurement *m, struct error *err)
+{
+	return party->ranks ? party->calls->finish(party, job, code, m, err) : code;
+}
 
 #endif

@@ -783,7 +783,7 @@ int session_run(const struct invocation *invocation, bool one_point, session_seq
 	session->invocation = invocation;
 	session->sequel = sequel;
 	session->context = context;
-	int code = party_open(&session->party, invocation->stop, err);
+	int code = party_open(&session->party, invocation, err);
 	if (!code && party_follows(&session->party)) {
 		const int status = party_follow(&session->party, invocation, err);
 		party_close(&session->party, status);

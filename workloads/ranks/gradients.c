@@ -24,8 +24,8 @@ struct bucket {
 	struct mpi_request *request;
 };
 
-struct gradients {
-	struct gradients_options options;
+struct summing {
+	struct gradients gradients;
 	struct ranks *ranks;
 	struct memory_block block;
 	float *values;
@@ -40,9 +40,9 @@ struct gradients {
 	struct mpi_request *meeting;
 };
 
-/* --- opening ---------------------------------------------------------------------------------- */
+/* --- buckets ---------------------------------------------------------------------------------- */
 
-static size_t gradients_bucket_values(const struct gradients_options *options)
+static size_t summing_bucket_values(const struct gradients_options *options)
 {
 	const uint64_t values = options->bytes / sizeof(float);
 	uint64_t most = options->bucket_bytes / sizeof(float);
@@ -51,10 +51,10 @@ static size_t gradients_bucket_values(const struct gradients_options *options)
 	return (size_t)(most > INT_MAX ? INT_MAX : most);
 }
 
-static int gradients_cut(struct gradients *g, struct error *err)
+static int summing_cut(struct summing *g, struct error *err)
 {
-	const size_t values = (size_t)(g->options.bytes / sizeof(float));
-	const size_t most = gradients_bucket_values(&g->options);
+	const size_t values = (size_t)(g->gradients.options.bytes / sizeof(float));
+	const size_t most = summing_bucket_values(&g->gradients.options);
 	g->bucket_count = values > 0 ? (values + most - 1) / most : 0;
 	g->buckets = calloc(g->bucket_count + 1, sizeof *g->buckets);
 	if (!g->buckets)
@@ -69,29 +69,10 @@ static int gradients_cut(struct gradients *g, struct error *err)
 	return 0;
 }
 
-int gradients_open(
-	struct gradients **out, const struct gradients_options *options, struct error *err)
-{
-	struct gradients *const g = calloc(1, sizeof *g);
-	*out = NULL;
-	if (!g)
-		return error_set(err, -ENOMEM, "out of memory for gradients");
-	*g = (struct gradients){.options = *options, .ranks = options->ranks};
-	g->round = calloc(1, sizeof *g->round);
-	const int code = g->round ? gradients_cut(g, err)
-				  : error_set(err, -ENOMEM, "out of memory for a round");
-	if (code)
-		gradients_close(g);
-	else
-		*out = g;
-	return code;
-}
-
 /* What MPI may still write to stays mapped. */
-void gradients_close(struct gradients *g)
+static void summing_close(struct gradients *gradients)
 {
-	if (!g)
-		return;
+	struct summing *const g = (struct summing *)gradients;
 	if (!g->ranks->lost) {
 		memory_unmap(&g->block);
 		free(g->round);
@@ -100,15 +81,11 @@ void gradients_close(struct gradients *g)
 	free(g);
 }
 
-uint64_t gradients_bytes(const struct gradients *g)
-{
-	return g->options.bytes;
-}
-
 /* --- a round ---------------------------------------------------------------------------------- */
 
-void gradients_begin(struct gradients *g, uint64_t began_ns, uint64_t computed_ns)
+static void summing_begin(struct gradients *gradients, uint64_t began_ns, uint64_t computed_ns)
 {
+	struct summing *const g = (struct summing *)gradients;
 	g->began_ns = began_ns;
 	g->computed_ns = computed_ns;
 	g->begun = g->open = 0;
@@ -117,9 +94,9 @@ void gradients_begin(struct gradients *g, uint64_t began_ns, uint64_t computed_n
 }
 
 /* When the backward pass has made a bucket. */
-static uint64_t gradients_due_ns(const struct gradients *g, size_t bucket)
+static uint64_t summing_due_ns(const struct summing *g, size_t bucket)
 {
-	if (!g->options.overlap || g->computed_ns <= g->began_ns)
+	if (!g->gradients.options.overlap || g->computed_ns <= g->began_ns)
 		return g->computed_ns;
 	const double made = (double)(bucket + 1) / (double)g->bucket_count;
 	const double share = 1 - BACKWARD_SHARE + BACKWARD_SHARE * made;
@@ -127,17 +104,16 @@ static uint64_t gradients_due_ns(const struct gradients *g, size_t bucket)
 }
 
 /* The first value of a bucket is one that every rank adds to, so that a sum which is none is found out. */
-static int gradients_start(struct gradients *g, struct bucket *bucket, struct error *err)
+static int summing_start(struct summing *g, struct bucket *bucket, struct error *err)
 {
 	float *const values = g->values + bucket->begin;
 	values[0] = (float)(g->ranks->world.rank + 1);
 	return g->ranks->plugin->sum(&bucket->request, values, bucket->count, err);
 }
 
-static int gradients_check(
-	const struct gradients *g, const struct bucket *bucket, struct error *err)
+static int summing_check(const struct summing *g, const struct bucket *bucket, struct error *err)
 {
-	const float n = (float)g->options.count;
+	const float n = (float)g->gradients.options.count;
 	const float sum = g->values[bucket->begin];
 	if (sum == n * (n + 1) / 2)
 		return 0;
@@ -145,13 +121,13 @@ static int gradients_check(
 		(double)sum, (double)(n * (n + 1) / 2));
 }
 
-static int gradients_test(struct gradients *g, struct error *err)
+static int summing_test(struct summing *g, struct error *err)
 {
 	while (g->open < g->begun) {
 		struct bucket *const bucket = &g->buckets[g->open];
 		int code = g->ranks->plugin->test(&bucket->request, err);
 		if (code > 0)
-			code = gradients_check(g, bucket, err);
+			code = summing_check(g, bucket, err);
 		else if (code == 0)
 			return 0;
 		if (code)
@@ -162,7 +138,7 @@ static int gradients_test(struct gradients *g, struct error *err)
 }
 
 /* A failed one is lost to the others. */
-static int gradients_lose(struct gradients *g, int code)
+static int summing_lose(struct summing *g, int code)
 {
 	if (code) {
 		g->over = true;
@@ -172,29 +148,32 @@ static int gradients_lose(struct gradients *g, int code)
 	return code;
 }
 
-int gradients_further(struct gradients *g, uint64_t now_ns, uint64_t *due_ns, struct error *err)
+static int summing_further(
+	struct gradients *gradients, uint64_t now_ns, uint64_t *due_ns, struct error *err)
 {
+	struct summing *const g = (struct summing *)gradients;
 	int code = 0;
-	while (!code && g->begun < g->bucket_count && gradients_due_ns(g, g->begun) <= now_ns) {
+	while (!code && g->begun < g->bucket_count && summing_due_ns(g, g->begun) <= now_ns) {
 		if (g->begun == 0)
 			g->first_ns = now_ns;
-		code = gradients_start(g, &g->buckets[g->begun], err);
+		code = summing_start(g, &g->buckets[g->begun], err);
 		g->begun += !code;
 	}
 	if (!code)
-		code = gradients_test(g, err);
-	*due_ns = g->begun < g->bucket_count ? gradients_due_ns(g, g->begun) : UINT64_MAX;
+		code = summing_test(g, err);
+	*due_ns = g->begun < g->bucket_count ? summing_due_ns(g, g->begun) : UINT64_MAX;
 	if (g->open < g->begun && now_ns + FURTHER_NS < *due_ns)
 		*due_ns = now_ns + FURTHER_NS;
-	return gradients_lose(g, code);
+	return summing_lose(g, code);
 }
 
-static bool gradients_stopped(const struct gradients *g)
+static bool summing_stopped(const struct summing *g)
 {
-	return g->options.stop && atomic_load_explicit(g->options.stop, memory_order_relaxed);
+	return g->gradients.options.stop &&
+	       atomic_load_explicit(g->gradients.options.stop, memory_order_relaxed);
 }
 
-static void gradients_pause(uint64_t begin_ns, uint64_t now_ns)
+static void summing_pause(uint64_t begin_ns, uint64_t now_ns)
 {
 	const uint64_t passed_ns = now_ns - begin_ns;
 	const uint64_t look_ns = passed_ns / LOOK_SHARE;
@@ -203,13 +182,13 @@ static void gradients_pause(uint64_t begin_ns, uint64_t now_ns)
 }
 
 /* Until the buckets are over, and the meeting. */
-static int gradients_wait(struct gradients *g, struct error *err)
+static int summing_wait(struct summing *g, struct error *err)
 {
 	const uint64_t begin_ns = clock_now_ns();
 	uint64_t last_ns = begin_ns + LONGEST_S * NS_PER_S;
 	bool stopped = false;
 	for (;;) {
-		int code = gradients_test(g, err);
+		int code = summing_test(g, err);
 		const uint64_t now_ns = clock_now_ns();
 		if (!code && g->open == g->begun) {
 			code = g->ranks->plugin->test(&g->meeting, err);
@@ -218,7 +197,7 @@ static int gradients_wait(struct gradients *g, struct error *err)
 		}
 		if (code)
 			return code;
-		if (!stopped && gradients_stopped(g)) {
+		if (!stopped && summing_stopped(g)) {
 			stopped = true;
 			last_ns = now_ns + GRADIENTS_PATIENCE_S * NS_PER_S;
 		}
@@ -227,16 +206,16 @@ static int gradients_wait(struct gradients *g, struct error *err)
 				       : error_set(err, -ETIMEDOUT,
 						 "another rank has not computed its step for %d s",
 						 LONGEST_S);
-		gradients_pause(begin_ns, now_ns);
+		summing_pause(begin_ns, now_ns);
 	}
 }
 
-static int gradients_meet(
-	struct gradients *g, uint64_t computed_ns, enum gradients_leave why, struct error *err)
+static int summing_meet(
+	struct summing *g, uint64_t computed_ns, enum gradients_leave why, struct error *err)
 {
 	uint64_t due_ns;
 	g->computed_ns = g->computed_ns < computed_ns ? g->computed_ns : computed_ns;
-	int code = gradients_further(g, computed_ns, &due_ns, err);
+	int code = summing_further(&g->gradients, computed_ns, &due_ns, err);
 	if (code)
 		return code;
 	/* By the leader's clock, whose zero is long past. */
@@ -247,16 +226,17 @@ static int gradients_meet(
 		.leaves = (int)why};
 	code = g->ranks->plugin->meet(&g->meeting, g->round, err);
 	if (!code)
-		code = gradients_wait(g, err);
+		code = summing_wait(g, err);
 	g->going = false;
 	g->over = g->over || (!code && g->round->leaves != GRADIENTS_STAY);
-	return gradients_lose(g, code);
+	return summing_lose(g, code);
 }
 
-int gradients_finish(
-	struct gradients *g, uint64_t computed_ns, struct gradients_round *out, struct error *err)
+static int summing_finish(struct gradients *gradients, uint64_t computed_ns,
+	struct gradients_round *out, struct error *err)
 {
-	const int code = gradients_meet(g, computed_ns, GRADIENTS_STAY, err);
+	struct summing *const g = (struct summing *)gradients;
+	const int code = summing_meet(g, computed_ns, GRADIENTS_STAY, err);
 	if (code)
 		return code;
 	const uint64_t ended_ns = clock_now_ns();
@@ -268,18 +248,42 @@ int gradients_finish(
 	*out = (struct gradients_round){.first_ns = g->first_ns > 0 ? g->first_ns : computed_ns,
 		.met_ns = met,
 		.ended_ns = ended_ns,
-		.late_ns = g->options.count > 1 && late_ns > 0 ? (uint64_t)late_ns : 0,
+		.late_ns = g->gradients.options.count > 1 && late_ns > 0 ? (uint64_t)late_ns : 0,
 		.last = (unsigned)g->round->last,
 		.leaves = (enum gradients_leave)g->round->leaves};
 	return 0;
 }
 
-int gradients_leave(struct gradients *g, enum gradients_leave why, struct error *err)
+static int summing_leave(struct gradients *gradients, enum gradients_leave why, struct error *err)
 {
+	struct summing *const g = (struct summing *)gradients;
 	if (g->over)
 		return 0;
 	const uint64_t now_ns = clock_now_ns();
 	if (!g->going)
-		gradients_begin(g, now_ns, now_ns);
-	return gradients_meet(g, now_ns, why, err);
+		summing_begin(gradients, now_ns, now_ns);
+	return summing_meet(g, now_ns, why, err);
+}
+
+int gradients_open(
+	struct gradients **out, const struct gradients_options *options, struct error *err)
+{
+	static const struct gradients_calls calls = {.close = summing_close,
+		.begin = summing_begin,
+		.further = summing_further,
+		.finish = summing_finish,
+		.leave = summing_leave};
+	struct summing *const g = calloc(1, sizeof *g);
+	*out = NULL;
+	if (!g)
+		return error_set(err, -ENOMEM, "out of memory for gradients");
+	*g = (struct summing){.gradients = {&calls, *options}, .ranks = options->ranks};
+	g->round = calloc(1, sizeof *g->round);
+	const int code = g->round ? summing_cut(g, err)
+				  : error_set(err, -ENOMEM, "out of memory for a round");
+	if (code)
+		summing_close(&g->gradients);
+	else
+		*out = &g->gradients;
+	return code;
 }

@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 struct ranks;
-struct gradients;
+struct gradients_round;
 
 /* Why a rank leaves; of several the largest counts. */
 enum gradients_leave { GRADIENTS_STAY, GRADIENTS_ENDED, GRADIENTS_FAILED };
@@ -54,26 +54,60 @@ static inline uint64_t gradients_memory(uint64_t bytes)
 	return bytes;
 }
 
+/* The calls below, so that what trains alone links nothing of ranks. */
+struct gradients;
+struct gradients_calls {
+	void (*close)(struct gradients *gradients);
+	void (*begin)(struct gradients *gradients, uint64_t began_ns, uint64_t computed_ns);
+	int (*further)(
+		struct gradients *gradients, uint64_t now_ns, uint64_t *due_ns, struct error *err);
+	int (*finish)(struct gradients *gradients, uint64_t computed_ns,
+		struct gradients_round *out, struct error *err);
+	int (*leave)(struct gradients *gradients, enum gradients_leave why, struct error *err);
+};
+struct gradients {
+	const struct gradients_calls *calls;
+	struct gradients_options options;
+};
+
 /* After ranks_train. */
 int gradients_open(
 	struct gradients **out, const struct gradients_options *options, struct error *err);
-void gradients_close(struct gradients *gradients); /* NULL is fine */
+
+static inline void gradients_close(struct gradients *gradients) /* NULL is fine */
+{
+	if (gradients)
+		gradients->calls->close(gradients);
+}
 
 /* A round: the step began at began_ns, and its gradients will be there, or are, at computed_ns. */
-void gradients_begin(struct gradients *gradients, uint64_t began_ns, uint64_t computed_ns);
+static inline void gradients_begin(
+	struct gradients *gradients, uint64_t began_ns, uint64_t computed_ns)
+{
+	gradients->calls->begin(gradients, began_ns, computed_ns);
+}
+
 /* Begins what has been made by now and furthers what is under way.  *due_ns: when to come again, at the latest; UINT64_MAX: no
  * need to. */
-int gradients_further(
-	struct gradients *gradients, uint64_t now_ns, uint64_t *due_ns, struct error *err);
+static inline int gradients_further(
+	struct gradients *gradients, uint64_t now_ns, uint64_t *due_ns, struct error *err)
+{
+	return gradients->calls->further(gradients, now_ns, due_ns, err);
+}
+
 /* The step was computed: exchanges what is left, and meets.  -EINTR: stopped, and the others did not come in time; -ETIMEDOUT; -EIO. */
-int gradients_finish(struct gradients *gradients, uint64_t computed_ns, struct gradients_round *out,
-	struct error *err);
+static inline int gradients_finish(struct gradients *gradients, uint64_t computed_ns,
+	struct gradients_round *out, struct error *err)
+{
+	return gradients->calls->finish(gradients, computed_ns, out, err);
+}
 
 /* The step's thread has had its last batch, or was stopped, in the middle of a round or between two: takes part in that round, or in
  * the next one.  After a round that somebody left it does nothing. */
-int gradients_leave(struct gradients *gradients, enum gradients_leave why, struct error *err);
-
-/* Bytes that a round exchanges, and ranks between which. */
-uint64_t gradients_bytes(const struct gradients *gradients);
+static inline int gradients_leave(
+	struct gradients *gradients, enum gradients_leave why, struct error *err)
+{
+	return gradients->calls->leave(gradients, why, err);
+}
 
 #endif

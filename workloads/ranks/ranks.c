@@ -4,6 +4,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/plugin.h"
 #include "harness/base/program.h"
+#include "workloads/ranks/gradients.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -240,7 +241,7 @@ static int ranks_collect(struct ranks *ranks, unsigned count, struct buffer *out
 	return code;
 }
 
-int ranks_agree(struct ranks *ranks, unsigned count, int code, struct error *err)
+static int ranks_all_agree(struct ranks *ranks, unsigned count, int code, struct error *err)
 {
 	struct buffer reason = {0};
 	struct error why = {""};
@@ -394,6 +395,7 @@ static int ranks_join(struct ranks *ranks, struct error *err)
 
 int ranks_open(struct ranks **out, const atomic_bool *stop, struct error *err)
 {
+	static const struct ranks_calls calls = {ranks_all_agree, gradients_open};
 	struct launcher launcher;
 	*out = NULL;
 	if (!launcher_find(&launcher) || launcher.count < 2)
@@ -401,7 +403,8 @@ int ranks_open(struct ranks **out, const atomic_bool *stop, struct error *err)
 	struct ranks *const ranks = calloc(1, sizeof *ranks);
 	if (!ranks)
 		return error_set(err, -ENOMEM, "out of memory for %u ranks", launcher.count);
-	*ranks = (struct ranks){.launcher = launcher, .stop = stop, .patience_ns = PATIENCE_NS};
+	*ranks = (struct ranks){
+		.calls = &calls, .launcher = launcher, .stop = stop, .patience_ns = PATIENCE_NS};
 	const int code = ranks_join(ranks, err);
 	if (code)
 		ranks_close(ranks, EXIT_STATUS_CANNOT);

@@ -32,7 +32,19 @@ struct rank_place {
 	uint64_t error_ns;
 };
 
+struct ranks;
+struct gradients;
+struct gradients_options;
+
+/* What a pipeline calls of the ranks that it trains with, so that one that never does links nothing of them. */
+struct ranks_calls {
+	int (*agree)(struct ranks *ranks, unsigned count, int code, struct error *err);
+	int (*open_gradients)(struct gradients **out, const struct gradients_options *options,
+		struct error *err); /* gradients_open */
+};
+
 struct ranks {
+	const struct ranks_calls *calls;
 	const struct mpi_plugin *plugin;
 	struct mpi_world world;
 	struct launcher launcher;
@@ -79,7 +91,10 @@ int ranks_take(struct ranks *ranks, unsigned rank, struct buffer *out, struct er
 
 /* Each of the first `count` ranks, at the same point of its work: 0 when all of them said 0.  Else the first one's reason with its
  * name, and -ECANCELED, of those who had said 0 themselves; of who had not, its own code. */
-int ranks_agree(struct ranks *ranks, unsigned count, int code, struct error *err);
+static inline int ranks_agree(struct ranks *ranks, unsigned count, int code, struct error *err)
+{
+	return ranks->calls->agree(ranks, count, code, err);
+}
 
 /* The first `count` ranks train from now on: each of them at the same time. */
 int ranks_train(struct ranks *ranks, unsigned count, struct error *err);
