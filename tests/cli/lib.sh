@@ -174,6 +174,23 @@ read.iops = known
 INI
 }
 
+# need_ranks: skips the test where ranks cannot be started.
+need_ranks() {
+	mpirun --version 2>/dev/null | grep -q 'Open MPI' || skip "no mpirun of Open MPI here (Debian's openmpi-bin)"
+	[ -e "${MLBENCH%/*}/libmlbench-mpi.so" ] || skip "this build has no MPI plug-in (Debian's libopenmpi-dev)"
+}
+
+# ranks N [OPTION ...] COMMAND ...: that many of it, started by mpirun with these options on however few cores there are, by root, too.
+ranks() {
+	OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n "$@"
+}
+
+# start_ranks N ...: the same in the background, with its output in ./out and ./err; $launcher is mpirun's process.
+start_ranks() {
+	OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n "$@" >out 2>err </dev/null &
+	launcher=$!
+}
+
 # What differs from run to run, in one place.
 normalise() {
 	sed -E \
