@@ -514,6 +514,14 @@ uint64_t replay_samples_done(void)
 	return atomic_load(&samples_done);
 }
 
+static int refuse_replay(const struct replay *r, int code, uint64_t batches, struct error *err)
+{
+	if (code == -E2BIG)
+		return error_set(err, code, "a replay of %llu batches takes more than %llu events",
+			(unsigned long long)batches, (unsigned long long)r->events_max);
+	return error_set(err, code, "the replayed pipeline stands still");
+}
+
 static int replay_run_line(struct replay *r, const struct replay_model *model,
 	const struct replay_options *options, struct replay_result *out, struct error *err)
 {
@@ -528,12 +536,8 @@ static int replay_run_line(struct replay *r, const struct replay_model *model,
 	if (!code)
 		code = replay_until(r, warmup + batches);
 	atomic_fetch_add(&samples_done, (warmup + batches) * model->shape.batch_size);
-	if (code == -E2BIG)
-		return error_set(err, code, "a replay of %llu batches takes more than %llu events",
-			(unsigned long long)(options->warmup_batches + options->batches),
-			(unsigned long long)r->events_max);
 	if (code)
-		return error_set(err, code, "the replayed pipeline stands still");
+		return refuse_replay(r, code, options->warmup_batches + options->batches, err);
 	if (r->now <= begin)
 		return error_set(err, -EINVAL, "cannot replay what takes no time at all");
 	out->batches = batches;
@@ -541,25 +545,81 @@ static int replay_run_line(struct replay *r, const struct replay_model *model,
 	return 0;
 }
 
-int replay_run(const struct replay_model *model, const struct replay_options *options,
-	struct replay_result *result, struct error *err)
+/* Sets up what replay_close releases. */
+static int replay_open(struct replay *r, void **memory, const struct replay_model *model,
+	const struct replay_options *options, struct error *err)
 {
-	*result = (struct replay_result){0};
-	int code = replay_check(model, options, err);
+	struct block block = {0};
+	const int code = replay_check(model, options, err);
 	if (code)
 		return code;
-	struct replay r = {0};
-	struct block block = {0};
-	const uint64_t bytes = replay_place(&r, model, options, &block);
+	const uint64_t bytes = replay_place(r, model, options, &block);
 	if (bytes > BYTES_MAX)
 		return error_set(err, -EINVAL, "too large to replay: %llu MiB",
 			(unsigned long long)(bytes >> 20));
 	block = (struct block){.data = calloc(1, bytes)};
 	if (!block.data)
 		return error_set(err, -ENOMEM, "out of memory for a replay");
-	(void)replay_place(&r, model, options, &block);
-	set_up(&r, model, options);
-	code = replay_run_line(&r, model, options, result, err);
-	free(block.data);
+	(void)replay_place(r, model, options, &block);
+	set_up(r, model, options);
+	*memory = block.data;
+	return 0;
+}
+
+int replay_run(const struct replay_model *model, const struct replay_options *options,
+	struct replay_result *result, struct error *err)
+{
+	*result = (struct replay_result){0};
+	struct replay r = {0};
+	void *memory = NULL;
+	int code = replay_open(&r, &memory, model, options, err);
+	if (!code)
+		code = replay_run_line(&r, model, options, result, err);
+	free(memory);
 	return code;
+}
+
+/* --- round by round ------------------------------------------------------------------------------ */
+
+struct replay_rounds {
+	struct replay line;
+	void *memory;
+	uint32_t batch_size;
+};
+
+int replay_rounds_open(struct replay_rounds **out, const struct replay_model *model,
+	const struct replay_options *options, struct error *err)
+{
+	struct replay_rounds *const rounds = calloc(1, sizeof *rounds);
+	*out = NULL;
+	if (!rounds)
+		return error_set(err, -ENOMEM, "out of memory for a replay");
+	const int code = replay_open(&rounds->line, &rounds->memory, model, options, err);
+	if (code) {
+		free(rounds);
+		return code;
+	}
+	rounds->batch_size = model->shape.batch_size;
+	replay_start(&rounds->line);
+	*out = rounds;
+	return 0;
+}
+
+int replay_rounds_next(
+	struct replay_rounds *rounds, double from_ns, double *ready_ns, struct error *err)
+{
+	struct replay *const r = &rounds->line;
+	if (r->ends.batches > 0)
+		replay_hold(r, from_ns);
+	const int code = replay_until(r, r->ends.batches + r->ends.count);
+	atomic_fetch_add(&samples_done, (uint64_t)r->ends.count * rounds->batch_size);
+	*ready_ns = r->now;
+	return code ? refuse_replay(r, code, r->ends.batches, err) : 0;
+}
+
+void replay_rounds_close(struct replay_rounds *rounds)
+{
+	if (rounds)
+		free(rounds->memory);
+	free(rounds);
 }

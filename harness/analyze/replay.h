@@ -162,6 +162,20 @@ struct replay_result {
 int replay_run(const struct replay_model *model, const struct replay_options *options,
 	struct replay_result *result, struct error *err);
 
+/* A replay round by round, for pipelines that wait for each other between their steps.  A round is one step of every
+ * device, with their own exchange.  Not for several threads at once. */
+struct replay_rounds;
+
+/* options: batches bounds the period of stalls and epochs, as in replay_run; nothing else of it ends the rounds.  The model
+ * and its series must live as long.  Errors as of replay_run. */
+int replay_rounds_open(struct replay_rounds **out, const struct replay_model *model,
+	const struct replay_options *options, struct error *err);
+/* Computes the next round, whose step begins at from_ns at the earliest; reading, decoding and upload went on meanwhile.
+ * *ready_ns: when the round has been computed.  ns since the start of the replay. */
+int replay_rounds_next(
+	struct replay_rounds *rounds, double from_ns, double *ready_ns, struct error *err);
+void replay_rounds_close(struct replay_rounds *rounds); /* NULL: nothing */
+
 /* Samples that all replays of this process have taken through the step, warm-up included.  Any thread.  The same question takes
  * the same on every machine, so that whoever answers one can bound it. */
 uint64_t replay_samples_done(void);

@@ -1284,8 +1284,9 @@ int replay_until(struct replay *r, uint64_t batches)
 {
 	r->batches_end = batches;
 	/* The steps stopped where the last goal was reached. */
-	for (uint32_t i = 0; r->ends.batches > 0 && i < r->ends.count; i++)
+	for (uint32_t i = 0; r->ends.batches > 0 && !r->held && i < r->ends.count; i++)
 		replay_step_go(r, i);
+	r->held = false;
 	replay_line_settle(r);
 	while (!replay_over(r)) {
 		if (r->events >= r->events_max)
@@ -1295,6 +1296,13 @@ int replay_until(struct replay *r, uint64_t batches)
 		replay_line_settle(r);
 	}
 	return 0;
+}
+
+void replay_hold(struct replay *r, double until_ns)
+{
+	r->held = until_ns > r->now;
+	for (uint32_t i = 0; r->held && i < r->ends.count; i++)
+		replay_wait(r, replay_event_id(EVENT_STEP, i), until_ns - r->now);
 }
 
 void replay_start(struct replay *r)

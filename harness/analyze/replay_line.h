@@ -256,6 +256,7 @@ struct replay {
 	double visit_ns, wake_ns, lock_off_cores;
 	uint32_t prefetch_depth;
 	uint64_t events, events_max, batches_end;
+	bool held;               /* the steps go on at an event of their own */
 	double integral[LEVELS]; /* over the time since replay_clear, ns */
 };
 
@@ -263,6 +264,8 @@ struct replay {
 void replay_start(struct replay *r);
 /* Until so many batches are through the step.  0; -E2BIG: events_max; -EDEADLK: nothing can move. */
 int replay_until(struct replay *r, uint64_t batches);
+/* After replay_until: the steps go on at that time, not before now. */
+void replay_hold(struct replay *r, double until_ns);
 
 void replay_cursor_open(struct replay_cursor *cursor, const struct replay_model *model,
 	const struct replay_options *options, enum replay_cost cost);

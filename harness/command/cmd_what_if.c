@@ -92,16 +92,29 @@ static json_t *base(const struct what_if *what_if)
 		repeats);
 }
 
-static json_t *fleet_point_json(const struct fleet_point *point)
+static json_t *fleet_strong_json(const struct fleet_strong *strong)
 {
+	if (isnan(strong->efficiency))
+		return json_null();
+	return json_pack("{s:I, s:f, s:f}", "batch", (json_int_t)strong->batch, "throughput",
+		strong->samples_per_s, "efficiency", strong->efficiency);
+}
+
+static json_t *fleet_point_json(const struct fleet_answer *answer, size_t at)
+{
+	const struct fleet_point *const point = &answer->points[at];
 	static const char *const limits[] = {
 		[FLEET_LIMIT_INPUT] = "input",
 		[FLEET_LIMIT_STEP] = STAGE_STEP_NAME,
 		[FLEET_LIMIT_STORAGE] = "file server",
 		[FLEET_LIMIT_NETWORK] = "network",
+		[FLEET_LIMIT_SLOWEST] = "slowest node",
 	};
-	return json_pack("{s:i, s:f, s:f, s:s?, s:f, s:f, s:f, s:s}", "nodes", (int)point->nodes,
-		"throughput", point->samples_per_s, "efficiency", point->efficiency, "exchange",
+	return json_pack("{s:i, s:f, s:o, s:f, s:o, s:f, s:o, s:s?, s:f, s:f, s:f, s:s}", "nodes",
+		(int)point->nodes, "throughput", point->samples_per_s, "interval90",
+		interval(&answer->intervals[at]), "efficiency", point->efficiency, "strong",
+		fleet_strong_json(&answer->strong[at]), "waiting_share", point->waiting_share,
+		"round_bound", fields_number(answer->rounds[at].bound), "exchange",
 		point->exchange_seconds > 0 ? fleet_exchange_name(point->exchange) : NULL,
 		"exchange_seconds", point->exchange_seconds, "exposed_seconds",
 		point->exposed_seconds, "file_server_share", point->storage_share, "limit",
@@ -119,18 +132,21 @@ static json_t *what_if_fleet_json(const struct what_if *what_if)
 	const struct fleet *fleet = &answer->fleet;
 	json_t *points = json_array();
 	for (size_t i = 0; i < answer->count; i++)
-		(void)json_array_append_new(points, fleet_point_json(&answer->points[i]));
-	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:f, s:f, s:o}",
-		"predicted", 1, "node_samples_per_s", fields_number(fleet->node_samples_per_s),
-		"input_samples_per_s", fields_number(fleet->input_samples_per_s), "step_seconds",
+		(void)json_array_append_new(points, fleet_point_json(answer, i));
+	return json_pack("{s:b, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o, s:f, s:f, s:o}",
+		"predicted", 1, "spread", answer->spread.deviation, "node_samples_per_s",
+		fields_number(fleet->node_samples_per_s), "input_samples_per_s",
+		fields_number(fleet->input_samples_per_s), "step_seconds",
 		fields_number(fleet->step_seconds), "bytes_per_sample",
 		fields_number(fleet->bytes_per_sample), "storage_bytes_per_s",
 		fields_number(fleet->storage_bytes_per_s), "network_bytes_per_s",
 		fields_number(fleet->network_bytes_per_s), "gradient_bytes", fleet->gradient_bytes,
-		"points", points, "network_latency_s", fleet->network_latency_s, "overlap",
-		fleet->overlap, "first_limits",
-		json_pack("{s:o, s:o, s:o}", "file_server", fleet_first_json(answer->storage_binds),
-			"network", fleet_first_json(answer->network_binds), "notes",
+		"bucket_bytes", fleet->bucket_bytes, "points", points, "network_latency_s",
+		fleet->network_latency_s, "overlap", fleet->overlap, "first_limits",
+		json_pack("{s:o, s:o, s:o, s:o}", "file_server",
+			fleet_first_json(answer->storage_binds), "network",
+			fleet_first_json(answer->network_binds), "slowest_node",
+			fleet_first_json(answer->slowest_binds), "notes",
 			notes((const char(*)[NOTE_BYTES])answer->notes, answer->note_count)));
 }
 
@@ -197,7 +213,8 @@ static void what_if_fleet_limit_cell(
 	const struct table_column *column, const json_t *row, struct buffer *out)
 {
 	const char *limit = column_text(row, "limit");
-	const bool shared = strcmp(limit, "file server") == 0 || strcmp(limit, "network") == 0;
+	const bool shared = strcmp(limit, "file server") == 0 || strcmp(limit, "network") == 0 ||
+			    strcmp(limit, "slowest node") == 0;
 	(void)column;
 	buffer_format(out, "%s %s", shared ? "the" : "the node's own", limit);
 }
@@ -401,7 +418,17 @@ static void what_if_add_fleet(const struct fleet *of, const json_t *fleet, struc
 			.path = "throughput",
 			.text_of = what_if_rate_cell,
 			.ink = INK_BOLD},
-		{.head = "effi-\nciency", .path = "efficiency", .unit = COLUMN_SHARE},
+		{.head = "90 % CI",
+			.path = "interval90",
+			.unit = COLUMN_COUNT,
+			.keep = 3,
+			.ink = INK_DIM},
+		{.head = "weak\nscaling", .path = "efficiency", .unit = COLUMN_SHARE},
+		{.head = "strong\nscaling",
+			.path = "strong.efficiency",
+			.unit = COLUMN_SHARE,
+			.keep = 2},
+		{.head = "waiting", .path = "waiting_share", .unit = COLUMN_SHARE, .keep = 2},
 		{.head = "exchange", .text_of = what_if_exchange_cell, .keep = 2, .ink = INK_DIM},
 		{.head = "file\nserver",
 			.path = "file_server_share",
@@ -418,6 +445,8 @@ static void what_if_add_fleet(const struct fleet *of, const json_t *fleet, struc
 		of->gradient_bytes > 0 &&
 			(isfinite(of->network_bytes_per_s) || of->network_latency_s > 0),
 		medium);
+	what_if_add_first("waiting for the slowest node",
+		column_value(fleet, "first_limits.slowest_node"), true, medium);
 	medium_list(medium, INK_DIM, "assumed", column_value(fleet, "first_limits.notes"), 0);
 }
 
@@ -560,11 +589,15 @@ const struct command command_what_if = {
 		"sweep, the changes apply to the best measured point or to that of --point. "
 		"Predictions come from the measured points nearest to the setting; where these "
 		"disagree or predict each other badly, the interval is wider.\n\n"
-		"--fleet N predicts N nodes like this one, which share a file server (--storage) "
-		"and sum their gradients over a network after each step (--network-bandwidth, "
-		"--network-latency), by ring or tree. The exchange is hidden behind the step "
-		"only as far as --overlap says. It prints which of node, file server and network "
-		"is the bottleneck, and from how many nodes on.\n\n"
+		"--fleet N predicts N nodes like this one that train synchronously. They share a file "
+		"server (--storage) and sum their gradients over a network (--network-bandwidth, "
+		"--network-latency), by ring or tree, in buckets that overlap with the backward pass "
+		"(--overlap). Each round waits for the slowest node: recorded service times are "
+		"replayed for several nodes that meet after each step, and --fleet N:3% lets nodes "
+		"differ in speed. It prints throughput with a 90 % interval, the efficiency of weak "
+		"scaling (the same batch per node) and of strong scaling (the same batch of all "
+		"nodes), the share of time that is spent waiting, and which of node, file server, "
+		"network and slowest node is the bottleneck, and from how many nodes on.\n\n"
 		"The output says if a result was measured under other load. Predictions then "
 		"hold for a node under the same load, and a fleet is refused without --force.\n\n"
 		"A key that the replay does not model is refused, with the list of keys that it "

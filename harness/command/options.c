@@ -61,9 +61,11 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 		"The point of the saved sweep to use, by its number in points.csv. Default: the "
 		"best measured one.\n"
 		"@what-if Without it, the model is calibrated from the points nearest to the setting, too."},
-	[OPTION_FLEET] = {"fleet", 0, "N[,N...]",
+	[OPTION_FLEET] = {"fleet", 0, "N[,N...][:SPREAD]",
 		"Predict this many nodes: their throughput, and whether the file server, the "
-		"network or the node is the bottleneck. A list or a range, as '1-64*2'."},
+		"network, the slowest node or the node itself is the bottleneck. A list or a range, as "
+		"'1-64*2'. SPREAD is how much nodes differ in speed (standard deviation), as "
+		"'8,1024:3%'. Default: not at all."},
 	[OPTION_STORAGE] = {"storage", 0, "RATE",
 		"Bytes per second that the file server of a fleet gives to all nodes together, as "
 		"'12GiB/s'. Default: what 'mlbench probe' read cold from the data's storage, if it "
@@ -77,8 +79,9 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 		"Bytes of gradients that a fleet sums after each step. Default: 4 for each "
 		"parameter of step.model."},
 	[OPTION_OVERLAP] = {"overlap", 0, "SHARE",
-		"Share of the step's time that the exchange of gradients can overlap with. "
-		"Default: 0, none."},
+		"Share of the step's time, its last part, that the exchange of gradients can overlap "
+		"with: the backward pass. Default: 67 %; 0: none. The last bucket of 25 MiB never "
+		"overlaps."},
 	[OPTION_ALL_REDUCE] = {"all-reduce", 0, "ring|tree",
 		"How gradients are summed. Default: the faster one at each number of nodes."},
 	[OPTION_FORCE] = {"force", 0, NULL,

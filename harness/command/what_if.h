@@ -2,7 +2,7 @@
 #ifndef MLBENCH_COMMAND_WHAT_IF_H
 #define MLBENCH_COMMAND_WHAT_IF_H
 
-#include "harness/analyze/point_model.h"
+#include "harness/analyze/scale_out.h"
 #include "harness/analyze/summary.h"
 #include "harness/command/command.h"
 #include "harness/command/forecaster.h"
@@ -15,8 +15,7 @@ enum {
 	WHAT_IF_SECONDS_MAX = 10, /* of computing, on one core */
 	WHAT_IF_SOURCES_MAX = 12, /* measured points that are calibrated from, the nearest */
 	WHAT_IF_NOTES_MAX = 8,
-	FLEET_COUNTS_MAX = 64,
-	FLEET_NOTES_MAX = 8,
+	FLEET_NOTES_MAX = 16,
 };
 
 /* One setting that was asked for. */
@@ -29,12 +28,23 @@ struct alternative {
 	bool done;
 };
 
+/* With the batch of all nodes together kept as it is for the fewest nodes. */
+struct fleet_strong {
+	double batch; /* of each device; 0: less than one sample */
+	double samples_per_s,
+		efficiency; /* over the throughput of a node among the fewest; NAN: not known */
+};
+
 struct fleet_answer {
 	struct fleet fleet;
-	unsigned counts[FLEET_COUNTS_MAX];
+	struct fleet_spread spread;
+	unsigned counts[FLEET_COUNTS_MAX]; /* ascending */
 	struct fleet_point points[FLEET_COUNTS_MAX];
+	struct interval intervals[FLEET_COUNTS_MAX]; /* 90 %, samples/s */
+	struct fleet_round rounds[FLEET_COUNTS_MAX];
+	struct fleet_strong strong[FLEET_COUNTS_MAX];
 	size_t count;
-	unsigned storage_binds, network_binds; /* nodes; 0: never */
+	unsigned storage_binds, network_binds, slowest_binds; /* nodes; 0: never */
 	char notes[FLEET_NOTES_MAX][NOTE_BYTES];
 	size_t note_count;
 };
@@ -69,6 +79,8 @@ struct what_if {
 /* The question: everything that can be refused is refused here.  Then the answer. */
 int what_if_ask(struct what_if *what_if, struct error *err);
 int what_if_answer(struct what_if *what_if, struct error *err);
+/* Refuses options of --fleet that make no sense. */
+int what_if_fleet_check(const struct what_if *what_if, struct error *err);
 /* Of --fleet, after the answer. */
 int what_if_fleet(struct what_if *what_if, struct error *err);
 

@@ -34,7 +34,10 @@ prints "step.time is set"
 expect 0 "$MLBENCH" what-if run --fleet 1,2,1000 --storage 30MB/s --json --force
 [ "$(json '[p["limit"] == "file server" for p in d["fleet"]["points"]]')" = "[False, False, True]" ] || fail "the file server binds elsewhere"
 [ "$(json 'abs(d["fleet"]["points"][2]["throughput"] * d["fleet"]["bytes_per_sample"] / 3e7 - 1) < 0.01')" = True ] || fail "more than the file server gives"
-[ "$(json 'abs(d["fleet"]["points"][1]["efficiency"] - 1) < 0.01')" = True ] || fail "two nodes share nothing, and lose"
+# Two nodes share nothing, and lose what they wait for each other; the fewest nodes are what strong scaling starts from.
+[ "$(json 'abs(d["fleet"]["points"][1]["efficiency"] + d["fleet"]["points"][1]["waiting_share"] - 1) < 0.05')" = True ] || fail "two nodes lose more than they wait"
+[ "$(json 'all(p["interval90"][0] <= p["throughput"] * 1.000001 and p["throughput"] <= p["interval90"][1] * 1.000001 for p in d["fleet"]["points"])')" = True ] || fail "no interval around it"
+[ "$(json '[p["strong"] and (p["strong"]["batch"], p["strong"]["efficiency"] <= 1.05) for p in d["fleet"]["points"]]')" = "[(8, True), (4, True), None]" ] || fail "strong scaling keeps another batch"
 # A data sheet stands for the file server only where it and the run read into pages of one kind.
 sheet() { # SHEET_PAGES RUN_PAGES
 	rm -rf paged && cp -r run paged
@@ -58,7 +61,15 @@ reads "file server: not available: the run read into 4 KiB pages, and 'mlbench p
 expect 0 "$MLBENCH" what-if run --set decode.workers=2 --fleet 1-64*2 --network-bandwidth 1GB/s --network-latency 5us --force
 prints "a fleet of such nodes, predicted"
 prints "the network is the bottleneck from 2 nodes on"
-prints "none of it overlaps"
+reads "which overlap with the last 67 % of the step, except the last bucket"
+reads "nodes are assumed to be equally fast on average"
+# Nodes that differ wait for the slowest; the rest is the same.
+expect 0 "$MLBENCH" what-if run --fleet 64,4,64:10% --overlap 0 --json --force
+[ "$(json '[p["nodes"] for p in d["fleet"]["points"]]')" = "[4, 64]" ] || fail "not each number of nodes once"
+[ "$(json 'd["fleet"]["spread"], d["fleet"]["points"][1]["waiting_share"] > 0.1, d["fleet"]["first_limits"]["slowest_node"] in range(2, 65)')" = "(0.1, True, True)" ] || fail "64 nodes that differ by 10 % do not wait for the slowest"
+cp out first
+expect 0 "$MLBENCH" what-if run --fleet 4,64:10% --overlap 0 --json --force
+cmp -s out first || fail "not the same fleet twice"
 expect 0 "$MLBENCH" what-if run --fleet 4 --network-bandwidth 1GB/s --gradient-bytes 1k --overlap 50% --all-reduce tree --json --force
 [ "$(json 'd["fleet"]["points"][0]["exchange"]')" = tree ] || fail "not the asked all-reduce"
 
@@ -78,7 +89,7 @@ expect 2 "$MLBENCH" what-if run --set decode.workers=2 --point 1
 says "not a point of this result (0 to 0)"
 expect 2 "$MLBENCH" what-if run --set decode.workers=2 --storage 1GB/s
 says "--fleet"
-for bad in 0 -1 x 1-3*1 70000 1,,2 8-4; do
+for bad in 0 -1 x 1-3*1 70000 1,,2 8-4 8:x 8:-1% 8:60% 8: :3%; do
 	expect 2 "$MLBENCH" what-if run --fleet "$bad"
 	says "--fleet"
 done

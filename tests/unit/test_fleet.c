@@ -1,5 +1,5 @@
 /* Fleets on paper, held to figures computed by hand, to limits, and to each other. */
-#include "harness/analyze/point_model.h"
+#include "harness/analyze/scale_out.h"
 #include "harness/config/shape.h"
 
 #include <errno.h>
@@ -98,18 +98,71 @@ static void the_exchange_slows_the_step(void **state)
 	assert_int_equal(fleet_first(&fleet, FLEET_LIMIT_NETWORK), 3);
 }
 
-/* What hides behind the step costs nothing; all of it hides when the step is longer. */
+/* What hides behind the end of the step costs nothing, but for the last bucket. */
 static void overlap_hides_the_exchange(void **state)
 {
 	(void)state;
 	struct fleet fleet = plain_fleet();
 	fleet.gradient_bytes = 1e8;
 	fleet.network_bytes_per_s = 1e10;
-	fleet.overlap = 0.1;
-	assert_near(fleet_at(&fleet, 4).exposed_seconds, 0.005);
+	/* All at once, when all is ready: nothing of the 15 ms is hidden. */
 	fleet.overlap = 1;
-	assert_near(fleet_at(&fleet, 4).exposed_seconds, 0);
-	assert_near(fleet_at(&fleet, 4).efficiency, 1);
+	assert_near(fleet_at(&fleet, 4).exposed_seconds, 0.015);
+	/* Of ten buckets, nine are ready before the end of the last 10 ms: 15 - 10 x 0.9. */
+	fleet.bucket_bytes = 1e7;
+	fleet.overlap = 0.1;
+	assert_near(fleet_at(&fleet, 4).exchange_seconds, 0.015);
+	assert_near(fleet_at(&fleet, 4).exposed_seconds, 0.006);
+	assert_near(fleet_at(&fleet, 4).samples_per_s, 4 * 100 / 0.106);
+	/* All but the last one hide behind a long backward pass. */
+	fleet.overlap = 2.0 / 3;
+	assert_near(fleet_at(&fleet, 4).exposed_seconds, 0.0015);
+	/* Without overlap they only cost more messages, each 6 hops. */
+	fleet.overlap = 0;
+	fleet.network_latency_s = 1e-5;
+	assert_near(fleet_at(&fleet, 4).exposed_seconds, 0.015 + 10 * 6e-5);
+	/* What is smaller than a bucket is one. */
+	fleet.bucket_bytes = 1e9;
+	assert_near(fleet_at(&fleet, 4).exposed_seconds, 0.015 + 6e-5);
+}
+
+/* Each bucket is exchanged when it is ready and the one before is done: event by event. */
+static void buckets_go_one_after_the_other(void **state)
+{
+	(void)state;
+	struct fleet fleet = plain_fleet();
+	fleet.gradient_bytes = 1e8;
+	fleet.network_latency_s = 2e-5;
+	for (unsigned buckets = 1; buckets <= 64; buckets *= 4)
+		for (fleet.network_bytes_per_s = 5e8; fleet.network_bytes_per_s < 1e11;
+			fleet.network_bytes_per_s *= 3) {
+			fleet.bucket_bytes = 1e8 / buckets;
+			fleet.overlap = 0.6;
+			const double backward = 0.6 * fleet.step_seconds;
+			const struct fleet_point point = fleet_at(&fleet, 16);
+			double done = 0;
+			for (unsigned b = 1; b <= buckets; b++)
+				done = fmax(done, backward * b / buckets) +
+				       point.exchange_seconds / buckets;
+			assert_near(point.exposed_seconds, done - backward);
+		}
+}
+
+/* The range of a fleet has that of a node and that of waiting, and ends at the file server. */
+static void intervals_are_combined(void **state)
+{
+	(void)state;
+	struct fleet fleet = plain_fleet();
+	const struct interval node = {exp(-0.03), exp(0.06)};
+	const struct fleet_round round = {
+		.ratio = 1.1, .interval = {1.1 * exp(-0.08), 1.1 * exp(0.04)}};
+	struct interval range = fleet_interval(&fleet, 10, &node, &round);
+	assert_near(range.low, 10000 * exp(-0.05));
+	assert_near(range.high, 10000 * exp(0.1));
+	fleet.storage_bytes_per_s = 9.8e8;
+	range = fleet_interval(&fleet, 10, &node, &round);
+	assert_near(range.low, 10000 * exp(-0.05));
+	assert_near(range.high, 9800);
 }
 
 /* A node that waits for its input has time to exchange meanwhile. */
@@ -207,6 +260,8 @@ int main(void)
 		cmocka_unit_test(the_file_server_binds),
 		cmocka_unit_test(the_exchange_slows_the_step),
 		cmocka_unit_test(overlap_hides_the_exchange),
+		cmocka_unit_test(buckets_go_one_after_the_other),
+		cmocka_unit_test(intervals_are_combined),
 		cmocka_unit_test(a_slow_input_hides_the_exchange),
 		cmocka_unit_test(the_cheaper_exchange_is_taken),
 		cmocka_unit_test(one_node_is_itself),

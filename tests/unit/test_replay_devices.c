@@ -375,6 +375,65 @@ static void epochs_begin_anew(void **state)
 	}
 }
 
+/* --- round by round --------------------------------------------------------------------------- */
+
+static double rounds_end(const struct replay_model *model, unsigned count, double pause_ns)
+{
+	const struct replay_options options = {.batches = count};
+	struct replay_rounds *rounds;
+	struct error err = {""};
+	double now = 0;
+	assert_int_equal(replay_rounds_open(&rounds, model, &options, &err), 0);
+	for (unsigned i = 0; i < count; i++) {
+		double ready;
+		if (replay_rounds_next(rounds, now, &ready, &err))
+			fail_msg("%s", err.text);
+		assert_true(ready >= now);
+		now = ready + pause_ns;
+	}
+	replay_rounds_close(rounds);
+	return now;
+}
+
+/* Without a pause, rounds are those of the whole run; with one, the input goes on meanwhile. */
+static void rounds_are_those_of_a_run(void **state)
+{
+	(void)state;
+	enum { ROUNDS = 400 };
+	for (unsigned devices = 1; devices <= 4; devices *= 2) {
+		struct case_model c = team_of(devices, EXPONENTIAL, 5, 1);
+		float *series[COSTS];
+		case_set(&c, COST_DECODE_CPU, EXPONENTIAL, 6 * MS / devices);
+		case_series(&c, series, 3);
+		const struct replay_options options = {.batches = (uint64_t)ROUNDS * devices};
+		struct replay_result r;
+		struct error err = {""};
+		assert_int_equal(replay_run(&c.model, &options, &r, &err), 0);
+		const double end = rounds_end(&c.model, ROUNDS, 0);
+		assert_close(end, r.seconds * 1e9, 1e-9);
+		const double slower = rounds_end(&c.model, ROUNDS, 3 * MS);
+		assert_true(slower < end + ROUNDS * 3 * MS && slower > ROUNDS * 3 * MS);
+		for (int cost = 0; cost < COSTS; cost++)
+			free(series[cost]);
+	}
+}
+
+/* 4 samples of 1 ms and 3 ms of step: 4 ms a round; a pause of 1 ms fits in, one of 5 ms makes it 8 ms. */
+static void a_pause_lets_the_input_go_on(void **state)
+{
+	(void)state;
+	struct case_model c = team_of(1, CONSTANT, 3, 0);
+	float *series[COSTS];
+	case_set(&c, COST_DECODE_CPU, CONSTANT, 1 * MS);
+	case_series(&c, series, 1);
+	c.model.shape.decode_workers = 1;
+	assert_close(rounds_end(&c.model, 1000, 0), 4003 * MS, 1e-9);
+	assert_close(rounds_end(&c.model, 1000, 1 * MS), 4004 * MS, 1e-9);
+	assert_close(rounds_end(&c.model, 1000, 5 * MS), 8004 * MS, 1e-9);
+	for (int cost = 0; cost < COSTS; cost++)
+		free(series[cost]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -386,6 +445,8 @@ int main(void)
 		cmocka_unit_test(uneven_steps_are_waited_for),
 		cmocka_unit_test(devices_share_what_is_decoded),
 		cmocka_unit_test(senseless_devices_are_refused),
+		cmocka_unit_test(rounds_are_those_of_a_run),
+		cmocka_unit_test(a_pause_lets_the_input_go_on),
 		cmocka_unit_test(replays_stand_still_as_computed_by_hand),
 		cmocka_unit_test(a_deep_queue_makes_up_for_a_stall),
 		cmocka_unit_test(other_devices_wait_for_the_one_that_saves),

@@ -1,0 +1,775 @@
+/* Rounds of nodes that wait for the slowest, and what nodes share. */
+#include "harness/analyze/scale_out.h"
+
+#include "harness/analyze/student.h"
+#include "harness/base/array.h"
+#include "harness/base/rng.h"
+#include "harness/config/shape.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	FLEETS = 8, /* of the same kind: other nodes, other draws */
+	FLEET_SEED = 52711,
+	ROUNDS_LEAST = 32,
+	ROUNDS_MOST = 512,
+	ROUNDS_KEPT = 4096,    /* of a node's input and step, to draw from */
+	NODE_ROUNDS = 5000000, /* of all simulated nodes and fleets together, about */
+	RECUR_LEAST = 64,      /* of each node */
+	RECUR_MOST = 1024,
+};
+
+static const double Z90 = 1.645;
+/* A ratio that is no higher cannot hide much that was not recorded. */
+static const double BEYOND_MATTERS = 1.01;
+/* Share of what the recurrence misses that is still in doubt once it was corrected. */
+static const double UNEXPLAINED = 0.5;
+
+/* Streams of a fleet's random numbers beside those of its nodes. */
+static const uint64_t STREAM_FACTORS = UINT64_MAX;
+
+static uint64_t seed_of(size_t fleet)
+{
+	return rng_mix(FLEET_SEED, fleet);
+}
+
+/* --- the largest of many ---------------------------------------------------------------------- */
+
+double fleet_maximum(const double *ascending, size_t count, unsigned draws)
+{
+	double mean = 0;
+	double below = count > 0 && draws > 0; /* probability that no draw is above the k-th */
+	if (below <= 0)
+		return NAN;
+	for (size_t k = count; k > 0 && below > 0; k--) {
+		const double share = k > draws ? (double)draws / (double)k : 1;
+		mean += ascending[k - 1] * below * share;
+		below *= 1 - share;
+	}
+	return mean;
+}
+
+/* --- nodes that differ ------------------------------------------------------------------------ */
+
+/* The deviation as it may be: of n nodes it is known by a chi-squared variable of n - 1 degrees of freedom. */
+static double doubt_deviation(const struct fleet_spread *spread, struct rng *rng)
+{
+	double squares = 0;
+	for (unsigned i = 1; i < spread->measured; i++) {
+		const double z = rng_normal(rng);
+		squares += z * z;
+	}
+	return squares > 0 ? spread->deviation * sqrt((spread->measured - 1) / squares)
+			   : spread->deviation;
+}
+
+/* Times of `nodes` nodes over the modelled one's. */
+static void draw_factors(
+	const struct fleet_spread *spread, size_t fleet, double *factors, unsigned nodes)
+{
+	struct rng rng;
+	double centre = 0;
+	rng_init(&rng, seed_of(fleet), STREAM_FACTORS);
+	const double deviation = doubt_deviation(spread, &rng);
+	for (unsigned i = 0; spread->factors && i < spread->measured; i++)
+		centre += log(spread->factors[i]) / spread->measured;
+	if (spread->factors)
+		centre += deviation / sqrt(spread->measured) * rng_normal(&rng);
+	for (unsigned i = 0; i < nodes; i++)
+		factors[i] = spread->factors && spread->measured == nodes
+				     ? spread->factors[i]
+				     : exp(centre + deviation * rng_normal(&rng));
+}
+
+/* --- replays that meet after each round ------------------------------------------------------- */
+
+struct fleet_replay {
+	const struct model *model;
+	struct fleet_spread spread;
+	unsigned members;        /* nodes that are replayed together, at most */
+	unsigned warmup, rounds; /* of each */
+	double alone_ns
+		[FLEETS]; /* mean rounds of a member by itself, as fast as the modelled node */
+	double *alone;    /* all of these, ascending; owned */
+	size_t alone_count;
+	/* ns, in sequence: what a node's input needs for each round when nothing makes it wait, and its steps; owned. */
+	double *input, *step;
+	size_t input_count, step_count;
+	double stall_ns;         /* of checkpoints and evaluations, per round */
+	double alike_ns[FLEETS]; /* as alone_ns, of the recurrence */
+	double other_ns[FLEETS]; /* and of other recordings */
+	/* Of ln(ratio): what replays of all members had beyond the recurrence, and its deviation. */
+	double correction, correction_doubt;
+	double recorded_rounds; /* of the slower of input and step, at least 1 */
+};
+
+struct members {
+	struct replay_model models[FLEET_MEMBERS];
+	struct replay_rounds *rounds[FLEET_MEMBERS];
+	unsigned count;
+};
+
+static unsigned devices_of_node(const struct model *model)
+{
+	return model->replay.shape.devices > 1 ? model->replay.shape.devices : 1;
+}
+
+/* Members first .. first + count - 1 of a fleet. */
+static int members_open(const struct fleet_replay *replay, size_t fleet, unsigned first,
+	const double *factors, unsigned count, struct members *members, struct error *err)
+{
+	int code = 0;
+	*members = (struct members){.count = count};
+	for (unsigned i = 0; i < count && !code; i++) {
+		struct replay_options options =
+			model_resample(replay->model, 1, rng_mix(seed_of(fleet), first + i));
+		options.batches = (uint64_t)(replay->warmup + replay->rounds) *
+				  devices_of_node(replay->model);
+		members->models[i] = replay->model->replay;
+		for (int cost = 0; cost < COSTS; cost++)
+			members->models[i].scale[cost] *= factors[i];
+		code = replay_rounds_open(&members->rounds[i], &members->models[i], &options, err);
+	}
+	return code;
+}
+
+static void members_close(struct members *members)
+{
+	for (unsigned i = 0; i < members->count; i++)
+		replay_rounds_close(members->rounds[i]);
+}
+
+/* *ready: when the slowest is done with the round that begins at `from`. */
+static int members_step(struct members *members, double from, double *ready, struct error *err)
+{
+	*ready = from;
+	for (unsigned i = 0; i < members->count; i++) {
+		double own;
+		const int code = replay_rounds_next(members->rounds[i], from, &own, err);
+		if (code)
+			return code;
+		*ready = fmax(*ready, own);
+	}
+	return 0;
+}
+
+/* *mean of a round; each: (rounds), or NULL. */
+static int replay_members(const struct fleet_replay *replay, struct members *members,
+	double pause_ns, double *mean, double *each, struct error *err)
+{
+	double now = 0;
+	double begin = 0;
+	int code = 0;
+	for (unsigned round = 0; round < replay->warmup + replay->rounds && !code; round++) {
+		double ready;
+		if (round == replay->warmup)
+			begin = now;
+		code = members_step(members, now, &ready, err);
+		if (each && round >= replay->warmup)
+			each[round - replay->warmup] = ready - now;
+		now = ready + pause_ns;
+	}
+	*mean = (now - begin) / replay->rounds;
+	return code;
+}
+
+static int replay_together(const struct fleet_replay *replay, size_t fleet, unsigned nodes,
+	double pause_ns, double *mean, struct error *err)
+{
+	double factors[FLEET_MEMBERS];
+	struct members members;
+	draw_factors(&replay->spread, fleet, factors, nodes);
+	int code = members_open(replay, fleet, 0, factors, nodes, &members, err);
+	if (!code)
+		code = replay_members(replay, &members, pause_ns, mean, NULL, err);
+	members_close(&members);
+	return code;
+}
+
+/* With the draws that the members have together. */
+static int replay_alone(struct fleet_replay *replay, size_t fleet, struct error *err)
+{
+	static const double as_modelled = 1;
+	int code = 0;
+	for (unsigned i = 0; i < replay->members && !code; i++) {
+		struct members one;
+		double mean = 0;
+		double *const each = replay->alone + (fleet * replay->members + i) * replay->rounds;
+		code = members_open(replay, fleet, i, &as_modelled, 1, &one, err);
+		if (!code)
+			code = replay_members(replay, &one, 0, &mean, each, err);
+		members_close(&one);
+		replay->alone_ns[fleet] += mean / replay->members;
+	}
+	return code;
+}
+
+/* --- many nodes: a recurrence over their rounds ----------------------------------------------- */
+
+/* Rounds of a node with some of the costs taken away, and each batch of so many samples. */
+static int keep_rounds(const struct fleet_replay *replay, bool step, uint32_t batch, size_t count,
+	double **out, struct error *err)
+{
+	struct replay_model part = replay->model->replay;
+	struct replay_rounds *rounds = NULL;
+	struct replay_options options = model_resample(replay->model, 1, FLEET_SEED);
+	double *const kept = calloc(count, sizeof *kept);
+	double now = 0;
+	double total = 0;
+	*out = kept;
+	if (!kept)
+		return error_set(err, -ENOMEM, "out of memory");
+	part.shape.batch_size = batch;
+	options.batches = count * devices_of_node(replay->model);
+	if (step) /* in the sequence, which has each once */
+		options.block = 0;
+	for (int cost = 0; cost < COSTS; cost++) {
+		const bool of_step =
+			cost == COST_STEP_HOST || cost == COST_STEP_DEVICE || cost == COST_SYNC;
+		if (of_step != step || cost >= COST_CHECKPOINT)
+			part.scale[cost] = 0;
+		total += model_mean_cost(&part, (enum replay_cost)cost);
+	}
+	if (total <= 0) /* nothing takes time */
+		return 0;
+	int code = replay_rounds_open(&rounds, &part, &options, err);
+	for (unsigned i = 0; i < replay->warmup + count && !code; i++) {
+		double ready;
+		code = replay_rounds_next(rounds, now, &ready, err);
+		if (i >= replay->warmup)
+			kept[i - replay->warmup] = ready - now;
+		now = ready;
+	}
+	replay_rounds_close(rounds);
+	return code;
+}
+
+/* One node of the recurrence: it draws blocks of what was kept. */
+struct walker {
+	double factor;
+	double made; /* when its input had made the batches of this round */
+	struct rng rng;
+	size_t input_at, step_at;
+	unsigned left; /* of the block */
+};
+
+enum { BLOCK_ROUNDS = 16 };
+
+/* First round of a block.  Of another recording of the same kind, there are as many blocks, each of which begins somewhere. */
+static size_t block_begin(struct rng *rng, size_t count, uint64_t recording)
+{
+	const size_t blocks = (count + BLOCK_ROUNDS - 1) / BLOCK_ROUNDS;
+	return recording > 0 ? rng_mix(recording, rng_below(rng, blocks)) % count
+			     : rng_below(rng, count);
+}
+
+static void walker_draw(const struct fleet_replay *replay, struct walker *w, uint64_t recording,
+	double *input, double *step)
+{
+	if (w->left == 0) {
+		w->left = BLOCK_ROUNDS;
+		w->input_at = block_begin(&w->rng, replay->input_count, recording);
+		w->step_at = block_begin(&w->rng, replay->step_count, recording);
+	}
+	w->left--;
+	*input = w->factor * replay->input[w->input_at];
+	*step = w->factor * replay->step[w->step_at];
+	w->input_at = w->input_at + 1 < replay->input_count ? w->input_at + 1 : 0;
+	w->step_at = w->step_at + 1 < replay->step_count ? w->step_at + 1 : 0;
+}
+
+/* Rounds that a node's input can be ahead of the one that its step ended last. */
+static size_t rounds_ahead(const struct model *model)
+{
+	const struct pipeline_shape *const shape = &model->replay.shape;
+	const size_t rounds = shape->slots / devices_of_node(model) + shape->staging_slots;
+	return rounds > 0 ? rounds : 1;
+}
+
+/* made(r) = max(made(r - 1), end(r - ahead)) + input(r)
+ * end(r) = max over nodes(max(made(r), end(r - 1)) + step(r)) + pause */
+static double recur(const struct fleet_replay *replay, struct walker *walkers, unsigned nodes,
+	unsigned rounds, double pause_ns, uint64_t recording, double *ends)
+{
+	const size_t ahead = rounds_ahead(replay->model);
+	double begin = 0;
+	double end = 0;
+	const unsigned warmup = replay->warmup + rounds / 4;
+	for (unsigned r = 0; r < warmup + rounds; r++) {
+		const double room = ends[r % ahead];
+		double latest = end;
+		if (r == warmup)
+			begin = end;
+		for (unsigned i = 0; i < nodes; i++) {
+			double input;
+			double step;
+			walker_draw(replay, &walkers[i], recording, &input, &step);
+			walkers[i].made = fmax(walkers[i].made, room) + input;
+			latest = fmax(latest, fmax(walkers[i].made, end) + step);
+		}
+		end = latest + pause_ns + replay->stall_ns;
+		ends[r % ahead] = end;
+	}
+	return (end - begin) / rounds;
+}
+
+/* What is simulated: a fleet, or one that was recorded at another time.  A node by itself is as fast as the modelled one. */
+enum recurrence { RECUR_FLEET, RECUR_OTHER_RECORDING };
+
+static int recur_fleet(const struct fleet_replay *replay, size_t fleet, enum recurrence what,
+	unsigned nodes, double pause_ns, double *mean, struct error *err)
+{
+	const unsigned most = NODE_ROUNDS / FLEETS / nodes;
+	const unsigned rounds = most < RECUR_LEAST  ? RECUR_LEAST
+				: most < RECUR_MOST ? most
+						    : RECUR_MOST;
+	struct walker *const walkers = calloc(nodes, sizeof *walkers);
+	double *const factors = calloc(nodes, sizeof *factors);
+	double *const ends = calloc(rounds_ahead(replay->model), sizeof *ends);
+	const bool there = walkers && factors && ends;
+	if (there && nodes > 1)
+		draw_factors(&replay->spread, fleet, factors, nodes);
+	for (unsigned i = 0; i < nodes && there; i++) {
+		walkers[i].factor = nodes > 1 ? factors[i] : 1;
+		rng_init(&walkers[i].rng, seed_of(fleet), i);
+	}
+	if (there)
+		*mean = recur(replay, walkers, nodes, rounds, pause_ns,
+			what == RECUR_OTHER_RECORDING ? seed_of(fleet) | 1 : 0, ends);
+	free(walkers);
+	free(factors);
+	free(ends);
+	return there ? 0 : error_set(err, -ENOMEM, "out of memory");
+}
+
+/* --- rounds of fleets ------------------------------------------------------------------------- */
+
+/* One of FLEETS fleets; each is computed by itself, so the cores share them. */
+typedef int fleet_job(struct fleet_replay *replay, size_t fleet, unsigned nodes, double pause_ns,
+	double *mean, struct error *err);
+
+static int job_alone(struct fleet_replay *replay, size_t fleet, unsigned nodes, double pause_ns,
+	double *mean, struct error *err)
+{
+	(void)nodes;
+	(void)pause_ns;
+	(void)mean;
+	return replay_alone(replay, fleet, err);
+}
+
+static int job_recur(struct fleet_replay *replay, size_t fleet, unsigned nodes, double pause_ns,
+	double *mean, struct error *err)
+{
+	return recur_fleet(replay, fleet, RECUR_FLEET, nodes, pause_ns, mean, err);
+}
+
+static int job_other(struct fleet_replay *replay, size_t fleet, unsigned nodes, double pause_ns,
+	double *mean, struct error *err)
+{
+	return recur_fleet(replay, fleet, RECUR_OTHER_RECORDING, nodes, pause_ns, mean, err);
+}
+
+static int job_together(struct fleet_replay *replay, size_t fleet, unsigned nodes, double pause_ns,
+	double *mean, struct error *err)
+{
+	return replay_together(replay, fleet, nodes, pause_ns, mean, err);
+}
+
+static int do_fleets(struct fleet_replay *replay, fleet_job *job, unsigned nodes, double pause_ns,
+	double means[FLEETS], struct error *err)
+{
+	int failed = 0;
+#pragma omp parallel for schedule(dynamic) shared(failed)
+	for (size_t f = 0; f < FLEETS; f++) {
+		struct error why = {0};
+		const int code = job(replay, f, nodes, pause_ns, &means[f], &why);
+#pragma omp critical(fleet_failed)
+		if (code && !failed)
+			failed = error_set(err, code, "%s", why.text);
+	}
+	return failed;
+}
+
+/* ln of rounds over those of a node by itself, of each fleet. */
+static void logs_of(const double means[FLEETS], const double alone[FLEETS], double logs[FLEETS])
+{
+	for (size_t f = 0; f < FLEETS; f++)
+		logs[f] = log(means[f] / alone[f]);
+}
+
+/* As many members and rounds as these samples allow. */
+static void choose_lengths(struct fleet_replay *replay, uint64_t samples, size_t *input_rounds)
+{
+	const unsigned devices = devices_of_node(replay->model);
+	const uint64_t round = (uint64_t)replay->model->replay.shape.batch_size * devices;
+	const struct replay_options options = model_options(replay->model, 1);
+	replay->warmup = (unsigned)((options.warmup_batches + devices - 1) / devices);
+	replay->members = FLEET_MEMBERS;
+	while (replay->members > 2 &&
+		FLEETS * replay->members * (replay->warmup + ROUNDS_LEAST) * round > samples)
+		replay->members /= 2;
+	const uint64_t fitting = samples / (FLEETS * replay->members * round);
+	const uint64_t rounds = fitting > replay->warmup ? fitting - replay->warmup : 0;
+	replay->rounds = rounds < ROUNDS_LEAST  ? ROUNDS_LEAST
+			 : rounds < ROUNDS_MOST ? (unsigned)rounds
+						: ROUNDS_MOST;
+	const uint64_t kept = samples / round;
+	*input_rounds = kept < ROUNDS_LEAST  ? ROUNDS_LEAST
+			: kept < ROUNDS_KEPT ? (size_t)kept
+					     : ROUNDS_KEPT;
+}
+
+/* ns that a round stands still for on average. */
+static double mean_stall(const struct model *model)
+{
+	const struct replay_model *const replay = &model->replay;
+	const struct pipeline_shape *const shape = &replay->shape;
+	double ns = 0;
+	if (shape->checkpoint_every > 0)
+		ns += model_mean_cost(replay,
+			      shape->checkpoint_async ? COST_CHECKPOINT_COPY : COST_CHECKPOINT) /
+		      shape->checkpoint_every;
+	if (shape->evaluate_every > 0)
+		ns += (model_mean_cost(replay, COST_EVALUATE_INPUT) +
+			      model_mean_cost(replay, COST_EVALUATE_STEP)) /
+		      shape->evaluate_every;
+	return ns;
+}
+
+/* What the recurrence misses of the replays, where both can be had; less what noise may be. */
+static int find_correction(struct fleet_replay *replay, struct error *err)
+{
+	double means[FLEETS];
+	double missed[FLEETS];
+	double recurred[FLEETS];
+	int code = do_fleets(replay, job_together, replay->members, 0, means, err);
+	if (code)
+		return code;
+	logs_of(means, replay->alone_ns, missed);
+	code = do_fleets(replay, job_recur, replay->members, 0, means, err);
+	if (code)
+		return code;
+	logs_of(means, replay->alike_ns, recurred);
+	for (size_t f = 0; f < FLEETS; f++)
+		missed[f] -= recurred[f];
+	const double mean = statistics_mean(missed, FLEETS);
+	const double noise = pow(statistics_deviation(missed, FLEETS), 2) / FLEETS;
+	const double certain = mean * mean > noise ? 1 - noise / (mean * mean) : 0;
+	replay->correction = certain * mean;
+	replay->correction_doubt = sqrt(noise + pow(UNEXPLAINED * replay->correction, 2));
+	return 0;
+}
+
+/* Of the slower of input and step, each of which was recorded item by item. */
+static double recorded_rounds(const struct fleet_replay *replay)
+{
+	const struct replay_model *const node = &replay->model->replay;
+	const double devices = devices_of_node(replay->model);
+	const bool by_input = statistics_mean(replay->input, replay->input_count) >
+			      statistics_mean(replay->step, replay->step_count);
+	size_t items = 0;
+	for (int cost = 0; cost < COSTS; cost++) {
+		const bool of_samples = cost <= COST_DECODE_WAIT;
+		const bool of_steps = cost == COST_STEP_HOST || cost == COST_STEP_DEVICE;
+		if ((by_input ? of_samples : of_steps) && node->series[cost].count > items)
+			items = node->series[cost].count;
+	}
+	return fmax((double)items / devices / (by_input ? node->shape.batch_size : 1), 1);
+}
+
+int fleet_replay_open(struct fleet_replay **out, const struct model *model,
+	const struct fleet_spread *spread, uint64_t samples, struct error *err)
+{
+	struct fleet_replay *const replay = calloc(1, sizeof *replay);
+	*out = replay;
+	if (!replay)
+		return error_set(err, -ENOMEM, "out of memory");
+	*replay = (struct fleet_replay){.model = model,
+		.spread = *spread,
+		.step_count = ROUNDS_KEPT,
+		.stall_ns = mean_stall(model)};
+	choose_lengths(replay, samples, &replay->input_count);
+	replay->alone_count = (size_t)FLEETS * replay->members * replay->rounds;
+	replay->alone = calloc(replay->alone_count, sizeof *replay->alone);
+	if (!replay->alone)
+		return error_set(err, -ENOMEM, "out of memory");
+	int code = do_fleets(replay, job_alone, 1, 0, replay->alike_ns, err);
+	sort_doubles(replay->alone, replay->alone_count);
+	if (!code)
+		code = keep_rounds(replay, false, model->replay.shape.batch_size,
+			replay->input_count, &replay->input, err);
+	/* Steps are the same whatever they are fed with. */
+	if (!code)
+		code = keep_rounds(replay, true, 1, replay->step_count, &replay->step, err);
+	if (!code)
+		code = do_fleets(replay, job_recur, 1, 0, replay->alike_ns, err);
+	if (!code)
+		code = do_fleets(replay, job_other, 1, 0, replay->other_ns, err);
+	if (!code)
+		code = find_correction(replay, err);
+	if (!code)
+		replay->recorded_rounds = recorded_rounds(replay);
+	return code;
+}
+
+void fleet_replay_close(struct fleet_replay *replay)
+{
+	if (replay) {
+		free(replay->alone);
+		free(replay->input);
+		free(replay->step);
+	}
+	free(replay);
+}
+
+/* If every node took what it takes by itself, and no queue filled while it waits. */
+static double bound_of(const struct fleet_replay *replay, unsigned nodes, double pause_ns)
+{
+	if (replay->spread.deviation > 0 || replay->spread.factors)
+		return NAN;
+	return (fleet_maximum(replay->alone, replay->alone_count, nodes) + pause_ns) /
+	       statistics_mean(replay->alone_ns, FLEETS);
+}
+
+/* Deviation of ln(ratio) because so many nodes wait for what is rare in what was recorded: the slowest of N is known as well
+ * as the quantile 1 - 1 / N of n rounds, whose return period has the deviation sqrt(N / n) in logarithms.  What that does is
+ * seen by half as many nodes. */
+static int find_tail_doubt(struct fleet_replay *replay, unsigned nodes, double pause_ns,
+	double mean_log, double *deviation, struct error *err)
+{
+	double means[FLEETS];
+	double logs[FLEETS];
+	const int code = do_fleets(replay, job_recur, nodes / 2, pause_ns, means, err);
+	logs_of(means, replay->alike_ns, logs);
+	*deviation = fmax(mean_log - statistics_mean(logs, FLEETS), 0) / log(2) *
+		     sqrt(nodes / replay->recorded_rounds);
+	return code;
+}
+
+/* Half of the 90 % interval of ln(ratio); logs: of fleets of one recording. */
+static int find_doubt(struct fleet_replay *replay, unsigned nodes, double pause_ns,
+	const double logs[FLEETS], double *half, struct error *err)
+{
+	double means[FLEETS];
+	double others[FLEETS];
+	double tail = 0;
+	int code = do_fleets(replay, job_other, nodes, pause_ns, means, err);
+	if (!code && nodes > replay->members)
+		code = find_tail_doubt(
+			replay, nodes, pause_ns, statistics_mean(logs, FLEETS), &tail, err);
+	if (code)
+		return code;
+	logs_of(means, replay->other_ns, others);
+	const double between =
+		student_quantile(0.95, FLEETS - 1) *
+		fmax(statistics_deviation(logs, FLEETS), statistics_deviation(others, FLEETS));
+	/* The modelled node is one of those that differ, too. */
+	const double own = replay->spread.factors ? 0 : replay->spread.deviation;
+	const double corrected = nodes > replay->members ? replay->correction_doubt : 0;
+	const double normal = Z90 * sqrt(own * own + tail * tail + corrected * corrected);
+	*half = sqrt(normal * normal + between * between);
+	return 0;
+}
+
+int fleet_replay_at(struct fleet_replay *replay, unsigned nodes, double pause_seconds,
+	struct fleet_round *out, struct error *err)
+{
+	const double pause_ns = pause_seconds * 1e9;
+	const bool few = nodes <= replay->members;
+	const double correction = few ? 0 : replay->correction;
+	double means[FLEETS];
+	double logs[FLEETS];
+	double half = 0;
+	*out = (struct fleet_round){.ratio = 1, .interval = {1, 1}, .bound = 1};
+	if (nodes < 2)
+		return 0;
+	int code = do_fleets(replay, few ? job_together : job_recur, nodes, pause_ns, means, err);
+	if (code)
+		return code;
+	logs_of(means, few ? replay->alone_ns : replay->alike_ns, logs);
+	code = find_doubt(replay, nodes, pause_ns, logs, &half, err);
+	/* What is corrected is the nodes' part. */
+	const double pause = pause_ns / statistics_mean(replay->alone_ns, FLEETS);
+	const double found = exp(statistics_mean(logs, FLEETS));
+	out->bound = bound_of(replay, nodes, pause_ns);
+	out->ratio = fmin(pause + exp(correction) * (found - pause),
+		isnan(out->bound) ? (double)HUGE_VAL : out->bound);
+	out->interval = (struct interval){out->ratio * exp(-half), out->ratio * exp(half)};
+	out->beyond = nodes > replay->recorded_rounds && out->ratio > BEYOND_MATTERS;
+	return code;
+}
+
+/* --- what nodes share ------------------------------------------------------------------------- */
+
+/* A network, or a slowest node, that costs less than this is not the bottleneck. */
+static const double MATTERS = 1.05;
+
+int fleet_check(const struct fleet *fleet, struct error *err)
+{
+	const struct {
+		const char *name;
+		bool good;
+	} rules[] = {
+		{"the node's throughput",
+			fleet->node_samples_per_s > 0 && isfinite(fleet->node_samples_per_s)},
+		{"the throughput of its input", fleet->input_samples_per_s > 0},
+		{"the step's time", fleet->step_seconds >= 0 && isfinite(fleet->step_seconds)},
+		{"the batch", fleet->batch > 0},
+		{"the bytes of a sample", fleet->bytes_per_sample >= 0},
+		{"the file server's rate", fleet->storage_bytes_per_s > 0},
+		{"the bytes of the gradients",
+			fleet->gradient_bytes >= 0 && isfinite(fleet->gradient_bytes)},
+		{"the network's rate",
+			fleet->gradient_bytes <= 0 || fleet->network_bytes_per_s > 0},
+		{"the network's latency",
+			fleet->gradient_bytes <= 0 || fleet->network_latency_s >= 0},
+		{"the buckets of the gradients", fleet->bucket_bytes >= 0},
+		{"the overlap", fleet->overlap >= 0 && fleet->overlap <= 1},
+	};
+	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+		if (!rules[i].good)
+			return error_set(err, -EINVAL, "fleet: %s is unknown or makes no sense",
+				rules[i].name);
+	return 0;
+}
+
+static void exchange_at(const struct fleet *fleet, struct fleet_point *point)
+{
+	if (fleet->gradient_bytes <= 0 || point->nodes < 2)
+		return;
+	const double buckets =
+		fleet->bucket_bytes > 0 ? ceil(fleet->gradient_bytes / fleet->bucket_bytes) : 1;
+	const double bytes = fleet->gradient_bytes / buckets;
+	const double ring = all_reduce_ring_seconds(
+		bytes, point->nodes, fleet->network_bytes_per_s, fleet->network_latency_s);
+	const double tree = all_reduce_tree_seconds(
+		bytes, point->nodes, fleet->network_bytes_per_s, fleet->network_latency_s);
+	const bool takes_ring = fleet->exchange == FLEET_EXCHANGE_RING ||
+				(fleet->exchange == FLEET_EXCHANGE_CHEAPER && ring <= tree);
+	const double bucket = takes_ring ? ring : tree;
+	const double backward = fleet->overlap * fleet->step_seconds;
+	point->exchange = takes_ring ? FLEET_EXCHANGE_RING : FLEET_EXCHANGE_TREE;
+	point->exchange_seconds = buckets * bucket;
+	point->exposed_seconds =
+		fmax(point->exchange_seconds - backward * (1 - 1 / buckets), bucket);
+}
+
+/* Between the numbers of nodes that are known, by log(nodes). */
+static double wait_factor(const struct fleet *fleet, unsigned nodes)
+{
+	const struct fleet_wait *const waits = fleet->waits;
+	size_t at = 0;
+	while (at < fleet->wait_count && waits[at].nodes < nodes)
+		at++;
+	if (fleet->wait_count == 0)
+		return 1;
+	if (at == fleet->wait_count || at == 0 || waits[at].nodes == nodes)
+		return waits[at < fleet->wait_count ? at : at - 1].factor;
+	const double low = log(waits[at - 1].nodes);
+	const double share = (log(nodes) - low) / (log(waits[at].nodes) - low);
+	return waits[at - 1].factor + share * (waits[at].factor - waits[at - 1].factor);
+}
+
+/* Seconds of a round of nodes, by what takes them. */
+struct fleet_times {
+	double input, step, exposed, storage, wait;
+};
+
+/* Without the exchange, or without waiting. */
+static double round_seconds(const struct fleet_times *t, bool exchange, bool wait)
+{
+	return fmax(fmax(t->input, t->step + (exchange ? t->exposed : 0)) * (wait ? t->wait : 1),
+		t->storage);
+}
+
+static enum fleet_limit fleet_limit_of(const struct fleet_times *t)
+{
+	const double longest = round_seconds(t, true, true);
+	const double network = longest / round_seconds(t, false, true);
+	const double slowest = longest / round_seconds(t, true, false);
+	if (t->storage >= longest && t->storage > 0)
+		return FLEET_LIMIT_STORAGE;
+	if (fmax(network, slowest) > MATTERS)
+		return network > slowest ? FLEET_LIMIT_NETWORK : FLEET_LIMIT_SLOWEST;
+	return t->input >= t->step ? FLEET_LIMIT_INPUT : FLEET_LIMIT_STEP;
+}
+
+struct fleet_point fleet_at(const struct fleet *fleet, unsigned nodes)
+{
+	struct fleet_point point = {.nodes = nodes, .exchange = fleet->exchange};
+	exchange_at(fleet, &point);
+	const double ideal_input = fleet->batch / fleet->input_samples_per_s;
+	/* The share of the ideal rate of its slower half that one node reaches: 1 with endless
+	 * queues. */
+	const double ideal = fmax(ideal_input, fleet->step_seconds);
+	const double factor = ideal > 0 ? fleet->batch / ideal / fleet->node_samples_per_s : 1;
+	const struct fleet_times times = {
+		/* A step of no time and an endless input leave only the node's own figure. */
+		.input = ideal_input <= 0 && fleet->step_seconds <= 0
+				 ? fleet->batch / fleet->node_samples_per_s
+				 : ideal_input * factor,
+		.step = fleet->step_seconds * factor,
+		.exposed = point.exposed_seconds * factor,
+		.storage =
+			nodes * fleet->batch * fleet->bytes_per_sample / fleet->storage_bytes_per_s,
+		.wait = wait_factor(fleet, nodes),
+	};
+	const double seconds = round_seconds(&times, true, true);
+	point.limit = fleet_limit_of(&times);
+	point.samples_per_s = nodes * fleet->batch / seconds;
+	point.efficiency = point.samples_per_s / (nodes * fleet->node_samples_per_s);
+	point.waiting_share = fmax(1 - round_seconds(&times, true, false) / seconds, 0);
+	point.storage_share = times.storage / seconds;
+	return point;
+}
+
+int fleet_wait_for_slowest(struct fleet *fleet, struct fleet_replay *replay, const unsigned *nodes,
+	size_t count, struct fleet_round *rounds, struct error *err)
+{
+	struct fleet alike = *fleet;
+	int code = 0;
+	/* As the replays, which know no file server. */
+	alike.storage_bytes_per_s = HUGE_VAL;
+	alike.wait_count = 0;
+	fleet->waits[0] = (struct fleet_wait){.nodes = 1, .factor = 1};
+	fleet->wait_count = 1;
+	for (size_t i = 0; i < count && !code; i++) {
+		const struct fleet_point point = fleet_at(&alike, nodes[i]);
+		code = fleet_replay_at(replay, nodes[i], point.exposed_seconds, &rounds[i], err);
+		if (!code && nodes[i] > 1)
+			fleet->waits[fleet->wait_count++] = (struct fleet_wait){
+				.nodes = nodes[i], .factor = rounds[i].ratio * point.efficiency};
+	}
+	return code;
+}
+
+struct interval fleet_interval(const struct fleet *fleet, unsigned nodes,
+	const struct interval *node, const struct fleet_round *round)
+{
+	struct fleet free = *fleet;
+	free.storage_bytes_per_s = HUGE_VAL;
+	const double throughput = fleet_at(&free, nodes).samples_per_s;
+	const double most =
+		fleet->storage_bytes_per_s / fleet->bytes_per_sample; /* HUGE_VAL: any */
+	const double slower = log(round->interval.high / round->ratio);
+	const double faster = log(round->ratio / round->interval.low);
+	const double low = throughput * exp(-hypot(log(node->low), slower));
+	const double high = throughput * exp(hypot(log(node->high), faster));
+	return (struct interval){fmin(low, most), fmin(high, most)};
+}
+
+unsigned fleet_first(const struct fleet *fleet, enum fleet_limit limit)
+{
+	for (unsigned nodes = 1; nodes <= FLEET_NODES_MAX; nodes++)
+		if (fleet_at(fleet, nodes).limit == limit)
+			return nodes;
+	return 0;
+}
+
+const char *fleet_exchange_name(enum fleet_exchange exchange)
+{
+	return exchange == FLEET_EXCHANGE_TREE ? "tree" : "ring";
+}

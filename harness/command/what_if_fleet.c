@@ -1,0 +1,532 @@
+/* A fleet of such nodes, and the options that say what they share. */
+#include "harness/command/what_if.h"
+
+#include "harness/base/array.h"
+#include "harness/base/memory.h"
+#include "harness/base/units.h"
+#include "workloads/model/emulated_steps.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Deviation of the nodes' speeds beyond which they are no fleet. */
+static const double SPREAD_MOST = 0.5;
+/* As PyTorch's DistributedDataParallel has it: buckets of 25 MiB, which are exchanged during the backward pass, two thirds of
+ * the step. */
+static const double BUCKET_BYTES = 25 << 20;
+static const double BACKWARD_SHARE = 2.0 / 3;
+/* Samples that are replayed for the weak and for the strong scaling, about. */
+static const uint64_t FLEET_SAMPLES = 400000;
+
+/* --- options of --fleet ----------------------------------------------------------------------- */
+
+/* "8", or "1-64*2". */
+static int fleet_add_counts(struct fleet_answer *answer, const char *word)
+{
+	char *end;
+	unsigned long last;
+	unsigned long factor = 2;
+	errno = 0;
+	const unsigned long first = strtoul(word, &end, 10);
+	last = first;
+	if (end == word || *word == '-')
+		return -EINVAL;
+	if (*end == '-') {
+		const char *from = end + 1;
+		last = strtoul(from, &end, 10);
+		if (end == from || *from == '-')
+			return -EINVAL;
+		if (*end == '*') {
+			from = end + 1;
+			factor = strtoul(from, &end, 10);
+		}
+	}
+	if (*end || errno || first < 1 || last < first || last > FLEET_NODES_MAX || factor < 2 ||
+		factor > FLEET_NODES_MAX)
+		return -EINVAL;
+	for (unsigned long n = first; n <= last; n *= factor) {
+		if (answer->count == FLEET_COUNTS_MAX)
+			return -E2BIG;
+		answer->counts[answer->count++] = (unsigned)n;
+	}
+	return 0;
+}
+
+static int order_counts(const void *a, const void *b)
+{
+	const unsigned left = *(const unsigned *)a;
+	const unsigned right = *(const unsigned *)b;
+	return (left > right) - (left < right);
+}
+
+/* Ascending, each once. */
+static void sort_counts(struct fleet_answer *answer)
+{
+	size_t kept = 0;
+	qsort(answer->counts, answer->count, sizeof *answer->counts, order_counts);
+	for (size_t i = 0; i < answer->count; i++)
+		if (i == 0 || answer->counts[i] != answer->counts[kept - 1])
+			answer->counts[kept++] = answer->counts[i];
+	answer->count = kept;
+}
+
+/* "1,8,64", and how much the nodes differ: "1,8,64:3%". */
+static int parse_counts(struct fleet_answer *answer, const char *text, struct error *err)
+{
+	char *copy = strdup(text);
+	char *spread = copy;
+	int code = copy ? 0 : -ENOMEM;
+	char *rest = strsep(&spread, ":");
+	if (spread &&
+		(units_parse_share(spread, &answer->spread.deviation) != 0 ||
+			answer->spread.deviation < 0 || answer->spread.deviation > SPREAD_MOST))
+		code = error_set(err, -EINVAL,
+			"--fleet: '%s' is not how much nodes differ, a share of 0 to %g %%; write it as '8,64:3%%'",
+			spread, 100 * SPREAD_MOST);
+	else
+		for (char *word = strsep(&rest, ","); word && !code; word = strsep(&rest, ","))
+			if (fleet_add_counts(answer, word))
+				code = error_set(err, -EINVAL,
+					"--fleet: '%s' is not a list of nodes from 1 to %d; write it as '1,8,64' or "
+					"'1-64*2'",
+					text, FLEET_NODES_MAX);
+	sort_counts(answer);
+	free(copy);
+	return code;
+}
+
+static void note(struct fleet_answer *answer, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+static void note(struct fleet_answer *answer, const char *format, ...)
+{
+	va_list args;
+	if (answer->note_count == FLEET_NOTES_MAX)
+		return;
+	va_start(args, format);
+	(void)vsnprintf(answer->notes[answer->note_count++], NOTE_BYTES, format, args);
+	va_end(args);
+}
+
+static void note_once(struct fleet_answer *answer, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+static void note_once(struct fleet_answer *answer, const char *format, ...)
+{
+	char text[NOTE_BYTES];
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	for (size_t i = 0; i < answer->note_count; i++)
+		if (strcmp(answer->notes[i], text) == 0)
+			return;
+	note(answer, "%s", text);
+}
+
+static int fleet_refuse(enum option_id id, const char *text, struct error *err)
+{
+	return error_set(err, -EINVAL, "--%s: '%s' is not a %s", option_specs[id].name, text,
+		option_specs[id].metavar);
+}
+
+static int read_quantity(const struct options *options, enum option_id id,
+	int (*parse)(const char *, uint64_t *), uint64_t least, double *value, struct error *err)
+{
+	const char *text = options->values[id];
+	uint64_t number = 0;
+	if (!text)
+		return 0;
+	char bytes[UNITS_BYTES];
+	if (parse == units_parse_size && units_bytes_for_bits(text, bytes))
+		return error_set(err, -EINVAL,
+			"--%s: '%s' counts bits, and a size counts bytes (did you mean %s?)",
+			option_specs[id].name, text, bytes);
+	if (parse(text, &number) != 0 || number < least)
+		return fleet_refuse(id, text, err);
+	*value = (double)number;
+	return 0;
+}
+
+static int read_network(const struct options *options, struct fleet *fleet, struct error *err)
+{
+	const char *overlap = options->values[OPTION_OVERLAP];
+	double latency_ns = 0;
+	int code = read_quantity(options, OPTION_NETWORK_BANDWIDTH, units_parse_rate, 1,
+		&fleet->network_bytes_per_s, err);
+	if (!code)
+		code = read_quantity(
+			options, OPTION_NETWORK_LATENCY, units_parse_duration, 0, &latency_ns, err);
+	fleet->network_latency_s = latency_ns * 1e-9;
+	if (!code && overlap &&
+		(units_parse_share(overlap, &fleet->overlap) != 0 || fleet->overlap < 0 ||
+			fleet->overlap > 1))
+		code = fleet_refuse(OPTION_OVERLAP, overlap, err);
+	return code ? code
+		    : read_quantity(options, OPTION_GRADIENT_BYTES, units_parse_size, 0,
+			      &fleet->gradient_bytes, err);
+}
+
+static int read_exchange(const struct options *options, struct fleet *fleet, struct error *err)
+{
+	const char *text = options->values[OPTION_ALL_REDUCE];
+	fleet->exchange = FLEET_EXCHANGE_CHEAPER;
+	if (!text)
+		return 0;
+	for (int e = FLEET_EXCHANGE_RING; e <= FLEET_EXCHANGE_TREE; e++)
+		if (strcmp(text, fleet_exchange_name((enum fleet_exchange)e)) == 0)
+			fleet->exchange = (enum fleet_exchange)e;
+	return fleet->exchange == FLEET_EXCHANGE_CHEAPER
+		       ? fleet_refuse(OPTION_ALL_REDUCE, text, err)
+		       : 0;
+}
+
+static int read_options(
+	const struct options *options, struct fleet_answer *answer, struct error *err)
+{
+	struct fleet *fleet = &answer->fleet;
+	fleet->storage_bytes_per_s = fleet->network_bytes_per_s = HUGE_VAL;
+	fleet->gradient_bytes = NAN;
+	fleet->bucket_bytes = BUCKET_BYTES;
+	fleet->overlap = BACKWARD_SHARE;
+	int code = parse_counts(answer, options->values[OPTION_FLEET], err);
+	if (!code)
+		code = read_quantity(options, OPTION_STORAGE, units_parse_rate, 1,
+			&fleet->storage_bytes_per_s, err);
+	if (!code)
+		code = read_network(options, fleet, err);
+	return code ? code : read_exchange(options, fleet, err);
+}
+
+int what_if_fleet_check(const struct what_if *what_if, struct error *err)
+{
+	static const enum option_id of_fleet[] = {OPTION_STORAGE, OPTION_NETWORK_BANDWIDTH,
+		OPTION_NETWORK_LATENCY, OPTION_GRADIENT_BYTES, OPTION_OVERLAP, OPTION_ALL_REDUCE};
+	const struct options *options = &what_if->invocation->options;
+	const bool asked = options_given(options, OPTION_FLEET);
+	for (size_t i = 0; i < COUNT(of_fleet) && !asked; i++)
+		if (options_given(options, of_fleet[i]))
+			return error_set(err, -EINVAL,
+				"--%s belongs to a fleet: give --fleet N, too",
+				option_specs[of_fleet[i]].name);
+	if (!asked)
+		return 0;
+	if (what_if->grid.points > 1)
+		return error_set(
+			err, -EINVAL, "--fleet takes one setting, not %zu", what_if->grid.points);
+	struct fleet_answer *answer = calloc(1, sizeof *answer);
+	const int code = answer ? read_options(options, answer, err)
+				: error_set(err, -ENOMEM, "out of memory");
+	free(answer);
+	return code;
+}
+
+/* --- the node that is multiplied -------------------------------------------------------------- */
+
+/* Throughput with some of the costs taken away. */
+static int throughput_without(const struct model *model, bool step, double *out, struct error *err)
+{
+	struct model copy;
+	struct prediction prediction;
+	int code = model_copy(&copy, model, err);
+	if (code)
+		return code;
+	for (int cost = 0; cost < COSTS; cost++) {
+		const bool is_step =
+			cost == COST_STEP_HOST || cost == COST_STEP_DEVICE || cost >= COST_SYNC;
+		if (is_step == step)
+			copy.replay.scale[cost] = 0;
+	}
+	code = model_predict(&copy, 0, &prediction, err);
+	*out = prediction.throughput;
+	model_close(&copy);
+	return code;
+}
+
+/* What one node has to do for a batch, by replay with its step, or all else, taken away. */
+static int take_node(
+	const struct model *model, double samples_per_s, struct fleet *fleet, struct error *err)
+{
+	double step_samples_per_s = 0;
+	int code = throughput_without(model, true, &fleet->input_samples_per_s, err);
+	if (!code)
+		code = throughput_without(model, false, &step_samples_per_s, err);
+	/* A node's step is that of all its devices. */
+	const unsigned devices = model->replay.shape.devices > 1 ? model->replay.shape.devices : 1;
+	fleet->batch = (double)model->replay.shape.batch_size * devices;
+	fleet->step_seconds = step_samples_per_s > 0 && isfinite(step_samples_per_s)
+				      ? fleet->batch / step_samples_per_s
+				      : 0;
+	fleet->node_samples_per_s = samples_per_s;
+	return code;
+}
+
+/* The nearest calibration, and what is asked of it. */
+static const struct calibration *nearest_of(const struct what_if *what_if)
+{
+	const struct alternative *alternative = &what_if->alternatives[0];
+	return &what_if->forecaster.items[alternative->forecast.from[0]].calibration;
+}
+
+static const struct config *config_of(const struct what_if *what_if)
+{
+	return &what_if->forecaster.items[what_if->alternatives[0].item].config;
+}
+
+/* --- what nodes share ------------------------------------------------------------------------- */
+
+/* Whether the run read into pages of another kind than the data sheet's, whose rate is then not its own. */
+static bool other_pages(const struct what_if *what_if, char run[NAME_BYTES])
+{
+	const struct record *record = &what_if->record;
+	struct measurement *m = calloc(1, sizeof *m);
+	run[0] = '\0';
+	for (size_t i = 0; m && i < record->entry_count && !run[0]; i++) {
+		if (record->entries[i].point != what_if->base ||
+			record_load(record, i, m, NULL) != 0)
+			continue;
+		(void)snprintf(run, NAME_BYTES, "%s", m->read_pages);
+		measurement_release(m);
+	}
+	free(m);
+	return memory_pages_differ(run, record->ceilings.read_pages);
+}
+
+static void note_storage(const struct what_if *what_if, struct fleet_answer *answer)
+{
+	char pages[NAME_BYTES];
+	const struct calibration *nearest = nearest_of(what_if);
+	struct fleet *fleet = &answer->fleet;
+	char text[UNITS_BYTES];
+	char share[UNITS_BYTES];
+	const bool given = isfinite(fleet->storage_bytes_per_s);
+	const struct record *record = &what_if->record;
+	const bool comparable = given || !record->has_ceilings || !other_pages(what_if, pages);
+	if (!comparable) {
+		note(answer,
+			"file server: not available: the run read into %s, and 'mlbench probe' into %s; give --storage",
+			pages, record->ceilings.read_pages);
+		fleet->bytes_per_sample =
+			isnan(fleet->bytes_per_sample) ? 0 : fleet->bytes_per_sample;
+		fleet->storage_bytes_per_s = HUGE_VAL;
+		return;
+	}
+	if (!given && record->has_ceilings) {
+		const double best = ceilings_read_bytes_per_s(
+			&record->ceilings, fleet->bytes_per_sample, 0, true);
+		fleet->storage_bytes_per_s = best > 0 ? best : HUGE_VAL; /* NAN: not measured */
+	}
+	if (!given && isfinite(fleet->storage_bytes_per_s))
+		note(answer,
+			"file server: %s, as 'mlbench probe' read cold from %.80s; --storage overrides "
+			"it",
+			units_format_rate(fleet->storage_bytes_per_s, text),
+			record->ceilings.storage);
+	if (isinf(fleet->storage_bytes_per_s)) {
+		note(answer,
+			record->has_ceilings
+				? "no file server: give --storage, or run 'mlbench probe' with files of this size"
+				: "no file server: give --storage");
+		fleet->bytes_per_sample =
+			isnan(fleet->bytes_per_sample) ? 0 : fleet->bytes_per_sample;
+		return;
+	}
+	if (!(fleet->bytes_per_sample > 0)) {
+		note(answer, "no file server: the result does not say how many bytes were read");
+		fleet->storage_bytes_per_s = HUGE_VAL;
+		fleet->bytes_per_sample = 0;
+		return;
+	}
+	note(answer, "file server: it delivers %s per sample%s%s%s",
+		units_format_size(fleet->bytes_per_sample, text),
+		nearest->page_cache_share > 0 ? ", although the page cache served " : "",
+		nearest->page_cache_share > 0 ? units_format_share(nearest->page_cache_share, share)
+					      : "",
+		nearest->page_cache_share > 0 ? " of them when it was measured" : "");
+}
+
+static void note_network(const struct what_if *what_if, struct fleet_answer *answer)
+{
+	struct fleet *fleet = &answer->fleet;
+	const struct config *config = config_of(what_if);
+	const bool given = !isnan(fleet->gradient_bytes);
+	char text[UNITS_BYTES];
+	char bucket[UNITS_BYTES];
+	char hidden[NOTE_BYTES / 2] = "none of which overlaps with the step (--overlap)";
+	if (fleet->overlap > 0)
+		(void)snprintf(hidden, sizeof hidden,
+			"which overlap with the last %.0f %% of the step, except the last bucket",
+			100 * fleet->overlap);
+	if (!given)
+		fleet->gradient_bytes = model_gradient_bytes(config);
+	if (!given && fleet->gradient_bytes <= 0)
+		note(answer,
+			"no gradient exchange: the size of step.model '%.64s' is unknown; give "
+			"--gradient-bytes",
+			config_text(config, KEY_STEP_MODEL));
+	else if (isinf(fleet->network_bytes_per_s) && fleet->network_latency_s <= 0)
+		note(answer,
+			"no network: give --network-bandwidth; without it, the gradient exchange takes "
+			"no time");
+	else
+		note(answer, "gradients: %s%s a step, in buckets of at most %s, %s",
+			units_format_size(fleet->gradient_bytes, text),
+			given ? "" : " (4 bytes per parameter)",
+			units_format_size(fleet->bucket_bytes, bucket), hidden);
+}
+
+/* --- weak and strong scaling ------------------------------------------------------------------ */
+
+/* Fills waits and rounds of the fleet of this model. */
+static int wait_for_slowest(const struct model *model, const struct fleet_spread *spread,
+	struct fleet *fleet, const unsigned *counts, size_t count, uint64_t samples,
+	struct fleet_round *rounds, struct error *err)
+{
+	struct fleet_replay *replay = NULL;
+	int code = fleet_check(fleet, err);
+	if (!code)
+		code = fleet_replay_open(&replay, model, spread, samples, err);
+	if (!code)
+		code = fleet_wait_for_slowest(fleet, replay, counts, count, rounds, err);
+	fleet_replay_close(replay);
+	return code;
+}
+
+/* Each node has its batch. */
+static int scale_weakly(struct what_if *what_if, const struct model *model, struct error *err)
+{
+	const struct forecast *const node = &what_if->alternatives[0].forecast;
+	struct fleet_answer *const answer = what_if->fleet;
+	const struct interval relative = {
+		node->interval.low / node->throughput, node->interval.high / node->throughput};
+	const int code = wait_for_slowest(model, &answer->spread, &answer->fleet, answer->counts,
+		answer->count, FLEET_SAMPLES / answer->count, answer->rounds, err);
+	if (code)
+		return code;
+	for (size_t i = 0; i < answer->count; i++) {
+		answer->points[i] = fleet_at(&answer->fleet, answer->counts[i]);
+		answer->intervals[i] = fleet_interval(
+			&answer->fleet, answer->counts[i], &relative, &answer->rounds[i]);
+	}
+	return 0;
+}
+
+/* All nodes together have the batch that the fewest had: this many of `nodes` get a part of it. */
+static int scale_strongly_to(const struct what_if *what_if, const struct model *model,
+	uint32_t batch, size_t at, struct fleet_strong *out, struct error *err)
+{
+	const struct fleet_answer *const answer = what_if->fleet;
+	const unsigned nodes = answer->counts[at];
+	struct fleet fleet = answer->fleet;
+	struct fleet_round round;
+	struct model part = {0};
+	struct config config = {0};
+	struct prediction whole;
+	struct prediction other;
+	int code = model_copy(&part, model, err);
+	if (!code)
+		code = config_copy(&config, &model->config, err);
+	if (!code) {
+		config.values[KEY_BATCH_SIZE].integer = batch;
+		code = model_alter(&part, &model->config, &config, err);
+	}
+	if (!code)
+		code = model_predict(model, 0, &whole, err);
+	if (!code)
+		code = model_predict(&part, 0, &other, err);
+	if (!code)
+		code = take_node(&part,
+			fleet.node_samples_per_s * other.throughput / whole.throughput, &fleet,
+			err);
+	if (!code)
+		code = wait_for_slowest(&part, &answer->spread, &fleet, &nodes, 1,
+			FLEET_SAMPLES / answer->count, &round, err);
+	if (!code) {
+		out->batch = batch;
+		out->samples_per_s = fleet_at(&fleet, nodes).samples_per_s;
+	}
+	for (size_t i = model->note_count; i < part.note_count && !code; i++)
+		note_once(what_if->fleet, "strong scaling: %s", part.notes[i]);
+	config_release(&config);
+	model_close(&part);
+	return code;
+}
+
+static int scale_strongly(struct what_if *what_if, const struct model *model, struct error *err)
+{
+	struct fleet_answer *const answer = what_if->fleet;
+	const uint64_t all = (uint64_t)model->replay.shape.batch_size * answer->counts[0];
+	const double first = answer->points[0].samples_per_s / answer->counts[0];
+	for (size_t i = 0; i < answer->count; i++)
+		answer->strong[i] = (struct fleet_strong){.efficiency = NAN};
+	if (answer->count > 1) /* else there is nothing that it scales from */
+		answer->strong[0] = (struct fleet_strong){
+			model->replay.shape.batch_size, answer->points[0].samples_per_s, 1};
+	for (size_t i = 1; i < answer->count && answer->counts[i] <= all; i++) {
+		struct fleet_strong *const strong = &answer->strong[i];
+		const unsigned nodes = answer->counts[i];
+		const uint64_t batch = (all + nodes / 2) / nodes;
+		const int code = scale_strongly_to(what_if, model, (uint32_t)batch, i, strong, err);
+		if (code == -ENOTSUP) { /* a step whose time at another batch is unknown */
+			note_once(answer, "strong scaling: not available: %s", err->text);
+			return 0;
+		}
+		if (code)
+			return code;
+		strong->efficiency = strong->samples_per_s / nodes / first;
+	}
+	return 0;
+}
+
+/* --- the answer ------------------------------------------------------------------------------- */
+
+static void note_waiting(struct fleet_answer *answer)
+{
+	char text[UNITS_BYTES];
+	size_t beyond = 0;
+	if (answer->spread.deviation > 0)
+		note(answer, "nodes differ by %s in speed (standard deviation)",
+			units_format_share(answer->spread.deviation, text));
+	else
+		note(answer,
+			"nodes are assumed to be equally fast on average; --fleet N:3%% lets them differ");
+	while (beyond < answer->count && !answer->rounds[beyond].beyond)
+		beyond++;
+	if (beyond < answer->count)
+		note(answer,
+			"from %u nodes on there are more nodes than rounds were recorded: waiting is "
+			"bounded by the slowest one recorded",
+			answer->counts[beyond]);
+}
+
+int what_if_fleet(struct what_if *what_if, struct error *err)
+{
+	struct fleet_answer *answer = calloc(1, sizeof *answer);
+	struct model model = {0};
+	if (!answer)
+		return error_set(err, -ENOMEM, "out of memory");
+	what_if->fleet = answer;
+	answer->fleet.bytes_per_sample = nearest_of(what_if)->bytes_per_sample;
+	int code = read_options(&what_if->invocation->options, answer, err);
+	if (!code)
+		code = calibration_alter(nearest_of(what_if), config_of(what_if), &model, err);
+	if (code)
+		return code;
+	code = take_node(&model, what_if->alternatives[0].forecast.throughput, &answer->fleet, err);
+	if (!code) {
+		note_storage(what_if, answer);
+		note_network(what_if, answer);
+		code = scale_weakly(what_if, &model, err);
+	}
+	if (!code) {
+		note_waiting(answer);
+		answer->storage_binds = fleet_first(&answer->fleet, FLEET_LIMIT_STORAGE);
+		answer->network_binds = fleet_first(&answer->fleet, FLEET_LIMIT_NETWORK);
+		answer->slowest_binds = fleet_first(&answer->fleet, FLEET_LIMIT_SLOWEST);
+		code = scale_strongly(what_if, &model, err);
+	}
+	model_close(&model);
+	return code;
+}

@@ -1,0 +1,430 @@
+/* Nodes that wait for the slowest: closed forms for the largest of N, and pipelines that meet at a simulated barrier. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "harness/analyze/scale_out.h"
+#include "harness/base/array.h"
+#include "tests/unit/replay_fixture.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { RECORDED = 4096, SAMPLES = 40000 };
+
+/* --- the largest of many ---------------------------------------------------------------------- */
+
+static double harmonic(unsigned n)
+{
+	double sum = 0;
+	for (unsigned i = 1; i <= n; i++)
+		sum += 1.0 / i;
+	return sum;
+}
+
+/* Means of the maximum of 2, 4, 8 and 1,024 standard normal variables (by quadrature). */
+static const struct {
+	unsigned nodes;
+	double maximum;
+} normal_maxima[] = {{2, 0.564190}, {4, 1.029375}, {8, 1.423600}, {1024, 3.248240}};
+
+/* Of 1, 2 ... n, without putting back: N (n + 1) / (N + 1). */
+static void the_largest_of_a_few(void **state)
+{
+	(void)state;
+	double values[1000];
+	for (int i = 0; i < 1000; i++)
+		values[i] = i + 1;
+	for (unsigned draws = 1; draws <= 1000; draws = 3 * draws + 1)
+		assert_close(
+			fleet_maximum(values, 1000, draws), draws * 1001.0 / (draws + 1), 1e-9);
+	assert_close(fleet_maximum(values, 1000, 1000), 1000, 1e-12);
+	assert_close(fleet_maximum(values, 1000, 65536), 1000, 1e-12);
+	assert_close(fleet_maximum(values, 1, 8), 1, 1e-12);
+	assert_true(isnan(fleet_maximum(values, 0, 8)));
+	assert_true(isnan(fleet_maximum(values, 10, 0)));
+}
+
+/* Of values that lie as the law has them. */
+static void the_largest_of_a_law(void **state)
+{
+	(void)state;
+	enum { MANY = 1 << 18 };
+	double *const values = malloc(MANY * sizeof *values);
+	assert_non_null(values);
+	for (int i = 0; i < MANY; i++)
+		values[i] = -log1p(-(i + 0.5) / MANY);
+	for (unsigned n = 1; n <= 1024; n *= 4)
+		assert_close(fleet_maximum(values, MANY, n), harmonic(n), 1e-3);
+	struct rng rng;
+	rng_init(&rng, 3, 0);
+	for (int i = 0; i < MANY; i++)
+		values[i] = rng_normal(&rng);
+	sort_doubles(values, MANY);
+	for (size_t i = 0; i < COUNT(normal_maxima); i++)
+		assert_close(fleet_maximum(values, MANY, normal_maxima[i].nodes),
+			normal_maxima[i].maximum, 0.01);
+	free(values);
+}
+
+/* --- rounds of fleets ------------------------------------------------------------------------- */
+
+/* A node that was recorded for RECORDED batches of one sample. */
+struct node {
+	struct model model;
+	float input[RECORDED], step[RECORDED];
+};
+
+typedef double drawn(struct rng *rng);
+
+static double constant_one(struct rng *rng)
+{
+	(void)rng;
+	return 1;
+}
+
+static double uniform_one(struct rng *rng)
+{
+	return rng_uniform(rng);
+}
+
+static double normal_one(struct rng *rng)
+{
+	return 1 + 0.1 * rng_normal(rng);
+}
+
+static double nearly_one(struct rng *rng)
+{
+	return 0.9 + 0.2 * rng_uniform(rng);
+}
+
+static struct node *node_of(drawn *input, double input_ms, drawn *step, double step_ms,
+	uint32_t prefetch, uint64_t seed)
+{
+	struct node *const node = calloc(1, sizeof *node);
+	struct rng rng;
+	assert_non_null(node);
+	rng_init(&rng, seed, 0);
+	node->model.recorded = RECORDED;
+	node->model.replay = case_plain().model;
+	node->model.replay.shape.prefetch_depth = prefetch;
+	node->model.replay.shape.slots = prefetch + 2;
+	for (int i = 0; i < RECORDED; i++) {
+		node->input[i] = (float)(MS * input_ms * input(&rng));
+		node->step[i] = (float)(MS * step_ms * step(&rng));
+	}
+	struct replay_series *const series = node->model.replay.series;
+	series[COST_DECODE_CPU] = (struct replay_series){node->input, input_ms > 0 ? RECORDED : 0};
+	series[COST_STEP_DEVICE] = (struct replay_series){node->step, step_ms > 0 ? RECORDED : 0};
+	return node;
+}
+
+static struct fleet_round round_of(
+	struct node *node, const struct fleet_spread *spread, unsigned nodes, double pause_seconds)
+{
+	struct fleet_replay *replay;
+	struct fleet_round round;
+	struct error err = {""};
+	if (fleet_replay_open(&replay, &node->model, spread, SAMPLES, &err) ||
+		fleet_replay_at(replay, nodes, pause_seconds, &round, &err))
+		fail_msg("%s", err.text);
+	fleet_replay_close(replay);
+	return round;
+}
+
+static void assert_within(
+	const struct fleet_round *round, double truth, const char *what, unsigned nodes)
+{
+	if (!(truth >= round->interval.low && truth <= round->interval.high))
+		fail_msg("%s, %u nodes: %.4f is not within %.4f to %.4f (%.4f)", what, nodes, truth,
+			round->interval.low, round->interval.high, round->ratio);
+}
+
+static const struct fleet_spread alike = {0};
+
+static void equal_steps_lose_nothing(void **state)
+{
+	(void)state;
+	struct node *const node = node_of(constant_one, 0.2, constant_one, 1, 4, 1);
+	for (unsigned nodes = 1; nodes <= 8192; nodes *= 8) {
+		const struct fleet_round round = round_of(node, &alike, nodes, 0);
+		assert_close(round.ratio, 1, 1e-9);
+		assert_close(round.interval.low, 1, 1e-6);
+		assert_close(round.interval.high, 1, 1e-6);
+		assert_close(round.bound, 1, 1e-6);
+	}
+	/* The exchange is added, where the input does not need the time. */
+	assert_close(round_of(node, &alike, 4, 0.5e-3).ratio, 1.5, 1e-6);
+	assert_close(round_of(node, &alike, 64, 0.5e-3).ratio, 1.5, 1e-6);
+	free(node);
+}
+
+/* Without an input, a round is the largest of N steps. */
+static void the_largest_step_is_waited_for(void **state)
+{
+	(void)state;
+	struct node *const exponential = node_of(constant_one, 0, rng_exponential, 1, 4, 2);
+	struct node *const uniform = node_of(constant_one, 0, uniform_one, 1, 4, 3);
+	struct node *const normal = node_of(constant_one, 0, normal_one, 1, 4, 4);
+	for (size_t i = 0; i < COUNT(normal_maxima); i++) {
+		const unsigned nodes = normal_maxima[i].nodes;
+		struct fleet_round round = round_of(exponential, &alike, nodes, 0);
+		assert_within(&round, harmonic(nodes), "exponential", nodes);
+		assert_close(round.ratio, harmonic(nodes), 0.12);
+		round = round_of(uniform, &alike, nodes, 0);
+		assert_within(&round, 2.0 * nodes / (nodes + 1), "uniform", nodes);
+		assert_close(round.ratio, 2.0 * nodes / (nodes + 1), 0.03);
+		round = round_of(normal, &alike, nodes, 0);
+		assert_within(&round, 1 + 0.1 * normal_maxima[i].maximum, "normal", nodes);
+		assert_close(round.ratio, 1 + 0.1 * normal_maxima[i].maximum, 0.02);
+	}
+	free(exponential);
+	free(uniform);
+	free(normal);
+}
+
+/* Nodes keep their speed: all wait for the one that is the slowest of the fleet. */
+static void the_slowest_node_is_waited_for(void **state)
+{
+	(void)state;
+	struct node *const node = node_of(constant_one, 0.2, constant_one, 1, 4, 5);
+	const struct fleet_spread given = {.deviation = 0.03};
+	for (size_t i = 0; i < COUNT(normal_maxima); i++) {
+		const struct fleet_round round = round_of(node, &given, normal_maxima[i].nodes, 0);
+		assert_within(&round, exp(0.03 * normal_maxima[i].maximum), "log-normal",
+			normal_maxima[i].nodes);
+		assert_close(round.ratio, exp(0.03 * normal_maxima[i].maximum), 0.03);
+		/* The modelled node may be a slow one itself. */
+		assert_true(round.interval.low < round.ratio * exp(-1.6 * 0.03));
+		assert_true(isnan(round.bound));
+	}
+	/* Measured nodes are as fast as they were measured; of more nodes their spread is in doubt. */
+	const double factors[] = {1, 1.02, 0.99, 1.2};
+	const struct fleet_spread measured = {
+		.deviation = 0.09, .measured = COUNT(factors), .factors = factors};
+	const struct fleet_round four = round_of(node, &measured, 4, 0);
+	assert_close(four.ratio, 1.2, 1e-6);
+	assert_close(four.interval.high, 1.2, 1e-6);
+	const struct fleet_round many = round_of(node, &measured, 64, 0);
+	assert_true(many.ratio > 1.15 && many.interval.high > 1.1 * many.ratio);
+	free(node);
+}
+
+/* --- a simulated barrier ---------------------------------------------------------------------- */
+
+/* Rounds of `nodes` pipelines, one worker each, that meet after each step, with draws of their own: in ms. */
+static double barrier(drawn *input, double input_ms, drawn *step, double step_ms, unsigned prefetch,
+	unsigned nodes, unsigned rounds)
+{
+	const unsigned slots = prefetch + 2;
+	double *const made = calloc(nodes, sizeof *made);
+	double *const ends = calloc(rounds, sizeof *ends);
+	struct rng rng;
+	assert_true(made && ends);
+	rng_init(&rng, 20261129, nodes);
+	for (unsigned r = 0; r < rounds; r++) {
+		const double before = r > 0 ? ends[r - 1] : 0;
+		ends[r] = before;
+		for (unsigned i = 0; i < nodes; i++) {
+			made[i] = fmax(made[i], r >= slots ? ends[r - slots] : 0) +
+				  input_ms * input(&rng);
+			ends[r] = fmax(ends[r], fmax(made[i], before) + step_ms * step(&rng));
+		}
+	}
+	const double mean = (ends[rounds - 1] - ends[rounds / 4]) / (rounds - 1 - rounds / 4);
+	free(made);
+	free(ends);
+	return mean;
+}
+
+static const struct {
+	const char *name;
+	drawn *input;
+	double input_ms;
+	drawn *step;
+	double step_ms;
+	uint32_t prefetch;
+} pipelines[] = {
+	{"slow batches, shallow queue", rng_exponential, 1, nearly_one, 0.5, 1},
+	{"slow batches, deep queue", rng_exponential, 1, nearly_one, 0.5, 16},
+	{"balanced", rng_exponential, 1, nearly_one, 1, 4},
+	{"step-bound, single slow batches", rng_exponential, 0.4, nearly_one, 1, 2},
+	{"step-bound, uneven steps", nearly_one, 0.5, uniform_one, 2, 4},
+};
+
+/* How often the interval has the truth; a ratio is never far from it. */
+struct coverage {
+	unsigned within, of;
+};
+
+static void cover(
+	struct coverage *coverage, const struct fleet_round *round, double truth, double tolerance)
+{
+	coverage->within += truth >= round->interval.low && truth <= round->interval.high;
+	coverage->of++;
+	assert_close(round->ratio, truth, tolerance);
+}
+
+static double truth_of(size_t p, unsigned nodes, unsigned rounds)
+{
+	return barrier(pipelines[p].input, pipelines[p].input_ms, pipelines[p].step,
+		pipelines[p].step_ms, pipelines[p].prefetch, nodes, rounds);
+}
+
+/* Up to 8 nodes are replayed, more are simulated by rounds.  Each recording is another sample of the same laws. */
+static void a_simulated_barrier_is_predicted(void **state)
+{
+	(void)state;
+	enum { RECORDINGS = 4 };
+	struct coverage few = {0};
+	struct coverage many = {0};
+	for (size_t p = 0; p < COUNT(pipelines); p++) {
+		const double alone = truth_of(p, 1, 100000);
+		for (unsigned nodes = 2; nodes <= 128; nodes *= nodes < 8 ? 2 : 4) {
+			const double truth = truth_of(p, nodes, 100000 / nodes + 2000) / alone;
+			for (uint64_t recording = 0; recording < RECORDINGS; recording++) {
+				struct node *const node = node_of(pipelines[p].input,
+					pipelines[p].input_ms, pipelines[p].step,
+					pipelines[p].step_ms, pipelines[p].prefetch, recording);
+				const struct fleet_round round = round_of(node, &alike, nodes, 0);
+				if (nodes <= FLEET_MEMBERS)
+					cover(&few, &round, truth, 0.06);
+				else
+					cover(&many, &round, truth, 0.12);
+				assert_true(round.ratio <= round.bound);
+				free(node);
+			}
+		}
+	}
+	assert_int_equal(few.of, 60);
+	assert_in_range(few.within, 54, few.of);
+	assert_int_equal(many.of, 40);
+	assert_in_range(many.within, 32, many.of);
+}
+
+static void more_nodes_than_rounds_is_told(void **state)
+{
+	(void)state;
+	struct node *const node = node_of(nearly_one, 0.5, nearly_one, 1, 4, 7);
+	assert_false(round_of(node, &alike, 1024, 0).beyond);
+	assert_true(round_of(node, &alike, 8192, 0).beyond);
+	free(node);
+}
+
+/* A round of several devices ends with the slowest of them, and with their own exchange. */
+static void nodes_of_several_devices(void **state)
+{
+	(void)state;
+	static const float exchange = (float)(0.5 * 1e6);
+	struct coverage coverage = {0};
+	for (unsigned nodes = 2; nodes <= 32; nodes *= 4)
+		for (uint64_t recording = 0; recording < 8; recording++) {
+			struct node *const node =
+				node_of(constant_one, 0, rng_exponential, 1, 8, recording);
+			node->model.replay.shape.devices = 4;
+			node->model.replay.shape.slots = 16;
+			node->model.replay.series[COST_SYNC] = (struct replay_series){&exchange, 1};
+			const struct fleet_round round = round_of(node, &alike, nodes, 0);
+			cover(&coverage, &round, (harmonic(4 * nodes) + 0.5) / (harmonic(4) + 0.5),
+				0.12);
+			free(node);
+		}
+	assert_int_equal(coverage.of, 24);
+	assert_in_range(coverage.within, 20, coverage.of);
+}
+
+/* --- within a fleet --------------------------------------------------------------------------- */
+
+static void waiting_slows_the_fleet(void **state)
+{
+	(void)state;
+	struct node *const node = node_of(constant_one, 0.2, constant_one, 1, 4, 5);
+	const double factors[] = {1, 1.2};
+	const struct fleet_spread measured = {
+		.deviation = 0.09, .measured = COUNT(factors), .factors = factors};
+	struct fleet fleet = {.node_samples_per_s = 1000,
+		.input_samples_per_s = 5000,
+		.step_seconds = 1e-3,
+		.batch = 1,
+		.storage_bytes_per_s = HUGE_VAL};
+	struct fleet_replay *replay;
+	struct fleet_round rounds[2];
+	struct error err = {""};
+	const unsigned nodes[] = {1, 2};
+	assert_int_equal(fleet_replay_open(&replay, &node->model, &measured, SAMPLES, &err), 0);
+	assert_int_equal(fleet_wait_for_slowest(&fleet, replay, nodes, 2, rounds, &err), 0);
+	const struct fleet_point one = fleet_at(&fleet, 1);
+	const struct fleet_point two = fleet_at(&fleet, 2);
+	assert_close(one.samples_per_s, 1000, 1e-9);
+	assert_int_equal(one.limit, FLEET_LIMIT_STEP);
+	assert_close(two.samples_per_s, 2000 / 1.2, 1e-4);
+	assert_close(two.waiting_share, 1 - 1 / 1.2, 1e-3);
+	assert_int_equal(two.limit, FLEET_LIMIT_SLOWEST);
+	assert_int_equal(fleet_first(&fleet, FLEET_LIMIT_SLOWEST), 2);
+	/* An exchange of 2 ms costs more than the slower node; a file server can hide both. */
+	fleet.gradient_bytes = 1e6;
+	fleet.network_bytes_per_s = 5e8;
+	assert_int_equal(fleet_wait_for_slowest(&fleet, replay, nodes, 2, rounds, &err), 0);
+	assert_int_equal(fleet_at(&fleet, 2).limit, FLEET_LIMIT_NETWORK);
+	assert_close(fleet_at(&fleet, 2).samples_per_s, 2 / 3.2e-3, 1e-4);
+	fleet.bytes_per_sample = 1e5;
+	fleet.storage_bytes_per_s = 4e7;
+	assert_int_equal(fleet_at(&fleet, 2).limit, FLEET_LIMIT_STORAGE);
+	assert_close(fleet_at(&fleet, 2).samples_per_s, 400, 1e-9);
+	fleet_replay_close(replay);
+	free(node);
+}
+
+/* Between the numbers that were asked for, and beyond them. */
+static void waits_are_interpolated(void **state)
+{
+	(void)state;
+	struct fleet fleet = {.node_samples_per_s = 1000,
+		.input_samples_per_s = HUGE_VAL,
+		.step_seconds = 1e-3,
+		.batch = 1,
+		.storage_bytes_per_s = HUGE_VAL,
+		.waits = {{1, 1}, {4, 1.2}, {64, 1.4}},
+		.wait_count = 3};
+	const struct {
+		unsigned nodes;
+		double factor;
+	} cases[] = {{1, 1}, {2, 1.1}, {4, 1.2}, {16, 1.3}, {64, 1.4}, {1000, 1.4}};
+	for (size_t i = 0; i < COUNT(cases); i++)
+		assert_close(
+			fleet_at(&fleet, cases[i].nodes).efficiency, 1 / cases[i].factor, 1e-9);
+}
+
+static void a_node_that_takes_no_time_is_refused(void **state)
+{
+	(void)state;
+	struct node *const node = node_of(constant_one, 0, constant_one, 0, 4, 1);
+	struct fleet_replay *replay;
+	struct error err = {""};
+	assert_int_equal(fleet_replay_open(&replay, &node->model, &alike, SAMPLES, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "no time"));
+	fleet_replay_close(replay);
+	fleet_replay_close(NULL);
+	free(node);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_largest_of_a_few),
+		cmocka_unit_test(the_largest_of_a_law),
+		cmocka_unit_test(equal_steps_lose_nothing),
+		cmocka_unit_test(the_largest_step_is_waited_for),
+		cmocka_unit_test(the_slowest_node_is_waited_for),
+		cmocka_unit_test(a_simulated_barrier_is_predicted),
+		cmocka_unit_test(more_nodes_than_rounds_is_told),
+		cmocka_unit_test(nodes_of_several_devices),
+		cmocka_unit_test(waiting_slows_the_fleet),
+		cmocka_unit_test(waits_are_interpolated),
+		cmocka_unit_test(a_node_that_takes_no_time_is_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
