@@ -655,7 +655,7 @@ static void fill_throughput(const struct run *r, const struct span *span, struct
 				       ? (double)steps->oversleep_ns / (double)steps->batches
 				       : NAN;
 	m->oversleep_max_ns = first_step(r)->emulated ? longest_oversleep(r) : NAN;
-	m->has_checksum = first_epoch_checksum(&r->first_epoch, &m->checksum);
+	first_epoch_checksum(&r->first_epoch, m);
 	if (config_on(r->config, KEY_RUN_VERIFY) && !m->has_checksum)
 		measurement_note(m, "no checksum: the run ended before its first epoch did");
 }

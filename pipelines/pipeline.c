@@ -392,14 +392,6 @@ static int choose_backend(struct run *run, struct error *err)
 	return run->backend ? 0 : -ENOTSUP;
 }
 
-static int open_first_epoch(struct run *run, struct error *err)
-{
-	return first_epoch_open(&run->first_epoch, run->plan.batches_per_epoch, run->plan.kind,
-		       &run->plan.sample, config_on(run->config, KEY_RUN_VERIFY))
-		       ? no_memory(err)
-		       : 0;
-}
-
 static int open_run(struct run *run, struct error *err)
 {
 	int code = choose_backend(run, err);
@@ -429,8 +421,11 @@ static int open_run(struct run *run, struct error *err)
 	if (!code && (open_stages(run) || open_timeline(run) ||
 			     monitor_open(&run->monitor, &run->placement, run->dataset->root)))
 		code = no_memory(err);
-	if (!code)
-		code = open_first_epoch(run, err);
+	if (!code) {
+		const struct sampler_options sampler = plan_sampler(run->config, run->dataset);
+		run->first_epoch = first_epoch_of(&sampler, run->plan.kind, &run->plan.sample,
+			config_on(run->config, KEY_RUN_VERIFY));
+	}
 	if (!code && rounds_open(&run->rounds, run->plan.devices, run->stages[STAGE_SYNC].meters))
 		code = no_memory(err);
 	if (!code)
@@ -636,7 +631,6 @@ void run_close(struct run *run)
 	loader_free(run);
 	source_close(run->source);
 	exchange_close(&run->exchange);
-	first_epoch_close(&run->first_epoch);
 	close_pool(run, POOL_STAGING, &run->staging_block);
 	close_pool(run, POOL_SLOTS, &run->slot_block);
 	close_pool(run, POOL_BLOBS, &run->blob_block);

@@ -143,26 +143,42 @@ uint64_t slot_checksum(
 
 /* --- the first epoch -------------------------------------------------------------------------- */
 
-int first_epoch_open(struct first_epoch *first, uint64_t batches, const struct sample_ops *kind,
-	const struct sample_sizes *sizes, bool verify)
+struct first_epoch first_epoch_of(const struct sampler_options *sampler,
+	const struct sample_ops *kind, const struct sample_sizes *sizes, bool verify)
 {
-	*first = (struct first_epoch){.batches = batches, .kind = kind, .sizes = *sizes};
-	if (!verify)
-		return 0;
-	first->hashes = calloc(batches, sizeof *first->hashes);
-	return first->hashes ? 0 : -ENOMEM;
+	const uint64_t size = sampler->batch_size;
+	return (struct first_epoch){
+		.batches = (sampler_used(sampler) + size - 1) / size,
+		.kind = kind,
+		.sizes = *sizes,
+		.sampler = *sampler,
+		.verify = verify,
+	};
 }
 
-void first_epoch_close(struct first_epoch *first)
+static uint64_t first_epoch_sum(const struct first_epoch *first, const struct slot *slot)
 {
-	free(first->hashes);
-	first->hashes = NULL;
+	const size_t bytes = first->sizes.bytes;
+	const size_t label_bytes = first->sizes.label_bytes;
+	const uint32_t place = (uint32_t)slot->batch * first->sampler.batch_size;
+	uint64_t sum = 0;
+	for (uint32_t i = 0; i < slot->size; i++) {
+		const uint64_t position = sampler_position(&first->sampler, place + i);
+		const uint64_t sample = hash_bytes(slot->data + i * bytes, bytes, position);
+		sum += hash_bytes(slot->labels + i * label_bytes, label_bytes, sample);
+	}
+	return sum;
 }
 
 void first_epoch_hash(struct first_epoch *first, const struct slot *slot)
 {
-	if (first->hashes && slot->batch < first->batches)
-		first->hashes[slot->batch] = slot_checksum(first->kind, &first->sizes, slot);
+	if (!first->verify || slot->batch >= first->batches)
+		return;
+	const uint64_t batch[] = {
+		slot->batch, slot->notes ? slot_checksum(first->kind, &first->sizes, slot) : 0};
+	(void)atomic_fetch_add(&first->sum,
+		slot->notes ? hash_bytes(batch, sizeof batch, 0) : first_epoch_sum(first, slot));
+	(void)atomic_fetch_add(&first->summed, slot->size);
 }
 
 bool first_epoch_step(struct first_epoch *first, const struct slot *slot)
@@ -175,10 +191,12 @@ bool first_epoch_step(struct first_epoch *first, const struct slot *slot)
 	return stepped < first->batches || atomic_load(&first->good) > 0;
 }
 
-bool first_epoch_checksum(const struct first_epoch *first, uint64_t *out)
+void first_epoch_checksum(const struct first_epoch *first, struct measurement *m)
 {
-	if (!first->hashes || atomic_load(&first->stepped) < first->batches)
-		return false;
-	*out = hash_bytes(first->hashes, first->batches * sizeof *first->hashes, 0);
-	return true;
+	m->has_checksum = first->verify && atomic_load(&first->stepped) >= first->batches;
+	if (!m->has_checksum)
+		return;
+	m->checksum = atomic_load(&first->sum);
+	m->checksum_samples = atomic_load(&first->summed);
+	m->checksum_ranks = 1;
 }

@@ -60,18 +60,22 @@ uint64_t slot_checksum(
 	const struct sample_ops *kind, const struct sample_sizes *sizes, const struct slot *slot);
 
 /* What is asked of the first epoch as a whole, whichever thread steps a batch of it: was there one good
- * sample, and (run.verify) are its batches those that the seed says. */
+ * sample, and (run.verify) are its samples those that the seed says.
+ *
+ * The checksum is a sum over samples, each hashed with its label and its place in the order of all ranks: it is the same
+ * however samples are dealt to batches and devices, and the sum over ranks is what one process has.  Where a device finishes
+ * the samples it is a sum over batches of this rank. */
 struct first_epoch {
 	uint64_t batches; /* in it */
 	const struct sample_ops *kind;
 	struct sample_sizes sizes;
-	uint64_t *hashes; /* (batches), NULL without run.verify; owned */
-	atomic_uint_least64_t stepped, good;
+	struct sampler_options sampler;
+	bool verify;
+	atomic_uint_least64_t stepped, good, sum, summed; /* samples in the sum */
 };
 
-int first_epoch_open(struct first_epoch *first, uint64_t batches, const struct sample_ops *kind,
-	const struct sample_sizes *sizes, bool verify); /* 0, -ENOMEM */
-void first_epoch_close(struct first_epoch *first);      /* safe on {0} */
+struct first_epoch first_epoch_of(const struct sampler_options *sampler,
+	const struct sample_ops *kind, const struct sample_sizes *sizes, bool verify);
 
 /* A thread that has the batch's bytes, each batch once, before first_epoch_step. */
 void first_epoch_hash(struct first_epoch *first, const struct slot *slot);
@@ -80,8 +84,7 @@ void first_epoch_hash(struct first_epoch *first, const struct slot *slot);
  * was good. */
 bool first_epoch_step(struct first_epoch *first, const struct slot *slot);
 
-/* After all threads have ended: over the batches in their own order, wherever they were stepped.  False:
- * not asked for, or the epoch was not over. */
-bool first_epoch_checksum(const struct first_epoch *first, uint64_t *out);
+/* After all threads have ended: the checksum and what is in it; none where it was not asked for, or the epoch was not over. */
+void first_epoch_checksum(const struct first_epoch *first, struct measurement *m);
 
 #endif

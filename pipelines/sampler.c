@@ -130,25 +130,24 @@ void sampler_close(struct sampler *s)
 	memory_unmap(&s->block);
 }
 
-/* Where this rank's sample at a place of its epoch is in the order of all. */
-static uint32_t sampler_at(const struct sampler *s, uint32_t place)
+uint32_t sampler_position(const struct sampler_options *options, uint32_t place)
 {
-	const uint32_t ranks = sampler_ranks(&s->options);
-	return s->shards > 0 ? s->options.rank * (s->options.count / ranks) + place
-			     : place * ranks + s->options.rank;
+	const uint32_t ranks = sampler_ranks(options);
+	return options->by_shards ? options->rank * (options->count / ranks) + place
+				  : place * ranks + options->rank;
 }
 
 uint32_t sampler_peek(struct sampler *s)
 {
 	if (s->position == s->used)
 		enter_epoch(s, s->epoch + 1);
-	return s->order[sampler_at(s, s->position)];
+	return s->order[sampler_position(&s->options, s->position)];
 }
 
 /* Of the next epoch, which is built as far as it takes: samples are mixed within their window alone. */
 static uint32_t sampler_coming(struct sampler *s, uint32_t place)
 {
-	const uint32_t at = sampler_at(s, place);
+	const uint32_t at = sampler_position(&s->options, place);
 	const bool last = s->options.epochs > 0 && s->epoch + 1 >= s->options.epochs;
 	const bool mixed = s->shards == 0 && s->options.shuffle;
 	if (place >= s->used || last || mixed)
@@ -162,7 +161,7 @@ static uint32_t sampler_coming(struct sampler *s, uint32_t place)
 uint32_t sampler_ahead(struct sampler *s, uint32_t ahead)
 {
 	const uint32_t left = s->used - s->position;
-	return ahead < left ? s->order[sampler_at(s, s->position + ahead)]
+	return ahead < left ? s->order[sampler_position(&s->options, s->position + ahead)]
 			    : sampler_coming(s, ahead - left);
 }
 

@@ -75,6 +75,9 @@ uint32_t sampler_ahead(struct sampler *sampler, uint32_t ahead);
 /* The sample of the next ticket, taken: the ticket at that place.  Places come in order. */
 struct ticket sampler_take(struct sampler *sampler, struct flow_ticket place);
 
+/* Where this rank's sample at a place of its epoch is in the order of all ranks. */
+uint32_t sampler_position(const struct sampler_options *options, uint32_t place);
+
 /* Samples per epoch without a sampler, and what one maps, for the plan. */
 uint32_t sampler_used(const struct sampler_options *options);
 uint64_t sampler_bytes(const struct sampler_options *options);

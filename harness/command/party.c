@@ -393,6 +393,16 @@ static void party_hand_over(
 	*theirs = (struct measurement){0};
 }
 
+/* The job's checksum is the sum over its ranks, as one process has it. */
+static void party_sum_checksums(struct measurement *m, const struct measurement *theirs)
+{
+	if (!m->has_checksum || !theirs->has_checksum)
+		return;
+	m->checksum += theirs->checksum;
+	m->checksum_samples += theirs->checksum_samples;
+	m->checksum_ranks += theirs->checksum_ranks;
+}
+
 static int leader_finish(struct party *party, const struct party_job *job, int code,
 	struct measurement *m, struct error *err)
 {
@@ -408,6 +418,8 @@ static int leader_finish(struct party *party, const struct party_job *job, int c
 				       : error_set(&one, -ENOMEM, "out of memory");
 		if (!got && !code && !job->kept)
 			party_hand_over(party, rank, theirs, m);
+		else if (!got)
+			party_sum_checksums(m, theirs);
 		/* Who does not answer is why the others gave up. */
 		if (got && (!failed || got == -ETIMEDOUT)) {
 			failed = got;

@@ -660,6 +660,8 @@ static const struct field measurement_fields[] = {
 	FIELD(measurement, dataset_samples, FIELD_UINT64),
 	FIELD(measurement, file_bytes_mean, FIELD_REAL),
 	FIELD(measurement, has_checksum, FIELD_BOOLEAN),
+	FIELD(measurement, checksum_samples, FIELD_UINT64),
+	FIELD(measurement, checksum_ranks, FIELD_UINT32),
 	FIELD(measurement, window_seconds, FIELD_REAL),
 };
 
@@ -707,6 +709,9 @@ bool measurement_json_has_fact(const json_t *object, const char *name)
 	return json_object_get(json_object_get(object, "facts"), name) != NULL;
 }
 
+/* Older results have "checksum", over batches in their order. */
+static const char EPOCH_CHECKSUM[] = "epoch_checksum";
+
 static json_t *checksum_to_json(const struct measurement *m)
 {
 	char text[CHECKSUM_BYTES];
@@ -720,7 +725,7 @@ json_t *measurement_to_json(const struct measurement *m)
 	int bad = json_object_set_new(object, "kind", json_string("repetition"));
 	bad |= json_object_set_new(object, "status", json_string(status_names[m->status]));
 	bad |= fields_encode(object, measurement_fields, COUNT(measurement_fields), m);
-	bad |= json_object_set_new(object, "checksum", checksum_to_json(m));
+	bad |= json_object_set_new(object, EPOCH_CHECKSUM, checksum_to_json(m));
 	bad |= fields_encode(object, part_fields, COUNT(part_fields), m);
 	bad |= json_object_set_new(object, "window_columns", window_columns_to_json(m));
 	bad |= json_object_set_new(object, "windows", windows_to_json(m));
@@ -753,7 +758,8 @@ int measurement_from_json(struct measurement *m, const json_t *object, struct er
 		code = fields_decode(object, part_fields, COUNT(part_fields), m, err);
 	if (code)
 		return code;
-	const char *checksum = json_string_value(json_object_get(object, "checksum"));
+	const char *checksum = json_string_value(json_object_get(object, EPOCH_CHECKSUM));
+	m->has_checksum = m->has_checksum && checksum;
 	if (checksum)
 		m->checksum = strtoull(checksum, NULL, 16);
 	return windows_from_json(m, object, err);

@@ -420,8 +420,12 @@ struct measurement {
 	uint64_t dataset_samples;
 	double file_bytes_mean;
 
-	uint64_t checksum; /* over all batches of epoch 0 in order, with run.verify; 0 without */
+	/* With run.verify: the sum over the samples of epoch 0 of hash(bytes, label, place in the order of all ranks), and how
+	 * many samples and ranks are in it.  A job's leader has the sum over its ranks, which is what one process has; each
+	 * other rank has its share. */
 	bool has_checksum;
+	uint64_t checksum, checksum_samples;
+	uint32_t checksum_ranks;
 
 	struct stage_measurement stages[STAGES_MAX];
 	size_t stage_count;

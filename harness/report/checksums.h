@@ -1,6 +1,6 @@
-/* run.verify's checksums held beside each other.  The batches of the first epoch are a function of the data, the seed and
- * what makes a sample of a file: repetitions that agree in these must agree in their checksums, however many workers,
- * readers or buffers there were.  Pure functions. */
+/* run.verify's checksums held beside each other.  The samples of the first epoch and their order are a function of the data, the
+ * seed and what makes a sample of a file: repetitions that agree in these must agree in their checksums, however many ranks,
+ * devices, workers, readers or buffers there were.  Pure functions. */
 #ifndef MLBENCH_REPORT_CHECKSUMS_H
 #define MLBENCH_REPORT_CHECKSUMS_H
 
@@ -12,9 +12,10 @@
 #include <stdint.h>
 
 struct checksum {
-	uint64_t content; /* hash of what decides on the batches: equal contents, equal values */
+	uint64_t content; /* hash of what decides on the samples: equal contents, equal values */
 	uint64_t value;
 	uint32_t point, repeat;
+	uint32_t ranks; /* in the sum */
 };
 
 struct checksums {

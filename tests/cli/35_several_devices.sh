@@ -70,6 +70,6 @@ PY
 checked=(--set decode.workers=2 --set batch.size=8 --set run.verify=on --set measure.epochs=2 --set measure.warmup=0s --set measure.repeats=1)
 for devices in 1 2 3 4; do
 	expect_measured "$MLBENCH" run tiny.ini "${checked[@]}" --set step.devices=$devices --out "verify$devices"
-	grep -o '"checksum":[^,}]*' "verify$devices/points.jsonl" >>sums
+	grep -o '"epoch_checksum":[^,}]*' "verify$devices/points.jsonl" >>sums
 done
 [ "$(sort -u sums | wc -l)" -eq 1 ] && [ "$(wc -l <sums)" -eq 4 ] || fail "not one checksum: $(cat sums)"

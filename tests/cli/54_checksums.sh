@@ -13,8 +13,8 @@ lines = [json.loads(line) for line in open(path)]
 with open(path, "w") as out:
     for line in lines:
         if line.get("kind") == "repetition" and (line["point"], line["repeat"]) == (point, repeat):
-            assert line["checksum"], "no checksum to change"
-            line["checksum"] = "0123456789abcdef"
+            assert line["epoch_checksum"], "no checksum to change"
+            line["epoch_checksum"] = "0123456789abcdef"
         out.write(json.dumps(line) + "\n")
 PY
 }

@@ -67,8 +67,8 @@ first() {
 r = next(r for r in map(json.loads, open(sys.argv[1] + "/points.jsonl")) if r.get("kind") == "repetition")
 print(eval(sys.argv[2]))' "$@"
 }
-sum=$(first pread 'r["checksum"]')
-[ "${#sum}" -eq 16 ] && [ "$(first stdio 'r["checksum"]')" = "$sum" ] || fail "stdio reads other bytes than pread"
+sum=$(first pread 'r["epoch_checksum"]')
+[ "${#sum}" -eq 16 ] && [ "$(first stdio 'r["epoch_checksum"]')" = "$sum" ] || fail "stdio reads other bytes than pread"
 [ "$(first stdio 'r["facts"]')" = "$(first pread 'r["facts"]')" ] || fail "the facts of stdio are not those of pread"
 [ "$(first stdio 'r["engine"]')" = stdio ] || fail "another engine read"
 expect_measured "$MLBENCH" diagnose stdio
@@ -92,8 +92,8 @@ prints "farbfeld"
 for folder in pictures same; do
 	expect_measured "$MLBENCH" "${run[@]}" "${pictures[@]}" --set dataset.path=$folder --out "of-$folder"
 done
-sum=$(first of-same 'r["checksum"]')
-[ "${#sum}" -eq 16 ] && [ "$(first of-pictures 'r["checksum"]')" = "$sum" ] || fail "farbfeld is decoded to other pixels"
+sum=$(first of-same 'r["epoch_checksum"]')
+[ "${#sum}" -eq 16 ] && [ "$(first of-pictures 'r["epoch_checksum"]')" = "$sum" ] || fail "farbfeld is decoded to other pixels"
 cp -r pictures damaged
 truncate -s 1000 damaged/1/3.ff
 "$MLBENCH" check tiny.ini --set dataset.recipe=none --set dataset.path=damaged >out 2>err
@@ -108,9 +108,9 @@ taken=("${checked[@]}" --set sample.kind=head --set augment.size=224)
 for engine in pread stdio; do
 	expect_measured "$MLBENCH" "${run[@]}" "${taken[@]}" --set read.engine=$engine --out "bytes-$engine"
 done
-sum=$(first bytes-pread 'r["checksum"]')
-[ "${#sum}" -eq 16 ] && [ "$(first bytes-stdio 'r["checksum"]')" = "$sum" ] || fail "bytes are not the same twice"
-[ "$sum" != "$(first pread 'r["checksum"]')" ] || fail "bytes are images"
+sum=$(first bytes-pread 'r["epoch_checksum"]')
+[ "${#sum}" -eq 16 ] && [ "$(first bytes-stdio 'r["epoch_checksum"]')" = "$sum" ] || fail "bytes are not the same twice"
+[ "$sum" != "$(first pread 'r["epoch_checksum"]')" ] || fail "bytes are images"
 [ "$(first bytes-pread 'r["bad_samples"]')" = 0 ] || fail "some files gave no bytes"
 expect_measured "$MLBENCH" "${run[@]}" --set sample.kind=head --set augment.size=224 --set measure.limits=on --out bytes-limits
 expect_measured "$MLBENCH" diagnose bytes-limits
@@ -128,8 +128,8 @@ for container in files lengths; do
 done
 ls packed-lengths/*.cat >/dev/null || fail "no file of the container"
 for kind in images bytes; do
-	sum=$(first packed-files-$kind 'r["checksum"]')
-	[ "${#sum}" -eq 16 ] && [ "$(first packed-lengths-$kind 'r["checksum"]')" = "$sum" ] || fail "packed $kind are others"
+	sum=$(first packed-files-$kind 'r["epoch_checksum"]')
+	[ "${#sum}" -eq 16 ] && [ "$(first packed-lengths-$kind 'r["epoch_checksum"]')" = "$sum" ] || fail "packed $kind are others"
 done
 
 # The backend steps, the chart is on the page, and the command is listed and runs.

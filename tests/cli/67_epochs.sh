@@ -5,7 +5,7 @@ apart=(--set decode.workers=1 --set batch.size=8 --set step.time=2ms --set measu
 	--set run.verify=on --set decode.startup=30ms)
 checksum() {
 	expect 0 "$MLBENCH" show "$1" --json
-	sed -n 's/.*"checksum":"\([0-9a-f]*\)".*/\1/p' "$1/points.jsonl" | sort -u
+	sed -n 's/.*"epoch_checksum":"\([0-9a-f]*\)".*/\1/p' "$1/points.jsonl" | sort -u
 }
 
 expect 2 "$MLBENCH" check tiny.ini --set decode.persistent=maybe

@@ -25,7 +25,7 @@ serve() {
 }
 
 checksum() {
-	grep -o '"checksum":"[0-9a-f]*"' "$1/points.jsonl" | head -n 1
+	grep -o '"epoch_checksum":"[0-9a-f]*"' "$1/points.jsonl" | head -n 1
 }
 expect_measured "$MLBENCH" run tiny.ini "${one[@]}" --set read.engine=pread --set measure.epochs=2 --out files
 [ -n "$(checksum files)" ] || fail "no checksum"

@@ -15,7 +15,7 @@ run() { # DATA FOLDER ARGUMENT ...
 	shift 2
 	expect_measured "$MLBENCH" run tiny.ini --set batch.size=4 --set measure.repeats=1 --set measure.epochs=1 --set "dataset.path=$data" \
 		--out "$folder" "$@"
-	grep -o '"checksum":"[0-9a-f]*"' "$folder/points.jsonl" >"$folder.sum" || fail "no checksum: $folder"
+	grep -o '"epoch_checksum":"[0-9a-f]*"' "$folder/points.jsonl" >"$folder.sum" || fail "no checksum: $folder"
 }
 for set in small large; do
 	run "exported/$set" "$set.pread" --set read.engine=pread

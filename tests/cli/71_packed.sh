@@ -36,7 +36,7 @@ for name in glob.glob(sys.argv[1]):
     for line in open(name):
         row = json.loads(line)
         if row.get("kind") == "repetition":
-            sums.setdefault(row["checksum"], set()).add(name)
+            sums.setdefault(row["epoch_checksum"], set()).add(name)
 assert len(sums) == 1 and None not in sums, sums
 PY
 }
@@ -269,7 +269,7 @@ python3 - <<'PY' || fail "foreign shards give other batches"
 import json
 def sums(name):
     rows = map(json.loads, open(name + "/points.jsonl"))
-    return {row["checksum"] for row in rows if row.get("kind") == "repetition"}
+    return {row["epoch_checksum"] for row in rows if row.get("kind") == "repetition"}
 assert len(sums("read_files") | sums("read_foreign") | sums("read_records") | sums("read_foreign_gz")) == 1
 assert sums("scan_files") == sums("read_folders")
 PY

@@ -33,7 +33,7 @@ for folder in ("same", "same_npz", "same_npz-deflated"):
     for line in open(folder + "/points.jsonl"):
         row = json.loads(line)
         if row.get("kind") == "repetition":
-            sums.add(row["checksum"])
+            sums.add(row["epoch_checksum"])
 assert len(sums) == 1, sums
 PY
 
@@ -102,7 +102,7 @@ def sums(packing, numbers):
         for line in open("%s%d/points.jsonl" % (packing, number)):
             row = json.loads(line)
             if row.get("kind") == "repetition":
-                found.add(row["checksum"])
+                found.add(row["epoch_checksum"])
     return found
 stream, documents = sums("stream", range(4)), sums("documents", range(4))
 assert len(stream) == 1 and len(documents) == 1 and stream != documents, (stream, documents)
@@ -187,7 +187,7 @@ for layout in ("columns", "rows"):
         row = json.loads(line)
         if row.get("kind") == "repetition":
             columns = 3 if row["point"] < 2 else 12
-            sums.setdefault(columns, set()).add(row["checksum"])
+            sums.setdefault(columns, set()).add(row["epoch_checksum"])
             bytes_of[layout, columns] = row["file_bytes_mean"]
 assert len(sums[3]) == 1 and len(sums[12]) == 1 and sums[3] != sums[12], sums
 head = 16 + 8 * 12

@@ -35,7 +35,7 @@ expect 0 "$MLBENCH" check tiny.ini "${alone[@]}" --json
 # Each is of the same batches, whoever decodes them, and training's batches stay what they are without.
 training() {
 	python3 -c 'import json, sys
-print([d["checksum"] for d in map(json.loads, open(sys.argv[1])) if d.get("kind") == "repetition"][0])' "$1/points.jsonl"
+print([d["epoch_checksum"] for d in map(json.loads, open(sys.argv[1])) if d.get("kind") == "repetition"][0])' "$1/points.jsonl"
 }
 expect_measured "$MLBENCH" run tiny.ini "${alone[@]}" --set run.verify=on --set measure.epochs=4 --out without
 for workers in 1 3; do

@@ -52,7 +52,7 @@ for mode in "read.by=readers" "read.by=workers" "read.by=workers read.engine=mem
 	sum=$(/usr/bin/env python3 -c 'import json, sys
 for line in open(sys.argv[1]):
     if "repetition" in line:
-        print(json.loads(line)["checksum"])' "way$number/points.jsonl" | sort -u)
+        print(json.loads(line)["epoch_checksum"])' "way$number/points.jsonl" | sort -u)
 	[ "$(wc -l <<<"$sum")" -eq 1 ] && [ -n "$sum" ] || fail "no one checksum: $mode"
 	[ "$sum" = "${first:=$sum}" ] || fail "other batches: $mode"
 	# A thread that gets its first core late has no clock until then.

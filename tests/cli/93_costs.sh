@@ -83,7 +83,7 @@ says "did you mean 'overhead.sample'"
 costly=(--set overhead.sample=1ms --set overhead.batch=4ms --set overhead.step=2ms)
 twin=(--set decode.workers=1 --set batch.size=8 --set measure.epochs=2 --set measure.warmup=0s --set run.verify=on)
 checksum() {
-	sed -n 's/.*"checksum":"\([0-9a-f]*\)".*/\1/p' "$1/points.jsonl" | sort -u
+	sed -n 's/.*"epoch_checksum":"\([0-9a-f]*\)".*/\1/p' "$1/points.jsonl" | sort -u
 }
 expect 0 "$MLBENCH" check tiny.ini "${costly[@]}"
 reads "declared overhead.sample 1ms, overhead.batch 4ms, overhead.step 2ms: CPU time of a loader"

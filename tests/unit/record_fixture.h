@@ -151,6 +151,8 @@ static struct measurement *make_measurement(uint32_t point, uint32_t repeat, uin
 	m->file_bytes_mean = 1e5 * rng_uniform(&rng);
 	m->checksum = 0xfedcba9876543210ULL; /* above what JSON's integers hold */
 	m->has_checksum = true;
+	m->checksum_samples = 96;
+	m->checksum_ranks = 4;
 	fill_stage(&m->stages[m->stage_count++], "read", &rng);
 	fill_stage(&m->stages[m->stage_count++], "step", &rng);
 	m->read_points[m->read_point_count++] = (struct read_point){.depth = 4,
@@ -345,6 +347,8 @@ static void assert_same(const struct measurement *a, const struct measurement *b
 	assert_int_equal(a->samples, b->samples);
 	assert_int_equal(a->rss_peak_bytes, b->rss_peak_bytes);
 	assert_true(a->checksum == b->checksum && a->has_checksum == b->has_checksum);
+	assert_true(a->checksum_samples == b->checksum_samples &&
+		    a->checksum_ranks == b->checksum_ranks);
 	assert_int_equal(a->stage_count, b->stage_count);
 	for (size_t i = 0; i < a->stage_count; i++)
 		assert_same_stage(&a->stages[i], &b->stages[i]);

@@ -28,6 +28,20 @@ static void measurement_round_trip(void **state)
 	}
 }
 
+/* Older results have another checksum under another name, which is held beside no newer one. */
+static void an_older_checksum_is_none(void **state)
+{
+	(void)state;
+	struct measurement m;
+	struct error err;
+	json_t *object = json_pack("{s:s, s:i, s:b, s:s}", "status", "ok", "point", 0,
+		"has_checksum", 1, "checksum", "0123456789abcdef");
+	assert_int_equal(measurement_from_json(&m, object, &err), 0);
+	assert_false(m.has_checksum);
+	measurement_release(&m);
+	json_decref(object);
+}
+
 /* Every member of the wrong kind is refused, not read as something else. */
 static void measurement_refuses_nonsense(void **state)
 {
@@ -162,6 +176,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(measurement_round_trip),
+		cmocka_unit_test(an_older_checksum_is_none),
 		cmocka_unit_test(cold_that_did_not_last),
 		cmocka_unit_test(measurement_refuses_nonsense),
 		cmocka_unit_test(an_older_line_is_read),

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "pipelines/sample_account.h"
 #include "pipelines/sampler.h"
 
 #include <errno.h>
@@ -327,6 +328,100 @@ static void ranks_share_shards(void **state)
 	assert_true(__builtin_popcount(shards[0] & shards[1]) <= 2);
 }
 
+/* --- the checksum of the first epoch ---------------------------------------------------------- */
+
+enum { SUM_COUNT = 48, SUM_BATCH_MOST = 16, SUM_FORGED = 5 };
+
+/* The job's, of which each rank hashes what its sampler says; with two devices the second one's batch comes first.  forged: at
+ * that place of rank 0 is the sample of the place after it. */
+static struct measurement job_checksum(struct sampler_options options, bool forged)
+{
+	const uint32_t ranks = options.ranks > 1 ? options.ranks : 1;
+	const struct sample_sizes sizes = {.bytes = sizeof(uint64_t), .label_bytes = 4};
+	static struct measurement job, m;
+	job = (struct measurement){.has_checksum = true};
+	for (options.rank = 0; options.rank < ranks; options.rank++) {
+		struct first_epoch first = first_epoch_of(&options, NULL, &sizes, true);
+		struct sampler sampler;
+		static struct ticket tickets[SUM_COUNT];
+		assert_int_equal(sampler_open(&sampler, &options), 0);
+		open_tickets(&options);
+		for (uint32_t i = 0; i < sampler.used; i++)
+			tickets[i] = take(&sampler);
+		close_sampler(&sampler);
+		if (forged && options.rank == 0)
+			tickets[SUM_FORGED] = tickets[SUM_FORGED + 1];
+		for (uint32_t b = 0; b < first.batches; b++) {
+			const uint32_t batch = options.devices > 1 ? b ^ 1 : b;
+			const uint32_t begin = batch * options.batch_size;
+			const uint32_t left = sampler.used - begin;
+			uint64_t data[SUM_BATCH_MOST];
+			uint32_t labels[SUM_BATCH_MOST];
+			struct slot slot = {.data = (uint8_t *)data,
+				.labels = (uint8_t *)labels,
+				.batch = batch,
+				.size = left < options.batch_size ? left : options.batch_size};
+			for (uint32_t i = 0; i < slot.size; i++) {
+				data[i] = tickets[begin + i].seed;
+				labels[i] = tickets[begin + i].sample % 3;
+			}
+			first_epoch_checksum(&first, &m);
+			assert_false(m.has_checksum);
+			first_epoch_hash(&first, &slot);
+			assert_true(first_epoch_step(&first, &slot));
+		}
+		first_epoch_checksum(&first, &m);
+		assert_true(m.has_checksum);
+		job.checksum += m.checksum;
+		job.checksum_samples += m.checksum_samples;
+		job.checksum_ranks += m.checksum_ranks;
+	}
+	return job;
+}
+
+/* However samples are dealt to ranks, devices and batches, as long as none is left out: in order, shuffled, and by shards. */
+static void ranks_have_the_checksum_of_one(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"0", "1", "2", "3", "4", "5"};
+	static struct sample samples[SUM_COUNT];
+	static const uint64_t offsets[SUM_COUNT];
+	uint64_t before = 0;
+	for (uint32_t i = 0; i < SUM_COUNT; i++)
+		samples[i] = (struct sample){.path = names[i / 8]};
+	const struct dataset dataset = {.samples = samples, .offsets = offsets, .count = SUM_COUNT};
+	for (int way = 0; way < 3; way++) {
+		struct sampler_options options = {.seed = 3,
+			.count = SUM_COUNT,
+			.batch_size = SUM_BATCH_MOST,
+			.shuffle = way > 0,
+			.by_shards = way == 2 ? &dataset : NULL,
+			.window = 4};
+		const uint64_t one = job_checksum(options, false).checksum;
+		assert_true(one != before); /* another order */
+		before = one;
+		for (options.ranks = 1; options.ranks <= 3; options.ranks++)
+			for (options.devices = 1; options.devices <= 2; options.devices++)
+				for (int large = 0; large < 2; large++) {
+					options.batch_size = large == 0           ? 4
+							     : options.ranks == 3 ? 8
+										  : 12;
+					const struct measurement job = job_checksum(options, false);
+					assert_true(job.checksum == one);
+					assert_int_equal(job.checksum_samples, SUM_COUNT);
+					assert_int_equal(job.checksum_ranks, options.ranks);
+					assert_true(job_checksum(options, true).checksum != one);
+				}
+		/* With an incomplete last batch, too; what is left out is missing from the sum. */
+		options.ranks = 2;
+		options.devices = 1;
+		options.batch_size = 5;
+		assert_true(job_checksum(options, false).checksum == one);
+		options.drop_last = true;
+		assert_int_equal(job_checksum(options, false).checksum_samples, 40);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -340,6 +435,7 @@ int main(void)
 		cmocka_unit_test(shards_come_whole),
 		cmocka_unit_test(ranks_share_the_batches_of_one),
 		cmocka_unit_test(ranks_share_shards),
+		cmocka_unit_test(ranks_have_the_checksum_of_one),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

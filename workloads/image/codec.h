@@ -19,7 +19,7 @@
  *        mlbench list codecs
  *        mlbench run decode_only --data FOLDER --set decode.workers=2 --set codec.crop=on \
  *                --set run.verify=on --set measure.epochs=3 --out tried
- *        grep -o '"checksum":"[^"]*"' tried/points.jsonl
+ *        grep -o '"epoch_checksum":"[^"]*"' tried/points.jsonl
  *      Then `make unit-image_codec unit-scan`, and fuzz it with a small file of it in
  *      tests/fuzz/corpus/image (`make build/fuzz/fuzz_image`).  clang-format -i before you commit.
  * tests/recipes/codec.patch is a whole example, for farbfeld.
