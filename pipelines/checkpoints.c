@@ -95,7 +95,8 @@ static int checkpoints_check_space(
 int checkpoints_plan(const struct config *config, const struct dataset *dataset,
 	struct pipeline_plan *plan, struct error *err)
 {
-	if (config_integer(config, KEY_CHECKPOINT_EVERY) == 0)
+	/* Of ranks, the first one saves for all, and they wait for it. */
+	if (config_integer(config, KEY_CHECKPOINT_EVERY) == 0 || plan_rank(config) > 0)
 		return 0;
 	const bool adam = config_integer(config, KEY_STEP_OPTIMIZER) == STEP_OPTIMIZER_ADAM;
 	plan->checkpoint_bytes = (uint64_t)config_integer(config, KEY_CHECKPOINT_BYTES);

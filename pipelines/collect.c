@@ -570,6 +570,7 @@ static void fill_ranks(const struct run *r, const struct span *span, struct meas
 		.late_seconds = seconds_between(from->late_ns, to->late_ns),
 		.own_seconds = seconds_between(from->own_ns, to->own_ns),
 		.own_hidden_seconds = seconds_between(from->own_hidden_ns, to->own_hidden_ns),
+		.siblings_cores = NAN,
 		.clock_error_ns = (double)r->ranks->error_ns,
 	};
 	(void)snprintf(out->host, sizeof out->host, "%s", r->ranks->world.host);

@@ -4,6 +4,8 @@
  * memory do not contain it, as those of another job on the node would not. */
 #include "pipelines/injection.h"
 
+#include "pipelines/pipeline.h"
+
 #include "pipelines/overhead.h"
 
 #include "harness/base/clock.h"
@@ -110,6 +112,14 @@ static void hogs_close(struct hogs *hogs)
 
 /* --- planting -------------------------------------------------------------------------------- */
 
+/* Of ranks, which have a device each, the last one is the slow one. */
+static double injection_slow_device(const struct config *config)
+{
+	const int64_t ranks = config_integer(config, KEY_RUN_RANKS);
+	const bool other = ranks > 1 && plan_rank(config) + 1 != ranks;
+	return other ? 1 : config_real(config, KEY_INJECT_SLOW_DEVICE);
+}
+
 int injection_open(struct injection *in, const struct config *config, struct error *err)
 {
 	*in = (struct injection){
@@ -123,7 +133,7 @@ int injection_open(struct injection *in, const struct config *config, struct err
 		.upload_factor = config_real(config, KEY_INJECT_UPLOAD_FACTOR),
 		.upload_bytes_per_s = config_real(config, KEY_INJECT_UPLOAD_BANDWIDTH),
 		.step_factor = config_real(config, KEY_INJECT_STEP_FACTOR),
-		.slow_device = config_real(config, KEY_INJECT_SLOW_DEVICE),
+		.slow_device = injection_slow_device(config),
 		.sync_factor = config_real(config, KEY_INJECT_SYNC_FACTOR),
 		.checkpoint_factor = config_real(config, KEY_INJECT_CHECKPOINT_FACTOR),
 		.checkpoint_bytes_per_s = config_real(config, KEY_INJECT_CHECKPOINT_BANDWIDTH),
@@ -355,7 +365,7 @@ static const struct planted {
 	{KEY_INJECT_UPLOAD_FACTOR, PLANTED_FACTOR, 1, "the copy of a batch takes ",
 		" times as long"},
 	{KEY_INJECT_STEP_FACTOR, PLANTED_FACTOR, 1, "a step takes its device ", " times as long"},
-	{KEY_INJECT_SLOW_DEVICE, PLANTED_FACTOR, 1, "device 0 takes ",
+	{KEY_INJECT_SLOW_DEVICE, PLANTED_FACTOR, 1, "device 0, or the last rank, takes ",
 		" times as long to compute a step"},
 	{KEY_INJECT_SYNC_FACTOR, PLANTED_FACTOR, 1, "the exchange of gradients takes ",
 		" times as long"},

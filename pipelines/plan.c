@@ -33,8 +33,7 @@ static uint64_t round_up(uint64_t value, uint64_t unit)
 	return (value + unit - 1) / unit * unit;
 }
 
-/* Of the ranks that train; alone, and of one that does not, it is 0. */
-static uint32_t plan_rank(const struct config *config)
+uint32_t plan_rank(const struct config *config)
 {
 	struct launcher launcher;
 	return launcher_find(&launcher) && launcher.rank < config_integer(config, KEY_RUN_RANKS)

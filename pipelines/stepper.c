@@ -83,6 +83,7 @@ static uint64_t rounds_beyond(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
+/* host_ns: of ranks, what was waited for the others before the exchange. */
 static void rounds_meter(const struct rounds *r, unsigned device, const struct round_step *step,
 	uint64_t exchange_ns)
 {
@@ -92,7 +93,7 @@ static void rounds_meter(const struct rounds *r, unsigned device, const struct r
 		.number = step->batch,
 		.end_ns = ended_ns,
 		.service_ns = (float)exchange_ns,
-		.host_ns = NAN,
+		.host_ns = step->ranks.met_ns > 0 ? (float)(step->sync_ns - exchange_ns) : NAN,
 	};
 	span_item(m, ended_ns, exchange_ns, &item);
 	if (!r->live)

@@ -657,6 +657,11 @@ static bool cause_slow_device(
 static bool sync_exchanges(
 	const struct evidence_base *base, const struct stage_summary *stage, struct cause *out)
 {
+	if (stage->workers == 1)
+		return cause_is(out, "exchange", 0.95,
+			"each rank exchanges gradients %.1f %% of the time, beyond what passes beside the "
+			"step, and waits for the others %.1f %% before that",
+			stage->busy * 100, devices_waiting(base->point) * 100);
 	return cause_is(out, "exchange", 0.95,
 		"%u devices spend %.1f %% of the time exchanging gradients and %.1f %% waiting for "
 		"one another before that",

@@ -321,7 +321,7 @@ static int series_of_repeat(struct model *model, struct cost_series series[COSTS
 	if (!code && step)
 		code = series_of_step(series, m, step, model->device_factor, &model->facts,
 			slowed_in(model, m, STAGE_STEP), &late_ns);
-	if (!code && sync && model->replay.shape.devices > 1)
+	if (!code && sync && (model->replay.shape.devices > 1 || model->replay.shape.ranks > 1))
 		code = series_of_sync(series, sync);
 	if (!code)
 		code = series_of_checkpoint(series, m);

@@ -352,6 +352,7 @@ static void set_up_ends(struct replay_ends *ends, const struct replay_model *mod
 	replay_cursor_open(&ends->device_cost, model, options, COST_STEP_DEVICE);
 	replay_cursor_open(&ends->sync_cost, model, options, COST_SYNC);
 	ends->count = devices_of(&model->shape);
+	ends->syncs = ends->count > 1 || model->shape.ranks > 1;
 	set_up_stalls(ends, model, options);
 	replay_cursor_open(&ends->startup_cost, model, options, COST_DECODE_STARTUP);
 	ends->epoch_batches = epoch_batches_of(&model->shape, options);

@@ -1069,7 +1069,7 @@ static void replay_step_go(struct replay *r, uint32_t index)
 			replay_wait(r, replay_event_id(EVENT_STEP, index), ns);
 			return;
 		case STEP_ENDS:
-			if (ends->count > 1) {
+			if (ends->syncs) {
 				replay_ends_gather(r, device);
 				return;
 			}

@@ -203,6 +203,7 @@ struct replay_ends {
 	struct replay_cursor upload_cost, host_cost, device_cost, sync_cost;
 	struct replay_device devices[DEVICES_MAX];
 	uint32_t count; /* devices */
+	bool syncs;     /* after each step: with one another, or with other ranks */
 	uint32_t staging, step_threads;
 	uint32_t gathered; /* devices that have computed their step of this round */
 	bool on_cores;     /* the step's host time is its computing */

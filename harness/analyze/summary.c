@@ -328,6 +328,22 @@ static void add_storage(struct point_summary *out, const struct measurement *m, 
 	out->storage.cpu_us_per_sample += 1e6 * m->cpu_seconds / samples;
 }
 
+/* Other ranks of the node are no foreign load: what they use is of the same job. */
+static void leave_out_siblings(struct point_summary *out, const struct chosen *chosen)
+{
+	double cores = 0;
+	for (size_t i = 0; i < chosen->count; i++) {
+		const struct measurement *const m = chosen->repeats[i];
+		if (m->ranks_count > 0 && m->ranks[0].siblings_cores > 0)
+			cores += m->ranks[0].siblings_cores / (double)chosen->count;
+	}
+	const double here = fmin(cores, fmax(out->cores_busy_outside, 0));
+	if (!(cores > 0))
+		return;
+	out->cores_busy_outside -= here;
+	out->cores_busy_elsewhere = fmax(out->cores_busy_elsewhere - (cores - here), 0);
+}
+
 static void merge_scalars(
 	struct point_summary *out, const struct chosen *chosen, const struct point_facts *facts)
 {
@@ -339,6 +355,7 @@ static void merge_scalars(
 	out->cores_busy_outside = MEAN(chosen, cores_busy_outside);
 	out->throttled_share = MEAN(chosen, throttled_share);
 	out->cores_busy_elsewhere = MEAN(chosen, cores_busy_elsewhere);
+	leave_out_siblings(out, chosen);
 	out->steal_share = MEAN(chosen, steal_share);
 	out->cores_allowed = facts->cores;
 	out->resident_before = MEAN(chosen, resident_before);

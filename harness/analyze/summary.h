@@ -115,6 +115,17 @@ enum { EVIDENCE_MAX = 20, EVIDENCE_BYTES = 240 };
 
 enum { MOUNT_WORDS_BYTES = 96 };
 
+/* Of a job of ranks: the one that the others wait for, and what holds it back. */
+struct verdict_straggler {
+	bool known;
+	uint32_t rank;
+	char host[RANK_HOST_BYTES];
+	char stage[NAME_BYTES], resource[NAME_BYTES]; /* by its own measurements; "": not known */
+	double confidence;                            /* of these */
+	double rounds,
+		waiting; /* shares: of the rounds in which it was the last; of the others' time */
+};
+
 struct verdict {
 	/* A stage's name; "prefetch" when the depth of the queue binds; "none" when it cannot tell.
 	 */
@@ -129,6 +140,7 @@ struct verdict {
 	char evidence[EVIDENCE_MAX][EVIDENCE_BYTES];
 	size_t evidence_count;
 	char advice[EVIDENCE_BYTES];
+	struct verdict_straggler straggler;
 };
 
 struct stage_summary {

@@ -363,7 +363,8 @@ static void evidence_add_replayed(
 static void evidence_add_devices(const struct point_summary *point, size_t at, struct verdict *out)
 {
 	const struct stage_summary *sync = summary_stage(point, STAGE_SYNC_NAME);
-	if (!sync || sync == &point->stages[at])
+	/* What ranks spend is told of all of them (ranks.h). */
+	if (!sync || sync->workers < 2 || sync == &point->stages[at])
 		return;
 	evidence_add(out,
 		"%u devices spend %.1f %% of the time exchanging gradients and %.1f %% waiting for "

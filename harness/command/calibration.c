@@ -6,6 +6,7 @@
 #include "harness/base/buffer.h"
 #include "harness/record/config_json.h"
 #include "harness/report/material.h"
+#include "harness/report/report_ranks.h"
 #include "harness/report/trials.h"
 #include "workloads/model/emulated_steps.h"
 
@@ -242,7 +243,7 @@ static int diagnosed_judge(struct diagnosed *d, const struct report *report,
 		d->samples += material->repeat_list[i]->samples;
 	code = diagnose_point(&input, effort, &d->diagnosis, err);
 	beside_close(&beside);
-	return code;
+	return code ? code : report_weigh_ranks(report, d->point, &d->diagnosis.verdict, err);
 }
 
 /* Without service times in sequence only wait states can be judged. */

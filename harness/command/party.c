@@ -211,7 +211,8 @@ static int leader_begin(struct party *party, const struct plan *plan, struct err
 static char *party_place(const struct party *party, unsigned rank, const char *file)
 {
 	char name[FOLDER_NAME_BYTES + 32];
-	(void)snprintf(name, sizeof name, PARTY_FOLDER "/%04u%s%s", rank, *file ? "/" : "", file);
+	(void)snprintf(
+		name, sizeof name, RECORD_RANKS_FOLDER "/%04u%s%s", rank, *file ? "/" : "", file);
 	return files_join(party->folder, name);
 }
 
@@ -358,6 +359,66 @@ static int party_judge(
 	return 0;
 }
 
+/* --- what ranks of a node take from each other ------------------------------------------------ */
+
+/* NAN: it did not run. */
+static double party_cores(const struct measurement *m)
+{
+	const double seconds = measurement_counted_seconds(m);
+	return seconds > 0 ? m->cpu_seconds / seconds : (double)NAN;
+}
+
+static void party_keep_siblings(struct measurement *m, double cores)
+{
+	if (m->ranks_count > 0)
+		m->ranks[0].siblings_cores = cores;
+}
+
+static int party_take_cores(struct party *party, unsigned count, double *cores, struct error *err)
+{
+	struct buffer text = {0};
+	int code = 0;
+	for (unsigned rank = 1; rank < count && !code; rank++) {
+		code = ranks_take(party->ranks, rank, &text, err);
+		cores[rank] = NAN;
+		if (!code && text.size == sizeof *cores)
+			memcpy(&cores[rank], text.data, sizeof *cores);
+	}
+	buffer_release(&text);
+	return code;
+}
+
+static double party_sum_siblings(
+	const struct party *party, unsigned count, const double *cores, unsigned rank)
+{
+	const struct rank_place *const places = party->ranks->places;
+	double sum = 0;
+	for (unsigned other = 0; other < count; other++)
+		if (other != rank && strcmp(places[other].host, places[rank].host) == 0)
+			sum += cores[other];
+	return sum;
+}
+
+/* Each tells what it used, and hears what the others of its node did. */
+static int party_share_cores(
+	struct party *party, unsigned count, struct measurement *m, struct error *err)
+{
+	double *const cores = calloc(count, sizeof *cores);
+	int code = cores ? 0 : error_set(err, -ENOMEM, "out of memory for %u ranks", count);
+	if (!code) {
+		cores[0] = party_cores(m);
+		code = party_take_cores(party, count, cores, err);
+	}
+	for (unsigned rank = 1; rank < count && !code; rank++) {
+		const double sum = party_sum_siblings(party, count, cores, rank);
+		code = ranks_tell_one(party->ranks, rank, &sum, sizeof sum, err);
+	}
+	if (!code)
+		party_keep_siblings(m, party_sum_siblings(party, count, cores, 0));
+	free(cores);
+	return code;
+}
+
 static int party_take_one(struct party *party, unsigned rank, const struct party_job *job,
 	struct measurement *theirs, struct error *err)
 {
@@ -411,6 +472,7 @@ static int leader_finish(struct party *party, const struct party_job *job, int c
 	const uint64_t patience_ns = party->ranks->patience_ns;
 	if (code || party->ranks->lost)
 		party->ranks->patience_ns = LAST_PATIENCE_NS;
+	failed = party_share_cores(party, party_count(job), m, &why);
 	for (unsigned rank = 1; rank < party_count(job) && failed != -ETIMEDOUT; rank++) {
 		struct measurement *const theirs = calloc(1, sizeof *theirs);
 		struct error one = {""};
@@ -494,6 +556,21 @@ static int follower_header(struct follower *f, struct error *err)
 	return code;
 }
 
+static int follower_share_cores(struct follower *f, struct measurement *m, struct error *err)
+{
+	struct buffer text = {0};
+	double cores = party_cores(m);
+	int code = ranks_answer(f->party->ranks, &cores, sizeof cores, err);
+	if (!code)
+		code = ranks_hear(f->party->ranks, 0, &text, err);
+	if (!code && text.size == sizeof cores) {
+		memcpy(&cores, text.data, sizeof cores);
+		party_keep_siblings(m, cores);
+	}
+	buffer_release(&text);
+	return code;
+}
+
 static int follower_send(
 	struct follower *f, const struct measurement *m, struct traces *traces, struct error *err)
 {
@@ -554,6 +631,9 @@ static int follower_run(struct follower *f, const json_t *message, struct error 
 	if (!code) {
 		m->point = (uint32_t)json_integer_value(json_object_get(message, "point"));
 		m->repeat = (uint32_t)json_integer_value(json_object_get(message, "repeat"));
+		code = follower_share_cores(f, m, err);
+	}
+	if (!code) {
 		code = follower_send(f, m, &traces, err);
 	}
 	traces_release(&traces);

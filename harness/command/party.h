@@ -23,9 +23,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The folder of the other ranks' results, in the leader's. */
-#define PARTY_FOLDER "ranks"
-
 struct party;
 struct party_job;
 

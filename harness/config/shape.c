@@ -100,6 +100,7 @@ void pipeline_shape_of(
 					? (unsigned)config_integer(config, KEY_STEP_THREADS)
 					: 0,
 		.devices = (unsigned)config_integer(config, KEY_STEP_DEVICES),
+		.ranks = (unsigned)config_integer(config, KEY_RUN_RANKS),
 		.checkpoint_every = (uint32_t)config_integer(config, KEY_CHECKPOINT_EVERY),
 		.checkpoint_async =
 			config_integer(config, KEY_CHECKPOINT_MODE) == CHECKPOINT_MODE_ASYNC,
@@ -107,9 +108,10 @@ void pipeline_shape_of(
 		.epochs_apart = !config_on(config, KEY_DECODE_PERSISTENT),
 		.startup_ns = (uint64_t)config_integer(config, KEY_DECODE_STARTUP),
 	};
+	const uint64_t samples = shape->ranks > 1 ? facts->samples / shape->ranks : facts->samples;
 	shape->epoch_samples = config_on(config, KEY_BATCH_DROP_LAST)
-				       ? facts->samples - facts->samples % shape->batch_size
-				       : facts->samples;
+				       ? samples - samples % shape->batch_size
+				       : samples;
 	shape->blobs = blobs_of(config, facts, shape);
 	shape->reader_takes = reader_takes(facts, shape);
 	shape_set_prefetch(shape, (uint32_t)config_integer(config, KEY_PREFETCH_DEPTH));

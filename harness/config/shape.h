@@ -31,6 +31,7 @@ struct pipeline_shape {
 	uint32_t
 		staging_slots; /* of each device: uploaded batches, the step's own included; 0: no upload stage */
 	unsigned devices; /* step threads, and upload threads where there is that stage */
+	unsigned ranks;   /* that it meets after each step; 0 or 1: it is alone */
 	bool in_order;
 	bool by_workers, whole_batches, turns; /* harness/flow/flow.h */
 	unsigned step_threads;     /* cores that the step keeps busy while it computes; 0: none */

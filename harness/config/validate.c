@@ -218,9 +218,10 @@ static int check_inject(const struct config *config, struct error *err)
 		KEY_INJECT_UPLOAD_FACTOR, KEY_INJECT_UPLOAD_BANDWIDTH};
 	static const enum key_id of_several[] = {KEY_INJECT_SLOW_DEVICE, KEY_INJECT_SYNC_FACTOR};
 	const char *copy = may_upload(config) ? NULL : find_planted(config, of_copy, 2);
-	const char *several = config_integer(config, KEY_STEP_DEVICES) > 1
-				      ? NULL
-				      : find_planted(config, of_several, 2);
+	const bool together = config_integer(config, KEY_STEP_DEVICES) > 1;
+	const bool ranks = config_integer(config, KEY_RUN_RANKS) > 1;
+	const char *several =
+		together ? NULL : find_planted(config, of_several + ranks, 2U - ranks);
 	const double begin = config_real(config, KEY_INJECT_BEGIN);
 	const double end = config_real(config, KEY_INJECT_END);
 	if (copy)

@@ -283,6 +283,7 @@ struct ranks_measurement {
 	/* In those: from the first bucket until the sums were there, and how much of that passed beside the step.  The last rank
 	 * waits for nobody: this is what exchanges take. */
 	double own_seconds, own_hidden_seconds;
+	double siblings_cores; /* that other ranks of its node used; NAN: not known */
 	double clock_error_ns; /* of its clock against the leader's: as much as a lateness may be wrong; 0: they have one clock */
 };
 

@@ -28,6 +28,7 @@
  * the twin has this name among its variants. */
 #define RECORD_BLOCKS_FILE "paired.jsonl"
 #define RECORD_TRACES_FOLDER "traces"
+#define RECORD_RANKS_FOLDER "ranks" /* of results of the other ranks, by number of four digits */
 #define RECORD_TWIN "twin"
 
 enum {

@@ -66,6 +66,25 @@ static json_t *diagnosis_members(const struct field *fields, size_t count, const
 	return part_close(&part);
 }
 
+static const struct field straggler_fields[] = {
+	FIELD(verdict_straggler, rank, FIELD_UINT32),
+	FIELD(verdict_straggler, host, FIELD_TEXT),
+	FIELD(verdict_straggler, stage, FIELD_NAME),
+	FIELD(verdict_straggler, resource, FIELD_NAME),
+	FIELD(verdict_straggler, confidence, FIELD_REAL),
+	FIELD(verdict_straggler, rounds, FIELD_REAL),
+	FIELD(verdict_straggler, waiting, FIELD_REAL),
+};
+
+/* Of a job of ranks alone. */
+static void diagnosis_put_straggler(struct part *part, const struct verdict *v)
+{
+	if (v->straggler.known)
+		part_put(part, "straggler",
+			diagnosis_members(
+				straggler_fields, COUNT(straggler_fields), &v->straggler));
+}
+
 static json_t *diagnosis_verdict_json(const struct diagnosis_view *view)
 {
 	const struct verdict *v = &view->diagnosis->verdict;
@@ -82,6 +101,7 @@ static json_t *diagnosis_verdict_json(const struct diagnosis_view *view)
 	part_put(&part, "confidence_unverified", fields_number(v->confidence));
 	part_put(&part, "evidence", evidence);
 	part_put(&part, "advice", fields_text(v->advice));
+	diagnosis_put_straggler(&part, v);
 	return part_close(&part);
 }
 
@@ -277,7 +297,12 @@ static int verdict_from_json(struct verdict *v, const json_t *object, struct err
 		FIELD(verdict, confidence, FIELD_REAL),
 		FIELD(verdict, advice, FIELD_TEXT),
 	};
-	const int code = fields_decode(object, fields, COUNT(fields), v, err);
+	const json_t *const straggler = json_object_get(object, "straggler");
+	int code = fields_decode(object, fields, COUNT(fields), v, err);
+	v->straggler.known = straggler != NULL;
+	if (!code && straggler)
+		code = fields_decode(
+			straggler, straggler_fields, COUNT(straggler_fields), &v->straggler, err);
 	return code ? code
 		    : texts_from_json(json_object_get(object, "evidence"), v->evidence[0],
 			      EVIDENCE_BYTES, EVIDENCE_MAX, &v->evidence_count, err);
@@ -295,6 +320,7 @@ json_t *verdict_to_json(const struct verdict *v)
 	part_put(&part, "confidence", json_real(isfinite(v->confidence) ? v->confidence : 0));
 	part_put(&part, "evidence", evidence);
 	part_put(&part, "advice", fields_text(v->advice));
+	diagnosis_put_straggler(&part, v);
 	return part_close(&part);
 }
 

@@ -123,6 +123,10 @@ static void add_bottleneck(const struct point_summary *p, const struct verdict *
 		buffer_format(
 			out, " with %u worker%s", stage->workers, stage->workers == 1 ? "" : "s");
 	buffer_format(out, ", %s", limit_kind_bound(v->stage, v->resource, bound));
+	if (v->straggler.known)
+		buffer_format(out, " (rank %u on %s: %s/%s)", v->straggler.rank, v->straggler.host,
+			v->straggler.stage[0] ? v->straggler.stage : "unknown",
+			v->straggler.resource[0] ? v->straggler.resource : "unknown");
 	if (v->also[0])
 		buffer_format(out, ", nearly balanced with %s", v->also);
 	buffer_format(out, " (%.0f %% confidence): ", 100 * confidence);
@@ -160,7 +164,8 @@ static void sentence_add_verdict(const struct diagnosis_view *view, struct buffe
 	add_bottleneck(view->summary, v, confidence, out);
 	if (d->recommendation_count > 0)
 		sentence_add_recommended(v, &d->recommendations[0], out);
-	else if (stage_is(v->stage, STAGE_STEP) || stage_is(v->stage, STAGE_SYNC))
+	else if (!v->straggler.known &&
+		 (stage_is(v->stage, STAGE_STEP) || stage_is(v->stage, STAGE_SYNC)))
 		add_keeps_up(view, out);
 	else
 		buffer_text(out, ".");

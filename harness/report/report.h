@@ -42,6 +42,9 @@ void report_close(struct report *report); /* safe on {0} */
  * changed (saved_diagnoses.h); their verdicts take the place of the first ones.  What cannot be modelled keeps its first verdict,
  * and its diagnosis says why. */
 int report_diagnose(struct report *report, struct error *err);
+/* One point, sketchily, whatever was done of the others; the report stays as it is. */
+int report_diagnose_at(
+	const struct report *report, size_t point, struct diagnosis *out, struct error *err);
 /* The best point alone: of a long sweep, a fraction of the time. */
 int report_diagnose_best(struct report *report, struct error *err);
 void report_drop_diagnoses(struct report *report);

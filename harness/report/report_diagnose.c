@@ -5,6 +5,7 @@
 
 #include "harness/analyze/diagnose.h"
 #include "harness/report/material.h"
+#include "harness/report/report_ranks.h"
 #include "harness/report/saved_diagnoses.h"
 #include "harness/report/trials.h"
 
@@ -60,31 +61,44 @@ static int diagnose_loaded(const struct report *report, const struct point_summa
 	return code;
 }
 
-static int diagnose_one(struct report *report, size_t i, struct error *err)
+static int diagnose_at(const struct report *report, size_t i, unsigned effort,
+	struct diagnosis *out, struct error *err)
 {
-	struct point_summary *point = report->points[i];
-	const bool best = i == report->best;
-	struct material_choice choice = {.most = best ? BEST_REPEATS : SKETCH_REPEATS};
+	const struct point_summary *const point = report->points[i];
+	struct material_choice choice = {
+		.most = effort == EFFORT_BEST ? BEST_REPEATS : SKETCH_REPEATS};
 	struct material material = {0};
-	struct diagnosis *diagnosis = calloc(1, sizeof *diagnosis);
-	int code = diagnosis ? 0 : error_set(err, -ENOMEM, "out of memory for the diagnosis");
-	if (code)
-		return code;
-	code = material_load(&material, report->record, point->id, &choice, err);
+	int code = material_load(&material, report->record, point->id, &choice, err);
 	if (code == -ENODATA) {
 		material_release(&material);
 		choice.without_traces = true;
 		code = material_load(&material, report->record, point->id, &choice, err);
 	}
 	if (!code)
-		code = diagnose_loaded(report, point, &material, !choice.without_traces,
-			best ? EFFORT_BEST : EFFORT_SKETCH, diagnosis, err);
+		code = diagnose_loaded(
+			report, point, &material, !choice.without_traces, effort, out, err);
 	material_release(&material);
+	return code ? code : report_weigh_ranks(report, i, &out->verdict, err);
+}
+
+int report_diagnose_at(
+	const struct report *report, size_t point, struct diagnosis *out, struct error *err)
+{
+	return diagnose_at(report, point, EFFORT_SKETCH, out, err);
+}
+
+static int diagnose_one(struct report *report, size_t i, struct error *err)
+{
+	struct diagnosis *diagnosis = calloc(1, sizeof *diagnosis);
+	int code = diagnosis ? 0 : error_set(err, -ENOMEM, "out of memory for the diagnosis");
+	if (!code)
+		code = diagnose_at(
+			report, i, i == report->best ? EFFORT_BEST : EFFORT_SKETCH, diagnosis, err);
 	if (code) {
 		free(diagnosis);
 		return code;
 	}
-	point->verdict = diagnosis->verdict;
+	report->points[i]->verdict = diagnosis->verdict;
 	report->diagnoses[i] = diagnosis;
 	return 0;
 }

@@ -13,6 +13,7 @@
 #include "harness/report/heatmap.h"
 #include "harness/report/read_points.h"
 #include "harness/report/report.h"
+#include "harness/report/report_ranks.h"
 #include "harness/report/scaling.h"
 #include "harness/report/screen.h"
 #include "harness/report/summary_tables.h"
@@ -282,6 +283,7 @@ static void text_put_stages(struct sheet_of_report *sheet, size_t at)
 	read_points_text(report, at, &text);
 	medium_fact(&sheet->medium, INK_DIM, "reads", &text);
 	summary_devices(&sheet->medium, point);
+	summary_ranks(&sheet->medium, point);
 	json_decref(point);
 }
 
@@ -397,6 +399,16 @@ static void text_put_bad(struct sheet_of_report *sheet)
 	medium_fact(&sheet->medium, INK_WARN, "bad", &text);
 }
 
+static void text_put_ranks(struct sheet_of_report *sheet)
+{
+	struct buffer text = {0};
+	json_t *const point =
+		json_pack("{s:o*}", "ranks", report_ranks_json(sheet->report, sheet->report->best));
+	summary_add_ranks(point, &text);
+	medium_fact(&sheet->medium, INK_BOLD, "ranks", &text);
+	json_decref(point);
+}
+
 static void text_put_advice(struct sheet_of_report *sheet)
 {
 	medium_fact_text(&sheet->medium, INK_BOLD, "advice", sheet->best->verdict.advice);
@@ -420,6 +432,7 @@ static const struct {
 	{text_put_checks, 3, false},
 	{text_put_load, 5, false},
 	{text_put_best, 1, true},
+	{text_put_ranks, 1, true},
 	{text_put_enough, 8, true},
 	{text_put_memory, 2, true},
 	{text_put_verdict, 0, true},

@@ -9,6 +9,7 @@
 #include "harness/report/part.h"
 #include "harness/report/read_points.h"
 #include "harness/report/report.h"
+#include "harness/report/report_ranks.h"
 #include "harness/report/scaling.h"
 
 #include <errno.h>
@@ -439,6 +440,9 @@ json_t *report_point_json(const struct report *report, size_t point)
 	part_put(&part, "queues", summary_queues_json(p));
 	put_read_points(&part, report, point, usual);
 	put_devices(&part, p);
+	json_t *const ranks = p == &unmeasured ? NULL : report_ranks_json(report, point);
+	if (ranks)
+		part_put(&part, "ranks", ranks);
 	part_put(&part, "verdict", verdict_to_json(&p->verdict));
 	put_diagnosis(&part, report, point);
 	part_put(&part, "notes", notes_json(p));

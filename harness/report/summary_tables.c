@@ -692,6 +692,81 @@ void summary_devices(struct medium *medium, const json_t *point)
 	devices_put_results(medium, point);
 }
 
+/* --- ranks ------------------------------------------------------------------------------------ */
+
+/* "decode, step" */
+static void rank_low(const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	size_t i;
+	const json_t *name;
+	json_array_foreach(column_value(row, column->path), i, name)
+		buffer_format(out, "%s%s", i ? ", " : "", json_string_value(name));
+}
+
+static const struct table_column rank_columns[] = {
+	{.head = "rank", .path = "rank", .unit = COLUMN_COUNT},
+	{.head = "host", .left = true, .path = "host", .keep = 2},
+	{.head = "samples/s", .path = "samples_per_s", .unit = COLUMN_COUNT},
+	{.head = "starved", .path = "starved_share", .unit = COLUMN_SHARE},
+	{.head = "waits", .path = "wait_share", .unit = COLUMN_SHARE},
+	{.head = "exchanges", .path = "exchange_share", .unit = COLUMN_SHARE},
+	{.head = "last in", .path = "last_share", .unit = COLUMN_SHARE},
+	{.head = "late by", .path = "late_s", .unit = COLUMN_SECONDS},
+	{.head = "read",
+		.path = "scores.read.relative",
+		.unit = COLUMN_FIXED,
+		.decimals = 2,
+		.keep = 3},
+	{.head = "decode",
+		.path = "scores.decode.relative",
+		.unit = COLUMN_FIXED,
+		.decimals = 2,
+		.keep = 3},
+	{.head = "step",
+		.path = "scores.step.relative",
+		.unit = COLUMN_FIXED,
+		.decimals = 2,
+		.keep = 3},
+	{.head = "low",
+		.left = true,
+		.path = "low",
+		.text_of = rank_low,
+		.keep = 4,
+		.ink = INK_WARN},
+};
+
+static const struct table_column ranks_phrase[] = {
+	{.head = "", .path = "count", .unit = COLUMN_COUNT, .after = " ranks"},
+	SAYS(": ", "samples_per_s", COUNT, " samples/s together"),
+	SAYS("; a round takes ", "round_s", SECONDS, ""),
+	SAYS_POSITIVE("; they wait for its last rank ", "wait_share", SHARE, " of the time"),
+	SAYS_POSITIVE(", and exchange gradients ", "exchange_share", SHARE, ""),
+	SAYS_POSITIVE("; gradients of ", "gradient_bytes", BYTES, ""),
+	SAYS_POSITIVE(" in ", "exchange_s", SECONDS, ""),
+	SAYS_POSITIVE(", ", "hidden_share", SHARE, " of that beside the step"),
+	SAYS_POSITIVE(", bus bandwidth ", "bus_bytes_per_s", RATE, ""),
+};
+
+void summary_add_ranks(const json_t *point, struct buffer *out)
+{
+	const json_t *const ranks = column_value(point, "ranks");
+	if (json_is_object(ranks))
+		columns_phrase(ranks_phrase, COUNT(ranks_phrase), ranks, out);
+}
+
+void summary_ranks(struct medium *medium, const json_t *point)
+{
+	struct buffer text = {0};
+	const json_t *const list = column_value(point, "ranks.list");
+	if (json_array_size(list) == 0)
+		return;
+	medium_heading(medium,
+		"ranks: shares of their time, rounds in which each was the last, and relative scores");
+	medium_table(medium, rank_columns, COUNT(rank_columns), list, "Ranks");
+	summary_add_ranks(point, &text);
+	medium_note(medium, &text);
+}
+
 /* --- limits ------------------------------------------------------------------------------------- */
 
 /* Full bars stand for this: three times the least limit, so that the stages that matter differ to the

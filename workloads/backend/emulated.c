@@ -11,6 +11,7 @@
 #include "workloads/backend/backend.h"
 #include "workloads/model/emulated_steps.h"
 #include "workloads/model/model.h"
+#include "workloads/ranks/ranks.h"
 #include "workloads/sample/sample.h"
 
 #include <errno.h>
@@ -420,6 +421,10 @@ static int emulated_open(struct backend *backend, struct error *err)
 	const double jitter = config_real(config, KEY_STEP_JITTER);
 	emulated->jitter_sigma = sqrt(log1p(jitter * jitter));
 	emulated->seed = (uint64_t)config_integer(config, KEY_RUN_SEED);
+	/* Ranks have jitters of their own. */
+	if (backend->gradients)
+		emulated->seed =
+			rng_mix(emulated->seed, backend->gradients->options.ranks->world.rank);
 	emulated->exchange_ns = backend->device_count > 1 ? emulated_exchange_ns(config) : 0;
 	backend->emulated = true;
 	step_times_of(config, &emulated->times);

@@ -582,6 +582,7 @@ void section_point(const struct chart_input *input, struct page *page)
 		json_t *const point = report_point_json(input->report, input->point);
 		summary_stages(&medium, point);
 		summary_totals(&medium, point);
+		summary_ranks(&medium, point);
 		json_decref(point);
 	}
 	medium_end(&medium);

@@ -1,0 +1,207 @@
+/* Loading of ranks, and the straggler's own diagnosis. */
+#include "harness/report/report_ranks.h"
+
+#include "harness/analyze/diagnose.h"
+#include "harness/base/array.h"
+#include "harness/base/files.h"
+#include "harness/record/fields.h"
+#include "harness/report/part.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PLACE_BYTES = 32 };
+
+static char *report_rank_folder(const struct record *record, unsigned rank)
+{
+	char place[PLACE_BYTES];
+	(void)snprintf(place, sizeof place, RECORD_RANKS_FOLDER "/%04u", rank);
+	return files_join(record->folder, place);
+}
+
+/* False: these are not rank 0's measurements. */
+static bool report_add_rank(
+	struct ranks_view *view, unsigned rank, const struct record *record, size_t point)
+{
+	bool own = true;
+	for (size_t i = 0; i < record->entry_count && own; i++) {
+		const struct record_entry *const entry = &record->entries[i];
+		struct measurement *const m = calloc(1, sizeof *m);
+		if (m && entry->point == point && record_counts(record, entry) &&
+			record_load(record, i, m, NULL) == 0 && m->ranks_count > 0) {
+			own = m->ranks[0].rank == rank;
+			if (own)
+				ranks_view_add(view, rank, m);
+		}
+		if (m)
+			measurement_release(m);
+		free(m);
+	}
+	return own;
+}
+
+static int report_judge_straggler(
+	struct ranks_view *view, const struct record *leader, size_t point)
+{
+	struct record record = {0};
+	struct report report = {0};
+	struct diagnosis *const d = calloc(1, sizeof *d);
+	char *const folder = report_rank_folder(leader, view->last);
+	int code = d && folder ? record_open(&record, folder, NULL) : -ENOMEM;
+	if (!code)
+		code = report_open(&report, &record, NULL);
+	if (!code && point < record.grid.points && report_has_figures(&report, point) &&
+		report_diagnose_at(&report, point, d, NULL) == 0)
+		view->cause = d->verdict;
+	report_close(&report);
+	record_release(&record);
+	free(folder);
+	free(d);
+	return code;
+}
+
+int report_ranks_open(
+	struct ranks_view *view, const struct report *report, size_t point, struct error *err)
+{
+	const struct record *const record = report->record;
+	struct config config = {0};
+	*view = (struct ranks_view){0};
+	int code = config_grid_point(&record->config, &record->grid, point, &config, err);
+	const int64_t count = code ? 0 : config_integer(&config, KEY_RUN_RANKS);
+	config_release(&config);
+	if (code || count < 2)
+		return code;
+	if (ranks_view_open(view, (unsigned)count))
+		return error_set(err, -ENOMEM, "out of memory for %u ranks", (unsigned)count);
+	if (!report_add_rank(view, 0, record, point) || view->known == 0) {
+		ranks_view_close(view);
+		return 0;
+	}
+	for (unsigned rank = 1; rank < view->count; rank++) {
+		struct record of = {0};
+		char *const folder = report_rank_folder(record, rank);
+		if (folder && record_open(&of, folder, NULL) == 0)
+			(void)report_add_rank(view, rank, &of, point);
+		record_release(&of);
+		free(folder);
+	}
+	ranks_conclude(view);
+	if (view->straggles && view->last != 0)
+		(void)report_judge_straggler(view, record, point);
+	return 0;
+}
+
+/* --- as JSON ---------------------------------------------------------------------------------- */
+
+enum { RANKS_LISTED_MOST = 256 };
+
+static const enum stage_id scored_stages[] = {STAGE_READ, STAGE_DECODE, STAGE_UPLOAD, STAGE_STEP};
+
+static json_t *scores_json(const struct rank_of *of)
+{
+	json_t *const scores = json_object();
+	int bad = 0;
+	for (size_t i = 0; i < COUNT(scored_stages); i++) {
+		const struct rank_score *const s = &of->scores[scored_stages[i]];
+		if (isfinite(s->relative))
+			bad |= json_object_set_new(scores, stage_name(scored_stages[i]),
+				json_pack("{s:f, s:f, s:f}", "item_s", s->item_ns * 1e-9,
+					"relative", s->relative, "individual", s->individual));
+	}
+	return fields_whole(scores, bad);
+}
+
+/* Scores that are flagged: "read", "step (of its own)". */
+static json_t *low_json(const struct rank_of *of)
+{
+	json_t *const low = json_array();
+	int bad = 0;
+	for (size_t i = 0; i < COUNT(scored_stages); i++) {
+		const struct rank_score *const s = &of->scores[scored_stages[i]];
+		char words[NAME_BYTES + 16];
+		(void)snprintf(words, sizeof words, "%s", stage_name(scored_stages[i]));
+		if (s->relative < RANKS_SCORE_LOW)
+			bad |= json_array_append_new(low, json_string(words));
+		(void)snprintf(
+			words, sizeof words, "%s (its own best)", stage_name(scored_stages[i]));
+		if (s->individual < RANKS_SCORE_LOW)
+			bad |= json_array_append_new(low, json_string(words));
+	}
+	return fields_whole(low, bad);
+}
+
+static json_t *rank_json(const struct ranks_view *view, unsigned rank)
+{
+	const struct rank_of *const of = &view->of[rank];
+	struct part part = part_open();
+	part_put(&part, "rank", json_integer(rank));
+	part_put(&part, "host", fields_text(of->host));
+	part_put(&part, "samples_per_s", fields_number(of->rate));
+	part_put(&part, "starved_share", fields_number(of->starved));
+	part_put(&part, "wait_share", fields_number(of->wait));
+	part_put(&part, "exchange_share", fields_number(of->exchange));
+	part_put(&part, "last_share",
+		fields_number(of->rounds > 0 ? (double)of->last_rounds / (double)of->rounds
+					     : (double)NAN));
+	part_put(&part, "late_s",
+		fields_number(
+			of->last_rounds > 0 ? of->late_s / (double)of->last_rounds : (double)NAN));
+	part_put(&part, "clock_error_s", json_real(of->clock_error_ns * 1e-9));
+	part_put(&part, "scores", scores_json(of));
+	part_put(&part, "low", low_json(of));
+	return part_close(&part);
+}
+
+/* All, or of very many the last ones in most rounds. */
+static json_t *ranks_list_json(const struct ranks_view *view)
+{
+	json_t *const list = json_array();
+	int bad = 0;
+	for (unsigned r = 0; r < view->count; r++)
+		if (view->of[r].repeats > 0 && (r < RANKS_LISTED_MOST || r == view->last))
+			bad |= json_array_append_new(list, rank_json(view, r));
+	return fields_whole(list, bad);
+}
+
+json_t *report_ranks_json(const struct report *report, size_t point)
+{
+	struct ranks_view view;
+	if (report_ranks_open(&view, report, point, NULL) || view.count == 0) {
+		ranks_view_close(&view);
+		return NULL;
+	}
+	struct part part = part_open();
+	part_put(&part, "count", json_integer(view.count));
+	part_put(&part, "known", json_integer(view.known));
+	part_put(&part, "samples_per_s",
+		fields_number(view.known == view.count ? view.rate : (double)NAN));
+	part_put(&part, "least_samples_per_s", fields_number(view.rate_least));
+	part_put(&part, "round_s", fields_number(view.round_s));
+	part_put(&part, "wait_share", fields_number(view.wait));
+	part_put(&part, "exchange_share", fields_number(view.exchange));
+	part_put(&part, "gradient_bytes", json_real(view.bytes));
+	part_put(&part, "exchange_s", fields_number(view.own_s));
+	part_put(&part, "hidden_share", fields_number(view.hidden));
+	part_put(&part, "bus_bytes_per_s", fields_number(view.bus_bytes_per_s));
+	part_put(&part, "last", json_integer(view.last));
+	part_put(&part, "last_share", fields_number(view.last_share));
+	part_put(&part, "straggles", json_boolean(view.straggles));
+	part_put(&part, "list", ranks_list_json(&view));
+	ranks_view_close(&view);
+	return part_close(&part);
+}
+
+int report_weigh_ranks(
+	const struct report *report, size_t point, struct verdict *verdict, struct error *err)
+{
+	struct ranks_view view;
+	const int code = report_ranks_open(&view, report, point, err);
+	if (!code && view.last == 0)
+		view.cause = *verdict;
+	if (!code)
+		ranks_weigh(&view, verdict);
+	ranks_view_close(&view);
+	return code;
+}
