@@ -14,7 +14,7 @@
 
 enum { PLACE_BYTES = 32 };
 
-static char *report_rank_folder(const struct record *record, unsigned rank)
+char *report_rank_folder(const struct record *record, unsigned rank)
 {
 	char place[PLACE_BYTES];
 	(void)snprintf(place, sizeof place, RECORD_RANKS_FOLDER "/%04u", rank);

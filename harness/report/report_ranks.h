@@ -5,6 +5,9 @@
 #include "harness/analyze/ranks.h"
 #include "harness/report/report.h"
 
+/* Where those of a rank are; free it.  NULL without memory. */
+char *report_rank_folder(const struct record *record, unsigned rank);
+
 /* Of a point; view->count is 0 where it had one rank, and of one rank's own result.  Where one straggles, what its own
  * measurements say is in view->cause.  Close it in any case.  -ENOMEM. */
 int report_ranks_open(

@@ -5,6 +5,7 @@
 #include "harness/base/hash.h"
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/part.h"
+#include "harness/report/report_ranks.h"
 #include "harness/report/trials.h"
 
 #include <elf.h>
@@ -66,6 +67,15 @@ static int hash_file(struct hash_pieces *pieces, char *path)
 	return code == -ENOENT ? 0 : code;
 }
 
+/* The verdict of a job is of all its ranks. */
+static int hash_rank(struct hash_pieces *pieces, const struct record *record, unsigned rank)
+{
+	char *const folder = report_rank_folder(record, rank);
+	const int code = folder ? hash_file(pieces, files_join(folder, "points.jsonl")) : -ENOMEM;
+	free(folder);
+	return code;
+}
+
 /* Of the program and of all that a diagnosis reads.  -ENODATA: the program has no build ID. */
 static int checksum_of(const struct record *record, char out[CHECKSUM_BYTES])
 {
@@ -77,6 +87,9 @@ static int checksum_of(const struct record *record, char out[CHECKSUM_BYTES])
 		code = hash_file(pieces, files_join(record->folder, "points.jsonl"));
 	if (!code)
 		code = hash_file(pieces, files_join(record->folder, TRIALS_FILE));
+	const int64_t ranks = config_integer(&record->config, KEY_RUN_RANKS);
+	for (int64_t rank = 1; rank < ranks && !code; rank++)
+		code = hash_rank(pieces, record, (unsigned)rank);
 	for (size_t i = 0; i < record->entry_count && !code; i++)
 		code = hash_file(pieces, record_traces_path(record, record->entries[i].point,
 						 record->entries[i].repeat));
