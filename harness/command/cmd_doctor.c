@@ -5,6 +5,7 @@
 #include "harness/report/html/assets.h"
 #include "harness/report/style.h"
 #include "workloads/backend/backend.h"
+#include "workloads/ranks/ranks_look.h"
 #include "workloads/source/residency.h"
 #include "workloads/source/source.h"
 
@@ -98,6 +99,22 @@ static void add_charts(struct findings *findings)
 		why ? "install libjs-vega (or run 'make setup'), then 'make'" : "");
 }
 
+static void add_ranks(struct findings *findings)
+{
+	struct ranks_found found;
+	char text[RANKS_SENTENCE_BYTES];
+	ranks_look(&found);
+	ranks_describe(&found, text);
+	add_finding(findings, found.why[0] || !found.launchers[0] ? DOCTOR_NOTE : DOCTOR_OK,
+		"ranks", "", text,
+		found.why[0] || !found.launchers[0]
+			? "a job has one rank here: no other node or process trains with it"
+			: "",
+		found.why[0]          ? "install libopenmpi-dev, then 'make'"
+		: !found.launchers[0] ? "install openmpi-bin, or use your scheduler's launcher"
+				      : "");
+}
+
 static void render_finding(
 	const struct doctor_finding *finding, const struct style *style, struct buffer *out)
 {
@@ -173,6 +190,7 @@ static int doctor_run(const struct invocation *invocation, struct error *err)
 	doctor_add_sources(&findings);
 	add_residency(&findings);
 	add_backends(&findings);
+	add_ranks(&findings);
 	add_charts(&findings);
 	return command_wants_json(invocation) ? doctor_print_json(invocation, &findings, err)
 					      : print_text(invocation, &findings, err);

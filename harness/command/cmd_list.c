@@ -19,6 +19,7 @@
 #include "workloads/image/codec.h"
 #include "workloads/model/emulated_steps.h"
 #include "workloads/model/model.h"
+#include "workloads/ranks/ranks_look.h"
 #include "workloads/sample/sample.h"
 #include "workloads/source/source.h"
 
@@ -263,11 +264,26 @@ static void list_formats(struct listing *listing)
 			export_list[i]->summary);
 }
 
+static void list_ranks(struct listing *listing)
+{
+	struct ranks_found found;
+	char text[RANKS_SENTENCE_BYTES];
+	struct buffer summary = {0};
+	ranks_look(&found);
+	ranks_describe(&found, text);
+	buffer_format(&summary, "several ranks of a job, which mpirun or srun starts, by '%s': %s",
+		found.path, text);
+	listing_add(listing, "ranks", found.why[0] ? found.why : NULL,
+		summary.data ? summary.data : "");
+	buffer_release(&summary);
+}
+
 static void list_parts(struct listing *listing)
 {
 	for (enum part part = 0; part < PARTS; part++)
 		listing_add(listing, part_name(part), part_missing(part), part_summary(part));
 	listing_add(listing, "charts", asset_charts_unavailable(), "the pictures of report.html");
+	list_ranks(listing);
 }
 
 static const struct topic {

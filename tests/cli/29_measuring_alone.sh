@@ -46,8 +46,8 @@ expect 0 "$bare" list parts --json
 python3 - <<'PY' || fail "the list of parts"
 import json
 rows = {row["name"]: row["unavailable"] for row in json.load(open("out"))["parts"]}
-assert set(rows) == {"live view", "metrics server", "flame graphs", "TensorBoard", "traces", "charts"}, rows
-assert all(why for name, why in rows.items() if name != "charts"), rows
+assert set(rows) == {"live view", "metrics server", "flame graphs", "TensorBoard", "traces", "charts", "ranks"}, rows
+assert all(why for name, why in rows.items() if name not in ("charts", "ranks")), rows
 PY
 expect 0 "$bare" list codecs
 [ "$(grep -c 'not here' out)" -ge 2 ] || fail "webp and tiff are decoded without their libraries"

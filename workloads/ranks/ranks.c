@@ -2,11 +2,9 @@
 #include "workloads/ranks/ranks.h"
 
 #include "harness/base/clock.h"
-#include "harness/base/plugin.h"
-#include "harness/base/program.h"
 #include "workloads/ranks/gradients.h"
+#include "workloads/ranks/ranks_look.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,51 +25,6 @@ static const uint64_t PATIENCE_NS = 60 * NS_PER_S, STOP_PATIENCE_NS = 2 * NS_PER
 /* What a rank answers by itself. */
 static const char ranks_ping[] = "?";
 enum { PINGS = 12 };
-
-/* --- the plug-in ------------------------------------------------------------------------------ */
-
-static int ranks_open_plugin(
-	const struct mpi_plugin **out, const char *path, void **library, struct error *err)
-{
-	plugin_entry *entry;
-	int code = plugin_open(library, &entry, path, MPI_PLUGIN_ENTRY, "MPI", err);
-	if (code)
-		return code;
-	*out = ((mpi_plugin_entry *)entry)();
-	code = plugin_check(path, "MPI",
-		*out ? &(struct plugin_of){(*out)->abi, (*out)->version} : NULL, MPI_PLUGIN_ABI,
-		err);
-	if (code)
-		(void)dlclose(*library);
-	return code;
-}
-
-static int ranks_find(
-	struct ranks_found *found, const struct mpi_plugin **out, void **library, struct error *err)
-{
-	char folder[PATH_MAX];
-	program_folder(folder, sizeof folder);
-	(void)plugin_find(
-		MPI_PLUGIN_VARIABLE, MPI_PLUGIN_FILE, folder, found->path, sizeof found->path);
-	if (!found->path[0])
-		return error_set(err, -ENOTSUP,
-			"this build has no MPI plug-in (%s is not in '%.200s', ../lib/mlbench or ../lib): "
-			"build it where libopenmpi-dev is installed",
-			MPI_PLUGIN_FILE, folder);
-	return ranks_open_plugin(out, found->path, library, err);
-}
-
-void ranks_look(struct ranks_found *found)
-{
-	const struct mpi_plugin *plugin;
-	void *library = NULL;
-	struct error err = {""};
-	*found = (struct ranks_found){.path = ""};
-	if (ranks_find(found, &plugin, &library, &err))
-		(void)snprintf(found->why, sizeof found->why, "%s", err.text);
-	else
-		(void)dlclose(library);
-}
 
 /* --- waiting ---------------------------------------------------------------------------------- */
 
@@ -377,9 +330,9 @@ static int ranks_learn_places(struct ranks *ranks, struct error *err)
 
 static int ranks_join(struct ranks *ranks, struct error *err)
 {
-	struct ranks_found found = {.path = ""};
+	char path[PATH_MAX];
 	void *library;
-	int code = ranks_find(&found, &ranks->plugin, &library, err);
+	int code = ranks_open_plugin(&ranks->plugin, path, &library, err);
 	if (code)
 		return error_prefix(err, code, "%s started %u ranks", ranks->launcher.name,
 			ranks->launcher.count);

@@ -13,14 +13,10 @@
 #include "harness/base/launcher.h"
 #include "workloads/ranks/mpi/plugin.h"
 
-#include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* Names the plug-in's file; it is then looked for nowhere else. */
-#define MPI_PLUGIN_VARIABLE "MLBENCH_MPI_PLUGIN"
 
 enum { RANKS_MESSAGE_MAX = 64 << 20 /* bytes */, RANKS_CLOCK_BYTES = 80 };
 
@@ -55,13 +51,6 @@ struct ranks {
 	uint64_t error_ns;
 	bool lost; /* somebody does not answer: ending them waits for nobody */
 };
-
-/* Where the plug-in is, and whether it can be opened; for `list` and the doctor.  "" in why: it can.  MPI is not started. */
-struct ranks_found {
-	char path[PATH_MAX];
-	char why[ERROR_TEXT_BYTES];
-};
-void ranks_look(struct ranks_found *found);
 
 /* *out is NULL with 0: this process is alone.  -ENOTSUP: a launcher started several, and there is no plug-in, or MPI sees others
  * than the launcher says.  stop: may be NULL. */

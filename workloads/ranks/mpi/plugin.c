@@ -30,15 +30,21 @@ static int mpi_told(int code, const char *what, struct error *err)
 	return error_set(err, -EIO, "%s: %.200s", what, text);
 }
 
-static void mpi_describe(struct mpi_world *out)
+static void plugin_library(char out[MPI_LIBRARY_BYTES])
 {
 	char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-	char name[MPI_MAX_PROCESSOR_NAME] = "";
 	int length = 0;
 	(void)MPI_Get_library_version(text, &length);
 	/* "Open MPI v4.1.4, package: ..."; MPICH has "MPICH Version:\t4.0.2\n...". */
 	text[strcspn(text, ",\n")] = '\0';
-	(void)snprintf(out->library, sizeof out->library, "%.*s", MPI_LIBRARY_BYTES - 1, text);
+	(void)snprintf(out, MPI_LIBRARY_BYTES, "%.*s", MPI_LIBRARY_BYTES - 1, text);
+}
+
+static void mpi_describe(struct mpi_world *out)
+{
+	char name[MPI_MAX_PROCESSOR_NAME] = "";
+	int length = 0;
+	plugin_library(out->library);
 	(void)MPI_Get_processor_name(name, &length);
 	(void)snprintf(out->host, sizeof out->host, "%.*s", MPI_HOST_BYTES - 1, name);
 }
@@ -280,6 +286,7 @@ static void plugin_forget(struct mpi_request **request)
 static const struct mpi_plugin plugin_table = {
 	.abi = MPI_PLUGIN_ABI,
 	.version = MLBENCH_VERSION,
+	.library = plugin_library,
 	.open = plugin_open,
 	.close = plugin_close,
 	.abort = plugin_abort,

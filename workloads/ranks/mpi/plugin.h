@@ -41,6 +41,8 @@ struct mpi_plugin {
 	unsigned abi;
 	const char *version; /* the program's */
 
+	/* MPI's name and version, before it is opened, too. */
+	void (*library)(char out[MPI_LIBRARY_BYTES]);
 	/* Once in a process, on the thread that closes: waits for the other ranks. */
 	int (*open)(struct mpi_world *out, struct error *err);
 	/* With no request open; waits for the other ranks. */
