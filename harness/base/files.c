@@ -26,6 +26,7 @@ enum {
 	TREE_FILES_OPEN = 32,
 	READ_STEP_BYTES = 65536,
 	BESIDE_TRIES = 100,
+	NEW_FOLDER_TRIES = 9999,
 	PIPE_POLL_MS = 20,
 	PIPE_STREAM_MS = 10 * 1000,
 };
@@ -304,6 +305,28 @@ int files_make_folder(const char *path, struct error *err)
 	if (!code)
 		code = make_one_folder(copy, err);
 	free(copy);
+	return code;
+}
+
+int files_make_new_folder(const char *folder, const char *name, char **path, struct error *err)
+{
+	const size_t room = strlen(folder) + strlen(name) + sizeof "/-9999";
+	int code = files_make_folder(folder, err);
+	*path = code ? NULL : malloc(room);
+	if (!*path)
+		return code ? code : error_set(err, -ENOMEM, "out of memory");
+	(void)snprintf(*path, room, "%s/%s", folder, name);
+	code = -EEXIST;
+	for (int n = 1; code == -EEXIST && n <= NEW_FOLDER_TRIES; n++) {
+		code = mkdir(*path, 0777) == 0 ? 0 : -errno;
+		if (code == -EEXIST)
+			(void)snprintf(*path, room, "%s/%s-%03d", folder, name, n);
+	}
+	if (code) {
+		(void)error_set_errno(err, -code, "cannot create folder '%s'", *path);
+		free(*path);
+		*path = NULL;
+	}
 	return code;
 }
 

@@ -42,6 +42,10 @@ int files_lock(int fd, const char *folder);
 /* mkdir -p; 0 when it is there already. */
 int files_make_folder(const char *path, struct error *err);
 
+/* Makes FOLDER/NAME as one that was not there, with -001, -002, ... where another process, maybe on another node, made it first.
+ * *path is fresh memory. */
+int files_make_new_folder(const char *folder, const char *name, char **path, struct error *err);
+
 /* Removes a folder and all below it; never crosses a mount or follows a link. */
 int files_remove_tree(const char *path, struct error *err);
 

@@ -372,34 +372,31 @@ static int make_folder_errand(
 	const struct accepting *a, const void *with, struct buffer *answer, struct error *err)
 {
 	(void)with;
-	char path[PATH_MAX];
+	char parent[PATH_MAX];
 	char utc[CLOCK_UTC_BYTES];
-	struct stat status;
 	const char *asked = option(a, OPTION_OUT);
-	clock_format_utc_compact(clock_utc_seconds(), utc);
-	for (int n = 0; n < 100; n++) {
-		char again[16] = "";
-		if (n > 0)
-			(void)snprintf(again, sizeof again, "-%d", n);
-		(void)snprintf(path, sizeof path, "%s/%.200s/%s%s", RESULTS_FOLDER,
-			plan_text(&a->plan, PLAN_NAME), utc, again);
-		if (asked)
-			(void)snprintf(path, sizeof path, "%s", asked);
-		char *file = files_join(path, MEASURED_FILE);
-		/* A kill before the first line leaves a file that holds nothing. */
-		const bool taken = file && files_has_line(file);
-		if (file && !taken && asked && stat(file, &status) == 0)
-			(void)unlink(file);
-		const bool there = !taken && !asked && file && stat(file, &status) == 0;
-		free(file);
-		if (taken && asked)
-			return error_set(err, -EEXIST,
-				"'%s' holds a result already; --resume goes on with it", asked);
-		if (!taken && !there)
-			break;
+	char *file = asked ? files_join(asked, MEASURED_FILE) : NULL;
+	char *path = NULL;
+	const bool taken = file && files_has_line(file);
+	if (file && !taken)
+		(void)unlink(
+			file); /* a kill before the first line leaves a file that holds nothing */
+	free(file);
+	if (taken)
+		return error_set(err, -EEXIST,
+			"'%s' holds a result already; --resume goes on with it", asked);
+	if (asked) {
+		buffer_text(answer, asked);
+		return files_make_folder(asked, err);
 	}
-	buffer_text(answer, path);
-	return files_make_folder(path, err);
+	clock_format_utc_compact(clock_utc_seconds(), utc);
+	(void)snprintf(
+		parent, sizeof parent, "%s/%.200s", RESULTS_FOLDER, plan_text(&a->plan, PLAN_NAME));
+	const int code = files_make_new_folder(parent, utc, &path, err);
+	if (!code)
+		buffer_text(answer, path);
+	free(path);
+	return code;
 }
 
 /* results/PLAN/UTC, or what --out names; never one that holds a result. */

@@ -18,10 +18,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-enum { FOLDER_TRIES = 999, DIFFERENCES_MAX = 5, PATH_BYTES = 4096, BLAS_TEXT_BYTES = 256 };
+enum { DIFFERENCES_MAX = 5, PATH_BYTES = 4096, BLAS_TEXT_BYTES = 256 };
 
 static void axis_text(const struct config *config, enum key_id key, struct buffer *out)
 {
@@ -159,30 +158,14 @@ int resume_plan(struct plan *plan, struct record *record, const struct invocatio
 	return plan_open(plan, invocation, options->arguments[0], err);
 }
 
-/* Makes results/NAME/TIME, with a number where another run, maybe on another node, made it first. */
+/* results/NAME/TIME. */
 static int make_new_folder(struct record *record, const struct plan *plan, struct error *err)
 {
 	char when[CLOCK_UTC_BYTES];
 	char path[PATH_BYTES];
 	(void)snprintf(path, sizeof path, RESULTS_FOLDER "/%s", plan->name);
-	const int code = files_make_folder(path, err);
-	if (code)
-		return code;
 	clock_format_utc_compact(record->started, when);
-	for (int n = 1; n <= FOLDER_TRIES; n++) {
-		const int used =
-			snprintf(path, sizeof path, RESULTS_FOLDER "/%s/%s", plan->name, when);
-		if (n > 1)
-			(void)snprintf(path + used, sizeof path - (size_t)used, "-%03d", n);
-		if (mkdir(path, 0777) == 0) {
-			record->folder = strdup(path);
-			return record->folder ? 0 : error_set(err, -ENOMEM, "out of memory");
-		}
-		if (errno != EEXIST)
-			return error_set_errno(err, errno, "cannot create folder '%s'", path);
-	}
-	return error_set(
-		err, -EEXIST, "'%s' and the %d names after it are taken", path, FOLDER_TRIES);
+	return files_make_new_folder(path, when, &record->folder, err);
 }
 
 /* What an earlier 'mlbench probe' found out about this node becomes a part of the result. */

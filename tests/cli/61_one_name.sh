@@ -32,3 +32,11 @@ for i in 1 2 3 4; do
 	[ $? -ne 2 ] || { refused=$((refused + 1)) && grep -q "'one' already holds a run" "err.$i" || fail "run $i: no reason"; }
 done
 [ "$refused" -eq 3 ] || fail "$refused of four were refused, not three"
+# Nor do nodes that are tested at the same time share one.
+printf '[inventory]\nkind = expect\ntier = quick\ncpu.cores = >= 1\n' >plan.ini
+for i in $(seq 12); do
+	"$MLBENCH" accept plan.ini --quiet --node "n$i" >"out.$i" 2>"err.$i" &
+done
+wait
+[ "$(grep -ho '"name": *"n[0-9]*"' results/plan/*/accept.json | sort -u | wc -l)" -eq 12 ] ||
+	fail "not a result of each node: $(ls results/plan)"

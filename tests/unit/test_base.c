@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -346,6 +347,47 @@ static void tree_goes_and_its_link_targets_stay(void **state)
 	free(tree);
 }
 
+/* Processes that want the same name at the same time get one each. */
+static void new_folders_are_nobody_elses(void **state)
+{
+	(void)state;
+	enum { PROCESSES = 8, EACH = 16 };
+	char *parent = files_join(folder, "new");
+	char *path;
+	for (int p = 0; p < PROCESSES; p++) {
+		const pid_t child = fork();
+		assert_true(child >= 0);
+		for (int i = 0; i < EACH && child == 0; i++) {
+			if (files_make_new_folder(parent, "name", &path, NULL) != 0)
+				_exit(1);
+			char *mine = files_join(path, "mine");
+			const int file = open(mine, O_CREAT | O_EXCL | O_WRONLY, 0600);
+			if (file < 0)
+				_exit(2);
+			(void)close(file);
+			free(mine);
+			free(path);
+		}
+		if (child == 0)
+			_exit(0);
+	}
+	for (int p = 0; p < PROCESSES; p++) {
+		int status = -1;
+		assert_true(wait(&status) > 0);
+		assert_int_equal(status, 0);
+	}
+	assert_int_equal(files_make_new_folder(parent, "name", &path, NULL), 0);
+	assert_string_equal(strrchr(path, '/'), "/name-128");
+	free(path);
+	struct error err = {0};
+	char *file = files_join(parent, "name/mine");
+	assert_int_equal(files_make_new_folder(file, "name", &path, &err), -ENOTDIR);
+	assert_null(path);
+	assert_int_equal(files_remove_tree(parent, NULL), 0);
+	free(file);
+	free(parent);
+}
+
 static void small_files(void **state)
 {
 	(void)state;
@@ -468,6 +510,7 @@ int main(void)
 		cmocka_unit_test(pipes_are_read_and_never_waited_for_in_vain),
 		cmocka_unit_test(dates_of_any_number),
 		cmocka_unit_test(tree_goes_and_its_link_targets_stay),
+		cmocka_unit_test(new_folders_are_nobody_elses),
 		cmocka_unit_test(small_files),
 		cmocka_unit_test(join_puts_one_slash),
 		cmocka_unit_test(buffer_grows),
