@@ -17,6 +17,7 @@ install: all man $(COMPLETIONS)
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/mlbench README.md LICENSE
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/mlbench/docs $(wildcard docs/*.*)
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/mlbench/docs/prometheus $(wildcard docs/prometheus/*)
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/mlbench/docs/cluster $(wildcard docs/cluster/*)
 	cp -r docs/workshop $(DESTDIR)$(PREFIX)/share/doc/mlbench/docs/
 	install -D -m 644 $(B)/completion/bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/mlbench
 	install -D -m 644 $(B)/completion/zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_mlbench
