@@ -677,6 +677,9 @@ static int follower_follow(
 	int code = 0;
 	f.invocation.options.set_count = 0;
 	log_set_level(LOG_LEVEL_QUIET);
+	/* With --json, the leader's document is the only one. */
+	if (invocation->document_written)
+		atomic_store(invocation->document_written, true);
 	while (!end && !code) {
 		code = ranks_hear(party->ranks, 0, &text, err);
 		if (!code)
