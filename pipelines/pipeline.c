@@ -158,6 +158,7 @@ static int open_timeline(struct run *run)
 	t->devices = run->plan.devices;
 	t->emulated = run->backend->emulated;
 	t->by_workers = run->plan.by_workers;
+	t->of_ranks = run->ranks;
 	for (int id = 0; id < STAGE_IDS; id++)
 		if (run->stages[id].meters)
 			attach_stage(run, &run->stages[id], id == STAGE_STEP);

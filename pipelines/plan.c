@@ -432,8 +432,9 @@ static void plan_timeline(const struct config *config, struct pipeline_plan *pla
 	if (!plan_has_timeline(config, &schedule))
 		return;
 	const unsigned uploads = plan->staging_slots > 0 ? plan->devices : 0;
+	const bool ranks = config_integer(config, KEY_RUN_RANKS) > 1;
 	const unsigned threads = plan->readers + plan->decode_workers + uploads + plan->devices +
-				 (plan->devices > 1 ? plan->devices : 0) +
+				 (plan->devices > 1 || ranks ? plan->devices : 0) +
 				 (plan->checkpoint_bytes > 0) + (plan->evaluation_samples > 0);
 	const uint64_t samples = (uint64_t)config_integer(config, KEY_BATCH_SIZE) * plan->devices;
 	const uint64_t per_step = samples * ENTRIES_PER_SAMPLE + plan->devices * ENTRIES_PER_STEP +

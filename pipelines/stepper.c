@@ -96,9 +96,13 @@ static void rounds_meter(const struct rounds *r, unsigned device, const struct r
 		.host_ns = step->ranks.met_ns > 0 ? (float)(step->sync_ns - exchange_ns) : NAN,
 	};
 	span_item(m, ended_ns, exchange_ns, &item);
-	if (!r->live)
+	if (step->ranks.met_ns > 0) {
+		state_clock_enter(&m->clock, THREAD_WORKING, ended_ns - exchange_ns);
+		state_clock_enter(&m->clock, THREAD_STARVED, ended_ns);
+	} else if (!r->live) {
 		state_clock_move(
 			&m->clock, THREAD_STARVED, THREAD_WORKING, exchange_ns, clock_now_ns());
+	}
 }
 
 static void rounds_count_ranks(struct rounds *r, const struct round_step *step)
@@ -224,6 +228,16 @@ static void stepper_keep_statistics(
 	device->activation_deviation = result->activation_deviation;
 }
 
+static void stepper_show(struct timeline_log *log, enum timeline_kind kind, uint64_t begin_ns,
+	uint64_t end_ns, uint64_t number)
+{
+	if (end_ns > begin_ns)
+		timeline_put(log, &(const struct timeline_entry){.begin_ns = begin_ns,
+					  .end_ns = end_ns,
+					  .number = number,
+					  .kind = (uint16_t)kind});
+}
+
 /* An emulated device is a clock: its times are nominal ones. */
 static void stepper_show_device(
 	const struct stepper *s, uint64_t batch, const struct step_result *result)
@@ -231,18 +245,29 @@ static void stepper_show_device(
 	struct timeline_log *const log = s->device_timeline;
 	if (!log || result->end_ns == 0)
 		return;
-	const uint64_t computed_ns =
-		result->sync_ns > 0 ? result->end_ns - result->sync_ns : result->end_ns;
-	struct timeline_entry entry = {.begin_ns = result->begin_ns,
-		.end_ns = computed_ns,
-		.number = batch,
-		.kind = TIMELINE_DEVICE_STEP};
-	timeline_put(log, &entry);
-	entry.begin_ns = computed_ns;
-	entry.end_ns = result->end_ns;
-	entry.kind = TIMELINE_DEVICE_SYNC;
-	if (result->sync_ns > 0)
-		timeline_put(log, &entry);
+	const uint64_t computed_ns = result->end_ns - result->sync_ns;
+	const uint64_t met_ns = rounds_later(result->round.met_ns, computed_ns);
+	stepper_show(log, TIMELINE_DEVICE_STEP, result->begin_ns, computed_ns, batch);
+	stepper_show(log, TIMELINE_DEVICE_WAIT, computed_ns, met_ns, batch);
+	stepper_show(log, TIMELINE_DEVICE_SYNC, met_ns, result->end_ns, batch);
+}
+
+/* The thread was blocked meanwhile. */
+static void stepper_show_ranks(
+	const struct stepper *s, uint64_t batch, const struct step_result *result)
+{
+	struct timeline_log *const log = s->meter ? s->meter->clock.timeline : NULL;
+	const struct gradients_round *const round = &result->round;
+	if (!log || round->met_ns == 0)
+		return;
+	stepper_show(log, TIMELINE_RANKS_WAIT, result->sync_begin_ns, round->met_ns, batch);
+	stepper_show(log, TIMELINE_RANKS_EXCHANGE, round->met_ns, round->ended_ns, batch);
+	if (round->last == s->run->rounds.rank)
+		timeline_put(log,
+			&(const struct timeline_entry){.begin_ns = round->met_ns - round->late_ns,
+				.end_ns = round->met_ns,
+				.number = s->sum.batches,
+				.kind = TIMELINE_LAST_RANK});
 }
 
 /* The step's thread has seen its end: the next one begins. */
@@ -404,6 +429,7 @@ static bool stepper_step(struct stepper *s, const struct slot *slot, uint64_t *n
 	timeline_span(
 		TIMELINE_COMPUTE, shown ? called_ns : 0, computed_ns, slot->batch, slot->size);
 	stepper_show_device(s, slot->batch, &result);
+	stepper_show_ranks(s, slot->batch, &result);
 	/* A step that was cut short by the end of the run does not count. */
 	if (crew_stopping(&run->crew))
 		return false;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Holds a trace.json(.gz) to what it promises: the Trace Event Format's rules as viewers apply them, slices that nest,
 arrows that arrive, counters that go forward, and threads whose slices sum to the time that their state clocks
-counted.  timeline_check.py FILE [SHARE]: prints what is in it; exit status 1 with the first rules that are broken.
+counted; of several ranks also that they met after each step, by clocks that are as near as the file says.
+timeline_check.py FILE [SHARE]: prints what is in it; exit status 1 with the first rules that are broken.
 SHARE: of the accounted time that sums may be off, 0.01 by default."""
 import collections
 import gzip
@@ -19,6 +20,7 @@ FIELDS = {
     "b": {"name", "cat", "id2", "pid", "tid", "ts"},
     "e": {"name", "cat", "id2", "pid", "tid", "ts"},
     "C": {"name", "pid", "ts", "args"},
+    "i": {"name", "cat", "pid", "tid", "ts", "s", "args"},
 }
 problems = []
 
@@ -96,23 +98,38 @@ def ancestors(s):
         yield s
 
 
-def check_inside_windows(events, windows):
+def parts_of(other):
+    """What is known of each rank; of one that is alone, all of it."""
+    return other.get("ranks") or [dict(other, rank=0, pid=1, devices_pid=2, began_us=0)]
+
+
+def windows_of(part):
+    return [(ns(w["begin_us"]), ns(w["end_us"])) for w in part["windows"]]
+
+
+def check_inside_windows(events, parts):
+    of_process = {part[pid]: windows_of(part) for part in parts for pid in ("pid", "devices_pid")}
     for e in events:
+        if e["pid"] not in of_process:
+            bad(f"{e['ph']} {e.get('name', '')} is of process {e['pid']}, which is no rank's")
+            continue
         if "ts" not in e:
             continue
-        at = ns(e["ts"])
+        at, windows = ns(e["ts"]), of_process[e["pid"]]
         if not any(w[0] <= at <= w[1] for w in windows):
             bad(f"{e['ph']} {e.get('name', '')} at {at} is in no window")
 
 
-def check_threads(other, tracks, windows, share):
+def check_threads(other, tracks, share):
+    windows = windows_of(other)
     wall = sum(end - begin for begin, end in windows)
     for t in other["threads"]:
         slices = tracks.get((t["pid"], t["tid"]), [])
         accounted = {k: ns(v) for k, v in t["accounted_us"].items()}
         total = sum(accounted.values())
         # A thread that gets its first core late has no clock until then.
-        late = min((s.begin for s in slices), default=0) if windows[0][0] == 0 else 0
+        began = ns(other["began_us"])
+        late = min((s.begin for s in slices), default=began) - began if windows[0][0] == began else 0
         if abs(total - (wall - late)) > share * wall:
             bad(f"{t['name']}: its clock counted {total} ns of {wall}, and it began {late} ns late")
         tops = sum(s.end - s.begin for s in slices if not s.parent)
@@ -148,15 +165,67 @@ def check_levels(t, slices):
             bad(f"{t['name']}: {s.name} in no state")
 
 
-def check_steps(other, tracks):
-    wanted = sum(w["steps"] for w in other["windows"])
-    leader = next(t for t in other["threads"] if t["stage"] == "step" and t["index"] == 0)
-    steps = [s for s in tracks[(leader["pid"], leader["tid"])] if "epoch" in s.args and "batch" in s.args]
+def step_track(part, tracks):
+    leader = next(t for t in part["threads"] if t["stage"] == "step" and t["index"] == 0)
+    return tracks[(leader["pid"], leader["tid"])]
+
+
+def steps_of(part, tracks):
+    return [s for s in step_track(part, tracks) if "epoch" in s.args and "batch" in s.args]
+
+
+def check_steps(other, part, tracks):
+    wanted = sum(w["steps"] for w in part["windows"])
+    steps = steps_of(part, tracks)
     if len(steps) != wanted:
         bad(f"{len(steps)} steps, the windows have {wanted}")
     for s in steps:
         if s.args["epoch"] != s.args["batch"] // other["batches_per_epoch"]:
             bad(f"batch {s.args['batch']} in epoch {s.args['epoch']}")
+
+
+def meeting_of(step, slices):
+    """When the last rank had its gradients: this one waited until then, or was the last."""
+    ends = [s.end for s in slices if s.name == "wait for other ranks" and step in ancestors(s)]
+    begins = [s.begin for s in slices if s.name == "exchange gradients" and step in ancestors(s)]
+    return ends[0] if ends else begins[0] if begins else None
+
+
+def check_ranks(parts, events, tracks):
+    """Whatever the speed: ranks have the same steps, a step of one overlaps with that of every other, and all put the
+    meeting at its end at the same time, within what the file says of their clocks."""
+    error = sum(part["clock_error_ns"] for part in parts) + 2
+    names = {part["pid"]: f"rank {part['rank']} on {part['host']}: " for part in parts}
+    for e in events:
+        if e["ph"] == "M" and e["name"] == "process_name" and not e["args"]["name"].startswith(
+                names.get(e["pid"], names.get(e["pid"] - 1))):
+            bad(f"process {e['pid']} is called {e['args']['name']}")
+    for part in parts:
+        if [(w["first_step"], w["steps"]) for w in part["windows"]] != [
+                (w["first_step"], w["steps"]) for w in parts[0]["windows"]]:
+            bad(f"rank {part['rank']} has the windows {part['windows']}")
+            return 0
+    if not any(s.name == "exchange gradients" for slices in tracks.values() for s in slices):
+        return 0  # ranks without a step, which meet nowhere
+    all_steps = [steps_of(part, tracks) for part in parts]
+    rounds = [w["first_step"] + k for w in parts[0]["windows"] for k in range(w["steps"])]
+    last = collections.defaultdict(list)
+    for e in events:
+        if e["ph"] == "i":
+            last[e["args"]["round"]].append(e)
+    for number, steps in zip(rounds, zip(*all_steps)):
+        if max(s.begin for s in steps) > min(s.end for s in steps) + error:
+            bad(f"step {number}: {[(s.begin, s.end) for s in steps]} do not overlap")
+        met = [meeting_of(s, step_track(part, tracks)) for s, part in zip(steps, parts)]
+        if None in met or max(met) - min(met) > error:
+            bad(f"step {number}: ranks met at {met}, clocks are off by {error}")
+        if len(last[number]) != 1:
+            bad(f"step {number}: {len(last[number])} ranks were the last")
+        elif None not in met and abs(ns(last[number][0]["ts"]) - met[0]) > error:
+            bad(f"step {number}: the last rank came at {last[number][0]['ts']}, ranks met at {met}")
+    if set(last) - set(rounds):
+        bad(f"last ranks of {set(last) - set(rounds)}")
+    return len(rounds)
 
 
 def innermost(slices, at):
@@ -174,7 +243,7 @@ def check_flows(other, events, tracks):
     for e in events:
         if e["ph"] in "stf":
             flows[e["id"]].append(e)
-    stage = {(t["pid"], t["tid"]): t["stage"] for t in other["threads"]}
+    stage = {(t["pid"], t["tid"]): t["stage"] for part in parts_of(other) for t in part["threads"]}
     whole = 0
     arrives = {}
     for ident, steps in flows.items():
@@ -197,11 +266,13 @@ def check_flows(other, events, tracks):
             s = innermost(tracks[(e["pid"], e["tid"])], ns(e["ts"]))
             if not s or (wanted and s.name not in wanted):
                 bad(f"arrow {ident}: {e['ph']} binds to {s.name if s else None}")
-    stepped = {s.args["batch"] for slices in tracks.values() for s in slices if s.name in ("compute", "launch")}
-    for slices in tracks.values():
-        for s in slices:
-            if s.name == "sample" and s.args["batch"] in stepped and s.args["ticket"] not in arrives:
-                bad(f"sample {s.args['ticket']} has no arrow to its step")
+    for part in parts_of(other):
+        own = [s for (pid, _), slices in tracks.items() if pid == part["pid"] for s in slices]
+        stepped = {s.args["batch"] for s in own if s.name in ("compute", "launch")}
+        for s in own:
+            if s.name == "sample" and s.args["batch"] in stepped:
+                if s.args["ticket"] + (part["rank"] << 40) not in arrives:
+                    bad(f"sample {s.args['ticket']} of rank {part['rank']} has no arrow to its step")
     return len(flows), whole
 
 
@@ -213,7 +284,7 @@ def check_async(events):
     for e in events:
         if e["ph"] not in "be":
             continue
-        key = (e["cat"], e["id2"]["local"])
+        key = (e["pid"], e["cat"], e["id2"]["local"])
         at = ns(e["ts"])
         if at < last.get(key, 0):
             bad(f"{key}: goes back to {at}")
@@ -235,13 +306,14 @@ def check_counters(events):
         if e["ph"] != "C":
             continue
         at = ns(e["ts"])
-        if at < last.get(e["name"], 0):
-            bad(f"counter {e['name']} goes back to {at}")
-        last[e["name"]] = at
+        key = (e["name"], e["pid"])
+        if at < last.get(key, 0):
+            bad(f"counter {key} goes back to {at}")
+        last[key] = at
         for value in e["args"].values():
             if not isinstance(value, (int, float)) or value < 0:
                 bad(f"counter {e['name']}: {value!r}")
-    return sorted(last)
+    return sorted({name for name, _ in last})
 
 
 def check_names(events):
@@ -257,13 +329,15 @@ def main():
     if document["schema"] != "mlbench.timeline/1" or document["displayTimeUnit"] != "ms":
         bad("no mlbench.timeline/1")
     other, events = document["otherData"], document["traceEvents"]
-    windows = [(ns(w["begin_us"]), ns(w["end_us"])) for w in other["windows"]]
+    parts = [part for part in parts_of(other) if "missing" not in part]
     check_fields(events)
     check_names(events)
     tracks = nest(events)
-    check_inside_windows(events, windows)
-    check_threads(other, tracks, windows, share)
-    check_steps(other, tracks)
+    check_inside_windows(events, parts)
+    for part in parts:
+        check_threads(part, tracks, share)
+        check_steps(other, part, tracks)
+    rounds = check_ranks(parts, events, tracks) if "ranks" in other else 0
     flows, whole = check_flows(other, events, tracks)
     asynchronous = check_async(events)
     counters = check_counters(events)
@@ -271,7 +345,8 @@ def main():
         print(p)
     names = collections.Counter(s.name.rstrip("0123456789 ") for slices in tracks.values() for s in slices)
     print(json.dumps({"events": len(events), "tracks": len(tracks), "arrows": flows, "from_files": whole,
-                      "async": asynchronous, "counters": counters, "slices": names}))
+                      "async": asynchronous, "counters": counters, "slices": names, "ranks": len(parts),
+                      "rounds": rounds}))
     sys.exit(1 if problems else 0)
 
 

@@ -24,7 +24,8 @@ enum { HASH_TEXT_BYTES = 17, NAME_ROOM = 128, FOLDER_NAME_BYTES = 32 };
 static const uint64_t DATA_PATIENCE_NS = 1800 * NS_PER_S; /* to make or list a data set */
 static const uint64_t LAST_PATIENCE_NS = 3 * NS_PER_S;    /* once a run has failed */
 
-static const char DO_JOB[] = "job", DO_HEADER[] = "header", DO_RUN[] = "run", DO_END[] = "end";
+static const char DO_JOB[] = "job", DO_HEADER[] = "header", DO_RUN[] = "run",
+		  DO_TIMELINE[] = "timeline", DO_END[] = "end";
 
 /* --- messages --------------------------------------------------------------------------------- */
 
@@ -167,6 +168,8 @@ static void leader_close(struct party *party, int status)
 	if (ranks_leads(party->ranks) && !party->ranks->lost)
 		(void)party_tell(
 			party, party->ranks->world.count, json_pack("{s:s}", "do", DO_END), &why);
+	json_decref(party->timelines.parts);
+	party->timelines.parts = NULL;
 	ranks_close(party->ranks, status);
 	party->ranks = NULL;
 }
@@ -302,11 +305,12 @@ static int party_tell_run(struct party *party, const struct party_job *job, stru
 		const struct rank_place *const place = &party->ranks->places[rank];
 		size_t size;
 		char *const text = party_text(
-			json_pack("{s:s, s:s, s:I, s:I, s:b, s:I, s:I}", "do", DO_RUN, "config",
-				config, "point", (json_int_t)job->point, "repeat",
+			json_pack("{s:s, s:s, s:I, s:I, s:b, s:I, s:I, s:I, s:s}", "do", DO_RUN,
+				"config", config, "point", (json_int_t)job->point, "repeat",
 				(json_int_t)job->repeat, "kept", (int)job->kept, "offset_ns",
 				(json_int_t)place->offset_ns, "error_ns",
-				(json_int_t)place->error_ns),
+				(json_int_t)place->error_ns, "origin_ns",
+				(json_int_t)party->timelines.leader.origin_ns, "host", place->host),
 			&size, err);
 		code = text ? ranks_tell_one(party->ranks, rank, text, size, err) : -ENOMEM;
 		free(text);
@@ -315,12 +319,55 @@ static int party_tell_run(struct party *party, const struct party_job *job, stru
 	return code;
 }
 
+/* Events, whose pieces begin with a comma, until an empty message; another one says why there are no more.  What the sink does not
+ * take is heard out all the same. */
+static int leader_take_events(
+	void *context, unsigned rank, timeline_sink *sink, void *to, struct error *err)
+{
+	struct party *const party = context;
+	char name[NAME_ROOM];
+	size_t size;
+	char *const text = party_text(json_pack("{s:s}", "do", DO_TIMELINE), &size, err);
+	int code = text ? ranks_tell_one(party->ranks, rank, text, size, err) : -ENOMEM;
+	bool taken = true;
+	struct buffer piece = {0};
+	free(text);
+	while (!code && !(code = ranks_take(party->ranks, rank, &piece, err)) && piece.size > 0) {
+		if (piece.data[0] == ',')
+			taken = taken && sink(to, piece.data, piece.size);
+		else
+			code = error_set(err, -EIO, "%s: %.*s",
+				ranks_name(party->ranks, rank, name, sizeof name), (int)piece.size,
+				piece.data);
+	}
+	buffer_release(&piece);
+	return code ? code : taken ? 0 : -EIO;
+}
+
+/* Of the first repetition of a point, where others record it, too. */
+static bool party_records(const struct party_job *job)
+{
+	return job->kept && job->repeat == 0 && *config_text(job->config, KEY_TRACE_SCHEDULE);
+}
+
+static void party_begin_timelines(struct party *party, const struct party_job *job)
+{
+	struct timeline_others *const others = &party->timelines;
+	json_decref(others->parts);
+	*others = (struct timeline_others){.events = leader_take_events, .context = party};
+	others->leader = (struct timeline_rank){
+		.host = party->ranks->places[0].host, .origin_ns = clock_now_ns()};
+	if (party_records(job) && party_count(job) > 1)
+		others->parts = json_array();
+}
+
 static int leader_start(
 	struct party *party, const struct party_job *job, struct ranks **ranks, struct error *err)
 {
 	*ranks = NULL;
 	const unsigned count = party_count(job);
 	int code = ranks_map_clocks(party->ranks, count, err);
+	party_begin_timelines(party, job);
 	if (!code)
 		code = party_tell_run(party, job, err);
 	if (code || count == 1 || !party_meets(job->config))
@@ -357,6 +404,21 @@ static int party_judge(
 		return error_set(err, -EINTR, "%s was stopped",
 			ranks_name(party->ranks, rank, name, sizeof name));
 	return 0;
+}
+
+/* What a rank's timeline holds. */
+static int party_take_part(struct party *party, unsigned rank, struct error *err)
+{
+	struct timeline_others *const others = &party->timelines;
+	struct buffer text = {0};
+	int code = others->parts ? ranks_take(party->ranks, rank, &text, err) : 0;
+	json_t *const part = !code && others->parts ? party_parse(&text, err) : NULL;
+	if (part && json_array_append_new(others->parts, part))
+		code = error_set(err, -ENOMEM, "out of memory for a timeline");
+	else if (!code && others->parts && !part)
+		code = -EPROTO;
+	buffer_release(&text);
+	return code;
 }
 
 /* --- what ranks of a node take from each other ------------------------------------------------ */
@@ -427,6 +489,8 @@ static int party_take_one(struct party *party, unsigned rank, const struct party
 	int code = ranks_take(party->ranks, rank, &line, err);
 	if (!code)
 		code = ranks_take(party->ranks, rank, &traces, err);
+	if (!code)
+		code = party_take_part(party, rank, err);
 	json_t *const object = code ? NULL : party_parse(&line, err);
 	if (!code)
 		code = object ? measurement_from_json(theirs, object, err) : -EPROTO;
@@ -508,7 +572,14 @@ struct follower {
 	struct invocation invocation; /* without --set, which the configuration has in it */
 	struct plan plan;
 	struct pipeline_pools pools;
+	/* Of the last job, until the next one. */
+	struct timeline *timeline;
+	struct measurement *m;
+	struct timeline_rank place;
+	char host[MPI_HOST_BYTES];
 };
+
+enum { FOLLOWER_PIECE_BYTES = 1 << 20 };
 
 static int follower_read_config(struct config *config, const json_t *message, struct error *err)
 {
@@ -571,9 +642,34 @@ static int follower_share_cores(struct follower *f, struct measurement *m, struc
 	return code;
 }
 
-static int follower_send(
-	struct follower *f, const struct measurement *m, struct traces *traces, struct error *err)
+static struct timeline_story follower_story(const struct follower *f)
 {
+	return (struct timeline_story){.timeline = f->timeline,
+		.m = f->m,
+		.name = f->plan.name,
+		.config_hash = f->plan.hash,
+		.schedule = "",
+		.rank = &f->place};
+}
+
+/* What the timeline of the job holds, or why it holds nothing. */
+static int follower_send_part(struct follower *f, struct error *err)
+{
+	const struct timeline_story story = follower_story(f);
+	char why[ERROR_TEXT_BYTES] = "it recorded nothing";
+	if (f->timeline)
+		(void)snprintf(why, sizeof why,
+			"the repetition ended after %" PRIu64 " steps, before one was recorded",
+			f->timeline->steps);
+	return party_answer(f->party,
+		f->timeline && f->timeline->window_count > 0 ? timeline_part(&story)
+							     : timeline_no_part(&f->place, why),
+		err);
+}
+
+static int follower_send(struct follower *f, struct traces *traces, bool records, struct error *err)
+{
+	const struct measurement *const m = f->m;
 	struct buffer text = {0};
 	char *const line = record_repetition_text(m);
 	int code = line ? ranks_answer(f->party->ranks, line, strlen(line), err)
@@ -585,61 +681,130 @@ static int follower_send(
 	}
 	if (!code)
 		code = ranks_answer(f->party->ranks, text.data, text.failed ? 0 : text.size, err);
+	if (!code && records)
+		code = follower_send_part(f, err);
 	buffer_release(&text);
 	free(line);
 	return code;
 }
 
-/* What fails in it is in its measurement, which the leader gets. */
-static int follower_measure(struct follower *f, const struct config *config, bool kept,
-	struct measurement *m, struct traces *traces, struct error *err)
+/* Events gather until they are worth a message. */
+struct follower_pieces {
+	struct ranks *ranks;
+	struct buffer text;
+	struct error *err;
+	int code;
+};
+
+static bool follower_flush(struct follower_pieces *pieces)
 {
+	if (!pieces->code && pieces->text.failed)
+		pieces->code = error_set(pieces->err, -ENOMEM, "out of memory for a timeline");
+	if (!pieces->code && pieces->text.size > 0)
+		pieces->code = ranks_answer(
+			pieces->ranks, pieces->text.data, pieces->text.size, pieces->err);
+	pieces->text.size = 0;
+	return pieces->code == 0;
+}
+
+static bool follower_add_piece(void *context, const char *text, size_t size)
+{
+	struct follower_pieces *const pieces = context;
+	buffer_add(&pieces->text, text, size);
+	return pieces->text.size < FOLLOWER_PIECE_BYTES || follower_flush(pieces);
+}
+
+static int follower_timeline(struct follower *f, struct error *err)
+{
+	const struct timeline_story story = follower_story(f);
+	struct follower_pieces pieces = {.ranks = f->party->ranks, .err = err};
+	const int code =
+		f->timeline ? timeline_write_part(&story, follower_add_piece, &pieces) : -ENOENT;
+	if (!code)
+		(void)follower_flush(&pieces);
+	buffer_release(&pieces.text);
+	if (f->party->ranks->lost)
+		return pieces.code;
+	const char *const why = code || pieces.code ? "it cannot write its timeline" : "";
+	return ranks_answer(f->party->ranks, why, strlen(why), err);
+}
+
+static void follower_forget(struct follower *f)
+{
+	timeline_close(f->timeline);
+	if (f->m)
+		measurement_release(f->m);
+	free(f->m);
+	f->timeline = NULL;
+	f->m = NULL;
+}
+
+/* What fails in it is in its measurement, which the leader gets. */
+static int follower_measure(
+	struct follower *f, const struct party_job *job, struct traces *traces, struct error *err)
+{
+	const struct config *const config = job->config;
 	struct ranks *const ranks = f->party->ranks;
-	const struct party_job job = {.config = config};
 	const bool meets = party_meets(config);
 	struct pipeline_control control = {.stop = f->invocation.stop,
-		.traces = kept ? traces : NULL,
-		.enough = kept ? NULL : limits_enough,
+		.traces = job->kept ? traces : NULL,
+		.timeline = party_records(job) ? &f->timeline : NULL,
+		.enough = job->kept ? NULL : limits_enough,
 		.pools = &f->pools,
 		.ranks = meets ? ranks : NULL};
 	const double started = clock_utc_seconds();
-	const int code = meets ? ranks_train(ranks, party_count(&job), err) : 0;
+	const int code = meets ? ranks_train(ranks, party_count(job), err) : 0;
 	if (code)
 		return code;
 	struct error why = {""};
-	if (pipeline_run(config, plan_dataset(&f->plan, config), &control, m, &why) &&
+	if (pipeline_run(config, plan_dataset(&f->plan, config), &control, f->m, &why) &&
 		atomic_load(f->invocation.stop))
-		m->status = MEASUREMENT_INTERRUPTED;
-	peaks_fill(m);
-	m->started = started;
+		f->m->status = MEASUREMENT_INTERRUPTED;
+	peaks_fill(f->m);
+	f->m->started = started;
+	f->m->point = job->point;
+	f->m->repeat = job->repeat;
 	return 0;
+}
+
+static json_int_t follower_number(const json_t *message, const char *name)
+{
+	return json_integer_value(json_object_get(message, name));
+}
+
+static void follower_take_place(struct follower *f, const json_t *message)
+{
+	struct ranks *const ranks = f->party->ranks;
+	ranks->offset_ns = follower_number(message, "offset_ns");
+	ranks->error_ns = (uint64_t)follower_number(message, "error_ns");
+	(void)snprintf(f->host, sizeof f->host, "%s", fields_text_of(message, "host"));
+	f->place = (struct timeline_rank){.rank = ranks->world.rank,
+		.host = f->host,
+		.offset_ns = ranks->offset_ns,
+		.error_ns = ranks->error_ns,
+		.origin_ns = (uint64_t)follower_number(message, "origin_ns")};
 }
 
 static int follower_run(struct follower *f, const json_t *message, struct error *err)
 {
 	struct config config = {0};
 	struct traces traces = {0};
-	struct measurement *const m = calloc(1, sizeof *m);
-	int code = m ? follower_read_config(&config, message, err)
-		     : error_set(err, -ENOMEM, "out of memory for a repetition");
-	f->party->ranks->offset_ns = json_integer_value(json_object_get(message, "offset_ns"));
-	f->party->ranks->error_ns =
-		(uint64_t)json_integer_value(json_object_get(message, "error_ns"));
+	follower_forget(f);
+	follower_take_place(f, message);
+	f->m = calloc(1, sizeof *f->m);
+	int code = f->m ? follower_read_config(&config, message, err)
+			: error_set(err, -ENOMEM, "out of memory for a repetition");
+	const struct party_job job = {.config = &config,
+		.point = (uint32_t)follower_number(message, "point"),
+		.repeat = (uint32_t)follower_number(message, "repeat"),
+		.kept = json_is_true(json_object_get(message, "kept"))};
 	if (!code)
-		code = follower_measure(f, &config, json_is_true(json_object_get(message, "kept")),
-			m, &traces, err);
-	if (!code) {
-		m->point = (uint32_t)json_integer_value(json_object_get(message, "point"));
-		m->repeat = (uint32_t)json_integer_value(json_object_get(message, "repeat"));
-		code = follower_share_cores(f, m, err);
-	}
-	if (!code) {
-		code = follower_send(f, m, &traces, err);
-	}
+		code = follower_measure(f, &job, &traces, err);
+	if (!code)
+		code = follower_share_cores(f, f->m, err);
+	if (!code)
+		code = follower_send(f, &traces, party_records(&job), err);
 	traces_release(&traces);
-	if (m)
-		measurement_release(m);
-	free(m);
 	config_release(&config);
 	return code;
 }
@@ -657,6 +822,8 @@ static int follower_obey(
 		code = follower_header(f, err);
 	else if (!code && strcmp(what, DO_RUN) == 0)
 		code = follower_run(f, message, err);
+	else if (!code && strcmp(what, DO_TIMELINE) == 0)
+		code = follower_timeline(f, err);
 	else if (!code)
 		*end = true;
 	json_decref(message);
@@ -686,6 +853,7 @@ static int follower_follow(
 			code = follower_obey(&f, &text, &end, err);
 	}
 	buffer_release(&text);
+	follower_forget(&f);
 	pipeline_pools_release(&f.pools);
 	plan_close(&f.plan);
 	return code == -EINTR ? EXIT_STATUS_INTERRUPTED : command_status(code);

@@ -8,7 +8,9 @@
  *   compares build, data     <-   build, configuration and data set as hashes, cores
  *   "header"                 ->   what their node is like
  *   "run": configuration     ->   pipeline_run, together with all others
- *   keeps                    <-   measurement, traces
+ *   keeps                    <-   measurement, traces, what its timeline holds
+ *   "timeline", one by one   ->
+ *   writes trace.json        <-   its events
  *   "end"                    ->   end
  *
  * No shared file system is assumed, nor that there is none: who leads writes all that is kept.  One thread. */
@@ -17,6 +19,7 @@
 
 #include "harness/command/run_plan.h"
 #include "harness/record/measurement.h"
+#include "harness/report/timeline_report.h"
 #include "pipelines/pipeline.h"
 #include "workloads/ranks/ranks.h"
 
@@ -45,6 +48,8 @@ struct party {
 	struct ranks *ranks; /* NULL: this process is alone */
 	const char *folder;  /* of the leader's result; NULL: nothing is kept */
 	unsigned judged;     /* the rank whose measurements experiments are about */
+	/* The leader's: what the others recorded of the last job. */
+	struct timeline_others timelines;
 };
 
 /* Finds the others.  -ENOTSUP: they cannot be reached. */
@@ -109,6 +114,12 @@ static inline int party_finish(struct party *party, const struct party_job *job,
 	struct measurement *m, struct error *err)
 {
 	return party->ranks ? party->calls->finish(party, job, code, m, err) : code;
+}
+
+/* Between that and the next job: what the others recorded in it; NULL where they did not. */
+static inline const struct timeline_others *party_timelines(const struct party *party)
+{
+	return party->timelines.parts ? &party->timelines : NULL;
 }
 
 #endif

@@ -11,6 +11,7 @@
 #include "harness/command/calibration.h"
 #include "harness/command/decide.h"
 #include "harness/command/resume.h"
+#include "harness/record/fields.h"
 #include "harness/report/flame_report.h"
 #include "harness/report/html/report_page.h"
 #include "harness/report/layout.h"
@@ -133,6 +134,28 @@ static int session_run_pipeline(struct session *session, const struct config *co
 	return code;
 }
 
+/* Where another rank's part is missing, or is of other steps. */
+static void session_check_parts(struct session *session, const struct timeline *timeline)
+{
+	const struct timeline_others *const others = party_timelines(&session->party);
+	size_t i;
+	json_t *part;
+	json_array_foreach(others ? others->parts : NULL, i, part)
+	{
+		struct buffer why = {0};
+		const json_t *const missing = json_object_get(part, "missing");
+		if (missing)
+			buffer_format(&why, "has nothing of it: %s", json_string_value(missing));
+		else
+			timeline_compare_part(timeline, part, &why);
+		if (why.size > 0)
+			log_warn("trace.json: rank %zu on %s %s", i + 1,
+				fields_text_of(part, "host"), why.data);
+		session->timeline_lost = session->timeline_lost || why.size > 0;
+		buffer_release(&why);
+	}
+}
+
 /* A repetition without its timeline is still one. */
 static void session_save_timeline(
 	struct session *session, const struct measurement *m, const struct timeline *timeline)
@@ -151,11 +174,16 @@ static void session_save_timeline(
 	if (timeline->dropped_steps > 0)
 		log_warn("trace.json is missing %llu steps of trace.schedule: its memory was full",
 			(unsigned long long)timeline->dropped_steps);
-	if (!record_save_timeline(&session->record, timeline, m, &err))
+	const int code = record_save_timeline(
+		&session->record, timeline, m, party_timelines(&session->party), &err);
+	if (!code) {
+		session_check_parts(session, timeline);
 		return;
+	}
 	if (!session->timeline_lost)
 		log_warn("%s; the run continues without it", err.text);
 	session->timeline_lost = true;
+	session_watch_party(session, code, &err);
 }
 
 static void session_save(

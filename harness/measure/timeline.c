@@ -40,11 +40,15 @@ const char *const timeline_names[TIMELINE_KINDS] = {
 	[TIMELINE_COMPUTE] = "compute",
 	[TIMELINE_LAUNCH] = "launch",
 	[TIMELINE_STEP_WAIT] = "wait for device",
+	[TIMELINE_RANKS_WAIT] = "wait for other ranks",
+	[TIMELINE_RANKS_EXCHANGE] = "exchange gradients",
 	[TIMELINE_DEVICE_STEP] = "device step",
+	[TIMELINE_DEVICE_WAIT] = "wait for other ranks",
 	[TIMELINE_DEVICE_SYNC] = "exchange gradients",
 	[TIMELINE_DEVICE_COPY] = "device upload",
 	[TIMELINE_CHECKPOINT] = "store checkpoint",
 	[TIMELINE_EVALUATION] = "evaluate",
+	[TIMELINE_LAST_RANK] = "last rank",
 };
 
 /* --- room ------------------------------------------------------------------------------------------------- */

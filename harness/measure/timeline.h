@@ -31,6 +31,14 @@
  *   and the life of each batch are asynchronous slices; an arrow leads from a completed file to its
  *   sample, the copy of its batch and its step, if that step is in the same windows. Counters:
  *   queues, files in flight, resident memory.
+ * - Ranks. With several of them each records its own, of the same steps; the leader writes one
+ *   file. Rank r is processes 2r+1 and 2r+2, whose names say rank and host. All times are on the
+ *   leader's clock: each rank writes its events itself, shifted by its offset as the leader found
+ *   it out, and the leader takes one rank after the other and keeps none of it. Offset and error of
+ *   each clock are in otherData.ranks, with what is known of each rank's windows and threads; of a
+ *   rank without a part, why. Inside the step's state: waiting for other ranks, then the exchange of
+ *   gradients. The rank that the others waited for has an instant event in each round, with how long
+ *   all waited for it alone.
  * - mlbench top (harness/report/operations.h) reads the file back a line at a time and gives self
  *   and total time per operation.
  *
@@ -91,12 +99,16 @@ enum timeline_kind {
 	TIMELINE_COMPUTE, /* a step, by the thread, or waiting for an emulated device */
 	TIMELINE_LAUNCH,
 	TIMELINE_STEP_WAIT,
-	TIMELINE_DEVICE_STEP, /* on a device's own clock; emulated: on its nominal one */
+	TIMELINE_RANKS_WAIT,     /* its gradients are there, another rank's are not */
+	TIMELINE_RANKS_EXCHANGE, /* all ranks' are; what is left of the exchange */
+	TIMELINE_DEVICE_STEP,    /* on a device's own clock; emulated: on its nominal one */
+	TIMELINE_DEVICE_WAIT,    /* for other ranks */
 	TIMELINE_DEVICE_SYNC,
 	TIMELINE_DEVICE_COPY,
 	TIMELINE_CHECKPOINT, /* stored, by the step's thread or the writer; number: step, from 1 */
 	TIMELINE_EVALUATION, /* all of one, by the step's thread; number: step, from 1 */
-	TIMELINE_DEPTH,      /* of a queue from begin_ns on: number, and value before */
+	TIMELINE_LAST_RANK, /* this one was, of its number: the round, from 0; begins when all others had arrived */
+	TIMELINE_DEPTH, /* of a queue from begin_ns on: number, and value before */
 	TIMELINE_KINDS
 };
 
@@ -157,6 +169,7 @@ struct timeline {
 	uint64_t batches_per_epoch;
 	uint32_t batch_size, devices;
 	bool emulated;   /* the devices are */
+	bool of_ranks;   /* it trains with other ranks */
 	bool by_workers; /* each worker reads what it decodes: it has a track in both stages */
 	char engine[NAME_BYTES];
 	struct timeline_window windows[TIMELINE_WINDOWS_MAX];

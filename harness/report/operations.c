@@ -386,6 +386,24 @@ static size_t trace_add_threads(struct reading *r, const json_t *other)
 	return json_array_size(json_object_get(other, "threads"));
 }
 
+/* Of each rank that is in the file, or of the only one. */
+static size_t trace_add_ranks(struct reading *r, const json_t *other, size_t *ranks)
+{
+	size_t i;
+	json_t *part;
+	size_t threads = 0;
+	*ranks = 0;
+	json_array_foreach(json_object_get(other, "ranks"), i, part)
+	{
+		threads += trace_add_threads(r, part);
+		*ranks += !json_object_get(part, "missing");
+	}
+	if (*ranks > 0)
+		return threads;
+	*ranks = 1;
+	return trace_add_threads(r, other);
+}
+
 static double add_windows(struct reading *r, const json_t *other)
 {
 	double steps = 0;
@@ -405,15 +423,19 @@ static void trace_describe(struct reading *r, const json_t *other)
 {
 	struct operations *o = r->out;
 	char span[UNITS_BYTES];
+	char of_ranks[32] = "";
 	const double steps = add_windows(r, other);
-	const size_t threads = trace_add_threads(r, other);
-	o->device_ns = trace_number_of(other, "device_count") * o->seconds * 1e9;
+	size_t ranks;
+	const size_t threads = trace_add_ranks(r, other, &ranks);
+	o->device_ns = trace_number_of(other, "device_count") * (double)ranks * o->seconds * 1e9;
 	o->emulated = json_is_true(json_object_get(other, "emulated"));
+	if (ranks > 1)
+		(void)snprintf(of_ranks, sizeof of_ranks, " of %zu ranks", ranks);
 	(void)snprintf(o->title, sizeof o->title,
-		"%.128s, point %.0f, repetition %.0f: %.0f steps, %s, %zu threads",
+		"%.128s, point %.0f, repetition %.0f: %.0f steps, %s, %zu threads%s",
 		trace_text_of(other, "benchmark"), trace_number_of(other, "point"),
 		trace_number_of(other, "repeat"), steps,
-		units_format_duration(o->seconds * 1e9, span), threads);
+		units_format_duration(o->seconds * 1e9, span), threads, of_ranks);
 }
 
 static int trace_check_head(struct reading *r, const json_t *head, const char *config_hash)

@@ -2,6 +2,8 @@
  * sample to the step that took it. */
 #include "harness/report/timeline_stream.h"
 
+#include "harness/base/buffer.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,14 +36,15 @@ static void tracks_name_device(struct timeline_stream *stream, const struct time
 	char name[3 * NAME_BYTES];
 	(void)snprintf(name, sizeof name, "%s %u%s", log->stage, log->thread,
 		t->emulated ? " (emulated)" : "");
-	timeline_stream_name(stream, "thread_name", TIMELINE_DEVICES, timeline_tid(log), name);
+	timeline_stream_name(
+		stream, "thread_name", timeline_pid(stream, log), timeline_tid(log), name);
 }
 
 static void sort_track(struct timeline_stream *stream, const struct timeline_log *log)
 {
 	timeline_stream_event(stream,
-		"{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":%d,\"tid\":%u,\"args\":{\"sort_index\":%u}}",
-		timeline_pid(log), timeline_tid(log), timeline_tid(log));
+		"{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":%u,\"tid\":%u,\"args\":{\"sort_index\":%u}}",
+		timeline_pid(stream, log), timeline_tid(log), timeline_tid(log));
 }
 
 static bool tracks_is_shown(const struct timeline_stream *stream, const struct timeline_log *log)
@@ -50,14 +53,32 @@ static bool tracks_is_shown(const struct timeline_stream *stream, const struct t
 	       (log->track == TIMELINE_DEVICE && stream->index.logs[log->index].count > 0);
 }
 
+/* With others, a process says which rank it is of, and they are shown in the order of ranks. */
+static void name_process(struct timeline_stream *stream, unsigned pid, const char *text)
+{
+	const struct timeline_rank *const rank = stream->story->rank;
+	struct buffer name = {0};
+	if (rank)
+		buffer_format(&name, "rank %u on %s: ", rank->rank, rank->host);
+	buffer_text(&name, text);
+	stream->failed = stream->failed || name.failed;
+	timeline_stream_name(stream, "process_name", pid, 0, name.data ? name.data : "");
+	buffer_release(&name);
+	if (rank)
+		timeline_stream_event(stream,
+			"{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%u,\"tid\":0,\"args\":{\"sort_index\":%u}}",
+			pid, pid);
+}
+
 void timeline_write_names(struct timeline_stream *stream)
 {
-	const struct timeline *t = stream->story->timeline;
+	const struct timeline_story *const story = stream->story;
+	const struct timeline *t = story->timeline;
 	char text[RECORD_NAME_BYTES + 16];
-	(void)snprintf(text, sizeof text, "mlbench %s", stream->story->name);
-	timeline_stream_name(stream, "process_name", TIMELINE_HOST, 0, text);
-	timeline_stream_name(stream, "process_name", TIMELINE_DEVICES, 0,
-		t->emulated ? "devices (emulated)" : "devices");
+	(void)snprintf(text, sizeof text, "mlbench %s", story->name);
+	name_process(stream, timeline_host(story), text);
+	name_process(
+		stream, timeline_devices(story), t->emulated ? "devices (emulated)" : "devices");
 	for (uint32_t i = 0; i < t->log_count; i++) {
 		const struct timeline_log *log = &t->logs[i];
 		char name[2 * NAME_BYTES];
@@ -67,8 +88,8 @@ void timeline_write_names(struct timeline_stream *stream)
 			tracks_name_device(stream, log);
 		} else {
 			timeline_track_name(log, name);
-			timeline_stream_name(
-				stream, "thread_name", timeline_pid(log), timeline_tid(log), name);
+			timeline_stream_name(stream, "thread_name", timeline_pid(stream, log),
+				timeline_tid(log), name);
 		}
 		sort_track(stream, log);
 	}
@@ -92,6 +113,8 @@ static const char *tracks_state_name(const struct timeline_log *log, int state)
 		{STAGE_CHECKPOINT_NAME, {"idle", "writing", "blocked"}},
 		{STAGE_EVALUATE_NAME, {"idle", "evaluating", "blocked"}},
 	};
+	if (log->timeline->of_ranks && state == THREAD_BLOCKED && stage_is(stage, STAGE_STEP))
+		return "blocked: other ranks, checkpoint, evaluation";
 	if (log->timeline->by_workers && state == THREAD_BLOCKED && stage_is(stage, STAGE_READ))
 		return "blocked: the worker decodes, or has no room";
 	if (log->timeline->by_workers && state == THREAD_STARVED && stage_is(stage, STAGE_DECODE))
@@ -165,9 +188,10 @@ static void end_slices(struct nesting *n, uint64_t until_ns)
 	while (n->depth > 0 && n->open[n->depth - 1].end_ns <= until_ns) {
 		n->depth--;
 		timeline_stream_event(n->stream,
-			"{\"ph\":\"E\",\"name\":\"%s\",\"pid\":%d,\"tid\":%u,\"ts\":" TIMELINE_TS
+			"{\"ph\":\"E\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":" TIMELINE_TS
 			"}",
-			n->open[n->depth].name, timeline_pid(n->log), timeline_tid(n->log),
+			n->open[n->depth].name, timeline_pid(n->stream, n->log),
+			timeline_tid(n->log),
 			TIMELINE_US(timeline_since(n->stream, n->open[n->depth].end_ns)));
 	}
 }
@@ -183,9 +207,9 @@ static void tracks_begin_slice(
 	n->open[n->depth].end_ns = slice->end_ns;
 	(void)snprintf(n->open[n->depth++].name, SLICE_NAME_BYTES, "%s", name);
 	timeline_stream_event(n->stream,
-		"{\"ph\":\"B\",\"name\":\"%s\",\"cat\":\"%s\",\"pid\":%d,\"tid\":%u,\"ts\":" TIMELINE_TS
+		"{\"ph\":\"B\",\"name\":\"%s\",\"cat\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":" TIMELINE_TS
 		"%s}",
-		name, n->log->stage, timeline_pid(n->log), timeline_tid(n->log),
+		name, n->log->stage, timeline_pid(n->stream, n->log), timeline_tid(n->log),
 		TIMELINE_US(timeline_since(n->stream, slice->begin_ns)), args);
 }
 
@@ -193,7 +217,7 @@ static void tracks_begin_slice(
 static bool is_slice(const struct timeline_entry *e)
 {
 	return e->kind != TIMELINE_FILE && e->kind != TIMELINE_FILE_OPEN &&
-	       e->kind != TIMELINE_DEPTH;
+	       e->kind != TIMELINE_LAST_RANK && e->kind != TIMELINE_DEPTH;
 }
 
 static void begin_entry(
@@ -292,15 +316,38 @@ void timeline_write_tracks(struct timeline_stream *stream)
 	}
 }
 
+/* --- who was last ------------------------------------------------------------------------------ */
+
+/* Of each round, in the process of the rank that the others waited for. */
+void timeline_write_last_ranks(struct timeline_stream *stream)
+{
+	const struct timeline_index *index = &stream->index;
+	const struct timeline_range *lasts = &index->kinds[TIMELINE_LAST_RANK];
+	for (uint32_t i = 0; i < lasts->count && !stream->failed; i++) {
+		const uint32_t id = index->by_number[lasts->first + i];
+		const struct timeline_entry *e = timeline_index_entry(index, id);
+		const struct timeline_log *log = timeline_index_log(index, id);
+		if (!timeline_index_window(index->timeline, e->end_ns, e->end_ns))
+			continue;
+		timeline_stream_event(stream,
+			"{\"ph\":\"i\",\"s\":\"p\",\"name\":\"last rank\",\"cat\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":" TIMELINE_TS
+			",\"args\":{\"round\":%" PRIu64 ",\"others_waited_us\":" TIMELINE_TS "}}",
+			log->stage, timeline_pid(stream, log), timeline_tid(log),
+			TIMELINE_US(timeline_since(stream, e->end_ns)), e->number,
+			TIMELINE_US(e->end_ns - e->begin_ns));
+	}
+}
+
 /* --- counters --------------------------------------------------------------------------------------------- */
 
 static void write_count(struct timeline_stream *stream, const char *name, const char *unit,
 	uint64_t at_ns, double value)
 {
 	timeline_stream_event(stream,
-		"{\"ph\":\"C\",\"name\":\"%s\",\"pid\":%d,\"ts\":" TIMELINE_TS
+		"{\"ph\":\"C\",\"name\":\"%s\",\"pid\":%u,\"ts\":" TIMELINE_TS
 		",\"args\":{\"%s\":%.10g}}",
-		name, TIMELINE_HOST, TIMELINE_US(timeline_since(stream, at_ns)), unit, value);
+		name, timeline_host(stream->story), TIMELINE_US(timeline_since(stream, at_ns)),
+		unit, value);
 }
 
 /* Its changes in a window, from entry *from on, after how deep it was when the window began. */
@@ -432,8 +479,8 @@ static void write_async(struct timeline_stream *stream, char phase, const char *
 {
 	timeline_stream_event(stream,
 		"{\"ph\":\"%c\",\"name\":\"%s\",\"cat\":\"%s\",\"id2\":{\"local\":\"0x%" PRIx64
-		"\"},\"pid\":%d,\"tid\":0,\"ts\":" TIMELINE_TS "%s}",
-		phase, name, category, id, TIMELINE_HOST,
+		"\"},\"pid\":%u,\"tid\":0,\"ts\":" TIMELINE_TS "%s}",
+		phase, name, category, id, timeline_host(stream->story),
 		TIMELINE_US(timeline_since(stream, at_ns)), args);
 }
 
@@ -502,8 +549,10 @@ static void write_arrow(struct timeline_stream *stream, char phase, uint64_t tic
 {
 	timeline_stream_event(stream,
 		"{\"ph\":\"%c\",\"name\":\"sample\",\"cat\":\"sample\",\"id\":%" PRIu64
-		",\"pid\":%d,\"tid\":%u,\"ts\":" TIMELINE_TS "%s}",
-		phase, ticket, timeline_pid(log), timeline_tid(log),
+		",\"pid\":%u,\"tid\":%u,\"ts\":" TIMELINE_TS "%s}",
+		phase,
+		((uint64_t)timeline_rank_of(stream->story) << TIMELINE_RANK_FLOW_BITS) + ticket,
+		timeline_pid(stream, log), timeline_tid(log),
 		TIMELINE_US(timeline_since(stream, at_ns)), phase == 's' ? "" : ",\"bp\":\"e\"");
 }
 

@@ -5,12 +5,12 @@
 #include "harness/report/timeline_index.h"
 #include "harness/report/timeline_report.h"
 
-enum { TIMELINE_HOST = 1, TIMELINE_DEVICES = 2 }; /* processes, as viewers call them */
-
-struct gzFile_s;
+enum { TIMELINE_HOST = 1, TIMELINE_DEVICES = 2 }; /* processes, as viewers call them; of rank 0 */
+enum { TIMELINE_RANK_FLOW_BITS = 40 };            /* of an arrow's number; above them is the rank */
 
 struct timeline_stream {
-	struct gzFile_s *file;
+	timeline_sink *sink;
+	void *context;
 	const struct timeline_story *story;
 	struct timeline_index index;
 	bool failed; /* nothing more is written */
@@ -23,8 +23,8 @@ struct timeline_stream {
 void timeline_stream_event(struct timeline_stream *stream, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* A name that comes from outside: {"ph": "M", ... "args": {"name": text}}. */
-void timeline_stream_name(
-	struct timeline_stream *stream, const char *what, int pid, unsigned tid, const char *text);
+void timeline_stream_name(struct timeline_stream *stream, const char *what, unsigned pid,
+	unsigned tid, const char *text);
 
 /* A moment as the "ts" of an event: microseconds since the start, for "%" PRIu64 ".%03u". */
 #define TIMELINE_TS "%" PRIu64 ".%03u"
@@ -32,11 +32,28 @@ void timeline_stream_name(
 
 static inline uint64_t timeline_since(const struct timeline_stream *stream, uint64_t ns)
 {
-	const uint64_t start_ns = stream->story->timeline->start_ns;
-	return ns > start_ns ? ns - start_ns : 0;
+	const struct timeline_rank *const rank = stream->story->rank;
+	const int64_t since_ns = rank ? (int64_t)(ns - rank->origin_ns) + rank->offset_ns
+				      : (int64_t)(ns - stream->story->timeline->start_ns);
+	return since_ns > 0 ? (uint64_t)since_ns : 0;
 }
 
-int timeline_pid(const struct timeline_log *log);
+static inline unsigned timeline_rank_of(const struct timeline_story *story)
+{
+	return story->rank ? story->rank->rank : 0;
+}
+
+static inline unsigned timeline_host(const struct timeline_story *story)
+{
+	return TIMELINE_HOST + 2 * timeline_rank_of(story);
+}
+
+static inline unsigned timeline_devices(const struct timeline_story *story)
+{
+	return TIMELINE_DEVICES + 2 * timeline_rank_of(story);
+}
+
+unsigned timeline_pid(const struct timeline_stream *stream, const struct timeline_log *log);
 static inline unsigned timeline_tid(const struct timeline_log *log)
 {
 	return log->index + 1;
@@ -70,6 +87,7 @@ void timeline_write_tracks(struct timeline_stream *stream);
 void timeline_write_files(struct timeline_stream *stream);
 void timeline_write_flows(struct timeline_stream *stream);
 void timeline_write_batches(struct timeline_stream *stream);
+void timeline_write_last_ranks(struct timeline_stream *stream);
 void timeline_write_counters(struct timeline_stream *stream); /* uses up the index */
 
 #endif
