@@ -9,6 +9,8 @@ struct launcher {
 	const char *name; /* "Open MPI", "Slurm"; a constant */
 	const char *
 		hint; /* what helps where its ranks do not see each other; NULL: nothing; a constant */
+	/* How its ranks are bound to no cores, and, with a number behind it, to so many each; constants. */
+	const char *unbind, *widen;
 	unsigned rank, count;
 	unsigned local_rank, local_count; /* on this node; count 0: not said */
 };

@@ -82,7 +82,7 @@ static void message(enum log_level least, const char *prefix, const char *format
 
 void log_error(const char *format, ...)
 {
-	MESSAGE(LOG_LEVEL_QUIET, "mlbench: error: ");
+	MESSAGE(LOG_LEVEL_ERRORS, "mlbench: error: ");
 }
 
 void log_warn(const char *format, ...)

@@ -12,7 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum log_level { LOG_LEVEL_QUIET, LOG_LEVEL_NORMAL, LOG_LEVEL_VERBOSE };
+/* Errors alone; those and warnings; ... */
+enum log_level { LOG_LEVEL_ERRORS, LOG_LEVEL_QUIET, LOG_LEVEL_NORMAL, LOG_LEVEL_VERBOSE };
 
 void log_set_level(enum log_level level); /* before threads start */
 bool log_is_terminal(void);               /* stderr is one, and TERM is not "dumb" */

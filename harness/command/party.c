@@ -159,7 +159,24 @@ static int party_compare(struct party *party, unsigned rank, const json_t *own,
 
 static int leader_open(struct party *party, const atomic_bool *stop, struct error *err)
 {
-	return ranks_open(&party->ranks, stop, err);
+	const int code = ranks_open(&party->ranks, stop, err);
+	return code || !party->ranks ? code : binding_settle(&party->binding, party->ranks, err);
+}
+
+static void leader_describe(const struct party *party, struct buffer *out)
+{
+	buffer_text(out, "  ranks    ");
+	binding_describe(&party->binding, out);
+	buffer_text(out, "\n");
+}
+
+/* Of this rank's cores, so that the result explains itself. */
+static void party_note_cores(const struct party *party, struct measurement *m)
+{
+	if (party->binding.note[0])
+		measurement_note(m, "%s", party->binding.note);
+	if (party->warning[0])
+		measurement_note(m, "cores: %s", party->warning);
 }
 
 static void leader_close(struct party *party, int status)
@@ -171,6 +188,7 @@ static void leader_close(struct party *party, int status)
 	json_decref(party->timelines.parts);
 	party->timelines.parts = NULL;
 	ranks_close(party->ranks, status);
+	binding_release(&party->binding);
 	party->ranks = NULL;
 }
 
@@ -207,6 +225,9 @@ static int leader_begin(struct party *party, const struct plan *plan, struct err
 		json_decref(theirs);
 	}
 	json_decref(own);
+	if (!code && !binding_judge(&party->binding, plan->threads, &party->ranks->launcher,
+			     party->warning))
+		log_warn("%s", party->warning);
 	return code;
 }
 
@@ -534,6 +555,7 @@ static int leader_finish(struct party *party, const struct party_job *job, int c
 	struct error why = {""};
 	int failed = 0;
 	const uint64_t patience_ns = party->ranks->patience_ns;
+	party_note_cores(party, m);
 	if (code || party->ranks->lost)
 		party->ranks->patience_ns = LAST_PATIENCE_NS;
 	failed = party_share_cores(party, party_count(job), m, &why);
@@ -760,6 +782,7 @@ static int follower_measure(
 	if (pipeline_run(config, plan_dataset(&f->plan, config), &control, f->m, &why) &&
 		atomic_load(f->invocation.stop))
 		f->m->status = MEASUREMENT_INTERRUPTED;
+	party_note_cores(f->party, f->m);
 	peaks_fill(f->m);
 	f->m->started = started;
 	f->m->point = job->point;
@@ -843,7 +866,7 @@ static int follower_follow(
 	bool end = false;
 	int code = 0;
 	f.invocation.options.set_count = 0;
-	log_set_level(LOG_LEVEL_QUIET);
+	log_set_level(LOG_LEVEL_ERRORS);
 	/* With --json, the leader's document is the only one. */
 	if (invocation->document_written)
 		atomic_store(invocation->document_written, true);
@@ -867,4 +890,5 @@ const struct party_calls party_of_ranks = {
 	.begin_records = leader_begin_records,
 	.start = leader_start,
 	.finish = leader_finish,
+	.describe = leader_describe,
 };

@@ -21,6 +21,7 @@
 #include "harness/record/measurement.h"
 #include "harness/report/timeline_report.h"
 #include "pipelines/pipeline.h"
+#include "workloads/ranks/binding.h"
 #include "workloads/ranks/ranks.h"
 
 #include <stdbool.h>
@@ -40,6 +41,7 @@ struct party_calls {
 		struct error *err);
 	int (*finish)(struct party *party, const struct party_job *job, int code,
 		struct measurement *m, struct error *err);
+	void (*describe)(const struct party *party, struct buffer *out);
 };
 extern const struct party_calls party_of_ranks;
 
@@ -47,7 +49,9 @@ struct party {
 	const struct party_calls *calls;
 	struct ranks *ranks; /* NULL: this process is alone */
 	const char *folder;  /* of the leader's result; NULL: nothing is kept */
-	unsigned judged;     /* the rank whose measurements experiments are about */
+	struct ranks_binding binding;
+	char warning[BINDING_WARNING_BYTES]; /* of its cores; "": none */
+	unsigned judged;                     /* the rank whose measurements experiments are about */
 	/* The leader's: what the others recorded of the last job. */
 	struct timeline_others timelines;
 };
@@ -84,6 +88,13 @@ static inline int party_follow(
 static inline int party_begin(struct party *party, const struct plan *plan, struct error *err)
 {
 	return party->ranks ? party->calls->begin(party, plan, err) : 0;
+}
+
+/* Which ranks there are, on which nodes, with how many cores, as a line of the plan. */
+static inline void party_describe(const struct party *party, struct buffer *out)
+{
+	if (party->ranks)
+		party->calls->describe(party, out);
 }
 
 /* The others' folders in that of a record that was made or is continued. */

@@ -451,6 +451,12 @@ int plan_open(
 	return describe_first(plan, err);
 }
 
+static unsigned plan_threads(const struct pipeline_plan *planned)
+{
+	return planned->reader_threads + planned->decode_workers +
+	       planned->devices * (planned->facts.step_on_cores ? planned->step_threads : 1);
+}
+
 static int plan_point(struct plan *plan, size_t point, struct error *err)
 {
 	struct config config = {0};
@@ -467,6 +473,8 @@ static int plan_point(struct plan *plan, size_t point, struct error *err)
 		plan_cost_add_memory(&plan->cost, &planned, false);
 	if (!code)
 		plan_cost_add_cache(&plan->cost, &config, plan_dataset(plan, &config));
+	if (!code && plan_threads(&planned) > plan->threads)
+		plan->threads = plan_threads(&planned);
 	if (!code && planned.pool_bytes >= plan->largest.pool_bytes)
 		plan->largest = planned;
 	config_release(&config);

@@ -68,7 +68,9 @@ struct plan {
 	struct workload_facts facts; /* of the first point */
 
 	unsigned cores; /* that the process may use */
-	size_t limits;  /* stages to be run alone after the sweep */
+	unsigned
+		threads; /* that read, decode and step at once, at the point with the most; 0 without data */
+	size_t limits; /* stages to be run alone after the sweep */
 	struct plan_cost cost;
 };
 

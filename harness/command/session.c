@@ -761,6 +761,7 @@ static void tell_plan(const struct session *session)
 	plan_describe(&session->plan,
 		session->sequential ? most - session->record.entry_count : session->item_count,
 		&text);
+	party_describe(&session->party, &text);
 	describe_more(session, &text);
 	buffer_format(&text, "  results  %s\n", session->record.folder);
 	const size_t failed = record_failed_count(&session->record);

@@ -1,4 +1,4 @@
-# Ranks: what a node has for them.
+# Ranks: what a node has for them, and which cores they get.
 . "$CLI/lib.sh"
 
 # Whatever is missing is said, with what follows and what to do.
@@ -16,3 +16,35 @@ reads "no launcher (mpirun, srun) is on PATH; this process was started alone"
 reads "fix: install openmpi-bin"
 expect 0 "$MLBENCH" doctor
 reads "ok ranks Open MPI v"
+
+# bound COUNT OPTION ...: a run of so many ranks, of which points.jsonl says how many cores each had.
+bound() {
+	rm -rf out.d
+	expect_measured ranks "$@" "$MLBENCH" run tiny.ini $ONE --set measure.repeats=1 --set sync.gradients=4KiB --out out.d
+	cores=$(cat out.d/points.jsonl out.d/ranks/*/points.jsonl | grep -o '"cores_allowed":[0-9]*' | cut -d: -f2 | tr '\n' ' ')
+}
+# The plan's line, then what they have: of cores that a launcher left to all of them each gets its own, where there are enough.
+write_config
+node=$(nproc)
+[ "$node" -ge 2 ] || skip "one core: none can be divided"
+each=$((node / 2 + node % 2))
+bound 2 --bind-to none
+says "ranks    2 on "
+says ", $each core"
+[ "$cores" = "$each $each " ] || fail "cores of ranks that were not bound: $cores"
+[ "$(grep -ho '"cores: 2 ranks of this node were left the same [0-9]*; this one took [0-9,-]*"' out.d/points.jsonl out.d/ranks/0001/points.jsonl | sort -u | wc -l)" -eq 2 ] ||
+	fail "which cores each took"
+bound $((node + 1)) --bind-to none
+says "$((node + 1)) on "
+says ", which share $node cores"
+[ "$(tr ' ' '\n' <<<"$cores" | sort -u | tr -d '\n')" = "$node" ] || fail "cores of more ranks than cores: $cores"
+# Bound to a core each, as Open MPI does it: that is kept, and warned of where others have no rank.
+bound 2 --bind-to core
+says "ranks    2 on "
+! grep -q 'were left the same' out.d/points.jsonl || fail "bound ranks were bound anew"
+bound 2 --bind-to none taskset -c "$(taskset -cp $$ | sed 's/.*: //; s/[,-].*//')"
+says "mlbench: warning: Open MPI bound rank 0 on "
+says "(and others) to 1 core, fewer than its 3 threads, and no rank has "
+says "start them with 'mpirun --bind-to none'"
+grep -q '"cores: Open MPI bound rank 0 on ' out.d/points.jsonl || fail "the result does not say how its ranks were bound"
+[ "$(grep -c 'warning: ' err)" -eq "$(grep 'warning: ' err | sort -u | wc -l)" ] || fail "more than one rank warns"
