@@ -64,6 +64,10 @@ void ranks_view_add(struct ranks_view *view, unsigned rank, const struct measure
 		return;
 	struct rank_of *const of = &view->of[rank];
 	const struct ranks_measurement *const r = &m->ranks[0];
+	if (of->repeats < RANK_ROUNDS_MOST && r->rounds > 0)
+		of->own_round_s[of->repeats] =
+			(measurement_counted_seconds(m) - r->wait_seconds - r->exchange_seconds) /
+			(double)r->rounds;
 	view->known += of->repeats++ == 0;
 	view->bytes = (double)r->bytes;
 	(void)snprintf(of->host, sizeof of->host, "%s", r->host);

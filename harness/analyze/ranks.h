@@ -21,6 +21,8 @@
 
 static const double RANKS_SCORE_LOW = 0.7;
 
+enum { RANK_ROUNDS_MOST = 16 };
+
 struct rank_score {
 	double item_ns; /* what an item of the stage takes, mean; NAN: nothing was done */
 	double best_ns; /* in its best repetition */
@@ -34,6 +36,8 @@ struct rank_of {
 	double rate;    /* samples/s, mean */
 	double seconds; /* measured; that is what shares below are of */
 	double wait, exchange;
+	/* Of the first repetitions: a round without waiting for others, and without what is exposed of the exchange. */
+	double own_round_s[RANK_ROUNDS_MOST];
 	uint64_t rounds, last_rounds;
 	double late_s; /* in these, that all others waited for it alone, together */
 	double own_s, own_hidden_s;

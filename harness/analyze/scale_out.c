@@ -25,6 +25,8 @@ enum {
 static const double Z90 = 1.645;
 /* A ratio that is no higher cannot hide much that was not recorded. */
 static const double BEYOND_MATTERS = 1.01;
+/* Waiting of which less was predicted does not tell how much of it there is; nor is there more than this power of it. */
+static const double MEND_FROM = 1.005, MEND_MOST = 2;
 /* Share of what the recurrence misses that is still in doubt once it was corrected. */
 static const double UNEXPLAINED = 0.5;
 
@@ -66,6 +68,61 @@ static double doubt_deviation(const struct fleet_spread *spread, struct rng *rng
 			   : spread->deviation;
 }
 
+/* ln(time of all ranks together) in a repetition. */
+static double measured_level(const struct fleet_measured *measured, size_t repeat)
+{
+	double sum = 0;
+	for (unsigned i = 0; i < measured->ranks; i++)
+		sum += log(measured->own_seconds[i * measured->repeats + repeat]);
+	return sum / measured->ranks;
+}
+
+/* ln(time over that of all) of a rank: its mean over the repetitions, and the variance of that mean. */
+static void measured_rank(
+	const struct fleet_measured *measured, unsigned rank, double *mean, double *variance)
+{
+	const double n = (double)measured->repeats;
+	double sum = 0;
+	double squares = 0;
+	for (size_t r = 0; r < measured->repeats; r++) {
+		const double value = log(measured->own_seconds[rank * measured->repeats + r]) -
+				     measured_level(measured, r);
+		sum += value;
+		squares += value * value;
+	}
+	*mean = sum / n;
+	*variance = n > 1 ? fmax(squares - sum * sum / n, 0) / (n - 1) / n : (double)HUGE_VAL;
+}
+
+/* Each rank is drawn towards the mean of all by what may be noise. */
+struct fleet_spread fleet_spread_of(const struct fleet_measured *measured, double *factors)
+{
+	const double ranks = measured->ranks;
+	double noise = 0;
+	double squares = 0;
+	for (unsigned i = 0; i < measured->ranks; i++) {
+		double variance;
+		measured_rank(measured, i, &factors[i], &variance);
+		noise += variance / ranks;
+		squares += factors[i] * factors[i] / (ranks - 1); /* their mean is 0 */
+	}
+	const double true_squares = fmax(squares - noise, 0);
+	const double keeps = squares > 0 ? sqrt(true_squares / squares) : 0;
+	const double first = factors[0];
+	for (unsigned i = 0; i < measured->ranks; i++)
+		factors[i] = exp(keeps * (factors[i] - first));
+	return (struct fleet_spread){
+		.deviation = sqrt(true_squares), .measured = measured->ranks, .factors = factors};
+}
+
+double fleet_waiting_of(const struct fleet_measured *measured)
+{
+	const size_t count = measured->ranks * measured->repeats;
+	const double own = statistics_mean(measured->own_seconds, count);
+	return count > 0 && own > 0 ? (measured->round_seconds - measured->exposed_seconds) / own
+				    : (double)NAN;
+}
+
 /* Times of `nodes` nodes over the modelled one's. */
 static void draw_factors(
 	const struct fleet_spread *spread, size_t fleet, double *factors, unsigned nodes)
@@ -103,7 +160,14 @@ struct fleet_replay {
 	double other_ns[FLEETS]; /* and of other recordings */
 	/* Of ln(ratio): what replays of all members had beyond the recurrence, and its deviation. */
 	double correction, correction_doubt;
+	double together;        /* power of what nodes wait: 1, or as measured */
 	double recorded_rounds; /* of the slower of input and step, at least 1 */
+};
+
+/* Of a round, ns. */
+struct fleet_mean {
+	double round; /* all of it */
+	double own;   /* what a node needs, before it waits for the others: mean over the nodes */
 };
 
 struct members {
@@ -142,8 +206,9 @@ static void members_close(struct members *members)
 		replay_rounds_close(members->rounds[i]);
 }
 
-/* *ready: when the slowest is done with the round that begins at `from`. */
-static int members_step(struct members *members, double from, double *ready, struct error *err)
+/* *ready: when the slowest is done with the round that begins at `from`; adds to *own_sum what they take on average. */
+static int members_step(
+	struct members *members, double from, double *ready, double *own_sum, struct error *err)
 {
 	*ready = from;
 	for (unsigned i = 0; i < members->count; i++) {
@@ -152,32 +217,36 @@ static int members_step(struct members *members, double from, double *ready, str
 		if (code)
 			return code;
 		*ready = fmax(*ready, own);
+		*own_sum += (own - from) / members->count;
 	}
 	return 0;
 }
 
 /* *mean of a round; each: (rounds), or NULL. */
 static int replay_members(const struct fleet_replay *replay, struct members *members,
-	double pause_ns, double *mean, double *each, struct error *err)
+	double pause_ns, struct fleet_mean *mean, double *each, struct error *err)
 {
 	double now = 0;
 	double begin = 0;
+	double own = 0;
 	int code = 0;
 	for (unsigned round = 0; round < replay->warmup + replay->rounds && !code; round++) {
 		double ready;
-		if (round == replay->warmup)
+		if (round == replay->warmup) {
 			begin = now;
-		code = members_step(members, now, &ready, err);
+			own = 0;
+		}
+		code = members_step(members, now, &ready, &own, err);
 		if (each && round >= replay->warmup)
 			each[round - replay->warmup] = ready - now;
 		now = ready + pause_ns;
 	}
-	*mean = (now - begin) / replay->rounds;
+	*mean = (struct fleet_mean){(now - begin) / replay->rounds, own / replay->rounds};
 	return code;
 }
 
 static int replay_together(const struct fleet_replay *replay, size_t fleet, unsigned nodes,
-	double pause_ns, double *mean, struct error *err)
+	double pause_ns, struct fleet_mean *mean, struct error *err)
 {
 	double factors[FLEET_MEMBERS];
 	struct members members;
@@ -190,19 +259,21 @@ static int replay_together(const struct fleet_replay *replay, size_t fleet, unsi
 }
 
 /* With the draws that the members have together. */
-static int replay_alone(struct fleet_replay *replay, size_t fleet, struct error *err)
+static int replay_alone(
+	struct fleet_replay *replay, size_t fleet, struct fleet_mean *mean, struct error *err)
 {
 	static const double as_modelled = 1;
 	int code = 0;
 	for (unsigned i = 0; i < replay->members && !code; i++) {
 		struct members one;
-		double mean = 0;
+		struct fleet_mean of = {0};
 		double *const each = replay->alone + (fleet * replay->members + i) * replay->rounds;
 		code = members_open(replay, fleet, i, &as_modelled, 1, &one, err);
 		if (!code)
-			code = replay_members(replay, &one, 0, &mean, each, err);
+			code = replay_members(replay, &one, 0, &of, each, err);
 		members_close(&one);
-		replay->alone_ns[fleet] += mean / replay->members;
+		mean->round += of.round / replay->members;
+		mean->own += of.own / replay->members;
 	}
 	return code;
 }
@@ -291,36 +362,41 @@ static size_t rounds_ahead(const struct model *model)
 
 /* made(r) = max(made(r - 1), end(r - ahead)) + input(r)
  * end(r) = max over nodes(max(made(r), end(r - 1)) + step(r)) + pause */
-static double recur(const struct fleet_replay *replay, struct walker *walkers, unsigned nodes,
-	unsigned rounds, double pause_ns, uint64_t recording, double *ends)
+static struct fleet_mean recur(const struct fleet_replay *replay, struct walker *walkers,
+	unsigned nodes, unsigned rounds, double pause_ns, uint64_t recording, double *ends)
 {
 	const size_t ahead = rounds_ahead(replay->model);
 	double begin = 0;
 	double end = 0;
+	double own = 0;
 	const unsigned warmup = replay->warmup + rounds / 4;
 	for (unsigned r = 0; r < warmup + rounds; r++) {
 		const double room = ends[r % ahead];
 		double latest = end;
-		if (r == warmup)
+		if (r == warmup) {
 			begin = end;
+			own = 0;
+		}
 		for (unsigned i = 0; i < nodes; i++) {
 			double input;
 			double step;
 			walker_draw(replay, &walkers[i], recording, &input, &step);
 			walkers[i].made = fmax(walkers[i].made, room) + input;
-			latest = fmax(latest, fmax(walkers[i].made, end) + step);
+			const double ready = fmax(walkers[i].made, end) + step;
+			latest = fmax(latest, ready);
+			own += (ready - end) / nodes;
 		}
 		end = latest + pause_ns + replay->stall_ns;
 		ends[r % ahead] = end;
 	}
-	return (end - begin) / rounds;
+	return (struct fleet_mean){(end - begin) / rounds, own / rounds};
 }
 
 /* What is simulated: a fleet, or one that was recorded at another time.  A node by itself is as fast as the modelled one. */
 enum recurrence { RECUR_FLEET, RECUR_OTHER_RECORDING };
 
 static int recur_fleet(const struct fleet_replay *replay, size_t fleet, enum recurrence what,
-	unsigned nodes, double pause_ns, double *mean, struct error *err)
+	unsigned nodes, double pause_ns, struct fleet_mean *mean, struct error *err)
 {
 	const unsigned most = NODE_ROUNDS / FLEETS / nodes;
 	const unsigned rounds = most < RECUR_LEAST  ? RECUR_LEAST
@@ -349,42 +425,42 @@ static int recur_fleet(const struct fleet_replay *replay, size_t fleet, enum rec
 
 /* One of FLEETS fleets; each is computed by itself, so the cores share them. */
 typedef int fleet_job(struct fleet_replay *replay, size_t fleet, unsigned nodes, double pause_ns,
-	double *mean, struct error *err);
+	struct fleet_mean *mean, struct error *err);
 
 static int job_alone(struct fleet_replay *replay, size_t fleet, unsigned nodes, double pause_ns,
-	double *mean, struct error *err)
+	struct fleet_mean *mean, struct error *err)
 {
 	(void)nodes;
 	(void)pause_ns;
-	(void)mean;
-	return replay_alone(replay, fleet, err);
+	return replay_alone(replay, fleet, mean, err);
 }
 
 static int job_recur(struct fleet_replay *replay, size_t fleet, unsigned nodes, double pause_ns,
-	double *mean, struct error *err)
+	struct fleet_mean *mean, struct error *err)
 {
 	return recur_fleet(replay, fleet, RECUR_FLEET, nodes, pause_ns, mean, err);
 }
 
 static int job_other(struct fleet_replay *replay, size_t fleet, unsigned nodes, double pause_ns,
-	double *mean, struct error *err)
+	struct fleet_mean *mean, struct error *err)
 {
 	return recur_fleet(replay, fleet, RECUR_OTHER_RECORDING, nodes, pause_ns, mean, err);
 }
 
 static int job_together(struct fleet_replay *replay, size_t fleet, unsigned nodes, double pause_ns,
-	double *mean, struct error *err)
+	struct fleet_mean *mean, struct error *err)
 {
 	return replay_together(replay, fleet, nodes, pause_ns, mean, err);
 }
 
 static int do_fleets(struct fleet_replay *replay, fleet_job *job, unsigned nodes, double pause_ns,
-	double means[FLEETS], struct error *err)
+	struct fleet_mean means[FLEETS], struct error *err)
 {
 	int failed = 0;
 #pragma omp parallel for schedule(dynamic) shared(failed)
 	for (size_t f = 0; f < FLEETS; f++) {
 		struct error why = {0};
+		means[f] = (struct fleet_mean){0};
 		const int code = job(replay, f, nodes, pause_ns, &means[f], &why);
 #pragma omp critical(fleet_failed)
 		if (code && !failed)
@@ -393,11 +469,23 @@ static int do_fleets(struct fleet_replay *replay, fleet_job *job, unsigned nodes
 	return failed;
 }
 
+/* A node by itself. */
+static int do_alone(
+	struct fleet_replay *replay, fleet_job *job, double alone_ns[FLEETS], struct error *err)
+{
+	struct fleet_mean means[FLEETS];
+	const int code = do_fleets(replay, job, 1, 0, means, err);
+	for (size_t f = 0; f < FLEETS && !code; f++)
+		alone_ns[f] = means[f].round;
+	return code;
+}
+
 /* ln of rounds over those of a node by itself, of each fleet. */
-static void logs_of(const double means[FLEETS], const double alone[FLEETS], double logs[FLEETS])
+static void logs_of(
+	const struct fleet_mean means[FLEETS], const double alone[FLEETS], double logs[FLEETS])
 {
 	for (size_t f = 0; f < FLEETS; f++)
-		logs[f] = log(means[f] / alone[f]);
+		logs[f] = log(means[f].round / alone[f]);
 }
 
 /* As many members and rounds as these samples allow. */
@@ -442,7 +530,7 @@ static double mean_stall(const struct model *model)
 /* What the recurrence misses of the replays, where both can be had; less what noise may be. */
 static int find_correction(struct fleet_replay *replay, struct error *err)
 {
-	double means[FLEETS];
+	struct fleet_mean means[FLEETS];
 	double missed[FLEETS];
 	double recurred[FLEETS];
 	int code = do_fleets(replay, job_together, replay->members, 0, means, err);
@@ -490,13 +578,14 @@ int fleet_replay_open(struct fleet_replay **out, const struct model *model,
 	*replay = (struct fleet_replay){.model = model,
 		.spread = *spread,
 		.step_count = ROUNDS_KEPT,
+		.together = 1,
 		.stall_ns = mean_stall(model)};
 	choose_lengths(replay, samples, &replay->input_count);
 	replay->alone_count = (size_t)FLEETS * replay->members * replay->rounds;
 	replay->alone = calloc(replay->alone_count, sizeof *replay->alone);
 	if (!replay->alone)
 		return error_set(err, -ENOMEM, "out of memory");
-	int code = do_fleets(replay, job_alone, 1, 0, replay->alike_ns, err);
+	int code = do_alone(replay, job_alone, replay->alone_ns, err);
 	sort_doubles(replay->alone, replay->alone_count);
 	if (!code)
 		code = keep_rounds(replay, false, model->replay.shape.batch_size,
@@ -505,9 +594,9 @@ int fleet_replay_open(struct fleet_replay **out, const struct model *model,
 	if (!code)
 		code = keep_rounds(replay, true, 1, replay->step_count, &replay->step, err);
 	if (!code)
-		code = do_fleets(replay, job_recur, 1, 0, replay->alike_ns, err);
+		code = do_alone(replay, job_recur, replay->alike_ns, err);
 	if (!code)
-		code = do_fleets(replay, job_other, 1, 0, replay->other_ns, err);
+		code = do_alone(replay, job_other, replay->other_ns, err);
 	if (!code)
 		code = find_correction(replay, err);
 	if (!code)
@@ -540,7 +629,7 @@ static double bound_of(const struct fleet_replay *replay, unsigned nodes, double
 static int find_tail_doubt(struct fleet_replay *replay, unsigned nodes, double pause_ns,
 	double mean_log, double *deviation, struct error *err)
 {
-	double means[FLEETS];
+	struct fleet_mean means[FLEETS];
 	double logs[FLEETS];
 	const int code = do_fleets(replay, job_recur, nodes / 2, pause_ns, means, err);
 	logs_of(means, replay->alike_ns, logs);
@@ -553,7 +642,7 @@ static int find_tail_doubt(struct fleet_replay *replay, unsigned nodes, double p
 static int find_doubt(struct fleet_replay *replay, unsigned nodes, double pause_ns,
 	const double logs[FLEETS], double *half, struct error *err)
 {
-	double means[FLEETS];
+	struct fleet_mean means[FLEETS];
 	double others[FLEETS];
 	double tail = 0;
 	int code = do_fleets(replay, job_other, nodes, pause_ns, means, err);
@@ -579,27 +668,45 @@ int fleet_replay_at(struct fleet_replay *replay, unsigned nodes, double pause_se
 {
 	const double pause_ns = pause_seconds * 1e9;
 	const bool few = nodes <= replay->members;
-	const double correction = few ? 0 : replay->correction;
-	double means[FLEETS];
+	const double *const alone = few ? replay->alone_ns : replay->alike_ns;
+	struct fleet_mean means[FLEETS];
 	double logs[FLEETS];
+	double own = 0;
 	double half = 0;
-	*out = (struct fleet_round){.ratio = 1, .interval = {1, 1}, .bound = 1};
+	*out = (struct fleet_round){.ratio = 1, .interval = {1, 1}, .bound = 1, .waiting = 1};
 	if (nodes < 2)
 		return 0;
 	int code = do_fleets(replay, few ? job_together : job_recur, nodes, pause_ns, means, err);
 	if (code)
 		return code;
-	logs_of(means, few ? replay->alone_ns : replay->alike_ns, logs);
+	logs_of(means, alone, logs);
+	for (size_t f = 0; f < FLEETS; f++)
+		own += means[f].own / alone[f] / FLEETS;
 	code = find_doubt(replay, nodes, pause_ns, logs, &half, err);
-	/* What is corrected is the nodes' part. */
+	/* The nodes' part. */
 	const double pause = pause_ns / statistics_mean(replay->alone_ns, FLEETS);
-	const double found = exp(statistics_mean(logs, FLEETS));
+	const double found =
+		exp(few ? 0 : replay->correction) * (exp(statistics_mean(logs, FLEETS)) - pause);
 	out->bound = bound_of(replay, nodes, pause_ns);
-	out->ratio = fmin(pause + exp(correction) * (found - pause),
-		isnan(out->bound) ? (double)HUGE_VAL : out->bound);
+	const double most = isnan(out->bound) ? (double)HUGE_VAL : out->bound - pause;
+	out->waiting = fmin(found, most) / own;
+	out->ratio = pause + own * pow(out->waiting, replay->together);
 	out->interval = (struct interval){out->ratio * exp(-half), out->ratio * exp(half)};
 	out->beyond = nodes > replay->recorded_rounds && out->ratio > BEYOND_MATTERS;
 	return code;
+}
+
+void fleet_replay_set_waiting(struct fleet_replay *replay, double times)
+{
+	replay->together = times;
+}
+
+double fleet_replay_mend(
+	struct fleet_replay *replay, const struct fleet_round *predicted, double waiting)
+{
+	if (predicted->waiting > MEND_FROM && waiting > 0)
+		replay->together = fmin(fmax(log(waiting) / log(predicted->waiting), 0), MEND_MOST);
+	return replay->together;
 }
 
 /* --- what nodes share ------------------------------------------------------------------------- */
@@ -636,12 +743,16 @@ int fleet_check(const struct fleet *fleet, struct error *err)
 	return 0;
 }
 
+static double buckets_of(const struct fleet *fleet)
+{
+	return fleet->bucket_bytes > 0 ? ceil(fleet->gradient_bytes / fleet->bucket_bytes) : 1;
+}
+
 static void exchange_at(const struct fleet *fleet, struct fleet_point *point)
 {
 	if (fleet->gradient_bytes <= 0 || point->nodes < 2)
 		return;
-	const double buckets =
-		fleet->bucket_bytes > 0 ? ceil(fleet->gradient_bytes / fleet->bucket_bytes) : 1;
+	const double buckets = buckets_of(fleet);
 	const double bytes = fleet->gradient_bytes / buckets;
 	const double ring = all_reduce_ring_seconds(
 		bytes, point->nodes, fleet->network_bytes_per_s, fleet->network_latency_s);
@@ -655,6 +766,20 @@ static void exchange_at(const struct fleet *fleet, struct fleet_point *point)
 	point->exchange_seconds = buckets * bucket;
 	point->exposed_seconds =
 		fmax(point->exchange_seconds - backward * (1 - 1 / buckets), bucket);
+}
+
+/* The inverse of what exchange_at does. */
+double fleet_bandwidth_of(const struct fleet *fleet, unsigned nodes, double exposed_seconds)
+{
+	const double buckets = buckets_of(fleet);
+	const double backward = fleet->overlap * fleet->step_seconds;
+	const double all =
+		fmin(exposed_seconds + backward * (1 - 1 / buckets), exposed_seconds * buckets);
+	const double latency =
+		buckets * all_reduce_ring_seconds(0, nodes, HUGE_VAL, fleet->network_latency_s);
+	if (!(all > latency) || !(fleet->gradient_bytes > 0))
+		return HUGE_VAL;
+	return all_reduce_ring_seconds(fleet->gradient_bytes, nodes, 1, 0) / (all - latency);
 }
 
 /* Between the numbers of nodes that are known, by log(nodes). */

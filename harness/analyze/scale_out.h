@@ -49,11 +49,29 @@ struct fleet_spread {
 	const double *factors; /* (measured): their times over the modelled node's; NULL: unknown */
 };
 
+/* What the ranks of a job were seen to do. */
+struct fleet_measured {
+	unsigned ranks;
+	size_t repeats;
+	/* (ranks, repeats): of a round, without waiting for others and without what is exposed of the exchange; borrowed */
+	const double *own_seconds;
+	double round_seconds;   /* all of a round, mean */
+	double exposed_seconds; /* of the exchange in it */
+	double samples_per_s;   /* of all ranks */
+};
+
+/* How much ranks differ, of which rank 0 is the modelled node: its factors are written to factors (ranks).  What repetitions
+ * scatter by is no difference: with one repetition there is none. */
+struct fleet_spread fleet_spread_of(const struct fleet_measured *measured, double *factors);
+/* As struct fleet_round has it; NAN: not known. */
+double fleet_waiting_of(const struct fleet_measured *measured);
+
 /* Rounds of N nodes, relative to those of a node by itself. */
 struct fleet_round {
 	double ratio; /* mean time over the mean time of a node by itself, >= 1 but for noise */
 	struct interval interval; /* 90 %, of one fleet */
-	double bound; /* the ratio if no queue absorbed anything; NAN: not known, nodes differ */
+	double waiting; /* time until the slowest is done over what a node takes on average, >= 1 */
+	double bound;   /* the ratio if no queue absorbed anything; NAN: not known, nodes differ */
 	bool beyond; /* more nodes than recorded rounds to draw from: the slowest of these bounds them */
 };
 
@@ -65,6 +83,13 @@ int fleet_replay_open(struct fleet_replay **out, const struct model *model,
 /* pause_seconds: from when the slowest node is done to the next round. */
 int fleet_replay_at(struct fleet_replay *replay, unsigned nodes, double pause_seconds,
 	struct fleet_round *out, struct error *err);
+/* Times of nodes that vary together (with the batch, with the hour) are waited for less than predicted, those of nodes that
+ * disturb each other more.  predicted: of as many nodes as were measured, whose `waiting` was this.  From now on ln(waiting) is
+ * so many times what it would be, which is returned: 0 to 2. */
+double fleet_replay_mend(
+	struct fleet_replay *replay, const struct fleet_round *predicted, double waiting);
+void fleet_replay_set_waiting(
+	struct fleet_replay *replay, double times);   /* as another one returned it */
 void fleet_replay_close(struct fleet_replay *replay); /* NULL: nothing */
 
 /* --- what nodes share ------------------------------------------------------------------------- */
@@ -123,6 +148,9 @@ int fleet_check(const struct fleet *fleet, struct error *err);
 
 /* nodes: 1 .. FLEET_NODES_MAX.  The fleet must have passed fleet_check. */
 struct fleet_point fleet_at(const struct fleet *fleet, unsigned nodes);
+
+/* Bytes/s of a network over which a ring of so many nodes leaves this exposed; HUGE_VAL: nothing is. */
+double fleet_bandwidth_of(const struct fleet *fleet, unsigned nodes, double exposed_seconds);
 
 /* Fills `waits` for these numbers of nodes (ascending, at most FLEET_COUNTS_MAX) by replay, and rounds[i] of each; the pause
  * is the exchange that is not hidden. */

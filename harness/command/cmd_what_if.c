@@ -110,11 +110,15 @@ static json_t *fleet_point_json(const struct fleet_answer *answer, size_t at)
 		[FLEET_LIMIT_NETWORK] = "network",
 		[FLEET_LIMIT_SLOWEST] = "slowest node",
 	};
-	return json_pack("{s:i, s:f, s:o, s:f, s:o, s:f, s:o, s:s?, s:f, s:f, s:f, s:s}", "nodes",
-		(int)point->nodes, "throughput", point->samples_per_s, "interval90",
-		interval(&answer->intervals[at]), "efficiency", point->efficiency, "strong",
-		fleet_strong_json(&answer->strong[at]), "waiting_share", point->waiting_share,
-		"round_bound", fields_number(answer->rounds[at].bound), "exchange",
+	const struct fleet_measured *const measured = &answer->measured;
+	return json_pack("{s:i, s:f, s:o, s:o, s:f, s:o, s:f, s:o, s:s?, s:f, s:f, s:f, s:s}",
+		"nodes", (int)point->nodes, "throughput", point->samples_per_s, "interval90",
+		interval(&answer->intervals[at]), "measured",
+		point->nodes == measured->ranks ? fields_number(measured->samples_per_s)
+						: json_null(),
+		"efficiency", point->efficiency, "strong", fleet_strong_json(&answer->strong[at]),
+		"waiting_share", point->waiting_share, "round_bound",
+		fields_number(answer->rounds[at].bound), "exchange",
 		point->exchange_seconds > 0 ? fleet_exchange_name(point->exchange) : NULL,
 		"exchange_seconds", point->exchange_seconds, "exposed_seconds",
 		point->exposed_seconds, "file_server_share", point->storage_share, "limit",
@@ -126,6 +130,18 @@ static json_t *fleet_first_json(unsigned nodes)
 	return nodes > 0 ? json_integer(nodes) : json_null();
 }
 
+/* Ranks that were measured; null: none. */
+static json_t *fleet_measured_json(const struct fleet_answer *answer)
+{
+	const struct fleet_measured *const measured = &answer->measured;
+	if (measured->ranks == 0)
+		return json_null();
+	return json_pack("{s:I, s:f, s:f, s:o, s:o, s:f}", "nodes", (json_int_t)measured->ranks,
+		"throughput", measured->samples_per_s, "predicted_before", answer->unmended,
+		"round_seconds", fields_number(measured->round_seconds), "exposed_seconds",
+		fields_number(measured->exposed_seconds), "waiting_times", answer->together);
+}
+
 static json_t *what_if_fleet_json(const struct what_if *what_if)
 {
 	const struct fleet_answer *answer = what_if->fleet;
@@ -133,8 +149,10 @@ static json_t *what_if_fleet_json(const struct what_if *what_if)
 	json_t *points = json_array();
 	for (size_t i = 0; i < answer->count; i++)
 		(void)json_array_append_new(points, fleet_point_json(answer, i));
-	return json_pack("{s:b, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o, s:f, s:f, s:o}",
-		"predicted", 1, "spread", answer->spread.deviation, "node_samples_per_s",
+	return json_pack(
+		"{s:b, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o, s:f, s:f, s:o}",
+		"predicted", 1, "spread", answer->spread.deviation, "measured",
+		fleet_measured_json(answer), "node_samples_per_s",
 		fields_number(fleet->node_samples_per_s), "input_samples_per_s",
 		fields_number(fleet->input_samples_per_s), "step_seconds",
 		fields_number(fleet->step_seconds), "bytes_per_sample",
@@ -410,35 +428,52 @@ static void what_if_add_first(
 	medium_fact(medium, INK_BOLD, "first", &text);
 }
 
+static void what_if_add_measured(const json_t *measured, struct medium *medium)
+{
+	const double found = column_number(measured, "throughput");
+	const double before = column_number(measured, "predicted_before");
+	char number[UNITS_BYTES];
+	struct buffer text = {0};
+	if (!json_is_object(measured))
+		return;
+	buffer_format(&text, "%lld ranks: %s samples/s; ",
+		(long long)json_integer_value(json_object_get(measured, "nodes")),
+		units_format_count(found, number));
+	buffer_format(&text, "the model predicted %s (%+.1f %%) before they corrected it",
+		units_format_count(before, number), 100 * (before / found - 1));
+	medium_fact(medium, INK_PLAIN, "measured", &text);
+}
+
 static void what_if_add_fleet(const struct fleet *of, const json_t *fleet, struct medium *medium)
 {
+	/* The last one only where ranks were measured. */
 	static const struct table_column columns[] = {
 		{.head = "nodes", .path = "nodes"},
 		{.head = "predicted\nsamples/s",
 			.path = "throughput",
 			.text_of = what_if_rate_cell,
 			.ink = INK_BOLD},
-		{.head = "90 % CI",
-			.path = "interval90",
-			.unit = COLUMN_COUNT,
-			.keep = 3,
-			.ink = INK_DIM},
+		{.head = "90 % CI", .path = "interval90", .unit = COLUMN_COUNT, .ink = INK_DIM},
 		{.head = "weak\nscaling", .path = "efficiency", .unit = COLUMN_SHARE},
 		{.head = "strong\nscaling",
 			.path = "strong.efficiency",
 			.unit = COLUMN_SHARE,
-			.keep = 2},
+			.keep = 1},
 		{.head = "waiting", .path = "waiting_share", .unit = COLUMN_SHARE, .keep = 2},
-		{.head = "exchange", .text_of = what_if_exchange_cell, .keep = 2, .ink = INK_DIM},
+		{.head = "exchange", .text_of = what_if_exchange_cell, .keep = 3, .ink = INK_DIM},
 		{.head = "file\nserver",
 			.path = "file_server_share",
 			.unit = COLUMN_SHARE,
-			.keep = 3},
+			.keep = 4},
 		{.head = "bottleneck", .text_of = what_if_fleet_limit_cell, .left = true},
+		{.head = "measured", .path = "measured", .unit = COLUMN_COUNT},
 	};
+	const bool measured = json_is_object(json_object_get(fleet, "measured"));
 	medium_heading(medium, "a fleet of such nodes, predicted");
-	medium_table(medium, columns, COUNT(columns), json_object_get(fleet, "points"), "a fleet");
+	medium_table(medium, columns, COUNT(columns) - !measured, json_object_get(fleet, "points"),
+		"a fleet");
 	medium_space(medium);
+	what_if_add_measured(json_object_get(fleet, "measured"), medium);
 	what_if_add_first("the file server", column_value(fleet, "first_limits.file_server"),
 		isfinite(of->storage_bytes_per_s), medium);
 	what_if_add_first("the network", column_value(fleet, "first_limits.network"),
@@ -514,7 +549,7 @@ static void what_if_release(struct what_if *what_if)
 	free(what_if->points);
 	free(what_if->base_repeats);
 	free(what_if->alternatives);
-	free(what_if->fleet);
+	what_if_fleet_close(what_if->fleet);
 	free(what_if);
 }
 
@@ -597,7 +632,10 @@ const struct command command_what_if = {
 		"differ in speed. It prints throughput with a 90 % interval, the efficiency of weak "
 		"scaling (the same batch per node) and of strong scaling (the same batch of all "
 		"nodes), the share of time that is spent waiting, and which of node, file server, "
-		"network and slowest node is the bottleneck, and from how many nodes on.\n\n"
+		"network and slowest node is the bottleneck, and from how many nodes on. Of a result "
+		"of several ranks, a rank is the node: how ranks differ, what they exchange and how "
+		"long they wait for each other correct the model, and what was measured stands beside "
+		"what is predicted.\n\n"
 		"The output says if a result was measured under other load. Predictions then "
 		"hold for a node under the same load, and a fleet is refused without --force.\n\n"
 		"A key that the replay does not model is refused, with the list of keys that it "

@@ -72,16 +72,17 @@ const struct option_spec option_specs[OPTION_COUNT] = {
 		"ran."},
 	[OPTION_NETWORK_BANDWIDTH] = {"network-bandwidth", 0, "RATE",
 		"Bandwidth of each node's link in a fleet, as '200Gbit/s' or '25GB/s', for the exchange of "
-		"gradients. Without it, the exchange takes no time."},
+		"gradients. Default: by the exchanges of the result's ranks; of a result without ranks, "
+		"the exchange takes no time."},
 	[OPTION_NETWORK_LATENCY] = {"network-latency", 0, "DURATION",
 		"Latency of one message between two nodes of a fleet, as '5us'. Default: 0."},
 	[OPTION_GRADIENT_BYTES] = {"gradient-bytes", 0, "SIZE",
-		"Bytes of gradients that a fleet sums after each step. Default: 4 for each "
-		"parameter of step.model."},
+		"Bytes of gradients that a fleet sums after each step. Default: sync.gradients, or 4 for "
+		"each parameter of step.model."},
 	[OPTION_OVERLAP] = {"overlap", 0, "SHARE",
 		"Share of the step's time, its last part, that the exchange of gradients can overlap "
-		"with: the backward pass. Default: 67 %; 0: none. The last bucket of 25 MiB never "
-		"overlaps."},
+		"with: the backward pass. Default: 67 %, or 0 with sync.overlap = off. The last bucket "
+		"(sync.bucket) never overlaps."},
 	[OPTION_ALL_REDUCE] = {"all-reduce", 0, "ring|tree",
 		"How gradients are summed. Default: the faster one at each number of nodes."},
 	[OPTION_FORCE] = {"force", 0, NULL,

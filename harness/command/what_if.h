@@ -44,6 +44,11 @@ struct fleet_answer {
 	struct fleet_round rounds[FLEET_COUNTS_MAX];
 	struct fleet_strong strong[FLEET_COUNTS_MAX];
 	size_t count;
+	struct interval node;           /* 90 %, samples/s: of a node alone */
+	struct fleet_measured measured; /* ranks 0: the result is of one process */
+	double *own_seconds, *factors;  /* its; owned */
+	double unmended; /* samples/s that were predicted of them before they mended the model */
+	double together; /* fleet_replay_mend's */
 	unsigned storage_binds, network_binds, slowest_binds; /* nodes; 0: never */
 	char notes[FLEET_NOTES_MAX][NOTE_BYTES];
 	size_t note_count;
@@ -83,6 +88,7 @@ int what_if_answer(struct what_if *what_if, struct error *err);
 int what_if_fleet_check(const struct what_if *what_if, struct error *err);
 /* Of --fleet, after the answer. */
 int what_if_fleet(struct what_if *what_if, struct error *err);
+void what_if_fleet_close(struct fleet_answer *answer); /* NULL: nothing */
 
 /* The measured point that an alternative is the same as: an item; point_count: none. */
 size_t what_if_measured_item(const struct what_if *what_if, const struct alternative *alternative);

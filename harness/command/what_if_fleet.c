@@ -4,6 +4,7 @@
 #include "harness/base/array.h"
 #include "harness/base/memory.h"
 #include "harness/base/units.h"
+#include "harness/report/report_ranks.h"
 #include "workloads/model/emulated_steps.h"
 
 #include <errno.h>
@@ -15,9 +16,12 @@
 
 /* Deviation of the nodes' speeds beyond which they are no fleet. */
 static const double SPREAD_MOST = 0.5;
-/* As PyTorch's DistributedDataParallel has it: buckets of 25 MiB, which are exchanged during the backward pass, two thirds of
- * the step. */
-static const double BUCKET_BYTES = 25 << 20;
+enum { FLEET_EFFORT = 8 };
+/* Half of what measured ranks showed to be wrong, at 90 %. */
+static const double MISS_DOUBT = 0.5 * 1.645;
+/* Waiting that differs by less from what is predicted is not mentioned. */
+static const double TOGETHER_LESS = 0.8, TOGETHER_MORE = 1.25;
+/* Of the step, the backward pass, at its end. */
 static const double BACKWARD_SHARE = 2.0 / 3;
 /* Samples that are replayed for the weak and for the strong scaling, about. */
 static const uint64_t FLEET_SAMPLES = 400000;
@@ -161,7 +165,7 @@ static int read_network(const struct options *options, struct fleet *fleet, stru
 			options, OPTION_NETWORK_LATENCY, units_parse_duration, 0, &latency_ns, err);
 	fleet->network_latency_s = latency_ns * 1e-9;
 	if (!code && overlap &&
-		(units_parse_share(overlap, &fleet->overlap) != 0 || fleet->overlap < 0 ||
+		(units_parse_share(overlap, &fleet->overlap) != 0 || !(fleet->overlap >= 0) ||
 			fleet->overlap > 1))
 		code = fleet_refuse(OPTION_OVERLAP, overlap, err);
 	return code ? code
@@ -189,8 +193,7 @@ static int read_options(
 	struct fleet *fleet = &answer->fleet;
 	fleet->storage_bytes_per_s = fleet->network_bytes_per_s = HUGE_VAL;
 	fleet->gradient_bytes = NAN;
-	fleet->bucket_bytes = BUCKET_BYTES;
-	fleet->overlap = BACKWARD_SHARE;
+	fleet->overlap = NAN;
 	int code = parse_counts(answer, options->values[OPTION_FLEET], err);
 	if (!code)
 		code = read_quantity(options, OPTION_STORAGE, units_parse_rate, 1,
@@ -357,7 +360,7 @@ static void note_network(const struct what_if *what_if, struct fleet_answer *ans
 	char hidden[NOTE_BYTES / 2] = "none of which overlaps with the step (--overlap)";
 	if (fleet->overlap > 0)
 		(void)snprintf(hidden, sizeof hidden,
-			"which overlap with the last %.0f %% of the step, except the last bucket",
+			"which overlap with the last %.0f %% of the step, except the last one",
 			100 * fleet->overlap);
 	if (!given)
 		fleet->gradient_bytes = model_gradient_bytes(config);
@@ -373,44 +376,165 @@ static void note_network(const struct what_if *what_if, struct fleet_answer *ans
 	else
 		note(answer, "gradients: %s%s a step, in buckets of at most %s, %s",
 			units_format_size(fleet->gradient_bytes, text),
-			given ? "" : " (4 bytes per parameter)",
+			given || config_real(config, KEY_SYNC_GRADIENTS) > 0
+				? ""
+				: " (4 bytes per parameter)",
 			units_format_size(fleet->bucket_bytes, bucket), hidden);
+}
+
+/* --- ranks that were measured ----------------------------------------------------------------- */
+
+/* Of repetitions that all of them have. */
+static int keep_own_rounds(
+	const struct ranks_view *view, struct fleet_answer *answer, struct error *err)
+{
+	struct fleet_measured *const measured = &answer->measured;
+	size_t repeats = RANK_ROUNDS_MOST;
+	for (unsigned r = 0; r < view->count; r++)
+		repeats = view->of[r].repeats < repeats ? view->of[r].repeats : repeats;
+	answer->own_seconds = calloc(view->count * repeats + 1, sizeof *answer->own_seconds);
+	answer->factors = calloc(view->count, sizeof *answer->factors);
+	if (!answer->own_seconds || !answer->factors)
+		return error_set(err, -ENOMEM, "out of memory");
+	bool positive = repeats > 0;
+	for (unsigned r = 0; r < view->count; r++)
+		for (size_t i = 0; i < repeats; i++) {
+			answer->own_seconds[r * repeats + i] = view->of[r].own_round_s[i];
+			positive = positive && view->of[r].own_round_s[i] > 0;
+		}
+	measured->repeats = repeats;
+	measured->own_seconds = answer->own_seconds;
+	if (positive && !(answer->spread.deviation > 0))
+		answer->spread = fleet_spread_of(measured, answer->factors);
+	return 0;
+}
+
+/* The row in which the measured ones stand beside the predicted ones. */
+static void add_measured_count(struct fleet_answer *answer)
+{
+	if (answer->count == FLEET_COUNTS_MAX)
+		return;
+	answer->counts[answer->count++] = answer->measured.ranks;
+	sort_counts(answer);
+}
+
+/* The network over which the exchange would have taken what it did. */
+static void take_measured_exchange(
+	const struct ranks_view *view, const struct what_if *what_if, struct fleet_answer *answer)
+{
+	struct fleet *const fleet = &answer->fleet;
+	const struct options *const options = &what_if->invocation->options;
+	char text[UNITS_BYTES];
+	answer->measured.exposed_seconds = view->exchange * view->round_s;
+	if (options_given(options, OPTION_NETWORK_BANDWIDTH) ||
+		options_given(options, OPTION_GRADIENT_BYTES))
+		return;
+	fleet->gradient_bytes = view->bytes;
+	fleet->network_bytes_per_s =
+		fleet_bandwidth_of(fleet, view->count, answer->measured.exposed_seconds);
+	if (isfinite(fleet->network_bytes_per_s))
+		note(answer,
+			"network: %s, by the exchanges of %u ranks; --network-bandwidth overrides it",
+			units_format_rate(fleet->network_bytes_per_s, text), view->count);
+}
+
+/* A rank's model has what it waited for others and exchanged as a part of its own rounds: without that it is a node alone. */
+static int take_ranks(struct what_if *what_if, struct model *model, struct error *err)
+{
+	struct fleet_answer *const answer = what_if->fleet;
+	struct report report = {0};
+	struct ranks_view view = {0};
+	struct prediction alone;
+	model->replay.shape.ranks = 1;
+	int code = model_predict(model, FLEET_EFFORT, &alone, err);
+	if (!code)
+		code = take_node(model, alone.throughput, &answer->fleet, err);
+	answer->node = alone.interval;
+	if (!code)
+		code = report_open(&report, &what_if->record, err);
+	if (!code)
+		code = report_ranks_open(&view, &report, what_if->base, err);
+	if (!code && view.count > 1 && view.known == view.count) {
+		answer->measured = (struct fleet_measured){.ranks = view.count,
+			.round_seconds = view.round_s,
+			.samples_per_s = view.rate};
+		code = keep_own_rounds(&view, answer, err);
+		take_measured_exchange(&view, what_if, answer);
+		if (what_if->asked.axis_count > 0) /* they tell how ranks differ, and no more */
+			answer->measured.ranks = 0;
+		else
+			add_measured_count(answer);
+	} else if (!code) {
+		note(answer,
+			"not all ranks' measurements are there (ranks/): how much they differ is unknown");
+	}
+	ranks_view_close(&view);
+	report_close(&report);
+	return code;
 }
 
 /* --- weak and strong scaling ------------------------------------------------------------------ */
 
-/* Fills waits and rounds of the fleet of this model. */
-static int wait_for_slowest(const struct model *model, const struct fleet_spread *spread,
-	struct fleet *fleet, const unsigned *counts, size_t count, uint64_t samples,
-	struct fleet_round *rounds, struct error *err)
+static int open_rounds(struct fleet_replay **out, const struct fleet_answer *answer,
+	const struct fleet *fleet, const struct model *model, struct error *err)
 {
-	struct fleet_replay *replay = NULL;
-	int code = fleet_check(fleet, err);
-	if (!code)
-		code = fleet_replay_open(&replay, model, spread, samples, err);
-	if (!code)
-		code = fleet_wait_for_slowest(fleet, replay, counts, count, rounds, err);
-	fleet_replay_close(replay);
+	const int code = fleet_check(fleet, err);
+	*out = NULL;
+	return code ? code
+		    : fleet_replay_open(
+			      out, model, &answer->spread, FLEET_SAMPLES / answer->count, err);
+}
+
+/* Makes the model say of the measured ranks what they did: by how much they wait for each other, and by how fast one is. */
+static int mend_by_ranks(
+	struct fleet_answer *answer, struct fleet_replay *replay, struct error *err)
+{
+	const struct fleet_measured *const measured = &answer->measured;
+	struct fleet *const fleet = &answer->fleet;
+	struct fleet_round round;
+	int code = fleet_wait_for_slowest(fleet, replay, &measured->ranks, 1, &round, err);
+	if (code)
+		return code;
+	const struct fleet_point before = fleet_at(fleet, measured->ranks);
+	answer->unmended = before.samples_per_s;
+	answer->together = fleet_replay_mend(replay, &round, fleet_waiting_of(measured));
+	if (before.limit == FLEET_LIMIT_STORAGE)
+		return 0;
+	code = fleet_wait_for_slowest(fleet, replay, &measured->ranks, 1, &round, err);
+	const double faster =
+		measured->samples_per_s / fleet_at(fleet, measured->ranks).samples_per_s;
+	fleet->node_samples_per_s *= faster;
+	answer->node.low *= faster;
+	answer->node.high *= faster;
 	return code;
 }
 
 /* Each node has its batch. */
-static int scale_weakly(struct what_if *what_if, const struct model *model, struct error *err)
+static int scale_weakly(struct fleet_answer *answer, const struct model *model, struct error *err)
 {
-	const struct forecast *const node = &what_if->alternatives[0].forecast;
-	struct fleet_answer *const answer = what_if->fleet;
-	const struct interval relative = {
-		node->interval.low / node->throughput, node->interval.high / node->throughput};
-	const int code = wait_for_slowest(model, &answer->spread, &answer->fleet, answer->counts,
-		answer->count, FLEET_SAMPLES / answer->count, answer->rounds, err);
-	if (code)
-		return code;
-	for (size_t i = 0; i < answer->count; i++) {
+	struct fleet_replay *replay;
+	int code = open_rounds(&replay, answer, &answer->fleet, model, err);
+	answer->together = 1;
+	if (!code && answer->measured.ranks > 0)
+		code = mend_by_ranks(answer, replay, err);
+	if (!code)
+		code = fleet_wait_for_slowest(
+			&answer->fleet, replay, answer->counts, answer->count, answer->rounds, err);
+	fleet_replay_close(replay);
+	/* What was missed is missed no more, but not for certain. */
+	const double doubt =
+		answer->measured.ranks > 0
+			? MISS_DOUBT * log(answer->unmended / answer->measured.samples_per_s)
+			: 0;
+	const double node = answer->fleet.node_samples_per_s;
+	const struct interval relative = {exp(-hypot(log(answer->node.low / node), doubt)),
+		exp(hypot(log(answer->node.high / node), doubt))};
+	for (size_t i = 0; i < answer->count && !code; i++) {
 		answer->points[i] = fleet_at(&answer->fleet, answer->counts[i]);
 		answer->intervals[i] = fleet_interval(
 			&answer->fleet, answer->counts[i], &relative, &answer->rounds[i]);
 	}
-	return 0;
+	return code;
 }
 
 /* All nodes together have the batch that the fewest had: this many of `nodes` get a part of it. */
@@ -425,6 +549,7 @@ static int scale_strongly_to(const struct what_if *what_if, const struct model *
 	struct config config = {0};
 	struct prediction whole;
 	struct prediction other;
+	struct fleet_replay *replay = NULL;
 	int code = model_copy(&part, model, err);
 	if (!code)
 		code = config_copy(&config, &model->config, err);
@@ -441,8 +566,12 @@ static int scale_strongly_to(const struct what_if *what_if, const struct model *
 			fleet.node_samples_per_s * other.throughput / whole.throughput, &fleet,
 			err);
 	if (!code)
-		code = wait_for_slowest(&part, &answer->spread, &fleet, &nodes, 1,
-			FLEET_SAMPLES / answer->count, &round, err);
+		code = open_rounds(&replay, answer, &fleet, &part, err);
+	if (!code) {
+		fleet_replay_set_waiting(replay, answer->together);
+		code = fleet_wait_for_slowest(&fleet, replay, &nodes, 1, &round, err);
+	}
+	fleet_replay_close(replay);
 	if (!code) {
 		out->batch = batch;
 		out->samples_per_s = fleet_at(&fleet, nodes).samples_per_s;
@@ -486,12 +615,23 @@ static void note_waiting(struct fleet_answer *answer)
 {
 	char text[UNITS_BYTES];
 	size_t beyond = 0;
-	if (answer->spread.deviation > 0)
+	if (answer->spread.measured > 0)
+		note(answer,
+			"nodes differ by %s in speed (standard deviation), as the %u measured ranks do",
+			units_format_share(answer->spread.deviation, text),
+			answer->spread.measured);
+	else if (answer->spread.deviation > 0)
 		note(answer, "nodes differ by %s in speed (standard deviation)",
 			units_format_share(answer->spread.deviation, text));
 	else
 		note(answer,
 			"nodes are assumed to be equally fast on average; --fleet N:3%% lets them differ");
+	if (answer->measured.ranks > 0 &&
+		(answer->together < TOGETHER_LESS || answer->together > TOGETHER_MORE))
+		note(answer,
+			"waiting: the measured ranks waited %s of what nodes would that vary each on its "
+			"own; so do the predicted ones",
+			units_format_share(answer->together, text));
 	while (beyond < answer->count && !answer->rounds[beyond].beyond)
 		beyond++;
 	if (beyond < answer->count)
@@ -499,6 +639,24 @@ static void note_waiting(struct fleet_answer *answer)
 			"from %u nodes on there are more nodes than rounds were recorded: waiting is "
 			"bounded by the slowest one recorded",
 			answer->counts[beyond]);
+}
+
+static void take_sync_keys(const struct config *config, struct fleet *fleet)
+{
+	fleet->bucket_bytes = config_real(config, KEY_SYNC_BUCKET);
+	if (isnan(fleet->overlap))
+		fleet->overlap = config_on(config, KEY_SYNC_OVERLAP) ? BACKWARD_SHARE : 0;
+}
+
+static int take_nodes(struct what_if *what_if, struct model *model, struct error *err)
+{
+	const struct forecast *const forecast = &what_if->alternatives[0].forecast;
+	struct fleet_answer *const answer = what_if->fleet;
+	take_sync_keys(config_of(what_if), &answer->fleet);
+	if (model->replay.shape.ranks > 1)
+		return take_ranks(what_if, model, err);
+	answer->node = forecast->interval;
+	return take_node(model, forecast->throughput, &answer->fleet, err);
 }
 
 int what_if_fleet(struct what_if *what_if, struct error *err)
@@ -514,11 +672,11 @@ int what_if_fleet(struct what_if *what_if, struct error *err)
 		code = calibration_alter(nearest_of(what_if), config_of(what_if), &model, err);
 	if (code)
 		return code;
-	code = take_node(&model, what_if->alternatives[0].forecast.throughput, &answer->fleet, err);
+	code = take_nodes(what_if, &model, err);
 	if (!code) {
 		note_storage(what_if, answer);
 		note_network(what_if, answer);
-		code = scale_weakly(what_if, &model, err);
+		code = scale_weakly(answer, &model, err);
 	}
 	if (!code) {
 		note_waiting(answer);
@@ -529,4 +687,13 @@ int what_if_fleet(struct what_if *what_if, struct error *err)
 	}
 	model_close(&model);
 	return code;
+}
+
+void what_if_fleet_close(struct fleet_answer *answer)
+{
+	if (answer) {
+		free(answer->own_seconds);
+		free(answer->factors);
+	}
+	free(answer);
 }

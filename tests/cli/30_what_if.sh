@@ -61,7 +61,7 @@ reads "file server: not available: the run read into 4 KiB pages, and 'mlbench p
 expect 0 "$MLBENCH" what-if run --set decode.workers=2 --fleet 1-64*2 --network-bandwidth 1GB/s --network-latency 5us --force
 prints "a fleet of such nodes, predicted"
 prints "the network is the bottleneck from 2 nodes on"
-reads "which overlap with the last 67 % of the step, except the last bucket"
+reads "which overlap with the last 67 % of the step, except the last one"
 reads "nodes are assumed to be equally fast on average"
 # Nodes that differ wait for the slowest; the rest is the same.
 expect 0 "$MLBENCH" what-if run --fleet 64,4,64:10% --overlap 0 --json --force

@@ -336,6 +336,125 @@ static void nodes_of_several_devices(void **state)
 	assert_in_range(coverage.within, 20, coverage.of);
 }
 
+/* --- what was measured ------------------------------------------------------------------------ */
+
+/* Ranks that take 1, 1.1, 0.9 and 1.2 times as long, in three repetitions that are slow and fast for all of them. */
+static void ranks_tell_how_they_differ(void **state)
+{
+	(void)state;
+	static const double takes[] = {1, 1.1, 0.9, 1.2};
+	static const double level[] = {0.02, 0.03, 0.015};
+	double own[4][3];
+	double factors[4];
+	for (int i = 0; i < 4; i++)
+		for (int r = 0; r < 3; r++)
+			own[i][r] = takes[i] * level[r];
+	struct fleet_measured measured = {.ranks = 4,
+		.repeats = 3,
+		.own_seconds = own[0],
+		.round_seconds = 0.033,
+		.exposed_seconds = 0.003};
+	struct fleet_spread spread = fleet_spread_of(&measured, factors);
+	double mean = 0;
+	double squares = 0;
+	for (int i = 0; i < 4; i++) {
+		assert_close(factors[i], takes[i], 1e-9);
+		mean += log(takes[i]) / 4;
+	}
+	for (int i = 0; i < 4; i++)
+		squares += pow(log(takes[i]) - mean, 2) / 3;
+	assert_close(spread.deviation, sqrt(squares), 1e-9);
+	assert_int_equal(spread.measured, 4);
+	assert_ptr_equal(spread.factors, factors);
+	/* The slowest is done after 30 ms, of which a rank takes 22.75 on average. */
+	assert_close(fleet_waiting_of(&measured), 0.03 / (0.065 / 3 * 1.05), 1e-9);
+	/* With one repetition, all of it may be noise. */
+	measured.repeats = 1;
+	spread = fleet_spread_of(&measured, factors);
+	assert_true(spread.deviation <= 0);
+	for (int i = 0; i < 4; i++)
+		assert_close(factors[i], 1, 1e-9);
+}
+
+/* Of equal ranks whose repetitions scatter by 5 %, next to nothing is left; of ones that differ by 10 %, most of it. */
+static void noise_is_no_difference(void **state)
+{
+	(void)state;
+	enum { RANKS = 8, REPEATS = 5, DRAWS = 200 };
+	double none = 0;
+	double some = 0;
+	for (int draw = 0; draw < DRAWS; draw++) {
+		struct rng rng;
+		double own[RANKS][REPEATS];
+		double factors[RANKS];
+		const struct fleet_measured measured = {
+			.ranks = RANKS, .repeats = REPEATS, .own_seconds = own[0]};
+		rng_init(&rng, 41, (uint64_t)draw);
+		for (int differ = 0; differ < 2; differ++) {
+			for (int i = 0; i < RANKS; i++) {
+				const double speed = differ * 0.1 * rng_normal(&rng);
+				for (int r = 0; r < REPEATS; r++)
+					own[i][r] = exp(speed + 0.05 * rng_normal(&rng));
+			}
+			*(differ ? &some : &none) +=
+				pow(fleet_spread_of(&measured, factors).deviation, 2) / DRAWS;
+		}
+	}
+	assert_true(sqrt(none) < 0.015);
+	assert_close(sqrt(some), 0.1, 0.1);
+}
+
+/* The network is the one over which as much is exposed. */
+static void a_network_follows_from_what_is_exposed(void **state)
+{
+	(void)state;
+	struct fleet fleet = {.node_samples_per_s = 1000,
+		.input_samples_per_s = HUGE_VAL,
+		.step_seconds = 0.1,
+		.batch = 100,
+		.storage_bytes_per_s = HUGE_VAL,
+		.gradient_bytes = 1e8,
+		.network_latency_s = 1e-4,
+		.exchange = FLEET_EXCHANGE_RING};
+	for (fleet.overlap = 0; fleet.overlap < 1; fleet.overlap += 0.3)
+		for (fleet.bucket_bytes = 5e6; fleet.bucket_bytes < 2e8; fleet.bucket_bytes *= 5)
+			for (double exposed = 0.02; exposed < 1; exposed *= 3) {
+				fleet.network_bytes_per_s = fleet_bandwidth_of(&fleet, 4, exposed);
+				assert_close(fleet_at(&fleet, 4).exposed_seconds, exposed, 1e-9);
+			}
+	assert_true(isinf(fleet_bandwidth_of(&fleet, 4, 0)));
+	fleet.gradient_bytes = 0;
+	assert_true(isinf(fleet_bandwidth_of(&fleet, 4, 0.1)));
+}
+
+/* Ranks whose steps vary together do not wait for each other, and then more of them do not, either. */
+static void waiting_is_as_measured(void **state)
+{
+	(void)state;
+	struct node *const node = node_of(constant_one, 0, nearly_one, 1, 4, 9);
+	struct fleet_replay *replay;
+	struct fleet_round four;
+	struct fleet_round many;
+	struct fleet_round mended;
+	struct error err = {""};
+	assert_int_equal(fleet_replay_open(&replay, &node->model, &alike, SAMPLES, &err), 0);
+	assert_int_equal(fleet_replay_at(replay, 4, 0.5e-3, &four, &err), 0);
+	assert_int_equal(fleet_replay_at(replay, 256, 0.5e-3, &many, &err), 0);
+	assert_close(four.waiting, 1.06, 0.01); /* 0.9 + 0.2 x 4 / 5 */
+	assert_close(fleet_replay_mend(replay, &four, 1), 0, 1e-9);
+	assert_int_equal(fleet_replay_at(replay, 256, 0.5e-3, &mended, &err), 0);
+	assert_close(mended.ratio, 1.5, 0.02);
+	/* As predicted, half of it, and more than can be believed. */
+	assert_close(fleet_replay_mend(replay, &four, four.waiting), 1, 1e-9);
+	assert_int_equal(fleet_replay_at(replay, 256, 0.5e-3, &mended, &err), 0);
+	assert_close(mended.ratio, many.ratio, 1e-9);
+	assert_close(fleet_replay_mend(replay, &four, sqrt(four.waiting)), 0.5, 1e-9);
+	assert_close(fleet_replay_mend(replay, &four, 100), 2, 1e-9);
+	assert_close(fleet_replay_mend(replay, &four, NAN), 2, 1e-9);
+	fleet_replay_close(replay);
+	free(node);
+}
+
 /* --- within a fleet --------------------------------------------------------------------------- */
 
 static void waiting_slows_the_fleet(void **state)
@@ -422,6 +541,10 @@ int main(void)
 		cmocka_unit_test(a_simulated_barrier_is_predicted),
 		cmocka_unit_test(more_nodes_than_rounds_is_told),
 		cmocka_unit_test(nodes_of_several_devices),
+		cmocka_unit_test(ranks_tell_how_they_differ),
+		cmocka_unit_test(noise_is_no_difference),
+		cmocka_unit_test(a_network_follows_from_what_is_exposed),
+		cmocka_unit_test(waiting_is_as_measured),
 		cmocka_unit_test(waiting_slows_the_fleet),
 		cmocka_unit_test(waits_are_interpolated),
 		cmocka_unit_test(a_node_that_takes_no_time_is_refused),
