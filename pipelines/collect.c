@@ -574,6 +574,8 @@ static void fill_ranks(const struct run *r, const struct span *span, struct meas
 		.clock_error_ns = (double)r->ranks->error_ns,
 	};
 	(void)snprintf(out->host, sizeof out->host, "%s", r->ranks->world.host);
+	lateness_fill(&r->rounds.lateness, span->from == r->monitor.edges ? 0 : span->from->t_ns,
+		span->to->t_ns, out);
 }
 
 static void fill_devices(const struct run *r, const struct span *span, struct measurement *m)

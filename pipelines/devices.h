@@ -38,6 +38,7 @@
 #include "harness/measure/thread_meter.h"
 #include "harness/record/measurement.h"
 #include "pipelines/exchange.h"
+#include "pipelines/lateness.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -189,6 +190,7 @@ struct rounds {
 	uint64_t start_ns;
 	struct thread_meter *meters; /* (devices) of sync; NULL: not timed, or one device */
 	unsigned rank;               /* of this process; with other ranks alone */
+	struct lateness lateness;    /* of rounds with other ranks; else it is not open */
 	bool live; /* the meters' clocks are kept by the devices themselves (emulated) */
 	uint64_t steps[DEVICES_MAX]; /* of each device */
 	struct round open[ROUNDS_OPEN_MAX];

@@ -429,6 +429,8 @@ static int open_run(struct run *run, struct error *err)
 	}
 	if (!code && rounds_open(&run->rounds, run->plan.devices, run->stages[STAGE_SYNC].meters))
 		code = no_memory(err);
+	if (!code && run->ranks && lateness_open(&run->rounds.lateness))
+		code = no_memory(err);
 	if (!code)
 		code = backend_group_open(&run->group, run->config, err);
 	if (!code)

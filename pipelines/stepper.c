@@ -70,6 +70,7 @@ void rounds_close(struct rounds *r)
 		return;
 	(void)pthread_mutex_destroy(&r->lock);
 	completions_close(&r->completions);
+	lateness_close(&r->lateness);
 	*r = (struct rounds){0};
 }
 
@@ -109,6 +110,9 @@ static void rounds_count_ranks(struct rounds *r, const struct round_step *step)
 {
 	struct round_sums *const sums = &r->sums[0];
 	const struct gradients_round *const ranks = &step->ranks;
+	lateness_add(&r->lateness, ranks->ended_ns,
+		&(const struct late_round){
+			.step = sums->count, .rank = ranks->last, .late_ns = ranks->late_ns});
 	sums->count++;
 	if (ranks->last != r->rank)
 		return;

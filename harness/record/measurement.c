@@ -263,6 +263,19 @@ static const struct field network_fields[] = {
 	FIELD_ENTRIES(network_measurement, calls, call_count, FIELD_LIST, network_call_fields),
 };
 
+static const struct field histogram_fields[] = {
+	FIELD(histogram, count, FIELD_UINT64),
+	FIELD(histogram, sum_ns, FIELD_UINT64),
+	FIELD(histogram, max_ns, FIELD_UINT64),
+	FIELD(histogram, buckets, FIELD_SPARSE),
+};
+
+static const struct field late_round_fields[] = {
+	FIELD(late_round, step, FIELD_UINT64),
+	FIELD(late_round, rank, FIELD_UINT32),
+	FIELD(late_round, late_ns, FIELD_UINT64),
+};
+
 static const struct field ranks_fields[] = {
 	FIELD(ranks_measurement, rank, FIELD_UINT32),
 	FIELD(ranks_measurement, count, FIELD_UINT32),
@@ -273,6 +286,8 @@ static const struct field ranks_fields[] = {
 	FIELD(ranks_measurement, exchange_seconds, FIELD_REAL),
 	FIELD(ranks_measurement, last_rounds, FIELD_UINT64),
 	FIELD(ranks_measurement, late_seconds, FIELD_REAL),
+	FIELD_INSIDE(ranks_measurement, lateness, histogram_fields),
+	FIELD_ENTRIES(ranks_measurement, worst, worst_count, FIELD_ROWS, late_round_fields),
 	FIELD(ranks_measurement, own_seconds, FIELD_REAL),
 	FIELD(ranks_measurement, own_hidden_seconds, FIELD_REAL),
 	FIELD(ranks_measurement, siblings_cores, FIELD_REAL),
@@ -315,13 +330,6 @@ static const struct field evaluation_fields[] = {
 	FIELD(evaluation_measurement, working_seconds, FIELD_REAL),
 	FIELD(evaluation_measurement, checksum, FIELD_NAME),
 	FIELD(evaluation_measurement, path, FIELD_TEXT),
-};
-
-static const struct field histogram_fields[] = {
-	FIELD(histogram, count, FIELD_UINT64),
-	FIELD(histogram, sum_ns, FIELD_UINT64),
-	FIELD(histogram, max_ns, FIELD_UINT64),
-	FIELD(histogram, buckets, FIELD_SPARSE),
 };
 
 static const struct field stage_fields[] = {

@@ -70,6 +70,7 @@ enum {
 	WINDOWS_MAX = 512,
 	NAME_BYTES = 24,
 	RANK_HOST_BYTES = 64,
+	LATE_ROUNDS_MAX = 16,
 	NOTE_BYTES = 256,
 	NOTES_MAX = 32,
 	DEVICES_MAX = 16, /* that one run can train on */
@@ -269,6 +270,12 @@ struct network_measurement {
 	size_t call_count;
 };
 
+/* A round between ranks: the step (from 0, of the repetition), its last rank, and how long all others waited for that one alone. */
+struct late_round {
+	uint64_t step, late_ns;
+	uint32_t rank;
+};
+
 /* What a rank saw of the rounds that it made with others, of those in the measured part.  Every rank has its own. */
 struct ranks_measurement {
 	uint32_t rank, count; /* which, of how many that trained */
@@ -280,6 +287,11 @@ struct ranks_measurement {
 	/* Rounds in which it was the last, and how long all others waited for it alone in them. */
 	uint64_t last_rounds;
 	double late_seconds;
+	/* Of all rounds, whichever rank was the last: how long all others waited for it alone; and the rounds in which they waited
+	 * longest, by that.  Segments of the time are counted as a whole, and the one in which the measured part begins is not. */
+	struct histogram lateness;
+	struct late_round worst[LATE_ROUNDS_MAX];
+	size_t worst_count;
 	/* In those: from the first bucket until the sums were there, and how much of that passed beside the step.  The last rank
 	 * waits for nobody: this is what exchanges take. */
 	double own_seconds, own_hidden_seconds;

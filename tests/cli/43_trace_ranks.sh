@@ -67,6 +67,19 @@ expect 0 "$MLBENCH" top r3 --json
 json 'sum(o["calls"] for o in d["operations"] if o["operation"] == "step" and o["on"] == "thread")' >steps
 grep -qx 72 steps || fail "not the steps of all ranks: $(cat steps)"
 
+# Of each rank: how late the last one of each round was, and the worst rounds.
+python3 - <<'PY' || fail "rounds are not told as they should be"
+import json, sys
+for path in ("r3/points.jsonl", "r3/ranks/0001/points.jsonl", "r3/ranks/0002/points.jsonl"):
+    for m in map(json.loads, open(path)):
+        for r in m.get("ranks", []):
+            late = [row[2] for row in r["worst"]]
+            assert m["kind"] == "repetition" and 0 < r["lateness"]["count"] <= 40, r
+            assert 0 < len(late) <= 16 and late == sorted(late, reverse=True) and late[-1] > 0, late
+            assert all(step < 40 and rank < 3 for step, rank, _ in r["worst"]), r
+            assert late[0] == r["lateness"]["max_ns"], r
+PY
+
 # Continued: what is there is not recorded again.
 python3 - <<'PY'
 lines = open("r3/points.jsonl").read().splitlines(True)

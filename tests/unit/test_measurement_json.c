@@ -28,6 +28,48 @@ static void measurement_round_trip(void **state)
 	}
 }
 
+/* What a rank saw of its rounds, to the last one; a list that is too long is refused. */
+static void rounds_of_ranks_come_back(void **state)
+{
+	(void)state;
+	struct measurement *m = make_measurement(1, 2, 3);
+	struct measurement back;
+	struct error err;
+	struct ranks_measurement *const ranks = &m->ranks[m->ranks_count++];
+	*ranks = (struct ranks_measurement){.rank = 2,
+		.count = 4,
+		.host = "gpu-07",
+		.rounds = 1ULL << 40,
+		.late_seconds = 0.25,
+		.worst_count = LATE_ROUNDS_MAX,
+		.siblings_cores = 1.5,
+		.clock_error_ns = 41000};
+	for (size_t i = 0; i < LATE_ROUNDS_MAX; i++) {
+		ranks->worst[i] = (struct late_round){
+			.step = (1ULL << 40) + i, .late_ns = (1ULL << 33) - i, .rank = 3};
+		histogram_add(&ranks->lateness, ranks->worst[i].late_ns, 7);
+	}
+	json_t *object = measurement_to_json(m);
+	assert_int_equal(measurement_from_json(&back, object, &err), 0);
+	assert_int_equal(back.ranks_count, 1);
+	assert_memory_equal(&back.ranks[0].lateness, &ranks->lateness, sizeof ranks->lateness);
+	assert_int_equal(back.ranks[0].worst_count, LATE_ROUNDS_MAX);
+	for (size_t i = 0; i < LATE_ROUNDS_MAX; i++) {
+		assert_int_equal(back.ranks[0].worst[i].step, ranks->worst[i].step);
+		assert_int_equal(back.ranks[0].worst[i].late_ns, ranks->worst[i].late_ns);
+		assert_int_equal(back.ranks[0].worst[i].rank, 3);
+	}
+	measurement_release(&back);
+	json_t *worst =
+		json_object_get(json_array_get(json_object_get(object, "ranks"), 0), "worst");
+	(void)json_array_append_new(worst, json_pack("[i, i, i]", 1, 2, 3));
+	assert_int_equal(measurement_from_json(&back, object, &err), -EINVAL);
+	measurement_release(&back);
+	json_decref(object);
+	measurement_release(m);
+	free(m);
+}
+
 /* Older results have another checksum under another name, which is held beside no newer one. */
 static void an_older_checksum_is_none(void **state)
 {
@@ -176,6 +218,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(measurement_round_trip),
+		cmocka_unit_test(rounds_of_ranks_come_back),
 		cmocka_unit_test(an_older_checksum_is_none),
 		cmocka_unit_test(cold_that_did_not_last),
 		cmocka_unit_test(measurement_refuses_nonsense),
