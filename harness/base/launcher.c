@@ -55,6 +55,7 @@ bool launcher_find(struct launcher *out)
 		if (!launcher_number(v->local_count, &out->local_count) ||
 			out->local_rank >= out->local_count)
 			out->local_count = 0;
+		out->without_pmix = getenv("SLURM_STEP_ID") && !getenv("PMIX_RANK");
 		return true;
 	}
 	*out = (struct launcher){0};

@@ -13,6 +13,7 @@ struct launcher {
 	const char *unbind, *widen;
 	unsigned rank, count;
 	unsigned local_rank, local_count; /* on this node; count 0: not said */
+	bool without_pmix; /* srun did: Open MPI may end the process in its first call */
 };
 
 /* False: this process was started alone, or the variables make no sense together. */

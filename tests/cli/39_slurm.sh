@@ -14,6 +14,10 @@ cat >jobs.sh <<'JOBS'
 export OMPI_MCA_mpi_yield_when_idle=1 # more ranks than cores
 srun --mpi=list 2>&1 | grep -q pmix || { echo "srun knows no --mpi=pmix"; exit 77; }
 
+# Open MPI may end ranks that srun starts without PMIx, and blames itself: what to do was said before.
+! srun --mpi=none -n 2 "$MLBENCH" run tiny.ini $ONE --out none >out 2>err || fail "ranks met without PMIx"
+says "start them with srun --mpi=pmix"
+
 submit() { # NODES RANKS_PER_NODE ARGUMENT ...; prints the job
 	local nodes=$1 ranks=$2
 	shift 2

@@ -2,6 +2,7 @@
 #include "workloads/ranks/ranks.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/log.h"
 #include "workloads/ranks/gradients.h"
 #include "workloads/ranks/ranks_look.h"
 
@@ -335,6 +336,11 @@ static int ranks_join(struct ranks *ranks, struct error *err)
 	int code = ranks_open_plugin(&ranks->plugin, path, &library, err);
 	if (code)
 		return error_prefix(err, code, "%s started %u ranks", ranks->launcher.name,
+			ranks->launcher.count);
+	if (ranks->launcher.without_pmix && ranks->launcher.rank == LEADER)
+		log_warn(
+			"srun started %u ranks without PMIx; if MPI ends them now, start them with "
+			"srun --mpi=pmix",
 			ranks->launcher.count);
 	code = ranks->plugin->open(&ranks->world, err);
 	if (!code && ranks->world.count != ranks->launcher.count)
