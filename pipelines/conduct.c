@@ -367,6 +367,11 @@ static void conduct_watch(struct conducting *s, uint64_t now_ns)
 		patience_look(&run->patience, run_moved(run), clock_process_cpu_ns(), now_ns);
 	const uint64_t step_ns = conduct_longest_step(run, progress.last_step_ns);
 	const uint64_t slowest = step_ns > s->slowest_wait_ns ? step_ns : s->slowest_wait_ns;
+	/* The rank that is waited for says why. */
+	if (run->gradients && atomic_load(&run->gradients->waits)) {
+		run->patience.moved_at_ns = now_ns;
+		return;
+	}
 	if (still_ns < s->no_progress_ns + PATIENCE * slowest)
 		return;
 	char states[256];

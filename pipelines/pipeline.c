@@ -89,8 +89,7 @@ static int open_gradients(struct run *run, struct error *err)
 			.count = count_ranks(run),
 			.bytes = (uint64_t)model_gradient_bytes(run->config),
 			.bucket_bytes = (uint64_t)config_integer(run->config, KEY_SYNC_BUCKET),
-			.overlap = config_on(run->config, KEY_SYNC_OVERLAP),
-			.stop = &run->crew.stopping},
+			.overlap = config_on(run->config, KEY_SYNC_OVERLAP)},
 		err);
 }
 

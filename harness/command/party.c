@@ -18,11 +18,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { HASH_TEXT_BYTES = 17, NAME_ROOM = 128, FOLDER_NAME_BYTES = 32 };
-static const uint64_t DATA_PATIENCE_NS = 1800 * NS_PER_S; /* to make or list a data set */
-static const uint64_t LAST_PATIENCE_NS = 3 * NS_PER_S;    /* once a run has failed */
+/* What says that the leader is gone is said by one of the others: it ends all before the next one would. */
+static const uint64_t FOLLOWER_APART_NS = 300 * NS_PER_MS, FOLLOWER_APART_MOST_NS = 10 * NS_PER_S;
 
 static const char DO_JOB[] = "job", DO_HEADER[] = "header", DO_RUN[] = "run",
 		  DO_TIMELINE[] = "timeline", DO_END[] = "end";
@@ -197,11 +198,7 @@ static int party_agree_on_data(struct party *party, int code, bool first, struct
 {
 	struct ranks *const ranks = party->ranks;
 	const bool of_node = ranks->world.local_rank == 0;
-	const uint64_t patience_ns = ranks->patience_ns;
-	ranks->patience_ns = DATA_PATIENCE_NS;
-	code = ranks_agree(ranks, ranks->world.count, of_node == first ? code : 0, err);
-	ranks->patience_ns = patience_ns;
-	return code;
+	return ranks_agree(ranks, ranks->world.count, of_node == first ? code : 0, err);
 }
 
 static int leader_begin(struct party *party, const struct plan *plan, struct error *err)
@@ -502,8 +499,9 @@ static int party_share_cores(
 	return code;
 }
 
+/* *gone: nothing came. */
 static int party_take_one(struct party *party, unsigned rank, const struct party_job *job,
-	struct measurement *theirs, struct error *err)
+	struct measurement *theirs, bool *gone, struct error *err)
 {
 	struct buffer line = {0};
 	struct buffer traces = {0};
@@ -512,6 +510,7 @@ static int party_take_one(struct party *party, unsigned rank, const struct party
 		code = ranks_take(party->ranks, rank, &traces, err);
 	if (!code)
 		code = party_take_part(party, rank, err);
+	*gone = code;
 	json_t *const object = code ? NULL : party_parse(&line, err);
 	if (!code)
 		code = object ? measurement_from_json(theirs, object, err) : -EPROTO;
@@ -549,42 +548,79 @@ static void party_sum_checksums(struct measurement *m, const struct measurement 
 	m->checksum_ranks += theirs->checksum_ranks;
 }
 
-static int leader_finish(struct party *party, const struct party_job *job, int code,
-	struct measurement *m, struct error *err)
+/* All measurements of a run.  *gone: a rank does not answer, which is why the others gave up. */
+static int party_take_all(struct party *party, const struct party_job *job, int code,
+	struct measurement *m, bool *gone, struct error *err)
 {
-	struct error why = {""};
-	int failed = 0;
-	const uint64_t patience_ns = party->ranks->patience_ns;
-	party_note_cores(party, m);
-	if (code || party->ranks->lost)
-		party->ranks->patience_ns = LAST_PATIENCE_NS;
-	failed = party_share_cores(party, party_count(job), m, &why);
-	for (unsigned rank = 1; rank < party_count(job) && failed != -ETIMEDOUT; rank++) {
+	int failed = party_share_cores(party, party_count(job), m, err);
+	*gone = failed;
+	for (unsigned rank = 1; rank < party_count(job) && !*gone; rank++) {
 		struct measurement *const theirs = calloc(1, sizeof *theirs);
 		struct error one = {""};
-		const int got = theirs ? party_take_one(party, rank, job, theirs, &one)
+		const int got = theirs ? party_take_one(party, rank, job, theirs, gone, &one)
 				       : error_set(&one, -ENOMEM, "out of memory");
 		if (!got && !code && !job->kept)
 			party_hand_over(party, rank, theirs, m);
 		else if (!got)
 			party_sum_checksums(m, theirs);
-		/* Who does not answer is why the others gave up. */
-		if (got && (!failed || got == -ETIMEDOUT)) {
+		if (got && (!failed || *gone)) {
 			failed = got;
-			why = one;
+			*err = one;
 		}
 		if (theirs)
 			measurement_release(theirs);
 		free(theirs);
 	}
-	party->ranks->patience_ns = patience_ns;
-	const bool own = code && code != -ECANCELED && failed != -ETIMEDOUT;
-	if (own || !failed)
-		return code;
-	*err = why;
-	m->status = failed == -EINTR ? MEASUREMENT_INTERRUPTED : MEASUREMENT_FAILED;
-	(void)snprintf(m->error, sizeof m->error, "%.*s", (int)sizeof m->error - 1, why.text);
 	return failed;
+}
+
+/* How large the ranks' results are, into sizes or, where a repetition was not finished, back to that. */
+static void party_sizes(const struct party *party, unsigned count, off_t *sizes, bool back)
+{
+	for (unsigned rank = 1; rank < count && party->folder; rank++) {
+		struct stat now;
+		char *const path = party_place(party, rank, "points.jsonl");
+		if (!path || stat(path, &now) != 0)
+			now.st_size = 0;
+		if (!back)
+			sizes[rank] = now.st_size;
+		else if (path && now.st_size > sizes[rank] && truncate(path, sizes[rank]) != 0)
+			log_warn("cannot cut '%s': %s", path, strerror(errno));
+		free(path);
+	}
+}
+
+static int leader_finish(struct party *party, const struct party_job *job, int code,
+	struct measurement *m, struct error *err)
+{
+	struct error why = {""};
+	const unsigned count = party_count(job);
+	party_note_cores(party, m);
+	off_t *const sizes = calloc(count, sizeof *sizes);
+	int failed = sizes ? ranks_missing(party->ranks, &why)
+			   : error_set(&why, -ENOMEM, "out of memory for %u ranks", count);
+	const bool stop = party->ranks->stop && atomic_load(party->ranks->stop);
+	/* It has not waited for the others, and does not here. */
+	if (!failed && stop && party->ranks->lost)
+		failed = error_set(&why, -EINTR, "stopped");
+	bool gone = failed;
+	if (sizes)
+		party_sizes(party, count, sizes, false);
+	if (!gone)
+		failed = party_take_all(party, job, code, m, &gone, &why);
+	if (failed && (gone || !code || code == -ECANCELED)) {
+		*err = why;
+		m->status = failed == -EINTR ? MEASUREMENT_INTERRUPTED : MEASUREMENT_FAILED;
+		(void)snprintf(
+			m->error, sizeof m->error, "%.*s", (int)sizeof m->error - 1, why.text);
+		code = failed;
+	}
+	const bool stopped =
+		m->status == MEASUREMENT_INTERRUPTED || code == -EINTR || (code && stop);
+	if (sizes && stopped && job->kept)
+		party_sizes(party, count, sizes, true);
+	free(sizes);
+	return code;
 }
 
 /* --- following -------------------------------------------------------------------------------- */
@@ -821,6 +857,8 @@ static int follower_run(struct follower *f, const json_t *message, struct error 
 		.point = (uint32_t)follower_number(message, "point"),
 		.repeat = (uint32_t)follower_number(message, "repeat"),
 		.kept = json_is_true(json_object_get(message, "kept"))};
+	if (!code && f->party->ranks->lost)
+		code = error_set(err, -EIO, "cannot train on: an exchange before was not finished");
 	if (!code)
 		code = follower_measure(f, &job, &traces, err);
 	if (!code)
@@ -858,6 +896,19 @@ static int follower_obey(
 	return code;
 }
 
+/* Unless another one has said it, and this one is ended. */
+static bool follower_says(const struct ranks *ranks, const atomic_bool *stop)
+{
+	const uint64_t apart_ns = ranks->world.rank * FOLLOWER_APART_NS;
+	const uint64_t until_ns =
+		clock_now_ns() +
+		(apart_ns < FOLLOWER_APART_MOST_NS ? apart_ns : FOLLOWER_APART_MOST_NS);
+	for (uint64_t now_ns = clock_now_ns(); now_ns < until_ns && !atomic_load(stop);
+		now_ns = clock_now_ns())
+		clock_sleep_until_ns(now_ns + FOLLOWER_APART_NS / 10);
+	return !atomic_load(stop);
+}
+
 static int follower_follow(
 	struct party *party, const struct invocation *invocation, struct error *err)
 {
@@ -875,6 +926,11 @@ static int follower_follow(
 		if (!code)
 			code = follower_obey(&f, &text, &end, err);
 	}
+	if (code && err->text[0] && follower_says(party->ranks, invocation->stop))
+		(void)error_prefix(err, code, "rank %u on %s stops here", party->ranks->world.rank,
+			party->ranks->world.host);
+	else
+		err->text[0] = '\0';
 	buffer_release(&text);
 	follower_forget(&f);
 	pipeline_pools_release(&f.pools);

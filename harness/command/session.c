@@ -66,6 +66,11 @@ static void label_point(const struct session *session, size_t point, char *out, 
 	buffer_release(&text);
 }
 
+static const char *session_command(const struct session *session)
+{
+	return session->sequel ? "run" : session->invocation->command->name;
+}
+
 /* What a repetition leaves beside its measurement. */
 struct recordings {
 	uint32_t point, repeat;
@@ -74,18 +79,33 @@ struct recordings {
 		*timeline; /* of the first repetition of a point, where there is a schedule */
 };
 
-/* Without all of its ranks it cannot go on: what is finished is kept. */
+static void session_tell_interrupted(struct session *session)
+{
+	if (session->told_interrupted)
+		return;
+	session->told_interrupted = true;
+	log_warn("interrupted: results are kept; 'mlbench %s --resume %s' measures the rest",
+		session_command(session), session->record.folder);
+}
+
+/* Without all of its ranks it cannot go on: what is finished is kept.  A launcher that has asked to stop does not wait for a
+ * report. */
 static void session_watch_party(struct session *session, int code, const struct error *err)
 {
-	if (!session->party.ranks || session->trouble_code ||
-		atomic_load(session->invocation->stop))
+	if (!session->party.ranks || session->trouble_code)
 		return;
+	if (atomic_load(session->invocation->stop)) {
+		session_tell_interrupted(session);
+		return;
+	}
 	if (!session->party.ranks->lost && code != -EINTR)
 		return;
 	session->trouble = *err;
 	session->trouble_code = code ? code : -EIO;
-	log_error("%s; stopping here: what is finished is kept, and --resume does the rest",
-		err->text);
+	log_error(
+		"%s; stopping here: results are kept; 'mlbench %s --resume %s', with as many ranks, "
+		"measures the rest",
+		err->text, session_command(session), session->record.folder);
 }
 
 /* recordings: NULL where none are wanted. */
@@ -250,7 +270,8 @@ void session_measure_item(struct session *session, const struct schedule_item *i
 	if (m->status == MEASUREMENT_FAILED) {
 		(void)snprintf(m->error, sizeof m->error, "%s",
 			err.text[0] ? err.text : "failed without a reason");
-		log_warn("%s, repetition %u failed: %s", label, item->repeat, m->error);
+		if (!session->trouble_code) /* which was said */
+			log_warn("%s, repetition %u failed: %s", label, item->repeat, m->error);
 	}
 	if (m->status != MEASUREMENT_INTERRUPTED)
 		session_save(session, m, &recordings);
@@ -610,15 +631,12 @@ static int session_print_report(
 	return command_print(&text, err);
 }
 
-static int session_final_status(const struct session *session, const struct report *report)
+static int session_final_status(struct session *session, const struct report *report)
 {
 	if (session->trouble_code)
 		return EXIT_STATUS_CANNOT;
 	if (session->record.interrupted) {
-		log_warn(
-			"interrupted: results are kept; 'mlbench %s --resume %s' measures the rest",
-			session->sequel ? "run" : session->invocation->command->name,
-			session->record.folder);
+		session_tell_interrupted(session);
 		return EXIT_STATUS_INTERRUPTED;
 	}
 	if (report->good + report->unsteady == 0) {

@@ -38,12 +38,12 @@ struct session {
 	struct flame *flame; /* NULL: no --flame */
 	struct flame_profile flame_profile;
 	bool flame_finished;
-	bool sequential, complete;       /* complete: a sequential sweep ended by itself */
-	struct error trouble;            /* why results cannot be saved */
-	int trouble_code;                /* 0: they can */
-	bool traces_lost, timeline_lost; /* each said once */
-	bool data_failed;                /* a repetition had too few good samples */
-	char *page;                      /* report.html, once it is written; owned */
+	bool sequential, complete; /* complete: a sequential sweep ended by itself */
+	struct error trouble;      /* why results cannot be saved */
+	int trouble_code;          /* 0: they can */
+	bool traces_lost, timeline_lost, told_interrupted; /* each said once */
+	bool data_failed; /* a repetition had too few good samples */
+	char *page;       /* report.html, once it is written; owned */
 };
 
 /* By the user, or because results cannot be saved. */

@@ -15,8 +15,12 @@ enum {
 	LOOK_SHARE = 32,     /* of the time that passed since then */
 	LOOK_MOST_NS = 250 * 1000,
 	FURTHER_NS = 200 * 1000, /* between looks while the step goes on */
-	LONGEST_S = 600,
+	ROUNDS = 20, /* as long as the longest that a round is waited for, and MORE_NS */
 };
+/* A rank that does not go on says so itself, after a minute (pipelines/conduct.c). */
+static const uint64_t MORE_NS = 180 * NS_PER_S;
+/* A leader that is told to stop has results to write, and mpirun kills it after a second. */
+static const uint64_t STOPPED_NS = 500 * NS_PER_MS;
 static const double BACKWARD_SHARE = 2.0 / 3;
 
 struct bucket {
@@ -34,8 +38,9 @@ struct summing {
 	size_t begun; /* of this round's */
 	size_t open;  /* the first that is not over; those before it are */
 	uint64_t began_ns, computed_ns, first_ns;
-	bool going; /* in a round */
-	bool over;  /* somebody left, or is lost */
+	uint64_t longest_ns; /* of the rounds that ended */
+	bool going;          /* in a round */
+	bool over;           /* somebody left, or is lost */
 	struct mpi_round *round;
 	struct mpi_request *meeting;
 };
@@ -169,8 +174,8 @@ static int summing_further(
 
 static bool summing_stopped(const struct summing *g)
 {
-	return g->gradients.options.stop &&
-	       atomic_load_explicit(g->gradients.options.stop, memory_order_relaxed);
+	return ranks_leads(g->ranks) && g->ranks->stop &&
+	       atomic_load_explicit(g->ranks->stop, memory_order_relaxed);
 }
 
 static void summing_pause(uint64_t begin_ns, uint64_t now_ns)
@@ -185,7 +190,7 @@ static void summing_pause(uint64_t begin_ns, uint64_t now_ns)
 static int summing_wait(struct summing *g, struct error *err)
 {
 	const uint64_t begin_ns = clock_now_ns();
-	uint64_t last_ns = begin_ns + LONGEST_S * NS_PER_S;
+	uint64_t last_ns = begin_ns + MORE_NS + ROUNDS * g->longest_ns;
 	bool stopped = false;
 	for (;;) {
 		int code = summing_test(g, err);
@@ -195,17 +200,19 @@ static int summing_wait(struct summing *g, struct error *err)
 			if (code > 0)
 				return 0;
 		}
+		if (!code)
+			code = ranks_missing(g->ranks, err);
 		if (code)
 			return code;
 		if (!stopped && summing_stopped(g)) {
 			stopped = true;
-			last_ns = now_ns + GRADIENTS_PATIENCE_S * NS_PER_S;
+			last_ns = now_ns + STOPPED_NS;
 		}
 		if (now_ns > last_ns)
 			return stopped ? error_set(err, -EINTR, "stopped")
 				       : error_set(err, -ETIMEDOUT,
-						 "another rank has not computed its step for %d s",
-						 LONGEST_S);
+						 "the other ranks have not come to the exchange for %.0f s",
+						 (double)(now_ns - begin_ns) / (double)NS_PER_S);
 		summing_pause(begin_ns, now_ns);
 	}
 }
@@ -225,8 +232,12 @@ static int summing_meet(
 		.last = (int)g->ranks->world.rank,
 		.leaves = (int)why};
 	code = g->ranks->plugin->meet(&g->meeting, g->round, err);
+	atomic_store(&g->gradients.waits, true);
 	if (!code)
 		code = summing_wait(g, err);
+	atomic_store(&g->gradients.waits, false);
+	const uint64_t took_ns = clock_now_ns() - g->began_ns;
+	g->longest_ns = took_ns > g->longest_ns ? took_ns : g->longest_ns;
 	g->going = false;
 	g->over = g->over || (!code && g->round->leaves != GRADIENTS_STAY);
 	return summing_lose(g, code);
@@ -277,7 +288,9 @@ int gradients_open(
 	*out = NULL;
 	if (!g)
 		return error_set(err, -ENOMEM, "out of memory for gradients");
-	*g = (struct summing){.gradients = {&calls, *options}, .ranks = options->ranks};
+	g->gradients.calls = &calls;
+	g->gradients.options = *options;
+	g->ranks = options->ranks;
 	g->round = calloc(1, sizeof *g->round);
 	const int code = g->round ? summing_cut(g, err)
 				  : error_set(err, -ENOMEM, "out of memory for a round");

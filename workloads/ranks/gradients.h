@@ -32,11 +32,7 @@ struct gradients_options {
 	uint64_t bytes;        /* of gradients; 0: ranks only meet */
 	uint64_t bucket_bytes; /* of a bucket at most; 0: all are one */
 	bool overlap;
-	const atomic_bool
-		*stop; /* then a round takes GRADIENTS_PATIENCE_S more at most; may be NULL */
 };
-
-#define GRADIENTS_PATIENCE_S 10
 
 /* Of a round.  Monotonic times of this rank, ns. */
 struct gradients_round {
@@ -68,6 +64,8 @@ struct gradients_calls {
 struct gradients {
 	const struct gradients_calls *calls;
 	struct gradients_options options;
+	atomic_bool
+		waits; /* for the others: that this rank does not go on is no fault of its own */
 };
 
 /* After ranks_train. */
@@ -95,7 +93,8 @@ static inline int gradients_further(
 	return gradients->calls->further(gradients, now_ns, due_ns, err);
 }
 
-/* The step was computed: exchanges what is left, and meets.  -EINTR: stopped, and the others did not come in time; -ETIMEDOUT; -EIO. */
+/* The step was computed: exchanges what is left, and meets.  -EINTR: the user has stopped, and the others did not come soon;
+ * -ETIMEDOUT: a rank is gone, or they did not come in minutes; -EIO. */
 static inline int gradients_finish(struct gradients *gradients, uint64_t computed_ns,
 	struct gradients_round *out, struct error *err)
 {

@@ -4,10 +4,12 @@
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
 #include "workloads/ranks/gradients.h"
+#include "workloads/ranks/pulse.h"
 #include "workloads/ranks/ranks_look.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +23,12 @@ enum {
 	LOOK_MOST_NS = 1000 * 1000,
 	LOOK_SHARE = 16, /* of the time that passed */
 };
-static const uint64_t PATIENCE_NS = 60 * NS_PER_S, STOP_PATIENCE_NS = 2 * NS_PER_S;
+/* A rank that is there may have a data set to make or to read. */
+static const uint64_t PATIENCE_NS = 1800 * NS_PER_S, STOP_PATIENCE_NS = 2 * NS_PER_S;
+static const uint64_t PULSE_NS = NS_PER_S, PULSE_SILENCE_NS = 15 * NS_PER_S,
+		      PULSE_END_NS = 120 * NS_PER_S;
+/* For MPI to end. */
+enum { CLOSE_S = 30, ABORT_S = 5 };
 
 /* What a rank answers by itself. */
 static const char ranks_ping[] = "?";
@@ -29,9 +36,11 @@ enum { PINGS = 12 };
 
 /* --- waiting ---------------------------------------------------------------------------------- */
 
+/* The others end when the leader does, which may have results to write. */
 static bool ranks_stopped(const struct ranks *ranks)
 {
-	return ranks->stop && atomic_load_explicit(ranks->stop, memory_order_relaxed);
+	return ranks_leads(ranks) && ranks->stop &&
+	       atomic_load_explicit(ranks->stop, memory_order_relaxed);
 }
 
 static uint64_t ranks_look_ns(uint64_t passed_ns)
@@ -42,6 +51,18 @@ static uint64_t ranks_look_ns(uint64_t passed_ns)
 					 : LOOK_MOST_NS;
 }
 
+int ranks_missing(struct ranks *ranks, struct error *err)
+{
+	char name[MPI_HOST_BYTES + 32];
+	unsigned rank;
+	uint64_t silent_ns;
+	if (!pulse_lost(ranks->pulse, &rank, &silent_ns))
+		return 0;
+	ranks->lost = true;
+	return error_set(err, -ETIMEDOUT, "%s has not answered for %.0f s",
+		ranks_name(ranks, rank, name, sizeof name), (double)silent_ns / (double)NS_PER_S);
+}
+
 static int ranks_give_up(struct ranks *ranks, struct mpi_request **request, unsigned rank,
 	uint64_t passed_ns, struct error *err)
 {
@@ -50,8 +71,11 @@ static int ranks_give_up(struct ranks *ranks, struct mpi_request **request, unsi
 	ranks->lost = true;
 	if (ranks_stopped(ranks))
 		return error_set(err, -EINTR, "stopped");
-	return error_set(err, -ETIMEDOUT, "%s has not answered for %.0f s",
-		ranks_name(ranks, rank, name, sizeof name), (double)passed_ns / (double)NS_PER_S);
+	const int code = ranks_missing(ranks, err);
+	return code ? code
+		    : error_set(err, -ETIMEDOUT, "%s has not answered for %.0f s",
+			      ranks_name(ranks, rank, name, sizeof name),
+			      (double)passed_ns / (double)NS_PER_S);
 }
 
 /* Until the request is over.  What is given up stays open in MPI.  limit_ns 0: however long that takes. */
@@ -62,6 +86,7 @@ static int ranks_wait(struct ranks *ranks, struct mpi_request **request, unsigne
 	const uint64_t begin_ns = clock_now_ns();
 	uint64_t last_ns = limit_ns > 0 ? begin_ns + limit_ns : UINT64_MAX;
 	bool stopped = false;
+	struct error gone;
 	for (;;) {
 		const int code = ranks->plugin->test(request, err);
 		const uint64_t now_ns = clock_now_ns();
@@ -77,7 +102,7 @@ static int ranks_wait(struct ranks *ranks, struct mpi_request **request, unsigne
 			last_ns = now_ns + STOP_PATIENCE_NS < last_ns ? now_ns + STOP_PATIENCE_NS
 								      : last_ns;
 		}
-		if (now_ns > last_ns)
+		if (now_ns > last_ns || ranks_missing(ranks, &gone))
 			return ranks_give_up(ranks, request, rank, now_ns - begin_ns, err);
 		clock_sleep_until_ns(now_ns + ranks_look_ns(now_ns - begin_ns));
 	}
@@ -290,11 +315,12 @@ int ranks_map_clocks(struct ranks *ranks, unsigned count, struct error *err)
 /* A host and a clock, each with its end. */
 static int ranks_say_place(struct ranks *ranks, struct error *err)
 {
-	struct rank_place place = {.host = ""};
-	char text[sizeof place.host + sizeof place.clock];
-	ranks_name_clock(place.clock, sizeof place.clock);
-	const int length = snprintf(text, sizeof text, "%s\n%s", ranks->world.host, place.clock);
-	return ranks_answer(ranks, text, (size_t)length, err);
+	const struct rank_place *const own = &ranks->places[ranks->world.rank];
+	char text[sizeof own->host + sizeof own->clock];
+	const int length = snprintf(text, sizeof text, "%s\n%s", own->host, own->clock);
+	const unsigned count = ranks->world.count;
+	return ranks_leads(ranks) ? ranks_tell(ranks, count, text, (size_t)length, err)
+				  : ranks_answer(ranks, text, (size_t)length, err);
 }
 
 static void ranks_keep_place(struct rank_place *place, const struct buffer *text)
@@ -308,63 +334,76 @@ static void ranks_keep_place(struct rank_place *place, const struct buffer *text
 		place->clock, sizeof place->clock, "%.*s", (int)(text->size - host - 1), end + 1);
 }
 
+/* The leader's place goes to all, so that they can name it. */
 static int ranks_learn_places(struct ranks *ranks, struct error *err)
 {
 	struct buffer text = {0};
 	int code = 0;
-	if (!ranks_leads(ranks))
-		return ranks_say_place(ranks, err);
 	ranks->places = calloc(ranks->world.count, sizeof *ranks->places);
 	if (!ranks->places)
 		return error_set(err, -ENOMEM, "out of memory for %u ranks", ranks->world.count);
-	(void)snprintf(
-		ranks->places[0].host, sizeof ranks->places[0].host, "%s", ranks->world.host);
-	ranks_name_clock(ranks->places[0].clock, sizeof ranks->places[0].clock);
+	struct rank_place *const own = &ranks->places[ranks->world.rank];
+	(void)snprintf(own->host, sizeof own->host, "%s", ranks->world.host);
+	ranks_name_clock(own->clock, sizeof own->clock);
+	if (!ranks_leads(ranks)) {
+		code = ranks_say_place(ranks, err);
+		if (!code)
+			code = ranks_hear(ranks, 0, &text, err);
+		if (!code)
+			ranks_keep_place(&ranks->places[LEADER], &text);
+		buffer_release(&text);
+		return code;
+	}
 	for (unsigned rank = 1; rank < ranks->world.count && !code; rank++) {
 		code = ranks_take(ranks, rank, &text, err);
 		if (!code)
 			ranks_keep_place(&ranks->places[rank], &text);
 	}
 	buffer_release(&text);
-	return code;
+	return code ? code : ranks_say_place(ranks, err);
 }
 
 static int ranks_join(struct ranks *ranks, struct error *err)
 {
-	char path[PATH_MAX];
-	void *library;
-	int code = ranks_open_plugin(&ranks->plugin, path, &library, err);
-	if (code)
-		return error_prefix(err, code, "%s started %u ranks", ranks->launcher.name,
-			ranks->launcher.count);
 	if (ranks->launcher.without_pmix && ranks->launcher.rank == LEADER)
 		log_warn(
 			"srun started %u ranks without PMIx; if MPI ends them now, start them with "
 			"srun --mpi=pmix",
 			ranks->launcher.count);
-	code = ranks->plugin->open(&ranks->world, err);
+	int code = ranks->plugin->open(&ranks->world, err);
 	if (!code && ranks->world.count != ranks->launcher.count)
 		return error_set(err, -ENOTSUP,
 			"%s started %u ranks, but MPI (%s) sees %u: start them with the launcher of this "
 			"MPI library%s",
 			ranks->launcher.name, ranks->launcher.count, ranks->world.library,
 			ranks->world.count, ranks->launcher.hint ? ranks->launcher.hint : "");
+	if (!code)
+		code = pulse_open(&ranks->pulse,
+			&(const struct pulse_options){.plugin = ranks->plugin,
+				.world = &ranks->world,
+				.look_ns = PULSE_NS,
+				.silence_ns = PULSE_SILENCE_NS,
+				.end_ns = PULSE_END_NS,
+				.status = EXIT_STATUS_CANNOT},
+			err);
 	return code ? code : ranks_learn_places(ranks, err);
 }
 
-int ranks_open(struct ranks **out, const atomic_bool *stop, struct error *err)
+int ranks_open_through(struct ranks **out, const struct mpi_plugin *plugin,
+	const struct launcher *launcher, const atomic_bool *stop, struct error *err)
 {
 	static const struct ranks_calls calls = {ranks_all_agree, gradients_open};
-	struct launcher launcher;
-	*out = NULL;
-	if (!launcher_find(&launcher) || launcher.count < 2)
-		return 0;
 	struct ranks *const ranks = calloc(1, sizeof *ranks);
+	*out = NULL;
 	if (!ranks)
-		return error_set(err, -ENOMEM, "out of memory for %u ranks", launcher.count);
-	*ranks = (struct ranks){
-		.calls = &calls, .launcher = launcher, .stop = stop, .patience_ns = PATIENCE_NS};
+		return error_set(err, -ENOMEM, "out of memory for %u ranks", launcher->count);
+	ranks->calls = &calls;
+	ranks->plugin = plugin;
+	ranks->launcher = *launcher;
+	ranks->stop = stop;
+	ranks->patience_ns = PATIENCE_NS;
 	const int code = ranks_join(ranks, err);
+	ranks->lost = ranks->lost || code; /* the others wait for it */
 	if (code)
 		ranks_close(ranks, EXIT_STATUS_CANNOT);
 	else
@@ -372,16 +411,78 @@ int ranks_open(struct ranks **out, const atomic_bool *stop, struct error *err)
 	return code;
 }
 
+int ranks_open(struct ranks **out, const atomic_bool *stop, struct error *err)
+{
+	struct launcher launcher;
+	char path[PATH_MAX];
+	const struct mpi_plugin *plugin;
+	void *library;
+	*out = NULL;
+	if (!launcher_find(&launcher) || launcher.count < 2)
+		return 0;
+	const int code = ranks_open_plugin(&plugin, path, &library, err);
+	return code ? error_prefix(err, code, "%s started %u ranks", launcher.name, launcher.count)
+		    : ranks_open_through(out, plugin, &launcher, stop, err);
+}
+
+/* --- ending ----------------------------------------------------------------------------------- */
+
+/* Where MPI waits for one that is gone, or its launcher does not come to end this process. */
+struct ranks_end {
+	unsigned seconds;
+	int status;
+};
+
+static void *ranks_end_late(void *context)
+{
+	const struct ranks_end end = *(const struct ranks_end *)context;
+	clock_sleep_until_ns(clock_now_ns() + end.seconds * NS_PER_S);
+	_exit(end.status);
+}
+
+static const struct mpi_plugin *ranks_abort_through;
+static int ranks_abort_status;
+
+static void ranks_abort(void)
+{
+	struct ranks_end end = {ABORT_S, ranks_abort_status};
+	pthread_t thread;
+	(void)pthread_create(&thread, NULL, ranks_end_late, &end);
+	log_hush_interrupted(); /* launchers end it by a signal */
+	ranks_abort_through->abort(end.status);
+}
+
+/* It ends this process, too: what it has to say comes first. */
+static void ranks_abort_at_exit(const struct mpi_plugin *plugin, int status)
+{
+	ranks_abort_through = plugin;
+	ranks_abort_status = status;
+	(void)atexit(ranks_abort);
+}
+
+static void ranks_leave(const struct mpi_plugin *plugin, int status)
+{
+	struct ranks_end end = {CLOSE_S, status};
+	pthread_t thread;
+	const bool guarded = pthread_create(&thread, NULL, ranks_end_late, &end) == 0;
+	plugin->close();
+	if (guarded) {
+		(void)pthread_cancel(thread);
+		(void)pthread_join(thread, NULL);
+	}
+}
+
 void ranks_close(struct ranks *ranks, int status)
 {
+	struct error gone;
 	if (!ranks)
 		return;
-	if (ranks->plugin && ranks->world.count > 1) {
-		if (ranks->lost)
-			ranks->plugin->abort(status);
-		else
-			ranks->plugin->close();
-	}
+	(void)ranks_missing(ranks, &gone);
+	pulse_close(ranks->pulse, ranks->lost);
+	if (ranks->world.count > 1 && ranks->lost)
+		ranks_abort_at_exit(ranks->plugin, status);
+	else if (ranks->world.count > 1)
+		ranks_leave(ranks->plugin, status);
 	free(ranks->places);
 	free(ranks);
 }

@@ -4,7 +4,8 @@
  *
  * Opened through the MPI plug-in, where a launcher started us as one of several; alone there are no ranks, and no MPI is opened.
  *
- * Each wait ends within a limit, and within two seconds of *stop becoming true.  One thread at a time, but for gradients.h. */
+ * Each wait ends within a limit, and as soon as a rank is known to be gone (pulse.h), whichever it waits for; of the leader also
+ * within two seconds of *stop becoming true, since the others end when it does.  One thread at a time, but for gradients.h. */
 #ifndef MLBENCH_WORKLOADS_RANKS_RANKS_H
 #define MLBENCH_WORKLOADS_RANKS_RANKS_H
 
@@ -29,6 +30,7 @@ struct rank_place {
 };
 
 struct ranks;
+struct pulse;
 struct gradients;
 struct gradients_options;
 
@@ -45,17 +47,21 @@ struct ranks {
 	struct mpi_world world;
 	struct launcher launcher;
 	const atomic_bool *stop;
-	uint64_t patience_ns;      /* for the answer of another rank */
-	struct rank_place *places; /* (count), of the leader, by rank; owned */
+	uint64_t patience_ns;      /* for what another rank, which is there, sends or takes */
+	struct rank_place *places; /* (count), by rank: the others know the leader's; owned */
 	int64_t offset_ns;         /* of this rank's clock, as in its place; 0 of the leader's */
 	uint64_t error_ns;
-	bool lost; /* somebody does not answer: ending them waits for nobody */
+	struct pulse *pulse; /* of which the others are; owned */
+	atomic_bool lost;    /* somebody is gone, or requests stay open: ending waits for nobody */
 };
 
 /* *out is NULL with 0: this process is alone.  -ENOTSUP: a launcher started several, and there is no plug-in, or MPI sees others
  * than the launcher says.  stop: may be NULL. */
 int ranks_open(struct ranks **out, const atomic_bool *stop, struct error *err);
-/* Waits for the others, unless somebody was lost: then all are ended, with this exit status.  NULL is fine. */
+/* The same through a plug-in that is at hand. */
+int ranks_open_through(struct ranks **out, const struct mpi_plugin *plugin,
+	const struct launcher *launcher, const atomic_bool *stop, struct error *err);
+/* Waits for the others, unless somebody was lost: then all are ended when this process exits, with this status.  NULL is fine. */
 void ranks_close(struct ranks *ranks, int status);
 
 static inline bool ranks_leads(const struct ranks *ranks)
@@ -65,6 +71,9 @@ static inline bool ranks_leads(const struct ranks *ranks)
 
 /* "rank 3 on gpu-07". */
 const char *ranks_name(const struct ranks *ranks, unsigned rank, char *out, size_t room);
+
+/* -ETIMEDOUT with who it is when a rank is gone; else 0.  Any thread. */
+int ranks_missing(struct ranks *ranks, struct error *err);
 
 /* The leader: the same bytes to each of the first `count` ranks but itself.  -ETIMEDOUT with who does not take them; -EINTR. */
 int ranks_tell(

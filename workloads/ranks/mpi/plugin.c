@@ -16,6 +16,7 @@ struct mpi_request {
 };
 
 static pthread_mutex_t mpi_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool mpi_serves_threads; /* without the lock, too */
 static MPI_Comm mpi_control = MPI_COMM_NULL, mpi_gradients = MPI_COMM_NULL;
 static MPI_Datatype mpi_round_type = MPI_DATATYPE_NULL;
 static MPI_Op mpi_round_later = MPI_OP_NULL;
@@ -127,6 +128,7 @@ static int plugin_open(struct mpi_world *out, struct error *err)
 	if (code == MPI_SUCCESS && given < MPI_THREAD_SERIALIZED)
 		return error_set(err, -ENOTSUP,
 			"this MPI library serves one thread only (MPI_THREAD_SERIALIZED is needed)");
+	mpi_serves_threads = given == MPI_THREAD_MULTIPLE;
 	if (code == MPI_SUCCESS)
 		code = mpi_join(out);
 	mpi_describe(out);
@@ -251,15 +253,18 @@ static int mpi_choose(unsigned count)
 	return code;
 }
 
+/* It waits for the others, who are asked meanwhile whether they are there (pulse.h). */
 static int plugin_train(unsigned count, struct error *err)
 {
 	int now = 0;
-	(void)pthread_mutex_lock(&mpi_lock);
+	if (!mpi_serves_threads)
+		(void)pthread_mutex_lock(&mpi_lock);
 	int code =
 		mpi_gradients == MPI_COMM_NULL ? MPI_SUCCESS : MPI_Comm_size(mpi_gradients, &now);
 	if (code == MPI_SUCCESS && now != (int)count)
 		code = mpi_choose(count);
-	(void)pthread_mutex_unlock(&mpi_lock);
+	if (!mpi_serves_threads)
+		(void)pthread_mutex_unlock(&mpi_lock);
 	return mpi_told(code, "the ranks that train cannot be chosen", err);
 }
 
