@@ -56,6 +56,7 @@ static void live_feed_describe(const struct run *run, struct live_view *view)
 	for (int id = 0; id < STAGE_IDS; id++)
 		if (run->stages[id].workers > 0)
 			describe_stage(run, (enum stage_id)id, view);
+	view->ranks = run->ranks ? (uint32_t)config_integer(run->config, KEY_RUN_RANKS) : 0;
 	view->cores = run->cores;
 	view->read_depth = plan->read_depth;
 	view->prefetch_depth = plan->prefetch_depth;

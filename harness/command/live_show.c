@@ -4,6 +4,7 @@
 #include "harness/base/array.h"
 #include "harness/base/buffer.h"
 #include "harness/base/clock.h"
+#include "harness/base/launcher.h"
 #include "harness/base/log.h"
 #include "harness/base/units.h"
 #include "harness/live/listen.h"
@@ -203,9 +204,11 @@ void live_show_close(struct live_show *show)
 void live_show_begin_view(struct live_show *show)
 {
 	const struct options *options = &show->invocation->options;
+	struct launcher launcher;
 	const struct watch_options how = {.board = show->feed.board,
 		.pid = (int32_t)getpid(),
 		.own = true,
+		.keyless = launcher_find(&launcher) && !isatty(STDIN_FILENO),
 		.stop = show->invocation->stop,
 		.colour = !options_given(options, OPTION_NO_COLOR)};
 	struct error why = {0};

@@ -290,6 +290,22 @@ static void draw_words(struct pen *pen)
 	advance(pen, rows > 0 ? rows : 1);
 }
 
+/* What is shown is of one of them. */
+static void draw_ranks(struct pen *pen)
+{
+	const struct live_view *v = pen->scene->view;
+	char rate[UNITS_BYTES];
+	if (!v || v->ranks == 0 || !has_room(pen, 1))
+		return;
+	(void)canvas_text(pen->canvas, pen->row, 0, NAME_COLUMNS, INK_DIM, "ranks");
+	(void)canvas_format(pen->canvas, pen->row, NAME_COLUMNS + 1,
+		pen->canvas->columns - NAME_COLUMNS - 1, INK_BOLD,
+		"%u: %s samples/s together; the rest is of rank 0", v->ranks,
+		units_or_dash(units_format_count,
+			draw_runs(v) ? v->ranks * v->throughput_window : (double)NAN, rate));
+	advance(pen, 1);
+}
+
 /* --- stages and queues --------------------------------------------------------------------------- */
 
 static const struct canvas_part state_parts[THREAD_STATES] = {
@@ -523,8 +539,14 @@ static void draw_log(struct pen *pen)
 static void draw_keys(const struct canvas *c, const struct scene *s)
 {
 	char keys[96];
-	(void)snprintf(keys, sizeof keys, "q %s   p %s   ? %s", s->own ? "stop the run" : "leave",
-		s->paused ? "continue" : "pause the view", s->help ? "back" : "help");
+	if (s->keyless)
+		(void)snprintf(keys, sizeof keys,
+			"Ctrl-C stop the run   other keys, elsewhere: mlbench status --watch %d",
+			s->view ? s->view->pid : 0);
+	else
+		(void)snprintf(keys, sizeof keys, "q %s   p %s   ? %s",
+			s->own ? "stop the run" : "leave",
+			s->paused ? "continue" : "pause the view", s->help ? "back" : "help");
 	(void)canvas_text((struct canvas *)(uintptr_t)c, c->rows - 1, 0, c->columns, INK_DIM, keys);
 }
 
@@ -566,6 +588,7 @@ void draw_scene(struct canvas *c, const struct scene *s)
 	}
 	draw_point(&pen);
 	draw_words(&pen);
+	draw_ranks(&pen);
 	draw_stages(&pen);
 	draw_queues(&pen);
 	draw_graphs(&pen);

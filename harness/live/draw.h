@@ -45,6 +45,7 @@ struct scene {
 	const struct stall *stall;
 	const char *log; /* lines */
 	bool own;        /* the run is this process: q stops it */
+	bool keyless;    /* no key comes through to it */
 	bool paused, help, stopping, over;
 	uint64_t now_ns;
 };

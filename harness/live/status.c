@@ -201,6 +201,7 @@ static void add_view(json_t *out, const struct status *s)
 	SET("elapsed_seconds", fields_number(v->elapsed_s));
 	SET("planned_seconds", v->planned_s > 0 ? json_real(v->planned_s) : json_null());
 	SET("rest_seconds", v->total > 0 ? fields_number(v->rest_s) : json_null());
+	SET("ranks", v->ranks > 0 ? json_integer(v->ranks) : json_null());
 	SET("profiler", json_boolean(v->timed));
 	SET("samples", json_integer((json_int_t)v->samples));
 	SET("batches", json_integer((json_int_t)v->batches));
@@ -336,6 +337,13 @@ static void add_rates(const struct status *s, const struct style *style, struct 
 		buffer_format(&text, ", %llu of them bad", (unsigned long long)v->bad_samples);
 	buffer_text(&text, v->step_emulated ? " (the step is emulated)" : "");
 	status_line(style, INK_DIM, "rate", &text, out);
+	if (v->ranks > 0)
+		buffer_format(&text,
+			"%u train together: %s samples/s, %s since the warm-up; all else here is of rank 0",
+			v->ranks,
+			units_or_dash(units_format_count, v->ranks * v->throughput_window, now),
+			units_or_dash(units_format_count, v->ranks * v->throughput, all));
+	status_line(style, INK_DIM, "ranks", &text, out);
 	if (!isnan(v->bytes_read_per_s))
 		buffer_format(&text, "%s, %u file%s in flight",
 			units_format_rate(v->bytes_read_per_s, now), v->files_in_flight,
@@ -382,6 +390,15 @@ static void add_verdict(const struct status *s, const struct style *style, struc
 static void plain_cell(const struct table_column *column, const json_t *row, struct buffer *out)
 {
 	utf8_add_plain(out, column_text(row, column->path), "?");
+}
+
+/* With ranks, which of them the row is of. */
+static void name_cell(const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	const double ranks = column_number(row, "picture.ranks");
+	plain_cell(column, row, out);
+	if (ranks > 0)
+		buffer_format(out, ", rank 0 of %.0f", ranks);
 }
 
 static void kernel_cell(const struct table_column *column, const json_t *row, struct buffer *out)
@@ -491,7 +508,7 @@ void status_list_text(
 		{.head = "name",
 			.left = true,
 			.path = "name",
-			.text_of = plain_cell,
+			.text_of = name_cell,
 			.ink = INK_BOLD},
 		{.head = "phase", .left = true, .path = "picture.phase"},
 		{.head = "done", .text_of = done_cell, .keep = 1},

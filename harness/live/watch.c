@@ -112,6 +112,7 @@ static void watch_draw(struct watch *w, uint64_t now_ns)
 		.stall = w->seen ? &w->stall : NULL,
 		.log = w->log,
 		.own = w->options.own,
+		.keyless = w->options.keyless,
 		.paused = w->paused,
 		.help = w->help,
 		.stopping = w->options.own && is_asked_to_stop(w),

@@ -15,7 +15,8 @@ struct watch_options {
 	const struct live_board *board; /* outlives the view */
 	int32_t pid;                    /* whose it is */
 	bool own; /* this process's: stderr is taken into the view, and q asks it to stop (SIGINT) */
-	bool colour; /* if the terminal has it */
+	bool keyless; /* no key comes through: its launcher has the keyboard */
+	bool colour;  /* if the terminal has it */
 	/* The user asked this process to stop: another's view ends then, its own run's says so.  NULL: never. */
 	const atomic_bool *stop;
 };

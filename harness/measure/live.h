@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 enum {
-	LIVE_VERSION = 3, /* of the layout: a reader refuses another by name */
+	LIVE_VERSION = 4, /* of the layout: a reader refuses another by name */
 	LIVE_THREADS_MAX = 512,
 	LIVE_RESULTS_MAX = 32,
 	LIVE_LABEL_BYTES = 160,
@@ -98,6 +98,8 @@ struct live_view {
 	double elapsed_s, planned_s; /* of the repetition; planned 0: by epochs */
 	double rest_s;               /* of all that is to come; NAN: not known */
 
+	uint32_t
+		ranks; /* that train together, of which this is rank 0, as is all that follows; 0: it is alone */
 	bool timed; /* false: measure.profiler is off: no states, queues, threads */
 	uint64_t samples, batches, epochs, bad_samples; /* of the repetition, warm-up included */
 	double throughput_window,

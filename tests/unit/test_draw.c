@@ -174,6 +174,26 @@ static void test_all_of_it(void **state)
 }
 
 /* Parts of a bar have its length: 90 of 100 columns work, the rest starves. */
+/* With ranks, what all of them do comes first; a launcher that has the keyboard leaves Ctrl-C. */
+static void test_ranks(void **state)
+{
+	(void)state;
+	draw(24, 80);
+	assert_null(row_with("ranks"));
+	expect_row("q stop", "p pause");
+	view->ranks = 4;
+	view->pid = 1234567;
+	scene.keyless = true;
+	draw(24, 80);
+	expect_row("ranks", "4: 4,000 samples/s together; the rest is of rank 0");
+	expect_row("samples/s", "1,000");
+	expect_row("Ctrl-C stop the run", "mlbench status --watch 1234567");
+	view->phase = LIVE_BETWEEN;
+	view->period_s = NAN;
+	draw(24, 80);
+	expect_row("ranks", "4: - samples/s");
+}
+
 static void test_bars(void **state)
 {
 	(void)state;
@@ -307,6 +327,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_all_of_it, make, drop),
+		cmocka_unit_test_setup_teardown(test_ranks, make, drop),
 		cmocka_unit_test_setup_teardown(test_bars, make, drop),
 		cmocka_unit_test_setup_teardown(test_sizes, make, drop),
 		cmocka_unit_test_setup_teardown(test_stands_still, make, drop),
