@@ -87,11 +87,13 @@ static void free_texts(struct node_text *texts)
 
 /* --- members of a document -------------------------------------------------------------------- */
 
-/* Of places that are alike on a node, one by one: "core 3" of a figure that is measured on each core.  Else the place is a
- * part of what is compared. */
+/* Of places that are alike on a node, one by one: "core 3" of a figure that is measured on each core, "gpu-01 to gpu-02" of one
+ * of each link.  Else the place is a part of what is compared. */
 static bool place_is_one_of_many(const struct figure *figure, const char *place)
 {
 	const size_t length = strlen(figure->place);
+	if (strcmp(figure->place, "link") == 0)
+		return *place;
 	return length > 0 && strncmp(place, figure->place, length) == 0 && place[length] == ' ' &&
 	       place[length + 1] &&
 	       place[length + 1 + strspn(place + length + 1, "0123456789")] == '\0';

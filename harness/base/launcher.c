@@ -14,16 +14,17 @@ struct launcher_variables {
 	const char *name;
 	const char *rank, *count, *local_rank, *local_count, *only_with, *hint;
 	const char *unbind, *widen;
+	bool ends_all;
 };
 
 static const struct launcher_variables launcher_list[] = {
 	{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
 		"OMPI_COMM_WORLD_LOCAL_SIZE", NULL, NULL, "mpirun --bind-to none",
-		"mpirun --map-by slot:PE="},
+		"mpirun --map-by slot:PE=", true},
 	{"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", NULL, NULL,
-		"mpiexec -bind-to none", "mpiexec -bind-to core:"},
+		"mpiexec -bind-to none", "mpiexec -bind-to core:", true},
 	{"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL, "SLURM_STEP_ID",
-		", or srun --mpi=pmix", "srun --cpu-bind=none", "srun --cpus-per-task="},
+		", or srun --mpi=pmix", "srun --cpu-bind=none", "srun --cpus-per-task=", false},
 };
 
 /* False: it is not set, or is no number of ranks. */
@@ -44,8 +45,11 @@ bool launcher_find(struct launcher *out)
 {
 	for (size_t i = 0; i < COUNT(launcher_list); i++) {
 		const struct launcher_variables *const v = &launcher_list[i];
-		*out = (struct launcher){
-			.name = v->name, .hint = v->hint, .unbind = v->unbind, .widen = v->widen};
+		*out = (struct launcher){.name = v->name,
+			.hint = v->hint,
+			.unbind = v->unbind,
+			.widen = v->widen,
+			.ends_all = v->ends_all};
 		if (v->only_with && !getenv(v->only_with))
 			continue;
 		if (!launcher_number(v->rank, &out->rank) ||

@@ -11,6 +11,7 @@ struct launcher {
 		hint; /* what helps where its ranks do not see each other; NULL: nothing; a constant */
 	/* How its ranks are bound to no cores, and, with a number behind it, to so many each; constants. */
 	const char *unbind, *widen;
+	bool ends_all; /* when a rank ends with another exit status than 0, all of them */
 	unsigned rank, count;
 	unsigned local_rank, local_count; /* on this node; count 0: not said */
 	bool without_pmix; /* srun did: Open MPI may end the process in its first call */

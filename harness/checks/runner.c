@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,19 +143,6 @@ static void remove_scratch(void *context, int fd)
 static void take_into_gather(void *context, const char *bytes, size_t size)
 {
 	gather_bytes(context, bytes, size);
-}
-
-static void gather_state(struct gather *gather, const char *state, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-static void gather_state(struct gather *gather, const char *state, const char *format, ...)
-{
-	char why[ERROR_TEXT_BYTES];
-	va_list arguments;
-	va_start(arguments, format);
-	(void)vsnprintf(why, sizeof why, format, arguments);
-	va_end(arguments);
-	gather->failed |= json_object_set_new(gather->check, "state", json_string(state)) != 0 ||
-			  json_object_set_new(gather->check, "why", json_string(why)) != 0;
 }
 
 static int call_ask_storage(const struct check_context *context, struct error *err)
@@ -341,17 +327,6 @@ static void open_release(char **open, size_t count)
 		free(open[i]);
 }
 
-/* What is said of time, beside what the check handed over. */
-static void gather_time(
-	struct gather *gather, const struct runner *runner, uint64_t began, unsigned rounds)
-{
-	gather->failed |= json_object_set_new(gather->check, "started_s",
-				  json_real((double)(began - runner->started_ns) / NS_PER_S)) != 0;
-	gather->failed |= json_object_set_new(gather->check, "seconds",
-				  json_real((double)(clock_now_ns() - began) / NS_PER_S)) != 0;
-	gather->failed |= json_object_set_new(gather->check, "rounds", json_integer(rounds)) != 0;
-}
-
 /* Calls the check until everything can be told, or time or patience are over. */
 static void check_rounds(const struct runner *runner, const struct accept_check *check,
 	uint64_t until_ns, struct gather *gather)
@@ -372,7 +347,7 @@ static void check_rounds(const struct runner *runner, const struct accept_check 
 		call_once(runner, &call, until_ns, gather);
 		open_release(open, open_count);
 		open_count = 0;
-		gather_time(gather, runner, began, round + 1);
+		gather_time(gather, runner->started_ns, began, round + 1);
 		const uint64_t took = clock_now_ns() - now;
 		longest = took > longest ? took : longest;
 		if (strcmp(json_string_value(json_object_get(gather->check, "state")), "done") != 0)
@@ -408,7 +383,7 @@ json_t *runner_check(const struct runner *runner, const struct accept_check *che
 		gather_state(&gather, "failed", "the time for all checks was over before it began");
 	else
 		check_rounds(runner, check, until, &gather);
-	gather_time(&gather, runner, asked,
+	gather_time(&gather, runner->started_ns, asked,
 		(unsigned)json_integer_value(json_object_get(gather.check, "rounds")));
 	if (gather.lost)
 		gather_state(&gather, "failed",

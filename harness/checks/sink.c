@@ -378,3 +378,23 @@ void gather_bytes(struct gather *gather, const char *bytes, size_t size)
 		size -= piece + 1;
 	}
 }
+
+void gather_state(struct gather *gather, const char *state, const char *format, ...)
+{
+	char why[ERROR_TEXT_BYTES];
+	va_list arguments;
+	va_start(arguments, format);
+	(void)vsnprintf(why, sizeof why, format, arguments);
+	va_end(arguments);
+	gather->failed |= json_object_set_new(gather->check, "state", json_string(state)) != 0 ||
+			  json_object_set_new(gather->check, "why", json_string(why)) != 0;
+}
+
+void gather_time(struct gather *gather, uint64_t started_ns, uint64_t began_ns, unsigned rounds)
+{
+	gather->failed |= json_object_set_new(gather->check, "started_s",
+				  json_real((double)(began_ns - started_ns) / NS_PER_S)) != 0;
+	gather->failed |= json_object_set_new(gather->check, "seconds",
+				  json_real((double)(clock_now_ns() - began_ns) / NS_PER_S)) != 0;
+	gather->failed |= json_object_set_new(gather->check, "rounds", json_integer(rounds)) != 0;
+}

@@ -43,6 +43,11 @@ void gather_bytes(struct gather *gather, const char *bytes, size_t size);
 /* What the parent knows of it, as sink_condition has it. */
 void gather_condition(struct gather *gather, const char *figure, const char *place, const char *is,
 	const char *text);
+/* How the check ended, and why, in place of what it said itself. */
+void gather_state(struct gather *gather, const char *state, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* When it began, by clock_now_ns as `started_ns` of the whole, how long it took until now, and in how many calls. */
+void gather_time(struct gather *gather, uint64_t started_ns, uint64_t began_ns, unsigned rounds);
 void gather_close(struct gather *gather); /* safe on {0} */
 
 /* From the check's side: how it ended; code as check_ops.run returned it. */

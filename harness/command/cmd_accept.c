@@ -14,6 +14,7 @@
 #include "harness/base/text.h"
 #include "harness/base/units.h"
 #include "harness/checks/corruption.h"
+#include "harness/checks/node_ranks.h"
 #include "harness/checks/runner.h"
 #include "harness/command/command.h"
 #include "harness/measure/environment.h"
@@ -47,6 +48,10 @@ struct accepting {
 	json_t *baseline;
 	json_t *measured; /* the header with "measured"; owned */
 	struct runner runner;
+	/* A launcher started several, and this is rank launcher.rank; ranks: NULL where they need not speak with each other. */
+	bool several;
+	struct launcher launcher;
+	struct node_ranks *ranks;
 	char folder[PATH_MAX];  /* whose storage is judged */
 	char program[PATH_MAX]; /* this one */
 	char *out;              /* the result's folder; owned; NULL: nothing is kept */
@@ -61,6 +66,12 @@ static const char *option(const struct accepting *a, enum option_id id)
 static bool accept_stopped(const struct accepting *a)
 {
 	return atomic_load(a->invocation->stop);
+}
+
+/* Of several ranks the first one has the terminal. */
+static bool accept_is_silent(const struct accepting *a)
+{
+	return a->several && a->launcher.rank > 0;
 }
 
 /* --- the result's files ------------------------------------------------------------------------- */
@@ -368,14 +379,33 @@ static int accept_append(const struct accepting *a, const json_t *line, struct e
 	return accept_send(a, append_errand, line, a->out, NULL, err);
 }
 
+/* Below the folder of a plan or of --out: of several ranks each that judges has a folder by its node's name. */
+static const char *accept_node_folder(const struct accepting *a, char out[NODE_NAME_BYTES + 1])
+{
+	const char *from = NULL;
+	out[0] = '\0';
+	if (!a->several)
+		return out;
+	out[0] = '/';
+	(void)node_name_here(out + 1, &from);
+	for (char *c = out + 1; *c; c++)
+		*c = *c == '/' || (*c == '.' && c == out + 1) ? '_' : *c;
+	if (!out[1])
+		(void)snprintf(out, NODE_NAME_BYTES, "/rank-%u", a->launcher.rank);
+	return out;
+}
+
 static int make_folder_errand(
 	const struct accepting *a, const void *with, struct buffer *answer, struct error *err)
 {
 	(void)with;
 	char parent[PATH_MAX];
+	char node[NODE_NAME_BYTES + 1];
 	char utc[CLOCK_UTC_BYTES];
 	const char *asked = option(a, OPTION_OUT);
-	char *file = asked ? files_join(asked, MEASURED_FILE) : NULL;
+	(void)accept_node_folder(a, node);
+	(void)snprintf(parent, sizeof parent, "%s%s", asked ? asked : "", node);
+	char *file = asked ? files_join(parent, MEASURED_FILE) : NULL;
 	char *path = NULL;
 	const bool taken = file && files_has_line(file);
 	if (file && !taken)
@@ -384,14 +414,14 @@ static int make_folder_errand(
 	free(file);
 	if (taken)
 		return error_set(err, -EEXIST,
-			"'%s' holds a result already; --resume goes on with it", asked);
+			"'%s' holds a result already; --resume goes on with it", parent);
 	if (asked) {
-		buffer_text(answer, asked);
-		return files_make_folder(asked, err);
+		buffer_text(answer, parent);
+		return files_make_folder(parent, err);
 	}
 	clock_format_utc_compact(clock_utc_seconds(), utc);
-	(void)snprintf(
-		parent, sizeof parent, "%s/%.200s", RESULTS_FOLDER, plan_text(&a->plan, PLAN_NAME));
+	(void)snprintf(parent, sizeof parent, "%s/%.200s%s", RESULTS_FOLDER,
+		plan_text(&a->plan, PLAN_NAME), node);
 	const int code = files_make_new_folder(parent, utc, &path, err);
 	if (!code)
 		buffer_text(answer, path);
@@ -399,7 +429,7 @@ static int make_folder_errand(
 	return code;
 }
 
-/* results/PLAN/UTC, or what --out names; never one that holds a result. */
+/* results/PLAN/UTC (of several ranks results/PLAN/NODE/UTC), or what --out names; never one that holds a result. */
 static int accept_make_folder(struct accepting *a, struct error *err)
 {
 	const char *asked = option(a, OPTION_OUT);
@@ -456,10 +486,11 @@ static int accept_check_node(struct accepting *a, struct error *err)
 static char *accept_latest(const struct accepting *a, struct error *err)
 {
 	char pattern[PATH_MAX];
+	char node[NODE_NAME_BYTES + 1];
 	glob_t found;
 	char *newest = NULL;
-	(void)snprintf(pattern, sizeof pattern, "%s/%.200s/*/%s", RESULTS_FOLDER,
-		plan_text(&a->plan, PLAN_NAME), MEASURED_FILE);
+	(void)snprintf(pattern, sizeof pattern, "%s/%.200s%s/*/%s", RESULTS_FOLDER,
+		plan_text(&a->plan, PLAN_NAME), accept_node_folder(a, node), MEASURED_FILE);
 	/* Folders are named by time, so that the last is the newest. */
 	if (glob(pattern, 0, NULL, &found) == 0) {
 		const char *last = found.gl_pathv[found.gl_pathc - 1];
@@ -476,8 +507,11 @@ static char *accept_latest(const struct accepting *a, struct error *err)
 static int accept_resume(struct accepting *a, struct error *err)
 {
 	char hash[17];
+	char node[NODE_NAME_BYTES + 1];
+	char place[PATH_MAX];
 	const char *asked = option(a, OPTION_RESUME);
-	a->out = strcmp(asked, "latest") == 0 ? accept_latest(a, err) : strdup(asked);
+	(void)snprintf(place, sizeof place, "%s%s", asked, accept_node_folder(a, node));
+	a->out = strcmp(asked, "latest") == 0 ? accept_latest(a, err) : strdup(place);
 	if (!a->out)
 		return -ENOENT;
 	char *path = files_join(a->out, MEASURED_FILE);
@@ -562,33 +596,57 @@ static uint64_t accept_cool_down(
 	return a->tier == TIER_QUICK ? quick : longer;
 }
 
+/* together: with the other ranks. */
+static int accept_run_check(
+	struct accepting *a, const struct accept_check *check, bool together, struct error *err)
+{
+	/* The others measure with this node, whether it needs it or not. */
+	const bool done = accept_is_done(a, check);
+	if (done && !together)
+		return 0;
+	json_t *line =
+		together ? node_ranks_check(a->ranks, check) : runner_check(&a->runner, check);
+	log_progress_end();
+	int code = line ? 0 : error_set(err, -ENOMEM, "out of memory");
+	if (!code && !done)
+		code = accept_keep(a, line, err);
+	json_decref(line);
+	return code;
+}
+
+/* Those that all ranks measure together come first, while no node does anything else; then the others. */
+static int accept_run_some(struct accepting *a, bool together, size_t *number, struct error *err)
+{
+	size_t count = 0;
+	int code = 0;
+	for (size_t i = 0; i < a->plan.check_count; i++)
+		count += check_in_tier(&a->plan.checks[i], a->tier);
+	for (size_t i = 0; i < a->plan.check_count && !accept_stopped(a) && !code; i++) {
+		const struct accept_check *check = &a->plan.checks[i];
+		if (!check_in_tier(check, a->tier) ||
+			together != (a->ranks && check->kind == ACCEPT_NETWORK))
+			continue;
+		++*number;
+		if (!accept_is_silent(a))
+			log_progress("check %zu of %zu: %s (%s)", *number, count, check->name,
+				accept_kind_name(check->kind));
+		if (!together && !accept_is_done(a, check))
+			accept_pause(a, accept_cool_down(a, check, *number == 1));
+		if (!accept_stopped(a))
+			code = accept_run_check(a, check, together, err);
+	}
+	log_progress_end();
+	return code;
+}
+
 static int accept_run_checks(struct accepting *a, struct error *err)
 {
 	size_t number = 0;
-	size_t count = 0;
-	for (size_t i = 0; i < a->plan.check_count; i++)
-		count += check_in_tier(&a->plan.checks[i], a->tier);
-	for (size_t i = 0; i < a->plan.check_count && !accept_stopped(a); i++) {
-		const struct accept_check *check = &a->plan.checks[i];
-		if (!check_in_tier(check, a->tier))
-			continue;
-		number++;
-		if (accept_is_done(a, check))
-			continue;
-		log_progress("check %zu of %zu: %s (%s)", number, count, check->name,
-			accept_kind_name(check->kind));
-		accept_pause(a, accept_cool_down(a, check, number == 1));
-		if (accept_stopped(a))
-			break;
-		json_t *line = runner_check(&a->runner, check);
-		log_progress_end();
-		const int code =
-			line ? accept_keep(a, line, err) : error_set(err, -ENOMEM, "out of memory");
-		json_decref(line);
-		if (code)
-			return code;
-	}
-	log_progress_end();
+	int failed = accept_run_some(a, true, &number, err);
+	if (!failed)
+		failed = accept_run_some(a, false, &number, err);
+	if (failed)
+		return failed;
 	json_t *line = json_pack("{s:b}", "interrupted", accept_stopped(a));
 	if (accept_stopped(a))
 		(void)json_object_set_new(a->measured, "interrupted", json_true());
@@ -709,8 +767,11 @@ static int accept_put_out(const struct accepting *a, json_t *document, struct er
 		log_warn("the result's files are not complete: %s", trouble.text);
 		status = status == EXIT_STATUS_DONE ? EXIT_STATUS_CANNOT : status;
 	}
-	const int printed = accept_print(a, document, err);
-	if (a->out)
+	const int printed = accept_is_silent(a) ? 0 : accept_print(a, document, err);
+	if (a->out && a->several)
+		log_info("%s: %s: %s", column_text(document, "node.name"),
+			column_text(document, "verdict"), a->out);
+	else if (a->out)
 		log_info("result: %s (page: accept.html)", a->out);
 	if (a->format->status && !printed)
 		return a->format->status(document);
@@ -898,11 +959,20 @@ static int accept_measure(struct accepting *a, struct error *err)
 	if (!code && accept_stopped(a))
 		return EXIT_STATUS_INTERRUPTED;
 	accept_set_runner(a, for_ns, budget_ns);
+	if (!code && a->several)
+		code = node_ranks_open(&a->ranks, &a->runner, &a->launcher, err);
+	/* The first rank of this node judges it. */
+	if (!code && a->several && a->launcher.local_rank > 0)
+		return EXIT_STATUS_DONE;
 	if (!code)
 		code = accept_ask_folder(a, err);
 	if (!code)
 		code = option(a, OPTION_RESUME) ? accept_resume(a, err)
 						: accept_header(a, &a->measured, err);
+	if (!code && a->several && a->tier != a->runner.tier)
+		code = error_set(err, -EINVAL,
+			"the result in '%s' is of --tier %s: say so beside --resume, for all ranks",
+			a->out, accept_tier_name(a->tier));
 	if (!code)
 		code = accept_check_baseline(a, err);
 	if (!code && !a->out)
@@ -927,6 +997,12 @@ static bool accept_is_saved(const char *name)
 /* Options that contradict each other: none is ignored in silence. */
 static int accept_check_options(const struct accepting *a, bool saved, struct error *err)
 {
+	if (a->several && option(a, OPTION_NODE) && !saved &&
+		a->launcher.local_count != a->launcher.count)
+		return error_set(err, -EINVAL,
+			"--node names one node, and %s started ranks on several: leave it out, each node "
+			"has its own name",
+			a->launcher.name);
 	if (option(a, OPTION_RESUME) && option(a, OPTION_OUT))
 		return error_set(err, -EINVAL,
 			"--resume goes on in the result's own folder: leave --out out");
@@ -948,6 +1024,15 @@ static int accept_run(const struct invocation *invocation, struct error *err)
 		.invocation = invocation, .tier = TIER_STANDARD, .format = &accept_formats[0]};
 	const char *name = invocation->options.arguments[0];
 	const bool saved = accept_is_saved(name);
+	a->several = node_ranks_here(&a->launcher);
+	if (accept_is_silent(a))
+		atomic_store(invocation->document_written, true);
+	/* What measures nothing is said once. */
+	if (accept_is_silent(a) && (saved || option(a, OPTION_JUDGE) ||
+					   options_given(&invocation->options, OPTION_DRY_RUN))) {
+		free(a);
+		return EXIT_STATUS_DONE;
+	}
 	int code = accept_check_options(a, saved, err);
 	if (!code)
 		code = option(a, OPTION_TIER)
@@ -966,6 +1051,12 @@ static int accept_run(const struct invocation *invocation, struct error *err)
 		status = accept_measure(a, err);
 	if (a->format->status && err->text[0])
 		status = a->format->status(NULL);
+	node_ranks_close(a->ranks, status != EXIT_STATUS_DONE);
+	/* It says nothing, but the first rank of its node does. */
+	if (a->several && a->launcher.local_rank > 0)
+		err->text[0] = '\0';
+	if (a->several && accept_stopped(a))
+		status = EXIT_STATUS_INTERRUPTED;
 	plan_release(&a->plan);
 	json_decref(a->baseline);
 	json_decref(a->measured);
@@ -993,7 +1084,10 @@ const struct command command_accept = {
 		"node is fit, and gets no certificate.\n\n"
 		"The result is kept in results/PLAN/TIME. Given a saved RESULT, accept prints it in any "
 		"--format; --tier, --check or --baseline judge it again by its own plan, and PLAN --judge "
-		"RESULT by another one. With --node it must be of that node. "
+		"RESULT by another one. With --node it must be of that node.\n\n"
+		"Started by mpirun or srun, the first rank of each node judges it, into results/PLAN/NODE/TIME "
+		"or DIR/NODE; together they measure the links between the nodes where the plan has a check of "
+		"kind = network.\n\n"
 		"'mlbench help plan' explains plans, their keys and figures.\n\n"
 		"--format is one of terminal (the default), json, page, certificate, markdown, junit, "
 		"openmetrics, nagios, nhc, slurm. Those that are files lie in the result's folder, too.\n\n"
