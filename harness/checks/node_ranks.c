@@ -13,6 +13,7 @@
 #include "harness/measure/environment.h"
 #include "harness/measure/node_probes.h"
 #include "workloads/ranks/links.h"
+#include "workloads/ranks/pulse.h"
 #include "workloads/ranks/ranks.h"
 #include "workloads/ranks/ranks_look.h"
 
@@ -58,8 +59,7 @@ struct rank_role {
 	uint32_t party, one_machine, crowded;
 	char refused[ERROR_TEXT_BYTES]; /* why nothing can be measured; "" */
 };
-static const char role_word[8] = "\1role", fail_word[8] = "\1fail", done_word[8] = "\1done",
-		  end_word[8] = "\1end", lost_word[8] = "\1lost";
+static const char role_word[8] = "\1role", fail_word[8] = "\1fail";
 
 /* Why the leader has nothing for a check. */
 struct rank_failure {
@@ -271,6 +271,9 @@ static void speaking_open(struct speaking *s)
 	int code = ranks_open(&s->ranks, s->r->runner->stop, &err);
 	if (!code && !s->ranks)
 		code = error_set(&err, -ENOTSUP, "there are no other ranks");
+	/* What a lost rank ends is the check, and not what other nodes do beside it. */
+	if (!code)
+		pulse_spare(s->ranks->pulse);
 	if (!code)
 		code = ranks_leads(s->ranks) ? leader_gives_roles(s, &err)
 					     : other_takes_role(s, &err);
@@ -424,38 +427,82 @@ static void speaking_measure_all(struct speaking *s)
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
-/* Nobody ends before all are done: see the head of node_ranks.h.  Who was lost is not waited for long. */
-static void leader_ends(struct speaking *s)
+/* Nobody ends before all are done: see the head of node_ranks.h.  A word from each of the others, then one to each, by MPI's own
+ * requests: those of ranks.h give up for all as soon as one is lost. */
+enum { TAG_DONE = 21, TAG_END = 22, WORD_DONE = 1, WORD_END = 2, WORD_LOST = 3, END_LOOK_MS = 20 };
+
+struct ending {
+	struct mpi_request *request;
+	uint64_t word; /* MPI may write to it when all is over */
+};
+
+/* Whether it is over, or will never be: this process is told to end, or the rank is lost. */
+static bool ending_is_over(const struct speaking *s, struct ending *ending, unsigned rank)
 {
-	enum { LOST_WAIT_S = 20 };
-	struct error err = {""};
-	struct buffer text = {0};
-	uint64_t patience_ns = s->ranks->lost ? LOST_WAIT_S * NS_PER_S : 0;
-	const bool lost = s->ranks->lost;
-	for (unsigned rank = 1; rank < s->ranks->world.count; rank++) {
-		s->ranks->patience_ns = patience_ns;
-		if (ranks_take(s->ranks, rank, &text, &err) == 0)
-			continue;
-		patience_ns = NS_PER_S;
-	}
-	s->ranks->patience_ns = END_S * NS_PER_S;
-	for (unsigned rank = 1; rank < s->ranks->world.count; rank++)
-		(void)ranks_tell_one(
-			s->ranks, rank, lost ? lost_word : end_word, sizeof end_word, &err);
-	buffer_release(&text);
+	struct error err;
+	unsigned lost;
+	uint64_t silent_ns;
+	return !ending->request || s->ranks->plugin->test(&ending->request, &err) != 0 ||
+	       atomic_load(s->r->runner->stop) ||
+	       (pulse_lost(s->ranks->pulse, &lost, &silent_ns) && lost == rank);
 }
 
-static void other_ends(struct speaking *s)
+static void ending_wait(const struct speaking *s, struct ending *ending, unsigned rank)
 {
-	struct error err = {""};
-	struct buffer text = {0};
-	bool ended = ranks_answer(s->ranks, done_word, sizeof done_word, &err) != 0;
-	while (!ended) {
-		ended = ranks_hear(s->ranks, 0, &text, &err) != 0;
-		s->ranks->lost |= told_is(&text, lost_word);
-		ended |= told_is(&text, end_word) || told_is(&text, lost_word);
+	while (!ending_is_over(s, ending, rank))
+		clock_sleep_until_ns(clock_now_ns() + END_LOOK_MS * NS_PER_MS);
+}
+
+static void leader_ends(struct speaking *s, struct ending *endings)
+{
+	struct error err;
+	const struct mpi_plugin *const mpi = s->ranks->plugin;
+	const unsigned count = s->ranks->world.count;
+	for (unsigned rank = 1; rank < count; rank++)
+		(void)mpi->receive(&endings[rank].request, rank, TAG_DONE, &endings[rank].word,
+			sizeof endings[rank].word, &err);
+	for (unsigned rank = 1; rank < count; rank++)
+		ending_wait(s, &endings[rank], rank);
+	(void)ranks_missing(s->ranks, &err);
+	for (unsigned rank = 1; rank < count; rank++) {
+		struct ending *const ending = &endings[count + rank];
+		ending->word = s->ranks->lost ? WORD_LOST : WORD_END;
+		(void)mpi->send(
+			&ending->request, rank, TAG_END, &ending->word, sizeof ending->word, &err);
+		(void)ending_is_over(s, ending, rank);
 	}
-	buffer_release(&text);
+	for (unsigned rank = 1; rank < count; rank++)
+		ending_wait(s, &endings[count + rank], rank);
+}
+
+static void other_ends(struct speaking *s, struct ending *endings)
+{
+	struct error err;
+	const struct mpi_plugin *const mpi = s->ranks->plugin;
+	endings[0].word = WORD_DONE;
+	endings[1].word = WORD_LOST;
+	(void)mpi->receive(
+		&endings[1].request, 0, TAG_END, &endings[1].word, sizeof endings[1].word, &err);
+	(void)mpi->send(
+		&endings[0].request, 0, TAG_DONE, &endings[0].word, sizeof endings[0].word, &err);
+	ending_wait(s, &endings[0], 0);
+	ending_wait(s, &endings[1], 0);
+	s->ranks->lost = s->ranks->lost || endings[1].word != WORD_END;
+}
+
+static void speaking_end(struct speaking *s)
+{
+	struct ending *const endings = calloc(2 * s->ranks->world.count, sizeof *endings);
+	if (!endings)
+		s->ranks->lost = true;
+	else if (ranks_leads(s->ranks))
+		leader_ends(s, endings);
+	else
+		other_ends(s, endings);
+	if (atomic_load(s->r->runner->stop))
+		s->ranks->lost = true;
+	ranks_close(s->ranks, EXIT_STATUS_CANNOT);
+	/* The process ends: what MPI may still write to goes with it. */
 }
 
 static void speak(void *context, int fd)
@@ -467,11 +514,8 @@ static void speak(void *context, int fd)
 	(void)close(fd);
 	while (s.r->judges && !s.over)
 		speaking_wait(&s);
-	if (s.ranks && ranks_leads(s.ranks))
-		leader_ends(&s);
-	else if (s.ranks)
-		other_ends(&s);
-	ranks_close(s.ranks, EXIT_STATUS_CANNOT);
+	if (s.ranks)
+		speaking_end(&s);
 	free(s.parties);
 }
 

@@ -130,6 +130,9 @@ static int links_pause(struct links *links, struct links_wait *wait, bool moved,
 	}
 	if (links->ranks->stop && atomic_load_explicit(links->ranks->stop, memory_order_relaxed))
 		return links_lose(links, error_set(err, -EINTR, "stopped"));
+	const int missing = ranks_missing(links->ranks, err);
+	if (missing)
+		return links_lose(links, missing);
 	if (idle_ns > LINKS_PATIENCE_S * NS_PER_S)
 		return links_lose(
 			links, error_set(err, -ETIMEDOUT, "%s has not answered for %d s",

@@ -36,6 +36,7 @@ struct pulse {
 	uint64_t looked_ns;
 	uint64_t lost_ns;
 	atomic_uint lost;
+	atomic_bool spared;
 	atomic_uint_least64_t silent_ns;
 };
 
@@ -178,7 +179,7 @@ static void *pulse_run(void *context)
 		over = pulse_look(p, ending);
 		if (pulse_has_lost(p)) {
 			over = ending;
-			if (clock_now_ns() - p->lost_ns > p->options.end_ns)
+			if (clock_now_ns() - p->lost_ns > p->options.end_ns && !p->spared)
 				p->options.plugin->abort(p->options.status);
 		}
 		(void)pthread_mutex_lock(&p->lock);
@@ -243,6 +244,11 @@ void pulse_close(struct pulse *p, bool at_once)
 	/* MPI may write to what is left. */
 	if (!at_once && !pulse_has_lost(p))
 		pulse_free(p);
+}
+
+void pulse_spare(struct pulse *p)
+{
+	p->spared = true;
 }
 
 bool pulse_lost(const struct pulse *p, unsigned *rank, uint64_t *silent_ns)
