@@ -80,10 +80,6 @@ static int open_gradients(struct run *run, struct error *err)
 {
 	if (!run->ranks)
 		return 0;
-	if (run->plan.devices > 1 || run->plan.facts.step_has_memory)
-		return error_set(err, -ENOTSUP,
-			"ranks exchange gradients of one device each, on the cores or emulated: set step.devices "
-			"= 1 and step.backend = emulated or openblas");
 	return run->ranks->calls->open_gradients(&run->gradients,
 		&(const struct gradients_options){.ranks = run->ranks,
 			.count = count_ranks(run),

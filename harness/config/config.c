@@ -380,6 +380,8 @@ static int find_target(const char *dotted, struct target *target, struct error *
 	if (strncmp(dotted, sweep, sizeof sweep - 1) != 0)
 		return keys_refuse_key(dotted, err);
 	const char *swept = dotted + sizeof sweep - 1;
+	if (strcmp(swept, "ranks") == 0) /* for short */
+		swept = "run.ranks";
 	target->key = config_find_key(swept);
 	target->is_axis = true;
 	if (target->key == KEY_COUNT)

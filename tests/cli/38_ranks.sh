@@ -1,4 +1,4 @@
-# Ranks: what a node has for them, and which cores they get.
+# Ranks: what a node has for them, what they cannot do, sweeps of their number, and which cores they get.
 . "$CLI/lib.sh"
 
 # Whatever is missing is said, with what follows and what to do.
@@ -6,6 +6,16 @@ MLBENCH_MPI_PLUGIN=$PWD/nowhere.so expect 0 "$MLBENCH" list parts --json
 [ "$(json '[row["unavailable"] for row in d["parts"] if row["name"] == "ranks"][0].startswith("the MPI plug-in cannot be opened: ")')" = True ] || fail "a plug-in that is not there"
 MLBENCH_MPI_PLUGIN=$PWD/nowhere.so expect 0 "$MLBENCH" doctor
 reads "fix: install libopenmpi-dev, then 'make'"
+# What ranks cannot do is refused when it is planned, and so are more of them than were started.
+write_config
+expect 2 env OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 "$MLBENCH" check tiny.ini $ONE --set step.devices=2
+says "run.ranks = 2: ranks exchange gradients of one device each"
+expect 0 env OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 "$MLBENCH" check tiny.ini $ONE --set step.devices=2 --set run.ranks=1
+expect 2 "$MLBENCH" check tiny.ini --set sweep.ranks=1,2
+says "run.ranks = 2 needs a launcher that starts them: mpirun -n 2 mlbench"
+expect 2 env OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=4 "$MLBENCH" check tiny.ini $ONE --set sweep.run.ranks=1,2,8
+says "run.ranks = 8, but Open MPI started 4"
+
 need_ranks
 expect 0 env OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 "$MLBENCH" list parts --json
 [ "$(json '[row["unavailable"] for row in d["parts"] if row["name"] == "ranks"]')" = "[None]" ] || fail "no ranks here"
@@ -17,6 +27,21 @@ reads "fix: install openmpi-bin"
 expect 0 "$MLBENCH" doctor
 reads "ok ranks Open MPI v"
 
+# Of four that were started one, two and all train, in any order.
+swept=($ONE --set sweep.ranks=1,2,4 --set sweep.mode=grid --set run.verify=on --set measure.epochs=2 --set measure.warmup=0s --set sync.gradients=4KiB)
+expect_measured ranks 4 "$MLBENCH" sweep tiny.ini "${swept[@]}" --out swept
+prints "checksums of 6 repetitions agree: the sum over all ranks is"
+says "3 x 2 repetitions"
+python3 - <<'PY' || fail "who trained"
+import json
+def points(path):
+    rows = [json.loads(line) for line in open(path + "/points.jsonl")]
+    return sorted(row["point"] for row in rows if row.get("kind") == "repetition")
+assert points("swept") == [0, 0, 1, 1, 2, 2]
+assert points("swept/ranks/0001") == [1, 1, 2, 2]
+assert points("swept/ranks/0002") == points("swept/ranks/0003") == [2, 2]
+PY
+
 # bound COUNT OPTION ...: a run of so many ranks, of which points.jsonl says how many cores each had.
 bound() {
 	rm -rf out.d
@@ -24,7 +49,6 @@ bound() {
 	cores=$(cat out.d/points.jsonl out.d/ranks/*/points.jsonl | grep -o '"cores_allowed":[0-9]*' | cut -d: -f2 | tr '\n' ' ')
 }
 # The plan's line, then what they have: of cores that a launcher left to all of them each gets its own, where there are enough.
-write_config
 node=$(nproc)
 [ "$node" -ge 2 ] || skip "one core: none can be divided"
 each=$((node / 2 + node % 2))

@@ -95,6 +95,12 @@ int backend_validate(const struct config *config, struct error *err)
 		return error_set(err, -EINVAL,
 			"step.devices = %lld: the %s backend has one device; set it to 1, or use step.backend = emulated or cuda",
 			(long long)devices, ops->name);
+	const int64_t ranks = config_integer(config, KEY_RUN_RANKS);
+	if (ranks > 1 && (devices > 1 || backend_is_device(ops)))
+		return error_set(err, -EINVAL,
+			"run.ranks = %lld: ranks exchange gradients of one device each, on the cores or emulated; set "
+			"step.devices = 1 and step.backend = emulated or openblas",
+			(long long)ranks);
 	return ops->validate ? ops->validate(config, err) : 0;
 }
 

@@ -18,6 +18,13 @@ struct mpi_request {
 static pthread_mutex_t mpi_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool mpi_serves_threads; /* without the lock, too */
 static MPI_Comm mpi_control = MPI_COMM_NULL, mpi_gradients = MPI_COMM_NULL;
+/* Those that trained, by how many: made once, by all of them together, and kept, since a rank beyond a smaller number knows nothing
+ * of what the others do in between. */
+static struct mpi_group {
+	unsigned count;
+	MPI_Comm ranks;
+} * mpi_groups;
+static size_t mpi_group_count;
 static MPI_Datatype mpi_round_type = MPI_DATATYPE_NULL;
 static MPI_Op mpi_round_later = MPI_OP_NULL;
 
@@ -110,8 +117,6 @@ static int mpi_join(struct mpi_world *out)
 	if (code == MPI_SUCCESS)
 		code = MPI_Comm_dup(MPI_COMM_WORLD, &mpi_control);
 	if (code == MPI_SUCCESS)
-		code = MPI_Comm_dup(MPI_COMM_WORLD, &mpi_gradients);
-	if (code == MPI_SUCCESS)
 		code = mpi_make_types();
 	out->rank = (unsigned)rank;
 	out->count = (unsigned)count;
@@ -145,8 +150,9 @@ static void plugin_close(void)
 		(void)MPI_Op_free(&mpi_round_later);
 	if (mpi_round_type != MPI_DATATYPE_NULL)
 		(void)MPI_Type_free(&mpi_round_type);
-	if (mpi_gradients != MPI_COMM_NULL)
-		(void)MPI_Comm_free(&mpi_gradients);
+	for (size_t i = 0; i < mpi_group_count; i++)
+		(void)MPI_Comm_free(&mpi_groups[i].ranks);
+	free(mpi_groups);
 	if (mpi_control != MPI_COMM_NULL)
 		(void)MPI_Comm_free(&mpi_control);
 	(void)MPI_Finalize();
@@ -234,18 +240,16 @@ static int plugin_meet(struct mpi_request **out, struct mpi_round *round, struct
 	return code;
 }
 
-static int mpi_choose(unsigned count)
+static int mpi_make_group(unsigned count, MPI_Comm *out)
 {
 	MPI_Group all = MPI_GROUP_NULL;
 	MPI_Group some = MPI_GROUP_NULL;
 	int first[1][3] = {{0, (int)count - 1, 1}};
-	if (mpi_gradients != MPI_COMM_NULL)
-		(void)MPI_Comm_free(&mpi_gradients);
 	int code = MPI_Comm_group(mpi_control, &all);
 	if (code == MPI_SUCCESS)
 		code = MPI_Group_range_incl(all, 1, first, &some);
 	if (code == MPI_SUCCESS)
-		code = MPI_Comm_create_group(mpi_control, some, 0, &mpi_gradients);
+		code = MPI_Comm_create_group(mpi_control, some, 0, out);
 	if (some != MPI_GROUP_NULL)
 		(void)MPI_Group_free(&some);
 	if (all != MPI_GROUP_NULL)
@@ -253,18 +257,32 @@ static int mpi_choose(unsigned count)
 	return code;
 }
 
-/* It waits for the others, who are asked meanwhile whether they are there (pulse.h). */
+static int mpi_choose(unsigned count)
+{
+	for (size_t i = 0; i < mpi_group_count; i++)
+		if (mpi_groups[i].count == count) {
+			mpi_gradients = mpi_groups[i].ranks;
+			return MPI_SUCCESS;
+		}
+	struct mpi_group *const groups =
+		realloc(mpi_groups, (mpi_group_count + 1) * sizeof *groups);
+	if (!groups)
+		return MPI_ERR_NO_MEM;
+	mpi_groups = groups;
+	MPI_Comm made = MPI_COMM_NULL;
+	const int code = mpi_make_group(count, &made);
+	if (code == MPI_SUCCESS) {
+		groups[mpi_group_count++] = (struct mpi_group){count, made};
+		mpi_gradients = made;
+	}
+	return code;
+}
+
 static int plugin_train(unsigned count, struct error *err)
 {
-	int now = 0;
-	if (!mpi_serves_threads)
-		(void)pthread_mutex_lock(&mpi_lock);
-	int code =
-		mpi_gradients == MPI_COMM_NULL ? MPI_SUCCESS : MPI_Comm_size(mpi_gradients, &now);
-	if (code == MPI_SUCCESS && now != (int)count)
-		code = mpi_choose(count);
-	if (!mpi_serves_threads)
-		(void)pthread_mutex_unlock(&mpi_lock);
+	(void)pthread_mutex_lock(&mpi_lock);
+	const int code = mpi_choose(count);
+	(void)pthread_mutex_unlock(&mpi_lock);
 	return mpi_told(code, "the ranks that train cannot be chosen", err);
 }
 

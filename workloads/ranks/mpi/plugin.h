@@ -56,7 +56,8 @@ struct mpi_plugin {
 		size_t bytes, struct error *err);
 	int (*receive)(struct mpi_request **out, unsigned rank, int tag, void *data, size_t bytes,
 		struct error *err);
-	/* Which ranks train: the first `count`, each of which calls this, and waits there for the others.  All, at first. */
+	/* Which ranks train, before the first sum and whenever that changes: the first `count`, each of which calls this; the first
+	 * time with that number it waits there for the others. */
 	int (*train)(unsigned count, struct error *err);
 	/* Begin a sum, or a round's end, over the ranks that train, in place; each of them begins the same ones in the same order. */
 	int (*sum)(struct mpi_request **out, float *values, size_t count, struct error *err);
