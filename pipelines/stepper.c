@@ -266,6 +266,9 @@ static void stepper_show_ranks(
 		return;
 	stepper_show(log, TIMELINE_RANKS_WAIT, result->sync_begin_ns, round->met_ns, batch);
 	stepper_show(log, TIMELINE_RANKS_EXCHANGE, round->met_ns, round->ended_ns, batch);
+	if (s->run->gradients->options.bytes > 0)
+		stepper_show(
+			log, TIMELINE_GRADIENTS, round->first_ns, round->ended_ns, s->sum.batches);
 	if (round->last == s->run->rounds.rank)
 		timeline_put(log,
 			&(const struct timeline_entry){.begin_ns = round->met_ns - round->late_ns,

@@ -48,6 +48,7 @@ const char *const timeline_names[TIMELINE_KINDS] = {
 	[TIMELINE_DEVICE_COPY] = "device upload",
 	[TIMELINE_CHECKPOINT] = "store checkpoint",
 	[TIMELINE_EVALUATION] = "evaluate",
+	[TIMELINE_GRADIENTS] = "gradients",
 	[TIMELINE_LAST_RANK] = "last rank",
 };
 

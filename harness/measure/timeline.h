@@ -37,8 +37,9 @@
  *   it out, and the leader takes one rank after the other and keeps none of it. Offset and error of
  *   each clock are in otherData.ranks, with what is known of each rank's windows and threads; of a
  *   rank without a part, why. Inside the step's state: waiting for other ranks, then the exchange of
- *   gradients. The rank that the others waited for has an instant event in each round, with how long
- *   all waited for it alone.
+ *   gradients; with what of it passes beside the step it is the asynchronous slice "gradients". The
+ *   rank that the others waited for has an instant event in each round, with how long all waited for
+ *   it alone.
  * - mlbench top (harness/report/operations.h) reads the file back a line at a time and gives self
  *   and total time per operation.
  *
@@ -107,6 +108,7 @@ enum timeline_kind {
 	TIMELINE_DEVICE_COPY,
 	TIMELINE_CHECKPOINT, /* stored, by the step's thread or the writer; number: step, from 1 */
 	TIMELINE_EVALUATION, /* all of one, by the step's thread; number: step, from 1 */
+	TIMELINE_GRADIENTS, /* from the first bucket until the sums were there; number: the round, from 0 */
 	TIMELINE_LAST_RANK, /* this one was, of its number: the round, from 0; begins when all others had arrived */
 	TIMELINE_DEPTH, /* of a queue from begin_ns on: number, and value before */
 	TIMELINE_KINDS

@@ -217,7 +217,8 @@ static void tracks_begin_slice(
 static bool is_slice(const struct timeline_entry *e)
 {
 	return e->kind != TIMELINE_FILE && e->kind != TIMELINE_FILE_OPEN &&
-	       e->kind != TIMELINE_LAST_RANK && e->kind != TIMELINE_DEPTH;
+	       e->kind != TIMELINE_GRADIENTS && e->kind != TIMELINE_LAST_RANK &&
+	       e->kind != TIMELINE_DEPTH;
 }
 
 static void begin_entry(
@@ -313,28 +314,6 @@ void timeline_write_tracks(struct timeline_stream *stream)
 			continue;
 		for (size_t w = 0; w < t->window_count; w++)
 			write_window(stream, log, &t->windows[w], &from);
-	}
-}
-
-/* --- who was last ------------------------------------------------------------------------------ */
-
-/* Of each round, in the process of the rank that the others waited for. */
-void timeline_write_last_ranks(struct timeline_stream *stream)
-{
-	const struct timeline_index *index = &stream->index;
-	const struct timeline_range *lasts = &index->kinds[TIMELINE_LAST_RANK];
-	for (uint32_t i = 0; i < lasts->count && !stream->failed; i++) {
-		const uint32_t id = index->by_number[lasts->first + i];
-		const struct timeline_entry *e = timeline_index_entry(index, id);
-		const struct timeline_log *log = timeline_index_log(index, id);
-		if (!timeline_index_window(index->timeline, e->end_ns, e->end_ns))
-			continue;
-		timeline_stream_event(stream,
-			"{\"ph\":\"i\",\"s\":\"p\",\"name\":\"last rank\",\"cat\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":" TIMELINE_TS
-			",\"args\":{\"round\":%" PRIu64 ",\"others_waited_us\":" TIMELINE_TS "}}",
-			log->stage, timeline_pid(stream, log), timeline_tid(log),
-			TIMELINE_US(timeline_since(stream, e->end_ns)), e->number,
-			TIMELINE_US(e->end_ns - e->begin_ns));
 	}
 }
 
@@ -469,8 +448,6 @@ void timeline_write_counters(struct timeline_stream *stream)
 	write_flights(stream);
 }
 
-/* --- arrows ----------------------------------------------------------------------------------- */
-
 /* --- files in flight -------------------------------------------------------------------------------------- */
 
 /* phase: 'b' or 'e' of an asynchronous slice. */
@@ -525,6 +502,50 @@ void timeline_write_files(struct timeline_stream *stream)
 		const uint32_t id = index->by_number[files->first + i];
 		flows_write_file(stream, timeline_index_entry(index, id),
 			timeline_index_log(index, id)->thread);
+	}
+}
+
+/* --- rounds between ranks --------------------------------------------------------------------------------- */
+
+static void write_gradients(struct timeline_stream *stream, const struct timeline_entry *e)
+{
+	const struct timeline *t = stream->story->timeline;
+	const struct timeline_slice slice =
+		timeline_clip(e, timeline_index_window(t, e->begin_ns, e->end_ns));
+	char args[96];
+	(void)snprintf(args, sizeof args, ",\"args\":{\"round\":%" PRIu64 "%s}", e->number,
+		slice.clipped ? ",\"clipped\":true" : "");
+	write_async(stream, 'b', "gradients", "gradients", e->number, slice.begin_ns, args);
+	write_async(stream, 'e', "gradients", "gradients", e->number, slice.end_ns, "");
+}
+
+/* In the process of the rank that the others waited for. */
+static void write_last_rank(struct timeline_stream *stream, const struct timeline_entry *e,
+	const struct timeline_log *log)
+{
+	if (timeline_index_window(stream->story->timeline, e->end_ns, e->end_ns))
+		timeline_stream_event(stream,
+			"{\"ph\":\"i\",\"s\":\"p\",\"name\":\"last rank\",\"cat\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":" TIMELINE_TS
+			",\"args\":{\"round\":%" PRIu64 ",\"others_waited_us\":" TIMELINE_TS "}}",
+			log->stage, timeline_pid(stream, log), timeline_tid(log),
+			TIMELINE_US(timeline_since(stream, e->end_ns)), e->number,
+			TIMELINE_US(e->end_ns - e->begin_ns));
+}
+
+void timeline_write_rounds(struct timeline_stream *stream)
+{
+	static const enum timeline_kind kinds[] = {TIMELINE_GRADIENTS, TIMELINE_LAST_RANK};
+	const struct timeline_index *index = &stream->index;
+	for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+		const struct timeline_range *range = &index->kinds[kinds[k]];
+		for (uint32_t i = 0; i < range->count && !stream->failed; i++) {
+			const uint32_t id = index->by_number[range->first + i];
+			const struct timeline_entry *e = timeline_index_entry(index, id);
+			if (kinds[k] == TIMELINE_GRADIENTS)
+				write_gradients(stream, e);
+			else
+				write_last_rank(stream, e, timeline_index_log(index, id));
+		}
 	}
 }
 

@@ -222,7 +222,7 @@ static void timeline_write_events(struct timeline_stream *stream)
 {
 	timeline_write_names(stream);
 	timeline_write_tracks(stream);
-	timeline_write_last_ranks(stream);
+	timeline_write_rounds(stream);
 	timeline_write_files(stream);
 	timeline_write_flows(stream);
 	timeline_write_batches(stream);

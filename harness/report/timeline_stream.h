@@ -87,7 +87,7 @@ void timeline_write_tracks(struct timeline_stream *stream);
 void timeline_write_files(struct timeline_stream *stream);
 void timeline_write_flows(struct timeline_stream *stream);
 void timeline_write_batches(struct timeline_stream *stream);
-void timeline_write_last_ranks(struct timeline_stream *stream);
+void timeline_write_rounds(struct timeline_stream *stream);
 void timeline_write_counters(struct timeline_stream *stream); /* uses up the index */
 
 #endif

@@ -60,6 +60,7 @@ checked 'd["ranks"] == 3 and d["rounds"] == 24 and d["slices"]["step"] == 3 * 24
 checked 'd["slices"]["exchange gradients"] >= 24 and d["slices"]["wait for other ranks"] >= 24 and "exchanging" in d["slices"]'
 head_of r3/trace.json 'all([w["first_step"] for w in part["windows"]] == [13, 28] and part["steps_of_run"] == 40 for part in r)'
 head_of r3/trace.json '[(part["rank"], part["pid"]) for part in r] == [(0, 1), (1, 3), (2, 5)] and all(part["clock_error_ns"] == 0 for part in r)'
+[ "$(grep -c '"ph":"b","name":"gradients"' r3/trace.json)" -ge 72 ] || fail "not the gradients of every round and rank"
 [ -z "$(ls -d r3/ranks/*/trace.json* 2>/dev/null)" ] || fail "a follower's result has a trace"
 expect 0 "$MLBENCH" top r3
 prints 'of 3 ranks'
@@ -97,6 +98,18 @@ for point in 0 1; do
 	checked 'd["ranks"] == 2 and d["rounds"] == 6'
 	head_of "sweep/trace-p0000$point.json.gz" "o['point'] == $point and all(len(part['threads']) == 5 + $point for part in r)"
 done
+
+# No room on the disk, in the middle of the ranks: one warning, all repetitions are there, and no rank waits for another.
+if mkdir small && mount -t tmpfs -o size=900k none small 2>/dev/null; then
+	ranks 3 "$MLBENCH" run rounds.ini --set trace.schedule=0,0,0,40,1 --out small/run >out 2>err
+	status=$?
+	left=$(ls small/run)
+	kept=$(grep -c '"kind":"repetition"' small/run/points.jsonl)
+	umount small
+	[ "$status" -eq 3 ] && [ "$kept" -eq 2 ] || fail "exit $status, $kept repetitions"
+	grep -c 'the run continues without it' err | grep -qx 1 || fail "not one warning"
+	case "$left" in *trace.json*) fail "left over: $left" ;; esac
+fi
 
 # One of several that trains alone, and ranks that do not train.
 expect_measured ranks 2 "$MLBENCH" run rounds.ini --out one --set run.ranks=1
