@@ -197,6 +197,16 @@ static void pulse_free(struct pulse *p)
 	free(p);
 }
 
+/* MPI may write to what is left open. */
+static void pulse_keep_peers(struct pulse *p)
+{
+	for (unsigned i = 0; p->peers && i < p->options.world->count; i++)
+		if (p->peers[i].sent || p->peers[i].awaited) {
+			p->peers = NULL;
+			return;
+		}
+}
+
 int pulse_open(struct pulse **out, const struct pulse_options *options, struct error *err)
 {
 	struct pulse *const p = calloc(1, sizeof *p);
@@ -221,8 +231,7 @@ int pulse_open(struct pulse **out, const struct pulse_options *options, struct e
 	if (!code)
 		code = -pthread_create(&p->thread, NULL, pulse_run, p);
 	if (code) {
-		if (p->peers && p->peers[LEADER].awaited)
-			p->peers = NULL; /* MPI may write to it */
+		pulse_keep_peers(p);
 		pulse_free(p);
 		return error_set(err, code, "cannot start the ranks' pulse");
 	}
@@ -241,9 +250,8 @@ void pulse_close(struct pulse *p, bool at_once)
 	(void)pthread_cond_broadcast(&p->changed);
 	(void)pthread_mutex_unlock(&p->lock);
 	(void)pthread_join(p->thread, NULL);
-	/* MPI may write to what is left. */
-	if (!at_once && !pulse_has_lost(p))
-		pulse_free(p);
+	pulse_keep_peers(p);
+	pulse_free(p);
 }
 
 void pulse_spare(struct pulse *p)

@@ -363,7 +363,7 @@ static int ranks_learn_places(struct ranks *ranks, struct error *err)
 	return code ? code : ranks_say_place(ranks, err);
 }
 
-static int ranks_join(struct ranks *ranks, struct error *err)
+static int ranks_join(struct ranks *ranks, const struct ranks_options *options, struct error *err)
 {
 	if (ranks->launcher.without_pmix && ranks->launcher.rank == LEADER)
 		log_warn(
@@ -381,28 +381,28 @@ static int ranks_join(struct ranks *ranks, struct error *err)
 		code = pulse_open(&ranks->pulse,
 			&(const struct pulse_options){.plugin = ranks->plugin,
 				.world = &ranks->world,
-				.look_ns = PULSE_NS,
-				.silence_ns = PULSE_SILENCE_NS,
+				.look_ns = options->pulse_ns,
+				.silence_ns = options->silence_ns,
 				.end_ns = PULSE_END_NS,
 				.status = EXIT_STATUS_CANNOT},
 			err);
 	return code ? code : ranks_learn_places(ranks, err);
 }
 
-int ranks_open_through(struct ranks **out, const struct mpi_plugin *plugin,
-	const struct launcher *launcher, const atomic_bool *stop, struct error *err)
+int ranks_open_through(struct ranks **out, const struct ranks_options *options, struct error *err)
 {
 	static const struct ranks_calls calls = {ranks_all_agree, gradients_open};
 	struct ranks *const ranks = calloc(1, sizeof *ranks);
 	*out = NULL;
 	if (!ranks)
-		return error_set(err, -ENOMEM, "out of memory for %u ranks", launcher->count);
+		return error_set(
+			err, -ENOMEM, "out of memory for %u ranks", options->launcher.count);
 	ranks->calls = &calls;
-	ranks->plugin = plugin;
-	ranks->launcher = *launcher;
-	ranks->stop = stop;
+	ranks->plugin = options->plugin;
+	ranks->launcher = options->launcher;
+	ranks->stop = options->stop;
 	ranks->patience_ns = PATIENCE_NS;
-	const int code = ranks_join(ranks, err);
+	const int code = ranks_join(ranks, options, err);
 	ranks->lost = ranks->lost || code; /* the others wait for it */
 	if (code)
 		ranks_close(ranks, EXIT_STATUS_CANNOT);
@@ -413,16 +413,17 @@ int ranks_open_through(struct ranks **out, const struct mpi_plugin *plugin,
 
 int ranks_open(struct ranks **out, const atomic_bool *stop, struct error *err)
 {
-	struct launcher launcher;
+	struct ranks_options options = {
+		.stop = stop, .pulse_ns = PULSE_NS, .silence_ns = PULSE_SILENCE_NS};
 	char path[PATH_MAX];
-	const struct mpi_plugin *plugin;
 	void *library;
 	*out = NULL;
-	if (!launcher_find(&launcher) || launcher.count < 2)
+	if (!launcher_find(&options.launcher) || options.launcher.count < 2)
 		return 0;
-	const int code = ranks_open_plugin(&plugin, path, &library, err);
-	return code ? error_prefix(err, code, "%s started %u ranks", launcher.name, launcher.count)
-		    : ranks_open_through(out, plugin, &launcher, stop, err);
+	const int code = ranks_open_plugin(&options.plugin, path, &library, err);
+	return code ? error_prefix(err, code, "%s started %u ranks", options.launcher.name,
+			      options.launcher.count)
+		    : ranks_open_through(out, &options, err);
 }
 
 /* --- ending ----------------------------------------------------------------------------------- */

@@ -59,8 +59,13 @@ struct ranks {
  * than the launcher says.  stop: may be NULL. */
 int ranks_open(struct ranks **out, const atomic_bool *stop, struct error *err);
 /* The same through a plug-in that is at hand. */
-int ranks_open_through(struct ranks **out, const struct mpi_plugin *plugin,
-	const struct launcher *launcher, const atomic_bool *stop, struct error *err);
+struct ranks_options {
+	const struct mpi_plugin *plugin;
+	struct launcher launcher;
+	const atomic_bool *stop;
+	uint64_t pulse_ns, silence_ns; /* as in struct pulse_options */
+};
+int ranks_open_through(struct ranks **out, const struct ranks_options *options, struct error *err);
 /* Waits for the others, unless somebody was lost: then all are ended when this process exits, with this status.  NULL is fine. */
 void ranks_close(struct ranks *ranks, int status);
 
