@@ -17,6 +17,10 @@
  * of the time that mending it is worth while. */
 static const double LAST_LEAST = 0.5, LAST_SIGMAS = 5, WAIT_LEAST = 0.05;
 static const double LAST_SURE = 0.85, WAIT_SURE = 0.1;
+static const double STARVED_LEAST = 0.1, SLACK_LEAST = 0.1; /* shares of the time */
+static const double HELD_LEAST = 0.1;                       /* more than any other rank */
+static const double HELD_BY_OTHERS = 0.3;                   /* cores */
+static const double SURE_OF_HELD = 0.85;
 static const double BUSY_LEAST = 0.2; /* of a stage whose scores tell something */
 static const double SURE = 0.95, UNSURE = 0.6;
 static const double SLOWER = 0.85; /* a relative score that explains that a rank is the last */
@@ -51,11 +55,21 @@ static void ranks_add_stage(struct rank_of *of, int id, const struct stage_measu
 	const double ns = histogram_mean(&stage->service);
 	score->item_ns = ranks_mean(score->item_ns, ns, of->repeats);
 	score->best_ns = fmin(score->best_ns, ns);
+	of->cpu_s[id] += isnan(stage->cpu_seconds) ? 0 : stage->cpu_seconds;
 	double all = 0;
 	for (int state = 0; state < THREAD_STATES; state++)
 		all += stage->seconds[state];
 	score->busy = ranks_mean(score->busy,
 		all > 0 ? stage->seconds[THREAD_WORKING] / all : (double)NAN, of->repeats);
+}
+
+static double ranks_blocked(const struct measurement *m, enum stage_id id)
+{
+	const struct stage_measurement *const stage = measurement_stage(m, id);
+	double all = 0;
+	for (int state = 0; stage && state < THREAD_STATES; state++)
+		all += stage->seconds[state];
+	return all > 0 ? stage->seconds[THREAD_BLOCKED] / all : 0;
 }
 
 void ranks_view_add(struct ranks_view *view, unsigned rank, const struct measurement *m)
@@ -84,11 +98,18 @@ void ranks_view_add(struct ranks_view *view, unsigned rank, const struct measure
 	for (int id = 0; id < STAGE_IDS; id++)
 		ranks_add_stage(of, id, measurement_stage(m, (enum stage_id)id));
 	const struct stage_measurement *const step = measurement_stage(m, STAGE_STEP);
+	const double outside = m->cores_busy_outside - fmax(r->siblings_cores, 0);
+	of->throttled = ranks_mean(of->throttled, m->throttled_share, of->repeats);
+	of->outside = ranks_mean(of->outside, fmax(outside, 0), of->repeats);
 	const double all = step ? step->seconds[THREAD_WORKING] + step->seconds[THREAD_STARVED] +
 					   step->seconds[THREAD_BLOCKED]
 				: 0;
 	of->starved = ranks_mean(of->starved,
 		all > 0 ? step->seconds[THREAD_STARVED] / all : (double)NAN, of->repeats);
+	of->slack = ranks_mean(of->slack,
+		fmax(ranks_blocked(m, STAGE_READ), ranks_blocked(m, STAGE_DECODE)), of->repeats);
+	of->queued = ranks_mean(
+		of->queued, all > 0 ? step->run_queue_seconds / all : (double)NAN, of->repeats);
 }
 
 /* --- conclusions ------------------------------------------------------------------------------ */
@@ -108,6 +129,38 @@ static void ranks_score(struct ranks_view *view, int id)
 	}
 }
 
+/* By the last rank: in the median of the others. */
+static double ranks_lost(const struct ranks_view *view)
+{
+	double *const others = calloc(view->count, sizeof *others);
+	const struct rank_of *const last = &view->of[view->last];
+	size_t known = 0;
+	for (unsigned r = 0; others && r < view->count; r++)
+		if (r != view->last && view->of[r].repeats > 0)
+			others[known++] = view->of[r].wait + view->of[r].exchange;
+	if (known > 0)
+		sort_doubles(others, known);
+	const double lost =
+		known > 0 ? statistics_median(others, known) - (last->wait + last->exchange) : 0;
+	free(others);
+	return fmax(lost, 0);
+}
+
+/* Whether the others could go faster: where the last one waits for its data, and so would they, it is the last by chance. */
+static bool ranks_have_slack(const struct ranks_view *view)
+{
+	double *const others = calloc(view->count, sizeof *others);
+	size_t known = 0;
+	for (unsigned r = 0; others && r < view->count; r++)
+		if (r != view->last)
+			others[known++] = view->of[r].slack;
+	if (known > 0)
+		sort_doubles(others, known);
+	const double slack = known > 0 ? statistics_median(others, known) : 0;
+	free(others);
+	return !(view->of[view->last].starved >= STARVED_LEAST) || slack >= SLACK_LEAST;
+}
+
 static void ranks_find_last(struct ranks_view *view)
 {
 	uint64_t most = 0;
@@ -123,9 +176,10 @@ static void ranks_find_last(struct ranks_view *view)
 	view->last_share = rounds > 0 ? (double)most / (double)rounds : 0;
 	const double chance = 1.0 / view->count;
 	const double spread = rounds > 0 ? sqrt(chance * (1 - chance) / (double)rounds) : 1;
+	view->lost = ranks_lost(view);
 	view->straggles = view->known == view->count && view->count > 1 &&
 			  view->last_share >= fmax(LAST_LEAST, chance + LAST_SIGMAS * spread) &&
-			  view->wait >= WAIT_LEAST;
+			  view->lost >= WAIT_LEAST && ranks_have_slack(view);
 }
 
 /* Shares; of waiting, the median of those that are not the last. */
@@ -179,6 +233,34 @@ static void ranks_take_exchanges(struct ranks_view *view)
 			: (double)NAN;
 }
 
+static double ranks_held(const struct rank_of *of)
+{
+	return fmax(of->throttled, of->queued);
+}
+
+/* Of those that exchange long, one that was stopped more than the others. */
+static void ranks_find_held(struct ranks_view *view)
+{
+	double others = 0;
+	unsigned most = 0;
+	for (unsigned r = 1; r < view->count; r++)
+		if (ranks_held(&view->of[r]) > ranks_held(&view->of[most]))
+			most = r;
+	for (unsigned r = 0; r < view->count; r++)
+		if (r != most)
+			others = fmax(others, ranks_held(&view->of[r]));
+	const double more = ranks_held(&view->of[most]) - others;
+	const double lost = fmin(more, view->wait + view->exchange);
+	if (view->known < view->count || more < HELD_LEAST || lost < WAIT_SURE)
+		return;
+	view->is_held = view->straggles = true;
+	view->last = most;
+	view->lost = lost;
+	view->last_share = view->of[most].rounds > 0 ? (double)view->of[most].last_rounds /
+							       (double)view->of[most].rounds
+						     : 0;
+}
+
 void ranks_conclude(struct ranks_view *view)
 {
 	view->rate_least = HUGE_VAL;
@@ -193,6 +275,8 @@ void ranks_conclude(struct ranks_view *view)
 	ranks_take_exchanges(view);
 	if (ranks_take_shares(view) == 0)
 		ranks_find_last(view);
+	if (!view->straggles)
+		ranks_find_held(view);
 }
 
 /* --- the verdict ------------------------------------------------------------------------------ */
@@ -206,8 +290,9 @@ static void ranks_name(const struct ranks_view *view, unsigned rank, char *out, 
 /* How sure it is that this rank is what the others wait for, and that they lose by it. */
 static double ranks_certainty(const struct ranks_view *view)
 {
-	const double last = (view->last_share - LAST_LEAST) / (LAST_SURE - LAST_LEAST);
-	const double wait = (view->wait - WAIT_LEAST) / (WAIT_SURE - WAIT_LEAST);
+	const double last =
+		view->is_held ? 1 : (view->last_share - LAST_LEAST) / (LAST_SURE - LAST_LEAST);
+	const double wait = (view->lost - WAIT_LEAST) / (WAIT_SURE - WAIT_LEAST);
 	return UNSURE + (SURE - UNSURE) * fmin(fmin(last, wait), 1);
 }
 
@@ -247,6 +332,22 @@ static bool ranks_cause_is_known(const struct verdict *cause)
 	       !stage_is(cause->stage, STAGE_SYNC);
 }
 
+/* What stops it is not in what its stages wait for: their queues are full. */
+static void ranks_put_held(const struct ranks_view *view, struct verdict_straggler *out)
+{
+	const struct rank_of *const of = &view->of[view->last];
+	int most = STAGE_DECODE;
+	for (int id = 0; id < STAGE_IDS; id++)
+		if (of->cpu_s[id] > of->cpu_s[most])
+			most = id;
+	(void)snprintf(out->stage, sizeof out->stage, "%s", stage_name((enum stage_id)most));
+	(void)snprintf(out->resource, sizeof out->resource, "%s",
+		of->throttled >= of->queued     ? "quota"
+		: of->outside >= HELD_BY_OTHERS ? "external"
+						: "cores");
+	out->confidence = SURE_OF_HELD;
+}
+
 static void ranks_put_straggler(
 	const struct ranks_view *view, struct verdict_straggler *out, double *certainty)
 {
@@ -255,9 +356,11 @@ static void ranks_put_straggler(
 	*out = (struct verdict_straggler){.known = true,
 		.rank = view->last,
 		.rounds = view->last_share,
-		.waiting = view->wait};
+		.waiting = view->lost};
 	(void)snprintf(out->host, sizeof out->host, "%s", view->of[view->last].host);
-	if (ranks_cause_is_known(cause)) {
+	if (view->is_held) {
+		ranks_put_held(view, out);
+	} else if (ranks_cause_is_known(cause)) {
 		(void)snprintf(out->stage, sizeof out->stage, "%s", cause->stage);
 		(void)snprintf(out->resource, sizeof out->resource, "%s", cause->resource);
 		out->confidence = cause->confidence;
@@ -272,6 +375,8 @@ static void ranks_put_straggler(
 
 static void ranks_add_cause(const struct ranks_view *view, struct verdict *out)
 {
+	if (view->is_held)
+		return;
 	const struct verdict *const cause = &view->cause;
 	const struct verdict_straggler *const s = &out->straggler;
 	char first[EVIDENCE_BYTES] = "";
@@ -297,10 +402,17 @@ static void ranks_straggler_verdict(const struct ranks_view *view, struct verdic
 	(void)snprintf(out.resource, sizeof out.resource, "imbalance");
 	ranks_put_straggler(view, &out.straggler, &out.confidence);
 	ranks_name(view, view->last, name, sizeof name);
-	evidence_add(&out,
-		"%s is the last in %.0f %% of the rounds, and the others wait %.0f %% of their time "
-		"for it",
-		name, view->last_share * 100, view->wait * 100);
+	if (view->is_held)
+		evidence_add(&out,
+			"%s is stopped %.0f %% of the time by a quota and waits %.0f %% for a core, while the "
+			"exchange needs it: the others lose %.0f %%",
+			name, view->of[view->last].throttled * 100,
+			view->of[view->last].queued * 100, view->lost * 100);
+	else
+		evidence_add(&out,
+			"%s is the last in %.0f %% of the rounds, and the others lose %.0f %% of their time "
+			"by waiting for it",
+			name, view->last_share * 100, view->lost * 100);
 	ranks_add_cause(view, &out);
 	ranks_add_slowest(view, &out);
 	(void)snprintf(out.advice, sizeof out.advice, "mend %.60s, or run without it: %.140s", name,
@@ -315,6 +427,30 @@ static void ranks_add_shares(const struct ranks_view *view, struct verdict *verd
 		"%u ranks wait %.1f %% of the time for the last one of a round, and then exchange "
 		"gradients for %.1f %%",
 		view->count, view->wait * 100, view->exchange * 100);
+}
+
+/* "one rank alone reads 250 files/s, each of 4 together 64: they share a store that 1.0 of them fill" */
+static void ranks_add_store(const struct ranks_view *view, struct verdict *verdict)
+{
+	static const double SHARES = 0.8, APART = 0.9; /* of the rate alone */
+	char alone[UNITS_BYTES];
+	char together[UNITS_BYTES];
+	const double share = view->together_files / view->alone_files;
+	if (!(share > 0) || !stage_is(verdict->stage, STAGE_READ))
+		return;
+	(void)units_format_count(view->alone_files, alone);
+	(void)units_format_count(view->together_files, together);
+	if (share >= APART)
+		evidence_add(verdict,
+			"one rank alone reads %s files/s, each of %u at the same time %s: they do not share what "
+			"limits them",
+			alone, view->count, together);
+	else
+		evidence_add(verdict,
+			"one rank alone reads %s files/s, each of %u at the same time %s: they share a store, "
+			"which %.1f of them fill%s",
+			alone, view->count, together, share * view->count,
+			share < SHARES ? "" : ", nearly all");
 }
 
 void ranks_weigh(const struct ranks_view *view, struct verdict *verdict)
@@ -332,4 +468,5 @@ void ranks_weigh(const struct ranks_view *view, struct verdict *verdict)
 		ranks_straggler_verdict(view, verdict);
 	else
 		ranks_add_shares(view, verdict);
+	ranks_add_store(view, verdict);
 }

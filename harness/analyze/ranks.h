@@ -3,8 +3,13 @@
  *
  * In each round the last rank waits for nobody, and all others wait for it; then gradients are exchanged.  So the time of a round is
  * the last rank's own, and what is not hidden of the exchange.  Where one rank is the last again and again, it is a straggler: the
- * verdict is sync/imbalance, and the cause is in that rank's own measurements, since the others' show nothing but waiting.  Where
+ * verdict is sync/imbalance, and the cause is in that rank's own measurements, since the others' show nothing but waiting.  A rank
+ * that is the last because its exchange ended last, and not because its own work took longer, is none: what the others wait for it
+ * is the exchange's.  Where
  * the ranks are last in turn, none is to blame, and the verdict is that of one of them.
+ *
+ * A rank that gets no core, by a quota or for other programs, holds the exchange itself up, in which all need all: it is not the
+ * last, but the one whose threads were stopped or queued while the others' were not.
  *
  * Scores per stage compare what an item takes: relative, the fastest rank's time over this one's; individual, its own best
  * repetition's over its usual one.  Below RANKS_SCORE_LOW they are flagged, as NVIDIA's straggler detection does
@@ -42,6 +47,10 @@ struct rank_of {
 	double late_s; /* in these, that all others waited for it alone, together */
 	double own_s, own_hidden_s;
 	double clock_error_ns;
+	/* Shares of the time: a quota stopped its threads; its step's thread waited for a core.  Cores that other programs used. */
+	double throttled, queued, outside;
+	double cpu_s[STAGE_IDS];
+	double slack; /* share of the time that its loader had nothing to do: its readers or its decoders were blocked */
 	double starved; /* share of its time that its step waited for batches; NAN */
 	struct rank_score scores[STAGE_IDS];
 };
@@ -61,8 +70,14 @@ struct ranks_view {
 	double rate, rate_least; /* samples/s of all; of the slowest rank times their number */
 	unsigned last;           /* the rank that was the last most often */
 	double last_share;       /* of the rounds */
-	bool straggles;          /* and that is no chance, and costs something */
-	struct verdict cause;    /* of that rank alone; stage "": not looked at */
+	/* Share of their time that the others lose by it: what they wait and exchange beyond what it does. */
+	double lost;
+	bool straggles; /* and that is no chance, and costs something */
+	/* It straggles by holding the exchange up: it is stopped, or waits for a core, while the others exchange. */
+	bool is_held;
+	/* Files/s of one rank that reads alone, and of each while all do, both without other stages; NAN: they did not. */
+	double alone_files, together_files;
+	struct verdict cause; /* of that rank alone; stage "": not looked at */
 };
 
 /* count: ranks of the job.  -ENOMEM. */

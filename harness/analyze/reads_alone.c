@@ -44,10 +44,19 @@ struct arm_sums {
 	double n, y, t, x, variance, in_flight, files, bytes, spread;
 };
 
+enum blocks_of { OF_READS, OF_STAGES, OF_RANKS };
+
+static enum blocks_of blocks_of(const struct read_block *t)
+{
+	return t->stage[0]                              ? OF_STAGES
+	       : strcmp(t->part, READ_BLOCK_RANKS) == 0 ? OF_RANKS
+							: OF_READS;
+}
+
 struct blocks {
 	const struct read_block *all;
 	size_t count;
-	bool stages; /* those of stages, of this round; else of reads */
+	enum blocks_of of; /* those of stages are of this round */
 	uint32_t round;
 	size_t arm[64]; /* of each block; ALONE_ARMS_MAX: it counts nowhere */
 	struct arm_sums sums[ALONE_ARMS_MAX];
@@ -62,8 +71,9 @@ static void sum_blocks(struct blocks *b, struct alone_arm *arms, size_t *count)
 		b->arm[i] = ALONE_ARMS_MAX;
 		while (at < *count && !same_arm(arms[at].first, t))
 			at++;
-		if (!(rate > 0) || at == ALONE_ARMS_MAX || (t->stage[0] != '\0') != b->stages ||
-			(b->stages ? t->round != b->round : !(t->read.latency_mean_ns > 0)))
+		if (!(rate > 0) || at == ALONE_ARMS_MAX || blocks_of(t) != b->of ||
+			(b->of == OF_STAGES ? t->round != b->round
+					    : !(t->read.latency_mean_ns > 0)))
 			continue;
 		if (at == *count)
 			arms[(*count)++] = (struct alone_arm){.first = t};
@@ -133,10 +143,10 @@ static struct trend trend_of(const struct blocks *b, size_t arms)
 	return trend;
 }
 
-static size_t blocks_arms(const struct read_block *all, size_t count, bool stages,
+static size_t blocks_arms(const struct read_block *all, size_t count, enum blocks_of of,
 	struct alone_arm arms[ALONE_ARMS_MAX])
 {
-	struct blocks b = {.all = all, .stages = stages};
+	struct blocks b = {.all = all, .of = of};
 	size_t arm_count = 0;
 	double middle = 0;
 	double bytes = 0;
@@ -177,7 +187,7 @@ static size_t blocks_arms(const struct read_block *all, size_t count, bool stage
 size_t reads_alone_arms(
 	const struct read_block *all, size_t count, struct alone_arm arms[ALONE_ARMS_MAX])
 {
-	return blocks_arms(all, count, false, arms);
+	return blocks_arms(all, count, OF_READS, arms);
 }
 
 const struct alone_arm *reads_alone_as_set(const struct alone_arm *arms, size_t count)
@@ -214,7 +224,7 @@ double stages_alone_ratio(const struct read_block *all, size_t count, const char
 	const char *other, double *error, double *least)
 {
 	struct alone_arm arms[ALONE_ARMS_MAX];
-	const size_t known = blocks_arms(all, count, true, arms);
+	const size_t known = blocks_arms(all, count, OF_STAGES, arms);
 	const struct alone_arm *a = arm_of(arms, known, stage, "");
 	const struct alone_arm *b = arm_of(arms, known, other, "");
 	*error = *least = NAN;
@@ -223,4 +233,24 @@ double stages_alone_ratio(const struct read_block *all, size_t count, const char
 	*error = hypot(a->error, b->error);
 	*least = exp(fmin(a->log_rate, b->log_rate));
 	return b->log_rate - a->log_rate;
+}
+
+double reads_alone_ranks(const struct read_block *all, size_t count, double *error, double *one)
+{
+	struct alone_arm arms[ALONE_ARMS_MAX];
+	const size_t known = blocks_arms(all, count, OF_RANKS, arms);
+	const struct alone_arm *alone = NULL;
+	const struct alone_arm *together = NULL;
+	for (size_t i = 0; i < known; i++) {
+		if (arms[i].first->value == 1)
+			alone = &arms[i];
+		else
+			together = &arms[i];
+	}
+	*error = *one = NAN;
+	if (!alone || !together)
+		return NAN;
+	*error = hypot(alone->error, together->error);
+	*one = exp(alone->log_rate);
+	return together->log_rate - alone->log_rate;
 }

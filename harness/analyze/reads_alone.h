@@ -43,4 +43,8 @@ double reads_alone_bytes_share(const struct alone_arm *arms, size_t count, doubl
 double stages_alone_ratio(const struct read_block *all, size_t count, const char *stage,
 	const char *other, double *error, double *least);
 
+/* ln(files/s of a rank while all read / files/s while it reads alone): 0 where they do not share a store, or share one that is not full.
+ * *error: its standard error; *one: files/s alone.  NAN: they did not run. */
+double reads_alone_ranks(const struct read_block *all, size_t count, double *error, double *one);
+
 #endif

@@ -86,10 +86,27 @@ static bool resource_is(const struct diagnosed *d, const char *const *names)
 	return false;
 }
 
+/* Of whom the verdict is: of a job of ranks the straggler's. */
+static const struct record *decide_record(const struct session *session)
+{
+	return session->judged ? session->judged : &session->record;
+}
+
+/* Of ranks, of parts, or of neither. */
+static bool has_blocks_of(const struct record *record, size_t point, const char *part)
+{
+	for (size_t i = 0; i < record->read_block_count; i++)
+		if (record->read_blocks[i].point == point &&
+			strcmp(record->read_blocks[i].part, part) == 0)
+			return true;
+	return false;
+}
+
 static bool has_blocks(const struct record *record, size_t point, bool parts)
 {
 	for (size_t i = 0; i < record->read_block_count; i++)
 		if (record->read_blocks[i].point == point && !record->read_blocks[i].stage[0] &&
+			strcmp(record->read_blocks[i].part, READ_BLOCK_RANKS) != 0 &&
 			(record->read_blocks[i].part[0] != '\0') == parts)
 			return true;
 	return false;
@@ -103,13 +120,13 @@ static bool depth_is_open(const struct session *session, const struct diagnosed 
 		"unknown", "latency", "full", "bandwidth", "iops", "concurrency", "shared", NULL};
 	return config_integer(&d->config, KEY_MEASURE_DEPTHS) == MEASURE_DEPTHS_AUTO &&
 	       stage_is(d->diagnosis.verdict.stage, STAGE_READ) && resource_is(d, of_store) &&
-	       !has_blocks(&session->record, d->point, false);
+	       !has_blocks(decide_record(session), d->point, false);
 }
 
 static bool stages_are_open(const struct session *session, const struct diagnosed *d)
 {
 	const struct verdict *v = &d->diagnosis.verdict;
-	const struct record *record = &session->record;
+	const struct record *record = decide_record(session);
 	struct read_block blocks[RECORD_READ_BLOCKS_MAX];
 	size_t count = 0;
 	double error;
@@ -132,7 +149,17 @@ static bool size_is_open(const struct session *session, const struct diagnosed *
 	static const char *const of_full[] = {"full", "bandwidth", "iops", "concurrency", NULL};
 	return stage_is(d->diagnosis.verdict.stage, STAGE_READ) && resource_is(d, of_full) &&
 	       d->diagnosis.verdict.confidence < SURE_ENOUGH &&
-	       !has_blocks(&session->record, d->point, true);
+	       !has_blocks(decide_record(session), d->point, true);
+}
+
+/* Whether ranks share what limits their reads. */
+static bool ranks_are_open(const struct session *session, const struct diagnosed *d)
+{
+	return session->party.ranks && !session->judged &&
+	       config_integer(&d->config, KEY_RUN_RANKS) > 1 &&
+	       config_integer(&d->config, KEY_MEASURE_DEPTHS) == MEASURE_DEPTHS_AUTO &&
+	       stage_is(d->diagnosis.verdict.stage, STAGE_READ) &&
+	       !has_blocks_of(&session->record, d->point, READ_BLOCK_RANKS);
 }
 
 /* --- arms ------------------------------------------------------------------------------------- */
@@ -282,10 +309,19 @@ static int add_depths(
 	return arms->count > 1 ? 0 : -1;
 }
 
+static int add_ranks(
+	struct experiment_arms *arms, const struct config *alone, const struct diagnosed *d)
+{
+	const int64_t all = config_integer(&d->config, KEY_RUN_RANKS);
+	struct even_files *even = part_files(arms, alone, false) ? NULL : &arms->parts[ALL_FILES];
+	if (arms_add(arms, alone, even, KEY_RUN_RANKS, 1, READ_BLOCK_RANKS))
+		return -1;
+	return arms_add(arms, alone, even, KEY_RUN_RANKS, all, READ_BLOCK_RANKS);
+}
+
 static int add_sizes(
 	struct experiment_arms *arms, const struct config *alone, const struct diagnosed *d)
 {
-	(void)d;
 	const enum key_id key = depth_key(alone);
 	const int64_t set = config_integer(alone, key);
 	if (part_files(arms, alone, true))
@@ -294,7 +330,8 @@ static int add_sizes(
 	(void)arms_add(arms, alone, &arms->parts[LARGER], key, set, "larger");
 	if (arms->count < 2)
 		return -1;
-	if (set > 1)
+	/* One at a time of each of several ranks is not one. */
+	if (set > 1 && config_integer(&d->config, KEY_RUN_RANKS) < 2)
 		(void)arms_add(arms, alone, &arms->parts[ALL_FILES], key, 1, "");
 	return 0;
 }
@@ -424,6 +461,9 @@ static int run_block(struct experiment_arms *arms, struct arm *arm, unsigned rou
 		return -1;
 	if (arm->block.stage[0])
 		(void)snprintf(label, sizeof label, "%s alone", arm->block.stage);
+	else if (strcmp(arm->block.part, READ_BLOCK_RANKS) == 0)
+		(void)snprintf(label, sizeof label, "%s = %u, reads alone", arm->block.key,
+			arm->block.value);
 	else
 		(void)snprintf(label, sizeof label, "%s = %u, reads alone%s%s", arm->block.key,
 			arm->block.value, arm->block.part[0] ? ", files that are " : "",
@@ -452,7 +492,8 @@ static int run_block(struct experiment_arms *arms, struct arm *arm, unsigned rou
 	measurement_release(m);
 	free(m);
 	if (told)
-		code = record_append_read_block(&session->record, of, &err);
+		code = record_append_read_block(
+			session->judged ? session->judged : &session->record, of, &err);
 	if (told && code)
 		log_warn("%s", err.text);
 	return told && !code ? 0 : -1;
@@ -462,9 +503,10 @@ static bool run_rounds(struct experiment_arms *arms, const struct diagnosed *d, 
 {
 	struct session *session = arms->session;
 	struct error err = {0};
-	unsigned block = (unsigned)session->record.read_block_count;
-	const size_t before = session->record.read_block_count;
-	const unsigned round = before > 0 ? session->record.read_blocks[before - 1].round + 1 : 0;
+	const struct record *const record = decide_record(session);
+	unsigned block = (unsigned)record->read_block_count;
+	const size_t before = record->read_block_count;
+	const unsigned round = before > 0 ? record->read_blocks[before - 1].round + 1 : 0;
 	/* Half the depth tells least, and beside twice and four times as many nothing new. */
 	while (arms->count > 2 && !arms->list[0].block.as_set &&
 		(arms->count == ARMS_MAX || round_seconds(arms) > seconds)) {
@@ -485,7 +527,7 @@ static bool run_rounds(struct experiment_arms *arms, const struct diagnosed *d, 
 			run_block(arms, arm, round, block++, (uint32_t)d->point))
 			break;
 	}
-	return session->record.read_block_count > before;
+	return record->read_block_count > before;
 }
 
 /* --- the table -------------------------------------------------------------------------------- */
@@ -498,6 +540,8 @@ static const struct question {
 } questions[] = {
 	{"whether the storage is slow or full", "reading alone at other depths", depth_is_open,
 		add_depths},
+	{"whether ranks share what limits their reads", "reading alone on one rank, and on all",
+		ranks_are_open, add_ranks},
 	{"whether the storage is full of bytes, of requests, or of files that it serves at once",
 		"reading larger and smaller files alone, and one at a time", size_is_open,
 		add_sizes},

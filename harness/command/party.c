@@ -205,6 +205,7 @@ static int leader_begin(struct party *party, const struct plan *plan, struct err
 {
 	const unsigned count = party->ranks->world.count;
 	char *const config = config_dump(&plan->config);
+	party->plan = plan;
 	int code = config ? party_tell(party, count,
 				    json_pack("{s:s, s:s, s:s}", "do", DO_JOB, "name", plan->name,
 					    "config", config),
@@ -315,24 +316,58 @@ static bool party_meets(const struct config *config)
 	return !pipeline_facts(config).step_null;
 }
 
+static int party_by_path(const void *a, const void *b)
+{
+	const struct sample *const *const left = a;
+	const struct sample *const *const right = b;
+	return ((*left)->path > (*right)->path) - ((*left)->path < (*right)->path);
+}
+
+/* Which of the plan's samples a job reads, by their numbers: names are the memory of the data set.  NULL: all, or out of memory. */
+static json_t *party_files(const struct party *party, const struct party_job *job)
+{
+	const struct dataset *const all = plan_dataset(party->plan, job->config);
+	if (job->dataset->samples == all->samples && job->dataset->count == all->count)
+		return NULL;
+	const struct sample **const sorted = calloc(all->count, sizeof(const struct sample *));
+	json_t *const files = json_array();
+	for (size_t i = 0; sorted && i < all->count; i++)
+		sorted[i] = &all->samples[i];
+	if (sorted)
+		qsort(sorted, all->count, sizeof *sorted, party_by_path);
+	for (size_t i = 0; sorted && i < job->dataset->count; i++) {
+		const struct sample *const wanted = &job->dataset->samples[i];
+		const struct sample *const *const found =
+			bsearch(&wanted, sorted, all->count, sizeof *sorted, party_by_path);
+		if (found)
+			(void)json_array_append_new(
+				files, json_integer((json_int_t)(*found - all->samples)));
+	}
+	free(sorted);
+	return files;
+}
+
 static int party_tell_run(struct party *party, const struct party_job *job, struct error *err)
 {
 	char *const config = config_dump(job->config);
+	json_t *const files = party_files(party, job);
 	int code = config ? 0 : error_set(err, -ENOMEM, "out of memory for the configuration");
 	for (unsigned rank = 1; rank < party_count(job) && !code; rank++) {
 		const struct rank_place *const place = &party->ranks->places[rank];
 		size_t size;
 		char *const text = party_text(
-			json_pack("{s:s, s:s, s:I, s:I, s:b, s:I, s:I, s:I, s:s}", "do", DO_RUN,
-				"config", config, "point", (json_int_t)job->point, "repeat",
+			json_pack("{s:s, s:s, s:I, s:I, s:b, s:I, s:I, s:I, s:s, s:O*}", "do",
+				DO_RUN, "config", config, "point", (json_int_t)job->point, "repeat",
 				(json_int_t)job->repeat, "kept", (int)job->kept, "offset_ns",
 				(json_int_t)place->offset_ns, "error_ns",
 				(json_int_t)place->error_ns, "origin_ns",
-				(json_int_t)party->timelines.leader.origin_ns, "host", place->host),
+				(json_int_t)party->timelines.leader.origin_ns, "host", place->host,
+				"files", files),
 			&size, err);
 		code = text ? ranks_tell_one(party->ranks, rank, text, size, err) : -ENOMEM;
 		free(text);
 	}
+	json_decref(files);
 	free(config);
 	return code;
 }
@@ -815,7 +850,7 @@ static int follower_measure(
 	if (code)
 		return code;
 	struct error why = {""};
-	if (pipeline_run(config, plan_dataset(&f->plan, config), &control, f->m, &why) &&
+	if (pipeline_run(config, job->dataset, &control, f->m, &why) &&
 		atomic_load(f->invocation.stop))
 		f->m->status = MEASUREMENT_INTERRUPTED;
 	party_note_cores(f->party, f->m);
@@ -844,6 +879,29 @@ static void follower_take_place(struct follower *f, const json_t *message)
 		.origin_ns = (uint64_t)follower_number(message, "origin_ns")};
 }
 
+/* Some samples of the data set, where the leader reads some; else *out stays {0}. */
+static int follower_take_files(const struct follower *f, const struct config *config,
+	const json_t *message, struct dataset *out, struct error *err)
+{
+	const json_t *const files = json_object_get(message, "files");
+	const struct dataset *const all = plan_dataset(&f->plan, config);
+	const size_t count = json_array_size(files);
+	if (count == 0)
+		return 0;
+	*out = *all;
+	out->samples = calloc(count, sizeof *out->samples);
+	out->count = count;
+	if (!out->samples)
+		return error_set(err, -ENOMEM, "out of memory for %zu samples", count);
+	for (size_t i = 0; i < count; i++) {
+		const json_int_t at = json_integer_value(json_array_get(files, i));
+		if (at < 0 || (size_t)at >= all->count)
+			return error_set(err, -EPROTO, "a sample that is not there");
+		out->samples[i] = all->samples[at];
+	}
+	return 0;
+}
+
 static int follower_run(struct follower *f, const json_t *message, struct error *err)
 {
 	struct config config = {0};
@@ -853,7 +911,11 @@ static int follower_run(struct follower *f, const json_t *message, struct error 
 	f->m = calloc(1, sizeof *f->m);
 	int code = f->m ? follower_read_config(&config, message, err)
 			: error_set(err, -ENOMEM, "out of memory for a repetition");
+	struct dataset some = {0};
+	if (!code)
+		code = follower_take_files(f, &config, message, &some, err);
 	const struct party_job job = {.config = &config,
+		.dataset = some.samples ? &some : plan_dataset(&f->plan, &config),
 		.point = (uint32_t)follower_number(message, "point"),
 		.repeat = (uint32_t)follower_number(message, "repeat"),
 		.kept = json_is_true(json_object_get(message, "kept"))};
@@ -867,6 +929,7 @@ static int follower_run(struct follower *f, const json_t *message, struct error 
 		code = follower_send(f, &traces, party_records(&job), err);
 	traces_release(&traces);
 	config_release(&config);
+	free(some.samples);
 	return code;
 }
 

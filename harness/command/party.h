@@ -47,8 +47,9 @@ extern const struct party_calls party_of_ranks;
 
 struct party {
 	const struct party_calls *calls;
-	struct ranks *ranks; /* NULL: this process is alone */
-	const char *folder;  /* of the leader's result; NULL: nothing is kept */
+	struct ranks *ranks;     /* NULL: this process is alone */
+	const struct plan *plan; /* of the leader */
+	const char *folder;      /* of the leader's result; NULL: nothing is kept */
 	struct ranks_binding binding;
 	char warning[BINDING_WARNING_BYTES]; /* of its cores; "": none */
 	unsigned judged;                     /* the rank whose measurements experiments are about */
@@ -108,6 +109,7 @@ static inline int party_begin_records(
  * traces are kept as those of this point and repeat. */
 struct party_job {
 	const struct config *config;
+	const struct dataset *dataset; /* the plan's, or some samples of it */
 	uint32_t point, repeat;
 	bool kept;
 };

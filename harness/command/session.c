@@ -16,6 +16,7 @@
 #include "harness/report/html/report_page.h"
 #include "harness/report/layout.h"
 #include "harness/report/report.h"
+#include "harness/report/report_ranks.h"
 #include "harness/report/rounds.h"
 #include "harness/report/style.h"
 #include "harness/report/timeline_report.h"
@@ -114,6 +115,7 @@ static int session_run_pipeline(struct session *session, const struct config *co
 	struct recordings *recordings, bool first, struct error *err)
 {
 	const struct party_job job = {.config = config,
+		.dataset = dataset,
 		.point = recordings ? recordings->point : 0,
 		.repeat = recordings ? recordings->repeat : 0,
 		.kept = recordings != NULL};
@@ -420,6 +422,41 @@ static double session_half_width(const struct session *session, size_t point)
 	return width;
 }
 
+/* A straggler's experiments are about its own measurements, and kept with them. */
+static bool session_decide_straggler(
+	struct session *session, unsigned rank, size_t point, double seconds)
+{
+	struct record record = {0};
+	struct report report = {0};
+	struct diagnosed *const d = calloc(1, sizeof *d);
+	char *const folder = report_rank_folder(&session->record, rank);
+	struct error why;
+	bool decided = false;
+	if (d && folder && record_open(&record, folder, &why) == 0 &&
+		report_open(&report, &record, &why) == 0 &&
+		diagnosed_open(d, &report, point, &why) == 0) {
+		session->judged = &record;
+		session->party.judged = rank;
+		decided = decide(session, d, seconds);
+		session->judged = NULL;
+		session->party.judged = 0;
+		diagnosed_close(d);
+	}
+	report_close(&report);
+	record_release(&record);
+	free(folder);
+	free(d);
+	return decided;
+}
+
+/* Experiments on a leader that straggles are about what holds it back. */
+static void session_judge_leader(struct verdict *v)
+{
+	memcpy(v->stage, v->straggler.stage, sizeof v->stage);
+	memcpy(v->resource, v->straggler.resource, sizeof v->resource);
+	v->confidence = v->straggler.confidence;
+}
+
 static struct session_look session_look(struct session *session, double seconds)
 {
 	struct session_look look = {.half_width = HUGE_VAL};
@@ -433,13 +470,20 @@ static struct session_look session_look(struct session *session, double seconds)
 		/* A queue is too short for uneven times, of which a short time shows few: a slow file may be behind it. */
 		const bool early =
 			strcmp(v->resource, "depth") == 0 && session_seconds(session) < AS_A_RULE_S;
+		const struct verdict_straggler *const s = &v->straggler;
 		look.told = v->confidence >= TOLD && strcmp(v->resource, "unknown") != 0 &&
-			    d->diagnosis.samples_needed == 0 && !early;
+			    d->diagnosis.samples_needed == 0 && !early &&
+			    (!s->known || s->confidence >= TOLD);
 		look.half_width = session_half_width(session, report.best);
 		if (d->diagnosis.samples_needed > d->samples && d->summary->median > 0)
 			look.missing_s = (double)(d->diagnosis.samples_needed - d->samples) /
 					 d->summary->median;
-		look.decided = decide(session, d, fmin(seconds, DECIDE_MOST_S));
+		const double most_s = fmin(seconds, DECIDE_MOST_S);
+		if (s->known && s->rank == 0)
+			session_judge_leader(&d->diagnosis.verdict);
+		look.decided = s->known && s->rank > 0 ? session_decide_straggler(session, s->rank,
+								 report.best, most_s)
+						       : decide(session, d, most_s);
 		diagnosed_close(d);
 	}
 	report_close(&report);

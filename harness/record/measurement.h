@@ -208,14 +208,16 @@ struct read_point {
 /* A block of an experiment: one stage alone, the others null. Reads: at one value of the key that says how many files are in
  * flight, or of one size of files. Another stage, or reads beside it: `files` are samples, no latency, and no key. The blocks
  * of a round ran one after the other, forth and back (A-B-B-A). */
+#define READ_BLOCK_RANKS "ranks"
 struct read_block {
 	uint32_t point, round;
 	char stage
 		[NAME_BYTES]; /* compared with another stage; "": reads that are compared with reads */
 	char key[NAME_BYTES]; /* "read.depth" */
 	uint32_t value;
-	bool as_set;           /* the point's own value */
-	char part[NAME_BYTES]; /* "larger" or "smaller": half of the files; "": all */
+	bool as_set; /* the point's own value */
+	/* "larger" or "smaller": half of the files; "": all.  READ_BLOCK_RANKS: all, by `value` ranks at the same time. */
+	char part[NAME_BYTES];
 	struct read_point read;
 };
 

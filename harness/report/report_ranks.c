@@ -2,6 +2,7 @@
 #include "harness/report/report_ranks.h"
 
 #include "harness/analyze/diagnose.h"
+#include "harness/analyze/reads_alone.h"
 #include "harness/base/array.h"
 #include "harness/base/files.h"
 #include "harness/record/fields.h"
@@ -62,6 +63,21 @@ static int report_judge_straggler(
 	return code;
 }
 
+/* Reads alone, of one rank and of all. */
+static void report_add_store(struct ranks_view *view, const struct record *record, size_t point)
+{
+	struct read_block blocks[RECORD_READ_BLOCKS_MAX];
+	size_t count = 0;
+	double error;
+	for (size_t i = 0; i < record->read_block_count; i++)
+		if (record->read_blocks[i].point == point)
+			blocks[count++] = record->read_blocks[i];
+	view->together_files = NAN;
+	const double ratio = reads_alone_ranks(blocks, count, &error, &view->alone_files);
+	if (isfinite(ratio))
+		view->together_files = view->alone_files * exp(ratio);
+}
+
 int report_ranks_open(
 	struct ranks_view *view, const struct report *report, size_t point, struct error *err)
 {
@@ -88,6 +104,7 @@ int report_ranks_open(
 		free(folder);
 	}
 	ranks_conclude(view);
+	report_add_store(view, record, point);
 	if (view->straggles && view->last != 0)
 		(void)report_judge_straggler(view, record, point);
 	return 0;
@@ -185,6 +202,8 @@ json_t *report_ranks_json(const struct report *report, size_t point)
 	part_put(&part, "exchange_s", fields_number(view.own_s));
 	part_put(&part, "hidden_share", fields_number(view.hidden));
 	part_put(&part, "bus_bytes_per_s", fields_number(view.bus_bytes_per_s));
+	part_put(&part, "alone_files_per_s", fields_number(view.alone_files));
+	part_put(&part, "together_files_per_s", fields_number(view.together_files));
 	part_put(&part, "last", json_integer(view.last));
 	part_put(&part, "last_share", fields_number(view.last_share));
 	part_put(&part, "straggles", json_boolean(view.straggles));
