@@ -266,8 +266,9 @@ static int other_takes_role(struct speaking *s, struct error *err)
 static void speaking_open(struct speaking *s)
 {
 	struct error err = {""};
-	sink_activity(&s->sink, "waiting for the %u ranks that %s started", s->r->launcher.count,
-		s->r->launcher.name);
+	sink_activity(&s->sink, "waiting for the %u ranks that %s started%s", s->r->launcher.count,
+		s->r->launcher.name,
+		s->r->launcher.without_pmix ? " without PMIx; srun --mpi=pmix helps" : "");
 	int code = ranks_open(&s->ranks, s->r->runner->stop, &err);
 	if (!code && !s->ranks)
 		code = error_set(&err, -ENOTSUP, "there are no other ranks");
