@@ -10,6 +10,7 @@
 #include "harness/report/saved_diagnoses.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -559,7 +560,7 @@ void report_left_out_text(const struct report *report, struct buffer *out)
 }
 
 /* A key's value at a point, swept or not. */
-static int64_t integer_at(const struct report *report, size_t point, enum key_id key)
+int64_t report_integer_at(const struct report *report, size_t point, enum key_id key)
 {
 	const struct config *config = &report->record->config;
 	for (size_t axis = 0; axis < config->axis_count; axis++)
@@ -573,7 +574,7 @@ static bool report_reads_alone(const struct report *report, size_t point)
 {
 	const struct workload_facts *facts = &report->points[point]->facts;
 	return facts->step_null && !facts->reads_memory &&
-	       integer_at(report, point, KEY_CODEC_NAME) == CODEC_NAME_NULL;
+	       report_integer_at(report, point, KEY_CODEC_NAME) == CODEC_NAME_NULL;
 }
 
 void report_add_rate(const struct report *report, size_t point, struct buffer *out)
@@ -581,10 +582,13 @@ void report_add_rate(const struct report *report, size_t point, struct buffer *o
 	const struct point_summary *p = report->points[point];
 	char number[UNITS_BYTES];
 	buffer_format(out, "%s samples/s", units_format_count(p->median, number));
-	if (integer_at(report, point, KEY_SAMPLE_KIND) == SAMPLE_KIND_TOKENS)
+	if (report_integer_at(report, point, KEY_RUN_RANKS) > 1)
+		buffer_format(out, " in each of %" PRId64 " ranks",
+			report_integer_at(report, point, KEY_RUN_RANKS));
+	if (report_integer_at(report, point, KEY_SAMPLE_KIND) == SAMPLE_KIND_TOKENS)
 		buffer_format(out, " (%s tokens/s)",
-			units_format_count(
-				p->median * (double)integer_at(report, point, KEY_TOKENS_LENGTH),
+			units_format_count(p->median * (double)report_integer_at(
+							       report, point, KEY_TOKENS_LENGTH),
 				number));
 	if (!report_reads_alone(report, point) || !(p->bytes_read_per_s > 0))
 		return;

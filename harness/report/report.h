@@ -83,6 +83,8 @@ size_t report_smallest_within(const struct report *report, double share);
  * what is measured. */
 void report_add_rate(const struct report *report, size_t point, struct buffer *out);
 
+/* A key's value at a point. */
+int64_t report_integer_at(const struct report *report, size_t point, enum key_id key);
 /* A swept key's value at a point, as text. */
 const char *report_setting(
 	const struct report *report, size_t point, size_t axis, char *out, size_t room);

@@ -5,13 +5,16 @@
 #include "harness/analyze/reads_alone.h"
 #include "harness/base/array.h"
 #include "harness/base/files.h"
+#include "harness/base/units.h"
 #include "harness/record/fields.h"
 #include "harness/report/part.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { PLACE_BYTES = 32 };
 
@@ -108,6 +111,89 @@ int report_ranks_open(
 	if (view->straggles && view->last != 0)
 		(void)report_judge_straggler(view, record, point);
 	return 0;
+}
+
+/* --- scaling ---------------------------------------------------------------------------------- */
+
+/* Whether a point is the best one, but for its number of ranks and what is swept together with that. */
+static bool ranks_beside_best(const struct report *report, size_t point, size_t axis)
+{
+	const struct config *const config = &report->record->config;
+	const size_t group = config->axes[axis].zip_with;
+	char own[CONFIG_VALUE_BYTES];
+	char best[CONFIG_VALUE_BYTES];
+	for (size_t i = 0; i < config->axis_count; i++)
+		if (config->axes[i].zip_with != group &&
+			strcmp(report_setting(report, point, i, own, sizeof own),
+				report_setting(report, report->best, i, best, sizeof best)) != 0)
+			return false;
+	return report_has_figures(report, point);
+}
+
+static size_t ranks_axis(const struct config *config)
+{
+	size_t axis = 0;
+	while (axis < config->axis_count && config->axes[axis].key != KEY_RUN_RANKS)
+		axis++;
+	return axis;
+}
+
+struct scaled_point {
+	int64_t ranks, batch; /* batch: samples of a rank's step */
+	double rate;          /* of a rank */
+};
+
+static int scaled_compare(const void *a, const void *b)
+{
+	const struct scaled_point *const left = a;
+	const struct scaled_point *const right = b;
+	return (left->ranks > right->ranks) - (left->ranks < right->ranks);
+}
+
+/* "1, 2, 4 ranks: 400, 780, 1,480 samples/s together; efficiency 100 %, 97.5 %, 92.5 %, weak scaling ..." */
+static void scaling_words(const struct scaled_point *list, size_t count, struct buffer *out)
+{
+	const struct scaled_point *const first = &list[0];
+	const struct scaled_point *const last = &list[count - 1];
+	char number[UNITS_BYTES];
+	const bool strong = last->ranks * last->batch == first->ranks * first->batch;
+	for (size_t i = 0; i < count; i++)
+		buffer_format(out, "%s%" PRId64, i ? ", " : "", list[i].ranks);
+	buffer_text(out, " ranks: ");
+	for (size_t i = 0; i < count; i++)
+		buffer_format(out, "%s%s", i ? ", " : "",
+			units_format_count(list[i].rate * (double)list[i].ranks, number));
+	buffer_text(out, " samples/s together; efficiency ");
+	for (size_t i = 0; i < count; i++)
+		buffer_format(out, "%s%s", i ? ", " : "",
+			units_format_share(list[i].rate / first->rate, number));
+	if (strong)
+		buffer_text(out, " (strong scaling: the same samples in a step of all)");
+	else if (last->batch == first->batch)
+		buffer_text(out, " (weak scaling: the same samples in a step of each)");
+}
+
+void report_ranks_scaling(const struct report *report, struct buffer *out)
+{
+	const struct record *const record = report->record;
+	const size_t axis = ranks_axis(&record->config);
+	if (axis == record->config.axis_count || report->best >= record->grid.points)
+		return;
+	struct scaled_point *const list = calloc(record->grid.points, sizeof *list);
+	size_t count = 0;
+	for (size_t i = 0; list && i < record->grid.points; i++) {
+		if (!ranks_beside_best(report, i, axis))
+			continue;
+		const int64_t ranks = report_integer_at(report, i, KEY_RUN_RANKS);
+		list[count++] = (struct scaled_point){.ranks = ranks > 0 ? ranks : 1,
+			.batch = report_integer_at(report, i, KEY_BATCH_SIZE),
+			.rate = report->points[i]->median};
+	}
+	if (count > 1) {
+		qsort(list, count, sizeof *list, scaled_compare);
+		scaling_words(list, count, out);
+	}
+	free(list);
 }
 
 /* --- as JSON ---------------------------------------------------------------------------------- */

@@ -13,6 +13,9 @@ char *report_rank_folder(const struct record *record, unsigned rank);
 int report_ranks_open(
 	struct ranks_view *view, const struct report *report, size_t point, struct error *err);
 
+/* Of a sweep over numbers of ranks, how the rate of all grows with them: a sentence; nothing of other sweeps. */
+void report_ranks_scaling(const struct report *report, struct buffer *out);
+
 /* What summary.json says of them; NULL: none, or out of memory. */
 json_t *report_ranks_json(const struct report *report, size_t point);
 

@@ -407,6 +407,8 @@ static void text_put_ranks(struct sheet_of_report *sheet)
 	summary_add_ranks(point, &text);
 	medium_fact(&sheet->medium, INK_BOLD, "ranks", &text);
 	json_decref(point);
+	report_ranks_scaling(sheet->report, &text);
+	medium_fact(&sheet->medium, INK_BOLD, "scaling", &text);
 }
 
 static void text_put_advice(struct sheet_of_report *sheet)
