@@ -368,6 +368,45 @@ static void gaps_are_no_pass(void **state)
 	}
 }
 
+/* Each of three nodes has its own links alone, which two of three have: no gap. */
+static void a_nodes_own_links_are_no_gap(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"n1", "n2", "n3"};
+	struct node_results results = {0};
+	struct error err = {0};
+	for (size_t i = 0; i < 3; i++) {
+		const struct fixture_node node = {
+			.name = names[i], .seed = 40 + i, .nodes = 0.004, .repeats = 0.01};
+		json_t *result = fixture_document(&node);
+		json_t *links = json_array();
+		struct rng rng;
+		rng_init(&rng, i, 5);
+		for (size_t k = 0; k < 6; k++) {
+			char place[16];
+			const char *other = names[k / 2];
+			(void)snprintf(place, sizeof place, "%s to %s", k % 2 ? other : names[i],
+				k % 2 ? names[i] : other);
+			if (k / 2 != i)
+				(void)json_array_append_new(
+					links, fixture_values(&rng, &node, 1e9, "network.bandwidth",
+						       place));
+		}
+		(void)json_array_append_new(json_object_get(result, "measured"),
+			fixture_check("links", "network", links, NULL));
+		if (node_results_add(&results, result, names[i], &err))
+			fail_msg("%s", err.text);
+		json_decref(result);
+	}
+	json_t *document = fleet_of(&results, NULL);
+	assert_int_equal(column_number(document, "exit_status"), 0);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(
+			json_array_size(json_object_get(row_of(document, names[i]), "gaps")), 0);
+	json_decref(document);
+	node_results_release(&results);
+}
+
 /* What nobody could have measured, and what hides another result, is no result. */
 static void damage_is_no_result(void **state)
 {
@@ -492,6 +531,7 @@ int main(void)
 		cmocka_unit_test(says_what_changed),
 		cmocka_unit_test(what_did_not_end_is_no_figure),
 		cmocka_unit_test(gaps_are_no_pass),
+		cmocka_unit_test(a_nodes_own_links_are_no_gap),
 		cmocka_unit_test(damage_is_no_result),
 		cmocka_unit_test(says_who_is_missing),
 		cmocka_unit_test(refuses_lists_that_are_none),
