@@ -323,6 +323,7 @@ static void leader_excuses(struct speaking *s, int code, const struct error *why
 	memcpy(failure.word, fail_word, sizeof failure.word);
 	(void)snprintf(failure.why, sizeof failure.why, "%s", why->text);
 	s->ranks->patience_ns = END_S * NS_PER_S;
+	s->ranks->spares = true;
 	for (size_t i = 0; i < s->count; i++) {
 		struct error ignored = {""};
 		if (s->parties[i].rank != s->ranks->world.rank)

@@ -50,6 +50,12 @@ static bool pulse_has_lost(const struct pulse *p)
 	return atomic_load_explicit(&p->lost, memory_order_acquire) != NOBODY;
 }
 
+/* Whether nobody is asked any more. */
+static bool pulse_is_over(const struct pulse *p)
+{
+	return pulse_has_lost(p) && !p->spared;
+}
+
 static void pulse_lose(struct pulse *p, unsigned rank, uint64_t silent_ns, uint64_t now_ns)
 {
 	if (pulse_has_lost(p))
@@ -97,7 +103,7 @@ static void pulse_ask(struct pulse *p, unsigned rank, bool ending, uint64_t now_
 	const bool answered = pulse_test(p, rank, &peer->awaited, now_ns);
 	if (awaited && answered)
 		peer->heard_ns = now_ns;
-	if (!sent || !answered || pulse_has_lost(p) || peer->ended)
+	if (!sent || !answered || pulse_is_over(p) || peer->ended)
 		return;
 	if (!ending)
 		pulse_await(p, rank, TAG_HERE, now_ns);
@@ -130,7 +136,7 @@ static bool pulse_look(struct pulse *p, bool ending)
 	const unsigned end = pulse_leads(p) ? p->options.world->count : LEADER + 1;
 	bool over = true;
 	p->looked_ns = now_ns;
-	for (unsigned rank = pulse_leads(p); rank < end && !pulse_has_lost(p); rank++) {
+	for (unsigned rank = pulse_leads(p); rank < end && !pulse_is_over(p); rank++) {
 		struct pulse_peer *const peer = &p->peers[rank];
 		if (gap_ns > 2 * p->options.look_ns)
 			peer->heard_ns += gap_ns - p->options.look_ns;

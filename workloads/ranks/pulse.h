@@ -29,7 +29,7 @@ int pulse_open(struct pulse **out, const struct pulse_options *options, struct e
 /* Waits until all have closed it; with at_once for nobody, and then requests stay open.  NULL is fine. */
 void pulse_close(struct pulse *pulse, bool at_once);
 
-/* From now on a job that has lost one is not ended by force.  Any thread. */
+/* From now on a job that has lost one is not ended by force, and the leader goes on asking the others.  Any thread. */
 void pulse_spare(struct pulse *pulse);
 
 /* A rank has been silent for too long, or MPI says that it is gone.  Any thread. */

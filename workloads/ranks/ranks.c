@@ -78,6 +78,16 @@ static int ranks_give_up(struct ranks *ranks, struct mpi_request **request, unsi
 			      (double)passed_ns / (double)NS_PER_S);
 }
 
+/* Whether waiting for a rank is in vain. */
+static bool ranks_are_missing(struct ranks *ranks, unsigned rank)
+{
+	struct error gone;
+	unsigned lost;
+	uint64_t silent_ns;
+	return ranks_missing(ranks, &gone) &&
+	       (!ranks->spares || (pulse_lost(ranks->pulse, &lost, &silent_ns) && lost == rank));
+}
+
 /* Until the request is over.  What is given up stays open in MPI.  limit_ns 0: however long that takes. */
 static int ranks_wait(struct ranks *ranks, struct mpi_request **request, unsigned rank,
 	uint64_t limit_ns, struct error *err)
@@ -86,7 +96,6 @@ static int ranks_wait(struct ranks *ranks, struct mpi_request **request, unsigne
 	const uint64_t begin_ns = clock_now_ns();
 	uint64_t last_ns = limit_ns > 0 ? begin_ns + limit_ns : UINT64_MAX;
 	bool stopped = false;
-	struct error gone;
 	for (;;) {
 		const int code = ranks->plugin->test(request, err);
 		const uint64_t now_ns = clock_now_ns();
@@ -102,7 +111,7 @@ static int ranks_wait(struct ranks *ranks, struct mpi_request **request, unsigne
 			last_ns = now_ns + STOP_PATIENCE_NS < last_ns ? now_ns + STOP_PATIENCE_NS
 								      : last_ns;
 		}
-		if (now_ns > last_ns || ranks_missing(ranks, &gone))
+		if (now_ns > last_ns || ranks_are_missing(ranks, rank))
 			return ranks_give_up(ranks, request, rank, now_ns - begin_ns, err);
 		clock_sleep_until_ns(now_ns + ranks_look_ns(now_ns - begin_ns));
 	}

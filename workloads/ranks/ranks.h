@@ -52,6 +52,7 @@ struct ranks {
 	int64_t offset_ns;         /* of this rank's clock, as in its place; 0 of the leader's */
 	uint64_t error_ns;
 	struct pulse *pulse; /* of which the others are; owned */
+	bool spares;         /* a lost rank ends no waiting but for itself */
 	atomic_bool lost;    /* somebody is gone, or requests stay open: ending waits for nobody */
 };
 
