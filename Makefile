@@ -93,6 +93,7 @@ all: program $(B)/measuring_alone $(B)/bare/mlbench
 program: $(B)/mlbench $(if $(CUDA_NVCC),$(PLUGIN),no-plugin) $(or $(MPI_PLUGIN),no-mpi)
 	$(if $(CUDA_WHY),$(call say,NOTE,"no plug-in for NVIDIA devices: $(CUDA_WHY)"))
 	$(if $(CUDA_NOTE),$(call say,NOTE,"plug-in for NVIDIA devices: $(CUDA_NOTE)"))
+	$(if $(MPI_PLUGIN),,$(call say,NOTE,"no plug-in for ranks: no $(MPICC) (Debian's libopenmpi-dev)"))
 no-plugin: # of an earlier build, which the program would find
 	@rm -f $(B)/libmlbench-cuda.so
 no-mpi:

@@ -168,7 +168,7 @@ static void well_known_names_lead_home(void **state)
 		{"oversubscription", "core oversubscription"},
 		{"zstd", "container"},
 		{"GDS", "GPUDirect Storage"},
-		{"mpirun", "fleet"},
+		{"mpirun", "rank"},
 		{"queue_depth", "queue depth"},
 		{"warm up", "warm-up"},
 		{"samples/s", "images/s"},
