@@ -9,6 +9,7 @@
 #include "fake_mpi.h"
 
 #include "harness/base/buffer.h"
+#include "workloads/ranks/pulse.h"
 
 #include <sys/wait.h>
 
@@ -131,6 +132,43 @@ static void a_rank_that_is_cut_off_is_named(void **state)
 		assert_non_null(strstr(parts[i].err.text, "rank 0 on node-0 has not answered"));
 	}
 	assert_int_equal(fake.closed, 0);
+}
+
+/* Rank 2 is lost, and rank 1 goes on with the leader for longer than it may be silent. */
+static void lose_and_spare(struct fake_part *part)
+{
+	struct buffer text = {0};
+	struct error gone;
+	take_all(part, &text);
+	pulse_spare(part->ranks->pulse);
+	(void)pthread_mutex_lock(&fake.lock);
+	fake.cut[2] = true;
+	(void)pthread_mutex_unlock(&fake.lock);
+	while (!ranks_missing(part->ranks, &gone))
+		clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
+	part->ranks->spares = true;
+	clock_sleep_until_ns(clock_now_ns() + 2 * part->silence_ns);
+	part->code = ranks_tell_one(part->ranks, 1, "go", 2, &part->err);
+	if (!part->code)
+		part->code = ranks_take(part->ranks, 1, &text, &part->err);
+	assert_int_equal(ranks_take(part->ranks, 2, &text, &gone), -ETIMEDOUT);
+	buffer_release(&text);
+}
+
+static void answer_hear_and_answer(struct fake_part *part)
+{
+	answer_and_hear(part);
+	if (!part->code)
+		part->code = ranks_answer(part->ranks, "went", 4, &part->err);
+}
+
+static void the_others_are_spared(void **state)
+{
+	(void)state;
+	fake_play(parts, NS_PER_S, lose_and_spare, answer_hear_and_answer);
+	assert_int_equal(parts[0].code, 0);
+	assert_int_equal(parts[1].code, 0);
+	assert_int_equal(parts[2].code, -ETIMEDOUT);
 }
 
 static void lose_a_connection(struct fake_part *part)
@@ -334,6 +372,7 @@ int main(void)
 		cmocka_unit_test(messages_arrive),
 		cmocka_unit_test(late_answers_are_taken),
 		cmocka_unit_test(a_rank_that_is_cut_off_is_named),
+		cmocka_unit_test(the_others_are_spared),
 		cmocka_unit_test(so_is_one_that_mpi_has_lost),
 		cmocka_unit_test(one_that_computes_for_long_is_waited_for),
 		cmocka_unit_test(patience_ends),

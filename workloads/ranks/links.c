@@ -55,6 +55,7 @@ struct links {
 		uint64_t head_out, head_in, took_out, took_in, ping, pong;
 	} * small;
 	unsigned peer; /* that is waited for */
+	uint64_t trips[PINGS_MOST];
 };
 
 /* --- opening ---------------------------------------------------------------------------------- */
@@ -390,7 +391,7 @@ static int links_compare(const void *left, const void *right)
 static int links_ping(
 	struct links *links, unsigned peer, struct links_answer *answer, struct error *err)
 {
-	static uint64_t trips[PINGS_MOST];
+	uint64_t *const trips = links->trips;
 	size_t count = 0;
 	const uint64_t begin_ns = clock_now_ns();
 	int code = 0;
