@@ -15,6 +15,7 @@ enum {
 	FLEETS = 8, /* of the same kind: other nodes, other draws */
 	FLEET_SEED = 52711,
 	ROUNDS_LEAST = 32,
+	SAMPLES_TIMES = 4,
 	ROUNDS_MOST = 512,
 	ROUNDS_KEPT = 4096,    /* of a node's input and step, to draw from */
 	NODE_ROUNDS = 5000000, /* of all simulated nodes and fleets together, about */
@@ -488,17 +489,19 @@ static void logs_of(
 		logs[f] = log(means[f].round / alone[f]);
 }
 
-/* As many members and rounds as these samples allow. */
+/* As many members and rounds as these samples allow, or some times as many: else none are replayed together. */
 static void choose_lengths(struct fleet_replay *replay, uint64_t samples, size_t *input_rounds)
 {
 	const unsigned devices = devices_of_node(replay->model);
 	const uint64_t round = (uint64_t)replay->model->replay.shape.batch_size * devices;
 	const struct replay_options options = model_options(replay->model, 1);
 	replay->warmup = (unsigned)((options.warmup_batches + devices - 1) / devices);
+	const uint64_t least = FLEETS * (replay->warmup + ROUNDS_LEAST) * round;
 	replay->members = FLEET_MEMBERS;
-	while (replay->members > 2 &&
-		FLEETS * replay->members * (replay->warmup + ROUNDS_LEAST) * round > samples)
+	while (replay->members > 2 && replay->members * least > samples)
 		replay->members /= 2;
+	if (replay->members * least > SAMPLES_TIMES * samples)
+		replay->members = 1;
 	const uint64_t fitting = samples / (FLEETS * replay->members * round);
 	const uint64_t rounds = fitting > replay->warmup ? fitting - replay->warmup : 0;
 	replay->rounds = rounds < ROUNDS_LEAST  ? ROUNDS_LEAST
@@ -568,6 +571,18 @@ static double recorded_rounds(const struct fleet_replay *replay)
 	return fmax((double)items / devices / (by_input ? node->shape.batch_size : 1), 1);
 }
 
+/* A node by itself, and nodes together, as the replays have it. */
+static int compare_with_replays(struct fleet_replay *replay, struct error *err)
+{
+	replay->alone_count = (size_t)FLEETS * replay->members * replay->rounds;
+	replay->alone = calloc(replay->alone_count, sizeof *replay->alone);
+	if (!replay->alone)
+		return error_set(err, -ENOMEM, "out of memory");
+	const int code = do_alone(replay, job_alone, replay->alone_ns, err);
+	sort_doubles(replay->alone, replay->alone_count);
+	return code ? code : find_correction(replay, err);
+}
+
 int fleet_replay_open(struct fleet_replay **out, const struct model *model,
 	const struct fleet_spread *spread, uint64_t samples, struct error *err)
 {
@@ -581,15 +596,8 @@ int fleet_replay_open(struct fleet_replay **out, const struct model *model,
 		.together = 1,
 		.stall_ns = mean_stall(model)};
 	choose_lengths(replay, samples, &replay->input_count);
-	replay->alone_count = (size_t)FLEETS * replay->members * replay->rounds;
-	replay->alone = calloc(replay->alone_count, sizeof *replay->alone);
-	if (!replay->alone)
-		return error_set(err, -ENOMEM, "out of memory");
-	int code = do_alone(replay, job_alone, replay->alone_ns, err);
-	sort_doubles(replay->alone, replay->alone_count);
-	if (!code)
-		code = keep_rounds(replay, false, model->replay.shape.batch_size,
-			replay->input_count, &replay->input, err);
+	int code = keep_rounds(replay, false, model->replay.shape.batch_size, replay->input_count,
+		&replay->input, err);
 	/* Steps are the same whatever they are fed with. */
 	if (!code)
 		code = keep_rounds(replay, true, 1, replay->step_count, &replay->step, err);
@@ -597,11 +605,13 @@ int fleet_replay_open(struct fleet_replay **out, const struct model *model,
 		code = do_alone(replay, job_recur, replay->alike_ns, err);
 	if (!code)
 		code = do_alone(replay, job_other, replay->other_ns, err);
-	if (!code)
-		code = find_correction(replay, err);
-	if (!code)
-		replay->recorded_rounds = recorded_rounds(replay);
-	return code;
+	if (!code && !(replay->alike_ns[0] > 0))
+		code = error_set(err, -EINVAL, "cannot replay what takes no time at all");
+	if (code)
+		return code;
+	replay->recorded_rounds = recorded_rounds(replay);
+	memcpy(replay->alone_ns, replay->alike_ns, sizeof replay->alone_ns);
+	return replay->members > 1 ? compare_with_replays(replay, err) : 0;
 }
 
 void fleet_replay_close(struct fleet_replay *replay)
@@ -617,7 +627,7 @@ void fleet_replay_close(struct fleet_replay *replay)
 /* If every node took what it takes by itself, and no queue filled while it waits. */
 static double bound_of(const struct fleet_replay *replay, unsigned nodes, double pause_ns)
 {
-	if (replay->spread.deviation > 0 || replay->spread.factors)
+	if (replay->spread.deviation > 0 || replay->spread.factors || replay->alone_count == 0)
 		return NAN;
 	return (fleet_maximum(replay->alone, replay->alone_count, nodes) + pause_ns) /
 	       statistics_mean(replay->alone_ns, FLEETS);

@@ -71,13 +71,13 @@ struct fleet_round {
 	double ratio; /* mean time over the mean time of a node by itself, >= 1 but for noise */
 	struct interval interval; /* 90 %, of one fleet */
 	double waiting; /* time until the slowest is done over what a node takes on average, >= 1 */
-	double bound;   /* the ratio if no queue absorbed anything; NAN: not known, nodes differ */
+	double bound;   /* the ratio if no queue absorbed anything; NAN: not known */
 	bool beyond; /* more nodes than recorded rounds to draw from: the slowest of these bounds them */
 };
 
 struct fleet_replay;
-/* Replays a node by itself.  samples: about so many are replayed for each fleet_replay_at, and here.  The model must live as
- * long.  To be closed after an error, too. */
+/* Replays a node by itself.  samples: about so many are replayed for each fleet_replay_at, and here; with batches of very many,
+ * none are replayed together, and rounds are simulated for fewer than FLEET_MEMBERS nodes, too.  The model must live as long.  To be closed after an error, too. */
 int fleet_replay_open(struct fleet_replay **out, const struct model *model,
 	const struct fleet_spread *spread, uint64_t samples, struct error *err);
 /* pause_seconds: from when the slowest node is done to the next round. */

@@ -454,7 +454,8 @@ static int take_ranks(struct what_if *what_if, struct model *model, struct error
 		code = report_open(&report, &what_if->record, err);
 	if (!code)
 		code = report_ranks_open(&view, &report, what_if->base, err);
-	if (!code && view.count > 1 && view.known == view.count) {
+	if (!code && view.count > 1 && view.known == view.count && view.rate > 0 &&
+		view.round_s > 0) {
 		answer->measured = (struct fleet_measured){.ranks = view.count,
 			.round_seconds = view.round_s,
 			.samples_per_s = view.rate};
@@ -476,13 +477,11 @@ static int take_ranks(struct what_if *what_if, struct model *model, struct error
 /* --- weak and strong scaling ------------------------------------------------------------------ */
 
 static int open_rounds(struct fleet_replay **out, const struct fleet_answer *answer,
-	const struct fleet *fleet, const struct model *model, struct error *err)
+	const struct fleet *fleet, const struct model *model, uint64_t samples, struct error *err)
 {
 	const int code = fleet_check(fleet, err);
 	*out = NULL;
-	return code ? code
-		    : fleet_replay_open(
-			      out, model, &answer->spread, FLEET_SAMPLES / answer->count, err);
+	return code ? code : fleet_replay_open(out, model, &answer->spread, samples, err);
 }
 
 /* Makes the model say of the measured ranks what they did: by how much they wait for each other, and by how fast one is. */
@@ -513,7 +512,7 @@ static int mend_by_ranks(
 static int scale_weakly(struct fleet_answer *answer, const struct model *model, struct error *err)
 {
 	struct fleet_replay *replay;
-	int code = open_rounds(&replay, answer, &answer->fleet, model, err);
+	int code = open_rounds(&replay, answer, &answer->fleet, model, FLEET_SAMPLES, err);
 	answer->together = 1;
 	if (!code && answer->measured.ranks > 0)
 		code = mend_by_ranks(answer, replay, err);
@@ -566,7 +565,8 @@ static int scale_strongly_to(const struct what_if *what_if, const struct model *
 			fleet.node_samples_per_s * other.throughput / whole.throughput, &fleet,
 			err);
 	if (!code)
-		code = open_rounds(&replay, answer, &fleet, &part, err);
+		code = open_rounds(
+			&replay, answer, &fleet, &part, FLEET_SAMPLES / answer->count, err);
 	if (!code) {
 		fleet_replay_set_waiting(replay, answer->together);
 		code = fleet_wait_for_slowest(&fleet, replay, &nodes, 1, &round, err);

@@ -305,6 +305,24 @@ static void a_simulated_barrier_is_predicted(void **state)
 	assert_in_range(many.within, 32, many.of);
 }
 
+/* Too few samples for replays together: rounds alone are simulated. */
+static void rounds_alone_will_do(void **state)
+{
+	(void)state;
+	struct node *const node = node_of(constant_one, 0.3, uniform_one, 1, 4, 11);
+	struct fleet_replay *replay;
+	struct fleet_round round;
+	struct error err = {""};
+	assert_int_equal(fleet_replay_open(&replay, &node->model, &alike, 1, &err), 0);
+	for (unsigned nodes = 2; nodes <= 128; nodes *= 4) {
+		assert_int_equal(fleet_replay_at(replay, nodes, 0, &round, &err), 0);
+		assert_close(round.ratio, 2.0 * nodes / (nodes + 1), 0.03);
+		assert_true(isnan(round.bound));
+	}
+	fleet_replay_close(replay);
+	free(node);
+}
+
 static void more_nodes_than_rounds_is_told(void **state)
 {
 	(void)state;
@@ -539,6 +557,7 @@ int main(void)
 		cmocka_unit_test(the_largest_step_is_waited_for),
 		cmocka_unit_test(the_slowest_node_is_waited_for),
 		cmocka_unit_test(a_simulated_barrier_is_predicted),
+		cmocka_unit_test(rounds_alone_will_do),
 		cmocka_unit_test(more_nodes_than_rounds_is_told),
 		cmocka_unit_test(nodes_of_several_devices),
 		cmocka_unit_test(ranks_tell_how_they_differ),
