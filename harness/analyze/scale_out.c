@@ -24,6 +24,7 @@ enum {
 };
 
 static const double Z90 = 1.645;
+static const double DEVIATION_TIMES = 3;
 /* A ratio that is no higher cannot hide much that was not recorded. */
 static const double BEYOND_MATTERS = 1.01;
 /* Waiting of which less was predicted does not tell how much of it there is; nor is there more than this power of it. */
@@ -57,7 +58,8 @@ double fleet_maximum(const double *ascending, size_t count, unsigned draws)
 
 /* --- nodes that differ ------------------------------------------------------------------------ */
 
-/* The deviation as it may be: of n nodes it is known by a chi-squared variable of n - 1 degrees of freedom. */
+/* The deviation as it may be: of n nodes it is known by a chi-squared variable of n - 1 degrees of freedom.  Two nodes that are
+ * alike by chance say nothing of a thousand others, but not that these have nothing in common. */
 static double doubt_deviation(const struct fleet_spread *spread, struct rng *rng)
 {
 	double squares = 0;
@@ -65,8 +67,18 @@ static double doubt_deviation(const struct fleet_spread *spread, struct rng *rng
 		const double z = rng_normal(rng);
 		squares += z * z;
 	}
-	return squares > 0 ? spread->deviation * sqrt((spread->measured - 1) / squares)
+	return squares > 0 ? spread->deviation *
+				     fmin(sqrt((spread->measured - 1) / squares), DEVIATION_TIMES)
 			   : spread->deviation;
+}
+
+/* ln(time over the modelled node's), mean over those that were measured. */
+static double spread_centre(const struct fleet_spread *spread)
+{
+	double centre = 0;
+	for (unsigned i = 0; spread->factors && i < spread->measured; i++)
+		centre += log(spread->factors[i]) / spread->measured;
+	return centre;
 }
 
 /* ln(time of all ranks together) in a repetition. */
@@ -129,11 +141,9 @@ static void draw_factors(
 	const struct fleet_spread *spread, size_t fleet, double *factors, unsigned nodes)
 {
 	struct rng rng;
-	double centre = 0;
+	double centre = spread_centre(spread);
 	rng_init(&rng, seed_of(fleet), STREAM_FACTORS);
 	const double deviation = doubt_deviation(spread, &rng);
-	for (unsigned i = 0; spread->factors && i < spread->measured; i++)
-		centre += log(spread->factors[i]) / spread->measured;
 	if (spread->factors)
 		centre += deviation / sqrt(spread->measured) * rng_normal(&rng);
 	for (unsigned i = 0; i < nodes; i++)
@@ -701,7 +711,11 @@ int fleet_replay_at(struct fleet_replay *replay, unsigned nodes, double pause_se
 	const double most = isnan(out->bound) ? (double)HUGE_VAL : out->bound - pause;
 	out->waiting = fmin(found, most) / own;
 	out->ratio = pause + own * pow(out->waiting, replay->together);
-	out->interval = (struct interval){out->ratio * exp(-half), out->ratio * exp(half)};
+	/* The slowest node is no faster than the mean one. */
+	const double own_doubt = replay->spread.factors ? 0 : Z90 * replay->spread.deviation;
+	const double least = (pause + exp(spread_centre(&replay->spread))) * exp(-own_doubt);
+	out->interval = (struct interval){
+		fmin(fmax(out->ratio * exp(-half), least), out->ratio), out->ratio * exp(half)};
 	out->beyond = nodes > replay->recorded_rounds && out->ratio > BEYOND_MATTERS;
 	return code;
 }
