@@ -494,7 +494,9 @@ static void other_ends(struct speaking *s, struct ending *endings)
 
 static void speaking_end(struct speaking *s)
 {
-	struct ending *const endings = calloc(2 * s->ranks->world.count, sizeof *endings);
+	/* Of this process, which ends: MPI may still write to it. */
+	static struct ending *endings;
+	endings = calloc(2 * s->ranks->world.count, sizeof *endings);
 	if (!endings)
 		s->ranks->lost = true;
 	else if (ranks_leads(s->ranks))
@@ -504,7 +506,6 @@ static void speaking_end(struct speaking *s)
 	if (atomic_load(s->r->runner->stop))
 		s->ranks->lost = true;
 	ranks_close(s->ranks, EXIT_STATUS_CANNOT);
-	/* The process ends: what MPI may still write to goes with it. */
 }
 
 static void speak(void *context, int fd)

@@ -235,11 +235,6 @@ static bool edge_touches(const struct edge *edge, unsigned node)
 	return edge->link.from == node || edge->link.to == node;
 }
 
-static bool edge_is_between(const struct edge *edge, unsigned a, unsigned b)
-{
-	return edge_touches(edge, a) && edge_touches(edge, b);
-}
-
 /* The others' interval and median: medians over the edges that are not the suspect's. */
 struct reference {
 	struct interval speed;
@@ -249,14 +244,13 @@ struct reference {
 enum reference_part { REFERENCE_LOW, REFERENCE_MEDIAN, REFERENCE_HIGH, REFERENCE_PARTS };
 
 static double reference_part(
-	const struct comparing *c, enum reference_part part, unsigned node, const struct edge *link)
+	const struct comparing *c, enum reference_part part, struct link_of suspect)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < c->count; i++) {
 		const struct edge *const edge = &c->edges[i];
-		const bool own = link ? edge_is_between(edge, link->link.from, link->link.to)
-				      : edge_touches(edge, node);
-		if (own || edge->explained || !edge->control)
+		if (edge->explained || !edge->control ||
+			(edge_touches(edge, suspect.from) && edge_touches(edge, suspect.to)))
 			continue;
 		c->room[count++] = part == REFERENCE_LOW    ? edge->speed.low
 				   : part == REFERENCE_HIGH ? edge->speed.high
@@ -265,13 +259,12 @@ static double reference_part(
 	return statistics_median(c->room, count);
 }
 
-/* Of a node's edges (link NULL), or of a link's. */
-static struct reference reference_of(
-	const struct comparing *c, unsigned node, const struct edge *link)
+/* Of the edges but those between two nodes, or, where they are the same, but all of that node. */
+static struct reference reference_of(const struct comparing *c, struct link_of suspect)
 {
-	return (struct reference){.speed = {reference_part(c, REFERENCE_LOW, node, link),
-					  reference_part(c, REFERENCE_HIGH, node, link)},
-		.median = reference_part(c, REFERENCE_MEDIAN, node, link)};
+	return (struct reference){.speed = {reference_part(c, REFERENCE_LOW, suspect),
+					  reference_part(c, REFERENCE_HIGH, suspect)},
+		.median = reference_part(c, REFERENCE_MEDIAN, suspect)};
 }
 
 /* NAN, where there is nothing to compare with, is not apart. */
@@ -339,7 +332,7 @@ static bool compare_next_node(struct comparing *c, struct slow_link *out)
 {
 	*out = (struct slow_link){.of = c->of, .is_node = true, .loss = -1};
 	for (unsigned node = 0; node < c->nodes; node++) {
-		const struct reference reference = reference_of(c, node, NULL);
+		const struct reference reference = reference_of(c, (struct link_of){node, node});
 		const struct edge *sends;
 		const struct edge *receives;
 		const bool there = node_is_slow(c, node, false, &reference, &sends);
@@ -371,18 +364,19 @@ static struct edge *edge_back(const struct comparing *c, const struct edge *edge
 	return NULL;
 }
 
-/* All against what none of them has explained: they do not stand up for each other. */
-static void compare_links(struct comparing *c)
+/* All against what no node explains.  False without memory. */
+static bool compare_links(struct comparing *c)
 {
 	bool *const slow = calloc(c->count + 1, sizeof *slow);
 	struct reference *const references = calloc(c->count + 1, sizeof *references);
-	for (size_t i = 0; slow && references && i < c->count; i++) {
+	const bool whole = slow && references;
+	for (size_t i = 0; whole && i < c->count; i++) {
 		references[i] =
-			i > 0 && c->count > FEW ? references[0] : reference_of(c, 0, &c->edges[i]);
+			i > 0 && c->count > FEW ? references[0] : reference_of(c, c->edges[i].link);
 		c->edges[i].record->loss[c->edges[i].way] = edge_loss(&c->edges[i], &references[i]);
 		slow[i] = !c->edges[i].explained && edge_is_apart(c, &c->edges[i], &references[i]);
 	}
-	for (size_t i = 0; slow && references && i < c->count; i++) {
+	for (size_t i = 0; whole && i < c->count; i++) {
 		const struct edge *const edge = &c->edges[i];
 		const struct edge *const back = edge_back(c, edge);
 		const bool both = c->of == LINK_LATENCY || (back && slow[back - c->edges]);
@@ -402,6 +396,7 @@ static void compare_links(struct comparing *c)
 	}
 	free(slow);
 	free(references);
+	return whole;
 }
 
 /* controls: which of the records others are compared with; NULL: all. */
@@ -416,7 +411,7 @@ static int compare(enum link_quantity of, unsigned nodes, struct link_record *re
 		.room = calloc(ways * count + 1, sizeof *c.room),
 		.found = calloc(SLOW_LINKS_FOUND_MAX, sizeof *c.found)};
 	struct slow_link next;
-	const bool whole = c.edges && c.room && c.found;
+	bool whole = c.edges && c.room && c.found;
 	for (size_t i = 0; whole && i < count; i++)
 		for (unsigned way = 0; way < ways; way++) {
 			records[i].loss[first + way] = (double)NAN;
@@ -429,7 +424,7 @@ static int compare(enum link_quantity of, unsigned nodes, struct link_record *re
 		compare_keep(&c, &next);
 	}
 	if (whole && nodes > 2)
-		compare_links(&c);
+		whole = compare_links(&c);
 	for (size_t i = 0; whole && i < c.found_count; i++) {
 		if (out->found_count < SLOW_LINKS_FOUND_MAX)
 			out->found[out->found_count++] = c.found[i];

@@ -412,8 +412,10 @@ static int links_ping(
 		return code;
 	count -= PINGS_UNCOUNTED;
 	qsort(trips, count, sizeof *trips, links_compare);
-	answer->latency_ns = (double)trips[count / 2] / 2;
-	answer->tail_ns = (double)trips[(count * 99) / 100] / 2;
+	const size_t middle = count / 2;
+	const size_t late = count * 99 / 100;
+	answer->latency_ns = (double)trips[middle] / 2;
+	answer->tail_ns = (double)trips[late] / 2;
 	return 0;
 }
 
