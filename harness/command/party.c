@@ -302,6 +302,16 @@ static int leader_begin_records(struct party *party, const struct record *record
 	return code;
 }
 
+static int leader_end_records(struct party *party, const struct record *record, struct error *err)
+{
+	char *const line = record_end_line(record);
+	int code = line ? 0 : error_set(err, -ENOMEM, "out of memory for the ranks' results");
+	for (unsigned rank = 1; rank < party->ranks->world.count && !code; rank++)
+		code = party_append(party, rank, line, strlen(line), err);
+	free(line);
+	return code;
+}
+
 /* --- a pipeline on all ranks ------------------------------------------------------------------ */
 
 static unsigned party_count(const struct party_job *job)
@@ -1007,6 +1017,7 @@ const struct party_calls party_of_ranks = {
 	.follow = follower_follow,
 	.begin = leader_begin,
 	.begin_records = leader_begin_records,
+	.end_records = leader_end_records,
 	.start = leader_start,
 	.finish = leader_finish,
 	.describe = leader_describe,

@@ -37,6 +37,7 @@ struct party_calls {
 	int (*follow)(struct party *party, const struct invocation *invocation, struct error *err);
 	int (*begin)(struct party *party, const struct plan *plan, struct error *err);
 	int (*begin_records)(struct party *party, const struct record *record, struct error *err);
+	int (*end_records)(struct party *party, const struct record *record, struct error *err);
 	int (*start)(struct party *party, const struct party_job *job, struct ranks **ranks,
 		struct error *err);
 	int (*finish)(struct party *party, const struct party_job *job, int code,
@@ -103,6 +104,13 @@ static inline int party_begin_records(
 	struct party *party, const struct record *record, struct error *err)
 {
 	return party->ranks ? party->calls->begin_records(party, record, err) : 0;
+}
+
+/* They end as that record did. */
+static inline int party_end_records(
+	struct party *party, const struct record *record, struct error *err)
+{
+	return party->ranks ? party->calls->end_records(party, record, err) : 0;
 }
 
 /* A pipeline that all run at the same time: beside the leader's own pipeline_run.  kept: a repetition, whose measurements and

@@ -724,6 +724,8 @@ static int session_finish(struct session *session, struct error *err)
 	session->record.interrupted = atomic_load(session->invocation->stop) ||
 				      (session->sequential && !session->complete);
 	int saved = record_end(&session->record, &saving);
+	if (!saved)
+		saved = party_end_records(&session->party, &session->record, &saving);
 	int code = report_open(&report, &session->record, err);
 	if (code)
 		return command_status(code);

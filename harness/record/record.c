@@ -754,6 +754,11 @@ int record_end(struct record *record, struct error *err)
 	return append_json(record, record_end_to_json(record), err);
 }
 
+char *record_end_line(const struct record *record)
+{
+	return line_text(record_end_to_json(record));
+}
+
 void record_release(struct record *record)
 {
 	for (size_t i = 0; i < record->entry_count; i++)

@@ -158,6 +158,8 @@ int record_read(
 	struct record *record, const char *path, const char *text, size_t size, struct error *err);
 /* Writes the end line; sets finished (when it is 0) and interrupted. */
 int record_end(struct record *record, struct error *err);
+/* The line that it wrote; fresh memory, NULL without. */
+char *record_end_line(const struct record *record);
 /* So many repetitions of each point it was, not as many as were planned: the header line is written anew.  Before the
  * end line. */
 int record_settle_repeats(struct record *record, uint32_t repeats, struct error *err);

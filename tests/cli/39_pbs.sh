@@ -47,5 +47,6 @@ for folder in ("results/pbs-17", "results/pbs-17/ranks/0001"):
     count = collections.Counter((row["point"], row["repeat"]) for row in rows if row.get("kind") == "repetition")
     assert sorted(count) == [(p, r) for p in range(4) for r in range(2)], (folder, count)
     assert set(count.values()) == {1}, (folder, count)
+    assert rows[-1]["kind"] == "end" and not rows[-1]["interrupted"], (folder, rows[-1])
 assert json.load(open("results/pbs-17/summary.json"))["status"] == "complete"
 PY
