@@ -6,6 +6,7 @@
 #include "harness/base/units.h"
 #include "workloads/backend/cuda.h"
 #include "workloads/model/model.h"
+#include "workloads/ranks/gradients.h"
 #include "workloads/sample/sample.h"
 
 #include <errno.h>

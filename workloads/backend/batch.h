@@ -4,7 +4,7 @@
 #define MLBENCH_WORKLOADS_BACKEND_BATCH_H
 
 #include "harness/config/config.h"
-#include "workloads/ranks/gradients.h"
+#include "workloads/ranks/gradients_round.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -11,6 +11,7 @@
 #include "workloads/backend/backend.h"
 #include "workloads/model/emulated_steps.h"
 #include "workloads/model/model.h"
+#include "workloads/ranks/gradients.h"
 #include "workloads/ranks/ranks.h"
 #include "workloads/sample/sample.h"
 

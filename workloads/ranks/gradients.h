@@ -15,16 +15,13 @@
 #define MLBENCH_WORKLOADS_RANKS_GRADIENTS_H
 
 #include "harness/base/error.h"
+#include "workloads/ranks/gradients_round.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct ranks;
-struct gradients_round;
-
-/* Why a rank leaves; of several the largest counts. */
-enum gradients_leave { GRADIENTS_STAY, GRADIENTS_ENDED, GRADIENTS_FAILED };
 
 struct gradients_options {
 	struct ranks *ranks;
@@ -32,16 +29,6 @@ struct gradients_options {
 	uint64_t bytes;        /* of gradients; 0: ranks only meet */
 	uint64_t bucket_bytes; /* of a bucket at most; 0: all are one */
 	bool overlap;
-};
-
-/* Of a round.  Monotonic times of this rank, ns. */
-struct gradients_round {
-	uint64_t first_ns; /* the first bucket was begun */
-	uint64_t met_ns;   /* the last rank had its gradients */
-	uint64_t ended_ns; /* the sums are there */
-	uint64_t late_ns;  /* how long all waited for that rank alone: from the last but one */
-	unsigned last;     /* which rank it was */
-	enum gradients_leave leaves; /* anything but STAY: it was the last round */
 };
 
 /* Bytes that gradients_open maps. */
