@@ -16,7 +16,7 @@ if [ -z "${SLURM_ALONE:-}" ]; then
 	for program in munged slurmctld slurmd srun ip; do
 		command -v $program >/dev/null || cannot "$program is not installed (packages munge, slurmctld, slurmd, slurm-client, iproute2)"
 	done
-	alone=(setpriv --pdeathsig KILL unshare --mount --net --pid --fork --kill-child --mount-proc)
+	alone=(setpriv --pdeathsig KILL unshare --mount --net --uts --pid --fork --kill-child --mount-proc)
 	# Root in a namespace of users may not set groups, which slurmctld insists on; it asks nobody else to.
 	[ "$(id -u)" -eq 0 ] || alone=(unshare --user --map-current-user --keep-caps "${alone[@]}")
 	"${alone[@]}" ip link add v0 type veth peer name v1 2>/dev/null || cannot "no namespaces here"
@@ -33,8 +33,9 @@ nodes=1
 [ "${1:-}" != --nodes ] || { nodes=$2 && shift 2; }
 [ $# -gt 0 ] || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
-mount -t tmpfs tmpfs /run || cannot "no tmpfs can be mounted"
-work=/run/slurm user=$(id -un)
+user=$(id -un 2>/dev/null) || cannot "this user has no name"
+mount -t tmpfs tmpfs /run && hostname n0 || cannot "no tmpfs and host name of its own"
+work=/run/slurm
 mkdir -m 755 $work
 mkdir $work/state
 # Open MPI uses no loopback interface.
@@ -49,7 +50,7 @@ munged --force --key-file=$work/munge.key --socket=$work/munge.sock --pid-file=$
 # cred_expire: a job that was requeued waits as long, else two minutes.
 cat >$work/slurm.conf <<CONF
 ClusterName=test
-SlurmctldHost=$(uname -n)(127.0.0.1)
+SlurmctldHost=n0(127.0.0.1)
 SlurmUser=$user
 SlurmdUser=$user
 AuthType=auth/munge
