@@ -4,6 +4,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/launcher.h"
 #include "harness/base/log.h"
+#include "harness/base/program.h"
 #include "harness/base/text.h"
 #include "harness/command/command.h"
 #include "harness/command/party.h"
@@ -12,7 +13,9 @@
 #include "harness/live/front.h"
 #include "harness/live/storage_watch.h"
 #include "harness/live/terminal_guard.h"
+#include "harness/live/watch.h"
 #include "harness/measure/environment.h"
+#include "harness/report/report_ranks.h"
 #include "harness/report/style.h"
 #include "workloads/image/codec.h"
 #include "workloads/sample/sample.h"
@@ -111,7 +114,7 @@ static void main_take_signal(const siginfo_t *info)
 	main_on_signal(info->si_signo, &copy, NULL);
 }
 
-static const struct storage_watch_calls watch_calls = {
+static const struct storage_watch_calls storage_calls = {
 	.stop = &stop, .take = main_take_signal, .say = main_say_last, .end = main_end_stuck};
 
 /* A terminal that goes away: kernel and shell both tell of it, so that a second one is no impatience. */
@@ -223,7 +226,10 @@ static int check_paths(const struct invocation *invocation, struct error *err)
 static const struct party_calls *main_party(void)
 {
 	struct launcher launcher;
-	return launcher_find(&launcher) && launcher.count > 1 ? &party_of_ranks : NULL;
+	if (!launcher_find(&launcher) || launcher.count < 2)
+		return NULL;
+	program_be_rank(launcher.rank);
+	return &party_of_ranks;
 }
 
 static int main_run_command(const struct command *command, int argc, char **argv, struct error *err)
@@ -231,6 +237,7 @@ static int main_run_command(const struct command *command, int argc, char **argv
 	struct invocation invocation = {.commands = commands,
 		.command = command,
 		.stop = &stop,
+		.view = &watch_calls,
 		.party = main_party(),
 		.document_written = &document_written,
 		.ask_paths = storage_watch_paths};
@@ -254,7 +261,7 @@ static int main_run_command(const struct command *command, int argc, char **argv
 			log_set_level(LOG_LEVEL_VERBOSE);
 		code = check_arguments(&invocation, err);
 		if (!code)
-			storage_watch_begin(&watch_calls);
+			storage_watch_begin(&storage_calls);
 		if (!code)
 			code = check_paths(&invocation, err);
 		if (!code && invocation.options.values[OPTION_NODE])
@@ -303,6 +310,7 @@ int main(int argc, char **argv)
 	if (!set_up_streams())
 		return EXIT_STATUS_CANNOT;
 	section_owners_register(section_owner_list);
+	report_ranks_register(&report_of_ranks);
 	set_up_signals();
 	set_up_limits();
 	store_patience.stop = &stop;

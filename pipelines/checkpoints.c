@@ -3,6 +3,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
+#include "harness/base/program.h"
 #include "harness/base/units.h"
 #include "harness/measure/span.h"
 #include "pipelines/repetition.h"
@@ -96,7 +97,8 @@ int checkpoints_plan(const struct config *config, const struct dataset *dataset,
 	struct pipeline_plan *plan, struct error *err)
 {
 	/* Of ranks, the first one saves for all, and they wait for it. */
-	if (config_integer(config, KEY_CHECKPOINT_EVERY) == 0 || plan_rank(config) > 0)
+	if (config_integer(config, KEY_CHECKPOINT_EVERY) == 0 ||
+		program_rank_of(config_integer(config, KEY_RUN_RANKS)) > 0)
 		return 0;
 	const bool adam = config_integer(config, KEY_STEP_OPTIMIZER) == STEP_OPTIMIZER_ADAM;
 	plan->checkpoint_bytes = (uint64_t)config_integer(config, KEY_CHECKPOINT_BYTES);

@@ -4,12 +4,11 @@
  * memory do not contain it, as those of another job on the node would not. */
 #include "pipelines/injection.h"
 
-#include "pipelines/pipeline.h"
-
 #include "pipelines/overhead.h"
 
 #include "harness/base/clock.h"
 #include "harness/base/memory.h"
+#include "harness/base/program.h"
 #include "harness/base/units.h"
 
 #include <errno.h>
@@ -116,7 +115,7 @@ static void hogs_close(struct hogs *hogs)
 static double injection_slow_device(const struct config *config)
 {
 	const int64_t ranks = config_integer(config, KEY_RUN_RANKS);
-	const bool other = ranks > 1 && plan_rank(config) + 1 != ranks;
+	const bool other = ranks > 1 && program_rank_of(ranks) + 1 != ranks;
 	return other ? 1 : config_real(config, KEY_INJECT_SLOW_DEVICE);
 }
 

@@ -80,7 +80,7 @@ static int open_gradients(struct run *run, struct error *err)
 {
 	if (!run->ranks)
 		return 0;
-	return run->ranks->calls->open_gradients(&run->gradients,
+	return run->ranks->open_gradients(&run->gradients,
 		&(const struct gradients_options){.ranks = run->ranks,
 			.count = count_ranks(run),
 			.bytes = (uint64_t)model_gradient_bytes(run->config),

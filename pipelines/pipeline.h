@@ -106,8 +106,6 @@ int pipeline_plan(const struct config *config, const struct dataset *dataset,
 int pipeline_plan_samples(const struct config *config, const struct dataset *samples,
 	struct pipeline_plan *plan, struct error *err);
 
-/* Which of run.ranks this process is, by its launcher; alone, and of one that does not train, it is 0. */
-uint32_t plan_rank(const struct config *config);
 struct sampler_options plan_sampler(const struct config *config, const struct dataset *dataset);
 
 /* Samples that a slot has room for: batch.size, or the whole data set if that is smaller. */

@@ -1,7 +1,7 @@
 /* What a configuration will take: counts of threads and buffers, and the bound on memory. */
 #include "pipelines/pipeline.h"
 
-#include "harness/base/launcher.h"
+#include "harness/base/program.h"
 #include "harness/base/units.h"
 #include "harness/config/shape.h"
 #include "harness/measure/proc_text.h"
@@ -33,14 +33,6 @@ static uint64_t round_up(uint64_t value, uint64_t unit)
 	return (value + unit - 1) / unit * unit;
 }
 
-uint32_t plan_rank(const struct config *config)
-{
-	struct launcher launcher;
-	return launcher_find(&launcher) && launcher.rank < config_integer(config, KEY_RUN_RANKS)
-		       ? launcher.rank
-		       : 0;
-}
-
 struct sampler_options plan_sampler(const struct config *config, const struct dataset *dataset)
 {
 	return (struct sampler_options){
@@ -55,7 +47,7 @@ struct sampler_options plan_sampler(const struct config *config, const struct da
 		.window = (uint32_t)config_integer(config, KEY_READ_SHUFFLE_BUFFER),
 		.drop_last = config_on(config, KEY_BATCH_DROP_LAST),
 		.devices = (uint32_t)config_integer(config, KEY_STEP_DEVICES),
-		.rank = plan_rank(config),
+		.rank = program_rank_of(config_integer(config, KEY_RUN_RANKS)),
 		.ranks = (uint32_t)config_integer(config, KEY_RUN_RANKS),
 		.epochs = (uint64_t)config_integer(config, KEY_MEASURE_EPOCHS),
 	};

@@ -34,6 +34,20 @@ bool program_beside(const char *relative, char *out, size_t room)
 	return false;
 }
 
+/* --- which one it is -------------------------------------------------------------------------- */
+
+static unsigned program_rank;
+
+void program_be_rank(unsigned rank)
+{
+	program_rank = rank;
+}
+
+unsigned program_rank_of(int64_t ranks)
+{
+	return program_rank < ranks ? program_rank : 0;
+}
+
 /* --- its optional parts ----------------------------------------------------------------------- */
 
 /* The Makefile defines MLBENCH_WITH_<package> for each optional library that pkg-config finds. */

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* --- its place -------------------------------------------------------------------------------- */
 
@@ -14,6 +15,13 @@ void program_folder(char *out, size_t room);
 
 /* The path of `relative` ("../lib/x") seen from there; false, with "", when there is nothing or no room.  Any thread. */
 bool program_beside(const char *relative, char *out, size_t room);
+
+/* --- which one it is -------------------------------------------------------------------------- */
+
+/* A launcher started several: which one this is, set once, by main. */
+void program_be_rank(unsigned rank);
+/* Which of the first `ranks` ranks this process is; 0 of one that is alone, or is none of them.  Any thread. */
+unsigned program_rank_of(int64_t ranks);
 
 /* --- its optional parts ----------------------------------------------------------------------- */
 

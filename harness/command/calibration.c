@@ -6,7 +6,6 @@
 #include "harness/base/buffer.h"
 #include "harness/record/config_json.h"
 #include "harness/report/material.h"
-#include "harness/report/report_ranks.h"
 #include "harness/report/trials.h"
 #include "workloads/model/emulated_steps.h"
 

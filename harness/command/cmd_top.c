@@ -20,7 +20,7 @@ static char *find_timeline(const struct record *record, uint32_t point)
 {
 	const bool compress = config_on(&record->config, KEY_TRACE_COMPRESS);
 	for (int turn = 0; turn < 2; turn++) {
-		char *path = timeline_path(record, point, turn == 0 ? compress : !compress);
+		char *path = record_timeline_path(record, point, turn == 0 ? compress : !compress);
 		if (path && access(path, F_OK) == 0)
 			return path;
 		free(path);

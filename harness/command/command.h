@@ -22,7 +22,8 @@ struct invocation {
 	const struct command *const *commands; /* all of them, NULL-terminated, for help */
 	const struct command *command;
 	struct options options;
-	const atomic_bool *stop; /* Ctrl-C */
+	const atomic_bool *stop;        /* Ctrl-C */
+	const struct watch_calls *view; /* of --watch (harness/live/watch.h); NULL: there is none */
 	const struct party_calls
 		*party; /* of the ranks of a launcher (party.h); NULL: there are none */
 	atomic_bool *document_written; /* with --json: stdout has its document */

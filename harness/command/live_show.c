@@ -4,7 +4,6 @@
 #include "harness/base/array.h"
 #include "harness/base/buffer.h"
 #include "harness/base/clock.h"
-#include "harness/base/launcher.h"
 #include "harness/base/log.h"
 #include "harness/base/units.h"
 #include "harness/live/listen.h"
@@ -204,21 +203,22 @@ void live_show_close(struct live_show *show)
 void live_show_begin_view(struct live_show *show)
 {
 	const struct options *options = &show->invocation->options;
-	struct launcher launcher;
 	const struct watch_options how = {.board = show->feed.board,
 		.pid = (int32_t)getpid(),
 		.own = true,
-		.keyless = launcher_find(&launcher) && !isatty(STDIN_FILENO),
+		.keyless = show->invocation->party && !isatty(STDIN_FILENO),
 		.stop = show->invocation->stop,
 		.colour = !options_given(options, OPTION_NO_COLOR)};
 	struct error why = {0};
-	if (options_given(options, OPTION_WATCH) && watch_open(&show->watch, &how, &why))
+	const struct watch_calls *const view = show->invocation->view;
+	if (options_given(options, OPTION_WATCH) && view && view->open(&show->watch, &how, &why))
 		log_warn("no live view: %s; the run continues without it", why.text);
 }
 
 void live_show_end_view(struct live_show *show)
 {
-	watch_close(show->watch);
+	if (show->watch)
+		show->invocation->view->close(show->watch);
 	show->watch = NULL;
 }
 

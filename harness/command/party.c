@@ -7,9 +7,11 @@
 #include "harness/base/files.h"
 #include "harness/base/hash.h"
 #include "harness/base/log.h"
+#include "harness/base/units.h"
 #include "harness/command/limits.h"
 #include "harness/command/resume.h"
 #include "harness/record/fields.h"
+#include "workloads/ranks/gradients.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -158,9 +160,26 @@ static int party_compare(struct party *party, unsigned rank, const json_t *own,
 
 /* --- leading ---------------------------------------------------------------------------------- */
 
+static int leader_settle(struct config *config, struct error *err)
+{
+	struct launcher launcher = {.count = 1};
+	char text[UNITS_BYTES];
+	(void)launcher_find(&launcher);
+	const int64_t most = plan_most_ranks(config);
+	if (most > launcher.count)
+		return error_set(err, -EINVAL, "run.ranks = %" PRId64 ", but %s started %u", most,
+			launcher.name, launcher.count);
+	if (most > 0 || config_find_axis(config, KEY_RUN_RANKS))
+		return 0;
+	(void)snprintf(text, sizeof text, "%u", launcher.count);
+	return config_set_key(config, KEY_RUN_RANKS, text, err);
+}
+
 static int leader_open(struct party *party, const atomic_bool *stop, struct error *err)
 {
 	const int code = ranks_open(&party->ranks, stop, err);
+	if (party->ranks)
+		party->ranks->open_gradients = gradients_open;
 	return code || !party->ranks ? code : binding_settle(&party->binding, party->ranks, err);
 }
 
@@ -1012,6 +1031,7 @@ static int follower_follow(
 }
 
 const struct party_calls party_of_ranks = {
+	.settle = leader_settle,
 	.open = leader_open,
 	.close = leader_close,
 	.follow = follower_follow,

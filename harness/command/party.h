@@ -32,6 +32,7 @@ struct party_job;
 
 /* The calls below, which main hands to a command where a launcher started it: alone, it links nothing of ranks. */
 struct party_calls {
+	int (*settle)(struct config *config, struct error *err);
 	int (*open)(struct party *party, const atomic_bool *stop, struct error *err);
 	void (*close)(struct party *party, int status);
 	int (*follow)(struct party *party, const struct invocation *invocation, struct error *err);
@@ -57,6 +58,13 @@ struct party {
 	/* The leader's: what the others recorded of the last job. */
 	struct timeline_others timelines;
 };
+
+/* run.ranks of a configuration: as many ranks as the launcher started, where nothing else is said.  -EINVAL: they are more. */
+static inline int party_settle(
+	const struct invocation *invocation, struct config *config, struct error *err)
+{
+	return invocation->party->settle(config, err);
+}
 
 /* Finds the others.  -ENOTSUP: they cannot be reached. */
 static inline int party_open(

@@ -4,7 +4,6 @@
 #include "harness/analyze/stop_rule.h"
 #include "harness/base/array.h"
 #include "harness/base/clock.h"
-#include "harness/base/launcher.h"
 #include "harness/base/log.h"
 #include "harness/base/rng.h"
 #include "harness/base/step_schedule.h"
@@ -12,6 +11,7 @@
 #include "harness/base/units.h"
 #include "harness/command/data_set.h"
 #include "harness/command/limits.h"
+#include "harness/command/party.h"
 #include "harness/command/step_facts.h"
 #include "harness/measure/proc_text.h"
 #include "harness/record/config_json.h"
@@ -400,30 +400,27 @@ int plan_settle_sweep(struct config *config, struct error *err)
 	return code;
 }
 
-/* As many ranks as the launcher started, where nothing else is said; and never more. */
-static int plan_settle_ranks(struct config *config, struct error *err)
+int64_t plan_most_ranks(const struct config *config)
 {
-	struct launcher launcher;
-	char text[UNITS_BYTES];
-	const bool launched = launcher_find(&launcher) && launcher.count > 1;
-	const int64_t there = launched ? launcher.count : 1;
 	const struct config_axis *const axis = config_find_axis(config, KEY_RUN_RANKS);
 	int64_t most = config_integer(config, KEY_RUN_RANKS);
 	for (size_t i = 0; axis && i < axis->count; i++)
 		most = axis->values[i].integer > most ? axis->values[i].integer : most;
-	if (most > there && launched)
-		return error_set(err, -EINVAL, "run.ranks = %" PRId64 ", but %s started %u", most,
-			launcher.name, launcher.count);
-	if (most > there)
-		return error_set(err, -EINVAL,
-			"run.ranks = %" PRId64
-			" needs a launcher that starts them: mpirun -n %" PRId64
-			" mlbench ..., or srun",
-			most, most);
-	if (!launched || axis || most > 0)
-		return 0;
-	(void)snprintf(text, sizeof text, "%u", launcher.count);
-	return config_set_key(config, KEY_RUN_RANKS, text, err);
+	return most;
+}
+
+static int plan_settle_ranks(
+	struct config *config, const struct invocation *invocation, struct error *err)
+{
+	if (invocation->party)
+		return party_settle(invocation, config, err);
+	const int64_t most = plan_most_ranks(config);
+	return most < 2 ? 0
+			: error_set(err, -EINVAL,
+				  "run.ranks = %" PRId64
+				  " needs a launcher that starts them: mpirun -n %" PRId64
+				  " mlbench ..., or srun",
+				  most, most);
 }
 
 int plan_open(
@@ -431,7 +428,7 @@ int plan_open(
 {
 	int code = config_place_read(&plan->config, invocation, path, err);
 	if (!code)
-		code = plan_settle_ranks(&plan->config, err);
+		code = plan_settle_ranks(&plan->config, invocation, err);
 	if (!code)
 		code = plan_settle_sweep(&plan->config, err);
 	if (!code)

@@ -16,7 +16,6 @@
 #include "harness/report/html/report_page.h"
 #include "harness/report/layout.h"
 #include "harness/report/report.h"
-#include "harness/report/report_ranks.h"
 #include "harness/report/rounds.h"
 #include "harness/report/style.h"
 #include "harness/report/timeline_report.h"
@@ -429,7 +428,7 @@ static bool session_decide_straggler(
 	struct record record = {0};
 	struct report report = {0};
 	struct diagnosed *const d = calloc(1, sizeof *d);
-	char *const folder = report_rank_folder(&session->record, rank);
+	char *const folder = record_rank_folder(&session->record, rank);
 	struct error why;
 	bool decided = false;
 	if (d && folder && record_open(&record, folder, &why) == 0 &&

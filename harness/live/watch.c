@@ -362,3 +362,5 @@ void watch_wait(struct watch *w)
 }
 
 #endif
+
+const struct watch_calls watch_calls = {.open = watch_open, .close = watch_close};

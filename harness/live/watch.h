@@ -29,4 +29,11 @@ void watch_close(struct watch *watch); /* NULL is fine */
 /* Another's run: until it has ended, or the user leaves. */
 void watch_wait(struct watch *watch);
 
+/* The two for main to hand to commands that show a view only where --watch asks for one. */
+struct watch_calls {
+	int (*open)(struct watch **out, const struct watch_options *options, struct error *err);
+	void (*close)(struct watch *watch); /* NULL is fine */
+};
+extern const struct watch_calls watch_calls;
+
 #endif

@@ -782,6 +782,24 @@ void record_release(struct record *record)
 enum { TRACES_LIMIT_BYTES = 16 << 20, TRACES_NAME_BYTES = 48 };
 static const double SAME_MOMENT_S = 1e-3;
 
+char *record_timeline_path(const struct record *record, uint32_t point, bool compress)
+{
+	char name[48];
+	const char *end = compress ? ".json.gz" : ".json";
+	if (record->config.axis_count == 0)
+		(void)snprintf(name, sizeof name, "trace%s", end);
+	else
+		(void)snprintf(name, sizeof name, "trace-p%05" PRIu32 "%s", point, end);
+	return files_join(record->folder, name);
+}
+
+char *record_rank_folder(const struct record *record, unsigned rank)
+{
+	char name[TRACES_NAME_BYTES];
+	(void)snprintf(name, sizeof name, RECORD_RANKS_FOLDER "/%04u", rank);
+	return files_join(record->folder, name);
+}
+
 char *record_traces_path(const struct record *record, uint32_t point, uint32_t repeat)
 {
 	char name[TRACES_NAME_BYTES];

@@ -186,6 +186,10 @@ int record_find_newest(const char *root, char **folder, struct error *err);
 #define RECORD_LAB_NOTE "a lab's measurement: conditions are planted that this result does not name"
 bool record_is_of_lab(const struct record *record);
 
+/* Of a point's timeline, packed or not; free it.  NULL without memory. */
+char *record_timeline_path(const struct record *record, uint32_t point, bool compress);
+/* Where the results of another rank are; free it.  NULL without memory. */
+char *record_rank_folder(const struct record *record, unsigned rank);
 bool record_is_run(const char *folder); /* it has a points.jsonl with a header */
 /* All runs in root, the newest first; the caller frees them.  -ENOENT: there are none. */
 int record_find_runs(const char *root, char ***folders, size_t *count, struct error *err);

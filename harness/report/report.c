@@ -560,6 +560,26 @@ void report_left_out_text(const struct report *report, struct buffer *out)
 }
 
 /* A key's value at a point, swept or not. */
+/* --- ranks ------------------------------------------------------------------------------------ */
+
+static const struct report_ranks *report_ranks;
+
+void report_ranks_register(const struct report_ranks *ranks)
+{
+	report_ranks = ranks;
+}
+
+int report_weigh_ranks(
+	const struct report *report, size_t point, struct verdict *verdict, struct error *err)
+{
+	return report_ranks ? report_ranks->weigh(report, point, verdict, err) : 0;
+}
+
+const struct report_ranks *report_ranks_registered(void)
+{
+	return report_ranks;
+}
+
 int64_t report_integer_at(const struct report *report, size_t point, enum key_id key)
 {
 	const struct config *config = &report->record->config;

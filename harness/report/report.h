@@ -14,6 +14,7 @@
 
 enum { INJECTED_MAX = 32 }; /* lines of report_injected: more than the section has keys */
 
+struct medium;
 struct diagnosis; /* harness/analyze/diagnose.h */
 
 struct report {
@@ -85,6 +86,23 @@ void report_add_rate(const struct report *report, size_t point, struct buffer *o
 
 /* A key's value at a point. */
 int64_t report_integer_at(const struct report *report, size_t point, enum key_id key);
+/* What is told of a job of ranks (report_ranks.h): main registers it, so that what reads results of one rank needs none of it.
+ * weigh makes a point's verdict, which is of rank 0, that of the job; json is what summary.json says of the ranks, NULL: none;
+ * scaling says, of a sweep over numbers of ranks, how the rate of all grows with them. */
+struct report_ranks {
+	int (*weigh)(const struct report *report, size_t point, struct verdict *verdict,
+		struct error *err);
+	json_t *(*json)(const struct report *report, size_t point);
+	void (*scaling)(const struct report *report, struct buffer *out);
+	/* Of a point of summary.json: in a sentence, and a row for each. */
+	void (*say)(const json_t *point, struct buffer *out);
+	void (*put)(const json_t *point, struct medium *medium);
+};
+void report_ranks_register(const struct report_ranks *ranks);
+const struct report_ranks *report_ranks_registered(void); /* NULL: nothing is told of them */
+int report_weigh_ranks(
+	const struct report *report, size_t point, struct verdict *verdict, struct error *err);
+
 /* A swept key's value at a point, as text. */
 const char *report_setting(
 	const struct report *report, size_t point, size_t axis, char *out, size_t room);

@@ -5,7 +5,6 @@
 
 #include "harness/analyze/diagnose.h"
 #include "harness/report/material.h"
-#include "harness/report/report_ranks.h"
 #include "harness/report/saved_diagnoses.h"
 #include "harness/report/trials.h"
 

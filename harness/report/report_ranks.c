@@ -7,6 +7,8 @@
 #include "harness/base/files.h"
 #include "harness/base/units.h"
 #include "harness/record/fields.h"
+#include "harness/report/columns.h"
+#include "harness/report/medium.h"
 #include "harness/report/part.h"
 
 #include <errno.h>
@@ -15,15 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { PLACE_BYTES = 32 };
-
-char *report_rank_folder(const struct record *record, unsigned rank)
-{
-	char place[PLACE_BYTES];
-	(void)snprintf(place, sizeof place, RECORD_RANKS_FOLDER "/%04u", rank);
-	return files_join(record->folder, place);
-}
 
 /* False: these are not rank 0's measurements. */
 static bool report_add_rank(
@@ -52,7 +45,7 @@ static int report_judge_straggler(
 	struct record record = {0};
 	struct report report = {0};
 	struct diagnosis *const d = calloc(1, sizeof *d);
-	char *const folder = report_rank_folder(leader, view->last);
+	char *const folder = record_rank_folder(leader, view->last);
 	int code = d && folder ? record_open(&record, folder, NULL) : -ENOMEM;
 	if (!code)
 		code = report_open(&report, &record, NULL);
@@ -100,7 +93,7 @@ int report_ranks_open(
 	}
 	for (unsigned rank = 1; rank < view->count; rank++) {
 		struct record of = {0};
-		char *const folder = report_rank_folder(record, rank);
+		char *const folder = record_rank_folder(record, rank);
 		if (folder && record_open(&of, folder, NULL) == 0)
 			(void)report_add_rank(view, rank, &of, point);
 		record_release(&of);
@@ -173,7 +166,7 @@ static void scaling_words(const struct scaled_point *list, size_t count, struct 
 		buffer_text(out, " (weak scaling: the same samples in a step of each)");
 }
 
-void report_ranks_scaling(const struct report *report, struct buffer *out)
+static void report_ranks_scale(const struct report *report, struct buffer *out)
 {
 	const struct record *const record = report->record;
 	const size_t axis = ranks_axis(&record->config);
@@ -268,7 +261,7 @@ static json_t *ranks_list_json(const struct ranks_view *view)
 	return fields_whole(list, bad);
 }
 
-json_t *report_ranks_json(const struct report *report, size_t point)
+static json_t *report_ranks_to_json(const struct report *report, size_t point)
 {
 	struct ranks_view view;
 	if (report_ranks_open(&view, report, point, NULL) || view.count == 0) {
@@ -298,7 +291,7 @@ json_t *report_ranks_json(const struct report *report, size_t point)
 	return part_close(&part);
 }
 
-int report_weigh_ranks(
+static int report_ranks_weigh(
 	const struct report *report, size_t point, struct verdict *verdict, struct error *err)
 {
 	struct ranks_view view;
@@ -310,3 +303,96 @@ int report_weigh_ranks(
 	ranks_view_close(&view);
 	return code;
 }
+
+/* --- in words --------------------------------------------------------------------------------- */
+
+#define SAYS(before, of, in, behind)                                                   \
+	{                                                                              \
+		.head = (before), .path = (of), .unit = COLUMN_##in, .after = (behind) \
+	}
+#define SAYS_POSITIVE(before, of, in, behind)                                           \
+	{                                                                               \
+		.head = (before), .path = (of), .unit = COLUMN_##in, .after = (behind), \
+		.positive = true                                                        \
+	}
+
+/* "decode, step" */
+static void rank_low(const struct table_column *column, const json_t *row, struct buffer *out)
+{
+	size_t i;
+	const json_t *name;
+	json_array_foreach(column_value(row, column->path), i, name)
+		buffer_format(out, "%s%s", i ? ", " : "", json_string_value(name));
+}
+
+static const struct table_column rank_columns[] = {
+	{.head = "rank", .path = "rank", .unit = COLUMN_COUNT},
+	{.head = "host", .left = true, .path = "host", .keep = 2},
+	{.head = "samples/s", .path = "samples_per_s", .unit = COLUMN_COUNT},
+	{.head = "starved", .path = "starved_share", .unit = COLUMN_SHARE},
+	{.head = "waits", .path = "wait_share", .unit = COLUMN_SHARE},
+	{.head = "exchanges", .path = "exchange_share", .unit = COLUMN_SHARE},
+	{.head = "last in", .path = "last_share", .unit = COLUMN_SHARE},
+	{.head = "late by", .path = "late_s", .unit = COLUMN_SECONDS},
+	{.head = "read",
+		.path = "scores.read.relative",
+		.unit = COLUMN_FIXED,
+		.decimals = 2,
+		.keep = 3},
+	{.head = "decode",
+		.path = "scores.decode.relative",
+		.unit = COLUMN_FIXED,
+		.decimals = 2,
+		.keep = 3},
+	{.head = "step",
+		.path = "scores.step.relative",
+		.unit = COLUMN_FIXED,
+		.decimals = 2,
+		.keep = 3},
+	{.head = "low",
+		.left = true,
+		.path = "low",
+		.text_of = rank_low,
+		.keep = 4,
+		.ink = INK_WARN},
+};
+
+static const struct table_column ranks_phrase[] = {
+	{.head = "", .path = "count", .unit = COLUMN_COUNT, .after = " ranks"},
+	SAYS(": ", "samples_per_s", COUNT, " samples/s together"),
+	SAYS("; a round takes ", "round_s", SECONDS, ""),
+	SAYS_POSITIVE("; they wait for its last rank ", "wait_share", SHARE, " of the time"),
+	SAYS_POSITIVE(", and exchange gradients ", "exchange_share", SHARE, ""),
+	SAYS_POSITIVE("; gradients of ", "gradient_bytes", BYTES, ""),
+	SAYS_POSITIVE(" in ", "exchange_s", SECONDS, ""),
+	SAYS_POSITIVE(", ", "hidden_share", SHARE, " of that beside the step"),
+	SAYS_POSITIVE(", bus bandwidth ", "bus_bytes_per_s", RATE, ""),
+};
+
+static void report_ranks_say(const json_t *point, struct buffer *out)
+{
+	const json_t *const ranks = column_value(point, "ranks");
+	if (json_is_object(ranks))
+		columns_phrase(ranks_phrase, COUNT(ranks_phrase), ranks, out);
+}
+
+static void report_ranks_put(const json_t *point, struct medium *medium)
+{
+	struct buffer text = {0};
+	const json_t *const list = column_value(point, "ranks.list");
+	if (json_array_size(list) == 0)
+		return;
+	medium_heading(medium,
+		"ranks: shares of their time, rounds in which each was the last, and relative scores");
+	medium_table(medium, rank_columns, COUNT(rank_columns), list, "Ranks");
+	report_ranks_say(point, &text);
+	medium_note(medium, &text);
+}
+
+const struct report_ranks report_of_ranks = {
+	.weigh = report_ranks_weigh,
+	.json = report_ranks_to_json,
+	.scaling = report_ranks_scale,
+	.say = report_ranks_say,
+	.put = report_ranks_put,
+};

@@ -13,7 +13,6 @@
 #include "harness/report/heatmap.h"
 #include "harness/report/read_points.h"
 #include "harness/report/report.h"
-#include "harness/report/report_ranks.h"
 #include "harness/report/scaling.h"
 #include "harness/report/screen.h"
 #include "harness/report/summary_tables.h"
@@ -283,7 +282,8 @@ static void text_put_stages(struct sheet_of_report *sheet, size_t at)
 	read_points_text(report, at, &text);
 	medium_fact(&sheet->medium, INK_DIM, "reads", &text);
 	summary_devices(&sheet->medium, point);
-	summary_ranks(&sheet->medium, point);
+	if (report_ranks_registered())
+		report_ranks_registered()->put(point, &sheet->medium);
 	json_decref(point);
 }
 
@@ -401,13 +401,16 @@ static void text_put_bad(struct sheet_of_report *sheet)
 
 static void text_put_ranks(struct sheet_of_report *sheet)
 {
+	const struct report_ranks *const ranks = report_ranks_registered();
 	struct buffer text = {0};
+	if (!ranks)
+		return;
 	json_t *const point =
-		json_pack("{s:o*}", "ranks", report_ranks_json(sheet->report, sheet->report->best));
-	summary_add_ranks(point, &text);
+		json_pack("{s:o*}", "ranks", ranks->json(sheet->report, sheet->report->best));
+	ranks->say(point, &text);
 	medium_fact(&sheet->medium, INK_BOLD, "ranks", &text);
 	json_decref(point);
-	report_ranks_scaling(sheet->report, &text);
+	ranks->scaling(sheet->report, &text);
 	medium_fact(&sheet->medium, INK_BOLD, "scaling", &text);
 }
 

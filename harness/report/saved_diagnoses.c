@@ -5,7 +5,6 @@
 #include "harness/base/hash.h"
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/part.h"
-#include "harness/report/report_ranks.h"
 #include "harness/report/trials.h"
 
 #include <elf.h>
@@ -70,7 +69,7 @@ static int hash_file(struct hash_pieces *pieces, char *path)
 /* The verdict of a job is of all its ranks. */
 static int hash_rank(struct hash_pieces *pieces, const struct record *record, unsigned rank)
 {
-	char *const folder = report_rank_folder(record, rank);
+	char *const folder = record_rank_folder(record, rank);
 	const int code = folder ? hash_file(pieces, files_join(folder, "points.jsonl")) : -ENOMEM;
 	free(folder);
 	return code;

@@ -9,7 +9,6 @@
 #include "harness/report/part.h"
 #include "harness/report/read_points.h"
 #include "harness/report/report.h"
-#include "harness/report/report_ranks.h"
 #include "harness/report/scaling.h"
 
 #include <errno.h>
@@ -440,7 +439,8 @@ json_t *report_point_json(const struct report *report, size_t point)
 	part_put(&part, "queues", summary_queues_json(p));
 	put_read_points(&part, report, point, usual);
 	put_devices(&part, p);
-	json_t *const ranks = p == &unmeasured ? NULL : report_ranks_json(report, point);
+	const struct report_ranks *const of_ranks = report_ranks_registered();
+	json_t *const ranks = p == &unmeasured || !of_ranks ? NULL : of_ranks->json(report, point);
 	if (ranks)
 		part_put(&part, "ranks", ranks);
 	part_put(&part, "verdict", verdict_to_json(&p->verdict));

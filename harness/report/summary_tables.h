@@ -23,10 +23,6 @@ void summary_totals(struct medium *medium, const json_t *point);
 /* A block per device: its steps, then what the driver said of it.  What is not known is left out. */
 void summary_devices(struct medium *medium, const json_t *point);
 
-/* What all ranks gave together, in a sentence; and a row for each.  Nothing of one that was alone. */
-void summary_add_ranks(const json_t *point, struct buffer *out);
-void summary_ranks(struct medium *medium, const json_t *point);
-
 /* Each stage alone; limits: of summary.json. */
 void summary_limits(struct medium *medium, const json_t *limits);
 

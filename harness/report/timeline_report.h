@@ -60,11 +60,6 @@ struct timeline_others {
 		void *context, unsigned rank, timeline_sink *sink, void *to, struct error *err);
 	void *context;
 };
-
-/* Where a point's is: trace.json in the folder of a run, trace-p00012.json in that of a sweep; with .gz where it is
- * compressed.  Free it; NULL without memory. */
-char *timeline_path(const struct record *record, uint32_t point, bool compress);
-
 /* Saves the timeline of a repetition of the record, and those of other ranks behind it. */
 int record_save_timeline(const struct record *record, const struct timeline *timeline,
 	const struct measurement *m, const struct timeline_others *others, struct error *err);

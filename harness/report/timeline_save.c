@@ -374,17 +374,6 @@ int timeline_write_part(const struct timeline_story *story, timeline_sink *sink,
 
 /* --- beside a record -------------------------------------------------------------------------------------- */
 
-char *timeline_path(const struct record *record, uint32_t point, bool compress)
-{
-	char name[48];
-	const char *end = compress ? ".json.gz" : ".json";
-	if (record->config.axis_count == 0)
-		(void)snprintf(name, sizeof name, "trace%s", end);
-	else
-		(void)snprintf(name, sizeof name, "trace-p%05" PRIu32 "%s", point, end);
-	return files_join(record->folder, name);
-}
-
 int record_save_timeline(const struct record *record, const struct timeline *timeline,
 	const struct measurement *m, const struct timeline_others *others, struct error *err)
 {
@@ -395,7 +384,7 @@ int record_save_timeline(const struct record *record, const struct timeline *tim
 		.config_hash = record->config_hash,
 		.schedule = config_text(&record->config, KEY_TRACE_SCHEDULE),
 		.rank = others ? &others->leader : NULL};
-	char *path = timeline_path(record, m->point, compress);
+	char *path = record_timeline_path(record, m->point, compress);
 	const int code = path ? timeline_save(&story, others, path, compress, err)
 			      : error_set(err, -ENOMEM, "out of memory");
 	free(path);

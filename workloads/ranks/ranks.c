@@ -3,7 +3,6 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/log.h"
-#include "workloads/ranks/gradients.h"
 #include "workloads/ranks/pulse.h"
 #include "workloads/ranks/ranks_look.h"
 
@@ -400,13 +399,12 @@ static int ranks_join(struct ranks *ranks, const struct ranks_options *options, 
 
 int ranks_open_through(struct ranks **out, const struct ranks_options *options, struct error *err)
 {
-	static const struct ranks_calls calls = {ranks_all_agree, gradients_open};
 	struct ranks *const ranks = calloc(1, sizeof *ranks);
 	*out = NULL;
 	if (!ranks)
 		return error_set(
 			err, -ENOMEM, "out of memory for %u ranks", options->launcher.count);
-	ranks->calls = &calls;
+	ranks->agree = ranks_all_agree;
 	ranks->plugin = options->plugin;
 	ranks->launcher = options->launcher;
 	ranks->stop = options->stop;

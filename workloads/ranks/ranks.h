@@ -34,15 +34,12 @@ struct pulse;
 struct gradients;
 struct gradients_options;
 
-/* What a pipeline calls of the ranks that it trains with, so that one that never does links nothing of them. */
-struct ranks_calls {
-	int (*agree)(struct ranks *ranks, unsigned count, int code, struct error *err);
-	int (*open_gradients)(struct gradients **out, const struct gradients_options *options,
-		struct error *err); /* gradients_open */
-};
-
 struct ranks {
-	const struct ranks_calls *calls;
+	/* What a pipeline calls of the ranks that it trains with, so that one that never does links nothing of them: ranks_agree;
+	 * and gradients_open, which whoever opened them sets where they are to train. */
+	int (*agree)(struct ranks *ranks, unsigned count, int code, struct error *err);
+	int (*open_gradients)(
+		struct gradients **out, const struct gradients_options *options, struct error *err);
 	const struct mpi_plugin *plugin;
 	struct mpi_world world;
 	struct launcher launcher;
@@ -97,7 +94,7 @@ int ranks_take(struct ranks *ranks, unsigned rank, struct buffer *out, struct er
  * name, and -ECANCELED, of those who had said 0 themselves; of who had not, its own code. */
 static inline int ranks_agree(struct ranks *ranks, unsigned count, int code, struct error *err)
 {
-	return ranks->calls->agree(ranks, count, code, err);
+	return ranks->agree(ranks, count, code, err);
 }
 
 /* The first `count` ranks train from now on: each of them at the same time. */

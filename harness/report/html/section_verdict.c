@@ -582,7 +582,8 @@ void section_point(const struct chart_input *input, struct page *page)
 		json_t *const point = report_point_json(input->report, input->point);
 		summary_stages(&medium, point);
 		summary_totals(&medium, point);
-		summary_ranks(&medium, point);
+		if (report_ranks_registered())
+			report_ranks_registered()->put(point, &medium);
 		json_decref(point);
 	}
 	medium_end(&medium);
