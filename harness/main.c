@@ -232,6 +232,13 @@ static const struct party_calls *main_party(void)
 	return &party_of_ranks;
 }
 
+/* Open MPI gives each rank a terminal of its own for stdout alone, which may lead to a file. */
+static bool main_lacks_terminal(void)
+{
+	struct launcher launcher;
+	return launcher_find(&launcher) && !isatty(STDERR_FILENO);
+}
+
 static int main_run_command(const struct command *command, int argc, char **argv, struct error *err)
 {
 	struct invocation invocation = {.commands = commands,
@@ -253,7 +260,7 @@ static int main_run_command(const struct command *command, int argc, char **argv
 		help.options.argument_count = 1;
 		status = command_help.run(&help, err);
 	} else {
-		if (options_given(&invocation.options, OPTION_NO_COLOR))
+		if (options_given(&invocation.options, OPTION_NO_COLOR) || main_lacks_terminal())
 			style_refuse_colour();
 		if (options_given(&invocation.options, OPTION_QUIET))
 			log_set_level(LOG_LEVEL_QUIET);

@@ -32,6 +32,7 @@ swept=($ONE --set sweep.ranks=1,2,4 --set sweep.mode=grid --set run.verify=on --
 expect_measured ranks 4 "$MLBENCH" sweep tiny.ini "${swept[@]}" --out swept
 prints "checksums of 6 repetitions agree: the sum over all ranks is"
 says "3 x 2 repetitions"
+! grep -q $'\033' out || fail "colours in a file: Open MPI gives stdout a terminal"
 python3 - <<'PY' || fail "who trained"
 import json
 def points(path):
