@@ -11,7 +11,7 @@
 #PBS -l select=2:ncpus=32:mpiprocs=4
 #PBS -l place=scatter:exclhost
 #PBS -l walltime=01:00:00
-# A rank per device (mpiprocs). When a node fails, the job starts again and measures what is missing:
+# mpiprocs: ranks of a node. When a node fails, the job starts again and measures what is missing:
 #PBS -r y
 set -u
 cd "$PBS_O_WORKDIR" || exit 3
@@ -19,7 +19,7 @@ cd "$PBS_O_WORKDIR" || exit 3
 : "${CONFIG:=configs/imagenet_like.ini}"
 : "${ARGS:=}"
 : "${PLACE:=--map-by slot:PE=8}" # cores of a rank: ncpus / mpiprocs. Else Open MPI binds it to one core, or to a package
-: "${LIMIT:=3480}"               # s, the walltime less two minutes: then the ranks end in words
+: "${LIMIT:=3480}"               # s, the walltime less two minutes: then the ranks stop
 : "${OUT:=results/pbs-${PBS_JOBID%%.*}}" # on a file system that all nodes share, or on the first node alone
 
 how=--out
