@@ -306,7 +306,8 @@ static int keep_rounds(const struct fleet_replay *replay, bool step, uint32_t ba
 		return error_set(err, -ENOMEM, "out of memory");
 	part.shape.batch_size = batch;
 	options.batches = count * devices_of_node(replay->model);
-	if (step) /* in the sequence, which has each once */
+	/* In sequence, where that has each item once. */
+	if (step || options.batches * batch <= replay->model->recorded)
 		options.block = 0;
 	for (int cost = 0; cost < COSTS; cost++) {
 		const bool of_step =
