@@ -44,17 +44,18 @@ static const char *shares(const char *synthetic, const char *list, unsigned shar
 static void cores_are_divided_alike(void **state)
 {
 	(void)state;
-	static const char packages[] = "package:2 core:4 pu:1";
-	assert_string_equal(shares(packages, "0-7", 2), "0-3|4-7");
-	assert_string_equal(shares(packages, "0-7", 8), "0|1|2|3|4|5|6|7");
+	static const char nodes[] = "numa:2 core:4 pu:1";
+	assert_string_equal(shares(nodes, "0-7", 2), "0-3|4-7");
+	assert_string_equal(shares(nodes, "0-7", 8), "0|1|2|3|4|5|6|7");
 	/* What is left over belongs to all: an unequal rank would hold up the others. */
-	assert_string_equal(shares(packages, "0-7", 3), "0-1,6-7|2-3,6-7|4-7");
-	/* Of a package, or of what a scheduler left. */
-	assert_string_equal(shares(packages, "4-7", 2), "4-5|6-7");
-	assert_string_equal(shares(packages, "1,3,6", 3), "1|3|6");
+	assert_string_equal(shares(nodes, "0-7", 3), "0-1,6-7|2-3,6-7|4-7");
+	/* Of one NUMA node, or of what a scheduler left. */
+	assert_string_equal(shares(nodes, "4-7", 2), "4-5|6-7");
+	assert_string_equal(shares(nodes, "1,3,6", 3), "1|3|6");
 	/* Hardware threads of a core stay together, however they are numbered. */
-	assert_string_equal(shares("core:4 pu:2", "0-7", 4), "0-1|2-3|4-5|6-7");
-	assert_string_equal(shares("core:4 pu:2(indexes=core:pu)", "0-7", 4), "0,4|1,5|2,6|3,7");
+	assert_string_equal(shares("numa:1 core:4 pu:2", "0-7", 4), "0-1|2-3|4-5|6-7");
+	assert_string_equal(
+		shares("numa:1 core:4 pu:2(indexes=0,4,1,5,2,6,3,7)", "0-7", 4), "0,4|1,5|2,6|3,7");
 }
 
 /* A rank of a node for each list, with nodes of all cores. */
