@@ -73,7 +73,8 @@ static void network_estimate(const struct check_context *context, struct check_c
 	*cost = (struct check_cost){
 		.seconds =
 			START_S + repeats * ((trials + AGAIN) * trial_s + (rounds + 1) * at_once_s),
-		.memory_bytes = (double)links_memory(parties)};
+		.memory_bytes = (double)links_memory(parties) +
+				2.0 * parties * parties * repeats * (double)sizeof(double)};
 }
 
 /* Alone: node_ranks.h runs it otherwise. */
@@ -190,15 +191,15 @@ static bool network_is_of(const struct network *n, size_t judge, enum link_quant
 	const struct network_party *const parties = n->request->parties;
 	const bool ours = parties[from].judge == judge;
 	const bool theirs = parties[to].judge == judge;
-	if (ours && theirs)
-		return true;
+	if (ours == theirs)
+		return ours;
 	const size_t other = ours ? to : from;
 	const size_t own = ours ? from : to;
 	const bool other_slow = network_node_is_slow(n, of, other, other == from) ||
 				(both_ways && network_node_is_slow(n, of, other, other == to));
 	const bool own_slow = network_node_is_slow(n, of, own, own == from) ||
 			      (both_ways && network_node_is_slow(n, of, own, own == to));
-	return (ours || theirs) && (!other_slow || own_slow);
+	return !other_slow || own_slow;
 }
 
 static bool network_asks(const struct network *n, const char *figure)
@@ -212,20 +213,22 @@ static void hand_over_record(struct network *n, size_t judge, const struct link_
 	struct check_sink *const sink = &n->request->parties[judge].sink;
 	const unsigned from = record->link.from;
 	const unsigned to = record->link.to;
-	for (size_t i = 0; i < record->count; i++) {
+	const bool there = network_is_of(n, judge, LINK_BANDWIDTH, from, to, false);
+	const bool back = network_is_of(n, judge, LINK_BANDWIDTH, to, from, false);
+	const bool trip = network_is_of(n, judge, LINK_LATENCY, from, to, true);
+	for (size_t i = 0; i < record->count && (there || back || trip); i++) {
 		const struct link_values *const v = &record->values[i];
-		if (network_is_of(n, judge, LINK_BANDWIDTH, from, to, false))
+		if (there)
 			sink_value(sink, "network.bandwidth",
 				network_place(n, from, to, true, place), v->there);
-		if (network_is_of(n, judge, LINK_BANDWIDTH, to, from, false))
+		if (back)
 			sink_value(sink, "network.bandwidth",
 				network_place(n, to, from, true, place), v->back);
-		if (!network_is_of(n, judge, LINK_LATENCY, from, to, true))
+		if (!trip)
 			continue;
-		sink_value(sink, "network.latency", network_place(n, from, to, false, place),
-			v->latency_ns);
-		sink_value(
-			sink, "network.tail", network_place(n, from, to, false, place), v->tail_ns);
+		(void)network_place(n, from, to, false, place);
+		sink_value(sink, "network.latency", place, v->latency_ns);
+		sink_value(sink, "network.tail", place, v->tail_ns);
 	}
 }
 
@@ -233,15 +236,18 @@ static void hand_over_together(struct network *n, size_t judge, const struct tog
 {
 	char place[PLACE_BYTES];
 	const size_t count = n->request->count;
-	for (size_t from = 0; from < count; from++)
-		for (size_t to = 0; to < count; to++)
-			for (unsigned i = 0; i < n->repeats; i++) {
-				const double value = together_at(n, t, from, to)[i];
-				if (isfinite(value) &&
-					network_is_of(n, judge, LINK_BANDWIDTH, from, to, true))
-					sink_value(&n->request->parties[judge].sink, t->figure,
-						network_place(n, from, to, true, place), value);
-			}
+	for (size_t at = 0; at < count * count; at++) {
+		const size_t from = at / count;
+		const size_t to = at % count;
+		if (!network_is_of(n, judge, LINK_BANDWIDTH, from, to, true))
+			continue;
+		for (unsigned i = 0; i < n->repeats; i++) {
+			const double value = together_at(n, t, from, to)[i];
+			if (isfinite(value))
+				sink_value(&n->request->parties[judge].sink, t->figure,
+					network_place(n, from, to, true, place), value);
+		}
+	}
 }
 
 static const char *network_value(enum link_quantity of, double value, char *out)
@@ -287,8 +293,8 @@ static void hand_over_slow_at(struct network *n, size_t judge, enum link_quantit
 		hand_over_event(n, judge, slow, place);
 	} else if (!of_slow_node && slow_links_is_unclear(record, way)) {
 		sink_missing(sink, slow_figures[of], place,
-			"its median is %s worse than that of the other links, and its repetitions scatter too "
-			"much to show that it is slow",
+			"its median is %s worse than that of the other links, but it cannot be shown to be "
+			"slow: its repetitions scatter, or it was not when tried again",
 			units_format_share(record->loss[way], text));
 	} else if (!of_slow_node) {
 		sink_number(sink, slow_figures[of], place, 0);
@@ -360,10 +366,9 @@ static void hand_over_notes(struct network *n, size_t judge)
 					  : "as many at once as there are pairs of nodes",
 		n->slow.rounds);
 	if (n->slow.only_once > 0)
-		sink_note(sink,
-			"%zu looked slow at first, and not when tried again alone: slow only while other "
-			"links were used, or by chance",
-			n->slow.only_once);
+		sink_note(sink, "%zu looked slow at first, and not when tried again alone%s",
+			n->slow.only_once,
+			count > SLOW_LINKS_ALONE ? ": slow only while other links were used" : "");
 	if (n->slow.not_tried > 0)
 		sink_note(sink,
 			"more than %d links are slow beside the others, so that none was tried again: this "
@@ -371,25 +376,32 @@ static void hand_over_notes(struct network *n, size_t judge)
 			SLOW_LINKS_FOUND_MAX);
 }
 
-/* What the plan asks for and no link of this node gave, because each is of a slow node. */
+/* What no link of this node gave, because each is of a slow node. */
 static void hand_over_lacks(struct network *n, size_t judge)
 {
-	static const char *const figures[] = {"network.bandwidth", "network.latency",
-		"network.tail", "network.ring", "network.all_to_all"};
-	const struct network_party *const parties = n->request->parties;
-	for (size_t f = 0; f < COUNT(figures); f++) {
-		const bool late = f == 1 || f == 2;
+	static const struct {
+		const char *figure;
+		enum link_quantity of;
+		bool directed, ring;
+	} kinds[] = {{"network.bandwidth", LINK_BANDWIDTH, true, false},
+		{"network.latency", LINK_LATENCY, false, false},
+		{"network.tail", LINK_LATENCY, false, false},
+		{"network.ring", LINK_BANDWIDTH, false, true},
+		{"network.all_to_all", LINK_BANDWIDTH, false, false}};
+	const size_t count = n->request->count;
+	for (size_t kind = 0; kind < COUNT(kinds); kind++) {
 		bool any = false;
-		for (size_t i = 0; i < n->request->count; i++)
-			for (size_t j = 0; j < n->request->count; j++) {
-				const bool next = j == (i + 1) % n->request->count;
-				any |= i != j && (f != 3 || next) &&
-				       (parties[i].judge == judge || parties[j].judge == judge) &&
-				       network_is_of(n, judge, late ? LINK_LATENCY : LINK_BANDWIDTH,
-					       i, j, f != 0);
-			}
+		for (size_t i = 0; i < count && !any; i++) {
+			const bool next = i == (judge + 1) % count || judge == (i + 1) % count ||
+					  !kinds[kind].ring;
+			any = i != judge && next &&
+			      (network_is_of(
+				       n, judge, kinds[kind].of, judge, i, !kinds[kind].directed) ||
+				      network_is_of(n, judge, kinds[kind].of, i, judge,
+					      !kinds[kind].directed));
+		}
 		if (!any)
-			sink_lack(&n->request->parties[judge].sink, figures[f], "",
+			sink_lack(&n->request->parties[judge].sink, kinds[kind].figure, "",
 				"each of its links is to a slow node, and says nothing of this one");
 	}
 }

@@ -15,7 +15,7 @@ enum {
 	CONTROLS_LEAST = 4,
 	AGAIN_UNCLEAR_MAX = 16,
 	REPEATS_MAX = 256, /* of one link, that are compared */
-	FEW = 64,          /* of more links one is no part of the others' median */
+	FEW = 512,         /* of more edges those of one link or node hardly change the median */
 };
 
 static const double slow_least[LINK_QUANTITIES] = {
@@ -330,9 +330,11 @@ static void node_explains(struct comparing *c, const struct slow_link *slow)
 /* The slowest node of those that are slow; false: none is. */
 static bool compare_next_node(struct comparing *c, struct slow_link *out)
 {
+	struct reference reference = {.median = (double)NAN};
 	*out = (struct slow_link){.of = c->of, .is_node = true, .loss = -1};
 	for (unsigned node = 0; node < c->nodes; node++) {
-		const struct reference reference = reference_of(c, (struct link_of){node, node});
+		if (node == 0 || c->count <= FEW)
+			reference = reference_of(c, (struct link_of){node, node});
 		const struct edge *sends;
 		const struct edge *receives;
 		const bool there = node_is_slow(c, node, false, &reference, &sends);
@@ -355,13 +357,11 @@ static bool compare_next_node(struct comparing *c, struct slow_link *out)
 	return out->there || out->back;
 }
 
+/* The same link the other way: both stand together. */
 static struct edge *edge_back(const struct comparing *c, const struct edge *edge)
 {
-	for (size_t i = 0; c->of == LINK_BANDWIDTH && i < c->count; i++)
-		if (c->edges[i].link.from == edge->link.to &&
-			c->edges[i].link.to == edge->link.from)
-			return &c->edges[i];
-	return NULL;
+	const size_t at = (size_t)(edge - c->edges);
+	return c->of == LINK_BANDWIDTH ? &c->edges[at ^ 1] : NULL;
 }
 
 /* All against what no node explains.  False without memory. */
@@ -553,12 +553,16 @@ static void again_keep(
 			same |= slow_is_same(&before.found[i], &links->found[at]);
 		links->only_once += !same;
 	}
-	/* Alone is how a link is judged. */
-	for (size_t i = 0; i < again->count; i++)
-		if (!controls[i])
-			memcpy(record_of(links->records, links->count, again->records[i].link)
-					->loss,
-				again->records[i].loss, sizeof again->records[i].loss);
+	for (size_t i = 0; i < again->count; i++) {
+		struct link_record *const record =
+			record_of(links->records, links->count, again->records[i].link);
+		bool was_found = false;
+		for (size_t at = 0; at < before.found_count; at++)
+			was_found |= slow_has(&before.found[at], record->link);
+		/* Alone is how a link is judged.  What was found alone, and is not found again, is unclear. */
+		if (!controls[i] && (!was_found || links->nodes > SLOW_LINKS_ALONE))
+			memcpy(record->loss, again->records[i].loss, sizeof record->loss);
+	}
 }
 
 static int search_again(struct searching *s, struct slow_links *links, struct error *err)

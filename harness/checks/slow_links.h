@@ -9,7 +9,8 @@
  *
  * A link is slow if the interval of its median lies apart from those of the others by a margin, a node if all of its links
  * are, in one direction at least.  What was found is tried again by fresh repetitions, one link at a time, in turn with links
- * that were not found, and counts only if it is found again: a link that is slow only while others are used is no slow link. */
+ * that were not found, and counts only if it is found again: a link that is slow only while others are used is no slow link.
+ * One that was slow alone, and is not when tried again, is unclear. */
 #ifndef MLBENCH_CHECKS_SLOW_LINKS_H
 #define MLBENCH_CHECKS_SLOW_LINKS_H
 

@@ -18,7 +18,7 @@ command -v tc >/dev/null && command -v ip >/dev/null || skip "no ip and tc here 
 mpirun --version 2>/dev/null | grep -q 'Open MPI' || skip "no mpirun of Open MPI here (Debian's openmpi-bin)"
 [ -e "${mlbench%/*}/libmlbench-mpi.so" ] || skip "this build has no MPI plug-in (Debian's libopenmpi-dev)"
 
-net=10.213.77 pace="rate 48mbit burst 16k" slow="rate 12mbit burst 16k"
+net=10.213.77 pace="rate 100mbit burst 16k" slow="rate 25mbit burst 16k"
 space=mlb$$ work=$(mktemp -d)
 remove() {
 	local name

@@ -28,6 +28,7 @@ static struct virtual_links {
 	double far[NODES_MAX][NODES_MAX];   /* of LATENCY_NS, from < to */
 	struct link_of together;            /* gives half while others are tried; {0, 0}: none */
 	unsigned trials, fails_at;
+	unsigned well_after; /* trials: then all links are well; 0: never */
 	unsigned char tried[NODES_MAX][NODES_MAX];
 } virtual;
 
@@ -55,9 +56,11 @@ static int virtual_trial(void *context, const struct link_of *links, size_t coun
 		v->tried[a][b]++;
 		const bool shared = count > 1 && v->together.to > 0 && a == v->together.from &&
 				    b == v->together.to;
+		const bool well = v->well_after > 0 && v->trials > v->well_after;
 		const double full = shared ? FULL / 2 : FULL;
-		out[i] = (struct link_values){.there = full * v->speed[a][b] * virtual_noise(v),
-			.back = full * v->speed[b][a] * virtual_noise(v),
+		out[i] = (struct link_values){
+			.there = full * (well ? 1 : v->speed[a][b]) * virtual_noise(v),
+			.back = full * (well ? 1 : v->speed[b][a]) * virtual_noise(v),
 			.latency_ns = LATENCY_NS * v->far[a][b] / virtual_noise(v),
 			.tail_ns = 2 * LATENCY_NS};
 	}
@@ -353,6 +356,44 @@ static void test_slow_only_together_is_not_named(void **state)
 	}
 }
 
+/* Of so many that not all links are tried, every node is tried often enough. */
+static void test_slow_node_among_many(void **state)
+{
+	struct slow_links links;
+	(void)state;
+	all_well(200, 0.03, 0.03, 1);
+	slow_node(123, 0.6, 1);
+	search(&links, 1);
+	assert_int_equal(1, links.found_count);
+	const struct slow_link *const found = slow_links_of_node(&links, LINK_BANDWIDTH, 123);
+	assert_true(found && found->there && !found->back);
+	assert_true(links.count < 200 * 199 / 2);
+	slow_links_release(&links);
+}
+
+/* A link, or a node, that was slow alone at first is not cleared by being well later. */
+static void test_slow_and_then_well_is_unclear(void **state)
+{
+	(void)state;
+	for (unsigned seed = 0; seed < 20; seed++) {
+		struct slow_links links;
+		const unsigned nodes = 3 + seed % 5;
+		all_well(nodes, 0.03, 0.03, seed);
+		if (seed % 2)
+			virtual.speed[0][2] = 0.5;
+		else
+			slow_node(0, 0.5, 1);
+		virtual.well_after = nodes * (nodes - 1) / 2 * REPEATS;
+		search(&links, seed);
+		assert_int_equal(0, links.found_count);
+		assert_int_equal(1, links.only_once);
+		for (size_t i = 0; i < links.count; i++)
+			if (links.records[i].link.from == 0 && links.records[i].link.to == 2)
+				assert_true(slow_links_is_unclear(&links.records[i], LINK_THERE));
+		slow_links_release(&links);
+	}
+}
+
 static void test_trial_that_fails_ends_the_search(void **state)
 {
 	(void)state;
@@ -387,6 +428,8 @@ int main(void)
 		cmocka_unit_test(test_two_nodes_and_a_link),
 		cmocka_unit_test(test_noise_names_nobody_else),
 		cmocka_unit_test(test_slow_only_together_is_not_named),
+		cmocka_unit_test(test_slow_node_among_many),
+		cmocka_unit_test(test_slow_and_then_well_is_unclear),
 		cmocka_unit_test(test_trial_that_fails_ends_the_search),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,9 +20,9 @@ enum {
 	PINGS_UNCOUNTED = 3,
 	PINGS_MOST = 1000,
 	STREAM_FIRST_BYTES = 256 << 10,
-	STREAM_LEAST_BYTES = 16 << 10,
-	WARM_SHARE = 4,  /* the part of a stream that goes ahead */
-	GROWTH_MOST = 8, /* from one stream to the next */
+	SHRINK_SHARE = 8, /* longer than stream_ns: then the next one is shorter */
+	WARM_SHARE = 4,   /* the part of a stream that goes ahead */
+	GROWTH_MOST = 8,  /* from one stream to the next */
 	STREAMS_MOST = 12,
 	SPIN_NS = 20 * 1000,       /* without anything new; then others may have the core, ... */
 	REST_NS = 5 * 1000 * 1000, /* ... and then it sleeps a little between looks */
@@ -309,9 +309,12 @@ static int links_stream(struct links *links, int64_t to, uint64_t out_bytes, int
 static uint64_t links_next_bytes(const struct links *links, uint64_t bytes, uint64_t took_ns)
 {
 	double growth = (double)links->options.stream_ns / (double)took_ns;
+	/* What paces a link lets some bytes pass at once: a short stream would be nothing else. */
+	if (growth < 1 && growth > 1.0 / SHRINK_SHARE)
+		return bytes;
 	growth = growth > GROWTH_MOST ? GROWTH_MOST : growth;
 	const double next = growth * (double)bytes;
-	return next < STREAM_LEAST_BYTES          ? STREAM_LEAST_BYTES
+	return next < STREAM_FIRST_BYTES          ? STREAM_FIRST_BYTES
 	       : next > (double)STREAM_MOST_BYTES ? STREAM_MOST_BYTES
 						  : (uint64_t)next;
 }
