@@ -92,6 +92,8 @@ void ranks_view_add(struct ranks_view *view, unsigned rank, const struct measure
 	of->rounds += r->rounds;
 	of->last_rounds += r->last_rounds;
 	of->late_s += r->late_seconds;
+	if (rank == 0)
+		histogram_merge(&view->lateness, &r->lateness);
 	of->own_s += r->own_seconds;
 	of->own_hidden_s += r->own_hidden_seconds;
 	of->clock_error_ns = fmax(of->clock_error_ns, r->clock_error_ns);
@@ -267,6 +269,7 @@ void ranks_conclude(struct ranks_view *view)
 	for (unsigned r = 0; r < view->count; r++) {
 		const struct rank_of *const of = &view->of[r];
 		view->rate += of->rate;
+		view->longest_s = fmax(view->longest_s, of->seconds);
 		if (of->repeats > 0)
 			view->rate_least = fmin(view->rate_least, of->rate * view->count);
 	}
@@ -394,6 +397,19 @@ static void ranks_add_cause(const struct ranks_view *view, struct verdict *out)
 		s->resource, s->confidence * 100, first);
 }
 
+static void ranks_advise(const struct ranks_view *view, const char *name, struct verdict *out)
+{
+	const char *own = view->cause.advice;
+	if (view->is_held)
+		own = "give it cores: its quota, and other programs on its cores, are where it runs";
+	else if (stage_is(out->straggler.stage, STAGE_STEP))
+		own = "look at its device's clocks, power and temperature, and at what else uses it";
+	else if (!own[0])
+		own = "its own measurements do not tell what it lacks";
+	(void)snprintf(out->advice, sizeof out->advice, "mend %.60s, or run without it: %.140s",
+		name, own);
+}
+
 static void ranks_straggler_verdict(const struct ranks_view *view, struct verdict *verdict)
 {
 	struct verdict out = {.evidence_count = 0};
@@ -415,8 +431,7 @@ static void ranks_straggler_verdict(const struct ranks_view *view, struct verdic
 			name, view->last_share * 100, view->lost * 100);
 	ranks_add_cause(view, &out);
 	ranks_add_slowest(view, &out);
-	(void)snprintf(out.advice, sizeof out.advice, "mend %.60s, or run without it: %.140s", name,
-		view->cause.advice[0] ? view->cause.advice : "no setting of the others helps");
+	ranks_advise(view, name, &out);
 	*verdict = out;
 }
 

@@ -67,6 +67,9 @@ struct ranks_view {
 		own_s; /* a round; an exchange, as the last rank saw it: from its first bucket until the sums were there */
 	double hidden; /* share of own_s that passed beside the step; NAN */
 	double bus_bytes_per_s; /* as nccl-tests define it: 2 (n - 1) / n x bytes / time of an exchange; NAN */
+	struct histogram
+		lateness; /* of rounds: how long all waited for the last rank alone; as rank 0 saw them */
+	double longest_s;        /* that a rank measured, of all its repetitions */
 	double rate, rate_least; /* samples/s of all; of the slowest rank times their number */
 	unsigned last;           /* the rank that was the last most often */
 	double last_share;       /* of the rounds */

@@ -250,6 +250,11 @@ static json_t *rank_json(const struct ranks_view *view, unsigned rank)
 	return part_close(&part);
 }
 
+static json_t *late_json(const struct histogram *h, double quantile)
+{
+	return h->count > 0 ? json_real(histogram_quantile(h, quantile) * 1e-9) : json_null();
+}
+
 /* All, or of very many the last ones in most rounds. */
 static json_t *ranks_list_json(const struct ranks_view *view)
 {
@@ -283,6 +288,9 @@ static json_t *report_ranks_to_json(const struct report *report, size_t point)
 	part_put(&part, "bus_bytes_per_s", fields_number(view.bus_bytes_per_s));
 	part_put(&part, "alone_files_per_s", fields_number(view.alone_files));
 	part_put(&part, "together_files_per_s", fields_number(view.together_files));
+	part_put(&part, "late_p50_s", late_json(&view.lateness, 0.5));
+	part_put(&part, "late_p99_s", late_json(&view.lateness, 0.99));
+	part_put(&part, "longest_s", fields_number(view.longest_s));
 	part_put(&part, "last", json_integer(view.last));
 	part_put(&part, "last_share", fields_number(view.last_share));
 	part_put(&part, "straggles", json_boolean(view.straggles));
@@ -362,6 +370,8 @@ static const struct table_column ranks_phrase[] = {
 	SAYS(": ", "samples_per_s", COUNT, " samples/s together"),
 	SAYS("; a round takes ", "round_s", SECONDS, ""),
 	SAYS_POSITIVE("; they wait for its last rank ", "wait_share", SHARE, " of the time"),
+	SAYS_POSITIVE(", alone ", "late_p50_s", SECONDS, " in the median round"),
+	SAYS_POSITIVE(" and ", "late_p99_s", SECONDS, " in 99 %"),
 	SAYS_POSITIVE(", and exchange gradients ", "exchange_share", SHARE, ""),
 	SAYS_POSITIVE("; gradients of ", "gradient_bytes", BYTES, ""),
 	SAYS_POSITIVE(" in ", "exchange_s", SECONDS, ""),

@@ -21,3 +21,8 @@ bank-real:
 	@$(MAKE) --no-print-directory all real-tools
 	tests/bank/real/store_check.py $(B)/real || [ $$? -eq 3 ]
 	tests/bank/real/real_bank.py $(B)/mlbench $(B)/real $(BANK)
+# Jobs of ranks, by mpirun on this machine: which rank the others wait for, and why.  Needs root, too.
+bank-ranks:
+	@.ci/setup build bank
+	@$(MAKE) --no-print-directory all real-tools
+	tests/bank/ranks.py $(B)/mlbench $(B)/real $(BANK)

@@ -14,7 +14,7 @@ CUDA_INSIST := $(filter 1 yes on,$(CUDA))
 CUDA_ARCHS ?= $(if $(filter dist dist-device device,$(MAKECMDGOALS)),all,native)
 CUDA_WHY :=
 CUDA_NOTE :=
-ifneq ($(filter-out clean help format lint setup setup-check cuda-toolkit sweep check bank bank-quick bank-real real-tools bench,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out clean help format lint setup setup-check cuda-toolkit sweep check bank bank-quick bank-real bank-ranks real-tools bench,$(or $(MAKECMDGOALS),all)),)
   ifneq ($(and $(CUDA_WANTED),$(if $(SAN),,yes)),)
     include $(shell .ci/cuda $(CUDA_HOME) '$(CC)' '$(CXX_ALL)' '$(CUDA_ARCHS)' build/cuda $(NVCCFLAGS))
     ifneq ($(and $(CUDA_INSIST),$(CUDA_WHY)),)
