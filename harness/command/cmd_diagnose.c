@@ -68,6 +68,11 @@ static int check_request(const struct request *request, struct error *err)
 	if (!request->is_saved && request->point >= 0)
 		return error_set(err, -EINVAL, "--point is for a saved sweep; '%s' is measured now",
 			options->arguments[0]);
+	if (request->invocation->party && (request->verify || request->follow))
+		return error_set(err, -EINVAL,
+			"--%s changes one node's configuration, and not that of a job of ranks: diagnose without "
+			"it",
+			request->verify ? "verify" : "follow");
 	if (options_given(options, OPTION_BUDGET) && !request->verify)
 		return error_set(
 			err, -EINVAL, "--budget limits the time of --verify: give --verify, too");

@@ -279,6 +279,7 @@ static int report_page_put_all(const struct chart_input *input, struct page *pag
 	int code = report_page_put_charts(input, CHART_UTILISATION, page, left_out);
 	if (!code)
 		code = report_page_put_charts(input, CHART_EVIDENCE, page, left_out);
+	section_ranks(input, page);
 	section_evidence(input, page);
 	if (!code)
 		code = report_page_put_charts(input, CHART_MAP, page, left_out);

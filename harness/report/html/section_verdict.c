@@ -537,6 +537,22 @@ void section_evidence(const struct chart_input *input, struct page *page)
 	buffer_release(&text);
 }
 
+/* Of a job of several. */
+void section_ranks(const struct chart_input *input, struct page *page)
+{
+	const struct report_ranks *const of = report_ranks_registered();
+	json_t *const ranks =
+		of && parts_point(input) ? of->json(input->report, input->point) : NULL;
+	if (!ranks)
+		return;
+	json_t *const point = json_pack("{s:o}", "ranks", ranks);
+	struct medium medium = medium_page(page);
+	page_heading(page, 2, "ranks", "Ranks");
+	of->put(point, &medium);
+	medium_end(&medium);
+	json_decref(point);
+}
+
 /* --- any point of a sweep ---------------------------------------------------------------------- */
 
 /* "#12  4 / 64" is for a chart's axis; a line of its own has room for the keys. */

@@ -17,6 +17,8 @@ void section_head(const struct chart_input *input, struct page *page);
 void section_alongside(const struct chart_input *input, struct page *page);
 /* What to do and what it gains, best first. */
 void section_advice(const struct chart_input *input, struct page *page);
+/* Of a job of ranks: a row for each. */
+void section_ranks(const struct chart_input *input, struct page *page);
 /* What the verdict rests on, and what experiments said of it. */
 void section_evidence(const struct chart_input *input, struct page *page);
 /* Of a sweep over storage forms: what each takes, and gives. */
