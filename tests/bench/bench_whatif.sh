@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A table of 1,000 predicted settings, and a single one, from a small measured sweep, on one core: the bound is 10 s of
-# computing a table.  And a single one from 500 points of large batches, whose bound is 2 s.  Usage: tests/bench/bench_whatif.sh BUILD_FOLDER [repeats]
+# computing a table.  And a single one from 500 points of large batches, whose bound is 2 s; and a fleet of 1,024 nodes of 8
+# devices, whose bound is 1 s of CPU time.  Usage: tests/bench/bench_whatif.sh BUILD_FOLDER [repeats]
 set -eu
 mlbench=$(readlink -f "$1/mlbench")
 repeats=${2:-5}
@@ -40,9 +41,10 @@ INI
 python3 "$widen" large_result many prefetch.depth="$(seq -s, 1 10)" read.depth="$(seq -s, 1 50)"
 single=(result --set decode.workers=4)
 many=(many --set decode.workers=4)
+fleet=(result --point 0 --set step.devices=8 --fleet 1024:3% --network-bandwidth 25GB/s --gradient-bytes 100M --force)
 table=(result --set decode.workers=1-10+1 --set batch.size=8-80+8 --set prefetch.depth=1-10+1)
 for _ in $(seq "$repeats"); do
-	for what in single many table; do
+	for what in single many fleet table; do
 		declare -n settings=$what
 		TIMEFORMAT="$what %R %U"
 		{ time taskset -c 0 "$mlbench" what-if "${settings[@]}" --json >"$what.json" 2>err; } 2>>times || { cat err; exit 1; }
@@ -61,4 +63,5 @@ for what in wall:
     row = "".join(f" {statistics.median(x):8.2f} {min(x):7.2f} {max(x):7.2f}" for x in (wall[what], cpu[what]))
     print(f"{what:8} {count:8}{row} {1e3 * statistics.median(cpu[what]) / count:8.2f}")
     assert count == (1000 if what == "table" else 1), count
+assert statistics.median(cpu["fleet"]) < 1, cpu["fleet"]
 PY
