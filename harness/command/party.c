@@ -21,11 +21,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 enum { HASH_TEXT_BYTES = 17, NAME_ROOM = 128, FOLDER_NAME_BYTES = 32 };
-/* What says that the leader is gone is said by one of the others: it ends all before the next one would. */
-static const uint64_t FOLLOWER_APART_NS = 300 * NS_PER_MS, FOLLOWER_APART_MOST_NS = 10 * NS_PER_S;
+/* What all ranks may have to say is said by one: launchers end the others when it ends, or a second later. */
+static const uint64_t FOLLOWER_APART_NS = 300 * NS_PER_MS, FOLLOWER_APART_MOST_NS = 10 * NS_PER_S,
+		      FOLLOWER_BEHIND_NS = 2 * NS_PER_S;
 
 static const char DO_JOB[] = "job", DO_HEADER[] = "header", DO_RUN[] = "run",
 		  DO_TIMELINE[] = "timeline", DO_END[] = "end";
@@ -175,12 +177,39 @@ static int leader_settle(struct config *config, struct error *err)
 	return config_set_key(config, KEY_RUN_RANKS, text, err);
 }
 
+/* Unless another one has said it, and this one is ended. */
+static int follower_say(unsigned rank, const char *host, uint64_t behind_ns,
+	const atomic_bool *stop, int code, struct error *err)
+{
+	const uint64_t apart_ns = rank * FOLLOWER_APART_NS;
+	const uint64_t until_ns =
+		clock_now_ns() + behind_ns +
+		(apart_ns < FOLLOWER_APART_MOST_NS ? apart_ns : FOLLOWER_APART_MOST_NS);
+	for (uint64_t now_ns = clock_now_ns(); now_ns < until_ns && !atomic_load(stop);
+		now_ns = clock_now_ns())
+		clock_sleep_until_ns(now_ns + FOLLOWER_APART_NS / 10);
+	if (!atomic_load(stop))
+		return error_prefix(err, code, "rank %u on %s stops here", rank, host);
+	err->text[0] = '\0';
+	return code;
+}
+
 static int leader_open(struct party *party, const atomic_bool *stop, struct error *err)
 {
-	const int code = ranks_open(&party->ranks, stop, err);
-	if (party->ranks)
+	struct launcher launcher;
+	struct utsname node = {.nodename = ""};
+	const bool follows = launcher_find(&launcher) && launcher.rank > 0;
+	if (follows)
+		log_set_level(LOG_LEVEL_QUIET);
+	int code = ranks_open(&party->ranks, stop, err);
+	if (!code && party->ranks) {
 		party->ranks->open_gradients = gradients_open;
-	return code || !party->ranks ? code : binding_settle(&party->binding, party->ranks, err);
+		code = binding_settle(&party->binding, party->ranks, err);
+	}
+	if (!code || !follows || !err->text[0])
+		return code;
+	(void)uname(&node);
+	return follower_say(launcher.rank, node.nodename, FOLLOWER_BEHIND_NS, stop, code, err);
 }
 
 static void leader_describe(const struct party *party, struct buffer *out)
@@ -458,20 +487,25 @@ static int leader_start(
 	return ranks_train(party->ranks, count, err);
 }
 
-static int party_keep_traces(struct party *party, unsigned rank, const struct party_job *job,
-	const struct buffer *text, struct error *err)
+/* A repetition without its traces is still one. */
+static void party_keep_traces(
+	struct party *party, unsigned rank, const struct party_job *job, const struct buffer *text)
 {
+	struct error err = {""};
 	struct record view = {.folder = party_place(party, rank, "")};
 	char *const folder = party_place(party, rank, RECORD_TRACES_FOLDER);
 	char *const path = view.folder ? record_traces_path(&view, job->point, job->repeat) : NULL;
-	int code = folder && path ? files_make_folder(folder, err)
-				  : error_set(err, -ENOMEM, "out of memory for traces");
-	if (!code)
-		code = files_write_atomic(path, text->data, text->size, err);
+	int code = folder && path ? 0 : error_set(&err, -ENOMEM, "out of memory for traces");
+	if (!code && text->size > 0)
+		code = files_make_folder(folder, &err);
+	if (!code && text->size > 0)
+		code = files_write_atomic(path, text->data, text->size, &err);
+	if (code && !party->traces_lost)
+		log_warn("%s; repetitions of ranks are kept without their traces", err.text);
+	party->traces_lost = party->traces_lost || code;
 	free(path);
 	free(folder);
 	free(view.folder);
-	return code;
 }
 
 /* What a rank's measurement says of the job: 0, or why it failed. */
@@ -579,9 +613,9 @@ static int party_take_one(struct party *party, unsigned rank, const struct party
 	if (!code)
 		code = object ? measurement_from_json(theirs, object, err) : -EPROTO;
 	if (!code && job->kept && theirs->status != MEASUREMENT_INTERRUPTED) {
-		code = traces.size > 0 ? party_keep_traces(party, rank, job, &traces, err) : 0;
-		if (!code)
-			code = party_append(party, rank, line.data, line.size, err);
+		party_keep_traces(party, rank, job, &traces);
+		code = party_append(party, rank, line.data, line.size, err);
+		party->cannot_save = code;
 	}
 	if (!code)
 		code = party_judge(party, rank, theirs, err);
@@ -988,19 +1022,6 @@ static int follower_obey(
 	return code;
 }
 
-/* Unless another one has said it, and this one is ended. */
-static bool follower_says(const struct ranks *ranks, const atomic_bool *stop)
-{
-	const uint64_t apart_ns = ranks->world.rank * FOLLOWER_APART_NS;
-	const uint64_t until_ns =
-		clock_now_ns() +
-		(apart_ns < FOLLOWER_APART_MOST_NS ? apart_ns : FOLLOWER_APART_MOST_NS);
-	for (uint64_t now_ns = clock_now_ns(); now_ns < until_ns && !atomic_load(stop);
-		now_ns = clock_now_ns())
-		clock_sleep_until_ns(now_ns + FOLLOWER_APART_NS / 10);
-	return !atomic_load(stop);
-}
-
 static int follower_follow(
 	struct party *party, const struct invocation *invocation, struct error *err)
 {
@@ -1018,11 +1039,9 @@ static int follower_follow(
 		if (!code)
 			code = follower_obey(&f, &text, &end, err);
 	}
-	if (code && err->text[0] && follower_says(party->ranks, invocation->stop))
-		(void)error_prefix(err, code, "rank %u on %s stops here", party->ranks->world.rank,
-			party->ranks->world.host);
-	else
-		err->text[0] = '\0';
+	const struct mpi_world *const world = &party->ranks->world;
+	if (code)
+		(void)follower_say(world->rank, world->host, 0, invocation->stop, code, err);
 	buffer_release(&text);
 	follower_forget(&f);
 	pipeline_pools_release(&f.pools);

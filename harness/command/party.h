@@ -55,6 +55,8 @@ struct party {
 	struct ranks_binding binding;
 	char warning[BINDING_WARNING_BYTES]; /* of its cores; "": none */
 	unsigned judged;                     /* the rank whose measurements experiments are about */
+	bool traces_lost;                    /* said once */
+	int cannot_save;                     /* what others measured; 0: it is saved */
 	/* The leader's: what the others recorded of the last job. */
 	struct timeline_others timelines;
 };

@@ -98,6 +98,10 @@ static void session_watch_party(struct session *session, int code, const struct 
 		session_tell_interrupted(session);
 		return;
 	}
+	if (session->party.cannot_save) {
+		session_cannot_save(session, session->party.cannot_save, err);
+		return;
+	}
 	if (!session->party.ranks->lost && code != -EINTR)
 		return;
 	session->trouble = *err;

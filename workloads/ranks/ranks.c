@@ -379,6 +379,8 @@ static int ranks_join(struct ranks *ranks, const struct ranks_options *options, 
 			"srun --mpi=pmix",
 			ranks->launcher.count);
 	int code = ranks->plugin->open(&ranks->world, err);
+	if (!code && ranks->world.count != ranks->launcher.count && ranks->launcher.rank != LEADER)
+		return -ENOTSUP; /* all see the same, and one says it */
 	if (!code && ranks->world.count != ranks->launcher.count)
 		return error_set(err, -ENOTSUP,
 			"%s started %u ranks, but MPI (%s) sees %u: start them with the launcher of this "
