@@ -547,7 +547,6 @@ void section_ranks(const struct chart_input *input, struct page *page)
 		return;
 	json_t *const point = json_pack("{s:o}", "ranks", ranks);
 	struct medium medium = medium_page(page);
-	page_heading(page, 2, "ranks", "Ranks");
 	of->put(point, &medium);
 	medium_end(&medium);
 	json_decref(point);
