@@ -134,7 +134,8 @@ static int search_try(struct searching *s, size_t count, struct link_record *rec
 	s->rounds++;
 	for (size_t i = 0; !code && i < count; i++) {
 		struct link_record *const record = record_of(records, record_count, s->links[i]);
-		record->values[record->count++] = s->values[i];
+		if (record)
+			record->values[record->count++] = s->values[i];
 	}
 	return code;
 }

@@ -35,7 +35,8 @@ static void add_finding(struct findings *findings, enum doctor_level level, cons
 		findings->count++;
 	*finding = (struct doctor_finding){.level = level};
 	(void)snprintf(finding->subject, sizeof finding->subject, "%s%s", subject, name);
-	(void)snprintf(finding->state, sizeof finding->state, "%s", state);
+	(void)snprintf(finding->state, sizeof finding->state, "%.*s",
+		(int)sizeof finding->state - 1, state);
 	(void)snprintf(finding->consequence, sizeof finding->consequence, "%s", consequence);
 	(void)snprintf(finding->remedy, sizeof finding->remedy, "%s", remedy);
 }
