@@ -309,7 +309,7 @@ static int ranks_slowest_stage(const struct ranks_view *view)
 		const double score = view->of[view->last].scores[stages[i]].relative;
 		if (score < least) {
 			least = score;
-			slowest = stages[i];
+			slowest = (int)stages[i];
 		}
 	}
 	return slowest;

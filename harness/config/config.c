@@ -744,7 +744,7 @@ void config_hash(const struct config *config, char out[17])
 		/* As it was when there were two keys of it, and 'grid' was the default. */
 		if (key == KEY_SWEEP_MODE) {
 			const bool sequential =
-				config_integer(config, key) == SWEEP_MODE_SEQUENTIAL;
+				config_integer(config, (enum key_id)key) == SWEEP_MODE_SEQUENTIAL;
 			buffer_text(&text, sequential ? "sweep.mode=sequential\n"
 						      : "sweep.mode=grid\nsweep.error=5%\n");
 			continue;
