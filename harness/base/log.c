@@ -58,6 +58,13 @@ static void emit(const char *before, const char *after, const char *format, va_l
 	put_line(line, used + tail);
 }
 
+static char speaker[96];
+
+void log_set_speaker(const char *name)
+{
+	(void)snprintf(speaker, sizeof speaker, "%s", name);
+}
+
 static void message(enum log_level least, const char *prefix, const char *format, va_list args)
 	__attribute__((format(printf, 3, 0)));
 static void message(enum log_level least, const char *prefix, const char *format, va_list args)
@@ -65,8 +72,9 @@ static void message(enum log_level least, const char *prefix, const char *format
 	if (level_now < least)
 		return;
 	(void)pthread_mutex_lock(&lock);
-	char before[64];
-	(void)snprintf(before, sizeof before, "%s%s", progress_shown ? "\r\033[K" : "", prefix);
+	char before[64 + sizeof speaker];
+	(void)snprintf(before, sizeof before, "%s%s%s%s", progress_shown ? "\r\033[K" : "", prefix,
+		speaker, *speaker ? ": " : "");
 	progress_shown = false;
 	emit(before, "\n", format, args);
 	(void)pthread_mutex_unlock(&lock);

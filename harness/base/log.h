@@ -16,7 +16,9 @@
 enum log_level { LOG_LEVEL_ERRORS, LOG_LEVEL_QUIET, LOG_LEVEL_NORMAL, LOG_LEVEL_VERBOSE };
 
 void log_set_level(enum log_level level); /* before threads start */
-bool log_is_terminal(void);               /* stderr is one, and TERM is not "dumb" */
+/* One of several processes whose messages come out at one place: "mlbench: error: rank 3 on gpu-07: ...".  Before threads start. */
+void log_set_speaker(const char *name);
+bool log_is_terminal(void); /* stderr is one, and TERM is not "dumb" */
 
 /* A message is one line: control characters (line ends, too) and bytes that are no UTF-8 come out as '?', whatever a file is
  * called; what does not fit into 1 KiB is cut off.

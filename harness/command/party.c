@@ -178,8 +178,8 @@ static int leader_settle(struct config *config, struct error *err)
 }
 
 /* Unless another one has said it, and this one is ended. */
-static int follower_say(unsigned rank, const char *host, uint64_t behind_ns,
-	const atomic_bool *stop, int code, struct error *err)
+static void follower_wait_to_say(
+	unsigned rank, uint64_t behind_ns, const atomic_bool *stop, struct error *err)
 {
 	const uint64_t apart_ns = rank * FOLLOWER_APART_NS;
 	const uint64_t until_ns =
@@ -188,28 +188,34 @@ static int follower_say(unsigned rank, const char *host, uint64_t behind_ns,
 	for (uint64_t now_ns = clock_now_ns(); now_ns < until_ns && !atomic_load(stop);
 		now_ns = clock_now_ns())
 		clock_sleep_until_ns(now_ns + FOLLOWER_APART_NS / 10);
-	if (!atomic_load(stop))
-		return error_prefix(err, code, "rank %u on %s stops here", rank, host);
-	err->text[0] = '\0';
-	return code;
+	if (atomic_load(stop))
+		err->text[0] = '\0';
+}
+
+static void follower_be_quiet(unsigned rank)
+{
+	char name[NAME_ROOM];
+	struct utsname node = {.nodename = ""};
+	(void)uname(&node);
+	(void)snprintf(name, sizeof name, "rank %u on %.64s", rank, node.nodename);
+	log_set_speaker(name);
+	log_set_level(LOG_LEVEL_ERRORS);
 }
 
 static int leader_open(struct party *party, const atomic_bool *stop, struct error *err)
 {
 	struct launcher launcher;
-	struct utsname node = {.nodename = ""};
 	const bool follows = launcher_find(&launcher) && launcher.rank > 0;
 	if (follows)
-		log_set_level(LOG_LEVEL_QUIET);
+		follower_be_quiet(launcher.rank);
 	int code = ranks_open(&party->ranks, stop, err);
 	if (!code && party->ranks) {
 		party->ranks->open_gradients = gradients_open;
 		code = binding_settle(&party->binding, party->ranks, err);
 	}
-	if (!code || !follows || !err->text[0])
-		return code;
-	(void)uname(&node);
-	return follower_say(launcher.rank, node.nodename, FOLLOWER_BEHIND_NS, stop, code, err);
+	if (code && follows && err->text[0])
+		follower_wait_to_say(launcher.rank, FOLLOWER_BEHIND_NS, stop, err);
+	return code;
 }
 
 static void leader_describe(const struct party *party, struct buffer *out)
@@ -1030,7 +1036,6 @@ static int follower_follow(
 	bool end = false;
 	int code = 0;
 	f.invocation.options.set_count = 0;
-	log_set_level(LOG_LEVEL_ERRORS);
 	/* With --json, the leader's document is the only one. */
 	if (invocation->document_written)
 		atomic_store(invocation->document_written, true);
@@ -1039,9 +1044,8 @@ static int follower_follow(
 		if (!code)
 			code = follower_obey(&f, &text, &end, err);
 	}
-	const struct mpi_world *const world = &party->ranks->world;
 	if (code)
-		(void)follower_say(world->rank, world->host, 0, invocation->stop, code, err);
+		follower_wait_to_say(party->ranks->world.rank, 0, invocation->stop, err);
 	buffer_release(&text);
 	follower_forget(&f);
 	pipeline_pools_release(&f.pools);

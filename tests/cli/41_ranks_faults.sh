@@ -104,7 +104,7 @@ frozen_leader() {
 	begin 3 --
 	kill -STOP "${pids[0]}"
 	ended 3
-	grep -qE "^mlbench: error: rank [12] on $host stops here: rank 0 on $host has not answered for 1" err || fail "it is not named"
+	grep -qE "^mlbench: error: rank [12] on $host: rank 0 on $host has not answered for 1" err || fail "it is not named"
 }
 
 frozen_for_a_while() {

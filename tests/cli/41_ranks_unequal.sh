@@ -60,7 +60,7 @@ no_plugin() {
 	MLBENCH_MPI_PLUGIN=/nowhere one_error 2 ranks 3 "$MLBENCH" run "$config" --set dataset.path="$data" --out job
 	says "Open MPI started 3 ranks: the MPI plug-in cannot be opened: /nowhere"
 	second 2 env MLBENCH_MPI_PLUGIN=/nowhere "$MLBENCH" run "$config" --out job
-	says "rank 1 on $host stops here: Open MPI started 2 ranks: the MPI plug-in cannot be opened: /nowhere"
+	says "rank 1 on $host: Open MPI started 2 ranks: the MPI plug-in cannot be opened: /nowhere"
 }
 
 # srun without PMIx: MPI takes each rank for a job of its own.
