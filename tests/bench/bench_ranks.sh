@@ -87,7 +87,7 @@ fi
 
 echo "--- 64 ranks, oversubscribed"
 begun=$(date +%s.%N)
-ranks 64 "$MLBENCH" run ranks.ini --set step.time=1s --set batch.size=1 --set measure.duration=4s --set measure.min_batches=1 --out many >out 2>&1
+ranks 64 "$MLBENCH" run ranks.ini --set step.time=250ms --set batch.size=1 --set measure.duration=4s --out many >out 2>&1
 ended=$(date +%s.%N)
 python3 - "$begun" "$ended" <<'PY'
 import json, os, sys

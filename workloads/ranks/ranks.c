@@ -19,7 +19,7 @@ enum {
 	TAG_BYTES = 2,
 	LEADER = 0,
 	LOOK_LEAST_NS = 20 * 1000,
-	LOOK_MOST_NS = 10 * 1000 * 1000,
+	LOOK_MOST_NS = 2 * 1000 * 1000,
 	LOOK_SHARE = 16, /* of the time that passed */
 };
 /* A rank that is there may have a data set to make or to read. */
