@@ -18,8 +18,8 @@
 static const double LAST_LEAST = 0.5, LAST_SIGMAS = 5, WAIT_LEAST = 0.05;
 static const double LAST_SURE = 0.85, WAIT_SURE = 0.1;
 static const double STARVED_LEAST = 0.1, SLACK_LEAST = 0.1; /* shares of the time */
-static const double HELD_LEAST = 0.1;                       /* more than any other rank */
-static const double HELD_BY_OTHERS = 0.3;                   /* cores */
+static const double HELD_LEAST = 0.1;     /* more than any other rank, and twice as much */
+static const double HELD_BY_OTHERS = 0.3; /* cores */
 static const double SURE_OF_HELD = 0.85;
 static const double BUSY_LEAST = 0.2; /* of a stage whose scores tell something */
 static const double SURE = 0.95, UNSURE = 0.6;
@@ -253,7 +253,7 @@ static void ranks_find_held(struct ranks_view *view)
 			others = fmax(others, ranks_held(&view->of[r]));
 	const double more = ranks_held(&view->of[most]) - others;
 	const double lost = fmin(more, view->wait + view->exchange);
-	if (view->known < view->count || more < HELD_LEAST || lost < WAIT_SURE)
+	if (view->known < view->count || more < HELD_LEAST || more < others || lost < WAIT_SURE)
 		return;
 	view->is_held = view->straggles = true;
 	view->last = most;

@@ -46,7 +46,8 @@ class Job:
     """What one call of mpirun is made of: a prefix of words for each rank."""
 
     def __init__(self, tools, data, ranks):
-        self.tools, self.data, self.prefix, self.before = tools, data, [[] for _ in range(ranks)], []
+        self.tools, self.data, self.prefix = tools, data, [[] for _ in range(ranks)]
+        self.before, self.launcher = [], []
 
     def quota(self, stack, rank, cores):
         folder = stack.enter_context(conditions.group("cpu", 1))[0]
@@ -95,8 +96,37 @@ def slow_loopback(job, stack, mbit):
     job.before = ["ip", "netns", "exec", name]
 
 
+def slow_link(job, stack, mbit, slow, slow_mbit):
+    """A network namespace for each rank, on a bridge: what one of them sends is shaped to less than what the others do."""
+    names = ["mlb-%d-%s" % (os.getpid(), end) for end in ["hub"] + [str(i) for i in range(len(job.prefix))]]
+
+    def at(name, *words):
+        conditions.run_tool("ip", "netns", "exec", name, *words)
+    for name in names:
+        conditions.run_tool("ip", "netns", "add", name)
+        stack.callback(subprocess.run, ["ip", "netns", "del", name])
+        at(name, "ip", "link", "set", "lo", "up")
+    hub, nodes = names[0], names[1:]
+    for words in ("link add name hub0 type bridge", "addr add 10.213.78.254/24 dev hub0", "link set hub0 up"):
+        at(hub, "ip", *words.split())
+    for i, node in enumerate(nodes):
+        at(hub, "ip", "link", "add", "port%d" % i, "type", "veth", "peer", "name", "eth0", "netns", node)
+        at(hub, "ip", "link", "set", "port%d" % i, "master", "hub0", "up")
+        at(node, "ip", "addr", "add", "10.213.78.%d/24" % (i + 1), "dev", "eth0")
+        at(node, "ip", "link", "set", "eth0", "up")
+        at(node, "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "%dmbit" % (slow_mbit if i == slow else mbit), "burst", "64kb", "latency", "100ms")
+    folder = stack.enter_context(tempfile.TemporaryDirectory())
+    reach = os.path.join(folder, "reach")
+    with open(reach, "w") as file:
+        file.write("#!/bin/sh\nhost=$1\nshift\nexec ip netns exec mlb-%d-${host#n} unshare -u sh -c 'hostname \"$0\"; exec sh -c \"$*\"' \"$host\" \"$@\"\n" % os.getpid())
+    os.chmod(reach, 0o755)
+    job.before = ["ip", "netns", "exec", hub]
+    job.launcher = ["--host", ",".join("n%d" % i for i in range(len(nodes))), "--mca", "plm_rsh_agent", reach, "--mca", "plm_rsh_no_tree_spawn", "1",
+                    "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "10.213.78.0/24", "--mca", "oob_tcp_if_include", "10.213.78.0/24"]
+
+
 def cases(draw):
-    """16, and what is varied in them."""
+    """17, and what is varied in them."""
     def between(low, high):
         return draw.uniform(low, high)
 
@@ -133,12 +163,14 @@ def cases(draw):
         Case("gradients", ("sync", {"exchange"}), settings={"step.time": "10ms", "sync.gradients": "%dMiB" % int(between(48, 80))}),
         Case("slow-network", ("sync", {"exchange"}), settings={"sync.gradients": "1MiB"}, plant=lambda job, stack: slow_loopback(job, stack, int(between(150, 250))),
              launcher=["--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"]),
+        Case("one-slow-link", ("sync", {"exchange"}), ranks=3, settings={"sync.gradients": "1MiB"},
+             plant=lambda job, stack: slow_link(job, stack, 200, some(0, 1, 2), int(between(20, 40)))),
         Case("few-cores", ("decode", {"cores"}), settings={"overhead.sample": "%dus" % int(between(5000, 7000))}),
     ]
 
 
 def command(args, case, job, out):
-    words = job.before + ["mpirun", "--oversubscribe", *case.launcher]
+    words = job.before + ["mpirun", "--oversubscribe", *case.launcher, *job.launcher]
     program = [args.program, "diagnose", args.config, "--json", "--out", out]
     for key, value in dict(BASE, **case.settings, **{"dataset.path": job.data}).items():
         program += ["--set", "%s=%s" % (key, value)]

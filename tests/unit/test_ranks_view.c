@@ -223,9 +223,9 @@ static void a_rank_without_a_core_is_named(void **state)
 	assert_int_equal(v.straggler.rank, 1);
 	assert_string_equal(v.straggler.resource, "external");
 	ranks_view_close(&view);
-	/* All queue: too few cores for all of them. */
+	/* All queue, one of them longest: too few cores for all of them. */
 	for (unsigned r = 0; r < RANKS; r++)
-		rows[r].queued = 0.4;
+		rows[r].queued = r == 1 ? 0.6 : 0.4;
 	conclude(&view, rows);
 	assert_false(view.straggles);
 	ranks_view_close(&view);
