@@ -57,6 +57,14 @@ static struct fake_mpi {
 	bool abort_ends;
 } fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* While ranks run: a change of it. */
+#define FAKE_LOCKED(change)                             \
+	do {                                            \
+		(void)pthread_mutex_lock(&fake.lock);   \
+		change;                                 \
+		(void)pthread_mutex_unlock(&fake.lock); \
+	} while (0)
+
 static inline void fake_reset(void)
 {
 	for (struct fake_message *next, *m = fake.messages; m; m = next) {
@@ -214,7 +222,9 @@ static inline int fake_test(struct mpi_request **request, struct error *err)
 
 static inline void fake_forget(struct mpi_request **request)
 {
+	(void)pthread_mutex_lock(&fake.lock);
 	fake.forgotten++;
+	(void)pthread_mutex_unlock(&fake.lock);
 	*request = NULL;
 }
 

@@ -72,7 +72,7 @@ static void messages_arrive(void **state)
 static void tell_to_late_ranks(struct fake_part *part)
 {
 	for (unsigned rank = 1; rank < FAKE_RANKS; rank++)
-		fake.delay_ns[rank] = rank * 60 * NS_PER_MS;
+		FAKE_LOCKED(fake.delay_ns[rank] = rank * 60 * NS_PER_MS);
 	tell_all(part);
 }
 
@@ -98,11 +98,9 @@ static void wait_for_another(struct fake_part *part)
 {
 	struct buffer text = {0};
 	take_all(part, &text);
-	(void)pthread_mutex_lock(&fake.lock);
-	fake.cut[2] = true;
-	(void)pthread_mutex_unlock(&fake.lock);
+	FAKE_LOCKED(fake.cut[2] = true);
 	part->code = ranks_take(part->ranks, 1, &text, &part->err);
-	fake.cut[2] = false;
+	FAKE_LOCKED(fake.cut[2] = false);
 	buffer_release(&text);
 }
 
@@ -141,9 +139,7 @@ static void lose_and_spare(struct fake_part *part)
 	struct error gone;
 	take_all(part, &text);
 	pulse_spare(part->ranks->pulse);
-	(void)pthread_mutex_lock(&fake.lock);
-	fake.cut[2] = true;
-	(void)pthread_mutex_unlock(&fake.lock);
+	FAKE_LOCKED(fake.cut[2] = true);
 	while (!ranks_missing(part->ranks, &gone))
 		clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
 	part->ranks->spares = true;
@@ -175,11 +171,9 @@ static void lose_a_connection(struct fake_part *part)
 {
 	struct buffer text = {0};
 	take_all(part, &text);
-	(void)pthread_mutex_lock(&fake.lock);
-	fake.cut[1] = fake.gone[1] = true;
-	(void)pthread_mutex_unlock(&fake.lock);
+	FAKE_LOCKED(fake.cut[1] = fake.gone[1] = true);
 	part->code = ranks_take(part->ranks, 2, &text, &part->err);
-	fake.cut[1] = false;
+	FAKE_LOCKED(fake.cut[1] = false);
 	buffer_release(&text);
 }
 
@@ -301,9 +295,9 @@ static void all_agree_or_hear_why_not(void **state)
 
 static void map_clocks(struct fake_part *part)
 {
-	fake.ahead_ns[1] = 100000 * (int64_t)NS_PER_S;
-	fake.ahead_ns[2] = -3 * (int64_t)NS_PER_S;
-	fake.delay_ns[1] = 2 * NS_PER_MS; /* one way only: the worst case */
+	FAKE_LOCKED(fake.ahead_ns[1] = 100000 * (int64_t)NS_PER_S);
+	FAKE_LOCKED(fake.ahead_ns[2] = -3 * (int64_t)NS_PER_S);
+	FAKE_LOCKED(fake.delay_ns[1] = 2 * NS_PER_MS); /* one way only: the worst case */
 	for (unsigned i = 1; i < FAKE_RANKS; i++)
 		(void)snprintf(part->ranks->places[i].clock, RANKS_CLOCK_BYTES, "another %u", i);
 	part->code = ranks_map_clocks(part->ranks, FAKE_RANKS, &part->err);

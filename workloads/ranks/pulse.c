@@ -2,6 +2,7 @@
 #include "workloads/ranks/pulse.h"
 
 #include "harness/base/clock.h"
+#include "harness/base/log.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -174,6 +175,13 @@ static bool pulse_sleep(struct pulse *p)
 	return p->at_once;
 }
 
+static void pulse_abort(const struct pulse *p)
+{
+	log_error("rank %u is gone, and MPI still waits for it: ending all ranks",
+		atomic_load_explicit(&p->lost, memory_order_relaxed) - 1);
+	p->options.plugin->abort(p->options.status);
+}
+
 static void *pulse_run(void *context)
 {
 	struct pulse *const p = context;
@@ -186,7 +194,7 @@ static void *pulse_run(void *context)
 		if (pulse_has_lost(p)) {
 			over = ending;
 			if (clock_now_ns() - p->lost_ns > p->options.end_ns && !p->spared)
-				p->options.plugin->abort(p->options.status);
+				pulse_abort(p);
 		}
 		(void)pthread_mutex_lock(&p->lock);
 		over = over || pulse_sleep(p);

@@ -450,24 +450,26 @@ static void *ranks_end_late(void *context)
 	_exit(end.status);
 }
 
-static const struct mpi_plugin *ranks_abort_through;
-static int ranks_abort_status;
+static _Atomic(const struct mpi_plugin *) ranks_abort_through;
+static atomic_int ranks_abort_status;
 
 static void ranks_abort(void)
 {
-	struct ranks_end end = {ABORT_S, ranks_abort_status};
+	const struct mpi_plugin *const plugin = ranks_abort_through;
+	static struct ranks_end end; /* an abort may return */
 	pthread_t thread;
+	end = (struct ranks_end){ABORT_S, ranks_abort_status};
 	(void)pthread_create(&thread, NULL, ranks_end_late, &end);
 	log_hush_interrupted(); /* launchers end it by a signal */
-	ranks_abort_through->abort(end.status);
+	plugin->abort(end.status);
 }
 
 /* It ends this process, too: what it has to say comes first. */
 static void ranks_abort_at_exit(const struct mpi_plugin *plugin, int status)
 {
-	ranks_abort_through = plugin;
 	ranks_abort_status = status;
-	(void)atexit(ranks_abort);
+	if (!atomic_exchange(&ranks_abort_through, plugin))
+		(void)atexit(ranks_abort);
 }
 
 static void ranks_leave(const struct mpi_plugin *plugin, int status)
