@@ -360,8 +360,15 @@ static const char *compare_points(const struct storage *s, char out[POINTS_BYTES
 
 /* Bytes and requests cannot be told apart where all files have one size, as large requests nearly have; where
  * service times are too uneven, nothing can. */
-static bool full_of_something(const struct storage *s, const char *points, struct cause *out)
+static bool full_of_something(const struct evidence_base *base, const struct storage *s,
+	const char *points, struct cause *out)
 {
+	/* No rank reads one file at a time while the others read, too. */
+	if (s->sizes_alike && base->count > 0 && base->repeats[0]->ranks_count > 0)
+		return cause_is(out, "full", s->full * CERTAIN_UNCLEAR,
+			"storage is saturated: %s; all %ss have one size, and several ranks read, so that "
+			"bytes, requests and %ss at once cannot be told apart",
+			points, storage_unit(s), storage_unit(s));
 	if (s->sizes_alike || s->reads_large)
 		return cause_is(out, "bandwidth", s->full * CERTAIN_UNCLEAR,
 			"storage is saturated: %s; all %ss have %s size, so that bandwidth (bytes) "
@@ -373,7 +380,8 @@ static bool full_of_something(const struct storage *s, const char *points, struc
 		points);
 }
 
-static bool storage_is_full(const struct storage *s, struct cause *out)
+static bool storage_is_full(
+	const struct evidence_base *base, const struct storage *s, struct cause *out)
 {
 	char points[POINTS_BYTES];
 	char rate[UNITS_BYTES];
@@ -405,7 +413,7 @@ static bool storage_is_full(const struct storage *s, struct cause *out)
 			"each%s",
 			points, s->slots, each, units_format_duration(s->latency_ns, rate), sizes);
 	default:
-		return full_of_something(s, points, out);
+		return full_of_something(base, s, points, out);
 	}
 }
 
@@ -449,7 +457,7 @@ static bool told_by_points(
 	if (s.compared == 0 && cause_is_network(base))
 		return false;
 	if (s.full > 0.5) {
-		(void)storage_is_full(&s, out);
+		(void)storage_is_full(base, &s, out);
 		/* Of what is behind a network: which part of it is full is not told (docs/ACCURACY.md). */
 		if (cause_is_network(base))
 			out->certainty = fmin(out->certainty, CERTAIN_UNTOLD);
