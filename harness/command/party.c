@@ -169,7 +169,8 @@ static int leader_settle(struct config *config, struct error *err)
 	(void)launcher_find(&launcher);
 	const int64_t most = plan_most_ranks(config);
 	if (most > launcher.count)
-		return error_set(err, -EINVAL, "run.ranks = %" PRId64 ", but %s started %u", most,
+		return error_set(err, -EINVAL,
+			"run.ranks = %" PRId64 ", but %s started %u: start as many", most,
 			launcher.name, launcher.count);
 	if (most > 0 || config_find_axis(config, KEY_RUN_RANKS))
 		return 0;
@@ -634,7 +635,7 @@ static int party_take_one(struct party *party, unsigned rank, const struct party
 	if (!code && job->kept && theirs->status != MEASUREMENT_INTERRUPTED) {
 		party_keep_traces(party, rank, job, &traces);
 		code = party_append(party, rank, line.data, line.size, err);
-		party->cannot_save = code;
+		party->cannot_save = code ? code : party->cannot_save;
 	}
 	if (!code)
 		code = party_judge(party, rank, theirs, err);

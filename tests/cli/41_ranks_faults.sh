@@ -93,7 +93,7 @@ frozen_rank() {
 	[ "$(grep -c '^mlbench: error: ' err)" -eq 1 ] || fail "more than one line says it"
 	! grep -q 'no progress' err || fail "it is not named"
 	expect 2 ranks 2 "$MLBENCH" sweep --resume job
-	says "run.ranks = 3, but Open MPI started 2"
+	says "run.ranks = 3, but Open MPI started 2: start as many"
 	expect 2 "$MLBENCH" sweep --resume job
 	says "run.ranks = 3 needs a launcher that starts them: mpirun -n 3 mlbench"
 	resumes 3
@@ -169,9 +169,10 @@ told_to_end() {
 }
 
 one_told_to_end() {
-	begin 2 --
+	begin 2 -- --json
 	kill -TERM "${pids[1]}"
 	ended 3
+	is_json mlbench.summary/1
 	says "rank 1 on $host was stopped; stopping here: results are kept; 'mlbench sweep --resume job', with as many ranks, measures the rest"
 }
 
