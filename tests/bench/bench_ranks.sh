@@ -87,7 +87,7 @@ fi
 
 echo "--- 64 ranks, oversubscribed"
 begun=$(date +%s.%N)
-ranks 64 "$MLBENCH" run ranks.ini --set step.time=250ms --set batch.size=1 --set measure.duration=4s --out many >out 2>&1
+ranks 64 "$MLBENCH" run ranks.ini --set sync.gradients=4KiB --set step.time=250ms --set batch.size=1 --set measure.duration=4s --out many >out 2>&1
 ended=$(date +%s.%N)
 python3 - "$begun" "$ended" <<'PY'
 import json, os, sys

@@ -9,10 +9,11 @@
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum {
-	SPIN_NS = 30 * 1000, /* looks without a pause, at first */
-	LOOK_SHARE = 32,     /* of the time that passed since then */
+	SPIN_NS = 200 * 1000, /* looks without a pause, at first */
+	LOOK_SHARE = 128,     /* of the time that passed since then */
 	LOOK_MOST_NS = 250 * 1000,
 	FURTHER_NS = 200 * 1000, /* between looks while the step goes on */
 	ROUNDS = 20, /* as long as the longest that a round is waited for, and MORE_NS */
@@ -41,6 +42,7 @@ struct summing {
 	uint64_t longest_ns; /* of the rounds that ended */
 	bool going;          /* in a round */
 	bool over;           /* somebody left, or is lost */
+	unsigned crowd;      /* ranks of this node for each of its cores; 1 at least */
 	struct mpi_round *round;
 	struct mpi_request *meeting;
 };
@@ -178,12 +180,14 @@ static bool summing_stopped(const struct summing *g)
 	       atomic_load_explicit(g->ranks->stop, memory_order_relaxed);
 }
 
-static void summing_pause(uint64_t begin_ns, uint64_t now_ns)
+/* MPI goes on only while it is looked at; ranks that share cores would take them from one another by looking. */
+static void summing_pause(const struct summing *g, uint64_t begin_ns, uint64_t now_ns)
 {
 	const uint64_t passed_ns = now_ns - begin_ns;
-	const uint64_t look_ns = passed_ns / LOOK_SHARE;
+	const uint64_t share_ns = passed_ns / LOOK_SHARE * g->crowd;
+	const uint64_t most_ns = (uint64_t)LOOK_MOST_NS * g->crowd;
 	if (passed_ns > SPIN_NS)
-		clock_sleep_until_ns(now_ns + (look_ns < LOOK_MOST_NS ? look_ns : LOOK_MOST_NS));
+		clock_sleep_until_ns(now_ns + (share_ns < most_ns ? share_ns : most_ns));
 }
 
 /* Until the buckets are over, and the meeting. */
@@ -213,7 +217,7 @@ static int summing_wait(struct summing *g, struct error *err)
 				       : error_set(err, -ETIMEDOUT,
 						 "the other ranks have not come to the exchange for %.0f s",
 						 (double)(now_ns - begin_ns) / (double)NS_PER_S);
-		summing_pause(begin_ns, now_ns);
+		summing_pause(g, begin_ns, now_ns);
 	}
 }
 
@@ -291,6 +295,10 @@ int gradients_open(
 	g->gradients.calls = &calls;
 	g->gradients.options = *options;
 	g->ranks = options->ranks;
+	const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	g->crowd = cores > 0 ? (g->ranks->world.local_count + (unsigned)cores - 1) / (unsigned)cores
+			     : 1;
+	g->crowd = g->crowd > 0 ? g->crowd : 1;
 	g->round = calloc(1, sizeof *g->round);
 	const int code = g->round ? summing_cut(g, err)
 				  : error_set(err, -ENOMEM, "out of memory for a round");
