@@ -86,7 +86,9 @@ void ranks_view_add(struct ranks_view *view, unsigned rank, const struct measure
 	view->bytes = (double)r->bytes;
 	(void)snprintf(of->host, sizeof of->host, "%s", r->host);
 	of->rate = ranks_mean(of->rate, m->throughput, of->repeats);
-	of->seconds += measurement_counted_seconds(m);
+	/* So long did the rounds take that are counted: parts of rounds at the ends are in no sum. */
+	of->seconds += m->batches > 0 ? (double)r->rounds * m->measured_seconds / (double)m->batches
+				      : measurement_counted_seconds(m);
 	of->wait += r->wait_seconds;
 	of->exchange += r->exchange_seconds;
 	of->rounds += r->rounds;
@@ -435,6 +437,13 @@ static void ranks_straggler_verdict(const struct ranks_view *view, struct verdic
 	*verdict = out;
 }
 
+/* A rank that is the last for no reason that shows in its own measurements is as likely the last in the exchange. */
+static bool ranks_is_explained(const struct ranks_view *view)
+{
+	return view->is_held || ranks_cause_is_known(&view->cause) ||
+	       ranks_slowest_stage(view) != STAGE_IDS;
+}
+
 /* "4 ranks wait 2.1 % of the time for the last one, and exchange gradients for 12.2 %" */
 static void ranks_add_shares(const struct ranks_view *view, struct verdict *verdict)
 {
@@ -479,7 +488,7 @@ void ranks_weigh(const struct ranks_view *view, struct verdict *verdict)
 		verdict->confidence = fmin(verdict->confidence, UNSURE);
 		return;
 	}
-	if (view->straggles)
+	if (view->straggles && ranks_is_explained(view))
 		ranks_straggler_verdict(view, verdict);
 	else
 		ranks_add_shares(view, verdict);
