@@ -55,7 +55,9 @@ PY
 }
 
 echo "--- all-reduce against a bare loop over the same call"
-ranks 2 "$build/bench/bench_allreduce" 64 40 || status=1
+# Where its two processes lie is worth 5 %, so that it is five of them.
+for i in 1 2 3 4 5; do ranks 2 "$build/bench/bench_allreduce" 64 40; done 2>/dev/null | grep all-reduce | tee allreduce
+bar "rate over the bare loop's, median of 5" "$(sed -E 's/.*loop.s ([0-9.]+) .*/\1/' allreduce | sort -n | sed -n 3p)" ">=" 0.97
 
 echo "--- one rank under mpirun against no MPI, in turn"
 for i in 1 2 3 4 5; do
