@@ -280,13 +280,15 @@ static struct live_file *make_private(void)
 	return data == MAP_FAILED ? NULL : data;
 }
 
+/* The magic at last: another run that starts at this moment looks for stale files, and one without it is not judged. */
 static void write_live_head(struct live_file *file)
 {
-	memcpy(file->head.magic, MAGIC, sizeof MAGIC);
 	file->head.version = LIVE_VERSION;
 	file->head.words = WORDS;
 	file->head.process_start = live_process_start(getpid());
 	(void)snprintf(file->head.program, sizeof file->head.program, "%s", MLBENCH_VERSION);
+	atomic_thread_fence(memory_order_release);
+	memcpy(file->head.magic, MAGIC, sizeof MAGIC);
 }
 
 static void show_to_others(struct live_board *board)

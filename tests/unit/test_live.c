@@ -271,6 +271,34 @@ static void test_stale(void **state)
 	live_board_close(own);
 }
 
+/* Of runs that start together, none takes the picture of another, not yet whole, for a stale one. */
+static void test_begun_together(void **state)
+{
+	(void)state;
+	enum { RUNS = 3, ROUNDS = 2000 };
+	pid_t runs[RUNS];
+	for (int run = 0; run < RUNS; run++) {
+		runs[run] = fork();
+		assert_true(runs[run] >= 0);
+		for (int round = 0; runs[run] == 0 && round < ROUNDS; round++) {
+			struct live_board *own;
+			char path[PATH_MAX + 64];
+			struct stat st;
+			path_of(getpid(), path, sizeof path);
+			if (live_board_create(&own, NULL) || stat(path, &st))
+				_exit(1);
+			live_board_close(own);
+		}
+		if (runs[run] == 0)
+			_exit(0);
+	}
+	for (int run = 0; run < RUNS; run++) {
+		int status;
+		assert_int_equal(waitpid(runs[run], &status, 0), runs[run]);
+		assert_int_equal(status, 0);
+	}
+}
+
 /* A picture of an earlier process of the same number. */
 static void test_reused_number(void **state)
 {
@@ -392,6 +420,7 @@ int main(void)
 		cmocka_unit_test(test_cut_short),
 		cmocka_unit_test(test_nobody),
 		cmocka_unit_test(test_stale),
+		cmocka_unit_test(test_begun_together),
 		cmocka_unit_test(test_reused_number),
 		cmocka_unit_test(test_wild_picture),
 		cmocka_unit_test(test_hostile_folder),
