@@ -6,6 +6,7 @@
 #include "harness/base/array.h"
 #include "harness/base/log.h"
 #include "harness/base/units.h"
+#include "harness/config/conditions.h"
 #include "harness/record/config_json.h"
 #include "harness/record/fields.h"
 #include "harness/report/medium.h"
@@ -496,9 +497,9 @@ static void what_if_text(const struct what_if *what_if, const json_t *document,
 		what_if->record.step.backend);
 	medium_title(&medium, what_if->record.name, words.data ? words.data : "");
 	buffer_release(&words);
-	report_injected_text(&what_if->asked, ", ", &words);
+	conditions_injected(&what_if->asked, ", ", &words);
 	medium_fact(&medium, INK_WARN, "injected", &words);
-	report_declared_text(&what_if->asked, &words);
+	conditions_declared(&what_if->asked, &words);
 	medium_fact(&medium, INK_WARN, "declared", &words);
 	what_if_add_contamination(what_if, &medium);
 	what_if_add_base(what_if, &medium);

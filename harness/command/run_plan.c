@@ -13,10 +13,10 @@
 #include "harness/command/limits.h"
 #include "harness/command/party.h"
 #include "harness/command/step_facts.h"
+#include "harness/config/conditions.h"
 #include "harness/measure/proc_text.h"
 #include "harness/record/config_json.h"
 #include "harness/record/fields.h"
-#include "harness/report/report.h"
 #include "pipelines/dither.h"
 #include "pipelines/pipeline.h"
 #include "workloads/backend/backend.h"
@@ -892,20 +892,21 @@ static void describe_timeline(const struct plan *plan, struct buffer *out)
 
 static void describe_conditions(const struct plan *plan, struct buffer *out)
 {
-	char lines[INJECTED_MAX][NOTE_BYTES];
-	const size_t count = report_injected(&plan->config, lines, INJECTED_MAX);
-	if (count > 0)
-		plan_label(out, "injected");
-	for (size_t i = 0; i < count; i++)
-		buffer_format(out, "%s%s%s", i ? ", " : "", lines[i], i + 1 == count ? "\n" : "");
+	struct buffer injected = {0};
 	struct buffer declared = {0};
-	report_declared_text(&plan->config, &declared);
+	conditions_injected(&plan->config, ", ", &injected);
+	conditions_declared(&plan->config, &declared);
+	if (injected.data) {
+		plan_label(out, "injected");
+		buffer_format(out, "%s\n", injected.data);
+	}
 	if (declared.data) {
 		plan_label(out, "declared");
 		buffer_format(out, "%s\n", declared.data);
 	}
+	buffer_release(&injected);
 	buffer_release(&declared);
-	const char *warning = report_emulation_warning(&plan->config, plan->step.emulated);
+	const char *warning = conditions_warning(&plan->config, plan->step.emulated);
 	if (warning) {
 		plan_label(out, "warning");
 		buffer_format(out, "%s\n", warning);

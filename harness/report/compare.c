@@ -3,6 +3,7 @@
 #include "harness/report/compare.h"
 
 #include "harness/base/units.h"
+#include "harness/config/conditions.h"
 
 #include <errno.h>
 #include <math.h>
@@ -373,7 +374,7 @@ static void remark_state(
 static void remark_injected(struct comparison *c, const struct report *report, const char *side)
 {
 	struct buffer all = {0};
-	report_injected_text(&report->record->config, ", ", &all);
+	conditions_injected(&report->record->config, ", ", &all);
 	if (all.data)
 		remark(c, "%s ran with planted conditions: %s", side, all.data);
 	buffer_release(&all);

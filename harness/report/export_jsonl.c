@@ -1,6 +1,7 @@
 /* JSON lines: a flat object per point, for whatever reads tables of records.  Names are those of points.csv; null is a
  * value that is not known. */
 #include "harness/base/clock.h"
+#include "harness/config/conditions.h"
 #include "harness/record/config_json.h"
 #include "harness/record/fields.h"
 #include "harness/report/export.h"
@@ -100,7 +101,7 @@ static void put_measured(struct part *line, const struct point_summary *p)
 static void put_injected(struct part *line, const struct config *config)
 {
 	struct buffer text = {0};
-	report_injected_text(config, "; ", &text);
+	conditions_injected(config, "; ", &text);
 	part_put(line, "injected", fields_text(text.data ? text.data : ""));
 	buffer_release(&text);
 }

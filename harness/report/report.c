@@ -660,63 +660,6 @@ void report_differing_settings(
 	}
 }
 
-/* Every key of a section that is not at its default, or is swept. */
-static size_t report_section_keys(
-	const struct config *config, const char *section, char (*lines)[NOTE_BYTES], size_t room)
-{
-	struct config plain;
-	config_init(&plain);
-	size_t count = 0;
-	for (int key = 0; key < KEY_COUNT && count < room; key++) {
-		if (strcmp(config_keys[key].section, section) != 0)
-			continue;
-		char value[CONFIG_VALUE_BYTES];
-		char usual[CONFIG_VALUE_BYTES];
-		(void)config_format_value(
-			(enum key_id)key, &config->values[key], value, sizeof value);
-		(void)config_format_value(
-			(enum key_id)key, &plain.values[key], usual, sizeof usual);
-		bool swept = false;
-		for (size_t axis = 0; axis < config->axis_count; axis++)
-			swept = swept || config->axes[axis].key == (enum key_id)key;
-		if (swept || strcmp(value, usual) != 0)
-			(void)snprintf(lines[count++], NOTE_BYTES, "%s %s", config_keys[key].name,
-				swept ? "(swept)" : value);
-	}
-	config_release(&plain);
-	return count;
-}
-
-size_t report_injected(const struct config *config, char (*lines)[NOTE_BYTES], size_t room)
-{
-	return report_section_keys(config, "inject", lines, room);
-}
-
-const char *report_emulation_warning(const struct config *config, bool emulated)
-{
-	return emulated && config_sweeps_batch_over_fixed_time(config)
-		       ? "step.time is one duration for every batch.size, so the largest batch wins by construction; give times of several batches, as step.time = 106ms@64,61ms@32"
-		       : NULL;
-}
-
-void report_injected_text(const struct config *config, const char *separator, struct buffer *out)
-{
-	char lines[INJECTED_MAX][NOTE_BYTES];
-	const size_t count = report_injected(config, lines, INJECTED_MAX);
-	for (size_t i = 0; i < count; i++)
-		buffer_format(out, "%s%s", i ? separator : "", lines[i]);
-}
-
-void report_declared_text(const struct config *config, struct buffer *out)
-{
-	char lines[INJECTED_MAX][NOTE_BYTES];
-	const size_t count = report_section_keys(config, "overhead", lines, INJECTED_MAX);
-	for (size_t i = 0; i < count; i++)
-		buffer_format(out, "%soverhead.%s", i ? ", " : "", lines[i]);
-	if (count > 0)
-		buffer_text(out, ": CPU time of a loader, emulated by spinning");
-}
-
 static int report_write_file(const struct report *report, const char *name, const char *text,
 	size_t size, struct error *err)
 {

@@ -12,8 +12,6 @@
 
 #include <jansson.h>
 
-enum { INJECTED_MAX = 32 }; /* lines of report_injected: more than the section has keys */
-
 struct medium;
 struct diagnosis; /* harness/analyze/diagnose.h */
 
@@ -130,18 +128,6 @@ void report_left_out_text(const struct report *report, struct buffer *out);
 
 /* "3 of 12 points were measured beside other load; at point 4: ..."; nothing where none was. */
 void report_contaminated_text(const struct report *report, struct buffer *out);
-
-/* The notes that say that a condition was planted ("injected: ..."), from the configuration:
- * appends a line each, without newlines, to the array of at most `room`; returns how many. */
-size_t report_injected(const struct config *config, char (*lines)[NOTE_BYTES], size_t room);
-/* The same on one line; nothing where nothing was planted. */
-void report_injected_text(const struct config *config, const char *separator, struct buffer *out);
-
-/* "overhead.sample 3100us, overhead.step 2ms: CPU time of a loader, emulated by spinning"; nothing where none is declared. */
-void report_declared_text(const struct config *config, struct buffer *out);
-
-/* What makes an emulated sweep's comparison void, in a sentence; NULL: nothing does. */
-const char *report_emulation_warning(const struct config *config, bool emulated);
 
 /* summary.json; NULL without memory. */
 json_t *report_summary_json(const struct report *report);

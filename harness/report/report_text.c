@@ -5,6 +5,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/text.h"
 #include "harness/base/units.h"
+#include "harness/config/conditions.h"
 #include "harness/measure/environment.h"
 #include "harness/record/config_json.h"
 #include "harness/report/alongside.h"
@@ -75,11 +76,11 @@ static void text_put_run(struct sheet_of_report *sheet)
 static void text_put_conditions(struct sheet_of_report *sheet)
 {
 	const struct record *record = sheet->report->record;
-	const char *warning = report_emulation_warning(&record->config, record->step.emulated);
+	const char *warning = conditions_warning(&record->config, record->step.emulated);
 	struct buffer text = {0};
-	report_injected_text(&record->config, ", ", &text);
+	conditions_injected(&record->config, ", ", &text);
 	medium_fact(&sheet->medium, INK_WARN, "injected", &text);
-	report_declared_text(&record->config, &text);
+	conditions_declared(&record->config, &text);
 	medium_fact(&sheet->medium, INK_WARN, "declared", &text);
 	medium_fact_text(&sheet->medium, INK_WARN, "warning", warning ? warning : "");
 }

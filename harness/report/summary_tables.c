@@ -3,6 +3,7 @@
 
 #include "harness/base/text.h"
 #include "harness/base/units.h"
+#include "harness/config/conditions.h"
 #include "harness/record/config_json.h"
 #include "harness/report/csv.h"
 
@@ -831,7 +832,7 @@ static void csv_put_line(const struct report *report, const json_t *stages, bool
 	csv_put(csv_verdict, COUNT(csv_verdict), "", point, out);
 	/* A row is read apart from its file: it says itself what computed the step, and what was planted. */
 	struct buffer injected = {0};
-	report_injected_text(config, "; ", &injected);
+	conditions_injected(config, "; ", &injected);
 	buffer_text(out, ",");
 	csv_text(out, point ? report->record->step.backend : "step_backend");
 	buffer_text(out, ",");

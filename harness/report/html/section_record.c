@@ -6,6 +6,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/units.h"
+#include "harness/config/conditions.h"
 #include "harness/record/config_json.h"
 #include "harness/record/fields.h"
 #include "harness/report/ceilings_sheet.h"
@@ -263,7 +264,7 @@ void section_notes(const struct chart_input *input, struct page *page)
 {
 	const struct point_summary *p = parts_point(input);
 	const struct record *record = input->report->record;
-	const char *warning = report_emulation_warning(&record->config, record->step.emulated);
+	const char *warning = conditions_warning(&record->config, record->step.emulated);
 	if (!p || (p->note_count == 0 && !warning))
 		return;
 	page_more_begin(page, "notes", "Measurement notes", NULL);

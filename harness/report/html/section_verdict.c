@@ -8,6 +8,7 @@
 #include "harness/base/buffer.h"
 #include "harness/base/clock.h"
 #include "harness/base/units.h"
+#include "harness/config/conditions.h"
 #include "harness/report/alongside.h"
 #include "harness/report/diagnosis_report.h"
 #include "harness/report/runbook.h"
@@ -248,7 +249,7 @@ static void notice_put(struct page *page, const char *label, struct buffer *text
 static void notice_injected(const struct record *record, struct page *page)
 {
 	struct buffer text = {0};
-	report_injected_text(&record->config, ", ", &text);
+	conditions_injected(&record->config, ", ", &text);
 	if (text.size > 0)
 		buffer_text(&text, ". These figures are not those of an undisturbed node.");
 	notice_put(page, "Planted conditions:", &text);
@@ -257,7 +258,7 @@ static void notice_injected(const struct record *record, struct page *page)
 static void notice_declared(const struct record *record, struct page *page)
 {
 	struct buffer text = {0};
-	report_declared_text(&record->config, &text);
+	conditions_declared(&record->config, &text);
 	notice_put(page, "Declared costs:", &text);
 }
 
