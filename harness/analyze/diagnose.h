@@ -240,8 +240,9 @@ struct headroom {
 	/* Of the throughput, until the step is at its capacity; 0: it is there; NAN: the capacity
 	 * is not known. */
 	double gain;
-	bool lacks_cpu; /* the verdict is that something else takes the step's CPU time */
-	double waits;   /* share of the time that the step starves */
+	bool lacks_cpu;   /* the verdict is that something else takes the step's CPU time */
+	double waits;     /* share of the time that the step starves */
+	double exchanges; /* share of the time that it stands still for the exchange of gradients, and for others before that */
 };
 
 struct headroom headroom_of_input(const struct point_summary *point, const struct verdict *verdict);

@@ -35,6 +35,8 @@ struct headroom headroom_of_input(const struct point_summary *point, const struc
 		const struct stage_summary *stage = &point->stages[i];
 		if (stage_is(stage->name, STAGE_STEP))
 			out.waits = stage->starved;
+		if (stage_is(stage->name, STAGE_SYNC))
+			out.exchanges = stage->busy + fmax(devices_waiting(point), 0);
 		if (stage_is(stage->name, STAGE_STEP) && !stage->capacity_is_lower_bound)
 			out.gain = fmax(stage->capacity / point->median - 1, 0);
 		const bool named = strcmp(verdict->stage, stage->name) == 0 ||
@@ -60,6 +62,11 @@ const char *headroom_words(const struct headroom *headroom, char out[HEADROOM_BY
 			"The step starves %.0f %% of the time although no stage before it is "
 			"saturated: the timeline (trace.json) shows when.",
 			100 * headroom->waits);
+	else if (!tight && headroom->exchanges >= WAITS_TOO_LONG)
+		(void)snprintf(out, HEADROOM_BYTES,
+			"The data loader keeps up, but the step stands still %.0f %% of the time for the "
+			"exchange of gradients: a faster step or exchange raises throughput.",
+			100 * headroom->exchanges);
 	else if (!tight)
 		(void)snprintf(out, HEADROOM_BYTES,
 			"Healthy: the data loader keeps the step busy. Only a faster step raises "

@@ -30,6 +30,12 @@ static void words_follow_the_busy_shares(void **state)
 	expect_words(&p, &step,
 		"Healthy: the data loader keeps the step busy. Only a faster step raises throughput.");
 	expect_words(&p, &pair, "A faster decode stage could gain at most 5 %.");
+	/* A step that exchanges for a third of its time is busy with no data loader, and yet not healthy. */
+	swept_stage(&p.stages[p.stage_count++], "sync", 1, 0.3, 0.7);
+	p.stages[2].blocked = 0.42;
+	expect_words(&p, &step,
+		"The data loader keeps up, but the step stands still 42 % of the time for the exchange of "
+		"gradients: a faster step or exchange raises throughput.");
 	p = point_of(1, 1786);
 	expect_words(&p, &step, "A faster decode stage could gain at most 5 %.");
 	p = point_of(1, 1705);
