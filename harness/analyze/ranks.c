@@ -24,6 +24,8 @@ static const double SURE_OF_HELD = 0.85;
 static const double BUSY_LEAST = 0.2; /* of a stage whose scores tell something */
 static const double SURE = 0.95, UNSURE = 0.6;
 static const double SLOWER = 0.85; /* a relative score that explains that a rank is the last */
+static const double AS_FAR =
+	0.25; /* of the way from the last rank to the others, within which one lags as it does */
 
 int ranks_view_open(struct ranks_view *view, unsigned count)
 {
@@ -133,55 +135,92 @@ static void ranks_score(struct ranks_view *view, int id)
 	}
 }
 
-/* By the last rank: in the median of the others. */
-static double ranks_lost(const struct ranks_view *view)
+static double ranks_idle(const struct rank_of *of)
 {
-	double *const others = calloc(view->count, sizeof *others);
-	const struct rank_of *const last = &view->of[view->last];
+	return of->wait + of->exchange;
+}
+
+static double ranks_held(const struct rank_of *of)
+{
+	return fmax(of->throttled, of->queued);
+}
+
+static double ranks_active(const struct rank_of *of)
+{
+	return -ranks_held(of);
+}
+
+static double ranks_slack(const struct rank_of *of)
+{
+	return of->slack;
+}
+
+/* Of those that lag, or do not, as far as they are known; 0: of none. */
+static double ranks_median(
+	const struct ranks_view *view, double value(const struct rank_of *of), bool lag)
+{
+	double *const values = calloc(view->count, sizeof *values);
 	size_t known = 0;
-	for (unsigned r = 0; others && r < view->count; r++)
-		if (r != view->last && view->of[r].repeats > 0)
-			others[known++] = view->of[r].wait + view->of[r].exchange;
+	for (unsigned r = 0; values && r < view->count; r++)
+		if (view->of[r].repeats > 0 && view->of[r].lags == lag)
+			values[known++] = value(&view->of[r]);
 	if (known > 0)
-		sort_doubles(others, known);
-	const double lost =
-		known > 0 ? statistics_median(others, known) - (last->wait + last->exchange) : 0;
-	free(others);
-	return fmax(lost, 0);
+		sort_doubles(values, known);
+	const double median = known > 0 ? statistics_median(values, known) : 0;
+	free(values);
+	return median;
+}
+
+/* Marks the rank `last`, and all whose value, which is low where a rank lags, is nearly as far below the others' as its own. */
+static void ranks_mark_laggards(
+	struct ranks_view *view, unsigned last, double value(const struct rank_of *of))
+{
+	view->last = last;
+	for (unsigned r = 0; r < view->count; r++)
+		view->of[r].lags = r == last;
+	const double own = value(&view->of[last]);
+	const double far = own + (ranks_median(view, value, false) - own) * AS_FAR;
+	view->laggards = 0;
+	for (unsigned r = 0; r < view->count; r++) {
+		view->of[r].lags = r == last || (view->of[r].repeats > 0 &&
+							value(&view->of[r]) <= far && own < far);
+		view->laggards += view->of[r].lags;
+	}
 }
 
 /* Whether the others could go faster: where the last one waits for its data, and so would they, it is the last by chance. */
 static bool ranks_have_slack(const struct ranks_view *view)
 {
-	double *const others = calloc(view->count, sizeof *others);
-	size_t known = 0;
-	for (unsigned r = 0; others && r < view->count; r++)
-		if (r != view->last)
-			others[known++] = view->of[r].slack;
-	if (known > 0)
-		sort_doubles(others, known);
-	const double slack = known > 0 ? statistics_median(others, known) : 0;
-	free(others);
-	return !(view->of[view->last].starved >= STARVED_LEAST) || slack >= SLACK_LEAST;
+	return !(view->of[view->last].starved >= STARVED_LEAST) ||
+	       ranks_median(view, ranks_slack, false) >= SLACK_LEAST;
+}
+
+/* Every round has one last rank. */
+static double ranks_last_share(const struct ranks_view *view, uint64_t *rounds)
+{
+	uint64_t last = 0;
+	*rounds = 0;
+	for (unsigned r = 0; r < view->count; r++) {
+		*rounds += view->of[r].last_rounds;
+		last += view->of[r].lags ? view->of[r].last_rounds : 0;
+	}
+	return *rounds > 0 ? (double)last / (double)*rounds : 0;
 }
 
 static void ranks_find_last(struct ranks_view *view)
 {
-	uint64_t most = 0;
-	uint64_t rounds = 0;
-	for (unsigned r = 0; r < view->count; r++) {
-		rounds += view->of[r].last_rounds;
-		if (view->of[r].last_rounds > most) {
-			most = view->of[r].last_rounds;
-			view->last = r;
-		}
-	}
-	/* Every round has one last rank. */
-	view->last_share = rounds > 0 ? (double)most / (double)rounds : 0;
-	const double chance = 1.0 / view->count;
+	unsigned last = 0;
+	uint64_t rounds;
+	for (unsigned r = 1; r < view->count; r++)
+		if (view->of[r].last_rounds > view->of[last].last_rounds)
+			last = r;
+	ranks_mark_laggards(view, last, ranks_idle);
+	view->last_share = ranks_last_share(view, &rounds);
+	const double chance = (double)view->laggards / view->count;
 	const double spread = rounds > 0 ? sqrt(chance * (1 - chance) / (double)rounds) : 1;
-	view->lost = ranks_lost(view);
-	view->straggles = view->known == view->count && view->count > 1 &&
+	view->lost = fmax(
+		ranks_median(view, ranks_idle, false) - ranks_median(view, ranks_idle, true), 0);
+	view->straggles = view->known == view->count && 2 * view->laggards <= view->count &&
 			  view->last_share >= fmax(LAST_LEAST, chance + LAST_SIGMAS * spread) &&
 			  view->lost >= WAIT_LEAST && ranks_have_slack(view);
 }
@@ -237,32 +276,29 @@ static void ranks_take_exchanges(struct ranks_view *view)
 			: (double)NAN;
 }
 
-static double ranks_held(const struct rank_of *of)
-{
-	return fmax(of->throttled, of->queued);
-}
-
-/* Of those that exchange long, one that was stopped more than the others. */
+/* Of those that exchange long, ranks that were stopped more than the others. */
 static void ranks_find_held(struct ranks_view *view)
 {
 	double others = 0;
 	unsigned most = 0;
+	uint64_t rounds;
 	for (unsigned r = 1; r < view->count; r++)
 		if (ranks_held(&view->of[r]) > ranks_held(&view->of[most]))
 			most = r;
+	const double held = ranks_held(&view->of[most]);
+	ranks_mark_laggards(view, most, ranks_active);
 	for (unsigned r = 0; r < view->count; r++)
-		if (r != most)
+		if (!view->of[r].lags)
 			others = fmax(others, ranks_held(&view->of[r]));
-	const double more = ranks_held(&view->of[most]) - others;
-	const double lost = fmin(more, view->wait + view->exchange);
-	if (view->known < view->count || more < HELD_LEAST || more < others || lost < WAIT_SURE)
-		return;
-	view->is_held = view->straggles = true;
-	view->last = most;
-	view->lost = lost;
-	view->last_share = view->of[most].rounds > 0 ? (double)view->of[most].last_rounds /
-							       (double)view->of[most].rounds
-						     : 0;
+	const double lost = fmin(held - others, view->wait + view->exchange);
+	view->is_held = view->straggles =
+		view->known == view->count && 2 * view->laggards <= view->count &&
+		held - others >= fmax(HELD_LEAST, others) && lost >= WAIT_SURE;
+	if (view->is_held)
+		view->lost = lost;
+	else
+		ranks_find_last(view);
+	view->last_share = ranks_last_share(view, &rounds);
 }
 
 void ranks_conclude(struct ranks_view *view)
@@ -286,13 +322,48 @@ void ranks_conclude(struct ranks_view *view)
 
 /* --- the verdict ------------------------------------------------------------------------------ */
 
-static void ranks_name(const struct ranks_view *view, unsigned rank, char *out, size_t room)
+/* Whether those that lag are all ranks of one host, and more than one. */
+static bool ranks_are_a_host(const struct ranks_view *view)
 {
-	const char *const host = view->of[rank].host;
-	(void)snprintf(out, room, "rank %u%s%s", rank, *host ? " on " : "", host);
+	const char *const host = view->of[view->last].host;
+	bool whole = *host && view->laggards > 1;
+	for (unsigned r = 0; r < view->count; r++)
+		whole = whole && view->of[r].lags == (strcmp(view->of[r].host, host) == 0);
+	return whole;
 }
 
-/* How sure it is that this rank is what the others wait for, and that they lose by it. */
+/* "rank 2 on node-2", "ranks 1 and 3", "the 8 ranks on node-2" */
+static void ranks_name_laggards(const struct ranks_view *view, char *out, size_t room)
+{
+	enum { LISTED_MOST = 4 };
+	const char *const host = view->of[view->last].host;
+	if (view->laggards == 1) {
+		(void)snprintf(out, room, "rank %u%s%s", view->last, *host ? " on " : "", host);
+		return;
+	}
+	if (ranks_are_a_host(view)) {
+		(void)snprintf(out, room, "the %u ranks on %s", view->laggards, host);
+		return;
+	}
+	if (view->laggards > LISTED_MOST) {
+		(void)snprintf(
+			out, room, "%u ranks, one of them rank %u", view->laggards, view->last);
+		return;
+	}
+	size_t used = 0;
+	unsigned left = view->laggards;
+	for (unsigned r = 0; r < view->count && used < room; r++)
+		if (view->of[r].lags) {
+			left--;
+			used += (size_t)snprintf(out + used, room - used, "%s%u",
+				used == 0   ? "ranks "
+				: left == 0 ? " and "
+					    : ", ",
+				r);
+		}
+}
+
+/* How sure it is that these are what the others wait for, and that they lose by it. */
 static double ranks_certainty(const struct ranks_view *view)
 {
 	const double last =
@@ -326,8 +397,11 @@ static void ranks_add_slowest(const struct ranks_view *view, struct verdict *out
 	if (stage == STAGE_IDS)
 		return;
 	const struct rank_score *const s = &view->of[view->last].scores[stage];
-	evidence_add(out, "its %s takes %s an item, the fastest rank's %s (relative score %.2f)",
-		stage_name((enum stage_id)stage), units_format_duration(s->item_ns, own),
+	char whose[RANK_WORDS_BYTES] = "its";
+	if (view->laggards > 1)
+		(void)snprintf(whose, sizeof whose, "rank %u's", view->last);
+	evidence_add(out, "%s %s takes %s an item, the fastest rank's %s (relative score %.2f)",
+		whose, stage_name((enum stage_id)stage), units_format_duration(s->item_ns, own),
 		units_format_duration(s->item_ns * s->relative, fastest), s->relative);
 }
 
@@ -360,9 +434,11 @@ static void ranks_put_straggler(
 	const int slowest = ranks_slowest_stage(view);
 	*out = (struct verdict_straggler){.known = true,
 		.rank = view->last,
+		.count = view->laggards,
 		.rounds = view->last_share,
 		.waiting = view->lost};
 	(void)snprintf(out->host, sizeof out->host, "%s", view->of[view->last].host);
+	ranks_name_laggards(view, out->who, sizeof out->who);
 	if (view->is_held) {
 		ranks_put_held(view, out);
 	} else if (ranks_cause_is_known(cause)) {
@@ -385,9 +461,12 @@ static void ranks_add_cause(const struct ranks_view *view, struct verdict *out)
 	const struct verdict *const cause = &view->cause;
 	const struct verdict_straggler *const s = &out->straggler;
 	char first[EVIDENCE_BYTES] = "";
+	char it[RANK_WORDS_BYTES] = "it";
+	if (s->count > 1)
+		(void)snprintf(it, sizeof it, "rank %u", s->rank);
 	if (!s->stage[0]) {
-		evidence_add(
-			out, "what holds it back is not known: its own measurements do not tell");
+		evidence_add(out,
+			"what holds %s back is not known: its own measurements do not tell", it);
 		return;
 	}
 	if (cause->evidence_count > 0)
@@ -395,45 +474,47 @@ static void ranks_add_cause(const struct ranks_view *view, struct verdict *out)
 	const size_t length = strlen(first);
 	if (length > 0 && first[length - 1] == '.')
 		first[length - 1] = '\0';
-	evidence_add(out, "by its own measurements it is held back by %s/%s (%.0f %%)%s", s->stage,
-		s->resource, s->confidence * 100, first);
+	evidence_add(out, "by its own measurements %s is held back by %s/%s (%.0f %%)%s", it,
+		s->stage, s->resource, s->confidence * 100, first);
 }
 
-static void ranks_advise(const struct ranks_view *view, const char *name, struct verdict *out)
+static void ranks_advise(const struct ranks_view *view, struct verdict *out)
 {
 	const char *own = view->cause.advice;
 	if (view->is_held)
-		own = "give it cores: its quota, and other programs on its cores, are where it runs";
+		own = "it needs cores: look at its quota, and at other programs on its cores";
 	else if (stage_is(out->straggler.stage, STAGE_STEP))
 		own = "look at its device's clocks, power and temperature, and at what else uses it";
 	else if (!own[0])
 		own = "its own measurements do not tell what it lacks";
-	(void)snprintf(out->advice, sizeof out->advice, "mend %.60s, or run without it: %.140s",
-		name, own);
+	(void)snprintf(out->advice, sizeof out->advice, "mend %.60s, or run without %s: %.140s",
+		out->straggler.who, out->straggler.count > 1 ? "them" : "it", own);
 }
 
 static void ranks_straggler_verdict(const struct ranks_view *view, struct verdict *verdict)
 {
 	struct verdict out = {.evidence_count = 0};
-	char name[RANK_HOST_BYTES + 32];
+	const bool several = view->laggards > 1;
 	(void)snprintf(out.stage, sizeof out.stage, "%s", STAGE_SYNC_NAME);
 	(void)snprintf(out.resource, sizeof out.resource, "imbalance");
 	ranks_put_straggler(view, &out.straggler, &out.confidence);
-	ranks_name(view, view->last, name, sizeof name);
 	if (view->is_held)
 		evidence_add(&out,
-			"%s is stopped %.0f %% of the time by a quota and waits %.0f %% for a core, while the "
-			"exchange needs it: the others lose %.0f %%",
-			name, view->of[view->last].throttled * 100,
-			view->of[view->last].queued * 100, view->lost * 100);
+			"%s %s stopped %.0f %% of the time by a quota and wait%s %.0f %% for a core, while the "
+			"exchange needs %s: the others lose %.0f %%",
+			out.straggler.who, several ? "are" : "is",
+			view->of[view->last].throttled * 100, several ? "" : "s",
+			view->of[view->last].queued * 100, several ? "them" : "it",
+			view->lost * 100);
 	else
 		evidence_add(&out,
-			"%s is the last in %.0f %% of the rounds, and the others lose %.0f %% of their time "
-			"by waiting for it",
-			name, view->last_share * 100, view->lost * 100);
+			"%s %s the last in %.0f %% of the rounds, and the others lose %.0f %% of their time "
+			"by waiting for %s",
+			out.straggler.who, several ? "are" : "is", view->last_share * 100,
+			view->lost * 100, several ? "them" : "it");
 	ranks_add_cause(view, &out);
 	ranks_add_slowest(view, &out);
-	ranks_advise(view, name, &out);
+	ranks_advise(view, &out);
 	*verdict = out;
 }
 

@@ -3,10 +3,11 @@
  *
  * In each round the last rank waits for nobody, and all others wait for it; then gradients are exchanged.  So the time of a round is
  * the last rank's own, and what is not hidden of the exchange.  Where one rank is the last again and again, it is a straggler: the
- * verdict is sync/imbalance, and the cause is in that rank's own measurements, since the others' show nothing but waiting.  A rank
+ * verdict is sync/imbalance, and the cause is in that rank's own measurements, since the others' show nothing but waiting.  So are
+ * several that wait as little as it, and are the last in turn: those of a slow node, at most half of all.  A rank
  * that is the last because its exchange ended last, and not because its own work took longer, is none: what the others wait for it
  * is the exchange's.  Where
- * the ranks are last in turn, none is to blame, and the verdict is that of one of them.
+ * all ranks are last in turn, none is to blame, and the verdict is that of one of them.
  *
  * A rank that gets no core, by a quota or for other programs, holds the exchange itself up, in which all need all: it is not the
  * last, but the one whose threads were stopped or queued while the others' were not.
@@ -52,6 +53,7 @@ struct rank_of {
 	double cpu_s[STAGE_IDS];
 	double slack; /* share of the time that its loader had nothing to do: its readers or its decoders were blocked */
 	double starved; /* share of its time that its step waited for batches; NAN */
+	bool lags;      /* it is one of those that the others wait for */
 	struct rank_score scores[STAGE_IDS];
 };
 
@@ -72,11 +74,12 @@ struct ranks_view {
 	double longest_s;        /* that a rank measured, of all its repetitions */
 	double rate, rate_least; /* samples/s of all; of the slowest rank times their number */
 	unsigned last;           /* the rank that was the last most often */
-	double last_share;       /* of the rounds */
-	/* Share of their time that the others lose by it: what they wait and exchange beyond what it does. */
+	unsigned laggards;       /* that lag as it does, itself included */
+	double last_share;       /* of the rounds in which one of them was the last */
+	/* Share of their time that the others lose by them: what they wait and exchange beyond what these do. */
 	double lost;
 	bool straggles; /* and that is no chance, and costs something */
-	/* It straggles by holding the exchange up: it is stopped, or waits for a core, while the others exchange. */
+	/* They straggle by holding the exchange up: they are stopped, or wait for a core, while the others exchange. */
 	bool is_held;
 	/* Files/s of one rank that reads alone, and of each while all do, both without other stages; NAN: they did not. */
 	double alone_files, together_files;

@@ -115,15 +115,18 @@ enum { EVIDENCE_MAX = 20, EVIDENCE_BYTES = 240 };
 
 enum { MOUNT_WORDS_BYTES = 96 };
 
-/* Of a job of ranks: the one that the others wait for, and what holds it back. */
+enum { RANK_WORDS_BYTES = RANK_HOST_BYTES + 32 };
+
+/* Of a job of ranks: the one that the others wait for, most of all, and what holds it back. */
 struct verdict_straggler {
 	bool known;
-	uint32_t rank;
+	uint32_t rank, count;       /* of how many that lag as it does */
+	char who[RANK_WORDS_BYTES]; /* "rank 2 on node-2", "the 8 ranks on node-2": these */
 	char host[RANK_HOST_BYTES];
 	char stage[NAME_BYTES], resource[NAME_BYTES]; /* by its own measurements; "": not known */
 	double confidence;                            /* of these */
 	double rounds,
-		waiting; /* shares: of the rounds in which it was the last; of the others' time */
+		waiting; /* shares: of the rounds in which one of these was the last; of the others' time */
 };
 
 struct verdict {

@@ -68,6 +68,8 @@ static json_t *diagnosis_members(const struct field *fields, size_t count, const
 
 static const struct field straggler_fields[] = {
 	FIELD(verdict_straggler, rank, FIELD_UINT32),
+	FIELD(verdict_straggler, count, FIELD_UINT32),
+	FIELD(verdict_straggler, who, FIELD_TEXT),
 	FIELD(verdict_straggler, host, FIELD_TEXT),
 	FIELD(verdict_straggler, stage, FIELD_NAME),
 	FIELD(verdict_straggler, resource, FIELD_NAME),

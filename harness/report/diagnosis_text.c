@@ -124,7 +124,7 @@ static void add_bottleneck(const struct point_summary *p, const struct verdict *
 			out, " with %u worker%s", stage->workers, stage->workers == 1 ? "" : "s");
 	buffer_format(out, ", %s", limit_kind_bound(v->stage, v->resource, bound));
 	if (v->straggler.known)
-		buffer_format(out, " (rank %u on %s: %s/%s)", v->straggler.rank, v->straggler.host,
+		buffer_format(out, " (%s: %s/%s)", v->straggler.who,
 			v->straggler.stage[0] ? v->straggler.stage : "unknown",
 			v->straggler.resource[0] ? v->straggler.resource : "unknown");
 	if (v->also[0])

@@ -198,16 +198,16 @@ def diagnose(args, case, out):
 
 
 def judge(case, document):
-    """Words and what is right: (told, right, straggler right)."""
+    """Words and what is right: (told, right, straggler right): of several that lag, all are counted, and one is named first."""
     v = document["verdict"]
     s = v.get("straggler")
     told = "%s/%s %.2f" % (v["stage"], v["resource"], v["confidence"])
     if s:
-        told += " (rank %d: %s/%s %.2f)" % (s["rank"], s["stage"], s["resource"], s["confidence"])
+        told += " (%s: %s/%s %.2f)" % (s["who"], s["stage"], s["resource"], s["confidence"])
     found = v["stage"] == case.truth[0] and v["resource"] in case.truth[1]
     if case.straggler is None:
         return told, found and s is None, s is None
-    named = s is not None and s["rank"] in case.straggler
+    named = s is not None and s["rank"] in case.straggler and s["count"] == len(case.straggler)
     return told, found and named and s["stage"] == case.cause[0] and s["resource"] in case.cause[1], named
 
 

@@ -18,6 +18,7 @@ struct rank_row {
 	double starved, step, wait, exchange,
 		blocked_read; /* the rest of its step's time it works */
 	unsigned last;        /* of ROUNDS */
+	unsigned node;        /* 0: one of its own */
 	double late_ms, step_ms, decode_ms;
 	double throttled, queued, outside;
 };
@@ -61,7 +62,8 @@ static void add(struct ranks_view *view, unsigned rank, const struct rank_row *r
 		.own_seconds = 0.002 * row->last,
 		.own_hidden_seconds = 0.001 * row->last,
 		.siblings_cores = NAN};
-	(void)snprintf(m->ranks[0].host, sizeof m->ranks[0].host, "node-%u", rank);
+	(void)snprintf(
+		m->ranks[0].host, sizeof m->ranks[0].host, "node-%u", row->node ? row->node : rank);
 	ranks_view_add(view, rank, m);
 	measurement_release(m);
 	free(m);
@@ -119,6 +121,65 @@ static void a_slow_step_is_named(void **state)
 	assert_string_equal(v.straggler.stage, "step");
 	assert_string_equal(v.straggler.resource, "compute");
 	assert_non_null(strstr(v.evidence[0], "Rank 2 on node-2 is the last in 98 %"));
+	ranks_view_close(&view);
+}
+
+/* Two of four compute for twice as long, and are the last in turn: both are named, by their node where that has no other rank. */
+static void slow_ranks_are_named_together(void **state)
+{
+	(void)state;
+	struct rank_row rows[RANKS];
+	for (unsigned r = 0; r < RANKS; r++)
+		rows[r] = r % 2 ? (struct rank_row){.step = 0.92,
+					  .wait = 0.03,
+					  .exchange = 0.05,
+					  .blocked_read = 0.9,
+					  .last = r == 1 ? 48 : 52,
+					  .node = 7,
+					  .step_ms = 9.4}
+				: (struct rank_row){.step = 0.5,
+					  .wait = 0.45,
+					  .exchange = 0.05,
+					  .blocked_read = 0.9};
+	struct ranks_view view;
+	struct verdict v = own_verdict("sync", "exchange");
+	conclude(&view, rows);
+	assert_true(view.straggles);
+	assert_int_equal(view.last, 3);
+	assert_int_equal(view.laggards, 2);
+	assert_true(fabs(view.last_share - 1) < 1e-9 && fabs(view.lost - 0.42) < 1e-9);
+	view.cause = own_verdict("step", "compute");
+	ranks_weigh(&view, &v);
+	ranks_view_close(&view);
+	assert_string_equal(v.resource, "imbalance");
+	assert_int_equal(v.straggler.rank, 3);
+	assert_int_equal(v.straggler.count, 2);
+	assert_string_equal(v.straggler.who, "the 2 ranks on node-7");
+	assert_non_null(strstr(v.evidence[0], "he 2 ranks on node-7 are the last in 100 %"));
+	assert_non_null(strstr(v.evidence[1], "rank 3 is held back by step/compute"));
+
+	rows[1].node = 0;
+	conclude(&view, rows);
+	v = own_verdict("sync", "exchange");
+	ranks_weigh(&view, &v);
+	ranks_view_close(&view);
+	assert_string_equal(v.straggler.who, "ranks 1 and 3");
+	assert_string_equal(v.straggler.stage, "step"); /* by its score */
+
+	/* A third one: more lag than wait, and none is to blame. */
+	rows[0] = rows[1];
+	rows[0].last = 30;
+	conclude(&view, rows);
+	assert_false(view.straggles);
+	ranks_view_close(&view);
+	/* One that lags half as much is not one of them. */
+	rows[0] =
+		(struct rank_row){.step = 0.7, .wait = 0.25, .exchange = 0.05, .blocked_read = 0.9};
+	rows[1] = rows[2];
+	rows[3].last = 100;
+	conclude(&view, rows);
+	assert_true(view.straggles);
+	assert_int_equal(view.laggards, 1);
 	ranks_view_close(&view);
 }
 
@@ -253,6 +314,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_slow_step_is_named),
+		cmocka_unit_test(slow_ranks_are_named_together),
 		cmocka_unit_test(chance_names_nobody),
 		cmocka_unit_test(an_exchange_that_ends_late_is_no_straggler),
 		cmocka_unit_test(a_shared_store_has_no_straggler),
