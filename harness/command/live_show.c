@@ -85,9 +85,9 @@ static void progress_add_words(const struct progress *progress, const struct sty
 	const bool known = each_seconds(progress) > 0;
 	(void)snprintf(head, sizeof head, "%zu%s%zu  ", progress->done + 1,
 		progress->at_most ? " of at most " : "/", progress->total);
-	(void)snprintf(tail, sizeof tail, " %10s samples/s  %s %s",
+	(void)snprintf(tail, sizeof tail, " %10s samples/s%s  %s %s",
 		isnan(samples_per_s) ? "-" : units_format_count(samples_per_s, rate),
-		progress->at_most ? "at most" : "ETA",
+		progress->ranks > 1 ? " a rank" : "", progress->at_most ? "at most" : "ETA",
 		known ? clock_format_span(rest_seconds(progress, seconds), eta, sizeof eta) : "-");
 	const int room = columns - style_columns(head) - style_columns(tail);
 	buffer_text(line, head);

@@ -22,6 +22,7 @@ struct progress {
 	double spent_seconds; /* in those that are done */
 	uint64_t begun_ns;    /* of the one that runs */
 	uint64_t told_ns;     /* into a pipe, last */
+	unsigned ranks;       /* of the one that runs, which is rank 0's part; 0, 1: alone */
 	char label[PROGRESS_LABEL_BYTES];
 	bool hidden; /* nothing is written: a view of the whole screen shows more */
 };

@@ -138,6 +138,8 @@ static int session_run_pipeline(struct session *session, const struct config *co
 		.total = session->progress.total,
 		.rest_s = progress_rest_seconds(&session->progress)};
 	live_show_run(session->live, &begin);
+	session->progress.ranks =
+		session->party.ranks ? (unsigned)config_integer(config, KEY_RUN_RANKS) : 0;
 	progress_begin(&session->progress, label);
 	int code = party_start(&session->party, &job, &control.ranks, err);
 	if (!code)

@@ -73,6 +73,7 @@ static void add_command(
 	metrics_add_value(m, RUN_UPDATED, time.now - age_s);
 	metrics_add_value(m, RUN_REPETITIONS, v->total);
 	metrics_add_value(m, RUN_REPETITIONS_DONE, v->done);
+	metrics_add_value(m, RUN_RANKS, v->ranks > 0 ? v->ranks : (double)NAN);
 }
 
 static void metrics_add_counts(const struct live_view *v, struct openmetrics *m)

@@ -146,8 +146,11 @@ static int write_openmetrics(const struct report *report, struct buffer *out, st
 	result_add_run(&page, report);
 	result_add_counts(&page, report);
 	result_add_plain(&page, RESULT_BAD_SAMPLES, bad_samples(report));
-	if (report->best < report->record->grid.points)
+	if (report->best < report->record->grid.points) {
+		const int64_t ranks = report_integer_at(report, report->best, KEY_RUN_RANKS);
 		result_add_best(&page, report->points[report->best]);
+		result_add_plain(&page, RESULT_RANKS, ranks > 1 ? (double)ranks : (double)NAN);
+	}
 	result_add_points(&page, report);
 	openmetrics_end(&page.metrics);
 	return 0;

@@ -16,6 +16,7 @@ enum run_metric {
 	RUN_UPDATED, /* when the picture was made that this is read from */
 	RUN_REPETITIONS,
 	RUN_REPETITIONS_DONE,
+	RUN_RANKS,
 	/* Counters of the repetition in progress: they begin anew with each, as those of a process that was started
 	 * again. */
 	RUN_SAMPLES,
@@ -60,6 +61,7 @@ enum result_metric {
 	RESULT_STAGE_STATE,    /* {stage, state} */
 	RESULT_STAGE_CAPACITY, /* {stage} */
 	RESULT_STAGE_WORKERS,  /* {stage} */
+	RESULT_RANKS,
 	/* Of every point measured, up to a bound: {point, settings}. */
 	RESULT_POINT_THROUGHPUT,
 	RESULT_POINTS_LEFT_OUT,

@@ -177,6 +177,15 @@ void summary_storage(struct medium *medium, const struct report *report, size_t 
 	medium_note(medium, &text);
 }
 
+/* Whether any point is a job of ranks: its figures are then those of rank 0. */
+static bool has_ranks(const struct report *report)
+{
+	bool any = false;
+	for (size_t i = 0; i < report->record->grid.points; i++)
+		any = any || report_integer_at(report, i, KEY_RUN_RANKS) > 1;
+	return any;
+}
+
 /* ids: of the points to show, count of them. */
 static void put_points(struct medium *medium, const struct report *report, const size_t *ids,
 	size_t count, bool wraps)
@@ -188,7 +197,7 @@ static void put_points(struct medium *medium, const struct report *report, const
 	struct points_context contexts[CONFIG_AXES_MAX];
 	char heads[CONFIG_AXES_MAX][HEAD_BYTES];
 	const struct table_column fixed[] = {
-		{.head = "samples/s",
+		{.head = has_ranks(report) ? "samples/s\na rank" : "samples/s",
 			.path = "throughput.median",
 			.unit = COLUMN_COUNT,
 			.ink_of = point_rate_ink,
@@ -772,6 +781,9 @@ static const struct table_column csv_figures[] = {
 	SAME("accounted"),
 	SAME("bad_samples"),
 };
+/* Of a job of ranks, where any point is one. */
+static const struct table_column csv_ranks[] = {
+	SAME("count"), SAME("samples_per_s"), SAME("wait_share"), SAME("exchange_share")};
 static const struct table_column csv_stage[] = {SAME("busy"), SAME("starved"), SAME("blocked"),
 	SAME("capacity"), SAME("cpu"), SAME("run_queue"), SAME("io_wait"), SAME("lock_wait")};
 /* Of the first device, where any point has one. */
@@ -820,6 +832,8 @@ static void csv_put_line(const struct report *report, const json_t *stages, bool
 			      : config_key_name(config->axes[axis].key, name));
 	}
 	csv_put(csv_figures, COUNT(csv_figures), "", point, out);
+	csv_put(csv_ranks, has_ranks(report) ? COUNT(csv_ranks) : 0, point ? "ranks" : "ranks.",
+		point, out);
 	json_array_foreach(stages, i, stage)
 	{
 		char path[NAME_COLUMN_BYTES];

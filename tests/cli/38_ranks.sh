@@ -33,6 +33,12 @@ expect_measured ranks 4 "$MLBENCH" sweep tiny.ini "${swept[@]}" --out swept
 prints "checksums of 6 repetitions agree: the sum over all ranks is"
 says "3 x 2 repetitions"
 ! grep -q $'\033' out || fail "colours in a file: Open MPI gives stdout a terminal"
+python3 - <<'PY' || fail "whose figures points.csv has"
+import csv
+rows = list(csv.DictReader(open("swept/points.csv")))
+assert [row["ranks.count"] for row in rows] == ["", "2", "4"]
+assert all(float(row["ranks.samples_per_s"]) >= float(row["samples_per_s"]) for row in rows[1:])
+PY
 python3 - <<'PY' || fail "who trained"
 import json
 def points(path):
@@ -59,6 +65,9 @@ says ", $each core"
 [ "$cores" = "$each $each " ] || fail "cores of ranks that were not bound: $cores"
 [ "$(grep -ho '"cores: 2 ranks of this node were left the same [0-9]*; this one took [0-9,-]*"' out.d/points.jsonl out.d/ranks/0001/points.jsonl | sort -u | wc -l)" -eq 2 ] ||
 	fail "which cores each took"
+expect 0 "$MLBENCH" export out.d --format openmetrics
+[ "$(grep -c '^mlbench_result_ranks{.*} 2$' out)" -eq "$(grep -c '^mlbench_result_throughput_samples_per_second{' out)" ] ||
+	fail "whose throughput it is: $(grep ranks out)"
 bound $((node + 1)) --bind-to none
 says "$((node + 1)) on "
 says ", which share $node cores"

@@ -38,7 +38,7 @@ expect 0 "$MLBENCH" status
 grep -qE "^ *$pid +run +tiny, rank 0 of 3 +measuring" out || fail "the list does not say whose figures it has"
 python3 -c 'import sys, urllib.request
 text = urllib.request.urlopen("http://127.0.0.1:%s/metrics" % sys.argv[1], timeout=60).read().decode()
-sys.exit(0 if "mlbench_run_" in text else 1)' "$port" || fail "no metrics on port $port"
+sys.exit(0 if "mlbench_run_ranks 3\n" in text else 1)' "$port" || fail "no metrics of 3 ranks on port $port"
 
 # mpirun, asked to end, may kill a rank that takes its time: what that one showed stays until the next run.
 kill -INT "$pid"
