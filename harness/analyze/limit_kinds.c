@@ -64,7 +64,7 @@ const struct limit_kind limit_kinds[] = {
 	{STAGE_STEP_NAME, "external", EXTERNAL},
 	{STAGE_STEP_NAME, "unknown", UNKNOWN},
 	{STAGE_SYNC_NAME, "exchange", "the gradient exchange"},
-	{STAGE_SYNC_NAME, "imbalance", "one straggler rank"},
+	{STAGE_SYNC_NAME, "imbalance", "ranks that lag"},
 	{STAGE_CHECKPOINT_NAME, "storage", "writing checkpoints"},
 	{STAGE_CHECKPOINT_NAME, "copy", "copying the state for checkpoints"},
 	{STAGE_EVALUATE_NAME, "input", "the data loader of evaluations"},

@@ -465,8 +465,8 @@ static int scaling_build_predicted(
 		workers, knee->workers, units_format_count(knee->throughput, rate));
 	buffer_format(
 		&chart->text, ", and twice as many %s.", units_format_count(knee->doubled, rate));
-	buffer_format(&chart->finding, "Doubling %u workers is predicted to gain less than 5 %%",
-		knee->workers);
+	buffer_format(&chart->finding, "Doubling %u worker%s is predicted to gain less than 5 %%",
+		knee->workers, knee->workers == 1 ? "" : "s");
 	scaling_draw(view, "decode.workers", chart);
 	return chart_done(chart);
 }

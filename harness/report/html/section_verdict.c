@@ -14,6 +14,7 @@
 #include "harness/report/runbook.h"
 #include "harness/report/summary_tables.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -166,7 +167,11 @@ static void figure_measured(const struct top *top, struct page *page)
 	const bool best = top->input->point == top->input->report->best;
 	figure_range(p->repeat_count > 1 ? p->ci95 : (struct interval){NAN, NAN}, "; 95 % CI",
 		range, sizeof range);
+	const int64_t ranks =
+		report_integer_at(top->input->report, top->input->point, KEY_RUN_RANKS);
 	buffer_format(&text, "%s", p->status == POINT_UNSTEADY ? "unsteady; " : "");
+	if (ranks > 1)
+		buffer_format(&text, "each of %" PRId64 " ranks; ", ranks);
 	if (p->left_out > 0)
 		buffer_format(&text, "median of %zu of %zu repetitions (the others are excluded)%s",
 			p->repeat_count, p->repeat_count + p->left_out, range);
@@ -186,9 +191,13 @@ static void figure_utilisation(const struct top *top, struct page *page)
 {
 	char value[UNITS_BYTES];
 	const double busy = fmin(top->p->step_utilisation, 1); /* passes over NAN */
+	const bool exchanges = summary_stage(top->p, STAGE_SYNC_NAME);
 	if (isfinite(top->p->step_utilisation))
 		page_figure(page, units_format_share(busy, value), "utilisation",
-			"busy share of the step; the rest of the time it waited for input");
+			exchanges
+				? "busy share of the step; the rest of the time it waited for input, or for "
+				  "the exchange of gradients"
+				: "busy share of the step; the rest of the time it waited for input");
 }
 
 static void figure_step(const struct top *top, struct page *page)
