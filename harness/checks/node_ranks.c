@@ -442,11 +442,8 @@ struct ending {
 static bool ending_is_over(const struct speaking *s, struct ending *ending, unsigned rank)
 {
 	struct error err;
-	unsigned lost;
-	uint64_t silent_ns;
 	return !ending->request || s->ranks->plugin->test(&ending->request, &err) != 0 ||
-	       atomic_load(s->r->runner->stop) ||
-	       (pulse_lost(s->ranks->pulse, &lost, &silent_ns) && lost == rank);
+	       atomic_load(s->r->runner->stop) || pulse_lost_rank(s->ranks->pulse, rank);
 }
 
 static void ending_wait(const struct speaking *s, struct ending *ending, unsigned rank)

@@ -69,6 +69,36 @@ static void messages_arrive(void **state)
 	assert_null(fake.messages);
 }
 
+static void hear_the_end(struct fake_part *part)
+{
+	struct buffer text = {0};
+	part->code = ranks_hear(part->ranks, 0, &text, &part->err);
+	if (!part->code && text.size != 3)
+		part->code = -EPROTO;
+	buffer_release(&text);
+}
+
+/* It is refused before anybody waits for it. */
+static void tell_too_much(struct fake_part *part)
+{
+	const size_t bytes = (size_t)RANKS_MESSAGE_MAX + 1;
+	char *const text = calloc(bytes, 1);
+	assert_non_null(text);
+	part->code = ranks_tell(part->ranks, FAKE_RANKS, text, bytes, &part->err);
+	free(text);
+	assert_int_equal(ranks_tell(part->ranks, FAKE_RANKS, "end", 3, &(struct error){""}), 0);
+}
+
+static void long_messages_are_refused(void **state)
+{
+	(void)state;
+	fake_play(parts, NEVER_NS, tell_too_much, hear_the_end);
+	assert_int_equal(parts[0].code, -EMSGSIZE);
+	for (unsigned i = 1; i < FAKE_RANKS; i++)
+		assert_int_equal(parts[i].code, 0);
+	assert_int_equal(fake.closed, FAKE_RANKS);
+}
+
 static void tell_to_late_ranks(struct fake_part *part)
 {
 	for (unsigned rank = 1; rank < FAKE_RANKS; rank++)
@@ -148,6 +178,13 @@ static void lose_and_spare(struct fake_part *part)
 	if (!part->code)
 		part->code = ranks_take(part->ranks, 1, &text, &part->err);
 	assert_int_equal(ranks_take(part->ranks, 2, &text, &gone), -ETIMEDOUT);
+	/* And then the other one: that is known as soon, and not when patience ends. */
+	FAKE_LOCKED(fake.cut[1] = true);
+	while (!pulse_lost_rank(part->ranks->pulse, 1))
+		clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
+	part->ranks->patience_ns = NEVER_NS;
+	assert_int_equal(ranks_take(part->ranks, 1, &text, &gone), -ETIMEDOUT);
+	assert_non_null(strstr(gone.text, "rank 1 on node-1"));
 	buffer_release(&text);
 }
 
@@ -364,6 +401,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_lost_is_ended_at_exit), /* before there are threads */
 		cmocka_unit_test(messages_arrive),
+		cmocka_unit_test(long_messages_are_refused),
 		cmocka_unit_test(late_answers_are_taken),
 		cmocka_unit_test(a_rank_that_is_cut_off_is_named),
 		cmocka_unit_test(the_others_are_spared),

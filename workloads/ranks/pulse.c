@@ -25,6 +25,7 @@ struct pulse_peer {
 	struct mpi_request *sent, *awaited;
 	uint64_t word, answer;
 	bool ended; /* the last word is said, or heard */
+	atomic_bool lost;
 };
 
 struct pulse {
@@ -59,6 +60,7 @@ static bool pulse_is_over(const struct pulse *p)
 
 static void pulse_lose(struct pulse *p, unsigned rank, uint64_t silent_ns, uint64_t now_ns)
 {
+	p->peers[rank].lost = true;
 	if (pulse_has_lost(p))
 		return;
 	p->lost_ns = now_ns;
@@ -149,12 +151,16 @@ static bool pulse_look(struct pulse *p, bool ending)
 	}
 	/* Of several the one that has been silent for longest. */
 	unsigned last = NOBODY;
-	uint64_t most_ns = p->options.silence_ns;
-	for (unsigned rank = pulse_leads(p); rank < end; rank++)
-		if (!p->peers[rank].ended && now_ns - p->peers[rank].heard_ns > most_ns) {
-			most_ns = now_ns - p->peers[rank].heard_ns;
-			last = rank + 1;
-		}
+	uint64_t most_ns = 0;
+	for (unsigned rank = pulse_leads(p); rank < end; rank++) {
+		struct pulse_peer *const peer = &p->peers[rank];
+		const uint64_t silent_ns = now_ns - peer->heard_ns;
+		if (peer->ended || silent_ns <= p->options.silence_ns)
+			continue;
+		peer->lost = true;
+		last = silent_ns > most_ns ? rank + 1 : last;
+		most_ns = silent_ns > most_ns ? silent_ns : most_ns;
+	}
 	if (last != NOBODY)
 		pulse_lose(p, last - 1, most_ns, now_ns);
 	return over;
@@ -238,16 +244,17 @@ int pulse_open(struct pulse **out, const struct pulse_options *options, struct e
 	p->looked_ns = clock_now_ns();
 	for (unsigned i = 0; p->peers && i < options->world->count; i++)
 		p->peers[i].heard_ns = p->looked_ns;
-	int code = p->peers ? 0 : -ENOMEM;
+	int code = p->peers ? 0 : error_set(err, -ENOMEM, "out of memory for the ranks' pulse");
 	if (!code && !pulse_leads(p))
 		code = options->plugin->receive(&p->peers[LEADER].awaited, LEADER, TAG_ASK,
 			&p->peers[LEADER].answer, sizeof p->peers[LEADER].answer, err);
-	if (!code)
-		code = -pthread_create(&p->thread, NULL, pulse_run, p);
+	const int failed = code ? 0 : pthread_create(&p->thread, NULL, pulse_run, p);
+	if (failed)
+		code = error_set_errno(err, failed, "no thread for the ranks' pulse");
 	if (code) {
 		pulse_keep_peers(p);
 		pulse_free(p);
-		return error_set(err, code, "cannot start the ranks' pulse");
+		return code;
 	}
 	(void)pthread_setname_np(p->thread, "mlb-pulse");
 	*out = p;
@@ -281,4 +288,9 @@ bool pulse_lost(const struct pulse *p, unsigned *rank, uint64_t *silent_ns)
 	*rank = lost - 1;
 	*silent_ns = atomic_load_explicit(&p->silent_ns, memory_order_relaxed);
 	return true;
+}
+
+bool pulse_lost_rank(const struct pulse *p, unsigned rank)
+{
+	return p && p->peers[rank].lost;
 }

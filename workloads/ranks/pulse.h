@@ -32,7 +32,9 @@ void pulse_close(struct pulse *pulse, bool at_once);
 /* From now on a job that has lost one is not ended by force, and the leader goes on asking the others.  Any thread. */
 void pulse_spare(struct pulse *pulse);
 
-/* A rank has been silent for too long, or MPI says that it is gone.  Any thread. */
+/* A rank has been silent for too long, or MPI says that it is gone: the first one.  Any thread. */
 bool pulse_lost(const struct pulse *pulse, unsigned *rank, uint64_t *silent_ns);
+/* Whether it is this one, or one of those that were lost later, in a job that was spared. */
+bool pulse_lost_rank(const struct pulse *pulse, unsigned rank);
 
 #endif

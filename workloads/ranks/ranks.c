@@ -70,7 +70,7 @@ static int ranks_give_up(struct ranks *ranks, struct mpi_request **request, unsi
 	ranks->lost = true;
 	if (ranks_stopped(ranks))
 		return error_set(err, -EINTR, "stopped");
-	const int code = ranks_missing(ranks, err);
+	const int code = ranks->spares ? 0 : ranks_missing(ranks, err);
 	return code ? code
 		    : error_set(err, -ETIMEDOUT, "%s has not answered for %.0f s",
 			      ranks_name(ranks, rank, name, sizeof name),
@@ -81,10 +81,8 @@ static int ranks_give_up(struct ranks *ranks, struct mpi_request **request, unsi
 static bool ranks_are_missing(struct ranks *ranks, unsigned rank)
 {
 	struct error gone;
-	unsigned lost;
-	uint64_t silent_ns;
-	return ranks_missing(ranks, &gone) &&
-	       (!ranks->spares || (pulse_lost(ranks->pulse, &lost, &silent_ns) && lost == rank));
+	const bool any = ranks_missing(ranks, &gone);
+	return ranks->spares ? pulse_lost_rank(ranks->pulse, rank) : any;
 }
 
 /* Until the request is over.  What is given up stays open in MPI.  limit_ns 0: however long that takes. */
@@ -120,6 +118,9 @@ static int ranks_send(
 	struct ranks *ranks, unsigned rank, const void *data, uint64_t bytes, struct error *err)
 {
 	struct mpi_request *request;
+	if (bytes > RANKS_MESSAGE_MAX) /* before the other one waits for it */
+		return error_set(err, -EMSGSIZE,
+			"a message of %" PRIu64 " bytes is longer than ranks take", bytes);
 	int code = ranks->plugin->send(&request, rank, TAG_LENGTH, &bytes, sizeof bytes, err);
 	if (!code)
 		code = ranks_wait(ranks, &request, rank, ranks->patience_ns, err);
@@ -150,8 +151,8 @@ static int ranks_receive(struct ranks *ranks, unsigned rank, uint64_t limit_ns, 
 		return 0;
 	char *const data = size <= RANKS_MESSAGE_MAX ? malloc(size) : NULL;
 	if (!data)
-		return error_set(err, -ENOMEM, "no memory for a message of %llu bytes",
-			(unsigned long long)size);
+		return error_set(
+			err, -ENOMEM, "no memory for a message of %" PRIu64 " bytes", size);
 	code = ranks->plugin->receive(&request, rank, TAG_BYTES, data, size, err);
 	if (!code)
 		code = ranks_wait(ranks, &request, rank, ranks->patience_ns, err);
@@ -166,7 +167,8 @@ static int ranks_receive(struct ranks *ranks, unsigned rank, uint64_t limit_ns, 
 
 const char *ranks_name(const struct ranks *ranks, unsigned rank, char *out, size_t room)
 {
-	const char *const host = ranks->places ? ranks->places[rank].host : "";
+	const bool known = ranks->places && rank < ranks->world.count;
+	const char *const host = known ? ranks->places[rank].host : "";
 	(void)snprintf(out, room, "rank %u%s%s", rank, *host ? " on " : "", host);
 	return out;
 }
