@@ -126,10 +126,8 @@ static int mpi_join(struct mpi_world *out)
 static int plugin_open(struct mpi_world *out, struct error *err)
 {
 	int given = MPI_THREAD_SINGLE;
-	int begun = 0;
 	*out = (struct mpi_world){.count = 1, .local_count = 1};
-	(void)MPI_Initialized(&begun);
-	int code = begun ? MPI_SUCCESS : MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &given);
+	int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &given);
 	if (code == MPI_SUCCESS && given < MPI_THREAD_SERIALIZED)
 		return error_set(err, -ENOTSUP,
 			"this MPI library serves one thread only (MPI_THREAD_SERIALIZED is needed)");
@@ -280,9 +278,12 @@ static int mpi_choose(unsigned count)
 
 static int plugin_train(unsigned count, struct error *err)
 {
-	(void)pthread_mutex_lock(&mpi_lock);
+	/* It waits for the others, which must hear of this rank meanwhile. */
+	if (!mpi_serves_threads)
+		(void)pthread_mutex_lock(&mpi_lock);
 	const int code = mpi_choose(count);
-	(void)pthread_mutex_unlock(&mpi_lock);
+	if (!mpi_serves_threads)
+		(void)pthread_mutex_unlock(&mpi_lock);
 	return mpi_told(code, "the ranks that train cannot be chosen", err);
 }
 

@@ -3,8 +3,8 @@
  * records; the program knows nothing of MPI.  Both sides are built from one tree: a plug-in of another
  * version is refused.
  *
- * Any thread may call anything but open, close and abort at the same time; no call but open and close
- * waits for another rank.  Requests are progressed by `test` alone. */
+ * Any thread may call anything but open, close, abort and train, which one thread calls; these wait for
+ * other ranks, and no other call does.  Requests are progressed by `test` alone. */
 #ifndef MLBENCH_WORKLOADS_RANKS_MPI_PLUGIN_H
 #define MLBENCH_WORKLOADS_RANKS_MPI_PLUGIN_H
 

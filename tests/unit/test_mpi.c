@@ -1,0 +1,126 @@
+/* The plug-in over a real MPI: this program again, as ranks that mpirun starts.  Skipped where there is no Open MPI. */
+#include "harness/base/clock.h"
+#include "workloads/ranks/ranks.h"
+#include "workloads/ranks/ranks_look.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { RANKS = 3, TAG = 100, VALUES = 1000 };
+
+#define MUST(what)                                                                           \
+	do {                                                                                 \
+		if (!(what)) {                                                               \
+			fprintf(stderr, "test_mpi: line %d: not so: %s\n", __LINE__, #what); \
+			exit(1);                                                             \
+		}                                                                            \
+	} while (0)
+
+static const struct mpi_plugin *mpi;
+static struct mpi_world world;
+static struct error err;
+
+static void wait_for(struct mpi_request *request)
+{
+	int code;
+	while ((code = mpi->test(&request, &err)) == 0)
+		clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
+	MUST(code == 1 && !request);
+}
+
+static void *train(void *count)
+{
+	struct error why;
+	MUST(mpi->train(*(unsigned *)count, &why) == 0);
+	return NULL;
+}
+
+/* Who waits in `train` for the others still talks to them: the others come when that has told them to. */
+static void messages_pass_while_ranks_gather(void)
+{
+	struct mpi_request *request;
+	unsigned count = RANKS;
+	char word = 'x';
+	pthread_t thread;
+	if (world.rank > 0) {
+		MUST(mpi->receive(&request, 0, TAG, &word, 1, &err) == 0);
+		wait_for(request);
+		MUST(word == 'g');
+		(void)train(&count);
+		return;
+	}
+	MUST(pthread_create(&thread, NULL, train, &count) == 0);
+	clock_sleep_until_ns(clock_now_ns() +
+			     300 * NS_PER_MS); /* it is in there by then, or this shows nothing */
+	for (unsigned rank = 1; rank < RANKS; rank++) {
+		word = 'g';
+		MUST(mpi->send(&request, rank, TAG, &word, 1, &err) == 0);
+		wait_for(request);
+	}
+	MUST(pthread_join(thread, NULL) == 0);
+}
+
+static void sums_and_rounds_are_right(unsigned count)
+{
+	struct mpi_request *request;
+	float values[VALUES];
+	for (unsigned i = 0; i < VALUES; i++)
+		values[i] = (float)(world.rank * i);
+	MUST(mpi->train(count, &err) == 0);
+	MUST(mpi->sum(&request, values, VALUES, &err) == 0);
+	wait_for(request);
+	for (unsigned i = 0; i < VALUES; i++)
+		MUST(values[i] == (float)(count * (count - 1) / 2 * i));
+	/* Rank 0 is early; of the others, which are late at the same time, the lower one is the last. */
+	struct mpi_round round = {.latest_ns = world.rank > 0 ? 700 : 300,
+		.second_ns = -HUGE_VAL,
+		.last = (int)world.rank,
+		.leaves = world.rank == 1 ? 2 : 0};
+	MUST(mpi->meet(&request, &round, &err) == 0);
+	wait_for(request);
+	MUST(round.latest_ns == 700 && round.last == 1 && round.leaves == 2);
+	MUST(round.second_ns == (count > 2 ? 700 : 300));
+}
+
+static int play(void)
+{
+	char path[PATH_MAX];
+	void *library;
+	MUST(ranks_open_plugin(&mpi, path, &library, &err) == 0);
+	MUST(mpi->open(&world, &err) == 0);
+	MUST(world.count == RANKS && world.rank < RANKS && world.local_count == RANKS);
+	messages_pass_while_ranks_gather();
+	sums_and_rounds_are_right(RANKS);
+	if (world.rank < 2)
+		sums_and_rounds_are_right(2);
+	sums_and_rounds_are_right(RANKS); /* of those that trained before */
+	mpi->close();
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	char plugin[PATH_MAX];
+	char count[16];
+	if (argc > 1)
+		return play();
+	(void)snprintf(plugin, sizeof plugin, "%.*s/../" MPI_PLUGIN_FILE,
+		(int)(strrchr(argv[0], '/') - argv[0]), argv[0]);
+	(void)snprintf(count, sizeof count, "%d", RANKS);
+	if (access(plugin, R_OK) != 0 ||
+		system("mpirun --version 2>/dev/null | grep -q 'Open MPI'") != 0) {
+		puts("no Open MPI here, or no plug-in for it");
+		return 77;
+	}
+	(void)setenv(MPI_PLUGIN_VARIABLE, plugin, 1);
+	(void)setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+	(void)setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+	(void)execlp("timeout", "timeout", "-k", "5", "300", "mpirun", "--oversubscribe", "-n",
+		count, argv[0], "again", (char *)NULL);
+	return 1;
+}
