@@ -319,9 +319,23 @@ static void without_overlap_all_are_begun_at_the_end(void **state)
 			fail_msg("rank %u: %s", rank, parts[rank].err.text);
 }
 
+/* A float has whole numbers up to 2^24: the sum is exact for as many ranks as there can be, in whatever order it is built. */
+static void a_million_ranks_are_counted(void **state)
+{
+	(void)state;
+	float up = 0;
+	for (unsigned rank = 0; rank < 1000000; rank++) {
+		up += gradients_mark(rank);
+		if (rank < 100 || rank % 9973 == 0 || rank == 999999)
+			assert_true(up == gradients_mark_sum(rank + 1));
+	}
+	assert_true(gradients_mark(0) != gradients_mark(1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_million_ranks_are_counted),
 		cmocka_unit_test(each_round_says_who_was_last),
 		cmocka_unit_test(all_end_after_the_round_that_one_leaves),
 		cmocka_unit_test(a_failure_in_a_round_is_told_to_all),

@@ -110,22 +110,21 @@ static uint64_t summing_due_ns(const struct summing *g, size_t bucket)
 	return g->began_ns + (uint64_t)(share * (double)(g->computed_ns - g->began_ns));
 }
 
-/* The first value of a bucket is one that every rank adds to, so that a sum which is none is found out. */
 static int summing_start(struct summing *g, struct bucket *bucket, struct error *err)
 {
 	float *const values = g->values + bucket->begin;
-	values[0] = (float)(g->ranks->world.rank + 1);
+	values[0] = gradients_mark(g->ranks->world.rank);
 	return g->ranks->plugin->sum(&bucket->request, values, bucket->count, err);
 }
 
 static int summing_check(const struct summing *g, const struct bucket *bucket, struct error *err)
 {
-	const float n = (float)g->gradients.options.count;
+	const float due = gradients_mark_sum(g->gradients.options.count);
 	const float sum = g->values[bucket->begin];
-	if (sum == n * (n + 1) / 2)
+	if (sum == due)
 		return 0;
 	return error_set(err, -EIO, "the exchange of gradients gave a wrong sum: %g for %g",
-		(double)sum, (double)(n * (n + 1) / 2));
+		(double)sum, (double)due);
 }
 
 static int summing_test(struct summing *g, struct error *err)

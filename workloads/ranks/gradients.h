@@ -37,6 +37,20 @@ static inline uint64_t gradients_memory(uint64_t bytes)
 	return bytes;
 }
 
+/* The first value of a bucket is one that every rank adds to, so that a sum which is none is found out: what a rank adds, and the sum
+ * over the first `count`.  Small, so that a float counts a million ranks. */
+enum { GRADIENTS_MARKS = 16 };
+static inline float gradients_mark(unsigned rank)
+{
+	return (float)(rank % GRADIENTS_MARKS + 1);
+}
+static inline float gradients_mark_sum(unsigned count)
+{
+	const unsigned rest = count % GRADIENTS_MARKS;
+	return (float)(count / GRADIENTS_MARKS * (GRADIENTS_MARKS * (GRADIENTS_MARKS + 1) / 2) +
+		       rest * (rest + 1) / 2);
+}
+
 /* The calls below, so that what trains alone links nothing of ranks. */
 struct gradients;
 struct gradients_calls {
