@@ -309,10 +309,12 @@ static int binding_learn(struct ranks_binding *b, struct ranks *ranks, struct er
 			binding_keep(b, ranks, rank, &text);
 	}
 	buffer_release(&text);
+	if (code)
+		return code;
 	binding_group(b);
 	while (b->node_count > 0 && b->nodes[b->node_count - 1].ranks == 0)
 		hwloc_bitmap_free(b->nodes[--b->node_count].cores);
-	return code;
+	return 0;
 }
 
 static void binding_bind(struct ranks_binding *b, unsigned sharers, unsigned index)
