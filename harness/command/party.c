@@ -24,7 +24,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-enum { HASH_TEXT_BYTES = 17, NAME_ROOM = 128, FOLDER_NAME_BYTES = 32 };
+enum { HASH_TEXT_BYTES = 17, NAME_ROOM = 128, FOLDER_NAME_BYTES = 32, DATA_TURNS = 2 };
 /* What all ranks may have to say is said by one: launchers end the others when it ends, or a second later. */
 static const uint64_t FOLLOWER_APART_NS = 300 * NS_PER_MS, FOLLOWER_APART_MOST_NS = 10 * NS_PER_S,
 		      FOLLOWER_BEHIND_NS = 2 * NS_PER_S;
@@ -248,12 +248,23 @@ static void leader_close(struct party *party, int status)
 	party->ranks = NULL;
 }
 
-/* First one rank of each node, which may have to make the data there, then the others; *code is this rank's. */
-static int party_agree_on_data(struct party *party, int code, bool first, struct error *err)
+/* All are heard, since they would wait to be. */
+static int leader_compare_all(struct party *party, const struct plan *plan, struct error *err)
 {
-	struct ranks *const ranks = party->ranks;
-	const bool of_node = ranks->world.local_rank == 0;
-	return ranks_agree(ranks, ranks->world.count, of_node == first ? code : 0, err);
+	json_t *const own = party_identity(plan);
+	int code = 0;
+	for (unsigned rank = 1; rank < party->ranks->world.count && !party->ranks->lost; rank++) {
+		struct error why;
+		json_t *const theirs = party_take(party, rank, &why);
+		const int one = theirs ? party_compare(party, rank, own, theirs, &why) : -EIO;
+		json_decref(theirs);
+		if (one && !code) {
+			code = one;
+			*err = why;
+		}
+	}
+	json_decref(own);
+	return code;
 }
 
 static int leader_begin(struct party *party, const struct plan *plan, struct error *err)
@@ -267,17 +278,10 @@ static int leader_begin(struct party *party, const struct plan *plan, struct err
 				    err)
 			  : error_set(err, -ENOMEM, "out of memory for the configuration");
 	free(config);
+	for (int turn = 0; turn < DATA_TURNS && !code; turn++)
+		code = ranks_agree(party->ranks, count, 0, err);
 	if (!code)
-		code = party_agree_on_data(party, 0, true, err);
-	if (!code)
-		code = party_agree_on_data(party, 0, false, err);
-	json_t *const own = code ? NULL : party_identity(plan);
-	for (unsigned rank = 1; rank < count && !code; rank++) {
-		json_t *const theirs = party_take(party, rank, err);
-		code = theirs ? party_compare(party, rank, own, theirs, err) : -EIO;
-		json_decref(theirs);
-	}
-	json_decref(own);
+		code = leader_compare_all(party, plan, err);
 	if (!code && !binding_judge(&party->binding, plan->threads, &party->ranks->launcher,
 			     party->warning))
 		log_warn("%s", party->warning);
@@ -346,12 +350,12 @@ static int party_begin_record(struct party *party, unsigned rank, struct error *
 	char *const path = party_place(party, rank, "points.jsonl");
 	struct buffer header = {0};
 	bool whole = false;
-	int code = folder && path ? files_make_folder(folder, err)
-				  : error_set(err, -ENOMEM, "out of memory");
+	int code = ranks_take(party->ranks, rank, &header, err);
+	if (!code)
+		code = folder && path ? files_make_folder(folder, err)
+				      : error_set(err, -ENOMEM, "out of memory");
 	if (!code)
 		code = party_cut(path, &whole, err);
-	if (!code)
-		code = ranks_take(party->ranks, rank, &header, err);
 	if (!code && !whole)
 		code = party_append(party, rank, header.data, header.size, err);
 	buffer_release(&header);
@@ -365,8 +369,15 @@ static int leader_begin_records(struct party *party, const struct record *record
 	const unsigned count = party->ranks->world.count;
 	party->folder = record->folder;
 	int code = party_tell(party, count, json_pack("{s:s}", "do", DO_HEADER), err);
-	for (unsigned rank = 1; rank < count && !code; rank++)
-		code = party_begin_record(party, rank, err);
+	const bool told = !code;
+	for (unsigned rank = 1; rank < count && told && !party->ranks->lost; rank++) {
+		struct error why;
+		const int one = party_begin_record(party, rank, &why);
+		if (one && !code) {
+			code = one;
+			*err = why;
+		}
+	}
 	return code;
 }
 
@@ -764,17 +775,23 @@ static int follower_read_config(struct config *config, const json_t *message, st
 	return config_read_text(config, "rank 0", text, strlen(text), err);
 }
 
+/* In turns: one rank of each node, which may have to make the data there, then the others.  `code` is of what came before.  What fails
+ * is agreed on, and so known to the leader. */
 static int follower_open_data(struct follower *f, int code, struct error *err)
 {
-	const bool of_node = f->party->ranks->world.local_rank == 0;
-	if (!code && of_node)
-		code = plan_data(&f->plan, &f->invocation, true, err);
-	code = party_agree_on_data(f->party, code, true, err);
-	if (!code && !of_node)
-		code = plan_data(&f->plan, &f->invocation, false, err);
-	if (!code && !f->plan.has_data)
-		code = error_set(err, -ENOENT, "no data: %s", f->plan.data_why);
-	return code ? code : 0;
+	struct ranks *const ranks = f->party->ranks;
+	const int own = ranks->world.local_rank > 0;
+	for (int turn = 0; turn < DATA_TURNS; turn++) {
+		if (turn == own && !code)
+			code = plan_data(&f->plan, &f->invocation, turn == 0, err);
+		if (turn == own && !code && !f->plan.has_data)
+			code = error_set(err, -ENOENT, "no data: %s", f->plan.data_why);
+		const int agreed =
+			ranks_agree(ranks, ranks->world.count, turn == own ? code : 0, err);
+		if (agreed)
+			return agreed;
+	}
+	return 0;
 }
 
 static int follower_job(struct follower *f, const json_t *message, struct error *err)
@@ -784,10 +801,12 @@ static int follower_job(struct follower *f, const json_t *message, struct error 
 		code = plan_open(&f->plan, &f->invocation, NULL, err);
 	(void)snprintf(f->plan.name, sizeof f->plan.name, "%s", fields_text_of(message, "name"));
 	code = follower_open_data(f, code, err);
-	if (code == -ECANCELED)
+	if (!code)
+		return party_answer(f->party, party_identity(&f->plan), err);
+	if (f->party->ranks->lost)
 		return code;
-	code = party_agree_on_data(f->party, code, false, err);
-	return code ? code : party_answer(f->party, party_identity(&f->plan), err);
+	err->text[0] = '\0'; /* the leader says it */
+	return 0;
 }
 
 static int follower_header(struct follower *f, struct error *err)
@@ -1034,11 +1053,8 @@ static int follower_obey(
 	else if (!code)
 		*end = true;
 	json_decref(message);
-	/* The leader knows it, says it, and ends all. */
-	if (code == -ECANCELED || (code && !f->party->ranks->lost)) {
-		err->text[0] = '\0';
-		code = 0;
-	}
+	/* The leader waits for an answer that does not come. */
+	f->party->ranks->lost = f->party->ranks->lost || code;
 	return code;
 }
 

@@ -34,10 +34,21 @@ shift
 exec ip netns exec $b bash -c "\$*"
 AGENT
 chmod +x agent
-OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ip netns exec $a mpirun --mca plm_rsh_agent "$PWD/agent" \
-	--mca oob_tcp_if_include mlbv$$a,mlbv$$b --mca btl tcp,self --mca btl_tcp_if_include 10.77.36.0/24 --oversubscribe \
-	-host 10.77.36.1,10.77.36.2 -n 2 --map-by node "$MLBENCH" run "$PWD/tiny.ini" --set dataset.path="$PWD/data" --set measure.repeats=10 \
-	--out "$PWD/job" >out 2>err </dev/null &
+# over_nodes OPTION ...: the words of mpirun that follow its own.
+over_nodes() {
+	OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ip netns exec $a mpirun --mca plm_rsh_agent "$PWD/agent" \
+		--mca oob_tcp_if_include mlbv$$a,mlbv$$b --mca btl tcp,self --mca btl_tcp_if_include 10.77.36.0/24 --oversubscribe \
+		-host 10.77.36.1,10.77.36.2 --map-by node "$@"
+}
+
+# The first rank of a node that has no data and cannot make any: said, and nobody waits for anybody.
+mkdir there
+missing=("$MLBENCH" run "$PWD/tiny.ini" --set dataset.path=./data --set dataset.recipe=none --out "$PWD/job")
+expect 3 over_nodes -n 1 "${missing[@]}" : -n 1 -wdir "$PWD/there" "${missing[@]}"
+[ "$(grep -c '^mlbench: error: ' err)" -eq 1 ] && [ ! -e job/points.jsonl ] || fail "not one line says that a node has no data"
+says "rank 1 on $(uname -n): "
+
+over_nodes -n 2 "$MLBENCH" run "$PWD/tiny.ini" --set dataset.path="$PWD/data" --set measure.repeats=10 --out "$PWD/job" >out 2>err </dev/null &
 launcher=$!
 until_true measured_or_ended
 ranks=() others=()
