@@ -232,7 +232,7 @@ static const struct party_calls *main_party(void)
 	return &party_of_ranks;
 }
 
-/* Open MPI gives each rank a terminal of its own for stdout alone, which may lead to a file. */
+/* Open MPI gives each rank a terminal of its own for stdout alone, as wide as the user's, which may lead to a file. */
 static bool main_lacks_terminal(void)
 {
 	struct launcher launcher;
@@ -262,6 +262,8 @@ static int main_run_command(const struct command *command, int argc, char **argv
 	} else {
 		if (options_given(&invocation.options, OPTION_NO_COLOR) || main_lacks_terminal())
 			style_refuse_colour();
+		if (main_lacks_terminal())
+			style_use_width_of(STDOUT_FILENO);
 		if (options_given(&invocation.options, OPTION_QUIET))
 			log_set_level(LOG_LEVEL_QUIET);
 		else if (options_given(&invocation.options, OPTION_VERBOSE))

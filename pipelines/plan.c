@@ -329,7 +329,7 @@ static int plan_describe_step_here(
 	return code ? code : check_device_makes(config, plan, ops, why_not, err);
 }
 
-/* Not one batch an epoch, or not one for each device. */
+/* Not one batch an epoch, or not one for each device, or rank. */
 static int refuse_no_batch(const struct sampler_options *sampler, struct error *err)
 {
 	const struct sampler_options alone = {.count = sampler->count,
@@ -338,8 +338,10 @@ static int refuse_no_batch(const struct sampler_options *sampler, struct error *
 	const uint32_t used = sampler_used(&alone);
 	if (used > 0)
 		return error_set(err, -EINVAL,
-			"step.devices = %u is more than the data set's %u batch%s of batch.size = %u: each device gets one in every step",
-			sampler->devices, (used + sampler->batch_size - 1) / sampler->batch_size,
+			"%s = %u is more than the data set's %u batch%s of batch.size = %u: each gets one in every step; lower batch.size, or raise dataset.samples",
+			sampler->ranks > 1 ? "run.ranks" : "step.devices",
+			sampler->ranks > 1 ? sampler->ranks : sampler->devices,
+			(used + sampler->batch_size - 1) / sampler->batch_size,
 			used > sampler->batch_size ? "es" : "", sampler->batch_size);
 	return error_set(err, -EINVAL,
 		"batch.size = %u is larger than the data set's %u samples, and batch.drop_last is on: set batch.size to %u or less, or batch.drop_last to off",

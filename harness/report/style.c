@@ -15,12 +15,21 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+static int style_fallback =
+	-1; /* a descriptor that has a width where the one that is asked for has none */
+
+void style_use_width_of(int fd)
+{
+	style_fallback = fd;
+}
+
 static int style_width_of(int fd)
 {
 	const char *columns = getenv("COLUMNS");
 	int width = columns ? (int)strtol(columns, NULL, 10) : 0;
 	struct winsize size;
-	if (width <= 0 && ioctl(fd, TIOCGWINSZ, &size) == 0)
+	if (width <= 0 && (ioctl(fd, TIOCGWINSZ, &size) == 0 ||
+				  ioctl(style_fallback, TIOCGWINSZ, &size) == 0))
 		width = size.ws_col;
 	if (width <= 0)
 		width = STYLE_WIDTH_DEFAULT;

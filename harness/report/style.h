@@ -26,6 +26,8 @@ enum ink { INK_PLAIN, INK_DIM, INK_BOLD, INK_GOOD, INK_WARN, INK_BAD, INK_ACCENT
 /* For what is written to fd: COLUMNS, else the terminal's size, else 100; colour only on a
  * terminal, without NO_COLOR and when allowed.  setlocale(LC_CTYPE, "") must have been called. */
 struct style style_for(int fd, bool colour_allowed);
+/* From now on what goes to no terminal is as wide as this one, if it is one. */
+void style_use_width_of(int fd);
 /* From now on there is no colour anywhere (--no-color). */
 void style_refuse_colour(void);
 

@@ -33,6 +33,13 @@ expect_measured ranks 4 "$MLBENCH" sweep tiny.ini "${swept[@]}" --out swept
 prints "checksums of 6 repetitions agree: the sum over all ranks is"
 says "3 x 2 repetitions"
 ! grep -q $'\033' out || fail "colours in a file: Open MPI gives stdout a terminal"
+# What goes to stderr, a pipe of mpirun, is as wide as the terminal that stdout has.
+if command -v script >/dev/null; then
+	export -f ranks
+	env -u COLUMNS script -qec "stty cols 60; bash -c 'ranks 2 \"$MLBENCH\" run tiny.ini $ONE --out wide 2>wide.err'" /dev/null >typed </dev/null
+	grep -q 'ranks    2 on' wide.err || fail "no plan: $(tail -n 3 wide.err typed)"
+	grep '^  memory' -A 1 wide.err | grep -qE '^ {11}[^ ]' || fail "lines beyond the terminal's 60 columns: $(grep '^  memory' wide.err)"
+fi
 python3 - <<'PY' || fail "whose figures points.csv has"
 import csv
 rows = list(csv.DictReader(open("swept/points.csv")))
