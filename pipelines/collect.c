@@ -530,6 +530,14 @@ static double waiting_share(const struct round_sums *from, const struct round_su
 	return all_ns > 0 ? (double)waiting_ns / (double)all_ns : 0;
 }
 
+/* Of the exchange, what passed beside the step; NAN: it was never the last device, or nothing timed the first bucket. */
+static double hidden_share(const struct round_sums *from, const struct round_sums *to)
+{
+	const uint64_t own_ns = to->own_ns - from->own_ns;
+	const uint64_t hidden_ns = to->own_hidden_ns - from->own_hidden_ns;
+	return own_ns > 0 ? (double)hidden_ns / (double)own_ns : (double)NAN;
+}
+
 static void collect_device(const struct run *r, const struct span *span, unsigned device,
 	const struct step_account *step, struct device_measurement *out)
 {
@@ -542,6 +550,8 @@ static void collect_device(const struct run *r, const struct span *span, unsigne
 	out->sync_seconds = seconds_between(0, steps->sync_ns);
 	out->sync_wait_seconds = out->sync_seconds * waiting_share(&span->from->rounds[device],
 							     &span->to->rounds[device]);
+	out->sync_hidden_share =
+		hidden_share(&span->from->rounds[device], &span->to->rounds[device]);
 	if (!step->on_device)
 		return;
 	fill_copies(r, span, device, steps, out);

@@ -18,8 +18,9 @@
  * - The gradient exchange is a stage of its own, sync, which begins when the last device has its
  *   gradients. Emulated devices meet at a barrier and then take the time of a ring all-reduce over
  *   links of sync.bandwidth and sync.latency (harness/config/shape.h). CUDA devices sum through
- *   NCCL on their own streams, between two events of each; all times lie on one clock. The first
- *   exchange, which connects the devices, is made of zeros before anything is timed. A step's
+ *   NCCL in buckets, each on a stream of its own while the backward pass makes the next
+ *   (workloads/backend/buckets.h, cuda/step.c); all times lie on one clock. The first exchange,
+ *   which connects the devices, is made of zeros before anything is timed. A step's
  *   thread is blocked from when its gradients are ready until they are exchanged; what of that is
  *   not the exchange is waiting for other devices.
  * - Ends. A device that fails ends the repetition, and the message names it. Nobody hangs: the
@@ -164,8 +165,8 @@ struct round_step {
 	uint64_t batch, ended_ns;
 	uint64_t samples, stepped; /* good ones; all */
 	uint64_t compute_ns, oversleep_ns;
-	uint64_t sync_begin_ns, sync_ns; /* step_result's; 0: nothing was exchanged */
-	struct gradients_round ranks;    /* met_ns 0: it is alone */
+	uint64_t sync_begin_ns, sync_ns, exchange_ns; /* step_result's; 0: nothing was exchanged */
+	struct gradients_round ranks;                 /* met_ns 0: it is alone */
 };
 
 struct round {
@@ -177,10 +178,12 @@ struct round {
 struct round_sums {
 	uint64_t exchange_ns; /* exchanging gradients */
 	uint64_t waiting_ns;  /* waiting for others before that */
-	/* Between ranks: complete rounds; those in which this rank was the last, how long all others waited for it alone in
-	 * them, and how long their exchanges took, from the first bucket on, and how much of that beside the step.  Of the last
-	 * rank alone: it waits for nobody. */
-	uint64_t count, last, late_ns, own_ns, own_hidden_ns;
+	/* In rounds in which it was the last, and so waited for nobody: how long their exchanges took, from the first bucket on, and
+	 * how much of that beside the step. */
+	uint64_t own_ns, own_hidden_ns;
+	/* Between ranks: complete rounds; those in which this rank was the last, and how long all others waited for it alone in
+	 * them. */
+	uint64_t count, last, late_ns;
 };
 
 struct rounds {

@@ -122,11 +122,25 @@ static void rounds_count_ranks(struct rounds *r, const struct round_step *step)
 	sums->own_hidden_ns += rounds_beyond(step->sync_begin_ns, ranks->first_ns);
 }
 
+/* Of the device that was the last to have its gradients. */
+static void rounds_count_hidden(struct rounds *r, const struct round *round)
+{
+	unsigned last = 0;
+	for (unsigned i = 1; i < r->devices; i++)
+		if (round->steps[i].sync_begin_ns > round->steps[last].sync_begin_ns)
+			last = i;
+	const struct round_step *const step = &round->steps[last];
+	r->sums[last].own_ns += step->exchange_ns;
+	r->sums[last].own_hidden_ns += rounds_beyond(step->exchange_ns, step->sync_ns);
+}
+
 static void rounds_count_exchange(struct rounds *r, const struct round *round)
 {
 	uint64_t began_ns = round->steps[0].ranks.met_ns;
 	if (began_ns > 0)
 		rounds_count_ranks(r, &round->steps[0]);
+	else
+		rounds_count_hidden(r, round);
 	for (unsigned i = 0; i < r->devices; i++)
 		began_ns = rounds_later(began_ns, round->steps[i].sync_begin_ns);
 	for (unsigned i = 0; i < r->devices && began_ns > 0; i++) {
@@ -312,6 +326,7 @@ static void stepper_add_round(struct stepper *s, const struct slot *slot,
 		.oversleep_ns = result->oversleep_ns,
 		.sync_begin_ns = result->sync_begin_ns,
 		.sync_ns = result->sync_ns,
+		.exchange_ns = result->exchange_ns,
 		.ranks = result->round,
 	};
 	rounds_add(&s->run->rounds, s->lane, &step);

@@ -152,6 +152,7 @@ static const size_t mean_members[] = {
 	offsetof(struct device_measurement, upload_seconds),
 	offsetof(struct device_measurement, sync_seconds),
 	offsetof(struct device_measurement, sync_wait_seconds),
+	offsetof(struct device_measurement, sync_hidden_share),
 	offsetof(struct device_measurement, idle_share),
 	offsetof(struct device_measurement, launch_ns),
 	offsetof(struct device_measurement, upload_bytes),

@@ -412,6 +412,7 @@ static const struct field device_fields[] = {
 	FIELD(device_measurement, upload_seconds, FIELD_REAL),
 	FIELD(device_measurement, sync_seconds, FIELD_REAL),
 	FIELD(device_measurement, sync_wait_seconds, FIELD_REAL),
+	FIELD(device_measurement, sync_hidden_share, FIELD_REAL),
 	FIELD(device_measurement, idle_share, FIELD_REAL),
 	FIELD(device_measurement, launch_ns, FIELD_REAL),
 	FIELD(device_measurement, upload_bytes, FIELD_REAL),

@@ -139,6 +139,9 @@ struct device_measurement {
 	/* Seconds of the measured part in which a step, a copy to it, an exchange of gradients ran.  NAN: unknown. */
 	double step_seconds, upload_seconds, sync_seconds;
 	double sync_wait_seconds; /* of sync_seconds: waited for other devices, not exchanged; NAN: unknown */
+	/* Of the exchange from its first bucket on, what passed beside the backward pass, in steps in which this device was the last
+	 * and waited for none; NAN: unknown. */
+	double sync_hidden_share;
 	double idle_share;   /* of step_seconds: no kernel ran, inside a step; NAN: not measured */
 	double launch_ns;    /* host time to launch a step, mean; NAN */
 	double upload_bytes; /* copied to it */

@@ -32,6 +32,8 @@ static void put_times(struct part *part, const struct device_summary *device)
 		"no exchange of gradients was timed");
 	part_number(part, "sync_wait_share", all->sync_wait_seconds / all->sync_seconds,
 		"no exchange of gradients was timed");
+	part_number(part, "sync_hidden_share", all->sync_hidden_share,
+		"no exchange was timed from its first bucket on");
 	part_number(part, "clock_map_error_us", all->clock_map_error_ns / 1e3,
 		"its event times could not be mapped to the host's clock");
 }

@@ -628,6 +628,8 @@ static const struct table_column device_steps[] = {
 	SAYS("; upload ", "upload_bytes_per_s", RATE, ""),
 	SAYS_POSITIVE("; exchange of gradients ", "sync_share", SHARE, " of a step"),
 	SAYS_POSITIVE("; of that waiting for other devices ", "sync_wait_share", SHARE, ""),
+	SAYS_POSITIVE("; hidden behind the backward pass ", "sync_hidden_share", SHARE,
+		" of the exchange"),
 	SAYS_POSITIVE("; NOT FINITE: ", "nonfinite_share", SHARE, " of the gradients"),
 };
 

@@ -58,6 +58,13 @@ print(len(devices) > 0 and all("test double" in d["name"] and d["step_seconds"] 
 		fail "no device in the record of '$way'"
 done
 
+# Two devices sum their gradients in buckets; what passes behind the backward pass is measured, and without overlap it is nothing.
+for overlap in on off; do
+	MLBENCH_DOUBLE_DEVICES=2 expect_measured "$MLBENCH" run tiny.ini $cuda --set batch.size=4 --set step.devices=2 --set sync.bucket=64KiB --set sync.overlap=$overlap --out overlap-$overlap
+	expect 0 "$MLBENCH" show overlap-$overlap --json
+	[ "$(json 'any(v["sync_hidden_share"] is not None and (v["sync_hidden_share"] == 0 or "'$overlap'" == "on") for v in d["points"][0]["devices"])')" = True ] || fail "what is hidden of the exchange, sync.overlap = $overlap"
+done
+
 # What this device cannot do is the node's lack; what nobody can, the file's mistake.
 expect 3 "$MLBENCH" run tiny.ini $cuda --set step.devices=2
 says "step.devices = 2: this node has only 1 device"

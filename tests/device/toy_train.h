@@ -70,7 +70,7 @@ int train_open(struct train **out, const struct cuda_options *options, cuda_stre
 	return 0;
 }
 
-int train_gradients(
+int train_begin(
 	struct train *train, const struct train_batch *batch, float carry, struct error *err)
 {
 	struct toy toy = toy_of(train)->toy;
@@ -81,12 +81,25 @@ int train_gradients(
 	return code ? fail_cuda(err, code, "gradients") : 0;
 }
 
+/* The toy is one layer, of which nothing is left to do. */
+int train_backward(struct train *train, size_t layer, struct error *err)
+{
+	(void)train, (void)layer, (void)err;
+	return 0;
+}
+
+size_t train_buckets(const struct train *train, size_t most, struct bucket **out)
+{
+	static const size_t begin = 0;
+	return buckets_cut(out, &begin, 1, toy_of(train)->toy.elements, most);
+}
+
 int train_evaluate(struct train *train, const struct train_batch *batch, struct error *err)
 {
 	struct toy_train *const own = toy_of(train);
 	float *const gradients = own->toy.gradients;
 	own->toy.gradients = own->toy.loss + 2;
-	const int code = train_gradients(train, batch, 0, err);
+	const int code = train_begin(train, batch, 0, err);
 	own->toy.gradients = gradients;
 	return code;
 }

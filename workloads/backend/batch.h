@@ -69,6 +69,9 @@ struct step_result {
 	/* When the device had its gradients and that began; 0: alone, or not known.  What of sync_ns is waiting
 	 * for others follows from theirs. */
 	uint64_t sync_begin_ns;
+	/* From when the first bucket was begun until the sums were there: what of it is beyond sync_ns passed beside the backward
+	 * pass; 0: not timed. */
+	uint64_t exchange_ns;
 	uint64_t copy_ns; /* of device_ns: copying the batch, where it was not uploaded before */
 	/* Between ranks: how the round ended; met_ns 0: there are none. */
 	struct gradients_round round;

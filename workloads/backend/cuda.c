@@ -224,6 +224,8 @@ static struct cuda_options cuda_options_from(
 		.ahead = (unsigned)config_integer(config, KEY_STEP_AHEAD),
 		.statistics = (unsigned)config_integer(config, KEY_STEP_STATISTICS),
 		.graph = config_on(config, KEY_STEP_GRAPH),
+		.bucket_bytes = (uint64_t)config_integer(config, KEY_SYNC_BUCKET),
+		.overlap = config_on(config, KEY_SYNC_OVERLAP),
 		.batch_room = (size_t)batch_size * sample_elements * batch_type_bytes(type),
 		.evaluates = backend_evaluates(&cuda_backend_ops, config),
 		.augments = config_integer(config, KEY_AUGMENT_DEVICE) == AUGMENT_DEVICE_GPU,

@@ -81,8 +81,8 @@ static int session_open_streams(struct cuda_session *session, struct error *err)
 
 static int session_open_flight(struct flight *flight, struct error *err)
 {
-	cudaEvent_t *const timed[] = {&flight->begin, &flight->copied, &flight->sync_begin,
-		&flight->sync_end, &flight->end};
+	cudaEvent_t *const timed[] = {&flight->begin, &flight->copied, &flight->exchange_begin,
+		&flight->sync_begin, &flight->sync_end, &flight->end};
 	for (size_t i = 0; i < sizeof timed / sizeof timed[0]; i++)
 		CUDA_OR_RETURN(err, cudaEventCreate(timed[i]));
 	return CUDA_TRY(err, cudaEventCreateWithFlags(&flight->done, cudaEventDisableTiming));
@@ -102,26 +102,49 @@ static int session_open_flights(struct cuda_session *session, struct error *err)
 
 static void session_close_flight(struct flight *flight)
 {
-	const cudaEvent_t events[] = {flight->begin, flight->copied, flight->sync_begin,
-		flight->sync_end, flight->end, flight->done};
+	const cudaEvent_t events[] = {flight->begin, flight->copied, flight->exchange_begin,
+		flight->sync_begin, flight->sync_end, flight->end, flight->done};
 	for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
 		release_event(events[i]);
 }
 
+static int summation_open(struct cuda_session *session, struct error *err)
+{
+	struct summation *const sum = &session->summation;
+	size_t values;
+	if (!session->options.group)
+		return 0;
+	CUDA_OR_RETURN(err, cudaStreamCreateWithFlags(&sum->stream, cudaStreamNonBlocking));
+	CUDA_OR_RETURN(err, cudaEventCreateWithFlags(&sum->turn, cudaEventDisableTiming));
+	sum->gradients = train_gradient_array(session->train, &values);
+	sum->count = train_buckets(session->train,
+		session->options.bucket_bytes / sizeof *sum->gradients, &sum->buckets);
+	return sum->count > 0 ? 0 : error_set(err, -ENOMEM, "cuda: out of memory for buckets");
+}
+
+static void summation_close(struct summation *sum)
+{
+	release_event(sum->turn);
+	release_stream(sum->stream);
+	free(sum->buckets);
+}
+
 /* Joins options.group, where there is one, and exchanges once what a step will, so that no timed step is the first; all its
  * sessions at the same time, their gradients zeros. */
-static int exchange_join(struct cuda_session *session, struct error *err)
+static int summation_join(struct cuda_session *session, struct error *err)
 {
 	const struct cuda_options *options = &session->options;
+	const struct summation *const sum = &session->summation;
 	if (!options->group)
 		return 0;
 	OR_RETURN(group_join(
 		options->group, options->rank, (int)options->device, options->stop, err));
 	session->joined = true;
-	size_t count;
-	float *gradients = train_gradient_array(session->train, &count);
-	return group_warm_up(
-		options->group, options->rank, gradients, count, session->streams[0], err);
+	for (size_t i = 0; i < sum->count; i++)
+		OR_RETURN(group_warm_up(options->group, options->rank,
+			sum->gradients + sum->buckets[i].begin, sum->buckets[i].count, sum->stream,
+			err));
+	return 0;
 }
 
 /* --- opening ---------------------------------------------------------------------------------- */
@@ -160,7 +183,8 @@ static int session_open_parts(struct cuda_session *session, struct error *err)
 	OR_RETURN(device_clock_open(&session->clock, err));
 	OR_RETURN(staging_open(session, err));
 	OR_RETURN(records_open(session, err));
-	return train_open(&session->train, options, session->streams, err);
+	OR_RETURN(train_open(&session->train, options, session->streams, err));
+	return summation_open(session, err);
 }
 
 int session_open(struct cuda_session **out, const struct cuda_options *options, struct error *err)
@@ -183,7 +207,7 @@ int session_open(struct cuda_session **out, const struct cuda_options *options, 
 	if (!code)
 		code = CUDA_TRY(err, cudaDeviceSynchronize());
 	if (!code)
-		code = exchange_join(session, err);
+		code = summation_join(session, err);
 	else if (options->group)
 		group_fail(options->group);
 	if (code) {
@@ -214,7 +238,8 @@ static bool session_drain_stream(cudaStream_t stream, uint64_t until_ns)
 static bool session_drain(const struct cuda_session *session)
 {
 	const uint64_t until_ns = clock_now_ns() + DRAIN_NS;
-	bool ended = session_drain_stream(session->staging.stream, until_ns);
+	bool ended = session_drain_stream(session->staging.stream, until_ns) &&
+		     session_drain_stream(session->summation.stream, until_ns);
 	for (size_t i = 0; i < DEVICE_STREAMS_MAX; i++)
 		ended = session_drain_stream(session->streams[i], until_ns) && ended;
 	return ended;
@@ -223,6 +248,7 @@ static bool session_drain(const struct cuda_session *session)
 static void session_free_all(struct cuda_session *session)
 {
 	records_close(&session->records);
+	summation_close(&session->summation);
 	train_close(session->train);
 	staging_close(&session->staging);
 	device_clock_close(&session->clock);

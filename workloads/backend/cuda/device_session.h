@@ -42,8 +42,8 @@ struct readback {
 
 /* A step that was launched, and its place in the ring of those. */
 struct flight {
-	cudaEvent_t begin, copied, sync_begin, sync_end, end; /* timed */
-	cudaEvent_t done;                                     /* what it gives is back */
+	cudaEvent_t begin, copied, exchange_begin, sync_begin, sync_end, end; /* timed */
+	cudaEvent_t done; /* what it gives is back */
 	struct readback *readback;
 	uint64_t batch; /* its number */
 	uint32_t size;
@@ -79,6 +79,16 @@ struct staging {
 	size_t last_bytes;
 };
 
+/* The sum of gradients over a group, on a stream of its own. */
+struct summation {
+	cudaStream_t stream;
+	cudaEvent_t turn; /* what one stream waits for on another */
+	float *gradients;
+	struct bucket *buckets; /* (count), in the order in which they are made; owned */
+	size_t count;
+	size_t begun; /* of this step's */
+};
+
 struct cuda_session {
 	struct cuda_options options;
 	char device_name[64];
@@ -87,6 +97,7 @@ struct cuda_session {
 	struct staging staging;
 	struct train *train;
 	struct records records;
+	struct summation summation; /* {0}: alone */
 	struct pin *pins;
 	void *augmented;    /* (batch_size) finished samples that kernels made of pictures; NULL */
 	double *statistics; /* (STATISTICS), on the device */

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CUDA_PLUGIN_ABI = 4, CUDA_DEVICES_MAX = 16 };
+enum { CUDA_PLUGIN_ABI = 5, CUDA_DEVICES_MAX = 16 };
 
 /* The only symbol that is looked up, and the file's name. */
 #define CUDA_PLUGIN_ENTRY "mlbench_cuda_plugin"
@@ -58,6 +58,8 @@ struct cuda_options {
 	uint32_t picture_size;    /* edge of a sample */
 	struct cuda_group *group; /* NULL: alone */
 	unsigned rank, devices;   /* of that group; devices below 2: alone */
+	uint64_t bucket_bytes;    /* its gradients are summed in buckets of so many (0: one), */
+	bool overlap;             /* each as soon as the backward pass has made it */
 	const atomic_bool *stop;  /* waiting gives up soon after it becomes true; may be NULL */
 	struct step_choosing *choosing; /* backend.h; counted up while it opens; may be NULL */
 };

@@ -29,7 +29,7 @@ CUDA_C := $(sort $(wildcard workloads/backend/cuda/*.c))
 CUDA_KERNELS := $(sort $(wildcard workloads/backend/cuda/*.cu))
 DEVICE_KERNELS := $(sort $(wildcard tests/device/*.cu))
 CUDA_PLAIN := $(addprefix harness/base/,error.c clock.c rng.c log.c buffer.c text.c units.c) $(addprefix workloads/model/,model.c models.c) \
-              $(addprefix workloads/backend/,network_plan.c)
+              $(addprefix workloads/backend/,network_plan.c buckets.c)
 CUDA_PIC := $(CUDA_C:%.c=$(B)/pic/%.o)
 NVCC_HOST_FLAGS := -fPIC,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-Wall,-Wextra$(if $(DEV),$(comma)-Werror)
 NVCC_FLAGS := -std=c++17 -O3 -lineinfo -I. $(CUDA_GENCODE) -Xcompiler $(NVCC_HOST_FLAGS) $(if $(DEV),-Werror all-warnings) $(NVCCFLAGS)

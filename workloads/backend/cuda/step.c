@@ -23,7 +23,11 @@
  *   device write down its own clock when it comes to it. A step lies between two events on its
  *   stream, the copy of a batch between two on the upload's, the exchange of gradients between
  *   two more (here and in workloads/backend/cuda/staging.c). Only differences
- *   of two events are known, and they are free of the host.
+ *   of two events are known, and they are free of the host. With sync.overlap, each bucket of
+ *   gradients is summed on a stream of its own as soon as the backward pass has made it. The
+ *   exchange is then what the step still waits for after the backward pass; an event in front of
+ *   the first bucket shows how much of it passed before. A graph holds the whole backward pass, so
+ *   all buckets of a step that runs as a graph follow it.
  * - Launch time (launch_us) is the host's: how long the thread was busy handing a step to the
  *   queue. A launch that takes longer than its step leaves the device idle however fast it is;
  *   step.graph = on hands over a whole step as one note.
@@ -80,7 +84,8 @@ static int step_mark(cudaEvent_t event, const struct cuda_session *session, stru
 
 /* --- pieces that a graph may hold ------------------------------------------------------------- */
 
-static int enqueue_gradients(struct cuda_session *session, const struct staging_place *place,
+/* Up to the loss. */
+static int enqueue_forward(struct cuda_session *session, const struct staging_place *place,
 	uint32_t size, float carry, struct error *err)
 {
 	const struct cuda_options *options = &session->options;
@@ -102,7 +107,7 @@ static int enqueue_gradients(struct cuda_session *session, const struct staging_
 	const int code = options->augments ? kernel_augment(session->streams[0], &task) : 0;
 	if (code)
 		return fail_cuda(err, code, "augmentation");
-	return train_gradients(session->train, &batch, carry, err);
+	return train_begin(session->train, &batch, carry, err);
 }
 
 static int enqueue_update(struct cuda_session *session, struct error *err)
@@ -165,8 +170,9 @@ static int record_enqueue_part(struct cuda_session *session, const void *what, s
 {
 	const struct record_part *part = what;
 	const float carry = part->kind & RECORD_ADDS ? 1.0F : 0.0F;
-	OR_RETURN(enqueue_gradients(session, &session->staging.places[part->place],
+	OR_RETURN(enqueue_forward(session, &session->staging.places[part->place],
 		session->options.batch_size, carry, err));
+	OR_RETURN(train_backward(session->train, 0, err));
 	return part->kind & RECORD_UPDATES ? enqueue_update(session, err) : 0;
 }
 
@@ -324,17 +330,56 @@ static double records_idle_share(struct cuda_session *session, enum record_kind 
 
 /* --- the sequence of a step on the first stream; nothing here waits --------------------------- */
 
-/* The sum over all devices in place of each one's gradients, between the flight's two events. */
-static int exchange_enqueue(
+/* `behind` waits for all that was put on `ahead` so far. */
+static int exchange_order(const struct cuda_session *session, cudaStream_t behind,
+	cudaStream_t ahead, struct error *err)
+{
+	CUDA_OR_RETURN(err, cudaEventRecord(session->summation.turn, ahead));
+	return CUDA_TRY(err, cudaStreamWaitEvent(behind, session->summation.turn, 0));
+}
+
+/* Enqueues the sums over all devices of the buckets that are made by what is on the step's streams so far: those of `layer` and
+ * the layers behind it. */
+static int exchange_begin(
+	struct cuda_session *session, const struct flight *flight, size_t layer, struct error *err)
+{
+	struct summation *const sum = &session->summation;
+	const struct cuda_options *options = &session->options;
+	for (unsigned i = 0; i < options->streams; i++)
+		OR_RETURN(exchange_order(session, sum->stream, session->streams[i], err));
+	if (sum->begun == 0)
+		CUDA_OR_RETURN(err, cudaEventRecord(flight->exchange_begin, sum->stream));
+	for (; sum->begun < sum->count && sum->buckets[sum->begun].layer >= layer; sum->begun++) {
+		const struct bucket *const bucket = &sum->buckets[sum->begun];
+		OR_RETURN(group_all_reduce(options->group, options->rank,
+			sum->gradients + bucket->begin, bucket->count, sum->stream, err));
+	}
+	return 0;
+}
+
+/* Behind the backward pass: enqueues the buckets that are left.  The first stream waits for all sums, between the flight's two
+ * events. */
+static int exchange_end(
 	struct cuda_session *session, const struct flight *flight, struct error *err)
 {
-	const struct cuda_options *options = &session->options;
 	cudaStream_t stream = session->streams[0];
-	size_t count;
-	float *gradients = train_gradient_array(session->train, &count);
 	CUDA_OR_RETURN(err, cudaEventRecord(flight->sync_begin, stream));
-	OR_RETURN(group_all_reduce(options->group, options->rank, gradients, count, stream, err));
+	OR_RETURN(exchange_begin(session, flight, 0, err));
+	OR_RETURN(exchange_order(session, stream, session->summation.stream, err));
 	return CUDA_TRY(err, cudaEventRecord(flight->sync_end, stream));
+}
+
+static int enqueue_backward(
+	struct cuda_session *session, const struct flight *flight, struct error *err)
+{
+	const struct summation *const sum = &session->summation;
+	while (flight->syncs && session->options.overlap && sum->begun < sum->count &&
+		sum->buckets[sum->begun].layer > 0) {
+		const size_t layer = sum->buckets[sum->begun].layer;
+		OR_RETURN(train_backward(session->train, layer, err));
+		OR_RETURN(exchange_begin(session, flight, layer, err));
+	}
+	return train_backward(session->train, 0, err);
 }
 
 static int step_bring_batch(struct cuda_session *session, const struct flight *flight,
@@ -353,9 +398,10 @@ static int step_bring_batch(struct cuda_session *session, const struct flight *f
 static int step_compute_directly(struct cuda_session *session, const struct flight *flight,
 	const struct step_plan *plan, struct error *err)
 {
-	OR_RETURN(enqueue_gradients(session, plan->place, flight->size, plan->carry, err));
+	OR_RETURN(enqueue_forward(session, plan->place, flight->size, plan->carry, err));
+	OR_RETURN(enqueue_backward(session, flight, err));
 	if (flight->syncs)
-		OR_RETURN(exchange_enqueue(session, flight, err));
+		OR_RETURN(exchange_end(session, flight, err));
 	if (plan->statistics)
 		OR_RETURN(train_statistics(session->train,
 			(session->accumulated + 1) * (flight->syncs ? session->devices : 1),
@@ -381,7 +427,7 @@ static int step_compute_recorded(struct cuda_session *session, struct flight *fl
 	}
 	if (code || !flight->syncs)
 		return code;
-	code = exchange_enqueue(session, flight, err);
+	code = exchange_end(session, flight, err);
 	if (!code)
 		code = records_run_update(session, err);
 	if (!step_goes_without_graph(session, code))
@@ -470,6 +516,7 @@ static void step_begin_flight(struct cuda_session *session, struct flight *fligh
 	flight->batch = batch->index;
 	flight->size = batch->size;
 	flight->stamp = device_clock_stamp(&session->clock);
+	session->summation.begun = 0;
 	flight->copies = plan->on_host;
 	flight->syncs = plan->updates && session->devices > 1;
 	flight->has_statistics = plan->statistics;
@@ -547,9 +594,12 @@ static int step_read_times(struct cuda_session *session, const struct flight *fl
 	OR_RETURN(device_clock_span(clock, flight->stamp, flight->begin, flight->end, &span, err));
 	if (flight->copies)
 		OR_RETURN(device_clock_between(flight->begin, flight->copied, &out->copy_ns, err));
-	if (flight->syncs)
+	if (flight->syncs) {
 		OR_RETURN(device_clock_span(
 			clock, flight->stamp, flight->sync_begin, flight->sync_end, &sync, err));
+		OR_RETURN(device_clock_between(
+			flight->exchange_begin, flight->sync_end, &out->exchange_ns, err));
+	}
 	out->sync_ns = sync.device_ns;
 	out->device_ns = span.device_ns;
 	out->launch_ns = flight->launch_ns;

@@ -812,20 +812,23 @@ static int train_join_all(struct train *train, struct error *err)
 	return 0;
 }
 
-static int train_backward(struct train *train, float carry, struct error *err)
+int train_backward(struct train *train, size_t layer, struct error *err)
 {
-	for (size_t i = train->plan.layer_count; i-- > 0;) {
-		const struct device_layer *layer = &train->plan.layers[i];
-		OR_RETURN(layer->kind == LAYER_DENSE ? train_dense_backward(train, i, carry, err)
-						     : train_attention_backward(train, i, err));
-		if (i == 0 || layer[-1].averaged.rows == 0)
+	const bool ends = layer == 0 && train->behind > 0;
+	while (train->behind > layer) {
+		const size_t i = --train->behind;
+		const struct device_layer *at = &train->plan.layers[i];
+		OR_RETURN(at->kind == LAYER_DENSE
+				  ? train_dense_backward(train, i, train->carry, err)
+				  : train_attention_backward(train, i, err));
+		if (i == 0 || at[-1].averaged.rows == 0)
 			continue;
-		const struct device_rows rows = train_rows(train, &layer[-1].output_gradient);
+		const struct device_rows rows = train_rows(train, &at[-1].output_gradient);
 		CUDA_OR_RETURN(
 			err, kernel_spread_rows(train->streams[0],
-				     train_at(train, layer[-1].averaged_gradient.offset), &rows));
+				     train_at(train, at[-1].averaged_gradient.offset), &rows));
 	}
-	return train_join_all(train, err);
+	return ends ? train_join_all(train, err) : 0;
 }
 
 /* --- a step ----------------------------------------------------------------------------------- */
@@ -910,7 +913,7 @@ int train_evaluate(struct train *train, const struct train_batch *batch, struct 
 	return train_score(train, batch, err);
 }
 
-int train_gradients(
+int train_begin(
 	struct train *train, const struct train_batch *batch, float carry, struct error *err)
 {
 	OR_RETURN(train_check_size(train, batch, err));
@@ -922,9 +925,32 @@ int train_gradients(
 	OR_RETURN(train_take_input(train, batch, err));
 	OR_RETURN(train_forward(train, with_weights, err));
 	OR_RETURN(train_score(train, batch, err));
-	OR_RETURN(train_backward(train, carry, err));
 	train->quantised = true;
+	train->carry = carry;
+	train->behind = train->plan.layer_count;
 	return 0;
+}
+
+int train_gradients(
+	struct train *train, const struct train_batch *batch, float carry, struct error *err)
+{
+	OR_RETURN(train_begin(train, batch, carry, err));
+	return train_backward(train, 0, err);
+}
+
+size_t train_buckets(const struct train *train, size_t most, struct bucket **out)
+{
+	const struct device_plan *plan = &train->plan;
+	size_t *const begins = calloc(plan->layer_count, sizeof *begins);
+	size_t next = plan->parameters;
+	*out = NULL;
+	for (size_t i = plan->layer_count; begins && i-- > 0; begins[i] = next)
+		if (plan->layers[i].kind == LAYER_DENSE)
+			next = plan->layers[i].weights;
+	const size_t count =
+		begins ? buckets_cut(out, begins, plan->layer_count, plan->parameters, most) : 0;
+	free(begins);
+	return count;
 }
 
 float *train_gradient_array(const struct train *train, size_t *count)

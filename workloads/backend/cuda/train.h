@@ -4,6 +4,7 @@
 #ifndef MLBENCH_WORKLOADS_BACKEND_CUDA_TRAIN_H
 #define MLBENCH_WORKLOADS_BACKEND_CUDA_TRAIN_H
 
+#include "workloads/backend/buckets.h"
 #include "workloads/backend/cuda/device_plan.h"
 #include "workloads/backend/cuda/plugin.h"
 #include "workloads/backend/cuda/runtime.h"
@@ -41,6 +42,8 @@ struct train {
 	bool quantised;     /* fp8: the weights are, since open */
 	uint32_t last_size; /* of the last batch */
 	const void *input;  /* of this step: the plan's, or the batch where it lies */
+	float carry;        /* of this step */
+	size_t behind;      /* layers whose backward pass is to come */
 	char note[128];
 };
 
@@ -84,10 +87,17 @@ struct train_batch {
  * samples have no gradient: it takes as long. */
 int train_gradients(
 	struct train *train, const struct train_batch *batch, float carry, struct error *err);
+/* The same in parts: up to the loss, then the backward pass down to a layer, more than once, and to layer 0 at the end.  The gradients
+ * of that layer and those behind it are made when all streams have come so far; after layer 0, when the first one has. */
+int train_begin(
+	struct train *train, const struct train_batch *batch, float carry, struct error *err);
+int train_backward(struct train *train, size_t layer, struct error *err);
 /* Forward and loss alone: weights and gradients stay as they are. */
 int train_evaluate(struct train *train, const struct train_batch *batch, struct error *err);
-/* The gradient of all parameters, one array of fp32: the exchange between devices happens here, on the first stream. */
+/* The gradient of all parameters, one array of fp32, which devices sum; and its buckets of at most so many values (0: one), to be
+ * freed, with their number; 0 without memory. */
 float *train_gradient_array(const struct train *train, size_t *count);
+size_t train_buckets(const struct train *train, size_t most, struct bucket **out);
 /* Update; steps: that were accumulated, times devices that were summed over. */
 int train_update(struct train *train, unsigned steps, struct error *err);
 /* On the device: the mean loss of the last batch. */
