@@ -340,10 +340,6 @@ static char *points_path(const struct record *record, struct error *err)
 static int lock_points(struct record *record, const char *path, int flags, struct error *err)
 {
 	const int fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC | flags, 0666);
-	if (fd < 0 && errno == EEXIST)
-		return error_set(err, -EEXIST,
-			"'%s' already holds a run; continue it with --resume, or name another folder",
-			record->folder);
 	if (fd < 0)
 		return error_set_errno(err, errno, "cannot write '%s'", path);
 	if (files_lock(fd, record->folder)) {
@@ -414,14 +410,13 @@ int record_create(struct record *record, struct error *err)
 	char *path = points_path(record, err);
 	if (!path)
 		return -ENOMEM;
-	/* A file without a complete line was left by a kill: nothing is in it. */
-	const bool fresh = files_has_line(path) || access(path, F_OK) != 0;
-	code = lock_points(record, path, O_CREAT | (fresh ? O_EXCL : 0), err);
-	if (!fresh && (code == -EBUSY || (!code && files_has_line(path))))
+	code = lock_points(record, path, O_CREAT, err);
+	/* Whoever made it, it is that run's which has its lock first.  One without a complete line was left by a kill. */
+	if (code == -EBUSY || (!code && files_has_line(path)))
 		code = error_set(err, -EEXIST,
 			"'%s' already holds a run; continue it with --resume, or name another folder",
 			record->folder);
-	else if (!fresh && !code && ftruncate(record->lock, 0) != 0)
+	else if (!code && ftruncate(record->lock, 0) != 0)
 		code = error_set_errno(err, errno, "cannot write '%s'", path);
 	if (!code) {
 		code = append_json(record, record_header_to_json(record), err);

@@ -88,9 +88,10 @@ import json
 with open("three/points.jsonl") as file:
     lines = [json.loads(line) for line in file]
 repetitions = [line for line in lines if line.get("kind") == "repetition"]
-for repetition, status in zip(repetitions, ("ok", "unsteady", "unsteady")):
-    repetition["status"] = status
-repetitions[0]["throughput"] *= 1.74
+# Closer than what states that come and go differ by, of which what-if takes the one that lasts.
+rate = repetitions[0]["throughput"]
+for repetition, status, times in zip(repetitions, ("ok", "unsteady", "unsteady"), (1.02, 1, 1.01)):
+    repetition.update(status=status, throughput=rate * times)
 with open("three/points.jsonl", "w") as file:
     file.writelines(json.dumps(line) + "\n" for line in lines)
 middle = sorted(one["throughput"] for one in repetitions)[1]
