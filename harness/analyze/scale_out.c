@@ -181,6 +181,10 @@ struct fleet_mean {
 	double own;   /* what a node needs, before it waits for the others: mean over the nodes */
 };
 
+/* What is computed: by replay, nodes by themselves or together; by recurrence, a fleet, or one that was recorded at another time.  A
+ * node by itself is as fast as the modelled one. */
+enum fleet_job { JOB_ALONE, JOB_TOGETHER, JOB_RECUR, JOB_OTHER };
+
 struct members {
 	struct replay_model models[FLEET_MEMBERS];
 	struct replay_rounds *rounds[FLEET_MEMBERS];
@@ -404,10 +408,7 @@ static struct fleet_mean recur(const struct fleet_replay *replay, struct walker 
 	return (struct fleet_mean){(end - begin) / rounds, own / rounds};
 }
 
-/* What is simulated: a fleet, or one that was recorded at another time.  A node by itself is as fast as the modelled one. */
-enum recurrence { RECUR_FLEET, RECUR_OTHER_RECORDING };
-
-static int recur_fleet(const struct fleet_replay *replay, size_t fleet, enum recurrence what,
+static int recur_fleet(const struct fleet_replay *replay, size_t fleet, enum fleet_job job,
 	unsigned nodes, double pause_ns, struct fleet_mean *mean, struct error *err)
 {
 	const unsigned most = NODE_ROUNDS / FLEETS / nodes;
@@ -426,7 +427,7 @@ static int recur_fleet(const struct fleet_replay *replay, size_t fleet, enum rec
 	}
 	if (there)
 		*mean = recur(replay, walkers, nodes, rounds, pause_ns,
-			what == RECUR_OTHER_RECORDING ? seed_of(fleet) | 1 : 0, ends);
+			job == JOB_OTHER ? seed_of(fleet) | 1 : 0, ends);
 	free(walkers);
 	free(factors);
 	free(ends);
@@ -435,45 +436,26 @@ static int recur_fleet(const struct fleet_replay *replay, size_t fleet, enum rec
 
 /* --- rounds of fleets ------------------------------------------------------------------------- */
 
-/* One of FLEETS fleets; each is computed by itself, so the cores share them. */
-typedef int fleet_job(struct fleet_replay *replay, size_t fleet, unsigned nodes, double pause_ns,
-	struct fleet_mean *mean, struct error *err);
-
-static int job_alone(struct fleet_replay *replay, size_t fleet, unsigned nodes, double pause_ns,
-	struct fleet_mean *mean, struct error *err)
+static int do_fleet(struct fleet_replay *replay, enum fleet_job job, size_t fleet, unsigned nodes,
+	double pause_ns, struct fleet_mean *mean, struct error *err)
 {
-	(void)nodes;
-	(void)pause_ns;
-	return replay_alone(replay, fleet, mean, err);
+	if (job == JOB_ALONE)
+		return replay_alone(replay, fleet, mean, err);
+	if (job == JOB_TOGETHER)
+		return replay_together(replay, fleet, nodes, pause_ns, mean, err);
+	return recur_fleet(replay, fleet, job, nodes, pause_ns, mean, err);
 }
 
-static int job_recur(struct fleet_replay *replay, size_t fleet, unsigned nodes, double pause_ns,
-	struct fleet_mean *mean, struct error *err)
-{
-	return recur_fleet(replay, fleet, RECUR_FLEET, nodes, pause_ns, mean, err);
-}
-
-static int job_other(struct fleet_replay *replay, size_t fleet, unsigned nodes, double pause_ns,
-	struct fleet_mean *mean, struct error *err)
-{
-	return recur_fleet(replay, fleet, RECUR_OTHER_RECORDING, nodes, pause_ns, mean, err);
-}
-
-static int job_together(struct fleet_replay *replay, size_t fleet, unsigned nodes, double pause_ns,
-	struct fleet_mean *mean, struct error *err)
-{
-	return replay_together(replay, fleet, nodes, pause_ns, mean, err);
-}
-
-static int do_fleets(struct fleet_replay *replay, fleet_job *job, unsigned nodes, double pause_ns,
-	struct fleet_mean means[FLEETS], struct error *err)
+/* Each of FLEETS fleets is computed by itself, so the cores share them. */
+static int do_fleets(struct fleet_replay *replay, enum fleet_job job, unsigned nodes,
+	double pause_ns, struct fleet_mean means[FLEETS], struct error *err)
 {
 	int failed = 0;
 #pragma omp parallel for schedule(dynamic) shared(failed)
 	for (size_t f = 0; f < FLEETS; f++) {
 		struct error why = {0};
 		means[f] = (struct fleet_mean){0};
-		const int code = job(replay, f, nodes, pause_ns, &means[f], &why);
+		const int code = do_fleet(replay, job, f, nodes, pause_ns, &means[f], &why);
 #pragma omp critical(fleet_failed)
 		if (code && !failed)
 			failed = error_set(err, code, "%s", why.text);
@@ -483,7 +465,7 @@ static int do_fleets(struct fleet_replay *replay, fleet_job *job, unsigned nodes
 
 /* A node by itself. */
 static int do_alone(
-	struct fleet_replay *replay, fleet_job *job, double alone_ns[FLEETS], struct error *err)
+	struct fleet_replay *replay, enum fleet_job job, double alone_ns[FLEETS], struct error *err)
 {
 	struct fleet_mean means[FLEETS];
 	const int code = do_fleets(replay, job, 1, 0, means, err);
@@ -547,11 +529,11 @@ static int find_correction(struct fleet_replay *replay, struct error *err)
 	struct fleet_mean means[FLEETS];
 	double missed[FLEETS];
 	double recurred[FLEETS];
-	int code = do_fleets(replay, job_together, replay->members, 0, means, err);
+	int code = do_fleets(replay, JOB_TOGETHER, replay->members, 0, means, err);
 	if (code)
 		return code;
 	logs_of(means, replay->alone_ns, missed);
-	code = do_fleets(replay, job_recur, replay->members, 0, means, err);
+	code = do_fleets(replay, JOB_RECUR, replay->members, 0, means, err);
 	if (code)
 		return code;
 	logs_of(means, replay->alike_ns, recurred);
@@ -589,7 +571,7 @@ static int compare_with_replays(struct fleet_replay *replay, struct error *err)
 	replay->alone = calloc(replay->alone_count, sizeof *replay->alone);
 	if (!replay->alone)
 		return error_set(err, -ENOMEM, "out of memory");
-	const int code = do_alone(replay, job_alone, replay->alone_ns, err);
+	const int code = do_alone(replay, JOB_ALONE, replay->alone_ns, err);
 	sort_doubles(replay->alone, replay->alone_count);
 	return code ? code : find_correction(replay, err);
 }
@@ -613,9 +595,9 @@ int fleet_replay_open(struct fleet_replay **out, const struct model *model,
 	if (!code)
 		code = keep_rounds(replay, true, 1, replay->step_count, &replay->step, err);
 	if (!code)
-		code = do_alone(replay, job_recur, replay->alike_ns, err);
+		code = do_alone(replay, JOB_RECUR, replay->alike_ns, err);
 	if (!code)
-		code = do_alone(replay, job_other, replay->other_ns, err);
+		code = do_alone(replay, JOB_OTHER, replay->other_ns, err);
 	if (!code && !(replay->alike_ns[0] > 0))
 		code = error_set(err, -EINVAL, "cannot replay what takes no time at all");
 	if (code)
@@ -652,7 +634,7 @@ static int find_tail_doubt(struct fleet_replay *replay, unsigned nodes, double p
 {
 	struct fleet_mean means[FLEETS];
 	double logs[FLEETS];
-	const int code = do_fleets(replay, job_recur, nodes / 2, pause_ns, means, err);
+	const int code = do_fleets(replay, JOB_RECUR, nodes / 2, pause_ns, means, err);
 	logs_of(means, replay->alike_ns, logs);
 	*deviation = fmax(mean_log - statistics_mean(logs, FLEETS), 0) / log(2) *
 		     sqrt(nodes / replay->recorded_rounds);
@@ -666,7 +648,7 @@ static int find_doubt(struct fleet_replay *replay, unsigned nodes, double pause_
 	struct fleet_mean means[FLEETS];
 	double others[FLEETS];
 	double tail = 0;
-	int code = do_fleets(replay, job_other, nodes, pause_ns, means, err);
+	int code = do_fleets(replay, JOB_OTHER, nodes, pause_ns, means, err);
 	if (!code && nodes > replay->members)
 		code = find_tail_doubt(
 			replay, nodes, pause_ns, statistics_mean(logs, FLEETS), &tail, err);
@@ -697,7 +679,7 @@ int fleet_replay_at(struct fleet_replay *replay, unsigned nodes, double pause_se
 	*out = (struct fleet_round){.ratio = 1, .interval = {1, 1}, .bound = 1, .waiting = 1};
 	if (nodes < 2)
 		return 0;
-	int code = do_fleets(replay, few ? job_together : job_recur, nodes, pause_ns, means, err);
+	int code = do_fleets(replay, few ? JOB_TOGETHER : JOB_RECUR, nodes, pause_ns, means, err);
 	if (code)
 		return code;
 	logs_of(means, alone, logs);

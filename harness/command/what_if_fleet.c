@@ -103,21 +103,10 @@ static int parse_counts(struct fleet_answer *answer, const char *text, struct er
 	return code;
 }
 
+/* Each is said once. */
 static void note(struct fleet_answer *answer, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 static void note(struct fleet_answer *answer, const char *format, ...)
-{
-	va_list args;
-	if (answer->note_count == FLEET_NOTES_MAX)
-		return;
-	va_start(args, format);
-	(void)vsnprintf(answer->notes[answer->note_count++], NOTE_BYTES, format, args);
-	va_end(args);
-}
-
-static void note_once(struct fleet_answer *answer, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-static void note_once(struct fleet_answer *answer, const char *format, ...)
 {
 	char text[NOTE_BYTES];
 	va_list args;
@@ -127,7 +116,8 @@ static void note_once(struct fleet_answer *answer, const char *format, ...)
 	for (size_t i = 0; i < answer->note_count; i++)
 		if (strcmp(answer->notes[i], text) == 0)
 			return;
-	note(answer, "%s", text);
+	if (answer->note_count < FLEET_NOTES_MAX)
+		memcpy(answer->notes[answer->note_count++], text, NOTE_BYTES);
 }
 
 static int fleet_refuse(enum option_id id, const char *text, struct error *err)
@@ -577,7 +567,7 @@ static int scale_strongly_to(const struct what_if *what_if, const struct model *
 		out->samples_per_s = fleet_at(&fleet, nodes).samples_per_s;
 	}
 	for (size_t i = model->note_count; i < part.note_count && !code; i++)
-		note_once(what_if->fleet, "strong scaling: %s", part.notes[i]);
+		note(what_if->fleet, "strong scaling: %s", part.notes[i]);
 	config_release(&config);
 	model_close(&part);
 	return code;
@@ -599,7 +589,7 @@ static int scale_strongly(struct what_if *what_if, const struct model *model, st
 		const uint64_t batch = (all + nodes / 2) / nodes;
 		const int code = scale_strongly_to(what_if, model, (uint32_t)batch, i, strong, err);
 		if (code == -ENOTSUP) { /* a step whose time at another batch is unknown */
-			note_once(answer, "strong scaling: not available: %s", err->text);
+			note(answer, "strong scaling: not available: %s", err->text);
 			return 0;
 		}
 		if (code)

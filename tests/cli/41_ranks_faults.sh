@@ -44,14 +44,6 @@ started() {
 	[ ${#pids[@]} -eq "$1" ]
 }
 
-# gone PID ...: not one of them runs (one that nobody has waited for is gone).
-gone() {
-	local pid
-	for pid in "$@"; do
-		case $(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$pid/status" 2>/dev/null) in '' | Z | X) ;; *) return 1 ;; esac
-	done
-}
-
 # ended STATUS: with this one the job ends, and leaves no process and readable results of all ranks behind.
 ended() {
 	local status folder
@@ -176,21 +168,4 @@ one_told_to_end() {
 	says "rank 1 on $host was stopped; stopping here: results are kept; 'mlbench sweep --resume job', with as many ranks, measures the rest"
 }
 
-cases="frozen_rank frozen_leader frozen_for_a_while slow_rank killed_rank killed_leader interrupted told_to_end one_told_to_end"
-jobs=()
-for case in $cases; do
-	mkdir "$case"
-	(cd "$case" && "$case") >"$case.log" 2>&1 &
-	jobs+=($!)
-	sleep 0.3
-done
-bad=
-for case in $cases; do
-	wait "${jobs[0]}" || bad="$bad $case"
-	jobs=("${jobs[@]:1}")
-done
-for case in $bad; do
-	echo "--- $case"
-	cat "$case.log"
-done
-[ -z "$bad" ] || fail "of these:$bad"
+at_once frozen_rank frozen_leader frozen_for_a_while slow_rank killed_rank killed_leader interrupted told_to_end one_told_to_end

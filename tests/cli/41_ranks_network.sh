@@ -15,14 +15,6 @@ for of in a b; do
 	ip -n mlbf$$$of link set lo up && ip -n mlbf$$$of link set mlbv$$$of up || fail "the link cannot be set up"
 done
 
-# gone PID ...: not one of them runs (one that nobody has waited for is gone).
-gone() {
-	local pid
-	for pid in "$@"; do
-		case $(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$pid/status" 2>/dev/null) in '' | Z | X) ;; *) return 1 ;; esac
-	done
-}
-
 measured_or_ended() {
 	repetitions job 2 || gone "$launcher"
 }

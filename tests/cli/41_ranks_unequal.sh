@@ -86,6 +86,7 @@ full_disk() {
 	local folder
 	mkdir small
 	mount -t tmpfs -o size=256k tmpfs small 2>/dev/null || return 0
+	trap "umount '$PWD/small' 2>/dev/null" EXIT
 	dd if=/dev/zero of=small/ballast bs=1k count=160 2>/dev/null
 	expect 3 ranks 2 "$MLBENCH" run "$config" --set dataset.path="$data" --set measure.repeats=12 --set measure.duration=100ms --set measure.limits=off --out small/job
 	says "No space left on device; stopping here"
@@ -102,7 +103,6 @@ lines = [json.loads(line) for line in open(sys.argv[1] + "/points.jsonl")]
 assert len({line["repeat"] for line in lines if line.get("kind") == "repetition"}) == 12
 PY
 	done
-	umount small
 }
 
 # Its monotonic clock is 100,000 s ahead.
@@ -125,22 +125,4 @@ for leader, other in zip(*ranks):
 PY
 }
 
-cases="no_data other_data other_build older_build no_plugin unseen full_disk other_clock"
-jobs=()
-for case in $cases; do
-	mkdir "$case"
-	(cd "$case" && "$case") >"$case.log" 2>&1 &
-	jobs+=($!)
-	sleep 0.3
-done
-bad=
-for case in $cases; do
-	wait "${jobs[0]}" || bad="$bad $case"
-	jobs=("${jobs[@]:1}")
-done
-umount full_disk/small 2>/dev/null
-for case in $bad; do
-	echo "--- $case"
-	cat "$case.log"
-done
-[ -z "$bad" ] || fail "of these:$bad"
+at_once no_data other_data other_build older_build no_plugin unseen full_disk other_clock

@@ -1,24 +1,6 @@
 # trace.json: what is in it holds against the states of the threads; schedules; what does not go into one.
 . "$CLI/lib.sh"
 write_config
-check_trace() { # FILE: valid, nested, and within 1 % of what the clocks counted
-	/usr/bin/env python3 "$ROOT/tests/timeline_check.py" "$1" >checked 2>&1 || {
-		cat checked
-		fail "$1 is not as it should be"
-	}
-}
-checked() { # EXPRESSION over d, the check's summary
-	python3 -c 'import json, sys
-d = json.loads(open("checked").read().splitlines()[-1])
-sys.exit(0 if eval(sys.argv[1]) else 1)' "$1" || fail "not so: $1 ($(tail -n 1 checked))"
-}
-head_of() { # FILE EXPRESSION over o, its otherData
-	python3 -c 'import gzip, json, sys
-f = open(sys.argv[1], "rb")
-raw = f.read()
-o = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)["otherData"]
-sys.exit(0 if eval(sys.argv[2]) else 1)' "$1" "$2" || fail "not so in $1: $2"
-}
 
 # A run: JPEGs, a staging copy, an emulated device.  60 steps, however slow the machine is.
 cat >jpeg.ini <<'INI'

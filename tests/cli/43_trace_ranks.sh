@@ -2,24 +2,6 @@
 # time; who was last; clocks that are 100,000 s apart; what is as alone.
 . "$CLI/lib.sh"
 need_ranks
-check_trace() { # FILE: valid, nested, within what the clocks counted, and ranks that met
-	/usr/bin/env python3 "$ROOT/tests/timeline_check.py" "$1" >checked 2>&1 || {
-		cat checked
-		fail "$1 is not as it should be"
-	}
-}
-checked() { # EXPRESSION over d, the check's summary
-	python3 -c 'import json, sys
-d = json.loads(open("checked").read().splitlines()[-1])
-sys.exit(0 if eval(sys.argv[1]) else 1)' "$1" || fail "not so: $1 ($(tail -n 1 checked))"
-}
-head_of() { # FILE EXPRESSION over o, its otherData, and r, what is said of each rank
-	python3 -c 'import gzip, json, sys
-raw = open(sys.argv[1], "rb").read()
-o = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)["otherData"]
-r = o.get("ranks")
-sys.exit(0 if eval(sys.argv[2]) else 1)' "$1" "$2" || fail "not so in $1: $2"
-}
 
 write_config
 cat >rounds.ini <<'INI'

@@ -40,6 +40,51 @@ repetitions() {
 	[ "$(grep -c '"kind":"repetition"' "$1/points.jsonl" 2>/dev/null || true)" -ge "$2" ] 2>/dev/null
 }
 
+# gone PID ...: not one of them runs (one that nobody has waited for is gone).
+gone() {
+	local pid
+	for pid in "$@"; do
+		case $(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$pid/status" 2>/dev/null) in '' | Z | X) ;; *) return 1 ;; esac
+	done
+}
+
+# at_once FUNCTION ...: each in a folder of its name, all at the same time; the test fails if one of them does, and shows those.
+at_once() {
+	local case bad= jobs=()
+	for case in "$@"; do
+		mkdir "$case"
+		(cd "$case" && "$case") >"$case.log" 2>&1 &
+		jobs+=($!)
+		sleep 0.3
+	done
+	for case in "$@"; do
+		wait "${jobs[0]}" || { bad="$bad $case" && echo "--- $case" && cat "$case.log"; }
+		jobs=("${jobs[@]:1}")
+	done
+	[ -z "$bad" ] || fail "of these:$bad"
+}
+
+# check_trace FILE: a timeline that is valid, nested, and within what the clocks counted.  checked EXPRESSION over d, that check's summary.
+check_trace() {
+	/usr/bin/env python3 "$ROOT/tests/timeline_check.py" "$1" >checked 2>&1 || {
+		cat checked
+		fail "$1 is not as it should be"
+	}
+}
+checked() {
+	python3 -c 'import json, sys
+d = json.loads(open("checked").read().splitlines()[-1])
+sys.exit(0 if eval(sys.argv[1]) else 1)' "$1" || fail "not so: $1 ($(tail -n 1 checked))"
+}
+# head_of FILE EXPRESSION over o, a timeline's otherData, and r, what is said of each rank.
+head_of() {
+	python3 -c 'import gzip, json, sys
+raw = open(sys.argv[1], "rb").read()
+o = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)["otherData"]
+r = o.get("ranks")
+sys.exit(0 if eval(sys.argv[2]) else 1)' "$1" "$2" || fail "not so in $1: $2"
+}
+
 # expect STATUS COMMAND ...: runs it with stdout in ./out and stderr in ./err.
 expect() {
 	local want=$1 status

@@ -109,24 +109,20 @@ void links_close(struct links *links)
 
 /* --- waiting ---------------------------------------------------------------------------------- */
 
-struct links_wait {
-	uint64_t last_ns; /* when something came last */
-};
-
 static int links_lose(struct links *links, int code)
 {
 	links->ranks->lost = true;
 	return code;
 }
 
-/* After a look that found nothing new (or something: `moved`). */
-static int links_pause(struct links *links, struct links_wait *wait, bool moved, struct error *err)
+/* After a look that found nothing new (or something: `moved`).  *last_ns: when something came last. */
+static int links_pause(struct links *links, uint64_t *last_ns, bool moved, struct error *err)
 {
 	char name[MPI_HOST_BYTES + 32];
 	const uint64_t now_ns = clock_now_ns();
-	const uint64_t idle_ns = now_ns - wait->last_ns;
+	const uint64_t idle_ns = now_ns - *last_ns;
 	if (moved) {
-		wait->last_ns = now_ns;
+		*last_ns = now_ns;
 		return 0;
 	}
 	if (links->ranks->stop && atomic_load_explicit(links->ranks->stop, memory_order_relaxed))
@@ -155,12 +151,12 @@ static int links_test(struct links *links, struct mpi_request **request, struct 
 
 static int links_wait(struct links *links, struct mpi_request **request, struct error *err)
 {
-	struct links_wait wait = {.last_ns = clock_now_ns()};
+	uint64_t last_ns = clock_now_ns();
 	for (;;) {
 		int code = links_test(links, request, err);
 		if (code)
 			return code < 0 ? code : 0;
-		code = links_pause(links, &wait, false, err);
+		code = links_pause(links, &last_ns, false, err);
 		if (code)
 			return code;
 	}
@@ -284,7 +280,7 @@ static int links_stream(struct links *links, int64_t to, uint64_t out_bytes, int
 {
 	struct stream s = {
 		.links = links, .to = to, .from = from, .out_bytes = to == NOBODY ? 0 : out_bytes};
-	struct links_wait wait = {.last_ns = clock_now_ns()};
+	uint64_t last_ns = clock_now_ns();
 	int code = stream_begin(&s, err);
 	while (!code) {
 		bool moved = false;
@@ -298,7 +294,7 @@ static int links_stream(struct links *links, int64_t to, uint64_t out_bytes, int
 		if (!code && !in)
 			code = stream_further_in(&s, &moved, err);
 		if (!code)
-			code = links_pause(links, &wait, moved, err);
+			code = links_pause(links, &last_ns, moved, err);
 	}
 	*in_bytes = s.in_bytes;
 	*in_ns = s.in_end_ns > s.in_begin_ns ? s.in_end_ns - s.in_begin_ns : 1;
