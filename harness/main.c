@@ -17,6 +17,7 @@
 #include "harness/measure/environment.h"
 #include "harness/report/report_ranks.h"
 #include "harness/report/style.h"
+#include "workloads/backend/backend.h"
 #include "workloads/image/codec.h"
 #include "workloads/sample/sample.h"
 #include "workloads/source/store.h"
@@ -247,7 +248,8 @@ static int main_run_command(const struct command *command, int argc, char **argv
 		.view = &watch_calls,
 		.party = main_party(),
 		.document_written = &document_written,
-		.ask_paths = storage_watch_paths};
+		.ask_paths = storage_watch_paths,
+		.check_backend = backend_validate};
 	int code = options_parse(&invocation.options, command->options | OPTIONS_COMMON, argc,
 		(const char *const *)argv, err);
 	int status;

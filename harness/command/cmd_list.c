@@ -9,7 +9,7 @@
 #include "harness/command/command.h"
 #include "harness/config/config.h"
 #include "harness/record/fields.h"
-#include "harness/report/export.h"
+#include "harness/report/export_formats.h"
 #include "harness/report/html/assets.h"
 #include "harness/report/layout.h"
 #include "harness/report/table.h"
@@ -259,9 +259,9 @@ static void list_keys(struct listing *listing)
 
 static void list_formats(struct listing *listing)
 {
-	for (size_t i = 0; export_list[i]; i++)
-		listing_add(listing, export_list[i]->name, export_unavailable(export_list[i]),
-			export_list[i]->summary);
+	for (unsigned i = 0; i < EXPORTS; i++)
+		listing_add(listing, export_formats[i].name, export_unavailable(i),
+			export_formats[i].summary);
 }
 
 static void list_ranks(struct listing *listing)

@@ -182,40 +182,43 @@ const struct command command_report = {
 enum { FILE_NAME_BYTES = 160 };
 
 /* node-exporter looks at no other files. */
-static void warn_of_name(const struct export_ops *ops, const char *out)
+static void warn_of_name(enum export_id format, const char *out)
 {
 	const size_t length = out ? strlen(out) : 0;
-	const size_t wanted = strlen(ops->extension);
-	if (ops == &export_openmetrics && length > 0 && strncmp(out, "/dev/", 5) != 0 &&
+	const char *const extension = export_formats[format].extension;
+	const size_t wanted = strlen(extension);
+	if (format == EXPORT_OPENMETRICS && length > 0 && strncmp(out, "/dev/", 5) != 0 &&
 		strcmp(out, "-") != 0 && !product_is_folder(out) &&
-		(length < wanted || strcmp(out + length - wanted, ops->extension) != 0))
+		(length < wanted || strcmp(out + length - wanted, extension) != 0))
 		log_info("note: node-exporter reads only files that end in '.prom'");
 }
 
-static int write_text(const struct export_ops *ops, const struct report *report, const char *out,
-	struct error *err)
+static int write_text(
+	enum export_id format, const struct report *report, const char *out, struct error *err)
 {
 	char name[FILE_NAME_BYTES];
 	char stem[FILE_NAME_BYTES / 2];
 	struct buffer text = {0};
-	const int code = ops->text(report, &text, err);
+	const int code = export_list[format].text(report, &text, err);
 	if (code) {
 		buffer_release(&text);
 		return command_status(code);
 	}
-	warn_of_name(ops, out);
+	warn_of_name(format, out);
 	/* "NAME.csv"; metrics lie beside others': "mlbench_NAME.prom". */
-	(void)snprintf(name, sizeof name, "%s%s%s", ops == &export_openmetrics ? "mlbench_" : "",
-		export_file_name(report->record->name, stem, sizeof stem), ops->extension);
+	(void)snprintf(name, sizeof name, "%s%s%s", format == EXPORT_OPENMETRICS ? "mlbench_" : "",
+		export_file_name(report->record->name, stem, sizeof stem),
+		export_formats[format].extension);
 	return product_write(out, name, &text, err);
 }
 
-static int write_folder(const struct export_ops *ops, const struct report *report, const char *out,
-	struct error *err)
+static int write_folder(
+	enum export_id format, const struct report *report, const char *out, struct error *err)
 {
-	char *own = out ? strdup(out) : files_join(report->record->folder, ops->extension);
-	const int code =
-		own ? ops->folder(report, own, err) : error_set(err, -ENOMEM, "out of memory");
+	char *own = out ? strdup(out)
+			: files_join(report->record->folder, export_formats[format].extension);
+	const int code = own ? export_list[format].folder(report, own, err)
+			     : error_set(err, -ENOMEM, "out of memory");
 	if (!code)
 		log_info("wrote %s", own);
 	free(own);
@@ -224,22 +227,22 @@ static int write_folder(const struct export_ops *ops, const struct report *repor
 
 static int export_run(const struct invocation *invocation, struct error *err)
 {
-	const char *format = invocation->options.values[OPTION_FORMAT];
+	const char *name = invocation->options.values[OPTION_FORMAT];
 	const char *out = invocation->options.values[OPTION_OUT];
-	const struct export_ops *ops;
+	enum export_id format;
 	struct saved saved = {0};
 	int code =
-		format ? export_find(format, &ops, err)
-		       : error_set(err, -EINVAL,
-				 "'mlbench export' needs --format; 'mlbench list formats' has them all");
+		name ? export_find(name, &format, err)
+		     : error_set(err, -EINVAL,
+			       "'mlbench export' needs --format; 'mlbench list formats' has them all");
 	if (!code)
 		code = saved_report_open(&saved, invocation, err);
-	if (!code && ops->text)
+	if (!code && export_list[format].text)
 		code = report_diagnose(&saved.report, err);
 	int status = command_status(code);
 	if (!code)
-		status = ops->text ? write_text(ops, &saved.report, out, err)
-				   : write_folder(ops, &saved.report, out, err);
+		status = export_list[format].text ? write_text(format, &saved.report, out, err)
+						  : write_folder(format, &saved.report, out, err);
 	saved_report_close(&saved);
 	return status;
 }

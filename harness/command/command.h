@@ -30,6 +30,8 @@ struct invocation {
 	/* Asks whether paths answer that a configuration names; NULL: paths_answer (bounded.h). */
 	int (*ask_paths)(
 		const char *const *paths, size_t count, const atomic_bool *stop, struct error *err);
+	/* What the chosen backend cannot do: backend_validate, for those that link no backend. */
+	int (*check_backend)(const struct config *config, struct error *err);
 };
 
 struct command {

@@ -8,7 +8,6 @@
 #include "harness/base/memory.h"
 #include "harness/base/units.h"
 #include "harness/record/config_json.h"
-#include "workloads/backend/backend.h"
 #include "workloads/model/emulated_steps.h"
 
 #include <errno.h>
@@ -139,7 +138,7 @@ static int add_alternatives(struct what_if *what_if, struct error *err)
 		if (!code)
 			code = config_validate(&config, err);
 		if (!code)
-			code = backend_validate(&config, err);
+			code = what_if->invocation->check_backend(&config, err);
 		if (code == -ENOTSUP) /* this node's lack, not the result's */
 			code = 0;
 		if (!code) {

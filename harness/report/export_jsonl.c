@@ -132,17 +132,10 @@ static int jsonl_add_point(const struct report *report, size_t point, struct buf
 	return 0;
 }
 
-static int write_jsonl(const struct report *report, struct buffer *out, struct error *err)
+int export_jsonl(const struct report *report, struct buffer *out, struct error *err)
 {
 	int code = 0;
 	for (size_t point = 0; point < report->record->grid.points && !code; point++)
 		code = jsonl_add_point(report, point, out);
 	return code ? error_set(err, code, "out of memory for the lines of the points") : 0;
 }
-
-const struct export_ops export_jsonl = {
-	.name = "jsonl",
-	.summary = "JSON lines, a flat object per point",
-	.extension = ".jsonl",
-	.text = write_jsonl,
-};

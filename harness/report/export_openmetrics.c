@@ -138,7 +138,7 @@ static void result_add_points(struct page *page, const struct report *report)
 		measured > POINTS_MAX ? (double)(measured - POINTS_MAX) : 0);
 }
 
-static int write_openmetrics(const struct report *report, struct buffer *out, struct error *err)
+int export_openmetrics(const struct report *report, struct buffer *out, struct error *err)
 {
 	(void)err;
 	struct page page = {.metrics = {.out = out, .dialect = OPENMETRICS_PROMETHEUS},
@@ -155,10 +155,3 @@ static int write_openmetrics(const struct report *report, struct buffer *out, st
 	openmetrics_end(&page.metrics);
 	return 0;
 }
-
-const struct export_ops export_openmetrics = {
-	.name = "openmetrics",
-	.summary = "metrics for node-exporter's textfile directory (--out DIR/mlbench.prom)",
-	.extension = ".prom",
-	.text = write_openmetrics,
-};

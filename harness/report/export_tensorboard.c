@@ -256,7 +256,7 @@ static int write_entry(
 	return code;
 }
 
-static int write_tensorboard(const struct report *report, const char *folder, struct error *err)
+int export_tensorboard(const struct report *report, const char *folder, struct error *err)
 {
 	const struct record *record = report->record;
 	size_t written = 0;
@@ -272,16 +272,3 @@ static int write_tensorboard(const struct report *report, const char *folder, st
 		return error_set(err, -ENODATA, "nothing was measured: there is nothing to write");
 	return code;
 }
-
-static const char *tensorboard_unavailable(void)
-{
-	return part_missing(PART_TENSORBOARD);
-}
-
-const struct export_ops export_tensorboard = {
-	.name = "tensorboard",
-	.summary = "event files for TensorBoard: scalars of steps and epochs, a run per repetition",
-	.extension = "tensorboard",
-	.unavailable = tensorboard_unavailable,
-	.folder = write_tensorboard,
-};

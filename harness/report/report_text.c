@@ -653,7 +653,7 @@ void report_measured(const struct report *report, const struct style *style, str
 	medium_end(&sheet.medium);
 }
 
-static int write_markdown(const struct report *report, struct buffer *out, struct error *err)
+int export_markdown(const struct report *report, struct buffer *out, struct error *err)
 {
 	(void)err;
 	struct sheet_of_report sheet = sheet_of(report, false, medium_markdown(out));
@@ -666,10 +666,3 @@ static int write_markdown(const struct report *report, struct buffer *out, struc
 	medium_end(&sheet.medium);
 	return 0;
 }
-
-const struct export_ops export_markdown = {
-	.name = "markdown",
-	.summary = "the report's tables and verdict, as GitHub shows them",
-	.extension = ".md",
-	.text = write_markdown,
-};

@@ -116,8 +116,8 @@ static void write_all(struct report *report)
 	struct error err = {0};
 	report_terminal(report, &style, REPORT_EVERY_POINT, &text);
 	report_terminal(report, &style, REPORT_SCREEN, &text);
-	for (size_t i = 0; export_list[i]; i++)
-		if (export_list[i]->text && export_list[i]->text(report, &text, &err))
+	for (size_t i = 0; i < EXPORTS; i++)
+		if (export_list[i].text && export_list[i].text(report, &text, &err))
 			require(*err.text, "a refused export without a message");
 	json_t *summary = report_summary_json(report);
 	char *dump = summary ? json_dumps(summary, 0) : NULL;

@@ -315,64 +315,6 @@ void section_reproduce(const struct chart_input *input, struct page *page)
 
 /* --- folded ----------------------------------------------------------------------------------- */
 
-static const struct page_column fact_columns[] = {
-	{"group", "group", PAGE_TEXT},
-	{"name", "fact", PAGE_TEXT},
-	{"value", "value", PAGE_TEXT},
-};
-
-static void context_fact_text(const struct fact *fact, struct buffer *out)
-{
-	char number[PAGE_NUMBER_BYTES];
-	const bool bytes = fact->unit && strcmp(fact->unit, "bytes") == 0;
-	if (fact->kind == FACT_NUMBER)
-		buffer_format(out, "%s%s%s",
-			page_number(bytes ? PAGE_BYTES : PAGE_REAL, fact->number, number),
-			fact->unit && !bytes ? " " : "", fact->unit && !bytes ? fact->unit : "");
-	else
-		buffer_format(out, "%s%s", fact->kind == FACT_MISSING ? "not available: " : "",
-			fact->text ? fact->text : "");
-}
-
-static void context_add_fact(json_t *rows, const struct fact *fact)
-{
-	struct buffer text = {0};
-	struct part part = part_open();
-	context_fact_text(fact, &text);
-	part_put(&part, "group", fields_text(fact->group));
-	part_put(&part, "name", fields_text(fact->name));
-	part_put(&part, "value", fields_text(text.data ? text.data : ""));
-	(void)json_array_append_new(rows, part_close(&part));
-	buffer_release(&text);
-}
-
-static bool context_is_first_of_group(const struct fact_list *list, size_t fact)
-{
-	for (size_t i = 0; i < fact; i++)
-		if (strcmp(list->facts[i].group, list->facts[fact].group) == 0)
-			return false;
-	return true;
-}
-
-/* Group by group: saved, facts are so; as they are captured, they need not be. */
-static void context_add_facts(json_t *rows, const struct fact_list *list)
-{
-	for (size_t first = 0; first < list->count; first++)
-		for (size_t i = first; i < list->count && context_is_first_of_group(list, first);
-			i++)
-			if (strcmp(list->facts[i].group, list->facts[first].group) == 0)
-				context_add_fact(rows, &list->facts[i]);
-}
-
-void section_environment(const struct fact_list *facts, struct page *page)
-{
-	struct page_table table = {
-		.columns = fact_columns, .column_count = 3, .rows = json_array()};
-	context_add_facts(table.rows, facts);
-	page_table(page, &table, "Facts about the node and the data");
-	json_decref(table.rows);
-}
-
 static void context_put_environment(const struct record *record, struct page *page)
 {
 	page_fold_begin(page, "Environment: the node during the run");
