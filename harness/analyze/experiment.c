@@ -109,7 +109,8 @@ double experiment_student_95(size_t freedom)
 
 const char *experiment_kind_name(enum experiment_kind kind)
 {
-	static const char *const names[EXPERIMENT_KINDS] = {"substitute", "slow", "knob"};
+	static const char *const names[EXPERIMENT_KINDS] = {
+		"substitute", "slow", "knob", "without"};
 	return names[kind];
 }
 
@@ -248,10 +249,16 @@ static double half_width(double error, double freedom)
 	return freedom >= 1 ? error * experiment_student_95((size_t)freedom) : NAN;
 }
 
+/* What the verdict promises as a whole, and no stage of its own. */
+static bool experiment_is_of_verdict(enum experiment_kind kind)
+{
+	return kind == EXPERIMENT_KNOB || kind == EXPERIMENT_WITHOUT;
+}
+
 /* The ratios that bear the prediction out; NAN: there is none. */
 static struct interval experiment_held(const struct experiment *e)
 {
-	struct interval held = e->kind == EXPERIMENT_KNOB
+	struct interval held = experiment_is_of_verdict(e->kind)
 				       ? experiment_promise(e->predicted, e->predicted_90)
 				       : e->predicted_90;
 	const bool slow = e->kind == EXPERIMENT_SLOW;
@@ -538,33 +545,42 @@ size_t verification_next(const struct verification *v)
 
 /* --- the verdict ------------------------------------------------------------------------------ */
 
+const char *verification_blames(const struct verdict *verdict)
+{
+	return verdict->straggler.known ? verdict->straggler.stage : verdict->stage;
+}
+
 static bool is_about_verdict(const struct experiment *e, const struct verdict *verdict)
 {
-	return e->kind == EXPERIMENT_KNOB || strcmp(e->stage, verdict->stage) == 0 ||
-	       strcmp(e->stage, verdict->also) == 0;
+	const char *const blamed = verification_blames(verdict);
+	/* Null steps exchange nothing. */
+	const bool takes_exchange = e->kind == EXPERIMENT_SUBSTITUTE &&
+				    stage_is(e->stage, STAGE_STEP) && stage_is(blamed, STAGE_SYNC);
+	return experiment_is_of_verdict(e->kind) || takes_exchange ||
+	       strcmp(e->stage, blamed) == 0 || strcmp(e->stage, verdict->also) == 0;
 }
 
 void verification_aim(struct verification *v, const struct verdict *verdict)
 {
 	bool has_stage = false;
 	for (size_t i = 0; i < v->count; i++)
-		has_stage =
-			has_stage || (v->experiments[i].kind != EXPERIMENT_KNOB &&
-					     strcmp(v->experiments[i].stage, verdict->stage) == 0);
+		has_stage = has_stage || (!experiment_is_of_verdict(v->experiments[i].kind) &&
+						 strcmp(v->experiments[i].stage,
+							 verification_blames(verdict)) == 0);
 	for (size_t i = 0; i < v->count; i++) {
 		struct experiment *e = &v->experiments[i];
 		e->named = is_about_verdict(e, verdict);
-		e->refutes = e->kind == EXPERIMENT_KNOB       ? REFUTES_LESS
-			     : !has_stage || verdict->also[0] ? REFUTES_EITHER
-			     : e->named                       ? REFUTES_LESS
-							      : REFUTES_MORE;
+		e->refutes = experiment_is_of_verdict(e->kind) ? REFUTES_LESS
+			     : !has_stage || verdict->also[0]  ? REFUTES_EITHER
+			     : e->named                        ? REFUTES_LESS
+							       : REFUTES_MORE;
 	}
 }
 
 const struct measured_elasticity *verification_contradicts(
 	const struct verification *v, const struct verdict *verdict)
 {
-	const struct measured_elasticity *own = find_elasticity(v, verdict->stage);
+	const struct measured_elasticity *own = find_elasticity(v, verification_blames(verdict));
 	const struct measured_elasticity *also = find_elasticity(v, verdict->also);
 	if (!own || isnan(own->interval.high))
 		return NULL;

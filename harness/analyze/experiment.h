@@ -1,6 +1,6 @@
 /* Experiments that test a diagnosis (diagnose --verify): a stage is replaced by ready-made outputs,
- * slowed by 5 and 10 %, or the recommended keys are set, and the throughput is compared with the
- * prediction. Pure functions, for planning and statistics; harness/command/verify.c derives
+ * slowed by 5 and 10 %, the recommended keys are set, or a job of ranks goes without its straggler,
+ * and the throughput is compared with the prediction. Pure functions, for planning and statistics; harness/command/verify.c derives
  * the configurations and harness/command/verify.c runs them.
  *
  * Blocks. Baseline A and variant B run as ABBA or BAAB, by a seeded coin, which cancels a linear
@@ -61,6 +61,7 @@ enum experiment_kind {
 	EXPERIMENT_SUBSTITUTE, /* the stage hands out ready-made outputs of the same size */
 	EXPERIMENT_SLOW,       /* the stage takes `factor` times as long */
 	EXPERIMENT_KNOB,       /* the recommended keys are set */
+	EXPERIMENT_WITHOUT,    /* a job of ranks without its straggler */
 	EXPERIMENT_KINDS
 };
 
@@ -119,6 +120,7 @@ struct measured_elasticity {
 struct verification {
 	uint64_t seed;
 	double throughput;           /* samples/s that was diagnosed */
+	uint32_t ranks;              /* whose slowest one samples/s are of; 0: one process */
 	double budget_s, spent_s;    /* time for experiments */
 	double warmup_s, duration_s; /* of a run */
 	struct experiment experiments[EXPERIMENTS_MAX];
@@ -162,6 +164,9 @@ bool experiment_is_late(const struct experiment *experiment);
  * EXPERIMENT_REPEATS_MAX blocks at most: a node that has changed for good is measured as it is.
  * Returns the index of the experiment; count: all may stay. */
 size_t verification_set_aside(struct verification *verification);
+
+/* The stage that it blames: of a straggler the one that holds it back. */
+const char *verification_blames(const struct verdict *verdict);
 
 /* Which miss of each prediction speaks against the verdict, and which experiments are about what it
  * names. Of a pair of stages, and without a stage, either miss does. */

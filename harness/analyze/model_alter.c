@@ -16,7 +16,7 @@
 /* Separates the emulated step's jitter from other uses of the seed. */
 #define JITTER_STREAM 0x6a69747465720000ULL
 
-enum { JITTER_BATCHES = 1024 };
+enum { JITTER_BATCHES = 1024, ALONE_SAMPLES = 4096 };
 
 /* With more crowding, threads no longer take the scheduler's slices strictly in turn. */
 static const double CROWDING_MOST = 4;
@@ -671,6 +671,34 @@ static int refuse_unmodelled_key(enum key_id key, struct error *err)
 		config_keys[key].section, config_keys[key].name, list);
 }
 
+int model_round_alone(const struct model *model, double *out, struct error *err)
+{
+	const struct replay_options options = model_options(model, ALONE_SAMPLES);
+	struct replay_model alone = model->replay;
+	struct replay_result result;
+	alone.shape.ranks = 1;
+	const int code = replay_run(&alone, &options, &result, err);
+	*out = code ? 0 : model->replay.shape.batch_size / result.throughput;
+	return code;
+}
+
+int model_follow_ranks(struct model *model, struct error *err)
+{
+	struct model_waits *const waits = &model->waits;
+	const double share = waits->waited_ns > 0 ? waits->waited_ns / waits->all_ns : 0;
+	double alone_s = 0;
+	if (model->replay.shape.ranks < 2 || !(waits->alone_s > 0))
+		return 0;
+	const int code = model_round_alone(model, &alone_s, err);
+	if (code)
+		return code;
+	const double times = alone_s / waits->alone_s;
+	model->replay.scale[COST_SYNC] *=
+		(1 - share + share * times) / (1 - share + share * waits->times);
+	waits->times = times;
+	return 0;
+}
+
 int model_alter(
 	struct model *model, const struct config *from, const struct config *to, struct error *err)
 {
@@ -697,5 +725,5 @@ int model_alter(
 	model_shape(model, to, &model->replay.shape);
 	model_use_devices(model);
 	model->samples_per_batch = model->replay.shape.batch_size;
-	return 0;
+	return model_follow_ranks(model, err);
 }

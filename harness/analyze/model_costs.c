@@ -314,7 +314,8 @@ static struct step_times step_times_of(const struct measurement *m,
 		.late_ns = late * fmax(working - cut - service - share * host, 0)};
 }
 
-int series_of_sync(struct cost_series series[COSTS], const struct trace *trace)
+int series_of_sync(
+	struct cost_series series[COSTS], const struct trace *trace, struct model_waits *waits)
 {
 	for (size_t i = 0; i < trace->count; i++) {
 		if (trace->items[i].worker != 0)
@@ -323,7 +324,10 @@ int series_of_sync(struct cost_series series[COSTS], const struct trace *trace)
 		if (!ns)
 			return -ENOMEM;
 		/* Waiting for other ranks is none of this one's doing: it takes as long as it took. */
-		*ns = trace->items[i].service_ns + (float)or_zero(trace->items[i].host_ns);
+		const double waited_ns = or_zero(trace->items[i].host_ns);
+		*ns = trace->items[i].service_ns + (float)waited_ns;
+		waits->waited_ns += waited_ns;
+		waits->all_ns += *ns;
 	}
 	return 0;
 }

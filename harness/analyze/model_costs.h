@@ -52,7 +52,9 @@ int series_of_step(struct cost_series series[COSTS], const struct measurement *m
 	const struct trace *trace, const float *factor, const struct workload_facts *facts,
 	double slowed, double *late_ns);
 /* Once for all devices, which exchange at the same time. */
-int series_of_sync(struct cost_series series[COSTS], const struct trace *trace);
+struct model_waits;
+int series_of_sync(
+	struct cost_series series[COSTS], const struct trace *trace, struct model_waits *waits);
 
 /* Of checkpoints: storing one, and copying its state to a staging buffer. */
 int series_of_checkpoint(struct cost_series series[COSTS], const struct measurement *m);

@@ -322,7 +322,7 @@ static int series_of_repeat(struct model *model, struct cost_series series[COSTS
 		code = series_of_step(series, m, step, model->device_factor, &model->facts,
 			slowed_in(model, m, STAGE_STEP), &late_ns);
 	if (!code && sync && (model->replay.shape.devices > 1 || model->replay.shape.ranks > 1))
-		code = series_of_sync(series, sync);
+		code = series_of_sync(series, sync, &model->waits);
 	if (!code)
 		code = series_of_checkpoint(series, m);
 	if (!code)
@@ -731,7 +731,9 @@ static int model_baseline(
 	model->unmodelled = log(result.throughput / model->measured);
 	for (int s = 0; s < REPLAY_STAGES; s++)
 		model->calibrated_busy[s] = replay_busy(&result, (enum replay_stage)s);
-	return 0;
+	model->waits.times = 1;
+	return model->waits.waited_ns > 0 ? model_round_alone(model, &model->waits.alone_s, err)
+					  : 0;
 }
 
 /* --- opening ---------------------------------------------------------------------------------- */

@@ -91,6 +91,13 @@ struct model_source {
 		*lack; /* set by model_open where there is too little; NULL: not asked for */
 };
 
+/* What a rank spends in the stage sync: waiting for the others, and exchanging with them. */
+struct model_waits {
+	double waited_ns, all_ns; /* sums over what was recorded */
+	double alone_s;           /* of its round by itself, as calibrated */
+	double times;             /* of what it waited then; model_follow_ranks */
+};
+
 /* The decode series are those of an ordinary worker, the step series those of an ordinary device;
  * worker_factor and device_factor say which ones are slower by more than chance, and by how
  * much. */
@@ -129,6 +136,7 @@ struct model {
 	double late_ns;
 	/* of which so much was not measured, but follows from more or fewer workers */
 	double late_guess_ns;
+	struct model_waits waits;
 	double altered; /* sum of |ln| of what keys were turned by; 0: as calibrated */
 	/* Of reading, when no device showed: time that might be a device's after all
 	 * (model_costs.h), and the files in flight that it was seen with.  Matters when more of them
@@ -175,6 +183,8 @@ int model_copy(struct model *to, const struct model *from, struct error *err);
  * changed: close it. Adds a note for what is extrapolated. */
 int model_alter(
 	struct model *model, const struct config *from, const struct config *to, struct error *err);
+/* The other ranks change as this one does: what it waits for them changes as its own rounds do.  model_alter has done it. */
+int model_follow_ranks(struct model *model, struct error *err);
 /* Whether a key can be altered. */
 bool model_knows(enum key_id key);
 /* -ENOTSUP with the reason for a key that only another measurement tells of; 0: it is none of those. */
@@ -246,6 +256,8 @@ void model_use_devices(struct model *model);
 void model_shape(
 	const struct model *model, const struct config *config, struct pipeline_shape *shape);
 
+/* Seconds of a rank's round by itself, by a short replay. */
+int model_round_alone(const struct model *model, double *out, struct error *err);
 /* About `samples` samples through the step, after a warm-up. */
 struct replay_options model_options(const struct model *model, size_t samples);
 /* Draws blocks of the recorded items at random: another run of the same kind. */

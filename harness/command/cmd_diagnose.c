@@ -7,6 +7,7 @@
 #include "harness/command/calibration.h"
 #include "harness/command/command.h"
 #include "harness/command/follow.h"
+#include "harness/command/party.h"
 #include "harness/command/run_plan.h"
 #include "harness/command/saved.h"
 #include "harness/command/step_facts.h"
@@ -68,11 +69,6 @@ static int check_request(const struct request *request, struct error *err)
 	if (!request->is_saved && request->point >= 0)
 		return error_set(err, -EINVAL, "--point is for a saved sweep; '%s' is measured now",
 			options->arguments[0]);
-	if (request->invocation->party && (request->verify || request->follow))
-		return error_set(err, -EINVAL,
-			"--%s changes one node's configuration, and not that of a job of ranks: diagnose without "
-			"it",
-			request->verify ? "verify" : "follow");
 	if (options_given(options, OPTION_BUDGET) && !request->verify)
 		return error_set(
 			err, -EINVAL, "--budget limits the time of --verify: give --verify, too");
@@ -111,20 +107,30 @@ struct finding {
 	bool followed;
 };
 
-/* The data set of the saved configuration, to run experiments with. */
+/* The data set of the saved configuration, to run experiments with, on as many ranks as then. */
 static int verify_now(const struct request *request, struct finding *finding, struct error *err)
 {
 	struct invocation plain = *request->invocation;
+	struct party *const party = plain.joined;
 	struct plan plan = {0};
+	struct verify_ranks ranks = {0};
 	plain.options.set_count = 0; /* they are in the saved configuration */
 	int code = config_copy(&plan.config, &finding->diagnosed.config, err);
+	if (!code && party->ranks && config_integer(&plan.config, KEY_RUN_RANKS) == 0)
+		code = config_set_key(&plan.config, KEY_RUN_RANKS, "1", err);
 	if (!code)
 		code = plan_open(&plan, &plain, NULL, err);
 	if (!code)
 		code = plan_data(&plan, &plain, true, err);
+	if (!code)
+		code = party_begin(party, &plan, err);
+	if (!code)
+		code = verify_ranks_open(&ranks, &finding->report, &finding->diagnosed, err);
 	if (!code) {
 		const struct verify_job job = {.diagnosed = &finding->diagnosed,
 			.dataset = &plan.dataset,
+			.party = party,
+			.ranks = &ranks,
 			.folder = finding->record.folder,
 			.budget_s = request->budget_s,
 			.stop = request->invocation->stop};
@@ -132,6 +138,7 @@ static int verify_now(const struct request *request, struct finding *finding, st
 		code = verify_run(&job, &finding->verification, err);
 		finding->verified = !code;
 	}
+	verify_ranks_close(&ranks);
 	plan_close(&plan);
 	return code;
 }
@@ -291,7 +298,7 @@ static int measure(
 	return status;
 }
 
-static int diagnose_run(const struct invocation *invocation, struct error *err)
+static int diagnose_lead(const struct invocation *invocation, struct error *err)
 {
 	struct request request;
 	struct finding *finding = calloc(1, sizeof *finding);
@@ -327,6 +334,20 @@ static int diagnose_run(const struct invocation *invocation, struct error *err)
 	record_release(&finding->record);
 	free(finding);
 	free(folder);
+	return status;
+}
+
+/* Of a job of ranks, the others measure for the leader until it is done. */
+static int diagnose_run(const struct invocation *invocation, struct error *err)
+{
+	struct invocation leading = *invocation;
+	struct party party;
+	int status;
+	if (!party_join(&party, invocation, &status, err))
+		return status;
+	leading.joined = &party;
+	status = diagnose_lead(&leading, err);
+	party_close(&party, status);
 	return status;
 }
 
@@ -372,6 +393,10 @@ const struct command command_diagnose = {
 		"then undone unless it certainly gains 5 % or more, the odds of the verdict "
 		"behind it are divided by 4, and the advice is not given again. trials.json "
 		"beside the result keeps the measurements for 'mlbench diagnose RESULT'.\n\n"
+		"Started by a launcher ('mpirun -n 4 mlbench diagnose CONFIG'), all ranks measure "
+		"together, and so do they for --verify and --follow; each experiment counts the "
+		"slowest rank. A job with a straggler is also run without it, unless that is rank "
+		"0, which leads. RESULT --verify needs as many ranks as the result has.\n\n"
 		"Exit status: 0 diagnosed; 1 a prediction of --verify or --follow failed; 2 "
 		"wrong input, or a --budget that is too short; 3 inconclusive, or no time was "
 		"left for --verify; 130 interrupted.",

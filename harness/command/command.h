@@ -25,7 +25,8 @@ struct invocation {
 	const atomic_bool *stop;        /* Ctrl-C */
 	const struct watch_calls *view; /* of --watch (harness/live/watch.h); NULL: there is none */
 	const struct party_calls
-		*party; /* of the ranks of a launcher (party.h); NULL: there are none */
+		*party;       /* of the ranks of a launcher (party.h); NULL: there are none */
+	struct party *joined; /* those that the command leads; NULL: each run finds them itself */
 	atomic_bool *document_written; /* with --json: stdout has its document */
 	/* Asks whether paths answer that a configuration names; NULL: paths_answer (bounded.h). */
 	int (*ask_paths)(

@@ -155,7 +155,7 @@ static bool size_is_open(const struct session *session, const struct diagnosed *
 /* Whether ranks share what limits their reads. */
 static bool ranks_are_open(const struct session *session, const struct diagnosed *d)
 {
-	return session->party.ranks && !session->judged &&
+	return session->party->ranks && !session->judged &&
 	       config_integer(&d->config, KEY_RUN_RANKS) > 1 &&
 	       config_integer(&d->config, KEY_MEASURE_DEPTHS) == MEASURE_DEPTHS_AUTO &&
 	       stage_is(d->diagnosis.verdict.stage, STAGE_READ) &&

@@ -48,7 +48,10 @@ static const struct substitution {
 		{"step_", "sync_", "slow_device"}},
 	{STAGE_CHECKPOINT_NAME, {{KEY_CHECKPOINT_EVERY, "0"}}, {"checkpoint_"}},
 	{STAGE_EVALUATE_NAME, {{KEY_EVALUATE_EVERY, "0"}}, {NULL}},
-	{STAGE_SYNC_NAME, {{KEY_SYNC_BANDWIDTH, "0"}, {KEY_SYNC_LATENCY, "0"}}, {"sync_"}},
+	/* Of ranks: one byte is no gradient. */
+	{STAGE_SYNC_NAME,
+		{{KEY_SYNC_BANDWIDTH, "0"}, {KEY_SYNC_LATENCY, "0"}, {KEY_SYNC_GRADIENTS, "1"}},
+		{"sync_"}},
 };
 
 bool limits_has_stage(const struct config *config, const char *stage)
@@ -63,7 +66,7 @@ bool limits_has_stage(const struct config *config, const char *stage)
 	if (stage_is(stage, STAGE_UPLOAD))
 		return shape_uploads(config, &facts);
 	if (stage_is(stage, STAGE_SYNC))
-		return step_facts_exchange(config) > 0;
+		return step_facts_exchange(config) > 0 || step_facts_ranks_exchange(config);
 	if (stage_is(stage, STAGE_CHECKPOINT))
 		return config_integer(config, KEY_CHECKPOINT_EVERY) > 0;
 	if (stage_is(stage, STAGE_EVALUATE))
@@ -96,6 +99,11 @@ int substitute_stage(struct config *config, const char *stage, const struct data
 	int code = 0;
 	while (strcmp(by->stage, stage) != 0)
 		by++;
+	/* Checkpoints that are as large as gradients stay so. */
+	if (stage_is(stage, STAGE_SYNC) && pipeline_plan(config, dataset, &planned, NULL) == 0 &&
+		planned.checkpoint_bytes > 0)
+		code = limits_set_number(
+			config, KEY_CHECKPOINT_BYTES, (int64_t)planned.checkpoint_bytes, err);
 	for (size_t i = 0; i < SETS_MAX && by->sets[i].value && !code; i++)
 		code = config_set_key(config, by->sets[i].key, by->sets[i].value, err);
 	for (int key = 0; key < KEY_COUNT && !code; key++)

@@ -7,6 +7,7 @@
 #include "harness/base/files.h"
 #include "harness/base/hash.h"
 #include "harness/base/log.h"
+#include "harness/base/program.h"
 #include "harness/base/units.h"
 #include "harness/command/limits.h"
 #include "harness/command/resume.h"
@@ -272,6 +273,7 @@ static int leader_begin(struct party *party, const struct plan *plan, struct err
 	const unsigned count = party->ranks->world.count;
 	char *const config = config_dump(&plan->config);
 	party->plan = plan;
+	party->folder = NULL;
 	int code = config ? party_tell(party, count,
 				    json_pack("{s:s, s:s, s:s}", "do", DO_JOB, "name", plan->name,
 					    "config", config),
@@ -441,13 +443,15 @@ static int party_tell_run(struct party *party, const struct party_job *job, stru
 	char *const config = config_dump(job->config);
 	json_t *const files = party_files(party, job);
 	int code = config ? 0 : error_set(err, -ENOMEM, "out of memory for the configuration");
-	for (unsigned rank = 1; rank < party_count(job) && !code; rank++) {
+	for (unsigned i = 1; i < party_count(job) && !code; i++) {
+		const unsigned rank = ranks_nth(party->ranks, i);
 		const struct rank_place *const place = &party->ranks->places[rank];
 		size_t size;
 		char *const text = party_text(
-			json_pack("{s:s, s:s, s:I, s:I, s:b, s:I, s:I, s:I, s:s, s:O*}", "do",
-				DO_RUN, "config", config, "point", (json_int_t)job->point, "repeat",
-				(json_int_t)job->repeat, "kept", (int)job->kept, "offset_ns",
+			json_pack("{s:s, s:s, s:I, s:I, s:b, s:b, s:I, s:I, s:I, s:I, s:s, s:O*}",
+				"do", DO_RUN, "config", config, "point", (json_int_t)job->point,
+				"repeat", (json_int_t)job->repeat, "kept", (int)job->kept, "whole",
+				(int)job->whole, "without", (json_int_t)job->without, "offset_ns",
 				(json_int_t)place->offset_ns, "error_ns",
 				(json_int_t)place->error_ns, "origin_ns",
 				(json_int_t)party->timelines.leader.origin_ns, "host", place->host,
@@ -508,6 +512,7 @@ static int leader_start(
 {
 	*ranks = NULL;
 	const unsigned count = party_count(job);
+	party->ranks->without = job->without;
 	int code = ranks_map_clocks(party->ranks, count, err);
 	party_begin_timelines(party, job);
 	if (!code)
@@ -587,24 +592,26 @@ static int party_take_cores(struct party *party, unsigned count, double *cores, 
 {
 	struct buffer text = {0};
 	int code = 0;
-	for (unsigned rank = 1; rank < count && !code; rank++) {
-		code = ranks_take(party->ranks, rank, &text, err);
-		cores[rank] = NAN;
+	for (unsigned i = 1; i < count && !code; i++) {
+		code = ranks_take(party->ranks, ranks_nth(party->ranks, i), &text, err);
+		cores[i] = NAN;
 		if (!code && text.size == sizeof *cores)
-			memcpy(&cores[rank], text.data, sizeof *cores);
+			memcpy(&cores[i], text.data, sizeof *cores);
 	}
 	buffer_release(&text);
 	return code;
 }
 
+/* cores: of each that takes part. */
 static double party_sum_siblings(
-	const struct party *party, unsigned count, const double *cores, unsigned rank)
+	const struct party *party, unsigned count, const double *cores, unsigned one)
 {
-	const struct rank_place *const places = party->ranks->places;
+	const struct ranks *const ranks = party->ranks;
+	const char *const host = ranks->places[ranks_nth(ranks, one)].host;
 	double sum = 0;
-	for (unsigned other = 0; other < count; other++)
-		if (other != rank && strcmp(places[other].host, places[rank].host) == 0)
-			sum += cores[other];
+	for (unsigned i = 0; i < count; i++)
+		if (i != one && strcmp(ranks->places[ranks_nth(ranks, i)].host, host) == 0)
+			sum += cores[i];
 	return sum;
 }
 
@@ -618,9 +625,10 @@ static int party_share_cores(
 		cores[0] = party_cores(m);
 		code = party_take_cores(party, count, cores, err);
 	}
-	for (unsigned rank = 1; rank < count && !code; rank++) {
-		const double sum = party_sum_siblings(party, count, cores, rank);
-		code = ranks_tell_one(party->ranks, rank, &sum, sizeof sum, err);
+	for (unsigned i = 1; i < count && !code; i++) {
+		const double sum = party_sum_siblings(party, count, cores, i);
+		code = ranks_tell_one(
+			party->ranks, ranks_nth(party->ranks, i), &sum, sizeof sum, err);
 	}
 	if (!code)
 		party_keep_siblings(m, party_sum_siblings(party, count, cores, 0));
@@ -683,11 +691,15 @@ static int party_take_all(struct party *party, const struct party_job *job, int 
 {
 	int failed = party_share_cores(party, party_count(job), m, err);
 	*gone = failed;
-	for (unsigned rank = 1; rank < party_count(job) && !*gone; rank++) {
+	party->least = m->throughput;
+	for (unsigned i = 1; i < party_count(job) && !*gone; i++) {
+		const unsigned rank = ranks_nth(party->ranks, i);
 		struct measurement *const theirs = calloc(1, sizeof *theirs);
 		struct error one = {""};
 		const int got = theirs ? party_take_one(party, rank, job, theirs, gone, &one)
 				       : error_set(&one, -ENOMEM, "out of memory");
+		if (!got)
+			party->least = fmin(party->least, theirs->throughput);
 		if (!got && !code && !job->kept)
 			party_hand_over(party, rank, theirs, m);
 		else if (!got)
@@ -749,6 +761,7 @@ static int leader_finish(struct party *party, const struct party_job *job, int c
 	if (sizes && stopped && job->kept)
 		party_sizes(party, count, sizes, true);
 	free(sizes);
+	party->ranks->without = 0;
 	return code;
 }
 
@@ -796,6 +809,8 @@ static int follower_open_data(struct follower *f, int code, struct error *err)
 
 static int follower_job(struct follower *f, const json_t *message, struct error *err)
 {
+	plan_close(&f->plan);
+	f->plan = (struct plan){0};
 	int code = follower_read_config(&f->plan.config, message, err);
 	if (!code)
 		code = plan_open(&f->plan, &f->invocation, NULL, err);
@@ -944,7 +959,7 @@ static int follower_measure(
 	struct pipeline_control control = {.stop = f->invocation.stop,
 		.traces = job->kept ? traces : NULL,
 		.timeline = party_records(job) ? &f->timeline : NULL,
-		.enough = job->kept ? NULL : limits_enough,
+		.enough = job->kept || job->whole ? NULL : limits_enough,
 		.pools = &f->pools,
 		.ranks = meets ? ranks : NULL};
 	const double started = clock_utc_seconds();
@@ -1004,6 +1019,13 @@ static int follower_take_files(const struct follower *f, const struct config *co
 	return 0;
 }
 
+/* Those behind the one that takes no part have a share of the data that is one further in front. */
+static void follower_be_one_of(struct ranks *ranks, unsigned without)
+{
+	ranks->without = without;
+	program_be_rank(ranks_index(ranks));
+}
+
 static int follower_run(struct follower *f, const json_t *message, struct error *err)
 {
 	struct config config = {0};
@@ -1020,7 +1042,10 @@ static int follower_run(struct follower *f, const json_t *message, struct error 
 		.dataset = some.samples ? &some : plan_dataset(&f->plan, &config),
 		.point = (uint32_t)follower_number(message, "point"),
 		.repeat = (uint32_t)follower_number(message, "repeat"),
-		.kept = json_is_true(json_object_get(message, "kept"))};
+		.kept = json_is_true(json_object_get(message, "kept")),
+		.whole = json_is_true(json_object_get(message, "whole")),
+		.without = (unsigned)follower_number(message, "without")};
+	follower_be_one_of(f->party->ranks, job.without);
 	if (!code && f->party->ranks->lost)
 		code = error_set(err, -EIO, "cannot train on: an exchange before was not finished");
 	if (!code)
@@ -1029,6 +1054,7 @@ static int follower_run(struct follower *f, const json_t *message, struct error 
 		code = follower_share_cores(f, f->m, err);
 	if (!code)
 		code = follower_send(f, &traces, party_records(&job), err);
+	follower_be_one_of(f->party->ranks, 0);
 	traces_release(&traces);
 	config_release(&config);
 	free(some.samples);

@@ -13,6 +13,8 @@
  *   writes trace.json        <-   its events
  *   "end"                    ->   end
  *
+ * A command that measures again and again (diagnose --verify, --follow) hands a new "job" round for each plan.
+ *
  * No shared file system is assumed, nor that there is none: who leads writes all that is kept.  One thread. */
 #ifndef MLBENCH_COMMAND_PARTY_H
 #define MLBENCH_COMMAND_PARTY_H
@@ -57,6 +59,7 @@ struct party {
 	unsigned judged;                     /* the rank whose measurements experiments are about */
 	bool traces_lost;                    /* said once */
 	int cannot_save;                     /* what others measured; 0: it is saved */
+	double least; /* samples/s of the slowest rank in the last job, which was not kept */
 	/* The leader's: what the others recorded of the last job. */
 	struct timeline_others timelines;
 };
@@ -88,11 +91,17 @@ static inline bool party_follows(const struct party *party)
 	return party->ranks && !ranks_leads(party->ranks);
 }
 
-/* A follower's whole work; returns an exit status. */
-static inline int party_follow(
-	struct party *party, const struct invocation *invocation, struct error *err)
+/* Finds the others, for the leader to go on with.  False: this process is done, with *status: it could not, or it followed. */
+static inline bool party_join(
+	struct party *party, const struct invocation *invocation, int *status, struct error *err)
 {
-	return party->calls->follow(party, invocation, err);
+	*status = command_status(party_open(party, invocation, err));
+	if (!*status && !party_follows(party))
+		return true;
+	if (!*status)
+		*status = party->calls->follow(party, invocation, err);
+	party_close(party, *status);
+	return false;
 }
 
 /* The leader, and alone without any effect, from here on: hands the plan round, whose data set is open.  -EDOM: a rank has another
@@ -130,6 +139,8 @@ struct party_job {
 	const struct dataset *dataset; /* the plan's, or some samples of it */
 	uint32_t point, repeat;
 	bool kept;
+	bool whole;       /* not kept, and measured for as long as is set all the same */
+	unsigned without; /* a rank that takes no part, of one more than run.ranks; 0: none */
 };
 
 /* The ranks to hand to pipeline_run into *ranks, NULL where each runs for itself: without a step there is nothing to meet for. */
@@ -145,6 +156,18 @@ static inline int party_finish(struct party *party, const struct party_job *job,
 	struct measurement *m, struct error *err)
 {
 	return party->ranks ? party->calls->finish(party, job, code, m, err) : code;
+}
+
+/* A pipeline on all ranks, from beginning to end. */
+static inline int party_run(struct party *party, const struct party_job *job,
+	struct pipeline_control *control, struct measurement *m, struct error *err)
+{
+	int code = party_start(party, job, &control->ranks, err);
+	if (!code)
+		code = pipeline_run(job->config, job->dataset, control, m, err);
+	else
+		m->status = MEASUREMENT_FAILED;
+	return party_finish(party, job, code, m, err);
 }
 
 /* Between that and the next job: what the others recorded in it; NULL where they did not. */

@@ -92,17 +92,17 @@ static void session_tell_interrupted(struct session *session)
  * report. */
 static void session_watch_party(struct session *session, int code, const struct error *err)
 {
-	if (!session->party.ranks || session->trouble_code)
+	if (!session->party->ranks || session->trouble_code)
 		return;
 	if (atomic_load(session->invocation->stop)) {
 		session_tell_interrupted(session);
 		return;
 	}
-	if (session->party.cannot_save) {
-		session_cannot_save(session, session->party.cannot_save, err);
+	if (session->party->cannot_save) {
+		session_cannot_save(session, session->party->cannot_save, err);
 		return;
 	}
-	if (!session->party.ranks->lost && code != -EINTR)
+	if (!session->party->ranks->lost && code != -EINTR)
 		return;
 	session->trouble = *err;
 	session->trouble_code = code ? code : -EIO;
@@ -139,14 +139,9 @@ static int session_run_pipeline(struct session *session, const struct config *co
 		.rest_s = progress_rest_seconds(&session->progress)};
 	live_show_run(session->live, &begin);
 	session->progress.ranks =
-		session->party.ranks ? (unsigned)config_integer(config, KEY_RUN_RANKS) : 0;
+		session->party->ranks ? (unsigned)config_integer(config, KEY_RUN_RANKS) : 0;
 	progress_begin(&session->progress, label);
-	int code = party_start(&session->party, &job, &control.ranks, err);
-	if (!code)
-		code = pipeline_run(config, dataset, &control, m, err);
-	else
-		m->status = MEASUREMENT_FAILED;
-	code = party_finish(&session->party, &job, code, m, err);
+	const int code = party_run(session->party, &job, &control, m, err);
 	session->ended_ns = clock_now_ns();
 	session->data_failed = session->data_failed || code == -EBADMSG;
 	progress_end(&session->progress);
@@ -164,7 +159,7 @@ static int session_run_pipeline(struct session *session, const struct config *co
 /* Where another rank's part is missing, or is of other steps. */
 static void session_check_parts(struct session *session, const struct timeline *timeline)
 {
-	const struct timeline_others *const others = party_timelines(&session->party);
+	const struct timeline_others *const others = party_timelines(session->party);
 	size_t i;
 	json_t *part;
 	json_array_foreach(others ? others->parts : NULL, i, part)
@@ -202,7 +197,7 @@ static void session_save_timeline(
 		log_warn("trace.json is missing %llu steps of trace.schedule: its memory was full",
 			(unsigned long long)timeline->dropped_steps);
 	const int code = record_save_timeline(
-		&session->record, timeline, m, party_timelines(&session->party), &err);
+		&session->record, timeline, m, party_timelines(session->party), &err);
 	if (!code) {
 		session_check_parts(session, timeline);
 		return;
@@ -441,10 +436,10 @@ static bool session_decide_straggler(
 		report_open(&report, &record, &why) == 0 &&
 		diagnosed_open(d, &report, point, &why) == 0) {
 		session->judged = &record;
-		session->party.judged = rank;
+		session->party->judged = rank;
 		decided = decide(session, d, seconds);
 		session->judged = NULL;
-		session->party.judged = 0;
+		session->party->judged = 0;
 		diagnosed_close(d);
 	}
 	report_close(&report);
@@ -730,7 +725,7 @@ static int session_finish(struct session *session, struct error *err)
 				      (session->sequential && !session->complete);
 	int saved = record_end(&session->record, &saving);
 	if (!saved)
-		saved = party_end_records(&session->party, &session->record, &saving);
+		saved = party_end_records(session->party, &session->record, &saving);
 	int code = report_open(&report, &session->record, err);
 	if (code)
 		return command_status(code);
@@ -830,7 +825,7 @@ static void tell_plan(const struct session *session)
 	plan_describe(&session->plan,
 		session->sequential ? most - session->record.entry_count : session->item_count,
 		&text);
-	party_describe(&session->party, &text);
+	party_describe(session->party, &text);
 	describe_more(session, &text);
 	buffer_format(&text, "  results  %s\n", session->record.folder);
 	const size_t failed = record_failed_count(&session->record);
@@ -861,13 +856,13 @@ static int session_prepare(struct session *session, bool one_point, struct error
 	if (!code)
 		code = plan_data(plan, invocation, true, err);
 	if (!code)
-		code = party_begin(&session->party, plan, err);
+		code = party_begin(session->party, plan, err);
 	if (!code && options_given(&invocation->options, OPTION_FLAME))
 		code = flame_open(&session->flame, &(struct flame_options){0}, err);
 	if (!code)
 		code = resume_record(&session->record, plan, invocation, err);
 	if (!code)
-		code = party_begin_records(&session->party, &session->record, err);
+		code = party_begin_records(session->party, &session->record, err);
 	session->sequential = !code && record_is_sequential(&plan->config);
 	return code ? code : list_items(session, err);
 }
@@ -878,19 +873,17 @@ int session_run(const struct invocation *invocation, bool one_point, session_seq
 	struct session *session = calloc(1, sizeof *session);
 	if (!session)
 		return command_status(error_set(err, -ENOMEM, "out of memory"));
+	struct party own;
+	int status = EXIT_STATUS_DONE;
 	session->invocation = invocation;
 	session->sequel = sequel;
 	session->context = context;
-	int code = party_open(&session->party, invocation, err);
-	if (!code && party_follows(&session->party)) {
-		const int status = party_follow(&session->party, invocation, err);
-		party_close(&session->party, status);
+	session->party = invocation->joined ? invocation->joined : &own;
+	if (!invocation->joined && !party_join(&own, invocation, &status, err)) {
 		free(session);
 		return status;
 	}
-	if (!code)
-		code = session_prepare(session, one_point, err);
-	int status = command_status(code);
+	status = command_status(session_prepare(session, one_point, err));
 	if (!status) {
 		err->text[0] =
 			'\0'; /* what was met and overcome on the way is no error of the run */
@@ -900,7 +893,8 @@ int session_run(const struct invocation *invocation, bool one_point, session_seq
 		session_measure(session);
 		status = session_finish(session, err);
 	}
-	party_close(&session->party, status);
+	if (!invocation->joined)
+		party_close(&own, status);
 	live_show_close(session->live);
 	free(session->items);
 	free(session->page);

@@ -26,6 +26,13 @@ double step_facts_exchange(const struct config *config)
 	return is_emulated(config) ? emulated_exchange_ns(config) : (double)NAN;
 }
 
+bool step_facts_ranks_exchange(const struct config *config)
+{
+	const struct backend_ops *ops = backend_choose(config, NULL, 0, NULL);
+	return config_integer(config, KEY_RUN_RANKS) > 1 && ops && !ops->null &&
+	       model_gradient_bytes(config) >= sizeof(float);
+}
+
 /* Products of one shape are counted together. */
 static void step_facts_add_product(struct step_info *step, const struct step_product *product)
 {

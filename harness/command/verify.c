@@ -68,18 +68,29 @@ struct context {
 	struct verification *verification;
 	const struct diagnosed *diagnosed;
 	const struct dataset *dataset;
-	double base; /* samples/s of the unaltered replay; NAN: none */
+	const struct verify_ranks *ranks;
+	const struct model *model; /* of whose rounds all wait for; NULL: none */
+	double base;               /* samples/s of its unaltered replay; NAN: none */
+	double own;                /* of what was diagnosed */
 	struct error *err;
 };
 
-/* How many there are for this configuration, without the recommended setting, if there is one. */
+/* What ranks exchange is no emulation that could be slower. */
+static bool stage_can_slow(const struct stage *stage, const struct config *config)
+{
+	return stage->factor < KEY_COUNT && limits_has_stage(config, stage->name) &&
+	       !(stage_is(stage->name, STAGE_SYNC) && step_facts_ranks_exchange(config));
+}
+
+/* How many there are for this configuration, without the recommended setting, if there is one, and without a run without the
+ * straggler. */
 static size_t experiments_count(const struct config *config)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < STAGE_COUNT; i++)
 		if (limits_has_stage(config, stages[i].name))
 			count += (size_t)substitute_is_possible(config, stages[i].name) +
-				 (stages[i].factor < KEY_COUNT ? FACTOR_COUNT : 0);
+				 (stage_can_slow(&stages[i], config) ? FACTOR_COUNT : 0);
 	return count;
 }
 
@@ -123,12 +134,13 @@ static void predict_scaled(const struct context *context, const struct stage *st
 	const char *reason = NULL;
 	if (isnan(context->base)) {
 		reason = context->diagnosed->why_not;
-	} else if (model_copy(&model, &context->diagnosed->calibration.model, &why)) {
+	} else if (model_copy(&model, context->model, &why)) {
 		reason = why.text;
 	} else {
 		for (size_t i = 0; i < costs; i++)
 			model.replay.scale[stage->costs[i]] *= factor;
-		if (model_predict(&model, EFFORT, &prediction, &why))
+		if (model_follow_ranks(&model, &why) ||
+			model_predict(&model, EFFORT, &prediction, &why))
 			reason = why.text;
 		model_close(&model);
 	}
@@ -165,7 +177,8 @@ static int add_substitution(struct context *context, const struct stage *stage)
 	(void)snprintf(e->what, sizeof e->what, "%s: %s", stage->name, how);
 	struct stage nothing = *stage;
 	const bool steps = stage_is(stage->name, STAGE_STEP);
-	if (steps && config_integer(&context->diagnosed->config, KEY_STEP_DEVICES) > 1)
+	if (steps && (config_integer(&context->diagnosed->config, KEY_STEP_DEVICES) > 1 ||
+			     context->ranks->count > 0))
 		nothing.costs[nothing.cost_count++] = COST_SYNC;
 	if (steps && evaluates_by_steps(&context->diagnosed->config))
 		nothing.costs[nothing.cost_count++] = COST_EVALUATE_STEP;
@@ -175,7 +188,9 @@ static int add_substitution(struct context *context, const struct stage *stage)
 			config, STAGE_UPLOAD_NAME, context->dataset, NULL, context->err);
 		nothing.costs[nothing.cost_count++] = COST_UPLOAD;
 	}
-	predict_scaled(context, &nothing, nothing.cost_count, 0, e);
+	/* Without gradients ranks meet all the same. */
+	const bool meets = stage_is(stage->name, STAGE_SYNC);
+	predict_scaled(context, &nothing, nothing.cost_count, meets ? context->ranks->waits : 0, e);
 	return code;
 }
 
@@ -207,6 +222,29 @@ static int add_slow_down(struct context *context, const struct stage *stage, dou
 	return code;
 }
 
+/* The plant of a slow device goes with the last rank, which it is in. */
+static int add_without(struct context *context)
+{
+	const struct verify_ranks *const ranks = context->ranks;
+	struct config *config;
+	int code;
+	if (!ranks->without.known)
+		return 0;
+	struct experiment *e =
+		experiments_add(context, EXPERIMENT_WITHOUT, STAGE_SYNC_NAME, 1, &config, &code);
+	if (!e)
+		return code;
+	e->predicted = ranks->without.predicted;
+	e->predicted_90 = ranks->without.predicted_90;
+	e->broken = !ranks->without.possible;
+	memcpy(e->what, ranks->without.what, sizeof e->what);
+	memcpy(e->why, ranks->without.why, sizeof e->why);
+	code = limits_set_number(config, KEY_RUN_RANKS, ranks->count - 1, context->err);
+	if (!code && ranks->without.rank + 1 == ranks->count)
+		code = config_set_key(config, KEY_INJECT_SLOW_DEVICE, "1", context->err);
+	return code;
+}
+
 static int add_knob(struct context *context)
 {
 	const struct diagnosis *diagnosis = &context->diagnosed->diagnosis;
@@ -229,7 +267,7 @@ static int add_knob(struct context *context)
 	if (!code)
 		code = config_validate(config, context->err);
 	const double base =
-		isnan(context->base) ? context->diagnosed->summary->median : context->base;
+		isnan(context->own) ? context->diagnosed->summary->median : context->own;
 	e->predicted = r->predicted / base;
 	e->predicted_90 = (struct interval){r->interval.low / base, r->interval.high / base};
 	return code;
@@ -250,24 +288,36 @@ static int make_baseline(struct context *context)
 	return code;
 }
 
+/* samples/s of a replay; NAN: there is none. */
+static double unaltered(const struct model *model)
+{
+	struct prediction prediction;
+	struct error why;
+	return model && model_predict(model, EFFORT, &prediction, &why) == 0 ? prediction.throughput
+									     : (double)NAN;
+}
+
 /* Adds to verification->experiments, predictions included; only stages that the pipeline has.  A variant
  * that cannot be, or that the replay cannot predict, says why. */
 static int experiments_open(struct experiments *experiments, struct verification *verification,
-	const struct diagnosed *diagnosed, const struct dataset *dataset, struct error *err)
+	const struct verify_job *job, struct error *err)
 {
+	const struct diagnosed *const diagnosed = job->diagnosed;
 	struct context context = {.experiments = experiments,
 		.verification = verification,
 		.diagnosed = diagnosed,
-		.dataset = dataset,
-		.base = NAN,
+		.dataset = job->dataset,
+		.ranks = job->ranks,
 		.err = err};
 	const struct config *config = &diagnosed->config;
 	int code = make_baseline(&context);
-	struct prediction prediction;
-	struct error why;
-	if (!code && diagnosed->calibrated &&
-		model_predict(&diagnosed->calibration.model, EFFORT, &prediction, &why) == 0)
-		context.base = prediction.throughput;
+	const struct model *const own =
+		diagnosed->calibrated ? &diagnosed->calibration.model : NULL;
+	context.model = job->ranks->model ? job->ranks->model : own;
+	context.own = unaltered(own);
+	context.base = context.model == own ? context.own : unaltered(context.model);
+	if (!code)
+		code = add_without(&context);
 	if (!code)
 		code = add_knob(&context);
 	for (size_t i = 0; i < STAGE_COUNT && !code; i++)
@@ -276,8 +326,7 @@ static int experiments_open(struct experiments *experiments, struct verification
 			code = add_substitution(&context, &stages[i]);
 	for (size_t i = 0; i < STAGE_COUNT && !code; i++)
 		for (size_t f = 0; f < FACTOR_COUNT && !code; f++)
-			if (stages[i].factor < KEY_COUNT &&
-				limits_has_stage(config, stages[i].name))
+			if (stage_can_slow(&stages[i], config))
 				code = add_slow_down(&context, &stages[i], FACTORS[f]);
 	return code;
 }
@@ -438,11 +487,14 @@ static void tell_memory(const struct verify *verify)
 
 /* --- one block -------------------------------------------------------------------------------- */
 
+/* without: a rank that takes no part; 0: all do.  A job of ranks is as fast as the slowest of them. */
 static int run_once(struct verify *verify, const struct config *config, const char *label,
-	double *throughput, struct error *err)
+	unsigned without, double *throughput, struct error *err)
 {
 	const struct verify_job *job = verify->job;
-	const struct pipeline_control control = {.stop = job->stop,
+	const struct party_job run = {
+		.config = config, .dataset = job->dataset, .whole = true, .without = without};
+	struct pipeline_control control = {.stop = job->stop,
 		.progress = progress_tell,
 		.choosing = progress_choosing,
 		.context = &verify->progress};
@@ -450,12 +502,12 @@ static int run_once(struct verify *verify, const struct config *config, const ch
 	if (!m)
 		return error_set(err, -ENOMEM, "out of memory for a run");
 	progress_begin(&verify->progress, label);
-	int code = pipeline_run(config, job->dataset, &control, m, err);
+	int code = party_run(job->party, &run, &control, m, err);
 	progress_end(&verify->progress);
-	*throughput = m->throughput;
+	*throughput = job->party->ranks ? job->party->least : m->throughput;
 	if (!code && (m->status == MEASUREMENT_INTERRUPTED || atomic_load(job->stop)))
 		code = -EINTR;
-	if (!code && !(m->throughput > 0 && isfinite(m->throughput)))
+	if (!code && !(*throughput > 0 && isfinite(*throughput)))
 		code = error_set(err, -ENODATA, "no batch was finished in it");
 	measurement_release(m);
 	free(m);
@@ -473,11 +525,14 @@ static int run_block(struct verify *verify, size_t experiment, double *ratio,
 	/* What this one is interleaved with. */
 	const struct config *baseline = experiment_is_late(e) ? &verify->experiments.late_baseline
 							      : &verify->experiments.baseline;
+	const unsigned without =
+		e->kind == EXPERIMENT_WITHOUT ? verify->job->ranks->without.rank : 0;
 	experiment_order(verify->v->seed, experiment, e->blocks, is_variant);
 	for (int i = 0; i < EXPERIMENT_RUNS && !code; i++)
 		code = run_once(verify,
 			is_variant[i] ? &verify->experiments.variants[experiment] : baseline,
-			is_variant[i] ? e->what : "unchanged", &throughputs[i], err);
+			is_variant[i] ? e->what : "unchanged", is_variant[i] ? without : 0,
+			&throughputs[i], err);
 	if (!code)
 		*ratio = experiment_ratio(throughputs, is_variant, baselines);
 	return code;
@@ -518,6 +573,11 @@ static int take_block(struct verify *verify, size_t next, struct error *err)
 	if (code == -EINTR || atomic_load(verify->job->stop)) {
 		verify->v->interrupted = true;
 		return 0;
+	}
+	/* Without all of its ranks it cannot go on. */
+	if (code && verify->job->party->ranks && verify->job->party->ranks->lost) {
+		*err = why;
+		return code;
 	}
 	if (code) {
 		e->broken = ++verify->failures[next] == FAILURES_MOST;
@@ -575,10 +635,11 @@ int verify_run(const struct verify_job *job, struct verification *v, struct erro
 		return error_set(err, -ENOMEM, "out of memory for the experiments");
 	*v = (struct verification){.seed = (uint64_t)config_integer(&d->config, KEY_RUN_SEED),
 		.throughput = d->summary->median,
+		.ranks = job->ranks->count,
 		.budget_s = job->budget_s};
 	verify->job = job;
 	verify->v = v;
-	int code = experiments_open(&verify->experiments, v, d, job->dataset, err);
+	int code = experiments_open(&verify->experiments, v, job, err);
 	verification_aim(v, &d->diagnosis.verdict);
 	if (!code)
 		code = plan_time(verify, err);

@@ -4,6 +4,8 @@
 
 #include "harness/analyze/experiment.h"
 #include "harness/command/calibration.h"
+#include "harness/command/party.h"
+#include "harness/command/verify_ranks.h"
 #include "workloads/dataset/dataset.h"
 
 #include <stdatomic.h>
@@ -11,6 +13,8 @@
 struct verify_job {
 	const struct diagnosed *diagnosed;
 	const struct dataset *dataset;
+	struct party *party; /* runs them together */
+	const struct verify_ranks *ranks;
 	const char *folder; /* of the result; verification.json is written after each block */
 	double budget_s;
 	const atomic_bool *stop; /* Ctrl-C: what is done is kept */

@@ -31,6 +31,7 @@ enum { EXPERIMENT_FIELDS = sizeof experiment_fields / sizeof experiment_fields[0
 static const struct field verification_fields[] = {
 	FIELD(verification, seed, FIELD_UINT64),
 	FIELD(verification, throughput, FIELD_REAL),
+	FIELD(verification, ranks, FIELD_UINT32),
 	FIELD(verification, budget_s, FIELD_REAL),
 	FIELD(verification, spent_s, FIELD_REAL),
 	FIELD(verification, warmup_s, FIELD_REAL),
@@ -446,7 +447,7 @@ static void verification_put_conclusion(
 		buffer_format(&text,
 			"slowing %s down costs more than slowing %s down: the experiments say that the "
 			"bottleneck is %s",
-			other->stage, verdict->stage, other->stage);
+			other->stage, verification_blames(verdict), other->stage);
 	medium_fact(medium, INK_BAD, "but", &text);
 	const struct interval *sum = &v->elasticity_sum_90;
 	if (v->elasticity_count > 0 && sum->high < SUM_LOW)
@@ -474,6 +475,8 @@ void verification_put(
 		"experiments: throughput relative to the baseline (the unchanged "
 		"configuration), in ABBA blocks of %d runs, %s in total",
 		EXPERIMENT_RUNS, units_format_duration(v->spent_s * 1e9, spent));
+	if (v->ranks > 0)
+		buffer_format(&head, "; samples/s of the slowest of %u ranks", v->ranks);
 	medium_heading(medium, head.data ? head.data : "");
 	verification_put_experiments(medium, experiments);
 	verification_put_elasticities(medium, elasticities);

@@ -47,7 +47,7 @@ static struct fake_mpi {
 	struct fake_message *messages; /* in the order in which they were sent */
 	struct fake_turn turns[FAKE_TURNS];
 	size_t turn[FAKE_RANKS]; /* that a rank begins next */
-	unsigned training;
+	unsigned training, without;
 	bool cut[FAKE_RANKS];          /* nothing comes from or to it */
 	bool gone[FAKE_RANKS];         /* nor is it waited for: MPI says so */
 	uint64_t delay_ns[FAKE_RANKS]; /* of what it sends */
@@ -228,10 +228,11 @@ static inline void fake_forget(struct mpi_request **request)
 	*request = NULL;
 }
 
-static inline int fake_train(unsigned count)
+static inline int fake_train(unsigned count, unsigned without)
 {
 	(void)pthread_mutex_lock(&fake.lock);
 	fake.training = count;
+	fake.without = without;
 	(void)pthread_mutex_unlock(&fake.lock);
 	return 0;
 }
@@ -267,10 +268,10 @@ static inline int fake_train(unsigned count)
 		(void)err;                                                                         \
 		return fake_begin_turn(out, n, FAKE_MEET, round, 1);                               \
 	}                                                                                          \
-	static int fake_train_##n(unsigned count, struct error *err)                               \
+	static int fake_train_##n(unsigned count, unsigned without, struct error *err)             \
 	{                                                                                          \
 		(void)err;                                                                         \
-		return fake_train(count);                                                          \
+		return fake_train(count, without);                                                 \
 	}
 #define FAKE_TABLE(n)                                                                      \
 	{                                                                                  \

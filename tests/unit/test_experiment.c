@@ -465,6 +465,37 @@ static void one_side_refutes(void **state)
 	assert_int_equal(outcome_at(of_read("decode"), READ, 27.4), EXPERIMENT_FAILED);
 }
 
+/* A straggler's own stage is the one that is blamed, a job without it gains at least half of what it promises, and what ranks
+ * exchange is another stage.  Of an exchange, null steps are about it, too: they exchange nothing. */
+static void a_straggler_is_blamed(void **state)
+{
+	(void)state;
+	const struct verdict straggler = {.stage = "sync",
+		.resource = "imbalance",
+		.straggler = {.known = true, .rank = 2, .stage = "step", .resource = "compute"}};
+	const struct verdict exchange = {.stage = "sync", .resource = "exchange"};
+	struct verification v = {.seed = 3};
+	add(&v, EXPERIMENT_WITHOUT, "sync", 1)->predicted = 3;
+	add(&v, EXPERIMENT_SUBSTITUTE, "step", 1)->predicted = 5;
+	add(&v, EXPERIMENT_SUBSTITUTE, "sync", 1)->predicted = 1.01;
+	for (size_t i = 0; i < v.count; i++)
+		v.experiments[i].predicted_90 = (struct interval){
+			0.9 * v.experiments[i].predicted, 1.1 * v.experiments[i].predicted};
+	verification_aim(&v, &straggler);
+	assert_int_equal(v.experiments[0].refutes, REFUTES_LESS);
+	assert_int_equal(v.experiments[1].refutes, REFUTES_LESS);
+	assert_int_equal(v.experiments[2].refutes, REFUTES_MORE);
+	assert_int_equal(outcome_at(v, 0, 3.4), EXPERIMENT_CONFIRMED);
+	assert_int_equal(outcome_at(v, 0, 1.02), EXPERIMENT_FAILED);
+	assert_int_equal(outcome_at(v, 2, 1.5), EXPERIMENT_FAILED);
+	assert_string_equal(verification_blames(&straggler), "step");
+	assert_true(verification_next(&v) < 2);
+	verification_aim(&v, &exchange);
+	assert_int_equal(v.experiments[1].refutes, REFUTES_LESS);
+	assert_int_equal(v.experiments[2].refutes, REFUTES_LESS);
+	assert_string_equal(verification_blames(&exchange), "sync");
+}
+
 /* The first block is of what tells most; no stage is slowed down before the substitutions are decided,
  * or have two blocks each. */
 static void the_named_stage_comes_first(void **state)
@@ -578,6 +609,7 @@ int main(void)
 		cmocka_unit_test(blocks_go_where_they_are_needed),
 		cmocka_unit_test(doubts_are_tried_again),
 		cmocka_unit_test(one_side_refutes),
+		cmocka_unit_test(a_straggler_is_blamed),
 		cmocka_unit_test(the_named_stage_comes_first),
 		cmocka_unit_test(the_budget_decides),
 		cmocka_unit_test(time_is_bounded),

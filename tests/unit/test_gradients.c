@@ -22,7 +22,7 @@ static struct gradients *open_gradients(struct fake_part *part, bool overlap)
 	struct gradients *g = NULL;
 	part->code = gradients_open(&g,
 		&(const struct gradients_options){.ranks = part->ranks,
-			.count = FAKE_RANKS,
+			.count = FAKE_RANKS - (part->ranks->without > 0),
 			.bytes = BYTES,
 			.bucket_bytes = BUCKET_BYTES,
 			.overlap = overlap},
@@ -85,6 +85,40 @@ static void each_round_says_who_was_last(void **state)
 	unsigned last = 0;
 	for (int i = 1; i < ROUNDS; i++)
 		last += rounds[0][i].last == 2;
+	assert_true(last >= 1);
+}
+
+/* Ranks 0 and 2, of which the latter is the last: they agree, sum, and meet by themselves. */
+static void train_without_one(struct fake_part *part)
+{
+	part->ranks->without = 1;
+	if (part->rank == 1)
+		return;
+	part->code = ranks_agree(part->ranks, 2, 0, &part->err);
+	if (!part->code)
+		part->code = ranks_train(part->ranks, 2, &part->err);
+	if (!part->code)
+		train_on(part);
+	part->ranks->without = 0;
+}
+
+static void others_train_without_one(void **state)
+{
+	(void)state;
+	reset_rounds();
+	fake_play(parts, NEVER_NS, train_without_one, train_without_one);
+	for (unsigned rank = 0; rank < FAKE_RANKS; rank += 2) {
+		if (parts[rank].code)
+			fail_msg("rank %u: %s", rank, parts[rank].err.text);
+		assert_int_equal(round_count[rank], ROUNDS);
+	}
+	assert_int_equal(round_count[1], 0);
+	assert_int_equal(fake.without, 1);
+	unsigned last = 0;
+	for (int i = 1; i < ROUNDS; i++) {
+		assert_true(rounds[0][i].last != 1);
+		last += rounds[0][i].last == 2;
+	}
 	assert_true(last >= 1);
 }
 
@@ -337,6 +371,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_million_ranks_are_counted),
 		cmocka_unit_test(each_round_says_who_was_last),
+		cmocka_unit_test(others_train_without_one),
 		cmocka_unit_test(all_end_after_the_round_that_one_leaves),
 		cmocka_unit_test(a_failure_in_a_round_is_told_to_all),
 		cmocka_unit_test(a_wrong_sum_fails),

@@ -412,6 +412,31 @@ static void overheads_are_added(void **state)
 	done(a);
 }
 
+/* Of what a rank spends with the others it waits half: where steps take twice as long everywhere that part grows as its own rounds
+ * do, the exchange stays, and back again all is as it was. */
+static void other_ranks_follow(void **state)
+{
+	(void)state;
+	struct altered *a = alter_with(&plain, NULL, (const char *const[]){NULL});
+	struct model *const m = &a->model;
+	struct config more;
+	double after_s;
+	m->replay.shape.ranks = 2;
+	assert_int_equal(config_set_key(&a->config, KEY_RUN_RANKS, "2", &a->err), 0);
+	m->waits = (struct model_waits){.waited_ns = 1, .all_ns = 2, .times = 1};
+	assert_int_equal(model_round_alone(m, &m->waits.alone_s, &a->err), 0);
+	truth_configure(
+		&more, a->run, (const char *const[]){"step.time=16ms", "run.ranks=2", NULL});
+	assert_int_equal(model_alter(m, &a->config, &more, &a->err), 0);
+	assert_int_equal(model_round_alone(m, &after_s, &a->err), 0);
+	assert_true(after_s > 1.9 * m->waits.alone_s);
+	assert_about(m->replay.scale[COST_SYNC], 0.5 + 0.5 * after_s / m->waits.alone_s, 1e-9);
+	assert_int_equal(model_alter(m, &more, &a->config, &a->err), 0);
+	assert_about(m->replay.scale[COST_SYNC], 1, 1e-9);
+	config_release(&more);
+	done(a);
+}
+
 static void others_are_refused(void **state)
 {
 	(void)state;
@@ -463,6 +488,7 @@ int main(void)
 		cmocka_unit_test(jitter_is_drawn),
 		cmocka_unit_test(recorded_step_times_are_replayed),
 		cmocka_unit_test(overheads_are_added),
+		cmocka_unit_test(other_ranks_follow),
 		cmocka_unit_test(others_are_refused),
 		cmocka_unit_test(extrapolation_is_noted),
 	};

@@ -500,7 +500,7 @@ static int emulated_further(struct emulated *emulated, uint64_t end, struct erro
 	uint64_t due = now;
 	while (now + 2 * APPROACH_NS < end && !emulated_stopped(backend->stop)) {
 		const int code = gradients_further(backend->gradients, now, &due, err);
-		if (code || due + 2 * APPROACH_NS > end)
+		if (code || due > end - 2 * APPROACH_NS) /* UINT64_MAX: nothing is due */
 			return code;
 		now = deadline_sleep(due, backend->stop);
 	}

@@ -113,7 +113,7 @@ static uint64_t summing_due_ns(const struct summing *g, size_t bucket)
 static int summing_start(struct summing *g, struct bucket *bucket, struct error *err)
 {
 	float *const values = g->values + bucket->begin;
-	values[0] = gradients_mark(g->ranks->world.rank);
+	values[0] = gradients_mark(ranks_index(g->ranks));
 	return g->ranks->plugin->sum(&bucket->request, values, bucket->count, err);
 }
 

@@ -177,8 +177,8 @@ int ranks_tell(
 	struct ranks *ranks, unsigned count, const void *data, size_t bytes, struct error *err)
 {
 	int code = 0;
-	for (unsigned rank = 1; rank < count && !code; rank++)
-		code = ranks_send(ranks, rank, data, bytes, err);
+	for (unsigned i = 1; i < count && !code; i++)
+		code = ranks_send(ranks, ranks_nth(ranks, i), data, bytes, err);
 	return code;
 }
 
@@ -220,7 +220,8 @@ static int ranks_collect(struct ranks *ranks, unsigned count, struct buffer *out
 	char name[MPI_HOST_BYTES + 32];
 	struct buffer answer = {0};
 	int code = 0;
-	for (unsigned rank = 1; rank < count && !code; rank++) {
+	for (unsigned i = 1; i < count && !code; i++) {
+		const unsigned rank = ranks_nth(ranks, i);
 		code = ranks_take(ranks, rank, &answer, err);
 		if (!code && answer.size > 0 && out->size == 0)
 			buffer_format(out, "%s: %.*s", ranks_name(ranks, rank, name, sizeof name),
@@ -258,7 +259,7 @@ static int ranks_all_agree(struct ranks *ranks, unsigned count, int code, struct
 
 int ranks_train(struct ranks *ranks, unsigned count, struct error *err)
 {
-	const int code = ranks->plugin->train(count, err);
+	const int code = ranks->plugin->train(count, ranks->without, err);
 	ranks->lost = ranks->lost || code;
 	return code;
 }
@@ -306,14 +307,15 @@ int ranks_map_clocks(struct ranks *ranks, unsigned count, struct error *err)
 {
 	struct buffer answer = {0};
 	int code = 0;
-	for (unsigned rank = 1; rank < count && !code; rank++) {
+	for (unsigned i = 1; i < count && !code; i++) {
+		const unsigned rank = ranks_nth(ranks, i);
 		struct rank_place *const place = &ranks->places[rank];
 		place->offset_ns = 0;
 		place->error_ns = 0;
 		if (place->clock[0] && strcmp(place->clock, ranks->places[LEADER].clock) == 0)
 			continue;
 		place->error_ns = UINT64_MAX;
-		for (int i = 0; i < PINGS && !code; i++)
+		for (int ping = 0; ping < PINGS && !code; ping++)
 			code = ranks_ping_once(ranks, rank, &answer, place, err);
 	}
 	buffer_release(&answer);

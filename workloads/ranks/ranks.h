@@ -49,6 +49,7 @@ struct ranks {
 	int64_t offset_ns;         /* of this rank's clock, as in its place; 0 of the leader's */
 	uint64_t error_ns;
 	struct pulse *pulse; /* of which the others are; owned */
+	unsigned without;    /* the one that takes no part for now, never the leader; 0: all do */
 	bool spares;         /* a lost rank ends no waiting but for itself */
 	atomic_bool lost;    /* somebody is gone, or requests stay open: ending waits for nobody */
 };
@@ -72,13 +73,24 @@ static inline bool ranks_leads(const struct ranks *ranks)
 	return ranks->world.rank == 0;
 }
 
+/* Those that take part, from 0 on: the i-th of them, and which one this is. */
+static inline unsigned ranks_nth(const struct ranks *ranks, unsigned i)
+{
+	return i + (ranks->without > 0 && i >= ranks->without);
+}
+
+static inline unsigned ranks_index(const struct ranks *ranks)
+{
+	return ranks->world.rank - (ranks->without > 0 && ranks->world.rank > ranks->without);
+}
+
 /* "rank 3 on gpu-07". */
 const char *ranks_name(const struct ranks *ranks, unsigned rank, char *out, size_t room);
 
 /* -ETIMEDOUT with who it is when a rank is gone; else 0.  Any thread. */
 int ranks_missing(struct ranks *ranks, struct error *err);
 
-/* The leader: the same bytes to each of the first `count` ranks but itself.  -ETIMEDOUT with who does not take them; -EINTR. */
+/* The leader: the same bytes to each of the first `count` ranks that take part, but itself.  -ETIMEDOUT with who does not take them; -EINTR. */
 int ranks_tell(
 	struct ranks *ranks, unsigned count, const void *data, size_t bytes, struct error *err);
 int ranks_tell_one(
@@ -90,14 +102,14 @@ int ranks_answer(struct ranks *ranks, const void *data, size_t bytes, struct err
 /* The leader: the answer of one rank. */
 int ranks_take(struct ranks *ranks, unsigned rank, struct buffer *out, struct error *err);
 
-/* Each of the first `count` ranks, at the same point of its work: 0 when all of them said 0.  Else the first one's reason with its
+/* Each of the first `count` ranks that take part, at the same point of its work: 0 when all of them said 0.  Else the first one's reason with its
  * name, and -ECANCELED, of those who had said 0 themselves; of who had not, its own code. */
 static inline int ranks_agree(struct ranks *ranks, unsigned count, int code, struct error *err)
 {
 	return ranks->agree(ranks, count, code, err);
 }
 
-/* The first `count` ranks train from now on: each of them at the same time. */
+/* The first `count` ranks that take part train from now on: each of them at the same time. */
 int ranks_train(struct ranks *ranks, unsigned count, struct error *err);
 
 /* The leader, while the first `count` hear: looks at their clocks (Cristian 1989: half of the shortest round trip). */

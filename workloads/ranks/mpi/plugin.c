@@ -18,10 +18,10 @@ struct mpi_request {
 static pthread_mutex_t mpi_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool mpi_serves_threads; /* without the lock, too */
 static MPI_Comm mpi_control = MPI_COMM_NULL, mpi_gradients = MPI_COMM_NULL;
-/* Those that trained, by how many: made once, by all of them together, and kept, since a rank beyond a smaller number knows nothing
- * of what the others do in between. */
+/* Those that trained: made once, by all of them together, and kept, since a rank that is not among them knows nothing of what the
+ * others do in between. */
 static struct mpi_group {
-	unsigned count;
+	unsigned count, without;
 	MPI_Comm ranks;
 } * mpi_groups;
 static size_t mpi_group_count;
@@ -238,14 +238,16 @@ static int plugin_meet(struct mpi_request **out, struct mpi_round *round, struct
 	return code;
 }
 
-static int mpi_make_group(unsigned count, MPI_Comm *out)
+static int mpi_make_group(unsigned count, unsigned without, MPI_Comm *out)
 {
 	MPI_Group all = MPI_GROUP_NULL;
 	MPI_Group some = MPI_GROUP_NULL;
-	int first[1][3] = {{0, (int)count - 1, 1}};
+	const bool splits = without > 0 && without < count;
+	const int before = (int)(splits ? without : count);
+	int ranges[2][3] = {{0, before - 1, 1}, {before + 1, (int)count, 1}};
 	int code = MPI_Comm_group(mpi_control, &all);
 	if (code == MPI_SUCCESS)
-		code = MPI_Group_range_incl(all, 1, first, &some);
+		code = MPI_Group_range_incl(all, splits ? 2 : 1, ranges, &some);
 	if (code == MPI_SUCCESS)
 		code = MPI_Comm_create_group(mpi_control, some, 0, out);
 	if (some != MPI_GROUP_NULL)
@@ -255,10 +257,10 @@ static int mpi_make_group(unsigned count, MPI_Comm *out)
 	return code;
 }
 
-static int mpi_choose(unsigned count)
+static int mpi_choose(unsigned count, unsigned without)
 {
 	for (size_t i = 0; i < mpi_group_count; i++)
-		if (mpi_groups[i].count == count) {
+		if (mpi_groups[i].count == count && mpi_groups[i].without == without) {
 			mpi_gradients = mpi_groups[i].ranks;
 			return MPI_SUCCESS;
 		}
@@ -268,20 +270,20 @@ static int mpi_choose(unsigned count)
 		return MPI_ERR_NO_MEM;
 	mpi_groups = groups;
 	MPI_Comm made = MPI_COMM_NULL;
-	const int code = mpi_make_group(count, &made);
+	const int code = mpi_make_group(count, without, &made);
 	if (code == MPI_SUCCESS) {
-		groups[mpi_group_count++] = (struct mpi_group){count, made};
+		groups[mpi_group_count++] = (struct mpi_group){count, without, made};
 		mpi_gradients = made;
 	}
 	return code;
 }
 
-static int plugin_train(unsigned count, struct error *err)
+static int plugin_train(unsigned count, unsigned without, struct error *err)
 {
 	/* It waits for the others, which must hear of this rank meanwhile. */
 	if (!mpi_serves_threads)
 		(void)pthread_mutex_lock(&mpi_lock);
-	const int code = mpi_choose(count);
+	const int code = mpi_choose(count, without);
 	if (!mpi_serves_threads)
 		(void)pthread_mutex_unlock(&mpi_lock);
 	return mpi_told(code, "the ranks that train cannot be chosen", err);

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { MPI_PLUGIN_ABI = 1, MPI_LIBRARY_BYTES = 128, MPI_HOST_BYTES = 64 };
+enum { MPI_PLUGIN_ABI = 2, MPI_LIBRARY_BYTES = 128, MPI_HOST_BYTES = 64 };
 
 /* The only symbol that is looked up, and the file's name. */
 #define MPI_PLUGIN_ENTRY "mlbench_mpi_plugin"
@@ -56,9 +56,9 @@ struct mpi_plugin {
 		size_t bytes, struct error *err);
 	int (*receive)(struct mpi_request **out, unsigned rank, int tag, void *data, size_t bytes,
 		struct error *err);
-	/* Which ranks train, before the first sum and whenever that changes: the first `count`, each of which calls this; the first
-	 * time with that number it waits there for the others. */
-	int (*train)(unsigned count, struct error *err);
+	/* Which ranks train, before the first sum and whenever that changes: the first `count`, not counting `without` (0: none is
+	 * left out), each of which calls this; the first time with these it waits there for the others. */
+	int (*train)(unsigned count, unsigned without, struct error *err);
 	/* Begin a sum, or a round's end, over the ranks that train, in place; each of them begins the same ones in the same order. */
 	int (*sum)(struct mpi_request **out, float *values, size_t count, struct error *err);
 	int (*meet)(struct mpi_request **out, struct mpi_round *round, struct error *err);
