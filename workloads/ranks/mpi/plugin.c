@@ -161,81 +161,70 @@ static void plugin_abort(int status)
 	(void)MPI_Abort(MPI_COMM_WORLD, status);
 }
 
+/* Takes the lock, which mpi_begun gives back; not where it fails. */
 static int mpi_begin(struct mpi_request **out, size_t count, struct error *err)
 {
 	*out = NULL;
 	if (count > INT_MAX)
 		return error_set(err, -EFBIG, "a message of %zu items is too long", count);
 	*out = malloc(sizeof **out);
-	return *out ? 0 : error_set(err, -ENOMEM, "out of memory for a message");
+	if (!*out)
+		return error_set(err, -ENOMEM, "out of memory for a message");
+	(void)pthread_mutex_lock(&mpi_lock);
+	return 0;
 }
 
-/* The lock is held. */
 static int mpi_begun(struct mpi_request **out, int code, const char *what, struct error *err)
 {
 	if (code != MPI_SUCCESS) {
 		free(*out);
 		*out = NULL;
 	}
-	return mpi_told(code, what, err);
+	const int told = mpi_told(code, what, err);
+	(void)pthread_mutex_unlock(&mpi_lock);
+	return told;
 }
 
 static int plugin_send(struct mpi_request **out, unsigned rank, int tag, const void *data,
 	size_t bytes, struct error *err)
 {
-	int code = mpi_begin(out, bytes, err);
-	if (code)
-		return code;
-	(void)pthread_mutex_lock(&mpi_lock);
-	code = mpi_begun(out,
-		MPI_Isend(
-			data, (int)bytes, MPI_BYTE, (int)rank, tag, mpi_control, &(*out)->request),
-		"a message cannot be sent", err);
-	(void)pthread_mutex_unlock(&mpi_lock);
-	return code;
+	const int code = mpi_begin(out, bytes, err);
+	return code ? code
+		    : mpi_begun(out,
+			      MPI_Isend(data, (int)bytes, MPI_BYTE, (int)rank, tag, mpi_control,
+				      &(*out)->request),
+			      "a message cannot be sent", err);
 }
 
 static int plugin_receive(struct mpi_request **out, unsigned rank, int tag, void *data,
 	size_t bytes, struct error *err)
 {
-	int code = mpi_begin(out, bytes, err);
-	if (code)
-		return code;
-	(void)pthread_mutex_lock(&mpi_lock);
-	code = mpi_begun(out,
-		MPI_Irecv(
-			data, (int)bytes, MPI_BYTE, (int)rank, tag, mpi_control, &(*out)->request),
-		"a message cannot be received", err);
-	(void)pthread_mutex_unlock(&mpi_lock);
-	return code;
+	const int code = mpi_begin(out, bytes, err);
+	return code ? code
+		    : mpi_begun(out,
+			      MPI_Irecv(data, (int)bytes, MPI_BYTE, (int)rank, tag, mpi_control,
+				      &(*out)->request),
+			      "a message cannot be received", err);
 }
 
 static int plugin_sum(struct mpi_request **out, float *values, size_t count, struct error *err)
 {
-	int code = mpi_begin(out, count, err);
-	if (code)
-		return code;
-	(void)pthread_mutex_lock(&mpi_lock);
-	code = mpi_begun(out,
-		MPI_Iallreduce(MPI_IN_PLACE, values, (int)count, MPI_FLOAT, MPI_SUM, mpi_gradients,
-			&(*out)->request),
-		"gradients cannot be summed", err);
-	(void)pthread_mutex_unlock(&mpi_lock);
-	return code;
+	const int code = mpi_begin(out, count, err);
+	return code ? code
+		    : mpi_begun(out,
+			      MPI_Iallreduce(MPI_IN_PLACE, values, (int)count, MPI_FLOAT, MPI_SUM,
+				      mpi_gradients, &(*out)->request),
+			      "gradients cannot be summed", err);
 }
 
 static int plugin_meet(struct mpi_request **out, struct mpi_round *round, struct error *err)
 {
-	int code = mpi_begin(out, 1, err);
-	if (code)
-		return code;
-	(void)pthread_mutex_lock(&mpi_lock);
-	code = mpi_begun(out,
-		MPI_Iallreduce(MPI_IN_PLACE, round, 1, mpi_round_type, mpi_round_later,
-			mpi_gradients, &(*out)->request),
-		"the ranks cannot meet", err);
-	(void)pthread_mutex_unlock(&mpi_lock);
-	return code;
+	const int code = mpi_begin(out, 1, err);
+	return code ? code
+		    : mpi_begun(out,
+			      MPI_Iallreduce(MPI_IN_PLACE, round, 1, mpi_round_type,
+				      mpi_round_later, mpi_gradients, &(*out)->request),
+			      "the ranks cannot meet", err);
 }
 
 static int mpi_make_group(unsigned count, unsigned without, MPI_Comm *out)
