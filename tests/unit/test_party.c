@@ -35,7 +35,7 @@ static void follow(struct fake_part *part)
 {
 	const struct invocation invocation = {.stop = &part->stop};
 	struct party party = party_of(part);
-	part->code = party_follow(&party, &invocation, &part->err);
+	part->code = party.calls->follow(&party, &invocation, &part->err);
 }
 
 static void expect_end(const char *message, const char *why)
