@@ -21,7 +21,7 @@ long="--set measure.duration=4s"
 
 # begin N [OPTION ...] -- OPTION ...: ranks of a sweep into ./job; $pids are theirs.
 begin() {
-	local count=$1 pid rank options=()
+	local count=$1 options=()
 	shift
 	while [ "$1" != -- ]; do
 		options+=("$1")
@@ -35,13 +35,7 @@ begin() {
 # started N: so many ranks; they heed signals by then, since the first repetition is over.
 started() {
 	kill -0 "$launcher" 2>/dev/null || fail "the job ended before its first repetition"
-	repetitions job 1 || return 1
-	pids=()
-	for pid in $(pgrep -P "$launcher"); do
-		rank=$(tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | sed -n 's/^OMPI_COMM_WORLD_RANK=//p')
-		[ -z "$rank" ] || pids[rank]=$pid
-	done
-	[ ${#pids[@]} -eq "$1" ]
+	repetitions job 1 && ranks_started "$1"
 }
 
 # ended STATUS: with this one the job ends, and leaves no process and readable results of all ranks behind.

@@ -50,13 +50,16 @@ reads "links: the check failed: Slurm started 4 ranks: the MPI plug-in cannot be
 reads "PASS bought"
 
 need_ranks
+# The jobs below run at the same time.
 # Two ranks of a node: one judges it, once.
-expect 0 ranks 2 "$MLBENCH" accept links.ini --tier quick --json --out two
-is_json mlbench.accept/1
-node=$(json 'd["node"]["name"]')
-[ "$(find two -name measured.jsonl)" = "two/$node/measured.jsonl" ] || fail "not one result: $(find two -name measured.jsonl)"
-[ "$(grep -c '"check":' "two/$node/measured.jsonl")" = 2 ] || fail "the node was judged twice"
-python3 - <<'PY' || fail "not the links of two ranks"
+two_ranks() {
+	local node
+	expect 0 ranks 2 "$MLBENCH" accept ../links.ini --tier quick --json --out two
+	is_json mlbench.accept/1
+	node=$(json 'd["node"]["name"]')
+	[ "$(find two -name measured.jsonl)" = "two/$node/measured.jsonl" ] || fail "not one result: $(find two -name measured.jsonl)"
+	[ "$(grep -c '"check":' "two/$node/measured.jsonl")" = 2 ] || fail "the node was judged twice"
+	python3 - <<'PY' || fail "not the links of two ranks"
 import json
 [links] = [m for m in json.load(open("out"))["measured"] if m["kind"] == "network"]
 count = {}
@@ -73,14 +76,21 @@ assert any("2 ranks of one node" in note and "no network" in note for note in li
 assert [m["why"] for m in links["missing"]] == 2 * ["two nodes have one link, and nothing to compare it with: use three"], links["missing"]
 assert links["conditions"] == [], links["conditions"]
 PY
-expect 2 ranks 2 "$MLBENCH" accept links.ini --tier quick --out two
-says "'two/$node' holds a result already"
-expect 0 "$MLBENCH" fleet two --json
-[ "$(json '[n["node"] for n in d["nodes"]]')" = "['$node']" ] || fail "the fleet is not this node"
+	expect 2 ranks 2 "$MLBENCH" accept ../links.ini --tier quick --out two
+	says "'two/$node' holds a result already"
+	expect 0 "$MLBENCH" fleet two --json
+	[ "$(json '[n["node"] for n in d["nodes"]]')" = "['$node']" ] || fail "the fleet is not this node"
+	# A plan without network checks, which the node fails: once, and with the status of it.
+	sed 's/cpu.cores >= 1/cpu.cores >= 100000/' ../bought.ini >large.ini
+	expect 1 ranks 2 "$MLBENCH" accept large.ini --tier quick --out large
+	[ "$(grep -c FAIL: err)" = 1 ] && [ -s "large/$node/accept.json" ] || fail "not judged once"
+}
 
 # Three: each link, a ring, and all of them in pairs; a wrong plan is said once.
-ranks 3 "$MLBENCH" accept links.ini --check links --json --out three >out 2>err
-python3 - $? <<'PY' || fail "not the links of three ranks"
+three_ranks() {
+	sed 's/^name = .*/&\nerror_rate = 10 %/' ../links.ini >sooner.ini # fewer repetitions: three links take long
+	ranks 3 "$MLBENCH" accept sooner.ini --check links --json --out three >out 2>err
+	python3 - $? <<'PY' || fail "not the links of three ranks"
 import json, sys
 document = json.load(open("out"))
 assert int(sys.argv[1]) == document["exit_status"] == 0, document["sentence"]
@@ -96,39 +106,36 @@ said = {e["place"] for e in links["facts"] + links["missing"] if e["figure"] == 
 slow = {e["place"] for e in links["events"]}
 assert said | slow >= set(to) | {"rank %d" % i for i in range(3)} or slow, (said, slow)
 PY
-sed 's/network.ring/network.rign/' links.ini >wrong.ini
-expect 2 ranks 2 "$MLBENCH" accept wrong.ini --tier quick --out never
-[ "$(grep -c "did you mean 'network.ring'" err)" = 1 ] || fail "a wrong plan is not said once"
-[ ! -e never ] || fail "a wrong plan has left something"
+	sed 's/network.ring/network.rign/' ../links.ini >wrong.ini
+	expect 2 ranks 2 "$MLBENCH" accept wrong.ini --tier quick --out never
+	[ "$(grep -c "did you mean 'network.ring'" err)" = 1 ] || fail "a wrong plan is not said once"
+	[ ! -e never ] || fail "a wrong plan has left something"
+}
 
 # Another plan on another rank: nobody measures half of one.
-sed 's/1 KB/2 KB/' links.ini >other.ini
-expect 3 ranks 2 sh -c 'plan=links.ini; [ "$OMPI_COMM_WORLD_RANK" = 0 ] || plan=other.ini; exec "$0" accept $plan --tier quick --out mixed' "$MLBENCH"
-tr -s ' \n' ' ' <out | grep -q "rank 1 on .* has another plan, --check or --tier than rank 0" || fail "two plans in one job"
-
-# A plan without network checks, which the node fails: once, and with the status of it.
-sed 's/cpu.cores >= 1/cpu.cores >= 100000/' bought.ini >large.ini
-expect 1 ranks 2 "$MLBENCH" accept large.ini --tier quick --out large
-[ "$(grep -c FAIL: err)" = 1 ] && [ -s "large/$node/accept.json" ] || fail "not judged once"
+two_plans() {
+	sed 's/1 KB/2 KB/' ../links.ini >other.ini
+	expect 3 ranks 2 sh -c 'plan=../links.ini; [ "$OMPI_COMM_WORLD_RANK" = 0 ] || plan=other.ini; exec "$0" accept $plan --tier quick --out mixed' "$MLBENCH"
+	tr -s ' \n' ' ' <out | grep -q "rank 1 on .* has another plan, --check or --tier than rank 0" || fail "two plans in one job"
+}
 
 # The process that speaks for rank 1 does not answer: the check says so in its time, the others are judged.
-sed 's/10min/4s/' links.ini >silent.ini
 speaker_of_rank_1() {
-	local pid parent
-	for pid in $(pgrep -f 'mlbench accept silent.ini'); do
-		tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qx 'OMPI_COMM_WORLD_RANK=1' || continue
-		parent=$(sed -n 's/^PPid:[[:space:]]*//p' "/proc/$pid/status" 2>/dev/null)
-		tr '\0' ' ' <"/proc/$parent/cmdline" 2>/dev/null | grep -q "^[^ ]*mlbench accept silent.ini" && speaker=$pid && return
-	done
-	return 1
+	ranks_started 2 && speaker=$(pgrep -P "${pids[1]}")
 }
-NO_COLOR=1 start_ranks 2 "$MLBENCH" accept silent.ini --tier quick --out silent
-until_true speaker_of_rank_1
-kill -STOP "$speaker"
-wait "$launcher"
-status=$?
-kill -KILL "$speaker" 2>/dev/null
-[ "$status" = 3 ] || fail "exit $status, not 3, where a rank does not answer"
-reads "PASS bought"
-tr -s ' \n' ' ' <out | grep -qE 'links: .*(was abandoned|did not end|has not answered)' || fail "nothing says that a rank did not answer"
-[ -s "silent/$node/accept.json" ] || fail "the result is not kept"
+silent_rank() {
+	local status
+	sed 's/10min/4s/' ../links.ini >silent.ini
+	NO_COLOR=1 start_ranks 2 "$MLBENCH" accept silent.ini --tier quick --out silent
+	until_true speaker_of_rank_1
+	kill -STOP "$speaker"
+	wait "$launcher"
+	status=$?
+	kill -KILL "$speaker" 2>/dev/null
+	[ "$status" = 3 ] || fail "exit $status, not 3, where a rank does not answer"
+	reads "PASS bought"
+	tr -s ' \n' ' ' <out | grep -qE 'links: .*(was abandoned|did not end|has not answered)' || fail "nothing says that a rank did not answer"
+	[ -s silent/*/accept.json ] || fail "the result is not kept"
+}
+
+at_once silent_rank three_ranks two_ranks two_plans

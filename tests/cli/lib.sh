@@ -236,6 +236,17 @@ start_ranks() {
 	launcher=$!
 }
 
+# ranks_started N: so many run below $launcher; pids[RANK] are theirs.
+ranks_started() {
+	local pid rank
+	pids=()
+	for pid in $(pgrep -P "$launcher"); do
+		rank=$(tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | sed -n 's/^OMPI_COMM_WORLD_RANK=//p')
+		[ -z "$rank" ] || pids[rank]=$pid
+	done
+	[ ${#pids[@]} -eq "$1" ]
+}
+
 # What differs from run to run, in one place.
 normalise() {
 	sed -E \
