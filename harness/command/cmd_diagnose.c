@@ -179,10 +179,12 @@ static int find_verification(
 			return verify_now(request, finding, err);
 		if (request->is_saved)
 			return code;
-		log_warn(
-			"not verified: %s; to verify it: mlbench diagnose %s --verify --budget %.0fs",
-			err->text, finding->record.folder,
+		struct buffer command = {0};
+		record_add_command(&finding->record, "diagnose", &command);
+		log_warn("not verified: %s; to verify it: %s --verify --budget %.0fs", err->text,
+			command.data ? command.data : "mlbench diagnose",
 			verify_least_budget(&d->config, d->summary->median, true));
+		buffer_release(&command);
 		err->text[0] = '\0';
 		finding->out_of_time = true;
 		return 0;

@@ -168,7 +168,7 @@ static int leader_settle(struct config *config, struct error *err)
 	struct launcher launcher = {.count = 1};
 	char text[UNITS_BYTES];
 	(void)launcher_find(&launcher);
-	const int64_t most = plan_most_ranks(config);
+	const int64_t most = conditions_most_ranks(config);
 	if (most > launcher.count)
 		return error_set(err, -EINVAL,
 			"run.ranks = %" PRId64 ", but %s started %u: start as many", most,

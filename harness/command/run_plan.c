@@ -400,21 +400,12 @@ int plan_settle_sweep(struct config *config, struct error *err)
 	return code;
 }
 
-int64_t plan_most_ranks(const struct config *config)
-{
-	const struct config_axis *const axis = config_find_axis(config, KEY_RUN_RANKS);
-	int64_t most = config_integer(config, KEY_RUN_RANKS);
-	for (size_t i = 0; axis && i < axis->count; i++)
-		most = axis->values[i].integer > most ? axis->values[i].integer : most;
-	return most;
-}
-
 static int plan_settle_ranks(
 	struct config *config, const struct invocation *invocation, struct error *err)
 {
 	if (invocation->party)
 		return party_settle(invocation, config, err);
-	const int64_t most = plan_most_ranks(config);
+	const int64_t most = conditions_most_ranks(config);
 	return most < 2 ? 0
 			: error_set(err, -EINVAL,
 				  "run.ranks = %" PRId64

@@ -78,9 +78,6 @@ struct plan {
  * sequential one as far as the user did not. */
 int plan_settle_sweep(struct config *config, struct error *err);
 
-/* The largest number of ranks that is set or swept; 0: none is. */
-int64_t plan_most_ranks(const struct config *config);
-
 /* The swept keys: "decode.workers, batch.size". */
 void plan_swept(const struct config *config, struct buffer *out);
 

@@ -66,11 +66,6 @@ static void label_point(const struct session *session, size_t point, char *out, 
 	buffer_release(&text);
 }
 
-static const char *session_command(const struct session *session)
-{
-	return session->sequel ? "run" : session->invocation->command->name;
-}
-
 /* What a repetition leaves beside its measurement. */
 struct recordings {
 	uint32_t point, repeat;
@@ -79,13 +74,24 @@ struct recordings {
 		*timeline; /* of the first repetition of a point, where there is a schedule */
 };
 
+/* That the results are kept, and how to go on; free it. */
+static char *session_what_is_left(const struct session *session)
+{
+	struct buffer text = {0};
+	buffer_text(&text, "results are kept; '");
+	record_add_command(&session->record, NULL, &text);
+	buffer_text(&text, "' measures the rest");
+	return text.data;
+}
+
 static void session_tell_interrupted(struct session *session)
 {
 	if (session->told_interrupted)
 		return;
 	session->told_interrupted = true;
-	log_warn("interrupted: results are kept; 'mlbench %s --resume %s' measures the rest",
-		session_command(session), session->record.folder);
+	char *const left = session_what_is_left(session);
+	log_warn("interrupted: %s", left ? left : "results are kept");
+	free(left);
 }
 
 /* Without all of its ranks it cannot go on: what is finished is kept.  A launcher that has asked to stop does not wait for a
@@ -106,10 +112,9 @@ static void session_watch_party(struct session *session, int code, const struct 
 		return;
 	session->trouble = *err;
 	session->trouble_code = code ? code : -EIO;
-	log_error(
-		"%s; stopping here: results are kept; 'mlbench %s --resume %s', with as many ranks, "
-		"measures the rest",
-		err->text, session_command(session), session->record.folder);
+	char *const left = session_what_is_left(session);
+	log_error("%s; stopping here: %s", err->text, left ? left : "results are kept");
+	free(left);
 }
 
 /* recordings: NULL where none are wanted. */

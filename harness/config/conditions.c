@@ -1,5 +1,6 @@
 #include "harness/config/conditions.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -52,4 +53,20 @@ const char *conditions_warning(const struct config *config, bool emulated)
 	return emulated && config_sweeps_batch_over_fixed_time(config)
 		       ? "step.time is one duration for every batch.size, so the largest batch wins by construction; give times of several batches, as step.time = 106ms@64,61ms@32"
 		       : NULL;
+}
+
+int64_t conditions_most_ranks(const struct config *config)
+{
+	const struct config_axis *const axis = config_find_axis(config, KEY_RUN_RANKS);
+	int64_t most = config_integer(config, KEY_RUN_RANKS);
+	for (size_t i = 0; axis && i < axis->count; i++)
+		most = axis->values[i].integer > most ? axis->values[i].integer : most;
+	return most;
+}
+
+void conditions_launcher(const struct config *config, struct buffer *out)
+{
+	const int64_t ranks = conditions_most_ranks(config);
+	if (ranks > 1)
+		buffer_format(out, "mpirun -n %" PRId64 " ", ranks);
 }

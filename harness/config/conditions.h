@@ -1,4 +1,4 @@
-/* What a configuration plants or declares beside the job itself, in words. */
+/* What a configuration plants, declares or needs beside the job itself, in words. */
 #ifndef MLBENCH_CONFIG_CONDITIONS_H
 #define MLBENCH_CONFIG_CONDITIONS_H
 
@@ -13,5 +13,11 @@ void conditions_declared(const struct config *config, struct buffer *out);
 
 /* What makes an emulated sweep's comparison void, in a sentence; NULL: nothing does. */
 const char *conditions_warning(const struct config *config, bool emulated);
+
+/* The largest number of ranks that is set or swept; 0: none is. */
+int64_t conditions_most_ranks(const struct config *config);
+
+/* What starts mlbench for it: "mpirun -n 4 "; nothing where one process does. */
+void conditions_launcher(const struct config *config, struct buffer *out);
 
 #endif

@@ -6,6 +6,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/units.h"
+#include "harness/config/conditions.h"
 #include "harness/record/ceilings.h"
 #include "harness/record/config_json.h"
 #include "harness/record/fields.h"
@@ -793,6 +794,27 @@ char *record_rank_folder(const struct record *record, unsigned rank)
 	char name[TRACES_NAME_BYTES];
 	(void)snprintf(name, sizeof name, RECORD_RANKS_FOLDER "/%04u", rank);
 	return files_join(record->folder, name);
+}
+
+void record_add_command(const struct record *record, const char *words, struct buffer *out)
+{
+	static const char ranks[] = "/" RECORD_RANKS_FOLDER "/";
+	enum { DIGITS = 4 };
+	const size_t size = strlen(record->folder);
+	char *const folder = strdup(record->folder);
+	char *const end = folder && size > sizeof ranks - 1 + DIGITS
+				  ? folder + size - DIGITS - (sizeof ranks - 1)
+				  : NULL;
+	if (end && strncmp(end, ranks, sizeof ranks - 1) == 0 &&
+		strspn(end + sizeof ranks - 1, "0123456789") == DIGITS)
+		*end = '\0';
+	conditions_launcher(&record->config, out);
+	buffer_format(out, "mlbench %s ",
+		words                           ? words
+		: record->config.axis_count > 0 ? "sweep --resume"
+						: "run --resume");
+	shell_word(folder ? folder : record->folder, out);
+	free(folder);
 }
 
 char *record_traces_path(const struct record *record, uint32_t point, uint32_t repeat)

@@ -190,6 +190,9 @@ bool record_is_of_lab(const struct record *record);
 char *record_timeline_path(const struct record *record, uint32_t point, bool compress);
 /* Where the results of another rank are; free it.  NULL without memory. */
 char *record_rank_folder(const struct record *record, unsigned rank);
+/* A command for a shell on this result, with as many ranks as it has; of a rank's own result, on that of its job:
+ * "mpirun -n 4 mlbench diagnose results/x"; appended.  words: "diagnose"; NULL: what measures the rest, "sweep --resume". */
+void record_add_command(const struct record *record, const char *words, struct buffer *out);
 bool record_is_run(const char *folder); /* it has a points.jsonl with a header */
 /* All runs in root, the newest first; the caller frees them.  -ENOENT: there are none. */
 int record_find_runs(const char *root, char ***folders, size_t *count, struct error *err);

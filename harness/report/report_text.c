@@ -91,13 +91,13 @@ static void text_put_interrupted(struct sheet_of_report *sheet)
 	const size_t all =
 		record->grid.points * (size_t)config_integer(&record->config, KEY_MEASURE_REPEATS);
 	struct buffer text = {0};
-	if (record->interrupted)
+	if (record->interrupted) {
 		buffer_format(&text,
-			"interrupted: %zu of %s%zu repetitions measured; measure the rest with: "
-			"mlbench sweep --resume %s",
+			"interrupted: %zu of %s%zu repetitions measured; measure the rest with: ",
 			record->entry_count,
-			record_is_sequential(&record->config) ? "at most " : "", all,
-			record->folder);
+			record_is_sequential(&record->config) ? "at most " : "", all);
+		record_add_command(record, NULL, &text);
+	}
 	medium_fact(&sheet->medium, INK_WARN, "status", &text);
 }
 

@@ -59,8 +59,13 @@ says "run.ranks = 3 needs a launcher"
 expect 2 ranks 2 "$MLBENCH" diagnose straggler --verify
 says "run.ranks = 3, but Open MPI started 2: start as many"
 [ "$(grep -c '^mlbench: error: ' err)" -eq 1 ] || fail "not one line says it"
-# As saved, it is verified as well, by some of more ranks that were started.
+# As saved, it is verified as well, by some of more ranks that were started.  Its pages say how: also that of one rank.
 rm straggler/verification.json
+expect 0 "$MLBENCH" report straggler
+grep -qF 'mpirun -n 3 mlbench diagnose straggler --verify' straggler/report.html || fail "the page does not say how to verify it"
+grep -qF 'mpirun -n 3 mlbench run /dev/null' straggler/report.html || fail "the page does not say how to measure it again"
+expect 0 "$MLBENCH" report straggler/ranks/0001 --out one.html
+! grep -qF 'mlbench diagnose straggler/ranks' one.html || fail "the page of one rank says to verify that alone"
 start_ranks 4 "$MLBENCH" diagnose straggler --verify --budget 5m
 until_true [ -e straggler/verification.json ]
 kill -INT $launcher

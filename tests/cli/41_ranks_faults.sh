@@ -75,7 +75,7 @@ frozen_rank() {
 	kill -STOP "${pids[2]}"
 	ended 3
 	says "rank 2 on $host has not answered for 1"
-	says "results are kept; 'mlbench sweep --resume job', with as many ranks, measures the rest"
+	says "results are kept; 'mpirun -n 3 mlbench sweep --resume job' measures the rest"
 	[ "$(grep -c '^mlbench: error: ' err)" -eq 1 ] || fail "more than one line says it"
 	! grep -q 'no progress' err || fail "it is not named"
 	expect 2 ranks 2 "$MLBENCH" sweep --resume job
@@ -127,7 +127,7 @@ killed_rank() {
 	kill -KILL "${pids[2]}"
 	ended 137
 	says "rank 2 with PID"
-	says "interrupted: results are kept; 'mlbench sweep --resume job' measures the rest"
+	says "interrupted: results are kept; 'mpirun -n 3 mlbench sweep --resume job' measures the rest"
 }
 
 killed_leader() {
@@ -143,14 +143,14 @@ interrupted() {
 	begin 2 $patient -- $long
 	kill -INT "$launcher"
 	ended 1
-	says "interrupted: results are kept; 'mlbench sweep --resume job' measures the rest"
+	says "interrupted: results are kept; 'mpirun -n 2 mlbench sweep --resume job' measures the rest"
 }
 
 told_to_end() {
 	begin 2 --
 	kill -TERM "${pids[@]}"
 	ended 130
-	says "interrupted: results are kept; 'mlbench sweep --resume job' measures the rest"
+	says "interrupted: results are kept; 'mpirun -n 2 mlbench sweep --resume job' measures the rest"
 	resumes 2
 }
 
@@ -159,7 +159,7 @@ one_told_to_end() {
 	kill -TERM "${pids[1]}"
 	ended 3
 	is_json mlbench.summary/1
-	says "rank 1 on $host was stopped; stopping here: results are kept; 'mlbench sweep --resume job', with as many ranks, measures the rest"
+	says "rank 1 on $host was stopped; stopping here: results are kept; 'mpirun -n 2 mlbench sweep --resume job' measures the rest"
 }
 
 at_once frozen_rank frozen_leader frozen_for_a_while slow_rank killed_rank killed_leader interrupted told_to_end one_told_to_end

@@ -51,7 +51,7 @@ done
 ip -n $a link set mlbv$$a down
 until_true gone "${ranks[@]}"
 says "rank 1 on $(uname -n) has not answered for 1"
-says "stopping here: results are kept; 'mlbench run --resume $PWD/job', with as many ranks, measures the rest"
+says "stopping here: results are kept; 'mpirun -n 2 mlbench run --resume $PWD/job' measures the rest"
 # mpirun and its daemon wait for each other, for as long as their own settings say (oob_tcp_keepalive_time).
 kill -KILL "$launcher" "${others[@]}" 2>/dev/null
 until_true gone "$launcher" "${others[@]}"

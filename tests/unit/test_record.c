@@ -419,6 +419,35 @@ static void finish_writes_all(void **state)
 	record_release(&record);
 }
 
+/* On as many ranks as it was measured with; a rank's own result cannot be continued, its job can. */
+static void commands_can_be_typed(void **state)
+{
+	static const struct {
+		const char *folder, *set, *words, *command;
+	} cases[] = {
+		{"a", "run.seed=2", "diagnose", "mlbench diagnose a"},
+		{"a b", "run.ranks=1", NULL, "mlbench run --resume 'a b'"},
+		{"a", "sweep.batch.size=8,16", NULL, "mlbench sweep --resume a"},
+		{"a", "run.ranks=4", "diagnose", "mpirun -n 4 mlbench diagnose a"},
+		{"a", "sweep.run.ranks=1,8,2", NULL, "mpirun -n 8 mlbench sweep --resume a"},
+		{"a/ranks/0003", "run.ranks=4", NULL, "mpirun -n 4 mlbench run --resume a"},
+		{"ranks/0003", "run.seed=2", NULL, "mlbench run --resume ranks/0003"},
+		{"a/ranks/last", "run.seed=2", NULL, "mlbench run --resume a/ranks/last"},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct record record = {.folder = strdup(cases[i].folder)};
+		struct buffer text = {0};
+		struct error err;
+		config_init(&record.config);
+		assert_int_equal(config_set(&record.config, cases[i].set, &err), 0);
+		record_add_command(&record, cases[i].words, &text);
+		assert_string_equal(text.data, cases[i].command);
+		buffer_release(&text);
+		record_release(&record);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -431,6 +460,7 @@ int main(void)
 		cmocka_unit_test(failed_is_tried_again),
 		cmocka_unit_test(folders_are_kept_apart),
 		cmocka_unit_test(finish_writes_all),
+		cmocka_unit_test(commands_can_be_typed),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

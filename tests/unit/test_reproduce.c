@@ -125,7 +125,11 @@ static void commands(void **state)
 		"sweep.exclude=decode.workers=4 prefetch.depth=1", "augment.flip=25%",
 		"read.engine=pread"};
 	static const char *const dollars[] = {"dataset.path=a$$b \\ `c` \xc3\xa9 # d"};
+	static const char *const ranks[] = {"run.ranks=4"};
+	static const char *const more_ranks[] = {"sweep.run.ranks=1,8,2"};
 	(void)state;
+	expect_reproduced(ranks, 1, "mpirun -n 4 mlbench run /dev/null ");
+	expect_reproduced(more_ranks, 1, "mpirun -n 8 mlbench sweep /dev/null ");
 	expect_reproduced(NULL, 0, "mlbench run /dev/null --set 'run.name=a name'");
 	expect_reproduced(one, 3, "mlbench run /dev/null ");
 	expect_reproduced(swept, 8, "mlbench sweep /dev/null ");

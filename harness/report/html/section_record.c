@@ -118,6 +118,7 @@ bool reproduce_command(
 {
 	struct command command = {0};
 	config_init(&command.again);
+	conditions_launcher(config, &command.text);
 	buffer_text(&command.text,
 		config->axis_count > 0 ? "mlbench sweep /dev/null" : "mlbench run /dev/null");
 	reproduce_add_name(&command, name);
@@ -292,7 +293,9 @@ void section_reproduce(const struct chart_input *input, struct page *page)
 	page_more_begin(page, "reproduce", "Reproduce", NULL);
 	if (record->command && record->command[0]) {
 		page_paragraph(page, "Measured by this command, with the files as they were then:");
-		page_code(page, record->command);
+		conditions_launcher(&record->config, &text);
+		buffer_text(&text, record->command);
+		context_put_code(page, &text);
 	}
 	if (reproduce_command(&record->config, record->name, record->limit_count > 0, &text)) {
 		page_paragraph(page,

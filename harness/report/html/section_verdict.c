@@ -276,13 +276,12 @@ static void notice_interrupted(const struct record *record, struct page *page)
 	struct buffer text = {0};
 	const size_t all =
 		record->grid.points * (size_t)config_integer(&record->config, KEY_MEASURE_REPEATS);
-	if (record->interrupted)
-		buffer_format(&text,
-			"%zu of %s%zu repetitions measured. Measure the rest with: mlbench %s --resume "
-			"%s",
+	if (record->interrupted) {
+		buffer_format(&text, "%zu of %s%zu repetitions measured. Measure the rest with: ",
 			record->entry_count,
-			record_is_sequential(&record->config) ? "at most " : "", all,
-			record->config.axis_count ? "sweep" : "run", record->folder);
+			record_is_sequential(&record->config) ? "at most " : "", all);
+		record_add_command(record, NULL, &text);
+	}
 	notice_put(page, "Interrupted:", &text);
 }
 
@@ -540,8 +539,7 @@ void section_evidence(const struct chart_input *input, struct page *page)
 	}
 	page_paragraph(page, "Not yet tested by experiments. To test the verdict and the advice:");
 	struct buffer text = {0};
-	buffer_text(&text, "mlbench diagnose ");
-	shell_word(input->report->record->folder, &text);
+	record_add_command(input->report->record, "diagnose", &text);
 	buffer_text(&text, " --verify");
 	page_code(page, text.data ? text.data : "");
 	buffer_release(&text);
