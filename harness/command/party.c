@@ -11,6 +11,7 @@
 #include "harness/base/units.h"
 #include "harness/command/limits.h"
 #include "harness/command/resume.h"
+#include "harness/config/conditions.h"
 #include "harness/record/fields.h"
 #include "workloads/ranks/gradients.h"
 
