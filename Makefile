@@ -274,6 +274,7 @@ lint: $(GENERATED)
 	@printf '%s\n' $(SOURCES) harness/main.c | xargs -P 2 -n 4 sh -c 'clang-tidy-14 --quiet "$$@" -- $(TIDY_FLAGS)' tidy
 	@$(if $(CUDA_HEADERS),printf '%s\n' $(CUDA_C) | xargs -r -P 2 -n 4 sh -c \
 	        'clang-tidy-14 --quiet "$$@" -- $(TIDY_FLAGS) -isystem $(CUDA_HOME)/include -DMLBENCH_CUDA_TARGETS=\"\"' tidy)
+	@$(if $(MPI_CC),clang-tidy-14 --quiet $(MPI_C) -- $(TIDY_FLAGS) $(patsubst -I%,-isystem %,$(filter -I%,$(shell $(MPICC) -show))))
 
 clean:
 	rm -rf build

@@ -76,6 +76,7 @@ static int mpi_find_neighbours(struct mpi_world *out)
 }
 
 /* An MPI_User_function. */
+// NOLINTNEXTLINE(readability-non-const-parameter)
 static void mpi_merge_rounds(void *in, void *inout, int *count, MPI_Datatype *type)
 {
 	const struct mpi_round *const from = in;
