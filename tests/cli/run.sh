@@ -37,7 +37,7 @@ helpers() {
 # Some at a time, the longest first: one that begins last is waited for alone.  A test with a line "# measuring" runs
 # where that is asked for and nowhere else (tests/measuring.h).
 jobs=${TEST_JOBS:-3}
-long='56_dead_mount|41_ranks_faults|41_ranks_network|41_ranks_unequal|36_dist|97_bisect|98_reproduce|91_observe|80_accept|82_accept_corruption|83_accept_ceiling|84_accept_devices|59_read_limit|05_interrupt|99_efficiency|20_diagnose|22_proof|17_announced|43_trace|21_story|35_several_devices|31_sequential|48_history|42_charts|55_check|64_recipes|72_kinds|67_nfs|68_nfs_ganesha|99_slow_mount'
+long='56_dead_mount|41_ranks_faults|41_ranks_network|41_ranks_unequal|38_verify_ranks|39_slurm|43_trace_ranks|85_accept_ranks|36_dist|97_bisect|98_reproduce|91_observe|80_accept|82_accept_corruption|83_accept_ceiling|84_accept_devices|59_read_limit|05_interrupt|99_efficiency|20_diagnose|22_proof|17_announced|43_trace|21_story|35_several_devices|31_sequential|48_history|42_charts|55_check|64_recipes|72_kinds|67_nfs|68_nfs_ganesha|99_slow_mount'
 
 run_test() { # script
 	local name work begun
